@@ -1,0 +1,44 @@
+"""Masked reductions. Padding, masks and epsilons are handled here and nowhere else.
+
+Values outside the mask may be anything, NaN included: they are selected away
+with `where`, never multiplied by zero, so they reach neither value nor gradient.
+"""
+import jax
+import jax.numpy as jnp
+
+
+def keep(x, mask):
+  """`x` where `mask`, else 0. Select first, then compute: NaN-safe gradients."""
+  return jnp.where(mask, x, 0)
+
+
+def total(x, mask, axis=None, keepdims=False):
+  """Sum of `x` where `mask`."""
+  return jnp.sum(keep(x, mask), axis=axis, keepdims=keepdims)
+
+
+def mean(x, mask, axis=None, keepdims=False):
+  """Mean of `x` where `mask`; 0 where nothing is unmasked."""
+  count = jnp.sum(mask, axis=axis, keepdims=keepdims)
+  return total(x, mask, axis, keepdims) / jnp.maximum(count, 1)
+
+
+def var(x, mask, axis=None, keepdims=False):
+  """Unbiased variance (n - 1) of `x` where `mask`; 0 where n < 2."""
+  centred = keep(x - mean(x, mask, axis, keepdims=True), mask)
+  count = jnp.sum(mask, axis=axis, keepdims=keepdims)
+  return (jnp.sum(centred**2, axis=axis, keepdims=keepdims)
+          / jnp.maximum(count - 1, 1))
+
+
+def whiten(x, mask, *, shift_mean=True):
+  """(x - mean) / sqrt(var + 1e-8) over all unmasked entries; 0 elsewhere."""
+  m = mean(x, mask)
+  white = (x - m) * jax.lax.rsqrt(var(x, mask) + 1e-8)
+  return keep(white if shift_mean else white + m, mask)
+
+
+def last(mask_BT):
+  """One-hot [B, T] of the last True column of each row; all False if none."""
+  after_BT = jnp.cumsum(mask_BT[:, ::-1], axis=1)[:, ::-1]
+  return mask_BT & (after_BT == 1)

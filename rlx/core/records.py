@@ -1,0 +1,145 @@
+"""The records that travel between stages. There are five.
+
+  Prompt     one question with what its verifier needs (host)
+  Rollouts   sampled completions (device)
+  Scored     rollouts with everything a method may ask for by name (device)
+  Weighted   a mean kept as sum and weight
+  TrainState everything that learning changes
+"""
+import dataclasses
+from typing import Any
+
+import flax.struct
+import jax
+import jax.numpy as jnp
+
+FINISH = ("length", "eos", "stop")  # How a completion ended; Rollouts.finish_B.
+
+
+@dataclasses.dataclass(frozen=True)
+class Prompt:
+  """One question. `id` is unique within its data set and stable across runs."""
+  id: str
+  text: str                  # the question, before any template
+  answer: str = ""           # what the verifier compares with
+  verifier: str = ""         # import path below rlx/verifiers: "math_answer.boxed"
+  meta: dict = dataclasses.field(default_factory=dict)  # whatever else the verifier needs
+
+
+@flax.struct.dataclass
+class Rollouts:
+  """P*G sampled completions: [left padding | prompt | completion | right padding]."""
+  tokens_BS: jax.Array         # int32
+  prompt_len_B: jax.Array      # int32, tokens of the prompt
+  completion_len_B: jax.Array  # int32, tokens of the completion, EOS included
+  sampler_logps_BT: jax.Array  # float32, what the sampler drew from, 0 on padding
+  finish_B: jax.Array          # int32, index into FINISH
+  prompt_P: jax.Array          # uint32, rng.number(prompt id): groups stay traceable
+
+  @property
+  def prompt_width(self):
+    """X, the padded width of the prompts."""
+    return self.tokens_BS.shape[1] - self.sampler_logps_BT.shape[1]
+
+  @property
+  def completions_BT(self):
+    return self.tokens_BS[:, self.prompt_width:]
+
+  @property
+  def mask_BT(self):
+    """True on completion tokens, EOS included."""
+    columns_1T = jnp.arange(self.sampler_logps_BT.shape[1])[None, :]
+    return columns_1T < self.completion_len_B[:, None]
+
+  @property
+  def positions_BS(self):
+    """Position of each token in its own sequence; 0 on left padding."""
+    columns_1S = jnp.arange(self.tokens_BS.shape[1])[None, :]
+    start_B1 = (self.prompt_width - self.prompt_len_B)[:, None]
+    return jnp.maximum(columns_1S - start_B1, 0)
+
+  @property
+  def valid_BS(self):
+    """True on prompt and completion tokens."""
+    columns_1S = jnp.arange(self.tokens_BS.shape[1])[None, :]
+    start_B1 = (self.prompt_width - self.prompt_len_B)[:, None]
+    end_B1 = (self.prompt_width + self.completion_len_B)[:, None]
+    return (columns_1S >= start_B1) & (columns_1S < end_B1)
+
+
+@flax.struct.dataclass
+class Scored:
+  """Completions with everything a reward, estimator or loss may ask for by name.
+
+  Fields default to None; `build.py` refuses at startup a config whose methods
+  ask for a field that the run does not compute.
+  """
+  mask_BT: jax.Array                   # bool, completion tokens, EOS included
+  outcome_B: jax.Array                 # verdict in [0, 1]; NaN = could not tell
+  old_logps_BT: jax.Array | None = None      # policy before the update, at the sampling temperature
+  logps_BT: jax.Array | None = None          # policy being updated (differentiable)
+  entropy_BT: jax.Array | None = None        # of the policy being updated
+  sampler_logps_BT: jax.Array | None = None  # what the sampler drew from
+  prm_logps_BT: jax.Array | None = None      # log pi_phi (differentiable in PRM losses)
+  prm_old_logps_BT: jax.Array | None = None  # log pi_phi of the scoring pass
+  ref_logps_BT: jax.Array | None = None      # log pi_ref of the PRM's log-ratio
+  policy_ref_logps_BT: jax.Array | None = None  # log pi_ref of the policy's KL, at the sampling temperature
+  kl_ratio_B: jax.Array | None = None        # log-ratio sums of mismatched prompt-completion rows (KTO)
+  values_BT: jax.Array | None = None         # value model before the update
+  old_values_BT: jax.Array | None = None
+  returns_BT: jax.Array | None = None        # targets of the value model
+  step_ends_BT: jax.Array | None = None      # bool, last token of each reasoning step
+  finish_B: jax.Array | None = None          # int32, index into FINISH
+  advantages_BT: jax.Array | None = None
+  group: int = flax.struct.field(pytree_node=False, default=1)  # G
+
+  @property
+  def valid_B(self):
+    """Rows that may give a gradient or a baseline: verdict known, not empty."""
+    return ~jnp.isnan(self.outcome_B) & jnp.any(self.mask_BT, axis=1)
+
+  @property
+  def lengths_B(self):
+    return jnp.sum(self.mask_BT, axis=1)
+
+  @property
+  def outcome_PG(self):
+    return self.outcome_B.reshape(-1, self.group)
+
+  @property
+  def valid_PG(self):
+    return self.valid_B.reshape(-1, self.group)
+
+  @property
+  def lengths_PG(self):
+    return self.lengths_B.reshape(-1, self.group)
+
+
+@flax.struct.dataclass
+class Weighted:
+  """A mean kept as (total, weight), so microbatches and devices add up exactly.
+
+  weight 0 means there is nothing to divide by: a plain sum, or an empty batch.
+  """
+  total: jax.Array
+  weight: jax.Array
+
+  def __add__(self, other):
+    return Weighted(self.total + other.total, self.weight + other.weight)
+
+  def mean(self):
+    return self.total / jnp.where(self.weight > 0, self.weight, 1)
+
+
+@flax.struct.dataclass
+class TrainState:
+  """Everything that learning changes, and what it is measured against."""
+  step: Any                    # int, RL iterations done
+  policy: Any
+  policy_opt: Any
+  reference: Any = None        # frozen; None when nothing asks for it
+  prm: Any = None
+  prm_opt: Any = None
+  value: Any = None
+  value_opt: Any = None
+  kl_coef: Any = None          # adaptive KL coefficient, if one is used
