@@ -137,9 +137,10 @@ class TrainState:
   step: Any                    # int, RL iterations done
   policy: Any
   policy_opt: Any
-  reference: Any = None        # frozen; None when nothing asks for it
+  reference: Any = None        # the policy's start, frozen; None when nothing asks for it
   prm: Any = None
   prm_opt: Any = None
+  prm_reference: Any = None    # the PRM's start, frozen, if the PRM is its own reference
   value: Any = None
   value_opt: Any = None
   kl_coef: Any = None          # adaptive KL coefficient, if one is used

@@ -1,0 +1,162 @@
+"""Every key of a training run, with its unit and meaning. Defaults are PRIME.
+
+A config file returns base.get_config() plus its differences. Sections under a
+stage name a function (`name`, its import path below the stage) and set that
+function's keyword-only arguments; anything else is refused at startup.
+"""
+import ml_collections
+
+
+def optimizer(lr, **changes):
+  """Options of learner/optimizer.py:adamw, all of them."""
+  return ml_collections.ConfigDict(dict(dict(
+      lr=lr,
+      warmup_steps=0,          # optimizer steps
+      schedule="constant",     # constant | linear | cosine
+      total_steps=0,           # optimizer steps until the schedule's end; 0 with constant
+      final_lr_fraction=0.0,   # of lr, at the schedule's end
+      b1=0.9, b2=0.999, eps=1e-8,
+      weight_decay=0.0,
+      decay="matrices",        # matrices | all: what weight decay applies to
+      max_grad_norm=1.0,       # global norm; None is off
+  ), **changes))
+
+
+def decoding(temperature):
+  """How a token is drawn (rollouts/decoding.py)."""
+  return ml_collections.ConfigDict(dict(
+      temperature=temperature,  # 0 is greedy
+      top_k=0,                  # 0 is off
+      top_p=1.0,                # 1 is off
+      min_p=0.0,                # 0 is off
+  ))
+
+
+def get_config():
+  c = ml_collections.ConfigDict()
+  c.seed = 0
+  c.steps = 100                # RL iterations
+
+  c.model = ml_collections.ConfigDict(dict(
+      path="configs/models/chain",  # HF directory, .gguf file, or a wheel that holds one
+      dtype="float32",         # activations: float32 | bfloat16
+      param_dtype="float32",   # parameters and their updates
+      remat="none",            # none | full | dots: what the backward pass recomputes
+  ))
+  c.mesh = ml_collections.ConfigDict(dict(data=1, fsdp=1, tensor=1))  # devices per axis; data=-1: the rest
+
+  c.prompts = ml_collections.ConfigDict(dict(
+      source="chain",          # chain | jsonl:PATH | tfds:NAME | gym:TASK,TASK (io/rows.py)
+      split="train",
+      dataset="chain",         # rows -> Prompt: a file in rlx/prompts/datasets
+      options=dict(),          # of the source, such as its size
+      columns=dict(),          # of the dataset: which column is the question, ...
+      template=dict(name="plain"),  # a function in rlx/prompts/templates.py
+      per_step=32,             # P, prompts of one update
+      max_tokens=64,           # longer prompts are dropped and counted
+  ))
+  c.rollouts = ml_collections.ConfigDict(dict(
+      per_prompt=4,            # G
+      max_tokens=64,           # T, of a completion
+      chunk=64,                # tokens decoded between two looks from the host
+      bucket=16,               # completions are trained at a multiple of this width
+      decoding=decoding(1.0),
+      stops=(),                # strings that end a completion
+      step_separator=None,     # text that ends a reasoning step; None: steps are not marked
+      keep=dict(name="keep.accuracy_band", low=0.2, high=0.8, drop_truncated=False),
+      oversample=1.0,          # prompts sampled per draw, in units of prompts.per_step
+      max_draws=8,             # draws per update before the fill rule applies
+      fill="failed",           # failed: complete the batch with groups that failed | error
+  ))
+  c.verifier = ml_collections.ConfigDict(dict(
+      workers=0,               # processes; 0 checks in this one, without a deadline
+      timeout_s=10.0,          # per completion
+      max_error_rate=0.1,      # the run stops when more verdicts than this are unknown
+  ))
+
+  # Reward terms. Each is scaled by coef; the estimator of the same name in
+  # `advantages` turns it into advantages, which are added.
+  c.rewards = ml_collections.ConfigDict(dict(
+      outcome=dict(name="outcome.verdict", coef=1.0),
+      process=dict(
+          name="implicit.process", coef=1.0,
+          beta=0.05,
+          granularity="token",   # token | step | completion
+          include_last=True,     # does the last token (EOS) carry a reward
+          norm="max_return",     # max_return | none
+          floor=0.0,             # least denominator of the normaliser
+      ),
+  ))
+  c.advantages = ml_collections.ConfigDict(dict(
+      outcome=dict(name="group.rloo", gamma=1.0),
+      process=dict(name="process.rloo", gamma=1.0, loo="code"),
+      whiten=True,             # over all valid tokens of the batch
+  ))
+
+  # The policy's update.
+  c.learner = ml_collections.ConfigDict(dict(
+      loss=dict(name="policy.ppo_clip", clip_low=0.2, clip_high=0.2, dual_clip=None),
+      aggregation="seq-mean-token-mean",  # losses/aggregate.py
+      entropy_coef=0.0,
+      epochs=1,                # passes over the batch
+      minibatches=1,           # optimizer steps per pass
+      microbatches=1,          # parts a minibatch is computed in
+      max_skipped=10,          # updates in a row without a finite gradient before the run stops
+      optimizer=optimizer(1e-6),
+  ))
+  c.kl = ml_collections.ConfigDict(dict(
+      coef=0.0,                # 0 is off: no reference pass for the policy
+      kind="k3",               # k1 | abs | k2 | k3 and their straight-through forms k1+ ...
+      place="loss",            # loss | reward (adds the reward term "kl")
+      target=None,             # adaptive coefficient: the KL aimed at, nats per token
+      horizon=10000,           # and the completions it takes to adapt
+  ))
+
+  # The implicit PRM; loaded when a reward, estimator or loss asks for its log-probs.
+  c.prm = ml_collections.ConfigDict(dict(
+      path=None,               # its start: as model.path; None: the policy's start
+      reference="frozen",      # frozen: the policy's start | policy: old log-probs | self: the PRM's start
+      order="single",          # single: score, then update | double: update, then score | none | reverse
+      snapshot=True,           # False: rows of minibatch k are scored after k - 1 updates (released code)
+      loss=dict(name="prm.ce", beta=0.05),
+      minibatches=1,           # optimizer steps per iteration, in batch order
+      microbatches=1,
+      optimizer=optimizer(1e-6, max_grad_norm=10.0),
+  ))
+  # The value model; made when an estimator asks for values_BT.
+  c.value = ml_collections.ConfigDict(dict(
+      clip=0.2,                # of the value loss; None is off
+      epochs=1,
+      minibatches=1,
+      microbatches=1,
+      optimizer=optimizer(1e-5),
+  ))
+
+  c.eval = ml_collections.ConfigDict(dict(
+      every=10,                # RL iterations; 0: only before and after
+      split="test",
+      prompts=256,             # held-out prompts
+      samples=1,               # sampled completions per prompt
+      final_samples=4,         # times they are sampled before and after
+      batch=256,               # prompts sampled at once
+  ))
+  c.checkpoint = ml_collections.ConfigDict(dict(every=50, keep=2))
+  c.log = ml_collections.ConfigDict(dict(
+      completions=8,           # rows of the completions table per step
+      completions_every=10,    # steps
+  ))
+  return c
+
+
+def smoke(c):
+  """Shrinks any config to seconds on a CPU. Same code paths, smaller sizes."""
+  c.steps = 2
+  c.prompts.per_step = min(c.prompts.per_step, 8)
+  c.rollouts.per_prompt = min(c.rollouts.per_prompt, 4)
+  c.rollouts.max_tokens = min(c.rollouts.max_tokens, 32)
+  c.rollouts.chunk = min(c.rollouts.chunk, 32)
+  c.rollouts.max_draws = 2
+  c.rollouts.fill = "failed"
+  c.eval.every, c.eval.prompts, c.eval.final_samples = 0, 16, 1
+  c.checkpoint.every = 1
+  return c

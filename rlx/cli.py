@@ -1,0 +1,114 @@
+"""Command lines of the loops: flags, one-line errors, and what a run was."""
+import importlib.metadata
+import json
+import pathlib
+import subprocess
+import sys
+
+from absl import flags
+from ml_collections import config_flags
+
+PACKAGES = ("jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "transformers",
+            "numpy")
+
+
+def main(loop, *, with_workdir=True):
+  """Runs loop(config, workdir) from the command line.
+
+  A mistake in the flags or the config ends the program with one line and exit
+  code 2. Failures of the program itself keep their traceback.
+  """
+  config_flag = config_flags.DEFINE_config_file(
+      "config", None, "Config file, with an optional :variant.", lock_config=True)
+  if with_workdir:
+    flags.DEFINE_string("workdir", None, "Folder of the run; resumed if it has a checkpoint.")
+  try:
+    rest = flags.FLAGS(sys.argv)
+    if rest[1:]: raise ValueError(f"{rest[1]!r}: not a flag.")
+    for name in ("config", "workdir") if with_workdir else ("config",):
+      if not flags.FLAGS[name].value: raise ValueError(f"--{name} is missing.")
+    config = config_flag.value
+    loop(config, flags.FLAGS.workdir) if with_workdir else loop(config)
+  except (flags.Error, ValueError, KeyError, AttributeError, TypeError,
+          FileNotFoundError) as e:
+    if not _is_users(e): raise
+    print(f"rlx: {_one_line(e)}", file=sys.stderr)
+    sys.exit(2)
+
+
+def _is_users(error):
+  """Mistakes of the user: refused flags, and ValueErrors raised by rlx itself."""
+  if isinstance(error, flags.Error): return True
+  frames = []
+  tb = error.__traceback__
+  while tb:
+    frames.append(tb.tb_frame.f_code.co_filename)
+    tb = tb.tb_next
+  if any("config_flags" in f or "config_dict" in f for f in frames): return True
+  ours = str(pathlib.Path(__file__).parent)
+  return isinstance(error, ValueError) and frames[-1].startswith(ours)
+
+
+def _one_line(error):
+  text = error.args[0] if error.args and isinstance(error.args[0], str) else str(error)
+  return " ".join(text.split())
+
+
+def record(config, workdir):
+  """Writes config.json and versions.json; reports keys changed since the last sitting."""
+  workdir = pathlib.Path(workdir)
+  workdir.mkdir(parents=True, exist_ok=True)
+  path = workdir / "config.json"
+  text = json.dumps(config.to_dict(), indent=2, sort_keys=True, default=list)
+  if path.exists() and path.read_text() != text:
+    old, new = (_flat(json.loads(t)) for t in (path.read_text(), text))
+    for key in sorted(old.keys() | new.keys()):
+      if old.get(key) != new.get(key):
+        print(f"rlx: {key} was {old.get(key)!r} in this workdir, now "
+              f"{new.get(key)!r}.", file=sys.stderr)
+  path.write_text(text)
+  (workdir / "versions.json").write_text(json.dumps(
+      dict(commit=_commit(), python=sys.version.split()[0],
+           **{p: importlib.metadata.version(p) for p in PACKAGES}), indent=2))
+
+
+def _flat(tree, prefix=""):
+  out = {}
+  for k, v in tree.items():
+    out |= _flat(v, f"{prefix}{k}.") if isinstance(v, dict) else {prefix + k: v}
+  return out
+
+
+def _commit():
+  """The commit of the code that runs, with + if the tree has changes; None outside git."""
+  here = pathlib.Path(__file__).parent
+  def git(*args):
+    done = subprocess.run(["git", "-C", here, *args], capture_output=True,
+                          text=True, check=False)
+    return done.stdout.strip() if done.returncode == 0 else None
+  commit = git("rev-parse", "HEAD")
+  return commit and commit + ("+" if git("status", "--porcelain") else "")
+
+
+def report(summary, workdir):
+  """Writes summary.json and prints what a person wants to know of a run."""
+  workdir = pathlib.Path(workdir)
+  (workdir / "summary.json").write_text(json.dumps(summary, indent=2))
+  print("\nheld-out accuracy, 95% interval")
+  for name in ("greedy", "sampled"):
+    before, after = summary["before"][name], summary["after"][name]
+    shown = ["{mean:.3f} [{low:.3f}, {high:.3f}]".format(**x) for x in (before, after)]
+    print(f"  {name:8} {shown[0]} -> {shown[1]}")
+  if summary["prm_accuracy"] is not None:
+    print(f"  PRM ranks {summary['prm_accuracy']:.3f} of pairs right "
+          "(last 10 steps)")
+  seconds = summary["seconds"]
+  print(f"{summary['steps']} steps in {seconds['total']:.0f} s, the first after "
+        f"{seconds['to_first_step']:.0f} s")
+  for path, what in (("curves.png", "picture"), ("summary.json", "these figures"),
+                     ("metrics.jsonl", "every step"),
+                     ("completions.jsonl", "sampled completions with rewards"),
+                     ("tensorboard", "TensorBoard events"),
+                     ("config.json", "resolved config; versions.json beside it"),
+                     ("checkpoints", "resume by running again")):
+    if (workdir / path).exists(): print(f"  {workdir / path}  {what}")

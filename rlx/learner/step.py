@@ -1,0 +1,102 @@
+"""Losses become parameters: one optimizer step over microbatches.
+
+Policy, PRM, value model and SFT all learn through `make`; they differ in the
+loss they hand in.
+"""
+import jax
+import jax.numpy as jnp
+import optax
+
+
+def split(batch, n, shards=1):
+  """[B, ...] leaves -> [n, B / n, ...]: n microbatches.
+
+  Each device keeps its own rows: with `shards` row blocks, microbatch i takes
+  the i-th part of every block. Rows of a group stay together as long as a
+  block's part is a whole number of groups.
+  """
+  def leaf(x):
+    x = x.reshape(shards, n, -1, *x.shape[1:]).swapaxes(0, 1)
+    return x.reshape(n, -1, *x.shape[3:])
+  return jax.tree.map(leaf, batch)
+
+
+def mapped(fn, batch, n, shards=1):
+  """fn(batch) computed over n microbatches in turn; rows come back in order."""
+  if n == 1: return fn(batch)
+  out = jax.lax.map(fn, split(batch, n, shards))
+  def leaf(x):
+    x = x.reshape(n, shards, -1, *x.shape[2:]).swapaxes(0, 1)
+    return x.reshape(-1, *x.shape[3:])
+  return jax.tree.map(leaf, out)
+
+
+def make(loss_fn, optimizer, *, microbatches=1, shards=1):
+  """Builds `step(params, opt_state, batch) -> (params, opt_state, metrics)`.
+
+    gradient = (sum over microbatches of d total / d params) / (sum of weights)
+
+  so the update is the same for any number of microbatches and devices.
+
+  A gradient that is not finite, or exactly zero (an empty batch, no signal),
+  changes neither parameters nor optimizer state and is counted in `nonfinite`
+  or `empty`.
+
+  Args:
+    loss_fn: (params, batch) -> (Weighted loss, {name: Weighted metric}).
+    optimizer: optax transform.
+    microbatches: how many parts the batch is computed in.
+    shards: row blocks of the batch, see `split`.
+  Returns:
+    the function, jitted; params and opt_state are donated. Metrics are device
+    scalars: loss, grad_norm, nonfinite, empty and those of loss_fn.
+  """
+  def total(params, batch):
+    loss, metrics = loss_fn(params, batch)
+    return loss.total, (loss, metrics)
+
+  def gradient(params, batch):
+    grad_fn = jax.grad(total, has_aux=True)
+    if microbatches == 1: return grad_fn(params, batch)
+    parts = split(batch, microbatches, shards)
+    shape = jax.eval_shape(grad_fn, params, jax.tree.map(lambda x: x[0], parts))
+    zero = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shape)
+    add = lambda carry, part: (
+        jax.tree.map(jnp.add, carry, grad_fn(params, part)), None)
+    return jax.lax.scan(add, zero, parts)[0]
+
+  def step(params, opt_state, batch):
+    grads, (loss, metrics) = gradient(params, batch)
+    scale = 1 / jnp.where(loss.weight > 0, loss.weight, 1)
+    grads = jax.tree.map(lambda g: g * scale.astype(g.dtype), grads)
+    norm = optax.tree.norm(grads)
+    ok = jnp.isfinite(norm) & (norm > 0)
+    updates, new_state = optimizer.update(grads, opt_state, params)
+    new_params = optax.apply_updates(params, updates)
+    choose = lambda new, old: jnp.where(ok, new, old)
+    return (jax.tree.map(choose, new_params, params),
+            jax.tree.map(choose, new_state, opt_state),
+            dict({k: m.mean() for k, m in metrics.items()}, loss=loss.mean(),
+                 grad_norm=norm, empty=1.0 * (norm == 0),
+                 nonfinite=1.0 * ~jnp.isfinite(norm)))
+
+  return jax.jit(step, donate_argnums=(0, 1))
+
+
+def minibatches(batch, n, group, order_P=None):
+  """Yields n equal parts of a batch, each of whole groups, in order.
+
+  Args:
+    batch: tree of [B, ...] arrays.
+    n: number of parts; divides the number of groups.
+    group: G.
+    order_P: group numbers in the order wanted; None keeps the batch's.
+  """
+  if n == 1 and order_P is None:
+    yield batch
+    return
+  rows_B = jnp.arange(len(jax.tree.leaves(batch)[0]))
+  if order_P is not None:
+    rows_B = (order_P[:, None] * group + jnp.arange(group)[None, :]).reshape(-1)
+  for rows in jnp.split(rows_B, n):
+    yield jax.tree.map(lambda x: x[rows], batch)

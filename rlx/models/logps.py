@@ -1,0 +1,95 @@
+"""Log-probs and entropy of completions. The only place that shifts by one.
+
+Column t of a completion is scored by the hidden state of the column before it.
+Only completion columns reach the head, and they do so in chunks of columns, so
+logits of shape [B, T, V] exist neither forward nor backward.
+"""
+import jax
+import jax.numpy as jnp
+
+from rlx.core import axes
+from rlx.core import masked
+from rlx.models import transformer
+
+
+def logps(params, config, tokens_BS, positions_BS, valid_BS, *,
+          completion_width, temperature=1.0, chunk=1024, with_entropy=True):
+  """Log-probs of the completion tokens and entropy of their distributions.
+
+    logps[b, t] = log softmax(logits[b, X - 1 + t] / temperature)[tokens[b, X + t]]
+
+  Source: the definition. Differs from the papers: nothing known.
+
+  Args:
+    params, config, tokens_BS, positions_BS, valid_BS: see `transformer.hidden`.
+    completion_width: T; the completions are the last T of the S columns.
+    temperature: divides the logits; static, > 0.
+    chunk: see `of_hidden`.
+    with_entropy: False skips the entropy and returns None for it.
+  Returns:
+    logps_BT: float32 nats, 0 on padding.
+    entropy_BT: float32 nats of the scaled distribution, 0 on padding.
+  """
+  hidden_BTD = before(transformer.hidden(
+      params, config, tokens_BS, positions_BS, valid_BS), completion_width)
+  start = tokens_BS.shape[1] - completion_width
+  return of_hidden(
+      params, config, hidden_BTD, tokens_BS[:, start:], valid_BS[:, start:],
+      temperature=temperature, chunk=chunk, with_entropy=with_entropy)
+
+
+def before(hidden_BSD, completion_width):
+  """The hidden states that saw everything before each completion token: [B, T, D]."""
+  start = hidden_BSD.shape[1] - completion_width
+  if start < 1:
+    raise ValueError(f"completion_width={completion_width} leaves no prompt "
+                     f"column; it must be < {hidden_BSD.shape[1]}.")
+  return hidden_BSD[:, start - 1:-1]
+
+
+def of_hidden(params, config, hidden_BTD, targets_BT, mask_BT, *,
+              temperature=1.0, chunk=1024, with_entropy=True):
+  """Scores `targets_BT`, given the hidden states that predict them.
+
+  Args:
+    hidden_BTD: after the final norm; see `before`.
+    targets_BT: int32.
+    mask_BT: bool; the rest gets 0 and no gradient.
+    temperature, with_entropy: see `logps`.
+    chunk: tokens whose logits exist at once. Rounded to whole columns of B
+      (at least one), so that on a mesh every row stays on its device.
+  Returns:
+    logps_BT, entropy_BT (None without entropy).
+  """
+  sizes = axes.dims(hidden_BTD=hidden_BTD, targets_BT=targets_BT, mask_BT=mask_BT)
+  b, t, d = sizes["B"], sizes["T"], sizes["D"]
+  if temperature <= 0:
+    raise ValueError(f"temperature={temperature} must be > 0.")
+  columns = min(max(chunk // b, 1), t)
+  n = -(-t // columns)
+  extra = n * columns - t
+  targets_BT = jnp.pad(masked.keep(targets_BT, mask_BT), ((0, 0), (0, extra)))
+  hidden_BTD = jnp.pad(hidden_BTD, ((0, 0), (0, extra), (0, 0)))
+
+  # Recomputed in backward: what a chunk keeps is its input. The head is cast
+  # inside, so its gradient is summed over chunks in the parameter's dtype.
+  @jax.checkpoint
+  def score(xs):
+    hidden_BCD, targets_BC = xs
+    logits_BCV = transformer.logits(params, config, hidden_BCD) / temperature
+    norm_BC = jax.nn.logsumexp(logits_BCV, axis=-1)
+    chosen_BC = jnp.take_along_axis(
+        logits_BCV, targets_BC[..., None], axis=-1)[..., 0]
+    if not with_entropy: return chosen_BC - norm_BC, None
+    probs_BCV = jnp.exp(logits_BCV - norm_BC[..., None])
+    return (chosen_BC - norm_BC,
+            norm_BC - jnp.sum(probs_BCV * logits_BCV, axis=-1))
+
+  def join(x_nBC):
+    x_BT = jnp.moveaxis(x_nBC, 0, 1).reshape(b, n * columns)[:, :t]
+    return masked.keep(x_BT, mask_BT)
+
+  out = jax.lax.map(score, (
+      jnp.moveaxis(hidden_BTD.reshape(b, n, columns, d), 1, 0),
+      jnp.moveaxis(targets_BT.reshape(b, n, columns), 1, 0)))
+  return jax.tree.map(join, out)

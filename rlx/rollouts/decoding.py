@@ -1,0 +1,84 @@
+"""Logits -> next token. Pure; one uniform number decides a row."""
+import jax
+import jax.numpy as jnp
+
+from rlx.core import axes
+
+
+def truncate(logits_BV, *, top_k=0, top_p=1.0, min_p=0.0):
+  """Sets the logits outside the allowed set to -inf.
+
+  Applied in this order, each to the distribution the one before left:
+    top_k  the k most likely tokens (ties with the k-th stay); 0 is off.
+    top_p  the smallest set of most likely tokens whose mass reaches p; 1 is off.
+    min_p  tokens with probability >= min_p * max probability; 0 is off.
+
+  Source: top-p, Holtzman et al. 2019, arXiv:1904.09751; min-p, Nguyen et al.
+  2024, arXiv:2407.01082. Differs from the papers: nothing known.
+
+  The vocabulary is sorted only by top_p without top_k.
+  """
+  axes.dims(logits_BV=logits_BV)
+  if top_k:
+    sorted_BV = jax.lax.top_k(logits_BV, min(top_k, logits_BV.shape[1]))[0]
+    logits_BV = jnp.where(logits_BV >= sorted_BV[:, -1:], logits_BV, -jnp.inf)
+  if top_p < 1.0:
+    if not top_k:
+      sorted_BV = -jnp.sort(-logits_BV, axis=1)
+    probs_BV = jax.nn.softmax(sorted_BV, axis=1)
+    # A token stays if the mass of those before it has not reached p.
+    stays_BV = jnp.cumsum(probs_BV, axis=1) - probs_BV < top_p
+    least_B1 = jnp.min(jnp.where(stays_BV, sorted_BV, jnp.inf), axis=1,
+                       keepdims=True)
+    logits_BV = jnp.where(logits_BV >= least_B1, logits_BV, -jnp.inf)
+  if min_p > 0.0:
+    floor_B1 = jnp.max(logits_BV, axis=1, keepdims=True) + jnp.log(min_p)
+    logits_BV = jnp.where(logits_BV >= floor_B1, logits_BV, -jnp.inf)
+  return logits_BV
+
+
+def draw(logits_BV, uniform_B):
+  """Samples softmax(logits) by inverting its cumulative sum at `uniform_B`.
+
+  One uniform per row instead of one Gumbel per token: 2-4 times faster than
+  `jax.random.categorical` on CPU, and a row's draw needs only its own key.
+
+  Args:
+    logits_BV: float32; -inf is never drawn.
+    uniform_B: float32 in [0, 1).
+  Returns:
+    tokens_B: int32.
+  """
+  axes.dims(logits_BV=logits_BV, uniform_B=uniform_B)
+  mass_BV = jnp.cumsum(
+      jnp.exp(logits_BV - jnp.max(logits_BV, axis=1, keepdims=True)), axis=1)
+  below_BV = mass_BV <= uniform_B[:, None] * mass_BV[:, -1:]
+  tokens_B = jnp.sum(below_BV, axis=1, dtype=jnp.int32)
+  # u * total can round up to total: then take the last token that has mass.
+  last_B = jnp.argmax(mass_BV == mass_BV[:, -1:], axis=1)
+  return jnp.minimum(tokens_B, last_B.astype(jnp.int32))
+
+
+def next_token(logits_BV, uniform_B, *, temperature, top_k=0, top_p=1.0,
+               min_p=0.0):
+  """Draws the next token and its log-prob.
+
+  Args:
+    logits_BV: float32.
+    uniform_B: float32 in [0, 1).
+    temperature: divides the logits; 0 takes the most likely token.
+    top_k, top_p, min_p: see `truncate`.
+  Returns:
+    tokens_B: int32.
+    logps_B: log-prob under softmax(logits / temperature) *before* truncation
+      (temperature 1 when greedy): what the trainer computes for the same
+      token, so that the two can be compared and a ratio formed.
+  """
+  scaled_BV = logits_BV / temperature if temperature else logits_BV
+  if temperature:
+    kept_BV = truncate(scaled_BV, top_k=top_k, top_p=top_p, min_p=min_p)
+    tokens_B = draw(kept_BV, uniform_B)
+  else:
+    tokens_B = jnp.argmax(scaled_BV, axis=1).astype(jnp.int32)
+  chosen_B = jnp.take_along_axis(scaled_BV, tokens_B[:, None], axis=1)[:, 0]
+  return tokens_B, chosen_B - jax.nn.logsumexp(scaled_BV, axis=1)

@@ -1,0 +1,65 @@
+"""Ragged lists <-> left-padded prompts, right-padded completions."""
+import jax
+import numpy as np
+
+
+def bucket(n, multiple):
+  """The smallest multiple of `multiple` that is >= max(n, 1)."""
+  return -(-max(n, 1) // multiple) * multiple
+
+
+def left_pad(sequences, width, pad_id):
+  """Lists of token ids -> (tokens_PX int32, lengths_P int32).
+
+  Raises:
+    ValueError: a prompt is empty or longer than `width`.
+  """
+  tokens_PX = np.full((len(sequences), width), pad_id, np.int32)
+  for row, ids in zip(tokens_PX, sequences):
+    if not 0 < len(ids) <= width:
+      raise ValueError(f"A prompt has {len(ids)} tokens; 1 to {width} "
+                       "(prompts.max_tokens) are allowed.")
+    row[width - len(ids):] = ids
+  return tokens_PX, np.array([len(ids) for ids in sequences], np.int32)
+
+
+def right_pad(sequences, width, pad_id):
+  """Lists of token ids -> (tokens_BT int32, lengths_B int32).
+
+  Raises:
+    ValueError: a sequence is longer than `width`.
+  """
+  tokens_BT = np.full((len(sequences), width), pad_id, np.int32)
+  for row, ids in zip(tokens_BT, sequences):
+    if len(ids) > width:
+      raise ValueError(f"A completion has {len(ids)} tokens; at most {width} "
+                       "(rollouts.max_tokens) are allowed.")
+    row[:len(ids)] = ids
+  return tokens_BT, np.array([len(ids) for ids in sequences], np.int32)
+
+
+def select(parts, rows_B, groups_P):
+  """The rows and groups of several Rollouts (numpy), counted through, as one."""
+  whole = jax.tree.map(lambda *x: np.concatenate(x), *parts)
+  rows = jax.tree.map(lambda x: x[rows_B], whole.replace(prompt_P=None))
+  return rows.replace(prompt_P=whole.prompt_P[groups_P])
+
+
+def trim(rollouts, multiple):
+  """Cuts completion columns that no row uses, to a multiple of `multiple`.
+
+  A bucket, not the exact length: each new width is a new compilation.
+  """
+  full = rollouts.sampler_logps_BT.shape[1]
+  longest = int(np.max(np.asarray(rollouts.completion_len_B)))
+  width = min(bucket(longest, multiple), full)
+  return rollouts.replace(
+      tokens_BS=rollouts.tokens_BS[:, :rollouts.prompt_width + width],
+      sampler_logps_BT=rollouts.sampler_logps_BT[:, :width])
+
+
+def completions(rollouts):
+  """Rollouts -> list of B lists of token ids, EOS included."""
+  ids_BT = np.asarray(rollouts.completions_BT)
+  lengths_B = np.asarray(rollouts.completion_len_B)
+  return [row[:n].tolist() for row, n in zip(ids_BT, lengths_B)]

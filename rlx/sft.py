@@ -1,0 +1,77 @@
+"""Supervised fine-tuning: the start of a policy from worked examples.
+
+  python -m rlx.sft --config=configs/sft_chain.py --workdir=/tmp/rlx/sft_chain
+
+The result is an HF directory, <workdir>/model, which `model.path` reads.
+"""
+import dataclasses
+import pathlib
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import tqdm
+
+from rlx import build
+from rlx import cli
+from rlx.core import records
+from rlx.core import rng
+from rlx.io import hf
+from rlx.io import metrics as io_metrics
+from rlx.learner import optimizer
+from rlx.learner import sharding
+from rlx.learner import step as learner_step
+from rlx.losses import aggregate
+from rlx.losses import sft as sft_loss
+from rlx.models import logps
+from rlx.rollouts import padding
+
+
+def train(config, workdir):
+  """Trains config.sft.steps steps on (prompt, target) pairs and exports to HF."""
+  c, workdir = config, pathlib.Path(workdir)
+  mesh = sharding.make_mesh(**c.mesh)
+  model_config, params, tokenizer = build.load_model(c)
+  cli.record(config, workdir)
+  writer = io_metrics.Writer(workdir)
+  transform = optimizer.adamw(**c.sft.optimizer)
+  params = sharding.place(params, mesh)
+  opt_state = sharding.place(jax.jit(transform.init)(params), mesh)
+  examples = build.load_examples(c, tokenizer)
+
+  def loss(params, rollouts):
+    logps_BT, _ = logps.logps(
+        params, model_config, rollouts.tokens_BS, rollouts.positions_BS,
+        rollouts.valid_BS, completion_width=rollouts.sampler_logps_BT.shape[1],
+        with_entropy=False)
+    return aggregate.aggregate(sft_loss.nll(logps_BT), rollouts.mask_BT,
+                               mode="token-mean"), {}
+
+  update = learner_step.make(loss, transform, microbatches=c.sft.microbatches,
+                             shards=sharding.row_shards(mesh))
+  for step in tqdm.trange(c.sft.steps, unit="step"):
+    draw = np.random.default_rng([c.seed, rng.number("sft"), step])
+    rows = draw.choice(len(examples), c.sft.batch, replace=False)
+    batch = batch_of([examples[i] for i in rows], c, tokenizer.pad_id)
+    params, opt_state, metrics = update(
+        params, opt_state, sharding.place_rows(batch, mesh))
+    writer.write(step, {f"sft/{k}": v for k, v in metrics.items()})
+  writer.close()
+  hf.save(workdir / "model", model_config, params, tokenizer)
+  print(f"{workdir / 'model'}  the model; set model.path to it")
+
+
+def batch_of(examples, c, pad_id):
+  """(prompt ids, target ids) pairs as Rollouts, the record the models read."""
+  prompts, targets = zip(*examples)
+  tokens_BX, prompt_len_B = padding.left_pad(prompts, c.prompts.max_tokens, pad_id)
+  tokens_BT, target_len_B = padding.right_pad(targets, c.rollouts.max_tokens, pad_id)
+  return records.Rollouts(
+      tokens_BS=np.concatenate([tokens_BX, tokens_BT], axis=1),
+      prompt_len_B=prompt_len_B, completion_len_B=target_len_B,
+      sampler_logps_BT=np.zeros(tokens_BT.shape, np.float32),
+      finish_B=np.zeros(len(prompts), np.int32), prompt_P=None)
+
+
+if __name__ == "__main__":
+  cli.main(train)

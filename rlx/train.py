@@ -1,0 +1,228 @@
+"""The RL loop: PRIME and everything that fits its stages.
+
+  python -m rlx.train --config=configs/quickstart.py --workdir=/tmp/rlx/quickstart
+
+Run again with the same workdir to resume. Any key of the config can be set:
+`--config.learner.optimizer.lr=1e-4`.
+"""
+import pathlib
+
+import jax
+import numpy as np
+
+from rlx import build
+from rlx import cli
+from rlx.core import records
+from rlx.core import rng
+from rlx.evals import accuracy
+from rlx.io import checkpoint
+from rlx.io import curves
+from rlx.io import metrics as io_metrics
+from rlx.io import progress
+from rlx.learner import sharding
+from rlx.rollouts import keep
+from rlx.rollouts import padding
+
+
+def train(config, workdir):
+  """Trains to config.steps, or on from the workdir's newest checkpoint.
+
+  Returns:
+    the summary, which is also in <workdir>/summary.json.
+  """
+  clock = progress.Clock()
+  run = build.build(config)
+  workdir = pathlib.Path(workdir)
+  cli.record(config, workdir)
+  checkpoints = checkpoint.Checkpoints(workdir, max_to_keep=config.checkpoint.keep)
+  state, host = restore(run, checkpoints)
+  writer = io_metrics.Writer(workdir, first_step=state.step)
+  clock.lap("build")
+  if host["before"] is None:
+    host["before"] = evaluate(run, state, "final", config.eval.final_samples)
+    clock.lap("eval")
+  bar = progress.Bar(config.steps, state.step)
+  for step in range(state.step, config.steps):
+    rollouts, outcome_B, metrics = draw(run, state, host, step, clock)
+    scored = run.score(state, rollouts, outcome_B)          # log-probs of all models
+    clock.lap("score", scored)
+    state, scored, prm_metrics = run.learn_prm(state, rollouts, scored)
+    clock.lap("prm", scored)
+    scored, reward_metrics = run.advantage(state, scored)   # rewards, then advantages
+    state, value_metrics = run.learn_value(state, rollouts, scored, step)
+    state, policy_metrics = run.learn_policy(state, rollouts, scored, step)
+    clock.lap("policy", state.policy)
+    metrics |= prm_metrics | reward_metrics | value_metrics | policy_metrics
+    state = state.replace(step=step + 1)
+    if is_due(step + 1, config.eval.every) and step + 1 < config.steps:
+      found = evaluate(run, state, "curve", 1)
+      metrics |= {f"eval/{k}": v["mean"] for k, v in found.items()}
+      clock.lap("eval")
+    if is_due(step, config.log.completions_every):
+      writer.table(step, completion_rows(run, rollouts, scored))
+    writer.write(step, metrics | clock.metrics(metrics["rollouts/tokens"]))
+    stop_if_stuck(writer.last, host, config.learner.max_skipped)
+    if is_due(step + 1, config.checkpoint.every) or step + 1 == config.steps:
+      host["seconds"] = clock.total(host["seconds_before"])
+      save(run, checkpoints, state, host)
+    bar.show(writer.last)
+    clock.end_step()
+  bar.close()
+  writer.close()
+  checkpoints.close()
+  summary = finish(run, state, host, workdir, clock)
+  run.pool.close()
+  return summary
+
+
+def draw(run, state, host, step, clock):
+  """Samples groups until a batch of them passes the filter.
+
+  Prompts that passed but found no place wait in `host["buffer"]` (ids only)
+  and are sampled afresh in the next step, so every completion is on-policy.
+  After `rollouts.max_draws` draws the batch is completed with groups that
+  failed, or the run stops, as `rollouts.fill` says.
+
+  Returns:
+    rollouts on the mesh, outcome_B, metrics.
+  """
+  c = run.config
+  size, want = build.draw_size(c), c.prompts.per_step
+  drawn, parts, outcomes, kept = [], [], [], []
+  while sum(map(np.sum, kept)) < want and len(parts) < c.rollouts.max_draws:
+    waiting, host["buffer"] = host["buffer"][:size], host["buffer"][size:]
+    prompts = run.prompts.by_id(waiting)
+    prompts += run.prompts.take(size - len(prompts), skip=waiting)
+    key = rng.key(c.seed, "sample", step, len(parts))
+    rollouts = jax.device_get(run.sample(state.policy, *run.encode(prompts), key))
+    clock.lap("sample")
+    outcome_PG = run.verify(prompts, rollouts)
+    run.pool.check(c.verifier.max_error_rate)
+    clock.lap("verify")
+    cut_PG = (rollouts.finish_B == records.FINISH.index("length")).reshape(outcome_PG.shape)
+    kept.append(run.keep(outcome_PG, cut_PG))
+    drawn += prompts
+    parts.append(rollouts)
+    outcomes.append(outcome_PG)
+  keep_P, outcome_PG = np.concatenate(kept), np.concatenate(outcomes)
+  if keep_P.sum() < want and c.rollouts.fill == "error":
+    raise ValueError(
+        f"step {step}: {keep_P.sum()} of {len(keep_P)} prompts passed "
+        f"rollouts.keep={c.rollouts.keep.to_dict()} in {len(parts)} draws, "
+        f"{want} are needed; mean accuracy of the groups was "
+        f"{np.nanmean(outcome_PG):.3f}. Widen the band, raise rollouts.max_draws "
+        "or set rollouts.fill=failed.")
+  chosen = keep.fill(keep_P, want)
+  host["buffer"] += [drawn[i].id for i in np.flatnonzero(keep_P) if i not in chosen]
+  rows = (chosen[:, None] * c.rollouts.per_prompt
+          + np.arange(c.rollouts.per_prompt)).reshape(-1)
+  rollouts = padding.select(parts, rows, chosen)
+  rollouts = padding.trim(rollouts, c.rollouts.bucket)
+  lengths_B = rollouts.completion_len_B
+  metrics = {
+      "rollouts/accuracy": np.nanmean(outcome_PG),
+      "rollouts/pass_fraction": keep_P.mean(),
+      "rollouts/draws": len(parts),
+      "rollouts/filled": max(want - keep_P.sum(), 0),
+      "rollouts/tokens": sum(p.completion_len_B.sum() for p in parts),
+      "rollouts/length": lengths_B.mean(),
+      "rollouts/length_max": lengths_B.max(),
+      "rollouts/truncated": np.mean(rollouts.finish_B == records.FINISH.index("length")),
+      "verifiers/unknown": np.isnan(outcome_PG).mean(),
+  }
+  outcome_B = outcome_PG[chosen].reshape(-1).astype(np.float32)
+  rollouts, outcome_B = sharding.place_rows((rollouts, outcome_B), run.mesh)
+  return rollouts, outcome_B, metrics
+
+
+def evaluate(run, state, stream, repeats):
+  """Held-out accuracy: {"greedy", "sampled"} -> dict(mean, low, high, ...)."""
+  c = run.config
+  found = {}
+  for name, sample in run.eval_sample.items():
+    found[name] = accuracy.interval(accuracy.outcomes(
+        lambda prompts, key, sample=sample: sample(
+            state.policy, *run.encode(prompts), key),
+        run.verify, run.eval_prompts, batch=c.eval.batch,
+        repeats=1 if name == "greedy" else repeats,
+        key=rng.key(c.seed, f"eval-{stream}")))
+  return found
+
+
+def completion_rows(run, rollouts, scored):
+  """The first completions of the batch as readable rows, with their rewards."""
+  n = run.config.log.completions
+  texts = [run.tokenizer.decode(ids) for ids in padding.completions(rollouts)[:n]]
+  prompts = run.tokenizer_prompts(rollouts, n)
+  scored = jax.device_get(scored)
+  process_BT = (None if scored.prm_logps_BT is None
+                else scored.prm_logps_BT - scored.ref_logps_BT)
+  rows = []
+  for b, (prompt, text) in enumerate(zip(prompts, texts)):
+    mask_T, verdict = scored.mask_BT[b], float(scored.outcome_B[b])
+    rows.append(dict(
+        prompt=prompt, completion=text,
+        verdict=None if np.isnan(verdict) else verdict,
+        finish=records.FINISH[int(rollouts.finish_B[b])],
+        log_ratio=None if process_BT is None else
+        np.round(process_BT[b][mask_T], 4).tolist(),
+        advantages=np.round(scored.advantages_BT[b][mask_T], 4).tolist()))
+  return rows
+
+
+def restore(run, checkpoints):
+  """(state, host): the newest checkpoint's, or the start's."""
+  state = run.init()
+  host = dict(before=None, after=None, buffer=[], stuck=0, seconds=None,
+              prompts=run.prompts.state())
+  if checkpoints.latest is not None:
+    kept = state
+    state, host = checkpoints.restore(_saved(state))
+    state = state.replace(reference=kept.reference, prm_reference=kept.prm_reference)
+    run.prompts.restore(host["prompts"])
+  host["seconds_before"] = host["seconds"]
+  return state, host
+
+
+def save(run, checkpoints, state, host):
+  """State and host state of this step. References are not saved: they do not change."""
+  host = {k: v for k, v in host.items() if k != "seconds_before"}
+  checkpoints.save(state.step, _saved(state), host | dict(prompts=run.prompts.state()))
+
+
+def _saved(state):
+  return state.replace(reference=None, prm_reference=None)
+
+
+def stop_if_stuck(metrics, host, limit):
+  """Stops a run whose gradients stay non-finite; its parameters are the last good ones."""
+  host["stuck"] = host["stuck"] + 1 if metrics.get("policy/nonfinite") else 0
+  if host["stuck"] >= limit:
+    raise ValueError(f"learner.max_skipped={limit}: that many updates in a row had "
+                     "a gradient that is not finite; parameters are as before them. "
+                     "Lower learner.optimizer.lr or look at metrics.jsonl.")
+
+
+def finish(run, state, host, workdir, clock):
+  """Evaluates, writes summary.json and curves.png, prints both."""
+  c = run.config
+  after = host["before"]
+  if c.steps:
+    after = evaluate(run, state, "final", c.eval.final_samples)
+    clock.lap("eval")
+  curves.draw(workdir)
+  accuracies = [l["prm/accuracy"] for l in io_metrics.read(workdir) if "prm/accuracy" in l]
+  clock.lap("log")
+  summary = dict(before=host["before"], after=after, steps=state.step,
+                 prm_accuracy=accuracies and float(np.nanmean(accuracies[-10:])) or None,
+                 seed=c.seed, seconds=clock.total(host["seconds_before"]))
+  cli.report(summary, workdir)
+  return summary
+
+
+def is_due(step, every):
+  return bool(every) and step % every == 0
+
+
+if __name__ == "__main__":
+  cli.main(train)

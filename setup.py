@@ -1,0 +1,32 @@
+"""rlx: reinforcement learning of language models with verifiable and process rewards."""
+import pathlib
+
+import setuptools
+
+GYM = ["reasoning-gym"]  # Pulls a C source package.
+TEST = ["pytest"]
+
+setuptools.setup(
+    name="rlx",
+    version="0.1.0",
+    description=__doc__.splitlines()[0],
+    long_description=pathlib.Path(__file__).with_name("README.md").read_text(),
+    long_description_content_type="text/markdown",
+    license="Apache-2.0",
+    python_requires=">=3.11",
+    packages=setuptools.find_packages(include=["rlx*", "configs*"]),
+    install_requires=[
+        "absl-py", "array-record", "flax", "gguf", "jax", "math-verify",
+        "matplotlib", "ml-collections", "numpy", "optax", "orbax-checkpoint",
+        "safetensors", "tensorboardX", "tensorflow-datasets", "tokenizers",
+        "tqdm", "transformers>=5",
+    ],
+    extras_require={
+        "tpu": ["jax[tpu]"],
+        "cuda": ["jax[cuda12]"],
+        "gym": GYM,
+        "test": TEST,
+        # Live comparison with PyTorch models; the recorded one needs no torch.
+        "parity": TEST + ["torch"],
+    },
+)

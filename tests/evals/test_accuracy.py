@@ -1,0 +1,50 @@
+import types
+
+import jax
+import numpy as np
+import pytest
+
+from rlx.evals import accuracy
+
+nan = np.nan
+
+
+def test_interval_is_wilson_for_one_completion_per_prompt():
+  # n=10, 8 right: (0.8 + 1.9208/10 +- 1.96 sqrt(.016 + .9604/100)) / 1.38416.
+  out = accuracy.interval(np.array([[1.]] * 8 + [[0.]] * 2))
+  assert out["mean"] == pytest.approx(.8)
+  assert out["low"] == pytest.approx(.4902, abs=1e-4)
+  assert out["high"] == pytest.approx(.9433, abs=1e-4)
+
+
+def test_repeating_a_completion_does_not_narrow_the_interval():
+  one = np.array([[1.]] * 8 + [[0.]] * 2)
+  assert accuracy.interval(np.repeat(one, 7, axis=1)) == pytest.approx(
+      accuracy.interval(one))
+
+
+def test_independent_completions_do():
+  some = np.array([[1., 0.]] * 5 + [[1., 1.]] * 3 + [[0., 0.]] * 2)
+  wide = accuracy.interval(some[:, :1])
+  narrow = accuracy.interval(some)
+  assert narrow["high"] - narrow["low"] < wide["high"] - wide["low"]
+
+
+@pytest.mark.parametrize("outcomes, mean, n", [
+    ([[nan, 1.], [nan, nan], [0., 0.]], .5, 2), ([[nan]], nan, 0)])
+def test_unknown_is_left_out(outcomes, mean, n):
+  out = accuracy.interval(np.array(outcomes))
+  np.testing.assert_equal(out["mean"], mean)
+  assert out["prompts"] == n
+
+
+def test_outcomes_asks_everyone_in_equal_batches():
+  asked = []
+  def sample(prompts, key):
+    asked.append(list(prompts))
+    return types.SimpleNamespace()
+  verify = lambda prompts, _: np.array([[float(p)] for p in prompts])
+  out = accuracy.outcomes(sample, verify, [0, 1, 2], batch=2, repeats=2,
+                          key=jax.random.key(0))
+  assert out.tolist() == [[0, 0], [1, 1], [2, 2]]
+  assert asked == [[0, 1], [2, 0]] * 2

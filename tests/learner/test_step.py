@@ -1,0 +1,119 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from rlx.core import records
+from rlx.learner import optimizer
+from rlx.learner import step
+
+X_BD = np.random.default_rng(0).normal(size=(16, 3)).astype(np.float32)
+MASK_B = np.array([1, 1, 0, 1, 1, 1, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1], bool)
+
+
+def _loss(params, batch):
+  x_BD, mask_B = batch
+  loss_B = jnp.where(mask_B, jnp.square(x_BD @ params["w_D"] - 1.0), 0.0)
+  loss = records.Weighted(loss_B.sum(), mask_B.sum().astype(jnp.float32))
+  return loss, {"half": records.Weighted(loss_B.sum() / 2, loss.weight)}
+
+
+def _run(batch, start=None, steps=1, **options):
+  transform = optax.adam(0.1)
+  params = {"w_D": jnp.zeros(3)} if start is None else start
+  opt_state = transform.init(params)
+  update = step.make(_loss, transform, **options)
+  for _ in range(steps):
+    params, opt_state, metrics = update(params, opt_state, batch)
+  return params, opt_state, metrics
+
+
+@pytest.mark.parametrize("options", [
+    dict(microbatches=2), dict(microbatches=8), dict(microbatches=2, shards=4)], ids=str)
+def test_any_number_of_microbatches_gives_the_same_step(options):
+  # Rows per microbatch differ in how many are masked: a mean of means would not do.
+  whole, _, metrics = _run((X_BD, MASK_B), steps=3)
+  parts, _, metrics_parts = _run((X_BD, MASK_B), steps=3, **options)
+  np.testing.assert_allclose(parts["w_D"], whole["w_D"], rtol=1e-5)
+  for k, v in metrics.items():
+    np.testing.assert_allclose(metrics_parts[k], v, rtol=1e-5)
+
+
+def test_the_gradient_is_that_of_the_global_mean():
+  grad = jax.grad(lambda w: jnp.square(X_BD[MASK_B] @ w - 1).mean())(jnp.zeros(3))
+  _, _, metrics = _run((X_BD, MASK_B), microbatches=4)
+  np.testing.assert_allclose(metrics["grad_norm"], np.linalg.norm(grad), rtol=1e-5)
+  np.testing.assert_allclose(metrics["half"], metrics["loss"] / 2, rtol=1e-6)
+
+
+@pytest.mark.parametrize("batch, flag", [
+    ((np.full_like(X_BD, np.nan), MASK_B), "nonfinite"),
+    ((X_BD, np.zeros(16, bool)), "empty")], ids=["all_nan", "empty"])
+def test_a_useless_gradient_changes_nothing(batch, flag):
+  start, opt_state, _ = _run((X_BD, MASK_B), steps=2)
+  before = jax.tree.map(np.array, (start, opt_state))
+  update = step.make(_loss, optax.adam(0.1))
+  params, opt_state, metrics = update(start, opt_state, batch)
+  jax.tree.map(np.testing.assert_array_equal, (params, opt_state), before)
+  assert metrics[flag] == 1 and metrics["nonfinite"] + metrics["empty"] == 1
+
+
+def test_mapped_returns_rows_in_order():
+  out = step.mapped(lambda x: 2 * x, jnp.arange(24.0), 3, shards=4)
+  np.testing.assert_array_equal(out, 2 * np.arange(24.0))
+
+
+def test_split_keeps_groups_together():
+  group = np.repeat(np.arange(8), 2)
+  for part in step.split(group, 2, shards=2):
+    assert (part.reshape(-1, 2)[:, 0] == part.reshape(-1, 2)[:, 1]).all()
+
+
+def test_minibatches_are_whole_groups_in_the_order_given():
+  batch = dict(row=jnp.arange(8))
+  parts = list(step.minibatches(batch, 2, 2, jnp.array([3, 0, 2, 1])))
+  assert [p["row"].tolist() for p in parts] == [[6, 7, 0, 1], [4, 5, 2, 3]]
+  parts = list(step.minibatches(batch, 2, 2))
+  assert [p["row"].tolist() for p in parts] == [[0, 1, 2, 3], [4, 5, 6, 7]]
+
+
+def _rate(**options):
+  """The size of the first steps of AdamW without decay is the learning rate."""
+  transform = optimizer.adamw(lr=1.0, max_grad_norm=None, **options)
+  params = {"w_D": jnp.zeros(1)}
+  state, rates = transform.init(params), []
+  for _ in range(4):
+    updates, state = transform.update({"w_D": jnp.ones(1)}, state, params)
+    rates.append(-float(updates["w_D"][0]))
+  return rates
+
+
+@pytest.mark.parametrize("options, rates", [
+    (dict(), [1, 1, 1, 1]),
+    (dict(warmup_steps=2), [.5, 1, 1, 1]),
+    (dict(schedule="linear", total_steps=4), [1, .75, .5, .25]),
+    (dict(schedule="linear", total_steps=3, warmup_steps=1), [1, 1, .5, 0]),
+    (dict(schedule="cosine", total_steps=2, final_lr_fraction=.5), [1, .75, .5, .5]),
+], ids=str)
+def test_schedules(options, rates):
+  np.testing.assert_allclose(_rate(**options), rates, atol=1e-5)
+
+
+def test_decay_spares_norms_and_biases_unless_told():
+  params = {"w_DF": jnp.ones((2, 2)), "norm_LD": jnp.ones((3, 2)),
+            "q_bias_LNH": jnp.ones((3, 2, 2)), "k_LDKH": jnp.ones((3, 2, 1, 2))}
+  zero = jax.tree.map(jnp.zeros_like, params)
+  for decay, spared in (("matrices", {"norm_LD", "q_bias_LNH"}), ("all", set())):
+    transform = optimizer.adamw(lr=.1, weight_decay=.5, decay=decay)
+    updates, _ = transform.update(zero, transform.init(params), params)
+    assert {k for k, u in updates.items() if not u.any()} == spared
+
+
+@pytest.mark.parametrize("options, match", [
+    (dict(schedule="cosin"), "constant, linear or cosine"),
+    (dict(schedule="cosine"), "total_steps > warmup_steps"),
+    (dict(decay="none"), "matrices or all")])
+def test_optimizer_refuses(options, match):
+  with pytest.raises(ValueError, match=match):
+    optimizer.adamw(lr=1.0, **options)

@@ -1,0 +1,68 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from rlx.rollouts import decoding
+
+inf = np.inf
+LOGITS = np.log(np.array([[.1, .4, .2, .3]], np.float32))
+
+
+@pytest.mark.parametrize("options, kept", [
+    (dict(), [1, 1, 1, 1]),
+    (dict(top_k=2), [0, 1, 0, 1]),
+    (dict(top_k=9), [1, 1, 1, 1]),
+    # Mass before each, in order of probability: 0, .4, .7, .9.
+    (dict(top_p=.7), [0, 1, 0, 1]),
+    (dict(top_p=.71), [0, 1, 1, 1]),
+    (dict(top_p=1e-9), [0, 1, 0, 0]),  # Never empty.
+    # min_p .6: probability >= .24.
+    (dict(min_p=.6), [0, 1, 0, 1]),
+    # top-p on what top-k left, .4/.7 and .3/.7: .571 reaches .5.
+    (dict(top_k=2, top_p=.5), [0, 1, 0, 0]),
+], ids=str)
+def test_truncate(options, kept):
+  out_BV = decoding.truncate(jnp.array(LOGITS), **options)
+  np.testing.assert_array_equal(np.isfinite(out_BV), np.array([kept], bool))
+
+
+@pytest.mark.parametrize("uniform, token", [
+    # Cumulative: .1 .5 .7 1.
+    (0.0, 0), (.09, 0), (.11, 1), (.49, 1), (.51, 2), (.69, 2), (.71, 3),
+    (np.nextafter(np.float32(1), np.float32(0)), 3)])
+def test_draw_inverts_the_cumulative_sum(uniform, token):
+  out_B = decoding.draw(jnp.array(LOGITS), jnp.array([uniform], jnp.float32))
+  assert out_B.tolist() == [token]
+
+
+def test_draw_never_takes_a_token_without_mass():
+  logits = jnp.array([[-inf, 0., -inf, 1., -inf]], jnp.float32)
+  uniforms = jnp.append(jnp.linspace(0, 1, 200)[:-1], np.nextafter(
+      np.float32(1), np.float32(0)))
+  out = jax.vmap(lambda u: decoding.draw(logits, u[None])[0])(uniforms)
+  assert set(out.tolist()) == {1, 3}
+
+
+def test_frequencies_match_probabilities():
+  n = 40000
+  uniform_B = jax.random.uniform(jax.random.key(0), (n,))
+  out_B = decoding.draw(jnp.repeat(jnp.array(LOGITS), n, axis=0), uniform_B)
+  found = np.bincount(out_B, minlength=4) / n
+  # Four standard errors.
+  np.testing.assert_allclose(found, [.1, .4, .2, .3], atol=4 * np.sqrt(.25 / n))
+
+
+def test_logps_are_those_before_truncation():
+  tokens_B, logps_B = decoding.next_token(
+      jnp.array(LOGITS), jnp.array([.5]), temperature=2.0, top_k=1)
+  p = np.sqrt(np.exp(LOGITS[0]))
+  assert tokens_B.tolist() == [1]
+  np.testing.assert_allclose(logps_B, [np.log(p[1] / p.sum())], rtol=1e-6)
+
+
+def test_greedy_is_argmax_at_temperature_one():
+  tokens_B, logps_B = decoding.next_token(
+      jnp.array(LOGITS), jnp.array([.99]), temperature=0.0)
+  assert tokens_B.tolist() == [1]
+  np.testing.assert_allclose(logps_B, [np.log(.4)], rtol=1e-6)

@@ -1,0 +1,43 @@
+import numpy as np
+import pytest
+
+from rlx.rollouts import keep
+
+nan = np.nan
+
+
+@pytest.mark.parametrize("outcomes, kept", [
+    ([1, 0, 0, 0, 0], True),    # 0.2, the lower edge.
+    ([1, 1, 1, 1, 0], True),    # 0.8, the upper edge.
+    ([1, 1, 1, 1, 1], False),
+    ([0, 0, 0, 0, 0], False),
+    ([nan, 1, 1, 1, 1], False),  # All that is known is right.
+    ([nan, 1, 1, 1, 0], True),
+    ([nan] * 5, False),
+])
+def test_accuracy_band(outcomes, kept):
+  cut_PG = np.zeros((1, 5), bool)
+  out = keep.accuracy_band(np.array([outcomes]), cut_PG, low=0.2, high=0.8)
+  assert out.tolist() == [kept]
+
+
+def test_band_edges_survive_float32():
+  outcome_PG = np.full((1, 4), np.float32(0.8), np.float32)  # 0.800000012
+  assert keep.accuracy_band(outcome_PG, np.zeros((1, 4), bool)).all()
+
+
+def test_truncated_groups_can_be_dropped():
+  outcome_PG = np.array([[1., 0.], [1., 0.]])
+  cut_PG = np.array([[False, True], [False, False]])
+  out = keep.accuracy_band(outcome_PG, cut_PG, drop_truncated=True)
+  assert out.tolist() == [False, True]
+
+
+def test_everything_drops_only_what_has_no_verdict():
+  out = keep.everything(np.array([[1, 1], [nan, 0], [nan, nan]]), None)
+  assert out.tolist() == [True, True, False]
+
+
+def test_fill_takes_kept_first_in_order():
+  keep_P = np.array([False, True, False, True, True])
+  assert keep.fill(keep_P, 4).tolist() == [1, 3, 4, 0]

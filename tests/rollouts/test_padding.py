@@ -1,0 +1,50 @@
+import numpy as np
+import pytest
+
+from rlx.core import records
+from rlx.rollouts import padding
+
+
+def _rollouts(lengths, width, prompt_len=2):
+  b = len(lengths)
+  return records.Rollouts(
+      tokens_BS=np.arange(b * (3 + width)).reshape(b, -1).astype(np.int32),
+      prompt_len_B=np.full(b, prompt_len), completion_len_B=np.array(lengths),
+      sampler_logps_BT=np.zeros((b, width), np.float32),
+      finish_B=np.zeros(b, np.int32), prompt_P=np.arange(b, dtype=np.uint32))
+
+
+def test_left_and_right_pad():
+  tokens, lengths = padding.left_pad([[1, 2], [3]], 3, 9)
+  assert tokens.tolist() == [[9, 1, 2], [9, 9, 3]] and lengths.tolist() == [2, 1]
+  tokens, lengths = padding.right_pad([[1, 2], []], 3, 9)
+  assert tokens.tolist() == [[1, 2, 9], [9, 9, 9]] and lengths.tolist() == [2, 0]
+
+
+@pytest.mark.parametrize("ids", [[], [1, 2, 3, 4]])
+def test_prompts_must_fit(ids):
+  with pytest.raises(ValueError, match=r"1 to 3 \(prompts.max_tokens\)"):
+    padding.left_pad([ids], 3, 0)
+
+
+@pytest.mark.parametrize("lengths, width", [([0, 0], 4), ([4, 1], 4), ([5, 1], 8),
+                                            ([10, 2], 10)])
+def test_trim_keeps_every_token(lengths, width):
+  out = padding.trim(_rollouts(lengths, 10), 4)
+  assert out.sampler_logps_BT.shape[1] == width
+  assert out.prompt_width == 3
+  assert padding.completions(out) == padding.completions(_rollouts(lengths, 10))
+
+
+def test_masks_and_positions():
+  r = _rollouts([2, 0], 3)
+  assert r.mask_BT.tolist() == [[True, True, False], [False] * 3]
+  assert r.valid_BS.astype(int).tolist() == [[0, 1, 1, 1, 1, 0], [0, 1, 1, 0, 0, 0]]
+  assert r.positions_BS[0].tolist() == [0, 0, 1, 2, 3, 4]
+
+
+def test_select_counts_rows_through():
+  a, b = _rollouts([1, 2], 3), _rollouts([3, 0], 3)
+  out = padding.select([a, b], np.array([2, 1]), np.array([2, 1]))
+  assert out.completion_len_B.tolist() == [3, 2]
+  assert out.prompt_P.tolist() == [0, 1]
