@@ -31,6 +31,12 @@ def var(x, mask, axis=None, keepdims=False):
           / jnp.maximum(count - 1, 1))
 
 
+def root(x):
+  """Square root, with slope 0 at 0 instead of an infinite one."""
+  is_zero = x == 0
+  return keep(jnp.sqrt(jnp.where(is_zero, 1, x)), ~is_zero)
+
+
 def whiten(x, mask, *, shift_mean=True):
   """(x - mean) / sqrt(var + 1e-8) over all unmasked entries; 0 elsewhere."""
   m = mean(x, mask)
@@ -42,3 +48,15 @@ def last(mask_BT):
   """One-hot [B, T] of the last True column of each row; all False if none."""
   after_BT = jnp.cumsum(mask_BT[:, ::-1], axis=1)[:, ::-1]
   return mask_BT & (after_BT == 1)
+
+
+def accumulate(x_BT, decay_BT, reverse=False):
+  """y_t = x_t + decay_t y_{t-1} along axis 1; with `reverse`, y_{t+1} instead.
+
+  Logarithmic depth: T sequential steps would cost a kernel launch each.
+  """
+  def join(early, late):
+    return early[0] * late[0], late[0] * early[1] + late[1]
+  decay_BT = jnp.broadcast_to(decay_BT, x_BT.shape).astype(x_BT.dtype)
+  return jax.lax.associative_scan(join, (decay_BT, x_BT), reverse=reverse,
+                                  axis=1)[1]

@@ -44,4 +44,4 @@ def adamw(*, lr, warmup_steps=0, schedule="constant", total_steps=0,
 
 def _is_vector(name):
   """Norm scales and biases, by name: stacked layers give them extra axes."""
-  return "norm" in name or "bias" in name or name.rpartition("_")[0] == "b"
+  return name.startswith(("scale_", "b_")) or "_bias_" in name

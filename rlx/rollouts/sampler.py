@@ -126,10 +126,6 @@ def make(config, *, group, max_tokens, chunk, temperature=1.0, top_k=0,
         lambda s: (s.column < end) & jnp.any(s.finish_B == _RUNNING), one, state)
     return state, jnp.any(state.finish_B == _RUNNING)
 
-  widen = jax.jit(lambda state, width: state.replace(
-      cache=transformer.grow(state.cache, width)), static_argnums=1,
-                  donate_argnums=0)
-
   def sample(params, tokens_PX, prompt_len_P, prompt_P, key):
     state = start(params, tokens_PX, prompt_len_P, prompt_P, key)
     while True:
@@ -138,7 +134,8 @@ def make(config, *, group, max_tokens, chunk, temperature=1.0, top_k=0,
         state, is_running = _cut_at_stops(state, stops, decode, pad_id)
       if not is_running: break
       width = state.cache.suffix_k_LBTKH.shape[2]
-      state = widen(state, min(width + chunk, max_tokens))
+      state = state.replace(cache=transformer.grow(
+          state.cache, min(width + chunk, max_tokens)))
     return records.Rollouts(
         tokens_BS=jnp.concatenate(
             [jnp.repeat(tokens_PX, group, axis=0), state.tokens_BT], axis=1),

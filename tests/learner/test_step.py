@@ -101,10 +101,10 @@ def test_schedules(options, rates):
 
 
 def test_decay_spares_norms_and_biases_unless_told():
-  params = {"w_DF": jnp.ones((2, 2)), "norm_LD": jnp.ones((3, 2)),
+  params = {"w_DF": jnp.ones((2, 2)), "scale_LD": jnp.ones((3, 2)),
             "q_bias_LNH": jnp.ones((3, 2, 2)), "k_LDKH": jnp.ones((3, 2, 1, 2))}
   zero = jax.tree.map(jnp.zeros_like, params)
-  for decay, spared in (("matrices", {"norm_LD", "q_bias_LNH"}), ("all", set())):
+  for decay, spared in (("matrices", {"scale_LD", "q_bias_LNH"}), ("all", set())):
     transform = optimizer.adamw(lr=.1, weight_decay=.5, decay=decay)
     updates, _ = transform.update(zero, transform.init(params), params)
     assert {k for k, u in updates.items() if not u.any()} == spared

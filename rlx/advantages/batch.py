@@ -1,0 +1,154 @@
+"""Advantages from the whole batch, or from a baseline rollout."""
+import jax.numpy as jnp
+
+from rlx.advantages import group
+from rlx.advantages import temporal
+from rlx.core import axes
+from rlx.core import masked
+
+
+def reinforce(rewards_PG, valid_PG, *, use_mean=False):
+  """The reward itself, or against the mean of the batch.
+
+    A_i = r_i            use_mean:  A_i = r_i - 1/N sum_j r_j
+
+  Source: Williams 1992; its use for language models, Ahmadian et al. 2024,
+  arXiv:2402.14740, eq. 5; the outcome part of PRIME's eq. 8, arXiv:2502.01456.
+  Differs from the papers: completions that are not valid get 0 and do not
+  enter the mean.
+
+  Args:
+    rewards_PG: anything where valid_PG is False.
+    valid_PG: bool.
+    use_mean: take the batch mean off.
+  Returns:
+    advantages_PG.
+  """
+  axes.dims(rewards_PG=rewards_PG, valid_PG=valid_PG)
+  rewards_PG = masked.keep(rewards_PG, valid_PG)
+  if not use_mean: return rewards_PG
+  return masked.keep(rewards_PG - masked.mean(rewards_PG, valid_PG), valid_PG)
+
+
+def group_mean_batch_std(rewards_PG, valid_PG, *, eps=1e-4):
+  """Lite PPO: the mean of the group off, divided by the std of the batch.
+
+    A_i = (r_i - mean of its group) / (std_{p,g} r + eps)
+
+  A batch's std does not blow up on prompts whose completions nearly agree.
+
+  Source: Liu et al. 2025, arXiv:2508.08221, section 4.1; TRL's
+  scale_rewards="batch". Differs from the paper: eps is TRL's.
+
+  Args: as `reinforce`; eps in reward units, std unbiased.
+  Returns:
+    advantages_PG; a tied group gets exactly 0.
+  """
+  axes.dims(rewards_PG=rewards_PG, valid_PG=valid_PG)
+  std = masked.root(masked.var(rewards_PG, valid_PG))
+  return group.mean_baseline(rewards_PG, valid_PG) / (std + eps)
+
+
+def reinforce_pp(rewards_BT, mask_BT, valid_B, *, gamma=1.0):
+  """REINFORCE++: rewards to go, whitened over all tokens of the batch.
+
+    A = (G - mean G) / std G,    G_t = r_t + gamma G_{t+1}
+
+  Source: Hu et al. 2025, arXiv:2501.03262, eq. 6-8. Differs from the paper: KL
+  is a reward term of its own here, added before.
+
+  Args:
+    rewards_BT: anything on padding.
+    mask_BT: bool.
+    valid_B: bool; other rows get 0 and do not enter the statistics.
+    gamma: discount per token.
+  Returns:
+    advantages_BT, 0 on padding.
+  """
+  axes.dims(rewards_BT=rewards_BT, mask_BT=mask_BT, valid_B=valid_B)
+  mask_BT = mask_BT & valid_B[:, None]
+  return masked.whiten(
+      temporal.return_to_go(rewards_BT, mask_BT, gamma=gamma), mask_BT)
+
+
+def reinforce_pp_baseline(rewards_PG, valid_PG, mask_BT):
+  """REINFORCE++-baseline: the group mean off, then whitened over all tokens.
+
+    A = (D - mean D) / std D,    D_{i,t} = r_i - mean of its group
+
+  Source: Hu et al. 2025, arXiv:2501.03262, section 3.3. Differs from the
+  paper: nothing known. Long completions weigh more in mean and std.
+
+  Args: as in `group.rloo` and `reinforce_pp`.
+  Returns:
+    advantages_BT, 0 on padding and where not valid.
+  """
+  axes.dims(rewards_PG=rewards_PG, valid_PG=valid_PG, mask_BT=mask_BT)
+  mask_BT = mask_BT & valid_PG.reshape(-1)[:, None]
+  centred_B = group.mean_baseline(rewards_PG, valid_PG).reshape(-1)
+  return masked.whiten(
+      jnp.broadcast_to(centred_B[:, None], mask_BT.shape), mask_BT)
+
+
+def remax(rewards_PG, valid_PG, greedy_B):
+  """ReMax: against the reward of the prompt's greedy completion.
+
+    A_i = r_i - r(greedy completion of the same prompt)
+
+  Source: Li et al. 2023, arXiv:2310.10505, eq. 5. Differs from the paper:
+  nothing known. Needs one more rollout per prompt.
+
+  Args:
+    greedy_B: reward of the greedy completion, repeated for each row; a row
+      where it is NaN gets 0.
+    Otherwise, and Returns: as `reinforce`.
+  Raises:
+    ValueError: greedy_B is None.
+  """
+  if greedy_B is None: raise ValueError("remax needs greedy_B.")
+  axes.dims(rewards_PG=rewards_PG, valid_PG=valid_PG, greedy_B=greedy_B)
+  greedy_PG = greedy_B.reshape(valid_PG.shape)
+  valid_PG = valid_PG & ~jnp.isnan(greedy_PG)
+  return masked.keep(rewards_PG, valid_PG) - masked.keep(greedy_PG, valid_PG)
+
+
+def optimal_token_baseline(rewards_BT, mask_BT, valid_PG, old_logps_BT,
+                           sum_pi_squared_BT):
+  """Per column, the baseline of least variance from the completions of a prompt.
+
+    A_{i,t} = G_{i,t} - sum_j G_{j,t} W_{j,t} / sum_j W_{j,t}
+    W_{j,t} = sum_{s <= t} (1 - 2 pi(y_s) + sum_v pi(v)^2)
+
+  W is the squared norm of the score of softmax logits, summed so far: noisy
+  prefixes count more.
+
+  Source: Li et al. 2026, arXiv:2602.07078, in the form of verl
+  (compute_optimal_token_baseline_advantage). Differs from the paper: no
+  importance weights; prompts with fewer than two valid completions get 0.
+
+  Args:
+    rewards_BT, old_logps_BT: anything on padding.
+    sum_pi_squared_BT: sum over the vocabulary of squared probabilities.
+    mask_BT: bool.
+    valid_PG: bool.
+  Returns:
+    advantages_BT, 0 on padding and where not valid.
+  Raises:
+    ValueError: sum_pi_squared_BT is None.
+  """
+  if sum_pi_squared_BT is None:
+    raise ValueError("optimal_token_baseline needs sum_pi_squared_BT.")
+  axes.dims(rewards_BT=rewards_BT, mask_BT=mask_BT, valid_PG=valid_PG,
+            old_logps_BT=old_logps_BT, sum_pi_squared_BT=sum_pi_squared_BT)
+  counts_PG = valid_PG & (jnp.sum(valid_PG, axis=1, keepdims=True) > 1)
+  mask_BT = mask_BT & counts_PG.reshape(-1)[:, None]
+  returns_BT = temporal.return_to_go(rewards_BT, mask_BT)
+  score_BT = masked.keep(1 - 2 * jnp.exp(masked.keep(old_logps_BT, mask_BT))
+                         + masked.keep(sum_pi_squared_BT, mask_BT), mask_BT)
+  weight_BT = masked.keep(jnp.cumsum(score_BT, axis=1), mask_BT)
+  by_group = lambda x_BT: x_BT.reshape(*valid_PG.shape, -1)
+  total_P1T = jnp.sum(by_group(weight_BT), axis=1, keepdims=True)
+  baseline_P1T = (jnp.sum(by_group(returns_BT * weight_BT), axis=1, keepdims=True)
+                  / jnp.where(total_P1T > 0, total_P1T, 1))
+  advantages = by_group(returns_BT) - baseline_P1T
+  return masked.keep(advantages.reshape(mask_BT.shape), mask_BT)

@@ -1,0 +1,112 @@
+"""From reward terms to one advantage per token: what build.py composes.
+
+A term is one reward (outcome, process, a penalty ...). PRIME estimates each
+term's advantages and adds them; most papers add the terms and then estimate.
+Both are `estimate`, called once per term or once on the sum of placed terms.
+"""
+import flax.struct
+import jax
+import jax.numpy as jnp
+
+from rlx.core import axes
+from rlx.core import masked
+from rlx.core import records
+
+
+@flax.struct.dataclass
+class Term:
+  """One reward of a batch, with everything an estimator may ask for by name."""
+  rewards: jax.Array           # [B], an outcome per completion, or [B, T]
+  scored: records.Scored
+  greedy_B: jax.Array | None = None  # reward of the prompt's greedy completion (ReMax)
+  sum_pi_squared_BT: jax.Array | None = None  # sum_v pi(v | .)^2 (optimal token baseline)
+
+  @property
+  def rewards_PG(self):
+    """An outcome as it is; token rewards summed over the completion."""
+    rewards_B = self.rewards
+    if rewards_B.ndim == 2:
+      rewards_B = masked.total(rewards_B, self.scored.mask_BT, axis=1)
+    return rewards_B.reshape(-1, self.scored.group)
+
+  @property
+  def rewards_BT(self):
+    """Token rewards; an outcome is placed on the last token."""
+    return place(self.rewards, self.scored.mask_BT)
+
+  @property
+  def mask_BT(self):
+    return self.scored.mask_BT
+
+  @property
+  def valid_B(self):
+    return self.scored.valid_B
+
+  @property
+  def valid_PG(self):
+    return self.scored.valid_PG
+
+  @property
+  def lengths_PG(self):
+    return self.scored.lengths_PG
+
+  @property
+  def values_BT(self):
+    return self.scored.values_BT
+
+  @property
+  def old_logps_BT(self):
+    return self.scored.old_logps_BT
+
+
+def estimate(rewards, scored, gamma, fn):
+  """Advantages of one term.
+
+  Args:
+    rewards: [B] or [B, T].
+    scored: the batch.
+    gamma: discount of `spread`; estimators that know time have their own.
+    fn: estimator resolved against `Term`; gives [P, G], which is spread over
+      the tokens, or [B, T], which is taken as it is.
+  Returns:
+    advantages_BT, 0 on padding and on rows that are not valid.
+  """
+  term = Term(rewards=rewards, scored=scored)
+  advantages = fn(term)
+  mask_BT = scored.mask_BT & scored.valid_B[:, None]
+  if advantages.shape != mask_BT.shape:
+    advantages = spread(advantages, mask_BT, gamma=gamma)
+  return masked.keep(advantages, mask_BT)
+
+
+def spread(advantages_PG, mask_BT, *, gamma=1.0):
+  """An advantage of the completion on each of its tokens.
+
+    A_t = gamma^(L - 1 - t) A     L = tokens of the completion
+
+  which is the discounted return-to-go of A placed on the last token. Tokens
+  outside the mask do not count as time.
+  """
+  axes.dims(advantages_PG=advantages_PG, mask_BT=mask_BT)
+  advantages_BT = jnp.broadcast_to(
+      advantages_PG.reshape(-1)[:, None], mask_BT.shape)
+  if gamma != 1.0:
+    after_BT = jnp.sum(mask_BT, axis=1, keepdims=True) - jnp.cumsum(mask_BT, axis=1)
+    base = jnp.asarray(gamma, advantages_BT.dtype)
+    advantages_BT = advantages_BT * base ** jnp.maximum(after_BT, 0)
+  return masked.keep(advantages_BT, mask_BT)
+
+
+def place(rewards, mask_BT):
+  """Rewards per token: [B] goes to the last valid token, [B, T] stays where it is.
+
+  An empty completion has no token and gets nothing.
+  """
+  if rewards.ndim == 2: return masked.keep(rewards, mask_BT)
+  return masked.keep(rewards[:, None], masked.last(mask_BT))
+
+
+def value_targets(advantages_BT, values_BT, mask_BT):
+  """returns_BT = A + V, what the value model regresses on; A not whitened."""
+  axes.dims(advantages_BT=advantages_BT, values_BT=values_BT, mask_BT=mask_BT)
+  return masked.keep(advantages_BT, mask_BT) + masked.keep(values_BT, mask_BT)

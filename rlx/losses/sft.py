@@ -1,0 +1,21 @@
+"""Supervised fine-tuning."""
+from rlx.core import axes
+from rlx.core import masked
+
+
+def nll(logps_BT, mask_BT):
+  """Negative log-likelihood of the demonstrated tokens.
+
+    l_t = - log pi(y_t | x, y_<t)
+
+  Source: Ouyang et al. 2022, arXiv:2203.02155, section 3.5 (SFT). Differs from
+  the paper: nothing known. Aggregate with token-mean.
+
+  Args:
+    logps_BT: differentiable; anything on padding.
+    mask_BT: bool, the tokens to learn.
+  Returns:
+    loss_BT, 0 on padding.
+  """
+  axes.dims(logps_BT=logps_BT, mask_BT=mask_BT)
+  return -masked.keep(logps_BT, mask_BT)

@@ -1,0 +1,34 @@
+"""Regression of the value model."""
+import jax.numpy as jnp
+
+from rlx.core import axes
+from rlx.core import masked
+
+
+def clipped(values_BT, old_values_BT, returns_BT, mask_BT=None, *, clip=None):
+  """Squared error, pessimistic about values that moved further than `clip`.
+
+    l_t = 1/2 max((V - R)^2, (clip(V, V_old - c, V_old + c) - R)^2)
+
+  Source: the PPO implementation of Dhariwal et al. 2017, stated in Huang et al.
+  2024, arXiv:2403.17031, section 4. Differs from the source: nothing known.
+
+  Args:
+    values_BT: of the value model being updated, differentiable.
+    old_values_BT: before the update.
+    returns_BT: targets.
+    mask_BT: bool; elsewhere the loss is 0. None: all entries are read, and NaN
+      on padding would reach the gradient.
+    clip: c, in units of the return; None is plain squared error.
+  Returns:
+    loss_BT.
+  """
+  axes.dims(values_BT=values_BT, old_values_BT=old_values_BT, returns_BT=returns_BT)
+  if mask_BT is not None:
+    values_BT, old_values_BT, returns_BT = (
+        masked.keep(x, mask_BT) for x in (values_BT, old_values_BT, returns_BT))
+  loss_BT = (values_BT - returns_BT)**2
+  if clip is not None:
+    near_BT = jnp.clip(values_BT, old_values_BT - clip, old_values_BT + clip)
+    loss_BT = jnp.maximum(loss_BT, (near_BT - returns_BT)**2)
+  return loss_BT / 2

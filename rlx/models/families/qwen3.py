@@ -1,0 +1,28 @@
+"""Qwen3, the dense ones: Llama with an RMSNorm on each query and key head."""
+from rlx.models.families import _config
+from rlx.models.families import llama
+
+KEYS = llama.KEYS | {
+    "model.layers.{L}.self_attn.q_norm.weight": ("layers.attn.q_norm.scale_LH", "H"),
+    "model.layers.{L}.self_attn.k_norm.weight": ("layers.attn.k_norm.scale_LH", "H"),
+}
+
+GGUF_KEYS = llama.GGUF_KEYS | {  # Heads are not interleaved here.
+    "blk.{L}.attn_q.weight": ("layers.attn.q_LDNH", "(NH)D"),
+    "blk.{L}.attn_k.weight": ("layers.attn.k_LDKH", "(KH)D"),
+    "blk.{L}.attn_q_norm.weight": ("layers.attn.q_norm.scale_LH", "H"),
+    "blk.{L}.attn_k_norm.weight": ("layers.attn.k_norm.scale_LH", "H"),
+}
+
+
+def decoder_config(hf):
+  """DecoderConfig of a parsed config.json."""
+  # A Qwen3 file without head_dim means 128, not hidden_size / heads.
+  return _config.to_decoder(hf, family="qwen3", qk_norm=True,
+                            only={"attention_bias": False},
+                            defaults={"head_dim": 128})
+
+
+def hf_config(config):
+  """The config.json of `config`."""
+  return _config.to_hf(config, architecture="Qwen3ForCausalLM", model_type="qwen3")

@@ -1,0 +1,36 @@
+"""Value model: a decoder with a scalar head, and the value of each state."""
+import jax.numpy as jnp
+
+from rlx.core import masked
+from rlx.models import logps
+from rlx.models import transformer
+
+
+def init(config, params):
+  """A decoder's parameters with a value head, which starts at zero.
+
+  The token head, if there is a separate one, is left out: it has no gradient.
+  """
+  decoder = {name: params[name] for name in ("embed", "layers", "norm")}
+  head = {"w_D1": jnp.zeros((config.d_model, 1), config.param_dtype),
+          "b_1": jnp.zeros((1,), config.param_dtype)}
+  return {**decoder, "value": head}
+
+
+def values(params, config, tokens_BS, positions_BS, valid_BS, *, completion_width):
+  """V(x, y_<t): the value of the state before each completion token.
+
+  Args:
+    params: from `init`.
+    config, tokens_BS, positions_BS, valid_BS: see `transformer.hidden`.
+    completion_width: T; the completions are the last T of the S columns.
+  Returns:
+    values_BT: float32, 0 on padding.
+  """
+  hidden_BTD = logps.before(transformer.hidden(
+      params, config, tokens_BS, positions_BS, valid_BS), completion_width)
+  head = params["value"]
+  wide = jnp.promote_types(config.dtype, jnp.float32)
+  values_BT = jnp.einsum("BTD,D->BT", hidden_BTD.astype(wide),
+                         head["w_D1"][:, 0].astype(wide)) + head["b_1"].astype(wide)[0]
+  return masked.keep(values_BT, valid_BS[:, -completion_width:])

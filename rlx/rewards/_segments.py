@@ -1,0 +1,54 @@
+"""Reasoning steps: sums over segments, and the scale of what they return."""
+import jax.numpy as jnp
+
+from rlx.core import masked
+
+
+def ends(mask_BT, granularity, step_ends_BT=None):
+  """True where a segment ends: every token, the marked tokens, or the last one.
+
+  The last valid token always closes a segment.
+
+  Raises:
+    ValueError: unknown granularity, or "step" without step_ends_BT.
+  """
+  if granularity == "token": return mask_BT
+  if granularity == "completion": return masked.last(mask_BT)
+  if granularity != "step":
+    raise ValueError(f"granularity={granularity!r}: token, step or completion.")
+  if step_ends_BT is None:
+    raise ValueError("granularity='step' needs step_ends_BT.")
+  return (step_ends_BT & mask_BT) | masked.last(mask_BT)
+
+
+def sums(x_BT, ends_BT):
+  """Sum of `x_BT` over each segment, placed on its end, 0 elsewhere.
+
+  A one-token segment gives its token unchanged, bit for bit: the sum restarts
+  after every end instead of being a difference of running sums.
+  """
+  starts_BT = jnp.concatenate(
+      [jnp.ones_like(ends_BT[:, :1]), ends_BT[:, :-1]], axis=1)
+  return masked.keep(masked.accumulate(x_BT, ~starts_BT), ends_BT)
+
+
+def denominator(scores_BT, *, floor=0.0, shards=1):
+  """What `norm="max_return"` divides by, one number per row block.
+
+    max(max_{i,t} |sum_{s >= t} scores[i, s]|, floor) + 1e-6
+
+  Args:
+    scores_BT: token rewards, 0 on padding and on rows that are not valid.
+    floor: least maximum. Keeps rounding noise from being scaled up to 1 when
+      the PRM equals its reference.
+    shards: blocks of B / shards consecutive rows, each with its own maximum;
+      1 is the whole batch.
+  Returns:
+    array [shards].
+  """
+  if scores_BT.shape[0] % shards:
+    raise ValueError(f"norm_shards={shards} must divide the "
+                     f"{scores_BT.shape[0]} rows of the batch.")
+  togo_BT = jnp.cumsum(scores_BT[:, ::-1], axis=1)[:, ::-1]
+  largest = jnp.max(jnp.abs(togo_BT).reshape(shards, -1), axis=1)
+  return jnp.maximum(largest, floor) + 1e-6

@@ -1,0 +1,102 @@
+"""Rewards of an implicit PRM: a language model read against its reference.
+
+Free Process Rewards without Process Labels, Yuan et al. 2024, arXiv:2412.01981.
+PRIME, Cui et al. 2025, arXiv:2502.01456.
+"""
+import jax.numpy as jnp
+
+from rlx.core import axes
+from rlx.core import masked
+from rlx.rewards import _segments
+
+NORMS = ("max_return", "none")
+
+
+def process(prm_logps_BT, ref_logps_BT, mask_BT, valid_B, step_ends_BT=None,
+            outcome_B=None, *, beta=0.05, granularity="token",
+            include_last=True, scale_by_beta=True, norm="max_return",
+            floor=0.0, norm_shards=1, lam=0.0, use_outcome=False):
+  """The implicit process reward of every token, step or completion.
+
+    r_t = beta log [ pi_phi(y_t | x, y_<t) / pi_ref(y_t | x, y_<t) ]
+
+  summed over a step's (or the completion's) tokens and placed on its last one;
+  then, with norm="max_return",
+
+    r <- r / (max(max_{i,t} |sum_{s >= t} r_s^i|, floor) + 1e-6)
+
+  Source: Yuan et al. 2024, arXiv:2412.01981, eq. 3 and 5; the scaling is
+  batch_norm (prime_norm) of the released PRIME code, arXiv:2502.01456.
+  Differs from the paper: the released trainer gives log-ratios without beta
+  (scale_by_beta=False; the two agree under max_return), and takes the maximum
+  per data-parallel rank (norm_shards=ranks). verl's recipe leaves out the last
+  token (include_last=False) and has lam and use_outcome, which no paper has.
+
+  Args:
+    prm_logps_BT, ref_logps_BT: nats; anything on padding.
+    mask_BT: bool.
+    valid_B: bool; other rows get 0 and do not enter the maximum.
+    step_ends_BT: bool, for granularity="step"; the last valid token always
+      ends a step.
+    outcome_B: verdicts, for use_outcome.
+    beta: scale of the log-ratio, the one of the PRM's loss.
+    granularity: token, step or completion.
+    include_last: whether the last token's (EOS) reward counts.
+    scale_by_beta: False gives plain log-ratios.
+    norm: max_return or none.
+    floor: least maximum of the normaliser, see `_segments.denominator`.
+    norm_shards: row blocks with a maximum of their own.
+    lam: r_t <- sum_{s >= t} lam^(s - t) r_s before the steps are summed.
+    use_outcome: the last token's reward becomes outcome - sum of the others,
+      so that a completion's rewards add up to its verdict (before lam).
+  Returns:
+    rewards_BT, 0 on padding and on rows that are not valid.
+  Raises:
+    ValueError: an unknown granularity or norm, or an array that is needed.
+  """
+  axes.dims(prm_logps_BT=prm_logps_BT, ref_logps_BT=ref_logps_BT,
+            mask_BT=mask_BT, valid_B=valid_B)
+  if norm not in NORMS:
+    raise ValueError(f"norm={norm!r}: one of {NORMS}.")
+  if use_outcome and outcome_B is None:
+    raise ValueError("use_outcome=True needs outcome_B.")
+  ends_BT = _segments.ends(mask_BT, granularity, step_ends_BT)
+  mask_BT = mask_BT & valid_B[:, None]
+  last_BT = masked.last(mask_BT)
+  rewards_BT = (masked.keep(prm_logps_BT, mask_BT)
+                - masked.keep(ref_logps_BT, mask_BT))
+  if scale_by_beta: rewards_BT = beta * rewards_BT
+  if use_outcome:
+    others_B = masked.total(rewards_BT, ~last_BT, axis=1)
+    outcome_B = masked.keep(outcome_B, valid_B)
+    rewards_BT = jnp.where(last_BT, (outcome_B - others_B)[:, None], rewards_BT)
+  if lam:
+    decay_BT = jnp.where(mask_BT, jnp.asarray(lam, rewards_BT.dtype), 0)
+    rewards_BT = masked.accumulate(rewards_BT, decay_BT, reverse=True)
+  if not include_last: rewards_BT = masked.keep(rewards_BT, ~last_BT)
+  rewards_BT = _segments.sums(rewards_BT, ends_BT)
+  if norm == "max_return":
+    scale = _segments.denominator(rewards_BT, floor=floor, shards=norm_shards)
+    rows = rewards_BT.shape[0] // norm_shards
+    rewards_BT = rewards_BT / jnp.repeat(scale, rows)[:, None]
+  return rewards_BT
+
+
+def value(prm_logps_BT, ref_logps_BT, mask_BT, valid_B, *, beta=0.05):
+  """What the PRM expects of the outcome after each token.
+
+    v_t = sum_{s <= t} beta log [ pi_phi(y_s | .) / pi_ref(y_s | .) ]
+        = beta log E_{y ~ pi_ref(. | y_<=t)} exp(r_phi(y) / beta)
+
+  Its increments are the token rewards, its last entry is r_phi(y).
+
+  Source: Yuan et al. 2024, arXiv:2412.01981, proposition 3.1 and eq. 4.
+  Differs from the paper: nothing known.
+
+  Args: see `process`.
+  Returns:
+    v_BT, 0 on padding and on rows that are not valid.
+  """
+  ratio_BT = process(prm_logps_BT, ref_logps_BT, mask_BT, valid_B, beta=beta,
+                     norm="none")
+  return masked.keep(jnp.cumsum(ratio_BT, axis=1), mask_BT)

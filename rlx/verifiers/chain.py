@@ -1,0 +1,47 @@
+"""Checks completions of the chain task: "7;2;5#5" for the question "4M7m2M5="."""
+import re
+
+# The data set has its own table: two independent statements of the rules.
+_OPS = {
+    "M": max,
+    "m": min,
+    "+": lambda a, b: (a + b) % 10,
+    "-": lambda a, b: (a - b) % 10,
+    "*": lambda a, b: (a * b) % 10,
+}
+_COMPLETION = re.compile(r"([0-9](?:;[0-9])*)#([0-9])")
+
+
+def answer(prompt, text):
+  """1.0 if the answer is right and the completion well-formed, else 0.0.
+
+  Well-formed: one digit per operation, separated by `;`, then `#` and the
+  answer, and nothing else. Whether the steps are right does not matter here.
+  """
+  match = _COMPLETION.fullmatch(text)
+  if match is None: return 0.0
+  n = (len(prompt.text) - 2) // 2
+  return float(len(match[1]) == 2 * n - 1 and match[2] == prompt.answer)
+
+
+def steps(prompt, text):
+  """For every stated step: does it follow from the value stated before it?
+
+  A step that is not a digit, the step after it, and steps beyond the last
+  operation are False. The text may be unfinished.
+  """
+  question = prompt.text
+  value, checks = int(question[0]), []
+  stated = text.partition("#")[0]
+  for i, step in enumerate(stated.split(";") if stated else []):
+    op, digit = question[2 * i + 1:2 * i + 2], question[2 * i + 2:2 * i + 3]
+    is_digit = len(step) == 1 and step in "0123456789"
+    checks.append(is_digit and value is not None and op in _OPS
+                  and int(step) == _OPS[op](value, int(digit)))
+    value = int(step) if is_digit else None
+  return checks
+
+
+def step_ends(text):
+  """Character offsets right after each `;`, where a reasoning step ends."""
+  return [i + 1 for i, c in enumerate(text) if c == ";"]

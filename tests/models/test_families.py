@@ -1,0 +1,130 @@
+"""Families against transformers: recorded logits, live where torch is there."""
+import functools
+import pathlib
+
+import jax
+import numpy as np
+import pytest
+
+from rlx.io import hf
+from rlx.models import transformer
+from rlx.models.families import llama
+from rlx.models.families import qwen2
+from rlx.models.families import qwen3
+from rlx.models.families import smollm2
+from tests.models import record_logits
+
+FAMILIES = dict(llama=llama, smollm2=smollm2, qwen2=qwen2, qwen3=qwen3)
+FIXTURES = pathlib.Path(__file__).parent / "fixtures"
+
+
+def our_logits(path, tokens, valid):
+  config, params = hf.load(path)
+  positions = np.maximum(np.cumsum(valid, axis=1) - 1, 0)
+
+  @functools.partial(jax.jit, static_argnums=1)
+  def forward(params, config, *batch):
+    return transformer.logits(params, config,
+                              transformer.hidden(params, config, *batch))
+
+  return np.asarray(forward(params, config, tokens, positions, valid))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_recorded_logits(family):
+  recorded = np.load(FIXTURES / family / "logits.npz")
+  tokens, valid = recorded["tokens"], recorded["valid"]
+  found = our_logits(FIXTURES / family, tokens, valid)
+  np.testing.assert_allclose(found[valid], recorded["logits"][valid], atol=1e-4,
+                             rtol=0)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_live_logits(family, tmp_path):
+  pytest.importorskip("torch")
+  model = record_logits.models()[family]
+  model.save_pretrained(tmp_path)
+  tokens, valid = record_logits.batch()
+  np.testing.assert_allclose(
+      our_logits(tmp_path, tokens, valid)[valid],
+      record_logits.logits(model, tokens, valid)[valid], atol=1e-4, rtol=0)
+
+
+# config.json as published, shortened to what is read, and with what is ignored.
+PUBLISHED = {
+    # Llama-3.2-1B.
+    "llama": (dict(
+        architectures=["LlamaForCausalLM"], attention_bias=False, head_dim=64,
+        hidden_act="silu", hidden_size=2048, intermediate_size=8192,
+        mlp_bias=False, model_type="llama", num_attention_heads=32,
+        num_hidden_layers=16, num_key_value_heads=8, pretraining_tp=1,
+        rms_norm_eps=1e-5, rope_theta=500000.0, tie_word_embeddings=True,
+        rope_scaling=dict(factor=32.0, high_freq_factor=4.0, low_freq_factor=1.0,
+                          original_max_position_embeddings=8192,
+                          rope_type="llama3"),
+        torch_dtype="bfloat16", vocab_size=128256), dict(
+            vocab_size=128256, d_model=2048, n_layers=16, n_heads=32,
+            n_kv_heads=8, head_dim=64, d_ff=8192, rope_theta=5e5, norm_eps=1e-5,
+            rope_scaling=("llama3", 32.0, 1.0, 4.0, 8192.0))),
+    # Qwen2.5-0.5B: no head_dim; sliding_window is a number but not in use.
+    "qwen2": (dict(
+        hidden_act="silu", hidden_size=896, intermediate_size=4864,
+        max_window_layers=24, model_type="qwen2", num_attention_heads=14,
+        num_hidden_layers=24, num_key_value_heads=2, rms_norm_eps=1e-6,
+        rope_theta=1000000.0, sliding_window=32768, tie_word_embeddings=True,
+        use_mrope=False, use_sliding_window=False, vocab_size=151936), dict(
+            vocab_size=151936, d_model=896, n_layers=24, n_heads=14, n_kv_heads=2,
+            head_dim=64, d_ff=4864, rope_theta=1e6, qkv_bias=True)),
+    # Qwen3-0.6B: head_dim is not hidden_size / heads.
+    "qwen3": (dict(
+        attention_bias=False, head_dim=128, hidden_act="silu", hidden_size=1024,
+        intermediate_size=3072, model_type="qwen3", num_attention_heads=16,
+        num_hidden_layers=28, num_key_value_heads=8, rms_norm_eps=1e-6,
+        rope_scaling=None, rope_theta=1000000, sliding_window=None,
+        tie_word_embeddings=True, use_sliding_window=False, vocab_size=151936), dict(
+            vocab_size=151936, d_model=1024, n_layers=28, n_heads=16, n_kv_heads=8,
+            head_dim=128, d_ff=3072, rope_theta=1e6, qk_norm=True)),
+}
+
+
+@pytest.mark.parametrize("family", PUBLISHED)
+def test_config(family):
+  published, expected = PUBLISHED[family]
+  config = FAMILIES[family].decoder_config(published)
+  assert config == transformer.DecoderConfig(**expected)
+  assert FAMILIES[family].decoder_config(FAMILIES[family].hf_config(config)) == config
+
+
+@pytest.mark.parametrize("family, change, message", [
+    ("qwen2", dict(use_sliding_window=True), "use_sliding_window=True"),
+    ("qwen2", dict(layer_types=["full_attention", "sliding_attention"]),
+     "sliding_attention"),
+    ("qwen3", dict(num_experts=64), "num_experts=64"),
+    ("qwen3", dict(attention_bias=True), "attention_bias=True"),
+    ("llama", dict(hidden_act="gelu"), "hidden_act='gelu'"),
+    ("llama", dict(rope_scaling=dict(rope_type="yarn", factor=4.0)), "'yarn'"),
+    ("llama", dict(quantization_config=dict(bits=4)), "quantization_config"),
+    ("llama", dict(num_attention_heads=33), "n_kv_heads=8 must divide"),
+], ids=lambda x: x if isinstance(x, str) else next(iter(x)))
+def test_refusals(family, change, message):
+  with pytest.raises(ValueError, match=message):
+    FAMILIES[family].decoder_config({**PUBLISHED[family][0], **change})
+
+
+def test_missing_key():
+  published = {k: v for k, v in PUBLISHED["llama"][0].items() if k != "rms_norm_eps"}
+  with pytest.raises(ValueError, match="rms_norm_eps"):
+    llama.decoder_config(published)
+
+
+def test_tables_cover_every_parameter():
+  """A table's paths are exactly the decoder's, for tied and separate heads."""
+  for family, module in FAMILIES.items():
+    config = hf.load(FIXTURES / family)[0]
+    for table in (module.KEYS, module.GGUF_KEYS):
+      paths = {path for path, _ in table.values()}
+      tree = jax.eval_shape(functools.partial(transformer.init, config),
+                            jax.random.key(0))
+      ours = {jax.tree_util.keystr(p, simple=True, separator=".")
+              for p, _ in jax.tree.leaves_with_path(tree)}
+      assert paths - {"head.w_DV"} == ours - {"head.w_DV"}
