@@ -132,6 +132,16 @@ def get_config():
       optimizer=optimizer(1e-5),
   ))
 
+  # Supervised fine-tuning (rlx/sft.py); not read by the RL loop.
+  c.sft = ml_collections.ConfigDict(dict(
+      steps=1000,
+      batch=128,               # examples per optimizer step
+      microbatches=1,
+      target=dict(name="datasets.jsonl.demonstration"),  # (prompt, rng) -> text to learn
+      fresh=dict(),            # sizes of a random start, when model.path is None
+      optimizer=optimizer(1e-3),
+  ))
+
   c.eval = ml_collections.ConfigDict(dict(
       every=10,                # RL iterations; 0: only before and after
       split="test",

@@ -6,7 +6,6 @@ the stages as functions of the state and the records, with all options bound.
 import dataclasses
 import functools
 import inspect
-import json
 from typing import Any, Callable
 
 import jax
@@ -40,7 +39,7 @@ from rlx.verifiers import steps as verifier_steps
 
 ORDERS = ("single", "double", "none", "reverse")
 REFERENCES = ("frozen", "policy", "self")
-FREE = ("rewards", "advantages", "prompts.options", "prompts.columns")  # Own keys inside.
+FREE = ("rewards", "advantages", "prompts.options", "prompts.columns")  # Keys inside are not ours.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,6 +63,7 @@ class Run:
   advantage: Callable          # (state, scored) -> (scored, metrics)
   learn_value: Callable        # (state, rollouts, scored, step) -> (state, metrics)
   learn_policy: Callable       # (state, rollouts, scored, step) -> (state, metrics)
+  control_kl: Callable         # (state, metrics) -> the KL coefficient of the next step
 
 
 def build(config):
@@ -80,29 +80,20 @@ def build(config):
   if c.prompts.per_step % shards:
     raise ValueError(f"prompts.per_step={c.prompts.per_step}: must be a multiple "
                      f"of mesh.data x mesh.fsdp = {shards}.")
-  model_config, start, tokenizer = weights.load(
-      c.model.path, dtype=c.model.param_dtype)
-  model_config = dataclasses.replace(
-      model_config, dtype=c.model.dtype, param_dtype=c.model.param_dtype,
-      remat=c.model.remat)
+  model_config, start, tokenizer = load_model(c, c.model.path)
   sharding.check(start, mesh)
-  prm_config, prm_start = model_config, start
+  models = dict(policy=(model_config, start), prm=(model_config, start))
   if methods.needs("prm_logps_BT") and c.prm.path is not None:
-    prm_config, prm_start, prm_tokenizer = weights.load(
-        c.prm.path, dtype=c.model.param_dtype)
-    prm_config = dataclasses.replace(
-        prm_config, dtype=c.model.dtype, param_dtype=c.model.param_dtype,
-        remat=c.model.remat)
+    *models["prm"], prm_tokenizer = load_model(c, c.prm.path)
     if prm_tokenizer.vocabulary != tokenizer.vocabulary:
       raise ValueError(f"prm.path={c.prm.path!r}: its tokenizer differs from "
                        f"that of model.path={c.model.path!r}.")
-  models = dict(policy=(model_config, start), prm=(prm_config, prm_start))
-
-  template = resolve.lookup("prompts", "templates." + c.prompts.template.name,
-                            "prompts.template")
-  options = {k: v for k, v in c.prompts.template.items() if k != "name"}
-  text = lambda p: tokenizer.render(template(p, **options))
-  train_prompts, eval_prompts = _load_prompts(c, tokenizer, text)
+  text = text_of(c, tokenizer)
+  train_prompts, eval_prompts = load_prompts(c, tokenizer, text)
+  per_draw = draw_size(c)
+  if len(train_prompts) < per_draw:
+    raise ValueError(f"prompts.source={c.prompts.source!r}: {len(train_prompts)} "
+                     f"training prompts; a draw takes {per_draw} different ones.")
   optimizers = {name: optimizer.adamw(**c[name].optimizer)
                 for name in ("learner", "prm", "value")}
   draw = _sampler(c, model_config, tokenizer)
@@ -126,7 +117,8 @@ def build(config):
   keep_options = {k: v for k, v in c.rollouts.keep.items() if k != "name"}
   return Run(
       config=c, mesh=mesh, tokenizer=tokenizer, model_config=model_config,
-      prompts=train_prompts, eval_prompts=eval_prompts,
+      prompts=iterator.PromptIterator(train_prompts, seed=c.seed),
+      eval_prompts=eval_prompts,
       init=functools.partial(_init, c, methods, models, mesh, optimizers),
       encode=encode, sample=draw(c.rollouts.per_prompt, c.rollouts.decoding),
       eval_sample=dict(
@@ -138,7 +130,8 @@ def build(config):
       learn_prm=_learn_prm(c, methods, models, mesh, optimizers["prm"]),
       advantage=_advantage(c, methods),
       learn_value=_learn_value(c, methods, models, mesh, optimizers["value"]),
-      learn_policy=_learn_policy(c, methods, models, mesh, optimizers["learner"]))
+      learn_policy=_learn_policy(c, methods, models, mesh, optimizers["learner"]),
+      control_kl=functools.partial(_control_kl, c))
 
 
 # ---------------------------------------------------------------- the methods
@@ -273,23 +266,33 @@ def check_keys(config, base):
 # ------------------------------------------------------------------- the data
 
 
-def _load_prompts(c, tokenizer, text):
-  """Training iterator and held-out list, filtered, with no text in common."""
+def load_model(c, path):
+  """(DecoderConfig, params, tokenizer) of a path, in the dtypes of `model`."""
+  config, params, tokenizer = weights.load(path, dtype=c.model.param_dtype)
+  config = dataclasses.replace(config, dtype=c.model.dtype,
+                               param_dtype=c.model.param_dtype, remat=c.model.remat)
+  return config, params, tokenizer
+
+
+def text_of(c, tokenizer):
+  """Prompt -> what the model reads, as prompts.template says."""
+  name = c.prompts.template.name
+  template = resolve.lookup("prompts", f"templates.{name}", "prompts.template")
+  options = {k: v for k, v in c.prompts.template.items() if k != "name"}
+  return lambda p: tokenizer.render(template(p, **options))
+
+
+def load_prompts(c, tokenizer, text):
+  """(training prompts, held-out prompts), filtered, with no text in common."""
   dataset = resolve.lookup("prompts", f"datasets.{c.prompts.dataset}.prompts",
                            "prompts.dataset")
   def load(split):
     found = io_rows.rows(c.prompts.source, split, **c.prompts.options)
-    return list(dataset(found, split, **c.prompts.columns))
-  length = lambda p: len(tokenizer.encode(text(p)))
-  held_out = filters.by_length(load(c.eval.split), length, c.prompts.max_tokens)
-  held_out = held_out[:c.eval.prompts]
-  train = filters.by_length(load(c.prompts.split), length, c.prompts.max_tokens)
-  train = filters.not_in(filters.unique(train), held_out)
-  per_draw = draw_size(c)
-  if len(train) < per_draw:
-    raise ValueError(f"prompts.source={c.prompts.source!r}: {len(train)} training "
-                     f"prompts; a draw takes {per_draw} different ones.")
-  return iterator.PromptIterator(train, seed=c.seed), held_out
+    return filters.by_length(list(dataset(found, split, **c.prompts.columns)),
+                             lambda p: len(tokenizer.encode(text(p))),
+                             c.prompts.max_tokens)
+  held_out = filters.unique(load(c.eval.split))[:c.eval.prompts]
+  return filters.not_in(filters.unique(load(c.prompts.split)), held_out), held_out
 
 
 def draw_size(c):
@@ -429,9 +432,9 @@ def _advantage(c, methods):
   def advantage(kl_coef, scored):
     terms = {name: coef * fn(scored) for name, (coef, fn) in methods.rewards.items()}
     if methods.has_kl_reward:
-      terms["kl"] = -kl_coef * masked.keep(divergence.estimate(
-          scored.old_logps_BT, scored.policy_ref_logps_BT, kind=c.kl.kind),
-                                           scored.mask_BT)
+      terms["kl"] = -kl_coef * divergence.estimate(
+          scored.old_logps_BT, scored.policy_ref_logps_BT, scored.mask_BT,
+          kind=c.kl.kind)
     mask_BT = scored.mask_BT & scored.valid_B[:, None]
     if "total" in methods.estimators:
       rewards_BT = sum(combine.place(r, scored.mask_BT) for r in terms.values())
@@ -442,7 +445,8 @@ def _advantage(c, methods):
     advantages_BT = masked.keep(sum(parts.values()), mask_BT)
     if scored.values_BT is not None:
       scored = scored.replace(old_values_BT=scored.values_BT,
-                              returns_BT=advantages_BT + scored.values_BT)
+                              returns_BT=combine.value_targets(
+                                  advantages_BT, scored.values_BT, mask_BT))
     if c.advantages.whiten:
       advantages_BT = masked.whiten(advantages_BT, mask_BT)
     metrics = _reward_metrics(terms, parts, scored, mask_BT)
@@ -453,8 +457,9 @@ def _advantage(c, methods):
 
 def _reward_metrics(terms, parts, scored, mask_BT):
   """What the rewards and advantages of this batch were."""
-  valid_B = scored.valid_B
-  metrics = {"rewards/outcome_mean": masked.mean(scored.outcome_B, valid_B)}
+  valid_B, metrics = scored.valid_B, {
+      "rollouts/sampler_gap_max": jnp.max(jnp.abs(masked.keep(
+          scored.old_logps_BT - scored.sampler_logps_BT, scored.mask_BT)))}
   for name, reward in terms.items():
     per_row_B = reward if reward.ndim == 1 else masked.total(reward, mask_BT, axis=1)
     metrics[f"rewards/{name}"] = masked.mean(per_row_B, valid_B)
@@ -469,6 +474,9 @@ def _reward_metrics(terms, parts, scored, mask_BT):
             scored.prm_logps_BT, scored.ref_logps_BT, scored.mask_BT,
             scored.outcome_PG, scored.valid_PG),
         "prm/abs_log_ratio": masked.mean(jnp.abs(ratio_BT), mask_BT),
+        # k1 of KL(policy, reference): the completions are the policy's.
+        "prm/kl_policy": masked.mean(
+            scored.old_logps_BT - scored.ref_logps_BT, mask_BT),
         "prm/max_return": jnp.max(jnp.abs(togo_BT)),
         "prm/correlation": prm_metrics.correlation(
             jnp.sum(ratio_BT, axis=1), scored.outcome_B, valid_B)}
@@ -528,9 +536,9 @@ def _learn_value(c, methods, models, mesh, optimizer_):
     values_BT = value_model.values(
         params, config, rollouts.tokens_BS, rollouts.positions_BS, rollouts.valid_BS,
         completion_width=scored.mask_BT.shape[1])
-    loss_BT = value_loss.clipped(values_BT, scored.old_values_BT, scored.returns_BT,
-                                 clip=c.value.clip)
     mask_BT = scored.mask_BT & scored.valid_B[:, None]
+    loss_BT = value_loss.clipped(values_BT, scored.old_values_BT, scored.returns_BT,
+                                 mask_BT, clip=c.value.clip)
     return aggregate.aggregate(loss_BT, mask_BT, mode="token-mean"), {}
 
   update = learner_step.make(loss, optimizer_, microbatches=c.value.microbatches,
@@ -565,8 +573,12 @@ def _learn_policy(c, methods, models, mesh, optimizer_):
     if c.learner.entropy_coef:
       loss_BT = loss_BT - c.learner.entropy_coef * entropy_BT
     if methods.has_kl_loss:
-      kl_BT = divergence.estimate(logps_BT, scored.policy_ref_logps_BT, kind=c.kl.kind)
+      kl_BT = divergence.estimate(logps_BT, scored.policy_ref_logps_BT, mask_BT,
+                                  kind=c.kl.kind)
       loss_BT = loss_BT + kl_coef_B[:, None] * kl_BT
+    if scored.policy_ref_logps_BT is not None:
+      metrics["kl_ref"] = diagnostics.token_mean(
+          logps_BT - scored.policy_ref_logps_BT, mask_BT)
     return aggregate.aggregate(loss_BT, mask_BT, mode=c.learner.aggregation,
                                length=c.rollouts.max_tokens), metrics
 
@@ -582,6 +594,14 @@ def _learn_policy(c, methods, models, mesh, optimizer_):
     return state.replace(policy=policy, policy_opt=policy_opt), _mean("policy", metrics)
 
   return learn
+
+
+def _control_kl(c, state, metrics):
+  """The adaptive coefficient, or the same one again."""
+  if c.kl.target is None: return state.kl_coef
+  return divergence.adaptive_coef(
+      state.kl_coef, metrics["policy/kl_ref"], target=c.kl.target,
+      horizon=c.kl.horizon, count=c.prompts.per_step * c.rollouts.per_prompt)
 
 
 def _epochs(c, name, rollouts, scored, step, *more):
@@ -600,8 +620,3 @@ def _mean(prefix, metrics):
   """Mean over the optimizer steps of an iteration."""
   return {f"{prefix}/{k}": sum(m[k] for m in metrics) / len(metrics)
           for k in metrics[0]}
-
-
-def resolved(config):
-  """The config as JSON text with sorted keys, for the workdir."""
-  return json.dumps(config.to_dict(), indent=2, sort_keys=True, default=list)

@@ -4,26 +4,28 @@
 
 The result is an HF directory, <workdir>/model, which `model.path` reads.
 """
-import dataclasses
+import functools
 import pathlib
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import tqdm
 
 from rlx import build
 from rlx import cli
 from rlx.core import records
+from rlx.core import resolve
 from rlx.core import rng
 from rlx.io import hf
 from rlx.io import metrics as io_metrics
+from rlx.io import tokenizer as tokenizer_io
 from rlx.learner import optimizer
 from rlx.learner import sharding
 from rlx.learner import step as learner_step
 from rlx.losses import aggregate
 from rlx.losses import sft as sft_loss
 from rlx.models import logps
+from rlx.models import transformer
 from rlx.rollouts import padding
 
 
@@ -31,28 +33,34 @@ def train(config, workdir):
   """Trains config.sft.steps steps on (prompt, target) pairs and exports to HF."""
   c, workdir = config, pathlib.Path(workdir)
   mesh = sharding.make_mesh(**c.mesh)
-  model_config, params, tokenizer = build.load_model(c)
+  model_config, params, tokenizer = start(c)
   cli.record(config, workdir)
   writer = io_metrics.Writer(workdir)
   transform = optimizer.adamw(**c.sft.optimizer)
   params = sharding.place(params, mesh)
   opt_state = sharding.place(jax.jit(transform.init)(params), mesh)
-  examples = build.load_examples(c, tokenizer)
+  text = build.text_of(c, tokenizer)
+  prompts, _ = build.load_prompts(c, tokenizer, text)
+  demonstrate = functools.partial(
+      resolve.lookup("prompts", c.sft.target.name, "sft.target"),
+      **{k: v for k, v in c.sft.target.items() if k != "name"})
 
   def loss(params, rollouts):
     logps_BT, _ = logps.logps(
         params, model_config, rollouts.tokens_BS, rollouts.positions_BS,
         rollouts.valid_BS, completion_width=rollouts.sampler_logps_BT.shape[1],
         with_entropy=False)
-    return aggregate.aggregate(sft_loss.nll(logps_BT), rollouts.mask_BT,
+    mask_BT = rollouts.mask_BT
+    return aggregate.aggregate(sft_loss.nll(logps_BT, mask_BT), mask_BT,
                                mode="token-mean"), {}
 
   update = learner_step.make(loss, transform, microbatches=c.sft.microbatches,
                              shards=sharding.row_shards(mesh))
   for step in tqdm.trange(c.sft.steps, unit="step"):
     draw = np.random.default_rng([c.seed, rng.number("sft"), step])
-    rows = draw.choice(len(examples), c.sft.batch, replace=False)
-    batch = batch_of([examples[i] for i in rows], c, tokenizer.pad_id)
+    chosen = draw.choice(len(prompts), c.sft.batch, replace=False)
+    pairs = [(text(prompts[i]), demonstrate(prompts[i], draw)) for i in chosen]
+    batch = batch_of(pairs, c, tokenizer)
     params, opt_state, metrics = update(
         params, opt_state, sharding.place_rows(batch, mesh))
     writer.write(step, {f"sft/{k}": v for k, v in metrics.items()})
@@ -61,16 +69,31 @@ def train(config, workdir):
   print(f"{workdir / 'model'}  the model; set model.path to it")
 
 
-def batch_of(examples, c, pad_id):
-  """(prompt ids, target ids) pairs as Rollouts, the record the models read."""
-  prompts, targets = zip(*examples)
-  tokens_BX, prompt_len_B = padding.left_pad(prompts, c.prompts.max_tokens, pad_id)
-  tokens_BT, target_len_B = padding.right_pad(targets, c.rollouts.max_tokens, pad_id)
+def start(c):
+  """The model of model.path, or without one a random one as sft.fresh says."""
+  if c.model.path is not None: return build.load_model(c, c.model.path)
+  sizes = c.sft.fresh.to_dict()
+  tokens = tokenizer_io.characters(sizes.pop("alphabet"))
+  config = transformer.DecoderConfig(
+      vocab_size=len(tokens.vocabulary), dtype=c.model.dtype,
+      param_dtype=c.model.param_dtype, remat=c.model.remat, **sizes)
+  return config, transformer.init(config, rng.key(c.seed, "init")), tokens
+
+
+def batch_of(pairs, c, tokenizer):
+  """(prompt, target) texts as Rollouts, the record the models read; EOS is added."""
+  prompts = [tokenizer.encode(p) for p, _ in pairs]
+  targets = [tokenizer.encode(t, add_bos=False) + [tokenizer.eos_ids[0]]
+             for _, t in pairs]
+  tokens_BX, prompt_len_B = padding.left_pad(
+      prompts, c.prompts.max_tokens, tokenizer.pad_id)
+  tokens_BT, target_len_B = padding.right_pad(
+      targets, c.rollouts.max_tokens, tokenizer.pad_id)
   return records.Rollouts(
       tokens_BS=np.concatenate([tokens_BX, tokens_BT], axis=1),
       prompt_len_B=prompt_len_B, completion_len_B=target_len_B,
       sampler_logps_BT=np.zeros(tokens_BT.shape, np.float32),
-      finish_B=np.zeros(len(prompts), np.int32), prompt_P=None)
+      finish_B=np.zeros(len(pairs), np.int32), prompt_P=None)
 
 
 if __name__ == "__main__":

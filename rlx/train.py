@@ -53,7 +53,7 @@ def train(config, workdir):
     state, policy_metrics = run.learn_policy(state, rollouts, scored, step)
     clock.lap("policy", state.policy)
     metrics |= prm_metrics | reward_metrics | value_metrics | policy_metrics
-    state = state.replace(step=step + 1)
+    state = state.replace(step=step + 1, kl_coef=run.control_kl(state, metrics))
     if is_due(step + 1, config.eval.every) and step + 1 < config.steps:
       found = evaluate(run, state, "curve", 1)
       metrics |= {f"eval/{k}": v["mean"] for k, v in found.items()}
@@ -151,10 +151,11 @@ def evaluate(run, state, stream, repeats):
 
 def completion_rows(run, rollouts, scored):
   """The first completions of the batch as readable rows, with their rewards."""
-  n = run.config.log.completions
+  n, x = run.config.log.completions, rollouts.prompt_width
   texts = [run.tokenizer.decode(ids) for ids in padding.completions(rollouts)[:n]]
-  prompts = run.tokenizer_prompts(rollouts, n)
-  scored = jax.device_get(scored)
+  rollouts, scored = jax.device_get((rollouts, scored))
+  prompts = [run.tokenizer.decode(ids[x - k:x]) for ids, k in zip(
+      rollouts.tokens_BS[:n], rollouts.prompt_len_B)]
   process_BT = (None if scored.prm_logps_BT is None
                 else scored.prm_logps_BT - scored.ref_logps_BT)
   rows = []

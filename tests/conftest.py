@@ -1,3 +1,4 @@
+import collections
 import os
 
 # Before jax starts: several CPU devices for the sharding tests, and no clash
@@ -7,3 +8,17 @@ os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=8")
 import jax  # pylint: disable=g-import-not-at-top
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
+
+
+def pytest_terminal_summary(terminalreporter):
+  """Golden cases: how many agree, and why the others were not compared."""
+  golden = lambda outcome: [
+      r for r in terminalreporter.stats.get(outcome, ())
+      if "test_golden.py::test_case" in getattr(r, "nodeid", "")]
+  passed, failed, skipped = (golden(o) for o in ("passed", "failed", "skipped"))
+  if not passed + failed + skipped: return
+  terminalreporter.write_line(
+      f"golden: {len(passed)} agree, {len(failed)} differ, {len(skipped)} not compared")
+  reasons = collections.Counter(r.longrepr[2] for r in skipped)
+  for reason, n in reasons.most_common():
+    terminalreporter.write_line(f"  {n:3d} {reason}")

@@ -124,7 +124,8 @@ def optimal_token_baseline(rewards_BT, mask_BT, valid_PG, old_logps_BT,
 
   Source: Li et al. 2026, arXiv:2602.07078, in the form of verl
   (compute_optimal_token_baseline_advantage). Differs from the paper: no
-  importance weights; prompts with fewer than two valid completions get 0.
+  importance weights; prompts with fewer than two valid completions get 0. As in
+  verl, a column that only one completion reaches has baseline 0.
 
   Args:
     rewards_BT, old_logps_BT: anything on padding.
@@ -150,5 +151,7 @@ def optimal_token_baseline(rewards_BT, mask_BT, valid_PG, old_logps_BT,
   total_P1T = jnp.sum(by_group(weight_BT), axis=1, keepdims=True)
   baseline_P1T = (jnp.sum(by_group(returns_BT * weight_BT), axis=1, keepdims=True)
                   / jnp.where(total_P1T > 0, total_P1T, 1))
+  is_alone_P1T = jnp.sum(by_group(mask_BT), axis=1, keepdims=True) < 2
+  baseline_P1T = masked.keep(baseline_P1T, ~is_alone_P1T)
   advantages = by_group(returns_BT) - baseline_P1T
   return masked.keep(advantages.reshape(mask_BT.shape), mask_BT)

@@ -46,12 +46,13 @@ def rloo(rewards_BT, mask_BT, valid_PG, *, gamma=1.0, loo="code"):
   rivals_P1 = jnp.maximum(n_P1 - 1, 1).astype(mean_PG.dtype)
   total_P1 = jnp.sum(mean_PG, axis=1, keepdims=True)
   if loo == "code":
-    centred_BT = n_P1 / rivals_P1 * (
-        _groups(rewards_BT, valid_PG) - (total_P1 / jnp.maximum(n_P1, 1))[:, :, None])
+    mean_P1 = total_P1 / jnp.maximum(n_P1, 1)
+    centred = (n_P1 / rivals_P1)[:, :, None] * (
+        _groups(rewards_BT, valid_PG) - mean_P1[:, :, None])
   else:
     baseline_PG = (total_P1 - mean_PG) / rivals_P1
-    centred_BT = _groups(rewards_BT, valid_PG) - baseline_PG[:, :, None]
-  return _to_go(centred_BT, mask_BT, valid_PG & (n_P1 > 1), gamma)
+    centred = _groups(rewards_BT, valid_PG) - baseline_PG[:, :, None]
+  return _to_go(centred, mask_BT, valid_PG & (n_P1 > 1), gamma)
 
 
 def grpo(rewards_BT, mask_BT, valid_PG, *, gamma=1.0, eps=1e-6, std_floor=0.0):

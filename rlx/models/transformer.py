@@ -8,6 +8,7 @@ Axis letters as in `core/axes.py`; R = N / K query heads share a kv head, and
 query head k * R + r uses kv head k.
 """
 import dataclasses
+import functools
 
 import flax.linen as nn
 import flax.struct
@@ -77,11 +78,21 @@ class Cache:
   used: jax.Array             # int32 scalar: suffix columns < used are live
 
 
+@functools.partial(jax.jit, static_argnames="config")  # Eager, it takes 10 s.
 def init(config, key):
   """Random parameters as a nested dict: matrices N(0, 1/fan_in), tables N(0, 0.02^2)."""
   one_11 = jnp.zeros((1, 1), jnp.int32)
   shared = _full_sequence(config, one_11, one_11 == 0)
-  return _Decoder(config).init(key, one_11, None, shared)["params"]
+  # The module's initial values are standard deviations (and the norms' ones).
+  # One draw serves all leaves: a draw each takes seconds to compile.
+  spread = _Decoder(config).init(key, one_11, None, shared)["params"]
+  leaves, tree = jax.tree.flatten_with_path(spread)
+  ends = np.cumsum([0] + [x.size for _, x in leaves])
+  noise = jax.random.normal(key, (int(ends[-1]),), jnp.float32)
+  return jax.tree.unflatten(tree, [
+      x if path[-1].key.startswith("scale")
+      else x * noise[start:end].reshape(x.shape).astype(x.dtype)
+      for (path, x), start, end in zip(leaves, ends, ends[1:])])
 
 
 def hidden(params, config, tokens_BS, positions_BS, valid_BS):
@@ -392,14 +403,15 @@ class _Table(nn.Module):
 
   @nn.compact
   def __call__(self):
-    return self.param(self.leaf, nn.initializers.normal(0.02), self.shape,
+    return self.param(self.leaf, nn.initializers.constant(0.02), self.shape,
                       self.config.param_dtype)
 
 
 def _matrix(module, leaf, shape, fan_in):
   """A layer's weight in the dtype of the activations; L is the scanned axis."""
   c = module.config
-  w = module.param(leaf, nn.initializers.normal(fan_in**-0.5), shape, c.param_dtype)
+  std = nn.initializers.constant(fan_in**-0.5)
+  w = module.param(leaf, std, shape, c.param_dtype)
   return w.astype(c.dtype)
 
 

@@ -20,8 +20,8 @@ def boundaries(text, separator="\n\n"):
     separator = re.compile("(?:" + re.escape(separator) + ")+")
   ends, start = [], 0
   for match in separator.finditer(text):
-    if match.end() > match.start() > start:
-      ends.append(match.end())
+    if not match[0]: continue
+    if match.start() > start: ends.append(match.end())
     start = match.end()
   if len(text) > start: ends.append(len(text))
   return ends

@@ -1,6 +1,7 @@
 """Families against transformers: recorded logits, live where torch is there."""
 import functools
 import pathlib
+import runpy
 
 import jax
 import numpy as np
@@ -12,10 +13,10 @@ from rlx.models.families import llama
 from rlx.models.families import qwen2
 from rlx.models.families import qwen3
 from rlx.models.families import smollm2
-from tests.models import record_logits
 
 FAMILIES = dict(llama=llama, smollm2=smollm2, qwen2=qwen2, qwen3=qwen3)
-FIXTURES = pathlib.Path(__file__).parent / "fixtures"
+HERE = pathlib.Path(__file__).parent
+FIXTURES = HERE / "fixtures"
 
 
 def our_logits(path, tokens, valid):
@@ -42,12 +43,13 @@ def test_recorded_logits(family):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_live_logits(family, tmp_path):
   pytest.importorskip("torch")
-  model = record_logits.models()[family]
+  record = runpy.run_path(str(HERE / "record_logits.py"))
+  model = record["models"]()[family]
   model.save_pretrained(tmp_path)
-  tokens, valid = record_logits.batch()
+  tokens, valid = record["batch"]()
   np.testing.assert_allclose(
       our_logits(tmp_path, tokens, valid)[valid],
-      record_logits.logits(model, tokens, valid)[valid], atol=1e-4, rtol=0)
+      record["logits"](model, tokens, valid)[valid], atol=1e-4, rtol=0)
 
 
 # config.json as published, shortened to what is read, and with what is ignored.

@@ -44,11 +44,9 @@ def to_decoder(hf, *, family, qkv_bias=False, qk_norm=False, only=None,
   hf = {"tie_word_embeddings": False, **(defaults or {}), **hf}
   for key in sorted(set(hf) - set(_FIELDS) - _IGNORED):
     # An unknown feature that is off (None, False, empty) is no feature.
-    allowed = only[key] if key in only else hf[key] or None
-    if hf[key] != allowed or (key not in only and hf[key]):
-      raise ValueError(
-          f"config.json: {key}={hf[key]!r} is not supported for {family}"
-          + (f", only {only[key]!r}." if key in only else "."))
+    if hf[key] == only[key] if key in only else not hf[key]: continue
+    raise ValueError(f"config.json: {key}={hf[key]!r} is not supported for {family}"
+                     + (f"; only {only[key]!r} is." if key in only else "."))
   if kinds := set(hf.get("layer_types") or ()) - {"full_attention"}:
     raise ValueError(f"config.json: layer_types has {sorted(kinds)}; only "
                      f"'full_attention' is supported for {family}.")

@@ -1,0 +1,22 @@
+"""The start of the quickstart: a decoder that half knows how to do chains.
+
+  python -m rlx.sft --config=configs/sft_chain.py --workdir=/tmp/rlx/sft_chain
+
+made configs/models/chain, which is its output. The traces it learns from have
+35% wrong steps, so it solves some but not most problems when sampled.
+"""
+from configs import base
+from configs import quickstart
+
+
+def get_config(arg=""):
+  c = quickstart.get_config()
+  c.model.path = None
+  c.sft.fresh = dict(alphabet="0123456789Mm+-*=;#", d_model=96, n_layers=2,
+                     n_heads=4, n_kv_heads=2, head_dim=24, d_ff=288)
+  c.sft.target = dict(name="datasets.chain.trace", wrong_rate=0.35)
+  c.sft.steps, c.sft.batch = 700, 128
+  c.sft.optimizer = base.optimizer(2e-3, warmup_steps=50, schedule="cosine",
+                                   total_steps=700)
+  if arg == "smoke": c.sft.steps, c.sft.batch = 2, 8
+  return c

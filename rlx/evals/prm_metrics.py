@@ -1,0 +1,76 @@
+"""How well a PRM's scores agree with verdicts. Pure; runs on the device."""
+import jax.numpy as jnp
+
+from rlx.core import axes
+from rlx.core import masked
+
+TIES = ("half", "reference")
+
+
+def accuracy(prm_logps_BT, ref_logps_BT, mask_BT, outcome_PG, valid_PG, *,
+             ties="half"):
+  """Share of pairs of a prompt that the PRM orders as their verdicts do.
+
+    acc_p = sum_{i<j} |o_i - o_j| agree(i, j) / sum_{i<j} |o_i - o_j|
+    agree = 1 if sign(s_i - s_j) = sign(o_i - o_j),  1/2 if s_i = s_j
+    s_i = sum_t log pi_phi - log pi_ref
+
+  and the mean over prompts. A prompt whose verdicts do not differ counts 1/2.
+
+  Source: compute_dpo_accuracy of the released PRIME code, arXiv:2502.01456.
+  Differs from the released code: equal scores count 1/2; there the outcome
+  depends on the order of the rows (ties="reference").
+
+  Args:
+    prm_logps_BT, ref_logps_BT: nats; anything on padding.
+    mask_BT: bool.
+    outcome_PG: verdicts, NaN where not valid.
+    valid_PG: bool.
+    ties: half or reference.
+  Returns:
+    scalar in [0, 1].
+  """
+  axes.dims(prm_logps_BT=prm_logps_BT, ref_logps_BT=ref_logps_BT,
+            mask_BT=mask_BT, outcome_PG=outcome_PG, valid_PG=valid_PG)
+  if ties not in TIES: raise ValueError(f"ties={ties!r}: one of {TIES}.")
+  score_PG = _scores(prm_logps_BT, ref_logps_BT, mask_BT).reshape(valid_PG.shape)
+  outcome_PG = masked.keep(outcome_PG, valid_PG)
+  later_GG = jnp.triu(jnp.ones((valid_PG.shape[1],) * 2, bool), 1)
+  is_pair_PGG = valid_PG[:, :, None] & valid_PG[:, None, :] & later_GG[None]
+  score_PGG = score_PG[:, :, None] - score_PG[:, None, :]
+  outcome_PGG = outcome_PG[:, :, None] - outcome_PG[:, None, :]
+  agree_PGG = ((score_PGG > 0) == (outcome_PGG > 0)).astype(score_PG.dtype)
+  if ties == "half": agree_PGG = jnp.where(score_PGG == 0, 0.5, agree_PGG)
+  weight_PGG = masked.keep(jnp.abs(outcome_PGG), is_pair_PGG)
+  weight_P = jnp.sum(weight_PGG, axis=(1, 2))
+  right_P = jnp.sum(weight_PGG * agree_PGG, axis=(1, 2))
+  has_P = weight_P > 0
+  return jnp.mean(jnp.where(has_P, right_P / jnp.where(has_P, weight_P, 1), 0.5))
+
+
+def absolute_accuracy(prm_logps_BT, ref_logps_BT, mask_BT, outcome_B, valid_B):
+  """Share of completions whose score has the sign of their verdict.
+
+    sign(s_i) = sign(2 outcome_i - 1)
+
+  Source: compute_dpo_abs_accuracy of verl's PRIME recipe. Args: as `accuracy`.
+  """
+  axes.dims(prm_logps_BT=prm_logps_BT, ref_logps_BT=ref_logps_BT,
+            mask_BT=mask_BT, outcome_B=outcome_B, valid_B=valid_B)
+  score_B = _scores(prm_logps_BT, ref_logps_BT, mask_BT)
+  right_B = jnp.sign(score_B) == jnp.sign(2 * outcome_B - 1)
+  return masked.mean(right_B.astype(score_B.dtype), valid_B)
+
+
+def correlation(x_B, y_B, valid_B):
+  """Pearson's correlation over valid rows; 0 when one of the two does not vary."""
+  axes.dims(x_B=x_B, y_B=y_B, valid_B=valid_B)
+  centred = lambda a_B: masked.keep(a_B - masked.mean(a_B, valid_B), valid_B)
+  x_B, y_B = centred(x_B), centred(y_B)
+  square = jnp.sum(x_B**2) * jnp.sum(y_B**2)
+  return jnp.sum(x_B * y_B) / jnp.sqrt(jnp.where(square > 0, square, 1))
+
+
+def _scores(prm_logps_BT, ref_logps_BT, mask_BT):
+  return jnp.sum(masked.keep(prm_logps_BT, mask_BT)
+                 - masked.keep(ref_logps_BT, mask_BT), axis=1)

@@ -1,0 +1,68 @@
+"""What a policy update does, as metrics: means kept as (total, weight)."""
+import jax.numpy as jnp
+
+from rlx.core import axes
+from rlx.core import masked
+from rlx.core import records
+
+
+def policy(scored):
+  """{name: Weighted} of everything the batch has the arrays for.
+
+    old_kl       mean of old_logps - logps, k1 of KL(old policy, policy), nats
+    ratio_far    share of tokens with |rho - 1| > 0.2
+    entropy      of the policy being updated, nats
+    sampler_gap  mean |old_logps - sampler_logps|: trainer against sampler, nats
+
+  Args:
+    scored: Scored; mask_BT chooses the tokens.
+  """
+  s, out = scored, {}
+  if s.logps_BT is not None and s.old_logps_BT is not None:
+    d_BT = masked.keep(s.logps_BT, s.mask_BT) - masked.keep(s.old_logps_BT, s.mask_BT)
+    out["old_kl"] = token_mean(-d_BT, s.mask_BT)
+    out["ratio_far"] = token_mean(jnp.abs(jnp.expm1(d_BT)) > 0.2, s.mask_BT)
+  if s.entropy_BT is not None:
+    out["entropy"] = token_mean(s.entropy_BT, s.mask_BT)
+  if s.sampler_logps_BT is not None and s.old_logps_BT is not None:
+    out["sampler_gap"] = token_mean(
+        jnp.abs(s.old_logps_BT - s.sampler_logps_BT), s.mask_BT)
+  return out
+
+
+def token_mean(x_BT, mask_BT):
+  """Mean over the tokens in the mask, as Weighted; a bool counts as 0 or 1."""
+  axes.dims(x_BT=x_BT, mask_BT=mask_BT)
+  total = masked.total(x_BT, mask_BT)
+  if not jnp.issubdtype(total.dtype, jnp.floating): total = total.astype(jnp.float32)
+  return records.Weighted(total, jnp.sum(mask_BT).astype(total.dtype))
+
+
+def clip_fraction(logps_BT, old_logps_BT, advantages_BT, mask_BT, *,
+                  clip_low=0.2, clip_high=0.2):
+  """Share of tokens whose gradient PPO's clip removes.
+
+    rho > 1 + clip_high where A > 0,  rho < 1 - clip_low where A < 0
+  """
+  axes.dims(logps_BT=logps_BT, old_logps_BT=old_logps_BT,
+            advantages_BT=advantages_BT, mask_BT=mask_BT)
+  ratio_BT = jnp.exp(logps_BT - old_logps_BT)
+  return token_mean(jnp.where(advantages_BT > 0, ratio_BT > 1 + clip_high,
+                              (ratio_BT < 1 - clip_low) & (advantages_BT < 0)), mask_BT)
+
+
+def dual_clip_fraction(logps_BT, old_logps_BT, advantages_BT, mask_BT, *,
+                       dual_clip=3.0):
+  """Share of tokens whose gradient the dual clip removes: rho > c where A < 0."""
+  axes.dims(logps_BT=logps_BT, old_logps_BT=old_logps_BT,
+            advantages_BT=advantages_BT, mask_BT=mask_BT)
+  ratio_BT = jnp.exp(logps_BT - old_logps_BT)
+  return token_mean((ratio_BT > dual_clip) & (advantages_BT < 0), mask_BT)
+
+
+def value_clip_fraction(values_BT, old_values_BT, returns_BT, mask_BT, *, clip):
+  """Share of tokens where the clipped value has the larger error."""
+  axes.dims(values_BT=values_BT, old_values_BT=old_values_BT,
+            returns_BT=returns_BT, mask_BT=mask_BT)
+  near_BT = jnp.clip(values_BT, old_values_BT - clip, old_values_BT + clip)
+  return token_mean((near_BT - returns_BT)**2 > (values_BT - returns_BT)**2, mask_BT)

@@ -1,0 +1,323 @@
+"""Policy losses: advantages -> a loss per token.
+
+All take (logps_BT, old_logps_BT, advantages_BT, mask_BT), where
+
+  logps_BT       log pi_theta of the policy being updated, differentiable, nats
+  old_logps_BT   the policy before the update, same graph and temperature
+  advantages_BT  constants
+  mask_BT        bool, the tokens that count; elsewhere anything, NaN too
+
+and return loss_BT, 0 outside the mask, for losses/aggregate.py. rho below is
+exp(logps - old_logps), with the log clamped to [-20, 20]; sg stops gradients.
+Statistics (kl_cov, clip_cov) are of the rows given: a microbatch has its own.
+"""
+import jax
+import jax.numpy as jnp
+
+from rlx.core import axes
+from rlx.core import masked
+
+# The aggregation a loss was published with and is defined for.
+AGGREGATION = {"gspo": "seq-mean-token-mean", "sapo": "seq-mean-token-mean",
+               "gmpo": "seq-mean-token-mean"}
+LEVELS = ("token", "sequence")
+MAX_LOG_RATIO = 20.0     # e^20: keeps exp finite, far outside any clip range
+MAX_LOG_SEQUENCE = 10.0  # of a sequence ratio, as in verl
+
+
+def ppo_clip(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, clip_low=0.2,
+             clip_high=0.2, dual_clip=None, ratio_cap=None):
+  """PPO's clipped surrogate.
+
+    l = max(-A rho, -A clip(rho, 1 - clip_low, 1 + clip_high))
+    dual_clip c, where A < 0:  l = min(l, -A c)
+
+  Source: Schulman et al. 2017, arXiv:1707.06347, eq. 7; clip_high > clip_low:
+  DAPO, arXiv:2503.14476; dual_clip: Ye et al. 2019, arXiv:1912.09729;
+  ratio_cap: INTELLECT-2, arXiv:2505.07291. Differs from the papers: the clamp
+  of the log-ratio.
+
+  Args:
+    clip_low, clip_high: how far the ratio may move down and up.
+    dual_clip: c > 1, bounds the loss where A < 0; None is off.
+    ratio_cap: caps rho in the unclipped term, > 1 + clip_high; None is off.
+  """
+  logps_BT, old_logps_BT, advantages_BT = _kept(
+      logps_BT, old_logps_BT, advantages_BT, mask_BT)
+  ratio_BT = _ratio(logps_BT, old_logps_BT)
+  return _clipped(ratio_BT, advantages_BT, clip_low, clip_high, dual_clip, ratio_cap)
+
+
+def gspo(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, clip_low=3e-4,
+         clip_high=4e-4):
+  """GSPO: the clip acts on the ratio of the whole completion.
+
+    s = exp(1/L sum_t log rho_t)
+    s_t = sg(s) pi_theta(y_t) / sg(pi_theta(y_t))
+    l = max(-A s_t, -A clip(s_t, 1 - clip_low, 1 + clip_high))
+
+  With one advantage per completion its mean over tokens has the gradient of
+  the sequence form. Defined for aggregation seq-mean-token-mean; with
+  seq-mean-token-sum it is LUSPO.
+
+  Source: Zheng et al. 2025, arXiv:2507.18071, eq. 5 and 14 (GSPO-token).
+  Differs from the paper: log s_t is capped at 10.
+
+  Args:
+    clip_low, clip_high: of a ratio near 1, hence small.
+  """
+  logps_BT, old_logps_BT, advantages_BT = _kept(
+      logps_BT, old_logps_BT, advantages_BT, mask_BT)
+  ratio_BT = _ratio(logps_BT, old_logps_BT, "sequence", mask_BT)
+  return _clipped(ratio_BT, advantages_BT, clip_low, clip_high)
+
+
+def cispo(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, clip_low=None,
+          clip_high=0.28, level="token"):
+  """CISPO: REINFORCE with a clipped weight; every token keeps its gradient.
+
+    l = -sg(clip(rho, 1 - clip_low, 1 + clip_high)) A log pi_theta(y_t)
+
+  Source: MiniMax-M1, arXiv:2506.13585, eq. 4-5. Differs from the paper: the
+  clamp of the log-ratio. TRL's epsilon_high caps rho itself: clip_high + 1.
+
+  Args:
+    clip_low: None leaves the ratio free to fall.
+    level: token, or sequence for the ratio of `gspo`.
+  """
+  logps_BT, old_logps_BT, advantages_BT = _kept(
+      logps_BT, old_logps_BT, advantages_BT, mask_BT)
+  low = None if clip_low is None else 1 - clip_low
+  weight_BT = jnp.clip(_ratio(logps_BT, old_logps_BT, level, mask_BT), low, 1 + clip_high)
+  return -jax.lax.stop_gradient(weight_BT) * advantages_BT * logps_BT
+
+
+def sapo(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, tau_pos=1.0,
+         tau_neg=1.05, level="token"):
+  """SAPO: a smooth gate in place of the clip.
+
+    l = -A 4/tau sigmoid(tau (rho - 1)),    tau = tau_pos if A > 0 else tau_neg
+
+  At rho = 1 its gradient is that of -A rho. Defined for aggregation
+  seq-mean-token-mean.
+
+  Source: Gao et al. 2025, arXiv:2511.20347. Differs from the paper: the clamp
+  of the log-ratio.
+
+  Args:
+    tau_pos, tau_neg: steepness; larger forgets off-policy tokens sooner.
+    level: token, or sequence for the ratio of `gspo`.
+  """
+  logps_BT, old_logps_BT, advantages_BT = _kept(
+      logps_BT, old_logps_BT, advantages_BT, mask_BT)
+  ratio_BT = _ratio(logps_BT, old_logps_BT, level, mask_BT)
+  tau_BT = jnp.where(advantages_BT > 0, jnp.asarray(tau_pos, ratio_BT.dtype), tau_neg)
+  return -advantages_BT * 4 / tau_BT * jax.nn.sigmoid(tau_BT * (ratio_BT - 1))
+
+
+def reinforce(logps_BT, advantages_BT, mask_BT):
+  """The policy gradient itself; also the loss of GPG.
+
+    l = -A log pi_theta(y_t)
+
+  Source: Williams 1992; GPG, Chu et al. 2025, arXiv:2504.02546. Differs from
+  the papers: nothing known.
+  """
+  axes.dims(logps_BT=logps_BT, advantages_BT=advantages_BT, mask_BT=mask_BT)
+  return -masked.keep(advantages_BT, mask_BT) * masked.keep(logps_BT, mask_BT)
+
+
+def gmpo(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, clip_low=0.4,
+         clip_high=0.4):
+  """GMPO: the geometric mean of clipped token ratios, once per completion.
+
+    l_i = -(mean_t A) exp(mean_t c_t),   on every token of row i
+    c = log rho clipped to [-clip_low, clip_high] on the side that A pushes to
+
+  Defined for aggregation seq-mean-token-mean, whose row mean is l_i.
+
+  Source: Zhao et al. 2025, arXiv:2507.20673. Differs from the paper: nothing
+  known; verl's geo_mean also counts empty rows in the mean over rows.
+
+  Args:
+    clip_low, clip_high: of the log-ratio, nats.
+  """
+  logps_BT, old_logps_BT, advantages_BT = _kept(
+      logps_BT, old_logps_BT, advantages_BT, mask_BT)
+  d_BT = logps_BT - old_logps_BT
+  sign_BT = jnp.sign(advantages_BT)
+  c_BT = sign_BT * jnp.minimum(
+      sign_BT * d_BT, sign_BT * jnp.clip(d_BT, -clip_low, clip_high))
+  mean = lambda x_BT: masked.mean(x_BT, mask_BT, axis=1, keepdims=True)
+  return masked.keep(-mean(advantages_BT) * jnp.exp(mean(c_BT)), mask_BT)
+
+
+def kl_cov(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, fraction=2e-4,
+           coef=1.0):
+  """KL-Cov: holds back the tokens whose update costs most entropy.
+
+    l = -A rho + coef |log rho|  on the k tokens of largest covariance
+    l = -A rho                   elsewhere
+    cov_t = (A_t - mean A)(log pi_theta(y_t) - mean log pi_theta)
+
+  with k = max(1, floor(fraction n)) of the n valid tokens.
+
+  Source: Cui et al. 2025, arXiv:2505.22617, eq. 13-14. Differs from the paper:
+  nothing known.
+
+  Args:
+    fraction: share of the valid tokens; 0 is off.
+    coef: of the penalty.
+  """
+  logps_BT, old_logps_BT, advantages_BT = _kept(
+      logps_BT, old_logps_BT, advantages_BT, mask_BT)
+  d_BT = logps_BT - old_logps_BT
+  loss_BT = -advantages_BT * jnp.exp(d_BT)
+  if not fraction: return loss_BT
+  held_BT = _largest(_covariance(logps_BT, advantages_BT, mask_BT), mask_BT,
+                     _count(mask_BT, fraction, logps_BT.dtype))
+  return loss_BT + masked.keep(coef * jnp.abs(d_BT), held_BT)
+
+
+def clip_cov(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, clip_low=0.2,
+             clip_high=0.2, fraction=2e-4, cov_low=1.0, cov_high=5.0):
+  """Clip-Cov: PPO's clip, and no gradient for some tokens of high covariance.
+
+    l = 0 on up to max(1, floor(fraction n)) tokens with cov_low < cov_t < cov_high
+    l = max(-A rho, -A clip(rho, 1 - clip_low, 1 + clip_high)) elsewhere
+
+  cov as in `kl_cov`; tokens that PPO clips are not candidates.
+
+  Source: Cui et al. 2025, arXiv:2505.22617, eq. 11-12. Differs from the paper:
+  of the candidates those of largest covariance are taken, not random ones, so
+  that the loss is a function of its inputs.
+
+  Args:
+    fraction: largest share of the valid tokens that loses its gradient.
+    cov_low, cov_high: which covariances are candidates.
+  """
+  logps_BT, old_logps_BT, advantages_BT = _kept(
+      logps_BT, old_logps_BT, advantages_BT, mask_BT)
+  ratio_BT = jnp.exp(logps_BT - old_logps_BT)
+  plain_BT = -advantages_BT * ratio_BT
+  near_BT = -advantages_BT * jnp.clip(ratio_BT, 1 - clip_low, 1 + clip_high)
+  cov_BT = _covariance(logps_BT, advantages_BT, mask_BT)
+  candidate_BT = (mask_BT & (near_BT <= plain_BT)
+                  & (cov_BT > cov_low) & (cov_BT < cov_high))
+  held_BT = _largest(cov_BT, candidate_BT,
+                     _count(mask_BT, fraction, logps_BT.dtype))
+  return masked.keep(jnp.maximum(plain_BT, near_BT), ~held_BT)
+
+
+def dppo_tv(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, low=0.15,
+            high=0.15, ratio_cap=20.0):
+  """DPPO: no gradient where the token's probability has moved far enough.
+
+    l = -A sg(min(rho, ratio_cap)) log pi_theta(y_t) if near else 0
+    near: p - p_old <= high (A > 0), p - p_old >= -low (A <= 0)
+
+  Source: DPPO (Binary-TV), arXiv:2602.04879. Differs from the paper: nothing
+  known.
+
+  Args:
+    low, high: largest change of a probability.
+    ratio_cap: of the weight.
+  """
+  logps_BT, old_logps_BT, advantages_BT = _kept(
+      logps_BT, old_logps_BT, advantages_BT, mask_BT)
+  moved_BT = jnp.exp(logps_BT) - jnp.exp(old_logps_BT)
+  near_BT = jnp.where(advantages_BT > 0, moved_BT <= high, moved_BT >= -low)
+  return masked.keep(_capped(logps_BT, old_logps_BT, advantages_BT, ratio_cap), near_BT)
+
+
+def dppo_kl(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, low=0.05,
+            high=0.05, ratio_cap=20.0):
+  """DPPO with the divergence of "this token or another".
+
+    l = -A sg(min(rho, ratio_cap)) log pi_theta(y_t) if near else 0
+    near: KL(p_old, p) <= high or p <= p_old (A > 0), <= low or p >= p_old (A <= 0)
+    KL = p_old log(p_old / p) + (1 - p_old) log((1 - p_old) / (1 - p))
+
+  Source: DPPO (Binary-KL), arXiv:2602.04879. Differs from the paper: 1e-8 is
+  added to 1 - p and 1 - p_old.
+
+  Args:
+    low, high: nats.
+    ratio_cap: of the weight.
+  """
+  logps_BT, old_logps_BT, advantages_BT = _kept(
+      logps_BT, old_logps_BT, advantages_BT, mask_BT)
+  p_BT, old_p_BT = jnp.exp(logps_BT), jnp.exp(old_logps_BT)
+  kl_BT = (old_p_BT * (old_logps_BT - logps_BT)
+           + (1 - old_p_BT) * jnp.log((1 - old_p_BT + 1e-8) / (1 - p_BT + 1e-8)))
+  near_BT = jnp.where(advantages_BT > 0, (kl_BT <= high) | (p_BT <= old_p_BT),
+                      (kl_BT <= low) | (p_BT >= old_p_BT))
+  return masked.keep(_capped(logps_BT, old_logps_BT, advantages_BT, ratio_cap), near_BT)
+
+
+def dro(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, beta=0.5):
+  """DRO: the policy gradient with a quadratic pull to the old policy.
+
+    l = -(A log pi_theta(y_t) - beta/2 (log rho)^2)
+
+  Source: Richemond et al. 2024, arXiv:2405.19107. Differs from the paper: the
+  log-ratio is to the policy before the update, per token, and clamped.
+
+  Args:
+    beta: strength of the pull, > 0.
+  """
+  logps_BT, old_logps_BT, advantages_BT = _kept(
+      logps_BT, old_logps_BT, advantages_BT, mask_BT)
+  d_BT = jnp.clip(logps_BT - old_logps_BT, -MAX_LOG_RATIO, MAX_LOG_RATIO)
+  return -(advantages_BT * logps_BT - beta / 2 * d_BT**2)
+
+
+def _kept(logps_BT, old_logps_BT, advantages_BT, mask_BT):
+  """Selects before anything is computed, so that padding has no gradient."""
+  axes.dims(logps_BT=logps_BT, old_logps_BT=old_logps_BT,
+            advantages_BT=advantages_BT, mask_BT=mask_BT)
+  return tuple(masked.keep(x, mask_BT) for x in (logps_BT, old_logps_BT, advantages_BT))
+
+
+def _ratio(logps_BT, old_logps_BT, level="token", mask_BT=None):
+  """rho_t, or the sequence ratio with the gradient of each token's own logp."""
+  if level not in LEVELS: raise ValueError(f"level={level!r}: one of {LEVELS}.")
+  d_BT = logps_BT - old_logps_BT
+  if level == "token":
+    return jnp.exp(jnp.clip(d_BT, -MAX_LOG_RATIO, MAX_LOG_RATIO))
+  mean_B1 = masked.mean(d_BT, mask_BT, axis=1, keepdims=True)
+  log_BT = logps_BT + jax.lax.stop_gradient(mean_B1 - logps_BT)
+  return jnp.exp(jnp.minimum(log_BT, MAX_LOG_SEQUENCE))
+
+
+def _clipped(ratio_BT, advantages_BT, clip_low, clip_high, dual_clip=None,
+             ratio_cap=None):
+  capped_BT = ratio_BT if ratio_cap is None else jnp.minimum(ratio_BT, ratio_cap)
+  near_BT = jnp.clip(ratio_BT, 1 - clip_low, 1 + clip_high)
+  loss_BT = jnp.maximum(-advantages_BT * capped_BT, -advantages_BT * near_BT)
+  if dual_clip is None: return loss_BT
+  bounded_BT = jnp.minimum(loss_BT, -advantages_BT * dual_clip)
+  return jnp.where(advantages_BT < 0, bounded_BT, loss_BT)
+
+
+def _capped(logps_BT, old_logps_BT, advantages_BT, ratio_cap):
+  weight_BT = jnp.minimum(_ratio(logps_BT, old_logps_BT), ratio_cap)
+  return -advantages_BT * jax.lax.stop_gradient(weight_BT) * logps_BT
+
+
+def _covariance(logps_BT, advantages_BT, mask_BT):
+  centred = lambda x_BT: x_BT - masked.mean(x_BT, mask_BT)
+  return jax.lax.stop_gradient(centred(advantages_BT) * centred(logps_BT))
+
+
+def _count(mask_BT, fraction, dtype):
+  """max(1, floor(fraction n)) of n valid tokens."""
+  n = jnp.sum(mask_BT).astype(dtype)
+  return jnp.maximum(jnp.floor(n * fraction), 1)
+
+
+def _largest(x_BT, among_BT, count):
+  """True on the `count` largest entries of `x_BT` among those given."""
+  order = jnp.argsort(jnp.where(among_BT, -x_BT, jnp.inf), axis=None)
+  rank_BT = jnp.argsort(order).reshape(x_BT.shape)
+  return among_BT & (rank_BT < count)

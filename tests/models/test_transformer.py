@@ -1,0 +1,228 @@
+"""The decoder against a float64 numpy reference, and its passes against each other."""
+import dataclasses
+import functools
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from rlx.models import transformer
+
+P, G, X, T = 2, 3, 5, 4
+# Every switch on, heads shared, head_dim not d_model / heads.
+CONFIG = transformer.DecoderConfig(
+    vocab_size=31, d_model=16, n_layers=2, n_heads=4, n_kv_heads=2, head_dim=6,
+    d_ff=24, qkv_bias=True, qk_norm=True, tied_head=False,
+    rope_scaling=("llama3", 4.0, 1.0, 4.0, 64))
+
+
+@functools.partial(jax.jit, static_argnums=1)
+def hidden(params, config, *batch):
+  return transformer.hidden(params, config, *batch)
+
+
+@pytest.fixture(scope="module")
+def params():
+  """Random in every leaf: norms start at one, biases at zero."""
+  params = transformer.init(CONFIG, jax.random.key(0))
+  noise = np.random.default_rng(0)
+  return jax.tree.map(
+      lambda x: x + 0.1 * noise.normal(size=x.shape).astype(np.float32), params)
+
+
+@pytest.fixture(scope="module")
+def batch():
+  """tokens, positions, valid [P*G, X+T]: prompts of 3 and 5 tokens, then T."""
+  start = np.repeat([2, 0], G)[:, None]
+  columns = np.arange(X + T)[None, :]
+  tokens = np.random.default_rng(0).integers(0, 31, (P * G, X + T))
+  tokens[:, :X] = np.repeat(tokens[::G, :X], G, axis=0)
+  return (jnp.asarray(tokens), jnp.asarray(np.maximum(columns - start, 0)),
+          jnp.asarray(columns >= start))
+
+
+def reference(params, config, tokens):
+  """Hidden states of one unpadded sequence: float64, loops, no jax."""
+  p = jax.tree.map(lambda x: np.asarray(x, np.float64), params)
+  norm = lambda x, scale: x / np.sqrt(
+      (x**2).mean(-1, keepdims=True) + config.norm_eps) * scale
+  half = config.head_dim // 2
+
+  def frequency(i):
+    f = config.rope_theta ** (-i / half)
+    _, factor, low, high, original = config.rope_scaling
+    wavelength = 2 * np.pi / f
+    if wavelength < original / high: return f
+    if wavelength > original / low: return f / factor
+    smooth = (original / wavelength - low) / (high - low)
+    return (1 - smooth) * f / factor + smooth * f
+
+  def rotate(x, position):
+    out = np.empty_like(x)
+    for i in range(half):
+      angle = position * frequency(i)
+      a, b = x[i], x[i + half]
+      out[i] = a * np.cos(angle) - b * np.sin(angle)
+      out[i + half] = b * np.cos(angle) + a * np.sin(angle)
+    return out
+
+  x = p["embed"]["w_VD"][tokens]
+  n = len(tokens)
+  for layer in range(config.n_layers):
+    w = jax.tree.map(lambda leaf, layer=layer: leaf[layer], p["layers"])
+    y, attn = norm(x, w["attn_norm"]["scale_LD"]), w["attn"]
+    out = np.zeros_like(x)
+    for head in range(config.n_heads):
+      kv = head // (config.n_heads // config.n_kv_heads)
+      q = y @ attn["q_LDNH"][:, head] + attn["q_bias_LNH"][head]
+      k = y @ attn["k_LDKH"][:, kv] + attn["k_bias_LKH"][kv]
+      v = y @ attn["v_LDKH"][:, kv] + attn["v_bias_LKH"][kv]
+      q = norm(q, attn["q_norm"]["scale_LH"])
+      k = norm(k, attn["k_norm"]["scale_LH"])
+      q = np.stack([rotate(q[i], i) for i in range(n)])
+      k = np.stack([rotate(k[i], i) for i in range(n)])
+      for i in range(n):
+        weights = np.exp(k[:i + 1] @ q[i] / np.sqrt(config.head_dim))
+        out[i] += weights @ v[:i + 1] / weights.sum() @ attn["o_LNHD"][head]
+    x = x + out
+    y, mlp = norm(x, w["mlp_norm"]["scale_LD"]), w["mlp"]
+    gate = y @ mlp["gate_LDF"]
+    x = x + (gate / (1 + np.exp(-gate)) * (y @ mlp["up_LDF"])) @ mlp["down_LFD"]
+  return norm(x, p["norm"]["scale_D"])
+
+
+def test_against_numpy(params, batch):
+  tokens, _, valid = map(np.asarray, batch)
+  found = hidden(params, CONFIG, *batch)
+  for b in (0, G):  # One row of each prompt.
+    expected = reference(params, CONFIG, tokens[b, valid[b]])
+    np.testing.assert_allclose(found[b][valid[b]], expected, atol=5e-6, rtol=0)
+
+
+def test_logits_separate_and_tied(params):
+  h = np.random.default_rng(0).normal(size=(2, 3, 16)).astype(np.float32)
+  np.testing.assert_allclose(transformer.logits(params, CONFIG, h),
+                             h @ np.asarray(params["head"]["w_DV"]), atol=1e-5)
+  tied = dataclasses.replace(CONFIG, tied_head=True)
+  np.testing.assert_allclose(transformer.logits(params, tied, h),
+                             h @ np.asarray(params["embed"]["w_VD"]).T, atol=1e-5)
+
+
+def test_prefill_and_decode_equal_hidden(params, batch):
+  """Teacher-forced, ragged prompts, shared prompt cache, cache grown on the way."""
+  tokens, positions, valid = batch
+  expected = np.asarray(hidden(params, CONFIG, *batch))
+  hidden_P1D, prompts = jax.jit(transformer.prefill, static_argnums=1)(
+      params, CONFIG, *(x[::G, :X] for x in batch))
+  assert prompts.k_LPXKH.shape == (2, P, X, 2, 6)
+  np.testing.assert_allclose(np.repeat(hidden_P1D[:, 0], G, axis=0),
+                             expected[:, X - 1], atol=5e-6, rtol=0)
+  cache = transformer.empty_cache(CONFIG, prompts, G, 2)
+  decode = jax.jit(transformer.decode, static_argnums=1)
+  for t in range(X, X + T):
+    if t == X + 2:
+      cache = transformer.grow(cache, T)
+      # Columns that are not live may hold anything.
+      cache = cache.replace(suffix_k_LBTKH=cache.suffix_k_LBTKH.at[:, :, 2:].set(9.0),
+                            suffix_v_LBTKH=cache.suffix_v_LBTKH.at[:, :, 2:].set(9.0))
+    h_B1D, *new = decode(params, CONFIG, tokens[:, t:t + 1], positions[:, t:t + 1],
+                         cache)
+    cache = transformer.append(cache, *new)
+    np.testing.assert_allclose(h_B1D[:, 0], expected[:, t], atol=5e-6, rtol=0)
+  assert int(cache.used) == T
+
+
+def test_padding_reaches_nothing(params, batch):
+  tokens, positions, valid = batch
+  valid = valid.at[:, -1].set(False)  # Padding on the right as well.
+  other = jnp.where(valid, tokens, (tokens + 7) % 31)
+  a, b = (np.asarray(hidden(params, CONFIG, x, positions, valid))
+          for x in (tokens, other))
+  assert np.abs(a - b).max() > 0.1  # The padding did change.
+  np.testing.assert_array_equal(a[valid], b[valid])
+
+
+def test_row_without_valid_token_stays_finite(params, batch):
+  tokens, positions, valid = batch
+
+  def loss(params):
+    h = transformer.hidden(params, CONFIG, tokens, positions, valid.at[0].set(False))
+    return jnp.mean(h**2)
+
+  value, grad = jax.jit(jax.value_and_grad(loss))(params)
+  assert all(bool(jnp.isfinite(x).all()) for x in jax.tree.leaves((value, grad)))
+
+
+def test_remat_has_the_same_gradient(params, batch):
+  def grad(remat):
+    config = dataclasses.replace(CONFIG, remat=remat)
+    loss = lambda p: jnp.mean(transformer.hidden(p, config, *batch) ** 3)
+    fn = jax.jit(jax.grad(loss)).trace(params)
+    return fn.lower().compile()(params), str(fn.jaxpr)
+  plain, jaxpr = grad("none")
+  assert "remat" not in jaxpr
+  for policy in ("full", "dots"):
+    again, jaxpr = grad(policy)
+    assert "remat" in jaxpr
+    jax.tree.map(functools.partial(np.testing.assert_allclose, rtol=1e-5, atol=1e-6),
+                 plain, again)
+
+
+def test_bfloat16_is_close(params, batch):
+  """bf16 has 8 bits: 0.4 % per rounding, a few of them in a row."""
+  valid = np.asarray(batch[2])
+  half = dataclasses.replace(CONFIG, dtype="bfloat16")
+  found = hidden(params, half, *batch)
+  assert found.dtype == jnp.bfloat16
+  logits = transformer.logits(params, half, found)
+  assert logits.dtype == jnp.float32
+  expected = transformer.logits(params, CONFIG, hidden(params, CONFIG, *batch))
+  error, scale = ((np.mean(np.square(x), where=valid[..., None]) ** 0.5) for x in (
+      np.asarray(logits) - np.asarray(expected), np.asarray(expected)))
+  assert 1e-4 < error / scale < 0.03
+
+
+def test_float64_stays_float64():
+  """Checks in float64 are possible: nothing inside falls back to float32."""
+  with jax.enable_x64(True):
+    config = dataclasses.replace(CONFIG, dtype="float64", param_dtype="float64")
+    params = transformer.init(config, jax.random.key(0))
+    tokens = np.arange(7) % 31
+    h = hidden(params, config, tokens[None], np.arange(7)[None], np.ones((1, 7), bool))
+    np.testing.assert_allclose(h[0], reference(params, config, tokens), atol=1e-13)
+
+
+def test_init():
+  """Shapes without data, the published size of SmolLM2-135M, scale of the matrices."""
+  smollm2 = transformer.DecoderConfig(
+      vocab_size=49152, d_model=576, n_layers=30, n_heads=9, n_kv_heads=3,
+      head_dim=64, d_ff=1536, param_dtype="bfloat16")
+  tree = jax.eval_shape(functools.partial(transformer.init, smollm2),
+                        jax.random.key(0))
+  assert sum(x.size for x in jax.tree.leaves(tree)) == 134_515_008
+  assert {x.dtype for x in jax.tree.leaves(tree)} == {jnp.dtype("bfloat16")}
+  assert tree["layers"]["attn"]["q_LDNH"].shape == (30, 576, 9, 64)
+  wide = dataclasses.replace(CONFIG, d_model=64, d_ff=256)
+  mlp = transformer.init(wide, jax.random.key(0))["layers"]["mlp"]
+  assert abs(np.std(mlp["up_LDF"]) * 8 - 1) < 0.02    # 1 / sqrt(64)
+  assert abs(np.std(mlp["down_LFD"]) * 16 - 1) < 0.02  # 1 / sqrt(256)
+  assert np.abs(mlp["up_LDF"][0] - mlp["up_LDF"][1]).max() > 0.1  # Layers differ.
+
+
+@pytest.mark.parametrize("change, message", [
+    (dict(n_kv_heads=3), "n_kv_heads=3 must divide"),
+    (dict(remat="some"), "remat='some'"),
+    (dict(rope_scaling=("yarn", 4.0)), "yarn"),
+])
+def test_config_refuses(change, message):
+  with pytest.raises(ValueError, match=message):
+    dataclasses.replace(CONFIG, **change)
+
+
+def test_nnx_is_not_imported():
+  subprocess.run([sys.executable, "-c", "import sys, rlx.models.logps\n"
+                  "assert not any(m.startswith('flax.nnx') for m in sys.modules)"],
+                 check=True)

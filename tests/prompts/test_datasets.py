@@ -1,0 +1,172 @@
+"""What holds for every file in rlx/prompts/datasets, and what each one reads.
+
+A new data set is found on disk; give it rows in ROWS.
+"""
+import collections
+import importlib
+import itertools
+import pathlib
+
+import numpy as np
+import pytest
+
+from rlx import prompts as prompts_package
+from rlx.core import resolve
+from rlx.prompts.datasets import chain
+from rlx.prompts.datasets import gsm8k
+from rlx.prompts.datasets import hendrycks_math
+from rlx.prompts.datasets import jsonl
+from rlx.verifiers import chain as chain_verifier
+
+FOUND = sorted(p.stem for p in (pathlib.Path(prompts_package.__file__).parent
+                                / "datasets").glob("[!_]*.py"))
+
+
+def qa(split):
+  return [dict(question=f"{split} {i}?", answer=a) for i, a in enumerate(["1", "-2", "3/4"])]
+
+
+def gsm8k_rows(split):
+  return [dict(question=f"{split} one?", answer="4 + 4 = <<4+4=8>>8\n#### 8"),
+          dict(question=f"{split} two?", answer="It costs $1,200.\n#### 1,200")]
+
+
+def math_rows(split):
+  return [dict(problem=f"{split} {i}", solution=s, level="Level 1", type="Algebra")
+          for i, s in enumerate([
+              r"First \boxed{1}, then $\boxed{\frac{1}{2}}$.", r"So $\boxed 5$.",
+              r"It is \fbox{x^2 + 1}.", r"Thus $\boxed{\text{even}}$."])]
+
+
+def gym_rows(split):
+  first = dict(train=0, test=1)[split]
+  return [dict(task="chain_sum", config={}, seed=0, index=i, entry=dict(
+      question=f"{i} + 3 =", answer=str(i + 3), metadata={}))
+          for i in range(first, 6, 2)]
+
+
+def chain_rows(split):
+  return [dict(seed=0, index=i, n_min=1, n_max=3, ops="Mm+-*") for i in range(300)]
+
+
+ROWS = dict(chain=chain_rows, gsm8k=gsm8k_rows, hendrycks_math=math_rows, jsonl=qa,
+            reasoning_gym=gym_rows, tfds=qa)
+
+
+def load(name, split):
+  module = importlib.import_module(f"rlx.prompts.datasets.{name}")
+  return list(module.prompts(ROWS[name](split), split))
+
+
+def right_completion(prompt):
+  """A completion that states the prompt's answer as its verifier reads it."""
+  if prompt.verifier == "chain.answer":
+    return chain.trace(dict(text=prompt.text), 0.0, np.random.default_rng(0))
+  boxed = prompt.verifier.endswith(".boxed")
+  return "\\boxed{" + prompt.answer + "}" if boxed else prompt.answer
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_contract(name):
+  assert name in ROWS, f"add rows of {name} to ROWS"
+  module = importlib.import_module(f"rlx.prompts.datasets.{name}")
+  assert isinstance(module.SOURCE, str)
+  splits = {split: load(name, split) for split in ("train", "test")}
+  ids = [p.id for p in itertools.chain(*splits.values())]
+  assert len(set(ids)) == len(ids), "ids must differ, also between splits"
+  assert {s: load(name, s) for s in splits} == splits, "not the same when read again"
+  texts = {split: {p.text for p in found} for split, found in splits.items()}
+  assert not texts["train"] & texts["test"]
+  assert all(p.text and p.answer and p.verifier for p in splits["train"])
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_answers_pass_their_own_verifier_and_silence_does_not(name):
+  if name == "reasoning_gym": pytest.importorskip("reasoning_gym")
+  for prompt in load(name, "train"):
+    verify = resolve.lookup("verifiers", prompt.verifier)
+    assert verify(prompt, right_completion(prompt)) == 1.0, prompt
+    assert verify(prompt, "") == 0.0, prompt
+
+
+def test_chain_by_hand():
+  # max(4, 7) = 7, min(7, 2) = 2, max(2, 5) = 5.
+  assert chain.solve("4M7m2M5=") == [7, 2, 5]
+  # 8 + 7 = 15, 5 - 6 = -1, 9 * 9 = 81, all mod 10.
+  assert chain.solve("8+7-6*9=") == [5, 9, 1]
+  assert chain.trace(dict(text="4M7m2M5="), 0.0, np.random.default_rng(0)) == "7;2;5#5"
+
+
+def test_chain_draws_within_its_options():
+  found = load("chain", "train")
+  lengths = collections.Counter((len(p.text) - 2) // 2 for p in found)
+  assert set(lengths) == {1, 2, 3}
+  assert {c for p in found for c in p.text if not c.isdigit()} == set("Mm+-*=")
+  assert [p.answer for p in found] == [str(chain.solve(p.text)[-1]) for p in found]
+  # Stable across runs and versions: checkpoints name prompts by id.
+  assert found[0].id == "chain/train/0/0"
+  assert chain.generate(0, 0) == dict(text="8M6m5M9m9m1M1=", answer="1")
+
+
+def test_chain_split_is_of_the_text_alone():
+  for split in ("train", "test"):
+    drawn = [chain.generate(seed, i, split=split)["text"]
+             for seed in (0, 1) for i in range(100)]
+    assert {chain.split_of(t) for t in drawn} == {split}
+  texts = [f"{a}M{b}m{c}=" for a in range(10) for b in range(10) for c in range(10)]
+  share = np.mean([chain.split_of(t) == "test" for t in texts])
+  assert 0.15 < share < 0.35
+
+
+def test_chain_trace_slips_at_the_rate_asked_for():
+  rng = np.random.default_rng(0)
+  checks, states = [], []
+  for prompt in load("chain", "train") * 5:
+    text = chain.trace(dict(text=prompt.text), 0.2, rng)
+    stated = text.replace("#", ";").split(";")
+    checks += chain_verifier.steps(prompt, text)
+    states.append(stated[-1] == stated[-2])
+  # About 3000 steps: three standard errors of 0.2 are 0.02. Every wrong digit
+  # is really wrong, and the steps after it are right given it.
+  assert abs(1 - np.mean(checks) - 0.2) < 0.022
+  assert all(states)
+
+
+@pytest.mark.parametrize("options, message", [
+    (dict(ops="Mx"), "prompts.options.ops='Mx': one or more of Mm"),
+    (dict(ops=""), "prompts.options.ops=''"),
+    (dict(n_min=0), "1 <= n_min=0"),
+    (dict(n_min=3, n_max=2), "n_min=3 <= n_max=2"),
+    (dict(split="validation"), "no split 'validation'; train or test")])
+def test_chain_refuses(options, message):
+  with pytest.raises(ValueError, match=message):
+    chain.generate(0, 0, **options)
+
+
+def test_gsm8k_reads_the_number_after_the_mark():
+  one, two = gsm8k.prompts(gsm8k_rows("train"), "train")
+  assert (one.answer, two.answer) == ("8", "1200")
+  assert one.meta["worked"] == "4 + 4 = <<4+4=8>>8"
+  with pytest.raises(ValueError, match="gsm8k: row 0 of test has no '####'"):
+    list(gsm8k.prompts([dict(question="?", answer="8")], "test"))
+
+
+def test_hendrycks_math_reads_the_last_box():
+  found = list(hendrycks_math.prompts(math_rows("train"), "train"))
+  assert [p.answer for p in found] == [r"\frac{1}{2}", "5", "x^2 + 1", r"\text{even}"]
+  assert found[0].meta == dict(level="Level 1", type="Algebra")
+  for solution in ("no box", r"\boxed{open"):
+    with pytest.raises(ValueError, match="row 0 of test has no .boxed answer"):
+      list(hendrycks_math.prompts([dict(problem="?", solution=solution)], "test"))
+
+
+def test_columns_are_named_by_options():
+  rows = [dict(q="2 + 3?", a=5, how="math_answer.boxed")]
+  (prompt,) = jsonl.prompts(rows, "train", question="q", answer="a", verifier="how")
+  assert (prompt.text, prompt.answer, prompt.verifier) == (
+      "2 + 3?", "5", "math_answer.boxed")
+  with pytest.raises(ValueError, match=(
+      r"prompts.columns.question='question': row 0 of train has \['a', 'how', 'q'\]")):
+    list(jsonl.prompts(rows, "train"))
+  with pytest.raises(ValueError, match="row 0 of train has no 'a'"):
+    list(jsonl.prompts([dict(q="?", a=None)], "train", question="q", answer="a"))

@@ -1,0 +1,50 @@
+import logging
+import types
+
+import pytest
+
+from rlx.prompts import filters
+
+
+def prompts(*texts):
+  return [types.SimpleNamespace(id=str(i), text=t) for i, t in enumerate(texts)]
+
+
+def ids(prompts):
+  return [p.id for p in prompts]
+
+
+@pytest.fixture
+def told(caplog):
+  caplog.set_level(logging.WARNING, "absl")
+  return caplog
+
+
+def test_by_length_drops_and_counts(told):
+  kept = filters.by_length(prompts("abc", "abcd", "a"), lambda p: len(p.text), 3)
+  assert ids(kept) == ["0", "2"]
+  assert "1 of 3 prompts dropped: longer than prompts.max_tokens=3." in told.text
+
+
+def test_by_length_refuses_to_drop_all():
+  with pytest.raises(ValueError, match="prompts.max_tokens=2: all 2 .* has 3 tokens"):
+    filters.by_length(prompts("abc", "abcd"), lambda p: len(p.text), 2)
+  assert filters.by_length([], len, 2) == []
+
+
+def test_unique_keeps_the_first(told):
+  assert ids(filters.unique(prompts("a b", "c", "a  b\n", "A b"))) == ["0", "1", "3"]
+  assert "1 of 4 prompts dropped: duplicates." in told.text
+
+
+def test_not_in_drops_what_is_evaluated(told):
+  kept = filters.not_in(prompts("a b", "c", "d"), prompts("a  b", "x"))
+  assert ids(kept) == ["1", "2"]
+  assert "1 of 3 prompts dropped: also in the evaluation split." in told.text
+  with pytest.raises(ValueError, match="all 1 training prompts are also in eval.split"):
+    filters.not_in(prompts("c"), prompts("c"))
+
+
+def test_nothing_dropped_is_not_mentioned(told):
+  filters.unique(prompts("a", "b"))
+  assert not told.text
