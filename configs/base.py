@@ -149,6 +149,7 @@ def get_config():
       samples=1,               # sampled completions per prompt
       final_samples=4,         # times they are sampled before and after
       batch=256,               # prompts sampled at once
+      answer=r"#(.)",          # regular expression: its last match is a completion's answer (majority)
   ))
   c.checkpoint = ml_collections.ConfigDict(dict(every=50, keep=2))
   c.log = ml_collections.ConfigDict(dict(

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from configs import base
 from rlx.advantages import combine
 from rlx.core import masked
 from rlx.core import records
@@ -39,7 +40,8 @@ from rlx.verifiers import steps as verifier_steps
 
 ORDERS = ("single", "double", "none", "reverse")
 REFERENCES = ("frozen", "policy", "self")
-FREE = ("rewards", "advantages", "prompts.options", "prompts.columns")  # Keys inside are not ours.
+FREE = ("rewards", "advantages", "prompts.options", "prompts.columns",
+        "sft.fresh")  # Keys inside are checked by who reads them.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,6 +61,7 @@ class Run:
   pool: Any
   keep: Callable               # (outcome_PG, truncated_PG) -> keep_P
   score: Callable              # (state, rollouts, outcome_B) -> Scored
+  log_ratio: Callable          # (state, rollouts) -> log pi_phi - log pi_ref, step_ends_BT
   learn_prm: Callable          # (state, rollouts, scored) -> (state, scored, metrics)
   advantage: Callable          # (state, scored) -> (scored, metrics)
   learn_value: Callable        # (state, rollouts, scored, step) -> (state, metrics)
@@ -73,8 +76,9 @@ def build(config):
     ValueError: one line naming the key, the value found and what is allowed.
   """
   c = config
-  methods = _methods(c)
-  _check(c, methods)
+  check_keys(c, base.get_config())
+  methods = methods_of(c)
+  check(c, methods)
   mesh = sharding.make_mesh(**c.mesh)
   shards = sharding.row_shards(mesh)
   if c.prompts.per_step % shards:
@@ -127,6 +131,7 @@ def build(config):
       verify=verify, pool=verifier_pool,
       keep=functools.partial(keep_fn, **keep_options),
       score=_score(c, methods, models, mesh, tokenizer),
+      log_ratio=_log_ratio(c, models, mesh, tokenizer),
       learn_prm=_learn_prm(c, methods, models, mesh, optimizers["prm"]),
       advantage=_advantage(c, methods),
       learn_value=_learn_value(c, methods, models, mesh, optimizers["value"]),
@@ -156,7 +161,7 @@ class _Methods:
     return any(field in fn.fields for fn in fns + [self.policy])
 
 
-def _methods(c):
+def methods_of(c):
   """Resolves every named method; unknown names and options end here."""
   rewards = {}
   for term, spec in c.rewards.items():
@@ -189,13 +194,14 @@ def _methods(c):
       has_kl_loss=kl and c.kl.place == "loss")
 
 
-def _check(c, methods):
+def check(c, methods):
   """Values and contradictions. One line each; nothing has compiled yet."""
   def refuse(condition, key, allowed):
     if condition:
       value = functools.reduce(getattr, key.split("."), c)
       raise ValueError(f"{key}={value!r}: {allowed}.")
-  for key in ("steps", "prompts.per_step", "prompts.max_tokens",
+  refuse(c.steps < 0, "steps", "must be >= 0")
+  for key in ("prompts.per_step", "prompts.max_tokens",
               "rollouts.per_prompt", "rollouts.max_tokens", "rollouts.chunk",
               "rollouts.bucket", "rollouts.max_draws", "learner.epochs",
               "learner.minibatches", "learner.microbatches", "prm.minibatches",
@@ -249,8 +255,8 @@ def _check(c, methods):
          "no reward or estimator reads the PRM; drop the path or add a process reward")
 
 
-def check_keys(config, base):
-  """Refuses keys that `base` does not have: they would be read by nobody."""
+def check_keys(config, known):
+  """Refuses keys that `known` does not have: they would be read by nobody."""
   def walk(c, b, prefix):
     for key in c:
       path = prefix + key
@@ -260,7 +266,7 @@ def check_keys(config, base):
       is_method = hasattr(c[key], "keys") and "name" in c[key]
       if hasattr(c[key], "keys") and not is_method:
         walk(c[key], b[key], path + ".")
-  walk(config, base, "")
+  walk(config, known, "")
 
 
 # ------------------------------------------------------------------- the data
@@ -355,23 +361,46 @@ def _logps_fn(config, temperature, parts, shards):
   return jax.jit(logps_of)
 
 
+def _scorers(c, models, mesh):
+  """(policy, reference, prm) log-probs: functions of (params, rollouts)."""
+  def of(name, temperature):
+    return _logps_fn(models[name][0], temperature, c.learner.microbatches,
+                     sharding.row_shards(mesh))
+  return of("policy", c.rollouts.decoding.temperature), of("policy", 1.0), of("prm", 1.0)
+
+
+def _ref_logps(c, scorers, state, rollouts, old_logps_BT):
+  """log pi_ref of the PRM's log-ratio, as prm.reference says."""
+  _, reference_logps, prm_logps = scorers
+  if c.prm.reference == "policy": return old_logps_BT
+  if c.prm.reference == "self": return prm_logps(state.prm_reference, rollouts)
+  return reference_logps(state.reference, rollouts)
+
+
+def _log_ratio(c, models, mesh, tokenizer):
+  """(state, rollouts) -> (log_ratio_BT, step_ends_BT) for evaluation."""
+  scorers = policy_logps, _, prm_logps = _scorers(c, models, mesh)
+
+  def log_ratio(state, rollouts):
+    rollouts = _inputs(rollouts)
+    ratio_BT = prm_logps(state.prm, rollouts) - _ref_logps(
+        c, scorers, state, rollouts, policy_logps(state.policy, rollouts))
+    if c.rollouts.step_separator is None:
+      return ratio_BT, masked.last(rollouts.mask_BT)
+    return ratio_BT, _step_ends(rollouts, tokenizer, c.rollouts.step_separator)
+
+  return log_ratio
+
+
 def _score(c, methods, models, mesh, tokenizer):
   """(state, rollouts, outcome_B) -> Scored, with every log-prob asked for."""
-  shards = sharding.row_shards(mesh)
-  of = lambda name, temperature: _logps_fn(
-      models[name][0], temperature, c.learner.microbatches, shards)
-  policy_logps = of("policy", c.rollouts.decoding.temperature)
-  reference_logps, prm_logps = of("policy", 1.0), of("prm", 1.0)
+  scorers = policy_logps, _, prm_logps = _scorers(c, models, mesh)
   values_of = jax.jit(lambda params, r: value_model.values(
       params, models["policy"][0], r.tokens_BS, r.positions_BS, r.valid_BS,
       completion_width=r.sampler_logps_BT.shape[1]))
 
-  def ref_logps(state, rollouts, old_logps_BT):
-    if c.prm.reference == "policy": return old_logps_BT
-    if c.prm.reference == "self": return prm_logps(state.prm_reference, rollouts)
-    return reference_logps(state.reference, rollouts)
-
   def score(state, rollouts, outcome_B):
+    rollouts = _inputs(rollouts)
     old_BT = policy_logps(state.policy, rollouts)
     scored = records.Scored(
         mask_BT=rollouts.mask_BT, outcome_B=outcome_B, old_logps_BT=old_BT,
@@ -384,11 +413,11 @@ def _score(c, methods, models, mesh, tokenizer):
       prm_BT = prm_logps(state.prm, rollouts)
       scored = scored.replace(
           prm_logps_BT=prm_BT, prm_old_logps_BT=prm_BT,
-          ref_logps_BT=ref_logps(state, rollouts, old_BT))
+          ref_logps_BT=_ref_logps(c, scorers, state, rollouts, old_BT))
       if "kl_ratio_B" in methods.prm.fields:
         other = _mismatched(rollouts, c.rollouts.per_prompt)
-        ratio_BT = prm_logps(state.prm, other) - ref_logps(
-            state, other, policy_logps(state.policy, other))
+        ratio_BT = prm_logps(state.prm, other) - _ref_logps(
+            c, scorers, state, other, policy_logps(state.policy, other))
         scored = scored.replace(
             kl_ratio_B=masked.total(ratio_BT, other.mask_BT, axis=1))
     if state.value is not None:
@@ -404,8 +433,7 @@ def _score(c, methods, models, mesh, tokenizer):
 def _mismatched(rollouts, group):
   """Each prompt with the completion of the next prompt's group (for KTO's KL)."""
   x = rollouts.prompt_width
-  rolled = jax.tree.map(lambda a: jnp.roll(a, -group, axis=0),
-                        rollouts.replace(prompt_P=None))
+  rolled = jax.tree.map(lambda a: jnp.roll(a, -group, axis=0), rollouts)
   return rolled.replace(
       tokens_BS=jnp.concatenate(
           [rollouts.tokens_BS[:, :x], rolled.tokens_BS[:, x:]], axis=1),
@@ -518,7 +546,7 @@ def _learn_prm(c, methods, models, mesh, optimizer_):
       metrics.append(m)
     state = state.replace(prm=prm, prm_opt=prm_opt)
     if c.prm.order == "double":
-      scored = scored.replace(prm_logps_BT=score(prm, rollouts))
+      scored = scored.replace(prm_logps_BT=score(prm, _inputs(rollouts)))
     elif not c.prm.snapshot:
       scored = scored.replace(prm_logps_BT=jnp.concatenate(seen))
     return state, scored, _mean("prm", metrics)

@@ -11,6 +11,7 @@ import jax
 import numpy as np
 import tqdm
 
+from configs import base
 from rlx import build
 from rlx import cli
 from rlx.core import records
@@ -32,6 +33,7 @@ from rlx.rollouts import padding
 def train(config, workdir):
   """Trains config.sft.steps steps on (prompt, target) pairs and exports to HF."""
   c, workdir = config, pathlib.Path(workdir)
+  build.check_keys(c, base.get_config())
   mesh = sharding.make_mesh(**c.mesh)
   model_config, params, tokenizer = start(c)
   cli.record(config, workdir)

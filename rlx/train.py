@@ -135,13 +135,14 @@ def draw(run, state, host, step, clock):
   return rollouts, outcome_B, metrics
 
 
-def evaluate(run, state, stream, repeats):
+def evaluate(run, state, stream, repeats, which=("greedy", "sampled")):
   """Held-out accuracy: {"greedy", "sampled"} -> dict(mean, low, high, ...)."""
   c = run.config
   found = {}
-  for name, sample in run.eval_sample.items():
+  for name in which:
+    sample = run.eval_sample[name]
     found[name] = accuracy.interval(accuracy.outcomes(
-        lambda prompts, key, sample=sample: sample(
+        lambda prompts, key: sample(  # pylint: disable=cell-var-from-loop
             state.policy, *run.encode(prompts), key),
         run.verify, run.eval_prompts, batch=c.eval.batch,
         repeats=1 if name == "greedy" else repeats,

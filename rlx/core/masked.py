@@ -37,6 +37,11 @@ def root(x):
   return keep(jnp.sqrt(jnp.where(is_zero, 1, x)), ~is_zero)
 
 
+def absolute(x):
+  """|x| with slope 0 at 0; that of jnp.abs is 1, a push where nothing differs."""
+  return x * jax.lax.stop_gradient(jnp.sign(x))
+
+
 def whiten(x, mask, *, shift_mean=True):
   """(x - mean) / sqrt(var + 1e-8) over all unmasked entries; 0 elsewhere."""
   m = mean(x, mask)

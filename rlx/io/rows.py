@@ -96,13 +96,8 @@ def _tfds(name, split, *, data_dir=None):
   except ValueError as e:
     if "split" not in str(e): raise
     raise ValueError(f"prompts.source='tfds:{name}': {str(e).splitlines()[0]}") from None
-  return ({k: _value(v) for k, v in row.items()} for row in found)
-
-
-def _value(x):
-  """Text as str and scalars as Python numbers; the rest as it is."""
-  if isinstance(x, bytes): return x.decode("utf-8")
-  return x.item() if getattr(x, "ndim", None) == 0 else x
+  return ({k: v.decode("utf-8") if isinstance(v, bytes) else v for k, v in row.items()}
+          for row in found)
 
 
 _HELD_OUT = 4  # One gym question in so many belongs to "test".

@@ -21,6 +21,7 @@ class Tokenizer:
   hf: Any              # transformers tokenizer
   eos_ids: tuple       # every id that ends a completion, sorted
   pad_id: int          # fills padding; masks never come from it
+  bos_id: int | None   # what this tokenizer itself puts before a text
 
   @property
   def vocabulary(self):
@@ -29,11 +30,12 @@ class Tokenizer:
 
   def encode(self, text, *, add_bos=True):
     """Text -> ids. A BOS is added if this tokenizer has one and `text` has not."""
-    ids = self.hf.encode(text, add_special_tokens=False)
-    # What the tokenizer itself would put before a text; templates bring their own.
-    bos = self.hf.encode("", add_special_tokens=True)[:1] if add_bos else []
-    bos = [i for i in bos if i == self.hf.bos_token_id]
-    return ids if ids[:1] == bos else bos + ids
+    try:
+      ids = self.hf.encode(text, add_special_tokens=False)
+    except Exception as e:  # What `tokenizers` raises, with no text in it.
+      raise ValueError(f"The tokenizer cannot encode {text!r}: {e}.") from e
+    if not add_bos or self.bos_id is None or ids[:1] == [self.bos_id]: return ids
+    return [self.bos_id, *ids]
 
   def decode(self, ids):
     """Ids -> text without special tokens, otherwise exact."""
@@ -96,8 +98,10 @@ def wrap(hf, eos_ids=()):
   ids = {*eos_ids, *eos_of(hf)}
   if not ids:
     raise ValueError("The tokenizer has no EOS; completions could not end.")
-  pad = hf.pad_token_id
-  return Tokenizer(hf, tuple(sorted(ids)), min(ids) if pad is None else pad)
+  pad = min(ids) if hf.pad_token_id is None else hf.pad_token_id
+  bos = hf.bos_token_id
+  has_bos = bos is not None and hf.encode("", add_special_tokens=True)[:1] == [bos]
+  return Tokenizer(hf, tuple(sorted(ids)), pad, bos if has_bos else None)
 
 
 def eos_of(hf):

@@ -40,7 +40,7 @@ def estimate(logps_BT, ref_logps_BT, mask_BT=None, *, kind="k3"):
   d_BT = logps_BT - ref_logps_BT
   base = kind.rstrip("+")
   if base == "k1": kl_BT = d_BT
-  elif base == "abs": kl_BT = jnp.abs(d_BT)
+  elif base == "abs": kl_BT = masked.absolute(d_BT)
   elif base == "k2": kl_BT = d_BT**2 / 2
   else:
     minus_BT = jnp.clip(-d_BT, -20, 20)

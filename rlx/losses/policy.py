@@ -176,7 +176,7 @@ def kl_cov(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, fraction=2e-4,
   if not fraction: return loss_BT
   held_BT = _largest(_covariance(logps_BT, advantages_BT, mask_BT), mask_BT,
                      _count(mask_BT, fraction, logps_BT.dtype))
-  return loss_BT + masked.keep(coef * jnp.abs(d_BT), held_BT)
+  return loss_BT + masked.keep(coef * masked.absolute(d_BT), held_BT)
 
 
 def clip_cov(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, clip_low=0.2,

@@ -69,7 +69,8 @@ def of_hidden(params, config, hidden_BTD, targets_BT, mask_BT, *,
   n = -(-t // columns)
   extra = n * columns - t
   targets_BT = jnp.pad(masked.keep(targets_BT, mask_BT), ((0, 0), (0, extra)))
-  hidden_BTD = jnp.pad(masked.keep(hidden_BTD, mask_BT[:, :, None]), ((0, 0), (0, extra), (0, 0)))
+  hidden_BTD = jnp.pad(masked.keep(hidden_BTD, mask_BT[:, :, None]),
+                       ((0, 0), (0, extra), (0, 0)))
 
   # Recomputed in backward: what a chunk keeps is its input. The head is cast
   # inside, so its gradient is summed over chunks in the parameter's dtype.

@@ -11,7 +11,7 @@ def last(text):
   "\boxed 5" is read as \boxed{5}, as LaTeX does.
   """
   start = None
-  for match in _BOX.finditer(text): start = start or match.end()
+  for match in _BOX.finditer(text): start = match.end()
   if start is None or start == len(text): return None
   if text[start] != "{": return text[start]
   depth = 0

@@ -157,6 +157,7 @@ def test_row_without_valid_token_stays_finite(params, batch):
 
 
 def test_remat_has_the_same_gradient(params, batch):
+  batch = [x[:1, :4] for x in batch]
   def grad(remat):
     config = dataclasses.replace(CONFIG, remat=remat)
     loss = lambda p: jnp.mean(transformer.hidden(p, config, *batch) ** 3)

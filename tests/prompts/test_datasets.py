@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from rlx import prompts as prompts_package
+from rlx.core import records
 from rlx.core import resolve
 from rlx.prompts.datasets import chain
 from rlx.prompts.datasets import gsm8k
@@ -130,6 +131,8 @@ def test_chain_trace_slips_at_the_rate_asked_for():
   # is really wrong, and the steps after it are right given it.
   assert abs(1 - np.mean(checks) - 0.2) < 0.022
   assert all(states)
+  always = chain.trace(dict(text="4M7m2M5="), 1.0, rng)
+  assert not any(chain_verifier.steps(records.Prompt("", "4M7m2M5="), always))
 
 
 @pytest.mark.parametrize("options, message", [

@@ -39,7 +39,7 @@ def test_answer(text, verdict):
     ("7;2;", [True, True, False]),
     # What follows a step without a value cannot be told to be right.
     ("7;x;5#5", [True, False, False]),
-    ("7;;5#5", [True, False, False]),
+    ("7;;7#7", [True, False, False]),
     ("7;2;5;5#5", [True, True, True, False]),
     ("#5", []),
     ("", []),

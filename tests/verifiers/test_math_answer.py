@@ -26,7 +26,7 @@ def prompt(answer):
     ("3", r"\boxed{}", 0.0),
     ("3", r"\boxed", 0.0),
     ("3", "3", 0.0),
-    (r"\{1\}", r"\boxed{\{1\}}", 1.0),                # Escaped braces are no braces.
+    (r"\{1", r"\boxed{\{1}", 1.0),                    # An escaped brace is no brace.
     ("3", "", 0.0),
 ])
 def test_boxed(answer, text, verdict):
@@ -39,6 +39,8 @@ def test_boxed(answer, text, verdict):
     ("72", "It is 24 #### 72\n\nQuestion: 5", 1.0),
     ("72", "The answer is 72 dollars, not 71.", 1.0),
     ("72", "**Answer:** $72$", 1.0),
+    ("72", "The answer is 71. Wait: the answer is 72.", 1.0),
+    ("71", "The answer is 71. Wait: the answer is 72.", 0.0),
     ("72", r"The answer is 71 or \boxed{72}", 1.0),
     ("72", "The answer is unknown.", 0.0),
     ("1000", "#### $1,000.00", 1.0),

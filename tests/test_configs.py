@@ -1,0 +1,123 @@
+"""Every config loads, holds only keys that exist, and every key has a reader."""
+import importlib.util
+import inspect
+import pathlib
+import re
+
+import ml_collections
+import pytest
+
+from configs import base
+from rlx import build
+from rlx.core import resolve
+
+ROOT = pathlib.Path(__file__).parent.parent
+FILES = sorted(p for p in (ROOT / "configs").rglob("*.py")
+               if p.stem not in ("__init__", "base"))
+ids = lambda p: str(p.relative_to(ROOT))
+
+
+def _load(path, arg=""):
+  spec = importlib.util.spec_from_file_location(path.stem, path)
+  module = importlib.util.module_from_spec(spec)
+  spec.loader.exec_module(module)
+  return module.get_config(arg)
+
+
+@pytest.mark.parametrize("path", FILES, ids=ids)
+@pytest.mark.parametrize("arg", ["", "smoke"])
+def test_loads_and_is_accepted(path, arg):
+  config = _load(path, arg)
+  build.check_keys(config, base.get_config())
+  methods = build.methods_of(config)
+  build.check(config, methods)
+
+
+def test_prime_presets():
+  config = _load(ROOT / "configs/papers/prime.py", "recipe")
+  build.check(config, build.methods_of(config))
+  assert config.prm.order == "double" and not config.rewards.process.include_last
+  with pytest.raises(ValueError, match="recipe"):
+    _load(ROOT / "configs/papers/prime.py", "recipee")
+
+
+@pytest.mark.parametrize("path", FILES + [ROOT / "configs/base.py"], ids=ids)
+def test_says_how_to_run_it(path):
+  doc = inspect.getdoc(importlib.util.module_from_spec(
+      importlib.util.spec_from_file_location("c", path))) or path.read_text()
+  assert path.stem == "base" or "python -m rlx." in path.read_text(), ids(path)
+  if path.parent.name == "papers":
+    assert re.search(r"arXiv:\d{4}\.\d{5}", path.read_text())
+  assert doc
+
+
+def _leaves(config, prefix=""):
+  for key, value in config.items():
+    if isinstance(value, ml_collections.ConfigDict) and "name" not in value and value:
+      yield from _leaves(value, f"{prefix}{key}.")
+    else:
+      yield prefix + key, value
+
+
+def test_every_key_is_read_by_someone():
+  """A key is read as an attribute, or is an argument of what its section names."""
+  source = "\n".join(p.read_text() for p in (ROOT / "rlx").rglob("*.py"))
+  arguments = set(re.findall(r"(\w+)=", source))
+  for key, value in _leaves(base.get_config()):
+    section, _, name = key.rpartition(".")
+    read = re.search(rf"\b(c|config|c\[name\])(\.\w+)*\.{name}\b", source) or (
+        section.rpartition(".")[2] in ("optimizer", "decoding", "mesh", "rewards",
+                                       "advantages") and name in arguments | {
+                                           "outcome", "process"})
+    assert read, f"{key} has no reader."
+
+
+def _changed(**changes):
+  config = base.get_config()
+  for key, value in changes.items():
+    section, _, name = key.replace("__", ".").rpartition(".")
+    target = config
+    for part in section.split("."):
+      target = target[part] if part else target
+    with target.ignore_type():
+      target[name] = value
+  return config
+
+
+@pytest.mark.parametrize("changes, message", [
+    (dict(rewards__process__name="implicit.proces"), r"rewards.process.name='implicit.proces': .* has \['process', 'value'\]"),
+    (dict(rewards__outcome__name="nowhere.verdict"), "rewards.outcome.name='nowhere.verdict': no rlx/rewards/nowhere.py"),
+    (dict(advantages__process__loos="code"), r"advantages.process.loos: process.rloo takes \["),
+    (dict(learner__loss={"name": "policy.ppo_clip", "clip": 1}), "learner.loss.clip: policy.ppo_clip takes"),
+    (dict(prm__order="after"), r"prm.order='after': one of \('single', 'double'"),
+    (dict(prm__reference="sft"), "prm.reference='sft': one of"),
+    (dict(learner__aggregation="mean"), "learner.aggregation='mean': one of"),
+    (dict(kl__kind="k4"), "kl.kind='k4': one of"),
+    (dict(kl__coef=.1, kl__place="reward"), "advantages has entries .* needs one for every"),
+    (dict(rollouts__per_prompt=1), "rollouts.per_prompt=1: .* use >= 2"),
+    (dict(rollouts__decoding={"temperature": 0.0, "top_k": 0, "top_p": 1., "min_p": 0.}), "rollouts.decoding.temperature=0.0: training samples"),
+    (dict(rewards__process__granularity="step"), "rollouts.step_separator=None: rewards.process.granularity='step' needs it"),
+    (dict(prm__loss={"name": "prm.dpo", "beta": .05}, prm__microbatches=64), "prm.microbatches=64: prm.dpo compares"),
+    (dict(learner__minibatches=5), "learner.minibatches=5: must divide prompts.per_step=32"),
+    (dict(model__remat="all"), "model.remat='all': none, full or dots"),
+    (dict(steps=-1), "steps=-1: must be >= 0"),
+], ids=lambda x: str(x)[:40])
+def test_refuses_with_one_line_that_names_the_key(changes, message):
+  config = _changed(**changes)
+  with pytest.raises(ValueError, match=message) as e:
+    build.check(config, build.methods_of(config))
+  assert "\n" not in str(e.value)
+
+
+def test_refuses_keys_that_nobody_reads():
+  config = base.get_config()
+  config.prm.bta = 1.0
+  with pytest.raises(ValueError, match=r"prm.bta: no such key; there are \['loss', "):
+    build.check_keys(config, base.get_config())
+
+
+def test_every_method_named_in_the_configs_exists():
+  for path in FILES:
+    config = _load(path)
+    resolve.lookup("rollouts", config.rollouts.keep.name)
+    resolve.lookup("prompts", f"templates.{config.prompts.template.name}")
