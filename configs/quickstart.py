@@ -11,10 +11,10 @@ from configs import base
 def get_config(arg=""):
   c = base.get_config()
   c.steps = 100
-  c.prompts.options = dict(size=20000, n_min=6, n_max=10, ops="Mm")
-  c.prompts.per_step, c.prompts.max_tokens = 32, 24
-  c.rollouts.per_prompt, c.rollouts.max_tokens = 8, 24
-  c.rollouts.chunk = c.rollouts.bucket = 24
+  c.prompts.options = dict(size=20000, n_min=4, n_max=7, ops="Mm")
+  c.prompts.per_step, c.prompts.max_tokens = 32, 16
+  c.rollouts.per_prompt, c.rollouts.max_tokens = 8, 16
+  c.rollouts.chunk = c.rollouts.bucket = 16
   c.rollouts.step_separator = ";"
   c.rollouts.keep.low, c.rollouts.keep.high = 0.1, 0.9
   c.rollouts.max_draws = 4

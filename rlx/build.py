@@ -6,6 +6,7 @@ the stages as functions of the state and the records, with all options bound.
 import dataclasses
 import functools
 import inspect
+import itertools
 from typing import Any, Callable
 
 import jax
@@ -292,13 +293,15 @@ def load_prompts(c, tokenizer, text):
   """(training prompts, held-out prompts), filtered, with no text in common."""
   dataset = resolve.lookup("prompts", f"datasets.{c.prompts.dataset}.prompts",
                            "prompts.dataset")
-  def load(split):
+  def load(split, at_most=None):
     found = io_rows.rows(c.prompts.source, split, **c.prompts.options)
-    return filters.by_length(list(dataset(found, split, **c.prompts.columns)),
+    found = itertools.islice(dataset(found, split, **c.prompts.columns), at_most)
+    return filters.by_length(filters.unique(list(found)),
                              lambda p: len(tokenizer.encode(text(p))),
                              c.prompts.max_tokens)
-  held_out = filters.unique(load(c.eval.split))[:c.eval.prompts]
-  return filters.not_in(filters.unique(load(c.prompts.split)), held_out), held_out
+  # Twice as many rows as held-out prompts are wanted: some are dropped.
+  held_out = load(c.eval.split, 2 * c.eval.prompts)[:c.eval.prompts]
+  return filters.not_in(load(c.prompts.split), held_out), held_out
 
 
 def draw_size(c):

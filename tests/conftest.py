@@ -1,5 +1,7 @@
 import collections
 import os
+import pathlib
+import tempfile
 
 # Before jax starts: several CPU devices for the sharding tests, and no clash
 # of thread pools on small machines.
@@ -8,6 +10,11 @@ os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=8")
 import jax  # pylint: disable=g-import-not-at-top
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
+# Compilation is most of the time: what one test compiled, the next one reads.
+jax.config.update("jax_compilation_cache_dir", os.environ.get(
+    "JAX_COMPILATION_CACHE_DIR",
+    str(pathlib.Path(tempfile.gettempdir()) / "rlx-test-cache")))
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
 
 
 def pytest_terminal_summary(terminalreporter):

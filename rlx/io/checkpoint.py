@@ -16,8 +16,10 @@ class Checkpoints:
 
   def __init__(self, workdir, *, max_to_keep=2):
     path = pathlib.Path(workdir).absolute() / "checkpoints"
-    self._manager = ocp.CheckpointManager(path, options=ocp.CheckpointManagerOptions(
-        max_to_keep=max_to_keep, create=True))
+    self._manager = ocp.CheckpointManager(
+        path, item_handlers=dict(state=ocp.StandardCheckpointHandler(),
+                                 host=ocp.JsonCheckpointHandler()),
+        options=ocp.CheckpointManagerOptions(max_to_keep=max_to_keep, create=True))
 
   @property
   def latest(self):

@@ -82,7 +82,9 @@ def _tfds(name, split, *, data_dir=None):
   for category in ("text", "question_answering"):
     importlib.import_module(f"tensorflow_datasets.{category}")
   try:
-    found = tfds.data_source(name, split=split, data_dir=data_dir)
+    # The default format is TFRecord when data_dir is set, and needs TensorFlow.
+    found = tfds.data_source(name, split=split, data_dir=data_dir,
+                             builder_kwargs=dict(file_format="array_record"))
   except tfds.core.DatasetNotFoundError:
     known = tfds.list_builders(with_community_datasets=False)
     if data_dir is not None and pathlib.Path(data_dir).is_dir():
@@ -122,14 +124,15 @@ def _gym(name, split, *, size=1024, seed=0, config=None):
       raise ValueError(f"prompts.source='gym:{name}': no task {task!r}; there are {near}.")
   if unknown := sorted(set(config) - set(tasks)):
     raise ValueError(f"prompts.options.config.{unknown[0]}: prompts.source has {tasks}.")
-  # A task's length is virtual; entries are made when they are read.
-  limit = 16 * _HELD_OUT * size
+  # Most tasks make an entry when it is read, so their length costs nothing; a
+  # few make all at once or refuse a length, so it is no longer than useful.
+  limit = 4 * _HELD_OUT * -(-size // len(tasks))
   made = []
   for task in tasks:
     try:
       made.append(gym.create_dataset(task, seed=seed, size=limit, **config.get(task, {})))
-    except (AssertionError, TypeError) as e:
-      raise ValueError(f"prompts.options.config.{task}: {e}.") from None
+    except (AssertionError, TypeError, ValueError) as e:
+      raise ValueError(f"prompts.options.config.{task}: {e} (length {limit}).") from None
   return _gym_rows(tasks, made, config, split, size, seed)
 
 

@@ -22,6 +22,8 @@ from rlx.verifiers import chain as chain_verifier
 FOUND = sorted(p.stem for p in (pathlib.Path(prompts_package.__file__).parent
                                 / "datasets").glob("[!_]*.py"))
 
+EXAMPLE = records.Prompt(id="chain/0", text="4M7m2M5=", answer="5")
+
 
 def qa(split):
   return [dict(question=f"{split} {i}?", answer=a) for i, a in enumerate(["1", "-2", "3/4"])]
@@ -62,7 +64,7 @@ def load(name, split):
 def right_completion(prompt):
   """A completion that states the prompt's answer as its verifier reads it."""
   if prompt.verifier == "chain.answer":
-    return chain.trace(dict(text=prompt.text), 0.0, np.random.default_rng(0))
+    return chain.trace(prompt, np.random.default_rng(0), wrong_rate=0.0)
   boxed = prompt.verifier.endswith(".boxed")
   return "\\boxed{" + prompt.answer + "}" if boxed else prompt.answer
 
@@ -95,7 +97,7 @@ def test_chain_by_hand():
   assert chain.solve("4M7m2M5=") == [7, 2, 5]
   # 8 + 7 = 15, 5 - 6 = -1, 9 * 9 = 81, all mod 10.
   assert chain.solve("8+7-6*9=") == [5, 9, 1]
-  assert chain.trace(dict(text="4M7m2M5="), 0.0, np.random.default_rng(0)) == "7;2;5#5"
+  assert chain.trace(EXAMPLE, np.random.default_rng(0), wrong_rate=0.0) == "7;2;5#5"
 
 
 def test_chain_draws_within_its_options():
@@ -123,7 +125,7 @@ def test_chain_trace_slips_at_the_rate_asked_for():
   rng = np.random.default_rng(0)
   checks, states = [], []
   for prompt in load("chain", "train") * 5:
-    text = chain.trace(dict(text=prompt.text), 0.2, rng)
+    text = chain.trace(prompt, rng, wrong_rate=0.2)
     stated = text.replace("#", ";").split(";")
     checks += chain_verifier.steps(prompt, text)
     states.append(stated[-1] == stated[-2])
@@ -131,8 +133,9 @@ def test_chain_trace_slips_at_the_rate_asked_for():
   # is really wrong, and the steps after it are right given it.
   assert abs(1 - np.mean(checks) - 0.2) < 0.022
   assert all(states)
-  always = chain.trace(dict(text="4M7m2M5="), 1.0, rng)
-  assert not any(chain_verifier.steps(records.Prompt("", "4M7m2M5="), always))
+  for _ in range(50):
+    always = chain.trace(EXAMPLE, rng, wrong_rate=1.0)
+    assert not any(chain_verifier.steps(records.Prompt("", "4M7m2M5="), always))
 
 
 @pytest.mark.parametrize("options, message", [

@@ -30,6 +30,17 @@ def test_where_the_answer_stands(prompt, verify, text, verdict):
   assert verify(prompt, text) == pytest.approx(verdict, abs=0.01)
 
 
+@pytest.mark.parametrize("text", ["", "Answer:", "\\boxed{}"])
+def test_no_answer_is_zero_whatever_the_scorer_gives(prompt, text):
+  # This scorer gives 0.01 for any wrong answer, also for an empty one.
+  prompt.meta = dict(task="fraction_simplification", config={}, entry=dict(
+      question="?", answer="$1/2$", metadata=dict(
+          simplified_numerator=1, simplified_denominator=2)))
+  assert gym_task.boxed(prompt, text) == 0.0
+  assert gym_task.answer(prompt, text.replace("\\boxed{}", "")) == 0.0
+  assert gym_task.answer(prompt, "Answer: 3") == 0.01
+
+
 def test_the_scorer_is_the_tasks_own(prompt):
   # chain_sum compares numbers, not texts.
   assert gym_task.last_line(prompt, "+07.0") == 1.0

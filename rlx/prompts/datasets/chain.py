@@ -74,17 +74,18 @@ def solve(text):
   return steps
 
 
-def trace(row, wrong_rate, rng):
+def trace(prompt, rng, *, wrong_rate):
   """A completion for supervised training, wrong on purpose at a known rate.
 
   Each step is a wrong digit with probability `wrong_rate`; the steps after it
   are right given it, as when a model slips once.
 
   Args:
-    row: {"text": question, ...}, as from `generate`.
+    prompt: Prompt of this data set.
     rng: np.random.Generator.
+    wrong_rate: share of steps that are wrong.
   """
-  text = row["text"]
+  text = prompt.text
   steps, value = [], int(text[0])
   for op, digit in zip(text[1:-1:2], text[2:-1:2]):
     value = OPS[op](value, int(digit))

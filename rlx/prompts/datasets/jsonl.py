@@ -14,3 +14,9 @@ def prompts(rows, split, *, question="question", answer="answer",
   """
   return _columns.prompts("jsonl", rows, split, question=question, answer=answer,
                           verifier=verifier)
+
+
+def demonstration(prompt, rng):
+  """The text that supervised training learns: the answer column."""
+  del rng
+  return prompt.answer

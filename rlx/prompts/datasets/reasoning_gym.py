@@ -11,8 +11,9 @@ def prompts(rows, split, *, verifier="gym_task.answer"):
     verifier: answer, boxed or last_line of gym_task: where the answer stands.
   """
   for row in rows:
+    answer = row["entry"]["answer"]  # None where any answer that fits is right.
     yield records.Prompt(
         id=f"gym/{split}/{row['task']}/{row['seed']}/{row['index']}",
-        text=row["entry"]["question"], answer=str(row["entry"]["answer"]),
+        text=row["entry"]["question"], answer="" if answer is None else str(answer),
         verifier=verifier,
         meta=dict(task=row["task"], config=row["config"], entry=row["entry"]))

@@ -1,0 +1,259 @@
+"""The RL loop on a decoder of a few thousand parameters."""
+import json
+import pathlib
+import shutil
+
+import jax
+import numpy as np
+import pytest
+
+from configs import base
+from rlx import build
+from rlx import train
+from rlx.core import records
+from rlx.core import rng
+from rlx.io import checkpoint
+from rlx.io import hf
+from rlx.io import metrics as io_metrics
+from rlx.io import tokenizer
+from rlx.learner import sharding
+from rlx.models import transformer
+from rlx.rollouts import padding
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+  """A random model, and questions whose verdict is "has it a letter"."""
+  folder = tmp_path_factory.mktemp("files")
+  tokens = tokenizer.characters("0123456789abcdefgh")
+  config = transformer.DecoderConfig(
+      vocab_size=len(tokens.vocabulary), d_model=16, n_layers=1, n_heads=4,
+      n_kv_heads=2, head_dim=4, d_ff=32)
+  hf.save(folder / "model", config, transformer.init(config, jax.random.key(0)), tokens)
+  for split, n in (("train", 64), ("test", 8)):
+    (folder / f"{split}.jsonl").write_text("".join(json.dumps(dict(
+        question=f"{split[:1].replace('t', 'a' if n > 8 else 'b')}{i:02d}",
+        answer="x")) + "\n" for i in range(n)))
+  return folder
+
+
+def config_of(files, **changes):
+  c = base.get_config()
+  c.steps = 4
+  c.model.path = str(files / "model")
+  c.prompts.source, c.prompts.dataset = f"jsonl:{files}/{{split}}.jsonl", "jsonl"
+  c.prompts.columns = dict(verifier="format.ascii_share")
+  c.prompts.per_step, c.prompts.max_tokens = 8, 4
+  c.rollouts.per_prompt, c.rollouts.max_tokens = 4, 4
+  c.rollouts.chunk = c.rollouts.bucket = 4
+  c.rollouts.keep.low, c.rollouts.keep.high = 0.25, 0.8
+  c.rollouts.max_draws = 3
+  c.rollouts.oversample = 1.5
+  c.learner.optimizer.lr = c.prm.optimizer.lr = 3e-3
+  c.learner.minibatches, c.prm.minibatches = 2, 2
+  c.eval.every, c.eval.prompts, c.eval.batch, c.eval.final_samples = 0, 8, 8, 1
+  c.checkpoint.every, c.log.completions_every = 2, 1
+  for key, value in changes.items():
+    target, *rest = c, *key.split("__")
+    for part in rest[:-1]: target = target[part]
+    target[rest[-1]] = value
+  return c
+
+
+def _final(workdir, files, **changes):
+  run = build.build(config_of(files, **changes))
+  checkpoints = checkpoint.Checkpoints(workdir)
+  state, host = checkpoints.restore(train._saved(run.init()))
+  checkpoints.close()
+  return jax.device_get(state), host
+
+
+def _without_clock(lines):
+  return [{k: v for k, v in l.items() if "seconds" not in k and "_per_s" not in k}
+          for l in lines]
+
+
+@pytest.fixture(scope="module")
+def four_steps(files, tmp_path_factory):
+  workdir = tmp_path_factory.mktemp("four")
+  return workdir, train.train(config_of(files), workdir)
+
+
+def test_two_steps_a_resume_and_two_more_equal_four_bit_for_bit(
+    files, four_steps, tmp_path):
+  train.train(config_of(files, steps=2), tmp_path)
+  train.train(config_of(files, steps=4), tmp_path)
+  state, host = _final(four_steps[0], files)
+  resumed, resumed_host = _final(tmp_path, files)
+  jax.tree.map(np.testing.assert_array_equal, state, resumed)
+  assert host["prompts"] == resumed_host["prompts"]
+  assert host["buffer"] == resumed_host["buffer"] and host["buffer"]
+  np.testing.assert_equal(_without_clock(io_metrics.read(four_steps[0])),
+                          _without_clock(io_metrics.read(tmp_path)))
+  tables = [(w / "completions.jsonl").read_text() for w in (four_steps[0], tmp_path)]
+  assert tables[0] == tables[1]
+
+
+def test_the_loop_learns_something_and_says_so(four_steps):
+  workdir, summary = four_steps
+  lines = io_metrics.read(workdir)
+  assert [l["step"] for l in lines] == [0, 1, 2, 3]
+  # The PRM starts as its reference.
+  assert lines[0]["prm/abs_log_ratio"] == 0 and lines[0]["rewards/process"] == 0
+  assert lines[0]["prm/accuracy"] == 0.5
+  assert lines[1]["prm/abs_log_ratio"] > 0 and lines[3]["prm/max_return"] > 0
+  for l in lines:
+    assert l["rollouts/sampler_gap_max"] < 1e-4 and l["policy/nonfinite"] == 0
+    assert l["policy/empty"] == 0 and l["policy/grad_norm"] > 0
+  assert json.loads((workdir / "summary.json").read_text()) == summary
+  assert {"greedy", "sampled"} == set(summary["before"]) == set(summary["after"])
+  assert summary["steps"] == 4 and summary["seconds"]["to_first_step"] > 0
+  for name in ("config.json", "versions.json", "curves.png", "completions.jsonl"):
+    assert (workdir / name).stat().st_size > 0, name
+  assert json.loads((workdir / "versions.json").read_text())["jax"] == jax.__version__
+
+
+def test_a_finished_run_does_not_run_again(files, four_steps, tmp_path):
+  shutil.copytree(four_steps[0], tmp_path / "w")
+  before = (tmp_path / "w" / "metrics.jsonl").read_text()
+  summary = train.train(config_of(files), tmp_path / "w")
+  assert (tmp_path / "w" / "metrics.jsonl").read_text() == before
+  assert summary["after"] == four_steps[1]["after"]
+
+
+def test_another_model_in_the_workdir_is_one_clear_line(files, four_steps, tmp_path):
+  tokens = tokenizer.characters("0123456789abcdefgh")
+  config = transformer.DecoderConfig(
+      vocab_size=20, d_model=8, n_layers=1, n_heads=2, n_kv_heads=1, head_dim=4, d_ff=8)
+  hf.save(tmp_path / "other", config, transformer.init(config, jax.random.key(0)), tokens)
+  with pytest.raises(ValueError, match=r"has shape .* another --workdir"):
+    train.train(config_of(files, model__path=str(tmp_path / "other")), four_steps[0])
+
+
+def _one_step(files, **changes):
+  """State and metrics after one whole step from the same start."""
+  run = build.build(config_of(files, **changes))
+  state = run.init()
+  prompts = run.prompts.take(8)
+  rollouts = run.sample(state.policy, *run.encode(prompts), rng.key(0, "sample", 0))
+  outcome_PG = run.verify(prompts, jax.device_get(rollouts)).astype(np.float32)
+  # One verdict that could not be told, so that validity matters.
+  outcome_PG[0, 0] = np.nan
+  outcome_B = sharding.place_rows(outcome_PG.reshape(-1), run.mesh)
+  metrics = {}
+  for step in range(2):  # The second time the PRM differs from its reference.
+    scored = run.score(state, rollouts, outcome_B)
+    state, scored, m = run.learn_prm(state, rollouts, scored)
+    scored, m2 = run.advantage(state, scored)
+    state, m3 = run.learn_value(state, rollouts, scored, step)
+    state, m4 = run.learn_policy(state, rollouts, scored, step)
+    metrics |= m | m2 | m3 | m4
+  return jax.device_get((state, padding.completions(jax.device_get(rollouts)), metrics))
+
+
+@pytest.fixture(scope="module")
+def one_device(files):
+  return _one_step(files)
+
+
+@pytest.mark.parametrize("mesh", [dict(data=8), dict(data=2, fsdp=2, tensor=2)], ids=str)
+def test_eight_devices_take_the_step_of_one(files, one_device, mesh):
+  state, completions, metrics = one_device
+  other, other_completions, other_metrics = _one_step(
+      files, mesh=dict(data=1, fsdp=1, tensor=1) | mesh)
+  assert completions == other_completions
+  jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5),
+               (state.policy, state.prm), (other.policy, other.prm))
+  for k, v in metrics.items():
+    np.testing.assert_allclose(other_metrics[k], v, atol=1e-4, rtol=1e-4, err_msg=k)
+
+
+def test_microbatches_change_nothing(files, one_device):
+  state, _, metrics = one_device
+  other, _, other_metrics = _one_step(files, learner__microbatches=4,
+                                      prm__microbatches=2)
+  jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=2e-5),
+               (state.policy, state.prm), (other.policy, other.prm))
+  np.testing.assert_allclose(other_metrics["policy/loss"], metrics["policy/loss"],
+                             atol=1e-5)
+
+
+def test_ppo_with_a_value_model_and_kl_in_both_places(files):
+  total = dict(total=dict(name="temporal.gae", gamma=1.0, lam=0.95), whiten=True)
+  c = config_of(files)
+  state, _, metrics = _one_step(
+      files, advantages=type(c)(total), kl=type(c)(dict(c.kl.to_dict(), coef=0.1)),
+      learner__epochs=2)
+  assert metrics["value/grad_norm"] > 0 and np.isfinite(metrics["policy/kl_ref"])
+  assert state.value["head"]["w_D1"].any()
+
+
+def test_orders_of_the_prm_update(files):
+  """double rescored by the new PRM; none leaves it alone; single has the old one's rewards."""
+  def after_two(order, **more):
+    run = build.build(config_of(files, prm__order=order, prm__minibatches=1,
+                                rewards__process__norm="none", **more))
+    state = run.init()
+    prompts = run.prompts.take(8)
+    rollouts = run.sample(state.policy, *run.encode(prompts), rng.key(0, "sample", 0))
+    outcome_B = np.float32(run.verify(prompts, jax.device_get(rollouts))).reshape(-1)
+    scored = run.score(state, rollouts, outcome_B)
+    old = jax.device_get((scored.prm_logps_BT, state.prm))
+    state, scored, _ = run.learn_prm(state, rollouts, scored)
+    now = run.score(state, rollouts, outcome_B).prm_logps_BT
+    return old, jax.device_get((scored.prm_logps_BT, state.prm)), np.asarray(now)
+  (old, prm), (used, prm_after), now = after_two("single")
+  np.testing.assert_array_equal(used, old)
+  assert np.abs(now - old).max() > 1e-3
+  (old, _), (used, double_after), now = after_two("double")
+  np.testing.assert_array_equal(used, now)
+  jax.tree.map(np.testing.assert_array_equal, prm_after, double_after)
+  (old, prm), (used, prm_after), now = after_two("none")
+  np.testing.assert_array_equal(used, old)
+  jax.tree.map(np.testing.assert_array_equal, prm, prm_after)
+
+
+def test_draws_until_the_batch_is_full_and_says_when_it_cannot(files):
+  """A stub sampler of known accuracy: number of draws, buffer, fill, cap."""
+  run = build.build(config_of(files, prompts__per_step=4, learner__minibatches=1,
+                              prm__minibatches=1))
+  asked = []
+  def sample(params, tokens_PX, len_P, prompt_P, key):
+    asked.append(np.asarray(prompt_P))
+    b = 4 * len(asked[-1])
+    return records.Rollouts(
+        tokens_BS=np.zeros((b, 8), np.int32), prompt_len_B=np.full(b, 3),
+        completion_len_B=np.full(b, 2), sampler_logps_BT=np.zeros((b, 4), np.float32),
+        finish_B=np.ones(b, np.int32), prompt_P=asked[-1])
+  def verify_as(accuracies):
+    turns = iter(accuracies)
+    return lambda prompts, _: np.array([
+        [1.0] * a + [0.0] * (4 - a) for a in next(turns)])
+  import dataclasses
+  class Clock:
+    def lap(self, *_): pass
+  stub = dataclasses.replace(run, sample=sample, verify=verify_as(
+      [[2, 4, 2, 0], [2, 2, 2, 4]]))
+  host = dict(buffer=[])
+  state = records.TrainState(step=0, policy=None, policy_opt=None)
+  rollouts, outcome_B, metrics = train.draw(stub, state, host, 0, Clock())
+  assert metrics["rollouts/draws"] == 2 and metrics["rollouts/pass_fraction"] == 5 / 8
+  np.testing.assert_array_equal(outcome_B, [1, 1, 0, 0] * 4)
+  first, second = asked
+  kept = [first[0], first[2], second[0], second[1]]
+  np.testing.assert_array_equal(rollouts.prompt_P, kept)
+  # The surplus group waits by id and is asked first in the next step.
+  assert [rng.number(i) for i in host["buffer"]] == [second[2]]
+  stub = dataclasses.replace(stub, verify=verify_as([[2, 2, 2, 2]]))
+  train.draw(stub, state, host, 1, Clock())
+  assert asked[2][0] == second[2] and host["buffer"] == []
+  assert len(set(asked[2].tolist())) == 4
+  # The cap: three draws, then groups that failed fill up, or a clear line.
+  stub = dataclasses.replace(stub, verify=verify_as([[4] * 4, [0] * 4, [4, 2, 4, 4]]))
+  _, outcome_B, metrics = train.draw(stub, state, host, 2, Clock())
+  assert metrics["rollouts/draws"] == 3 and metrics["rollouts/filled"] == 3
+  np.testing.assert_array_equal(outcome_B, [1, 1, 0, 0] + [1] * 12)
+  stub.config.rollouts.fill = "error"
+  stub = dataclasses.replace(stub, verify=verify_as([[4] * 4] * 3))
+  with pytest.raises(ValueError, match=r"0 of 12 prompts passed rollouts.keep=.* in 3 draws, 4 are needed"):
+    train.draw(stub, state, host, 3, Clock())

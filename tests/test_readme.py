@@ -1,0 +1,60 @@
+"""The README's commands name things that exist, and what it promises is there."""
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+BLOCKS = re.findall(r"^```\n(.*?)^```", README, re.S | re.M)
+COMMANDS = [c for block in BLOCKS for line in block.splitlines()
+            for c in line.split(" && ") if c.startswith("python -m rlx.")]
+
+
+def test_the_two_commands_come_first():
+  first = BLOCKS[0].splitlines()
+  assert first == [
+      "python -m pip install -e . && python -m rlx.train "
+      "--config=configs/quickstart.py --workdir=/tmp/rlx/quickstart",
+      "python -m pip install -e '.[test]' && python -m pytest"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_commands_parse(command, tmp_path):
+  """Flags and configs are accepted; the run ends at a model that is not there."""
+  command = re.sub(r"\$\([^)]*\)", "MODEL", command)
+  words = shlex.split(command)
+  assert (ROOT / "rlx" / (words[2].removeprefix("rlx.") + ".py")).exists()
+  words = [w for w in words if not w.startswith(("--workdir", "--config.model.path"))]
+  done = subprocess.run(
+      [sys.executable, *words[1:], f"--workdir={tmp_path}",
+       "--config.model.path=/nowhere"], cwd=ROOT, capture_output=True, text=True)
+  assert done.returncode == 2, done.stderr
+  assert done.stderr.strip().splitlines()[-1].startswith(
+      "rlx: model.path='/nowhere' is missing"), done.stderr
+
+
+@pytest.mark.parametrize("flags, message", [
+    (["--config.prm.bata=1"], "rlx: .*bata"),
+    (["--config.steps=many"], "rlx: .*steps"),
+    (["--config.prm.order=after"], r"rlx: prm.order='after': one of"),
+    (["--config.rollouts.per_prompt=1"], "rlx: rollouts.per_prompt=1: "),
+    (["--steps=3"], "rlx: .*steps"),
+], ids=str)
+def test_mistakes_are_one_line_before_anything_compiles(flags, message, tmp_path):
+  done = subprocess.run(
+      [sys.executable, "-m", "rlx.train", "--config=configs/quickstart.py",
+       f"--workdir={tmp_path}", *flags], cwd=ROOT, capture_output=True, text=True)
+  assert done.returncode == 2
+  lines = done.stderr.strip().splitlines()
+  assert len(lines) == 1 and re.match(message, lines[0]), done.stderr
+
+
+def test_files_it_speaks_of_exist():
+  for name in re.findall(r"`((?:rlx|configs|tests)/[\w./]+?)`", README):
+    assert (ROOT / name).exists(), name
+  for line in re.findall(r"^  (\w+)/ +\d?[ab]? +", README, re.M):
+    assert (ROOT / "rlx" / line).is_dir(), line
