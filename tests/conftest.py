@@ -3,14 +3,15 @@ import os
 import pathlib
 import tempfile
 
-# Before jax starts: several CPU devices for the sharding tests, and no clash
-# of thread pools on small machines.
-os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=8")
+# Before jax starts: several CPU devices for the sharding tests, and quick
+# compilation, which is most of the time.
+os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=8 "
+                      "--xla_backend_optimization_level=0")
 
 import jax  # pylint: disable=g-import-not-at-top
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
-# Compilation is most of the time: what one test compiled, the next one reads.
+# What one test compiled, the next one reads.
 jax.config.update("jax_compilation_cache_dir", os.environ.get(
     "JAX_COMPILATION_CACHE_DIR",
     str(pathlib.Path(tempfile.gettempdir()) / "rlx-test-cache")))

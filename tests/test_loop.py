@@ -185,7 +185,7 @@ def test_ppo_with_a_value_model_and_kl_in_both_places(files):
       files, advantages=type(c)(total), kl=type(c)(dict(c.kl.to_dict(), coef=0.1)),
       learner__epochs=2)
   assert metrics["value/grad_norm"] > 0 and np.isfinite(metrics["policy/kl_ref"])
-  assert state.value["head"]["w_D1"].any()
+  assert state.value["value"]["w_D1"].any()
 
 
 def test_orders_of_the_prm_update(files):

@@ -34,11 +34,13 @@ class DecoderConfig:
   qkv_bias: bool = False         # Qwen2
   qk_norm: bool = False          # Qwen3: RMSNorm of each query and key head
   tied_head: bool = True         # The embedding is also the head.
-  rope_scaling: tuple | None = None  # ("linear", factor), or ("llama3", factor,
-                                 # low_freq_factor, high_freq_factor, original_max_position)
+  # ("linear", factor), or ("llama3", factor, low_freq_factor, high_freq_factor,
+  # original_max_position).
+  rope_scaling: tuple | None = None
   dtype: str = "float32"         # of activations and cache
   param_dtype: str = "float32"   # of parameters made by init
-  remat: str = "none"            # What backward recomputes: none | full | dots (all but matmuls).
+  remat: str = "none"            # Recomputed by backward: none | full | dots (all
+                                 # but matmuls).
 
   def __post_init__(self):
     if self.n_heads % self.n_kv_heads:

@@ -23,10 +23,11 @@ def byte_letters():
 
 
 def write_gguf(path, pre="smollm", add_bos=False):
-  """A byte-level BPE of 256 bytes, five merges and three special tokens."""
+  """A byte-level BPE: 256 bytes, five merges, three special tokens, and a token
+  that no merge makes."""
   merges = ["h e", "l l", "he ll", "Ġ w", "1 2"]
   special = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
-  tokens = special + byte_letters() + [m.replace(" ", "") for m in merges]
+  tokens = special + byte_letters() + [m.replace(" ", "") for m in merges] + ["zzz"]
   w = writer_lib.GGUFWriter(path, "llama")
   w.add_tokenizer_model("gpt2")
   w.add_tokenizer_pre(pre)
@@ -75,6 +76,14 @@ def test_digits_by_kind_of_pre_tokenizer(tmp_path):
     path, ids = write_gguf(tmp_path / f"{pre}.gguf", pre)
     found[pre] = tokenizer.load(path).encode("12")
   assert found == {"qwen2": [ids["1"], ids["2"]], "llama-bpe": [ids["12"]]}
+
+
+def test_llama_bpe_takes_whole_tokens_before_merges(tmp_path):
+  found = {}
+  for pre in ("qwen2", "llama-bpe"):
+    path, ids = write_gguf(tmp_path / f"{pre}.gguf", pre)
+    found[pre] = tokenizer.load(path).encode("zzz")
+  assert found == {"qwen2": [ids["z"]] * 3, "llama-bpe": [ids["zzz"]]}
 
 
 def test_bos(tmp_path):

@@ -103,14 +103,22 @@ def test_config(family):
      "sliding_attention"),
     ("qwen3", dict(num_experts=64), "num_experts=64"),
     ("qwen3", dict(attention_bias=True), "attention_bias=True"),
-    ("llama", dict(hidden_act="gelu"), "hidden_act='gelu'"),
+    ("llama", dict(hidden_act="gelu"), "hidden_act='gelu'.*only 'silu'"),
+    ("llama", dict(mlp_bias=True), "mlp_bias=True"),
     ("llama", dict(rope_scaling=dict(rope_type="yarn", factor=4.0)), "'yarn'"),
+    ("llama", dict(rope_parameters=dict(rope_type="default", partial_rotary_factor=0.5)),
+     "partial_rotary_factor=0.5"),
     ("llama", dict(quantization_config=dict(bits=4)), "quantization_config"),
     ("llama", dict(num_attention_heads=33), "n_kv_heads=8 must divide"),
-], ids=lambda x: x if isinstance(x, str) else next(iter(x)))
+])
 def test_refusals(family, change, message):
   with pytest.raises(ValueError, match=message):
     FAMILIES[family].decoder_config({**PUBLISHED[family][0], **change})
+
+
+def test_qwen3_without_head_dim_means_128():
+  published = {k: v for k, v in PUBLISHED["qwen3"][0].items() if k != "head_dim"}
+  assert qwen3.decoder_config(published).head_dim == 128
 
 
 def test_missing_key():

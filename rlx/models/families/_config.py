@@ -9,8 +9,7 @@ _FIELDS = {  # config.json -> DecoderConfig
     "tie_word_embeddings": "tied_head"}
 
 # Where the decoder has one way only. Absent means this value.
-_ONLY = {"hidden_act": "silu", "mlp_bias": False, "use_sliding_window": False,
-         "partial_rotary_factor": 1.0}
+_ONLY = {"hidden_act": "silu", "partial_rotary_factor": 1.0}
 
 # Keys that do not change the forward pass.
 _IGNORED = {
@@ -26,27 +25,24 @@ _LLAMA3 = ("factor", "low_freq_factor", "high_freq_factor",
            "original_max_position_embeddings")
 
 
-def to_decoder(hf, *, family, qkv_bias=False, qk_norm=False, only=None,
-               defaults=None):
+def to_decoder(hf, *, family, qkv_bias=False, qk_norm=False, defaults=None):
   """DecoderConfig of a parsed config.json.
 
   Args:
     hf: the parsed config.json.
     family: its name, for messages.
     qkv_bias, qk_norm: the family's switches.
-    only: {key: value} that the family allows besides those common to all.
     defaults: values for keys that older files leave out.
   Raises:
     ValueError: a key is missing, asks for something that the decoder does not
       do, or is unknown and switched on.
   """
-  only = {**_ONLY, **(only or {})}
   hf = {"tie_word_embeddings": False, **(defaults or {}), **hf}
   for key in sorted(set(hf) - set(_FIELDS) - _IGNORED):
-    # An unknown feature that is off (None, False, empty) is no feature.
-    if hf[key] == only[key] if key in only else not hf[key]: continue
+    # A feature that is off (None, False, empty), biases for one, is no feature.
+    if not hf[key] or hf[key] == _ONLY.get(key): continue
     raise ValueError(f"config.json: {key}={hf[key]!r} is not supported for {family}"
-                     + (f"; only {only[key]!r} is." if key in only else "."))
+                     + (f"; only {_ONLY[key]!r} is." if key in _ONLY else "."))
   if kinds := set(hf.get("layer_types") or ()) - {"full_attention"}:
     raise ValueError(f"config.json: layer_types has {sorted(kinds)}; only "
                      f"'full_attention' is supported for {family}.")
@@ -69,6 +65,9 @@ def to_hf(config, *, architecture, model_type):
   if config.rope_scaling:
     kind, *numbers = config.rope_scaling
     rope.update(zip(_LLAMA3, numbers), rope_type=kind)
+  if "original_max_position_embeddings" in rope:  # transformers wants an integer.
+    rope["original_max_position_embeddings"] = int(
+        rope["original_max_position_embeddings"])
   return {"architectures": [architecture], "model_type": model_type,
           "hidden_act": "silu", **hf, "rope_theta": config.rope_theta,
           "rope_scaling": rope if config.rope_scaling else None,
@@ -80,8 +79,13 @@ def _rope(hf, family):
   rope = {**(hf.get("rope_scaling") or {}), **(hf.get("rope_parameters") or {})}
   theta = float(rope.get("rope_theta") or hf.get("rope_theta") or 10000.0)
   kind = rope.get("rope_type") or rope.get("type") or "default"
+  if kind not in ("default", "linear", "llama3"):
+    raise ValueError(f"config.json: rope_type={kind!r} is not supported for "
+                     f"{family}; default, linear and llama3 are.")
+  known = {"rope_theta", "rope_type", "type", *_LLAMA3}
+  if unknown := sorted(k for k in set(rope) - known if rope[k] != _ONLY.get(k)):
+    raise ValueError(f"config.json: rope {unknown[0]}={rope[unknown[0]]!r} is not "
+                     f"supported for {family}.")
   if kind == "default": return theta, None
   if kind == "linear": return theta, ("linear", float(rope["factor"]))
-  if kind == "llama3": return theta, ("llama3", *(float(rope[k]) for k in _LLAMA3))
-  raise ValueError(f"config.json: rope_type={kind!r} is not supported for "
-                   f"{family}; default, linear and llama3 are.")
+  return theta, ("llama3", *(float(rope[k]) for k in _LLAMA3))

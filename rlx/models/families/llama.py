@@ -39,7 +39,7 @@ GGUF_KEYS = {  # GGUF name -> (our path, layout)
 
 def decoder_config(hf):
   """DecoderConfig of a parsed config.json."""
-  return _config.to_decoder(hf, family="llama", only={"attention_bias": False})
+  return _config.to_decoder(hf, family="llama")
 
 
 def hf_config(config):

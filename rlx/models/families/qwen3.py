@@ -19,7 +19,6 @@ def decoder_config(hf):
   """DecoderConfig of a parsed config.json."""
   # A Qwen3 file without head_dim means 128, not hidden_size / heads.
   return _config.to_decoder(hf, family="qwen3", qk_norm=True,
-                            only={"attention_bias": False},
                             defaults={"head_dim": 128})
 
 

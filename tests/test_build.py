@@ -1,0 +1,157 @@
+"""What build composes from methods, on arrays, without a model."""
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from configs import base
+from rlx import build
+from rlx.core import records
+
+nan = np.nan
+P, G, T = 2, 4, 5
+LENGTHS_B = [5, 3, 4, 1, 2, 5, 0, 3]     # One completion is empty.
+OUTCOME_B = [1, 0, nan, 1, 0, 1, 0, 0]   # One verdict could not be told.
+
+
+def _scored(seed=0, outcome=OUTCOME_B, lengths=LENGTHS_B, group=G, **changes):
+  rng = np.random.default_rng(seed)
+  draw = lambda: jnp.array(rng.normal(-1, .5, (len(lengths), T)), jnp.float32)
+  mask_BT = jnp.arange(T)[None, :] < jnp.array(lengths)[:, None]
+  prm = draw()
+  scored = records.Scored(
+      mask_BT=mask_BT, outcome_B=jnp.array(outcome, jnp.float32), old_logps_BT=draw(),
+      sampler_logps_BT=draw(), prm_logps_BT=prm, prm_old_logps_BT=prm,
+      ref_logps_BT=draw(), policy_ref_logps_BT=draw(), values_BT=draw(),
+      finish_B=jnp.ones(len(lengths), jnp.int32), group=group)
+  return scored.replace(**changes)
+
+
+def _config(terms=None, whiten=False, **rewards):
+  c = base.get_config()
+  for name, spec in rewards.items():
+    if spec is None: del c.rewards[name]
+    else: c.rewards[name].update(spec)
+  if terms is not None: c.advantages = dict(terms, whiten=whiten)
+  c.advantages.whiten = whiten
+  return c
+
+
+def _advantages(c, scored):
+  methods = build.methods_of(c)
+  state = records.TrainState(step=0, policy=None, policy_opt=None,
+                             kl_coef=jnp.float32(c.kl.coef))
+  return build._advantage(c, methods)(state, scored)
+
+
+OUTCOME = ["group.rloo", "group.grpo", "group.mean_baseline", "batch.reinforce"]
+PROCESS = [dict(name="process.rloo", loo="code"), dict(name="process.rloo", loo="strict"),
+           dict(name="process.grpo", std_floor=.1), dict(name="process.reinforce"),
+           dict(name="process.value_baseline")]
+TOTAL = [dict(name="temporal.return_to_go", gamma=.9),
+         dict(name="temporal.gae", gamma=1.0, lam=.9)]
+COMBINATIONS = [dict(outcome=dict(name=o), process=p) for o in OUTCOME
+                for p in PROCESS] + [dict(total=t) for t in TOTAL]
+
+
+@pytest.mark.parametrize("terms", COMBINATIONS, ids=lambda t: "+".join(
+    "/".join(map(str, s.values())) for s in t.values()))
+def test_every_combination_gives_finite_advantages_on_valid_tokens_only(terms):
+  out, metrics = _advantages(_config(terms), _scored())
+  a_BT = np.asarray(out.advantages_BT)
+  counts_BT = np.asarray(out.mask_BT) & np.asarray(out.valid_B)[:, None]
+  assert np.isfinite(a_BT).all() and (a_BT[~counts_BT] == 0).all()
+  assert np.abs(a_BT).max() > 0
+  assert np.isfinite(metrics["prm/accuracy"])
+
+
+def test_terms_add_up():
+  both, _ = _advantages(_config(dict(outcome=dict(name="group.rloo"),
+                                     process=dict(name="process.rloo"))), _scored())
+  parts = [_advantages(_config({keep: dict(name=f"{family}.rloo")}, **{drop: None}),
+                       _scored())[0]
+           for keep, drop, family in (("outcome", "process", "group"),
+                                      ("process", "outcome", "process"))]
+  np.testing.assert_allclose(
+      both.advantages_BT, sum(p.advantages_BT for p in parts), atol=1e-6)
+
+
+def test_coefficients_scale_their_term():
+  one, _ = _advantages(_config(process=None, terms=dict(
+      outcome=dict(name="group.rloo"))), _scored())
+  three, _ = _advantages(_config(process=None, outcome=dict(coef=3.0), terms=dict(
+      outcome=dict(name="group.rloo"))), _scored())
+  np.testing.assert_allclose(three.advantages_BT, 3 * one.advantages_BT, rtol=1e-6)
+
+
+def test_whitening_is_over_valid_tokens():
+  out, _ = _advantages(_config(whiten=True), _scored())
+  counts_BT = np.asarray(out.mask_BT) & np.asarray(out.valid_B)[:, None]
+  values = np.asarray(out.advantages_BT, np.float64)[counts_BT]
+  assert abs(values.mean()) < 1e-6 and values.var(ddof=1) == pytest.approx(1, abs=1e-5)
+
+
+def test_a_prm_that_equals_its_reference_leaves_plain_rloo():
+  scored = _scored()
+  scored = scored.replace(prm_logps_BT=scored.ref_logps_BT)
+  both, metrics = _advantages(_config(whiten=True), scored)
+  plain, _ = _advantages(_config(whiten=True, process=None, terms=dict(
+      outcome=dict(name="group.rloo"))), scored)
+  np.testing.assert_array_equal(both.advantages_BT, plain.advantages_BT)
+  assert metrics["prm/abs_log_ratio"] == 0 and metrics["prm/accuracy"] == 0.5
+
+
+def test_kl_in_the_reward_lowers_the_advantage_where_the_policy_left_its_start():
+  c = _config(dict(total=dict(name="temporal.return_to_go")))
+  c.kl.coef, c.kl.kind, c.kl.place = 0.5, "k1", "reward"
+  with_kl, metrics = _advantages(c, _scored())
+  c.kl.coef = 0.0
+  without, _ = _advantages(c, _scored())
+  s = _scored()
+  kl_BT = np.where(s.mask_BT, s.old_logps_BT - s.policy_ref_logps_BT, 0)
+  togo_BT = np.cumsum(kl_BT[:, ::-1], axis=1)[:, ::-1]
+  counts_BT = np.asarray(s.mask_BT) & np.asarray(s.valid_B)[:, None]
+  np.testing.assert_allclose(
+      np.asarray(without.advantages_BT - with_kl.advantages_BT)[counts_BT],
+      .5 * togo_BT[counts_BT], atol=1e-5)
+  assert "rewards/kl" in metrics
+
+
+def test_a_noisy_reference_stays_below_the_floor():
+  """With a floor, 1e-6 of numeric noise is not blown up to a return of 1."""
+  scored = _scored()
+  noise = 1e-6 * np.random.default_rng(1).normal(size=scored.mask_BT.shape)
+  scored = scored.replace(prm_logps_BT=scored.ref_logps_BT + noise.astype(np.float32))
+  def largest(floor):
+    c = _config(process=dict(floor=floor), outcome=None, terms=dict(
+        process=dict(name="process.reinforce")))
+    return float(jnp.abs(_advantages(c, scored)[0].advantages_BT).max())
+  # The 1e-6 in the normaliser alone bounds it by M / (M + 1e-6), not by M / floor.
+  assert largest(0.0) > 0.05
+  assert largest(0.01) < 1e-4
+
+
+def test_a_group_of_one_has_no_signal_from_its_group():
+  scored = _scored(outcome=[1, 0, 1, 0], lengths=[5, 3, 4, 1], group=1)
+  out, _ = _advantages(_config(), scored)
+  assert not np.asarray(out.advantages_BT).any()
+  plain, _ = _advantages(_config(dict(outcome=dict(name="batch.reinforce"),
+                                      process=dict(name="process.reinforce"))), scored)
+  assert np.asarray(plain.advantages_BT).any()
+
+
+def test_a_batch_without_verdicts_is_empty_not_wrong():
+  out, _ = _advantages(_config(whiten=True), _scored(outcome=[nan] * 8))
+  assert not np.asarray(out.advantages_BT).any()
+
+
+def test_mismatched_rows_pair_prompts_with_the_next_groups_completions():
+  r = records.Rollouts(
+      tokens_BS=np.array([[0, 1, 5], [0, 1, 6], [2, 3, 7], [2, 3, 8]]),
+      prompt_len_B=np.array([1, 1, 2, 2]), completion_len_B=np.array([1, 0, 1, 1]),
+      sampler_logps_BT=np.zeros((4, 1), np.float32), finish_B=np.zeros(4, np.int32),
+      prompt_P=None)
+  out = build._mismatched(r, 2)
+  assert out.tokens_BS.tolist() == [[0, 1, 7], [0, 1, 8], [2, 3, 5], [2, 3, 6]]
+  assert out.prompt_len_B.tolist() == [1, 1, 2, 2]
+  assert out.completion_len_B.tolist() == [1, 1, 1, 0]
