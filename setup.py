@@ -16,11 +16,10 @@ setuptools.setup(
     python_requires=">=3.11",
     packages=setuptools.find_packages(include=["rlx*", "configs*"]),
     install_requires=[
-        "absl-py", "array-record", "flax", "gguf", "importlib_resources", "jax", "jinja2",
-        "math-verify",
-        "matplotlib", "ml-collections", "numpy", "optax", "orbax-checkpoint",
-        "safetensors", "tensorboardX", "tensorflow-datasets", "tokenizers",
-        "tqdm", "transformers>=5",
+        "absl-py", "array-record", "flax", "gguf", "importlib_resources", "jax",
+        "jinja2", "math-verify", "matplotlib", "ml-collections", "numpy", "optax",
+        "orbax-checkpoint", "safetensors", "tensorboardX", "tensorflow-datasets",
+        "tokenizers", "tqdm", "transformers>=5",
     ],
     extras_require={
         "tpu": ["jax[tpu]"],

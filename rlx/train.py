@@ -47,7 +47,7 @@ def train(config, workdir):
     scored = run.score(state, rollouts, outcome_B)          # log-probs of all models
     clock.lap("score", scored)
     state, scored, prm_metrics = run.learn_prm(state, rollouts, scored)
-    clock.lap("prm", scored)
+    clock.lap("prm", (state.prm, scored))
     scored, reward_metrics = run.advantage(state, scored)   # rewards, then advantages
     state, value_metrics = run.learn_value(state, rollouts, scored, step)
     state, policy_metrics = run.learn_policy(state, rollouts, scored, step)

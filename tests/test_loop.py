@@ -215,7 +215,7 @@ def test_orders_of_the_prm_update(files):
 
 def test_draws_until_the_batch_is_full_and_says_when_it_cannot(files):
   """A stub sampler of known accuracy: number of draws, buffer, fill, cap."""
-  run = build.build(config_of(files, prompts__per_step=4, learner__minibatches=1,
+  run = build.build(config_of(files, prompts__per_step=4, rollouts__oversample=1.0, learner__minibatches=1,
                               prm__minibatches=1))
   asked = []
   def sample(params, tokens_PX, len_P, prompt_P, key):
