@@ -28,6 +28,7 @@ from rlx.learner import step as learner_step
 from rlx.losses import aggregate
 from rlx.losses import diagnostics
 from rlx.losses import divergence
+from rlx.losses import policy as policy_losses
 from rlx.losses import value as value_loss
 from rlx.models import logps
 from rlx.models import transformer
@@ -223,6 +224,9 @@ def check(c, methods):
   refuse(c.kl.kind not in divergence.KINDS, "kl.kind", f"one of {divergence.KINDS}")
   refuse(c.learner.aggregation not in aggregate.MODES, "learner.aggregation",
          f"one of {aggregate.MODES}")
+  forced = policy_losses.AGGREGATION.get(c.learner.loss.name.removeprefix("policy."))
+  refuse(forced and c.learner.aggregation != forced, "learner.aggregation",
+         f"{c.learner.loss.name} is defined for {forced}")
   refuse(c.model.dtype not in ("float32", "bfloat16"), "model.dtype",
          "float32 or bfloat16")
   refuse(c.model.param_dtype not in ("float32", "bfloat16"), "model.param_dtype",

@@ -91,9 +91,7 @@ def _commit():
 
 
 def report(summary, workdir):
-  """Writes summary.json and prints what a person wants to know of a run."""
-  workdir = pathlib.Path(workdir)
-  (workdir / "summary.json").write_text(json.dumps(summary, indent=2))
+  """Prints what a person wants to know of a run."""
   print("\nheld-out accuracy, 95% interval")
   for name in ("greedy", "sampled"):
     before, after = summary["before"][name], summary["after"][name]

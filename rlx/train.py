@@ -5,6 +5,7 @@
 Run again with the same workdir to resume. Any key of the config can be set:
 `--config.learner.optimizer.lr=1e-4`.
 """
+import json
 import pathlib
 
 import jax
@@ -43,6 +44,10 @@ def train(config, workdir):
     clock.lap("eval")
   bar = progress.Bar(config.steps, state.step)
   for step in range(state.step, config.steps):
+    held_out = {}
+    if is_due(step, config.eval.every):
+      held_out = evaluate(run, state, "curve", 1) if step else host["before"]
+      clock.lap("eval")
     rollouts, outcome_B, metrics = draw(run, state, host, step, clock)
     scored = run.score(state, rollouts, outcome_B)          # log-probs of all models
     clock.lap("score", scored)
@@ -53,11 +58,8 @@ def train(config, workdir):
     state, policy_metrics = run.learn_policy(state, rollouts, scored, step)
     clock.lap("policy", state.policy)
     metrics |= prm_metrics | reward_metrics | value_metrics | policy_metrics
+    metrics |= {f"eval/{k}": v["mean"] for k, v in held_out.items()}
     state = state.replace(step=step + 1, kl_coef=run.control_kl(state, metrics))
-    if is_due(step + 1, config.eval.every) and step + 1 < config.steps:
-      found = evaluate(run, state, "curve", 1)
-      metrics |= {f"eval/{k}": v["mean"] for k, v in found.items()}
-      clock.lap("eval")
     if is_due(step, config.log.completions_every):
       writer.table(step, completion_rows(run, rollouts, scored))
     writer.write(step, metrics | clock.metrics(metrics["rollouts/tokens"]))
@@ -206,18 +208,19 @@ def stop_if_stuck(metrics, host, limit):
 
 
 def finish(run, state, host, workdir, clock):
-  """Evaluates, writes summary.json and curves.png, prints both."""
+  """Evaluates, writes summary.json and curves.png, prints what they say."""
   c = run.config
   after = host["before"]
   if c.steps:
     after = evaluate(run, state, "final", c.eval.final_samples)
     clock.lap("eval")
-  curves.draw(workdir)
   accuracies = [l["prm/accuracy"] for l in io_metrics.read(workdir) if "prm/accuracy" in l]
-  clock.lap("log")
   summary = dict(before=host["before"], after=after, steps=state.step,
-                 prm_accuracy=accuracies and float(np.nanmean(accuracies[-10:])) or None,
+                 # A mean over steps: one step has few pairs once most answers are right.
+                 prm_accuracy=float(np.nanmean(accuracies[-10:])) if accuracies else None,
                  seed=c.seed, seconds=clock.total(host["seconds_before"]))
+  (workdir / "summary.json").write_text(json.dumps(summary, indent=2))
+  curves.draw(workdir)
   cli.report(summary, workdir)
   return summary
 

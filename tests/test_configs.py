@@ -92,6 +92,7 @@ def _changed(**changes):
     (dict(prm__order="after"), r"prm.order='after': one of \('single', 'double'"),
     (dict(prm__reference="sft"), "prm.reference='sft': one of"),
     (dict(learner__aggregation="mean"), "learner.aggregation='mean': one of"),
+    (dict(learner__loss={"name": "policy.gspo"}, learner__aggregation="token-mean"), "learner.aggregation='token-mean': policy.gspo is defined for"),
     (dict(kl__kind="k4"), "kl.kind='k4': one of"),
     (dict(kl__coef=.1, kl__place="reward"), "advantages has entries .* needs one for every"),
     (dict(rollouts__per_prompt=1), "rollouts.per_prompt=1: .* use >= 2"),

@@ -742,12 +742,10 @@ def group_estimators(c):
   if groups.lone_B.any() and is_whitened:
     pytest.skip("a group of one: the reference keeps its reward, ours gives 0")
   if name.startswith("grpo"):
-    if not c.get("norm_adv_by_std_in_grpo", True) and name != "grpo_passk":
-      fn = group.mean_baseline
-    elif "epsilon" in c:
-      options["eps"] = c["epsilon"]
-    if name == "grpo_passk" and not c.get("norm_adv_by_std_in_grpo", True):
-      pytest.skip("pass_at_k always divides by std")
+    use_std = c.get("norm_adv_by_std_in_grpo", True)
+    if "epsilon" in c: options["eps"] = c["epsilon"]
+    if name == "grpo_passk": options["use_std"] = use_std
+    elif not use_std: fn, options = group.mean_baseline, {}
   if name == "opo": args.append(groups.pack(mask_BT.sum(axis=1)))
   if name == "reinforce_pp_baseline":
     args.append(groups.flat(mask_BT) & jnp.asarray(groups.valid_PG).reshape(-1)[:, None])

@@ -9,6 +9,7 @@ import pytest
 
 from configs import base
 from rlx import build
+from rlx import evaluate
 from rlx import train
 from rlx.core import records
 from rlx.core import rng
@@ -128,6 +129,33 @@ def test_another_model_in_the_workdir_is_one_clear_line(files, four_steps, tmp_p
   hf.save(tmp_path / "other", config, transformer.init(config, jax.random.key(0)), tokens)
   with pytest.raises(ValueError, match=r"has shape .* another --workdir"):
     train.train(config_of(files, model__path=str(tmp_path / "other")), four_steps[0])
+
+
+def test_evaluate_reads_the_checkpoint(files, four_steps):
+  workdir, summary = four_steps
+  found = evaluate.evaluate(config_of(files, eval__samples=4), workdir)
+  assert json.loads((workdir / "evaluate.json").read_text()) == found
+  assert found["greedy"] == summary["after"]["greedy"]
+  assert found["pass@1"] == pytest.approx(found["sampled"]["mean"])
+  for name in ("pass@4", "maj@4", "best@4/min", "best@4/sum", "best@4/last"):
+    assert 0 <= found[name] <= 1
+  assert found["pass@4"] >= found["best@4/min"]
+
+
+def test_a_run_whose_gradients_stay_non_finite_stops():
+  host = dict(stuck=0)
+  for nonfinite in (1.0, 1.0, 0.0, 1.0, 1.0):
+    train.stop_if_stuck({"policy/nonfinite": nonfinite}, host, 3)
+  with pytest.raises(ValueError, match="learner.max_skipped=3"):
+    train.stop_if_stuck({"policy/nonfinite": 1.0}, host, 3)
+
+
+@pytest.mark.parametrize("loss", [
+    dict(name="prm.kto", beta=.05), dict(name="prm.detached_dpo", beta=.05,
+                                         weighting="bon_rm")], ids=lambda l: l["name"])
+def test_prm_losses_that_need_more_than_the_batch(files, loss):
+  _, _, metrics = _one_step(files, prm__loss=base.ml_collections.ConfigDict(loss))
+  assert metrics["prm/grad_norm"] > 0 and metrics["prm/abs_log_ratio"] > 0
 
 
 def _one_step(files, **changes):

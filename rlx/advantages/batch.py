@@ -13,7 +13,7 @@ def reinforce(rewards_PG, valid_PG, *, use_mean=False):
     A_i = r_i            use_mean:  A_i = r_i - 1/N sum_j r_j
 
   Source: Williams 1992; its use for language models, Ahmadian et al. 2024,
-  arXiv:2402.14740, eq. 5; the outcome part of PRIME's eq. 8, arXiv:2502.01456.
+  arXiv:2402.14740; the outcome part of PRIME's eq. 8, arXiv:2502.01456.
   Differs from the papers: completions that are not valid get 0 and do not
   enter the mean.
 
@@ -37,7 +37,7 @@ def group_mean_batch_std(rewards_PG, valid_PG, *, eps=1e-4):
 
   A batch's std does not blow up on prompts whose completions nearly agree.
 
-  Source: Liu et al. 2025, arXiv:2508.08221, section 4.1; TRL's
+  Source: Liu et al. 2025, arXiv:2508.08221; TRL's
   scale_rewards="batch". Differs from the paper: eps is TRL's.
 
   Args: as `reinforce`; eps in reward units, std unbiased.
@@ -54,7 +54,7 @@ def reinforce_pp(rewards_BT, mask_BT, valid_B, *, gamma=1.0):
 
     A = (G - mean G) / std G,    G_t = r_t + gamma G_{t+1}
 
-  Source: Hu et al. 2025, arXiv:2501.03262, eq. 6-8. Differs from the paper: KL
+  Source: Hu et al. 2025, arXiv:2501.03262. Differs from the paper: KL
   is a reward term of its own here, added before.
 
   Args:
@@ -76,7 +76,7 @@ def reinforce_pp_baseline(rewards_PG, valid_PG, mask_BT):
 
     A = (D - mean D) / std D,    D_{i,t} = r_i - mean of its group
 
-  Source: Hu et al. 2025, arXiv:2501.03262, section 3.3. Differs from the
+  Source: Hu et al. 2025, arXiv:2501.03262. Differs from the
   paper: nothing known. Long completions weigh more in mean and std.
 
   Args: as in `group.rloo` and `reinforce_pp`.
@@ -95,7 +95,7 @@ def remax(rewards_PG, valid_PG, greedy_B):
 
     A_i = r_i - r(greedy completion of the same prompt)
 
-  Source: Li et al. 2023, arXiv:2310.10505, eq. 5. Differs from the paper:
+  Source: Li et al. 2023, arXiv:2310.10505. Differs from the paper:
   nothing known. Needs one more rollout per prompt.
 
   Args:

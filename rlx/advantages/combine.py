@@ -25,18 +25,18 @@ class Term:
   def rewards_PG(self):
     """An outcome as it is; token rewards summed over the completion."""
     rewards_B = self.rewards
-    if rewards_B.ndim == 2:
-      rewards_B = masked.total(rewards_B, self.scored.mask_BT, axis=1)
+    if rewards_B.ndim == 2: rewards_B = masked.total(rewards_B, self.mask_BT, axis=1)
     return rewards_B.reshape(-1, self.scored.group)
 
   @property
   def rewards_BT(self):
-    """Token rewards; an outcome is placed on the last token."""
-    return place(self.rewards, self.scored.mask_BT)
+    """Token rewards as they are; an outcome is placed on the last token."""
+    return self.rewards if self.rewards.ndim == 2 else place(self.rewards, self.mask_BT)
 
   @property
   def mask_BT(self):
-    return self.scored.mask_BT
+    """True on the tokens of valid completions."""
+    return self.scored.mask_BT & self.scored.valid_B[:, None]
 
   @property
   def valid_B(self):
@@ -73,10 +73,9 @@ def estimate(rewards, scored, gamma, fn):
   """
   term = Term(rewards=rewards, scored=scored)
   advantages = fn(term)
-  mask_BT = scored.mask_BT & scored.valid_B[:, None]
-  if advantages.shape != mask_BT.shape:
-    advantages = spread(advantages, mask_BT, gamma=gamma)
-  return masked.keep(advantages, mask_BT)
+  if advantages.shape != term.mask_BT.shape:
+    return spread(advantages, term.mask_BT, gamma=gamma)
+  return masked.keep(advantages, term.mask_BT)
 
 
 def spread(advantages_PG, mask_BT, *, gamma=1.0):

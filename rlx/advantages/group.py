@@ -15,7 +15,7 @@ def rloo(rewards_PG, valid_PG):
 
     A_i = r_i - 1/(n-1) sum_{j != i} r_j     n = valid completions of a prompt
 
-  Source: Ahmadian et al. 2024, arXiv:2402.14740, eq. 7. Differs from the
+  Source: Ahmadian et al. 2024, arXiv:2402.14740. Differs from the
   paper: completions with valid=False (verifier failed, dropped as truncated)
   are nobody's baseline and get advantage 0, as do groups with n < 2.
 
@@ -35,7 +35,7 @@ def mean_baseline(rewards_PG, valid_PG):
 
     A_i = r_i - 1/n sum_j r_j
 
-  Source: Liu et al. 2025, arXiv:2503.20783, eq. 3. Differs from the paper: n
+  Source: Liu et al. 2025, arXiv:2503.20783. Differs from the paper: n
   counts valid completions only.
 
   Args, Returns: as `rloo`.
@@ -65,7 +65,7 @@ def opo(rewards_PG, valid_PG, lengths_PG):
 
     A_i = r_i - sum_j L_j r_j / sum_j L_j
 
-  Source: Hao et al. 2025, arXiv:2505.23585, eq. 9. Differs from the paper:
+  Source: Hao et al. 2025, arXiv:2505.23585. Differs from the paper:
   the sums are over valid completions only.
 
   Args:
@@ -83,7 +83,7 @@ def gpg(rewards_PG, valid_PG):
 
     A_i = N / |{j : r_j != 0}| * (r_i - mean of its group)
 
-  Source: Chu et al. 2025, arXiv:2504.02546, eq. 6, in the form of verl: the
+  Source: Chu et al. 2025, arXiv:2504.02546, in the form of verl: the
   count is of non-zero rewards of the batch, the paper's of groups with
   signal. Differs from the paper in that, and in counting valid ones only.
 
@@ -95,16 +95,18 @@ def gpg(rewards_PG, valid_PG):
   return scale * mean_baseline(rewards_PG, valid_PG)
 
 
-def pass_at_k(rewards_PG, valid_PG, *, eps=1e-6):
+def pass_at_k(rewards_PG, valid_PG, *, eps=1e-6, use_std=True):
   """The gradient of the group's best reward: only the best completion learns.
 
     A_best = (r_best - r_second) / (std_j r_j + eps), 0 for the others
 
-  Source: Tang et al. 2025, arXiv:2503.19595, eq. 11, with the std of verl's
-  grpo_passk (use_std there). Differs from the paper: the division by std. A
-  tie for the best gives 0.
+  Source: Tang et al. 2025, arXiv:2503.19595, in the form of verl's grpo_passk.
+  Differs from the paper: the division by std. A tie for the best gives 0.
 
-  Args, Returns: as `grpo`.
+  Args:
+    eps: as `grpo`.
+    use_std: False leaves the gap in reward units.
+    Otherwise, and Returns: as `grpo`.
   """
   axes.dims(rewards_PG=rewards_PG, valid_PG=valid_PG)
   low_PG = jnp.where(valid_PG, rewards_PG, -jnp.inf)
@@ -115,8 +117,8 @@ def pass_at_k(rewards_PG, valid_PG, *, eps=1e-6):
   # One best and one rival, or no signal. Guarded: inf - inf has a NaN gradient.
   has_P1 = (jnp.sum(is_best_PG, axis=1, keepdims=True) == 1) & (second_P1 > -jnp.inf)
   gap_P1 = jnp.where(has_P1, best_P1, 0) - jnp.where(has_P1, second_P1, 0)
-  return masked.keep(gap_P1 / (_std(rewards_PG, valid_PG) + eps),
-                     is_best_PG & has_P1)
+  if use_std: gap_P1 = gap_P1 / (_std(rewards_PG, valid_PG) + eps)
+  return masked.keep(gap_P1, is_best_PG & has_P1)
 
 
 def _against(rewards_PG, valid_PG, weight_PG=None):

@@ -42,17 +42,16 @@ def rloo(rewards_BT, mask_BT, valid_PG, *, gamma=1.0, loo="code"):
   """
   axes.dims(rewards_BT=rewards_BT, mask_BT=mask_BT, valid_PG=valid_PG)
   if loo not in LOO: raise ValueError(f"loo={loo!r}: one of {LOO}.")
-  mean_PG, n_P1 = _means(rewards_BT, mask_BT, valid_PG)
+  rewards_PGT, mean_PG, n_P1 = _groups(rewards_BT, mask_BT, valid_PG)
   rivals_P1 = jnp.maximum(n_P1 - 1, 1).astype(mean_PG.dtype)
   total_P1 = jnp.sum(mean_PG, axis=1, keepdims=True)
   if loo == "code":
     mean_P1 = total_P1 / jnp.maximum(n_P1, 1)
-    centred = (n_P1 / rivals_P1)[:, :, None] * (
-        _groups(rewards_BT, valid_PG) - mean_P1[:, :, None])
+    centred_PGT = (n_P1 / rivals_P1)[:, :, None] * (rewards_PGT - mean_P1[:, :, None])
   else:
     baseline_PG = (total_P1 - mean_PG) / rivals_P1
-    centred = _groups(rewards_BT, valid_PG) - baseline_PG[:, :, None]
-  return _to_go(centred, mask_BT, valid_PG & (n_P1 > 1), gamma)
+    centred_PGT = rewards_PGT - baseline_PG[:, :, None]
+  return _to_go(centred_PGT, mask_BT, valid_PG & (n_P1 > 1), gamma)
 
 
 def grpo(rewards_BT, mask_BT, valid_PG, *, gamma=1.0, eps=1e-6, std_floor=0.0):
@@ -69,13 +68,13 @@ def grpo(rewards_BT, mask_BT, valid_PG, *, gamma=1.0, eps=1e-6, std_floor=0.0):
     Otherwise, and Returns: as `rloo`.
   """
   axes.dims(rewards_BT=rewards_BT, mask_BT=mask_BT, valid_PG=valid_PG)
-  mean_PG, n_P1 = _means(rewards_BT, mask_BT, valid_PG)
+  rewards_PGT, mean_PG, n_P1 = _groups(rewards_BT, mask_BT, valid_PG)
   mean_P1 = masked.mean(mean_PG, valid_PG, axis=1, keepdims=True)
   var_P1 = masked.var(mean_PG, valid_PG, axis=1, keepdims=True)
   std_P1 = masked.root(var_P1)
-  scaled = ((_groups(rewards_BT, valid_PG) - mean_P1[:, :, None])
-            / (jnp.maximum(std_P1, std_floor) + eps)[:, :, None])
-  return _to_go(scaled, mask_BT, valid_PG & (n_P1 > 1), gamma)
+  scaled_PGT = ((rewards_PGT - mean_P1[:, :, None])
+                / (jnp.maximum(std_P1, std_floor) + eps)[:, :, None])
+  return _to_go(scaled_PGT, mask_BT, valid_PG & (n_P1 > 1), gamma)
 
 
 def reinforce(rewards_BT, mask_BT, valid_PG, *, gamma=1.0):
@@ -89,7 +88,7 @@ def reinforce(rewards_BT, mask_BT, valid_PG, *, gamma=1.0):
   Args, Returns: as `rloo`.
   """
   axes.dims(rewards_BT=rewards_BT, mask_BT=mask_BT, valid_PG=valid_PG)
-  return _to_go(_groups(rewards_BT, valid_PG), mask_BT, valid_PG, gamma)
+  return _to_go(rewards_BT, mask_BT, valid_PG, gamma)
 
 
 def value_baseline(rewards_BT, mask_BT, valid_PG):
@@ -110,19 +109,16 @@ def value_baseline(rewards_BT, mask_BT, valid_PG):
   return masked.keep(rewards_BT - jnp.cumsum(rewards_BT, axis=1), mask_BT)
 
 
-def _groups(x_BT, valid_PG):
-  """[B, T] -> [P, G, T]."""
-  return x_BT.reshape(*valid_PG.shape, -1)
-
-
-def _means(rewards_BT, mask_BT, valid_PG):
-  """Token mean of every completion, 0 where not valid, and the valid ones per prompt."""
-  mean_B = masked.mean(rewards_BT, mask_BT, axis=1)
-  return (masked.keep(mean_B.reshape(valid_PG.shape), valid_PG),
+def _groups(rewards_BT, mask_BT, valid_PG):
+  """rewards_PGT and each completion's token mean, 0 where not valid; n per prompt."""
+  mask_BT = mask_BT & valid_PG.reshape(-1)[:, None]
+  rewards_BT = masked.keep(rewards_BT, mask_BT)
+  mean_PG = masked.mean(rewards_BT, mask_BT, axis=1).reshape(valid_PG.shape)
+  return (rewards_BT.reshape(*valid_PG.shape, -1), mean_PG,
           jnp.sum(valid_PG, axis=1, keepdims=True))
 
 
 def _to_go(rewards, mask_BT, counts_PG, gamma):
-  """Return-to-go of [P, G, T] rewards, on the completions that count."""
+  """Return-to-go of the completions that count, [B, T]."""
   mask_BT = mask_BT & counts_PG.reshape(-1)[:, None]
   return temporal.return_to_go(rewards.reshape(mask_BT.shape), mask_BT, gamma=gamma)

@@ -3,6 +3,8 @@
 Values outside the mask may be anything, NaN included: they are selected away
 with `where`, never multiplied by zero, so they reach neither value nor gradient.
 """
+import functools
+
 import jax
 import jax.numpy as jnp
 
@@ -55,10 +57,12 @@ def last(mask_BT):
   return mask_BT & (after_BT == 1)
 
 
+@functools.partial(jax.jit, static_argnames="reverse")
 def accumulate(x_BT, decay_BT, reverse=False):
   """y_t = x_t + decay_t y_{t-1} along axis 1; with `reverse`, y_{t+1} instead.
 
-  Logarithmic depth: T sequential steps would cost a kernel launch each.
+  Logarithmic depth: T sequential steps would cost a kernel launch each. Jitted
+  for callers that are not: op by op, each level is a compilation of its own.
   """
   def join(early, late):
     return early[0] * late[0], late[0] * early[1] + late[1]

@@ -36,7 +36,7 @@ def step_rewards(values_BJ):
 def score(steps_BJ, aggregate="min"):
   """One score per completion from its step rewards or values.
 
-  Source: arXiv:2412.01981, section 4.1: the minimum over steps.
+  Source: arXiv:2412.01981: the minimum over steps.
 
   Args:
     steps_BJ: NaN where there is no step.
@@ -82,7 +82,7 @@ def best_of_n(score_PG, outcome_PG):
 def weighted_majority(answers, score_G):
   """The answer whose completions have the largest sum of sigmoid(score).
 
-  Source: arXiv:2412.01981, section 4.3. Args: as `pass_at_k.majority`.
+  Source: arXiv:2412.01981. Args: as `pass_at_k.majority`.
   """
   score_G = np.asarray(score_G, float)
   return pass_at_k.majority(answers, 1 / (1 + np.exp(-score_G)))
@@ -100,7 +100,7 @@ def error_threshold(steps, labels, *, count=2001):
     F1 = 2 a b / (a + b)    a, b = share of solutions with an error, and without
                             one, for which `first_error` is right
 
-  Source: ProcessBench, Zheng et al. 2024, arXiv:2412.06559, section 4.1, with
+  Source: ProcessBench, Zheng et al. 2024, arXiv:2412.06559, with
   the sigmoid of the code of arXiv:2412.01981.
 
   Args:

@@ -1,4 +1,5 @@
 """The picture of a run: curves.png from metrics.jsonl."""
+import json
 import pathlib
 
 from rlx.io import metrics as io_metrics
@@ -12,8 +13,8 @@ PANELS = {
                      "correlation with verdict"},
     "PRM loss": {"prm/loss": "loss"},
     "entropy (nats per token)": {"policy/entropy": "policy"},
-    "KL (nats per token)": {"prm/kl_policy": "policy to its start",
-                            "policy/old_kl": "moved by the update"},
+    "KL (nats per token)": {"prm/kl_policy": "policy to the PRM's reference",
+                            "policy/kl_ref": "policy to its start"},
     "completion length (tokens)": {"rollouts/length": "mean",
                                    "rollouts/length_max": "longest"},
     "seconds per step": {"seconds/sample": "sample", "seconds/verify": "verify",
@@ -28,7 +29,7 @@ def draw(workdir):
   import matplotlib  # pylint: disable=g-import-not-at-top
   matplotlib.use("Agg")
   from matplotlib import pyplot as plt  # pylint: disable=g-import-not-at-top
-  lines = io_metrics.read(workdir)
+  lines = io_metrics.read(workdir) + _after(pathlib.Path(workdir))
   known = set().union(*lines) if lines else set()
   panels = {t: {k: v for k, v in keys.items() if k in known}
             for t, keys in PANELS.items()}
@@ -55,6 +56,14 @@ def draw(workdir):
   fig.savefig(path, dpi=100)
   plt.close(fig)
   return path
+
+
+def _after(workdir):
+  """The accuracy after the last step, which the summary has."""
+  if not (workdir / "summary.json").exists(): return []
+  summary = json.loads((workdir / "summary.json").read_text())
+  return [{"step": summary["steps"]} | {
+      f"eval/{k}": v["mean"] for k, v in summary["after"].items()}]
 
 
 def _typical(lines, keys):

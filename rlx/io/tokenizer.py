@@ -1,10 +1,14 @@
 """Text <-> token ids, from a Hugging Face directory or a GGUF file."""
 import dataclasses
 import json
+import os
 import pathlib
 from typing import Any
 
 from rlx.io import gguf
+
+# transformers would say at every start that PyTorch is missing; rlx has no use for it.
+os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
 
 _CHAT_ENDS = ("<|im_end|>", "<|eot_id|>")  # End a turn; ends of a completion too.
 

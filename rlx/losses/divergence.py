@@ -21,7 +21,7 @@ def estimate(logps_BT, ref_logps_BT, mask_BT=None, *, kind="k3"):
   and takes k2's gradient, d * grad log pi.
 
   Source: Schulman 2020, "Approximating KL Divergence"; the + forms, Tang and
-  Munos 2025, arXiv:2506.09477, section 4. Differs from the source: as in verl,
+  Munos 2025, arXiv:2506.09477. Differs from the source: as in verl,
   in k3 -d is clamped to [-20, 20] and the result to [-10, 10], with gradient 0
   beyond.
 

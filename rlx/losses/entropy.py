@@ -10,7 +10,7 @@ def bonus(entropy_BT, mask_BT, *, coef):
 
     l_t = - coef H(pi(. | y_<t))
 
-  Source: Mnih et al. 2016, arXiv:1602.01783, section 4 (A3C). Differs from the
+  Source: Mnih et al. 2016, arXiv:1602.01783 (A3C). Differs from the
   paper: nothing known.
 
   Args:
@@ -29,7 +29,7 @@ def top(entropy_BT, mask_BT, *, fraction=0.2):
 
     H_t >= the (1 - fraction) quantile of H over the batch's valid tokens
 
-  Source: Wang et al. 2025, arXiv:2506.01939, eq. 5 (80/20). Differs from the
+  Source: Wang et al. 2025, arXiv:2506.01939 (80/20). Differs from the
   paper: nothing known; the quantile interpolates linearly, as in TRL. It is of
   the rows given, so a microbatch has its own.
 

@@ -60,7 +60,7 @@ def gspo(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, clip_low=3e-4,
   the sequence form. Defined for aggregation seq-mean-token-mean; with
   seq-mean-token-sum it is LUSPO.
 
-  Source: Zheng et al. 2025, arXiv:2507.18071, eq. 5 and 14 (GSPO-token).
+  Source: Zheng et al. 2025, arXiv:2507.18071 (GSPO-token).
   Differs from the paper: log s_t is capped at 10.
 
   Args:
@@ -78,7 +78,7 @@ def cispo(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, clip_low=None,
 
     l = -sg(clip(rho, 1 - clip_low, 1 + clip_high)) A log pi_theta(y_t)
 
-  Source: MiniMax-M1, arXiv:2506.13585, eq. 4-5. Differs from the paper: the
+  Source: MiniMax-M1, arXiv:2506.13585. Differs from the paper: the
   clamp of the log-ratio. TRL's epsilon_high caps rho itself: clip_high + 1.
 
   Args:
@@ -162,7 +162,7 @@ def kl_cov(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, fraction=2e-4,
 
   with k = max(1, floor(fraction n)) of the n valid tokens.
 
-  Source: Cui et al. 2025, arXiv:2505.22617, eq. 13-14. Differs from the paper:
+  Source: Cui et al. 2025, arXiv:2505.22617. Differs from the paper:
   nothing known.
 
   Args:
@@ -188,7 +188,7 @@ def clip_cov(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, clip_low=0.2,
 
   cov as in `kl_cov`; tokens that PPO clips are not candidates.
 
-  Source: Cui et al. 2025, arXiv:2505.22617, eq. 11-12. Differs from the paper:
+  Source: Cui et al. 2025, arXiv:2505.22617. Differs from the paper:
   of the candidates those of largest covariance are taken, not random ones, so
   that the loss is a function of its inputs.
 

@@ -25,7 +25,7 @@ def ce(prm_logps_BT, ref_logps_BT, mask_BT, outcome_B, valid_B, *, beta=0.05):
     l_i = softplus(z_i) - outcome_i z_i,  mean over rows
 
   Source: PRIME, Cui et al. 2025, arXiv:2502.01456, eq. 4; Yuan et al. 2024,
-  arXiv:2412.01981, section 3.2. Differs from the papers: nothing known (the
+  arXiv:2412.01981. Differs from the papers: nothing known (the
   minus sign missing in one README and one figure is here).
 
   Args:
@@ -83,7 +83,7 @@ def kto(prm_logps_BT, ref_logps_BT, mask_BT, outcome_B, valid_B, kl_ratio_B, *,
     l_i = weight_wrong   (1 - sigmoid(beta (K - d_i)))   otherwise
     K = sg max(0, mean of d over mismatched prompt-completion rows)
 
-  Source: Ethayarajh et al. 2024, arXiv:2402.01306, eq. 8. Differs from the
+  Source: Ethayarajh et al. 2024, arXiv:2402.01306. Differs from the
   paper: the mean K is of the rows given, so a microbatch has its own.
 
   Args:

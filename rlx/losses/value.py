@@ -11,7 +11,7 @@ def clipped(values_BT, old_values_BT, returns_BT, mask_BT=None, *, clip=None):
     l_t = 1/2 max((V - R)^2, (clip(V, V_old - c, V_old + c) - R)^2)
 
   Source: the PPO implementation of Dhariwal et al. 2017, stated in Huang et al.
-  2024, arXiv:2403.17031, section 4. Differs from the source: nothing known.
+  2024, arXiv:2403.17031. Differs from the source: nothing known.
 
   Args:
     values_BT: of the value model being updated, differentiable.

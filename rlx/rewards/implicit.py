@@ -25,7 +25,7 @@ def process(prm_logps_BT, ref_logps_BT, mask_BT, valid_B, step_ends_BT=None,
 
     r <- r / (max(max_{i,t} |sum_{s >= t} r_s^i|, floor) + 1e-6)
 
-  Source: Yuan et al. 2024, arXiv:2412.01981, eq. 3 and 5; the scaling is
+  Source: Yuan et al. 2024, arXiv:2412.01981; the scaling is
   batch_norm (prime_norm) of the released PRIME code, arXiv:2502.01456.
   Differs from the paper: the released trainer gives log-ratios without beta
   (scale_by_beta=False; the two agree under max_return), and takes the maximum
@@ -90,7 +90,7 @@ def value(prm_logps_BT, ref_logps_BT, mask_BT, valid_B, *, beta=0.05):
 
   Its increments are the token rewards, its last entry is r_phi(y).
 
-  Source: Yuan et al. 2024, arXiv:2412.01981, proposition 3.1 and eq. 4.
+  Source: Yuan et al. 2024, arXiv:2412.01981, proposition 3.1.
   Differs from the paper: nothing known.
 
   Args: see `process`.

@@ -10,7 +10,7 @@ def verdict(outcome_B, valid_B):
     r_i = outcome_i
 
   Source: the verifiable reward of Lambert et al. 2024 (Tulu 3),
-  arXiv:2411.15124, section 6 without its scale. Differs from the paper: a
+  arXiv:2411.15124, without its scale. Differs from the paper: a
   verdict may be fractional, and an unknown one (NaN) gives 0 and is marked by
   valid_B, so that it is nobody's baseline.
 

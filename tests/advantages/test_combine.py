@@ -1,0 +1,64 @@
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from rlx.advantages import combine
+from rlx.advantages import process
+from rlx.core import records
+from rlx.core import resolve
+
+nan = np.nan
+MASK = jnp.array([[True, True, True], [True, False, False], [True, False, True], [False] * 3])
+
+
+def scored(outcome=(1., 0., nan, 1.)):
+  return records.Scored(mask_BT=MASK, outcome_B=jnp.array(outcome), group=2)
+
+
+def test_place():
+  # On the last valid token; an empty row has none.
+  np.testing.assert_array_equal(
+      combine.place(jnp.array([1., 2., 3., 4.]), MASK),
+      [[0, 0, 1], [2, 0, 0], [0, 0, 3], [0, 0, 0]])
+  np.testing.assert_array_equal(
+      combine.place(jnp.full((4, 3), nan).at[:, 0].set(1.), MASK[:, :1] & (jnp.arange(3) == 0)[None]),
+      [[1, 0, 0], [1, 0, 0], [1, 0, 0], [0, 0, 0]])
+
+
+def test_spread_discounts_from_the_end():
+  got = combine.spread(jnp.array([[1., 2.], [4., nan]]), MASK, gamma=0.5)
+  np.testing.assert_allclose(got, [[.25, .5, 1], [2, 0, 0], [2, 0, 4], [0, 0, 0]])
+  np.testing.assert_allclose(combine.spread(jnp.ones((2, 2)), MASK), MASK)
+
+
+def test_term_offers_both_forms():
+  outcome = combine.Term(rewards=jnp.array([1., 2., nan, nan]), scored=scored())
+  np.testing.assert_array_equal(outcome.valid_PG, [[True, True], [False, False]])
+  np.testing.assert_array_equal(outcome.rewards_BT[:2], [[0, 0, 1], [2, 0, 0]])
+  dense = combine.Term(rewards=jnp.ones((4, 3)), scored=scored())
+  np.testing.assert_array_equal(dense.rewards_PG, [[3, 1], [0, 0]])
+
+
+@pytest.mark.parametrize("spec", [
+    dict(name="group.rloo"), dict(name="group.opo"), dict(name="batch.reinforce"),
+    dict(name="batch.reinforce_pp", gamma=0.9), dict(name="process.rloo", loo="strict")])
+def test_estimate_takes_any_estimator(spec):
+  fn = resolve.resolve("advantages", spec, combine.Term)
+  got_BT = combine.estimate(jnp.array([1., 0., nan, nan]), scored(), 0.5, fn)
+  assert got_BT.shape == MASK.shape
+  np.testing.assert_array_equal(got_BT[2:], 0)   # Unknown verdict, empty row.
+  assert np.isfinite(got_BT).all() and np.abs(got_BT[:2]).max() > 0
+
+
+def test_add_then_estimate_equals_estimate_then_add_for_linear_ones():
+  # RLOO is linear, so the order of + matters only to estimators that are not.
+  fn = resolve.resolve("advantages", dict(name="group.rloo"), combine.Term)
+  a, b = jnp.array([1., 0., nan, nan]), jnp.array([.5, 2., nan, nan])
+  apart = sum(combine.estimate(x, scored(), 1.0, fn) for x in (a, b))
+  placed_BT = combine.place(a, MASK) + combine.place(b, MASK)
+  np.testing.assert_allclose(combine.estimate(placed_BT, scored(), 1.0, fn), apart, rtol=1e-6)
+
+
+def test_unknown_choice_is_refused():
+  with pytest.raises(ValueError, match="loo='none': one of"):
+    process.rloo(jnp.zeros((4, 3)), MASK, jnp.ones((2, 2), bool), loo="none")

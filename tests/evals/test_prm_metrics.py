@@ -1,0 +1,52 @@
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from rlx.evals import prm_metrics
+
+nan = np.nan
+
+
+def accuracy(scores, outcome, **options):
+  outcome_PG = jnp.array([outcome])
+  scores_B1 = jnp.array(scores)[:, None]
+  return float(prm_metrics.accuracy(
+      scores_B1, jnp.zeros_like(scores_B1), jnp.ones_like(scores_B1, bool), outcome_PG,
+      ~jnp.isnan(outcome_PG), **options))
+
+
+@pytest.mark.parametrize("scores, outcome, expected", [
+    ([3., 2., 1.], [1., .5, 0.], 1.0), ([1., 2., 3.], [1., .5, 0.], 0.0),
+    # Pairs (1,0) right, (1,0) wrong.
+    ([2., 1., 3.], [1., 0., 0.], 0.5),
+    # Weights 1, .5, .5: the far pair is right, one near one wrong.
+    ([2., 3., 1.], [1., .5, 0.], 0.75),
+    ([1., 1., 1.], [1., 0., 0.], 0.5),      # Ties are worth half.
+    ([1., 2., 3.], [1., 1., 1.], 0.5),      # Nothing to order.
+    ([1., nan, 0.], [1., nan, 0.], 1.0),    # The unknown one is left out.
+])
+def test_accuracy(scores, outcome, expected):
+  np.testing.assert_allclose(accuracy(scores, outcome), expected, rtol=1e-6)
+
+
+def test_ties_of_the_reference_depend_on_the_order():
+  assert accuracy([1., 1.], [1., 0.], ties="reference") == 0
+  assert accuracy([1., 1.], [0., 1.], ties="reference") == 1
+  with pytest.raises(ValueError, match="ties='first': one of"):
+    accuracy([1., 1.], [0., 1.], ties="first")
+
+
+def test_absolute_accuracy():
+  scores_B1 = jnp.array([[1.], [-1.], [2.], [nan]])
+  got = prm_metrics.absolute_accuracy(
+      scores_B1, jnp.zeros_like(scores_B1), jnp.ones((4, 1), bool),
+      jnp.array([1., 0., 0., nan]), jnp.array([True, True, True, False]))
+  np.testing.assert_allclose(got, 2/3, rtol=1e-6)
+
+
+def test_correlation():
+  x, y = jnp.array([1., 2., 4., nan]), jnp.array([2., 1., 5., 0.])
+  valid = jnp.array([True, True, True, False])
+  np.testing.assert_allclose(prm_metrics.correlation(x, y, valid),
+                             np.corrcoef(x[:3], y[:3])[0, 1], rtol=1e-5)
+  assert prm_metrics.correlation(x, jnp.ones(4), valid) == 0

@@ -1,0 +1,68 @@
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from rlx.rewards import _segments
+from rlx.rewards import implicit
+from rlx.rewards import outcome
+
+nan = np.nan
+MASK = jnp.array([[True, True, True, True], [True, True, False, False], [False] * 4])
+RATIO = jnp.array([[1., 2., 4., 8.], [16., 32., nan, nan], [nan] * 4])
+VALID = jnp.array([True, True, False])
+
+
+def rewards(**options):
+  options = dict(dict(norm="none", scale_by_beta=False), **options)
+  return implicit.process(RATIO, jnp.zeros_like(RATIO), MASK, VALID, **options)
+
+
+def test_verdict():
+  np.testing.assert_array_equal(
+      outcome.verdict(jnp.array([1., .25, nan]), VALID), [1, .25, 0])
+
+
+@pytest.mark.parametrize("options, expected", [
+    (dict(), [[1, 2, 4, 8], [16, 32, 0, 0]]),
+    (dict(scale_by_beta=True, beta=0.5), [[.5, 1, 2, 4], [8, 16, 0, 0]]),
+    (dict(granularity="completion"), [[0, 0, 0, 15], [0, 48, 0, 0]]),
+    # Steps end after the second token; the last token always ends one.
+    (dict(granularity="step", step_ends_BT=jnp.array([[0, 1, 0, 0]] * 3, bool)),
+     [[0, 3, 0, 12], [0, 48, 0, 0]]),
+    (dict(include_last=False), [[1, 2, 4, 0], [16, 0, 0, 0]]),
+    (dict(include_last=False, granularity="completion"), [[0, 0, 0, 7], [0, 16, 0, 0]]),
+    # r_t + lam r_{t+1} + ...
+    (dict(lam=0.5), [[4, 6, 8, 8], [32, 32, 0, 0]]),
+    # The last token makes the sum the verdict: 1 - 7 and 0 - 16.
+    (dict(use_outcome=True, outcome_B=jnp.array([1., 0., nan])),
+     [[1, 2, 4, -6], [16, -16, 0, 0]]),
+], ids=["token", "beta", "completion", "step", "no_last", "no_last_completion", "lam", "outcome"])
+def test_process(options, expected):
+  np.testing.assert_allclose(rewards(**options), expected + [[0] * 4], rtol=1e-6)
+
+
+def test_normalizer():
+  # Largest |return to go|: 15 and 48; rows that are not valid do not count.
+  np.testing.assert_allclose(_segments.denominator(rewards()), [48 + 1e-6])
+  np.testing.assert_allclose(rewards(norm="max_return")[1], [16/48, 32/48, 0, 0], rtol=1e-6)
+  np.testing.assert_allclose(rewards(norm="max_return", floor=96.)[1, 0], 16/96, rtol=1e-6)
+  # Per shard of rows, as data-parallel ranks do.
+  np.testing.assert_allclose(_segments.denominator(rewards(), shards=3), [15, 48, 1e-6],
+                             rtol=1e-6)
+  np.testing.assert_allclose(rewards(norm="max_return", norm_shards=3)[0, 3], 8/15, rtol=1e-6)
+
+
+def test_value():
+  got = implicit.value(RATIO, jnp.zeros_like(RATIO), MASK, VALID, beta=1.0)
+  np.testing.assert_allclose(got, [[1, 3, 7, 15], [16, 48, 0, 0], [0] * 4])
+
+
+@pytest.mark.parametrize("options, message", [
+    (dict(granularity="sentence"), "granularity='sentence': token, step or completion"),
+    (dict(granularity="step"), "needs step_ends_BT"),
+    (dict(norm="zscore"), "norm='zscore': one of"),
+    (dict(use_outcome=True), "use_outcome=True needs outcome_B"),
+    (dict(norm="max_return", norm_shards=2), "norm_shards=2 must divide the 3 rows"),
+])
+def test_refuses(options, message):
+  with pytest.raises(ValueError, match=message): rewards(**options)

@@ -1,0 +1,135 @@
+"""What every reward, estimator and loss keeps to, for each one found on disk."""
+import importlib
+import inspect
+import pkgutil
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from rlx.advantages import combine
+from rlx.core import records
+from rlx.core import resolve
+
+NAN = np.nan
+# Options without a default, and choices that make a function read more arrays.
+OPTIONS = {"losses.entropy.bonus": dict(coef=0.1),
+           "losses.diagnostics.value_clip_fraction": dict(clip=0.2),
+           "losses.value.clipped": dict(clip=0.2),
+           "rewards.implicit.process": dict(granularity="step", use_outcome=True, lam=0.5)}
+# Helpers with arrays by name that are not methods a config names.
+NOT_METHODS = {"combine", "normalize"}
+
+
+def _found():
+  """stage.module.function of every function that asks only for known arrays."""
+  for stage in ("rewards", "advantages", "losses"):
+    record = combine.Term if stage == "advantages" else records.Scored
+    known = set(dir(record)) | set(record.__dataclass_fields__)
+    package = importlib.import_module(f"rlx.{stage}")
+    for m in pkgutil.iter_modules(package.__path__):
+      if m.name.startswith("_") or m.name in NOT_METHODS: continue
+      module = importlib.import_module(f"rlx.{stage}.{m.name}")
+      for name, fn in resolve.public(module).items():
+        asked = [p.name for p in inspect.signature(fn).parameters.values()
+                 if p.kind is p.POSITIONAL_OR_KEYWORD]
+        if set(asked) <= known: yield f"{stage}.{m.name}.{name}"
+
+
+FOUND = list(_found())
+
+
+def _record(stage, padding):
+  """Two prompts of three completions; one verdict is unknown, one row empty.
+
+  Padding and the rows that are not valid hold `padding`.
+  """
+  lengths_B1 = np.array([[3], [2], [4], [1], [0], [4]])
+  mask_BT = np.arange(4)[None] < lengths_B1
+  outcome_B = np.array([1.0, 0.0, NAN, 1.0, 0.0, 0.25])
+  valid_B = ~np.isnan(outcome_B) & mask_BT.any(1)
+  draw = np.random.default_rng(0)
+  def fill(low=-2.0, high=-0.1):
+    x_BT = draw.uniform(low, high, mask_BT.shape)
+    return jnp.asarray(np.where(mask_BT & valid_B[:, None], x_BT, padding), jnp.float32)
+  # Losses get the mask of what counts, as build.py hands it to them.
+  mask_BT = mask_BT & valid_B[:, None] if stage == "losses" else mask_BT
+  scored = records.Scored(
+      mask_BT=jnp.asarray(mask_BT), outcome_B=jnp.asarray(outcome_B, jnp.float32), group=3,
+      old_logps_BT=fill(), logps_BT=fill(), entropy_BT=fill(0.1, 2.0),
+      sampler_logps_BT=fill(), prm_logps_BT=fill(), prm_old_logps_BT=fill(),
+      ref_logps_BT=fill(), policy_ref_logps_BT=fill(), values_BT=fill(-1.0, 1.0),
+      old_values_BT=fill(-1.0, 1.0), returns_BT=fill(-1.0, 1.0),
+      advantages_BT=fill(-1.0, 1.0),
+      kl_ratio_B=jnp.asarray(draw.normal(size=6), jnp.float32),
+      step_ends_BT=jnp.asarray(draw.uniform(size=mask_BT.shape) < 0.5))
+  if stage != "advantages": return scored
+  return combine.Term(
+      rewards=fill(-1.0, 1.0), scored=scored, sum_pi_squared_BT=fill(0.1, 0.5),
+      greedy_B=jnp.asarray([0.5, 0.5, 0.5, 1.0, 1.0, 1.0], jnp.float32))
+
+
+def _call(name):
+  stage, _, path = name.partition(".")
+  record = combine.Term if stage == "advantages" else records.Scored
+  return resolve.resolve(stage, dict(OPTIONS.get(name, {}), name=path), record)
+
+
+def _leaves(x): return [np.asarray(a, float) for a in jax.tree.leaves(x)]
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_padding_is_inert(name):
+  """NaN outside valid tokens reaches neither value nor gradient; jit equals eager."""
+  stage = name.split(".")[0]
+  fn, record = _call(name), _record(stage, NAN)
+  scored = record.scored if stage == "advantages" else record
+  floats = [f for f in fn.fields if f in scored.__dataclass_fields__ and f.endswith("_BT")
+            and jnp.issubdtype(getattr(scored, f).dtype, jnp.floating)]
+  x = {f: getattr(scored, f) for f in floats}
+  if stage == "advantages": x["rewards"] = record.rewards
+
+  def total(x):
+    if stage == "advantages":
+      fields = {k: v for k, v in x.items() if k != "rewards"}
+      out = fn(record.replace(rewards=x["rewards"], scored=scored.replace(**fields)))
+    else: out = fn(record.replace(**x))
+    # A weight per entry: a plain sum would cancel in centred advantages.
+    parts = [jnp.sum(a * (1 + jnp.arange(a.size).reshape(a.shape)))
+             for a in jax.tree.leaves(out) if jnp.issubdtype(a.dtype, jnp.floating)]
+    return sum(parts, jnp.float32(0)), out
+
+  # Eager: under jit XLA rewrites `x * mask` to a select and hides NaN.
+  grads, eager = jax.grad(total, has_aux=True)(x)
+  jitted = jax.jit(fn)
+  wanted = _leaves(jitted(_record(stage, 0.0)))
+  for got in (_leaves(eager), _leaves(jitted(record))):
+    for a, b in zip(got, wanted): np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+  mask_BT = np.asarray(record.mask_BT)
+  for a in _leaves(eager):
+    if a.shape == mask_BT.shape: np.testing.assert_array_equal(a[~mask_BT], 0)
+  valid_BT = np.asarray(scored.mask_BT & scored.valid_B[:, None])
+  for key, grad in grads.items():
+    assert np.isfinite(grad).all(), key
+    np.testing.assert_array_equal(np.asarray(grad)[~valid_BT], 0, err_msg=key)
+
+
+@pytest.mark.parametrize("name", [n for n in FOUND if "diagnostics" not in n])
+def test_source_is_cited(name):
+  stage, module_name, fn_name = name.split(".")
+  module = importlib.import_module(f"rlx.{stage}.{module_name}")
+  doc = inspect.getdoc(getattr(module, fn_name)) or ""
+  cited = (module.__doc__ or "") + doc
+  assert re.search(r"arXiv:\d{4}\.\d{5}", cited), f"{name}: cite the paper."
+  assert re.search(r"\n  .*=", doc) or "=" in doc, f"{name}: write the equation."
+  assert "Source:" in doc, f"{name}: Source: missing."
+  assert "Differs from" in " ".join(doc.split()), f"{name}: say how it differs."
+
+
+def test_methods_are_found():
+  # The search itself: one of each folder, and helpers left out.
+  assert {"rewards.implicit.process", "advantages.group.rloo", "losses.prm.ce",
+          "losses.policy.ppo_clip"} <= set(FOUND)
+  assert not any("aggregate" in n or "combine" in n for n in FOUND)

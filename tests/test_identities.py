@@ -1,0 +1,366 @@
+"""Identities of PRIME's stages: exact statements, no recorded numbers.
+
+Runs in float64. Batch: 2 prompts x 4 completions, ragged, NaN on padding.
+"""
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from rlx.advantages import batch
+from rlx.advantages import combine
+from rlx.advantages import group
+from rlx.advantages import normalize
+from rlx.advantages import process
+from rlx.core import masked
+from rlx.core import records
+from rlx.evals import prm_metrics
+from rlx.losses import aggregate
+from rlx.losses import divergence
+from rlx.losses import policy
+from rlx.losses import prm
+from rlx.rewards import implicit
+
+P, G, T = 2, 4, 6
+LENGTHS = np.array([6, 4, 5, 1, 3, 6, 2, 5])
+MASK = jnp.asarray(np.arange(T)[None] < LENGTHS[:, None])
+OUTCOME = np.array([1.0, 0, 1, 0, 1, 1, 0, 1])
+VALID_PG = jnp.ones((P, G), bool)
+VALID_B = jnp.ones(P * G, bool)
+
+
+@pytest.fixture(autouse=True)
+def _float64():
+  with jax.enable_x64(True):
+    yield
+
+
+def draw(seed, low=-3.0, high=-0.1):
+  x = np.random.default_rng(seed).uniform(low, high, (P * G, T))
+  return jnp.asarray(np.where(MASK, x, np.nan))
+
+
+def implicit_rewards(prm_BT, ref_BT, **options):
+  return implicit.process(prm_BT, ref_BT, MASK, VALID_B, **options)
+
+
+def outcome_advantages():
+  return combine.spread(group.rloo(jnp.asarray(OUTCOME).reshape(P, G), VALID_PG), MASK)
+
+
+def close(a, b, tol=1e-12): np.testing.assert_allclose(a, b, rtol=tol, atol=tol)
+
+
+def test_prm_equal_to_reference_gives_nothing():
+  logps_BT = draw(0)
+  rewards_BT = implicit_rewards(logps_BT, logps_BT)
+  np.testing.assert_array_equal(rewards_BT, 0.0)
+  loss = prm.ce(logps_BT, logps_BT, MASK, jnp.asarray(OUTCOME), VALID_B)
+  close(loss.mean(), np.log(2))
+  part_BT = process.rloo(rewards_BT, MASK, VALID_PG)
+  np.testing.assert_array_equal(part_BT, 0.0)
+  close(normalize.whiten(part_BT + outcome_advantages(), MASK),
+        normalize.whiten(outcome_advantages(), MASK))
+
+
+@pytest.mark.parametrize("beta", [0.05, 1.0])
+def test_partitions_have_one_total(beta):
+  prm_BT, ref_BT = draw(0), draw(1)
+  total_B = np.nansum(prm_BT - ref_BT, axis=1) * beta
+  ends_BT = jnp.asarray(np.random.default_rng(2).uniform(size=MASK.shape) < 0.4)
+  for options in (dict(granularity="token"), dict(granularity="completion"),
+                  dict(granularity="step", step_ends_BT=ends_BT),
+                  dict(granularity="step", step_ends_BT=jnp.zeros_like(MASK))):
+    rewards_BT = implicit_rewards(prm_BT, ref_BT, beta=beta, norm="none", **options)
+    close(jnp.sum(rewards_BT, axis=1), total_B)
+  # Every token a step: the tokens themselves, bit for bit.
+  tokens_BT = implicit_rewards(prm_BT, ref_BT, norm="none")
+  np.testing.assert_array_equal(tokens_BT, implicit_rewards(
+      prm_BT, ref_BT, norm="none", granularity="step", step_ends_BT=jnp.ones_like(MASK)))
+  # The logit of the cross-entropy: with label 0 the loss is softplus(logit).
+  one = prm.ce(prm_BT, ref_BT, MASK, jnp.zeros(P * G), VALID_B, beta=beta)
+  close(one.total, np.sum(np.log1p(np.exp(total_B))))
+
+
+def test_return_to_go_telescopes():
+  prm_BT, ref_BT = draw(0), draw(1)
+  rewards_BT = implicit_rewards(prm_BT, ref_BT, norm="none")
+  value_BT = implicit.value(prm_BT, ref_BT, MASK, VALID_B)
+  total_B1 = jnp.sum(rewards_BT, axis=1, keepdims=True)
+  before_BT = jnp.pad(value_BT[:, :-1], ((0, 0), (1, 0)))
+  as_reward_BT = process.reinforce(rewards_BT, MASK, VALID_PG)
+  close(as_reward_BT, masked.keep(total_B1 - before_BT, MASK))
+  # PRM as reward minus PRM as value: the sequence reward, on every token.
+  as_value_BT = process.value_baseline(rewards_BT, MASK, VALID_PG)
+  close(as_reward_BT - as_value_BT, masked.keep(
+      jnp.broadcast_to(total_B1, MASK.shape), MASK))
+
+
+def test_value_is_a_soft_expectation_of_the_outcome():
+  """v(y_<=t) = beta log E_ref exp(r / beta), by enumeration: V = 3, T = 3."""
+  vocab, width, beta = 3, 3, 0.5
+  rng = np.random.default_rng(3)
+  log_softmax = lambda x: x - np.log(np.exp(x).sum(-1, keepdims=True))
+  # Any distribution: logits from every prefix.
+  tables = [{p: log_softmax(rng.normal(size=vocab)) for n in range(width)
+             for p in itertools.product(range(vocab), repeat=n)} for _ in range(2)]
+  every = list(itertools.product(range(vocab), repeat=width))
+  prm_BT, ref_BT = (jnp.asarray([[t[y[:i]][y[i]] for i in range(width)] for y in every])
+                    for t in tables)
+  mask_BT = jnp.ones((len(every), width), bool)
+  value_BT = np.asarray(implicit.value(prm_BT, ref_BT, mask_BT, mask_BT[:, 0], beta=beta))
+  reward_B, ref_B = value_BT[:, -1], np.exp(np.asarray(ref_BT).sum(1))
+  close(np.sum(ref_B * np.exp(reward_B / beta)), 1.0)
+  for i, y in enumerate(every):
+    for t in range(1, width + 1):
+      rows = [j for j, z in enumerate(every) if z[:t] == y[:t]]
+      weight = ref_B[rows] / ref_B[rows].sum()
+      soft = beta * np.log(np.sum(weight * np.exp(reward_B[rows] / beta)))
+      close(value_BT[i, t - 1], soft)
+      assert np.sum(weight * reward_B[rows]) - 1e-12 <= soft <= reward_B[rows].max() + 1e-12
+
+
+@pytest.mark.parametrize("loo", process.LOO)
+def test_advantages_of_a_group_cancel(loo):
+  rewards_BT = implicit_rewards(draw(0), draw(1))
+  close(jnp.sum(group.rloo(jnp.asarray(OUTCOME).reshape(P, G), VALID_PG), axis=1), 0)
+  # gamma = 0 is p itself; its mean per token cancels over the group.
+  p_BT = process.rloo(rewards_BT, MASK, VALID_PG, gamma=0.0, loo=loo)
+  mean_PG = masked.mean(p_BT, MASK, axis=1).reshape(P, G)
+  close(jnp.sum(mean_PG, axis=1), 0)
+
+
+def test_code_and_strict_agree_on_the_first_token():
+  rewards_BT = implicit_rewards(draw(0), draw(1))
+  code_BT, strict_BT = (process.rloo(rewards_BT, MASK, VALID_PG, loo=loo)
+                        for loo in ("code", "strict"))
+  close(code_BT[:, 0], strict_BT[:, 0])
+  assert np.abs(code_BT - strict_BT).max() > 0.01
+  # Per token they differ by (r - m) / (n - 1).
+  p = [process.rloo(rewards_BT, MASK, VALID_PG, gamma=0.0, loo=loo)
+       for loo in ("code", "strict")]
+  mean_B1 = masked.mean(rewards_BT, MASK, axis=1, keepdims=True)
+  close(p[0] - p[1], masked.keep((rewards_BT - mean_B1) / (G - 1), MASK))
+
+
+@pytest.mark.parametrize("loo", process.LOO)
+def test_no_signal_no_advantage(loo):
+  constant_BT = jnp.where(MASK, 0.37, jnp.nan)
+  close(process.rloo(constant_BT, MASK, VALID_PG, loo=loo), 0)
+  np.testing.assert_array_equal(group.rloo(jnp.full((P, G), 0.37), VALID_PG), 0)
+
+
+def test_scale_and_sign_of_process_rewards():
+  prm_BT, ref_BT = draw(0), draw(1)
+  def part(sign, scale):
+    rewards_BT = implicit_rewards(ref_BT + sign * scale * (prm_BT - ref_BT), ref_BT)
+    return process.rloo(rewards_BT, MASK, VALID_PG)
+  close(part(1, 1), part(1, 7.0), 1e-4)    # The normaliser's 1e-6.
+  close(part(1, 1), -part(-1, 1))
+
+
+def test_a_common_factor_is_inert():
+  process_BT = process.rloo(implicit_rewards(draw(0), draw(1)), MASK, VALID_PG)
+  white = lambda c: normalize.whiten(c * process_BT + c * outcome_advantages(), MASK)
+  close(white(1.0), white(5.0), 1e-7)      # The 1e-8 beside the variance.
+
+
+@pytest.mark.parametrize("shards", [1, 2, 4])
+def test_max_return_is_one(shards):
+  prm_BT, ref_BT = draw(0), draw(1)
+  def largest(**options):
+    togo_BT = jnp.cumsum(implicit_rewards(prm_BT, ref_BT, **options)[:, ::-1], axis=1)
+    return jnp.max(jnp.abs(togo_BT).reshape(shards, -1), axis=1)
+  raw = largest(norm="none")
+  close(largest(norm_shards=shards), 1 / (1 + 1e-6 / raw))
+
+
+def test_floor_stops_noise():
+  # Nearly equal forwards: without a floor rounding noise becomes return 1.
+  ref_BT = draw(0)
+  noisy_BT = ref_BT + 1e-6 * draw(1)
+  size = lambda **o: float(jnp.max(jnp.abs(jnp.cumsum(
+      implicit_rewards(noisy_BT, ref_BT, **o)[:, ::-1], axis=1))))
+  assert size() > 0.3 and size(floor=0.1) < 1e-4
+
+
+def test_whitened_advantages():
+  a_BT = normalize.whiten(draw(4), MASK)
+  values = np.asarray(a_BT)[np.asarray(MASK)]
+  close(values.mean(), 0)
+  close(values.var(ddof=1), 1, 1e-7)
+
+
+def advantages_of(rows_B, prm_BT, ref_BT, mask_BT):
+  """PRIME's advantages of a batch made of these rows."""
+  scored = records.Scored(mask_BT=mask_BT[rows_B], group=G,
+                          outcome_B=jnp.asarray(OUTCOME)[rows_B])
+  rewards_BT = implicit.process(prm_BT[rows_B], ref_BT[rows_B], scored.mask_BT, scored.valid_B)
+  process_fn = lambda t: process.rloo(t.rewards_BT, t.mask_BT, t.valid_PG)
+  outcome_fn = lambda t: group.rloo(t.rewards_PG, t.valid_PG)
+  return normalize.whiten(combine.estimate(rewards_BT, scored, 1.0, process_fn)
+                          + combine.estimate(scored.outcome_B, scored, 1.0, outcome_fn),
+                          scored.mask_BT)
+
+
+@pytest.mark.parametrize("rows", [[2, 0, 3, 1, 4, 5, 6, 7], [4, 5, 6, 7, 0, 1, 2, 3]],
+                         ids=["within", "groups"])
+def test_permutations(rows):
+  rows = jnp.asarray(rows)
+  args = draw(0), draw(1), MASK
+  close(advantages_of(rows, *args), advantages_of(jnp.arange(P * G), *args)[rows])
+
+
+def test_columns_of_padding_change_nothing():
+  wide = lambda x, fill: jnp.pad(x, ((0, 0), (0, 3)), constant_values=fill)
+  got = advantages_of(jnp.arange(P * G), wide(draw(0), jnp.nan), wide(draw(1), jnp.inf),
+                      wide(MASK, False))
+  close(got[:, :T], advantages_of(jnp.arange(P * G), draw(0), draw(1), MASK))
+  np.testing.assert_array_equal(got[:, T:], 0)
+
+
+def test_two_completions():
+  got = group.rloo(jnp.asarray([[1.0, 0.25]]), jnp.ones((1, 2), bool))
+  close(got, [[0.75, -0.75]])
+
+
+# ------------------------------------------------------------------- gradients
+
+
+def finite_difference(fn, x, index, h=1e-6):
+  step = np.zeros(x.shape)
+  step[index] = h
+  return (float(fn(x + step)) - float(fn(x - step))) / (2 * h)
+
+
+LOSSES = {
+    "ce": lambda a, b: prm.ce(a, b, MASK, jnp.asarray(OUTCOME), VALID_B, beta=0.5),
+    "dpo": lambda a, b: prm.dpo(a, b, MASK, OUTCOME.reshape(P, G), VALID_PG, beta=0.5),
+    "nca": lambda a, b: prm.nca(a, b, MASK, OUTCOME.reshape(P, G), VALID_PG, beta=0.5),
+    "kto": lambda a, b: prm.kto(a, b, MASK, jnp.asarray(OUTCOME), VALID_B,
+                                jnp.full(P * G, 0.3), beta=0.5),
+    "kto_even": lambda a, b: prm.kto_even(a, b, MASK, OUTCOME.reshape(P, G), VALID_PG, beta=0.5),
+    "detached_dpo": lambda a, b: prm.detached_dpo(
+        a, b, MASK, OUTCOME.reshape(P, G), VALID_PG, draw(7), beta=0.5),
+}
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_prm_losses_have_their_gradient(name):
+  loss = jax.jit(lambda a, b: LOSSES[name](a, b).mean())
+  prm_BT, ref_BT = jnp.where(MASK, draw(0), 0.0), jnp.where(MASK, draw(1), 0.0)
+  grad_BT, ref_grad_BT = jax.grad(loss, (0, 1))(prm_BT, ref_BT)
+  for index in [(0, 0), (1, 3), (3, 0), (6, 1)]:
+    close(grad_BT[index], finite_difference(lambda x: loss(x, ref_BT), prm_BT, index), 1e-7)
+  assert np.abs(grad_BT).max() > 1e-3
+  np.testing.assert_array_equal(ref_grad_BT, 0)
+
+
+def test_ce_gradient_in_closed_form():
+  prm_BT, ref_BT, beta = jnp.where(MASK, draw(0), 0.0), jnp.where(MASK, draw(1), 0.0), 0.5
+  z_B = beta * jnp.sum(prm_BT - ref_BT, axis=1)
+  grad_BT = jax.grad(lambda a: LOSSES["ce"](a, ref_BT).mean())(prm_BT)
+  want_B = beta / (P * G) * (jax.nn.sigmoid(z_B) - OUTCOME)
+  close(grad_BT, masked.keep(want_B[:, None], MASK))
+
+
+def test_policy_gradients():
+  logps_BT, old_BT = jnp.where(MASK, draw(0), 0.0), jnp.where(MASK, draw(1), 0.0)
+  a_BT = jnp.where(MASK, draw(2, -1.0, 1.0), 0.0)
+  grad = lambda fn, x: jax.grad(lambda y: masked.total(fn(y, old_BT, a_BT, MASK), MASK))(x)
+  ratio_BT = np.exp(logps_BT - old_BT)
+  # PPO: none where clipped, -A rho elsewhere.
+  clipped = np.where(a_BT > 0, ratio_BT > 1.2, ratio_BT < 0.8)
+  close(grad(policy.ppo_clip, logps_BT),
+        masked.keep(jnp.where(clipped, 0, -a_BT * ratio_BT), MASK))
+  # CISPO: every token, with a clipped weight.
+  cispo = lambda *x: policy.cispo(*x, clip_low=0.2, clip_high=0.2)
+  close(grad(cispo, logps_BT), masked.keep(-np.clip(ratio_BT, 0.8, 1.2) * a_BT, MASK))
+
+
+def test_gspo_on_policy_is_reinforce():
+  logps_BT = jnp.where(MASK, draw(0), 0.0)
+  a_BT = jnp.broadcast_to(jnp.arange(P * G)[:, None] - 3.0, MASK.shape)
+  mode = policy.AGGREGATION["gspo"]
+  reduce = lambda loss_BT: aggregate.aggregate(loss_BT, MASK, mode=mode).mean()
+  # Clip bounds away from 1: at the bound the slope is a matter of taste.
+  gspo = jax.grad(lambda x: reduce(policy.gspo(x, logps_BT, a_BT, MASK)))(logps_BT)
+  close(gspo, jax.grad(lambda x: reduce(policy.reinforce(x, a_BT, MASK)))(logps_BT))
+
+
+@pytest.mark.parametrize("kind", ["k1+", "k3+", "abs+"])
+def test_straight_through_gradient_is_the_log_ratio(kind):
+  a_BT, b_BT = jnp.where(MASK, draw(0), 0.0), jnp.where(MASK, draw(1), 0.0)
+  fn = lambda x: masked.total(divergence.estimate(x, b_BT, kind=kind), MASK)
+  close(jax.grad(fn)(a_BT), masked.keep(a_BT - b_BT, MASK))
+  close(divergence.estimate(a_BT, b_BT, kind=kind),
+        divergence.estimate(a_BT, b_BT, kind=kind[:-1]))
+
+
+@pytest.mark.parametrize("mode", aggregate.MODES)
+def test_microbatches_change_nothing(mode):
+  loss_BT = draw(0)
+  whole = aggregate.aggregate(loss_BT, MASK, mode=mode)
+  parts = [aggregate.aggregate(loss_BT[rows], MASK[rows], mode=mode)
+           for rows in (slice(0, 3), slice(3, 4), slice(4, 8))]
+  close((parts[0] + parts[1] + parts[2]).mean(), whole.mean())
+
+
+# ------------------------------------------------------------------- behaviour
+
+
+def test_planted_reward_is_found():
+  """Two tokens, the third of four decides. The PRM must pay for that one."""
+  vocab, width, deciding = 2, 4, 2
+  tokens_BT = jnp.asarray(list(itertools.product(range(vocab), repeat=width)))
+  outcome_B = tokens_BT[:, deciding].astype(float)
+  mask_BT, ok_B = jnp.ones(tokens_BT.shape, bool), jnp.ones(len(tokens_BT), bool)
+
+  def logps(table_TV):   # One independent choice per position.
+    log_TV = jax.nn.log_softmax(table_TV, axis=1)
+    return jnp.take_along_axis(jnp.broadcast_to(log_TV[None], (len(tokens_BT), width, vocab)),
+                               tokens_BT[..., None], axis=2)[..., 0]
+
+  ref_BT, table_TV = logps(jnp.zeros((width, vocab))), jnp.zeros((width, vocab))
+  optimizer = optax.adam(0.1)
+  state = optimizer.init(table_TV)
+  loss_fn = jax.jit(jax.value_and_grad(lambda t: prm.ce(
+      logps(t), ref_BT, mask_BT, outcome_B, ok_B, beta=0.5).mean()))
+  losses = []
+  for _ in range(60):
+    loss, grad = loss_fn(table_TV)
+    losses.append(float(loss))
+    updates, state = optimizer.update(grad, state)
+    table_TV = optax.apply_updates(table_TV, updates)
+  rewards_BT = np.asarray(implicit.process(logps(table_TV), ref_BT, mask_BT, ok_B, norm="none"))
+  share_T = np.abs(rewards_BT).mean(0) / np.abs(rewards_BT).mean(0).sum()
+  assert share_T[deciding] > 0.99
+  assert (np.sign(rewards_BT[:, deciding]) == np.where(outcome_B > 0.5, 1, -1)).all()
+  # (b): a separable set, small steps: the loss falls every time, accuracy is 1.
+  assert np.all(np.diff(losses) < 0)
+  by_group = lambda x: x.reshape(1, -1)
+  close(prm_metrics.accuracy(logps(table_TV), ref_BT, mask_BT, by_group(outcome_B),
+                             by_group(ok_B)), 1.0)
+
+
+def test_unknown_verdicts_are_nobodys_business():
+  """A NaN verdict changes its group as if the row were not there."""
+  outcome_B = jnp.asarray(OUTCOME).at[1].set(jnp.nan)
+  scored = records.Scored(mask_BT=MASK, outcome_B=outcome_B, group=G)
+  prm_BT, ref_BT = draw(0), draw(1)
+  rewards_BT = implicit.process(prm_BT, ref_BT, MASK, scored.valid_B)
+  process_fn = lambda t: process.rloo(t.rewards_BT, t.mask_BT, t.valid_PG)
+  got_BT = combine.estimate(rewards_BT, scored, 1.0, process_fn)
+  np.testing.assert_array_equal(got_BT[1], 0)
+  rows = jnp.asarray([0, 2, 3])
+  alone = process.rloo(rewards_BT[rows], MASK[rows], jnp.ones((1, 3), bool))
+  close(got_BT[rows], alone)
+  loss = prm.ce(prm_BT, ref_BT, MASK, outcome_B, scored.valid_B)
+  assert loss.weight == P * G - 1
+  grad_BT = jax.grad(lambda a: prm.ce(
+      a, ref_BT, MASK, outcome_B, scored.valid_B).mean())(prm_BT)
+  np.testing.assert_array_equal(grad_BT[1], 0)
+  close(batch.reinforce(outcome_B.reshape(P, G), scored.valid_PG)[0], [1, 0, 1, 0])

@@ -1,0 +1,35 @@
+import numpy as np
+import pytest
+
+from configs import sft_chain
+from rlx import sft
+from rlx.io import metrics as io_metrics
+from rlx.io import tokenizer
+from rlx.io import weights
+
+
+def test_learns_and_exports_a_model_that_loads(tmp_path):
+  c = sft_chain.get_config("smoke")
+  c.sft.steps, c.sft.batch = 30, 16
+  c.sft.fresh.update(d_model=16, n_layers=1, n_heads=2, n_kv_heads=1, head_dim=8, d_ff=32)
+  c.sft.optimizer = type(c)(dict(c.sft.optimizer.to_dict(), lr=3e-2, warmup_steps=0,
+                                 schedule="constant", total_steps=0))
+  c.prompts.options.size = c.eval.prompts = 64
+  sft.train(c, tmp_path)
+  losses = [l["sft/loss"] for l in io_metrics.read(tmp_path)]
+  assert losses[0] == pytest.approx(np.log(20), abs=.2)  # 18 characters, pad, eos.
+  assert losses[-1] < losses[0] - 0.8
+  config, _, tokens = weights.load(tmp_path / "model")
+  assert config.d_model == 16
+  text = "4M7m2M5="
+  assert tokens.decode(tokens.encode(text)) == text
+
+
+def test_batch_of_pads_and_ends_with_eos():
+  c = sft_chain.get_config()
+  tokens = tokenizer.characters("0123456789Mm+-*=;#")
+  r = sft.batch_of([("4M7=", "7#7"), ("1m2M3=", "1;3#3")], c, tokens)
+  assert r.prompt_len_B.tolist() == [4, 6]
+  assert r.completion_len_B.tolist() == [4, 6]
+  assert tokens.decode(r.tokens_BS[1].tolist()) == "1m2M3=1;3#3"
+  assert r.completions_BT[0, 3] == tokens.eos_ids[0]
