@@ -137,7 +137,7 @@ def get_config():
       steps=1000,
       batch=128,               # examples per optimizer step
       microbatches=1,
-      target=dict(name="datasets.jsonl.demonstration"),  # (prompt, rng) -> text to learn
+      target=dict(name="jsonl.demonstration"),  # (prompt, rng) -> text to learn
       fresh=dict(),            # sizes of a random start, when model.path is None
       optimizer=optimizer(1e-3),
   ))

@@ -4,7 +4,6 @@
 
 The result is an HF directory, <workdir>/model, which `model.path` reads.
 """
-import functools
 import pathlib
 
 import jax
@@ -14,6 +13,7 @@ import tqdm
 from configs import base
 from rlx import build
 from rlx import cli
+from rlx import methods
 from rlx.core import records
 from rlx.core import resolve
 from rlx.core import rng
@@ -33,7 +33,7 @@ from rlx.rollouts import padding
 def train(config, workdir):
   """Trains config.sft.steps steps on (prompt, target) pairs and exports to HF."""
   c, workdir = config, pathlib.Path(workdir)
-  build.check_keys(c, base.get_config())
+  methods.check_keys(c, base.get_config())
   mesh = sharding.make_mesh(**c.mesh)
   model_config, params, tokenizer = start(c)
   cli.record(config, workdir)
@@ -43,9 +43,7 @@ def train(config, workdir):
   opt_state = sharding.place(jax.jit(transform.init)(params), mesh)
   text = build.text_of(c, tokenizer)
   prompts, _ = build.load_prompts(c, tokenizer, text)
-  demonstrate = functools.partial(
-      resolve.lookup("prompts", c.sft.target.name, "sft.target"),
-      **{k: v for k, v in c.sft.target.items() if k != "name"})
+  demonstrate = resolve.bind("prompts.datasets", c.sft.target, "sft.target")
 
   def loss(params, rollouts):
     logps_BT, _ = logps.logps(

@@ -169,8 +169,8 @@ def completion_rows(run, rollouts, scored):
         verdict=None if np.isnan(verdict) else verdict,
         finish=records.FINISH[int(rollouts.finish_B[b])],
         log_ratio=None if process_BT is None else
-        np.round(process_BT[b][mask_T], 4).tolist(),
-        advantages=np.round(scored.advantages_BT[b][mask_T], 4).tolist()))
+        process_BT[b][mask_T].astype(float).round(4).tolist(),
+        advantages=scored.advantages_BT[b][mask_T].astype(float).round(4).tolist()))
   return rows
 
 

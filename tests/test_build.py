@@ -1,11 +1,11 @@
 """What build composes from methods, on arrays, without a model."""
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from configs import base
-from rlx import build
+from rlx import methods
+from rlx import score
 from rlx.core import records
 
 nan = np.nan
@@ -38,10 +38,10 @@ def _config(terms=None, whiten=False, **rewards):
 
 
 def _advantages(c, scored):
-  methods = build.methods_of(c)
+  found = methods.of(c)
   state = records.TrainState(step=0, policy=None, policy_opt=None,
                              kl_coef=jnp.float32(c.kl.coef))
-  return build._advantage(c, methods)(state, scored)
+  return score.advantage(c, found)(state, scored)
 
 
 OUTCOME = ["group.rloo", "group.grpo", "group.mean_baseline", "batch.reinforce"]
@@ -151,7 +151,7 @@ def test_mismatched_rows_pair_prompts_with_the_next_groups_completions():
       prompt_len_B=np.array([1, 1, 2, 2]), completion_len_B=np.array([1, 0, 1, 1]),
       sampler_logps_BT=np.zeros((4, 1), np.float32), finish_B=np.zeros(4, np.int32),
       prompt_P=None)
-  out = build._mismatched(r, 2)
+  out = score.mismatched(r, 2)
   assert out.tokens_BS.tolist() == [[0, 1, 7], [0, 1, 8], [2, 3, 5], [2, 3, 6]]
   assert out.prompt_len_B.tolist() == [1, 1, 2, 2]
   assert out.completion_len_B.tolist() == [1, 1, 1, 0]

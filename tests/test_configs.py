@@ -8,7 +8,7 @@ import ml_collections
 import pytest
 
 from configs import base
-from rlx import build
+from rlx import methods
 from rlx.core import resolve
 
 ROOT = pathlib.Path(__file__).parent.parent
@@ -28,14 +28,13 @@ def _load(path, arg=""):
 @pytest.mark.parametrize("arg", ["", "smoke"])
 def test_loads_and_is_accepted(path, arg):
   config = _load(path, arg)
-  build.check_keys(config, base.get_config())
-  methods = build.methods_of(config)
-  build.check(config, methods)
+  methods.check_keys(config, base.get_config())
+  methods.check(config, methods.of(config))
 
 
 def test_prime_presets():
   config = _load(ROOT / "configs/papers/prime.py", "recipe")
-  build.check(config, build.methods_of(config))
+  methods.check(config, methods.of(config))
   assert config.prm.order == "double" and not config.rewards.process.include_last
   with pytest.raises(ValueError, match="recipe"):
     _load(ROOT / "configs/papers/prime.py", "recipee")
@@ -86,7 +85,7 @@ def _changed(**changes):
 
 @pytest.mark.parametrize("changes, message", [
     (dict(rewards__process__name="implicit.proces"), r"rewards.process.name='implicit.proces': .* has \['process', 'value'\]"),
-    (dict(rewards__outcome__name="nowhere.verdict"), "rewards.outcome.name='nowhere.verdict': no rlx/rewards/nowhere.py"),
+    (dict(rewards__outcome__name="nowhere.verdict"), "rewards.outcome.name='nowhere.verdict': there is no rlx/rewards/nowhere.py"),
     (dict(advantages__process__loos="code"), r"advantages.process.loos: process.rloo takes \["),
     (dict(learner__loss={"name": "policy.ppo_clip", "clip": 1}), "learner.loss.clip: policy.ppo_clip takes"),
     (dict(prm__order="after"), r"prm.order='after': one of \('single', 'double'"),
@@ -99,6 +98,8 @@ def _changed(**changes):
     (dict(rollouts__decoding={"temperature": 0.0, "top_k": 0, "top_p": 1., "min_p": 0.}), "rollouts.decoding.temperature=0.0: training samples"),
     (dict(rewards__process__granularity="step"), "rollouts.step_separator=None: rewards.process.granularity='step' needs it"),
     (dict(prm__loss={"name": "prm.dpo", "beta": .05}, prm__microbatches=64), "prm.microbatches=64: prm.dpo compares"),
+    (dict(rollouts__keep={"name": "keep.accuracy_band", "lo": .2}), "rollouts.keep.lo: keep.accuracy_band takes"),
+    (dict(prompts__template={"name": "few_shot"}), "prompts.template.examples: few_shot needs it"),
     (dict(learner__minibatches=5), "learner.minibatches=5: must divide prompts.per_step=32"),
     (dict(model__remat="all"), "model.remat='all': none, full or dots"),
     (dict(steps=-1), "steps=-1: must be >= 0"),
@@ -106,7 +107,7 @@ def _changed(**changes):
 def test_refuses_with_one_line_that_names_the_key(changes, message):
   config = _changed(**changes)
   with pytest.raises(ValueError, match=message) as e:
-    build.check(config, build.methods_of(config))
+    methods.check(config, methods.of(config))
   assert "\n" not in str(e.value)
 
 
@@ -114,7 +115,7 @@ def test_refuses_keys_that_nobody_reads():
   config = base.get_config()
   config.prm.bta = 1.0
   with pytest.raises(ValueError, match=r"prm.bta: no such key; there are \['loss', "):
-    build.check_keys(config, base.get_config())
+    methods.check_keys(config, base.get_config())
 
 
 def test_every_method_named_in_the_configs_exists():

@@ -1,6 +1,5 @@
 """The RL loop on a decoder of a few thousand parameters."""
 import json
-import pathlib
 import shutil
 
 import jax

@@ -36,6 +36,10 @@ class Rollouts:
   finish_B: jax.Array          # int32, index into FINISH
   prompt_P: jax.Array          # uint32, rng.number(prompt id): groups stay traceable
 
+  def rows(self):
+    """The same without what is per prompt, so that it can be cut between any rows."""
+    return self.replace(prompt_P=None)
+
   @property
   def prompt_width(self):
     """X, the padded width of the prompts."""

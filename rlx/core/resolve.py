@@ -1,4 +1,5 @@
 """Config -> function. The name in a config is the import path below its stage."""
+import functools
 import importlib
 import inspect
 
@@ -15,48 +16,58 @@ def resolve(stage, spec, record_type, key=None):
     record_type: class whose fields and properties the function may ask for.
     key: the config key, for messages; default the stage.
   Returns:
-    fn(record, **overrides); `fn.fields` are the record fields it reads.
+    fn(record); `fn.fields` are the record fields it reads.
   Raises:
     ValueError: no such module or function, an unknown or missing option, or a
       field that the record lacks; the message names the key and what exists.
   """
   key = key or stage
-  options = dict(spec)
-  path = options.pop("name")
-  fn = lookup(stage, path, key)
-  params = inspect.signature(fn).parameters.values()
+  bound = bind(stage, spec, key)
+  params = inspect.signature(bound.func).parameters.values()
   fields = [p.name for p in params if p.kind is p.POSITIONAL_OR_KEYWORD]
-  allowed = {p.name: p for p in params if p.kind is p.KEYWORD_ONLY}
-  if unknown := sorted(set(options) - set(allowed)):
-    raise ValueError(f"{key}.{unknown[0]}: {path} takes {sorted(allowed)}.")
-  if missing := sorted(n for n, p in allowed.items()
-                       if p.default is p.empty and n not in options):
-    raise ValueError(f"{key}.{missing[0]}: {path} needs it.")
   has = set(dir(record_type)) | set(record_type.__dataclass_fields__)
   if absent := sorted(set(fields) - has):
-    raise ValueError(f"{key}: {path} asks for {absent}, which "
+    raise ValueError(f"{key}: {spec['name']} asks for {absent}, which "
                      f"{record_type.__name__} lacks.")
 
   def call(record):
-    return fn(*(getattr(record, f) for f in fields), **options)
+    return bound(*(getattr(record, f) for f in fields))
 
   call.fields = tuple(fields)
   return call
 
 
+def bind(stage, spec, key=None):
+  """The function a spec names with its options bound; the caller gives the rest.
+
+  Raises:
+    ValueError: as `resolve`.
+  """
+  key = key or stage
+  options = dict(spec)
+  path = options.pop("name")
+  fn = lookup(stage, path, key)
+  allowed = {p.name: p for p in inspect.signature(fn).parameters.values()
+             if p.kind is p.KEYWORD_ONLY}
+  if unknown := sorted(set(options) - set(allowed)):
+    raise ValueError(f"{key}.{unknown[0]}: {path} takes {sorted(allowed)}.")
+  if missing := sorted(n for n, p in allowed.items()
+                       if p.default is p.empty and n not in options):
+    raise ValueError(f"{key}.{missing[0]}: {path} needs it.")
+  return functools.partial(fn, **options)
+
+
 def lookup(stage, path, key=None):
   """The public function at `path` below rlx/<stage>/, or a ValueError saying what is there."""
-  module_name, _, fn_name = path.rpartition(".")
-  key = key or stage
+  *_, fn_name = parts = f"{stage}.{path}".split(".")
+  key, file = key or stage, "/".join(["rlx", *parts[:-1]]) + ".py"
   try:
-    module = importlib.import_module(f"rlx.{stage}.{module_name}")
+    module = importlib.import_module(".".join(["rlx", *parts[:-1]]))
   except ModuleNotFoundError as e:
     if e.name is None or not e.name.startswith("rlx"): raise
-    raise ValueError(f"{key}.name={path!r}: no rlx/{stage}/{module_name}.py; "
-                     "a name is <module>.<function>.") from None
+    raise ValueError(f"{key}.name={path!r}: there is no {file}.") from None
   if (fn := public(module).get(fn_name)) is None:
-    raise ValueError(f"{key}.name={path!r}: rlx/{stage}/{module_name}.py has "
-                     f"{sorted(public(module))}.")
+    raise ValueError(f"{key}.name={path!r}: {file} has {sorted(public(module))}.")
   return fn
 
 

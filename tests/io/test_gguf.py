@@ -13,7 +13,6 @@ import safetensors.numpy
 from rlx.io import gguf
 from rlx.io import hf
 from rlx.io import weights
-from rlx.models import transformer
 from rlx.rollouts import padding
 from rlx.rollouts import sampler
 

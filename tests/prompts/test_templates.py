@@ -1,6 +1,5 @@
 import types
 
-import pytest
 
 from rlx.prompts import templates
 

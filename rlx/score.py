@@ -1,0 +1,180 @@
+"""What is computed of a batch: log-probs, then rewards, then advantages."""
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from rlx.advantages import combine
+from rlx.core import masked
+from rlx.core import records
+from rlx.evals import prm_metrics
+from rlx.learner import sharding
+from rlx.learner import step as learner_step
+from rlx.losses import divergence
+from rlx.models import logps
+from rlx.models import value as value_model
+from rlx.rollouts import padding
+from rlx.verifiers import steps as verifier_steps
+
+
+@functools.lru_cache(maxsize=None)
+def logps_fn(config, temperature, parts, shards):
+  """One compiled function per (model, temperature): PRM and reference share it,
+  so that equal weights give exactly equal log-probs."""
+  def logps_of(params, rollouts):
+    def one(r):
+      return logps.logps(params, config, r.tokens_BS, r.positions_BS, r.valid_BS,
+                         completion_width=r.sampler_logps_BT.shape[1],
+                         temperature=temperature, with_entropy=False)[0]
+    return learner_step.mapped(one, rollouts, parts, shards)
+  return jax.jit(logps_of)
+
+
+def _scorers(c, models, mesh):
+  """(policy, reference, prm) log-probs: functions of (params, rollouts)."""
+  def of(name, temperature):
+    return logps_fn(models[name][0], temperature, c.learner.microbatches,
+                    sharding.row_shards(mesh))
+  return of("policy", c.rollouts.decoding.temperature), of("policy", 1.0), of("prm", 1.0)
+
+
+def _ref_logps(c, scorers, state, rollouts, old_logps_BT):
+  """log pi_ref of the PRM's log-ratio, as prm.reference says."""
+  _, reference_logps, prm_logps = scorers
+  if c.prm.reference == "policy": return old_logps_BT
+  if c.prm.reference == "self": return prm_logps(state.prm_reference, rollouts)
+  return reference_logps(state.reference, rollouts)
+
+
+def log_ratio(c, models, mesh, tokenizer):
+  """(state, rollouts) -> (log_ratio_BT, step_ends_BT) for evaluation."""
+  scorers = policy_logps, _, prm_logps = _scorers(c, models, mesh)
+
+  def of(state, rollouts):
+    rollouts = rollouts.rows()
+    ratio_BT = prm_logps(state.prm, rollouts) - _ref_logps(
+        c, scorers, state, rollouts, policy_logps(state.policy, rollouts))
+    if c.rollouts.step_separator is None:
+      return ratio_BT, masked.last(rollouts.mask_BT)
+    return ratio_BT, _step_ends(rollouts, tokenizer, c.rollouts.step_separator)
+
+  return of
+
+
+def score(c, methods, models, mesh, tokenizer):
+  """(state, rollouts, outcome_B) -> Scored, with every log-prob asked for."""
+  scorers = policy_logps, _, prm_logps = _scorers(c, models, mesh)
+  values_of = jax.jit(lambda params, rollouts: learner_step.mapped(
+      lambda r: value_model.values(
+          params, models["policy"][0], r.tokens_BS, r.positions_BS, r.valid_BS,
+          completion_width=r.sampler_logps_BT.shape[1]),
+      rollouts, c.value.microbatches, sharding.row_shards(mesh)))
+
+  def of(state, rollouts, outcome_B):
+    rollouts = rollouts.rows()
+    old_BT = policy_logps(state.policy, rollouts)
+    scored = records.Scored(
+        mask_BT=rollouts.mask_BT, outcome_B=outcome_B, old_logps_BT=old_BT,
+        sampler_logps_BT=rollouts.sampler_logps_BT, finish_B=rollouts.finish_B,
+        group=c.rollouts.per_prompt)
+    if methods.needs("policy_ref_logps_BT"):
+      scored = scored.replace(
+          policy_ref_logps_BT=policy_logps(state.reference, rollouts))
+    if state.prm is not None:
+      prm_BT = prm_logps(state.prm, rollouts)
+      scored = scored.replace(
+          prm_logps_BT=prm_BT, prm_old_logps_BT=prm_BT,
+          ref_logps_BT=_ref_logps(c, scorers, state, rollouts, old_BT))
+      if "kl_ratio_B" in methods.prm.fields:
+        other = mismatched(rollouts, c.rollouts.per_prompt)
+        ratio_BT = prm_logps(state.prm, other) - _ref_logps(
+            c, scorers, state, other, policy_logps(state.policy, other))
+        scored = scored.replace(
+            kl_ratio_B=masked.total(ratio_BT, other.mask_BT, axis=1))
+    if state.value is not None:
+      scored = scored.replace(values_BT=values_of(state.value, rollouts))
+    if c.rollouts.step_separator is not None:
+      scored = scored.replace(step_ends_BT=sharding.place_rows(
+          _step_ends(rollouts, tokenizer, c.rollouts.step_separator), mesh))
+    return scored
+
+  return of
+
+
+def mismatched(rollouts, group):
+  """Each prompt with the completion of the next prompt's group (for KTO's KL)."""
+  x = rollouts.prompt_width
+  rolled = jax.tree.map(lambda a: jnp.roll(a, -group, axis=0), rollouts)
+  return rolled.replace(
+      tokens_BS=jnp.concatenate(
+          [rollouts.tokens_BS[:, :x], rolled.tokens_BS[:, x:]], axis=1),
+      prompt_len_B=rollouts.prompt_len_B)
+
+
+def _step_ends(rollouts, tokenizer, separator):
+  """step_ends_BT: the tokens that end a reasoning step. Host side, on text."""
+  ends_BT = np.zeros(rollouts.sampler_logps_BT.shape, bool)
+  for row, ids in zip(ends_BT, padding.completions(rollouts)):
+    texts = tokenizer.pieces(ids)
+    offsets = verifier_steps.boundaries("".join(texts), separator)
+    row[verifier_steps.token_ends(offsets, texts)] = True
+  return ends_BT
+
+
+def advantage(c, methods):
+  """(state, scored) -> (scored with advantages, metrics). Jitted; pure inside."""
+
+  @jax.jit
+  def of(kl_coef, scored):
+    terms = {name: coef * fn(scored) for name, (coef, fn) in methods.rewards.items()}
+    if methods.has_kl_reward:
+      terms["kl"] = -kl_coef * divergence.estimate(
+          scored.old_logps_BT, scored.policy_ref_logps_BT, scored.mask_BT,
+          kind=c.kl.kind)
+    mask_BT = scored.mask_BT & scored.valid_B[:, None]
+    if "total" in methods.estimators:
+      rewards_BT = sum(combine.place(r, scored.mask_BT) for r in terms.values())
+      parts = dict(total=combine.estimate(rewards_BT, scored, *methods.estimators["total"]))
+    else:
+      parts = {name: combine.estimate(r, scored, *methods.estimators[name])
+               for name, r in terms.items()}
+    advantages_BT = masked.keep(sum(parts.values()), mask_BT)
+    if scored.values_BT is not None:
+      scored = scored.replace(old_values_BT=scored.values_BT,
+                              returns_BT=combine.value_targets(
+                                  advantages_BT, scored.values_BT, mask_BT))
+    if c.advantages.whiten:
+      advantages_BT = masked.whiten(advantages_BT, mask_BT)
+    metrics = _reward_metrics(terms, parts, scored, mask_BT)
+    return scored.replace(advantages_BT=advantages_BT), metrics
+
+  return lambda state, scored: of(state.kl_coef, scored)
+
+
+def _reward_metrics(terms, parts, scored, mask_BT):
+  """What the rewards and advantages of this batch were."""
+  valid_B, metrics = scored.valid_B, {
+      "rollouts/sampler_gap_max": jnp.max(jnp.abs(masked.keep(
+          scored.old_logps_BT - scored.sampler_logps_BT, scored.mask_BT)))}
+  for name, reward in terms.items():
+    per_row_B = reward if reward.ndim == 1 else masked.total(reward, mask_BT, axis=1)
+    metrics[f"rewards/{name}"] = masked.mean(per_row_B, valid_B)
+  spread = {name: masked.var(a_BT, mask_BT) for name, a_BT in parts.items()}
+  for name, v in spread.items():
+    metrics[f"advantages/variance_{name}"] = v
+  if scored.prm_logps_BT is not None:
+    ratio_BT = masked.keep(scored.prm_logps_BT - scored.ref_logps_BT, scored.mask_BT)
+    togo_BT = jnp.cumsum(ratio_BT[:, ::-1], axis=1)[:, ::-1]
+    metrics |= {
+        "prm/accuracy": prm_metrics.accuracy(
+            scored.prm_logps_BT, scored.ref_logps_BT, scored.mask_BT,
+            scored.outcome_PG, scored.valid_PG),
+        "prm/abs_log_ratio": masked.mean(jnp.abs(ratio_BT), mask_BT),
+        # k1 of KL(policy, reference): the completions are the policy's.
+        "prm/kl_policy": masked.mean(
+            scored.old_logps_BT - scored.ref_logps_BT, mask_BT),
+        "prm/max_return": jnp.max(jnp.abs(togo_BT)),
+        "prm/correlation": prm_metrics.correlation(
+            jnp.sum(ratio_BT, axis=1), scored.outcome_B, valid_B)}
+  return metrics

@@ -1,0 +1,147 @@
+"""How models learn from a batch: PRM, value model, policy, in their orders."""
+import jax
+import jax.numpy as jnp
+
+from rlx import score
+from rlx.core import rng
+from rlx.learner import sharding
+from rlx.learner import step as learner_step
+from rlx.losses import aggregate
+from rlx.losses import diagnostics
+from rlx.losses import divergence
+from rlx.losses import value as value_loss
+from rlx.models import logps
+from rlx.models import value as value_model
+
+
+def prm(c, methods, models, mesh, optimizer_):
+  """The PRM's update in the order asked for; scored comes back with its rewards' log-probs."""
+  config = models["prm"][0]
+  shards = sharding.row_shards(mesh)
+  # Of the whole batch, as the reference is scored; and of one minibatch.
+  logps_of = score.logps_fn(config, 1.0, c.learner.microbatches, shards)
+  part_logps_of = score.logps_fn(config, 1.0, c.prm.microbatches, shards)
+
+  def loss(params, batch):
+    rollouts, scored = batch
+    logps_BT, _ = logps.logps(
+        params, config, rollouts.tokens_BS, rollouts.positions_BS, rollouts.valid_BS,
+        completion_width=scored.mask_BT.shape[1], with_entropy=False)
+    return methods.prm(scored.replace(prm_logps_BT=logps_BT)), {}
+
+  update = learner_step.make(loss, optimizer_, microbatches=c.prm.microbatches,
+                             shards=shards)
+
+  def learn(state, rollouts, scored):
+    if state.prm is None or c.prm.order == "none": return state, scored, {}
+    params, opt_state, seen, metrics = state.prm, state.prm_opt, [], []
+    parts = learner_step.minibatches((rollouts.rows(), scored),
+                                     c.prm.minibatches, scored.group)
+    for part in parts:
+      if not c.prm.snapshot: seen.append(part_logps_of(params, part[0]))
+      params, opt_state, m = update(params, opt_state, sharding.place_rows(part, mesh))
+      metrics.append(m)
+    state = state.replace(prm=params, prm_opt=opt_state)
+    if c.prm.order == "double":
+      scored = scored.replace(prm_logps_BT=logps_of(params, rollouts.rows()))
+    elif not c.prm.snapshot:
+      scored = scored.replace(prm_logps_BT=jnp.concatenate(seen))
+    return state, scored, _mean("prm", metrics)
+
+  return learn
+
+
+def value(c, methods, models, mesh, optimizer_):
+  """The value model's regression on the returns."""
+  config = models["policy"][0]
+  shards = sharding.row_shards(mesh)
+
+  def loss(params, batch):
+    rollouts, scored = batch
+    values_BT = value_model.values(
+        params, config, rollouts.tokens_BS, rollouts.positions_BS, rollouts.valid_BS,
+        completion_width=scored.mask_BT.shape[1])
+    mask_BT = scored.mask_BT & scored.valid_B[:, None]
+    loss_BT = value_loss.clipped(values_BT, scored.old_values_BT, scored.returns_BT,
+                                 mask_BT, clip=c.value.clip)
+    return aggregate.aggregate(loss_BT, mask_BT, mode="token-mean"), {}
+
+  update = learner_step.make(loss, optimizer_, microbatches=c.value.microbatches,
+                             shards=shards)
+
+  def learn(state, rollouts, scored, step):
+    if state.value is None: return state, {}
+    params, opt_state, metrics = state.value, state.value_opt, []
+    for part in _epochs(c, "value", rollouts, scored, step):
+      params, opt_state, m = update(params, opt_state, sharding.place_rows(part, mesh))
+      metrics.append(m)
+    return state.replace(value=params, value_opt=opt_state), _mean("value", metrics)
+
+  return learn
+
+
+def policy(c, methods, models, mesh, optimizer_):
+  """The policy's update: policy loss, entropy bonus, KL, under one aggregation."""
+  config = models["policy"][0]
+  shards = sharding.row_shards(mesh)
+
+  def loss(params, batch):
+    rollouts, scored, kl_coef_B = batch
+    logps_BT, entropy_BT = logps.logps(
+        params, config, rollouts.tokens_BS, rollouts.positions_BS, rollouts.valid_BS,
+        completion_width=scored.mask_BT.shape[1],
+        temperature=c.rollouts.decoding.temperature)
+    scored = scored.replace(logps_BT=logps_BT, entropy_BT=entropy_BT)
+    mask_BT = scored.mask_BT & scored.valid_B[:, None]
+    loss_BT = methods.policy(scored.replace(mask_BT=mask_BT))
+    metrics = diagnostics.policy(scored.replace(mask_BT=mask_BT))
+    if c.learner.entropy_coef:
+      loss_BT = loss_BT - c.learner.entropy_coef * entropy_BT
+    if methods.has_kl_loss:
+      kl_BT = divergence.estimate(logps_BT, scored.policy_ref_logps_BT, mask_BT,
+                                  kind=c.kl.kind)
+      loss_BT = loss_BT + kl_coef_B[:, None] * kl_BT
+    if scored.policy_ref_logps_BT is not None:
+      metrics["kl_ref"] = diagnostics.token_mean(
+          logps_BT - scored.policy_ref_logps_BT, mask_BT)
+    return aggregate.aggregate(loss_BT, mask_BT, mode=c.learner.aggregation,
+                               length=c.rollouts.max_tokens), metrics
+
+  update = learner_step.make(loss, optimizer_, microbatches=c.learner.microbatches,
+                             shards=shards)
+
+  def learn(state, rollouts, scored, step):
+    params, opt_state, metrics = state.policy, state.policy_opt, []
+    kl_coef_B = jnp.full_like(scored.outcome_B, state.kl_coef)
+    for part in _epochs(c, "learner", rollouts, scored, step, kl_coef_B):
+      params, opt_state, m = update(params, opt_state, sharding.place_rows(part, mesh))
+      metrics.append(m)
+    return state.replace(policy=params, policy_opt=opt_state), _mean("policy", metrics)
+
+  return learn
+
+
+def control_kl(c, state, metrics):
+  """The adaptive coefficient, or the same one again."""
+  if c.kl.target is None: return state.kl_coef
+  return divergence.adaptive_coef(
+      state.kl_coef, metrics["policy/kl_ref"], target=c.kl.target,
+      horizon=c.kl.horizon, count=c.prompts.per_step * c.rollouts.per_prompt)
+
+
+def _epochs(c, name, rollouts, scored, step, *more):
+  """Minibatches of every epoch, groups shuffled when there is something to shuffle."""
+  for epoch in range(c[name].epochs):
+    order_P = None
+    if c[name].minibatches > 1:
+      order_P = jax.random.permutation(
+          rng.key(c.seed, "minibatches", step, epoch), c.prompts.per_step)
+    yield from learner_step.minibatches(
+        (rollouts.rows(), scored, *more), c[name].minibatches,
+        scored.group, order_P)
+
+
+def _mean(prefix, metrics):
+  """Mean over the optimizer steps of an iteration."""
+  return {f"{prefix}/{k}": sum(m[k] for m in metrics) / len(metrics)
+          for k in metrics[0]}

@@ -1,0 +1,41 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from rlx.advantages import combine
+from rlx.core import records
+from rlx.core import resolve
+
+
+def _term():
+  z_BT = jnp.zeros((4, 3))
+  scored = records.Scored(mask_BT=z_BT == 0, outcome_B=jnp.array([1., 0., np.nan, 1.]),
+                          group=4)
+  return combine.Term(rewards=scored.outcome_B, scored=scored)
+
+
+def test_fields_are_found_by_name():
+  fn = resolve.resolve("advantages", {"name": "group.rloo"}, combine.Term)
+  assert fn.fields == ("rewards_PG", "valid_PG")
+  np.testing.assert_allclose(jax.jit(fn)(_term()), [[.5, -1, 0, .5]], rtol=1e-6)
+
+
+@pytest.mark.parametrize("stage, spec, record, match", [
+    ("advantages", {"name": "group.rlo"}, combine.Term,
+     r"advantages.name='group.rlo': rlx/advantages/group.py has \[.*'rloo'"),
+    ("advantages", {"name": "grop.rloo"}, combine.Term, "there is no rlx/advantages/grop.py"),
+    ("rewards", {"name": "implicit.process", "gamma": 1}, records.Scored,
+     r"rewards.gamma: implicit.process takes \['beta'"),
+    ("advantages", {"name": "group.rloo"}, records.Prompt,
+     r"advantages: group.rloo asks for \['rewards_PG', 'valid_PG'\], which Prompt lacks"),
+], ids=str)
+def test_refuses(stage, spec, record, match):
+  with pytest.raises(ValueError, match=match):
+    resolve.resolve(stage, spec, record)
+
+
+def test_private_and_imported_functions_have_no_name():
+  from rlx.advantages import process
+  assert {"rloo", "grpo"} <= set(resolve.public(process))
+  assert not any(n.startswith("_") for n in resolve.public(process))
