@@ -4,7 +4,7 @@ import pathlib
 import setuptools
 
 GYM = ["reasoning-gym"]  # Pulls a C source package.
-TEST = ["pytest"]
+TEST = ["pytest", "pytest-xdist"]
 
 setuptools.setup(
     name="rlx",

@@ -18,7 +18,9 @@ def get_config(arg=""):
   c.rollouts.step_separator = ";"
   c.rollouts.keep.low, c.rollouts.keep.high = 0.1, 0.9
   c.rollouts.max_draws = 4
-  c.learner.optimizer.lr = c.prm.optimizer.lr = 5e-4
+  c.learner.optimizer = base.optimizer(
+      5e-4, schedule="linear", total_steps=c.steps, final_lr_fraction=0.1)
+  c.prm.optimizer.lr = 5e-4
   # Completions are 8 to 16 tokens, not thousands: with the paper's 0.05 the PRM
   # would have to move every token by nats before its logit says anything.
   c.rewards.process.beta = c.prm.loss.beta = 0.5

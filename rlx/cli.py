@@ -4,6 +4,7 @@ import json
 import pathlib
 import subprocess
 import sys
+import traceback
 
 from absl import flags
 from ml_collections import config_flags
@@ -12,7 +13,7 @@ PACKAGES = ("jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "transformers"
             "numpy")
 
 
-def main(loop, *, with_workdir=True):
+def main(loop):
   """Runs loop(config, workdir) from the command line.
 
   A mistake in the flags or the config ends the program with one line and exit
@@ -20,38 +21,40 @@ def main(loop, *, with_workdir=True):
   """
   config_flag = config_flags.DEFINE_config_file(
       "config", None, "Config file, with an optional :variant.", lock_config=True)
-  if with_workdir:
-    flags.DEFINE_string("workdir", None, "Folder of the run; resumed if it has a checkpoint.")
+  workdir_flag = flags.DEFINE_string(
+      "workdir", None, "Folder of the run; resumed if it has a checkpoint.")
   try:
     rest = flags.FLAGS(sys.argv)
     if rest[1:]: raise ValueError(f"{rest[1]!r}: not a flag.")
-    for name in ("config", "workdir") if with_workdir else ("config",):
-      if not flags.FLAGS[name].value: raise ValueError(f"--{name} is missing.")
-    config = config_flag.value
-    loop(config, flags.FLAGS.workdir) if with_workdir else loop(config)
-  except (flags.Error, ValueError, KeyError, AttributeError, TypeError,
-          FileNotFoundError) as e:
-    if not _is_users(e): raise
-    print(f"rlx: {_one_line(e)}", file=sys.stderr)
-    sys.exit(2)
+    if flags.FLAGS["config"].value is None: raise ValueError("--config is missing.")
+    if workdir_flag.value is None: raise ValueError("--workdir is missing.")
+    config = config_flag.value.copy_and_resolve_references()
+  except (flags.Error, OSError, ValueError, KeyError, AttributeError, TypeError) as e:
+    _refuse(e)
+  try:
+    loop(config, workdir_flag.value)
+  except ValueError as e:
+    if not _is_raised_here(e): raise
+    _refuse(e)
 
 
-def _is_users(error):
-  """Mistakes of the user: refused flags, and ValueErrors raised by rlx itself."""
-  if isinstance(error, flags.Error): return True
-  frames = []
-  tb = error.__traceback__
-  while tb:
-    frames.append(tb.tb_frame.f_code.co_filename)
-    tb = tb.tb_next
-  if any("config_flags" in f or "config_dict" in f for f in frames): return True
-  ours = str(pathlib.Path(__file__).parent)
-  return isinstance(error, ValueError) and frames[-1].startswith(ours)
+def _refuse(error):
+  """One line and exit code 2. Of a wrapped error, the line that says what is wrong."""
+  # str() of a KeyError is a repr, also when another error carries one.
+  while isinstance(error, BaseException) and error.args and not isinstance(error, OSError):
+    error = error.args[0]
+  text = str(error)
+  lines = [line.strip() for line in text.splitlines() if line.strip()]
+  wrapped = any(sign in text for sign in ("Traceback", "Failed loading"))
+  print("rlx: " + (lines[-1] if wrapped else " ".join(lines)), file=sys.stderr)
+  sys.exit(2)
 
 
-def _one_line(error):
-  text = error.args[0] if error.args and isinstance(error.args[0], str) else str(error)
-  return " ".join(text.split())
+def _is_raised_here(error):
+  """Did a `raise` of rlx say this? A bug's ValueError keeps its traceback."""
+  last = traceback.extract_tb(error.__traceback__)[-1]
+  return (last.filename.startswith(str(pathlib.Path(__file__).parent))
+          and last.line.startswith("raise "))
 
 
 def record(config, workdir):

@@ -43,6 +43,10 @@ def test_commands_parse(command, tmp_path):
     (["--config.prm.order=after"], r"rlx: prm.order='after': one of"),
     (["--config.rollouts.per_prompt=1"], "rlx: rollouts.per_prompt=1: "),
     (["--steps=3"], "rlx: .*steps"),
+    (["--config=configs/nope.py"], "rlx: .*No such file.*configs/nope.py"),
+    (["--config=configs/papers/prime.py:x"], "rlx: ValueError: prime.py:x: there are"),
+    (["--config.prompts.options.opps=M"], "rlx: 'opps'"),
+    (["--config.mesh.data=99"], "rlx: mesh: data=99 .* needs 99 devices"),
 ], ids=str)
 def test_mistakes_are_one_line_before_anything_compiles(flags, message, tmp_path):
   done = subprocess.run(
