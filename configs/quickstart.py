@@ -3,7 +3,8 @@
   python -m rlx.train --config=configs/quickstart.py --workdir=/tmp/rlx/quickstart
   python -m rlx.train --config=configs/quickstart.py:smoke --workdir=/tmp/rlx/smoke
 
-The start is configs/models/chain, made by configs/sft_chain.py.
+The start is configs/models/chain, made by configs/sft_chain.py on chains of 4 to 7
+operations with noisy steps; here they have 5 to 8.
 """
 from configs import base
 
@@ -11,16 +12,14 @@ from configs import base
 def get_config(arg=""):
   c = base.get_config()
   c.steps = 100
-  c.prompts.options = dict(size=20000, n_min=4, n_max=7, ops="Mm")
-  c.prompts.per_step, c.prompts.max_tokens = 32, 16
-  c.rollouts.per_prompt, c.rollouts.max_tokens = 8, 16
-  c.rollouts.chunk = c.rollouts.bucket = 16
+  c.prompts.options = dict(size=20000, n_min=5, n_max=8, ops="Mm")
+  c.prompts.per_step, c.prompts.max_tokens = 32, 18
+  c.rollouts.per_prompt, c.rollouts.max_tokens = 8, 18
+  c.rollouts.chunk = c.rollouts.bucket = 18
   c.rollouts.step_separator = ";"
   c.rollouts.keep.low, c.rollouts.keep.high = 0.1, 0.9
   c.rollouts.max_draws = 4
-  c.learner.optimizer = base.optimizer(
-      5e-4, schedule="linear", total_steps=c.steps, final_lr_fraction=0.1)
-  c.prm.optimizer.lr = 5e-4
+  c.learner.optimizer.lr = c.prm.optimizer.lr = 5e-4
   # Completions are 8 to 16 tokens, not thousands: with the paper's 0.05 the PRM
   # would have to move every token by nats before its logit says anything.
   c.rewards.process.beta = c.prm.loss.beta = 0.5

@@ -70,9 +70,11 @@ def build(config):
   methods_lib.check(c, methods)
   mesh = sharding.make_mesh(**c.mesh)
   shards = sharding.row_shards(mesh)
-  if c.prompts.per_step % shards:
-    raise ValueError(f"prompts.per_step={c.prompts.per_step}: must be a multiple "
-                     f"of mesh.data x mesh.fsdp = {shards}.")
+  for key, n in (("prompts.per_step", c.prompts.per_step), ("eval.batch", c.eval.batch),
+                 ("rollouts.oversample x prompts.per_step", draw_size(c))):
+    if n % shards:
+      raise ValueError(f"{key}={n}: must be a multiple of mesh.data x mesh.fsdp "
+                       f"= {shards}.")
   model_config, start, tokenizer = load_model(c, c.model.path)
   sharding.check(start, mesh)
   models = dict(policy=(model_config, start), prm=(model_config, start))
@@ -83,6 +85,9 @@ def build(config):
                        f"that of model.path={c.model.path!r}.")
   text = text_of(c, tokenizer)
   train_prompts, eval_prompts = load_prompts(c, tokenizer, text)
+  if not eval_prompts:
+    raise ValueError(f"eval.split={c.eval.split!r} of prompts.source="
+                     f"{c.prompts.source!r} has no prompts.")
   per_draw = draw_size(c)
   if len(train_prompts) < per_draw:
     raise ValueError(f"prompts.source={c.prompts.source!r}: {len(train_prompts)} "

@@ -187,7 +187,8 @@ def one_device(files):
 def test_eight_devices_take_the_step_of_one(files, one_device, mesh):
   state, completions, metrics = one_device
   other, other_completions, other_metrics = _one_step(
-      files, mesh=dict(data=1, fsdp=1, tensor=1) | mesh)
+      files, mesh=dict(data=1, fsdp=1, tensor=1) | mesh,
+      rollouts__oversample=1.0)
   assert completions == other_completions
   jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5),
                (state.policy, state.prm), (other.policy, other.prm))

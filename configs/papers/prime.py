@@ -97,7 +97,7 @@ def _smoke(c):
   small = quickstart.get_config("smoke")
   c.model, c.prompts = small.model, small.prompts
   c = base.smoke(c)
-  c.rollouts.max_tokens = c.rollouts.chunk = c.rollouts.bucket = 16
+  c.rollouts.max_tokens = c.rollouts.chunk = c.rollouts.bucket = 18
   c.rollouts.oversample = min(c.rollouts.oversample, 2.0)
   c.verifier.workers = 0
   c.learner.minibatches, c.learner.microbatches = 2, 2
