@@ -9,12 +9,14 @@ import pytest
 
 ROOT = pathlib.Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
-BLOCKS = re.findall(r"^```\n(.*?)^```", README, re.S | re.M)
+BLOCKS = [text for language, text in re.findall(
+    r"^```(\w*)\n(.*?)^```$", README, re.S | re.M) if not language]
 COMMANDS = [c for block in BLOCKS for line in block.splitlines()
             for c in line.split(" && ") if c.startswith("python -m rlx.")]
 
 
 def test_the_two_commands_come_first():
+  assert len(COMMANDS) == 5
   first = BLOCKS[0].splitlines()
   assert first == [
       "python -m pip install -e . && python -m rlx.train "
@@ -24,17 +26,21 @@ def test_the_two_commands_come_first():
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_commands_parse(command, tmp_path):
-  """Flags and configs are accepted; the run ends at a model that is not there."""
+  """Flags and configs are accepted; the run ends at a file that is not there."""
   command = re.sub(r"\$\([^)]*\)", "MODEL", command)
   words = shlex.split(command)
   assert (ROOT / "rlx" / (words[2].removeprefix("rlx.") + ".py")).exists()
   words = [w for w in words if not w.startswith(("--workdir", "--config.model.path"))]
+  # sft starts from a random model, so there it is the data that is not there.
+  missing = ("--config.prompts.source=nowhere" if words[2] == "rlx.sft" else
+             "--config.model.path=/nowhere")
   done = subprocess.run(
-      [sys.executable, *words[1:], f"--workdir={tmp_path}",
-       "--config.model.path=/nowhere"], cwd=ROOT, capture_output=True, text=True)
+      [sys.executable, *words[1:], f"--workdir={tmp_path}", missing], cwd=ROOT,
+      capture_output=True, text=True)
   assert done.returncode == 2, done.stderr
+  key, _, value = missing.removeprefix("--config.").partition("=")
   assert done.stderr.strip().splitlines()[-1].startswith(
-      "rlx: model.path='/nowhere' is missing"), done.stderr
+      f"rlx: {key}={value!r}"), done.stderr
 
 
 @pytest.mark.parametrize("flags, message", [
