@@ -12,9 +12,17 @@ def plain(prompt):
   return prompt.text
 
 
-def chat(prompt, *, system=None):
-  """One user turn, after a system turn if there is one."""
+def chat(prompt, *, system=None, examples=()):
+  """One user turn, after a system turn and worked examples if there are any.
+
+  Args:
+    system: content of the system turn.
+    examples: k pairs (question, worked answer), each a user turn and its reply.
+  """
   turns = [] if system is None else [dict(role="system", content=system)]
+  for question, answer in examples:
+    turns += [dict(role="user", content=question),
+              dict(role="assistant", content=answer)]
   return turns + [dict(role="user", content=prompt.text)]
 
 

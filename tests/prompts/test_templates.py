@@ -16,6 +16,9 @@ def test_chat():
   assert templates.chat(PROMPT, system="Be brief.") == [
       dict(role="system", content="Be brief."), USER]
   assert templates.chat(PROMPT, system="")[0] == dict(role="system", content="")
+  assert templates.chat(PROMPT, system="s", examples=[("1 + 1?", "2")]) == [
+      dict(role="system", content="s"), dict(role="user", content="1 + 1?"),
+      dict(role="assistant", content="2"), USER]
 
 
 def test_boxed():
