@@ -94,7 +94,7 @@ def build(config):
                      f"training prompts; a draw takes {per_draw} different ones.")
   optimizers = {name: optimizer.adamw(**c[name].optimizer)
                 for name in ("learner", "prm", "value")}
-  draw = _sampler(c, model_config, tokenizer)
+  draw = _sampler(c, model_config, tokenizer, mesh)
   verifier_pool = pool.Pool(workers=c.verifier.workers,
                             timeout_s=c.verifier.timeout_s)
 
@@ -165,13 +165,13 @@ def draw_size(c):
   return int(round(c.prompts.per_step * c.rollouts.oversample))
 
 
-def _sampler(c, model_config, tokenizer):
+def _sampler(c, model_config, tokenizer, mesh):
   def draw(group, rule):
     return sampler.make(
         model_config, group=group, max_tokens=c.rollouts.max_tokens,
         chunk=c.rollouts.chunk, eos_ids=tokenizer.eos_ids,
         pad_id=tokenizer.pad_id, stops=tuple(c.rollouts.stops),
-        decode=tokenizer.decode, **rule)
+        decode=tokenizer.decode, moves=sharding.row_shards(mesh) == 1, **rule)
   return draw
 
 

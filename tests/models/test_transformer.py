@@ -111,30 +111,6 @@ def test_logits_separate_and_tied(params):
                              h @ np.asarray(params["embed"]["w_VD"]).T, atol=1e-5)
 
 
-def test_prefill_and_decode_equal_hidden(params, batch):
-  """Teacher-forced, ragged prompts, shared prompt cache, cache grown on the way."""
-  tokens, positions, valid = batch
-  expected = np.asarray(hidden(params, CONFIG, *batch))
-  hidden_P1D, prompts = jax.jit(transformer.prefill, static_argnums=1)(
-      params, CONFIG, *(x[::G, :X] for x in batch))
-  assert prompts.k_LPXKH.shape == (2, P, X, 2, 6)
-  np.testing.assert_allclose(np.repeat(hidden_P1D[:, 0], G, axis=0),
-                             expected[:, X - 1], atol=5e-6, rtol=0)
-  cache = transformer.empty_cache(CONFIG, prompts, G, 2)
-  decode = jax.jit(transformer.decode, static_argnums=1)
-  for t in range(X, X + T):
-    if t == X + 2:
-      cache = transformer.grow(cache, T)
-      # Columns that are not live may hold anything.
-      cache = cache.replace(suffix_k_LBTKH=cache.suffix_k_LBTKH.at[:, :, 2:].set(9.0),
-                            suffix_v_LBTKH=cache.suffix_v_LBTKH.at[:, :, 2:].set(9.0))
-    h_B1D, *new = decode(params, CONFIG, tokens[:, t:t + 1], positions[:, t:t + 1],
-                         cache)
-    cache = transformer.append(cache, *new)
-    np.testing.assert_allclose(h_B1D[:, 0], expected[:, t], atol=5e-6, rtol=0)
-  assert int(cache.used) == T
-
-
 def test_padding_reaches_nothing(params, batch):
   tokens, positions, valid = batch
   valid = valid.at[:, -1].set(False)  # Padding on the right as well.
