@@ -120,9 +120,9 @@ def sampling_work(config, prompts, prompt_len, lengths_B):
   activations; those of a prompt are read once for all of its completions.
   """
   layers, head = matmul_weights(config)
-  size = jnp.dtype(config.dtype).itemsize
-  weights = (layers + head) * size
-  position = 2 * config.n_layers * config.n_kv_heads * config.head_dim * size
+  width = jnp.dtype(config.dtype).itemsize
+  weights = (layers + head) * width
+  position = 2 * config.n_layers * config.n_kv_heads * config.head_dim * width
   work = [(prompts * (2 * layers * prompt_len + 2 * head
                       + attention_flops(config, 0, prompt_len)),
            weights + prompts * prompt_len * position)]
@@ -150,8 +150,8 @@ def needed(config, args, lengths_B):
 def limit_s(work, peak, bandwidth):
   """(seconds, what bounds most of them) at `peak` FLOP/s and `bandwidth` bytes/s."""
   by = {"FLOPs": 0.0, "bandwidth": 0.0}
-  for flops, size in work:
-    flops_s, bytes_s = flops / peak, size / bandwidth
+  for flops, nbytes in work:
+    flops_s, bytes_s = flops / peak, nbytes / bandwidth
     by["FLOPs" if flops_s >= bytes_s else "bandwidth"] += max(flops_s, bytes_s)
   return sum(by.values()), max(by, key=by.get)
 
@@ -176,7 +176,7 @@ def limits(args):
             else [(8192,) * 3])
   multiply, total = jax.jit(jnp.matmul), jax.jit(jnp.sum)
   draw = np.random.default_rng(0).standard_normal
-  gemm, read = {"jax": [], "numpy": []}, {}
+  gemm, rates = {"jax": [], "numpy": []}, {}
   for m, k, n in shapes:
     a, b = draw((m, k), np.float32), draw((k, n), np.float32)
     jax_a, jax_b = jnp.asarray(a, dtype), jnp.asarray(b, dtype)
@@ -184,19 +184,19 @@ def limits(args):
     gemm["jax"].append(work / _seconds(
         lambda: multiply(jax_a, jax_b).block_until_ready()))
     if on_cpu: gemm["numpy"].append(work / _seconds(lambda: a @ b))
-  for size in (20e6, 142e6, 540e6) if on_cpu else (2e9,):
-    x = jnp.ones((int(size) // 4 // 4096, 4096), jnp.float32)
-    rates = [x.nbytes / _seconds(lambda: total(x).block_until_ready())]
+  for rows in (1_200, 8_700, 33_000) if on_cpu else (120_000,):
+    x = jnp.ones((rows, 4096), jnp.float32)
+    seconds = [_seconds(lambda: total(x).block_until_ready())]
     if on_cpu:
       host, ones = np.asarray(x), np.ones(4096, np.float32)
-      rates.append(x.nbytes / _seconds(lambda: host @ ones))
-    read[str(int(size))] = max(rates)
-  found = dict(gemm={k: max(v) for k, v in gemm.items() if v}, read=read)
+      seconds.append(_seconds(lambda: host @ ones))
+    rates[str(x.nbytes)] = x.nbytes / min(seconds)
+  found = dict(gemm={k: max(v) for k, v in gemm.items() if v}, read=rates)
   if device.device_kind in PEAKS:
     half, single, bandwidth = PEAKS[device.device_kind]
     return found | dict(peak=half if dtype == jnp.bfloat16 else single,
                         bandwidth={"0": bandwidth}, source="data sheet")
-  return found | dict(peak=max(found["gemm"].values()), bandwidth=read,
+  return found | dict(peak=max(found["gemm"].values()), bandwidth=rates,
                       source="measured")
 
 
@@ -369,15 +369,15 @@ def write_files(model, folder, args):
   """
   import tokenizers  # pylint: disable=g-import-not-at-top
   import transformers  # pylint: disable=g-import-not-at-top
-  size = json.loads((model / "config.json").read_text())["vocab_size"]
+  count = json.loads((model / "config.json").read_text())["vocab_size"]
   letters = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
-  if size < len(letters):
-    raise ValueError(f"--model={str(model)!r}: a vocabulary of {size}; a step's "
+  if count < len(letters):
+    raise ValueError(f"--model={str(model)!r}: a vocabulary of {count}; a step's "
                      f"prompts need >= {len(letters)}.")
   (folder / "model").mkdir()
   for file in (model / "config.json", *model.glob("*.safetensors*")):
     (folder / "model" / file.name).symlink_to(file.resolve())
-  words = [("a" if i % 2 else "Ã©") + str(i) for i in range(size - len(letters))]
+  words = [("a" if i % 2 else "Ã©") + str(i) for i in range(count - len(letters))]
   vocabulary = {t: i for i, t in enumerate(letters + words)}
   core = tokenizers.Tokenizer(tokenizers.models.BPE(vocab=vocabulary, merges=[]))
   core.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(
@@ -475,7 +475,7 @@ def ask(args, task, reps):
   with tempfile.TemporaryFile("w+") as errors, subprocess.Popen(
       command, cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
       stderr=errors) as worker:
-    def read():
+    def reply():
       for line in worker.stdout:
         if line.startswith("@@"): return json.loads(line[2:])
       return None
@@ -485,9 +485,9 @@ def ask(args, task, reps):
         print(word, file=worker.stdin, flush=True)
       except BrokenPipeError:
         pass  # Its last words say why.
-      return read()
+      return reply()
 
-    ready = read()
+    ready = reply()
     found = [say("go") for _ in range(reps)] if ready and reps else []
     last = say("quit") if ready and reps else ready
     if last is None or None in found:
@@ -499,8 +499,8 @@ def ask(args, task, reps):
 
 def arguments(args, task):
   """The worker's flags; `task` is "limits" or a key of TASKS."""
-  kind, impl = TASKS.get(task, (task, ""))
-  found = ["--task", kind, "--impl", impl]
+  stem, impl = TASKS.get(task, (task, ""))
+  found = ["--task", stem, "--impl", impl]
   for name in ("model", "random", "batch", "prompt_len", "new", "prompts", "group",
                "beta", "micro", "lr", "threads", "dtype", "param_dtype", "remat",
                "chunk"):
@@ -527,7 +527,7 @@ def measure(args, task, machine):
   works = [needed(config, full, l) for l in lengths]
   weights = sum(matmul_weights(config)) * jnp.dtype(config.dtype).itemsize
   bandwidth = machine["bandwidth"][min(
-      machine["bandwidth"], key=lambda size: abs(float(size) - weights))]
+      machine["bandwidth"], key=lambda nbytes: abs(float(nbytes) - weights))]
   limit = [limit_s(w, machine["peak"], bandwidth) for w in works]
   median = statistics.median
   tok_s = median(r["tokens"] / s for r, s in zip(reps, seconds))
