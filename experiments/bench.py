@@ -271,7 +271,8 @@ def upd(args):
   learn = update.policy(c, methods_lib.of(c), dict(policy=(config, None)), mesh, adamw)
   params = sharding.place(params, mesh)
   state = records.TrainState(
-      step=0, policy=params, policy_opt=jax.jit(adamw.init)(params),
+      step=0, policy=params,
+      policy_opt=sharding.place(jax.jit(adamw.init)(params), mesh),
       reference=jax.tree.map(jnp.copy, params), kl_coef=jnp.float32(args.beta))
   b, t = args.batch, args.new
   rollouts = sharding.place_rows(records.Rollouts(
@@ -347,7 +348,8 @@ def config_of(args):
   c.rollouts.per_prompt, c.rollouts.max_tokens = args.group, args.new
   c.rollouts.chunk = args.chunk
   c.rollouts.keep = dict(name="keep.everything")
-  c.learner.microbatches = c.prm.microbatches = rows_of(args) // args.micro
+  c.learner.microbatches = c.prm.microbatches = (
+      rows_of(args) // args.micro if args.micro else 1)
   c.learner.optimizer.lr = c.prm.optimizer.lr = args.lr
   c.eval.prompts = c.eval.batch = 1
   if args.impl != "prime":
@@ -756,8 +758,7 @@ def resolved(args):
   merged = functools.reduce(dict.__or__, chosen)
   args = argparse.Namespace(**vars(args) | {
       k: v for k, v in merged.items() if getattr(args, k) is None})
-  args.micro = args.micro or rows_of(args)
-  if rows_of(args) % args.micro:
+  if args.micro and rows_of(args) % args.micro:
     raise ValueError(f"--micro={args.micro}: must divide {rows_of(args)} rows.")
   return args
 
