@@ -58,6 +58,7 @@ TITLES = {"gen": "Sampling", "ragged": "Sampling, ragged lengths", "upd": "Updat
           "e2e": "GRPO step", "prime": "PRIME step", "rloo": "RLOO step, outcomes only"}
 PACKAGES = ("jax", "jaxlib", "flax", "optax", "numpy")
 MEAN_LENGTH = 48  # Of ragged completions, in tokens.
+QUIET = 0.15      # Cores that others may use before a line counts as disturbed.
 
 # Forward passes of log-probs that a step needs; a gradient is 3. The PRM's
 # scores before its update are the forward pass of its gradient.
@@ -143,7 +144,8 @@ def needed(config, args, lengths_B):
     work = sampling_work(config, prompts, args.prompt_len, lengths_B)
   if passes := PASSES.get((args.task, args.impl)):
     if (args.task, args.impl, args.beta) == ("e2e", "", 0): passes -= 1
-    work.append((passes * logps_flops(config, rows_of(args), args.prompt_len, args.new), 0))
+    once = logps_flops(config, rows_of(args), args.prompt_len, args.new)
+    work.append((passes * once, 0))
   return work
 
 
@@ -225,7 +227,8 @@ def hardware():
 
 
 def _cores():
-  return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+  has_affinity = hasattr(os, "sched_getaffinity")  # Linux.
+  return len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count()
 
 
 # ---- the tasks: args -> (repetition, what is known before it)
@@ -433,7 +436,8 @@ def serve(args, out):
     worker   @@{"bye": 1, "peak_rss_mb": ...}
 
   With --reps it goes by itself. setup_s is the time to the warm task, for e2e
-  that of build alone; first_s is the first call's, compilation included.
+  that of build alone; first_s is the first call's, compilation included. other is
+  how many cores other processes used meanwhile.
   """
   def send(**line):
     print("@@" + json.dumps(line), file=out, flush=True)
@@ -450,8 +454,22 @@ def serve(args, out):
   lines = range(args.reps) if args.reps else iter(sys.stdin.readline, "")
   for line in lines:
     if not args.reps and line.strip() != "go": break
-    send(**rep())
+    others, start = others_s(), time.perf_counter()
+    reply = rep()
+    if others is not None:
+      reply["other"] = (others_s() - others) / (time.perf_counter() - start)
+    send(**reply)
   send(bye=1, **memory())
+
+
+def others_s():
+  """CPU seconds that other processes used since boot; None where /proc is missing."""
+  stat = pathlib.Path("/proc/stat")
+  if not stat.exists(): return None
+  user, nice, system, _, _, *interrupts_and_steal = map(
+      int, stat.read_text().split()[1:9])
+  busy = user + nice + system + sum(interrupts_and_steal)
+  return busy / os.sysconf("SC_CLK_TCK") - time.process_time()
 
 
 def memory():
@@ -514,7 +532,6 @@ def arguments(args, task):
 def measure(args, task, machine):
   """The line of one task: what was asked for, what was measured, what limits it."""
   full = resolved(parser().parse_args(["--worker", *arguments(args, task)]))
-  load_1min = os.getloadavg()[0]
   line = dict(
       task=full.task, impl=full.impl, system="rlx",
       model=full.random or pathlib.Path(full.model).name, batch=rows_of(full),
@@ -540,13 +557,14 @@ def measure(args, task, machine):
       limit_s=median(l for l, _ in limit), bound=limit[0][1],
       limit_fraction=median(l / s for (l, _), s in zip(limit, seconds)),
       compile_s=ready["first_s"] - median(seconds))
+  if "other" in reps[0]: line["other"] = [r["other"] for r in reps]
   if "stages" in reps[0]: line["stages"] = medians(r["stages"] for r in reps)
   if full.impl == "ragged":
     line["lengths"] = [dict(mean=statistics.mean(l), longest=max(l)) for l in lengths]
   keep = ("setup_s", "first_s", "second_s", "versions", "hardware")
   return line | {k: ready[k] for k in keep} | {
       k: v for k, v in last.items() if k != "bye"} | dict(
-          limits=machine, load=load_1min, time=time.strftime("%FT%T"))
+          limits=machine, time=time.strftime("%FT%T"))
 
 
 def medians(dicts):
@@ -642,7 +660,8 @@ def report(lines):
           "Sizes are completions x (prompt + completion tokens), where prompts are "
           "shared prompts x completions x (...). The limit is what the needed matmuls "
           "and bytes would take at the machine's peak. `times rlx` is a system's "
-          "median over rlx's: above 1, rlx is faster.", ""]
+          "median over rlx's: above 1, rlx is faster. A line is disturbed when other "
+          f"processes used more than {QUIET} of a core during a repetition.", ""]
   text += [f"- {line}" for line in sorted({_origin(line) for line in newest.values()})]
   for name, title in TITLES.items():
     rows = [line for k, line in newest.items() if k[0] == name]
@@ -667,7 +686,8 @@ def _origin(line):
 
 
 def _row(line, own):
-  cells = [line["model"], size(line), line["system"]]
+  is_disturbed = max(line.get("other", [0])) > QUIET
+  cells = [line["model"], size(line), line["system"] + " (disturbed)" * is_disturbed]
   if "failed" in line: return _cells(cells + ["failed"] + [""] * 6)
   split = line.get("stages") or line["parts"]
   share = line.get("limit_fraction")

@@ -1,6 +1,7 @@
 """The benchmark's costs, line protocol, ratios and tables."""
 import dataclasses
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -117,6 +118,8 @@ def test_protocol(model, monkeypatch):
   assert len(reps) == 2
   for rep in reps:
     assert set(rep["s"]) == {"gen"} and rep["s"]["gen"] > 0 and rep["tokens"] == 4 * 5
+    if pathlib.Path("/proc/stat").exists():  # A tick is 0.01 s.
+      assert -0.5 < rep["other"] < os.cpu_count() + 0.5
 
 
 @pytest.mark.parametrize("impl", ["", "prime"])
@@ -204,7 +207,7 @@ def test_report(tmp_path):
   split = dict(sample=1.0, policy=3.0)
   lines = [
       line(hardware="an abacus", limit_fraction=0.25, bound="bandwidth"),
-      line(system="tunix", median_s=3.0), line(system="trl", failed="setup"),
+      line(system="tunix", median_s=3.0, other=[0.1, 0.2]), line(system="trl", failed="setup"),
       line(task="e2e", impl="prime", median_s=4.0, stages=split),
       line(task="e2e", impl="rloo", median_s=2.5)]
   (tmp_path / "lines.jsonl").write_text("\n".join(map(json.dumps, lines)))
@@ -218,7 +221,7 @@ def test_report(tmp_path):
           if l.startswith("| m |")]
   assert rows[0] == ["m", "8 x (64 + 128)", "rlx", "100", "2 [1-3]", "",
                      "25 (bandwidth)", "5.0", "400", "1.00"]
-  assert rows[1][2] == "tunix" and rows[1][-1] == "1.50"
+  assert rows[1][2] == "tunix (disturbed)" and rows[1][-1] == "1.50"
   assert rows[2][2:4] == ["trl", "failed"]
   assert rows[3][5] == "sample 1, policy 3"
   assert rows[-1] == ["m", "8 x 4 x (64 + 128)", "1.60"]
