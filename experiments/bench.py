@@ -437,7 +437,7 @@ def serve(args, out):
 
   With --reps it goes by itself. setup_s is the time to the warm task, for e2e
   that of build alone; first_s is the first call's, compilation included. other is
-  how many cores other processes used meanwhile.
+  how many cores other processes used meanwhile, in ticks of 0.01 s.
   """
   def send(**line):
     print("@@" + json.dumps(line), file=out, flush=True)
