@@ -9,11 +9,12 @@ import jax.numpy as jnp
 
 from rlx.core import axes
 from rlx.core import masked
+from rlx.models import packing
 from rlx.models import transformer
 
 
-def logps(params, config, tokens_BS, positions_BS, valid_BS, *,
-          completion_width, temperature=1.0, chunk=1024, with_entropy=True):
+def logps(params, config, tokens_BS, positions_BS, valid_BS, *, completion_width,
+          temperature=1.0, chunk=1024, with_entropy=True, plan=None):
   """Log-probs of the completion tokens and entropy of their distributions.
 
     logps[b, t] = log softmax(logits[b, X - 1 + t] / temperature)[tokens[b, X + t]]
@@ -26,25 +27,40 @@ def logps(params, config, tokens_BS, positions_BS, valid_BS, *,
     temperature: divides the logits; static, > 0.
     chunk: see `of_hidden`.
     with_entropy: False skips the entropy and returns None for it.
+    plan: packing.Plan, to compute on tokens only; None computes on padding too.
   Returns:
     logps_BT: float32 nats, 0 on padding.
     entropy_BT: float32 nats of the scaled distribution, 0 on padding.
   """
-  hidden_BTD = before(transformer.hidden(
-      params, config, tokens_BS, positions_BS, valid_BS), completion_width)
+  hidden_BTD, targets_BT, mask_BT, spread = before(
+      params, config, tokens_BS, positions_BS, valid_BS, completion_width, plan)
+  out = of_hidden(params, config, hidden_BTD, targets_BT, mask_BT,
+                  temperature=temperature, chunk=chunk, with_entropy=with_entropy)
+  return jax.tree.map(spread, out)
+
+
+def before(params, config, tokens_BS, positions_BS, valid_BS, completion_width,
+           plan=None):
+  """The hidden states that saw everything before each completion token.
+
+  Returns:
+    hidden_BTD, targets_BT (the completion tokens), mask_BT, and what brings a
+    result of the shape of mask_BT to [B, T]. With a plan the first three are
+    lists of the batch's completion tokens, as one row.
+  """
   start = tokens_BS.shape[1] - completion_width
-  return of_hidden(
-      params, config, hidden_BTD, tokens_BS[:, start:], valid_BS[:, start:],
-      temperature=temperature, chunk=chunk, with_entropy=with_entropy)
-
-
-def before(hidden_BSD, completion_width):
-  """The hidden states that saw everything before each completion token: [B, T, D]."""
-  start = hidden_BSD.shape[1] - completion_width
   if start < 1:
     raise ValueError(f"completion_width={completion_width} leaves no prompt "
-                     f"column; it must be < {hidden_BSD.shape[1]}.")
-  return hidden_BSD[:, start - 1:-1]
+                     f"column; it must be < {tokens_BS.shape[1]}.")
+  targets_BT = tokens_BS[:, start:]
+  if plan is None:
+    hidden_BSD = transformer.hidden(params, config, tokens_BS, positions_BS, valid_BS)
+    return hidden_BSD[:, start - 1:-1], targets_BT, valid_BS[:, start:], lambda x: x
+  hidden_UD = packing.hidden(params, config, tokens_BS, positions_BS, plan)
+  spread = lambda x_1U: packing.take(
+      x_1U[0], plan.token_BT.reshape(-1), plan.target_U).reshape(targets_BT.shape)
+  return (hidden_UD[None], targets_BT.reshape(-1)[plan.target_U][None],
+          (plan.target_U >= 0)[None], spread)
 
 
 def of_hidden(params, config, hidden_BTD, targets_BT, mask_BT, *,

@@ -97,7 +97,7 @@ def init(config, key):
       for (path, x), start, end in zip(leaves, ends, ends[1:])])
 
 
-def hidden(params, config, tokens_BS, positions_BS, valid_BS):
+def hidden(params, config, tokens_BS, positions_BS, valid_BS, segments_BS=None):
   """Causal forward pass of whole sequences.
 
   Args:
@@ -106,11 +106,13 @@ def hidden(params, config, tokens_BS, positions_BS, valid_BS):
     tokens_BS: int32, padded on either side.
     positions_BS: int32, position of each token in its own sequence.
     valid_BS: bool, False on padding, which no valid token attends to.
+    segments_BS: int32, for rows of several sequences: a token attends to its
+      own segment only. None: a row is one sequence.
   Returns:
     hidden_BSD after the final norm; finite but meaningless on padding.
   """
   axes.dims(tokens_BS=tokens_BS, positions_BS=positions_BS, valid_BS=valid_BS)
-  shared = _full_sequence(config, positions_BS, valid_BS)
+  shared = _full_sequence(config, positions_BS, valid_BS, segments_BS)
   return _apply(_Decoder(config), params, tokens_BS, None, shared)[0]
 
 
@@ -205,11 +207,13 @@ def _apply(module, params, *args):
   return module.apply({"params": decoder}, *args)
 
 
-def _full_sequence(config, positions_BS, valid_BS):
+def _full_sequence(config, positions_BS, valid_BS, segments_BS=None):
   """(rotations, mask_BQS) of a causal pass over whole sequences."""
   columns_S = jnp.arange(valid_BS.shape[1])
-  causal_1QS = (columns_S[:, None] >= columns_S[None, :])[None]
-  return _rotations(config, positions_BS), causal_1QS & valid_BS[:, None, :]
+  mask_BQS = (columns_S[:, None] >= columns_S[None, :])[None] & valid_BS[:, None, :]
+  if segments_BS is not None:
+    mask_BQS &= segments_BS[:, :, None] == segments_BS[:, None, :]
+  return _rotations(config, positions_BS), mask_BQS
 
 
 def _rotations(config, positions_BQ):
