@@ -83,7 +83,7 @@ def _logps(params, batch):
 def _values(params, batch):
   r, plan = batch
   return value.values(params, CONFIG, r.tokens_BS, r.positions_BS, r.valid_BS,
-                      completion_width=T, plan=plan)
+                      completion_width=T, plan=plan)[:, None]
 
 
 @pytest.mark.parametrize("parts", [1, 2, 4])
@@ -95,13 +95,10 @@ def test_packed_equals_padded_and_so_do_gradients(rollouts, fn, parts):
   params["value"]["w_D1"] += 1.0
   plan = packing.plan(PROMPT_B, COMPLETION_B, X, T, d_model=16, parts=parts)
   weights = np.random.default_rng(1).normal(size=(8, 2, T)).astype(np.float32)
-  def outputs(plan, params):
-    return step.mapped(functools.partial(fn, params), (rollouts, plan), parts)
   def found(plan):
     def total(params):
-      out = outputs(plan, params)
-      return jnp.sum(out * weights.reshape(8, -1, T)[:, :1].reshape(
-          8, *[1] * (out.ndim - 2), T)), out
+      out = step.mapped(functools.partial(fn, params), (rollouts, plan), parts)
+      return jnp.sum(out * weights[:, :out.shape[1]]), out
     return jax.jit(jax.value_and_grad(total, has_aux=True))(params)
   (_, padded), padded_grad = found(None)
   (_, packed), packed_grad = found(plan)
