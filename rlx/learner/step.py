@@ -77,14 +77,19 @@ def make(loss_fn, optimizer, *, microbatches=1, shards=1):
   def step(params, opt_state, batch):
     grads, ((loss, metrics), rows) = gradient(params, batch)
     scale = 1 / jnp.where(loss.weight > 0, loss.weight, 1)
-    grads = jax.tree.map(lambda g: g * scale.astype(g.dtype), grads)
-    norm = optax.tree.norm(grads)
+    norm = scale * optax.tree.norm(grads)
     ok = jnp.isfinite(norm) & (norm > 0)
-    updates, new_state = optimizer.update(grads, opt_state, params)
-    new_params = optax.apply_updates(params, updates)
-    choose = lambda new, old: jnp.where(ok, new, old)
-    return (jax.tree.map(choose, new_params, params),
-            jax.tree.map(choose, new_state, opt_state),
+    def apply(params, opt_state, grads):
+      grads = jax.tree.map(lambda g: g * scale.astype(g.dtype), grads)
+      updates, opt_state = optimizer.update(grads, opt_state, params)
+      return optax.apply_updates(params, updates), opt_state
+    # A select over every array afterwards needs old and new at once: 860 ms of
+    # norm and AdamW on 36M parameters against 520 on two CPU cores, and 260 MB of
+    # temporaries against 143. Scaled inside, so that it fuses with the update.
+    params, opt_state = jax.lax.cond(
+        ok, apply, lambda params, opt_state, _: (params, opt_state),
+        params, opt_state, grads)
+    return (params, opt_state,
             dict({k: m.mean() for k, m in metrics.items()}, loss=loss.mean(),
                  grad_norm=norm, empty=1.0 * (norm == 0),
                  nonfinite=1.0 * ~jnp.isfinite(norm)), rows)
