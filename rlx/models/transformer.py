@@ -261,18 +261,29 @@ def _softmax(scores, mask):
 
 
 def _attend(q_BQNH, k_BSKH, v_BSKH, mask_BQS):
-  """Attention of whole sequences."""
+  """Attention of whole sequences, causal: Q = S, and a query sees no later column."""
   b, q, n, h = q_BQNH.shape
   k = k_BSKH.shape[2]
   # Heads first: 1.1-1.5 times faster forward and backward on CPU than einsums
   # over this layout or `jax.nn.dot_product_attention`.
   q_BKRQH = q_BQNH.reshape(b, q, k, n // k, h).transpose(0, 2, 3, 1, 4)
   k_BKSH, v_BKSH = k_BSKH.swapaxes(1, 2), v_BSKH.swapaxes(1, 2)
-  scores_BKRQS = jnp.einsum("BKRQH,BKSH->BKRQS", q_BKRQH, k_BKSH,
-                            preferred_element_type=_wide(q_BQNH.dtype))
-  weights_BKRQS = _softmax(scores_BKRQS * h**-0.5, mask_BQS[:, None, None])
-  out_BKRQH = jnp.einsum("BKRQS,BKSH->BKRQH",
-                         weights_BKRQS.astype(q_BQNH.dtype), v_BKSH)
+
+  def block(start, end):
+    scores_BKRQS = jnp.einsum(
+        "BKRQH,BKSH->BKRQS", q_BKRQH[..., start:end, :], k_BKSH[:, :, :end],
+        preferred_element_type=_wide(q_BQNH.dtype))
+    weights_BKRQS = _softmax(scores_BKRQS * h**-0.5,
+                             mask_BQS[:, None, None, start:end, :end])
+    return jnp.einsum("BKRQS,BKSH->BKRQH", weights_BKRQS.astype(q_BQNH.dtype),
+                      v_BKSH[:, :, :end])
+
+  # Blocks of queries leave out columns that all of them are too early for. At
+  # [32, 192, 8, 64] with 4 kv heads, on two busy CPU cores: forward 268 -> 133 ms,
+  # with backward 505 -> 315; blocks of 32 or 96 and a custom VJP are no faster.
+  width = 64 * -(-q // 512)  # At most eight blocks.
+  out_BKRQH = jnp.concatenate(
+      [block(i, min(i + width, q)) for i in range(0, q, width)], axis=3)
   return out_BKRQH.transpose(0, 3, 1, 2, 4).reshape(b, q, n, h)
 
 
