@@ -52,15 +52,15 @@ def test_every_token_has_one_slot_and_rows_do_not_overlap(parts):
 
 
 def test_shapes_are_eighths_and_short_rows_shrink_the_batch():
-  rng, shapes = np.random.default_rng(0), set()
+  rng = np.random.default_rng(0)
   for _ in range(40):
     prompt_B, completion_B = rng.integers(1, 33, (2, 64)) // rng.integers(1, 4)
     plan = packing.plan(np.maximum(prompt_B, 1), completion_B, 32, 32, d_model=512)
-    shapes.add(plan.source_MW.shape)
-    assert plan.source_MW.size <= 64 * 64 and plan.state_U.size <= 64 * 32
+    (m, w), (u,) = plan.source_MW.shape, plan.state_U.shape
+    assert m % (64 // 8) == 0 and w in (64, 128) and u % (64 * 32 // 8) == 0
+    assert m * w <= 64 * 64 and u <= 64 * 32
     tokens = (np.maximum(prompt_B, 1) + completion_B).sum()
     assert plan.source_MW.size < 1.15 * tokens + 64 * 64 / 8
-  assert len(shapes) <= 16
 
 
 @pytest.fixture(scope="module")
