@@ -101,6 +101,7 @@ def get_config():
       epochs=1,                # passes over the batch
       minibatches=1,           # optimizer steps per pass
       microbatches=1,          # parts a minibatch is computed in
+      pack=True,               # all models run on tokens, not padding (not if rows are spread: data x fsdp > 1)
       max_skipped=10,          # updates in a row without a finite gradient before the run stops
       optimizer=optimizer(1e-6),
   ))

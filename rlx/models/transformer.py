@@ -77,7 +77,7 @@ def init(config, key):
       for (path, x), start, end in zip(leaves, ends, ends[1:])])
 
 
-def hidden(params, config, tokens_BS, positions_BS, valid_BS):
+def hidden(params, config, tokens_BS, positions_BS, valid_BS, segments_BS=None):
   """Causal forward pass of whole sequences.
 
   Args:
@@ -86,11 +86,13 @@ def hidden(params, config, tokens_BS, positions_BS, valid_BS):
     tokens_BS: int32, padded on either side.
     positions_BS: int32, position of each token in its own sequence.
     valid_BS: bool, False on padding, which no valid token attends to.
+    segments_BS: int32, for rows of several sequences: a token attends to its
+      own segment only. None: a row is one sequence.
   Returns:
     hidden_BSD after the final norm; finite but meaningless on padding.
   """
   axes.dims(tokens_BS=tokens_BS, positions_BS=positions_BS, valid_BS=valid_BS)
-  shared = _full_sequence(config, positions_BS, valid_BS)
+  shared = _full_sequence(config, positions_BS, valid_BS, segments_BS)
   return _apply(_Decoder(config), params, tokens_BS, shared)[0]
 
 
@@ -121,12 +123,14 @@ def _apply(module, params, *args):
   return module.apply({"params": decoder}, *args)
 
 
-def _full_sequence(config, positions_BS, valid_BS):
+def _full_sequence(config, positions_BS, valid_BS, segments_BS=None):
   """(rotations, mask_BQS) of a causal pass over whole sequences."""
   columns_S = jnp.arange(valid_BS.shape[1])
-  causal_1QS = (columns_S[:, None] >= columns_S[None, :])[None]
+  mask_BQS = (columns_S[:, None] >= columns_S[None, :])[None] & valid_BS[:, None, :]
+  if segments_BS is not None:
+    mask_BQS &= segments_BS[:, :, None] == segments_BS[:, None, :]
   turns = tuple(x[:, :, None, :] for x in rotations(config, positions_BS))
-  return turns, causal_1QS & valid_BS[:, None, :]
+  return turns, mask_BQS
 
 
 def rotations(config, positions):
@@ -182,18 +186,29 @@ def _softmax(scores, mask):
 
 
 def _attend(q_BQNH, k_BSKH, v_BSKH, mask_BQS):
-  """Attention of whole sequences."""
+  """Attention of whole sequences, causal: Q = S, and a query sees no later column."""
   b, q, n, h = q_BQNH.shape
   k = k_BSKH.shape[2]
   # Heads first: 1.1-1.5 times faster forward and backward on CPU than einsums
   # over this layout or `jax.nn.dot_product_attention`.
   q_BKRQH = q_BQNH.reshape(b, q, k, n // k, h).transpose(0, 2, 3, 1, 4)
   k_BKSH, v_BKSH = k_BSKH.swapaxes(1, 2), v_BSKH.swapaxes(1, 2)
-  scores_BKRQS = jnp.einsum("BKRQH,BKSH->BKRQS", q_BKRQH, k_BKSH,
-                            preferred_element_type=wide(q_BQNH.dtype))
-  weights_BKRQS = _softmax(scores_BKRQS * h**-0.5, mask_BQS[:, None, None])
-  out_BKRQH = jnp.einsum("BKRQS,BKSH->BKRQH",
-                         weights_BKRQS.astype(q_BQNH.dtype), v_BKSH)
+
+  def block(start, end):
+    scores_BKRQS = jnp.einsum(
+        "BKRQH,BKSH->BKRQS", q_BKRQH[..., start:end, :], k_BKSH[:, :, :end],
+        preferred_element_type=wide(q_BQNH.dtype))
+    weights_BKRQS = _softmax(scores_BKRQS * h**-0.5,
+                             mask_BQS[:, None, None, start:end, :end])
+    return jnp.einsum("BKRQS,BKSH->BKRQH", weights_BKRQS.astype(q_BQNH.dtype),
+                      v_BKSH[:, :, :end])
+
+  # Blocks of queries leave out columns that all of them are too early for. At
+  # [32, 192, 8, 64] with 4 kv heads, on two busy CPU cores: forward 268 -> 133 ms,
+  # with backward 505 -> 315; blocks of 32 or 96 and a custom VJP are no faster.
+  width = 64 * -(-q // 512)  # At most eight blocks.
+  out_BKRQH = jnp.concatenate(
+      [block(i, min(i + width, q)) for i in range(0, q, width)], axis=3)
   return out_BKRQH.transpose(0, 3, 1, 2, 4).reshape(b, q, n, h)
 
 

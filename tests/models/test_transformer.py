@@ -164,6 +164,18 @@ def test_bfloat16_is_close(params, batch):
   assert 1e-4 < error / scale < 0.03
 
 
+@pytest.mark.parametrize("segment", [150, 70])
+def test_long_rows_and_segments_against_the_reference(params, segment):
+  """Three blocks of queries; each segment is computed as if it were alone."""
+  tokens, columns = np.random.default_rng(0).integers(0, 31, 150), np.arange(150)
+  found = hidden(params, CONFIG, tokens[None], columns[None] % segment,
+                 np.ones((1, 150), bool), columns[None] // segment)[0]
+  for start in range(0, 150, segment):
+    part = slice(start, start + segment)
+    np.testing.assert_allclose(found[part], reference(params, CONFIG, tokens[part]),
+                               atol=2e-5)
+
+
 def test_float64_stays_float64():
   """Checks in float64 are possible: nothing inside falls back to float32."""
   with jax.enable_x64(True):
