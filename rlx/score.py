@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlx.advantages import combine
+from rlx.advantages import normalize
 from rlx.core import masked
 from rlx.core import records
 from rlx.evals import prm_metrics
@@ -184,7 +185,7 @@ def advantage(c, methods):
                               returns_BT=combine.value_targets(
                                   advantages_BT, scored.values_BT, mask_BT))
     if c.advantages.whiten:
-      advantages_BT = masked.whiten(advantages_BT, mask_BT)
+      advantages_BT = normalize.whiten(advantages_BT, mask_BT)
     metrics = _reward_metrics(terms, parts, scored, mask_BT)
     return scored.replace(advantages_BT=advantages_BT), metrics
 

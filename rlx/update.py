@@ -9,6 +9,7 @@ from rlx.learner import step as learner_step
 from rlx.losses import aggregate
 from rlx.losses import diagnostics
 from rlx.losses import divergence
+from rlx.losses import entropy
 from rlx.losses import value as value_loss
 from rlx.models import logps
 from rlx.models import value as value_model
@@ -105,7 +106,7 @@ def policy(c, methods, models, mesh, optimizer_):
     loss_BT = methods.policy(scored.replace(mask_BT=mask_BT))
     metrics = diagnostics.policy(scored.replace(mask_BT=mask_BT))
     if c.learner.entropy_coef:
-      loss_BT = loss_BT - c.learner.entropy_coef * entropy_BT
+      loss_BT = loss_BT + entropy.bonus(entropy_BT, mask_BT, coef=c.learner.entropy_coef)
     if methods.has_kl_loss:
       kl_BT = divergence.estimate(logps_BT, scored.policy_ref_logps_BT, mask_BT,
                                   kind=c.kl.kind)
