@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 
 from rlx.core import axes
+from rlx.models import lora
 from rlx.models import transformer
 
 
@@ -39,9 +40,10 @@ class Suffix:
 def lay_out(params, config):
   """Parameters -> what `step` reads, in the dtype of the activations.
 
-  The tables stay as they are; the layers are copied, which takes about as long
+  Adapters are merged. The tables stay as they are; the layers are copied, which takes about as long
   as one decode step.
   """
+  params = lora.merge(params, config.lora_scale)
   cast = lambda x: x.astype(config.dtype)
   d = config.d_model
   def layer(i):

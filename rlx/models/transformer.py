@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlx.core import axes
+from rlx.models import lora
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,6 +39,7 @@ class DecoderConfig:
   rope_scaling: tuple | None = None
   dtype: str = "float32"         # of activations and cache
   param_dtype: str = "float32"   # of parameters made by init
+  lora_scale: float = 1.0        # of adapters, if the parameters have any (lora.py)
   remat: str = "none"            # Recomputed by backward: none | full | dots (all
                                  # but matmuls).
 
@@ -315,8 +317,9 @@ def _matrix(module, leaf, shape, fan_in):
   """A layer's weight in the dtype of the activations; L is the scanned axis."""
   c = module.config
   std = nn.initializers.constant(fan_in**-0.5)
-  w = module.param(leaf, std, shape, c.param_dtype)
-  return w.astype(c.dtype)
+  w = module.param(leaf, std, shape, c.param_dtype).astype(c.dtype)
+  more = lora.added(module.variables.get("params", {}), leaf, c.lora_scale)
+  return w if more is None else w + more.astype(c.dtype)
 
 
 def _bias(module, leaf, shape):

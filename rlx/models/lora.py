@@ -1,0 +1,88 @@
+"""Low-rank adapters: what is trained when the matrices of a decoder are frozen.
+
+  W x  becomes  (W + scale A B) x,   A [in, I] random, B [I, out] zero at first
+
+so an adapter starts as nothing. Adapters are leaves beside the matrix they
+change: joined with the frozen parameters they are one tree, which every forward
+pass reads. W + scale A B is formed one layer at a time.
+
+Source: Hu et al. 2021, arXiv:2106.09685. Differs from the paper: A has variance
+1 / in; x is multiplied by the sum, not by A and B in turn, so that any pass takes
+adapters, and the gradient of one layer's W exists for a moment.
+"""
+import math
+
+import jax
+import jax.numpy as jnp
+
+# Matrix -> its A and B. I is the rank.
+_LEAVES = {
+    "q_LDNH": ("q_a_LDI", "q_b_LINH"), "k_LDKH": ("k_a_LDI", "k_b_LIKH"),
+    "v_LDKH": ("v_a_LDI", "v_b_LIKH"), "o_LNHD": ("o_a_LNHI", "o_b_LID"),
+    "gate_LDF": ("gate_a_LDI", "gate_b_LIF"), "up_LDF": ("up_a_LDI", "up_b_LIF"),
+    "down_LFD": ("down_a_LFI", "down_b_LID")}
+TARGETS = tuple(leaf.partition("_")[0] for leaf in _LEAVES)
+
+
+def init(params, key, *, rank, targets=TARGETS):
+  """Adapters for a decoder's parameters.
+
+  Args:
+    params: see `transformer.init`.
+    key: for A.
+    rank: I, >= 1.
+    targets: which matrices, of TARGETS.
+  Returns:
+    {"layers": {"attn": ..., "mlp": ...}} with a pair of leaves for each matrix.
+  """
+  if rank < 1: raise ValueError(f"rank={rank} must be >= 1.")
+  if unknown := sorted(set(targets) - set(TARGETS)) or not targets:
+    raise ValueError(f"targets={unknown or targets}: some of {list(TARGETS)}.")
+  adapters = {}
+  for name, part in params["layers"].items():
+    for i, leaf in enumerate(sorted(set(part) & set(_LEAVES))):
+      if leaf.partition("_")[0] not in targets: continue
+      a, b = _LEAVES[leaf]
+      n_in = len(a.rpartition("_")[2]) - 1  # Axes of W that A reads, L included.
+      w = part[leaf]
+      shape = (*w.shape[:n_in], rank)
+      fan_in = math.prod(w.shape[1:n_in])
+      # A stream per matrix, the same whatever the targets.
+      stream = jax.random.fold_in(key, 2 * i + (name == "mlp"))
+      adapters.setdefault(name, {}).update({
+          a: (jax.random.normal(stream, shape) * fan_in**-0.5).astype(w.dtype),
+          b: jnp.zeros((w.shape[0], rank, *w.shape[n_in:]), w.dtype)})
+  return {"layers": adapters}
+
+
+def join(frozen, trained):
+  """One tree of both; `trained` wins. Copies nothing; frozen None is no tree."""
+  if frozen is None: return trained
+  if not isinstance(trained, dict): return trained
+  return {**frozen, **{k: join(frozen.get(k), v) for k, v in trained.items()}}
+
+
+def added(part, leaf, scale):
+  """scale A B of a matrix whose adapters are in `part`; None without any.
+
+  Args:
+    part: {name: array}, of one layer or of all, stacked.
+    leaf: the matrix's name.
+    scale: alpha / rank.
+  """
+  a, b = _LEAVES.get(leaf, (None, None))
+  if a is None or a not in part: return None
+  a, b = part[a], part[b]
+  stacked = a.ndim == len(_LEAVES[leaf][0].rpartition("_")[2])
+  product = lambda a, b: jnp.tensordot(a, b, axes=1)
+  return scale * (jax.vmap(product)(a, b) if stacked else product(a, b))
+
+
+def merge(params, scale):
+  """Parameters with the adapters added to their matrices and left out."""
+  def part(tree):
+    kept = {k: v for k, v in tree.items() if not any(k in pair for pair in _LEAVES.values())}
+    return {k: v if (more := added(tree, k, scale)) is None else v + more.astype(v.dtype)
+            for k, v in kept.items()}
+  layers = {k: part(v) for k, v in params["layers"].items()}
+  return {**params, "layers": layers}

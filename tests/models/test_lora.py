@@ -1,0 +1,94 @@
+"""Adapters: nothing at first, then what the merged matrices are."""
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from rlx.models import decode
+from rlx.models import lora
+from rlx.models import transformer
+
+CONFIG = transformer.DecoderConfig(
+    vocab_size=31, d_model=16, n_layers=2, n_heads=4, n_kv_heads=2, head_dim=6,
+    d_ff=24, qkv_bias=True, qk_norm=True, tied_head=True, lora_scale=0.5)
+hidden = functools.partial(jax.jit, static_argnums=1)(transformer.hidden)
+
+
+@pytest.fixture(scope="module")
+def trees():
+  """(frozen, adapters at the start, adapters after some training)."""
+  frozen = transformer.init(CONFIG, jax.random.key(0))
+  start = lora.init(frozen, jax.random.key(1), rank=3)
+  moved = jax.tree.map(lambda x: x + 0.3 * jax.random.normal(jax.random.key(2), x.shape),
+                       start)
+  return frozen, start, moved
+
+
+BATCH = (jnp.arange(10).reshape(2, 5), jnp.tile(jnp.arange(5), (2, 1)), jnp.ones((2, 5), bool))
+
+
+def test_nothing_at_first(trees):
+  frozen, start, _ = trees
+  np.testing.assert_array_equal(hidden(frozen, CONFIG, *BATCH),
+                                hidden(lora.join(frozen, start), CONFIG, *BATCH))
+
+
+def test_joined_equals_merged_and_by_hand(trees):
+  frozen, _, moved = trees
+  joined = lora.join(frozen, moved)
+  merged = lora.merge(joined, CONFIG.lora_scale)
+  assert jax.tree.structure(merged) == jax.tree.structure(frozen)
+  down, part = merged["layers"]["mlp"]["down_LFD"], moved["layers"]["mlp"]
+  for i in range(2):
+    by_hand = (np.asarray(frozen["layers"]["mlp"]["down_LFD"][i], np.float64)
+               + 0.5 * np.asarray(part["down_a_LFI"][i], np.float64)
+               @ np.asarray(part["down_b_LID"][i], np.float64))
+    np.testing.assert_allclose(down[i], by_hand, atol=1e-6)
+  q, attn = merged["layers"]["attn"]["q_LDNH"], moved["layers"]["attn"]
+  np.testing.assert_allclose(
+      q - frozen["layers"]["attn"]["q_LDNH"],
+      0.5 * np.einsum("LDI,LINH->LDNH", attn["q_a_LDI"], attn["q_b_LINH"]), atol=1e-6)
+  found, plain = hidden(joined, CONFIG, *BATCH), hidden(frozen, CONFIG, *BATCH)
+  np.testing.assert_allclose(found, hidden(merged, CONFIG, *BATCH), atol=1e-5)
+  assert np.abs(found - plain).max() > 0.1
+
+
+def test_decoding_reads_adapters(trees):
+  frozen, _, moved = trees
+  joined = lora.join(frozen, moved)
+  laid = decode.lay_out(joined, CONFIG)
+  expected = decode.lay_out(lora.merge(joined, 0.5), CONFIG)
+  jax.tree.map(np.testing.assert_array_equal, laid, expected)
+
+
+@pytest.mark.parametrize("remat", ["none", "full"])
+def test_gradient_is_that_of_the_merged_matrices(trees, remat):
+  """dA = scale dW B^T and dB = scale A^T dW; and nothing else gets one."""
+  frozen, _, moved = trees
+  config = dataclasses.replace(CONFIG, remat=remat)
+  loss = lambda params: jnp.sum(transformer.hidden(params, config, *BATCH) ** 3)
+  found = jax.jit(jax.grad(lambda t: loss(lora.join(frozen, t))))(moved)
+  assert jax.tree.structure(found) == jax.tree.structure(moved)
+  dw = jax.jit(jax.grad(loss))(lora.merge(lora.join(frozen, moved), 0.5))
+  dw, part = dw["layers"]["mlp"]["up_LDF"], moved["layers"]["mlp"]
+  for name, expected in (
+      ("up_a_LDI", 0.5 * np.einsum("LDF,LIF->LDI", dw, part["up_b_LIF"])),
+      ("up_b_LIF", 0.5 * np.einsum("LDI,LDF->LIF", part["up_a_LDI"], dw))):
+    scale = np.abs(expected).max()
+    np.testing.assert_allclose(found["layers"]["mlp"][name], expected, atol=2e-5 * scale)
+
+
+def test_targets_and_sizes(trees):
+  frozen = trees[0]
+  some = lora.init(frozen, jax.random.key(1), rank=2, targets=("q", "down"))
+  assert {k for part in some["layers"].values() for k in part} == {
+      "q_a_LDI", "q_b_LINH", "down_a_LFI", "down_b_LID"}
+  a = lora.init(frozen, jax.random.key(1), rank=64)["layers"]["attn"]["o_a_LNHI"]
+  assert a.shape == (2, 4, 6, 64) and abs(np.std(a) * 24**0.5 - 1) < 0.1
+  with pytest.raises(ValueError, match="w_VD"):
+    lora.init(frozen, jax.random.key(1), rank=2, targets=("w_VD",))
+  with pytest.raises(ValueError, match="rank=0"):
+    lora.init(frozen, jax.random.key(1), rank=0)
