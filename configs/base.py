@@ -36,6 +36,8 @@ def get_config():
   c = ml_collections.ConfigDict()
   c.seed = 0
   c.steps = 100                # RL iterations
+  # Folder of compiled programs. None: <workdir>/../.jax_cache; off.
+  c.compile_cache = ml_collections.config_dict.placeholder(str)
 
   c.model = ml_collections.ConfigDict(dict(
       path="configs/models/chain",  # HF directory, .gguf file, or a wheel that holds one
