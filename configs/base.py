@@ -39,6 +39,8 @@ def get_config():
   # Folder of compiled programs. None: <workdir>/../.jax_cache; off.
   c.compile_cache = ml_collections.config_dict.placeholder(str)
 
+  c.memory_check = "error"     # a run that cannot fit the device: error | warn | off
+
   c.model = ml_collections.ConfigDict(dict(
       path="configs/models/chain",  # HF directory, .gguf file, or a wheel that holds one
       dtype="float32",         # activations: float32 | bfloat16

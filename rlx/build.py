@@ -43,18 +43,22 @@ class Run:
   prompts: Any                 # resumable iterator over training prompts
   eval_prompts: list
   init: Callable               # () -> TrainState
+  shapes: Callable             # () -> the same as shapes on the mesh; allocates nothing
   encode: Callable             # prompts -> tokens_PX, prompt_len_P, prompt_P
   sample: Callable             # (params, tokens_PX, prompt_len_P, prompt_P, key) -> Rollouts
   eval_sample: dict            # {"greedy", "sampled"}: as sample
   verify: Callable             # (prompts, rollouts) -> outcome_PG
   pool: Any
   keep: Callable               # (outcome_PG, truncated_PG) -> keep_P
+  measure: Callable            # (state, rollouts, outcome_B) -> Scored, without what needs the host
   score: Callable              # (state, rollouts, outcome_B) -> Scored
+  scorers: tuple               # (policy, reference, prm): jitted (params, rollouts) -> logps_BT
   log_ratio: Callable          # (state, rollouts) -> log pi_phi - log pi_ref, step_ends_BT
   learn_prm: Callable          # (state, rollouts, scored) -> (state, scored, metrics)
   advantage: Callable          # (state, scored) -> (scored, metrics)
   learn_value: Callable        # (state, rollouts, scored, step) -> (state, metrics)
   learn_policy: Callable       # (state, rollouts, scored, step) -> (state, metrics)
+  updates: dict                # {"prm", "value", "learner"}: the jitted optimizer steps in them
   control_kl: Callable         # (state, metrics) -> the KL coefficient of the next step
 
 
@@ -111,23 +115,29 @@ def build(config):
     outcome_B = verifier_pool.verify([p for p in prompts for _ in range(group)], texts)
     return outcome_B.reshape(-1, group)
 
+  measure = score.measure(c, methods, models, mesh)
+  learn_prm, prm_step = update.prm(c, methods, models, mesh, optimizers["prm"])
+  learn_value, value_step = update.value(c, methods, models, mesh, optimizers["value"])
+  learn_policy, policy_step = update.policy(
+      c, methods, models, mesh, optimizers["learner"])
   return Run(
       config=c, mesh=mesh, tokenizer=tokenizer, model_config=model_config,
       prompts=iterator.PromptIterator(train_prompts, seed=c.seed),
       eval_prompts=eval_prompts,
-      init=functools.partial(_init, c, methods, models, mesh, optimizers),
+      init=functools.partial(_init, c, methods, mesh, optimizers, models),
+      shapes=functools.partial(_shapes, c, methods, mesh, optimizers, models),
       encode=encode, sample=draw(c.rollouts.per_prompt, c.rollouts.decoding),
       eval_sample=dict(
           greedy=draw(1, dict(temperature=0.0)),
           sampled=draw(c.eval.samples, c.rollouts.decoding)),
       verify=verify, pool=verifier_pool,
       keep=resolve.bind("rollouts", c.rollouts.keep, "rollouts.keep"),
-      score=score.score(c, methods, models, mesh, tokenizer),
+      measure=measure, score=score.score(c, measure, mesh, tokenizer),
+      scorers=score.scorers(c, models, mesh),
       log_ratio=score.log_ratio(c, models, mesh, tokenizer),
-      learn_prm=update.prm(c, methods, models, mesh, optimizers["prm"]),
-      advantage=score.advantage(c, methods),
-      learn_value=update.value(c, methods, models, mesh, optimizers["value"]),
-      learn_policy=update.policy(c, methods, models, mesh, optimizers["learner"]),
+      learn_prm=learn_prm, advantage=score.advantage(c, methods),
+      learn_value=learn_value, learn_policy=learn_policy,
+      updates=dict(prm=prm_step, value=value_step, learner=policy_step),
       control_kl=functools.partial(update.control_kl, c))
 
 
@@ -175,7 +185,16 @@ def _sampler(c, model_config, tokenizer):
   return draw
 
 
-def _init(c, methods, models, mesh, optimizers):
+def _shapes(c, methods, mesh, optimizers, models):
+  """What `_init` returns, as shapes with shardings."""
+  def init(params):
+    return _init(c, methods, mesh, optimizers,
+                 {name: (models[name][0], p) for name, p in params.items()})
+  return sharding.shapes(jax.eval_shape(
+      init, {name: p for name, (_, p) in models.items()}), mesh)
+
+
+def _init(c, methods, mesh, optimizers, models):
   """The state before the first step. Models start from copies: all are donated."""
   def copy(params):
     return sharding.place(jax.tree.map(jnp.array, params), mesh)

@@ -95,6 +95,8 @@ def check(c, methods):
   refuse(c.rollouts.oversample < 1, "rollouts.oversample", "must be >= 1")
   refuse(c.rollouts.fill not in ("failed", "error"), "rollouts.fill",
          "failed or error")
+  refuse(c.memory_check not in ("error", "warn", "off"), "memory_check",
+         "error, warn or off")
   refuse(c.prm.order not in ORDERS, "prm.order", f"one of {ORDERS}")
   refuse(c.prm.reference not in REFERENCES, "prm.reference", f"one of {REFERENCES}")
   refuse(c.kl.place not in ("loss", "reward"), "kl.place", "loss or reward")

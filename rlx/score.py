@@ -31,17 +31,17 @@ def logps_fn(config, temperature, parts, shards):
   return jax.jit(logps_of)
 
 
-def _scorers(c, models, mesh):
-  """(policy, reference, prm) log-probs: functions of (params, rollouts)."""
+def scorers(c, models, mesh):
+  """(policy, reference, prm) log-probs: jitted functions of (params, rollouts)."""
   def of(name, temperature):
     return logps_fn(models[name][0], temperature, c.learner.microbatches,
                     sharding.row_shards(mesh))
   return of("policy", c.rollouts.decoding.temperature), of("policy", 1.0), of("prm", 1.0)
 
 
-def _ref_logps(c, scorers, state, rollouts, old_logps_BT):
+def _ref_logps(c, fns, state, rollouts, old_logps_BT):
   """log pi_ref of the PRM's log-ratio, as prm.reference says."""
-  _, reference_logps, prm_logps = scorers
+  _, reference_logps, prm_logps = fns
   if c.prm.reference == "policy": return old_logps_BT
   if c.prm.reference == "self": return prm_logps(state.prm_reference, rollouts)
   return reference_logps(state.reference, rollouts)
@@ -49,12 +49,12 @@ def _ref_logps(c, scorers, state, rollouts, old_logps_BT):
 
 def log_ratio(c, models, mesh, tokenizer):
   """(state, rollouts) -> (log_ratio_BT, step_ends_BT) for evaluation."""
-  scorers = policy_logps, _, prm_logps = _scorers(c, models, mesh)
+  fns = policy_logps, _, prm_logps = scorers(c, models, mesh)
 
   def of(state, rollouts):
     rollouts = rollouts.rows()
     ratio_BT = prm_logps(state.prm, rollouts) - _ref_logps(
-        c, scorers, state, rollouts, policy_logps(state.policy, rollouts))
+        c, fns, state, rollouts, policy_logps(state.policy, rollouts))
     if c.rollouts.step_separator is None:
       return ratio_BT, masked.last(rollouts.mask_BT)
     return ratio_BT, _step_ends(rollouts, tokenizer, c.rollouts.step_separator)
@@ -62,9 +62,19 @@ def log_ratio(c, models, mesh, tokenizer):
   return of
 
 
-def score(c, methods, models, mesh, tokenizer):
-  """(state, rollouts, outcome_B) -> Scored, with every log-prob asked for."""
-  scorers = policy_logps, _, prm_logps = _scorers(c, models, mesh)
+def score(c, measure_, mesh, tokenizer):
+  """(state, rollouts, outcome_B) -> Scored: what `measure` gives and the step ends."""
+  def of(state, rollouts, outcome_B):
+    scored = measure_(state, rollouts, outcome_B)
+    if c.rollouts.step_separator is None: return scored
+    return scored.replace(step_ends_BT=sharding.place_rows(
+        _step_ends(rollouts, tokenizer, c.rollouts.step_separator), mesh))
+  return of
+
+
+def measure(c, methods, models, mesh):
+  """(state, rollouts, outcome_B) -> Scored, with every log-prob asked for. Traceable."""
+  fns = policy_logps, _, prm_logps = scorers(c, models, mesh)
   values_of = jax.jit(lambda params, rollouts: learner_step.mapped(
       lambda r: value_model.values(
           params, models["policy"][0], r.tokens_BS, r.positions_BS, r.valid_BS,
@@ -85,18 +95,15 @@ def score(c, methods, models, mesh, tokenizer):
       prm_BT = prm_logps(state.prm, rollouts)
       scored = scored.replace(
           prm_logps_BT=prm_BT, prm_old_logps_BT=prm_BT,
-          ref_logps_BT=_ref_logps(c, scorers, state, rollouts, old_BT))
+          ref_logps_BT=_ref_logps(c, fns, state, rollouts, old_BT))
       if "kl_ratio_B" in methods.prm.fields:
         other = mismatched(rollouts, c.rollouts.per_prompt)
         ratio_BT = prm_logps(state.prm, other) - _ref_logps(
-            c, scorers, state, other, policy_logps(state.policy, other))
+            c, fns, state, other, policy_logps(state.policy, other))
         scored = scored.replace(
             kl_ratio_B=masked.total(ratio_BT, other.mask_BT, axis=1))
     if state.value is not None:
       scored = scored.replace(values_BT=values_of(state.value, rollouts))
-    if c.rollouts.step_separator is not None:
-      scored = scored.replace(step_ends_BT=sharding.place_rows(
-          _step_ends(rollouts, tokenizer, c.rollouts.step_separator), mesh))
     return scored
 
   return of
