@@ -5,6 +5,7 @@ taken at rollouts.max_tokens, the widest batch; a narrower bucket compiles when 
 """
 import json
 import pathlib
+import sys
 
 import jax
 import jax.numpy as jnp
@@ -39,7 +40,7 @@ def check(run, workdir, limit=None):
   if message is None: return
   if run.config.memory_check == "error":
     raise ValueError(f"memory: {message}; or memory_check=warn to try.")
-  print(f"rlx: memory: {message}.")
+  print(f"rlx: memory: {message}.", file=sys.stderr)
 
 
 def held_bytes(state):

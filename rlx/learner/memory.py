@@ -55,7 +55,7 @@ def refusal(held, stages, limit, advice):
   terms = held | ({largest: over[largest]} if largest else {})
   return (f"a device has {show(limit)}, this run needs {show(need(held, stages))}: "
           + ", ".join(f"{k} {show(terms[k])}" for k in _by_size(terms))
-          + ". " + "; ".join(dict.fromkeys(advice[k] for k in to_change)))
+          + "; " + "; ".join(dict.fromkeys(advice[k] for k in to_change)))
 
 
 def table(held, stages, limit):
