@@ -45,6 +45,8 @@ def get_config():
       path="configs/models/chain",  # HF directory, .gguf file, or a wheel that holds one
       dtype="float32",         # activations: float32 | bfloat16
       param_dtype="float32",   # parameters and their updates
+      # References, and the sampler's copy of the policy; None: as param_dtype, no copy.
+      frozen_dtype=ml_collections.config_dict.placeholder(str),
       remat="none",            # none | full | dots: what the backward pass recomputes
   ))
   c.mesh = ml_collections.ConfigDict(dict(data=1, fsdp=1, tensor=1))  # devices per axis; data=-1: the rest

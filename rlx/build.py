@@ -176,13 +176,28 @@ def draw_size(c):
 
 
 def _sampler(c, model_config, tokenizer):
+  if c.model.frozen_dtype is None: held = lambda params: params
+  else: held = jax.jit(lambda params: freeze(c, params))
   def draw(group, rule):
-    return sampler.make(
+    sample = sampler.make(
         model_config, group=group, max_tokens=c.rollouts.max_tokens,
         chunk=c.rollouts.chunk, eos_ids=tokenizer.eos_ids,
         pad_id=tokenizer.pad_id, stops=tuple(c.rollouts.stops),
         decode=tokenizer.decode, **rule)
+    return lambda params, *prompts_and_key: sample(held(params), *prompts_and_key)
   return draw
+
+
+def freeze(c, params):
+  """Parameters that only forward passes read, in model.frozen_dtype.
+
+  Norm scales stay as they are: a pass multiplies by them in float32, everything
+  else it casts to model.dtype first. So the log-probs are the same bits.
+  """
+  if c.model.frozen_dtype is None: return params
+  return jax.tree.map_with_path(
+      lambda path, x: x if path[-1].key.startswith("scale_")
+      else x.astype(c.model.frozen_dtype), params)
 
 
 def _shapes(c, methods, mesh, optimizers, models):
@@ -207,12 +222,12 @@ def _init(c, methods, mesh, optimizers, models):
   has_prm = methods.needs("prm_logps_BT")
   frozen = has_prm and c.prm.reference == "frozen"
   if frozen or methods.needs("policy_ref_logps_BT"):
-    state = state.replace(reference=copy(models["policy"][1]))
+    state = state.replace(reference=copy(freeze(c, models["policy"][1])))
   if has_prm:
     prm, prm_opt = start(*models["prm"], "prm")
     state = state.replace(prm=prm, prm_opt=prm_opt if c.prm.order != "none" else None)
     if c.prm.reference == "self":
-      state = state.replace(prm_reference=copy(models["prm"][1]))
+      state = state.replace(prm_reference=copy(freeze(c, models["prm"][1])))
   if methods.needs("values_BT"):
     params = value_model.init(models["policy"][0], models["policy"][1])
     value, value_opt = start(models["policy"][0], params, "value")

@@ -110,6 +110,9 @@ def check(c, methods):
          "float32 or bfloat16")
   refuse(c.model.param_dtype not in ("float32", "bfloat16"), "model.param_dtype",
          "float32 or bfloat16")
+  refuse(c.model.frozen_dtype not in (None, c.model.dtype), "model.frozen_dtype",
+         f"None or model.dtype={c.model.dtype}; in another the PRM would differ "
+         "from its own start")
   refuse(c.model.remat not in ("none", "full", "dots"), "model.remat",
          "none, full or dots")
   for name in ("learner", "prm", "value"):

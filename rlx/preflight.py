@@ -30,7 +30,7 @@ def check(run, workdir, limit=None):
   """
   if run.config.memory_check == "off": return
   state = run.shapes()
-  held, stages = held_bytes(state), cache_bytes(run) | activation_bytes(run, state)
+  held, stages = held_bytes(state), cache_bytes(run, state) | activation_bytes(run, state)
   limit = device_bytes(run.mesh) if limit is None else limit
   (pathlib.Path(workdir) / "memory.json").write_text(json.dumps(
       dict(limit=limit, need=memory.need(held, stages), held=held, stages=stages), indent=2))
@@ -52,13 +52,19 @@ def held_bytes(state):
   return {name: n for name, tree in terms.items() if (n := memory.tree_bytes(tree))}
 
 
-def cache_bytes(run):
-  """{term: bytes} of the samplers' key-value caches; an estimate from their sizes."""
-  c = run.config
+def cache_bytes(run, state):
+  """{term: bytes} of the samplers' key-value caches, an estimate from their sizes.
+
+  With model.frozen_dtype also the sampler's copy of the policy.
+  """
+  c, copy = run.config, 0
+  if c.model.frozen_dtype is not None:
+    copy = memory.tree_bytes(sharding.shapes(jax.eval_shape(
+        lambda params: build.freeze(c, params), state.policy), run.mesh))
   def cache(prompts, group):
     tokens = prompts * c.prompts.max_tokens + prompts * group * c.rollouts.max_tokens
-    return (tokens * size.kv_bytes_per_token(run.model_config)
-            // sharding.row_shards(run.mesh))
+    return copy + (tokens * size.kv_bytes_per_token(run.model_config)
+                   // sharding.row_shards(run.mesh))
   return {"KV cache of sampling": cache(build.draw_size(c), c.rollouts.per_prompt),
           "KV cache of evaluation": cache(c.eval.batch, c.eval.samples)}
 

@@ -102,6 +102,7 @@ def _changed(**changes):
     (dict(prompts__template={"name": "few_shot"}), "prompts.template.examples: few_shot needs it"),
     (dict(learner__minibatches=5), "learner.minibatches=5: must divide prompts.per_step=32"),
     (dict(model__remat="all"), "model.remat='all': none, full or dots"),
+    (dict(model__frozen_dtype="bfloat16"), "model.frozen_dtype='bfloat16': None or model.dtype=float32; in another"),
     (dict(memory_check="no"), "memory_check='no': error, warn or off"),
     (dict(steps=-1), "steps=-1: must be >= 0"),
 ], ids=lambda x: str(x)[:40])

@@ -132,13 +132,13 @@ def test_memory_check_may_be_less_strict(run, tmp_path, capsys, setting):
 
 def test_every_term_has_advice(run, stages):
   advice = preflight._advice(run.config)
-  assert {*stages, *preflight.cache_bytes(run), "held"} <= set(advice)
+  assert {*stages, *preflight.cache_bytes(run, run.shapes()), "held"} <= set(advice)
 
 
 def test_cache_is_counted_per_prompt_and_completion(run):
   """2 layers of the quickstart's model; 4 prompts of 18 tokens, 8 completions of 8."""
   m = run.model_config
   per_token = 2 * m.n_layers * m.n_kv_heads * m.head_dim * 4
-  assert preflight.cache_bytes(run) == {
+  assert preflight.cache_bytes(run, run.shapes()) == {
       "KV cache of sampling": (4 * 18 + 8 * 8) * per_token,
       "KV cache of evaluation": (4 * 18 + 4 * 8) * per_token}
