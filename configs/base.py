@@ -45,7 +45,7 @@ def get_config():
       path="configs/models/chain",  # HF directory, .gguf file, or a wheel that holds one
       dtype="float32",         # activations: float32 | bfloat16
       param_dtype="float32",   # parameters and their updates
-      # References, and the sampler's copy of the policy; None: as param_dtype, no copy.
+      # References; None: as param_dtype.
       frozen_dtype=ml_collections.config_dict.placeholder(str),
       remat="none",            # none | full | dots: what the backward pass recomputes
   ))
@@ -65,6 +65,8 @@ def get_config():
       per_prompt=4,            # G
       max_tokens=64,           # T, of a completion
       chunk=64,                # tokens decoded between two looks from the host
+      # The most rows decoded at once, a multiple of per_prompt; None: what memory holds.
+      slots=ml_collections.config_dict.placeholder(int),
       bucket=16,               # completions are trained at a multiple of this width
       decoding=decoding(1.0),
       stops=(),                # strings that end a completion
@@ -107,6 +109,7 @@ def get_config():
       epochs=1,                # passes over the batch
       minibatches=1,           # optimizer steps per pass
       microbatches=1,          # parts a minibatch is computed in
+      pack=True,               # all models run on tokens, not padding (not if rows are spread: data x fsdp > 1)
       max_skipped=10,          # updates in a row without a finite gradient before the run stops
       optimizer=optimizer(1e-6),
   ))

@@ -92,6 +92,10 @@ def check(c, methods):
          "must be in (0, 1]")
   refuse(not 0 <= c.rollouts.decoding.min_p < 1, "rollouts.decoding.min_p",
          "must be in [0, 1)")
+  refuse(c.rollouts.slots is not None and (
+      c.rollouts.slots < 1 or c.rollouts.slots % c.rollouts.per_prompt), "rollouts.slots",
+         "None, from the device's memory, or a multiple of rollouts.per_prompt="
+         f"{c.rollouts.per_prompt}")
   refuse(c.rollouts.oversample < 1, "rollouts.oversample", "must be >= 1")
   refuse(c.rollouts.fill not in ("failed", "error"), "rollouts.fill",
          "failed or error")

@@ -13,6 +13,7 @@ from rlx.learner import sharding
 from rlx.learner import step as learner_step
 from rlx.losses import divergence
 from rlx.models import logps
+from rlx.models import packing
 from rlx.models import value as value_model
 from rlx.rollouts import padding
 from rlx.verifiers import steps as verifier_steps
@@ -21,40 +22,63 @@ from rlx.verifiers import steps as verifier_steps
 @functools.lru_cache(maxsize=None)
 def logps_fn(config, temperature, parts, shards):
   """One compiled function per (model, temperature): PRM and reference share it,
-  so that equal weights give exactly equal log-probs."""
-  def logps_of(params, rollouts):
-    def one(r):
+  so that equal weights give exactly equal log-probs. The PRM's update has
+  another program around its forward pass: its log-probs are never used here."""
+  def logps_of(params, rollouts, plan):
+    def one(batch):
+      r, plan = batch
       return logps.logps(params, config, r.tokens_BS, r.positions_BS, r.valid_BS,
                          completion_width=r.sampler_logps_BT.shape[1],
-                         temperature=temperature, with_entropy=False)[0]
-    return learner_step.mapped(one, rollouts, parts, shards)
+                         temperature=temperature, with_entropy=False, plan=plan)[0]
+    return learner_step.mapped(one, (rollouts, plan), parts, shards)
   return jax.jit(logps_of)
 
 
+def pack(c, config, mesh, rollouts, parts, full=False):
+  """packing.Plan of a batch as the model `config` runs over it, or None.
+
+  None where rows are spread over devices: a row must not leave its own. With
+  `full` the plan of rows without padding, the largest: it reads shapes only.
+  """
+  if not c.learner.pack or sharding.row_shards(mesh) > 1: return None
+  x, (b, t) = rollouts.prompt_width, rollouts.sampler_logps_BT.shape
+  lengths = ((np.full(b, x), np.full(b, t)) if full else
+             map(np.asarray, (rollouts.prompt_len_B, rollouts.completion_len_B)))
+  return sharding.place_rows(
+      packing.plan(*lengths, x, t, d_model=config.d_model, parts=parts), mesh)
+
+
 def scorers(c, models, mesh):
-  """(policy, reference, prm) log-probs: jitted functions of (params, rollouts)."""
+  """(policy, reference, prm) log-probs: jitted functions of (params, rollouts, plan)."""
   def of(name, temperature):
     return logps_fn(models[name][0], temperature, c.learner.microbatches,
                     sharding.row_shards(mesh))
   return of("policy", c.rollouts.decoding.temperature), of("policy", 1.0), of("prm", 1.0)
 
 
-def _ref_logps(c, fns, state, rollouts, old_logps_BT):
+def _packing_scorers(c, models, mesh, full=False):
+  """The same as functions of (params, rollouts)."""
+  def of(name, fn):
+    return lambda params, rollouts: fn(params, rollouts, pack(
+        c, models[name][0], mesh, rollouts, c.learner.microbatches, full))
+  return tuple(map(of, ("policy", "policy", "prm"), scorers(c, models, mesh)))
+
+
+def _ref_logps(c, fns, state, rollouts):
   """log pi_ref of the PRM's log-ratio, as prm.reference says."""
-  _, reference_logps, prm_logps = fns
-  if c.prm.reference == "policy": return old_logps_BT
+  policy_logps, reference_logps, prm_logps = fns
+  if c.prm.reference == "policy": return policy_logps(state.policy, rollouts)
   if c.prm.reference == "self": return prm_logps(state.prm_reference, rollouts)
   return reference_logps(state.reference, rollouts)
 
 
 def log_ratio(c, models, mesh, tokenizer):
   """(state, rollouts) -> (log_ratio_BT, step_ends_BT) for evaluation."""
-  fns = policy_logps, _, prm_logps = scorers(c, models, mesh)
+  fns = *_, prm_logps = _packing_scorers(c, models, mesh)
 
   def of(state, rollouts):
     rollouts = rollouts.rows()
-    ratio_BT = prm_logps(state.prm, rollouts) - _ref_logps(
-        c, fns, state, rollouts, policy_logps(state.policy, rollouts))
+    ratio_BT = prm_logps(state.prm, rollouts) - _ref_logps(c, fns, state, rollouts)
     if c.rollouts.step_separator is None:
       return ratio_BT, masked.last(rollouts.mask_BT)
     return ratio_BT, _step_ends(rollouts, tokenizer, c.rollouts.step_separator)
@@ -62,48 +86,75 @@ def log_ratio(c, models, mesh, tokenizer):
   return of
 
 
-def score(c, measure_, mesh, tokenizer):
+def reads_old_logps(c, methods):
+  """Is the policy asked for its log-probs before its update?
+
+  If not, there is one optimizer step per batch and it computes them itself.
+  """
+  before = [methods.prm, *(fn for _, fn in methods.rewards.values()),
+            *(fn for _, fn in methods.estimators.values())]
+  return (c.learner.epochs * c.learner.minibatches > 1 or methods.has_kl_reward
+          or any("old_logps_BT" in fn.fields for fn in before))
+
+
+def score(c, methods, models, mesh, tokenizer):
   """(state, rollouts, outcome_B) -> Scored: what `measure` gives and the step ends."""
+  measure_ = measure(c, methods, models, mesh)
+
   def of(state, rollouts, outcome_B):
     scored = measure_(state, rollouts, outcome_B)
     if c.rollouts.step_separator is None: return scored
     return scored.replace(step_ends_BT=sharding.place_rows(
         _step_ends(rollouts, tokenizer, c.rollouts.step_separator), mesh))
+
   return of
 
 
-def measure(c, methods, models, mesh):
-  """(state, rollouts, outcome_B) -> Scored, with every log-prob asked for. Traceable."""
-  fns = policy_logps, _, prm_logps = scorers(c, models, mesh)
-  values_of = jax.jit(lambda params, rollouts: learner_step.mapped(
-      lambda r: value_model.values(
-          params, models["policy"][0], r.tokens_BS, r.positions_BS, r.valid_BS,
-          completion_width=r.sampler_logps_BT.shape[1]),
-      rollouts, c.value.microbatches, sharding.row_shards(mesh)))
+def measure(c, methods, models, mesh, full=False):
+  """(state, rollouts, outcome_B) -> Scored, with every log-prob asked for.
+
+  Networks that play two parts are run once: the policy where it is the PRM's
+  reference, the start where it is the reference of both log-ratios. With `full`
+  (see `pack`) no value is read, so that it can be traced.
+  """
+  fns = policy_logps, _, prm_logps = _packing_scorers(c, models, mesh, full)
+  config = models["policy"][0]
+  values_fn = jax.jit(lambda params, rollouts, plan: learner_step.mapped(
+      lambda batch: value_model.values(
+          params, config, batch[0].tokens_BS, batch[0].positions_BS, batch[0].valid_BS,
+          completion_width=batch[0].sampler_logps_BT.shape[1], plan=batch[1]),
+      (rollouts, plan), c.value.microbatches, sharding.row_shards(mesh)))
 
   def of(state, rollouts, outcome_B):
     rollouts = rollouts.rows()
-    old_BT = policy_logps(state.policy, rollouts)
     scored = records.Scored(
-        mask_BT=rollouts.mask_BT, outcome_B=outcome_B, old_logps_BT=old_BT,
+        mask_BT=rollouts.mask_BT, outcome_B=outcome_B,
         sampler_logps_BT=rollouts.sampler_logps_BT, finish_B=rollouts.finish_B,
         group=c.rollouts.per_prompt)
-    if methods.needs("policy_ref_logps_BT"):
-      scored = scored.replace(
-          policy_ref_logps_BT=policy_logps(state.reference, rollouts))
     if state.prm is not None:
       prm_BT = prm_logps(state.prm, rollouts)
       scored = scored.replace(
           prm_logps_BT=prm_BT, prm_old_logps_BT=prm_BT,
-          ref_logps_BT=_ref_logps(c, fns, state, rollouts, old_BT))
+          ref_logps_BT=_ref_logps(c, fns, state, rollouts))
       if "kl_ratio_B" in methods.prm.fields:
         other = mismatched(rollouts, c.rollouts.per_prompt)
-        ratio_BT = prm_logps(state.prm, other) - _ref_logps(
-            c, fns, state, other, policy_logps(state.policy, other))
+        ratio_BT = prm_logps(state.prm, other) - _ref_logps(c, fns, state, other)
         scored = scored.replace(
             kl_ratio_B=masked.total(ratio_BT, other.mask_BT, axis=1))
+    if state.prm is not None and c.prm.reference == "policy":
+      scored = scored.replace(old_logps_BT=scored.ref_logps_BT)
+    elif reads_old_logps(c, methods):
+      scored = scored.replace(old_logps_BT=policy_logps(state.policy, rollouts))
+    if methods.needs("policy_ref_logps_BT"):
+      is_prm_ref = (state.prm is not None and c.prm.reference == "frozen"
+                    and c.rollouts.decoding.temperature == 1.0)
+      scored = scored.replace(
+          policy_ref_logps_BT=scored.ref_logps_BT if is_prm_ref else
+          policy_logps(state.reference, rollouts))
     if state.value is not None:
-      scored = scored.replace(values_BT=values_of(state.value, rollouts))
+      scored = scored.replace(values_BT=values_fn(
+          state.value, rollouts,
+          pack(c, config, mesh, rollouts, c.value.microbatches, full)))
     return scored
 
   return of
@@ -161,9 +212,7 @@ def advantage(c, methods):
 
 def _reward_metrics(terms, parts, scored, mask_BT):
   """What the rewards and advantages of this batch were."""
-  valid_B, metrics = scored.valid_B, {
-      "rollouts/sampler_gap_max": jnp.max(jnp.abs(masked.keep(
-          scored.old_logps_BT - scored.sampler_logps_BT, scored.mask_BT)))}
+  valid_B, metrics = scored.valid_B, {}
   for name, reward in terms.items():
     per_row_B = reward if reward.ndim == 1 else masked.total(reward, mask_BT, axis=1)
     metrics[f"rewards/{name}"] = masked.mean(per_row_B, valid_B)
@@ -178,10 +227,20 @@ def _reward_metrics(terms, parts, scored, mask_BT):
             scored.prm_logps_BT, scored.ref_logps_BT, scored.mask_BT,
             scored.outcome_PG, scored.valid_PG),
         "prm/abs_log_ratio": masked.mean(jnp.abs(ratio_BT), mask_BT),
-        # k1 of KL(policy, reference): the completions are the policy's.
-        "prm/kl_policy": masked.mean(
-            scored.old_logps_BT - scored.ref_logps_BT, mask_BT),
         "prm/max_return": jnp.max(jnp.abs(togo_BT)),
         "prm/correlation": prm_metrics.correlation(
             jnp.sum(ratio_BT, axis=1), scored.outcome_B, valid_B)}
+  return metrics
+
+
+@jax.jit
+def old_metrics(scored):
+  """The policy before its update, against the sampler and the PRM's reference."""
+  metrics = {"rollouts/sampler_gap_max": jnp.max(jnp.abs(masked.keep(
+      scored.old_logps_BT - scored.sampler_logps_BT, scored.mask_BT)))}
+  if scored.ref_logps_BT is not None:
+    # k1 of KL(policy, reference): the completions are the policy's.
+    metrics["prm/kl_policy"] = masked.mean(
+        scored.old_logps_BT - scored.ref_logps_BT,
+        scored.mask_BT & scored.valid_B[:, None])
   return metrics

@@ -52,7 +52,7 @@ def train(config, workdir):
         with_entropy=False)
     mask_BT = rollouts.mask_BT
     return aggregate.aggregate(sft_loss.nll(logps_BT, mask_BT), mask_BT,
-                               mode="token-mean"), {}
+                               mode="token-mean"), {}, None
 
   update = learner_step.make(loss, transform, microbatches=c.sft.microbatches,
                              shards=sharding.row_shards(mesh))
@@ -61,7 +61,7 @@ def train(config, workdir):
     chosen = draw.choice(len(prompts), c.sft.batch, replace=False)
     pairs = [(text(prompts[i]), demonstrate(prompts[i], draw)) for i in chosen]
     batch = batch_of(pairs, c, tokenizer)
-    params, opt_state, metrics = update(
+    params, opt_state, metrics, _ = update(
         params, opt_state, sharding.place_rows(batch, mesh))
     writer.write(step, {f"sft/{k}": v for k, v in metrics.items()})
   writer.close()

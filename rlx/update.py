@@ -23,15 +23,15 @@ def prm(c, methods, models, mesh, optimizer_):
   config = models["prm"][0]
   shards = sharding.row_shards(mesh)
   # Of the whole batch, as the reference is scored; and of one minibatch.
-  logps_of = score.logps_fn(config, 1.0, c.learner.microbatches, shards)
-  part_logps_of = score.logps_fn(config, 1.0, c.prm.microbatches, shards)
+  logps_fn = score.logps_fn(config, 1.0, c.learner.microbatches, shards)
+  part_logps_fn = score.logps_fn(config, 1.0, c.prm.microbatches, shards)
 
   def loss(params, batch):
-    rollouts, scored = batch
+    rollouts, scored, plan = batch
     logps_BT, _ = logps.logps(
         params, config, rollouts.tokens_BS, rollouts.positions_BS, rollouts.valid_BS,
-        completion_width=scored.mask_BT.shape[1], with_entropy=False)
-    return methods.prm(scored.replace(prm_logps_BT=logps_BT)), {}
+        completion_width=scored.mask_BT.shape[1], with_entropy=False, plan=plan)
+    return methods.prm(scored.replace(prm_logps_BT=logps_BT)), {}, None
 
   update = learner_step.make(loss, optimizer_, microbatches=c.prm.microbatches,
                              shards=shards)
@@ -42,12 +42,14 @@ def prm(c, methods, models, mesh, optimizer_):
     parts = learner_step.minibatches((rollouts.rows(), scored),
                                      c.prm.minibatches, scored.group)
     for part in parts:
-      if not c.prm.snapshot: seen.append(part_logps_of(params, part[0]))
-      params, opt_state, m = update(params, opt_state, sharding.place_rows(part, mesh))
+      part = _placed(c, config, mesh, part, c.prm.microbatches)
+      if not c.prm.snapshot: seen.append(part_logps_fn(params, part[0], part[-1]))
+      params, opt_state, m, _ = update(params, opt_state, part)
       metrics.append(m)
     state = state.replace(prm=params, prm_opt=opt_state)
     if c.prm.order == "double":
-      scored = scored.replace(prm_logps_BT=logps_of(params, rollouts.rows()))
+      plan = score.pack(c, config, mesh, rollouts, c.learner.microbatches)
+      scored = scored.replace(prm_logps_BT=logps_fn(params, rollouts.rows(), plan))
     elif not c.prm.snapshot:
       scored = scored.replace(prm_logps_BT=jnp.concatenate(seen))
     return state, scored, _mean("prm", metrics)
@@ -61,14 +63,14 @@ def value(c, methods, models, mesh, optimizer_):
   shards = sharding.row_shards(mesh)
 
   def loss(params, batch):
-    rollouts, scored = batch
+    rollouts, scored, plan = batch
     values_BT = value_model.values(
         params, config, rollouts.tokens_BS, rollouts.positions_BS, rollouts.valid_BS,
-        completion_width=scored.mask_BT.shape[1])
+        completion_width=scored.mask_BT.shape[1], plan=plan)
     mask_BT = scored.mask_BT & scored.valid_B[:, None]
     loss_BT = value_loss.clipped(values_BT, scored.old_values_BT, scored.returns_BT,
                                  mask_BT, clip=c.value.clip)
-    return aggregate.aggregate(loss_BT, mask_BT, mode="token-mean"), {}
+    return aggregate.aggregate(loss_BT, mask_BT, mode="token-mean"), {}, None
 
   update = learner_step.make(loss, optimizer_, microbatches=c.value.microbatches,
                              shards=shards)
@@ -77,7 +79,8 @@ def value(c, methods, models, mesh, optimizer_):
     if state.value is None: return state, {}
     params, opt_state, metrics = state.value, state.value_opt, []
     for part in _epochs(c, "value", rollouts, scored, step):
-      params, opt_state, m = update(params, opt_state, sharding.place_rows(part, mesh))
+      params, opt_state, m, _ = update(
+          params, opt_state, _placed(c, config, mesh, part, c.value.microbatches))
       metrics.append(m)
     return state.replace(value=params, value_opt=opt_state), _mean("value", metrics)
 
@@ -85,17 +88,23 @@ def value(c, methods, models, mesh, optimizer_):
 
 
 def policy(c, methods, models, mesh, optimizer_):
-  """The policy's update: policy loss, entropy bonus, KL, under one aggregation."""
+  """The policy's update: policy loss, entropy bonus, KL, under one aggregation.
+
+  Without old_logps_BT the batch has one optimizer step, whose own log-probs are
+  those before the update: every ratio is 1 and a forward pass is saved.
+  """
   config = models["policy"][0]
   shards = sharding.row_shards(mesh)
 
   def loss(params, batch):
-    rollouts, scored, kl_coef_B = batch
+    rollouts, scored, kl_coef_B, plan = batch
     logps_BT, entropy_BT = logps.logps(
         params, config, rollouts.tokens_BS, rollouts.positions_BS, rollouts.valid_BS,
         completion_width=scored.mask_BT.shape[1],
-        temperature=c.rollouts.decoding.temperature)
+        temperature=c.rollouts.decoding.temperature, plan=plan)
     scored = scored.replace(logps_BT=logps_BT, entropy_BT=entropy_BT)
+    if scored.old_logps_BT is None:
+      scored = scored.replace(old_logps_BT=jax.lax.stop_gradient(logps_BT))
     mask_BT = scored.mask_BT & scored.valid_B[:, None]
     loss_BT = methods.policy(scored.replace(mask_BT=mask_BT))
     metrics = diagnostics.policy(scored.replace(mask_BT=mask_BT))
@@ -109,7 +118,7 @@ def policy(c, methods, models, mesh, optimizer_):
       metrics["kl_ref"] = diagnostics.token_mean(
           logps_BT - scored.policy_ref_logps_BT, mask_BT)
     return aggregate.aggregate(loss_BT, mask_BT, mode=c.learner.aggregation,
-                               length=c.rollouts.max_tokens), metrics
+                               length=c.rollouts.max_tokens), metrics, logps_BT
 
   update = learner_step.make(loss, optimizer_, microbatches=c.learner.microbatches,
                              shards=shards)
@@ -118,9 +127,12 @@ def policy(c, methods, models, mesh, optimizer_):
     params, opt_state, metrics = state.policy, state.policy_opt, []
     kl_coef_B = jnp.full_like(scored.outcome_B, state.kl_coef)
     for part in _epochs(c, "learner", rollouts, scored, step, kl_coef_B):
-      params, opt_state, m = update(params, opt_state, sharding.place_rows(part, mesh))
+      params, opt_state, m, logps_BT = update(
+          params, opt_state, _placed(c, config, mesh, part, c.learner.microbatches))
       metrics.append(m)
-    return state.replace(policy=params, policy_opt=opt_state), _mean("policy", metrics)
+    if scored.old_logps_BT is None: scored = scored.replace(old_logps_BT=logps_BT)
+    return (state.replace(policy=params, policy_opt=opt_state),
+            _mean("policy", metrics) | score.old_metrics(scored))
 
   return learn, update
 
@@ -143,6 +155,12 @@ def _epochs(c, name, rollouts, scored, step, *more):
     yield from learner_step.minibatches(
         (rollouts.rows(), scored, *more), c[name].minibatches,
         scored.group, order_P)
+
+
+def _placed(c, config, mesh, part, microbatches):
+  """A part of the batch on the mesh, with the plan of how its rows are packed."""
+  part = sharding.place_rows(part, mesh)
+  return *part, score.pack(c, config, mesh, part[0], microbatches)
 
 
 def _mean(prefix, metrics):

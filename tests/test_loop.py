@@ -9,6 +9,8 @@ import pytest
 from configs import base
 from rlx import build
 from rlx import evaluate
+from rlx import methods
+from rlx import score
 from rlx import train
 from rlx.core import records
 from rlx.core import rng
@@ -204,6 +206,56 @@ def test_microbatches_change_nothing(files, one_device):
                (state.policy, state.prm), (other.policy, other.prm))
   np.testing.assert_allclose(other_metrics["policy/loss"], metrics["policy/loss"],
                              atol=1e-5)
+
+
+def test_packing_changes_nothing(files, one_device):
+  state, completions, metrics = one_device
+  other, other_completions, other_metrics = _one_step(files, learner__pack=False)
+  assert completions == other_completions
+  jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5),
+               (state.policy, state.prm), (other.policy, other.prm))
+  for k, v in metrics.items():
+    np.testing.assert_allclose(other_metrics[k], v, atol=1e-4, rtol=1e-4, err_msg=k)
+
+
+@pytest.mark.parametrize("changes", [
+    {}, dict(learner__microbatches=4), dict(learner__loss=dict(name="policy.gspo")),
+    dict(kl__coef=0.1)], ids=str)
+def test_a_single_optimizer_step_needs_no_pass_before_it(files, monkeypatch, changes):
+  """Same parameters and metrics as with old_logps computed beforehand."""
+  if loss := changes.get("learner__loss"):
+    changes = dict(changes, learner__loss=base.ml_collections.ConfigDict(loss))
+  changes = dict(changes, learner__minibatches=1)
+  passes, logps_fn = [], score.logps_fn
+  def counted(*key):
+    fn = logps_fn(*key)
+    return lambda *args: passes.append(key) or fn(*args)
+  monkeypatch.setattr(score, "logps_fn", counted)
+  state, _, metrics = _one_step(files, **changes)
+  # PRM and reference, twice. The reference of the policy's KL is the PRM's.
+  assert len(passes) == 4
+  monkeypatch.setattr(score, "reads_old_logps", lambda *_: True)
+  other, _, other_metrics = _one_step(files, **changes)
+  assert len(passes) == 4 + 6
+  jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-6),
+               (state.policy, state.prm), (other.policy, other.prm))
+  assert metrics.keys() == other_metrics.keys()
+  for k, v in metrics.items():
+    np.testing.assert_allclose(other_metrics[k], v, atol=1e-6, rtol=1e-4, err_msg=k)
+
+
+@pytest.mark.parametrize("changes, passes", [
+    (dict(learner__epochs=2), True), (dict(learner__minibatches=2), True),
+    (dict(kl__coef=0.1, kl__place="reward",
+          advantages=dict(total=dict(name="temporal.return_to_go"))), True),
+    (dict(advantages=dict(total=dict(name="batch.optimal_token_baseline"))), True),
+    (dict(kl__coef=0.1), False), ({}, False)], ids=str)
+def test_who_asks_for_old_logps_before_the_update(files, changes, passes):
+  if estimators := changes.get("advantages"):
+    changes = dict(changes, advantages=base.ml_collections.ConfigDict(
+        dict(estimators, whiten=True)))
+  c = config_of(files, **dict(dict(learner__minibatches=1), **changes))
+  assert score.reads_old_logps(c, methods.of(c)) == passes
 
 
 def test_ppo_with_a_value_model_and_kl_in_both_places(files):

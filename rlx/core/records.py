@@ -80,7 +80,7 @@ class Scored:
   """
   mask_BT: jax.Array                   # bool, completion tokens, EOS included
   outcome_B: jax.Array                 # verdict in [0, 1]; NaN = could not tell
-  old_logps_BT: jax.Array | None = None      # policy before the update, at the sampling temperature
+  old_logps_BT: jax.Array | None = None      # policy before the update, at the sampling temperature; None until the update if only that needs it
   logps_BT: jax.Array | None = None          # policy being updated (differentiable)
   entropy_BT: jax.Array | None = None        # of the policy being updated
   sampler_logps_BT: jax.Array | None = None  # what the sampler drew from

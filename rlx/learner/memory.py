@@ -5,8 +5,20 @@
 All bytes are per device.
 """
 import math
+import pathlib
 
 import jax
+
+
+def device_bytes(mesh):
+  """Bytes a device may use; None if it does not say."""
+  device = mesh.local_devices[0]
+  if device.platform == "cpu":  # Shared by all devices that XLA makes of it.
+    found = pathlib.Path("/proc/meminfo")
+    lines = found.read_text().splitlines() if found.exists() else []
+    free = [int(l.split()[1]) * 1024 for l in lines if l.startswith("MemAvailable:")]
+    return free[0] // len(mesh.local_devices) if free else None
+  return (device.memory_stats() or {}).get("bytes_limit")
 
 
 def tree_bytes(tree):
@@ -58,11 +70,17 @@ def refusal(held, stages, limit, advice):
           + "; " + "; ".join(dict.fromkeys(advice[k] for k in to_change)))
 
 
-def table(held, stages, limit):
-  """The terms as lines of text; `limit` None is a device that does not say."""
+def table(held, stages, limit, source):
+  """The terms as lines of text.
+
+  Args:
+    limit: bytes of the device; None: it does not say.
+    source: how the stages are known: "estimated" or "compiled".
+  """
   row = lambda name, n: f"  {name:36} {show(n):>9}"
   return "\n".join(
-      ["memory per device" + (f", of {show(limit)}" if limit is not None else "")]
+      ["memory per device" + (f", of {show(limit)}" if limit is not None else "")
+       + f" ({source})"]
       + [row(k, held[k]) for k in _by_size(held)]
       + [row(k + " *", stages[k]) for k in _by_size(stages)]
       + [row("at most", need(held, stages)) + "  (* one at a time)"])

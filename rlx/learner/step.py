@@ -21,18 +21,23 @@ def split(batch, n, shards=1):
   return jax.tree.map(leaf, batch)
 
 
+def join(parts, shards=1):
+  """The inverse of `split`."""
+  def leaf(x):
+    n = len(x)
+    x = x.reshape(n, shards, -1, *x.shape[2:]).swapaxes(0, 1)
+    return x.reshape(-1, *x.shape[3:])
+  return jax.tree.map(leaf, parts)
+
+
 def mapped(fn, batch, n, shards=1):
   """fn(batch) computed over n microbatches in turn; rows come back in order."""
   if n == 1: return fn(batch)
-  out = jax.lax.map(fn, split(batch, n, shards))
-  def leaf(x):
-    x = x.reshape(n, shards, -1, *x.shape[2:]).swapaxes(0, 1)
-    return x.reshape(-1, *x.shape[3:])
-  return jax.tree.map(leaf, out)
+  return join(jax.lax.map(fn, split(batch, n, shards)), shards)
 
 
 def make(loss_fn, optimizer, *, microbatches=1, shards=1):
-  """Builds `step(params, opt_state, batch) -> (params, opt_state, metrics)`.
+  """Builds `step(params, opt_state, batch) -> (params, opt_state, metrics, rows)`.
 
     gradient = (sum over microbatches of d total / d params) / (sum of weights)
 
@@ -43,42 +48,51 @@ def make(loss_fn, optimizer, *, microbatches=1, shards=1):
   or `empty`.
 
   Args:
-    loss_fn: (params, batch) -> (Weighted loss, {name: Weighted metric}).
+    loss_fn: (params, batch) -> (Weighted loss, {name: Weighted metric}, rows);
+      rows are [B, ...] arrays of the forward pass that are wanted back, or None.
     optimizer: optax transform.
     microbatches: how many parts the batch is computed in.
     shards: row blocks of the batch, see `split`.
   Returns:
     the function, jitted; params and opt_state are donated. Metrics are device
     scalars: loss, grad_norm, nonfinite, empty and those of loss_fn.
+    Rows come back in order.
   """
   def total(params, batch):
-    loss, metrics = loss_fn(params, batch)
-    return loss.total, (loss, metrics)
+    loss, metrics, rows = loss_fn(params, batch)
+    return loss.total, ((loss, metrics), rows)
 
   def gradient(params, batch):
     grad_fn = jax.grad(total, has_aux=True)
     if microbatches == 1: return grad_fn(params, batch)
     parts = split(batch, microbatches, shards)
-    shape = jax.eval_shape(grad_fn, params, jax.tree.map(lambda x: x[0], parts))
-    zero = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shape)
-    add = lambda carry, part: (
-        jax.tree.map(jnp.add, carry, grad_fn(params, part)), None)
-    return jax.lax.scan(add, zero, parts)[0]
+    grads, (sums, _) = jax.eval_shape(grad_fn, params, jax.tree.map(lambda x: x[0], parts))
+    zero = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), (grads, sums))
+    def add(carry, part):
+      grads, (sums, rows) = grad_fn(params, part)
+      return jax.tree.map(jnp.add, carry, (grads, sums)), rows
+    (grads, sums), rows = jax.lax.scan(add, zero, parts)
+    return grads, (sums, join(rows, shards))
 
   def step(params, opt_state, batch):
-    grads, (loss, metrics) = gradient(params, batch)
+    grads, ((loss, metrics), rows) = gradient(params, batch)
     scale = 1 / jnp.where(loss.weight > 0, loss.weight, 1)
-    grads = jax.tree.map(lambda g: g * scale.astype(g.dtype), grads)
-    norm = optax.tree.norm(grads)
+    norm = scale * optax.tree.norm(grads)
     ok = jnp.isfinite(norm) & (norm > 0)
-    updates, new_state = optimizer.update(grads, opt_state, params)
-    new_params = optax.apply_updates(params, updates)
-    choose = lambda new, old: jnp.where(ok, new, old)
-    return (jax.tree.map(choose, new_params, params),
-            jax.tree.map(choose, new_state, opt_state),
+    def apply(params, opt_state, grads):
+      grads = jax.tree.map(lambda g: g * scale.astype(g.dtype), grads)
+      updates, opt_state = optimizer.update(grads, opt_state, params)
+      return optax.apply_updates(params, updates), opt_state
+    # A select over every array afterwards needs old and new at once: 860 ms of
+    # norm and AdamW on 36M parameters against 520 on two CPU cores, and 260 MB of
+    # temporaries against 143. Scaled inside, so that it fuses with the update.
+    params, opt_state = jax.lax.cond(
+        ok, apply, lambda params, opt_state, _: (params, opt_state),
+        params, opt_state, grads)
+    return (params, opt_state,
             dict({k: m.mean() for k, m in metrics.items()}, loss=loss.mean(),
                  grad_norm=norm, empty=1.0 * (norm == 0),
-                 nonfinite=1.0 * ~jnp.isfinite(norm)))
+                 nonfinite=1.0 * ~jnp.isfinite(norm)), rows)
 
   return jax.jit(step, donate_argnums=(0, 1))
 

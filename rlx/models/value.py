@@ -3,7 +3,6 @@ import jax.numpy as jnp
 
 from rlx.core import masked
 from rlx.models import logps
-from rlx.models import transformer
 
 
 def init(config, params):
@@ -17,20 +16,22 @@ def init(config, params):
   return {**decoder, "value": head}
 
 
-def values(params, config, tokens_BS, positions_BS, valid_BS, *, completion_width):
+def values(params, config, tokens_BS, positions_BS, valid_BS, *, completion_width,
+           plan=None):
   """V(x, y_<t): the value of the state before each completion token.
 
   Args:
     params: from `init`.
     config, tokens_BS, positions_BS, valid_BS: see `transformer.hidden`.
     completion_width: T; the completions are the last T of the S columns.
+    plan: see `logps.logps`.
   Returns:
     values_BT: float32, 0 on padding.
   """
-  hidden_BTD = logps.before(transformer.hidden(
-      params, config, tokens_BS, positions_BS, valid_BS), completion_width)
+  hidden_BTD, _, mask_BT, spread = logps.before(
+      params, config, tokens_BS, positions_BS, valid_BS, completion_width, plan)
   head = params["value"]
   wide = jnp.promote_types(config.dtype, jnp.float32)
   values_BT = jnp.einsum("BTD,D->BT", hidden_BTD.astype(wide),
                          head["w_D1"][:, 0].astype(wide)) + head["b_1"].astype(wide)[0]
-  return masked.keep(values_BT, valid_BS[:, -completion_width:])
+  return spread(masked.keep(values_BT, mask_BT))

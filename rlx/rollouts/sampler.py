@@ -1,9 +1,11 @@
 """Completions from a decoder: one prefill per prompt, then decoding in chunks.
 
-The prompt's keys and values are computed and stored once and shared by its G
-completions. Decoding runs on the device in chunks; the host looks once per
-chunk whether every row has ended. The suffix cache is as wide as the chunks
-decoded so far, so a step reads what can be live, not what may be allocated.
+A prompt's keys and values are computed and stored once and shared by its G
+completions. Rows are decoded together, at most `slots` at once, in chunks on the
+device. After each chunk the host looks, once, at which rows ended; they leave,
+waiting ones take their place, and the rest move together as soon as a smaller
+batch holds them (`slots.py` plans that). The suffix cache is as wide as the
+oldest row needs, so a step reads what can be live, not what may be allocated.
 """
 import functools
 
@@ -14,32 +16,48 @@ import numpy as np
 
 from rlx.core import axes
 from rlx.core import records
-from rlx.models import transformer
+from rlx.models import decode as decoder
 from rlx.rollouts import decoding
+from rlx.rollouts import slots as slots_lib
 
-_RUNNING = -1  # In finish_B while a row is being decoded.
+_RUNNING = -1  # In finish_W while a row is being decoded.
 
 
 @flax.struct.dataclass
-class _State:
-  """What decoding carries from one token to the next."""
-  column: jax.Array        # int32 scalar, completion columns drawn so far
+class _Rows:
+  """What may be asked of each of the P * G rows, decoded or not yet."""
+  last_token_B: jax.Array  # of its prompt
+  prompt_len_B: jax.Array
+  keys_B: jax.Array        # one key per row, folded with the column for each draw
+
+
+@flax.struct.dataclass
+class _Working:
+  """The W rows being decoded."""
+  row_W: jax.Array      # which of the B rows; B where there is none
+  fed_W: jax.Array      # the token that is fed next
+  count_W: jax.Array    # completion tokens drawn so far
+  finish_W: jax.Array   # index into FINISH, or _RUNNING
+  suffix: decoder.Suffix  # ends with a chunk of free columns
+
+
+@flax.struct.dataclass
+class _Drawn:
+  """What has been drawn so far, of all rows."""
   tokens_BT: jax.Array
   logps_BT: jax.Array
   len_B: jax.Array
-  finish_B: jax.Array      # index into FINISH, or _RUNNING
-  prompt_len_B: jax.Array
-  keys_B: jax.Array        # one key per row, folded with the column for each draw
-  cache: transformer.Cache
+  finish_B: jax.Array
 
 
-def make(config, *, group, max_tokens, chunk, temperature=1.0, top_k=0,
-         top_p=1.0, min_p=0.0, eos_ids=(), pad_id=0, stops=(), decode=None):
+def make(config, *, group, max_tokens, chunk, slots=None, temperature=1.0, top_k=0,
+         top_p=1.0, min_p=0.0, eos_ids=(), pad_id=0, stops=(), decode=None,
+         moves=True):
   """Builds `sample(params, tokens_PX, prompt_len_P, prompt_P, key) -> Rollouts`.
 
   Results depend on the key, the prompt's number and the sample's index only,
-  not on which prompts share the batch, the chunk size or the device count:
-  position t of sample g of prompt p is drawn with
+  not on which rows share the batch, the chunk size, the number of slots or the
+  device count: position t of sample g of prompt p is drawn with
   fold_in(fold_in(fold_in(key, p), g), t).
 
   Args:
@@ -47,126 +65,167 @@ def make(config, *, group, max_tokens, chunk, temperature=1.0, top_k=0,
     group: G, completions per prompt.
     max_tokens: T, the most tokens of a completion.
     chunk: tokens decoded between two looks from the host.
+    slots: the most rows decoded at once, a multiple of G; None is all of them.
     temperature, top_k, top_p, min_p: see `decoding.next_token`.
     eos_ids: tokens that end a completion; the token is part of it.
     pad_id: what fills the columns after the end.
     stops: strings that end a completion; it keeps every token up to the one
       that completes the string.
     decode: token ids -> text; needed by `stops`.
+    moves: False keeps every row where it is: for batches sharded over devices.
   """
   if stops and decode is None:
     raise ValueError("Stop strings need a function that decodes tokens.")
+  if slots is not None and (slots < group or slots % group):
+    raise ValueError(f"slots={slots} must be a multiple of group={group}.")
   rule = dict(temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p)
   eos = np.asarray(sorted(eos_ids), np.int32)
   chunk = min(chunk, max_tokens)
 
-  def put(state, logits_BV):
-    """Draws column `state.column` from its logits and records it."""
-    uniform_B = jax.vmap(lambda k: jax.random.uniform(
-        jax.random.fold_in(k, state.column)))(state.keys_B)
-    drawn_B, logps_B = decoding.next_token(logits_BV, uniform_B, **rule)
-    live_B = state.finish_B == _RUNNING
-    ends_B = jnp.any(drawn_B[:, None] == eos[None, :], axis=1)
-    column = state.column + 1
-    finish_B = jnp.where(ends_B, records.FINISH.index("eos"),
-                         jnp.where(column == max_tokens,
-                                   records.FINISH.index("length"), _RUNNING))
-    write = jax.lax.dynamic_update_slice_in_dim
-    return state.replace(
-        column=column,
-        tokens_BT=write(state.tokens_BT, jnp.where(
-            live_B, drawn_B, pad_id)[:, None], state.column, axis=1),
-        logps_BT=write(state.logps_BT, jnp.where(
-            live_B, logps_B, 0.0)[:, None], state.column, axis=1),
-        len_B=state.len_B + live_B,
-        finish_B=jnp.where(live_B, finish_B, state.finish_B))
-
   @jax.jit
   def start(params, tokens_PX, prompt_len_P, prompt_P, key):
-    """Prefill, an empty cache for the first chunk, and the first token."""
-    sizes = axes.dims(tokens_PX=tokens_PX, prompt_len_P=prompt_len_P,
-                      prompt_P=prompt_P)
-    width, b = sizes["X"], sizes["P"] * group
-    columns_1X = jnp.arange(width)[None, :]
-    start_P1 = (width - prompt_len_P)[:, None]
-    hidden_P1D, prompt_cache = transformer.prefill(
-        params, config, tokens_PX, jnp.maximum(columns_1X - start_P1, 0),
-        columns_1X >= start_P1)
+    """Prefill of all prompts, and what every row starts from."""
+    b = axes.dims(tokens_PX=tokens_PX, prompt_len_P=prompt_len_P,
+                  prompt_P=prompt_P)["P"] * group
     keys_P = jax.vmap(lambda p: jax.random.fold_in(key, p))(prompt_P)
     keys_PG = jax.vmap(lambda k: jax.vmap(
         lambda g: jax.random.fold_in(k, g))(jnp.arange(group)))(keys_P)
-    state = _State(
-        column=jnp.int32(0),
-        tokens_BT=jnp.full((b, max_tokens), pad_id, jnp.int32),
-        logps_BT=jnp.zeros((b, max_tokens), jnp.float32),
-        len_B=jnp.zeros(b, jnp.int32),
-        finish_B=jnp.full(b, _RUNNING, jnp.int32),
-        prompt_len_B=jnp.repeat(prompt_len_P, group),
-        keys_B=keys_PG.reshape(b),
-        cache=transformer.empty_cache(config, prompt_cache, group, chunk))
-    logits_PV = transformer.logits(params, config, hidden_P1D)[:, 0]
-    return put(state, jnp.repeat(logits_PV, group, axis=0))
+    rows = _Rows(last_token_B=jnp.repeat(tokens_PX[:, -1], group),
+                 prompt_len_B=jnp.repeat(prompt_len_P, group),
+                 keys_B=keys_PG.reshape(b))
+    drawn = _Drawn(tokens_BT=jnp.full((b, max_tokens), pad_id, jnp.int32),
+                   logps_BT=jnp.zeros((b, max_tokens), jnp.float32),
+                   len_B=jnp.zeros(b, jnp.int32),
+                   finish_B=jnp.full(b, _RUNNING, jnp.int32))
+    return (decoder.lay_out(params, config),
+            decoder.prompts(params, config, tokens_PX, prompt_len_P), rows, drawn)
 
-  @functools.partial(jax.jit, donate_argnums=1)
-  def advance(params, state):
-    """Decodes until the cache is full, every row has ended, or T is reached."""
-    end = min(state.cache.suffix_k_LBTKH.shape[2] + 1, max_tokens)
+  @functools.partial(jax.jit, static_argnames=("width", "is_same"))
+  def move(rows, old, row_W, source_W, *, width, is_same):
+    """Puts rows into slots: `width` suffix columns of the past, then a free chunk."""
+    last_token_W = rows.last_token_B.at[row_W].get(mode="clip")
+    finish_W = jnp.where(row_W < rows.prompt_len_B.shape[0], _RUNNING,
+                         records.FINISH.index("length"))
+    if old is None:
+      return _Working(row_W, last_token_W, jnp.zeros_like(row_W), finish_W,
+                      decoder.empty_suffix(config, row_W.shape[0], width + chunk))
+    take = lambda x: x if is_same else x[jnp.maximum(source_W, 0)]
+    def keep(x, axis):
+      # What is live ends where the last chunk ended.
+      x = take(jax.lax.slice_in_dim(x, x.shape[axis] - width, x.shape[axis], axis=axis))
+      return jnp.pad(x, [(0, chunk if i == axis else 0) for i in range(x.ndim)])
+    is_new_W = source_W < 0
+    return _Working(
+        row_W, jnp.where(is_new_W, last_token_W, take(old.fed_W)),
+        jnp.where(is_new_W, 0, take(old.count_W)), finish_W,
+        decoder.Suffix([keep(x, 3) for x in old.suffix.k_WKHT],
+                       [keep(x, 2) for x in old.suffix.v_WKTH]))
 
-    def one(state):
-      fed_B1 = jax.lax.dynamic_slice_in_dim(
-          state.tokens_BT, state.column - 1, 1, axis=1)
-      positions_B1 = (state.prompt_len_B + state.column - 1)[:, None]
-      hidden_B1D, new_k, new_v = transformer.decode(
-          params, config, fed_B1, positions_B1, state.cache)
-      state = state.replace(
-          cache=transformer.append(state.cache, new_k, new_v))
-      return put(state, transformer.logits(params, config, hidden_B1D)[:, 0])
+  @jax.jit
+  def gather(prompts, prompt_P):
+    return jax.tree.map(lambda x: x[prompt_P], prompts)
 
-    state = jax.lax.while_loop(
-        lambda s: (s.column < end) & jnp.any(s.finish_B == _RUNNING), one, state)
-    return state, jnp.any(state.finish_B == _RUNNING)
+  @functools.partial(jax.jit, donate_argnums=(3, 4))
+  def advance(weights, rows, prompts, working, drawn):
+    """Decodes until the free chunk of columns is full or every row has ended."""
+    columns_T = jnp.arange(working.suffix.v_WKTH[0].shape[2])
+    first = columns_T.shape[0] - chunk
+    row_W, count_W = working.row_W, working.count_W
+    of_row = lambda x_B: x_B.at[row_W].get(mode="clip")
+    start_W = first - count_W          # The column of a row's first token.
+    steps_C = jnp.arange(chunk)
+    uniform_WC = jax.vmap(jax.vmap(
+        lambda k, t: jax.random.uniform(jax.random.fold_in(k, t)),
+        in_axes=(None, 0)))(of_row(rows.keys_B), count_W[:, None] + steps_C[None, :])
+    position_W = of_row(rows.prompt_len_B) - 1 + count_W
 
-  def sample(params, tokens_PX, prompt_len_P, prompt_P, key):
-    state = start(params, tokens_PX, prompt_len_P, prompt_P, key)
-    while True:
-      state, is_running = advance(params, state)
-      if stops:
-        state, is_running = _cut_at_stops(state, stops, decode, pad_id)
-      if not is_running: break
-      width = state.cache.suffix_k_LBTKH.shape[2]
-      state = state.replace(cache=transformer.grow(
-          state.cache, min(width + chunk, max_tokens)))
+    def one(carry):
+      i, fed_W, finish_W, len_W, tokens_WC, logps_WC, suffix = carry
+      live_WT = ((columns_T[None, :] >= start_W[:, None])
+                 & (columns_T[None, :] <= first + i))
+      logits_WV, suffix = decoder.step(
+          weights, config, fed_W, position_W + i, prompts, suffix, live_WT, first + i)
+      drawn_W, logps_W = decoding.next_token(
+          logits_WV, jax.lax.dynamic_index_in_dim(uniform_WC, i, 1, keepdims=False), **rule)
+      live_W = finish_W == _RUNNING
+      ends_W = jnp.any(drawn_W[:, None] == eos[None, :], axis=1)
+      finish_W = jnp.where(live_W, jnp.where(
+          ends_W, records.FINISH.index("eos"),
+          jnp.where(count_W + i + 1 == max_tokens,
+                    records.FINISH.index("length"), _RUNNING)), finish_W)
+      write = jax.lax.dynamic_update_index_in_dim
+      return (i + 1, drawn_W, finish_W, len_W + live_W,
+              write(tokens_WC, jnp.where(live_W, drawn_W, pad_id), i, 1),
+              write(logps_WC, jnp.where(live_W, logps_W, 0.0), i, 1), suffix)
+
+    w = row_W.shape[0]
+    _, fed_W, finish_W, len_W, tokens_WC, logps_WC, suffix = jax.lax.while_loop(
+        lambda c: (c[0] < chunk) & jnp.any(c[2] == _RUNNING), one,
+        (jnp.int32(0), working.fed_W, working.finish_W, count_W,
+         jnp.full((w, chunk), pad_id, jnp.int32), jnp.zeros((w, chunk), jnp.float32),
+         working.suffix))
+    at = (row_W[:, None], count_W[:, None] + steps_C[None, :])
+    drawn = _Drawn(tokens_BT=drawn.tokens_BT.at[at].set(tokens_WC, mode="drop"),
+                   logps_BT=drawn.logps_BT.at[at].set(logps_WC, mode="drop"),
+                   len_B=drawn.len_B.at[row_W].set(len_W, mode="drop"),
+                   finish_B=drawn.finish_B.at[row_W].set(finish_W, mode="drop"))
+    return _Working(row_W, fed_W, len_W, finish_W, suffix), drawn
+
+  @jax.jit
+  def finish(tokens_PX, prompt_P, rows, drawn):
     return records.Rollouts(
         tokens_BS=jnp.concatenate(
-            [jnp.repeat(tokens_PX, group, axis=0), state.tokens_BT], axis=1),
-        prompt_len_B=state.prompt_len_B, completion_len_B=state.len_B,
-        sampler_logps_BT=state.logps_BT, finish_B=state.finish_B,
-        prompt_P=prompt_P)
+            [jnp.repeat(tokens_PX, group, axis=0), drawn.tokens_BT], axis=1),
+        prompt_len_B=rows.prompt_len_B, completion_len_B=drawn.len_B,
+        sampler_logps_BT=drawn.logps_BT, finish_B=drawn.finish_B, prompt_P=prompt_P)
+
+  def sample(params, tokens_PX, prompt_len_P, prompt_P, key):
+    weights, prompts, rows, drawn = start(params, tokens_PX, prompt_len_P, prompt_P, key)
+    plan, working, read, cuts = slots_lib.start(len(prompt_P), group, slots), None, prompts, {}
+    while plan is not None:
+      if plan.prompt_P is not None:
+        read = gather(prompts, jax.device_put(plan.prompt_P))
+      working = move(rows, working, *jax.device_put((plan.row_W, plan.source_W)),
+                     width=plan.columns, is_same=plan.is_same)
+      working, drawn = advance(weights, rows, read, working, drawn)
+      running_W = jax.device_get(working.finish_W) == _RUNNING
+      if stops:
+        running_W &= ~_stopped(plan, drawn, cuts, stops, decode)
+      plan = slots_lib.following(plan, running_W, chunk, moves)
+    return finish(tokens_PX, prompt_P, rows, _cut(drawn, cuts, pad_id) if cuts else drawn)
 
   return sample
 
 
-def _cut_at_stops(state, stops, decode, pad_id):
-  """Ends rows at the first token that completes a stop string. Host side.
+def _stopped(plan, drawn, cuts, stops, decode):
+  """bool [W]: rows whose text holds a stop string. Host side; notes where to cut.
 
   Exact on text: whatever way the string is split into tokens, and also when
   an EOS was drawn after it within the same chunk.
   """
-  tokens_BT, len_B = np.array(state.tokens_BT), np.array(state.len_B)
-  finish_B, logps_BT = np.array(state.finish_B), np.array(state.logps_BT)
-  for b, n in enumerate(len_B):
-    ids = tokens_BT[b, :n].tolist()
-    if finish_B[b] == records.FINISH.index("stop"): continue
+  tokens_BT, len_B = jax.device_get((drawn.tokens_BT, drawn.len_B))
+  stopped_W = np.zeros(plan.row_W.shape, bool)
+  for i in np.flatnonzero(plan.live_W):
+    b = int(plan.row_W[i])
+    ids = tokens_BT[b, :len_B[b]].tolist()
     if not any(s in decode(ids) for s in stops): continue
     # The shortest prefix that holds a stop string. Monotone, so bisect.
-    low, high = 1, n
+    low, high = 1, len(ids)
     while low < high:
       middle = (low + high) // 2
       has = any(s in decode(ids[:middle]) for s in stops)
       low, high = (low, middle) if has else (middle + 1, high)
-    len_B[b], finish_B[b] = low, records.FINISH.index("stop")
-    tokens_BT[b, low:], logps_BT[b, low:] = pad_id, 0.0
-  state = state.replace(tokens_BT=jnp.asarray(tokens_BT), len_B=jnp.asarray(len_B),
-                        finish_B=jnp.asarray(finish_B),
-                        logps_BT=jnp.asarray(logps_BT))
-  return state, bool((finish_B == _RUNNING).any())
+    cuts[b], stopped_W[i] = low, True
+  return stopped_W
+
+
+def _cut(drawn, cuts, pad_id):
+  """Ends the rows of `cuts` at the lengths it says."""
+  len_B = np.array(jax.device_get(drawn.len_B))
+  finish_B = np.array(jax.device_get(drawn.finish_B))
+  for b, n in cuts.items():
+    len_B[b], finish_B[b] = n, records.FINISH.index("stop")
+  is_in_BT = jax.device_put(np.arange(drawn.tokens_BT.shape[1])[None, :] < len_B[:, None])
+  return _Drawn(tokens_BT=jnp.where(is_in_BT, drawn.tokens_BT, pad_id),
+                logps_BT=jnp.where(is_in_BT, drawn.logps_BT, 0.0),
+                len_B=jnp.asarray(len_B), finish_B=jnp.asarray(finish_B))

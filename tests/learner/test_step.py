@@ -16,7 +16,7 @@ def _loss(params, batch):
   x_BD, mask_B = batch
   loss_B = jnp.where(mask_B, jnp.square(x_BD @ params["w_D"] - 1.0), 0.0)
   loss = records.Weighted(loss_B.sum(), mask_B.sum().astype(jnp.float32))
-  return loss, {"half": records.Weighted(loss_B.sum() / 2, loss.weight)}
+  return loss, {"half": records.Weighted(loss_B.sum() / 2, loss.weight)}, loss_B
 
 
 def _run(batch, start=None, steps=1, **options):
@@ -25,24 +25,26 @@ def _run(batch, start=None, steps=1, **options):
   opt_state = transform.init(params)
   update = step.make(_loss, transform, **options)
   for _ in range(steps):
-    params, opt_state, metrics = update(params, opt_state, batch)
-  return params, opt_state, metrics
+    params, opt_state, metrics, rows = update(params, opt_state, batch)
+  return params, opt_state, metrics, rows
 
 
 @pytest.mark.parametrize("options", [
     dict(microbatches=2), dict(microbatches=8), dict(microbatches=2, shards=4)], ids=str)
 def test_any_number_of_microbatches_gives_the_same_step(options):
   # Rows per microbatch differ in how many are masked: a mean of means would not do.
-  whole, _, metrics = _run((X_BD, MASK_B), steps=3)
-  parts, _, metrics_parts = _run((X_BD, MASK_B), steps=3, **options)
+  whole, _, metrics, rows = _run((X_BD, MASK_B), steps=3)
+  parts, _, metrics_parts, rows_parts = _run((X_BD, MASK_B), steps=3, **options)
   np.testing.assert_allclose(parts["w_D"], whole["w_D"], rtol=1e-5)
   for k, v in metrics.items():
     np.testing.assert_allclose(metrics_parts[k], v, rtol=1e-5)
+  assert rows.shape == (16,)
+  np.testing.assert_allclose(rows_parts, rows, rtol=1e-5)
 
 
 def test_the_gradient_is_that_of_the_global_mean():
   grad = jax.grad(lambda w: jnp.square(X_BD[MASK_B] @ w - 1).mean())(jnp.zeros(3))
-  _, _, metrics = _run((X_BD, MASK_B), microbatches=4)
+  _, _, metrics, _ = _run((X_BD, MASK_B), microbatches=4)
   np.testing.assert_allclose(metrics["grad_norm"], np.linalg.norm(grad), rtol=1e-5)
   np.testing.assert_allclose(metrics["half"], metrics["loss"] / 2, rtol=1e-6)
 
@@ -51,10 +53,10 @@ def test_the_gradient_is_that_of_the_global_mean():
     ((np.full_like(X_BD, np.nan), MASK_B), "nonfinite"),
     ((X_BD, np.zeros(16, bool)), "empty")], ids=["all_nan", "empty"])
 def test_a_useless_gradient_changes_nothing(batch, flag):
-  start, opt_state, _ = _run((X_BD, MASK_B), steps=2)
+  start, opt_state, *_ = _run((X_BD, MASK_B), steps=2)
   before = jax.tree.map(np.array, (start, opt_state))
   update = step.make(_loss, optax.adam(0.1))
-  params, opt_state, metrics = update(start, opt_state, batch)
+  params, opt_state, metrics, _ = update(start, opt_state, batch)
   jax.tree.map(np.testing.assert_array_equal, (params, opt_state), before)
   assert metrics[flag] == 1 and metrics["nonfinite"] + metrics["empty"] == 1
 

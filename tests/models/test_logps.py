@@ -81,6 +81,36 @@ def test_gradient(params, batch):
                found, expected)
 
 
+@pytest.mark.parametrize("tied", [True, False])
+def test_gradient_against_float64(params, batch, tied):
+  """The hand-written derivative, and the plain one of all logits in float64."""
+  config = dataclasses.replace(CONFIG, tied_head=tied)
+  params = dict(params, head={"w_DV": jnp.flip(params["embed"]["w_VD"].T, 1)})
+  rng = np.random.default_rng(1)
+  hidden, weights = rng.normal(size=(B, T, 16)), rng.normal(size=(2, B, T))
+  targets, mask = batch[0][:, X:], batch[2][:, X:]
+  def loss(fn, dtype, params, hidden):
+    out = fn(jax.tree.map(lambda x: x.astype(dtype), params), hidden.astype(dtype))
+    return sum(jnp.sum(w.astype(dtype) * x) for w, x in zip(weights, out))
+  def chunked(params, hidden):
+    return logps.of_hidden(params, config, hidden, targets, mask, temperature=0.7, chunk=6)
+  def all_at_once(params, hidden):
+    p = jax.nn.log_softmax(transformer.logits(
+        params, dataclasses.replace(config, dtype="float64"), hidden) / 0.7)
+    return [jnp.where(mask, x, 0) for x in (
+        jnp.take_along_axis(p, targets[..., None], -1)[..., 0],
+        -jnp.sum(jnp.exp(p) * p, -1))]
+  grad = lambda fn, dtype: jax.jit(jax.grad(functools.partial(loss, fn, dtype), argnums=(0, 1)))(
+      {k: params[k] for k in ("embed", "head")}, jnp.asarray(hidden))
+  found = grad(chunked, jnp.float32)
+  with jax.enable_x64(True):
+    expected = grad(all_at_once, jnp.float64)
+  assert expected[1].dtype == np.float64 and np.abs(expected[1]).max() > 0.1
+  assert np.abs(expected[0]["embed" if tied else "head"][
+      "w_VD" if tied else "w_DV"]).max() > 0.1
+  jax.tree.map(functools.partial(np.testing.assert_allclose, atol=2e-6), found, expected)
+
+
 def test_equal_logits(params, batch):
   """All tokens equally likely: log 1/31 and log 31 nats at any temperature."""
   flat = {**params, "embed": {"w_VD": jnp.ones_like(params["embed"]["w_VD"])}}

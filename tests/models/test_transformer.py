@@ -111,30 +111,6 @@ def test_logits_separate_and_tied(params):
                              h @ np.asarray(params["embed"]["w_VD"]).T, atol=1e-5)
 
 
-def test_prefill_and_decode_equal_hidden(params, batch):
-  """Teacher-forced, ragged prompts, shared prompt cache, cache grown on the way."""
-  tokens, positions, valid = batch
-  expected = np.asarray(hidden(params, CONFIG, *batch))
-  hidden_P1D, prompts = jax.jit(transformer.prefill, static_argnums=1)(
-      params, CONFIG, *(x[::G, :X] for x in batch))
-  assert prompts.k_LPXKH.shape == (2, P, X, 2, 6)
-  np.testing.assert_allclose(np.repeat(hidden_P1D[:, 0], G, axis=0),
-                             expected[:, X - 1], atol=5e-6, rtol=0)
-  cache = transformer.empty_cache(CONFIG, prompts, G, 2)
-  decode = jax.jit(transformer.decode, static_argnums=1)
-  for t in range(X, X + T):
-    if t == X + 2:
-      cache = transformer.grow(cache, T)
-      # Columns that are not live may hold anything.
-      cache = cache.replace(suffix_k_LBTKH=cache.suffix_k_LBTKH.at[:, :, 2:].set(9.0),
-                            suffix_v_LBTKH=cache.suffix_v_LBTKH.at[:, :, 2:].set(9.0))
-    h_B1D, *new = decode(params, CONFIG, tokens[:, t:t + 1], positions[:, t:t + 1],
-                         cache)
-    cache = transformer.append(cache, *new)
-    np.testing.assert_allclose(h_B1D[:, 0], expected[:, t], atol=5e-6, rtol=0)
-  assert int(cache.used) == T
-
-
 def test_padding_reaches_nothing(params, batch):
   tokens, positions, valid = batch
   valid = valid.at[:, -1].set(False)  # Padding on the right as well.
@@ -186,6 +162,18 @@ def test_bfloat16_is_close(params, batch):
   error, scale = ((np.mean(np.square(x), where=valid[..., None]) ** 0.5) for x in (
       np.asarray(logits) - np.asarray(expected), np.asarray(expected)))
   assert 1e-4 < error / scale < 0.03
+
+
+@pytest.mark.parametrize("segment", [150, 70])
+def test_long_rows_and_segments_against_the_reference(params, segment):
+  """Three blocks of queries; each segment is computed as if it were alone."""
+  tokens, columns = np.random.default_rng(0).integers(0, 31, 150), np.arange(150)
+  found = hidden(params, CONFIG, tokens[None], columns[None] % segment,
+                 np.ones((1, 150), bool), columns[None] // segment)[0]
+  for start in range(0, 150, segment):
+    part = slice(start, start + segment)
+    np.testing.assert_allclose(found[part], reference(params, CONFIG, tokens[part]),
+                               atol=2e-5)
 
 
 def test_float64_stays_float64():

@@ -32,22 +32,23 @@ def test_truncate(options, kept):
     (0.0, 0), (.09, 0), (.11, 1), (.49, 1), (.51, 2), (.69, 2), (.71, 3),
     (np.nextafter(np.float32(1), np.float32(0)), 3)])
 def test_draw_inverts_the_cumulative_sum(uniform, token):
-  out_B = decoding.draw(jnp.array(LOGITS), jnp.array([uniform], jnp.float32))
+  out_B, logps_B = decoding.draw(jnp.array(LOGITS), jnp.array([uniform], jnp.float32))
   assert out_B.tolist() == [token]
+  np.testing.assert_allclose(logps_B, np.log([[.1, .4, .2, .3][token]]), rtol=1e-5)
 
 
 def test_draw_never_takes_a_token_without_mass():
   logits = jnp.array([[-inf, 0., -inf, 1., -inf]], jnp.float32)
   uniforms = jnp.append(jnp.linspace(0, 1, 200)[:-1], np.nextafter(
       np.float32(1), np.float32(0)))
-  out = jax.vmap(lambda u: decoding.draw(logits, u[None])[0])(uniforms)
+  out = jax.vmap(lambda u: decoding.draw(logits, u[None])[0][0])(uniforms)
   assert set(out.tolist()) == {1, 3}
 
 
 def test_frequencies_match_probabilities():
   n = 40000
   uniform_B = jax.random.uniform(jax.random.key(0), (n,))
-  out_B = decoding.draw(jnp.repeat(jnp.array(LOGITS), n, axis=0), uniform_B)
+  out_B, _ = decoding.draw(jnp.repeat(jnp.array(LOGITS), n, axis=0), uniform_B)
   found = np.bincount(out_B, minlength=4) / n
   # Four standard errors.
   np.testing.assert_allclose(found, [.1, .4, .2, .3], atol=4 * np.sqrt(.25 / n))

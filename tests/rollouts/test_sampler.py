@@ -1,5 +1,7 @@
 """The sampler against brute force: full forward passes, one token at a time."""
+import contextlib
 import functools
+import logging
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +15,7 @@ from rlx.models import transformer
 from rlx.rollouts import decoding
 from rlx.rollouts import padding
 from rlx.rollouts import sampler
+from rlx.rollouts import slots
 
 CONFIG = transformer.DecoderConfig(
     vocab_size=11, d_model=16, n_layers=2, n_heads=4, n_kv_heads=2, head_dim=4,
@@ -86,13 +89,67 @@ def test_equals_full_forward_passes(params, rule):
 
 
 @pytest.mark.parametrize("change", [
-    dict(chunk=3), dict(chunk=T), dict(width=9),
-], ids=str)
-def test_results_do_not_depend_on_chunks_or_padding(params, change):
+    dict(chunk=3), dict(chunk=T), dict(width=9), dict(slots=2, chunk=2),
+    dict(slots=4, chunk=1), dict(moves=False, chunk=2)], ids=str)
+def test_results_do_not_depend_on_how_rows_are_decoded(params, change):
   base, other = _sample(params), _sample(params, **change)
   assert padding.completions(base) == padding.completions(other)
   np.testing.assert_allclose(base.sampler_logps_BT, other.sampler_logps_BT, atol=1e-5)
   np.testing.assert_array_equal(base.finish_B, other.finish_B)
+
+
+def test_rows_that_ended_leave_and_waiting_ones_start(params, monkeypatch):
+  """With 6 rows on 4 slots, and what the plans were."""
+  plans, following = [], slots.following
+  monkeypatch.setattr(slots, "following", lambda plan, *args: plans.append(
+      following(plan, *args)) or plans[-1])
+  sample = sampler.make(CONFIG, group=2, max_tokens=T, chunk=2, slots=4,
+                        eos_ids=(EOS, 2, 5), pad_id=PAD)
+  tokens, lengths = padding.left_pad(PROMPTS, 5, PAD)
+  out = sample(params, tokens, lengths, IDS, rng.key(0, "sample", 3))
+  plans = plans[:-1]
+  assert any((p.row_W >= 4).any() and p.count_W[p.row_W < 4].max(initial=0) > 0
+             for p in plans)  # A row started while another was under way.
+  started = np.concatenate([p.row_W[(p.source_W < 0) & p.live_W] for p in plans])
+  assert sorted(started) == [4, 5]
+  assert (np.asarray(out.finish_B) >= 0).all()
+
+
+def test_one_look_per_chunk_and_nothing_else_crosses(params):
+  sample = _sampler(chunk=3, eos_ids=())
+  tokens, lengths = padding.left_pad(PROMPTS, 5, PAD)
+  args = jax.device_put((params, tokens, lengths, IDS, rng.key(0, "sample", 3)))
+  sample(*args)
+  looks, get = [], jax.device_get
+  with pytest.MonkeyPatch.context() as m, jax.transfer_guard("disallow"):
+    m.setattr(jax, "device_get", lambda x: looks.append(x) or get(x))
+    jax.block_until_ready(sample(*args))
+  assert [x.shape for x in looks] == [(6,)] * (T // 3)
+
+
+def test_nothing_is_compiled_after_warm_up(params):
+  sample = _sampler(chunk=2, slots=4)
+  tokens, lengths = padding.left_pad(PROMPTS, 5, PAD)
+  args = jax.device_put((params, tokens, lengths, IDS))
+  def compiled():
+    sample(*args, rng.key(1, "sample", 0))
+    with jax.log_compiles(), _counting("Compiling") as found:
+      for _ in range(2): sample(*args, rng.key(1, "sample", 0))
+    return found
+  assert compiled() == []
+
+
+@contextlib.contextmanager
+def _counting(word):
+  """Log lines of jax that contain `word`."""
+  found = []
+  handler = logging.Handler()
+  handler.emit = lambda record: (
+      found.append(record.getMessage()) if word in record.getMessage() else None)
+  logger = logging.getLogger("jax")
+  logger.addHandler(handler)
+  try: yield found
+  finally: logger.removeHandler(handler)
 
 
 def test_results_do_not_depend_on_who_shares_the_batch(params):

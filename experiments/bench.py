@@ -1,0 +1,821 @@
+"""How fast rlx is: sampling, updates and whole steps, alone or beside other systems.
+
+  python -m experiments.bench --model DIR --out new.jsonl --compare old.jsonl
+  python -m experiments.bench --random qwen2.5-0.5b --dtype bfloat16 --tasks gen upd
+  python -m experiments.bench --report new.jsonl peers.jsonl --docs docs/performance.md
+  python -m experiments.bench --worker --task gen --model DIR  # driven by lines, see `serve`
+
+  gen     different prompts, completions of exactly --new tokens, no EOS
+  ragged  --prompts x --group completions that end with probability 1/48 a token
+  upd     old and reference log-probs, then one GRPO update, on random tokens
+  e2e     a trainer step: sampling, verdicts, log-probs, update (GRPO, KL in the loss)
+  prime   the same as PRIME: an implicit PRM is scored and trained, no KL
+  rloo    the same from outcomes alone, without reference and PRM
+
+Each task runs in a process of its own. A limit is what the needed matmuls and
+bytes would take at the peak of this machine, measured in the same run, or of the
+accelerator (`PEAKS`).
+"""
+import argparse
+import dataclasses
+import functools
+import importlib.metadata
+import json
+import os
+import pathlib
+import platform
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from configs import base
+from rlx import build
+from rlx import methods as methods_lib
+from rlx import score
+from rlx import train
+from rlx import update
+from rlx.core import records
+from rlx.core import rng
+from rlx.io import hf
+from rlx.io import progress
+from rlx.io import tokenizer
+from rlx.learner import optimizer
+from rlx.learner import sharding
+from rlx.models import transformer
+from rlx.rollouts import sampler
+
+ROOT = pathlib.Path(__file__).parent.parent
+TASKS = {"gen": ("gen", ""), "ragged": ("gen", "ragged"), "upd": ("upd", ""),
+         "e2e": ("e2e", ""), "prime": ("e2e", "prime"), "rloo": ("e2e", "rloo")}
+TITLES = {"gen": "Sampling", "ragged": "Sampling, ragged lengths", "upd": "Update",
+          "e2e": "GRPO step", "prime": "PRIME step", "rloo": "RLOO step, outcomes only"}
+PACKAGES = ("jax", "jaxlib", "flax", "optax", "numpy")
+MEAN_LENGTH = 48  # Of ragged completions, in tokens.
+QUIET = 0.15      # Cores that others may use before a line counts as disturbed.
+
+# Forward passes of log-probs that a step needs; a gradient is 3. The PRM's
+# scores before its update are the forward pass of its gradient.
+PASSES = {("upd", ""): 1 + 1 + 3, ("e2e", ""): 1 + 3, ("e2e", "rloo"): 3,
+          ("e2e", "prime"): 1 + 3 + 3}
+
+SHAPES = {
+    "qwen2.5-0.5b": transformer.DecoderConfig(
+        vocab_size=151936, d_model=896, n_layers=24, n_heads=14, n_kv_heads=2,
+        head_dim=64, d_ff=4864, rope_theta=1e6, qkv_bias=True),
+    "qwen2.5-1.5b": transformer.DecoderConfig(
+        vocab_size=151936, d_model=1536, n_layers=28, n_heads=12, n_kv_heads=2,
+        head_dim=128, d_ff=8960, rope_theta=1e6, qkv_bias=True),
+}
+
+# device_kind -> dense peak FLOP/s in bfloat16 and float32, bytes/s of its memory,
+# from the vendors' data sheets. float32 is what jax's default precision runs:
+# TF32 on NVIDIA, one bfloat16 pass on TPU.
+PEAKS = {
+    "NVIDIA H100 80GB HBM3": (989e12, 495e12, 3.35e12),
+    "NVIDIA H200": (989e12, 495e12, 4.8e12),
+    "TPU v4": (275e12, 275e12, 1.2e12),
+    "TPU v5 lite": (197e12, 197e12, 0.82e12),
+    "TPU v5e": (197e12, 197e12, 0.82e12),
+    "TPU v5p": (459e12, 459e12, 2.77e12),
+    "TPU v5": (459e12, 459e12, 2.77e12),
+    "TPU v6 lite": (918e12, 918e12, 1.64e12),
+    "TPU v6e": (918e12, 918e12, 1.64e12),
+}
+
+
+# ---- what the work needs
+
+
+def matmul_weights(config):
+  """Weights a token is multiplied with: (of all layers, of the head)."""
+  d, h = config.d_model, config.head_dim
+  layer = (d * (config.n_heads + 2 * config.n_kv_heads) * h
+           + config.n_heads * h * d + 3 * d * config.d_ff)
+  return config.n_layers * layer, config.vocab_size * d
+
+
+def attention_flops(config, start, stop):
+  """Scores and weighted values of a row's positions start to stop - 1, causal."""
+  seen = (stop * (stop + 1) - start * (start + 1)) // 2
+  return 4 * config.n_layers * config.n_heads * config.head_dim * seen
+
+
+def logps_flops(config, rows, prompt_len, new):
+  """One forward pass; the head sees the completion's positions only."""
+  layers, head = matmul_weights(config)
+  return rows * (2 * layers * (prompt_len + new) + 2 * head * new
+                 + attention_flops(config, 0, prompt_len + new))
+
+
+def sampling_work(config, prompts, prompt_len, lengths_B):
+  """[(FLOPs, bytes)] of the prefill and of every decoding step.
+
+  Bytes are weights, and keys and values read and written, in the dtype of the
+  activations; those of a prompt are read once for all of its completions.
+  """
+  layers, head = matmul_weights(config)
+  width = jnp.dtype(config.dtype).itemsize
+  weights = (layers + head) * width
+  position = 2 * config.n_layers * config.n_kv_heads * config.head_dim * width
+  work = [(prompts * (2 * layers * prompt_len + 2 * head
+                      + attention_flops(config, 0, prompt_len)),
+           weights + prompts * prompt_len * position)]
+  for t in range(1, max(lengths_B)):
+    live = sum(n > t for n in lengths_B)
+    seen = prompt_len + t
+    work.append((
+        live * (2 * (layers + head) + attention_flops(config, seen - 1, seen)),
+        weights + position * (min(prompts, live) * prompt_len + live * t + live)))
+  return work
+
+
+def needed(config, args, lengths_B):
+  """[(FLOPs, bytes)] of one repetition; bytes count where decoding reads them."""
+  work = []
+  if args.task != "upd":
+    prompts = args.prompts if is_grouped(args) else args.batch
+    work = sampling_work(config, prompts, args.prompt_len, lengths_B)
+  if passes := PASSES.get((args.task, args.impl)):
+    if (args.task, args.impl, args.beta) == ("e2e", "", 0): passes -= 1
+    once = logps_flops(config, rows_of(args), args.prompt_len, args.new)
+    work.append((passes * once, 0))
+  return work
+
+
+def limit_s(work, peak, bandwidth):
+  """(seconds, what bounds most of them) at `peak` FLOP/s and `bandwidth` bytes/s."""
+  by = {"FLOPs": 0.0, "bandwidth": 0.0}
+  for flops, nbytes in work:
+    flops_s, bytes_s = flops / peak, nbytes / bandwidth
+    by["FLOPs" if flops_s >= bytes_s else "bandwidth"] += max(flops_s, bytes_s)
+  return sum(by.values()), max(by, key=by.get)
+
+
+def is_grouped(args):
+  return args.task == "e2e" or args.impl == "ragged"
+
+
+def rows_of(args):
+  return args.prompts * args.group if is_grouped(args) else args.batch
+
+
+# ---- what the machine can do
+
+
+def limits(args):
+  """Peak FLOP/s and {bytes of the working set: bytes/s read}, measured and listed."""
+  dtype = jnp.dtype(args.dtype)
+  device = jax.devices()[0]
+  on_cpu = device.platform == "cpu"
+  shapes = ([(2048,) * 3, (6144, 576, 1536), (6144, 1536, 576)] if on_cpu
+            else [(8192,) * 3])
+  multiply, total = jax.jit(jnp.matmul), jax.jit(jnp.sum)
+  draw = np.random.default_rng(0).standard_normal
+  gemm, rates = {"jax": [], "numpy": []}, {}
+  for m, k, n in shapes:
+    a, b = draw((m, k), np.float32), draw((k, n), np.float32)
+    jax_a, jax_b = jnp.asarray(a, dtype), jnp.asarray(b, dtype)
+    work = 2 * m * k * n
+    gemm["jax"].append(work / _seconds(
+        lambda: multiply(jax_a, jax_b).block_until_ready()))
+    if on_cpu: gemm["numpy"].append(work / _seconds(lambda: a @ b))
+  for rows in (1_200, 8_700, 33_000) if on_cpu else (120_000,):
+    x = jnp.ones((rows, 4096), jnp.float32)
+    seconds = [_seconds(lambda: total(x).block_until_ready())]
+    if on_cpu:
+      host, ones = np.asarray(x), np.ones(4096, np.float32)
+      seconds.append(_seconds(lambda: host @ ones))
+    rates[str(x.nbytes)] = x.nbytes / min(seconds)
+  found = dict(gemm={k: max(v) for k, v in gemm.items() if v}, read=rates)
+  if device.device_kind in PEAKS:
+    half, single, bandwidth = PEAKS[device.device_kind]
+    return found | dict(peak=half if dtype == jnp.bfloat16 else single,
+                        bandwidth={"0": bandwidth}, source="data sheet")
+  return found | dict(peak=max(found["gemm"].values()), bandwidth=rates,
+                      source="measured")
+
+
+def _seconds(call, reps=5, at_least=0.03):
+  """Best seconds of a call, repeated within a timing so that it lasts a while."""
+  call()
+  once = _timed(call)
+  n = max(1, int(at_least / max(once, 1e-7)))
+  return min(_timed(lambda: [call() for _ in range(n)]) for _ in range(reps)) / n
+
+
+def _timed(call):
+  start = time.perf_counter()
+  call()
+  return time.perf_counter() - start
+
+
+def hardware():
+  """The accelerator's name, or the processor's with its cores in use."""
+  device = jax.devices()[0]
+  if device.platform != "cpu": return f"{len(jax.devices())} x {device.device_kind}"
+  info = pathlib.Path("/proc/cpuinfo")
+  names = [line.partition(":")[2].strip() for line in info.read_text().splitlines()
+           if line.startswith("model name")] if info.exists() else []
+  return f"{names[0] if names else platform.machine()}, {_cores()} cores"
+
+
+def _cores():
+  has_affinity = hasattr(os, "sched_getaffinity")  # Linux.
+  return len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count()
+
+
+# ---- the tasks: args -> (repetition, what is known before it)
+
+
+def gen(args):
+  """Sampling as the trainer samples, with a new key each time."""
+  config, params = load(args)
+  params = sharding.place(params, sharding.make_mesh())
+  group = args.group if is_grouped(args) else 1
+  prompts = rows_of(args) // group
+  # Random weights spread evenly over the vocabulary, so that this many of its
+  # ids make lengths geometric; trained weights do not (the lengths are reported).
+  eos = range(1, config.vocab_size, MEAN_LENGTH) if args.impl == "ragged" else ()
+  sample = sampler.make(config, group=group, max_tokens=args.new, chunk=args.chunk,
+                        temperature=1.0, eos_ids=tuple(eos), pad_id=0)
+  batch = (jnp.asarray(random_ids(config, prompts, args.prompt_len)),
+           jnp.full(prompts, args.prompt_len, jnp.int32),
+           jnp.arange(prompts, dtype=jnp.uint32))
+  calls = iter(range(2**31))
+
+  def rep():
+    start = time.perf_counter()
+    rollouts = sample(params, *batch, rng.key(0, "bench", next(calls)))
+    rollouts = jax.device_get(rollouts)
+    seconds = time.perf_counter() - start
+    lengths_B = rollouts.completion_len_B.tolist()
+    if args.impl != "ragged": assert set(lengths_B) == {args.new}, lengths_B
+    return dict(s=dict(gen=seconds), tokens=sum(lengths_B), lengths=lengths_B)
+
+  return rep, dict(config=dataclasses.asdict(config))
+
+
+def upd(args):
+  """Log-probs and one update through the trainer's own functions."""
+  config, params = load(args)
+  if args.batch % args.group:
+    raise ValueError(f"--batch={args.batch}: a multiple of --group={args.group}.")
+  c = config_of(args)
+  mesh = sharding.make_mesh()
+  adamw = optimizer.adamw(**c.learner.optimizer)
+  logps_of = score.logps_fn(config, 1.0, c.learner.microbatches, 1)
+  learn = update.policy(c, methods_lib.of(c), dict(policy=(config, None)), mesh, adamw)
+  params = sharding.place(params, mesh)
+  state = records.TrainState(
+      step=0, policy=params,
+      policy_opt=sharding.place(jax.jit(adamw.init)(params), mesh),
+      reference=jax.tree.map(jnp.copy, params), kl_coef=jnp.float32(args.beta))
+  b, t = args.batch, args.new
+  rollouts = sharding.place_rows(records.Rollouts(
+      tokens_BS=random_ids(config, b, args.prompt_len + t),
+      prompt_len_B=np.full(b, args.prompt_len, np.int32),
+      completion_len_B=np.full(b, t, np.int32),
+      sampler_logps_BT=np.zeros((b, t), np.float32), finish_B=np.zeros(b, np.int32),
+      prompt_P=np.arange(b // args.group, dtype=np.uint32)), mesh)
+  advantages_B1 = np.random.default_rng(0).standard_normal((b, 1), np.float32)
+
+  def rep():
+    nonlocal state
+    clock = progress.Clock()
+    old_BT = logps_of(state.policy, rollouts.rows())
+    clock.lap("old", old_BT)
+    ref_BT = logps_of(state.reference, rollouts.rows())
+    clock.lap("ref", ref_BT)
+    state, metrics = learn(state, rollouts, records.Scored(
+        mask_BT=rollouts.mask_BT, outcome_B=jnp.zeros(b), old_logps_BT=old_BT,
+        sampler_logps_BT=rollouts.sampler_logps_BT, policy_ref_logps_BT=ref_BT,
+        advantages_BT=jnp.broadcast_to(advantages_B1, (b, t)), group=args.group), 0)
+    clock.lap("grad", state.policy)
+    return dict(s=stages(clock), tokens=rollouts.tokens_BS.size,
+                grad_norm=float(metrics["policy/grad_norm"]))
+
+  return rep, dict(config=dataclasses.asdict(config))
+
+
+def e2e(args):
+  """Steps of the trainer: build(config), then the calls of train.py's loop."""
+  start = time.perf_counter()
+  with tempfile.TemporaryDirectory() as folder:
+    write_files(pathlib.Path(args.model), pathlib.Path(folder), args)
+    c = config_of(args)
+    c.model.path = f"{folder}/model"
+    c.prompts.source = f"jsonl:{folder}/{{split}}.jsonl"
+    run = build.build(c)
+    state = jax.block_until_ready(run.init())
+  host = dict(buffer=[])
+  build_s = time.perf_counter() - start
+
+  def rep():
+    nonlocal state
+    clock = progress.Clock()
+    rollouts, outcome_B, metrics = train.draw(run, state, host, state.step, clock)
+    scored = run.score(state, rollouts, outcome_B)
+    clock.lap("score", scored)
+    state, scored, prm_metrics = run.learn_prm(state, rollouts, scored)
+    clock.lap("prm", (state.prm, scored))
+    scored, reward_metrics = run.advantage(state, scored)
+    state, value_metrics = run.learn_value(state, rollouts, scored, state.step)
+    state, policy_metrics = run.learn_policy(state, rollouts, scored, state.step)
+    clock.lap("policy", state.policy)
+    metrics |= prm_metrics | reward_metrics | value_metrics | policy_metrics
+    state = state.replace(step=state.step + 1, kl_coef=run.control_kl(state, metrics))
+    tokens = int(metrics["rollouts/tokens"])
+    assert tokens == rows_of(args) * args.new, tokens
+    split = stages(clock)
+    return dict(s=dict(step=sum(split.values())), stages=split, tokens=tokens,
+                grad_norm=float(metrics["policy/grad_norm"]))
+
+  return rep, dict(config=dataclasses.asdict(run.model_config), setup_s=build_s)
+
+
+def config_of(args):
+  """The trainer's config of an update or a step."""
+  c = base.get_config()
+  c.model.dtype, c.model.param_dtype = args.dtype, args.param_dtype
+  c.model.remat = args.remat
+  c.prompts.dataset, c.prompts.columns = "jsonl", dict(verifier="format.ascii_share")
+  c.prompts.per_step = rows_of(args) // args.group
+  c.prompts.max_tokens = args.prompt_len
+  c.rollouts.per_prompt, c.rollouts.max_tokens = args.group, args.new
+  c.rollouts.chunk = args.chunk
+  c.rollouts.keep = dict(name="keep.everything")
+  c.learner.microbatches = c.prm.microbatches = (
+      rows_of(args) // args.micro if args.micro else 1)
+  c.learner.optimizer.lr = c.prm.optimizer.lr = args.lr
+  c.eval.prompts = c.eval.batch = 1
+  if args.impl != "prime":
+    del c.rewards.process, c.advantages.process
+  if not args.impl:  # GRPO
+    c.advantages.outcome = dict(name="group.grpo")
+    c.advantages.whiten = False
+    c.kl.coef = args.beta
+  return c
+
+
+def write_files(model, folder, args):
+  """A model that never ends a completion, and prompts of exactly the length asked for.
+
+  The weights are `model`'s. The tokenizer is a new one whose EOS is an id past
+  the vocabulary, which cannot be drawn: the real EOS would shorten completions.
+  Its tokens are bytes, then words with an ASCII or another letter in turn, so that
+  `format.ascii_share` tells completions apart.
+  """
+  import tokenizers  # pylint: disable=g-import-not-at-top
+  import transformers  # pylint: disable=g-import-not-at-top
+  count = json.loads((model / "config.json").read_text())["vocab_size"]
+  letters = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
+  if count < len(letters):
+    raise ValueError(f"--model={str(model)!r}: a vocabulary of {count}; a step's "
+                     f"prompts need >= {len(letters)}.")
+  (folder / "model").mkdir()
+  for file in (model / "config.json", *model.glob("*.safetensors*")):
+    (folder / "model" / file.name).symlink_to(file.resolve())
+  words = [("a" if i % 2 else "Ã©") + str(i) for i in range(count - len(letters))]
+  vocabulary = {t: i for i, t in enumerate(letters + words)}
+  core = tokenizers.Tokenizer(tokenizers.models.BPE(vocab=vocabulary, merges=[]))
+  core.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(
+      add_prefix_space=False, use_regex=False)
+  core.decoder = tokenizers.decoders.ByteLevel()
+  tokenizer.wrap(transformers.PreTrainedTokenizerFast(
+      tokenizer_object=core, eos_token="<never>", pad_token="!")).save(folder / "model")
+  draw = np.random.default_rng(0)
+  for split, n in (("train", 64 * args.prompts), ("test", 1)):
+    rows = ["".join(draw.choice(list("abcdefghijklmnopqrstuvwxyz"), args.prompt_len))
+            for _ in range(n)]
+    (folder / f"{split}.jsonl").write_text("".join(
+        json.dumps(dict(question=row, answer="-")) + "\n" for row in rows))
+
+
+def load(args):
+  """(DecoderConfig, host params): the model asked for, or a random one of a shape."""
+  if args.random:
+    config = SHAPES[args.random]
+    params = transformer.init(
+        dataclasses.replace(config, param_dtype=args.param_dtype), jax.random.key(0))
+  else:
+    config, params = hf.load(args.model, args.param_dtype)
+  return dataclasses.replace(config, dtype=args.dtype, param_dtype=args.param_dtype,
+                             remat=args.remat), params
+
+
+def random_ids(config, rows, columns):
+  """int32 [rows, columns]; no special tokens, which have low ids."""
+  low = min(100, config.vocab_size // 2)
+  return np.random.default_rng(0).integers(
+      low, config.vocab_size, (rows, columns), np.int32)
+
+
+def stages(clock):
+  """{stage: seconds} of a clock's step."""
+  return {k.removeprefix("seconds/"): v for k, v in clock.metrics(0).items()
+          if k.startswith("seconds/") and k != "seconds/step"}
+
+
+# ---- a worker: one task, driven by lines
+
+
+def serve(args, out):
+  """Builds and warms up a task, then times a repetition for every line "go".
+
+    worker   @@{"ready": 1, "setup_s": ..., "first_s": ..., ...}   once, warm
+    driver   go                                                    for each repetition
+    worker   @@{"s": {part: seconds}, "tokens": n, ...}
+    driver   quit, or the end of the input
+    worker   @@{"bye": 1, "peak_rss_mb": ...}
+
+  With --reps it goes by itself. setup_s is the time to the warm task, for e2e
+  that of build alone; first_s is the first call's, compilation included. other is
+  how many cores other processes used meanwhile, in ticks of 0.01 s.
+  """
+  def send(**line):
+    print("@@" + json.dumps(line), file=out, flush=True)
+
+  start = time.perf_counter()
+  known = dict(versions=versions(), hardware=hardware())
+  if args.task == "limits":
+    send(ready=1, limits=limits(args), **known)
+    return
+  rep, info = dict(gen=gen, upd=upd, e2e=e2e)[args.task](args)
+  warm = [_timed(rep) for _ in range(max(1, int(os.environ.get("WARM", "2"))))]
+  send(**dict(ready=1, setup_s=time.perf_counter() - start, first_s=warm[0],
+              second_s=warm[-1], **memory(), **known) | info)
+  lines = range(args.reps) if args.reps else iter(sys.stdin.readline, "")
+  for line in lines:
+    if not args.reps and line.strip() != "go": break
+    others, start = others_s(), time.perf_counter()
+    reply = rep()
+    if others is not None:
+      reply["other"] = (others_s() - others) / (time.perf_counter() - start)
+    send(**reply)
+  send(bye=1, **memory())
+
+
+def others_s():
+  """CPU seconds that other processes used since boot; None where /proc is missing."""
+  stat = pathlib.Path("/proc/stat")
+  if not stat.exists(): return None
+  user, nice, system, _, _, *interrupts_and_steal = map(
+      int, stat.read_text().split()[1:9])
+  busy = user + nice + system + sum(interrupts_and_steal)
+  return busy / os.sysconf("SC_CLK_TCK") - time.process_time()
+
+
+def memory():
+  """Peak memory so far in MB, of the process and of the accelerator."""
+  found = dict(peak_rss_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+  stats = jax.devices()[0].memory_stats()
+  if stats: found["peak_device_mb"] = stats["peak_bytes_in_use"] / 2**20
+  return found
+
+
+def versions():
+  return dict(python=platform.python_version(),
+              **{p: importlib.metadata.version(p) for p in PACKAGES})
+
+
+# ---- alone: every task in turn
+
+
+def ask(args, task, reps):
+  """(ready line, repetitions, last line) of a worker, or (None, its last words, None)."""
+  command = [sys.executable, "-m", "experiments.bench", "--worker",
+             *arguments(args, task)]
+  with tempfile.TemporaryFile("w+") as errors, subprocess.Popen(
+      command, cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+      stderr=errors) as worker:
+    def reply():
+      for line in worker.stdout:
+        if line.startswith("@@"): return json.loads(line[2:])
+      return None
+
+    def say(word):
+      try:
+        print(word, file=worker.stdin, flush=True)
+      except BrokenPipeError:
+        pass  # Its last words say why.
+      return reply()
+
+    ready = reply()
+    found = [say("go") for _ in range(reps)] if ready and reps else []
+    last = say("quit") if ready and reps else ready
+    if last is None or None in found:
+      worker.wait()
+      errors.seek(0)
+      return None, errors.read()[-600:], None
+  return ready, found, last
+
+
+def arguments(args, task):
+  """The worker's flags; `task` is "limits" or a key of TASKS."""
+  stem, impl = TASKS.get(task, (task, ""))
+  found = ["--task", stem, "--impl", impl]
+  for name in ("model", "random", "batch", "prompt_len", "new", "prompts", "group",
+               "beta", "micro", "lr", "threads", "dtype", "param_dtype", "remat",
+               "chunk"):
+    value = getattr(args, name)
+    if value is not None: found += ["--" + name.replace("_", "-"), str(value)]
+  return found
+
+
+def measure(args, task, machine):
+  """The line of one task: what was asked for, what was measured, what limits it."""
+  full = resolved(parser().parse_args(["--worker", *arguments(args, task)]))
+  line = dict(
+      task=full.task, impl=full.impl, system="rlx",
+      model=full.random or pathlib.Path(full.model).name, batch=rows_of(full),
+      **{k: getattr(full, k) for k in (
+          "prompt_len", "new", "prompts", "group", "beta", "micro", "chunk", "dtype",
+          "param_dtype", "remat", "threads")})
+  ready, reps, last = ask(args, task, args.reps)
+  if ready is None: return line | dict(failed=reps)
+  seconds = [sum(r["s"].values()) for r in reps]
+  config = transformer.DecoderConfig(**ready["config"])
+  lengths = [r.get("lengths") or [full.new] * rows_of(full) for r in reps]
+  works = [needed(config, full, l) for l in lengths]
+  weights = sum(matmul_weights(config)) * jnp.dtype(config.dtype).itemsize
+  bandwidth = machine["bandwidth"][min(
+      machine["bandwidth"], key=lambda nbytes: abs(float(nbytes) - weights))]
+  limit = [limit_s(w, machine["peak"], bandwidth) for w in works]
+  median = statistics.median
+  tok_s = median(r["tokens"] / s for r, s in zip(reps, seconds))
+  line |= dict(
+      median_s=median(seconds), min_s=min(seconds), max_s=max(seconds), all_s=seconds,
+      parts=medians(r["s"] for r in reps), tokens=reps[0]["tokens"], tok_s=tok_s,
+      flops=median(sum(f for f, _ in w) for w in works),
+      limit_s=median(l for l, _ in limit), bound=limit[0][1],
+      limit_fraction=median(l / s for (l, _), s in zip(limit, seconds)),
+      compile_s=ready["first_s"] - median(seconds))
+  if "other" in reps[0]: line["other"] = [r["other"] for r in reps]
+  if "stages" in reps[0]: line["stages"] = medians(r["stages"] for r in reps)
+  if full.impl == "ragged":
+    line["lengths"] = [dict(mean=statistics.mean(l), longest=max(l)) for l in lengths]
+  keep = ("setup_s", "first_s", "second_s", "versions", "hardware")
+  return line | {k: ready[k] for k in keep} | {
+      k: v for k, v in last.items() if k != "bye"} | dict(
+          limits=machine, time=time.strftime("%FT%T"))
+
+
+def medians(dicts):
+  dicts = list(dicts)
+  return {k: statistics.median(d[k] for d in dicts) for k in dicts[0]}
+
+
+def alone(args):
+  """Runs the tasks; prints and keeps a line each. Returns whether all went well."""
+  ready, why, _ = ask(args, "limits", 0)
+  if ready is None: raise ValueError(f"limits: {why}")
+  lines = []
+  for task in args.tasks:
+    for sized in sizes(args, task):
+      lines.append(measure(sized, task, ready["limits"]))
+      print(json.dumps(lines[-1]), flush=True)
+      if args.out:
+        with open(args.out, "a") as f: f.write(json.dumps(lines[-1]) + "\n")
+  if args.compare:
+    before = {key(line): line for line in read(args.compare) if "failed" not in line}
+    for line in lines:
+      print(compared(line, before.get(key(line))), flush=True)
+  return not any("failed" in line for line in lines)
+
+
+def sizes(args, task):
+  """args once, or with the batches that a shape is measured at: a context of 1024."""
+  if not args.random or args.batch is not None: return [args]
+  batches = {"gen": (64,), "upd": (8, 32)}.get(task, (None,))
+  return [argparse.Namespace(**vars(args) | dict(batch=b)) for b in batches]
+
+
+# ---- lines -> ratios and tables
+
+
+def read(path):
+  """The lines of a file that were measured or failed (drive's have the same fields)."""
+  return [json.loads(line) for line in pathlib.Path(path).read_text().splitlines()
+          if line.strip()]
+
+
+def kind(line):
+  """The key of TASKS that a line belongs to; other systems' variants are their names."""
+  for name, (task, impl) in TASKS.items():
+    if (line["task"], line.get("impl", "")) == (task, impl): return name
+  return line["task"]
+
+
+def size(line):
+  """What was measured, in tokens; defaults are those of the command line."""
+  name = kind(line)
+  get = lambda k: line.get(k, DEFAULTS.get(name, {}).get(k, DEFAULTS[""].get(k)))
+  rows = (f"{get('prompts')} x {get('group')}" if name not in ("gen", "upd")
+          else str(get("batch")))
+  text = f"{rows} x ({get('prompt_len')} + {get('new')})"
+  text += f", KL {get('beta')}" if name == "e2e" else ""
+  dtype = line.get("dtype", "float32")
+  return text if dtype == "float32" else f"{text}, {dtype}"
+
+
+def key(line):
+  """Lines with the same key measured the same work by the same system."""
+  return kind(line), line["model"], size(line), line["system"], line.get("micro", 0)
+
+
+def ratios(new, old):
+  """{figure: new / old} of the figures that both lines have."""
+  def figures(line):
+    named = ("median_s", "tok_s", "first_s", "compile_s", "peak_rss_mb", "peak_device_mb")
+    found = {k: line.get(k) for k in named}
+    for group in ("parts", "stages"):
+      if len(line.get(group, ())) > 1: found |= line[group]
+    return {k: v for k, v in found.items() if v}
+  new, old = figures(new), figures(old)
+  return {k: new[k] / old[k] for k in new if k in old}
+
+
+def compared(new, old):
+  """One line of text: new against old."""
+  name = " ".join(key(new)[:4])
+  if old is None: return f"{name}: not in the earlier file"
+  if "failed" in new: return f"{name}: failed"
+  return f"{name}, new / {old['time']}: " + ", ".join(
+      f"{k} {v:.3f}" for k, v in ratios(new, old).items())
+
+
+def report(lines):
+  """Markdown tables of lines; of several with one key the last counts."""
+  newest = {key(line): line for line in lines}
+  text = ["# Performance", "",
+          "Made by `python -m experiments.bench --report FILE... --docs FILE` from "
+          "measured lines; `experiments/bench.py` says what each task is.", "",
+          "Sizes are completions x (prompt + completion tokens), where prompts are "
+          "shared prompts x completions x (...). The limit is what the needed matmuls "
+          "and bytes would take at the machine's peak. `times rlx` is a system's "
+          "median over rlx's: above 1, rlx is faster. A line is disturbed when other "
+          f"processes used more than {QUIET} of a core during a repetition.", ""]
+  text += [f"- {line}" for line in sorted({_origin(line) for line in newest.values()})]
+  for name, title in TITLES.items():
+    rows = [line for k, line in newest.items() if k[0] == name]
+    if not rows: continue
+    text += ["", f"## {title}", "", "| model | size | system | tokens/s | median s "
+             "[min-max] | split, s | % of limit | first call s | peak MB | times rlx |",
+             "|---" * 10 + "|"]
+    # Row by row as first given, rlx's before those it is set against.
+    order = list(dict.fromkeys((line["model"], size(line)) for line in rows))
+    rows.sort(key=lambda line: (order.index((line["model"], size(line))),
+                                line["system"] != "rlx"))
+    text += [_row(line, [r for r in rows if r["system"] == "rlx" and "failed" not in r
+                         and key(r)[:3] == key(line)[:3]]) for line in rows]
+  text += _cost_of_prime(newest.values())
+  return "\n".join(text) + "\n"
+
+
+def _origin(line):
+  found = ", ".join(f"{k} {v}" for k, v in (line.get("versions") or {}).items())
+  where = f" on {line['hardware']}" if "hardware" in line else ""
+  return f"{line['system']}, {line.get('time', 'no date')[:10]}{where}: {found}"
+
+
+def _row(line, own):
+  is_disturbed = max(line.get("other", [0])) > QUIET
+  cells = [line["model"], size(line), line["system"] + " (disturbed)" * is_disturbed]
+  if "failed" in line: return _cells(cells + ["failed"] + [""] * 6)
+  split = line.get("stages") or line["parts"]
+  share = line.get("limit_fraction")
+  memory_mb = line.get("peak_device_mb") or line.get("peak_rss_mb")
+  return _cells(cells + [
+      f"{line['tok_s']:.0f}",
+      f"{line['median_s']:.3g} [{line['min_s']:.3g}-{line['max_s']:.3g}]",
+      ", ".join(f"{k} {v:.3g}" for k, v in split.items()) if len(split) > 1 else "",
+      f"{100 * share:.0f} ({line['bound']})" if share else "",
+      f"{line['first_s']:.1f}" if line.get("first_s") else "",
+      f"{memory_mb:.0f}" if memory_mb else "",
+      f"{line['median_s'] / own[-1]['median_s']:.2f}" if own else ""])
+
+
+def _cells(cells):
+  return "| " + " | ".join(cells) + " |"
+
+
+def _cost_of_prime(lines):
+  """PRIME's seconds over those of the outcome-only step of the same size."""
+  found = {(kind(l), l["model"], size(l)): l["median_s"] for l in lines
+           if l["system"] == "rlx" and "failed" not in l}
+  rows = [_cells([model, text, f"{s / found['rloo', model, text]:.2f}"])
+          for (name, model, text), s in found.items()
+          if name == "prime" and ("rloo", model, text) in found]
+  if not rows: return []
+  return ["", "## What PRIME costs", "", "| model | size | PRIME step / RLOO step |",
+          "|---|---|---|", *rows]
+
+
+# ---- the command line
+
+# Sizes where none is given; those of a worker and of the other systems' drivers.
+DEFAULTS = {"": dict(batch=32, prompt_len=64, new=128, prompts=8, group=4, beta=0.04),
+            "ragged": dict(new=256, group=8),
+            "random": dict(batch=64, prompt_len=512, new=512)}
+
+
+def parser():
+  # No usage: a mistake is one line.
+  p = argparse.ArgumentParser(prog="bench", usage=argparse.SUPPRESS, description=__doc__,
+                              formatter_class=argparse.RawDescriptionHelpFormatter)
+  p.add_argument("--model", help="Hugging Face directory")
+  p.add_argument("--random", choices=sorted(SHAPES), help="random weights of a shape instead")
+  p.add_argument("--batch", type=int, help="rows of gen and upd (32)")
+  p.add_argument("--prompt-len", type=int, help="tokens of a prompt (64)")
+  p.add_argument("--new", type=int, help="tokens of a completion (128), at most (ragged, 256)")
+  p.add_argument("--prompts", type=int, help="of e2e and ragged (8)")
+  p.add_argument("--group", type=int, help="completions per prompt (4; ragged 8)")
+  p.add_argument("--beta", type=float, help="KL coefficient of upd and e2e (0.04)")
+  p.add_argument("--micro", type=int, default=0, help="rows of a forward and backward pass; 0: all")
+  p.add_argument("--lr", type=float, default=1e-6)
+  p.add_argument("--threads", type=int, help="CPU cores used; 0: all (worker 2, else 0)")
+  p.add_argument("--reps", type=int, help="repetitions (5; worker: as driven)")
+  p.add_argument("--dtype", choices=("float32", "bfloat16"), default="float32",
+                 help="of activations and cache")
+  p.add_argument("--param-dtype", choices=("float32", "bfloat16"), default="float32")
+  p.add_argument("--remat", choices=("none", "full", "dots"), default="none")
+  p.add_argument("--chunk", type=int, default=base.get_config().rollouts.chunk,
+                 help="tokens decoded between two looks from the host")
+  p.add_argument("--tasks", nargs="+", choices=TASKS, default=None)
+  p.add_argument("--out", help="file that the lines are added to")
+  p.add_argument("--compare", help="file of an earlier run")
+  p.add_argument("--report", nargs="+", metavar="FILE", help="files to make tables of")
+  p.add_argument("--docs", help="where the tables go; default the screen")
+  p.add_argument("--worker", action="store_true")
+  p.add_argument("--task", choices=("gen", "upd", "e2e", "limits"), help="of a worker")
+  p.add_argument("--impl", choices=("", "ragged", "prime", "rloo"), default="",
+                 help="of a worker: its variant")
+  p.add_argument("--gguf", help="other systems' flag; not used")
+  return p
+
+
+def resolved(args):
+  """A worker's args with every size filled in, checked."""
+  if args.task is None: raise ValueError("--task is missing.")
+  if args.task != "limits" and (args.task, args.impl) not in TASKS.values():
+    raise ValueError(f"--impl={args.impl!r}: {args.task} has "
+                     f"{[i for t, i in TASKS.values() if t == args.task]}.")
+  if args.task != "limits" and (args.model is None) == (args.random is None):
+    raise ValueError("--model or --random, one of them.")
+  if args.random and args.task == "e2e":
+    raise ValueError(f"--random={args.random}: e2e needs the files of a --model.")
+  if args.model and not (pathlib.Path(args.model) / "config.json").is_file():
+    raise ValueError(f"--model={args.model!r}: a directory with config.json.")
+  chosen = [DEFAULTS[""]] + [DEFAULTS["random"]] * bool(args.random)
+  chosen += [DEFAULTS["ragged"]] * (args.impl == "ragged")
+  merged = functools.reduce(dict.__or__, chosen)
+  args = argparse.Namespace(**vars(args) | {
+      k: v for k, v in merged.items() if getattr(args, k) is None})
+  if args.micro and rows_of(args) % args.micro:
+    raise ValueError(f"--micro={args.micro}: must divide {rows_of(args)} rows.")
+  return args
+
+
+def main():
+  p = parser()
+  args = p.parse_args()
+  try:
+    if args.report:
+      text = report([line for path in args.report for line in read(path)])
+      pathlib.Path(args.docs).write_text(text) if args.docs else print(text, end="")
+      return
+    if args.threads is None: args.threads = 2 if args.worker else 0
+    use_cores(args.threads)
+    if args.worker:
+      args = resolved(args)
+      # Only the protocol goes to stdout; what libraries print goes to stderr.
+      out = os.fdopen(os.dup(1), "w")
+      os.dup2(2, 1)
+      serve(args, out)
+      return
+    if args.model: args.model = str(pathlib.Path(args.model).resolve())
+    args.reps = 5 if args.reps is None else args.reps
+    args.tasks = args.tasks or (["gen", "ragged", "upd"] + (
+        [] if args.random else ["e2e", "prime", "rloo"]))
+    for task in args.tasks:
+      resolved(parser().parse_args(["--worker", *arguments(args, task)]))
+    sys.exit(0 if alone(args) else 1)
+  except ValueError as e:
+    p.error(str(e))
+
+
+def use_cores(n):
+  """Keeps this process and those it starts on n cores; XLA starts a thread for each."""
+  if n and hasattr(os, "sched_setaffinity"):
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:n])
+
+
+if __name__ == "__main__":
+  main()

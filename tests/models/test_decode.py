@@ -1,0 +1,65 @@
+"""One token per row against whole sequences."""
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from rlx.models import decode
+from rlx.models import transformer
+
+P, G, X, T = 2, 3, 5, 4
+CONFIG = transformer.DecoderConfig(
+    vocab_size=31, d_model=16, n_layers=2, n_heads=4, n_kv_heads=2, head_dim=6,
+    d_ff=24, qkv_bias=True, qk_norm=True, tied_head=False,
+    rope_scaling=("llama3", 8.0, 1.0, 4.0, 16))
+
+
+@pytest.mark.parametrize("config", [
+    CONFIG, dataclasses.replace(CONFIG, qkv_bias=False, qk_norm=False, tied_head=True,
+                                n_kv_heads=4)], ids=["all switches", "none"])
+def test_equals_whole_sequences(config):
+  """Teacher-forced, ragged prompts that are shared, suffixes of different ages."""
+  key = jax.random.key(0)
+  params = jax.tree.map(
+      lambda x: x + 0.3 * jax.random.normal(key, x.shape), transformer.init(config, key))
+  tokens_BS = np.random.default_rng(0).integers(0, 31, (P * G, X + T))
+  tokens_BS[:, :X] = np.repeat(tokens_BS[::G, :X], G, axis=0)
+  len_P = np.array([X, 2], np.int32)
+  start_B1 = X - np.repeat(len_P, G)[:, None]
+  columns_1S = np.arange(X + T)[None]
+  hidden = transformer.hidden(params, config, tokens_BS, np.maximum(columns_1S - start_B1, 0),
+                              columns_1S >= start_B1)
+  expected = np.asarray(transformer.logits(params, config, hidden))
+
+  weights = decode.lay_out(params, config)
+  prompts = decode.prompts(params, config, jnp.asarray(tokens_BS[::G, :X]), jnp.asarray(len_P))
+  assert prompts.k_PKHX[0].shape == (P, config.n_kv_heads, 6, X)
+  width = T + 2  # Two columns that no row uses; what they hold must not matter.
+  suffix = jax.tree.map(lambda x: x + 9.0, decode.empty_suffix(config, P * G, width))
+  step = jax.jit(decode.step, static_argnums=1)
+  for t in range(T):
+    column = t + 2
+    live_WT = np.broadcast_to((np.arange(width) >= 2) & (np.arange(width) <= column),
+                              (P * G, width))
+    logits_WV, suffix = step(
+        weights, config, jnp.asarray(tokens_BS[:, X - 1 + t]),
+        jnp.asarray(np.repeat(len_P, G) - 1 + t), prompts, suffix, live_WT, column)
+    np.testing.assert_allclose(logits_WV, expected[:, X - 1 + t], atol=2e-5)
+
+
+def test_bfloat16_is_close():
+  config = dataclasses.replace(CONFIG, dtype="bfloat16")
+  params = transformer.init(CONFIG, jax.random.key(0))
+  args = (jnp.arange(2), jnp.zeros(2, jnp.int32))
+  def logits(c):
+    prompts = decode.prompts(params, c, jnp.ones((2, 3), jnp.int32), jnp.array([3, 2]))
+    return decode.step(decode.lay_out(params, c), c, *args, prompts,
+                       decode.empty_suffix(c, 2, 4), np.eye(4, dtype=bool)[:2] | True, 0)[0]
+  found, expected = logits(config), logits(CONFIG)
+  assert found.dtype == jnp.float32
+  assert decode.lay_out(params, config)["layers"][0]["down_DF"].dtype == jnp.bfloat16
+  error = np.std(np.asarray(found - expected)) / np.std(np.asarray(expected))
+  assert 1e-4 < error < 0.05

@@ -1,0 +1,118 @@
+"""Packed against padded: layout, log-probs, values, gradients."""
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from rlx.core import records
+from rlx.learner import step
+from rlx.models import logps
+from rlx.models import packing
+from rlx.models import transformer
+from rlx.models import value
+
+X, T, V = 4, 6, 31
+PROMPT_B = np.array([4, 1, 2, 3, 4, 1, 2, 2])
+COMPLETION_B = np.array([6, 1, 0, 2, 3, 5, 1, 2])
+CONFIG = transformer.DecoderConfig(
+    vocab_size=V, d_model=16, n_layers=2, n_heads=4, n_kv_heads=2, head_dim=4, d_ff=16)
+
+
+def test_first_fit_decreasing_by_hand():
+  # 6 opens row 0, 5 row 1, 4 row 2; 3 joins 5 (row 1), 2 joins 6 (row 0).
+  row, start, n = packing.first_fit(np.array([2, 6, 3, 5, 4, 0]), 8)
+  assert n == 3 and row[:5].tolist() == [0, 0, 1, 1, 2]
+  assert start[:5].tolist() == [6, 0, 5, 0, 0]
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_every_token_has_one_slot_and_rows_do_not_overlap(parts):
+  plan = packing.plan(PROMPT_B, COMPLETION_B, X, T, d_model=16, parts=parts)
+  length_B = np.where(COMPLETION_B > 0, PROMPT_B + COMPLETION_B - 1, 0)
+  rows = 8 // parts
+  for i, (source_MW, state_U, token_MW, target_U, token_BT) in enumerate(zip(
+      *(np.split(x, parts) for x in plan))):
+    used = source_MW[source_MW >= 0]
+    assert len(used) == len(set(used)) == length_B[i * rows:(i + 1) * rows].sum()
+    row_of = np.where(source_MW >= 0, source_MW // (X + T), -1)
+    for b in range(rows):  # Contiguous, in order, in one packed row.
+      m, w = np.nonzero(row_of == b)
+      assert len(set(m)) <= 1 and (np.diff(w) == 1).all()
+      assert (np.diff(source_MW[m, w]) == 1).all()
+    # A completion token's predictor is the column before it.
+    for u in np.flatnonzero(target_U >= 0):
+      b, t = divmod(target_U[u], T)
+      assert source_MW.reshape(-1)[state_U[u]] == b * (X + T) + X + t - 1
+      assert token_MW.reshape(-1)[state_U[u]] == u == token_BT[b, t]
+    completion_B = COMPLETION_B[i * rows:(i + 1) * rows]
+    np.testing.assert_array_equal(token_BT >= 0, np.arange(T) < completion_B[:, None])
+    assert (target_U >= 0).sum() == (token_MW >= 0).sum() == completion_B.sum()
+
+
+def test_shapes_are_eighths_and_short_rows_shrink_the_batch():
+  rng = np.random.default_rng(0)
+  for _ in range(40):
+    prompt_B, completion_B = rng.integers(1, 33, (2, 64)) // rng.integers(1, 4)
+    plan = packing.plan(np.maximum(prompt_B, 1), completion_B, 32, 32, d_model=512)
+    (m, w), (u,) = plan.source_MW.shape, plan.state_U.shape
+    assert m % (64 // 8) == 0 and w in (64, 128) and u % (64 * 32 // 8) == 0
+    assert m * w <= 64 * 64 and u <= 64 * 32
+    tokens = (np.maximum(prompt_B, 1) + completion_B).sum()
+    assert plan.source_MW.size < 1.15 * tokens + 64 * 64 / 8
+
+
+@pytest.fixture(scope="module")
+def rollouts():
+  rng = np.random.default_rng(0)
+  return records.Rollouts(
+      tokens_BS=rng.integers(0, V, (8, X + T)).astype(np.int32),
+      prompt_len_B=PROMPT_B, completion_len_B=COMPLETION_B,
+      sampler_logps_BT=np.zeros((8, T), np.float32),
+      finish_B=np.zeros(8, np.int32), prompt_P=None)
+
+
+def _logps(params, batch):
+  r, plan = batch
+  return jnp.stack(logps.logps(
+      params, CONFIG, r.tokens_BS, r.positions_BS, r.valid_BS, completion_width=T,
+      temperature=0.7, chunk=8, plan=plan), axis=1)
+
+
+def _values(params, batch):
+  r, plan = batch
+  return value.values(params, CONFIG, r.tokens_BS, r.positions_BS, r.valid_BS,
+                      completion_width=T, plan=plan)[:, None]
+
+
+@pytest.mark.parametrize("parts", [1, 2, 4])
+@pytest.mark.parametrize("fn", [_logps, _values])
+def test_packed_equals_padded_and_so_do_gradients(rollouts, fn, parts):
+  params = transformer.init(CONFIG, jax.random.key(0))
+  params["embed"]["w_VD"] *= 15  # Logits of size one.
+  params = value.init(CONFIG, params) | params
+  params["value"]["w_D1"] += 1.0
+  plan = packing.plan(PROMPT_B, COMPLETION_B, X, T, d_model=16, parts=parts)
+  weights = np.random.default_rng(1).normal(size=(8, 2, T)).astype(np.float32)
+  def found(plan):
+    def total(params):
+      out = step.mapped(functools.partial(fn, params), (rollouts, plan), parts)
+      return jnp.sum(out * weights[:, :out.shape[1]]), out
+    return jax.jit(jax.value_and_grad(total, has_aux=True))(params)
+  (_, padded), padded_grad = found(None)
+  (_, packed), packed_grad = found(plan)
+  assert np.abs(padded).max() > 0.5
+  np.testing.assert_allclose(packed, padded, atol=1e-5)
+  assert max(np.abs(g).max() for g in jax.tree.leaves(padded_grad)) > 0.1
+  jax.tree.map(functools.partial(np.testing.assert_allclose, atol=1e-5),
+               packed_grad, padded_grad)
+
+
+def test_take_and_its_gradient():
+  x = jnp.arange(8.0).reshape(4, 2)
+  index, inverse = jnp.array([2, -1, 0]), jnp.array([2, -1, 0, -1])
+  out, back = jax.vjp(lambda x: packing.take(x, index, inverse), x)
+  np.testing.assert_array_equal(out, [[4, 5], [0, 0], [0, 1]])
+  np.testing.assert_array_equal(
+      back(jnp.array([[1., 2], [3, 4], [5, 6]]))[0], [[5, 6], [0, 0], [1, 2], [0, 0]])

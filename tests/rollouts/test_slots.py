@@ -1,0 +1,74 @@
+"""Plans of which rows are decoded together."""
+import numpy as np
+import pytest
+
+from rlx.rollouts import slots
+
+
+def test_start_takes_what_fits():
+  plan = slots.start(4, 2, slots=6)
+  assert plan.row_W.tolist() == [0, 1, 2, 3, 4, 5] and plan.waiting == 6
+  assert plan.prompt_P.tolist() == [0, 1, 2] and plan.columns == 0
+  assert slots.start(4, 2).prompt_P is None  # All prompts, as they lie.
+
+
+def test_half_the_slots_as_soon_as_half_suffice():
+  plan = slots.start(4, 2)
+  assert slots.following(plan, np.arange(8) < 5, 3).is_same
+  running_W = np.isin(np.arange(8), [1, 2, 6, 7])
+  found = slots.following(plan, running_W, 3)
+  assert found.row_W.tolist() == [1, 2, 6, 7] and found.source_W.tolist() == [1, 2, 6, 7]
+  assert found.prompt_P.tolist() == [0, 1, 3, 3]  # Groups of two would need six slots.
+  assert found.columns == 3 and found.count_W.tolist() == [3] * 4
+  pairs = slots.following(plan, np.isin(np.arange(8), [2, 3, 6, 7]), 3)
+  assert pairs.prompt_P.tolist() == [1, 3]        # Here they fit.
+
+
+def test_waiting_rows_take_free_slots():
+  plan = slots.start(3, 2, slots=4)
+  found = slots.following(plan, np.array([True, False, False, True]), 5)
+  assert found.row_W.tolist() == [0, 3, 4, 5] and found.waiting == 6
+  assert found.source_W.tolist() == [0, 3, -1, -1]
+  assert found.count_W.tolist() == [5, 5, 0, 0]
+  assert found.prompt_P.tolist() == [0, 1, 2, 2]
+  after = slots.following(found, np.array([False, True, True, True]), 5)
+  assert after.is_same and after.row_W.tolist() == [6, 3, 4, 5]
+  assert after.count_W[after.live_W].tolist() == [10, 5, 5] and after.columns == 10
+  assert slots.following(after, np.zeros(4, bool), 5) is None
+
+
+def test_nothing_moves_when_it_must_not():
+  plan = slots.start(4, 2)
+  found = slots.following(plan, np.arange(8) == 5, 3, moves=False)
+  assert found.is_same and found.row_W.tolist() == [8, 8, 8, 8, 8, 5, 8, 8]
+
+
+@pytest.mark.parametrize("slots_, n, size", [
+    (64, 64, 64), (64, 33, 64), (64, 32, 32), (64, 3, 4), (64, 1, 4), (12, 6, 6),
+    (12, 1, 3), (3, 1, 3)])
+def test_smallest(slots_, n, size):
+  assert slots.smallest(n, slots_) == size
+
+
+def test_every_row_is_decoded_to_its_end():
+  """Random lengths against a plain count, for any number of slots."""
+  for seed in range(30):
+    rng = np.random.default_rng(seed)
+    p, g, chunk = rng.integers(1, 6), rng.integers(1, 5), rng.integers(1, 5)
+    length_B = rng.integers(1, 20, p * g)
+    limit = None if seed % 3 == 0 else int(g * rng.integers(1, p + 1))
+    plan, done_B = slots.start(p, g, limit), np.zeros(p * g, int)
+    while plan is not None:
+      assert len(plan.row_W) <= (limit or p * g)
+      live = plan.row_W[plan.live_W]
+      assert len(set(live)) == len(live)
+      np.testing.assert_array_equal(plan.count_W[plan.live_W], done_B[live])
+      if plan.prompt_P is not None:
+        per = len(plan.row_W) // len(plan.prompt_P)
+        of_slot_W = np.repeat(plan.prompt_P, per)
+        np.testing.assert_array_equal(of_slot_W[plan.live_W], live // g)
+      running_W = np.zeros(len(plan.row_W), bool)
+      running_W[plan.live_W] = done_B[live] + chunk < length_B[live]
+      done_B[live] = np.where(running_W[plan.live_W], done_B[live] + chunk, length_B[live])
+      plan = slots.following(plan, running_W, chunk)
+    np.testing.assert_array_equal(done_B, length_B)
