@@ -43,6 +43,7 @@ class Run:
   mesh: Any
   tokenizer: Any
   model_config: Any            # DecoderConfig of the policy
+  prm_config: Any              # and of the PRM
   prompts: Any                 # resumable iterator over training prompts
   eval_prompts: list
   init: Callable               # () -> TrainState
@@ -136,6 +137,7 @@ def build(config):
       c, methods, models, mesh, optimizers["learner"])
   return Run(
       config=c, mesh=mesh, tokenizer=tokenizer, model_config=model_config,
+      prm_config=models["prm"][0],
       prompts=iterator.PromptIterator(train_prompts, seed=c.seed),
       eval_prompts=eval_prompts,
       init=functools.partial(_init, c, methods, mesh, optimizers, models),

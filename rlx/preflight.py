@@ -21,7 +21,6 @@ from rlx.learner import sharding
 from rlx.learner import step as learner_step
 from rlx.models import size
 
-
 _SURE = 0.4  # An estimate below this share of the device is not looked into.
 _SCORING = "activations of scoring"
 _UPDATE = {"prm": "activations of the PRM update",
@@ -100,20 +99,22 @@ def estimated_bytes(run, state):
   A position of the batch is counted as 64 bytes: its token, its place in the
   plan, and a dozen [B, T] fields of Scored.
   """
-  c, m, shards = run.config, run.model_config, sharding.row_shards(run.mesh)
+  c, shards = run.config, sharding.row_shards(run.mesh)
   t, width = c.rollouts.max_tokens, c.prompts.max_tokens + c.rollouts.max_tokens
   batch = c.prompts.per_step * c.rollouts.per_prompt // shards
-  def of(bytes_of, rows, parts, **more):
+  def of(bytes_of, config, rows, parts, **more):
     part = -(-rows // parts)
-    return 64 * rows * width + bytes_of(m, part, width, part * t, **more)
-  stages = {_SCORING: of(size.forward_bytes, batch, c.learner.microbatches)}
-  models = dict(prm=state.prm if state.prm_opt is not None else None,
-                value=state.value, learner=state.policy)
-  for name, params in models.items():
+    return 64 * rows * width + bytes_of(config, part, width, part * t, **more)
+  stages = {_SCORING: max(of(size.forward_bytes, config, batch, c.learner.microbatches)
+                          for config in (run.model_config, run.prm_config))}
+  for name, config, params in (
+      ("prm", run.prm_config, state.prm if state.prm_opt is not None else None),
+      ("value", run.model_config, state.value),
+      ("learner", run.model_config, state.policy)):
     if params is not None:
       stages[_UPDATE[name]] = of(
-          size.update_bytes, batch // c[name].minibatches, c[name].microbatches,
-          param_bytes=memory.tree_bytes(params))
+          size.update_bytes, config, batch // c[name].minibatches,
+          c[name].microbatches, param_bytes=memory.tree_bytes(params))
   return stages
 
 

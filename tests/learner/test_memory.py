@@ -42,11 +42,11 @@ def test_verdict_names_what_is_large_and_what_to_change(limit, message):
 
 
 def test_table():
-  assert memory.table({"a": 41e6, "b": 2 * GB}, {"c": GB}, 4 * GB).splitlines() == [
-      "memory per device, of 4.0 GB",
+  assert memory.table({"a": 41e6, "b": 2 * GB}, {"c": GB}, 4 * GB, "estimated").splitlines() == [
+      "memory per device, of 4.0 GB (estimated)",
       f"  {'b':36}    2.0 GB", f"  {'a':36}   41.0 MB", f"  {'c *':36}    1.0 GB",
       f"  {'at most':36}    3.0 GB  (* one at a time)"]
-  assert memory.table({}, {}, None).startswith("memory per device\n")
+  assert memory.table({}, {}, None, "compiled").startswith("memory per device (compiled)\n")
 
 
 def test_tree_bytes_are_per_device():
