@@ -36,11 +36,17 @@ def get_config():
   c = ml_collections.ConfigDict()
   c.seed = 0
   c.steps = 100                # RL iterations
+  # Folder of compiled programs. None: <workdir>/../.jax_cache; off.
+  c.compile_cache = ml_collections.config_dict.placeholder(str)
+
+  c.memory_check = "error"     # a run that cannot fit the device: error | warn | off
 
   c.model = ml_collections.ConfigDict(dict(
       path="configs/models/chain",  # HF directory, .gguf file, or a wheel that holds one
       dtype="float32",         # activations: float32 | bfloat16
       param_dtype="float32",   # parameters and their updates
+      # References; None: as param_dtype.
+      frozen_dtype=ml_collections.config_dict.placeholder(str),
       remat="none",            # none | full | dots: what the backward pass recomputes
   ))
   c.mesh = ml_collections.ConfigDict(dict(data=1, fsdp=1, tensor=1))  # devices per axis; data=-1: the rest
@@ -59,6 +65,8 @@ def get_config():
       per_prompt=4,            # G
       max_tokens=64,           # T, of a completion
       chunk=64,                # tokens decoded between two looks from the host
+      # The most rows decoded at once, a multiple of per_prompt; None: what memory holds.
+      slots=ml_collections.config_dict.placeholder(int),
       bucket=16,               # completions are trained at a multiple of this width
       decoding=decoding(1.0),
       stops=(),                # strings that end a completion

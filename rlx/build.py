@@ -23,13 +23,16 @@ from rlx.core import resolve
 from rlx.core import rng
 from rlx.io import rows as io_rows
 from rlx.io import weights
+from rlx.learner import memory
 from rlx.learner import optimizer
 from rlx.learner import sharding
+from rlx.models import size
 from rlx.models import value as value_model
 from rlx.prompts import filters
 from rlx.prompts import iterator
 from rlx.rollouts import padding
 from rlx.rollouts import sampler
+from rlx.rollouts import slots
 from rlx.verifiers import pool
 
 
@@ -40,21 +43,27 @@ class Run:
   mesh: Any
   tokenizer: Any
   model_config: Any            # DecoderConfig of the policy
+  prm_config: Any              # and of the PRM
   prompts: Any                 # resumable iterator over training prompts
   eval_prompts: list
   init: Callable               # () -> TrainState
+  shapes: Callable             # () -> the same as shapes on the mesh; allocates nothing
   encode: Callable             # prompts -> tokens_PX, prompt_len_P, prompt_P
+  slots: dict                  # {"train", "greedy", "sampled"}: most rows decoded at once; None: all
   sample: Callable             # (params, tokens_PX, prompt_len_P, prompt_P, key) -> Rollouts
   eval_sample: dict            # {"greedy", "sampled"}: as sample
   verify: Callable             # (prompts, rollouts) -> outcome_PG
   pool: Any
   keep: Callable               # (outcome_PG, truncated_PG) -> keep_P
   score: Callable              # (state, rollouts, outcome_B) -> Scored
+  measure_full: Callable       # as score, of shapes: rows of full length, no step ends
+  scorers: tuple               # (policy, reference, prm): jitted (params, rollouts, plan) -> logps_BT
   log_ratio: Callable          # (state, rollouts) -> log pi_phi - log pi_ref, step_ends_BT
   learn_prm: Callable          # (state, rollouts, scored) -> (state, scored, metrics)
   advantage: Callable          # (state, scored) -> (scored, metrics)
   learn_value: Callable        # (state, rollouts, scored, step) -> (state, metrics)
   learn_policy: Callable       # (state, rollouts, scored, step) -> (state, metrics)
+  updates: dict                # {"prm", "value", "learner"}: the jitted optimizer steps in them
   control_kl: Callable         # (state, metrics) -> the KL coefficient of the next step
 
 
@@ -70,6 +79,9 @@ def build(config):
   methods_lib.check(c, methods)
   mesh = sharding.make_mesh(**c.mesh)
   shards = sharding.row_shards(mesh)
+  if c.rollouts.slots is not None and shards > 1:
+    raise ValueError(f"rollouts.slots={c.rollouts.slots}: None where rows are spread "
+                     f"over mesh.data x mesh.fsdp = {shards} devices.")
   for key, n in (("prompts.per_step", c.prompts.per_step), ("eval.batch", c.eval.batch),
                  ("rollouts.oversample x prompts.per_step", draw_size(c))):
     if n % shards:
@@ -94,7 +106,15 @@ def build(config):
                      f"training prompts; a draw takes {per_draw} different ones.")
   optimizers = {name: optimizer.adamw(**c[name].optimizer)
                 for name in ("learner", "prm", "value")}
+  shapes = functools.partial(_shapes, c, methods, mesh, optimizers, models)
   draw = _sampler(c, model_config, tokenizer, mesh)
+  limit = memory.device_bytes(mesh)
+  slots_of = functools.partial(
+      sampler_slots, c, model_config, mesh,
+      None if limit is None else limit - memory.tree_bytes(shapes()))
+  slots_ = dict(train=slots_of(per_draw, c.rollouts.per_prompt),
+                greedy=slots_of(c.eval.batch, 1),
+                sampled=slots_of(c.eval.batch, c.eval.samples))
   verifier_pool = pool.Pool(workers=c.verifier.workers,
                             timeout_s=c.verifier.timeout_s)
 
@@ -111,23 +131,30 @@ def build(config):
     outcome_B = verifier_pool.verify([p for p in prompts for _ in range(group)], texts)
     return outcome_B.reshape(-1, group)
 
+  learn_prm, prm_step = update.prm(c, methods, models, mesh, optimizers["prm"])
+  learn_value, value_step = update.value(c, methods, models, mesh, optimizers["value"])
+  learn_policy, policy_step = update.policy(
+      c, methods, models, mesh, optimizers["learner"])
   return Run(
       config=c, mesh=mesh, tokenizer=tokenizer, model_config=model_config,
+      prm_config=models["prm"][0],
       prompts=iterator.PromptIterator(train_prompts, seed=c.seed),
       eval_prompts=eval_prompts,
-      init=functools.partial(_init, c, methods, models, mesh, optimizers),
-      encode=encode, sample=draw(c.rollouts.per_prompt, c.rollouts.decoding),
+      init=functools.partial(_init, c, methods, mesh, optimizers, models),
+      shapes=shapes, encode=encode, slots=slots_,
+      sample=draw(c.rollouts.per_prompt, c.rollouts.decoding, slots_["train"]),
       eval_sample=dict(
-          greedy=draw(1, dict(temperature=0.0)),
-          sampled=draw(c.eval.samples, c.rollouts.decoding)),
+          greedy=draw(1, dict(temperature=0.0), slots_["greedy"]),
+          sampled=draw(c.eval.samples, c.rollouts.decoding, slots_["sampled"])),
       verify=verify, pool=verifier_pool,
       keep=resolve.bind("rollouts", c.rollouts.keep, "rollouts.keep"),
       score=score.score(c, methods, models, mesh, tokenizer),
+      measure_full=score.measure(c, methods, models, mesh, full=True),
+      scorers=score.scorers(c, models, mesh),
       log_ratio=score.log_ratio(c, models, mesh, tokenizer),
-      learn_prm=update.prm(c, methods, models, mesh, optimizers["prm"]),
-      advantage=score.advantage(c, methods),
-      learn_value=update.value(c, methods, models, mesh, optimizers["value"]),
-      learn_policy=update.policy(c, methods, models, mesh, optimizers["learner"]),
+      learn_prm=learn_prm, advantage=score.advantage(c, methods),
+      learn_value=learn_value, learn_policy=learn_policy,
+      updates=dict(prm=prm_step, value=value_step, learner=policy_step),
       control_kl=functools.partial(update.control_kl, c))
 
 
@@ -165,17 +192,53 @@ def draw_size(c):
   return int(round(c.prompts.per_step * c.rollouts.oversample))
 
 
+def sampler_slots(c, model_config, mesh, bytes_free, prompts, group):
+  """The most rows of a draw that are decoded at once; None: all of them.
+
+  Args:
+    bytes_free: of a device, beside what the state holds; None: it does not say.
+    prompts, group: of the draw, P and G.
+  """
+  if sharding.row_shards(mesh) > 1: return None  # Rows stay where they are.
+  if c.rollouts.slots is not None: return max(c.rollouts.slots // group, 1) * group
+  # A row may come to hold a copy of its prompt, and its cache grows by chunks.
+  tokens = c.prompts.max_tokens + c.rollouts.max_tokens + c.rollouts.chunk
+  return slots.that_fit(prompts * group, group,
+                        tokens * size.kv_bytes_per_token(model_config), bytes_free)
+
+
 def _sampler(c, model_config, tokenizer, mesh):
-  def draw(group, rule):
+  def draw(group, rule, slots_):
     return sampler.make(
         model_config, group=group, max_tokens=c.rollouts.max_tokens,
-        chunk=c.rollouts.chunk, eos_ids=tokenizer.eos_ids,
+        chunk=c.rollouts.chunk, slots=slots_, eos_ids=tokenizer.eos_ids,
         pad_id=tokenizer.pad_id, stops=tuple(c.rollouts.stops),
         decode=tokenizer.decode, moves=sharding.row_shards(mesh) == 1, **rule)
   return draw
 
 
-def _init(c, methods, models, mesh, optimizers):
+def freeze(c, params):
+  """Parameters that only forward passes read, in model.frozen_dtype.
+
+  Norm scales stay as they are: a pass multiplies by them in float32, everything
+  else it casts to model.dtype first. So the log-probs are the same bits.
+  """
+  if c.model.frozen_dtype is None: return params
+  return jax.tree.map_with_path(
+      lambda path, x: x if path[-1].key.startswith("scale_")
+      else x.astype(c.model.frozen_dtype), params)
+
+
+def _shapes(c, methods, mesh, optimizers, models):
+  """What `_init` returns, as shapes with shardings."""
+  def init(params):
+    return _init(c, methods, mesh, optimizers,
+                 {name: (models[name][0], p) for name, p in params.items()})
+  return sharding.shapes(jax.eval_shape(
+      init, {name: p for name, (_, p) in models.items()}), mesh)
+
+
+def _init(c, methods, mesh, optimizers, models):
   """The state before the first step. Models start from copies: all are donated."""
   def copy(params):
     return sharding.place(jax.tree.map(jnp.array, params), mesh)
@@ -188,12 +251,12 @@ def _init(c, methods, models, mesh, optimizers):
   has_prm = methods.needs("prm_logps_BT")
   frozen = has_prm and c.prm.reference == "frozen"
   if frozen or methods.needs("policy_ref_logps_BT"):
-    state = state.replace(reference=copy(models["policy"][1]))
+    state = state.replace(reference=copy(freeze(c, models["policy"][1])))
   if has_prm:
     prm, prm_opt = start(*models["prm"], "prm")
     state = state.replace(prm=prm, prm_opt=prm_opt if c.prm.order != "none" else None)
     if c.prm.reference == "self":
-      state = state.replace(prm_reference=copy(models["prm"][1]))
+      state = state.replace(prm_reference=copy(freeze(c, models["prm"][1])))
   if methods.needs("values_BT"):
     params = value_model.init(models["policy"][0], models["policy"][1])
     value, value_opt = start(models["policy"][0], params, "value")

@@ -1,12 +1,15 @@
 """Command lines of the loops: flags, one-line errors, and what a run was."""
 import importlib.metadata
 import json
+import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 import traceback
 
 from absl import flags
+import jax
 from ml_collections import config_flags
 
 PACKAGES = ("jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "transformers",
@@ -32,6 +35,7 @@ def main(loop):
   except (flags.Error, OSError, ValueError, KeyError, AttributeError, TypeError) as e:
     _refuse(e)
   try:
+    keep_compiled(config.compile_cache, workdir_flag.value)
     loop(config, workdir_flag.value)
   except ValueError as e:
     if not _is_raised_here(e): raise
@@ -55,6 +59,36 @@ def _is_raised_here(error):
   last = traceback.extract_tb(error.__traceback__)[-1]
   return (last.filename.startswith(str(pathlib.Path(__file__).parent))
           and last.line.startswith("raise "))
+
+
+def keep_compiled(setting, workdir):
+  """Keeps compiled programs on disk: the next run with the same shapes reads them.
+
+  JAX_COMPILATION_CACHE_DIR of the environment wins. A folder that cannot be
+  written is a line on stderr, not a failure.
+
+  Args:
+    setting: config.compile_cache. None is <workdir>/../.jax_cache, which runs
+      side by side share; "" or "off" is off; else a folder.
+    workdir: the run's folder.
+  Raises:
+    ValueError: the setting is something else.
+  """
+  if not isinstance(setting, str | None):
+    raise ValueError(f"compile_cache={setting!r}: a folder, off or None.")
+  if "JAX_COMPILATION_CACHE_DIR" in os.environ or setting in ("", "off"): return
+  folder = pathlib.Path(setting or pathlib.Path(workdir).absolute().parent / ".jax_cache")
+  try:
+    folder.mkdir(parents=True, exist_ok=True)
+    tempfile.TemporaryFile(dir=folder).close()
+  except OSError as e:
+    print(f"rlx: compile_cache={str(folder)!r}: {e.strerror}; this run's compiled "
+          "programs are not kept.", file=sys.stderr)
+    return
+  jax.config.update("jax_compilation_cache_dir", str(folder))
+  # Also the small ones: a start has tens of them, 1 MB together.
+  jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+  jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
 
 def record(config, workdir):

@@ -92,9 +92,15 @@ def check(c, methods):
          "must be in (0, 1]")
   refuse(not 0 <= c.rollouts.decoding.min_p < 1, "rollouts.decoding.min_p",
          "must be in [0, 1)")
+  refuse(c.rollouts.slots is not None and (
+      c.rollouts.slots < 1 or c.rollouts.slots % c.rollouts.per_prompt), "rollouts.slots",
+         "None, from the device's memory, or a multiple of rollouts.per_prompt="
+         f"{c.rollouts.per_prompt}")
   refuse(c.rollouts.oversample < 1, "rollouts.oversample", "must be >= 1")
   refuse(c.rollouts.fill not in ("failed", "error"), "rollouts.fill",
          "failed or error")
+  refuse(c.memory_check not in ("error", "warn", "off"), "memory_check",
+         "error, warn or off")
   refuse(c.prm.order not in ORDERS, "prm.order", f"one of {ORDERS}")
   refuse(c.prm.reference not in REFERENCES, "prm.reference", f"one of {REFERENCES}")
   refuse(c.kl.place not in ("loss", "reward"), "kl.place", "loss or reward")
@@ -108,6 +114,9 @@ def check(c, methods):
          "float32 or bfloat16")
   refuse(c.model.param_dtype not in ("float32", "bfloat16"), "model.param_dtype",
          "float32 or bfloat16")
+  refuse(c.model.frozen_dtype not in (None, c.model.dtype), "model.frozen_dtype",
+         f"None or model.dtype={c.model.dtype}; in another the PRM would differ "
+         "from its own start")
   refuse(c.model.remat not in ("none", "full", "dots"), "model.remat",
          "none, full or dots")
   for name in ("learner", "prm", "value"):

@@ -35,32 +35,39 @@ def logps_fn(config, temperature, parts, shards):
   return jax.jit(logps_of)
 
 
-def pack(c, config, mesh, rollouts, parts):
+def pack(c, config, mesh, rollouts, parts, full=False):
   """packing.Plan of a batch as the model `config` runs over it, or None.
 
-  None where rows are spread over devices: a row must not leave its own.
+  None where rows are spread over devices: a row must not leave its own. With
+  `full` the plan of rows without padding, the largest: it reads shapes only.
   """
   if not c.learner.pack or sharding.row_shards(mesh) > 1: return None
-  return sharding.place_rows(packing.plan(
-      np.asarray(rollouts.prompt_len_B), np.asarray(rollouts.completion_len_B),
-      rollouts.prompt_width, rollouts.sampler_logps_BT.shape[1],
-      d_model=config.d_model, parts=parts), mesh)
+  x, (b, t) = rollouts.prompt_width, rollouts.sampler_logps_BT.shape
+  lengths = ((np.full(b, x), np.full(b, t)) if full else
+             map(np.asarray, (rollouts.prompt_len_B, rollouts.completion_len_B)))
+  return sharding.place_rows(
+      packing.plan(*lengths, x, t, d_model=config.d_model, parts=parts), mesh)
 
 
-def _scorers(c, models, mesh):
-  """(policy, reference, prm) log-probs: functions of (params, rollouts)."""
-  parts = c.learner.microbatches
+def scorers(c, models, mesh):
+  """(policy, reference, prm) log-probs: jitted functions of (params, rollouts, plan)."""
   def of(name, temperature):
-    config = models[name][0]
-    fn = logps_fn(config, temperature, parts, sharding.row_shards(mesh))
-    return lambda params, rollouts: fn(
-        params, rollouts, pack(c, config, mesh, rollouts, parts))
+    return logps_fn(models[name][0], temperature, c.learner.microbatches,
+                    sharding.row_shards(mesh))
   return of("policy", c.rollouts.decoding.temperature), of("policy", 1.0), of("prm", 1.0)
 
 
-def _ref_logps(c, scorers, state, rollouts):
+def _packing_scorers(c, models, mesh, full=False):
+  """The same as functions of (params, rollouts)."""
+  def of(name, fn):
+    return lambda params, rollouts: fn(params, rollouts, pack(
+        c, models[name][0], mesh, rollouts, c.learner.microbatches, full))
+  return tuple(map(of, ("policy", "policy", "prm"), scorers(c, models, mesh)))
+
+
+def _ref_logps(c, fns, state, rollouts):
   """log pi_ref of the PRM's log-ratio, as prm.reference says."""
-  policy_logps, reference_logps, prm_logps = scorers
+  policy_logps, reference_logps, prm_logps = fns
   if c.prm.reference == "policy": return policy_logps(state.policy, rollouts)
   if c.prm.reference == "self": return prm_logps(state.prm_reference, rollouts)
   return reference_logps(state.reference, rollouts)
@@ -68,11 +75,11 @@ def _ref_logps(c, scorers, state, rollouts):
 
 def log_ratio(c, models, mesh, tokenizer):
   """(state, rollouts) -> (log_ratio_BT, step_ends_BT) for evaluation."""
-  scorers = *_, prm_logps = _scorers(c, models, mesh)
+  fns = *_, prm_logps = _packing_scorers(c, models, mesh)
 
   def of(state, rollouts):
     rollouts = rollouts.rows()
-    ratio_BT = prm_logps(state.prm, rollouts) - _ref_logps(c, scorers, state, rollouts)
+    ratio_BT = prm_logps(state.prm, rollouts) - _ref_logps(c, fns, state, rollouts)
     if c.rollouts.step_separator is None:
       return ratio_BT, masked.last(rollouts.mask_BT)
     return ratio_BT, _step_ends(rollouts, tokenizer, c.rollouts.step_separator)
@@ -92,12 +99,26 @@ def reads_old_logps(c, methods):
 
 
 def score(c, methods, models, mesh, tokenizer):
+  """(state, rollouts, outcome_B) -> Scored: what `measure` gives and the step ends."""
+  measure_ = measure(c, methods, models, mesh)
+
+  def of(state, rollouts, outcome_B):
+    scored = measure_(state, rollouts, outcome_B)
+    if c.rollouts.step_separator is None: return scored
+    return scored.replace(step_ends_BT=sharding.place_rows(
+        _step_ends(rollouts, tokenizer, c.rollouts.step_separator), mesh))
+
+  return of
+
+
+def measure(c, methods, models, mesh, full=False):
   """(state, rollouts, outcome_B) -> Scored, with every log-prob asked for.
 
   Networks that play two parts are run once: the policy where it is the PRM's
-  reference, the start where it is the reference of both log-ratios.
+  reference, the start where it is the reference of both log-ratios. With `full`
+  (see `pack`) no value is read, so that it can be traced.
   """
-  scorers = policy_logps, _, prm_logps = _scorers(c, models, mesh)
+  fns = policy_logps, _, prm_logps = _packing_scorers(c, models, mesh, full)
   config = models["policy"][0]
   values_fn = jax.jit(lambda params, rollouts, plan: learner_step.mapped(
       lambda batch: value_model.values(
@@ -115,10 +136,10 @@ def score(c, methods, models, mesh, tokenizer):
       prm_BT = prm_logps(state.prm, rollouts)
       scored = scored.replace(
           prm_logps_BT=prm_BT, prm_old_logps_BT=prm_BT,
-          ref_logps_BT=_ref_logps(c, scorers, state, rollouts))
+          ref_logps_BT=_ref_logps(c, fns, state, rollouts))
       if "kl_ratio_B" in methods.prm.fields:
         other = mismatched(rollouts, c.rollouts.per_prompt)
-        ratio_BT = prm_logps(state.prm, other) - _ref_logps(c, scorers, state, other)
+        ratio_BT = prm_logps(state.prm, other) - _ref_logps(c, fns, state, other)
         scored = scored.replace(
             kl_ratio_B=masked.total(ratio_BT, other.mask_BT, axis=1))
     if state.prm is not None and c.prm.reference == "policy":
@@ -133,10 +154,8 @@ def score(c, methods, models, mesh, tokenizer):
           policy_logps(state.reference, rollouts))
     if state.value is not None:
       scored = scored.replace(values_BT=values_fn(
-          state.value, rollouts, pack(c, config, mesh, rollouts, c.value.microbatches)))
-    if c.rollouts.step_separator is not None:
-      scored = scored.replace(step_ends_BT=sharding.place_rows(
-          _step_ends(rollouts, tokenizer, c.rollouts.step_separator), mesh))
+          state.value, rollouts,
+          pack(c, config, mesh, rollouts, c.value.microbatches, full)))
     return scored
 
   return of

@@ -13,6 +13,7 @@ import numpy as np
 
 from rlx import build
 from rlx import cli
+from rlx import preflight
 from rlx.core import records
 from rlx.core import rng
 from rlx.evals import accuracy
@@ -35,6 +36,9 @@ def train(config, workdir):
   run = build.build(config)
   workdir = pathlib.Path(workdir)
   cli.record(config, workdir)
+  clock.lap("build")
+  preflight.check(run, workdir)
+  clock.lap("compile")
   checkpoints = checkpoint.Checkpoints(workdir, max_to_keep=config.checkpoint.keep)
   state, host = restore(run, checkpoints)
   writer = io_metrics.Writer(workdir, first_step=state.step)

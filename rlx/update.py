@@ -1,4 +1,8 @@
-"""How models learn from a batch: PRM, value model, policy, in their orders."""
+"""How models learn from a batch: PRM, value model, policy, in their orders.
+
+Each returns `learn`, which the loop calls, and the jitted optimizer step in it:
+step(params, opt_state, minibatch).
+"""
 import jax
 import jax.numpy as jnp
 
@@ -51,7 +55,7 @@ def prm(c, methods, models, mesh, optimizer_):
       scored = scored.replace(prm_logps_BT=jnp.concatenate(seen))
     return state, scored, _mean("prm", metrics)
 
-  return learn
+  return learn, update
 
 
 def value(c, methods, models, mesh, optimizer_):
@@ -81,7 +85,7 @@ def value(c, methods, models, mesh, optimizer_):
       metrics.append(m)
     return state.replace(value=params, value_opt=opt_state), _mean("value", metrics)
 
-  return learn
+  return learn, update
 
 
 def policy(c, methods, models, mesh, optimizer_):
@@ -131,7 +135,7 @@ def policy(c, methods, models, mesh, optimizer_):
     return (state.replace(policy=params, policy_opt=opt_state),
             _mean("policy", metrics) | score.old_metrics(scored))
 
-  return learn
+  return learn, update
 
 
 def control_kl(c, state, metrics):

@@ -4,9 +4,13 @@ import numpy as np
 import pytest
 
 from configs import base
+from configs import quickstart
+from rlx import build
 from rlx import methods
 from rlx import score
 from rlx.core import records
+from rlx.learner import sharding
+from rlx.models import transformer
 
 nan = np.nan
 P, G, T = 2, 4, 5
@@ -155,3 +159,33 @@ def test_mismatched_rows_pair_prompts_with_the_next_groups_completions():
   assert out.tokens_BS.tolist() == [[0, 1, 7], [0, 1, 8], [2, 3, 5], [2, 3, 6]]
   assert out.prompt_len_B.tolist() == [1, 1, 2, 2]
   assert out.completion_len_B.tolist() == [1, 1, 1, 0]
+
+
+@pytest.mark.parametrize("slots, prompts, group, free, found", [
+    (None, 8, 4, 10**9, None), (None, 8, 4, 0, 4), (None, 8, 1, 0, 1),
+    (16, 8, 4, 0, 16), (16, 8, 3, 0, 15), (4, 8, 6, 0, 6)])
+def test_slots_are_the_configs_or_what_memory_holds(slots, prompts, group, free, found):
+  c, mesh = base.get_config(), sharding.make_mesh()
+  c.rollouts.slots = slots
+  config = transformer.DecoderConfig(vocab_size=31, d_model=16, n_layers=3, n_heads=4,
+                                     n_kv_heads=2, head_dim=6, d_ff=24)
+  assert build.sampler_slots(c, config, mesh, free, prompts, group) == found
+  spread = sharding.make_mesh(data=2)
+  assert build.sampler_slots(c, config, spread, free, prompts, group) is None
+
+
+def test_a_row_is_counted_at_its_longest():
+  """64 + 64 + 64 positions of 2 x 3 layers x 2 heads x 6 numbers of 4 bytes."""
+  c, mesh = base.get_config(), sharding.make_mesh()
+  config = transformer.DecoderConfig(vocab_size=31, d_model=16, n_layers=3, n_heads=4,
+                                     n_kv_heads=2, head_dim=6, d_ff=24)
+  row = (64 + 64 + 64) * 2 * 3 * 2 * 6 * 4
+  assert build.sampler_slots(c, config, mesh, 32 * row / .3 + 1, 8, 4) is None
+  assert build.sampler_slots(c, config, mesh, 32 * row / .3 - 1, 8, 4) == 28
+
+
+def test_spread_rows_and_slots_exclude_each_other():
+  c = quickstart.get_config("smoke")
+  c.rollouts.slots, c.mesh.data = c.rollouts.per_prompt, 2
+  with pytest.raises(ValueError, match="^rollouts.slots=.: None where rows are spread"):
+    build.build(c)

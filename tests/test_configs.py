@@ -102,6 +102,10 @@ def _changed(**changes):
     (dict(prompts__template={"name": "few_shot"}), "prompts.template.examples: few_shot needs it"),
     (dict(learner__minibatches=5), "learner.minibatches=5: must divide prompts.per_step=32"),
     (dict(model__remat="all"), "model.remat='all': none, full or dots"),
+    (dict(model__frozen_dtype="bfloat16"), "model.frozen_dtype='bfloat16': None or model.dtype=float32; in another"),
+    (dict(rollouts__slots=6), "rollouts.slots=6: None, from the device's memory, or a multiple of rollouts.per_prompt=4"),
+    (dict(rollouts__slots=0), "rollouts.slots=0: None"),
+    (dict(memory_check="no"), "memory_check='no': error, warn or off"),
     (dict(steps=-1), "steps=-1: must be >= 0"),
 ], ids=lambda x: str(x)[:40])
 def test_refuses_with_one_line_that_names_the_key(changes, message):

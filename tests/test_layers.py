@@ -13,7 +13,7 @@ LAYERS = [
     {"rewards", "advantages", "losses"},
     {"models"},
     {"prompts", "rollouts", "verifiers", "learner", "evals", "io"},
-    {"cli", "methods", "score", "update", "build", "train", "sft", "evaluate"},
+    {"cli", "methods", "score", "update", "build", "preflight", "train", "sft", "evaluate"},
 ]
 # Heavy packages: only in these layers, and not when a module is imported.
 HEAVY = {"math_verify", "reasoning_gym", "transformers", "gguf", "matplotlib",

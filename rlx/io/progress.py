@@ -25,7 +25,7 @@ class Clock:
 
   def metrics(self, tokens):
     """Seconds of the stages of this step so far, and its tokens per second."""
-    step = {k: v for k, v in self._step.items() if k != "build"}
+    step = {k: v for k, v in self._step.items() if k not in ("build", "compile")}
     busy = sum(v for k, v in step.items() if k != "eval")
     return ({f"seconds/{k}": v for k, v in step.items()}
             | {"seconds/step": busy, "rollouts/tokens_per_s": tokens / busy})

@@ -57,6 +57,20 @@ def place(tree, mesh):
           x, NamedSharding(mesh, spec(path, np.shape(x)))), tree)
 
 
+def shapes(tree, mesh):
+  """Shapes of parameters or optimizer state, as `place` would put them."""
+  return jax.tree.map_with_path(
+      lambda path, x: jax.ShapeDtypeStruct(
+          np.shape(x), x.dtype, sharding=NamedSharding(mesh, spec(path, np.shape(x)))),
+      tree)
+
+
+def row_shapes(tree, mesh):
+  """Shapes of a batch, as `place_rows` would put it."""
+  return jax.tree.map(lambda x: jax.ShapeDtypeStruct(
+      x.shape, x.dtype, sharding=NamedSharding(mesh, ROWS)), tree)
+
+
 def place_rows(tree, mesh):
   """Puts a batch on the mesh, rows over the data and fsdp axes."""
   return jax.device_put(tree, NamedSharding(mesh, ROWS))

@@ -7,6 +7,8 @@ import dataclasses
 
 import numpy as np
 
+_SHARE = 0.3  # Of the free memory, for keys and values.
+
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
@@ -29,6 +31,23 @@ class Plan:
   def columns(self):
     """Suffix columns that hold something that is still needed."""
     return int(np.max(self.count_W, where=self.live_W, initial=0))
+
+
+def that_fit(rows, group, bytes_per_row, bytes_free):
+  """How many of `rows` are decoded at once: None, all of them, if they fit.
+
+    bytes_per_row slots <= 0.3 bytes_free
+
+  Otherwise the most whole groups for which that holds, and at least one. The
+  rest is for the cache they move to, prompts, weights and activations.
+
+  Args:
+    rows: of a draw, a multiple of `group`.
+    bytes_per_row: keys and values of a row at its longest.
+    bytes_free: of the device; None: it does not say.
+  """
+  if bytes_free is None or rows * bytes_per_row <= _SHARE * bytes_free: return None
+  return max(int(_SHARE * bytes_free // (group * bytes_per_row)), 1) * group
 
 
 def start(prompts, group, slots=None):

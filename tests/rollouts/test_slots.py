@@ -12,6 +12,18 @@ def test_start_takes_what_fits():
   assert slots.start(4, 2).prompt_P is None  # All prompts, as they lie.
 
 
+@pytest.mark.parametrize("rows, group, free, slots_", [
+    (12, 4, 400, None),   # 12 rows of 10 bytes are 0.3 of 400.
+    (12, 4, 399, 8),
+    (12, 4, 266, 4),      # 0.3 of 266 is less than 8 rows.
+    (12, 4, 10, 4),       # A group is the least,
+    (12, 4, -5, 4),       # also where the state alone is too large.
+    (12, 1, 350, 10),
+    (12, 4, None, None)])
+def test_slots_that_fit(rows, group, free, slots_):
+  assert slots.that_fit(rows, group, 10, free) == slots_
+
+
 def test_half_the_slots_as_soon_as_half_suffice():
   plan = slots.start(4, 2)
   assert slots.following(plan, np.arange(8) < 5, 3).is_same

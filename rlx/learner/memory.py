@@ -1,0 +1,95 @@
+"""Does a run fit? Its bytes as named terms, the verdict, and the table of them.
+
+  need = sum of what is held throughout + the largest of the stages, which take turns
+
+All bytes are per device.
+"""
+import math
+import pathlib
+
+import jax
+
+
+def device_bytes(mesh):
+  """Bytes a device may use; None if it does not say."""
+  device = mesh.local_devices[0]
+  if device.platform == "cpu":  # Shared by all devices that XLA makes of it.
+    found = pathlib.Path("/proc/meminfo")
+    lines = found.read_text().splitlines() if found.exists() else []
+    free = [int(l.split()[1]) * 1024 for l in lines if l.startswith("MemAvailable:")]
+    return free[0] // len(mesh.local_devices) if free else None
+  return (device.memory_stats() or {}).get("bytes_limit")
+
+
+def tree_bytes(tree):
+  """Bytes per device of arrays, or of their shapes with shardings."""
+  def leaf(x):
+    sharding = getattr(x, "sharding", None)
+    shape = sharding.shard_shape(x.shape) if sharding else x.shape
+    return math.prod(shape) * x.dtype.itemsize
+  return sum(map(leaf, jax.tree.leaves(tree)))
+
+
+def stage_bytes(analysis, held):
+  """What a compiled step takes beside the `held` bytes of its arguments.
+
+    arguments + outputs - aliased + temporaries - held
+
+  Args:
+    analysis: `memory_analysis()` of the compiled step.
+    held: bytes of those arguments that exist whether or not the step runs, such
+      as parameters; what it writes in their place is aliased.
+  """
+  a = analysis
+  return (a.argument_size_in_bytes + a.output_size_in_bytes - a.alias_size_in_bytes
+          + a.temp_size_in_bytes - held)
+
+
+def need(held, stages):
+  """The most bytes that exist at once."""
+  return sum(held.values()) + max(stages.values(), default=0)
+
+
+def refusal(held, stages, limit, advice):
+  """One line that says why it does not fit and what to change; None if it fits.
+
+  Args:
+    held: {term: bytes} that exist throughout.
+    stages: {term: bytes}, one at a time.
+    limit: bytes of the device.
+    advice: {term: what to change}, for every stage and for "held".
+  """
+  if need(held, stages) <= limit: return None
+  over = {k: v for k, v in stages.items() if sum(held.values()) + v > limit}
+  # Without room for what is held, no stage is to blame.
+  to_change = (["held"] if sum(held.values()) > limit else _by_size(over))
+  largest = max(over, key=over.get, default=None)
+  terms = held | ({largest: over[largest]} if largest else {})
+  return (f"a device has {show(limit)}, this run needs {show(need(held, stages))}: "
+          + ", ".join(f"{k} {show(terms[k])}" for k in _by_size(terms))
+          + "; " + "; ".join(dict.fromkeys(advice[k] for k in to_change)))
+
+
+def table(held, stages, limit, source):
+  """The terms as lines of text.
+
+  Args:
+    limit: bytes of the device; None: it does not say.
+    source: how the stages are known: "estimated" or "compiled".
+  """
+  row = lambda name, n: f"  {name:36} {show(n):>9}"
+  return "\n".join(
+      ["memory per device" + (f", of {show(limit)}" if limit is not None else "")
+       + f" ({source})"]
+      + [row(k, held[k]) for k in _by_size(held)]
+      + [row(k + " *", stages[k]) for k in _by_size(stages)]
+      + [row("at most", need(held, stages)) + "  (* one at a time)"])
+
+
+def show(n):
+  """Bytes for people: 3.2 GB, 41.0 MB."""
+  return f"{n / 1e9:.1f} GB" if n >= 1e8 else f"{n / 1e6:.1f} MB"
+
+
+def _by_size(terms):
+  return sorted(terms, key=terms.get, reverse=True)

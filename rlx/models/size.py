@@ -1,0 +1,101 @@
+"""Bytes and operations of a decoder, from its DecoderConfig alone."""
+import jax.numpy as jnp
+
+
+def param_count(config):
+  """Numbers in the parameter tree of `transformer.init`."""
+  c = config
+  heads = c.n_heads + 2 * c.n_kv_heads              # of q, k and v
+  layer = _matmul_params(c) + 2 * c.d_model         # and two norms
+  if c.qkv_bias: layer += heads * c.head_dim
+  if c.qk_norm: layer += 2 * c.head_dim
+  tables = c.vocab_size * c.d_model * (1 if c.tied_head else 2)
+  return tables + c.n_layers * layer + c.d_model
+
+
+def param_bytes(config):
+  """Bytes of the parameters in `config.param_dtype`."""
+  return param_count(config) * jnp.dtype(config.param_dtype).itemsize
+
+
+def kv_bytes_per_token(config):
+  """Bytes that one position of one row takes in the key-value cache."""
+  return (2 * config.n_layers * config.n_kv_heads * config.head_dim
+          * jnp.dtype(config.dtype).itemsize)
+
+
+def forward_flops_per_token(config, context, *, with_head=True):
+  """Floating-point operations of a forward pass, per token.
+
+    2 (matmul parameters) + 4 L N H context [+ 2 D V]
+
+  A multiply-add counts as two. Matrix products only: norms, softmax and rotary
+  angles are left out, a few per cent in decoders of any real size.
+
+  Source: the definition. Differs from the papers: attention is counted over all
+  `context` positions, also where the causal mask drops half of them.
+
+  Args:
+    config: DecoderConfig.
+    context: positions that a token's query meets: S in training and prefill,
+      the width of the cache in decoding.
+    with_head: also the logits.
+  """
+  c = config
+  attention = 4 * c.n_heads * c.head_dim * context
+  head = 2 * c.d_model * c.vocab_size if with_head else 0
+  return c.n_layers * (2 * _matmul_params(c) + attention) + head
+
+
+def update_bytes(config, rows, width, scored, *, param_bytes, chunk=1024):
+  """Upper estimate of what an optimizer step takes beside its arguments.
+
+    3 param_bytes                  gradients, their sum, updates
+    + L saved + 1 to 1.5 layer     what backward reads; the layer it is in
+    + 4 (4 chunk V)                logits, probabilities, their gradients
+
+  layer = 4 rows width (8 D + 4 F + 4 (N + 2 K) H + 2 N width) is everything that
+  one computes; saved is that without remat, its input with "full", and with
+  "dots" also the outputs of its matrices. In float32 whatever the activations:
+  XLA may keep bfloat16 wider, and does on CPU.
+
+  Source: the terms were fitted to `memory_analysis()` of XLA on CPU.
+
+  Args:
+    config: DecoderConfig.
+    rows, width: of a microbatch, [B, S].
+    scored: completion tokens of a microbatch.
+    param_bytes: of the parameters on a device.
+    chunk: tokens whose logits exist at once, see `logps.of_hidden`.
+  """
+  c = config
+  layer = _layer_bytes(c, rows, width)
+  matrices = 2 * c.d_model + 2 * c.d_ff + (c.n_heads + 2 * c.n_kv_heads) * c.head_dim
+  saved = {"none": layer, "full": 4 * rows * width * c.d_model,
+           "dots": 4 * rows * width * (c.d_model + matrices)}[c.remat]
+  working = layer if c.remat == "none" else 3 * layer // 2  # Computed again.
+  return (3 * param_bytes + c.n_layers * saved + working
+          + 16 * min(chunk, scored) * c.vocab_size)
+
+
+def forward_bytes(config, rows, width, scored, *, chunk=1024):
+  """Upper estimate of what scoring takes beside its arguments; see `update_bytes`.
+
+    4 rows width (5 D + max(2 N width, 3 F)) + 4 chunk V
+  """
+  c = config
+  widest = max(2 * c.n_heads * width, 3 * c.d_ff)
+  return 4 * (rows * width * (5 * c.d_model + widest) + min(chunk, scored) * c.vocab_size)
+
+
+def _layer_bytes(c, rows, width):
+  """Everything that a layer computes of [rows, width] tokens, in float32."""
+  projections = (c.n_heads + 2 * c.n_kv_heads) * c.head_dim
+  return 4 * rows * width * (8 * c.d_model + 4 * c.d_ff + 4 * projections
+                             + 2 * c.n_heads * width)
+
+
+def _matmul_params(c):
+  """Parameters of a layer that are multiplied with every token."""
+  attention = (2 * c.n_heads + 2 * c.n_kv_heads) * c.head_dim * c.d_model
+  return attention + 3 * c.d_model * c.d_ff

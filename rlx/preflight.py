@@ -1,0 +1,179 @@
+"""Will the run fit? An estimate, and where it is close the compiled steps, before step 0.
+
+What the state holds is exact; caches and activations are upper estimates in closed
+form (models/size.py), which take no time. Only if all of it together exceeds
+40% of a device are the steps compiled, for rows of full length (the largest plan
+of packing), and what XLA says of them decides. Real batches are mostly smaller
+and have programs of their own, so compiling always would be time wasted.
+"""
+import json
+import pathlib
+import sys
+
+import jax
+import jax.numpy as jnp
+
+from rlx import build
+from rlx import score
+from rlx.core import records
+from rlx.learner import memory
+from rlx.learner import sharding
+from rlx.learner import step as learner_step
+from rlx.models import size
+
+_SURE = 0.4  # An estimate below this share of the device is not looked into.
+_SCORING = "activations of scoring"
+_UPDATE = {"prm": "activations of the PRM update",
+           "value": "activations of the value update",
+           "learner": "activations of the policy update"}
+
+
+def check(run, workdir, limit=None):
+  """Prints the table of terms, writes memory.json, refuses what cannot fit.
+
+  Args:
+    run: build.Run.
+    workdir: folder of memory.json.
+    limit: bytes of a device; None asks it.
+  Raises:
+    ValueError: it does not fit and memory_check is "error".
+  """
+  if run.config.memory_check == "off": return
+  state = run.shapes()
+  limit = memory.device_bytes(run.mesh) if limit is None else limit
+  held, caches = held_bytes(state), cache_bytes(run, state)
+
+  def say(stages, source):
+    need = memory.need(held, stages)
+    (pathlib.Path(workdir) / "memory.json").write_text(json.dumps(dict(
+        limit=limit, need=need, source=source, held=held, stages=stages), indent=2))
+    print(memory.table(held, stages, limit, source))
+    return need
+
+  need = say(caches | estimated_bytes(run, state), "estimated")
+  if limit is None or need <= _SURE * limit: return
+  stages = caches | compiled_bytes(run, state)
+  say(stages, "compiled")
+  message = memory.refusal(held, stages, limit, _advice(run.config))
+  if message is None: return
+  if run.config.memory_check == "error":
+    raise ValueError(f"memory: {message}; or memory_check=warn to try.")
+  print(f"rlx: memory: {message}.", file=sys.stderr)
+
+
+def held_bytes(state):
+  """{term: bytes} of what a TrainState holds from start to end."""
+  terms = {"policy + optimizer": (state.policy, state.policy_opt),
+           "PRM + optimizer": (state.prm, state.prm_opt),
+           "value model + optimizer": (state.value, state.value_opt),
+           "reference": state.reference, "PRM reference": state.prm_reference}
+  return {name: n for name, tree in terms.items() if (n := memory.tree_bytes(tree))}
+
+
+def cache_bytes(run, state):
+  """{term: bytes} of the samplers' key-value caches and weights, a closed form.
+
+    kv (P X + W (X + 2 T' - chunk)) + weights laid out for decoding
+
+  W slots may come to hold a copy of a prompt each; when a chunk is full, their
+  suffixes of up to T' = T rounded up to chunks are copied to wider ones.
+  """
+  c, m, shards = run.config, run.model_config, sharding.row_shards(run.mesh)
+  weights = (memory.tree_bytes(state.policy) * jnp.dtype(m.dtype).itemsize
+             // jnp.dtype(m.param_dtype).itemsize)
+  chunk = min(c.rollouts.chunk, c.rollouts.max_tokens)
+  suffix = 2 * chunk * -(-c.rollouts.max_tokens // chunk) - chunk
+  def cache(prompts, group, slots):
+    rows = min(slots or prompts * group, prompts * group)
+    tokens = prompts * c.prompts.max_tokens + rows * (c.prompts.max_tokens + suffix)
+    return weights + tokens * size.kv_bytes_per_token(m) // shards
+  return {"KV cache of sampling": cache(
+              build.draw_size(c), c.rollouts.per_prompt, run.slots["train"]),
+          "KV cache of evaluation": cache(
+              c.eval.batch, c.eval.samples, run.slots["sampled"])}
+
+
+def estimated_bytes(run, state):
+  """{term: bytes} that the steps take beside the state at most, in closed form.
+
+  A position of the batch is counted as 64 bytes: its token, its place in the
+  plan, and a dozen [B, T] fields of Scored.
+  """
+  c, shards = run.config, sharding.row_shards(run.mesh)
+  t, width = c.rollouts.max_tokens, c.prompts.max_tokens + c.rollouts.max_tokens
+  batch = c.prompts.per_step * c.rollouts.per_prompt // shards
+  def of(bytes_of, config, rows, parts, **more):
+    part = -(-rows // parts)
+    return 64 * rows * width + bytes_of(config, part, width, part * t, **more)
+  stages = {_SCORING: max(of(size.forward_bytes, config, batch, c.learner.microbatches)
+                          for config in (run.model_config, run.prm_config))}
+  for name, config, params in (
+      ("prm", run.prm_config, state.prm if state.prm_opt is not None else None),
+      ("value", run.model_config, state.value),
+      ("learner", run.model_config, state.policy)):
+    if params is not None:
+      stages[_UPDATE[name]] = of(
+          size.update_bytes, config, batch // c[name].minibatches,
+          c[name].microbatches, param_bytes=memory.tree_bytes(params))
+  return stages
+
+
+def compiled_bytes(run, state):
+  """{term: bytes} that the compiled steps take beside the state. Compiles them."""
+  c, rows = run.config, lambda tree: sharding.row_shapes(tree, run.mesh)
+  b, t = c.prompts.per_step * c.rollouts.per_prompt, c.rollouts.max_tokens
+  ints_B, floats_B = (jax.ShapeDtypeStruct((b,), d) for d in (jnp.int32, jnp.float32))
+  rollouts = rows(records.Rollouts(
+      tokens_BS=jax.ShapeDtypeStruct((b, c.prompts.max_tokens + t), jnp.int32),
+      prompt_len_B=ints_B, completion_len_B=ints_B,
+      sampler_logps_BT=jax.ShapeDtypeStruct((b, t), jnp.float32), finish_B=ints_B,
+      prompt_P=None))
+  scored = jax.eval_shape(run.measure_full, state, rollouts, rows(floats_B))
+  if c.rollouts.step_separator is not None:
+    scored = scored.replace(step_ends_BT=scored.mask_BT)
+  trained = jax.eval_shape(run.advantage, state, scored)[0]
+
+  def plan(rollouts, parts):  # Of full rows; it does not depend on the model.
+    return rows(score.pack(c, run.model_config, run.mesh, rollouts, parts, full=True))
+
+  def update(name, params, opt_state, *batch):
+    part = jax.eval_shape(lambda batch: next(learner_step.minibatches(
+        batch, c[name].minibatches, scored.group)), batch)
+    part = *rows(part), plan(part[0], c[name].microbatches)
+    return _temporary(run.updates[name].lower(params, opt_state, part),
+                      (params, opt_state))
+
+  models = (state.policy, state.reference, state.prm)
+  batch = rollouts, plan(rollouts, c.learner.microbatches)
+  stages = {_SCORING: max(_temporary(fn.lower(params, *batch), params)
+                          for fn, params in zip(run.scorers, models) if params is not None)}
+  if state.prm_opt is not None:
+    stages[_UPDATE["prm"]] = update("prm", state.prm, state.prm_opt, rollouts, scored)
+  if state.value is not None:
+    stages[_UPDATE["value"]] = update(
+        "value", state.value, state.value_opt, rollouts, trained)
+  stages[_UPDATE["learner"]] = update(
+      "learner", state.policy, state.policy_opt, rollouts, trained, floats_B)
+  return stages
+
+
+def _temporary(lowered, held):
+  return memory.stage_bytes(lowered.compile().memory_analysis(), memory.tree_bytes(held))
+
+
+def _advice(c):
+  """What to change when a term is too large."""
+  remat = "" if c.model.remat == "full" else f" or model.remat={c.model.remat} to full"
+  def microbatches(name):
+    return f"change {name}.microbatches={c[name].microbatches} to more{remat}"
+  return {
+      "held": "change mesh.fsdp to spread it over devices, model.param_dtype or "
+              "model.path to something smaller",
+      "KV cache of sampling": "change prompts.per_step, rollouts.per_prompt, "
+                              "rollouts.oversample or rollouts.max_tokens to less",
+      "KV cache of evaluation": "change eval.batch or eval.samples to less",
+      _SCORING:
+          f"change learner.microbatches={c.learner.microbatches} to more",
+      _UPDATE["prm"]: microbatches("prm"),
+      _UPDATE["value"]: microbatches("value"),
+      _UPDATE["learner"]: microbatches("learner")}

@@ -1,0 +1,67 @@
+"""Where compiled programs are kept between runs."""
+import os
+import pathlib
+import subprocess
+import sys
+
+import jax
+import pytest
+
+from rlx import cli
+
+ROOT = pathlib.Path(__file__).parent.parent
+
+
+@pytest.fixture
+def updates(monkeypatch):
+  """What keep_compiled tells jax; the tests' own cache stays as it is."""
+  told = {}
+  monkeypatch.setattr(jax.config, "update", told.__setitem__)
+  monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)
+  return told
+
+
+@pytest.mark.parametrize("setting, folder", [
+    (None, ".jax_cache"), ("elsewhere", "elsewhere"), ("off", None), ("", None)])
+def test_the_folder_is_beside_the_workdir_or_as_set(
+    updates, tmp_path, monkeypatch, setting, folder):
+  monkeypatch.chdir(tmp_path)
+  cli.keep_compiled(setting, tmp_path / "run")
+  found = updates.get("jax_compilation_cache_dir")
+  assert (found and pathlib.Path(found).absolute()) == (folder and tmp_path / folder)
+  assert [p.name for p in tmp_path.iterdir()] == ([folder] if folder else [])
+
+
+def test_the_environment_wins(updates, tmp_path, monkeypatch):
+  monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", "/mine")
+  cli.keep_compiled(str(tmp_path / "c"), tmp_path / "run")
+  assert not updates and not list(tmp_path.iterdir())
+
+
+def test_a_place_that_cannot_be_written_is_a_line_not_a_failure(updates, tmp_path, capsys):
+  (tmp_path / "file").write_text("")
+  cli.keep_compiled(str(tmp_path / "file" / "cache"), tmp_path / "run")
+  assert not updates
+  lines = capsys.readouterr().err.splitlines()
+  assert len(lines) == 1 and "compile_cache=" in lines[0] and "Not a directory" in lines[0]
+
+
+def test_refuses_what_is_no_folder(updates, tmp_path):
+  with pytest.raises(ValueError, match="compile_cache=3: a folder, off or None"):
+    cli.keep_compiled(3, tmp_path)
+
+
+def test_a_second_process_reads_what_the_first_compiled(tmp_path):
+  code = f"""
+import jax
+from rlx import cli
+hits = []
+jax.monitoring.register_event_listener(
+    lambda name, **_: hits.append(name) if name.endswith("cache_hits") else None)
+cli.keep_compiled(None, {str(tmp_path / 'run')!r})
+jax.jit(lambda x: x * 2 + 1)(1.0)
+print(len(hits))"""
+  env = {k: v for k, v in os.environ.items() if k != "JAX_COMPILATION_CACHE_DIR"}
+  hits = [int(subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=env, check=True,
+                             capture_output=True, text=True).stdout) for _ in range(2)]
+  assert hits[0] == 0 and hits[1] > 0
