@@ -49,6 +49,12 @@ def get_config():
       frozen_dtype=ml_collections.config_dict.placeholder(str),
       remat="none",            # none | full | dots: what the backward pass recomputes
   ))
+  # Adapters: policy, PRM and value model share one frozen base, which is the reference.
+  c.lora = ml_collections.ConfigDict(dict(
+      rank=0,                  # 0: all parameters are trained
+      alpha=16.0,              # adapters are scaled by alpha / rank
+      targets=("q", "k", "v", "o", "gate", "up", "down"),
+  ))
   c.mesh = ml_collections.ConfigDict(dict(data=1, fsdp=1, tensor=1))  # devices per axis; data=-1: the rest
 
   c.prompts = ml_collections.ConfigDict(dict(

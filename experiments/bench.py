@@ -271,7 +271,7 @@ def upd(args):
   mesh = sharding.make_mesh()
   adamw = optimizer.adamw(**c.learner.optimizer)
   logps_of = score.logps_fn(config, 1.0, c.learner.microbatches, 1)
-  learn = update.policy(c, methods_lib.of(c), dict(policy=(config, None)), mesh, adamw)
+  learn, _ = update.policy(c, methods_lib.of(c), dict(policy=(config, None)), mesh, adamw)
   params = sharding.place(params, mesh)
   state = records.TrainState(
       step=0, policy=params,

@@ -26,6 +26,7 @@ from rlx.io import weights
 from rlx.learner import memory
 from rlx.learner import optimizer
 from rlx.learner import sharding
+from rlx.models import lora
 from rlx.models import size
 from rlx.models import value as value_model
 from rlx.prompts import filters
@@ -89,6 +90,11 @@ def build(config):
                        f"= {shards}.")
   model_config, start, tokenizer = load_model(c, c.model.path)
   sharding.check(start, mesh)
+  base_params = start
+  if c.lora.rank:
+    model_config = dataclasses.replace(model_config, lora_scale=c.lora.alpha / c.lora.rank)
+    start = lora.init(base_params, rng.key(c.seed, "lora"), rank=c.lora.rank,
+                      targets=tuple(c.lora.targets))
   models = dict(policy=(model_config, start), prm=(model_config, start))
   if methods.needs("prm_logps_BT") and c.prm.path is not None:
     *models["prm"], prm_tokenizer = load_model(c, c.prm.path)
@@ -106,7 +112,8 @@ def build(config):
                      f"training prompts; a draw takes {per_draw} different ones.")
   optimizers = {name: optimizer.adamw(**c[name].optimizer)
                 for name in ("learner", "prm", "value")}
-  shapes = functools.partial(_shapes, c, methods, mesh, optimizers, models)
+  frozen = freeze(c, base_params) if c.lora.rank else None
+  shapes = functools.partial(_shapes, c, methods, mesh, optimizers, models, frozen)
   draw = _sampler(c, model_config, tokenizer, mesh)
   limit = memory.device_bytes(mesh)
   slots_of = functools.partial(
@@ -140,7 +147,7 @@ def build(config):
       prm_config=models["prm"][0],
       prompts=iterator.PromptIterator(train_prompts, seed=c.seed),
       eval_prompts=eval_prompts,
-      init=functools.partial(_init, c, methods, mesh, optimizers, models),
+      init=functools.partial(_init, c, methods, mesh, optimizers, models, frozen),
       shapes=shapes, encode=encode, slots=slots_,
       sample=draw(c.rollouts.per_prompt, c.rollouts.decoding, slots_["train"]),
       eval_sample=dict(
@@ -229,17 +236,21 @@ def freeze(c, params):
       else x.astype(c.model.frozen_dtype), params)
 
 
-def _shapes(c, methods, mesh, optimizers, models):
+def _shapes(c, methods, mesh, optimizers, models, frozen):
   """What `_init` returns, as shapes with shardings."""
-  def init(params):
+  def init(params, frozen):
     return _init(c, methods, mesh, optimizers,
-                 {name: (models[name][0], p) for name, p in params.items()})
+                 {name: (models[name][0], p) for name, p in params.items()}, frozen)
   return sharding.shapes(jax.eval_shape(
-      init, {name: p for name, (_, p) in models.items()}), mesh)
+      init, {name: p for name, (_, p) in models.items()}, frozen), mesh)
 
 
-def _init(c, methods, mesh, optimizers, models):
-  """The state before the first step. Models start from copies: all are donated."""
+def _init(c, methods, mesh, optimizers, models, frozen):
+  """The state before the first step. Models start from copies: all are donated.
+
+  With adapters the references are the adapters of the start, which add nothing:
+  the same program runs over PRM and reference, so that equal is exactly equal.
+  """
   def copy(params):
     return sharding.place(jax.tree.map(jnp.array, params), mesh)
   def start(config, params, name):
@@ -247,10 +258,11 @@ def _init(c, methods, mesh, optimizers, models):
     state = jax.jit(optimizers[name].init)(params)
     return params, sharding.place(state, mesh)
   policy, policy_opt = start(*models["policy"], "learner")
-  state = records.TrainState(step=0, policy=policy, policy_opt=policy_opt)
+  state = records.TrainState(step=0, policy=policy, policy_opt=policy_opt,
+                             frozen=None if frozen is None else copy(frozen))
   has_prm = methods.needs("prm_logps_BT")
-  frozen = has_prm and c.prm.reference == "frozen"
-  if frozen or methods.needs("policy_ref_logps_BT"):
+  is_frozen = has_prm and c.prm.reference == "frozen"
+  if is_frozen or methods.needs("policy_ref_logps_BT"):
     state = state.replace(reference=copy(freeze(c, models["policy"][1])))
   if has_prm:
     prm, prm_opt = start(*models["prm"], "prm")

@@ -37,7 +37,7 @@ def evaluate(config, workdir):
   outcomes, answers, scores = [], [], []
   for prompts in _batches(run.eval_prompts, config.eval.batch):
     key = rng.key(config.seed, "evaluate")
-    rollouts = run.eval_sample["sampled"](state.policy, *run.encode(prompts), key)
+    rollouts = run.eval_sample["sampled"](state.full("policy"), *run.encode(prompts), key)
     outcomes.append(run.verify(prompts, jax.device_get(rollouts)))
     answers += _answers(run, rollouts, config.eval.answer)
     scores.append(_scores(run, state, rollouts))

@@ -14,6 +14,7 @@ from rlx.core import resolve
 from rlx.losses import aggregate
 from rlx.losses import divergence
 from rlx.losses import policy as policy_losses
+from rlx.models import lora
 
 ORDERS = ("single", "double", "none", "reverse")
 REFERENCES = ("frozen", "policy", "self")
@@ -119,6 +120,12 @@ def check(c, methods):
          "from its own start")
   refuse(c.model.remat not in ("none", "full", "dots"), "model.remat",
          "none, full or dots")
+  refuse(c.lora.rank < 0, "lora.rank", "0 trains all parameters, 1 or more adapters")
+  refuse(c.lora.rank and c.lora.alpha <= 0, "lora.alpha", "must be > 0")
+  refuse(not c.lora.targets or set(c.lora.targets) - set(lora.TARGETS), "lora.targets",
+         f"some of {lora.TARGETS}")
+  refuse(c.lora.rank and c.prm.path is not None, "prm.path",
+         "None with lora.rank: PRM and policy are adapters over one base")
   for name in ("learner", "prm", "value"):
     n = c[name].minibatches
     refuse(c.prompts.per_step % n, f"{name}.minibatches",

@@ -66,6 +66,7 @@ def held_bytes(state):
   terms = {"policy + optimizer": (state.policy, state.policy_opt),
            "PRM + optimizer": (state.prm, state.prm_opt),
            "value model + optimizer": (state.value, state.value_opt),
+           "frozen base": state.frozen,
            "reference": state.reference, "PRM reference": state.prm_reference}
   return {name: n for name, tree in terms.items() if (n := memory.tree_bytes(tree))}
 
@@ -79,7 +80,7 @@ def cache_bytes(run, state):
   suffixes of up to T' = T rounded up to chunks are copied to wider ones.
   """
   c, m, shards = run.config, run.model_config, sharding.row_shards(run.mesh)
-  weights = (memory.tree_bytes(state.policy) * jnp.dtype(m.dtype).itemsize
+  weights = (memory.tree_bytes(state.full("policy")) * jnp.dtype(m.dtype).itemsize
              // jnp.dtype(m.param_dtype).itemsize)
   chunk = min(c.rollouts.chunk, c.rollouts.max_tokens)
   suffix = 2 * chunk * -(-c.rollouts.max_tokens // chunk) - chunk
@@ -140,10 +141,11 @@ def compiled_bytes(run, state):
     part = jax.eval_shape(lambda batch: next(learner_step.minibatches(
         batch, c[name].minibatches, scored.group)), batch)
     part = *rows(part), plan(part[0], c[name].microbatches)
-    return _temporary(run.updates[name].lower(params, opt_state, part),
-                      (params, opt_state))
+    return _temporary(run.updates[name].lower(params, opt_state, part, state.frozen),
+                      (params, opt_state, state.frozen))
 
-  models = (state.policy, state.reference, state.prm)
+  models = [None if getattr(state, name) is None else state.full(name)
+            for name in ("policy", "reference", "prm")]
   batch = rollouts, plan(rollouts, c.learner.microbatches)
   stages = {_SCORING: max(_temporary(fn.lower(params, *batch), params)
                           for fn, params in zip(run.scorers, models) if params is not None)}

@@ -68,9 +68,9 @@ def _packing_scorers(c, models, mesh, full=False):
 def _ref_logps(c, fns, state, rollouts):
   """log pi_ref of the PRM's log-ratio, as prm.reference says."""
   policy_logps, reference_logps, prm_logps = fns
-  if c.prm.reference == "policy": return policy_logps(state.policy, rollouts)
-  if c.prm.reference == "self": return prm_logps(state.prm_reference, rollouts)
-  return reference_logps(state.reference, rollouts)
+  if c.prm.reference == "policy": return policy_logps(state.full("policy"), rollouts)
+  if c.prm.reference == "self": return prm_logps(state.full("prm_reference"), rollouts)
+  return reference_logps(state.full("reference"), rollouts)
 
 
 def log_ratio(c, models, mesh, tokenizer):
@@ -79,7 +79,7 @@ def log_ratio(c, models, mesh, tokenizer):
 
   def of(state, rollouts):
     rollouts = rollouts.rows()
-    ratio_BT = prm_logps(state.prm, rollouts) - _ref_logps(c, fns, state, rollouts)
+    ratio_BT = prm_logps(state.full("prm"), rollouts) - _ref_logps(c, fns, state, rollouts)
     if c.rollouts.step_separator is None:
       return ratio_BT, masked.last(rollouts.mask_BT)
     return ratio_BT, _step_ends(rollouts, tokenizer, c.rollouts.step_separator)
@@ -133,28 +133,28 @@ def measure(c, methods, models, mesh, full=False):
         sampler_logps_BT=rollouts.sampler_logps_BT, finish_B=rollouts.finish_B,
         group=c.rollouts.per_prompt)
     if state.prm is not None:
-      prm_BT = prm_logps(state.prm, rollouts)
+      prm_BT = prm_logps(state.full("prm"), rollouts)
       scored = scored.replace(
           prm_logps_BT=prm_BT, prm_old_logps_BT=prm_BT,
           ref_logps_BT=_ref_logps(c, fns, state, rollouts))
       if "kl_ratio_B" in methods.prm.fields:
         other = mismatched(rollouts, c.rollouts.per_prompt)
-        ratio_BT = prm_logps(state.prm, other) - _ref_logps(c, fns, state, other)
+        ratio_BT = prm_logps(state.full("prm"), other) - _ref_logps(c, fns, state, other)
         scored = scored.replace(
             kl_ratio_B=masked.total(ratio_BT, other.mask_BT, axis=1))
     if state.prm is not None and c.prm.reference == "policy":
       scored = scored.replace(old_logps_BT=scored.ref_logps_BT)
     elif reads_old_logps(c, methods):
-      scored = scored.replace(old_logps_BT=policy_logps(state.policy, rollouts))
+      scored = scored.replace(old_logps_BT=policy_logps(state.full("policy"), rollouts))
     if methods.needs("policy_ref_logps_BT"):
       is_prm_ref = (state.prm is not None and c.prm.reference == "frozen"
                     and c.rollouts.decoding.temperature == 1.0)
       scored = scored.replace(
           policy_ref_logps_BT=scored.ref_logps_BT if is_prm_ref else
-          policy_logps(state.reference, rollouts))
+          policy_logps(state.full("reference"), rollouts))
     if state.value is not None:
       scored = scored.replace(values_BT=values_fn(
-          state.value, rollouts,
+          state.full("value"), rollouts,
           pack(c, config, mesh, rollouts, c.value.microbatches, full)))
     return scored
 

@@ -34,6 +34,7 @@ def train(config, workdir):
   """Trains config.sft.steps steps on (prompt, target) pairs and exports to HF."""
   c, workdir = config, pathlib.Path(workdir)
   methods.check_keys(c, base.get_config())
+  if c.lora.rank: raise ValueError(f"lora.rank={c.lora.rank}: 0; sft trains all parameters.")
   mesh = sharding.make_mesh(**c.mesh)
   model_config, params, tokenizer = start(c)
   cli.record(config, workdir)

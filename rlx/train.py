@@ -100,7 +100,8 @@ def draw(run, state, host, step, clock):
     prompts = run.prompts.by_id(waiting)
     prompts += run.prompts.take(size - len(prompts), skip=waiting)
     key = rng.key(c.seed, "sample", step, len(parts))
-    rollouts = jax.device_get(run.sample(state.policy, *run.encode(prompts), key))
+    rollouts = jax.device_get(run.sample(
+        state.full("policy"), *run.encode(prompts), key))
     clock.lap("sample")
     outcome_PG = run.verify(prompts, rollouts)
     run.pool.check(c.verifier.max_error_rate)
@@ -149,7 +150,7 @@ def evaluate(run, state, stream, repeats, which=("greedy", "sampled")):
     sample = run.eval_sample[name]
     found[name] = accuracy.interval(accuracy.outcomes(
         lambda prompts, key: sample(  # pylint: disable=cell-var-from-loop
-            state.policy, *run.encode(prompts), key),
+            state.full("policy"), *run.encode(prompts), key),
         run.verify, run.eval_prompts, batch=c.eval.batch,
         repeats=1 if name == "greedy" else repeats,
         key=rng.key(c.seed, f"eval-{stream}")))
@@ -186,7 +187,8 @@ def restore(run, checkpoints):
   if checkpoints.latest is not None:
     kept = state
     state, host = checkpoints.restore(_saved(state))
-    state = state.replace(reference=kept.reference, prm_reference=kept.prm_reference)
+    state = state.replace(reference=kept.reference, prm_reference=kept.prm_reference,
+                          frozen=kept.frozen)
     run.prompts.restore(host["prompts"])
   host["seconds_before"] = host["seconds"]
   return state, host
@@ -199,7 +201,7 @@ def save(run, checkpoints, state, host):
 
 
 def _saved(state):
-  return state.replace(reference=None, prm_reference=None)
+  return state.replace(reference=None, prm_reference=None, frozen=None)
 
 
 def stop_if_stuck(metrics, host, limit):

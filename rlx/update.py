@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from rlx import score
+from rlx.core import records
 from rlx.core import rng
 from rlx.learner import sharding
 from rlx.learner import step as learner_step
@@ -44,13 +45,15 @@ def prm(c, methods, models, mesh, optimizer_):
                                      c.prm.minibatches, scored.group)
     for part in parts:
       part = _placed(c, config, mesh, part, c.prm.microbatches)
-      if not c.prm.snapshot: seen.append(part_logps_fn(params, part[0], part[-1]))
-      params, opt_state, m, _ = update(params, opt_state, part)
+      if not c.prm.snapshot: seen.append(part_logps_fn(
+          records.join(state.frozen, params), part[0], part[-1]))
+      params, opt_state, m, _ = update(params, opt_state, part, state.frozen)
       metrics.append(m)
     state = state.replace(prm=params, prm_opt=opt_state)
     if c.prm.order == "double":
       plan = score.pack(c, config, mesh, rollouts, c.learner.microbatches)
-      scored = scored.replace(prm_logps_BT=logps_fn(params, rollouts.rows(), plan))
+      scored = scored.replace(prm_logps_BT=logps_fn(
+          state.full("prm"), rollouts.rows(), plan))
     elif not c.prm.snapshot:
       scored = scored.replace(prm_logps_BT=jnp.concatenate(seen))
     return state, scored, _mean("prm", metrics)
@@ -81,7 +84,8 @@ def value(c, methods, models, mesh, optimizer_):
     params, opt_state, metrics = state.value, state.value_opt, []
     for part in _epochs(c, "value", rollouts, scored, step):
       params, opt_state, m, _ = update(
-          params, opt_state, _placed(c, config, mesh, part, c.value.microbatches))
+          params, opt_state, _placed(c, config, mesh, part, c.value.microbatches),
+          state.frozen)
       metrics.append(m)
     return state.replace(value=params, value_opt=opt_state), _mean("value", metrics)
 
@@ -129,7 +133,8 @@ def policy(c, methods, models, mesh, optimizer_):
     kl_coef_B = jnp.full_like(scored.outcome_B, state.kl_coef)
     for part in _epochs(c, "learner", rollouts, scored, step, kl_coef_B):
       params, opt_state, m, logps_BT = update(
-          params, opt_state, _placed(c, config, mesh, part, c.learner.microbatches))
+          params, opt_state, _placed(c, config, mesh, part, c.learner.microbatches),
+          state.frozen)
       metrics.append(m)
     if scored.old_logps_BT is None: scored = scored.replace(old_logps_BT=logps_BT)
     return (state.replace(policy=params, policy_opt=opt_state),

@@ -9,6 +9,7 @@ import pytest
 from configs import base
 from rlx import build
 from rlx import evaluate
+from rlx import export
 from rlx import methods
 from rlx import score
 from rlx import train
@@ -337,3 +338,37 @@ def test_draws_until_the_batch_is_full_and_says_when_it_cannot(files):
   stub = dataclasses.replace(stub, verify=verify_as([[4] * 4] * 3))
   with pytest.raises(ValueError, match=r"0 of 12 prompts passed rollouts.keep=.* in 3 draws, 4 are needed"):
     train.draw(stub, state, host, 3, Clock())
+
+
+def test_adapters_train_over_one_frozen_base(files, tmp_path):
+  """PRIME with policy and PRM as adapters: what moves, what is saved, what is exported."""
+  changes = dict(lora__rank=2, lora__alpha=8.0, steps=2, checkpoint__every=1)
+  train.train(config_of(files, **changes), tmp_path / "whole")
+  lines = io_metrics.read(tmp_path / "whole")
+  assert lines[0]["prm/abs_log_ratio"] == 0  # The PRM starts as the reference, exactly.
+  assert lines[1]["prm/abs_log_ratio"] > 0
+  state, _ = _final(tmp_path / "whole", files, **changes)
+  assert set(state.policy) == set(state.prm) == {"layers"} and state.frozen is None
+  run = build.build(config_of(files, **changes))
+  run.pool.close()
+  start = run.init()
+  for name in ("policy", "prm"):
+    b = getattr(state, name)["layers"]["mlp"]["down_b_LID"]
+    assert np.abs(b).max() > 0 and not np.any(start.policy["layers"]["mlp"]["down_b_LID"])
+
+  train.train(config_of(files, **(changes | dict(steps=1))), tmp_path / "parts")
+  train.train(config_of(files, **changes), tmp_path / "parts")
+  jax.tree.map(np.testing.assert_array_equal, state,
+               _final(tmp_path / "parts", files, **changes)[0])
+
+  written = export.export(config_of(files, **changes), tmp_path / "whole")
+  config, params = hf.load(written["policy"])
+  assert jax.tree.structure(params) == jax.tree.structure(jax.device_get(start.frozen))
+  tokens, columns = np.arange(6)[None] % config.vocab_size, np.arange(6)[None]
+  full = state.replace(frozen=start.frozen).full("policy")
+  args = (tokens, columns, columns >= 0)
+  np.testing.assert_allclose(
+      transformer.hidden(params, config, *args),
+      transformer.hidden(full, run.model_config, *args), atol=1e-5)
+  assert np.abs(transformer.hidden(start.frozen, config, *args)
+                - transformer.hidden(params, config, *args)).max() > 1e-4

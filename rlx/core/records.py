@@ -148,3 +148,14 @@ class TrainState:
   value: Any = None
   value_opt: Any = None
   kl_coef: Any = None          # adaptive KL coefficient, if one is used
+  frozen: Any = None           # what all models above are adapters over; None: they are whole
+
+  def full(self, name):
+    """The parameters of a model, adapters together with what they adapt."""
+    return join(self.frozen, getattr(self, name))
+
+
+def join(frozen, trained):
+  """One tree of both; `trained` wins. Copies nothing; frozen None is no tree."""
+  if frozen is None or not isinstance(trained, dict): return trained
+  return {**frozen, **{k: join(frozen.get(k), v) for k, v in trained.items()}}

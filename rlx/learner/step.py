@@ -7,6 +7,8 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from rlx.core import records
+
 
 def split(batch, n, shards=1):
   """[B, ...] leaves -> [n, B / n, ...]: n microbatches.
@@ -37,7 +39,7 @@ def mapped(fn, batch, n, shards=1):
 
 
 def make(loss_fn, optimizer, *, microbatches=1, shards=1):
-  """Builds `step(params, opt_state, batch) -> (params, opt_state, metrics, rows)`.
+  """Builds `step(params, opt_state, batch, frozen) -> (params, opt_state, metrics, rows)`.
 
     gradient = (sum over microbatches of d total / d params) / (sum of weights)
 
@@ -48,7 +50,7 @@ def make(loss_fn, optimizer, *, microbatches=1, shards=1):
   or `empty`.
 
   Args:
-    loss_fn: (params, batch) -> (Weighted loss, {name: Weighted metric}, rows);
+    loss_fn: of (params joined with `frozen`, batch): (Weighted loss, {name: Weighted metric}, rows);
       rows are [B, ...] arrays of the forward pass that are wanted back, or None.
     optimizer: optax transform.
     microbatches: how many parts the batch is computed in.
@@ -58,24 +60,25 @@ def make(loss_fn, optimizer, *, microbatches=1, shards=1):
     scalars: loss, grad_norm, nonfinite, empty and those of loss_fn.
     Rows come back in order.
   """
-  def total(params, batch):
-    loss, metrics, rows = loss_fn(params, batch)
+  def total(params, frozen, batch):
+    loss, metrics, rows = loss_fn(records.join(frozen, params), batch)
     return loss.total, ((loss, metrics), rows)
 
-  def gradient(params, batch):
+  def gradient(params, frozen, batch):
     grad_fn = jax.grad(total, has_aux=True)
-    if microbatches == 1: return grad_fn(params, batch)
+    if microbatches == 1: return grad_fn(params, frozen, batch)
     parts = split(batch, microbatches, shards)
-    grads, (sums, _) = jax.eval_shape(grad_fn, params, jax.tree.map(lambda x: x[0], parts))
+    grads, (sums, _) = jax.eval_shape(
+        grad_fn, params, frozen, jax.tree.map(lambda x: x[0], parts))
     zero = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), (grads, sums))
     def add(carry, part):
-      grads, (sums, rows) = grad_fn(params, part)
+      grads, (sums, rows) = grad_fn(params, frozen, part)
       return jax.tree.map(jnp.add, carry, (grads, sums)), rows
     (grads, sums), rows = jax.lax.scan(add, zero, parts)
     return grads, (sums, join(rows, shards))
 
-  def step(params, opt_state, batch):
-    grads, ((loss, metrics), rows) = gradient(params, batch)
+  def step(params, opt_state, batch, frozen=None):
+    grads, ((loss, metrics), rows) = gradient(params, frozen, batch)
     scale = 1 / jnp.where(loss.weight > 0, loss.weight, 1)
     norm = scale * optax.tree.norm(grads)
     ok = jnp.isfinite(norm) & (norm > 0)

@@ -55,13 +55,6 @@ def init(params, key, *, rank, targets=TARGETS):
   return {"layers": adapters}
 
 
-def join(frozen, trained):
-  """One tree of both; `trained` wins. Copies nothing; frozen None is no tree."""
-  if frozen is None: return trained
-  if not isinstance(trained, dict): return trained
-  return {**frozen, **{k: join(frozen.get(k), v) for k, v in trained.items()}}
-
-
 def added(part, leaf, scale):
   """scale A B of a matrix whose adapters are in `part`; None without any.
 

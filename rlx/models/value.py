@@ -10,7 +10,7 @@ def init(config, params):
 
   The token head, if there is a separate one, is left out: it has no gradient.
   """
-  decoder = {name: params[name] for name in ("embed", "layers", "norm")}
+  decoder = {name: params[name] for name in ("embed", "layers", "norm") if name in params}
   head = {"w_D1": jnp.zeros((config.d_model, 1), config.param_dtype),
           "b_1": jnp.zeros((1,), config.param_dtype)}
   return {**decoder, "value": head}

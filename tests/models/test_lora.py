@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from rlx.core import records
 from rlx.models import decode
 from rlx.models import lora
 from rlx.models import transformer
@@ -33,12 +34,12 @@ BATCH = (jnp.arange(10).reshape(2, 5), jnp.tile(jnp.arange(5), (2, 1)), jnp.ones
 def test_nothing_at_first(trees):
   frozen, start, _ = trees
   np.testing.assert_array_equal(hidden(frozen, CONFIG, *BATCH),
-                                hidden(lora.join(frozen, start), CONFIG, *BATCH))
+                                hidden(records.join(frozen, start), CONFIG, *BATCH))
 
 
 def test_joined_equals_merged_and_by_hand(trees):
   frozen, _, moved = trees
-  joined = lora.join(frozen, moved)
+  joined = records.join(frozen, moved)
   merged = lora.merge(joined, CONFIG.lora_scale)
   assert jax.tree.structure(merged) == jax.tree.structure(frozen)
   down, part = merged["layers"]["mlp"]["down_LFD"], moved["layers"]["mlp"]
@@ -58,7 +59,7 @@ def test_joined_equals_merged_and_by_hand(trees):
 
 def test_decoding_reads_adapters(trees):
   frozen, _, moved = trees
-  joined = lora.join(frozen, moved)
+  joined = records.join(frozen, moved)
   laid = decode.lay_out(joined, CONFIG)
   expected = decode.lay_out(lora.merge(joined, 0.5), CONFIG)
   jax.tree.map(np.testing.assert_array_equal, laid, expected)
@@ -70,9 +71,9 @@ def test_gradient_is_that_of_the_merged_matrices(trees, remat):
   frozen, _, moved = trees
   config = dataclasses.replace(CONFIG, remat=remat)
   loss = lambda params: jnp.sum(transformer.hidden(params, config, *BATCH) ** 3)
-  found = jax.jit(jax.grad(lambda t: loss(lora.join(frozen, t))))(moved)
+  found = jax.jit(jax.grad(lambda t: loss(records.join(frozen, t))))(moved)
   assert jax.tree.structure(found) == jax.tree.structure(moved)
-  dw = jax.jit(jax.grad(loss))(lora.merge(lora.join(frozen, moved), 0.5))
+  dw = jax.jit(jax.grad(loss))(lora.merge(records.join(frozen, moved), 0.5))
   dw, part = dw["layers"]["mlp"]["up_LDF"], moved["layers"]["mlp"]
   for name, expected in (
       ("up_a_LDI", 0.5 * np.einsum("LDF,LIF->LDI", dw, part["up_b_LIF"])),
