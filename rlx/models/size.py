@@ -81,11 +81,14 @@ def update_bytes(config, rows, width, scored, *, param_bytes, chunk=1024):
 def forward_bytes(config, rows, width, scored, *, chunk=1024):
   """Upper estimate of what scoring takes beside its arguments; see `update_bytes`.
 
-    4 rows width (5 D + max(2 N width, 3 F)) + 4 chunk V
+    4 rows width (4 D + max(2 N width, 3 F)) + 4 chunk V + 4 (matrices of a layer)
+
+  The last because a layer's weights are sliced from the stack.
   """
   c = config
   widest = max(2 * c.n_heads * width, 3 * c.d_ff)
-  return 4 * (rows * width * (5 * c.d_model + widest) + min(chunk, scored) * c.vocab_size)
+  return 4 * (rows * width * (4 * c.d_model + widest)
+              + min(chunk, scored) * c.vocab_size + _matmul_params(c))
 
 
 def _layer_bytes(c, rows, width):
