@@ -106,6 +106,10 @@ def _changed(**changes):
     (dict(rollouts__slots=6), "rollouts.slots=6: None, from the device's memory, or a multiple of rollouts.per_prompt=4"),
     (dict(rollouts__slots=0), "rollouts.slots=0: None"),
     (dict(memory_check="no"), "memory_check='no': error, warn or off"),
+    (dict(lora__rank=-1), "lora.rank=-1: 0 trains all"),
+    (dict(lora__rank=2, lora__alpha=0.), "lora.alpha=0.0: must be > 0"),
+    (dict(lora__targets=("q", "w")), "lora.targets=.*some of \\('q', 'k'"),
+    (dict(lora__rank=2, prm__path="x"), "prm.path='x': None with lora.rank"),
     (dict(steps=-1), "steps=-1: must be >= 0"),
 ], ids=lambda x: str(x)[:40])
 def test_refuses_with_one_line_that_names_the_key(changes, message):

@@ -259,9 +259,13 @@ class _Attention(nn.Module):
     c = self.config
     turns, mask_BQS = shared
     d, n, k, h = c.d_model, c.n_heads, c.n_kv_heads, c.head_dim
-    q = jnp.einsum("BQD,DNH->BQNH", x_BQD, _matrix(self, "q_LDNH", (d, n, h), d))
-    k_ = jnp.einsum("BQD,DKH->BQKH", x_BQD, _matrix(self, "k_LDKH", (d, k, h), d))
-    v = jnp.einsum("BQD,DKH->BQKH", x_BQD, _matrix(self, "v_LDKH", (d, k, h), d))
+    b, width, _ = x_BQD.shape
+    # Matrices over a flat list of tokens: with B and Q apart, the gradient of a
+    # weight is preceded by transposes of both its factors (on CPU).
+    def project(leaf, heads):
+      w_DM = _matrix(self, leaf, (d, heads, h), d).reshape(d, heads * h)
+      return (x_BQD.reshape(-1, d) @ w_DM).reshape(b, width, heads, h)
+    q, k_, v = project("q_LDNH", n), project("k_LDKH", k), project("v_LDKH", k)
     if c.qkv_bias:
       q = q + _bias(self, "q_bias_LNH", (n, h))[None, None]
       k_ = k_ + _bias(self, "k_bias_LKH", (k, h))[None, None]
@@ -271,8 +275,8 @@ class _Attention(nn.Module):
       k_ = _Norm("scale_LH", c, h, name="k_norm")(k_)
     q, k_ = rotate(q, turns), rotate(k_, turns)
     out_BQNH = _attend(q, k_, v, mask_BQS)
-    o_NHD = _matrix(self, "o_LNHD", (n, h, d), n * h)
-    return jnp.einsum("BQNH,NHD->BQD", out_BQNH, o_NHD), (k_, v)
+    o_MD = _matrix(self, "o_LNHD", (n, h, d), n * h).reshape(n * h, d)
+    return (out_BQNH.reshape(-1, n * h) @ o_MD).reshape(x_BQD.shape), (k_, v)
 
 
 class _Mlp(nn.Module):
@@ -282,10 +286,11 @@ class _Mlp(nn.Module):
   @nn.compact
   def __call__(self, x_BQD):
     d, f = self.config.d_model, self.config.d_ff
-    gate_BQF = jnp.einsum("BQD,DF->BQF", x_BQD, _matrix(self, "gate_LDF", (d, f), d))
-    up_BQF = jnp.einsum("BQD,DF->BQF", x_BQD, _matrix(self, "up_LDF", (d, f), d))
-    return jnp.einsum("BQF,FD->BQD", jax.nn.silu(gate_BQF) * up_BQF,
-                      _matrix(self, "down_LFD", (f, d), f))
+    x_MD = x_BQD.reshape(-1, d)  # As in _Attention.
+    gate_MF = x_MD @ _matrix(self, "gate_LDF", (d, f), d)
+    up_MF = x_MD @ _matrix(self, "up_LDF", (d, f), d)
+    y_MD = (jax.nn.silu(gate_MF) * up_MF) @ _matrix(self, "down_LFD", (f, d), f)
+    return y_MD.reshape(x_BQD.shape)
 
 
 class _Norm(nn.Module):
