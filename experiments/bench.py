@@ -289,9 +289,10 @@ def upd(args):
   def rep():
     nonlocal state
     clock = progress.Clock()
-    old_BT = logps_of(state.policy, rollouts.rows())
+    plan = score.pack(c, config, mesh, rollouts, c.learner.microbatches)
+    old_BT = logps_of(state.policy, rollouts.rows(), plan)
     clock.lap("old", old_BT)
-    ref_BT = logps_of(state.reference, rollouts.rows())
+    ref_BT = logps_of(state.reference, rollouts.rows(), plan)
     clock.lap("ref", ref_BT)
     state, metrics = learn(state, rollouts, records.Scored(
         mask_BT=rollouts.mask_BT, outcome_B=jnp.zeros(b), old_logps_BT=old_BT,

@@ -24,11 +24,11 @@ def export(config, workdir):
     ValueError: there is no checkpoint.
   """
   workdir = pathlib.Path(workdir)
+  run = build.build(config)
+  run.pool.close()
   checkpoints = checkpoint.Checkpoints(workdir)
   if checkpoints.latest is None:
     raise ValueError(f"workdir={workdir}: no checkpoint to export.")
-  run = build.build(config)
-  run.pool.close()
   state, _ = train.restore(run, checkpoints)
   checkpoints.close()
   written = {}

@@ -13,7 +13,8 @@ LAYERS = [
     {"rewards", "advantages", "losses"},
     {"models"},
     {"prompts", "rollouts", "verifiers", "learner", "evals", "io"},
-    {"cli", "methods", "score", "update", "build", "preflight", "train", "sft", "evaluate"},
+    {"cli", "methods", "score", "update", "build", "preflight", "train", "sft", "evaluate",
+     "export"},
 ]
 # Heavy packages: only in these layers, and not when a module is imported.
 HEAVY = {"math_verify", "reasoning_gym", "transformers", "gguf", "matplotlib",
@@ -66,7 +67,7 @@ def test_pure_parts_have_no_side_effects_and_heavy_packages_wait(path):
 
 
 def test_importing_the_wiring_loads_no_heavy_package_and_no_nnx():
-  code = ("import sys, rlx.train, rlx.sft, rlx.evaluate; "
+  code = ("import sys, rlx.train, rlx.sft, rlx.evaluate, rlx.export; "
           "print([m for m in sys.modules if m in %r or m.startswith('flax.nnx')])"
           % (HEAVY | {"torch", "tensorflow"},))
   out = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True,

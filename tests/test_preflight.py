@@ -71,7 +71,8 @@ def test_steps_are_predicted_and_not_compiled_again(run, stages, caplog):
   def watched(name):
     def lower(params, opt_state, part):
       batch = *part, score.pack(run.config, run.model_config, run.mesh, part[0], 1)
-      found = updates[name].lower(params, opt_state, batch).compile().memory_analysis()
+      found = updates[name].lower(
+          params, opt_state, batch, state.frozen).compile().memory_analysis()
       taken[name] = found.temp_size_in_bytes + sum(x.nbytes for x in jax.tree.leaves(batch))
     return lower
   with jax.log_compiles(), caplog.at_level(logging.WARNING, logger="jax"):
