@@ -4,8 +4,8 @@ A decode step multiplies few rows by every weight, so it is laid out for that:
 activations are [D, W] (features first, W rows decoded at once), weights are
 [out, in], query, key and value projections are one matrix, as are gate and up,
 and each layer is an array of its own. On 2 CPU cores, 8 to 64 rows of 512
-features through an MLP take 0.65 of the time of [W, D] x [in, out]; slices of
-stacked layers would be copied in every step (1.4 to 1.7 times the time of one).
+features through an MLP take 0.65 to 0.8 of the time of [W, D] x [in, out]; slices of
+stacked layers would be copied in every step (1.3 to 1.7 times its time).
 
 Keys lie as [.., K, H, T] and values as [.., K, T, H], the layouts in which both
 matmuls of attention read memory in order.
