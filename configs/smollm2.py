@@ -21,7 +21,7 @@ def get_config(arg=""):
   # numbers of up to four digits, of which it solves none.
   c.prompts.options = dict(size=2000, config=dict(chain_sum=dict(
       min_terms=2, max_terms=3, min_digits=1, max_digits=1)))
-  # Without examples it rarely keeps to the format: 4% of samples right, 20% with.
+  # Without examples it rarely keeps to the format: mean verdict 0.04, with them 0.20.
   c.prompts.template = dict(name="chat", examples=(
       ("3 + 4 =", "3 + 4 = 7\nAnswer: 7"),
       ("Tom has 3 apples and buys 2 bags with 5 apples each. How many apples does "
