@@ -1,6 +1,5 @@
 """One token per row against whole sequences."""
 import dataclasses
-import functools
 
 import jax
 import jax.numpy as jnp
