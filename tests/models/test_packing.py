@@ -103,9 +103,9 @@ def test_packed_equals_padded_and_so_do_gradients(rollouts, fn, parts):
   (_, padded), padded_grad = found(None)
   (_, packed), packed_grad = found(plan)
   assert np.abs(padded).max() > 0.5
-  np.testing.assert_allclose(packed, padded, atol=1e-5)
+  np.testing.assert_allclose(packed, padded, rtol=1e-5, atol=1e-5)
   assert max(np.abs(g).max() for g in jax.tree.leaves(padded_grad)) > 0.1
-  jax.tree.map(functools.partial(np.testing.assert_allclose, atol=1e-5),
+  jax.tree.map(functools.partial(np.testing.assert_allclose, rtol=1e-5, atol=1e-5),
                packed_grad, padded_grad)
 
 
