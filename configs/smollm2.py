@@ -34,7 +34,7 @@ def get_config(arg=""):
   c.rollouts.keep = dict(name="keep.everything")
   c.rollouts.max_draws = 1
   c.verifier.workers = 2
-  c.learner.microbatches = c.prm.microbatches = 8
+  c.learner.microbatches = c.prm.microbatches = 2
   c.learner.optimizer.lr = c.prm.optimizer.lr = 2e-5
   # Completions are tens of tokens, not thousands; see quickstart.py.
   c.rewards.process.beta = c.prm.loss.beta = c.rewards.process.floor = 0.5

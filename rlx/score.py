@@ -39,14 +39,19 @@ def pack(c, config, mesh, rollouts, parts, full=False):
   """packing.Plan of a batch as the model `config` runs over it, or None.
 
   None where rows are spread over devices: a row must not leave its own. With
-  `full` the plan of rows without padding, the largest: it reads shapes only.
+  `full` the plan of rows without padding or a shared prompt, the largest: it
+  reads shapes only.
   """
   if not c.learner.pack or sharding.row_shards(mesh) > 1: return None
   x, (b, t) = rollouts.prompt_width, rollouts.sampler_logps_BT.shape
-  lengths = ((np.full(b, x), np.full(b, t)) if full else
-             map(np.asarray, (rollouts.prompt_len_B, rollouts.completion_len_B)))
+  prompt_len_B, completion_len_B, trunk_B = np.full(b, x), np.full(b, t), None
+  if not full:
+    tokens_BS, prompt_len_B, completion_len_B = map(np.asarray, (
+        rollouts.tokens_BS, rollouts.prompt_len_B, rollouts.completion_len_B))
+    trunk_B = packing.same_prompt(tokens_BS[:, :x], prompt_len_B)
   return sharding.place_rows(
-      packing.plan(*lengths, x, t, d_model=config.d_model, parts=parts), mesh)
+      packing.plan(prompt_len_B, completion_len_B, x, t, d_model=config.d_model,
+                   parts=parts, trunk_B=trunk_B), mesh)
 
 
 def scorers(c, models, mesh):

@@ -2,8 +2,15 @@
 
 A plan is made on the host, from lengths alone. It lays the rows of a batch one
 behind another into M rows of W columns; attention stays inside a row's own
-segment. The hidden states that predict completion tokens are then picked out
-into one list of U. Everything is a gather, backward too.
+segment. Neighbours with the same prompt share one copy of it:
+
+  | prompt but its last token | last, completion 1 | last, completion 2 | ...
+    the trunk, branch 0         branch              branch
+
+and each branch attends to the trunk and itself. The hidden states that predict
+completion tokens are then picked out into one list of U. Everything is a gather,
+backward too: the last prompt token is in every branch so that each completion
+token has a predictor of its own.
 
   M packed rows   W their columns   U completion tokens of the batch, in a list
 
@@ -26,6 +33,7 @@ class Plan(NamedTuple):
   shape; indices count within the microbatch.
   """
   source_MW: Any  # slot -> column of [B, S]
+  trunk_MW: Any   # slot -> row of the batch whose prompt it attends to
   state_U: Any    # token of the list -> slot whose hidden state predicts it
   token_MW: Any   # its inverse
   target_U: Any   # token of the list -> column of [B, T]
@@ -33,7 +41,7 @@ class Plan(NamedTuple):
 
 
 def plan(prompt_len_B, completion_len_B, prompt_width, completion_width, *,
-         d_model, parts=1):
+         d_model, parts=1, trunk_B=None):
   """Lengths -> Plan. Numpy; rows stay in their microbatch.
 
   A row needs all its tokens but the last, which predicts nothing; without a
@@ -46,34 +54,73 @@ def plan(prompt_len_B, completion_len_B, prompt_width, completion_width, *,
     prompt_width, completion_width: X and T, S = X + T.
     d_model: D.
     parts: microbatches.
+    trunk_B: from `same_prompt`; None: each row has a prompt of its own.
   """
-  rows = len(prompt_len_B) // parts
+  n, rows = len(prompt_len_B), len(prompt_len_B) // parts
   s = prompt_width + completion_width
-  length_B = np.where(completion_len_B > 0, prompt_len_B + completion_len_B - 1, 0)
-  def layout(w):
-    found = [first_fit(x, w) for x in length_B.reshape(parts, rows)]
-    return _eighths(max(n for *_, n in found), rows), w, found
-  m, w, found = min((layout(s), layout(2 * s)),
-                    key=lambda x: x[0] * x[1] * (d_model + x[1]))
-  start_B = np.concatenate([row * w + start for row, start, _ in found])
-  part_B, row_B = np.divmod(np.arange(len(length_B)), rows)
+  row_B = np.arange(n)
+  first_B = row_B // rows * rows  # of its microbatch
+  trunk_B = np.maximum(row_B if trunk_B is None else trunk_B, first_B)
+  m, w, trunk_B, trunk_at_B, branch_at_B = min(
+      (_layout(prompt_len_B, completion_len_B, trunk_B, rows, s * k) for k in (1, 2)),
+      key=lambda x: x[0] * x[1] * (d_model + x[1]))
 
-  source = np.full((parts, m * w), -1, np.int32)
-  b, j = _ragged(length_B)
-  source[part_B[b], start_B[b] + j] = row_B[b] * s + prompt_width - prompt_len_B[b] + j
-
+  source, trunk = np.full((2, parts, m * w), -1, np.int32)
+  def fill(b, slot, column):
+    where = b // rows, slot
+    source[where] = (b - first_B[b]) * s + column
+    trunk[where] = trunk_B[b] - first_B[b]
+  start_B = prompt_width - prompt_len_B
+  b, j = _ragged(np.where((trunk_B == row_B) & (completion_len_B > 0), prompt_len_B - 1, 0))
+  fill(b, trunk_at_B[b] + j, start_B[b] + j)
   b, t = _ragged(completion_len_B)
-  part, slot, column = part_B[b], start_B[b] + prompt_len_B[b] - 1 + t, row_B[b] * completion_width + t
+  slot, part = branch_at_B[b] + t, b // rows
+  fill(b, slot, prompt_width - 1 + t)
+
   counts = completion_len_B.reshape(parts, rows).sum(axis=1)
   u = np.arange(len(b)) - np.repeat(np.cumsum(counts) - counts, counts)
-  n = _eighths(counts.max(), rows * completion_width)
-  state, target = (np.full((parts, n), -1, np.int32) for _ in range(2))
+  column = (b - first_B[b]) * completion_width + t
+  listed = _eighths(counts.max(), rows * completion_width)
+  state, target = np.full((2, parts, listed), -1, np.int32)
   by_slot = np.full_like(source, -1)
   by_column = np.full((parts, rows * completion_width), -1, np.int32)
   state[part, u], by_slot[part, slot] = slot, u
   target[part, u], by_column[part, column] = column, u
-  return Plan(source.reshape(-1, w), state.reshape(-1), by_slot.reshape(-1, w),
-              target.reshape(-1), by_column.reshape(-1, completion_width))
+  return Plan(source.reshape(-1, w), trunk.reshape(-1, w), state.reshape(-1),
+              by_slot.reshape(-1, w), target.reshape(-1),
+              by_column.reshape(-1, completion_width))
+
+
+def same_prompt(tokens_BX, prompt_len_B):
+  """trunk_B: the first of the neighbouring rows with the same prompt. Numpy."""
+  same = (tokens_BX[1:] == tokens_BX[:-1]).all(axis=1) & (prompt_len_B[1:] == prompt_len_B[:-1])
+  starts = np.r_[True, ~same]
+  return np.flatnonzero(starts)[np.cumsum(starts) - 1]
+
+
+def _layout(prompt_len_B, completion_len_B, trunk_B, rows, w):
+  """(M, W, trunk_B, trunk_at_B, branch_at_B): slots of every row's two pieces.
+
+  What does not fit one packed row with its trunk gets a trunk of its own.
+  """
+  trunk_B, trunk_at_B, branch_at_B = np.copy(trunk_B), *np.zeros((2, len(trunk_B)), int)
+  m = 0
+  for part in range(0, len(trunk_B), rows):
+    units = []  # (its rows, where each of their branches starts, tokens)
+    used_B = part + np.flatnonzero(completion_len_B[part:part + rows])
+    for first in np.unique(trunk_B[used_B]):
+      b = used_B[trunk_B[used_B] == first]
+      stem = prompt_len_B[first] - 1
+      unit_b, start_b, n = first_fit(completion_len_B[b], w - stem)
+      for i in range(n):
+        mine = unit_b == i
+        units.append((b[mine], stem + start_b[mine],
+                      stem + completion_len_B[b[mine]].sum()))
+    row, start, n = first_fit(np.array([size for *_, size in units], int), w)
+    for (b, start_b, _), at in zip(units, row * w + start):
+      trunk_B[b], trunk_at_B[b], branch_at_B[b] = b[0], at, at + start_b
+    m = max(m, n)
+  return _eighths(m, rows), w, trunk_B, trunk_at_B, branch_at_B
 
 
 def first_fit(length_B, width):
@@ -89,11 +136,13 @@ def first_fit(length_B, width):
 
 def hidden(params, config, tokens_BS, positions_BS, plan):
   """The hidden states that predict completion tokens, as a list: hidden_UD."""
-  source_MW = plan.source_MW
+  source_MW, s = plan.source_MW, tokens_BS.shape[1]
   pick = lambda x_BS: x_BS.reshape(-1)[source_MW]  # Any token will do for nothing.
+  row_MW, column_MW = jnp.divmod(source_MW, s)
+  in_trunk_MW = column_MW < s - plan.token_BT.shape[1] - 1
   hidden_MWD = transformer.hidden(
       params, config, pick(tokens_BS), pick(positions_BS), source_MW >= 0,
-      source_MW // tokens_BS.shape[1])  # A row's segment is its number.
+      plan.trunk_MW, jnp.where(in_trunk_MW, 0, 1 + row_MW))
   return take(hidden_MWD.reshape(-1, hidden_MWD.shape[2]), plan.state_U,
               plan.token_MW.reshape(-1))
 

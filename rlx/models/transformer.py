@@ -79,7 +79,8 @@ def init(config, key):
       for (path, x), start, end in zip(leaves, ends, ends[1:])])
 
 
-def hidden(params, config, tokens_BS, positions_BS, valid_BS, segments_BS=None):
+def hidden(params, config, tokens_BS, positions_BS, valid_BS, segments_BS=None,
+           branches_BS=None):
   """Causal forward pass of whole sequences.
 
   Args:
@@ -90,11 +91,13 @@ def hidden(params, config, tokens_BS, positions_BS, valid_BS, segments_BS=None):
     valid_BS: bool, False on padding, which no valid token attends to.
     segments_BS: int32, for rows of several sequences: a token attends to its
       own segment only. None: a row is one sequence.
+    branches_BS: int32, for segments that fork: a token attends to branch 0, the
+      trunk, and to its own. With segments only.
   Returns:
     hidden_BSD after the final norm; finite but meaningless on padding.
   """
   axes.dims(tokens_BS=tokens_BS, positions_BS=positions_BS, valid_BS=valid_BS)
-  shared = _full_sequence(config, positions_BS, valid_BS, segments_BS)
+  shared = _full_sequence(config, positions_BS, valid_BS, segments_BS, branches_BS)
   return _apply(_Decoder(config), params, tokens_BS, shared)[0]
 
 
@@ -125,12 +128,15 @@ def _apply(module, params, *args):
   return module.apply({"params": decoder}, *args)
 
 
-def _full_sequence(config, positions_BS, valid_BS, segments_BS=None):
+def _full_sequence(config, positions_BS, valid_BS, segments_BS=None, branches_BS=None):
   """(rotations, mask_BQS) of a causal pass over whole sequences."""
   columns_S = jnp.arange(valid_BS.shape[1])
   mask_BQS = (columns_S[:, None] >= columns_S[None, :])[None] & valid_BS[:, None, :]
   if segments_BS is not None:
     mask_BQS &= segments_BS[:, :, None] == segments_BS[:, None, :]
+  if branches_BS is not None:
+    mask_BQS &= ((branches_BS[:, :, None] == branches_BS[:, None, :])
+                 | (branches_BS == 0)[:, None, :])
   turns = tuple(x[:, :, None, :] for x in rotations(config, positions_BS))
   return turns, mask_BQS
 

@@ -27,28 +27,54 @@ def test_first_fit_decreasing_by_hand():
   assert start[:5].tolist() == [6, 0, 5, 0, 0]
 
 
+ALONE_B = np.arange(8)
+SHARED_B = np.array([0, 0, 2, 2, 2, 5, 5, 5])  # Rows 0, 1 have one prompt; ...
+
+
+@pytest.mark.parametrize("trunk_B", [ALONE_B, SHARED_B])
 @pytest.mark.parametrize("parts", [1, 2])
-def test_every_token_has_one_slot_and_rows_do_not_overlap(parts):
-  plan = packing.plan(PROMPT_B, COMPLETION_B, X, T, d_model=16, parts=parts)
-  length_B = np.where(COMPLETION_B > 0, PROMPT_B + COMPLETION_B - 1, 0)
-  rows = 8 // parts
-  for i, (source_MW, state_U, token_MW, target_U, token_BT) in enumerate(zip(
+def test_every_completion_token_sees_its_prompt_and_what_it_follows(parts, trunk_B):
+  prompt_B = PROMPT_B[trunk_B]
+  plan = packing.plan(prompt_B, COMPLETION_B, X, T, d_model=16, parts=parts,
+                      trunk_B=trunk_B)
+  rows, s = 8 // parts, X + T
+  for i, (source_MW, trunk_MW, state_U, token_MW, target_U, token_BT) in enumerate(zip(
       *(np.split(x, parts) for x in plan))):
     used = source_MW[source_MW >= 0]
-    assert len(used) == len(set(used)) == length_B[i * rows:(i + 1) * rows].sum()
-    row_of = np.where(source_MW >= 0, source_MW // (X + T), -1)
-    for b in range(rows):  # Contiguous, in order, in one packed row.
-      m, w = np.nonzero(row_of == b)
-      assert len(set(m)) <= 1 and (np.diff(w) == 1).all()
-      assert (np.diff(source_MW[m, w]) == 1).all()
-    # A completion token's predictor is the column before it.
+    assert len(used) == len(set(used)) == np.count_nonzero(trunk_MW >= 0)
+    # A completion token's predictor is the column before it, and what that sees
+    # is the prompt (of a row with the same) and the row's earlier columns.
     for u in np.flatnonzero(target_U >= 0):
       b, t = divmod(target_U[u], T)
-      assert source_MW.reshape(-1)[state_U[u]] == b * (X + T) + X + t - 1
-      assert token_MW.reshape(-1)[state_U[u]] == u == token_BT[b, t]
+      m, w = divmod(state_U[u], source_MW.shape[1])
+      assert source_MW[m, w] == b * s + X + t - 1
+      assert token_MW[m, w] == u == token_BT[b, t]
+      row, column = np.divmod(source_MW[m, :w + 1], s)
+      seen = (trunk_MW[m, :w + 1] == trunk_MW[m, w]) & ((column < X - 1) | (row == b))
+      assert trunk_B[i * rows + trunk_MW[m, w]] == trunk_B[i * rows + b]
+      np.testing.assert_array_equal(
+          column[seen], np.arange(X - prompt_B[i * rows + b], X + t))
     completion_B = COMPLETION_B[i * rows:(i + 1) * rows]
     np.testing.assert_array_equal(token_BT >= 0, np.arange(T) < completion_B[:, None])
     assert (target_U >= 0).sum() == (token_MW >= 0).sum() == completion_B.sum()
+  tokens = (plan.source_MW >= 0).sum()
+  if trunk_B is ALONE_B:
+    assert tokens == (prompt_B + COMPLETION_B - 1)[COMPLETION_B > 0].sum()
+  elif parts == 1:  # Prompts of 4, 2 and 1 tokens, once each; all fits.
+    assert tokens == 3 + 1 + 0 + COMPLETION_B.sum()
+
+
+def test_a_group_too_long_for_one_packed_row_has_its_prompt_again():
+  # Beside a trunk of 3, two completions of 3 fill the 9 columns.
+  plan = packing.plan(np.full(4, 4), np.full(4, 3), 4, 5, d_model=16,
+                      trunk_B=np.zeros(4, int))
+  np.testing.assert_array_equal(plan.trunk_MW, [[0] * 9, [2] * 9])
+
+
+def test_neighbours_with_the_same_prompt():
+  tokens = np.array([[7, 1, 2], [0, 1, 2], [0, 1, 2], [0, 1, 2], [7, 1, 2], [7, 1, 2]])
+  assert packing.same_prompt(tokens, np.array([3, 2, 2, 3, 3, 3])).tolist() == [
+      0, 1, 1, 3, 4, 4]
 
 
 def test_shapes_are_eighths_and_short_rows_shrink_the_batch():
@@ -88,12 +114,17 @@ def _values(params, batch):
 
 @pytest.mark.parametrize("parts", [1, 2, 4])
 @pytest.mark.parametrize("fn", [_logps, _values])
-def test_packed_equals_padded_and_so_do_gradients(rollouts, fn, parts):
+@pytest.mark.parametrize("trunk_B", [ALONE_B, SHARED_B])
+def test_packed_equals_padded_and_so_do_gradients(rollouts, trunk_B, fn, parts):
+  rollouts = rollouts.replace(
+      prompt_len_B=PROMPT_B[trunk_B], tokens_BS=np.concatenate(
+          [rollouts.tokens_BS[trunk_B, :X], rollouts.tokens_BS[:, X:]], axis=1))
   params = transformer.init(CONFIG, jax.random.key(0))
   params["embed"]["w_VD"] *= 15  # Logits of size one.
   params = value.init(CONFIG, params) | params
   params["value"]["w_D1"] += 1.0
-  plan = packing.plan(PROMPT_B, COMPLETION_B, X, T, d_model=16, parts=parts)
+  plan = packing.plan(PROMPT_B[trunk_B], COMPLETION_B, X, T, d_model=16, parts=parts,
+                      trunk_B=trunk_B)
   weights = np.random.default_rng(1).normal(size=(8, 2, T)).astype(np.float32)
   def found(plan):
     def total(params):
