@@ -5,6 +5,7 @@ stage name a function (`name`, its import path below the stage) and set that
 function's keyword-only arguments; anything else is refused at startup.
 """
 import ml_collections
+from ml_collections.config_dict import placeholder  # None, and settable by a flag
 
 
 def optimizer(lr, **changes):
@@ -37,7 +38,7 @@ def get_config():
   c.seed = 0
   c.steps = 100                # RL iterations
   # Folder of compiled programs. None: <workdir>/../.jax_cache; off.
-  c.compile_cache = ml_collections.config_dict.placeholder(str)
+  c.compile_cache = placeholder(str)
 
   c.memory_check = "error"     # a run that cannot fit the device: error | warn | off
 
@@ -46,7 +47,7 @@ def get_config():
       dtype="float32",         # activations: float32 | bfloat16
       param_dtype="float32",   # parameters and their updates
       # References; None: as param_dtype.
-      frozen_dtype=ml_collections.config_dict.placeholder(str),
+      frozen_dtype=placeholder(str),
       remat="none",            # none | full | dots: what the backward pass recomputes
   ))
   # Adapters: policy, PRM and value model share one frozen base, which is the reference.
@@ -72,11 +73,11 @@ def get_config():
       max_tokens=64,           # T, of a completion
       chunk=64,                # tokens decoded between two looks from the host
       # The most rows decoded at once, a multiple of per_prompt; None: what memory holds.
-      slots=ml_collections.config_dict.placeholder(int),
+      slots=placeholder(int),
       bucket=16,               # completions are trained at a multiple of this width
       decoding=decoding(1.0),
       stops=(),                # strings that end a completion
-      step_separator=None,     # text that ends a reasoning step; None: steps are not marked
+      step_separator=placeholder(str),  # text that ends a reasoning step; None: steps are not marked
       keep=dict(name="keep.accuracy_band", low=0.2, high=0.8, drop_truncated=False),
       oversample=1.0,          # prompts sampled per draw, in units of prompts.per_step
       max_draws=8,             # draws per update before the fill rule applies
@@ -109,7 +110,7 @@ def get_config():
 
   # The policy's update.
   c.learner = ml_collections.ConfigDict(dict(
-      loss=dict(name="policy.ppo_clip", clip_low=0.2, clip_high=0.2, dual_clip=None),
+      loss=dict(name="policy.ppo_clip", clip_low=0.2, clip_high=0.2, dual_clip=placeholder(float)),
       aggregation="seq-mean-token-mean",  # losses/aggregate.py
       entropy_coef=0.0,
       epochs=1,                # passes over the batch
@@ -123,13 +124,13 @@ def get_config():
       coef=0.0,                # 0 is off: no reference pass for the policy
       kind="k3",               # k1 | abs | k2 | k3 and their straight-through forms k1+ ...
       place="loss",            # loss | reward (adds the reward term "kl")
-      target=None,             # adaptive coefficient: the KL aimed at, nats per token
+      target=placeholder(float),  # adaptive coefficient: the KL aimed at, nats per token
       horizon=10000,           # and the completions it takes to adapt
   ))
 
   # The implicit PRM; loaded when a reward, estimator or loss asks for its log-probs.
   c.prm = ml_collections.ConfigDict(dict(
-      path=None,               # its start: as model.path; None: the policy's start
+      path=placeholder(str),  # its start: as model.path; None: the policy's start
       reference="frozen",      # frozen: the policy's start | policy: old log-probs | self: the PRM's start
       order="single",          # single: score, then update | double: update, then score | none | reverse
       snapshot=True,           # False: rows of minibatch k are scored after k - 1 updates (released code)

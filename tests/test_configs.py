@@ -32,6 +32,16 @@ def test_loads_and_is_accepted(path, arg):
   methods.check(config, methods.of(config))
 
 
+def test_what_is_off_by_default_can_be_set_by_a_flag():
+  def unset(config):
+    for key, value in config.items():
+      if isinstance(value, ml_collections.ConfigDict): yield from unset(value)
+      elif value is None: yield key, config.get_type(key)
+  found = dict(unset(base.get_config()))
+  assert found["path"] is str and found["target"] is float and len(found) > 5
+  assert type(None) not in found.values(), found
+
+
 def test_prime_presets():
   config = _load(ROOT / "configs/papers/prime.py", "recipe")
   methods.check(config, methods.of(config))
