@@ -14,7 +14,7 @@ token has a predictor of its own.
 
   M packed rows   W their columns   U completion tokens of the batch, in a list
 
-M and U are rounded up to eighths of what the padded batch has, so that a run
+M W and U are rounded up to eighths of what the padded batch has, so that a run
 meets few shapes. Source: sequence packing, Krell et al. 2021, arXiv:2107.02027.
 """
 from typing import Any, NamedTuple
@@ -24,6 +24,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlx.models import transformer
+
+
+_WIDTHS = 1, 1.5, 2, 2.5, 3, 3.5, 4  # of packed rows, in S
 
 
 class Plan(NamedTuple):
@@ -45,9 +48,9 @@ def plan(prompt_len_B, completion_len_B, prompt_width, completion_width, *,
   """Lengths -> Plan. Numpy; rows stay in their microbatch.
 
   A row needs all its tokens but the last, which predicts nothing; without a
-  completion it needs none. W is S or 2S, whichever is cheaper at
+  completion it needs none. W is S times whichever of _WIDTHS is cheapest at
 
-    M W (d_model + W)     matrices + attention, whose scores cost W per token
+    M W (4 d_model + W)     matrices + attention, whose scores cost W per token
 
   Args:
     prompt_len_B, completion_len_B: numpy, tokens.
@@ -62,8 +65,8 @@ def plan(prompt_len_B, completion_len_B, prompt_width, completion_width, *,
   first_B = row_B // rows * rows  # of its microbatch
   trunk_B = np.maximum(row_B if trunk_B is None else trunk_B, first_B)
   m, w, trunk_B, trunk_at_B, branch_at_B = min(
-      (_layout(prompt_len_B, completion_len_B, trunk_B, rows, s * k) for k in (1, 2)),
-      key=lambda x: x[0] * x[1] * (d_model + x[1]))
+      (_layout(prompt_len_B, completion_len_B, trunk_B, rows, s, int(s * k))
+       for k in _WIDTHS), key=lambda x: x[0] * x[1] * (4 * d_model + x[1]))
 
   source, trunk = np.full((2, parts, m * w), -1, np.int32)
   def fill(b, slot, column):
@@ -98,7 +101,7 @@ def same_prompt(tokens_BX, prompt_len_B):
   return np.flatnonzero(starts)[np.cumsum(starts) - 1]
 
 
-def _layout(prompt_len_B, completion_len_B, trunk_B, rows, w):
+def _layout(prompt_len_B, completion_len_B, trunk_B, rows, s, w):
   """(M, W, trunk_B, trunk_at_B, branch_at_B): slots of every row's two pieces.
 
   What does not fit one packed row with its trunk gets a trunk of its own.
@@ -120,7 +123,7 @@ def _layout(prompt_len_B, completion_len_B, trunk_B, rows, w):
     for (b, start_b, _), at in zip(units, row * w + start):
       trunk_B[b], trunk_at_B[b], branch_at_B[b] = b[0], at, at + start_b
     m = max(m, n)
-  return _eighths(m, rows), w, trunk_B, trunk_at_B, branch_at_B
+  return _eighths(m, rows * s // w), w, trunk_B, trunk_at_B, branch_at_B
 
 
 def first_fit(length_B, width):
