@@ -63,10 +63,10 @@ def plan(prompt_len_B, completion_len_B, prompt_width, completion_width, *,
   s = prompt_width + completion_width
   row_B = np.arange(n)
   first_B = row_B // rows * rows  # of its microbatch
-  trunk_B = np.maximum(row_B if trunk_B is None else trunk_B, first_B)
   m, w, trunk_B, trunk_at_B, branch_at_B = min(
-      (_layout(prompt_len_B, completion_len_B, trunk_B, rows, s, int(s * k))
-       for k in _WIDTHS), key=lambda x: x[0] * x[1] * (4 * d_model + x[1]))
+      (_layout(prompt_len_B, completion_len_B, row_B if trunk_B is None else trunk_B,
+               rows, s, int(s * k)) for k in _WIDTHS),
+      key=lambda x: x[0] * x[1] * (4 * d_model + x[1]))
 
   source, trunk = np.full((2, parts, m * w), -1, np.int32)
   def fill(b, slot, column):
@@ -104,16 +104,16 @@ def same_prompt(tokens_BX, prompt_len_B):
 def _layout(prompt_len_B, completion_len_B, trunk_B, rows, s, w):
   """(M, W, trunk_B, trunk_at_B, branch_at_B): slots of every row's two pieces.
 
-  What does not fit one packed row with its trunk gets a trunk of its own.
+  What does not fit one packed row with its trunk, or lies in another microbatch,
+  gets a trunk of its own.
   """
   trunk_B, trunk_at_B, branch_at_B = np.copy(trunk_B), *np.zeros((2, len(trunk_B)), int)
   m = 0
   for part in range(0, len(trunk_B), rows):
     units = []  # (its rows, where each of their branches starts, tokens)
     used_B = part + np.flatnonzero(completion_len_B[part:part + rows])
-    for first in np.unique(trunk_B[used_B]):
-      b = used_B[trunk_B[used_B] == first]
-      stem = prompt_len_B[first] - 1
+    for b in np.split(used_B, 1 + np.flatnonzero(np.diff(trunk_B[used_B]))):
+      stem = prompt_len_B[b].max(initial=1) - 1  # All are equal; none if all is empty.
       unit_b, start_b, n = first_fit(completion_len_B[b], w - stem)
       for i in range(n):
         mine = unit_b == i
@@ -128,7 +128,8 @@ def _layout(prompt_len_B, completion_len_B, trunk_B, rows, s, w):
 
 def first_fit(length_B, width):
   """First-fit decreasing: (row_B, start_B, number of rows) of width `width`."""
-  row_B, start_B = np.zeros_like(length_B), np.zeros_like(length_B)
+  row_B, start_B = np.zeros_like(length_B), np.cumsum(length_B) - length_B
+  if length_B.sum() <= width: return row_B, start_B, min(length_B.sum(), 1)
   used = np.zeros(len(length_B) + 1, int)  # One row more: the search always ends.
   for b in np.argsort(-length_B, kind="stable"):
     row = np.argmax(used + length_B[b] <= width)
