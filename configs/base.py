@@ -48,6 +48,7 @@ def get_config():
       param_dtype="float32",   # parameters and their updates
       # References; None: as param_dtype.
       frozen_dtype=placeholder(str),
+      attention="blocks",      # of whole sequences: blocks | cudnn (GPU, bfloat16) | splash (TPU)
       remat="none",            # none | full | dots: what the backward pass recomputes
   ))
   # Adapters: policy, PRM and value model share one frozen base, which is the reference.

@@ -169,7 +169,8 @@ def load_model(c, path):
   """(DecoderConfig, params, tokenizer) of a path, in the dtypes of `model`."""
   config, params, tokenizer = weights.load(path, dtype=c.model.param_dtype)
   config = dataclasses.replace(config, dtype=c.model.dtype,
-                               param_dtype=c.model.param_dtype, remat=c.model.remat)
+                               param_dtype=c.model.param_dtype,
+                               attention=c.model.attention, remat=c.model.remat)
   return config, params, tokenizer
 
 

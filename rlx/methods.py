@@ -8,12 +8,15 @@ import functools
 import inspect
 from typing import Callable
 
+import jax
+
 from rlx.advantages import combine
 from rlx.core import records
 from rlx.core import resolve
 from rlx.losses import aggregate
 from rlx.losses import divergence
 from rlx.losses import policy as policy_losses
+from rlx.models import attention
 from rlx.models import lora
 
 ORDERS = ("single", "double", "none", "reverse")
@@ -118,6 +121,13 @@ def check(c, methods):
   refuse(c.model.frozen_dtype not in (None, c.model.dtype), "model.frozen_dtype",
          f"None or model.dtype={c.model.dtype}; in another the PRM would differ "
          "from its own start")
+  refuse(c.model.attention not in attention.KINDS, "model.attention",
+         f"one of {attention.KINDS}")
+  refuse(c.model.attention == "cudnn" and (
+      c.model.dtype != "bfloat16" or jax.default_backend() != "gpu"), "model.attention",
+      "blocks; cudnn needs a GPU and model.dtype=bfloat16")
+  refuse(c.model.attention == "splash" and set(c.mesh.values()) != {1},
+         "model.attention", "blocks; splash runs on one device")
   refuse(c.model.remat not in ("none", "full", "dots"), "model.remat",
          "none, full or dots")
   refuse(c.lora.rank < 0, "lora.rank", "0 trains all parameters, 1 or more adapters")

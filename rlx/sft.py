@@ -77,7 +77,8 @@ def start(c):
   tokens = tokenizer_io.characters(sizes.pop("alphabet"))
   config = transformer.DecoderConfig(
       vocab_size=len(tokens.vocabulary), dtype=c.model.dtype,
-      param_dtype=c.model.param_dtype, remat=c.model.remat, **sizes)
+      param_dtype=c.model.param_dtype,
+      attention=c.model.attention, remat=c.model.remat, **sizes)
   return config, transformer.init(config, rng.key(c.seed, "init")), tokens
 
 

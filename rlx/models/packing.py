@@ -94,6 +94,11 @@ def plan(prompt_len_B, completion_len_B, prompt_width, completion_width, *,
               by_column.reshape(-1, completion_width))
 
 
+def can_share(config):
+  """Does the model's attention know branches? If not, no row may share a prompt."""
+  return config.attention != "splash"
+
+
 def same_prompt(tokens_BX, prompt_len_B):
   """trunk_B: the first of the neighbouring rows with the same prompt. Numpy."""
   same = (tokens_BX[1:] == tokens_BX[:-1]).all(axis=1) & (prompt_len_B[1:] == prompt_len_B[:-1])
@@ -144,9 +149,10 @@ def hidden(params, config, tokens_BS, positions_BS, plan):
   pick = lambda x_BS: x_BS.reshape(-1)[source_MW]  # Any token will do for nothing.
   row_MW, column_MW = jnp.divmod(source_MW, s)
   in_trunk_MW = column_MW < s - plan.token_BT.shape[1] - 1
+  branches_MW = jnp.where(in_trunk_MW, 0, 1 + row_MW)
   hidden_MWD = transformer.hidden(
       params, config, pick(tokens_BS), pick(positions_BS), source_MW >= 0,
-      plan.trunk_MW, jnp.where(in_trunk_MW, 0, 1 + row_MW))
+      plan.trunk_MW, branches_MW if can_share(config) else None)
   return take(hidden_MWD.reshape(-1, hidden_MWD.shape[2]), plan.state_U,
               plan.token_MW.reshape(-1))
 

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlx.core import axes
+from rlx.models import attention
 from rlx.models import lora
 
 
@@ -40,6 +41,7 @@ class DecoderConfig:
   dtype: str = "float32"         # of activations and cache
   param_dtype: str = "float32"   # of parameters made by init
   lora_scale: float = 1.0        # of adapters, if the parameters have any (lora.py)
+  attention: str = "blocks"      # of whole sequences: attention.py
   remat: str = "none"            # Recomputed by backward: none | full | dots (all
                                  # but matmuls).
 
@@ -47,6 +49,8 @@ class DecoderConfig:
     if self.n_heads % self.n_kv_heads:
       raise ValueError(f"n_kv_heads={self.n_kv_heads} must divide "
                        f"n_heads={self.n_heads}.")
+    if self.attention not in attention.KINDS:
+      raise ValueError(f"attention={self.attention!r} must be one of {attention.KINDS}.")
     if self.remat not in _REMAT:
       raise ValueError(f"remat={self.remat!r} must be one of {list(_REMAT)}.")
     if self.rope_scaling and len(self.rope_scaling) != _ROPE_SCALING.get(
@@ -129,16 +133,9 @@ def _apply(module, params, *args):
 
 
 def _full_sequence(config, positions_BS, valid_BS, segments_BS=None, branches_BS=None):
-  """(rotations, mask_BQS) of a causal pass over whole sequences."""
-  columns_S = jnp.arange(valid_BS.shape[1])
-  mask_BQS = (columns_S[:, None] >= columns_S[None, :])[None] & valid_BS[:, None, :]
-  if segments_BS is not None:
-    mask_BQS &= segments_BS[:, :, None] == segments_BS[:, None, :]
-  if branches_BS is not None:
-    mask_BQS &= ((branches_BS[:, :, None] == branches_BS[:, None, :])
-                 | (branches_BS == 0)[:, None, :])
+  """What all layers share in a causal pass over whole sequences."""
   turns = tuple(x[:, :, None, :] for x in rotations(config, positions_BS))
-  return turns, mask_BQS
+  return turns, attention.prepare(config.attention, valid_BS, segments_BS, branches_BS)
 
 
 def rotations(config, positions):
@@ -187,39 +184,6 @@ def rms_norm(x, scale, eps, axis=-1):
   return (y * scale.astype(y.dtype)).astype(x.dtype)
 
 
-def _softmax(scores, mask):
-  """Masked softmax; uniform, hence finite, where nothing is unmasked."""
-  return jax.nn.softmax(
-      jnp.where(mask, scores, jnp.finfo(scores.dtype).min), axis=-1)
-
-
-def _attend(q_BQNH, k_BSKH, v_BSKH, mask_BQS):
-  """Attention of whole sequences, causal: Q = S, and a query sees no later column."""
-  b, q, n, h = q_BQNH.shape
-  k = k_BSKH.shape[2]
-  # Heads first: 1.1-1.5 times faster forward and backward on CPU than einsums
-  # over this layout or `jax.nn.dot_product_attention`.
-  q_BKRQH = q_BQNH.reshape(b, q, k, n // k, h).transpose(0, 2, 3, 1, 4)
-  k_BKSH, v_BKSH = k_BSKH.swapaxes(1, 2), v_BSKH.swapaxes(1, 2)
-
-  def block(start, end):
-    scores_BKRQS = jnp.einsum(
-        "BKRQH,BKSH->BKRQS", q_BKRQH[..., start:end, :], k_BKSH[:, :, :end],
-        preferred_element_type=wide(q_BQNH.dtype))
-    weights_BKRQS = _softmax(scores_BKRQS * h**-0.5,
-                             mask_BQS[:, None, None, start:end, :end])
-    return jnp.einsum("BKRQS,BKSH->BKRQH", weights_BKRQS.astype(q_BQNH.dtype),
-                      v_BKSH[:, :, :end])
-
-  # Blocks of queries leave out columns that all of them are too early for. At
-  # [32, 192, 8, 64] with 4 kv heads, on two busy CPU cores: forward 268 -> 133 ms,
-  # with backward 505 -> 315; blocks of 32 or 96 and a custom VJP are no faster.
-  width = 64 * -(-q // 512)  # At most eight blocks.
-  out_BKRQH = jnp.concatenate(
-      [block(i, min(i + width, q)) for i in range(0, q, width)], axis=3)
-  return out_BKRQH.transpose(0, 3, 1, 2, 4).reshape(b, q, n, h)
-
-
 class _Decoder(nn.Module):
   """Embedding, scanned blocks, final norm; makes the head when initialising."""
   config: DecoderConfig
@@ -263,7 +227,7 @@ class _Attention(nn.Module):
   @nn.compact
   def __call__(self, x_BQD, shared):
     c = self.config
-    turns, mask_BQS = shared
+    turns, attended = shared
     d, n, k, h = c.d_model, c.n_heads, c.n_kv_heads, c.head_dim
     b, width, _ = x_BQD.shape
     # Matrices over a flat list of tokens: with B and Q apart, the gradient of a
@@ -280,7 +244,7 @@ class _Attention(nn.Module):
       q = _Norm("scale_LH", c, h, name="q_norm")(q)
       k_ = _Norm("scale_LH", c, h, name="k_norm")(k_)
     q, k_ = rotate(q, turns), rotate(k_, turns)
-    out_BQNH = _attend(q, k_, v, mask_BQS)
+    out_BQNH = attention.attend(c.attention, q, k_, v, attended)
     o_MD = _matrix(self, "o_LNHD", (n, h, d), n * h).reshape(n * h, d)
     return (out_BQNH.reshape(-1, n * h) @ o_MD).reshape(x_BQD.shape), (k_, v)
 

@@ -1,0 +1,99 @@
+"""The kernels of attention against each other, and what each refuses."""
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from rlx.models import attention
+from rlx.models import packing
+from rlx.models import transformer
+
+B, S, N, K, H = 2, 150, 4, 2, 32
+
+
+@pytest.fixture(scope="module")
+def qkv():
+  rng = np.random.default_rng(0)
+  return [rng.normal(size=(B, S, n, H)).astype(np.float32) for n in (N, K, K)]
+
+
+@pytest.fixture(scope="module")
+def rows():
+  """(valid_BS, segments_BS): left padding in row 0, three segments in row 1."""
+  columns = np.arange(S)
+  return (np.stack([columns >= 40, columns < 140]),
+          np.stack([columns * 0, np.searchsorted([60, 61], columns, "right")]))
+
+
+def _with_gradient(kind, rows, qkv):
+  prepared = attention.prepare(kind, *rows)
+  weights = np.random.default_rng(1).normal(size=(B, S, N, H)) * rows[0][..., None, None]
+  def total(qkv):
+    out = attention.attend(kind, *qkv, prepared)
+    return jnp.sum(out * weights), out
+  (_, out), gradient = jax.jit(jax.value_and_grad(total, has_aux=True))(qkv)
+  return out, gradient
+
+
+def test_splash_interpreted_equals_blocks(qkv, rows):
+  valid_BS, _ = rows
+  expected, expected_gradient = _with_gradient("blocks", rows, qkv)
+  found, gradient = _with_gradient("splash", rows, qkv)
+  assert np.isfinite(found).all()
+  np.testing.assert_allclose(found[valid_BS], expected[valid_BS], atol=1e-5)
+  assert all(np.abs(g).max() > 0.1 for g in expected_gradient)
+  for a, b in zip(gradient, expected_gradient):
+    np.testing.assert_allclose(a, b, atol=2e-5)
+
+
+def test_blocks_is_softmax_over_what_may_be_seen(qkv, rows):
+  """In float64, with loops. Branches: the first 10 columns of row 0 are a trunk."""
+  valid_BS, segments_BS = rows
+  branches_BS = np.stack([np.clip(np.arange(S) - 49, 0, None) // 30, np.zeros(S, int)])
+  found = attention.attend("blocks", *map(jnp.asarray, qkv), attention.prepare(
+      "blocks", jnp.asarray(valid_BS), jnp.asarray(segments_BS), jnp.asarray(branches_BS)))
+  q, k, v = (x.astype(np.float64) for x in qkv)
+  for b, s, n in [(0, 45, 0), (0, 75, 1), (0, 149, 3), (1, 60, 2), (1, 130, 0)]:
+    seen = [j for j in range(s + 1) if valid_BS[b, j]
+            and segments_BS[b, j] == segments_BS[b, s]
+            and branches_BS[b, j] in (0, branches_BS[b, s])]
+    assert 0 < len(seen) < s + 1
+    scores = np.exp(k[b, seen, n // 2] @ q[b, s, n] / H**0.5)
+    np.testing.assert_allclose(found[b, s, n], scores @ v[b, seen, n // 2] / scores.sum(),
+                               atol=1e-5)
+
+
+def test_cudnn_asks_for_the_kernel_of_that_name(qkv, rows, monkeypatch):
+  """Only that it is called, with the mask: what it computes needs a GPU."""
+  called = []
+  monkeypatch.setattr(jax.nn, "dot_product_attention",
+                      lambda *qkv, **options: called.append(options) or qkv[0])
+  prepared = attention.prepare("cudnn", *rows)
+  attention.attend("cudnn", *qkv, prepared)
+  assert called[0]["implementation"] == "cudnn"
+  np.testing.assert_array_equal(called[0]["mask"][:, 0], prepared)
+
+
+def test_splash_and_branches_do_not_mix(rows):
+  with pytest.raises(ValueError, match="no branches"):
+    attention.prepare("splash", *rows, branches_BS=rows[1])
+
+
+def test_a_packed_batch_under_splash():
+  config = transformer.DecoderConfig(
+      vocab_size=31, d_model=16, n_layers=1, n_heads=2, n_kv_heads=1, head_dim=8,
+      d_ff=16, attention="splash")
+  assert not packing.can_share(config)
+  params = transformer.init(config, jax.random.key(0))
+  rng = np.random.default_rng(0)
+  prompt_len_B, completion_len_B = np.array([3, 1, 2, 3]), np.array([2, 3, 0, 1])
+  plan = packing.plan(prompt_len_B, completion_len_B, 3, 3, d_model=16)
+  tokens = rng.integers(0, 31, (4, 6))
+  positions = np.maximum(np.arange(6) - (3 - prompt_len_B[:, None]), 0)
+  hidden = jax.jit(functools.partial(packing.hidden, params), static_argnums=0)
+  found, expected = (hidden(c, tokens, positions, plan) for c in (
+      config, dataclasses.replace(config, attention="blocks")))
+  np.testing.assert_allclose(found, expected, atol=1e-5)
