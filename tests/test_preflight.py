@@ -57,7 +57,8 @@ def test_what_is_held_on_a_mesh_is_a_devices_share():
 
 
 def test_steps_are_predicted_and_not_compiled_again(run, stages, caplog):
-  """A whole step on rows of full length: same programs, and the bytes XLA says they take."""
+  """A whole step on rows of full length and different prompts: the same programs, and
+  the bytes XLA says they take."""
   state = run.init()
   rollouts = run.sample(state.policy, *run.encode(run.prompts.take(4)),
                         rng.key(0, "sample", 0))
@@ -65,6 +66,7 @@ def test_steps_are_predicted_and_not_compiled_again(run, stages, caplog):
       (jax.device_get(rollouts), np.float32([1, 0] * 4)), run.mesh)
   x, t = rollouts.prompt_width, 8
   rollouts = rollouts.replace(
+      tokens_BS=rollouts.tokens_BS.at[:, 0].set(jax.numpy.arange(8)),
       prompt_len_B=jax.numpy.full_like(rollouts.prompt_len_B, x),
       completion_len_B=jax.numpy.full_like(rollouts.completion_len_B, t))
   taken, updates = {}, dict(run.updates)
