@@ -51,8 +51,8 @@ def pack(c, config, mesh, rollouts, parts, full=False):
     if packing.can_share(config):
       trunk_B = packing.same_prompt(tokens_BS[:, :x], prompt_len_B)
   return sharding.place_rows(
-      packing.plan(prompt_len_B, completion_len_B, x, t, d_model=config.d_model,
-                   parts=parts, trunk_B=trunk_B), mesh)
+      packing.plan(prompt_len_B, completion_len_B, x, t, config, parts=parts,
+                   trunk_B=trunk_B), mesh)
 
 
 def scorers(c, models, mesh):

@@ -52,6 +52,7 @@ def config_of(files, **changes):
   c.rollouts.keep.low, c.rollouts.keep.high = 0.25, 0.8
   c.rollouts.max_draws = 3
   c.rollouts.oversample = 1.5
+  c.learner.pack = False  # One shape to compile, not one per batch.
   c.learner.optimizer.lr = c.prm.optimizer.lr = 3e-3
   c.learner.minibatches, c.prm.minibatches = 2, 2
   c.eval.every, c.eval.prompts, c.eval.batch, c.eval.final_samples = 0, 8, 8, 1
@@ -79,13 +80,13 @@ def _without_clock(lines):
 @pytest.fixture(scope="module")
 def four_steps(files, tmp_path_factory):
   workdir = tmp_path_factory.mktemp("four")
-  return workdir, train.train(config_of(files), workdir)
+  return workdir, train.train(config_of(files, learner__pack=True), workdir)
 
 
 def test_two_steps_a_resume_and_two_more_equal_four_bit_for_bit(
     files, four_steps, tmp_path):
-  train.train(config_of(files, steps=2), tmp_path)
-  train.train(config_of(files, steps=4), tmp_path)
+  train.train(config_of(files, learner__pack=True, steps=2), tmp_path)
+  train.train(config_of(files, learner__pack=True, steps=4), tmp_path)
   state, host = _final(four_steps[0], files)
   resumed, resumed_host = _final(tmp_path, files)
   jax.tree.map(np.testing.assert_array_equal, state, resumed)
@@ -211,7 +212,7 @@ def test_microbatches_change_nothing(files, one_device):
 
 def test_packing_changes_nothing(files, one_device):
   state, completions, metrics = one_device
-  other, other_completions, other_metrics = _one_step(files, learner__pack=False)
+  other, other_completions, other_metrics = _one_step(files, learner__pack=True)
   assert completions == other_completions
   jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5),
                (state.policy, state.prm), (other.policy, other.prm))

@@ -23,6 +23,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from rlx.models import size
 from rlx.models import transformer
 
 
@@ -45,19 +46,21 @@ class Plan(NamedTuple):
   token_BT: Any   # its inverse
 
 
-def plan(prompt_len_B, completion_len_B, prompt_width, completion_width, *,
-         d_model, parts=1, trunk_B=None):
+def plan(prompt_len_B, completion_len_B, prompt_width, completion_width, config, *,
+         parts=1, trunk_B=None):
   """Lengths -> Plan. Numpy; rows stay in their microbatch.
 
   A row needs all its tokens but the last, which predicts nothing; without a
   completion it needs none. W is S times whichever of _WIDTHS is cheapest at
 
-    M W (4 d_model + W)     matrices + attention, whose scores cost W per token
+    M W (4 D + W)     matrices + attention, whose scores cost W per token
+
+  of those that take no more memory than the padded batch.
 
   Args:
     prompt_len_B, completion_len_B: numpy, tokens.
     prompt_width, completion_width: X and T, S = X + T.
-    d_model: D.
+    config: DecoderConfig of the model that runs over it.
     parts: microbatches.
     trunk_B: from `same_prompt`; None: each row has a prompt of its own.
   """
@@ -65,10 +68,12 @@ def plan(prompt_len_B, completion_len_B, prompt_width, completion_width, *,
   s = prompt_width + completion_width
   row_B = np.arange(n)
   first_B = row_B // rows * rows  # of its microbatch
+  layouts = (_layout(prompt_len_B, completion_len_B, row_B if trunk_B is None else trunk_B,
+                     rows, s, int(s * k)) for k in _WIDTHS)
   m, w, trunk_B, trunk_at_B, branch_at_B = min(
-      (_layout(prompt_len_B, completion_len_B, row_B if trunk_B is None else trunk_B,
-               rows, s, int(s * k)) for k in _WIDTHS),
-      key=lambda x: x[0] * x[1] * (4 * d_model + x[1]))
+      (x for x in layouts
+       if size.layer_bytes(config, *x[:2]) <= size.layer_bytes(config, rows, s)),
+      key=lambda x: x[0] * x[1] * (4 * config.d_model + x[1]))
 
   source, trunk = np.full((2, parts, m * w), -1, np.int32)
   def fill(b, slot, column):
@@ -126,7 +131,7 @@ def _layout(prompt_len_B, completion_len_B, trunk_B, rows, s, w):
         mine = unit_b == i
         units.append((b[mine], stem + start_b[mine],
                       stem + completion_len_B[b[mine]].sum()))
-    row, start, n = first_fit(np.array([size for *_, size in units], int), w)
+    row, start, n = first_fit(np.array([n for *_, n in units], int), w)
     for (b, start_b, _), at in zip(units, row * w + start):
       trunk_B[b], trunk_at_B[b], branch_at_B[b] = b[0], at, at + start_b
     m = max(m, n)
@@ -175,9 +180,10 @@ take.defvjp(lambda x, index, inverse: (take(x, index, inverse), (index, inverse)
 
 
 def _rounded(n, full, parts):
-  """n up to a multiple of a part of `full`, and at least that."""
+  """n, at least 1, up to a multiple of a part of `full`, but to no more than that."""
   step = max(full // parts, 1)
-  return max(-(-n // step), 1) * step
+  up = max(-(-n // step), 1) * step
+  return full if n <= full < up else up
 
 
 def _ragged(length_B):

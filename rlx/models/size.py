@@ -69,7 +69,7 @@ def update_bytes(config, rows, width, scored, *, param_bytes, chunk=1024):
     chunk: tokens whose logits exist at once, see `logps.of_hidden`.
   """
   c = config
-  layer = _layer_bytes(c, rows, width)
+  layer = layer_bytes(c, rows, width)
   matrices = 2 * c.d_model + 2 * c.d_ff + (c.n_heads + 2 * c.n_kv_heads) * c.head_dim
   saved = {"none": layer, "full": 4 * rows * width * c.d_model,
            "dots": 4 * rows * width * (c.d_model + matrices)}[c.remat]
@@ -91,7 +91,7 @@ def forward_bytes(config, rows, width, scored, *, chunk=1024):
               + min(chunk, scored) * c.vocab_size + _matmul_params(c))
 
 
-def _layer_bytes(c, rows, width):
+def layer_bytes(c, rows, width):
   """Everything that a layer computes of [rows, width] tokens, in float32."""
   projections = (c.n_heads + 2 * c.n_kv_heads) * c.head_dim
   return 4 * rows * width * (8 * c.d_model + 4 * c.d_ff + 4 * projections

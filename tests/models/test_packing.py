@@ -10,6 +10,7 @@ from rlx.core import records
 from rlx.learner import step
 from rlx.models import logps
 from rlx.models import packing
+from rlx.models import size
 from rlx.models import transformer
 from rlx.models import value
 
@@ -35,7 +36,7 @@ SHARED_B = np.array([0, 0, 2, 2, 2, 5, 5, 5])  # Rows 0, 1 have one prompt; ...
 @pytest.mark.parametrize("parts", [1, 2])
 def test_every_completion_token_sees_its_prompt_and_what_it_follows(parts, trunk_B):
   prompt_B = PROMPT_B[trunk_B]
-  plan = packing.plan(prompt_B, COMPLETION_B, X, T, d_model=16, parts=parts,
+  plan = packing.plan(prompt_B, COMPLETION_B, X, T, CONFIG, parts=parts,
                       trunk_B=trunk_B)
   rows, s = 8 // parts, X + T
   for i, (source_MW, trunk_MW, state_U, token_MW, target_U, token_BT) in enumerate(zip(
@@ -66,7 +67,7 @@ def test_every_completion_token_sees_its_prompt_and_what_it_follows(parts, trunk
 
 def test_a_group_too_long_for_one_packed_row_has_its_prompt_again():
   # Beside a trunk of 3, two completions of 3 fill the 9 columns.
-  plan = packing.plan(np.full(4, 4), np.full(4, 3), 4, 5, d_model=16,
+  plan = packing.plan(np.full(4, 4), np.full(4, 3), 4, 5, CONFIG,
                       trunk_B=np.zeros(4, int))
   np.testing.assert_array_equal(plan.trunk_MW, [[0] * 9, [2] * 9])
 
@@ -81,12 +82,22 @@ def test_few_shapes_and_short_rows_shrink_the_batch():
   rng = np.random.default_rng(0)
   for _ in range(40):
     prompt_B, completion_B = rng.integers(1, 33, (2, 64)) // rng.integers(1, 4)
-    plan = packing.plan(np.maximum(prompt_B, 1), completion_B, 32, 32, d_model=512)
+    plan = packing.plan(np.maximum(prompt_B, 1), completion_B, 32, 32, CONFIG)
     (m, w), (u,) = plan.source_MW.shape, plan.state_U.shape
     assert w % 32 == 0 and m % (64 * 64 // w // 8) == 0 and u % (64 * 32 // 4) == 0
     assert m * w <= 64 * 64 and u <= 64 * 32
     tokens = (np.maximum(prompt_B, 1) + completion_B).sum()
     assert plan.source_MW.size < 1.15 * tokens + 64 * 64 / 8
+
+
+@pytest.mark.parametrize("rows", [1, 7, 17, 40])
+def test_full_rows_take_what_the_padded_batch_takes(rows):
+  full = np.full(rows, X), np.full(rows, T), X, T
+  plan = packing.plan(*full, CONFIG)
+  assert plan.source_MW.shape == (rows, X + T) and len(plan.state_U) == rows * T
+  plan = packing.plan(*full, CONFIG, trunk_B=np.zeros(rows, int))
+  assert size.layer_bytes(CONFIG, *plan.source_MW.shape) <= size.layer_bytes(
+      CONFIG, rows, X + T)
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +129,7 @@ def test_packed_equals_padded_and_so_do_gradients(rollouts, trunk_B, parts):
   params["embed"]["w_VD"] *= 15  # Logits of size one.
   params = value.init(CONFIG, params) | params
   params["value"]["w_D1"] += 1.0
-  plan = packing.plan(PROMPT_B[trunk_B], COMPLETION_B, X, T, d_model=16, parts=parts,
+  plan = packing.plan(PROMPT_B[trunk_B], COMPLETION_B, X, T, CONFIG, parts=parts,
                       trunk_B=trunk_B)
   weights = np.random.default_rng(1).normal(size=(8, 3, T)).astype(np.float32)
   def found(plan):
