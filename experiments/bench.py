@@ -746,7 +746,8 @@ def parser():
   p.add_argument("--dtype", choices=("float32", "bfloat16"), default="float32",
                  help="of activations and cache")
   p.add_argument("--param-dtype", choices=("float32", "bfloat16"), default="float32")
-  p.add_argument("--remat", choices=("none", "full", "dots"), default="none")
+  p.add_argument("--remat", choices=("none", "full", "dots"),
+                 default=base.get_config().model.remat)
   p.add_argument("--chunk", type=int, default=base.get_config().rollouts.chunk,
                  help="tokens decoded between two looks from the host")
   p.add_argument("--tasks", nargs="+", choices=TASKS, default=None)

@@ -104,7 +104,7 @@ def test_microbatches_are_what_makes_it_smaller(stages):
 @pytest.mark.parametrize("share, parts", [
     # Half of the largest step finds room: both updates are too large, caches are not.
     (0.5, ["activations of the", "; change learner.microbatches=1 to more or "
-           "model.remat=none to full; ", "; change prm.microbatches=1 to more", "memory_check=warn"]),
+           "model.remat=dots to full; ", "; change prm.microbatches=1 to more", "memory_check=warn"]),
     (None, ["; change mesh.fsdp to spread it over devices"])],
     ids=["activations", "held"])
 def test_what_cannot_fit_is_refused_before_step_0(
@@ -151,8 +151,8 @@ def test_steps_are_compiled_only_where_it_is_close(
 @pytest.mark.parametrize("changes", [
     {}, {"learner.microbatches": 4, "prm.minibatches": 2},
     {"model.remat": "full", "model.dtype": "bfloat16", "rollouts.max_tokens": 48},
-    {"model.remat": "dots", "prm.order": "none", "learner.microbatches": 2}],
-    ids=["plain", "parts", "full", "dots"])
+    {"model.remat": "none", "prm.order": "none", "learner.microbatches": 2}],
+    ids=["plain", "parts", "full", "none"])
 def test_estimate_is_above_what_xla_says_and_below_twice(run, stages, changes):
   if changes:
     run = build.build(config_of(**changes))
