@@ -34,8 +34,8 @@ def get_config(arg=""):
   c.rollouts.max_draws = 2
   c.verifier.workers = 2
   c.learner.microbatches = c.prm.microbatches = 2
-  # At 2e-5, on batches of which almost nothing was right, it collapsed in four
-  # steps; see RESULTS.md.
+  # At 2e-5, on batches of which almost nothing was right, it collapsed within
+  # three updates; see RESULTS.md.
   c.learner.optimizer.lr, c.prm.optimizer.lr = 5e-6, 2e-6
   # Completions are tens of tokens, not thousands; see quickstart.py.
   c.rewards.process.beta = c.prm.loss.beta = c.rewards.process.floor = 0.5

@@ -48,8 +48,7 @@ def pack(c, config, mesh, rollouts, parts, full=False):
   if not full:
     tokens_BS, prompt_len_B, completion_len_B = map(np.asarray, (
         rollouts.tokens_BS, rollouts.prompt_len_B, rollouts.completion_len_B))
-    if packing.can_share(config):
-      trunk_B = packing.same_prompt(tokens_BS[:, :x], prompt_len_B)
+    trunk_B = packing.same_prompt(tokens_BS[:, :x], prompt_len_B)
   return sharding.place_rows(
       packing.plan(prompt_len_B, completion_len_B, x, t, config, parts=parts,
                    trunk_B=trunk_B), mesh)

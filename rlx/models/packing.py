@@ -62,14 +62,16 @@ def plan(prompt_len_B, completion_len_B, prompt_width, completion_width, config,
     prompt_width, completion_width: X and T, S = X + T.
     config: DecoderConfig of the model that runs over it.
     parts: microbatches.
-    trunk_B: from `same_prompt`; None: each row has a prompt of its own.
+    trunk_B: from `same_prompt`; None: each row has a prompt of its own, as
+      always where the model's attention knows no branches.
   """
   n, rows = len(prompt_len_B), len(prompt_len_B) // parts
   s = prompt_width + completion_width
   row_B = np.arange(n)
   first_B = row_B // rows * rows  # of its microbatch
-  layouts = (_layout(prompt_len_B, completion_len_B, row_B if trunk_B is None else trunk_B,
-                     rows, s, int(s * k)) for k in _WIDTHS)
+  if trunk_B is None or not _knows_branches(config): trunk_B = row_B
+  layouts = (_layout(prompt_len_B, completion_len_B, trunk_B, rows, s, int(s * k))
+             for k in _WIDTHS)
   m, w, trunk_B, trunk_at_B, branch_at_B = min(
       (x for x in layouts
        if size.layer_bytes(config, *x[:2]) <= size.layer_bytes(config, rows, s)),
@@ -101,8 +103,7 @@ def plan(prompt_len_B, completion_len_B, prompt_width, completion_width, config,
               by_column.reshape(-1, completion_width))
 
 
-def can_share(config):
-  """Does the model's attention know branches? If not, no row may share a prompt."""
+def _knows_branches(config):
   return config.attention != "splash"
 
 
@@ -139,7 +140,10 @@ def _layout(prompt_len_B, completion_len_B, trunk_B, rows, s, w):
 
 
 def first_fit(length_B, width):
-  """First-fit decreasing: (row_B, start_B, number of rows) of width `width`."""
+  """First-fit decreasing: (row_B, start_B, number of rows) of width `width`.
+
+  What fits one row stays in order.
+  """
   row_B, start_B = np.zeros_like(length_B), np.cumsum(length_B) - length_B
   if length_B.sum() <= width: return row_B, start_B, min(length_B.sum(), 1)
   used = np.zeros(len(length_B) + 1, int)  # One row more: the search always ends.
@@ -159,7 +163,7 @@ def hidden(params, config, tokens_BS, positions_BS, plan):
   branches_MW = jnp.where(in_trunk_MW, 0, 1 + row_MW)
   hidden_MWD = transformer.hidden(
       params, config, pick(tokens_BS), pick(positions_BS), source_MW >= 0,
-      plan.trunk_MW, branches_MW if can_share(config) else None)
+      plan.trunk_MW, branches_MW if _knows_branches(config) else None)
   return take(hidden_MWD.reshape(-1, hidden_MWD.shape[2]), plan.state_U,
               plan.token_MW.reshape(-1))
 

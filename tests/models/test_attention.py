@@ -86,11 +86,12 @@ def test_a_packed_batch_under_splash():
   config = transformer.DecoderConfig(
       vocab_size=31, d_model=16, n_layers=1, n_heads=2, n_kv_heads=1, head_dim=8,
       d_ff=16, attention="splash")
-  assert not packing.can_share(config)
   params = transformer.init(config, jax.random.key(0))
   rng = np.random.default_rng(0)
   prompt_len_B, completion_len_B = np.array([3, 1, 2, 3]), np.array([2, 3, 0, 1])
-  plan = packing.plan(prompt_len_B, completion_len_B, 3, 3, config)
+  plan = packing.plan(prompt_len_B, completion_len_B, 3, 3, config,
+                      trunk_B=np.zeros(4, int))
+  assert set(plan.trunk_MW[plan.source_MW >= 0]) == {0, 1, 3}  # Nothing is shared.
   tokens = rng.integers(0, 31, (4, 6))
   positions = np.maximum(np.arange(6) - (3 - prompt_len_B[:, None]), 0)
   hidden = jax.jit(functools.partial(packing.hidden, params), static_argnums=0)
