@@ -14,7 +14,7 @@
 
 Each task runs in a process of its own. A limit is what the needed matmuls and
 bytes would take at the peak of this machine, measured in the same run, or of the
-accelerator (`PEAKS`).
+accelerator (`roofline.PEAKS`).
 """
 import argparse
 import dataclasses
@@ -36,6 +36,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from configs import base
+from experiments import roofline
 from rlx import build
 from rlx import methods as methods_lib
 from rlx import score
@@ -74,88 +75,18 @@ SHAPES = {
         head_dim=128, d_ff=8960, rope_theta=1e6, qkv_bias=True),
 }
 
-# device_kind -> dense peak FLOP/s in bfloat16 and float32, bytes/s of its memory,
-# from the vendors' data sheets. float32 is what jax's default precision runs:
-# TF32 on NVIDIA, one bfloat16 pass on TPU.
-PEAKS = {
-    "NVIDIA H100 80GB HBM3": (989e12, 495e12, 3.35e12),
-    "NVIDIA H200": (989e12, 495e12, 4.8e12),
-    "TPU v4": (275e12, 275e12, 1.2e12),
-    "TPU v5 lite": (197e12, 197e12, 0.82e12),
-    "TPU v5e": (197e12, 197e12, 0.82e12),
-    "TPU v5p": (459e12, 459e12, 2.77e12),
-    "TPU v5": (459e12, 459e12, 2.77e12),
-    "TPU v6 lite": (918e12, 918e12, 1.64e12),
-    "TPU v6e": (918e12, 918e12, 1.64e12),
-}
-
-
-# ---- what the work needs
-
-
-def matmul_weights(config):
-  """Weights a token is multiplied with: (of all layers, of the head)."""
-  d, h = config.d_model, config.head_dim
-  layer = (d * (config.n_heads + 2 * config.n_kv_heads) * h
-           + config.n_heads * h * d + 3 * d * config.d_ff)
-  return config.n_layers * layer, config.vocab_size * d
-
-
-def attention_flops(config, start, stop):
-  """Scores and weighted values of a row's positions start to stop - 1, causal."""
-  seen = (stop * (stop + 1) - start * (start + 1)) // 2
-  return 4 * config.n_layers * config.n_heads * config.head_dim * seen
-
-
-def logps_flops(config, rows, prompt_len, new):
-  """One forward pass; the head sees the completion's positions only."""
-  layers, head = matmul_weights(config)
-  return rows * (2 * layers * (prompt_len + new) + 2 * head * new
-                 + attention_flops(config, 0, prompt_len + new))
-
-
-def sampling_work(config, prompts, prompt_len, lengths_B):
-  """[(FLOPs, bytes)] of the prefill and of every decoding step.
-
-  Bytes are weights, and keys and values read and written, in the dtype of the
-  activations; those of a prompt are read once for all of its completions.
-  """
-  layers, head = matmul_weights(config)
-  width = jnp.dtype(config.dtype).itemsize
-  weights = (layers + head) * width
-  position = 2 * config.n_layers * config.n_kv_heads * config.head_dim * width
-  work = [(prompts * (2 * layers * prompt_len + 2 * head
-                      + attention_flops(config, 0, prompt_len)),
-           weights + prompts * prompt_len * position)]
-  for t in range(1, max(lengths_B)):
-    live = sum(n > t for n in lengths_B)
-    seen = prompt_len + t
-    work.append((
-        live * (2 * (layers + head) + attention_flops(config, seen - 1, seen)),
-        weights + position * (min(prompts, live) * prompt_len + live * t + live)))
-  return work
-
 
 def needed(config, args, lengths_B):
   """[(FLOPs, bytes)] of one repetition; bytes count where decoding reads them."""
   work = []
   if args.task != "upd":
     prompts = args.prompts if is_grouped(args) else args.batch
-    work = sampling_work(config, prompts, args.prompt_len, lengths_B)
+    work = roofline.sampling_work(config, prompts, args.prompt_len, lengths_B)
   if passes := PASSES.get((args.task, args.impl)):
     if (args.task, args.impl, args.beta) == ("e2e", "", 0): passes -= 1
-    once = logps_flops(config, rows_of(args), args.prompt_len, args.new)
+    once = roofline.logps_flops(config, rows_of(args), args.prompt_len, args.new)
     work.append((passes * once, 0))
   return work
-
-
-def limit_s(work, peak, bandwidth):
-  """(seconds, what bounds most of them) at `peak` FLOP/s and `bandwidth` bytes/s."""
-  by = {"FLOPs": 0.0, "bandwidth": 0.0}
-  for flops, nbytes in work:
-    flops_s, bytes_s = flops / peak, nbytes / bandwidth
-    by["FLOPs" if flops_s >= bytes_s else "bandwidth"] += max(flops_s, bytes_s)
-  return sum(by.values()), max(by, key=by.get)
 
 
 def is_grouped(args):
@@ -164,71 +95,6 @@ def is_grouped(args):
 
 def rows_of(args):
   return args.prompts * args.group if is_grouped(args) else args.batch
-
-
-# ---- what the machine can do
-
-
-def limits(args):
-  """Peak FLOP/s and {bytes of the working set: bytes/s read}, measured and listed."""
-  dtype = jnp.dtype(args.dtype)
-  device = jax.devices()[0]
-  on_cpu = device.platform == "cpu"
-  shapes = ([(2048,) * 3, (6144, 576, 1536), (6144, 1536, 576)] if on_cpu
-            else [(8192,) * 3])
-  multiply, total = jax.jit(jnp.matmul), jax.jit(jnp.sum)
-  draw = np.random.default_rng(0).standard_normal
-  gemm, rates = {"jax": [], "numpy": []}, {}
-  for m, k, n in shapes:
-    a, b = draw((m, k), np.float32), draw((k, n), np.float32)
-    jax_a, jax_b = jnp.asarray(a, dtype), jnp.asarray(b, dtype)
-    work = 2 * m * k * n
-    gemm["jax"].append(work / _seconds(
-        lambda: multiply(jax_a, jax_b).block_until_ready()))
-    if on_cpu: gemm["numpy"].append(work / _seconds(lambda: a @ b))
-  for rows in (1_200, 8_700, 33_000) if on_cpu else (120_000,):
-    x = jnp.ones((rows, 4096), jnp.float32)
-    seconds = [_seconds(lambda: total(x).block_until_ready())]
-    if on_cpu:
-      host, ones = np.asarray(x), np.ones(4096, np.float32)
-      seconds.append(_seconds(lambda: host @ ones))
-    rates[str(x.nbytes)] = x.nbytes / min(seconds)
-  found = dict(gemm={k: max(v) for k, v in gemm.items() if v}, read=rates)
-  if device.device_kind in PEAKS:
-    half, single, bandwidth = PEAKS[device.device_kind]
-    return found | dict(peak=half if dtype == jnp.bfloat16 else single,
-                        bandwidth={"0": bandwidth}, source="data sheet")
-  return found | dict(peak=max(found["gemm"].values()), bandwidth=rates,
-                      source="measured")
-
-
-def _seconds(call, reps=5, at_least=0.03):
-  """Best seconds of a call, repeated within a timing so that it lasts a while."""
-  call()
-  once = _timed(call)
-  n = max(1, int(at_least / max(once, 1e-7)))
-  return min(_timed(lambda: [call() for _ in range(n)]) for _ in range(reps)) / n
-
-
-def _timed(call):
-  start = time.perf_counter()
-  call()
-  return time.perf_counter() - start
-
-
-def hardware():
-  """The accelerator's name, or the processor's with its cores in use."""
-  device = jax.devices()[0]
-  if device.platform != "cpu": return f"{len(jax.devices())} x {device.device_kind}"
-  info = pathlib.Path("/proc/cpuinfo")
-  names = [line.partition(":")[2].strip() for line in info.read_text().splitlines()
-           if line.startswith("model name")] if info.exists() else []
-  return f"{names[0] if names else platform.machine()}, {_cores()} cores"
-
-
-def _cores():
-  has_affinity = hasattr(os, "sched_getaffinity")  # Linux.
-  return len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count()
 
 
 # ---- the tasks: args -> (repetition, what is known before it)
@@ -444,12 +310,13 @@ def serve(args, out):
     print("@@" + json.dumps(line), file=out, flush=True)
 
   start = time.perf_counter()
-  known = dict(versions=versions(), hardware=hardware())
+  known = dict(versions=versions(), hardware=roofline.hardware())
   if args.task == "limits":
-    send(ready=1, limits=limits(args), **known)
+    send(ready=1, limits=roofline.limits(args.dtype), **known)
     return
   rep, info = dict(gen=gen, upd=upd, e2e=e2e)[args.task](args)
-  warm = [_timed(rep) for _ in range(max(1, int(os.environ.get("WARM", "2"))))]
+  warm_ups = max(1, int(os.environ.get("WARM", "2")))
+  warm = [roofline.timed(rep) for _ in range(warm_ups)]
   send(**dict(ready=1, setup_s=time.perf_counter() - start, first_s=warm[0],
               second_s=warm[-1], **memory(), **known) | info)
   lines = range(args.reps) if args.reps else iter(sys.stdin.readline, "")
@@ -545,10 +412,10 @@ def measure(args, task, machine):
   config = transformer.DecoderConfig(**ready["config"])
   lengths = [r.get("lengths") or [full.new] * rows_of(full) for r in reps]
   works = [needed(config, full, l) for l in lengths]
-  weights = sum(matmul_weights(config)) * jnp.dtype(config.dtype).itemsize
+  weights = sum(roofline.matmul_weights(config)) * jnp.dtype(config.dtype).itemsize
   bandwidth = machine["bandwidth"][min(
       machine["bandwidth"], key=lambda nbytes: abs(float(nbytes) - weights))]
-  limit = [limit_s(w, machine["peak"], bandwidth) for w in works]
+  limit = [roofline.limit_s(w, machine["peak"], bandwidth) for w in works]
   median = statistics.median
   tok_s = median(r["tokens"] / s for r, s in zip(reps, seconds))
   line |= dict(

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from experiments import bench
+from experiments import roofline
 from rlx import methods
 from rlx.io import hf
 from rlx.models import logps
@@ -39,16 +40,16 @@ def resolved(*flags):
 
 
 def test_costs_by_hand():
-  assert bench.matmul_weights(CONFIG) == (LAYERS, HEAD)
+  assert roofline.matmul_weights(CONFIG) == (LAYERS, HEAD)
   # Positions 2 and 3 see 3 and 4; scores and values, 4 heads of 2, 3 layers.
-  assert bench.attention_flops(CONFIG, 2, 4) == 2 * 2 * 3 * 4 * 2 * (3 + 4)
-  assert bench.logps_flops(CONFIG, 5, 2, 1) == 5 * (
+  assert roofline.attention_flops(CONFIG, 2, 4) == 2 * 2 * 3 * 4 * 2 * (3 + 4)
+  assert roofline.logps_flops(CONFIG, 5, 2, 1) == 5 * (
       2 * LAYERS * 3 + 2 * HEAD + 4 * 3 * 8 * (1 + 2 + 3))
 
 
 def test_sampling_by_hand():
   """Two prompts of 2 tokens, three completions each, one of 3 tokens, five of 2."""
-  prefill, second, third = bench.sampling_work(CONFIG, 2, 2, [2, 2, 2, 2, 2, 3])
+  prefill, second, third = roofline.sampling_work(CONFIG, 2, 2, [2, 2, 2, 2, 2, 3])
   kv = 4 * 2 * 3 * 2 * 2  # float32, keys and values, 3 layers, 2 heads of 2
   weights = 4 * (LAYERS + HEAD)
   assert prefill == (2 * (2 * LAYERS * 2 + 2 * HEAD + 96 * (1 + 2)),
@@ -60,8 +61,8 @@ def test_sampling_by_hand():
 
 
 def test_limit_takes_the_slower_of_both():
-  assert bench.limit_s([(10, 1), (10, 100)], peak=10, bandwidth=5) == (21.0, "bandwidth")
-  assert bench.limit_s([(10, 1)], peak=10, bandwidth=5) == (1.0, "FLOPs")
+  assert roofline.limit_s([(10, 1), (10, 100)], peak=10, bandwidth=5) == (21.0, "bandwidth")
+  assert roofline.limit_s([(10, 1)], peak=10, bandwidth=5) == (1.0, "FLOPs")
 
 
 @pytest.mark.parametrize("flags, passes", [
@@ -74,8 +75,8 @@ def test_passes(model, flags, passes):
   sampled = 0
   if args.task != "upd":
     prompts = 4 if args.task == "gen" else 2
-    sampled = sum(f for f, _ in bench.sampling_work(CONFIG, prompts, 6, [5] * 4))
-  assert sum(f for f, _ in work) - sampled == passes * bench.logps_flops(CONFIG, 4, 6, 5)
+    sampled = sum(f for f, _ in roofline.sampling_work(CONFIG, prompts, 6, [5] * 4))
+  assert sum(f for f, _ in work) - sampled == passes * roofline.logps_flops(CONFIG, 4, 6, 5)
 
 
 @pytest.mark.parametrize("kv_heads", [1, 4])
@@ -93,7 +94,7 @@ def test_forward_agrees_with_xla(kv_heads):
   shapes = jax.eval_shape(lambda k: transformer.init(config, k), jax.random.key(0))
   counted = jax.jit(fn).lower(shapes, tokens_BS).compile().cost_analysis()["flops"]
   causal, full = s * (s + 1) // 2, s * s
-  ours = (bench.logps_flops(config, b, prompt_len, new)
+  ours = (roofline.logps_flops(config, b, prompt_len, new)
           + b * 4 * config.n_heads * config.head_dim * (full - causal))
   np.testing.assert_allclose(counted, ours, rtol=0.03)
 
