@@ -8,6 +8,9 @@ import functools
 import jax
 import jax.numpy as jnp
 
+AGGREGATES = ("min", "max", "sum", "mean", "last", "prod", "geo", "mean_logit",
+              "mean_odds")
+
 
 def keep(x, mask):
   """`x` where `mask`, else 0. Select first, then compute: NaN-safe gradients."""
@@ -55,6 +58,31 @@ def last(mask_BT):
   """One-hot [B, T] of the last True column of each row; all False if none."""
   after_BT = jnp.cumsum(mask_BT[:, ::-1], axis=1)[:, ::-1]
   return mask_BT & (after_BT == 1)
+
+
+def aggregate(x_BT, mask_BT, kind):
+  """One number per row from its unmasked entries; 0 for a row that has none.
+
+  geo (the geometric mean), mean_logit and mean_odds read probabilities, clipped
+  to [1e-6, 1 - 1e-6].
+
+  Raises:
+    ValueError: unknown kind.
+  """
+  if kind not in AGGREGATES: raise ValueError(f"kind={kind!r}: one of {AGGREGATES}.")
+  x_BT = keep(x_BT, mask_BT)
+  if kind == "last": return total(x_BT, last(mask_BT), axis=1)
+  if kind == "sum": return jnp.sum(x_BT, axis=1)
+  if kind == "mean": return mean(x_BT, mask_BT, axis=1)
+  has_B = jnp.any(mask_BT, axis=1)
+  if kind in ("min", "max"):
+    fn, empty = (jnp.min, jnp.inf) if kind == "min" else (jnp.max, -jnp.inf)
+    return keep(fn(x_BT, axis=1, where=mask_BT, initial=empty), has_B)
+  if kind == "prod": return keep(jnp.prod(x_BT, axis=1, where=mask_BT), has_B)
+  x_BT = jnp.clip(x_BT, 1e-6, 1 - 1e-6)
+  if kind == "geo": return keep(jnp.exp(mean(jnp.log(x_BT), mask_BT, axis=1)), has_B)
+  odds_BT = x_BT / (1 - x_BT)
+  return mean(odds_BT if kind == "mean_odds" else jnp.log(odds_BT), mask_BT, axis=1)
 
 
 @functools.partial(jax.jit, static_argnames="reverse")

@@ -93,14 +93,27 @@ class Scored:
   old_values_BT: jax.Array | None = None
   returns_BT: jax.Array | None = None        # targets of the value model
   step_ends_BT: jax.Array | None = None      # bool, last token of each reasoning step
+  step_scores_BT: jax.Array | None = None    # of each step on its last token, in [0, 1], 0 elsewhere; NaN = could not tell
   finish_B: jax.Array | None = None          # int32, index into FINISH
+  scores_BE: jax.Array | None = None         # of the verifiers in verifier.scores; NaN = could not tell
+  answer_B: jax.Array | None = None          # int32, equal where the answers stated are; -1 = none
+  noise_B: jax.Array | None = None           # uniform in [0, 1), one draw for every method that reads it
+  answer_logps_BM: jax.Array | None = None   # the reference answer after prompt and reasoning, at temperature 1
+  answer_mask_BM: jax.Array | None = None    # bool, tokens of the reference answer
+  base_answer_logps_BM: jax.Array | None = None   # the same after the prompt alone
+  step_answer_logps_BJM: jax.Array | None = None  # the same after the first j steps; j = 0 is the base
+  answer_span_BT: jax.Array | None = None    # bool, the completion's own answer
+  noprompt_logps_BT: jax.Array | None = None  # policy without the prompt, at the sampling temperature
+  self_logps_B: jax.Array | None = None      # policy of likelihood.token after the completion
   advantages_BT: jax.Array | None = None
   group: int = flax.struct.field(pytree_node=False, default=1)  # G
 
   @property
   def valid_B(self):
-    """Rows that may give a gradient or a baseline: verdict known, not empty."""
-    return ~jnp.isnan(self.outcome_B) & jnp.any(self.mask_BT, axis=1)
+    """Rows that may give a gradient or a baseline: judged by all, not empty."""
+    valid_B = ~jnp.isnan(self.outcome_B) & jnp.any(self.mask_BT, axis=1)
+    if self.scores_BE is None: return valid_B
+    return valid_B & ~jnp.any(jnp.isnan(self.scores_BE), axis=1)
 
   @property
   def lengths_B(self):
@@ -117,6 +130,23 @@ class Scored:
   @property
   def lengths_PG(self):
     return self.lengths_B.reshape(-1, self.group)
+
+  @property
+  def scores_B(self):
+    """Of the first verifier in verifier.scores."""
+    return self.scores_BE[:, 0]
+
+  @property
+  def scores_PG(self):
+    return self.scores_B.reshape(-1, self.group)
+
+  @property
+  def answer_PG(self):
+    return self.answer_B.reshape(-1, self.group)
+
+  @property
+  def noise_PG(self):
+    return self.noise_B.reshape(-1, self.group)
 
 
 @flax.struct.dataclass

@@ -16,7 +16,8 @@ def resolve(stage, spec, record_type, key=None):
     record_type: class whose fields and properties the function may ask for.
     key: the config key, for messages; default the stage.
   Returns:
-    fn(record); `fn.fields` are the record fields it reads.
+    fn(record); `fn.fields` are the record fields it reads, `fn.required` those
+    it cannot do without.
   Raises:
     ValueError: no such module or function, an unknown or missing option, or a
       field that the record lacks; the message names the key and what exists.
@@ -34,6 +35,8 @@ def resolve(stage, spec, record_type, key=None):
     return bound(*(getattr(record, f) for f in fields))
 
   call.fields = tuple(fields)
+  call.required = tuple(p.name for p in params
+                        if p.name in fields and p.default is p.empty)
   return call
 
 
