@@ -9,20 +9,17 @@ All take (logps_BT, old_logps_BT, advantages_BT, mask_BT), where
 
 and return loss_BT, 0 outside the mask, for losses/aggregate.py. rho below is
 exp(logps - old_logps), with the log clamped to [-20, 20]; sg stops gradients.
-Statistics (kl_cov, clip_cov) are of the rows given: a microbatch has its own.
+Statistics (kl_cov, clip_cov, stable_reinforce) are of the rows given: a
+microbatch has its own. Ratios of more than a token are in sequence.py.
 """
+import math
+
 import jax
 import jax.numpy as jnp
 
 from rlx.core import axes
 from rlx.core import masked
-
-# The aggregation a loss was published with and is defined for.
-AGGREGATION = {"gspo": "seq-mean-token-mean", "sapo": "seq-mean-token-mean",
-               "gmpo": "seq-mean-token-mean"}
-LEVELS = ("token", "sequence")
-MAX_LOG_RATIO = 20.0     # e^20: keeps exp finite, far outside any clip range
-MAX_LOG_SEQUENCE = 10.0  # of a sequence ratio, as in verl
+from rlx.losses import _ratio
 
 
 def ppo_clip(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, clip_low=0.2,
@@ -42,34 +39,10 @@ def ppo_clip(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, clip_low=0.2,
     dual_clip: c > 1, bounds the loss where A < 0; None is off.
     ratio_cap: caps rho in the unclipped term, > 1 + clip_high; None is off.
   """
-  logps_BT, old_logps_BT, advantages_BT = _kept(
+  logps_BT, old_logps_BT, advantages_BT = _ratio.kept(
       logps_BT, old_logps_BT, advantages_BT, mask_BT)
-  ratio_BT = _ratio(logps_BT, old_logps_BT)
-  return _clipped(ratio_BT, advantages_BT, clip_low, clip_high, dual_clip, ratio_cap)
-
-
-def gspo(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, clip_low=3e-4,
-         clip_high=4e-4):
-  """GSPO: the clip acts on the ratio of the whole completion.
-
-    s = exp(1/L sum_t log rho_t)
-    s_t = sg(s) pi_theta(y_t) / sg(pi_theta(y_t))
-    l = max(-A s_t, -A clip(s_t, 1 - clip_low, 1 + clip_high))
-
-  With one advantage per completion its mean over tokens has the gradient of
-  the sequence form. Defined for aggregation seq-mean-token-mean; with
-  seq-mean-token-sum it is LUSPO.
-
-  Source: Zheng et al. 2025, arXiv:2507.18071 (GSPO-token).
-  Differs from the paper: log s_t is capped at 10.
-
-  Args:
-    clip_low, clip_high: of a ratio near 1, hence small.
-  """
-  logps_BT, old_logps_BT, advantages_BT = _kept(
-      logps_BT, old_logps_BT, advantages_BT, mask_BT)
-  ratio_BT = _ratio(logps_BT, old_logps_BT, "sequence", mask_BT)
-  return _clipped(ratio_BT, advantages_BT, clip_low, clip_high)
+  return _ratio.clipped(_ratio.of(logps_BT, old_logps_BT), advantages_BT, clip_low,
+                        clip_high, dual_clip, ratio_cap)
 
 
 def cispo(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, clip_low=None,
@@ -85,10 +58,11 @@ def cispo(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, clip_low=None,
     clip_low: None leaves the ratio free to fall.
     level: token, or sequence for the ratio of `gspo`.
   """
-  logps_BT, old_logps_BT, advantages_BT = _kept(
+  logps_BT, old_logps_BT, advantages_BT = _ratio.kept(
       logps_BT, old_logps_BT, advantages_BT, mask_BT)
   low = None if clip_low is None else 1 - clip_low
-  weight_BT = jnp.clip(_ratio(logps_BT, old_logps_BT, level, mask_BT), low, 1 + clip_high)
+  ratio_BT = _ratio.of(logps_BT, old_logps_BT, level, mask_BT)
+  weight_BT = jnp.clip(ratio_BT, low, 1 + clip_high)
   return -jax.lax.stop_gradient(weight_BT) * advantages_BT * logps_BT
 
 
@@ -108,9 +82,9 @@ def sapo(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, tau_pos=1.0,
     tau_pos, tau_neg: steepness; larger forgets off-policy tokens sooner.
     level: token, or sequence for the ratio of `gspo`.
   """
-  logps_BT, old_logps_BT, advantages_BT = _kept(
+  logps_BT, old_logps_BT, advantages_BT = _ratio.kept(
       logps_BT, old_logps_BT, advantages_BT, mask_BT)
-  ratio_BT = _ratio(logps_BT, old_logps_BT, level, mask_BT)
+  ratio_BT = _ratio.of(logps_BT, old_logps_BT, level, mask_BT)
   tau_BT = jnp.where(advantages_BT > 0, jnp.asarray(tau_pos, ratio_BT.dtype), tau_neg)
   return -advantages_BT * 4 / tau_BT * jax.nn.sigmoid(tau_BT * (ratio_BT - 1))
 
@@ -125,31 +99,6 @@ def reinforce(logps_BT, advantages_BT, mask_BT):
   """
   axes.dims(logps_BT=logps_BT, advantages_BT=advantages_BT, mask_BT=mask_BT)
   return -masked.keep(advantages_BT, mask_BT) * masked.keep(logps_BT, mask_BT)
-
-
-def gmpo(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, clip_low=0.4,
-         clip_high=0.4):
-  """GMPO: the geometric mean of clipped token ratios, once per completion.
-
-    l_i = -(mean_t A) exp(mean_t c_t),   on every token of row i
-    c = log rho clipped to [-clip_low, clip_high] on the side that A pushes to
-
-  Defined for aggregation seq-mean-token-mean, whose row mean is l_i.
-
-  Source: Zhao et al. 2025, arXiv:2507.20673. Differs from the paper: nothing
-  known; verl's geo_mean also counts empty rows in the mean over rows.
-
-  Args:
-    clip_low, clip_high: of the log-ratio, nats.
-  """
-  logps_BT, old_logps_BT, advantages_BT = _kept(
-      logps_BT, old_logps_BT, advantages_BT, mask_BT)
-  d_BT = logps_BT - old_logps_BT
-  sign_BT = jnp.sign(advantages_BT)
-  c_BT = sign_BT * jnp.minimum(
-      sign_BT * d_BT, sign_BT * jnp.clip(d_BT, -clip_low, clip_high))
-  mean = lambda x_BT: masked.mean(x_BT, mask_BT, axis=1, keepdims=True)
-  return masked.keep(-mean(advantages_BT) * jnp.exp(mean(c_BT)), mask_BT)
 
 
 def kl_cov(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, fraction=2e-4,
@@ -169,7 +118,7 @@ def kl_cov(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, fraction=2e-4,
     fraction: share of the valid tokens; 0 is off.
     coef: of the penalty.
   """
-  logps_BT, old_logps_BT, advantages_BT = _kept(
+  logps_BT, old_logps_BT, advantages_BT = _ratio.kept(
       logps_BT, old_logps_BT, advantages_BT, mask_BT)
   d_BT = logps_BT - old_logps_BT
   loss_BT = -advantages_BT * jnp.exp(d_BT)
@@ -196,7 +145,7 @@ def clip_cov(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, clip_low=0.2,
     fraction: largest share of the valid tokens that loses its gradient.
     cov_low, cov_high: which covariances are candidates.
   """
-  logps_BT, old_logps_BT, advantages_BT = _kept(
+  logps_BT, old_logps_BT, advantages_BT = _ratio.kept(
       logps_BT, old_logps_BT, advantages_BT, mask_BT)
   ratio_BT = jnp.exp(logps_BT - old_logps_BT)
   plain_BT = -advantages_BT * ratio_BT
@@ -223,7 +172,7 @@ def dppo_tv(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, low=0.15,
     low, high: largest change of a probability.
     ratio_cap: of the weight.
   """
-  logps_BT, old_logps_BT, advantages_BT = _kept(
+  logps_BT, old_logps_BT, advantages_BT = _ratio.kept(
       logps_BT, old_logps_BT, advantages_BT, mask_BT)
   moved_BT = jnp.exp(logps_BT) - jnp.exp(old_logps_BT)
   near_BT = jnp.where(advantages_BT > 0, moved_BT <= high, moved_BT >= -low)
@@ -245,7 +194,7 @@ def dppo_kl(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, low=0.05,
     low, high: nats.
     ratio_cap: of the weight.
   """
-  logps_BT, old_logps_BT, advantages_BT = _kept(
+  logps_BT, old_logps_BT, advantages_BT = _ratio.kept(
       logps_BT, old_logps_BT, advantages_BT, mask_BT)
   p_BT, old_p_BT = jnp.exp(logps_BT), jnp.exp(old_logps_BT)
   kl_BT = (old_p_BT * (old_logps_BT - logps_BT)
@@ -266,42 +215,72 @@ def dro(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, beta=0.5):
   Args:
     beta: strength of the pull, > 0.
   """
-  logps_BT, old_logps_BT, advantages_BT = _kept(
+  logps_BT, old_logps_BT, advantages_BT = _ratio.kept(
       logps_BT, old_logps_BT, advantages_BT, mask_BT)
-  d_BT = jnp.clip(logps_BT - old_logps_BT, -MAX_LOG_RATIO, MAX_LOG_RATIO)
+  d_BT = jnp.clip(logps_BT - old_logps_BT, -_ratio.MAX_LOG_RATIO, _ratio.MAX_LOG_RATIO)
   return -(advantages_BT * logps_BT - beta / 2 * d_BT**2)
 
 
-def _kept(logps_BT, old_logps_BT, advantages_BT, mask_BT):
-  """Selects before anything is computed, so that padding has no gradient."""
-  axes.dims(logps_BT=logps_BT, old_logps_BT=old_logps_BT,
-            advantages_BT=advantages_BT, mask_BT=mask_BT)
-  return tuple(masked.keep(x, mask_BT) for x in (logps_BT, old_logps_BT, advantages_BT))
+def minirl(logps_BT, old_logps_BT, sampler_logps_BT, advantages_BT, mask_BT, *,
+           clip_low=0.2, clip_high=0.27, weight_cap=5.0):
+  """MiniRL: REINFORCE, weighted for what the sampler drew, where PPO would not clip.
+
+    l = -M sg(min(pi_theta / mu, weight_cap)) A log pi_theta(y_t)
+    M = 0 where A > 0 and rho > 1 + clip_high, or A < 0 and rho < 1 - clip_low
+
+  mu is the sampler: the weight corrects its mismatch with the trainer and the
+  staleness of the sample in one. Published with advantages r - mean and a sum
+  over tokens (seq-mean-token-sum).
+
+  Source: Zheng et al. 2025, arXiv:2512.01374. Differs from the paper: nothing
+  known besides the clamp of the log-ratios; written from notes on it.
+
+  Args:
+    sampler_logps_BT: log mu of the tokens drawn.
+    clip_low, clip_high: of pi_theta / pi_old.
+    weight_cap: of pi_theta / mu.
+  """
+  sampler_logps_BT = masked.keep(sampler_logps_BT, mask_BT)
+  logps_BT, old_logps_BT, advantages_BT = _ratio.kept(
+      logps_BT, old_logps_BT, advantages_BT, mask_BT)
+  ratio_BT = _ratio.of(logps_BT, old_logps_BT)
+  far_BT = jnp.where(advantages_BT > 0, ratio_BT > 1 + clip_high,
+                     (ratio_BT < 1 - clip_low) & (advantages_BT < 0))
+  return masked.keep(_capped(logps_BT, sampler_logps_BT, advantages_BT, weight_cap),
+                     ~far_BT)
 
 
-def _ratio(logps_BT, old_logps_BT, level="token", mask_BT=None):
-  """rho_t, or the sequence ratio with the gradient of each token's own logp."""
-  if level not in LEVELS: raise ValueError(f"level={level!r}: one of {LEVELS}.")
-  d_BT = logps_BT - old_logps_BT
-  if level == "token":
-    return jnp.exp(jnp.clip(d_BT, -MAX_LOG_RATIO, MAX_LOG_RATIO))
-  mean_B1 = masked.mean(d_BT, mask_BT, axis=1, keepdims=True)
-  log_BT = logps_BT + jax.lax.stop_gradient(mean_B1 - logps_BT)
-  return jnp.exp(jnp.minimum(log_BT, MAX_LOG_SEQUENCE))
+def stable_reinforce(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, clip_low=0.2,
+                     clip_high=0.2, ratio_max=1e3, width=3.0):
+  """StableReinforce: PPO's clip with a guard on the ratio and one on the advantages.
 
+    l = max(-A' rho', -A' clip(rho', 1 - clip_low, 1 + clip_high))
+    rho' = exp(clip(log rho, -log ratio_max, log ratio_max))
+    A'_t = A_t if |A_t - mean A| <= width else 0
 
-def _clipped(ratio_BT, advantages_BT, clip_low, clip_high, dual_clip=None,
-             ratio_cap=None):
-  capped_BT = ratio_BT if ratio_cap is None else jnp.minimum(ratio_BT, ratio_cap)
-  near_BT = jnp.clip(ratio_BT, 1 - clip_low, 1 + clip_high)
-  loss_BT = jnp.maximum(-advantages_BT * capped_BT, -advantages_BT * near_BT)
-  if dual_clip is None: return loss_BT
-  bounded_BT = jnp.minimum(loss_BT, -advantages_BT * dual_clip)
-  return jnp.where(advantages_BT < 0, bounded_BT, loss_BT)
+  Beyond ratio_max a token has no gradient. Published with advantages whitened
+  over the batch.
+
+  Source: Zhang et al. 2025, arXiv:2505.02835 (R1-Reward). Differs from the paper:
+  it keeps what is within 3 standard deviations; the released code, as here,
+  within 3 of the mean, which is the same for whitened advantages. Its further
+  rule, 0 where |A| > 10, is implied unless the mean is above 7.
+
+  Args:
+    ratio_max: > 1.
+    width: in units of the advantages; the mean is of the rows given.
+  """
+  logps_BT, old_logps_BT, advantages_BT = _ratio.kept(
+      logps_BT, old_logps_BT, advantages_BT, mask_BT)
+  limit = math.log(ratio_max)
+  ratio_BT = jnp.exp(jnp.clip(logps_BT - old_logps_BT, -limit, limit))
+  near_BT = jnp.abs(advantages_BT - masked.mean(advantages_BT, mask_BT)) <= width
+  return _ratio.clipped(ratio_BT, masked.keep(advantages_BT, near_BT), clip_low,
+                        clip_high)
 
 
 def _capped(logps_BT, old_logps_BT, advantages_BT, ratio_cap):
-  weight_BT = jnp.minimum(_ratio(logps_BT, old_logps_BT), ratio_cap)
+  weight_BT = jnp.minimum(_ratio.of(logps_BT, old_logps_BT), ratio_cap)
   return -advantages_BT * jax.lax.stop_gradient(weight_BT) * logps_BT
 
 

@@ -100,11 +100,6 @@ def test_entropy():
   entropy_BT = jnp.array([[1., 2., 3.], [4., nan, nan], [nan] * 3])
   np.testing.assert_allclose(entropy.bonus(entropy_BT, MASK, coef=0.5),
                              [[-.5, -1, -1.5], [-2, 0, 0], [0] * 3])
-  # Half of 1, 2, 3, 4: the median 2.5 is the edge.
-  np.testing.assert_array_equal(entropy.top(entropy_BT, MASK, fraction=0.5),
-                                [[False, False, True], [True, False, False], [False] * 3])
-  np.testing.assert_array_equal(entropy.top(entropy_BT, MASK, fraction=1.0), MASK)
-  assert not entropy.top(entropy_BT, jnp.zeros_like(MASK)).any()
 
 
 def test_value_loss():

@@ -1,0 +1,43 @@
+"""What the policy losses share: inputs without padding, ratios, PPO's clip."""
+import jax
+import jax.numpy as jnp
+
+from rlx.core import axes
+from rlx.core import masked
+
+LEVELS = ("token", "sequence")
+MAX_LOG_RATIO = 20.0     # e^20: keeps exp finite, far outside any clip range
+MAX_LOG_SEQUENCE = 10.0  # of a ratio of many tokens, as in verl
+
+
+def kept(logps_BT, old_logps_BT, advantages_BT, mask_BT):
+  """Selects before anything is computed, so that padding has no gradient."""
+  axes.dims(logps_BT=logps_BT, old_logps_BT=old_logps_BT,
+            advantages_BT=advantages_BT, mask_BT=mask_BT)
+  return tuple(masked.keep(x, mask_BT) for x in (logps_BT, old_logps_BT, advantages_BT))
+
+
+def of(logps_BT, old_logps_BT, level="token", mask_BT=None):
+  """rho_t, or the ratio of the completion with the gradient of each token's own logp."""
+  if level not in LEVELS: raise ValueError(f"level={level!r}: one of {LEVELS}.")
+  d_BT = logps_BT - old_logps_BT
+  if level == "token":
+    return jnp.exp(jnp.clip(d_BT, -MAX_LOG_RATIO, MAX_LOG_RATIO))
+  return shared(logps_BT, masked.mean(d_BT, mask_BT, axis=1, keepdims=True))
+
+
+def shared(logps_BT, log_ratio):
+  """exp(log_ratio) of several tokens, with the gradient of each one's own logp."""
+  log_BT = logps_BT + jax.lax.stop_gradient(log_ratio - logps_BT)
+  return jnp.exp(jnp.minimum(log_BT, MAX_LOG_SEQUENCE))
+
+
+def clipped(ratio_BT, advantages_BT, clip_low, clip_high, dual_clip=None,
+            ratio_cap=None):
+  """PPO's pessimistic loss with its two further bounds, see policy.ppo_clip."""
+  near_BT = jnp.clip(ratio_BT, 1 - clip_low, 1 + clip_high)
+  if ratio_cap is not None: ratio_BT = jnp.minimum(ratio_BT, ratio_cap)
+  loss_BT = jnp.maximum(-advantages_BT * ratio_BT, -advantages_BT * near_BT)
+  if dual_clip is None: return loss_BT
+  bounded_BT = jnp.minimum(loss_BT, -advantages_BT * dual_clip)
+  return jnp.where(advantages_BT < 0, bounded_BT, loss_BT)

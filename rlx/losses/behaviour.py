@@ -1,0 +1,104 @@
+"""Weights for tokens that were not drawn by the policy as the trainer sees it.
+
+The sampler computes in another precision, order or at another step: what it drew
+from (mu, sampler_logps) is not the policy before the update (pi_old, old_logps).
+Each function returns weight_BT for the loss of a token, a constant (gradients stop),
+1 where both agree and 0 outside the mask. Log-ratios are clamped to [-20, 20].
+"""
+import jax
+import jax.numpy as jnp
+
+from rlx.core import axes
+from rlx.core import masked
+from rlx.losses import _ratio
+
+
+def tis(old_logps_BT, sampler_logps_BT, mask_BT, *, cap=2.0, level="token"):
+  """TIS: truncated importance sampling.
+
+    w = min(pi_old / mu, cap)
+
+  of the token, or with level="sequence" the product over the completion.
+
+  Source: Yao et al. 2025, "Your Efficient RL Framework Secretly Brings You
+  Off-Policy RL Training", after the truncated weights of Espeholt et al. 2018,
+  arXiv:1802.01561. Differs from the source: the clamp, and the sequence level,
+  which is of Liu et al. 2025 (see `seq_mis`).
+
+  Args:
+    old_logps_BT, sampler_logps_BT: nats; anything on padding.
+    mask_BT: bool.
+    cap: > 1.
+    level: token or sequence.
+  Returns:
+    weight_BT.
+  """
+  weight_BT = _weight(old_logps_BT, sampler_logps_BT, mask_BT, level)
+  return masked.keep(jnp.minimum(weight_BT, cap), mask_BT)
+
+
+def icepop(old_logps_BT, sampler_logps_BT, mask_BT, *, low=0.5, high=5.0):
+  """IcePop: no gradient from tokens on which sampler and trainer disagree.
+
+    w = k if low <= k <= high else 0,   k = pi_old / mu
+
+  Source: Ling Team 2025, arXiv:2510.18855. Differs from the paper: the clamp.
+
+  Args:
+    low, high: the range of k that counts, low <= 1 <= high.
+    Otherwise, and Returns: as `tis`.
+  """
+  weight_BT = _weight(old_logps_BT, sampler_logps_BT, mask_BT, "token")
+  return masked.keep(weight_BT, mask_BT & (weight_BT >= low) & (weight_BT <= high))
+
+
+def seq_mis(old_logps_BT, sampler_logps_BT, mask_BT, *, cap=3.0):
+  """Masked importance sampling: completions far from the policy are dropped.
+
+    w = k if k <= cap else 0,   k = prod_t pi_old / mu
+
+  Source: Liu et al. 2025, "When Speed Kills Stability: Demystifying RL Collapse
+  from the Training-Inference Mismatch"; the rule of `icepop`, arXiv:2510.18855,
+  for a completion. Differs from the source: the clamp; cap is TRL's.
+
+  Args:
+    cap: > 1.
+    Otherwise, and Returns: as `tis`.
+  """
+  weight_BT = _weight(old_logps_BT, sampler_logps_BT, mask_BT, "sequence")
+  return masked.keep(weight_BT, mask_BT & (weight_BT <= cap))
+
+
+def opsm(logps_BT, sampler_logps_BT, advantages_BT, mask_BT, *, delta=0.5):
+  """Off-policy sequence masking: failures that the policy left behind are dropped.
+
+    w = 0 if A < 0 and mean_t log(mu / pi_theta) > delta else 1
+
+  Source: DeepSeek-AI 2025, arXiv:2512.02556 (DeepSeek-V3.2). Differs from the
+  paper: it gives no delta; the default is a suggestion in TRL's documentation.
+
+  Args:
+    logps_BT: of the policy being updated, nats.
+    sampler_logps_BT: what the tokens were drawn from, nats.
+    advantages_BT: anything on padding.
+    mask_BT: bool.
+    delta: nats per token.
+  Returns:
+    weight_BT, 0 or 1.
+  """
+  logps_BT, sampler_logps_BT, advantages_BT = _ratio.kept(
+      logps_BT, sampler_logps_BT, advantages_BT, mask_BT)
+  gap_B1 = masked.mean(sampler_logps_BT - logps_BT, mask_BT, axis=1, keepdims=True)
+  return (mask_BT & ~((advantages_BT < 0) & (gap_B1 > delta))).astype(logps_BT.dtype)
+
+
+def _weight(old_logps_BT, sampler_logps_BT, mask_BT, level):
+  """pi_old / mu of each token, or its product over the completion on all of them."""
+  axes.dims(old_logps_BT=old_logps_BT, sampler_logps_BT=sampler_logps_BT, mask_BT=mask_BT)
+  if level not in _ratio.LEVELS:
+    raise ValueError(f"level={level!r}: one of {_ratio.LEVELS}.")
+  log_BT = masked.keep(old_logps_BT, mask_BT) - masked.keep(sampler_logps_BT, mask_BT)
+  if level == "sequence":
+    log_BT = jnp.broadcast_to(jnp.sum(log_BT, axis=1, keepdims=True), log_BT.shape)
+  log_BT = jnp.clip(log_BT, -_ratio.MAX_LOG_RATIO, _ratio.MAX_LOG_RATIO)
+  return jax.lax.stop_gradient(jnp.exp(log_BT))

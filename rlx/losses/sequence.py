@@ -1,0 +1,216 @@
+"""Policy losses whose ratio is of more than a token: a completion, a sentence.
+
+Arguments as in policy.py, and as there loss_BT is 0 outside the mask. A ratio
+that several tokens share has on each the gradient of that token's own log-prob:
+
+  s_t = sg(s) pi_theta(y_t) / sg(pi_theta(y_t))
+
+With the plain s, advantages that differ by token would count by their mean only.
+"""
+import jax
+import jax.numpy as jnp
+
+from rlx.core import axes
+from rlx.core import masked
+from rlx.losses import _ratio
+
+MIXINGS = ("averaged", "entropy")
+
+
+def gspo(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, clip_low=3e-4,
+         clip_high=4e-4):
+  """GSPO: the clip acts on the ratio of the whole completion.
+
+    s = exp(1/L sum_t log rho_t)
+    s_t = sg(s) pi_theta(y_t) / sg(pi_theta(y_t))
+    l = max(-A s_t, -A clip(s_t, 1 - clip_low, 1 + clip_high))
+
+  With one advantage per completion its mean over tokens has the gradient of
+  the sequence form. Defined for aggregation seq-mean-token-mean.
+
+  Source: Zheng et al. 2025, arXiv:2507.18071 (GSPO-token).
+  Differs from the paper: log s_t is capped at 10.
+
+  Args:
+    clip_low, clip_high: of a ratio near 1, hence small.
+  """
+  logps_BT, old_logps_BT, advantages_BT = _ratio.kept(
+      logps_BT, old_logps_BT, advantages_BT, mask_BT)
+  ratio_BT = _ratio.of(logps_BT, old_logps_BT, "sequence", mask_BT)
+  return _ratio.clipped(ratio_BT, advantages_BT, clip_low, clip_high)
+
+
+def luspo(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, clip_low=2e-3,
+          clip_high=2.5e-3):
+  """LUSPO: GSPO with every completion weighted by its length.
+
+    l_i = T_i max(-A s, -A clip(s, 1 - clip_low, 1 + clip_high))
+
+  which is the loss of `gspo` summed over tokens: defined for aggregation
+  seq-mean-token-sum.
+
+  Source: Liu et al. 2026, arXiv:2602.05261; clip ranges of its section 5.1.
+  Differs from the paper: log s_t is capped at 10.
+
+  Args: as `gspo`.
+  """
+  return gspo(logps_BT, old_logps_BT, advantages_BT, mask_BT, clip_low=clip_low,
+              clip_high=clip_high)
+
+
+def gmpo(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, clip_low=0.4,
+         clip_high=0.4):
+  """GMPO: the geometric mean of clipped token ratios, once per completion.
+
+    l_i = -(mean_t A) exp(mean_t c_t),   on every token of row i
+    c = log rho clipped to [-clip_low, clip_high] on the side that A pushes to
+
+  Defined for aggregation seq-mean-token-mean, whose row mean is l_i.
+
+  Source: Zhao et al. 2025, arXiv:2507.20673. Differs from the paper: nothing
+  known; verl's geo_mean also counts empty rows in the mean over rows.
+
+  Args:
+    clip_low, clip_high: of the log-ratio, nats.
+  """
+  logps_BT, old_logps_BT, advantages_BT = _ratio.kept(
+      logps_BT, old_logps_BT, advantages_BT, mask_BT)
+  d_BT = logps_BT - old_logps_BT
+  sign_BT = jnp.sign(advantages_BT)
+  c_BT = sign_BT * jnp.minimum(
+      sign_BT * d_BT, sign_BT * jnp.clip(d_BT, -clip_low, clip_high))
+  mean = lambda x_BT: masked.mean(x_BT, mask_BT, axis=1, keepdims=True)
+  return masked.keep(-mean(advantages_BT) * jnp.exp(mean(c_BT)), mask_BT)
+
+
+def vespo(logps_BT, sampler_logps_BT, advantages_BT, mask_BT, *, k_pos=2.0,
+          lambda_pos=3.0, k_neg=3.0, lambda_neg=2.0):
+  """VESPO: REINFORCE with a smooth weight of the whole completion's probability.
+
+    l = -sg(phi(w)) A log pi_theta(y_t)
+    w = prod_t pi_theta(y_t) / mu(y_t)
+    phi(w) = w^k exp(lambda (1 - w)),   phi(1) = 1
+
+  The ratio is a product, not a mean: phi falls to 0 on both sides of its maximum
+  at k / lambda. mu is what drew the tokens, so that no further correction of the
+  sampler's mismatch is due.
+
+  Source: Shen et al. 2026, arXiv:2602.10693. Differs from the paper: nothing
+  known; constants as in TRL, which clamps the log-ratios to [-20, 20].
+
+  Args:
+    sampler_logps_BT: log mu of the tokens drawn.
+    k_pos, lambda_pos: k and lambda where A >= 0; both > 0.
+    k_neg, lambda_neg: where A < 0.
+  """
+  logps_BT, sampler_logps_BT, advantages_BT = _ratio.kept(
+      logps_BT, sampler_logps_BT, advantages_BT, mask_BT)
+  log_w_B1 = jnp.sum(logps_BT - sampler_logps_BT, axis=1, keepdims=True)
+  phi = lambda k, lam: jnp.exp(k * log_w_B1 + lam * (1 - jnp.exp(log_w_B1)))
+  phi_BT = jnp.where(advantages_BT >= 0, phi(k_pos, lambda_pos), phi(k_neg, lambda_neg))
+  return -jax.lax.stop_gradient(phi_BT) * advantages_BT * logps_BT
+
+
+def dhpo(logps_BT, old_logps_BT, advantages_BT, mask_BT, entropy_BT=None, *,
+         mixing="averaged", clip_low=0.2, clip_high=0.28, seq_clip_low=3e-4,
+         seq_clip_high=4e-4):
+  """DHPO: token and sequence ratio mixed, each clipped in a trust region of its own.
+
+    l = max(-A m, -A m'),   m = w rho + (1 - w) s_t
+    m' = w clip(rho, 1 - clip_low, 1 + clip_high)
+         + (1 - w) clip(s_t, 1 - seq_clip_low, 1 + seq_clip_high)
+    w = 1/2 (averaged), or sg(H_t / max_t H_t) of the completion (entropy)
+
+  Source: Min et al. 2026, arXiv:2601.05607. Differs from the paper: written from
+  its abstract and notes; assumed are one max over the mixed ratios, the clip
+  ranges (of DAPO and GSPO) and how H is brought to [0, 1].
+
+  Args:
+    entropy_BT: nats, for mixing="entropy".
+    mixing: averaged, or entropy, where uncertain tokens get the token ratio.
+    clip_low, clip_high: of the token ratio.
+    seq_clip_low, seq_clip_high: of the sequence ratio.
+  """
+  if mixing not in MIXINGS: raise ValueError(f"mixing={mixing!r}: one of {MIXINGS}.")
+  if mixing == "entropy" and entropy_BT is None:
+    raise ValueError("mixing='entropy' needs entropy_BT.")
+  logps_BT, old_logps_BT, advantages_BT = _ratio.kept(
+      logps_BT, old_logps_BT, advantages_BT, mask_BT)
+  w = 0.5
+  if mixing == "entropy":
+    entropy_BT = jax.lax.stop_gradient(masked.keep(entropy_BT, mask_BT))
+    largest_B1 = jnp.max(entropy_BT, axis=1, keepdims=True)
+    w = entropy_BT / jnp.where(largest_B1 > 0, largest_B1, 1)
+  token_BT = _ratio.of(logps_BT, old_logps_BT)
+  seq_BT = _ratio.of(logps_BT, old_logps_BT, "sequence", mask_BT)
+  mixed_BT = w * token_BT + (1 - w) * seq_BT
+  near_BT = (w * jnp.clip(token_BT, 1 - clip_low, 1 + clip_high)
+             + (1 - w) * jnp.clip(seq_BT, 1 - seq_clip_low, 1 + seq_clip_high))
+  return jnp.maximum(-advantages_BT * mixed_BT, -advantages_BT * near_BT)
+
+
+def sspo(logps_BT, old_logps_BT, advantages_BT, mask_BT, step_ends_BT, *,
+         clip_low, clip_high):
+  """SSPO: the clip acts on the ratio of a sentence.
+
+    s_k = exp(mean_{t in k} log rho_t)
+    l = max(-A s_t, -A clip(s_t, 1 - clip_low, 1 + clip_high)),   t in k
+
+  With a sentence per token it is `policy.ppo_clip`, with one sentence `gspo`.
+
+  Source: Yang et al. 2025, arXiv:2511.04256. Differs from the paper: there the
+  clip range widens with the sentence's entropy, by a rule not known to us; here
+  it is fixed, and without a default, as no value is known either.
+
+  Args:
+    step_ends_BT: bool, last token of each sentence (rollouts.step_separator); the
+      last token of a completion always ends one.
+    clip_low, clip_high: between those of `gspo` and `policy.ppo_clip`.
+  """
+  logps_BT, old_logps_BT, advantages_BT = _ratio.kept(
+      logps_BT, old_logps_BT, advantages_BT, mask_BT)
+  ends_BT = (step_ends_BT & mask_BT) | masked.last(mask_BT)
+  mean_BT = (_sentence_sums(logps_BT - old_logps_BT, ends_BT)
+             / jnp.maximum(_sentence_sums(1.0 * mask_BT, ends_BT), 1))
+  return _ratio.clipped(_ratio.shared(logps_BT, mean_BT), advantages_BT, clip_low,
+                        clip_high)
+
+
+def pacs(logps_BT, old_logps_BT, mask_BT, outcome_PG, valid_PG, *, beta=1.0):
+  """PACS: the verdict as the label of a completion's score within its group.
+
+    l_i = -r_i log sigmoid(z_i) - (1 - r_i) log sigmoid(-z_i),   on every token of row i
+    z_i = s_i - 1/(n-1) sum_{j != i} s_j     n = valid completions of a prompt
+    s_i = beta sum_t log rho_t
+
+  It reads verdicts, not advantages, and has no clip: sigmoid(z) takes the baseline's
+  part. The first step's gradient, at z = 0, is beta times that of REINFORCE with
+  RLOO. Defined for aggregation seq-mean-token-mean, whose row mean is l_i.
+
+  Source: Li et al. 2025, arXiv:2509.02522. Differs from the paper: its variants of s
+  (log pi without the old policy), of z and its weights by class are left out.
+  Completions without a verdict or a rival have loss 0.
+
+  Args:
+    outcome_PG: verdicts in [0, 1]; anything where valid_PG is False.
+    valid_PG: bool.
+    beta: of the score, > 0.
+  """
+  axes.dims(logps_BT=logps_BT, old_logps_BT=old_logps_BT, mask_BT=mask_BT,
+            outcome_PG=outcome_PG, valid_PG=valid_PG)
+  ratio_BT = masked.keep(logps_BT, mask_BT) - masked.keep(old_logps_BT, mask_BT)
+  score_B = beta * jnp.sum(ratio_BT, axis=1)
+  score_PG = masked.keep(score_B.reshape(valid_PG.shape), valid_PG)
+  n_P1 = jnp.sum(valid_PG, axis=1, keepdims=True)
+  z_PG = ((n_P1 * score_PG - jnp.sum(score_PG, axis=1, keepdims=True))
+          / jnp.maximum(n_P1 - 1, 1))
+  loss_PG = masked.keep(jax.nn.softplus(z_PG) - masked.keep(outcome_PG, valid_PG) * z_PG,
+                        valid_PG & (n_P1 > 1))
+  return masked.keep(loss_PG.reshape(-1, 1), mask_BT)
+
+
+def _sentence_sums(x_BT, ends_BT):
+  """Each sentence's sum of `x_BT`, on all of its tokens; 0 after the last end."""
+  after_BT = jnp.pad(ends_BT[:, :-1], ((0, 0), (1, 0)))
+  sums_BT = masked.keep(masked.accumulate(x_BT, ~after_BT), ends_BT)
+  return masked.accumulate(sums_BT, ~ends_BT, reverse=True)

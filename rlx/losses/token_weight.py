@@ -1,0 +1,78 @@
+"""Weights that say which tokens learn how much: they multiply the advantages.
+
+Each returns weight_BT, a constant (gradients stop), 0 outside the mask. Quantiles
+and maxima are of the rows given: a microbatch has its own.
+"""
+import jax
+import jax.numpy as jnp
+
+from rlx.core import axes
+from rlx.core import masked
+from rlx.losses import _ratio
+
+SHAPES = ("exponential", "linear")
+
+
+def top(entropy_BT, mask_BT, *, fraction=0.2):
+  """1 on the tokens where the policy hesitates most, 0 on the others.
+
+    w_t = 1 if H_t >= the (1 - fraction) quantile of H over the valid tokens else 0
+
+  Source: Wang et al. 2025, arXiv:2506.01939 (80/20); the gate of EARL, Shi et al.
+  2025, arXiv:2511.12033, is this one, from its abstract. Differs from the papers:
+  nothing known; the quantile interpolates linearly, as in TRL.
+
+  Args:
+    entropy_BT: nats; anything on padding.
+    mask_BT: bool.
+    fraction: share of valid tokens kept, in (0, 1].
+  Returns:
+    weight_BT.
+  """
+  axes.dims(entropy_BT=entropy_BT, mask_BT=mask_BT)
+  low = jnp.sort(jnp.where(mask_BT, entropy_BT, jnp.inf), axis=None)
+  n = jnp.sum(mask_BT)
+  at = jnp.maximum(n - 1, 0) * jnp.asarray(1 - fraction, entropy_BT.dtype)
+  below = jnp.floor(at).astype(int)
+  above = jnp.minimum(below + 1, jnp.maximum(n - 1, 0))
+  edge = low[below] + masked.keep((low[above] - low[below]) * (at - below),
+                                  above > below)
+  return (mask_BT & (entropy_BT >= edge)).astype(entropy_BT.dtype)
+
+
+def steer(logps_BT, old_logps_BT, advantages_BT, entropy_BT, mask_BT, *, low=0.8,
+          high=1.2, shape="exponential"):
+  """STEER: less weight on tokens whose update would change the entropy most.
+
+    omega_t = |A rho (1 - pi_theta(y_t)) (log pi_theta(y_t) + H_t)|
+    exponential:  w_t = low^(omega_t / max(max omega, 0.02))
+    linear:       w_t = high - (high - low) omega_t / max omega
+
+  omega is the change of entropy that a token's gradient makes, to first order.
+
+  Source: Hao et al. 2025, arXiv:2510.10150. Differs from the paper: nothing known;
+  0.02 is from the released code, where w multiplies the loss of `ppo_clip`, which
+  is the same, as w > 0.
+
+  Args:
+    logps_BT, old_logps_BT, advantages_BT: as in policy.py.
+    entropy_BT: nats, of the policy being updated.
+    mask_BT: bool.
+    low: weight where omega is largest, in (0, 1].
+    high: of shape="linear": weight where omega is 0.
+    shape: exponential or linear.
+  Returns:
+    weight_BT.
+  """
+  if shape not in SHAPES: raise ValueError(f"shape={shape!r}: one of {SHAPES}.")
+  entropy_BT = masked.keep(entropy_BT, mask_BT)
+  logps_BT, old_logps_BT, advantages_BT = _ratio.kept(
+      logps_BT, old_logps_BT, advantages_BT, mask_BT)
+  omega_BT = jnp.abs(advantages_BT * _ratio.of(logps_BT, old_logps_BT)
+                     * -jnp.expm1(logps_BT) * (logps_BT + entropy_BT))
+  largest = jnp.max(omega_BT)
+  if shape == "exponential":
+    weight_BT = low ** (omega_BT / jnp.maximum(largest, 0.02))
+  else:
+    weight_BT = high - (high - low) * omega_BT / jnp.where(largest > 0, largest, 1)
+  return jax.lax.stop_gradient(masked.keep(weight_BT, mask_BT))

@@ -1,0 +1,72 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from rlx.core import records
+from rlx.core import resolve
+from rlx.losses import aggregate
+from rlx.losses import policy
+from rlx.losses import sequence
+
+ONE = jnp.ones((1, 1), bool)
+MASK = np.arange(4)[None] < np.array([[4], [2], [1], [3]])
+OPTIONS = {"sspo": dict(clip_low=.1, clip_high=.1)}
+# All but those that read no advantages, or no ratio.
+RULES = [f"policy.{n}" for n in resolve.public(policy) if n != "reinforce"] + [
+    f"sequence.{n}" for n in resolve.public(sequence) if n != "pacs"]
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_all_rules_agree_where_nothing_has_moved(name):
+  """With logps == old_logps the gradient is that of REINFORCE."""
+  with jax.enable_x64(True):
+    draw = np.random.default_rng(0)
+    logps_BT = jnp.asarray(np.where(MASK, draw.uniform(-3, -.1, MASK.shape), np.nan))
+    scored = records.Scored(
+        mask_BT=jnp.asarray(MASK), outcome_B=jnp.zeros(4), old_logps_BT=logps_BT,
+        sampler_logps_BT=logps_BT, entropy_BT=-logps_BT,
+        step_ends_BT=jnp.asarray(draw.uniform(size=MASK.shape) < .5),
+        advantages_BT=jnp.broadcast_to(jnp.array([[.5], [-.4], [.2], [-.3]]), MASK.shape))
+    def gradient(name):
+      options = OPTIONS.get(name.split(".")[1], {})
+      fn = resolve.resolve("losses", dict(options, name=name), records.Scored)
+      loss = lambda x_BT: aggregate.aggregate(
+          fn(scored.replace(logps_BT=x_BT)), scored.mask_BT, mode="seq-mean-token-mean")
+      return jax.grad(lambda x_BT: loss(x_BT).total)(logps_BT)
+    np.testing.assert_allclose(gradient(name), gradient("policy.reinforce"), rtol=1e-12)
+
+
+@pytest.mark.parametrize("ratio, drawn, advantage, expected", [
+    # (pi / pi_old, pi / mu, A): -min(pi / mu, 5) A log pi, with log pi = -2.
+    (1.2, 1.5, 1., 3.), (0.5, 8.0, 1., 10.),
+    (1.3, 1.5, 1., 0.), (1.3, 1.5, -1., -3.),    # Too far up for A > 0 only.
+    (0.7, 0.5, -1., 0.), (0.7, 0.5, 1., 1.),     # Too far down for A < 0 only.
+])
+def test_minirl(ratio, drawn, advantage, expected):
+  logps_BT = jnp.array([[-2.]])
+  args = (logps_BT - jnp.log(ratio), logps_BT - jnp.log(drawn),
+          jnp.array([[advantage]]), ONE)
+  got = policy.minirl(logps_BT, *args)
+  np.testing.assert_allclose(got, [[expected]], rtol=1e-6, atol=0)
+  grad = jax.grad(lambda x: jnp.sum(policy.minirl(x, *args)))(logps_BT)
+  np.testing.assert_allclose(grad, [[expected / -2.]], rtol=1e-6, atol=0)
+
+
+def test_stable_reinforce_guards_the_advantages():
+  # Mean 2: -1.5 is further than 3 from it, 5 is not.
+  a_BT = jnp.array([[5., -1.5, 2., 2.5]])
+  logps_BT = jnp.log(jnp.array([[.1, .2, .3, .4]]))
+  mask_BT = jnp.ones((1, 4), bool)
+  got = policy.stable_reinforce(logps_BT, logps_BT, a_BT, mask_BT)
+  np.testing.assert_allclose(got, [[-5, 0, -2, -2.5]], rtol=1e-6, atol=0)
+  args = logps_BT, logps_BT - .1, a_BT, mask_BT
+  np.testing.assert_array_equal(policy.stable_reinforce(*args, width=9.),
+                                policy.ppo_clip(*args))
+
+
+def test_stable_reinforce_guards_the_ratio():
+  old_BT, a_BT = jnp.array([[-100.]]), jnp.array([[-1.]])
+  fn = lambda x: jnp.sum(policy.stable_reinforce(x, old_BT, a_BT, ONE, width=9.))
+  np.testing.assert_allclose(fn(jnp.array([[-1.]])), 1e3, rtol=1e-5)
+  np.testing.assert_array_equal(jax.grad(fn)(jnp.array([[-1.]])), 0)

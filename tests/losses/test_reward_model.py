@@ -1,0 +1,137 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from rlx.losses import prm
+from rlx.losses import reward_model
+
+nan = np.nan
+VALID = jnp.array([True, True, False])
+PAIR = jnp.array([2., 0., nan]), jnp.array([1., 2., nan])    # D = 1, -2.
+ROWS = jnp.array([2., -1., nan]), jnp.array([1., .25, nan])  # Scores, labels.
+
+
+def soft(x): return np.log1p(np.exp(x))
+def sigmoid(x): return 1 / (1 + np.exp(-x))
+
+
+@pytest.mark.parametrize("name, extra, options, expected", [
+    ("bradley_terry", (), {}, soft(-1) + soft(2)),
+    ("bradley_terry", ([.5, 1., nan],), {}, soft(-.5) + soft(3)),
+    ("bradley_terry", (), dict(smoothing=.1),
+     .9 * soft(-1) + .1 * soft(1) + .9 * soft(2) + .1 * soft(-2)),
+    ("focal", (), {}, sigmoid(-1)**2 * soft(-1) + sigmoid(2)**2 * soft(2)),
+    ("focal", (), dict(gamma=1., discount="right"), 2 * sigmoid(-1) * soft(-1) + soft(2)),
+    ("hinge", (), dict(margin=1.5), .5 + 3.5), ("hinge", (), dict(margin=.5), 2.5),
+])
+def test_pairs(name, extra, options, expected):
+  got = getattr(reward_model, name)(*PAIR, VALID, *map(jnp.array, extra), **options)
+  np.testing.assert_allclose([got.total, got.weight], [expected, 2], rtol=1e-6)
+
+
+def test_strong_preferences_count_more():
+  got = reward_model.scaled_bradley_terry(*PAIR, jnp.array([3., 1., nan]), VALID)
+  np.testing.assert_allclose([got.total, got.weight], [3 * soft(-1) + soft(2), 2],
+                             rtol=1e-6)
+
+
+def test_without_discount_focal_is_bradley_terry():
+  want = reward_model.bradley_terry(*PAIR, VALID)
+  for discount in reward_model.DISCOUNTS:
+    got = reward_model.focal(*PAIR, VALID, gamma=0., discount=discount)
+    np.testing.assert_allclose(got.total, want.total, rtol=1e-6)
+
+
+@pytest.mark.parametrize("gap", [100., -100.])
+def test_far_pairs_have_finite_slopes(gap):
+  for fn in (reward_model.bradley_terry, reward_model.focal, reward_model.hinge):
+    grad = jax.grad(lambda x: fn(x, jnp.zeros(1), jnp.ones(1, bool)).total)(
+        jnp.array([gap]))
+    assert np.isfinite(grad).all()
+  slope = jax.grad(lambda x: reward_model.focal(
+      x, jnp.zeros(1), jnp.ones(1, bool), gamma=.5).total)(jnp.array([gap]))
+  assert np.isfinite(slope).all()
+
+
+def test_rows():
+  got = reward_model.bce(*ROWS, VALID)
+  np.testing.assert_allclose([got.total, got.weight],
+                             [soft(2) - 2 + soft(-1) + .25, 2], rtol=1e-6)
+  np.testing.assert_allclose(reward_model.mse(*ROWS, VALID).total, 1 + 1.25**2, rtol=1e-6)
+  # Errors 1 and -1.25 with variances 1 and e.
+  got = reward_model.gauss_nll(ROWS[0], jnp.array([0., 1., nan]), ROWS[1], VALID)
+  np.testing.assert_allclose(got.total, 1/2 + (1 + 1.25**2 / np.e) / 2, rtol=1e-6)
+
+
+def test_balanced_is_the_mean_of_both_classes():
+  scores_N, labels_N = jnp.array([3., 1., 2., 5., nan]), jnp.array([1., 0., 0., 0., nan])
+  valid_N = jnp.array([True] * 4 + [False])
+  for fn, each in ((reward_model.mse, [4., 1., 4., 25.]),
+                   (reward_model.bce, [soft(-3), soft(1), soft(2), soft(5)])):
+    got = fn(scores_N, labels_N, valid_N, balanced=True)
+    np.testing.assert_allclose(got.mean(), (each[0] + np.mean(each[1:])) / 2, rtol=1e-6)
+  # One class alone keeps its half.
+  got = reward_model.mse(jnp.array([3., 2.]), jnp.ones(2), jnp.ones(2, bool),
+                         balanced=True)
+  np.testing.assert_allclose(got.mean(), 2.5 / 2, rtol=1e-6)
+
+
+def test_cross_entropy_is_that_of_an_implicit_reward():
+  got = reward_model.bce(*ROWS, VALID)
+  want = prm.ce(ROWS[0][:, None], jnp.zeros((3, 1)), jnp.ones((3, 1), bool), ROWS[1],
+                VALID, beta=1.0)
+  np.testing.assert_allclose([got.total, got.weight], [want.total, want.weight],
+                             rtol=1e-6)
+
+
+def test_yes_no():
+  yes_N, no_N = jnp.array([3., 0., nan]), jnp.array([1., 1., nan])
+  got = reward_model.yes_no(yes_N, no_N, ROWS[1], VALID)
+  np.testing.assert_allclose(got.total, soft(2) - 2 + soft(-1) + .25, rtol=1e-6)
+  # Two rationales; one; none.
+  got = reward_model.yes_no_score(
+      jnp.array([[3., 0.], [1., nan], [nan, nan]]),
+      jnp.array([[1., 1.], [1., nan], [nan, 0.]]),
+      jnp.array([[True, True], [True, False], [False, False]]))
+  np.testing.assert_allclose(got, [(sigmoid(2) + sigmoid(-1)) / 2, .5, 0], rtol=1e-6)
+
+
+@pytest.mark.parametrize("name, arrays, options", [
+    ("bradley_terry", 2, dict(smoothing=.2)), ("focal", 2, {}),
+    ("focal", 2, dict(discount="right")), ("hinge", 2, {}), ("bce", 2, {}),
+    ("bce", 2, dict(balanced=True)), ("mse", 2, {}), ("mse", 2, dict(balanced=True)),
+    ("gauss_nll", 3, {}), ("yes_no", 3, {}), ("scaled_bradley_terry", 3, {}),
+    ("margin", 3, {})])
+def test_invalid_rows_are_inert(name, arrays, options):
+  valid_N = jnp.array([True, False, True, False, True])
+  draw = np.random.default_rng(0).uniform(0, 1, (arrays, 5))
+  def loss(x):
+    if name == "margin":
+      out = reward_model.bradley_terry(x[0], x[1], valid_N, x[2])
+    else: out = getattr(reward_model, name)(*x, valid_N, **options)
+    return out.total, out.weight
+  def at(fill): return jnp.asarray(np.where(valid_N, draw, fill), jnp.float32)
+  want = loss(at(0.))
+  assert want[1] == 3
+  for got in (loss(at(nan)), jax.jit(loss)(at(nan))):
+    np.testing.assert_allclose(got, want, rtol=1e-6)
+  grad = jax.grad(lambda x: loss(x)[0])(at(nan))
+  assert np.isfinite(grad).all() and np.any(grad != 0)
+  np.testing.assert_array_equal(grad[:, ~valid_N], 0)
+
+
+def test_nothing_valid_nothing_lost():
+  for fn in (reward_model.bradley_terry, reward_model.hinge, reward_model.mse):
+    got = fn(*PAIR, jnp.zeros(3, bool))
+    assert got.total == 0 and got.weight == 0 and got.mean() == 0
+  assert reward_model.bce(*ROWS, jnp.zeros(3, bool), balanced=True).mean() == 0
+
+
+@pytest.mark.parametrize("name, options, message", [
+    ("bradley_terry", dict(smoothing=.5), r"smoothing=0.5: must be in \[0, 1/2\)"),
+    ("focal", dict(discount="wrong"), "discount='wrong': one of"),
+    ("focal", dict(gamma=-1), "gamma=-1: must be >= 0")])
+def test_refusals(name, options, message):
+  with pytest.raises(ValueError, match=message):
+    getattr(reward_model, name)(*PAIR, VALID, **options)

@@ -1,0 +1,122 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from rlx.advantages import group
+from rlx.losses import aggregate
+from rlx.losses import policy
+from rlx.losses import sequence
+
+nan = np.nan
+D = jnp.array([[.2, -.1, .4, 0., .05, -.3]])   # log rho of six tokens.
+OLD = jnp.full((1, 6), -1.0)
+ALL = jnp.ones((1, 6), bool)
+wide = dict(clip_low=9., clip_high=9.)
+
+
+def test_gspo_and_luspo():
+  # Mean of D is 1/24: s = 1.0425.
+  got = sequence.gspo(OLD + D, OLD, jnp.ones((1, 6)), ALL, **wide)
+  np.testing.assert_allclose(got, [[-np.exp(.25 / 6)] * 6], rtol=1e-6)
+  # Two completions of lengths 6 and 2, A of 1 and -1: (6 * -1.0025 + 2 s) / 2.
+  mask_BT = jnp.concatenate([ALL, jnp.arange(6)[None] < 2])
+  loss = aggregate.aggregate(
+      sequence.luspo(jnp.concatenate([OLD + D, OLD + .1]), OLD.repeat(2, 0),
+                     jnp.array([[1.], [-1.]]).repeat(6, 1), mask_BT),
+      mask_BT, mode=aggregate.OF_LOSS["sequence.luspo"])
+  np.testing.assert_allclose(loss.mean(), (-6 * 1.0025 + 2 * np.exp(.1)) / 2, rtol=1e-6)
+
+
+def test_sspo():
+  ends_BT = jnp.array([[False, False, True, False, False, False]])
+  fn = lambda *clip: sequence.sspo(OLD + D, OLD, jnp.ones((1, 6)), ALL, ends_BT,
+                                   clip_low=clip[0], clip_high=clip[1])
+  first, second = np.exp(.5 / 3), np.exp(-.25 / 3)    # 1.1814, .9200.
+  np.testing.assert_allclose(fn(9., 9.), [[-first] * 3 + [-second] * 3], rtol=1e-6)
+  np.testing.assert_allclose(fn(.01, .1), [[-1.1] * 3 + [-second] * 3], rtol=1e-6)
+
+
+def test_sspo_is_between_token_and_sequence():
+  a_BT = jnp.array([[1., -1., 2., 1., -1., .5]])
+  mask_BT = jnp.arange(6)[None] < 5
+  args = OLD + D, OLD, a_BT, mask_BT
+  clip = dict(clip_low=.1, clip_high=.15)
+  for ends_BT, fn in ((ALL, policy.ppo_clip), (~ALL, sequence.gspo)):
+    value = lambda fn, *more: lambda x: jnp.sum(fn(x, *args[1:], *more, **clip) * D)
+    ours, other = value(sequence.sspo, ends_BT), value(fn)
+    for of in (lambda f: f, jax.grad):
+      np.testing.assert_allclose(of(ours)(args[0]), of(other)(args[0]), rtol=1e-5,
+                                 atol=1e-7)
+
+
+def test_a_shared_ratio_has_the_gradient_of_each_token():
+  a_BT = jnp.array([[1., -1., 2., 1., -1., .5]])
+  grad = lambda fn: jax.grad(lambda x: jnp.sum(fn(x, OLD, a_BT, ALL, **wide)))(OLD + D)
+  np.testing.assert_allclose(grad(sequence.gspo), -a_BT * np.exp(.25 / 6), rtol=1e-6)
+
+
+def test_dhpo():
+  token, seq = np.exp(D), np.exp(np.mean(D))
+  fn = lambda a, **more: sequence.dhpo(OLD + D, OLD, jnp.full((1, 6), a), ALL,
+                                       jnp.array([[4., 0., 1., 2., 3., 4.]]), **more)
+  free = dict(wide, seq_clip_low=9., seq_clip_high=9.)
+  np.testing.assert_allclose(fn(1., **free), -(token + seq) / 2, rtol=1e-6)
+  np.testing.assert_allclose(fn(1., **free)[0, :3], [-1.132, -.974, -1.267], rtol=1e-3)
+  near = (np.clip(token, .8, 1.28) + np.clip(seq, 1 - 3e-4, 1 + 4e-4)) / 2
+  np.testing.assert_allclose(fn(1.), np.maximum(-(token + seq) / 2, -near), rtol=1e-6)
+  np.testing.assert_allclose(fn(-1.), np.maximum((token + seq) / 2, near), rtol=1e-6)
+  # All of the token's where the entropy is largest, none where it is 0.
+  w = np.array([[1, 0, .25, .5, .75, 1]])
+  np.testing.assert_allclose(fn(1., mixing="entropy", **free),
+                             -(w * token + (1 - w) * seq), rtol=1e-6)
+  with pytest.raises(ValueError, match="mixing='mean': one of"): fn(1., mixing="mean")
+  with pytest.raises(ValueError, match="mixing='entropy' needs entropy_BT"):
+    sequence.dhpo(D, D, D, ALL, mixing="entropy")
+
+
+def test_vespo():
+  # w = 2 over two tokens: w^2 e^(3 - 3 w) = 4 e^-3, and w^3 e^(2 - 2 w) = 8 e^-2.
+  logps_BT = jnp.array([[-1., -2., nan]]).repeat(2, 0)
+  drawn_BT = logps_BT - jnp.log(jnp.array([4., .5, 1.]))[None]
+  mask_BT = jnp.array([[True, True, False]]).repeat(2, 0)
+  a_BT = jnp.array([[1.], [-1.]]).repeat(3, 1)
+  got = sequence.vespo(logps_BT, drawn_BT, a_BT, mask_BT)
+  up, down = 4 * np.exp(-3), 8 * np.exp(-2)
+  np.testing.assert_allclose(got, [[up, 2 * up, 0], [-down, -2 * down, 0]], rtol=1e-5)
+  for far in (-100., 100.):   # Products of infinity and of 0.
+    got = sequence.vespo(logps_BT, logps_BT + far, a_BT, mask_BT)
+    np.testing.assert_array_equal(got, 0)
+
+
+def test_pacs():
+  # Scores 1, -1 and 3; z against the other's mean: 0, -3, 3. The fourth has no verdict.
+  d_BT = jnp.array([[.5, .5], [-1., nan], [2., 1.], [7., 7.]])
+  mask_BT = jnp.array([[True, True], [True, False], [True, True], [True, True]])
+  outcome_PG = jnp.array([[1., 0., .25, nan]])
+  got = sequence.pacs(d_BT, 0 * d_BT, mask_BT, outcome_PG, ~jnp.isnan(outcome_PG))
+  soft = lambda x: np.log1p(np.exp(x))
+  right = soft(3.) - .25 * 3
+  np.testing.assert_allclose(
+      got, [[np.log(2)] * 2, [soft(-3.), 0], [right] * 2, [0, 0]], rtol=1e-6)
+  # Nobody to compare with.
+  alone = sequence.pacs(d_BT, 0 * d_BT, mask_BT, outcome_PG, jnp.arange(4)[None] == 0)
+  np.testing.assert_array_equal(alone, 0)
+
+
+def test_first_gradient_of_pacs_is_rloo():
+  mask_BT = jnp.arange(4)[None] < jnp.array([[4], [2], [1], [3], [2], [4]])
+  logps_BT = jnp.linspace(-3., -.1, 24).reshape(6, 4)
+  outcome_PG = jnp.array([[1., 0., 0.], [1., nan, 0.]])
+  valid_PG = ~jnp.isnan(outcome_PG)
+  counts_BT = mask_BT & valid_PG.reshape(6, 1)
+  rloo_BT = jnp.broadcast_to(group.rloo(outcome_PG, valid_PG).reshape(6, 1), (6, 4))
+  def gradient(fn, mode):
+    return jax.grad(lambda x_BT: aggregate.aggregate(
+        fn(x_BT), counts_BT, mode=mode).total)(logps_BT)
+  pacs = lambda x_BT: sequence.pacs(x_BT, logps_BT, counts_BT, outcome_PG, valid_PG,
+                                    beta=.3)
+  reinforce = lambda x_BT: policy.reinforce(x_BT, rloo_BT, counts_BT)
+  np.testing.assert_allclose(
+      gradient(pacs, aggregate.OF_LOSS["sequence.pacs"]),
+      .3 * gradient(reinforce, "seq-mean-token-sum"), rtol=1e-5, atol=1e-7)
