@@ -32,6 +32,18 @@ def sums(x_BT, ends_BT):
   return masked.keep(masked.accumulate(x_BT, ~starts_BT), ends_BT)
 
 
+def preceding(x_BT, ends_BT):
+  """At each end, `x_BT` at the end before it; 0 at the first, and between ends."""
+  held_BT = masked.accumulate(masked.keep(x_BT, ends_BT), ~ends_BT)
+  return masked.keep(jnp.pad(held_BT[:, :-1], ((0, 0), (1, 0))), ends_BT)
+
+
+def following(x_BT, ends_BT):
+  """At each end, `x_BT` at the end after it; 0 at the last, and between ends."""
+  held_BT = masked.accumulate(masked.keep(x_BT, ends_BT), ~ends_BT, reverse=True)
+  return masked.keep(jnp.pad(held_BT[:, 1:], ((0, 0), (0, 1))), ends_BT)
+
+
 def denominator(scores_BT, *, floor=0.0, shards=1):
   """What `norm="max_return"` divides by, one number per row block.
 

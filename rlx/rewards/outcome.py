@@ -22,3 +22,37 @@ def verdict(outcome_B, valid_B):
   """
   axes.dims(outcome_B=outcome_B, valid_B=valid_B)
   return jnp.where(valid_B, outcome_B, 0)
+
+
+def cascade(outcome_B, scores_B, valid_B, *, mode="addon", weight=1.0):
+  """A second verifier's word on what the first one rejects.
+
+    addon:  r = v if v > 1/2 else weight s
+    only:   r = s                            mixed:  r = weight s + (1 - weight) v
+
+  Source: Xu et al. 2025, arXiv:2505.14625 (TinyV); the add-on form is also the hybrid
+  verifier of Huang et al. 2025, arXiv:2505.22203. Differs from the papers: the
+  second verifier is asked about every completion, which costs time and changes no
+  reward; filters, PRM and metrics keep the first one's verdict.
+
+  Args:
+    outcome_B: verdicts of the first; anything where valid_B is False.
+    scores_B: of the second, the first in verifier.scores.
+    valid_B: bool.
+    mode: addon, only or mixed.
+    weight: of the second.
+  Returns:
+    rewards_B, 0 where not valid.
+  Raises:
+    ValueError: an unknown mode.
+  """
+  axes.dims(outcome_B=outcome_B, scores_B=scores_B, valid_B=valid_B)
+  if mode == "addon":
+    rewards_B = jnp.where(outcome_B > 0.5, outcome_B, weight * scores_B)
+  elif mode == "only":
+    rewards_B = scores_B
+  elif mode == "mixed":
+    rewards_B = weight * scores_B + (1 - weight) * outcome_B
+  else:
+    raise ValueError(f"mode={mode!r}: addon, only or mixed.")
+  return jnp.where(valid_B, rewards_B, 0)

@@ -23,6 +23,19 @@ def test_verdict():
 
 
 @pytest.mark.parametrize("options, expected", [
+    (dict(), [1, .75, .5, 0]), (dict(weight=.5), [1, .375, .25, 0]),
+    (dict(mode="only"), [0, .75, .5, 0]),
+    (dict(mode="mixed", weight=.25), [.75, .1875, .3125, 0])], ids=str)
+def test_cascade(options, expected):
+  # The second verifier's word counts where the first says no, 0.25 included.
+  np.testing.assert_allclose(outcome.cascade(
+      jnp.array([1., 0., .25, nan]), jnp.array([0., .75, .5, 1.]),
+      jnp.array([True, True, True, False]), **options), expected)
+  with pytest.raises(ValueError, match="mode='any': addon, only or mixed"):
+    outcome.cascade(jnp.ones(1), jnp.ones(1), jnp.ones(1, bool), mode="any")
+
+
+@pytest.mark.parametrize("options, expected", [
     (dict(), [[1, 2, 4, 8], [16, 32, 0, 0]]),
     (dict(scale_by_beta=True, beta=0.5), [[.5, 1, 2, 4], [8, 16, 0, 0]]),
     (dict(granularity="completion"), [[0, 0, 0, 15], [0, 48, 0, 0]]),

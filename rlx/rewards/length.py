@@ -1,0 +1,127 @@
+"""Rewards and penalties of a completion's length, in tokens."""
+import jax.numpy as jnp
+
+from rlx.core import axes
+from rlx.core import masked
+
+
+def cosine(outcome_B, lengths_B, valid_B, *, max_length, right=(2.0, 1.0),
+           wrong=(-10.0, 0.0), exceeded=-10.0):
+  """The cosine length reward: short pays if right, long if wrong.
+
+    r = b + (a - b) (1 + cos(pi L / L_max)) / 2,  a at length 0, b at L_max
+    r = exceeded  if L >= L_max
+
+  Source: Yeo et al. 2025, arXiv:2502.03373. Differs from the paper: a fractional
+  verdict is right above 1/2; its repetition penalty is not here.
+
+  Args:
+    outcome_B: verdicts; anything where valid_B is False.
+    lengths_B: tokens, EOS included.
+    valid_B: bool.
+    max_length: L_max, in tokens.
+    right, wrong: (a, b) of right and of wrong completions.
+    exceeded: reward of completions that reach max_length.
+  Returns:
+    rewards_B, 0 where not valid.
+  Raises:
+    ValueError: max_length is not positive.
+  """
+  axes.dims(outcome_B=outcome_B, lengths_B=lengths_B, valid_B=valid_B)
+  _check(max_length)
+  is_right_B = outcome_B > 0.5
+  start_B, end_B = (jnp.where(is_right_B, r, w) for r, w in zip(right, wrong))
+  falling_B = (1 + jnp.cos(jnp.pi * lengths_B / max_length)) / 2
+  rewards_B = end_B + (start_B - end_B) * falling_B
+  return masked.keep(jnp.where(lengths_B >= max_length, exceeded, rewards_B), valid_B)
+
+
+def overlong(lengths_B, valid_B, *, max_length, buffer):
+  """DAPO's soft overlong punishment.
+
+    r = 0 if L <= L_max - buffer,  (L_max - buffer - L) / buffer after,  -1 if L > L_max
+
+  Source: Yu et al. 2025, arXiv:2503.14476, eq. 13. Differs from the paper: nothing
+  known. Give it as a term of its own beside the verdict, under one estimator `total`.
+
+  Args:
+    lengths_B: tokens, EOS included.
+    valid_B: bool.
+    max_length: L_max, in tokens.
+    buffer: tokens before L_max over which the penalty grows.
+  Returns:
+    rewards_B in [-1, 0].
+  Raises:
+    ValueError: max_length is not positive, or buffer not within it.
+  """
+  axes.dims(lengths_B=lengths_B, valid_B=valid_B)
+  _check(max_length)
+  if not 0 < buffer <= max_length:
+    raise ValueError(f"buffer={buffer!r}: in (0, max_length={max_length}].")
+  over_B = (lengths_B - (max_length - buffer)) / buffer
+  return masked.keep(-jnp.clip(over_B, 0, 1), valid_B)
+
+
+def concise(outcome_PG, lengths_PG, valid_PG, *, bonus):
+  """The conciseness reward: a bonus for being short that only right completions get.
+
+    r = v (1 + bonus c),   c = tokens of the prompt's shortest right completion / L
+
+  Added instead of multiplied, c would also pay for short wrong completions.
+
+  Source: Wang et al. 2025, arXiv:2511.09158 (CRF). Differs from the paper: there c is
+  the score of a learned model of conciseness, here a ratio of lengths; its factor is
+  alpha (s + d), annealed in s and by the prompt's difficulty d, here the constant bonus.
+
+  Args:
+    outcome_PG: verdicts, right above 1/2; anything where valid_PG is False.
+    lengths_PG: tokens, EOS included.
+    valid_PG: bool.
+    bonus: the largest, in units of the verdict.
+  Returns:
+    rewards_B, 0 where not valid.
+  """
+  axes.dims(outcome_PG=outcome_PG, lengths_PG=lengths_PG, valid_PG=valid_PG)
+  outcome_PG = masked.keep(outcome_PG, valid_PG)
+  is_right_PG = outcome_PG > 0.5
+  shortest_P1 = jnp.min(jnp.where(is_right_PG, lengths_PG, jnp.inf), axis=1,
+                        keepdims=True)
+  share_PG = masked.keep(shortest_P1 / jnp.maximum(lengths_PG, 1), is_right_PG)
+  return (outcome_PG * (1 + bonus * share_PG)).reshape(-1)
+
+
+def surrogate(scores_BE, lengths_B, valid_B, *, max_length, peak=0.5):
+  """Format and length in place of the verdict.
+
+    f = mean of the scores     x = L / L_max
+    l = 1 - (1 - x / p)^2  if x <= p,   1 - 2 ((x - p) / (1 - p))^2  after
+    r = f + l  if the first score is > 1/2,  else min(0, l)
+
+  Source: Xin et al. 2025, arXiv:2505.19439, with verifier.scores=("format.boxed",
+  "format.tags"): can an answer be read, are the tags there. Differs from the paper:
+  nothing known for these two.
+
+  Args:
+    scores_BE: of format verifiers; the first says whether an answer can be read.
+    lengths_B: tokens, EOS included.
+    valid_B: bool.
+    max_length: L_max, in tokens.
+    peak: p, the share of max_length that is paid best, in (0, 1).
+  Returns:
+    rewards_B, 0 where not valid.
+  Raises:
+    ValueError: max_length or peak is out of range.
+  """
+  axes.dims(scores_BE=scores_BE, lengths_B=lengths_B, valid_B=valid_B)
+  _check(max_length)
+  if not 0 < peak < 1: raise ValueError(f"peak={peak!r}: in (0, 1).")
+  x_B = lengths_B / max_length
+  length_B = jnp.where(x_B <= peak, 1 - (1 - x_B / peak)**2,
+                       1 - 2 * ((x_B - peak) / (1 - peak))**2)
+  rewards_B = jnp.where(scores_BE[:, 0] > 0.5, jnp.mean(scores_BE, axis=1) + length_B,
+                        jnp.minimum(length_B, 0))
+  return masked.keep(rewards_B, valid_B)
+
+
+def _check(max_length):
+  if max_length <= 0: raise ValueError(f"max_length={max_length!r}: tokens, > 0.")

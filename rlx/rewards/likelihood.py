@@ -1,0 +1,350 @@
+"""Rewards without a verifier: likelihoods of the reference answer or of the completion.
+
+The reference answer a* (M tokens) is scored after the prompt and the sampled
+reasoning z, and as a base after the prompt alone; see `likelihood` in
+configs/base.py for where the reasoning ends. Papers as options of `reference`:
+
+  RLPR      2506.18254  agg="mean_p", baseline="diff", post="clip01"
+  VeriFree  2505.21493  agg="prod_p", use_gate=True
+  JEPO      2503.19618  agg="log_mean_exp", with an estimator without a baseline
+  log-prob  2602.03979  agg="sum_lp" or "mean_lp"; the comparison of them all
+  NOVER     2505.16022  agg="ppl", len_norm="log10", post="rank", use_gate=True;
+                        and `efficiency`
+  VR-CLI    2503.22828  agg="ppl", baseline="rel_ppl", post="thresholds", and
+                        likelihood.model="reference"
+  DRO       2506.13351  agg="mean_lp", token_weight="group_std", baseline="diff"
+
+A reward that is the same for all completions of a prompt, as the base is, is
+taken off again by estimators that compare within a group: there "diff" matters
+through what follows it only.
+"""
+import math
+
+import jax
+import jax.numpy as jnp
+
+from rlx.core import axes
+from rlx.core import masked
+
+AGGREGATES = ("sum_lp", "mean_lp", "prod_p", "mean_p", "geo_p", "ppl", "log_mean_exp")
+BASELINES = ("none", "diff", "rel_ppl")
+WEIGHTS = ("none", "group_std")
+NORMS = ("none", "log10")
+POSTS = ("none", "clip01", "rank", "thresholds")
+
+
+def reference(answer_logps_BM, answer_mask_BM, valid_PG, lengths_B, outcome_B,
+              base_answer_logps_BM=None, *, agg="mean_p", baseline="none",
+              token_weight="none", len_norm="none", post="none",
+              thresholds=((0.05, 0.5), (1.0, 0.9), (2.0, 1.0)), use_gate=False):
+  """How likely the sampled reasoning makes the reference answer.
+
+    l_t = w_t log p(a*_t | x, z, a*_<t) / N(|y|),   p_t = exp l_t
+
+    sum_lp   sum_t l_t              prod_p   exp sum_t l_t
+    mean_lp  1/M sum_t l_t          geo_p    exp(1/M sum_t l_t)
+    mean_p   1/M sum_t w_t p_t      ppl      -exp(-1/M sum_t l_t), so that more is better
+    log_mean_exp   log 1/n sum_j P_j - log 1/(n-1) sum_{j != i} P_j,  P = prod_p
+
+  In mean_p the weights are of the probabilities, not in the exponent. Then the
+  base, the same of l_t without z:
+
+    diff     r - r_base
+    rel_ppl  100 (PPL_base - PPL) / PPL_base
+
+  and what `post` says.
+
+  Source: the papers in the table above; as a family Kwiatkowski et al. 2026,
+  arXiv:2602.03979. Differs from the papers: only the reward of the reasoning's
+  tokens; the gradient that VeriFree and JEPO also take of the answer's own
+  log-probs is not there. DRO's weight is the std itself: what function of it
+  the paper has could not be confirmed. NOVER's |z| is the length of the whole
+  completion, its slowly moving proxy model the policy or its start
+  (likelihood.model), and ties share the better rank. log_mean_exp is JEPO's
+  multi-sample bound with its leave-one-out control variate taken off.
+
+  Args:
+    answer_logps_BM: nats; anything where answer_mask_BM is False.
+    answer_mask_BM: bool, the answer's tokens.
+    valid_PG: bool; other completions get 0 and enter no statistic.
+    lengths_B: tokens of the completions, for len_norm.
+    outcome_B: verdicts, for use_gate.
+    base_answer_logps_BM: of the answer without reasoning, for baseline.
+    agg: one of AGGREGATES.
+    baseline: none, diff or rel_ppl (which needs agg="ppl").
+    token_weight: group_std weighs a token by the std of its log-prob over the
+      prompt's completions, scaled to 1 on average over the answer; 1 where
+      all tie.
+    len_norm: log10 has N = 1 + log10 |y|; none has N = 1. The base has none.
+    post: clip01 to [0, 1]; rank, (n - completions that are better) / n within
+      the prompt; thresholds, the value of the highest one reached, else 0.
+    thresholds: pairs of least reward and value.
+    use_gate: only completions with verdict 1, of a format check say, count.
+      Others get 0, which is the most that a log-prob or ppl can be: for these
+      use it with post="rank" or "thresholds".
+  Returns:
+    rewards_B, 0 where a completion does not count.
+  Raises:
+    ValueError: an unknown option, options that exclude each other, or no base.
+  """
+  axes.dims(answer_logps_BM=answer_logps_BM, answer_mask_BM=answer_mask_BM,
+            valid_PG=valid_PG, lengths_B=lengths_B, outcome_B=outcome_B)
+  for name, value, allowed in (
+      ("agg", agg, AGGREGATES), ("baseline", baseline, BASELINES),
+      ("token_weight", token_weight, WEIGHTS), ("post", post, POSTS)):
+    if value not in allowed: raise ValueError(f"{name}={value!r}: one of {allowed}.")
+  if baseline == "rel_ppl" and agg != "ppl":
+    raise ValueError(f"agg={agg!r}: ppl with baseline='rel_ppl'.")
+  if baseline != "none" and agg == "log_mean_exp":
+    raise ValueError(f"baseline={baseline!r}: none with agg='log_mean_exp', which has "
+                     "the other completions as its base.")
+  if baseline != "none" and base_answer_logps_BM is None:
+    raise ValueError(f"baseline={baseline!r}: needs base_answer_logps_BM.")
+  counts_PG = _counts(answer_mask_BM, valid_PG, outcome_B, use_gate)
+  counts_B = counts_PG.reshape(-1)
+  mask_BM = answer_mask_BM & counts_B[:, None]
+  weight_BM = None
+  if token_weight == "group_std":
+    weight_BM = _group_std(answer_logps_BM, mask_BM, counts_PG)
+  rewards_B = _aggregate(_per_length(answer_logps_BM, lengths_B, len_norm),
+                         mask_BM, agg, weight_BM)
+  if agg == "log_mean_exp":
+    rewards_B = _leave_one_out(rewards_B.reshape(counts_PG.shape), counts_PG).reshape(-1)
+  if baseline != "none":
+    base_B = _aggregate(base_answer_logps_BM, mask_BM, agg, weight_BM)
+    rewards_B = (rewards_B - base_B if baseline == "diff"
+                 else 100 * (1 - rewards_B / base_B))
+  if post == "clip01": rewards_B = jnp.clip(rewards_B, 0, 1)
+  if post == "rank":
+    better_PGG = _above(rewards_B.reshape(counts_PG.shape)) & counts_PG[:, :, None]
+    n_P1 = jnp.sum(counts_PG, axis=1, keepdims=True)
+    rank_PG = jnp.sum(better_PGG, axis=1)
+    rewards_B = ((n_P1 - rank_PG) / jnp.maximum(n_P1, 1)).reshape(-1)
+  if post == "thresholds":
+    reached_B = jnp.zeros_like(rewards_B)
+    for least, value in sorted(thresholds):
+      reached_B = jnp.where(rewards_B >= least, value, reached_B)
+    rewards_B = reached_B
+  return masked.keep(rewards_B, counts_B)
+
+
+def efficiency(answer_logps_BM, answer_mask_BM, valid_PG, lengths_B, outcome_B, *,
+               len_norm="log10", use_gate=True):
+  """NOVER's efficiency reward: who is beaten on both length and perplexity.
+
+    r_i = 1/(n-1) |{j : |y_i| < |y_j| and PPL_i < PPL_j}|
+
+  Source: Liu et al. 2025, arXiv:2505.16022. Differs from the paper: |y| is the
+  length of the whole completion, the paper's of its reasoning.
+
+  Args, Returns: as `reference`, whose agg is "ppl" here.
+  """
+  axes.dims(answer_logps_BM=answer_logps_BM, answer_mask_BM=answer_mask_BM,
+            valid_PG=valid_PG, lengths_B=lengths_B, outcome_B=outcome_B)
+  counts_PG = _counts(answer_mask_BM, valid_PG, outcome_B, use_gate)
+  score_B = _aggregate(_per_length(answer_logps_BM, lengths_B, len_norm),
+                       answer_mask_BM & counts_PG.reshape(-1)[:, None], "ppl")
+  beats_PGG = (_above(score_B.reshape(counts_PG.shape))
+               & _above(-lengths_B.reshape(counts_PG.shape)) & counts_PG[:, None, :])
+  n_P1 = jnp.sum(counts_PG, axis=1, keepdims=True)
+  rewards_PG = jnp.sum(beats_PGG, axis=2) / jnp.maximum(n_P1 - 1, 1)
+  return masked.keep(rewards_PG, counts_PG).reshape(-1)
+
+
+def turn_gain(step_answer_logps_BJM, answer_mask_BM, mask_BT, valid_B, step_ends_BT, *,
+              agg="geo_p"):
+  """IGPO: what each turn or step adds to the reference answer's likelihood.
+
+    r_k = p(a* | x, y_<=k) - p(a* | x, y_<k)   on the last token of step k < K
+
+  The last step has none: the outcome belongs there, a reward term of its own.
+
+  Source: Wang et al. 2025, arXiv:2510.14967, p = geo_p; with agg="mean_lp" a
+  step's gain in log-prob. Differs from the paper: steps of one completion
+  instead of turns with tools, and of these the first likelihood.steps; its
+  z-score over all turns of a group is left to the estimator.
+
+  Args:
+    step_answer_logps_BJM: nats, the answer after the first j steps, j = 0
+      being the prompt alone; anything where there is no such step.
+    answer_mask_BM, mask_BT: bool.
+    valid_B: bool; other rows get 0.
+    step_ends_BT: bool, last token of each step, also of the last one.
+    agg: of `reference`, without log_mean_exp.
+  Returns:
+    rewards_BT, 0 except on the ends of all steps but the last.
+  """
+  b, j, m = step_answer_logps_BJM.shape
+  axes.dims(step_answer_logps_BJM=step_answer_logps_BJM, answer_mask_BM=answer_mask_BM,
+            mask_BT=mask_BT, valid_B=valid_B, step_ends_BT=step_ends_BT)
+  if agg not in AGGREGATES[:-1]:
+    raise ValueError(f"agg={agg!r}: one of {AGGREGATES[:-1]}.")
+  ends_BT = step_ends_BT & mask_BT
+  ends_BT = ends_BT & ~masked.last(ends_BT)  # An EOS after the text ends no step.
+  step_BT = jnp.cumsum(ends_BT, axis=1)
+  ends_BT = ends_BT & (step_BT < j) & valid_B[:, None]
+  # A column's answer counts where the row has that step: anything may be elsewhere.
+  has_BJ = jnp.arange(j)[None, :] <= jnp.sum(ends_BT, axis=1, keepdims=True)
+  has_BJM = (has_BJ & valid_B[:, None])[:, :, None] & answer_mask_BM[:, None, :]
+  score_BJ = _aggregate(step_answer_logps_BJM.reshape(b * j, m),
+                        has_BJM.reshape(b * j, m), agg).reshape(b, j)
+  gain_BJ = jnp.diff(score_BJ, axis=1, prepend=score_BJ[:, :1])
+  return masked.keep(jnp.take_along_axis(gain_BJ, jnp.minimum(step_BT, j - 1), axis=1),
+                     ends_BT)
+
+
+def self_aligned(old_logps_BT, noprompt_logps_BT, mask_BT, valid_B):
+  """SAR: how much more likely the prompt makes the completion.
+
+    r = max(1 - PPL(y | x) / PPL(y), -1)
+
+  Source: Han et al. 2025, arXiv:2509.05489; a term beside the verdict, with
+  coef 0.2. Differs from the paper: PPL(y) starts from the BOS, or the EOS where
+  a tokenizer has none; both are at the sampling temperature.
+
+  Args:
+    old_logps_BT, noprompt_logps_BT: nats, of the completion with and without
+      its prompt; anything on padding.
+    mask_BT: bool.
+    valid_B: bool; other rows get 0.
+  Returns:
+    rewards_B in [-1, 1).
+  """
+  axes.dims(old_logps_BT=old_logps_BT, noprompt_logps_BT=noprompt_logps_BT,
+            mask_BT=mask_BT, valid_B=valid_B)
+  mask_BT = mask_BT & valid_B[:, None]
+  log_ratio_B = masked.mean(masked.keep(noprompt_logps_BT, mask_BT)
+                            - masked.keep(old_logps_BT, mask_BT), mask_BT, axis=1)
+  # 1 - e^x >= -1 as long as x <= log 2; clipped before exp, which stays finite.
+  return masked.keep(1 - jnp.exp(jnp.minimum(log_ratio_B, math.log(2))), valid_B)
+
+
+def conf_clip(old_logps_BT, mask_BT, valid_B, outcome_B, *, low=0.2, high=0.9):
+  """ConfClip: the verdict as a sign, the completion's confidence as its size.
+
+    r = (2 v - 1) clip(c, low, high),   c = exp(1/L sum_t log pi(y_t))
+
+  Source: Zhang et al. 2025, arXiv:2509.17730. Differs from the paper: its
+  formula and bounds could not be confirmed; c, the sign and the bounds are
+  assumed. A fractional verdict v scales the reward.
+
+  Args:
+    old_logps_BT: nats, at the sampling temperature; anything on padding.
+    mask_BT: bool.
+    valid_B: bool; other rows get 0.
+    outcome_B: verdicts.
+    low, high: bounds of the confidence, 0 <= low <= high.
+  Returns:
+    rewards_B in [-high, high].
+  """
+  axes.dims(old_logps_BT=old_logps_BT, mask_BT=mask_BT, valid_B=valid_B,
+            outcome_B=outcome_B)
+  if not 0 <= low <= high: raise ValueError(f"low={low!r}: in [0, high={high!r}].")
+  confidence_B = _aggregate(old_logps_BT, mask_BT & valid_B[:, None], "geo_p")
+  sign_B = 2 * masked.keep(outcome_B, valid_B) - 1
+  return masked.keep(sign_B * jnp.clip(confidence_B, low, high), valid_B)
+
+
+def answer_confidence(old_logps_BT, answer_span_BT, valid_B, *, agg="mean_p"):
+  """CRew: how sure the policy is of the answer that it gave itself.
+
+    r = mean of pi(y_t | x, y_<t) over the tokens of the answer in y
+
+  Source: Du et al. 2025, arXiv:2510.13501. Differs from the paper: the mean
+  over the answer is assumed (agg has others), and the paper scores with it
+  instead of training; a completion without an answer gets 0.
+
+  Args:
+    old_logps_BT: nats, at the sampling temperature; anything off the answer.
+    answer_span_BT: bool, the tokens after likelihood.separator.
+    valid_B: bool; other rows get 0.
+    agg: of `reference`, without log_mean_exp.
+  Returns:
+    rewards_B.
+  """
+  axes.dims(old_logps_BT=old_logps_BT, answer_span_BT=answer_span_BT, valid_B=valid_B)
+  if agg not in AGGREGATES[:-1]:
+    raise ValueError(f"agg={agg!r}: one of {AGGREGATES[:-1]}.")
+  counts_B = valid_B & jnp.any(answer_span_BT, axis=1)
+  return masked.keep(_aggregate(old_logps_BT, answer_span_BT & counts_B[:, None], agg),
+                     counts_B)
+
+
+def last_token(self_logps_B, valid_B, *, c_ref, beta=0.1, use_clip=True):
+  """LaSeR's self-reward: a token nobody uses, read after the completion's last.
+
+    r = beta (log pi(z_c | x, y) - c_ref),   in [0, 1] with use_clip
+
+  Source: Yang et al. 2025, arXiv:2510.14943. Differs from the paper: the
+  reward alone; the regression on the verdict that gives it a meaning, and the
+  mix of two advantages, are not there.
+
+  Args:
+    self_logps_B: log pi(likelihood.token | x, y), nats.
+    valid_B: bool; other rows get 0.
+    c_ref: what a model before training says of that token, about -23 to -25.
+    beta: scale, the paper's beta_v.
+  Returns:
+    rewards_B.
+  """
+  axes.dims(self_logps_B=self_logps_B, valid_B=valid_B)
+  rewards_B = beta * (masked.keep(self_logps_B, valid_B) - c_ref)
+  return masked.keep(jnp.clip(rewards_B, 0, 1) if use_clip else rewards_B, valid_B)
+
+
+def _counts(answer_mask_BM, valid_PG, outcome_B, use_gate):
+  """Completions that count: valid, with an answer to score, through the gate."""
+  counts_B = valid_PG.reshape(-1) & jnp.any(answer_mask_BM, axis=1)
+  if use_gate: counts_B = counts_B & (outcome_B == 1)
+  return counts_B.reshape(valid_PG.shape)
+
+
+def _per_length(logps_BM, lengths_B, len_norm):
+  if len_norm not in NORMS: raise ValueError(f"len_norm={len_norm!r}: one of {NORMS}.")
+  if len_norm == "none": return logps_BM
+  digits_B = jnp.log10(jnp.maximum(lengths_B, 1).astype(logps_BM.dtype))
+  return logps_BM / (1 + digits_B)[:, None]
+
+
+def _aggregate(logps_BM, mask_BM, agg, weight_BM=None):
+  """One number per row; of log_mean_exp the sum that `_leave_one_out` takes."""
+  logps_BM = masked.keep(logps_BM, mask_BM)
+  weighted = lambda x_BM: x_BM if weight_BM is None else weight_BM * x_BM
+  if agg == "mean_p": return masked.mean(weighted(jnp.exp(logps_BM)), mask_BM, axis=1)
+  total_B = jnp.sum(weighted(logps_BM), axis=1)
+  if agg in ("sum_lp", "log_mean_exp"): return total_B
+  if agg == "prod_p": return jnp.exp(total_B)
+  mean_B = total_B / jnp.maximum(jnp.sum(mask_BM, axis=1), 1)
+  if agg == "mean_lp": return mean_B
+  if agg == "geo_p": return jnp.exp(mean_B)
+  return -jnp.exp(jnp.minimum(-mean_B, 80.0))  # Finite in float32.
+
+
+def _group_std(logps_BM, mask_BM, counts_PG):
+  """Std of each answer token's log-prob over a prompt's completions, 1 on average."""
+  mask_PGM = mask_BM.reshape(*counts_PG.shape, -1)
+  logps_PGM = logps_BM.reshape(mask_PGM.shape)
+  std_P1M = masked.root(masked.var(logps_PGM, mask_PGM, axis=1, keepdims=True))
+  mean_P11 = masked.mean(std_P1M, jnp.any(mask_PGM, axis=1, keepdims=True),
+                         axis=2, keepdims=True)
+  weight_P1M = jnp.where(mean_P11 > 0, std_P1M / jnp.where(mean_P11 > 0, mean_P11, 1), 1)
+  return jnp.broadcast_to(weight_P1M, mask_PGM.shape).reshape(mask_BM.shape)
+
+
+def _leave_one_out(logps_PG, counts_PG):
+  """log of the group's mean probability, minus that of the others' mean; 0 if alone."""
+  def log_mean(of_PGG):
+    n_PG1 = jnp.sum(of_PGG, axis=2, keepdims=True)
+    # Nobody to average: zeros, for -inf would have a NaN gradient.
+    x_PGG = jnp.where(of_PGG, logps_PG[:, None, :], jnp.where(n_PG1 > 0, -jnp.inf, 0))
+    return jax.nn.logsumexp(x_PGG, axis=2) - jnp.log(jnp.maximum(n_PG1, 1))[:, :, 0]
+  group = counts_PG.shape[1]
+  all_PGG = jnp.broadcast_to(counts_PG[:, None, :], (*counts_PG.shape, group))
+  others_PGG = all_PGG & ~jnp.eye(group, dtype=bool)[None]
+  has_rival_PG = counts_PG & jnp.any(others_PGG, axis=2)
+  return masked.keep(log_mean(all_PGG) - log_mean(others_PGG), has_rival_PG)
+
+
+def _above(x_PG):
+  """[p, i, j]: is i above j?"""
+  return x_PG[:, :, None] > x_PG[:, None, :]

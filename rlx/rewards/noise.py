@@ -1,0 +1,139 @@
+"""Verdicts that a verifier gets wrong, what undoes it, and rewards that know nothing."""
+import jax.numpy as jnp
+
+from rlx.core import axes
+from rlx.core import masked
+
+LEVELS = ("sample", "group")
+CORRECTIONS = ("none", "backward", "forward")
+CONTROLS = ("random", "constant", "inverse")
+
+
+def channel(outcome_PG, noise_PG, valid_PG, *, false_positive=0.0, false_negative=0.0,
+            level="sample", correction="none"):
+  """The verdict of a verifier that errs at known rates, corrected or not.
+
+    r = 1 - v  if u < (fn if v > 1/2 else fp),  else v
+
+  With level="group" all completions of a prompt share the draw u, so that with
+  fp = fn a prompt's verdicts are flipped together or not at all.
+
+  Source: Cai et al. 2025, arXiv:2510.00915, the synthetic channel; level="group"
+  is the released code of Lv et al. 2025, arXiv:2505.22653. Differs from the papers:
+  a fractional verdict v becomes 1 - v. Filters, PRM and metrics keep the clean verdict.
+
+  Args:
+    outcome_PG: verdicts; anything where valid_PG is False.
+    noise_PG: uniform in [0, 1).
+    valid_PG: bool.
+    false_positive, false_negative: how often wrong is called right, right wrong.
+    level: sample or group.
+    correction: none, `backward` or `forward`, told the true rates.
+  Returns:
+    rewards_B, 0 where not valid.
+  Raises:
+    ValueError: an unknown level or correction, or rates out of range.
+  """
+  axes.dims(outcome_PG=outcome_PG, noise_PG=noise_PG, valid_PG=valid_PG)
+  if level not in LEVELS: raise ValueError(f"level={level!r}: one of {LEVELS}.")
+  if correction not in CORRECTIONS:
+    raise ValueError(f"correction={correction!r}: one of {CORRECTIONS}.")
+  _check(false_positive=false_positive, false_negative=false_negative)
+  outcome_PG = masked.keep(outcome_PG, valid_PG)
+  if level == "group": noise_PG = jnp.broadcast_to(noise_PG[:, :1], valid_PG.shape)
+  is_wrong_PG = noise_PG < jnp.where(outcome_PG > 0.5, false_negative, false_positive)
+  noisy_B = jnp.where(is_wrong_PG, 1 - outcome_PG, outcome_PG).reshape(-1)
+  valid_B = valid_PG.reshape(-1)
+  if correction == "backward":
+    return backward(noisy_B, valid_B, false_positive=false_positive,
+                    false_negative=false_negative)
+  if correction == "forward":
+    return forward(noisy_B, valid_B, false_negative=false_negative)
+  return masked.keep(noisy_B, valid_B)
+
+
+def backward(outcome_B, valid_B, *, false_positive, false_negative):
+  """PGBC: a reward whose mean over the verifier's errors is the true verdict.
+
+    r = (v - fp) / (1 - fp - fn)
+
+  Source: Cai et al. 2025, arXiv:2510.00915. Differs from the paper: nothing known
+  of the formula, which is restated and re-derived here; the rates are options, not
+  estimated online. It is affine: an estimator that centres within the prompt
+  leaves a factor, one that divides by the prompt's std leaves nothing.
+
+  Args:
+    outcome_B: verdicts of the noisy verifier; anything where valid_B is False.
+    valid_B: bool.
+    false_positive, false_negative: the verifier's rates; their sum is below 1.
+  Returns:
+    rewards_B, 0 where not valid.
+  Raises:
+    ValueError: rates out of range.
+  """
+  axes.dims(outcome_B=outcome_B, valid_B=valid_B)
+  _check(false_positive=false_positive, false_negative=false_negative)
+  gap = 1 - false_positive - false_negative
+  if gap <= 0:
+    raise ValueError(f"false_positive={false_positive!r}, false_negative={false_negative!r}:"
+                     " their sum is below 1, or a verdict says nothing.")
+  return masked.keep((outcome_B - false_positive) / gap, valid_B)
+
+
+def forward(outcome_B, valid_B, *, false_negative):
+  """PGFC: weights whose mean update points where the true verdicts' does.
+
+    w = v - (1 - fn),   so fn if v = 1 and fn - 1 if v = 0
+    E[w grad log pi] = (1 - fp - fn) E[true verdict * grad log pi]
+
+  Given a true verdict of 1 its mean is 0, given 0 it is -(1 - fp - fn): only
+  what the verifier should reject moves the policy, and fp is not needed.
+
+  Source: Cai et al. 2025, arXiv:2510.00915. Differs from the paper: nothing known
+  of the formula, which is restated and re-derived here. Use an estimator without a
+  baseline of the prompt, such as batch.reinforce: any other takes the constant off.
+
+  Args: as `backward`.
+  Returns:
+    rewards_B, 0 where not valid.
+  Raises:
+    ValueError: the rate is out of range.
+  """
+  axes.dims(outcome_B=outcome_B, valid_B=valid_B)
+  _check(false_negative=false_negative)
+  return masked.keep(outcome_B - (1 - false_negative), valid_B)
+
+
+def control(outcome_B, noise_B, valid_B, *, kind="random", rate=0.5):
+  """Rewards that know nothing of the task: what a method has to beat.
+
+    random:  r = 1 if u < rate else 0      constant:  r = rate      inverse:  r = 1 - v
+
+  The format reward of the same study is shaping.plain of a format verifier, the
+  incorrect one pseudo.wrong_majority.
+
+  Source: Shao et al. 2025, arXiv:2506.10947 (random, inverse). Differs from the
+  paper: constant is not in it; estimators that centre make it exactly 0.
+
+  Args:
+    outcome_B: verdicts; anything where valid_B is False.
+    noise_B: uniform in [0, 1).
+    valid_B: bool.
+    kind: random, constant or inverse.
+    rate: mean of the random reward, value of the constant one.
+  Returns:
+    rewards_B, 0 where not valid.
+  Raises:
+    ValueError: an unknown kind, or the rate is out of range.
+  """
+  axes.dims(outcome_B=outcome_B, noise_B=noise_B, valid_B=valid_B)
+  if kind not in CONTROLS: raise ValueError(f"kind={kind!r}: one of {CONTROLS}.")
+  _check(rate=rate)
+  if kind == "random": return masked.keep((noise_B < rate).astype(jnp.float32), valid_B)
+  if kind == "constant": return jnp.where(valid_B, jnp.float32(rate), 0)
+  return masked.keep(1 - outcome_B, valid_B)
+
+
+def _check(**rates):
+  for name, rate in rates.items():
+    if not 0 <= rate <= 1: raise ValueError(f"{name}={rate!r}: in [0, 1].")

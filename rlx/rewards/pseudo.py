@@ -1,0 +1,54 @@
+"""Rewards without a reference answer: what a prompt's other completions answer."""
+import jax.numpy as jnp
+
+from rlx.core import axes
+
+
+def majority(answer_PG, valid_PG):
+  """TTRL: 1 for the answer that most completions of the prompt give.
+
+    r_i = 1 if a_i = argmax_a |{j : a_j = a}| else 0
+
+  Source: Zuo et al. 2025, arXiv:2504.16084. Differs from the paper: nothing known;
+  of tied answers the one given first wins. Verdicts still decide which completions
+  are valid and which prompts rollouts.keep takes; keep.everything does not ask them.
+
+  Args:
+    answer_PG: int, equal where answers are; -1 has no vote and gets 0.
+    valid_PG: bool.
+  Returns:
+    rewards_B, 0 where not valid.
+  """
+  return _is_label(answer_PG, valid_PG).astype(jnp.float32).reshape(-1)
+
+
+def wrong_majority(answer_PG, outcome_PG, valid_PG):
+  """The incorrect control: `majority` on prompts whose majority is wrong, else 0.
+
+    r_i = 1 if a_i = m and the verdict of m is wrong,  m = the majority answer
+
+  Source: Shao et al. 2025, arXiv:2506.10947. Differs from the paper: it takes the
+  prompts with a wrong majority from the model's start, once; here they are the
+  current policy's, and the others stay in the batch without a signal.
+
+  Args:
+    answer_PG: as in `majority`.
+    outcome_PG: verdicts, right above 1/2; anything where valid_PG is False.
+    valid_PG: bool.
+  Returns:
+    rewards_B, 0 where not valid.
+  """
+  axes.dims(answer_PG=answer_PG, outcome_PG=outcome_PG, valid_PG=valid_PG)
+  is_label_PG = _is_label(answer_PG, valid_PG)
+  is_right_P1 = jnp.any(is_label_PG & (outcome_PG > 0.5), axis=1, keepdims=True)
+  return (is_label_PG & ~is_right_P1).astype(jnp.float32).reshape(-1)
+
+
+def _is_label(answer_PG, valid_PG):
+  """bool [P, G]: does the completion give its prompt's majority answer?"""
+  axes.dims(answer_PG=answer_PG, valid_PG=valid_PG)
+  votes_PG = valid_PG & (answer_PG >= 0)
+  agrees_PGG = (answer_PG[:, :, None] == answer_PG[:, None, :]) & votes_PG[:, None, :]
+  count_PG = jnp.where(votes_PG, jnp.sum(agrees_PGG, axis=2), 0)
+  first_P1 = jnp.argmax(count_PG, axis=1, keepdims=True)
+  return votes_PG & (answer_PG == jnp.take_along_axis(answer_PG, first_P1, axis=1))

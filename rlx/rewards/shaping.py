@@ -1,0 +1,252 @@
+"""Rewards from the scores of verifiers beside the one that gives the verdict.
+
+Scores are in [0, 1], as verifiers give them; papers that shape the logits of a
+reward model get their units back through a factor `k`.
+"""
+import jax
+import jax.numpy as jnp
+
+from rlx.core import axes
+from rlx.core import masked
+
+KINDS = ("linear", "sigmoid", "tanh", "clip", "zscore", "minmax")
+ENSEMBLES = ("mean", "median", "min", "uwo", "mean_minus_std", "nominal_min",
+             "logsig_sum", "lagrange")
+WEIGHTS = ("uniform", "one_minus_rate", "exp", "density")
+
+
+def plain(scores_PG, valid_PG, *, kind="linear", k=1.0, centre=0.0, limit=1.0):
+  """A second verifier's score, as it is or squeezed.
+
+    linear: r = z    sigmoid: 1 / (1 + exp(-z))    tanh: tanh(z)
+    clip: min(max(z, -limit), limit),   z = k (s - centre)
+    zscore: (s - mean_j s_j) / std_j s_j
+    minmax: (s - min_j s_j) / (max_j s_j - min_j s_j)
+
+  Source: the shapings that Fu et al. 2025, arXiv:2502.18770, compare theirs with.
+  Differs from the paper: zscore and minmax are over the prompt's completions, the
+  paper's over a running batch; where they tie the first is 0, the second 1/2.
+
+  Args:
+    scores_PG: anything where valid_PG is False.
+    valid_PG: bool.
+    kind: one of the above.
+    k, centre: factor and zero of the scores, not of zscore and minmax.
+    limit: of clip.
+  Returns:
+    rewards_B, 0 where not valid.
+  Raises:
+    ValueError: an unknown kind.
+  """
+  axes.dims(scores_PG=scores_PG, valid_PG=valid_PG)
+  if kind not in KINDS: raise ValueError(f"kind={kind!r}: one of {KINDS}.")
+  if kind == "minmax":
+    rewards_PG = _unit(scores_PG, valid_PG)
+  elif kind == "zscore":
+    centred_PG = scores_PG - masked.mean(scores_PG, valid_PG, axis=1, keepdims=True)
+    std_P1 = masked.root(masked.var(scores_PG, valid_PG, axis=1, keepdims=True))
+    # A mean of equal floats can be off by one bit: a tie is told by the range.
+    low_P1, high_P1 = _range(scores_PG, valid_PG)
+    is_tie_P1 = low_P1 >= high_P1
+    rewards_PG = jnp.where(is_tie_P1, 0, centred_PG / jnp.where(is_tie_P1, 1, std_P1))
+  else:
+    z_PG = k * (scores_PG - centre)
+    rewards_PG = dict(linear=lambda z: z, sigmoid=jax.nn.sigmoid, tanh=jnp.tanh,
+                      clip=lambda z: jnp.clip(z, -limit, limit))[kind](z_PG)
+  return masked.keep(rewards_PG, valid_PG).reshape(-1)
+
+
+def par(scores_PG, valid_PG, *, k=1.0, reference=None):
+  """PAR, Preference As Reward: how likely it is preferred to reference completions.
+
+    r_i = 1/M sum_m sigmoid(k (s_i - s_m))
+
+  Source: Fu et al. 2025, arXiv:2502.18770. Differs from the paper: its M references
+  are completions of the model's start; here they are the prompt's other completions,
+  or one constant score. A completion without another gets 1/2.
+
+  Args:
+    scores_PG: anything where valid_PG is False.
+    valid_PG: bool.
+    k: steepness, per unit of the scores.
+    reference: a score to compare with; None: those of the others.
+  Returns:
+    rewards_B in (0, 1), 0 where not valid.
+  """
+  axes.dims(scores_PG=scores_PG, valid_PG=valid_PG)
+  scores_PG = masked.keep(scores_PG, valid_PG)
+  if reference is not None:
+    rewards_PG = jax.nn.sigmoid(k * (scores_PG - reference))
+  else:
+    prefers_PGG = jax.nn.sigmoid(k * (scores_PG[:, :, None] - scores_PG[:, None, :]))
+    others_PGG = valid_PG[:, None, :] & ~jnp.eye(valid_PG.shape[1], dtype=bool)[None]
+    rewards_PG = jnp.where(jnp.any(others_PGG, axis=2),
+                           masked.mean(prefers_PGG, others_PGG, axis=2), 0.5)
+  return masked.keep(rewards_PG, valid_PG).reshape(-1)
+
+
+def lsc(scores_PG, valid_PG, *, k=1.0, quantile=0.85, reference=None):
+  """The log-sigmoid-centred reward: little is gained where it is good already.
+
+    r_i = log sigmoid(k (s_i - s_ref)),   s_ref = a high quantile of reference scores
+
+  Source: Wang et al. 2024, arXiv:2402.00742. Differs from the paper: its quantile is
+  over completions of the model's start; here over the prompt's completions, or it is
+  one constant score.
+
+  Args:
+    scores_PG: anything where valid_PG is False.
+    valid_PG: bool.
+    k: steepness, per unit of the scores.
+    quantile: in [0, 1], of the prompt's scores.
+    reference: s_ref; None: the quantile.
+  Returns:
+    rewards_B below 0, 0 where not valid.
+  Raises:
+    ValueError: quantile is out of range.
+  """
+  axes.dims(scores_PG=scores_PG, valid_PG=valid_PG)
+  if not 0 <= quantile <= 1: raise ValueError(f"quantile={quantile!r}: in [0, 1].")
+  if reference is None:
+    reference = jnp.nanquantile(jnp.where(valid_PG, scores_PG, jnp.nan), quantile,
+                                axis=1, keepdims=True)
+  rewards_PG = jax.nn.log_sigmoid(k * (scores_PG - reference))
+  return masked.keep(rewards_PG, valid_PG).reshape(-1)
+
+
+def ensemble(scores_BE, valid_B, *, kind="mean", weight=0.1, k=1.0, thresholds=None):
+  """One reward from an ensemble of scores.
+
+    mean, median, min (WCO):  of the E scores      mean_minus_std:  mean - std
+    uwo:          mean - weight var          nominal_min:  weight s_1 + (1 - weight) min
+    logsig_sum:   sum_e log sigmoid(k (s_e - threshold_e))
+    lagrange:     sum_e mu_e s_e,  mu_e = sigmoid(k (threshold_e - batch mean of s_e))
+
+  var and std are over the E scores, divided by E.
+
+  Source: WCO and UWO, Coste et al. 2023, arXiv:2310.02743; mean, median and
+  mean_minus_std, Eisenstein et al. 2023, arXiv:2312.09244; nominal_min, Yan et al.
+  2024, arXiv:2409.15360; logsig_sum, Wang et al. 2024, arXiv:2402.00742; lagrange,
+  Moskovitz et al. 2023, arXiv:2310.04373. Differs from the papers: nominal is the
+  first scorer (the paper's is the head of least predicted std); lagrange has no
+  memory (the paper descends log-multipliers, weighs normalised advantages and gives
+  what is left of the weight to the KL term).
+
+  Args:
+    scores_BE: anything where valid_B is False.
+    valid_B: bool.
+    kind: one of the above.
+    weight: of uwo (the paper's for PPO is 0.1) and nominal_min.
+    k: steepness of logsig_sum and lagrange, per unit of the scores.
+    thresholds: a score for each verifier, for logsig_sum and lagrange.
+  Returns:
+    rewards_B, 0 where not valid.
+  Raises:
+    ValueError: an unknown kind, or thresholds are missing or not one for each.
+  """
+  axes.dims(scores_BE=scores_BE, valid_B=valid_B)
+  if kind not in ENSEMBLES: raise ValueError(f"kind={kind!r}: one of {ENSEMBLES}.")
+  scores_BE = masked.keep(scores_BE, valid_B[:, None])
+  if kind in ("logsig_sum", "lagrange"):
+    if thresholds is None or len(thresholds) != scores_BE.shape[1]:
+      raise ValueError(f"thresholds={thresholds!r}: {kind} needs {scores_BE.shape[1]}, "
+                       "one for each verifier.")
+    threshold_1E = jnp.asarray(thresholds, scores_BE.dtype)[None]
+  mean_B, least_B = jnp.mean(scores_BE, axis=1), jnp.min(scores_BE, axis=1)
+  if kind == "mean": rewards_B = mean_B
+  elif kind == "median": rewards_B = jnp.median(scores_BE, axis=1)
+  elif kind == "min": rewards_B = least_B
+  elif kind == "uwo": rewards_B = mean_B - weight * jnp.var(scores_BE, axis=1)
+  elif kind == "mean_minus_std": rewards_B = mean_B - jnp.std(scores_BE, axis=1)
+  elif kind == "nominal_min": rewards_B = weight * scores_BE[:, 0] + (1 - weight) * least_B
+  elif kind == "logsig_sum":
+    rewards_B = jnp.sum(jax.nn.log_sigmoid(k * (scores_BE - threshold_1E)), axis=1)
+  else:
+    reached_1E = masked.mean(scores_BE, valid_B[:, None], axis=0, keepdims=True)
+    mu_1E = jax.nn.sigmoid(k * (threshold_1E - reached_1E))
+    rewards_B = jnp.sum(mu_1E * scores_BE, axis=1)
+  return masked.keep(rewards_B, valid_B)
+
+
+def stratified(scores_PG, outcome_PG, valid_PG, *, alpha=0.05, beta=0.05):
+  """HERO: the verdict, with the score ranking completions of equal verdict.
+
+    r = -alpha + 2 alpha u  if wrong,   1 - beta + 2 beta u  if right
+    u = (s - min s) / (max s - min s)   over the prompt's completions of that verdict
+
+  Source: Tao et al. 2025, arXiv:2510.07242. Differs from the paper: scores that tie,
+  or stand alone, have u = 1/2 (with the paper's epsilon u = 0); alpha and beta are
+  those of a re-implementation, which has 0.1 where verdicts are unreliable. Its
+  weight of prompts is the estimator group.variance_weighted.
+
+  Args:
+    scores_PG: anything where valid_PG is False.
+    outcome_PG: verdicts, right above 1/2.
+    valid_PG: bool.
+    alpha, beta: half the range of wrong and of right completions.
+  Returns:
+    rewards_B in [-alpha, alpha] and [1 - beta, 1 + beta], 0 where not valid.
+  """
+  axes.dims(scores_PG=scores_PG, outcome_PG=outcome_PG, valid_PG=valid_PG)
+  right_PG, wrong_PG = valid_PG & (outcome_PG > 0.5), valid_PG & ~(outcome_PG > 0.5)
+  good_PG = 1 + beta * (2 * _unit(scores_PG, right_PG) - 1)
+  bad_PG = alpha * (2 * _unit(scores_PG, wrong_PG) - 1)
+  return (masked.keep(good_PG, right_PG) + masked.keep(bad_PG, wrong_PG)).reshape(-1)
+
+
+def unit_tests(scores_BE, valid_PG, *, weight="one_minus_rate", temperature=1.0, width=0.1):
+  """VeRPO: unit tests passed, those that few completions pass counting more.
+
+    r_i = sum_e w_e s_ie / sum_e w_e,   rho_e = mean of s_e over the prompt's completions
+    uniform: w = 1    one_minus_rate: 1 - rho    exp: exp(-rho / temperature)
+    density: (1 - rho_e) / |{f : |rho_f - rho_e| <= width}|
+
+  A test is a verifier in verifier.scores. Where every weight is 0 all tests are
+  passed by all, and r is 1. The paper adds the advantage of passing all of them:
+  the term outcome.verdict, with an estimator of its own.
+
+  Source: Wang et al. 2026, arXiv:2601.03525. Differs from the paper: that weights
+  fall with the pass rate and, in its third version, with how many tests have
+  nearly that rate, is known; the formulas of the weights are assumed.
+
+  Args:
+    scores_BE: 1 for a test passed, or a share; anything where not valid.
+    valid_PG: bool.
+    weight: one of the above.
+    temperature: of exp.
+    width: rates this close count as equal, for density.
+  Returns:
+    rewards_B in [0, 1], 0 where not valid.
+  Raises:
+    ValueError: an unknown weight, or temperature is not positive.
+  """
+  axes.dims(scores_BE=scores_BE, valid_PG=valid_PG)
+  if weight not in WEIGHTS: raise ValueError(f"weight={weight!r}: one of {WEIGHTS}.")
+  if temperature <= 0: raise ValueError(f"temperature={temperature!r}: > 0.")
+  passed_PGE = masked.keep(scores_BE.reshape(*valid_PG.shape, -1), valid_PG[:, :, None])
+  rate_PE = masked.mean(passed_PGE, valid_PG[:, :, None], axis=1)
+  if weight == "uniform": weight_PE = jnp.ones_like(rate_PE)
+  elif weight == "exp": weight_PE = jnp.exp(-rate_PE / temperature)
+  else: weight_PE = 1 - rate_PE
+  if weight == "density":
+    near_PEE = jnp.abs(rate_PE[:, :, None] - rate_PE[:, None, :]) <= width
+    weight_PE = weight_PE / jnp.sum(near_PEE, axis=2)
+  all_pass_P1 = jnp.all(weight_PE == 0, axis=1, keepdims=True)
+  weight_PE = jnp.where(all_pass_P1, 1, weight_PE)
+  weight_PE = weight_PE / jnp.sum(weight_PE, axis=1, keepdims=True)
+  return jnp.sum(passed_PGE * weight_PE[:, None, :], axis=2).reshape(-1)
+
+
+def _unit(scores_PG, mask_PG):
+  """Scores of a prompt onto [0, 1] over its masked ones; 1/2 where they tie."""
+  low_P1, high_P1 = _range(scores_PG, mask_PG)
+  differs_P1 = high_P1 > low_P1
+  return jnp.where(differs_P1, (scores_PG - low_P1)
+                   / jnp.where(differs_P1, high_P1 - low_P1, 1), 0.5)
+
+
+def _range(scores_PG, mask_PG):
+  """Least and largest masked score of each prompt, [P, 1]; inf and -inf of none."""
+  over = dict(axis=1, keepdims=True, where=mask_PG)
+  return (jnp.min(scores_PG, initial=jnp.inf, **over),
+          jnp.max(scores_PG, initial=-jnp.inf, **over))

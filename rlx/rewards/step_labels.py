@@ -1,0 +1,218 @@
+"""Labels and value targets of steps and tokens, to train process reward models.
+
+They are made from what rollouts from a step's end reached. Arrays in, arrays out,
+so they stand with the rewards; only `bisect_first_error` is for the host, since
+it decides where to sample next.
+
+Math-Shepherd, Wang et al. 2023, arXiv:2312.08935.
+"""
+import jax
+import jax.numpy as jnp
+
+from rlx.core import axes
+from rlx.core import masked
+
+KINDS = ("hard", "soft", "until_first_zero", "monotone", "relative")
+
+
+def from_values(values_BJ, mask_BJ, start_B=None, *, kind="hard", threshold=0.8):
+  """Labels of steps from Monte-Carlo values v_j = share of right rollouts after j.
+
+    hard:              1[v_j > 0]
+    soft:              v_j
+    until_first_zero:  1[v_i > 0 for all i <= j]
+    monotone:          1[v_i > 0 for some i >= j]
+    relative:          1[v_j > 0 and v_j >= threshold v_{j-1}]
+
+  Source: hard and soft, Math-Shepherd, Wang et al. 2023, arXiv:2312.08935;
+  until_first_zero, Zhang et al. 2025, arXiv:2501.07301; monotone, SORM, Havrilla
+  et al. 2024, arXiv:2402.10963; relative, GenPRM, Zhao et al. 2025,
+  arXiv:2504.00891. Differs from the papers: relative is written without the ratio
+  v_j / v_{j-1}, which has no value after a step from which nothing was right.
+
+  Args:
+    values_BJ: in [0, 1]; anything where there is no step.
+    mask_BJ: bool, the steps there are; they come first.
+    start_B: value of the prompt, before the first step; None labels the first
+      step by v_1 > 0. Only relative reads it.
+    kind: one of KINDS.
+    threshold: of relative.
+  Returns:
+    labels_BJ, 0 where there is no step.
+  Raises:
+    ValueError: unknown kind.
+  """
+  axes.dims(values_BJ=values_BJ, mask_BJ=mask_BJ)
+  if kind not in KINDS: raise ValueError(f"kind={kind!r}: one of {KINDS}.")
+  values_BJ = masked.keep(values_BJ, mask_BJ)
+  if kind == "soft": return values_BJ
+  labels_BJ = values_BJ > 0
+  if kind == "until_first_zero":
+    labels_BJ = jnp.cumsum(~labels_BJ, axis=1) == 0
+  elif kind == "monotone":
+    labels_BJ = jnp.cumsum(labels_BJ[:, ::-1], axis=1)[:, ::-1] > 0
+  elif kind == "relative":
+    start_B1 = values_BJ[:, :1] if start_B is None else start_B[:, None]
+    before_BJ = jnp.concatenate([start_B1, values_BJ[:, :-1]], axis=1)
+    labels_BJ &= values_BJ >= threshold * before_BJ
+  return masked.keep(labels_BJ.astype(values_BJ.dtype), mask_BJ)
+
+
+def first_error(labels_BJ, mask_BJ):
+  """Index of the first step with label < 1/2.
+
+    e_i = min {j : y_j < 1/2}, -1 if there is none
+
+  Source: the labels of ProcessBench, Zheng et al. 2024, arXiv:2412.06559. Differs
+  from the paper: nothing known.
+
+  Args:
+    labels_BJ: in [0, 1]; anything where there is no step.
+    mask_BJ: bool.
+  Returns:
+    error_B, int32.
+  """
+  axes.dims(labels_BJ=labels_BJ, mask_BJ=mask_BJ)
+  is_wrong_BJ = mask_BJ & (labels_BJ < 0.5)
+  return jnp.where(jnp.any(is_wrong_BJ, axis=1), jnp.argmax(is_wrong_BJ, axis=1), -1)
+
+
+def consensus(labels_BJ, judged_BJ, mask_BJ):
+  """Whether two labellers put the first error at the same step, or see none.
+
+    keep_i = 1[first_error(labels_i) = first_error(judged_i)]
+
+  Source: consensus filtering, Zhang et al. 2025, arXiv:2501.07301.
+  Differs from the paper: the judge there is a language model, here any labeller.
+
+  Args:
+    labels_BJ: from Monte-Carlo values.
+    judged_BJ: by a judge that knows nothing of them.
+    mask_BJ: bool.
+  Returns:
+    keep_B, bool; False for a row without steps.
+  """
+  same_B = first_error(labels_BJ, mask_BJ) == first_error(judged_BJ, mask_BJ)
+  return same_B & jnp.any(mask_BJ, axis=1)
+
+
+def rest_mcts(errors_BJ, mask_BJ, remaining_BJ=None):
+  """Value targets that grow with right steps and near 1 at the end of a solution.
+
+    v_j = max(v_{j-1} + w_j, 0),   v_0 = 0
+    w_j = (1 - v_{j-1}) / (m_j + 1) (1 - 2 e_j)
+
+  A solution of K right steps has v_j = j / K.
+
+  Source: ReST-MCTS*, Zhang et al. 2024, arXiv:2406.03816. Differs from
+  the paper: e_j, which it calls the process reward, is read as an error flag, the
+  only reading in which right steps raise the value.
+
+  Args:
+    errors_BJ: e_j, 1 for a wrong step; anything where there is no step.
+    mask_BJ: bool, the steps there are; they come first.
+    remaining_BJ: m_j, the fewest steps from the end of j to a right answer; None
+      takes those that the row itself still has.
+  Returns:
+    values_BJ, 0 where there is no step.
+  """
+  axes.dims(errors_BJ=errors_BJ, mask_BJ=mask_BJ)
+  if remaining_BJ is None:
+    remaining_BJ = jnp.cumsum(mask_BJ[:, ::-1], axis=1)[:, ::-1] - 1
+  sign_BJ = 1 - 2 * masked.keep(errors_BJ, mask_BJ)
+  rate_BJ = masked.keep(sign_BJ / (masked.keep(remaining_BJ, mask_BJ) + 1), mask_BJ)
+
+  def step(value_B, rate_B):
+    value_B = jnp.maximum(value_B + (1 - value_B) * rate_B, 0)
+    return value_B, value_B
+
+  _, values_JB = jax.lax.scan(step, jnp.zeros_like(rate_BJ[:, 0]), rate_BJ.T)
+  return masked.keep(values_JB.T, mask_BJ)
+
+
+def prefix_values(tokens_BT, mask_BT, outcome_PG, valid_PG):
+  """The value of every prefix, from the completions of the group that share it.
+
+    V(y_{<=t}) = mean of outcome_j over valid j with y^j_{<=t} = y_{<=t}
+
+  Source: the targets of TVM, Lee et al. 2024, arXiv:2407.12863; the values of TEMPO,
+  Tran et al. 2025, arXiv:2509.18314. Differs from the papers: outcomes may be
+  fractions. Where no prefix is shared every token has its own outcome.
+
+  Args:
+    tokens_BT: completion tokens; anything on padding.
+    mask_BT: bool.
+    outcome_PG: verdicts; anything where not valid.
+    valid_PG: bool.
+  Returns:
+    values_BT, 0 on padding and where not valid.
+  """
+  axes.dims(tokens_BT=tokens_BT, mask_BT=mask_BT, outcome_PG=outcome_PG,
+            valid_PG=valid_PG)
+  by_group = lambda x_BT: x_BT.reshape(*valid_PG.shape, -1)
+  tokens_PGT, mask_PGT = by_group(tokens_BT), by_group(mask_BT)
+  same_PGGT = ((tokens_PGT[:, :, None] == tokens_PGT[:, None])
+               & mask_PGT[:, :, None] & mask_PGT[:, None])
+  shares_PGGT = (jnp.cumsum(~same_PGGT, axis=3) == 0) & valid_PG[:, None, :, None]
+  values_PGT = masked.mean(jnp.broadcast_to(
+      outcome_PG[:, None, :, None], shares_PGGT.shape), shares_PGGT, axis=2)
+  return masked.keep(values_PGT.reshape(mask_BT.shape),
+                     mask_BT & valid_PG.reshape(-1)[:, None])
+
+
+def omega_priority(values_N, visits_N, lengths_NR, wrong_NR, *, alpha=0.5, beta=0.9,
+                   length=500, c=0.125):
+  """Which rollout to search for its first error next: the highest of
+
+    Q(s, r) + U(s)
+    Q(s, r) = alpha^(1 - MC(s)) beta^(len(r) / length)
+    U(s) = c sqrt(sum_i visits(s_i)) / (1 + visits(s))
+
+  Source: OmegaPRM, Luo et al. 2024, arXiv:2406.06592. Differs from
+  the paper: nothing known.
+
+  Args:
+    values_N: MC(s), the share of right rollouts from each of N prefixes.
+    visits_N: how often each was chosen before; 0 for a row that is no prefix.
+    lengths_NR: tokens of each prefix's R rollouts.
+    wrong_NR: bool, the rollouts that are there and failed; only these are searched.
+    alpha, beta, length, c: as in the equations; length in tokens.
+  Returns:
+    priority_NR, -inf where there is nothing to find: the rollout is not wrong, or
+    all or none of the prefix's rollouts are right.
+  """
+  axes.dims(values_N=values_N, visits_N=visits_N, lengths_NR=lengths_NR,
+            wrong_NR=wrong_NR)
+  explore_N = c * jnp.sqrt(jnp.sum(visits_N)) / (1 + visits_N)
+  exploit_NR = alpha ** (1 - values_N)[:, None] * beta ** (lengths_NR / length)
+  is_open_N = (values_N > 0) & (values_N < 1)
+  return jnp.where(wrong_NR & is_open_N[:, None],
+                   exploit_NR + explore_N[:, None], -jnp.inf)
+
+
+def bisect_first_error(is_open, steps):
+  """The first wrong step of a failed completion, in at most ceil(log2 steps) calls.
+
+    low = 0, high = steps;  while high - low > 1:  middle = floor((low + high) / 2),
+    low = middle if is_open(middle) else high = middle
+
+  Source: OmegaPRM, Luo et al. 2024, arXiv:2406.06592. Differs from the
+  paper: nothing known. If values are not monotone the step found is still one
+  before which the answer could be reached and after which it could not.
+
+  Args:
+    is_open: k -> bool, whether some rollout from the first k steps is right, for
+      0 < k < steps. The prompt is taken to be open and the whole not.
+    steps: how many the completion has.
+  Returns:
+    index of the step, from 0.
+  Raises:
+    ValueError: steps < 1.
+  """
+  if steps < 1: raise ValueError(f"steps={steps!r}: must be >= 1.")
+  low, high = 0, steps
+  while high - low > 1:
+    middle = (low + high) // 2
+    if is_open(middle): low = middle
+    else: high = middle
+  return low

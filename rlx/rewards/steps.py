@@ -1,0 +1,242 @@
+"""Rewards from the scores of reasoning steps.
+
+`step_scores_BT` has the score of a step on its last token, where `step_ends_BT`
+is True; a step whose score is unknown (NaN) is no step. What is returned is 0
+on padding and on rows that are not valid. Where a paper adds the outcome, a
+config has it as a reward term of its own and the paper's weights as `coef`.
+"""
+import jax
+import jax.numpy as jnp
+
+from rlx.core import axes
+from rlx.core import masked
+from rlx.rewards import _segments
+
+KINDS = ("raw", "softmin", "clip", "delta", "clip_delta", "advantage", "lookahead")
+MIXES = ("gate", "renorm", "outcome_center")
+
+
+def refine(step_scores_BT, step_ends_BT, mask_BT, valid_B, *, kind="raw",
+           signed=False, temperature=0.1, eta=0.0, start=0.0, gamma=0.7,
+           eps=1e-5, window=4):
+  """The reward of each step, on its last token, so that sums cannot be farmed.
+
+    raw         r_k = s_k
+    softmin     r_k = s_k softmax_k(-s_k / temperature);  sum_k r_k ~ min_k s_k
+    clip        r_k = min(s_k - eta, 0)
+    delta       r_k = s_k - s_{k+1}, r_K = s_K;  the return from step k is s_k
+    clip_delta  delta of clip
+    advantage   r_k = s_k - s_{k-1}, s_0 = start;  s is the value after a step
+    lookahead   r_k = d_k of advantage if |d_k| >= eps, else gamma^(j-k) d_j for
+                the first such j <= k + window, else 0
+
+  Source: softmin is PURE, Cheng et al. 2025, arXiv:2504.15275, with signed=True
+  and a return without discount; clip and delta Gao et al. 2024,
+  arXiv:2410.15115; advantage PAV, Setlur et al. 2024, arXiv:2410.08146, where s
+  is the success rate of another policy; lookahead VSRM, Yue et al. 2025,
+  arXiv:2508.10293.
+  Differs from the papers: PURE's softmin scores the step that ends with EOS
+  there, here the step ends with its text. How Gao et al. treat the last step
+  and choose eta is assumed (eta is an option). VSRM puts r_k on the first token
+  of step k and gives its first step nothing; the defaults of gamma, eps and
+  window are those of its code.
+
+  Args:
+    step_scores_BT: s, one per step; anything on other tokens.
+    step_ends_BT: bool.
+    mask_BT: bool.
+    valid_B: bool.
+    kind: one of the above.
+    signed: s <- 2 s - 1 first: P(good) - P(bad) from a probability.
+    temperature: of softmin, in units of s.
+    eta: threshold of clip, in units of s.
+    start: value before the first step, of advantage and lookahead.
+    gamma: per step of lookahead.
+    eps: least change that counts, of lookahead.
+    window: steps that are looked ahead at most.
+  Returns:
+    rewards_BT.
+  Raises:
+    ValueError: unknown kind or temperature <= 0.
+  """
+  if kind not in KINDS: raise ValueError(f"kind={kind!r}: one of {KINDS}.")
+  if temperature <= 0: raise ValueError(f"temperature={temperature!r}: must be > 0.")
+  scores_BT, ends_BT = _known(step_scores_BT, step_ends_BT, mask_BT, valid_B)
+  if signed: scores_BT = masked.keep(2 * scores_BT - 1, ends_BT)
+  if kind == "softmin":
+    low = jnp.finfo(scores_BT.dtype).min
+    return scores_BT * jax.nn.softmax(
+        jnp.where(ends_BT, -scores_BT / temperature, low), axis=1)
+  if kind.startswith("clip"):
+    scores_BT = masked.keep(jnp.minimum(scores_BT - eta, 0), ends_BT)
+  if kind.endswith("delta"):
+    return scores_BT - _segments.following(scores_BT, ends_BT)
+  if kind not in ("advantage", "lookahead"): return scores_BT
+  scores_BT = masked.keep(scores_BT - start, ends_BT)
+  gain_BT = scores_BT - _segments.preceding(scores_BT, ends_BT)
+  if kind == "advantage": return gain_BT
+  moves_BT = ends_BT & (jnp.abs(gain_BT) >= eps)
+  flat_BT = ends_BT & ~moves_BT
+  decay_BT = jnp.where(flat_BT, gamma, jnp.where(moves_BT, 0.0, 1.0))
+  ahead_BT = masked.accumulate(masked.keep(gain_BT, moves_BT), decay_BT, reverse=True)
+  distance_BT = masked.accumulate(flat_BT.astype(gain_BT.dtype), ~moves_BT, reverse=True)
+  return masked.keep(ahead_BT, ends_BT & (distance_BT <= window))
+
+
+def mix(step_scores_BT, step_ends_BT, mask_BT, outcome_PG, valid_PG, *,
+        kind="gate", theta=0.5, mu=1.0):
+  """The reward of each step in the light of its completion's outcome o.
+
+    gate            r_k = s_k if o >= theta, else 0
+    renorm          r_k = s_k + o - mu
+    outcome_center  r_k = s_k if o >= theta, else s_k - the mean of s over the
+                    steps of the prompt's completions with o < theta
+
+  Source: gate is G-RA, Sun et al. 2025, arXiv:2508.10548; renorm is ReNorm of
+  Principle Process Reward, Xu et al. 2025, arXiv:2509.25598; outcome_center is
+  PROGRS, Rezaei et al. 2026, arXiv:2604.02341.
+  Differs from the papers: all three are written from their abstracts, so the
+  exact forms are assumed. G-RA has a chain of gates, here there is one. With
+  scores and verdicts in [0, 1] and mu=1 renorm leaves a failed completion no
+  positive step and a solved one no negative step. PROGRS may centre means of
+  completions, here each step counts alike.
+
+  Args:
+    step_scores_BT, step_ends_BT, mask_BT: as `refine`.
+    outcome_PG: verdicts; anything where valid_PG is False.
+    valid_PG: bool.
+    kind: one of the above.
+    theta: least outcome that opens the gate, or counts as solved.
+    mu: centre of renorm.
+  Returns:
+    rewards_BT.
+  Raises:
+    ValueError: unknown kind.
+  """
+  if kind not in MIXES: raise ValueError(f"kind={kind!r}: one of {MIXES}.")
+  axes.dims(outcome_PG=outcome_PG, valid_PG=valid_PG)
+  scores_BT, ends_BT = _known(step_scores_BT, step_ends_BT, mask_BT, valid_PG.reshape(-1))
+  outcome_B1 = masked.keep(outcome_PG, valid_PG).reshape(-1, 1)
+  if kind == "renorm": return masked.keep(scores_BT + outcome_B1 - mu, ends_BT)
+  if kind == "gate": return masked.keep(scores_BT, outcome_B1 >= theta)
+  shape = *outcome_PG.shape, -1
+  failed_PGT = (ends_BT & (outcome_B1 < theta)).reshape(shape)
+  scores_PGT = scores_BT.reshape(shape)
+  mean_P11 = masked.mean(scores_PGT, failed_PGT, axis=(1, 2), keepdims=True)
+  return (scores_PGT - masked.keep(mean_P11, failed_PGT)).reshape(scores_BT.shape)
+
+
+def completion(step_scores_BT, step_ends_BT, mask_BT, valid_B, *, kind="min"):
+  """One reward per completion: an aggregate of the scores of its steps.
+
+    prod = prod_k s_k    mean = 1/K sum_k s_k    geo = exp(1/K sum_k log s_k)
+    mean_odds = mean of s_k / (1 - s_k)    mean_logit = mean of its logarithm
+    min, max, sum and last as they say
+
+  Source: Pan et al. 2023, Let's Reinforce Step by Step, arXiv:2311.05821 (prod,
+  min, mean, max as the reward of PPO); the others are of the evaluation of
+  RewardMATH, Kim et al. 2024, arXiv:2410.01729. kind="mean" with coef 0.75 beside
+  an outcome with coef 0.25 is the reward of ReasonFlux-PRM, Zou et al. 2025,
+  arXiv:2506.18896.
+  Differs from the papers: geo and the odds see scores clipped to [1e-6, 1 - 1e-6],
+  so that the verdicts of an exact checker stay finite. ReasonFlux-PRM has a score
+  of the trajectory too, and its code reads one score per completion.
+
+  Args:
+    step_scores_BT, step_ends_BT, mask_BT, valid_B: as `refine`.
+    kind: a name in `masked.AGGREGATES`.
+  Returns:
+    rewards_B, 0 for a completion without steps.
+  Raises:
+    ValueError: unknown kind.
+  """
+  return masked.aggregate(
+      *_known(step_scores_BT, step_ends_BT, mask_BT, valid_B), kind)
+
+
+def wrong_step_penalty(step_scores_BT, step_ends_BT, mask_BT, valid_B, *, threshold=0.5):
+  """CAPO: every token of a wrong step pays.
+
+    r_t = -1 if the step of token t has s < threshold, else 0
+
+  The paper's reward C o - P 1[t in a wrong step] is this with coef P = 1 beside an
+  outcome with coef C = 2; advantages.process.grpo with gamma=0 leaves each token
+  its own penalty.
+
+  Source: Xie et al. 2025, arXiv:2508.02298. Differs from the paper: the steps are
+  judged by scores instead of votes of a critic; C and P are from memory.
+
+  Args:
+    step_scores_BT, step_ends_BT, mask_BT, valid_B: as `refine`.
+    threshold: scores below it are wrong; unknown ones are not.
+  Returns:
+    rewards_BT.
+  """
+  scores_BT, known_BT = _known(step_scores_BT, step_ends_BT, mask_BT, valid_B)
+  wrong_BT = (known_BT & (scores_BT < threshold)).astype(scores_BT.dtype)
+  # An unknown step ends a segment too: its tokens are not those of the next.
+  of_step_BT = masked.accumulate(wrong_BT, ~(step_ends_BT & mask_BT), reverse=True)
+  return masked.keep(-of_step_BT, mask_BT & valid_B[:, None])
+
+
+def flaw_penalty(step_scores_BT, step_ends_BT, mask_BT, outcome_B, valid_B, *,
+                 lam=1.0, threshold=0.5):
+  """FAPO: a right answer reached through a wrong step is worth less.
+
+    r = 1          if o > 1/2 and all s_k >= threshold
+    r = 1 - lam    if o > 1/2 and some s_k < threshold
+    r = -1         otherwise
+
+  Source: Ding et al. 2025, arXiv:2510.22543. Differs from the paper: a step's
+  score finds the flaw, there a generative reward model does.
+
+  Args:
+    step_scores_BT, step_ends_BT, mask_BT, valid_B: as `refine`.
+    outcome_B: verdicts, NaN where not valid.
+    lam: what a flaw costs; 1 makes a flawed answer worth 0.
+    threshold: scores below it are flaws; unknown ones are not.
+  Returns:
+    rewards_B.
+  """
+  scores_BT, ends_BT = _known(step_scores_BT, step_ends_BT, mask_BT, valid_B)
+  axes.dims(outcome_B=outcome_B, valid_B=valid_B)
+  is_flawed_B = jnp.any(ends_BT & (scores_BT < threshold), axis=1)
+  right_B = 1 - lam * is_flawed_B.astype(scores_BT.dtype)
+  return masked.keep(jnp.where(outcome_B > 0.5, right_B, -1), valid_B)
+
+
+def redistribute(values_BT, mask_BT, outcome_B, valid_B, *, beta=1.0):
+  """RED: the outcome, spread over the tokens by what they added to its expectation.
+
+    r_t = beta (v_{t+1} - v_t) + (1 - beta) o 1[t is the last token]
+
+  with v_t the value of the state in which token t is drawn and o after the last
+  one: a completion's rewards add up to o - beta v_0, for any values.
+
+  Source: Li et al. 2024, arXiv:2411.08302. Differs from the paper: it reads v and
+  o from the head of one reward model, here they are the value model and the
+  verifier. The paper's beta_c is beta; its default was not found.
+
+  Args:
+    values_BT: anything on padding.
+    mask_BT: bool.
+    outcome_B: verdicts, NaN where not valid.
+    valid_B: bool.
+    beta: share that is redistributed.
+  Returns:
+    rewards_BT.
+  """
+  axes.dims(values_BT=values_BT, mask_BT=mask_BT, outcome_B=outcome_B, valid_B=valid_B)
+  mask_BT = mask_BT & valid_B[:, None]
+  values_BT = masked.keep(values_BT, mask_BT)
+  final_BT = masked.keep(masked.keep(outcome_B, valid_B)[:, None], masked.last(mask_BT))
+  next_BT = _segments.following(values_BT, mask_BT) + final_BT
+  return beta * (next_BT - values_BT) + (1 - beta) * final_BT
+
+
+def _known(step_scores_BT, step_ends_BT, mask_BT, valid_B):
+  """(scores, 0 elsewhere; True where there is one)."""
+  axes.dims(step_scores_BT=step_scores_BT, step_ends_BT=step_ends_BT, mask_BT=mask_BT,
+            valid_B=valid_B)
+  ends_BT = step_ends_BT & mask_BT & valid_B[:, None] & ~jnp.isnan(step_scores_BT)
+  return masked.keep(step_scores_BT, ends_BT), ends_BT

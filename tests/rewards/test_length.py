@@ -1,0 +1,55 @@
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from rlx.rewards import length
+
+nan = np.nan
+OUTCOME_B = jnp.array([1., 1., 0., 0., 1., nan])
+LENGTHS_B = jnp.array([0, 5, 5, 10, 10, 3])
+VALID_B = ~jnp.isnan(OUTCOME_B)
+
+
+def test_cosine():
+  # Right: 2 at 0, (2 + 1) / 2 halfway; wrong: (-10 + 0) / 2 halfway; the limit is -10.
+  np.testing.assert_allclose(
+      length.cosine(OUTCOME_B, LENGTHS_B, VALID_B, max_length=10),
+      [2, 1.5, -5, -10, -10, 0], atol=1e-6)
+  # A quarter of the way, (1 + cos(pi / 4)) / 2 of the start is left.
+  got = length.cosine(jnp.array([1., 0.]), jnp.array([3, 3]), jnp.array([True, True]),
+                      max_length=12, right=(1., .5), wrong=(0., -.5), exceeded=-2.)
+  left = (1 + np.sqrt(.5)) / 2
+  np.testing.assert_allclose(got, [.5 + .5 * left, -.5 + .5 * left], rtol=1e-6)
+
+
+def test_overlong():
+  got = length.overlong(jnp.array([1, 6, 7, 9, 10, 11, 8]), jnp.arange(7) < 6,
+                        max_length=10, buffer=4)
+  np.testing.assert_allclose(got, [0, 0, -.25, -.75, -1, -1, 0])
+
+
+def test_concise_pays_only_what_is_right():
+  outcome_PG = jnp.array([[1., 1., 0., nan], [0., 0., 0., .25]])
+  lengths_PG = jnp.array([[4, 8, 1, 2], [3, 1, 2, 2]])
+  got = length.concise(outcome_PG, lengths_PG, ~jnp.isnan(outcome_PG), bonus=.5)
+  # The shortest right one has 4 tokens; shorter wrong ones do not count.
+  np.testing.assert_allclose(got, [1.5, 1.25, 0, 0, 0, 0, 0, .25])
+
+
+def test_surrogate():
+  scores_BE = jnp.array([[1., 1.], [1., 0.], [1., 1.], [0., 1.], [0., 1.], [nan, nan]])
+  lengths_B = jnp.array([10, 5, 20, 10, 20, 4])
+  got = length.surrogate(scores_BE, lengths_B, jnp.arange(6) < 5, max_length=20)
+  # Best at half of L_max: 1 + 1. x = 1/4: .5 + 1 - 1/4. x = 1: 1 + 1 - 2.
+  # Nothing to read: a good length is worth 0, a bad one what it costs.
+  np.testing.assert_allclose(got, [2, 1.25, 0, 0, -1, 0], atol=1e-6)
+
+
+@pytest.mark.parametrize("call, message", [
+    (lambda: length.cosine(OUTCOME_B, LENGTHS_B, VALID_B, max_length=0), "max_length=0: tok"),
+    (lambda: length.overlong(LENGTHS_B, VALID_B, max_length=4, buffer=5),
+     r"buffer=5: in \(0, max_length=4\]"),
+    (lambda: length.surrogate(jnp.ones((6, 1)), LENGTHS_B, VALID_B, max_length=4, peak=1),
+     r"peak=1: in \(0, 1\)")])
+def test_refuses(call, message):
+  with pytest.raises(ValueError, match=message): call()

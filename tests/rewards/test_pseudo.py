@@ -1,0 +1,28 @@
+import jax.numpy as jnp
+import numpy as np
+
+from rlx.rewards import pseudo
+
+VALID_PG = jnp.array([[1, 1, 1, 1, 1], [1, 1, 1, 1, 1], [1, 1, 1, 1, 1], [0, 0, 1, 1, 1],
+                      [0, 0, 0, 0, 0]], bool)
+ANSWER_PG = jnp.array([
+    [4, 7, 7, 4, 7],       # 7 wins.
+    [1, 2, 2, 1, -1],      # A tie: the one given first. No answer has no vote ...
+    [-1, -1, -1, 3, -1],   # ... however many there are.
+    [5, 5, 6, 6, 5],       # Votes of rows that are not valid do not count.
+    [0, 0, 0, 0, 0]])
+
+
+def test_majority():
+  np.testing.assert_array_equal(
+      pseudo.majority(ANSWER_PG, VALID_PG).reshape(5, 5),
+      [[0, 1, 1, 0, 1], [1, 0, 0, 1, 0], [0, 0, 0, 1, 0], [0, 0, 1, 1, 0], [0] * 5])
+
+
+def test_wrong_majority_pays_only_where_the_majority_is_wrong():
+  nan = np.nan
+  outcome_PG = jnp.array([[1, 0, 0, 1, 0], [1, 0, 0, 1, 0], [1, 1, 1, 0, 1],
+                          [nan, nan, 1, 1, 0], [nan] * 5])
+  np.testing.assert_array_equal(
+      pseudo.wrong_majority(ANSWER_PG, outcome_PG, VALID_PG).reshape(5, 5),
+      [[0, 1, 1, 0, 1], [0] * 5, [0, 0, 0, 1, 0], [0] * 5, [0] * 5])

@@ -1,0 +1,136 @@
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from rlx.rewards import outcome
+from rlx.rewards import shaping
+
+nan = np.nan
+SCORES_PG = jnp.array([[.2, .6, 1., nan], [.5, .5, nan, nan], [.3, nan, nan, nan]])
+VALID_PG = ~jnp.isnan(SCORES_PG)
+
+
+def sigmoid(x): return 1 / (1 + np.exp(-np.asarray(x, float)))
+
+
+@pytest.mark.parametrize("options, expected", [
+    (dict(), [.2, .6, 1., .5, .5, .3]),
+    (dict(k=2., centre=.6), [-.8, 0, .8, -.2, -.2, -.6]),
+    (dict(kind="sigmoid", k=5., centre=.6), sigmoid([-2, 0, 2, -.5, -.5, -1.5])),
+    (dict(kind="tanh", centre=.6), np.tanh([-.4, 0, .4, -.1, -.1, -.3])),
+    (dict(kind="clip", centre=.6, limit=.25), [-.25, 0, .25, -.1, -.1, -.25]),
+    # Mean .6, unbiased std .4; ties and lone ones have no rank.
+    (dict(kind="zscore"), [-1, 0, 1, 0, 0, 0]),
+    (dict(kind="minmax"), [0, .5, 1, .5, .5, .5]),
+], ids=str)
+def test_plain(options, expected):
+  got = shaping.plain(SCORES_PG, VALID_PG, **options).reshape(3, 4)
+  np.testing.assert_allclose(np.asarray(got)[np.asarray(VALID_PG)], expected, atol=1e-6)
+  assert not np.asarray(got)[~np.asarray(VALID_PG)].any()
+
+
+def test_par_is_the_mean_preference_over_the_others():
+  got = shaping.par(SCORES_PG, VALID_PG, k=2.).reshape(3, 4)
+  s = sigmoid([.8, 1.6])  # Differences of .4 and .8.
+  np.testing.assert_allclose(got[0], [1 - s.mean(), .5, s.mean(), 0], rtol=1e-6)
+  np.testing.assert_allclose(got[1:], [[.5, .5, 0, 0], [.5, 0, 0, 0]])
+  got = shaping.par(SCORES_PG, VALID_PG, k=2., reference=.6)
+  np.testing.assert_allclose(got[:4], [*sigmoid([-.8, 0, .8]), 0], rtol=1e-6)
+
+
+def test_lsc_saturates_above_the_quantile():
+  got = shaping.lsc(SCORES_PG, VALID_PG, k=2., quantile=.5).reshape(3, 4)
+  np.testing.assert_allclose(got[0], [*np.log(sigmoid([-.8, 0, .8])), 0], rtol=1e-5)
+  # Halfway from .6 to 1 is the 75% quantile.
+  got = shaping.lsc(SCORES_PG, VALID_PG, quantile=.75)
+  np.testing.assert_allclose(got[:3], np.log(sigmoid([-.6, -.2, .2])), rtol=1e-5)
+  np.testing.assert_allclose(shaping.lsc(SCORES_PG, VALID_PG, reference=.2)[0], np.log(.5))
+
+
+@pytest.mark.parametrize("options, expected", [
+    (dict(), [.5, .6]), (dict(kind="median"), [.4, .6]), (dict(kind="min"), [.2, .6]),
+    # Population variance of .2 .4 .9: (.09 + .01 + .16) / 3.
+    (dict(kind="uwo", weight=.5), [.5 - .5 * .26 / 3, .6]),
+    (dict(kind="mean_minus_std"), [.5 - np.sqrt(.26 / 3), .6]),
+    (dict(kind="nominal_min", weight=.25), [.25 * .4 + .75 * .2, .6]),
+    (dict(kind="logsig_sum", k=2., thresholds=(.4, .2, .9)),
+     [3 * np.log(.5), np.log(sigmoid([.4, .8, -.6])).sum()]),
+    # Batch means .5, .4, .75 without the last row: the first is at its threshold, the
+    # second .4 below, the third .75 above.
+    (dict(kind="lagrange", k=2., thresholds=(.5, .8, .0)),
+     [.4 * .5 + .2 * sigmoid(.8) + .9 * sigmoid(-1.5),
+      .6 * (.5 + sigmoid(.8) + sigmoid(-1.5))]),
+], ids=lambda o: o.get("kind", "mean") if isinstance(o, dict) else "")
+def test_ensemble(options, expected):
+  scores_BE = jnp.array([[.4, .2, .9], [.6, .6, .6], [nan] * 3])
+  got = shaping.ensemble(scores_BE, jnp.array([True, True, False]), **options)
+  np.testing.assert_allclose(got, expected + [0], rtol=1e-5)
+
+
+def test_stratified_ranks_within_a_verdict_and_never_across():
+  scores_PG = jnp.array([[.9, .1, .5, .3, nan], [.2, .2, .7, nan, nan]])
+  outcome_PG = jnp.array([[0., 1., 0., 0., 1.], [1., 1., 0., nan, nan]])
+  got = shaping.stratified(scores_PG, outcome_PG, ~jnp.isnan(scores_PG), alpha=.1, beta=.2)
+  # Wrong: .3 .5 .9 -> 0, 1/3, 1. A lone one and ties are in the middle.
+  np.testing.assert_allclose(
+      got.reshape(2, 5), [[.1, 1, -.1 / 3, -.1, 0], [1, 1, 0, 0, 0]], atol=1e-6)
+  got = shaping.stratified(jnp.array([[0., 1., .5]]), jnp.ones((1, 3)),
+                           jnp.ones((1, 3), bool), beta=.2)
+  np.testing.assert_allclose(got, [.8, 1.2, 1], rtol=1e-6)
+
+
+@pytest.mark.parametrize("options, weights", [
+    (dict(weight="uniform"), [1, 1, 1]),
+    (dict(), [0, .5, .5]),                       # Pass rates 1, 1/2, 1/2.
+    (dict(weight="exp", temperature=.5), np.exp([-2, -1, -1])),
+    # The last two have neighbours at their rate, and each counts half.
+    (dict(weight="density"), [0, .25, .25]),
+    (dict(weight="density", width=.5), [0, .5 / 3, .5 / 3]),
+], ids=str)
+def test_unit_tests(options, weights):
+  passed = np.array([[1, 1, 0], [1, 0, 1.]])
+  scores_BE = jnp.array([*passed, [nan] * 3, [1, 1, 1], [1, 1, 1], [nan] * 3])
+  valid_PG = jnp.array([[1, 1, 0], [1, 1, 0]], bool)
+  got = shaping.unit_tests(scores_BE, valid_PG, **options)
+  w = np.array(weights) / np.sum(weights)
+  # In the second group all pass everything.
+  np.testing.assert_allclose(got, [*(passed @ w), 0, 1, 1, 0], rtol=1e-6)
+
+
+def test_density_takes_weight_from_many_tests_of_one_rate():
+  """Three easy tests that go together against one hard one."""
+  passed = np.array([[1, 1, 1, 0], [1, 1, 1, 0], [0, 0, 0, 1.]])
+  got = {w: np.asarray(shaping.unit_tests(jnp.array(passed), jnp.ones((1, 3), bool), weight=w))
+         for w in ("one_minus_rate", "density")}
+  # 3 * 1/3 against 2/3, and 3 * 1/9 against 2/3.
+  np.testing.assert_allclose(got["one_minus_rate"], [.6, .6, .4], rtol=1e-6)
+  np.testing.assert_allclose(got["density"], [1/3, 1/3, 2/3], rtol=1e-6)
+
+
+@pytest.mark.parametrize("call, message", [
+    (lambda: shaping.plain(SCORES_PG, VALID_PG, kind="rank"), "kind='rank': one of"),
+    (lambda: shaping.lsc(SCORES_PG, VALID_PG, quantile=85), r"quantile=85: in \[0, 1\]"),
+    (lambda: shaping.ensemble(jnp.ones((2, 3)), jnp.ones(2, bool), kind="max"), "kind='max'"),
+    (lambda: shaping.ensemble(jnp.ones((2, 3)), jnp.ones(2, bool), kind="lagrange"),
+     "thresholds=None: lagrange needs 3, one for each"),
+    (lambda: shaping.ensemble(jnp.ones((2, 3)), jnp.ones(2, bool), kind="logsig_sum",
+                             thresholds=(1, 2)), r"thresholds=\(1, 2\): logsig_sum needs 3"),
+    (lambda: shaping.unit_tests(jnp.ones((2, 3)), jnp.ones((1, 2), bool), weight="hard"),
+     "weight='hard': one of"),
+    (lambda: shaping.unit_tests(jnp.ones((2, 3)), jnp.ones((1, 2), bool), temperature=0),
+     "temperature=0: > 0")])
+def test_refuses(call, message):
+  with pytest.raises(ValueError, match=message): call()
+
+
+def test_what_reduces_to_what():
+  """No range leaves the verdict; one scorer, or the same one thrice, is no ensemble."""
+  outcome_PG = jnp.array([[1., 0., 1., nan], [0., 1., nan, nan], [1., nan, nan, nan]])
+  np.testing.assert_array_equal(
+      shaping.stratified(SCORES_PG, outcome_PG, VALID_PG, alpha=0., beta=0.),
+      outcome.verdict(outcome_PG.reshape(-1), VALID_PG.reshape(-1)))
+  scores_B, valid_B = SCORES_PG.reshape(-1), VALID_PG.reshape(-1)
+  for scores_BE in (scores_B[:, None], jnp.stack([scores_B] * 3, axis=1)):
+    for kind in ("mean", "median", "min", "uwo", "mean_minus_std", "nominal_min"):
+      np.testing.assert_allclose(shaping.ensemble(scores_BE, valid_B, kind=kind),
+                                 shaping.plain(SCORES_PG, VALID_PG), atol=1e-6)

@@ -1,0 +1,126 @@
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from rlx.rewards import step_labels
+
+nan = np.nan
+VALUES = jnp.array([[.5, .25, 0., .5], [1., .9, nan, nan], [nan] * 4, [0., .5, 0., 0.]])
+MASK = jnp.array([[True] * 4, [True, True, False, False], [False] * 4, [True] * 4])
+
+
+@pytest.mark.parametrize("kind, expected", [
+    ("hard", [[1, 1, 0, 1], [1, 1, 0, 0], [0] * 4, [0, 1, 0, 0]]),
+    ("soft", [[.5, .25, 0, .5], [1, .9, 0, 0], [0] * 4, [0, .5, 0, 0]]),
+    ("until_first_zero", [[1, 1, 0, 0], [1, 1, 0, 0], [0] * 4, [0] * 4]),
+    ("monotone", [[1, 1, 1, 1], [1, 1, 0, 0], [0] * 4, [1, 1, 0, 0]]),
+    # .25 < .8 * .5; nothing right is left after a 0; .5 after 0 has risen.
+    ("relative", [[1, 0, 0, 1], [1, 1, 0, 0], [0] * 4, [0, 1, 0, 0]])])
+def test_labels_from_values(kind, expected):
+  got = step_labels.from_values(VALUES, MASK, kind=kind)
+  np.testing.assert_allclose(got, expected, rtol=1e-6)
+
+
+def test_relative_to_the_prompt():
+  start_B = jnp.array([1., .5, nan, 0.])
+  got = step_labels.from_values(VALUES, MASK, start_B, kind="relative")
+  np.testing.assert_array_equal(got[:, 0], [0, 1, 0, 0])  # .5 < .8 * 1.
+  got = step_labels.from_values(VALUES, MASK, kind="relative", threshold=.5)
+  np.testing.assert_array_equal(got[0], [1, 1, 0, 1])
+  with pytest.raises(ValueError, match="kind='mc': one of"):
+    step_labels.from_values(VALUES, MASK, kind="mc")
+
+
+def test_consensus():
+  labels_BJ = jnp.array(
+      [[1., 0., 1.], [1., 1., nan], [1., 0., 0.], [1., 1., 0.], [nan] * 3])
+  judged_BJ = jnp.array(
+      [[1., 0., 0.], [1., 1., 0.], [0., 1., 1.], [1., 1., 1.], [nan] * 3])
+  mask_BJ = jnp.array([[1, 1, 1], [1, 1, 0], [1, 1, 1], [1, 1, 1], [0, 0, 0]], bool)
+  np.testing.assert_array_equal(step_labels.first_error(labels_BJ, mask_BJ),
+                                [1, -1, 1, 2, -1])
+  # Same step; none twice; another step; an error and none; no steps.
+  np.testing.assert_array_equal(step_labels.consensus(labels_BJ, judged_BJ, mask_BJ),
+                                [True, True, False, False, False])
+
+
+def test_rest_mcts():
+  errors_BJ = jnp.array([[0., 0., 0., 0.], [0., 1., 0., nan], [1., 0., nan, nan]])
+  mask_BJ = ~jnp.isnan(errors_BJ)
+  # Right steps: j / K. 1/3 - (2/3)/2 = 0, then all of the rest. Below 0 is 0.
+  np.testing.assert_allclose(
+      step_labels.rest_mcts(errors_BJ, mask_BJ),
+      [[.25, .5, .75, 1], [1/3, 0, 1, 0], [0, 1, 0, 0]], rtol=1e-6, atol=1e-7)
+  # A longer way: 1/3, then 1/3 + (2/3)/3.
+  got = step_labels.rest_mcts(errors_BJ[:1, :2], mask_BJ[:1, :2], jnp.array([[2, 2]]))
+  np.testing.assert_allclose(got, [[1/3, 5/9]], rtol=1e-6)
+
+
+def test_prefix_values_of_a_tree():
+  # a a1: right and wrong; a a2: right; b: wrong. 9 is padding.
+  tokens_BT = jnp.array([[1, 2], [1, 2], [1, 3], [4, 9]])
+  mask_BT = jnp.array([[True, True]] * 3 + [[True, False]])
+  outcome_PG, valid_PG = jnp.array([[1., 0., 1., 0.]]), jnp.ones((1, 4), bool)
+  got = step_labels.prefix_values(tokens_BT, mask_BT, outcome_PG, valid_PG)
+  np.testing.assert_allclose(got, [[2/3, .5], [2/3, .5], [2/3, 1], [0, 0]], rtol=1e-6)
+  # Without the first the others have less to share.
+  got = step_labels.prefix_values(tokens_BT, mask_BT, jnp.array([[nan, 0., 1., 0.]]),
+                                  valid_PG.at[0, 0].set(False))
+  np.testing.assert_allclose(got, [[0, 0], [.5, 0], [.5, 1], [0, 0]], rtol=1e-6)
+
+
+def test_prefix_values_by_counting():
+  rng = np.random.default_rng(0)
+  prompts, group, width = 3, 5, 4
+  tokens = rng.integers(0, 2, (prompts * group, width))
+  lengths = rng.integers(0, width + 1, prompts * group)
+  mask = np.arange(width) < lengths[:, None]
+  outcome = rng.uniform(size=(prompts, group))
+  valid = rng.uniform(size=(prompts, group)) < .8
+  want = np.zeros(mask.shape)
+  for i, t in zip(*np.nonzero(mask)):
+    p = i // group
+    if not valid.reshape(-1)[i]: continue
+    shared = [outcome.reshape(-1)[j] for j in range(p * group, (p + 1) * group)
+              if valid.reshape(-1)[j] and lengths[j] > t
+              and (tokens[j, :t + 1] == tokens[i, :t + 1]).all()]
+    want[i, t] = np.mean(shared)
+  args = jnp.asarray(tokens), jnp.asarray(mask)
+  poisoned = jnp.asarray(np.where(valid, outcome, nan), jnp.float32)
+  fn = lambda x: step_labels.prefix_values(*args, x, jnp.asarray(valid))
+  np.testing.assert_allclose(fn(poisoned), want, rtol=1e-6)
+  np.testing.assert_allclose(jax.jit(fn)(poisoned), want, rtol=1e-6)
+  grad = jax.grad(lambda x: jnp.sum(fn(x)))(poisoned)
+  assert np.isfinite(grad).all() and not np.any(grad[~valid])
+
+
+def test_omega_priority():
+  # Visits 1 + 0 + 3: U = .125 * 2 / 2, .125 * 2 / 1, .125 * 2 / 4.
+  got = step_labels.omega_priority(
+      jnp.array([.5, 0., .25, nan]), jnp.array([1, 0, 3, 0]),
+      jnp.array([[500, 1000], [1, 1], [0, 250], [0, 0]]),
+      jnp.array([[True, True], [True, True], [True, False], [False, False]]))
+  low = -np.inf
+  np.testing.assert_allclose(got, [
+      [.5**.5 * .9 + .125, .5**.5 * .81 + .125], [low, low],
+      [.5**.75 + .0625, low], [low, low]], rtol=1e-6)
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3, 7, 8, 33])
+def test_bisection_finds_every_first_error(steps):
+  for error in range(steps):
+    asked = []
+    def is_open(k):
+      asked.append(k)
+      return k <= error     # The first `error` steps are right.
+    assert step_labels.bisect_first_error(is_open, steps) == error
+    assert len(asked) <= math.ceil(math.log2(steps))
+    assert all(0 < k < steps for k in asked)
+
+
+def test_bisection_refuses():
+  with pytest.raises(ValueError, match="steps=0: must be >= 1"):
+    step_labels.bisect_first_error(lambda k: True, 0)

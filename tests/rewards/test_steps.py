@@ -1,0 +1,177 @@
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from rlx.core import masked
+from rlx.rewards import steps
+
+nan = np.nan
+
+
+def batch(*rows, outcome=None):
+  """Rows of step scores -> fields of Scored: steps of two tokens, then EOS and padding."""
+  k = max(map(len, rows))
+  scores_BT = np.full((len(rows), 2 * k + 2), nan)
+  ends_BT = np.zeros(scores_BT.shape, bool)
+  mask_BT = np.zeros(scores_BT.shape, bool)
+  for i, row in enumerate(rows):
+    columns = 1 + 2 * np.arange(len(row))
+    scores_BT[i, columns], ends_BT[i, columns] = row, True
+    mask_BT[i, :2 * len(row) + 1] = True
+  ends_BT[:, -1] = True  # On padding: no step.
+  outcome = np.ones(len(rows)) if outcome is None else np.array(outcome)
+  return dict(step_scores_BT=jnp.array(scores_BT, jnp.float32), step_ends_BT=jnp.array(ends_BT),
+              mask_BT=jnp.array(mask_BT), outcome_B=jnp.array(outcome, jnp.float32),
+              valid_B=jnp.array(~np.isnan(outcome)))
+
+
+def refine(*rows, **options):
+  """Rewards of the steps, [row][step]; the other tokens must have none."""
+  b = batch(*rows)
+  del b["outcome_B"]
+  return at_ends(steps.refine(**b, **options))
+
+
+def at_ends(rewards_BT):
+  rewards_BT = np.array(rewards_BT)
+  at_BK = rewards_BT[:, 1:-1:2].copy()
+  rewards_BT[:, 1:-1:2] = 0
+  assert not rewards_BT.any()
+  return at_BK
+
+
+@pytest.mark.parametrize("options, scores, expected", [
+    (dict(kind="raw"), [.6, -.2, .3], [.6, -.2, .3]),
+    # exp(-6), exp(2), exp(-3) over their sum are .00033, .99298, .00669.
+    (dict(kind="softmin"), [.6, -.2, .3], [.00020, -.19860, .00201]),
+    (dict(kind="softmin", signed=True), [.8, .4, .65], [.00020, -.19860, .00201]),
+    (dict(kind="clip", eta=.3), [.6, -.2, .3], [0, -.5, 0]),
+    (dict(kind="delta"), [.6, -.2, .3], [.8, -.5, .3]),
+    (dict(kind="clip_delta", eta=.3), [.6, -.2, .3], [.5, -.5, 0]),
+    (dict(kind="clip_delta", eta=.4), [.6, -.2, .3], [.6, -.5, -.1]),
+    (dict(kind="advantage"), [.6, -.2, .3], [.6, -.8, .5]),
+    (dict(kind="advantage", start=.5), [.6, -.2, .3], [.1, -.8, .5]),
+    # Gains 0, 0, .5, -.25, 0: the first two see the third, .7 for every step.
+    (dict(kind="lookahead", start=.25), [.25, .25, .75, .5, .5], [.245, .35, .5, -.25, 0]),
+    (dict(kind="lookahead", start=.25, window=1), [.25, .25, .75, .5, .5], [0, .35, .5, -.25, 0]),
+    (dict(kind="lookahead", start=.25, eps=.3), [.25, .25, .75, .5, .5], [.245, .35, .5, 0, 0]),
+], ids=str)
+def test_refine(options, scores, expected):
+  # The second row has a step that could not be told between the first and the rest.
+  got_BK = refine([*scores], [scores[0], nan, *scores[1:]], **options)
+  np.testing.assert_allclose(got_BK[0, :len(scores)], expected, atol=5e-6)
+  np.testing.assert_allclose(got_BK[1, :1], expected[:1], atol=5e-6)
+  assert got_BK[1, 1] == 0
+  np.testing.assert_allclose(got_BK[1, 2:], expected[1:], atol=5e-6)
+
+
+def test_identities_of_refine():
+  draw = np.random.default_rng(0)
+  rows = [draw.uniform(-1, 1, n) for n in (5, 3, 1, 4)]
+  low_B = [min(r) for r in rows]
+  np.testing.assert_allclose(refine(*rows, kind="softmin", temperature=1e-3).sum(1), low_B, rtol=1e-5)
+  togo = lambda x_BK: np.cumsum(x_BK[:, ::-1], axis=1)[:, ::-1]
+  raw_BK, clipped_BK = refine(*rows), refine(*rows, kind="clip", eta=.2)
+  np.testing.assert_allclose(togo(refine(*rows, kind="delta")), raw_BK, atol=1e-6)
+  # Whatever is appended, the return of clip_delta is never above 0.
+  returns_BK = togo(refine(*rows, kind="clip_delta", eta=.2))
+  np.testing.assert_allclose(returns_BK, clipped_BK, atol=1e-6)
+  assert returns_BK.max() <= 1e-6 and (clipped_BK < 0).any()
+  # Gains add up to what the last step's value is above the start.
+  np.testing.assert_allclose(refine(*rows, kind="advantage", start=.3).sum(1),
+                             [r[-1] - .3 for r in rows], atol=1e-6)
+  np.testing.assert_allclose(refine(*rows, kind="lookahead", start=.3),
+                             refine(*rows, kind="advantage", start=.3), atol=1e-6)
+
+
+def test_rows_that_are_not_valid_have_no_steps():
+  b = batch([.6, -.2], [.5, .1], outcome=[nan, 1.])
+  del b["outcome_B"]
+  np.testing.assert_allclose(at_ends(steps.refine(**b)), [[0, 0], [.5, .1]])
+  assert not np.asarray(steps.wrong_step_penalty(**b))[0].any()
+
+
+@pytest.mark.parametrize("options, expected", [
+    (dict(kind="gate"), [[.9, .2], [0, 0], [0, 0], [0, 0], [.3, .1], [.8, .6]]),
+    (dict(kind="gate", theta=.25), [[.9, .2], [0, 0], [0, 0], [.5, .7], [.3, .1], [.8, .6]]),
+    (dict(kind="renorm"), [[.9, .2], [-.6, 0], [0, 0], [-.25, -.05], [.3, .1], [.8, .6]]),
+    (dict(kind="renorm", mu=.5), [[1.4, .7], [-.1, 0], [0, 0], [.25, .45], [.8, .6], [1.3, 1.1]]),
+    # First prompt: one failed completion of one step, against itself. Second: 0.6.
+    (dict(kind="outcome_center"), [[.9, .2], [0, 0], [0, 0], [-.1, .1], [.3, .1], [.8, .6]]),
+    (dict(kind="outcome_center", theta=1.1),
+     [[.9 - .5, .2 - .5], [.4 - .5, 0], [0, 0], [0, .2], [-.2, -.4], [.3, .1]]),
+], ids=str)
+def test_mix(options, expected):
+  # Two prompts of three; the third completion has no verdict.
+  b = batch([.9, .2], [.4], [.7, .7], [.5, .7], [.3, .1], [.8, .6],
+            outcome=[1, 0, nan, .25, 1, 1])
+  outcome_PG, valid_PG = (b.pop(k).reshape(2, 3) for k in ("outcome_B", "valid_B"))
+  got = steps.mix(**b, outcome_PG=outcome_PG, valid_PG=valid_PG, **options)
+  np.testing.assert_allclose(at_ends(got), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind, expected", [
+    ("min", .2), ("max", .8), ("sum", 1.5), ("mean", .5), ("last", .2), ("prod", .08),
+    ("geo", .08**(1/3)),
+    ("mean_odds", (1 + 4 + .25) / 3),
+    ("mean_logit", 0.0),  # log 1, log 4 and log 1/4.
+])
+def test_completion(kind, expected):
+  b = batch([.5, .8, .2], [.5, nan, .8, .2], [nan], [.1], outcome=[1, 0, 1, nan])
+  del b["outcome_B"]
+  np.testing.assert_allclose(steps.completion(**b, kind=kind), [expected, expected, 0, 0],
+                             rtol=1e-5, atol=1e-6)
+  exact = batch([1., 0., 1.])
+  del exact["outcome_B"]
+  assert np.isfinite(steps.completion(**exact, kind=kind)).all()
+
+
+def test_every_aggregate_has_its_case():
+  cases, = test_completion.pytestmark
+  assert {kind for kind, _ in cases.args[1]} == set(masked.AGGREGATES)
+
+
+def test_wrong_step_penalty():
+  b = batch([.9, .1, nan, .4, .5], outcome=[0])
+  del b["outcome_B"]
+  # Steps of two tokens: right, wrong, unknown, wrong, right, then EOS and padding.
+  np.testing.assert_array_equal(steps.wrong_step_penalty(**b), [[0, 0, -1, -1, 0, 0, -1, -1, 0, 0, 0, 0]])
+  np.testing.assert_array_equal(steps.wrong_step_penalty(**b, threshold=.3)[0, 6:8], [0, 0])
+
+
+def test_flaw_penalty():
+  b = batch([.9, .6], [.9, .1], [.9, nan], [.9, .9], [.1, .1], [.9, .9],
+            outcome=[1, 1, 1, 0, 0, nan])
+  np.testing.assert_array_equal(steps.flaw_penalty(**b), [1, 0, 1, -1, -1, 0])
+  np.testing.assert_array_equal(steps.flaw_penalty(**b, lam=.25), [1, .75, 1, -1, -1, 0])
+  np.testing.assert_array_equal(steps.flaw_penalty(**b, threshold=.7), [0, 0, 1, -1, -1, 0])
+
+
+@pytest.mark.parametrize("beta, expected", [
+    # .5 - .25 and so on; after the last token the value is the verdict.
+    (1.0, [[.25, -.4, .9, 0], [0 - .5, 0, 0, 0], [0] * 4]),
+    (.5, [[.125, -.2, .45 + .5, 0], [-.25, 0, 0, 0], [0] * 4]),
+    (0.0, [[0, 0, 1, 0], [0] * 4, [0] * 4]),
+])
+def test_redistribute(beta, expected):
+  values_BT = jnp.array([[.25, .5, .1, nan], [.5, nan, nan, nan], [.3, .2, .1, .7]])
+  mask_BT = jnp.array([[1, 1, 1, 0], [1, 0, 0, 0], [1, 1, 1, 1]], bool)
+  got_BT = steps.redistribute(values_BT, mask_BT, jnp.array([1., 0., nan]),
+                              jnp.array([True, True, False]), beta=beta)
+  np.testing.assert_allclose(got_BT, expected, atol=1e-6)
+  # Rewards add up to outcome - beta v_0.
+  np.testing.assert_allclose(got_BT.sum(axis=1), [1 - .25 * beta, -.5 * beta, 0], atol=1e-6)
+
+
+@pytest.mark.parametrize("name, options, message", [
+    ("refine", dict(kind="softmax"), "kind='softmax': one of"),
+    ("refine", dict(kind="softmin", temperature=0.0), "temperature=0.0: must be > 0"),
+    ("mix", dict(kind="add"), "kind='add': one of"),
+    ("completion", dict(kind="median"), "kind='median': one of"),
+])
+def test_refuses(name, options, message):
+  b = batch([.5])
+  if name == "mix":
+    b |= dict(outcome_PG=b["outcome_B"][None], valid_PG=b.pop("valid_B")[None])
+  del b["outcome_B"]
+  with pytest.raises(ValueError, match=message): getattr(steps, name)(**b, **options)
