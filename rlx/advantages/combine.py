@@ -51,6 +51,14 @@ class Term:
     return self.scored.lengths_PG
 
   @property
+  def step_ends_BT(self):
+    return self.scored.step_ends_BT
+
+  @property
+  def scores_PG(self):
+    return self.scored.scores_PG
+
+  @property
   def values_BT(self):
     return self.scored.values_BT
 

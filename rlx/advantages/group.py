@@ -100,6 +100,8 @@ def pass_at_k(rewards_PG, valid_PG, *, eps=1e-6, use_std=True):
 
     A_best = (r_best - r_second) / (std_j r_j + eps), 0 for the others
 
+  Not the advantage of Pass@k Training, which is `passk`.
+
   Source: Tang et al. 2025, arXiv:2503.19595, in the form of verl's grpo_passk.
   Differs from the paper: the division by std. A tie for the best gives 0.
 
@@ -119,6 +121,72 @@ def pass_at_k(rewards_PG, valid_PG, *, eps=1e-6, use_std=True):
   gap_P1 = jnp.where(has_P1, best_P1, 0) - jnp.where(has_P1, second_P1, 0)
   if use_std: gap_P1 = gap_P1 / (_std(rewards_PG, valid_PG) + eps)
   return masked.keep(gap_P1, is_best_PG & has_P1)
+
+
+def passk(rewards_PG, valid_PG, *, k=4):
+  """Pass@k Training: GRPO on the best of k, averaged over all k of the n completions.
+
+    A = (1 - rho) / sigma                                   reward > 0
+    A = (1 - rho - C(n-c-1, k-1) / C(n-1, k-1)) / sigma     otherwise
+    rho = 1 - C(n-c, k) / C(n, k)    sigma = sqrt(rho (1 - rho))
+
+  with c completions of reward > 0 among the n valid ones of a prompt. A prompt with
+  c > n - k, which solves any k draws, gives 0; k = 1 is GRPO with the biased std.
+  Not the rule for the best completion alone, which is `pass_at_k`.
+
+  Source: Chen et al. 2025, arXiv:2508.10751, analytical derivation. Differs from
+  the paper: n counts valid completions only.
+
+  Args:
+    k: draws of which one has to succeed, less than G.
+    Otherwise, and Returns: as `rloo`; without unit.
+  Raises:
+    ValueError: no k in [1, G).
+  """
+  group = axes.dims(rewards_PG=rewards_PG, valid_PG=valid_PG)["G"]
+  if not 1 <= k < group:
+    raise ValueError(f"k={k!r}: at least 1 and less than the group's {group}.")
+  good_PG = valid_PG & (rewards_PG > 0)
+  n_P1 = jnp.sum(valid_PG, axis=1, keepdims=True)
+  c_P1 = jnp.sum(good_PG, axis=1, keepdims=True)
+  def misses(n_P1, k):
+    """C(n-c, k) / C(n, k): the share of k draws without a success."""
+    left_Pk = n_P1 - jnp.arange(k)[None, :]
+    share_Pk = jnp.maximum(left_Pk - c_P1, 0) / jnp.maximum(left_Pk, 1)
+    return jnp.prod(share_Pk, axis=1, keepdims=True).astype(rewards_PG.dtype)
+  miss_P1 = misses(n_P1, k)
+  sigma_P1 = masked.root(miss_P1 * (1 - miss_P1))
+  bad_P1 = miss_P1 - misses(n_P1 - 1, k - 1)
+  return masked.keep(jnp.where(good_PG, miss_P1, bad_P1)
+                     / jnp.where(sigma_P1 > 0, sigma_P1, 1), valid_PG & (sigma_P1 > 0))
+
+
+def variance_weighted(rewards_PG, scores_PG, valid_PG, *, low=0.4, high=3.0, k=6.0,
+                      eps=1e-6):
+  """HERO: GRPO, with more weight on prompts whose completions score differently.
+
+    A_i = w (r_i - mean_j r_j) / (std_j r_j + eps)
+    w = low + (high - low) sigmoid(k (s - mean of s over the batch)),  s = std_j score_j
+
+  The weight is put on the advantage: on the reward, the division by std would
+  take it out again.
+
+  Source: Tao et al. 2025, arXiv:2510.07242, with rewards.shaping.stratified.
+  Differs from the paper: it compares s with a running mean. The defaults are not
+  checked against it: re-implementations have these or 0.5, 2 and 5.
+
+  Args:
+    scores_PG: of a second verifier; anything where valid_PG is False.
+    low, high: least and largest weight.
+    k: steepness, per unit of the scores.
+    Otherwise, and Returns: as `grpo`.
+  """
+  axes.dims(rewards_PG=rewards_PG, scores_PG=scores_PG, valid_PG=valid_PG)
+  spread_P1 = _std(scores_PG, valid_PG)
+  has_P1 = jnp.sum(valid_PG, axis=1, keepdims=True) > 1
+  above_P1 = spread_P1 - masked.mean(spread_P1, has_P1)
+  weight_P1 = low + (high - low) / (1 + jnp.exp(-k * above_P1))
+  return weight_P1 * grpo(rewards_PG, valid_PG, eps=eps)
 
 
 def _against(rewards_PG, valid_PG, weight_PG=None):

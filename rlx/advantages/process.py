@@ -14,6 +14,7 @@ from rlx.core import axes
 from rlx.core import masked
 
 LOO = ("code", "strict")
+UNITS = ("token", "step")
 
 
 def rloo(rewards_BT, mask_BT, valid_PG, *, gamma=1.0, loo="code"):
@@ -52,6 +53,51 @@ def rloo(rewards_BT, mask_BT, valid_PG, *, gamma=1.0, loo="code"):
     baseline_PG = (total_P1 - mean_PG) / rivals_P1
     centred_PGT = rewards_PGT - baseline_PG[:, :, None]
   return _to_go(centred_PGT, mask_BT, valid_PG & (n_P1 > 1), gamma)
+
+
+def rloo_steps(rewards_BT, step_ends_BT, mask_BT, valid_PG, *, unit="token"):
+  """PURE's leave-one-out advantage of step rewards: a step pays for its size.
+
+    A_t = sum_{k >= step of t} (r_k - b_i n_k)    R_j = sum of r over y_j
+    token:  b_i = sum_{j != i} R_j / sum_{j != i} L_j        n_k = tokens of step k
+    step:   b_i = 1/(n-1) sum_{j != i} R_j / K_j             n_k = 1
+
+  with L_j tokens and K_j steps in y_j. With unit="step" short answers of few
+  steps win, as the authors warn.
+
+  Source: Cheng et al. 2025, arXiv:2504.15275, in the form of its released code.
+  Differs from the code: it gives advantage 0 to the tokens that end a step, which
+  are separators and EOS there and need not be here; they count in n_k here.
+
+  Args:
+    rewards_BT: step rewards, such as rewards.steps.refine; anything on padding.
+    step_ends_BT: bool; what comes after the last step is not paid for.
+    mask_BT: bool.
+    valid_PG: bool.
+    unit: token or step.
+  Returns:
+    advantages_BT, 0 on padding and where not valid.
+  Raises:
+    ValueError: unknown unit.
+  """
+  axes.dims(rewards_BT=rewards_BT, step_ends_BT=step_ends_BT, mask_BT=mask_BT,
+            valid_PG=valid_PG)
+  if unit not in UNITS: raise ValueError(f"unit={unit!r}: one of {UNITS}.")
+  valid_BT = mask_BT & valid_PG.reshape(-1)[:, None]
+  rewards_BT, ends_BT = masked.keep(rewards_BT, valid_BT), step_ends_BT & valid_BT
+  counted_BT = valid_BT if unit == "token" else ends_BT
+  reward_PG = jnp.sum(rewards_BT, axis=1).reshape(valid_PG.shape)
+  size_PG = jnp.sum(counted_BT, axis=1).reshape(valid_PG.shape).astype(reward_PG.dtype)
+  n_P1 = jnp.sum(valid_PG, axis=1, keepdims=True)
+  if unit == "step":
+    reward_PG = reward_PG / jnp.maximum(size_PG, 1)
+    size_PG = valid_PG.astype(reward_PG.dtype)
+  others = lambda x_PG: jnp.sum(x_PG, axis=1, keepdims=True) - x_PG
+  baseline_PG = others(reward_PG) / jnp.maximum(others(size_PG), 1)
+  starts_BT = jnp.pad(ends_BT[:, :-1], ((0, 0), (1, 0)), constant_values=True)
+  n_BT = masked.accumulate(counted_BT.astype(rewards_BT.dtype), ~starts_BT)
+  centred_BT = rewards_BT - masked.keep(baseline_PG.reshape(-1, 1) * n_BT, ends_BT)
+  return _to_go(centred_BT, mask_BT, valid_PG & (n_P1 > 1), 1.0)
 
 
 def grpo(rewards_BT, mask_BT, valid_PG, *, gamma=1.0, eps=1e-6, std_floor=0.0):

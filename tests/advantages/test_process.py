@@ -1,0 +1,43 @@
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from rlx.advantages import process
+
+nan = np.nan
+
+
+@pytest.mark.parametrize("unit, expected", [
+    # b = .4/4 and 1.5/3. First step: (1 - 2 b) + (.5 - b); (.4 - 2 b) + (0 - b).
+    ("token", [[1.2, 1.2, .4, 0], [-1.1, -1.1, -.5, 0]]),
+    # b = .4/2 and 1.5/2, once per step.
+    ("step", [[1.1, 1.1, .3, 0], [-1.1, -1.1, -.75, 0]]),
+])
+def test_rloo_steps(unit, expected):
+  """Two steps each, of two tokens and one; the second completion ends with EOS."""
+  rewards_BT = jnp.array([[nan, 1., .5, nan], [0, .4, 0, 0], [nan] * 4])
+  rewards_BT = rewards_BT.at[0, 0].set(0.)
+  ends_BT = jnp.array([[0, 1, 1, 1], [0, 1, 1, 0], [1, 1, 1, 1]], bool)
+  mask_BT = jnp.array([[1, 1, 1, 0], [1, 1, 1, 1], [1, 1, 1, 1]], bool)
+  got_BT = process.rloo_steps(rewards_BT, ends_BT, mask_BT,
+                              jnp.array([[True, True, False]]), unit=unit)
+  np.testing.assert_allclose(got_BT, [*expected, [0] * 4], atol=1e-6)
+  # Alone there is no rival.
+  alone_BT = process.rloo_steps(rewards_BT, ends_BT, mask_BT,
+                                jnp.array([[True, False, False]]), unit=unit)
+  assert not np.asarray(alone_BT).any()
+
+
+def test_steps_of_one_token_are_the_strict_leave_one_out():
+  draw = np.random.default_rng(0)
+  mask_BT = jnp.arange(5)[None] < jnp.array([[5], [3], [4], [1], [2], [5]])
+  rewards_BT, valid_PG = jnp.array(draw.normal(size=(6, 5)), jnp.float32), jnp.ones((2, 3), bool)
+  np.testing.assert_allclose(
+      process.rloo_steps(rewards_BT, mask_BT, mask_BT, valid_PG, unit="step"),
+      process.rloo(rewards_BT, mask_BT, valid_PG, loo="strict"), atol=1e-6)
+
+
+def test_rloo_steps_refuses():
+  x_BT = jnp.ones((2, 1))
+  with pytest.raises(ValueError, match="unit='word': one of"):
+    process.rloo_steps(x_BT, x_BT > 0, x_BT > 0, jnp.ones((1, 2), bool), unit="word")
