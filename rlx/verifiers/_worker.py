@@ -52,13 +52,18 @@ def load(prompt):
 
 
 def run(prompt, text):
-  """(verdict, kind of error or None, message or None) of one completion."""
+  """(verdict, kind of error or None, message or None) of one completion.
+
+  The verdict is a list where the verifier judges steps; in it, NaN is no error.
+  """
   try:
-    verdict = float(_lookup(prompt.verifier)(prompt, text))
+    found = _lookup(prompt.verifier)(prompt, text)
+    is_list = isinstance(found, list)
+    verdict = [float(v) for v in found] if is_list else float(found)
   except Exception as e:  # pylint: disable=broad-exception-caught
     return math.nan, "exception", f"{type(e).__name__}: {str(e)[:200]}"
-  if math.isnan(verdict): return math.nan, "unknown", None
-  if not 0 <= verdict <= 1:
+  if not is_list and math.isnan(verdict): return math.nan, "unknown", None
+  if any(v < 0 or v > 1 for v in (verdict if is_list else [verdict])):
     return math.nan, "exception", f"verdict {verdict} is not in [0, 1]"
   return verdict, None, None
 

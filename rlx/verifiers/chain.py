@@ -42,6 +42,15 @@ def steps(prompt, text):
   return checks
 
 
+def step_share(prompt, text):
+  """Right steps (see `steps`) as a share of the operations, or of all stated if more.
+
+  A right answer may have wrong steps, and most steps of a wrong one are right.
+  """
+  checks = steps(prompt, text)
+  return sum(checks) / max((len(prompt.text) - 2) // 2, len(checks))
+
+
 def step_ends(text):
   """Character offsets right after each `;`, where a reasoning step ends."""
   return [i + 1 for i, c in enumerate(text) if c == ";"]

@@ -60,6 +60,18 @@ class Pool:
       ValueError: a prompt names a verifier that does not exist or that needs a
         package which is not installed.
     """
+    return np.array(self._judge(prompts, texts, float), np.float64)
+
+  def verify_steps(self, prompts, texts):
+    """As `verify`, by verifiers that judge each step of a completion.
+
+    Returns:
+      a list of verdicts per text, NaN = could not tell; [] where the check failed.
+    """
+    return [v if isinstance(v, list) else [] for v in self._judge(prompts, texts, list)]
+
+  def _judge(self, prompts, texts, kind):
+    """What the verifiers return, NaN where that was lost; counts what was lost."""
     if len(prompts) != len(texts):
       raise ValueError(f"{len(prompts)} prompts for {len(texts)} completions.")
     if self._count == 0:
@@ -70,13 +82,15 @@ class Pool:
       except BaseException:
         self.close()  # Workers may be busy with completions of this call.
         raise
-    verdicts = np.full(len(texts), np.nan)
     for i, (verdict, error, message) in results.items():
-      verdicts[i] = verdict
+      if error is None and not isinstance(verdict, kind):
+        raise ValueError(f"verifier {prompts[i].verifier!r} gives a "
+                         f"{type(verdict).__name__}, not a {kind.__name__}: those of "
+                         "verifier.steps give a list, all others a number.")
       self._recent.append(error is not None)
       if error is not None: self.errors[error] += 1
       if message is not None: self.last_error = message
-    return verdicts
+    return [results[i][0] for i in range(len(texts))]
 
   def check(self, max_rate):
     """Raises if more than `max_rate` of the last 1024 verdicts were lost."""

@@ -34,9 +34,7 @@ def token_ends(offsets, token_texts):
     offsets: character offsets into "".join(token_texts), in (0, length].
     token_texts: decoded text of each token; may be empty strings.
   Returns:
-    increasing token indices without repeats: two steps that end in the same
-    token are one.
+    a token index for each offset; two steps that end in the same token repeat it.
   """
   ends = list(itertools.accumulate(map(len, token_texts)))
-  found = (bisect.bisect_left(ends, offset) for offset in offsets)
-  return sorted(set(found))
+  return [bisect.bisect_left(ends, offset) for offset in offsets]

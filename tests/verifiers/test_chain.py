@@ -54,6 +54,19 @@ def test_steps_of_other_operations():
   assert chain.steps(prompt("8+7-6*9=", "1"), "5;1;9#1") == [True, False, True]
 
 
+@pytest.mark.parametrize("text, share", [
+    ("7;2;5#5", 1.0),
+    ("7;3;5#5", 2 / 3),      # A right answer of a wrong step.
+    ("7;2;6#6", 2 / 3),      # A wrong answer of right ones.
+    ("7;2", 2 / 3),          # What is not stated is not right,
+    ("7;2;5;5#5", 3 / 4),    # what is too much is wrong.
+    ("#5", 0.0),
+    ("", 0.0),
+])
+def test_step_share(text, share):
+  assert chain.step_share(prompt("4M7m2M5=", "5"), text) == share
+
+
 @pytest.mark.parametrize("text, ends", [
     ("7;2;5#5", [2, 4]), ("7;", [2]), (";;", [1, 2]), ("", [])])
 def test_step_ends(text, ends):

@@ -65,6 +65,21 @@ def test_verdicts_are_in_order_whatever_the_verifier(make, workers):
   assert pool.verify([], []).shape == (0,)
 
 
+@pytest.mark.parametrize("workers", [0, 1])
+def test_steps_are_judged_one_by_one(make, workers):
+  pool = make(workers, timeout_s=10.0)
+  def prompts(verifier, *questions):
+    return [records.Prompt("p", text, "5", verifier) for text in questions]
+  got = pool.verify_steps(prompts("chain.steps", "4M7m2M5=", "4M7m2M5=", "no question"),
+                          ["7;3;5#5", "7;2", "7;2"])
+  assert got == [[1.0, 0.0, 1.0], [1.0, 1.0], []]
+  assert pool.errors == dict(exception=1)
+  with pytest.raises(ValueError, match="'chain.answer' gives a float, not a list"):
+    pool.verify_steps(prompts("chain.answer", "4M7m2M5="), ["7;2"])
+  with pytest.raises(ValueError, match="'chain.steps' gives a list, not a float"):
+    pool.verify(prompts("chain.steps", "4M7m2M5="), ["7;2"])
+
+
 def test_in_process_exceptions_are_nan(make):
   pool = make(0, timeout_s=10.0)
   np.testing.assert_array_equal(

@@ -25,7 +25,7 @@ def test_boundaries(text, separator, pieces):
 @pytest.mark.parametrize("offsets, token_texts, indices", [
     ([2, 4, 7], ["7;", "2", ";", "5#5"], [0, 2, 3]),
     ([2, 4], ["7;2", ";5"], [0, 1]),        # The end is inside of a token.
-    ([2, 4], ["7;2;", "5"], [0]),           # Two ends in one token.
+    ([2, 4], ["7;2;", "5"], [0, 0]),        # Two ends in one token.
     ([2], ["7", "", ";", ""], [2]),         # Empty tokens (special ones) end nothing.
     ([], ["7;"], []),
 ])
