@@ -1,12 +1,13 @@
-"""Choosing among completions with an implicit PRM. Pure numpy, host side.
+"""Choosing among completions with a PRM. On the host.
 
 Free Process Rewards without Process Labels, Yuan et al. 2024, arXiv:2412.01981.
 """
+import math
+
 import numpy as np
 
+from rlx.core import masked
 from rlx.evals import pass_at_k
-
-AGGREGATES = ("min", "sum", "last")
 
 
 def step_values(log_ratio_BT, mask_BT, ends_BJ, *, scale=1.0):
@@ -34,30 +35,42 @@ def step_rewards(values_BJ):
 
 
 def score(steps_BJ, aggregate="min"):
-  """One score per completion from its step rewards or values.
+  """One score per completion from its step rewards, values or probabilities.
 
-  Source: arXiv:2412.01981: the minimum over steps.
+  Source: arXiv:2412.01981: the minimum over steps; the evaluation of RewardMATH,
+  Kim et al. 2024, arXiv:2410.01729, compares the others.
 
   Args:
     steps_BJ: NaN where there is no step.
-    aggregate: min, sum, or last (the last step there is).
+    aggregate: a name in `masked.AGGREGATES`.
   Returns:
     score_B, -inf for a completion without steps.
   Raises:
     ValueError: unknown aggregate.
   """
-  if aggregate not in AGGREGATES:
-    raise ValueError(f"aggregate={aggregate!r}: one of {AGGREGATES}.")
-  steps_BJ = np.asarray(steps_BJ)
   has_BJ = ~np.isnan(steps_BJ)
-  if aggregate == "min":
-    score_B = np.where(has_BJ, steps_BJ, np.inf).min(axis=1)
-  elif aggregate == "sum":
-    score_B = np.where(has_BJ, steps_BJ, 0.0).sum(axis=1)
-  else:
-    last_B = has_BJ.shape[1] - 1 - np.argmax(has_BJ[:, ::-1], axis=1)
-    score_B = np.take_along_axis(steps_BJ, last_B[:, None], axis=1)[:, 0]
+  score_B = np.asarray(masked.aggregate(steps_BJ, has_BJ, aggregate))
   return np.where(has_BJ.any(axis=1), score_B, -np.inf)
+
+
+def min_at_last_share(steps_BJ):
+  """Share of completions whose lowest step score is that of their last step.
+
+    share = mean 1[s_K < min_{j<K} s_j]    K steps of a completion, K > 1
+
+  Near 1 / K for errors anywhere; a PRM that scores outcomes is far above.
+
+  Source: Zhang et al. 2025, arXiv:2501.07301. Differs from the paper: completions of
+  one step are left out.
+
+  Args:
+    steps_BJ: NaN where there is no step.
+  Returns:
+    float, NaN without a completion of two steps.
+  """
+  rows = [steps_J[~np.isnan(steps_J)] for steps_J in np.asarray(steps_BJ, float)]
+  found = [s[-1] < s[:-1].min() for s in rows if len(s) > 1]
+  return float(np.mean(found)) if found else float("nan")
 
 
 def best_of_n(score_PG, outcome_PG):
@@ -77,6 +90,49 @@ def best_of_n(score_PG, outcome_PG):
       np.asarray(outcome_PG), np.argmax(score_PG, axis=1)[:, None], axis=1)[:, 0]
   known_P = ~np.isnan(chosen_P)
   return float(np.mean(chosen_P[known_P] > 0.5)) if known_P.any() else float("nan")
+
+
+def curve(proxy_PG, gold_PG, counts):
+  """Best of n by a proxy, for several n at once, from the N completions there are.
+
+    gold(n) = sum_{i=n}^{N} C(i-1, n-1) / C(N, n) gold_(i)    i: rank by proxy
+    kl(n)   = log n - (n-1)/n
+
+  the mean over all subsets of n completions, and over prompts. kl is the divergence
+  of best-of-n from the policy: gold falling while proxy rises is overoptimisation.
+
+  Source: the estimator is WebGPT, Nakano et al. 2021, arXiv:2112.09332, used by
+  Coste et al. 2023, arXiv:2310.02743, for this curve; kl, Stiennon et al. 2020,
+  arXiv:2009.01325. Differs from the papers: equal proxies are broken at random (the
+  mean over ways); a completion that lacks one of both numbers is left out, and a
+  prompt with fewer than n others at that n.
+
+  Args:
+    proxy_PG: scores to choose by.
+    gold_PG: what is wanted; verdicts or scores.
+    counts: the n.
+  Returns:
+    list of dict(n, proxy, gold, kl), NaN if no prompt has n.
+  Raises:
+    ValueError: n < 1.
+  """
+  rows = {n: [] for n in counts}
+  for proxy_G, gold_G in zip(np.asarray(proxy_PG, float), np.asarray(gold_PG, float)):
+    known_G = ~np.isnan(proxy_G) & ~np.isnan(gold_G)
+    proxy_G, gold_G = proxy_G[known_G], gold_G[known_G]
+    values, tied_G = np.unique(proxy_G, return_inverse=True)
+    last = np.cumsum(np.bincount(tied_G))  # Completions up to each distinct proxy.
+    for n in counts:
+      if n < 1: raise ValueError(f"n={n!r}: must be >= 1.")
+      if n > len(proxy_G): continue
+      # Chance that the best proxy is at most this one, and that it is this one.
+      below = np.array([math.comb(int(i), n) for i in last]) / math.comb(len(proxy_G), n)
+      chance = np.diff(below, prepend=0.0)
+      means = np.bincount(tied_G, gold_G) / np.bincount(tied_G)
+      rows[n].append((chance @ values, chance @ means))
+  return [dict(n=n, kl=math.log(n) - (n - 1) / n, **dict(zip(
+      ("proxy", "gold"), np.mean(found, axis=0).tolist() if found else (math.nan,) * 2)))
+      for n, found in rows.items()]
 
 
 def weighted_majority(answers, score_G):

@@ -30,6 +30,27 @@ def pass_at_k(outcome_PG, k):
   return float(np.mean(values)) if values else math.nan
 
 
+def cot_pass_at_k(outcome_PG, steps_right_PG, k):
+  """pass@k of completions whose answer and whose reasoning are right.
+
+    CoT-pass@k = 1 - C(n - d, k) / C(n, k)    d of n with both right
+
+  Source: Wen et al. 2025, arXiv:2506.14245. Differs from the paper: its steps are
+  judged by a language model, here by whoever gives steps_right_PG.
+
+  Args:
+    outcome_PG: verdicts on answers; right means > 1/2.
+    steps_right_PG: verdicts on all steps together; as outcome_PG. A completion
+      with one verdict NaN and the other not wrong is unknown.
+    k: >= 1.
+  Returns, Raises: as `pass_at_k`.
+  """
+  # The lower of both verdicts: NaN, too, unless the other one is wrong already.
+  both_PG = np.stack([outcome_PG, steps_right_PG])
+  is_wrong_PG = (both_PG <= 0.5).any(axis=0)
+  return pass_at_k(np.where(is_wrong_PG, 0.0, both_PG.min(axis=0)), k)
+
+
 def majority(answers, weights=None):
   """The answer with the largest sum of weights; ties go to the one given first.
 
