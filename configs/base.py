@@ -82,6 +82,7 @@ def get_config():
       stops=(),                # strings that end a completion
       step_separator=placeholder(str),  # text that ends a reasoning step; None: steps are not marked
       keep=dict(name="keep.accuracy_band", low=0.2, high=0.8, drop_truncated=False),
+      thin=dict(name="thin.nothing"),  # which completions of a group learn: a function in rlx/rollouts/thin.py
       oversample=1.0,          # prompts sampled per draw, in units of prompts.per_step
       max_draws=8,             # draws per update before the fill rule applies
       fill="failed",           # failed: complete the batch with groups that failed | error
@@ -90,6 +91,10 @@ def get_config():
       workers=0,               # processes; 0 checks in this one, without a deadline
       timeout_s=10.0,          # per completion
       max_error_rate=0.1,      # the run stops when more verdicts than this are unknown
+      # What judges each reasoning step, such as "chain.steps"; None: steps have no scores.
+      steps=placeholder(str),
+      # Verifiers that score completions beside the prompt's own, such as ("format.boxed",).
+      scores=(),
   ))
 
   # Reward terms. Each is scaled by coef; the estimator of the same name in
@@ -114,6 +119,12 @@ def get_config():
   # The policy's update.
   c.learner = ml_collections.ConfigDict(dict(
       loss=dict(name="policy.ppo_clip", clip_low=0.2, clip_high=0.2, dual_clip=placeholder(float)),
+      # Weight for what the sampler drew and the trainer would not: a function in
+      # losses/behaviour.py, on the loss of a token; None is off.
+      behaviour=dict(name=placeholder(str)),
+      # Which tokens learn how much: a function in losses/token_weight.py, on their
+      # advantages; None is off.
+      token_weight=dict(name=placeholder(str)),
       aggregation="seq-mean-token-mean",  # losses/aggregate.py
       entropy_coef=0.0,
       epochs=1,                # passes over the batch
@@ -129,6 +140,19 @@ def get_config():
       place="loss",            # loss | reward (adds the reward term "kl")
       target=placeholder(float),  # adaptive coefficient: the KL aimed at, nats per token
       horizon=10000,           # and the completions it takes to adapt
+  ))
+
+  # Log-probs of a prompt's reference answer after what was reasoned; computed when
+  # a reward asks for them (rewards/likelihood.py).
+  c.likelihood = ml_collections.ConfigDict(dict(
+      model="policy",          # who is asked: policy | reference, the policy's start
+      # Text before a completion's answer: the reasoning ends with its last one, and
+      # a base is the prompt and it. None: all of a completion is reasoning.
+      separator=placeholder(str),
+      answer="{}",             # what is scored: a text around the reference answer
+      max_tokens=0,            # M, of the longest answer; 0: no reward asks for one
+      steps=0,                 # the first steps of a completion to score it after (turn_gain)
+      token=placeholder(str),  # of the vocabulary, that no completion uses (last_token)
   ))
 
   # The implicit PRM; loaded when a reward, estimator or loss asks for its log-probs.
@@ -168,7 +192,7 @@ def get_config():
       samples=1,               # sampled completions per prompt
       final_samples=4,         # times they are sampled before and after
       batch=256,               # prompts sampled at once
-      answer=r"#(.)",          # regular expression: its last match is a completion's answer (majority)
+      answer=r"#(.)",          # regular expression: its last match is a completion's answer (majority, pseudo labels)
   ))
   c.checkpoint = ml_collections.ConfigDict(dict(every=50, keep=2))
   c.log = ml_collections.ConfigDict(dict(

@@ -187,8 +187,8 @@ def e2e(args):
   def rep():
     nonlocal state
     clock = progress.Clock()
-    rollouts, outcome_B, metrics = train.draw(run, state, host, state.step, clock)
-    scored = run.score(state, rollouts, outcome_B)
+    rollouts, judged, metrics = train.draw(run, state, host, state.step, clock)
+    scored = run.score(state, rollouts, **judged)
     clock.lap("score", scored)
     state, scored, prm_metrics = run.learn_prm(state, rollouts, scored)
     clock.lap("prm", (state.prm, scored))

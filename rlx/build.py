@@ -5,6 +5,7 @@ the stages as functions of the state and the records, with all options bound.
 What a config may say is in `methods.py`, what is computed of a batch in
 `score.py`, how models learn from it in `update.py`.
 """
+import collections
 import dataclasses
 import functools
 import itertools
@@ -34,6 +35,7 @@ from rlx.prompts import iterator
 from rlx.rollouts import padding
 from rlx.rollouts import sampler
 from rlx.rollouts import slots
+from rlx.verifiers import answers
 from rlx.verifiers import pool
 
 
@@ -54,9 +56,10 @@ class Run:
   sample: Callable             # (params, tokens_PX, prompt_len_P, prompt_P, key) -> Rollouts
   eval_sample: dict            # {"greedy", "sampled"}: as sample
   verify: Callable             # (prompts, rollouts) -> outcome_PG
+  judge: Callable              # (prompts, rollouts) -> the other fields of Scored that are read off text
   pool: Any
   keep: Callable               # (outcome_PG, truncated_PG) -> keep_P
-  score: Callable              # (state, rollouts, outcome_B) -> Scored
+  score: Callable              # (state, rollouts, outcome_B, **more fields) -> Scored
   measure_full: Callable       # as score, of shapes: rows of full length, no step ends
   scorers: tuple               # (policy, reference, prm): jitted (params, rollouts, plan) -> logps_BT
   log_ratio: Callable          # (state, rollouts) -> log pi_phi - log pi_ref, step_ends_BT
@@ -132,11 +135,31 @@ def build(config):
     ids_P = np.array([rng.number(p.id) for p in prompts], np.uint32)
     return tuple(sharding.place_rows(x, mesh) for x in (tokens_PX, len_P, ids_P))
 
-  def verify(prompts, rollouts):
+  def read(prompts, rollouts):
+    """Of every completion its prompt and its text."""
     texts = [tokenizer.decode(ids) for ids in padding.completions(rollouts)]
-    group = len(texts) // len(prompts)
-    outcome_B = verifier_pool.verify([p for p in prompts for _ in range(group)], texts)
-    return outcome_B.reshape(-1, group)
+    return [p for p in prompts for _ in range(len(texts) // len(prompts))], texts
+
+  def verify(prompts, rollouts):
+    return verifier_pool.verify(*read(prompts, rollouts)).reshape(len(prompts), -1)
+
+  asks_answers = methods.needs("answer_PG")
+
+  def judge(prompts, rollouts):
+    if not (c.verifier.steps or c.verifier.scores or asks_answers): return {}
+    found, (prompts, texts) = {}, read(prompts, rollouts)
+    judged_by = lambda path: [dataclasses.replace(p, verifier=path) for p in prompts]
+    if c.verifier.steps:
+      found["step_scores_BT"] = score.step_scores(
+          verifier_pool.verify_steps(judged_by(c.verifier.steps), texts), rollouts,
+          tokenizer, c.rollouts.step_separator)
+    if c.verifier.scores:
+      found["scores_BE"] = np.stack([
+          verifier_pool.verify(judged_by(path), texts) for path in c.verifier.scores],
+          axis=1).astype(np.float32)
+    if asks_answers:
+      found["answer_B"] = answers.ids(answers.stated(texts, c.eval.answer))
+    return found
 
   learn_prm, prm_step = update.prm(c, methods, models, mesh, optimizers["prm"])
   learn_value, value_step = update.value(c, methods, models, mesh, optimizers["value"])
@@ -153,9 +176,10 @@ def build(config):
       eval_sample=dict(
           greedy=draw(1, dict(temperature=0.0), slots_["greedy"]),
           sampled=draw(c.eval.samples, c.rollouts.decoding, slots_["sampled"])),
-      verify=verify, pool=verifier_pool,
+      verify=verify, judge=judge, pool=verifier_pool,
       keep=resolve.bind("rollouts", c.rollouts.keep, "rollouts.keep"),
-      score=score.score(c, methods, models, mesh, tokenizer),
+      score=score.score(c, methods, models, mesh, tokenizer,
+                        _answers(c, methods, tokenizer, text, train_prompts)),
       measure_full=score.measure(c, methods, models, mesh, full=True),
       scorers=score.scorers(c, models, mesh),
       log_ratio=score.log_ratio(c, models, mesh, tokenizer),
@@ -193,6 +217,30 @@ def load_prompts(c, tokenizer, text):
   # Twice as many rows as held-out prompts are wanted: some are dropped.
   held_out = load(c.eval.split, 2 * c.eval.prompts)[:c.eval.prompts]
   return filters.not_in(load(c.prompts.split), held_out), held_out
+
+
+def _answers(c, methods, tokenizer, text, prompts):
+  """(number of a prompt, its ids) -> ids of its reference answer.
+
+  Raises:
+    ValueError: an answer is empty or longer than likelihood.max_tokens, and asked for.
+  """
+  if not methods.needs("answer_mask_BM"): return None
+  found, most = collections.defaultdict(list), c.likelihood.max_tokens
+  for p in prompts:
+    ids = tokenizer.encode(c.likelihood.answer.replace("{}", p.answer), add_bos=False)
+    if not p.answer or len(ids) > most:
+      raise ValueError(f"likelihood.max_tokens={most}: the reference answer of "
+                       f"{p.id!r} has {len(ids) if p.answer else 0} tokens; 1 to "
+                       f"{most} are allowed.")
+    found[rng.number(p.id)].append((p, ids))
+
+  def of(number, prompt_ids):
+    same = found[int(number)]
+    # Of 32 bits: two prompts may share a number.
+    return next(ids for p, ids in same
+                if len(same) == 1 or tokenizer.encode(text(p)) == prompt_ids)
+  return of
 
 
 def draw_size(c):
@@ -263,7 +311,8 @@ def _init(c, methods, mesh, optimizers, models, frozen):
                              frozen=None if frozen is None else copy(frozen))
   has_prm = methods.needs("prm_logps_BT")
   is_frozen = has_prm and c.prm.reference == "frozen"
-  if is_frozen or methods.needs("policy_ref_logps_BT"):
+  is_asked = methods.needs("answer_mask_BM") and c.likelihood.model == "reference"
+  if is_frozen or is_asked or methods.needs("policy_ref_logps_BT"):
     state = state.replace(reference=copy(freeze(c, models["policy"][1])))
   if has_prm:
     prm, prm_opt = start(*models["prm"], "prm")

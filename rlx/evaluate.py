@@ -6,7 +6,6 @@ Reads the workdir's newest checkpoint; without one, the models the config names.
 """
 import json
 import pathlib
-import re
 
 import jax
 import numpy as np
@@ -20,6 +19,7 @@ from rlx.evals import best_of_n
 from rlx.evals import pass_at_k
 from rlx.io import checkpoint
 from rlx.rollouts import padding
+from rlx.verifiers import answers as answers_lib
 
 
 def evaluate(config, workdir):
@@ -39,7 +39,9 @@ def evaluate(config, workdir):
     key = rng.key(config.seed, "evaluate")
     rollouts = run.eval_sample["sampled"](state.full("policy"), *run.encode(prompts), key)
     outcomes.append(run.verify(prompts, jax.device_get(rollouts)))
-    answers += _answers(run, rollouts, config.eval.answer)
+    answers += answers_lib.stated(
+        [run.tokenizer.decode(ids) for ids in padding.completions(rollouts)],
+        config.eval.answer)
     scores.append(_scores(run, state, rollouts))
   outcome_PG = np.concatenate(outcomes)[:len(run.eval_prompts)]
   found = {"sampled": accuracy.interval(outcome_PG),
@@ -78,12 +80,6 @@ def _batches(prompts, size):
     yield [prompts[j % len(prompts)] for j in range(i, i + size)]
 
 
-def _answers(run, rollouts, pattern):
-  texts = [run.tokenizer.decode(ids) for ids in padding.completions(rollouts)]
-  found = [re.findall(pattern, text) for text in texts]
-  return [f[-1] if f else None for f in found]
-
-
 def _scores(run, state, rollouts):
   """{aggregate: score_B} from the PRM's step rewards; {} without a PRM."""
   if state.prm is None: return {}
@@ -95,7 +91,7 @@ def _scores(run, state, rollouts):
     row[:len(columns)] = columns
   values_BJ = best_of_n.step_values(log_ratio_BT, np.asarray(rollouts.mask_BT), ends_BJ)
   rewards_BJ = best_of_n.step_rewards(values_BJ)
-  return {a: best_of_n.score(rewards_BJ, a) for a in best_of_n.AGGREGATES}
+  return {a: best_of_n.score(rewards_BJ, a) for a in ("min", "sum", "last")}
 
 
 def _report(found, workdir):

@@ -8,6 +8,7 @@ import functools
 import inspect
 from typing import Callable
 
+from absl import logging
 import jax
 
 from rlx.advantages import combine
@@ -15,12 +16,27 @@ from rlx.core import records
 from rlx.core import resolve
 from rlx.losses import aggregate
 from rlx.losses import divergence
-from rlx.losses import policy as policy_losses
 from rlx.models import attention
 from rlx.models import lora
 
 ORDERS = ("single", "double", "none", "reverse")
 REFERENCES = ("frozen", "policy", "self")
+# Estimators that take a prompt's mean off, and of those the ones that divide by its
+# spread: what a reward adds for all its completions, or multiplies by, is gone then.
+SCALES = ("group.grpo", "group.variance_weighted")
+CENTRES = SCALES + (
+    "group.rloo", "group.mean_baseline", "group.opo", "group.gpg", "group.pass_at_k",
+    "group.passk", "batch.group_mean_batch_std", "batch.reinforce_pp_baseline")
+CANCELS = (  # reward, its options, estimators, what is left of it
+    ("noise.forward", {}, CENTRES, "the plain verdict, but for a factor"),
+    ("noise.channel", dict(correction="forward"), CENTRES,
+     "the noisy verdict, but for a factor"),
+    ("noise.backward", {}, CENTRES, "the plain verdict, but for a factor"),
+    ("noise.channel", dict(correction="backward"), CENTRES,
+     "the noisy verdict, but for a factor"),
+    ("noise.control", dict(kind="constant"), CENTRES, "nothing"),
+    ("shaping.plain", dict(kind="zscore"), SCALES, "the plain score"),
+    ("shaping.plain", dict(kind="minmax"), SCALES, "the plain score"))
 FREE = ("rewards", "advantages", "prompts.options", "prompts.columns",
         "sft.fresh")  # Keys inside are checked by who reads them.
 
@@ -31,17 +47,33 @@ class Methods:
   rewards: dict                # term -> (coef, fn)
   estimators: dict             # term or "total" -> (gamma of spread, fn)
   policy: Callable
+  behaviour: Callable | None     # weight of the policy loss; None is off
+  token_weight: Callable | None  # weight of the advantages; None is off
   prm: Callable
+  thin: Callable               # Scored -> keep_PG
   has_kl_reward: bool
   has_kl_loss: bool
+  has_base: bool               # a reward is taken against the answer's without reasoning
 
-  def needs(self, field):
-    """Does any reward, estimator or policy loss read this field of Scored?"""
-    if field == "policy_ref_logps_BT":
+  def readers(self):
+    """{config key: function} of the methods that read Scored, but for the PRM's loss."""
+    found = {f"rewards.{term}": fn for term, (_, fn) in self.rewards.items()}
+    found |= {f"advantages.{term}": fn for term, (_, fn) in self.estimators.items()}
+    found |= {"learner.loss": self.policy, "learner.behaviour": self.behaviour,
+              "learner.token_weight": self.token_weight, "rollouts.thin": self.thin}
+    return {key: fn for key, fn in found.items() if fn}
+
+  def needs(self, *fields):
+    """Does a reader read one of these fields of Scored?"""
+    if "policy_ref_logps_BT" in fields:
       return self.has_kl_reward or self.has_kl_loss
-    fns = [fn for _, fn in self.rewards.values()]
-    fns += [fn for _, fn in self.estimators.values()]
-    return any(field in fn.fields for fn in fns + [self.policy])
+    if "base_answer_logps_BM" in fields: return self.has_base
+    return any(f in fn.fields for fn in self.readers().values() for f in fields)
+
+  def asking(self, *fields):
+    """Config keys of the methods that cannot do without one of these fields of Scored."""
+    return [key for key, fn in (self.readers() | {"prm.loss": self.prm}).items()
+            if any(f in fn.required for f in fields)]
 
 
 def of(c):
@@ -69,12 +101,21 @@ def of(c):
     raise ValueError(
         f"advantages has entries {sorted(estimators)}; it needs one for every "
         f"reward term {sorted(terms)}, or `total` alone.")
+  def weight(spec, key):
+    if spec.name is None: return None
+    return resolve.resolve("losses", spec, records.Scored, key)
   return Methods(
       rewards, estimators,
       policy=resolve.resolve("losses", c.learner.loss, records.Scored, "learner.loss"),
+      behaviour=weight(c.learner.behaviour, "learner.behaviour"),
+      token_weight=weight(c.learner.token_weight, "learner.token_weight"),
       prm=resolve.resolve("losses", c.prm.loss, records.Scored, "prm.loss"),
+      thin=resolve.resolve("rollouts", c.rollouts.thin, records.Scored, "rollouts.thin"),
       has_kl_reward=kl and c.kl.place == "reward",
-      has_kl_loss=kl and c.kl.place == "loss")
+      has_kl_loss=kl and c.kl.place == "loss",
+      has_base=any("base_answer_logps_BM" in fn.fields and
+                   dict(c.rewards[t]).get("baseline", "none") != "none"
+                   for t, (_, fn) in rewards.items()))
 
 
 def check(c, methods):
@@ -111,7 +152,7 @@ def check(c, methods):
   refuse(c.kl.kind not in divergence.KINDS, "kl.kind", f"one of {divergence.KINDS}")
   refuse(c.learner.aggregation not in aggregate.MODES, "learner.aggregation",
          f"one of {aggregate.MODES}")
-  forced = policy_losses.AGGREGATION.get(c.learner.loss.name.removeprefix("policy."))
+  forced = aggregate.OF_LOSS.get(c.learner.loss.name)
   refuse(forced and c.learner.aggregation != forced, "learner.aggregation",
          f"{c.learner.loss.name} is defined for {forced}")
   refuse(c.model.dtype not in ("float32", "bfloat16"), "model.dtype",
@@ -146,23 +187,65 @@ def check(c, methods):
            f"must divide the {rows} rows of a minibatch")
   resolve.bind("rollouts", c.rollouts.keep, "rollouts.keep")
   resolve.bind("prompts.templates", c.prompts.template, "prompts.template")
-  asks_groups = any(f.endswith("_PG") for f in methods.prm.fields)
-  refuse(asks_groups and (c.prompts.per_step // c.prm.minibatches) % c.prm.microbatches,
-         "prm.microbatches", f"{c.prm.loss.name} compares completions of a group "
-         "and needs whole groups in a microbatch")
+  for name, fn in (("prm", methods.prm), ("learner", methods.policy)):
+    asks_groups = any(f.endswith("_PG") for f in fn.fields)
+    groups = c.prompts.per_step // c[name].minibatches
+    refuse(asks_groups and groups % c[name].microbatches, f"{name}.microbatches",
+           f"{c[name].loss.name} compares completions of a group and needs whole "
+           "groups in a microbatch")
   if c.rollouts.per_prompt == 1:
     lonely = [t for t, (_, fn) in methods.estimators.items()
               if any(f.endswith("_PG") for f in fn.fields)]
     refuse(bool(lonely), "rollouts.per_prompt",
            f"advantages.{lonely[0] if lonely else ''} compares completions of a "
            "group; use >= 2, or an estimator such as batch.reinforce")
-  steps = [t for t, s in c.rewards.items() if dict(s).get("granularity") == "step"]
+  scored = methods.asking("step_scores_BT")
+  refuse(bool(scored) and c.verifier.steps is None, "verifier.steps",
+         f"{', '.join(scored)} reads the scores of steps; name what judges them, "
+         "such as chain.steps")
+  scored = methods.asking("scores_B", "scores_PG", "scores_BE")
+  refuse(bool(scored) and not c.verifier.scores, "verifier.scores",
+         f"{', '.join(scored)} reads scores beside the verdict; name verifiers such as "
+         "('format.boxed',)")
+  for path in c.verifier.scores: resolve.lookup("verifiers", path, "verifier.scores")
+  refuse(c.likelihood.model not in ("policy", "reference"), "likelihood.model",
+         "policy or reference")
+  refuse("{}" not in c.likelihood.answer, "likelihood.answer",
+         "a text with {} where the reference answer stands")
+  for field, key, wrong in (
+      ("answer_mask_BM", "likelihood.max_tokens", c.likelihood.max_tokens < 1),
+      ("step_answer_logps_BJM", "likelihood.steps", c.likelihood.steps < 1),
+      ("answer_span_BT", "likelihood.separator", not c.likelihood.separator),
+      ("self_logps_B", "likelihood.token", c.likelihood.token is None)):
+    refuse(methods.needs(field) and wrong, key, f"a reward reads {field} and needs it")
+  refuse(c.likelihood.separator == "", "likelihood.separator", "None or a text")
+  steps = [f"rewards.{t}.granularity='step'" for t, s in c.rewards.items()
+           if dict(s).get("granularity") == "step"] + methods.asking("step_ends_BT")
+  if c.verifier.steps is not None:
+    resolve.lookup("verifiers", c.verifier.steps, "verifier.steps")
+    steps.append(f"verifier.steps={c.verifier.steps!r}")
   refuse(bool(steps) and c.rollouts.step_separator is None,
-         "rollouts.step_separator",
-         f"rewards.{steps[0] if steps else ''}.granularity='step' needs it")
+         "rollouts.step_separator", f"{steps[0] if steps else ''} needs it")
   refuse(c.prm.order != "none" and not methods.needs("prm_logps_BT") and
          c.prm.path is not None, "prm.path",
          "no reward or estimator reads the PRM; drop the path or add a process reward")
+  for line in cancelled(c, methods): logging.warning("%s", line)
+
+
+def cancelled(c, methods):
+  """A line for each reward term whose method its estimator undoes, see CANCELS.
+
+  Only where the term is estimated by itself: in a sum it shifts the other terms.
+  """
+  for term, spec in c.rewards.items():
+    by, spec = term if term in methods.estimators else "total", dict(spec)
+    if by == "total" and len(c.rewards) + methods.has_kl_reward > 1: continue
+    estimator = c.advantages[by].name
+    for name, options, estimators, left in CANCELS:
+      if (spec["name"] == name and options.items() <= spec.items()
+          and estimator in estimators):
+        yield (f"rewards.{term}.name={name!r}: advantages.{by}.name={estimator!r} leaves "
+               f"{left}; an estimator such as batch.reinforce keeps it.")
 
 
 def check_keys(config, known):

@@ -103,10 +103,12 @@ def estimated_bytes(run, state):
   c, shards = run.config, sharding.row_shards(run.mesh)
   t, width = c.rollouts.max_tokens, c.prompts.max_tokens + c.rollouts.max_tokens
   batch = c.prompts.per_step * c.rollouts.per_prompt // shards
-  def of(bytes_of, config, rows, parts, **more):
+  def of(bytes_of, config, rows, parts, width=width, **more):
     part = -(-rows // parts)
     return 64 * rows * width + bytes_of(config, part, width, part * t, **more)
-  stages = {_SCORING: max(of(size.forward_bytes, config, batch, c.learner.microbatches)
+  # A reference answer may come after a whole completion.
+  stages = {_SCORING: max(of(size.forward_bytes, config, batch, c.learner.microbatches,
+                             width=width + c.likelihood.max_tokens)
                           for config in (run.model_config, run.prm_config))}
   for name, config, params in (
       ("prm", run.prm_config, state.prm if state.prm_opt is not None else None),
@@ -130,8 +132,6 @@ def compiled_bytes(run, state):
       sampler_logps_BT=jax.ShapeDtypeStruct((b, t), jnp.float32), finish_B=ints_B,
       prompt_P=None))
   scored = jax.eval_shape(run.measure_full, state, rollouts, rows(floats_B))
-  if c.rollouts.step_separator is not None:
-    scored = scored.replace(step_ends_BT=scored.mask_BT)
   trained = jax.eval_shape(run.advantage, state, scored)[0]
 
   def plan(rollouts, parts):  # Of full rows; it does not depend on the model.

@@ -1,14 +1,17 @@
 """What is computed of a batch: log-probs, then rewards, then advantages."""
 import functools
+import math
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from rlx import likelihoods
 from rlx.advantages import combine
 from rlx.advantages import normalize
 from rlx.core import masked
 from rlx.core import records
+from rlx.core import rng
 from rlx.evals import prm_metrics
 from rlx.learner import sharding
 from rlx.learner import step as learner_step
@@ -87,7 +90,7 @@ def log_ratio(c, models, mesh, tokenizer):
     ratio_BT = prm_logps(state.full("prm"), rollouts) - _ref_logps(c, fns, state, rollouts)
     if c.rollouts.step_separator is None:
       return ratio_BT, masked.last(rollouts.mask_BT)
-    return ratio_BT, _step_ends(rollouts, tokenizer, c.rollouts.step_separator)
+    return ratio_BT, step_ends(rollouts, tokenizer, c.rollouts.step_separator)
 
   return of
 
@@ -103,17 +106,61 @@ def reads_old_logps(c, methods):
           or any("old_logps_BT" in fn.fields for fn in before))
 
 
-def score(c, methods, models, mesh, tokenizer):
-  """(state, rollouts, outcome_B) -> Scored: what `measure` gives and the step ends."""
-  measure_ = measure(c, methods, models, mesh)
+def score(c, methods, models, mesh, tokenizer, answer_of):
+  """(state, rollouts, outcome_B, **more) -> Scored: what `measure` gives, what is read
+  off the text, and `more`, the fields that verifiers gave beside the verdict.
 
-  def of(state, rollouts, outcome_B):
-    scored = measure_(state, rollouts, outcome_B)
-    if c.rollouts.step_separator is None: return scored
-    return scored.replace(step_ends_BT=sharding.place_rows(
-        _step_ends(rollouts, tokenizer, c.rollouts.step_separator), mesh))
+  A completion that rollouts.thin leaves out has no verdict from here on.
+
+  Args:
+    answer_of: (number of a prompt, its ids) -> ids of its reference answer.
+  """
+  measure_ = measure(c, methods, models, mesh)
+  likelihoods_ = likelihoods.make(
+      c, methods, tokenizer, answer_of, _asker(c, models, mesh),
+      lambda rollouts: step_ends(rollouts, tokenizer, c.rollouts.step_separator))
+
+  def of(state, rollouts, outcome_B, **more):
+    scored = measure_(state, rollouts, outcome_B).replace(**more)
+    found = likelihoods_(state, rollouts)
+    if methods.needs("noise_B", "noise_PG"):
+      found["noise_B"] = noise(c, state.step, rollouts.prompt_P)
+    if c.rollouts.step_separator is not None:
+      found["step_ends_BT"] = step_ends(rollouts, tokenizer, c.rollouts.step_separator)
+    scored = scored.replace(**sharding.place_rows(found, mesh))
+    return scored.replace(outcome_B=sharding.place_rows(jnp.where(
+        np.ravel(methods.thin(scored)), scored.outcome_B, jnp.nan), mesh))
 
   return of
+
+
+def noise(c, step, prompt_P):
+  """noise_B: of seed, step, prompt and place in the group, nothing else."""
+  return jax.vmap(lambda prompt: jax.random.uniform(
+      rng.key(c.seed, "noise", step, prompt), (c.rollouts.per_prompt,)))(prompt_P).ravel()
+
+
+def _asker(c, models, mesh):
+  """(params, rollouts, temperature) -> logps_BT of the policy's model, of any rows."""
+  config, shards = models["policy"][0], sharding.row_shards(mesh)
+
+  def logps_of(params, rollouts, temperature):
+    parts = math.gcd(c.learner.microbatches, len(rollouts.tokens_BS) // shards)
+    return logps_fn(config, temperature, parts, shards)(
+        params, sharding.place_rows(rollouts, mesh), pack(c, config, mesh, rollouts, parts))
+
+  return logps_of
+
+
+def _added(c, methods, b, t):
+  """{field: (shape, dtype)} of what `score` adds to what `measure` gives."""
+  shapes = {f: s for f, s in likelihoods.shapes(c, b, t).items() if methods.needs(f)}
+  if c.rollouts.step_separator is not None: shapes["step_ends_BT"] = (b, t), bool
+  if c.verifier.steps: shapes["step_scores_BT"] = (b, t), jnp.float32
+  if c.verifier.scores: shapes["scores_BE"] = (b, len(c.verifier.scores)), jnp.float32
+  if methods.needs("answer_PG"): shapes["answer_B"] = (b,), jnp.int32
+  if methods.needs("noise_B", "noise_PG"): shapes["noise_B"] = (b,), jnp.float32
+  return shapes
 
 
 def measure(c, methods, models, mesh, full=False):
@@ -161,6 +208,9 @@ def measure(c, methods, models, mesh, full=False):
       scored = scored.replace(values_BT=values_fn(
           state.full("value"), rollouts,
           pack(c, config, mesh, rollouts, c.value.microbatches, full)))
+    if full:
+      scored = scored.replace(**{f: jnp.zeros(*s) for f, s in _added(
+          c, methods, *scored.mask_BT.shape).items()})
     return scored
 
   return of
@@ -176,7 +226,7 @@ def mismatched(rollouts, group):
       prompt_len_B=rollouts.prompt_len_B)
 
 
-def _step_ends(rollouts, tokenizer, separator):
+def step_ends(rollouts, tokenizer, separator):
   """step_ends_BT: the tokens that end a reasoning step. Host side, on text."""
   ends_BT = np.zeros(rollouts.sampler_logps_BT.shape, bool)
   for row, ids in zip(ends_BT, padding.completions(rollouts)):
@@ -184,6 +234,23 @@ def _step_ends(rollouts, tokenizer, separator):
     offsets = verifier_steps.boundaries("".join(texts), separator)
     row[verifier_steps.token_ends(offsets, texts)] = True
   return ends_BT
+
+
+def step_scores(verdicts, rollouts, tokenizer, separator):
+  """step_scores_BT: the k-th verdict of a row on the last token of its k-th step.
+
+  A step without a verdict is NaN. Of steps that end in one token the lowest
+  counts. Host side, on text.
+  """
+  scores_BT = np.zeros(rollouts.sampler_logps_BT.shape, np.float32)
+  for row, ids, found in zip(scores_BT, padding.completions(rollouts), verdicts):
+    texts = tokenizer.pieces(ids)
+    offsets = verifier_steps.boundaries("".join(texts), separator)
+    columns = verifier_steps.token_ends(offsets, texts)
+    row[columns] = np.nan
+    for column, verdict in zip(columns, found):
+      row[column] = np.fmin(row[column], verdict)
+  return scores_BT
 
 
 def advantage(c, methods):

@@ -52,8 +52,8 @@ def train(config, workdir):
     if is_due(step, config.eval.every):
       held_out = evaluate(run, state, "curve", 1) if step else host["before"]
       clock.lap("eval")
-    rollouts, outcome_B, metrics = draw(run, state, host, step, clock)
-    scored = run.score(state, rollouts, outcome_B)          # log-probs of all models
+    rollouts, judged, metrics = draw(run, state, host, step, clock)
+    scored = run.score(state, rollouts, **judged)           # log-probs of all models
     clock.lap("score", scored)
     state, scored, prm_metrics = run.learn_prm(state, rollouts, scored)
     clock.lap("prm", (state.prm, scored))
@@ -90,7 +90,7 @@ def draw(run, state, host, step, clock):
   failed, or the run stops, as `rollouts.fill` says.
 
   Returns:
-    rollouts on the mesh, outcome_B, metrics.
+    rollouts on the mesh, {field of Scored: what verifiers say}, metrics.
   """
   c = run.config
   size, want = build.draw_size(c), c.prompts.per_step
@@ -137,9 +137,12 @@ def draw(run, state, host, step, clock):
       "rollouts/truncated": np.mean(rollouts.finish_B == records.FINISH.index("length")),
       "verifiers/unknown": np.isnan(outcome_PG).mean(),
   }
-  outcome_B = outcome_PG[chosen].reshape(-1).astype(np.float32)
-  rollouts, outcome_B = sharding.place_rows((rollouts, outcome_B), run.mesh)
-  return rollouts, outcome_B, metrics
+  judged = dict(outcome_B=outcome_PG[chosen].reshape(-1).astype(np.float32),
+                **run.judge([drawn[i] for i in chosen], rollouts))
+  run.pool.check(c.verifier.max_error_rate)
+  clock.lap("verify")
+  rollouts, judged = sharding.place_rows((rollouts, judged), run.mesh)
+  return rollouts, judged, metrics
 
 
 def evaluate(run, state, stream, repeats, which=("greedy", "sampled")):

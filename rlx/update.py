@@ -95,6 +95,8 @@ def value(c, methods, models, mesh, optimizer_):
 def policy(c, methods, models, mesh, optimizer_):
   """The policy's update: policy loss, entropy bonus, KL, under one aggregation.
 
+    (behaviour weight) * loss(token weight * advantages) + entropy bonus + KL
+
   Without old_logps_BT the batch has one optimizer step, whose own log-probs are
   those before the update: every ratio is 1 and a forward pass is saved.
   """
@@ -111,8 +113,16 @@ def policy(c, methods, models, mesh, optimizer_):
     if scored.old_logps_BT is None:
       scored = scored.replace(old_logps_BT=jax.lax.stop_gradient(logps_BT))
     mask_BT = scored.mask_BT & scored.valid_B[:, None]
-    loss_BT = methods.policy(scored.replace(mask_BT=mask_BT))
-    metrics = diagnostics.policy(scored.replace(mask_BT=mask_BT))
+    scored = scored.replace(mask_BT=mask_BT)
+    metrics = diagnostics.policy(scored)
+    if methods.token_weight:
+      scored = scored.replace(
+          advantages_BT=methods.token_weight(scored) * scored.advantages_BT)
+    loss_BT = methods.policy(scored)
+    if methods.behaviour:
+      weight_BT = methods.behaviour(scored)
+      loss_BT = weight_BT * loss_BT
+      metrics["behaviour_mean"] = diagnostics.token_mean(weight_BT, mask_BT)
     if c.learner.entropy_coef:
       loss_BT = loss_BT + entropy.bonus(entropy_BT, mask_BT, coef=c.learner.entropy_coef)
     if methods.has_kl_loss:

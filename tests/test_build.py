@@ -9,8 +9,10 @@ from rlx import build
 from rlx import methods
 from rlx import score
 from rlx.core import records
+from rlx.io import tokenizer
 from rlx.learner import sharding
 from rlx.models import transformer
+from rlx.rollouts import padding
 
 nan = np.nan
 P, G, T = 2, 4, 5
@@ -189,3 +191,68 @@ def test_spread_rows_and_slots_exclude_each_other():
   c.rollouts.slots, c.mesh.data = c.rollouts.per_prompt, 2
   with pytest.raises(ValueError, match="^rollouts.slots=.: None where rows are spread"):
     build.build(c)
+
+
+def test_step_scores_are_on_the_steps_of_the_text():
+  tokens = tokenizer.characters("0123456789;#")
+  texts = ["7;3;5#5", "7;2;5#5", "7;2", "7;2;5#"]
+  completions_BT, len_B = padding.right_pad(
+      [[*tokens.encode(t), tokens.eos_ids[0]] for t in texts], 9, tokens.pad_id)
+  rollouts = records.Rollouts(
+      tokens_BS=completions_BT, prompt_len_B=np.zeros(4, int), completion_len_B=len_B,
+      sampler_logps_BT=np.zeros((4, 9)), finish_B=np.ones(4, int), prompt_P=None)
+  # Of the last two: a verdict too few, one too many.
+  got_BT = score.step_scores([[1, 0, 1], [1, nan, 1], [1], [1, 1, 1, 0]], rollouts, tokens, ";")
+  np.testing.assert_array_equal(got_BT, [
+      [0, 1, 0, 0, 0, 0, 1, 0, 0], [0, 1, 0, nan, 0, 0, 1, 0, 0],
+      [0, 1, nan, 0, 0, 0, 0, 0, 0], [0, 1, 0, 1, 0, 1, 0, 0, 0]])
+  ends_BT = score.step_ends(rollouts, tokens, ";")
+  np.testing.assert_array_equal(ends_BT[0], [0, 1, 0, 1, 0, 0, 1, 0, 0])
+  assert not got_BT[~ends_BT].any()
+
+
+class Words:
+  """Tokens of several characters."""
+
+  def pieces(self, ids):
+    return [("7;2;", "5", "#5")[i] for i in ids]
+
+
+@pytest.mark.parametrize("verdicts, low", [([1, 0, 1], 0), ([0, 1, 1], 0), ([nan, 1, 1], 1)])
+def test_of_steps_in_one_token_the_lowest_counts(verdicts, low):
+  rollouts = records.Rollouts(
+      tokens_BS=np.array([[0, 1, 2]]), prompt_len_B=np.zeros(1, int),
+      completion_len_B=np.array([3]), sampler_logps_BT=np.zeros((1, 3)),
+      finish_B=np.ones(1, int), prompt_P=None)
+  got_BT = score.step_scores([verdicts], rollouts, Words(), ";")
+  np.testing.assert_array_equal(got_BT, [[low, 0, 1]])
+
+
+def test_step_scores_reach_the_advantages():
+  """PURE on the chain task: the completion with a wrong step, and the one without."""
+  c = quickstart.get_config("smoke")
+  c.prompts.options.size, c.prompts.per_step, c.rollouts.per_prompt = 16, 1, 2
+  c.eval.prompts = c.eval.batch = 4
+  c.verifier.steps = "chain.steps"
+  c.rewards = dict(process=dict(name="steps.refine", kind="softmin", signed=True, coef=1.0))
+  c.advantages = dict(process=dict(name="process.rloo_steps"), whiten=False)
+  run = build.build(c)
+  prompt = records.Prompt("p", "4M7m2M5=", "5", "chain.answer")
+  tokens_BX, prompt_len_B = padding.left_pad([run.tokenizer.encode(prompt.text)] * 2, 8, 0)
+  completions_BT, len_B = padding.right_pad(
+      [[*run.tokenizer.encode(t), run.tokenizer.eos_ids[0]] for t in ("7;3;5#5", "7;2;5#5")],
+      8, 0)
+  rollouts = records.Rollouts(
+      tokens_BS=np.concatenate([tokens_BX, completions_BT], axis=1), prompt_len_B=prompt_len_B,
+      completion_len_B=len_B, sampler_logps_BT=np.zeros((2, 8), np.float32),
+      finish_B=np.ones(2, np.int32), prompt_P=np.zeros(1, np.uint32))
+  judged = run.judge([prompt], rollouts)
+  assert set(judged) == {"step_scores_BT"}
+  state = records.TrainState(step=0, policy=None, policy_opt=None, kl_coef=jnp.float32(0))
+  scored = run.score(state, rollouts, outcome_B=jnp.ones(2), **judged)
+  scored, _ = run.advantage(state, scored)
+  # Scores 1, -1, 1 and 1, 1, 1. softmin: -1 on the second step; 1/3 on each. Baselines
+  # per token: 1/8 and -1/8; the steps have 2, 2 and 3 tokens.
+  np.testing.assert_allclose(scored.advantages_BT, [
+      [-15/8] * 2 + [-13/8] * 2 + [-3/8] * 3 + [0],
+      [1 + 7/8] * 2 + [2/3 + 5/8] * 2 + [1/3 + 3/8] * 3 + [0]], atol=1e-6)

@@ -15,10 +15,26 @@ from rlx.core import resolve
 
 NAN = np.nan
 # Options without a default, and choices that make a function read more arrays.
-OPTIONS = {"losses.entropy.bonus": dict(coef=0.1),
+OPTIONS = {"advantages.group.passk": dict(k=1),
+           "losses.sequence.dhpo": dict(mixing="entropy"),
+           "losses.sequence.sspo": dict(clip_low=0.1, clip_high=0.1),
+           "losses.entropy.bonus": dict(coef=0.1),
            "losses.diagnostics.value_clip_fraction": dict(clip=0.2),
            "losses.value.clipped": dict(clip=0.2),
-           "rewards.implicit.process": dict(granularity="step", use_outcome=True, lam=0.5)}
+           "rewards.implicit.process": dict(granularity="step", use_outcome=True, lam=0.5),
+           "rewards.length.concise": dict(bonus=0.5),
+           "rewards.length.cosine": dict(max_length=4),
+           "rewards.length.overlong": dict(max_length=4, buffer=2),
+           "rewards.length.surrogate": dict(max_length=4),
+           "rewards.noise.backward": dict(false_positive=0.1, false_negative=0.2),
+           "rewards.noise.forward": dict(false_negative=0.2),
+           "rewards.likelihood.reference": dict(baseline="diff", token_weight="group_std",
+                                                len_norm="log10"),
+           "rewards.likelihood.efficiency": dict(use_gate=False),
+           "rewards.likelihood.last_token": dict(c_ref=-2.0),
+           "rewards.steps.refine": dict(kind="softmin"),
+           "rewards.steps.mix": dict(kind="outcome_center"),
+           "rewards.steps.completion": dict(kind="mean_logit")}
 # Helpers with arrays by name that are not methods a config names.
 NOT_METHODS = {"combine", "normalize"}
 
@@ -64,7 +80,16 @@ def _record(stage, padding):
       old_values_BT=fill(-1.0, 1.0), returns_BT=fill(-1.0, 1.0),
       advantages_BT=fill(-1.0, 1.0),
       kl_ratio_B=jnp.asarray(draw.normal(size=6), jnp.float32),
-      step_ends_BT=jnp.asarray(draw.uniform(size=mask_BT.shape) < 0.5))
+      step_scores_BT=fill(0.1, 0.9),
+      step_ends_BT=jnp.asarray(draw.uniform(size=mask_BT.shape) < 0.5),
+      scores_BE=jnp.asarray(np.where(valid_B[:, None], draw.uniform(size=(6, 2)), padding),
+                            jnp.float32),
+      answer_B=jnp.asarray([0, 1, 1, 2, 2, 2]),
+      noise_B=jnp.asarray(draw.uniform(size=6), jnp.float32),
+      answer_logps_BM=fill(), base_answer_logps_BM=fill(), noprompt_logps_BT=fill(),
+      step_answer_logps_BJM=jnp.stack([fill(), fill(), fill()], axis=1),
+      answer_mask_BM=jnp.asarray(mask_BT), answer_span_BT=jnp.asarray(mask_BT),
+      self_logps_B=fill()[:, 0])
   if stage != "advantages": return scored
   return combine.Term(
       rewards=fill(-1.0, 1.0), scored=scored, sum_pi_squared_BT=fill(0.1, 0.5),
@@ -86,7 +111,8 @@ def test_padding_is_inert(name):
   stage = name.split(".")[0]
   fn, record = _call(name), _record(stage, NAN)
   scored = record.scored if stage == "advantages" else record
-  floats = [f for f in fn.fields if f in scored.__dataclass_fields__ and f.endswith("_BT")
+  floats = [f for f in fn.fields if f in scored.__dataclass_fields__
+            and f.endswith(("_BT", "_BM"))
             and jnp.issubdtype(getattr(scored, f).dtype, jnp.floating)]
   x = {f: getattr(scored, f) for f in floats}
   if stage == "advantages": x["rewards"] = record.rewards
@@ -126,6 +152,14 @@ def test_source_is_cited(name):
   assert re.search(r"\n  .*=", doc) or "=" in doc, f"{name}: write the equation."
   assert "Source:" in doc, f"{name}: Source: missing."
   assert "Differs from" in " ".join(doc.split()), f"{name}: say how it differs."
+
+
+@pytest.mark.parametrize("name", [n for n in FOUND if n.startswith("rewards")])
+def test_options_are_not_keys_of_the_term(name):
+  """`coef` scales a reward term: an option of that name could not be set."""
+  _, module, fn = name.split(".")
+  fn = resolve.lookup("rewards", f"{module}.{fn}")
+  assert not {"name", "coef"} & set(inspect.signature(fn).parameters)
 
 
 def test_methods_are_found():

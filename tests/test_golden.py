@@ -31,11 +31,14 @@ from rlx.core import records
 from rlx.evals import best_of_n
 from rlx.evals import prm_metrics
 from rlx.losses import aggregate
+from rlx.losses import behaviour
 from rlx.losses import diagnostics
 from rlx.losses import divergence
 from rlx.losses import entropy
 from rlx.losses import policy
 from rlx.losses import prm
+from rlx.losses import sequence
+from rlx.losses import token_weight
 from rlx.losses import value
 from rlx.models import logps as logps_lib
 from rlx.models import transformer
@@ -980,9 +983,9 @@ def _policy_loss(c, name):
   near = dict(low=low, high=high, ratio_cap=c.get("clip_ratio_c", 20.0))
   fn, options = {
       "vanilla": (policy.ppo_clip, dict(clip, dual_clip=c.get("clip_ratio_c", 3.0))),
-      "gspo": (policy.gspo, clip), "cispo": (policy.cispo, clip),
+      "gspo": (sequence.gspo, clip), "cispo": (policy.cispo, clip),
       "sapo": (policy.sapo, {k: c[k] for k in ("tau_pos", "tau_neg") if k in c}),
-      "geo_mean": (policy.gmpo, clip),
+      "geo_mean": (sequence.gmpo, clip),
       "kl_cov": (policy.kl_cov, dict(fraction=c.get("kl_cov_ratio", 2e-4),
                                      coef=c.get("ppo_kl_coef", 1.0))),
       "clip_cov": (policy.clip_cov, dict(clip, fraction=c.get("clip_cov_ratio", 2e-4),
@@ -1011,8 +1014,9 @@ def policy_losses(c):
     if "rollout_is_weights" in c:
       # One weight per row: the geometric mean, as the loss itself.
       weight_BT = jnp.exp(masked.mean(jnp.log(weight_BT), mask_BT, axis=1, keepdims=True))
-  ours = {"geo_mean": "gmpo"}.get(name, name)
-  mode = policy.AGGREGATION.get(ours, c.get("loss_agg_mode", "token-mean"))
+  # verl reduces its geo_mean, gspo and sapo in one way whatever it is told.
+  forced = {"geo_mean": "sequence.gmpo", "gspo": "sequence.gspo", "sapo": "policy.sapo"}
+  mode = aggregate.OF_LOSS.get(forced.get(name), c.get("loss_agg_mode", "token-mean"))
   loss = lambda x_BT: aggregate.aggregate(
       fn(x_BT, old_BT, a_BT, mask_BT) * weight_BT, mask_BT, mode=mode,
       length=c.get("loss_scale_factor")).mean()
@@ -1045,16 +1049,14 @@ def value_loss(c):
 
 TRL_MODES = {"grpo": "seq-mean-token-mean", "sapo": "seq-mean-token-mean",
              "bnpo": "token-mean", "dapo": "token-mean", "cispo": "token-mean",
-             "dr_grpo": "seq-mean-token-sum-norm", "luspo": "seq-mean-token-sum"}
+             "vespo": "token-mean", "dr_grpo": "seq-mean-token-sum-norm",
+             "luspo": aggregate.OF_LOSS["sequence.luspo"]}
 
 
 @adapter("trl.loss")
 def trl_loss(c):
   kind, level = c.get("loss_type", "grpo"), c.get("importance_sampling_level", "token")
-  for key, reason in (("off_policy_mask_threshold", "no off-policy sequence mask"),
-                      ("use_bias_correction_kl", "no ratio-weighted KL in the loss")):
-    if key in c: pytest.skip(reason)
-  if kind not in TRL_MODES: pytest.skip(f"no loss {kind}")
+  if "use_bias_correction_kl" in c: pytest.skip("no ratio-weighted KL in the loss")
   mask_BT, logps_BT = c.mask("mask"), f64(c["log_prob"])
   is_on_policy = str(c.raw("old_log_prob")).startswith("None")
   old_BT = logps_BT if is_on_policy else f64(c["old_log_prob"])
@@ -1066,21 +1068,25 @@ def trl_loss(c):
   elif kind == "sapo":
     fn = functools.partial(policy.sapo, tau_pos=c.get("sapo_temperature_pos", 1.0),
                            tau_neg=c.get("sapo_temperature_neg", 1.05), level=level)
+  elif kind == "vespo":
+    fn = sequence.vespo     # What drew the tokens is the old policy.
   elif level == "sequence":
-    fn = functools.partial(policy.gspo, **clip)
+    fn = functools.partial(sequence.luspo if kind == "luspo" else sequence.gspo, **clip)
   else:
     fn = functools.partial(policy.ppo_clip, ratio_cap=c.get("delta"), **clip)
-  entropy_BT, weight_BT = f64(c["entropies"]), 1.0
+  entropy_BT, weight_BT, token_BT = f64(c["entropies"]), 1.0, 1.0
   if "importance_sampling_ratio" in c: weight_BT = f64(c["importance_sampling_ratio"])
   if "top_entropy_quantile" in c:
     # TRL's key is the share that is dropped.
-    top_BT = entropy.top(entropy_BT, mask_BT, fraction=1 - c["top_entropy_quantile"])
+    token_BT = token_weight.top(entropy_BT, mask_BT, fraction=1 - c["top_entropy_quantile"])
   beta = c.get("beta", 0.0)
   ref_BT = f64(c.read("@ref_log_prob"))
 
   def loss(x_BT):
-    loss_BT = fn(x_BT, old_BT, a_BT, mask_BT)
-    if "top_entropy_quantile" in c: loss_BT = masked.keep(loss_BT, top_BT)
+    loss_BT = fn(x_BT, old_BT, token_BT * a_BT, mask_BT)
+    if "off_policy_mask_threshold" in c:
+      loss_BT = loss_BT * behaviour.opsm(x_BT, old_BT, a_BT, mask_BT,
+                                         delta=c["off_policy_mask_threshold"])
     loss_BT = loss_BT * weight_BT
     if beta: loss_BT = loss_BT + beta * divergence.estimate(x_BT, ref_BT, mask_BT, kind="k3")
     total = aggregate.aggregate(loss_BT, mask_BT, mode=TRL_MODES[kind],

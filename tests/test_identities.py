@@ -22,6 +22,7 @@ from rlx.losses import aggregate
 from rlx.losses import divergence
 from rlx.losses import policy
 from rlx.losses import prm
+from rlx.losses import sequence
 from rlx.rewards import implicit
 
 P, G, T = 2, 4, 6
@@ -284,10 +285,10 @@ def test_policy_gradients():
 def test_gspo_on_policy_is_reinforce():
   logps_BT = jnp.where(MASK, draw(0), 0.0)
   a_BT = jnp.broadcast_to(jnp.arange(P * G)[:, None] - 3.0, MASK.shape)
-  mode = policy.AGGREGATION["gspo"]
+  mode = aggregate.OF_LOSS["sequence.gspo"]
   reduce = lambda loss_BT: aggregate.aggregate(loss_BT, MASK, mode=mode).mean()
   # Clip bounds away from 1: at the bound the slope is a matter of taste.
-  gspo = jax.grad(lambda x: reduce(policy.gspo(x, logps_BT, a_BT, MASK)))(logps_BT)
+  gspo = jax.grad(lambda x: reduce(sequence.gspo(x, logps_BT, a_BT, MASK)))(logps_BT)
   close(gspo, jax.grad(lambda x: reduce(policy.reinforce(x, a_BT, MASK)))(logps_BT))
 
 

@@ -13,8 +13,8 @@ LAYERS = [
     {"rewards", "advantages", "losses"},
     {"models"},
     {"prompts", "rollouts", "verifiers", "learner", "evals", "io"},
-    {"cli", "methods", "score", "update", "build", "preflight", "train", "sft", "evaluate",
-     "export"},
+    {"cli", "methods", "likelihoods", "score", "update", "build", "preflight", "train",
+     "sft", "evaluate", "export"},
 ]
 # Heavy packages: only in these layers, and not when a module is imported.
 HEAVY = {"math_verify", "reasoning_gym", "transformers", "gguf", "matplotlib",

@@ -220,8 +220,22 @@ def test_packing_changes_nothing(files, one_device):
     np.testing.assert_allclose(other_metrics[k], v, atol=1e-4, rtol=1e-4, err_msg=k)
 
 
+def test_weights_of_the_policy_loss(files, one_device):
+  """A tenth of the loss of half of the advantages; Adam takes (almost) the same steps."""
+  _, _, metrics = one_device
+  spec = base.ml_collections.ConfigDict
+  _, _, other_metrics = _one_step(
+      files, learner__behaviour=spec(dict(name="behaviour.tis", cap=.1)),
+      learner__token_weight=spec(dict(name="token_weight.steer", shape="linear", low=.5,
+                                      high=.5)))
+  assert "policy/behaviour_mean" not in metrics
+  np.testing.assert_allclose(other_metrics["policy/behaviour_mean"], .1, rtol=1e-6)
+  for key in ("policy/loss", "policy/grad_norm"):
+    np.testing.assert_allclose(other_metrics[key], .05 * metrics[key], rtol=2e-2, err_msg=key)
+
+
 @pytest.mark.parametrize("changes", [
-    {}, dict(learner__microbatches=4), dict(learner__loss=dict(name="policy.gspo")),
+    {}, dict(learner__microbatches=4), dict(learner__loss=dict(name="sequence.gspo")),
     dict(kl__coef=0.1)], ids=str)
 def test_a_single_optimizer_step_needs_no_pass_before_it(files, monkeypatch, changes):
   """Same parameters and metrics as with old_logps computed beforehand."""
@@ -318,9 +332,9 @@ def test_draws_until_the_batch_is_full_and_says_when_it_cannot(files):
       [[2, 4, 2, 0], [2, 2, 2, 4]]))
   host = dict(buffer=[])
   state = records.TrainState(step=0, policy=None, policy_opt=None)
-  rollouts, outcome_B, metrics = train.draw(stub, state, host, 0, Clock())
+  rollouts, judged, metrics = train.draw(stub, state, host, 0, Clock())
   assert metrics["rollouts/draws"] == 2 and metrics["rollouts/pass_fraction"] == 5 / 8
-  np.testing.assert_array_equal(outcome_B, [1, 1, 0, 0] * 4)
+  np.testing.assert_array_equal(judged["outcome_B"], [1, 1, 0, 0] * 4)
   first, second = asked
   kept = [first[0], first[2], second[0], second[1]]
   np.testing.assert_array_equal(rollouts.prompt_P, kept)
@@ -332,9 +346,9 @@ def test_draws_until_the_batch_is_full_and_says_when_it_cannot(files):
   assert len(set(asked[2].tolist())) == 4
   # The cap: three draws, then groups that failed fill up, or a clear line.
   stub = dataclasses.replace(stub, verify=verify_as([[4] * 4, [0] * 4, [4, 2, 4, 4]]))
-  _, outcome_B, metrics = train.draw(stub, state, host, 2, Clock())
+  _, judged, metrics = train.draw(stub, state, host, 2, Clock())
   assert metrics["rollouts/draws"] == 3 and metrics["rollouts/filled"] == 3
-  np.testing.assert_array_equal(outcome_B, [1, 1, 0, 0] + [1] * 12)
+  np.testing.assert_array_equal(judged["outcome_B"], [1, 1, 0, 0] + [1] * 12)
   stub.config.rollouts.fill = "error"
   stub = dataclasses.replace(stub, verify=verify_as([[4] * 4] * 3))
   with pytest.raises(ValueError, match=r"0 of 12 prompts passed rollouts.keep=.* in 3 draws, 4 are needed"):

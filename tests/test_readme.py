@@ -16,7 +16,7 @@ COMMANDS = [c for block in BLOCKS for line in block.splitlines()
 
 
 def test_the_two_commands_come_first():
-  assert len(COMMANDS) == 6
+  assert len(COMMANDS) == 7
   first = BLOCKS[0].splitlines()
   assert first == [
       "python -m pip install -e . && python -m rlx.train "

@@ -1,0 +1,163 @@
+"""What methods may read beside the verdict: scores, answers, noise; and who says no."""
+from absl import logging
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from configs import base
+from configs import quickstart
+from rlx import build
+from rlx import methods
+from rlx import score
+from rlx.core import records
+from rlx.rollouts import padding
+
+nan = np.nan
+
+
+def _config(reward, estimator="batch.reinforce", **sections):
+  c = base.get_config()
+  c.rewards = dict(outcome=dict(reward, coef=1.0))
+  c.advantages = dict(outcome=dict(name=estimator), whiten=False)
+  for section, keys in sections.items(): c[section].update(keys)
+  return c
+
+
+def _check(c):
+  methods.check(c, methods.of(c))
+
+
+@pytest.mark.parametrize("config", [
+    lambda: _config(dict(name="outcome.cascade")),
+    lambda: _config(dict(name="shaping.ensemble")),
+    lambda: _config(dict(name="outcome.verdict"), "group.variance_weighted"),
+    lambda: _config(dict(name="outcome.verdict"), rollouts=dict(thin=dict(name="thin.extremes"))),
+], ids=["scores_B", "scores_BE", "estimator", "thin"])
+def test_scores_that_nobody_gives_are_refused(config):
+  c = config()
+  with pytest.raises(ValueError, match=r"^verifier.scores=\(\): .* reads scores beside"):
+    _check(c)
+  c.verifier.scores = ("format.boxed",)
+  _check(c)
+  c.verifier.scores = ("format.boxes",)
+  with pytest.raises(ValueError, match="^verifier.scores.*rlx/verifiers/format.py has"):
+    _check(c)
+
+
+@pytest.mark.parametrize("reward, estimator, warns", [
+    (dict(name="noise.forward", false_negative=.1), "group.rloo", "but for a factor"),
+    (dict(name="noise.forward", false_negative=.1), "batch.reinforce", None),
+    (dict(name="noise.backward", false_positive=.1, false_negative=.1), "group.grpo", "but for"),
+    (dict(name="noise.backward", false_positive=.1, false_negative=.1), "batch.reinforce", None),
+    (dict(name="noise.channel", false_negative=.1), "group.grpo", None),
+    (dict(name="noise.channel", correction="forward"), "group.mean_baseline", "the noisy verdict"),
+    (dict(name="noise.channel", correction="backward"), "group.grpo", "the noisy verdict"),
+    (dict(name="noise.control", kind="constant"), "group.rloo", "leaves nothing"),
+    (dict(name="noise.control"), "group.rloo", None),
+    (dict(name="shaping.plain", kind="zscore"), "group.grpo", "the plain score"),
+    (dict(name="shaping.plain", kind="minmax"), "group.variance_weighted", "the plain score"),
+    (dict(name="shaping.plain", kind="minmax"), "group.rloo", None),
+], ids=str)
+def test_a_method_that_its_estimator_undoes_is_told(reward, estimator, warns, monkeypatch):
+  said = []
+  monkeypatch.setattr(logging, "warning", lambda form, *a: said.append(form % a))
+  _check(_config(reward, estimator, verifier=dict(scores=("format.boxed",))))
+  if warns is None: assert not said
+  else:
+    assert len(said) == 1 and warns in said[0]
+    assert said[0].startswith(f"rewards.outcome.name={reward['name']!r}: advantages.outcome")
+
+
+def test_in_a_sum_of_terms_nothing_is_undone_for_sure(monkeypatch):
+  said = []
+  monkeypatch.setattr(logging, "warning", lambda form, *a: said.append(form % a))
+  c = _config(dict(name="noise.control", kind="constant"))
+  c.advantages = dict(total=dict(name="group.rloo"), whiten=False)
+  _check(c)
+  assert len(said) == 1
+  c.rewards.penalty = dict(name="length.overlong", coef=1.0, max_length=8, buffer=4)
+  _check(c)
+  assert len(said) == 1
+
+
+def test_every_name_in_the_table_exists():
+  from rlx.core import resolve
+  for reward, options, estimators, _ in methods.CANCELS:
+    resolve.lookup("rewards", reward)
+    for name in estimators: resolve.lookup("advantages", name)
+  assert set(methods.SCALES) < set(methods.CENTRES)
+
+
+def test_scores_belong_to_valid_rows_only():
+  scored = records.Scored(
+      mask_BT=jnp.ones((4, 2), bool), outcome_B=jnp.array([1., 0., nan, 1.]), group=2,
+      scores_BE=jnp.array([[.5, .25], [.5, nan], [1., 1.], [0., 1.]]),
+      answer_B=jnp.arange(4), noise_B=jnp.arange(4.))
+  assert scored.valid_B.tolist() == [True, False, False, True]
+  np.testing.assert_array_equal(scored.scores_PG, [[.5, .5], [1, 0]])
+  assert scored.answer_PG.shape == scored.noise_PG.shape == (2, 2)
+
+
+def test_noise_is_of_seed_step_prompt_and_place():
+  c = base.get_config()
+  c.rollouts.per_prompt = 3
+  prompts = jnp.array([7, 9], jnp.uint32)
+  first = np.asarray(score.noise(c, 4, prompts)).reshape(2, 3)
+  assert len(np.unique(first)) == 6 and (0 <= first).all() and (first < 1).all()
+  np.testing.assert_array_equal(
+      np.asarray(score.noise(c, 4, prompts[::-1])).reshape(2, 3), first[::-1])
+  assert not (np.asarray(score.noise(c, 5, prompts)).reshape(2, 3) == first).any()
+  c.seed = 1
+  assert not (np.asarray(score.noise(c, 4, prompts)).reshape(2, 3) == first).any()
+
+
+TEXTS = ["1;2#3", "#4", "5", "1#3", "", "9#9", "#3", "8#"] * 4
+
+
+def test_a_run_gives_methods_what_they_ask_for():
+  """Scores in order, answers by eval.answer, no verdict for completions left out."""
+  c = quickstart.get_config("smoke")
+  c.rewards = dict(
+      dense=dict(name="shaping.stratified", coef=1.0),
+      label=dict(name="pseudo.majority", coef=1.0),
+      noisy=dict(name="noise.channel", coef=1.0, false_negative=.5))
+  c.advantages = dict(total=dict(name="group.rloo"), whiten=False)
+  c.verifier.scores = ("format.length", "format.boxed")
+  c.rollouts.thin = dict(name="thin.prof", keep=2)
+  run = build.build(c)
+  state = records.TrainState(step=3, policy=None, policy_opt=None, kl_coef=jnp.float32(0))
+  prompts = run.prompts.take(8)
+  tokens_PX, len_P, prompt_P = map(np.asarray, run.encode(prompts))
+  tokens_BT, len_B = padding.right_pad([run.tokenizer.encode(t) for t in TEXTS], 8, 0)
+  rollouts = records.Rollouts(
+      tokens_BS=np.concatenate([np.repeat(tokens_PX, 4, axis=0), tokens_BT], axis=1),
+      prompt_len_B=np.repeat(len_P, 4), completion_len_B=len_B,
+      sampler_logps_BT=np.zeros((32, 8), np.float32), finish_B=np.ones(32, np.int32),
+      prompt_P=prompt_P)
+  judged = run.judge(prompts, rollouts)
+  np.testing.assert_array_equal(judged["scores_BE"], [[t != "", 0] for t in TEXTS])
+  assert judged["answer_B"].tolist() == [0, 1, -1, 0, -1, 2, 0, -1] * 4
+  outcome_B = np.float32([1, 0, 0, 1] * 8)
+  scored = run.score(state, rollouts, outcome_B, **judged)
+  np.testing.assert_array_equal(scored.noise_B, score.noise(c, 3, prompt_P))
+  # Of two right and two wrong ones a right and a wrong one; the empty text is not valid.
+  kept_PG = ~np.isnan(scored.outcome_PG)
+  assert kept_PG.tolist() == [[True, True, False, False], [False, True, False, True]] * 4
+  advantages_BT = np.asarray(run.advantage(state, scored)[0].advantages_BT)
+  assert np.isfinite(advantages_BT).all() and not advantages_BT[~kept_PG.ravel()].any()
+  # Shapes of the batch before it is there, for the memory estimate.
+  batch = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype),
+                       (rollouts.rows(), outcome_B))
+  full = jax.eval_shape(run.measure_full, state, *batch)
+  assert full.scores_BE.shape == judged["scores_BE"].shape
+  assert full.answer_B.dtype == judged["answer_B"].dtype and full.noise_B is not None
+  # Nothing is judged, and no text decoded, for methods that do not ask.
+  del c.rewards["label"], c.rewards["noisy"]
+  c.rewards.dense = dict(name="outcome.verdict", coef=1.0)
+  c.verifier.scores, c.rollouts.thin = (), dict(name="thin.nothing")
+  plain = build.build(c)
+  assert plain.judge(None, None) == {}
+  scored = plain.score(state, rollouts, outcome_B)
+  assert scored.scores_BE is scored.answer_B is scored.noise_B is None
+  np.testing.assert_array_equal(scored.outcome_B, outcome_B)

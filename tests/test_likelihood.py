@@ -1,0 +1,199 @@
+"""The extra pass over reference answers, against forward passes of one text each."""
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from configs import base
+from rlx import build
+from rlx import preflight
+from rlx.core import records
+from rlx.core import rng
+from rlx.io import hf
+from rlx.io import tokenizer as io_tokenizer
+from rlx.learner import sharding
+from rlx.models import transformer
+from rlx.rollouts import padding
+
+TOKENS = io_tokenizer.characters("0123456789ab;#")
+CONFIG = transformer.DecoderConfig(
+    vocab_size=len(TOKENS.vocabulary), d_model=16, n_layers=1, n_heads=4,
+    n_kv_heads=2, head_dim=4, d_ff=32)
+EOS = TOKENS.eos_ids[0]
+# Two completions of each of two prompts: with an answer, cut, two separators, empty.
+COMPLETIONS = [TOKENS.encode("1;22;3#4") + [EOS], TOKENS.encode("5;6"),
+               TOKENS.encode("a#b#77") + [EOS], [EOS]]
+REASONED = ["1;22;3#", "5;6", "a#b#", ""]
+OPTIONS = {"reference": dict(baseline="diff"), "last_token": dict(c_ref=-3.0)}
+NAMES = ("reference", "turn_gain", "answer_confidence", "self_aligned", "last_token")
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+  """A random model whose log-probs differ, and answers of one to three tokens."""
+  folder = tmp_path_factory.mktemp("files")
+  params = transformer.init(CONFIG, jax.random.key(0))
+  params["embed"]["w_VD"] *= 15
+  hf.save(folder / "model", CONFIG, params, TOKENS)
+  for split, first in (("train", "a"), ("test", "b")):
+    rows = [dict(question=first + "1" * i, answer=str(10 ** (i % 3)))
+            for i in range(1, 5)]
+    (folder / f"{split}.jsonl").write_text("\n".join(map(json.dumps, rows)))
+  return folder
+
+
+def config_of(files, **likelihood):
+  c = base.get_config()
+  c.model.path = str(files / "model")
+  c.prompts.source, c.prompts.dataset = f"jsonl:{files}/{{split}}.jsonl", "jsonl"
+  c.prompts.columns = dict(verifier="format.ascii_share")
+  c.prompts.per_step, c.prompts.max_tokens = 2, 8
+  c.rollouts.per_prompt, c.rollouts.max_tokens, c.rollouts.bucket = 2, 12, 8
+  c.rollouts.step_separator = ";"
+  c.rollouts.decoding.temperature = 0.7
+  c.eval.prompts = c.eval.batch = 2
+  c.rewards = {n: dict(name=f"likelihood.{n}", coef=1.0, **OPTIONS.get(n, {}))
+               for n in NAMES}
+  c.advantages = dict(total=dict(name="temporal.return_to_go"), whiten=False)
+  c.likelihood.update(dict(separator="#", max_tokens=4, steps=2, token="9"), **likelihood)
+  return c
+
+
+def rollouts_of(run, prompts):
+  tokens_PX, len_P, number_P = map(np.asarray, run.encode(prompts))
+  right, len_B = padding.right_pad(COMPLETIONS, 12, TOKENS.pad_id)
+  return records.Rollouts(
+      tokens_BS=np.concatenate([tokens_PX.repeat(2, axis=0), right], axis=1),
+      prompt_len_B=len_P.repeat(2), completion_len_B=len_B,
+      sampler_logps_BT=np.zeros(right.shape, np.float32),
+      finish_B=np.ones(4, np.int32), prompt_P=number_P)
+
+
+@jax.jit
+def logits_of(params, row):
+  hidden = transformer.hidden(params, CONFIG, row, jnp.arange(row.shape[1])[None],
+                              jnp.ones(row.shape, bool))
+  return transformer.logits(params, CONFIG, hidden)[0]
+
+
+def plain(params, before, ids, temperature=1.0):
+  """log p(ids | before) of one row that starts in column 0, by the logits themselves."""
+  row = before + ids
+  tail = [2] * (32 - len(row))  # One shape to compile: nothing sees what comes after it.
+  logps = jax.nn.log_softmax(logits_of(params, jnp.array([row + tail])) / temperature)
+  return np.asarray(logps)[np.arange(len(before), len(row)) - 1, ids]
+
+
+@pytest.fixture(scope="module", params=["policy", "reference", "devices"])
+def scored(request, files):
+  """(run, its prompts, parameters of policy and of who is asked, Scored)."""
+  c = config_of(files)
+  if request.param == "reference": c.likelihood.model = "reference"
+  if request.param == "devices": c.mesh.data, c.learner.microbatches = 2, 2
+  run = build.build(c)
+  prompts = run.prompts.take(2)
+  state = run.init()
+  assert (state.reference is None) == (request.param != "reference")
+  # The policy has moved on: it is no more its own start.
+  state = state.replace(policy=jax.tree.map(lambda x: 1.5 * x, state.policy))
+  rollouts = rollouts_of(run, prompts)
+  found = run.score(state, sharding.place_rows(rollouts, run.mesh),
+                    jnp.array([1., 0., 1., 0.]))
+  return run, prompts, state.policy, state.full(run.config.likelihood.model), state, found
+
+
+def test_answers_are_scored_after_the_reasoning_and_without(scored):
+  run, prompts, _, asked, _, found = scored
+  m = run.config.likelihood.max_tokens
+  for b, reasoned in enumerate(REASONED):
+    prompt = prompts[b // 2]
+    before, answer = TOKENS.encode(prompt.text), TOKENS.encode(prompt.answer)
+    np.testing.assert_array_equal(found.answer_mask_BM[b], np.arange(m) < len(answer))
+    for got, reasoning in ((found.answer_logps_BM, reasoned),
+                           (found.base_answer_logps_BM, "#")):
+      want = plain(asked, before + TOKENS.encode(reasoning), answer)
+      np.testing.assert_allclose(got[b, :len(answer)], want, atol=2e-5)
+      np.testing.assert_array_equal(got[b, len(answer):], 0)
+  assert np.ptp(found.answer_logps_BM[:, 0]) > 0.1
+
+
+def test_answers_are_scored_after_each_step(scored):
+  _, prompts, _, asked, _, found = scored
+  # The first two steps of every completion; one that has ended is at its base again.
+  steps = [["1;", "1;22;"], ["5;", "5;6"], ["a#b#77", ""], ["", ""]]
+  for b, texts in enumerate(steps):
+    prompt = prompts[b // 2]
+    before, answer = TOKENS.encode(prompt.text), TOKENS.encode(prompt.answer)
+    np.testing.assert_array_equal(found.step_answer_logps_BJM[b, 0],
+                                  found.base_answer_logps_BM[b])
+    for j, text in enumerate(texts):
+      want = plain(asked, before + TOKENS.encode(text + "#"), answer)
+      got = found.step_answer_logps_BJM[b, j + 1, :len(answer)]
+      np.testing.assert_allclose(got, want, atol=2e-5)
+
+
+def test_fields_of_the_completion_itself(scored):
+  _, prompts, policy, _, _, found = scored
+  spans = [[7], [], [4, 5], []]
+  for b, ids in enumerate(COMPLETIONS):
+    np.testing.assert_array_equal(np.flatnonzero(found.answer_span_BT[b]), spans[b])
+    before = TOKENS.encode(prompts[b // 2].text)
+    np.testing.assert_allclose(found.noprompt_logps_BT[b, :len(ids)],
+                               plain(policy, [EOS], ids, 0.7), atol=2e-5)
+    want = plain(policy, before + ids, TOKENS.encode("9"))[0]
+    np.testing.assert_allclose(found.self_logps_B[b], want, atol=2e-5)
+
+
+def test_rewards_read_them_and_preflight_knows_their_shapes(scored):
+  run, _, _, _, state, found = scored
+  out, metrics = run.advantage(state, found)
+  assert np.isfinite(out.advantages_BT).all() and np.ptp(out.advantages_BT) > 0
+  assert all(f"rewards/{name}" in metrics for name in NAMES)
+  # What is traced before the run has the same fields and sizes.
+  rollouts = rollouts_of(run, run.prompts.take(2)).rows()
+  traced = jax.eval_shape(run.measure_full, run.shapes(), rollouts, jnp.zeros(4))
+  for name in ("answer_logps_BM", "answer_mask_BM", "base_answer_logps_BM",
+               "step_answer_logps_BJM", "answer_span_BT", "noprompt_logps_BT",
+               "self_logps_B"):
+    now, before = getattr(found, name), getattr(traced, name)
+    assert (now.shape, now.dtype) == (before.shape, before.dtype), name
+  stages = preflight.estimated_bytes(run, run.shapes())
+  run.config.likelihood.max_tokens += 100
+  more = preflight.estimated_bytes(run, run.shapes())
+  run.config.likelihood.max_tokens -= 100
+  assert [k for k in stages if more[k] > stages[k]] == ["activations of scoring"]
+
+
+def test_two_prompts_with_one_number_keep_their_answers(files, monkeypatch):
+  monkeypatch.setattr(rng, "number", lambda _: 7)
+  run = build.build(config_of(files))
+  prompts = run.prompts.take(2)
+  assert prompts[0].answer != prompts[1].answer
+  found = run.score(run.init(), rollouts_of(run, prompts), jnp.ones(4))
+  np.testing.assert_array_equal(found.answer_mask_BM.sum(axis=1),
+                                [len(prompts[b // 2].answer) for b in range(4)])
+
+
+def test_nothing_is_scored_that_nobody_reads(files):
+  c = config_of(files)
+  c.rewards = dict(reference=dict(name="likelihood.reference", coef=1.0))
+  found = build.build(c)
+  prompts = found.prompts.take(2)
+  scored = found.score(found.init(), rollouts_of(found, prompts), jnp.ones(4))
+  assert scored.answer_logps_BM is not None
+  assert all(getattr(scored, f) is None for f in (
+      "base_answer_logps_BM", "step_answer_logps_BJM", "answer_span_BT",
+      "noprompt_logps_BT", "self_logps_B", "old_logps_BT"))
+
+
+@pytest.mark.parametrize("changes, message", [
+    (dict(max_tokens=2), "likelihood.max_tokens=2: the reference answer of .* has 3 tok"),
+    (dict(answer="<{}>"), "cannot encode '<"),
+    (dict(token="<none>"), "likelihood.token='<none>': a token of the vocabulary"),
+])
+def test_refusals(files, changes, message):
+  with pytest.raises(ValueError, match=message) as e:
+    build.build(config_of(files, **changes))
+  assert "\n" not in str(e.value)
