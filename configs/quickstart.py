@@ -10,6 +10,8 @@ from configs import base
 
 
 def get_config(arg=""):
+  if arg not in ("", "smoke"):
+    raise ValueError(f"arg {arg!r} after the config's colon: there is smoke only.")
   c = base.get_config()
   c.steps = 100
   c.prompts.options = dict(size=20000, n_min=5, n_max=8, ops="Mm")

@@ -14,14 +14,19 @@ from rlx.core import resolve
 ROOT = pathlib.Path(__file__).parent.parent
 FILES = sorted(p for p in (ROOT / "configs").rglob("*.py")
                if p.stem not in ("__init__", "base"))
+PAPERS = [p for p in FILES if p.parent.name == "papers"]
 ids = lambda p: str(p.relative_to(ROOT))
 
 
-def _load(path, arg=""):
+def _module(path):
   spec = importlib.util.spec_from_file_location(path.stem, path)
   module = importlib.util.module_from_spec(spec)
   spec.loader.exec_module(module)
-  return module.get_config(arg)
+  return module
+
+
+def _load(path, arg=""):
+  return _module(path).get_config(arg)
 
 
 @pytest.mark.parametrize("path", FILES, ids=ids)
@@ -58,6 +63,21 @@ def test_says_how_to_run_it(path):
   if path.parent.name == "papers":
     assert re.search(r"arXiv:\d{4}\.\d{5}", path.read_text())
   assert doc
+
+
+@pytest.mark.parametrize("path", PAPERS, ids=ids)
+def test_a_paper_says_what_it_claims_and_how_sure_we_are(path):
+  paper = _module(path).PAPER
+  assert paper["title"] and re.fullmatch(r"\d{4}\.\d{5}", paper["arxiv"])
+  assert f"arXiv:{paper['arxiv']}" in path.read_text()
+  assert isinstance(paper["claims"], tuple) and all(paper["claims"])
+  assert paper["claims"] and paper["confidence"] in ("high", "medium", "low")
+
+
+@pytest.mark.parametrize("path", PAPERS, ids=ids)
+def test_a_paper_refuses_an_argument_it_does_not_know(path):
+  with pytest.raises(ValueError, match="there (is|are) .*smoke") as e: _load(path, "smokee")
+  assert "\n" not in str(e.value)
 
 
 def _leaves(config, prefix=""):
@@ -101,12 +121,20 @@ def _changed(**changes):
     (dict(prm__order="after"), r"prm.order='after': one of \('single', 'double'"),
     (dict(prm__reference="sft"), "prm.reference='sft': one of"),
     (dict(learner__aggregation="mean"), "learner.aggregation='mean': one of"),
-    (dict(learner__loss={"name": "policy.gspo"}, learner__aggregation="token-mean"), "learner.aggregation='token-mean': policy.gspo is defined for"),
+    (dict(learner__loss={"name": "sequence.gspo"}, learner__aggregation="token-mean"), "learner.aggregation='token-mean': sequence.gspo is defined for"),
+    (dict(learner__loss={"name": "sequence.sspo", "clip_low": .1, "clip_high": .1}), "rollouts.step_separator=None: learner.loss needs it"),
+    (dict(learner__loss={"name": "sequence.pacs"}, learner__microbatches=64), "learner.microbatches=64: sequence.pacs compares"),
+    (dict(learner__behaviour={"name": "behaviour.tis", "high": 2.}), r"learner.behaviour.high: behaviour.tis takes \['cap', 'level'\]"),
+    (dict(learner__token_weight={"name": "token_weight.bottom"}), "learner.token_weight.name='token_weight.bottom': .* has \\['steer', 'top'\\]"),
     (dict(kl__kind="k4"), "kl.kind='k4': one of"),
     (dict(kl__coef=.1, kl__place="reward"), "advantages has entries .* needs one for every"),
     (dict(rollouts__per_prompt=1), "rollouts.per_prompt=1: .* use >= 2"),
     (dict(rollouts__decoding={"temperature": 0.0, "top_k": 0, "top_p": 1., "min_p": 0.}), "rollouts.decoding.temperature=0.0: training samples"),
     (dict(rewards__process__granularity="step"), "rollouts.step_separator=None: rewards.process.granularity='step' needs it"),
+    (dict(rewards__process={"name": "steps.refine", "coef": 1.}), "verifier.steps=None: rewards.process reads the scores of steps; name what judges them"),
+    (dict(verifier__steps="chain.steps"), "rollouts.step_separator=None: verifier.steps='chain.steps' needs it"),
+    (dict(advantages__process={"name": "process.rloo_steps"}), "rollouts.step_separator=None: advantages.process needs it"),
+    (dict(verifier__steps="chain.step"), r"verifier.steps.name='chain.step': rlx/verifiers/chain.py has \["),
     (dict(prm__loss={"name": "prm.dpo", "beta": .05}, prm__microbatches=64), "prm.microbatches=64: prm.dpo compares"),
     (dict(rollouts__keep={"name": "keep.accuracy_band", "lo": .2}), "rollouts.keep.lo: keep.accuracy_band takes"),
     (dict(prompts__template={"name": "few_shot"}), "prompts.template.examples: few_shot needs it"),
@@ -116,6 +144,15 @@ def _changed(**changes):
     (dict(model__attention="splash", mesh__data=2), "model.attention='splash': blocks"),
     (dict(model__remat="all"), "model.remat='all': none, full or dots"),
     (dict(model__frozen_dtype="bfloat16"), "model.frozen_dtype='bfloat16': None or model.dtype=float32; in another"),
+    (dict(likelihood__model="prm"), "likelihood.model='prm': policy or reference"),
+    (dict(likelihood__answer="#"), "likelihood.answer='#': a text with {} where"),
+    (dict(likelihood__separator=""), "likelihood.separator='': None or a text"),
+    (dict(rewards__outcome__name="likelihood.reference"), "likelihood.max_tokens=0: a reward reads answer_mask_BM"),
+    (dict(rewards__outcome={"name": "likelihood.turn_gain", "coef": 1.0}, likelihood__max_tokens=4), "likelihood.steps=0: a reward reads step_answer"),
+    (dict(rewards__outcome={"name": "likelihood.turn_gain", "coef": 1.0}, likelihood__max_tokens=4, likelihood__steps=2), "rollouts.step_separator=None: rewards.outcome needs it"),
+    (dict(rewards__outcome__name="likelihood.answer_confidence"), "likelihood.separator=None: a reward reads answer_span_BT"),
+    (dict(rewards__outcome={"name": "likelihood.last_token", "coef": 1.0}), "rewards.outcome.c_ref: likelihood.last_token needs it"),
+    (dict(rewards__outcome={"name": "likelihood.last_token", "coef": 1.0, "c_ref": -23.0}), "likelihood.token=None: a reward reads self_logps_B"),
     (dict(rollouts__slots=6), "rollouts.slots=6: None, from the device's memory, or a multiple of rollouts.per_prompt=4"),
     (dict(rollouts__slots=0), "rollouts.slots=0: None"),
     (dict(memory_check="no"), "memory_check='no': error, warn or off"),

@@ -1,0 +1,34 @@
+"""On Designing Effective RL Reward at Training Time for LLM Reasoning
+(arXiv:2410.15115): scores of steps are clipped at 0 and differenced, so that
+no number of steps adds up.
+
+  python -m rlx.train --config=configs/papers/clip_delta.py --workdir=DIR
+  python -m rlx.train --config=configs/papers/clip_delta.py:smoke --workdir=DIR
+
+M from memory of the paper, O ours. The scores of steps are the exact
+checker's, there a trained PRM's.
+"""
+from configs import quickstart
+
+PAPER = dict(
+    title="On Designing Effective RL Reward at Training Time for LLM Reasoning",
+    arxiv="2410.15115",
+    claims=(
+        "a PRM's rewards, added as they are, pay for repeated steps and cost "
+        "accuracy",
+        "clip and delta bound the return and do better than success alone"),
+    confidence="medium")
+
+
+def get_config(arg=""):
+  c = quickstart.get_config(arg)
+  c.rollouts.keep = dict(name="keep.everything")
+  c.verifier.steps = "chain.steps"  # O
+  c.rewards = dict(
+      outcome=dict(name="outcome.verdict", coef=1.0),
+      process=dict(name="steps.refine", coef=0.02,         # M
+                   kind="clip_delta", eta=0.5))  # O: a wrong step is below
+  c.advantages = dict(  # M: PPO
+      total=dict(name="temporal.gae", gamma=1.0, lam=1.0), whiten=True)
+  c.value.optimizer.lr = c.learner.optimizer.lr  # O: as the policy
+  return c

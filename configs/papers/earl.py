@@ -1,0 +1,28 @@
+"""EARL: Entropy-Aware RL Alignment of LLMs for Reliable RTL Code Generation
+(arXiv:2511.12033): the policy gradient only where entropy is high.
+
+  python -m rlx.train --config=configs/papers/earl.py --workdir=DIR
+  python -m rlx.train --config=configs/papers/earl.py:smoke --workdir=DIR
+
+P the paper's abstract, O ours: the share. Chains of digits in place of code
+for circuits.
+"""
+from configs import quickstart
+
+PAPER = dict(
+    title="EARL: Entropy-Aware RL Alignment of LLMs for Reliable RTL Code "
+          "Generation",
+    arxiv="2511.12033",
+    claims=(
+        "functional pass rates of RTL code rise by up to 14.7%",
+        "training is steadier"),
+    confidence="low")
+
+
+def get_config(arg=""):
+  c = quickstart.get_config(arg)
+  c.rollouts.keep = dict(name="keep.everything")
+  c.rewards = dict(outcome=dict(name="outcome.verdict", coef=1.0))
+  c.advantages = dict(outcome=dict(name="group.grpo"), whiten=False)
+  c.learner.token_weight = dict(name="token_weight.top", fraction=0.2)  # O
+  return c

@@ -1,0 +1,31 @@
+"""FAPO: Flawed-Aware Policy Optimization for Efficient and Reliable Reasoning
+(arXiv:2510.22543): a right answer after a wrong step is worth less than a
+sound one.
+
+  python -m rlx.train --config=configs/papers/fapo.py --workdir=DIR
+  python -m rlx.train --config=configs/papers/fapo.py:smoke --workdir=DIR
+
+C the released code (yyDing1/FAPO), O ours. The exact checker finds the flaws,
+there a generative reward model.
+"""
+from configs import quickstart
+
+PAPER = dict(
+    title="FAPO: Flawed-Aware Policy Optimization for Efficient and Reliable "
+          "Reasoning",
+    arxiv="2510.22543",
+    claims=(
+        "flawed answers help early and hurt late; the penalty turns the sign "
+        "of their advantage by itself",),
+    confidence="high")
+
+
+def get_config(arg=""):
+  c = quickstart.get_config(arg)
+  c.rollouts.keep = dict(name="keep.everything")  # O
+  c.verifier.steps = "chain.steps"  # O
+  c.rewards = dict(outcome=dict(
+      name="steps.flaw_penalty", coef=1.0, lam=1.0))       # C
+  c.advantages = dict(outcome=dict(name="group.grpo"), whiten=False)  # C
+  c.learner.aggregation = "token-mean"  # C: a DAPO recipe
+  return c

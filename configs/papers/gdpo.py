@@ -1,0 +1,37 @@
+"""GDPO: Group reward-Decoupled Normalization Policy Optimization for
+Multi-reward RL Optimization (arXiv:2601.05242): every reward is normalised
+in its group before they are added.
+
+  python -m rlx.train --config=configs/papers/gdpo.py --workdir=DIR
+  python -m rlx.train --config=configs/papers/gdpo.py:smoke --workdir=DIR
+
+P the paper (as in verl's and TRL's documentation), O ours: the two rewards are
+the answer and the share of right steps, there correctness, format and length.
+"""
+from configs import quickstart
+
+PAPER = dict(
+    title="GDPO: Group reward-Decoupled Normalization Policy Optimization for "
+          "Multi-reward RL Optimization",
+    arxiv="2601.05242",
+    claims=(
+        "summed first, different combinations of rewards collapse into one "
+        "advantage",
+        "normalised first, every reward is learned at least as well"),
+    confidence="high")
+
+
+def get_config(arg=""):
+  c = quickstart.get_config(arg)
+  c.rollouts.keep = dict(name="keep.everything")
+  c.verifier.steps = "chain.steps"  # O
+  c.rewards = dict(
+      outcome=dict(name="outcome.verdict", coef=1.0),
+      steps=dict(name="steps.completion", coef=1.0, kind="mean"))
+  # P: equal weights. A coef is no weight: its term is divided by the std.
+  c.advantages = dict(
+      outcome=dict(name="group.grpo"),                     # P
+      steps=dict(name="group.grpo"),                       # P
+      whiten=True)                                         # P
+  c.learner.aggregation = "token-mean"  # O
+  return c

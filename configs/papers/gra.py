@@ -1,0 +1,30 @@
+"""Stabilizing Long-term Multi-turn Reinforcement Learning with Gated Rewards
+(arXiv:2508.10548): steps are paid only where the outcome is good enough.
+
+  python -m rlx.train --config=configs/papers/gra.py --workdir=DIR
+  python -m rlx.train --config=configs/papers/gra.py:smoke --workdir=DIR
+
+P the paper's abstract, O ours; the exact form is assumed. Steps of a chain in
+place of an agent's turns; one gate, there a chain of them.
+"""
+from configs import quickstart
+
+PAPER = dict(
+    title="Stabilizing Long-term Multi-turn Reinforcement Learning with Gated "
+          "Rewards",
+    arxiv="2508.10548",
+    claims=(
+        "added as they are, rewards of steps grow while the outcome falls; "
+        "gated they do not",),
+    confidence="low")
+
+
+def get_config(arg=""):
+  c = quickstart.get_config(arg)
+  c.rollouts.keep = dict(name="keep.everything")
+  c.verifier.steps = "chain.steps"  # O
+  c.rewards = dict(
+      outcome=dict(name="outcome.verdict", coef=1.0),
+      process=dict(name="steps.mix", coef=1.0, kind="gate", theta=0.5))  # O
+  c.advantages = dict(total=dict(name="group.grpo"), whiten=False)  # O
+  return c

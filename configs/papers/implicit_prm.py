@@ -1,0 +1,39 @@
+"""Free Process Rewards without Process Labels (arXiv:2412.01981): a PRM learns step
+rewards from outcomes.
+
+  python -m rlx.train --config=configs/papers/implicit_prm.py --workdir=DIR
+  python -m rlx.train --config=configs/papers/implicit_prm.py:smoke --workdir=DIR
+  :dpo, :nca, :kto are its other losses, each with -smoke too.
+
+P (paper) the losses; C (code) PRIME-RL/ImplicitPRM, loss.py and ce_trainer.py (beta
+0.05, rate 5e-7, 8 completions; NCA unchecked); O (ours) beta and rate, those of the
+quickstart. The policy does not learn, it gives the data. best@k of rlx.evaluate is
+the paper's measure.
+"""
+from configs import quickstart
+
+PAPER = dict(
+    title="Free Process Rewards without Process Labels",
+    arxiv="2412.01981",
+    claims=(
+        "beats a PRM of Monte Carlo step labels in best-of-n at a fraction of its cost",
+        "cross-entropy works with one completion per prompt, where DPO cannot",
+    ),
+    confidence="high")
+
+LOSSES = dict(ce="prm.ce", dpo="prm.dpo", nca="prm.nca", kto="prm.kto_even")
+
+
+def get_config(arg=""):
+  loss, _, size = (f"ce-{arg}" if arg in ("", "smoke") else arg).partition("-")
+  if loss not in LOSSES:
+    raise ValueError(f"implicit_prm.py:{arg}: there are smoke, LOSS and LOSS-smoke, LOSS one of "
+                     f"{sorted(LOSSES)}.")
+  c = quickstart.get_config(size)
+  c.prm.loss = dict(name=LOSSES[loss], beta=0.5)
+  c.rewards = dict(process=dict(
+      name="implicit.process", coef=1.0, beta=0.5, granularity="step", norm="none"))
+  c.advantages = dict(process=dict(name="process.reinforce"), whiten=False)
+  c.learner.optimizer.lr = 0.0                    # the policy stays
+  c.rollouts.keep = dict(name="keep.everything")
+  return c

@@ -1,0 +1,34 @@
+"""INTELLECT-2: A Reasoning Model Trained Through Globally Decentralized
+Reinforcement Learning (arXiv:2505.07291): GRPO whose ratio is capped where
+the advantage is negative, too.
+
+  python -m rlx.train --config=configs/papers/intellect_2.py --workdir=DIR
+  python -m rlx.train --config=configs/papers/intellect_2.py:smoke --workdir=DIR
+
+P the paper (section 4.1), M from memory, O ours. Synchronous, there two to
+four steps stale; no length rewards.
+"""
+from configs import quickstart
+
+PAPER = dict(
+    title="INTELLECT-2: A Reasoning Model Trained Through Globally "
+          "Decentralized Reinforcement Learning",
+    arxiv="2505.07291",
+    claims=(
+        "the cap keeps gradients from exploding on failures whose ratio is "
+        "large",),
+    confidence="high")
+
+
+def get_config(arg=""):
+  c = quickstart.get_config(arg)
+  c.rollouts.keep = dict(name="keep.accuracy_band", low=1e-3,
+                         high=1 - 1e-3)  # M
+  c.rewards = dict(outcome=dict(name="outcome.verdict", coef=1.0))
+  c.advantages = dict(outcome=dict(name="group.grpo"), whiten=False)
+  c.learner.loss = dict(name="policy.ppo_clip", clip_low=0.2, clip_high=0.2,
+                        ratio_cap=4.0)  # P
+  c.learner.aggregation = "token-mean"  # M
+  c.kl.coef, c.kl.kind, c.kl.place = 1e-3, "k3", "loss"  # P
+  c.learner.minibatches = 4  # O: on-policy the rule does nothing
+  return c

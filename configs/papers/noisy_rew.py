@@ -1,0 +1,34 @@
+"""The Climb Carves Wisdom Deeper Than the Summit: On the Noisy Rewards in Learning to
+Reason (arXiv:2505.22653): verdicts flipped for all completions of a prompt at once.
+
+  python -m rlx.train --config=configs/papers/noisy_rew.py --workdir=DIR
+  python -m rlx.train --config=configs/papers/noisy_rew.py:smoke --workdir=DIR
+
+P (paper) the rate, PPO with gamma = lambda = 1 and no KL; C (code)
+trestad/Noisy-Rewards-in-Learning-to-Reason at train_rl_math_7b_orz_flip.sh; O
+(ours) the value model's rate. The reward of reasoning phrases (RPR) is not here:
+chains have no phrases.
+"""
+from configs import quickstart
+
+PAPER = dict(
+    title="The Climb Carves Wisdom Deeper Than the Summit: On the Noisy Rewards in "
+          "Learning to Reason",
+    arxiv="2505.22653",
+    claims=(
+        "40% of flips cost little: 72.0 against 75.9 on MATH-500 with Qwen-2.5-7B",
+        "50% of flips collapse: the reward is random",
+    ),
+    confidence="high")
+
+
+def get_config(arg=""):
+  c = quickstart.get_config(arg)
+  c.rewards = dict(outcome=dict(
+      name="noise.channel", coef=1.0, false_positive=0.4, false_negative=0.4,  # P 0 to 0.5
+      level="group"))                              # C all completions share the coin
+  c.advantages = dict(outcome=dict(name="temporal.gae", gamma=1.0, lam=1.0),   # P
+                      whiten=True)                 # C verl's PPO
+  c.rollouts.keep = dict(name="keep.everything")   # the band would see clean verdicts
+  c.value.optimizer.lr = 5e-4                      # O as the policy's (C 5e-6 and 1e-6)
+  return c

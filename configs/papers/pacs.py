@@ -1,0 +1,31 @@
+"""Implicit Actor Critic Coupling via a Supervised Learning Framework for RLVR
+(arXiv:2509.02522): the verdict is the label of a completion's score within
+its group.
+
+  python -m rlx.train --config=configs/papers/pacs.py --workdir=DIR
+  python -m rlx.train --config=configs/papers/pacs.py:smoke --workdir=DIR
+
+C the released code (ritzz-ai/PACS), O ours.
+"""
+from configs import quickstart
+
+PAPER = dict(
+    title="Implicit Actor Critic Coupling via a Supervised Learning Framework "
+          "for RLVR",
+    arxiv="2509.02522",
+    claims=(
+        "the first step's gradient is that of REINFORCE with leave-one-out",
+        "later ones damp themselves: no clip is needed"),
+    confidence="high")
+
+
+def get_config(arg=""):
+  c = quickstart.get_config(arg)
+  c.rollouts.keep = dict(name="keep.everything")
+  c.rewards = dict(outcome=dict(name="outcome.verdict", coef=1.0))
+  # O: only logged
+  c.advantages = dict(outcome=dict(name="group.rloo"), whiten=False)
+  c.learner.loss = dict(name="sequence.pacs", beta=1.0)  # C
+  c.learner.aggregation = "seq-mean-token-mean"  # C
+  c.learner.minibatches = 4  # O: at the first all scores are 0
+  return c

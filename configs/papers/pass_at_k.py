@@ -1,0 +1,28 @@
+"""Optimizing Language Models for Inference Time Objectives using Reinforcement
+Learning (arXiv:2503.19595): the gradient of the best of k, so only a group's
+best completion learns.
+
+  python -m rlx.train --config=configs/papers/pass_at_k.py --workdir=DIR
+  python -m rlx.train --config=configs/papers/pass_at_k.py:smoke --workdir=DIR
+
+P the paper, C verl (grpo_passk), O ours. With verdicts of 0 and 1 a group
+learns where just one is right.
+"""
+from configs import quickstart
+
+PAPER = dict(
+    title="Optimizing Language Models for Inference Time Objectives using "
+          "Reinforcement Learning",
+    arxiv="2503.19595",
+    claims=(
+        "pass@k improves over training on the mean, at some cost of pass@1",),
+    confidence="medium")
+
+
+def get_config(arg=""):
+  c = quickstart.get_config(arg)
+  c.rollouts.keep = dict(name="keep.everything")
+  c.rewards = dict(outcome=dict(name="outcome.verdict", coef=1.0))
+  c.advantages = dict(  # P; C divides by the std
+      outcome=dict(name="group.pass_at_k", use_std=False), whiten=False)
+  return c

@@ -1,0 +1,30 @@
+"""Pass@k Training for Adaptively Balancing Exploration and Exploitation of
+Large Reasoning Models (arXiv:2508.10751): GRPO on the best of k, averaged
+over all k of a group in closed form.
+
+  python -m rlx.train --config=configs/papers/passk_training.py --workdir=DIR
+  python -m rlx.train --config=configs/papers/passk_training.py:smoke --workdir=DIR
+
+P the paper and its code (RUCAIBox/Passk_Training), O ours. Its second phase, k
+= 1, is not here.
+"""
+from configs import quickstart
+
+PAPER = dict(
+    title="Pass@k Training for Adaptively Balancing Exploration and "
+          "Exploitation of Large Reasoning Models",
+    arxiv="2508.10751",
+    claims=(
+        "pass@k and entropy stay higher than with k = 1",
+        "pass@1 after a second phase with k = 1 is not lower"),
+    confidence="high")
+
+
+def get_config(arg=""):
+  c = quickstart.get_config(arg)
+  c.rollouts.keep = dict(name="keep.everything")
+  c.rewards = dict(outcome=dict(name="outcome.verdict", coef=1.0))
+  # P: 4 or 8, less than the group, which smoke cuts to 4.
+  k = min(4, c.rollouts.per_prompt - 1)
+  c.advantages = dict(outcome=dict(name="group.passk", k=k), whiten=False)
+  return c

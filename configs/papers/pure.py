@@ -1,0 +1,40 @@
+"""Stop Summation: Min-Form Credit Assignment Is All Process Reward Model Needs
+for Reasoning (arXiv:2504.15275): the value of a completion is its worst
+step, not the sum of its steps.
+
+  python -m rlx.train --config=configs/papers/pure.py --workdir=DIR
+  python -m rlx.train --config=configs/papers/pure.py:smoke --workdir=DIR
+
+C the released code (CJReinforce/PURE), O ours. The scores of steps are the
+exact checker's, there a trained PRM's; every prompt has a verdict, there about
+one in ten.
+"""
+from configs import quickstart
+
+PAPER = dict(
+    title="Stop Summation: Min-Form Credit Assignment Is All Process Reward "
+          "Model Needs for Reasoning",
+    arxiv="2504.15275",
+    claims=(
+        "step rewards that are summed collapse early, softmin ones train "
+        "stably",
+        "with verdicts on a tenth of the prompts the rest of the reward "
+        "hacking is gone"),
+    confidence="high")
+
+
+def get_config(arg=""):
+  c = quickstart.get_config(arg)
+  c.rollouts.keep = dict(name="keep.everything")  # C
+  c.verifier.steps = "chain.steps"  # O
+  c.rewards = dict(
+      outcome=dict(name="outcome.verdict", coef=1.0),      # C
+      process=dict(name="steps.refine", coef=1.0, kind="softmin",
+                   signed=True, temperature=0.1))          # C
+  c.advantages = dict(
+      outcome=dict(name="group.rloo"),                     # C
+      process=dict(name="process.rloo_steps", unit="token"),  # C
+      kl=dict(name="process.reinforce"),  # C: to go, no baseline
+      whiten=False)
+  c.kl.coef, c.kl.kind, c.kl.place = 1e-3, "k1", "reward"  # C
+  return c

@@ -1,0 +1,29 @@
+"""ReasonFlux-PRM: Trajectory-Aware PRMs for Long Chain-of-Thought Reasoning in
+LLMs (arXiv:2506.18896): the mean score of the steps and the verdict, three
+to one.
+
+  python -m rlx.train --config=configs/papers/reasonflux.py --workdir=DIR
+  python -m rlx.train --config=configs/papers/reasonflux.py:smoke --workdir=DIR
+
+C the released code (Gen-Verse/ReasonFlux), O ours. The scores of steps are the
+exact checker's, there a trained PRM's, which scores the trajectory too.
+"""
+from configs import quickstart
+
+PAPER = dict(
+    title="ReasonFlux-PRM: Trajectory-Aware PRMs for Long Chain-of-Thought "
+          "Reasoning in LLMs",
+    arxiv="2506.18896",
+    claims=("the blend does better than GRPO with verdicts alone",),
+    confidence="medium")
+
+
+def get_config(arg=""):
+  c = quickstart.get_config(arg)
+  c.rollouts.keep = dict(name="keep.everything")
+  c.verifier.steps = "chain.steps"  # O
+  c.rewards = dict(
+      outcome=dict(name="outcome.verdict", coef=0.25),     # C
+      process=dict(name="steps.completion", coef=0.75, kind="mean"))  # C
+  c.advantages = dict(total=dict(name="group.grpo"), whiten=False)
+  return c

@@ -1,0 +1,30 @@
+"""Spurious Rewards: Rethinking Training Signals in RLVR (arXiv:2506.10947): GRPO on a
+coin instead of a verdict, as a control.
+
+  python -m rlx.train --config=configs/papers/spurious_rewards.py --workdir=DIR
+  python -m rlx.train --config=configs/papers/spurious_rewards.py:smoke --workdir=DIR
+
+C (code) the coin's rate (ruixin31/Spurious_Rewards, auto_verify.py; 16 completions
+there). Other controls: --config.rewards.outcome.kind=inverse, or the reward
+pseudo.wrong_majority. Chains have no verifier of format alone, so that the format
+control is not here.
+"""
+from configs import quickstart
+
+PAPER = dict(
+    title="Spurious Rewards: Rethinking Training Signals in RLVR",
+    arxiv="2506.10947",
+    claims=(
+        "random rewards give Qwen2.5-Math-7B 21 points on MATH-500, true ones 29",
+        "on models without that latent skill random rewards give nothing",
+    ),
+    confidence="high")
+
+
+def get_config(arg=""):
+  c = quickstart.get_config(arg)
+  c.rewards = dict(outcome=dict(
+      name="noise.control", coef=1.0, kind="random", rate=0.5))  # C
+  c.advantages = dict(outcome=dict(name="group.grpo"), whiten=False)
+  c.rollouts.keep = dict(name="keep.everything")  # the band would see verdicts
+  return c
