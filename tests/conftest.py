@@ -17,6 +17,13 @@ jax.config.update("jax_compilation_cache_dir", os.environ.get(
     str(pathlib.Path(tempfile.gettempdir()) / "rlx-test-cache")))
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
 
+# The files that take longest come first: one of them last would keep one core busy alone.
+SLOW = ("test_quickstart", "test_loop", "test_precision", "test_preflight", "test_bench")
+
+
+def pytest_collection_modifyitems(items):
+  items.sort(key=lambda item: item.path.stem not in SLOW)
+
 
 def pytest_terminal_summary(terminalreporter):
   """Golden cases: how many agree, and why the others were not compared."""
