@@ -229,10 +229,8 @@ def mismatched(rollouts, group):
 def step_ends(rollouts, tokenizer, separator):
   """step_ends_BT: the tokens that end a reasoning step. Host side, on text."""
   ends_BT = np.zeros(rollouts.sampler_logps_BT.shape, bool)
-  for row, ids in zip(ends_BT, padding.completions(rollouts)):
-    texts = tokenizer.pieces(ids)
-    offsets = verifier_steps.boundaries("".join(texts), separator)
-    row[verifier_steps.token_ends(offsets, texts)] = True
+  for row, columns in zip(ends_BT, _end_columns(rollouts, tokenizer, separator)):
+    row[columns] = True
   return ends_BT
 
 
@@ -243,14 +241,20 @@ def step_scores(verdicts, rollouts, tokenizer, separator):
   counts. Host side, on text.
   """
   scores_BT = np.zeros(rollouts.sampler_logps_BT.shape, np.float32)
-  for row, ids, found in zip(scores_BT, padding.completions(rollouts), verdicts):
-    texts = tokenizer.pieces(ids)
-    offsets = verifier_steps.boundaries("".join(texts), separator)
-    columns = verifier_steps.token_ends(offsets, texts)
+  for row, columns, found in zip(
+      scores_BT, _end_columns(rollouts, tokenizer, separator), verdicts):
     row[columns] = np.nan
     for column, verdict in zip(columns, found):
       row[column] = np.fmin(row[column], verdict)
   return scores_BT
+
+
+def _end_columns(rollouts, tokenizer, separator):
+  """For every row, the column in which each of its steps ends."""
+  for ids in padding.completions(rollouts):
+    texts = tokenizer.pieces(ids)
+    yield verifier_steps.token_ends(
+        verifier_steps.boundaries("".join(texts), separator), texts)
 
 
 def advantage(c, methods):
