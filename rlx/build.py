@@ -135,31 +135,9 @@ def build(config):
     ids_P = np.array([rng.number(p.id) for p in prompts], np.uint32)
     return tuple(sharding.place_rows(x, mesh) for x in (tokens_PX, len_P, ids_P))
 
-  def read(prompts, rollouts):
-    """Of every completion its prompt and its text."""
-    texts = [tokenizer.decode(ids) for ids in padding.completions(rollouts)]
-    return [p for p in prompts for _ in range(len(texts) // len(prompts))], texts
-
   def verify(prompts, rollouts):
-    return verifier_pool.verify(*read(prompts, rollouts)).reshape(len(prompts), -1)
-
-  asks_answers = methods.needs("answer_PG")
-
-  def judge(prompts, rollouts):
-    if not (c.verifier.steps or c.verifier.scores or asks_answers): return {}
-    found, (prompts, texts) = {}, read(prompts, rollouts)
-    judged_by = lambda path: [dataclasses.replace(p, verifier=path) for p in prompts]
-    if c.verifier.steps:
-      found["step_scores_BT"] = score.step_scores(
-          verifier_pool.verify_steps(judged_by(c.verifier.steps), texts), rollouts,
-          tokenizer, c.rollouts.step_separator)
-    if c.verifier.scores:
-      found["scores_BE"] = np.stack([
-          verifier_pool.verify(judged_by(path), texts) for path in c.verifier.scores],
-          axis=1).astype(np.float32)
-    if asks_answers:
-      found["answer_B"] = answers.ids(answers.stated(texts, c.eval.answer))
-    return found
+    return verifier_pool.verify(*_texts(tokenizer, prompts, rollouts)).reshape(
+        len(prompts), -1)
 
   learn_prm, prm_step = update.prm(c, methods, models, mesh, optimizers["prm"])
   learn_value, value_step = update.value(c, methods, models, mesh, optimizers["value"])
@@ -176,7 +154,8 @@ def build(config):
       eval_sample=dict(
           greedy=draw(1, dict(temperature=0.0), slots_["greedy"]),
           sampled=draw(c.eval.samples, c.rollouts.decoding, slots_["sampled"])),
-      verify=verify, judge=judge, pool=verifier_pool,
+      verify=verify, judge=_judge(c, methods, tokenizer, verifier_pool),
+      pool=verifier_pool,
       keep=resolve.bind("rollouts", c.rollouts.keep, "rollouts.keep"),
       score=score.score(c, methods, models, mesh, tokenizer,
                         _answers(c, methods, tokenizer, text, train_prompts)),
@@ -217,6 +196,35 @@ def load_prompts(c, tokenizer, text):
   # Twice as many rows as held-out prompts are wanted: some are dropped.
   held_out = load(c.eval.split, 2 * c.eval.prompts)[:c.eval.prompts]
   return filters.not_in(load(c.prompts.split), held_out), held_out
+
+
+def _texts(tokenizer, prompts, rollouts):
+  """Of every completion its prompt and its text."""
+  texts = [tokenizer.decode(ids) for ids in padding.completions(rollouts)]
+  return [p for p in prompts for _ in range(len(texts) // len(prompts))], texts
+
+
+def _judge(c, methods, tokenizer, pool_):
+  """(prompts, rollouts) -> the fields of Scored that texts tell beside the verdict."""
+  asks_answers = methods.needs("answer_PG")
+
+  def of(prompts, rollouts):
+    if not (c.verifier.steps or c.verifier.scores or asks_answers): return {}
+    found, (prompts, texts) = {}, _texts(tokenizer, prompts, rollouts)
+    judged_by = lambda path: [dataclasses.replace(p, verifier=path) for p in prompts]
+    if c.verifier.steps:
+      found["step_scores_BT"] = score.step_scores(
+          pool_.verify_steps(judged_by(c.verifier.steps), texts), rollouts, tokenizer,
+          c.rollouts.step_separator)
+    if c.verifier.scores:
+      found["scores_BE"] = np.stack([
+          pool_.verify(judged_by(path), texts) for path in c.verifier.scores],
+          axis=1).astype(np.float32)
+    if asks_answers:
+      found["answer_B"] = answers.ids(answers.stated(texts, c.eval.answer))
+    return found
+
+  return of
 
 
 def _answers(c, methods, tokenizer, text, prompts):
