@@ -199,6 +199,15 @@ def check(c, methods):
     refuse(bool(lonely), "rollouts.per_prompt",
            f"advantages.{lonely[0] if lonely else ''} compares completions of a "
            "group; use >= 2, or an estimator such as batch.reinforce")
+  _check_sources(c, methods, refuse)
+  refuse(c.prm.order != "none" and not methods.needs("prm_logps_BT") and
+         c.prm.path is not None, "prm.path",
+         "no reward or estimator reads the PRM; drop the path or add a process reward")
+  for line in cancelled(c, methods): logging.warning("%s", line)
+
+
+def _check_sources(c, methods, refuse):
+  """What methods read beside verdict and log-probs has somebody who gives it."""
   scored = methods.asking("step_scores_BT")
   refuse(bool(scored) and c.verifier.steps is None, "verifier.steps",
          f"{', '.join(scored)} reads the scores of steps; name what judges them, "
@@ -226,10 +235,6 @@ def check(c, methods):
     steps.append(f"verifier.steps={c.verifier.steps!r}")
   refuse(bool(steps) and c.rollouts.step_separator is None,
          "rollouts.step_separator", f"{steps[0] if steps else ''} needs it")
-  refuse(c.prm.order != "none" and not methods.needs("prm_logps_BT") and
-         c.prm.path is not None, "prm.path",
-         "no reward or estimator reads the PRM; drop the path or add a process reward")
-  for line in cancelled(c, methods): logging.warning("%s", line)
 
 
 def cancelled(c, methods):
