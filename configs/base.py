@@ -202,6 +202,21 @@ def get_config():
   return c
 
 
+def variant(arg, names):
+  """The argument of a config with variants: NAME, smoke or NAME-smoke.
+
+  Args:
+    names: the variants, the default first.
+  Returns:
+    (name, "" or "smoke")
+  """
+  name, _, size = (f"{names[0]}-{arg}" if arg in ("", "smoke") else arg).partition("-")
+  if name not in names or size not in ("", "smoke"):
+    raise ValueError(f"config argument {arg!r}: there are smoke, NAME and NAME-smoke, "
+                     f"NAME one of {tuple(names)}.")
+  return name, size
+
+
 def smoke(c):
   """Shrinks any config to seconds on a CPU. Same code paths, smaller sizes."""
   c.steps = 2

@@ -10,6 +10,7 @@ P (paper) the losses; C (code) PRIME-RL/ImplicitPRM, loss.py and ce_trainer.py (
 quickstart. The policy does not learn, it gives the data. best@k of rlx.evaluate is
 the paper's measure.
 """
+from configs import base
 from configs import quickstart
 
 PAPER = dict(
@@ -25,10 +26,7 @@ LOSSES = dict(ce="prm.ce", dpo="prm.dpo", nca="prm.nca", kto="prm.kto_even")
 
 
 def get_config(arg=""):
-  loss, _, size = (f"ce-{arg}" if arg in ("", "smoke") else arg).partition("-")
-  if loss not in LOSSES:
-    raise ValueError(f"implicit_prm.py:{arg}: there are smoke, LOSS and LOSS-smoke, LOSS one of "
-                     f"{sorted(LOSSES)}.")
+  loss, size = base.variant(arg, tuple(LOSSES))
   c = quickstart.get_config(size)
   c.prm.loss = dict(name=LOSSES[loss], beta=0.5)
   c.rewards = dict(process=dict(
