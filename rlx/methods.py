@@ -10,6 +10,7 @@ from typing import Callable
 
 from absl import logging
 import jax
+import numpy as np
 
 from rlx.advantages import combine
 from rlx.core import records
@@ -200,6 +201,7 @@ def check(c, methods):
            f"advantages.{lonely[0] if lonely else ''} compares completions of a "
            "group; use >= 2, or an estimator such as batch.reinforce")
   _check_sources(c, methods, refuse)
+  _try(c, methods)
   refuse(c.prm.order != "none" and not methods.needs("prm_logps_BT") and
          c.prm.path is not None, "prm.path",
          "no reward or estimator reads the PRM; drop the path or add a process reward")
@@ -235,6 +237,40 @@ def _check_sources(c, methods, refuse):
     steps.append(f"verifier.steps={c.verifier.steps!r}")
   refuse(bool(steps) and c.rollouts.step_separator is None,
          "rollouts.step_separator", f"{steps[0] if steps else ''} needs it")
+
+
+def _try(c, methods):
+  """Runs every method on shapes: what its options may be is known to itself alone."""
+  scored = _example(c)
+  def attempt(key, fn, record, run=jax.eval_shape):
+    try:
+      return run(lambda: fn and fn(record))
+    except ValueError as e:
+      raise ValueError(f"{key}.{e}") from None
+  shapes = {term: attempt(f"rewards.{term}", fn, scored).shape
+            for term, (_, fn) in methods.rewards.items()}
+  for name, (_, fn) in methods.estimators.items():
+    rewards = np.zeros(shapes.get(name, scored.mask_BT.shape), np.float32)
+    attempt(f"advantages.{name}", fn, combine.Term(rewards=rewards, scored=scored))
+  for key, fn in (("prm.loss", methods.prm), ("learner.loss", methods.policy),
+                  ("learner.behaviour", methods.behaviour),
+                  ("learner.token_weight", methods.token_weight)):
+    attempt(key, fn, scored)
+  attempt("rollouts.thin", methods.thin, scored, lambda f: f())  # It runs on the host.
+
+
+def _example(c):
+  """Scored of a batch of this config, all zeros, with few tokens."""
+  size = dict(B=c.prompts.per_step * c.rollouts.per_prompt, T=4, E=max(len(c.verifier.scores), 1),
+              M=max(c.likelihood.max_tokens, 1), J=c.likelihood.steps + 1)
+  def zeros(name):
+    is_flag = any(word in name for word in ("mask", "ends", "span"))
+    return np.zeros([size[axis] for axis in name.rpartition("_")[2]],
+                    bool if is_flag else np.int32 if name in ("answer_B", "finish_B")
+                    else np.float32)
+  return records.Scored(group=c.rollouts.per_prompt, **{
+      f.name: zeros(f.name) for f in dataclasses.fields(records.Scored)
+      if f.name != "group"})
 
 
 def cancelled(c, methods):

@@ -160,6 +160,12 @@ def _changed(**changes):
     (dict(lora__rank=2, lora__alpha=0.), "lora.alpha=0.0: must be > 0"),
     (dict(lora__targets=("q", "w")), "lora.targets=.*some of \\('q', 'k'"),
     (dict(lora__rank=2, prm__path="x"), "prm.path='x': None with lora.rank"),
+    (dict(rewards__process__norm="max"), "^rewards.process.norm='max': one of"),
+    (dict(advantages__process__loo="all"), "^advantages.process.loo='all': one of"),
+    (dict(learner__loss__clip_low=-1.), "^learner.loss.clip_low=-1.0: must be >= 0"),
+    (dict(prm__loss={"name": "prm.detached_dpo", "weighting": "n"}), "^prm.loss.weighting='n': one of"),
+    (dict(rollouts__thin={"name": "thin.prof", "keep": 9}, verifier__scores=("format.boxed",)), "^rollouts.thin.keep=9: 1 to rollouts.per_prompt=4"),
+    (dict(learner__token_weight={"name": "token_weight.top", "fraction": 2.}), "^learner.token_weight.fraction=2.0: in"),
     (dict(steps=-1), "steps=-1: must be >= 0"),
 ], ids=lambda x: str(x)[:40])
 def test_refuses_with_one_line_that_names_the_key(changes, message):

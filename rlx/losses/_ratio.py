@@ -35,6 +35,8 @@ def shared(logps_BT, log_ratio):
 def clipped(ratio_BT, advantages_BT, clip_low, clip_high, dual_clip=None,
             ratio_cap=None):
   """PPO's pessimistic loss with its two further bounds, see policy.ppo_clip."""
+  for name, value in dict(clip_low=clip_low, clip_high=clip_high).items():
+    if value < 0: raise ValueError(f"{name}={value!r}: must be >= 0.")
   near_BT = jnp.clip(ratio_BT, 1 - clip_low, 1 + clip_high)
   if ratio_cap is not None: ratio_BT = jnp.minimum(ratio_BT, ratio_cap)
   loss_BT = jnp.maximum(-advantages_BT * ratio_BT, -advantages_BT * near_BT)

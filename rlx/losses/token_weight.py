@@ -28,8 +28,11 @@ def top(entropy_BT, mask_BT, *, fraction=0.2):
     fraction: share of valid tokens kept, in (0, 1].
   Returns:
     weight_BT.
+  Raises:
+    ValueError: a fraction out of its range.
   """
   axes.dims(entropy_BT=entropy_BT, mask_BT=mask_BT)
+  if not 0 < fraction <= 1: raise ValueError(f"fraction={fraction!r}: in (0, 1].")
   low = jnp.sort(jnp.where(mask_BT, entropy_BT, jnp.inf), axis=None)
   n = jnp.sum(mask_BT)
   at = jnp.maximum(n - 1, 0) * jnp.asarray(1 - fraction, entropy_BT.dtype)

@@ -37,10 +37,10 @@ def prof(outcome_PG, scores_PG, valid_PG, *, keep, side="both"):
   """
   outcome_PG, scores_PG, valid_PG = map(np.asarray, (outcome_PG, scores_PG, valid_PG))
   if not 1 <= keep <= valid_PG.shape[1]:
-    raise ValueError(f"rollouts.thin.keep={keep!r}: 1 to "
+    raise ValueError(f"keep={keep!r}: 1 to "
                      f"rollouts.per_prompt={valid_PG.shape[1]}.")
   if side not in ("both", "right"):
-    raise ValueError(f"rollouts.thin.side={side!r}: both or right.")
+    raise ValueError(f"side={side!r}: both or right.")
   right_PG, wrong_PG = valid_PG & (outcome_PG > 0.5), valid_PG & ~(outcome_PG > 0.5)
   n_right_P, n_wrong_P = right_PG.sum(axis=1), wrong_PG.sum(axis=1)
   k_right_P = np.clip(-(-keep // 2), keep - n_wrong_P, n_right_P)
@@ -67,7 +67,7 @@ def extremes(scores_PG, valid_PG, *, kind="best_worst"):
     ValueError: an unknown kind.
   """
   scores_PG, valid_PG = map(np.asarray, (scores_PG, valid_PG))
-  if kind not in KINDS: raise ValueError(f"rollouts.thin.kind={kind!r}: one of {KINDS}.")
+  if kind not in KINDS: raise ValueError(f"kind={kind!r}: one of {KINDS}.")
   ones_P = np.ones(len(scores_PG), int)
   best_PG = _lowest(-scores_PG, valid_PG, ones_P)
   if kind == "best": return best_PG

@@ -51,8 +51,8 @@ def test_extremes(kind, kept):
 
 
 @pytest.mark.parametrize("call, message", [
-    (lambda x: thin.prof(x, x, x > 0, keep=4), "rollouts.thin.keep=4: 1 to rollouts.per_prompt=3"),
-    (lambda x: thin.prof(x, x, x > 0, keep=2, side="wrong"), "rollouts.thin.side='wrong': both"),
-    (lambda x: thin.extremes(x, x > 0, kind="worst"), "rollouts.thin.kind='worst': one of")])
+    (lambda x: thin.prof(x, x, x > 0, keep=4), "^keep=4: 1 to rollouts.per_prompt=3"),
+    (lambda x: thin.prof(x, x, x > 0, keep=2, side="wrong"), "^side='wrong': both"),
+    (lambda x: thin.extremes(x, x > 0, kind="worst"), "^kind='worst': one of")])
 def test_refuses(call, message):
   with pytest.raises(ValueError, match=message): call(np.ones((2, 3)))
