@@ -92,28 +92,21 @@ def value(c, methods, models, mesh, optimizer_):
   return learn, update
 
 
-def policy(c, methods, models, mesh, optimizer_):
-  """The policy's update: policy loss, entropy bonus, KL, under one aggregation.
+def policy_loss(c, methods):
+  """(scored, kl_coef_B) -> (Weighted, metrics): policy loss, entropy bonus, KL.
 
     (behaviour weight) * loss(token weight * advantages) + entropy bonus + KL
 
-  Without old_logps_BT the batch has one optimizer step, whose own log-probs are
-  those before the update: every ratio is 1 and a forward pass is saved.
+  under one aggregation. `scored` has the log-probs and entropy of the policy
+  being updated. Without old_logps_BT the batch has one optimizer step, whose own
+  log-probs are those before the update: every ratio is 1 and a forward pass is saved.
   """
-  config = models["policy"][0]
-  shards = sharding.row_shards(mesh)
-
-  def loss(params, batch):
-    rollouts, scored, kl_coef_B, plan = batch
-    logps_BT, entropy_BT = logps.logps(
-        params, config, rollouts.tokens_BS, rollouts.positions_BS, rollouts.valid_BS,
-        completion_width=scored.mask_BT.shape[1],
-        temperature=c.rollouts.decoding.temperature, plan=plan)
-    scored = scored.replace(logps_BT=logps_BT, entropy_BT=entropy_BT)
-    if scored.old_logps_BT is None:
-      scored = scored.replace(old_logps_BT=jax.lax.stop_gradient(logps_BT))
+  def of(scored, kl_coef_B):
+    logps_BT, entropy_BT = scored.logps_BT, scored.entropy_BT
     mask_BT = scored.mask_BT & scored.valid_B[:, None]
     scored = scored.replace(mask_BT=mask_BT)
+    if scored.old_logps_BT is None:
+      scored = scored.replace(old_logps_BT=jax.lax.stop_gradient(logps_BT))
     metrics = diagnostics.policy(scored)
     if methods.token_weight:
       scored = scored.replace(
@@ -133,7 +126,26 @@ def policy(c, methods, models, mesh, optimizer_):
       metrics["kl_ref"] = diagnostics.token_mean(
           logps_BT - scored.policy_ref_logps_BT, mask_BT)
     return aggregate.aggregate(loss_BT, mask_BT, mode=c.learner.aggregation,
-                               length=c.rollouts.max_tokens), metrics, logps_BT
+                               length=c.rollouts.max_tokens), metrics
+
+  return of
+
+
+def policy(c, methods, models, mesh, optimizer_):
+  """The policy's update by `policy_loss`."""
+  config = models["policy"][0]
+  shards = sharding.row_shards(mesh)
+  loss_of = policy_loss(c, methods)
+
+  def loss(params, batch):
+    rollouts, scored, kl_coef_B, plan = batch
+    logps_BT, entropy_BT = logps.logps(
+        params, config, rollouts.tokens_BS, rollouts.positions_BS, rollouts.valid_BS,
+        completion_width=scored.mask_BT.shape[1],
+        temperature=c.rollouts.decoding.temperature, plan=plan)
+    total, metrics = loss_of(
+        scored.replace(logps_BT=logps_BT, entropy_BT=entropy_BT), kl_coef_B)
+    return total, metrics, logps_BT
 
   update = learner_step.make(loss, optimizer_, microbatches=c.learner.microbatches,
                              shards=shards)
