@@ -1,0 +1,224 @@
+"""Small exact worlds, in which a claim about a method can be seen in seconds.
+
+A prompt is a tree of tokens and the policy a table of logits with a row for every
+node. The methods are those of a config, called as the training loop calls them;
+what a real run only estimates (accuracy, pass@k, entropy) is a sum over the leaves.
+
+  P prompts   V tokens   T most tokens   N inner nodes   L leaves: completions
+
+Nodes are numbered from the root, 0: token v leads from node n to n V + v + 1.
+"""
+import dataclasses
+import functools
+import itertools
+import types
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from rlx import methods as methods_lib
+from rlx import score
+from rlx import update
+from rlx.core import masked
+from rlx.core import records
+from rlx.core import resolve
+
+
+class Batch(NamedTuple):
+  """Sampled completions; row p G + g belongs to prompt p."""
+  prompt_B: jax.Array
+  tokens_BT: jax.Array
+  mask_BT: jax.Array
+  nodes_BT: jax.Array   # before each token
+
+
+@dataclasses.dataclass(frozen=True)
+class Tree:
+  """The completions of up to `length` of `vocab` tokens, for each of `prompts`."""
+  prompts: int = 4
+  vocab: int = 4
+  length: int = 3
+  eos: bool = False     # Token 0 ends a completion.
+
+  @property
+  def nodes(self):
+    return sum(self.vocab**t for t in range(self.length))
+
+  @functools.cached_property
+  def leaves(self):
+    """(tokens_LT, mask_LT) of every completion. Numpy; 0 after the end."""
+    tokens_LT = np.array(list(itertools.product(range(self.vocab), repeat=self.length)))
+    mask_LT = np.ones_like(tokens_LT, bool)
+    if self.eos:
+      ended_LT = np.cumsum(tokens_LT == 0, axis=1)
+      mask_LT = (ended_LT == 0) | ((ended_LT == 1) & (tokens_LT == 0))
+      first = ~np.any(~mask_LT & (tokens_LT != 0), axis=1)
+      tokens_LT, mask_LT = tokens_LT[first], mask_LT[first]
+    return tokens_LT, mask_LT
+
+  def batch(self, prompt_B, tokens_BT, mask_BT):
+    node_B, nodes = jnp.zeros(len(tokens_BT), int), []
+    for t in range(self.length):
+      nodes.append(node_B)
+      node_B = node_B * self.vocab + tokens_BT[:, t] + 1
+    return Batch(prompt_B, tokens_BT, mask_BT, jnp.stack(nodes, axis=1))
+
+  def start(self, key=None, spread=0.0):
+    """logits_PNV: uniform, or with noise of this standard deviation."""
+    shape = self.prompts, self.nodes, self.vocab
+    return jnp.zeros(shape) if key is None else spread * jax.random.normal(key, shape)
+
+  def sample(self, key, logits_PNV, group):
+    """Batch of `group` completions of every prompt."""
+    prompt_B = jnp.repeat(jnp.arange(self.prompts), group)
+    node_B, going_B = jnp.zeros_like(prompt_B), jnp.ones_like(prompt_B, bool)
+    tokens, mask = [], []
+    for key_t in jax.random.split(key, self.length):
+      token_B = jnp.where(going_B, jax.random.categorical(
+          key_t, logits_PNV[prompt_B, node_B]), 0)
+      tokens.append(token_B)
+      mask.append(going_B)
+      if self.eos: going_B = going_B & (token_B != 0)
+      node_B = node_B * self.vocab + token_B + 1
+    return self.batch(prompt_B, jnp.stack(tokens, axis=1), jnp.stack(mask, axis=1))
+
+  def leaf_logps(self, logits_PNV):
+    """logps_PL: of every whole completion."""
+    tokens_LT, mask_LT = map(jnp.asarray, self.leaves)
+    def of(prompt):
+      batch = self.batch(jnp.full(len(tokens_LT), prompt), tokens_LT, mask_LT)
+      return logps(logits_PNV, batch)[0].sum(axis=1)
+    return jax.vmap(of)(jnp.arange(self.prompts))
+
+  def expected_P(self, logits_PNV, values_PL):
+    """Of every prompt, the mean of a value of completions under the policy."""
+    return jnp.sum(jnp.exp(self.leaf_logps(logits_PNV)) * values_PL, axis=1)
+
+
+def logps(logits_PNV, batch):
+  """(logps_BT, entropy_BT) of a batch under a table; 0 on padding."""
+  all_BTV = jax.nn.log_softmax(logits_PNV[batch.prompt_B[:, None], batch.nodes_BT])
+  chosen_BT = jnp.take_along_axis(all_BTV, batch.tokens_BT[..., None], axis=-1)[..., 0]
+  entropy_BT = -jnp.sum(jnp.exp(all_BTV) * all_BTV, axis=-1)
+  return masked.keep(chosen_BT, batch.mask_BT), masked.keep(entropy_BT, batch.mask_BT)
+
+
+def train(c, world, judge, measure, *, seeds, steps, lr, prm_lr=1.0, value_lr=0.5,
+          start=None, sampler=None, optimizer=optax.sgd):
+  """Learns tables with the methods of a config, from all seeds at once.
+
+  Of the config it reads the methods, rollouts.per_prompt, kl, learner.epochs (passes
+  over a batch, each one optimizer step) and prm.order; sizes and rates of language
+  models are not those of tables.
+
+  Args:
+    c: config; its keep and thin filters act as in the loop, a group that is
+      filtered out has no verdict.
+    judge: (key, logits_PNV, Batch) -> {field of Scored: array}, outcome_B at least.
+    measure: logits_PNV -> {name: scalar}.
+    seeds: ints.
+    lr, prm_lr, value_lr: of `optimizer` for policy and PRM, of SGD for values.
+    start: key -> logits_PNV, of policy, reference and PRM; None: uniform.
+    sampler: (key, logits_PNV) -> the logits that are sampled from, for trainers and
+      samplers that differ; None: the same.
+  Returns:
+    ({name: [seeds, steps + 1]}, before every step and at the end; logits_IPNV of the
+    seeds I at the end). Numpy.
+  """
+  methods = methods_lib.of(c)
+  advantage, loss_of = score.advantage(c, methods), update.policy_loss(c, methods)
+  filter_of = _filter(c, methods)
+  has_prm = methods.needs("prm_logps_BT")
+  policy_tx, prm_tx = optimizer(lr), optimizer(prm_lr)
+  group, kl_coef = c.rollouts.per_prompt, jnp.float32(c.kl.coef)
+  kl_coef_B = jnp.full(world.prompts * group, kl_coef)
+
+  def step(carry, key):
+    policy, prm, value_PN, reference = carry
+    keys = jax.random.split(key, 3)
+    drawn_from = sampler(keys[2], policy[0]) if sampler else policy[0]
+    batch = world.sample(keys[0], drawn_from, group)
+    scored = records.Scored(
+        mask_BT=batch.mask_BT, group=group, old_logps_BT=logps(policy[0], batch)[0],
+        sampler_logps_BT=logps(drawn_from, batch)[0],
+        policy_ref_logps_BT=logps(reference, batch)[0],
+        values_BT=value_PN[batch.prompt_B[:, None], batch.nodes_BT],
+        **judge(keys[1], policy[0], batch))
+    scored = scored.replace(outcome_B=filter_of(scored))
+    if has_prm:
+      scored, prm = _learn_prm(c, methods, scored, prm, reference, batch, prm_tx)
+    scored, _ = advantage(types.SimpleNamespace(kl_coef=kl_coef), scored)
+    value_PN = value_PN.at[batch.prompt_B[:, None], batch.nodes_BT].add(
+        value_lr / group * masked.keep(scored.returns_BT - scored.values_BT,
+                                       batch.mask_BT & scored.valid_B[:, None]))
+
+    def loss(logits_PNV):
+      logps_BT, entropy_BT = logps(logits_PNV, batch)
+      return loss_of(scored.replace(logps_BT=logps_BT, entropy_BT=entropy_BT),
+                     kl_coef_B)[0].mean()
+
+    for _ in range(c.learner.epochs):
+      policy = _applied(policy_tx, jax.grad(loss)(policy[0]), policy)
+    return (policy, prm, value_PN, reference), measure(carry[0][0])
+
+  @jax.jit
+  @jax.vmap
+  def run(seed):
+    start_key, key = jax.random.split(jax.random.key(seed))
+    logits_PNV = world.start() if start is None else start(start_key)
+    carry = ((logits_PNV, policy_tx.init(logits_PNV)),
+             (logits_PNV, prm_tx.init(logits_PNV)),
+             jnp.zeros((world.prompts, world.nodes)), logits_PNV)
+    carry, history = jax.lax.scan(step, carry, jax.random.split(key, steps))
+    last = carry[0][0]
+    return jax.tree.map(lambda x, y: jnp.append(x, y), history, measure(last)), last
+
+  return jax.device_get(run(jnp.asarray(seeds)))
+
+
+def _learn_prm(c, methods, scored, prm, reference, batch, tx):
+  """PRM scores and its update, in the order of the config."""
+  ref_BT = scored.old_logps_BT if c.prm.reference == "policy" else logps(reference, batch)[0]
+  seen = logps(prm[0], batch)[0]
+  scored = scored.replace(ref_logps_BT=ref_BT, prm_logps_BT=seen, prm_old_logps_BT=seen)
+  if c.prm.order == "none": return scored, prm
+  def loss(logits_PNV):
+    return methods.prm(scored.replace(prm_logps_BT=logps(logits_PNV, batch)[0])).mean()
+  prm = _applied(tx, jax.grad(loss)(prm[0]), prm)
+  if c.prm.order == "double": scored = scored.replace(prm_logps_BT=logps(prm[0], batch)[0])
+  return scored, prm
+
+
+def _applied(tx, grads, held):
+  updates, state = tx.update(grads, held[1], held[0])
+  return optax.apply_updates(held[0], updates), state
+
+
+def _filter(c, methods):
+  """Scored -> outcome_B without the rows that the config's filters leave out."""
+  if (c.rollouts.keep.name, c.rollouts.thin.name) == ("keep.everything", "thin.nothing"):
+    return lambda scored: scored.outcome_B
+  keep = resolve.bind("rollouts", c.rollouts.keep, "rollouts.keep")
+
+  def on_host(scored):
+    scored = jax.tree.map(np.asarray, scored)
+    keep_P = keep(scored.outcome_PG, np.zeros_like(scored.outcome_PG, bool))
+    stays_PG = keep_P[:, None] & methods.thin(scored)
+    return np.where(np.ravel(stays_PG), scored.outcome_B, np.nan).astype(np.float32)
+
+  return lambda scored: jax.pure_callback(
+      on_host, jax.ShapeDtypeStruct(scored.outcome_B.shape, jnp.float32), scored,
+      vmap_method="sequential")
+
+
+def changed(c, **changes):
+  """A copy of a config with keys set: __ stands for a dot, a dict replaces a section."""
+  c = c.copy_and_resolve_references()
+  for path, value in changes.items():
+    *sections, key = path.split("__")
+    with (at := functools.reduce(getattr, sections, c)).unlocked():
+      at[key] = value
+  return c
