@@ -37,6 +37,7 @@ import numpy as np
 
 from configs import base
 from experiments import roofline
+from experiments import speed_tables
 from rlx import build
 from rlx import methods as methods_lib
 from rlx import score
@@ -53,13 +54,8 @@ from rlx.models import transformer
 from rlx.rollouts import sampler
 
 ROOT = pathlib.Path(__file__).parent.parent
-TASKS = {"gen": ("gen", ""), "ragged": ("gen", "ragged"), "upd": ("upd", ""),
-         "e2e": ("e2e", ""), "prime": ("e2e", "prime"), "rloo": ("e2e", "rloo")}
-TITLES = {"gen": "Sampling", "ragged": "Sampling, ragged lengths", "upd": "Update",
-          "e2e": "GRPO step", "prime": "PRIME step", "rloo": "RLOO step, outcomes only"}
 PACKAGES = ("jax", "jaxlib", "flax", "optax", "numpy")
 MEAN_LENGTH = 48  # Of ragged completions, in tokens.
-QUIET = 0.15      # Cores that others may use before a line counts as disturbed.
 
 # Forward passes of log-probs that a step needs; a gradient is 3. The PRM's
 # scores before its update are the forward pass of its gradient.
@@ -386,8 +382,8 @@ def ask(args, task, reps):
 
 
 def arguments(args, task):
-  """The worker's flags; `task` is "limits" or a key of TASKS."""
-  stem, impl = TASKS.get(task, (task, ""))
+  """The worker's flags; `task` is "limits" or a key of speed_tables.TASKS."""
+  stem, impl = speed_tables.TASKS.get(task, (task, ""))
   found = ["--task", stem, "--impl", impl]
   for name in ("model", "random", "batch", "prompt_len", "new", "prompts", "group",
                "beta", "micro", "lr", "threads", "dtype", "param_dtype", "remat",
@@ -452,9 +448,10 @@ def alone(args):
       if args.out:
         with open(args.out, "a") as f: f.write(json.dumps(lines[-1]) + "\n")
   if args.compare:
-    before = {key(line): line for line in read(args.compare) if "failed" not in line}
+    before = {speed_tables.key(line): line for line in speed_tables.read(args.compare)
+              if "failed" not in line}
     for line in lines:
-      print(compared(line, before.get(key(line))), flush=True)
+      print(speed_tables.compared(line, before.get(speed_tables.key(line))), flush=True)
   return not any("failed" in line for line in lines)
 
 
@@ -465,134 +462,7 @@ def sizes(args, task):
   return [argparse.Namespace(**vars(args) | dict(batch=b)) for b in batches]
 
 
-# ---- lines -> ratios and tables
-
-
-def read(path):
-  """The lines of a file that were measured or failed (drive's have the same fields)."""
-  return [json.loads(line) for line in pathlib.Path(path).read_text().splitlines()
-          if line.strip()]
-
-
-def kind(line):
-  """The key of TASKS that a line belongs to; other systems' variants are their names."""
-  for name, (task, impl) in TASKS.items():
-    if (line["task"], line.get("impl", "")) == (task, impl): return name
-  return line["task"]
-
-
-def size(line):
-  """What was measured, in tokens; defaults are those of the command line."""
-  name = kind(line)
-  get = lambda k: line.get(k, DEFAULTS.get(name, {}).get(k, DEFAULTS[""].get(k)))
-  rows = (f"{get('prompts')} x {get('group')}" if name not in ("gen", "upd")
-          else str(get("batch")))
-  text = f"{rows} x ({get('prompt_len')} + {get('new')})"
-  text += f", KL {get('beta')}" if name == "e2e" else ""
-  dtype = line.get("dtype", "float32")
-  return text if dtype == "float32" else f"{text}, {dtype}"
-
-
-def key(line):
-  """Lines with the same key measured the same work by the same system."""
-  return kind(line), line["model"], size(line), line["system"], line.get("micro", 0)
-
-
-def ratios(new, old):
-  """{figure: new / old} of the figures that both lines have."""
-  def figures(line):
-    named = ("median_s", "tok_s", "first_s", "compile_s", "peak_rss_mb", "peak_device_mb")
-    found = {k: line.get(k) for k in named}
-    for group in ("parts", "stages"):
-      if len(line.get(group, ())) > 1: found |= line[group]
-    return {k: v for k, v in found.items() if v}
-  new, old = figures(new), figures(old)
-  return {k: new[k] / old[k] for k in new if k in old}
-
-
-def compared(new, old):
-  """One line of text: new against old."""
-  name = " ".join(key(new)[:4])
-  if old is None: return f"{name}: not in the earlier file"
-  if "failed" in new: return f"{name}: failed"
-  return f"{name}, new / {old['time']}: " + ", ".join(
-      f"{k} {v:.3f}" for k, v in ratios(new, old).items())
-
-
-def report(lines):
-  """Markdown tables of lines; of several with one key the last counts."""
-  newest = {key(line): line for line in lines}
-  text = ["# Performance", "",
-          "Made by `python -m experiments.bench --report FILE... --docs FILE` from "
-          "measured lines; `experiments/bench.py` says what each task is.", "",
-          "Sizes are completions x (prompt + completion tokens), where prompts are "
-          "shared prompts x completions x (...). The limit is what the needed matmuls "
-          "and bytes would take at the machine's peak. `times rlx` is a system's "
-          "median over rlx's: above 1, rlx is faster. A line is disturbed when other "
-          f"processes used more than {QUIET} of a core during a repetition.", ""]
-  text += [f"- {line}" for line in sorted({_origin(line) for line in newest.values()})]
-  for name, title in TITLES.items():
-    rows = [line for k, line in newest.items() if k[0] == name]
-    if not rows: continue
-    text += ["", f"## {title}", "", "| model | size | system | tokens/s | median s "
-             "[min-max] | split, s | % of limit | first call s | peak MB | times rlx |",
-             "|---" * 10 + "|"]
-    # Row by row as first given, rlx's before those it is set against.
-    order = list(dict.fromkeys((line["model"], size(line)) for line in rows))
-    rows.sort(key=lambda line: (order.index((line["model"], size(line))),
-                                line["system"] != "rlx"))
-    text += [_row(line, [r for r in rows if r["system"] == "rlx" and "failed" not in r
-                         and key(r)[:3] == key(line)[:3]]) for line in rows]
-  text += _cost_of_prime(newest.values())
-  return "\n".join(text) + "\n"
-
-
-def _origin(line):
-  found = ", ".join(f"{k} {v}" for k, v in (line.get("versions") or {}).items())
-  where = f" on {line['hardware']}" if "hardware" in line else ""
-  return f"{line['system']}, {line.get('time', 'no date')[:10]}{where}: {found}"
-
-
-def _row(line, own):
-  is_disturbed = max(line.get("other", [0])) > QUIET
-  cells = [line["model"], size(line), line["system"] + " (disturbed)" * is_disturbed]
-  if "failed" in line: return _cells(cells + ["failed"] + [""] * 6)
-  split = line.get("stages") or line["parts"]
-  share = line.get("limit_fraction")
-  memory_mb = line.get("peak_device_mb") or line.get("peak_rss_mb")
-  return _cells(cells + [
-      f"{line['tok_s']:.0f}",
-      f"{line['median_s']:.3g} [{line['min_s']:.3g}-{line['max_s']:.3g}]",
-      ", ".join(f"{k} {v:.3g}" for k, v in split.items()) if len(split) > 1 else "",
-      f"{100 * share:.0f} ({line['bound']})" if share else "",
-      f"{line['first_s']:.1f}" if line.get("first_s") else "",
-      f"{memory_mb:.0f}" if memory_mb else "",
-      f"{line['median_s'] / own[-1]['median_s']:.2f}" if own else ""])
-
-
-def _cells(cells):
-  return "| " + " | ".join(cells) + " |"
-
-
-def _cost_of_prime(lines):
-  """PRIME's seconds over those of the outcome-only step of the same size."""
-  found = {(kind(l), l["model"], size(l)): l["median_s"] for l in lines
-           if l["system"] == "rlx" and "failed" not in l}
-  rows = [_cells([model, text, f"{s / found['rloo', model, text]:.2f}"])
-          for (name, model, text), s in found.items()
-          if name == "prime" and ("rloo", model, text) in found]
-  if not rows: return []
-  return ["", "## What PRIME costs", "", "| model | size | PRIME step / RLOO step |",
-          "|---|---|---|", *rows]
-
-
 # ---- the command line
-
-# Sizes where none is given; those of a worker and of the other systems' drivers.
-DEFAULTS = {"": dict(batch=32, prompt_len=64, new=128, prompts=8, group=4, beta=0.04),
-            "ragged": dict(new=256, group=8),
-            "random": dict(batch=64, prompt_len=512, new=512)}
-
 
 def parser():
   # No usage: a mistake is one line.
@@ -617,7 +487,7 @@ def parser():
                  default=base.get_config().model.remat)
   p.add_argument("--chunk", type=int, default=base.get_config().rollouts.chunk,
                  help="tokens decoded between two looks from the host")
-  p.add_argument("--tasks", nargs="+", choices=TASKS, default=None)
+  p.add_argument("--tasks", nargs="+", choices=speed_tables.TASKS, default=None)
   p.add_argument("--out", help="file that the lines are added to")
   p.add_argument("--compare", help="file of an earlier run")
   p.add_argument("--report", nargs="+", metavar="FILE", help="files to make tables of")
@@ -633,17 +503,17 @@ def parser():
 def resolved(args):
   """A worker's args with every size filled in, checked."""
   if args.task is None: raise ValueError("--task is missing.")
-  if args.task != "limits" and (args.task, args.impl) not in TASKS.values():
+  if args.task != "limits" and (args.task, args.impl) not in speed_tables.TASKS.values():
     raise ValueError(f"--impl={args.impl!r}: {args.task} has "
-                     f"{[i for t, i in TASKS.values() if t == args.task]}.")
+                     f"{[i for t, i in speed_tables.TASKS.values() if t == args.task]}.")
   if args.task != "limits" and (args.model is None) == (args.random is None):
     raise ValueError("--model or --random, one of them.")
   if args.random and args.task == "e2e":
     raise ValueError(f"--random={args.random}: e2e needs the files of a --model.")
   if args.model and not (pathlib.Path(args.model) / "config.json").is_file():
     raise ValueError(f"--model={args.model!r}: a directory with config.json.")
-  chosen = [DEFAULTS[""]] + [DEFAULTS["random"]] * bool(args.random)
-  chosen += [DEFAULTS["ragged"]] * (args.impl == "ragged")
+  chosen = [speed_tables.DEFAULTS[""]] + [speed_tables.DEFAULTS["random"]] * bool(args.random)
+  chosen += [speed_tables.DEFAULTS["ragged"]] * (args.impl == "ragged")
   merged = functools.reduce(dict.__or__, chosen)
   args = argparse.Namespace(**vars(args) | {
       k: v for k, v in merged.items() if getattr(args, k) is None})
@@ -657,7 +527,8 @@ def main():
   args = p.parse_args()
   try:
     if args.report:
-      text = report([line for path in args.report for line in read(path)])
+      text = speed_tables.report(
+          [line for path in args.report for line in speed_tables.read(path)])
       pathlib.Path(args.docs).write_text(text) if args.docs else print(text, end="")
       return
     if args.threads is None: args.threads = 2 if args.worker else 0

@@ -13,6 +13,7 @@ import pytest
 
 from experiments import bench
 from experiments import roofline
+from experiments import speed_tables
 from rlx import methods
 from rlx.io import hf
 from rlx.models import logps
@@ -187,21 +188,21 @@ def line(**changes):
 
 def test_compare():
   old = line(median_s=4.0, tok_s=50.0, peak_rss_mb=500.0)
-  assert bench.ratios(line(), old) == dict(
+  assert speed_tables.ratios(line(), old) == dict(
       median_s=0.5, tok_s=2.0, first_s=1.0, peak_rss_mb=0.8)
-  assert bench.key(line()) == bench.key(line(batch=8, beta=0.1, micro=0))
+  assert speed_tables.key(line()) == speed_tables.key(line(batch=8, beta=0.1, micro=0))
   for changes in (dict(batch=32), dict(model="n"), dict(task="upd"), dict(system="x"),
                   dict(dtype="bfloat16"), dict(micro=4)):
-    assert bench.key(line()) != bench.key(line(**changes))
-  assert "median_s 0.500, tok_s 2.000" in bench.compared(line(), old)
-  assert bench.compared(line(), None).endswith("not in the earlier file")
+    assert speed_tables.key(line()) != speed_tables.key(line(**changes))
+  assert "median_s 0.500, tok_s 2.000" in speed_tables.compared(line(), old)
+  assert speed_tables.compared(line(), None).endswith("not in the earlier file")
 
 
 def test_lines_of_other_drivers_meet_ours_at_the_defaults():
   ours = line(prompt_len=64, new=128, prompts=8, group=4, beta=0.04, impl="")
-  assert bench.key(ours)[:3] == bench.key(line(system="tunix"))[:3]
+  assert speed_tables.key(ours)[:3] == speed_tables.key(line(system="tunix"))[:3]
   step = dict(task="e2e", batch=32)
-  assert (bench.size(line(**step)) == bench.size(line(task="e2e", prompts=8, group=4))
+  assert (speed_tables.size(line(**step)) == speed_tables.size(line(task="e2e", prompts=8, group=4))
           == "8 x 4 x (64 + 128), KL 0.04")
 
 
@@ -217,7 +218,7 @@ def test_report(tmp_path):
                   tmp_path / "lines.jsonl", "--docs", tmp_path / "made.md"],
                  cwd=ROOT, check=True)
   text = (tmp_path / "made.md").read_text()
-  assert text == bench.report(bench.read(tmp_path / "lines.jsonl"))
+  assert text == speed_tables.report(speed_tables.read(tmp_path / "lines.jsonl"))
   assert "- rlx, 2030-01-02 on an abacus: jax 0.1\n" in text
   rows = [[c.strip() for c in l.strip("|").split("|")] for l in text.splitlines()
           if l.startswith("| m |")]

@@ -1,0 +1,132 @@
+"""Measured lines of the bench -> ratios and Markdown tables."""
+import json
+import pathlib
+
+TASKS = {"gen": ("gen", ""), "ragged": ("gen", "ragged"), "upd": ("upd", ""),
+         "e2e": ("e2e", ""), "prime": ("e2e", "prime"), "rloo": ("e2e", "rloo")}
+TITLES = {"gen": "Sampling", "ragged": "Sampling, ragged lengths", "upd": "Update",
+          "e2e": "GRPO step", "prime": "PRIME step", "rloo": "RLOO step, outcomes only"}
+QUIET = 0.15      # Cores that others may use before a line counts as disturbed.
+
+# Sizes where none is given; those of a worker and of the other systems' drivers.
+DEFAULTS = {"": dict(batch=32, prompt_len=64, new=128, prompts=8, group=4, beta=0.04),
+            "ragged": dict(new=256, group=8),
+            "random": dict(batch=64, prompt_len=512, new=512)}
+
+
+def read(path):
+  """The lines of a file that were measured or failed (drive's have the same fields)."""
+  return [json.loads(line) for line in pathlib.Path(path).read_text().splitlines()
+          if line.strip()]
+
+
+def kind(line):
+  """The key of TASKS that a line belongs to; other systems' variants are their names."""
+  for name, (task, impl) in TASKS.items():
+    if (line["task"], line.get("impl", "")) == (task, impl): return name
+  return line["task"]
+
+
+def size(line):
+  """What was measured, in tokens; defaults are those of the command line."""
+  name = kind(line)
+  get = lambda k: line.get(k, DEFAULTS.get(name, {}).get(k, DEFAULTS[""].get(k)))
+  rows = (f"{get('prompts')} x {get('group')}" if name not in ("gen", "upd")
+          else str(get("batch")))
+  text = f"{rows} x ({get('prompt_len')} + {get('new')})"
+  text += f", KL {get('beta')}" if name == "e2e" else ""
+  dtype = line.get("dtype", "float32")
+  return text if dtype == "float32" else f"{text}, {dtype}"
+
+
+def key(line):
+  """Lines with the same key measured the same work by the same system."""
+  return kind(line), line["model"], size(line), line["system"], line.get("micro", 0)
+
+
+def ratios(new, old):
+  """{figure: new / old} of the figures that both lines have."""
+  def figures(line):
+    named = ("median_s", "tok_s", "first_s", "compile_s", "peak_rss_mb", "peak_device_mb")
+    found = {k: line.get(k) for k in named}
+    for group in ("parts", "stages"):
+      if len(line.get(group, ())) > 1: found |= line[group]
+    return {k: v for k, v in found.items() if v}
+  new, old = figures(new), figures(old)
+  return {k: new[k] / old[k] for k in new if k in old}
+
+
+def compared(new, old):
+  """One line of text: new against old."""
+  name = " ".join(key(new)[:4])
+  if old is None: return f"{name}: not in the earlier file"
+  if "failed" in new: return f"{name}: failed"
+  return f"{name}, new / {old['time']}: " + ", ".join(
+      f"{k} {v:.3f}" for k, v in ratios(new, old).items())
+
+
+def report(lines):
+  """Markdown tables of lines; of several with one key the last counts."""
+  newest = {key(line): line for line in lines}
+  text = ["# Performance", "",
+          "Made by `python -m experiments.bench --report FILE... --docs FILE` from "
+          "measured lines; `experiments/bench.py` says what each task is.", "",
+          "Sizes are completions x (prompt + completion tokens), where prompts are "
+          "shared prompts x completions x (...). The limit is what the needed matmuls "
+          "and bytes would take at the machine's peak. `times rlx` is a system's "
+          "median over rlx's: above 1, rlx is faster. A line is disturbed when other "
+          f"processes used more than {QUIET} of a core during a repetition.", ""]
+  text += [f"- {line}" for line in sorted({_origin(line) for line in newest.values()})]
+  for name, title in TITLES.items():
+    rows = [line for k, line in newest.items() if k[0] == name]
+    if not rows: continue
+    text += ["", f"## {title}", "", "| model | size | system | tokens/s | median s "
+             "[min-max] | split, s | % of limit | first call s | peak MB | times rlx |",
+             "|---" * 10 + "|"]
+    # Row by row as first given, rlx's before those it is set against.
+    order = list(dict.fromkeys((line["model"], size(line)) for line in rows))
+    rows.sort(key=lambda line: (order.index((line["model"], size(line))),
+                                line["system"] != "rlx"))
+    text += [_row(line, [r for r in rows if r["system"] == "rlx" and "failed" not in r
+                         and key(r)[:3] == key(line)[:3]]) for line in rows]
+  text += _cost_of_prime(newest.values())
+  return "\n".join(text) + "\n"
+
+
+def _origin(line):
+  found = ", ".join(f"{k} {v}" for k, v in (line.get("versions") or {}).items())
+  where = f" on {line['hardware']}" if "hardware" in line else ""
+  return f"{line['system']}, {line.get('time', 'no date')[:10]}{where}: {found}"
+
+
+def _row(line, own):
+  is_disturbed = max(line.get("other", [0])) > QUIET
+  cells = [line["model"], size(line), line["system"] + " (disturbed)" * is_disturbed]
+  if "failed" in line: return _cells(cells + ["failed"] + [""] * 6)
+  split = line.get("stages") or line["parts"]
+  share = line.get("limit_fraction")
+  memory_mb = line.get("peak_device_mb") or line.get("peak_rss_mb")
+  return _cells(cells + [
+      f"{line['tok_s']:.0f}",
+      f"{line['median_s']:.3g} [{line['min_s']:.3g}-{line['max_s']:.3g}]",
+      ", ".join(f"{k} {v:.3g}" for k, v in split.items()) if len(split) > 1 else "",
+      f"{100 * share:.0f} ({line['bound']})" if share else "",
+      f"{line['first_s']:.1f}" if line.get("first_s") else "",
+      f"{memory_mb:.0f}" if memory_mb else "",
+      f"{line['median_s'] / own[-1]['median_s']:.2f}" if own else ""])
+
+
+def _cells(cells):
+  return "| " + " | ".join(cells) + " |"
+
+
+def _cost_of_prime(lines):
+  """PRIME's seconds over those of the outcome-only step of the same size."""
+  found = {(kind(l), l["model"], size(l)): l["median_s"] for l in lines
+           if l["system"] == "rlx" and "failed" not in l}
+  rows = [_cells([model, text, f"{s / found['rloo', model, text]:.2f}"])
+          for (name, model, text), s in found.items()
+          if name == "prime" and ("rloo", model, text) in found]
+  if not rows: return []
+  return ["", "## What PRIME costs", "", "| model | size | PRIME step / RLOO step |",
+          "|---|---|---|", *rows]
