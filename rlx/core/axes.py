@@ -3,10 +3,11 @@
   P prompts per step    G completions per prompt    B = P * G, row p * G + g
   X prompt positions    T completion positions      S = X + T
   W rows decoded at once; in packing.py the columns of M packed rows   I LoRA rank
-  M tokens of a reference answer
+  M tokens of a reference answer   K in names of log-probs the most likely tokens
   Q query positions     J reasoning steps           V vocabulary
   D model   F feed-forward   N query heads   K kv heads   H head size   L layers
   E verifiers that score a completion beside the one that gives its verdict
+  R texts that may follow a completion
   1 a kept axis of size one
 """
 

@@ -80,9 +80,15 @@ class Scored:
   """
   mask_BT: jax.Array                   # bool, completion tokens, EOS included
   outcome_B: jax.Array                 # verdict in [0, 1]; NaN = could not tell
+  tokens_BT: jax.Array | None = None         # int32, the completions
   old_logps_BT: jax.Array | None = None      # policy before the update, at the sampling temperature; None until the update if only that needs it
   logps_BT: jax.Array | None = None          # policy being updated (differentiable)
   entropy_BT: jax.Array | None = None        # of the policy being updated
+  top_logps_BTK: jax.Array | None = None     # log-probs of the K most likely tokens, the most likely first (differentiable)
+  mean_logps_BT: jax.Array | None = None     # mean log-prob of all tokens of the vocabulary
+  old_mean_logps_BT: jax.Array | None = None   # the same of the policy before the update
+  old_logits_BT: jax.Array | None = None     # logit of the token drawn, before the update
+  old_min_p_logps_BT: jax.Array | None = None  # log-prob among the tokens that distribution.min_p leaves, before the update
   sampler_logps_BT: jax.Array | None = None  # what the sampler drew from
   prm_logps_BT: jax.Array | None = None      # log pi_phi (differentiable in PRM losses)
   prm_old_logps_BT: jax.Array | None = None  # log pi_phi of the scoring pass
@@ -97,6 +103,7 @@ class Scored:
   finish_B: jax.Array | None = None          # int32, index into FINISH
   scores_BE: jax.Array | None = None         # of the verifiers in verifier.scores; NaN = could not tell
   answer_B: jax.Array | None = None          # int32, equal where the answers stated are; -1 = none
+  pair_B: jax.Array | None = None            # int32, place in the batch of the prompt that is the other wording; -1 = none
   noise_B: jax.Array | None = None           # uniform in [0, 1), one draw for every method that reads it
   answer_logps_BM: jax.Array | None = None   # the reference answer after prompt and reasoning, at temperature 1
   answer_mask_BM: jax.Array | None = None    # bool, tokens of the reference answer
@@ -105,6 +112,8 @@ class Scored:
   answer_span_BT: jax.Array | None = None    # bool, the completion's own answer
   noprompt_logps_BT: jax.Array | None = None  # policy without the prompt, at the sampling temperature
   self_logps_B: jax.Array | None = None      # policy of likelihood.token after the completion
+  demo_B: jax.Array | None = None            # bool, rows that are demonstrations, not samples
+  follow_logps_BR: jax.Array | None = None   # of likelihood.follow_ups after the completion, mean over a text's tokens
   advantages_BT: jax.Array | None = None
   group: int = flax.struct.field(pytree_node=False, default=1)  # G
 
@@ -145,6 +154,14 @@ class Scored:
     return self.answer_B.reshape(-1, self.group)
 
   @property
+  def demo_PG(self):
+    return None if self.demo_B is None else self.demo_B.reshape(-1, self.group)
+
+  @property
+  def pair_PG(self):
+    return self.pair_B.reshape(-1, self.group)
+
+  @property
   def noise_PG(self):
     return self.noise_B.reshape(-1, self.group)
 
@@ -172,13 +189,21 @@ class TrainState:
   policy: Any
   policy_opt: Any
   reference: Any = None        # the policy's start, frozen; None when nothing asks for it
+  kl_reference: Any = None     # the policy's reference where it moves (kl.sync_every)
   prm: Any = None
   prm_opt: Any = None
   prm_reference: Any = None    # the PRM's start, frozen, if the PRM is its own reference
   value: Any = None
   value_opt: Any = None
   kl_coef: Any = None          # adaptive KL coefficient, if one is used
+  sampler: Any = None          # what completions are drawn from if not from the policy (rollouts.sync_every)
+  reward_std: Any = None       # running spread of a group's rewards, if groups are kept by it
   frozen: Any = None           # what all models above are adapters over; None: they are whole
+
+  @property
+  def sampled_from(self):
+    """The name of the model that completions are drawn from."""
+    return "policy" if self.sampler is None else "sampler"
 
   def full(self, name):
     """The parameters of a model, adapters together with what they adapt."""

@@ -5,6 +5,7 @@ Only completion columns reach the head, and they do so in chunks of columns, so
 logits of shape [B, T, V] exist neither forward nor backward.
 """
 import functools
+import math
 
 import jax
 import jax.numpy as jnp
@@ -14,9 +15,11 @@ from rlx.core import masked
 from rlx.models import packing
 from rlx.models import transformer
 
+REMOVED = -1e4  # nats, of a token that a filter takes out
+
 
 def logps(params, config, tokens_BS, positions_BS, valid_BS, *, completion_width,
-          temperature=1.0, chunk=1024, with_entropy=True, plan=None):
+          temperature=1.0, chunk=1024, with_entropy=True, more=(), plan=None):
   """Log-probs of the completion tokens and entropy of their distributions.
 
     logps[b, t] = log softmax(logits[b, X - 1 + t] / temperature)[tokens[b, X + t]]
@@ -29,15 +32,18 @@ def logps(params, config, tokens_BS, positions_BS, valid_BS, *, completion_width
     temperature: divides the logits; static, > 0.
     chunk: see `of_hidden`.
     with_entropy: False skips the entropy and returns None for it.
+    more: what else is wanted of the scaled distributions, see `beyond`; static.
     plan: packing.Plan, to compute on tokens only; None computes on padding too.
   Returns:
     logps_BT: float32 nats, 0 on padding.
     entropy_BT: float32 nats of the scaled distribution, 0 on padding.
+    then an array of each of `more`, float32, 0 on padding.
   """
   hidden_BTD, targets_BT, mask_BT, spread = before(
       params, config, tokens_BS, positions_BS, valid_BS, completion_width, plan)
   out = of_hidden(params, config, hidden_BTD, targets_BT, mask_BT,
-                  temperature=temperature, chunk=chunk, with_entropy=with_entropy)
+                  temperature=temperature, chunk=chunk, with_entropy=with_entropy,
+                  more=more)
   return jax.tree.map(spread, out)
 
 
@@ -47,8 +53,8 @@ def before(params, config, tokens_BS, positions_BS, valid_BS, completion_width,
 
   Returns:
     hidden_BTD, targets_BT (the completion tokens), mask_BT, and what brings a
-    result of the shape of mask_BT to [B, T]. With a plan the first three are
-    lists of the batch's completion tokens, as one row.
+    result of the shape of mask_BT, or with axes behind it, to [B, T]. With a plan
+    the first three are lists of the batch's completion tokens, as one row.
   """
   start = tokens_BS.shape[1] - completion_width
   if start < 1:
@@ -60,24 +66,25 @@ def before(params, config, tokens_BS, positions_BS, valid_BS, completion_width,
     return hidden_BSD[:, start - 1:-1], targets_BT, valid_BS[:, start:], lambda x: x
   hidden_UD = packing.hidden(params, config, tokens_BS, positions_BS, plan)
   spread = lambda x_1U: packing.take(
-      x_1U[0], plan.token_BT.reshape(-1), plan.target_U).reshape(targets_BT.shape)
+      x_1U[0], plan.token_BT.reshape(-1), plan.target_U).reshape(
+          *targets_BT.shape, *x_1U.shape[2:])
   return (hidden_UD[None], targets_BT.reshape(-1)[plan.target_U][None],
           (plan.target_U >= 0)[None], spread)
 
 
 def of_hidden(params, config, hidden_BTD, targets_BT, mask_BT, *,
-              temperature=1.0, chunk=1024, with_entropy=True):
+              temperature=1.0, chunk=1024, with_entropy=True, more=()):
   """Scores `targets_BT`, given the hidden states that predict them.
 
   Args:
     hidden_BTD: after the final norm; see `before`.
     targets_BT: int32.
     mask_BT: bool; the rest gets 0 and no gradient.
-    temperature, with_entropy: see `logps`.
+    temperature, with_entropy, more: see `logps`.
     chunk: tokens whose logits exist at once. Rounded to whole columns of B
       (at least one), so that on a mesh every row stays on its device.
   Returns:
-    logps_BT, entropy_BT (None without entropy).
+    logps_BT, entropy_BT (None without entropy), then an array of each of `more`.
   """
   sizes = axes.dims(hidden_BTD=hidden_BTD, targets_BT=targets_BT, mask_BT=mask_BT)
   b, t, d = sizes["B"], sizes["T"], sizes["D"]
@@ -96,18 +103,51 @@ def of_hidden(params, config, hidden_BTD, targets_BT, mask_BT, *,
       {name: params[name]},
       jnp.moveaxis(hidden_BTD.reshape(b, n, columns, d), 1, 0),
       jnp.moveaxis(targets_BT.reshape(b, n, columns), 1, 0),
-      config, temperature, with_entropy)
+      config, temperature, with_entropy, more)
 
-  def join(x_nBC):
-    x_BT = jnp.moveaxis(x_nBC, 0, 1).reshape(b, n * columns)[:, :t]
-    return masked.keep(x_BT, mask_BT)
+  def join(x_nBC):  # [n, B, C], or with K behind.
+    x_BT = jnp.moveaxis(x_nBC, 0, 1).reshape(b, n * columns, *x_nBC.shape[3:])[:, :t]
+    return masked.keep(x_BT, mask_BT.reshape(b, t, *[1] * (x_BT.ndim - 2)))
 
   return jax.tree.map(join, out)
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(3, 4, 5))
-def _score(head, hidden_nBCD, targets_nBC, config, temperature, with_entropy):
-  """(logps_nBC, entropy_nBC) of n chunks, of which backward keeps no logits.
+def beyond(logits_BTV, targets_BT, more):
+  """What a method may ask of a distribution beside the token's log-prob and entropy.
+
+    mean            1/V sum_v log p_v
+    logit           z_y, as the model gives it: any shift of all logits is in it
+    top, K          log p of the K most likely tokens, the most likely first
+    min_p, share    log (p_y / sum of p_v over p_v >= share max p); REMOVED if p_y is less
+
+  with p the softmax of the logits z and y the target. Source: the definitions; min_p,
+  Nguyen et al. 2024, arXiv:2407.01082. Differs from the papers: nothing known.
+
+  Args:
+    more: tuple of (name, *options), such as (("mean",), ("top", 3)).
+  Returns:
+    a tuple of float32 arrays in the order of `more`, [B, T] and [B, T, K] for top; nats.
+  """
+  norm_BT = jax.nn.logsumexp(logits_BTV, axis=-1)
+  target_BT = jnp.take_along_axis(logits_BTV, targets_BT[..., None], axis=-1)[..., 0]
+
+  def top(k):
+    return jax.lax.top_k(logits_BTV, k)[0] - norm_BT[..., None]
+
+  def min_p(share):
+    least_BT1 = jnp.max(logits_BTV, axis=-1, keepdims=True) + math.log(share)
+    kept_BTV = jnp.where(logits_BTV >= least_BT1, logits_BTV, -jnp.inf)
+    return jnp.where(target_BT >= least_BT1[..., 0],
+                     target_BT - jax.nn.logsumexp(kept_BTV, axis=-1), REMOVED)
+
+  of = dict(mean=lambda: jnp.mean(logits_BTV, axis=-1) - norm_BT,
+            logit=lambda: target_BT, top=top, min_p=min_p)
+  return tuple(of[name](*options) for name, *options in more)
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(3, 4, 5, 6))
+def _score(head, hidden_nBCD, targets_nBC, config, temperature, with_entropy, more):
+  """(logps_nBC, entropy_nBC, *more) of n chunks, of which backward keeps no logits.
 
     d logps / d logit_j   = [j = target] - p_j
     d entropy / d logit_j = -p_j (log p_j + entropy)
@@ -116,11 +156,13 @@ def _score(head, hidden_nBCD, targets_nBC, config, temperature, with_entropy):
   where `jax.checkpoint` also repeats the sums and differentiates each. With
   entropy it takes 0.5-0.65 of that time, without 0.9-1.05 ([4096, 512] x 8192 and
   [512, 576] x 49152, two busy CPU cores); keeping all logits takes 0.6-1.2.
+  `more` is differentiated from the logits of the chunk.
   """
-  return _forward(head, hidden_nBCD, targets_nBC, config, temperature, with_entropy)[0]
+  return _forward(
+      head, hidden_nBCD, targets_nBC, config, temperature, with_entropy, more)[0]
 
 
-def _forward(head, hidden_nBCD, targets_nBC, config, temperature, with_entropy):
+def _forward(head, hidden_nBCD, targets_nBC, config, temperature, with_entropy, more):
   def chunk(xs):
     hidden_BCD, targets_BC = xs
     logits_BCV = transformer.logits(head, config, hidden_BCD) / temperature
@@ -131,17 +173,19 @@ def _forward(head, hidden_nBCD, targets_nBC, config, temperature, with_entropy):
     if with_entropy:
       probs_BCV = jnp.exp(logits_BCV - norm_BC[..., None])
       entropy_BC = norm_BC - jnp.sum(probs_BCV * logits_BCV, axis=-1)
-    return (chosen_BC - norm_BC, entropy_BC), norm_BC
+    found = beyond(logits_BCV, targets_BC, more) if more else ()
+    return (chosen_BC - norm_BC, entropy_BC, *found), norm_BC
 
   out, norm_nBC = jax.lax.map(chunk, (hidden_nBCD, targets_nBC))
   return out, (head, hidden_nBCD, targets_nBC, norm_nBC, out[1])
 
 
-def _backward(config, temperature, with_entropy, saved, cotangents):
+def _backward(config, temperature, with_entropy, more, saved, cotangents):
   head, *xs = saved
 
   def chunk(d_head, xs):
-    hidden_BCD, targets_BC, norm_BC, entropy_BC, (d_logps_BC, d_entropy_BC) = xs
+    hidden_BCD, targets_BC, norm_BC, entropy_BC, d_out = xs
+    d_logps_BC, d_entropy_BC, *d_more = d_out
     logits_BCV, pull = jax.vjp(
         lambda w, h: transformer.logits(w, config, h) / temperature, head, hidden_BCD)
     all_logps_BCV = logits_BCV - norm_BC[..., None]
@@ -151,9 +195,12 @@ def _backward(config, temperature, with_entropy, saved, cotangents):
           all_logps_BCV + entropy_BC[..., None])
     is_target_BCV = (targets_BC[..., None]
                      == jnp.arange(logits_BCV.shape[-1])[None, None])
-    d_chunk, d_hidden_BCD = pull(
-        jnp.exp(all_logps_BCV) * factor
-        + masked.keep(d_logps_BC[..., None], is_target_BCV))
+    d_logits_BCV = (jnp.exp(all_logps_BCV) * factor
+                    + masked.keep(d_logps_BC[..., None], is_target_BCV))
+    if more:
+      _, pull_more = jax.vjp(lambda x: beyond(x, targets_BC, more), logits_BCV)
+      d_logits_BCV = d_logits_BCV + pull_more(tuple(d_more))[0]
+    d_chunk, d_hidden_BCD = pull(d_logits_BCV)
     return jax.tree.map(jnp.add, d_head, d_chunk), d_hidden_BCD
 
   d_head, d_hidden_nBCD = jax.lax.scan(
