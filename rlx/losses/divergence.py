@@ -7,6 +7,7 @@ import jax.numpy as jnp
 
 from rlx.core import masked
 
+REHEARSALS = ("forward", "reverse", "js", "js_mixture", "alpha")
 KINDS = ("k1", "abs", "k2", "k3", "k1+", "abs+", "k2+", "k3+")
 
 
@@ -68,3 +69,42 @@ def adaptive_coef(coef, kl, *, target, horizon, count):
   """
   error = jnp.clip(kl / target - 1, -0.2, 0.2)
   return coef * (1 + error * count / horizon)
+
+
+def rehearsal(logps_BT, ref_logps_BT, mask_BT, *, kind="forward", alpha=0.2):
+  """D_f(policy, reference) per token, from tokens that the *reference* sampled.
+
+    u = pi(y_t) / pi_ref(y_t)
+    forward      u - 1 - log u                              KL(ref, policy)
+    reverse      u log u - u + 1                            KL(policy, ref)
+    js           u log u - (u + 1) log((u + 1) / 2)         twice Jensen-Shannon
+    js_mixture   half of js: the mean of both KL to the mixture (pi + pi_ref) / 2
+    alpha        (u^(1 - alpha) - (1 - alpha) u - alpha) / (alpha (alpha - 1))
+
+  All are 0 at u = 1, and positive elsewhere. A loss, with gradients, on stored answers
+  of the reference: the mass it had is kept, where `estimate` asks on the policy's own
+  samples only.
+
+  Source: DPH-RL, Li et al. 2025, arXiv:2509.07430, and its code. Differs from the
+  paper: the log-ratio is clamped to [-20, 20], with gradient 0 beyond; js_mixture is
+  taken under the reference alone.
+
+  Args:
+    logps_BT: nats, differentiable.
+    ref_logps_BT: nats, stored with the answers.
+    mask_BT: bool; elsewhere the result is 0.
+    kind: one of REHEARSALS.
+    alpha: of alpha, in (0, 1).
+  """
+  if kind not in REHEARSALS: raise ValueError(f"kind={kind!r}: one of {REHEARSALS}.")
+  if not 0 < alpha < 1: raise ValueError(f"alpha={alpha!r}: must be in (0, 1).")
+  d_BT = jnp.clip(masked.keep(logps_BT, mask_BT) - masked.keep(ref_logps_BT, mask_BT),
+                  -20, 20)
+  u_BT = jnp.exp(d_BT)
+  if kind == "forward": return u_BT - 1 - d_BT
+  if kind == "reverse": return u_BT * d_BT - u_BT + 1
+  if kind == "alpha":
+    power_BT = jnp.exp((1 - alpha) * d_BT)
+    return (power_BT - (1 - alpha) * u_BT - alpha) / (alpha * (alpha - 1))
+  js_BT = u_BT * d_BT - (u_BT + 1) * jnp.log((u_BT + 1) / 2)
+  return js_BT if kind == "js" else js_BT / 2

@@ -66,6 +66,36 @@ def cispo(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, clip_low=None,
   return -jax.lax.stop_gradient(weight_BT) * advantages_BT * logps_BT
 
 
+def rl_plus(logps_BT, old_logps_BT, advantages_BT, mask_BT, demo_B=None, *, gamma=0.5):
+  """RL-PLUS: samples without a clip, demonstrations by a ratio to a mixture.
+
+    sampled         l = -A rho
+    demonstrated    l = -A (1 - sg(pi))^gamma 2 pi / (pi_old + omega)
+                    omega = (pi_old + 1) / 2
+
+  pi and pi_old are of the token. Who wrote a demonstration is unknown: omega stands for
+  its probability. The power of 1 - pi turns to tokens that the policy would not have
+  drawn. With `group.against_sampled` for the advantages.
+
+  Source: Dong et al. 2025, arXiv:2508.00222, and its code. Differs from the paper: it
+  describes omega as a mixture of pi_old with a uniform distribution, the code and this
+  function have the constant 1; the clamp of the log-ratio.
+
+  Args:
+    demo_B: bool, rows that are demonstrations; None: there are none.
+    gamma: >= 0; 0 is off.
+  """
+  if gamma < 0: raise ValueError(f"gamma={gamma!r}: must be >= 0.")
+  logps_BT, old_logps_BT, advantages_BT = _ratio.kept(
+      logps_BT, old_logps_BT, advantages_BT, mask_BT)
+  loss_BT = -advantages_BT * _ratio.of(logps_BT, old_logps_BT)
+  if demo_B is None: return loss_BT
+  probs_BT, old_BT = jnp.exp(logps_BT), jnp.exp(old_logps_BT)
+  rare_BT = jax.lax.stop_gradient(jnp.maximum(1 - probs_BT, 0)) ** gamma
+  ratio_BT = 2 * probs_BT / (old_BT + (old_BT + 1) / 2)
+  return jnp.where(demo_B[:, None] & mask_BT, -advantages_BT * rare_BT * ratio_BT, loss_BT)
+
+
 def sapo(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, tau_pos=1.0,
          tau_neg=1.05, level="token"):
   """SAPO: a smooth gate in place of the clip.

@@ -209,6 +209,41 @@ def pacs(logps_BT, old_logps_BT, mask_BT, outcome_PG, valid_PG, *, beta=1.0):
   return masked.keep(loss_PG.reshape(-1, 1), mask_BT)
 
 
+def dpo(logps_BT, policy_ref_logps_BT, mask_BT, outcome_PG, valid_PG, *, beta=0.1):
+  """DPO of the policy on one pair of each group, its best and its worst completion.
+
+    l_p = softplus(-(z_w - z_l)),   on every token of group p
+    z_i = beta sum_t log [ pi_theta(y_t) / pi_ref(y_t) ]
+
+  w is the first completion of the highest verdict and l the first of the lowest: as
+  completions are exchangeable, a random right and a random wrong one. It reads
+  verdicts, not advantages, and no old policy: who sampled is rollouts.sync_every's
+  choice. Defined for aggregation seq-mean-token-mean, whose row mean is l_p.
+
+  Source: Rafailov et al. 2023, arXiv:2305.18290, eq. 7; on the fly, Lanchantin et
+  al. 2025, arXiv:2506.21495. Differs from the papers: groups of one verdict have
+  loss 0 and count in the mean, unless rollouts.keep drops them.
+
+  Args:
+    policy_ref_logps_BT: nats, at the sampling temperature; see kl.sync_every.
+    outcome_PG: verdicts; anything where valid_PG is False.
+    valid_PG: bool.
+    beta: of the log-ratio, > 0.
+  """
+  axes.dims(logps_BT=logps_BT, policy_ref_logps_BT=policy_ref_logps_BT, mask_BT=mask_BT,
+            outcome_PG=outcome_PG, valid_PG=valid_PG)
+  ratio_BT = masked.keep(logps_BT, mask_BT) - masked.keep(policy_ref_logps_BT, mask_BT)
+  z_PG = beta * jnp.sum(ratio_BT, axis=1).reshape(valid_PG.shape)
+  pick = lambda x_PG, best_P: jnp.take_along_axis(x_PG, best_P[:, None], axis=1)
+  best_P = jnp.argmax(jnp.where(valid_PG, outcome_PG, -jnp.inf), axis=1)
+  worst_P = jnp.argmin(jnp.where(valid_PG, outcome_PG, jnp.inf), axis=1)
+  is_pair_P1 = (jnp.any(valid_PG, axis=1, keepdims=True)
+                & (pick(outcome_PG, best_P) > pick(outcome_PG, worst_P)))
+  loss_P1 = masked.keep(
+      jax.nn.softplus(-(pick(z_PG, best_P) - pick(z_PG, worst_P))), is_pair_P1)
+  return masked.keep(jnp.repeat(loss_P1, valid_PG.shape[1], axis=0), mask_BT)
+
+
 def _sentence_sums(x_BT, ends_BT):
   """Each sentence's sum of `x_BT`, on all of its tokens; 0 after the last end."""
   after_BT = jnp.pad(ends_BT[:, :-1], ((0, 0), (1, 0)))

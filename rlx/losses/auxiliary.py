@@ -1,0 +1,41 @@
+"""What the policy learns beside acting: losses added to its own, over completions.
+
+A function returns Weighted over the rows of a microbatch. The gradient goes through
+log-probs of texts that are not completions, which `update.py` computes in the pass over
+the batch.
+"""
+from rlx.core import axes
+from rlx.core import records
+from rlx.losses import reward_model
+
+
+def last_token(self_logps_B, outcome_B, valid_B, finish_B, *, c_ref, beta=0.1,
+               balanced=True):
+  """LaSeR: the self-reward read after the last token learns the verdict.
+
+    l = w (beta (log pi(z_c | x, y) - c_ref) - v)^2
+    w = n / (2 n_class),  class = (v > 1/2), or 1 without balance
+
+  Source: Yang et al. 2025, arXiv:2510.14943. Differs from the paper: its warm-up, the
+  first 200 steps without this loss, is left to the run (resume with the loss on); the
+  classes are counted among the rows of a microbatch.
+
+  Args:
+    self_logps_B: log pi(likelihood.token | x, y) of the policy being updated, nats.
+    outcome_B: verdicts v; anything where valid_B is False.
+    valid_B: bool.
+    finish_B: index into records.FINISH; truncated completions do not count.
+    c_ref: what a model before training says of that token, nats.
+    beta: scale of the self-reward, the paper's beta_v.
+    balanced: right and wrong completions have half of the weight each.
+  Returns:
+    Weighted over the completions that count.
+  Raises:
+    ValueError: beta is not positive.
+  """
+  axes.dims(self_logps_B=self_logps_B, outcome_B=outcome_B, valid_B=valid_B,
+            finish_B=finish_B)
+  if beta <= 0: raise ValueError(f"beta={beta!r}: must be > 0.")
+  counts_B = valid_B & (finish_B != records.FINISH.index("length"))
+  return reward_model.mse(beta * (self_logps_B - c_ref), outcome_B, counts_B,
+                          balanced=balanced)

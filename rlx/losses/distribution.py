@@ -1,0 +1,149 @@
+"""Policy losses that read more of a distribution than the token drawn from it.
+
+What they take and return is as in policy.py, with beside it, per token,
+
+  top_logps_BTK        log-probs of the K most likely tokens, the most likely first
+  mean_logps_BT        mean log-prob of all tokens of the vocabulary
+  old_mean_logps_BT    the same before the update
+  old_min_p_logps_BT   log-prob of the token drawn among those that min_p leaves,
+                       before the update
+
+all of the distribution the token was drawn from (models/logps.py:beyond), at its
+temperature. Quantiles are of the rows given: a microbatch has its own.
+"""
+import jax
+import jax.numpy as jnp
+
+from rlx.core import axes
+from rlx.core import masked
+from rlx.losses import _ratio
+from rlx.losses import divergence
+
+_TIE = 1e-5  # nats, within which a token is as likely as the most likely one
+
+
+def rover(logps_BT, old_logps_BT, mean_logps_BT, old_mean_logps_BT, advantages_BT,
+          mask_BT, *, rho=1.0, next_coef=1.0):
+  """ROVER: the values of a uniform policy, held as log-ratios to the old policy.
+
+    l_t = (Q_t - sg(A_t + next_coef V_{t+1}))^2
+    Q_t = rho (log pi_theta - log pi_old)(y_t)
+    V_{t+1} = rho mean_v (log pi_theta - log pi_old)(v | y_<=t),   0 after the last token
+
+  V is the value of a policy that takes each token of the vocabulary alike, and l_t
+  the error of its Bellman equation. In a tree of deterministic moves whose rewards are
+  0 or R and come at the end, the largest Q leads to R wherever R can be reached. The
+  policy is a softmax of Q, so that nothing else is done for exploration. A is the
+  centred reward, on every token.
+
+  Source: He et al. 2025, arXiv:2509.24981, eq. 6 to 8 and released code. Differs from
+  the paper: nothing known; the code's clip of Q, off there, is left out. At rest its
+  gradient is twice that of -A log pi.
+
+  Args:
+    rho: of Q, > 0.
+    next_coef: of the next state's value; 0 regresses on the reward alone.
+  Raises:
+    ValueError: rho is not > 0.
+  """
+  if rho <= 0: raise ValueError(f"rho={rho!r}: must be > 0.")
+  logps_BT, old_logps_BT, advantages_BT = _ratio.kept(
+      logps_BT, old_logps_BT, advantages_BT, mask_BT)
+  axes.dims(mask_BT=mask_BT, mean_logps_BT=mean_logps_BT,
+            old_mean_logps_BT=old_mean_logps_BT)
+  v_BT = rho * masked.keep(mean_logps_BT - old_mean_logps_BT, mask_BT)
+  after_BT = jnp.pad(v_BT[:, 1:], ((0, 0), (0, 1)))
+  target_BT = jax.lax.stop_gradient(advantages_BT + next_coef * after_BT)
+  q_BT = rho * (logps_BT - old_logps_BT)
+  return masked.keep((q_BT - target_BT)**2, mask_BT)
+
+
+def simko(logps_BT, old_logps_BT, top_logps_BTK, entropy_BT, advantages_BT, mask_BT, *,
+          alpha=0.01, penalty=1.1, quantile=0.8, clip_low=0.2, clip_high=0.2):
+  """SimKO: what a right completion gains at a fork is shared with its likeliest tokens.
+
+    l = max(-A' rho', -A' clip(rho', 1 - clip_low, 1 + clip_high))
+    rho' = (1 - alpha) rho + alpha/K sum_k sg(rho / rho_k) rho_k    forks, A > 0
+    A' = penalty A                   forks, A < 0, y_t the most likely token
+    rho' = rho,  A' = A              elsewhere
+
+  with rho_k the ratio of the k-th most likely token. A fork is a token whose entropy
+  is above the quantile of its completion. rho' is rho in value; its gradient is
+  rho ((1 - alpha) grad log pi(y_t) + alpha/K sum_k grad log pi(k)), in which the old
+  log-probs of the K do not occur.
+
+  Source: Peng et al. 2025, arXiv:2510.14807, and released code. Differs from the
+  paper: right and wrong is told from the sign of A, as a verdict of 0 or 1 gives it;
+  within 1e-5 nats of the most likely token is as likely; the clamp of the log-ratio.
+
+  Args:
+    alpha: share of the gradient that the K tokens get, in [0, 1].
+    penalty: of A < 0, >= 1.
+    quantile: of the entropies of a completion, in [0, 1].
+    clip_low, clip_high: as `policy.ppo_clip`.
+  Raises:
+    ValueError: alpha or quantile out of its range.
+  """
+  for name, value in dict(alpha=alpha, quantile=quantile).items():
+    if not 0 <= value <= 1: raise ValueError(f"{name}={value!r}: in [0, 1].")
+  logps_BT, old_logps_BT, advantages_BT = _ratio.kept(
+      logps_BT, old_logps_BT, advantages_BT, mask_BT)
+  axes.dims(mask_BT=mask_BT, entropy_BT=entropy_BT, top_logps_BTK=top_logps_BTK)
+  top_logps_BTK = masked.keep(top_logps_BTK, mask_BT[:, :, None])
+  is_fork_BT = mask_BT & (entropy_BT > _quantile(entropy_BT, mask_BT, quantile, axis=1))
+  mixed_BT = jnp.where(is_fork_BT & (advantages_BT > 0),
+                       (1 - alpha) * logps_BT + alpha * jnp.mean(top_logps_BTK, axis=2),
+                       logps_BT)
+  # The value of one with the gradient of the other: x - x is 0 whatever x is.
+  logps_BT = jax.lax.stop_gradient(logps_BT) + (
+      mixed_BT - jax.lax.stop_gradient(mixed_BT))
+  is_top_BT = logps_BT >= top_logps_BTK[:, :, 0] - _TIE
+  advantages_BT = jnp.where(is_fork_BT & is_top_BT & (advantages_BT < 0),
+                            penalty * advantages_BT, advantages_BT)
+  return _ratio.clipped(_ratio.of(logps_BT, old_logps_BT), advantages_BT, clip_low,
+                        clip_high)
+
+
+def lp_reg(logps_BT, old_logps_BT, old_min_p_logps_BT, advantages_BT, mask_BT, *,
+           fraction=0.01, coef=1.0, clip_low=1.0, clip_high=9.0):
+  """Lp-Reg: rare tokens of wrong completions are drawn to a distribution without noise.
+
+    l = -A rho + coef k3(proxy, pi_theta)                       guarded
+    l = max(-A rho, -A clip(rho, 1 - clip_low, 1 + clip_high))  elsewhere
+    guarded: A < 0, log pi_theta(y_t) below its `fraction` quantile over the tokens with
+             A < 0, and below log proxy(y_t)
+    proxy: the old policy without tokens of p < min_p max p, renormalised
+
+  A token that the filter takes for noise has no proxy and is never guarded. k3 is
+  exp(-d) + d - 1 with d = log pi_theta - log proxy.
+
+  Source: Huang et al. 2025, arXiv:2510.03222, and released code. Differs from the
+  paper: the quantile interpolates; the code takes floor(fraction n) tokens of n, and
+  none where that is one. k3 and the log-ratio are clamped.
+
+  Args:
+    fraction: share of the tokens with A < 0 that may be guarded, in [0, 1].
+    coef: of k3.
+    clip_low, clip_high: as `policy.ppo_clip`; the defaults let rho be 0 to 10.
+  Raises:
+    ValueError: a fraction out of its range.
+  """
+  if not 0 <= fraction <= 1: raise ValueError(f"fraction={fraction!r}: in [0, 1].")
+  logps_BT, old_logps_BT, advantages_BT = _ratio.kept(
+      logps_BT, old_logps_BT, advantages_BT, mask_BT)
+  axes.dims(mask_BT=mask_BT, old_min_p_logps_BT=old_min_p_logps_BT)
+  proxy_BT = masked.keep(old_min_p_logps_BT, mask_BT)
+  pushed_BT = mask_BT & (advantages_BT < 0)
+  guarded_BT = pushed_BT & (logps_BT < proxy_BT) & (
+      logps_BT < _quantile(logps_BT, pushed_BT, fraction))
+  ratio_BT = _ratio.of(logps_BT, old_logps_BT)
+  pull_BT = divergence.estimate(logps_BT, proxy_BT, guarded_BT, kind="k3")
+  return jnp.where(guarded_BT, -advantages_BT * ratio_BT + coef * pull_BT,
+                   _ratio.clipped(ratio_BT, advantages_BT, clip_low, clip_high))
+
+
+def _quantile(x_BT, mask_BT, q, axis=None):
+  """Of the unmasked entries, a constant; NaN where there are none."""
+  return jax.lax.stop_gradient(jnp.nanquantile(
+      jnp.where(mask_BT, jax.lax.stop_gradient(x_BT), jnp.nan), q, axis=axis,
+      keepdims=True))
