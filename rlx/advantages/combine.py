@@ -47,8 +47,16 @@ class Term:
     return self.scored.valid_PG
 
   @property
+  def demo_PG(self):
+    return self.scored.demo_PG
+
+  @property
   def lengths_PG(self):
     return self.scored.lengths_PG
+
+  @property
+  def tokens_BT(self):
+    return self.scored.tokens_BT
 
   @property
   def step_ends_BT(self):
@@ -63,8 +71,20 @@ class Term:
     return self.scored.values_BT
 
   @property
+  def self_logps_B(self):
+    return self.scored.self_logps_B
+
+  @property
   def old_logps_BT(self):
     return self.scored.old_logps_BT
+
+  @property
+  def old_mean_logps_BT(self):
+    return self.scored.old_mean_logps_BT
+
+  @property
+  def old_logits_BT(self):
+    return self.scored.old_logits_BT
 
 
 def estimate(rewards, scored, gamma, fn):

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 
 from rlx.core import axes
 from rlx.core import masked
+from rlx.core import prefixes
 
 
 def rloo(rewards_PG, valid_PG):
@@ -187,6 +188,131 @@ def variance_weighted(rewards_PG, scores_PG, valid_PG, *, low=0.4, high=3.0, k=6
   above_P1 = spread_P1 - masked.mean(spread_P1, has_P1)
   weight_P1 = low + (high - low) / (1 + jnp.exp(-k * above_P1))
   return weight_P1 * grpo(rewards_PG, valid_PG, eps=eps)
+
+
+def against_sampled(rewards_PG, valid_PG, demo_PG=None):
+  """Each completion, demonstrations too, against the mean of those that were sampled.
+
+    A_i = r_i - 1/n sum_{j sampled} r_j     n = valid sampled completions of a prompt
+
+  A demonstration that the policy always matches gets 0, and is nobody's rival: with
+  none it is `mean_baseline`.
+
+  Source: RL-PLUS, Dong et al. 2025, arXiv:2508.00222, and its code (no division by
+  the spread). Differs from the paper: nothing known.
+
+  Args: as `rloo`; demo_PG bool, None: all are sampled.
+  Returns: as `rloo`; 0 where nothing valid was sampled.
+  """
+  if demo_PG is None: return mean_baseline(rewards_PG, valid_PG)
+  axes.dims(rewards_PG=rewards_PG, valid_PG=valid_PG, demo_PG=demo_PG)
+  n_P1 = jnp.sum(valid_PG & ~demo_PG, axis=1, keepdims=True)
+  return _against(rewards_PG, valid_PG, ~demo_PG) / jnp.maximum(n_P1, 1)
+
+
+def ucas(rewards_PG, valid_PG, mask_BT, old_mean_logps_BT, old_logits_BT, *,
+         beta_pos=0.25, beta_neg=0.35, penalty=0.05, eps=1e-6):
+  """UCAS: GRPO, more for the unsure and right, less for the sure and wrong.
+
+    A_t = A w - penalty z_t,   and not below 0 where A > 0
+    w = exp(-beta_pos c) where A > 0, exp(beta_neg c) elsewhere
+    c = the group's z-score of sum_t -(mean_v log pi_old(v | y_<t))
+    z_t = (logit of y_t - min) / (max - min + 1e-6) over the tokens of the batch
+
+  A is `grpo`'s. c is how sure a completion was: far from uniform, summed over its
+  tokens, so that a long one is surer. A group that ties has the penalty alone, and a
+  batch whose logits are equal z = 1/2.
+
+  Source: Xie et al. 2025, arXiv:2510.10649, and released code. Differs from the paper:
+  its first version has KL(uniform, pi) in c; the code's is log V more for each token.
+
+  Args:
+    mask_BT: bool, tokens of valid completions.
+    old_mean_logps_BT: mean log-prob of all tokens of the vocabulary, nats.
+    old_logits_BT: logit of the token drawn.
+    beta_pos, beta_neg: steepness of w.
+    penalty: in units of the advantages.
+    Otherwise as `grpo`.
+  Returns:
+    advantages_BT, 0 outside the mask.
+  """
+  sizes = axes.dims(rewards_PG=rewards_PG, valid_PG=valid_PG)
+  axes.dims(mask_BT=mask_BT, old_mean_logps_BT=old_mean_logps_BT,
+            old_logits_BT=old_logits_BT)
+  sure_B = -masked.total(old_mean_logps_BT, mask_BT, axis=1)
+  sure_PG = grpo(sure_B.reshape(sizes["P"], sizes["G"]), valid_PG, eps=eps)
+  advantages_PG = grpo(rewards_PG, valid_PG, eps=eps)
+  shaped_B1 = (advantages_PG * jnp.exp(jnp.where(
+      advantages_PG > 0, -beta_pos, beta_neg) * sure_PG)).reshape(-1, 1)
+  low = jnp.min(old_logits_BT, where=mask_BT, initial=jnp.inf)
+  high = jnp.max(old_logits_BT, where=mask_BT, initial=-jnp.inf)
+  apart = high > low
+  z_BT = jnp.where(apart, (masked.keep(old_logits_BT, mask_BT) - jnp.where(apart, low, 0))
+                   / (jnp.where(apart, high - low, 1) + 1e-6), 0.5)
+  less_BT = shaped_B1 - penalty * z_BT
+  return masked.keep(jnp.where(shaped_B1 > 0, jnp.maximum(less_BT, 0), less_BT), mask_BT)
+
+
+def self_rewarded(rewards_PG, self_logps_B, valid_PG, *, c_ref, beta=0.1, tau=0.1,
+                  least_std=0.1, eps=1e-6):
+  """LaSeR: GRPO, mixed with GRPO on what the policy itself thinks of its completions.
+
+    A = (1 - tau) A^v + tau A^s      where std_j s_j > least_std, else A^v
+    A^x_i = (x_i - mean_j x_j) / (std_j x_j + eps)
+    s = clip(beta (log pi(z_c | x, y) - c_ref), 0, 1)
+
+  Source: Yang et al. 2025, arXiv:2510.14943, in the form of its released code. Differs
+  from the code: the mix is there from the first step, there after a warm-up of 400.
+
+  Args:
+    self_logps_B: log pi(likelihood.token | x, y), nats; anything where not valid.
+    c_ref: what a model before training says of that token.
+    beta: scale of the self-reward, the paper's beta_v, as in losses.auxiliary.last_token,
+      which gives it a meaning.
+    tau: share of the self-reward, in [0, 1].
+    least_std: prompts whose self-rewards differ less keep A^v.
+    Otherwise, and Returns: as `grpo`.
+  Raises:
+    ValueError: tau is not in [0, 1], or beta not positive.
+  """
+  axes.dims(rewards_PG=rewards_PG, self_logps_B=self_logps_B, valid_PG=valid_PG)
+  if not 0 <= tau <= 1: raise ValueError(f"tau={tau!r}: in [0, 1].")
+  if beta <= 0: raise ValueError(f"beta={beta!r}: must be > 0.")
+  self_PG = masked.keep(self_logps_B.reshape(valid_PG.shape), valid_PG)
+  self_PG = jnp.clip(beta * (self_PG - c_ref), 0, 1)
+  plain_PG = grpo(rewards_PG, valid_PG, eps=eps)
+  mixed_PG = (1 - tau) * plain_PG + tau * grpo(self_PG, valid_PG, eps=eps)
+  return jnp.where(_std(self_PG, valid_PG) > least_std, mixed_PG, plain_PG)
+
+
+def tempo(rewards_PG, tokens_BT, mask_BT, valid_PG, *, eps=1e-6):
+  """TEMPO: GRPO, and what each token changed in the value of the prefix.
+
+    A_t = ((r_i - mean_j r_j) + V(y_{<=t}) - V(y_{<t})) / (std_j r_j + eps)
+
+  with V the mean reward of the prompt's completions that begin so, and V of nothing
+  their mean. Where no other completion goes another way the second part is 0; along a
+  completion that no other equals it adds up to what GRPO gives. Long completions that are drawn
+  independently share little: there this is GRPO.
+
+  Source: Tran et al. 2025, arXiv:2509.18314. Differs from the paper: its std's
+  convention is not known, here it is unbiased; no released code to compare with.
+
+  Args:
+    tokens_BT: completion tokens; anything on padding.
+    mask_BT: bool.
+    Otherwise as `grpo`.
+  Returns:
+    advantages_BT, 0 on padding, where not valid and where rewards tie.
+  """
+  axes.dims(rewards_PG=rewards_PG, tokens_BT=tokens_BT, mask_BT=mask_BT, valid_PG=valid_PG)
+  # Centred before: a prompt whose rewards tie has no rounding error to scale up.
+  centred_PG = mean_baseline(rewards_PG, valid_PG)
+  values_BT = prefixes.values(tokens_BT, mask_BT, centred_PG, valid_PG)
+  change_BT = values_BT - jnp.pad(values_BT[:, :-1], ((0, 0), (1, 0)))
+  std_PG = jnp.broadcast_to(_std(rewards_PG, valid_PG) + eps, valid_PG.shape)
+  return masked.keep((centred_PG.reshape(-1, 1) + change_BT) / std_PG.reshape(-1, 1),
+                     mask_BT & valid_PG.reshape(-1, 1))
 
 
 def _against(rewards_PG, valid_PG, weight_PG=None):

@@ -1,0 +1,46 @@
+"""Which groups learn, by their rewards; `rollouts/keep.py` decides by verdicts alone."""
+import jax.numpy as jnp
+
+from rlx.core import axes
+from rlx.core import masked
+
+
+def ema_std(rewards_PG, valid_PG, ema, step, *, fraction=0.5, decay=0.99, start=5,
+            filter_from=10):
+  """Keeps groups whose rewards spread at least a fraction of the running mean spread.
+
+    keep_p = std_g r[p, g] >= fraction ema        from iteration filter_from on
+    ema <- decay ema + (1 - decay) mean_p std_g r[p, g]     from iteration start on
+
+  The first mean is taken as it is. For rewards without a scale of their own, where
+  a band of accuracies means nothing.
+
+  Source: RLPR, Yu et al. 2025, arXiv:2506.18254; decay and iterations of its code,
+  which counts from 1. Differs from the paper: a batch is filtered by the mean of those
+  before it, and is smaller afterwards, not filled up again.
+
+  Args:
+    rewards_PG: anything where valid_PG is False.
+    valid_PG: bool; a group with fewer than two valid completions has spread 0.
+    ema: the running mean so far, in the unit of rewards; NaN: there is none.
+    step: RL iterations done.
+    fraction: of the mean, >= 0; the code has 0.5, 0.9 and 1.
+    decay: in [0, 1).
+    start: first iteration that counts, from 0.
+    filter_from: first iteration that is filtered, >= start.
+  Returns:
+    keep_P bool, the next ema.
+  Raises:
+    ValueError: an option is out of its range.
+  """
+  axes.dims(rewards_PG=rewards_PG, valid_PG=valid_PG)
+  if fraction < 0: raise ValueError(f"fraction={fraction}: must be >= 0.")
+  if not 0 <= decay < 1: raise ValueError(f"decay={decay}: must be in [0, 1).")
+  if filter_from < start:
+    raise ValueError(f"filter_from={filter_from}: must be >= start={start}.")
+  std_P = masked.root(masked.var(rewards_PG, valid_PG, axis=1))
+  # Before there is a mean nothing is below it.
+  keep_P = ~((step >= filter_from) & (std_P < fraction * ema))
+  mean = masked.mean(std_P, jnp.any(valid_PG, axis=1))
+  followed = jnp.where(jnp.isnan(ema), mean, decay * ema + (1 - decay) * mean)
+  return keep_P, jnp.where(step >= start, followed, ema)
