@@ -270,14 +270,40 @@ def answer_confidence(old_logps_BT, answer_span_BT, valid_B, *, agg="mean_p"):
                      counts_B)
 
 
+def follow_up(follow_logps_BR, valid_B, *, positive=1):
+  """FLR: what would be said after a good completion, against what after a bad one.
+
+    r = mean_{f in good} l_f - mean_{f in bad} l_f,   l_f = 1/|f| log pi(f | x, y)
+
+  Source: Zhang et al. 2024, arXiv:2409.13948. Differs from the paper: it ranks
+  completions with this and learns from pairs of them; its formula was not at hand, the
+  difference of means is assumed. likelihood.model says who is asked.
+
+  Args:
+    follow_logps_BR: nats per token, texts of good completions first; anything where
+      valid_B is False.
+    valid_B: bool; other rows get 0.
+    positive: how many are of good completions, 1 to R; with R there are no bad ones.
+  Returns:
+    rewards_B.
+  Raises:
+    ValueError: positive is out of range.
+  """
+  r = axes.dims(follow_logps_BR=follow_logps_BR, valid_B=valid_B)["R"]
+  if not 1 <= positive <= r: raise ValueError(f"positive={positive!r}: 1 to {r}.")
+  good_B = jnp.mean(follow_logps_BR[:, :positive], axis=1)
+  bad_B = jnp.sum(follow_logps_BR[:, positive:], axis=1) / max(r - positive, 1)
+  return masked.keep(good_B - bad_B, valid_B)
+
+
 def last_token(self_logps_B, valid_B, *, c_ref, beta=0.1, use_clip=True):
   """LaSeR's self-reward: a token nobody uses, read after the completion's last.
 
     r = beta (log pi(z_c | x, y) - c_ref),   in [0, 1] with use_clip
 
-  Source: Yang et al. 2025, arXiv:2510.14943. Differs from the paper: the
-  reward alone; the regression on the verdict that gives it a meaning, and the
-  mix of two advantages, are not there.
+  Source: Yang et al. 2025, arXiv:2510.14943. Differs from the paper: the reward by
+  itself. The regression on the verdict that gives it a meaning is
+  losses.auxiliary.last_token, the mix of two advantages advantages.group.self_rewarded.
 
   Args:
     self_logps_B: log pi(likelihood.token | x, y), nats.

@@ -22,6 +22,33 @@ def majority(answer_PG, valid_PG):
   return _is_label(answer_PG, valid_PG).astype(jnp.float32).reshape(-1)
 
 
+def paired(answer_PG, pair_PG, valid_PG):
+  """Co-Reward: 1 for the answer that most completions of the other wording give.
+
+    r_i = 1 if a_i = argmax_a |{j : a'_j = a}| else 0
+
+  with a' the answers of the same question, worded otherwise. A constant answer that
+  one wording falls into is no label for itself.
+
+  Source: Zhang et al. 2025, arXiv:2508.00410. Differs from the paper: nothing known;
+  a tie as in `majority`.
+
+  Args:
+    answer_PG: as in `majority`, equal across prompts where answers are.
+    pair_PG: int, the same in a row: which row of answer_PG has the other wording; -1
+      without one, which gets 0.
+    valid_PG: bool.
+  Returns:
+    rewards_B, 0 where not valid.
+  """
+  axes.dims(answer_PG=answer_PG, pair_PG=pair_PG, valid_PG=valid_PG)
+  label_P = _label(answer_PG, valid_PG)
+  pair_P = pair_PG[:, 0]
+  other_P1 = jnp.where(pair_P >= 0, label_P[pair_P], -1)[:, None]
+  agrees_PG = valid_PG & (answer_PG >= 0) & (answer_PG == other_P1)
+  return agrees_PG.astype(jnp.float32).reshape(-1)
+
+
 def wrong_majority(answer_PG, outcome_PG, valid_PG):
   """The incorrect control: `majority` on prompts whose majority is wrong, else 0.
 
@@ -46,9 +73,16 @@ def wrong_majority(answer_PG, outcome_PG, valid_PG):
 
 def _is_label(answer_PG, valid_PG):
   """bool [P, G]: does the completion give its prompt's majority answer?"""
+  label_P1 = _label(answer_PG, valid_PG)[:, None]
+  return valid_PG & (answer_PG >= 0) & (answer_PG == label_P1)
+
+
+def _label(answer_PG, valid_PG):
+  """Each prompt's majority answer, -1 where nobody votes."""
   axes.dims(answer_PG=answer_PG, valid_PG=valid_PG)
   votes_PG = valid_PG & (answer_PG >= 0)
   agrees_PGG = (answer_PG[:, :, None] == answer_PG[:, None, :]) & votes_PG[:, None, :]
   count_PG = jnp.where(votes_PG, jnp.sum(agrees_PGG, axis=2), 0)
   first_P1 = jnp.argmax(count_PG, axis=1, keepdims=True)
-  return votes_PG & (answer_PG == jnp.take_along_axis(answer_PG, first_P1, axis=1))
+  answer_PG = jnp.where(votes_PG, answer_PG, -1)
+  return jnp.take_along_axis(answer_PG, first_P1, axis=1)[:, 0]

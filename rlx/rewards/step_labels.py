@@ -2,7 +2,8 @@
 
 They are made from what rollouts from a step's end reached. Arrays in, arrays out,
 so they stand with the rewards; only `bisect_first_error` is for the host, since
-it decides where to sample next.
+it decides where to sample next. The values of prefixes that completions share are
+core.prefixes.values.
 
 Math-Shepherd, Wang et al. 2023, arXiv:2312.08935.
 """
@@ -128,36 +129,6 @@ def rest_mcts(errors_BJ, mask_BJ, remaining_BJ=None):
 
   _, values_JB = jax.lax.scan(step, jnp.zeros_like(rate_BJ[:, 0]), rate_BJ.T)
   return masked.keep(values_JB.T, mask_BJ)
-
-
-def prefix_values(tokens_BT, mask_BT, outcome_PG, valid_PG):
-  """The value of every prefix, from the completions of the group that share it.
-
-    V(y_{<=t}) = mean of outcome_j over valid j with y^j_{<=t} = y_{<=t}
-
-  Source: the targets of TVM, Lee et al. 2024, arXiv:2407.12863; the values of TEMPO,
-  Tran et al. 2025, arXiv:2509.18314. Differs from the papers: outcomes may be
-  fractions. Where no prefix is shared every token has its own outcome.
-
-  Args:
-    tokens_BT: completion tokens; anything on padding.
-    mask_BT: bool.
-    outcome_PG: verdicts; anything where not valid.
-    valid_PG: bool.
-  Returns:
-    values_BT, 0 on padding and where not valid.
-  """
-  axes.dims(tokens_BT=tokens_BT, mask_BT=mask_BT, outcome_PG=outcome_PG,
-            valid_PG=valid_PG)
-  by_group = lambda x_BT: x_BT.reshape(*valid_PG.shape, -1)
-  tokens_PGT, mask_PGT = by_group(tokens_BT), by_group(mask_BT)
-  same_PGGT = ((tokens_PGT[:, :, None] == tokens_PGT[:, None])
-               & mask_PGT[:, :, None] & mask_PGT[:, None])
-  shares_PGGT = (jnp.cumsum(~same_PGGT, axis=3) == 0) & valid_PG[:, None, :, None]
-  values_PGT = masked.mean(jnp.broadcast_to(
-      outcome_PG[:, None, :, None], shares_PGGT.shape), shares_PGGT, axis=2)
-  return masked.keep(values_PGT.reshape(mask_BT.shape),
-                     mask_BT & valid_PG.reshape(-1)[:, None])
 
 
 def omega_priority(values_N, visits_N, lengths_NR, wrong_NR, *, alpha=0.5, beta=0.9,
