@@ -36,12 +36,14 @@ def load(prompt):
   """Imports what a prompt's verifier needs. Returns why it cannot, or None.
 
   Packages are imported on a verifier's first call. It is made here, on the
-  prompt's own answer, so that no completion's deadline pays for it.
+  prompt's own answer, so that no completion's deadline pays for it. Not of those
+  that say `is_tried = False`.
   """
   try:
     fn = _lookup(prompt.verifier)
   except ValueError as e:
     return f"prompt {prompt.id!r}: {e}"
+  if not getattr(fn, "is_tried", True): return None
   try:
     fn(prompt, prompt.answer)
   except ImportError as e:

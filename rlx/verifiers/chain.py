@@ -18,10 +18,27 @@ def answer(prompt, text):
   Well-formed: one digit per operation, separated by `;`, then `#` and the
   answer, and nothing else. Whether the steps are right does not matter here.
   """
+  return float(form(prompt, text) == 1.0 and text[-1] == prompt.answer)
+
+
+def form(prompt, text):
+  """1.0 if the completion is well-formed (see `answer`), right or not."""
   match = _COMPLETION.fullmatch(text)
-  if match is None: return 0.0
   n = (len(prompt.text) - 2) // 2
-  return float(len(match[1]) == 2 * n - 1 and match[2] == prompt.answer)
+  return float(match is not None and len(match[1]) == 2 * n - 1)
+
+
+def milestones(prompt, text):
+  """`answer`, and right is also what is stated at every step in `meta["ends"]`.
+
+  For questions that are several in a row: each one's answer has to be right.
+  """
+  if answer(prompt, text) != 1.0: return 0.0
+  right, value = [], int(prompt.text[0])
+  for op, digit in zip(prompt.text[1:-1:2], prompt.text[2:-1:2]):
+    value = _OPS[op](value, int(digit))
+    right.append(value)
+  return float(all(int(text[2 * j]) == right[j] for j in prompt.meta["ends"]))
 
 
 def steps(prompt, text):

@@ -36,13 +36,17 @@ class Pool:
     last_error: the newest exception as text, for messages.
   """
 
-  def __init__(self, workers, timeout_s, memory_gb=4.0):
-    """`timeout_s` is per completion, `memory_gb` per worker (Linux only)."""
+  def __init__(self, workers, timeout_s, memory_gb=4.0, options=None):
+    """`timeout_s` is per completion, `memory_gb` per worker (Linux only).
+
+    `options`, {verifier module: its options}, is added to the `meta` of prompts.
+    """
     if workers < 0:
       raise ValueError(f"verifier.workers={workers}: must be >= 0.")
     if timeout_s <= 0:
       raise ValueError(f"verifier.timeout_s={timeout_s}: must be > 0.")
     self._count, self._timeout_s, self._memory_gb = workers, timeout_s, memory_gb
+    self._options = options or {}
     self._workers, self._checked = [], set()
     self._recent = collections.deque(maxlen=_WINDOW)
     self.errors = collections.Counter()
@@ -110,9 +114,9 @@ class Pool:
   def _in_process(self, prompts, texts):
     for prompt in prompts:
       if prompt.verifier not in self._checked:
-        if problem := _worker.load(prompt): raise ValueError(problem)
+        if problem := _worker.load(self._plain(prompt)): raise ValueError(problem)
         self._checked.add(prompt.verifier)
-    return {i: _worker.run(prompt, text)
+    return {i: _worker.run(self._plain(prompt), text)
             for i, (prompt, text) in enumerate(zip(prompts, texts))}
 
   def _in_workers(self, prompts, texts):
@@ -125,7 +129,7 @@ class Pool:
           if worker.process.poll() is not None:  # Died idle: nobody's fault.
             worker = self._replace(slot)
           i = todo.popleft()
-          worker.start(i, _plain(prompts[i]), texts[i])
+          worker.start(i, self._plain(prompts[i]), texts[i])
       busy = [w for w in self._workers if w.item is not None]
       wait_s = max(min(w.deadline for w in busy) - time.monotonic(), 0)
       ready = multiprocessing.connection.wait([w.connection for w in busy], wait_s)
@@ -150,6 +154,12 @@ class Pool:
 
   def _new_worker(self):
     return _Worker(self._timeout_s, self._memory_gb)
+
+  def _plain(self, prompt):
+    """A Prompt without its class, whose module imports jax."""
+    return types.SimpleNamespace(
+        id=prompt.id, text=prompt.text, answer=prompt.answer,
+        verifier=prompt.verifier, meta={**prompt.meta, **self._options})
 
 
 class _Worker:
@@ -222,10 +232,3 @@ class _Worker:
       self.connection.send((kind, value))
     except ConnectionError:
       pass  # It died; `receive` will find out.
-
-
-def _plain(prompt):
-  """A Prompt without its class, whose module imports jax."""
-  return types.SimpleNamespace(
-      id=prompt.id, text=prompt.text, answer=prompt.answer,
-      verifier=prompt.verifier, meta=prompt.meta)
