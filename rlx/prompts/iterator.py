@@ -87,6 +87,42 @@ class PromptIterator:
     return np.random.default_rng(seeds).permutation(len(self._prompts))
 
 
+class PairIterator:
+  """A PromptIterator over questions that come in two wordings; both are taken at once.
+
+  A prompt's `meta["pair"]` is the id of the other wording. They follow each other.
+  """
+
+  def __init__(self, prompts, *, seed):
+    """`prompts`: as of PromptIterator, each with its pair among them."""
+    by_id, self._other, firsts = {p.id: p for p in prompts}, {}, []
+    for p in prompts:
+      other = by_id.get(p.meta.get("pair"))
+      if other is None or other.meta["pair"] != p.id:
+        raise ValueError(f"prompts.paired=True: {p.id!r} has no other wording among the "
+                         "prompts; prompts.dataset has to name it in meta['pair'].")
+      if other.id not in self._other:
+        firsts.append(p)
+        self._other[p.id] = other
+    self._firsts = PromptIterator(firsts, seed=seed)
+
+  def take(self, n, skip=()):
+    """The next `n` prompts, n / 2 questions; `skip` is empty: none waits for a draw."""
+    if n % 2 or skip: raise ValueError(f"prompts: {n} of them, {list(skip)} in use.")
+    return [q for p in self._firsts.take(n // 2) for q in (p, self._other[p.id])]
+
+  def by_id(self, ids):
+    """None: see `take`."""
+    if ids: raise ValueError(f"prompts: {list(ids)} asked for by id.")
+    return []
+
+  def state(self):
+    return self._firsts.state()
+
+  def restore(self, state):
+    self._firsts.restore(state)
+
+
 def _fingerprint(prompts):
   """A number that changes with the ids or their order."""
   return zlib.crc32("\n".join(p.id for p in prompts).encode())

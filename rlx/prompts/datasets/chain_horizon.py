@@ -1,0 +1,37 @@
+"""Chain tasks in a row: each starts from the answer of the one before.
+
+  4M7m2=  and  3m5M1=   ->   4M7m2m5M1=   whose first answer is 2
+
+R-Horizon, Lu et al. 2025, arXiv:2510.08189: a number of problem i + 1 is replaced by
+the answer of problem i plus a difference, and all answers must be right. Differs from
+the paper: the number is the first digit and the difference 0, the only one that chains
+can say; so the problems are written as one chain, and the answers between are steps.
+"""
+from rlx.core import records
+from rlx.prompts.datasets import chain
+
+SOURCE = "chain"
+
+
+def prompts(rows, split, *, problems=2):
+  """Rows -> Prompts, one for every `problems` rows; those of the other split are left out.
+
+  `meta["ends"]` are the steps, from 0, that each problem ends with.
+  """
+  if problems < 1: raise ValueError(f"prompts.columns.problems={problems}: must be >= 1.")
+  group = []
+  for row in rows:
+    group.append(row)
+    if len(group) < problems: continue
+    texts = [chain.generate(split=split, **r)["text"] for r in group]
+    text = texts[0][0] + "".join(t[1:-1] for t in texts) + "="
+    seed, index, group = group[0]["seed"], group[0]["index"] // problems, []
+    if chain.split_of(text) != split: continue
+    ends, operations = [], 0
+    for t in texts:
+      operations += (len(t) - 2) // 2
+      ends.append(operations - 1)
+    yield records.Prompt(
+        id=f"chain_horizon/{split}/{seed}/{problems}/{index}", text=text,
+        answer=str(chain.solve(text)[-1]), verifier="chain.milestones",
+        meta=dict(ends=ends))
