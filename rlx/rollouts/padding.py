@@ -1,5 +1,6 @@
 """Ragged lists <-> left-padded prompts, right-padded completions."""
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 
@@ -45,6 +46,27 @@ def select(parts, rows_B, groups_P):
   return rows.replace(prompt_P=whole.prompt_P[groups_P])
 
 
+def put_last(rollouts, completions_P, finish):
+  """The last row of each group becomes a completion that was not sampled. Numpy.
+
+  Args:
+    completions_P: lists of token ids, EOS included.
+    finish: how they end, an index into FINISH.
+  Returns:
+    rollouts; sampler_logps_BT is 0 on those rows: it is not known.
+  """
+  x = rollouts.prompt_width
+  group = len(rollouts.tokens_BS) // len(completions_P)
+  last_P = np.arange(len(completions_P)) * group + group - 1
+  new = {name: np.array(getattr(rollouts, name)) for name in (
+      "tokens_BS", "completion_len_B", "sampler_logps_BT", "finish_B")}
+  # Columns after the end are read by nobody.
+  new["tokens_BS"][last_P, x:], new["completion_len_B"][last_P] = right_pad(
+      completions_P, new["sampler_logps_BT"].shape[1], 0)
+  new["sampler_logps_BT"][last_P], new["finish_B"][last_P] = 0.0, finish
+  return rollouts.replace(**new)
+
+
 def trim(rollouts, multiple):
   """Cuts completion columns that no row uses, to a multiple of `multiple`.
 
@@ -63,3 +85,14 @@ def completions(rollouts):
   ids_BT = np.asarray(rollouts.completions_BT)
   lengths_B = np.asarray(rollouts.completion_len_B)
   return [row[:n].tolist() for row, n in zip(ids_BT, lengths_B)]
+
+
+def append(rollouts, token_id):
+  """The same with this token after every completion, in a column more."""
+  end_B1 = (rollouts.prompt_width + rollouts.completion_len_B)[:, None]
+  tokens_BS = jnp.pad(jnp.asarray(rollouts.tokens_BS), ((0, 0), (0, 1)))
+  columns_1S = jnp.arange(tokens_BS.shape[1])[None, :]
+  return rollouts.replace(
+      tokens_BS=jnp.where(columns_1S == end_B1, token_id, tokens_BS),
+      completion_len_B=rollouts.completion_len_B + 1,
+      sampler_logps_BT=jnp.pad(rollouts.sampler_logps_BT, ((0, 0), (0, 1))))

@@ -53,7 +53,10 @@ class _Drawn:
 def make(config, *, group, max_tokens, chunk, slots=None, temperature=1.0, top_k=0,
          top_p=1.0, min_p=0.0, eos_ids=(), pad_id=0, stops=(), decode=None,
          moves=True):
-  """Builds `sample(params, tokens_PX, prompt_len_P, prompt_P, key) -> Rollouts`.
+  """Builds `sample(params, tokens_PX, prompt_len_P, prompt_P, key, factor_T) -> Rollouts`.
+
+  factor_T, if not None, is what the temperature of each position is multiplied by;
+  log-probs are then at that temperature.
 
   Results depend on the key, the prompt's number and the sample's index only,
   not on which rows share the batch, the chunk size, the number of slots or the
@@ -126,7 +129,7 @@ def make(config, *, group, max_tokens, chunk, slots=None, temperature=1.0, top_k
     return jax.tree.map(lambda x: x[prompt_P], prompts)
 
   @functools.partial(jax.jit, donate_argnums=(3, 4))
-  def advance(weights, rows, prompts, working, drawn):
+  def advance(weights, rows, prompts, working, drawn, factor_T):
     """Decodes until the free chunk of columns is full or every row has ended."""
     columns_T = jnp.arange(working.suffix.v_WKTH[0].shape[2])
     first = columns_T.shape[0] - chunk
@@ -145,6 +148,8 @@ def make(config, *, group, max_tokens, chunk, slots=None, temperature=1.0, top_k
                  & (columns_T[None, :] <= first + i))
       logits_WV, suffix = decoder.step(
           weights, config, fed_W, position_W + i, prompts, suffix, live_WT, first + i)
+      if factor_T is not None:
+        logits_WV = logits_WV / factor_T.at[count_W + i].get(mode="clip")[:, None]
       drawn_W, logps_W = decoding.next_token(
           logits_WV, jax.lax.dynamic_index_in_dim(uniform_WC, i, 1, keepdims=False), **rule)
       live_W = finish_W == _RUNNING
@@ -179,7 +184,7 @@ def make(config, *, group, max_tokens, chunk, slots=None, temperature=1.0, top_k
         prompt_len_B=rows.prompt_len_B, completion_len_B=drawn.len_B,
         sampler_logps_BT=drawn.logps_BT, finish_B=drawn.finish_B, prompt_P=prompt_P)
 
-  def sample(params, tokens_PX, prompt_len_P, prompt_P, key):
+  def sample(params, tokens_PX, prompt_len_P, prompt_P, key, factor_T=None):
     weights, prompts, rows, drawn = start(params, tokens_PX, prompt_len_P, prompt_P, key)
     plan, working, read, cuts = slots_lib.start(len(prompt_P), group, slots), None, prompts, {}
     while plan is not None:
@@ -187,7 +192,7 @@ def make(config, *, group, max_tokens, chunk, slots=None, temperature=1.0, top_k
         read = gather(prompts, jax.device_put(plan.prompt_P))
       working = move(rows, working, *jax.device_put((plan.row_W, plan.source_W)),
                      width=plan.columns, is_same=plan.is_same)
-      working, drawn = advance(weights, rows, read, working, drawn)
+      working, drawn = advance(weights, rows, read, working, drawn, factor_T)
       running_W = jax.device_get(working.finish_W) == _RUNNING
       if stops:
         running_W &= ~_stopped(plan, drawn, cuts, stops, decode)

@@ -1,0 +1,42 @@
+"""How many more completions a prompt is worth, after a first look at it."""
+import jax.numpy as jnp
+
+SCHEDULES = ("equal", "hard")
+
+
+def dars(right_P, n, *, schedule="equal", divides_by_std=False, most=32):
+  """Completions of a second pass, so that hard prompts weigh as much as others.
+
+    a = right / n, 1/2 / n where none was right
+    S = 2 a (1 - a), or 2 sqrt(a (1 - a)) where advantages are divided by the spread
+    equal    n' = ceil((M - n S) / S)                M = n max_a S
+    hard     n' = ceil((2 (1 - a) M - n S) / S)
+
+  n S is the sum of a group's |advantages|, largest at a = 1/2: equal lifts prompts below
+  that to its value, hard further the harder they are. With a >= 1/2 there are none.
+
+  Source: DARS, Yang et al. 2025, arXiv:2508.13755, and its code. Differs from the
+  paper: nothing known. The loop does not make the second pass.
+
+  Args:
+    right_P: right completions of the first pass, 0 to n.
+    n: completions of the first pass.
+    schedule: one of SCHEDULES.
+    divides_by_std: does the estimator divide by the group's spread.
+    most: completions of a prompt in both passes, >= n; the code has 32 with equal, 64
+      with hard.
+  Returns:
+    more_P, int32 in [0, most - n].
+  Raises:
+    ValueError: an option is out of its range.
+  """
+  if schedule not in SCHEDULES:
+    raise ValueError(f"schedule={schedule!r}: one of {SCHEDULES}.")
+  if most < n: raise ValueError(f"most={most}: must be >= n={n}.")
+  a_P = jnp.where(right_P == 0, 0.5, right_P) / n
+  def mass(a): return 2 * jnp.sqrt(a * (1 - a)) if divides_by_std else 2 * a * (1 - a)
+  aim_P = n * mass(0.5) * (2 * (1 - a_P) if schedule == "hard" else 1)
+  mass_P = mass(jnp.minimum(a_P, 0.5))
+  # Less a rounding error: what is a whole number must not become the next one.
+  more_P = jnp.ceil((aim_P - n * mass_P) / mass_P - 1e-4)
+  return jnp.where(a_P < 0.5, jnp.clip(more_P, 0, most - n), 0).astype(jnp.int32)
