@@ -70,6 +70,8 @@ def get_config():
       template=dict(name="plain"),  # a function in rlx/prompts/templates.py
       per_step=32,             # P, prompts of one update
       max_tokens=64,           # longer prompts are dropped and counted
+      limit=placeholder(int),  # training prompts, the first ones; None: all
+      paired=False,            # questions come in two wordings, both in a batch (meta["pair"])
   ))
   c.rollouts = ml_collections.ConfigDict(dict(
       per_prompt=4,            # G
@@ -79,6 +81,15 @@ def get_config():
       slots=placeholder(int),
       bucket=16,               # completions are trained at a multiple of this width
       decoding=decoding(1.0),
+      # Temperature by position and iteration, a factor of decoding.temperature, when
+      # sampling to train: a function in rlx/rollouts/anneal.py; None is off.
+      anneal=dict(name=placeholder(str)),
+      # The last completion of each group is the prompt's demonstration instead: a function
+      # (prompt, rng) -> text, as sft.target; None is off. It counts in the group's accuracy.
+      demonstration=dict(name=placeholder(str)),
+      # RL iterations after which the sampler gets the policy's parameters; 1: it is the
+      # policy, more: a copy of an earlier one, offline if more than there are.
+      sync_every=1,
       stops=(),                # strings that end a completion
       step_separator=placeholder(str),  # text that ends a reasoning step; None: steps are not marked
       keep=dict(name="keep.accuracy_band", low=0.2, high=0.8, drop_truncated=False),
@@ -95,6 +106,22 @@ def get_config():
       steps=placeholder(str),
       # Verifiers that score completions beside the prompt's own, such as ("format.boxed",).
       scores=(),
+      judge=dict(              # of the verifiers judge.chat and judge.function
+          url=placeholder(str),       # OpenAI-compatible: http://HOST/v1/chat/completions
+          model="",                   # the endpoint's name for it
+          function=placeholder(str),  # package.module:name, a function text -> score
+          template="Question:\n{question}\n\nReference answer:\n{reference}\n\n"
+                   "Answer to judge:\n{answer}\n\nDoes the answer agree with the "
+                   "reference? Reply with Yes or No only.",
+          reads="yes_no",      # the score in a reply: yes_no | a regular expression with one group, a number
+          full=1.0,            # the number that stands for score 1
+          temperature=0.0,
+          max_tokens=16,       # of a reply
+          timeout_s=20.0,      # per request
+          retries=2,           # of a request that failed in a way that may pass
+          pause_s=1.0,         # before the first of them; doubles
+          api_key_env=placeholder(str),  # environment variable with the key; None: no key is sent
+      ),
   ))
 
   # Reward terms. Each is scaled by coef; the estimator of the same name in
@@ -125,6 +152,11 @@ def get_config():
       # Which tokens learn how much: a function in losses/token_weight.py, on their
       # advantages; None is off.
       token_weight=dict(name=placeholder(str)),
+      # Which groups learn, by their rewards: a function in advantages/keep.py; None is off.
+      keep=dict(name=placeholder(str)),
+      # What it learns beside acting, times coef: a function in losses/auxiliary.py,
+      # a mean over completions; None is off.
+      auxiliary=dict(name=placeholder(str), coef=0.1),
       aggregation="seq-mean-token-mean",  # losses/aggregate.py
       entropy_coef=0.0,
       epochs=1,                # passes over the batch
@@ -140,6 +172,11 @@ def get_config():
       place="loss",            # loss | reward (adds the reward term "kl")
       target=placeholder(float),  # adaptive coefficient: the KL aimed at, nats per token
       horizon=10000,           # and the completions it takes to adapt
+      # RL iterations after which the policy's reference follows the policy; 0: it
+      # stays the start. The PRM's reference never moves with it.
+      sync_every=0,
+      sync_mix=1.0,            # share of the policy in the next reference; 1 is a hard reset
+      reset_optimizer=False,   # and the policy's optimizer starts anew
   ))
 
   # Log-probs of a prompt's reference answer after what was reasoned; computed when
@@ -152,7 +189,15 @@ def get_config():
       answer="{}",             # what is scored: a text around the reference answer
       max_tokens=0,            # M, of the longest answer; 0: no reward asks for one
       steps=0,                 # the first steps of a completion to score it after (turn_gain)
+      follow_ups=(),           # texts that may follow a completion, those of a good one first (follow_up)
       token=placeholder(str),  # of the vocabulary, that no completion uses (last_token)
+  ))
+
+  # Of whole distributions, not the token drawn alone; computed when a method asks
+  # (losses/distribution.py).
+  c.distribution = ml_collections.ConfigDict(dict(
+      top=0,                   # K, the most likely tokens that top_logps_BTK holds
+      min_p=0.0,               # share of the largest probability that old_min_p_logps_BT leaves
   ))
 
   # The implicit PRM; loaded when a reward, estimator or loss asks for its log-probs.

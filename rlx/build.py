@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from configs import base
+from rlx import likelihoods
 from rlx import methods as methods_lib
 from rlx import score
 from rlx import update
@@ -53,7 +54,9 @@ class Run:
   shapes: Callable             # () -> the same as shapes on the mesh; allocates nothing
   encode: Callable             # prompts -> tokens_PX, prompt_len_P, prompt_P
   slots: dict                  # {"train", "greedy", "sampled"}: most rows decoded at once; None: all
-  sample: Callable             # (params, tokens_PX, prompt_len_P, prompt_P, key) -> Rollouts
+  sample: Callable             # (params, tokens_PX, prompt_len_P, prompt_P, key, factor_T) -> Rollouts
+  demonstrate: Callable        # (prompts, Rollouts on the host) -> Rollouts that end groups with a demonstration
+  anneal: Callable             # RL iterations done -> factor_T of the temperature, or None
   eval_sample: dict            # {"greedy", "sampled"}: as sample
   verify: Callable             # (prompts, rollouts) -> outcome_PG
   judge: Callable              # (prompts, rollouts) -> the other fields of Scored that are read off text
@@ -68,7 +71,7 @@ class Run:
   learn_value: Callable        # (state, rollouts, scored, step) -> (state, metrics)
   learn_policy: Callable       # (state, rollouts, scored, step) -> (state, metrics)
   updates: dict                # {"prm", "value", "learner"}: the jitted optimizer steps in them
-  control_kl: Callable         # (state, metrics) -> the KL coefficient of the next step
+  follow: Callable             # (state, metrics) -> the state of the next step
 
 
 def build(config):
@@ -126,7 +129,8 @@ def build(config):
                 greedy=slots_of(c.eval.batch, 1),
                 sampled=slots_of(c.eval.batch, c.eval.samples))
   verifier_pool = pool.Pool(workers=c.verifier.workers,
-                            timeout_s=c.verifier.timeout_s)
+                            timeout_s=c.verifier.timeout_s,
+                            options=dict(judge=c.verifier.judge.to_dict()))
 
   def encode(prompts):
     tokens_PX, len_P = padding.left_pad(
@@ -142,15 +146,17 @@ def build(config):
   learn_prm, prm_step = update.prm(c, methods, models, mesh, optimizers["prm"])
   learn_value, value_step = update.value(c, methods, models, mesh, optimizers["value"])
   learn_policy, policy_step = update.policy(
-      c, methods, models, mesh, optimizers["learner"])
+      c, methods, models, mesh, optimizers["learner"], likelihoods.token_id(c, tokenizer))
   return Run(
       config=c, mesh=mesh, tokenizer=tokenizer, model_config=model_config,
       prm_config=models["prm"][0],
-      prompts=iterator.PromptIterator(train_prompts, seed=c.seed),
+      prompts=(iterator.PairIterator if c.prompts.paired else iterator.PromptIterator)(
+          train_prompts, seed=c.seed),
       eval_prompts=eval_prompts,
       init=functools.partial(_init, c, methods, mesh, optimizers, models, frozen),
       shapes=shapes, encode=encode, slots=slots_,
       sample=draw(c.rollouts.per_prompt, c.rollouts.decoding, slots_["train"]),
+      demonstrate=_demonstrate(c, tokenizer, train_prompts), anneal=methods.anneal,
       eval_sample=dict(
           greedy=draw(1, dict(temperature=0.0), slots_["greedy"]),
           sampled=draw(c.eval.samples, c.rollouts.decoding, slots_["sampled"])),
@@ -165,7 +171,7 @@ def build(config):
       learn_prm=learn_prm, advantage=score.advantage(c, methods),
       learn_value=learn_value, learn_policy=learn_policy,
       updates=dict(prm=prm_step, value=value_step, learner=policy_step),
-      control_kl=functools.partial(update.control_kl, c))
+      follow=update.follow(c, mesh, optimizers["learner"]))
 
 
 def load_model(c, path):
@@ -195,7 +201,7 @@ def load_prompts(c, tokenizer, text):
                              c.prompts.max_tokens)
   # Twice as many rows as held-out prompts are wanted: some are dropped.
   held_out = load(c.eval.split, 2 * c.eval.prompts)[:c.eval.prompts]
-  return filters.not_in(load(c.prompts.split), held_out), held_out
+  return filters.not_in(load(c.prompts.split), held_out)[:c.prompts.limit], held_out
 
 
 def _texts(tokenizer, prompts, rollouts):
@@ -206,11 +212,16 @@ def _texts(tokenizer, prompts, rollouts):
 
 def _judge(c, methods, tokenizer, pool_):
   """(prompts, rollouts) -> the fields of Scored that texts tell beside the verdict."""
-  asks_answers = methods.needs("answer_PG")
+  asks_answers, asks_pairs = methods.needs("answer_PG"), methods.needs("pair_PG")
 
   def of(prompts, rollouts):
     if not (c.verifier.steps or c.verifier.scores or asks_answers): return {}
-    found, (prompts, texts) = {}, _texts(tokenizer, prompts, rollouts)
+    found = {}
+    if asks_pairs:
+      place = {p.id: i for i, p in enumerate(prompts)}
+      found["pair_B"] = np.repeat(
+          np.array([place[p.meta["pair"]] for p in prompts], np.int32), c.rollouts.per_prompt)
+    prompts, texts = _texts(tokenizer, prompts, rollouts)
     judged_by = lambda path: [dataclasses.replace(p, verifier=path) for p in prompts]
     if c.verifier.steps:
       found["step_scores_BT"] = score.step_scores(
@@ -225,6 +236,28 @@ def _judge(c, methods, tokenizer, pool_):
     return found
 
   return of
+
+
+def _demonstrate(c, tokenizer, prompts):
+  """(prompts, rollouts) -> rollouts whose groups end with the prompt's demonstration.
+
+  Raises:
+    ValueError: a demonstration is longer than rollouts.max_tokens.
+  """
+  if c.rollouts.demonstration.name is None: return lambda prompts, rollouts: rollouts
+  text = resolve.bind("prompts.datasets", c.rollouts.demonstration,
+                      "rollouts.demonstration")
+  found = {}
+  for p in prompts:
+    draw = np.random.default_rng([c.seed, rng.number(p.id)])
+    found[p.id] = ids = tokenizer.encode(
+        text(p, draw), add_bos=False) + [tokenizer.eos_ids[0]]
+    if len(ids) > c.rollouts.max_tokens:
+      raise ValueError(f"rollouts.max_tokens={c.rollouts.max_tokens}: the demonstration "
+                       f"of {p.id!r} has {len(ids)} tokens.")
+  eos = records.FINISH.index("eos")
+  return lambda prompts, rollouts: padding.put_last(
+      rollouts, [found[p.id] for p in prompts], eos)
 
 
 def _answers(c, methods, tokenizer, text, prompts):
@@ -319,8 +352,12 @@ def _init(c, methods, mesh, optimizers, models, frozen):
                              frozen=None if frozen is None else copy(frozen))
   has_prm = methods.needs("prm_logps_BT")
   is_frozen = has_prm and c.prm.reference == "frozen"
-  is_asked = methods.needs("answer_mask_BM") and c.likelihood.model == "reference"
-  if is_frozen or is_asked or methods.needs("policy_ref_logps_BT"):
+  is_asked = (methods.needs("answer_mask_BM", "follow_logps_BR")
+              and c.likelihood.model == "reference")
+  has_policy_ref = methods.needs("policy_ref_logps_BT")
+  if has_policy_ref and c.kl.sync_every:
+    state = state.replace(kl_reference=copy(models["policy"][1]))
+  if is_frozen or is_asked or (has_policy_ref and not c.kl.sync_every):
     state = state.replace(reference=copy(freeze(c, models["policy"][1])))
   if has_prm:
     prm, prm_opt = start(*models["prm"], "prm")
@@ -331,4 +368,6 @@ def _init(c, methods, mesh, optimizers, models, frozen):
     params = value_model.init(models["policy"][0], models["policy"][1])
     value, value_opt = start(models["policy"][0], params, "value")
     state = state.replace(value=value, value_opt=value_opt)
+  if c.rollouts.sync_every > 1: state = state.replace(sampler=copy(models["policy"][1]))
+  if methods.keep: state = state.replace(reward_std=jnp.float32(jnp.nan))
   return state.replace(kl_coef=jnp.float32(c.kl.coef))

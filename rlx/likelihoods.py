@@ -19,10 +19,8 @@ def make(c, methods, tokenizer, answer_of, logps_of, step_ends):
     step_ends: rollouts -> bool [B, T].
   """
   needs = methods.needs
-  token, separator = c.likelihood.token, c.likelihood.separator
+  token, separator = token_id(c, tokenizer), c.likelihood.separator
   most, group = c.likelihood.max_tokens, c.rollouts.per_prompt
-  if token is not None and token not in tokenizer.vocabulary:
-    raise ValueError(f"likelihood.token={token!r}: a token of the vocabulary.")
   announced = [] if separator is None else tokenizer.encode(separator, add_bos=False)
   start = tokenizer.eos_ids[0] if tokenizer.bos_id is None else tokenizer.bos_id
   wanted = [f for f in shapes(c, 0, 0) if needs(f)]
@@ -42,9 +40,8 @@ def make(c, methods, tokenizer, answer_of, logps_of, step_ends):
     after = lambda reasoned: [a + b for a, b in zip(prompts, reasoned)]
     reasoned, starts, ends = zip(*(answers_lib.split(ids, tokenizer, separator)
                                    for ids in completions))
-    policy = state.full("policy")
+    policy, asked = state.full("policy"), state.full(c.likelihood.model)
     if needs("answer_mask_BM"):
-      asked = state.full(c.likelihood.model)
       answers = [answer_of(number, ids) for number, ids in zip(
           rollouts.prompt_P, prompts[::group]) for _ in range(group)]
       logps_BM, mask_BM = asks(asked, after(reasoned), answers, most)
@@ -70,11 +67,29 @@ def make(c, methods, tokenizer, answer_of, logps_of, step_ends):
           c.rollouts.decoding.temperature)
     if needs("self_logps_B"):
       logps_B1, _ = asks(policy, after(completions),
-                             [[tokenizer.vocabulary[token]]] * len(prompts), 1)
+                             [[token]] * len(prompts), 1)
       found["self_logps_B"] = logps_B1[:, 0]
+    if needs("follow_logps_BR"):
+      replies = [tokenizer.encode(text, add_bos=False) for text in c.likelihood.follow_ups]
+      sums_RB = [asks(asked, after(completions), [ids] * len(prompts), len(ids))[0].sum(1)
+                 for ids in replies]
+      found["follow_logps_BR"] = jnp.stack(
+          [sum_B / len(ids) for sum_B, ids in zip(sums_RB, replies)], axis=1)
     return {f: found[f] for f in wanted}
 
   return of
+
+
+def token_id(c, tokenizer):
+  """Of likelihood.token; None without one.
+
+  Raises:
+    ValueError: it is no token of the vocabulary.
+  """
+  token = c.likelihood.token
+  if token is not None and token not in tokenizer.vocabulary:
+    raise ValueError(f"likelihood.token={token!r}: a token of the vocabulary.")
+  return tokenizer.vocabulary.get(token)
 
 
 def shapes(c, b, t):
@@ -82,7 +97,7 @@ def shapes(c, b, t):
   m, j = c.likelihood.max_tokens, c.likelihood.steps + 1
   floats = dict(answer_logps_BM=(b, m), base_answer_logps_BM=(b, m),
                 step_answer_logps_BJM=(b, j, m), noprompt_logps_BT=(b, t),
-                self_logps_B=(b,))
+                self_logps_B=(b,), follow_logps_BR=(b, len(c.likelihood.follow_ups)))
   bools = dict(answer_mask_BM=(b, m), answer_span_BT=(b, t))
   return {**{f: (shape, jnp.float32) for f, shape in floats.items()},
           **{f: (shape, bool) for f, shape in bools.items()}}

@@ -19,15 +19,18 @@ from rlx.losses import aggregate
 from rlx.losses import divergence
 from rlx.models import attention
 from rlx.models import lora
+from rlx.verifiers import judge
 
 ORDERS = ("single", "double", "none", "reverse")
 REFERENCES = ("frozen", "policy", "self")
 # Estimators that take a prompt's mean off, and of those the ones that divide by its
 # spread: what a reward adds for all its completions, or multiplies by, is gone then.
-SCALES = ("group.grpo", "group.variance_weighted")
+SCALES = ("group.grpo", "group.variance_weighted", "group.ucas", "group.self_rewarded",
+          "group.tempo")
 CENTRES = SCALES + (
-    "group.rloo", "group.mean_baseline", "group.opo", "group.gpg", "group.pass_at_k",
-    "group.passk", "batch.group_mean_batch_std", "batch.reinforce_pp_baseline")
+    "group.rloo", "group.mean_baseline", "group.against_sampled", "group.opo",
+    "group.gpg", "group.pass_at_k", "group.passk", "batch.group_mean_batch_std",
+    "batch.reinforce_pp_baseline")
 CANCELS = (  # reward, its options, estimators, what is left of it
     ("noise.forward", {}, CENTRES, "the plain verdict, but for a factor"),
     ("noise.channel", dict(correction="forward"), CENTRES,
@@ -50,8 +53,11 @@ class Methods:
   policy: Callable
   behaviour: Callable | None     # weight of the policy loss; None is off
   token_weight: Callable | None  # weight of the advantages; None is off
+  auxiliary: Callable | None     # loss beside the policy's; None is off
   prm: Callable
   thin: Callable               # Scored -> keep_PG
+  keep: Callable | None        # (rewards_PG, valid_PG, ema, step) -> keep_P, ema
+  anneal: Callable             # RL iterations done -> factor_T of the temperature, or None
   has_kl_reward: bool
   has_kl_loss: bool
   has_base: bool               # a reward is taken against the answer's without reasoning
@@ -66,15 +72,16 @@ class Methods:
 
   def needs(self, *fields):
     """Does a reader read one of these fields of Scored?"""
-    if "policy_ref_logps_BT" in fields:
-      return self.has_kl_reward or self.has_kl_loss
+    if ("policy_ref_logps_BT" in fields
+        and (self.has_kl_reward or self.has_kl_loss)): return True
     if "base_answer_logps_BM" in fields: return self.has_base
     return any(f in fn.fields for fn in self.readers().values() for f in fields)
 
   def asking(self, *fields):
     """Config keys of the methods that cannot do without one of these fields of Scored."""
-    return [key for key, fn in (self.readers() | {"prm.loss": self.prm}).items()
-            if any(f in fn.required for f in fields)]
+    losses = {"prm.loss": self.prm, "learner.auxiliary": self.auxiliary}
+    return [key for key, fn in (self.readers() | losses).items()
+            if fn and any(f in fn.required for f in fields)]
 
 
 def of(c):
@@ -102,21 +109,33 @@ def of(c):
     raise ValueError(
         f"advantages has entries {sorted(estimators)}; it needs one for every "
         f"reward term {sorted(terms)}, or `total` alone.")
-  def weight(spec, key):
-    if spec.name is None: return None
+  def optional(spec, key):
+    if spec["name"] is None: return None
     return resolve.resolve("losses", spec, records.Scored, key)
+  if "coef" not in c.learner.auxiliary: raise ValueError("learner.auxiliary.coef is missing.")
+  auxiliary = {k: v for k, v in c.learner.auxiliary.items() if k != "coef"}
   return Methods(
       rewards, estimators,
       policy=resolve.resolve("losses", c.learner.loss, records.Scored, "learner.loss"),
-      behaviour=weight(c.learner.behaviour, "learner.behaviour"),
-      token_weight=weight(c.learner.token_weight, "learner.token_weight"),
+      behaviour=optional(c.learner.behaviour, "learner.behaviour"),
+      token_weight=optional(c.learner.token_weight, "learner.token_weight"),
+      auxiliary=optional(auxiliary, "learner.auxiliary"),
       prm=resolve.resolve("losses", c.prm.loss, records.Scored, "prm.loss"),
       thin=resolve.resolve("rollouts", c.rollouts.thin, records.Scored, "rollouts.thin"),
+      keep=None if c.learner.keep.name is None else resolve.bind(
+          "advantages", c.learner.keep, "learner.keep"),
+      anneal=_anneal(c),
       has_kl_reward=kl and c.kl.place == "reward",
       has_kl_loss=kl and c.kl.place == "loss",
       has_base=any("base_answer_logps_BM" in fn.fields and
                    dict(c.rewards[t]).get("baseline", "none") != "none"
                    for t, (_, fn) in rewards.items()))
+
+
+def _anneal(c):
+  if c.rollouts.anneal.name is None: return lambda step: None
+  fn = resolve.bind("rollouts", c.rollouts.anneal, "rollouts.anneal")
+  return lambda step: fn(np.arange(c.rollouts.max_tokens), step)
 
 
 def check(c, methods):
@@ -142,14 +161,30 @@ def check(c, methods):
       c.rollouts.slots < 1 or c.rollouts.slots % c.rollouts.per_prompt), "rollouts.slots",
          "None, from the device's memory, or a multiple of rollouts.per_prompt="
          f"{c.rollouts.per_prompt}")
+  refuse(c.rollouts.demonstration.name is not None and methods.behaviour is not None,
+         "learner.behaviour.name", "None with rollouts.demonstration: the sampler's "
+         "log-probs of a demonstration are not known")
+  if c.rollouts.demonstration.name is not None:
+    resolve.bind("prompts.datasets", c.rollouts.demonstration, "rollouts.demonstration")
+  refuse(c.rollouts.sync_every < 1, "rollouts.sync_every", "must be >= 1")
   refuse(c.rollouts.oversample < 1, "rollouts.oversample", "must be >= 1")
   refuse(c.rollouts.fill not in ("failed", "error"), "rollouts.fill",
          "failed or error")
+  refuse(c.prompts.limit is not None and c.prompts.limit < 1, "prompts.limit",
+         "None, all prompts, or at least 1")
   refuse(c.memory_check not in ("error", "warn", "off"), "memory_check",
          "error, warn or off")
   refuse(c.prm.order not in ORDERS, "prm.order", f"one of {ORDERS}")
   refuse(c.prm.reference not in REFERENCES, "prm.reference", f"one of {REFERENCES}")
   refuse(c.kl.place not in ("loss", "reward"), "kl.place", "loss or reward")
+  refuse(c.kl.sync_every < 0, "kl.sync_every", "must be >= 0")
+  refuse(c.kl.sync_every and not methods.needs("policy_ref_logps_BT"), "kl.sync_every",
+         "nothing reads the policy's reference; set kl.coef or leave it at 0")
+  refuse(not 0 < c.kl.sync_mix <= 1, "kl.sync_mix", "must be in (0, 1]")
+  refuse(c.kl.sync_mix < 1 and c.lora.rank, "kl.sync_mix",
+         "1 with lora.rank: a mean of adapters is not the adapter of a mean")
+  refuse(c.kl.reset_optimizer and not c.kl.sync_every, "kl.reset_optimizer",
+         "it happens with a sync; set kl.sync_every")
   refuse(c.kl.kind not in divergence.KINDS, "kl.kind", f"one of {divergence.KINDS}")
   refuse(c.learner.aggregation not in aggregate.MODES, "learner.aggregation",
          f"one of {aggregate.MODES}")
@@ -219,6 +254,15 @@ def _check_sources(c, methods, refuse):
          f"{', '.join(scored)} reads scores beside the verdict; name verifiers such as "
          "('format.boxed',)")
   for path in c.verifier.scores: resolve.lookup("verifiers", path, "verifier.scores")
+  _check_judge(c, refuse)
+  refuse(methods.needs("pair_PG") and not c.prompts.paired, "prompts.paired",
+         "a reward compares two wordings of a question; True, and a prompts.dataset that "
+         "has them, such as chain_pairs")
+  refuse(c.prompts.paired and c.prompts.per_step % 2, "prompts.per_step",
+         "must be even with prompts.paired")
+  for key, only in (("rollouts.keep.name", "keep.everything"), ("rollouts.oversample", 1.0)):
+    refuse(c.prompts.paired and functools.reduce(getattr, key.split("."), c) != only, key,
+           f"{only} with prompts.paired: both wordings stay in the batch")
   refuse(c.likelihood.model not in ("policy", "reference"), "likelihood.model",
          "policy or reference")
   refuse("{}" not in c.likelihood.answer, "likelihood.answer",
@@ -227,9 +271,15 @@ def _check_sources(c, methods, refuse):
       ("answer_mask_BM", "likelihood.max_tokens", c.likelihood.max_tokens < 1),
       ("step_answer_logps_BJM", "likelihood.steps", c.likelihood.steps < 1),
       ("answer_span_BT", "likelihood.separator", not c.likelihood.separator),
+      ("follow_logps_BR", "likelihood.follow_ups", not c.likelihood.follow_ups),
       ("self_logps_B", "likelihood.token", c.likelihood.token is None)):
-    refuse(methods.needs(field) and wrong, key, f"a reward reads {field} and needs it")
+    refuse(bool(methods.needs(field) or methods.asking(field)) and wrong, key,
+           f"a method reads {field} and needs it")
   refuse(c.likelihood.separator == "", "likelihood.separator", "None or a text")
+  for field, key, wrong in (
+      ("top_logps_BTK", "distribution.top", c.distribution.top < 1),
+      ("old_min_p_logps_BT", "distribution.min_p", not 0 < c.distribution.min_p <= 1)):
+    refuse(methods.needs(field) and wrong, key, f"a method reads {field} and needs it")
   steps = [f"rewards.{t}.granularity='step'" for t, s in c.rewards.items()
            if dict(s).get("granularity") == "step"] + methods.asking("step_ends_BT")
   if c.verifier.steps is not None:
@@ -237,6 +287,22 @@ def _check_sources(c, methods, refuse):
     steps.append(f"verifier.steps={c.verifier.steps!r}")
   refuse(bool(steps) and c.rollouts.step_separator is None,
          "rollouts.step_separator", f"{steps[0] if steps else ''} needs it")
+
+
+def _check_judge(c, refuse):
+  """Options of verifiers/judge.py, and that the pool has the patience for them."""
+  options = c.verifier.judge.to_dict()
+  found = judge.problem(options)
+  refuse(bool(found), f"verifier.judge.{found[0]}" if found else "", found and found[1])
+  named = {*c.verifier.scores, c.prompts.columns.get("verifier")}
+  for verifier, key in (("judge.chat", "url"), ("judge.function", "function")):
+    refuse(verifier in named and options[key] is None, f"verifier.judge.{key}",
+           f"{verifier} needs it")
+  longest = judge.longest_s(options)
+  refuse("judge.chat" in named and c.verifier.workers > 0
+         and c.verifier.timeout_s <= longest, "verifier.timeout_s",
+         f"judge.chat may take {longest:g} s with its repeats; allow more, or lower "
+         "verifier.judge.timeout_s or .retries")
 
 
 def _try(c, methods):
@@ -254,20 +320,24 @@ def _try(c, methods):
     attempt(f"advantages.{name}", fn, combine.Term(rewards=rewards, scored=scored))
   for key, fn in (("prm.loss", methods.prm), ("learner.loss", methods.policy),
                   ("learner.behaviour", methods.behaviour),
-                  ("learner.token_weight", methods.token_weight)):
+                  ("learner.token_weight", methods.token_weight),
+                  ("learner.auxiliary", methods.auxiliary)):
     attempt(key, fn, scored)
   attempt("rollouts.thin", methods.thin, scored, lambda f: f())  # It runs on the host.
+  attempt("rollouts.anneal", methods.anneal, 0)
+  attempt("learner.keep", methods.keep and (lambda s: methods.keep(
+      s.outcome_PG, s.valid_PG, np.float32(0), 0)), scored)
 
 
 def _example(c):
   """Scored of a batch of this config, all zeros, with few tokens."""
   size = dict(B=c.prompts.per_step * c.rollouts.per_prompt, T=4, E=max(len(c.verifier.scores), 1),
-              M=max(c.likelihood.max_tokens, 1), J=c.likelihood.steps + 1)
+              M=max(c.likelihood.max_tokens, 1), J=c.likelihood.steps + 1,
+              K=max(c.distribution.top, 1), R=max(len(c.likelihood.follow_ups), 1))
   def zeros(name):
-    is_flag = any(word in name for word in ("mask", "ends", "span"))
-    return np.zeros([size[axis] for axis in name.rpartition("_")[2]],
-                    bool if is_flag else np.int32 if name in ("answer_B", "finish_B")
-                    else np.float32)
+    dtype = (bool if any(word in name for word in ("mask", "ends", "span", "demo")) else
+             np.int32 if name in ("answer_B", "finish_B", "pair_B", "tokens_BT") else np.float32)
+    return np.zeros([size[axis] for axis in name.rpartition("_")[2]], dtype)
   return records.Scored(group=c.rollouts.per_prompt, **{
       f.name: zeros(f.name) for f in dataclasses.fields(records.Scored)
       if f.name != "group"})

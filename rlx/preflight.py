@@ -67,7 +67,9 @@ def held_bytes(state):
            "PRM + optimizer": (state.prm, state.prm_opt),
            "value model + optimizer": (state.value, state.value_opt),
            "frozen base": state.frozen,
-           "reference": state.reference, "PRM reference": state.prm_reference}
+           "reference": state.reference, "KL reference": state.kl_reference,
+           "sampler's copy": state.sampler,
+           "PRM reference": state.prm_reference}
   return {name: n for name, tree in terms.items() if (n := memory.tree_bytes(tree))}
 
 

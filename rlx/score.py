@@ -24,16 +24,20 @@ from rlx.verifiers import steps as verifier_steps
 
 
 @functools.lru_cache(maxsize=None)
-def logps_fn(config, temperature, parts, shards):
+def logps_fn(config, temperature, parts, shards, more=()):
   """One compiled function per (model, temperature): PRM and reference share it,
   so that equal weights give exactly equal log-probs. The PRM's update has
-  another program around its forward pass: its log-probs are never used here."""
+  another program around its forward pass: its log-probs are never used here.
+
+  With `more` (see `logps.beyond`) it returns (logps_BT, *more)."""
   def logps_of(params, rollouts, plan):
     def one(batch):
       r, plan = batch
-      return logps.logps(params, config, r.tokens_BS, r.positions_BS, r.valid_BS,
-                         completion_width=r.sampler_logps_BT.shape[1],
-                         temperature=temperature, with_entropy=False, plan=plan)[0]
+      logps_BT, _, *found = logps.logps(
+          params, config, r.tokens_BS, r.positions_BS, r.valid_BS,
+          completion_width=r.sampler_logps_BT.shape[1], temperature=temperature,
+          with_entropy=False, more=more, plan=plan)
+      return (logps_BT, *found) if more else logps_BT
     return learner_step.mapped(one, (rollouts, plan), parts, shards)
   return jax.jit(logps_of)
 
@@ -95,6 +99,18 @@ def log_ratio(c, models, mesh, tokenizer):
   return of
 
 
+def beyond(c, methods, when=""):
+  """{field of Scored: its spec for `logps.beyond`} of those that methods read.
+
+  Args:
+    when: "" for those of the policy being updated, "old_" for before its update.
+  """
+  found = {"mean_logps_BT": ("mean",), "logits_BT": ("logit",),
+           "top_logps_BTK": ("top", c.distribution.top),
+           "min_p_logps_BT": ("min_p", c.distribution.min_p)}
+  return {when + f: spec for f, spec in found.items() if methods.needs(when + f)}
+
+
 def reads_old_logps(c, methods):
   """Is the policy asked for its log-probs before its update?
 
@@ -103,6 +119,7 @@ def reads_old_logps(c, methods):
   before = [methods.prm, *(fn for _, fn in methods.rewards.values()),
             *(fn for _, fn in methods.estimators.values())]
   return (c.learner.epochs * c.learner.minibatches > 1 or methods.has_kl_reward
+          or bool(beyond(c, methods, "old_"))
           or any("old_logps_BT" in fn.fields for fn in before))
 
 
@@ -159,6 +176,7 @@ def _added(c, methods, b, t):
   if c.verifier.steps: shapes["step_scores_BT"] = (b, t), jnp.float32
   if c.verifier.scores: shapes["scores_BE"] = (b, len(c.verifier.scores)), jnp.float32
   if methods.needs("answer_PG"): shapes["answer_B"] = (b,), jnp.int32
+  if methods.needs("pair_PG"): shapes["pair_B"] = (b,), jnp.int32
   if methods.needs("noise_B", "noise_PG"): shapes["noise_B"] = (b,), jnp.float32
   return shapes
 
@@ -171,7 +189,10 @@ def measure(c, methods, models, mesh, full=False):
   (see `pack`) no value is read, so that it can be traced.
   """
   fns = policy_logps, _, prm_logps = _packing_scorers(c, models, mesh, full)
-  config = models["policy"][0]
+  config, before = models["policy"][0], beyond(c, methods, "old_")
+  old_fn = before and logps_fn(
+      config, c.rollouts.decoding.temperature, c.learner.microbatches,
+      sharding.row_shards(mesh), tuple(before.values()))
   values_fn = jax.jit(lambda params, rollouts, plan: learner_step.mapped(
       lambda batch: value_model.values(
           params, config, batch[0].tokens_BS, batch[0].positions_BS, batch[0].valid_BS,
@@ -184,6 +205,11 @@ def measure(c, methods, models, mesh, full=False):
         mask_BT=rollouts.mask_BT, outcome_B=outcome_B,
         sampler_logps_BT=rollouts.sampler_logps_BT, finish_B=rollouts.finish_B,
         group=c.rollouts.per_prompt)
+    if c.rollouts.demonstration.name is not None:
+      group = c.rollouts.per_prompt
+      scored = scored.replace(demo_B=jnp.arange(len(outcome_B)) % group == group - 1)
+    if methods.needs("tokens_BT"):
+      scored = scored.replace(tokens_BT=rollouts.completions_BT)
     if state.prm is not None:
       prm_BT = prm_logps(state.full("prm"), rollouts)
       scored = scored.replace(
@@ -194,16 +220,21 @@ def measure(c, methods, models, mesh, full=False):
         ratio_BT = prm_logps(state.full("prm"), other) - _ref_logps(c, fns, state, other)
         scored = scored.replace(
             kl_ratio_B=masked.total(ratio_BT, other.mask_BT, axis=1))
-    if state.prm is not None and c.prm.reference == "policy":
+    if before:  # A pass of its own also where the policy is the PRM's reference.
+      old_BT, *found = old_fn(state.full("policy"), rollouts, pack(
+          c, config, mesh, rollouts, c.learner.microbatches, full))
+      scored = scored.replace(old_logps_BT=old_BT, **dict(zip(before, found)))
+    elif state.prm is not None and c.prm.reference == "policy":
       scored = scored.replace(old_logps_BT=scored.ref_logps_BT)
     elif reads_old_logps(c, methods):
       scored = scored.replace(old_logps_BT=policy_logps(state.full("policy"), rollouts))
     if methods.needs("policy_ref_logps_BT"):
-      is_prm_ref = (state.prm is not None and c.prm.reference == "frozen"
+      moves = state.kl_reference is not None
+      is_prm_ref = (state.prm is not None and c.prm.reference == "frozen" and not moves
                     and c.rollouts.decoding.temperature == 1.0)
       scored = scored.replace(
-          policy_ref_logps_BT=scored.ref_logps_BT if is_prm_ref else
-          policy_logps(state.full("reference"), rollouts))
+          policy_ref_logps_BT=scored.ref_logps_BT if is_prm_ref else policy_logps(
+              state.full("kl_reference" if moves else "reference"), rollouts))
     if state.value is not None:
       scored = scored.replace(values_BT=values_fn(
           state.full("value"), rollouts,
@@ -261,8 +292,10 @@ def advantage(c, methods):
   """(state, scored) -> (scored with advantages, metrics). Jitted; pure inside."""
 
   @jax.jit
-  def of(kl_coef, scored):
+  def of(kl_coef, scored, *running):
     terms = {name: coef * fn(scored) for name, (coef, fn) in methods.rewards.items()}
+    kept = {}
+    if methods.keep: scored, kept = _kept(methods, terms, scored, *running)
     if methods.has_kl_reward:
       terms["kl"] = -kl_coef * divergence.estimate(
           scored.old_logps_BT, scored.policy_ref_logps_BT, scored.mask_BT,
@@ -281,10 +314,24 @@ def advantage(c, methods):
                                   advantages_BT, scored.values_BT, mask_BT))
     if c.advantages.whiten:
       advantages_BT = normalize.whiten(advantages_BT, mask_BT)
-    metrics = _reward_metrics(terms, parts, scored, mask_BT)
+    metrics = _reward_metrics(terms, parts, scored, mask_BT) | kept
     return scored.replace(advantages_BT=advantages_BT), metrics
 
-  return lambda state, scored: of(state.kl_coef, scored)
+  def learned(state, scored):
+    running = (state.reward_std, state.step) if methods.keep else ()
+    return of(state.kl_coef, scored, *running)
+
+  return learned
+
+
+def _kept(methods, terms, scored, ema, step):
+  """(scored, metrics): groups that learner.keep leaves out have no verdict from here on."""
+  rewards_B = sum(r if r.ndim == 1 else masked.total(r, scored.mask_BT, axis=1)
+                  for r in terms.values())
+  keep_P, ema = methods.keep(rewards_B.reshape(-1, scored.group), scored.valid_PG, ema, step)
+  outcome_PG = jnp.where(keep_P[:, None], scored.outcome_PG, jnp.nan)
+  return (scored.replace(outcome_B=outcome_PG.reshape(-1)),
+          {"rewards/std_ema": ema, "rewards/kept": keep_P.mean()})
 
 
 def _reward_metrics(terms, parts, scored, mask_BT):
@@ -313,8 +360,10 @@ def _reward_metrics(terms, parts, scored, mask_BT):
 @jax.jit
 def old_metrics(scored):
   """The policy before its update, against the sampler and the PRM's reference."""
+  sampled_BT = scored.mask_BT
+  if scored.demo_B is not None: sampled_BT = sampled_BT & ~scored.demo_B[:, None]
   metrics = {"rollouts/sampler_gap_max": jnp.max(jnp.abs(masked.keep(
-      scored.old_logps_BT - scored.sampler_logps_BT, scored.mask_BT)))}
+      scored.old_logps_BT - scored.sampler_logps_BT, sampled_BT)))}
   if scored.ref_logps_BT is not None:
     # k1 of KL(policy, reference): the completions are the policy's.
     metrics["prm/kl_policy"] = masked.mean(

@@ -63,7 +63,7 @@ def train(config, workdir):
     clock.lap("policy", state.policy)
     metrics |= prm_metrics | reward_metrics | value_metrics | policy_metrics
     metrics |= {f"eval/{k}": v["mean"] for k, v in held_out.items()}
-    state = state.replace(step=step + 1, kl_coef=run.control_kl(state, metrics))
+    state = run.follow(state, metrics)                      # KL coefficient, stale copies
     if is_due(step, config.log.completions_every):
       writer.table(step, completion_rows(run, rollouts, scored))
     writer.write(step, metrics | clock.metrics(metrics["rollouts/tokens"]))
@@ -85,7 +85,8 @@ def draw(run, state, host, step, clock):
   """Samples groups until a batch of them passes the filter.
 
   Prompts that passed but found no place wait in `host["buffer"]` (ids only)
-  and are sampled afresh in the next step, so every completion is on-policy.
+  and are sampled afresh in the next step, so every completion is on-policy (or
+  as old as rollouts.sync_every allows).
   After `rollouts.max_draws` draws the batch is completed with groups that
   failed, or the run stops, as `rollouts.fill` says.
 
@@ -100,8 +101,8 @@ def draw(run, state, host, step, clock):
     prompts = run.prompts.by_id(waiting)
     prompts += run.prompts.take(size - len(prompts), skip=waiting)
     key = rng.key(c.seed, "sample", step, len(parts))
-    rollouts = jax.device_get(run.sample(
-        state.full("policy"), *run.encode(prompts), key))
+    rollouts = run.demonstrate(prompts, jax.device_get(run.sample(
+        state.full(state.sampled_from), *run.encode(prompts), key, run.anneal(step))))
     clock.lap("sample")
     outcome_PG = run.verify(prompts, rollouts)
     run.pool.check(c.verifier.max_error_rate)
@@ -198,7 +199,7 @@ def restore(run, checkpoints):
 
 
 def save(run, checkpoints, state, host):
-  """State and host state of this step. References are not saved: they do not change."""
+  """State and host state of this step. References that do not change are not saved."""
   host = {k: v for k, v in host.items() if k != "seconds_before"}
   checkpoints.save(state.step, _saved(state), host | dict(prompts=run.prompts.state()))
 

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from rlx import score
 from rlx.core import records
 from rlx.core import rng
+from rlx.learner import reference
 from rlx.learner import sharding
 from rlx.learner import step as learner_step
 from rlx.losses import aggregate
@@ -18,6 +19,7 @@ from rlx.losses import entropy
 from rlx.losses import value as value_loss
 from rlx.models import logps
 from rlx.models import value as value_model
+from rlx.rollouts import padding
 
 
 def prm(c, methods, models, mesh, optimizer_):
@@ -97,7 +99,7 @@ def policy_loss(c, methods):
 
     (behaviour weight) * loss(token weight * advantages) + entropy bonus + KL
 
-  under one aggregation. `scored` has the log-probs and entropy of the policy
+  under one aggregation, and learner.auxiliary, which is a mean over completions. `scored` has the log-probs and entropy of the policy
   being updated. Without old_logps_BT the batch has one optimizer step, whose own
   log-probs are those before the update: every ratio is 1 and a forward pass is saved.
   """
@@ -125,26 +127,40 @@ def policy_loss(c, methods):
     if scored.policy_ref_logps_BT is not None:
       metrics["kl_ref"] = diagnostics.token_mean(
           logps_BT - scored.policy_ref_logps_BT, mask_BT)
-    return aggregate.aggregate(loss_BT, mask_BT, mode=c.learner.aggregation,
-                               length=c.rollouts.max_tokens), metrics
+    loss = aggregate.aggregate(loss_BT, mask_BT, mode=c.learner.aggregation,
+                               length=c.rollouts.max_tokens)
+    if methods.auxiliary:
+      beside = methods.auxiliary(scored)
+      metrics["auxiliary"] = beside
+      # A mean of its own: what the sum is divided by later is multiplied in.
+      scale = c.learner.auxiliary.coef * jnp.where(loss.weight > 0, loss.weight, 1)
+      loss = loss.replace(total=loss.total + scale * beside.mean())
+    return loss, metrics
 
   return of
 
 
-def policy(c, methods, models, mesh, optimizer_):
-  """The policy's update by `policy_loss`."""
-  config = models["policy"][0]
+def policy(c, methods, models, mesh, optimizer_, token_id=None):
+  """The policy's update by `policy_loss`; token_id is that of likelihood.token."""
+  config, temperature = models["policy"][0], c.rollouts.decoding.temperature
   shards = sharding.row_shards(mesh)
-  loss_of = policy_loss(c, methods)
+  loss_of, more = policy_loss(c, methods), score.beyond(c, methods)
+  asks_self = methods.auxiliary and "self_logps_B" in methods.auxiliary.fields
 
   def loss(params, batch):
     rollouts, scored, kl_coef_B, plan = batch
-    logps_BT, entropy_BT = logps.logps(
+    logps_BT, entropy_BT, *found = logps.logps(
         params, config, rollouts.tokens_BS, rollouts.positions_BS, rollouts.valid_BS,
-        completion_width=scored.mask_BT.shape[1],
-        temperature=c.rollouts.decoding.temperature, plan=plan)
-    total, metrics = loss_of(
-        scored.replace(logps_BT=logps_BT, entropy_BT=entropy_BT), kl_coef_B)
+        completion_width=rollouts.sampler_logps_BT.shape[1], temperature=temperature,
+        more=tuple(more.values()), plan=plan)
+    if asks_self:
+      # The token after the completion, at temperature 1 but for the normaliser.
+      scored = scored.replace(self_logps_B=temperature * jnp.take_along_axis(
+          logps_BT, scored.lengths_B[:, None], axis=1, mode="clip")[:, 0])
+      logps_BT, entropy_BT, *found = (
+          x[:, :scored.mask_BT.shape[1]] for x in (logps_BT, entropy_BT, *found))
+    total, metrics = loss_of(scored.replace(
+        logps_BT=logps_BT, entropy_BT=entropy_BT, **dict(zip(more, found))), kl_coef_B)
     return total, metrics, logps_BT
 
   update = learner_step.make(loss, optimizer_, microbatches=c.learner.microbatches,
@@ -153,6 +169,7 @@ def policy(c, methods, models, mesh, optimizer_):
   def learn(state, rollouts, scored, step):
     params, opt_state, metrics = state.policy, state.policy_opt, []
     kl_coef_B = jnp.full_like(scored.outcome_B, state.kl_coef)
+    if asks_self: rollouts = padding.append(rollouts, token_id)
     for part in _epochs(c, "learner", rollouts, scored, step, kl_coef_B):
       params, opt_state, m, logps_BT = update(
           params, opt_state, _placed(c, config, mesh, part, c.learner.microbatches),
@@ -171,6 +188,28 @@ def control_kl(c, state, metrics):
   return divergence.adaptive_coef(
       state.kl_coef, metrics["policy/kl_ref"], target=c.kl.target,
       horizon=c.kl.horizon, count=c.prompts.per_step * c.rollouts.per_prompt)
+
+
+def follow(c, mesh, optimizer_):
+  """(state, metrics) -> state of the next step: what moves beside the models.
+
+  The KL's coefficient, the running spread of rewards, and after so many iterations
+  the sampler (rollouts.sync_every) and the policy's reference (kl.sync_every).
+  """
+  def of(state, metrics):
+    state = state.replace(
+        step=int(state.step) + 1, kl_coef=control_kl(c, state, metrics),
+        reward_std=metrics.get("rewards/std_ema"))
+    if state.sampler is not None and state.step % c.rollouts.sync_every == 0:
+      state = state.replace(sampler=jax.tree.map(jnp.copy, state.policy))
+    if not c.kl.sync_every or state.step % c.kl.sync_every: return state
+    state = state.replace(kl_reference=reference.moved(
+        state.kl_reference, state.policy, mix=c.kl.sync_mix))
+    if not c.kl.reset_optimizer: return state
+    return state.replace(policy_opt=sharding.place(
+        jax.jit(optimizer_.init)(state.policy), mesh))
+
+  return of
 
 
 def _epochs(c, name, rollouts, scored, step, *more):
