@@ -5,7 +5,7 @@ GRPO on the mean probability of the reference answer after the reasoning.
   python -m rlx.train --config=configs/papers/rlpr.py:smoke --workdir=DIR
 
 C (code) OpenBMB/RLPR, prob.py and reproduce_qwen.sh. Without its format reward
-(weight 0.1) and its filter of prompts by an average of the rewards' spread. The
+(weight 0.1); its filter of prompts by their rewards' spread is ema_std_filter.py. The
 answer is one token here: the mean is that token's probability.
 """
 from configs import quickstart

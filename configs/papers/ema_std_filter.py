@@ -1,0 +1,25 @@
+"""RLPR: Extrapolating RLVR to General Domains without Verifiers (arXiv:2506.18254),
+with its filter: prompts whose rewards spread little do not learn.
+
+  python -m rlx.train --config=configs/papers/ema_std_filter.py --workdir=DIR
+  python -m rlx.train --config=configs/papers/ema_std_filter.py:smoke --workdir=DIR
+
+C (code) OpenBMB/RLPR, reproduce_qwen.sh; the rest is rlpr.py.
+"""
+from configs.papers import rlpr
+
+PAPER = dict(
+    title="RLPR: Extrapolating RLVR to General Domains without Verifiers",
+    arxiv="2506.18254",
+    claims=(
+        "leaving out prompts of little spread stabilises training and learns more",
+    ),
+    confidence="high")
+
+
+def get_config(arg=""):
+  c = rlpr.get_config(arg)
+  c.learner.keep = dict(name="keep.ema_std", fraction=0.5, decay=0.99,  # C
+                        start=5, filter_from=10)
+  if arg == "smoke": c.learner.keep.start, c.learner.keep.filter_from = 0, 1
+  return c

@@ -1,0 +1,35 @@
+"""Scaling Up RL: Unlocking Diverse Reasoning in LLMs via Prolonged Training
+(arXiv:2507.12507): a small KL whose reference, and the optimizer, start anew from
+the policy now and then.
+
+  python -m rlx.train --config=configs/papers/prorl.py --workdir=DIR
+  python -m rlx.train --config=configs/papers/prorl.py:smoke --workdir=DIR
+
+P (paper), O (ours): the paper resets when validation stagnates or the KL grows, here
+it is every 25th step; minibatches. Without its stages of longer and longer context.
+"""
+from configs import quickstart
+
+PAPER = dict(
+    title="Scaling Up RL: Unlocking Diverse Reasoning in LLMs via Prolonged Training",
+    arxiv="2507.12507",
+    claims=(
+        "without resets of the reference the KL term comes to dominate and progress stalls",
+        "without a KL term long runs collapse",
+    ),
+    confidence="medium")
+
+
+def get_config(arg=""):
+  c = quickstart.get_config(arg)
+  c.rewards = dict(outcome=dict(name="outcome.verdict", coef=1.0))
+  c.advantages = dict(outcome=dict(name="group.grpo"), whiten=False)
+  c.rollouts.keep = dict(name="keep.accuracy_band", low=1e-3, high=1 - 1e-3)  # P
+  c.rollouts.decoding.temperature = 1.2                     # P
+  c.learner.loss.clip_low, c.learner.loss.clip_high = 0.2, 0.4  # P
+  c.learner.aggregation = "token-mean"                      # P
+  c.learner.minibatches = 4                                 # O: clipping acts off-policy only
+  c.kl.coef, c.kl.kind = 1e-4, "k3"                         # P
+  c.kl.sync_every = 1 if arg == "smoke" else 25             # O
+  c.kl.reset_optimizer = True                               # P
+  return c

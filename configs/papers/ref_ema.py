@@ -1,0 +1,29 @@
+"""Learn Your Reference Model for Real Good Alignment (arXiv:2404.09656): GRPO whose
+KL reference is now and then mixed with the policy.
+
+  python -m rlx.train --config=configs/papers/ref_ema.py --workdir=DIR
+  python -m rlx.train --config=configs/papers/ref_ema.py:smoke --workdir=DIR
+
+C (code) TRL, sync_ref_model: alpha 0.6 every 512 optimizer steps. O (ours): every
+10th of 100 iterations, the coefficient of the KL, and GRPO, where the paper has DPO
+and its relatives.
+"""
+from configs import quickstart
+
+PAPER = dict(
+    title="Learn Your Reference Model for Real Good Alignment",
+    arxiv="2404.09656",
+    claims=(
+        "a reference that follows the policy learns more than a fixed one",
+    ),
+    confidence="high")
+
+
+def get_config(arg=""):
+  c = quickstart.get_config(arg)
+  c.rewards = dict(outcome=dict(name="outcome.verdict", coef=1.0))
+  c.advantages = dict(outcome=dict(name="group.grpo"), whiten=False)
+  c.kl.coef, c.kl.kind = 0.04, "k3"              # O
+  c.kl.sync_every = 1 if arg == "smoke" else 10  # O; C 512
+  c.kl.sync_mix = 0.6                            # C
+  return c

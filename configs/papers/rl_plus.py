@@ -1,0 +1,34 @@
+"""RL-PLUS: Countering Capability Boundary Collapse of LLMs in Reinforcement Learning with
+Hybrid-policy Optimization (arXiv:2508.00222): one completion of each group is a
+demonstration, weighted by a ratio to a mixture and by how rare its tokens are.
+
+  python -m rlx.train --config=configs/papers/rl_plus.py --workdir=DIR
+  python -m rlx.train --config=configs/papers/rl_plus.py:smoke --workdir=DIR
+
+C (code) YihongDong/RL-PLUS; O (ours): minibatches, the constant length. The
+demonstrations are solutions without a wrong step.
+"""
+from configs import quickstart
+
+PAPER = dict(
+    title="RL-PLUS: Countering Capability Boundary Collapse of LLMs in Reinforcement "
+          "Learning with Hybrid-policy Optimization",
+    arxiv="2508.00222",
+    claims=(
+        "prompts that are never solved by own samples become solvable: pass@k stays above "
+        "that of GRPO",
+    ),
+    confidence="high")
+
+
+def get_config(arg=""):
+  c = quickstart.get_config(arg)
+  c.rollouts.keep = dict(name="keep.everything")
+  c.rollouts.demonstration = dict(name="chain.trace", wrong_rate=0.0)  # C: 1 of 8
+  c.rewards = dict(outcome=dict(name="outcome.verdict", coef=1.0))
+  c.advantages = dict(outcome=dict(name="group.against_sampled"), whiten=False)  # C
+  c.learner.loss = dict(name="policy.rl_plus", gamma=0.5)              # C
+  c.learner.aggregation = "seq-mean-token-sum-norm"                    # C
+  c.learner.entropy_coef = 1e-3                                        # C
+  c.learner.minibatches = 4                                            # O
+  return c
