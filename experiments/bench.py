@@ -193,7 +193,7 @@ def e2e(args):
     state, policy_metrics = run.learn_policy(state, rollouts, scored, state.step)
     clock.lap("policy", state.policy)
     metrics |= prm_metrics | reward_metrics | value_metrics | policy_metrics
-    state = state.replace(step=state.step + 1, kl_coef=run.control_kl(state, metrics))
+    state = run.follow(state, metrics)
     tokens = int(metrics["rollouts/tokens"])
     assert tokens == rows_of(args) * args.new, tokens
     split = stages(clock)

@@ -19,12 +19,15 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
+from configs import base
 from rlx import methods as methods_lib
 from rlx import score
 from rlx import update
 from rlx.core import masked
 from rlx.core import records
 from rlx.core import resolve
+from rlx.learner import reference as reference_lib
+from rlx.models import logps as logps_lib
 
 
 class Batch(NamedTuple):
@@ -85,6 +88,11 @@ class Tree:
       node_B = node_B * self.vocab + token_B + 1
     return self.batch(prompt_B, jnp.stack(tokens, axis=1), jnp.stack(mask, axis=1))
 
+  def leaf_B(self, batch):
+    """Row of `leaves` of each completion; of trees without an end token."""
+    if self.eos: raise ValueError("Completions that end early are not numbered by their tokens.")
+    return batch.tokens_BT @ self.vocab ** jnp.arange(self.length)[::-1]
+
   def leaf_logps(self, logits_PNV):
     """logps_PL: of every whole completion."""
     tokens_LT, mask_LT = map(jnp.asarray, self.leaves)
@@ -106,13 +114,32 @@ def logps(logits_PNV, batch):
   return masked.keep(chosen_BT, batch.mask_BT), masked.keep(entropy_BT, batch.mask_BT)
 
 
+def beyond(more, logits_PNV, batch):
+  """{field: array} of what methods read of whole distributions; more: score.beyond."""
+  found = logps_lib.beyond(logits_PNV[batch.prompt_B[:, None], batch.nodes_BT],
+                           batch.tokens_BT, tuple(more.values()))
+  mask_BT = batch.mask_BT
+  return {field: masked.keep(x, mask_BT if x.ndim == 2 else mask_BT[..., None])
+          for field, x in zip(more, found)}
+
+
+class _State(NamedTuple):
+  """What a step changes; a table that learns is (logits_PNV, optimizer state)."""
+  policy: tuple
+  prm: tuple
+  value_PN: jax.Array
+  kl_reference_PNV: jax.Array
+  stale_PNV: jax.Array    # what the sampler has
+  reward_std: jax.Array   # of learner.keep
+
+
 def train(c, world, judge, measure, *, seeds, steps, lr, prm_lr=1.0, value_lr=0.5,
-          start=None, sampler=None, optimizer=optax.sgd):
+          start=None, sampler=None, optimizer=optax.sgd, demo_PT=None, given=None):
   """Learns tables with the methods of a config, from all seeds at once.
 
-  Of the config it reads the methods, rollouts.per_prompt, kl, learner.epochs (passes
-  over a batch, each one optimizer step) and prm.order; sizes and rates of language
-  models are not those of tables.
+  Of the config it reads the methods, rollouts.per_prompt and rollouts.sync_every, kl,
+  learner.epochs (passes over a batch, each one optimizer step) and prm.order; sizes and
+  rates of language models are not those of tables.
 
   Args:
     c: config; its keep and thin filters act as in the loop, a group that is
@@ -124,59 +151,84 @@ def train(c, world, judge, measure, *, seeds, steps, lr, prm_lr=1.0, value_lr=0.
     start: key -> logits_PNV, of policy, reference and PRM; None: uniform.
     sampler: (key, logits_PNV) -> the logits that are sampled from, for trainers and
       samplers that differ; None: the same.
+    demo_PT: tokens of a demonstration of each prompt, of full length, that takes the place
+      of the last completion of its group; None: all are sampled.
+    given: key -> what judge and measure get as their last argument, drawn once for
+      each seed, such as a reward model; None: they get nothing more.
   Returns:
     ({name: [seeds, steps + 1]}, before every step and at the end; logits_IPNV of the
     seeds I at the end). Numpy.
   """
   methods = methods_lib.of(c)
   advantage, loss_of = score.advantage(c, methods), update.policy_loss(c, methods)
+  now, before = score.beyond(c, methods), score.beyond(c, methods, "old_")
   filter_of = _filter(c, methods)
-  has_prm = methods.needs("prm_logps_BT")
   policy_tx, prm_tx = optimizer(lr), optimizer(prm_lr)
   group, kl_coef = c.rollouts.per_prompt, jnp.float32(c.kl.coef)
   kl_coef_B = jnp.full(world.prompts * group, kl_coef)
 
-  def step(carry, key):
-    policy, prm, value_PN, reference = carry
-    keys = jax.random.split(key, 3)
-    drawn_from = sampler(keys[2], policy[0]) if sampler else policy[0]
-    batch = world.sample(keys[0], drawn_from, group)
+  def step(start_PNV, given_, state, i, key):
+    keys, policy_PNV = jax.random.split(key, 3), state.policy[0]
+    stale_PNV = jnp.where(i % c.rollouts.sync_every == 0, policy_PNV, state.stale_PNV)
+    drawn_from_PNV = sampler(keys[2], stale_PNV) if sampler else stale_PNV
+    batch, demo_B = world.sample(keys[0], drawn_from_PNV, group), None
+    if demo_PT is not None: batch, demo_B = _demonstrated(world, batch, demo_PT, group)
     scored = records.Scored(
-        mask_BT=batch.mask_BT, group=group, old_logps_BT=logps(policy[0], batch)[0],
-        sampler_logps_BT=logps(drawn_from, batch)[0],
-        policy_ref_logps_BT=logps(reference, batch)[0],
-        values_BT=value_PN[batch.prompt_B[:, None], batch.nodes_BT],
-        **judge(keys[1], policy[0], batch))
-    scored = scored.replace(outcome_B=filter_of(scored))
-    if has_prm:
-      scored, prm = _learn_prm(c, methods, scored, prm, reference, batch, prm_tx)
-    scored, _ = advantage(types.SimpleNamespace(kl_coef=kl_coef), scored)
-    value_PN = value_PN.at[batch.prompt_B[:, None], batch.nodes_BT].add(
+        mask_BT=batch.mask_BT, tokens_BT=batch.tokens_BT, group=group, demo_B=demo_B,
+        old_logps_BT=logps(policy_PNV, batch)[0],
+        sampler_logps_BT=logps(drawn_from_PNV, batch)[0],
+        policy_ref_logps_BT=logps(state.kl_reference_PNV, batch)[0],
+        values_BT=state.value_PN[batch.prompt_B[:, None], batch.nodes_BT],
+        **beyond(before, policy_PNV, batch), **judge(keys[1], policy_PNV, batch, *given_))
+    scored, prm = scored.replace(outcome_B=filter_of(scored)), state.prm
+    if methods.needs("prm_logps_BT"):
+      scored, prm = _learn_prm(c, methods, scored, prm, start_PNV, batch, prm_tx)
+    scored, metrics = advantage(types.SimpleNamespace(
+        kl_coef=kl_coef, reward_std=state.reward_std, step=i), scored)
+    value_PN = state.value_PN.at[batch.prompt_B[:, None], batch.nodes_BT].add(
         value_lr / group * masked.keep(scored.returns_BT - scored.values_BT,
                                        batch.mask_BT & scored.valid_B[:, None]))
 
     def loss(logits_PNV):
       logps_BT, entropy_BT = logps(logits_PNV, batch)
-      return loss_of(scored.replace(logps_BT=logps_BT, entropy_BT=entropy_BT),
+      return loss_of(scored.replace(
+          logps_BT=logps_BT, entropy_BT=entropy_BT, **beyond(now, logits_PNV, batch)),
                      kl_coef_B)[0].mean()
 
-    for _ in range(c.learner.epochs):
-      policy = _applied(policy_tx, jax.grad(loss)(policy[0]), policy)
-    return (policy, prm, value_PN, reference), measure(carry[0][0])
+    def once_more(policy, _):
+      return _applied(policy_tx, jax.grad(loss)(policy[0]), policy), None
+
+    policy, _ = jax.lax.scan(once_more, state.policy, length=c.learner.epochs)
+    state = _State(policy, prm, value_PN, state.kl_reference_PNV, stale_PNV,
+                   metrics.get("rewards/std_ema", state.reward_std))
+    if not c.kl.sync_every: return state
+    return jax.lax.cond((i + 1) % c.kl.sync_every == 0,
+                        functools.partial(_synced, c, policy_tx), lambda same: same, state)
 
   @jax.jit
   @jax.vmap
   def run(seed):
     start_key, key = jax.random.split(jax.random.key(seed))
-    logits_PNV = world.start() if start is None else start(start_key)
-    carry = ((logits_PNV, policy_tx.init(logits_PNV)),
-             (logits_PNV, prm_tx.init(logits_PNV)),
-             jnp.zeros((world.prompts, world.nodes)), logits_PNV)
-    carry, history = jax.lax.scan(step, carry, jax.random.split(key, steps))
-    last = carry[0][0]
-    return jax.tree.map(lambda x, y: jnp.append(x, y), history, measure(last)), last
+    given_ = () if given is None else (given(jax.random.fold_in(start_key, 1)),)
+    start_PNV = world.start() if start is None else start(start_key)
+    state = _State((start_PNV, policy_tx.init(start_PNV)), (start_PNV, prm_tx.init(start_PNV)),
+                   jnp.zeros((world.prompts, world.nodes)), start_PNV, start_PNV,
+                   jnp.float32(jnp.nan))
+    state, history = jax.lax.scan(
+        lambda state, x: (step(start_PNV, given_, state, *x),
+                          measure(state.policy[0], *given_)),
+        state, (jnp.arange(steps), jax.random.split(key, steps)))
+    last = state.policy[0]
+    return jax.tree.map(jnp.append, history, measure(last, *given_)), last
 
   return jax.device_get(run(jnp.asarray(seeds)))
+
+
+def _demonstrated(world, batch, demo_PT, group):
+  """(Batch whose groups end with their demonstration, demo_B)."""
+  demo_B = jnp.arange(len(batch.prompt_B)) % group == group - 1
+  tokens_BT = jnp.where(demo_B[:, None], jnp.repeat(demo_PT, group, axis=0), batch.tokens_BT)
+  return world.batch(batch.prompt_B, tokens_BT, batch.mask_BT | demo_B[:, None]), demo_B
 
 
 def _learn_prm(c, methods, scored, prm, reference, batch, tx):
@@ -190,6 +242,15 @@ def _learn_prm(c, methods, scored, prm, reference, batch, tx):
   prm = _applied(tx, jax.grad(loss)(prm[0]), prm)
   if c.prm.order == "double": scored = scored.replace(prm_logps_BT=logps(prm[0], batch)[0])
   return scored, prm
+
+
+def _synced(c, tx, state):
+  """The state after kl.sync_every steps."""
+  logits_PNV, opt = state.policy
+  return state._replace(
+      kl_reference_PNV=reference_lib.moved(
+          state.kl_reference_PNV, logits_PNV, mix=c.kl.sync_mix),
+      policy=(logits_PNV, tx.init(logits_PNV) if c.kl.reset_optimizer else opt))
 
 
 def _applied(tx, grads, held):
@@ -221,4 +282,5 @@ def changed(c, **changes):
     *sections, key = path.split("__")
     with (at := functools.reduce(getattr, sections, c)).unlocked():
       at[key] = value
+  methods_lib.check_keys(c, base.get_config())
   return c

@@ -1,0 +1,62 @@
+"""A world for rewards of steps: end (0), fill (1) and work (2, 3), at most five steps.
+
+An answer is right if it ends after the two steps of work that its prompt asks for, in
+their order, and no other work. Fill is allowed and does nothing. Of the 4^5 ways to
+go on at random about one in 20 is right.
+
+The judge of steps looks at each alone. It likes fill almost as well as work and sees
+work that the prompt did not ask for, and an end that comes too early: the more steps,
+the more it hands out in total.
+"""
+import jax
+import jax.numpy as jnp
+
+from experiments.worlds import tabular
+
+WORLD = tabular.Tree(prompts=4, vocab=4, length=5, eos=True)
+WORK_P2 = jnp.array([[2, 2], [2, 3], [3, 2], [3, 3]])
+FILL, GOOD, BAD = 0.7, 0.75, 0.3  # scores of steps
+
+
+def walk(prompt_B, tokens_BT, mask_BT):
+  """(scores_BT of the judge, is_right_B)."""
+  done_B, ok_B = jnp.zeros_like(prompt_B), jnp.ones_like(prompt_B, bool)
+  right_B, scores = jnp.zeros_like(ok_B), []
+  for token_B, is_token_B in zip(tokens_BT.T, mask_BT.T):
+    ends_B, works_B = is_token_B & (token_B == 0), is_token_B & (token_B > 1)
+    fits_B = works_B & (done_B < 2) & (
+        token_B == WORK_P2[prompt_B, jnp.minimum(done_B, 1)])
+    right_B = right_B | (ends_B & ok_B & (done_B == 2))
+    good_B = fits_B | (ends_B & right_B)
+    scores.append(jnp.where(token_B == 1, FILL, jnp.where(good_B, GOOD, BAD)))
+    ok_B, done_B = ok_B & (fits_B | ~works_B), done_B + fits_B
+  return jnp.stack(scores, axis=1), right_B
+
+
+def over_prompts(tokens_LT, mask_LT):
+  """right_PL of completions, for every prompt."""
+  tokens_LT, mask_LT = jnp.asarray(tokens_LT), jnp.asarray(mask_LT)
+  return jax.vmap(lambda prompt: walk(
+      jnp.full(len(tokens_LT), prompt), tokens_LT, mask_LT)[1])(jnp.arange(WORLD.prompts))
+
+
+def judge(key, logits_PNV, batch):
+  del key, logits_PNV
+  scores_BT, right_B = walk(batch.prompt_B, batch.tokens_BT, batch.mask_BT)
+  return dict(outcome_B=1.0 * right_B, step_scores_BT=scores_BT,
+              step_ends_BT=batch.mask_BT)
+
+
+def judge_work(key, logits_PNV, batch):
+  """As `judge`, but the end is no step: its judge is the verdict."""
+  return judge(key, logits_PNV, batch) | dict(
+      step_ends_BT=batch.mask_BT & (batch.tokens_BT > 0))
+
+
+def accuracy(c, seeds, *, judge=judge, steps=300, lr=10.0):
+  """[seeds, steps + 1]: chance of a right answer, before every step and at the end."""
+  right_PL = over_prompts(*WORLD.leaves)
+  found, _ = tabular.train(
+      c, WORLD, judge, lambda x: dict(accuracy=WORLD.expected_P(x, right_PL).mean()),
+      seeds=seeds, steps=steps, lr=lr)
+  return found["accuracy"]

@@ -1,0 +1,93 @@
+"""Texts about chains of operations, and small judges that learn to tell the right ones.
+
+A judge is a logistic regression on what verifiers of rlx say of a text and on the
+trigrams it is made of. One that sees the reference is told, too, whether the number
+stated last is that.
+"""
+import itertools
+import random
+import re
+import zlib
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from rlx.core import records
+from rlx.losses import reward_model
+from rlx.prompts.datasets import chain
+from rlx.verifiers import answers
+from rlx.verifiers import chain as chain_verifier
+
+OPENERS = ("Solution: ", "Thought process: ", "Let's solve this problem step by step. ")
+# How an answer is stated; the last one ends in another number.
+FORMS = ("#{a}", "\\boxed{{{a}}}", "The answer is {a}.", "So it is {a}", "= {a}",
+         "{a}, after {n} operations")
+HASHES = 96
+
+
+def texts(seed, count, *, opened=(0.5, 0.5)):
+  """count of (Prompt, text, label), half of them right.
+
+  A step slips in every fifth case, and those after it are right given it; one answer in
+  ten is not that of the last step. Right is a text whose answer is, whatever its steps.
+
+  Args:
+    opened: how often a wrong and a right text start with one of OPENERS.
+  """
+  rng, found = random.Random(f"judges/{seed}"), []
+  for index in range(count):
+    label = index % 2
+    prompt, steps, stated = next(drawn for drawn in _drawn(rng, f"{seed}/{index}")
+                                 if (drawn[2] == drawn[0].answer) == label)
+    opener = rng.choice(OPENERS) if rng.random() < opened[label] else ""
+    text = opener + ";".join(steps) + " " + rng.choice(FORMS).format(
+        a=stated, n=len(steps))
+    found.append((prompt, text, float(label)))
+  return found
+
+
+def _drawn(rng, seed):
+  """Endless (Prompt, steps, stated answer)."""
+  for index in itertools.count():
+    question = chain.generate(seed, index, n_min=2, n_max=5)
+    prompt = records.Prompt(id=str(index), text=question["text"], answer=question["answer"])
+    value, steps = int(prompt.text[0]), []
+    for op, digit in zip(prompt.text[1:-1:2], prompt.text[2:-1:2]):
+      right = chain.OPS[op](value, int(digit))
+      value = rng.randrange(10) if rng.random() < 0.2 else right
+      steps.append(str(value))
+    yield prompt, steps, steps[-1] if rng.random() < 0.9 else str(rng.randrange(10))
+
+
+def features(prompts, completions, *, reference=True):
+  """features_NF of texts."""
+  rows_NF = np.zeros((len(completions), HASHES + 4), np.float32)
+  for row_F, prompt, text, stated in zip(
+      rows_NF, prompts, completions, answers.stated(completions, r"\d")):
+    for i in range(len(text) - 2):
+      row_F[zlib.crc32(text[i:i + 3].encode()) % HASHES] = 1
+    steps = re.search(r"\d(?:;\d)*", text)
+    row_F[HASHES] = chain_verifier.step_share(prompt, steps[0]) if steps else 0
+    row_F[HASHES + 1] = 1
+    if reference and stated is not None:
+      row_F[HASHES + 2 + (stated == prompt.answer)] = 1
+  return rows_NF
+
+
+@jax.jit
+def fit(features_NF, labels_N):
+  """weights_F of a judge."""
+  tx = optax.adamw(0.05, weight_decay=0.01)
+  valid_N = jnp.ones(labels_N.shape, bool)
+
+  def step(carry, _):
+    weights_F, state = carry
+    grads_F = jax.grad(lambda w_F: reward_model.bce(
+        features_NF @ w_F, labels_N, valid_N).mean())(weights_F)
+    updates_F, state = tx.update(grads_F, state, weights_F)
+    return (weights_F + updates_F, state), None
+
+  weights_F = jnp.zeros(features_NF.shape[1])
+  return jax.lax.scan(step, (weights_F, tx.init(weights_F)), length=400)[0][0]

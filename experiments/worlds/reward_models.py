@@ -1,0 +1,81 @@
+"""Small reward models, and a world in which they are overoptimised.
+
+  L completions   D features   N pairs   E models
+
+A completion of TREE is a bag of tokens. Of its twelve tokens the start seldom draws
+eight, and their quality is bad; what a reward model learned from few pairs of the start
+thinks of these is up to its own start. With fewer such tokens, or more pairs, one
+reward model alone is enough.
+"""
+import jax
+import jax.numpy as jnp
+import optax
+
+from experiments.worlds import tabular
+from rlx.losses import reward_model
+
+TREE = tabular.Tree(prompts=2, vocab=12, length=3)
+COUNTS_LV = jnp.sum(jax.nn.one_hot(TREE.leaves[0], 12), axis=1)
+GOLD_L = COUNTS_LV @ jnp.array([-1.0, -1 / 3, 1 / 3, 1.0] + [-1.0] * 8) / 3
+LOGITS_V = jnp.array([0.0] * 4 + [-3.5] * 8)  # Rare: one token in 140, each.
+PAIRS = 50
+
+
+def start(key):
+  """logits_PNV of the policy that the pairs were drawn from."""
+  del key
+  return jnp.broadcast_to(LOGITS_V, (TREE.prompts, TREE.nodes, 12))
+
+
+def pairs(key, logps_L, gold_L, count, *, flips=0.25):
+  """(chosen_N, rejected_N, valid_N): drawn by logps, ordered by gold but for flips."""
+  keys = jax.random.split(key)
+  drawn_N2 = jax.random.categorical(keys[0], logps_L, shape=(count, 2))
+  gap_N = gold_L[drawn_N2[:, 0]] - gold_L[drawn_N2[:, 1]]
+  is_first_N = (gap_N > 0) ^ jax.random.bernoulli(keys[1], flips, (count,))
+  return (jnp.where(is_first_N, drawn_N2[:, 0], drawn_N2[:, 1]),
+          jnp.where(is_first_N, drawn_N2[:, 1], drawn_N2[:, 0]), gap_N != 0)
+
+
+def learned(params, loss_of, *, steps=300, optimizer=optax.sgd(0.5)):
+  """Parameters after full-batch descent of loss_of(params) -> Weighted."""
+  def step(carry, _):
+    params, state = carry
+    grads = jax.grad(lambda p: loss_of(p).mean())(params)
+    updates, state = optimizer.update(grads, state, params)
+    return (optax.apply_updates(params, updates), state), None
+  carry = params, optimizer.init(params)
+  return jax.lax.scan(step, carry, None, length=steps)[0][0]
+
+
+def bradley_terry(start_D, features_LD, pairs_N):
+  """scores_L of a linear model, learned from pairs; 0 on the mean of the pairs."""
+  chosen_N, rejected_N, valid_N = pairs_N
+  def loss(weights_D):
+    scores_L = features_LD @ weights_D
+    return reward_model.bradley_terry(scores_L[chosen_N], scores_L[rejected_N], valid_N)
+  scores_L = features_LD @ learned(start_D, loss)
+  return scores_L - (scores_L[chosen_N].mean() + scores_L[rejected_N].mean()) / 2
+
+
+def ensemble(key, *, members=5):
+  """scores_LE of linear models of the counts that differ in their start alone."""
+  pairs_key, key = jax.random.split(key)
+  pairs_N = pairs(pairs_key, TREE.leaf_logps(start(None))[0], GOLD_L, PAIRS)
+  starts_ED = jax.random.normal(key, (members, 12))
+  return jax.vmap(bradley_terry, in_axes=(0, None, None), out_axes=1)(
+      starts_ED, COUNTS_LV, pairs_N)
+
+
+def judge(key, logits_PNV, batch, scores_LE):
+  """For tabular.train with given=ensemble: verdicts are not learned from."""
+  del key, logits_PNV
+  return dict(outcome_B=jnp.zeros(len(batch.prompt_B)), scores_BE=scores_LE[TREE.leaf_B(batch)])
+
+
+def gold(c, *, seeds, given=ensemble, steps=400):
+  """[seeds, steps + 1]: what completions are worth while scores are learned from."""
+  found, _ = tabular.train(
+      c, TREE, judge, lambda x, _: dict(gold=TREE.expected_P(x, GOLD_L).mean()),
+      seeds=seeds, steps=steps, lr=10.0, start=start, given=given)
+  return found["gold"]

@@ -1,0 +1,71 @@
+"""Who is right in the worlds that several checks share.
+
+Right completions are drawn once, whatever the seed; trees have no end token.
+"""
+import jax
+import jax.numpy as jnp
+
+QUESTIONS = jnp.array([0.4, 0.3, 0.2, 0.1])  # Chances of those behind one prompt.
+
+
+def drawn(world, share, key=0):
+  """right_PL: each completion is right with this probability."""
+  return jax.random.uniform(jax.random.key(key),
+                            (world.prompts, world.vocab**world.length)) < share
+
+
+def of_leaves(world, value_of):
+  """values_PL of every completion, by Batch -> values_B; with end tokens, too."""
+  tokens_LT, mask_LT = map(jnp.asarray, world.leaves)
+  return jnp.stack([
+      value_of(world.batch(jnp.full(len(tokens_LT), p), tokens_LT, mask_LT))
+      for p in range(world.prompts)])
+
+
+def judge(world, right_PL, flip=0.0):
+  """Verdicts, each the wrong way round with probability `flip`."""
+  def of(key, logits_PNV, batch):
+    del logits_PNV
+    right_B = right_PL[batch.prompt_B, world.leaf_B(batch)]
+    flips_B = jax.random.bernoulli(key, flip, right_B.shape)
+    return dict(outcome_B=1.0 * (right_B ^ flips_B))
+  return of
+
+
+def accuracy(world, right_PL):
+  """The measure of `tabular.train`: mean chance of a right completion."""
+  return lambda logits_PNV: dict(accuracy=world.expected_P(logits_PNV, right_PL).mean())
+
+
+def entropy(world, logits_PNV):
+  """Of the completions of a prompt, nats, mean over prompts."""
+  logps_PL = world.leaf_logps(logits_PNV)
+  return -world.expected_P(logits_PNV, logps_PL).mean()
+
+
+def blind(world):
+  """Questions that a policy cannot tell apart: (judge, measure).
+
+  Behind each prompt is one of four questions, drawn for each group, each with a right
+  completion of its own. Measured are pass@1, pass@4 and entropy.
+  """
+  leaves = world.vocab**world.length
+  answer_PQ = jnp.stack([
+      jax.random.permutation(jax.random.key(p), leaves)[:len(QUESTIONS)]
+      for p in range(world.prompts)])
+
+  def judge_of(key, logits_PNV, batch):
+    del logits_PNV
+    asked_P = jax.random.choice(key, len(QUESTIONS), (world.prompts,), p=QUESTIONS)
+    answer_B = answer_PQ[batch.prompt_B, asked_P[batch.prompt_B]]
+    return dict(outcome_B=1.0 * (world.leaf_B(batch) == answer_B))
+
+  def measure(logits_PNV):
+    logps_PQ = jnp.take_along_axis(world.leaf_logps(logits_PNV), answer_PQ, axis=1)
+    def pass_at(k):
+      misses_PQ = (1 - jnp.exp(logps_PQ)) ** k
+      return jnp.sum(QUESTIONS[None] * (1 - misses_PQ), axis=1).mean()
+    return dict(pass_at_1=pass_at(1), pass_at_4=pass_at(4),
+                entropy=entropy(world, logits_PNV))
+
+  return judge_of, measure
