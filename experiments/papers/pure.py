@@ -9,7 +9,7 @@ which every token pays a share, the sum does not fail here.
 import jax.numpy as jnp
 
 from configs.papers import pure
-from experiments import tabular
+from experiments.worlds import tabular
 
 CLAIM = 0
 MEASURE = "accuracy learned from the softmin of step scores less that from their sum"

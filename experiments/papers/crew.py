@@ -1,0 +1,56 @@
+"""Policies that know something of the answer: after two tokens of reasoning they draw
+two of answer from what they know, more or less sharply, the reference being drawn from
+the same. All 256 completions of 64 prompts, ranked without training by the confidence
+in the answer or in all tokens, as mean probability or geometric mean, the better.
+"""
+import jax
+import jax.numpy as jnp
+
+from configs.papers import crew
+from experiments.worlds import tabular
+from rlx.core import records
+from rlx.core import resolve
+
+CLAIM = 0
+MEASURE = ("chance that a right completion ranks above a wrong one: answer's "
+           "confidence less all tokens'")
+WORLD = tabular.Tree(prompts=64, vocab=4, length=4)
+
+
+def ranked(score_L, right_L, chance_L):
+  """Chance that a right completion has the higher score than a wrong one; ties half."""
+  above_LL = jnp.heaviside(score_L[:, None] - score_L[None, :], 0.5)
+  weight_LL = (chance_L * right_L)[:, None] * (chance_L * ~right_L)[None, :]
+  return jnp.sum(weight_LL * above_LL) / jnp.sum(weight_LL)
+
+
+def of_seed(seed):
+  keys = jax.random.split(jax.random.key(seed), 5)
+  known_PA = 1.5 * jax.random.normal(keys[0], (64, 16))
+  sharp_PZ1 = jax.random.uniform(keys[1], (64, 16, 1), maxval=2.0)
+  answer_PZVV = (sharp_PZ1 * known_PA[:, None]
+                 + 0.5 * jax.random.normal(keys[2], (64, 16, 16))).reshape(64, 16, 4, 4)
+  logits_PNV = jnp.concatenate([
+      jax.random.normal(keys[3], (64, 5, 4)), jax.nn.logsumexp(answer_PZVV, axis=3),
+      answer_PZVV.reshape(64, 64, 4)], axis=1)
+  gold_P = jax.random.categorical(keys[4], known_PA)
+  tokens_LT, mask_LT = map(jnp.asarray, WORLD.leaves)
+
+  def of_prompt(prompt, gold):
+    batch = WORLD.batch(jnp.full(256, prompt), tokens_LT, mask_LT)
+    logps_LT = tabular.logps(logits_PNV, batch)[0]
+    right_L = tokens_LT[:, 2] * 4 + tokens_LT[:, 3] == gold
+    def score(agg, first):
+      spec = dict(name=crew.get_config().rewards.outcome.name, agg=agg)
+      return ranked(resolve.resolve("rewards", spec, records.Scored)(records.Scored(
+          mask_BT=mask_LT, outcome_B=jnp.zeros(256), old_logps_BT=logps_LT,
+          answer_span_BT=mask_LT & (jnp.arange(4)[None] >= first))),
+                    right_L, jnp.exp(logps_LT.sum(axis=1)))
+    return jnp.stack([score("mean_p", 2), score("mean_p", 0), score("geo_p", 0)])
+
+  answer, *others = jax.vmap(of_prompt)(jnp.arange(64), gold_P).mean(axis=0)
+  return answer - jnp.maximum(*others)
+
+
+def effects(seeds):
+  return jax.jit(jax.vmap(of_seed))(jnp.asarray(seeds))

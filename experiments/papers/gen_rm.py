@@ -1,0 +1,99 @@
+"""Chains of four steps whose next state a hidden table gives from the state and a digit;
+a solver errs at every fifth step, and only whole solutions have labels.
+
+A small network predicts the next state from one hidden layer; "Is this right?" is
+answered from that layer and the state written, over all steps. It learns Yes and No
+from 400 solutions, with and without the likelihood of right ones at a third of the
+weight. Rationales before the answer are left out.
+"""
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from experiments.worlds import reward_models
+from rlx.core import records
+from rlx.evals import best_of_n
+from rlx.losses import aggregate
+from rlx.losses import reward_model
+from rlx.losses import sft
+
+PAPER = dict(
+    title="Generative Verifiers: Reward Modeling as Next-Token Prediction",
+    arxiv="2408.15240",
+    claims=(
+        "verifiers that answer with a token beat those with a head, more so after a "
+        "rationale",
+        "learning to generate right solutions too makes the verifier better",
+    ),
+    confidence="medium")
+CLAIM = 1
+MEASURE = "best of 8 by a verifier that learns right solutions too less by one without"
+STATES, STEPS, SOLUTIONS, HIDDEN = 6, 4, 400, 48
+
+
+def solved(key, table_VV, digits_BT):
+  """(states_BU with the start in front, is_right_BT) by a solver that errs."""
+  keys = jax.random.split(key, 2)
+  errs_BT = jax.random.bernoulli(keys[0], 0.2, digits_BT.shape)
+  shift_BT = jax.random.randint(keys[1], digits_BT.shape, 1, STATES)
+  states = [jnp.zeros(len(digits_BT), int)]
+  for t in range(STEPS):
+    right_B = table_VV[states[-1], digits_BT[:, t]]
+    states.append((right_B + errs_BT[:, t] * shift_BT[:, t]) % STATES)
+  return jnp.stack(states, axis=1), ~errs_BT
+
+
+def start(key):
+  sizes = dict(seen=(2 * STATES, HIDDEN, 2), next=(HIDDEN, STATES, HIDDEN),
+               judge=(HIDDEN + STATES, HIDDEN, HIDDEN), answer=(HIDDEN, 2, HIDDEN))
+  return {name: jax.random.normal(k, (rows, columns)) / inputs**0.5
+          for k, (name, (rows, columns, inputs)) in zip(
+              jax.random.split(key, len(sizes)), sizes.items())}
+
+
+def model(params, digits_BT, states_BU):
+  """(logps_BT of the states written, logits_B2 of Yes and No)."""
+  one_hot = lambda x_BT: jax.nn.one_hot(x_BT, STATES)
+  before_BTX = jnp.concatenate([one_hot(states_BU[:, :-1]), one_hot(digits_BT)], axis=2)
+  hidden_BTH = jax.nn.relu(before_BTX @ params["seen"])
+  written_BTV = one_hot(states_BU[:, 1:])
+  all_BTV = jax.nn.log_softmax(hidden_BTH @ params["next"])
+  judged_BTH = jax.nn.relu(
+      jnp.concatenate([hidden_BTH, written_BTV], axis=2) @ params["judge"])
+  return (jnp.sum(all_BTV * written_BTV, axis=2),
+          jnp.sum(judged_BTH, axis=1) @ params["answer"])
+
+
+def best_of_8(key, weight):
+  """(scores_PG, is_right_PG) of new prompts by the verifier learned with this weight."""
+  keys = jax.random.split(key, 6)
+  table_VV = jax.random.randint(keys[0], (STATES, STATES), 0, STATES)
+  digits_BT = jax.random.randint(keys[1], (SOLUTIONS, STEPS), 0, STATES)
+  states_BU, is_right_BT = solved(keys[2], table_VV, digits_BT)
+  is_right_B = jnp.all(is_right_BT, axis=1)
+
+  def loss(params):
+    logps_BT, logits_B2 = model(params, digits_BT, states_BU)
+    answer = reward_model.yes_no(logits_B2[:, 0], logits_B2[:, 1], 1.0 * is_right_B,
+                                 jnp.ones(SOLUTIONS, bool))
+    mask_BT = jnp.broadcast_to(is_right_B[:, None], logps_BT.shape)
+    written = aggregate.aggregate(sft.nll(logps_BT, mask_BT), mask_BT, mode="token-mean")
+    return records.Weighted(answer.mean() + weight * written.mean(), jnp.ones(()))
+
+  params = reward_models.learned(start(keys[3]), loss, optimizer=optax.adam(0.01))
+  digits_BT = jnp.repeat(jax.random.randint(keys[4], (256, STEPS), 0, STATES), 8, axis=0)
+  states_BU, is_right_BT = solved(keys[5], table_VV, digits_BT)
+  logits_B2 = model(params, digits_BT, states_BU)[1]
+  scores_B = reward_model.yes_no_score(
+      logits_B2[:, :1], logits_B2[:, 1:], jnp.ones((len(digits_BT), 1), bool))
+  return scores_B.reshape(-1, 8), jnp.all(is_right_BT, axis=1).reshape(-1, 8)
+
+
+def effects(seeds):
+  keys = jax.vmap(jax.random.key)(jnp.asarray(seeds))
+  run = jax.jit(jax.vmap(best_of_8, in_axes=(0, None)))
+  def chosen(weight):
+    return [best_of_n.best_of_n(np.asarray(s_PG), np.asarray(r_PG, float))
+            for s_PG, r_PG in zip(*run(keys, weight))]
+  return np.subtract(chosen(1 / 3), chosen(0.0))

@@ -1,0 +1,41 @@
+"""The overoptimised world of reward_models, with reward models of one hidden layer.
+
+Pretraining makes the layer, random here, and fine-tuning a head on pairs, from a start
+near 0. Five members differ in both or in the head alone. The config's mean less
+standard deviation is learned from, and pairs are the same for all.
+"""
+import functools
+
+import jax
+import jax.numpy as jnp
+
+from configs.papers import herding
+from experiments.worlds import reward_models
+
+CLAIM = 0
+MEASURE = "gold score from members of different layers less that from one layer's heads"
+REVISED = "one reward model was not overoptimised"
+MEMBERS, HIDDEN = 5, 32
+
+
+def ensemble(key, layers):
+  """scores_LE of MEMBERS models with this many different layers."""
+  keys = jax.random.split(key, 4)
+  layer_MVH = jax.random.normal(keys[0], (layers, 12, HIDDEN))
+  bias_M1H = jax.random.normal(keys[1], (layers, 1, HIDDEN))
+  hidden_MLH = jnp.tanh(reward_models.COUNTS_LV @ layer_MVH + bias_M1H) / HIDDEN**0.5
+  hidden_ELH = jnp.repeat(hidden_MLH, MEMBERS // layers, axis=0)
+  heads_EH = 0.3 * jax.random.normal(keys[2], (MEMBERS, HIDDEN))
+  logps_L = reward_models.TREE.leaf_logps(reward_models.start(None))[0]
+  pairs_N = reward_models.pairs(keys[3], logps_L, reward_models.GOLD_L,
+                                reward_models.PAIRS)
+  return jax.vmap(reward_models.bradley_terry, in_axes=(0, 0, None), out_axes=1)(
+      heads_EH, hidden_ELH, pairs_N)
+
+
+def effects(seeds):
+  def gold(layers):
+    return reward_models.gold(herding.get_config(), seeds=seeds, given=functools.partial(
+        ensemble, layers=layers))[:, -1]
+
+  return gold(MEMBERS) - gold(1)

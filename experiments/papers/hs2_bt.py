@@ -1,0 +1,58 @@
+"""Pairs of completions that annotators saw with noise: the better one is where the noisy
+gap is above 0, and the strength is 1, 2 or 3 by its size, a third of the pairs each.
+
+A linear reward model learns from them with scaled Bradley-Terry, with the plain loss
+and with the strength as margin. New pairs are ordered by the true gap.
+"""
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from experiments.worlds import reward_models
+from rlx.evals import reward_model as evaluation
+from rlx.losses import reward_model
+
+PAPER = dict(
+    title="HelpSteer2-Preference: Complementing Ratings with Preferences",
+    arxiv="2410.01257",
+    claims=(
+        "Bradley-Terry scaled by the strength of a preference beats it plain and with a "
+        "margin",
+        "Bradley-Terry and regression of ratings are equal where their data match",
+    ),
+    confidence="medium")
+CLAIM = 0
+MEASURE = "accuracy with scaled Bradley-Terry less the better of plain and with margin"
+PAIRS, SIZE = 200, 16
+
+
+@jax.jit
+def scores(key):
+  """[method, better or worse, pair] of new pairs."""
+  keys = jax.random.split(key, 4)
+  true_D = jax.random.normal(keys[0], (SIZE,)) / SIZE**0.5
+  x_2ND = jax.random.normal(keys[1], (2, PAIRS, SIZE))
+  gap_N = (x_2ND[0] - x_2ND[1]) @ true_D + jax.random.normal(keys[2], (PAIRS,))
+  chosen_ND, rejected_ND = jnp.where(gap_N[:, None] > 0, x_2ND, x_2ND[::-1])
+  strength_N = 1.0 + jnp.digitize(jnp.abs(gap_N), jnp.quantile(
+      jnp.abs(gap_N), jnp.array([1 / 3, 2 / 3])))
+  valid_N = jnp.ones(PAIRS, bool)
+  new_2ND = jax.random.normal(keys[3], (2, 4000, SIZE))
+  better_N = (new_2ND[0] - new_2ND[1]) @ true_D > 0
+  ordered_2ND = jnp.where(better_N[:, None], new_2ND, new_2ND[::-1])
+  losses = (
+      lambda c, r: reward_model.scaled_bradley_terry(c, r, strength_N, valid_N),
+      lambda c, r: reward_model.bradley_terry(c, r, valid_N),
+      lambda c, r: reward_model.bradley_terry(c, r, valid_N, strength_N))
+  return jnp.stack([ordered_2ND @ reward_models.learned(
+      jnp.zeros(SIZE), lambda w_D, loss=loss: loss(chosen_ND @ w_D, rejected_ND @ w_D))
+      for loss in losses])
+
+
+def effects(seeds):
+  found = []
+  for seed in seeds:
+    scaled, plain, margin = (evaluation.pair_accuracy(*s)
+                             for s in np.asarray(scores(jax.random.key(seed))))
+    found.append(scaled - max(plain, margin))
+  return found

@@ -1,0 +1,102 @@
+"""Two reward models from one small recurrent start, trained whole on the same pairs: a
+head by Bradley-Terry, log-ratios to the start by DPO.
+
+The true reward is a sum over tokens whose worth depends on the prompt. Test pairs are
+new ones, and such with prompts or with completions of another distribution.
+"""
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from rlx.evals import reward_model as evaluation
+from rlx.losses import prm
+from rlx.losses import reward_model
+
+PAPER = dict(
+    title="On the Limited Generalization Capability of the Implicit Reward Model Induced "
+          "by Direct Preference Optimization",
+    arxiv="2409.03650",
+    claims=(
+        "an implicit reward model loses 3% in the mean against one with a head where "
+        "prompts or completions shift, and nothing where they do not",
+    ),
+    confidence="medium")
+CLAIM = 0
+MEASURE = ("accuracy the implicit model loses against the one with a head: in the mean of "
+           "both shifts less without a shift")
+PAIRS, TOKENS, VOCAB, SIZE = 1000, 6, 12, 24
+SPLITS = dict(train=(0.0, 1.0), same=(0.0, 1.0), prompts=(1.0, 1.0),
+              completions=(0.0, -1.0))  # How far prompts shift, which tokens are likely.
+
+
+def draw(key, world, prompt_shift, lean):
+  """(prompts_BD, tokens_BT) of pairs: rows 2 n and 2 n + 1, the better one first."""
+  worth_DV, shift_D, lean_V = world
+  prompt_key, token_key = jax.random.split(key)
+  prompts_ND = jax.random.normal(prompt_key, (PAIRS, SIZE)) + prompt_shift * shift_D
+  tokens_N2T = jax.random.categorical(token_key, lean * lean_V, shape=(PAIRS, 2, TOKENS))
+  worth_NV = prompts_ND @ worth_DV
+  reward_N2 = jnp.take_along_axis(worth_NV[:, None], tokens_N2T, axis=2).sum(axis=2)
+  order_N2 = jnp.argsort(-reward_N2, axis=1)
+  tokens_N2T = jnp.take_along_axis(tokens_N2T, order_N2[..., None], axis=1)
+  return jnp.repeat(prompts_ND, 2, axis=0), tokens_N2T.reshape(-1, TOKENS)
+
+
+def run_over(params, prompts_BD, tokens_BT):
+  """(logps_BT, score_B)."""
+  hidden_BD, logps = jnp.tanh(prompts_BD @ params["prompt"]), []
+  for t in range(TOKENS):
+    token_BV = jax.nn.one_hot(tokens_BT[:, t], VOCAB)  # Quicker than a gather's gradient.
+    logps.append(jnp.sum(token_BV * jax.nn.log_softmax(hidden_BD @ params["out"]), axis=1))
+    hidden_BD = jnp.tanh(hidden_BD @ params["mix"] + token_BV @ params["embed"])
+  return jnp.stack(logps, axis=1), hidden_BD @ params["head"]
+
+
+def fit(loss, start):
+  tx = optax.adam(3e-3)
+  def step(carry, _):
+    params, state = carry
+    updates, state = tx.update(jax.grad(loss)(params), state)
+    return (optax.apply_updates(params, updates), state), None
+  return jax.lax.scan(step, (start, tx.init(start)), length=400)[0][0]
+
+
+@jax.jit
+@jax.vmap
+def scores(seed):
+  """{split: (implicit_N2, explicit_N2)}"""
+  keys = iter(jax.random.split(jax.random.key(seed), 11))
+  normal = lambda *shape: jax.random.normal(next(keys), shape) / np.sqrt(SIZE)
+  start = dict(prompt=normal(SIZE, SIZE), mix=normal(SIZE, SIZE), out=normal(SIZE, VOCAB),
+               embed=normal(VOCAB, SIZE), head=jnp.zeros(SIZE))
+  shift_D, lean_V = (jnp.sqrt(SIZE) * normal(n) for n in (SIZE, VOCAB))
+  world = normal(SIZE, VOCAB), shift_D, lean_V
+  data = {name: draw(next(keys), world, *shifts) for name, shifts in SPLITS.items()}
+  ones_BT = jnp.ones((2 * PAIRS, TOKENS), bool)
+  label_N2 = jnp.tile(jnp.array([1.0, 0.0]), (PAIRS, 1))
+  ref_BT = run_over(start, *data["train"])[0]
+
+  implicit = fit(lambda params: prm.dpo(
+      run_over(params, *data["train"])[0], ref_BT, ones_BT, label_N2,
+      jnp.ones((PAIRS, 2), bool), beta=0.5).mean(), start)
+  explicit = fit(lambda params: reward_model.bradley_terry(
+      *run_over(params, *data["train"])[1].reshape(PAIRS, 2).T, ones_BT[:PAIRS, 0]).mean(),
+                 start)
+
+  def of(rows):
+    ratio_BT = run_over(implicit, *rows)[0] - run_over(start, *rows)[0]
+    return ratio_BT.sum(axis=1).reshape(PAIRS, 2), run_over(explicit, *rows)[1].reshape(
+        PAIRS, 2)
+
+  return {name: of(rows) for name, rows in data.items()}
+
+
+def effects(seeds):
+  found = jax.device_get(scores(jnp.array(seeds)))
+  def effect(i):
+    implicit, explicit = ({name: tuple(both[arm][i].T) for name, both in found.items()}
+                          for arm in (0, 1))
+    gaps = evaluation.implicit_gap(implicit, explicit)
+    return ((gaps["prompts"]["gap"] + gaps["completions"]["gap"]) / 2 - gaps["same"]["gap"])
+  return [effect(i) for i in range(len(seeds))]

@@ -1,0 +1,44 @@
+"""A batch in which a token of a failure has become e^100 times likelier. PPO's clip
+against this loss; rlx caps that ratio at e^20 for all, so that PPO's loss is large here
+and not infinite."""
+import types
+
+import jax
+import jax.numpy as jnp
+
+from configs.papers import r1_reward
+from experiments.worlds import tabular
+from experiments.worlds import sparse
+from rlx import methods
+from rlx import score
+from rlx import update
+from rlx.core import records
+
+CLAIM = 0
+MEASURE = "log10 of PPO's loss less that of this one, where a log-ratio is 100"
+PPO = dict(name="policy.ppo_clip", clip_low=0.2, clip_high=0.2)
+
+
+def effects(seeds):
+  world = sparse.rare()
+
+  def size(c, seed):
+    keys = jax.random.split(jax.random.key(seed))
+    logits_PNV = world.start(keys[0])
+    batch = world.tree.sample(keys[1], logits_PNV, c.rollouts.per_prompt)
+    logps_BT, entropy_BT = tabular.logps(logits_PNV, batch)
+    before_BT = logps_BT.at[0, 0].add(-100.0)
+    found = methods.of(c)
+    scored = records.Scored(
+        mask_BT=batch.mask_BT, group=c.rollouts.per_prompt, logps_BT=logps_BT,
+        entropy_BT=entropy_BT, old_logps_BT=before_BT, policy_ref_logps_BT=before_BT,
+        outcome_B=world.judge(None, None, batch)["outcome_B"].at[0].set(0.0))
+    scored, _ = score.advantage(c, found)(types.SimpleNamespace(kl_coef=c.kl.coef), scored)
+    loss, _ = update.policy_loss(c, found)(scored, jnp.full(len(before_BT), c.kl.coef))
+    return jnp.log10(jnp.abs(loss.mean()))
+
+  def sizes(c):
+    return jax.jit(jax.vmap(lambda seed: size(c, seed)))(jnp.asarray(seeds))
+
+  c = r1_reward.get_config()
+  return sizes(tabular.changed(c, learner__loss=PPO)) - sizes(c)

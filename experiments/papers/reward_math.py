@@ -1,0 +1,41 @@
+"""Forty reward models, right completions 2 above wrong ones, that differ in their noise
+and in how many wrong completions slip through with a score of 6 more. A benchmark of
+200 prompts with one right and nine wrong completions, against the same with the first
+wrong one only: which tells the accuracy of best of 64? No policy is trained."""
+import numpy as np
+from scipy import stats
+
+from rlx.evals import best_of_n
+from rlx.evals import reward_model
+
+PAPER = dict(
+    title="Evaluating Robustness of Reward Models for Mathematical Reasoning",
+    arxiv="2410.01729",
+    claims=("accuracy on one right against nine wrong completions goes with the "
+            "optimised policy's, accuracy on pairs does not",),
+    confidence="high")
+CLAIM = 0
+MEASURE = ("rank correlation with best of 64 over reward models: of one-to-many "
+           "accuracy less that of pair accuracy")
+MODELS = 40
+
+
+def effect(rng):
+  rows = []
+  right_PG = np.arange(10)[None] == np.zeros((200, 1))
+  sampled_PG = rng.random((500, 64)) < 0.2
+  for noise, slip in zip(rng.uniform(0.5, 2, MODELS),
+                         10 ** rng.uniform(-4, -1, MODELS)):
+    def score(right_PG):
+      slips_PG = ~right_PG & (rng.random(right_PG.shape) < slip)
+      return 2 * right_PG + 6 * slips_PG + noise * rng.normal(size=right_PG.shape)
+    score_PG = score(right_PG)
+    rows.append((reward_model.one_to_many(score_PG, right_PG)["accuracy"],
+                 reward_model.pair_accuracy(score_PG[:, 0], score_PG[:, 1]),
+                 best_of_n.best_of_n(score(sampled_PG), 1.0 * sampled_PG)))
+  many_N, pair_N, policy_N = zip(*rows)
+  return stats.spearmanr(many_N, policy_N).statistic - stats.spearmanr(pair_N, policy_N).statistic
+
+
+def effects(seeds):
+  return [effect(np.random.default_rng(seed)) for seed in seeds]

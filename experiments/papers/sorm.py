@@ -1,0 +1,73 @@
+"""Trees of four steps with one right completion in 20: a step is wrong if no right
+completion goes on from it.
+
+A logit for every prefix, learned from the labels of 32 sampled completions a prompt:
+whether any of 8 rollouts from a step is right, or a later step has one that is (SORM),
+against the completion's own outcome for all its steps (ORM). Both with balanced
+classes. What a model would carry from one prefix to others is left out.
+"""
+import jax
+import jax.numpy as jnp
+import optax
+
+from experiments.worlds import reward_models
+from experiments.worlds import tabular
+from rlx.losses import reward_model
+from rlx.rewards import step_labels
+
+PAPER = dict(
+    title="GLoRe: When, Where, and How to Improve LLM Reasoning via Global and Local "
+          "Refinements",
+    arxiv="2402.10963",
+    claims=(
+        "stepwise outcome models find wrong steps better than outcome models",
+        "outcome models rerank final answers better",
+    ),
+    confidence="medium")
+CLAIM = 0
+MEASURE = "balanced accuracy on steps with the labels of SORM less with those of ORM"
+WORLD = tabular.Tree(prompts=8, vocab=4, length=4)
+
+
+def after(batch):
+  """Prefix after each step of a completion, [B, T], leaves included."""
+  return batch.nodes_BT * 4 + batch.tokens_BT + 1
+
+
+def effect(seed):
+  keys = jax.random.split(jax.random.key(seed), 5)
+  right_PL = jax.random.bernoulli(keys[0], 0.05, (8, 256))
+  logits_PNV = WORLD.start(keys[1], 1.0)
+  chance_PL = jnp.exp(WORLD.leaf_logps(logits_PNV))
+  tokens_LT, mask_LT = map(jnp.asarray, WORLD.leaves)
+  after_LT = after(WORLD.batch(jnp.zeros(256, int), tokens_LT, mask_LT))
+
+  def below(x_PL):
+    """Sum over the completions of each prefix, [P, prefixes]."""
+    return jnp.zeros((8, WORLD.nodes + 256)).at[:, after_LT].add(x_PL[:, :, None])
+
+  visits_PN, open_PN = below(chance_PL), below(1.0 * right_PL) > 0
+  values_PN = below(chance_PL * right_PL) / jnp.where(visits_PN > 0, visits_PN, 1)
+  batch = WORLD.sample(keys[2], logits_PNV, 32)
+  at = batch.prompt_B[:, None], after(batch)
+  reached_BJ = jax.random.binomial(keys[3], 8, values_PN[at]) / 8
+  stepwise_BJ = step_labels.from_values(reached_BJ, batch.mask_BT, kind="monotone")
+  outcome_BJ = jnp.broadcast_to(values_PN[at][:, -1:], stepwise_BJ.shape)  # Of the leaf.
+
+  def accuracy(labels_BJ):
+    """On the policy's steps, half of the weight on right ones; a coin where unsure."""
+    def loss(scores_PN):
+      return reward_model.bce(scores_PN[at].ravel(), labels_BJ.ravel(),
+                              batch.mask_BT.ravel(), balanced=True)
+    scores_PN = reward_models.learned(
+        jnp.zeros(visits_PN.shape), loss, optimizer=optax.sgd(100.0))
+    said_PN = (1 + jnp.sign(scores_PN)) / 2
+    recall = lambda said_PN, is_PN: (
+        jnp.sum(visits_PN * said_PN * is_PN) / jnp.sum(visits_PN * is_PN))
+    return (recall(said_PN, open_PN) + recall(1 - said_PN, ~open_PN)) / 2
+
+  return accuracy(stepwise_BJ) - accuracy(outcome_BJ)
+
+
+def effects(seeds):
+  return jax.jit(jax.vmap(effect))(jnp.asarray(seeds))

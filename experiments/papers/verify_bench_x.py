@@ -1,0 +1,39 @@
+"""Two verifiers of rlx on texts that state an answer in six forms, half of them right:
+the one that reads boxes only, and the one that takes the last number if it must.
+"""
+import dataclasses
+
+from experiments.worlds import judges
+from rlx.evals import verifier
+from rlx.verifiers import pool
+
+PAPER = dict(
+    title="VerifyBench: A Systematic Benchmark for Evaluating Reasoning Verifiers Across "
+          "Domains",
+    arxiv="2507.09884",
+    claims=(
+        "specialised verifiers are more precise than general ones and miss more right "
+        "answers",
+        "verdicts depend on whether the whole response or an extracted answer is judged",
+    ),
+    confidence="medium")
+CLAIM = 0
+MEASURE = ("the lesser of what the strict verifier gains in precision over the looser one "
+           "and what it loses in recall")
+
+
+def effects(seeds):
+  return [_effect(seed) for seed in seeds]
+
+
+def _effect(seed):
+  prompts, texts, labels = zip(*judges.texts(seed, 300))
+  workers = pool.Pool(0, 1.0)
+
+  def report(path):
+    verdict_N = workers.verify(
+        [dataclasses.replace(p, verifier=path) for p in prompts], texts)
+    return verifier.report(verdict_N, labels)["all"]
+
+  strict, loose = report("math_answer.boxed"), report("math_answer.final")
+  return min(strict["precision"] - loose["precision"], loose["recall"] - strict["recall"])
