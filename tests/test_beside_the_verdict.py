@@ -112,6 +112,25 @@ def test_noise_is_of_seed_step_prompt_and_place():
   assert not (np.asarray(score.noise(c, 4, prompts)).reshape(2, 3) == first).any()
 
 
+def test_prompts_are_told_where_their_other_wording_is():
+  c = quickstart.get_config("smoke")
+  c.prompts.dataset, c.prompts.paired = "chain_pairs", True
+  c.rewards = dict(outcome=dict(name="pseudo.paired", coef=1.0))
+  c.advantages = dict(outcome=dict(name="group.grpo"), whiten=False)
+  c.rollouts.keep = dict(name="keep.everything")
+  run = build.build(c)
+  prompts = run.prompts.take(8)
+  tokens_PX, len_P, prompt_P = map(np.asarray, run.encode(prompts))
+  rollouts = records.Rollouts(
+      tokens_BS=np.repeat(np.pad(tokens_PX, ((0, 0), (0, 1))), 4, axis=0),
+      prompt_len_B=np.repeat(len_P, 4), completion_len_B=np.ones(32, np.int32),
+      sampler_logps_BT=np.zeros((32, 1), np.float32), finish_B=np.ones(32, np.int32),
+      prompt_P=prompt_P)
+  judged = run.judge(prompts, rollouts)
+  assert judged["pair_B"].tolist() == np.repeat([1, 0, 3, 2, 5, 4, 7, 6], 4).tolist()
+  assert [p.meta["pair"] for p in prompts[:2]] == [prompts[1].id, prompts[0].id]
+
+
 TEXTS = ["1;2#3", "#4", "5", "1#3", "", "9#9", "#3", "8#"] * 4
 
 

@@ -92,12 +92,14 @@ def test_every_key_is_read_by_someone():
   """A key is read as an attribute, or is an argument of what its section names."""
   source = "\n".join(p.read_text() for p in (ROOT / "rlx").rglob("*.py"))
   arguments = set(re.findall(r"(\w+)=", source))
+  of_judge = set(re.findall(r'options\["(\w+)"\]', source))
   for key, value in _leaves(base.get_config()):
     section, _, name = key.rpartition(".")
     read = re.search(rf"\b(c|config|c\[name\])(\.\w+)*\.{name}\b", source) or (
         section.rpartition(".")[2] in ("optimizer", "decoding", "mesh", "rewards",
                                        "advantages") and name in arguments | {
-                                           "outcome", "process"})
+                                           "outcome", "process"}) or (
+            section == "verifier.judge" and name in of_judge)
     assert read, f"{key} has no reader."
 
 
@@ -128,6 +130,20 @@ def _changed(**changes):
     (dict(learner__token_weight={"name": "token_weight.bottom"}), "learner.token_weight.name='token_weight.bottom': .* has \\['steer', 'top'\\]"),
     (dict(kl__kind="k4"), "kl.kind='k4': one of"),
     (dict(kl__coef=.1, kl__place="reward"), "advantages has entries .* needs one for every"),
+    (dict(kl__sync_every=-1), "kl.sync_every=-1: must be >= 0"),
+    (dict(kl__sync_every=5), "kl.sync_every=5: nothing reads the policy's reference"),
+    (dict(kl__coef=.1, kl__sync_every=5, kl__sync_mix=0.), r"kl.sync_mix=0.0: must be in \(0, 1\]"),
+    (dict(kl__coef=.1, kl__sync_every=5, kl__sync_mix=.5, lora__rank=2), "kl.sync_mix=0.5: 1 with lora.rank"),
+    (dict(kl__reset_optimizer=True), "kl.reset_optimizer=True: it happens with a sync"),
+    (dict(rollouts__anneal={"name": "anneal.ead", "floor": 0.}), "^rollouts.anneal.floor=0.0: must be > 0"),
+    (dict(rollouts__anneal={"name": "anneal.ead", "top": 2.}), r"^rollouts.anneal.top: anneal.ead takes \["),
+    (dict(learner__keep={"name": "keep.ema_std", "decay": 1.}), r"^learner.keep.decay=1.0: must be in \[0, 1\)"),
+    (dict(learner__keep={"name": "keep.std"}), r"learner.keep.name='keep.std': .* has \['ema_std'\]"),
+    (dict(rollouts__sync_every=0), "rollouts.sync_every=0: must be >= 1"),
+    (dict(learner__loss={"name": "sequence.dpo"}, learner__microbatches=64), "learner.microbatches=64: sequence.dpo compares"),
+    (dict(rollouts__demonstration={"name": "chain.solution"}), "rollouts.demonstration.name='chain.solution': rlx/prompts/datasets/chain.py has"),
+    (dict(rollouts__demonstration={"name": "jsonl.demonstration"}, learner__behaviour={"name": "behaviour.tis"}), "learner.behaviour.name='behaviour.tis': None with rollouts.demonstration"),
+    (dict(learner__loss={"name": "policy.rl_plus", "gamma": -1.}), "^learner.loss.gamma=-1.0: must be >= 0"),
     (dict(rollouts__per_prompt=1), "rollouts.per_prompt=1: .* use >= 2"),
     (dict(rollouts__decoding={"temperature": 0.0, "top_k": 0, "top_p": 1., "min_p": 0.}), "rollouts.decoding.temperature=0.0: training samples"),
     (dict(rewards__process__granularity="step"), "rollouts.step_separator=None: rewards.process.granularity='step' needs it"),
@@ -147,12 +163,15 @@ def _changed(**changes):
     (dict(likelihood__model="prm"), "likelihood.model='prm': policy or reference"),
     (dict(likelihood__answer="#"), "likelihood.answer='#': a text with {} where"),
     (dict(likelihood__separator=""), "likelihood.separator='': None or a text"),
-    (dict(rewards__outcome__name="likelihood.reference"), "likelihood.max_tokens=0: a reward reads answer_mask_BM"),
-    (dict(rewards__outcome={"name": "likelihood.turn_gain", "coef": 1.0}, likelihood__max_tokens=4), "likelihood.steps=0: a reward reads step_answer"),
+    (dict(rewards__outcome__name="likelihood.reference"), "likelihood.max_tokens=0: a method reads answer_mask_BM"),
+    (dict(rewards__outcome={"name": "likelihood.turn_gain", "coef": 1.0}, likelihood__max_tokens=4), "likelihood.steps=0: a method reads step_answer"),
     (dict(rewards__outcome={"name": "likelihood.turn_gain", "coef": 1.0}, likelihood__max_tokens=4, likelihood__steps=2), "rollouts.step_separator=None: rewards.outcome needs it"),
-    (dict(rewards__outcome__name="likelihood.answer_confidence"), "likelihood.separator=None: a reward reads answer_span_BT"),
+    (dict(rewards__outcome__name="likelihood.answer_confidence"), "likelihood.separator=None: a method reads answer_span_BT"),
     (dict(rewards__outcome={"name": "likelihood.last_token", "coef": 1.0}), "rewards.outcome.c_ref: likelihood.last_token needs it"),
-    (dict(rewards__outcome={"name": "likelihood.last_token", "coef": 1.0, "c_ref": -23.0}), "likelihood.token=None: a reward reads self_logps_B"),
+    (dict(rewards__outcome={"name": "likelihood.last_token", "coef": 1.0, "c_ref": -23.0}), "likelihood.token=None: a method reads self_logps_B"),
+    (dict(learner__loss={"name": "distribution.simko"}), "distribution.top=0: a method reads top_logps_BTK"),
+    (dict(learner__loss={"name": "distribution.lp_reg"}), "distribution.min_p=0.0: a method reads old_min_p_logps_BT"),
+    (dict(learner__loss={"name": "distribution.rover", "rho": 0.}), "^learner.loss.rho=0.0: must be > 0"),
     (dict(rollouts__slots=6), "rollouts.slots=6: None, from the device's memory, or a multiple of rollouts.per_prompt=4"),
     (dict(rollouts__slots=0), "rollouts.slots=0: None"),
     (dict(memory_check="no"), "memory_check='no': error, warn or off"),
@@ -166,6 +185,18 @@ def _changed(**changes):
     (dict(prm__loss={"name": "prm.detached_dpo", "weighting": "n"}), "^prm.loss.weighting='n': one of"),
     (dict(rollouts__thin={"name": "thin.prof", "keep": 9}, verifier__scores=("format.boxed",)), "^rollouts.thin.keep=9: 1 to rollouts.per_prompt=4"),
     (dict(learner__token_weight={"name": "token_weight.top", "fraction": 2.}), "^learner.token_weight.fraction=2.0: in"),
+    (dict(rewards__outcome__name="pseudo.paired"), "^prompts.paired=False: a reward compares two wordings"),
+    (dict(prompts__paired=True), "^rollouts.keep.name='keep.accuracy_band': keep.everything with"),
+    (dict(prompts__paired=True, prompts__per_step=3), "^prompts.per_step=3: must be even"),
+    (dict(prompts__paired=True, rollouts__keep={"name": "keep.everything"}, rollouts__oversample=2.), "^rollouts.oversample=2.0: 1.0 with"),
+    (dict(learner__auxiliary={"name": "auxiliary.last_token", "coef": .1}), "^learner.auxiliary.c_ref: auxiliary.last_token needs it"),
+    (dict(learner__auxiliary={"name": "auxiliary.last_token", "coef": .1, "c_ref": -9.}), "^likelihood.token=None: a method reads self_logps_B"),
+    (dict(learner__auxiliary={"name": "auxiliary.last_token", "c_ref": -9.}, likelihood__token="*"), "^learner.auxiliary.coef is missing"),
+    (dict(learner__auxiliary={"name": "auxiliary.last_token", "coef": .1, "c_ref": -9., "beta": 0.}, likelihood__token="*"), "^learner.auxiliary.beta=0.0: must be > 0"),
+    (dict(advantages__outcome={"name": "group.self_rewarded", "c_ref": -9., "tau": 2.}, likelihood__token="*"), "^advantages.outcome.tau=2.0: in"),
+    (dict(prompts__limit=0), "^prompts.limit=0: None, all prompts, or at least 1"),
+    (dict(rewards__outcome={"name": "likelihood.follow_up", "coef": 1.0}), r"^likelihood.follow_ups=\(\): a method reads follow_logps_BR"),
+    (dict(rewards__outcome={"name": "likelihood.follow_up", "coef": 1.0, "positive": 2}, likelihood__follow_ups=("#",)), "^rewards.outcome.positive=2: 1 to 1"),
     (dict(steps=-1), "steps=-1: must be >= 0"),
 ], ids=lambda x: str(x)[:40])
 def test_refuses_with_one_line_that_names_the_key(changes, message):

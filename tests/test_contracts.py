@@ -20,6 +20,8 @@ OPTIONS = {"advantages.group.passk": dict(k=1),
            "losses.sequence.sspo": dict(clip_low=0.1, clip_high=0.1),
            "losses.entropy.bonus": dict(coef=0.1),
            "losses.diagnostics.value_clip_fraction": dict(clip=0.2),
+           "losses.auxiliary.last_token": dict(c_ref=-2.0),
+           "advantages.group.self_rewarded": dict(c_ref=-2.0),
            "losses.value.clipped": dict(clip=0.2),
            "rewards.implicit.process": dict(granularity="step", use_outcome=True, lam=0.5),
            "rewards.length.concise": dict(bonus=0.5),
@@ -78,18 +80,24 @@ def _record(stage, padding):
       sampler_logps_BT=fill(), prm_logps_BT=fill(), prm_old_logps_BT=fill(),
       ref_logps_BT=fill(), policy_ref_logps_BT=fill(), values_BT=fill(-1.0, 1.0),
       old_values_BT=fill(-1.0, 1.0), returns_BT=fill(-1.0, 1.0),
-      advantages_BT=fill(-1.0, 1.0),
+      advantages_BT=fill(-1.0, 1.0), mean_logps_BT=fill(), old_mean_logps_BT=fill(),
+      old_logits_BT=fill(-1.0, 1.0), old_min_p_logps_BT=fill(),
+      top_logps_BTK=jnp.stack([fill(-0.1, -0.05), fill()], axis=2),
       kl_ratio_B=jnp.asarray(draw.normal(size=6), jnp.float32),
       step_scores_BT=fill(0.1, 0.9),
       step_ends_BT=jnp.asarray(draw.uniform(size=mask_BT.shape) < 0.5),
       scores_BE=jnp.asarray(np.where(valid_B[:, None], draw.uniform(size=(6, 2)), padding),
                             jnp.float32),
       answer_B=jnp.asarray([0, 1, 1, 2, 2, 2]),
+      demo_B=jnp.asarray([False, False, True, False, True, True]),
+      tokens_BT=jnp.asarray(draw.integers(0, 2, mask_BT.shape)),
+      pair_B=jnp.asarray([1, 1, 1, 0, 0, 0]),
       noise_B=jnp.asarray(draw.uniform(size=6), jnp.float32),
       answer_logps_BM=fill(), base_answer_logps_BM=fill(), noprompt_logps_BT=fill(),
       step_answer_logps_BJM=jnp.stack([fill(), fill(), fill()], axis=1),
       answer_mask_BM=jnp.asarray(mask_BT), answer_span_BT=jnp.asarray(mask_BT),
-      self_logps_B=fill()[:, 0])
+      follow_logps_BR=jnp.where(valid_B[:, None], -1.0 - jnp.arange(3)[None, :], padding),
+      self_logps_B=fill()[:, 0], finish_B=jnp.asarray([1, 1, 1, 0, 1, 2]))
   if stage != "advantages": return scored
   return combine.Term(
       rewards=fill(-1.0, 1.0), scored=scored, sum_pi_squared_BT=fill(0.1, 0.5),
@@ -112,7 +120,7 @@ def test_padding_is_inert(name):
   fn, record = _call(name), _record(stage, NAN)
   scored = record.scored if stage == "advantages" else record
   floats = [f for f in fn.fields if f in scored.__dataclass_fields__
-            and f.endswith(("_BT", "_BM"))
+            and f.endswith(("_BT", "_BM", "_BTK"))
             and jnp.issubdtype(getattr(scored, f).dtype, jnp.floating)]
   x = {f: getattr(scored, f) for f in floats}
   if stage == "advantages": x["rewards"] = record.rewards

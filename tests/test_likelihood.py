@@ -27,7 +27,8 @@ COMPLETIONS = [TOKENS.encode("1;22;3#4") + [EOS], TOKENS.encode("5;6"),
                TOKENS.encode("a#b#77") + [EOS], [EOS]]
 REASONED = ["1;22;3#", "5;6", "a#b#", ""]
 OPTIONS = {"reference": dict(baseline="diff"), "last_token": dict(c_ref=-3.0)}
-NAMES = ("reference", "turn_gain", "answer_confidence", "self_aligned", "last_token")
+NAMES = ("reference", "turn_gain", "answer_confidence", "self_aligned", "last_token",
+         "follow_up")
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +58,8 @@ def config_of(files, **likelihood):
   c.rewards = {n: dict(name=f"likelihood.{n}", coef=1.0, **OPTIONS.get(n, {}))
                for n in NAMES}
   c.advantages = dict(total=dict(name="temporal.return_to_go"), whiten=False)
-  c.likelihood.update(dict(separator="#", max_tokens=4, steps=2, token="9"), **likelihood)
+  c.likelihood.update(dict(separator="#", max_tokens=4, steps=2, token="9",
+                           follow_ups=("77;", "5")), **likelihood)
   return c
 
 
@@ -135,7 +137,7 @@ def test_answers_are_scored_after_each_step(scored):
 
 
 def test_fields_of_the_completion_itself(scored):
-  _, prompts, policy, _, _, found = scored
+  _, prompts, policy, asked, _, found = scored
   spans = [[7], [], [4, 5], []]
   for b, ids in enumerate(COMPLETIONS):
     np.testing.assert_array_equal(np.flatnonzero(found.answer_span_BT[b]), spans[b])
@@ -144,6 +146,8 @@ def test_fields_of_the_completion_itself(scored):
                                plain(policy, [EOS], ids, 0.7), atol=2e-5)
     want = plain(policy, before + ids, TOKENS.encode("9"))[0]
     np.testing.assert_allclose(found.self_logps_B[b], want, atol=2e-5)
+    want = [plain(asked, before + ids, TOKENS.encode(text)).mean() for text in ("77;", "5")]
+    np.testing.assert_allclose(found.follow_logps_BR[b], want, atol=2e-5)
 
 
 def test_rewards_read_them_and_preflight_knows_their_shapes(scored):
@@ -156,7 +160,7 @@ def test_rewards_read_them_and_preflight_knows_their_shapes(scored):
   traced = jax.eval_shape(run.measure_full, run.shapes(), rollouts, jnp.zeros(4))
   for name in ("answer_logps_BM", "answer_mask_BM", "base_answer_logps_BM",
                "step_answer_logps_BJM", "answer_span_BT", "noprompt_logps_BT",
-               "self_logps_B"):
+               "self_logps_B", "follow_logps_BR"):
     now, before = getattr(found, name), getattr(traced, name)
     assert (now.shape, now.dtype) == (before.shape, before.dtype), name
   stages = preflight.estimated_bytes(run, run.shapes())
@@ -185,7 +189,7 @@ def test_nothing_is_scored_that_nobody_reads(files):
   assert scored.answer_logps_BM is not None
   assert all(getattr(scored, f) is None for f in (
       "base_answer_logps_BM", "step_answer_logps_BJM", "answer_span_BT",
-      "noprompt_logps_BT", "self_logps_B", "old_logps_BT"))
+      "noprompt_logps_BT", "self_logps_B", "follow_logps_BR", "old_logps_BT"))
 
 
 @pytest.mark.parametrize("changes, message", [

@@ -98,6 +98,147 @@ def test_two_steps_a_resume_and_two_more_equal_four_bit_for_bit(
   assert tables[0] == tables[1]
 
 
+def test_a_reference_that_moves_resumes_bit_for_bit(files, tmp_path):
+  """Mixed every step, with a fresh optimizer, beside a PRM over the frozen start."""
+  changes = dict(kl__coef=0.1, kl__sync_every=1, kl__sync_mix=0.5,
+                 kl__reset_optimizer=True, learner__minibatches=1)
+  train.train(config_of(files, **changes), tmp_path / "whole")
+  train.train(config_of(files, **changes, steps=2), tmp_path / "parts")
+  train.train(config_of(files, **changes), tmp_path / "parts")
+  state, _ = _final(tmp_path / "whole", files, **changes)
+  assert state.kl_reference is not None and state.reference is None  # What is saved.
+  jax.tree.map(np.testing.assert_array_equal, state,
+               _final(tmp_path / "parts", files, **changes)[0])
+  np.testing.assert_equal(_without_clock(io_metrics.read(tmp_path / "whole")),
+                          _without_clock(io_metrics.read(tmp_path / "parts")))
+
+
+def test_groups_end_with_a_demonstration(files, tmp_path):
+  """Of the answer column, "x": one token and EOS, judged and learned from."""
+  dictionary = base.ml_collections.ConfigDict
+  changes = dict(
+      prompts__columns=dict(answer="question", verifier="format.ascii_share"),
+      rollouts__demonstration=dictionary(dict(name="jsonl.demonstration")),
+      learner__loss=dictionary(dict(name="policy.rl_plus", gamma=.5)),
+      rewards=dictionary(dict(outcome=dict(name="outcome.verdict", coef=1.0))),
+      advantages=dictionary(dict(outcome=dict(name="group.against_sampled"), whiten=False)))
+  run = build.build(config_of(files, **changes))
+  state, host = run.init(), dict(buffer=[])
+  class Clock:
+    def lap(self, *_): pass
+  rollouts, judged, _ = train.draw(run, state, host, 0, Clock())
+  text = {rng.number(p.id): p.text for p in run.prompts.by_id(
+      [f"jsonl/train/{i}" for i in range(64)])}
+  texts = [run.tokenizer.decode(ids) for ids in padding.completions(jax.device_get(rollouts))]
+  assert texts[3::4] == [text[int(p)] for p in rollouts.prompt_P]
+  assert not set(texts[0::4]) & set(text.values())
+  scored = run.score(state, rollouts, **judged)
+  np.testing.assert_array_equal(scored.demo_PG, [[False, False, False, True]] * 8)
+  scored, _ = run.advantage(state, scored)
+  state, metrics = run.learn_policy(state, rollouts, scored, 0)
+  assert metrics["policy/grad_norm"] > 0
+  assert metrics["rollouts/sampler_gap_max"] < 1e-4  # Of samples; theirs is not known.
+  with pytest.raises(ValueError, match="rollouts.max_tokens=3: the demonstration of 'jsonl/"):
+    build.build(config_of(files, **changes, rollouts__max_tokens=3))
+
+
+def test_a_stale_sampler(files, tmp_path):
+  """Synced every second step; DPO over pairs of the group, its reference frozen."""
+  dictionary = base.ml_collections.ConfigDict
+  changes = dict(rollouts__sync_every=2, learner__loss=dictionary(
+      dict(name="sequence.dpo", beta=.1)), learner__minibatches=1,
+      rewards=dictionary(dict(outcome=dict(name="outcome.verdict", coef=1.0))),
+      advantages=dictionary(dict(outcome=dict(name="group.rloo"), whiten=False)))
+  train.train(config_of(files, **changes), tmp_path / "whole")
+  train.train(config_of(files, **changes, steps=3, checkpoint__every=3), tmp_path / "parts")
+  train.train(config_of(files, **changes), tmp_path / "parts")
+  state, _ = _final(tmp_path / "whole", files, **changes)
+  jax.tree.map(np.testing.assert_array_equal, state,
+               _final(tmp_path / "parts", files, **changes)[0])
+  lines = io_metrics.read(tmp_path / "whole")
+  gaps = [l["rollouts/sampler_gap_max"] for l in lines]
+  # In steps 0 and 2 the sampler is the policy, in 1 and 3 the one before.
+  assert max(gaps[0], gaps[2]) < 1e-4 and min(gaps[1], gaps[3]) > 1e-3
+  # Policy and reference are the same at the start: every pair's loss is log 2.
+  assert 0 < lines[0]["policy/loss"] <= np.log(2) + 1e-6
+  assert lines[0]["policy/grad_norm"] > 0 and lines[1]["policy/kl_ref"] != 0
+  jax.tree.map(np.testing.assert_array_equal, state.sampler, state.policy)  # 4 steps.
+
+
+def test_groups_left_out_by_the_spread_of_their_rewards(files, tmp_path):
+  """The running spread is in the checkpoint; a group below it gets no gradient."""
+  changes = dict(learner__keep=base.ml_collections.ConfigDict(dict(
+      name="keep.ema_std", fraction=1.0, decay=0.5, start=0, filter_from=1)))
+  train.train(config_of(files, **changes), tmp_path / "whole")
+  train.train(config_of(files, **changes, steps=2), tmp_path / "parts")
+  train.train(config_of(files, **changes), tmp_path / "parts")
+  state, _ = _final(tmp_path / "whole", files, **changes)
+  assert state.reward_std > 0
+  jax.tree.map(np.testing.assert_array_equal, state,
+               _final(tmp_path / "parts", files, **changes)[0])
+  kept = [l["rewards/kept"] for l in io_metrics.read(tmp_path / "whole")]
+  assert kept[0] == 1 and 0 < min(kept[1:]) < 1
+  # Four completions: a spread of .5 for one of the other kind, .577 for two and two.
+  run = build.build(config_of(files, rewards=base.ml_collections.ConfigDict(dict(
+      outcome=dict(name="outcome.verdict", coef=1.0))), advantages=base.ml_collections.
+      ConfigDict(dict(outcome=dict(name="group.rloo"), whiten=False)), **changes))
+  outcome_PG = np.float32([[1, 0, 0, 0], [1, 1, 0, 0]] * 4)
+  scored = records.Scored(outcome_B=outcome_PG.ravel(), mask_BT=np.ones((32, 2), bool),
+                          group=4)
+  state = run.init().replace(step=1, reward_std=np.float32(.55))
+  scored, metrics = run.advantage(state, scored)
+  assert metrics["rewards/kept"] == .5
+  np.testing.assert_array_equal(scored.valid_PG, np.tile([[False], [True]], (4, 4)))
+  advantages_PGT = scored.advantages_BT.reshape(8, 4, 2)
+  assert not advantages_PGT[::2].any() and advantages_PGT[1::2].all()
+
+
+def test_annealed_rollouts_are_scored_at_the_temperature_that_is_learned(files, tmp_path):
+  """Three steps of warm-up at a factor of 1, then log-probs of sampler and trainer part."""
+  changes = dict(rollouts__anneal=base.ml_collections.ConfigDict(dict(
+      name="anneal.ead", rate=5.0, warmup_steps=3)),
+      learner__behaviour=base.ml_collections.ConfigDict(dict(name="behaviour.tis", cap=2.0)))
+  train.train(config_of(files, **changes), tmp_path)
+  lines = io_metrics.read(tmp_path)
+  for l in lines[:3]:
+    assert l["rollouts/sampler_gap_max"] < 1e-4
+    np.testing.assert_allclose(l["policy/behaviour_mean"], 1, atol=1e-4)
+  assert lines[3]["rollouts/sampler_gap_max"] > 1e-2
+  assert abs(lines[3]["policy/behaviour_mean"] - 1) > 1e-4
+
+
+def test_a_reset_of_the_kl_reference_is_not_seen_by_the_prm(files):
+  changes = dict(kl__coef=0.1, kl__sync_every=2, kl__reset_optimizer=True)
+  run = build.build(config_of(files, **changes))
+  state = run.init()
+  prompts = run.prompts.take(8)
+  rollouts = run.sample(state.policy, *run.encode(prompts), rng.key(0, "sample", 0))
+  outcome_B = np.float32(run.verify(prompts, jax.device_get(rollouts))).reshape(-1)
+  start = jax.device_get(run.score(state, rollouts, outcome_B))
+  np.testing.assert_array_equal(start.policy_ref_logps_BT, start.old_logps_BT)
+  seen = {}
+  for step in range(2):
+    scored, _ = run.advantage(state, run.score(state, rollouts, outcome_B))
+    state, _ = run.learn_policy(state, rollouts, scored, step)
+    state = run.follow(state, {})
+    seen[step] = jax.device_get((run.score(state, rollouts, outcome_B), state))
+  (one, before), (two, after) = seen[0], seen[1]
+  for scored in (one, two):  # The PRM and its reference are where they were.
+    np.testing.assert_array_equal(scored.ref_logps_BT, start.ref_logps_BT)
+    np.testing.assert_array_equal(scored.prm_logps_BT, start.ref_logps_BT)
+  # The first step is no multiple of kl.sync_every.
+  np.testing.assert_array_equal(one.policy_ref_logps_BT, start.policy_ref_logps_BT)
+  assert np.abs(one.old_logps_BT - start.old_logps_BT).max() > 1e-3
+  np.testing.assert_array_equal(two.policy_ref_logps_BT, two.old_logps_BT)
+  moments = lambda s: sum(np.abs(x).sum() for x in jax.tree.leaves(s.policy_opt))
+  assert moments(before) > 0 and moments(after) == 0
+  # The policy goes on: its arrays are donated, the reference is a copy.
+  scored, _ = run.advantage(state, run.score(state, rollouts, outcome_B))
+  state, _ = run.learn_policy(state, rollouts, scored, 2)
+  jax.tree.map(np.testing.assert_array_equal, jax.device_get(state.kl_reference),
+               after.policy)
+
+
 def test_the_loop_learns_something_and_says_so(four_steps):
   workdir, summary = four_steps
   lines = io_metrics.read(workdir)
@@ -314,7 +455,7 @@ def test_draws_until_the_batch_is_full_and_says_when_it_cannot(files):
   run = build.build(config_of(files, prompts__per_step=4, rollouts__oversample=1.0, learner__minibatches=1,
                               prm__minibatches=1))
   asked = []
-  def sample(params, tokens_PX, len_P, prompt_P, key):
+  def sample(params, tokens_PX, len_P, prompt_P, key, factor_T):
     asked.append(np.asarray(prompt_P))
     b = 4 * len(asked[-1])
     return records.Rollouts(

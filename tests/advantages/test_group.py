@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from rlx.advantages import batch
+from rlx.advantages import combine
 from rlx.advantages import group
 
 nan = np.nan
@@ -34,6 +35,25 @@ def test_rloo(wrap, rewards, valid, expected):
 def test_rloo_rejects_flat_rewards():
   with pytest.raises(ValueError, match=r"rewards_PG must have axes \[P, G\]"):
     group.rloo(jnp.zeros(4), jnp.ones((1, 4), bool))
+
+
+@pytest.mark.parametrize("rewards, valid, demo, expected", [
+    # The mean of the sampled is 1/3, the demonstration is the fourth.
+    ([1, 0, 0, 1], [1, 1, 1, 1], [0, 0, 0, 1], [2/3, -1/3, -1/3, 2/3]),
+    ([0, 0, 0, 1], [1, 1, 1, 1], [0, 0, 0, 1], [0, 0, 0, 1]),  # Never solved alone.
+    ([1, 1, 1, 1], [1, 1, 1, 1], [0, 0, 0, 1], [0, 0, 0, 0]),
+    ([1, nan, 0, 1], [1, 0, 1, 1], [0, 0, 0, 1], [1/2, 0, -1/2, 1/2]),
+    ([nan, 1], [0, 1], [0, 1], [0, 0]),  # Nothing to compare with.
+])
+def test_against_sampled(rewards, valid, demo, expected):
+  got = group.against_sampled(jnp.array([rewards], float), jnp.array([valid], bool),
+                              jnp.array([demo], bool))
+  np.testing.assert_allclose(got[0], expected, rtol=1e-6)
+
+
+def test_against_sampled_without_demonstrations_is_the_mean_baseline():
+  args = jnp.array([[1., 0., .5]]), jnp.ones((1, 3), bool)
+  np.testing.assert_array_equal(group.against_sampled(*args), group.mean_baseline(*args))
 
 
 @pytest.mark.parametrize("fn", [group.rloo, group.mean_baseline, group.grpo, group.gpg,
@@ -116,3 +136,68 @@ def test_variance_weighted_weighs_prompts_not_completions():
   np.testing.assert_array_equal(got[2], [0, 0, 0])
   # On the reward the weight would be gone.
   np.testing.assert_allclose(group.grpo(rewards_PG * 3, valid_PG), plain, atol=1e-5)
+
+
+def test_ucas():
+  # Two prompts of two. Prompt 0: rewards 1, 0, A = +-1/sqrt 2; sure 2 + 2 and 1 + 1, so
+  # that c = +-1/sqrt 2. Prompt 1 ties: the penalty alone. Logits 0 .. 4.
+  nan, root = np.nan, 2**-.5
+  mask = jnp.array([[1, 1], [1, 1], [1, 0], [1, 0]], bool)
+  means = -jnp.array([[2., 2.], [1., 1.], [3., nan], [4., nan]])
+  logits = jnp.array([[0., 4.], [1., 2.], [3., nan], [4., nan]])
+  args = jnp.array([[1., 0.], [1., 1.]]), jnp.ones((2, 2), bool), mask, means, logits
+  good, bad = root * np.exp(-.25 * root), -root * np.exp(.35 * -root)
+  expected = [[good, good - .05], [bad - .0125, bad - .025], [-.0375, 0], [-.05, 0]]
+  np.testing.assert_allclose(group.ucas(*args), expected, rtol=1e-5)
+  # What is right is not turned into wrong; without its parts it is GRPO.
+  high = group.ucas(*args, penalty=5.)
+  np.testing.assert_allclose(high[:2], [[good, 0], [bad - 1.25, bad - 2.5]], rtol=1e-5)
+  plain = group.ucas(*args, beta_pos=0., beta_neg=0., penalty=0.)
+  np.testing.assert_array_equal(plain, combine.spread(group.grpo(*args[:2]), mask))
+  equal = group.ucas(*args[:4], jnp.where(mask, 7., nan))
+  np.testing.assert_allclose(equal[2:], [[-.025, 0], [-.025, 0]], rtol=1e-5)
+
+
+def test_self_rewarded_mixes_where_the_self_rewards_differ():
+  rewards_PG = jnp.array([[1., 0, 0, 1], [1, 0, 0, 1], [1, 0, 0, 1]])
+  valid_PG = jnp.array([[1, 1, 1, 1], [1, 1, 1, 1], [1, 1, 0, 1]], bool)
+  # s = 0.1 (l + 20), clipped: 1 0 .5 .5 | .5 .5 .5 .5 | .2 0 (gone) .1
+  logps_B = jnp.array([-5., -25, -15, -15, -15, -15, -15, -15, -18, -20, jnp.nan, -19])
+  got = group.self_rewarded(rewards_PG, logps_B, valid_PG, c_ref=-20., tau=.25, eps=0.)
+  plain = group.grpo(rewards_PG, valid_PG, eps=0.)
+  # Std of 1 0 .5 .5 is sqrt(1/6): scores sqrt(6)/2, -sqrt(6)/2, 0, 0.
+  mixed = .75 * np.array([1, -1, -1, 1]) * np.sqrt(3) / 2 + .25 * np.sqrt(6) / 2 * np.array(
+      [1, -1, 0, 0])
+  np.testing.assert_allclose(got[0], mixed, rtol=1e-5)
+  # No spread; and a std of 0.1, which is not above 0.1 once it is 0.11.
+  np.testing.assert_array_equal(got[1], plain[1])
+  again = group.self_rewarded(rewards_PG, logps_B, valid_PG, c_ref=-20., tau=.25, eps=0.,
+                              least_std=.11)
+  np.testing.assert_array_equal(again[2], plain[2])
+  # 1 0 1 and .2 0 .1, of which the third is not there.
+  np.testing.assert_allclose(
+      group.self_rewarded(rewards_PG, logps_B, valid_PG, c_ref=-20., tau=1., eps=0.,
+                          least_std=.09)[2], [1, -1, 0, 0], atol=1e-5)
+
+
+def test_tempo():
+  # a a1 twice, right and wrong; a a2, right; b, wrong. V(root) = 1/2, V(a) = 2/3,
+  # V(a1) = 1/2, V(a2) = 1, V(b) = 0; the std is 1 / sqrt(3).
+  tokens_BT = jnp.array([[1, 2], [1, 2], [1, 3], [4, 9]])
+  mask_BT = jnp.array([[1, 1], [1, 1], [1, 1], [1, 0]], bool)
+  rewards_PG, valid_PG = jnp.array([[1., 0, 1, 0]]), jnp.ones((1, 4), bool)
+  want = np.sqrt(3) * np.array([[1/2 + 1/6, 1/2 - 1/6], [-1/2 + 1/6, -1/2 - 1/6],
+                                [1/2 + 1/6, 1/2 + 1/3], [-1/2 - 1/2, 0]])
+  got = group.tempo(rewards_PG, tokens_BT, mask_BT, valid_PG, eps=0.)
+  np.testing.assert_allclose(got, want, atol=1e-6)
+  np.testing.assert_allclose(got[2], [1.155, 1.443], atol=1e-3)
+  # Where nobody else ends alike the second part adds up to what GRPO gives.
+  plain_PG = group.grpo(rewards_PG, valid_PG, eps=0.)
+  np.testing.assert_allclose(got.sum(axis=1)[2:], plain_PG[0, 2:] * jnp.array([3, 2]),
+                             rtol=1e-5)
+  # Nothing shared: GRPO, but for the token in which they part.
+  got = group.tempo(rewards_PG, tokens_BT.at[:, 0].set(jnp.arange(4)), mask_BT, valid_PG, eps=0.)
+  np.testing.assert_allclose(got[:3, 1], plain_PG[0, :3], rtol=1e-5)
+  # A tie gives exactly 0, although 0.9 and its mean differ in float32.
+  got = group.tempo(jnp.full((1, 4), .9), tokens_BT, mask_BT, valid_PG)
+  np.testing.assert_array_equal(got, 0)

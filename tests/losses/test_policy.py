@@ -14,7 +14,8 @@ MASK = np.arange(4)[None] < np.array([[4], [2], [1], [3]])
 OPTIONS = {"sspo": dict(clip_low=.1, clip_high=.1)}
 # All but those that read no advantages, or no ratio.
 RULES = [f"policy.{n}" for n in resolve.public(policy) if n != "reinforce"] + [
-    f"sequence.{n}" for n in resolve.public(sequence) if n != "pacs"]
+    f"sequence.{n}" for n in resolve.public(sequence)
+    if n not in ("pacs", "dpo")]
 
 
 @pytest.mark.parametrize("name", RULES)
@@ -70,3 +71,27 @@ def test_stable_reinforce_guards_the_ratio():
   fn = lambda x: jnp.sum(policy.stable_reinforce(x, old_BT, a_BT, ONE, width=9.))
   np.testing.assert_allclose(fn(jnp.array([[-1.]])), 1e3, rtol=1e-5)
   np.testing.assert_array_equal(jax.grad(fn)(jnp.array([[-1.]])), 0)
+
+
+@pytest.mark.parametrize("old, new, gamma, ratio", [
+    # 2 pi / (pi_old + (pi_old + 1) / 2); (1 - pi)^gamma.
+    (.1, .1, 0., .3077), (.01, .3, 0., 1.1650), (.9, .9, 0., .9730),
+    (.1, .1, .5, .3077 * .9**.5), (.9, .9, .5, .9730 * .1**.5)])
+def test_rl_plus(old, new, gamma, ratio):
+  """The first row is a demonstration, the second was sampled: rho, not clipped."""
+  logs = lambda p: jnp.log(jnp.full((2, 1), p))
+  mask_BT, demo_B = jnp.ones((2, 1), bool), jnp.array([True, False])
+  loss = lambda x_BT: policy.rl_plus(x_BT, logs(old), jnp.full((2, 1), 2.), mask_BT, demo_B,
+                                     gamma=gamma)
+  np.testing.assert_allclose(loss(logs(new)), [[-2 * ratio], [-2 * new / old]], rtol=1e-3)
+  # d pi = pi d log pi: the gradient is the loss, the power has none.
+  grads_BT = jax.grad(lambda x: loss(x).sum())(logs(new))
+  np.testing.assert_allclose(grads_BT, loss(logs(new)), rtol=1e-5)
+  alone = policy.rl_plus(logs(new), logs(old), jnp.full((2, 1), 2.), mask_BT)
+  np.testing.assert_allclose(alone, -2 * new / old, rtol=1e-5)
+
+
+def test_rl_plus_refuses_a_negative_power():
+  x = jnp.zeros((1, 1))
+  with pytest.raises(ValueError, match="gamma=-1.0: must be >= 0"):
+    policy.rl_plus(x, x, x, ONE, gamma=-1.0)

@@ -104,6 +104,35 @@ def test_pacs():
   np.testing.assert_array_equal(alone, 0)
 
 
+def test_dpo():
+  # z of the first group: .1, -.2, .3 and one without a verdict. The first of the right
+  # against the first of the wrong: .1 + .2. In the second group all are right.
+  d_BT = jnp.array([[.5, .5], [-2., nan], [2., 1.], [7., 7.]] * 2)
+  mask_BT = jnp.array([[True, True], [True, False], [True, True], [True, True]] * 2)
+  outcome_PG = jnp.array([[1., 0., 1., nan], [1., 1., 1., 1.]])
+  valid_PG = ~jnp.isnan(outcome_PG)
+  mask_BT = mask_BT & valid_PG.reshape(-1, 1)
+  def loss(d_BT):
+    return sequence.dpo(d_BT, jnp.zeros_like(d_BT), mask_BT, outcome_PG,
+                        valid_PG, beta=0.1)
+  pair = np.log1p(np.exp(-.3))
+  np.testing.assert_allclose(
+      loss(d_BT), [[pair] * 2, [pair, 0], [pair] * 2] + [[0, 0]] * 5, rtol=1e-6)
+  # On every row of the group, so that the mean over rows is the mean over groups.
+  grads_BT = jax.grad(lambda d: aggregate.aggregate(
+      loss(d), mask_BT, mode="seq-mean-token-mean").total)(d_BT)
+  slope = 3 * .1 / (1 + np.exp(.3))  # Of three rows with a token.
+  np.testing.assert_allclose(
+      grads_BT, [[-slope] * 2, [slope, 0]] + [[0, 0]] * 6, rtol=1e-6)
+
+
+def test_dpo_takes_the_best_and_the_worst_of_graded_verdicts():
+  outcome_PG, valid_PG = jnp.array([[.2, .9, .1, .5]]), jnp.ones((1, 4), bool)
+  d_BT = jnp.array([[1.], [2.], [4.], [8.]])
+  got = sequence.dpo(d_BT, 0 * d_BT, d_BT > 0, outcome_PG, valid_PG, beta=1.0)
+  np.testing.assert_allclose(got, np.log1p(np.exp(2.)), rtol=1e-6)  # -(2 - 4)
+
+
 def test_first_gradient_of_pacs_is_rloo():
   mask_BT = jnp.arange(4)[None] < jnp.array([[4], [2], [1], [3], [2], [4]])
   logps_BT = jnp.linspace(-3., -.1, 24).reshape(6, 4)

@@ -111,6 +111,70 @@ def test_gradient_against_float64(params, batch, tied):
   jax.tree.map(functools.partial(np.testing.assert_allclose, atol=2e-6), found, expected)
 
 
+MORE = (("mean",), ("top", 3), ("logit",), ("min_p", 0.2))
+
+
+def of_all_logits(params, config, hidden, targets, mask):
+  """Log-probs, entropy and MORE from all logits at once; 0 on padding."""
+  z = transformer.logits(params, config, hidden) / 0.7
+  p = jax.nn.softmax(z)
+  kept = jnp.where(p >= 0.2 * jnp.max(p, -1, keepdims=True), p, 0)
+  kept = kept / jnp.sum(kept, -1, keepdims=True)
+  of = lambda x: jnp.take_along_axis(x, targets[..., None], -1)[..., 0]
+  found = (jnp.log(of(p)), -jnp.sum(p * jnp.log(p), -1), jnp.mean(jnp.log(p), -1),
+           jnp.log(jnp.sort(p, -1)[..., :-4:-1]), of(z),
+           jnp.where(of(kept) > 0, jnp.log(jnp.where(of(kept) > 0, of(kept), 1)),
+                     logps.REMOVED))
+  return [jnp.where(mask if x.ndim == 2 else mask[..., None], x, 0) for x in found]
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_more_of_the_distribution(params, batch, tied):
+  """Values and gradients in float64; what is not asked for is not there."""
+  with jax.enable_x64(True):
+    config = dataclasses.replace(CONFIG, tied_head=tied, dtype="float64")
+    rng = np.random.default_rng(1)
+    hidden = jnp.asarray(rng.normal(size=(B, T, 16)))
+    # The most likely token in row 0, those that were drawn in the others.
+    targets, mask = jnp.asarray(batch[0][:, X:]), jnp.asarray(batch[2][:, X:])
+    w_VD = np.asarray(params["embed"]["w_VD"], np.float64)
+    params = dict(embed=dict(w_VD=jnp.asarray(w_VD)),
+                  head=dict(w_DV=jnp.asarray(w_VD[::-1].T.copy())))
+    targets = targets.at[0].set(jnp.argmax(
+        transformer.logits(params, config, hidden[0]), axis=-1))
+    def chunked(params, hidden, more=MORE):
+      return logps.of_hidden(params, config, hidden, targets, mask, temperature=0.7,
+                             chunk=6, more=more)
+    def loss(fn, params, hidden):
+      out = fn(params, hidden)
+      weights = [np.random.default_rng(i).normal(size=x.shape) for i, x in enumerate(out)]
+      return sum(jnp.sum(w * x) for w, x in zip(weights, out)), out
+    def found(fn):
+      return jax.jit(jax.value_and_grad(
+          functools.partial(loss, fn), argnums=(0, 1), has_aux=True))(params, hidden)
+    got = found(chunked)
+    want = found(lambda p, h: of_all_logits(p, config, h, targets, mask))
+    jax.tree.map(functools.partial(np.testing.assert_allclose, rtol=1e-10, atol=1e-11),
+                 got[0][1], tuple(want[0][1]))
+    jax.tree.map(functools.partial(np.testing.assert_allclose, rtol=1e-9, atol=1e-10),
+                 got[1], want[1])
+    removed = np.asarray(got[0][1][5]) == logps.REMOVED
+    assert removed.any() and not removed[0].any()      # Both sides of the filter.
+    np.testing.assert_allclose(got[0][1][3][0, :, 0], got[0][1][0][0], rtol=1e-12)
+    few = jax.jit(lambda p, h: chunked(p, h, ()))(params, hidden)
+    assert len(few) == 2
+    for a, b in zip(few, got[0][1]): np.testing.assert_allclose(a, b, rtol=1e-12)
+
+
+def test_who_asks_for_no_more_gets_the_same_gradient(params, batch):
+  """With cotangents of 0 for the rest: nothing leaks into it."""
+  def loss(more, p):
+    out = logps.logps(p, CONFIG, *batch, completion_width=T, chunk=6, more=more)
+    return jnp.sum(out[0]) + jnp.sum(out[1])
+  grads = [jax.jit(jax.grad(functools.partial(loss, m)))(params) for m in ((), MORE)]
+  jax.tree.map(functools.partial(np.testing.assert_allclose, rtol=1e-6, atol=1e-6), *grads)
+
+
 def test_equal_logits(params, batch):
   """All tokens equally likely: log 1/31 and log 31 nats at any temperature."""
   flat = {**params, "embed": {"w_VD": jnp.ones_like(params["embed"]["w_VD"])}}
@@ -150,8 +214,9 @@ def sizes(jaxpr):
       if hasattr(inner, "eqns"): yield from sizes(inner)
 
 
+@pytest.mark.parametrize("more", [(), MORE], ids=["", "more"])
 @pytest.mark.parametrize("direction", ["forward", "backward"])
-def test_all_logits_never_exist(direction):
+def test_all_logits_never_exist(direction, more):
   b, x, t, v = 4, 2, 16, 512
   config = transformer.DecoderConfig(vocab_size=v, d_model=8, n_layers=1, n_heads=1,
                                      n_kv_heads=1, head_dim=8, d_ff=8)
@@ -160,7 +225,8 @@ def test_all_logits_never_exist(direction):
   tokens = jnp.zeros((b, x + t), jnp.int32)
   def loss(chunk, params):
     return sum(jnp.sum(y) for y in logps.logps(
-        params, config, tokens, tokens, tokens == 0, completion_width=t, chunk=chunk))
+        params, config, tokens, tokens, tokens == 0, completion_width=t, chunk=chunk,
+        more=more))
   def largest(chunk):
     fn = functools.partial(loss, chunk)
     fn = fn if direction == "forward" else jax.value_and_grad(fn)

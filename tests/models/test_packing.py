@@ -111,11 +111,13 @@ def rollouts():
 
 
 def _outputs(params, batch):
-  """Log-probs, entropy and values, [rows, 3, T]."""
+  """Log-probs, entropy, the two most likely tokens and values, [rows, 5, T]."""
   r, plan = batch
   args = params, CONFIG, r.tokens_BS, r.positions_BS, r.valid_BS
+  logps_BT, entropy_BT, top_BTK = logps.logps(
+      *args, completion_width=T, temperature=0.7, chunk=8, plan=plan, more=(("top", 2),))
   return jnp.stack([
-      *logps.logps(*args, completion_width=T, temperature=0.7, chunk=8, plan=plan),
+      logps_BT, entropy_BT, top_BTK[:, :, 0], top_BTK[:, :, 1],
       value.values(*args, completion_width=T, plan=plan)], axis=1)
 
 
@@ -131,7 +133,7 @@ def test_packed_equals_padded_and_so_do_gradients(rollouts, trunk_B, parts):
   params["value"]["w_D1"] += 1.0
   plan = packing.plan(PROMPT_B[trunk_B], COMPLETION_B, X, T, CONFIG, parts=parts,
                       trunk_B=trunk_B)
-  weights = np.random.default_rng(1).normal(size=(8, 3, T)).astype(np.float32)
+  weights = np.random.default_rng(1).normal(size=(8, 5, T)).astype(np.float32)
   def found(plan):
     def total(params):
       out = step.mapped(functools.partial(_outputs, params), (rollouts, plan), parts)

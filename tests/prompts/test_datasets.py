@@ -14,6 +14,8 @@ from rlx import prompts as prompts_package
 from rlx.core import records
 from rlx.core import resolve
 from rlx.prompts.datasets import chain
+from rlx.prompts.datasets import chain_horizon
+from rlx.prompts.datasets import chain_pairs
 from rlx.prompts.datasets import gsm8k
 from rlx.prompts.datasets import hendrycks_math
 from rlx.prompts.datasets import jsonl
@@ -52,7 +54,7 @@ def chain_rows(split):
   return [dict(seed=0, index=i, n_min=1, n_max=3, ops="Mm+-*") for i in range(300)]
 
 
-ROWS = dict(chain=chain_rows, gsm8k=gsm8k_rows, hendrycks_math=math_rows, jsonl=qa,
+ROWS = dict(chain=chain_rows, chain_horizon=chain_rows, chain_pairs=chain_rows, gsm8k=gsm8k_rows, hendrycks_math=math_rows, jsonl=qa,
             reasoning_gym=gym_rows, tfds=qa)
 
 
@@ -63,7 +65,7 @@ def load(name, split):
 
 def right_completion(prompt):
   """A completion that states the prompt's answer as its verifier reads it."""
-  if prompt.verifier == "chain.answer":
+  if prompt.verifier.startswith("chain."):
     return chain.trace(prompt, np.random.default_rng(0), wrong_rate=0.0)
   boxed = prompt.verifier.endswith(".boxed")
   return "\\boxed{" + prompt.answer + "}" if boxed else prompt.answer
@@ -147,6 +149,36 @@ def test_chain_trace_slips_at_the_rate_asked_for():
 def test_chain_refuses(options, message):
   with pytest.raises(ValueError, match=message):
     chain.generate(0, 0, **options)
+
+
+def test_chain_pairs_are_two_wordings_of_one_question():
+  found = load("chain_pairs", "train")
+  by_id = {p.id: p for p in found}
+  for p in found:
+    other = by_id[p.meta["pair"]]
+    assert other.meta["pair"] == p.id and other.text == chain_pairs.other_wording(p.text)
+    assert (other.text != p.text and other.answer == p.answer
+            and chain.solve(other.text) == chain.solve(p.text))
+  assert chain_pairs.other_wording("4M7m2M5=") == "7M4m2M5="
+  # 4 - 7 is not 7 - 4, and 4 M 4 has no other wording.
+  assert chain_pairs.other_wording("4-7m2=") is chain_pairs.other_wording("4M4m2=") is None
+
+
+def test_chain_horizon_goes_on_from_the_answer_before():
+  found = load("chain_horizon", "train")
+  singles = [chain.generate(**r)["text"] for r in chain_rows("train")]
+  assert len(found) > 80
+  for p in found:
+    i, ends = 2 * int(p.id.rpartition("/")[2]), p.meta["ends"]
+    first, second = singles[i:i + 2]
+    assert p.text == first[:-1] + second[1:]
+    solved = chain.solve(p.text)
+    assert solved[ends[0]] == chain.solve(first)[-1] and ends[1] == len(solved) - 1
+    assert solved[ends[1]] == chain.solve(f"{solved[ends[0]]}{second[1:]}")[-1]
+  three = list(chain_horizon.prompts(chain_rows("train"), "train", problems=3))
+  assert {len(p.meta["ends"]) for p in three} == {3} and len(three) <= 100
+  with pytest.raises(ValueError, match="prompts.columns.problems=0: must be >= 1"):
+    list(chain_horizon.prompts(chain_rows("train"), "train", problems=0))
 
 
 def test_gsm8k_reads_the_number_after_the_mark():

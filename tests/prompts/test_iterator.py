@@ -86,3 +86,28 @@ def test_refuses_more_than_there_is():
     iterator.PromptIterator(prompts(2) + prompts(1), seed=0)
   with pytest.raises(ValueError, match="0 prompts"):
     iterator.PromptIterator([], seed=0)
+
+
+def pairs(n):
+  return [types.SimpleNamespace(id=f"p{i}", meta=dict(pair=f"p{i ^ 1}")) for i in range(n)]
+
+
+def test_pairs_are_taken_together():
+  it, other = (iterator.PairIterator(pairs(12), seed=1) for _ in range(2))
+  seen = collections.Counter()
+  for _ in range(3):
+    drawn = ids(it.take(8))
+    assert [f"p{int(i[1:]) ^ 1}" for i in drawn[::2]] == drawn[1::2] and len(set(drawn)) == 8
+    seen.update(drawn)
+  assert len(seen) == 12 and set(seen.values()) == {2}
+  other.restore(json.loads(json.dumps(it.state())))
+  assert ids(other.take(4)) == ids(it.take(4)) and it.by_id([]) == []
+
+
+def test_pairs_refuse_what_has_none():
+  with pytest.raises(ValueError, match=r"prompts.paired=True: 'p2' has no other wording"):
+    iterator.PairIterator(pairs(3), seed=1)
+  with pytest.raises(ValueError, match="'p0' has no other"):
+    iterator.PairIterator([types.SimpleNamespace(id="p0", meta={})], seed=1)
+  with pytest.raises(ValueError, match="3 of them"):
+    iterator.PairIterator(pairs(4), seed=1).take(3)

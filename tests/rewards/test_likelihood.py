@@ -191,6 +191,18 @@ def test_rewards_of_the_completion_itself():
   with pytest.raises(ValueError, match="agg='max': one of"): crew(agg="max")
 
 
+def test_follow_up():
+  logps_BR = jnp.array([[-1., -2, -4, -3], [-2., -4, -1, -1], [nan] * 4])
+  valid_B = jnp.array([1, 1, 0], bool)
+  found = lambda **o: likelihood.follow_up(logps_BR, valid_B, **o)
+  # -1.5 + 3.5; -3 + 1. One good against three bad: -1 + 3; -2 + 2. All good.
+  np.testing.assert_allclose(found(positive=2), [2, -2, 0], rtol=1e-6)
+  np.testing.assert_allclose(found(), [2, 0, 0], atol=1e-6)
+  np.testing.assert_allclose(found(positive=4), [-2.5, -2, 0], rtol=1e-6)
+  for n in (0, 5):
+    with pytest.raises(ValueError, match=f"positive={n}: 1 to 4"): found(positive=n)
+
+
 def test_last_token():
   self_logps_B, valid_B = jnp.array([-20., -25., -3., nan]), jnp.array([1, 1, 1, 0], bool)
   found = lambda **o: likelihood.last_token(self_logps_B, valid_B, c_ref=-23., **o)

@@ -19,6 +19,26 @@ def test_majority():
       [[0, 1, 1, 0, 1], [1, 0, 0, 1, 0], [0, 0, 0, 1, 0], [0, 0, 1, 1, 0], [0] * 5])
 
 
+def test_paired():
+  pair_P = jnp.array([1, 0, 4, 2, -1])
+  answer_PG = jnp.array([
+      [2, 7, 7, 4, 7],       # 2 is right: the label is of row 1.
+      [1, 2, 2, 7, 7],       # A tie, 2 first; paid is 7, the majority of row 0.
+      [3, 3, 3, 3, 3],       # Row 4 has no vote, and so no label.
+      [3, -1, 6, 6, 3],      # Of row 2; the first two are not valid.
+      [3, 3, 3, 3, 3]])      # Without another wording.
+  pair_PG = jnp.broadcast_to(pair_P[:, None], (5, 5))
+  np.testing.assert_array_equal(
+      pseudo.paired(answer_PG, pair_PG, VALID_PG).reshape(5, 5),
+      [[1, 0, 0, 0, 0], [0, 0, 0, 1, 1], [0] * 5, [0, 0, 0, 0, 1], [0] * 5])
+
+
+def test_an_answer_that_is_missing_on_both_sides_is_no_agreement():
+  found = pseudo.paired(jnp.full((2, 2), -1), jnp.array([[1, 1], [0, 0]]),
+                        jnp.ones((2, 2), bool))
+  np.testing.assert_array_equal(found, [0] * 4)
+
+
 def test_wrong_majority_pays_only_where_the_majority_is_wrong():
   nan = np.nan
   outcome_PG = jnp.array([[1, 0, 0, 1, 0], [1, 0, 0, 1, 0], [1, 1, 1, 0, 1],

@@ -48,3 +48,27 @@ def test_select_counts_rows_through():
   out = padding.select([a, b], np.array([2, 1]), np.array([2, 1]))
   assert out.completion_len_B.tolist() == [3, 2]
   assert out.prompt_P.tolist() == [0, 1]
+
+
+def test_put_last_replaces_one_row_of_each_group():
+  rollouts = _rollouts([4, 4, 3, 2], 4).replace(
+      sampler_logps_BT=np.full((4, 4), -1.0, np.float32), finish_B=np.zeros(4, int))
+  got = padding.put_last(rollouts, [[7, 8], [9]], 1)
+  assert padding.completions(got)[1::2] == [[7, 8], [9]]
+  assert padding.completions(got)[::2] == padding.completions(rollouts)[::2]
+  np.testing.assert_array_equal(got.tokens_BS[:, :3], rollouts.tokens_BS[:, :3])
+  assert got.completion_len_B.tolist() == [4, 2, 3, 1] and got.finish_B.tolist() == [0, 1, 0, 1]
+  assert (got.sampler_logps_BT[1::2] == 0).all() and (got.sampler_logps_BT[::2] == -1).all()
+  assert rollouts.completion_len_B.tolist() == [4, 4, 3, 2]  # A copy.
+
+
+def test_append_follows_every_completion():
+  r = _rollouts([1, 3], 3)
+  x = r.prompt_width
+  out = padding.append(r, 9)
+  assert (out.tokens_BS[:, :x] == r.tokens_BS[:, :x]).all()
+  assert out.completion_len_B.tolist() == [2, 4] and out.prompt_width == x
+  assert out.tokens_BS[0, x + 1] == out.tokens_BS[1, x + 3] == 9
+  assert (out.tokens_BS == 9).sum() == 2 + (r.tokens_BS == 9).sum()
+  for row, n in zip(range(2), (1, 3)):
+    assert (out.tokens_BS[row, x:x + n] == r.tokens_BS[row, x:x + n]).all()

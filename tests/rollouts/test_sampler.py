@@ -181,6 +181,28 @@ def test_sampler_and_trainer_agree(params):
   np.testing.assert_allclose(out.sampler_logps_BT, found_BT, atol=1e-5)
 
 
+def test_a_temperature_for_each_position(params):
+  """Log-probs are of logits / temperature / factor_t, at any chunk size."""
+  def sample(factor_T, **options):
+    tokens, lengths = padding.left_pad(PROMPTS, 5, PAD)
+    return jax.device_get(_sampler(**options)(
+        params, tokens, lengths, IDS, rng.key(0, "sample", 3), factor_T))
+  np.testing.assert_array_equal(sample(np.ones(T, np.float32)).tokens_BS,
+                                _sample(params).tokens_BS)
+  factor_T = np.linspace(2.0, 0.3, T, dtype=np.float32)
+  out = sample(factor_T, temperature=1.5)
+  for change in (dict(chunk=3), dict(slots=2, chunk=2)):
+    np.testing.assert_array_equal(
+        out.tokens_BS, sample(factor_T, temperature=1.5, **change).tokens_BS)
+  hidden_BSD = transformer.hidden(params, CONFIG, out.tokens_BS, out.positions_BS,
+                                  out.valid_BS)
+  logits_BTV = transformer.logits(params, CONFIG, hidden_BSD)[:, 4:-1]
+  logps_BTV = jax.nn.log_softmax(logits_BTV / (1.5 * factor_T[None, :, None]), axis=-1)
+  found_BT = np.take_along_axis(logps_BTV, out.completions_BT[..., None], -1)[..., 0]
+  np.testing.assert_allclose(out.sampler_logps_BT, np.where(out.mask_BT, found_BT, 0),
+                             atol=1e-4)
+
+
 def test_stop_strings_end_at_the_token_that_completes_them(params):
   decode = lambda ids: "".join("ab"[i % 2] for i in ids)
   base = padding.completions(_sample(params, eos_ids=()))

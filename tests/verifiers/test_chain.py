@@ -30,6 +30,26 @@ def test_answer(text, verdict):
   assert chain.answer(prompt("4M7m2M5=", "5"), text) == verdict
 
 
+@pytest.mark.parametrize("text, verdict", [
+    ("7;2;5#5", 1.0), ("9;9;9#0", 1.0),  # Right or not.
+    ("7;2#2", 0.0), ("7;2;5;5#5", 0.0), ("7;2;5", 0.0), ("7;2;5#55", 0.0), ("", 0.0)])
+def test_form(text, verdict):
+  assert chain.form(prompt("4M7m2M5=", "5"), text) == verdict
+
+
+@pytest.mark.parametrize("text, verdict", [
+    ("7;2;5;3#3", 1.0),
+    ("9;2;5;3#3", 1.0),      # The first step is no answer.
+    ("7;3;5;3#3", 0.0),      # The first answer is wrong, the last is right.
+    ("7;2;9;3#3", 1.0),
+    ("7;2;5;4#4", 0.0), ("7;2;5;4#3", 0.0),  # The last, in the steps, too.
+    ("7;2#2", 0.0), ("", 0.0)])
+def test_milestones(text, verdict):
+  # max(4, 7) = 7, min(7, 2) = 2; max(2, 5) = 5, min(5, 3) = 3.
+  two = types.SimpleNamespace(text="4M7m2M5m3=", answer="3", meta=dict(ends=[1, 3]))
+  assert chain.milestones(two, text) == verdict
+
+
 @pytest.mark.parametrize("text, checks", [
     ("7;2;5#5", [True, True, True]),
     # min(7, 2) is not 3, but max(3, 5) is 5: right given the stated 3.

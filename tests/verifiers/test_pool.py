@@ -146,7 +146,7 @@ def test_workers_do_not_import_jax(make):
 
 @pytest.mark.parametrize("workers", [0, 1])
 @pytest.mark.parametrize("verifier, message", [
-    ("chain.anser", r"prompt 'p': verifier.name='chain.anser'.*'answer', 'step_ends'"),
+    ("chain.anser", r"prompt 'p': verifier.name='chain.anser'.*'answer', .*'step_ends'"),
     ("chains.answer", "no rlx/verifiers/chains.py"),
     ("hostile.needs_package", "hostile.needs_package.*no_such_package")])
 def test_a_verifier_that_cannot_work_stops_the_run(make, workers, verifier, message):

@@ -1,0 +1,43 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from rlx.advantages import keep
+
+nan = jnp.nan
+# Spread 1 / sqrt(2) = .707, .0707, 0; of the last one a single reward is known.
+REWARDS = jnp.array([[1., 0.], [.5, .4], [.3, .3], [9., nan]])
+VALID = jnp.array([[1, 1], [1, 1], [1, 1], [1, 0]], bool)
+MEAN = (.5**.5 + .1 * .5**.5) / 4
+
+
+@pytest.mark.parametrize("wrap", [lambda f, **o: lambda *a: f(*a, **o),
+                                  lambda f, **o: jax.jit(lambda *a: f(*a, **o))],
+                         ids=["eager", "jit"])
+@pytest.mark.parametrize("step, ema, kept, followed", [
+    (4, nan, [1, 1, 1, 1], nan),            # Nothing counts yet.
+    (5, nan, [1, 1, 1, 1], MEAN),           # The first mean.
+    (9, .4, [1, 1, 1, 1], .99 * .4 + .01 * MEAN),
+    (10, .4, [1, 0, 0, 0], .99 * .4 + .01 * MEAN),  # At least .2.
+    (10, .14, [1, 1, 0, 0], .99 * .14 + .01 * MEAN),  # .0707 >= .07.
+    (10, nan, [1, 1, 1, 1], MEAN),
+])
+def test_ema_std(wrap, step, ema, kept, followed):
+  keep_P, found = wrap(keep.ema_std)(REWARDS, VALID, jnp.float32(ema), step)
+  assert keep_P.tolist() == [bool(k) for k in kept]
+  np.testing.assert_allclose(found, followed, rtol=1e-6)
+
+
+def test_a_mean_of_zero_keeps_all():
+  keep_P, ema = keep.ema_std(jnp.ones((2, 3)), jnp.ones((2, 3), bool), jnp.float32(0), 20)
+  assert keep_P.all() and ema == 0
+
+
+@pytest.mark.parametrize("options, message", [
+    (dict(fraction=-1.0), "fraction=-1.0: must be >= 0"),
+    (dict(decay=1.0), r"decay=1.0: must be in \[0, 1\)"),
+    (dict(start=5, filter_from=4), "filter_from=4: must be >= start=5")])
+def test_refuses(options, message):
+  with pytest.raises(ValueError, match=message):
+    keep.ema_std(REWARDS, VALID, jnp.float32(0), 0, **options)

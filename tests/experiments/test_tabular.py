@@ -1,0 +1,233 @@
+"""The small worlds against enumeration by hand, and what `train` follows."""
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from configs.papers import grpo
+from experiments.worlds import tabular
+from experiments.worlds import sparse
+
+P, V, T = 2, 3, 3
+TREES = {eos: tabular.Tree(prompts=P, vocab=V, length=T, eos=eos) for eos in (False, True)}
+with_and_without_eos = pytest.mark.parametrize("eos", [False, True])
+
+
+def table(tree, seed=0):
+  return tree.start(jax.random.key(seed), 1.0)
+
+
+def enumerated(logits_NV, eos):
+  """{tokens of a completion: (probability, logps, entropies)} of one prompt, by loops."""
+  logits_NV, found = np.asarray(logits_NV, np.float64), {}
+  for tokens in itertools.product(range(V), repeat=T):
+    node, seen, entropies = 0, [], []
+    for n, token in enumerate(tokens):
+      p = np.exp(logits_NV[node])
+      p /= p.sum()
+      seen.append(np.log(p[token]))
+      entropies.append(-(p * np.log(p)).sum())
+      node = node * V + token + 1
+      if eos and token == 0: break
+    found[tokens[:n + 1]] = np.exp(sum(seen)), seen, entropies
+  return found
+
+
+def reinforce(**changes):
+  """Verdicts as advantages, each completion's tokens summed: REINFORCE itself."""
+  return tabular.changed(grpo.get_config(), **dict(
+      kl__coef=0.0, advantages__outcome=dict(name="batch.reinforce"),
+      learner__loss=dict(name="policy.reinforce"),
+      learner__aggregation="seq-mean-token-sum") | changes)
+
+
+def judge_by(value_PC):
+  """Verdicts that are any function of prompt and tokens (as digits)."""
+  def judge(key, logits_PNV, batch):
+    del key, logits_PNV
+    code_B = batch.tokens_BT @ jnp.array([V * V, V, 1])
+    return dict(outcome_B=value_PC[batch.prompt_B, code_B])
+  return judge
+
+
+def moved(c, tree, judge, *, seeds=(0,), steps=1, **options):
+  """The tables' change over training at lr 1, [I, P, N, V]."""
+  start_PNV = table(tree)
+  _, last_IPNV = tabular.train(c, tree, judge, lambda x: dict(sum=x.sum()), seeds=seeds,
+                               steps=steps, lr=1.0, start=lambda _: start_PNV, **options)
+  return last_IPNV - start_PNV[None]
+
+
+@with_and_without_eos
+def test_leaves_and_log_probs_by_enumeration(eos):
+  tree = TREES[eos]
+  logits_PNV = table(tree)
+  tokens_LT, mask_LT = tree.leaves
+  leaves = [tuple(t[m]) for t, m in zip(tokens_LT, mask_LT)]
+  logps_PL = np.asarray(tree.leaf_logps(logits_PNV))
+  for prompt in range(P):
+    found = enumerated(logits_PNV[prompt], eos)
+    assert sorted(leaves) == sorted(found)
+    assert len(leaves) == (27 if not eos else 1 + 2 + 4 * 3)
+    batch = tree.batch(jnp.full(len(leaves), prompt), jnp.asarray(tokens_LT),
+                       jnp.asarray(mask_LT))
+    logps_LT, entropy_LT = map(np.asarray, tabular.logps(logits_PNV, batch))
+    for i, leaf in enumerate(leaves):
+      probability, logps, entropies = found[leaf]
+      padding = [0.0] * (T - len(leaf))
+      np.testing.assert_allclose(np.exp(logps_PL[prompt, i]), probability, rtol=1e-5)
+      np.testing.assert_allclose(logps_LT[i], logps + padding, rtol=1e-5)
+      np.testing.assert_allclose(entropy_LT[i], entropies + padding, rtol=1e-5)
+  np.testing.assert_allclose(np.exp(logps_PL).sum(axis=1), 1, rtol=1e-5)
+  values_PL = jnp.asarray(np.random.default_rng(0).normal(size=logps_PL.shape), jnp.float32)
+  np.testing.assert_allclose(tree.expected_P(logits_PNV, values_PL),
+                             (np.exp(logps_PL) * values_PL).sum(axis=1), rtol=1e-5)
+
+
+@with_and_without_eos
+def test_samples_are_the_leaves_as_often_as_they_are_probable(eos):
+  tree, group = TREES[eos], 4000
+  logits_PNV = table(tree)
+  batch = tree.sample(jax.random.key(1), logits_PNV, group)
+  assert batch.prompt_B.tolist() == [0] * group + [1] * group
+  again = tree.batch(batch.prompt_B, batch.tokens_BT, batch.mask_BT)
+  np.testing.assert_array_equal(again.nodes_BT, batch.nodes_BT)
+  for prompt in range(P):
+    rows = slice(prompt * group, (prompt + 1) * group)
+    drawn = [tuple(t[m]) for t, m in zip(*map(np.asarray, (
+        batch.tokens_BT[rows], batch.mask_BT[rows])))]
+    found = enumerated(logits_PNV[prompt], eos)
+    assert set(drawn) <= set(found)
+    for leaf, (p, *_) in found.items():
+      error = (p * (1 - p) / group) ** 0.5
+      assert abs(drawn.count(leaf) / group - p) < 5 * error, leaf
+
+
+@with_and_without_eos
+def test_train_follows_the_policy_gradient(eos):
+  """One step of REINFORCE, averaged over 64 seeds, is the exact gradient of the mean
+  verdict to within its sampling error."""
+  tree = TREES[eos]
+  value_PC = jnp.asarray(np.random.default_rng(1).uniform(size=(P, V**T)) < 0.3, jnp.float32)
+  codes_L = jnp.asarray(tree.leaves[0] @ np.array([V * V, V, 1]))
+  objective = lambda x: tree.expected_P(x, value_PC[:, codes_L]).mean()
+  exact_PNV = jax.grad(objective)(table(tree))
+  steps_IPNV = moved(reinforce(rollouts__per_prompt=256), tree, judge_by(value_PC),
+                     seeds=tuple(range(64)))
+  error_PNV = steps_IPNV.std(axis=0, ddof=1) / 8
+  assert np.abs(exact_PNV).max() > 15 * error_PNV.max()  # Something to be wrong about.
+  assert np.all(np.abs(steps_IPNV.mean(axis=0) - exact_PNV) <= 5 * error_PNV + 1e-7)
+
+
+def test_seeds_do_not_know_of_each_other():
+  tree, judge = TREES[True], judge_by(jnp.arange(2.0 * 27).reshape(2, 27) % 2)
+  found = moved(grpo.get_config(), tree, judge, seeds=(3, 4, 3), steps=3)
+  assert not np.allclose(found[0], found[1])
+  np.testing.assert_array_equal(found[0], found[2])
+
+
+ONLY_1 = lambda key, logits_PNV: jnp.broadcast_to(jnp.array([0.0, 50.0, 0.0]),
+                                                   logits_PNV.shape)
+PATH = [0, 2, 8]  # The nodes that drawing token 1 leads to.
+
+
+def pulled(logits_PNV, is_weighted=False):
+  """The gradient of mean_P of the log-prob of 1 1 1; weighted: by each token's own."""
+  p_PNV = np.exp(logits_PNV) / np.exp(logits_PNV).sum(axis=2, keepdims=True)
+  change_PNV = (p_PNV[..., 1:2] if is_weighted else 1) * (np.eye(V)[1] - p_PNV) / P
+  return np.where(np.isin(np.arange(p_PNV.shape[1]), PATH)[:, None], change_PNV, 0)
+
+
+def test_a_sampler_of_its_own_is_what_is_drawn_from():
+  """It draws token 1 alone; the weight then is what the policy gives it, over 1."""
+  tis = dict(name="behaviour.tis", cap=9.0, level="token")
+  change_PNV = moved(reinforce(learner__behaviour=tis), TREES[False],
+                     judge_by(jnp.ones((P, V**T))), sampler=ONLY_1)[0]
+  np.testing.assert_allclose(
+      change_PNV, pulled(np.asarray(table(TREES[False])), is_weighted=True), atol=1e-6)
+
+
+def test_passes_over_a_batch():
+  """The second starts where the first ended; a clip that the first passed stops it."""
+  tree, judge = TREES[False], judge_by(jnp.ones((P, V**T)))
+  of = lambda **changes: moved(reinforce(learner__epochs=2, **changes), tree, judge,
+                               sampler=ONLY_1)[0]
+  start_PNV = np.asarray(table(tree))
+  once_PNV = pulled(start_PNV)
+  twice_PNV = once_PNV + pulled(start_PNV + once_PNV)
+  np.testing.assert_allclose(of(), twice_PNV, atol=1e-6)
+  clip = dict(name="policy.ppo_clip", clip_low=0.05, clip_high=0.05)
+  np.testing.assert_allclose(of(learner__loss=clip), once_PNV, atol=1e-6)
+
+
+@pytest.mark.parametrize("filters", [
+    dict(rollouts__keep=dict(name="keep.accuracy_band", low=0.1, high=0.9)),
+    dict(rollouts__thin=dict(name="thin.extremes"))], ids=["keep", "thin"])
+def test_filters_leave_out(filters):
+  """A band leaves the group out whose verdicts agree, thin all but two completions."""
+  tree = TREES[False]
+  judge_ = judge_by(jnp.stack([jnp.ones(27), jnp.arange(27.0) % 2]))
+  def judge(key, logits_PNV, batch):
+    score_B1 = batch.tokens_BT @ jnp.array([[9.0], [3.0], [1.0]])
+    return judge_(key, logits_PNV, batch) | dict(scores_BE=score_B1)
+  change_PNV = moved(reinforce(**filters), tree, judge)[0]
+  if "rollouts__keep" in filters:
+    assert np.abs(change_PNV[0]).max() == 0 and np.abs(change_PNV[1]).max() > 0
+  else:  # Of prompt 0, whose verdicts are all 1, two completions move nodes.
+    moved_N = np.abs(change_PNV[0]).max(axis=1) > 0
+    assert moved_N[0] and moved_N[1:4].sum() <= 2 and moved_N[4:].sum() <= 2
+
+
+@pytest.mark.parametrize("changes, message", [
+    (dict(advantages__outcome=dict(name="group.grpo", typo=1)), "advantages.outcome.typo"),
+    (dict(learner__loss=dict(name="policy.no_such")), "learner.loss.name='policy.no_such'"),
+    (dict(rollouts__keep=dict(name="keep.accuracy_band", lo=1)), "rollouts.keep.lo"),
+    (dict(advantages=dict(other=dict(name="group.grpo"))), "advantages has entries"),
+], ids=lambda x: x if isinstance(x, str) else "")
+def test_refuses_options_of_methods(changes, message):
+  with pytest.raises(ValueError, match=message):
+    moved(reinforce(**changes), TREES[False], judge_by(jnp.ones((P, V**T))))
+
+
+def test_changed_copies_and_refuses_unknown_keys():
+  c = grpo.get_config()
+  other = tabular.changed(c, learner__epochs=3, learner__loss__clip_high=0.5)
+  assert (c.learner.epochs, c.learner.loss.clip_high) == (1, 0.2)
+  assert (other.learner.epochs, other.learner.loss.clip_high) == (3, 0.5)
+  for unknown in ("learner__epoch", "no_such"):
+    with pytest.raises(ValueError, match=unknown.replace("__", ".")):
+      tabular.changed(c, **{unknown: 1})
+
+
+def test_worlds():
+  """Their verdict is that of the measure, and needs an end where completions end."""
+  for world in (sparse.rare(prompts=3), sparse.endings(prompts=3)):
+    tokens_LT, mask_LT = world.tree.leaves
+    every = lambda x_LT: jnp.asarray(np.tile(x_LT, (3, 1)))
+    batch = world.tree.batch(jnp.repeat(jnp.arange(3), len(tokens_LT)), every(tokens_LT),
+                             every(mask_LT))
+    verdict_PL = np.asarray(world.judge(None, None, batch)["outcome_B"]).reshape(3, -1)
+    found = jax.jit(world.measure)(jnp.zeros_like(world.start(jax.random.key(0))))
+    share_L = float(world.tree.vocab) ** -mask_LT.sum(axis=1)
+    np.testing.assert_allclose(found["accuracy"], (verdict_PL @ share_L).mean(), rtol=1e-5)
+    np.testing.assert_allclose(found["wrong_length"], ((1 - verdict_PL) @ (
+        share_L * mask_LT.sum(axis=1))).sum() / ((1 - verdict_PL) @ share_L).sum(), rtol=1e-5)
+    assert 0.02 < found["accuracy"] < 0.2 and len(set(verdict_PL.sum(axis=1))) > 1
+    if world.tree.eos:
+      ended_L = np.any(mask_LT & (tokens_LT == 0), axis=1)
+      assert verdict_PL[:, ~ended_L].sum() == 0 and (~ended_L).sum() == 3**5
+      # A token more with probability 3/4, five at most.
+      np.testing.assert_allclose(found["length"], sum(0.75**t for t in range(5)), rtol=1e-5)
+
+
+def test_at_accuracy():
+  found = dict(accuracy=np.array([[0.1, 0.5, 0.4], [0.2, 0.3, 0.9]]),
+               entropy=np.array([[6.0, 5.0, 4.0], [3.0, 2.0, 1.0]]))
+  # 0.4 is 3/4 of the way from 0.1 to 0.5, and 1/6 from 0.3 to 0.9.
+  np.testing.assert_allclose(sparse.at_accuracy(found, 0.4), [5.25, 2 - 1 / 6])
+  assert sparse.late(found).tolist() == [0.45, 0.6]
+  for level in (0.15, 0.6):
+    with pytest.raises(ValueError, match="0.2 at the start and 0.5, the most"):
+      sparse.at_accuracy(found, level)

@@ -1,0 +1,40 @@
+"""Worlds and measures that several checks of claims share."""
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from experiments.worlds import tabular
+from experiments.worlds import verdicts
+
+
+def test_a_completion_is_the_leaf_of_its_tokens():
+  world = tabular.Tree(prompts=2, vocab=3, length=2)
+  batch = world.sample(jax.random.key(0), world.start(), 50)
+  leaf_B = np.asarray(world.leaf_B(batch))
+  np.testing.assert_array_equal(world.leaves[0][leaf_B], batch.tokens_BT)
+  # Read off the tokens or looked up by the leaf: the same completions are right.
+  found_PL = verdicts.of_leaves(world, lambda batch: batch.tokens_BT[:, 1] == 2)
+  np.testing.assert_array_equal(found_PL[batch.prompt_B, leaf_B],
+                                batch.tokens_BT[:, 1] == 2)
+
+
+@pytest.mark.parametrize("flip, share", [(0.0, 0.0), (0.25, 0.25), (1.0, 1.0)])
+def test_verdicts_are_flipped_as_often_as_asked(flip, share):
+  world = tabular.Tree(prompts=4, vocab=4, length=2)
+  right_PL = verdicts.drawn(world, 0.3)
+  batch = world.sample(jax.random.key(1), world.start(), 1000)
+  judged = verdicts.judge(world, right_PL, flip)(jax.random.key(2), None, batch)
+  right_B = right_PL[batch.prompt_B, world.leaf_B(batch)]
+  flipped = float(jnp.mean(judged["outcome_B"] != right_B))
+  assert flipped == share if flip in (0, 1) else abs(flipped - share) < 0.03
+
+
+def test_blind_at_the_start():
+  # 16 completions, one right whatever is asked: 1/16, and 1 - (15/16)^4.
+  world = tabular.Tree(prompts=2, vocab=4, length=2)
+  _, measure = verdicts.blind(world)
+  found = measure(world.start())
+  np.testing.assert_allclose(
+      [found["pass_at_1"], found["pass_at_4"], found["entropy"]],
+      [1 / 16, 1 - (15 / 16) ** 4, np.log(16)], rtol=1e-5)

@@ -1,0 +1,149 @@
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from rlx.losses import distribution
+from rlx.losses import policy
+
+nan = np.nan
+MASK = jnp.array([[True, True, True], [True, False, False], [False] * 3])
+DRAW = np.random.default_rng(0)
+
+
+def draw(low=-2.0, high=-0.1, shape=(3, 3)):
+  x = jnp.asarray(DRAW.uniform(low, high, shape), jnp.float32)
+  return jnp.where(MASK.reshape(3, 3, *[1] * (len(shape) - 2)), x, nan)
+
+
+@pytest.fixture
+def _float64():
+  with jax.enable_x64(True): yield
+
+
+def test_rover():
+  # Q = 2 (.1, .3, -.2), 2 (.5); V of the next token 2 (.2, -.1), 0; A = 1 and -1.
+  #   (.2 - 1 - .4)^2 = 1.44, (.6 - 1 + .2)^2 = .04, (-.4 - 1)^2 = 1.96, (1 + 1)^2 = 4
+  change_BT = jnp.array([[.1, .3, -.2], [.5, nan, nan], [nan] * 3])
+  mean_BT = jnp.array([[9., .2, -.1], [9., nan, nan], [nan] * 3])
+  a_BT = jnp.array([[1.] * 3, [-1., nan, nan], [nan] * 3])
+  old_BT, old_mean_BT = draw(), draw()
+  args = old_BT + change_BT, old_BT, old_mean_BT + mean_BT, old_mean_BT, a_BT, MASK
+  np.testing.assert_allclose(distribution.rover(*args, rho=2.),
+                             [[1.44, .04, 1.96], [4., 0, 0], [0] * 3], rtol=1e-5)
+  np.testing.assert_allclose(distribution.rover(*args, rho=2., next_coef=0.),
+                             [[.64, .16, 1.96], [4., 0, 0], [0] * 3], rtol=1e-5)
+  # Nothing is learned through the target.
+  grad = jax.grad(lambda m: jnp.sum(distribution.rover(*args[:2], m, *args[3:])))(args[2])
+  np.testing.assert_array_equal(grad, 0)
+
+
+def test_rover_at_rest_is_twice_reinforce():
+  logps_BT, mean_BT, a_BT = draw(), draw(), draw(-1., 1.)
+  gradient = lambda fn: jax.grad(lambda x: jnp.sum(fn(x)))(logps_BT)
+  np.testing.assert_allclose(
+      gradient(lambda x: distribution.rover(x, logps_BT, mean_BT, mean_BT, a_BT, MASK)),
+      2 * gradient(lambda x: policy.reinforce(x, a_BT, MASK)), rtol=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rover_finds_the_values_of_a_uniform_policy(_float64, seed):
+  """In a tree of 3 tokens of 4, right at random: Q minimises the loss where it is the
+  share of right completions under each move, and greedy on it is right."""
+  v, t = 4, 3
+  leaves_LT = np.array(list(itertools.product(range(v), repeat=t)))
+  right_L = np.random.default_rng(seed).uniform(size=v**t) < .1
+  assert 0 < right_L.sum() < 12
+  tree = right_L.reshape((v,) * t)
+  exact = [tree.mean((1, 2)), tree.mean(2), 1.0 * tree]
+  mask = jnp.ones(leaves_LT.shape, bool)
+  a_LT = jnp.zeros(leaves_LT.shape).at[:, -1].set(right_L)  # The reward comes at the end.
+  def loss(tables):
+    q = [tables[i][tuple(leaves_LT[:, :i + 1].T)] for i in range(t)]
+    mean = [jnp.mean(tables[i], -1)[tuple(leaves_LT[:, :i].T)] * jnp.ones(len(q[0]))
+            for i in range(t)]
+    zero = jnp.zeros(mask.shape)
+    return jnp.mean(distribution.rover(
+        jnp.stack(q, 1), zero, jnp.stack(mean, 1), zero, a_LT, mask))
+  exact = [jnp.asarray(x) for x in exact]
+  np.testing.assert_allclose(loss(exact), 0, atol=1e-30)
+  step = jax.jit(lambda x: [q - g * v**(i + 1) for i, (q, g) in enumerate(
+      zip(x, jax.grad(loss)(x)))])
+  tables = [jnp.zeros(x.shape) for x in exact]
+  for _ in range(200): tables = step(tables)
+  for a, b in zip(tables, exact): np.testing.assert_allclose(a, b, atol=1e-8)
+  move = ()
+  for q in tables: move += (int(jnp.argmax(q[move])),)
+  assert tree[move]
+
+
+# Entropies of a row of 5 and its .5 quantile, 3: tokens 3 and 4 are forks. Token 4 is
+# the most likely one, token 3 is not.
+ROW = jnp.ones((1, 5), bool)
+ENTROPY = jnp.array([[1., 2., 3., 4., 5.]])
+LOGPS = jnp.log(jnp.array([[.2, .3, .4, .1, .5]]))
+TOP = jnp.log(jnp.array([[[.6, .2], [.4, .3], [.4, .3], [.7, .1], [.5, .2]]]))
+RATIO = jnp.array([[1., 1.1, .9, 1.1, .9]])
+
+
+@pytest.mark.parametrize("sign", [1., -1.])
+def test_simko_keeps_the_value_and_shares_the_gradient(sign):
+  args = LOGPS - jnp.log(RATIO), TOP, ENTROPY, sign * jnp.ones((1, 5)), ROW
+  of = lambda x, top: distribution.simko(x, args[0], top, *args[2:], alpha=.2, quantile=.5,
+                                         penalty=1.5)
+  loss = of(LOGPS, TOP)
+  scale = np.array([[1, 1, 1, 1, 1.5 if sign < 0 else 1]])
+  np.testing.assert_allclose(loss, -sign * scale * RATIO, rtol=1e-6)
+  grads = jax.grad(lambda *x: jnp.sum(of(*x)), argnums=(0, 1))(LOGPS, TOP)
+  share = np.array([[0, 0, 0, .2, .2]]) * (sign > 0)
+  np.testing.assert_allclose(grads[0], loss * (1 - share), rtol=1e-5)
+  np.testing.assert_allclose(grads[1], (loss * share / 2)[..., None] * np.ones((1, 1, 2)),
+                             rtol=1e-5)
+
+
+def test_simko_without_its_parts_is_ppo():
+  logps_BT, old_BT, entropy_BT, a_BT = draw(), draw(), draw(.1, 2.), draw(-1., 1.)
+  top_BTK = draw(shape=(3, 3, 2))
+  loss = lambda **o: distribution.simko(
+      logps_BT, old_BT, top_BTK, entropy_BT, a_BT, MASK, **o)
+  ppo = policy.ppo_clip(logps_BT, old_BT, a_BT, MASK)
+  np.testing.assert_array_equal(loss(alpha=0., penalty=1.), ppo)
+  np.testing.assert_array_equal(loss(quantile=1., alpha=1., penalty=9.), ppo)  # No forks.
+  with pytest.raises(ValueError, match="alpha=2: in"): loss(alpha=2)
+
+
+def test_simko_where_the_clip_holds_nothing_is_shared():
+  old_BT = LOGPS - jnp.log(1.5)
+  grad = jax.grad(lambda top: jnp.sum(distribution.simko(
+      LOGPS, old_BT, top, ENTROPY, jnp.ones((1, 5)), ROW, quantile=.5)))(TOP)
+  np.testing.assert_array_equal(grad, 0)
+
+
+def test_lp_reg():
+  # Of four tokens with A < 0, p = .01, .02, .3, .4, the half quantile is about .08: two
+  # may be guarded, the first has a proxy above it, the second was taken for noise. The
+  # last token is rarer than all, but right. Ratios 1 and, for the first, 20: its plain
+  # loss is 20, elsewhere rho is clipped to 10. k3 at d = ln(.01 / .02): 2 - ln 2 - 1.
+  p = jnp.array([[.01, .02, .3, .4, .001]])
+  proxy = jnp.array([[jnp.log(.02), -1e4, 0., 0., 0.]])
+  ratio = jnp.array([[20., 1., 1., 20., 20.]])
+  a = jnp.array([[-1., -1., -1., -1., 1.]])
+  of = lambda x, **o: distribution.lp_reg(
+      x, jnp.log(p / ratio), proxy, a, ROW, fraction=.5, coef=3., **o)
+  np.testing.assert_allclose(
+      of(jnp.log(p)), [[20 + 3 * (1 - np.log(2)), 1, 1, 20, -10]], rtol=1e-5)
+  # The pull: d/d log pi of k3 is 1 - proxy / pi = -1. The gradient of rho is rho.
+  grad = jax.grad(lambda x: jnp.sum(of(x)))(jnp.log(p))
+  np.testing.assert_allclose(grad, [[20 - 3, 1, 1, 20, 0]], rtol=1e-5)
+
+
+def test_lp_reg_without_candidates_is_ppo():
+  logps_BT, old_BT, proxy_BT, a_BT = draw(), draw(), draw(), draw(-1., 1.)
+  ppo = policy.ppo_clip(logps_BT, old_BT, a_BT, MASK, clip_low=1., clip_high=9.)
+  for a, o in ((a_BT, dict(fraction=0.)), (jnp.abs(a_BT), dict(fraction=1.))):
+    np.testing.assert_array_equal(
+        distribution.lp_reg(logps_BT, old_BT, proxy_BT, a, MASK, **o),
+        ppo if o["fraction"] == 0. else policy.ppo_clip(
+            logps_BT, old_BT, a, MASK, clip_low=1., clip_high=9.))

@@ -1,0 +1,37 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from rlx.losses import divergence
+
+RATIOS = {"forward": [.193147, 0, .306853],      # u - 1 - ln u
+          "reverse": [.153426, 0, .386294],      # u ln u - u + 1
+          "js": [.084950, 0, .169899],
+          "js_mixture": [.042475, 0, .084950],
+          "alpha": [.160318, 0, .368118]}
+
+
+@pytest.mark.parametrize("kind", divergence.REHEARSALS)
+def test_rehearsal_at_half_one_and_two(kind):
+  ref_BT = jnp.full((1, 3), -2.)
+  got = divergence.rehearsal(ref_BT + jnp.log(jnp.array([[.5, 1., 2.]])), ref_BT,
+                             jnp.ones((1, 3), bool), kind=kind)
+  np.testing.assert_allclose(got, [RATIOS[kind]], atol=2e-5)
+
+
+@pytest.mark.parametrize("kind, expected", [("forward", "ref"), ("reverse", "policy")])
+def test_its_mean_under_the_reference_is_the_divergence(kind, expected):
+  p, q = jax.nn.softmax(jnp.array([1., 0., -1.])), jnp.array([.2, .3, .5])
+  got = divergence.rehearsal(jnp.log(p)[None], jnp.log(q)[None], jnp.ones((1, 3), bool),
+                             kind=kind)[0] @ q
+  want = (q @ jnp.log(q / p)) if expected == "ref" else p @ jnp.log(p / q)
+  np.testing.assert_allclose(got, want, rtol=1e-5)
+
+
+@pytest.mark.parametrize("options, message", [
+    (dict(kind="k3"), "kind='k3': one of"), (dict(kind="alpha", alpha=1.0), "alpha=1.0: must")])
+def test_refuses(options, message):
+  x = jnp.zeros((1, 1))
+  with pytest.raises(ValueError, match=message):
+    divergence.rehearsal(x, x, x == 0, **options)

@@ -1,0 +1,77 @@
+"""A loss beside the policy's: read where it should be, added as a mean of its own."""
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from configs.papers import laser
+from rlx import build
+from rlx import methods
+from rlx import update
+from rlx.core import records
+from rlx.losses import auxiliary
+from rlx.rollouts import padding
+
+TEXTS = ["1;2#3", "4#4", "5", "1;3#3"] * 8
+
+
+def setup(**changes):
+  """(run, state, rollouts, scored) of completions of up to 6 tokens with EOS; one is cut."""
+  c = laser.get_config("smoke")
+  c.learner.optimizer.lr = 1e-3
+  for key, value in changes.items(): c.learner[key] = value
+  run = build.build(c)
+  prompts = run.prompts.take(8)
+  tokens_PX, len_P, prompt_P = map(np.asarray, run.encode(prompts))
+  texts = [run.tokenizer.encode(t) + [run.tokenizer.eos_ids[0]] for t in TEXTS]
+  tokens_BT, len_B = padding.right_pad(texts, 6, 0)
+  rollouts = records.Rollouts(
+      tokens_BS=np.concatenate([np.repeat(tokens_PX, 4, axis=0), tokens_BT], axis=1),
+      prompt_len_B=np.repeat(len_P, 4), completion_len_B=len_B,
+      sampler_logps_BT=np.zeros((32, 6), np.float32),
+      finish_B=np.where(np.arange(32) == 3, 0, 1).astype(np.int32), prompt_P=prompt_P)
+  outcome_B = np.float32([1, 0, 0, 1] * 8)
+  state = run.init()
+  scored = run.score(state, jax.tree.map(jnp.asarray, rollouts), jnp.asarray(outcome_B))
+  return run, state, jax.tree.map(jnp.asarray, rollouts), run.advantage(state, scored)[0]
+
+
+@pytest.mark.parametrize("pack", [True, False])
+def test_the_update_reads_the_token_where_the_reward_does(pack):
+  """Two passes, one over completions with the token behind them, say the same."""
+  run, state, rollouts, scored = setup(pack=pack)
+  own = run.config.learner.auxiliary
+  want = auxiliary.last_token(scored.self_logps_B, scored.outcome_B, scored.valid_B,
+                              scored.finish_B, c_ref=own.c_ref, beta=own.beta).mean()
+  logps_BT = run.scorers[0](state.full("policy"), rollouts.rows(), None)
+  before = np.asarray(scored.self_logps_B)
+  state, metrics = run.learn_policy(state, rollouts, scored, 0)
+  np.testing.assert_allclose(metrics["policy/auxiliary"], want, rtol=1e-5)
+  # The policy's own log-probs are those of a pass without the token.
+  np.testing.assert_allclose(metrics["rollouts/sampler_gap_max"],
+                             np.abs(logps_BT[np.asarray(scored.mask_BT)]).max(), rtol=1e-5)
+  # And it learns: towards the verdict of the right ones, which it held for wrong.
+  for step in range(1, 9):
+    scored = run.advantage(state, run.score(state, rollouts, scored.outcome_B))[0]
+    state, later = run.learn_policy(state, rollouts, scored, step)
+  assert later["policy/auxiliary"] < metrics["policy/auxiliary"]
+  assert not np.allclose(before, scored.self_logps_B, atol=1e-2)
+
+
+@pytest.mark.parametrize("aggregation", ["token-mean", "token-sum", "seq-mean-token-mean"])
+def test_its_mean_does_not_depend_on_how_tokens_are_averaged(aggregation):
+  c = laser.get_config("smoke")
+  c.learner.aggregation, c.learner.auxiliary.coef = aggregation, 0.5
+  found, zeros_BT = methods.of(c), jnp.zeros((4, 3))
+  scored = records.Scored(
+      mask_BT=jnp.array([[1, 1, 1], [1, 0, 0], [1, 1, 0], [0, 0, 0]], bool), group=4,
+      outcome_B=jnp.array([1., 0, 0, 1]), finish_B=jnp.ones(4, int),
+      self_logps_B=jnp.array([-10., -15, -15, 0]), logps_BT=zeros_BT, entropy_BT=zeros_BT,
+      sampler_logps_BT=zeros_BT, advantages_BT=zeros_BT)
+  loss, metrics = update.policy_loss(c, found)(scored, jnp.zeros(4))
+  # c_ref and beta of the config: r of the right one, and r of the wrong ones, which are 0.
+  own = c.learner.auxiliary
+  error = own.beta * (-10 - own.c_ref) - 1, own.beta * (-15 - own.c_ref)
+  want = (1.5 * error[0]**2 + 2 * .75 * error[1]**2) / 3
+  np.testing.assert_allclose(metrics["auxiliary"].mean(), want, rtol=1e-5)
+  np.testing.assert_allclose(loss.mean(), .5 * want, rtol=1e-5)

@@ -1,0 +1,83 @@
+"""What methods read of whole distributions: who computes it, and who does not."""
+import dataclasses
+
+import jax
+import numpy as np
+
+from configs import base
+from configs import quickstart
+from configs.papers import lp_reg
+from configs.papers import rover
+from configs.papers import simko
+from configs.papers import ucas
+from experiments import tabular
+from rlx import build
+from rlx import methods
+from rlx import score
+from rlx.core import records
+from rlx.models import logps
+from rlx.models import transformer
+from rlx.rollouts import padding
+
+
+def test_what_is_computed_is_what_is_asked_for():
+  def of(c):
+    m = methods.of(c)
+    return score.beyond(c, m), score.beyond(c, m, "old_"), score.reads_old_logps(c, m)
+  assert of(base.get_config()) == ({}, {}, False)
+  assert of(simko.get_config()) == ({"top_logps_BTK": ("top", 3)}, {}, True)
+  assert of(rover.get_config()) == (
+      {"mean_logps_BT": ("mean",)}, {"old_mean_logps_BT": ("mean",)}, True)
+  # Read before the update also where the batch has one optimizer step.
+  assert lp_reg.get_config().learner.minibatches == 1
+  assert of(lp_reg.get_config()) == ({}, {"old_min_p_logps_BT": ("min_p", 0.02)}, True)
+  assert of(ucas.get_config())[1] == {
+      "old_mean_logps_BT": ("mean",), "old_logits_BT": ("logit",)}
+
+
+def test_a_run_gives_methods_what_they_ask_for():
+  """Before the update, packed, against all logits at once; and on a table."""
+  c = quickstart.get_config("smoke")
+  c.rewards = dict(outcome=dict(name="outcome.verdict", coef=1.0))
+  c.advantages = dict(outcome=dict(name="group.ucas"), whiten=False)
+  c.learner.loss = dict(name="distribution.lp_reg")
+  c.distribution.min_p, c.rollouts.decoding.temperature = 0.3, 0.8
+  run = build.build(c)
+  state = run.init()
+  tokens_PX, len_P, prompt_P = map(np.asarray, run.encode(run.prompts.take(8)))
+  texts = ["1;2#3", "#4", "5", "1#3", "", "9#9", "#3", "8#"] * 4
+  tokens_BT, len_B = padding.right_pad([run.tokenizer.encode(t) for t in texts], 8, 0)
+  rollouts = records.Rollouts(
+      tokens_BS=np.concatenate([np.repeat(tokens_PX, 4, axis=0), tokens_BT], axis=1),
+      prompt_len_B=np.repeat(len_P, 4), completion_len_B=len_B,
+      sampler_logps_BT=np.zeros((32, 8), np.float32), finish_B=np.ones(32, np.int32),
+      prompt_P=prompt_P)
+  outcome_B = np.float32([1, 0, 0, 1] * 8)
+  scored = run.score(state, rollouts, outcome_B)
+  params, r = state.full("policy"), rollouts
+  config = dataclasses.replace(run.model_config, remat="none")
+  hidden_BSD = transformer.hidden(params, config, r.tokens_BS, r.positions_BS, r.valid_BS)
+  logits_BTV = transformer.logits(params, config, hidden_BSD)[:, r.prompt_width - 1:-1] / 0.8
+  more = score.beyond(c, methods.of(c), "old_")
+  mask_BT = np.asarray(r.mask_BT)
+  wanted = logps.beyond(logits_BTV, r.completions_BT, tuple(more.values()))
+  assert set(more) == {"old_mean_logps_BT", "old_logits_BT", "old_min_p_logps_BT"}
+  for field, x in zip(more, wanted):
+    np.testing.assert_allclose(getattr(scored, field), np.where(mask_BT, x, 0), atol=1e-4)
+  assert scored.old_logps_BT is not None and scored.top_logps_BTK is None
+  assert np.isfinite(run.advantage(state, scored)[0].advantages_BT).all()
+  full = jax.eval_shape(run.measure_full, state, rollouts.rows(), outcome_B)
+  assert full.old_logits_BT.shape == mask_BT.shape
+
+  world = tabular.Tree(prompts=2, vocab=3, length=2, eos=True)
+  logits_PNV = world.start(jax.random.key(0), 1.0)
+  batch = world.sample(jax.random.key(1), logits_PNV, 4)
+  found = tabular.beyond(dict(top_logps_BTK=("top", 2), old_logits_BT=("logit",)),
+                         logits_PNV, batch)
+  assert not batch.mask_BT.all()
+  logits = np.where(batch.mask_BT[:, :, None],
+                    np.asarray(logits_PNV)[batch.prompt_B[:, None], batch.nodes_BT], np.nan)
+  z = np.take_along_axis(logits, np.asarray(batch.tokens_BT)[..., None], -1)[..., 0]
+  np.testing.assert_allclose(found["old_logits_BT"], np.nan_to_num(z), rtol=1e-6)
+  top = np.sort(logits, -1)[..., :0:-1] - np.log(np.exp(logits).sum(-1, keepdims=True))
+  np.testing.assert_allclose(found["top_logps_BTK"], np.nan_to_num(top), rtol=1e-5)

@@ -1,0 +1,223 @@
+"""The judge against an endpoint on this machine that does what the question says."""
+import http.server
+import json
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from configs import base
+from rlx import methods
+from rlx.core import records
+from rlx.verifiers import judge
+from rlx.verifiers import pool as pool_lib
+
+nan = np.nan
+OPTIONS = base.get_config().verifier.judge.to_dict() | dict(
+    model="m", template="{answer}", timeout_s=5.0, retries=2, pause_s=0.01)
+
+
+class Endpoint(http.server.BaseHTTPRequestHandler):
+  """Replies with the question; some questions ask for something else."""
+
+  def do_POST(self):
+    body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+    question = body["messages"][0]["content"]
+    with self.server.lock:
+      self.server.seen.append((dict(self.headers), body))
+      tries = sum(b == body for _, b in self.server.seen)
+    code, *rest = question.split(" ", 1)
+    if code == "once500": code = "500" if tries == 1 else "200"
+    if code == "slow": time.sleep(0.3)
+    if code == "hang": time.sleep(1.0)
+    if code == "drip": return self._drip()
+    if not code.isdigit(): code, rest = "200", [question]
+    reply = json.dumps(dict(choices=[dict(message=dict(content=rest[-1]))])).encode()
+    if rest == ["text"]: reply = b"<html>"
+    if rest == ["list"]: reply = b"[]"
+    if rest == ["null"]: reply = b'{"choices": [{"message": {"content": null}}]}'
+    self.send_response(int(code))
+    if code == "302": self.send_header("Location", self.server.url + "/elsewhere")
+    self.send_header("Content-Length", str(len(reply)))
+    self.end_headers()
+    self.wfile.write(reply)
+
+  def do_GET(self):
+    with self.server.lock: self.server.seen.append(("redirected", {}))
+
+  def _drip(self):
+    """A byte every 0.1 s: no read of it is ever late."""
+    self.send_response(200)
+    self.end_headers()
+    try:
+      for _ in range(20):
+        self.wfile.write(b" ")
+        time.sleep(0.1)
+    except OSError:
+      pass  # The judge has left.
+
+  def log_message(self, *args): pass
+
+
+@pytest.fixture
+def server():
+  server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Endpoint)
+  server.seen, server.lock = [], threading.Lock()
+  server.url = f"http://127.0.0.1:{server.server_port}/v1/chat/completions"
+  thread = threading.Thread(target=server.serve_forever, daemon=True)
+  thread.start()
+  yield server
+  server.shutdown()
+  server.server_close()
+  thread.join()
+
+
+def verify(texts, workers=0, verifier="judge.chat", **options):
+  """(verdicts, the pool, closed) of completions of one prompt."""
+  pool = pool_lib.Pool(workers, 30.0, options=dict(judge=OPTIONS | options))
+  prompt = records.Prompt("p", "2 + 3?", "5", verifier)
+  try:
+    return pool.verify([prompt] * len(texts), texts), pool
+  finally:
+    pool.close()
+
+
+@pytest.mark.parametrize("reads, full, reply, score", [
+    ("yes_no", 1, "Yes", 1), ("yes_no", 1, "**No.**", 0),
+    ("yes_no", 1, "Yes. There is no error", 1),     # The first word,
+    ("yes_no", 1, "There is no error here: yes!", 1),  # the last one,
+    ("yes_no", 1, "Yes, and no", nan),              # and both, at odds.
+    ("yes_no", 1, "Yesterday", nan), ("yes_no", 1, "", nan),
+    (r"Score: (\d+)", 10, "Score: 3, no: Score: 7", 0.7),  # The last match.
+    (r"Score: (\d+)", 10, "Score: 11", nan),        # Not in [0, 1].
+    (r"Score: (\d+)", 10, "7", nan), (r"Score: (\w+)", 10, "Score: ten", nan)])
+def test_the_score_of_a_reply(server, reads, full, reply, score):
+  got, pool = verify([reply], url=server.url, reads=reads, full=full)
+  np.testing.assert_allclose(got, [score])
+  assert pool.errors == (dict(exception=1) if np.isnan(score) else {})
+
+
+def test_slots_are_filled_once():
+  prompt = records.Prompt("p", "Q {answer}", "R")
+  # An answer cannot call up the reference, nor a question the answer.
+  assert judge.render(prompt, "{reference} {x}", "{question}|{answer}|{reference}|{y}") == (
+      "Q {answer}|{reference} {x}|R|{y}")
+
+
+@pytest.mark.parametrize("text, score, requests", [
+    ("once500 yes", 1, 2), ("500 yes", nan, 3), ("503 yes", nan, 3), ("429 yes", nan, 3),
+    ("401 yes", nan, 1), ("404 yes", nan, 1),       # Would be the same again.
+    ("302 yes", nan, 1),                            # Not followed.
+    ("200 text", nan, 1), ("200 list", nan, 1), ("200 null", nan, 1)])
+def test_what_fails_is_unknown_and_tried_again_if_that_may_help(
+    server, text, score, requests):
+  got, pool = verify([text, "no"], url=server.url)
+  np.testing.assert_array_equal(got, [score, 0])
+  assert len(server.seen) == requests + 1
+  if np.isnan(score) and text[:3].isdigit() and text[:3] != "200":
+    assert f"HTTP {text[:3]}" in pool.last_error
+
+
+@pytest.mark.parametrize("text", ["hang", "drip"])
+def test_late_replies_are_unknown(server, text):
+  start = time.monotonic()
+  got, pool = verify([text, "yes"], url=server.url, timeout_s=0.4, retries=1)
+  np.testing.assert_array_equal(got, [nan, 1])
+  assert "after 2 attempts: " in pool.last_error
+  assert len(server.seen) == 3 and time.monotonic() - start < 2.5
+
+
+def test_nobody_there_is_unknown():
+  got, pool = verify(["yes"], url="http://127.0.0.1:9/v1")
+  np.testing.assert_array_equal(got, [nan])
+  assert "after 3 attempts: URLError" in pool.last_error
+
+
+def test_the_request_has_model_question_and_key(server, monkeypatch):
+  monkeypatch.setenv("RLX_TEST_KEY", "sesame")
+  got, pool = verify(["five"], url=server.url, template="{answer} {question} {reference} no",
+                     api_key_env="RLX_TEST_KEY", temperature=0.5, max_tokens=3)
+  np.testing.assert_array_equal(got, [0])
+  headers, body = server.seen[0]
+  assert headers["Authorization"] == "Bearer sesame"
+  assert body == dict(model="m", temperature=0.5, max_tokens=3, messages=[
+      dict(role="user", content="five 2 + 3? 5 no")])
+  verify(["yes"], url=server.url)
+  assert "Authorization" not in server.seen[1][0]
+  monkeypatch.delenv("RLX_TEST_KEY")
+  got, pool = verify(["yes"], url=server.url, api_key_env="RLX_TEST_KEY")
+  np.testing.assert_array_equal(got, [nan])
+  assert pool.last_error == "RuntimeError: the environment has no RLX_TEST_KEY"
+
+
+def test_the_key_is_in_no_message(server, monkeypatch):
+  monkeypatch.setenv("RLX_TEST_KEY", "sesame")
+  _, pool = verify(["401 x"], url=server.url, api_key_env="RLX_TEST_KEY")
+  assert "sesame" not in pool.last_error
+
+
+def test_workers_ask_at_once_and_no_request_is_spent_on_a_trial(server):
+  pool = pool_lib.Pool(6, 30.0, options=dict(judge=OPTIONS | dict(url=server.url)))
+  prompt, texts = records.Prompt("p", "?", "", "judge.chat"), ["slow yes", "slow no"] * 6
+  try:
+    pool.verify([prompt] * 6, ["yes"] * 6)  # Workers start.
+    assert len(server.seen) == 6
+    start = time.monotonic()
+    np.testing.assert_array_equal(pool.verify([prompt] * 12, texts), [1, 0] * 6)
+    assert time.monotonic() - start < 2.4   # 3.6 s one after the other, 0.6 at best.
+  finally:
+    pool.close()
+
+
+def test_any_function_of_text(monkeypatch):
+  monkeypatch.setattr(judge, "_tried", lambda text: len(text), raising=False)
+  monkeypatch.setattr(judge, "_says", lambda text: text, raising=False)
+  got, _ = verify(["abc", "abcdef"], verifier="judge.function", full=5,
+                  function="rlx.verifiers.judge:_tried")
+  np.testing.assert_array_equal(got, [0.6, nan])
+  got, _ = verify(["yes", "?"], verifier="judge.function",
+                  function="rlx.verifiers.judge:_says")
+  np.testing.assert_array_equal(got, [1, nan])
+  got, pool = verify(["yes"], verifier="judge.function", function="rlx.nowhere:f")
+  assert np.isnan(got[0]) and "rlx.nowhere" in pool.last_error
+
+
+@pytest.mark.parametrize("changes, message", [
+    (dict(url="localhost:8000"), r"^verifier.judge.url='localhost:8000': such as http"),
+    (dict(url="http://me:pass@host/v1"), "^verifier.judge.url=.*api_key_env"),
+    (dict(url=None), "^verifier.judge.url=None: judge.chat needs it"),
+    (dict(model=""), "^verifier.judge.model='': the endpoint's"),
+    (dict(template="{question}"), "^verifier.judge.template=.*a text with {answer}"),
+    (dict(reads="(a)(b)"), "^verifier.judge.reads=.*one group"),
+    (dict(reads="(a"), "^verifier.judge.reads=.*one group"),
+    (dict(full=0.0), "^verifier.judge.full=0.0: the number"),
+    (dict(retries=-1), "^verifier.judge.retries=-1: must be >= 0"),
+    (dict(timeout_s=0.0), "^verifier.judge.timeout_s=0.0: must be > 0"),
+    (dict(max_tokens=0), "^verifier.judge.max_tokens=0"),
+    (dict(temperature=-1.0), "^verifier.judge.temperature=-1.0"),
+    (dict(pause_s=-1.0), "^verifier.judge.pause_s=-1.0"),
+    (dict(function="f"), "^verifier.judge.function='f': package.module:name"),
+    (dict(api_key_env="RLX_NO_SUCH"), "^verifier.judge.api_key_env='RLX_NO_SUCH': the name")])
+def test_refused_at_startup(changes, message):
+  c = base.get_config()
+  c.verifier.scores = ("judge.chat",)
+  c.verifier.judge.update(url="http://localhost/v1", model="m")
+  methods.check(c, methods.of(c))
+  c.verifier.judge.update(changes)
+  with pytest.raises(ValueError, match=message) as e:
+    methods.check(c, methods.of(c))
+  assert "\n" not in str(e.value)
+
+
+def test_the_pool_has_to_wait_for_the_judge():
+  c = base.get_config()
+  c.prompts.columns = dict(verifier="judge.chat")
+  c.verifier.judge.update(url="http://localhost/v1", model="m", timeout_s=2.0, retries=3,
+                          pause_s=1.0)
+  c.verifier.workers, c.verifier.timeout_s = 1, 15.0
+  # Four requests of 2 s and pauses of 1, 2 and 4 s.
+  with pytest.raises(ValueError, match=r"^verifier.timeout_s=15.0: .* 15 s with"):
+    methods.check(c, methods.of(c))
+  c.verifier.timeout_s = 15.5
+  methods.check(c, methods.of(c))
