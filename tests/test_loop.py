@@ -98,10 +98,15 @@ def test_two_steps_a_resume_and_two_more_equal_four_bit_for_bit(
   assert tables[0] == tables[1]
 
 
-def test_a_reference_that_moves_resumes_bit_for_bit(files, tmp_path):
-  """Mixed every step, with a fresh optimizer, beside a PRM over the frozen start."""
+_SPREAD = base.ml_collections.ConfigDict(dict(
+    name="keep.ema_std", fraction=1.0, decay=0.5, start=0, filter_from=1))
+
+
+def test_what_moves_beside_the_models_resumes_bit_for_bit(files, tmp_path):
+  """A reference mixed every step, with a fresh optimizer, beside a PRM over the frozen
+  start; and the running spread of rewards, below which a group gets no gradient."""
   changes = dict(kl__coef=0.1, kl__sync_every=1, kl__sync_mix=0.5,
-                 kl__reset_optimizer=True, learner__minibatches=1)
+                 kl__reset_optimizer=True, learner__minibatches=1, learner__keep=_SPREAD)
   train.train(config_of(files, **changes), tmp_path / "whole")
   train.train(config_of(files, **changes, steps=2), tmp_path / "parts")
   train.train(config_of(files, **changes), tmp_path / "parts")
@@ -111,6 +116,9 @@ def test_a_reference_that_moves_resumes_bit_for_bit(files, tmp_path):
                _final(tmp_path / "parts", files, **changes)[0])
   np.testing.assert_equal(_without_clock(io_metrics.read(tmp_path / "whole")),
                           _without_clock(io_metrics.read(tmp_path / "parts")))
+  assert state.reward_std > 0
+  kept = [l["rewards/kept"] for l in io_metrics.read(tmp_path / "whole")]
+  assert kept[0] == 1 and 0 < min(kept[1:]) < 1
 
 
 def test_groups_end_with_a_demonstration(files, tmp_path):
@@ -165,23 +173,11 @@ def test_a_stale_sampler(files, tmp_path):
   jax.tree.map(np.testing.assert_array_equal, state.sampler, state.policy)  # 4 steps.
 
 
-def test_groups_left_out_by_the_spread_of_their_rewards(files, tmp_path):
-  """The running spread is in the checkpoint; a group below it gets no gradient."""
-  changes = dict(learner__keep=base.ml_collections.ConfigDict(dict(
-      name="keep.ema_std", fraction=1.0, decay=0.5, start=0, filter_from=1)))
-  train.train(config_of(files, **changes), tmp_path / "whole")
-  train.train(config_of(files, **changes, steps=2), tmp_path / "parts")
-  train.train(config_of(files, **changes), tmp_path / "parts")
-  state, _ = _final(tmp_path / "whole", files, **changes)
-  assert state.reward_std > 0
-  jax.tree.map(np.testing.assert_array_equal, state,
-               _final(tmp_path / "parts", files, **changes)[0])
-  kept = [l["rewards/kept"] for l in io_metrics.read(tmp_path / "whole")]
-  assert kept[0] == 1 and 0 < min(kept[1:]) < 1
+def test_groups_left_out_by_the_spread_of_their_rewards(files):
   # Four completions: a spread of .5 for one of the other kind, .577 for two and two.
   run = build.build(config_of(files, rewards=base.ml_collections.ConfigDict(dict(
       outcome=dict(name="outcome.verdict", coef=1.0))), advantages=base.ml_collections.
-      ConfigDict(dict(outcome=dict(name="group.rloo"), whiten=False)), **changes))
+      ConfigDict(dict(outcome=dict(name="group.rloo"), whiten=False)), learner__keep=_SPREAD))
   outcome_PG = np.float32([[1, 0, 0, 0], [1, 1, 0, 0]] * 4)
   scored = records.Scored(outcome_B=outcome_PG.ravel(), mask_BT=np.ones((32, 2), bool),
                           group=4)

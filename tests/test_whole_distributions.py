@@ -10,7 +10,7 @@ from configs.papers import lp_reg
 from configs.papers import rover
 from configs.papers import simko
 from configs.papers import ucas
-from experiments import tabular
+from experiments.worlds import tabular
 from rlx import build
 from rlx import methods
 from rlx import score

@@ -18,8 +18,8 @@ PAPER = dict(
     ),
     confidence="medium")
 CLAIM = 0
-MEASURE = ("false positives on master keys, trained without truncated openers less with "
-           "them, less what accuracy on held-out texts falls by")
+MEASURE = ("false positives on openers that training with them saves, less what it costs "
+           "in held-out accuracy")
 
 
 def effects(seeds):

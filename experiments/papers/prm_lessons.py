@@ -26,7 +26,7 @@ PAPER = dict(
     ),
     confidence="medium")
 CLAIM = 0
-MEASURE = "F1 of first errors from labels of consensus less the better of either labeller"
+MEASURE = "score F1 of first errors, labels of consensus less the better labeller alone"
 SOLUTIONS, STEPS = 1000, 6
 
 

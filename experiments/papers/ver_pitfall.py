@@ -19,8 +19,8 @@ from rlx.prompts.datasets import chain
 from rlx.verifiers import pool
 
 CLAIM = 0
-MEASURE = ("the lesser of two: right ones missed by the rule less by the looser verifier; "
-           "wrong ones among those accepted after training on the looser less on the rule")
+MEASURE = ("the lesser of: right ones the rule misses beyond the looser verifier, wrong "
+           "ones the looser lets in after training")
 QUESTIONS = ("3M7=", "7m3=", "3m7=", "7M3=")
 TOKENS = ("", "3", "7", ";", "#")
 
