@@ -1,8 +1,8 @@
 """A world for rewards of steps: end (0), fill (1) and work (2, 3), at most five steps.
 
 An answer is right if it ends after the two steps of work that its prompt asks for, in
-their order, and no other work. Fill is allowed and does nothing. Of the 4^5 ways to
-go on at random about one in 20 is right.
+their order, and no other work. Fill is allowed and does nothing. At random one in 30
+is right.
 
 The judge of steps looks at each alone. It likes fill almost as well as work and sees
 work that the prompt did not ask for, and an end that comes too early: the more steps,
