@@ -4,8 +4,6 @@ are whitened, or step rewards would win by their size.
 
 An accuracy counts as reached when it is first passed. PRIME is not an arm.
 """
-import jax
-
 from configs.papers import oprl
 from experiments.worlds import steps
 from experiments.worlds import tabular
@@ -17,22 +15,4 @@ REVISED = "step rewards took larger steps than outcomes; both arms are whitened 
 
 
 def effects(seeds):
-  world = tabular.Tree(prompts=16, vocab=4, length=5)
-  ok_PNV = steps.right_steps(jax.random.key(0), world, 2)
-  right_PL = steps.right_leaves(world, ok_PNV)
-
-  def judge(key, logits_PNV, batch):
-    del key, logits_PNV
-    return dict(outcome_B=steps.verdict_B(ok_PNV, batch))
-
-  def accuracy(c):
-    found, _ = tabular.train(
-        c, world, judge, lambda x: dict(accuracy=world.expected_P(x, right_PL).mean()),
-        seeds=seeds, steps=240, lr=10.0, prm_lr=20.0)
-    return found["accuracy"]
-
-  dense = tabular.changed(oprl.get_config(), advantages__whiten=True)
-  plain = tabular.changed(
-      dense, rewards=dict(outcome=dense.rewards.outcome),
-      advantages=dict(outcome=dense.advantages.outcome, whiten=True))
-  return steps.saved(accuracy(dense), accuracy(plain))
+  return steps.spared(tabular.changed(oprl.get_config(), advantages__whiten=True), seeds)
