@@ -48,7 +48,7 @@ def make(c, methods, tokenizer, answer_of, logps_of, step_ends):
       found |= dict(answer_logps_BM=logps_BM, answer_mask_BM=mask_BM)
     if needs("base_answer_logps_BM") or needs("step_answer_logps_BJM"):
       base_PM, _ = asks(asked, after([announced] * len(prompts))[::group],
-                            answers[::group], most)
+                        answers[::group], most)
       found["base_answer_logps_BM"] = base_BM = jnp.repeat(base_PM, group, axis=0)
     if needs("step_answer_logps_BJM"):
       stops = [np.flatnonzero(row) + 1 for row in step_ends(rollouts)]
@@ -66,8 +66,7 @@ def make(c, methods, tokenizer, answer_of, logps_of, step_ends):
           policy, [[start]] * len(prompts), completions, width,
           c.rollouts.decoding.temperature)
     if needs("self_logps_B"):
-      logps_B1, _ = asks(policy, after(completions),
-                             [[token]] * len(prompts), 1)
+      logps_B1, _ = asks(policy, after(completions), [[token]] * len(prompts), 1)
       found["self_logps_B"] = logps_B1[:, 0]
     if needs("follow_logps_BR"):
       replies = [tokenizer.encode(text, add_bos=False) for text in c.likelihood.follow_ups]

@@ -99,9 +99,10 @@ def policy_loss(c, methods):
 
     (behaviour weight) * loss(token weight * advantages) + entropy bonus + KL
 
-  under one aggregation, and learner.auxiliary, which is a mean over completions. `scored` has the log-probs and entropy of the policy
-  being updated. Without old_logps_BT the batch has one optimizer step, whose own
-  log-probs are those before the update: every ratio is 1 and a forward pass is saved.
+  under one aggregation, and learner.auxiliary, which is a mean over completions.
+  `scored` has the log-probs and entropy of the policy being updated. Without
+  old_logps_BT the batch has one optimizer step, whose own log-probs are those before
+  the update: every ratio is 1 and a forward pass is saved.
   """
   def of(scored, kl_coef_B):
     logps_BT, entropy_BT = scored.logps_BT, scored.entropy_BT
