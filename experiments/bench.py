@@ -39,9 +39,9 @@ from configs import base
 from experiments import roofline
 from experiments import speed_tables
 from rlx import build
+from rlx import draw
 from rlx import methods as methods_lib
 from rlx import score
-from rlx import train
 from rlx import update
 from rlx.core import records
 from rlx.core import rng
@@ -183,7 +183,7 @@ def e2e(args):
   def rep():
     nonlocal state
     clock = progress.Clock()
-    rollouts, judged, metrics = train.draw(run, state, host, state.step, clock)
+    rollouts, judged, metrics = draw.batch(run, state, host, state.step, clock)
     scored = run.score(state, rollouts, **judged)
     clock.lap("score", scored)
     state, scored, prm_metrics = run.learn_prm(state, rollouts, scored)
@@ -253,9 +253,9 @@ def write_files(model, folder, args):
   core.decoder = tokenizers.decoders.ByteLevel()
   tokenizer.wrap(transformers.PreTrainedTokenizerFast(
       tokenizer_object=core, eos_token="<never>", pad_token="!")).save(folder / "model")
-  draw = np.random.default_rng(0)
+  random = np.random.default_rng(0)
   for split, n in (("train", 64 * args.prompts), ("test", 1)):
-    rows = ["".join(draw.choice(list("abcdefghijklmnopqrstuvwxyz"), args.prompt_len))
+    rows = ["".join(random.choice(list("abcdefghijklmnopqrstuvwxyz"), args.prompt_len))
             for _ in range(n)]
     (folder / f"{split}.jsonl").write_text("".join(
         json.dumps(dict(question=row, answer="-")) + "\n" for row in rows))

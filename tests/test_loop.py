@@ -8,6 +8,7 @@ import pytest
 
 from configs import base
 from rlx import build
+from rlx import draw
 from rlx import evaluate
 from rlx import export
 from rlx import methods
@@ -134,7 +135,7 @@ def test_groups_end_with_a_demonstration(files, tmp_path):
   state, host = run.init(), dict(buffer=[])
   class Clock:
     def lap(self, *_): pass
-  rollouts, judged, _ = train.draw(run, state, host, 0, Clock())
+  rollouts, judged, _ = draw.batch(run, state, host, 0, Clock())
   text = {rng.number(p.id): p.text for p in run.prompts.by_id(
       [f"jsonl/train/{i}" for i in range(64)])}
   texts = [run.tokenizer.decode(ids) for ids in padding.completions(jax.device_get(rollouts))]
@@ -469,7 +470,7 @@ def test_draws_until_the_batch_is_full_and_says_when_it_cannot(files):
       [[2, 4, 2, 0], [2, 2, 2, 4]]))
   host = dict(buffer=[])
   state = records.TrainState(step=0, policy=None, policy_opt=None)
-  rollouts, judged, metrics = train.draw(stub, state, host, 0, Clock())
+  rollouts, judged, metrics = draw.batch(stub, state, host, 0, Clock())
   assert metrics["rollouts/draws"] == 2 and metrics["rollouts/pass_fraction"] == 5 / 8
   np.testing.assert_array_equal(judged["outcome_B"], [1, 1, 0, 0] * 4)
   first, second = asked
@@ -478,18 +479,18 @@ def test_draws_until_the_batch_is_full_and_says_when_it_cannot(files):
   # The surplus group waits by id and is asked first in the next step.
   assert [rng.number(i) for i in host["buffer"]] == [second[2]]
   stub = dataclasses.replace(stub, verify=verify_as([[2, 2, 2, 2]]))
-  train.draw(stub, state, host, 1, Clock())
+  draw.batch(stub, state, host, 1, Clock())
   assert asked[2][0] == second[2] and host["buffer"] == []
   assert len(set(asked[2].tolist())) == 4
   # The cap: three draws, then groups that failed fill up, or a clear line.
   stub = dataclasses.replace(stub, verify=verify_as([[4] * 4, [0] * 4, [4, 2, 4, 4]]))
-  _, judged, metrics = train.draw(stub, state, host, 2, Clock())
+  _, judged, metrics = draw.batch(stub, state, host, 2, Clock())
   assert metrics["rollouts/draws"] == 3 and metrics["rollouts/filled"] == 3
   np.testing.assert_array_equal(judged["outcome_B"], [1, 1, 0, 0] + [1] * 12)
   stub.config.rollouts.fill = "error"
   stub = dataclasses.replace(stub, verify=verify_as([[4] * 4] * 3))
   with pytest.raises(ValueError, match=r"0 of 12 prompts passed rollouts.keep=.* in 3 draws, 4 are needed"):
-    train.draw(stub, state, host, 3, Clock())
+    draw.batch(stub, state, host, 3, Clock())
 
 
 def test_adapters_train_over_one_frozen_base(files, tmp_path):
