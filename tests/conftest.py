@@ -4,9 +4,10 @@ import pathlib
 import tempfile
 
 # Before jax starts: several CPU devices for the sharding tests, and quick
-# compilation, which is most of the time.
+# compilation, which is most of the time: not optimised, not cut into parts.
 os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=8 "
-                      "--xla_backend_optimization_level=0")
+                      "--xla_backend_optimization_level=0 "
+                      "--xla_cpu_parallel_codegen_split_count=1")
 
 import jax  # pylint: disable=g-import-not-at-top
 
@@ -15,7 +16,7 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_compilation_cache_dir", os.environ.get(
     "JAX_COMPILATION_CACHE_DIR",
     str(pathlib.Path(tempfile.gettempdir()) / "rlx-test-cache")))
-jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 
 # The files that take longest come first: one of them last would keep one core busy alone.
 SLOW = ("test_quickstart", "test_loop", "test_precision", "test_preflight", "test_bench")

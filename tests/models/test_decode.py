@@ -1,5 +1,6 @@
 """One token per row against whole sequences."""
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -29,12 +30,14 @@ def test_equals_whole_sequences(config):
   len_P = np.array([X, 2], np.int32)
   start_B1 = X - np.repeat(len_P, G)[:, None]
   columns_1S = np.arange(X + T)[None]
-  hidden = transformer.hidden(params, config, tokens_BS, np.maximum(columns_1S - start_B1, 0),
-                              columns_1S >= start_B1)
+  hidden = jax.jit(transformer.hidden, static_argnums=1)(
+      params, config, tokens_BS, np.maximum(columns_1S - start_B1, 0),
+      columns_1S >= start_B1)
   expected = np.asarray(transformer.logits(params, config, hidden))
 
-  weights = decode.lay_out(params, config)
-  prompts = decode.prompts(params, config, jnp.asarray(tokens_BS[::G, :X]), jnp.asarray(len_P))
+  weights = jax.jit(decode.lay_out, static_argnums=1)(params, config)
+  prompts = jax.jit(decode.prompts, static_argnums=1)(
+      params, config, jnp.asarray(tokens_BS[::G, :X]), jnp.asarray(len_P))
   assert prompts.k_PKHX[0].shape == (P, config.n_kv_heads, 6, X)
   width = T + 2  # Two columns that no row uses; what they hold must not matter.
   suffix = jax.tree.map(lambda x: x + 9.0, decode.empty_suffix(config, P * G, width))
@@ -53,6 +56,7 @@ def test_bfloat16_is_close():
   config = dataclasses.replace(CONFIG, dtype="bfloat16")
   params = transformer.init(CONFIG, jax.random.key(0))
   args = (jnp.arange(2), jnp.zeros(2, jnp.int32))
+  @functools.partial(jax.jit, static_argnums=0)
   def logits(c):
     prompts = decode.prompts(params, c, jnp.ones((2, 3), jnp.int32), jnp.array([3, 2]))
     return decode.step(decode.lay_out(params, c), c, *args, prompts,
