@@ -87,6 +87,13 @@ def get_config():
       # The last completion of each group is the prompt's demonstration instead: a function
       # (prompt, rng) -> text, as sft.target; None is off. It counts in the group's accuracy.
       demonstration=dict(name=placeholder(str)),
+      # A first pass of `first` completions of each prompt, and a function in
+      # rlx/rollouts/budget.py that says how many more each is worth, per_prompt in all;
+      # None: all are drawn at once.
+      budget=dict(name=placeholder(str), first=8),
+      # Groups of a batch, each one of the start's own completions of a prompt that it
+      # always solves; no such prompt is trained on. See auxiliary.rehearsal; 0 is off.
+      rehearsal=0,
       # RL iterations after which the sampler gets the policy's parameters; 1: it is the
       # policy, more: a copy of an earlier one, offline if more than there are.
       sync_every=1,

@@ -177,7 +177,7 @@ def e2e(args):
     c.prompts.source = f"jsonl:{folder}/{{split}}.jsonl"
     run = build.build(c)
     state = jax.block_until_ready(run.init())
-  host = dict(buffer=[])
+  host = dict(buffer=[], rehearsed={})
   build_s = time.perf_counter() - start
 
   def rep():

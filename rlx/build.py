@@ -56,6 +56,8 @@ class Run:
   slots: dict                  # {"train", "greedy", "sampled"}: most rows decoded at once; None: all
   sample: Callable             # (params, tokens_PX, prompt_len_P, prompt_P, key, factor_T) -> Rollouts
   demonstrate: Callable        # (prompts, Rollouts on the host) -> Rollouts that end groups with a demonstration
+  greedy: Callable             # (params, prompts) -> {} or greedy_B
+  budget: Callable | None      # right_P of a first pass -> completions that a second adds; None: no second
   anneal: Callable             # RL iterations done -> factor_T of the temperature, or None
   eval_sample: dict            # {"greedy", "sampled"}: as sample
   verify: Callable             # (prompts, rollouts) -> outcome_PG
@@ -90,7 +92,7 @@ def build(config):
     raise ValueError(f"rollouts.slots={c.rollouts.slots}: None where rows are spread "
                      f"over mesh.data x mesh.fsdp = {shards} devices.")
   for key, n in (("prompts.per_step", c.prompts.per_step), ("eval.batch", c.eval.batch),
-                 ("rollouts.oversample x prompts.per_step", draw_size(c))):
+                 ("rollouts.oversample x prompts of a draw", draw_size(c))):
     if n % shards:
       raise ValueError(f"{key}={n}: must be a multiple of mesh.data x mesh.fsdp "
                        f"= {shards}.")
@@ -125,7 +127,7 @@ def build(config):
   slots_of = functools.partial(
       sampler_slots, c, model_config, mesh,
       None if limit is None else limit - memory.tree_bytes(shapes()))
-  slots_ = dict(train=slots_of(per_draw, c.rollouts.per_prompt),
+  slots_ = dict(train=slots_of(per_draw, first_pass(c)),
                 greedy=slots_of(c.eval.batch, 1),
                 sampled=slots_of(c.eval.batch, c.eval.samples))
   verifier_pool = pool.Pool(workers=c.verifier.workers,
@@ -155,8 +157,10 @@ def build(config):
       eval_prompts=eval_prompts,
       init=functools.partial(_init, c, methods, mesh, optimizers, models, frozen),
       shapes=shapes, encode=encode, slots=slots_,
-      sample=draw(c.rollouts.per_prompt, c.rollouts.decoding, slots_["train"]),
-      demonstrate=_demonstrate(c, tokenizer, train_prompts), anneal=methods.anneal,
+      sample=draw(first_pass(c), c.rollouts.decoding, slots_["train"]),
+      demonstrate=_demonstrate(c, tokenizer, train_prompts),
+      greedy=_greedy(c, methods, draw, encode, verify),
+      budget=methods.budget, anneal=methods.anneal,
       eval_sample=dict(
           greedy=draw(1, dict(temperature=0.0), slots_["greedy"]),
           sampled=draw(c.eval.samples, c.rollouts.decoding, slots_["sampled"])),
@@ -260,6 +264,19 @@ def _demonstrate(c, tokenizer, prompts):
       rollouts, [found[p.id] for p in prompts], eos)
 
 
+def _greedy(c, methods, draw, encode, verify):
+  """(params, prompts) -> greedy_B, the verdict of each prompt's greedy completion."""
+  if not methods.needs("greedy_B"): return lambda params, prompts: {}
+  sample = draw(1, dict(temperature=0.0), None)
+
+  def of(params, prompts):
+    rollouts = jax.device_get(sample(params, *encode(prompts), rng.key(c.seed, "greedy")))
+    return dict(greedy_B=np.repeat(
+        verify(prompts, rollouts)[:, 0].astype(np.float32), c.rollouts.per_prompt))
+
+  return of
+
+
 def _answers(c, methods, tokenizer, text, prompts):
   """(number of a prompt, its ids) -> ids of its reference answer.
 
@@ -284,9 +301,19 @@ def _answers(c, methods, tokenizer, text, prompts):
   return of
 
 
+def trained(c):
+  """Prompts of a batch whose completions are sampled: all but those rehearsed."""
+  return c.prompts.per_step - c.rollouts.rehearsal
+
+
 def draw_size(c):
   """Prompts sampled per draw."""
-  return int(round(c.prompts.per_step * c.rollouts.oversample))
+  return int(round(trained(c) * c.rollouts.oversample))
+
+
+def first_pass(c):
+  """Completions of a prompt before rollouts.budget says how many more."""
+  return c.rollouts.budget.first if c.rollouts.budget.name else c.rollouts.per_prompt
 
 
 def sampler_slots(c, model_config, mesh, bytes_free, prompts, group):

@@ -6,6 +6,7 @@ from rlx import build
 from rlx.core import records
 from rlx.core import rng
 from rlx.learner import sharding
+from rlx.rollouts import budget
 from rlx.rollouts import keep
 from rlx.rollouts import padding
 
@@ -23,17 +24,24 @@ def batch(run, state, host, step, clock):
     rollouts on the mesh, {field of Scored: what verifiers say}, metrics.
   """
   c = run.config
-  size, want = build.draw_size(c), c.prompts.per_step
-  drawn, parts, outcomes, kept = [], [], [], []
+  size, want = build.draw_size(c), build.trained(c)
+  params, factor_T = state.full(state.sampled_from), run.anneal(step)
+  drawn, parts, outcomes, kept, first_look = [], [], [], [], []
   while sum(map(np.sum, kept)) < want and len(parts) < c.rollouts.max_draws:
     waiting, host["buffer"] = host["buffer"][:size], host["buffer"][size:]
     prompts = run.prompts.by_id(waiting)
-    prompts += run.prompts.take(size - len(prompts), skip=waiting)
+    prompts += run.prompts.take(size - len(prompts), skip=[*waiting, *host["rehearsed"]])
     key = rng.key(c.seed, "sample", step, len(parts))
-    rollouts = run.demonstrate(prompts, jax.device_get(run.sample(
-        state.full(state.sampled_from), *run.encode(prompts), key, run.anneal(step))))
+    def sample(prompts):
+      return jax.device_get(run.sample(
+          params, *run.encode(prompts), key, factor_T))  # pylint: disable=cell-var-from-loop
+    rollouts = run.demonstrate(prompts, sample(prompts))
     clock.lap("sample")
     outcome_PG = run.verify(prompts, rollouts)
+    first_look.append(outcome_PG)
+    if run.budget:
+      rollouts, outcome_PG = _second_pass(
+          run, prompts, rollouts, outcome_PG, sample, clock)
     run.pool.check(c.verifier.max_error_rate)
     clock.lap("verify")
     cut_PG = (rollouts.finish_B == records.FINISH.index("length")).reshape(outcome_PG.shape)
@@ -51,25 +59,95 @@ def batch(run, state, host, step, clock):
         "or set rollouts.fill=failed.")
   chosen = keep.fill(keep_P, want)
   host["buffer"] += [drawn[i].id for i in np.flatnonzero(keep_P) if i not in chosen]
-  rows = (chosen[:, None] * c.rollouts.per_prompt
-          + np.arange(c.rollouts.per_prompt)).reshape(-1)
-  rollouts = padding.select(parts, rows, chosen)
-  rollouts = padding.trim(rollouts, c.rollouts.bucket)
-  lengths_B = rollouts.completion_len_B
+  prompts = [drawn[i] for i in chosen]
+  rollouts = padding.select(parts, _rows(chosen, c.rollouts.per_prompt), chosen)
+  outcome_B = outcome_PG[chosen].reshape(-1).astype(np.float32)
+  lengths_B = rollouts.completion_len_B[rollouts.completion_len_B > 0]
   metrics = {
-      "rollouts/accuracy": np.nanmean(outcome_PG),
+      "rollouts/accuracy": np.nanmean(np.concatenate(first_look)),
       "rollouts/pass_fraction": keep_P.mean(),
       "rollouts/draws": len(parts),
       "rollouts/filled": max(want - keep_P.sum(), 0),
       "rollouts/tokens": sum(p.completion_len_B.sum() for p in parts),
       "rollouts/length": lengths_B.mean(),
       "rollouts/length_max": lengths_B.max(),
-      "rollouts/truncated": np.mean(rollouts.finish_B == records.FINISH.index("length")),
-      "verifiers/unknown": np.isnan(outcome_PG).mean(),
+      "rollouts/truncated": (rollouts.finish_B == records.FINISH.index("length")).sum()
+                            / len(lengths_B),
+      "verifiers/unknown": np.isnan(np.concatenate(first_look)).mean(),
   }
-  judged = dict(outcome_B=outcome_PG[chosen].reshape(-1).astype(np.float32),
-                **run.judge([drawn[i] for i in chosen], rollouts))
+  if run.budget: metrics["rollouts/per_prompt"] = len(lengths_B) / want
+  if c.rollouts.rehearsal:
+    old, stored = _rehearsal(run, host["rehearsed"], step)
+    prompts, rollouts = prompts + old, padding.join([rollouts, stored])
+    outcome_B = np.append(outcome_B, np.full(len(stored.finish_B), np.nan, np.float32))
+  rollouts = padding.trim(rollouts, c.rollouts.bucket)
+  judged = dict(outcome_B=outcome_B, **run.judge(prompts, rollouts),
+                **run.greedy(state.full("policy"), prompts))
   run.pool.check(c.verifier.max_error_rate)
   clock.lap("verify")
   rollouts, judged = sharding.place_rows((rollouts, judged), run.mesh)
   return rollouts, judged, metrics
+
+
+def solved(run, state):
+  """{id: token ids}: a completion of each training prompt that the start always solves.
+
+  What rollouts.rehearsal keeps in the batch; empty without it. All per_prompt completions
+  are right; the first is stored.
+  """
+  if not run.config.rollouts.rehearsal: return {}
+  c, found, size = run.config, {}, build.draw_size(run.config)
+  for prompts in padding.batches(run.prompts.all(), size):
+    rollouts = jax.device_get(run.sample(
+        state.full("policy"), *run.encode(prompts), rng.key(c.seed, "rehearsal"), None))
+    first_P = padding.completions(rollouts)[::c.rollouts.per_prompt]
+    for prompt, ids, outcome_G in zip(prompts, first_P, run.verify(prompts, rollouts)):
+      if (outcome_G == 1).all(): found[prompt.id] = ids
+  if len(found) < c.rollouts.rehearsal:
+    raise ValueError(
+        f"rollouts.rehearsal={c.rollouts.rehearsal}: the start solves {len(found)} of "
+        f"{len(run.prompts.all())} training prompts in all of its "
+        f"{c.rollouts.per_prompt} completions; that many are needed.")
+  return found
+
+
+def _second_pass(run, prompts, rollouts, outcome_PG, sample, clock):
+  """The same with more completions of the prompts that rollouts.budget finds worth them.
+
+  Groups become rollouts.per_prompt wide; what was not drawn is an empty row without a
+  verdict. Completions are keyed by prompt and round, so that no two are drawn alike.
+  """
+  known_PG = ~np.isnan(outcome_PG)
+  right_P = (np.where(known_PG, outcome_PG, 0).sum(axis=1) * outcome_PG.shape[1]
+             / np.maximum(known_PG.sum(axis=1), 1))
+  again, row_PG = budget.rows(np.asarray(run.budget(right_P)), outcome_PG.shape[1],
+                              run.config.rollouts.per_prompt)
+  batches = list(padding.batches(again, len(prompts)))
+  clock.lap("verify")
+  parts = [sample([prompts[p].again(i) for p, i in pairs]) for pairs in batches]
+  clock.lap("sample")
+  outcome_B = np.concatenate([outcome_PG.ravel()] + [
+      run.verify([prompts[p] for p, _ in pairs], part).ravel()
+      for pairs, part in zip(batches, parts)])
+  is_drawn_B = row_PG.ravel() >= 0
+  whole = padding.select([rollouts, *parts], np.maximum(row_PG, 0).ravel(), np.arange(len(prompts)))
+  outcome_B = np.where(is_drawn_B, outcome_B[row_PG.ravel()], np.nan)
+  return padding.emptied(whole, ~is_drawn_B), outcome_B.reshape(row_PG.shape)
+
+
+def _rehearsal(run, rehearsed, step):
+  """(prompts, rollouts): stored completions, each the last row of a group else empty."""
+  c = run.config
+  ids = sorted(rehearsed)
+  at = np.random.default_rng([c.seed, rng.number("rehearsal"), step]).choice(
+      len(ids), c.rollouts.rehearsal, replace=False)
+  prompts = run.prompts.by_id([ids[i] for i in at])
+  empty = padding.empty(*map(np.asarray, run.encode(prompts)), c.rollouts.per_prompt,
+                        c.rollouts.max_tokens)
+  return prompts, padding.put_last(empty, [rehearsed[p.id] for p in prompts],
+                                   records.FINISH.index("eos"))
+
+
+def _rows(groups_P, group):
+  """Numbers of the rows of these groups, in order."""
+  return (groups_P[:, None] * group + np.arange(group)).reshape(-1)

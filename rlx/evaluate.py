@@ -35,7 +35,7 @@ def evaluate(config, workdir):
   state, _ = train.restore(run, checkpoints)
   checkpoints.close()
   outcomes, answers, scores = [], [], []
-  for prompts in _batches(run.eval_prompts, config.eval.batch):
+  for prompts in padding.batches(run.eval_prompts, config.eval.batch):
     key = rng.key(config.seed, "evaluate")
     rollouts = run.eval_sample["sampled"](state.full("policy"), *run.encode(prompts), key)
     outcomes.append(run.verify(prompts, jax.device_get(rollouts)))
@@ -72,12 +72,6 @@ def at_k(outcome_PG, answers, scores):
       score_PG = score_B.reshape(-1, g)[:p, :k]
       found[f"best@{k}/{name}"] = best_of_n.best_of_n(score_PG, outcome_PG[:, :k])
   return found
-
-
-def _batches(prompts, size):
-  """Lists of `size` prompts; the last is filled up with some asked before."""
-  for i in range(0, len(prompts), size):
-    yield [prompts[j % len(prompts)] for j in range(i, i + size)]
 
 
 def _scores(run, state, rollouts):

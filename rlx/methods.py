@@ -57,6 +57,7 @@ class Methods:
   prm: Callable
   thin: Callable               # Scored -> keep_PG
   keep: Callable | None        # (rewards_PG, valid_PG, ema, step) -> keep_P, ema
+  budget: Callable | None      # right_P -> completions that a second pass adds; None is off
   anneal: Callable             # RL iterations done -> factor_T of the temperature, or None
   has_kl_reward: bool
   has_kl_loss: bool
@@ -72,8 +73,9 @@ class Methods:
 
   def needs(self, *fields):
     """Does a reader read one of these fields of Scored?"""
-    if ("policy_ref_logps_BT" in fields
-        and (self.has_kl_reward or self.has_kl_loss)): return True
+    if "policy_ref_logps_BT" in fields and (
+        self.has_kl_reward or self.has_kl_loss or self.auxiliary
+        and "policy_ref_logps_BT" in self.auxiliary.fields): return True
     if "base_answer_logps_BM" in fields: return self.has_base
     return any(f in fn.fields for fn in self.readers().values() for f in fields)
 
@@ -124,6 +126,7 @@ def of(c):
       thin=resolve.resolve("rollouts", c.rollouts.thin, records.Scored, "rollouts.thin"),
       keep=None if c.learner.keep.name is None else resolve.bind(
           "advantages", c.learner.keep, "learner.keep"),
+      budget=_budget(c),
       anneal=_anneal(c),
       has_kl_reward=kl and c.kl.place == "reward",
       has_kl_loss=kl and c.kl.place == "loss",
@@ -136,6 +139,13 @@ def _anneal(c):
   if c.rollouts.anneal.name is None: return lambda step: None
   fn = resolve.bind("rollouts", c.rollouts.anneal, "rollouts.anneal")
   return lambda step: fn(np.arange(c.rollouts.max_tokens), step)
+
+
+def _budget(c):
+  if c.rollouts.budget.name is None: return None
+  options = {k: v for k, v in c.rollouts.budget.items() if k != "first"}
+  fn = resolve.bind("rollouts", options, "rollouts.budget")
+  return lambda right_P: fn(right_P, c.rollouts.budget.first, c.rollouts.per_prompt)
 
 
 def check(c, methods):
@@ -166,6 +176,21 @@ def check(c, methods):
          "log-probs of a demonstration are not known")
   if c.rollouts.demonstration.name is not None:
     resolve.bind("prompts.datasets", c.rollouts.demonstration, "rollouts.demonstration")
+  if c.rollouts.budget.name is not None:
+    refuse(not 1 <= c.rollouts.budget.first < c.rollouts.per_prompt,
+           "rollouts.budget.first", "at least 1 and below rollouts.per_prompt="
+           f"{c.rollouts.per_prompt}, of which a second pass draws the rest")
+    for key, off in (("rollouts.demonstration.name", None), ("rollouts.rehearsal", 0)):
+      refuse(functools.reduce(getattr, key.split("."), c) != off, key,
+             f"{off} with rollouts.budget")
+  refuse(not 0 <= c.rollouts.rehearsal < c.prompts.per_step, "rollouts.rehearsal",
+         f"at least 0 and below prompts.per_step={c.prompts.per_step}")
+  refuse(c.rollouts.rehearsal and c.prompts.paired, "rollouts.rehearsal",
+         "0 with prompts.paired: the other wording would stay in training")
+  rehearses = methods.asking("rehearsal_BT")
+  refuse(bool(rehearses) != bool(c.rollouts.rehearsal), "rollouts.rehearsal",
+         f"{rehearses[0]} learns from them: at least 1" if rehearses else
+         "0 without learner.auxiliary.name='auxiliary.rehearsal', which learns from them")
   refuse(c.rollouts.sync_every < 1, "rollouts.sync_every", "must be >= 1")
   refuse(c.rollouts.oversample < 1, "rollouts.oversample", "must be >= 1")
   refuse(c.rollouts.fill not in ("failed", "error"), "rollouts.fill",
@@ -178,6 +203,8 @@ def check(c, methods):
   refuse(c.prm.reference not in REFERENCES, "prm.reference", f"one of {REFERENCES}")
   refuse(c.kl.place not in ("loss", "reward"), "kl.place", "loss or reward")
   refuse(c.kl.sync_every < 0, "kl.sync_every", "must be >= 0")
+  refuse(c.kl.sync_every and c.rollouts.rehearsal, "kl.sync_every",
+         "0 with rollouts.rehearsal, which is of the start")
   refuse(c.kl.sync_every and not methods.needs("policy_ref_logps_BT"), "kl.sync_every",
          "nothing reads the policy's reference; set kl.coef or leave it at 0")
   refuse(not 0 < c.kl.sync_mix <= 1, "kl.sync_mix", "must be in (0, 1]")
@@ -229,12 +256,10 @@ def check(c, methods):
     refuse(asks_groups and groups % c[name].microbatches, f"{name}.microbatches",
            f"{c[name].loss.name} compares completions of a group and needs whole "
            "groups in a microbatch")
-  if c.rollouts.per_prompt == 1:
-    lonely = [t for t, (_, fn) in methods.estimators.items()
-              if any(f.endswith("_PG") for f in fn.fields)]
-    refuse(bool(lonely), "rollouts.per_prompt",
-           f"advantages.{lonely[0] if lonely else ''} compares completions of a "
-           "group; use >= 2, or an estimator such as batch.reinforce")
+  lonely = [] if c.rollouts.per_prompt > 1 else _compares_within_groups(c, methods)
+  refuse(bool(lonely), "rollouts.per_prompt",
+         f"advantages.{lonely[0] if lonely else ''} compares completions of a "
+         "group; use >= 2, or an estimator such as batch.reinforce")
   _check_sources(c, methods, refuse)
   _try(c, methods)
   refuse(c.prm.order != "none" and not methods.needs("prm_logps_BT") and
@@ -254,6 +279,12 @@ def _check_sources(c, methods, refuse):
          f"{', '.join(scored)} reads scores beside the verdict; name verifiers such as "
          "('format.boxed',)")
   for path in c.verifier.scores: resolve.lookup("verifiers", path, "verifier.scores")
+  for term, (_, fn) in methods.estimators.items():
+    if "greedy_B" not in fn.fields: continue
+    plain = dict(name="outcome.verdict", coef=1.0)
+    of = [c.rewards[term]] if term in c.rewards else list(c.rewards.values())
+    refuse([dict(spec) for spec in of] != [plain], f"advantages.{term}.name",
+           f"compares with the verdict of a greedy completion, so the reward must be {plain}")
   _check_judge(c, refuse)
   refuse(methods.needs("pair_PG") and not c.prompts.paired, "prompts.paired",
          "a reward compares two wordings of a question; True, and a prompts.dataset that "
@@ -325,8 +356,17 @@ def _try(c, methods):
     attempt(key, fn, scored)
   attempt("rollouts.thin", methods.thin, scored, lambda f: f())  # It runs on the host.
   attempt("rollouts.anneal", methods.anneal, 0)
+  attempt("rollouts.budget", methods.budget, np.zeros(1))
   attempt("learner.keep", methods.keep and (lambda s: methods.keep(
       s.outcome_PG, s.valid_PG, np.float32(0), 0)), scored)
+
+
+def _compares_within_groups(c, methods):
+  """Estimators that leave nothing of rewards where each prompt has one completion."""
+  scored, rewards_B = _example(c), np.arange(c.prompts.per_step, dtype=np.float32)
+  scored = scored.replace(mask_BT=np.ones_like(scored.mask_BT))
+  return [term for term, (_, fn) in methods.estimators.items() if not np.any(
+      fn(combine.Term(rewards=rewards_B, scored=scored)))]
 
 
 def _example(c):

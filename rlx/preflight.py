@@ -91,7 +91,7 @@ def cache_bytes(run, state):
     tokens = prompts * c.prompts.max_tokens + rows * (c.prompts.max_tokens + suffix)
     return weights + tokens * size.kv_bytes_per_token(m) // shards
   return {"KV cache of sampling": cache(
-              build.draw_size(c), c.rollouts.per_prompt, run.slots["train"]),
+              build.draw_size(c), build.first_pass(c), run.slots["train"]),
           "KV cache of evaluation": cache(
               c.eval.batch, c.eval.samples, run.slots["sampled"])}
 
@@ -157,7 +157,8 @@ def compiled_bytes(run, state):
     stages[_UPDATE["value"]] = update(
         "value", state.value, state.value_opt, rollouts, trained)
   stages[_UPDATE["learner"]] = update(
-      "learner", state.policy, state.policy_opt, rollouts, trained, floats_B)
+      "learner", state.policy, state.policy_opt, rollouts, trained, floats_B,
+      floats_B if c.learner.auxiliary.name else None)
   return stages
 
 

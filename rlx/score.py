@@ -106,6 +106,7 @@ def beyond(c, methods, when=""):
     when: "" for those of the policy being updated, "old_" for before its update.
   """
   found = {"mean_logps_BT": ("mean",), "logits_BT": ("logit",),
+           "sum_pi_squared_BT": ("squared",),
            "top_logps_BTK": ("top", c.distribution.top),
            "min_p_logps_BT": ("min_p", c.distribution.min_p)}
   return {when + f: spec for f, spec in found.items() if methods.needs(when + f)}
@@ -177,6 +178,7 @@ def _added(c, methods, b, t):
   if c.verifier.scores: shapes["scores_BE"] = (b, len(c.verifier.scores)), jnp.float32
   if methods.needs("answer_PG"): shapes["answer_B"] = (b,), jnp.int32
   if methods.needs("pair_PG"): shapes["pair_B"] = (b,), jnp.int32
+  if methods.needs("greedy_B"): shapes["greedy_B"] = (b,), jnp.float32
   if methods.needs("noise_B", "noise_PG"): shapes["noise_B"] = (b,), jnp.float32
   return shapes
 
@@ -208,6 +210,10 @@ def measure(c, methods, models, mesh, full=False):
     if c.rollouts.demonstration.name is not None:
       group = c.rollouts.per_prompt
       scored = scored.replace(demo_B=jnp.arange(len(outcome_B)) % group == group - 1)
+    if c.rollouts.rehearsal:
+      first = (c.prompts.per_step - c.rollouts.rehearsal) * c.rollouts.per_prompt
+      scored = scored.replace(
+          rehearsal_BT=rollouts.mask_BT & (jnp.arange(len(outcome_B)) >= first)[:, None])
     if methods.needs("tokens_BT"):
       scored = scored.replace(tokens_BT=rollouts.completions_BT)
     if state.prm is not None:
@@ -362,6 +368,7 @@ def old_metrics(scored):
   """The policy before its update, against the sampler and the PRM's reference."""
   sampled_BT = scored.mask_BT
   if scored.demo_B is not None: sampled_BT = sampled_BT & ~scored.demo_B[:, None]
+  if scored.rehearsal_BT is not None: sampled_BT = sampled_BT & ~scored.rehearsal_BT
   metrics = {"rollouts/sampler_gap_max": jnp.max(jnp.abs(masked.keep(
       scored.old_logps_BT - scored.sampler_logps_BT, sampled_BT)))}
   if scored.ref_logps_BT is not None:

@@ -42,6 +42,7 @@ def train(config, workdir):
   state, host = restore(run, checkpoints)
   writer = io_metrics.Writer(workdir, first_step=state.step)
   clock.lap("build")
+  if host["rehearsed"] is None: host["rehearsed"] = draw.solved(run, state)
   if host["before"] is None:
     host["before"] = evaluate(run, state, "final", config.eval.final_samples)
     clock.lap("eval")
@@ -121,10 +122,11 @@ def restore(run, checkpoints):
   """(state, host): the newest checkpoint's, or the start's."""
   state = run.init()
   host = dict(before=None, after=None, buffer=[], stuck=0, seconds=None,
-              prompts=run.prompts.state())
+              rehearsed=None, prompts=run.prompts.state())
   if checkpoints.latest is not None:
     kept = state
-    state, host = checkpoints.restore(_saved(state))
+    state, saved = checkpoints.restore(_saved(state))
+    host |= saved  # One written by an earlier version may lack entries.
     state = state.replace(reference=kept.reference, prm_reference=kept.prm_reference,
                           frozen=kept.frozen)
     run.prompts.restore(host["prompts"])

@@ -95,16 +95,17 @@ def value(c, methods, models, mesh, optimizer_):
 
 
 def policy_loss(c, methods):
-  """(scored, kl_coef_B) -> (Weighted, metrics): policy loss, entropy bonus, KL.
+  """(scored, kl_coef_B, beside_B) -> (Weighted, metrics): policy loss, entropy bonus, KL.
 
     (behaviour weight) * loss(token weight * advantages) + entropy bonus + KL
 
-  under one aggregation, and learner.auxiliary, which is a mean over completions.
+  under one aggregation, and learner.auxiliary, whose sum is multiplied by beside_B
+  (see `auxiliary_coef`; None without it).
   `scored` has the log-probs and entropy of the policy being updated. Without
   old_logps_BT the batch has one optimizer step, whose own log-probs are those before
   the update: every ratio is 1 and a forward pass is saved.
   """
-  def of(scored, kl_coef_B):
+  def of(scored, kl_coef_B, beside_B=None):
     logps_BT, entropy_BT = scored.logps_BT, scored.entropy_BT
     mask_BT = scored.mask_BT & scored.valid_B[:, None]
     scored = scored.replace(mask_BT=mask_BT)
@@ -133,12 +134,31 @@ def policy_loss(c, methods):
     if methods.auxiliary:
       beside = methods.auxiliary(scored)
       metrics["auxiliary"] = beside
-      # A mean of its own: what the sum is divided by later is multiplied in.
-      scale = c.learner.auxiliary.coef * jnp.where(loss.weight > 0, loss.weight, 1)
-      loss = loss.replace(total=loss.total + scale * beside.mean())
+      loss = loss.replace(total=loss.total + beside_B[0] * beside.total)
     return loss, metrics
 
   return of
+
+
+def auxiliary_coef(c, methods):
+  """Scored of a minibatch -> beside_B, in every row what learner.auxiliary's sum is times.
+
+    coef (weight of the policy's loss) / (weight of the auxiliary one)
+
+  so that each is a mean of its own, however the minibatch is cut: weights need no network.
+  """
+  @jax.jit
+  def of(scored):
+    zeros_BT = jnp.zeros(scored.mask_BT.shape)
+    own = aggregate.aggregate(zeros_BT, scored.mask_BT & scored.valid_B[:, None],
+                              mode=c.learner.aggregation).weight
+    beside = methods.auxiliary(scored.replace(
+        logps_BT=zeros_BT, self_logps_B=zeros_BT[:, 0])).weight
+    divided = lambda weight: jnp.where(weight > 0, weight, 1)
+    return jnp.full_like(scored.outcome_B,
+                         c.learner.auxiliary.coef * divided(own) / divided(beside))
+
+  return of if methods.auxiliary else lambda scored: None
 
 
 def policy(c, methods, models, mesh, optimizer_, token_id=None):
@@ -146,10 +166,11 @@ def policy(c, methods, models, mesh, optimizer_, token_id=None):
   config, temperature = models["policy"][0], c.rollouts.decoding.temperature
   shards = sharding.row_shards(mesh)
   loss_of, more = policy_loss(c, methods), score.beyond(c, methods)
+  beside_of = auxiliary_coef(c, methods)
   asks_self = methods.auxiliary and "self_logps_B" in methods.auxiliary.fields
 
   def loss(params, batch):
-    rollouts, scored, kl_coef_B, plan = batch
+    rollouts, scored, kl_coef_B, beside_B, plan = batch
     logps_BT, entropy_BT, *found = logps.logps(
         params, config, rollouts.tokens_BS, rollouts.positions_BS, rollouts.valid_BS,
         completion_width=rollouts.sampler_logps_BT.shape[1], temperature=temperature,
@@ -161,7 +182,8 @@ def policy(c, methods, models, mesh, optimizer_, token_id=None):
       logps_BT, entropy_BT, *found = (
           x[:, :scored.mask_BT.shape[1]] for x in (logps_BT, entropy_BT, *found))
     total, metrics = loss_of(scored.replace(
-        logps_BT=logps_BT, entropy_BT=entropy_BT, **dict(zip(more, found))), kl_coef_B)
+        logps_BT=logps_BT, entropy_BT=entropy_BT, **dict(zip(more, found))),
+                             kl_coef_B, beside_B)
     return total, metrics, logps_BT
 
   update = learner_step.make(loss, optimizer_, microbatches=c.learner.microbatches,
@@ -172,6 +194,7 @@ def policy(c, methods, models, mesh, optimizer_, token_id=None):
     kl_coef_B = jnp.full_like(scored.outcome_B, state.kl_coef)
     if asks_self: rollouts = padding.append(rollouts, token_id)
     for part in _epochs(c, "learner", rollouts, scored, step, kl_coef_B):
+      part = *part, beside_of(part[1])
       params, opt_state, m, logps_BT = update(
           params, opt_state, _placed(c, config, mesh, part, c.learner.microbatches),
           state.frozen)

@@ -97,11 +97,11 @@ def _record(stage, padding):
       step_answer_logps_BJM=jnp.stack([fill(), fill(), fill()], axis=1),
       answer_mask_BM=jnp.asarray(mask_BT), answer_span_BT=jnp.asarray(mask_BT),
       follow_logps_BR=jnp.where(valid_B[:, None], -1.0 - jnp.arange(3)[None, :], padding),
+      greedy_B=jnp.asarray([0.5, 0.5, 0.5, 1.0, 1.0, 1.0], jnp.float32),
+      old_sum_pi_squared_BT=fill(0.1, 0.5), rehearsal_BT=jnp.asarray(mask_BT),
       self_logps_B=fill()[:, 0], finish_B=jnp.asarray([1, 1, 1, 0, 1, 2]))
   if stage != "advantages": return scored
-  return combine.Term(
-      rewards=fill(-1.0, 1.0), scored=scored, sum_pi_squared_BT=fill(0.1, 0.5),
-      greedy_B=jnp.asarray([0.5, 0.5, 0.5, 1.0, 1.0, 1.0], jnp.float32))
+  return combine.Term(rewards=fill(-1.0, 1.0), scored=scored)
 
 
 def _call(name):

@@ -13,7 +13,7 @@ LAYERS = [
     {"rewards", "advantages", "losses"},
     {"models"},
     {"prompts", "rollouts", "verifiers", "learner", "evals", "io"},
-    {"cli", "methods", "likelihoods", "score", "update", "build", "preflight", "train",
+    {"cli", "methods", "likelihoods", "score", "update", "build", "draw", "preflight", "train",
      "sft", "evaluate", "export"},
 ]
 # Heavy packages: only in these layers, and not when a module is imported.

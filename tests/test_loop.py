@@ -1,4 +1,6 @@
 """The RL loop on a decoder of a few thousand parameters."""
+import dataclasses
+import functools
 import json
 import shutil
 
@@ -22,7 +24,15 @@ from rlx.io import metrics as io_metrics
 from rlx.io import tokenizer
 from rlx.learner import sharding
 from rlx.models import transformer
+from rlx.rollouts import budget
 from rlx.rollouts import padding
+
+_Dict = lambda **entries: base.ml_collections.ConfigDict(entries)
+
+
+class Clock:
+  """Of a loop that nobody times."""
+  def lap(self, *_): pass
 
 
 @pytest.fixture(scope="module")
@@ -107,9 +117,10 @@ def test_what_moves_beside_the_models_resumes_bit_for_bit(files, tmp_path):
   """A reference mixed every step, with a fresh optimizer, beside a PRM over the frozen
   start; and the running spread of rewards, below which a group gets no gradient."""
   changes = dict(kl__coef=0.1, kl__sync_every=1, kl__sync_mix=0.5,
-                 kl__reset_optimizer=True, learner__minibatches=1, learner__keep=_SPREAD)
+                 kl__reset_optimizer=True, learner__minibatches=1, learner__keep=_SPREAD,
+                 steps=3, checkpoint__every=1)
   train.train(config_of(files, **changes), tmp_path / "whole")
-  train.train(config_of(files, **changes, steps=2), tmp_path / "parts")
+  train.train(config_of(files, **changes | dict(steps=2)), tmp_path / "parts")
   train.train(config_of(files, **changes), tmp_path / "parts")
   state, _ = _final(tmp_path / "whole", files, **changes)
   assert state.kl_reference is not None and state.reference is None  # What is saved.
@@ -132,9 +143,7 @@ def test_groups_end_with_a_demonstration(files, tmp_path):
       rewards=dictionary(dict(outcome=dict(name="outcome.verdict", coef=1.0))),
       advantages=dictionary(dict(outcome=dict(name="group.against_sampled"), whiten=False)))
   run = build.build(config_of(files, **changes))
-  state, host = run.init(), dict(buffer=[])
-  class Clock:
-    def lap(self, *_): pass
+  state, host = run.init(), dict(buffer=[], rehearsed={})
   rollouts, judged, _ = draw.batch(run, state, host, 0, Clock())
   text = {rng.number(p.id): p.text for p in run.prompts.by_id(
       [f"jsonl/train/{i}" for i in range(64)])}
@@ -149,6 +158,113 @@ def test_groups_end_with_a_demonstration(files, tmp_path):
   assert metrics["rollouts/sampler_gap_max"] < 1e-4  # Of samples; theirs is not known.
   with pytest.raises(ValueError, match="rollouts.max_tokens=3: the demonstration of 'jsonl/"):
     build.build(config_of(files, **changes, rollouts__max_tokens=3))
+
+
+_OUTCOMES = dict(
+    rewards=_Dict(outcome=_Dict(name="outcome.verdict", coef=1.0)),
+    rollouts__keep=_Dict(name="keep.everything"), rollouts__oversample=1.0)
+
+
+def test_a_second_pass_draws_more_of_hard_prompts(files):
+  """Two completions of each prompt, then as many as the budget says of up to seven."""
+  run = build.build(config_of(
+      files, **_OUTCOMES, rollouts__per_prompt=7,
+      rollouts__budget=_Dict(name="budget.dars", first=2),
+      advantages=_Dict(outcome=_Dict(name="group.mean_baseline"), whiten=False)))
+  right = lambda prompts, rollouts: np.reshape(
+      [float(ids[0] % 3 == 0) for ids in padding.completions(rollouts)], (len(prompts), -1))
+  run = dataclasses.replace(run, verify=right)
+  state = run.init()
+  rollouts, judged, metrics = draw.batch(
+      run, state, dict(buffer=[], rehearsed={}), 0, Clock())
+  outcome_PG = np.asarray(judged["outcome_B"]).reshape(8, 7)
+  drawn_PG = ~np.isnan(outcome_PG)
+  # Of 2: none right counts as 1/4, S = 3/8, M = 1: (1 - 3/4) / S = 1 more; 5 at most.
+  more_P = np.asarray(budget.dars(outcome_PG[:, :2].sum(axis=1), 2, 7))
+  assert 0 < (more_P > 0).sum() < 8
+  np.testing.assert_array_equal(drawn_PG, np.arange(7)[None] < 2 + more_P[:, None])
+  length_B = np.asarray(rollouts.completion_len_B)
+  np.testing.assert_array_equal(length_B > 0, drawn_PG.ravel())
+  np.testing.assert_array_equal(
+      [float(ids[0] % 3 == 0) for ids in padding.completions(rollouts) if ids],
+      outcome_PG[drawn_PG])
+  assert metrics["rollouts/per_prompt"] == drawn_PG.sum() / 8
+  assert metrics["rollouts/truncated"] <= 1 and metrics["verifiers/unknown"] == 0
+  # A prompt's third completion is not its first again.
+  texts = np.array(padding.completions(rollouts), object).reshape(8, 7)
+  assert any(row[2] != row[0] and row[2] != row[1] for row in texts[drawn_PG[:, 2]])
+  scored = run.score(state, rollouts, **judged)
+  assert np.abs(scored.sampler_logps_BT - scored.old_logps_BT).max() < 1e-4
+  _, metrics = run.learn_policy(state, rollouts, run.advantage(state, scored)[0], 0)
+  assert metrics["policy/grad_norm"] > 0
+
+
+def test_what_the_start_solves_is_rehearsed_and_not_trained(files):
+  """Groups of stored completions: no verdict, a mean of their own in any microbatches."""
+  solved = [f"jsonl/train/{i}" for i in range(0, 64, 5)]
+  def right(prompts, rollouts):
+    outcome_PG = np.tile([1.0, 0, 0, 1], (len(prompts), 1))
+    return np.where([[p.id in solved] for p in prompts], 1.0, outcome_PG)
+  def run_of(microbatches, **changes):
+    changes = dict(rollouts__rehearsal=2) | changes
+    return dataclasses.replace(build.build(config_of(
+        files, **_OUTCOMES, **changes, learner__minibatches=1,
+        learner__microbatches=microbatches,
+        advantages=_Dict(outcome=_Dict(name="group.grpo"), whiten=False),
+        learner__auxiliary=_Dict(name="auxiliary.rehearsal", coef=50.0))), verify=right)
+
+  def after(run):
+    state, host = run.init(), dict(buffer=[])
+    host["rehearsed"] = draw.solved(run, state)
+    assert sorted(host["rehearsed"]) == sorted(solved)
+    found = []
+    for step in range(3):
+      rollouts, judged, _ = draw.batch(run, state, host, step, Clock())
+      numbers = [rng.number(i) for i in solved]
+      is_stored_P = np.isin(rollouts.prompt_P, numbers)
+      assert is_stored_P.tolist() == [False] * 6 + [True] * 2
+      ids = {rng.number(i): ids for i, ids in host["rehearsed"].items()}
+      completions = padding.completions(rollouts)
+      assert completions[27::4] == [ids[int(p)] for p in rollouts.prompt_P[6:]]
+      assert all(not c for c in completions[24:27] + completions[28:31])
+      scored = run.score(state, rollouts, **judged)
+      assert np.isnan(scored.outcome_B[24:]).all() and scored.valid_B[:24].all()
+      np.testing.assert_array_equal(scored.rehearsal_BT.any(axis=1),
+                                    [False] * 27 + [True] + [False] * 3 + [True])
+      state, metrics = run.learn_policy(
+          state, rollouts, run.advantage(state, scored)[0], step)
+      state = run.follow(state, metrics)
+      found.append(float(metrics["policy/auxiliary"]))
+      assert metrics["rollouts/sampler_gap_max"] < 1e-4
+    assert found[0] == 0 < found[1]   # The policy begins as its start.
+    return state
+
+  one, two = after(run_of(1)), after(run_of(2))
+  jax.tree.map(functools.partial(np.testing.assert_allclose, atol=2e-6),
+               one.policy, two.policy)
+  with pytest.raises(ValueError, match="rollouts.rehearsal=7: the start solves 0 of 64"):
+    run = dataclasses.replace(run_of(1, rollouts__rehearsal=7), verify=(
+        lambda prompts, _: np.zeros((len(prompts), 4))))
+    draw.solved(run, run.init())
+
+
+def test_remax_compares_with_the_greedy_completion(files):
+  run = build.build(config_of(
+      files, **_OUTCOMES, rollouts__per_prompt=1, learner__minibatches=1,
+      advantages=_Dict(outcome=_Dict(name="batch.remax"), whiten=False)))
+  state = run.init()
+  rollouts, judged, _ = draw.batch(
+      run, state, dict(buffer=[], rehearsed={}), 0, Clock())
+  by_number = {rng.number(p.id): p for p in run.prompts.all()}
+  prompts = [by_number[int(p)] for p in rollouts.prompt_P]
+  greedy = run.eval_sample["greedy"](state.policy, *run.encode(prompts), rng.key(0, "x"))
+  want_B = run.verify(prompts, jax.device_get(greedy))[:, 0]
+  np.testing.assert_allclose(judged["greedy_B"], want_B, rtol=1e-6)
+  assert len(set(want_B.tolist())) > 1
+  scored, _ = run.advantage(state, run.score(state, rollouts, **judged))
+  np.testing.assert_allclose(
+      np.where(scored.mask_BT[:, 0], scored.advantages_BT[:, 0], 0),
+      scored.outcome_B - want_B, atol=1e-6)
 
 
 def test_a_stale_sampler(files, tmp_path):
@@ -463,12 +579,9 @@ def test_draws_until_the_batch_is_full_and_says_when_it_cannot(files):
     turns = iter(accuracies)
     return lambda prompts, _: np.array([
         [1.0] * a + [0.0] * (4 - a) for a in next(turns)])
-  import dataclasses
-  class Clock:
-    def lap(self, *_): pass
   stub = dataclasses.replace(run, sample=sample, verify=verify_as(
       [[2, 4, 2, 0], [2, 2, 2, 4]]))
-  host = dict(buffer=[])
+  host = dict(buffer=[], rehearsed={})
   state = records.TrainState(step=0, policy=None, policy_opt=None)
   rollouts, judged, metrics = draw.batch(stub, state, host, 0, Clock())
   assert metrics["rollouts/draws"] == 2 and metrics["rollouts/pass_fraction"] == 5 / 8
@@ -520,8 +633,7 @@ def test_adapters_train_over_one_frozen_base(files, tmp_path):
   tokens, columns = np.arange(6)[None] % config.vocab_size, np.arange(6)[None]
   full = state.replace(frozen=start.frozen).full("policy")
   args = (tokens, columns, columns >= 0)
-  np.testing.assert_allclose(
-      transformer.hidden(params, config, *args),
-      transformer.hidden(full, run.model_config, *args), atol=1e-5)
-  assert np.abs(transformer.hidden(start.frozen, config, *args)
-                - transformer.hidden(params, config, *args)).max() > 1e-4
+  hidden = jax.jit(transformer.hidden, static_argnums=1)
+  found = hidden(params, config, *args)
+  np.testing.assert_allclose(found, hidden(full, run.model_config, *args), atol=1e-5)
+  assert np.abs(hidden(start.frozen, config, *args) - found).max() > 1e-4

@@ -7,6 +7,7 @@ import numpy as np
 from configs import base
 from configs import quickstart
 from configs.papers import lp_reg
+from configs.papers import otb
 from configs.papers import rover
 from configs.papers import simko
 from configs.papers import ucas
@@ -33,6 +34,7 @@ def test_what_is_computed_is_what_is_asked_for():
   assert of(lp_reg.get_config()) == ({}, {"old_min_p_logps_BT": ("min_p", 0.02)}, True)
   assert of(ucas.get_config())[1] == {
       "old_mean_logps_BT": ("mean",), "old_logits_BT": ("logit",)}
+  assert of(otb.get_config()) == ({}, {"old_sum_pi_squared_BT": ("squared",)}, True)
 
 
 def test_a_run_gives_methods_what_they_ask_for():
@@ -56,7 +58,8 @@ def test_a_run_gives_methods_what_they_ask_for():
   scored = run.score(state, rollouts, outcome_B)
   params, r = state.full("policy"), rollouts
   config = dataclasses.replace(run.model_config, remat="none")
-  hidden_BSD = transformer.hidden(params, config, r.tokens_BS, r.positions_BS, r.valid_BS)
+  hidden_BSD = jax.jit(transformer.hidden, static_argnums=1)(
+      params, config, r.tokens_BS, r.positions_BS, r.valid_BS)
   logits_BTV = transformer.logits(params, config, hidden_BSD)[:, r.prompt_width - 1:-1] / 0.8
   more = score.beyond(c, methods.of(c), "old_")
   mask_BT = np.asarray(r.mask_BT)

@@ -8,22 +8,17 @@ were right. Both arms have the paper's 0.05 of it and differ in its generator.
 import jax
 import jax.numpy as jnp
 
+from configs.papers import dph
 from rlx.losses import divergence
 
-PAPER = dict(
-    title="The Choice of Divergence: A Neglected Key to Mitigating Diversity Collapse in "
-          "Reinforcement Learning with Verifiable Reward",
-    arxiv="2509.07430",
-    claims=(
-        "forward KL on stored answers keeps what was solved, reverse KL forgets it",
-    ),
-    confidence="high")
 CLAIM = 0
 MEASURE = "accuracy on solved prompts, forward KL less reverse KL to the start"
-COEF, STEPS, LR = 0.05, 1000, 1.0
+STEPS, LR = 1000, 1.0
 
 
 def effects(seeds):
+  coef = dph.get_config().learner.auxiliary.coef
+
   def accuracies(key, kind):
     keys = jax.random.split(key, 3)
     features_PD = jax.random.normal(keys[0], (12, 6)) / 6**0.5
@@ -38,7 +33,7 @@ def effects(seeds):
       logps_PV = jax.nn.log_softmax(features_PD @ w_DV)
       reward = jnp.sum(jnp.exp(logps_PV[hard]) * right_PV[hard], axis=1).mean()
       kept_PV = divergence.rehearsal(logps_PV[old], base_PV[old], right_PV[old], kind=kind)
-      return -reward + COEF * jnp.sum(jnp.exp(base_PV[old]) * kept_PV, axis=1).mean()
+      return -reward + coef * jnp.sum(jnp.exp(base_PV[old]) * kept_PV, axis=1).mean()
 
     w_DV, _ = jax.lax.scan(lambda w, _: (w - LR * jax.grad(loss)(w), None), start_DV,
                            length=STEPS)

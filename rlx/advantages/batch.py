@@ -99,13 +99,10 @@ def remax(rewards_PG, valid_PG, greedy_B):
   nothing known. Needs one more rollout per prompt.
 
   Args:
-    greedy_B: reward of the greedy completion, repeated for each row; a row
+    greedy_B: verdict of the greedy completion, repeated for each row; a row
       where it is NaN gets 0.
     Otherwise, and Returns: as `reinforce`.
-  Raises:
-    ValueError: greedy_B is None.
   """
-  if greedy_B is None: raise ValueError("remax needs greedy_B.")
   axes.dims(rewards_PG=rewards_PG, valid_PG=valid_PG, greedy_B=greedy_B)
   greedy_PG = greedy_B.reshape(valid_PG.shape)
   valid_PG = valid_PG & ~jnp.isnan(greedy_PG)
@@ -113,7 +110,7 @@ def remax(rewards_PG, valid_PG, greedy_B):
 
 
 def optimal_token_baseline(rewards_BT, mask_BT, valid_PG, old_logps_BT,
-                           sum_pi_squared_BT):
+                           old_sum_pi_squared_BT):
   """Per column, the baseline of least variance from the completions of a prompt.
 
     A_{i,t} = G_{i,t} - sum_j G_{j,t} W_{j,t} / sum_j W_{j,t}
@@ -129,23 +126,19 @@ def optimal_token_baseline(rewards_BT, mask_BT, valid_PG, old_logps_BT,
 
   Args:
     rewards_BT, old_logps_BT: anything on padding.
-    sum_pi_squared_BT: sum over the vocabulary of squared probabilities.
+    old_sum_pi_squared_BT: sum over the vocabulary of squared probabilities.
     mask_BT: bool.
     valid_PG: bool.
   Returns:
     advantages_BT, 0 on padding and where not valid.
-  Raises:
-    ValueError: sum_pi_squared_BT is None.
   """
-  if sum_pi_squared_BT is None:
-    raise ValueError("optimal_token_baseline needs sum_pi_squared_BT.")
   axes.dims(rewards_BT=rewards_BT, mask_BT=mask_BT, valid_PG=valid_PG,
-            old_logps_BT=old_logps_BT, sum_pi_squared_BT=sum_pi_squared_BT)
+            old_logps_BT=old_logps_BT, old_sum_pi_squared_BT=old_sum_pi_squared_BT)
   counts_PG = valid_PG & (jnp.sum(valid_PG, axis=1, keepdims=True) > 1)
   mask_BT = mask_BT & counts_PG.reshape(-1)[:, None]
   returns_BT = temporal.return_to_go(rewards_BT, mask_BT)
   score_BT = masked.keep(1 - 2 * jnp.exp(masked.keep(old_logps_BT, mask_BT))
-                         + masked.keep(sum_pi_squared_BT, mask_BT), mask_BT)
+                         + masked.keep(old_sum_pi_squared_BT, mask_BT), mask_BT)
   weight_BT = masked.keep(jnp.cumsum(score_BT, axis=1), mask_BT)
   by_group = lambda x_BT: x_BT.reshape(*valid_PG.shape, -1)
   total_P1T = jnp.sum(by_group(weight_BT), axis=1, keepdims=True)

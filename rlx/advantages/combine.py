@@ -13,13 +13,15 @@ from rlx.core import masked
 from rlx.core import records
 
 
+def _of_scored(name):
+  return property(lambda term: getattr(term.scored, name))
+
+
 @flax.struct.dataclass
 class Term:
   """One reward of a batch, with everything an estimator may ask for by name."""
   rewards: jax.Array           # [B], an outcome per completion, or [B, T]
   scored: records.Scored
-  greedy_B: jax.Array | None = None  # reward of the prompt's greedy completion (ReMax)
-  sum_pi_squared_BT: jax.Array | None = None  # sum_v pi(v | .)^2 (optimal token baseline)
 
   @property
   def rewards_PG(self):
@@ -38,53 +40,20 @@ class Term:
     """True on the tokens of valid completions."""
     return self.scored.mask_BT & self.scored.valid_B[:, None]
 
-  @property
-  def valid_B(self):
-    return self.scored.valid_B
-
-  @property
-  def valid_PG(self):
-    return self.scored.valid_PG
-
-  @property
-  def demo_PG(self):
-    return self.scored.demo_PG
-
-  @property
-  def lengths_PG(self):
-    return self.scored.lengths_PG
-
-  @property
-  def tokens_BT(self):
-    return self.scored.tokens_BT
-
-  @property
-  def step_ends_BT(self):
-    return self.scored.step_ends_BT
-
-  @property
-  def scores_PG(self):
-    return self.scored.scores_PG
-
-  @property
-  def values_BT(self):
-    return self.scored.values_BT
-
-  @property
-  def self_logps_B(self):
-    return self.scored.self_logps_B
-
-  @property
-  def old_logps_BT(self):
-    return self.scored.old_logps_BT
-
-  @property
-  def old_mean_logps_BT(self):
-    return self.scored.old_mean_logps_BT
-
-  @property
-  def old_logits_BT(self):
-    return self.scored.old_logits_BT
+  valid_B = _of_scored("valid_B")
+  valid_PG = _of_scored("valid_PG")
+  demo_PG = _of_scored("demo_PG")
+  lengths_PG = _of_scored("lengths_PG")
+  tokens_BT = _of_scored("tokens_BT")
+  step_ends_BT = _of_scored("step_ends_BT")
+  scores_PG = _of_scored("scores_PG")
+  values_BT = _of_scored("values_BT")
+  self_logps_B = _of_scored("self_logps_B")
+  old_logps_BT = _of_scored("old_logps_BT")
+  old_mean_logps_BT = _of_scored("old_mean_logps_BT")
+  old_logits_BT = _of_scored("old_logits_BT")
+  old_sum_pi_squared_BT = _of_scored("old_sum_pi_squared_BT")
+  greedy_B = _of_scored("greedy_B")
 
 
 def estimate(rewards, scored, gamma, fn):

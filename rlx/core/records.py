@@ -25,6 +25,10 @@ class Prompt:
   verifier: str = ""         # import path below rlx/verifiers: "math_answer.boxed"
   meta: dict = dataclasses.field(default_factory=dict)  # whatever else the verifier needs
 
+  def again(self, i):
+    """The same under another id: its completions are drawn with other keys."""
+    return dataclasses.replace(self, id=f"{self.id}/again{i}")
+
 
 @flax.struct.dataclass
 class Rollouts:
@@ -87,6 +91,7 @@ class Scored:
   top_logps_BTK: jax.Array | None = None     # log-probs of the K most likely tokens, the most likely first (differentiable)
   mean_logps_BT: jax.Array | None = None     # mean log-prob of all tokens of the vocabulary
   old_mean_logps_BT: jax.Array | None = None   # the same of the policy before the update
+  old_sum_pi_squared_BT: jax.Array | None = None  # sum of the squared probabilities of all tokens, before the update
   old_logits_BT: jax.Array | None = None     # logit of the token drawn, before the update
   old_min_p_logps_BT: jax.Array | None = None  # log-prob among the tokens that distribution.min_p leaves, before the update
   sampler_logps_BT: jax.Array | None = None  # what the sampler drew from
@@ -113,6 +118,8 @@ class Scored:
   noprompt_logps_BT: jax.Array | None = None  # policy without the prompt, at the sampling temperature
   self_logps_B: jax.Array | None = None      # policy of likelihood.token after the completion
   demo_B: jax.Array | None = None            # bool, rows that are demonstrations, not samples
+  rehearsal_BT: jax.Array | None = None      # bool, tokens of stored completions, which have no verdict
+  greedy_B: jax.Array | None = None          # verdict of the prompt's greedy completion, on each of its rows; NaN = could not tell
   follow_logps_BR: jax.Array | None = None   # of likelihood.follow_ups after the completion, mean over a text's tokens
   advantages_BT: jax.Array | None = None
   group: int = flax.struct.field(pytree_node=False, default=1)  # G

@@ -1,11 +1,13 @@
 """What the policy learns beside acting: losses added to its own, over completions.
 
 A function returns Weighted over the rows of a microbatch. The gradient goes through
-log-probs of texts that are not completions, which `update.py` computes in the pass over
-the batch.
+log-probs of what was not sampled to act, which `update.py` computes in the pass over the
+batch.
 """
 from rlx.core import axes
 from rlx.core import records
+from rlx.losses import aggregate
+from rlx.losses import divergence
 from rlx.losses import reward_model
 
 
@@ -39,3 +41,29 @@ def last_token(self_logps_B, outcome_B, valid_B, finish_B, *, c_ref, beta=0.1,
   counts_B = valid_B & (finish_B != records.FINISH.index("length"))
   return reward_model.mse(beta * (self_logps_B - c_ref), outcome_B, counts_B,
                           balanced=balanced)
+
+
+def rehearsal(logps_BT, policy_ref_logps_BT, rehearsal_BT, *, kind="forward", alpha=0.2):
+  """DPH: the policy stays near its start where the start was always right.
+
+    l_t = D_f(policy, start) at the tokens of stored completions, see divergence.rehearsal
+
+  Source: DPH-RL, Li et al. 2025, arXiv:2509.07430. Differs from the paper: the start's
+  log-probs come from a pass of the reference, not from a file, and are the same; one
+  mean over the stored tokens of the batch.
+
+  Args:
+    logps_BT: of the policy being updated, nats.
+    policy_ref_logps_BT: of its start.
+    rehearsal_BT: bool, tokens of the stored completions (rollouts.rehearsal).
+    kind, alpha: see `divergence.rehearsal`.
+  Returns:
+    Weighted over those tokens.
+  Raises:
+    ValueError: an option is out of its range.
+  """
+  axes.dims(logps_BT=logps_BT, policy_ref_logps_BT=policy_ref_logps_BT,
+            rehearsal_BT=rehearsal_BT)
+  kept_BT = divergence.rehearsal(logps_BT, policy_ref_logps_BT, rehearsal_BT,
+                                 kind=kind, alpha=alpha)
+  return aggregate.aggregate(kept_BT, rehearsal_BT, mode="token-mean")

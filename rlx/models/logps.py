@@ -116,6 +116,7 @@ def beyond(logits_BTV, targets_BT, more):
   """What a method may ask of a distribution beside the token's log-prob and entropy.
 
     mean            1/V sum_v log p_v
+    squared         sum_v p_v^2
     logit           z_y, as the model gives it: any shift of all logits is in it
     top, K          log p of the K most likely tokens, the most likely first
     min_p, share    log (p_y / sum of p_v over p_v >= share max p); REMOVED if p_y is less
@@ -141,6 +142,7 @@ def beyond(logits_BTV, targets_BT, more):
                      target_BT - jax.nn.logsumexp(kept_BTV, axis=-1), REMOVED)
 
   of = dict(mean=lambda: jnp.mean(logits_BTV, axis=-1) - norm_BT,
+            squared=lambda: jnp.sum(jnp.exp(2 * (logits_BTV - norm_BT[..., None])), axis=-1),
             logit=lambda: target_BT, top=top, min_p=min_p)
   return tuple(of[name](*options) for name, *options in more)
 

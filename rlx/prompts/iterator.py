@@ -47,6 +47,10 @@ class PromptIterator:
         self._waiting.append(i)
     return [self._prompts[i] for i in taken]
 
+  def all(self):
+    """Every prompt once."""
+    return list(self._prompts)
+
   def by_id(self, ids):
     """The prompts with these ids, in this order."""
     if unknown := [i for i in ids if i not in self._index]:

@@ -1,10 +1,11 @@
 """How many more completions a prompt is worth, after a first look at it."""
 import jax.numpy as jnp
+import numpy as np
 
 SCHEDULES = ("equal", "hard")
 
 
-def dars(right_P, n, *, schedule="equal", divides_by_std=False, most=32):
+def dars(right_P, n, most, *, schedule="equal", divides_by_std=False):
   """Completions of a second pass, so that hard prompts weigh as much as others.
 
     a = right / n, 1/2 / n where none was right
@@ -16,15 +17,15 @@ def dars(right_P, n, *, schedule="equal", divides_by_std=False, most=32):
   that to its value, hard further the harder they are. With a >= 1/2 there are none.
 
   Source: DARS, Yang et al. 2025, arXiv:2508.13755, and its code. Differs from the
-  paper: nothing known. The loop does not make the second pass.
+  paper: nothing known.
 
   Args:
     right_P: right completions of the first pass, 0 to n.
     n: completions of the first pass.
-    schedule: one of SCHEDULES.
-    divides_by_std: does the estimator divide by the group's spread.
     most: completions of a prompt in both passes, >= n; the code has 32 with equal, 64
       with hard.
+    schedule: one of SCHEDULES.
+    divides_by_std: does the estimator divide by the group's spread.
   Returns:
     more_P, int32 in [0, most - n].
   Raises:
@@ -40,3 +41,24 @@ def dars(right_P, n, *, schedule="equal", divides_by_std=False, most=32):
   # Less a rounding error: what is a whole number must not become the next one.
   more_P = jnp.ceil((aim_P - n * mass_P) / mass_P - 1e-4)
   return jnp.where(a_P < 0.5, jnp.clip(more_P, 0, most - n), 0).astype(jnp.int32)
+
+
+def rows(more_P, n, most):
+  """Where the completions of both passes lie in groups of `most`. Numpy.
+
+  The second pass draws n at a time, as the first: what is over is left out.
+
+  Args:
+    more_P: completions wanted beside the first n, at most `most` - n.
+  Returns:
+    again: (prompt, round) of each n completions to draw, rounds of a prompt in a row.
+    row_PG: which completion is there, those of the first pass counted first, then those
+      of `again`; -1 where there is none.
+  """
+  rounds_P = -(-more_P // n)
+  again = [(p, i) for p, rounds in enumerate(rounds_P) for i in range(rounds)]
+  p = len(more_P)
+  second_P1 = (p + np.cumsum(rounds_P) - rounds_P - 1)[:, None] * n
+  g_1G = np.arange(most)[None, :]
+  row_PG = g_1G + np.where(g_1G < n, np.arange(p)[:, None] * n, second_P1)
+  return again, np.where(g_1G < n + more_P[:, None], row_PG, -1)

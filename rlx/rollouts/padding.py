@@ -3,6 +3,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from rlx.core import records
+
+_EOS = records.FINISH.index("eos")  # How an empty completion ends: it is not cut.
+
 
 def bucket(n, multiple):
   """The smallest multiple of `multiple` that is >= max(n, 1)."""
@@ -41,9 +45,38 @@ def right_pad(sequences, width, pad_id):
 
 def select(parts, rows_B, groups_P):
   """The rows and groups of several Rollouts (numpy), counted through, as one."""
-  whole = jax.tree.map(lambda *x: np.concatenate(x), *parts)
+  whole = join(parts)
   rows = jax.tree.map(lambda x: x[rows_B], whole.replace(prompt_P=None))
   return rows.replace(prompt_P=whole.prompt_P[groups_P])
+
+
+def join(parts):
+  """Several Rollouts (numpy) as one, in order."""
+  return jax.tree.map(lambda *x: np.concatenate(x), *parts)
+
+
+def empty(tokens_PX, prompt_len_P, prompt_P, group, width):
+  """Rollouts (numpy) whose G completions of every prompt have no token."""
+  b = len(tokens_PX) * group
+  return records.Rollouts(
+      tokens_BS=np.pad(np.repeat(tokens_PX, group, axis=0), ((0, 0), (0, width))),
+      prompt_len_B=np.repeat(prompt_len_P, group), prompt_P=prompt_P,
+      completion_len_B=np.zeros(b, np.int32), finish_B=np.full(b, _EOS, np.int32),
+      sampler_logps_BT=np.zeros((b, width), np.float32))
+
+
+def emptied(rollouts, rows_B):
+  """The same (numpy) without the completions of these rows."""
+  return rollouts.replace(
+      completion_len_B=np.where(rows_B, 0, rollouts.completion_len_B),
+      finish_B=np.where(rows_B, _EOS, rollouts.finish_B),
+      sampler_logps_BT=np.where(rows_B[:, None], 0, rollouts.sampler_logps_BT))
+
+
+def batches(items, size):
+  """Lists of `size` items in order; the last is filled up with some taken before."""
+  for i in range(0, len(items), size):
+    yield [items[j % len(items)] for j in range(i, i + size)]
 
 
 def put_last(rollouts, completions_P, finish):

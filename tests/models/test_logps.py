@@ -111,7 +111,7 @@ def test_gradient_against_float64(params, batch, tied):
   jax.tree.map(functools.partial(np.testing.assert_allclose, atol=2e-6), found, expected)
 
 
-MORE = (("mean",), ("top", 3), ("logit",), ("min_p", 0.2))
+MORE = (("mean",), ("top", 3), ("logit",), ("min_p", 0.2), ("squared",))
 
 
 def of_all_logits(params, config, hidden, targets, mask):
@@ -124,7 +124,7 @@ def of_all_logits(params, config, hidden, targets, mask):
   found = (jnp.log(of(p)), -jnp.sum(p * jnp.log(p), -1), jnp.mean(jnp.log(p), -1),
            jnp.log(jnp.sort(p, -1)[..., :-4:-1]), of(z),
            jnp.where(of(kept) > 0, jnp.log(jnp.where(of(kept) > 0, of(kept), 1)),
-                     logps.REMOVED))
+                     logps.REMOVED), jnp.sum(p * p, -1))
   return [jnp.where(mask if x.ndim == 2 else mask[..., None], x, 0) for x in found]
 
 
