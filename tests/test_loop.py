@@ -236,6 +236,8 @@ def test_what_the_start_solves_is_rehearsed_and_not_trained(files):
       state = run.follow(state, metrics)
       found.append(float(metrics["policy/auxiliary"]))
       assert metrics["rollouts/sampler_gap_max"] < 1e-4
+      # On-policy z-scores have a mean of 0, so that this is all of the loss.
+      np.testing.assert_allclose(metrics["policy/loss"], 50 * found[-1], atol=1e-5)
     assert found[0] == 0 < found[1]   # The policy begins as its start.
     return state
 

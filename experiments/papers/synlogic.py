@@ -28,9 +28,9 @@ def effects(seeds):
                       for a in range(10)] for (first, second), (x, y, z) in asked])
   digit_S = np.array([chain.OPS[op](a, b) for op in OPS for a in range(10)
                       for b in range(10)])
-  right_PL = np.array([[a == digit_S[steps[0]] and b == digit_S[steps[1 + a]]
+  right_PL = jnp.array([[a == digit_S[steps[0]] and b == digit_S[steps[1 + a]]
                         for a, b in world.leaves[0]] for steps in step_PN])
-  is_trained_P = np.array([first != second for (first, second), _ in asked])
+  is_trained_P = jnp.array([first != second for (first, second), _ in asked])
 
   def start(key):
     skill_SV = 1.5 * jax.nn.one_hot(digit_S, BASE) + jax.random.normal(key, (400, BASE))
@@ -48,7 +48,6 @@ def effects(seeds):
     return dict(outcome_B=jnp.where(is_trained_P[batch.prompt_B], right_B, jnp.nan))
 
   c = tabular.changed(synlogic.get_config(), rollouts__per_prompt=8)
-  right_PL = jnp.asarray(right_PL)
   found, _ = tabular.train(
       c, world, judge,
       lambda x: dict(new=world.expected_P(x, right_PL)[~is_trained_P].mean()),

@@ -27,11 +27,11 @@ def test_last_token():
 
 def test_rehearsal_is_a_mean_over_stored_tokens():
   logps_BT = jnp.log(jnp.array([[.1, .5], [.4, .9]]))
-  ref_BT = jnp.log(jnp.array([[.2, .5], [.2, nan]]))
-  stored_BT = jnp.array([[1, 0], [1, 0]], bool)
-  # u = 1/2 and 2: u - 1 - log u = .193 and .307, of the catalogue's vector.
+  ref_BT = jnp.log(jnp.array([[.2, nan], [.2, .9]]))
+  stored_BT = jnp.array([[1, 0], [1, 1]], bool)
+  # u = 1/2, 2 and 1: u - 1 - log u = .193 and .307, of the catalogue's vector.
   got = auxiliary.rehearsal(logps_BT, ref_BT, stored_BT)
-  np.testing.assert_allclose([got.total, got.weight], [.19315 + .30685, 2], atol=1e-5)
+  np.testing.assert_allclose([got.total, got.weight], [.19315 + .30685, 3], atol=1e-5)
   for kind in divergence.REHEARSALS:
     got = auxiliary.rehearsal(ref_BT, ref_BT, stored_BT, kind=kind)
     np.testing.assert_allclose(got.total, 0, atol=1e-6)
