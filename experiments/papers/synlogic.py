@@ -30,7 +30,7 @@ def effects(seeds):
                       for b in range(10)])
   right_PL = jnp.array([[a == digit_S[steps[0]] and b == digit_S[steps[1 + a]]
                         for a, b in world.leaves[0]] for steps in step_PN])
-  is_trained_P = jnp.array([first != second for (first, second), _ in asked])
+  is_trained_P = np.array([first != second for (first, second), _ in asked])
 
   def start(key):
     skill_SV = 1.5 * jax.nn.one_hot(digit_S, BASE) + jax.random.normal(key, (400, BASE))
@@ -45,7 +45,8 @@ def effects(seeds):
   def judge(key, logits_PNV, batch):
     del key, logits_PNV
     right_B = right_PL[batch.prompt_B, world.leaf_B(batch)] * 1.0
-    return dict(outcome_B=jnp.where(is_trained_P[batch.prompt_B], right_B, jnp.nan))
+    counts_B = jnp.asarray(is_trained_P)[batch.prompt_B]
+    return dict(outcome_B=jnp.where(counts_B, right_B, jnp.nan))
 
   c = tabular.changed(synlogic.get_config(), rollouts__per_prompt=8)
   found, _ = tabular.train(
