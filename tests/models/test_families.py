@@ -116,6 +116,12 @@ def test_refusals(family, change, message):
     FAMILIES[family].decoder_config({**PUBLISHED[family][0], **change})
 
 
+def test_what_a_file_says_of_its_origin_is_not_the_model(
+    origin={"_model_name_or_path": "a/b", "_name_or_path": "c", "unk_token_id": 3}):
+  published = PUBLISHED["llama"][0]
+  assert llama.decoder_config({**published, **origin}) == llama.decoder_config(published)
+
+
 def test_qwen3_without_head_dim_means_128():
   published = {k: v for k, v in PUBLISHED["qwen3"][0].items() if k != "head_dim"}
   assert qwen3.decoder_config(published).head_dim == 128
