@@ -14,12 +14,13 @@ _ONLY = {"hidden_act": "silu", "partial_rotary_factor": 1.0}
 # Keys that do not change the forward pass.
 _IGNORED = {
     "_attn_implementation_autoset", "_model_name_or_path", "_name_or_path",
-    "architectures", "attention_dropout", "bos_token_id", "dtype",
-    "eos_token_id", "initializer_range", "is_llama_config", "layer_types", "max_position_embeddings", "max_window_layers", "model_type",
-    "pad_token_id", "pretraining_tp", "rope_interleaved", "rope_parameters",
-    "rope_scaling", "rope_theta", "sliding_window", "torch_dtype",
-    "transformers.js_config", "transformers_version", "unk_token_id", "unsloth_fixed",
-    "unsloth_version", "use_cache"}
+    "architectures", "attention_dropout", "bos_token_id", "dtype", "eos_token_id",
+    "initializer_range", "is_llama_config", "layer_types",
+    "max_position_embeddings", "max_window_layers", "model_type", "pad_token_id",
+    "pretraining_tp", "rope_interleaved", "rope_parameters", "rope_scaling",
+    "rope_theta", "sliding_window", "torch_dtype", "transformers.js_config",
+    "transformers_version", "unk_token_id", "unsloth_fixed", "unsloth_version",
+    "use_cache"}
 
 _LLAMA3 = ("factor", "low_freq_factor", "high_freq_factor",
            "original_max_position_embeddings")
