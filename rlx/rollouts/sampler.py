@@ -2,10 +2,11 @@
 
 A prompt's keys and values are computed and stored once and shared by its G
 completions. Rows are decoded together, at most `slots` at once, in chunks on the
-device. After each chunk the host looks, once, at which rows ended; they leave,
-waiting ones take their place, and the rest move together as soon as a smaller
-batch holds them (`slots.py` plans that). The suffix cache is as wide as the
-oldest row needs, so a step reads what can be live, not what may be allocated.
+device. A chunk is over when its columns are full or half of its rows have ended. Then
+the host looks, once, at which did; they leave, waiting ones take their place, and the
+rest move together into a smaller batch (`slots.py` plans that). The suffix cache is as
+wide as the oldest row needs, in whole chunks, so a step reads what can be live, not
+what may be allocated.
 """
 import functools
 
@@ -38,7 +39,8 @@ class _Working:
   fed_W: jax.Array      # the token that is fed next
   count_W: jax.Array    # completion tokens drawn so far
   finish_W: jax.Array   # index into FINISH, or _RUNNING
-  suffix: decoder.Suffix  # ends with a chunk of free columns
+  suffix: decoder.Suffix  # before a chunk: ends with a chunk of free columns
+  steps: jax.Array      # of those, columns that the chunk has filled
 
 
 @flax.struct.dataclass
@@ -67,7 +69,7 @@ def make(config, *, group, max_tokens, chunk, slots=None, temperature=1.0, top_k
     config: DecoderConfig.
     group: G, completions per prompt.
     max_tokens: T, the most tokens of a completion.
-    chunk: tokens decoded between two looks from the host.
+    chunk: the most tokens decoded between two looks from the host.
     slots: the most rows decoded at once, a multiple of G; None is all of them.
     temperature, top_k, top_p, min_p: see `decoding.next_token`.
     eos_ids: tokens that end a completion; the token is part of it.
@@ -105,32 +107,39 @@ def make(config, *, group, max_tokens, chunk, slots=None, temperature=1.0, top_k
 
   @functools.partial(jax.jit, static_argnames=("width", "is_same"))
   def move(rows, old, row_W, source_W, *, width, is_same):
-    """Puts rows into slots: `width` suffix columns of the past, then a free chunk."""
+    """Puts rows into slots: `width` suffix columns of the past, then a free chunk.
+
+    `width`, of whole chunks, may begin before the old columns do: that part is empty.
+    """
     last_token_W = rows.last_token_B.at[row_W].get(mode="clip")
     finish_W = jnp.where(row_W < rows.prompt_len_B.shape[0], _RUNNING,
                          records.FINISH.index("length"))
     if old is None:
       return _Working(row_W, last_token_W, jnp.zeros_like(row_W), finish_W,
-                      decoder.empty_suffix(config, row_W.shape[0], width + chunk))
+                      decoder.empty_suffix(config, row_W.shape[0], width + chunk),
+                      jnp.int32(0))
     take = lambda x: x if is_same else x[jnp.maximum(source_W, 0)]
     def keep(x, axis):
       # What is live ends where the last chunk ended.
-      x = take(jax.lax.slice_in_dim(x, x.shape[axis] - width, x.shape[axis], axis=axis))
-      return jnp.pad(x, [(0, chunk if i == axis else 0) for i in range(x.ndim)])
+      end, pad = x.shape[axis] - chunk + old.steps, lambda x, where: jnp.pad(
+          x, [where if i == axis else (0, 0) for i in range(x.ndim)])
+      x = jax.lax.dynamic_slice_in_dim(
+          pad(x, (chunk, 0)), chunk + end - width, width, axis=axis)
+      return pad(take(x), (0, chunk))
     is_new_W = source_W < 0
     return _Working(
         row_W, jnp.where(is_new_W, last_token_W, take(old.fed_W)),
         jnp.where(is_new_W, 0, take(old.count_W)), finish_W,
         decoder.Suffix([keep(x, 3) for x in old.suffix.k_WKHT],
-                       [keep(x, 2) for x in old.suffix.v_WKTH]))
+                       [keep(x, 2) for x in old.suffix.v_WKTH]), jnp.int32(0))
 
   @jax.jit
   def gather(prompts, prompt_P):
     return jax.tree.map(lambda x: x[prompt_P], prompts)
 
   @functools.partial(jax.jit, donate_argnums=(3, 4))
-  def advance(weights, rows, prompts, working, drawn, factor_T):
-    """Decodes until the free chunk of columns is full or every row has ended."""
+  def advance(weights, rows, prompts, working, drawn, factor_T, enough):
+    """Decodes until the free chunk of columns is full or `enough` rows or fewer go on."""
     columns_T = jnp.arange(working.suffix.v_WKTH[0].shape[2])
     first = columns_T.shape[0] - chunk
     row_W, count_W = working.row_W, working.count_W
@@ -164,8 +173,8 @@ def make(config, *, group, max_tokens, chunk, slots=None, temperature=1.0, top_k
               write(logps_WC, jnp.where(live_W, logps_W, 0.0), i, 1), suffix)
 
     w = row_W.shape[0]
-    _, fed_W, finish_W, len_W, tokens_WC, logps_WC, suffix = jax.lax.while_loop(
-        lambda c: (c[0] < chunk) & jnp.any(c[2] == _RUNNING), one,
+    steps, fed_W, finish_W, len_W, tokens_WC, logps_WC, suffix = jax.lax.while_loop(
+        lambda c: (c[0] < chunk) & (jnp.sum(c[2] == _RUNNING) > enough), one,
         (jnp.int32(0), working.fed_W, working.finish_W, count_W,
          jnp.full((w, chunk), pad_id, jnp.int32), jnp.zeros((w, chunk), jnp.float32),
          working.suffix))
@@ -174,7 +183,7 @@ def make(config, *, group, max_tokens, chunk, slots=None, temperature=1.0, top_k
                    logps_BT=drawn.logps_BT.at[at].set(logps_WC, mode="drop"),
                    len_B=drawn.len_B.at[row_W].set(len_W, mode="drop"),
                    finish_B=drawn.finish_B.at[row_W].set(finish_W, mode="drop"))
-    return _Working(row_W, fed_W, len_W, finish_W, suffix), drawn
+    return _Working(row_W, fed_W, len_W, finish_W, suffix, steps), drawn
 
   @jax.jit
   def finish(tokens_PX, prompt_P, rows, drawn):
@@ -191,12 +200,14 @@ def make(config, *, group, max_tokens, chunk, slots=None, temperature=1.0, top_k
       if plan.prompt_P is not None:
         read = gather(prompts, jax.device_put(plan.prompt_P))
       working = move(rows, working, *jax.device_put((plan.row_W, plan.source_W)),
-                     width=plan.columns, is_same=plan.is_same)
-      working, drawn = advance(weights, rows, read, working, drawn, factor_T)
-      running_W = jax.device_get(working.finish_W) == _RUNNING
+                     width=-(-plan.columns // chunk) * chunk, is_same=plan.is_same)
+      working, drawn = advance(weights, rows, read, working, drawn, factor_T,
+                               jax.device_put(plan.enough if moves else np.int32(0)))
+      finish_W, steps = jax.device_get((working.finish_W, working.steps))
+      running_W = finish_W == _RUNNING
       if stops:
         running_W &= ~_stopped(plan, drawn, cuts, stops, decode)
-      plan = slots_lib.following(plan, running_W, chunk, moves)
+      plan = slots_lib.following(plan, running_W, steps, moves)
     return finish(tokens_PX, prompt_P, rows, _cut(drawn, cuts, pad_id) if cuts else drawn)
 
   return sample

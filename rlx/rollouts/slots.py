@@ -32,6 +32,13 @@ class Plan:
     """Suffix columns that hold something that is still needed."""
     return int(np.max(self.count_W, where=self.live_W, initial=0))
 
+  @property
+  def enough(self):
+    """int32: once so many rows or fewer go on, the next plan has other slots than this."""
+    if self.waiting < self.rows: return np.int32(len(self.row_W) // 2)
+    less = -(-len(self.row_W) // 2)
+    return np.int32(less if smallest(less, self.slots) < len(self.row_W) else 0)
+
 
 def that_fit(rows, group, bytes_per_row, bytes_free):
   """How many of `rows` are decoded at once: None, all of them, if they fit.
@@ -61,7 +68,7 @@ def start(prompts, group, slots=None):
               is_same=False, waiting=w, rows=rows, group=group, slots=w)
 
 
-def following(plan, running_W, chunk, moves=True):
+def following(plan, running_W, steps, moves=True):
   """The plan after `plan`; None when every row has ended.
 
   Rows that ended make room for waiting ones. Once half of the slots suffice,
@@ -70,7 +77,7 @@ def following(plan, running_W, chunk, moves=True):
 
   Args:
     running_W: bool, rows that have not ended after `plan`'s chunk.
-    chunk: tokens that each of them has drawn in it.
+    steps: tokens that each of them has drawn in it.
     moves: False leaves every row in its slot.
   """
   live_W = running_W & plan.live_W
@@ -78,7 +85,7 @@ def following(plan, running_W, chunk, moves=True):
   w = len(plan.row_W)
   new = range(plan.waiting, min(plan.waiting + plan.slots - len(live), plan.rows))
   if not len(live) + len(new): return None
-  count_W = plan.count_W + np.int32(chunk)
+  count_W = plan.count_W + np.int32(steps)
   size = smallest(len(live) + len(new), plan.slots)
   if not moves or (size == w and not new):
     return dataclasses.replace(

@@ -55,6 +55,14 @@ def test_nothing_moves_when_it_must_not():
   assert found.is_same and found.row_W.tolist() == [8, 8, 8, 8, 8, 5, 8, 8]
 
 
+def test_enough_is_when_the_next_plan_differs():
+  plan = slots.start(4, 2)
+  assert plan.enough == 4 == len(slots.following(plan, np.arange(8) < 4, 3).row_W)
+  assert slots.start(3, 1).enough == 0        # Three slots are the least.
+  assert slots.start(4, 2, slots=4).enough == 2  # Half are free for those that wait.
+  assert slots.start(2, 2, slots=4).enough == 0
+
+
 @pytest.mark.parametrize("slots_, n, size", [
     (64, 64, 64), (64, 33, 64), (64, 32, 32), (64, 3, 4), (64, 1, 4), (12, 6, 6),
     (12, 1, 3), (3, 1, 3)])
@@ -79,8 +87,12 @@ def test_every_row_is_decoded_to_its_end():
         per = len(plan.row_W) // len(plan.prompt_P)
         of_slot_W = np.repeat(plan.prompt_P, per)
         np.testing.assert_array_equal(of_slot_W[plan.live_W], live // g)
+      assert len(live) > plan.enough  # Or nothing would be drawn, for ever.
+      left = length_B[live] - done_B[live]
+      steps = next(s for s in range(1, chunk + 1)
+                   if s == chunk or (left > s).sum() <= plan.enough)
       running_W = np.zeros(len(plan.row_W), bool)
-      running_W[plan.live_W] = done_B[live] + chunk < length_B[live]
-      done_B[live] = np.where(running_W[plan.live_W], done_B[live] + chunk, length_B[live])
-      plan = slots.following(plan, running_W, chunk)
+      running_W[plan.live_W] = left > steps
+      done_B[live] += np.minimum(left, steps)
+      plan = slots.following(plan, running_W, steps)
     np.testing.assert_array_equal(done_B, length_B)
