@@ -76,7 +76,7 @@ def get_config():
   c.rollouts = ml_collections.ConfigDict(dict(
       per_prompt=4,            # G
       max_tokens=64,           # T, of a completion
-      chunk=64,                # tokens decoded between two looks from the host
+      chunk=64,                # the most tokens decoded between two looks from the host
       # The most rows decoded at once, a multiple of per_prompt; None: what memory holds.
       slots=placeholder(int),
       bucket=16,               # completions are trained at a multiple of this width

@@ -2,11 +2,11 @@
 
 A prompt's keys and values are computed and stored once and shared by its G
 completions. Rows are decoded together, at most `slots` at once, in chunks on the
-device. A chunk is over when its columns are full or half of its rows have ended. Then
-the host looks, once, at which did; they leave, waiting ones take their place, and the
-rest move together into a smaller batch (`slots.py` plans that). The suffix cache is as
-wide as the oldest row needs, in whole chunks, so a step reads what can be live, not
-what may be allocated.
+device. A chunk is over when its columns are full or, if it is not the only one, half of
+its rows have ended. Then the host looks, once, at which did; they leave, waiting ones
+take their place, and the rest move together into a smaller batch (`slots.py` plans
+that). The suffix cache is as wide as the oldest row needs, in whole chunks, so a step
+reads what can be live, not what may be allocated.
 """
 import functools
 
@@ -86,6 +86,8 @@ def make(config, *, group, max_tokens, chunk, slots=None, temperature=1.0, top_k
   rule = dict(temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p)
   eos = np.asarray(sorted(eos_ids), np.int32)
   chunk = min(chunk, max_tokens)
+  # One chunk is one program; short completions are not worth those of smaller batches.
+  shrinks = moves and chunk < max_tokens
 
   @jax.jit
   def start(params, tokens_PX, prompt_len_P, prompt_P, key):
@@ -202,7 +204,7 @@ def make(config, *, group, max_tokens, chunk, slots=None, temperature=1.0, top_k
       working = move(rows, working, *jax.device_put((plan.row_W, plan.source_W)),
                      width=-(-plan.columns // chunk) * chunk, is_same=plan.is_same)
       working, drawn = advance(weights, rows, read, working, drawn, factor_T,
-                               jax.device_put(plan.enough if moves else np.int32(0)))
+                               jax.device_put(plan.enough if shrinks else np.int32(0)))
       finish_W, steps = jax.device_get((working.finish_W, working.steps))
       running_W = finish_W == _RUNNING
       if stops:

@@ -128,17 +128,20 @@ def test_one_look_per_chunk_and_nothing_else_crosses(params):
 
 
 def test_a_chunk_is_over_when_half_of_its_rows_have_ended(params, monkeypatch):
-  """A chunk as long as all, and yet rows move together; the rest goes on as it would."""
+  """A chunk almost as long as all, and yet rows move together, with the same result."""
   plans, following = [], slots.following
   monkeypatch.setattr(slots, "following", lambda plan, running_W, steps, moves: plans.append(
       (plan, running_W.sum(), int(steps))) or following(plan, running_W, steps, moves))
   ends = dict(eos_ids=(EOS, 2, 5))
-  out = _sample(params, chunk=T, **ends)
+  out = _sample(params, chunk=T - 1, **ends)
   (first, left, steps), *later = plans
   assert len(first.row_W) == 6 and 0 < left <= 3 and steps < T
   assert [len(p.row_W) for p, _, _ in later] == [3]
   np.testing.assert_array_equal(out.completion_len_B, _sample(params, **ends).completion_len_B)
   assert (out.completion_len_B == steps).any() and (out.completion_len_B > steps).sum() == left
+  plans.clear()
+  _sample(params, chunk=T, **ends)
+  assert len(plans) == 1  # The only chunk goes on to the end.
 
 
 def test_nothing_is_compiled_after_warm_up(params):
