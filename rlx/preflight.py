@@ -76,16 +76,18 @@ def held_bytes(state):
 def cache_bytes(run, state):
   """{term: bytes} of the samplers' key-value caches and weights, a closed form.
 
-    kv (P X + W (X + 2 T' + chunk)) + weights laid out for decoding
+    kv (P X + W (X + 2 T' + chunk)) + weights laid out for decoding;  T for 2 T' + chunk
+    where T is one chunk
 
   W slots may come to hold a copy of a prompt each; when a chunk is over, their
-  suffixes of up to T' = T rounded up to chunks are copied to wider ones.
+  suffixes of up to T' = T rounded up to chunks are copied to ones wider by a chunk.
   """
   c, m, shards = run.config, run.model_config, sharding.row_shards(run.mesh)
   weights = (memory.tree_bytes(state.full("policy")) * jnp.dtype(m.dtype).itemsize
              // jnp.dtype(m.param_dtype).itemsize)
   chunk = min(c.rollouts.chunk, c.rollouts.max_tokens)
-  suffix = 2 * chunk * -(-c.rollouts.max_tokens // chunk) + chunk
+  suffix = chunk if chunk == c.rollouts.max_tokens else (
+      2 * chunk * -(-c.rollouts.max_tokens // chunk) + chunk)
   def cache(prompts, group, slots):
     rows = min(slots or prompts * group, prompts * group)
     tokens = prompts * c.prompts.max_tokens + rows * (c.prompts.max_tokens + suffix)
