@@ -4,7 +4,8 @@ import pathlib
 import setuptools
 
 GYM = ["reasoning-gym"]  # Pulls a C source package.
-TEST = ["pytest", "pytest-xdist"]
+GRIDS = ["rich", "submitit"]
+TEST = ["pytest", "pytest-xdist"] + GRIDS
 
 setuptools.setup(
     name="rlx",
@@ -15,16 +16,22 @@ setuptools.setup(
     license="Apache-2.0",
     python_requires=">=3.11",
     packages=setuptools.find_packages(include=["rlx*", "configs*"]),
+    package_data={"rlx": ["view.html"]},
     install_requires=[
         "absl-py", "array-record", "flax", "gguf", "importlib_resources", "jax",
         "jinja2", "math-verify", "matplotlib", "ml-collections", "numpy", "optax",
-        "orbax-checkpoint", "safetensors", "tensorboardX", "tensorflow-datasets",
+        "orbax-checkpoint", "rich", "safetensors", "tensorboardX", "tensorflow-datasets",
         "tokenizers", "tqdm", "transformers>=5",
     ],
     extras_require={
         "tpu": ["jax[tpu]"],
         "cuda": ["jax[cuda12]"],
         "gym": GYM,
+        "grids": GRIDS,  # experiments/run.py, plots.py
+        "wandb": ["wandb"],
+        "mlflow": ["mlflow-skinny", "sqlalchemy", "alembic"],
+        # colab/, outside Colab and in tests/test_notebooks.py
+        "notebooks": GRIDS + ["ipykernel", "nbclient", "nbformat"],
         "test": TEST,
         # Live comparison with PyTorch models; the recorded one needs no torch.
         "parity": TEST + ["torch"],

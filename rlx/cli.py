@@ -16,33 +16,36 @@ PACKAGES = ("jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "transformers"
             "numpy")
 
 
-def main(loop):
-  """Runs loop(config, workdir) from the command line.
+def main(loop, *, has_workdir=True):
+  """Runs loop(config, workdir) from the command line, or loop(config) without one.
 
   A mistake in the flags or the config ends the program with one line and exit
   code 2. Failures of the program itself keep their traceback.
   """
   config_flag = config_flags.DEFINE_config_file(
       "config", None, "Config file, with an optional :variant.", lock_config=True)
-  workdir_flag = flags.DEFINE_string(
+  workdir_flag = has_workdir and flags.DEFINE_string(
       "workdir", None, "Folder of the run; resumed if it has a checkpoint.")
   try:
     rest = flags.FLAGS(sys.argv)
     if rest[1:]: raise ValueError(f"{rest[1]!r}: not a flag.")
     if flags.FLAGS["config"].value is None: raise ValueError("--config is missing.")
-    if workdir_flag.value is None: raise ValueError("--workdir is missing.")
+    if has_workdir and workdir_flag.value is None:
+      raise ValueError("--workdir is missing.")
     config = config_flag.value.copy_and_resolve_references()
   except (flags.Error, OSError, ValueError, KeyError, AttributeError, TypeError) as e:
-    _refuse(e)
+    refuse(e)
+  folders = [workdir_flag.value] if has_workdir else []
   try:
-    keep_compiled(config.compile_cache, workdir_flag.value)
-    loop(config, workdir_flag.value)
+    # Without a folder of the run there is none beside it.
+    if folders or config.compile_cache: keep_compiled(config.compile_cache, *folders)
+    loop(config, *folders)
   except ValueError as e:
     if not _is_raised_here(e): raise
-    _refuse(e)
+    refuse(e)
 
 
-def _refuse(error):
+def refuse(error):
   """One line and exit code 2. Of a wrapped error, the line that says what is wrong."""
   # str() of a KeyError is a repr, also when another error carries one.
   while isinstance(error, BaseException) and error.args and not isinstance(error, OSError):
@@ -61,7 +64,7 @@ def _is_raised_here(error):
           and last.line.startswith("raise "))
 
 
-def keep_compiled(setting, workdir):
+def keep_compiled(setting, workdir=None):
   """Keeps compiled programs on disk: the next run with the same shapes reads them.
 
   JAX_COMPILATION_CACHE_DIR of the environment wins. A folder that cannot be
@@ -70,7 +73,7 @@ def keep_compiled(setting, workdir):
   Args:
     setting: config.compile_cache. None is <workdir>/../.jax_cache, which runs
       side by side share; "" or "off" is off; else a folder.
-    workdir: the run's folder.
+    workdir: the run's folder; not read if the setting names one.
   Raises:
     ValueError: the setting is something else.
   """
@@ -98,21 +101,28 @@ def record(config, workdir):
   path = workdir / "config.json"
   text = json.dumps(config.to_dict(), indent=2, sort_keys=True, default=list)
   if path.exists() and path.read_text() != text:
-    old, new = (_flat(json.loads(t)) for t in (path.read_text(), text))
+    old, new = (flat(json.loads(t)) for t in (path.read_text(), text))
     for key in sorted(old.keys() | new.keys()):
       if old.get(key) != new.get(key):
         print(f"rlx: {key} was {old.get(key)!r} in this workdir, now "
               f"{new.get(key)!r}.", file=sys.stderr)
   path.write_text(text)
   (workdir / "versions.json").write_text(json.dumps(
-      dict(commit=_commit(), python=sys.version.split()[0],
+      dict(config=_config_file(), commit=_commit(), python=sys.version.split()[0],
            **{p: importlib.metadata.version(p) for p in PACKAGES}), indent=2))
 
 
-def _flat(tree, prefix=""):
+def _config_file():
+  """The config as --config names it; None if the run has no command line."""
+  if "config" not in flags.FLAGS: return None
+  return config_flags.get_config_filename(flags.FLAGS["config"])
+
+
+def flat(tree, prefix=""):
+  """{dotted key: value} of nested dicts."""
   out = {}
   for k, v in tree.items():
-    out |= _flat(v, f"{prefix}{k}.") if isinstance(v, dict) else {prefix + k: v}
+    out |= flat(v, f"{prefix}{k}.") if isinstance(v, dict) else {prefix + k: v}
   return out
 
 
@@ -147,3 +157,4 @@ def report(summary, workdir):
                      ("config.json", "resolved config; versions.json beside it"),
                      ("checkpoints", "resume by running again")):
     if (workdir / path).exists(): print(f"  {workdir / path}  {what}")
+  print(f"  python -m rlx.view {workdir}  all of it on one page")

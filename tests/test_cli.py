@@ -1,4 +1,5 @@
 """Where compiled programs are kept between runs."""
+import json
 import os
 import pathlib
 import subprocess
@@ -7,6 +8,7 @@ import sys
 import jax
 import pytest
 
+from configs import base
 from rlx import cli
 
 ROOT = pathlib.Path(__file__).parent.parent
@@ -65,3 +67,17 @@ print(len(hits))"""
   hits = [int(subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=env, check=True,
                              capture_output=True, text=True).stdout) for _ in range(2)]
   assert hits[0] == 0 and hits[1] > 0
+
+
+def test_what_a_run_was_names_the_config_file(tmp_path):
+  code = "from rlx import cli; cli.main(cli.record)"
+  subprocess.run(
+      [sys.executable, "-c", code, "--config=configs/quickstart.py:smoke",
+       f"--workdir={tmp_path / 'run'}", "--config.seed=3", "--config.log.writers=wandb"],
+      cwd=ROOT, check=True)
+  found = {name: json.loads((tmp_path / "run" / f"{name}.json").read_text())
+           for name in ("versions", "config")}
+  assert found["versions"]["config"] == "configs/quickstart.py:smoke"
+  assert found["config"]["seed"] == 3 and found["config"]["log"]["writers"] == ["wandb"]
+  cli.record(base.get_config(), tmp_path / "other")  # Without a command line.
+  assert json.loads((tmp_path / "other" / "versions.json").read_text())["config"] is None

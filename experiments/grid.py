@@ -1,0 +1,174 @@
+"""Grids of runs: lists of changes to a config.
+
+A change is {dotted key: value}; lists of them are combined by
+
+  product(a, b)   every change of a with every one of b
+  zip_(a, b)      the first of a with the first of b, ...
+  chain(a, b)     those of a, then those of b
+
+Where a key is set twice the later list holds, a whole section replaces keys set in it
+before. Two keys are not the config's: `config`, the file that is changed (FILE or
+FILE:ARGUMENT), and `arm`, what runs that differ in their seed alone are called;
+arms that meet are joined by "-". A Python file whose function `grid()` returns
+such a list is a grid:
+
+  def grid():
+    return grids.product(
+        [{"config": "configs/quickstart.py"}],
+        grids.chain(
+            [{"arm": "dense"}],
+            [{"arm": f"beta{b}", "rewards.process.beta": b, "prm.loss.beta": b}
+             for b in (0.1, 2.0)],
+            [{"arm": "clipless", "learner.loss": dict(name="policy.reinforce")}]),
+        [{"seed": s} for s in range(5)])
+
+Sections that name a method, and `rewards` and `advantages` as a whole, may be replaced
+by a dict; None is a value. A cell is one run: arm, seed, config and the other changes.
+"""
+import functools
+import importlib.util
+import itertools
+import json
+import pathlib
+import re
+
+from configs import base
+from experiments import cell as cell_lib
+from rlx import methods
+
+SUMS = ("rewards", "advantages")  # Their keys are terms, which a change may add.
+
+
+def product(*lists):
+  """Every combination, the last list's changes quickest."""
+  return [_merge(parts) for parts in itertools.product(*lists)]
+
+
+def zip_(*lists):
+  """Lists of one length, change by change.
+
+  Raises:
+    ValueError: they differ in length.
+  """
+  return [_merge(parts) for parts in zip(*lists, strict=True)]
+
+
+def chain(*lists):
+  """One list after the other."""
+  return list(itertools.chain(*lists))
+
+
+def _merge(parts):
+  merged = {}
+  for part in parts:
+    for key, value in part.items():
+      if key == "arm" and "arm" in merged: value = f"{merged['arm']}-{value}"
+      merged = {k: v for k, v in merged.items() if not _is_in(k, key)} | {key: value}
+  return merged
+
+
+def _is_in(key, section):
+  return f"{key}.".startswith(f"{section}.")
+
+
+def load(path):
+  """The cells of a grid file, all of them checked as far as that needs no model.
+
+  Raises:
+    ValueError: one line: the cell, the key, what is wrong.
+  """
+  module = _module(path)
+  if not hasattr(module, "grid"): raise ValueError(f"{path}: no function grid() in it.")
+  cells = [_cell(i, change) for i, change in enumerate(module.grid())]
+  if not cells: raise ValueError(f"{path}: grid() is empty.")
+  names = [c.name for c in cells]
+  if twice := sorted({n for n in names if names.count(n) > 1}):
+    raise ValueError(f"{path}: {names.count(twice[0])} cells are called {twice[0]}; "
+                     "each needs its own arm or seed.")
+  seen = set()
+  for cell in cells:  # A seed is an integer; beside that the cells of an arm are one.
+    key = json.dumps([cell.config, cell.changes])
+    if key not in seen: check(cell)
+    seen.add(key)
+  return cells
+
+
+def _cell(index, change):
+  for key in ("arm", "seed", "config"):
+    if key not in change: raise ValueError(f"cell {index}: {key} is missing: {change}.")
+  change = dict(change)
+  arm, seed, config = (change.pop(k) for k in ("arm", "seed", "config"))
+  if not isinstance(arm, str) or not re.fullmatch(r"\w[\w.+=-]*", arm):
+    raise ValueError(f"cell {index}: arm={arm!r}: letters, digits and _.+=-, the name "
+                     "of a folder.")
+  if type(seed) is not int: raise ValueError(f"{arm}: seed={seed!r}: an integer.")
+  for key, value in change.items():
+    try:
+      change[key] = json.loads(json.dumps(value))
+    except TypeError as e:
+      raise ValueError(f"{arm}: {key}={value!r}: {e}.") from None
+  return cell_lib.Cell(arm, seed, config, change, index)
+
+
+def check(cell):
+  """Refuses what can be known before a model is read: keys, methods, values.
+
+  Raises:
+    ValueError: one line that starts with the cell's name.
+  """
+  try:
+    c = configured(cell)
+    # Only the machine that the cell will run on knows what it has.
+    if c.model.attention == "cudnn": c.model.attention = "blocks"
+    methods.check_keys(c, base.get_config())
+    methods.check(c, methods.of(c))
+  except (ValueError, TypeError, KeyError, AttributeError) as e:
+    raise ValueError(f"{cell.name}: " + " ".join(str(e).split())) from None
+
+
+def configured(cell):
+  """The cell's config: that of its file with its changes."""
+  file, _, argument = cell.config.partition(":")
+  module = _module(file)
+  c = module.get_config(*[argument] if argument else [])
+  for key, value in cell.changes.items(): _set(c, key, value)
+  c.seed = cell.seed
+  return c
+
+
+def _set(c, key, value):
+  """Sets a key that is there, an option of a method or a term of a sum."""
+  *path, last = key.split(".")
+  section = c
+  for i, part in enumerate(path):
+    section = section[part] if part in section else None
+    if not hasattr(section, "keys"):
+      raise ValueError(f"{'.'.join(path[:i + 1])}: no such section.")
+  # Without a name there is no method, and nobody to ask about its options.
+  is_method = "name" in section and section["name"] is not None
+  is_open = is_method or ".".join(path) in SUMS
+  if last not in section and not is_open:
+    raise ValueError(f"{key}: no such key; there are {sorted(section)}.")
+  if isinstance(value, dict) and not (
+      is_open or "name" in value or any(_is_in(key, f) for f in methods.FREE)):
+    raise ValueError(f"{key}: a section, not a method; set the keys in it.")
+  try:
+    section[last] = _tuples(value)
+  except TypeError as e:
+    raise ValueError(f"{key}={value!r}: {e}") from None
+
+
+def _tuples(value):
+  """JSON has no tuples, configs no lists."""
+  if isinstance(value, dict): return {k: _tuples(v) for k, v in value.items()}
+  return tuple(map(_tuples, value)) if isinstance(value, list) else value
+
+
+@functools.cache
+def _module(path):
+  """A Python file as a module."""
+  if not pathlib.Path(path).is_file(): raise ValueError(f"{path}: no such file.")
+  spec = importlib.util.spec_from_file_location(pathlib.Path(path).stem, path)
+  module = importlib.util.module_from_spec(spec)
+  spec.loader.exec_module(module)
+  return module
