@@ -218,6 +218,20 @@ def get_config():
       microbatches=1,
       optimizer=optimizer(1e-6, max_grad_norm=10.0),
   ))
+  # Training a PRM on stored completions (rlx/train_prm.py), with the prm section's
+  # loss, reference and optimizer, steps batches; not read by the RL loop.
+  c.train_prm = ml_collections.ConfigDict(dict(
+      # JSONL of {"prompt" or "question", "completion", "verdict", "group"}; None: sampled
+      # into the workdir. held_out: the same, what the PRM is judged on.
+      rollouts=placeholder(str),
+      held_out=placeholder(str),
+      prompts=512,             # training prompts sampled if there is no file
+      # None: an implicit PRM, of verdicts. Else a PRM with a head, of Monte-Carlo labels
+      # of steps, a kind of rewards/step_labels.py: hard | soft | ...
+      labels=placeholder(str),
+      step_rollouts=8,         # completions sampled after each step to label it
+      max_sampled=placeholder(int),  # tokens: completions are used until so many were sampled for them
+  ))
   # The value model; made when an estimator asks for values_BT.
   c.value = ml_collections.ConfigDict(dict(
       clip=0.2,                # of the value loss; None is off
@@ -245,11 +259,19 @@ def get_config():
       final_samples=4,         # times they are sampled before and after
       batch=256,               # prompts sampled at once
       answer=r"#(.)",          # regular expression: its last match is a completion's answer (majority, pseudo labels)
+      # A field of the prompts' meta that accuracy is split by; None is off. Numbers of
+      # more than `buckets` different values are cut into so many ranges.
+      difficulty=placeholder(str),
+      buckets=5,
+      # What the PRM is judged on: JSONL files of marked or of better and worse solutions,
+      # or a verifier of steps, such as "chain.steps", that marks what is sampled.
+      prm_sets=(),
   ))
   c.checkpoint = ml_collections.ConfigDict(dict(every=50, keep=2))
   c.log = ml_collections.ConfigDict(dict(
       completions=8,           # rows of the completions table per step
       completions_every=10,    # steps
+      writers=(),              # told beside the files and TensorBoard: "wandb", "mlflow" (io/trackers.py)
   ))
   return c
 
@@ -279,5 +301,6 @@ def smoke(c):
   c.rollouts.max_draws = 2
   c.rollouts.fill = "failed"
   c.eval.every, c.eval.prompts, c.eval.final_samples = 0, 16, 1
+  c.train_prm.prompts, c.train_prm.step_rollouts = 16, 2
   c.checkpoint.every = 1
   return c

@@ -67,8 +67,8 @@ class Run:
   score: Callable              # (state, rollouts, outcome_B, **more fields) -> Scored
   measure_full: Callable       # as score, of shapes: rows of full length, no step ends
   scorers: tuple               # (policy, reference, prm): jitted (params, rollouts, plan) -> logps_BT
-  log_ratio: Callable          # (state, rollouts) -> log pi_phi - log pi_ref, step_ends_BT
-  learn_prm: Callable          # (state, rollouts, scored) -> (state, scored, metrics)
+  prm_steps: Callable          # (state, rollouts, columns=None) -> {variant: steps_BJ} of the PRM
+  learn_prm: Callable          # (state, rollouts, scored) -> (state, scored, metrics); see train_prm.labels
   advantage: Callable          # (state, scored) -> (scored, metrics)
   learn_value: Callable        # (state, rollouts, scored, step) -> (state, metrics)
   learn_policy: Callable       # (state, rollouts, scored, step) -> (state, metrics)
@@ -76,9 +76,12 @@ class Run:
   follow: Callable             # (state, metrics) -> the state of the next step
 
 
-def build(config):
+def build(config, splits=("train", "eval")):
   """Checks `config` and binds it.
 
+  Args:
+    splits: which prompts are loaded. Without "train" Run.prompts is None, without
+      "eval" Run.eval_prompts is empty.
   Raises:
     ValueError: one line naming the key, the value found and what is allowed.
   """
@@ -110,19 +113,19 @@ def build(config):
       raise ValueError(f"prm.path={c.prm.path!r}: its tokenizer differs from "
                        f"that of model.path={c.model.path!r}.")
   text = text_of(c, tokenizer)
-  train_prompts, eval_prompts = load_prompts(c, tokenizer, text)
-  if not eval_prompts:
+  train_prompts, eval_prompts = load_prompts(c, tokenizer, text, splits)
+  if "eval" in splits and not eval_prompts:
     raise ValueError(f"eval.split={c.eval.split!r} of prompts.source="
                      f"{c.prompts.source!r} has no prompts.")
   per_draw = draw_size(c)
-  if len(train_prompts) < per_draw:
+  if "train" in splits and len(train_prompts) < per_draw:
     raise ValueError(f"prompts.source={c.prompts.source!r}: {len(train_prompts)} "
                      f"training prompts; a draw takes {per_draw} different ones.")
   optimizers = {name: optimizer.adamw(**c[name].optimizer)
                 for name in ("learner", "prm", "value")}
   frozen = freeze(c, base_params) if c.lora.rank else None
   shapes = functools.partial(_shapes, c, methods, mesh, optimizers, models, frozen)
-  draw = _sampler(c, model_config, tokenizer, mesh)
+  draw = samplers(c, model_config, tokenizer, mesh)
   limit = memory.device_bytes(mesh)
   slots_of = functools.partial(
       sampler_slots, c, model_config, mesh,
@@ -145,15 +148,18 @@ def build(config):
     return verifier_pool.verify(*_texts(tokenizer, prompts, rollouts)).reshape(
         len(prompts), -1)
 
-  learn_prm, prm_step = update.prm(c, methods, models, mesh, optimizers["prm"])
+  learn_prm, prm_step = (
+      update.prm(c, methods, models, mesh, optimizers["prm"]) if c.train_prm.labels is None
+      else update.steps(c, models, mesh, optimizers["prm"]))
   learn_value, value_step = update.value(c, methods, models, mesh, optimizers["value"])
   learn_policy, policy_step = update.policy(
       c, methods, models, mesh, optimizers["learner"], likelihoods.token_id(c, tokenizer))
   return Run(
       config=c, mesh=mesh, tokenizer=tokenizer, model_config=model_config,
       prm_config=models["prm"][0],
-      prompts=(iterator.PairIterator if c.prompts.paired else iterator.PromptIterator)(
-          train_prompts, seed=c.seed),
+      prompts=None if "train" not in splits else (
+          iterator.PairIterator if c.prompts.paired else iterator.PromptIterator)(
+              train_prompts, seed=c.seed),
       eval_prompts=eval_prompts,
       init=functools.partial(_init, c, methods, mesh, optimizers, models, frozen),
       shapes=shapes, encode=encode, slots=slots_,
@@ -171,7 +177,7 @@ def build(config):
                         _answers(c, methods, tokenizer, text, train_prompts)),
       measure_full=score.measure(c, methods, models, mesh, full=True),
       scorers=score.scorers(c, models, mesh),
-      log_ratio=score.log_ratio(c, models, mesh, tokenizer),
+      prm_steps=score.prm_steps(c, models, mesh, tokenizer),
       learn_prm=learn_prm, advantage=score.advantage(c, methods),
       learn_value=learn_value, learn_policy=learn_policy,
       updates=dict(prm=prm_step, value=value_step, learner=policy_step),
@@ -193,19 +199,26 @@ def text_of(c, tokenizer):
   return lambda p: tokenizer.render(template(p))
 
 
-def load_prompts(c, tokenizer, text):
-  """(training prompts, held-out prompts), filtered, with no text in common."""
+def read_prompts(c, split):
+  """The prompts of a split, all there are."""
   dataset = resolve.lookup("prompts", f"datasets.{c.prompts.dataset}.prompts",
                            "prompts.dataset")
+  rows = io_rows.rows(c.prompts.source, split, **c.prompts.options)
+  return dataset(rows, split, **c.prompts.columns)
+
+
+def load_prompts(c, tokenizer, text, splits=("train", "eval")):
+  """(training prompts, held-out prompts), filtered, with no text in common."""
   def load(split, at_most=None):
-    found = io_rows.rows(c.prompts.source, split, **c.prompts.options)
-    found = itertools.islice(dataset(found, split, **c.prompts.columns), at_most)
+    found = itertools.islice(read_prompts(c, split), at_most)
     return filters.by_length(filters.unique(list(found)),
                              lambda p: len(tokenizer.encode(text(p))),
                              c.prompts.max_tokens)
   # Twice as many rows as held-out prompts are wanted: some are dropped.
-  held_out = load(c.eval.split, 2 * c.eval.prompts)[:c.eval.prompts]
-  return filters.not_in(load(c.prompts.split), held_out)[:c.prompts.limit], held_out
+  held_out = (load(c.eval.split, 2 * c.eval.prompts)[:c.eval.prompts]
+              if "eval" in splits else [])
+  train = filters.not_in(load(c.prompts.split), held_out) if "train" in splits else []
+  return train[:c.prompts.limit], held_out
 
 
 def _texts(tokenizer, prompts, rollouts):
@@ -331,7 +344,8 @@ def sampler_slots(c, model_config, mesh, bytes_free, prompts, group):
                         tokens * size.kv_bytes_per_token(model_config), bytes_free)
 
 
-def _sampler(c, model_config, tokenizer, mesh):
+def samplers(c, model_config, tokenizer, mesh):
+  """(completions per prompt, decoding rule, slots) -> sample, see `sampler.make`."""
   def draw(group, rule, slots_):
     return sampler.make(
         model_config, group=group, max_tokens=c.rollouts.max_tokens,
@@ -387,7 +401,9 @@ def _init(c, methods, mesh, optimizers, models, frozen):
   if is_frozen or is_asked or (has_policy_ref and not c.kl.sync_every):
     state = state.replace(reference=copy(freeze(c, models["policy"][1])))
   if has_prm:
-    prm, prm_opt = start(*models["prm"], "prm")
+    config, params = models["prm"]
+    if c.train_prm.labels is not None: params = value_model.init(config, params)
+    prm, prm_opt = start(config, params, "prm")
     state = state.replace(prm=prm, prm_opt=prm_opt if c.prm.order != "none" else None)
     if c.prm.reference == "self":
       state = state.replace(prm_reference=copy(freeze(c, models["prm"][1])))

@@ -1,8 +1,10 @@
-"""Held-out evaluation of a checkpoint: pass@k, majority, best-of-N by the PRM.
+"""Held-out evaluation of a checkpoint or a model, on any set of prompts, and of its PRM.
 
   python -m rlx.evaluate --config=configs/quickstart.py --workdir=/tmp/rlx/quickstart --config.eval.samples=8
 
 Reads the workdir's newest checkpoint; without one, the models the config names.
+`eval.difficulty` splits accuracy, `eval.prm_sets` are sets that the PRM is judged on.
+Writes evaluate.json, evaluate.png and, of a verifier of steps, the set it marked.
 """
 import json
 import pathlib
@@ -12,90 +14,170 @@ import numpy as np
 
 from rlx import build
 from rlx import cli
+from rlx import prm_sets
 from rlx import train
+from rlx.core import records
 from rlx.core import rng
 from rlx.evals import accuracy
 from rlx.evals import best_of_n
 from rlx.evals import pass_at_k
 from rlx.io import checkpoint
+from rlx.io import curves
 from rlx.rollouts import padding
 from rlx.verifiers import answers as answers_lib
+
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 
 
 def evaluate(config, workdir):
   """Samples eval.samples completions per held-out prompt and judges them.
 
   Returns:
-    {metric: number}, which is also in <workdir>/evaluate.json: accuracy with
-    its interval, greedy accuracy, and for k = 1, 2, 4 ... samples pass@k,
-    maj@k, and best@k under the PRM by min, sum and last of its step rewards.
+    {metric: dict(mean, low, high, ...)}, which is also in <workdir>/evaluate.json:
+    accuracy sampled and greedy; what `at_k` gives; "difficulty/VALUE"; "no_answer" and
+    "truncated", shares of completions; "length" in tokens; and under "prm" the
+    numbers of prm_sets.py for each of eval.prm_sets. Intervals are 95%: Wilson's over
+    prompts for shares (`accuracy.interval`), percentile bootstrap over prompts or
+    problems for "length" and "prm".
   """
-  run = build.build(config)
+  c, workdir = config, pathlib.Path(workdir)
+  run = build.build(c, splits=("eval",))
+  sets = {path: prm_sets.read(path, c, run.tokenizer) for path in c.eval.prm_sets
+          if path.endswith(".jsonl")}
+  difficulty_P = c.eval.difficulty and _meta(run.eval_prompts, c.eval.difficulty)
   checkpoints = checkpoint.Checkpoints(workdir)
   state, _ = train.restore(run, checkpoints)
+  # A PRM that was not trained, nor read from elsewhere, is its own reference.
+  has_prm = state.prm is not None and (
+      checkpoints.latest is not None or c.prm.path is not None)
   checkpoints.close()
-  outcomes, answers, scores = [], [], []
-  for prompts in padding.batches(run.eval_prompts, config.eval.batch):
-    key = rng.key(config.seed, "evaluate")
-    rollouts = run.eval_sample["sampled"](state.full("policy"), *run.encode(prompts), key)
-    outcomes.append(run.verify(prompts, jax.device_get(rollouts)))
-    answers += answers_lib.stated(
-        [run.tokenizer.decode(ids) for ids in padding.completions(rollouts)],
-        config.eval.answer)
-    scores.append(_scores(run, state, rollouts))
-  outcome_PG = np.concatenate(outcomes)[:len(run.eval_prompts)]
+  if c.eval.prm_sets and not has_prm:
+    raise ValueError(f"eval.prm_sets={c.eval.prm_sets!r}: workdir={workdir} has no "
+                     "checkpoint and prm.path is None: there is no trained PRM.")
+  n, g, text = len(run.eval_prompts), c.eval.samples, build.text_of(c, run.tokenizer)
+  outcomes, completions, finishes = [], [], []
+  for prompts in padding.batches(run.eval_prompts, c.eval.batch):
+    rollouts = jax.device_get(run.eval_sample["sampled"](
+        state.full("policy"), *run.encode(prompts), rng.key(c.seed, "evaluate")))
+    outcomes.append(run.verify(prompts, rollouts))
+    completions += padding.completions(rollouts)
+    finishes.append(rollouts.finish_B)
+  outcome_PG, finish_B = np.concatenate(outcomes)[:n], np.concatenate(finishes)[:n * g]
+  texts = [run.tokenizer.decode(ids) for ids in completions[:n * g]]
+  answers = answers_lib.stated(texts, c.eval.answer)
+  asked = [p for p in run.eval_prompts for _ in range(g)]
+  steps = prm_sets.score(run, state, [run.tokenizer.encode(text(p)) for p in asked],
+                         completions[:n * g]) if has_prm else {}
+  scores = prm_sets.scores(steps)
   found = {"sampled": accuracy.interval(outcome_PG),
            "greedy": train.evaluate(run, state, "evaluate", 1, ("greedy",))["greedy"]}
-  found |= at_k(outcome_PG, answers, {k: np.concatenate([s[k] for s in scores])
-                                      for k in scores[0]})
+  found |= at_k(outcome_PG, answers, scores)
+  if difficulty_P:
+    found |= {f"difficulty/{value}": x for value, x in accuracy.by(
+        outcome_PG, difficulty_P, buckets=c.eval.buckets).items()}
+  found |= of_texts(outcome_PG, answers, finish_B, list(map(len, completions[:n * g])))
+  judged = {path: prm_sets.judge(run, state, s) for path, s in sets.items()}
+  for path in [p for p in c.eval.prm_sets if p not in sets]:
+    label_B = prm_sets.first_errors(run, path, asked, texts, outcome_PG.ravel(), finish_B)
+    prm_sets.write(workdir / f"{path}.jsonl", run, asked, texts, label_B, outcome_PG.ravel())
+    judged[path] = prm_sets.first_error_f1(
+        steps, label_B, np.arange(n * g) // g) | prm_sets.sampled_preferences(
+            scores, outcome_PG)
   run.pool.close()
-  _report(found, pathlib.Path(workdir))
+  if judged: found["prm"] = judged
+  (workdir / "evaluate.json").write_text(json.dumps(found, indent=2))
+  curves.draw_at_k(workdir / "evaluate.png", found)
+  show(found)
+  for name in ("evaluate.json", "evaluate.png"): print(f"  {workdir / name}")
   return found
 
 
 def at_k(outcome_PG, answers, scores):
-  """pass@k, maj@k and best@k for k = 1, 2, 4, ... completions.
+  """pass@k, maj@k, and by the PRM weighted@k and best@k, for k = 1, 2, 4, ...
+
+  Each is the mean over all sets of k completions, or many (`maj_at_k`).
 
   Args:
     outcome_PG: verdicts.
     answers: [B] extracted answers, None where there is none.
-    scores: {aggregate: score_B} of the PRM; empty without one.
+    scores: {name: score_B} of the PRM, see `prm_sets.scores`; empty without one.
+  Returns:
+    {"pass@K", "maj@K", "weighted@K/NAME", "best@K/NAME": as `accuracy.interval`}.
   """
   p, g = outcome_PG.shape
-  by_prompt = [answers[i * g:(i + 1) * g] for i in range(p)]
+  answers_PG = [answers[i * g:(i + 1) * g] for i in range(p)]
+  groups = lambda found: {k: np.asarray(v, float).reshape(p, g) for k, v in found.items()}
+  weights, scores = groups(best_of_n.weights(scores)), groups(scores)
+  right_PG = np.where(np.isnan(outcome_PG), np.nan, outcome_PG > 0.5)
   found = {}
+  def vote(k, weight_PG=(None,) * p):
+    return [pass_at_k.maj_at_k(*row, k, w) for *row, w in zip(
+        answers_PG, outcome_PG, weight_PG)]
   for k in [2**i for i in range(g.bit_length()) if 2**i <= g]:
-    found[f"pass@{k}"] = pass_at_k.pass_at_k(outcome_PG, k)
-    found[f"maj@{k}"] = float(np.mean([
-        pass_at_k.maj_at_k(a, o, k) for a, o in zip(by_prompt, outcome_PG)]))
-    for name, score_B in scores.items():
-      score_PG = score_B.reshape(-1, g)[:p, :k]
-      found[f"best@{k}/{name}"] = best_of_n.best_of_n(score_PG, outcome_PG[:, :k])
-  return found
+    found |= {f"pass@{k}": pass_at_k.each(outcome_PG, k), f"maj@{k}": vote(k)}
+    found |= {f"weighted@{k}/{name}": vote(k, w_PG) for name, w_PG in weights.items()}
+    found |= {f"best@{k}/{name}": [best_of_n.at_n(*row, k)[1] for row in zip(
+        score_PG, right_PG)] for name, score_PG in scores.items()}
+  return {name: accuracy.interval(np.array(value_P)[:, None])
+          for name, value_P in found.items()}
 
 
-def _scores(run, state, rollouts):
-  """{aggregate: score_B} from the PRM's step rewards; {} without a PRM."""
-  if state.prm is None: return {}
-  log_ratio_BT, ends_BT = map(np.asarray, run.log_ratio(state, rollouts))
-  steps = max(int(ends_BT.sum(axis=1).max()), 1)
-  ends_BJ = np.full((len(ends_BT), steps), -1)
-  for row, ends_T in zip(ends_BJ, ends_BT):
-    columns = np.flatnonzero(ends_T)
-    row[:len(columns)] = columns
-  values_BJ = best_of_n.step_values(log_ratio_BT, np.asarray(rollouts.mask_BT), ends_BJ)
-  rewards_BJ = best_of_n.step_rewards(values_BJ)
-  return {a: best_of_n.score(rewards_BJ, a) for a in ("min", "sum", "last")}
+def of_texts(outcome_PG, answers, finish_B, length_B):
+  """What completions are like: without an answer, cut off, how long.
+
+  Returns:
+    {"no_answer", "truncated": as `accuracy.interval`; "length": tokens, dict(mean, low,
+    high, quantiles, right, wrong)}, the last two of right and of wrong ones.
+  """
+  by_prompt = lambda x_B: np.asarray(x_B, float).reshape(outcome_PG.shape)
+  length_PG = by_prompt(length_B)
+  mean = lambda part_PG: float(length_PG[part_PG].mean()) if part_PG.any() else float("nan")
+  mean_P = length_PG.mean(axis=1)
+  return {
+      "no_answer": accuracy.interval(by_prompt([a is None for a in answers])),
+      "truncated": accuracy.interval(by_prompt(
+          np.asarray(finish_B) == records.FINISH.index("length"))),
+      "length": accuracy.bootstrap(lambda p: mean_P[p].mean(), len(mean_P)) | dict(
+          quantiles=dict(zip(map(str, QUANTILES), np.quantile(length_B, QUANTILES).tolist())),
+          right=mean(outcome_PG > 0.5), wrong=mean(outcome_PG <= 0.5))}
 
 
-def _report(found, workdir):
-  workdir.mkdir(parents=True, exist_ok=True)
-  (workdir / "evaluate.json").write_text(json.dumps(found, indent=2))
-  for name, value in found.items():
-    print(f"  {name:12} " + (
-        "{mean:.3f} [{low:.3f}, {high:.3f}]".format(**value)
-        if isinstance(value, dict) else f"{value:.3f}"))
-  print(f"  {workdir / 'evaluate.json'}")
+def _meta(prompts, field):
+  """The field of each prompt's meta.
+
+  Raises:
+    ValueError: a prompt has no such field.
+  """
+  for p in prompts:
+    if field not in p.meta:
+      raise ValueError(f"eval.difficulty={field!r}: the meta of {p.id!r} has "
+                       f"{sorted(p.meta)}.")
+  return [p.meta[field] for p in prompts]
+
+
+def show(found):
+  """Prints the numbers: those at k in a table, the others a line each."""
+  from rich import box, console, table  # pylint: disable=g-import-not-at-top
+  of_k, plain = {}, {}
+  for name, x in found.items():
+    kind, is_at_k, rest = name.partition("@")
+    if is_at_k:
+      k, _, score = rest.partition("/")
+      of_k.setdefault(" ".join([kind, *filter(None, [score])]), {})[int(k)] = x
+    elif name != "prm":
+      plain[name] = x
+  plain |= {f"{path}  {name}": x for path, numbers in found.get("prm", {}).items()
+            for name, x in numbers.items()}
+  cell = lambda x: "{mean:.3f} [{low:.3f}, {high:.3f}]".format(**x)
+  out = console.Console(width=200, highlight=False)
+  for head, rows in (
+      (["", "95% interval", "prompts"], [
+          [name, cell(x), str(x["prompts"])] for name, x in plain.items()]),
+      (["k", *map(str, next(iter(of_k.values()), ()))], [
+          [name, *map(cell, by_k.values())] for name, by_k in of_k.items()])):
+    shown = table.Table(*head, box=box.SIMPLE_HEAD)
+    for row in rows: shown.add_row(*row)
+    if rows: out.print(shown)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ def export(config, workdir):
     ValueError: there is no checkpoint.
   """
   workdir = pathlib.Path(workdir)
-  run = build.build(config)
+  run = build.build(config, splits=())
   run.pool.close()
   checkpoints = checkpoint.Checkpoints(workdir)
   if checkpoints.latest is None:

@@ -15,10 +15,12 @@ import numpy as np
 from rlx.advantages import combine
 from rlx.core import records
 from rlx.core import resolve
+from rlx.io import trackers
 from rlx.losses import aggregate
 from rlx.losses import divergence
 from rlx.models import attention
 from rlx.models import lora
+from rlx.rewards import step_labels
 from rlx.verifiers import judge
 
 ORDERS = ("single", "double", "none", "reverse")
@@ -199,6 +201,17 @@ def check(c, methods):
          "None, all prompts, or at least 1")
   refuse(c.memory_check not in ("error", "warn", "off"), "memory_check",
          "error, warn or off")
+  for path in c.eval.prm_sets:
+    if path.endswith(".jsonl"): continue
+    resolve.lookup("verifiers", path, "eval.prm_sets")
+    refuse(c.rollouts.step_separator is None, "rollouts.step_separator",
+           f"eval.prm_sets={path!r} needs it")
+  refuse(c.train_prm.labels not in (None, *step_labels.KINDS), "train_prm.labels",
+         f"None or one of {step_labels.KINDS}")
+  refuse(c.train_prm.labels is not None and c.rollouts.step_separator is None,
+         "rollouts.step_separator", "train_prm.labels needs it")
+  for key in ("train_prm.prompts", "train_prm.step_rollouts", "eval.buckets"):
+    refuse(functools.reduce(getattr, key.split("."), c) < 1, key, "must be >= 1")
   refuse(c.prm.order not in ORDERS, "prm.order", f"one of {ORDERS}")
   refuse(c.prm.reference not in REFERENCES, "prm.reference", f"one of {REFERENCES}")
   refuse(c.kl.place not in ("loss", "reward"), "kl.place", "loss or reward")
@@ -260,6 +273,7 @@ def check(c, methods):
   refuse(bool(lonely), "rollouts.per_prompt",
          f"advantages.{lonely[0] if lonely else ''} compares completions of a "
          "group; use >= 2, or an estimator such as batch.reinforce")
+  trackers.check(c.log.writers)
   _check_sources(c, methods, refuse)
   _try(c, methods)
   refuse(c.prm.order != "none" and not methods.needs("prm_logps_BT") and

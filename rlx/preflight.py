@@ -39,26 +39,37 @@ def check(run, workdir, limit=None):
     ValueError: it does not fit and memory_check is "error".
   """
   if run.config.memory_check == "off": return
-  state = run.shapes()
   limit = memory.device_bytes(run.mesh) if limit is None else limit
-  held, caches = held_bytes(state), cache_bytes(run, state)
-
-  def say(stages, source):
-    need = memory.need(held, stages)
+  for held, stages, source in looks(run, limit):
     (pathlib.Path(workdir) / "memory.json").write_text(json.dumps(dict(
-        limit=limit, need=need, source=source, held=held, stages=stages), indent=2))
+        limit=limit, need=memory.need(held, stages), source=source, held=held,
+        stages=stages), indent=2))
     print(memory.table(held, stages, limit, source))
-    return need
-
-  need = say(caches | estimated_bytes(run, state), "estimated")
-  if limit is None or need <= _SURE * limit: return
-  stages = caches | compiled_bytes(run, state)
-  say(stages, "compiled")
-  message = memory.refusal(held, stages, limit, _advice(run.config))
+  message = refusal(run, held, stages, limit)
   if message is None: return
   if run.config.memory_check == "error":
     raise ValueError(f"memory: {message}; or memory_check=warn to try.")
   print(f"rlx: memory: {message}.", file=sys.stderr)
+
+
+def looks(run, limit):
+  """(held, stages, source): an estimate, then, where it is close, what XLA says.
+
+  Args:
+    limit: bytes of a device; None: it does not say, and the estimate is all.
+  """
+  state = run.shapes()
+  held, caches = held_bytes(state), cache_bytes(run, state)
+  stages = caches | estimated_bytes(run, state)
+  yield held, stages, "estimated"
+  if limit is not None and memory.need(held, stages) > _SURE * limit:
+    yield held, caches | compiled_bytes(run, state), "compiled"
+
+
+def refusal(run, held, stages, limit):
+  """One line that says why it does not fit and what to change; None if it may fit."""
+  if limit is None: return None
+  return memory.refusal(held, stages, limit, _advice(run.config))
 
 
 def held_bytes(state):

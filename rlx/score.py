@@ -1,5 +1,6 @@
 """What is computed of a batch: log-probs, then rewards, then advantages."""
 import functools
+import inspect
 import math
 
 import jax
@@ -11,7 +12,9 @@ from rlx.advantages import combine
 from rlx.advantages import normalize
 from rlx.core import masked
 from rlx.core import records
+from rlx.core import resolve
 from rlx.core import rng
+from rlx.evals import best_of_n
 from rlx.evals import prm_metrics
 from rlx.learner import sharding
 from rlx.learner import step as learner_step
@@ -85,18 +88,69 @@ def _ref_logps(c, fns, state, rollouts):
   return reference_logps(state.full("reference"), rollouts)
 
 
-def log_ratio(c, models, mesh, tokenizer):
-  """(state, rollouts) -> (log_ratio_BT, step_ends_BT) for evaluation."""
-  fns = *_, prm_logps = _packing_scorers(c, models, mesh)
+def prm_steps(c, models, mesh, tokenizer):
+  """(state, rollouts, columns=None) -> {variant: steps_BJ} of the PRM, for evaluation.
 
-  def of(state, rollouts):
+    ""      beta sum over the step's tokens of log pi_phi - log pi_ref
+    no_ref  the same of log pi_phi alone
+
+  The last step ends with the completion, EOS included. A PRM with a head
+  (train_prm.labels) has "" alone, its log-odds at the end of each step. NaN where a
+  row has fewer steps. `columns` are those in which each row's steps end; None: as
+  rollouts.step_separator cuts them, without one a completion is one step.
+  """
+  fns = *_, prm_logps = _packing_scorers(c, models, mesh)
+  odds = head_scores(c, models, mesh)
+
+  def of(state, rollouts, columns=None):
     rollouts = rollouts.rows()
-    ratio_BT = prm_logps(state.full("prm"), rollouts) - _ref_logps(c, fns, state, rollouts)
-    if c.rollouts.step_separator is None:
-      return ratio_BT, masked.last(rollouts.mask_BT)
-    return ratio_BT, step_ends(rollouts, tokenizer, c.rollouts.step_separator)
+    if columns is None:
+      columns = step_columns(padding.completions(rollouts), tokenizer,
+                             c.rollouts.step_separator)
+    if c.train_prm.labels is not None:
+      return {"": best_of_n.padded([row[columns_J] for row, columns_J in zip(
+          np.asarray(odds(state, rollouts)), columns)])}
+    prm_BT = prm_logps(state.full("prm"), rollouts)
+    variants = {"": prm_BT - _ref_logps(c, fns, state, rollouts), "no_ref": prm_BT}
+    last_B = np.asarray(rollouts.completion_len_B) - 1
+    ends_BJ = best_of_n.padded([[*found[:-1], last] if found else [] for found, last in zip(
+        columns, last_B)])
+    ends_BJ = np.where(np.isnan(ends_BJ), -1, ends_BJ).astype(int)
+    return {name: best_of_n.step_rewards(best_of_n.step_values(
+        ratio_BT, rollouts.mask_BT, ends_BJ, scale=beta(c)))
+            for name, ratio_BT in variants.items()}
 
   return of
+
+
+def head_scores(c, models, mesh):
+  """(state, rollouts) -> scores_BT of a PRM with a head: its log-odds after each token."""
+  config, parts, shards = models["prm"][0], c.prm.microbatches, sharding.row_shards(mesh)
+  fn = jax.jit(lambda params, rollouts, plan: learner_step.mapped(
+      lambda batch: head(params, config, *batch), (rollouts, plan), parts, shards))
+
+  def of(state, rollouts):
+    rollouts = one_longer(rollouts)
+    return fn(state.full("prm"), rollouts, pack(c, config, mesh, rollouts, parts))
+
+  return of
+
+
+def one_longer(rollouts):
+  """With a token, any, behind each completion: a column of its own for the last state."""
+  return padding.append(rollouts, 0)
+
+
+def head(params, config, rollouts, plan):
+  """scores_BT after each token, of rollouts that are `one_longer`."""
+  return value_model.values(
+      params, config, rollouts.tokens_BS, rollouts.positions_BS, rollouts.valid_BS,
+      completion_width=rollouts.sampler_logps_BT.shape[1], plan=plan)[:, 1:]
+
+
+def beta(c):
+  """Of the PRM's loss: the scale of its log-ratio."""
+  return inspect.signature(resolve.bind("losses", c.prm.loss)).parameters["beta"].default
 
 
 def beyond(c, methods, when=""):
@@ -224,8 +278,9 @@ def measure(c, methods, models, mesh, full=False):
       if "kl_ratio_B" in methods.prm.fields:
         other = mismatched(rollouts, c.rollouts.per_prompt)
         ratio_BT = prm_logps(state.full("prm"), other) - _ref_logps(c, fns, state, other)
-        scored = scored.replace(
-            kl_ratio_B=masked.total(ratio_BT, other.mask_BT, axis=1))
+        scored = scored.replace(kl_ratio_B=jnp.where(
+            other.completion_len_B > 0, masked.total(ratio_BT, other.mask_BT, axis=1),
+            jnp.nan))
     if before:  # A pass of its own also where the policy is the PRM's reference.
       old_BT, *found = old_fn(state.full("policy"), rollouts, pack(
           c, config, mesh, rollouts, c.learner.microbatches, full))
@@ -266,7 +321,8 @@ def mismatched(rollouts, group):
 def step_ends(rollouts, tokenizer, separator):
   """step_ends_BT: the tokens that end a reasoning step. Host side, on text."""
   ends_BT = np.zeros(rollouts.sampler_logps_BT.shape, bool)
-  for row, columns in zip(ends_BT, _end_columns(rollouts, tokenizer, separator)):
+  for row, columns in zip(ends_BT, step_columns(
+      padding.completions(rollouts), tokenizer, separator)):
     row[columns] = True
   return ends_BT
 
@@ -279,19 +335,23 @@ def step_scores(verdicts, rollouts, tokenizer, separator):
   """
   scores_BT = np.zeros(rollouts.sampler_logps_BT.shape, np.float32)
   for row, columns, found in zip(
-      scores_BT, _end_columns(rollouts, tokenizer, separator), verdicts):
+      scores_BT, step_columns(padding.completions(rollouts), tokenizer, separator), verdicts):
     row[columns] = np.nan
     for column, verdict in zip(columns, found):
       row[column] = np.fmin(row[column], verdict)
   return scores_BT
 
 
-def _end_columns(rollouts, tokenizer, separator):
-  """For every row, the column in which each of its steps ends."""
-  for ids in padding.completions(rollouts):
+def step_columns(completions, tokenizer, separator):
+  """For every list of ids, the columns in which its steps end; separator None: one step."""
+  found = []
+  for ids in completions:
     texts = tokenizer.pieces(ids)
-    yield verifier_steps.token_ends(
-        verifier_steps.boundaries("".join(texts), separator), texts)
+    whole = "".join(texts)
+    offsets = ([len(whole)] * bool(whole) if separator is None else
+               verifier_steps.boundaries(whole, separator))
+    found.append(verifier_steps.token_ends(offsets, texts))
+  return found
 
 
 def advantage(c, methods):

@@ -20,6 +20,7 @@ from rlx.core import rng
 from rlx.io import hf
 from rlx.io import metrics as io_metrics
 from rlx.io import tokenizer as tokenizer_io
+from rlx.io import trackers
 from rlx.learner import optimizer
 from rlx.learner import sharding
 from rlx.learner import step as learner_step
@@ -35,10 +36,11 @@ def train(config, workdir):
   c, workdir = config, pathlib.Path(workdir)
   methods.check_keys(c, base.get_config())
   if c.lora.rank: raise ValueError(f"lora.rank={c.lora.rank}: 0; sft trains all parameters.")
+  trackers.check(c.log.writers)
   mesh = sharding.make_mesh(**c.mesh)
   model_config, params, tokenizer = start(c)
   cli.record(config, workdir)
-  writer = io_metrics.Writer(workdir)
+  writer = io_metrics.Writer(workdir, trackers=c.log.writers, config=c.to_dict())
   transform = optimizer.adamw(**c.sft.optimizer)
   params = sharding.place(params, mesh)
   opt_state = sharding.place(jax.jit(transform.init)(params), mesh)

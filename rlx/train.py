@@ -31,6 +31,9 @@ def train(config, workdir):
   Returns:
     the summary, which is also in <workdir>/summary.json.
   """
+  if config.train_prm.labels is not None:
+    raise ValueError(f"train_prm.labels={config.train_prm.labels!r}: None; the rewards of "
+                     "the loop read an implicit PRM.")
   clock = progress.Clock()
   run = build.build(config)
   workdir = pathlib.Path(workdir)
@@ -40,7 +43,8 @@ def train(config, workdir):
   clock.lap("compile")
   checkpoints = checkpoint.Checkpoints(workdir, max_to_keep=config.checkpoint.keep)
   state, host = restore(run, checkpoints)
-  writer = io_metrics.Writer(workdir, first_step=state.step)
+  writer = io_metrics.Writer(workdir, first_step=state.step,
+                             trackers=config.log.writers, config=config.to_dict())
   clock.lap("build")
   if host["rehearsed"] is None: host["rehearsed"] = draw.solved(run, state)
   if host["before"] is None:
@@ -99,19 +103,20 @@ def evaluate(run, state, stream, repeats, which=("greedy", "sampled")):
 def completion_rows(run, rollouts, scored):
   """The first completions of the batch as readable rows, with their rewards."""
   n, x = run.config.log.completions, rollouts.prompt_width
-  texts = [run.tokenizer.decode(ids) for ids in padding.completions(rollouts)[:n]]
+  completions = padding.completions(rollouts)[:n]
   rollouts, scored = jax.device_get((rollouts, scored))
   prompts = [run.tokenizer.decode(ids[x - k:x]) for ids, k in zip(
       rollouts.tokens_BS[:n], rollouts.prompt_len_B)]
   process_BT = (None if scored.prm_logps_BT is None
                 else scored.prm_logps_BT - scored.ref_logps_BT)
   rows = []
-  for b, (prompt, text) in enumerate(zip(prompts, texts)):
+  for b, (prompt, ids) in enumerate(zip(prompts, completions)):
     mask_T, verdict = scored.mask_BT[b], float(scored.outcome_B[b])
     rows.append(dict(
-        prompt=prompt, completion=text,
+        prompt=prompt, completion=run.tokenizer.decode(ids),
         verdict=None if np.isnan(verdict) else verdict,
         finish=records.FINISH[int(rollouts.finish_B[b])],
+        tokens=run.tokenizer.pieces(ids),
         log_ratio=None if process_BT is None else
         process_BT[b][mask_T].astype(float).round(4).tolist(),
         advantages=scored.advantages_BT[b][mask_T].astype(float).round(4).tolist()))
@@ -122,14 +127,14 @@ def restore(run, checkpoints):
   """(state, host): the newest checkpoint's, or the start's."""
   state = run.init()
   host = dict(before=None, after=None, buffer=[], stuck=0, seconds=None,
-              rehearsed=None, prompts=run.prompts.state())
+              rehearsed=None, prompts=None)
   if checkpoints.latest is not None:
     kept = state
     state, saved = checkpoints.restore(_saved(state))
     host |= saved  # One written by an earlier version may lack entries.
     state = state.replace(reference=kept.reference, prm_reference=kept.prm_reference,
                           frozen=kept.frozen)
-    run.prompts.restore(host["prompts"])
+    if run.prompts is not None: run.prompts.restore(host["prompts"])
   host["seconds_before"] = host["seconds"]
   return state, host
 
@@ -137,7 +142,8 @@ def restore(run, checkpoints):
 def save(run, checkpoints, state, host):
   """State and host state of this step. References that do not change are not saved."""
   host = {k: v for k, v in host.items() if k != "seconds_before"}
-  checkpoints.save(state.step, _saved(state), host | dict(prompts=run.prompts.state()))
+  prompts = None if run.prompts is None else run.prompts.state()
+  checkpoints.save(state.step, _saved(state), host | dict(prompts=prompts))
 
 
 def _saved(state):

@@ -16,6 +16,7 @@ from rlx.losses import aggregate
 from rlx.losses import diagnostics
 from rlx.losses import divergence
 from rlx.losses import entropy
+from rlx.losses import reward_model
 from rlx.losses import value as value_loss
 from rlx.models import logps
 from rlx.models import value as value_model
@@ -59,6 +60,37 @@ def prm(c, methods, models, mesh, optimizer_):
     elif not c.prm.snapshot:
       scored = scored.replace(prm_logps_BT=jnp.concatenate(seen))
     return state, scored, _mean("prm", metrics)
+
+  return learn, update
+
+
+def steps(c, models, mesh, optimizer_):
+  """The update of a PRM with a head: cross-entropy of its log-odds at the ends of steps.
+
+  learn(state, rollouts, labels_BT) -> (state, labels_BT, metrics); labels in [0, 1]
+  on the last token of each step, NaN elsewhere.
+  """
+  config, shards = models["prm"][0], sharding.row_shards(mesh)
+
+  def loss(params, batch):
+    rollouts, labels_BT, plan = batch
+    scores_BT = score.head(params, config, rollouts, plan)
+    return reward_model.bce(scores_BT.ravel(), labels_BT.ravel(),
+                            ~jnp.isnan(labels_BT).ravel()), {}, None
+
+  update = learner_step.make(loss, optimizer_, microbatches=c.prm.microbatches,
+                             shards=shards)
+
+  def learn(state, rollouts, labels_BT):
+    params, opt_state, metrics = state.prm, state.prm_opt, []
+    for part in learner_step.minibatches(
+        (score.one_longer(rollouts.rows()), labels_BT), c.prm.minibatches,
+        c.rollouts.per_prompt):
+      params, opt_state, m, _ = update(
+          params, opt_state, _placed(c, config, mesh, part, c.prm.microbatches),
+          state.frozen)
+      metrics.append(m)
+    return state.replace(prm=params, prm_opt=opt_state), labels_BT, _mean("prm", metrics)
 
   return learn, update
 

@@ -206,6 +206,7 @@ def _changed(**changes):
     (dict(prompts__limit=0), "^prompts.limit=0: None, all prompts, or at least 1"),
     (dict(rewards__outcome={"name": "likelihood.follow_up", "coef": 1.0}), r"^likelihood.follow_ups=\(\): a method reads follow_logps_BR"),
     (dict(rewards__outcome={"name": "likelihood.follow_up", "coef": 1.0, "positive": 2}, likelihood__follow_ups=("#",)), "^rewards.outcome.positive=2: 1 to 1"),
+    (dict(log__writers=("tensorboard",)), r"^log.writers=.*: 'tensorboard' is none of \('wandb', 'mlflow'\)"),
     (dict(steps=-1), "steps=-1: must be >= 0"),
 ], ids=lambda x: str(x)[:40])
 def test_refuses_with_one_line_that_names_the_key(changes, message):

@@ -30,6 +30,7 @@ from rlx.core import masked
 from rlx.core import records
 from rlx.evals import best_of_n
 from rlx.evals import prm_metrics
+from rlx.evals import step_errors
 from rlx.losses import aggregate
 from rlx.losses import behaviour
 from rlx.losses import diagnostics
@@ -624,8 +625,9 @@ def step_rewards_aggregate(c):
 @adapter("implicit_prm.processbench_threshold")
 def processbench_threshold(c):
   rows = c.raw("data")
-  threshold, f1 = best_of_n.error_threshold(
-      [r["reward"] for r in rows], [r["label"] for r in rows], count=c["num_thresholds"])
+  threshold, f1 = step_errors.tune(
+      best_of_n.padded([r["reward"] for r in rows]), [r["label"] for r in rows],
+      count=c["num_thresholds"])
   c.check(threshold, c.want["threshold"])
   c.check(f1, c.want["f1"])
 

@@ -13,12 +13,13 @@ LAYERS = [
     {"rewards", "advantages", "losses"},
     {"models"},
     {"prompts", "rollouts", "verifiers", "learner", "evals", "io"},
-    {"cli", "methods", "likelihoods", "score", "update", "build", "draw", "preflight", "train",
-     "sft", "evaluate", "export"},
+    {"cli", "methods", "likelihoods", "score", "update", "build", "draw", "preflight",
+     "train", "sft", "evaluate", "export", "view", "doctor", "prm_sets", "stored",
+     "train_prm"},
 ]
 # Heavy packages: only in these layers, and not when a module is imported.
 HEAVY = {"math_verify", "reasoning_gym", "transformers", "gguf", "matplotlib",
-         "tensorflow_datasets", "tokenizers", "tensorboardX"}
+         "tensorflow_datasets", "tokenizers", "tensorboardX", "wandb", "mlflow", "jinja2"}
 PURE = {"core", "rewards", "advantages", "losses", "models"}
 IMPURE = {"os", "time", "pathlib", "random", "logging", "subprocess", "absl",
           "ml_collections", "numpy.random"}
@@ -67,7 +68,8 @@ def test_pure_parts_have_no_side_effects_and_heavy_packages_wait(path):
 
 
 def test_importing_the_wiring_loads_no_heavy_package_and_no_nnx():
-  code = ("import sys, rlx.train, rlx.sft, rlx.evaluate, rlx.export; "
+  code = ("import sys, rlx.train, rlx.sft, rlx.evaluate, rlx.export, rlx.view, "
+          "rlx.doctor, rlx.train_prm; "
           "print([m for m in sys.modules if m in %r or m.startswith('flax.nnx')])"
           % (HEAVY | {"torch", "tensorflow"},))
   out = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True,

@@ -16,6 +16,7 @@ from rlx import export
 from rlx import methods
 from rlx import score
 from rlx import train
+from rlx import view
 from rlx.core import records
 from rlx.core import rng
 from rlx.io import checkpoint
@@ -371,6 +372,16 @@ def test_the_loop_learns_something_and_says_so(four_steps):
   for name in ("config.json", "versions.json", "curves.png", "completions.jsonl"):
     assert (workdir / name).stat().st_size > 0, name
   assert json.loads((workdir / "versions.json").read_text())["jax"] == jax.__version__
+
+
+def test_completions_are_stored_token_by_token(files, four_steps):
+  rows = io_metrics.tables(four_steps[0])
+  assert {r["step"] for r in rows} == {0, 1, 2, 3} and len(rows) == 4 * 8
+  for r in rows:
+    assert "".join(r["tokens"]) == r["completion"]
+    assert len(r["tokens"]) == len(r["advantages"]) == len(r["log_ratio"])
+    assert (r["tokens"][-1] == "") == (r["finish"] == "eos")
+  assert "4 of the 4 steps" in view.view(four_steps[0]).read_text()
 
 
 def test_a_finished_run_does_not_run_again(files, four_steps, tmp_path):

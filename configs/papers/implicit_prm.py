@@ -1,14 +1,16 @@
 """Free Process Rewards without Process Labels (arXiv:2412.01981): a PRM learns step
 rewards from outcomes.
 
-  python -m rlx.train --config=configs/papers/implicit_prm.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/implicit_prm.py:smoke --workdir=DIR
-  :dpo, :nca, :kto are its other losses, each with -smoke too.
+  python -m rlx.train_prm --config=configs/papers/implicit_prm.py --workdir=DIR
+  python -m rlx.train_prm --config=configs/papers/implicit_prm.py:smoke --workdir=DIR
+  :dpo, :nca, :kto are its other losses, each with -smoke too; rlx.train runs it on
+  completions sampled anew in every step. --config.train_prm.labels=hard is the PRM of
+  Monte Carlo step labels that it is compared with (experiments/prm_comparison.py).
 
 P (paper) the losses; C (code) PRIME-RL/ImplicitPRM, loss.py and ce_trainer.py (beta
 0.05, rate 5e-7, 8 completions; NCA unchecked); O (ours) beta and rate, those of the
-quickstart. The policy does not learn, it gives the data. best@k of rlx.evaluate is
-the paper's measure.
+quickstart, steps and sizes. The policy does not learn, it gives the data. best@k of
+rlx.evaluate is the paper's measure.
 """
 from configs import base
 from configs import quickstart
@@ -34,4 +36,10 @@ def get_config(arg=""):
   c.advantages = dict(process=dict(name="process.reinforce"), whiten=False)
   c.learner.optimizer.lr = 0.0                    # the policy stays
   c.rollouts.keep = dict(name="keep.everything")
+  c.train_prm.prompts = 256                       # O; the paper has 33k
+  c.eval.every, c.eval.prompts, c.eval.batch, c.eval.samples = 0, 256, 256, 16
+  c.eval.difficulty, c.eval.prm_sets = "operations", ("chain.steps",)
+  if size == "smoke":
+    base.smoke(c)
+    c.eval.batch, c.eval.samples = 16, 4
   return c

@@ -12,7 +12,7 @@ import numpy as np
 import optax
 
 from experiments.worlds import reward_models
-from rlx.evals import best_of_n
+from rlx.evals import step_errors
 from rlx.losses import reward_model
 from rlx.rewards import step_labels
 
@@ -75,7 +75,7 @@ def effects(seeds):
   found = []
   for seed in seeds:
     prms, errors_B = scores(jax.random.key(seed))
-    both, sampled, judged = (best_of_n.error_threshold(
+    both, sampled, judged = (step_errors.tune(
         np.asarray(s_BJ), np.asarray(errors_B), count=41)[1] for s_BJ in prms)
     found.append(both - max(sampled, judged))
   return found

@@ -33,9 +33,8 @@ def effects(seeds):
       batch = world.sample(key, start(start_key), GROUP)
       return judge(jax.random.fold_in(key, 1), None, batch)
     found = jax.device_get(jax.jit(jax.vmap(ask))(jax.random.split(key, ASKED)))
-    groups = [found[name].reshape(-1, GROUP) for name in ("answer_B", "outcome_B")]
-    return np.mean([pass_at_k.maj_at_k(answer_G.tolist(), outcome_G, GROUP)
-                    for answer_G, outcome_G in zip(*groups)])
+    return np.mean([pass_at_k.majority(answer_G.tolist()) == 0
+                    for answer_G in found["answer_B"].reshape(-1, GROUP)])
 
   c = tabular.changed(ttrl.get_config(), rollouts__per_prompt=GROUP)
   found, _ = tabular.train(

@@ -56,3 +56,44 @@ def interval(outcome_PG, z=1.96):
           * math.sqrt(m * (1 - m) / n_eff + z * z / (4 * n_eff * n_eff)))
   return dict(mean=m, low=max(centre - half, 0.0), high=min(centre + half, 1.0),
               prompts=n, unknown=unknown)
+
+
+def bootstrap(statistic, count, *, resamples=1000):
+  """A statistic with its 95% percentile interval over prompts.
+
+  Source: Efron 1979. Args:
+    statistic: indices of prompts, with repeats -> float.
+    count: how many prompts there are.
+    resamples: how often they are drawn, with a fixed seed.
+  Returns:
+    dict(mean, low, high, prompts): the statistic of all, and its interval. Draws for
+    which it is NaN are left out; all NaN without prompts.
+  """
+  if not count: return dict(mean=math.nan, low=math.nan, high=math.nan, prompts=0)
+  draw = np.random.default_rng(0)
+  found = np.array([statistic(draw.integers(count, size=count)) for _ in range(resamples)])
+  found = found[~np.isnan(found)]
+  low, high = np.quantile(found, [0.025, 0.975]).tolist() if len(found) else (math.nan,) * 2
+  return dict(mean=float(statistic(np.arange(count))), low=low, high=high, prompts=count)
+
+
+def by(outcome_PG, value_P, *, buckets):
+  """`interval` for every value of a property of prompts, such as how hard they are.
+
+  Args:
+    outcome_PG: verdicts.
+    value_P: of each prompt. Numbers of more than `buckets` different values are cut
+      into that many ranges with as many prompts each as ties allow.
+  Returns:
+    {value, or "lowest..highest" of a range: as `interval`}, in order.
+  """
+  values = sorted(set(value_P), key=lambda v: (isinstance(v, str), v))
+  if len(values) > buckets and not any(isinstance(v, str) for v in values):
+    value_P = np.asarray(value_P, float)
+    edges = np.quantile(value_P, np.linspace(0, 1, buckets + 1)[1:-1])
+    part_P = np.searchsorted(edges, value_P, side="left")
+    name = lambda x_P: f"{x_P.min():g}..{x_P.max():g}"
+    parts = {name(value_P[part_P == i]): part_P == i for i in np.unique(part_P)}
+  else:
+    parts = {str(v): np.array([u == v for u in value_P]) for v in values}
+  return {name: interval(outcome_PG[part_P]) for name, part_P in parts.items()}

@@ -7,7 +7,6 @@ import math
 import numpy as np
 
 from rlx.core import masked
-from rlx.evals import pass_at_k
 
 
 def step_values(log_ratio_BT, mask_BT, ends_BJ, *, scale=1.0):
@@ -32,6 +31,20 @@ def step_values(log_ratio_BT, mask_BT, ends_BJ, *, scale=1.0):
 def step_rewards(values_BJ):
   """r_j = Q_j - Q_{j-1}: what each step added. NaN where there is no step."""
   return np.diff(values_BJ, axis=1, prepend=0.0)
+
+
+def padded(rows):
+  """Lists of numbers -> steps_BJ, NaN where a row has fewer."""
+  steps_BJ = np.full((len(rows), max(map(len, rows), default=0)), np.nan)
+  for steps_J, row in zip(steps_BJ, rows): steps_J[:len(row)] = row
+  return steps_BJ
+
+
+def stacked(parts):
+  """Several steps_BJ as one."""
+  width = max(part.shape[1] for part in parts)
+  return np.concatenate([np.pad(part, ((0, 0), (0, width - part.shape[1])),
+                                constant_values=np.nan) for part in parts])
 
 
 def score(steps_BJ, aggregate="min"):
@@ -92,86 +105,79 @@ def best_of_n(score_PG, outcome_PG):
   return float(np.mean(chosen_P[known_P] > 0.5)) if known_P.any() else float("nan")
 
 
-def curve(proxy_PG, gold_PG, counts):
-  """Best of n by a proxy, for several n at once, from the N completions there are.
+def scores(steps_BJ):
+  """{aggregate: score_B} of the log-odds that steps are right: `score` by min, sum,
+  last and mean, and under "product" log prod_j sigmoid(step_j)."""
+  found = {a: score(steps_BJ, a) for a in ("min", "sum", "last", "mean")}
+  # As a sum of logs: the product of many small numbers is 0, and ties everything.
+  with np.errstate(invalid="ignore"):  # NaN where there is no step.
+    log_probs_BJ = -np.logaddexp(0, -np.asarray(steps_BJ))
+  return found | dict(product=score(log_probs_BJ, "sum"))
+
+
+def weights(scores_):
+  """{aggregate: weight_B} of what `scores` gives: probabilities, to vote with."""
+  return {a: np.exp(s) if a == "product" else 1 / (1 + np.exp(-np.clip(s, -80, None)))
+          for a, s in scores_.items()}
+
+
+def at_n(proxy_G, gold_G, n):
+  """One prompt's best of n by a proxy, from the N completions there are.
 
     gold(n) = sum_{i=n}^{N} C(i-1, n-1) / C(N, n) gold_(i)    i: rank by proxy
-    kl(n)   = log n - (n-1)/n
 
-  the mean over all subsets of n completions, and over prompts. kl is the divergence
-  of best-of-n from the policy: gold falling while proxy rises is overoptimisation.
+  the mean over all sets of n completions.
 
-  Source: the estimator is WebGPT, Nakano et al. 2021, arXiv:2112.09332, used by
-  Coste et al. 2023, arXiv:2310.02743, for this curve; kl, Stiennon et al. 2020,
-  arXiv:2009.01325. Differs from the papers: equal proxies are broken at random (the
-  mean over ways); a completion that lacks one of both numbers is left out, and a
-  prompt with fewer than n others at that n.
+  Source: WebGPT, Nakano et al. 2021, arXiv:2112.09332. Differs from the paper: equal
+  proxies are broken at random (the mean over ways); a completion that lacks one of
+  both numbers is left out.
 
   Args:
-    proxy_PG: scores to choose by.
-    gold_PG: what is wanted; verdicts or scores.
+    proxy_G: scores to choose by.
+    gold_G: what is wanted; verdicts or scores.
+    n: how many.
+  Returns:
+    (proxy, gold) of the chosen, NaN with fewer than n completions.
+  Raises:
+    ValueError: n < 1.
+  """
+  if n < 1: raise ValueError(f"n={n!r}: must be >= 1.")
+  proxy_G, gold_G = np.asarray(proxy_G, float), np.asarray(gold_G, float)
+  known_G = ~np.isnan(proxy_G) & ~np.isnan(gold_G)
+  proxy_G, gold_G = proxy_G[known_G], gold_G[known_G]
+  if n > len(proxy_G): return math.nan, math.nan
+  values, tied_G = np.unique(proxy_G, return_inverse=True)
+  last = np.cumsum(np.bincount(tied_G))  # Completions up to each distinct proxy.
+  # Chance that the best proxy is at most this one, and that it is this one.
+  below = np.array([math.comb(int(i), n) for i in last]) / math.comb(len(proxy_G), n)
+  chance = np.diff(below, prepend=0.0)
+  means = np.bincount(tied_G, gold_G) / np.bincount(tied_G)
+  return float(chance[chance > 0] @ values[chance > 0]), float(chance @ means)
+
+
+def curve(proxy_PG, gold_PG, counts):
+  """`at_n` for several n, mean over prompts, and how far best-of-n is from the policy.
+
+    kl(n) = log n - (n-1)/n
+
+  Gold falling while proxy rises is overoptimisation.
+
+  Source: Coste et al. 2023, arXiv:2310.02743; kl, Stiennon et al. 2020,
+  arXiv:2009.01325. Differs from the papers: as `at_n`; a prompt with fewer than n
+  completions is left out at that n.
+
+  Args:
+    proxy_PG, gold_PG: see `at_n`.
     counts: the n.
   Returns:
     list of dict(n, proxy, gold, kl), NaN if no prompt has n.
   Raises:
     ValueError: n < 1.
   """
-  rows = {n: [] for n in counts}
-  for proxy_G, gold_G in zip(np.asarray(proxy_PG, float), np.asarray(gold_PG, float)):
-    known_G = ~np.isnan(proxy_G) & ~np.isnan(gold_G)
-    proxy_G, gold_G = proxy_G[known_G], gold_G[known_G]
-    values, tied_G = np.unique(proxy_G, return_inverse=True)
-    last = np.cumsum(np.bincount(tied_G))  # Completions up to each distinct proxy.
-    for n in counts:
-      if n < 1: raise ValueError(f"n={n!r}: must be >= 1.")
-      if n > len(proxy_G): continue
-      # Chance that the best proxy is at most this one, and that it is this one.
-      below = np.array([math.comb(int(i), n) for i in last]) / math.comb(len(proxy_G), n)
-      chance = np.diff(below, prepend=0.0)
-      means = np.bincount(tied_G, gold_G) / np.bincount(tied_G)
-      rows[n].append((chance @ values, chance @ means))
-  return [dict(n=n, kl=math.log(n) - (n - 1) / n, **dict(zip(
-      ("proxy", "gold"), np.mean(found, axis=0).tolist() if found else (math.nan,) * 2)))
-      for n, found in rows.items()]
-
-
-def weighted_majority(answers, score_G):
-  """The answer whose completions have the largest sum of sigmoid(score).
-
-  Source: arXiv:2412.01981. Args: as `pass_at_k.majority`.
-  """
-  score_G = np.asarray(score_G, float)
-  return pass_at_k.majority(answers, 1 / (1 + np.exp(-score_G)))
-
-
-def first_error(steps, threshold):
-  """Index of the first step with sigmoid(step) < threshold, -1 if there is none."""
-  below = 1 / (1 + np.exp(-np.asarray(steps, float))) < threshold
-  return int(np.argmax(below)) if below.any() else -1
-
-
-def error_threshold(steps, labels, *, count=2001):
-  """The threshold that finds first errors best.
-
-    F1 = 2 a b / (a + b)    a, b = share of solutions with an error, and without
-                            one, for which `first_error` is right
-
-  Source: ProcessBench, Zheng et al. 2024, arXiv:2412.06559, with
-  the sigmoid of the code of arXiv:2412.01981.
-
-  Args:
-    steps: per solution a list of step values.
-    labels: index of the first wrong step, -1 for none.
-    count: thresholds tried, evenly from 0 to 1; the first of the best wins.
-  Returns:
-    (threshold, F1).
-  """
-  labels = np.asarray(labels)
-  best = (0.0, -1.0)
-  for threshold in np.linspace(0, 1, count):
-    right = np.array([first_error(s, threshold) for s in steps]) == labels
-    a, b = (float(right[part].mean()) if part.any() else 0.0
-            for part in (labels != -1, labels == -1))
-    f1 = 2 * a * b / (a + b) if a + b else 0.0
-    if f1 > best[1]: best = (float(threshold), f1)
-  return best
+  found = []
+  for n in counts:
+    pairs_P2 = np.array([at_n(*row, n) for row in zip(proxy_PG, gold_PG)])
+    pairs_P2 = pairs_P2[~np.isnan(pairs_P2[:, 1])]
+    proxy, gold = pairs_P2.mean(axis=0).tolist() if len(pairs_P2) else (math.nan,) * 2
+    found.append(dict(n=n, proxy=proxy, gold=gold, kl=math.log(n) - (n - 1) / n))
+  return found

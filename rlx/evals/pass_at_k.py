@@ -1,23 +1,30 @@
 """pass@k and maj@k from n completions per prompt. Pure numpy, host side."""
+import functools
+import itertools
 import math
 
 import numpy as np
 
 
 def pass_at_k(outcome_PG, k):
-  """Unbiased probability that one of k completions is right, mean over prompts.
+  """Mean of `each` over prompts; NaN if no prompt has k known verdicts."""
+  value_P = each(outcome_PG, k)
+  return float(np.nanmean(value_P)) if not np.isnan(value_P).all() else math.nan
+
+
+def each(outcome_PG, k):
+  """Of every prompt, the unbiased probability that one of k completions is right.
 
     pass@k = 1 - C(n - c, k) / C(n, k)     n completions, c of them right
 
   Source: Chen et al. 2021, arXiv:2107.03374, eq. 1. Differs from the paper: a
-  verdict that is not known (NaN) is not a completion; a prompt with fewer than
-  k known verdicts is left out.
+  verdict that is not known (NaN) is not a completion.
 
   Args:
     outcome_PG: verdicts; right means > 1/2.
     k: >= 1.
   Returns:
-    float, NaN if no prompt has k known verdicts.
+    value_P, NaN for a prompt with fewer than k known verdicts.
   Raises:
     ValueError: k < 1.
   """
@@ -25,9 +32,8 @@ def pass_at_k(outcome_PG, k):
   outcome_PG = np.asarray(outcome_PG)
   known_P = (~np.isnan(outcome_PG)).sum(axis=1)
   right_P = (outcome_PG > 0.5).sum(axis=1)
-  values = [1 - math.comb(int(n - c), k) / math.comb(int(n), k)
-            for n, c in zip(known_P, right_P) if n >= k]
-  return float(np.mean(values)) if values else math.nan
+  return np.array([1 - math.comb(int(n - c), k) / math.comb(int(n), k)
+                   if n >= k else math.nan for n, c in zip(known_P, right_P)])
 
 
 def cot_pass_at_k(outcome_PG, steps_right_PG, k):
@@ -67,19 +73,56 @@ def majority(answers, weights=None):
   return max(votes, key=votes.get) if votes else None
 
 
-def maj_at_k(answers, outcome_G, k):
-  """1 if the majority answer of the first k completions is right, else 0.
+def maj_at_k(answers, outcome_G, k, weight_G=None, *, subsets=500):
+  """Unbiased probability that the majority answer of k completions is right.
+
+    maj@k = mean over sets S of k of the n completions of 1[a_S right]
+    a_S   = argmax_a  sum of w_i over i in S with a_i = a
+
+  Over all sets if they are at most `subsets`, else over as many drawn at random,
+  the same for every prompt. Answers with equal sums share: completions in random
+  order would make each the first as often. A verdict that is not known (NaN) is
+  not a completion; a set without an answer is wrong.
+
+  Source: Wang et al. 2022, arXiv:2203.11171; with weights, arXiv:2412.01981. Differs
+  from the papers: the mean over sets; they draw k completions once.
 
   Args:
     answers: of one prompt's completions, see `majority`.
     outcome_G: their verdicts; an answer is right if any completion that gave
-      it among the first k is (> 1/2).
-    k: >= 1, at most the number of completions.
+      it is (> 1/2).
+    k: 1 to the number of completions.
+    weight_G: numbers >= 0, default 1 each.
+  Returns:
+    float, NaN with fewer than k known verdicts.
   Raises:
     ValueError: k is out of range.
   """
   if not 1 <= k <= len(answers):
     raise ValueError(f"k={k} must be in 1..{len(answers)}, the completions given.")
-  winner = majority(answers[:k])
-  return float(any(a == winner and o > 0.5
-                   for a, o in zip(answers[:k], outcome_G[:k]) if a is not None))
+  known = np.flatnonzero(~np.isnan(np.asarray(outcome_G, float)))
+  if len(known) < k: return math.nan
+  names = list(dict.fromkeys(answers[i] for i in known if answers[i] is not None))
+  gave_GA = np.array([[answers[i] == a for a in names] for i in known], float)
+  if not names: return 0.0
+  right_A = np.array([outcome_G[i] > 0.5 for i in known]) @ gave_GA > 0
+  sets_MG = _sets(len(known), k, subsets)
+  votes_MA = count_MA = sets_MG @ gave_GA
+  if weight_G is not None:
+    votes_MA = sets_MG @ (np.asarray(weight_G, float)[known, None] * gave_GA)
+  votes_MA = np.where(count_MA > 0, votes_MA, -1.0)
+  first_MA = (votes_MA == votes_MA.max(axis=1, keepdims=True)) & (votes_MA >= 0)
+  return float(np.mean((first_MA & right_A).sum(axis=1)
+                       / np.maximum(first_MA.sum(axis=1), 1)))
+
+
+@functools.lru_cache(maxsize=None)
+def _sets(n, k, most):
+  """0 or 1 [M, n]: sets of k of n, all of them or `most` at random."""
+  if math.comb(n, k) <= most:
+    chosen_Mk = np.array(list(itertools.combinations(range(n), k)))
+  else:
+    chosen_Mk = np.argsort(np.random.default_rng(0).random((most, n)), axis=1)[:, :k]
+  sets_MG = np.zeros((len(chosen_Mk), n))
+  np.put_along_axis(sets_MG, chosen_Mk, 1.0, axis=1)
+  return sets_MG

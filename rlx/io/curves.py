@@ -1,9 +1,13 @@
-"""The picture of a run: curves.png from metrics.jsonl."""
+"""Pictures of a run: curves.png from metrics.jsonl, and SVGs for a page."""
+import functools
+import io
 import json
 import pathlib
+import re
 
 from rlx.io import metrics as io_metrics
 
+TIME = "seconds per step"
 # Title -> {metric: label}. A panel without any of its metrics is left out.
 PANELS = {
     "reward (sampled accuracy)": {"rollouts/accuracy": "all groups drawn",
@@ -12,44 +16,32 @@ PANELS = {
     "PRM accuracy": {"prm/accuracy": "pairs ranked right", "prm/correlation":
                      "correlation with verdict"},
     "PRM loss": {"prm/loss": "loss"},
+    "PRM, held out": {"eval/best/min": "best of n by the lowest step",
+                      "eval/best/sum": "by the sum", "eval/f1/step": "F1 of first errors"},
     "entropy (nats per token)": {"policy/entropy": "policy"},
     "KL (nats per token)": {"prm/kl_policy": "policy to the PRM's reference",
                             "policy/kl_ref": "policy to its start"},
     "completion length (tokens)": {"rollouts/length": "mean",
                                    "rollouts/length_max": "longest"},
-    "seconds per step": {"seconds/sample": "sample", "seconds/verify": "verify",
-                         "seconds/score": "score", "seconds/prm": "prm",
-                         "seconds/policy": "policy"},
+    TIME: {"seconds/sample": "sample", "seconds/verify": "verify",
+           "seconds/score": "score", "seconds/prm": "prm",
+           "seconds/policy": "policy"},
 }
 _STYLES = ("-", "--", ":", "-.", (0, (1, 3)))  # Legible without colour.
 
 
 def draw(workdir):
   """Writes <workdir>/curves.png; returns its path, or None without metrics."""
-  import matplotlib  # pylint: disable=g-import-not-at-top
-  matplotlib.use("Agg")
-  from matplotlib import pyplot as plt  # pylint: disable=g-import-not-at-top
-  lines = io_metrics.read(workdir) + _after(pathlib.Path(workdir))
-  known = set().union(*lines) if lines else set()
-  panels = {t: {k: v for k, v in keys.items() if k in known}
-            for t, keys in PANELS.items()}
-  panels = {t: keys for t, keys in panels.items() if keys}
+  plt, lines = _pyplot(), io_metrics.read(workdir) + _after(pathlib.Path(workdir))
+  panels = _panels(lines)
   if not panels: return None
   columns = min(4, len(panels))
   rows = -(-len(panels) // columns)
   fig, grid = plt.subplots(rows, columns, figsize=(4 * columns, 3 * rows),
                            squeeze=False, layout="constrained")
   for axis, (title, keys) in zip(grid.flat, panels.items()):
-    for style, (key, label) in zip(_STYLES, keys.items()):
-      points = [(l["step"], l[key]) for l in lines if key in l]
-      axis.plot(*zip(*points), linestyle=style, label=label,
-                marker="o" if len(points) < 15 else None, markersize=3)
+    _panel(axis, title, keys, lines)
     axis.set_title(title, fontsize=10)
-    axis.set_xlabel("step", fontsize=8)
-    axis.tick_params(labelsize=8)
-    axis.grid(alpha=0.3)
-    if title == "seconds per step": axis.set_ylim(0, _typical(lines, keys))
-    if len(keys) > 1: axis.legend(fontsize=7)
   for axis in grid.flat[len(panels):]:
     axis.set_visible(False)
   path = pathlib.Path(workdir) / "curves.png"
@@ -58,16 +50,150 @@ def draw(workdir):
   return path
 
 
+def svgs(workdir):
+  """{title: SVG} of the panels of `draw` that have metrics, but for the time."""
+  lines = io_metrics.read(workdir) + _after(pathlib.Path(workdir))
+  return {title: _svg(title, functools.partial(
+              _panel, title=title, keys=keys, lines=lines))
+          for title, keys in _panels(lines).items() if title != TIME}
+
+
+def time_svg(workdir):
+  """SVG of the seconds of each stage, stacked; None of less than two steps."""
+  lines = io_metrics.read(workdir)
+  keys = _panels(lines).get(TIME)
+  if not keys or len(lines) < 2: return None
+  def stack(axis):
+    # The order of the stack is that of the shades, so it is told without colour.
+    from matplotlib import colormaps  # pylint: disable=g-import-not-at-top
+    seconds = [[l.get(k, 0.0) for l in lines] for k in keys]
+    shades = [colormaps["cividis"]((i + 0.5) / len(keys)) for i in range(len(keys))]
+    axis.stackplot([l["step"] for l in lines], *seconds, labels=keys.values(),
+                   colors=shades, step="mid")
+    axis.set_ylim(0, _typical([{TIME: sum(s)} for s in zip(*seconds)], [TIME]))
+    axis.set_ylabel("seconds", fontsize=8)
+    _finish(axis)
+    axis.figure.legend(loc="outside lower center", ncols=len(keys), fontsize=7,
+                       frameon=False, handlelength=1, columnspacing=1)
+  return _svg(TIME, stack)
+
+
+def reliability_svg(bins):
+  """SVG of evals/calibration.py: what was predicted against what was right."""
+  def plot(axis):
+    bins_ = [b for b in bins if b["n"]]
+    predicted, right = ([b[k] for b in bins_] for k in ("predicted", "right"))
+    axis.plot([0, 1], [0, 1], linestyle=":", color="0.5")
+    axis.errorbar(predicted, right, fmt="o-", markersize=4, capsize=2, yerr=[
+        [b["right"] - b["low"] for b in bins_], [b["high"] - b["right"] for b in bins_]])
+    for b in bins_:
+      axis.text(b["predicted"], 1.02, f"n={b['n']}", fontsize=7, ha="center",
+                transform=axis.get_xaxis_transform())
+    axis.set(xlim=(0, 1), ylim=(-0.05, 1.05))
+    axis.set_ylabel("share right", fontsize=8)
+    _finish(axis, xlabel="what the PRM says, mean of the bin")
+  return _svg("reliability", plot)
+
+
+def _panels(lines):
+  """PANELS, with the metrics that some line has."""
+  known = set().union(*lines) if lines else set()
+  panels = {t: {k: v for k, v in keys.items() if k in known}
+            for t, keys in PANELS.items()}
+  return {t: keys for t, keys in panels.items() if keys}
+
+
+def _panel(axis, title, keys, lines):
+  for style, (key, label) in zip(_STYLES, keys.items()):
+    points = [(l["step"], l[key]) for l in lines if key in l]
+    axis.plot(*zip(*points), linestyle=style, label=label,
+              marker="o" if len(points) < 15 else None, markersize=3)
+  if title == TIME: axis.set_ylim(0, _typical(lines, keys))
+  _finish(axis, legend=len(keys) > 1)
+
+
+def _finish(axis, xlabel="step", legend=False):
+  axis.set_xlabel(xlabel, fontsize=8)
+  axis.tick_params(labelsize=8)
+  axis.grid(alpha=0.3)
+  if legend: axis.legend(fontsize=7, frameon=False)
+
+
+def _pyplot():
+  import matplotlib  # pylint: disable=g-import-not-at-top
+  matplotlib.use("Agg")
+  from matplotlib import pyplot as plt  # pylint: disable=g-import-not-at-top
+  return plt
+
+
+def _svg(name, paint):
+  """The SVG element of one axis for a page: its text is text, black the page's colour.
+
+  Args:
+    name: unlike that of other SVGs of the page; what they define stays apart by it.
+    paint: axis -> None.
+  """
+  plt, text = _pyplot(), io.StringIO()
+  with plt.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
+    fig, axis = plt.subplots(figsize=(4, 2.6), layout="constrained")
+    paint(axis)
+    fig.savefig(text, format="svg", transparent=True, metadata=dict.fromkeys(
+        ("Creator", "Date", "Format", "Type")))
+    plt.close(fig)
+  svg = text.getvalue()
+  svg = svg[svg.index("<svg"):].replace("#000000", "currentColor")
+  # Names of parts repeat from one SVG to the next; nothing refers to them.
+  return re.sub(r' id="[\w.]+_\d+"', "", svg)
+
+
+def draw_at_k(path, found):
+  """Draws pass@k, maj@k and what the PRM adds, with 95% intervals, against k.
+
+  Args:
+    path: of the PNG.
+    found: {"KIND@K" or "KIND@K/SCORE[/VARIANT]": dict(mean, low, high)} among others.
+  """
+  plt, panels = _pyplot(), {}
+  for name, x in found.items():
+    kind, is_at_k, rest = name.partition("@")
+    if not is_at_k: continue
+    k, _, score = rest.partition("/")
+    score, _, variant = score.partition("/")
+    title = {"best": "best of k by the PRM", "weighted": "majority weighted by the PRM"}.get(
+        kind, "without the PRM") + (variant and f", {variant}")
+    panels.setdefault(title, {}).setdefault(score or f"{kind}@k", {})[int(k)] = x
+  fig, grid = plt.subplots(1, len(panels), figsize=(3.4 * len(panels), 3), sharey=True,
+                           squeeze=False, layout="constrained")
+  for axis, (title, lines) in zip(grid.flat, panels.items()):
+    for style, (label, by_k) in zip(_STYLES, lines.items()):
+      line, = axis.plot(*zip(*((k, x["mean"]) for k, x in by_k.items())), label=label,
+                        linestyle=style, marker="o", markersize=3)
+      axis.fill_between(list(by_k), *([x[end] for x in by_k.values()]
+                                      for end in ("low", "high")),
+                        color=line.get_color(), alpha=0.12, linewidth=0)
+    axis.set_title(title, fontsize=10)
+    axis.set_xscale("log", base=2)
+    axis.set_xticks(list(by_k), list(map(str, by_k)))
+    axis.set_xlabel("k", fontsize=8)
+    axis.tick_params(labelsize=8)
+    axis.grid(alpha=0.3)
+    axis.legend(fontsize=7)
+  grid.flat[0].set_ylabel("share of prompts right", fontsize=8)
+  fig.savefig(path, dpi=100)
+  plt.close(fig)
+
+
 def _after(workdir):
   """The accuracy after the last step, which the summary has."""
   if not (workdir / "summary.json").exists(): return []
   summary = json.loads((workdir / "summary.json").read_text())
+  if "after" not in summary: return []  # Of train_prm.
   return [{"step": summary["steps"]} | {
       f"eval/{k}": v["mean"] for k, v in summary["after"].items()}]
 
 
 def _typical(lines, keys):
-  """An upper limit that the first step's compilation does not decide."""
+  """An upper limit that steps which compile do not decide."""
   later = [l[k] for l in lines[1:] for k in keys if k in l] or [
       l[k] for l in lines for k in keys if k in l]
-  return 1.3 * sorted(later)[int(0.98 * (len(later) - 1))] or 1.0
+  return 1.3 * sorted(later)[int(0.9 * (len(later) - 1))] or 1.0

@@ -1,27 +1,36 @@
-"""Metrics and tables of a run: metrics.jsonl, TensorBoard events, completions.jsonl."""
+"""Metrics and tables of a run: metrics.jsonl, completions.jsonl, and who else is told."""
 import json
 import math
 import pathlib
+import sys
 
 import numpy as np
+
+from rlx.io import trackers as trackers_lib
 
 
 class Writer:
   """Appends to the files of a workdir; reads a step's metrics one step late.
 
   `write` keeps the (device) values it is given and converts those of the call
-  before, so that the host never waits for the step just dispatched.
+  before, so that the host never waits for the step just dispatched. The files are
+  what counts: a tracker that fails is a line on stderr and is told nothing more.
   """
 
-  def __init__(self, workdir, *, first_step=0):
-    """Drops lines of steps >= first_step: a resumed run writes them again."""
-    from tensorboardX import SummaryWriter  # pylint: disable=g-import-not-at-top
+  def __init__(self, workdir, *, first_step=0, trackers=(), config=None):
+    """Drops lines of steps >= first_step: a resumed run writes them again.
+
+    Args:
+      trackers: names of trackers.KINDS to tell beside TensorBoard.
+      config: {key: value}, for them.
+    Raises:
+      ValueError: a tracker does not start.
+    """
     self._dir = pathlib.Path(workdir)
     self._dir.mkdir(parents=True, exist_ok=True)
     for name in ("metrics.jsonl", "completions.jsonl"):
       _keep_before(self._dir / name, first_step)
-    self._events = SummaryWriter(str(self._dir / "tensorboard"),
-                                 purge_step=first_step)
+    self._trackers = trackers_lib.start(trackers, self._dir, first_step, config or {})
     self._pending = None
     self.last = {}  # Newest converted metrics, for the progress bar.
 
@@ -39,23 +48,37 @@ class Writer:
     self.last = values
     line = {k: v if math.isfinite(v) else None for k, v in values.items()}
     _append(self._dir / "metrics.jsonl", [dict(step=step, **line)])
-    for k, v in values.items():
-      if math.isfinite(v): self._events.add_scalar(k, v, step)
+    self._tell("scalars", step, {k: v for k, v in values.items() if math.isfinite(v)})
 
   def table(self, step, rows):
     """Appends sampled completions, one dict a row."""
+    self.flush()  # Trackers take steps in their order.
     _append(self._dir / "completions.jsonl", [dict(step=step, **r) for r in rows])
+    self._tell("table", step, rows)
 
   def close(self):
     self.flush()
-    self._events.close()
+    self._tell("close")
+
+  def _tell(self, what, *args):
+    for name, tracker in list(self._trackers.items()):
+      try:
+        getattr(tracker, what)(*args)
+      except Exception as e:  # A server that is away must not end the run.
+        print(f"rlx: log.writers: {name} failed and is told no more: {e!r}; "
+              f"{self._dir / 'metrics.jsonl'} has all.", file=sys.stderr)
+        del self._trackers[name]
 
 
 def read(workdir):
-  """The lines of metrics.jsonl as dicts; null comes back as NaN."""
-  path = pathlib.Path(workdir) / "metrics.jsonl"
-  lines = [json.loads(l) for l in path.read_text().splitlines()]
-  return [{k: math.nan if v is None else v for k, v in l.items()} for l in lines]
+  """The lines of metrics.jsonl as dicts; null comes back as NaN. None yet is []."""
+  return [{k: math.nan if v is None else v for k, v in l.items()}
+          for l in _whole(pathlib.Path(workdir) / "metrics.jsonl")]
+
+
+def tables(workdir):
+  """The rows of completions.jsonl as dicts, which have the step; none yet is []."""
+  return _whole(pathlib.Path(workdir) / "completions.jsonl")
 
 
 def _append(path, rows):
@@ -65,7 +88,13 @@ def _append(path, rows):
 
 def _keep_before(path, step):
   if not path.exists(): return
-  lines = path.read_text().splitlines()
-  # A kill can leave half a line at the end; it belongs to a step run again.
-  whole = [l for l in lines if l.endswith("}")]
-  path.write_text("".join(l + "\n" for l in whole if json.loads(l)["step"] < step))
+  kept = [l for l in _whole(path) if l["step"] < step]
+  path.write_text("".join(json.dumps(l) + "\n" for l in kept))
+
+
+def _whole(path):
+  """The lines of a .jsonl, but for half a line: a kill or a write under way leaves one
+  at the end. After a kill it belongs to a step that is run again."""
+  if not path.exists(): return []
+  return [json.loads(l) for l in path.read_text().splitlines(keepends=True)
+          if l.endswith("}\n")]

@@ -50,10 +50,15 @@ def _jsonl(name, split):
     near = sorted(p.name for p in path.parent.glob("*.jsonl"))
     raise ValueError(f"prompts.source='jsonl:{name}': no file {path}; "
                      f"{path.parent} has {near or 'no .jsonl file'}.")
-  return _jsonl_rows(path, None if "{split}" in name else split)
+  return lines(path, None if "{split}" in name else split)
 
 
-def _jsonl_rows(path, only_split):
+def lines(path, only_split=None):
+  """Objects of a JSONL file (a pathlib.Path); of one split, if `only_split` names it.
+
+  Raises:
+    ValueError: a line is no object, or splits are asked for and there are none.
+  """
   seen = set()
   with path.open(encoding="utf-8") as f:
     for i, line in enumerate(f, 1):

@@ -51,6 +51,10 @@ class PromptIterator:
     """Every prompt once."""
     return list(self._prompts)
 
+  def first(self, n):
+    """The first `n` prompts of the first epoch, whatever was taken since."""
+    return PromptIterator(self._prompts, seed=self._seed).take(n)
+
   def by_id(self, ids):
     """The prompts with these ids, in this order."""
     if unknown := [i for i in ids if i not in self._index]:
@@ -113,7 +117,14 @@ class PairIterator:
   def take(self, n, skip=()):
     """The next `n` prompts, n / 2 questions; `skip` is empty: none waits for a draw."""
     if n % 2 or skip: raise ValueError(f"prompts: {n} of them, {list(skip)} in use.")
-    return [q for p in self._firsts.take(n // 2) for q in (p, self._other[p.id])]
+    return self._both(self._firsts.take(n // 2))
+
+  def first(self, n):
+    """As of PromptIterator; n is even."""
+    return self._both(self._firsts.first(n // 2))
+
+  def _both(self, firsts):
+    return [q for p in firsts for q in (p, self._other[p.id])]
 
   def by_id(self, ids):
     """None: see `take`."""

@@ -48,3 +48,32 @@ def test_outcomes_asks_everyone_in_equal_batches():
                           key=jax.random.key(0))
   assert out.tolist() == [[0, 0], [1, 1], [2, 2]]
   assert asked == [[0, 1], [2, 0]] * 2
+
+
+def test_bootstrap_of_a_mean_is_its_normal_interval():
+  x_P = np.random.default_rng(1).normal(size=400)
+  out = accuracy.bootstrap(lambda p: x_P[p].mean(), 400)
+  half = 1.96 * x_P.std() / 20
+  assert out["mean"] == x_P.mean() and out["prompts"] == 400
+  assert out["low"] == pytest.approx(x_P.mean() - half, abs=.2 * half)
+  assert out["high"] == pytest.approx(x_P.mean() + half, abs=.2 * half)
+  assert out == accuracy.bootstrap(lambda p: x_P[p].mean(), 400)
+
+
+def test_bootstrap_leaves_out_draws_without_a_value():
+  # The mean of the first number where it was drawn, and of nothing where not.
+  out = accuracy.bootstrap(lambda p: 3.0 if 0 in p else nan, 2)
+  assert (out["mean"], out["low"], out["high"]) == (3, 3, 3)
+  assert np.isnan(accuracy.bootstrap(None, 0)["mean"])
+
+
+def test_by_value_and_by_ranges():
+  outcome_PG = np.array([[1.], [0.], [1.], [1.], [0.], [0.]])
+  found = accuracy.by(outcome_PG, ["b", "a", "b", "b", "a", "b"], buckets=2)
+  assert {k: (x["mean"], x["prompts"]) for k, x in found.items()} == {
+      "a": (0, 2), "b": (.75, 4)}
+  found = accuracy.by(outcome_PG, [3, 1, 2, 9, 5, 4], buckets=3)
+  assert list(found) == ["1..2", "3..4", "5..9"]
+  assert [x["mean"] for x in found.values()] == [.5, .5, .5]
+  # Ties stay together, whatever that does to the sizes.
+  assert list(accuracy.by(outcome_PG, [1, 1, 1, 1, 2, 7], buckets=2)) == ["1..1", "2..7"]

@@ -76,17 +76,68 @@ def test_curve_of_a_perfect_proxy_is_pass_at_k():
     np.testing.assert_allclose(found["gold"], pass_at_k.pass_at_k(outcome_PG, found["n"]))
 
 
+def test_at_n_of_one_prompt():
+  # Of three pairs the best are b, c, c: c is wrong. Equal scores share.
+  assert best_of_n.at_n([1., 2., 3.], [0., 1., 0.], 2) == pytest.approx((8/3, 1/3))
+  assert best_of_n.at_n([1., 1.], [0., 1.], 2) == (1, .5)
+  # Without steps a completion is chosen last; without a verdict it is not there.
+  assert best_of_n.at_n([-np.inf, 1., 2.], [1., 0., nan], 2) == (1, 0)
+  assert best_of_n.at_n([-np.inf, -np.inf], [1., 0.], 1)[1] == .5
+  assert np.isnan(best_of_n.at_n([1.], [nan], 1)).all()
+
+
+def test_scores_and_the_weights_of_votes():
+  steps_BJ = best_of_n.padded([[0., -2., 1.], [-1.], []])
+  found = best_of_n.scores(steps_BJ)
+  sigmoid = lambda x: 1 / (1 + np.exp(-x))
+  np.testing.assert_allclose(found["min"], [-2, -1, -np.inf])
+  np.testing.assert_allclose(found["mean"], [-1/3, -1, -np.inf], rtol=1e-6)
+  product = sigmoid(0) * sigmoid(-2) * sigmoid(1)
+  np.testing.assert_allclose(np.exp(found["product"]), [product, sigmoid(-1), 0], rtol=1e-6)
+  weights = best_of_n.weights(found)
+  np.testing.assert_allclose(weights["product"], [product, sigmoid(-1), 0], rtol=1e-6)
+  np.testing.assert_allclose(weights["sum"], [sigmoid(-1), sigmoid(-1), 0], atol=1e-30)
+  # A hundred steps of 1 in e^8: their product is 0 in float32, its order is not lost.
+  low = best_of_n.scores(np.full((2, 100), -8.) + np.array([[0.], [.1]]))["product"]
+  assert np.isfinite(low).all() and low[1] > low[0]
+
+
+def test_stacking_keeps_rows_and_fills_with_nan():
+  np.testing.assert_array_equal(
+      best_of_n.stacked([np.ones((1, 1)), np.full((1, 2), 2.)]), [[1, nan], [2, 2]])
+
+
 def test_votes():
   assert pass_at_k.majority(["a", "b", "b", None, None, None]) == "b"
   assert pass_at_k.majority(["a", "b"]) == "a"       # The first of a tie.
   assert pass_at_k.majority([None]) is None
-  # sigmoid(3) > sigmoid(0) + sigmoid(-1).
-  assert best_of_n.weighted_majority(["a", "b", "b"], [3., 0., -1.]) == "a"
-  assert best_of_n.weighted_majority(["a", "b", "b"], [0., 0., -1.]) == "b"
-  assert pass_at_k.maj_at_k(["a", "b", "b"], [1., 0., 0.], 1) == 1.0
-  assert pass_at_k.maj_at_k(["a", "b", "b"], [1., 0., 0.], 3) == 0.0
   with pytest.raises(ValueError, match="k=4 must be in 1..3"):
     pass_at_k.maj_at_k(["a", "b", "b"], [1., 0., 0.], 4)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("weight_G", [None, (3., 1., 1., .5, 1.)], ids=["plain", "weighted"])
+def test_majority_is_the_mean_over_all_orders_of_all_sets(k, weight_G):
+  answers, outcome_G = ["a", "b", "b", None, "c"], [1., 0., 0., 0., 1.]
+  def right(order):
+    won = pass_at_k.majority([answers[i] for i in order],
+                             weight_G and [weight_G[i] for i in order])
+    return won in ("a", "c")
+  want = np.mean([right(order) for order in itertools.permutations(range(5), k)])
+  assert pass_at_k.maj_at_k(answers, outcome_G, k, weight_G) == pytest.approx(want)
+
+
+def test_majority_of_what_is_known():
+  # The third is no completion; "b" is right since one that gave it is.
+  assert pass_at_k.maj_at_k(["a", "b", "a", "b"], [0., 1., nan, 0.], 3) == 1
+  assert np.isnan(pass_at_k.maj_at_k(["a", "b"], [0., nan], 2))
+  assert pass_at_k.maj_at_k([None, None], [0., 0.], 1) == 0
+  # Sets at random where there are too many: near the mean over all of them.
+  answers, outcome_G = ["a"] * 5 + ["b"] * 4, [1.] * 5 + [0.] * 4
+  whole = pass_at_k.maj_at_k(answers, outcome_G, 3)
+  some = pass_at_k.maj_at_k(answers, outcome_G, 3, subsets=60)
+  assert some == pytest.approx(whole, abs=.15) and some != whole
+  assert 0.5 < whole < 1
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 5])
@@ -113,12 +164,3 @@ def test_cot_pass_at_k_asks_for_right_steps():
   np.testing.assert_allclose(pass_at_k.cot_pass_at_k(steps_PG, outcome_PG, 2), 2/3)
   assert pass_at_k.cot_pass_at_k(outcome_PG, np.ones((1, 4)), 2) == (
       pass_at_k.pass_at_k(outcome_PG, 2))
-
-
-def test_error_threshold():
-  # Values around 0: sigmoid below 1/2 means negative.
-  steps, labels = [[1., -1.], [1., 1.]], [1, -1]
-  threshold, f1 = best_of_n.error_threshold(steps, labels, count=11)
-  assert f1 == 1.0 and 0.2 < threshold < 0.8
-  assert best_of_n.first_error([1., -1.], threshold) == 1
-  assert best_of_n.first_error([1., 1.], threshold) == -1

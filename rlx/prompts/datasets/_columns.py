@@ -2,22 +2,25 @@
 from rlx.core import records
 
 
-def prompts(name, rows, split, *, question, answer, verifier):
+def prompts(name, rows, split, *, question, answer, verifier, meta):
   """Prompts of rows; ids are <name>/<split>/<row number>.
 
   Args:
     question, answer: columns.
     verifier: a verifier (<module>.<function>), or the column that names it.
+    meta: columns that go into the prompts' meta.
   """
   columns = dict(question=question, answer=answer)
   if "." not in verifier: columns["verifier"] = verifier
+  columns |= {f"meta.{column}": column for column in meta}
   for i, row in enumerate(rows):
     for key, column in columns.items():
       if column not in row:
         raise ValueError(f"prompts.columns.{key}={column!r}: row {i} of {split} "
                          f"has {sorted(row)}.")
-      if row[column] is None or row[column] == "":
+      if (row[column] is None or row[column] == "") and not key.startswith("meta."):
         raise ValueError(f"row {i} of {split} has no {column!r}.")
     yield records.Prompt(
         id=f"{name}/{split}/{i}", text=str(row[question]), answer=str(row[answer]),
-        verifier=str(row[verifier]) if "verifier" in columns else verifier)
+        verifier=str(row[verifier]) if "verifier" in columns else verifier,
+        meta={column: row[column] for column in meta})

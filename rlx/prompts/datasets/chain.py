@@ -24,12 +24,16 @@ _DIGITS = "0123456789"
 
 
 def prompts(rows, split):
-  """Rows -> Prompts. Every row is redrawn until its question is of `split`."""
+  """Rows -> Prompts. Every row is redrawn until its question is of `split`.
+
+  `meta["operations"]` is how many steps it takes.
+  """
   for row in rows:
     drawn = generate(split=split, **row)
     yield records.Prompt(
         id=f"chain/{split}/{row['seed']}/{row['index']}", text=drawn["text"],
-        answer=drawn["answer"], verifier="chain.answer")
+        answer=drawn["answer"], verifier="chain.answer",
+        meta=dict(operations=(len(drawn["text"]) - 2) // 2))
 
 
 def generate(seed, index, n_min=2, n_max=6, ops="Mm", split="train"):

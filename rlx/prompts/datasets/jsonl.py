@@ -5,15 +5,16 @@ SOURCE = "jsonl:PATH"  # {split} in PATH, or a "split" in every row.
 
 
 def prompts(rows, split, *, question="question", answer="answer",
-            verifier="math_answer.final"):
+            verifier="math_answer.final", meta=()):
   """Rows -> Prompts.
 
   Args:
     question, answer: columns.
     verifier: a verifier (<module>.<function>), or the column that names it.
+    meta: columns that go into the prompts' meta, such as how hard they are.
   """
   return _columns.prompts("jsonl", rows, split, question=question, answer=answer,
-                          verifier=verifier)
+                          verifier=verifier, meta=meta)
 
 
 def demonstration(prompt, rng):

@@ -1,0 +1,117 @@
+"""An implicit PRM against one of Monte Carlo step labels, at equal data and equal cost.
+
+  python -m experiments.prm_comparison --out=DIR --seeds=5
+
+Every arm makes as many updates, from the same start, and is judged on the same
+completions of held-out prompts, 16 each (rlx/train_prm.py; one folder an arm and seed):
+
+  implicit           verdicts of N completions, S tokens
+  mc, same data      hard labels of the steps of these, from 8 more completions after each;
+                     M tokens in all
+  mc, same cost      the first completion of a prompt each, with its labels, while S lasts
+  implicit, mc cost  verdicts of completions of M tokens
+
+Cost is tokens sampled. Arms that are done are not run again. DIR/table.md has means
+over seeds with 95% intervals (Student's t), DIR/results.jsonl what they are of.
+"""
+import argparse
+import json
+import pathlib
+
+from configs.papers import implicit_prm
+from experiments import claims
+from rlx import train_prm
+
+MEASURES = {
+    "best of {k}, min": lambda s, k: s[f"best@{k}/min"]["mean"],
+    "best of {k}, sum": lambda s, k: s[f"best@{k}/sum"]["mean"],
+    "best of {k}, product": lambda s, k: s[f"best@{k}/product"]["mean"],
+    "weighted majority of {k}, product": lambda s, k: s[f"weighted@{k}/product"]["mean"],
+    "pairs, min": lambda s, k: s["prm"]["held out"]["pair/min"]["mean"],
+    "F1 by step": lambda s, k: s["prm"]["held out"]["f1/step"]["mean"],
+    "F1 by value": lambda s, k: s["prm"]["held out"]["f1/value"]["mean"]}
+COSTS = ("completions", "sampled_tokens", "training_tokens")
+OF_POLICY = {"policy: one completion": "pass@1", "policy: majority of {k}": "maj@{k}",
+             "policy: any of {k}": "pass@{k}"}
+
+
+def arms(seed, out, variant, labels):
+  """{arm: its summary}; each uses what the ones before it left."""
+  folder = lambda arm: out / f"seed{seed}" / arm.replace(", ", "_").replace(" ", "_")
+
+  def run(arm, **changes):
+    c = implicit_prm.get_config(variant)
+    c.seed = seed
+    c.train_prm.update(changes)
+    done = folder(arm) / "summary.json"
+    if done.exists(): return json.loads(done.read_text())
+    print(f"seed {seed}: {arm}", flush=True)
+    return train_prm.train(c, folder(arm))
+
+  first = folder("implicit")
+  shared = dict(rollouts=str(first / "rollouts.jsonl"),
+                held_out=str(first / "held_out.jsonl"))
+  found = {"implicit": run("implicit")}
+  cheap = found["implicit"]["sampled_tokens"]
+  found["mc, same data"] = run("mc, same data", **shared, labels=labels)
+  dear = found["mc, same data"]["sampled_tokens"]
+  found["mc, same cost"] = run(
+      "mc, same cost", labels=labels, max_sampled=cheap, held_out=shared["held_out"],
+      rollouts=str(folder("mc, same data") / "labelled.jsonl"))
+  prompts = implicit_prm.get_config(variant).train_prm.prompts
+  # A little more than the mean says, so that there is enough to spend.
+  found["implicit, mc cost"] = run(
+      "implicit, mc cost", max_sampled=dear, held_out=shared["held_out"],
+      prompts=int(1.05 * prompts * dear / cheap))
+  return found
+
+
+def table(results, k):
+  """Markdown of {arm: [summary of a seed, ...]}."""
+  head = ["arm", *(name.replace("_", " ") for name in COSTS),
+          *(name.format(k=k) for name in MEASURES)]
+  lines = ["| " + " | ".join(head) + " |", "| --- " * len(head) + "|"]
+  for arm, found in results.items():
+    cells = [f"{sum(s[cost] for s in found) / len(found):.0f}" for cost in COSTS]
+    cells += [shown([of(s, k) for s in found]) for of in MEASURES.values()]
+    lines.append("| " + " | ".join([arm, *cells]) + " |")
+  lines += ["", "implicit less the other, the same seeds:", "",
+            "| arm | " + " | ".join(head[1 + len(COSTS):]) + " |",
+            "| --- " * (1 + len(MEASURES)) + "|"]
+  for arm, found in list(results.items())[1:]:
+    cells = [shown([of(a, k) - of(b, k) for a, b in zip(results["implicit"], found)])
+             for of in MEASURES.values()]
+    lines.append("| " + " | ".join([arm, *cells]) + " |")
+  policy = [f"{name.format(k=k)} " + shown([s[key.format(k=k)]["mean"] for s in
+                                           results["implicit"]])
+            for name, key in OF_POLICY.items()]
+  return "\n".join([*lines, "", "; ".join(policy) + f"; {len(results['implicit'])} seeds."])
+
+
+def shown(values):
+  """Mean with its interval over seeds; of one seed the number alone."""
+  if len(values) < 2: return f"{values[0]:.3f}"
+  return "{:.3f} [{:.3f}, {:.3f}]".format(*claims.interval(values))
+
+
+def main():
+  args = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+  args.add_argument("--out", type=pathlib.Path, required=True)
+  args.add_argument("--seeds", type=int, default=5)
+  args.add_argument("--variant", default="", help="of configs/papers/implicit_prm.py: "
+                    "another loss, smoke")
+  args.add_argument("--labels", default="hard", help="of the Monte Carlo arms, see train_prm.labels")
+  args = args.parse_args()
+  results = {}
+  for seed in range(args.seeds):
+    for arm, summary in arms(seed, args.out, args.variant, args.labels).items():
+      results.setdefault(arm, []).append(summary)
+  (args.out / "results.jsonl").write_text("".join(
+      json.dumps(dict(arm=arm, **s)) + "\n" for arm, found in results.items() for s in found))
+  k = implicit_prm.get_config(args.variant).eval.samples
+  (args.out / "table.md").write_text(table(results, k) + "\n")
+  print(table(results, k))
+
+
+if __name__ == "__main__":
+  main()

@@ -1,0 +1,337 @@
+"""Will a run learn? Questions to its first batch, before any training.
+
+  python -m rlx.doctor --config=configs/quickstart.py
+
+Samples what the first draw of the run would, without the filter. A line each: ok,
+warning or error, what was measured, what to change. The exit code is 1 after an error.
+"""
+import dataclasses
+import sys
+
+import jax
+import numpy as np
+
+from rlx import build
+from rlx import cli
+from rlx import methods
+from rlx import preflight
+from rlx import score
+from rlx.core import records
+from rlx.core import rng
+from rlx.learner import memory
+from rlx.learner import sharding
+from rlx.rollouts import padding
+from rlx.verifiers import answers as answers_lib
+
+# |sampler - trainer| of a token's log-prob, nats: mean and largest that rounding may
+# explain, and a mean that it does not.
+GAPS = {"float32": (1e-4, 1e-2), "bfloat16": (3e-2, 1.0)}
+WRONG = 0.1
+EXAMPLES = 256  # Prompts whose texts are looked at.
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+  """The answer to a question."""
+  level: str        # ok | warning | error
+  question: str
+  text: str         # what was measured
+  advice: str = ""  # what to change, with its key
+
+  def __str__(self):
+    return f"{self.level:8} {self.question:26} {self.text}" + (
+        f"; {self.advice}" if self.level != "ok" and self.advice else "")
+
+
+@dataclasses.dataclass(frozen=True)
+class Example:
+  """What became of a prompt and its completion on the way through the tokenizer."""
+  text: str          # the prompt, as the model reads it
+  back: str          # encoded and decoded
+  prompt_ids: list
+  whole_ids: list    # of prompt and completion, encoded as one text
+  # Of a chat template, "" without one: what a finished dialogue has between the prompt
+  # and the assistant's words, and after them.
+  missing: str = ""
+  closing: str = ""
+  closes: bool = True  # does what comes after them end a completion?
+
+
+def doctor(config):
+  """Prints the findings and returns them."""
+  run = build.build(config)
+  found = []
+  def say(finding):
+    found.append(finding)
+    print(finding, flush=True)
+  try:
+    limit = memory.device_bytes(run.mesh)
+    *_, (held, stages, _) = preflight.looks(run, limit)
+    say(memory_fits(memory.need(held, stages), limit,
+                    preflight.refusal(run, held, stages, limit)))
+    if found[-1].level == "error": return found  # Nothing to sample with.
+    for finding in of_batch(run, *first_batch(run)): say(finding)
+  finally:
+    run.pool.close()
+  return found
+
+
+def first_batch(run):
+  """(prompts, rollouts, outcome_PG, logps_BT): the first draw, on the host, as judged by
+  the verifiers and as the trainer scores it."""
+  c, state = run.config, run.init()
+  prompts = run.prompts.take(build.draw_size(c))
+  rollouts = jax.device_get(run.sample(
+      state.full(state.sampled_from), *run.encode(prompts),
+      rng.key(c.seed, "sample", 0, 0), run.anneal(0)))
+  rollouts = padding.trim(rollouts, c.rollouts.bucket)
+  # The trainer's passes are made for the rows of an update. A draw may have more, of
+  # which the first are looked at, or less, which are then scored more than once.
+  wanted, group = c.prompts.per_step * c.rollouts.per_prompt, build.first_pass(c)
+  prompts = prompts[:wanted // group]
+  rows = np.arange(len(prompts) * group)
+  rollouts, placed = (padding.select([rollouts], r, np.arange(len(prompts)))
+                      for r in (rows, np.arange(wanted) % len(rows)))
+  outcome_PG = run.verify(prompts, rollouts)
+  placed = sharding.place_rows(placed.rows(), run.mesh)
+  plan = score.pack(c, run.model_config, run.mesh, placed, c.learner.microbatches)
+  logps_BT = jax.device_get(run.scorers[0](state.full("policy"), placed, plan))[rows]
+  return prompts, rollouts, outcome_PG, logps_BT
+
+
+def of_batch(run, prompts, rollouts, outcome_PG, logps_BT):
+  """The findings on `first_batch`."""
+  c, tokenizer = run.config, run.tokenizer
+  text_of, ids = build.text_of(c, tokenizer), padding.completions(rollouts)
+  texts = [tokenizer.decode(row) for row in ids]
+  mask_BT = np.asarray(rollouts.mask_BT)
+  is_cut_B = rollouts.finish_B == records.FINISH.index("length")
+  keep_P = run.keep(outcome_PG, is_cut_B.reshape(outcome_PG.shape))
+  reads = any(field.startswith("outcome") for _, fn in methods.of(c).rewards.values()
+              for field in fn.fields)
+  yield rewards_vary(outcome_PG, c.verifier.max_error_rate, run.pool.last_error, reads)
+  yield draws_suffice(keep_P, build.draw_size(c), build.trained(c),
+                      c.rollouts.max_draws, c.rollouts.fill)
+  yield answers_fit(rollouts.completion_len_B, is_cut_B, c.rollouts.max_tokens)
+  of_prompt = [text_of(p) for p in prompts for _ in range(outcome_PG.shape[1])]
+  yield template_closes([example(tokenizer, *pair, c.rollouts.stops)
+                         for pair in list(zip(of_prompt, texts))[:EXAMPLES]])
+  yield prompts_fit([len(tokenizer.encode(text_of(p)))
+                     for p in build.read_prompts(c, c.prompts.split)],
+                    c.prompts.max_tokens)
+  yield base_answers(answers_lib.stated(texts, c.eval.answer), outcome_PG, c.eval.answer)
+  yield masks_cover_eos(ids, mask_BT, rollouts.finish_B, logps_BT,
+                        tokenizer.eos_ids)
+  yield sampler_agrees(rollouts.sampler_logps_BT, logps_BT, mask_BT, c.model.dtype,
+                       c.rollouts.anneal.name)
+
+
+def rewards_vary(outcome_PG, max_error_rate, last_error="", reads_verdicts=True):
+  """Do verdicts within a group differ? A group in which they do not teaches nothing.
+
+  Without groups (G = 1) the batch is one. Where no reward reads verdicts, what they
+  are is no error.
+  """
+  found = _verdicts_vary(
+      outcome_PG if outcome_PG.shape[1] > 1 else outcome_PG.T, max_error_rate, last_error)
+  if reads_verdicts or found.level == "ok": return found
+  return dataclasses.replace(found, level="warning",
+                             text=found.text + "; no reward reads verdicts")
+
+
+def _verdicts_vary(outcome_PG, max_error_rate, last_error):
+  question, known_PG = "rewards vary", ~np.isnan(outcome_PG)
+  unknown = 1 - known_PG.mean()
+  if unknown > max_error_rate:
+    return Finding("error", question, f"{unknown:.0%} of verdicts are unknown"
+                   + (f", last {last_error}" if last_error else ""),
+                   "mend the verifier (prompts.columns, verifier.timeout_s)")
+  mean = float(outcome_PG[known_PG].mean())
+  low_P, high_P = (f(np.where(known_PG, outcome_PG, o), axis=1)
+                   for f, o in ((np.min, np.inf), (np.max, -np.inf)))
+  spread = float(np.mean(high_P > low_P))
+  text = (f"verdicts differ in {spread:.0%} of {len(outcome_PG)} groups, "
+          f"their mean is {mean:.3f}")
+  if mean in (0.0, 1.0):
+    return Finding("error", question, f"every verdict is {mean:.0f}", (
+        "easier prompts (prompts.options), a better start (model.path), or a format that "
+        "the verifier reads (prompts.template)") if mean == 0 else
+                   "harder prompts (prompts.options)")
+  if spread < 0.2:
+    return Finding("warning" if spread else "error", question, text,
+                   "more completions (rollouts.per_prompt), or prompts nearer to what the "
+                   "model can do (prompts.options)")
+  return Finding("ok", question, text)
+
+
+def draws_suffice(keep_P, draw, want, max_draws, fill):
+  """Do so many groups pass the filter that draws fill a batch?"""
+  rate = float(np.mean(keep_P))
+  draws = f"{-(-want // (rate * draw)):.0f}" if rate else "no end of"
+  text = (f"{rate:.0%} of groups pass rollouts.keep; {want} of them take {draws} draws "
+          f"of {draw}")
+  if rate * draw * max_draws >= want: return Finding("ok", "draws suffice", text)
+  return Finding("error" if fill == "error" else "warning", "draws suffice", text,
+                 f"after rollouts.max_draws={max_draws} rollouts.fill={fill} holds; widen "
+                 "rollouts.keep or raise rollouts.max_draws")
+
+
+def answers_fit(lengths_B, is_cut_B, max_tokens):
+  """Do completions end by themselves?"""
+  cut, (half, most) = float(np.mean(is_cut_B)), np.quantile(lengths_B, (0.5, 0.95))
+  text = (f"{cut:.0%} are cut at rollouts.max_tokens={max_tokens}; lengths: half of them "
+          f"<= {half:.0f}, 95% <= {most:.0f}, longest {np.max(lengths_B)}")
+  level = "ok" if cut <= 0.05 else "warning" if cut <= 0.5 else "error"
+  return Finding(level, "answers fit the length", text, "raise rollouts.max_tokens"
+                 + (", or tell the model to end (rollouts.stops, prompts.template)"
+                    if cut > 0.5 else ""))
+
+
+def example(tokenizer, text, completion, stops=()):
+  """An `Example` of a prompt's text and its completion's."""
+  ids = tokenizer.encode(text)
+  has_bos = tokenizer.bos_id is not None and not text.startswith(tokenizer.hf.bos_token)
+  back = tokenizer.hf.decode(ids[has_bos:], skip_special_tokens=False,
+                             clean_up_tokenization_spaces=False)
+  return Example(text, back, ids, tokenizer.encode(text + completion),
+                 **_turn(tokenizer, text, stops))
+
+
+def _turn(tokenizer, text, stops):
+  """The fields of `Example` that a chat template decides."""
+  if not tokenizer.hf.chat_template: return {}
+  asked, said = "question-7", "answer-7"
+  turns = [dict(role="user", content=asked), dict(role="assistant", content=said)]
+  after = lambda text, word: text[text.rindex(word) + len(word):]
+  opened = after(tokenizer.chat(turns[:1]), asked)
+  if not text.endswith(opened): return {}  # The prompt is not of this template.
+  whole = after(tokenizer.hf.apply_chat_template(turns, tokenize=False), asked)
+  closing = after(whole, said)
+  first = tokenizer.encode(closing.lstrip(), add_bos=False)[:1]
+  return dict(missing=whole[:whole.index(said)].removeprefix(opened), closing=closing,
+              closes=bool(set(first) & set(tokenizer.eos_ids))
+              or any(stop in closing for stop in stops))
+
+
+def template_closes(examples):
+  """Does the prompt end where the completion begins, in text and in tokens?"""
+  question, n = "the template closes", len(examples)
+  lost = [e for e in examples if e.back != e.text]
+  merged = [e for e in examples if e.whole_ids[:len(e.prompt_ids)] != e.prompt_ids]
+  open_ = [e for e in examples if not e.closes]
+  short = [e for e in examples if e.missing]
+  ends = f"prompts end with {examples[0].text[-20:]!r}"
+  if open_:
+    return Finding("error", question, f"{ends}; the chat template ends a turn with "
+                   f"{open_[0].closing!r}, which does not end a completion",
+                   "add it to eos_token_id in generation_config.json, or to rollouts.stops")
+  if lost:
+    return Finding("warning", question, f"{len(lost)} of {n} prompts are another text "
+                   "once encoded and decoded: "
+                   f"{lost[0].text[-40:]!r} is {lost[0].back[-40:]!r}",
+                   "look at prompts.template and the tokenizer's normaliser")
+  if merged:
+    return Finding("warning", question, f"in {len(merged)} of {n} the prompt's last tokens "
+                   f"change when the completion follows; {ends}",
+                   "end the template without a space or half a word (prompts.template)")
+  if short:
+    return Finding("warning", question, f"{ends}; before the assistant's words a finished "
+                   f"dialogue has {short[0].missing!r} more",
+                   "a model that thinks may write it itself; if not, mend the chat template")
+  return Finding("ok", question, ends + ", the same in text and in tokens" + (
+      f"; turns end with {examples[0].closing!r}" if examples[0].closing else ""))
+
+
+def prompts_fit(lengths, max_tokens):
+  """How many prompts are dropped for their length?"""
+  dropped = float(np.mean(np.array(lengths) > max_tokens))
+  text = (f"{dropped:.1%} of {len(lengths)} prompts are longer than "
+          f"prompts.max_tokens={max_tokens} and dropped; longest {max(lengths)}")
+  return Finding("ok" if dropped <= 0.01 else "warning", "prompts fit", text,
+                 "raise prompts.max_tokens: what is dropped is not a random part")
+
+
+def base_answers(answers, outcome_PG, pattern):
+  """Does the start say anything that could be an answer?"""
+  question = "the base ever answers"
+  share = float(np.mean([a is not None for a in answers]))
+  known = outcome_PG[~np.isnan(outcome_PG)]
+  right = float(known.mean()) if known.size else float("nan")
+  text = (f"{share:.0%} of {len(answers)} state one (eval.answer={pattern!r}), "
+          f"accuracy {right:.3f}")
+  if share == 0 and right > 0:
+    return Finding("warning", question, text, "verdicts find answers where eval.answer "
+                   "does not; mend it, majority and pseudo labels read it")
+  if not right > 0:  # NaN is not.
+    return Finding("warning" if share else "error", question, text, "another start "
+                   "(model.path), worked examples (prompts.template), or sft first")
+  return Finding("ok" if share >= 0.5 else "warning", question, text,
+                 "show the format (prompts.template), or mend eval.answer")
+
+
+def masks_cover_eos(completions, mask_BT, finish_B, logps_BT, eos_ids):
+  """Is the EOS that ends a completion learned, once, and is nothing after it?
+
+  Args:
+    completions: lists of ids, as lengths cut them.
+  """
+  question, is_eos_B = "masks cover EOS", finish_B == records.FINISH.index("eos")
+  wrong = {}
+  for b, ids in enumerate(completions):
+    if is_eos_B[b] and (not ids or ids[-1] not in eos_ids):
+      wrong.setdefault("end by EOS and their last token is another", []).append(b)
+    if any(i in eos_ids for i in ids[:-1]):
+      wrong.setdefault("go on after an EOS", []).append(b)
+    if mask_BT[b].sum() != len(ids) or not mask_BT[b][:len(ids)].all():
+      wrong.setdefault("have a mask that is not their tokens", []).append(b)
+    elif not np.isfinite(logps_BT[b][mask_BT[b]]).all():
+      wrong.setdefault("have a token without a log-prob", []).append(b)
+  if wrong:
+    return Finding("error", question, ", ".join(
+        f"{len(rows)} of {len(completions)} completions {what}"
+        for what, rows in wrong.items()),
+                   "compare the tokenizer's EOS with eos_token_id in generation_config.json")
+  text = f"{is_eos_B.sum()} of {len(completions)} completions end by EOS"
+  if not is_eos_B.any():
+    return Finding("warning", question, text, f"the EOS ids are {list(eos_ids)}; is one "
+                   "of them what the model ends with? (generation_config.json), or is "
+                   "rollouts.max_tokens too short")
+  return Finding("ok", question, text + ", which the mask and the log-probs have")
+
+
+def sampler_agrees(sampler_logps_BT, logps_BT, mask_BT, dtype, anneal=None):
+  """Do sampler and trainer give the tokens drawn the same log-probs?"""
+  gap_N = np.abs(np.asarray(sampler_logps_BT, float) - logps_BT)[np.asarray(mask_BT)]
+  mean, largest = float(np.mean(gap_N)), float(np.max(gap_N))
+  bounds = GAPS[dtype]
+  text = (f"log-probs of {len(gap_N)} tokens differ by {mean:.1e} on average, "
+          f"{largest:.1e} at most; {dtype} may explain {bounds[0]:.0e} and {bounds[1]:.0e}")
+  if anneal is not None: text += f"; rollouts.anneal={anneal} draws at other temperatures"
+  is_small = mean <= bounds[0] and largest <= bounds[1]
+  is_explained = mean <= WRONG or (anneal is not None and np.isfinite(mean))
+  return Finding(
+      "ok" if is_small else "warning" if is_explained else "error",
+      "sampler and trainer agree", text,
+      "weigh by it (learner.behaviour.name=behaviour.tis), or compute in more bits "
+      "(model.dtype, JAX_DEFAULT_MATMUL_PRECISION=highest)")
+
+
+def memory_fits(need, limit, refusal):
+  """Does it fit the device?"""
+  question = "memory fits"
+  if limit is None:
+    return Finding("warning", question, f"at most {memory.show(need)} a device, which does "
+                   "not say how much it has", "watch the first step")
+  if refusal: return Finding("error", question, refusal)
+  text = f"at most {memory.show(need)} of {memory.show(limit)} a device"
+  if need <= 0.9 * limit: return Finding("ok", question, text)
+  return Finding("warning", question, text, "little is left for what nobody counts; "
+                 "more learner.microbatches and prm.microbatches take less")
+
+
+def main(config):
+  if any(f.level == "error" for f in doctor(config)): sys.exit(1)
+
+
+if __name__ == "__main__":
+  cli.main(main, has_workdir=False)

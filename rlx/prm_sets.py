@@ -1,0 +1,253 @@
+"""Sets that a PRM is judged on: marked solutions, better and worse ones.
+
+A set is a JSONL file of one of two kinds, `prompt` also being called `problem` or
+`question`,
+
+  {"prompt", "steps": [...], "label"}           the first wrong step, -1 for none:
+                                                ProcessBench, arXiv:2412.06559
+  {"prompt", "chosen", "rejected", "subset"?}   texts or lists of them: RewardBench,
+                                                arXiv:2403.13787, RewardMATH, 2410.01729
+
+or the policy's own completions, marked by a verifier of steps (`first_errors`).
+"""
+import dataclasses
+import json
+import pathlib
+
+import numpy as np
+
+from rlx import build
+from rlx.core import records
+from rlx.evals import accuracy
+from rlx.evals import best_of_n
+from rlx.evals import reward_model
+from rlx.evals import step_errors
+from rlx.io import rows as io_rows
+from rlx.learner import sharding
+from rlx.rollouts import answers as answers_lib
+from rlx.rollouts import padding
+from rlx.verifiers import steps as verifier_steps
+
+
+@dataclasses.dataclass(frozen=True)
+class Solutions:
+  """Rows of one set. label_B and right_B: of solutions of which that is known."""
+  prompts: list         # what the model reads
+  texts: list
+  problem_B: np.ndarray   # solutions of the same problem have the same number
+  offsets: list | None    # where steps end in each text; None: as rollouts.step_separator says
+  label_B: np.ndarray | None = None   # first wrong step, -1 for none
+  right_B: np.ndarray | None = None   # bool
+  subset_P: list | None = None        # of every problem
+
+
+def read(path, c, tokenizer):
+  """The Solutions of a JSONL file.
+
+  Raises:
+    ValueError: no such file, or a row is of neither kind; names file and line.
+  """
+  path = pathlib.Path(path)
+  if not path.is_file(): raise ValueError(f"eval.prm_sets: no file {path}.")
+  text = build.text_of(c, tokenizer)
+  found = dict(prompts=[], texts=[], problem_B=[], offsets=[], label_B=[], right_B=[],
+               subset_P=[])
+  seen = {}
+  for i, row in enumerate(io_rows.lines(path)):
+    where = f"{path}: row {i}"
+    asked = next((row[k] for k in ("prompt", "problem", "question") if k in row), None)
+    if not isinstance(asked, str) or not asked:
+      raise ValueError(f"{where} has {sorted(row)}; needed is a text `prompt`, `problem` "
+                       "or `question`.")
+    if "steps" in row:
+      texts, more = _marked(row, where, c.rollouts.step_separator)
+      problem = seen.setdefault(asked, len(seen))  # Several solutions of one.
+    else:
+      texts, more = _preferred(row, where)
+      problem = i
+    found["subset_P"].append(row.get("subset"))
+    found["problem_B"] += [problem] * len(texts)
+    found["prompts"] += [text(records.Prompt(id=str(i), text=asked))] * len(texts)
+    found["texts"] += texts
+    for key, values in more.items(): found[key] += values
+  if not found["texts"] or found["label_B"] and found["right_B"]:
+    raise ValueError(f"{path}: needed are rows of one kind, with `steps` and `label` or "
+                     "with `chosen` and `rejected`.")
+  found = {k: v or None for k, v in found.items()}
+  arrays = {k: np.array(v) for k, v in found.items() if v and k.endswith("_B")}
+  return Solutions(**found | arrays)
+
+
+def _marked(row, where, separator):
+  steps, label = row["steps"], row.get("label")
+  if (not isinstance(steps, list) or not steps
+      or not all(isinstance(s, str) and s for s in steps)):
+    raise ValueError(f"{where}: `steps` is a list of texts, at least one.")
+  if not isinstance(label, int) or not -1 <= label < len(steps):
+    raise ValueError(f"{where}: label={label!r}; -1 to {len(steps) - 1} are allowed.")
+  if separator is None:
+    raise ValueError(f"rollouts.step_separator=None: {where} has steps, which it joins.")
+  ends = np.cumsum([len(s) + len(separator) for s in steps])
+  offsets = [*ends[:-1].tolist(), int(ends[-1]) - len(separator)]
+  return [separator.join(steps)], dict(offsets=[offsets], label_B=[label])
+
+
+def _preferred(row, where):
+  sides = [[x] if isinstance(x, str) else x for x in (row.get("chosen"), row.get("rejected"))]
+  if not all(isinstance(side, list) and side and all(isinstance(t, str) and t for t in side)
+             for side in sides):
+    raise ValueError(f"{where} has {sorted(row)}; needed are `steps` and `label`, or "
+                     "`chosen` and `rejected`, a text or a list of texts each.")
+  right = [True] * len(sides[0]) + [False] * len(sides[1])
+  return sides[0] + sides[1], dict(right_B=right)
+
+
+def judge(run, state, solutions):
+  """{number: dict(mean, low, high, ...)} of the PRM on a set, see `first_error_f1` and
+  `preferences`."""
+  t = run.tokenizer
+  ids = [t.encode(text, add_bos=False) for text in solutions.texts]
+  columns = solutions.offsets and [
+      verifier_steps.token_ends(offsets, t.pieces(row))
+      for offsets, row in zip(solutions.offsets, ids)]
+  steps = score(run, state, [t.encode(p) for p in solutions.prompts],
+                [[*row, t.eos_ids[0]] for row in ids], columns)
+  if solutions.label_B is not None:
+    return first_error_f1(steps, solutions.label_B, solutions.problem_B)
+  return preferences(scores(steps), solutions.right_B, solutions.problem_B,
+                     solutions.subset_P)
+
+
+def score(run, state, prompts, completions, columns=None):
+  """{variant: steps_BJ}, see `score.prm_steps`, of completions after prompts, lists of ids."""
+  c, n = run.config, len(prompts)
+  size = c.prompts.per_step * c.rollouts.per_prompt
+  longest = [padding.bucket(max(map(len, x)), c.rollouts.bucket)
+             for x in (prompts, completions)]
+  parts = []
+  for start in range(0, n, size):
+    chosen = [i % n for i in range(start, start + size)]  # The last is filled up.
+    take = lambda x: [x[i] for i in chosen]  # pylint: disable=cell-var-from-loop
+    rollouts = sharding.place_rows(answers_lib.rows(
+        take(prompts), take(completions), bucket=longest[0], width=longest[1],
+        pad_id=run.tokenizer.pad_id), run.mesh)
+    found = run.prm_steps(state, rollouts, columns and take(columns))
+    parts.append({k: steps_BJ[:n - start] for k, steps_BJ in found.items()})
+  return {k: best_of_n.stacked([part[k] for part in parts]) for k in parts[0]}
+
+
+def scores(steps):
+  """{aggregate or aggregate/variant: score_B} of {variant: steps_BJ}."""
+  return {a + (variant and f"/{variant}"): score_B for variant, steps_BJ in steps.items()
+          for a, score_B in best_of_n.scores(steps_BJ).items()}
+
+
+def first_errors(run, verifier, prompts, texts, outcome_B, finish_B):
+  """label_B of completions: the first wrong step, -1 for none, NaN = cannot be told.
+
+  Of a wrong completion whose steps are all right it is the last one, which states the
+  answer. It cannot be told where the verifier sees another number of steps than
+  rollouts.step_separator, fails, or the completion was cut off.
+  """
+  judged = run.pool.verify_steps(
+      [dataclasses.replace(p, verifier=verifier) for p in prompts], texts)
+  cut = records.FINISH.index("length")
+  labels = []
+  for found, text, outcome, finish in zip(judged, texts, outcome_B, finish_B):
+    n = len(verifier_steps.boundaries(text, run.config.rollouts.step_separator))
+    is_known = n == len(found) > 0 and finish != cut and not np.isnan([outcome, *found]).any()
+    first = next((j for j, v in enumerate(found) if v < 0.5), -1 if outcome > 0.5 else n - 1)
+    labels.append(first if is_known else np.nan)
+  return np.array(labels, float)
+
+
+def write(path, run, prompts, texts, label_B, outcome_B):
+  """A set of `first_errors` as a file that `read` takes; what cannot be told is left out."""
+  separator = run.config.rollouts.step_separator
+  with pathlib.Path(path).open("w") as f:
+    for i, (p, text, label, outcome) in enumerate(zip(prompts, texts, label_B, outcome_B)):
+      if np.isnan(label): continue
+      ends = verifier_steps.boundaries(text, separator)
+      steps = [text[a:b] for a, b in zip([0, *ends], ends)]
+      f.write(json.dumps(dict(
+          id=f"{p.id}/{i}", problem=p.text, label=int(label),
+          steps=[s.removesuffix(separator) for s in steps[:-1]] + steps[-1:],
+          final_answer_correct=bool(outcome > 0.5))) + "\n")
+
+
+def first_error_f1(steps, label_B, problem_B):
+  """F1 of finding the first wrong step, see `step_errors.f1`.
+
+  Each half of the problems is told at the threshold that is best on the other half,
+  by the steps' own log-odds (f1/step), and by their running sum (f1/value), which of
+  an implicit PRM is its expectation of the outcome. A label of NaN is left out.
+  """
+  known_B = ~np.isnan(label_B)
+  label_B, problem_B = label_B[known_B].astype(int), np.asarray(problem_B)[known_B]
+  _, problem_B = np.unique(problem_B, return_inverse=True)
+  often = lambda p: np.bincount(p, minlength=n)[problem_B]
+  n, found = len(np.unique(problem_B)), {}
+  for variant, steps_BJ in steps.items():
+    for name, of_BJ in (("step", steps_BJ), ("value", np.cumsum(steps_BJ, axis=1))):
+      error_B = step_errors.crossed(of_BJ[known_B], label_B, problem_B % 2 == 0)
+      told = step_errors.f1(error_B, label_B)
+      found[f"f1/{name}" + (variant and f"/{variant}")] = accuracy.bootstrap(
+          lambda p: step_errors.f1(error_B, label_B, often(p))["f1"], n) | dict(  # pylint: disable=cell-var-from-loop
+              erroneous=told["erroneous"], correct=told["correct"], solutions=len(label_B))
+  return found
+
+
+def preferences(scores_, right_B, problem_B, subset_P=None):
+  """How often a right solution is above a wrong one (pair) and above all (one_to_many).
+
+  Args:
+    scores_: {name: score_B}.
+    right_B: bool.
+    subset_P: names of parts that accuracy of pairs is also given for, or None.
+  Returns:
+    {"pair/NAME"[, "pair/NAME/SUBSET"], "one_to_many/NAME": dict(mean, low, high, ...)},
+    the mean of the first over all pairs, with a bootstrap interval over problems, of the
+    other over problems, with Wilson's.
+  """
+  rows_P = _rows(problem_B)
+  parts = {} if subset_P is None else {
+      f"/{s}": np.flatnonzero([s == t for t in subset_P])
+      for s in sorted({s for s in subset_P if s is not None})}
+  found = {}
+  for name, score_B in scores_.items():
+    score_B, right_B = np.asarray(score_B, float), np.asarray(right_B)
+    sides_P = [(score_B[rows][right_B[rows]], score_B[rows][~right_B[rows]])
+               for rows in rows_P]
+    pairs_P = [np.broadcast_arrays(better[:, None], worse) for better, worse in sides_P]
+    count_P = np.array([better.size for better, _ in pairs_P])
+    right_P = np.nan_to_num([reward_model.pair_accuracy(*p) for p in pairs_P]) * count_P
+    share = lambda p: (right_P[p].sum() / count_P[p].sum() if count_P[p].any()  # pylint: disable=cell-var-from-loop
+                       else float("nan"))
+    for part, chosen in {"": np.arange(len(rows_P)), **parts}.items():
+      found[f"pair/{name}{part}"] = accuracy.bootstrap(
+          lambda p: share(chosen[p]), len(chosen))  # pylint: disable=cell-var-from-loop
+    each_P = [reward_model.one_to_many(score_B[None, rows], right_B[None, rows])
+              for rows in rows_P]
+    column = lambda key: np.array([x[key] for x in each_P])[:, None]  # pylint: disable=cell-var-from-loop
+    if each_P: found[f"one_to_many/{name}"] = accuracy.interval(column("accuracy")) | dict(
+        mrr=accuracy.interval(column("mrr"))["mean"])
+  return found
+
+
+def sampled_preferences(scores_, outcome_PG):
+  """`preferences` of sampled groups: of each prompt its first right completion against
+  its wrong ones, as in RewardMATH, arXiv:2410.01729."""
+  known_PG = ~np.isnan(outcome_PG)
+  right_PG = outcome_PG > 0.5
+  is_first_PG = right_PG & (np.cumsum(right_PG, axis=1) == 1)
+  use_PG = (is_first_PG | (known_PG & ~right_PG)) & right_PG.any(1, keepdims=True)
+  rows = np.flatnonzero(use_PG)
+  return preferences({k: np.asarray(s_B)[rows] for k, s_B in scores_.items()},
+                     right_PG.ravel()[rows], rows // outcome_PG.shape[1])
+
+
+def _rows(problem_B):
+  """The rows of each problem."""
+  order_B = np.argsort(problem_B, kind="stable")
+  _, starts_P = np.unique(np.asarray(problem_B)[order_B], return_index=True)
+  return np.split(order_B, starts_P[1:]) if len(order_B) else []

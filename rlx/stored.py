@@ -1,0 +1,275 @@
+"""Completions on disk: sampled and judged, their steps labelled, read as batches.
+
+A row of a file is one completion:
+
+  prompt      what the model reads; or `question`, which prompts.template makes it of
+  completion  its text
+  verdict     in [0, 1]; null = could not tell
+  group       rows with the same one belong together; without it, those of one prompt
+  finish      eos, stop or length; without it eos, which a token of its own says
+  values      after each step, the share of right ones of completions sampled there
+  sampled     tokens sampled for the row, those behind `values` included
+  label       the first wrong step, -1 for none; only to judge a PRM by
+"""
+import collections
+import dataclasses
+import json
+import math
+import pathlib
+
+import jax
+import numpy as np
+
+from rlx import build
+from rlx import prm_sets
+from rlx import score
+from rlx.core import records
+from rlx.core import rng
+from rlx.evals import best_of_n
+from rlx.io import rows as io_rows
+from rlx.learner import sharding
+from rlx.rewards import step_labels
+from rlx.rollouts import answers as answers_lib
+from rlx.rollouts import padding
+
+
+@dataclasses.dataclass(frozen=True)
+class Completion:
+  """A row, encoded."""
+  row: dict
+  prompt: list      # token ids
+  ids: list         # EOS included
+  group: str
+  verdict: float    # NaN = could not tell
+  labels: tuple = ()  # of its steps, see `labelled`
+
+
+def sample(path, run, state, prompts, draw, *, batch, group, stream, verifier=None):
+  """Writes `group` completions of each prompt, with verdicts, as far as they are missing.
+
+  Args:
+    path: the file; one that was left off is completed.
+    draw: of Run, samples `batch` prompts.
+    stream: name of the random draws; they depend on the seed and the prompt alone.
+    verifier: of steps, for `label`; None leaves it out.
+  """
+  c, text = run.config, build.text_of(run.config, run.tokenizer)
+
+  def make(start, stop):
+    some = prompts[start // group:stop // group]
+    asked = [some[i % len(some)] for i in range(batch)]
+    rollouts = jax.device_get(draw(state.full("policy"), *run.encode(asked),
+                                   rng.key(c.seed, stream)))
+    outcome_B = run.verify(asked, rollouts).ravel()
+    run.pool.check(c.verifier.max_error_rate)
+    completions = padding.completions(rollouts)
+    texts = [run.tokenizer.decode(ids) for ids in completions]
+    asked = [p for p in asked for _ in range(group)]
+    label_B = np.full(len(texts), np.nan) if verifier is None else prm_sets.first_errors(
+        run, verifier, asked, texts, outcome_B, rollouts.finish_B)
+    rows = [dict(prompt=text(p), completion=t, verdict=_number(o), group=p.id,
+                 finish=records.FINISH[int(f)], sampled=len(ids), label=_number(error))
+            for p, t, o, f, ids, error in zip(
+                asked, texts, outcome_B, rollouts.finish_B, completions, label_B)]
+    return rows[:stop - start]  # The last batch was filled up.
+
+  _complete(path, len(prompts) * group, batch * group, make)
+
+
+def label(path, run, state, completions):
+  """Writes the rows of completions with `values`, as far as they are missing.
+
+    v_j = share of right ones among train_prm.step_rollouts completions that go on
+          after step j,   the verdict after the last
+
+  Source: Math-Shepherd, Wang et al. 2023, arXiv:2312.08935. Differs from the paper:
+  nothing known. A value is null where no verdict is known.
+
+  Raises:
+    ValueError: a completion's group is no training prompt.
+  """
+  c, k = run.config, run.config.train_prm.step_rollouts
+  slots = run.slots["train"]
+  draw = build.samplers(c, run.model_config, run.tokenizer, run.mesh)(
+      k, c.rollouts.decoding, slots and max(slots // k, 1) * k)
+  size = c.prompts.per_step * c.rollouts.per_prompt
+  width = c.prompts.max_tokens + c.rollouts.max_tokens
+
+  def make(start, stop):
+    ends = _columns(completions[start:stop], run)
+    after = [(i, column) for i, found in enumerate(ends, start) for column in found[:-1]]
+    right, tokens = {}, {}
+    for at in range(0, len(after), size):
+      some = after[at:at + size]
+      wins_PG, length_P = continued(some)
+      for (i, _), wins_G, length in zip(some, wins_PG, length_P):
+        right.setdefault(i, []).append(wins_G)
+        tokens[i] = tokens.get(i, 0) + int(length)
+    return [x.row | dict(
+        values=[_number(_mean(wins_G)) for wins_G in right.get(i, [])] + [_number(x.verdict)],
+        sampled=x.row.get("sampled", len(x.ids)) + tokens.get(i, 0))
+            for i, x in enumerate(completions[start:stop], start)]
+
+  def continued(some):
+    asked = [some[i % len(some)] for i in range(size)]
+    starts = [completions[i].ids[:column + 1] for i, column in asked]
+    tokens_PX, length_P = padding.left_pad(
+        [completions[i].prompt + ids for (i, _), ids in zip(asked, starts)], width,
+        run.tokenizer.pad_id)
+    number_P = np.array([rng.number(f"{i}/{column}") for i, column in asked], np.uint32)
+    rollouts = jax.device_get(draw(
+        state.full("policy"), *sharding.place_rows((tokens_PX, length_P, number_P), run.mesh),
+        rng.key(c.seed, "values")))
+    texts = [run.tokenizer.decode(starts[b // k] + ids)
+             for b, ids in enumerate(padding.completions(rollouts)[:len(some) * k])]
+    wins_PG = run.pool.verify(
+        [prompts[i] for i, _ in some for _ in range(k)], texts).reshape(-1, k)
+    run.pool.check(c.verifier.max_error_rate)
+    return wins_PG, rollouts.completion_len_B.reshape(-1, k).sum(axis=1)
+
+  try:
+    prompts = run.prompts.by_id([x.group for x in completions])
+  except ValueError as e:
+    raise ValueError(f"train_prm.labels={c.train_prm.labels!r}: the group of a completion "
+                     f"is the id of its prompt, which has the verifier; {e}") from None
+  _complete(path, len(completions), size, make)
+
+
+def read(path, run):
+  """The Completions of a file, in its order.
+
+  Raises:
+    ValueError: no such file, a row that lacks a field, a bad verdict, or a text that
+      is too long; names file and row.
+  """
+  c, t, path = run.config, run.tokenizer, pathlib.Path(path)
+  if not path.is_file(): raise ValueError(f"train_prm: no file {path}.")
+  text, found = build.text_of(c, t), []
+  for i, row in enumerate(io_rows.lines(path)):
+    prompt, verdict = row.get("prompt"), row.get("verdict", "none")
+    if prompt is None and isinstance(row.get("question"), str):
+      prompt = text(records.Prompt(id="", text=row["question"]))
+    if not isinstance(prompt, str) or not isinstance(row.get("completion"), str):
+      raise ValueError(f"{path}: row {i} has {sorted(row)}; needed are texts `prompt` or "
+                       "`question`, and `completion`.")
+    if verdict is not None and not (isinstance(verdict, int | float) and 0 <= verdict <= 1):
+      raise ValueError(f"{path}: row {i}: verdict={verdict!r}; null or 0 to 1.")
+    ids = [t.encode(prompt), t.encode(row["completion"], add_bos=False)]
+    if row.get("finish", "eos") == "eos": ids[1].append(t.eos_ids[0])
+    for key, n, most in (("prompts.max_tokens", len(ids[0]), c.prompts.max_tokens),
+                         ("rollouts.max_tokens", len(ids[1]), c.rollouts.max_tokens)):
+      if not 0 < n <= most: raise ValueError(f"{path}: row {i} has {n} tokens; {key}={most}.")
+    found.append(Completion(row, *ids, group=str(row.get("group", prompt)),
+                            verdict=math.nan if verdict is None else float(verdict)))
+  if not found: raise ValueError(f"{path}: no rows.")
+  return found
+
+
+def labelled(completions, run):
+  """The Completions with labels of train_prm.labels; those with an unknown value are left out.
+
+  Raises:
+    ValueError: a row has no values, or not one for each step.
+  """
+  for x, found in zip(completions, _columns(completions, run)):
+    n = len(x.row.get("values", ()))
+    if n != max(len(found), 1):
+      raise ValueError(f"train_prm.rollouts: {x.row['completion']!r} has {n} values for "
+                       f"{len(found)} steps.")
+  completions = [x for x in completions if None not in x.row["values"]]
+  values_BJ = best_of_n.padded([x.row["values"] for x in completions])
+  labels_BJ = np.asarray(step_labels.from_values(
+      values_BJ, ~np.isnan(values_BJ), kind=run.config.train_prm.labels))
+  return [dataclasses.replace(x, labels=tuple(labels_J[:len(x.row["values"])].tolist()))
+          for x, labels_J in zip(completions, labels_BJ)]
+
+
+def grouped(completions):
+  """Lists of completions of the same group."""
+  found = {}
+  for x in completions: found.setdefault(x.group, []).append(x)
+  return list(found.values())
+
+
+def cut(groups, size):
+  """The same in parts of at most `size`."""
+  return [group[i:i + size] for group in groups for i in range(0, len(group), size)]
+
+
+def affordable(completions, tokens, *, spread):
+  """The first completions for which at most so many tokens were sampled; None: all.
+
+  Args:
+    spread: the first of every group before the second of any.
+  Raises:
+    ValueError: that is none.
+  """
+  if tokens is None: return completions
+  place, seen = [], collections.Counter()
+  for x in completions:
+    place.append(seen[x.group] * spread)
+    seen[x.group] += 1
+  order = [completions[i] for i in np.argsort(place, kind="stable")]
+  spent = np.cumsum([sampled_tokens([x]) for x in order])
+  if spent[0] > tokens:
+    raise ValueError(f"train_prm.max_sampled={tokens}: the first completion took {spent[0]}.")
+  return order[:int(np.searchsorted(spent, tokens, side="right"))]
+
+
+def sampled_tokens(completions):
+  """Tokens that were sampled for them."""
+  return sum(x.row.get("sampled", len(x.ids)) for x in completions)
+
+
+def batch(groups, step, run):
+  """(rollouts, outcome_B, labels_BT) of a step, numpy; every epoch has an order of its own.
+
+  A group with fewer than rollouts.per_prompt rows is filled up with empty ones, which
+  have no verdict and no labels. labels_BT is NaN but at the ends of labelled steps.
+  """
+  c, n, rows = run.config, len(groups), []
+  for i in range(step * c.prompts.per_step, (step + 1) * c.prompts.per_step):
+    draw = np.random.default_rng([c.seed, rng.number("train_prm"), i // n])
+    group = groups[draw.permutation(n)[i % n]]
+    empty = dataclasses.replace(group[0], ids=[], verdict=math.nan, labels=())
+    rows += group + [empty] * (c.rollouts.per_prompt - len(group))
+  rollouts = padding.trim(answers_lib.rows(
+      [x.prompt for x in rows], [x.ids for x in rows], bucket=c.prompts.max_tokens,
+      width=c.rollouts.max_tokens, pad_id=run.tokenizer.pad_id), c.rollouts.bucket)
+  labels_BT = np.full(rollouts.sampler_logps_BT.shape, np.nan, np.float32)
+  if c.train_prm.labels is not None:
+    for labels_T, x, columns in zip(labels_BT, rows, _columns(rows, run)):
+      labels_T[columns] = x.labels[:len(columns)]
+  return rollouts, np.array([x.verdict for x in rows], np.float32), labels_BT
+
+
+def _columns(completions, run):
+  """For each completion, the columns in which its steps end."""
+  return score.step_columns([x.ids for x in completions], run.tokenizer,
+                            run.config.rollouts.step_separator)
+
+
+def _complete(path, count, size, make):
+  """Appends to a JSONL file of `count` rows those it lacks: make(start, stop), `size` a time."""
+  path = pathlib.Path(path)
+  path.parent.mkdir(parents=True, exist_ok=True)
+  lines = path.read_text().splitlines(keepends=True) if path.exists() else []
+  lines = [line for line in lines if line.endswith("\n")]  # A kill leaves the last one half.
+  if len(lines) > count:
+    raise ValueError(f"{path} has {len(lines)} rows, this config makes it {count}; remove "
+                     "it or use another --workdir.")
+  if len(lines) == count: return
+  done = len(lines) // size * size
+  path.write_text("".join(lines[:done]))
+  for start in range(done, count, size):
+    rows = make(start, min(start + size, count))
+    with path.open("a") as f: f.writelines(json.dumps(row) + "\n" for row in rows)
+
+
+def _number(x):
+  """As JSON: NaN is null."""
+  return None if math.isnan(x) else float(x)
+
+
+def _mean(wins_G):
+  return float(np.nanmean(wins_G)) if not np.isnan(wins_G).all() else math.nan

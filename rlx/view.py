@@ -1,0 +1,260 @@
+"""A run on one page: curves, time, completions with token rewards, PRM calibration, config.
+
+  python -m rlx.view /tmp/rlx/quickstart
+
+Writes <workdir>/view.html, one for each folder named. The page needs no network and no
+script, and says what the workdir's files say, whether the run is finished or not.
+"""
+import argparse
+import itertools
+import json
+import math
+import pathlib
+import statistics
+
+import numpy as np
+
+from configs import base
+from rlx import cli
+from rlx.evals import calibration
+from rlx.io import curves
+from rlx.io import metrics as io_metrics
+
+NUMBERS = {"log_ratio": "log-ratio", "advantages": "advantage"}  # Of a token.
+LEVELS = 4       # Shades of a sign.
+TOKENS = 30_000  # On a page, about 100 bytes each; more of a phone's memory helps nobody.
+LONGEST = 2_000  # Tokens shown of a completion.
+_ABSENT = object()
+
+
+def view(workdir):
+  """Writes <workdir>/view.html; returns its path.
+
+  Raises:
+    ValueError: the folder is not that of a run.
+  """
+  import jinja2  # pylint: disable=g-import-not-at-top
+  import markupsafe  # pylint: disable=g-import-not-at-top
+  workdir = pathlib.Path(workdir)
+  if not (workdir / "config.json").exists():
+    raise ValueError(f"{workdir}: no config.json there; name the --workdir of a run.")
+  page = jinja2.Environment(
+      autoescape=True, trim_blocks=True, lstrip_blocks=True,
+      undefined=jinja2.StrictUndefined).from_string(
+          pathlib.Path(__file__).with_suffix(".html").read_text(encoding="utf-8"))
+  path = workdir / "view.html"
+  path.write_text(page.render(of(workdir), svg=markupsafe.Markup), encoding="utf-8",
+                  errors="replace")
+  return path
+
+
+def of(workdir):
+  """What the page says, as text and numbers; a section without its files is None."""
+  config, versions, summary = (
+      _json(workdir / f"{name}.json") for name in ("config", "versions", "summary"))
+  lines, rows = io_metrics.read(workdir), io_metrics.tables(workdir)
+  done = lines[-1]["step"] + 1 if lines else 0
+  # Of fewer steps: the run goes on after it was finished once.
+  if summary and summary["steps"] < done: summary = {}
+  return dict(
+      name=workdir.absolute().name, header=header(config, versions, done, summary),
+      accuracy=accuracy(lines, summary), is_done=bool(summary),
+      curves=curves.svgs(workdir), time=times(lines), time_svg=curves.time_svg(workdir),
+      completions=completions(rows, config), calibration=calibrated(rows, config),
+      levels=range(-LEVELS, LEVELS + 1), **compared(config))
+
+
+def header(config, versions, done, summary):
+  """[(name, value)] of what was run, on what."""
+  found = {"config": versions.get("config"), "model": config["model"]["path"],
+           "steps": f"{done} of {config['steps']}", "seed": config["seed"],
+           "commit": versions.get("commit")}
+  if summary:
+    found["time"] = (f"{_duration(summary['seconds']['total'])}, first step after "
+                     f"{_duration(summary['seconds']['to_first_step'])}")
+  known = [(k, v) for k, v in found.items() if v is not None]
+  packages = [f"{k} {v}" for k, v in versions.items() if k not in ("config", "commit")]
+  return known + [("versions", ", ".join(packages))] * bool(packages)
+
+
+def accuracy(lines, summary):
+  """[(how it was sampled, before, after)] on held-out prompts."""
+  if summary:
+    show = lambda x: "{mean:.3f} [{low:.3f}, {high:.3f}]".format(**x)
+    return [(name, show(summary["before"][name]), show(summary["after"][name]))
+            for name in summary["after"]]
+  found = []
+  for name in ("greedy", "sampled"):
+    seen = [l for l in lines if f"eval/{name}" in l]
+    if seen:
+      found.append((name, *(f"{l[f'eval/{name}']:.3f} (step {l['step']})"
+                            for l in (seen[0], seen[-1]))))
+  return found
+
+
+def times(lines):
+  """[(stage, seconds of the first step, median of those after it, share of them)]."""
+  stages = [k for k in dict.fromkeys(itertools.chain(*lines))
+            if k.startswith("seconds/") and k not in ("seconds/step", "seconds/eval")]
+  # Held-out evaluation is not in every step.
+  if any("seconds/eval" in l for l in lines): stages.append("seconds/eval")
+  later = {k: [l[k] for l in lines[1:] if k in l] for k in stages}
+  total = sum(map(sum, later.values()))
+  return [dict(stage=k.removeprefix("seconds/"), first=lines[0].get(k),
+               median=statistics.median(later[k]) if later[k] else None,
+               times=len(later[k]), share=sum(later[k]) / total if total else None)
+          for k in stages]
+
+
+def completions(rows, config):
+  """The completions of some steps by prompt, each token with the shade of its numbers."""
+  if not rows: return None
+  scales = {key: _scale(rows, key) for key in NUMBERS}
+  by_step = {s: list(g) for s, g in itertools.groupby(rows, lambda r: r["step"])}
+  shown = _spread(list(by_step), [sum(min(len(r["advantages"]), LONGEST) for r in g)
+                                  for g in by_step.values()])
+  return dict(
+      recorded=len(by_step), steps=[
+          dict(step=step, right=_mean([r["verdict"] for r in by_step[step]]), groups=[
+              dict(prompt=prompt, rows=[_completion(r, scales, config) for r in group])
+              for prompt, group in itertools.groupby(
+                  by_step[step], lambda r: r["prompt"])]) for step in shown],
+      scales={k: [l * m / LEVELS for l in range(-LEVELS, LEVELS + 1)]
+              for k, m in scales.items() if m},
+      has_tokens=all("tokens" in r for r in rows))
+
+
+def calibrated(rows, config):
+  """Reliability of what the PRM says of whole completions, over the later recorded steps.
+
+    p = sigmoid(prm.loss.beta * sum_t log [ pi_phi / pi_ref ])
+
+  Earlier ones were scored by another PRM: it learns, and starts as its reference.
+  """
+  rows = [r for r in rows if r["log_ratio"] and r["verdict"] is not None
+          and math.isfinite(sum(r["log_ratio"]))]
+  beta = config["prm"]["loss"].get("beta")
+  steps = sorted({r["step"] for r in rows})
+  if not steps or beta is None: return None
+  steps = steps[len(steps) // 2:]
+  rows = [r for r in rows if r["step"] >= steps[0]]
+  p_B, outcome_B = [_chance(r, beta) for r in rows], [r["verdict"] for r in rows]
+  prompts = list(dict.fromkeys(r["prompt"] for r in rows))
+  bins = calibration.reliability(
+      p_B, outcome_B, [prompts.index(r["prompt"]) for r in rows],
+      bins=10 if len(rows) >= 200 else 5)
+  mean = statistics.mean(outcome_B)
+  return dict(bins=bins, n=len(rows), prompts=len(prompts), first=steps[0],
+              last=steps[-1], beta=beta, loss=config["prm"]["loss"]["name"],
+              brier=calibration.brier(p_B, outcome_B), mean=mean,
+              constant=calibration.brier([mean] * len(rows), outcome_B),
+              svg=curves.reliability_svg(bins))
+
+
+def compared(config):
+  """The config as a tree, and the keys whose values differ from configs/base.py."""
+  known = json.loads(json.dumps(base.get_config().to_dict(), default=list))
+  tree = _tree(config, known)
+  return dict(config=tree, changes=list(_changes(tree)))
+
+
+def _tree(here, known):
+  """[node] by key: dict(key, differs) and children, or value and what base has."""
+  nodes = []
+  for key in sorted(here.keys() | known.keys()):
+    pair = here.get(key, _ABSENT), known.get(key, _ABSENT)
+    if any(isinstance(x, dict) and x for x in pair):
+      children = _tree(*(x if isinstance(x, dict) else {} for x in pair))
+      nodes.append(dict(key=key, children=children,
+                        differs=sum(n["differs"] for n in children)))
+    else:
+      nodes.append(dict(key=key, value=_shown(pair[0]), base=_shown(pair[1]),
+                        differs=int(pair[0] != pair[1])))
+  return nodes
+
+
+def _changes(nodes, prefix=""):
+  for node in nodes:
+    if "children" in node: yield from _changes(node["children"], f"{prefix}{node['key']}.")
+    elif node["differs"]: yield dict(node, key=prefix + node["key"])
+
+
+def _completion(row, scales, config):
+  """One row: its verdict in words, and its tokens as (text, classes, title)."""
+  verdict, n = row["verdict"], len(row["advantages"])
+  beta = config["prm"]["loss"].get("beta")
+  said = _chance(row, beta) if row["log_ratio"] and beta is not None else None
+  texts = row.get("tokens")
+  tokens = []
+  for i in range(min(n, LONGEST) if texts else 0):
+    is_end = i == n - 1 and row["finish"] == "eos"
+    numbers = {k: row[k][i] for k in scales if row[k]}
+    tokens.append(dict(
+        text=texts[i].replace("\n", "↵\n") or ("EOS" if is_end else "·"),
+        is_text=bool(texts[i]),
+        shades=" ".join(f"{k[0]}{_level(v, scales[k])}" for k, v in numbers.items()),
+        title=", ".join(f"{NUMBERS[k]} {v:+.3g}" for k, v in numbers.items())))
+  return dict(kind="unknown" if verdict is None else "right" if verdict >= 0.5 else "wrong",
+              verdict=verdict, finish=row["finish"], length=n, said=said, tokens=tokens,
+              text=row["completion"], more=max(n - LONGEST, 0) if texts else 0)
+
+
+def _scale(rows, key):
+  """What the darkest shade stands for: few values are beyond it. None: all are 0."""
+  values = np.abs(np.concatenate([r[key] for r in rows if r[key]] or [[]]))
+  values = values[(values > 0) & np.isfinite(values)]
+  return float(np.quantile(values, 0.98)) if len(values) else None
+
+
+def _level(value, scale):
+  """-LEVELS to LEVELS; 0 also of what is no number."""
+  if not scale or math.isnan(value): return 0
+  return round(max(-1.0, min(1.0, value / scale)) * LEVELS)
+
+
+def _chance(row, beta):
+  """What the PRM gives a completion of being right."""
+  return 0.5 * (1 + math.tanh(beta * math.fsum(row["log_ratio"]) / 2))
+
+
+def _spread(steps, sizes):
+  """As many steps as TOKENS allow, evenly spread, the first and the last among them."""
+  count = max(2, int(TOKENS * len(steps) / max(sum(sizes), 1)))
+  if count >= len(steps): return steps
+  return [steps[round(i)] for i in np.linspace(0, len(steps) - 1, count)]
+
+
+def _mean(values):
+  known = [v for v in values if v is not None]
+  return statistics.mean(known) if known else None
+
+
+def _json(path):
+  try:
+    return json.loads(path.read_text()) if path.exists() else {}
+  except json.JSONDecodeError as e:
+    raise ValueError(f"{path}: not JSON: {e}") from None
+
+
+def _shown(value):
+  return "not there" if value is _ABSENT else json.dumps(value, ensure_ascii=False)
+
+
+def _duration(seconds):
+  if seconds < 120: return f"{seconds:.0f} s"
+  return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def main():
+  parser = argparse.ArgumentParser(
+      prog="python -m rlx.view", description=__doc__.splitlines()[0])
+  parser.add_argument("workdir", nargs="+", help="folder of a run")
+  for workdir in parser.parse_args().workdir:
+    try:
+      print(view(workdir))
+    except ValueError as e:
+      cli.refuse(e)
+
+
+if __name__ == "__main__":
+  main()

@@ -1,0 +1,119 @@
+"""Completions on disk: what is read, what is refused, and how batches are made of it."""
+import json
+import types
+
+import numpy as np
+import pytest
+
+from configs.papers import implicit_prm
+from rlx import stored
+from rlx.io import tokenizer
+
+nan = np.nan
+
+
+@pytest.fixture
+def run():
+  c = implicit_prm.get_config("smoke")
+  c.prompts.per_step, c.rollouts.per_prompt = 2, 3
+  return types.SimpleNamespace(config=c, tokenizer=tokenizer.characters("0123456789Mm+-*=;#"))
+
+
+def _file(tmp_path, *rows):
+  path = tmp_path / "rollouts.jsonl"
+  path.write_text("".join(json.dumps(r) + "\n" for r in rows))
+  return path
+
+
+def _row(completion="7;2#2", verdict=1, group="a", **more):
+  return dict(prompt="4M7m2=", completion=completion, verdict=verdict, group=group, **more)
+
+
+def test_reads_texts_as_token_ids(run, tmp_path):
+  got = stored.read(_file(
+      tmp_path, _row(), _row(verdict=None, finish="length"),
+      dict(question="4M7m2=", completion="1", verdict=.5)), run)
+  assert [len(x.ids) for x in got] == [6, 5, 2]         # EOS where it ended by itself.
+  assert run.tokenizer.decode(got[0].ids) == "7;2#2" and got[0].ids[-1] == 1
+  assert got[0].verdict == 1 and np.isnan(got[1].verdict) and got[2].verdict == .5
+  assert got[2].prompt == got[0].prompt and [x.group for x in got] == ["a", "a", "4M7m2="]
+  assert stored.sampled_tokens(got) == 13
+  assert stored.sampled_tokens(stored.read(_file(tmp_path, _row(sampled=40)), run)) == 40
+
+
+@pytest.mark.parametrize("row, message", [
+    (dict(prompt="4M7="), r"row 0 has \['prompt'\]; needed are texts `prompt` or `question`"),
+    (_row(verdict=2), "row 0: verdict=2; null or 0 to 1"),
+    (dict(prompt="4M7=", completion="7"), "row 0: verdict='none'; null or 0 to 1"),
+    (_row(completion="1;" * 20), "row 0 has 41 tokens; rollouts.max_tokens=18"),
+    (_row() | dict(prompt="4" * 20), "row 0 has 20 tokens; prompts.max_tokens=18"),
+], ids=lambda x: str(x)[:40])
+def test_a_bad_row_is_one_line(run, tmp_path, row, message):
+  with pytest.raises(ValueError, match=message) as e: stored.read(_file(tmp_path, row), run)
+  assert "rollouts.jsonl" in str(e.value) and "\n" not in str(e.value)
+
+
+def test_labels_come_from_values(run, tmp_path):
+  run.config.train_prm.labels = "hard"
+  completions = stored.read(_file(
+      tmp_path, _row(values=[.5, 0.]), _row(values=[0., 1.]), _row(values=[None, 1.])), run)
+  got = stored.labelled(completions, run)
+  assert [x.labels for x in got] == [(1., 0.), (0., 1.)]   # An unknown value: left out.
+  run.config.train_prm.labels = "soft"
+  assert stored.labelled(completions, run)[0].labels == (.5, 0.)
+  with pytest.raises(ValueError, match="'7;2#2' has 1 values for 2 steps"):
+    stored.labelled(stored.read(_file(tmp_path, _row(values=[.5])), run), run)
+
+
+def test_a_batch_is_whole_groups_filled_up(run, tmp_path):
+  run.config.train_prm.labels = "soft"
+  completions = stored.labelled(stored.read(_file(
+      tmp_path, *[_row("7;2#2", 1, "a", values=[.25, 1.])] * 2,
+      *[_row("3#3", None, "b", values=[.75])]), run), run)
+  groups = stored.cut(stored.grouped(completions), 3)
+  rollouts, outcome_B, labels_BT = stored.batch(groups, 0, run)
+  a = 0 if rollouts.completion_len_B[0] == 6 else 3
+  assert rollouts.completion_len_B[[a, a + 1, a + 2]].tolist() == [6, 6, 0]
+  assert rollouts.completion_len_B[[3 - a, 4 - a, 5 - a]].tolist() == [4, 0, 0]
+  np.testing.assert_array_equal(outcome_B[[a, a + 1, a + 2]], [1, 1, nan])
+  # On the token that ends the step, not on EOS: "7;" "2#2" <eos>.
+  np.testing.assert_array_equal(labels_BT[a, :7], [nan, .25, nan, nan, 1, nan, nan])
+  assert np.isnan(labels_BT[a + 2]).all()
+  assert np.nansum(labels_BT[3 - a]) == .75
+
+
+def test_an_epoch_has_every_group_once_in_an_order_of_its_own(run, tmp_path):
+  rows = [_row(f"{i}#{i}", 1, str(i)) for i in range(8)]
+  groups = stored.cut(stored.grouped(stored.read(_file(tmp_path, *rows), run)), 3)
+  first = lambda step: [run.tokenizer.decode(ids) for ids in
+                        stored.batch(groups, step, run)[0].completions_BT[::3, :1]]
+  epochs = [sum((first(4 * e + s) for s in range(4)), []) for e in range(2)]
+  assert [sorted(e) for e in epochs] == [list("01234567")] * 2
+  assert epochs[0] != epochs[1]
+
+
+def test_what_is_affordable(run, tmp_path):
+  rows = [_row(f"{i}#{i}", 1, g) for i, g in enumerate("aabbb")]     # 4 tokens each.
+  completions = stored.read(_file(tmp_path, *rows), run)
+  texts = lambda found: [x.row["completion"][0] for x in found]
+  assert texts(stored.affordable(completions, None, spread=True)) == list("01234")
+  assert texts(stored.affordable(completions, 12, spread=False)) == list("012")
+  assert texts(stored.affordable(completions, 15, spread=True)) == list("021")
+  with pytest.raises(ValueError, match="train_prm.max_sampled=3: the first completion took 4"):
+    stored.affordable(completions, 3, spread=False)
+
+
+def test_a_file_left_off_is_completed_by_whole_blocks(tmp_path):
+  asked, path = [], tmp_path / "x.jsonl"
+  def make(start, stop):
+    asked.append((start, stop))
+    if len(asked) == 3: raise KeyboardInterrupt
+    return [dict(i=i) for i in range(start, stop)]
+  with pytest.raises(KeyboardInterrupt): stored._complete(path, 7, 2, make)
+  with path.open("a") as f: f.write('{"i": 4}\n{"i"')     # What a kill may leave.
+  stored._complete(path, 7, 2, make)
+  assert asked == [(0, 2), (2, 4), (4, 6), (4, 6), (6, 7)]
+  assert [json.loads(l)["i"] for l in path.read_text().splitlines()] == list(range(7))
+  stored._complete(path, 7, 2, None)                      # Nothing is missing.
+  with pytest.raises(ValueError, match="has 7 rows, this config makes it 6"):
+    stored._complete(path, 6, 2, make)

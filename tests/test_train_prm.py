@@ -1,0 +1,171 @@
+"""Training a PRM on stored completions, and what evaluation makes of it."""
+import json
+
+import jax
+import numpy as np
+import pytest
+
+from configs.papers import implicit_prm
+from rlx import build
+from rlx import evaluate
+from rlx import prm_sets
+from rlx import score
+from rlx import stored
+from rlx import train as rl
+from rlx import train_prm
+from rlx.evals import best_of_n
+from rlx.io import checkpoint
+from rlx.io import metrics as io_metrics
+
+
+def config_of(**changes):
+  c = implicit_prm.get_config("smoke")
+  c.prompts.options.size = 256
+  c.learner.pack = False                      # One shape to compile, not one a batch.
+  c.rollouts.bucket = c.rollouts.max_tokens
+  for key, value in changes.items():
+    section, _, name = key.rpartition("__")
+    (c[section] if section else c)[name] = value
+  return c
+
+
+@pytest.fixture(scope="module")
+def implicit(tmp_path_factory):
+  workdir = tmp_path_factory.mktemp("implicit")
+  return workdir, train_prm.train(config_of(), workdir)
+
+
+def _state(workdir, **changes):
+  run = build.build(config_of(**changes), splits=())
+  checkpoints = checkpoint.Checkpoints(workdir)
+  state, host = rl.restore(run, checkpoints)
+  checkpoints.close()
+  return run, state, host
+
+
+def test_the_prm_learns_and_the_policy_does_not(implicit):
+  workdir, summary = implicit
+  run, state, _ = _state(workdir)
+  start = run.init()
+  same = jax.tree.map(lambda a, b: bool((a == b).all()), state.policy, start.policy)
+  assert all(jax.tree.leaves(same))
+  moved = jax.tree.map(lambda a, b: float(abs(a - b).max()), state.prm, start.prm)
+  assert max(jax.tree.leaves(moved)) > 0
+  rows = [json.loads(l) for l in (workdir / "rollouts.jsonl").read_text().splitlines()]
+  assert len(rows) == 16 * 4 == summary["completions"]
+  assert summary["sampled_tokens"] == sum(r["sampled"] for r in rows)
+  # Two steps of half of the groups each: every completion was trained on once.
+  assert summary["training_tokens"] == summary["sampled_tokens"]
+  lines = io_metrics.read(workdir)
+  assert [l["step"] for l in lines] == [0, 1] and lines[0]["prm/accuracy"] == 0.5
+  assert lines[0]["prm/loss"] == pytest.approx(np.log(2), rel=1e-5)
+  assert summary["prm"]["held out"]["f1/step"]["solutions"] > 32
+  assert (workdir / "at_k.png").exists() and (workdir / "curves.png").exists()
+
+
+def test_stored_files_and_a_resume_give_the_same_bits(implicit, tmp_path):
+  """From another's files, one step and one more; and without any prompts."""
+  workdir, summary = implicit
+  changes = dict(train_prm__rollouts=str(workdir / "rollouts.jsonl"),
+                 train_prm__held_out=str(workdir / "held_out.jsonl"),
+                 prompts__source="jsonl:/nowhere")
+  train_prm.train(config_of(**changes, steps=1), tmp_path)
+  again = train_prm.train(config_of(**changes), tmp_path)
+  jax.tree.map(np.testing.assert_array_equal, _state(workdir)[1].prm, _state(tmp_path)[1].prm)
+  timeless = lambda s: {k: v for k, v in s.items() if k != "seconds"}
+  np.testing.assert_equal(timeless(again), timeless(summary))
+
+
+def test_evaluate_reads_it_on_another_set_of_prompts(implicit):
+  """Difficulty, the oracle's set, and that set read back from its file."""
+  workdir, _ = implicit
+  c = config_of(prompts__options=dict(size=64, n_min=3, n_max=4, ops="M"))
+  found = evaluate.evaluate(c, workdir)
+  assert json.loads((workdir / "evaluate.json").read_text()) == json.loads(json.dumps(found))
+  assert (workdir / "evaluate.png").exists()
+  parts = [x for name, x in found.items() if name.startswith("difficulty/")]
+  assert {"difficulty/3", "difficulty/4"} <= set(found)
+  assert sum(x["prompts"] * x["mean"] for x in parts) == pytest.approx(
+      16 * found["sampled"]["mean"])
+  assert found["pass@1"]["mean"] == pytest.approx(found["sampled"]["mean"])
+  assert found["maj@1"]["mean"] >= found["pass@1"]["mean"] == found["best@1/min"]["mean"]
+  assert found["pass@4"]["mean"] >= found["best@4/product/no_ref"]["mean"]
+  marked = found["prm"]["chain.steps"]
+  run, state, _ = _state(workdir)
+  again = prm_sets.judge(run, state, prm_sets.read(
+      workdir / "chain.steps.jsonl", run.config, run.tokenizer))
+  assert set(again) == {name for name in marked if name.startswith("f1/")}
+  for name, x in again.items():
+    assert x["solutions"] > 32 and 0 < x["mean"] < 1
+    for key in x: assert x[key] == pytest.approx(marked[name][key]), (name, key)
+
+
+def test_step_rewards_add_up_to_the_log_ratio_with_eos(implicit):
+  workdir, _ = implicit
+  run, state, _ = _state(workdir)
+  completions = stored.read(workdir / "held_out.jsonl", run)[:32]
+  steps = prm_sets.score(run, state, [x.prompt for x in completions],
+                         [x.ids for x in completions])
+  rollouts, _, _ = stored.batch([completions[i:i + 4] for i in range(0, 32, 4)], 0, run)
+  scored = run.score(state, rollouts, np.zeros(32, np.float32))
+  ratio_B = np.where(scored.mask_BT, scored.prm_logps_BT - scored.ref_logps_BT, 0).sum(1)
+  by_text = dict(zip(map(bytes, np.asarray(rollouts.tokens_BS)), .5 * ratio_B))  # beta = 0.5
+  got = best_of_n.scores(steps[""])["sum"]
+  assert len(by_text) > 8
+  rows = {tuple(x.prompt + x.ids): s for x, s in zip(completions, got)}
+  for ids, want in zip(np.asarray(rollouts.tokens_BS), .5 * ratio_B):
+    key = tuple(int(i) for i in ids if i != run.tokenizer.pad_id)
+    assert rows[key] == pytest.approx(want, abs=1e-5)
+  assert np.abs(ratio_B).max() > 1e-3
+
+
+def test_a_head_learns_labels_made_by_going_on_from_each_step(implicit, tmp_path):
+  workdir, _ = implicit
+  changes = dict(train_prm__labels="soft", train_prm__held_out=str(workdir / "held_out.jsonl"),
+                 train_prm__rollouts=str(workdir / "rollouts.jsonl"))
+  summary = train_prm.train(config_of(**changes), tmp_path)
+  rows = [json.loads(l) for l in (tmp_path / "labelled.jsonl").read_text().splitlines()]
+  for row in rows:
+    steps = row["completion"].count(";") + 1
+    assert len(row["values"]) == steps and row["values"][-1] == row["verdict"]
+    assert set(row["values"][:-1]) <= {0, .5, 1}          # Two completions each.
+    assert row["sampled"] >= len(row["completion"]) + 1 + 2 * (steps - 1)
+  before = [v for row in rows for v in row["values"][:-1]]
+  # The same policy goes on: the mean of values is near that of verdicts.
+  assert np.mean(before) == pytest.approx(np.mean([r["verdict"] for r in rows]), abs=.15)
+  assert summary["sampled_tokens"] == sum(r["sampled"] for r in rows)
+  lines = io_metrics.read(tmp_path)
+  assert lines[0]["prm/loss"] == pytest.approx(np.log(2), rel=1e-5)   # The head starts at 0.
+  assert "best@4/min" in summary and "best@4/min/no_ref" not in summary
+
+  # The score of a step is read after its last token and sees nothing behind it.
+  run, state, _ = _state(tmp_path, **changes)
+  x, *_ = [x for x in stored.read(workdir / "held_out.jsonl", run) if len(x.ids) > 8]
+  end = score.step_columns([x.ids], run.tokenizer, ";")[0][1]
+  other = [*x.ids[:end + 1], *reversed(x.ids[end + 1:])]
+  whole = prm_sets.score(run, state, [x.prompt] * 2, [x.ids, other], [[end]] * 2)[""]
+  assert whole[0, 0] == pytest.approx(whole[1, 0], abs=1e-6) and whole[0, 0] != 0
+  changed = [*x.ids[:end], run.tokenizer.vocabulary["+"], *x.ids[end + 1:]]
+  moved = prm_sets.score(run, state, [x.prompt] * 2, [x.ids, changed], [[end]] * 2)[""]
+  assert abs(moved[0, 0] - moved[1, 0]) > 1e-5
+
+  with pytest.raises(ValueError, match="train_prm.labels='soft': None; the rewards of"):
+    rl.train(config_of(train_prm__labels="soft"), tmp_path / "rl")
+
+
+@pytest.mark.parametrize("changes, message", [
+    (dict(prm__order="none"), "prm.order='none': single, double or reverse"),
+    (dict(train_prm__labels="firm"), "train_prm.labels='firm': None or one of"),
+    (dict(train_prm__prompts=0), "train_prm.prompts=0: must be >= 1"),
+    (dict(eval__prm_sets=("chain.step",)), "eval.prm_sets.name='chain.step': rlx/verifiers"),
+    (dict(rollouts__step_separator=None), "rollouts.step_separator=None: .*needs it"),
+], ids=str)
+def test_refuses_in_one_line(changes, message, tmp_path):
+  with pytest.raises(ValueError, match=message) as e:
+    train_prm.train(config_of(**changes), tmp_path)
+  assert "\n" not in str(e.value)
+
+
+def test_evaluate_says_when_there_is_no_trained_prm(tmp_path):
+  with pytest.raises(ValueError, match="there is no trained PRM"):
+    evaluate.evaluate(config_of(), tmp_path)

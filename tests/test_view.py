@@ -1,0 +1,261 @@
+"""The page of a run, from files written here."""
+import html.parser
+import json
+import math
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from configs import quickstart
+from rlx import view
+
+HOSTILE = "</script><script>document.title='run'</script><img src=x onerror=alert(1)>"
+VOID = {"meta", "input", "br", "img", "link", "hr", "area", "base", "col", "embed",
+        "source", "track", "wbr"}
+BETA = 0.5
+
+
+def config_of():
+  return json.loads(json.dumps(quickstart.get_config().to_dict(), default=list))
+
+
+def row(step, prompt="3m4=", verdict=1.0, log_ratio=(0.5, -1.0), advantages=(1.0, -0.25),
+        tokens=("a", ""), finish="eos", **more):
+  listed = lambda x: None if x is None else list(x)
+  return dict(step=step, prompt=prompt, completion="".join(tokens), verdict=verdict,
+              finish=finish, tokens=listed(tokens), log_ratio=listed(log_ratio),
+              advantages=listed(advantages)) | more
+
+
+def line(step, **more):
+  return {"step": step, "rollouts/accuracy": 0.25, "rewards/outcome": 0.5,
+          "seconds/sample": 3.0 if step else 9.0, "seconds/policy": 1.0,
+          "seconds/step": 4.0} | more
+
+
+def write(workdir, lines=(), rows=(), summary=None, config=None, **versions):
+  workdir.mkdir(exist_ok=True)
+  (workdir / "config.json").write_text(json.dumps(config or config_of()))
+  if versions: (workdir / "versions.json").write_text(json.dumps(versions))
+  if summary: (workdir / "summary.json").write_text(json.dumps(summary))
+  for name, found in (("metrics", lines), ("completions", rows)):
+    if found: (workdir / f"{name}.jsonl").write_text(
+        "".join(json.dumps(r) + "\n" for r in found))
+  return workdir
+
+
+class Page(html.parser.HTMLParser):
+  """Elements with their attributes, and the text a reader sees."""
+
+  def __init__(self, path):
+    super().__init__()
+    self.elements, self.open, self.text, self.styles = [], [], "", ""
+    self.feed(path.read_text())
+    self.close()
+    assert not self.open, f"not closed: {self.open}"
+
+  def handle_starttag(self, tag, attrs):
+    self.elements.append((tag, dict(attrs)))
+    if tag not in VOID: self.open.append(tag)
+
+  def handle_startendtag(self, tag, attrs):
+    self.elements.append((tag, dict(attrs)))
+
+  def handle_endtag(self, tag):
+    assert self.open and self.open.pop() == tag, f"</{tag}> closes nothing"
+    if tag in ("td", "th"): self.text += " "
+
+  def handle_data(self, data):
+    if self.open and self.open[-1] == "style": self.styles += data
+    else: self.text += data
+
+  def section(self, title):
+    return self.text.split(f"\n{title}\n")[1]
+
+
+def check(page):
+  """Whole, without anything from elsewhere, and nothing that runs."""
+  tags = {tag for tag, _ in page.elements}
+  assert not tags & {"script", "img", "link", "iframe", "object", "embed", "form", "b"}
+  ids, links = [], []
+  for tag, attrs in page.elements:
+    for name, value in attrs.items():
+      assert not name.startswith("on"), (tag, attrs)
+      if name == "id": ids.append(value)
+      if name in ("href", "xlink:href", "src", "for"): links.append(value)
+      links += re.findall(r"url\(([^)]*)\)", value or "")
+  assert not re.search(r"url\(|@import", page.styles)
+  assert len(ids) == len(set(ids)), "an id twice"
+  for link in links: assert link.removeprefix("#") in ids, link
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory):
+  """A finished run whose files hold markup wherever they hold text."""
+  accuracy = dict(mean=0.5, low=0.4, high=0.6, prompts=9, unknown=0.0)
+  config = config_of()
+  config["model"]["path"], config["prompts"]["options"] = HOSTILE, {HOSTILE: HOSTILE}
+  rows = [row(s, prompt=HOSTILE + str(s), tokens=(HOSTILE, "\n", " ", ""),
+              log_ratio=[0.1, -0.2, 3.0, -4.0], advantages=[0.0, 1.0, 2.0, -1.0],
+              verdict=v, finish="eos") for s in (0, 1) for v in (1.0, 0.0, None, 0.25)]
+  rows.append(row(1, prompt="word" * 200, tokens=("x" * 500, "<b>"), finish="length"))
+  return write(
+      tmp_path_factory.mktemp("w") / "run <i>one", [
+          line(s, **{"eval/sampled": 0.5, "prm/accuracy": 0.5}) for s in range(3)],
+      rows, config=config, summary=dict(
+          before=dict(greedy=accuracy, sampled=accuracy), steps=3,
+          after=dict(greedy=accuracy, sampled=accuracy),
+          seconds=dict(total=300.0, to_first_step=12.0)),
+      commit="abc" + HOSTILE, config_=HOSTILE)
+
+
+def test_what_files_hold_is_text_and_nothing_else(hostile):
+  page = Page(view.view(hostile))
+  check(page)
+  assert page.text.count(HOSTILE) >= 2 + 8 + 4  # Prompts, tokens, config, commit.
+  assert "<b>" in page.text and "run <i>one" in page.text
+
+
+def test_titles_hold_the_numbers_and_shades_follow_them(hostile):
+  spans = [(a["class"], a["title"]) for t, a in Page(view.view(hostile)).elements
+           if t == "span" and "title" in a]
+  # The largest of both kinds is what is shown darkest, up to the last 2% of values.
+  assert spans[:4] == [
+      ("l0 a0", "log-ratio +0.1, advantage +0"), ("l0 a2", "log-ratio -0.2, advantage +1"),
+      ("l3 a4", "log-ratio +3, advantage +2"), ("l-4 a-2 none", "log-ratio -4, advantage -1")]
+
+
+def test_what_is_no_number_has_no_shade_and_zeros_set_no_scale():
+  rows = [row(0, log_ratio=[math.nan, 2.0, *[0.0] * 98], advantages=[0.0] * 100,
+              tokens=["t"] * 100)]
+  found = view.completions(rows, config_of())
+  shades = [t["shades"] for t in found["steps"][0]["groups"][0]["rows"][0]["tokens"]]
+  assert shades[:3] == ["l0 a0", "l4 a0", "l0 a0"]
+  assert found["scales"] == {"log_ratio": [-2, -1.5, -1, -.5, 0, .5, 1, 1.5, 2]}
+
+
+def test_sections_say_what_the_files_say(hostile):
+  page = Page(view.view(hostile))
+  assert "3 of 100" in page.text and "5 min, first step after 12 s" in page.text
+  assert "0.500 [0.400, 0.600]" in page.text
+  # Two later steps of 3 and 1 seconds.
+  time = page.section("Time").split("Completions")[0].split()
+  assert time[6:14] == ["sample", "9.00", "3.000", "75%", "policy", "1.00", "1.000", "25%"]
+  assert "? not judged" in page.text and "✗ 0.25" in page.text
+  for label in ("reward (sampled accuracy)", "all groups drawn", "PRM accuracy"):
+    assert label in page.text  # Those in pictures are text, too.
+
+
+def test_calibration_is_of_the_later_half_and_says_of_how_many(tmp_path):
+  log3 = math.log(3) / BETA  # The PRM says 3/4.
+  rows = [row(0, log_ratio=[9.0, 9.0])]
+  rows += [row(s, prompt=f"p{s}", verdict=v, log_ratio=[log3, x]) for s in (1, 2, 3)
+           for v, x in ((1.0, 0.0), (0.0, -2 * log3), (None, 0.0))]
+  found = view.calibrated(rows, config_of())
+  assert (found["n"], found["prompts"], found["first"], found["last"]) == (4, 2, 2, 3)
+  of_bin = {b["low_edge"]: (b["n"], b["predicted"], b["right"]) for b in found["bins"] if b["n"]}
+  assert of_bin == {0.2: (2, pytest.approx(0.25), 0.0), 0.6: (2, pytest.approx(0.75), 1.0)}
+  assert found["brier"] == pytest.approx(1 / 16) and found["constant"] == 0.25
+  page = Page(view.view(write(tmp_path, rows=rows)))
+  check(page)
+  assert "n = 4 completions of 2 prompts" in page.text and "steps 2 to 3" in page.text
+  assert "(Brier) 0.062; always saying the mean verdict 0.50 gives 0.250" in page.text
+
+
+def test_what_differs_from_base_is_named(tmp_path):
+  changes = {c["key"]: (c["value"], c["base"]) for c in view.compared(config_of())["changes"]}
+  assert changes["rollouts.step_separator"] == ('";"', "null")
+  assert changes["prompts.options.n_min"] == ("5", "not there")
+  assert "steps" not in changes and "seed" not in changes
+  base = json.loads(json.dumps(view.base.get_config().to_dict(), default=list))
+  assert view.compared(base)["changes"] == []
+  del base["rewards"]["process"]
+  absent = view.compared(base)["changes"]
+  assert {c["value"] for c in absent} == {"not there"} and len(absent) == 7
+
+
+@pytest.mark.parametrize("given, said", [
+    (dict(), ["No held-out accuracy yet.", "No step is in metrics.jsonl yet.",
+              "No completions are in completions.jsonl yet",
+              "No completion with a PRM's log-ratio and a verdict", "0 of 100"]),
+    (dict(lines=[line(0, **{"eval/greedy": 0.125})]),
+     ["not finished", "0.125 (step 0)", "1 of 100"]),
+    (dict(rows=[row(0, log_ratio=None)]),
+     ["No completion with a PRM's log-ratio and a verdict", "2 tokens, eos"]),
+    (dict(rows=[row(0, log_ratio=[0.0, 0.0], advantages=[0.0, 0.0])]), ["PRM 0.50", "n = 1"]),
+    (dict(rows=[row(0, log_ratio=[], advantages=[], tokens=[])]), ["0 tokens, eos"]),
+    (dict(rows=[row(0, log_ratio=[math.nan, 1.0])]), ["No completion with a PRM's"]),
+    (dict(rows=[{k: v for k, v in row(0, completion="old text").items() if k != "tokens"}]),
+     ["old text", "no texts of tokens"]),
+], ids=["config_only", "one_step", "no_prm", "all_zero", "empty", "nan", "no_tokens"])
+def test_what_is_not_there_is_left_out_with_a_line(tmp_path, given, said):
+  page = Page(view.view(write(tmp_path, **given)))
+  check(page)
+  for text in said: assert text in page.text, text
+
+
+def test_half_a_line_of_a_run_under_way_is_not_read(tmp_path):
+  write(tmp_path, [line(0), line(1)], [row(0)])
+  for name in ("metrics", "completions"):
+    with (tmp_path / f"{name}.jsonl").open("a") as f: f.write('{"step": 2, "verd')
+  assert "2 of 100" in Page(view.view(tmp_path)).text
+
+
+def test_what_a_run_was_before_it_went_on_is_not_what_it_is(hostile, tmp_path):
+  shutil.copytree(hostile, tmp_path / "w")
+  with (tmp_path / "w" / "metrics.jsonl").open("a") as f:
+    f.write(json.dumps(line(3)) + "\n")
+  text = Page(view.view(tmp_path / "w")).text
+  assert "4 of 100" in text and "not finished" in text and "0.500 [" not in text
+
+
+def test_a_long_run_shows_steps_from_first_to_last(monkeypatch, tmp_path):
+  monkeypatch.setattr(view, "TOKENS", 20)
+  monkeypatch.setattr(view, "LONGEST", 4)
+  numbers = [0.5] * 6
+  rows = [row(10 * s, log_ratio=numbers, advantages=numbers, tokens=["t"] * 6)
+          for s in range(31)]
+  found = view.completions(rows, config_of())
+  # Of 31 steps with 4 tokens shown each there is room for 5.
+  assert [s["step"] for s in found["steps"]] == [0, 80, 150, 220, 300]
+  assert len(found["steps"][0]["groups"][0]["rows"][0]["tokens"]) == 4
+  page = Page(view.view(write(tmp_path, rows=rows)))
+  assert "5 of the 31 steps" in page.text and page.text.count("… 2 more tokens") == 5
+
+
+def test_one_page_for_each_folder_and_a_line_for_what_is_none(tmp_path):
+  folders = [str(write(tmp_path / name)) for name in "ab"]
+  done = subprocess.run([sys.executable, "-m", "rlx.view", *folders, str(tmp_path)],
+                        capture_output=True, text=True)
+  assert done.returncode == 2
+  assert done.stdout.splitlines() == [f"{f}/view.html" for f in folders]
+  assert done.stderr.splitlines() == [
+      f"rlx: {tmp_path}: no config.json there; name the --workdir of a run."]
+
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
+def test_in_a_browser_nothing_runs_and_nothing_is_wider_than_a_phone(hostile, tmp_path):
+  def title(text):
+    (tmp_path / "page.html").write_text(text)
+    dom = subprocess.run(
+        [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic",
+         "--no-first-run", "--disable-background-networking", "--disable-component-update",
+         "--disable-sync", f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom",
+         "--window-size=390,2400", (tmp_path / "page.html").as_uri()],
+        capture_output=True, text=True, timeout=60, check=True).stdout
+    return re.search("<title>(.*?)</title>", dom)[1]
+  text = view.view(hostile).read_text()
+  assert title(text) == "run &lt;i&gt;one"
+  # In a frame, since windows have a least width.
+  framed = text.replace("<details>", "<details open>").replace("&", "&amp;").replace('"', "&quot;")
+  wide, frame = map(int, title(
+      f'<title></title><iframe width=360 height=2000 srcdoc="{framed}" onload="const e = '
+      'this.contentDocument.documentElement; document.title = e.scrollWidth + \' \' '
+      '+ e.clientWidth"></iframe>').split())
+  assert wide <= frame <= 360
