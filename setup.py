@@ -30,8 +30,6 @@ setuptools.setup(
         "grids": GRIDS,  # experiments/run.py, plots.py
         "wandb": ["wandb"],
         "mlflow": ["mlflow-skinny", "sqlalchemy", "alembic"],
-        # colab/, outside Colab and in tests/test_notebooks.py
-        "notebooks": GRIDS + ["ipykernel", "nbclient", "nbformat"],
         "test": TEST,
         # Live comparison with PyTorch models; the recorded one needs no torch.
         "parity": TEST + ["torch"],
