@@ -66,8 +66,14 @@ def compared(new, old):
 
 
 def report(lines):
-  """Markdown tables of lines; of several with one key the last counts."""
-  newest = {key(line): line for line in lines}
+  """Markdown tables of lines, a section for each machine, the newest first; of several
+  lines with one key the last counts. Lines that name no machine, such as those of other
+  systems' drivers, belong to the last that is named."""
+  named = [line["hardware"] for line in lines if "hardware" in line]
+  machines = {}
+  for line in lines:
+    machine = line.get("hardware", named[-1] if named else "A machine without a name")
+    machines.setdefault(machine, {})[key(line)] = line
   text = ["# Performance", "",
           "Made by `python -m experiments.bench --report FILE... --docs FILE` from "
           "measured lines; `experiments/bench.py` says what each task is.", "",
@@ -75,12 +81,21 @@ def report(lines):
           "shared prompts x completions x (...). The limit is what the needed matmuls "
           "and bytes would take at the machine's peak. `times rlx` is a system's "
           "median over rlx's: above 1, rlx is faster. A line is disturbed when other "
-          f"processes used more than {QUIET} of a core during a repetition.", ""]
-  text += [f"- {line}" for line in sorted({_origin(line) for line in newest.values()})]
+          f"processes used more than {QUIET} of a core during a repetition."]
+  for machine, newest in reversed(machines.items()):
+    text += ["", f"## {machine}", ""]
+    text += [f"- {line}" for line in sorted({_origin(line) for line in newest.values()})]
+    text += _tables(newest) + _cost_of_prime(newest.values())
+  return "\n".join(text) + "\n"
+
+
+def _tables(newest):
+  """Lines of text: a table for each task of {key: line}."""
+  text = []
   for name, title in TITLES.items():
     rows = [line for k, line in newest.items() if k[0] == name]
     if not rows: continue
-    text += ["", f"## {title}", "", "| model | size | system | tokens/s | median s "
+    text += ["", f"### {title}", "", "| model | size | system | tokens/s | median s "
              "[min-max] | split, s | % of limit | first call s | peak MB | times rlx |",
              "|---" * 10 + "|"]
     # Row by row as first given, rlx's before those it is set against.
@@ -89,14 +104,12 @@ def report(lines):
                                 line["system"] != "rlx"))
     text += [_row(line, [r for r in rows if r["system"] == "rlx" and "failed" not in r
                          and key(r)[:3] == key(line)[:3]]) for line in rows]
-  text += _cost_of_prime(newest.values())
-  return "\n".join(text) + "\n"
+  return text
 
 
 def _origin(line):
   found = ", ".join(f"{k} {v}" for k, v in (line.get("versions") or {}).items())
-  where = f" on {line['hardware']}" if "hardware" in line else ""
-  return f"{line['system']}, {line.get('time', 'no date')[:10]}{where}: {found}"
+  return f"{line['system']}, {line.get('time', 'no date')[:10]}: {found}"
 
 
 def _row(line, own):
@@ -128,5 +141,5 @@ def _cost_of_prime(lines):
           for (name, model, text), s in found.items()
           if name == "prime" and ("rloo", model, text) in found]
   if not rows: return []
-  return ["", "## What PRIME costs", "", "| model | size | PRIME step / RLOO step |",
+  return ["", "### What PRIME costs", "", "| model | size | PRIME step / RLOO step |",
           "|---|---|---|", *rows]

@@ -209,7 +209,7 @@ def test_lines_of_other_drivers_meet_ours_at_the_defaults():
 def test_report(tmp_path):
   split = dict(sample=1.0, policy=3.0)
   lines = [
-      line(hardware="an abacus", limit_fraction=0.25, bound="bandwidth"),
+      line(hardware="a loom", model="old"), line(hardware="an abacus", limit_fraction=0.25, bound="bandwidth"),
       line(system="tunix", median_s=3.0, other=[0.1, 0.2]), line(system="trl", failed="setup"),
       line(task="e2e", impl="prime", median_s=4.0, stages=split),
       line(task="e2e", impl="rloo", median_s=2.5)]
@@ -219,7 +219,9 @@ def test_report(tmp_path):
                  cwd=ROOT, check=True)
   text = (tmp_path / "made.md").read_text()
   assert text == speed_tables.report(speed_tables.read(tmp_path / "lines.jsonl"))
-  assert "- rlx, 2030-01-02 on an abacus: jax 0.1\n" in text
+  # Newest machine first; a line that names none belongs to the last that is named.
+  assert [l for l in text.splitlines() if l.startswith("## ")] == ["## an abacus", "## a loom"]
+  assert "## an abacus\n\n- rlx, 2030-01-02: jax 0.1\n" in text
   rows = [[c.strip() for c in l.strip("|").split("|")] for l in text.splitlines()
           if l.startswith("| m |")]
   assert rows[0] == ["m", "8 x (64 + 128)", "rlx", "100", "2 [1-3]", "",
