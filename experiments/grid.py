@@ -71,16 +71,21 @@ def _is_in(key, section):
   return f"{key}.".startswith(f"{section}.")
 
 
-def load(path):
+def load(path, config=None):
   """The cells of a grid file, all of them checked as far as that needs no model.
 
+  Args:
+    path: FILE, or FILE:FUNCTION where it holds more grids than `grid`.
+    config: the file that all cells change, in place of their own.
   Raises:
     ValueError: one line: the cell, the key, what is wrong.
   """
-  module = _module(path)
-  if not hasattr(module, "grid"): raise ValueError(f"{path}: no function grid() in it.")
-  cells = [_cell(i, change) for i, change in enumerate(module.grid())]
-  if not cells: raise ValueError(f"{path}: grid() is empty.")
+  file, _, name = path.partition(":")
+  make = getattr(_module(file), name or "grid", None)
+  if not callable(make): raise ValueError(f"{file}: no function {name or 'grid'}() in it.")
+  changes = [change | ({} if config is None else {"config": config}) for change in make()]
+  cells = [_cell(i, change) for i, change in enumerate(changes)]
+  if not cells: raise ValueError(f"{path}: {name or 'grid'}() is empty.")
   names = [c.name for c in cells]
   if twice := sorted({n for n in names if names.count(n) > 1}):
     raise ValueError(f"{path}: {names.count(twice[0])} cells are called {twice[0]}; "

@@ -2,8 +2,8 @@
 
   python -m experiments.plots runs/prime --threshold eval/sampled=0.8 --baseline outcome
 
-Writes curves.png and curves.svg, tables.md, final.csv and threshold.csv into
-<folder>/figures. Finished cells only; how many of an arm's that are is in the tables.
+Writes curves.png and curves.svg, tables.md, final.csv, difference.csv and threshold.csv
+into <folder>/figures. Finished cells only; how many of an arm's that are is in the tables.
 
 What a metric of step k says is known before the update of step k: its place on the
 axes are the k updates, the tokens sampled and the seconds trained until then. The
@@ -23,6 +23,7 @@ import pathlib
 import numpy as np
 
 from experiments import cell as cell_lib
+from experiments import claims
 from rlx.io import metrics as io_metrics
 
 METRICS = ("eval/sampled", "eval/greedy", "rollouts/accuracy")
@@ -207,6 +208,29 @@ def final_rows(runs, of, metrics):
                  low=float(low), high=float(high))
 
 
+def over_the_run(run, metric):
+  """The mean of all values of a metric: high where it rose early; NaN if unknown."""
+  return float(np.mean(run.points[metric][1])) if metric in run.points else math.nan
+
+
+def difference_rows(runs, metrics, baseline):
+  """A dict for each other arm and metric: how far it ends above the baseline and is
+  above it over the run, seed by seed, with Student's intervals."""
+  by_seed = lambda some: {r.name.rpartition("-seed")[2]: r for r in some}
+  base = by_seed(runs[baseline])
+  for arm, some in runs.items():
+    if arm == baseline: continue
+    pairs = [(r, base[seed]) for seed, r in by_seed(some).items() if seed in base]
+    for metric in metrics:
+      row = dict(arm=arm, pairs=len(pairs), metric=metric)
+      for name, measure in (("end", final), ("run", over_the_run)):
+        differences = [measure(r, metric) - measure(b, metric) for r, b in pairs]
+        is_known = len(pairs) > 1 and all(map(math.isfinite, differences))
+        found = claims.interval(differences) if is_known else [math.nan] * 3
+        row |= dict(zip((name, f"{name}_low", f"{name}_high"), found))
+      yield row
+
+
 def threshold_rows(runs, metric, threshold, baseline, smooth=1):
   """A dict for each arm and axis."""
   for arm, some in runs.items():
@@ -232,6 +256,16 @@ def final_table(rows, metrics):
   return table(("arm", "seeds", *metrics), (
       (mine[0]["arm"], "{seeds} of {of}".format(**mine[0]),
        *("{mean:.3f} [{low:.3f}, {high:.3f}]".format(**r) for r in mine))
+      for mine in _parts(rows, len(metrics))))
+
+
+def difference_table(rows, metrics):
+  """Markdown of `difference_rows`."""
+  return table(("arm", "seeds", *(x for m in metrics for x in (f"{m}, end", "over the run"))), (
+      (mine[0]["arm"], mine[0]["pairs"],
+       *(x.format(**r) for r in mine for x in (
+           "{end:+.3f} [{end_low:+.3f}, {end_high:+.3f}]",
+           "{run:+.3f} [{run_low:+.3f}, {run_high:+.3f}]")))
       for mine in _parts(rows, len(metrics))))
 
 
@@ -316,6 +350,11 @@ def main():
   _write_csv(out / "final.csv", rows)
   text = (f"Mean over seeds after the last step (of eval/) or of the last {LAST}, with "
           f"its 95% bootstrap interval.\n\n{final_table(rows, metrics)}\n")
+  if len(shown | {baseline: None}) > 1:
+    rows = list(difference_rows(shown | {baseline: runs[baseline]}, metrics, baseline))
+    _write_csv(out / "difference.csv", rows)
+    text += (f"\nAbove {baseline}, seed by seed: at the end, and as a mean over the run; "
+             f"95% intervals of Student's t.\n\n{difference_table(rows, metrics)}\n")
   if args.threshold:
     rows = list(threshold_rows(shown | {baseline: runs[baseline]}, *args.threshold,
                                baseline, args.smooth))

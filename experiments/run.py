@@ -42,8 +42,8 @@ def main():
   args = _arguments()
   jax.config.update("jax_platforms", "cpu")  # Devices are for the cells.
   try:
-    cells = grid.load(args.file)[args.shard[0]::args.shard[1]]
-    out = args.out or pathlib.Path("runs") / pathlib.Path(args.file).stem
+    cells = grid.load(args.file, args.config)[args.shard[0]::args.shard[1]]
+    out = args.out or pathlib.Path("runs") / default_folder(args.file)
     folders = {cell.name: out.absolute() / cell.name for cell in cells}
     for cell in cells: refuse_another(folders[cell.name], cell)
   except ValueError as e:
@@ -81,9 +81,12 @@ def main():
 
 def _arguments():
   args = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-  args.add_argument("file", help="a Python file with a function grid()")
+  args.add_argument("file", help="a Python file with a function grid(); FILE:NAME "
+                    "takes the function NAME")
+  args.add_argument("--config", help="what all cells change, in place of their own "
+                    "config: another model, another task")
   args.add_argument("--out", type=pathlib.Path, help="folder of the cells' folders; "
-                    "runs/<name of the file>")
+                    "runs/<name of the file>, or runs/<name>-NAME")
   args.add_argument("--dry-run", action="store_true")
   where = args.add_mutually_exclusive_group()
   where.add_argument("--workers", type=int, default=1, help="cells at a time; they "
@@ -101,6 +104,12 @@ def _arguments():
   if args.workers < 1: raise SystemExit(f"--workers={args.workers}: must be >= 1.")
   args.slurm = args.slurm and dict(args.slurm)
   return args
+
+
+def default_folder(file):
+  """experiments/papers/prime.py:rates -> prime-rates"""
+  path, _, name = file.partition(":")
+  return pathlib.Path(path).stem + (f"-{name}" if name else "")
 
 
 def _option(text):

@@ -1,15 +1,17 @@
 """The algebra of grids, what a change may say, and the grid files there are."""
 import pathlib
+import re
 
 import pytest
 
 from configs import quickstart
 from experiments import cell as cell_lib
 from experiments import grid as grids
+from experiments import run
 
 ROOT = pathlib.Path(__file__).parents[2]
-GRIDS = [p for p in sorted((ROOT / "experiments/papers").glob("*.py"))
-         if "\ndef grid()" in p.read_text()]
+GRIDS = [f"{p}:{name}" for p in sorted((ROOT / "experiments/papers").glob("*.py"))
+         for name in re.findall(r"^def (grid|rates)\(\)", p.read_text(), re.M)]
 QUICK = {"config": "configs/quickstart.py", "arm": "a", "seed": 0}
 OUTCOME = {"rewards": dict(outcome=dict(name="outcome.verdict", coef=1.0)),
            "advantages": dict(total=dict(name="group.grpo"), whiten=False)}
@@ -107,10 +109,26 @@ def test_refuses_a_file(body, message, tmp_path):
   assert message in str(e.value) and "\n" not in str(e.value)
 
 
-@pytest.mark.parametrize("path", GRIDS, ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", GRIDS, ids=lambda p: p.split("/")[-1])
 def test_the_grids_there_are_can_run(path):
-  cells = grids.load(str(path))
+  cells = grids.load(path)
   assert [c.index for c in cells] == list(range(len(cells)))
+
+
+def test_the_grid_of_prime_runs_on_another_model_unchanged():
+  own, other = (grids.load("experiments/papers/prime.py", c) for c in (None, "configs/smollm2.py"))
+  assert [(c.name, c.changes) for c in own] == [(c.name, c.changes) for c in other]
+  assert {c.config for c in other} == {"configs/smollm2.py"}
+
+
+def test_a_file_may_hold_several_grids(tmp_path):
+  (tmp_path / "g.py").write_text(
+      "def few(): return [dict(arm='a', seed=0, config='configs/quickstart.py')]")
+  path = f"{tmp_path / 'g.py'}:few"
+  assert [c.name for c in grids.load(path)] == ["a-seed0"]
+  assert run.default_folder(path) == "g-few" and run.default_folder("x/g.py") == "g"
+  with pytest.raises(ValueError, match=r"g.py: no function many\(\) in it"):
+    grids.load(f"{tmp_path / 'g.py'}:many")
 
 
 def test_a_key_of_the_config_file_that_nobody_reads_is_refused_too(tmp_path):

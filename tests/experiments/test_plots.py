@@ -141,6 +141,22 @@ def test_final_values(tmp_path):
   assert math.isnan(plots.final(run, "nothing"))
 
 
+def test_differences_are_of_the_same_seed(tmp_path):
+  """Seeds differ by far more than the arms; two pairs: t(0.975, 1) = 12.706."""
+  for seed, (base, more) in enumerate(((0.0, 0.1), (5.0, 0.3))):
+    cell(tmp_path, "base", seed, [base] * 20, after=base)
+    cell(tmp_path, "more", seed, [base] * 10 + [base + more] * 10, index=1, after=base)
+  cell(tmp_path, "more", 2, [9.0] * 20, index=2)  # The baseline has no such seed.
+  runs, _ = plots.arms(tmp_path)
+  row, = plots.difference_rows(runs, ["rollouts/accuracy"], "base")
+  assert row["arm"] == "more" and row["pairs"] == 2
+  assert [row[k] for k in ("end", "end_low", "end_high")] == pytest.approx(
+      [0.2, 0.2 - 12.706 * 0.1, 0.2 + 12.706 * 0.1], abs=1e-3)
+  assert row["run"] == pytest.approx(0.1)
+  row, = plots.difference_rows(runs, ["nothing"], "base")
+  assert math.isnan(row["end"])
+
+
 def test_main_writes_figures_and_tables(tmp_path, monkeypatch, capsys):
   for seed, shift in enumerate((0.0, 0.1)):
     for index, (arm, slope) in enumerate((("outcome", 0.1), ("dense", 0.2))):
@@ -165,6 +181,9 @@ def test_main_writes_figures_and_tables(tmp_path, monkeypatch, capsys):
   assert list(rows[0].values())[:4] == ["outcome", "2", "2", "eval/sampled"]
   assert [float(x) for x in list(rows[0].values())[4:]] == pytest.approx([0.65, 0.6, 0.7])
   assert len(list(csv.DictReader((out / "threshold.csv").open()))) == 6
+  # Both seeds are 0.2 above after the last step.
+  assert "| dense | 2 | +0.200 [+0.200, +0.200] |" in text
+  assert len(list(csv.DictReader((out / "difference.csv").open()))) == 2
   assert (out / "curves.png").read_bytes()[:4] == b"\x89PNG"
   assert (out / "curves.svg").read_text().rstrip().endswith("</svg>")
 
