@@ -32,7 +32,7 @@ _STYLES = ("-", "--", ":", "-.", (0, (1, 3)))  # Legible without colour.
 
 def draw(workdir):
   """Writes <workdir>/curves.png; returns its path, or None without metrics."""
-  plt, lines = _pyplot(), io_metrics.read(workdir) + _after(pathlib.Path(workdir))
+  plt, lines = _pyplot(), _lines(workdir)
   panels = _panels(lines)
   if not panels: return None
   columns = min(4, len(panels))
@@ -52,7 +52,7 @@ def draw(workdir):
 
 def svgs(workdir):
   """{title: SVG} of the panels of `draw` that have metrics, but for the time."""
-  lines = io_metrics.read(workdir) + _after(pathlib.Path(workdir))
+  lines = _lines(workdir)
   return {title: _svg(title, functools.partial(
               _panel, title=title, keys=keys, lines=lines))
           for title, keys in _panels(lines).items() if title != TIME}
@@ -183,13 +183,16 @@ def draw_at_k(path, found):
   plt.close(fig)
 
 
-def _after(workdir):
-  """The accuracy after the last step, which the summary has."""
-  if not (workdir / "summary.json").exists(): return []
+def _lines(workdir):
+  """Those of metrics.jsonl, between the accuracies before and after, which the summary
+  has."""
+  workdir, lines = pathlib.Path(workdir), io_metrics.read(workdir)
+  if not (workdir / "summary.json").exists(): return lines
   summary = json.loads((workdir / "summary.json").read_text())
-  if "after" not in summary: return []  # Of train_prm.
-  return [{"step": summary["steps"]} | {
-      f"eval/{k}": v["mean"] for k, v in summary["after"].items()}]
+  if "after" not in summary: return lines  # Of train_prm.
+  first, last = ({"step": step} | {f"eval/{k}": v["mean"] for k, v in summary[when].items()}
+                 for step, when in ((0, "before"), (summary["steps"], "after")))
+  return [first | (lines[0] if lines else {}), *lines[1:], last]
 
 
 def _typical(lines, keys):
