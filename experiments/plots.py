@@ -263,7 +263,7 @@ def difference_table(rows, metrics):
   """Markdown of `difference_rows`."""
   return table(("arm", "seeds", *(x for m in metrics for x in (f"{m}, end", "over the run"))), (
       (mine[0]["arm"], mine[0]["pairs"],
-       *(x.format(**r) for r in mine for x in (
+       *(x.format(**r).replace("+nan", "nan") for r in mine for x in (
            "{end:+.3f} [{end_low:+.3f}, {end_high:+.3f}]",
            "{run:+.3f} [{run_low:+.3f}, {run_high:+.3f}]")))
       for mine in _parts(rows, len(metrics))))

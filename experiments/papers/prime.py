@@ -19,11 +19,66 @@ def effects(seeds):
       prime.get_config(), rewards__process__beta=0.5, prm__loss__beta=0.5), seeds)
 
 
+# ---- on a language model: configs/long_chain.py, or any other: run.py --config=FILE
+
+STARTS = "runs/starts"  # RESULTS.md has the commands that make them.
+TASK = [{"config": "configs/long_chain.py"}]
+SEEDS = [{"seed": s} for s in range(5)]
+VERDICT = dict(outcome=dict(name="outcome.verdict", coef=1.0))
+# Estimator of the outcome, of the process rewards and, instead of both, of their sum.
+ESTIMATORS = dict(
+    rloo=("group.rloo", "process.rloo", None),
+    reinforce=("batch.reinforce", "process.reinforce", None),
+    grpo=("group.grpo", "process.grpo", None),
+    ppo=(None, None, dict(name="temporal.gae", gamma=1.0, lam=1.0)))
+
+
+def _advantages(estimator, is_dense):
+  outcome, process, total = ESTIMATORS[estimator]
+  terms = (dict(total=total) if total else dict(outcome=dict(name=outcome))
+           | (dict(process=dict(name=process)) if is_dense else {}))
+  return terms | dict(whiten=True)
+
+
+OUTCOME = {"rewards": VERDICT, "advantages": _advantages("rloo", is_dense=False)}
+
+
+def rates():
+  """The policy's learning rate for dense rewards and for outcomes alone, alike; and the
+  PRM's, which outcomes alone do not have."""
+  return grids.product(TASK, grids.chain(
+      grids.product(
+          [{"arm": "dense"}, {"arm": "outcome"} | OUTCOME],
+          [{"arm": f"{lr:g}", "learner.optimizer.lr": lr, "prm.optimizer.lr": 5e-4}
+           for lr in (1.25e-4, 2.5e-4, 5e-4, 1e-3, 2e-3)]),
+      [{"arm": f"prm-{lr:g}", "prm.optimizer.lr": lr} for lr in (2e-5, 1e-4)]),
+      SEEDS[:3])
+
+
 def grid():
-  """Dense PRIME against RLOO of verdicts alone, on the quickstart's task."""
-  return grids.product(
-      [{"config": "configs/quickstart.py"}],
-      [{"arm": "dense"},
-       {"arm": "outcome", "rewards": dict(outcome=dict(name="outcome.verdict", coef=1.0)),
-        "advantages": dict(outcome=dict(name="group.rloo", gamma=1.0), whiten=True)}],
-      [{"seed": s} for s in range(5)])
+  """PRIME and what the paper changes in it, one thing at a time; and what could be why."""
+  wrong_steps = dict(name="steps.refine", coef=0.2, kind="clip", eta=1.0)
+  arms = [
+      {"arm": "dense"}, {"arm": "outcome"} | OUTCOME,
+      {"arm": "prm-trained", "prm.path": f"{STARTS}/prm/hf/prm"},
+      {"arm": "prm-offline", "prm.path": f"{STARTS}/prm/hf/prm", "prm.order": "none"},
+      {"arm": "prm-fast", "prm.optimizer.lr": 5e-4},
+      {"arm": "weak", "rewards.process.coef": 0.2},
+      # Exact verdicts of steps in place of the PRM.
+      {"arm": "oracle", "verifier.steps": "chain.steps",
+       "rewards": VERDICT | dict(process=wrong_steps)},
+      {"arm": "value", "advantages.process": dict(name="process.value_baseline"),
+       "rewards.process.norm": "none"},
+      {"arm": "reference-policy", "prm.reference": "policy"},
+      {"arm": "double", "prm.order": "double"},
+      {"arm": "dpo", "prm.loss.name": "prm.dpo"},
+      {"arm": "no-filter", "rollouts.keep": dict(name="keep.everything")},
+      {"arm": "strict", "advantages.process.loo": "strict"},
+      {"arm": "no-floor", "rewards.process.floor": 0.0},
+      {"arm": "prm-small", "prm.path": f"{STARTS}/small/model", "prm.reference": "self"},
+      {"arm": "prm-large", "prm.path": f"{STARTS}/large/model", "prm.reference": "self"}]
+  for name in ("reinforce", "grpo", "ppo"):
+    arms += [{"arm": f"{name}-dense", "advantages": _advantages(name, is_dense=True)},
+             {"arm": f"{name}-outcome", "rewards": VERDICT,
+              "advantages": _advantages(name, is_dense=False)}]
+  return grids.product(TASK, arms, SEEDS)

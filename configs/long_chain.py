@@ -1,0 +1,29 @@
+"""PRIME on longer chains with noisier steps: the task of its ablations (experiments/papers/prime.py).
+
+  python -m rlx.sft --config=configs/sft_long_chain.py --workdir=runs/starts/same
+  python -m rlx.train --config=configs/long_chain.py --workdir=DIR
+
+8 to 10 operations instead of the quickstart's 5 to 8, from a start that saw as many, with
+half of its steps wrong: few completions are right, and which of their steps were good is
+what a dense reward could tell.
+"""
+from configs import base
+from configs import quickstart
+
+
+def get_config(arg=""):
+  if arg not in ("", "smoke"):
+    raise ValueError(f"arg {arg!r} after the config's colon: there is smoke only.")
+  c = quickstart.get_config()
+  c.steps = 60
+  c.model.path = "runs/starts/same/model"
+  c.prompts.options.update(n_min=8, n_max=10)
+  c.prompts.max_tokens = 22
+  c.rollouts.per_prompt = 4                    # PRIME's own
+  c.rollouts.max_tokens = c.rollouts.chunk = c.rollouts.bucket = 22
+  # At the policy's 5e-4 its loss stays above ln 2: 128 completions a step are too few.
+  c.prm.optimizer.lr = 2e-5
+  c.value.optimizer.lr = c.learner.optimizer.lr
+  c.eval.every, c.eval.prompts, c.eval.batch, c.eval.final_samples = 0, 256, 256, 2
+  c.checkpoint.every = 60
+  return base.smoke(c) if arg == "smoke" else c

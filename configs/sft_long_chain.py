@@ -1,0 +1,22 @@
+"""Starts for configs/long_chain.py: decoders that get half of the steps right.
+
+  python -m rlx.sft --config=configs/sft_long_chain.py --workdir=runs/starts/same
+  :small and :large are other sizes, for PRMs that differ from the policy; each with -smoke.
+"""
+from configs import base
+from configs import long_chain
+from configs import sft_chain
+
+SIZES = dict(same={}, small=dict(d_model=48, n_layers=1, n_heads=2, n_kv_heads=1, d_ff=144),
+             large=dict(n_layers=4))
+
+
+def get_config(arg=""):
+  name, size = base.variant(arg, tuple(SIZES))
+  c = sft_chain.get_config(size)
+  task = long_chain.get_config()
+  c.prompts.options, c.prompts.max_tokens = task.prompts.options, task.prompts.max_tokens
+  c.rollouts = task.rollouts
+  c.sft.fresh.update(SIZES[name])
+  c.sft.target.wrong_rate = 0.5
+  return c
