@@ -28,6 +28,7 @@ setuptools.setup(
         "cuda": ["jax[cuda12]"],
         "gym": GYM,
         "grids": GRIDS,  # experiments/run.py, plots.py
+        "notebooks": GRIDS + ["ipykernel", "nbclient", "nbformat"],  # colab/ outside Colab
         "wandb": ["wandb"],
         "mlflow": ["mlflow-skinny", "sqlalchemy", "alembic"],
         "test": TEST,
