@@ -138,7 +138,8 @@ def execute(cells, folder):
       JAX_COMPILATION_CACHE_DIR=jax.config.jax_compilation_cache_dir)
   nbclient.NotebookClient(
       cells, km=manager, timeout=600,
-      resources=dict(metadata=dict(path=str(ROOT / "colab")))).execute(env=environment)
+      resources=dict(metadata=dict(path=str(ROOT / "colab")))).execute(
+          env=environment, cleanup_kc=True)  # Of a manager that it was given, too.
 
 
 @each
@@ -154,8 +155,11 @@ def test_a_cell_that_fails_fails_the_test(tmp_path):
   nbclient = pytest.importorskip("nbclient")
   nbformat = pytest.importorskip("nbformat")
   notebook = nbformat.v4.new_notebook(cells=[
-      nbformat.v4.new_code_cell("values = [1]"),
+      nbformat.v4.new_code_cell("import os, pathlib; values = [1]\n"
+                                "pathlib.Path(os.environ['RLX_RUNS']).write_text(str(os.getpid()))"),
       nbformat.v4.new_code_cell("assert values == [2], 'another number'")])
   with pytest.raises(nbclient.exceptions.CellExecutionError,
                      match=r"(?s)assert values == \[2\].*AssertionError.*another number"):
     execute(notebook, tmp_path)
+  with pytest.raises(ProcessLookupError):  # Nor does its kernel live on.
+    os.kill(int((tmp_path / "runs").read_text()), 0)
