@@ -122,16 +122,16 @@ def execute(cells, folder):
     nbclient.exceptions.CellExecutionError: a cell failed; has its code and error.
   """
   nbclient = pytest.importorskip("nbclient")
-  kernel_client = pytest.importorskip("jupyter_client")
-  from jupyter_client import kernelspec  # pylint: disable=g-import-not-at-top
+  import jupyter_client  # pylint: disable=g-import-not-at-top
   spec = folder / "kernels" / "here"
   spec.mkdir(parents=True)
   (spec / "kernel.json").write_text(json.dumps(dict(
       argv=[sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"],
       display_name="here", language="python")))
-  manager = kernel_client.AsyncKernelManager(
-      kernel_name="here", connection_file=str(folder / "connection.json"),
-      kernel_spec_manager=kernelspec.KernelSpecManager(kernel_dirs=[str(folder / "kernels")]))
+  specs = jupyter_client.kernelspec.KernelSpecManager(kernel_dirs=[str(folder / "kernels")])
+  manager = jupyter_client.AsyncKernelManager(
+      kernel_name="here", kernel_spec_manager=specs,
+      connection_file=str(folder / "connection.json"))
   environment = os.environ | dict(
       RLX_SMOKE="1", RLX_RUNS=str(folder / "runs"), IPYTHONDIR=str(folder / "ipython"),
       JUPYTER_CONFIG_DIR=str(folder), JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS="0",
@@ -155,8 +155,8 @@ def test_a_cell_that_fails_fails_the_test(tmp_path):
   nbclient = pytest.importorskip("nbclient")
   nbformat = pytest.importorskip("nbformat")
   notebook = nbformat.v4.new_notebook(cells=[
-      nbformat.v4.new_code_cell("import os, pathlib; values = [1]\n"
-                                "pathlib.Path(os.environ['RLX_RUNS']).write_text(str(os.getpid()))"),
+      nbformat.v4.new_code_cell("import os\nvalues = [1]\nwith open(os.environ['RLX_RUNS'], 'w')"
+                                " as f: f.write(str(os.getpid()))"),
       nbformat.v4.new_code_cell("assert values == [2], 'another number'")])
   with pytest.raises(nbclient.exceptions.CellExecutionError,
                      match=r"(?s)assert values == \[2\].*AssertionError.*another number"):
