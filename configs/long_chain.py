@@ -21,7 +21,7 @@ def get_config(arg=""):
   c.prompts.max_tokens = 22
   c.rollouts.per_prompt = 4                    # PRIME's own
   c.rollouts.max_tokens = c.rollouts.chunk = c.rollouts.bucket = 22
-  # At the policy's 5e-4 its loss stays above ln 2: 128 completions a step are too few.
+  # At the policy's 5e-4 its loss is mostly above ln 2 (RESULTS.md).
   c.prm.optimizer.lr = 2e-5
   c.value.optimizer.lr = c.learner.optimizer.lr
   c.eval.every, c.eval.prompts, c.eval.batch, c.eval.final_samples = 0, 256, 256, 2

@@ -344,20 +344,20 @@ def main():
   except ValueError as e:
     raise SystemExit(str(e)) from None
   shown = {a: runs[a] for a in args.arms or runs}
+  compared = shown | {baseline: runs[baseline]}
   out = args.folder / "figures"
   figure(shown, metrics, out / "curves", args.smooth)
   rows = list(final_rows(shown, of, metrics))
   _write_csv(out / "final.csv", rows)
   text = (f"Mean over seeds after the last step (of eval/) or of the last {LAST}, with "
           f"its 95% bootstrap interval.\n\n{final_table(rows, metrics)}\n")
-  if len(shown | {baseline: None}) > 1:
-    rows = list(difference_rows(shown | {baseline: runs[baseline]}, metrics, baseline))
+  if len(compared) > 1:
+    rows = list(difference_rows(compared, metrics, baseline))
     _write_csv(out / "difference.csv", rows)
     text += (f"\nAbove {baseline}, seed by seed: at the end, and as a mean over the run; "
              f"95% intervals of Student's t.\n\n{difference_table(rows, metrics)}\n")
   if args.threshold:
-    rows = list(threshold_rows(shown | {baseline: runs[baseline]}, *args.threshold,
-                               baseline, args.smooth))
+    rows = list(threshold_rows(compared, *args.threshold, baseline, args.smooth))
     _write_csv(out / "threshold.csv", rows)
     text += (f"\nUntil {args.threshold[0]} is first at or above {args.threshold[1]:g}: "
              "median over seeds, inf where half of them do not get there, and its "

@@ -25,22 +25,14 @@ STARTS = "runs/starts"  # RESULTS.md has the commands that make them.
 TASK = [{"config": "configs/long_chain.py"}]
 SEEDS = [{"seed": s} for s in range(5)]
 VERDICT = dict(outcome=dict(name="outcome.verdict", coef=1.0))
-# Estimator of the outcome, of the process rewards and, instead of both, of their sum.
+OUTCOME = {"rewards": VERDICT,
+           "advantages": dict(outcome=dict(name="group.rloo"), whiten=True)}
+# In place of RLOO; ppo's is of the sum of both rewards.
 ESTIMATORS = dict(
-    rloo=("group.rloo", "process.rloo", None),
-    reinforce=("batch.reinforce", "process.reinforce", None),
-    grpo=("group.grpo", "process.grpo", None),
-    ppo=(None, None, dict(name="temporal.gae", gamma=1.0, lam=1.0)))
-
-
-def _advantages(estimator, is_dense):
-  outcome, process, total = ESTIMATORS[estimator]
-  terms = (dict(total=total) if total else dict(outcome=dict(name=outcome))
-           | (dict(process=dict(name=process)) if is_dense else {}))
-  return terms | dict(whiten=True)
-
-
-OUTCOME = {"rewards": VERDICT, "advantages": _advantages("rloo", is_dense=False)}
+    reinforce=dict(outcome=dict(name="batch.reinforce"),
+                   process=dict(name="process.reinforce")),
+    grpo=dict(outcome=dict(name="group.grpo"), process=dict(name="process.grpo")),
+    ppo=dict(total=dict(name="temporal.gae", gamma=1.0, lam=1.0)))
 
 
 def rates():
@@ -77,8 +69,9 @@ def grid():
       {"arm": "no-floor", "rewards.process.floor": 0.0},
       {"arm": "prm-small", "prm.path": f"{STARTS}/small/model", "prm.reference": "self"},
       {"arm": "prm-large", "prm.path": f"{STARTS}/large/model", "prm.reference": "self"}]
-  for name in ("reinforce", "grpo", "ppo"):
-    arms += [{"arm": f"{name}-dense", "advantages": _advantages(name, is_dense=True)},
+  for name, terms in ESTIMATORS.items():
+    of_verdicts = {term: e for term, e in terms.items() if term != "process"}
+    arms += [{"arm": f"{name}-dense", "advantages": terms | dict(whiten=True)},
              {"arm": f"{name}-outcome", "rewards": VERDICT,
-              "advantages": _advantages(name, is_dense=False)}]
+              "advantages": of_verdicts | dict(whiten=True)}]
   return grids.product(TASK, arms, SEEDS)
