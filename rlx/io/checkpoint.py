@@ -1,9 +1,20 @@
 """Checkpoints of everything a run needs to go on, through orbax."""
+import json
+import os
 import pathlib
+import shutil
+import sys
+import zlib
 
 import jax
+from jax.experimental import multihost_utils
 import numpy as np
 import orbax.checkpoint as ocp
+
+_SEAL = "CHECKSUMS"  # In each checkpoint: {file: [bytes, CRC-32]} of the others.
+# Written when the checkpoint appears, after its seal: marks, and times nobody reads here.
+_UNSEALED = (_SEAL, "commit_success.txt", "_CHECKPOINT_METADATA")
+_ROOM = 1.1          # Bytes of a checkpoint to those of its arrays, at most.
 
 
 class Checkpoints:
@@ -11,52 +22,176 @@ class Checkpoints:
 
   One holds the arrays of a TrainState and a JSON-able dict of host state
   (iterator, buffer, counters): k steps, a kill, a resume and n - k steps give
-  what n steps give, bit for bit.
+  what n steps give, bit for bit. Writing is in the background; a checkpoint
+  appears when it is whole, with the checksums of its files. One whose files no
+  longer agree with them is passed over, with a line on stderr, for the one before.
+
+  With several processes all call the same methods and share the folder.
   """
 
   def __init__(self, workdir, *, max_to_keep=2):
-    path = pathlib.Path(workdir).absolute() / "checkpoints"
+    """
+    Raises:
+      ValueError: the folder cannot be written.
+    """
+    self._dir = pathlib.Path(workdir).absolute() / "checkpoints"
+    self._damaged, self._whole = {}, set()
+    try:
+      self._dir.mkdir(parents=True, exist_ok=True)
+      if not os.access(self._dir, os.W_OK): raise PermissionError("it cannot be written")
+    except OSError as e:
+      raise ValueError(f"{self._dir}: {e.strerror or e}.") from None
     self._manager = ocp.CheckpointManager(
-        path, item_handlers=dict(state=ocp.StandardCheckpointHandler(),
-                                 host=ocp.JsonCheckpointHandler()),
-        options=ocp.CheckpointManagerOptions(max_to_keep=max_to_keep, create=True))
+        self._dir, item_handlers=dict(state=ocp.StandardCheckpointHandler(),
+                                      host=ocp.JsonCheckpointHandler()),
+        options=ocp.CheckpointManagerOptions(
+            max_to_keep=max_to_keep, create=True,
+            async_options=ocp.AsyncOptions(post_finalization_callback=self._seal)))
 
   @property
   def latest(self):
-    """Number of the newest complete checkpoint, or None."""
-    return self._manager.latest_step()
+    """Number of the newest whole checkpoint, or None."""
+    for step in sorted(self._manager.all_steps(), reverse=True):
+      if self._is_whole(step): return step
+    if self._damaged:
+      raise ValueError(f"{self._dir}: all checkpoints are damaged: {self._damaged}.")
+    return None
 
   def save(self, step, state, host):
-    """Starts writing; the arrays may be donated as soon as this returns."""
-    self._manager.save(step, args=ocp.args.Composite(
-        state=ocp.args.StandardSave(state), host=ocp.args.JsonSave(host)))
+    """Starts writing; the arrays may be donated as soon as this returns.
+
+    Where the disk is full it drops the older checkpoints first, and then ends.
+
+    Raises:
+      ValueError: this checkpoint or the one before was not written, or the next
+        one could not be.
+    """
+    self._put_aside()
+    is_full = self._shortage(state) is not None
+    try:
+      if is_full:
+        self._manager.wait_until_finished()
+        for old in sorted(self._manager.all_steps())[:-1]: self._manager.delete(old)
+        self.check_room(state)
+      self._manager.save(step, args=ocp.args.Composite(
+          state=ocp.args.StandardSave(state), host=ocp.args.JsonSave(host)))
+      if is_full: self._manager.wait_until_finished()
+    except Exception as e:
+      raise ValueError(self._failure(e)) from e
+    if is_full:
+      raise ValueError(f"{self._dir}: step {step} is saved, and the disk is full: make room "
+                       "and run again to go on.")
 
   def restore(self, template):
-    """(state, host) of the newest checkpoint, in the template's shardings.
+    """(state, host) of the newest whole checkpoint, in the template's shardings.
 
     Raises:
       ValueError: the checkpoint's arrays do not fit the template, which means
         that the config's model differs from the one that was saved.
     """
+    step = self.latest
     abstract = jax.tree.map(ocp.utils.to_shape_dtype_struct, template)
-    saved = self._manager.item_metadata(self.latest)["state"]
+    saved = self._manager.item_metadata(step)["state"]
     shapes = {_name(path): tuple(x.shape) for path, x in
               jax.tree.leaves_with_path(saved) if hasattr(x, "shape")}
     for path, x in jax.tree.leaves_with_path(abstract):
-      found = shapes.get(_name(path), np.shape(x))
-      if found != np.shape(x):
-        raise ValueError(
-            f"{self._manager.directory}/{self.latest}: {_name(path)} has shape "
-            f"{found}, this config makes it {np.shape(x)}; use the config the "
-            "run was started with or another --workdir.")
-    out = self._manager.restore(self.latest, args=ocp.args.Composite(
+      found = shapes.pop(_name(path), "none")
+      if found != np.shape(x): self._refuse(step, _name(path), found, np.shape(x))
+    for name, found in shapes.items(): self._refuse(step, name, found, "none")
+    out = self._manager.restore(step, args=ocp.args.Composite(
         state=ocp.args.StandardRestore(abstract), host=ocp.args.JsonRestore()))
     return out["state"], out["host"]
 
+  def _refuse(self, step, name, found, wanted):
+    raise ValueError(f"{self._dir}/{step}: {name} has shape {found}, this config makes it "
+                     f"{wanted}; use the config the run was started with or another "
+                     "--workdir.")
+
+  def check_room(self, state):
+    """Refuses to go on where the disk has no room for one more checkpoint of `state`.
+
+    Raises:
+      ValueError: one line with both sizes.
+    """
+    if problem := self._shortage(state): raise ValueError(f"{self._dir}: {problem}.")
+
+  def _shortage(self, state):
+    need = int(_ROOM * sum(np.prod(np.shape(x)) * x.dtype.itemsize
+                           for x in jax.tree.leaves(state) if hasattr(x, "dtype")))
+    free = shutil.disk_usage(self._dir).free
+    if free >= need: return None
+    return f"{free / 1e6:.1f} MB are free and a checkpoint takes {need / 1e6:.1f}"
+
   def close(self):
-    """Waits for writes under way."""
-    self._manager.wait_until_finished()
+    """Waits for writes under way.
+
+    Raises:
+      ValueError: a write failed.
+    """
+    try:
+      self._manager.wait_until_finished()
+    except Exception as e:
+      raise ValueError(self._failure(e)) from e
     self._manager.close()
+
+  def _failure(self, error):
+    # What the file system said is the last thing in a long chain.
+    lines = [line for line in str(error).splitlines() if line.strip()] or [repr(error)]
+    return (f"{self._dir}: a checkpoint was not written: {lines[-1].strip()[-300:]}; "
+            "run again to go on from the one before.")
+
+  def _seal(self):
+    """Writes the checksums of the checkpoint that is about to appear."""
+    if jax.process_index(): return
+    for folder in self._dir.iterdir():
+      if folder.name[0].isdigit() and not (folder / _SEAL).exists():
+        (folder / _SEAL).write_text(json.dumps(_checksums(folder)))
+
+  def _is_whole(self, step):
+    folder = self._dir / str(step)
+    if step in self._whole: return True
+    if step not in self._damaged and (problem := _problem(folder)):
+      self._damaged[step] = problem
+      print(f"rlx: {folder}: {problem}; it is passed over.", file=sys.stderr)
+    if step not in self._damaged: self._whole.add(step)
+    return step in self._whole
+
+  def _put_aside(self):
+    """Renames damaged checkpoints: orbax writes none older than those it sees."""
+    if not self._damaged: return
+    if not jax.process_index():
+      for step in self._damaged:
+        (self._dir / str(step)).rename(self._dir / f"damaged-{step}")
+    if jax.process_count() > 1: multihost_utils.sync_global_devices("damaged")
+    self._damaged = {}
+    self._manager.reload()
+
+
+def _checksums(folder):
+  """{file: [bytes, CRC-32]} of everything below that is sealed."""
+  found = {}
+  for path in sorted(folder.rglob("*")):
+    if path.is_file() and path.name not in _UNSEALED:
+      crc = 0
+      with path.open("rb") as f:
+        while block := f.read(1 << 22): crc = zlib.crc32(block, crc)
+      found[str(path.relative_to(folder))] = [path.stat().st_size, crc]
+  return found
+
+
+def _problem(folder):
+  """How the files differ from their checksums; None if they do not, or have none."""
+  if not (folder / _SEAL).exists(): return None  # Of an earlier version.
+  try:
+    then = json.loads((folder / _SEAL).read_text())
+  except ValueError:
+    return f"{_SEAL} cannot be read"
+  now = _checksums(folder)
+  for name, (size, crc) in then.items():
+    if name not in now: return f"{name} is missing"
+    if now[name][0] != size: return f"{name} has {now[name][0]} bytes, {size} were written"
+    if now[name][1] != crc: return f"{name} was altered"
+  return None
 
 
 def _name(path):

@@ -17,22 +17,24 @@ class Writer:
   what counts: a tracker that fails is a line on stderr and is told nothing more.
   """
 
-  def __init__(self, workdir, *, first_step=0, trackers=(), config=None):
+  def __init__(self, workdir, *, first_step=0, trackers=(), config=None, writes=True):
     """Drops lines of steps >= first_step: a resumed run writes them again.
 
     Args:
+      writes: False only converts, for `last`: another process has the files.
       trackers: names of trackers.KINDS to tell beside TensorBoard.
       config: {key: value}, for them.
     Raises:
       ValueError: a tracker does not start.
     """
-    self._dir = pathlib.Path(workdir)
+    self._dir, self._writes = pathlib.Path(workdir), writes
+    self._pending, self._trackers = None, {}
+    self.last = {}  # Newest converted metrics, for the progress bar.
+    if not writes: return
     self._dir.mkdir(parents=True, exist_ok=True)
     for name in ("metrics.jsonl", "completions.jsonl"):
       _keep_before(self._dir / name, first_step)
     self._trackers = trackers_lib.start(trackers, self._dir, first_step, config or {})
-    self._pending = None
-    self.last = {}  # Newest converted metrics, for the progress bar.
 
   def write(self, step, metrics):
     """Queues {name: scalar}; NaN means unknown and is written as null."""
@@ -46,6 +48,7 @@ class Writer:
     self._pending = None
     values = {k: float(np.asarray(v)) for k, v in metrics.items()}
     self.last = values
+    if not self._writes: return
     line = {k: v if math.isfinite(v) else None for k, v in values.items()}
     _append(self._dir / "metrics.jsonl", [dict(step=step, **line)])
     self._tell("scalars", step, {k: v for k, v in values.items() if math.isfinite(v)})
@@ -53,6 +56,7 @@ class Writer:
   def table(self, step, rows):
     """Appends sampled completions, one dict a row."""
     self.flush()  # Trackers take steps in their order.
+    if not self._writes: return
     _append(self._dir / "completions.jsonl", [dict(step=step, **r) for r in rows])
     self._tell("table", step, rows)
 
