@@ -25,9 +25,11 @@ from rlx.core import resolve
 from rlx.core import rng
 from rlx.io import rows as io_rows
 from rlx.io import weights
+from rlx.learner import hosts
 from rlx.learner import memory
 from rlx.learner import optimizer
 from rlx.learner import sharding
+from rlx.models import decode
 from rlx.models import lora
 from rlx.models import size
 from rlx.models import value as value_model
@@ -54,7 +56,8 @@ class Run:
   shapes: Callable             # () -> the same as shapes on the mesh; allocates nothing
   encode: Callable             # prompts -> tokens_PX, prompt_len_P, prompt_P
   slots: dict                  # {"train", "greedy", "sampled"}: most rows decoded at once; None: all
-  sample: Callable             # (params, tokens_PX, prompt_len_P, prompt_P, key, factor_T) -> Rollouts
+  lay_out: Callable            # params -> what decoding reads of them, where it reads it: once a policy
+  sample: Callable             # (params, tokens_PX, prompt_len_P, prompt_P, key, factor_T, weights) -> Rollouts
   demonstrate: Callable        # (prompts, Rollouts on the host) -> Rollouts that end groups with a demonstration
   greedy: Callable             # (params, prompts) -> {} or greedy_B
   budget: Callable | None      # right_P of a first pass -> completions that a second adds; None: no second
@@ -99,7 +102,7 @@ def build(config, splits=("train", "eval")):
     if n % shards:
       raise ValueError(f"{key}={n}: must be a multiple of mesh.data x mesh.fsdp "
                        f"= {shards}.")
-  model_config, start, tokenizer = load_model(c, c.model.path)
+  model_config, start, tokenizer = load_model(c, c.model.path, mesh)
   sharding.check(start, mesh)
   base_params = start
   if c.lora.rank:
@@ -108,7 +111,7 @@ def build(config, splits=("train", "eval")):
                       targets=tuple(c.lora.targets))
   models = dict(policy=(model_config, start), prm=(model_config, start))
   if methods.needs("prm_logps_BT") and c.prm.path is not None:
-    *models["prm"], prm_tokenizer = load_model(c, c.prm.path)
+    *models["prm"], prm_tokenizer = load_model(c, c.prm.path, mesh)
     if prm_tokenizer.vocabulary != tokenizer.vocabulary:
       raise ValueError(f"prm.path={c.prm.path!r}: its tokenizer differs from "
                        f"that of model.path={c.model.path!r}.")
@@ -125,7 +128,8 @@ def build(config, splits=("train", "eval")):
                 for name in ("learner", "prm", "value")}
   frozen = freeze(c, base_params) if c.lora.rank else None
   shapes = functools.partial(_shapes, c, methods, mesh, optimizers, models, frozen)
-  draw = samplers(c, model_config, tokenizer, mesh)
+  lay_out = layout(model_config, mesh)
+  draw = samplers(c, model_config, tokenizer, mesh, lay_out)
   limit = memory.device_bytes(mesh)
   slots_of = functools.partial(
       sampler_slots, c, model_config, mesh,
@@ -145,8 +149,8 @@ def build(config, splits=("train", "eval")):
     return tuple(sharding.place_rows(x, mesh) for x in (tokens_PX, len_P, ids_P))
 
   def verify(prompts, rollouts):
-    return verifier_pool.verify(*_texts(tokenizer, prompts, rollouts)).reshape(
-        len(prompts), -1)
+    return np.array(_shared(verifier_pool.verify, *_texts(
+        tokenizer, prompts, rollouts))).reshape(len(prompts), -1)
 
   learn_prm, prm_step = (
       update.prm(c, methods, models, mesh, optimizers["prm"]) if c.train_prm.labels is None
@@ -162,7 +166,7 @@ def build(config, splits=("train", "eval")):
               train_prompts, seed=c.seed),
       eval_prompts=eval_prompts,
       init=functools.partial(_init, c, methods, mesh, optimizers, models, frozen),
-      shapes=shapes, encode=encode, slots=slots_,
+      shapes=shapes, encode=encode, slots=slots_, lay_out=lay_out,
       sample=draw(first_pass(c), c.rollouts.decoding, slots_["train"]),
       demonstrate=_demonstrate(c, tokenizer, train_prompts),
       greedy=_greedy(c, methods, draw, encode, verify),
@@ -184,12 +188,13 @@ def build(config, splits=("train", "eval")):
       follow=update.follow(c, mesh, optimizers["learner"]))
 
 
-def load_model(c, path):
+def load_model(c, path, mesh):
   """(DecoderConfig, params, tokenizer) of a path, in the dtypes of `model`."""
   config, params, tokenizer = weights.load(path, dtype=c.model.param_dtype)
   config = dataclasses.replace(config, dtype=c.model.dtype,
                                param_dtype=c.model.param_dtype,
-                               attention=c.model.attention, remat=c.model.remat)
+                               attention=c.model.attention, remat=c.model.remat,
+                               rows=sharding.of_rows(mesh))
   return config, params, tokenizer
 
 
@@ -227,6 +232,12 @@ def _texts(tokenizer, prompts, rollouts):
   return [p for p in prompts for _ in range(len(texts) // len(prompts))], texts
 
 
+def _shared(judge, prompts, texts):
+  """What `judge` says of the texts, in order; each process asks it about its share."""
+  return hosts.shared(lambda rows: list(judge(
+      [prompts[i] for i in rows], [texts[i] for i in rows])), len(texts))
+
+
 def _judge(c, methods, tokenizer, pool_):
   """(prompts, rollouts) -> the fields of Scored that texts tell beside the verdict."""
   asks_answers, asks_pairs = methods.needs("answer_PG"), methods.needs("pair_PG")
@@ -242,11 +253,11 @@ def _judge(c, methods, tokenizer, pool_):
     judged_by = lambda path: [dataclasses.replace(p, verifier=path) for p in prompts]
     if c.verifier.steps:
       found["step_scores_BT"] = score.step_scores(
-          pool_.verify_steps(judged_by(c.verifier.steps), texts), rollouts, tokenizer,
+          _shared(pool_.verify_steps, judged_by(c.verifier.steps), texts), rollouts, tokenizer,
           c.rollouts.step_separator)
     if c.verifier.scores:
       found["scores_BE"] = np.stack([
-          pool_.verify(judged_by(path), texts) for path in c.verifier.scores],
+          _shared(pool_.verify, judged_by(path), texts) for path in c.verifier.scores],
           axis=1).astype(np.float32)
     if asks_answers:
       found["answer_B"] = answers.ids(answers.stated(texts, c.eval.answer))
@@ -283,7 +294,7 @@ def _greedy(c, methods, draw, encode, verify):
   sample = draw(1, dict(temperature=0.0), None)
 
   def of(params, prompts):
-    rollouts = jax.device_get(sample(params, *encode(prompts), rng.key(c.seed, "greedy")))
+    rollouts = hosts.fetch(sample(params, *encode(prompts), rng.key(c.seed, "greedy")))
     return dict(greedy_B=np.repeat(
         verify(prompts, rollouts)[:, 0].astype(np.float32), c.rollouts.per_prompt))
 
@@ -344,14 +355,24 @@ def sampler_slots(c, model_config, mesh, bytes_free, prompts, group):
                         tokens * size.kv_bytes_per_token(model_config), bytes_free)
 
 
-def samplers(c, model_config, tokenizer, mesh):
+def layout(config, mesh):
+  """params -> the decoder's weights: whole on every device but for the tensor axis.
+
+  Trained parameters are spread over fsdp; a decode step multiplies few rows and would
+  gather all of them for each token.
+  """
+  return jax.jit(lambda params: sharding.gathered(decode.lay_out(params, config), mesh))
+
+
+def samplers(c, model_config, tokenizer, mesh, lay_out):
   """(completions per prompt, decoding rule, slots) -> sample, see `sampler.make`."""
   def draw(group, rule, slots_):
     return sampler.make(
-        model_config, group=group, max_tokens=c.rollouts.max_tokens,
+        model_config, lay_out=lay_out, group=group, max_tokens=c.rollouts.max_tokens,
         chunk=c.rollouts.chunk, slots=slots_, eos_ids=tokenizer.eos_ids,
         pad_id=tokenizer.pad_id, stops=tuple(c.rollouts.stops),
-        decode=tokenizer.decode, moves=sharding.row_shards(mesh) == 1, **rule)
+        decode=tokenizer.decode, moves=sharding.row_shards(mesh) == 1,
+        fetch=hosts.fetch, put=hosts.put, **rule)
   return draw
 
 
@@ -412,5 +433,6 @@ def _init(c, methods, mesh, optimizers, models, frozen):
     value, value_opt = start(models["policy"][0], params, "value")
     state = state.replace(value=value, value_opt=value_opt)
   if c.rollouts.sync_every > 1: state = state.replace(sampler=copy(models["policy"][1]))
-  if methods.keep: state = state.replace(reward_std=jnp.float32(jnp.nan))
-  return state.replace(kl_coef=jnp.float32(c.kl.coef))
+  place = lambda number: sharding.place(jnp.float32(number), mesh)
+  if methods.keep: state = state.replace(reward_std=place(jnp.nan))
+  return state.replace(kl_coef=place(c.kl.coef))

@@ -5,6 +5,7 @@ import numpy as np
 from rlx import build
 from rlx.core import records
 from rlx.core import rng
+from rlx.learner import hosts
 from rlx.learner import sharding
 from rlx.rollouts import budget
 from rlx.rollouts import keep
@@ -26,6 +27,7 @@ def batch(run, state, host, step, clock):
   c = run.config
   size, want = build.draw_size(c), build.trained(c)
   params, factor_T = state.full(state.sampled_from), run.anneal(step)
+  weights = run.lay_out(params)
   drawn, parts, outcomes, kept, first_look = [], [], [], [], []
   while sum(map(np.sum, kept)) < want and len(parts) < c.rollouts.max_draws:
     waiting, host["buffer"] = host["buffer"][:size], host["buffer"][size:]
@@ -33,8 +35,8 @@ def batch(run, state, host, step, clock):
     prompts += run.prompts.take(size - len(prompts), skip=[*waiting, *host["rehearsed"]])
     key = rng.key(c.seed, "sample", step, len(parts))
     def sample(prompts):
-      return jax.device_get(run.sample(
-          params, *run.encode(prompts), key, factor_T))  # pylint: disable=cell-var-from-loop
+      return hosts.fetch(run.sample(
+          params, *run.encode(prompts), key, factor_T, weights))  # pylint: disable=cell-var-from-loop
     rollouts = run.demonstrate(prompts, sample(prompts))
     clock.lap("sample")
     outcome_PG = run.verify(prompts, rollouts)
@@ -98,7 +100,7 @@ def solved(run, state):
   if not run.config.rollouts.rehearsal: return {}
   c, found, size = run.config, {}, build.draw_size(run.config)
   for prompts in padding.batches(run.prompts.all(), size):
-    rollouts = jax.device_get(run.sample(
+    rollouts = hosts.fetch(run.sample(
         state.full("policy"), *run.encode(prompts), rng.key(c.seed, "rehearsal"), None))
     first_P = padding.completions(rollouts)[::c.rollouts.per_prompt]
     for prompt, ids, outcome_G in zip(prompts, first_P, run.verify(prompts, rollouts)):

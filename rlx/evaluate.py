@@ -23,6 +23,7 @@ from rlx.evals import best_of_n
 from rlx.evals import pass_at_k
 from rlx.io import checkpoint
 from rlx.io import curves
+from rlx.learner import hosts
 from rlx.rollouts import padding
 from rlx.verifiers import answers as answers_lib
 
@@ -57,7 +58,7 @@ def evaluate(config, workdir):
   n, g, text = len(run.eval_prompts), c.eval.samples, build.text_of(c, run.tokenizer)
   outcomes, completions, finishes = [], [], []
   for prompts in padding.batches(run.eval_prompts, c.eval.batch):
-    rollouts = jax.device_get(run.eval_sample["sampled"](
+    rollouts = hosts.fetch(run.eval_sample["sampled"](
         state.full("policy"), *run.encode(prompts), rng.key(c.seed, "evaluate")))
     outcomes.append(run.verify(prompts, rollouts))
     completions += padding.completions(rollouts)

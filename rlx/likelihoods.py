@@ -3,6 +3,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from rlx.learner import hosts
 from rlx.rollouts import answers as answers_lib
 from rlx.rollouts import padding
 
@@ -32,7 +33,7 @@ def make(c, methods, tokenizer, answer_of, logps_of, step_ends):
 
   def of(state, rollouts):
     if not wanted: return {}
-    found, rollouts = {}, jax.device_get(rollouts)
+    found, rollouts = {}, hosts.fetch(rollouts)
     x, completions = rollouts.prompt_width, padding.completions(rollouts)
     width = rollouts.sampler_logps_BT.shape[1]
     prompts = [ids[x - n:x].tolist() for ids, n in zip(

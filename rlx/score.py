@@ -16,6 +16,7 @@ from rlx.core import resolve
 from rlx.core import rng
 from rlx.evals import best_of_n
 from rlx.evals import prm_metrics
+from rlx.learner import hosts
 from rlx.learner import sharding
 from rlx.learner import step as learner_step
 from rlx.losses import divergence
@@ -198,10 +199,11 @@ def score(c, methods, models, mesh, tokenizer, answer_of):
     if methods.needs("noise_B", "noise_PG"):
       found["noise_B"] = noise(c, state.step, rollouts.prompt_P)
     if c.rollouts.step_separator is not None:
-      found["step_ends_BT"] = step_ends(rollouts, tokenizer, c.rollouts.step_separator)
+      found["step_ends_BT"] = step_ends(
+          hosts.fetch(rollouts), tokenizer, c.rollouts.step_separator)
     scored = scored.replace(**sharding.place_rows(found, mesh))
     return scored.replace(outcome_B=sharding.place_rows(jnp.where(
-        np.ravel(methods.thin(scored)), scored.outcome_B, jnp.nan), mesh))
+        jnp.ravel(methods.thin(scored)), scored.outcome_B, jnp.nan), mesh))
 
   return of
 

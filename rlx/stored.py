@@ -27,6 +27,7 @@ from rlx.core import records
 from rlx.core import rng
 from rlx.evals import best_of_n
 from rlx.io import rows as io_rows
+from rlx.learner import hosts
 from rlx.learner import sharding
 from rlx.rewards import step_labels
 from rlx.rollouts import answers as answers_lib
@@ -58,7 +59,7 @@ def sample(path, run, state, prompts, draw, *, batch, group, stream, verifier=No
   def make(start, stop):
     some = prompts[start // group:stop // group]
     asked = [some[i % len(some)] for i in range(batch)]
-    rollouts = jax.device_get(draw(state.full("policy"), *run.encode(asked),
+    rollouts = hosts.fetch(draw(state.full("policy"), *run.encode(asked),
                                    rng.key(c.seed, stream)))
     outcome_B = run.verify(asked, rollouts).ravel()
     run.pool.check(c.verifier.max_error_rate)
@@ -117,7 +118,7 @@ def label(path, run, state, completions):
         [completions[i].prompt + ids for (i, _), ids in zip(asked, starts)], width,
         run.tokenizer.pad_id)
     number_P = np.array([rng.number(f"{i}/{column}") for i, column in asked], np.uint32)
-    rollouts = jax.device_get(draw(
+    rollouts = hosts.fetch(draw(
         state.full("policy"), *sharding.place_rows((tokens_PX, length_P, number_P), run.mesh),
         rng.key(c.seed, "values")))
     texts = [run.tokenizer.decode(starts[b // k] + ids)

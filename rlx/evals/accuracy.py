@@ -9,7 +9,7 @@ def outcomes(sample, verify, prompts, *, batch, repeats, key):
   """Verdicts of sampled completions.
 
   Args:
-    sample: (prompts, key) -> Rollouts of len(prompts) * G completions.
+    sample: (prompts, key) -> Rollouts, on the host, of len(prompts) * G completions.
     verify: (prompts, rollouts) -> outcome_PG.
     prompts: list of Prompt.
     batch: prompts per call; the last call is filled up with prompts already
@@ -24,8 +24,7 @@ def outcomes(sample, verify, prompts, *, batch, repeats, key):
     rows = []
     for i in range(0, len(prompts), batch):
       asked = [prompts[j % len(prompts)] for j in range(i, i + batch)]
-      rows.append(verify(asked, jax.device_get(
-          sample(asked, jax.random.fold_in(key, r)))))
+      rows.append(verify(asked, sample(asked, jax.random.fold_in(key, r))))
     columns.append(np.concatenate(rows)[:len(prompts)])
   return np.concatenate(columns, axis=1)
 

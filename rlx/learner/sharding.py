@@ -10,6 +10,8 @@ import jax
 from jax.sharding import NamedSharding, PartitionSpec
 import numpy as np
 
+from rlx.learner import hosts
+
 MESH_AXES = ("data", "fsdp", "tensor")
 ROWS = PartitionSpec(("data", "fsdp"))  # Batches: rows over all but `tensor`.
 _AXIS = {"D": "fsdp", "N": "tensor", "K": "tensor", "F": "tensor", "V": "tensor"}
@@ -52,9 +54,16 @@ def check(tree, mesh):
 
 def place(tree, mesh):
   """Puts parameters or optimizer state on the mesh."""
-  return jax.tree.map_with_path(
-      lambda path, x: jax.device_put(
-          x, NamedSharding(mesh, spec(path, np.shape(x)))), tree)
+  return hosts.put(
+      tree, lambda path, x: NamedSharding(mesh, spec(path, np.shape(x))))
+
+
+def gathered(tree, mesh):
+  """In a jitted function: the tree, spread over the tensor axis alone."""
+  def leaf(path, x):
+    axes = [axis if axis == "tensor" else None for axis in spec(path, x.shape)]
+    return jax.lax.with_sharding_constraint(x, NamedSharding(mesh, PartitionSpec(*axes)))
+  return jax.tree.map_with_path(leaf, tree)
 
 
 def shapes(tree, mesh):
@@ -73,7 +82,12 @@ def row_shapes(tree, mesh):
 
 def place_rows(tree, mesh):
   """Puts a batch on the mesh, rows over the data and fsdp axes."""
-  return jax.device_put(tree, NamedSharding(mesh, ROWS))
+  return hosts.put(tree, lambda path, x: NamedSharding(mesh, ROWS))
+
+
+def of_rows(mesh):
+  """NamedSharding of arrays by rows; None where they are not spread."""
+  return NamedSharding(mesh, ROWS) if row_shards(mesh) > 1 else None
 
 
 def row_shards(mesh):

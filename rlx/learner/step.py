@@ -45,8 +45,8 @@ def make(loss_fn, optimizer, *, microbatches=1, shards=1):
 
   so the update is the same for any number of microbatches and devices.
 
-  A gradient that is not finite, or exactly zero (an empty batch, no signal),
-  changes neither parameters nor optimizer state and is counted in `nonfinite`
+  A loss or gradient that is not finite, or a gradient of zero (an empty batch, no
+  signal), changes neither parameters nor optimizer state and is counted in `nonfinite`
   or `empty`.
 
   Args:
@@ -81,7 +81,8 @@ def make(loss_fn, optimizer, *, microbatches=1, shards=1):
     grads, ((loss, metrics), rows) = gradient(params, frozen, batch)
     scale = 1 / jnp.where(loss.weight > 0, loss.weight, 1)
     norm = scale * optax.tree.norm(grads)
-    ok = jnp.isfinite(norm) & (norm > 0)
+    is_finite = jnp.isfinite(norm) & jnp.isfinite(loss.total)
+    ok = is_finite & (norm > 0)
     def apply(params, opt_state, grads):
       grads = jax.tree.map(lambda g: g * scale.astype(g.dtype), grads)
       updates, opt_state = optimizer.update(grads, opt_state, params)
@@ -95,7 +96,7 @@ def make(loss_fn, optimizer, *, microbatches=1, shards=1):
     return (params, opt_state,
             dict({k: m.mean() for k, m in metrics.items()}, loss=loss.mean(),
                  grad_norm=norm, empty=1.0 * (norm == 0),
-                 nonfinite=1.0 * ~jnp.isfinite(norm)), rows)
+                 nonfinite=1.0 * ~is_finite), rows)
 
   return jax.jit(step, donate_argnums=(0, 1))
 

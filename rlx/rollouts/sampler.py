@@ -54,11 +54,12 @@ class _Drawn:
 
 def make(config, *, group, max_tokens, chunk, slots=None, temperature=1.0, top_k=0,
          top_p=1.0, min_p=0.0, eos_ids=(), pad_id=0, stops=(), decode=None,
-         moves=True):
-  """Builds `sample(params, tokens_PX, prompt_len_P, prompt_P, key, factor_T) -> Rollouts`.
+         moves=True, lay_out=None, fetch=jax.device_get, put=jax.device_put):
+  """Builds `sample(params, tokens_PX, prompt_len_P, prompt_P, key, factor_T, weights) -> Rollouts`.
 
   factor_T, if not None, is what the temperature of each position is multiplied by;
-  log-probs are then at that temperature.
+  log-probs are then at that temperature. weights, if not None, is `decode.lay_out` of
+  params, which serves any number of calls.
 
   Results depend on the key, the prompt's number and the sample's index only,
   not on which rows share the batch, the chunk size, the number of slots or the
@@ -78,6 +79,8 @@ def make(config, *, group, max_tokens, chunk, slots=None, temperature=1.0, top_k
       that completes the string.
     decode: token ids -> text; needed by `stops`.
     moves: False keeps every row where it is: for batches sharded over devices.
+    lay_out: params -> `decode.lay_out` of them, jitted; None: on one device.
+    fetch, put: a tree's arrays to the host, wherever their parts lie, and back.
   """
   if stops and decode is None:
     raise ValueError("Stop strings need a function that decodes tokens.")
@@ -86,6 +89,7 @@ def make(config, *, group, max_tokens, chunk, slots=None, temperature=1.0, top_k
   rule = dict(temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p)
   eos = np.asarray(sorted(eos_ids), np.int32)
   chunk = min(chunk, max_tokens)
+  lay_out = lay_out or jax.jit(lambda params: decoder.lay_out(params, config))
   # One chunk is one program; short completions are not worth those of smaller batches.
   shrinks = moves and chunk < max_tokens
 
@@ -104,8 +108,7 @@ def make(config, *, group, max_tokens, chunk, slots=None, temperature=1.0, top_k
                    logps_BT=jnp.zeros((b, max_tokens), jnp.float32),
                    len_B=jnp.zeros(b, jnp.int32),
                    finish_B=jnp.full(b, _RUNNING, jnp.int32))
-    return (decoder.lay_out(params, config),
-            decoder.prompts(params, config, tokens_PX, prompt_len_P), rows, drawn)
+    return decoder.prompts(params, config, tokens_PX, prompt_len_P), rows, drawn
 
   @functools.partial(jax.jit, static_argnames=("width", "is_same"))
   def move(rows, old, row_W, source_W, *, width, is_same):
@@ -195,33 +198,34 @@ def make(config, *, group, max_tokens, chunk, slots=None, temperature=1.0, top_k
         prompt_len_B=rows.prompt_len_B, completion_len_B=drawn.len_B,
         sampler_logps_BT=drawn.logps_BT, finish_B=drawn.finish_B, prompt_P=prompt_P)
 
-  def sample(params, tokens_PX, prompt_len_P, prompt_P, key, factor_T=None):
-    weights, prompts, rows, drawn = start(params, tokens_PX, prompt_len_P, prompt_P, key)
+  def sample(params, tokens_PX, prompt_len_P, prompt_P, key, factor_T=None, weights=None):
+    if weights is None: weights = lay_out(params)
+    prompts, rows, drawn = start(params, tokens_PX, prompt_len_P, prompt_P, key)
     plan, working, read, cuts = slots_lib.start(len(prompt_P), group, slots), None, prompts, {}
     while plan is not None:
       if plan.prompt_P is not None:
-        read = gather(prompts, jax.device_put(plan.prompt_P))
-      working = move(rows, working, *jax.device_put((plan.row_W, plan.source_W)),
+        read = gather(prompts, put(plan.prompt_P))
+      working = move(rows, working, *put((plan.row_W, plan.source_W)),
                      width=-(-plan.columns // chunk) * chunk, is_same=plan.is_same)
       working, drawn = advance(weights, rows, read, working, drawn, factor_T,
-                               jax.device_put(plan.enough if shrinks else np.int32(0)))
-      finish_W, steps = jax.device_get((working.finish_W, working.steps))
+                               put(plan.enough if shrinks else np.int32(0)))
+      finish_W, steps = fetch((working.finish_W, working.steps))
       running_W = finish_W == _RUNNING
       if stops:
-        running_W &= ~_stopped(plan, drawn, cuts, stops, decode)
+        running_W &= ~_stopped(plan, fetch((drawn.tokens_BT, drawn.len_B)), cuts, stops, decode)
       plan = slots_lib.following(plan, running_W, steps, moves)
-    return finish(tokens_PX, prompt_P, rows, _cut(drawn, cuts, pad_id) if cuts else drawn)
+    return finish(tokens_PX, prompt_P, rows, _cut(drawn, cuts, pad_id, fetch, put) if cuts else drawn)
 
   return sample
 
 
-def _stopped(plan, drawn, cuts, stops, decode):
+def _stopped(plan, found, cuts, stops, decode):
   """bool [W]: rows whose text holds a stop string. Host side; notes where to cut.
 
   Exact on text: whatever way the string is split into tokens, and also when
   an EOS was drawn after it within the same chunk.
   """
-  tokens_BT, len_B = jax.device_get((drawn.tokens_BT, drawn.len_B))
+  tokens_BT, len_B = found
   stopped_W = np.zeros(plan.row_W.shape, bool)
   for i in np.flatnonzero(plan.live_W):
     b = int(plan.row_W[i])
@@ -237,13 +241,12 @@ def _stopped(plan, drawn, cuts, stops, decode):
   return stopped_W
 
 
-def _cut(drawn, cuts, pad_id):
+def _cut(drawn, cuts, pad_id, fetch, put):
   """Ends the rows of `cuts` at the lengths it says."""
-  len_B = np.array(jax.device_get(drawn.len_B))
-  finish_B = np.array(jax.device_get(drawn.finish_B))
+  len_B, finish_B = map(np.array, fetch((drawn.len_B, drawn.finish_B)))
   for b, n in cuts.items():
     len_B[b], finish_B[b] = n, records.FINISH.index("stop")
-  is_in_BT = jax.device_put(np.arange(drawn.tokens_BT.shape[1])[None, :] < len_B[:, None])
+  is_in_BT = put(np.arange(drawn.tokens_BT.shape[1])[None, :] < len_B[:, None])
   return _Drawn(tokens_BT=jnp.where(is_in_BT, drawn.tokens_BT, pad_id),
                 logps_BT=jnp.where(is_in_BT, drawn.logps_BT, 0.0),
-                len_B=jnp.asarray(len_B), finish_B=jnp.asarray(finish_B))
+                len_B=put(len_B), finish_B=put(finish_B))
