@@ -271,6 +271,7 @@ def get_config():
   c.log = ml_collections.ConfigDict(dict(
       completions=8,           # rows of the completions table per step
       completions_every=10,    # steps
+      silence_s=1800.0,        # without a stage ending, after which every thread's stack is printed; 0 is off
       writers=(),              # told beside the files and TensorBoard: "wandb", "mlflow" (io/trackers.py)
   ))
   return c

@@ -1,4 +1,5 @@
 """Command lines of the loops: flags, one-line errors, and what a run was."""
+import errno
 import importlib.metadata
 import json
 import os
@@ -12,6 +13,12 @@ from absl import flags
 import jax
 from ml_collections import config_flags
 
+from rlx.learner import hosts
+
+# What a checkpoint's state or a run's figures are of: another value is another run.
+FIXED = ("seed", "model.path", "model.param_dtype", "lora", "prompts", "prm.path",
+         "prm.reference", "rollouts.rehearsal", "eval.split", "eval.prompts")
+FREE = ("prompts.per_step",)  # of those.
 PACKAGES = ("jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "transformers",
             "numpy")
 
@@ -26,6 +33,8 @@ def main(loop, *, has_workdir=True):
       "config", None, "Config file, with an optional :variant.", lock_config=True)
   workdir_flag = has_workdir and flags.DEFINE_string(
       "workdir", None, "Folder of the run; resumed if it has a checkpoint.")
+  hosts_flag = flags.DEFINE_string(
+      "hosts", None, "Of a run of several processes: auto or ADDRESS:PORT,COUNT,INDEX.")
   try:
     rest = flags.FLAGS(sys.argv)
     if rest[1:]: raise ValueError(f"{rest[1]!r}: not a flag.")
@@ -33,6 +42,7 @@ def main(loop, *, has_workdir=True):
     if has_workdir and workdir_flag.value is None:
       raise ValueError("--workdir is missing.")
     config = config_flag.value.copy_and_resolve_references()
+    if hosts_flag.value is not None: hosts.start(hosts_flag.value)
   except (flags.Error, OSError, ValueError, KeyError, AttributeError, TypeError) as e:
     refuse(e)
   folders = [workdir_flag.value] if has_workdir else []
@@ -40,9 +50,27 @@ def main(loop, *, has_workdir=True):
     # Without a folder of the run there is none beside it.
     if folders or config.compile_cache: keep_compiled(config.compile_cache, *folders)
     loop(config, *folders)
+  except OSError as e:
+    if e.errno not in _DISK: _end(e)
+    refuse(f"{e.filename or workdir_flag.value}: {e.strerror}; run again to go on from the "
+           "newest checkpoint.")
   except ValueError as e:
-    if not _is_raised_here(e): raise
+    if not _is_raised_here(e): _end(e)
     refuse(e)
+  except BaseException as e:  # pylint: disable=broad-exception-caught
+    _end(e)
+
+
+# No space, quota, read-only, not allowed.
+_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
+
+
+def _end(error):
+  """Raises it; one process of several says it and is gone, so that the others end too."""
+  if isinstance(error, SystemExit) or not jax.distributed.is_initialized(): raise error
+  traceback.print_exception(error)
+  sys.stderr.flush()
+  os._exit(1)  # Leaving in order would wait for all others.
 
 
 def refuse(error):
@@ -53,7 +81,8 @@ def refuse(error):
   text = str(error)
   lines = [line.strip() for line in text.splitlines() if line.strip()]
   wrapped = any(sign in text for sign in ("Traceback", "Failed loading"))
-  print("rlx: " + (lines[-1] if wrapped else " ".join(lines)), file=sys.stderr)
+  print("rlx: " + (lines[-1] if wrapped else " ".join(lines)), file=sys.stderr, flush=True)
+  if jax.distributed.is_initialized(): os._exit(2)  # Leaving in order would wait for all others.
   sys.exit(2)
 
 
@@ -95,21 +124,44 @@ def keep_compiled(setting, workdir=None):
 
 
 def record(config, workdir):
-  """Writes config.json and versions.json; reports keys changed since the last sitting."""
+  """Writes config.json and versions.json; reports keys changed since the last sitting.
+
+  Raises:
+    ValueError: one of FIXED was changed and there is a checkpoint.
+  """
   workdir = pathlib.Path(workdir)
   workdir.mkdir(parents=True, exist_ok=True)
   path = workdir / "config.json"
   text = json.dumps(config.to_dict(), indent=2, sort_keys=True, default=list)
   if path.exists() and path.read_text() != text:
     old, new = (flat(json.loads(t)) for t in (path.read_text(), text))
-    for key in sorted(old.keys() | new.keys()):
-      if old.get(key) != new.get(key):
-        print(f"rlx: {key} was {old.get(key)!r} in this workdir, now "
-              f"{new.get(key)!r}.", file=sys.stderr)
+    changed = [k for k in sorted(old.keys() | new.keys()) if old.get(k) != new.get(k)]
+    has_checkpoint = any((workdir / "checkpoints").glob("[0-9]*"))
+    for key in changed:
+      if has_checkpoint and key in old and _is_fixed(key):
+        raise ValueError(f"{key}={new.get(key)!r}: {workdir} has checkpoints of a run with "
+                         f"{old[key]!r}; use that or another --workdir.")
+    for key in changed if hosts.is_first() else ():
+      print(f"rlx: {key} was {old.get(key)!r} in this workdir, now "
+            f"{new.get(key)!r}.", file=sys.stderr)
+  if not hosts.is_first(): return
   path.write_text(text)
+  (workdir / "stopped.json").unlink(missing_ok=True)
   (workdir / "versions.json").write_text(json.dumps(
       dict(config=_config_file(), commit=_commit(), python=sys.version.split()[0],
            **{p: importlib.metadata.version(p) for p in PACKAGES}), indent=2))
+
+
+def _is_fixed(key):
+  return key not in FREE and any(key == f or key.startswith(f + ".") for f in FIXED)
+
+
+def leave(step, steps, workdir):
+  """Says that a run ends before its last step, and how it goes on; stopped.json has both."""
+  if not hosts.is_first(): return
+  (workdir / "stopped.json").write_text(json.dumps(dict(step=step, steps=steps)))
+  print(f"rlx: step {step} of {steps} is saved in {workdir}/checkpoints; the same command "
+        "goes on.", file=sys.stderr)
 
 
 def _config_file():

@@ -2,13 +2,12 @@
 
   python -m rlx.train --config=configs/quickstart.py --workdir=/tmp/rlx/quickstart
 
-Run again with the same workdir to resume. Any key of the config can be set:
-`--config.learner.optimizer.lr=1e-4`.
+Run again with the same workdir to resume, also after a kill or SIGTERM. Any key of the
+config can be set: `--config.learner.optimizer.lr=1e-4`.
 """
 import json
 import pathlib
 
-import jax
 import numpy as np
 
 from rlx import build
@@ -21,7 +20,9 @@ from rlx.evals import accuracy
 from rlx.io import checkpoint
 from rlx.io import curves
 from rlx.io import metrics as io_metrics
+from rlx.io import preemption
 from rlx.io import progress
+from rlx.learner import hosts
 from rlx.rollouts import padding
 
 
@@ -29,28 +30,31 @@ def train(config, workdir):
   """Trains to config.steps, or on from the workdir's newest checkpoint.
 
   Returns:
-    the summary, which is also in <workdir>/summary.json.
+    the summary, which is also in <workdir>/summary.json; None if SIGTERM came before
+    the last step, after which the same call goes on.
   """
   if config.train_prm.labels is not None:
     raise ValueError(f"train_prm.labels={config.train_prm.labels!r}: None; the rewards of "
                      "the loop read an implicit PRM.")
-  clock = progress.Clock()
+  clock = progress.Clock(config.log.silence_s)
+  notice = preemption.Notice()
   run = build.build(config)
   workdir = pathlib.Path(workdir)
   cli.record(config, workdir)
+  checkpoints = checkpoint.Checkpoints(workdir, max_to_keep=config.checkpoint.keep)
+  checkpoints.check_room(_saved(run.shapes()))
   clock.lap("build")
   preflight.check(run, workdir)
   clock.lap("compile")
-  checkpoints = checkpoint.Checkpoints(workdir, max_to_keep=config.checkpoint.keep)
   state, host = restore(run, checkpoints)
-  writer = io_metrics.Writer(workdir, first_step=state.step,
+  writer = io_metrics.Writer(workdir, first_step=state.step, writes=hosts.is_first(),
                              trackers=config.log.writers, config=config.to_dict())
   clock.lap("build")
   if host["rehearsed"] is None: host["rehearsed"] = draw.solved(run, state)
   if host["before"] is None:
     host["before"] = evaluate(run, state, "final", config.eval.final_samples)
     clock.lap("eval")
-  bar = progress.Bar(config.steps, state.step)
+  bar = progress.Bar(config.steps, state.step, is_shown=hosts.is_first())
   for step in range(state.step, config.steps):
     held_out = {}
     if is_due(step, config.eval.every):
@@ -71,29 +75,31 @@ def train(config, workdir):
     if is_due(step, config.log.completions_every):
       writer.table(step, completion_rows(run, rollouts, scored))
     writer.write(step, metrics | clock.metrics(metrics["rollouts/tokens"]))
-    stop_if_stuck(writer.last, host, config.learner.max_skipped)
-    if is_due(step + 1, config.checkpoint.every) or step + 1 == config.steps:
+    host["stuck"] = host["stuck"] + 1 if is_skipped(metrics) else 0
+    is_last = (step + 1 == config.steps or hosts.any_of(notice.is_given)
+               or host["stuck"] >= config.learner.max_skipped)
+    if is_due(step + 1, config.checkpoint.every) or is_last:
+      writer.flush()  # Lines before the checkpoint are not written again.
       host["seconds"] = clock.total(host["seconds_before"])
       save(run, checkpoints, state, host)
     bar.show(writer.last)
     clock.end_step()
-  bar.close()
-  writer.close()
-  checkpoints.close()
-  summary = finish(run, state, host, workdir, clock)
-  run.pool.close()
-  return summary
+    if is_last: break
+  for part in (bar, writer, checkpoints, run.pool, notice, clock): part.close()
+  if host["stuck"] >= config.learner.max_skipped: refuse_stuck(run, workdir, rollouts, scored)
+  if state.step < config.steps: return cli.leave(state.step, config.steps, workdir)
+  return finish(run, state, host, workdir, clock)
 
 
 def evaluate(run, state, stream, repeats, which=("greedy", "sampled")):
   """Held-out accuracy: {"greedy", "sampled"} -> dict(mean, low, high, ...)."""
-  c = run.config
-  found = {}
+  c, params = run.config, state.full("policy")
+  found, weights = {}, run.lay_out(params)
   for name in which:
     sample = run.eval_sample[name]
     found[name] = accuracy.interval(accuracy.outcomes(
-        lambda prompts, key: sample(  # pylint: disable=cell-var-from-loop
-            state.full("policy"), *run.encode(prompts), key),
+        lambda prompts, key: hosts.fetch(sample(  # pylint: disable=cell-var-from-loop
+            params, *run.encode(prompts), key, None, weights)),
         run.verify, run.eval_prompts, batch=c.eval.batch,
         repeats=1 if name == "greedy" else repeats,
         key=rng.key(c.seed, f"eval-{stream}")))
@@ -103,8 +109,8 @@ def evaluate(run, state, stream, repeats, which=("greedy", "sampled")):
 def completion_rows(run, rollouts, scored):
   """The first completions of the batch as readable rows, with their rewards."""
   n, x = run.config.log.completions, rollouts.prompt_width
+  rollouts, scored = hosts.fetch((rollouts, scored))
   completions = padding.completions(rollouts)[:n]
-  rollouts, scored = jax.device_get((rollouts, scored))
   prompts = [run.tokenizer.decode(ids[x - k:x]) for ids, k in zip(
       rollouts.tokens_BS[:n], rollouts.prompt_len_B)]
   process_BT = (None if scored.prm_logps_BT is None
@@ -135,6 +141,7 @@ def restore(run, checkpoints):
     state = state.replace(reference=kept.reference, prm_reference=kept.prm_reference,
                           frozen=kept.frozen)
     if run.prompts is not None: run.prompts.restore(host["prompts"])
+    if host["stuck"] >= run.config.learner.max_skipped: host["stuck"] = 0  # Tried anew.
   host["seconds_before"] = host["seconds"]
   return state, host
 
@@ -150,13 +157,23 @@ def _saved(state):
   return state.replace(reference=None, prm_reference=None, frozen=None)
 
 
-def stop_if_stuck(metrics, host, limit):
-  """Stops a run whose gradients stay non-finite; its parameters are the last good ones."""
-  host["stuck"] = host["stuck"] + 1 if metrics.get("policy/nonfinite") else 0
-  if host["stuck"] >= limit:
-    raise ValueError(f"learner.max_skipped={limit}: that many updates in a row had "
-                     "a gradient that is not finite; parameters are as before them. "
-                     "Lower learner.optimizer.lr or look at metrics.jsonl.")
+def is_skipped(metrics):
+  """Was an update left out because its loss or gradient was not finite?"""
+  return any(float(v) > 0 for k, v in metrics.items() if k.endswith("/nonfinite"))
+
+
+def refuse_stuck(run, workdir, rollouts, scored):
+  """Ends a run whose updates stay non-finite: the batch is kept for a look."""
+  fields = hosts.fetch({f"{name}.{f}": getattr(record, f)
+                        for name, record in dict(rollouts=rollouts, scored=scored).items()
+                        for f in record.__dataclass_fields__})
+  path = workdir / "stuck.npz"
+  if hosts.is_first():
+    np.savez(path, **{k: v for k, v in fields.items() if v is not None})
+  raise ValueError(f"learner.max_skipped={run.config.learner.max_skipped}: that many updates "
+                   f"in a row had a loss or gradient that is not finite. {path} has the last "
+                   "batch, the checkpoint parameters as they were before; lower "
+                   "learner.optimizer.lr or look at metrics.jsonl.")
 
 
 def finish(run, state, host, workdir, clock):
@@ -171,9 +188,10 @@ def finish(run, state, host, workdir, clock):
                  # A mean over steps: one step has few pairs once most answers are right.
                  prm_accuracy=float(np.nanmean(accuracies[-10:])) if accuracies else None,
                  seed=c.seed, seconds=clock.total(host["seconds_before"]))
-  (workdir / "summary.json").write_text(json.dumps(summary, indent=2))
-  curves.draw(workdir)
-  cli.report(summary, workdir)
+  if hosts.is_first():
+    (workdir / "summary.json").write_text(json.dumps(summary, indent=2))
+    curves.draw(workdir)
+    cli.report(summary, workdir)
   return summary
 
 

@@ -79,6 +79,7 @@ def train(config, workdir):
     clock.end_step()
     if rl.is_due(step + 1, c.checkpoint.every) or step + 1 == c.steps:
       host["seconds"] = clock.total(host["seconds_before"])
+      writer.flush()
       rl.save(run, checkpoints, state, host)
   writer.close()
   checkpoints.close()

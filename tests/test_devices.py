@@ -1,0 +1,165 @@
+"""What the programs of a mesh do between devices, and what each device holds."""
+import math
+import re
+
+import jax
+import numpy as np
+import pytest
+
+from configs import base
+from rlx import build
+from rlx import update
+from rlx.core import records
+from rlx.core import rng
+from rlx.io import hf
+from rlx.io import tokenizer
+from rlx.learner import memory
+from rlx.learner import sharding
+from rlx.models import transformer
+
+COLLECTIVES = ("all-gather", "all-reduce", "reduce-scatter", "all-to-all",
+               "collective-permute")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+  """Three layers, so that all of them at once cannot pass for one."""
+  tokens = tokenizer.characters("0123456789Mm=;#")
+  config = transformer.DecoderConfig(
+      vocab_size=24, d_model=16, n_layers=3, n_heads=4, n_kv_heads=4, head_dim=4, d_ff=32)
+  path = tmp_path_factory.mktemp("model")
+  hf.save(path, config, transformer.init(config, jax.random.key(0)), tokens)
+  return path
+
+
+def run_of(model, **mesh):
+  c = base.get_config()
+  c.model.path, c.mesh = str(model), base.ml_collections.ConfigDict(
+      dict(data=1, fsdp=1, tensor=1) | mesh)
+  c.prompts.options = dict(size=64, n_min=2, n_max=2)
+  c.prompts.per_step, c.prompts.max_tokens = 8, 8
+  c.rollouts.per_prompt, c.rollouts.max_tokens = 4, 4
+  c.eval.prompts, c.eval.batch, c.learner.pack = 8, 8, False
+  return build.build(c)
+
+
+def lowered(run, state):
+  """The policy's update on a batch of the mesh, compiled."""
+  b, x, t = 32, 8, 4
+  row = sharding.row_shapes(jax.tree.map(
+      lambda s: jax.ShapeDtypeStruct(*s), dict(
+          tokens_BS=((b, x + t), np.int32), prompt_len_B=((b,), np.int32),
+          completion_len_B=((b,), np.int32), sampler_logps_BT=((b, t), np.float32),
+          finish_B=((b,), np.int32)), is_leaf=lambda s: isinstance(s, tuple)), run.mesh)
+  rollouts = records.Rollouts(prompt_P=None, **row)
+  scored = jax.eval_shape(lambda r: records.Scored(
+      mask_BT=r.mask_BT, outcome_B=r.sampler_logps_BT[:, 0],
+      advantages_BT=r.sampler_logps_BT, group=4), rollouts)
+  scored, coef_B = sharding.row_shapes((scored, scored.outcome_B), run.mesh)
+  return run.updates["learner"].lower(
+      state.policy, state.policy_opt, (rollouts, scored, coef_B, None, None), None).compile()
+
+
+def collectives(program):
+  """[(kind, elements of the result)] in the compiled text."""
+  found = []
+  for line in program.as_text().splitlines():
+    m = re.search(r"= (.*?) (" + "|".join(COLLECTIVES) + r")(-start)?\(", line)
+    if m:
+      sizes = [math.prod(map(int, filter(None, dims.split(","))))
+               for dims in re.findall(r"\[([\d,]*)\]", m[1])]
+      found.append((m[2], max(sizes)))
+  return found
+
+
+@pytest.fixture(scope="module")
+def fsdp(model):
+  run = run_of(model, fsdp=8)
+  return run, lowered(run, run.shapes())
+
+
+def test_fsdp_gathers_a_layer_at_a_time_and_no_activations(model, fsdp):
+  run, program = fsdp
+  found = collectives(program)
+  kinds = {kind for kind, _ in found}
+  assert "all-gather" in kinds and kinds & {"reduce-scatter", "all-reduce"}
+  assert not kinds & {"all-to-all", "collective-permute"}, found
+  params = run.shapes().policy["layers"]
+  layer = max(x.size // 3 for x in jax.tree.leaves(params))
+  table = 24 * 16
+  assert max(n for kind, n in found if kind == "all-gather") <= max(layer, table), found
+
+
+def test_tensor_parallel_adds_activations_and_gathers_layers(model):
+  run = run_of(model, data=2, fsdp=2, tensor=2)
+  found = collectives(lowered(run, run.shapes()))
+  assert not {kind for kind, _ in found} & {"all-to-all", "collective-permute"}, found
+  # An eighth of the tokens' activations, or a layer, or the table.
+  assert max(n for _, n in found) <= max(32 * 12 * 16 // 4, 24 * 16 * 2), found
+
+
+def test_data_parallel_reduces_gradients_and_gathers_nothing(model):
+  run = run_of(model, data=8)
+  kinds = {kind for kind, _ in collectives(lowered(run, run.shapes()))}
+  assert kinds == {"all-reduce"}
+
+
+def test_one_device_talks_to_nobody(model):
+  run = run_of(model)
+  assert collectives(lowered(run, run.shapes())) == []
+
+
+def test_a_step_leaves_parameters_where_they_were(fsdp):
+  """Otherwise the second step would be another program, or hold all of them."""
+  run, program = fsdp
+  params, opt_state = program.output_shardings[:2]
+  state = run.shapes()
+  for out, x in ((params, state.policy), (opt_state, state.policy_opt)):
+    jax.tree.map(lambda s, x: None if s.is_equivalent_to(x.sharding, len(x.shape))
+                 else pytest.fail(f"{x}: {s}"), out, x)
+
+
+def test_parameters_and_optimizer_take_a_devices_share(model):
+  """Also by what the compiled update says of its arguments."""
+  whole = None
+  for n in (1, 2, 4, 8):
+    run = run_of(model, fsdp=n)
+    state = run.shapes()
+    held = memory.tree_bytes((state.policy, state.policy_opt))
+    whole = whole or held
+    assert held == pytest.approx(whole / n, rel=0.02), n
+    if n in (1, 8):
+      taken = lowered(run, state).memory_analysis().argument_size_in_bytes
+      assert held <= taken <= held + 4000, (n, held, taken)
+
+
+def test_the_sampler_reads_whole_weights_but_for_the_tensor_axis(model):
+  run = run_of(model, fsdp=2, tensor=2)
+  params = run.init().policy
+  weights = run.lay_out(params)
+  for path, x in jax.tree.leaves_with_path(weights):
+    spread = [a for a in x.sharding.spec if a is not None]
+    assert set(spread) <= {"tensor"}, (path, x.sharding)
+  layer = weights["layers"][0]
+  assert layer["qkv_KMHD"].sharding.spec[0] == "tensor"
+  assert layer["down_DF"].sharding.spec[1] == "tensor"
+  sizes = {d: sum(s.data.nbytes for x in jax.tree.leaves(weights) for s in x.addressable_shards
+                  if s.device == d) for d in run.mesh.devices.flat}
+  assert len(set(sizes.values())) == 1
+  total = sum(x.nbytes for x in jax.tree.leaves(weights))
+  assert max(sizes.values()) < 0.55 * total
+
+
+def test_weights_are_laid_out_once_a_policy(model, monkeypatch):
+  """Of all draws of a batch."""
+  from rlx import draw  # pylint: disable=g-import-not-at-top
+  import dataclasses  # pylint: disable=g-import-not-at-top
+  calls, run = [], run_of(model, fsdp=2)
+  run = dataclasses.replace(
+      run, lay_out=lambda p, of=run.lay_out: calls.append(1) or of(p),
+      keep=lambda outcome_PG, cut_PG: np.zeros(len(outcome_PG), bool))
+  run.config.rollouts.max_draws = 3
+  class Clock:
+    def lap(self, *_): pass
+  _, _, metrics = draw.batch(run, run.init(), dict(buffer=[], rehearsed={}), 0, Clock())
+  assert metrics["rollouts/draws"] == 3 and len(calls) == 1

@@ -1,0 +1,104 @@
+"""Two processes of two devices train what one process of four does."""
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import jax
+import numpy as np
+import pytest
+
+from rlx.io import metrics as io_metrics
+from rlx.learner import hosts
+
+ROOT = pathlib.Path(__file__).parent.parent
+SIZES = """steps=3 mesh.data=2 mesh.fsdp=2 prompts.per_step=8 rollouts.per_prompt=4
+  eval.prompts=16 eval.batch=16 eval.final_samples=1 eval.every=2 checkpoint.every=1
+  log.completions_every=1 rollouts.max_draws=2 learner.minibatches=2
+  memory_check=off""".split()
+
+
+def start(workdir, devices, *flags):
+  env = dict(os.environ, PYTHONPATH=str(ROOT), JAX_COMPILATION_CACHE_DIR=(
+      jax.config.jax_compilation_cache_dir), XLA_FLAGS=(
+      f"--xla_force_host_platform_device_count={devices} --xla_backend_optimization_level=0"))
+  return subprocess.Popen(
+      [sys.executable, "-m", "rlx.train", "--config=configs/quickstart.py",
+       f"--workdir={workdir}", *(f"--config.{s}" for s in SIZES), *flags],
+      cwd=ROOT, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+
+def both(workdir, *flags):
+  with socket.socket() as s:
+    s.bind(("localhost", 0))
+    port = s.getsockname()[1]
+  return [start(workdir, 2, f"--hosts=localhost:{port},2,{i}", *flags) for i in range(2)]
+
+
+def said(processes):
+  return [p.communicate(timeout=300)[0] for p in processes]
+
+
+@pytest.fixture(scope="module")
+def one(tmp_path_factory):
+  workdir = tmp_path_factory.mktemp("one")
+  process = start(workdir, 4)
+  text, = said([process])
+  assert process.returncode == 0, text
+  return workdir
+
+
+def _same(workdir, one):
+  clockless = lambda lines: [
+      {k: v for k, v in l.items() if "seconds" not in k and "_per_s" not in k} for l in lines]
+  found, expected = (clockless(io_metrics.read(w)) for w in (workdir, one))
+  assert [l.keys() for l in found] == [l.keys() for l in expected]
+  for line, other in zip(found, expected):
+    for key in line: np.testing.assert_allclose(line[key], other[key], atol=1e-5, err_msg=key)
+  texts = [[(r["prompt"], r["completion"], r["verdict"]) for r in io_metrics.tables(w)]
+           for w in (workdir, one)]
+  assert texts[0] == texts[1]
+  summaries = [json.loads((w / "summary.json").read_text()) for w in (workdir, one)]
+  for key in ("before", "after", "steps"): assert summaries[0][key] == summaries[1][key]
+
+
+def test_two_processes_train_evaluate_checkpoint_and_resume(one, tmp_path):
+  """The first two steps, SIGTERM to one of the two, a resume: as one process did."""
+  processes = both(tmp_path)
+  while len(io_metrics.read(tmp_path)) < 1:
+    assert all(p.poll() is None for p in processes), said(processes)
+    time.sleep(0.05)
+  processes[1].send_signal(signal.SIGTERM)
+  texts = said(processes)
+  assert [p.returncode for p in processes] == [0, 0], texts
+  assert "is saved in" in texts[0] and (tmp_path / "stopped.json").exists()
+  processes = both(tmp_path)
+  texts = said(processes)
+  assert [p.returncode for p in processes] == [0, 0], texts
+  _same(tmp_path, one)
+  assert "held-out accuracy" in texts[0] and "held-out accuracy" not in texts[1]
+
+
+def test_a_dead_process_ends_the_other_with_a_message(tmp_path):
+  processes = both(tmp_path, "--config.steps=1000")
+  while len(io_metrics.read(tmp_path)) < 1:
+    assert all(p.poll() is None for p in processes), said(processes)
+    time.sleep(0.05)
+  processes[1].kill()
+  text, _ = said(processes)
+  assert processes[0].returncode != 0
+  assert "Connection closed by peer" in text, text
+
+
+@pytest.mark.parametrize("spec", ["here", "a:1,2", "a:1,two,0"])
+def test_a_wrong_address_is_one_line(spec):
+  with pytest.raises(ValueError, match="auto or ADDRESS:PORT,COUNT,INDEX"): hosts.start(spec)
+
+
+def test_one_process_asks_nobody():
+  assert hosts.gather(0.1) == [0.1] and not hosts.any_of(False)
+  assert hosts.shared(lambda rows: [i * i for i in rows], 3) == [0, 1, 4]

@@ -1,0 +1,325 @@
+"""Kills, preemption, damaged checkpoints, full disks, bad updates: nothing is lost."""
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import types
+
+import jax
+import numpy as np
+import pytest
+
+from configs import base
+from rlx import build
+from rlx import cli
+from rlx import draw
+from rlx import train
+from rlx.io import checkpoint
+from rlx.io import hf
+from rlx.io import metrics as io_metrics
+from rlx.io import progress
+from rlx.io import tokenizer
+from rlx.models import transformer
+
+STEPS = 5
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+  """A random model, and questions whose verdict is "has it a letter"."""
+  tokens = tokenizer.characters("0123456789abcdefgh")
+  config = transformer.DecoderConfig(
+      vocab_size=len(tokens.vocabulary), d_model=8, n_layers=1, n_heads=2,
+      n_kv_heads=1, head_dim=4, d_ff=16)
+  path = tmp_path_factory.mktemp("model")
+  hf.save(path, config, transformer.init(config, jax.random.key(0)), tokens)
+  for split in ("train", "test"):
+    (path / f"{split}.jsonl").write_text("".join(
+        json.dumps(dict(question=f"{split[1]}{i:02d}".replace("r", "a"), answer="x")) + "\n"
+        for i in range(20)))
+  return path
+
+
+def config_of(model, **changes):
+  """Twenty prompts, twelve a draw: epochs end within draws, and some groups are refilled."""
+  c = base.get_config()
+  c.steps, c.model.path = STEPS, str(model)
+  c.prompts.source, c.prompts.dataset = f"jsonl:{model}/{{split}}.jsonl", "jsonl"
+  c.prompts.columns = dict(verifier="format.ascii_share")
+  c.prompts.per_step, c.prompts.max_tokens = 8, 8
+  c.rollouts.per_prompt, c.rollouts.max_tokens = 2, 4
+  c.rollouts.chunk = c.rollouts.bucket = 4
+  c.rollouts.keep.low, c.rollouts.keep.high = 0.2, 0.9
+  c.rollouts.oversample, c.rollouts.max_draws = 1.5, 2
+  c.learner.pack = False
+  c.learner.optimizer.lr = c.prm.optimizer.lr = 3e-3
+  c.eval.every, c.eval.prompts, c.eval.batch, c.eval.final_samples = 2, 4, 4, 1
+  c.checkpoint.every, c.checkpoint.keep, c.log.completions_every = 1, STEPS, 2
+  for key, value in changes.items():
+    target, *rest = c, *key.split("__")
+    for part in rest[:-1]: target = target[part]
+    target[rest[-1]] = value
+  return c
+
+
+def outcome(workdir):
+  """What a run leaves, but for its clock."""
+  lines = [{k: v for k, v in line.items() if "seconds" not in k and "_per_s" not in k}
+           for line in io_metrics.read(workdir)]
+  summary = json.loads((workdir / "summary.json").read_text())
+  del summary["seconds"]
+  return lines, io_metrics.tables(workdir), summary
+
+
+def assert_same(workdir, whole):
+  for found, expected in zip(outcome(workdir), outcome(whole)):
+    np.testing.assert_equal(found, expected)
+
+
+@pytest.fixture(scope="module")
+def whole(model, tmp_path_factory):
+  """A run that nothing happens to, and its last checkpoint as arrays."""
+  workdir = tmp_path_factory.mktemp("whole")
+  train.train(config_of(model), workdir)
+  return workdir
+
+
+def saved(workdir, model):
+  checkpoints = checkpoint.Checkpoints(workdir)
+  state, host = checkpoints.restore(train._saved(build.build(config_of(model)).init()))
+  checkpoints.close()
+  del host["seconds"]
+  return jax.device_get(state), host
+
+
+def killed_after(whole, k, workdir):
+  """The workdir as a kill during step k + 1 leaves it: lines ahead of the checkpoint."""
+  shutil.copytree(whole, workdir)
+  for path in (workdir / "checkpoints").iterdir():
+    if int(path.name) > k: shutil.rmtree(path)
+  (workdir / "summary.json").unlink()
+  return workdir
+
+
+@pytest.mark.parametrize("k", range(1, STEPS))
+def test_k_steps_a_kill_and_the_rest_are_all_steps(model, whole, tmp_path, k):
+  workdir = killed_after(whole, k, tmp_path / "run")
+  train.train(config_of(model), workdir)
+  assert_same(workdir, whole)
+  (state, host), (expected, host_) = saved(workdir, model), saved(whole, model)
+  jax.tree.map(np.testing.assert_array_equal, state, expected)
+  assert host == host_
+
+
+def test_what_the_resumes_cross(whole):
+  """Epochs, waiting prompts, more than one draw, an update of the PRM."""
+  hosts = [json.loads((whole / f"checkpoints/{k}/host/metadata").read_text())
+           for k in range(1, STEPS)]
+  assert {h["prompts"]["epoch"] for h in hosts} > {1}
+  assert any(h["buffer"] for h in hosts)
+  lines = io_metrics.read(whole)
+  assert max(l["rollouts/draws"] for l in lines) == 2
+  assert all(l["prm/grad_norm"] > 0 for l in lines)
+
+
+def _truncate(path): os.truncate(path, path.stat().st_size // 2)
+def _remove(path): path.unlink()
+
+
+def _alter(path):
+  data = bytearray(path.read_bytes())
+  data[len(data) // 2] ^= 1
+  path.write_bytes(data)
+
+
+@pytest.mark.parametrize("damage, said", [
+    (_truncate, "bytes, "), (_alter, "was altered"), (_remove, "is missing")])
+def test_a_damaged_checkpoint_is_passed_over(model, whole, tmp_path, capsys, damage, said):
+  workdir = killed_after(whole, 3, tmp_path / "run")
+  largest = max((workdir / "checkpoints/3/state").rglob("*"),
+                key=lambda p: p.stat().st_size * p.is_file())
+  damage(largest)
+  train.train(config_of(model), workdir)
+  err = capsys.readouterr().err
+  assert said in err and "checkpoints/3: " in err and "passed over" in err
+  assert_same(workdir, whole)
+  assert (workdir / "checkpoints/damaged-3").exists()
+  assert (workdir / "checkpoints/3").exists()  # Written again.
+
+
+@pytest.mark.parametrize("damage", [_truncate, _remove])
+def test_what_is_not_sealed_is_not_needed(model, whole, tmp_path, damage):
+  workdir = killed_after(whole, 4, tmp_path / "run")
+  damage(workdir / "checkpoints/4/_CHECKPOINT_METADATA")
+  train.train(config_of(model), workdir)
+  assert_same(workdir, whole)
+
+
+def test_nothing_but_damaged_checkpoints_is_an_error(model, whole, tmp_path):
+  workdir = killed_after(whole, 1, tmp_path / "run")
+  _remove(workdir / "checkpoints/1/host/metadata")
+  with pytest.raises(ValueError, match="all checkpoints are damaged: {1: 'host/metadata is"):
+    train.train(config_of(model), workdir)
+
+
+def test_every_file_of_a_checkpoint_is_sealed(whole):
+  folder = whole / "checkpoints/2"
+  names = {str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file()}
+  sealed = set(json.loads((folder / checkpoint._SEAL).read_text()))
+  assert {n.rpartition("/")[2] for n in names - sealed} <= set(checkpoint._UNSEALED)
+  assert len(sealed) > 5
+
+
+def test_sigterm_ends_the_step_saves_and_leaves(model, whole, tmp_path, monkeypatch, capsys):
+  batch = draw.batch
+  def preempted(run, state, host, step, clock):
+    if step == 2: os.kill(os.getpid(), signal.SIGTERM)
+    return batch(run, state, host, step, clock)
+  monkeypatch.setattr(draw, "batch", preempted)
+  before = signal.getsignal(signal.SIGTERM)
+  assert train.train(config_of(model, checkpoint__every=STEPS), tmp_path) is None
+  assert signal.getsignal(signal.SIGTERM) == before
+  err = capsys.readouterr().err
+  assert f"step 3 of {STEPS} is saved in {tmp_path}/checkpoints; the same command" in err
+  assert json.loads((tmp_path / "stopped.json").read_text()) == dict(step=3, steps=STEPS)
+  monkeypatch.undo()
+  train.train(config_of(model), tmp_path)
+  assert_same(tmp_path, whole)
+  assert not (tmp_path / "stopped.json").exists()
+
+
+def test_a_full_disk_is_said_before_the_start(model, tmp_path, monkeypatch):
+  monkeypatch.setattr(shutil, "disk_usage", lambda _: types.SimpleNamespace(free=10**4))
+  with pytest.raises(ValueError, match=r"checkpoints: 0.0 MB are free and a checkpoint takes"):
+    train.train(config_of(model), tmp_path)
+  assert not (tmp_path / "metrics.jsonl").exists()
+
+
+def test_a_disk_that_fills_up_ends_the_run_with_the_step_saved(
+    model, whole, tmp_path, monkeypatch):
+  """Room again once the older checkpoint is gone, and no more after that."""
+  def usage(folder):
+    steps = [p for p in folder.iterdir() if p.name.isdigit()]
+    return types.SimpleNamespace(free=0 if len(steps) > 1 else 10**9)
+  monkeypatch.setattr(checkpoint.shutil, "disk_usage", usage)
+  with pytest.raises(ValueError, match=r"step \d is saved, and the disk is full"):
+    train.train(config_of(model), tmp_path)
+  monkeypatch.undo()
+  train.train(config_of(model), tmp_path)
+  assert_same(tmp_path, whole)
+
+
+def test_a_workdir_that_cannot_be_written_is_one_line(model, tmp_path):
+  (tmp_path / "checkpoints").write_text("a file")
+  with pytest.raises(ValueError, match="checkpoints: File exists"):
+    train.train(config_of(model), tmp_path)
+
+
+def test_updates_that_stay_non_finite_leave_batch_and_parameters(
+    model, whole, tmp_path, monkeypatch):
+  shutil.copytree(killed_after(whole, 2, tmp_path / "run"), tmp_path / "copy")
+  workdir = tmp_path / "run"
+  advantage = build.score.advantage
+  def poisoned(c, methods):
+    fn = advantage(c, methods)
+    def of(state, scored):
+      scored, metrics = fn(state, scored)
+      return scored.replace(advantages_BT=scored.advantages_BT * np.nan), metrics
+    return of
+  monkeypatch.setattr(build.score, "advantage", poisoned)
+  with pytest.raises(ValueError, match="learner.max_skipped=2: that many .*stuck.npz has"):
+    train.train(config_of(model, learner__max_skipped=2), workdir)
+  monkeypatch.undo()
+  batch = np.load(workdir / "stuck.npz")
+  assert np.isnan(batch["scored.advantages_BT"]).all() and batch["rollouts.tokens_BS"].any()
+  (state, host), (before, _) = saved(workdir, model), saved(tmp_path / "copy", model)
+  assert state.step == 4 and host["stuck"] == 2
+  jax.tree.map(np.testing.assert_array_equal, state.policy, before.policy)
+  skipped = [l["policy/nonfinite"] for l in io_metrics.read(workdir)]
+  assert skipped == [0, 0, 1, 1]
+  assert train.train(config_of(model, learner__max_skipped=2), workdir)["steps"] == STEPS
+
+
+@pytest.mark.parametrize("key, value", [
+    ("seed", 1), ("prompts__max_tokens", 9), ("eval__prompts", 6), ("lora__alpha", 8.0)])
+def test_a_resume_refuses_what_contradicts(model, whole, tmp_path, key, value):
+  workdir = killed_after(whole, 2, tmp_path / "run")
+  before = (workdir / "config.json").read_text()
+  dotted = key.replace("__", ".")
+  with pytest.raises(ValueError, match=rf"^{dotted}={value!r}: .* has checkpoints of a run with"):
+    train.train(config_of(model, **{key: value}), workdir)
+  assert (workdir / "config.json").read_text() == before
+
+
+def test_a_resume_takes_what_is_harmless(model, whole, tmp_path, capsys):
+  workdir = killed_after(whole, 4, tmp_path / "run")
+  train.train(config_of(model, learner__optimizer__lr=1e-3), workdir)
+  assert "learner.optimizer.lr was 0.003 in this workdir, now 0.001" in capsys.readouterr().err
+  assert outcome(workdir)[0][:4] == outcome(whole)[0][:4]
+
+
+def test_a_changed_state_is_refused_by_name(model, whole, tmp_path):
+  workdir = killed_after(whole, 2, tmp_path / "run")
+  with pytest.raises(ValueError, match="checkpoints/2: .*sampler"):
+    train.train(config_of(model, rollouts__sync_every=2), workdir)
+
+
+def test_a_silence_prints_the_phase_and_every_stack(capfd):
+  clock = progress.Clock(silence_s=0.2)
+  clock.lap("sample")
+  time.sleep(0.5)
+  err = capfd.readouterr().err
+  assert "since 'sample' ended" in err and "test_a_silence_prints" in err
+  assert err.count("rlx: nothing for") == 1
+  clock.lap("verify")
+  clock.close()
+  time.sleep(0.4)
+  assert "rlx: nothing" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("error, line", [
+    (OSError(28, "No space left on device", "/full/metrics.jsonl"),
+     "rlx: /full/metrics.jsonl: No space left on device; run again to go on"),
+])
+def test_an_error_of_the_disk_is_one_line(monkeypatch, capsys, error, line):
+  monkeypatch.setattr(sys, "argv", ["train", "--config=configs/quickstart.py"])
+  def full(config): raise error
+  with pytest.raises(SystemExit) as ended: cli.main(full, has_workdir=False)
+  assert ended.value.code == 2 and capsys.readouterr().err.startswith(line)
+
+
+_TRAIN = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import conftest, test_resume
+from rlx import train
+train.train(test_resume.config_of(sys.argv[2], steps=int(sys.argv[4]), checkpoint__keep=2,
+                                  eval__every=0), sys.argv[3])
+"""
+
+
+def test_kills_at_random_moments_lose_no_more_than_a_step(model, tmp_path, request):
+  """Two here, fifty with --soak: in steps, in writes of checkpoints and of metrics."""
+  kills = 50 if request.config.getoption("--soak") else 2
+  steps, draw_ = 12 * kills, np.random.default_rng(0)
+  def start(workdir):
+    with (tmp_path / "log.txt").open("a") as log:
+      return subprocess.Popen(
+          [sys.executable, "-c", _TRAIN, os.path.dirname(__file__), model, workdir, str(steps)],
+          stdout=log, stderr=log, start_new_session=True)
+  def newest(): return max((int(p.name) for p in (tmp_path / "run/checkpoints").glob("[0-9]*")
+                            if p.name.isdigit()), default=0)
+  assert start(tmp_path / "whole").wait() == 0, (tmp_path / "log.txt").read_text()[-2000:]
+  for _ in range(kills):
+    process, before = start(tmp_path / "run"), newest()
+    while newest() < before + 2 and process.poll() is None: time.sleep(0.01)
+    time.sleep(draw_.uniform(0, 0.5))
+    reached = newest()
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    assert newest() >= reached
+  assert start(tmp_path / "run").wait() == 0, (tmp_path / "log.txt").read_text()[-2000:]
+  assert_same(tmp_path / "run", tmp_path / "whole")
