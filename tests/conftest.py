@@ -23,6 +23,11 @@ SLOW = ("test_notebooks", "test_quickstart", "test_loop", "test_precision", "tes
         "test_bench")
 
 
+def pytest_addoption(parser):
+  parser.addoption("--soak", action="store_true",
+                   help="20,000 hostile completions instead of a few hundred")
+
+
 def pytest_collection_modifyitems(items):
   items.sort(key=lambda item: item.path.stem not in SLOW)
 
