@@ -33,7 +33,7 @@ def final(prompt, text):
   question, where the completion repeats it, states no answer.
   """
   gold = _gold(prompt.answer)
-  if prompt.text: text = text.replace(prompt.text, " ")
+  text = _SPACED.sub("", text.replace(prompt.text, " ") if prompt.text else text)
   if (box := _boxed.last(text)) is not None:
     return _equal(prompt.answer, gold, box)
   marks = list(_MARK.finditer(text))
