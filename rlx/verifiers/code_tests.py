@@ -65,6 +65,7 @@ def _outcomes(prompt, text):
   tests = [_test(t) for t in prompt.meta["tests"]]
   if not tests: raise ValueError("a prompt without tests")
   options = _OPTIONS | prompt.meta.get("code", {})
+  if not options["unsafe"]: _sandbox.bubblewrap()  # Whatever the text: missing, it ends the run.
   source, end = solution(text), time.monotonic() + options["total_s"]
   for call, stdin, is_right in tests:
     left_s = end - time.monotonic()

