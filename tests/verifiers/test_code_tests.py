@@ -220,7 +220,7 @@ def test_attacks_touch_no_other_verdict():
 def test_a_late_worker_takes_the_sandbox_along():
   pool = pool_lib.Pool(1, timeout_s=1.5)
   try:
-    verdict = pool.verify([prompt(*TESTS)], [CALLS + (
+    verdict = pool.verify([prompt(*TESTS, test_s=30, total_s=60.0)], [CALLS + (
         "ctypes.CDLL(None).prctl(15, b'rlx-sleeper', 0, 0, 0)\nprint(flush=True)\ntime.sleep(60)")])
   finally:
     pool.close()

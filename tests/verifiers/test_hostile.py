@@ -1,12 +1,13 @@
 """Completions that attack their verifier: every verdict comes, is in order, and in bounds."""
+import collections
 import functools
 import importlib
 import inspect
 import json
-import math
+import pathlib
 import pkgutil
 import random
-import resource
+import re
 import time
 
 import hypothesis
@@ -29,7 +30,7 @@ from rlx.verifiers import steps
 from tests.verifiers import completions
 
 # A prompt of every verifier on disk, and the right answer to it as a completion.
-MATH = records.Prompt("m", "What is 8 * 9?", "72")
+MATH = records.Prompt("m", "What is 8 * 9 if 9 * 8 is 72?", "72")
 CHAIN = records.Prompt("c", "3M5=", "5", meta=dict(ends=[0]))
 CODE = records.Prompt("p", "Print 72.", "print(72)", meta=dict(tests=[dict(input="", output="72")]))
 GYM = records.Prompt("g", "70 + 2 =", "72", meta=dict(
@@ -101,6 +102,8 @@ def test_any_text_has_a_verdict(path):
 
 
 @fuzz
+@hypothesis.example(r"\boxed", "")
+@hypothesis.example("{reference} ", "")
 @hypothesis.given(TEXTS, st.text("{}\\boxed ", max_size=60))
 def test_parsers_take_any_text(text, boxes):
   for t in (text, boxes + text, r"\boxed{" + text):
@@ -119,7 +122,7 @@ def test_parsers_take_any_text(text, boxes):
       assert judge.read(text, reads) >= 0
     except ValueError:
       pass
-  assert text in judge.render(MATH, text, "{question}|{answer}")
+  assert judge.render(MATH, text, "{question}|{answer}") == f"{MATH.text}|{text}"
   assert code_tests.solution(f"```\n{text.replace('`', '')}\n```") == text.replace("`", "")
   assert "\n".join(code_tests.solution(text).split("\n")) in text
 
@@ -169,42 +172,55 @@ def test_master_keys_open_nothing(path):
   assert fn(p, GOOD[path][1]) == 1.0
 
 
-def test_hostile_completions_cost_no_other_verdict(request, capsys):
-  """Among them stand completions whose verdicts are known; `--soak`: 20,000 of them."""
-  soak = request.config.getoption("--soak")
-  n, timeout_s = (20_000, 1.0) if soak else (240, 1.0)
+# Verdicts that stay what they are, whatever stands beside them.
+KNOWN = (("chain.answer", "5#5", 1), ("chain.answer", "5#4", 0), ("math_answer.boxed", r"\boxed{72}", 1),
+         ("math_answer.boxed", r"\boxed{71}", 0), ("format.boxed", r"\boxed{1}", 1))
+
+
+def test_hostile_completions_cost_no_other_verdict(request, monkeypatch, capsys):
+  """Completions with known verdicts stand among them; `--soak`: 20,000."""
+  n = 20_000 if request.config.getoption("--soak") else 240
   rng = random.Random(0)
-  paths = [p for p in GOOD if p != "chain.steps" and p.partition(".")[0] != "code_tests" and works(p)]
-  heavy = [p for p in GOOD if p.startswith("code_tests") and works(p)]
-  prompts, texts, known = [], [], {}
-  for i in range(n):
-    path = rng.choice(heavy if heavy and i % 40 == 0 else paths)
-    text = completions.draw(rng)
-    if i % 5 == 0:
-      path, text, known[i] = rng.choice((
-          ("chain.answer", "5#5", 1), ("chain.answer", "5#4", 0), ("math_answer.boxed", r"\boxed{72}", 1),
-          ("math_answer.boxed", r"\boxed{71}", 0), ("format.boxed", r"\boxed{1}", 1)))
-    prompts.append(prompt(path))
-    texts.append(text)
-  pool = pool_lib.Pool(2, timeout_s=timeout_s, memory_gb=1.0, options=options(0.8 * timeout_s))
-  start = time.monotonic()
+  paths = [p for p in GOOD if p != "chain.steps" and not p.startswith("code_tests") and works(p)]
+  heavy = [p for p in GOOD if p.startswith("code_tests") and works(p)] or paths
+  peaks_mb, kill = [], pool_lib._Worker.kill
+  def kill_measured(worker):
+    peaks_mb.append(peak_mb(worker.process.pid))
+    kill(worker)
+  monkeypatch.setattr(pool_lib._Worker, "kill", kill_measured)
+  pool = pool_lib.Pool(2, timeout_s=1.0, memory_gb=1.0, options=options(0.8))
+  drawn, known, verdicts, start = [], {}, [], time.monotonic()
   try:
-    # In batches, as a run has them.
-    verdicts = np.concatenate([pool.verify(prompts[i:i + 500], texts[i:i + 500]) for i in range(0, n, 500)])
+    while len(drawn) < n:  # In batches, as a run has them.
+      texts = []
+      for i in range(len(drawn), min(len(drawn) + 500, n)):
+        path, text = rng.choice(paths if i % 40 else heavy), completions.draw(rng)
+        if i % 5 == 1: path, text, known[i] = rng.choice(KNOWN)
+        drawn.append(path)
+        texts.append(text)
+      verdicts += pool.verify([prompt(p) for p in drawn[-len(texts):]], texts).tolist()
     alive = [w.process.poll() is None for w in pool._workers]
   finally:
     pool.close()
-  seconds = time.monotonic() - start
-  peak_mb = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+  seconds, verdicts = time.monotonic() - start, np.array(verdicts)
+  lost = collections.Counter(p for p, v in zip(drawn, verdicts) if np.isnan(v))
   with capsys.disabled():
-    print(f"\nhostile: {n} completions, {seconds:.0f} s, lost {dict(pool.errors)}, {pool.recycled} workers "
-          f"recycled, peak of a worker {peak_mb:.0f} MB, of this process "
-          f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
+    print(f"\nhostile: {n} completions, {seconds:.0f} s, lost {dict(pool.errors)} of {dict(lost)}, "
+          f"{pool.recycled} workers recycled, peak of a worker {max(peaks_mb):.0f} MB, of this "
+          f"process {peak_mb('self'):.0f} MB")
   assert verdicts.shape == (n,) and alive == [True, True]
   assert {i: verdicts[i] for i in known} == known
   assert np.all(np.isnan(verdicts) | ((verdicts >= 0) & (verdicts <= 1)))
   assert sum(pool.errors.values()) == np.isnan(verdicts).sum()
   assert pool.errors["timeout"] + pool.errors["crash"] <= pool.recycled
-  assert peak_mb < 1024
+  assert len(peaks_mb) == pool.recycled + 2 and max(peaks_mb) < 1024
   # A late completion costs its deadline and a new worker.
-  assert seconds < 60 + 5 * pool.recycled + 0.1 * n
+  assert seconds < 60 + 10 * pool.recycled + 0.2 * n
+
+
+def peak_mb(pid):
+  """Most memory that a process has held since it started its program; 0: it is gone."""
+  try:
+    return int(re.search(r"VmHWM:\s+(\d+)", pathlib.Path(f"/proc/{pid}/status").read_text())[1]) / 1024
+  except (OSError, TypeError):
+    return 0.0
