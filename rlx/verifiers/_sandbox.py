@@ -1,8 +1,8 @@
 """Runs one Python program of a completion in bubblewrap, with limits.
 
   outside     the judge, the tests' expected values, everything of the user
-  inside      an interpreter with its libraries, read-only; an empty folder in memory;
-              three files without a name: the program, its stdin, its stdout
+  inside      /usr and the interpreter, read-only; an empty folder in memory; three
+              files without a name: the program, its stdin, its stdout
 
 Namespaces leave no network, no other process, no environment and no /proc. A seccomp
 filter refuses what a solution has no use for, new processes among it: what is limited

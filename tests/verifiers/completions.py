@@ -29,14 +29,17 @@ def _nested(rng):
                      (r"\left(", r"\right)"), ("<think>", "</think>"), ("^{9", "}"), (r"\{", r"\}"), ("-", ""),
                      (r"\text{", "}"), ("1+(", ")"), (r"\begin{matrix}", r"\end{matrix}")))
   n = _long(rng)
-  return r"\boxed{" * rng.randint(0, 1) + a * n + "7" + b * rng.choice((n, n, n - 1, 0)) + "}" * rng.randint(0, 1)
+  nested = a * n + "7" + b * rng.choice((n, n, n - 1, 0))
+  return r"\boxed{" * rng.randint(0, 1) + nested + "}" * rng.randint(0, 1)
 
 
 def _exponents(rng):
   n = rng.choice(("9", "99", "10", "2.5", "(9!)", "x", "-1", "0"))
   tower = n
-  for _ in range(rng.randint(1, 6)): tower = rng.choice(("{}**{}", "{}^{{{}}}", "({})^({})", "{}^{}")).format(n, tower)
-  return rng.choice((r"\boxed{%s}", "answer: %s", "%s", r"\boxed{\frac{1}{%s}}", r"\boxed{(%s)!}", r"\boxed{\sqrt{%s}}")) % tower
+  for _ in range(rng.randint(1, 6)):
+    tower = rng.choice(("{}**{}", "{}^{{{}}}", "({})^({})", "{}^{}")).format(n, tower)
+  return rng.choice((r"\boxed{%s}", "answer: %s", "%s", r"\boxed{\frac{1}{%s}}", r"\boxed{(%s)!}",
+                     r"\boxed{\sqrt{%s}}")) % tower
 
 
 def _hang(rng):
@@ -54,10 +57,12 @@ def _hang(rng):
 def _megabyte(rng):
   unit = rng.choice(("a", "9", " ", "\n", "\\", "{", "$", "#", "answer ", "\ud800", "é", ";", "7;", "```\n", "```x\n",
                      "\\boxed", "####", "1,", ".", "<think>", "answer is ", "0" * 50 + "x"))
-  return unit * (rng.choice((10**5, 10**6)) // len(unit)) + rng.choice(("", "!", r"\boxed{72}", "#5", "```"))
+  end = rng.choice(("", "!", r"\boxed{72}", "#5", "```"))
+  return unit * (rng.choice((10**5, 10**6)) // len(unit)) + end
 
 
-def _latex(rng): return r"\boxed{" + "".join(rng.choices(_LATEX, k=rng.randint(1, 40))) + "}" * rng.randint(0, 3)
+def _latex(rng):
+  return r"\boxed{" + "".join(rng.choices(_LATEX, k=rng.randint(1, 40))) + "}" * rng.randint(0, 3)
 
 
 def _regex(rng):
@@ -69,7 +74,8 @@ def _unicode(rng): return "".join(chr(rng.randrange(0x110000)) for _ in range(rn
 
 
 def _bytes(rng):
-  return rng.randbytes(rng.randint(1, 200)).decode("utf-8", rng.choice(("surrogateescape", "replace", "backslashreplace")))
+  errors = rng.choice(("surrogateescape", "replace", "backslashreplace"))
+  return rng.randbytes(rng.randint(1, 200)).decode("utf-8", errors)
 
 
 def _odd(rng): return "".join(rng.choices(_ODD + string.printable, k=rng.randint(1, 80)))
@@ -78,7 +84,9 @@ def _odd(rng): return "".join(rng.choices(_ODD + string.printable, k=rng.randint
 def _words(rng): return rng.choice(("", " ")).join(rng.choices(_WORDS, k=rng.randint(1, 30)))
 
 
-def _code(rng): return "```python\n" + "\n".join(rng.choices(_CODE, k=rng.randint(1, 3))) + rng.choice(("\n```", "\n```\n", "", "```"))
+def _code(rng):
+  lines = "\n".join(rng.choices(_CODE, k=rng.randint(1, 3)))
+  return "```python\n" + lines + rng.choice(("\n```", "\n```\n", "", "```"))
 
 
 def _chain(rng): return "".join(rng.choices("0123456789;#", k=rng.randint(1, 20)))

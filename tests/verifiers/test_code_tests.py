@@ -130,6 +130,8 @@ def test_no_cheat_earns_reward(name, unsafe):
   assert code_tests.fraction(p, f"```\n{CALLS}{CHEATS[name]}\n```") == 0.0
 
 
+# Some of these would end the machine: they go on only among the few processes of a sandbox.
+GUARD = "if os.getpid() > 9: print('LEAK', flush=True); os._exit(0)\n"
 # Programs that try to get at something outside; what they could not do they do not print.
 ESCAPES = dict(
     read="print(open(SECRET).read())", passwd="print('LEAK', open('/etc/passwd').read())",
@@ -152,7 +154,8 @@ ESCAPES = dict(
     udp="socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\nprint('LEAK')",
     unix="socket.socket(socket.AF_UNIX)\nprint('LEAK')", names="print('LEAK', socket.gethostbyname('localhost'))",
     http="import urllib.request\nprint('LEAK', urllib.request.urlopen('http://127.0.0.1:%d' % PORT))",
-    fork="os.fork()\nprint('LEAK')", fork_bomb="while True:\n  os.fork()\n  print('LEAK')",
+    fork="os.fork()\nprint('LEAK')", fork_bomb="end = time.time() + 1\nwhile time.time() < end:\n  try: os.fork(); print('LEAK')\n"
+              "  except OSError: pass",
     spawn="os.posix_spawn('/bin/sh', ['sh', '-c', 'echo LEAK'], {})", system="os.system('echo LEAK')",
     processes="import multiprocessing as m\nm.Process(target=print, args=['LEAK']).start()",
     clone="if C.syscall(56, 17, 0, 0, 0, 0) >= 0: print('LEAK')",
@@ -187,7 +190,7 @@ def test_nothing_gets_out(name, tmp_path, monkeypatch):
     names = dict(SECRET=str(secret), OUT=str(out), ROOT=str(pathlib.Path.cwd()), HOST=os.getpid(),
                  PORT=server.getsockname()[1])
     source = "\n".join(f"{k} = {v!r}" for k, v in names.items())
-    source += f"\nC = ctypes.CDLL(None)\nimport socket\n{ESCAPES[name]}"
+    source += f"\nC = ctypes.CDLL(None)\nimport socket\n{GUARD}{ESCAPES[name]}"
     start = time.monotonic()
     assert b"LEAK" not in (prints(source) or b"")
     with pytest.raises(BlockingIOError): server.accept()
@@ -207,7 +210,7 @@ def test_a_solution_may_use_threads_files_and_its_libraries():
 def test_attacks_touch_no_other_verdict():
   pool = pool_lib.Pool(2, timeout_s=15.0)
   good = f"f = lambda x: {CANARY!r}\nif __name__ == '__main__': print(f(3))"
-  texts = [good, CALLS + ESCAPES["kill_parent"], good, CALLS + CHEATS["memory"],
+  texts = [good, CALLS + GUARD + ESCAPES["kill_parent"], good, CALLS + CHEATS["memory"],
            CALLS + ESCAPES["fork_bomb"], good]
   try:
     assert pool.verify([prompt(*TESTS)] * 6, texts).tolist() == [1, 0, 1, 0, 0, 1]
