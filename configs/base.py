@@ -113,6 +113,11 @@ def get_config():
       steps=placeholder(str),
       # Verifiers that score completions beside the prompt's own, such as ("format.boxed",).
       scores=(),
+      # Of code_tests: for each test, whole CPU seconds and MB of memory; unsafe: without a
+      # sandbox, solutions run as this user.
+      test_s=4,
+      test_mb=1024,
+      unsafe=False,
       judge=dict(              # of the verifiers judge.chat and judge.function
           url=placeholder(str),       # OpenAI-compatible: http://HOST/v1/chat/completions
           model="",                   # the endpoint's name for it

@@ -161,7 +161,7 @@ def check(c, methods):
               "rollouts.per_prompt", "rollouts.max_tokens", "rollouts.chunk",
               "rollouts.bucket", "rollouts.max_draws", "learner.epochs",
               "learner.minibatches", "learner.microbatches", "prm.minibatches",
-              "prm.microbatches", "eval.samples"):
+              "prm.microbatches", "eval.samples", "verifier.test_s", "verifier.test_mb"):
     refuse(functools.reduce(getattr, key.split("."), c) < 1, key, "must be >= 1")
   refuse(c.rollouts.decoding.temperature <= 0, "rollouts.decoding.temperature",
          "training samples at a temperature > 0; greedy is for evaluation")

@@ -13,6 +13,7 @@ from rlx.verifiers import _boxed
 _NUMBER = re.compile(
     r"(?:(?<![\w)])[-+])?"  # A sign, unless it is a subtraction.
     r"(?:(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?|\.\d+)(?:/\d+)?", re.ASCII)
+_SPACED = re.compile(r"(?<=\d)\\[, ](?=\d{3}(?!\d))", re.ASCII)  # 10\,000
 _MARK = re.compile(r"####|answer\s*(?:is|:)", re.IGNORECASE)
 _MAX_CHARS = 1000  # An answer longer than this is none.
 
@@ -28,9 +29,11 @@ def final(prompt, text):
 
   That is the last box; or the rest of the line after the last "####", "answer
   is" or "answer:"; or the last number. Of that line only the first number
-  counts if the prompt's answer is a number, so that units do not matter.
+  counts if the prompt's answer is a number, so that units do not matter. The
+  question, where the completion repeats it, states no answer.
   """
   gold = _gold(prompt.answer)
+  text = _SPACED.sub("", text.replace(prompt.text, " ") if prompt.text else text)
   if (box := _boxed.last(text)) is not None:
     return _equal(prompt.answer, gold, box)
   marks = list(_MARK.finditer(text))
@@ -50,8 +53,21 @@ def _equal(answer, gold, stated):
   if stated.strip() == answer.strip(): return 1.0
   import math_verify  # pylint: disable=g-import-not-at-top
   parsed = _parse(stated)
-  return float(math_verify.verify(gold, parsed, timeout_seconds=None,
-                                  raise_on_error=True))
+  if parsed and (is_near := _near(gold[0], parsed[0])) is not None: return float(is_near)
+  return float(math_verify.verify(gold, parsed, timeout_seconds=None, raise_on_error=True,
+                                  allow_set_relation_comp=True))
+
+
+def _near(a, b):
+  """Are two numbers equal to 9 digits? None unless one of them is a decimal.
+
+  math-verify looks at 6 digits after the point: all masses of atoms in kg are equal.
+  """
+  import sympy  # pylint: disable=g-import-not-at-top
+  if not all(isinstance(x, sympy.Expr) and x.is_number for x in (a, b)): return None
+  if not (a.has(sympy.Float) or b.has(sympy.Float)): return None
+  a, b = a.doit(), b.doit()  # A percentage is not evaluated.
+  return bool(abs(sympy.N(a - b, 20)) <= 1e-9 * abs(sympy.N(a, 20)))
 
 
 @functools.lru_cache(maxsize=4096)
@@ -66,6 +82,7 @@ def _parse(latex):
   import math_verify  # pylint: disable=g-import-not-at-top
   # It warns once that its time limits are off, which is what we ask for.
   logging.getLogger("math_verify").setLevel(logging.ERROR)
-  return math_verify.parse("\\boxed{" + latex.strip().strip("$") + "}",
+  latex = _SPACED.sub("", latex.strip().strip("$"))
+  return math_verify.parse("\\boxed{" + latex + "}",
                            [math_verify.LatexExtractionConfig()],
                            parsing_timeout=None, raise_on_error=True)

@@ -22,6 +22,7 @@ _COMMAND = (sys.executable, "-c",
             "from rlx.verifiers import _worker; _worker.main()")
 _START_S = 120.0  # For a worker to start and to import what a verifier needs.
 _WINDOW = 1024    # Verdicts that `check` looks back on.
+_LIFE = 2000      # Completions a worker checks before a new one takes its place.
 
 
 class Pool:
@@ -34,6 +35,7 @@ class Pool:
     errors: Counter of verdicts lost since the start, by kind: "timeout",
       "crash" (the worker died), "exception", "unknown" (the verifier said NaN).
     last_error: the newest exception as text, for messages.
+    recycled: workers that gave way to new ones: late, dead, out of memory or old.
   """
 
   def __init__(self, workers, timeout_s, memory_gb=4.0, options=None):
@@ -51,6 +53,7 @@ class Pool:
     self._recent = collections.deque(maxlen=_WINDOW)
     self.errors = collections.Counter()
     self.last_error = ""
+    self.recycled = 0
 
   def verify(self, prompts, texts):
     """Verdicts of `texts`, each by the verifier that its prompt names.
@@ -144,10 +147,11 @@ class Pool:
         if result is not None:
           results[worker.item] = result
           worker.item = None
-          if result[1] in ("timeout", "crash"): self._replace(slot)
+          if worker.is_spent(result): self._replace(slot)
     return results
 
   def _replace(self, slot):
+    self.recycled += 1
     self._workers[slot].kill()
     self._workers[slot] = self._new_worker()
     return self._workers[slot]
@@ -170,6 +174,7 @@ class _Worker:
     self.deadline = math.inf     # On time.monotonic.
     self._is_loading = False     # It imports the verifier of its completion.
     self._timeout_s, self._loaded, self._job = timeout_s, set(), None
+    self._left = _LIFE           # Completions that it may still check.
     self.connection, theirs = multiprocessing.connection.Pipe()
     # Not multiprocessing.Process: its children import the main module again,
     # and with it jax. A session of its own, so that a kill takes along
@@ -213,6 +218,13 @@ class _Worker:
       raise RuntimeError(f"verifier {self._job[0].verifier!r} took more than "
                          f"{_START_S:g} s to start.")
     return math.nan, "timeout", None
+
+  def is_spent(self, result):
+    """Must another take its place? What it cached may be why memory ran out."""
+    self._left -= 1
+    _, kind, message = result
+    return (kind in ("timeout", "crash") or self._left <= 0
+            or (message or "").startswith("MemoryError"))
 
   def kill(self):
     self.connection.close()

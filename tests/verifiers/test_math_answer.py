@@ -6,7 +6,7 @@ from rlx.verifiers import math_answer
 
 
 def prompt(answer):
-  return types.SimpleNamespace(answer=answer)
+  return types.SimpleNamespace(text="Of 72 apples, how many are left?", answer=answer)
 
 
 @pytest.mark.parametrize("answer, text, verdict", [
@@ -50,6 +50,11 @@ def test_boxed(answer, text, verdict):
     ("1/2", "it is 0.5", 1.0),
     (r"\frac{1}{2}", r"The answer is $\frac{2}{4}$.", 1.0),
     ("72", "no number", 0.0),
+    ("72", "Of 72 apples, how many are left?", 0.0),  # The question states no answer.
+    ("72", "Of 72 apples, how many are left? 72", 1.0),
+    ("10000", r"the answer is $10\,000$", 1.0),
+    (r"1.6\times 10^{-19}", r"\boxed{9.1\times 10^{-31}}", 0.0),
+    (r"1.6\times 10^{-19}", r"\boxed{0.16\cdot 10^{-18}}", 1.0),
     ("72", "", 0.0),
 ])
 def test_final(answer, text, verdict):

@@ -140,6 +140,17 @@ def test_a_worker_lost_while_idle_costs_no_verdict(make):
   assert not pool.errors
 
 
+def test_old_and_exhausted_workers_are_recycled(make, monkeypatch):
+  monkeypatch.setattr(pool_lib, "_LIFE", 2)
+  pool = make(1, timeout_s=10.0, memory_gb=2.0)
+  verify(pool, ["yes"])
+  old = pool._workers[0].process
+  np.testing.assert_array_equal(verify(pool, ["no"]), [0])
+  assert pool.recycled == 1 and old.poll() is not None
+  np.testing.assert_array_equal(verify(pool, ["memory"]), [nan])
+  assert pool.recycled == 2 and not pool.errors["crash"]
+
+
 def test_workers_do_not_import_jax(make):
   assert verify(make(1, timeout_s=10.0), [""], "hostile.has_jax") == [0]
 

