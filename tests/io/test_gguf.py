@@ -140,7 +140,7 @@ def test_unknown_architecture(tmp_path):
   w.write_kv_data_to_file()
   w.write_tensors_to_file()
   w.close()
-  with pytest.raises(ValueError, match=r"'mamba'.*\['llama', 'qwen2', 'qwen3'\]"):
+  with pytest.raises(ValueError, match=r"'mamba'.*\['llama', 'mistral', 'phi3', 'qwen2', 'qwen3'\]"):
     gguf.load(tmp_path / "m.gguf")
 
 

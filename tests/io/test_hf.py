@@ -110,7 +110,7 @@ def test_copy_of_the_embedding_is_no_head(tmp_path):
 
 def test_unknown_family(tmp_path):
   edited(tmp_path, "llama", lambda t: None, dict(model_type="gemma3"))
-  with pytest.raises(ValueError, match=r"'gemma3'.*\['llama', 'qwen2', 'qwen3'\]"):
+  with pytest.raises(ValueError, match=r"'gemma3'.*\['llama', 'mistral', 'phi3', 'qwen2', 'qwen3'\]"):
     hf.load(tmp_path)
 
 
