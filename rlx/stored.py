@@ -155,7 +155,7 @@ def read(path, run):
                        "`question`, and `completion`.")
     for key, is_right, allowed in _ALLOWED:
       if (key in row or key == "verdict") and not is_right(row.get(key, "none")):
-        raise ValueError(f"{where}: {key}={row.get(key, 'none')!r}; {allowed}.")
+        raise ValueError(f"{where}: {key}={row.get(key, 'none')!r:.60}; {allowed}.")
     try:
       ids = [t.encode(prompt), t.encode(row["completion"], add_bos=False)]
     except ValueError as e:

@@ -50,7 +50,7 @@ def load(path, dtype="float32"):
                                param_dtype=dtype)
   rotated = meta.get(f"{arch}.rope.dimension_count", config.head_dim)
   if rotated != config.head_dim:
-    raise ValueError(f"{path}: {arch}.rope.dimension_count={rotated!r}; only the whole "
+    raise ValueError(f"{path}: {arch}.rope.dimension_count={rotated!r:.60}; only the whole "
                      f"head, {config.head_dim}, is supported.")
   found = {name: x.shape for name, x in tensors.items()}
   get = lambda name: tensors[name].dequantised()
@@ -109,19 +109,19 @@ def _hf_config(meta, path):
   prefix = meta["general.architecture"] + "."
   ours = {k.removeprefix(prefix): v for k, v in meta.items() if k.startswith(prefix)}
   if unknown := sorted(k for k in set(ours) - set(_CONFIG) - _IGNORED if ours[k]):
-    raise ValueError(f"{path}: {prefix}{unknown[0]}={ours[unknown[0]]!r} is not "
-                     "supported.")
+    raise ValueError(f"{path}: {prefix}{unknown[0]}="
+                     f"{ours[unknown[0]]!r:.60} is not supported.")
   hf = {theirs: ours[k] for k, theirs in _CONFIG.items() if k in ours}
   tokens = meta.get("tokenizer.ggml.tokens")
   if not isinstance(tokens, list):
-    raise ValueError(f"{path}: tokenizer.ggml.tokens={tokens!r}; a list is needed.")
+    raise ValueError(f"{path}: tokenizer.ggml.tokens={tokens!r:.60}; a list is needed.")
   hf["vocab_size"] = len(tokens)
   if isinstance(hf.get("rms_norm_eps"), float):
     # Stored as float32: 1e-5 would come back as 9.999999747e-06.
     hf["rms_norm_eps"] = float(str(np.float32(hf["rms_norm_eps"])))
   kind = ours.get("rope.scaling.type", "none")
   if kind not in ("none", "linear"):
-    raise ValueError(f"{path}: {prefix}rope.scaling.type={kind!r} is not "
+    raise ValueError(f"{path}: {prefix}rope.scaling.type={kind!r:.60} is not "
                      "supported; none and linear are.")
   if kind == "linear":
     hf["rope_scaling"] = {"rope_type": kind, "factor": ours.get("rope.scaling.factor")}

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 import gguf
 import numpy as np
 
+from rlx.io import strict_json
+
 _SCALARS = dict(zip((0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12), map(np.dtype, (
     "u1", "i1", "<u2", "<i2", "<u4", "<i4", "<f4", "?", "<u8", "<i8", "<f8"))))
 _STRING, _ARRAY = 8, 9
@@ -50,13 +52,13 @@ def read(path):
   meta, infos = {}, {}
   for i in range(n_keys):
     take.what = f"key {i} of {n_keys}"
-    key = take.what = take.text()
+    key = take.what = take.text(is_name=True)
     if key in meta:
       raise ValueError(f"{path}: {key} stands twice.")
     meta[key] = take.value(take.number(_U32))
   for i in range(n_tensors):
     take.what = f"tensor {i} of {n_tensors}"
-    name = take.what = take.text() or take.what
+    name = take.what = take.text(is_name=True) or take.what
     if name in infos:
       raise ValueError(f"{path}: {name} stands twice.")
     n_axes = take.number(_U32)
@@ -124,12 +126,14 @@ class _Taker:
   def number(self, dtype):
     return np.frombuffer(self.bytes(dtype.itemsize), dtype)[0].item()
 
-  def text(self):
+  def text(self, is_name=False):
     raw = bytes(self.bytes(self.number(_U64)))
     try:
-      return raw.decode("utf-8")
-    except UnicodeDecodeError as e:
+      found = raw.decode("utf-8")
+      if is_name: strict_json.check_name(found)
+    except ValueError as e:
       raise ValueError(f"{self.path}: {self.what}: {e}.") from None
+    return found
 
   def value(self, kind):
     if kind == _STRING: return self.text()

@@ -85,7 +85,7 @@ def numbered(path):
     for i, line in enumerate(iter(lambda: f.readline(_LONGEST + 1), b""), 1):
       if len(line) > _LONGEST:
         raise ValueError(f"{path}:{i}: the line has more than {_LONGEST} bytes.")
-      if line.strip(): yield i, strict_json.parse(line, f"{path}:{i}")
+      if line.strip(): yield i, strict_json.parse(line, f"{path}:{i}", any_name=True)
 
 
 def _tfds(name, split, *, data_dir=None):

@@ -37,11 +37,11 @@ def tensors(path):
     return path / "model.safetensors", _read(path / "model.safetensors")
   place = strict_json.read(index).get("weight_map")
   if not isinstance(place, dict):
-    raise ValueError(f"{index}: weight_map={str(place)[:40]!r}; an object is needed.")
+    raise ValueError(f"{index}: weight_map={place!r:.60}; an object is needed.")
   found, files = {}, {}
   for name, file in place.items():
     if not isinstance(file, str) or file not in present:  # Also if it is no plain name.
-      raise ValueError(f"{index}: {name} is in {file!r}; {path} has {sorted(present)}.")
+      raise ValueError(f"{index}: {name} is in {file!r:.200}; {path} has {sorted(present)}.")
     if file not in files: files[file] = _read(path / file)
     if name not in files[file]:
       raise ValueError(f"{path / file}: {name} is missing; {_INDEX} says it is here.")
@@ -81,15 +81,15 @@ def _read(file):
 def _span(where, entry, size):
   """(dtype, count, shape, start) of a header's entry, checked against `size` bytes of data."""
   if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
-    raise ValueError(f"{where}: {str(entry)[:60]}; dtype, shape and data_offsets are "
+    raise ValueError(f"{where}: {entry!r:.60}; dtype, shape and data_offsets are "
                      "needed.")
   name, shape, span = entry["dtype"], entry["shape"], entry["data_offsets"]
   if not isinstance(name, str) or name not in _DTYPES:
-    raise ValueError(f"{where}: dtype={name!r}; {', '.join(_DTYPES)} are read.")
+    raise ValueError(f"{where}: dtype={name!r:.60}; {', '.join(_DTYPES)} are read.")
   for key, numbers, lengths in (("shape", shape, range(5)), ("data_offsets", span, [2])):
     if (not isinstance(numbers, list) or len(numbers) not in lengths
         or not all(type(n) is int and 0 <= n < 2**63 for n in numbers)):
-      raise ValueError(f"{where}: {key}={str(numbers)[:60]}; whole numbers are needed, "
+      raise ValueError(f"{where}: {key}={numbers!r:.60}; whole numbers are needed, "
                        f"{max(lengths)} at most.")
   count, (start, end) = math.prod(shape), span
   needed = count * np.dtype(_DTYPES[name]).itemsize

@@ -102,7 +102,7 @@ def load(path):
     ids = strict_json.read(generation).get("eos_token_id")
     ids = [] if ids is None else ids if isinstance(ids, list) else [ids]
     if any(type(i) is not int or i < 0 for i in ids):
-      raise ValueError(f"{generation}: eos_token_id={ids}; token ids are needed.")
+      raise ValueError(f"{generation}: eos_token_id={str(ids)[:60]}; token ids are needed.")
   import transformers
   # The file says all; AutoTokenizer rebuilds what the model's family usually has.
   has_file = (path / "tokenizer.json").exists()
@@ -166,9 +166,9 @@ def _from_gguf(path):
   import transformers
   meta = gguf.metadata(path)
   get = lambda key, default=None: meta.get(f"tokenizer.ggml.{key}", default)
-  if get("model") != "gpt2" or get("pre") not in _PRE:
+  if get("model") != "gpt2" or get("pre") not in list(_PRE):  # A list has no hash.
     raise ValueError(
-        f"{path}: tokenizer model={get('model')!r} pre={get('pre')!r} is not "
+        f"{path}: tokenizer model={get('model')!r:.60} pre={get('pre')!r:.60} is not "
         f"supported; model 'gpt2' with pre in {sorted(_PRE)} is.")
   tokens, merges, types = (get(key) for key in ("tokens", "merges", "token_type"))
   for key, found, kind in (("tokens", tokens, str), ("merges", merges, str),
@@ -183,7 +183,7 @@ def _from_gguf(path):
   ids = {key: i for key, i in ids.items() if i is not None}
   for key, i in ids.items():
     if type(i) is not int or not 0 <= i < len(tokens):
-      raise ValueError(f"{path}: tokenizer.ggml.{key}_token_id={i!r}; there are tokens 0 "
+      raise ValueError(f"{path}: tokenizer.ggml.{key}_token_id={i!r:.60}; there are tokens 0 "
                        f"to {len(tokens) - 1}.")
   if get("add_bos_token", False) and "bos" not in ids:
     raise ValueError(f"{path}: tokenizer.ggml.add_bos_token without a bos_token_id.")

@@ -206,6 +206,9 @@ DIRECTORY = {  # damage -> (how, what is said)
     "weights/utf8": (header(lambda h: b'{"\xff": 1}'), "model.safetensors: header: not JSON"),
     "weights/list": (header(lambda h: b"[]"), "model.safetensors: header: an object"),
     "weights/twice": (header(twice), f"model.safetensors: header: not JSON: '{Q_PROJ}' stands twice"),
+    "weights/name": (header(lambda h: h.update({"a\nb": h.pop(Q_PROJ)})),
+                     r"model.safetensors: header: not JSON: 'a\\nb' is no name"),
+    "weights/long": (header(lambda h: h.update({"a" * 10**6: 0})), "header: not JSON: 'a*"),
     "weights/number": (header(lambda h: h.update({Q_PROJ: 3})), f"{WEIGHTS}: 3; dtype"),
     "weights/no_shape": (header(lambda h: h[Q_PROJ].pop("shape") and None), f"{WEIGHTS}: .*; dtype"),
     **{f"weights/dtype={x}": (entry(dtype=x), rf"{WEIGHTS}: dtype=.*; F64, F32")
@@ -405,6 +408,7 @@ GGUF = {
                      "general.architecture='mamba'"),
     "no_architecture": (swap(b"general.architecture", b"general.Architecture"),
                         "general.architecture=None"),
+    "key_name": (swap(b"block_count", b"block\ncount"), r"key .* of .*: 'llama.block\\ncount' is"),
     "array_count": (put(8, "Q", 2**62, after=LIST), "tokenizer.ggml.tokens takes|takes .* left"),
     "array_of_numbers": (put(4, "I", 0, after=LIST), "is of type|takes|stands|utf-8"),
     "array_count_numbers": (put(4, "IQ", 0, 2**62, after=LIST), "tokenizer.ggml.tokens takes "),

@@ -20,5 +20,5 @@ def of(name, key):
     ValueError: there is none.
   """
   if not isinstance(name, str) or name not in FAMILIES:
-    raise ValueError(f"{key}={name!r} is not supported; {sorted(FAMILIES)} are.")
+    raise ValueError(f"{key}={name!r:.60} is not supported; {sorted(FAMILIES)} are.")
   return FAMILIES[name]

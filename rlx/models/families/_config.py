@@ -47,11 +47,11 @@ def to_decoder(hf, source, *, family, qkv_bias=False, qk_norm=False, defaults=No
   for key in sorted(set(hf) - set(_FIELDS) - _IGNORED - ignored):
     allowed = _ONLY.get(key, (None,))
     if hf[key] not in allowed:
-      raise ValueError(f"{source}: {key}={_short(hf[key])} is not supported for {family}"
+      raise ValueError(f"{source}: {key}={hf[key]!r:.60} is not supported for {family}"
                        + (f"; only {allowed[0]!r} is." if key in _ONLY else "."))
   kinds = hf.get("layer_types") or []
   if not isinstance(kinds, list) or any(k != "full_attention" for k in kinds):
-    raise ValueError(f"{source}: layer_types={_short(kinds)}; only 'full_attention' is "
+    raise ValueError(f"{source}: layer_types={kinds!r:.60}; only 'full_attention' is "
                      f"supported for {family}.")
   if hf.get("num_key_value_heads") is None:
     hf["num_key_value_heads"] = hf.get("num_attention_heads")
@@ -64,7 +64,7 @@ def to_decoder(hf, source, *, family, qkv_bias=False, qk_norm=False, defaults=No
     if key != "tie_word_embeddings":
       _number(hf, key, source, float if key == "rms_norm_eps" else int)
   if not isinstance(hf["tie_word_embeddings"], bool):
-    raise ValueError(f"{source}: tie_word_embeddings={_short(hf['tie_word_embeddings'])}; "
+    raise ValueError(f"{source}: tie_word_embeddings={hf['tie_word_embeddings']!r:.60}; "
                      "true or false.")
   if hf["num_attention_heads"] % hf["num_key_value_heads"] or hf["head_dim"] % 2:
     raise ValueError(
@@ -108,19 +108,19 @@ def _rope(hf, source, family):
   for key in ("rope_scaling", "rope_parameters"):
     more = hf.get(key) or {}
     if not isinstance(more, dict):
-      raise ValueError(f"{source}: {key}={_short(more)}; null or an object.")
+      raise ValueError(f"{source}: {key}={more!r:.60}; null or an object.")
     rope |= more
   theta = rope.get("rope_theta")
   theta = {"rope_theta": hf.get("rope_theta", 10000.0) if theta is None else theta}
   theta = _number(theta, "rope_theta", source, float)
   kind = rope.get("rope_type") or rope.get("type") or "default"
   if kind not in ("default", "linear", "llama3"):
-    raise ValueError(f"{source}: rope_type={_short(kind)} is not supported for "
+    raise ValueError(f"{source}: rope_type={kind!r:.60} is not supported for "
                      f"{family}; default, linear and llama3 are.")
   known = {"rope_theta", "rope_type", "type", *_LLAMA3}
   for key in sorted(set(rope) - known):
     if rope[key] not in _ONLY.get(key, (None,)):
-      raise ValueError(f"{source}: rope {key}={_short(rope[key])} is not supported for "
+      raise ValueError(f"{source}: rope {key}={rope[key]!r:.60} is not supported for "
                        f"{family}.")
   if kind == "default": return theta, None
   if kind == "linear": return theta, ("linear", _number(rope, "factor", source, float))
@@ -137,11 +137,6 @@ def _number(values, key, source, kind):
   # Sizes fit an int32, real numbers a float32; NaN is not below anything.
   if (isinstance(x, bool) or not isinstance(x, (int, kind))
       or not 0 < x < (2**31 if kind is int else 1e38)):
-    raise ValueError(f"{source}: {key}={_short(x)}; a {'whole ' * (kind is int)}number "
+    raise ValueError(f"{source}: {key}={x!r:.60}; a {'whole ' * (kind is int)}number "
                      "above 0 is needed.")
   return kind(x)
-
-
-def _short(value):
-  text = repr(value)
-  return text if len(text) <= 60 else text[:57] + "..."
