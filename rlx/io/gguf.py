@@ -13,6 +13,7 @@ import zlib
 
 import numpy as np
 
+from rlx.io import gguf_file
 from rlx.io import tables
 from rlx.models import families
 
@@ -65,7 +66,6 @@ def metadata(path):
 
 @functools.lru_cache(maxsize=1)  # Weights, metadata and tokenizer.
 def _parsed(path, mtime_ns):
-  from rlx.io import gguf_file  # The gguf package only where there is such a file.
   del mtime_ns  # Part of the key: a file that was replaced is read again.
   return gguf_file.read(path)
 

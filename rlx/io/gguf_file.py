@@ -9,7 +9,6 @@ import math
 import mmap
 from typing import Any, NamedTuple
 
-import gguf
 import numpy as np
 
 from rlx.io import strict_json
@@ -27,6 +26,7 @@ class Tensor(NamedTuple):
   data: np.ndarray   # uint8, the last axis in bytes
 
   def dequantised(self):
+    import gguf
     return gguf.dequantize(self.data, self.kind)
 
 
@@ -73,6 +73,7 @@ def read(path):
 
 
 def _tensors(path, data, infos, align):
+  import gguf
   tensors, ends = {}, []
   for name, (shape, kind, start) in infos.items():
     where = f"{path}: {name}"
@@ -101,6 +102,7 @@ def _tensors(path, data, infos, align):
 
 def _is_read(kind):
   """Does the gguf package know how to make floats of this type?"""
+  import gguf
   try:
     kind = gguf.GGMLQuantizationType(kind)
     gguf.dequantize(np.zeros((1, gguf.GGML_QUANT_SIZES[kind][1]), np.uint8), kind)

@@ -102,7 +102,7 @@ def load(path):
     ids = strict_json.read(generation).get("eos_token_id")
     ids = [] if ids is None else ids if isinstance(ids, list) else [ids]
     if any(type(i) is not int or i < 0 for i in ids):
-      raise ValueError(f"{generation}: eos_token_id={str(ids)[:60]}; token ids are needed.")
+      raise ValueError(f"{generation}: eos_token_id={ids!r:.60}; token ids are needed.")
   import transformers
   # The file says all; AutoTokenizer rebuilds what the model's family usually has.
   has_file = (path / "tokenizer.json").exists()
@@ -117,7 +117,8 @@ def _named(path):
   """Names the file in whatever `tokenizers` and transformers raise over it."""
   try:
     yield
-  except (KeyboardInterrupt, SystemExit): raise
+  except (KeyboardInterrupt, SystemExit, MemoryError):
+    raise
   except BaseException as e:  # A panic of tokenizers' Rust is no Exception.
     text = " ".join(f"{type(e).__name__}: {e}".split())[:300]
     raise ValueError(f"{path}: the tokenizer cannot be read: {text}") from e
@@ -162,8 +163,6 @@ def characters(alphabet):
 
 def _from_gguf(path):
   """Rebuilds a byte-level BPE tokenizer from tokenizer.ggml.*."""
-  import tokenizers
-  import transformers
   meta = gguf.metadata(path)
   get = lambda key, default=None: meta.get(f"tokenizer.ggml.{key}", default)
   if get("model") != "gpt2" or get("pre") not in list(_PRE):  # A list has no hash.

@@ -9,6 +9,7 @@ import pytest
 
 from rlx.io import hf
 from rlx.io import tables
+from rlx.models import families
 from rlx.models import transformer
 from rlx.models.families import llama
 from rlx.models.families import mistral
@@ -117,7 +118,8 @@ def test_config(family):
   published, expected = PUBLISHED[family]
   config = FAMILIES[family].decoder_config(published)
   assert config == transformer.DecoderConfig(**expected)
-  assert FAMILIES[family].decoder_config(FAMILIES[family].hf_config(config)) == config
+  written = FAMILIES[family].hf_config(config)
+  assert families.of(written["model_type"], "").decoder_config(written) == config
 
 
 @pytest.mark.parametrize("family, change, message", [
