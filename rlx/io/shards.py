@@ -33,7 +33,7 @@ def tensors(path):
     if "model.safetensors" not in present:
       others = sorted(p.name for p in path.iterdir() if p.suffix in _OTHERS)
       raise ValueError(f"{path}: no model.safetensors and no {_INDEX}; only "
-                       "safetensors are read" + f", not {others}." * bool(others))
+                       "safetensors are read" + f", not {others}" * bool(others) + ".")
     return path / "model.safetensors", _read(path / "model.safetensors")
   place = strict_json.read(index).get("weight_map")
   if not isinstance(place, dict):

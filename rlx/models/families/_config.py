@@ -10,9 +10,9 @@ _FIELDS = {  # config.json -> DecoderConfig
 
 # Where the decoder has one way only, or the feature is off. Absent is one of them.
 _ONLY = {
-    "attention_bias": (False, None), "auto_map": (None, {}), "hidden_act": ("silu",),
-    "mlp_bias": (False, None), "partial_rotary_factor": (1.0, None),
-    "use_mrope": (False, None), "use_sliding_window": (False, None)}
+    "attention_bias": (False, None), "hidden_act": ("silu",), "mlp_bias": (False, None),
+    "partial_rotary_factor": (1.0, None), "use_mrope": (False, None),
+    "use_sliding_window": (False, None)}
 
 # Keys that do not change the forward pass. A null is as good as absent.
 _IGNORED = {
