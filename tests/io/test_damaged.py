@@ -12,6 +12,7 @@ import resource
 import shutil
 import signal
 import struct
+import sys
 import tempfile
 import types
 import zipfile
@@ -32,6 +33,7 @@ from rlx.io import weights
 from rlx.models import transformer
 from rlx.models.families import llama
 
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc, sets RLIMIT_AS")
 FIXTURE = pathlib.Path(__file__).parent.parent / "models" / "fixtures" / "llama"
 Q_PROJ = "model.layers.0.self_attn.q_proj.weight"
 TENS = [i / 10 for i in range(10)]
