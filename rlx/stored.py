@@ -140,30 +140,57 @@ def read(path, run):
   """The Completions of a file, in its order.
 
   Raises:
-    ValueError: no such file, a row that lacks a field, a bad verdict, or a text that
-      is too long; names file and row.
+    ValueError: no such file, a row that lacks a field or has one that is none, or a text
+      that is too long; names file and line.
   """
   c, t, path = run.config, run.tokenizer, pathlib.Path(path)
-  if not path.is_file(): raise ValueError(f"train_prm: no file {path}.")
+  if not path.is_file():
+    raise ValueError(f"train_prm: no file {path}.")
   text, found = build.text_of(c, t), []
-  for i, row in enumerate(io_rows.lines(path)):
-    prompt, verdict = row.get("prompt"), row.get("verdict", "none")
+  for i, row in io_rows.numbered(path):
+    where, prompt = f"{path}:{i}", row.get("prompt")
     if prompt is None and isinstance(row.get("question"), str):
       prompt = text(records.Prompt(id="", text=row["question"]))
     if not isinstance(prompt, str) or not isinstance(row.get("completion"), str):
-      raise ValueError(f"{path}: row {i} has {sorted(row)}; needed are texts `prompt` or "
+      raise ValueError(f"{where} has {sorted(row)}; needed are texts `prompt` or "
                        "`question`, and `completion`.")
-    if verdict is not None and not (isinstance(verdict, int | float) and 0 <= verdict <= 1):
-      raise ValueError(f"{path}: row {i}: verdict={verdict!r}; null or 0 to 1.")
-    ids = [t.encode(prompt), t.encode(row["completion"], add_bos=False)]
+    for key, is_right, allowed in _ALLOWED:
+      if (key in row or key == "verdict") and not is_right(row.get(key, "none")):
+        raise ValueError(f"{where}: {key}={row.get(key, 'none')!r:.60}; {allowed}.")
+    try:
+      ids = [t.encode(prompt), t.encode(row["completion"], add_bos=False)]
+    except ValueError as e:
+      raise ValueError(f"{where}: {e}") from None
     if row.get("finish", "eos") == "eos": ids[1].append(t.eos_ids[0])
     for key, n, most in (("prompts.max_tokens", len(ids[0]), c.prompts.max_tokens),
                          ("rollouts.max_tokens", len(ids[1]), c.rollouts.max_tokens)):
-      if not 0 < n <= most: raise ValueError(f"{path}: row {i} has {n} tokens; {key}={most}.")
+      if not 0 < n <= most:
+        raise ValueError(f"{where} has {n} tokens; {key}={most}.")
+    verdict = row["verdict"]
     found.append(Completion(row, *ids, group=str(row.get("group", prompt)),
                             verdict=math.nan if verdict is None else float(verdict)))
-  if not found: raise ValueError(f"{path}: no rows.")
+  if not found:
+    raise ValueError(f"{path}: no rows.")
   return found
+
+
+def _is_share(x):
+  return x is None or isinstance(x, int | float) and 0 <= x <= 1
+
+
+def _is_whole(x):
+  return type(x) is int and 0 <= x < 2**31
+
+
+_ALLOWED = (  # field, is it right, what is
+    ("verdict", _is_share, "null or 0 to 1"),
+    ("values", lambda x: isinstance(x, list) and all(map(_is_share, x)),
+     "a list of nulls or 0 to 1"),
+    ("finish", lambda x: x in records.FINISH, f"one of {list(records.FINISH)}"),
+    ("sampled", _is_whole, "a whole number"),
+    ("label", lambda x: x is None or isinstance(x, int | float) and -1 <= x < 2**31,
+     "null, -1 or the first wrong step"),
+    ("group", lambda x: isinstance(x, str | int), "a text or a whole number"))
 
 
 def labelled(completions, run):
@@ -254,14 +281,14 @@ def _complete(path, count, size, make):
   """Appends to a JSONL file of `count` rows those it lacks: make(start, stop), `size` a time."""
   path = pathlib.Path(path)
   path.parent.mkdir(parents=True, exist_ok=True)
-  lines = path.read_text().splitlines(keepends=True) if path.exists() else []
-  lines = [line for line in lines if line.endswith("\n")]  # A kill leaves the last one half.
+  lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
+  lines = [line for line in lines if line.endswith(b"\n")]  # A kill leaves the last one half.
   if len(lines) > count:
     raise ValueError(f"{path} has {len(lines)} rows, this config makes it {count}; remove "
                      "it or use another --workdir.")
   if len(lines) == count: return
   done = len(lines) // size * size
-  path.write_text("".join(lines[:done]))
+  path.write_bytes(b"".join(lines[:done]))
   for start in range(done, count, size):
     rows = make(start, min(start + size, count))
     with path.open("a") as f: f.writelines(json.dumps(row) + "\n" for row in rows)

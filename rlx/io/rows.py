@@ -8,9 +8,12 @@
 import difflib
 import importlib
 import inspect
-import json
 import pathlib
 import zlib
+
+from rlx.io import strict_json
+
+_LONGEST = 1 << 26  # Bytes of a line of JSONL.
 
 
 def rows(source, split, **options):
@@ -60,24 +63,29 @@ def lines(path, only_split=None):
     ValueError: a line is no object, or splits are asked for and there are none.
   """
   seen = set()
-  with path.open(encoding="utf-8") as f:
-    for i, line in enumerate(f, 1):
-      if not line.strip(): continue
-      try:
-        row = json.loads(line)
-      except json.JSONDecodeError as e:
-        raise ValueError(f"{path}:{i}: not JSON: {e}.") from None
-      if not isinstance(row, dict):
-        raise ValueError(f"{path}:{i}: a row is an object, not {line.strip()[:40]}.")
-      if only_split is not None:
-        if "split" not in row:
-          raise ValueError(f"{path}:{i}: the row has no `split`; put {{split}} into "
-                           "the name in prompts.source, or a `split` into every row.")
-        seen.add(row["split"])
-        if row["split"] != only_split: continue
-      yield row
+  for i, row in numbered(path):
+    if only_split is not None:
+      if not isinstance(row.get("split"), str):
+        raise ValueError(f"{path}:{i}: the row has no `split`; put {{split}} into the "
+                         "name in prompts.source, or a `split` into every row.")
+      seen.add(row["split"])
+      if row["split"] != only_split: continue
+    yield row
   if only_split is not None and only_split not in seen:
     raise ValueError(f"{path}: no row of split {only_split!r}; there are {sorted(seen)}.")
+
+
+def numbered(path):
+  """(line, object) of a JSONL file; empty lines are passed over.
+
+  Raises:
+    ValueError: a line is no object, or too long for one.
+  """
+  with path.open("rb") as f:
+    for i, line in enumerate(iter(lambda: f.readline(_LONGEST + 1), b""), 1):
+      if len(line) > _LONGEST:
+        raise ValueError(f"{path}:{i}: the line has more than {_LONGEST} bytes.")
+      if line.strip(): yield i, strict_json.parse(line, f"{path}:{i}", any_name=True)
 
 
 def _tfds(name, split, *, data_dir=None):

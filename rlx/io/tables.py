@@ -1,56 +1,65 @@
 """A family's name table applied: tensors of a checkpoint <-> our parameter tree.
 
-A table maps {foreign name: (our path, layout)}; see `models/families/llama.py`.
+A table maps {foreign name: (our path, layout)}, or to several such pairs whose rows the
+tensor holds one below the other; see `models/families/llama.py` and `phi3.py`.
 """
-import functools
+import math
 import re
 
 import jax
 import numpy as np
 
-from rlx.models import transformer
 
-
-def read(names, get, table, config, source):
+def read(found, get, table, config, source):
   """Builds the parameter tree of `config` from a checkpoint's tensors.
 
   Args:
-    names: names of the tensors that the checkpoint has.
+    found: {name: shape} of the tensors that the checkpoint has.
     get: name -> numpy array.
-    table: {foreign name: (our path, layout)}.
+    table: the family's.
     config: DecoderConfig; param_dtype is the dtype of the result.
     source: the checkpoint, for messages.
   Returns:
     nested dict of numpy arrays. They stay on the host: a model may be larger
     than one device, and `learner/sharding.py` decides what goes where.
   Raises:
-    ValueError: tensors are missing, left over or of another shape.
+    ValueError: tensors are missing, left over or of another shape; before any is read.
   """
-  shapes, names = _shapes(config), set(names)
-  wanted = {}  # name -> (our path, layer or None, layout)
-  for pattern, (path, layout) in table.items():
-    if path in shapes:
+  sizes = _sizes(config)
+  shapes = {path: shape(path, config)
+            for parts in table.values() for path, _ in pairs(parts)
+            if not (config.tied_head and path == "head.w_DV")}
+  if config.n_layers > len(found):  # Their names alone could fill the memory.
+    raise ValueError(f"{source}: {len(found)} tensors for {config.n_layers} layers.")
+  wanted = {}  # name -> (pairs of our path and layout, layer or None)
+  for pattern, parts in table.items():
+    parts = pairs(parts)
+    if parts[0][0] in shapes:
       for layer in range(config.n_layers) if "{L}" in pattern else (None,):
-        wanted[pattern.replace("{L}", str(layer))] = (path, layer, layout)
-  if missing := sorted(set(wanted) - names):
+        wanted[pattern.replace("{L}", str(layer))] = (parts, layer)
+  if missing := sorted(set(wanted) - set(found)):
     raise ValueError(f"{source}: {len(missing)} tensors are missing: {_few(missing)}.")
-  extra = sorted(names - set(wanted))
+  for name, (parts, _) in wanted.items():
+    rows, *others = zip(*(_foreign_shape(layout, sizes) for _, layout in parts))
+    expected = (sum(rows), *(n[0] for n in others))
+    if found[name] != expected:
+      raise ValueError(f"{source}: {name} has shape {found[name]}; the config makes it "
+                       f"{expected}.")
+  extra = sorted(set(found) - set(wanted))
   if config.tied_head and len(extra) == 1:
     extra = _without_copy_of_embedding(extra, wanted, get, table)
   if extra:
     raise ValueError(f"{source}: {len(extra)} tensors are not part of the model: "
                      f"{_few(extra)}.")
-  out = {path: np.empty(shape, config.param_dtype) for path, shape in shapes.items()}
-  sizes = _sizes(config)
-  for name, (path, layer, layout) in wanted.items():
-    foreign = np.asarray(get(name))
-    expected = _foreign_shape(layout, sizes)
-    if foreign.shape != expected:
-      raise ValueError(f"{source}: {name} has shape {foreign.shape}; config.json "
-                       f"makes it {expected}.")
-    x = _to_ours(foreign, layout, _letters(path), sizes)
-    if layer is None: out[path][...] = x
-    else: out[path][layer] = x
+  out = {path: np.empty(size, config.param_dtype) for path, size in shapes.items()}
+  for name, (parts, layer) in wanted.items():
+    foreign, start = np.asarray(get(name)), 0
+    for path, layout in parts:
+      end = start + _foreign_shape(layout, sizes)[0]
+      x = _to_ours(foreign[start:end], layout, _letters(path), sizes)
+      if layer is None: out[path][...] = x
+      else: out[path][layer] = x
+      start = end
   return _nest(out)
 
 
@@ -59,22 +68,28 @@ def write(params, table, config):
   sizes, out = _sizes(config), {}
   flat = {jax.tree_util.keystr(path, simple=True, separator="."): np.asarray(x)
           for path, x in jax.tree.leaves_with_path(params)}
-  paths = {path for path, _ in table.values()}
-  if unknown := sorted(set(flat) - paths):
+  if unknown := sorted(set(flat) - {path for parts in table.values()
+                                    for path, _ in pairs(parts)}):
     raise ValueError(f"No tensor of this family holds {_few(unknown)}.")
-  for pattern, (path, layout) in table.items():
-    if path not in flat: continue
+  for pattern, parts in table.items():
+    parts = pairs(parts)
+    if parts[0][0] not in flat: continue
     for layer in range(config.n_layers) if "{L}" in pattern else (None,):
-      x = flat[path] if layer is None else flat[path][layer]
-      out[pattern.replace("{L}", str(layer))] = _to_foreign(
-          x, layout, _letters(path), sizes)
+      out[pattern.replace("{L}", str(layer))] = np.concatenate([
+          _to_foreign(flat[path] if layer is None else flat[path][layer], layout,
+                      _letters(path), sizes) for path, layout in parts])
   return out
+
+
+def pairs(value):
+  """A table's value as a tuple of (our path, layout)."""
+  return (value,) if isinstance(value[0], str) else value
 
 
 def _without_copy_of_embedding(extra, wanted, get, table):
   """Some files of tied models store the head too; fine if it is the embedding."""
-  heads = {name for name, (path, _) in table.items() if path == "head.w_DV"}
-  embedding = next(n for n, (path, *_) in wanted.items() if path == "embed.w_VD")
+  heads = {name for name, parts in table.items() if parts[0] == "head.w_DV"}
+  embedding = next(n for n, (parts, _) in wanted.items() if parts[0][0] == "embed.w_VD")
   if extra[0] not in heads: return extra
   return [] if np.array_equal(get(extra[0]), get(embedding)) else extra
 
@@ -88,12 +103,10 @@ def _sizes(c):
               K=c.n_kv_heads, H=c.head_dim, F=c.d_ff, c=2, h=c.head_dim // 2)
 
 
-def _shapes(config):
-  """{our path: shape}."""
-  tree = jax.eval_shape(functools.partial(transformer.init, config),
-                        jax.random.key(0))
-  return {jax.tree_util.keystr(path, simple=True, separator="."): x.shape
-          for path, x in jax.tree.leaves_with_path(tree)}
+def shape(path, config):
+  """The shape of a parameter, which its name says."""
+  sizes = _sizes(config)
+  return tuple(sizes[a] for a in path.rpartition("_")[2])
 
 
 def _letters(path):
@@ -103,7 +116,7 @@ def _letters(path):
 
 def _foreign_shape(layout, sizes):
   groups = re.findall(r"\((\w+)\)|(\w)", layout)
-  return tuple(int(np.prod([sizes[a] for a in group or single]))
+  return tuple(math.prod(sizes[a] for a in group or single)
                for group, single in groups)
 
 

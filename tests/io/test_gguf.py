@@ -21,6 +21,7 @@ NAMES = {  # Hugging Face part -> GGUF part, as llama.cpp names them.
     "model.embed_tokens": "token_embd", "model.layers.": "blk.",
     "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k",
     "self_attn.v_proj": "attn_v", "self_attn.o_proj": "attn_output",
+    "self_attn.qkv_proj": "attn_qkv", "mlp.gate_up_proj": "ffn_up",
     "self_attn.q_norm": "attn_q_norm", "self_attn.k_norm": "attn_k_norm",
     "input_layernorm": "attn_norm", "post_attention_layernorm": "ffn_norm",
     "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down",
@@ -76,7 +77,7 @@ def convert(family, path, kind=None, extra=lambda w: None):
   return path
 
 
-@pytest.mark.parametrize("family", ["smollm2", "qwen2", "qwen3"])
+@pytest.mark.parametrize("family", ["smollm2", "qwen2", "qwen3", "phi3"])
 def test_equals_hugging_face(family, tmp_path):
   config, params = gguf.load(convert(family, tmp_path / "m.gguf"))
   expected_config, expected = hf.load(FIXTURES / family)
@@ -140,7 +141,7 @@ def test_unknown_architecture(tmp_path):
   w.write_kv_data_to_file()
   w.write_tensors_to_file()
   w.close()
-  with pytest.raises(ValueError, match=r"'mamba'.*\['llama', 'qwen2', 'qwen3'\]"):
+  with pytest.raises(ValueError, match=r"'mamba'.*\['llama', 'mistral', 'phi3', 'qwen2', 'qwen3'\]"):
     gguf.load(tmp_path / "m.gguf")
 
 

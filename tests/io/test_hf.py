@@ -10,12 +10,14 @@ import pytest
 import safetensors.numpy
 
 from rlx.io import hf
+from rlx.io import tables
 from rlx.io import tokenizer
 from rlx.io import weights
 from rlx.models import transformer
+from rlx.models.families import phi3
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "models" / "fixtures"
-FAMILIES = ["llama", "smollm2", "qwen2", "qwen3"]
+FAMILIES = ["llama", "smollm2", "qwen2", "qwen3", "mistral"]
 
 
 def tensors(path):
@@ -36,7 +38,21 @@ def test_round_trip(family, tmp_path):
   jax.tree.map(np.testing.assert_array_equal, params_again, params)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+def test_fused_round_trip(tmp_path):
+  """Phi-3's table gives its tensors back; what is saved is the same model as a Llama."""
+  config, params = hf.load(FIXTURES / "phi3")
+  before, after = tensors(FIXTURES / "phi3"), tables.write(params, phi3.KEYS, config)
+  assert set(before) == set(after)
+  for name, x in before.items():
+    np.testing.assert_array_equal(after[name], x)
+  hf.save(tmp_path, config, params)
+  assert json.loads((tmp_path / "config.json").read_text())["model_type"] == "llama"
+  config_again, params_again = hf.load(tmp_path)
+  assert config_again == config
+  jax.tree.map(np.testing.assert_array_equal, params_again, params)
+
+
+@pytest.mark.parametrize("family", [*FAMILIES, "phi3"])
 def test_transformers_reads_what_is_written(family, tmp_path):
   torch = pytest.importorskip("torch")
   import transformers
@@ -110,7 +126,7 @@ def test_copy_of_the_embedding_is_no_head(tmp_path):
 
 def test_unknown_family(tmp_path):
   edited(tmp_path, "llama", lambda t: None, dict(model_type="gemma3"))
-  with pytest.raises(ValueError, match=r"'gemma3'.*\['llama', 'qwen2', 'qwen3'\]"):
+  with pytest.raises(ValueError, match=r"'gemma3'.*\['llama', 'mistral', 'phi3', 'qwen2', 'qwen3'\]"):
     hf.load(tmp_path)
 
 

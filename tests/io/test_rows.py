@@ -43,7 +43,7 @@ def test_jsonl_a_split_per_row(tmp_path):
 
 
 @pytest.mark.parametrize("line, message", [
-    ("{", "all.jsonl:2: not JSON"), ("[1]", "all.jsonl:2: a row is an object"),
+    ("{", "all.jsonl:2: not JSON"), ("[1]", "all.jsonl:2: an object is needed"),
     ('{"a": 1}', "all.jsonl:2: the row has no `split`")])
 def test_jsonl_names_the_bad_line(tmp_path, line, message):
   path = tmp_path / "all.jsonl"

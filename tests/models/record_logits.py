@@ -35,7 +35,13 @@ def models():
           rope_parameters=dict(rope_type="default", rope_theta=1e6)),
       "qwen3": transformers.Qwen3Config(
           **_SMALL, head_dim=16, tie_word_embeddings=False,
-          rope_parameters=dict(rope_type="linear", rope_theta=1e6, factor=2.0))}
+          rope_parameters=dict(rope_type="linear", rope_theta=1e6, factor=2.0)),
+      "mistral": transformers.MistralConfig(
+          **_SMALL, head_dim=16, tie_word_embeddings=False, sliding_window=None,
+          rope_parameters=dict(rope_type="default", rope_theta=1e4)),
+      "phi3": transformers.Phi3Config(
+          **_SMALL, tie_word_embeddings=False, pad_token_id=None, bos_token_id=1,
+          eos_token_id=2, rope_parameters=dict(rope_type="default", rope_theta=1e4))}
   torch.manual_seed(0)
   out = {}
   for family, config in configs.items():

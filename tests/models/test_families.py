@@ -8,13 +8,18 @@ import numpy as np
 import pytest
 
 from rlx.io import hf
+from rlx.io import tables
+from rlx.models import families
 from rlx.models import transformer
 from rlx.models.families import llama
+from rlx.models.families import mistral
+from rlx.models.families import phi3
 from rlx.models.families import qwen2
 from rlx.models.families import qwen3
 from rlx.models.families import smollm2
 
-FAMILIES = dict(llama=llama, smollm2=smollm2, qwen2=qwen2, qwen3=qwen3)
+FAMILIES = dict(llama=llama, smollm2=smollm2, qwen2=qwen2, qwen3=qwen3, mistral=mistral,
+                phi3=phi3)
 HERE = pathlib.Path(__file__).parent
 FIXTURES = HERE / "fixtures"
 
@@ -86,6 +91,25 @@ PUBLISHED = {
         tie_word_embeddings=True, use_sliding_window=False, vocab_size=151936), dict(
             vocab_size=151936, d_model=1024, n_layers=28, n_heads=16, n_kv_heads=8,
             head_dim=128, d_ff=3072, rope_theta=1e6, qk_norm=True)),
+    # Mistral-7B-Instruct-v0.3: no window any more.
+    "mistral": (dict(
+        attention_dropout=0.0, hidden_act="silu", hidden_size=4096,
+        intermediate_size=14336, max_position_embeddings=32768, model_type="mistral",
+        num_attention_heads=32, num_hidden_layers=32, num_key_value_heads=8,
+        rms_norm_eps=1e-5, rope_theta=1000000.0, sliding_window=None,
+        tie_word_embeddings=False, vocab_size=32768), dict(
+            vocab_size=32768, d_model=4096, n_layers=32, n_heads=32, n_kv_heads=8,
+            head_dim=128, d_ff=14336, rope_theta=1e6, norm_eps=1e-5, tied_head=False)),
+    # Phi-4.
+    "phi3": (dict(
+        attention_bias=False, attention_dropout=0.0, embd_pdrop=0.0, hidden_act="silu",
+        hidden_size=5120, intermediate_size=17920, max_position_embeddings=16384,
+        model_type="phi3", num_attention_heads=40, num_hidden_layers=40,
+        num_key_value_heads=10, original_max_position_embeddings=16384, resid_pdrop=0.0,
+        rms_norm_eps=1e-5, rope_scaling=None, rope_theta=250000, sliding_window=None,
+        tie_word_embeddings=False, vocab_size=100352), dict(
+            vocab_size=100352, d_model=5120, n_layers=40, n_heads=40, n_kv_heads=10,
+            head_dim=128, d_ff=17920, rope_theta=2.5e5, norm_eps=1e-5, tied_head=False)),
 }
 
 
@@ -94,7 +118,8 @@ def test_config(family):
   published, expected = PUBLISHED[family]
   config = FAMILIES[family].decoder_config(published)
   assert config == transformer.DecoderConfig(**expected)
-  assert FAMILIES[family].decoder_config(FAMILIES[family].hf_config(config)) == config
+  written = FAMILIES[family].hf_config(config)
+  assert families.of(written["model_type"], "").decoder_config(written) == config
 
 
 @pytest.mark.parametrize("family, change, message", [
@@ -103,13 +128,28 @@ def test_config(family):
      "sliding_attention"),
     ("qwen3", dict(num_experts=64), "num_experts=64"),
     ("qwen3", dict(attention_bias=True), "attention_bias=True"),
+    ("qwen3", dict(layer_types="full_attention"), "layer_types='full_attention'"),
+    ("llama", dict(sliding_window=4096), "sliding_window=4096"),
+    ("llama", dict(use_sliding_window=True), "use_sliding_window=True.*only False"),
+    ("llama", dict(partial_rotary_factor=0), "partial_rotary_factor=0.*only 1.0"),
+    ("llama", dict(hidden_act=None), "hidden_act=None"),
+    ("llama", dict(attention_bias=True), "attention_bias=True"),
+    # Off, but what it would be on is not known.
+    ("llama", dict(is_causal=False), "is_causal=False"),
+    ("qwen2", dict(use_mrope=True), "use_mrope=True"),
+    ("mistral", dict(sliding_window=4096), "sliding_window=4096.*max_position_embeddings=32768"),
+    ("mistral", dict(sliding_window="all"), "sliding_window='all'"),
+    ("phi3", dict(sliding_window=2047), "sliding_window=2047"),
+    ("phi3", dict(partial_rotary_factor=0.75), "partial_rotary_factor=0.75"),
+    ("phi3", dict(rope_scaling=dict(type="longrope", short_factor=[1.0])), "'longrope'"),
+    ("llama", dict(resid_pdrop=0.1), "resid_pdrop=0.1"),  # Phi's, not Llama's.
     ("llama", dict(hidden_act="gelu"), "hidden_act='gelu'.*only 'silu'"),
     ("llama", dict(mlp_bias=True), "mlp_bias=True"),
     ("llama", dict(rope_scaling=dict(rope_type="yarn", factor=4.0)), "'yarn'"),
     ("llama", dict(rope_parameters=dict(rope_type="default", partial_rotary_factor=0.5)),
      "partial_rotary_factor=0.5"),
     ("llama", dict(quantization_config=dict(bits=4)), "quantization_config"),
-    ("llama", dict(num_attention_heads=33), "n_kv_heads=8 must divide"),
+    ("llama", dict(num_attention_heads=33), "num_key_value_heads=8 must divide"),
 ])
 def test_refusals(family, change, message):
   with pytest.raises(ValueError, match=message):
@@ -127,6 +167,16 @@ def test_qwen3_without_head_dim_means_128():
   assert qwen3.decoder_config(published).head_dim == 128
 
 
+def test_a_window_over_the_whole_context_is_none():
+  published = PUBLISHED["mistral"][0]
+  for window, context in ((32768, 32768), (None, None)):
+    same = {**published, "sliding_window": window, "max_position_embeddings": context}
+    assert mistral.decoder_config(same) == mistral.decoder_config(published)
+  absent = {k: v for k, v in published.items() if k != "sliding_window"}
+  with pytest.raises(ValueError, match="sliding_window=4096"):  # What absent means.
+    mistral.decoder_config(absent)
+
+
 def test_missing_key():
   published = {k: v for k, v in PUBLISHED["llama"][0].items() if k != "rms_norm_eps"}
   with pytest.raises(ValueError, match="rms_norm_eps"):
@@ -134,13 +184,13 @@ def test_missing_key():
 
 
 def test_tables_cover_every_parameter():
-  """A table's paths are exactly the decoder's, for tied and separate heads."""
+  """A table's paths are exactly the decoder's, and their letters its shapes."""
   for family, module in FAMILIES.items():
     config = hf.load(FIXTURES / family)[0]
+    tree = jax.eval_shape(functools.partial(transformer.init, config), jax.random.key(0))
+    ours = {jax.tree_util.keystr(p, simple=True, separator="."): x.shape
+            for p, x in jax.tree.leaves_with_path(tree)}
     for table in (module.KEYS, module.GGUF_KEYS):
-      paths = {path for path, _ in table.values()}
-      tree = jax.eval_shape(functools.partial(transformer.init, config),
-                            jax.random.key(0))
-      ours = {jax.tree_util.keystr(p, simple=True, separator=".")
-              for p, _ in jax.tree.leaves_with_path(tree)}
-      assert paths - {"head.w_DV"} == ours - {"head.w_DV"}
+      paths = {path for parts in table.values() for path, _ in tables.pairs(parts)}
+      assert paths - {"head.w_DV"} == set(ours) - {"head.w_DV"}
+      for path, shape in ours.items(): assert tables.shape(path, config) == shape

@@ -37,9 +37,9 @@ GGUF_KEYS = {  # GGUF name -> (our path, layout)
 }
 
 
-def decoder_config(hf):
-  """DecoderConfig of a parsed config.json."""
-  return _config.to_decoder(hf, family="llama")
+def decoder_config(hf, source="config.json"):
+  """DecoderConfig of a parsed config.json; `source` is what messages call it."""
+  return _config.to_decoder(hf, source, family="llama")
 
 
 def hf_config(config):

@@ -8,6 +8,9 @@ KEYS = llama.KEYS | {
     "model.layers.{L}.self_attn.v_proj.bias": ("layers.attn.v_bias_LKH", "(KH)"),
 }
 
+# use_sliding_window says whether they count, and has to be off.
+IGNORED = {"max_window_layers", "sliding_window"}
+
 GGUF_KEYS = llama.GGUF_KEYS | {  # Heads are not interleaved here.
     "blk.{L}.attn_q.weight": ("layers.attn.q_LDNH", "(NH)D"),
     "blk.{L}.attn_k.weight": ("layers.attn.k_LDKH", "(KH)D"),
@@ -17,9 +20,10 @@ GGUF_KEYS = llama.GGUF_KEYS | {  # Heads are not interleaved here.
 }
 
 
-def decoder_config(hf):
-  """DecoderConfig of a parsed config.json."""
-  return _config.to_decoder(hf, family="qwen2", qkv_bias=True)
+def decoder_config(hf, source="config.json"):
+  """DecoderConfig of a parsed config.json; `source` is what messages call it."""
+  return _config.to_decoder(hf, source, family="qwen2", qkv_bias=True,
+                            ignored=IGNORED)
 
 
 def hf_config(config):

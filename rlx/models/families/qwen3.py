@@ -1,6 +1,7 @@
 """Qwen3, the dense ones: Llama with an RMSNorm on each query and key head."""
 from rlx.models.families import _config
 from rlx.models.families import llama
+from rlx.models.families import qwen2
 
 KEYS = llama.KEYS | {
     "model.layers.{L}.self_attn.q_norm.weight": ("layers.attn.q_norm.scale_LH", "H"),
@@ -15,11 +16,11 @@ GGUF_KEYS = llama.GGUF_KEYS | {  # Heads are not interleaved here.
 }
 
 
-def decoder_config(hf):
-  """DecoderConfig of a parsed config.json."""
+def decoder_config(hf, source="config.json"):
+  """DecoderConfig of a parsed config.json; `source` is what messages call it."""
   # A Qwen3 file without head_dim means 128, not hidden_size / heads.
-  return _config.to_decoder(hf, family="qwen3", qk_norm=True,
-                            defaults={"head_dim": 128})
+  return _config.to_decoder(hf, source, family="qwen3", qk_norm=True,
+                            defaults={"head_dim": 128}, ignored=qwen2.IGNORED)
 
 
 def hf_config(config):

@@ -1,0 +1,152 @@
+"""What a .gguf file says and where its tensors lie, checked against the file's length.
+
+Counts and lengths are compared with the bytes that are left before anything is made
+of them. Versions 2 and 3, little-endian; arrays of arrays are not read.
+Source: docs/gguf.md of ggml.
+"""
+import itertools
+import math
+import mmap
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rlx.io import strict_json
+
+_SCALARS = dict(zip((0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12), map(np.dtype, (
+    "u1", "i1", "<u2", "<i2", "<u4", "<i4", "<f4", "?", "<u8", "<i8", "<f8"))))
+_STRING, _ARRAY = 8, 9
+_U32, _U64 = _SCALARS[4], _SCALARS[10]
+
+
+class Tensor(NamedTuple):
+  """One tensor as it is stored."""
+  kind: Any          # gguf.GGMLQuantizationType
+  shape: tuple       # rows first, as in numpy
+  data: np.ndarray   # uint8, the last axis in bytes
+
+  def dequantised(self):
+    import gguf
+    return gguf.dequantize(self.data, self.kind)
+
+
+def read(path):
+  """({key: value}, {name: Tensor}) of a file.
+
+  Raises:
+    ValueError: it is no such file, ends early, or says what cannot be; names the
+      key or the tensor.
+  """
+  with path.open("rb") as f:
+    size = f.seek(0, 2)
+    if size < 24:
+      raise ValueError(f"{path}: {size} bytes are no GGUF file.")
+    data = memoryview(mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ))
+  if data[:4] != b"GGUF":
+    raise ValueError(f"{path}: starts with {bytes(data[:4])!r}, not with b'GGUF'.")
+  version = int.from_bytes(data[4:8], "little")
+  if version not in (2, 3):
+    raise ValueError(f"{path}: version {version}; 2 and 3, little-endian, are read.")
+  take = _Taker(path, data, 8)
+  n_tensors, n_keys = take.number(_U64), take.number(_U64)
+  meta, infos = {}, {}
+  for i in range(n_keys):
+    take.what = f"key {i} of {n_keys}"
+    key = take.what = take.text(is_name=True)
+    if key in meta:
+      raise ValueError(f"{path}: {key} stands twice.")
+    meta[key] = take.value(take.number(_U32))
+  for i in range(n_tensors):
+    take.what = f"tensor {i} of {n_tensors}"
+    name = take.what = take.text(is_name=True) or take.what
+    if name in infos:
+      raise ValueError(f"{path}: {name} stands twice.")
+    n_axes = take.number(_U32)
+    if not 1 <= n_axes <= 4:
+      raise ValueError(f"{path}: {name} has {n_axes} axes; 1 to 4 are allowed.")
+    infos[name] = ([take.number(_U64) for _ in range(n_axes)][::-1], take.number(_U32),
+                   take.number(_U64))
+  align = meta.get("general.alignment", 32)
+  if type(align) is not int or not 0 < align < 2**16 or align & (align - 1):
+    raise ValueError(f"{path}: general.alignment={align!r}; a power of 2 is needed.")
+  return meta, _tensors(path, data[-(-take.at // align) * align:], infos, align)
+
+
+def _tensors(path, data, infos, align):
+  import gguf
+  tensors, ends = {}, []
+  for name, (shape, kind, start) in infos.items():
+    where = f"{path}: {name}"
+    if not _is_read(kind):
+      raise ValueError(f"{where} is of type {kind}, which is not read.")
+    kind = gguf.GGMLQuantizationType(kind)
+    block, n_bytes = gguf.GGML_QUANT_SIZES[kind]
+    width, rest = divmod(shape[-1], block)
+    if rest:
+      raise ValueError(f"{where} has rows of {shape[-1]}; {kind.name} needs a multiple "
+                       f"of {block}.")
+    stored = (*shape[:-1], width * n_bytes)
+    if start % align or start + math.prod(stored) > len(data):
+      raise ValueError(f"{where} has {math.prod(stored)} bytes from byte {start} of the "
+                       f"data; the file has {len(data)}, and it starts at multiples of "
+                       f"{align}.")
+    ends.append((start, start + math.prod(stored), name))
+    tensors[name] = Tensor(kind, tuple(shape), np.frombuffer(
+        data, np.uint8, math.prod(stored), start).reshape(stored))
+  for (_, end, before), (start, _, name) in itertools.pairwise(sorted(ends)):
+    if start < end:
+      raise ValueError(f"{path}: {name} starts at byte {start} of the data, within "
+                       f"{before}.")
+  return tensors
+
+
+def _is_read(kind):
+  """Does the gguf package know how to make floats of this type?"""
+  import gguf
+  try:
+    kind = gguf.GGMLQuantizationType(kind)
+    gguf.dequantize(np.zeros((1, gguf.GGML_QUANT_SIZES[kind][1]), np.uint8), kind)
+  except (ValueError, NotImplementedError):
+    return False
+  return True
+
+
+class _Taker:
+  """A place in a file that moves on as values are taken."""
+
+  def __init__(self, path, data, at):
+    self.path, self.data, self.at, self.what = path, data, at, "the header"
+
+  def bytes(self, n):
+    left = len(self.data) - self.at
+    if n > left:
+      raise ValueError(f"{self.path}: {self.what} takes {n} bytes, {left} are left; the "
+                       "file is truncated or damaged.")
+    self.at += n
+    return self.data[self.at - n:self.at]
+
+  def number(self, dtype):
+    return np.frombuffer(self.bytes(dtype.itemsize), dtype)[0].item()
+
+  def text(self, is_name=False):
+    raw = bytes(self.bytes(self.number(_U64)))
+    try:
+      found = raw.decode("utf-8")
+      if is_name: strict_json.check_name(found)
+    except ValueError as e:
+      raise ValueError(f"{self.path}: {self.what}: {e}.") from None
+    return found
+
+  def value(self, kind):
+    if kind == _STRING: return self.text()
+    if kind in _SCALARS: return self.number(_SCALARS[kind])
+    if kind != _ARRAY:
+      raise ValueError(f"{self.path}: {self.what} is of type {kind}, which is none.")
+    kind, count = self.number(_U32), self.number(_U64)
+    if kind in _SCALARS:
+      dtype = _SCALARS[kind]
+      return np.frombuffer(self.bytes(count * dtype.itemsize), dtype).tolist()
+    if kind != _STRING:
+      raise ValueError(f"{self.path}: {self.what} is an array of type {kind}; of numbers "
+                       "and texts they are read.")
+    return [self.text() for _ in range(count)]

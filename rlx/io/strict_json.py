@@ -1,0 +1,59 @@
+"""JSON of files from elsewhere: whatever is wrong with one is a ValueError that names it."""
+import collections
+import json
+
+_LARGEST = 100_000_000  # Bytes of a file; a config.json has a thousand.
+
+
+def read(path):
+  """The object in a file (a pathlib.Path); Raises as `parse`."""
+  if not path.is_file():
+    raise ValueError(f"{path}: no such file.")
+  size = path.stat().st_size
+  if size > _LARGEST:
+    raise ValueError(f"{path}: {size} bytes; at most {_LARGEST} are read as JSON.")
+  return parse(path.read_bytes(), path)
+
+
+def parse(raw, where, *, any_name=False):
+  """The object that bytes in UTF-8 spell.
+
+  Args:
+    where: what messages start with, a file or one of its lines.
+    any_name: also names that cannot be put into a message.
+  Raises:
+    ValueError: not UTF-8, not JSON (NaN is none), no object, or a name stands twice.
+  """
+  try:
+    found = json.loads(raw.decode("utf-8"), object_pairs_hook=_once if any_name else _plain,
+                       parse_constant=_no_constant)
+    # Half a surrogate pair: json reads it, no tokenizer does.
+    if b"\\u" in raw: json.dumps(found, ensure_ascii=False).encode("utf-8")
+  except (ValueError, RecursionError) as e:
+    raise ValueError(f"{where}: not JSON: {e}.") from None
+  if not isinstance(found, dict):
+    raise ValueError(f"{where}: an object is needed, not {found!r:.60}.")
+  return found
+
+
+def _once(pairs):
+  found = dict(pairs)
+  if len(found) < len(pairs):
+    name = collections.Counter(name for name, _ in pairs).most_common(1)[0][0]
+    raise ValueError(f"{name!r} stands twice in an object")
+  return found
+
+
+def _plain(pairs):
+  for name, _ in pairs: check_name(name)
+  return _once(pairs)
+
+
+def check_name(name):
+  """ValueError for a name that is long or not all printable: messages are one line."""
+  if len(name) > 200 or not name.isprintable():
+    raise ValueError(f"{name!r:.60} is no name")
+
+
+def _no_constant(name):
+  raise ValueError(f"{name} is no value")

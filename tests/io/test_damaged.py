@@ -1,0 +1,615 @@
+"""Files from strangers: each damage is one line that names the file and what is wrong.
+
+Whatever the bytes, a load is right or a ValueError; within 400 MB and 10 s.
+"""
+import collections
+import contextlib
+import json
+import math
+import pathlib
+import re
+import resource
+import shutil
+import signal
+import struct
+import sys
+import tempfile
+import types
+import zipfile
+
+import gguf as writer_lib
+import jax
+import numpy as np
+import pytest
+import safetensors.numpy
+
+from rlx import cli
+from rlx import stored
+from rlx.io import gguf
+from rlx.io import rows as io_rows
+from rlx.io import tables
+from rlx.io import tokenizer
+from rlx.io import weights
+from rlx.models import transformer
+from rlx.models.families import llama
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc, sets RLIMIT_AS")
+FIXTURE = pathlib.Path(__file__).parent.parent / "models" / "fixtures" / "llama"
+Q_PROJ = "model.layers.0.self_attn.q_proj.weight"
+TENS = [i / 10 for i in range(10)]
+
+
+@contextlib.contextmanager
+def limits(megabytes=400, seconds=10):
+  """More memory is a MemoryError, more time a TimeoutError: neither is a ValueError."""
+  def late(*_): raise TimeoutError
+  old = resource.getrlimit(resource.RLIMIT_AS)
+  used = int(pathlib.Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+  signal.signal(signal.SIGALRM, late)
+  signal.alarm(seconds)
+  resource.setrlimit(resource.RLIMIT_AS, (used + megabytes * 2**20, old[1]))
+  try:
+    yield
+  finally:
+    signal.alarm(0)
+    resource.setrlimit(resource.RLIMIT_AS, old)
+
+
+def refusal(load, path):
+  """What `load` says against a file; None if it reads it. All else fails the test."""
+  with limits():
+    try:
+      load(path)
+    except ValueError as e:
+      assert cli._is_raised_here(e), f"a traceback for the user: {e!r}"
+      assert "\n" not in str(e) and "TimeoutError" not in str(e)
+      return str(e)
+
+
+# Hugging Face directories.
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory):
+  """The Llama fixture with a tokenizer of as many tokens as it has rows."""
+  path = tmp_path_factory.mktemp("hf") / "m"
+  shutil.copytree(FIXTURE, path, ignore=shutil.ignore_patterns("*.npz"))
+  tokenizer.characters("".join(map(chr, range(48, 107)))).save(path)
+  weights.load(path)
+  return path
+
+
+@pytest.fixture(scope="module")
+def sharded(directory, tmp_path_factory):
+  """The same in two shards: odd and even tensors."""
+  path = tmp_path_factory.mktemp("shards") / "m"
+  shutil.copytree(directory, path)
+  tensors, place = safetensors.numpy.load_file(path / "model.safetensors"), {}
+  (path / "model.safetensors").unlink()
+  for i in range(2):
+    part = {n: tensors[n] for n in sorted(tensors)[i::2]}
+    safetensors.numpy.save_file(part, path / f"{i}.safetensors")
+    place |= dict.fromkeys(part, f"{i}.safetensors")
+  (path / "model.safetensors.index.json").write_text(json.dumps(dict(weight_map=place)))
+  weights.load(path)
+  return path
+
+
+def raw(name, change):
+  """The bytes of a file."""
+  def damage(path): (path / name).write_bytes(change((path / name).read_bytes()))
+  return damage
+
+
+def config(name="config.json", **change):
+  """Keys of a JSON file; values are JSON already, as text, or None to drop the key."""
+  def edit(data):
+    values = {k: json.dumps(v) for k, v in json.loads(data).items()} | change
+    return ("{" + ", ".join(f'"{k}": {v}' for k, v in values.items() if v is not None)
+            + "}").encode()
+  return raw(name, edit)
+
+
+def header(change, file="model.safetensors"):
+  """The header of a safetensors file: parsed, changed in place or replaced, put back."""
+  def edit(data):
+    end = 8 + int.from_bytes(data[:8], "little")
+    found = json.loads(data[8:end])
+    new = change(found) or json.dumps(found).encode()
+    return len(new).to_bytes(8, "little") + new + data[end:]
+  return raw(file, edit)
+
+
+def entry(**change):
+  return header(lambda h: h[Q_PROJ].update(change) or None)
+
+
+def tensors(change):
+  def damage(path):
+    found = safetensors.numpy.load_file(path / "model.safetensors")
+    change(found)
+    safetensors.numpy.save_file(found, path / "model.safetensors")
+  return damage
+
+
+def length(n):
+  return raw("model.safetensors", lambda b: n.to_bytes(8, "little") + b[8:])
+
+
+def twice(h):
+  """A header in which q_proj stands twice."""
+  text = json.dumps(h)
+  return (text[:-1] + f', "{Q_PROJ}": {json.dumps(h[Q_PROJ])}' + "}").encode()
+
+
+def gigantic(path):
+  """200 MB of holes whose header takes 150."""
+  with (path / "model.safetensors").open("wb") as f:
+    f.write((150_000_000).to_bytes(8, "little"))
+    f.truncate(200_000_000)
+
+
+def only_pickle(path):
+  (path / "model.safetensors").rename(path / "pytorch_model.bin")
+
+
+def swapped(h):
+  """q_proj begins where k_proj does."""
+  k = h["model.layers.0.self_attn.k_proj.weight"]["data_offsets"][0]
+  h[Q_PROJ]["data_offsets"] = [k, k + 32 * 32 * 4]
+
+
+def save_tokenizer(n):
+  return lambda path: tokenizer.characters("".join(map(chr, range(48, 46 + n)))).save(path)
+
+
+WEIGHTS = r"model.safetensors: model.layers.0.self_attn.q_proj.weight"
+DIRECTORY = {  # damage -> (how, what is said)
+    "config/utf8": (raw("config.json", lambda b: b"\xff" + b), "config.json: not JSON: 'utf-8'"),
+    "config/list": (raw("config.json", lambda b: b"[1]"), "config.json: an object"),
+    "config/deep": (raw("config.json", lambda b: b"[" * 10**6), "config.json: not JSON: .*recursion"),
+    "config/twice": (raw("config.json", lambda b: b[:-2] + b',"head_dim":8}'),
+                     "config.json: not JSON: 'head_dim' stands twice"),
+    "config/digits": (config(hidden_size="1" * 5000), "config.json: not JSON: .*4300"),
+    "config/nan": (config(rms_norm_eps="NaN"), "config.json: not JSON: NaN"),
+    "config/infinite": (config(rms_norm_eps="1e999"), "config.json: rms_norm_eps=inf; a number"),
+    "config/theta": (config(rope_parameters='{"rope_theta": -1}'), "config.json: rope_theta=-1"),
+    "config/factor": (config(rope_parameters='{"rope_type": "linear"}'),
+                      "config.json: factor=None"),
+    "config/wavelengths": (
+        config(rope_parameters='{"rope_type": "llama3", "factor": 8, "low_freq_factor": 4, '
+               '"high_freq_factor": 4, "original_max_position_embeddings": 96}'),
+        "config.json: low_freq_factor=4.0 must be below"),
+    "config/rope": (config(rope_parameters="3"), "config.json: rope_parameters=3"),
+    **{f"config/hidden_size={x}": (config(hidden_size=x),
+                                   f"config.json: hidden_size=.*; a whole number")
+       for x in ("-32", "0", '"32"', "32.0", "true", "null", "[32]", "1e99", str(2**40))},
+    "config/missing": (config(rms_norm_eps=None), r"config.json: \['rms_norm_eps'\] missing"),
+    "config/hidden_size": (config(hidden_size="64"), "has shape .*the config makes it"),
+    "config/layers": (config(num_hidden_layers="1000000000"),
+                      "model.safetensors: 21 tensors for 1000000000 layers"),
+    "config/few_layers": (config(num_hidden_layers="1"), "9 tensors are not part of the model"),
+    "config/kv_heads": (config(num_key_value_heads="3"), "config.json: num_key_value_heads=3 "),
+    "config/odd": (config(head_dim="7"), "config.json: .*head_dim=7"),
+    "config/tied": (config(tie_word_embeddings='"no"'), "config.json: tie_word_embeddings='no'"),
+    "config/family": (config(model_type='["llama"]'), r"config.json: model_type=\['llama'\]"),
+    "config/layer_types": (config(layer_types="3"), "config.json: layer_types=3"),
+    "config/vocabulary": (config(vocab_size="62"),
+                          r"embed_tokens.weight has shape \(61, 32\); .*\(62, 32\)"),
+    "config/code": (config(auto_map='{"AutoConfig": "x.Y"}'), "config.json: auto_map="),
+    "config/trust": (config(trust_remote_code="true"), "config.json: trust_remote_code=True"),
+    "config/quantised": (config(quantization_config='{"bits": 4}'),
+                         "config.json: quantization_config="),
+    "weights/empty": (raw("model.safetensors", lambda b: b""), "model.safetensors: 0 bytes"),
+    **{f"weights/header={n}": (length(n), f"model.safetensors: 79792 bytes and a header of {n}")
+       for n in (2**60, 2**64 - 1, 10**6)},
+    "weights/header=9": (length(9), "model.safetensors: header: not JSON"),
+    "weights/gigantic": (gigantic, "model.safetensors: 200000000 bytes and a header of 150000000"),
+    "weights/utf8": (header(lambda h: b'{"\xff": 1}'), "model.safetensors: header: not JSON"),
+    "weights/list": (header(lambda h: b"[]"), "model.safetensors: header: an object"),
+    "weights/twice": (header(twice), f"model.safetensors: header: not JSON: '{Q_PROJ}' stands twice"),
+    "weights/name": (header(lambda h: h.update({"a\nb": h.pop(Q_PROJ)})),
+                     r"model.safetensors: header: not JSON: 'a\\nb' is no name"),
+    "weights/long": (header(lambda h: h.update({"a" * 10**6: 0})), "header: not JSON: 'a*"),
+    "weights/number": (header(lambda h: h.update({Q_PROJ: 3})), f"{WEIGHTS}: 3; dtype"),
+    "weights/no_shape": (header(lambda h: h[Q_PROJ].pop("shape") and None), f"{WEIGHTS}: .*; dtype"),
+    **{f"weights/dtype={x}": (entry(dtype=x), rf"{WEIGHTS}: dtype=.*; F64, F32")
+       for x in ("I32", "U8", "F8_E4M3", "f32", 4, ["F32"])},
+    "weights/narrow": (entry(dtype="F16"), rf"{WEIGHTS}: data_offsets=.* F16 .* takes 2048 bytes"),
+    **{f"weights/shape={str(x)[:20]}": (entry(shape=x), f"{WEIGHTS}: shape=.*; whole numbers")
+       for x in ([-32, -32], [32, 32.0], "32", [True, 1024], [2**63, 2], [1024] + [1] * 5,
+                 [1] * 10**5, {"a": 1}, [10**4000])},
+    "weights/product": (entry(shape=[2**62] * 4), f"{WEIGHTS}: data_offsets=.* takes "),
+    "weights/transposed": (entry(shape=[16, 64]), rf"{Q_PROJ} has shape \(16, 64\); .*\(32, 32\)"),
+    **{f"weights/offsets={x}": (entry(data_offsets=x), f"{WEIGHTS}: data_offsets=")
+       for x in ([-8, 4088], [4096, 0], [10**6, 10**6 + 4096], [0], [0, 4096, 0], [0, 2**64], None)},
+    "weights/overlap": (header(swapped), "model.safetensors: .* they must meet"),
+    "weights/same_bytes": (header(lambda h: json.dumps(dict.fromkeys("ab", dict(
+        dtype="F32", shape=[19424], data_offsets=[0, 77696]))).encode()),
+                           "model.safetensors: b starts at byte 0 of the data, a ends at 77696"),
+    "weights/hole": (header(lambda h: b'{"a": {"dtype": "F32", "shape": [1], "data_offsets": [4, 8]}}'),
+                     "model.safetensors: a starts at byte 4"),
+    "weights/behind": (raw("model.safetensors", lambda b: b + b"more"),
+                       "model.safetensors: the end starts at byte 77700"),
+    "weights/integers": (tensors(lambda t: t.update({Q_PROJ: t[Q_PROJ].astype(np.int32)})),
+                         f"{WEIGHTS}: dtype='I32'"),
+    "weights/missing": (tensors(lambda t: t.pop(Q_PROJ)),
+                        f"model.safetensors: 1 tensors are missing: {Q_PROJ}"),
+    "weights/extra": (tensors(lambda t: t.update(more=np.ones(3, np.float32))),
+                      "model.safetensors: 1 tensors are not part of the model: more"),
+    "weights/pickle": (only_pickle, r"only safetensors are read, not \['pytorch_model.bin'\]"),
+    "weights/none": (lambda p: (p / "model.safetensors").unlink(),
+                     r"only safetensors are read\.$"),
+    "tokenizer/utf8": (raw("tokenizer.json", lambda b: b"\xff"), "tokenizer.json: the tokenizer"),
+    "tokenizer/more": (save_tokenizer(62), "m: the tokenizer has token 61, .* rows 0 to 60"),
+    "tokenizer/fewer": (save_tokenizer(20), None),  # Embeddings are padded to round sizes.
+    "tokenizer/code": (config("tokenizer_config.json", auto_map='{"AutoTokenizer": "x.Y"}'),
+                       "tokenizer_config.json: auto_map asks for code"),
+    **{f"tokenizer/eos={x}": (config("generation_config.json", eos_token_id=x),
+                              "generation_config.json: eos_token_id=")
+       for x in ('"<eos>"', "-1", "[1, 2.5]", "true", '{"a": 1}')},
+    "tokenizer/far_eos": (config("generation_config.json", eos_token_id="61"), "has token 61"),
+    "tokenizer/none": (lambda p: [(p / f).unlink() for f in
+                                  ("tokenizer.json", "tokenizer_config.json")],
+                       "m: the tokenizer cannot be read"),
+    **{f"{name}/{share}": (raw(name, lambda b, s=share: b[:int(s * len(b))]), name)
+       for name in ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json",
+                    "generation_config.json")
+       for share in TENS},
+}
+
+
+@pytest.mark.parametrize("name", DIRECTORY)
+def test_directory(directory, tmp_path, name):
+  damage, message = DIRECTORY[name]
+  path = shutil.copytree(directory, tmp_path / "m")
+  damage(path)
+  said = refusal(weights.load, path)
+  if message is None: assert said is None
+  else: assert re.search(message, said or "it was read"), said
+
+
+def place(**change):
+  """Where the index says that q_proj is, or other of its keys."""
+  def edit(data):
+    index = json.loads(data)
+    index["weight_map"] |= {Q_PROJ: change["q"]} if "q" in change else {}
+    return json.dumps({**index, **change}).encode()
+  return raw("model.safetensors.index.json", edit)
+
+
+def outside(file):
+  """q_proj is in a whole file beside the folder, which the index names by `file`."""
+  def damage(path):
+    shutil.copy(path / "1.safetensors", path.parent / "x.safetensors")
+    place(q=file.format(path.parent))(path)
+  return damage
+
+
+def in_both(path):
+  found = [safetensors.numpy.load_file(path / f"{i}.safetensors") for i in range(2)]
+  safetensors.numpy.save_file({**found[0], **found[1]}, path / "0.safetensors")
+
+
+SHARDS = {
+    **{f"outside/{x}": (outside(x), "index.json: .*q_proj.weight is in '.*x.safetensors'; ")
+       for x in ("../x.safetensors", "{}/x.safetensors", "./../x.safetensors")},
+    "missing": (place(q="2.safetensors"), r"is in '2.safetensors'; .* has \['0.safetensors',"),
+    "name": (place(q="config.json"), "q_proj.weight is in 'config.json'; "),
+    "number": (place(q=3), "q_proj.weight is in 3; "),
+    "zero": (place(q="\0"), r"q_proj.weight is in '\\x00'; "),
+    "long": (place(q="a" * 5000), "q_proj.weight is in 'aaa"),
+    "map": (place(weight_map=[1]), r"index.json: weight_map=\[1\]"),
+    "no_map": (place(weight_map=None), "index.json: weight_map=None"),
+    "empty_map": (place(weight_map={}), "index.json: 0 tensors for 2 layers"),
+    "moved": (place(q="0.safetensors"), r"0.safetensors: .*q_proj.weight is missing"),
+    "both": (in_both, r"0.safetensors: .* is here; .*index.json says '1.safetensors'"),
+    "unlisted": (raw("model.safetensors.index.json", lambda b: b.replace(b"q_proj", b"x_proj")),
+                 "x_proj.weight is missing"),
+    "shard": (raw("1.safetensors", lambda b: b[:-1]), "1.safetensors: .*: data_offsets="),
+    "no_shard": (lambda p: (p / "1.safetensors").unlink(), "is in '1.safetensors'; .* has"),
+    **{f"index/{share}": (raw("model.safetensors.index.json",
+                              lambda b, s=share: b[:int(s * len(b))]), "index.json: not JSON")
+       for share in TENS},
+}
+
+
+@pytest.mark.parametrize("name", SHARDS)
+def test_shards(sharded, tmp_path, name):
+  damage, message = SHARDS[name]
+  path = shutil.copytree(sharded, tmp_path / "m")
+  damage(path)
+  said = refusal(weights.load, path)
+  assert re.search(message, said or "it was read"), said
+
+
+# GGUF, and wheels.
+
+SMALL = transformer.DecoderConfig(
+    vocab_size=260, d_model=32, n_layers=2, n_heads=4, n_kv_heads=2, head_dim=8, d_ff=64,
+    tied_head=True)
+TOKENS = ["<eos>", "<bos>", *(chr(i) for i in range(200, 456)), "ÈÉ", "ÊË"]
+
+
+def write_gguf(path, tokens=TOKENS, merges=("È É", "Ê Ë"), types=None, eos=0, bos=1):
+  """SMALL with zeros for weights and byte-level tokens; one tensor is quantised."""
+  flat = {p: np.zeros(tables.shape(p, SMALL), np.float32)
+          for p, _ in llama.GGUF_KEYS.values() if p != "head.w_DV"}
+  w = writer_lib.GGUFWriter(path, "llama")
+  w.add_custom_alignment(64)
+  w.add_block_count(2)
+  w.add_embedding_length(32)
+  w.add_feed_forward_length(64)
+  w.add_head_count(4)
+  w.add_head_count_kv(2)
+  w.add_key_length(8)
+  w.add_layer_norm_rms_eps(1e-6)
+  w.add_tokenizer_model("gpt2")
+  w.add_tokenizer_pre("smollm")
+  w.add_token_list(list(tokens))
+  w.add_token_types([3] * 2 + [1] * 258 if types is None else types)
+  w.add_token_merges(list(merges))
+  w.add_eos_token_id(eos)
+  if bos is not None: w.add_bos_token_id(bos)
+  w.add_add_bos_token(True)
+  kind = writer_lib.GGMLQuantizationType.Q8_0
+  for name, x in tables.write(tables._nest(flat), llama.GGUF_KEYS, SMALL).items():
+    if name == "output_norm.weight": w.add_tensor(name, x + 1)
+    elif name == "blk.1.ffn_up.weight":
+      w.add_tensor(name, writer_lib.quantize(x, kind), raw_dtype=kind)
+    else: w.add_tensor(name, x)
+  w.write_header_to_file()
+  w.write_kv_data_to_file()
+  w.write_tensors_to_file()
+  w.close()
+
+
+@pytest.fixture(scope="module")
+def gguf_file(tmp_path_factory):
+  path = tmp_path_factory.mktemp("gguf") / "m.gguf"
+  write_gguf(path)
+  assert weights.load(path)[0] == SMALL
+  return path
+
+
+def put(at, form, *values, after=None):
+  """Numbers, `at` bytes behind the start of the file or the name `after`."""
+  def edit(data):
+    start = at if after is None else data.index(after) + len(after) + at
+    new = struct.pack("<" + form, *values)
+    return data[:start] + new + data[start + len(new):]
+  return edit
+
+
+def swap(old, new):
+  """A text for another of the same length, the first time it occurs."""
+  return lambda data: data.replace(old, new, 1)
+
+
+def written(**change):
+  """The file that `write_gguf` makes of other arguments."""
+  def edit(data):
+    del data
+    with tempfile.TemporaryDirectory() as folder:
+      write_gguf(pathlib.Path(folder) / "m.gguf", **change)
+      return (pathlib.Path(folder) / "m.gguf").read_bytes()
+  return edit
+
+
+Q = b"blk.0.attn_q.weight"  # Behind it: axes u32, 2 sizes u64, type u32, offset u64.
+EPS, HEADS = b"layer_norm_rms_epsilon", b"llama.attention.head_count"  # Behind: type u32, value.
+LIST = b"tokenizer.ggml.tokens"  # Behind it: type u32, type of its values u32, count u64.
+GGUF = {
+    "empty": (lambda b: b"", "0 bytes are no GGUF"),
+    "magic": (put(0, "4s", b"GGML"), "starts with b'GGML'"),
+    **{f"version={v}": (put(4, "I", v), f"version {v}; 2 and 3") for v in (0, 1, 4, 3 << 24)},
+    "tensors": (put(8, "Q", 2**60), "tensor 20 of 1152921504606846976 has 0 axes"),
+    "keys": (put(16, "Q", 2**64 - 1), "key .* of 18446744073709551615 takes|takes .* left|of type"),
+    "no_tensors": (put(8, "Q", 0), "m.gguf: 0 tensors for 2 layers"),
+    "key_length": (put(24, "Q", 2**62), "key 0 of .* takes 4611686018427387904 bytes"),
+    "key_twice": (swap(b"ggml.eos_token_id", b"ggml.bos_token_id"),
+                  "tokenizer.ggml.bos_token_id stands twice"),
+    "key_type": (put(0, "I", 77, after=HEADS), "llama.attention.head_count is of type 77"),
+    "key_utf8": (swap(b"gpt2", b"\xff\xff\xff\xff"), "tokenizer.ggml.model: 'utf-8'"),
+    "architecture": (swap(b"\x05\0\0\0\0\0\0\0llama", b"\x05\0\0\0\0\0\0\0mamba"),
+                     "general.architecture='mamba'"),
+    "no_architecture": (swap(b"general.architecture", b"general.Architecture"),
+                        "general.architecture=None"),
+    "key_name": (swap(b"block_count", b"block\ncount"), r"key .* of .*: 'llama.block\\ncount' is"),
+    "array_count": (put(8, "Q", 2**62, after=LIST), "tokenizer.ggml.tokens takes|takes .* left"),
+    "array_count_numbers": (put(4, "IQ", 0, 2**62, after=LIST), "tokenizer.ggml.tokens takes "),
+    "array_of_arrays": (put(4, "I", 9, after=LIST), "tokenizer.ggml.tokens is an array of type 9"),
+    "alignment": (put(4, "I", 3, after=b"general.alignment"), "general.alignment=3"),
+    "alignment_0": (put(4, "I", 0, after=b"general.alignment"), "general.alignment=0"),
+    "epsilon": (put(4, "f", math.nan, after=EPS), "m.gguf: rms_norm_eps=nan"),
+    "heads_0": (put(4, "I", 0, after=HEADS), "m.gguf: num_attention_heads=0"),
+    "heads_negative": (put(0, "Ii", 5, -4, after=HEADS), "m.gguf: num_attention_heads=-4"),
+    "heads_3": (put(4, "I", 3, after=HEADS), "m.gguf: num_key_value_heads=2 must divide"),
+    "layers": (put(4, "I", 10**9, after=b"llama.block_count"), "20 tensors for 1000000000 layers"),
+    "width": (put(4, "I", 64, after=b"llama.embedding_length"), "m.gguf: .* has shape"),
+    **{f"axes={n}": (put(0, "I", n, after=Q), f"{Q.decode()} has {n} axes") for n in (0, 5, 2**32 - 1)},
+    "sizes": (put(4, "QQ", 2**63, 2**63, after=Q), f"{Q.decode()} has .* bytes from byte"),
+    "size_0": (put(4, "Q", 0, after=Q), rf"{Q.decode()} has shape \(32, 0\)"),
+    "shape": (put(4, "QQ", 16, 64, after=Q), rf"{Q.decode()} has shape \(64, 16\); .*\(32, 32\)"),
+    **{f"type={n}": (put(20, "I", n, after=Q), f"{Q.decode()} is of type {n}, which is not read")
+       for n in (4, 24, 26, 27, 28, 999)},  # 24 to 27 are integers.
+    "type_block": (put(20, "I", 12, after=Q), f"{Q.decode()} has rows of 32; Q4_K needs"),
+    "offset": (put(24, "Q", 2**62, after=Q), f"{Q.decode()} has 4096 bytes from byte {2**62}"),
+    "offset_odd": (put(24, "Q", 4, after=Q), "it starts at multiples of 64"),
+    "offset_shared": (put(24, "Q", 0, after=Q), "starts at byte 0 of the data, within"),
+    "tensor_twice": (swap(b"blk.0.attn_q", b"blk.0.attn_k"), "blk.0.attn_k.weight stands twice"),
+    "tensor_renamed": (swap(b"blk.0.attn_q", b"blk.0.attn_x"), f"1 tensors are missing: {Q.decode()}"),
+    "tensor_utf8": (swap(b"blk.0.attn_q", b"blk.0.attn_\xff"), "tensor .* of 20: 'utf-8'"),
+    "tokens_fewer": (written(tokens=TOKENS[:-1]), r"token_embd.weight has shape \(260, 32\); .*259"),
+    "tokens_more": (written(tokens=[*TOKENS, "x"]), r"token_embd.weight has shape \(260, 32\); .*261"),
+    "tokens_twice": (written(tokens=["a", *TOKENS[1:-1], "a"]), "260, 259 different ones"),
+    "types": (written(types=[1, 2]), "token_type 2; they must be as many"),
+    "merges": (written(merges=["nosuch merge"]), "m.gguf: the tokenizer cannot be read"),
+    "merges_3": (written(merges=["È É Ê"]), "m.gguf: the tokenizer cannot be read"),
+    "eos": (written(eos=260), "eos_token_id=260; there are tokens 0 to 259"),
+    "bos": (written(bos=None), "add_bos_token without a bos_token_id"),
+    **{f"truncated/{share}": (lambda b, s=share: b[:int(s * len(b))], "m.gguf: ") for share in TENS},
+}
+
+
+@pytest.mark.parametrize("name", GGUF)
+def test_gguf(gguf_file, tmp_path, name):
+  damage, message = GGUF[name]
+  path, data = tmp_path / "m.gguf", gguf_file.read_bytes()
+  path.write_bytes(damage(data))
+  assert path.read_bytes() != data
+  said = refusal(weights.load, path)
+  assert re.search(message, said or "it was read") and "m.gguf: " in said, said
+
+
+@pytest.fixture(scope="module")
+def wheel(gguf_file):
+  path = gguf_file.parent / "m.whl"
+  with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as f: f.write(gguf_file, "m/m.gguf")
+  return path
+
+
+@pytest.mark.parametrize("share", TENS)
+def test_wheel(wheel, tmp_path, monkeypatch, share):
+  monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+  path, data = tmp_path / "m.whl", wheel.read_bytes()
+  path.write_bytes(data[:int(share * len(data))])
+  assert "m.whl: the wheel cannot be unpacked: " in (refusal(weights.load, path) or "")
+
+
+# JSONL.
+
+ROWS = [dict(prompt="12=", completion="3;4", verdict=1, group=str(i), values=[0.5, None],
+             finish="eos", sampled=9, label=-1, split="train") for i in range(3)]
+
+
+def jsonl(path):
+  path.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+  return path
+
+
+def read_rows(path):
+  return list(io_rows.rows(f"jsonl:{path}", "train"))
+
+
+def read_stored(path):
+  size = types.SimpleNamespace(max_tokens=9)
+  c = types.SimpleNamespace(prompts=types.SimpleNamespace(
+      max_tokens=9, template=dict(name="plain")), rollouts=size)
+  return stored.read(path, types.SimpleNamespace(
+      config=c, tokenizer=tokenizer.characters("0123456789=;")))
+
+
+LINES = {  # The second line -> what is said of it
+    "half": (b'{"prompt": "12=', "not JSON: Invalid control character"), "list": (b"[1]", "an object is needed"),
+    "utf8": (b'{"prompt": "\xff"}', "not JSON: 'utf-8'"), "nan": (b'{"a": NaN}', "not JSON: NaN"),
+    "deep": (b"[" * 10**6, "not JSON: .*recursion"), "null": (b"\0", "not JSON"),
+    "digits": (b'{"a": ' + b"1" * 5000 + b"}", "not JSON: .*4300"),
+    "twice": (b'{"a": 1, "a": 2}', "not JSON: 'a' stands twice"),
+    "surrogate": (b'{"prompt": "\\ud800"}', "not JSON: .*surrogates"),
+    "long": (b'{"a": "' + b"1" * 2**26 + b'"}', "more than 67108864 bytes"),
+}
+
+
+@pytest.mark.parametrize("name", LINES)
+@pytest.mark.parametrize("read", [read_rows, read_stored])
+def test_lines(tmp_path, read, name):
+  line, message = LINES[name]
+  path = jsonl(tmp_path / "rows.jsonl")
+  first, _, third = path.read_bytes().splitlines(keepends=True)
+  path.write_bytes(first + line + b"\n" + third)
+  assert re.search(rf"rows.jsonl:2: (the line has )?{message}", refusal(read, path) or "")
+
+
+@pytest.mark.parametrize("key, value, message", [
+    ("split", ["train"], "the row has no `split`"), ("split", 3, "the row has no `split`")])
+def test_split(tmp_path, key, value, message):
+  path = tmp_path / "rows.jsonl"
+  path.write_text(json.dumps({key: value}) + "\n")
+  assert f"rows.jsonl:1: {message}" in (refusal(read_rows, path) or "")
+
+
+@pytest.mark.parametrize("key, value", [
+    ("prompt", 3), ("prompt", None), ("completion", None), ("completion", "abc"), ("prompt", ""),
+    ("completion", "1" * 10), ("verdict", 1.5), ("verdict", -1), ("verdict", "1"),
+    ("verdict", [1]), ("values", 1), ("values", [2]), ("values", ["1"]), ("finish", "end"),
+    ("finish", ["eos"]), ("sampled", -1), ("sampled", 1.5), ("sampled", None), ("label", "0"),
+    ("label", -2), ("group", None), ("group", [1])])
+def test_stored(tmp_path, key, value):
+  path = tmp_path / "rows.jsonl"
+  path.write_text("".join(json.dumps(row) + "\n" for row in (
+      ROWS[0], ROWS[1] | {key: value}, ROWS[2])))
+  assert "rows.jsonl:2" in (refusal(read_stored, path) or "")
+
+
+@pytest.mark.parametrize("share", TENS)
+def test_half_a_file(tmp_path, share):
+  """A file of whole lines is a shorter file; another names its last line."""
+  path = jsonl(tmp_path / "rows.jsonl")
+  data = path.read_bytes()[:int(share * path.stat().st_size)]
+  path.write_bytes(data)
+  for read in (read_rows, read_stored):
+    line = data.count(b"\n") + 1
+    assert f"rows.jsonl:{line}: not JSON" in refusal(read, path) if data else refusal(read, path)
+
+
+# Any bytes.
+
+
+def flipped(data, draw):
+  """Some bytes changed, a run of them removed, or the end cut off; most near the start."""
+  data = bytearray(data)
+  at = int(draw.integers(len(data)) if draw.random() < 0.3 else
+           draw.integers(min(len(data), 4000)))
+  kind = draw.integers(4)
+  if kind == 0: return bytes(data[:at])
+  if kind == 1: del data[at:at + int(draw.integers(1, 20))]
+  else:
+    for _ in range(draw.integers(1, 4)):
+      data[at] = draw.integers(256) if kind == 2 else data[at] ^ 1 << int(draw.integers(8))
+      at = min(at + int(draw.integers(30)), len(data) - 1)
+  return bytes(data)
+
+
+def shapes(loaded):
+  """What has to be right of a model that was read."""
+  found, params, text = loaded
+  numbers = [found.rope_theta, found.norm_eps, *(found.rope_scaling or ("", 1))[1:]]
+  assert all(math.isfinite(x) and x > 0 for x in numbers)
+  assert max(text.eos_ids) < found.vocab_size
+  return jax.tree.map(lambda x: (x.shape, x.dtype), params)
+
+
+FILES = ["config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json",
+         "generation_config.json", "0.safetensors", "model.safetensors.index.json", "m.gguf",
+         "m.whl", "rows.jsonl"]
+TRIALS = 60
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_any_bytes(directory, sharded, gguf_file, wheel, tmp_path, monkeypatch, name):
+  monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+  draw = np.random.default_rng([FILES.index(name), 0])
+  if name in ("m.gguf", "m.whl"):
+    path = file = shutil.copy(gguf_file if name == "m.gguf" else wheel, tmp_path / name)
+  elif name == "rows.jsonl":
+    path = file = jsonl(tmp_path / name)
+  else:
+    path = shutil.copytree(sharded if "0." in name or "index" in name else directory,
+                           tmp_path / "m")
+    file = path / name
+  if name == "rows.jsonl":
+    load = lambda path: [list(io_rows.lines(path)), read_stored(path)]
+  else:
+    right = shapes(weights.load(path))
+    def load(path):
+      gguf._parsed.cache_clear()  # Trials may have the same time stamp.
+      assert shapes(weights.load(path)) == right
+  data, outcomes = file.read_bytes(), collections.Counter()
+  for trial in range(TRIALS):
+    file.write_bytes(flipped(data, draw))
+    shutil.rmtree(tmp_path / "cache", ignore_errors=True)
+    said = refusal(load, path)
+    assert said is None or str(tmp_path) in said, (trial, said)
+    outcomes["read" if said is None else "refused"] += 1
+  assert outcomes["refused"] > TRIALS / 10
