@@ -124,7 +124,7 @@ def build(config, splits=("train", "eval")):
   optimizers = {name: optimizer.adamw(**c[name].optimizer)
                 for name in ("learner", "prm", "value")}
   frozen = freeze(c, base_params) if c.lora.rank else None
-  shapes = functools.partial(_shapes, c, methods, mesh, optimizers, models, frozen)
+  shapes = functools.partial(shapes_of, c, methods, mesh, optimizers, models, frozen)
   draw = samplers(c, model_config, tokenizer, mesh)
   limit = memory.device_bytes(mesh)
   slots_of = functools.partial(
@@ -367,7 +367,7 @@ def freeze(c, params):
       else x.astype(c.model.frozen_dtype), params)
 
 
-def _shapes(c, methods, mesh, optimizers, models, frozen):
+def shapes_of(c, methods, mesh, optimizers, models, frozen):
   """What `_init` returns, as shapes with shardings."""
   def init(params, frozen):
     return _init(c, methods, mesh, optimizers,
