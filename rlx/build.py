@@ -101,14 +101,15 @@ def build(config, splits=("train", "eval")):
                        f"= {shards}.")
   model_config, start, tokenizer = load_model(c, c.model.path)
   sharding.check(start, mesh)
-  base_params = start
+  base_params, model_config = start, on_rows(model_config, mesh)
   if c.lora.rank:
     model_config = dataclasses.replace(model_config, lora_scale=c.lora.alpha / c.lora.rank)
     start = lora.init(base_params, rng.key(c.seed, "lora"), rank=c.lora.rank,
                       targets=tuple(c.lora.targets))
   models = dict(policy=(model_config, start), prm=(model_config, start))
   if methods.needs("prm_logps_BT") and c.prm.path is not None:
-    *models["prm"], prm_tokenizer = load_model(c, c.prm.path)
+    prm_config, prm_start, prm_tokenizer = load_model(c, c.prm.path)
+    models["prm"] = on_rows(prm_config, mesh), prm_start
     if prm_tokenizer.vocabulary != tokenizer.vocabulary:
       raise ValueError(f"prm.path={c.prm.path!r}: its tokenizer differs from "
                        f"that of model.path={c.model.path!r}.")
@@ -191,6 +192,17 @@ def load_model(c, path):
                                param_dtype=c.model.param_dtype,
                                attention=c.model.attention, remat=c.model.remat)
   return config, params, tokenizer
+
+
+def on_rows(config, mesh):
+  """A DecoderConfig whose activations and caches keep to the devices of their rows.
+
+  Left to itself XLA keeps parameters where they are and sends activations around.
+  """
+  if sharding.row_shards(mesh) == 1: return config
+  of = lambda *axes: jax.sharding.NamedSharding(
+      mesh, jax.sharding.PartitionSpec(*sharding.ROWS, *axes))
+  return dataclasses.replace(config, rows=of(), heads=of("tensor"))
 
 
 def text_of(c, tokenizer):

@@ -44,6 +44,9 @@ class DecoderConfig:
   attention: str = "blocks"      # of whole sequences: attention.py
   remat: str = "none"            # Recomputed by backward: none | full | dots (all
                                  # but matmuls).
+  # Where rows are spread over devices, how [B, Q, D] and caches [W, K, ..] lie; None: XLA's choice.
+  rows: jax.sharding.Sharding | None = None
+  heads: jax.sharding.Sharding | None = None
 
   def __post_init__(self):
     if self.n_heads % self.n_kv_heads:
@@ -119,6 +122,11 @@ def logits(params, config, hidden):
              else ("...D,DV->...V", params["head"]["w_DV"]))
   return jnp.einsum(spec, hidden.astype(dtype), w.astype(dtype),
                     preferred_element_type=wide(dtype))
+
+
+def pinned(x, sharding):
+  """x on the devices that `sharding` says; None: anywhere."""
+  return x if sharding is None else jax.lax.with_sharding_constraint(x, sharding)
 
 
 def wide(dtype):
@@ -201,7 +209,7 @@ class _Decoder(nn.Module):
     layers = nn.scan(
         block, variable_axes={"params": 0}, split_rngs={"params": True},
         in_axes=nn.broadcast, out_axes=0, length=c.n_layers)
-    x_BQD = embed_VD[tokens_BQ].astype(c.dtype)
+    x_BQD = pinned(embed_VD[tokens_BQ].astype(c.dtype), c.rows)
     x_BQD, kv_L = layers(c, self.keeps_kv, name="layers")(x_BQD, shared)
     return _Norm("scale_D", c, c.d_model, name="norm")(x_BQD), kv_L
 
@@ -215,10 +223,10 @@ class _Block(nn.Module):
     c = self.config
     y_BQD = _Norm("scale_LD", c, c.d_model, name="attn_norm")(x_BQD)
     y_BQD, kv = _Attention(c, name="attn")(y_BQD, shared)
-    x_BQD = x_BQD + y_BQD
+    x_BQD = pinned(x_BQD + y_BQD, c.rows)
     y_BQD = _Norm("scale_LD", c, c.d_model, name="mlp_norm")(x_BQD)
     x_BQD = x_BQD + _Mlp(c, name="mlp")(y_BQD)
-    return x_BQD, kv if self.keeps_kv else None
+    return pinned(x_BQD, c.rows), kv if self.keeps_kv else None
 
 
 class _Attention(nn.Module):
