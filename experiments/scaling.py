@@ -326,11 +326,32 @@ def page(found):
           ["mesh", "chip", "fits", *PHASES, "step", "mostly"],
           [seconds_row(model, shape, chip) for shape in MESHES[model] for chip in CHIPS])
                            for model in MODELS),
+      head_8=_share_of_head("Llama-3.1-8B", (1, 8, 1)),
+      head_256=_share_of_head("Llama-3.1-8B", (1, 256, 1)),
+      **dict(zip(("low", "high"), _ratios(found))),
       lowered=_table(["model", "mesh", "scoring, s", "PRM update, s", "policy update, s"],
                      _lowered(found)),
       compiled=_table(["model", "mesh", "program", "compiled in, s", "XLA, GB",
                        "estimate / XLA", "received, GB", "closed form / received"],
                       [compared(line) for line in found if "bytes" in line]))
+
+
+def _share_of_head(model, shape):
+  """Of what the policy's update receives, the part that the head's gradient is."""
+  run, *_ = plan(model, shape)
+  m, c, parts = run.model_config, run.config.learner, math.prod(shape[:2])
+  b = run.config.prompts.per_step * run.config.rollouts.per_prompt // (
+      c.minibatches * c.microbatches)
+  chunks = -(-run.config.rollouts.max_tokens // max(1024 // b, 1))
+  head = 4 * m.vocab_size * m.d_model / shape[2] * 2 * (parts - 1) / parts
+  return (c.minibatches * c.microbatches * chunks * head
+          / sum(exchanged(run)["policy update"].values()))
+
+
+def _ratios(found):
+  """The least and the most estimate / XLA of the compiled programs."""
+  ratios = [float(compared(line)[5]) for line in found if "bytes" in line]
+  return min(ratios), max(ratios)
 
 
 def _name(shape):
@@ -497,23 +518,26 @@ TFLOP / GB of memory traffic / GB received from other devices.
 
 ## Seconds at least
 
-Each phase takes the slowest of FLOPs, memory traffic and links, each at the figure in [Chips](#chips), perfectly overlapped and with nothing else to wait for. Programs reach a third to
-two thirds of such bounds where they are good at it.
+Each phase takes the slowest of FLOPs, memory traffic and links, each at the figure in [Chips](#chips), perfectly overlapped and with nothing else to wait for. Training in
+maxtext's published runs on v5p and v6e is at 35 to 65% of the first alone. H100 and H200 differ where memory limits, which it seldom does here.
 
 {seconds}
 
 ## What limits
 
-- **Decoding, by links.** `decode.lay_out` casts and transposes the policy where it lies, so its layout is spread over fsdp x tensor as the trainer's is. It therefore fits wherever
-  the policy does, 70B included; nothing is gathered. The price is paid per token: every product over the width has all rows of the group, not a device's own, and is summed over fsdp
-  (at 8B 5 MB for each row and token, of which 0.9 are float32 logits). So the bytes received per device hardly fall with more devices and the time of decoding does not either. A copy
-  gathered over fsdp would read 2 bytes a parameter / tensor from memory for each token instead: 16 GB at 8B, 18 GB at 70B over tensor=8, which does not fit v5e beside anything else.
-- **Updates, by links from 32 devices on**, and most of it is one thing: the gradient of the head, float32 [vocabulary, width], is summed over the devices once for each chunk of
-  columns, and `logps.of_hidden` cuts chunks of 1024 tokens of all devices together: 24 chunks a row at 8 devices, 768 at 256. Chunks of 1024 tokens per device would be 3.
-- **Scoring, by FLOPs** (by memory at 0.5B, where float32 attention scores of 4096 x 4096 are written and read: no flash kernel runs on a mesh).
-- **Memory: the key-value cache on few devices, activations on many.** All 1024 rows are decoded at once where rows are spread (`rollouts.slots` is for one device). Activations
-  of one row of 4096 tokens do not shrink with more devices, other than by tensor.
-- Beyond 256 TPU chips or 8 GPUs an axis crosses the network. With tensor=8 in a node every byte of fsdp does.
+- **Decoding, by links**, or by memory where few devices share a large cache. `decode.lay_out` casts and transposes the policy where it lies, so its layout is spread over
+  fsdp x tensor as the trainer's is. It fits wherever the policy does, 70B included; nothing is gathered. The price is paid per token: every product over the width has all rows of
+  the group, not a device's own, and is summed over fsdp (at 8B on 8 devices 5.0 MB for each row and token, 0.9 of them logits in float32). So what a device receives, and with it
+  the time of decoding, hardly falls with more devices. A copy gathered over fsdp would instead read 2 bytes a parameter / tensor from memory for each token: 16 GB at 8B, all of a
+  v5e, and 18 GB at 70B with tensor=8.
+- **Updates of 0.5B and 8B, by links** from 32 devices on. The gradient of the head, float32 [vocabulary, width], is summed over the devices once for each chunk of columns, and
+  `logps.of_hidden` cuts chunks of 1024 tokens of all devices together: 24 chunks a row on 8 devices, 768 on 256. At 8B that is {head_8:.0%} of what an update receives on 8 devices and
+  {head_256:.0%} on 256; a chunk of 1024 tokens a device would be 3 chunks everywhere.
+- **Updates of 70B, by FLOPs on v5e within a pod, by links on the others** from 32 devices on: weights gathered and gradients summed for every microbatch of one row a device.
+- **Scoring, by FLOPs**; at 0.5B by memory, where float32 attention scores of 4096 x 4096 are written and read (no flash kernel runs on a mesh), at 70B on GPUs by the network.
+- **Fitting, by the key-value cache on few devices and activations on many.** All 1024 rows are decoded at once where rows are spread (`rollouts.slots` is for one device). The activations
+  of one row of 4096 tokens shrink by tensor only. The estimate is {low:.2g} to {high:.2g} times what XLA on CPU says of these steps (below): a mesh that it refuses for its activations may do.
+- **The network.** 512 TPUs are two pods, more than 8 GPUs several nodes. With tensor=8 in a node every byte over fsdp crosses it.
 
 ## How the page is checked
 
@@ -522,7 +546,7 @@ Seconds of lowering, on one core shared with other work:
 
 {lowered}
 
-And compiled at full depth for forced CPU devices (`--xla_force_host_platform_device_count`, on one core shared with other work), to compare the closed forms with `memory_analysis()` and with
+Compiled at full depth for forced CPU devices (`--xla_force_host_platform_device_count`, on one core shared with other work), to compare the closed forms with `memory_analysis()` and with
 the collectives of the partitioned program. Updates are of one minibatch, a quarter of a phase; scoring is one pass of three. XLA on CPU widens bfloat16 to float32, so
 `received` is compared with activations of 4 bytes.
 
@@ -534,7 +558,7 @@ Before activations were told to stay with their rows (`DecoderConfig.rows`), XLA
 The sampler's programs have a layer after the other, so they were compiled by hand for two layers of 8B: for a token of all rows a device receives 1.448 GB on 1 x 8 x 1 and 0.621 GB
 over fsdp on 1 x 4 x 2, which is the closed form's figure to 0.1%.
 
-Not checked: what prefill sends, and no compiler for TPU or GPU was asked. `preflight` has no term for the activations of prefill, all prompts at once, which took 6.0 GB of
+Not checked: what prefill sends, and what compilers for TPU and GPU make of the programs. `preflight` has no term for the activations of prefill, all prompts at once, which took 6.0 GB of
 temporaries there (1 x 4 x 2, on CPU).
 """
 
