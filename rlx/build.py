@@ -102,16 +102,17 @@ def build(config, splits=("train", "eval")):
     if n % shards:
       raise ValueError(f"{key}={n}: must be a multiple of mesh.data x mesh.fsdp "
                        f"= {shards}.")
-  model_config, start, tokenizer = load_model(c, c.model.path, mesh)
+  model_config, start, tokenizer = load_model(c, c.model.path)
   sharding.check(start, mesh)
-  base_params = start
+  base_params, model_config = start, on_rows(model_config, mesh)
   if c.lora.rank:
     model_config = dataclasses.replace(model_config, lora_scale=c.lora.alpha / c.lora.rank)
     start = lora.init(base_params, rng.key(c.seed, "lora"), rank=c.lora.rank,
                       targets=tuple(c.lora.targets))
   models = dict(policy=(model_config, start), prm=(model_config, start))
   if methods.needs("prm_logps_BT") and c.prm.path is not None:
-    *models["prm"], prm_tokenizer = load_model(c, c.prm.path, mesh)
+    prm_config, prm_start, prm_tokenizer = load_model(c, c.prm.path)
+    models["prm"] = on_rows(prm_config, mesh), prm_start
     if prm_tokenizer.vocabulary != tokenizer.vocabulary:
       raise ValueError(f"prm.path={c.prm.path!r}: its tokenizer differs from "
                        f"that of model.path={c.model.path!r}.")
@@ -127,7 +128,7 @@ def build(config, splits=("train", "eval")):
   optimizers = {name: optimizer.adamw(**c[name].optimizer)
                 for name in ("learner", "prm", "value")}
   frozen = freeze(c, base_params) if c.lora.rank else None
-  shapes = functools.partial(_shapes, c, methods, mesh, optimizers, models, frozen)
+  shapes = functools.partial(shapes_of, c, methods, mesh, optimizers, models, frozen)
   lay_out = layout(model_config, mesh)
   draw = samplers(c, model_config, tokenizer, mesh, lay_out)
   limit = memory.device_bytes(mesh)
@@ -190,14 +191,24 @@ def build(config, splits=("train", "eval")):
       follow=update.follow(c, mesh, optimizers["learner"]))
 
 
-def load_model(c, path, mesh):
+def load_model(c, path):
   """(DecoderConfig, params, tokenizer) of a path, in the dtypes of `model`."""
   config, params, tokenizer = weights.load(path, dtype=c.model.param_dtype)
   config = dataclasses.replace(config, dtype=c.model.dtype,
                                param_dtype=c.model.param_dtype,
-                               attention=c.model.attention, remat=c.model.remat,
-                               rows=sharding.of_rows(mesh))
+                               attention=c.model.attention, remat=c.model.remat)
   return config, params, tokenizer
+
+
+def on_rows(config, mesh):
+  """A DecoderConfig whose activations and caches keep to the devices of their rows.
+
+  Left to itself XLA keeps parameters where they are and sends activations around.
+  """
+  if sharding.row_shards(mesh) == 1: return config
+  of = lambda *axes: jax.sharding.NamedSharding(
+      mesh, jax.sharding.PartitionSpec(*sharding.ROWS, *axes))
+  return dataclasses.replace(config, rows=of(), heads=of("tensor"))
 
 
 def text_of(c, tokenizer):
@@ -390,7 +401,7 @@ def freeze(c, params):
       else x.astype(c.model.frozen_dtype), params)
 
 
-def _shapes(c, methods, mesh, optimizers, models, frozen):
+def shapes_of(c, methods, mesh, optimizers, models, frozen):
   """What `_init` returns, as shapes with shardings."""
   def init(params, frozen):
     return _init(c, methods, mesh, optimizers,

@@ -4,6 +4,7 @@ import importlib.metadata
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -90,7 +91,7 @@ def _is_raised_here(error):
   """Did a `raise` of rlx say this? A bug's ValueError keeps its traceback."""
   last = traceback.extract_tb(error.__traceback__)[-1]
   return (last.filename.startswith(str(pathlib.Path(__file__).parent))
-          and last.line.startswith("raise "))
+          and bool(re.search(r"(^|: )raise ", last.line)))
 
 
 def keep_compiled(setting, workdir=None):

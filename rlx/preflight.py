@@ -93,7 +93,8 @@ def cache_bytes(run, state):
   W slots may come to hold a copy of a prompt each; when a chunk is over, their
   suffixes of up to T' = T rounded up to chunks are copied to ones wider by a chunk.
   """
-  c, m, shards = run.config, run.model_config, sharding.row_shards(run.mesh)
+  c, shards = run.config, sharding.row_shards(run.mesh)
+  m = size.part(run.model_config, run.mesh.shape["tensor"])
   weights = (memory.tree_bytes(state.full("policy")) * jnp.dtype(m.dtype).itemsize
              // jnp.dtype(m.param_dtype).itemsize)
   chunk = min(c.rollouts.chunk, c.rollouts.max_tokens)
@@ -119,7 +120,7 @@ def estimated_bytes(run, state):
   t, width = c.rollouts.max_tokens, c.prompts.max_tokens + c.rollouts.max_tokens
   batch = c.prompts.per_step * c.rollouts.per_prompt // shards
   def of(bytes_of, config, rows, parts, width=width, **more):
-    part = -(-rows // parts)
+    part, config = -(-rows // parts), size.part(config, run.mesh.shape["tensor"])
     return 64 * rows * width + bytes_of(config, part, width, part * t, **more)
   # A reference answer may come after a whole completion.
   stages = {_SCORING: max(of(size.forward_bytes, config, batch, c.learner.microbatches,
@@ -138,6 +139,17 @@ def estimated_bytes(run, state):
 
 def compiled_bytes(run, state):
   """{term: bytes} that the compiled steps take beside the state. Compiles them."""
+  return {name: max(memory.stage_bytes(traced.lower().compile().memory_analysis(),
+                                       memory.tree_bytes(held))
+                    for traced, held in programs)
+          for name, programs in traced_steps(run, state).items()}
+
+
+def traced_steps(run, state):
+  """{term: [(jax.stages.Traced, the arguments that exist anyway)]} of rows of full length.
+
+  The mesh may be abstract: then they lower for a platform that is named.
+  """
   c, rows = run.config, lambda tree: sharding.row_shapes(tree, run.mesh)
   b, t = c.prompts.per_step * c.rollouts.per_prompt, c.rollouts.max_tokens
   ints_B, floats_B = (jax.ShapeDtypeStruct((b,), d) for d in (jnp.int32, jnp.float32))
@@ -156,14 +168,14 @@ def compiled_bytes(run, state):
     part = jax.eval_shape(lambda batch: next(learner_step.minibatches(
         batch, c[name].minibatches, scored.group)), batch)
     part = *rows(part), plan(part[0], c[name].microbatches)
-    return _temporary(run.updates[name].lower(params, opt_state, part, state.frozen),
-                      (params, opt_state, state.frozen))
+    return [(run.updates[name].trace(params, opt_state, part, state.frozen),
+             (params, opt_state, state.frozen))]
 
   models = [None if getattr(state, name) is None else state.full(name)
             for name in ("policy", "reference", "prm")]
   batch = rollouts, plan(rollouts, c.learner.microbatches)
-  stages = {_SCORING: max(_temporary(fn.lower(params, *batch), params)
-                          for fn, params in zip(run.scorers, models) if params is not None)}
+  stages = {_SCORING: [(fn.trace(params, *batch), params)
+                       for fn, params in zip(run.scorers, models) if params is not None]}
   if state.prm_opt is not None:
     stages[_UPDATE["prm"]] = update("prm", state.prm, state.prm_opt, rollouts, scored)
   if state.value is not None:
@@ -173,10 +185,6 @@ def compiled_bytes(run, state):
       "learner", state.policy, state.policy_opt, rollouts, trained, floats_B,
       floats_B if c.learner.auxiliary.name else None)
   return stages
-
-
-def _temporary(lowered, held):
-  return memory.stage_bytes(lowered.compile().memory_analysis(), memory.tree_bytes(held))
 
 
 def _advice(c):

@@ -38,7 +38,8 @@ def train(config, workdir):
   if c.lora.rank: raise ValueError(f"lora.rank={c.lora.rank}: 0; sft trains all parameters.")
   trackers.check(c.log.writers)
   mesh = sharding.make_mesh(**c.mesh)
-  model_config, params, tokenizer = start(c, mesh)
+  model_config, params, tokenizer = start(c)
+  model_config = build.on_rows(model_config, mesh)
   cli.record(config, workdir)
   writer = io_metrics.Writer(workdir, trackers=c.log.writers, config=c.to_dict())
   transform = optimizer.adamw(**c.sft.optimizer)
@@ -72,16 +73,15 @@ def train(config, workdir):
   print(f"{workdir / 'model'}  the model; set model.path to it")
 
 
-def start(c, mesh):
+def start(c):
   """The model of model.path, or without one a random one as sft.fresh says."""
-  if c.model.path is not None: return build.load_model(c, c.model.path, mesh)
+  if c.model.path is not None: return build.load_model(c, c.model.path)
   sizes = c.sft.fresh.to_dict()
   tokens = tokenizer_io.characters(sizes.pop("alphabet"))
   config = transformer.DecoderConfig(
       vocab_size=len(tokens.vocabulary), dtype=c.model.dtype,
       param_dtype=c.model.param_dtype,
-      attention=c.model.attention, remat=c.model.remat, rows=sharding.of_rows(mesh),
-      **sizes)
+      attention=c.model.attention, remat=c.model.remat, **sizes)
   return config, transformer.init(config, rng.key(c.seed, "init")), tokens
 
 

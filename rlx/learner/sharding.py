@@ -85,11 +85,6 @@ def place_rows(tree, mesh):
   return hosts.put(tree, lambda path, x: NamedSharding(mesh, ROWS))
 
 
-def of_rows(mesh):
-  """NamedSharding of arrays by rows; None where they are not spread."""
-  return NamedSharding(mesh, ROWS) if row_shards(mesh) > 1 else None
-
-
 def row_shards(mesh):
   """How many devices a batch's rows are spread over."""
   return math.prod(mesh.shape[a] for a in ("data", "fsdp"))

@@ -96,7 +96,8 @@ def prompts(params, config, tokens_PX, prompt_len_P):
 def empty_suffix(config, rows, width):
   """A Suffix of `width` columns for `rows` rows."""
   k, h = config.n_kv_heads, config.head_dim
-  zeros = lambda *shape: [jnp.zeros(shape, config.dtype) for _ in range(config.n_layers)]
+  zeros = lambda *shape: [transformer.pinned(jnp.zeros(shape, config.dtype), config.heads)
+                          for _ in range(config.n_layers)]
   return Suffix(k_WKHT=zeros(rows, k, h, width), v_WKTH=zeros(rows, k, width, h))
 
 

@@ -1,4 +1,6 @@
 """Bytes and operations of a decoder, from its DecoderConfig alone."""
+import dataclasses
+
 import jax.numpy as jnp
 
 
@@ -11,6 +13,14 @@ def param_count(config):
   if c.qk_norm: layer += 2 * c.head_dim
   tables = c.vocab_size * c.d_model * (1 if c.tied_head else 2)
   return tables + c.n_layers * layer + c.d_model
+
+
+def part(config, n):
+  """A device's part of a decoder whose heads, units and vocabulary n devices share."""
+  c = config
+  return dataclasses.replace(
+      c, n_heads=c.n_heads // n, n_kv_heads=c.n_kv_heads // n, d_ff=c.d_ff // n,
+      vocab_size=c.vocab_size // n)
 
 
 def param_bytes(config):

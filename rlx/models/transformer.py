@@ -9,7 +9,6 @@ query head k * R + r uses kv head k.
 """
 import dataclasses
 import functools
-from typing import Any
 
 import flax.linen as nn
 import jax
@@ -45,9 +44,10 @@ class DecoderConfig:
   attention: str = "blocks"      # of whole sequences: attention.py
   remat: str = "none"            # Recomputed by backward: none | full | dots (all
                                  # but matmuls).
-  # NamedSharding of activations, whose first axis is rows; None: XLA decides. It would
-  # take over that of a spread embedding, and add up activations in every layer.
-  rows: Any = None
+  # Where rows are spread over devices, how [B, Q, D] and caches [W, K, ..] lie. None: XLA's
+  # choice, which is that of a spread embedding: activations are added up in every layer.
+  rows: jax.sharding.Sharding | None = None
+  heads: jax.sharding.Sharding | None = None
 
   def __post_init__(self):
     if self.n_heads % self.n_kv_heads:
@@ -123,6 +123,11 @@ def logits(params, config, hidden):
              else ("...D,DV->...V", params["head"]["w_DV"]))
   return jnp.einsum(spec, hidden.astype(dtype), w.astype(dtype),
                     preferred_element_type=wide(dtype))
+
+
+def pinned(x, sharding):
+  """x on the devices that `sharding` says; None: anywhere."""
+  return x if sharding is None else jax.lax.with_sharding_constraint(x, sharding)
 
 
 def wide(dtype):
@@ -205,7 +210,7 @@ class _Decoder(nn.Module):
     layers = nn.scan(
         block, variable_axes={"params": 0}, split_rngs={"params": True},
         in_axes=nn.broadcast, out_axes=0, length=c.n_layers)
-    x_BQD = _by_rows(c, _whole_rows(c, embed_VD)[tokens_BQ].astype(c.dtype))
+    x_BQD = pinned(_whole_rows(c, embed_VD)[tokens_BQ].astype(c.dtype), c.rows)
     x_BQD, kv_L = layers(c, self.keeps_kv, name="layers")(x_BQD, shared)
     return _Norm("scale_D", c, c.d_model, name="norm")(x_BQD), kv_L
 
@@ -219,10 +224,10 @@ class _Block(nn.Module):
     c = self.config
     y_BQD = _Norm("scale_LD", c, c.d_model, name="attn_norm")(x_BQD)
     y_BQD, kv = _Attention(c, name="attn")(y_BQD, shared)
-    x_BQD = x_BQD + y_BQD
+    x_BQD = pinned(x_BQD + y_BQD, c.rows)
     y_BQD = _Norm("scale_LD", c, c.d_model, name="mlp_norm")(x_BQD)
-    x_BQD = _by_rows(c, x_BQD + _Mlp(c, name="mlp")(y_BQD))
-    return x_BQD, kv if self.keeps_kv else None
+    x_BQD = x_BQD + _Mlp(c, name="mlp")(y_BQD)
+    return pinned(x_BQD, c.rows), kv if self.keeps_kv else None
 
 
 class _Attention(nn.Module):
@@ -301,16 +306,11 @@ def _matrix(module, leaf, shape, fan_in):
   return w if more is None else w + more.astype(c.dtype)
 
 
-def _by_rows(config, x):
-  return x if config.rows is None else jax.lax.with_sharding_constraint(x, config.rows)
-
-
 def _whole_rows(config, table_VD):
   """The table with all of D on each device, as its rows are about to be picked."""
   if config.rows is None: return table_VD
-  free = jax.sharding.PartitionSpec.UNCONSTRAINED
-  return jax.lax.with_sharding_constraint(table_VD, jax.sharding.NamedSharding(
-      config.rows.mesh, jax.sharding.PartitionSpec(free, None)))
+  spec = jax.sharding.PartitionSpec(jax.sharding.PartitionSpec.UNCONSTRAINED, None)
+  return pinned(table_VD, jax.sharding.NamedSharding(config.rows.mesh, spec))
 
 
 def _bias(module, leaf, shape):

@@ -1,0 +1,583 @@
+"""PRIME past this machine, on paper: bytes, operations and seconds per device.
+
+  python -m experiments.scaling                      # docs/scaling.md; a minute, no hardware
+  python -m experiments.scaling --look lower         # lowers every row's programs; minutes
+
+What is held and what a stage takes beside it comes from `rlx.preflight`, the check
+that a run makes before step 0, here over meshes that do not exist. What the programs
+exchange between devices is read from the programs themselves (`sharded_programs.py`),
+whose findings are kept in docs/scaling.jsonl.
+"""
+import argparse
+import collections
+import dataclasses
+import functools
+import json
+import math
+import pathlib
+import types
+
+import jax
+import jax.numpy as jnp
+
+from configs.papers import prime
+from experiments import sharded_programs
+from rlx import build
+from rlx import methods as methods_lib
+from rlx import preflight
+from rlx import score
+from rlx import update
+from rlx.learner import memory
+from rlx.learner import optimizer
+from rlx.learner import sharding
+from rlx.models import size
+from rlx.models import transformer
+
+ROOT = pathlib.Path(__file__).parent.parent
+FOUND, PAGE = ROOT / "docs/scaling.jsonl", ROOT / "docs/scaling.md"
+
+_LLAMA = dict(vocab_size=128256, n_kv_heads=8, head_dim=128, rope_theta=5e5,
+              norm_eps=1e-5, tied_head=False,
+              rope_scaling=("llama3", 8.0, 1.0, 4.0, 8192))
+# From the models' published config.json; no weights are read.
+MODELS = {
+    "Qwen2.5-0.5B": transformer.DecoderConfig(
+        vocab_size=151936, d_model=896, n_layers=24, n_heads=14, n_kv_heads=2,
+        head_dim=64, d_ff=4864, rope_theta=1e6, qkv_bias=True),
+    "Llama-3.1-8B": transformer.DecoderConfig(
+        d_model=4096, n_layers=32, n_heads=32, d_ff=14336, **_LLAMA),
+    "Llama-3.1-70B": transformer.DecoderConfig(
+        d_model=8192, n_layers=80, n_heads=64, d_ff=28672, **_LLAMA),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Chip:
+  """A device and what it is joined to others by. Bytes and bytes/s, each way."""
+  hbm: float
+  flops: float      # bfloat16, dense
+  bandwidth: float  # of hbm
+  link: float       # to other devices of its domain
+  domain: int       # devices that are joined so
+  network: float    # per device, to devices outside
+  host: int         # devices of a host: what one process of rlx can use today
+
+
+CHIPS = {
+    "v5e": Chip(16e9, 1.97e14, 8.1e11, 200e9, 256, 25e9 / 8, 8),
+    "v6e": Chip(32e9, 9.2e14, 1.6e12, 448e9, 256, 100e9 / 8, 8),
+    "H100": Chip(80e9, 9.89e14, 3.35e12, 450e9, 8, 50e9, 8),
+    "H200": Chip(141e9, 9.89e14, 4.8e12, 450e9, 8, 50e9, 8),
+}
+
+PHASES = ("prefill", "decode", "scoring", "PRM update", "policy update")
+
+# data x fsdp x tensor. Rows are spread over data x fsdp, of which 256, the prompts of a
+# step, must be a multiple.
+MESHES = {
+    "Qwen2.5-0.5B": ((1, 8, 1), (1, 32, 1), (1, 64, 1), (2, 128, 1), (2, 128, 2)),
+    "Llama-3.1-8B": ((1, 8, 1), (1, 32, 1), (1, 64, 1), (1, 256, 1), (1, 256, 2)),
+    "Llama-3.1-70B": ((1, 8, 1), (1, 8, 4), (1, 8, 8), (1, 32, 8), (1, 64, 8)),
+}
+
+
+def config_of(shape, c=None):
+  """The published PRIME preset on a mesh, a row a device at a time in the updates."""
+  c = prime.get_config() if c is None else c
+  c.mesh = dict(zip(sharding.MESH_AXES, shape))
+  c.model.frozen_dtype = "bfloat16"
+  rows = c.prompts.per_step * c.rollouts.per_prompt // c.learner.minibatches
+  c.learner.microbatches = c.prm.microbatches = rows // math.prod(shape[:2])
+  return c
+
+
+def planned(c, model, mesh):
+  """What preflight reads of a `build.Run`, of a model without weights.
+
+  Args:
+    c: config; its model.path is not read.
+    model: DecoderConfig, whose dtypes and kernels are as c.model says.
+    mesh: may be abstract.
+  Raises:
+    ValueError: as `build.build`, of sizes that the mesh does not divide.
+  """
+  model = dataclasses.replace(
+      model, dtype=c.model.dtype, param_dtype=c.model.param_dtype,
+      attention=c.model.attention, remat=c.model.remat)
+  model = build.on_rows(model, mesh)
+  methods = methods_lib.of(c)
+  methods_lib.check(c, methods)
+  params = jax.eval_shape(functools.partial(transformer.init, model), jax.random.key(0))
+  sharding.check(params, mesh)
+  models = dict(policy=(model, params), prm=(model, params))
+  optimizers = {name: optimizer.adamw(**c[name].optimizer)
+                for name in ("learner", "prm", "value")}
+
+  def shapes():  # `device_put` knows no abstract mesh: placed on one device, then on it.
+    return sharding.shapes(build.shapes_of(
+        c, methods, sharding.make_mesh(), optimizers, models, None), mesh)
+
+  return types.SimpleNamespace(
+      config=c, mesh=mesh, model_config=model, prm_config=model, shapes=shapes,
+      slots=dict.fromkeys(("train", "sampled")), methods=methods,
+      measure_full=score.measure(c, methods, models, mesh, full=True),
+      advantage=score.advantage(c, methods), scorers=score.scorers(c, models, mesh),
+      updates=dict(prm=update.prm(c, methods, models, mesh, optimizers["prm"])[1],
+                   learner=update.policy(c, methods, models, mesh, optimizers["learner"])[1]))
+
+
+# ---- work per device of one step
+
+
+def work_of(run):
+  """{phase: (FLOPs, bytes of memory traffic)} per device of one PRIME step.
+
+  Every completion has all of its tokens, and one draw fills the batch. Rows are not
+  packed on such meshes, so padding is computed like tokens. Traffic counts weights,
+  keys and values, attention scores in float32 (written and read once), gradients and
+  optimizer state; other activations and logits are left out.
+  """
+  c, m, mesh = run.config, run.model_config, run.mesh.shape
+  shards, tensor = sharding.row_shards(run.mesh), mesh["tensor"]
+  x, t = c.prompts.max_tokens, c.rollouts.max_tokens
+  prompts = c.prompts.per_step / shards
+  rows = prompts * c.rollouts.per_prompt
+  layers = lambda context: size.forward_flops_per_token(
+      m, context, with_head=False) / tensor
+  head = 2 * m.d_model * m.vocab_size / tensor
+  weights = size.param_count(m) / tensor * jnp.dtype(m.dtype).itemsize
+  held = size.param_count(m) / (tensor * mesh["fsdp"])
+
+  one_pass = rows * ((x + t) * layers(_met(x + t)) + t * head)
+  scores = 2 * 4 * rows * m.n_layers * m.n_heads / tensor * (x + t) * _met(x + t)
+  # A gathered weight is written before it is read.
+  gathered = weights * (2 if mesh["fsdp"] > 1 else 1)
+  def update(name):
+    """Forward, that again and backward (two products a matrix); the head alike."""
+    steps = c[name].minibatches
+    parts = steps * c[name].microbatches
+    sums = 2 * 4 * held * (parts if c[name].microbatches > 1 else 0)
+    # Parameters and two moments are read and written, the gradient is read.
+    return 4 * one_pass, (parts * 3 * gathered + 4 * scores + sums + steps * 7 * 4 * held)
+
+  passes = 2 + score.reads_old_logps(c, run.methods)  # PRM, reference and policy.
+  kv = size.kv_bytes_per_token(m) / tensor
+  decode = [0, 0]
+  for chunk in range(-(-t // c.rollouts.chunk)):
+    width = x + (chunk + 1) * c.rollouts.chunk
+    decode[0] += c.rollouts.chunk * rows * (layers(width) + head)
+    decode[1] += c.rollouts.chunk * (weights / mesh["fsdp"] + kv * (
+        prompts * x + rows * (width - x)))
+  return {
+      "prefill": (prompts * x * layers(_met(x)), gathered + prompts * x * kv),
+      "decode": tuple(decode),
+      "scoring": (passes * one_pass,
+                  passes * (c.learner.microbatches * gathered + scores)),
+      "PRM update": update("prm"), "policy update": update("learner")}
+
+
+def exchanged(run, width=None):
+  """{phase: {mesh axis: bytes}} that a device receives from others in a PRIME step.
+
+  What the programs do, as XLA partitions them (checked against it, see `compared`):
+
+  - A pass gathers the weights of a layer over `fsdp`, once a microbatch; backward once
+    more, and sums its gradient in float32 over the devices. Over `tensor` the outputs
+    of attention and MLP are summed, forward, when computed again, and twice backward.
+  - The head is gathered once a program. Its gradient, of [V, D], is summed once for every
+    chunk of columns, which `logps.of_hidden` cuts to 1024 tokens of all devices; without
+    tied tables its logits are gathered, too.
+  - Decoding leaves the weights where the trainer has them: of every product over D all
+    rows of the group are summed over `fsdp`, for each token.
+
+  Args:
+    width: bytes of an activation; None: as its dtype says.
+  """
+  c, m, mesh = run.config, run.model_config, run.mesh.shape
+  data, fsdp, tensor = (mesh[a] for a in sharding.MESH_AXES)
+  a = width or jnp.dtype(m.dtype).itemsize
+  shards, (x, t) = data * fsdp, (c.prompts.max_tokens, c.rollouts.max_tokens)
+  batch = c.prompts.per_step * c.rollouts.per_prompt
+  rows, s = batch / shards, x + t
+  gather = lambda n, of: n * (of - 1) / of       # n bytes when it is done
+  reduce_ = lambda n, of: 2 * n * (of - 1) / of  # also `of` scatters and gathers
+  d, v = m.d_model, m.vocab_size / tensor
+  matrices = (size.param_count(m) - m.vocab_size * d * (1 if m.tied_head else 2)) / tensor
+
+  layers = gather(a * matrices, fsdp)
+  summed = lambda tokens: 2 * m.n_layers * reduce_(a * tokens * d, tensor)
+  def forward(parts, tokens):  # of all microbatches
+    return {"fsdp": parts * layers + gather(a * v * d, fsdp), "tensor": summed(tokens)}
+  def update(name):
+    parts = c[name].minibatches * c[name].microbatches
+    b = batch // parts
+    chunks = -(-t // min(max(1024 // b, 1), t))
+    grads, head = 4 * matrices, 4 * v * d
+    sums = lambda of: parts * (reduce_(grads, of) + chunks * reduce_(head, of))
+    logits = 0 if m.tied_head else parts * gather(4 * b * t * v, shards)
+    table = c[name].minibatches * gather(a * v * d, fsdp)
+    return {"data": sums(data) / fsdp,
+            "fsdp": 2 * parts * layers + table + sums(fsdp) + logits,
+            "tensor": 4 * summed(rows * s)}
+
+  passes = 2 + score.reads_old_logps(c, run.methods)
+  scoring = forward(c.learner.microbatches, rows * s)
+  prompts = forward(1, rows / c.rollouts.per_prompt * x)
+  prompts["fsdp"] -= gather(a * v * d, fsdp)  # No logits.
+  w = batch / data
+  layer = (m.n_heads + 2 * m.n_kv_heads) * m.head_dim / tensor + 2 * m.d_ff / tensor
+  decode = {"fsdp": t * w * (m.n_layers * (reduce_(a * layer, fsdp) + gather(
+                a * m.n_heads * m.head_dim / tensor, fsdp)) + reduce_(4 * v, fsdp)),
+            "tensor": t * (2 * m.n_layers + 1) * reduce_(a * w * d / fsdp, tensor)}
+  return {"prefill": prompts, "decode": decode,
+          "scoring": {axis: passes * n for axis, n in scoring.items()},
+          "PRM update": update("prm"), "policy update": update("learner")}
+
+
+def _met(width):
+  """Columns that a query meets on average in attention.py's blocks."""
+  block = 64 * -(-width // 512)
+  return (width + min(block, width)) / 2
+
+
+def bandwidths(chip, mesh):
+  """{mesh axes: bytes/s} into a device from the others of a group along these axes.
+
+  Devices are numbered with `tensor` innermost and fill domains in this order. A group
+  within a domain has the chip's links, all of them; of one that spans domains each
+  device's part arrives once through the networks of those that share a domain.
+  """
+  found, inner = {}, 1
+  for axis in reversed(sharding.MESH_AXES):
+    n = mesh[axis]
+    local = max(1, min(n, chip.domain // inner))
+    found[axis] = chip.link if local == n else min(chip.link, local * chip.network)
+    inner *= n
+  return found
+
+
+# ---- time, and what it is made of
+
+
+def bounds(run, chip):
+  """{phase: (seconds, what takes them)}: at least so long, the slowest of three.
+
+  FLOPs / peak, bytes / bandwidth of memory, bytes / bandwidth between devices; each at
+  the figures of the data sheet, which no program reaches.
+  """
+  speed, found = bandwidths(chip, run.mesh.shape), {}
+  for phase, (flops, traffic) in work_of(run).items():
+    sent = exchanged(run)[phase]
+    seconds = {"FLOPs": flops / chip.flops, "memory": traffic / chip.bandwidth,
+               "links": sum(n / speed[axis] for axis, n in sent.items())}
+    slowest = max(seconds, key=seconds.get)
+    found[phase] = seconds[slowest], slowest
+  return found
+
+
+@functools.cache
+def plan(model, shape):
+  """(planned run, held, stages) of a row of the tables."""
+  run = planned(config_of(shape), MODELS[model],
+                jax.sharding.AbstractMesh(shape, sharding.MESH_AXES))
+  state = run.shapes()
+  return (run, preflight.held_bytes(state),
+          preflight.cache_bytes(run, state) | preflight.estimated_bytes(run, state))
+
+
+def devices(shape):
+  return math.prod(shape)
+
+
+def smallest(model, chip):
+  """The first mesh of a model on which it fits, or None."""
+  for shape in MESHES[model]:
+    _, held, stages = plan(model, shape)
+    if memory.need(held, stages) <= chip.hbm: return shape
+
+
+# ---- the page
+
+
+REFUSED = (("Qwen2.5-0.5B", (1, 256, 1)), ("Qwen2.5-0.5B", (1, 8, 4)),
+           ("Llama-3.1-70B", (1, 16, 16)))  # Meshes that do not divide a model.
+TERMS = ("policy + optimizer", "PRM + optimizer", "reference", "KV cache of sampling",
+         "KV cache of evaluation", "activations of scoring", "activations of the PRM update",
+         "activations of the policy update")
+
+
+def page(found):
+  """docs/scaling.md; `found` are the lines of docs/scaling.jsonl."""
+  return TEXT.format(
+      fits=_table(["model", *CHIPS], [[model, *(_first(model, chip) for chip in CHIPS.values())]
+                                      for model in MODELS]),
+      chips=_table(["chip", "HBM, GB", "bf16 FLOP/s", "HBM, GB/s", "links, GB/s", "domain",
+                    "network, GB/s"],
+                   [[name, f"{c.hbm / 1e9:.0f}", f"{c.flops:.3g}", f"{c.bandwidth / 1e9:.0f}",
+                     f"{c.link / 1e9:.0f}", c.domain, f"{c.network / 1e9:.3g}"]
+                    for name, c in CHIPS.items()]),
+      refused="\n".join(f"- {model} on {_name(shape)}: `{_refusal(model, shape)}`"
+                        for model, shape in REFUSED),
+      bytes=_table(["model", "mesh", *TERMS, "need"], [
+          bytes_row(model, shape) for model in MODELS for shape in MESHES[model]]),
+      work=_table(["model", "mesh", *PHASES], [
+          work_row(model, shape) for model in MODELS for shape in MESHES[model]]),
+      seconds="\n\n".join(f"### {model}\n\n" + _table(
+          ["mesh", "chip", "fits", *PHASES, "step", "mostly"],
+          [seconds_row(model, shape, chip) for shape in MESHES[model] for chip in CHIPS])
+                           for model in MODELS),
+      head_8=_share_of_head("Llama-3.1-8B", (1, 8, 1)),
+      head_256=_share_of_head("Llama-3.1-8B", (1, 256, 1)),
+      **dict(zip(("low", "high"), _ratios(found))),
+      lowered=_table(["model", "mesh", "scoring, s", "PRM update, s", "policy update, s"],
+                     _lowered(found)),
+      compiled=_table(["model", "mesh", "program", "compiled in, s", "XLA, GB",
+                       "estimate / XLA", "received, GB", "closed form / received"],
+                      [compared(line) for line in found if "bytes" in line]))
+
+
+def _share_of_head(model, shape):
+  """Of what the policy's update receives, the part that the head's gradient is."""
+  run, *_ = plan(model, shape)
+  m, c, parts = run.model_config, run.config.learner, math.prod(shape[:2])
+  b = run.config.prompts.per_step * run.config.rollouts.per_prompt // (
+      c.minibatches * c.microbatches)
+  chunks = -(-run.config.rollouts.max_tokens // max(1024 // b, 1))
+  head = 4 * m.vocab_size * m.d_model / shape[2] * 2 * (parts - 1) / parts
+  return (c.minibatches * c.microbatches * chunks * head
+          / sum(exchanged(run)["policy update"].values()))
+
+
+def _ratios(found):
+  """The least and the most estimate / XLA of the compiled programs."""
+  ratios = [float(compared(line)[5]) for line in found if "bytes" in line]
+  return min(ratios), max(ratios)
+
+
+def _name(shape):
+  return " x ".join(map(str, shape))
+
+
+def _table(head, rows):
+  return "\n".join("| " + " | ".join(map(str, row)) + " |"
+                   for row in [head, ["---"] * len(head), *rows])
+
+
+def _first(model, chip):
+  shape = smallest(model, chip)
+  if shape is None: return f"none up to {devices(MESHES[model][-1])}"
+  return f"{devices(shape)} ({_name(shape)})"
+
+
+def _refusal(model, shape):
+  try:
+    planned(config_of(shape), MODELS[model],
+            jax.sharding.AbstractMesh(shape, sharding.MESH_AXES))
+  except ValueError as e:
+    return str(e)
+  raise AssertionError(f"{model} divides {shape}.")
+
+
+def bytes_row(model, shape):
+  """Cells in GB: every term, and what is held with the largest stage."""
+  _, held, stages = plan(model, shape)
+  terms = held | stages
+  assert set(terms) == set(TERMS), set(terms) ^ set(TERMS)
+  return [model, _name(shape), *(f"{terms[t] / 1e9:.1f}" for t in TERMS),
+          f"**{memory.need(held, stages) / 1e9:.1f}**"]
+
+
+def work_row(model, shape):
+  """Cells: TFLOP / GB of memory traffic / GB received, per device and phase."""
+  run, *_ = plan(model, shape)
+  sent = exchanged(run)
+  return [model, _name(shape), *(
+      f"{flops / 1e12:.3g} / {traffic / 1e9:.3g} / {sum(sent[phase].values()) / 1e9:.3g}"
+      for phase, (flops, traffic) in work_of(run).items())]
+
+
+def seconds_row(model, shape, name):
+  """Cells: whether it fits, each phase's bound with what sets it, and their sum."""
+  chip, (run, held, stages) = CHIPS[name], plan(model, shape)
+  found = bounds(run, chip)
+  by = collections.Counter()
+  for seconds, why in found.values(): by[why] += seconds
+  return [_name(shape), name, "yes" if memory.need(held, stages) <= chip.hbm else "no",
+          *(f"{seconds:.3g} {why}" for seconds, why in found.values()),
+          f"{by.total():.3g}", by.most_common(1)[0][0]]
+
+
+def _lowered(found):
+  rows = {}
+  for line in found:
+    if "bytes" not in line:
+      rows.setdefault((line["model"], tuple(line["mesh"])), {})[line["program"]] = (
+          f"{line['lower_s']:.1f}")
+  return [[model, _name(shape), *(cells.get(t, "") for t in TERMS[-3:])]
+          for (model, shape), cells in rows.items()]
+
+
+def compared(line):
+  """Cells: a compiled program beside the closed forms.
+
+  XLA on CPU multiplies bfloat16 in float32 and gathers it as such, so activations
+  count 4 bytes here.
+  """
+  run, _, stages = plan(line["model"], tuple(line["mesh"]))
+  sent, c = exchanged(run, width=4), run.config
+  ours = (sum(sent["scoring"].values()) / (2 + score.reads_old_logps(c, run.methods))
+          if "scoring" in line["program"] else
+          sum(sent["policy update"].values()) / c.learner.minibatches)
+  received = sum(line["received"].values())
+  return [line["model"], _name(line["mesh"]), line["program"].removeprefix("activations of "),
+          f"{line['compile_s']:.0f}", f"{line['bytes'] / 1e9:.1f}",
+          f"{stages[line['program']] / line['bytes']:.2f}", f"{received / 1e9:.3g}",
+          f"{ours / received:.2f}"]
+
+
+# ---- the programs themselves: lowered for any mesh, compiled for CPU devices
+
+
+def look(model, shape, compile_):
+  """Lines of docs/scaling.jsonl: each program of a row lowered, or compiled on CPU devices.
+
+  Scoring, which PRM, reference and policy share but for parameters, and the policy's
+  update; that of the PRM is its like. Compiled, `bytes` is what XLA says it takes beside
+  the state, `received` what its collectives bring a device, by mesh axes.
+  """
+  mesh = (sharding.make_mesh(**dict(zip(sharding.MESH_AXES, shape))) if compile_ else
+          jax.sharding.AbstractMesh(shape, sharding.MESH_AXES))
+  run = planned(config_of(shape), MODELS[model], mesh)
+  state = run.shapes()
+  for name, programs in preflight.traced_steps(run, state).items():
+    if compile_ and "PRM" in name: continue
+    traced, held = programs[0]
+    line = dict(model=model, mesh=shape, program=name)
+    platform = dict(lowering_platforms=None if compile_ else ("tpu",))
+    lowered, line["lower_s"] = sharded_programs.timed(lambda: traced.lower(**platform))
+    if compile_:
+      compiled, line["compile_s"] = sharded_programs.timed(lowered.compile)
+      line["bytes"] = memory.stage_bytes(
+          compiled.memory_analysis(), memory.tree_bytes(held))
+      line["received"] = sharded_programs.received(compiled.as_text(), dict(mesh.shape))
+    yield line
+
+
+def looked():
+  """The lines found so far."""
+  if not FOUND.exists(): return []
+  return [json.loads(line) for line in FOUND.read_text().splitlines()]
+
+
+TEXT = """# Scaling, on paper
+
+Made by `python -m experiments.scaling` from closed forms and docs/scaling.jsonl; `experiments/scaling.py` says how each figure is computed.
+
+**Nothing on this page was run on any of these chips.** It says what would be needed at least (seconds) and at most (bytes). And rlx is one process
+on the devices of one host: nothing calls `jax.distributed`. That is 8 of any of these chips, so of the meshes below only those of 8 devices could
+be started today; larger ones are what the same programs would take.
+
+The step is `configs/papers/prime.py` with `model.frozen_dtype=bfloat16`: 256 prompts of 1024 tokens, 4 completions of 3072 each, all of full length, one draw
+that fills the batch (the preset filters by accuracy: two draws double prefill and decode); float32 parameters and moments, bfloat16 activations,
+`remat=full`, 4 optimizer steps each for PRM and policy, and as many microbatches as make one row a device. Meshes are data x fsdp x tensor.
+
+## The smallest mesh that fits
+
+Of 8, 32, 64, 256 and 512 devices, laid out as below, with the estimate of [Bytes](#bytes-per-device-gb) against the chip's memory:
+
+{fits}
+
+## Chips
+
+{chips}
+
+HBM, FLOP/s (dense) and bandwidth are the vendors' (TPU: Google's pages on [v5e](https://docs.cloud.google.com/tpu/docs/v5e) and
+[v6e](https://docs.cloud.google.com/tpu/docs/v6e); H100 SXM and H200: NVIDIA's data sheets). Links are one way, all of a chip's: 1600 and 3584 Gbit/s of
+inter-chip interconnect (the same pages), half of NVLink's 900 GB/s. A domain is what they join: a pod of 256 chips, a node of 8 GPUs. The network between domains, per
+device: 6.4 and 25.6 Tbit/s a pod, 400 Gbit/s a GPU (assumed: a network card of that speed each).
+
+## Meshes
+
+The tensor axis must divide key-value heads, so it ends at 2 for Qwen2.5-0.5B and 8 for the others; fsdp must divide the width. `build` further wants data x fsdp to divide
+the 256 prompts of a step, so that 512 devices need tensor >= 2. What `sharding.check` says of others:
+
+{refused}
+
+## Bytes per device, GB
+
+From `preflight`'s own functions over abstract meshes. What is held is exact, the rest upper estimates; stages take turns, so that need is what is held and the
+largest of them. The caches count the weights laid out for decoding and, for a moment at each chunk's end, two suffixes.
+
+{bytes}
+
+## Work per device and step
+
+TFLOP / GB of memory traffic / GB received from other devices.
+
+{work}
+
+## Seconds at least
+
+Each phase takes the slowest of FLOPs, memory traffic and links, each at the figure in [Chips](#chips), perfectly overlapped and with nothing else to wait for. Training in
+maxtext's published runs on v5p and v6e is at 35 to 65% of the first alone. H100 and H200 differ where memory limits, which it seldom does here.
+
+{seconds}
+
+## What limits
+
+- **Decoding, by links**, or by memory where few devices share a large cache. `decode.lay_out` casts and transposes the policy where it lies, so its layout is spread over
+  fsdp x tensor as the trainer's is. It fits wherever the policy does, 70B included; nothing is gathered. The price is paid per token: every product over the width has all rows of
+  the group, not a device's own, and is summed over fsdp (at 8B on 8 devices 5.0 MB for each row and token, 0.9 of them logits in float32). So what a device receives, and with it
+  the time of decoding, hardly falls with more devices. A copy gathered over fsdp would instead read 2 bytes a parameter / tensor from memory for each token: 16 GB at 8B, all of a
+  v5e, and 18 GB at 70B with tensor=8.
+- **Updates of 0.5B and 8B, by links** from 32 devices on. The gradient of the head, float32 [vocabulary, width], is summed over the devices once for each chunk of columns, and
+  `logps.of_hidden` cuts chunks of 1024 tokens of all devices together: 24 chunks a row on 8 devices, 768 on 256. At 8B that is {head_8:.0%} of what an update receives on 8 devices and
+  {head_256:.0%} on 256; a chunk of 1024 tokens a device would be 3 chunks everywhere.
+- **Updates of 70B, by FLOPs on v5e within a pod, by links on the others** from 32 devices on: weights gathered and gradients summed for every microbatch of one row a device.
+- **Scoring, by FLOPs**; at 0.5B by memory, where float32 attention scores of 4096 x 4096 are written and read (no flash kernel runs on a mesh), at 70B on GPUs by the network.
+- **Fitting, by the key-value cache on few devices and activations on many.** All 1024 rows are decoded at once where rows are spread (`rollouts.slots` is for one device). The activations
+  of one row of 4096 tokens shrink by tensor only. The estimate is {low:.2g} to {high:.2g} times what XLA on CPU says of these steps (below): a mesh that it refuses for its activations may do.
+- **The network.** 512 TPUs are two pods, more than 8 GPUs several nodes. With tensor=8 in a node every byte over fsdp crosses it.
+
+## How the page is checked
+
+The programs were lowered ahead of time with JAX 0.10.2, for TPUs, on `jax.sharding.AbstractMesh`, from shapes with shardings alone: all shardings are accepted.
+Seconds of lowering, on one core shared with other work:
+
+{lowered}
+
+Compiled at full depth for forced CPU devices (`--xla_force_host_platform_device_count`, on one core shared with other work), to compare the closed forms with `memory_analysis()` and with
+the collectives of the partitioned program. Updates are of one minibatch, a quarter of a phase; scoring is one pass of three. XLA on CPU widens bfloat16 to float32, so
+`received` is compared with activations of 4 bytes.
+
+{compiled}
+
+Before activations were told to stay with their rows (`DecoderConfig.rows`), XLA kept parameters where they were and summed activations of all rows instead: two layers of
+8B on 8 devices took 30.6 GB for scoring instead of 8.3, 16.6 GB for an update instead of 8.8, and received 4989 GB instead of 58 in a scoring pass.
+
+The sampler's programs have a layer after the other, so they were compiled by hand for two layers of 8B: for a token of all rows a device receives 1.448 GB on 1 x 8 x 1 and 0.621 GB
+over fsdp on 1 x 4 x 2, which is the closed form's figure to 0.1%.
+
+Not checked: what prefill sends, and what compilers for TPU and GPU make of the programs. `preflight` has no term for the activations of prefill, all prompts at once, which took 6.0 GB of
+temporaries there (1 x 4 x 2, on CPU).
+"""
+
+
+def main():
+  parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+  parser.add_argument("--look", choices=("lower", "compile"), help=(
+      "lower or compile the programs of --rows and add what is found to docs/scaling.jsonl; "
+      "compiling wants XLA_FLAGS=--xla_force_host_platform_device_count=N"))
+  parser.add_argument("--rows", nargs="+", metavar="MODEL:DxFxT", default=[
+      f"{model}:{'x'.join(map(str, shape))}" for model in MODELS for shape in MESHES[model]])
+  args = parser.parse_args()
+  if args.look is None:
+    PAGE.write_text(page(looked()))
+    return
+  for row in args.rows:
+    model, _, shape = row.partition(":")
+    for line in look(model, tuple(map(int, shape.split("x"))), args.look == "compile"):
+      with FOUND.open("a") as out: print(json.dumps(line), file=out)
+
+
+if __name__ == "__main__": main()
