@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from rlx import build
 from rlx import score
 from rlx.core import records
+from rlx.learner import hosts
 from rlx.learner import memory
 from rlx.learner import sharding
 from rlx.learner import step as learner_step
@@ -41,6 +42,7 @@ def check(run, workdir, limit=None):
   if run.config.memory_check == "off": return
   limit = memory.device_bytes(run.mesh) if limit is None else limit
   for held, stages, source in looks(run, limit):
+    if not hosts.is_first(): continue
     (pathlib.Path(workdir) / "memory.json").write_text(json.dumps(dict(
         limit=limit, need=memory.need(held, stages), source=source, held=held,
         stages=stages), indent=2))

@@ -81,8 +81,9 @@ def of_hidden(params, config, hidden_BTD, targets_BT, mask_BT, *,
     targets_BT: int32.
     mask_BT: bool; the rest gets 0 and no gradient.
     temperature, with_entropy, more: see `logps`.
-    chunk: tokens whose logits exist at once. Rounded to whole columns of B
-      (at least one), so that on a mesh every row stays on its device.
+    chunk: tokens whose logits exist at once on a device. Rounded to whole columns of
+      B (at least one), so that on a mesh every row stays on its device. The head's
+      gradient is summed over devices once a chunk.
   Returns:
     logps_BT, entropy_BT (None without entropy), then an array of each of `more`.
   """
@@ -90,7 +91,7 @@ def of_hidden(params, config, hidden_BTD, targets_BT, mask_BT, *,
   b, t, d = sizes["B"], sizes["T"], sizes["D"]
   if temperature <= 0:
     raise ValueError(f"temperature={temperature} must be > 0.")
-  columns = min(max(chunk // b, 1), t)
+  columns = min(max(chunk * transformer.row_shards(config) // b, 1), t)
   n = -(-t // columns)
   extra = n * columns - t
   targets_BT = jnp.pad(masked.keep(targets_BT, mask_BT), ((0, 0), (0, extra)))

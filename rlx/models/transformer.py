@@ -9,6 +9,7 @@ query head k * R + r uses kv head k.
 """
 import dataclasses
 import functools
+import math
 
 import flax.linen as nn
 import jax
@@ -128,6 +129,12 @@ def logits(params, config, hidden):
 def pinned(x, sharding):
   """x on the devices that `sharding` says; None: anywhere."""
   return x if sharding is None else jax.lax.with_sharding_constraint(x, sharding)
+
+
+def row_shards(config):
+  """How many devices rows of activations are spread over."""
+  if config.rows is None: return 1
+  return math.prod(config.rows.mesh.shape[axis] for axis in config.rows.spec[0])
 
 
 def wide(dtype):
