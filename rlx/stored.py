@@ -91,7 +91,7 @@ def label(path, run, state, completions):
   """
   c, k = run.config, run.config.train_prm.step_rollouts
   slots = run.slots["train"]
-  draw = build.samplers(c, run.model_config, run.tokenizer, run.mesh)(
+  draw = build.samplers(c, run.model_config, run.tokenizer, run.mesh, run.lay_out)(
       k, c.rollouts.decoding, slots and max(slots // k, 1) * k)
   size = c.prompts.per_step * c.rollouts.per_prompt
   width = c.prompts.max_tokens + c.rollouts.max_tokens

@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import re
 import signal
 import socket
 import subprocess
@@ -58,6 +59,7 @@ def _same(workdir, one):
   found, expected = (clockless(io_metrics.read(w)) for w in (workdir, one))
   assert [l.keys() for l in found] == [l.keys() for l in expected]
   for line, other in zip(found, expected):
+    assert line.pop("rollouts/sampler_gap_max") < 1e-4  # Rounding itself.
     for key in line: np.testing.assert_allclose(line[key], other[key], atol=1e-5, err_msg=key)
   texts = [[(r["prompt"], r["completion"], r["verdict"]) for r in io_metrics.tables(w)]
            for w in (workdir, one)]
@@ -91,7 +93,7 @@ def test_a_dead_process_ends_the_other_with_a_message(tmp_path):
   processes[1].kill()
   text, _ = said(processes)
   assert processes[0].returncode != 0
-  assert "Connection closed by peer" in text, text
+  assert re.search("Connection (closed|reset) by peer", text), text
 
 
 @pytest.mark.parametrize("spec", ["here", "a:1,2", "a:1,two,0"])
