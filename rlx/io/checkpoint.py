@@ -14,7 +14,7 @@ import orbax.checkpoint as ocp
 _SEAL = "CHECKSUMS"  # In each checkpoint: {file: [bytes, CRC-32]} of the others.
 # Written when the checkpoint appears, after its seal: marks, and times nobody reads here.
 _UNSEALED = (_SEAL, "commit_success.txt", "_CHECKPOINT_METADATA")
-_ROOM = 1.1          # Bytes of a checkpoint to those of its arrays, at most.
+_ROOM = 1.1, 2**20   # A checkpoint takes at most so many times the bytes of its arrays, and these.
 
 
 class Checkpoints:
@@ -116,8 +116,9 @@ class Checkpoints:
     if problem := self._shortage(state): raise ValueError(f"{self._dir}: {problem}.")
 
   def _shortage(self, state):
-    need = int(_ROOM * sum(np.prod(np.shape(x)) * x.dtype.itemsize
-                           for x in jax.tree.leaves(state) if hasattr(x, "dtype")))
+    factor, more = _ROOM
+    need = more + factor * sum(np.prod(np.shape(x)) * x.dtype.itemsize
+                               for x in jax.tree.leaves(state) if hasattr(x, "dtype"))
     free = shutil.disk_usage(self._dir).free
     if free >= need: return None
     return f"{free / 1e6:.1f} MB are free and a checkpoint takes {need / 1e6:.1f}"
@@ -135,10 +136,11 @@ class Checkpoints:
     self._manager.close()
 
   def _failure(self, error):
-    # What the file system said is the last thing in a long chain.
+    # What the file system said comes last in a long chain.
     lines = [line for line in str(error).splitlines() if line.strip()] or [repr(error)]
-    return (f"{self._dir}: a checkpoint was not written: {lines[-1].strip()[-300:]}; "
-            "run again to go on from the one before.")
+    said = "No space left on device" if "No space left" in lines[-1] else lines[-1].strip()
+    return (f"{self._dir}: a checkpoint was not written: {said}; run again to go on from the "
+            "one before.")
 
   def _seal(self):
     """Writes the checksums of the checkpoint that is about to appear."""
