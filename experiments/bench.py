@@ -30,6 +30,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from unittest import mock
 
 import jax
 import jax.numpy as jnp
@@ -48,6 +49,7 @@ from rlx.core import rng
 from rlx.io import hf
 from rlx.io import progress
 from rlx.io import tokenizer
+from rlx.io import weights
 from rlx.learner import optimizer
 from rlx.learner import sharding
 from rlx.models import transformer
@@ -175,7 +177,7 @@ def e2e(args):
     c = config_of(args)
     c.model.path = f"{folder}/model"
     c.prompts.source = f"jsonl:{folder}/{{split}}.jsonl"
-    run = build.build(c)
+    with mock.patch.object(weights, "load", endless): run = build.build(c)
     state = jax.block_until_ready(run.init())
   host = dict(buffer=[], rehearsed={})
   build_s = time.perf_counter() - start
@@ -227,12 +229,16 @@ def config_of(args):
   return c
 
 
-def write_files(model, folder, args):
-  """A model that never ends a completion, and prompts of exactly the length asked for.
+def endless(*args, load=weights.load, **more):
+  """As weights.load; EOS is an id past the vocabulary, so that no completion is shorter."""
+  config, params, tokens = load(*args, **more)
+  return config, params, dataclasses.replace(tokens, eos_ids=(config.vocab_size,))
 
-  The weights are `model`'s. The tokenizer is a new one whose EOS is an id past
-  the vocabulary, which cannot be drawn: the real EOS would shorten completions.
-  Its tokens are bytes, then words with an ASCII or another letter in turn, so that
+
+def write_files(model, folder, args):
+  """A model, and prompts of exactly the length asked for.
+
+  The weights are `model`'s. The tokenizer is a new one. Its tokens are bytes, then words with an ASCII or another letter in turn, so that
   `format.ascii_share` tells completions apart.
   """
   import tokenizers  # pylint: disable=g-import-not-at-top
@@ -252,7 +258,7 @@ def write_files(model, folder, args):
       add_prefix_space=False, use_regex=False)
   core.decoder = tokenizers.decoders.ByteLevel()
   tokenizer.wrap(transformers.PreTrainedTokenizerFast(
-      tokenizer_object=core, eos_token="<never>", pad_token="!")).save(folder / "model")
+      tokenizer_object=core, eos_token="!", pad_token="!")).save(folder / "model")
   random = np.random.default_rng(0)
   for split, n in (("train", 64 * args.prompts), ("test", 1)):
     rows = ["".join(random.choice(list("abcdefghijklmnopqrstuvwxyz"), args.prompt_len))

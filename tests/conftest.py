@@ -19,8 +19,8 @@ jax.config.update("jax_compilation_cache_dir", os.environ.get(
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 
 # The files that take longest come first: one of them last would keep one core busy alone.
-SLOW = ("test_notebooks", "test_quickstart", "test_loop", "test_precision", "test_preflight",
-        "test_bench")
+SLOW = ("test_loop", "test_hosts", "test_quickstart", "test_resume", "test_notebooks",
+        "test_precision", "test_preflight", "test_bench")
 
 
 def pytest_addoption(parser):

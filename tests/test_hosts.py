@@ -26,7 +26,8 @@ SIZES = """steps=3 mesh.data=2 mesh.fsdp=2 prompts.per_step=8 rollouts.per_promp
 def start(workdir, devices, *flags):
   env = dict(os.environ, PYTHONPATH=str(ROOT), JAX_COMPILATION_CACHE_DIR=(
       jax.config.jax_compilation_cache_dir), XLA_FLAGS=(
-      f"--xla_force_host_platform_device_count={devices} --xla_backend_optimization_level=0"))
+      f"--xla_force_host_platform_device_count={devices} --xla_backend_optimization_level=0 "
+      "--xla_cpu_parallel_codegen_split_count=1"))
   return subprocess.Popen(
       [sys.executable, "-m", "rlx.train", "--config=configs/quickstart.py",
        f"--workdir={workdir}", *(f"--config.{s}" for s in SIZES), *flags],

@@ -64,9 +64,9 @@ class Recorder:
   def __call__(self, *args):
     return self.fn(*args)
 
-  def lower(self, *args):
+  def trace(self, *args):
     self.traced = self.fn.trace(*args)
-    return self.traced.lower()
+    return self.traced
 
 
 @pytest.fixture(scope="module")
