@@ -75,7 +75,8 @@ PHASES = ("prefill", "decode", "scoring", "PRM update", "policy update")
 # step, must be a multiple.
 MESHES = {
     "Qwen2.5-0.5B": ((1, 8, 1), (1, 32, 1), (1, 64, 1), (2, 128, 1), (2, 128, 2)),
-    "Llama-3.1-8B": ((1, 8, 1), (1, 32, 1), (1, 64, 1), (1, 256, 1), (1, 256, 2)),
+    "Llama-3.1-8B": ((1, 8, 1), (1, 32, 1), (1, 64, 1), (1, 32, 2), (1, 256, 1),
+                     (1, 256, 2)),
     "Llama-3.1-70B": ((1, 8, 1), (1, 8, 4), (1, 8, 8), (1, 32, 8), (1, 64, 8)),
 }
 
@@ -539,7 +540,7 @@ maxtext's published runs on v5p and v6e is at 35 to 65% of the first alone. H100
   The price is that each device holds, and reads for each of 3072 tokens, all weights of its tensor share, on however many devices: 16 GB at 8B, 18 at 70B with tensor=8, 141 at 70B with tensor=1. Of the
   35.8 s that 70B decodes on 512 v6e at least, 33.4 are this reading, for 16 rows a group of 8 devices. A larger tensor axis would read less, but key-value heads end it at 8.
 - **The layout while it is made** takes its bytes twice: the compiler for TPUs gathers all weights before it transposes any (below), and the estimate counts that. On many devices it is the largest term of 8B and 70B:
-  32 GB at 8B, 16 with tensor=2, which a v5e does not have; 35 at 70B with tensor=8, so that no number of v6e holds it by this estimate. A layout made layer by layer would need half.
+  32 GB at 8B, 16 with tensor=2, which a v5e does not have and with which 64 v6e suffice; 35 at 70B with tensor=8, so that no number of v6e holds it by this estimate. A layout made layer by layer would need half.
 - **Updates of 0.5B, by memory, of 8B, by FLOPs**, except with tensor=2 across GPU nodes. Of what they receive, gradients of [vocabulary, width] in float32 are {tables_small:.0%} at 0.5B and {tables:.0%} at 8B on 8 devices: the
   embedding's is summed once for each microbatch of one row a device, the head's three times, as `logps.of_hidden` reads it in chunks of 1024 tokens a device.
 - **Updates of 70B, by FLOPs on v5e, by links on the others**, but for v6e with tensor=4 or less and GPUs of one node: weights gathered and gradients summed for every microbatch of one row a device.
