@@ -60,14 +60,13 @@ class Chip:
   link: float       # to other devices of its domain
   domain: int       # devices that are joined so
   network: float    # per device, to devices outside
-  host: int         # devices of a host: what one process of rlx can use today
 
 
 CHIPS = {
-    "v5e": Chip(16e9, 1.97e14, 8.1e11, 200e9, 256, 25e9 / 8, 8),
-    "v6e": Chip(32e9, 9.2e14, 1.6e12, 448e9, 256, 100e9 / 8, 8),
-    "H100": Chip(80e9, 9.89e14, 3.35e12, 450e9, 8, 50e9, 8),
-    "H200": Chip(141e9, 9.89e14, 4.8e12, 450e9, 8, 50e9, 8),
+    "v5e": Chip(16e9, 1.97e14, 8.1e11, 200e9, 256, 25e9 / 8),
+    "v6e": Chip(32e9, 9.2e14, 1.6e12, 448e9, 256, 100e9 / 8),
+    "H100": Chip(80e9, 9.89e14, 3.35e12, 450e9, 8, 50e9),
+    "H200": Chip(141e9, 9.89e14, 4.8e12, 450e9, 8, 50e9),
 }
 
 PHASES = ("prefill", "decode", "scoring", "PRM update", "policy update")
@@ -76,7 +75,8 @@ PHASES = ("prefill", "decode", "scoring", "PRM update", "policy update")
 # step, must be a multiple.
 MESHES = {
     "Qwen2.5-0.5B": ((1, 8, 1), (1, 32, 1), (1, 64, 1), (2, 128, 1), (2, 128, 2)),
-    "Llama-3.1-8B": ((1, 8, 1), (1, 32, 1), (1, 64, 1), (1, 256, 1), (1, 256, 2)),
+    "Llama-3.1-8B": ((1, 8, 1), (1, 32, 1), (1, 64, 1), (1, 32, 2), (1, 256, 1),
+                     (1, 256, 2)),
     "Llama-3.1-70B": ((1, 8, 1), (1, 8, 4), (1, 8, 8), (1, 32, 8), (1, 64, 8)),
 }
 
@@ -162,12 +162,14 @@ def work_of(run):
 
   passes = 2 + score.reads_old_logps(c, run.methods)  # PRM, reference and policy.
   kv = size.kv_bytes_per_token(m) / tensor
-  decode = [0, 0]
+  # Laid out once, then read for each token, but of a table of its own only rows.
+  table = 0 if m.tied_head else m.d_model * m.vocab_size * jnp.dtype(m.dtype).itemsize
+  read = weights - table / tensor
+  decode = [0, weights]
   for chunk in range(-(-t // c.rollouts.chunk)):
     width = x + (chunk + 1) * c.rollouts.chunk
     decode[0] += c.rollouts.chunk * rows * (layers(width) + head)
-    decode[1] += c.rollouts.chunk * (weights / mesh["fsdp"] + kv * (
-        prompts * x + rows * (width - x)))
+    decode[1] += c.rollouts.chunk * (read + kv * (prompts * x + rows * (width - x)))
   return {
       "prefill": (prompts * x * layers(_met(x)), gathered + prompts * x * kv),
       "decode": tuple(decode),
@@ -183,19 +185,22 @@ def exchanged(run, width=None):
 
   - A pass gathers the weights of a layer over `fsdp`, once a microbatch; backward once
     more, and sums its gradient in float32 over the devices. Over `tensor` the outputs
-    of attention and MLP are summed, forward, when computed again, and twice backward.
-  - The head is gathered once a program. Its gradient, of [V, D], is summed once for every
-    chunk of columns, which `logps.of_hidden` cuts to 1024 tokens of all devices; without
-    tied tables its logits are gathered, too.
-  - Decoding leaves the weights where the trainer has them: of every product over D all
-    rows of the group are summed over `fsdp`, for each token.
+    of attention and MLP are summed, forward, when computed again, and twice backward;
+    what tokens are looked up as, forward; and what the head gives the hidden states, backward.
+  - The embedding is gathered once a program, the head once in scoring and three times in
+    an update. A gradient of [V, D] is summed once a microbatch for the embedding, for
+    the head once for every chunk of columns, which `logps.of_hidden` cuts to 1024 tokens
+    a device.
+  - Decoding gathers the weights over `fsdp` once, laid out, and nothing for a token. Over
+    `tensor` outputs of attention and MLP are summed and the looked-up token, and logits
+    are gathered until `decoding.draw`'s blocks of 128 tokens are whole.
 
   Args:
-    width: bytes of an activation; None: as its dtype says.
+    width: bytes of what is computed with; None: as the dtypes say.
   """
   c, m, mesh = run.config, run.model_config, run.mesh.shape
   data, fsdp, tensor = (mesh[a] for a in sharding.MESH_AXES)
-  a = width or jnp.dtype(m.dtype).itemsize
+  a, of_param = (width or jnp.dtype(dtype).itemsize for dtype in (m.dtype, m.param_dtype))
   shards, (x, t) = data * fsdp, (c.prompts.max_tokens, c.rollouts.max_tokens)
   batch = c.prompts.per_step * c.rollouts.per_prompt
   rows, s = batch / shards, x + t
@@ -204,34 +209,41 @@ def exchanged(run, width=None):
   d, v = m.d_model, m.vocab_size / tensor
   matrices = (size.param_count(m) - m.vocab_size * d * (1 if m.tied_head else 2)) / tensor
 
-  layers = gather(a * matrices, fsdp)
-  summed = lambda tokens: 2 * m.n_layers * reduce_(a * tokens * d, tensor)
+  layers, head = gather(a * matrices, fsdp), gather(a * v * d, fsdp)
+  table = gather(of_param * v * d, fsdp)
+  summed = lambda tokens: reduce_(a * tokens * d, tensor)
   def forward(parts, tokens):  # of all microbatches
-    return {"fsdp": parts * layers + gather(a * v * d, fsdp), "tensor": summed(tokens)}
+    return {"fsdp": parts * layers + table + head,
+            "tensor": (2 * m.n_layers + 1) * summed(tokens)}
   def update(name):
-    parts = c[name].minibatches * c[name].microbatches
-    b = batch // parts
-    chunks = -(-t // min(max(1024 // b, 1), t))
-    grads, head = 4 * matrices, 4 * v * d
-    sums = lambda of: parts * (reduce_(grads, of) + chunks * reduce_(head, of))
-    logits = 0 if m.tied_head else parts * gather(4 * b * t * v, shards)
-    table = c[name].minibatches * gather(a * v * d, fsdp)
+    steps = c[name].minibatches
+    parts = steps * c[name].microbatches
+    chunks = chunks_of(run, name)
+    sums = lambda of: parts * (reduce_(4 * matrices, of) + chunks * reduce_(4 * v * d, of))
+    # The embedding's gradient is summed over data and fsdp as one group.
     return {"data": sums(data) / fsdp,
-            "fsdp": 2 * parts * layers + table + sums(fsdp) + logits,
-            "tensor": 4 * summed(rows * s)}
+            "fsdp": 2 * parts * layers + steps * (table + 3 * head) + sums(fsdp)
+                    + parts * reduce_(4 * v * d, shards),
+            "tensor": (8 * m.n_layers + 1) * summed(rows * s) + summed(rows * t)}
 
   passes = 2 + score.reads_old_logps(c, run.methods)
   scoring = forward(c.learner.microbatches, rows * s)
   prompts = forward(1, rows / c.rollouts.per_prompt * x)
-  prompts["fsdp"] -= gather(a * v * d, fsdp)  # No logits.
-  w = batch / data
-  layer = (m.n_heads + 2 * m.n_kv_heads) * m.head_dim / tensor + 2 * m.d_ff / tensor
-  decode = {"fsdp": t * w * (m.n_layers * (reduce_(a * layer, fsdp) + gather(
-                a * m.n_heads * m.head_dim / tensor, fsdp)) + reduce_(4 * v, fsdp)),
-            "tensor": t * (2 * m.n_layers + 1) * reduce_(a * w * d / fsdp, tensor)}
+  prompts["fsdp"] -= head  # No logits.
+  whole = math.gcd(-(-m.vocab_size // 128), tensor)
+  logits = 4 * rows * m.vocab_size * (1 / whole - 1 / tensor)
+  decode = {"fsdp": gather(a * size.param_count(m) / tensor, fsdp),
+            "tensor": t * ((2 * m.n_layers + 1) * summed(rows) + logits)}
   return {"prefill": prompts, "decode": decode,
           "scoring": {axis: passes * n for axis, n in scoring.items()},
           "PRM update": update("prm"), "policy update": update("learner")}
+
+
+def chunks_of(run, name):
+  """Chunks of columns in which the head of an update reads a microbatch."""
+  c, t = run.config, run.config.rollouts.max_tokens
+  b = c.prompts.per_step * c.rollouts.per_prompt // (c[name].minibatches * c[name].microbatches)
+  return -(-t // min(max(1024 * sharding.row_shards(run.mesh) // b, 1), t))
 
 
 def _met(width):
@@ -282,7 +294,7 @@ def plan(model, shape):
                 jax.sharding.AbstractMesh(shape, sharding.MESH_AXES))
   state = run.shapes()
   return (run, preflight.held_bytes(state),
-          preflight.cache_bytes(run, state) | preflight.estimated_bytes(run, state))
+          preflight.cache_bytes(run) | preflight.estimated_bytes(run, state))
 
 
 def devices(shape):
@@ -326,8 +338,8 @@ def page(found):
           ["mesh", "chip", "fits", *PHASES, "step", "mostly"],
           [seconds_row(model, shape, chip) for shape in MESHES[model] for chip in CHIPS])
                            for model in MODELS),
-      head_8=_share_of_head("Llama-3.1-8B", (1, 8, 1)),
-      head_256=_share_of_head("Llama-3.1-8B", (1, 256, 1)),
+      tables_small=_share_of_tables("Qwen2.5-0.5B", (1, 8, 1)),
+      tables=_share_of_tables("Llama-3.1-8B", (1, 8, 1)),
       **dict(zip(("low", "high"), _ratios(found))),
       lowered=_table(["model", "mesh", "scoring, s", "PRM update, s", "policy update, s"],
                      _lowered(found)),
@@ -336,15 +348,12 @@ def page(found):
                       [compared(line) for line in found if "bytes" in line]))
 
 
-def _share_of_head(model, shape):
-  """Of what the policy's update receives, the part that the head's gradient is."""
+def _share_of_tables(model, shape):
+  """Of what the policy's update receives, the part that gradients of [V, D] are."""
   run, *_ = plan(model, shape)
-  m, c, parts = run.model_config, run.config.learner, math.prod(shape[:2])
-  b = run.config.prompts.per_step * run.config.rollouts.per_prompt // (
-      c.minibatches * c.microbatches)
-  chunks = -(-run.config.rollouts.max_tokens // max(1024 // b, 1))
-  head = 4 * m.vocab_size * m.d_model / shape[2] * 2 * (parts - 1) / parts
-  return (c.minibatches * c.microbatches * chunks * head
+  m, c, of = run.model_config, run.config.learner, math.prod(shape[:2])
+  table = 4 * m.vocab_size * m.d_model / shape[2] * 2 * (of - 1) / of
+  return (c.minibatches * c.microbatches * (chunks_of(run, "learner") + 1) * table
           / sum(exchanged(run)["policy update"].values()))
 
 
@@ -473,9 +482,9 @@ TEXT = """# Scaling, on paper
 
 Made by `python -m experiments.scaling` from closed forms and docs/scaling.jsonl; `experiments/scaling.py` says how each figure is computed.
 
-**Nothing on this page was run on any of these chips.** It says what would be needed at least (seconds) and at most (bytes). And rlx is one process
-on the devices of one host: nothing calls `jax.distributed`. That is 8 of any of these chips, so of the meshes below only those of 8 devices could
-be started today; larger ones are what the same programs would take.
+**Nothing on this page was run on any of these chips.** It says what would be needed at least (seconds) and at most (bytes). Meshes of more than 8
+devices are those of several hosts. `--hosts` starts such a run ([tpu_vm.md](tpu_vm.md)), but the tests cover two processes on one machine, of two CPU devices each, which train as one process does;
+with real hosts nothing has been run.
 
 The step is `configs/papers/prime.py` with `model.frozen_dtype=bfloat16`: 256 prompts of 1024 tokens, 4 completions of 3072 each, all of full length, one draw
 that fills the batch (the preset filters by accuracy: two draws double prefill and decode); float32 parameters and moments, bfloat16 activations,
@@ -506,7 +515,8 @@ the 256 prompts of a step, so that 512 devices need tensor >= 2. What `sharding.
 ## Bytes per device, GB
 
 From `preflight`'s own functions over abstract meshes. What is held is exact, the rest upper estimates; stages take turns, so that need is what is held and the
-largest of them. The caches count the weights laid out for decoding and, for a moment at each chunk's end, two suffixes.
+largest of them. The caches count the weights laid out for decoding, whole but for the tensor axis, and, for a moment at each chunk's end, two suffixes; or, if
+that is more, the weights twice, as they are gathered.
 
 {bytes}
 
@@ -519,24 +529,24 @@ TFLOP / GB of memory traffic / GB received from other devices.
 ## Seconds at least
 
 Each phase takes the slowest of FLOPs, memory traffic and links, each at the figure in [Chips](#chips), perfectly overlapped and with nothing else to wait for. Training in
-maxtext's published runs on v5p and v6e is at 35 to 65% of the first alone. H100 and H200 differ where memory limits, which it seldom does here.
+maxtext's published runs on v5p and v6e is at 35 to 65% of the first alone. H100 and H200 differ where memory limits: in decoding, and at 0.5B.
 
 {seconds}
 
 ## What limits
 
-- **Decoding, by links**, or by memory where few devices share a large cache. `decode.lay_out` casts and transposes the policy where it lies, so its layout is spread over
-  fsdp x tensor as the trainer's is. It fits wherever the policy does, 70B included; nothing is gathered. The price is paid per token: every product over the width has all rows of
-  the group, not a device's own, and is summed over fsdp (at 8B on 8 devices 5.0 MB for each row and token, 0.9 of them logits in float32). So what a device receives, and with it
-  the time of decoding, hardly falls with more devices. A copy gathered over fsdp would instead read 2 bytes a parameter / tensor from memory for each token: 16 GB at 8B, all of a
-  v5e, and 18 GB at 70B with tensor=8.
-- **Updates of 0.5B and 8B, by links** from 32 devices on. The gradient of the head, float32 [vocabulary, width], is summed over the devices once for each chunk of columns, and
-  `logps.of_hidden` cuts chunks of 1024 tokens of all devices together: 24 chunks a row on 8 devices, 768 on 256. At 8B that is {head_8:.0%} of what an update receives on 8 devices and
-  {head_256:.0%} on 256; a chunk of 1024 tokens a device would be 3 chunks everywhere.
-- **Updates of 70B, by FLOPs on v5e within a pod, by links on the others** from 32 devices on: weights gathered and gradients summed for every microbatch of one row a device.
-- **Scoring, by FLOPs**; at 0.5B by memory, where float32 attention scores of 4096 x 4096 are written and read (no flash kernel runs on a mesh), at 70B on GPUs by the network.
-- **Fitting, by the key-value cache on few devices and activations on many.** All 1024 rows are decoded at once where rows are spread (`rollouts.slots` is for one device). The activations
-  of one row of 4096 tokens shrink by tensor only. The estimate is {low:.2g} to {high:.2g} times what XLA on CPU says of these steps (below): a mesh that it refuses for its activations may do.
+- **Decoding, by memory**, on every row. `build.layout` gathers the decoder's weights over fsdp once a policy version, cast to the activations' dtype, and every draw of the batch reads them: a token
+  needs nothing from other devices but over tensor. What the gathering brings is (fsdp - 1) / fsdp of 2 bytes a parameter / tensor, at 70B on 1 x 64 x 8 17.4 GB, 0.35 s over the network of H100s.
+  The price is that each device holds, and reads for each of 3072 tokens, all weights of its tensor share, on however many devices: 16 GB at 8B, 18 at 70B with tensor=8, 141 at 70B with tensor=1. Of the
+  35.8 s that 70B decodes on 512 v6e at least, 33.4 are this reading, for 16 rows a group of 8 devices. A larger tensor axis would read less, but key-value heads end it at 8.
+- **The layout while it is made** takes its bytes twice: the compiler for TPUs gathers all weights before it transposes any (below), and the estimate counts that. On many devices it is the largest term of 8B and 70B:
+  32 GB at 8B, 16 with tensor=2, which a v5e does not have and with which 64 v6e suffice; 35 at 70B with tensor=8, so that no number of v6e holds it by this estimate. A layout made layer by layer would need half.
+- **Updates of 0.5B, by memory, of 8B, by FLOPs**, except with tensor=2 across GPU nodes. Of what they receive, gradients of [vocabulary, width] in float32 are {tables_small:.0%} at 0.5B and {tables:.0%} at 8B on 8 devices: the
+  embedding's is summed once for each microbatch of one row a device, the head's three times, as `logps.of_hidden` reads it in chunks of 1024 tokens a device.
+- **Updates of 70B, by FLOPs on v5e, by links on the others**, but for v6e with tensor=4 or less and GPUs of one node: weights gathered and gradients summed for every microbatch of one row a device.
+- **Scoring, by FLOPs**; at 0.5B by memory, where float32 attention scores of 4096 x 4096 are written and read (no flash kernel runs on a mesh), at 70B on more than 32 GPUs by the network.
+- **Fitting, by the key-value cache on few devices, by the decoder's weights on many.** All 1024 rows are decoded at once where rows are spread (`rollouts.slots` is for one device). The activations
+  of one row of 4096 tokens shrink by tensor only. Their estimate is {low:.2f} to {high:.2f} times what XLA on CPU says of these steps (below): a mesh that it refuses for its activations may do.
 - **The network.** 512 TPUs are two pods, more than 8 GPUs several nodes. With tensor=8 in a node every byte over fsdp crosses it.
 
 ## How the page is checked
@@ -553,13 +563,16 @@ the collectives of the partitioned program. Updates are of one minibatch, a quar
 {compiled}
 
 Before activations were told to stay with their rows (`DecoderConfig.rows`), XLA kept parameters where they were and summed activations of all rows instead: two layers of
-8B on 8 devices took 30.6 GB for scoring instead of 8.3, 16.6 GB for an update instead of 8.8, and received 4989 GB instead of 58 in a scoring pass.
+8B on 8 devices took 30.6 GB for scoring instead of 8.3, 16.6 GB for an update instead of 8.8, and received 4989 GB instead of 58 in a scoring pass (of programs whose head took 1024 tokens of all devices at a time;
+at 1024 a device it sums its gradient less often and holds more logits).
 
-The sampler's programs have a layer after the other, so they were compiled by hand for two layers of 8B: for a token of all rows a device receives 1.448 GB on 1 x 8 x 1 and 0.621 GB
-over fsdp on 1 x 4 x 2, which is the closed form's figure to 0.1%.
+The sampler's programs have a layer after the other, so they were compiled by hand for two layers of 8B, on CPU. The layout receives 5.204 GB over fsdp on 1 x 8 x 1 and 2.230 on 1 x 4 x 2, the closed form's
+figures (4 bytes an activation) to four digits. A token of all rows receives nothing over fsdp; over tensor 21.6 MB on 1 x 4 x 2 and 129.9 on 1 x 2 x 4, the closed form's 21.0 and 128.6 and what sampling sums and looks up.
+The 65.7 MB of logits in the latter are there because 1002 blocks of 128 tokens do not divide by 4; with Qwen's 1187 tensor=2 gathers them all.
 
-The compiler for TPUs (libtpu 0.0.42.1, which needs none) was asked once, by hand: scoring of Qwen2.5-0.5B on 1 x 8 x 1 of a v5e, in 69 s, takes 6.0 GB where the
-estimate is 8.5 and XLA on CPU says 3.3.
+The compiler for TPUs (libtpu 0.0.42.1, which needs none) was asked by hand: scoring of Qwen2.5-0.5B on 1 x 8 x 1 of a v5e, in 69 s, took 6.0 GB where the
+estimate is 8.5 and XLA on CPU said 3.3 (of the program with smaller chunks). And for the layout of 8 layers of 8B on that mesh, in 9 s: 5.59 GB, and 5.60 beside it while it is made; of 2 layers 2.97 and 2.97, on
+1 x 4 x 2 half of both.
 
 Not checked: what prefill sends, and what the compilers for TPU and GPU make of the other programs. `preflight` has no term for the activations of prefill, all prompts at once, which took 6.0 GB of
 temporaries there (1 x 4 x 2, on CPU).

@@ -6,6 +6,7 @@ form (models/size.py), which take no time. Only if all of it together exceeds
 of packing), and what XLA says of them decides. Real batches are mostly smaller
 and have programs of their own, so compiling always would be time wasted.
 """
+import dataclasses
 import json
 import pathlib
 import sys
@@ -61,7 +62,7 @@ def looks(run, limit):
     limit: bytes of a device; None: it does not say, and the estimate is all.
   """
   state = run.shapes()
-  held, caches = held_bytes(state), cache_bytes(run, state)
+  held, caches = held_bytes(state), cache_bytes(run)
   stages = caches | estimated_bytes(run, state)
   yield held, stages, "estimated"
   if limit is not None and memory.need(held, stages) > _SURE * limit:
@@ -86,7 +87,7 @@ def held_bytes(state):
   return {name: n for name, tree in terms.items() if (n := memory.tree_bytes(tree))}
 
 
-def cache_bytes(run, state):
+def cache_bytes(run):
   """{term: bytes} of the samplers' key-value caches and weights, a closed form.
 
     kv (P X + W (X + 2 T' + chunk)) + weights laid out for decoding;  T for 2 T' + chunk
@@ -94,18 +95,22 @@ def cache_bytes(run, state):
 
   W slots may come to hold a copy of a prompt each; when a chunk is over, their
   suffixes of up to T' = T rounded up to chunks are copied to ones wider by a chunk.
+  The weights are spread over the tensor axis alone; a tied table lies there twice.
+  Before there is a cache they are gathered over fsdp, which takes them once more: XLA
+  for TPU and for CPU gathers all of them before it transposes any.
   """
   c, shards = run.config, sharding.row_shards(run.mesh)
   m = size.part(run.model_config, run.mesh.shape["tensor"])
-  weights = (memory.tree_bytes(state.full("policy")) * jnp.dtype(m.dtype).itemsize
-             // jnp.dtype(m.param_dtype).itemsize)
+  weights = (size.param_count(dataclasses.replace(m, tied_head=False))
+             * jnp.dtype(m.dtype).itemsize)
   chunk = min(c.rollouts.chunk, c.rollouts.max_tokens)
   suffix = chunk if chunk == c.rollouts.max_tokens else (
       2 * chunk * -(-c.rollouts.max_tokens // chunk) + chunk)
   def cache(prompts, group, slots):
     rows = min(slots or prompts * group, prompts * group)
     tokens = prompts * c.prompts.max_tokens + rows * (c.prompts.max_tokens + suffix)
-    return weights + tokens * size.kv_bytes_per_token(m) // shards
+    kv = tokens * size.kv_bytes_per_token(m) // shards
+    return weights + (kv if run.mesh.shape["fsdp"] == 1 else max(kv, weights))
   return {"KV cache of sampling": cache(
               build.draw_size(c), build.first_pass(c), run.slots["train"]),
           "KV cache of evaluation": cache(
@@ -116,14 +121,18 @@ def estimated_bytes(run, state):
   """{term: bytes} that the steps take beside the state at most, in closed form.
 
   A position of the batch is counted as 64 bytes: its token, its place in the
-  plan, and a dozen [B, T] fields of Scored.
+  plan, and a dozen [B, T] fields of Scored. Where parameters are spread over fsdp, an
+  update has the tables whole, in float32 as all else: the embedding and three times
+  the head, gathered once for all microbatches.
   """
-  c, shards = run.config, sharding.row_shards(run.mesh)
+  c, m, shards = run.config, run.model_config, sharding.row_shards(run.mesh)
   t, width = c.rollouts.max_tokens, c.prompts.max_tokens + c.rollouts.max_tokens
   batch = c.prompts.per_step * c.rollouts.per_prompt // shards
   def of(bytes_of, config, rows, parts, width=width, **more):
     part, config = -(-rows // parts), size.part(config, run.mesh.shape["tensor"])
     return 64 * rows * width + bytes_of(config, part, width, part * t, **more)
+  tables = 0 if run.mesh.shape["fsdp"] == 1 else (
+      4 * 4 * m.vocab_size * m.d_model // run.mesh.shape["tensor"])
   # A reference answer may come after a whole completion.
   stages = {_SCORING: max(of(size.forward_bytes, config, batch, c.learner.microbatches,
                              width=width + c.likelihood.max_tokens)
@@ -135,7 +144,7 @@ def estimated_bytes(run, state):
     if params is not None:
       stages[_UPDATE[name]] = of(
           size.update_bytes, config, batch // c[name].minibatches,
-          c[name].microbatches, param_bytes=memory.tree_bytes(params))
+          c[name].microbatches, param_bytes=memory.tree_bytes(params)) + tables
   return stages
 
 

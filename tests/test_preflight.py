@@ -139,7 +139,7 @@ def test_steps_are_compiled_only_where_it_is_close(
   monkeypatch.setattr(preflight, "compiled_bytes",
                       lambda *args: calls.append(args) or stages)
   state = run.shapes()
-  estimate = memory.need(preflight.held_bytes(state), preflight.cache_bytes(run, state)
+  estimate = memory.need(preflight.held_bytes(state), preflight.cache_bytes(run)
                          | preflight.estimated_bytes(run, state))
   preflight.check(run, tmp_path, limit=int(estimate / share))
   assert bool(calls) == compiles == ("(compiled)" in capsys.readouterr().out)
@@ -175,7 +175,7 @@ def test_memory_check_may_be_less_strict(
 
 def test_every_term_has_advice(run, stages):
   advice = preflight._advice(run.config)
-  assert {*stages, *preflight.cache_bytes(run, run.shapes()), "held"} <= set(advice)
+  assert {*stages, *preflight.cache_bytes(run), "held"} <= set(advice)
 
 
 @pytest.mark.parametrize("chunk, suffix", [(8, 8), (4, 20)])
@@ -184,12 +184,29 @@ def test_cache_is_counted_per_prompt_and_completion(run, chunk, suffix):
 
   With chunks of 4 a suffix of 8 may be copied into one of 12.
   """
-  run, state = dataclasses.replace(run, config=config_of(**{"rollouts.chunk": chunk})), run.shapes()
-  m, weights = run.model_config, memory.tree_bytes(state.policy)
+  run = dataclasses.replace(run, config=config_of(**{"rollouts.chunk": chunk}))
+  m, weights = run.model_config, _bytes_on_a_device(run.lay_out(run.init().policy))
   per_token = 2 * m.n_layers * m.n_kv_heads * m.head_dim * 4
-  assert preflight.cache_bytes(run, state) == {
+  assert preflight.cache_bytes(run) == {
       "KV cache of sampling": weights + (4 * 18 + 8 * (18 + suffix)) * per_token,
       "KV cache of evaluation": weights + (4 * 18 + 4 * (18 + suffix)) * per_token}
   run = dataclasses.replace(run, slots=dict(run.slots, train=2))
-  assert preflight.cache_bytes(run, state)["KV cache of sampling"] == (
+  assert preflight.cache_bytes(run)["KV cache of sampling"] == (
       weights + (4 * 18 + 2 * (18 + suffix)) * per_token)
+
+
+def test_weights_are_counted_where_decoding_reads_them():
+  """Whole over fsdp, halved over tensor, and for a moment twice where they are gathered."""
+  found = {}
+  for fsdp in (1, 2):
+    run = build.build(config_of(**{"mesh.fsdp": fsdp, "mesh.tensor": 2}))
+    m, weights = run.model_config, _bytes_on_a_device(run.lay_out(run.init().policy))
+    kv = (4 * 18 + 8 * (18 + 8)) * m.n_layers * m.n_kv_heads * m.head_dim * 4 // fsdp
+    found[fsdp] = preflight.cache_bytes(run)["KV cache of sampling"], weights, kv
+  total, weights, kv = found[1]
+  assert total == weights + kv
+  assert found[2] == (2 * weights, weights, kv // 2) and kv // 2 < weights
+
+
+def _bytes_on_a_device(tree):
+  return sum(x.addressable_shards[0].data.nbytes for x in jax.tree.leaves(tree))

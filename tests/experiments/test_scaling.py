@@ -30,7 +30,7 @@ def test_bytes_are_those_of_a_run_on_devices():
       c, run.model_config, jax.sharding.AbstractMesh((1, 2, 2), sharding.MESH_AXES))
   state, other = run.shapes(), plan.shapes()
   assert preflight.held_bytes(state) == preflight.held_bytes(other)
-  assert preflight.cache_bytes(run, state) == preflight.cache_bytes(plan, other)
+  assert preflight.cache_bytes(run) == preflight.cache_bytes(plan)
   assert preflight.estimated_bytes(run, state) == preflight.estimated_bytes(plan, other)
   # And what the devices then hold.
   held = sum(x.addressable_shards[0].data.nbytes for x in jax.tree.leaves(
@@ -116,3 +116,12 @@ def test_the_page_is_what_the_command_writes():
     assert row(cells) in text
   compiled = [line for line in scaling.looked() if "bytes" in line]
   assert compiled and row(scaling.compared(compiled[0])) in text
+
+
+def test_what_was_compiled_is_within_the_estimate_and_sends_what_the_closed_form_says():
+  compiled = [line for line in scaling.looked() if "bytes" in line]
+  ratios = {tuple(cells[:3]): (float(cells[5]), float(cells[7]))
+            for cells in map(scaling.compared, compiled)}
+  assert {mesh for _, mesh, _ in ratios} >= {"1 x 8 x 1", "1 x 4 x 2", "1 x 8 x 4"}
+  assert all(1 <= of_bytes < 3 and 0.99 <= of_sent <= 1.01
+             for of_bytes, of_sent in ratios.values()), ratios
