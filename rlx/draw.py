@@ -1,5 +1,4 @@
 """A batch to learn from: prompts, completions, verdicts, groups that pass the filter."""
-import jax
 import numpy as np
 
 from rlx import build

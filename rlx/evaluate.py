@@ -9,7 +9,6 @@ Writes evaluate.json, evaluate.png and, of a verifier of steps, the set it marke
 import json
 import pathlib
 
-import jax
 import numpy as np
 
 from rlx import build

@@ -1,5 +1,4 @@
 """Further passes over texts of the batch, for rewards that are likelihoods."""
-import jax
 import jax.numpy as jnp
 import numpy as np
 

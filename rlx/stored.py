@@ -17,7 +17,6 @@ import json
 import math
 import pathlib
 
-import jax
 import numpy as np
 
 from rlx import build

@@ -8,9 +8,7 @@ import pytest
 
 from configs import base
 from rlx import build
-from rlx import update
 from rlx.core import records
-from rlx.core import rng
 from rlx.io import hf
 from rlx.io import tokenizer
 from rlx.learner import memory

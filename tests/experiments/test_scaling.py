@@ -1,5 +1,4 @@
 """The paper plan: its bytes are preflight's, its programs lower, its page is its numbers."""
-import dataclasses
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +10,6 @@ from experiments import scaling
 from experiments import sharded_programs
 from rlx import build
 from rlx import preflight
-from rlx.learner import memory
 from rlx.learner import sharding
 from rlx.models import transformer
 
