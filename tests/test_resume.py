@@ -302,8 +302,8 @@ train.train(test_resume.config_of(sys.argv[2], steps=int(sys.argv[4]), checkpoin
 
 
 def test_kills_at_random_moments_lose_no_more_than_a_step(model, tmp_path, request):
-  """Two here, fifty with --soak: in steps, in writes of checkpoints and of metrics."""
-  kills = 50 if request.config.getoption("--soak") else 2
+  """One here, fifty with --soak: in steps, in writes of checkpoints and of metrics."""
+  kills = 50 if request.config.getoption("--soak") else 1
   steps, draw_ = 12 * kills, np.random.default_rng(0)
   def start(workdir):
     with (tmp_path / "log.txt").open("a") as log:
