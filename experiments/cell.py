@@ -133,6 +133,8 @@ def attempt(folder, command=COMMAND, env=None, stop=None):
       code = _run(folder, command, env, stop, start, lock.fileno())
     finally:
       lock.truncate(0)
+    # rlx.train exits 0 on SIGTERM, too, and leaves this.
+    if code == 0 and (folder / "stopped.json").exists(): code = None
     if code == 0: _write(folder / "done.json", dict(seconds=seconds(folder)))
   return "stopped" if code is None else "failed" if code else "done"
 

@@ -5,6 +5,7 @@
 Run again with the same workdir to resume, also after a kill or SIGTERM. Any key of the
 config can be set: `--config.learner.optimizer.lr=1e-4`.
 """
+import contextlib
 import json
 import pathlib
 
@@ -36,8 +37,12 @@ def train(config, workdir):
   if config.train_prm.labels is not None:
     raise ValueError(f"train_prm.labels={config.train_prm.labels!r}: None; the rewards of "
                      "the loop read an implicit PRM.")
-  clock = progress.Clock(config.log.silence_s)
-  notice = preemption.Notice()
+  with (contextlib.closing(progress.Clock(config.log.silence_s)) as clock,
+        contextlib.closing(preemption.Notice()) as notice):
+    return _train(config, workdir, clock, notice)
+
+
+def _train(config, workdir, clock, notice):
   run = build.build(config)
   workdir = pathlib.Path(workdir)
   cli.record(config, workdir)
@@ -85,7 +90,7 @@ def train(config, workdir):
     bar.show(writer.last)
     clock.end_step()
     if is_last: break
-  for part in (bar, writer, checkpoints, run.pool, notice, clock): part.close()
+  for part in (bar, writer, checkpoints, run.pool): part.close()
   if host["stuck"] >= config.learner.max_skipped: refuse_stuck(run, workdir, rollouts, scored)
   if state.step < config.steps: return cli.leave(state.step, config.steps, workdir)
   return finish(run, state, host, workdir, clock)

@@ -58,10 +58,7 @@ def config_of(model, **changes):
   c.learner.optimizer.lr = c.prm.optimizer.lr = 3e-3
   c.eval.every, c.eval.prompts, c.eval.batch, c.eval.final_samples = 2, 4, 4, 1
   c.checkpoint.every, c.checkpoint.keep, c.log.completions_every = 1, STEPS, 2
-  for key, value in changes.items():
-    target, *rest = c, *key.split("__")
-    for part in rest[:-1]: target = target[part]
-    target[rest[-1]] = value
+  c.update_from_flattened_dict({k.replace("__", "."): v for k, v in changes.items()})
   return c
 
 
@@ -193,9 +190,11 @@ def test_sigterm_ends_the_step_saves_and_leaves(model, whole, tmp_path, monkeypa
 
 def test_a_full_disk_is_said_before_the_start(model, tmp_path, monkeypatch):
   monkeypatch.setattr(shutil, "disk_usage", lambda _: types.SimpleNamespace(free=10**4))
+  before = signal.getsignal(signal.SIGTERM)
   with pytest.raises(ValueError, match=r"checkpoints: 0.0 MB are free and a checkpoint takes"):
     train.train(config_of(model), tmp_path)
   assert not (tmp_path / "metrics.jsonl").exists()
+  assert signal.getsignal(signal.SIGTERM) == before
 
 
 def test_a_disk_that_fills_up_ends_the_run_with_the_step_saved(

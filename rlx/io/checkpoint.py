@@ -50,7 +50,11 @@ class Checkpoints:
 
   @property
   def latest(self):
-    """Number of the newest whole checkpoint, or None."""
+    """Number of the newest whole checkpoint, or None.
+
+    Raises:
+      ValueError: there are checkpoints, and all are damaged.
+    """
     for step in sorted(self._manager.all_steps(), reverse=True):
       if self._is_whole(step): return step
     if self._damaged:

@@ -18,7 +18,7 @@ from experiments import run
 
 ROOT = pathlib.Path(__file__).parents[2]
 # A run by the name of its arm: ok; flaky fails at first; bad always does; slow starts a
-# process of its own, says both numbers and waits.
+# process of its own, says both numbers and waits; preempted leaves as on SIGTERM at first.
 STUB = """
 import json, os, pathlib, subprocess, sys, time
 folder = pathlib.Path(sys.argv[1])
@@ -33,6 +33,10 @@ if arm == "slow" and times.read_text() == "x":
   time.sleep(600)
 if arm == "bad" or (arm == "flaky" and times.read_text() == "x"):
   sys.exit(f"{arm}: no luck")
+(folder / "stopped.json").unlink(missing_ok=True)
+if arm == "preempted" and times.read_text() == "x":
+  (folder / "stopped.json").write_text("{}")
+  sys.exit(0)
 (folder / "metrics.jsonl").write_text('{"step": 0, "rollouts/accuracy": 0.5}\\n')
 """
 GRID = """
@@ -175,6 +179,13 @@ def test_a_cell_outlives_a_killed_call_and_is_not_started_twice(tmp_path, stub):
   deadline = time.time() + 10
   while (end := cell_lib.attempt(slow, stub)) == "busy" and time.time() < deadline: pass
   assert end == "done" and times(slow) == 2
+
+
+def test_a_run_that_left_on_sigterm_is_not_finished(tmp_path, stub):
+  folder = prepared(tmp_path, cells_of("preempted"))["preempted-seed0"]
+  assert cell_lib.attempt(folder, stub) == "stopped"
+  assert cell_lib.state(folder) == "started"
+  assert cell_lib.attempt(folder, stub) == "done" and times(folder) == 2
 
 
 def test_a_mark_that_was_not_written_whole_is_none(tmp_path, stub, monkeypatch):
