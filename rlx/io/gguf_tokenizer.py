@@ -73,7 +73,8 @@ def read(path):
   for key, kind in lists.items():
     if not isinstance(get(key), list) or not all(isinstance(x, kind) for x in get(key)):
       raise ValueError(f"{path}: tokenizer.ggml.{key} is no list of {kind.__name__}.")
-    if key != "merges" and not len(get(key)) == len(tokens) == len(set(tokens)):
+  for key in sorted(lists.keys() - {"merges", "tokens"}):
+    if not len(get(key)) == len(tokens) == len(set(tokens)):
       raise ValueError(f"{path}: tokenizer.ggml.tokens are {len(tokens)}, {len(set(tokens))} "
                        f"different ones, {key} {len(get(key))}; they must be as many.")
   if model == "llama" and (missing := sorted(set(_BYTES) - set(tokens))):
