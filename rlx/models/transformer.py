@@ -174,9 +174,15 @@ def activated(config, gate, up):
 
 def mixed(config, x_MD, *matrices):
   """`experts.mix` as the config wants it."""
-  return experts.mix(x_MD, *matrices, per_token=config.experts_per_token,
-                     norm_topk=config.norm_topk,
-                     activated=functools.partial(activated, config))
+  mix = functools.partial(
+      experts.mix, per_token=config.experts_per_token, norm_topk=config.norm_topk,
+      activated=functools.partial(activated, config))
+  if config.rows is None: return mix(x_MD, *matrices)
+  # Each device sorts its own tokens. Left to XLA, all would sort and multiply all of them.
+  rows = jax.sharding.PartitionSpec(config.rows.spec[0])
+  return jax.shard_map(
+      mix, mesh=config.rows.mesh, in_specs=(rows, *[jax.sharding.PartitionSpec()] * 4),
+      out_specs=rows, axis_names=set(config.rows.spec[0]))(x_MD, *matrices)
 
 
 def embedded(config, rows):
