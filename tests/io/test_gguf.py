@@ -1,4 +1,5 @@
 """GGUF against the Hugging Face load of the same weights."""
+import json
 import os
 import pathlib
 import zipfile
@@ -12,20 +13,29 @@ import safetensors.numpy
 
 from rlx.io import gguf
 from rlx.io import hf
+from rlx.io import tables
 from rlx.io import weights
+from rlx.models import families
+from rlx.models import transformer
 from rlx.rollouts import padding
 from rlx.rollouts import sampler
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "models" / "fixtures"
+ARCH = {"smollm2": "llama", "mixtral": "llama", "gemma3_text": "gemma3",
+        "qwen3_moe": "qwen3moe"}
 NAMES = {  # Hugging Face part -> GGUF part, as llama.cpp names them.
     "model.embed_tokens": "token_embd", "model.layers.": "blk.",
     "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k",
     "self_attn.v_proj": "attn_v", "self_attn.o_proj": "attn_output",
     "self_attn.qkv_proj": "attn_qkv", "mlp.gate_up_proj": "ffn_up",
     "self_attn.q_norm": "attn_q_norm", "self_attn.k_norm": "attn_k_norm",
-    "input_layernorm": "attn_norm", "post_attention_layernorm": "ffn_norm",
+    "input_layernorm": "attn_norm", "pre_feedforward_layernorm": "ffn_norm",
+    "post_feedforward_layernorm": "post_ffw_norm", "post_attention_layernorm": "ffn_norm",
     "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down",
+    "block_sparse_moe.gate.": "ffn_gate_inp.", "mlp.gate.": "ffn_gate_inp.",
     "model.norm": "output_norm", "lm_head": "output"}
+EXPERTS = {"w1": "gate", "w3": "up", "w2": "down", "gate_proj": "gate", "up_proj": "up",
+           "down_proj": "down"}
 
 
 def interleave(x, heads):
@@ -38,43 +48,103 @@ def interleave(x, heads):
   return out
 
 
-def convert(family, path, kind=None, extra=lambda w: None):
-  """Writes a fixture as GGUF, quantised to `kind` where it is a matrix."""
-  config = hf.load(FIXTURES / family)[0]
-  arch = "llama" if family == "smollm2" else family
+def convert(source, path, kind=None, extra=lambda w: None):
+  """Writes a Hugging Face directory as GGUF, quantised to `kind` where it is a matrix.
+
+  Written after llama.cpp's conversion/*.py, not after rlx/io/gguf.py.
+  """
+  source = FIXTURES / source
+  hf = json.loads((source / "config.json").read_text())
+  family = "smollm2" if source.name == "smollm2" else hf["model_type"]
+  arch = ARCH.get(family, family)
   w = writer_lib.GGUFWriter(path, arch)
-  w.add_block_count(config.n_layers)
-  w.add_context_length(config.context)
-  w.add_embedding_length(config.d_model)
-  w.add_feed_forward_length(config.d_ff)
-  w.add_head_count(config.n_heads)
-  w.add_head_count_kv(config.n_kv_heads)
-  w.add_key_length(config.head_dim)
-  w.add_layer_norm_rms_eps(config.norm_eps)
-  w.add_rope_freq_base(config.rope_theta)
-  if config.rope_scaling:
-    w.add_rope_scaling_type(writer_lib.RopeScalingType.LINEAR)
-    w.add_rope_scaling_factor(config.rope_scaling[1])
+  w.add_block_count(hf["num_hidden_layers"])
+  w.add_context_length(hf.get("max_position_embeddings", 64))
+  w.add_embedding_length(hf["hidden_size"])
+  w.add_feed_forward_length(hf["intermediate_size"])
+  w.add_head_count(hf["num_attention_heads"])
+  w.add_head_count_kv(hf["num_key_value_heads"])
+  head = hf.get("head_dim") or hf["hidden_size"] // hf["num_attention_heads"]
+  w.add_key_length(head)
+  w.add_value_length(head)
+  w.add_layer_norm_rms_eps(hf["rms_norm_eps"])
+  w.add_vocab_size(hf["vocab_size"])
+  rope = hf.get("rope_parameters") or {}
+  rope = rope.get("full_attention", rope)
+  w.add_rope_dimension_count(int(head * rope.get("partial_rotary_factor", 1.0)))
+  w.add_rope_freq_base(rope["rope_theta"])
+  write_rope(w, rope, hf, head)
+  if hf.get("sliding_window") is not None: w.add_sliding_window(hf["sliding_window"])
+  if family == "gemma2": w.add_attn_logit_softcapping(hf["attn_logit_softcapping"])
+  if hf.get("final_logit_softcapping") is not None:
+    w.add_final_logit_softcapping(hf["final_logit_softcapping"])
+  if "num_experts_per_tok" in hf:
+    w.add_expert_count(hf.get("num_local_experts") or hf["num_experts"])
+    w.add_expert_used_count(hf["num_experts_per_tok"])
+  if arch == "qwen3moe": w.add_expert_feed_forward_length(hf["moe_intermediate_size"])
   w.add_tokenizer_model("gpt2")
-  w.add_token_list([f"t{i}" for i in range(config.vocab_size)])
+  w.add_token_list([f"t{i}" for i in range(hf["vocab_size"])])
   extra(w)
-  tensors = safetensors.numpy.load_file(FIXTURES / family / "model.safetensors")
-  for name, x in tensors.items():
+  tensors = safetensors.numpy.load_file(source / "model.safetensors")
+  experts = {}  # name -> those of a layer, in order
+  for name, x in sorted(tensors.items(), key=lambda t: [
+      int(part) if part.isdigit() else 0 for part in t[0].split(".")]):
+    if ".experts." in name:
+      layer, part = name.split(".")[2], EXPERTS[name.split(".")[-2]]
+      experts.setdefault(f"blk.{layer}.ffn_{part}_exps.weight", []).append(x)
+      continue
+    if family in ("gemma2", "gemma3_text", "olmo2"):
+      name = name.replace("post_attention_layernorm", "post_attention_norm")
     for theirs, short in NAMES.items():
       name = name.replace(theirs, short)
-    if arch == "llama" and name.endswith("attn_q.weight"):
-      x = interleave(x, config.n_heads)
-    if arch == "llama" and name.endswith("attn_k.weight"):
-      x = interleave(x, config.n_kv_heads)
+    if arch in ("llama", "smollm3") and "attn_q." in name:
+      x = interleave(x, hf["num_attention_heads"])
+    if arch in ("llama", "smollm3") and "attn_k." in name:
+      x = interleave(x, hf["num_key_value_heads"])
+    if arch in ("gemma2", "gemma3") and name.endswith("norm.weight"): x = x + 1
     if kind is not None and x.ndim == 2 and x.shape[1] % 32 == 0:
       w.add_tensor(name, writer_lib.quantize(x, kind), raw_dtype=kind)
     else:
       w.add_tensor(name, x)
+  for name, parts in experts.items():
+    w.add_tensor(name, np.stack(parts))
   w.write_header_to_file()
   w.write_kv_data_to_file()
   w.write_tensors_to_file()
   w.close()
   return path
+
+
+def write_rope(w, rope, hf, head):
+  """What scales rotary frequencies, as llama.cpp's converter writes it."""
+  kind = rope.get("rope_type", "default")
+  if kind == "linear":
+    w.add_rope_scaling_type(writer_lib.RopeScalingType.LINEAR)
+    w.add_rope_scaling_factor(rope["factor"])
+  if kind == "yarn":
+    w.add_rope_scaling_type(writer_lib.RopeScalingType.YARN)
+    w.add_rope_scaling_factor(rope["factor"])
+    w.add_rope_scaling_orig_ctx_len(rope["original_max_position_embeddings"])
+    w.add_rope_scaling_yarn_attn_factor(rope["attention_factor"])
+    w.add_rope_scaling_yarn_beta_fast(rope["beta_fast"])
+    w.add_rope_scaling_yarn_beta_slow(rope["beta_slow"])
+  if kind == "longrope":
+    w.add_rope_scaling_type(writer_lib.RopeScalingType.LONGROPE)
+    w.add_rope_scaling_orig_ctx_len(hf["original_max_position_embeddings"])
+    w.add_rope_scaling_attn_factors(rope["attention_factor"])
+    for name in ("long", "short"):
+      w.add_tensor(f"rope_factors_{name}.weight", np.array(rope[f"{name}_factor"], np.float32))
+  if kind == "llama3":
+    factors = []
+    for i in range(0, head, 2):
+      f = rope["rope_theta"] ** (-i / head)
+      wavelength, original = 2 * np.pi / f, rope["original_max_position_embeddings"]
+      low, high = rope["low_freq_factor"], rope["high_freq_factor"]
+      smooth = (original / wavelength - low) / (high - low)
+      factors.append(1 if wavelength < original / high else
+                     rope["factor"] if wavelength > original / low else
+                     1 / ((1 - smooth) / rope["factor"] + smooth))
+    w.add_tensor("rope_freqs.weight", np.array(factors, np.float32))
 
 
 @pytest.mark.parametrize("family", ["smollm2", "qwen2", "qwen3", "phi3"])
@@ -83,6 +153,60 @@ def test_equals_hugging_face(family, tmp_path):
   expected_config, expected = hf.load(FIXTURES / family)
   assert config == expected_config
   jax.tree.map(np.testing.assert_array_equal, params, expected)
+
+
+_SMALL = dict(vocab_size=11, hidden_size=8, intermediate_size=12, num_hidden_layers=3,
+              num_attention_heads=2, num_key_value_heads=1, head_dim=4, rms_norm_eps=1e-5,
+              max_position_embeddings=64, rope_theta=2e4)
+_LLAMA3 = dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
+               original_max_position_embeddings=8192)
+_YARN = dict(rope_type="yarn", factor=4.0, beta_fast=24.0, beta_slow=2.0,
+             original_max_position_embeddings=16, attention_factor=1.25)
+_LONG = dict(rope_type="longrope", short_factor=[1.05, 1.1], long_factor=[1.3, 20.7],
+             attention_factor=1.19)
+OTHERS = {  # name -> config.json beside _SMALL
+    # Of 8 wavelengths one is interpolated, two are longer.
+    "llama3": dict(model_type="llama", rope_scaling=_LLAMA3, head_dim=16, rope_theta=5e5),
+    "llama_biases": dict(model_type="llama", attention_bias=True, mlp_bias=True),
+    "smollm3": dict(model_type="smollm3", tie_word_embeddings=True, num_hidden_layers=5),
+    "gemma2": dict(model_type="gemma2", sliding_window=16, query_pre_attn_scalar=4),
+    "gemma3_text": dict(
+        model_type="gemma3_text", sliding_window=16, query_pre_attn_scalar=4,
+        num_hidden_layers=7, rope_theta=1e6, rope_scaling=dict(rope_type="linear", factor=8.0)),
+    "gemma3_full": dict(model_type="gemma3_text", sliding_window=None, query_pre_attn_scalar=4),
+    "olmo2": dict(model_type="olmo2"),
+    "yarn": dict(model_type="qwen2", rope_scaling=_YARN),
+    "longrope": dict(model_type="phi3", rope_scaling=_LONG, sliding_window=32, head_dim=8,
+                     original_max_position_embeddings=16, partial_rotary_factor=0.5),
+    "mixtral": dict(model_type="mixtral", num_local_experts=3, num_experts_per_tok=2),
+    "qwen3_moe": dict(model_type="qwen3_moe", num_experts=4, num_experts_per_tok=2,
+                      moe_intermediate_size=6, norm_topk_prob=True),
+}
+
+
+def directory(path, **changes):
+  """A Hugging Face directory with random weights in every tensor."""
+  family = families.FAMILIES[changes["model_type"]]
+  config = family.decoder_config(_SMALL | changes)
+  rng = np.random.default_rng(0)
+  params = jax.tree.map(lambda x: rng.normal(size=x.shape).astype(np.float32),
+                        transformer.init(config, jax.random.key(0)))
+  path.mkdir()
+  safetensors.numpy.save_file(tables.write(params, family.KEYS, config),
+                              path / "model.safetensors")
+  (path / "config.json").write_text(json.dumps(family.hf_config(config)))
+  return path
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_families_equal_hugging_face(name, tmp_path):
+  source = directory(tmp_path / "hf", **OTHERS[name])
+  config, params = gguf.load(convert(source, tmp_path / "m.gguf"))
+  expected_config, expected = hf.load(source)
+  assert config == expected_config
+  # Gemma's norms are stored with 1 added.
+  jax.tree.map(lambda a, b: np.testing.assert_allclose(
+      a, b, rtol=0, atol=3e-7 if config.norm_plus_one else 0), params, expected)
 
 
 def test_quantised(tmp_path):
@@ -121,17 +245,38 @@ def test_wheel_without_a_model(tmp_path):
     gguf.load(tmp_path / "m.whl")
 
 
-@pytest.mark.parametrize("extra, message", [
-    (lambda w: w.add_sliding_window(16), "attention.sliding_window=16"),
-    (lambda w: w.add_expert_count(8), "expert_count=8"),
-    (lambda w: w.add_rope_dimension_count(4), "rope.dimension_count=4"),
-    (lambda w: w.add_rope_scaling_type(writer_lib.RopeScalingType.YARN), "'yarn'"),
-    (lambda w: w.add_tensor("rope_freqs.weight", np.ones(4, np.float32)),
-     "rope_freqs.weight"),
-], ids=["window", "experts", "partial_rope", "yarn", "rope_freqs"])
-def test_refusals(tmp_path, extra, message):
+@pytest.mark.parametrize("source, extra, message", [
+    ("smollm2", lambda w: w.add_sliding_window(16), "llama.attention.sliding_window=16"),
+    ("qwen2", lambda w: w.add_expert_count(8), "qwen2.expert_count=8"),
+    ("smollm2", lambda w: w.add_rope_dimension_count(4), "partial_rotary_factor=0.5"),
+    ("smollm2", lambda w: w.add_rope_dimension_count(9), "rope.dimension_count=9; at most"),
+    ("smollm2", lambda w: w.add_value_length(9), "attention.value_length=9; only"),
+    ("smollm2", lambda w: w.add_rope_scaling_type(writer_lib.RopeScalingType.YARN),
+     "rope.scaling.factor=None; yarn needs it"),
+    ("smollm2", lambda w: w.add_string("llama.rope.scaling.type", "ntk"), "type='ntk' is not"),
+    ("qwen3", lambda w: w.add_rope_scaling_yarn_log_mul(0.1), "yarn_log_multiplier=0.1"),
+    ("smollm2", lambda w: w.add_tensor("rope_freqs.weight", np.full(4, 2, np.float32)),
+     "rope_freqs.weight is not Llama 3.1's rule"),
+    ("smollm2", lambda w: w.add_string("llama.rope.new", "x"), "llama.rope.new='x' is not"),
+], ids=lambda x: x if isinstance(x, str) else "")
+def test_refusals(tmp_path, source, extra, message):
+  def once(w):  # What was said before is said again, otherwise.
+    extra(Again(w))
   with pytest.raises(ValueError, match=message):
-    gguf.load(convert("smollm2", tmp_path / "m.gguf", extra=extra))
+    gguf.load(convert(source, tmp_path / "m.gguf", extra=once))
+
+
+class Again:
+  """A writer that forgets a key before it is given once more."""
+
+  def __init__(self, w): self.w = w
+
+  def __getattr__(self, name):
+    def add(*args):
+      known = {key: self.w.kv_data[0].pop(key) for key in list(self.w.kv_data[0])}
+      getattr(self.w, name)(*args)
+      self.w.kv_data[0].update({k: v for k, v in known.items() if k not in self.w.kv_data[0]})
+    return add
 
 
 def test_unknown_architecture(tmp_path):
@@ -141,7 +286,7 @@ def test_unknown_architecture(tmp_path):
   w.write_kv_data_to_file()
   w.write_tensors_to_file()
   w.close()
-  with pytest.raises(ValueError, match="'mamba' is not supported.*'llama'"):
+  with pytest.raises(ValueError, match="general.architecture='mamba' is not.*'gemma3'.*'qwen3moe'"):
     gguf.load(tmp_path / "m.gguf")
 
 
