@@ -140,7 +140,8 @@ def _hf_config(meta, tensors, path):
     if ours[key]: raise refuse(key, " is not supported.")
   # What a file without it means: llama.cpp's, not that of the family.
   hf = {"num_key_value_heads": None, "head_dim": None, "rope_theta": 10000.0}
-  hf |= {theirs: ours[k] for k, theirs in names.items() if ours.get(k)}
+  hf |= {theirs: ours[k] for k, theirs in names.items()
+         if k in ours and (ours[k] or k in _CONFIG)}  # No window is 0, no experts are.
   tokens = meta.get("tokenizer.ggml.tokens")
   if not isinstance(tokens, list):
     raise ValueError(f"{path}: tokenizer.ggml.tokens={tokens!r:.60}; a list is needed.")

@@ -90,7 +90,7 @@ def read(path):
   added = tuple(key for key, is_usual in (("bos", usual), ("eos", False))
                 if get(f"add_{key}_token", is_usual))
   for key in added:
-    if key not in ids: raise refuse(f"{key}_token_id", f"; add_{key}_token needs it.")
+    if key not in ids: raise refuse(f"add_{key}_token", f" without a {key}_token_id.")
   return Description(meta, tokens, ids, added)
 
 

@@ -12,6 +12,7 @@ import pytest
 import safetensors.numpy
 
 from rlx.io import gguf
+from rlx.io import gguf_file
 from rlx.io import hf
 from rlx.io import tables
 from rlx.io import weights
@@ -215,6 +216,84 @@ def test_quantised(tmp_path):
   found, expected = gguf.load(path)[1], hf.load(FIXTURES / "smollm2")[1]
   q, exact = found["layers"]["attn"]["q_LDNH"], expected["layers"]["attn"]["q_LDNH"]
   assert 0 < np.abs(q - exact).max() < np.abs(exact).max() / 200
+
+
+def nibbles(qs):
+  return [int(x) & 15 for x in qs] + [int(x) >> 4 for x in qs]
+
+
+def half(raw):
+  return np.frombuffer(bytes(raw), "<f2")[0].astype(np.float32)
+
+
+def q4_0(b): return [half(b[:2]) * np.float32(q - 8) for q in nibbles(b[2:])]
+
+
+def q4_1(b): return [half(b[:2]) * np.float32(q) + half(b[2:4]) for q in nibbles(b[4:])]
+
+
+def q8_0(b): return [half(b[:2]) * np.float32(q) for q in b[2:].view(np.int8)]
+
+
+def q4_k(b):
+  """Eight times 32 values; 6 bits each of a scale and a minimum, packed into 12 bytes."""
+  d, dmin, packed, qs = half(b[:2]), half(b[2:4]), b[4:16].tolist(), b[16:]
+  out = []
+  for j in range(8):
+    if j < 4: scale, low = packed[j] & 63, packed[j + 4] & 63
+    else:
+      scale = packed[j + 4] & 15 | packed[j - 4] >> 6 << 4
+      low = packed[j + 4] >> 4 | packed[j] >> 6 << 4
+    values = qs[32 * (j // 2):32 * (j // 2 + 1)].tolist()
+    out += [d * np.float32(scale) * np.float32(x >> 4 if j % 2 else x & 15)
+            - dmin * np.float32(low) for x in values]
+  return out
+
+
+def q6_k(b):
+  """Sixteen times 16 values of 4 low bits and 2 high bits, minus 32; scales are int8."""
+  low, high, scales, d = b[:128].tolist(), b[128:192].tolist(), b[192:208].view(np.int8), half(b[208:])
+  out = []
+  for i in range(256):
+    part, quarter, place = i // 128, i % 128 // 32, i % 32
+    four = low[64 * part + 32 * (quarter % 2) + place]
+    four = four & 15 if quarter < 2 else four >> 4
+    two = high[32 * part + place] >> 2 * quarter & 3
+    out.append(d * np.float32(scales[i // 16]) * np.float32((four | two << 4) - 32))
+  return out
+
+
+@pytest.mark.parametrize("kind, by_hand", [
+    ("F32", lambda b: b.view("<f4")), ("F16", lambda b: b.view("<f2").astype(np.float32)),
+    ("BF16", lambda b: (b.view("<u2").astype(np.uint32) << 16).view(np.float32)),
+    ("Q4_0", q4_0), ("Q4_1", q4_1), ("Q8_0", q8_0), ("Q4_K", q4_k), ("Q6_K", q6_k),
+], ids=lambda x: x if isinstance(x, str) else "")
+def test_quantised_types(tmp_path, kind, by_hand):
+  """Two rows of random bytes with finite scales, block by block as ggml defines them."""
+  kind = writer_lib.GGMLQuantizationType[kind]
+  values, size = writer_lib.GGML_QUANT_SIZES[kind]
+  rng = np.random.default_rng(int(kind))
+  stored = rng.integers(0, 256, (2, 512 // values, size), np.uint8)
+  # The second byte of a float16 (a float32's fourth) has its exponent: none is inf or NaN.
+  places = {"F32": [3], "F16": [1], "BF16": [1], "Q4_1": [1, 3], "Q4_K": [1, 3], "Q6_K": [-1]}
+  for place in places.get(kind.name, [1]): stored[..., place] &= 0xbb
+  w = writer_lib.GGUFWriter(tmp_path / "m.gguf", "llama")
+  w.add_tensor("x", stored.reshape(2, -1), raw_dtype=kind)
+  w.write_header_to_file()
+  w.write_kv_data_to_file()
+  w.write_tensors_to_file()
+  w.close()
+  found = gguf_file.read(tmp_path / "m.gguf")[1]["x"]
+  expected = np.array([[by_hand(block) for block in row] for row in stored], np.float32)
+  assert found.shape == (2, 512) and np.isfinite(expected).all()
+  np.testing.assert_array_equal(found.dequantised().view(np.uint32),
+                                expected.reshape(2, 512).view(np.uint32))
+
+
+def test_type_that_is_not_read(tmp_path):
+  def extra(w): w.add_tensor("x", np.ones(4, np.int32))
+  with pytest.raises(ValueError, match="m.gguf: x is of type 26, which is not read .I32."):
+    gguf.load(convert("smollm2", tmp_path / "m.gguf", extra=extra))
 
 
 def test_wheel(tmp_path, monkeypatch):
