@@ -171,6 +171,9 @@ OTHERS = {  # name -> config.json beside _SMALL
     "llama_biases": dict(model_type="llama", attention_bias=True, mlp_bias=True),
     "smollm3": dict(model_type="smollm3", tie_word_embeddings=True, num_hidden_layers=5),
     "gemma2": dict(model_type="gemma2", sliding_window=16, query_pre_attn_scalar=4),
+    # 46 layers: that of 27B, whose scores are divided by sqrt(hidden_size / heads).
+    "gemma2_27b": dict(model_type="gemma2", sliding_window=16, query_pre_attn_scalar=4,
+                       num_hidden_layers=46, head_dim=8),
     "gemma3_text": dict(
         model_type="gemma3_text", sliding_window=16, query_pre_attn_scalar=4,
         num_hidden_layers=7, rope_theta=1e6, rope_scaling=dict(rope_type="linear", factor=8.0)),
@@ -208,6 +211,19 @@ def test_other_families_equal_hugging_face(name, tmp_path):
   # Gemma's norms are stored with 1 added.
   jax.tree.map(lambda a, b: np.testing.assert_allclose(
       a, b, rtol=0, atol=3e-7 if config.norm_plus_one else 0), params, expected)
+
+
+@pytest.mark.parametrize("pattern, expected", [
+    (None, (16, 16, 16, 16, 16, 0, 16)), (3, (16, 16, 0, 16, 16, 0, 16)),
+    ([True] + [False] * 6, (16,) + (0,) * 6)], ids=["default", "number", "list"])
+def test_layers_with_a_window(tmp_path, pattern, expected):
+  """What newer files say of Gemma 3: which layers have a window, and their angles."""
+  def extra(w):
+    w.add_float32("gemma3.rope.freq_base_swa", 5e3)
+    if pattern is not None: w.add_sliding_window_pattern(pattern)
+  source = directory(tmp_path / "hf", **OTHERS["gemma3_text"])
+  config, _ = gguf.load(convert(source, tmp_path / "m.gguf", extra=extra))
+  assert (config.windows, config.local_theta) == (expected, 5e3)
 
 
 def test_quantised(tmp_path):
@@ -337,6 +353,8 @@ def test_wheel_without_a_model(tmp_path):
     ("smollm2", lambda w: w.add_tensor("rope_freqs.weight", np.full(4, 2, np.float32)),
      "rope_freqs.weight is not Llama 3.1's rule"),
     ("smollm2", lambda w: w.add_string("llama.rope.new", "x"), "llama.rope.new='x' is not"),
+    ("smollm2", lambda w: w.add_array("llama.attention.sliding_window_pattern", [True]),
+     "sliding_window_pattern=.* is not supported"),
 ], ids=lambda x: x if isinstance(x, str) else "")
 def test_refusals(tmp_path, source, extra, message):
   def once(w):  # What was said before is said again, otherwise.
