@@ -157,7 +157,7 @@ def _merges(tokens, scores, types):
   for token, i in usable.items():
     # Gemma's runs of spaces are no pieces with scores: the longest goes first.
     rank = (0, -len(token)) if types[i] == _USER else (1, -scores[i])
-    halves = ((token[:n], token[n:]) for n in range(1, len(token)))
-    pairs = [(usable[a], usable[b], a, b) for a, b in halves if a in usable and b in usable]
+    pairs = [(usable[a], usable[b], a, b) for n in range(1, len(token))
+             if (a := token[:n]) in usable and (b := token[n:]) in usable]
     found += [(rank, a, b) for _, _, a, b in sorted(pairs)]
   return [(a, b) for _, a, b in sorted(found, key=lambda x: x[0])]

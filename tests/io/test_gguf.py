@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import weakref
 import zipfile
 
 import gguf as writer_lib
@@ -177,7 +178,8 @@ OTHERS = {  # name -> config.json beside _SMALL
     "gemma3_text": dict(
         model_type="gemma3_text", sliding_window=16, query_pre_attn_scalar=4,
         num_hidden_layers=7, rope_theta=1e6, rope_scaling=dict(rope_type="linear", factor=8.0)),
-    "gemma3_full": dict(model_type="gemma3_text", sliding_window=None, query_pre_attn_scalar=4),
+    "gemma3_full": dict(model_type="gemma3_text", sliding_window=None, query_pre_attn_scalar=4,
+                        max_position_embeddings=8192),
     "olmo2": dict(model_type="olmo2"),
     "yarn": dict(model_type="qwen2", rope_scaling=_YARN),
     "longrope": dict(model_type="phi3", rope_scaling=_LONG, sliding_window=32, head_dim=8,
@@ -304,6 +306,21 @@ def test_quantised_types(tmp_path, kind, by_hand):
   assert found.shape == (2, 512) and np.isfinite(expected).all()
   np.testing.assert_array_equal(found.dequantised().view(np.uint32),
                                 expected.reshape(2, 512).view(np.uint32))
+
+
+def test_one_tensor_at_a_time(tmp_path, monkeypatch):
+  """Of a large file, few tensors are floats at once: the one before and this one."""
+  path = convert("smollm2", tmp_path / "m.gguf", writer_lib.GGMLQuantizationType.Q8_0)
+  made, alive = [], []
+  dequantised = gguf_file.Tensor.dequantised
+  def watched(tensor):
+    x = dequantised(tensor)
+    made.append(weakref.ref(x))
+    alive.append(sum(ref() is not None for ref in made))
+    return x
+  monkeypatch.setattr(gguf_file.Tensor, "dequantised", watched)
+  gguf.load(path)
+  assert len(made) == 2 + 2 * 9 and max(alive) <= 2
 
 
 def test_type_that_is_not_read(tmp_path):

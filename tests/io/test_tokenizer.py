@@ -121,6 +121,18 @@ def test_same_ids_as_others(tmp_path, case):
 SPECIAL = ("<unk>", "<s>", "</s>", *record_tokens.SPECIAL)
 
 
+@pytest.mark.parametrize("case", ["qwen2", "llama", "gemma", "phi3"])
+def test_gguf_saved_for_hugging_face(tmp_path, case):
+  """What was read from GGUF and written as tokenizer.json is the same tokenizer."""
+  tok = tokenizer.load(record_tokens.write(tmp_path / "m.gguf", case, eot_token_id=0))
+  tok.save(tmp_path / "hf")
+  again = tokenizer.load(tmp_path / "hf")
+  assert (again.eos_ids, again.bos_id, again.pad_id) == (tok.eos_ids, tok.bos_id, tok.pad_id)
+  assert again.vocabulary == tok.vocabulary
+  for text in strings.varied()[::5]:
+    assert again.encode(text) == tok.encode(text)
+
+
 def test_gguf_of_an_unknown_kind(tmp_path):
   with pytest.raises(ValueError, match="ggml.pre='falcon' is not supported.*'smollm'"):
     tokenizer.load(write_gguf(tmp_path / "m.gguf", "falcon")[0])
