@@ -31,7 +31,8 @@ _PRE = {
     "smollm": _Pre(None),
     "qwen2": _Pre(_WORDS % "", nfc=True),
     "llama-bpe": _Pre(_WORDS % "{1,3}", whole=True, add_bos=True),  # Llama 3
-    "smaug-bpe": _Pre(_WORDS % "{1,3}"),                            # SmolLM3
+    # SmolLM3: Llama 3's without a BOS. llama.cpp builds all its parts by merges.
+    "smaug-bpe": _Pre(_WORDS % "{1,3}", whole=True),
     "dbrx": _Pre(_WORDS % "{1,3}"),                                 # OLMo 2, Phi-4
     "gpt-4o": _Pre(_CASED % (_ENDS + "?", _ENDS + "?", "{1,3}")),   # Phi-4-mini
     "tekken": _Pre(_CASED % ("", "", ""), whole=True, add_bos=True)}  # Mistral NeMo
