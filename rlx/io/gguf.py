@@ -16,17 +16,39 @@ import numpy as np
 from rlx.io import gguf_file
 from rlx.io import tables
 from rlx.models import families
+from rlx.models import transformer
 
+_FAMILIES = {  # general.architecture -> the family; Mixtral is a llama with experts.
+    "llama": "llama", "qwen2": "qwen2", "qwen3": "qwen3", "smollm3": "smollm3",
+    "gemma2": "gemma2", "gemma3": "gemma3_text", "olmo2": "olmo2", "phi3": "phi3",
+    "qwen3moe": "qwen3_moe"}
 _CONFIG = {  # metadata below "<architecture>." -> config.json
-    "context_length": "max_position_embeddings", "embedding_length": "hidden_size", "block_count": "num_hidden_layers",
-    "attention.head_count": "num_attention_heads",
+    "context_length": "max_position_embeddings", "embedding_length": "hidden_size",
+    "block_count": "num_hidden_layers", "attention.head_count": "num_attention_heads",
     "attention.head_count_kv": "num_key_value_heads",
     "attention.key_length": "head_dim", "feed_forward_length": "intermediate_size",
-    "attention.layer_norm_rms_epsilon": "rms_norm_eps",
-    "rope.freq_base": "rope_theta", "vocab_size": "vocab_size"}
-_IGNORED = {"rope.dimension_count", "attention.value_length",
-            "rope.scaling.type", "rope.scaling.factor", "rope.scaling.finetuned",
-            "rope.scaling.original_context_length"}
+    "attention.layer_norm_rms_epsilon": "rms_norm_eps", "rope.freq_base": "rope_theta"}
+_GEMMA = {"final_logit_softcapping": "final_logit_softcapping",
+          "attention.sliding_window": "sliding_window",
+          "attention.sliding_window_pattern": "layer_types"}
+_EXPERTS = {"expert_used_count": "num_experts_per_tok"}
+_MORE = {  # and of one architecture
+    "gemma2": _GEMMA | {"attn_logit_softcapping": "attn_logit_softcapping"},
+    "gemma3": _GEMMA | {"rope.freq_base_swa": "rope_local_base_freq"},
+    "llama": _EXPERTS | {"expert_count": "num_local_experts"},
+    "phi3": {"attention.sliding_window": "sliding_window"},
+    "qwen3moe": _EXPERTS | {"expert_count": "num_experts",
+                            "expert_feed_forward_length": "moe_intermediate_size"}}
+_SCALING = {  # "<architecture>.rope.scaling." -> rope_scaling of config.json
+    "type": "rope_type", "factor": "factor", "attn_factor": "attention_factor",
+    "original_context_length": "original_max_position_embeddings",
+    "yarn_attn_factor": "attention_factor", "yarn_beta_fast": "beta_fast",
+    "yarn_beta_slow": "beta_slow"}
+_IGNORED = {"attention.value_length", "rope.dimension_count", "rope.scaling.finetuned",
+            "vocab_size", *(f"rope.scaling.{key}" for key in _SCALING)}
+_LLAMA3 = "rope_freqs.weight"
+_FACTORS = {"rope_factors_short.weight": "short_factor",
+            "rope_factors_long.weight": "long_factor"}
 
 
 def load(path, dtype="float32"):
@@ -41,20 +63,22 @@ def load(path, dtype="float32"):
   """
   path = file_of(path)
   meta, tensors = _parsed(path, path.stat().st_mtime_ns)
-  if "rope_freqs.weight" in tensors:
-    raise ValueError(f"{path}: rope_freqs.weight (Llama 3.1 frequency scaling) is "
-                     "not read from GGUF; use the Hugging Face checkpoint.")
   arch = meta.get("general.architecture")
-  family = families.of(arch, f"{path}: general.architecture")
-  hf = _hf_config(meta, path) | {"tie_word_embeddings": "output.weight" not in tensors}
+  if not isinstance(arch, str) or arch not in _FAMILIES:
+    raise ValueError(f"{path}: general.architecture={arch!r:.60} is not supported; "
+                     f"{sorted(_FAMILIES)} are.")
+  hf = _hf_config(meta, tensors, path)
+  family = families.of("mixtral" if "num_local_experts" in hf else _FAMILIES[arch], path)
   config = dataclasses.replace(family.decoder_config(hf, path), dtype=dtype,
                                param_dtype=dtype)
-  rotated = meta.get(f"{arch}.rope.dimension_count", config.head_dim)
-  if rotated != config.head_dim:
-    raise ValueError(f"{path}: {arch}.rope.dimension_count={rotated!r:.60}; only the whole "
-                     f"head, {config.head_dim}, is supported.")
-  found = {name: x.shape for name, x in tensors.items()}
-  get = lambda name: tensors[name].dequantised()
+  found = {name: x.shape for name, x in tensors.items()
+           if name not in (_LLAMA3, *_FACTORS)}
+
+  def get(name):
+    x = tensors[name].dequantised()
+    # Stored is what Gemma's norms multiply by.
+    return x - 1 if config.norm_plus_one and name.endswith("norm.weight") else x
+
   return config, tables.read(found, get, family.GGUF_KEYS, config, path)
 
 
@@ -104,26 +128,96 @@ def _unpacked(path):
   return out
 
 
-def _hf_config(meta, path):
+def _hf_config(meta, tensors, path):
   """Metadata as a config.json, so that families have one reader."""
-  prefix = meta["general.architecture"] + "."
-  ours = {k.removeprefix(prefix): v for k, v in meta.items() if k.startswith(prefix)}
-  if unknown := sorted(k for k in set(ours) - set(_CONFIG) - _IGNORED if ours[k]):
-    raise ValueError(f"{path}: {prefix}{unknown[0]}="
-                     f"{ours[unknown[0]]!r:.60} is not supported.")
-  hf = {theirs: ours[k] for k, theirs in _CONFIG.items() if k in ours}
+  arch = meta["general.architecture"]
+  ours = {k.removeprefix(f"{arch}."): _shortest(v) for k, v in meta.items()
+          if k.startswith(f"{arch}.")}
+  names = _CONFIG | _MORE.get(arch, {})
+  def refuse(key, why):
+    return ValueError(f"{path}: {arch}.{key}={ours.get(key)!r:.60}{why}")
+  for key in sorted(set(ours) - set(names) - _IGNORED):
+    if ours[key]: raise refuse(key, " is not supported.")
+  # What a file without it means: llama.cpp's, not that of the family.
+  hf = {"num_key_value_heads": None, "head_dim": None, "rope_theta": 10000.0}
+  hf |= {theirs: ours[k] for k, theirs in names.items()
+         if k in ours and (ours[k] or k in _CONFIG)}  # No window is 0, no experts are.
   tokens = meta.get("tokenizer.ggml.tokens")
   if not isinstance(tokens, list):
     raise ValueError(f"{path}: tokenizer.ggml.tokens={tokens!r:.60}; a list is needed.")
   hf["vocab_size"] = len(tokens)
-  if isinstance(hf.get("rms_norm_eps"), float):
-    # Stored as float32: 1e-5 would come back as 9.999999747e-06.
-    hf["rms_norm_eps"] = float(str(np.float32(hf["rms_norm_eps"])))
-  kind = ours.get("rope.scaling.type", "none")
-  if kind not in ("none", "linear"):
-    raise ValueError(f"{path}: {prefix}rope.scaling.type={kind!r:.60} is not "
-                     "supported; none and linear are.")
-  if kind == "linear":
-    hf["rope_scaling"] = {"rope_type": kind, "factor": ours.get("rope.scaling.factor")}
-  hf.setdefault("head_dim", None)  # hidden_size / heads, whatever the family.
-  return hf
+  hf["tie_word_embeddings"] = "output.weight" not in tensors
+  hf["attention_bias"] = "blk.0.attn_output.bias" in tensors
+  hf["mlp_bias"] = "blk.0.ffn_down.bias" in tensors
+  n, heads, width = (ours.get(k) for k in ("block_count", "attention.head_count",
+                                           "embedding_length"))
+  if any(type(x) is not int or x < 1 for x in (n, heads, width)):
+    return hf  # The family says what is wrong with them.
+  head = ours.get("attention.key_length", width // heads)
+  if ours.get("attention.value_length", head) != head:
+    raise refuse("attention.value_length", f"; only that of keys, {head!r:.60}, is supported.")
+  rotated = ours.get("rope.dimension_count", head)
+  if rotated != head:
+    if type(rotated) is not int or type(head) is not int or not 0 < rotated < head:
+      raise refuse("rope.dimension_count", f"; at most a whole head, {head!r:.60}, can rotate.")
+    hf["partial_rotary_factor"] = rotated / head
+  if every := hf.pop("layer_types", None):
+    local = every if isinstance(every, list) else [
+        (i + 1) % every != 0 for i in range(n)] if type(every) is int and n < 10_000 else []
+    if len(local) != n:
+      raise refuse("attention.sliding_window_pattern", f"; a number or {n} of true and false.")
+    hf["layer_types"] = ["sliding_attention" if x else "full_attention" for x in local]
+  if arch in ("gemma2", "gemma3"):
+    # Not in the file; llama.cpp, too, knows Gemma 2 and 3 of 27B by their layers.
+    hf["query_pre_attn_scalar"] = (
+        width // heads if n == {"gemma2": 46, "gemma3": 62}[arch] else head)
+  if arch == "gemma3": hf.setdefault("sliding_window", None)
+  if arch == "qwen3moe": hf["norm_topk_prob"] = True  # As llama.cpp takes it.
+  return hf | _rope_scaling(ours, hf["rope_theta"], tensors, refuse, path)
+
+
+def _rope_scaling(ours, theta, tensors, refuse, path):
+  """The keys of config.json that say how rotary frequencies are scaled."""
+  given = {theirs: ours[f"rope.scaling.{k}"] for k, theirs in _SCALING.items()
+           if ours.get(f"rope.scaling.{k}") is not None}
+  kind = given.setdefault("rope_type", "none")
+  if kind not in ("none", "linear", "yarn", "longrope"):
+    raise refuse("rope.scaling.type", " is not supported; none, linear, yarn and longrope are.")
+  factors = {theirs: [_shortest(float(x)) for x in tensors[name].dequantised()]
+             for name, theirs in _FACTORS.items() if name in tensors}
+  if _LLAMA3 in tensors:
+    if kind != "none" or factors: raise refuse("rope.scaling.type", f" and {_LLAMA3} in one file.")
+    return {"rope_scaling": _llama3(tensors[_LLAMA3].dequantised(), theta, path)}
+  if kind == "longrope" or factors:
+    original = given.pop("original_max_position_embeddings", None)
+    return {"original_max_position_embeddings": original,
+            "rope_scaling": given | factors | {"rope_type": "longrope"}}
+  if kind == "none": return {}
+  if "factor" not in given: raise refuse("rope.scaling.factor", f"; {kind} needs it.")
+  if kind == "linear": given = {key: given[key] for key in ("rope_type", "factor")}
+  return {"rope_scaling": given}
+
+
+def _llama3(factors, theta, path):
+  """rope_scaling that divides frequencies by `factors`, as Llama 3.1 and later do.
+
+  The file has the quotients, not the rule's numbers. The largest is the factor; the other
+  numbers are the same in all of these models, and whether they are is checked.
+  """
+  scaling = dict(factor=_shortest(float(factors.max())), low_freq_factor=1.0,
+                 high_freq_factor=4.0, original_max_position_embeddings=8192)
+  config = transformer.DecoderConfig(
+      vocab_size=1, d_model=1, n_layers=1, n_heads=1, n_kv_heads=1, d_ff=1,
+      head_dim=2 * factors.size, rope_theta=theta, rope_scaling=("llama3", *scaling.values()))
+  plain = transformer.frequencies(dataclasses.replace(config, rope_scaling=None))[0]
+  expected = plain / transformer.frequencies(config)[0]
+  if factors.ndim != 1 or not np.allclose(expected, factors, rtol=1e-5, atol=0):
+    raise ValueError(f"{path}: {_LLAMA3} is not Llama 3.1's rule with factor "
+                     f"{scaling['factor']}, which alone is read from GGUF; use the Hugging "
+                     "Face checkpoint.")
+  return scaling | {"rope_type": "llama3"}
+
+
+def _shortest(x):
+  """Floats are stored as float32: 1e-5 would come back as 9.999999747e-06."""
+  return float(str(np.float32(x))) if isinstance(x, float) else x

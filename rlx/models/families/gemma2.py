@@ -11,6 +11,11 @@ KEYS = llama.KEYS | {
         ("layers.mlp_post_norm.scale_LD", "D"),
 }
 
+GGUF_KEYS = llama.GGUF_HALVES | {
+    "blk.{L}.post_attention_norm.weight": ("layers.attn_post_norm.scale_LD", "D"),
+    "blk.{L}.post_ffw_norm.weight": ("layers.mlp_post_norm.scale_LD", "D"),
+}
+
 # What a file without them means, as far as Gemma 3 agrees.
 DEFAULTS = {"head_dim": 256, "num_key_value_heads": 4, "query_pre_attn_scalar": 256,
             "sliding_window": 4096, "tie_word_embeddings": True,

@@ -8,6 +8,11 @@ KEYS = gemma2.KEYS | {
     "model.layers.{L}.self_attn.k_norm.weight": ("layers.attn.k_norm.scale_LH", "H"),
 }
 
+GGUF_KEYS = gemma2.GGUF_KEYS | {
+    "blk.{L}.attn_q_norm.weight": ("layers.attn.q_norm.scale_LH", "H"),
+    "blk.{L}.attn_k_norm.weight": ("layers.attn.k_norm.scale_LH", "H"),
+}
+
 # What a file without them means.
 _DEFAULTS = gemma2.DEFAULTS | {
     "sliding_window_pattern": 6, "rope_theta": 1e6, "rope_local_base_freq": 1e4,

@@ -42,6 +42,20 @@ GGUF_KEYS = {  # GGUF name -> (our path, layout)
     "blk.{L}.ffn_down.weight": ("layers.mlp.down_LFD", "DF"),
     "output_norm.weight": ("norm.scale_D", "D"),
     "output.weight": ("head.w_DV", "VD"),
+    "blk.{L}.attn_q.bias": ("layers.attn.q_bias_LNH", "(Nhc)"),
+    "blk.{L}.attn_k.bias": ("layers.attn.k_bias_LKH", "(Khc)"),
+    "blk.{L}.attn_v.bias": ("layers.attn.v_bias_LKH", "(KH)"),
+    "blk.{L}.attn_output.bias": ("layers.attn.o_bias_LD", "D"),
+    "blk.{L}.ffn_gate.bias": ("layers.mlp.gate_bias_LF", "F"),
+    "blk.{L}.ffn_up.bias": ("layers.mlp.up_bias_LF", "F"),
+    "blk.{L}.ffn_down.bias": ("layers.mlp.down_bias_LD", "D"),
+}
+
+GGUF_HALVES = GGUF_KEYS | {  # Of families whose heads are not interleaved.
+    "blk.{L}.attn_q.weight": ("layers.attn.q_LDNH", "(NH)D"),
+    "blk.{L}.attn_k.weight": ("layers.attn.k_LDKH", "(KH)D"),
+    "blk.{L}.attn_q.bias": ("layers.attn.q_bias_LNH", "(NH)"),
+    "blk.{L}.attn_k.bias": ("layers.attn.k_bias_LKH", "(KH)"),
 }
 
 

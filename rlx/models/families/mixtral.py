@@ -10,6 +10,15 @@ KEYS = {k: v for k, v in llama.KEYS.items() if ".mlp." not in k} | {
     f"{_MOE}.experts.{{E}}.w2.weight": ("layers.mlp.down_LEFD", "DF"),
 }
 
+GGUF_EXPERTS = {  # One tensor holds the experts of a layer.
+    "blk.{L}.ffn_gate_inp.weight": ("layers.mlp.router_LDE", "ED"),
+    "blk.{L}.ffn_gate_exps.weight": ("layers.mlp.gate_LEDF", "EFD"),
+    "blk.{L}.ffn_up_exps.weight": ("layers.mlp.up_LEDF", "EFD"),
+    "blk.{L}.ffn_down_exps.weight": ("layers.mlp.down_LEFD", "EDF"),
+}
+GGUF_KEYS = {k: v for k, v in llama.GGUF_KEYS.items()
+             if not v[0].startswith("layers.mlp.")} | GGUF_EXPERTS
+
 # What a file without them means.
 _DEFAULTS = {"num_key_value_heads": 8, "num_experts_per_tok": 2, "num_local_experts": 8,
              "rope_theta": 1e6, "sliding_window": None}

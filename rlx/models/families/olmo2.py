@@ -12,6 +12,14 @@ KEYS = {k: v for k, v in llama.KEYS.items() if "input_layernorm" not in k} | {
     "model.layers.{L}.self_attn.k_norm.weight": ("layers.attn.k_norm.scale_LKH", "(KH)"),
 }
 
+GGUF_KEYS = {k: v for k, v in llama.GGUF_HALVES.items()
+             if k not in ("blk.{L}.attn_norm.weight", "blk.{L}.ffn_norm.weight")} | {
+    "blk.{L}.post_attention_norm.weight": ("layers.attn_post_norm.scale_LD", "D"),
+    "blk.{L}.post_ffw_norm.weight": ("layers.mlp_post_norm.scale_LD", "D"),
+    "blk.{L}.attn_q_norm.weight": ("layers.attn.q_norm.scale_LNH", "(NH)"),
+    "blk.{L}.attn_k_norm.weight": ("layers.attn.k_norm.scale_LKH", "(KH)"),
+}
+
 
 def decoder_config(hf, source="config.json"):
   """DecoderConfig of a parsed config.json; `source` is what messages call it."""

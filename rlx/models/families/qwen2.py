@@ -4,14 +4,7 @@ from rlx.models.families import _config
 from rlx.models.families import llama
 
 KEYS = llama.KEYS
-
-GGUF_KEYS = llama.GGUF_KEYS | {  # Heads are not interleaved here.
-    "blk.{L}.attn_q.weight": ("layers.attn.q_LDNH", "(NH)D"),
-    "blk.{L}.attn_k.weight": ("layers.attn.k_LDKH", "(KH)D"),
-    "blk.{L}.attn_q.bias": ("layers.attn.q_bias_LNH", "(NH)"),
-    "blk.{L}.attn_k.bias": ("layers.attn.k_bias_LKH", "(KH)"),
-    "blk.{L}.attn_v.bias": ("layers.attn.v_bias_LKH", "(KH)"),
-}
+GGUF_KEYS = llama.GGUF_HALVES
 
 WINDOW_KEYS = {"max_window_layers", "sliding_window", "use_sliding_window"}
 _DEFAULTS = {"sliding_window": 4096, "max_window_layers": 28}

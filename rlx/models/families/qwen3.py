@@ -8,9 +8,7 @@ KEYS = llama.KEYS | {
     "model.layers.{L}.self_attn.k_norm.weight": ("layers.attn.k_norm.scale_LH", "H"),
 }
 
-GGUF_KEYS = llama.GGUF_KEYS | {  # Heads are not interleaved here.
-    "blk.{L}.attn_q.weight": ("layers.attn.q_LDNH", "(NH)D"),
-    "blk.{L}.attn_k.weight": ("layers.attn.k_LDKH", "(KH)D"),
+GGUF_KEYS = llama.GGUF_HALVES | {
     "blk.{L}.attn_q_norm.weight": ("layers.attn.q_norm.scale_LH", "H"),
     "blk.{L}.attn_k_norm.weight": ("layers.attn.k_norm.scale_LH", "H"),
 }

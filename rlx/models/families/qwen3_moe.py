@@ -12,6 +12,9 @@ KEYS = {k: v for k, v in qwen3.KEYS.items() if ".mlp." not in k} | {
     f"{_MLP}.experts.{{E}}.down_proj.weight": ("layers.mlp.down_LEFD", "DF"),
 }
 
+GGUF_KEYS = {k: v for k, v in qwen3.GGUF_KEYS.items()
+             if not v[0].startswith("layers.mlp.")} | mixtral.GGUF_EXPERTS
+
 # What a file without them means.
 _DEFAULTS = qwen3.DEFAULTS | {
     "num_key_value_heads": 4, "num_experts_per_tok": 8,

@@ -1,0 +1,168 @@
+"""Records what others make of tests/io/strings.py with small vocabularies and SmolLM2's.
+
+  python -m tests.io.record_tokens train
+  python -m tests.io.record_tokens hf qwen2=tokenizer.json gemma=tokenizer.json ...
+  python -m tests.io.record_tokens smollm2 WHEEL.gguf      # needs llama_cpp
+  python -m tests.io.record_tokens llama_cpp               # needs llama_cpp
+
+`hf` takes published tokenizer.json of models that use a rule (of Mistral's: tekken.json)
+and puts the small vocabulary into them. Writes tests/io/fixtures/tokens.npz: merges and
+pieces, and for each case and reference a checksum of the ids of each string.
+"""
+import collections
+import ctypes
+import itertools
+import json
+import pathlib
+import sys
+import zlib
+
+import gguf
+import numpy as np
+
+from tests.io import strings
+
+FILE = pathlib.Path(__file__).parent / "fixtures" / "tokens.npz"
+SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<repo_name>"]
+RUNS = ["  ", "   ", "    ", "\n\n", "\t\t"]  # Matched whole, as in Gemma.
+CASES = ["smollm", "qwen2", "llama-bpe", "dbrx", "gpt-4o", "tekken", "llama", "gemma", "phi3"]
+
+
+def letters():
+  """The 256 letters of byte-level BPE: visible bytes stand for themselves."""
+  visible = [*range(33, 127), *range(161, 173), *range(174, 256)]
+  other = [b for b in range(256) if b not in visible]
+  found = {b: chr(b) for b in visible} | {b: chr(256 + i) for i, b in enumerate(other)}
+  return [found[b] for b in range(256)]
+
+
+def checksums(ids):
+  """16 bits for each list of ids."""
+  return np.array([zlib.crc32(np.array(x, np.int32).tobytes()) for x in ids]).astype(np.uint16)
+
+
+def vocabulary(case):
+  """(tokens, token types, merges or scores) of a small vocabulary."""
+  fixture = np.load(FILE)
+  if case in ("llama", "gemma", "phi3"):
+    runs = RUNS if case == "gemma" else []
+    pieces = [p for p in fixture["pieces"].tolist() if p.replace("▁", " ") not in runs]
+    tokens = ["<unk>", "<s>", "</s>", *SPECIAL, *runs, *(f"<0x{b:02X}>" for b in range(256)),
+              *pieces]
+    types = [2, 3, 3] + [3] * 3 + [4] + [4] * len(runs) + [6] * 256 + [1] * len(pieces)
+    return tokens, types, [-float(max(i, 0)) for i in range(-len(tokens) + len(pieces),
+                                                             len(pieces))]
+  merges = fixture["merges"].tolist()
+  tokens = SPECIAL + letters() + [m.replace(" ", "") for m in merges] + [
+      "zzz", "Ġantidis"]  # No merge makes these.
+  return tokens, [3] * 3 + [4] + [1] * (len(tokens) - 4), merges
+
+
+def write(path, case, **more):
+  """A .gguf file with that tokenizer; more are keys below tokenizer.ggml."""
+  tokens, types, rest = vocabulary(case)
+  is_spm = case in ("llama", "gemma", "phi3")
+  w = gguf.GGUFWriter(path, case if case == "phi3" else "llama")
+  w.add_name(case.replace("phi3", "phi-3"))
+  w.add_tokenizer_model("llama" if is_spm else "gpt2")
+  w.add_tokenizer_pre("default" if is_spm else case)
+  w.add_token_list(tokens)
+  w.add_token_types(types)
+  (w.add_token_scores if is_spm else w.add_token_merges)(rest)
+  w.add_bos_token_id(1)
+  w.add_eos_token_id(tokens.index("<|im_end|>"))
+  if case == "gemma": w.add_add_space_prefix(False)
+  for key, value in more.items():
+    add = {bool: w.add_bool, int: w.add_uint32, list: w.add_array}[type(value)]
+    add(f"tokenizer.ggml.{key}", value)
+  w.add_tensor("a", np.ones(3, np.float32))
+  w.write_header_to_file()
+  w.write_kv_data_to_file()
+  w.write_tensors_to_file()
+  w.close()
+  return path
+
+
+def trained(sequences, n, apart):
+  """`n` merges, the most frequent pair first, over whole strings: merges cross what a rule
+  cuts, so that a wrong cut shows."""
+  merges = []
+  for _ in range(n):
+    counts = collections.Counter(itertools.chain.from_iterable(
+        set(zip(s, s[1:])) for s in sequences))
+    a, b = max((pair for pair in counts if len("".join(pair)) <= 8 and not apart(*pair)),
+               key=lambda pair: (counts[pair], pair))
+    merges.append(f"{a} {b}")
+    for s in sequences:
+      i = 0
+      while i < len(s) - 1:
+        if (s[i], s[i + 1]) == (a, b): s[i:i + 2] = [a + b]
+        i += 1
+  return merges
+
+
+def train():
+  texts, spell = strings.varied(), letters()
+  merges = trained([[spell[b] for b in s.encode()] for s in texts], 400, lambda a, b: False)
+  texts = ["▁" + s.replace(" ", "▁") for s in texts]
+  common = collections.Counter("".join(texts)).most_common(300)
+  alphabet = sorted(c for c, _ in common if c not in "\n\t")
+  found = trained([[c for c in s] for s in texts], 400,
+                  lambda a, b: not set(a + b) <= set(alphabet))
+  pieces = list(dict.fromkeys([m.replace(" ", "") for m in found] + alphabet))
+  return dict(merges=merges, pieces=pieces)
+
+
+def hf(case, path):
+  """ids of `tokenizers` by a published file, with the small vocabulary."""
+  import tokenizers
+  published = json.loads(pathlib.Path(path).read_text())
+  tokens, types, rest = vocabulary(case)
+  if "config" in published:  # tekken.json
+    published = {"version": "1.0", "pre_tokenizer": {"type": "Sequence", "pretokenizers": [
+        {"type": "Split", "pattern": {"Regex": published["config"]["pattern"]},
+         "behavior": "Isolated", "invert": False},
+        {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True,
+         "use_regex": False}]}, "model": {"type": "BPE", "ignore_merges": True}}
+  tokens = [t.replace(" ", "▁") for t in tokens]
+  if case in ("llama", "gemma", "phi3"):
+    from transformers import tokenization_utils_base as base
+    ids = {t: i for i, t in enumerate(tokens)}
+    # Runs of spaces have the best score in Gemma, the longest first.
+    score = {t: 1e3 + len(t) if types[i] == 4 else rest[i] for t, i in ids.items()
+             if types[i] not in (2, 3)}
+    rest = base.generate_merges(ids, score)
+  published["model"] |= {"vocab": {t: i for i, t in enumerate(tokens)},
+                         "merges": [m.split(" ") if isinstance(m, str) else m for m in rest]}
+  strips = case == "phi3"
+  published["added_tokens"] = [
+      dict(id=i, content=t, special=types[i] != 4, normalized=False, single_word=False,
+           lstrip=False, rstrip=strips and t not in ("<unk>", "<s>", "<|endoftext|>"))
+      for i, t in enumerate(tokens) if types[i] in (2, 3, 4)]
+  core = tokenizers.Tokenizer.from_str(json.dumps(published))
+  return [core.encode(s, add_special_tokens=False).ids for s in strings.varied()]
+
+
+def llama_cpp(path):
+  import llama_cpp as lib
+  silent = lib.llama_log_callback(lambda *_: None)
+  lib.llama_log_set(silent, ctypes.c_void_p(0))
+  model = lib.Llama(str(path), vocab_only=True, verbose=False)
+  return [model.tokenize(s.encode(), add_bos=False, special=True) for s in strings.varied()]
+
+
+if __name__ == "__main__":
+  what, *args = sys.argv[1:]
+  found = dict(np.load(FILE)) if FILE.exists() else {}
+  if what == "train": found = train()
+  elif what == "hf":
+    for case, _, source in (x.partition("=") for x in args):
+      found[f"hf/{case}"] = checksums(hf(case, source))
+  elif what == "smollm2": found["smollm2"] = checksums(llama_cpp(args[0]))
+  else:
+    for case in CASES:
+      file = write(pathlib.Path("/tmp") / f"{case}.gguf", case)
+      found[f"llama_cpp/{case}"] = checksums(llama_cpp(file))
+  FILE.parent.mkdir(exist_ok=True)
+  np.savez_compressed(FILE, **found)
+  print({key: len(x) for key, x in found.items()})
