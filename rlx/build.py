@@ -230,7 +230,7 @@ def note_template(c, tokenizer, prompt):
   messages = template_of(c)(prompt)
   if isinstance(messages, str) or not hosts.is_first(): return
   found = {}
-  for reply in chat.PROBES: found = chat.faults(tokenizer, messages, reply) | found
+  for reply in chat.PROBES: found |= chat.faults(tokenizer, messages, reply)
   if found:
     print("rlx: the chat template is not prefix-stable: " + "; ".join(found.values())
           + ". Training is on the prompt as it is asked (rlx/io/chat.py).", file=sys.stderr)

@@ -44,10 +44,9 @@ def folder(path):
   try:
     info = huggingface_hub.HfApi().model_info(name, revision=revision or None)
   except Exception as e:  # The HTTP library has errors of its own.
-    is_answer = isinstance(e, errors.HfHubHTTPError) and e.response.status_code < 500
-    found = None if is_answer else _cached(path, snapshot, _said(e, name))
-    if found is None: raise ValueError(f"{path}: {_said(e, name)}.") from e
-    return found
+    is_refusal = _status(e) is not None and _status(e) < 500
+    if is_refusal: raise ValueError(f"{path}: {_said(e, name)}.") from e
+    return _cached(path, snapshot, _said(e, name))
   _check(path, [x.rfilename for x in info.siblings])
   try:
     return pathlib.Path(snapshot())
@@ -94,11 +93,17 @@ def _said(error, name):
   if isinstance(error, errors.OfflineModeIsEnabled): return "HF_HUB_OFFLINE is set"
   if isinstance(error, errors.GatedRepoError):
     return f"gated; ask for access at {where}/{name} and set HF_TOKEN"
-  if isinstance(error, errors.RepositoryNotFoundError):
+  # 401 is also what the hub says of a repository that does not exist.
+  if isinstance(error, errors.RepositoryNotFoundError) or _status(error) == 401:
     return f"{where} has no such repository, or a private one, which takes HF_TOKEN"
   if isinstance(error, errors.RevisionNotFoundError): return f"{where} has no such revision"
   text = " ".join(f"{type(error).__name__}: {error}".split())
   return f"{where} does not answer as it should ({text:.200})"
+
+
+def _status(error):
+  """Of an HTTP answer; None of an error that is none."""
+  return getattr(getattr(error, "response", None), "status_code", None)
 
 
 def _first(error):

@@ -10,6 +10,8 @@ import re
 import threading
 import urllib.parse
 
+from rlx.io import hub
+
 COMMITS = {"main": "a" * 40, "older": "b" * 40}
 
 
@@ -24,16 +26,28 @@ def serve(repos, *, access=(), token=None, cut=()):
     cut: of the requests for large files, in order, after how many bytes the connection
       ends; later ones are whole.
   """
-  hub = Hub(("127.0.0.1", 0), _Handler)
-  hub.repos, hub.access, hub.token, hub.cut, hub.asked = (
+  server = Hub(("127.0.0.1", 0), _Handler)
+  server.repos, server.access, server.token, server.cut, server.asked = (
       repos, dict(access), token, list(cut), [])
-  hub.url = f"http://127.0.0.1:{hub.server_port}"
-  threading.Thread(target=hub.serve_forever, daemon=True).start()
+  server.url = f"http://127.0.0.1:{server.server_port}"
+  threading.Thread(target=server.serve_forever, daemon=True).start()
   try:
-    yield hub
+    yield server
   finally:
-    hub.shutdown()
-    hub.server_close()
+    server.shutdown()
+    server.server_close()
+
+
+def use(server, home, monkeypatch):
+  """huggingface_hub of this process asks this Hub and caches in `home`; its environment was
+  read when it was imported."""
+  from huggingface_hub import constants
+  monkeypatch.setattr(constants, "ENDPOINT", server.url)
+  monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE",
+                      server.url + "/{repo_id}/resolve/{revision}/{filename}")
+  monkeypatch.setattr(constants, "HF_HUB_CACHE", str(home))
+  monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+  hub.folder.cache_clear()
 
 
 class Hub(http.server.ThreadingHTTPServer):

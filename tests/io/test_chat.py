@@ -1,14 +1,24 @@
 """What published chat templates make of finished dialogues, and what rlx trains on."""
-import dataclasses
 import importlib.util
 import json
 import pathlib
 import re
+import types
 
+import numpy as np
 import pytest
 
+from configs import quickstart
+from configs import sft_chain
+from configs.papers import implicit_prm
+from rlx import build
+from rlx import sft
+from rlx import stored
+from rlx.core import records
 from rlx.io import chat
 from rlx.io import tokenizer
+from rlx.rollouts import answers
+from rlx.rollouts import padding
 from tests.io.test_tokenizer import byte_letters
 
 # As published, of HuggingFaceTB/SmolLM2-135M-Instruct.
@@ -145,3 +155,83 @@ def test_published_ones_do_the_same(bare, name):
     prompts.append([bare.chat(DIALOGUES[d][0]) for d in DIALOGUES
                     if VERDICTS[name].get(d) != "refused"])
   assert prompts[0] == prompts[1]
+
+
+# What ends a turn, of the EOS ids there are: </s>, <|im_end|>, <|eot_id|>, <end_of_turn>.
+@pytest.mark.parametrize("name, end", [
+    ("qwen2_5", "<|im_end|>"), ("llama3", "<|eot_id|>"), ("gemma", "<end_of_turn>"),
+    ("olmo2", "</s>"), ("mistral_v0_3", "</s>"), (None, "</s>"),
+    ("phi3", "</s>")])  # <|end|> is no EOS here; what follows it does not count.
+def test_a_written_completion_ends_as_a_turn_does(bare, name, end):
+  assert bare.hf.convert_ids_to_tokens(list(bare.eos_ids)) == [
+      "</s>", "<end_of_turn>", "<|eot_id|>", "<|im_end|>"]
+  bare.hf.chat_template = SHORT.get(name)
+  fresh = tokenizer.wrap(bare.hf)
+  assert bare.hf.convert_ids_to_tokens(fresh.end_id) == end
+
+
+@pytest.fixture
+def chatml(bare):
+  bare.hf.chat_template = SHORT["qwen2_5"]
+  return tokenizer.wrap(bare.hf)
+
+
+def test_stored_completions_are_the_prompts_ids_then_their_own(chatml, tmp_path):
+  """Of sft, of stored completions and of demonstrations alike: also where the tokenizer
+  would join the prompt's last newline with the completion's first."""
+  asked = chatml.chat([USER])
+  assert asked.endswith("\n")
+  prompt, completion = chatml.encode(asked), chatml.encode("\n4", add_bos=False)
+  assert chatml.encode(asked + "\n4") != prompt + completion
+  end = chatml.vocabulary["<|im_end|>"]
+
+  c = sft_chain.get_config()
+  c.prompts.max_tokens, c.rollouts.max_tokens = 256, 8
+  batch = sft.batch_of([(asked, "\n4")], c, chatml)
+  ids = batch.tokens_BS[0, 256 - len(prompt):][:len(prompt) + 3].tolist()
+  assert ids == prompt + completion + [end] and batch.completion_len_B == [3]
+
+  c = implicit_prm.get_config("smoke")
+  c.prompts.max_tokens, c.prompts.template = 256, dict(name="chat")
+  path = tmp_path / "rows.jsonl"
+  path.write_text(json.dumps(dict(question=USER["content"], completion="\n4", verdict=1)) + "\n")
+  row, = stored.read(path, types.SimpleNamespace(config=c, tokenizer=chatml))
+  assert (row.prompt, row.ids) == (prompt, completion + [end])
+
+  c = quickstart.get_config("smoke")
+  c.rollouts.demonstration = dict(name="jsonl.demonstration")
+  p = records.Prompt(id="a", text=USER["content"], answer="\n4")
+  rollouts = answers.rows([prompt] * 2, [[7], [8]], bucket=16, width=4, pad_id=0)
+  demonstrate = build._demonstrate(c, chatml, lambda p: chatml.chat([USER]), [p])
+  rollouts = demonstrate([p], rollouts.replace(prompt_P=np.zeros(1, np.uint32)))
+  assert padding.completions(rollouts) == [[7], completion + [end]]
+
+
+def test_sentencepiece_puts_no_space_before_a_completion():
+  import tokenizers
+  import transformers
+  letters = {t: i for i, t in enumerate(["</s>", "\u2581", "a", "b"])}
+  core = tokenizers.Tokenizer(tokenizers.models.BPE(vocab=letters, merges=[]))
+  core.pre_tokenizer = tokenizers.pre_tokenizers.Metaspace(prepend_scheme="first")
+  core.decoder = tokenizers.decoders.Metaspace(prepend_scheme="first")
+  tokens = tokenizer.wrap(transformers.PreTrainedTokenizerFast(
+      tokenizer_object=core, eos_token="</s>"))
+  assert tokens.encode("b", add_bos=False) == [1, 3]  # By itself it has one.
+  assert tokens.pair("a", "b") == ([1, 2], [3])
+  assert tokens.decode(sum(tokens.pair("a", "b"), [])) == "ab"
+
+
+@pytest.mark.parametrize("name, said", [
+    ("smollm2", None), ("llama3", None),
+    ("qwen3", "a finished dialogue has '<think>\\n\\n</think>\\n\\n' more; when another turn"),
+    ("llama3_2", "the prompt has the date in it")])
+def test_the_start_of_training_says_it_in_one_line(bare, capsys, name, said):
+  bare.hf.chat_template = dict(SHORT, smollm2=SMOLLM2)[name]
+  c = quickstart.get_config("smoke")
+  p = records.Prompt(id="a", text=USER["content"])
+  build.note_template(c, bare, p)
+  assert capsys.readouterr().err == ""  # A plain prompt.
+  c.prompts.template = dict(name="chat")
+  build.note_template(c, bare, p)
+  lines = capsys.readouterr().err.splitlines()
+  assert lines == [] if said is None else len(lines) == 1 and said in lines[0], lines
