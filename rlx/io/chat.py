@@ -26,8 +26,17 @@ def faults(tokenizer, messages, reply):
       reply    the reply's words are others
       tokens   the ids are not those of prompt and reply, one after the other
       history  when the dialogue goes on, prompt and reply are another text
+  Raises:
+    ValueError: the template refuses the messages.
   """
   prompt = tokenizer.chat(messages)
+  try:
+    return _faults(tokenizer, messages, reply, prompt)
+  except ValueError as e:
+    return dict(prompt=f"a finished dialogue cannot be made: {e}")
+
+
+def _faults(tokenizer, messages, reply, prompt):
   found, said = {}, [*messages, dict(role="assistant", content=reply)]
   if lost := [m for m in messages if m["content"].strip() not in prompt]:
     found["turns"] = f"the prompt has not all of the {lost[0]['role']}'s {lost[0]['content']!r:.60}"

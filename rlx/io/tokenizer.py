@@ -33,10 +33,12 @@ class Tokenizer:
 
   @functools.cached_property
   def closing(self):
-    """What the chat template writes after an assistant's words; "" without a template."""
-    if not self.hf.chat_template: return ""
+    """What the chat template writes after an assistant's words; "" if it takes none."""
     turns = [dict(role="user", content="7"), dict(role="assistant", content="answer-7")]
-    return self.chat(turns, opens=False).rpartition("answer-7")[2]
+    try:
+      return self.chat(turns, opens=False).rpartition("answer-7")[2]
+    except ValueError:
+      return ""
 
   @property
   def end_id(self):

@@ -3,6 +3,7 @@ import importlib.util
 import json
 import pathlib
 import re
+import shutil
 import types
 
 import numpy as np
@@ -20,6 +21,8 @@ from rlx.io import tokenizer
 from rlx.rollouts import answers
 from rlx.rollouts import padding
 from tests.io.test_tokenizer import byte_letters
+
+CHAIN = pathlib.Path(build.__file__).parent.parent / "configs" / "models" / "chain"
 
 # As published, of HuggingFaceTB/SmolLM2-135M-Instruct.
 SMOLLM2 = """\
@@ -235,3 +238,28 @@ def test_the_start_of_training_says_it_in_one_line(bare, capsys, name, said):
   build.note_template(c, bare, p)
   lines = capsys.readouterr().err.splitlines()
   assert lines == [] if said is None else len(lines) == 1 and said in lines[0], lines
+
+
+def test_a_template_without_finished_dialogues_is_no_obstacle(bare):
+  bare.hf.chat_template = SHORT["phi4"].replace(
+      "{{ m.content }}", "{{ m.content if m.role == 'user' else raise_exception('Only users') }}")
+  tokens = tokenizer.wrap(bare.hf)
+  found = chat.faults(tokens, [USER], "4")
+  assert list(found) == ["prompt"] and found["prompt"].endswith("(prompts.template): Only users")
+  assert (tokens.closing, tokens.hf.convert_ids_to_tokens(tokens.end_id)) == ("", "</s>")
+
+
+@pytest.mark.parametrize("start", [
+    lambda c, path: build.build(c).pool.close(), sft.train], ids=["train", "sft"])
+def test_training_and_sft_say_it(start, tmp_path, capsys):
+  shutil.copytree(CHAIN, tmp_path / "model")
+  path = tmp_path / "model" / "tokenizer_config.json"
+  path.write_text(json.dumps(json.loads(path.read_text()) | dict(
+      chat_template="{% for m in messages %}{{ ';' if m.role == 'assistant' }}{{ m.content }}"
+      "{% endfor %}")))
+  c = sft_chain.get_config("smoke") if start is sft.train else quickstart.get_config("smoke")
+  c.model.path, c.prompts.template = str(tmp_path / "model"), dict(name="chat")
+  c.prompts.options.size, c.sft.steps, c.sft.batch = 256, 1, 8
+  start(c, tmp_path / "run")
+  lines = [l for l in capsys.readouterr().err.splitlines() if l.startswith("rlx: the chat")]
+  assert len(lines) == 1 and "not prefix-stable" in lines[0]
