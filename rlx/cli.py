@@ -139,7 +139,7 @@ def record(config, workdir):
   commits = {key: commit for key, path in (
       ("model.path", config.model.path), ("prm.path", config.prm.path))
              if (commit := hub.commit(path))}
-  before = json.loads(versions.read_text()) if versions.exists() else {}
+  before = json.loads(versions.read_text()) if commits and versions.exists() else {}
   for key, commit in commits.items() if has_checkpoint else ():
     if before.get(key, commit) != commit:
       raise ValueError(f"{key}: {workdir} has checkpoints of commit {before[key]}, now it is "
