@@ -18,7 +18,7 @@ LAYERS = [
      "train_prm"},
 ]
 # Heavy packages: only in these layers, and not when a module is imported.
-HEAVY = {"math_verify", "reasoning_gym", "transformers", "gguf", "matplotlib",
+HEAVY = {"math_verify", "reasoning_gym", "transformers", "huggingface_hub", "gguf", "matplotlib",
          "tensorflow_datasets", "tokenizers", "tensorboardX", "wandb", "mlflow", "jinja2"}
 PURE = {"core", "rewards", "advantages", "losses", "models"}
 IMPURE = {"os", "time", "pathlib", "random", "logging", "subprocess", "absl",

