@@ -26,6 +26,8 @@ SLOW = ("test_loop", "test_hosts", "test_quickstart", "test_resume", "test_noteb
 def pytest_addoption(parser):
   parser.addoption("--soak", action="store_true",
                    help="also what takes minutes: see CONTRIBUTING.md")
+  parser.addoption("--record", action="store_true",
+                   help="write docs/models.md (tests/models/test_parity.py)")
 
 
 def pytest_collection_modifyitems(items):
