@@ -18,13 +18,13 @@ from rlx.io import tables
 from rlx.models import families
 
 _CONFIG = {  # metadata below "<architecture>." -> config.json
-    "embedding_length": "hidden_size", "block_count": "num_hidden_layers",
+    "context_length": "max_position_embeddings", "embedding_length": "hidden_size", "block_count": "num_hidden_layers",
     "attention.head_count": "num_attention_heads",
     "attention.head_count_kv": "num_key_value_heads",
     "attention.key_length": "head_dim", "feed_forward_length": "intermediate_size",
     "attention.layer_norm_rms_epsilon": "rms_norm_eps",
     "rope.freq_base": "rope_theta", "vocab_size": "vocab_size"}
-_IGNORED = {"context_length", "rope.dimension_count", "attention.value_length",
+_IGNORED = {"rope.dimension_count", "attention.value_length",
             "rope.scaling.type", "rope.scaling.factor", "rope.scaling.finetuned",
             "rope.scaling.original_context_length"}
 

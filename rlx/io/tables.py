@@ -1,13 +1,19 @@
 """A family's name table applied: tensors of a checkpoint <-> our parameter tree.
 
 A table maps {foreign name: (our path, layout)}, or to several such pairs whose rows the
-tensor holds one below the other; see `models/families/llama.py` and `phi3.py`.
+tensor holds one below the other; see `models/families/llama.py` and `phi3.py`. A `{L}` or
+`{E}` of the name stands for each layer and expert. Names of what a config does not have,
+such as biases, do not count.
 """
+import functools
+import itertools
 import math
 import re
 
 import jax
 import numpy as np
+
+from rlx.models import transformer
 
 
 def read(found, get, table, config, source):
@@ -25,18 +31,13 @@ def read(found, get, table, config, source):
   Raises:
     ValueError: tensors are missing, left over or of another shape; before any is read.
   """
-  sizes = _sizes(config)
-  shapes = {path: shape(path, config)
-            for parts in table.values() for path, _ in pairs(parts)
-            if not (config.tied_head and path == "head.w_DV")}
-  if config.n_layers > len(found):  # Their names alone could fill the memory.
-    raise ValueError(f"{source}: {len(found)} tensors for {config.n_layers} layers.")
-  wanted = {}  # name -> (pairs of our path and layout, layer or None)
-  for pattern, parts in table.items():
-    parts = pairs(parts)
-    if parts[0][0] in shapes:
-      for layer in range(config.n_layers) if "{L}" in pattern else (None,):
-        wanted[pattern.replace("{L}", str(layer))] = (parts, layer)
+  if config.n_layers * max(config.n_experts, 1) > len(found):  # Names alone would fill the memory.
+    raise ValueError(f"{source}: {len(found)} tensors for {config.n_layers} layers"
+                     + f" of {config.n_experts} experts" * bool(config.n_experts) + ".")
+  sizes, shapes = _sizes(config), paths(config)
+  wanted = {name: (parts, place) for pattern, parts in table.items()
+            if pairs(parts)[0][0] in shapes
+            for name, parts, place in _each(pattern, pairs(parts), config)}
   if missing := sorted(set(wanted) - set(found)):
     raise ValueError(f"{source}: {len(missing)} tensors are missing: {_few(missing)}.")
   for name, (parts, _) in wanted.items():
@@ -52,13 +53,11 @@ def read(found, get, table, config, source):
     raise ValueError(f"{source}: {len(extra)} tensors are not part of the model: "
                      f"{_few(extra)}.")
   out = {path: np.empty(size, config.param_dtype) for path, size in shapes.items()}
-  for name, (parts, layer) in wanted.items():
+  for name, (parts, place) in wanted.items():
     foreign, start = np.asarray(get(name)), 0
     for path, layout in parts:
       end = start + _foreign_shape(layout, sizes)[0]
-      x = _to_ours(foreign[start:end], layout, _letters(path), sizes)
-      if layer is None: out[path][...] = x
-      else: out[path][layer] = x
+      out[path][place] = _to_ours(foreign[start:end], layout, _letters(path, place), sizes)
       start = end
   return _nest(out)
 
@@ -74,11 +73,19 @@ def write(params, table, config):
   for pattern, parts in table.items():
     parts = pairs(parts)
     if parts[0][0] not in flat: continue
-    for layer in range(config.n_layers) if "{L}" in pattern else (None,):
-      out[pattern.replace("{L}", str(layer))] = np.concatenate([
-          _to_foreign(flat[path] if layer is None else flat[path][layer], layout,
-                      _letters(path), sizes) for path, layout in parts])
+    for name, parts, place in _each(pattern, parts, config):
+      out[name] = np.concatenate([
+          _to_foreign(flat[path][place], layout, _letters(path, place), sizes)
+          for path, layout in parts])
   return out
+
+
+def _each(pattern, parts, config):
+  """(name, parts, place): the tensors that a pattern stands for, and where theirs lie in ours."""
+  ranges = [range(n) for letter, n in (("{L}", config.n_layers), ("{E}", config.n_experts))
+            if letter in pattern]
+  for place in itertools.product(*ranges):
+    yield (pattern.format(**dict(zip("LE", place))), parts, place)
 
 
 def pairs(value):
@@ -100,18 +107,20 @@ def _few(names):
 
 def _sizes(c):
   return dict(V=c.vocab_size, D=c.d_model, L=c.n_layers, N=c.n_heads,
-              K=c.n_kv_heads, H=c.head_dim, F=c.d_ff, c=2, h=c.head_dim // 2)
+              K=c.n_kv_heads, H=c.head_dim, F=c.d_ff, E=c.n_experts, c=2, h=c.head_dim // 2)
 
 
-def shape(path, config):
-  """The shape of a parameter, which its name says."""
-  sizes = _sizes(config)
-  return tuple(sizes[a] for a in path.rpartition("_")[2])
+@functools.lru_cache(maxsize=8)
+def paths(config):
+  """{path: shape} of the parameters that `config` has."""
+  tree = jax.eval_shape(functools.partial(transformer.init, config), jax.random.key(0))
+  return {jax.tree_util.keystr(path, simple=True, separator="."): x.shape
+          for path, x in jax.tree.leaves_with_path(tree)}
 
 
-def _letters(path):
-  """Axes of one layer of a parameter."""
-  return path.rpartition("_")[2].replace("L", "")
+def _letters(path, place):
+  """Axes of a parameter that are left at `place`: layers come first, then experts."""
+  return path.rpartition("_")[2][len(place):]
 
 
 def _foreign_shape(layout, sizes):

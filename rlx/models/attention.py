@@ -13,12 +13,15 @@ KINDS = ("blocks", "cudnn", "splash")
 _TILE = 128  # of splash: rows are padded to a multiple.
 
 
-def prepare(kind, valid_BS, segments_BS=None, branches_BS=None):
+def prepare(kind, valid_BS, segments_BS=None, branches_BS=None, *, positions_BS=None,
+            window=0):
   """Who attends to whom, as the kernel wants it.
 
   Args:
     kind: one of KINDS.
-    valid_BS, segments_BS, branches_BS: see `transformer.hidden`.
+    valid_BS, segments_BS, branches_BS, positions_BS: see `transformer.hidden`.
+    window: how far back attention goes in positions, the token itself included; 0: to
+      the start, and positions are not needed.
   Returns:
     mask_BQS, or for splash segment numbers.
   Raises:
@@ -29,6 +32,8 @@ def prepare(kind, valid_BS, segments_BS=None, branches_BS=None):
     return jnp.where(valid_BS, 0 if segments_BS is None else segments_BS, -1)
   columns_S = jnp.arange(valid_BS.shape[1])
   mask_BQS = (columns_S[:, None] >= columns_S[None, :])[None] & valid_BS[:, None, :]
+  if window:
+    mask_BQS &= positions_BS[:, :, None] - positions_BS[:, None, :] < window
   if segments_BS is not None:
     mask_BQS &= segments_BS[:, :, None] == segments_BS[:, None, :]
   if branches_BS is not None:
@@ -37,16 +42,25 @@ def prepare(kind, valid_BS, segments_BS=None, branches_BS=None):
   return mask_BQS
 
 
-def attend(kind, q_BQNH, k_BSKH, v_BSKH, prepared):
-  """softmax(q k^T / sqrt(H), over what is attended to) v: out_BQNH. Q = S.
+def attend(kind, q_BQNH, k_BSKH, v_BSKH, prepared, *, scale, softcap=None):
+  """softmax(scale q k^T, over what is attended to) v: out_BQNH. Q = S.
 
   A query without anything to attend to gets something finite. Scores and softmax
   are float32 or wider.
+
+  Args:
+    softcap: scores become softcap tanh(scores / softcap); with blocks only.
   """
-  return _KERNELS[kind](q_BQNH, k_BSKH, v_BSKH, prepared)
+  more = {} if softcap is None else dict(softcap=softcap)
+  return _KERNELS[kind](q_BQNH, k_BSKH, v_BSKH, prepared, scale, **more)
 
 
-def _blocks(q_BQNH, k_BSKH, v_BSKH, mask_BQS):
+def capped(x, cap):
+  """cap tanh(x / cap); x where there is no cap."""
+  return x if cap is None else cap * jnp.tanh(x / cap)
+
+
+def _blocks(q_BQNH, k_BSKH, v_BSKH, mask_BQS, scale, softcap=None):
   b, q, n, h = q_BQNH.shape
   k = k_BSKH.shape[2]
   wide = jnp.promote_types(q_BQNH.dtype, jnp.float32)
@@ -56,9 +70,10 @@ def _blocks(q_BQNH, k_BSKH, v_BSKH, mask_BQS):
   k_BKSH, v_BKSH = k_BSKH.swapaxes(1, 2), v_BSKH.swapaxes(1, 2)
 
   def block(start, end):
-    scores_BKRQS = h**-0.5 * jnp.einsum(
+    scores_BKRQS = scale * jnp.einsum(
         "BKRQH,BKSH->BKRQS", q_BKRQH[..., start:end, :], k_BKSH[:, :, :end],
         preferred_element_type=wide)
+    scores_BKRQS = capped(scores_BKRQS, softcap)
     mask_B11QS = mask_BQS[:, None, None, start:end, :end]
     weights_BKRQS = jax.nn.softmax(
         jnp.where(mask_B11QS, scores_BKRQS, jnp.finfo(wide).min), axis=-1)
@@ -74,15 +89,15 @@ def _blocks(q_BQNH, k_BSKH, v_BSKH, mask_BQS):
   return out_BKRQH.transpose(0, 3, 1, 2, 4).reshape(b, q, n, h)
 
 
-def _cudnn(q_BQNH, k_BSKH, v_BSKH, mask_BQS):
+def _cudnn(q_BQNH, k_BSKH, v_BSKH, mask_BQS, scale):
   return jax.nn.dot_product_attention(
-      q_BQNH, k_BSKH, v_BSKH, mask=mask_BQS[:, None], implementation="cudnn")
+      q_BQNH, k_BSKH, v_BSKH, mask=mask_BQS[:, None], scale=scale, implementation="cudnn")
 
 
-def _splash(q_BQNH, k_BSKH, v_BSKH, segments_BS):
+def _splash(q_BQNH, k_BSKH, v_BSKH, segments_BS, scale):
   from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_kernel as kernel  # pylint: disable=g-import-not-at-top
   from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_mask as masks  # pylint: disable=g-import-not-at-top
-  s, n, h = q_BQNH.shape[1:]
+  s, n = q_BQNH.shape[1:3]
   wider = -s % _TILE
   def heads_first(x_BSNH):
     return jnp.pad(x_BSNH, ((0, 0), (0, wider), (0, 0), (0, 0))).swapaxes(1, 2)
@@ -91,7 +106,7 @@ def _splash(q_BQNH, k_BSKH, v_BSKH, segments_BS):
   run = kernel.make_splash_mha(causal, head_shards=1, q_seq_shards=1,
                                interpret=jax.default_backend() != "tpu")
   out_BNSH = jax.vmap(run)(
-      heads_first(q_BQNH) * h**-0.5, heads_first(k_BSKH), heads_first(v_BSKH),
+      heads_first(q_BQNH) * scale, heads_first(k_BSKH), heads_first(v_BSKH),
       kernel.SegmentIds(segments_BS, segments_BS))
   return out_BNSH.swapaxes(1, 2)[:, :s]
 

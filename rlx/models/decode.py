@@ -10,11 +10,14 @@ stacked layers would be copied in every step (1.3 to 1.7 times its time).
 Keys lie as [.., K, H, T] and values as [.., K, T, H], the layouts in which both
 matmuls of attention read memory in order.
 """
+import functools
+
 import flax.struct
 import jax
 import jax.numpy as jnp
 
 from rlx.core import axes
+from rlx.models import attention
 from rlx.models import lora
 from rlx.models import transformer
 
@@ -45,6 +48,7 @@ def lay_out(params, config):
   """
   params = lora.merge(params, config.lora_scale)
   cast = lambda x: x.astype(config.dtype)
+  scale = lambda x: transformer.norm_scale(config, x)
   d = config.d_model
   def layer(i):
     attn, mlp = ({k: v[i] for k, v in params["layers"][m].items() if not isinstance(v, dict)}
@@ -58,22 +62,33 @@ def lay_out(params, config):
         qkv_KMHD=cast(jnp.moveaxis(
             heads(attn["q_LDNH"], attn["k_LDKH"], attn["v_LDKH"]), 0, -1)),
         out_DNH=cast(jnp.moveaxis(attn["o_LNHD"], -1, 0)),
-        gate_up_EFD=cast(jnp.stack([mlp["gate_LDF"].T, mlp["up_LDF"].T])),
-        down_DF=cast(mlp["down_LFD"].T),
-        attn_norm_D1=params["layers"]["attn_norm"]["scale_LD"][i][:, None],
-        mlp_norm_D1=params["layers"]["mlp_norm"]["scale_LD"][i][:, None])
+        **{f"{name}_D1": scale(norm["scale_LD"][i])[:, None]
+           for name, norm in params["layers"].items() if name.endswith("norm")})
+    if config.n_experts:
+      w["experts"] = tuple(cast(mlp[leaf]) for leaf in
+                           ("router_LDE", "gate_LEDF", "up_LEDF", "down_LEFD"))
+    else:
+      w["gate_up_EFD"] = cast(jnp.stack([mlp["gate_LDF"].T, mlp["up_LDF"].T]))
+      w["down_DF"] = cast(mlp["down_LFD"].T)
     if config.qkv_bias:
       w["bias_KMH1"] = cast(heads(attn["q_bias_LNH"], attn["k_bias_LKH"],
                                   attn["v_bias_LKH"]))[..., None]
-    if config.qk_norm:
-      for name in ("q_norm", "k_norm"):
-        w[name] = params["layers"]["attn"][name]["scale_LH"][i][:, None]
+    if config.o_bias: w["out_bias_D1"] = cast(attn["o_bias_LD"])[:, None]
+    if config.mlp_bias:
+      w["gate_up_bias_EF1"] = cast(jnp.stack([mlp["gate_bias_LF"], mlp["up_bias_LF"]]))[..., None]
+      w["down_bias_D1"] = cast(mlp["down_bias_LD"])[:, None]
+    if config.qk_norm:  # Broadcast against q_KRHW and k_KHW.
+      q, k = (scale(next(iter(params["layers"]["attn"][name].values()))[i])
+              for name in ("q_norm", "k_norm"))
+      lead = 1 if config.qk_norm == "head" else config.n_kv_heads
+      w.update(q_norm=q.reshape(lead, -1, config.head_dim, 1),
+               k_norm=k.reshape(lead, config.head_dim, 1))
     return w
   embed_VD = cast(params["embed"]["w_VD"])
   return dict(
       embed_VD=embed_VD,
       head_VD=embed_VD if config.tied_head else cast(params["head"]["w_DV"].T),
-      norm_D1=params["norm"]["scale_D"].reshape(d, 1),
+      norm_D1=scale(params["norm"]["scale_D"]).reshape(d, 1),
       layers=[layer(i) for i in range(config.n_layers)])
 
 
@@ -110,31 +125,58 @@ def step(weights, config, tokens_W, positions_W, prompts_, suffix, live_WT, colu
     tokens_W, positions_W: int32, the tokens fed and their positions.
     prompts_: Prompts.
     suffix: Suffix; this token's keys and values go to column `column`.
-    live_WT: bool, the suffix columns that hold tokens of the row, `column` included.
+    live_WT: bool, the suffix columns that hold tokens of the row: neighbours, the last
+      of them `column`.
   Returns:
     logits_WV, suffix.
   """
   axes.dims(tokens_W=tokens_W, positions_W=positions_W, live_WT=live_WT)
-  turns_HW = tuple(x.T for x in transformer.rotations(config, positions_W))
-  rows = tokens_W.shape[0] // prompts_.valid_PX.shape[0]
-  mask_WS = jnp.concatenate(
-      [jnp.repeat(prompts_.valid_PX, rows, axis=0), live_WT], axis=1)
-  x_DW = weights["embed_VD"][tokens_W].T
+  of_window, of_rope = (sorted(set(x)) for x in zip(*config.kinds))
+  turns = {rope: tuple(x.T for x in transformer.rotations(config, positions_W, rope))
+           for rope in of_rope}
+  masks = {window: _mask(prompts_, positions_W, live_WT, column, window) for window in of_window}
+  x_DW = transformer.embedded(config, weights["embed_VD"][tokens_W]).T
   written = Suffix([], [])
-  for layer, *kv in zip(weights["layers"], prompts_.k_PKHX, prompts_.v_PKXH,
-                        suffix.k_WKHT, suffix.v_WKTH):
-    y_DW = transformer.rms_norm(x_DW, layer["attn_norm_D1"], config.norm_eps, axis=0)
-    y_DW, k_WKHT, v_WKTH = _attention(layer, config, y_DW, turns_HW, kv, mask_WS, column)
+  for layer, (window, rope), *kv in zip(
+      weights["layers"], config.kinds, prompts_.k_PKHX, prompts_.v_PKXH, suffix.k_WKHT,
+      suffix.v_WKTH):
+    norm = functools.partial(_norm, layer, config)
+    y_DW, k_WKHT, v_WKTH = _attention(
+        layer, config, norm("attn_norm", x_DW), turns[rope], kv, masks[window], column)
     written.k_WKHT.append(k_WKHT)
     written.v_WKTH.append(v_WKTH)
-    x_DW = x_DW + y_DW
-    y_DW = transformer.rms_norm(x_DW, layer["mlp_norm_D1"], config.norm_eps, axis=0)
-    gate_FW, up_FW = jnp.einsum("EFD,DW->EFW", layer["gate_up_EFD"], y_DW)
-    x_DW = x_DW + layer["down_DF"] @ (jax.nn.silu(gate_FW) * up_FW)
+    x_DW = x_DW + norm("attn_post_norm", y_DW)
+    x_DW = x_DW + norm("mlp_post_norm", _mlp(layer, config, norm("mlp_norm", x_DW)))
   x_DW = transformer.rms_norm(x_DW, weights["norm_D1"], config.norm_eps, axis=0)
   logits_VW = jnp.matmul(weights["head_VD"], x_DW,
                          preferred_element_type=transformer.wide(config.dtype))
-  return logits_VW.T, written
+  return attention.capped(logits_VW, config.logit_softcap).T, written
+
+
+def _norm(layer, config, name, y_DW):
+  """The norm of that name, if the layer has it."""
+  if f"{name}_D1" not in layer: return y_DW
+  return transformer.rms_norm(y_DW, layer[f"{name}_D1"], config.norm_eps, axis=0)
+
+
+def _mask(prompts_, positions_W, live_WT, column, window):
+  """bool [W, X + T]: what each row attends to."""
+  rows = live_WT.shape[0] // prompts_.valid_PX.shape[0]
+  mask_WX = jnp.repeat(prompts_.valid_PX, rows, axis=0)
+  if window:
+    position_WX = jnp.repeat(jnp.cumsum(prompts_.valid_PX, axis=1) - 1, rows, axis=0)
+    mask_WX &= positions_W[:, None] - position_WX < window
+    # A row's live columns are neighbours.
+    live_WT = live_WT & (column - jnp.arange(live_WT.shape[1]) < window)[None]
+  return jnp.concatenate([mask_WX, live_WT], axis=1)
+
+
+def _mlp(layer, config, y_DW):
+  if config.n_experts: return transformer.mixed(config, y_DW.T, *layer["experts"]).T
+  gate_up_EFW = jnp.einsum("EFD,DW->EFW", layer["gate_up_EFD"], y_DW)
+  if config.mlp_bias: gate_up_EFW = gate_up_EFW + layer["gate_up_bias_EF1"]
+  y_DW = layer["down_DF"] @ transformer.activated(config, *gate_up_EFW)
+  return y_DW + layer["down_bias_D1"] if config.mlp_bias else y_DW
 
 
 def _attention(layer, config, y_DW, turns_HW, kv, mask_WS, column):
@@ -148,8 +190,10 @@ def _attention(layer, config, y_DW, turns_HW, kv, mask_WS, column):
   if config.qkv_bias: qkv_KMHW = qkv_KMHW + layer["bias_KMH1"]
   q_KRHW, k_KHW, v_KHW = qkv_KMHW[:, :r], qkv_KMHW[:, r], qkv_KMHW[:, r + 1]
   if config.qk_norm:
-    q_KRHW = transformer.rms_norm(q_KRHW, layer["q_norm"][None, None], config.norm_eps, axis=2)
-    k_KHW = transformer.rms_norm(k_KHW, layer["k_norm"][None], config.norm_eps, axis=1)
+    norm = lambda x, scale: transformer.rms_norm(
+        x, scale, config.norm_eps,
+        axis=-2 if config.qk_norm == "head" else tuple(range(x.ndim - 1)))
+    q_KRHW, k_KHW = norm(q_KRHW, layer["q_norm"]), norm(k_KHW, layer["k_norm"])
   q_KRHW = transformer.rotate(q_KRHW, tuple(t[None, None] for t in turns_HW), axis=2)
   k_KHW = transformer.rotate(k_KHW, tuple(t[None] for t in turns_HW), axis=1)
 
@@ -164,7 +208,9 @@ def _attention(layer, config, y_DW, turns_HW, kv, mask_WS, column):
   prompt_PKMX = jnp.einsum("PKMH,PKHX->PKMX", q_PKMH, prompt_k_PKHX, **float_)
   suffix_WKRT = jnp.einsum("WKRH,WKHT->WKRT", q_WKRH, suffix_k_WKHT, **float_)
   prompt_WKRX = prompt_PKMX.reshape(p, k, g, r, x).swapaxes(1, 2).reshape(w, k, r, x)
-  scores_WKRS = jnp.concatenate([prompt_WKRX, suffix_WKRT], axis=-1) * h**-0.5
+  scores_WKRS = attention.capped(
+      jnp.concatenate([prompt_WKRX, suffix_WKRT], axis=-1) * transformer.attn_scale(config),
+      config.attn_softcap)
   scores_WKRS = jnp.where(mask_WS[:, None, None], scores_WKRS, -jnp.inf)
   mass_WKRS = jnp.exp(scores_WKRS - jnp.max(scores_WKRS, axis=-1, keepdims=True))
   total_WKR1 = jnp.sum(mass_WKRS, axis=-1, keepdims=True)
@@ -176,4 +222,5 @@ def _attention(layer, config, y_DW, turns_HW, kv, mask_WS, column):
               ) / total_WKR1
   out_DW = jnp.einsum("DN,NW->DW", layer["out_DNH"].reshape(y_DW.shape[0], -1),
                       out_WKRH.astype(y_DW.dtype).reshape(w, -1).T)
+  if config.o_bias: out_DW = out_DW + layer["out_bias_D1"]
   return out_DW, suffix_k_WKHT, suffix_v_WKTH

@@ -7,10 +7,12 @@ import jax.numpy as jnp
 def param_count(config):
   """Numbers in the parameter tree of `transformer.init`."""
   c = config
-  heads = c.n_heads + 2 * c.n_kv_heads              # of q, k and v
-  layer = _matmul_params(c) + 2 * c.d_model         # and two norms
-  if c.qkv_bias: layer += heads * c.head_dim
-  if c.qk_norm: layer += 2 * c.head_dim
+  heads = c.n_heads + 2 * c.n_kv_heads  # of q, k and v
+  each = _matmul_params(c, c.n_experts or 1)
+  layer = each + c.d_model * {"pre": 2, "post": 2, "both": 4}[c.norms]
+  layer += c.qkv_bias * heads * c.head_dim + c.o_bias * c.d_model
+  layer += c.mlp_bias * (2 * c.d_ff + c.d_model)
+  layer += c.head_dim * {None: 0, "head": 2, "all": c.n_heads + c.n_kv_heads}[c.qk_norm]
   tables = c.vocab_size * c.d_model * (1 if c.tied_head else 2)
   return tables + c.n_layers * layer + c.d_model
 
@@ -108,7 +110,8 @@ def layer_bytes(c, rows, width):
                              + 2 * c.n_heads * width)
 
 
-def _matmul_params(c):
-  """Parameters of a layer that are multiplied with every token."""
+def _matmul_params(c, mlps=None):
+  """Parameters of a layer that are multiplied with every token, or with `mlps` experts."""
   attention = (2 * c.n_heads + 2 * c.n_kv_heads) * c.head_dim * c.d_model
-  return attention + 3 * c.d_model * c.d_ff
+  if mlps is None: mlps = c.experts_per_token or 1
+  return attention + c.d_model * (c.n_experts + 3 * mlps * c.d_ff)

@@ -18,6 +18,7 @@ import numpy as np
 
 from rlx.core import axes
 from rlx.models import attention
+from rlx.models import experts
 from rlx.models import lora
 
 
@@ -31,14 +32,32 @@ class DecoderConfig:
   n_kv_heads: int
   head_dim: int
   d_ff: int
-  rope_theta: float = 10000.0
+  context: int | None = None     # Positions it was made for.
   norm_eps: float = 1e-6
-  qkv_bias: bool = False         # Qwen2
-  qk_norm: bool = False          # Qwen3: RMSNorm of each query and key head
+  norms: str = "pre"             # Of a sublayer's input (pre), output (post), or both.
+  norm_plus_one: bool = False    # Norms multiply by 1 + scale.
+  activation: str = "silu"       # silu | gelu_tanh
   tied_head: bool = True         # The embedding is also the head.
-  # ("linear", factor), or ("llama3", factor, low_freq_factor, high_freq_factor,
-  # original_max_position).
-  rope_scaling: tuple | None = None
+  scaled_embedding: bool = False  # by sqrt(d_model)
+  logit_softcap: float | None = None  # logits become cap tanh(logits / cap).
+  qkv_bias: bool = False
+  o_bias: bool = False
+  mlp_bias: bool = False
+  qk_norm: str | None = None     # RMSNorm of queries and keys: of each "head", or of "all".
+  query_scalar: float | None = None   # Scores are divided by its root; None: head_dim.
+  attn_softcap: float | None = None   # As logit_softcap, of scores.
+  windows: tuple | None = None   # Of each layer, how far back it attends, itself
+                                 # included; 0: to everything. None: all 0.
+  rope_theta: float = 10000.0
+  rope_dim: int | None = None    # How much of a head is rotated; None: all.
+  rope_scaling: tuple | None = None   # See `frequencies`.
+  local_theta: float | None = None    # rope_theta of layers with a window, unscaled.
+  no_rope: tuple = ()            # Layers that do not rotate.
+  n_experts: int = 0             # 0: one MLP. Otherwise d_ff is the width of one.
+  experts_per_token: int = 0
+  norm_topk: bool = True         # Weights of a token's experts sum to 1.
+  # What a run adds.
+  length: int = 0                # Tokens of its longest sequence; see `frequencies`.
   dtype: str = "float32"         # of activations and cache
   param_dtype: str = "float32"   # of parameters made by init
   lora_scale: float = 1.0        # of adapters, if the parameters have any (lora.py)
@@ -58,17 +77,38 @@ class DecoderConfig:
       raise ValueError(f"attention={self.attention!r} must be one of {attention.KINDS}.")
     if self.remat not in _REMAT:
       raise ValueError(f"remat={self.remat!r} must be one of {list(_REMAT)}.")
-    if self.rope_scaling and len(self.rope_scaling) != _ROPE_SCALING.get(
-        self.rope_scaling[0]):
-      raise ValueError(
-          f"rope_scaling={self.rope_scaling} must be None, ('linear', factor) or "
-          "('llama3', factor, low_freq_factor, high_freq_factor, "
-          "original_max_position).")
+    for field, allowed in _CHOICES.items():
+      if getattr(self, field) not in allowed:
+        raise ValueError(f"{field}={getattr(self, field)!r} must be one of {allowed}.")
+    if self.rope_scaling and len(self.rope_scaling) - 1 != len(
+        ROPE_SCALING.get(self.rope_scaling[0], "")):
+      raise ValueError(f"rope_scaling={self.rope_scaling} must be None or a kind with its "
+                       f"numbers: {ROPE_SCALING}.")
+    if self.windows is not None and len(self.windows) != self.n_layers:
+      raise ValueError(f"windows={self.windows} must be n_layers={self.n_layers} numbers.")
+    if self.attention != "blocks" and self.attn_softcap is not None:
+      raise ValueError(f"attention={self.attention!r} knows no soft cap; use 'blocks'.")
+    if self.attention == "splash" and any(self.windows or ()):
+      raise ValueError("attention='splash' knows no windows; use 'blocks'.")
+
+  @property
+  def kinds(self):
+    """Of each layer, its window and its rope: full, local or none."""
+    windows = self.windows or (0,) * self.n_layers
+    rope = lambda i, w: ("none" if i in self.no_rope else
+                         "local" if w and self.local_theta else "full")
+    return tuple((w, rope(i, w)) for i, w in enumerate(windows))
 
 
 _REMAT = {"none": None, "full": jax.checkpoint_policies.nothing_saveable,
           "dots": jax.checkpoint_policies.dots_with_no_batch_dims_saveable}
-_ROPE_SCALING = {"linear": 2, "llama3": 5}  # kind -> length of the tuple
+_CHOICES = dict(norms=("pre", "post", "both"), activation=("silu", "gelu_tanh"),
+                qk_norm=(None, "head", "all"))
+ROPE_SCALING = {  # kind -> what follows it
+    "linear": ("factor",), "dynamic": ("factor", "original"),
+    "llama3": ("factor", "low_freq_factor", "high_freq_factor", "original"),
+    "yarn": ("factor", "beta_fast", "beta_slow", "original", "attention_factor", "truncate"),
+    "longrope": ("original", "attention_factor", "short", "long")}
 
 
 @functools.partial(jax.jit, static_argnames="config")  # Eager, it takes 10 s.
@@ -122,13 +162,42 @@ def logits(params, config, hidden):
   dtype = jnp.dtype(config.dtype)
   spec, w = (("...D,VD->...V", params["embed"]["w_VD"]) if config.tied_head
              else ("...D,DV->...V", params["head"]["w_DV"]))
-  return jnp.einsum(spec, hidden.astype(dtype), w.astype(dtype),
-                    preferred_element_type=wide(dtype))
+  return attention.capped(jnp.einsum(spec, hidden.astype(dtype), w.astype(dtype),
+                                     preferred_element_type=wide(dtype)), config.logit_softcap)
+
+
+def activated(config, gate, up):
+  """What the MLP multiplies by its last matrix."""
+  act = dict(silu=jax.nn.silu, gelu_tanh=jax.nn.gelu)[config.activation]
+  return act(gate) * up
+
+
+def mixed(config, x_MD, *matrices):
+  """`experts.mix` as the config wants it."""
+  return experts.mix(x_MD, *matrices, per_token=config.experts_per_token,
+                     norm_topk=config.norm_topk,
+                     activated=functools.partial(activated, config))
+
+
+def embedded(config, rows):
+  """Rows of the embedding as the first layer gets them, in the activations' dtype."""
+  rows = rows.astype(config.dtype)
+  return rows * rows.dtype.type(config.d_model**0.5) if config.scaled_embedding else rows
+
+
+def norm_scale(config, scale):
+  """What a norm multiplies by."""
+  return scale.astype(wide(config.dtype)) + 1 if config.norm_plus_one else scale
 
 
 def pinned(x, sharding):
   """x on the devices that `sharding` says; None: anywhere."""
   return x if sharding is None else jax.lax.with_sharding_constraint(x, sharding)
+
+
+def attn_scale(config):
+  """What scores are multiplied by."""
+  return (config.query_scalar or config.head_dim)**-0.5
 
 
 def row_shards(config):
@@ -149,48 +218,89 @@ def _apply(module, params, *args):
 
 
 def _full_sequence(config, positions_BS, valid_BS, segments_BS=None, branches_BS=None):
-  """What all layers share in a causal pass over whole sequences."""
-  turns = tuple(x[:, :, None, :] for x in rotations(config, positions_BS))
-  return turns, attention.prepare(config.attention, valid_BS, segments_BS, branches_BS)
+  """What layers share in a causal pass: (turns, who attends to whom) of each kind of layer,
+  stacked where there are several, and each layer's kind then."""
+  kinds = sorted(set(config.kinds))
+  def shared(window, rope):
+    turns = tuple(x[:, :, None, :] for x in rotations(config, positions_BS, rope))
+    return turns, attention.prepare(config.attention, valid_BS, segments_BS, branches_BS,
+                                    positions_BS=positions_BS, window=window)
+  found = [shared(*kind) for kind in kinds]
+  if len(kinds) == 1: return found[0], None
+  return (jax.tree.map(lambda *x: jnp.stack(x), *found),
+          jnp.array([kinds.index(kind) for kind in config.kinds]))
 
 
-def rotations(config, positions):
-  """(cos, sin) [..., H/2] of the rotary angles at `positions` [...]."""
-  dtype = wide(config.dtype)
-  per_position = jnp.asarray(frequencies(config), dtype)
-  angles = jnp.expand_dims(positions.astype(dtype), -1) * per_position.reshape(
-      (1,) * positions.ndim + (-1,))
-  return jnp.cos(angles), jnp.sin(angles)
+def rotations(config, positions, rope="full"):
+  """(cos, sin) [..., R/2] of the rotary angles at `positions` [...], R what is rotated.
 
-
-def frequencies(config):
-  """Rotary frequencies [H/2] in radians per position, float64.
-
-    f_i = theta^(-2i/H), then per `rope_scaling`
-    linear: f / factor
-    llama3: f where the wavelength is short, f / factor where it is long, an
-      interpolation between (wavelength against original_max_position)
-
-  Source: RoFormer, Su et al. 2021, arXiv:2104.09864; the llama3 rule is the one
-  of Llama 3.1 (Grattafiori et al. 2024, arXiv:2407.21783) as released.
-  Differs from the papers: halves of a head are paired instead of neighbours,
-  as in the Hugging Face checkpoints.
+  Args:
+    rope: of the layer, see `DecoderConfig.kinds`.
   """
-  f = config.rope_theta ** (-np.arange(0, config.head_dim, 2) / config.head_dim)
-  if config.rope_scaling is None: return f
-  kind, factor, *rest = config.rope_scaling
-  if kind == "linear": return f / factor
-  low, high, original = rest
-  turns = original * f / (2 * np.pi)  # How often it turns within the old context.
-  keep = np.clip((turns - low) / (high - low), 0, 1)
-  return (1 - keep) * f / factor + keep * f
+  dtype = wide(config.dtype)
+  f, size = frequencies(config, rope)
+  angles = jnp.expand_dims(positions.astype(dtype), -1) * jnp.asarray(f, dtype).reshape(
+      (1,) * positions.ndim + (-1,))
+  return size * jnp.cos(angles), size * jnp.sin(angles)
+
+
+def frequencies(config, rope="full"):
+  """Rotary frequencies [R/2] in radians per position, float64, and a factor of cos and sin.
+
+    f_i = theta^(-2i/R), then per `rope_scaling`, with n = original context, s = factor
+    linear:   f / s
+    llama3:   f where the wavelength is short, f / s where it is long, an
+              interpolation between (wavelength against n)
+    yarn:     as llama3, between the dimensions that turn beta_fast and beta_slow times
+              within n; cos and sin times attention_factor
+    dynamic:  theta (s l / n - s + 1)^(R / (R - 2)) for theta, l = max(length, n)
+    longrope: f / long_i if length > n, else f / short_i; cos and sin times attention_factor
+
+  Source: RoFormer, Su et al. 2021, arXiv:2104.09864; llama3 as released with Llama 3.1
+  (Grattafiori et al. 2024, arXiv:2407.21783); YaRN, Peng et al. 2023, arXiv:2309.00071,
+  eq. 22 and 25; LongRoPE, Ding et al. 2024, arXiv:2402.13753.
+  Differs from the papers: halves of a head are paired instead of neighbours,
+  as in the Hugging Face checkpoints. dynamic and longrope: length is the run's longest
+  sequence and not that of each batch, so that keys in a cache and scores agree.
+  """
+  dim = config.rope_dim or config.head_dim
+  if rope == "none": return np.zeros(dim // 2), 1.0
+  theta = config.local_theta if rope == "local" else config.rope_theta
+  powers = lambda theta: theta ** (-np.arange(0, dim, 2) / dim)
+  f = powers(theta)
+  if config.rope_scaling is None or rope == "local": return f, 1.0
+  kind, *numbers = config.rope_scaling
+  if kind == "linear": return f / numbers[0], 1.0
+  if kind == "dynamic":
+    factor, original = numbers
+    longer = factor * max(config.length, original) / original - factor + 1
+    return powers(theta * longer ** (dim / (dim - 2))), 1.0
+  if kind == "longrope":
+    original, size, short, long = numbers
+    return f / np.array(long if config.length > original else short), size
+  if kind == "llama3":
+    factor, low, high, original = numbers
+    turns = original * f / (2 * np.pi)  # How often it turns within the old context.
+    keep, size = np.clip((turns - low) / (high - low), 0, 1), 1.0
+  else:
+    factor, fast, slow, original, size, truncate = numbers
+    low, high = (dim * np.log(original / (n * 2 * np.pi)) / (2 * np.log(theta))
+                 for n in (fast, slow))
+    if truncate: low, high = np.floor(low), np.ceil(high)
+    low, high = max(low, 0), min(high, dim - 1)
+    keep = 1 - np.clip((np.arange(dim // 2) - low) / (high - low or 1e-3), 0, 1)
+  return (1 - keep) * f / factor + keep * f, size
 
 
 def rotate(x, turns, axis=-1):
-  """Turns the halves of `axis` by `turns` = (cos, sin), which broadcast."""
+  """Turns the first two parts of `axis` by `turns` = (cos, sin), which broadcast; their size
+  says how much that is."""
   cos, sin = turns
-  a, b = jnp.split(x.astype(cos.dtype), 2, axis=axis)
-  return jnp.concatenate([a * cos - b * sin, b * cos + a * sin], axis=axis).astype(x.dtype)
+  half = cos.shape[axis]
+  a, b, rest = jnp.split(x, [half, 2 * half], axis=axis)
+  a, b = a.astype(cos.dtype), b.astype(cos.dtype)
+  turned = (a * cos - b * sin).astype(x.dtype), (b * cos + a * sin).astype(x.dtype)
+  return jnp.concatenate([*turned, rest], axis=axis)
 
 
 def rms_norm(x, scale, eps, axis=-1):
@@ -216,10 +326,10 @@ class _Decoder(nn.Module):
       block = nn.remat(_Block, policy=_REMAT[c.remat], prevent_cse=False)
     layers = nn.scan(
         block, variable_axes={"params": 0}, split_rngs={"params": True},
-        in_axes=nn.broadcast, out_axes=0, length=c.n_layers)
-    x_BQD = pinned(_whole_rows(c, embed_VD)[tokens_BQ].astype(c.dtype), c.rows)
-    x_BQD, kv_L = layers(c, self.keeps_kv, name="layers")(x_BQD, shared)
-    return _Norm("scale_D", c, c.d_model, name="norm")(x_BQD), kv_L
+        in_axes=(nn.broadcast, 0), out_axes=0, length=c.n_layers)
+    x_BQD = pinned(embedded(c, _whole_rows(c, embed_VD)[tokens_BQ]), c.rows)
+    x_BQD, kv_L = layers(c, self.keeps_kv, name="layers")(x_BQD, *shared)
+    return _Norm("scale_D", c, (c.d_model,), name="norm")(x_BQD), kv_L
 
 
 class _Block(nn.Module):
@@ -227,14 +337,18 @@ class _Block(nn.Module):
   keeps_kv: bool
 
   @nn.compact
-  def __call__(self, x_BQD, shared):
+  def __call__(self, x_BQD, shared, kind):
     c = self.config
-    y_BQD = _Norm("scale_LD", c, c.d_model, name="attn_norm")(x_BQD)
-    y_BQD, kv = _Attention(c, name="attn")(y_BQD, shared)
-    x_BQD = pinned(x_BQD + y_BQD, c.rows)
-    y_BQD = _Norm("scale_LD", c, c.d_model, name="mlp_norm")(x_BQD)
-    x_BQD = x_BQD + _Mlp(c, name="mlp")(y_BQD)
-    return pinned(x_BQD, c.rows), kv if self.keeps_kv else None
+    if kind is not None: shared = jax.tree.map(lambda x: x[kind], shared)
+    norm = lambda name: _Norm("scale_LD", c, (c.d_model,), name=name)
+    def added(x_BQD, name, sublayer):
+      y_BQD = x_BQD if c.norms == "post" else norm(f"{name}_norm")(x_BQD)
+      y_BQD, more = sublayer(y_BQD)
+      if c.norms != "pre": y_BQD = norm(f"{name}_post_norm")(y_BQD)
+      return pinned(x_BQD + y_BQD, c.rows), more
+    x_BQD, kv = added(x_BQD, "attn", lambda y: _Attention(c, name="attn")(y, shared))
+    x_BQD, _ = added(x_BQD, "mlp", lambda y: (_Mlp(c, name="mlp")(y), None))
+    return x_BQD, kv if self.keeps_kv else None
 
 
 class _Attention(nn.Module):
@@ -256,40 +370,59 @@ class _Attention(nn.Module):
       q = q + _bias(self, "q_bias_LNH", (n, h))[None, None]
       k_ = k_ + _bias(self, "k_bias_LKH", (k, h))[None, None]
       v = v + _bias(self, "v_bias_LKH", (k, h))[None, None]
-    if c.qk_norm:
-      q = _Norm("scale_LH", c, h, name="q_norm")(q)
-      k_ = _Norm("scale_LH", c, h, name="k_norm")(k_)
+    if c.qk_norm == "head":
+      q = _Norm("scale_LH", c, (h,), name="q_norm")(q)
+      k_ = _Norm("scale_LH", c, (h,), name="k_norm")(k_)
+    elif c.qk_norm == "all":
+      q = _Norm("scale_LNH", c, (n, h), name="q_norm")(q)
+      k_ = _Norm("scale_LKH", c, (k, h), name="k_norm")(k_)
     q, k_ = rotate(q, turns), rotate(k_, turns)
-    out_BQNH = attention.attend(c.attention, q, k_, v, attended)
+    out_BQNH = attention.attend(c.attention, q, k_, v, attended, scale=attn_scale(c),
+                                softcap=c.attn_softcap)
     o_MD = _matrix(self, "o_LNHD", (n, h, d), n * h).reshape(n * h, d)
-    return (out_BQNH.reshape(-1, n * h) @ o_MD).reshape(x_BQD.shape), (k_, v)
+    y_BQD = (out_BQNH.reshape(-1, n * h) @ o_MD).reshape(x_BQD.shape)
+    if c.o_bias: y_BQD = y_BQD + _bias(self, "o_bias_LD", (d,))[None, None]
+    return y_BQD, (k_, v)
 
 
 class _Mlp(nn.Module):
-  """SwiGLU."""
+  """Gated MLP, or several of them, of which a token takes some."""
   config: DecoderConfig
 
   @nn.compact
   def __call__(self, x_BQD):
-    d, f = self.config.d_model, self.config.d_ff
+    c = self.config
+    d, f, e = c.d_model, c.d_ff, c.n_experts
     x_MD = x_BQD.reshape(-1, d)  # As in _Attention.
+    if e:
+      y_MD = mixed(c, x_MD, _matrix(self, "router_LDE", (d, e), d),
+                   _matrix(self, "gate_LEDF", (e, d, f), d),
+                   _matrix(self, "up_LEDF", (e, d, f), d),
+                   _matrix(self, "down_LEFD", (e, f, d), f))
+      return y_MD.reshape(x_BQD.shape)
     gate_MF = x_MD @ _matrix(self, "gate_LDF", (d, f), d)
     up_MF = x_MD @ _matrix(self, "up_LDF", (d, f), d)
-    y_MD = (jax.nn.silu(gate_MF) * up_MF) @ _matrix(self, "down_LFD", (f, d), f)
+    if c.mlp_bias:
+      gate_MF = gate_MF + _bias(self, "gate_bias_LF", (f,))[None]
+      up_MF = up_MF + _bias(self, "up_bias_LF", (f,))[None]
+    y_MD = activated(c, gate_MF, up_MF) @ _matrix(self, "down_LFD", (f, d), f)
+    if c.mlp_bias: y_MD = y_MD + _bias(self, "down_bias_LD", (d,))[None]
     return y_MD.reshape(x_BQD.shape)
 
 
 class _Norm(nn.Module):
-  """RMSNorm of the last axis."""
+  """RMSNorm of the last axes, those of its scale."""
   leaf: str
   config: DecoderConfig
-  size: int
+  shape: tuple
 
   @nn.compact
   def __call__(self, x):
-    scale = self.param(self.leaf, nn.initializers.ones, (self.size,),
-                       self.config.param_dtype)
-    return rms_norm(x, scale.reshape((1,) * (x.ndim - 1) + (-1,)), self.config.norm_eps)
+    c, n = self.config, len(self.shape)
+    start = nn.initializers.zeros if c.norm_plus_one else nn.initializers.ones
+    scale = norm_scale(c, self.param(self.leaf, start, self.shape, c.param_dtype))
+    return rms_norm(x, scale.reshape((1,) * (x.ndim - n) + self.shape), c.norm_eps,
+                    axis=tuple(range(-n, 0)))
 
 
 class _Table(nn.Module):

@@ -32,7 +32,7 @@ def _with_gradient(kind, rows, qkv):
   prepared = attention.prepare(kind, *rows)
   weights = np.random.default_rng(1).normal(size=(B, S, N, H)) * rows[0][..., None, None]
   def total(qkv):
-    out = attention.attend(kind, *qkv, prepared)
+    out = attention.attend(kind, *qkv, prepared, scale=H**-0.5)
     return jnp.sum(out * weights), out
   (_, out), gradient = jax.jit(jax.value_and_grad(total, has_aux=True))(qkv)
   return out, gradient
@@ -49,19 +49,26 @@ def test_splash_interpreted_equals_blocks(qkv, rows):
     np.testing.assert_allclose(a, b, atol=2e-5)
 
 
-def test_blocks_is_softmax_over_what_may_be_seen(qkv, rows):
+@pytest.mark.parametrize("window, scale, softcap", [(0, H**-0.5, None), (20, 0.5, 1.5)],
+                         ids=["plain", "window"])
+def test_blocks_is_softmax_over_what_may_be_seen(qkv, rows, window, scale, softcap):
   """In float64, with loops. Branches: the first 10 columns of row 0 are a trunk."""
   valid_BS, segments_BS = rows
   branches_BS = np.stack([np.clip(np.arange(S) - 49, 0, None) // 30, np.zeros(S, int)])
+  # Positions go on from the trunk in each branch, whatever the columns.
+  positions_BS = np.where(branches_BS > 0, 10 + (np.arange(S) - 79) % 30, np.arange(S))
   found = attention.attend("blocks", *map(jnp.asarray, qkv), attention.prepare(
-      "blocks", jnp.asarray(valid_BS), jnp.asarray(segments_BS), jnp.asarray(branches_BS)))
+      "blocks", jnp.asarray(valid_BS), jnp.asarray(segments_BS), jnp.asarray(branches_BS),
+      positions_BS=jnp.asarray(positions_BS), window=window), scale=scale, softcap=softcap)
   q, k, v = (x.astype(np.float64) for x in qkv)
   for b, s, n in [(0, 45, 0), (0, 75, 1), (0, 149, 3), (1, 60, 2), (1, 130, 0)]:
     seen = [j for j in range(s + 1) if valid_BS[b, j]
             and segments_BS[b, j] == segments_BS[b, s]
-            and branches_BS[b, j] in (0, branches_BS[b, s])]
+            and branches_BS[b, j] in (0, branches_BS[b, s])
+            and (not window or positions_BS[b, s] - positions_BS[b, j] < window)]
     assert 0 < len(seen) < s + 1
-    scores = np.exp(k[b, seen, n // 2] @ q[b, s, n] / H**0.5)
+    scores = k[b, seen, n // 2] @ q[b, s, n] * scale
+    scores = np.exp(softcap * np.tanh(scores / softcap) if softcap else scores)
     np.testing.assert_allclose(found[b, s, n], scores @ v[b, seen, n // 2] / scores.sum(),
                                atol=1e-5)
 
@@ -72,8 +79,8 @@ def test_cudnn_asks_for_the_kernel_of_that_name(qkv, rows, monkeypatch):
   monkeypatch.setattr(jax.nn, "dot_product_attention",
                       lambda *qkv, **options: called.append(options) or qkv[0])
   prepared = attention.prepare("cudnn", *rows)
-  attention.attend("cudnn", *qkv, prepared)
-  assert called[0]["implementation"] == "cudnn"
+  attention.attend("cudnn", *qkv, prepared, scale=0.25)
+  assert called[0]["implementation"] == "cudnn" and called[0]["scale"] == 0.25
   np.testing.assert_array_equal(called[0]["mask"][:, 0], prepared)
 
 

@@ -14,7 +14,7 @@ from rlx.models import transformer
 
 CONFIG = transformer.DecoderConfig(
     vocab_size=31, d_model=16, n_layers=2, n_heads=4, n_kv_heads=2, head_dim=6,
-    d_ff=24, qkv_bias=True, qk_norm=True, tied_head=True, lora_scale=0.5)
+    d_ff=24, qkv_bias=True, qk_norm="head", tied_head=True, lora_scale=0.5)
 hidden = functools.partial(jax.jit, static_argnums=1)(transformer.hidden)
 
 

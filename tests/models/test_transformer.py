@@ -15,7 +15,7 @@ P, G, X, T = 2, 3, 5, 4
 # Every switch on, heads shared, head_dim not d_model / heads.
 CONFIG = transformer.DecoderConfig(
     vocab_size=31, d_model=16, n_layers=2, n_heads=4, n_kv_heads=2, head_dim=6,
-    d_ff=24, qkv_bias=True, qk_norm=True, tied_head=False,
+    d_ff=24, qkv_bias=True, qk_norm="head", tied_head=False,
     rope_scaling=("llama3", 4.0, 1.0, 4.0, 64))
 
 

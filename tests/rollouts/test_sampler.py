@@ -1,5 +1,6 @@
 """The sampler against brute force: full forward passes, one token at a time."""
 import contextlib
+import dataclasses
 import functools
 import logging
 
@@ -19,7 +20,7 @@ from rlx.rollouts import slots
 
 CONFIG = transformer.DecoderConfig(
     vocab_size=11, d_model=16, n_layers=2, n_heads=4, n_kv_heads=2, head_dim=4,
-    d_ff=32, rope_theta=1e4, norm_eps=1e-5, qkv_bias=True, qk_norm=False,
+    d_ff=32, rope_theta=1e4, norm_eps=1e-5, qkv_bias=True, qk_norm=None,
     tied_head=True, rope_scaling=None)
 PROMPTS = [[3, 4, 5, 6], [7, 2], [1, 1, 8]]
 IDS = np.array([rng.number(n) for n in "abc"], np.uint32)
@@ -35,8 +36,8 @@ def params():
 
 
 @functools.cache
-def _sampler(**options):
-  return sampler.make(CONFIG, **dict(
+def _sampler(config=CONFIG, **options):
+  return sampler.make(config, **dict(
       group=2, max_tokens=T, chunk=T, eos_ids=(EOS,), pad_id=PAD) | options)
 
 
@@ -190,10 +191,15 @@ def test_padding_is_clean_and_masks_come_from_lengths(params):
   np.testing.assert_array_equal(out.mask_BT.sum(1), out.completion_len_B)
 
 
-def test_sampler_and_trainer_agree(params):
-  out = _sample(params)
+@pytest.mark.parametrize("change, options", [
+    ({}, {}), (dict(windows=(3, 0), no_rope=(1,)), dict(slots=4, chunk=2))],
+                         ids=["plain", "windows_and_moving_rows"])
+def test_sampler_and_trainer_agree(params, change, options):
+  config = dataclasses.replace(CONFIG, **change)
+  out = _sample(params, config=config, **options)
+  assert out.completion_len_B.max() > 5  # Longer than the window.
   found_BT, _ = jax.jit(functools.partial(logps.logps, completion_width=T), static_argnums=1)(
-      params, CONFIG, out.tokens_BS, out.positions_BS, out.valid_BS)
+      params, config, out.tokens_BS, out.positions_BS, out.valid_BS)
   np.testing.assert_allclose(out.sampler_logps_BT, found_BT, atol=1e-5)
 
 

@@ -1,13 +1,20 @@
 """Model families by the name that checkpoints give them."""
+from rlx.models.families import gemma2
+from rlx.models.families import gemma3_text
 from rlx.models.families import llama
 from rlx.models.families import mistral
+from rlx.models.families import mixtral
+from rlx.models.families import olmo2
 from rlx.models.families import phi3
 from rlx.models.families import qwen2
 from rlx.models.families import qwen3
+from rlx.models.families import qwen3_moe
+from rlx.models.families import smollm3
 
-# config.json's model_type and GGUF's general.architecture.
-FAMILIES = {"llama": llama, "mistral": mistral, "phi3": phi3, "qwen2": qwen2,
-            "qwen3": qwen3}
+# config.json's model_type, and GGUF's general.architecture where it is the same.
+FAMILIES = {module.__name__.rpartition(".")[2]: module for module in (
+    llama, mistral, qwen2, qwen3, smollm3, gemma2, gemma3_text, olmo2, phi3, mixtral,
+    qwen3_moe)}
 
 
 def of(name, key):

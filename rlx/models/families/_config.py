@@ -1,4 +1,6 @@
 """Hugging Face config.json <-> DecoderConfig, the part that families share."""
+import math
+
 from rlx.models import transformer
 
 _FIELDS = {  # config.json -> DecoderConfig
@@ -6,132 +8,148 @@ _FIELDS = {  # config.json -> DecoderConfig
     "num_hidden_layers": "n_layers", "num_attention_heads": "n_heads",
     "num_key_value_heads": "n_kv_heads", "head_dim": "head_dim",
     "intermediate_size": "d_ff", "rms_norm_eps": "norm_eps",
-    "tie_word_embeddings": "tied_head"}
+    "tie_word_embeddings": "tied_head", "max_position_embeddings": "context"}
 
 # Where the decoder has one way only, or the feature is off. Absent is one of them.
 _ONLY = {
     "attention_bias": (False, None), "hidden_act": ("silu",), "mlp_bias": (False, None),
-    "partial_rotary_factor": (1.0, None), "use_mrope": (False, None),
-    "use_sliding_window": (False, None)}
+    "partial_rotary_factor": (1.0, None), "use_bidirectional_attention": (False, None),
+    "use_mrope": (False, None), "use_sliding_window": (False, None)}
 
 # Keys that do not change the forward pass. A null is as good as absent.
 _IGNORED = {
     "_attn_implementation_autoset", "_model_name_or_path", "_name_or_path",
-    "architectures", "attention_dropout", "bos_token_id", "dtype", "eos_token_id",
-    "initializer_range", "is_llama_config", "layer_types", "max_position_embeddings",
+    "architectures", "attention_dropout", "bos_token_id", "cache_implementation", "dtype",
+    "eos_token_id", "initializer_range", "is_llama_config", "layer_types",
     "max_sequence_length", "model_type", "pad_token_id", "pretraining_tp",
     "rope_interleaved", "rope_parameters", "rope_scaling", "rope_theta",
     "tokenizer_class", "torch_dtype", "transformers.js_config", "transformers_version",
     "unk_token_id", "unsloth_fixed", "unsloth_version", "use_cache"}
 
-_LLAMA3 = ("factor", "low_freq_factor", "high_freq_factor",
-           "original_max_position_embeddings")
+# Rope kind -> its keys in config.json, in the order of DecoderConfig.rope_scaling.
+_ROPE = {
+    "linear": ("factor",), "dynamic": ("factor",),
+    "llama3": ("factor", "low_freq_factor", "high_freq_factor",
+               "original_max_position_embeddings"),
+    "yarn": ("factor", "beta_fast", "beta_slow", "original_max_position_embeddings",
+             "attention_factor", "truncate"),
+    "longrope": ("original_max_position_embeddings", "attention_factor", "short_factor",
+                 "long_factor")}
+_ROPE_OTHERS = {"yarn": ("mscale", "mscale_all_dim"), "longrope": ("factor",)}
 
 
-def to_decoder(hf, source, *, family, qkv_bias=False, qk_norm=False, defaults=None,
-               ignored=frozenset()):
+def to_decoder(hf, source, *, family, defaults=None, reads=frozenset(), biases=(),
+               ropes=tuple(_ROPE), **switches):
   """DecoderConfig of a parsed config.json.
 
   Args:
     hf: the parsed config.json.
     source: where it is from, for messages.
     family: its name, for messages.
-    qkv_bias, qk_norm: the family's switches.
     defaults: values for keys that older files leave out.
-    ignored: keys of this family that do not change the forward pass.
+    reads: keys of this family that it has read itself, or that do not change the
+      forward pass.
+    biases: attention_bias and mlp_bias, if it may have them.
+    ropes: kinds of rotary scaling that it may ask for.
+    **switches: fields of DecoderConfig that follow from the family, or `reads`.
   Raises:
     ValueError: a key is missing, unknown, asks for something that the decoder does
       not do, or its value is none that makes sense.
   """
   hf = {"tie_word_embeddings": False, **(defaults or {}), **hf}
-  for key in sorted(set(hf) - set(_FIELDS) - _IGNORED - ignored):
+  for key in sorted(set(hf) - set(_FIELDS) - _IGNORED - {*reads, *biases}):
     allowed = _ONLY.get(key, (None,))
     if hf[key] not in allowed:
       raise ValueError(f"{source}: {key}={hf[key]!r:.60} is not supported for {family}"
                        + (f"; only {allowed[0]!r} is." if key in _ONLY else "."))
-  kinds = hf.get("layer_types") or []
-  if not isinstance(kinds, list) or any(k != "full_attention" for k in kinds):
-    raise ValueError(f"{source}: layer_types={kinds!r:.60}; only 'full_attention' is "
-                     f"supported for {family}.")
   if hf.get("num_key_value_heads") is None:
     hf["num_key_value_heads"] = hf.get("num_attention_heads")
   if hf.get("head_dim") is None:
-    hf["head_dim"] = (_number(hf, "hidden_size", source, int)
-                      // _number(hf, "num_attention_heads", source, int))
+    hf["head_dim"] = (number(hf, "hidden_size", source, int)
+                      // number(hf, "num_attention_heads", source, int))
+  hf.setdefault("max_position_embeddings", None)
   if missing := sorted(set(_FIELDS) - set(hf)):
     raise ValueError(f"{source}: {missing} missing; {family} needs it.")
-  for key in _FIELDS:
-    if key != "tie_word_embeddings":
-      _number(hf, key, source, float if key == "rms_norm_eps" else int)
-  if not isinstance(hf["tie_word_embeddings"], bool):
-    raise ValueError(f"{source}: tie_word_embeddings={hf['tie_word_embeddings']!r:.60}; "
-                     "true or false.")
+  for key in set(_FIELDS) - {"tie_word_embeddings"}:
+    if key != "max_position_embeddings" or hf[key] is not None:
+      number(hf, key, source, float if key == "rms_norm_eps" else int)
+  flag(hf, "tie_word_embeddings", source)
   if hf["num_attention_heads"] % hf["num_key_value_heads"] or hf["head_dim"] % 2:
     raise ValueError(
         f"{source}: num_key_value_heads={hf['num_key_value_heads']} must divide "
         f"num_attention_heads={hf['num_attention_heads']}, and 2 head_dim={hf['head_dim']}.")
-  theta, scaling = _rope(hf, source, family)
+  if "attention_bias" in biases:
+    has = flag(hf, "attention_bias", source)
+    switches = dict(qkv_bias=has, o_bias=has) | switches
+  if "mlp_bias" in biases: switches["mlp_bias"] = flag(hf, "mlp_bias", source)
+  if "windows" not in switches: switches["windows"] = windows(hf, source, window=None)
+  rope = _rope(hf, source, family, ropes, local="local_theta" in switches,
+               partial="partial_rotary_factor" in reads)
   return transformer.DecoderConfig(
-      **{ours: hf[theirs] for theirs, ours in _FIELDS.items()},
-      rope_theta=theta, rope_scaling=scaling, qkv_bias=qkv_bias, qk_norm=qk_norm)
+      **{ours: hf[theirs] for theirs, ours in _FIELDS.items()}, **switches | rope)
 
 
-def refuse_window(hf, source, *, family):
-  """ValueError if attention is to a window shorter than the context."""
-  window, context = hf.get("sliding_window"), hf.get("max_position_embeddings")
-  if window is None: return
-  if _number(hf, "sliding_window", source, int) < _number(
-      hf, "max_position_embeddings", source, int):
-    raise ValueError(f"{source}: sliding_window={window}; for {family} only null or at "
-                     f"least max_position_embeddings={context} is supported.")
-
-
-def to_hf(config, *, architecture, model_type):
-  """A config.json for `config` that transformers 4 and 5 read."""
+def to_hf(config, *, architecture, model_type, **more):
+  """A config.json for `config` that transformers 4 and 5 read; `more` are the family's keys."""
   hf = {theirs: getattr(config, ours) for theirs, ours in _FIELDS.items()}
+  if config.context is None: del hf["max_position_embeddings"]
   rope = {"rope_theta": config.rope_theta, "rope_type": "default"}
   if config.rope_scaling:
     kind, *numbers = config.rope_scaling
-    rope.update(zip(_LLAMA3, numbers), rope_type=kind)
+    rope.update(zip(_ROPE[kind], [list(x) if isinstance(x, tuple) else x for x in numbers]),
+                rope_type=kind)
   if "original_max_position_embeddings" in rope:  # transformers wants an integer.
     rope["original_max_position_embeddings"] = int(
         rope["original_max_position_embeddings"])
+  if config.rope_dim is not None:
+    rope["partial_rotary_factor"] = config.rope_dim / config.head_dim
+    hf["partial_rotary_factor"] = rope["partial_rotary_factor"]
+  if config.o_bias: hf["attention_bias"] = True
+  if config.mlp_bias: hf["mlp_bias"] = True
   return {"architectures": [architecture], "model_type": model_type,
           "hidden_act": "silu", **hf, "rope_theta": config.rope_theta,
           "rope_scaling": rope if config.rope_scaling else None,
-          "rope_parameters": rope}
+          "rope_parameters": rope, **more}
 
 
-def _rope(hf, source, family):
-  """(theta, rope_scaling); transformers 5 writes rope_parameters instead."""
-  rope = {}
-  for key in ("rope_scaling", "rope_parameters"):
-    more = hf.get(key) or {}
-    if not isinstance(more, dict):
-      raise ValueError(f"{source}: {key}={more!r:.60}; null or an object.")
-    rope |= more
-  theta = rope.get("rope_theta")
-  theta = {"rope_theta": hf.get("rope_theta", 10000.0) if theta is None else theta}
-  theta = _number(theta, "rope_theta", source, float)
-  kind = rope.get("rope_type") or rope.get("type") or "default"
-  if kind not in ("default", "linear", "llama3"):
-    raise ValueError(f"{source}: rope_type={kind!r:.60} is not supported for "
-                     f"{family}; default, linear and llama3 are.")
-  known = {"rope_theta", "rope_type", "type", *_LLAMA3}
-  for key in sorted(set(rope) - known):
-    if rope[key] not in _ONLY.get(key, (None,)):
-      raise ValueError(f"{source}: rope {key}={rope[key]!r:.60} is not supported for "
-                       f"{family}.")
-  if kind == "default": return theta, None
-  if kind == "linear": return theta, ("linear", _number(rope, "factor", source, float))
-  numbers = [_number(rope, key, source, float) for key in _LLAMA3]
-  if numbers[1] >= numbers[2]:
-    raise ValueError(f"{source}: low_freq_factor={numbers[1]} must be below "
-                     f"high_freq_factor={numbers[2]}.")
-  return theta, ("llama3", *numbers)
+def windows(hf, source, *, window="sliding_window", is_local=lambda i: True):
+  """DecoderConfig.windows of a file: of each layer how far back it attends.
+
+  Args:
+    window: the key that holds the number; None: there is none.
+    is_local: of a layer's number, whether the window is for it, if layer_types does not say.
+  """
+  n = layers(hf, source)
+  kinds = hf.get("layer_types")
+  if kinds is None:
+    kinds = ["sliding_attention" if window and hf.get(window) is not None and is_local(i)
+             else "full_attention" for i in range(n)]
+  allowed = ("full_attention", *["sliding_attention"] * (window is not None))
+  if not isinstance(kinds, list) or len(kinds) != n or not set(map(str, kinds)) <= set(allowed):
+    raise ValueError(f"{source}: layer_types={kinds!r:.60}; {n} of {', '.join(allowed)} are "
+                     "needed.")
+  if "sliding_attention" not in kinds: return None
+  width = number(hf, window, source, int)
+  if (hf.get("max_position_embeddings") is not None
+      and width >= number(hf, "max_position_embeddings", source, int)): return None
+  return tuple(width if kind == "sliding_attention" else 0 for kind in kinds)
 
 
-def _number(values, key, source, kind):
+def of_windows(config):
+  """The keys of config.json that say `config.windows`."""
+  if config.windows is None: return {}
+  return dict(sliding_window=max(config.windows), layer_types=[
+      "sliding_attention" if w else "full_attention" for w in config.windows])
+
+
+def layers(hf, source):
+  """num_hidden_layers, small enough to list them."""
+  n = number(hf, "num_hidden_layers", source, int)
+  if n > 10_000: raise ValueError(f"{source}: num_hidden_layers={n}; at most 10000.")
+  return n
+
+
+def number(values, key, source, kind=float):
   """values[key] as `kind`, int or float, if it is a number above 0."""
   x = values.get(key)
   # Sizes fit an int32, real numbers a float32; NaN is not below anything.
@@ -140,3 +158,102 @@ def _number(values, key, source, kind):
     raise ValueError(f"{source}: {key}={x!r:.60}; a {'whole ' * (kind is int)}number "
                      "above 0 is needed.")
   return kind(x)
+
+
+def flag(values, key, source):
+  """values[key] if it is true or false; False if it is absent or null."""
+  x = values.get(key)
+  if x is None: return False
+  if not isinstance(x, bool): raise ValueError(f"{source}: {key}={x!r:.60}; true or false.")
+  return x
+
+
+def _rope(hf, source, family, ropes, local, partial):
+  """The fields of DecoderConfig that say how heads are rotated.
+
+  transformers 5 writes rope_parameters, nested by the kind of layer where they differ.
+  """
+  rope = {}
+  for key in ("rope_scaling", "rope_parameters"):
+    more = hf.get(key) or {}
+    if not isinstance(more, dict):
+      raise ValueError(f"{source}: {key}={more!r:.60}; null or an object.")
+    rope |= more
+  out = {}
+  if local:
+    sliding = rope.pop("sliding_attention", None) or {}
+    rope |= rope.pop("full_attention", None) or {}
+    theta = sliding.pop("rope_theta", None) or hf.get("rope_local_base_freq", 10000.0)
+    out["local_theta"] = number({"rope_local_base_freq": theta}, "rope_local_base_freq", source)
+    if sliding.get("rope_type", "default") != "default":
+      raise ValueError(f"{source}: rope_parameters.sliding_attention={sliding!r:.60}; only "
+                       f"rope_type 'default' is supported for {family}.")
+  theta = rope.get("rope_theta")
+  theta = {"rope_theta": hf.get("rope_theta", 10000.0) if theta is None else theta}
+  out["rope_theta"] = number(theta, "rope_theta", source)
+  part = rope.get("partial_rotary_factor")
+  if part is None: part = hf.get("partial_rotary_factor")
+  if part is not None and (part != 1 or isinstance(part, bool)):
+    dim = int(hf["head_dim"] * number({"partial_rotary_factor": part}, "partial_rotary_factor",
+                                      source))
+    if not partial or not 0 < dim < hf["head_dim"] or dim % 2:
+      raise ValueError(f"{source}: partial_rotary_factor={part!r:.60} is not supported for "
+                       f"{family}; only 1.0 is.")
+    out["rope_dim"] = dim
+  kind = rope.get("rope_type") or rope.get("type") or "default"
+  if kind == "su": kind = "longrope"  # Its name in older Phi-3 files.
+  if kind != "default" and kind not in ropes:
+    raise ValueError(f"{source}: rope_type={kind!r:.60} is not supported for "
+                     f"{family}; {', '.join(('default', *ropes))} are.")
+  known = {"rope_theta", "rope_type", "type", "partial_rotary_factor",
+           *(key for keys in (*_ROPE.values(), *_ROPE_OTHERS.values()) for key in keys)}
+  for key in sorted(set(rope) - known):
+    if rope[key] is not None:
+      raise ValueError(f"{source}: rope {key}={rope[key]!r:.60} is not supported for "
+                       f"{family}.")
+  if kind == "default": return out
+  dim = out.get("rope_dim") or hf["head_dim"]
+  return out | {"rope_scaling": (kind, *_numbers(kind, rope, hf, source, dim))}
+
+
+def _numbers(kind, rope, hf, source, dim):
+  """What follows the kind in DecoderConfig.rope_scaling."""
+  of = lambda key, of_kind=float: number(rope, key, source, of_kind)
+  if kind == "linear": return (of("factor"),)
+  if kind == "dynamic": return of("factor"), number(hf, "max_position_embeddings", source, int)
+  if kind == "llama3":
+    numbers = tuple(of(key) for key in _ROPE[kind])
+    if numbers[1] >= numbers[2]:
+      raise ValueError(f"{source}: low_freq_factor={numbers[1]} must be below "
+                       f"high_freq_factor={numbers[2]}.")
+    return numbers
+  # Phi-3 has it beside the others. transformers takes the context where it is absent.
+  for values in (hf, rope, {"original_max_position_embeddings": hf["max_position_embeddings"]}):
+    if values.get("original_max_position_embeddings") is not None: break
+  original = number(values, "original_max_position_embeddings", source, int)
+  context = hf["max_position_embeddings"]
+  factor = rope.get("factor")
+  if factor is None and context is not None: factor = context / original
+  factor = number({"factor": factor}, "factor", source)
+  given = rope.get("attention_factor") is not None
+  if kind == "longrope":
+    size = (of("attention_factor") if given else 1.0 if factor <= 1 else
+            math.sqrt(1 + math.log(factor) / math.log(original)))
+    return original, size, *(_factors(rope, key, source, dim) for key in _ROPE[kind][2:])
+  more = lambda scale: 1.0 if factor <= 1 else 0.1 * scale * math.log(factor) + 1
+  if given: size = of("attention_factor")
+  elif rope.get("mscale") and rope.get("mscale_all_dim"):
+    size = more(of("mscale")) / more(of("mscale_all_dim"))
+  else: size = more(1.0)
+  betas = [of(key) if rope.get(key) else default
+           for key, default in (("beta_fast", 32.0), ("beta_slow", 1.0))]
+  truncate = flag(rope, "truncate", source) if rope.get("truncate") is not None else True
+  return factor, *betas, original, size, truncate
+
+
+def _factors(rope, key, source, dim):
+  """A tuple of factors of the frequencies."""
+  found = rope.get(key)
+  if not isinstance(found, list) or len(found) != dim // 2:
+    raise ValueError(f"{source}: {key}={found!r:.60}; {dim // 2} numbers are needed.")
+  return tuple(number({key: x}, key, source) for x in found)

@@ -19,6 +19,14 @@ KEYS = {  # Hugging Face name -> (our path, layout)
     "model.layers.{L}.mlp.down_proj.weight": ("layers.mlp.down_LFD", "DF"),
     "model.norm.weight": ("norm.scale_D", "D"),
     "lm_head.weight": ("head.w_DV", "VD"),
+    # Where the config has them: attention_bias and mlp_bias.
+    "model.layers.{L}.self_attn.q_proj.bias": ("layers.attn.q_bias_LNH", "(NH)"),
+    "model.layers.{L}.self_attn.k_proj.bias": ("layers.attn.k_bias_LKH", "(KH)"),
+    "model.layers.{L}.self_attn.v_proj.bias": ("layers.attn.v_bias_LKH", "(KH)"),
+    "model.layers.{L}.self_attn.o_proj.bias": ("layers.attn.o_bias_LD", "D"),
+    "model.layers.{L}.mlp.gate_proj.bias": ("layers.mlp.gate_bias_LF", "F"),
+    "model.layers.{L}.mlp.up_proj.bias": ("layers.mlp.up_bias_LF", "F"),
+    "model.layers.{L}.mlp.down_proj.bias": ("layers.mlp.down_bias_LD", "D"),
 }
 
 GGUF_KEYS = {  # GGUF name -> (our path, layout)
@@ -39,7 +47,7 @@ GGUF_KEYS = {  # GGUF name -> (our path, layout)
 
 def decoder_config(hf, source="config.json"):
   """DecoderConfig of a parsed config.json; `source` is what messages call it."""
-  return _config.to_decoder(hf, source, family="llama")
+  return _config.to_decoder(hf, source, family="llama", biases=("attention_bias", "mlp_bias"))
 
 
 def hf_config(config):

@@ -1,4 +1,4 @@
-"""Mistral: Llama, with a window where the file asks for one, which is refused.
+"""Mistral: Llama with a window.
 
 GGUF files of Mistral say architecture "llama".
 """
@@ -7,7 +7,6 @@ from rlx.models.families import llama
 
 KEYS = llama.KEYS
 GGUF_KEYS = llama.GGUF_KEYS
-hf_config = llama.hf_config  # The same function: what is written is a Llama.
 
 # What a file without them means.
 _DEFAULTS = {"num_key_value_heads": 8, "sliding_window": 4096,
@@ -16,6 +15,12 @@ _DEFAULTS = {"num_key_value_heads": 8, "sliding_window": 4096,
 
 def decoder_config(hf, source="config.json"):
   """DecoderConfig of a parsed config.json; `source` is what messages call it."""
-  _config.refuse_window({**_DEFAULTS, **hf}, source, family="mistral")
-  return _config.to_decoder(hf, source, family="mistral", defaults=_DEFAULTS,
-                            ignored={"sliding_window"})
+  hf = _DEFAULTS | hf
+  return _config.to_decoder(hf, source, family="mistral", reads={"sliding_window"},
+                            windows=_config.windows(hf, source))
+
+
+def hf_config(config):
+  """The config.json of `config`."""
+  return _config.to_hf(config, architecture="MistralForCausalLM", model_type="mistral",
+                       **{"sliding_window": None} | _config.of_windows(config))

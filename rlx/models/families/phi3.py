@@ -1,7 +1,5 @@
-"""Phi-3 and Phi-4 with plain rotary angles: Llama with fused projections.
-
-The long-context files (longrope) and those that rotate a part of a head are refused.
-"""
+"""Phi-3 and Phi-4: Llama with fused projections and, in some, a window, a part of a head
+that does not rotate (Phi-4-mini) or longrope."""
 from rlx.models.families import _config
 from rlx.models.families import llama
 
@@ -19,11 +17,20 @@ def _fused(table, qkv, gate_up):
 KEYS = _fused(llama.KEYS, "model.layers.{L}.self_attn.qkv_proj.weight",
               "model.layers.{L}.mlp.gate_up_proj.weight")
 GGUF_KEYS = _fused(llama.GGUF_KEYS, "blk.{L}.attn_qkv.weight", "blk.{L}.ffn_up.weight")
-hf_config = llama.hf_config  # The same function: what is written is a Llama.
 
 
 def decoder_config(hf, source="config.json"):
   """DecoderConfig of a parsed config.json; `source` is what messages call it."""
-  _config.refuse_window(hf, source, family="phi3")
-  return _config.to_decoder(hf, source, family="phi3", ignored={
-      "embd_pdrop", "original_max_position_embeddings", "resid_pdrop", "sliding_window"})
+  return _config.to_decoder(
+      hf, source, family="phi3", ropes=("longrope",), windows=_config.windows(hf, source),
+      reads={"embd_pdrop", "original_max_position_embeddings", "partial_rotary_factor",
+             "resid_pdrop", "sliding_window"})
+
+
+def hf_config(config):
+  """The config.json of `config`."""
+  hf = _config.to_hf(config, architecture="Phi3ForCausalLM", model_type="phi3",
+                     **{"sliding_window": None} | _config.of_windows(config))
+  if config.rope_scaling:
+    hf["original_max_position_embeddings"] = config.rope_scaling[1]
+  return hf

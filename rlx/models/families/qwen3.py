@@ -16,13 +16,18 @@ GGUF_KEYS = llama.GGUF_KEYS | {  # Heads are not interleaved here.
 }
 
 
+# What a file without it means, not hidden_size / heads.
+DEFAULTS = {"head_dim": 128}
+
+
 def decoder_config(hf, source="config.json"):
   """DecoderConfig of a parsed config.json; `source` is what messages call it."""
-  # A Qwen3 file without head_dim means 128, not hidden_size / heads.
-  return _config.to_decoder(hf, source, family="qwen3", qk_norm=True,
-                            defaults={"head_dim": 128}, ignored=qwen2.IGNORED)
+  return _config.to_decoder(
+      hf, source, family="qwen3", qk_norm="head", defaults=DEFAULTS,
+      biases=("attention_bias",), reads=qwen2.WINDOW_KEYS, windows=qwen2.windows(hf, source))
 
 
 def hf_config(config):
   """The config.json of `config`."""
-  return _config.to_hf(config, architecture="Qwen3ForCausalLM", model_type="qwen3")
+  return _config.to_hf(config, architecture="Qwen3ForCausalLM", model_type="qwen3",
+                       **qwen2.of_windows(config))
