@@ -40,8 +40,10 @@ def size(line):
 
 
 def key(line):
-  """Lines with the same key measured the same work by the same system."""
-  return kind(line), line["model"], size(line), line["system"], line.get("micro", 0)
+  """Lines with the same key measured the same work by the same system, side by side with
+  the same others: `run` tells apart those that were not."""
+  return (kind(line), line["model"], size(line), line["system"], line.get("micro", 0),
+          line.get("run", ""))
 
 
 def ratios(new, old):
@@ -99,11 +101,11 @@ def _tables(newest):
              "[min-max] | split, s | % of limit | first call s | peak MB | times rlx |",
              "|---" * 10 + "|"]
     # Row by row as first given, rlx's before those it is set against.
-    order = list(dict.fromkeys((line["model"], size(line)) for line in rows))
-    rows.sort(key=lambda line: (order.index((line["model"], size(line))),
-                                line["system"] != "rlx"))
+    together = lambda line: (*key(line)[:3], line.get("run", ""))
+    order = list(dict.fromkeys(together(line) for line in rows))
+    rows.sort(key=lambda line: (order.index(together(line)), line["system"] != "rlx"))
     text += [_row(line, [r for r in rows if r["system"] == "rlx" and "failed" not in r
-                         and key(r)[:3] == key(line)[:3]]) for line in rows]
+                         and together(r) == together(line)]) for line in rows]
   return text
 
 

@@ -192,9 +192,18 @@ def build(config, splits=("train", "eval")):
 
 
 def load_model(c, path):
-  """(DecoderConfig, params, tokenizer) of a path, in the dtypes of `model`."""
+  """(DecoderConfig, params, tokenizer) of a path, in the dtypes of `model`.
+
+  Raises:
+    ValueError: sequences could be longer than the model is made for.
+  """
   config, params, tokenizer = weights.load(path, dtype=c.model.param_dtype)
-  config = dataclasses.replace(config, dtype=c.model.dtype,
+  length = c.prompts.max_tokens + c.rollouts.max_tokens + c.likelihood.max_tokens
+  if config.reach is not None and length > config.reach:
+    raise ValueError(f"prompts.max_tokens={c.prompts.max_tokens} + rollouts.max_tokens="
+                     f"{c.rollouts.max_tokens}: {path!r} is made for {config.reach} positions "
+                     "(max_position_embeddings).")
+  config = dataclasses.replace(config, dtype=c.model.dtype, length=length,
                                param_dtype=c.model.param_dtype,
                                attention=c.model.attention, remat=c.model.remat)
   return config, params, tokenizer

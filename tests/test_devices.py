@@ -13,6 +13,7 @@ from rlx.io import hf
 from rlx.io import tokenizer
 from rlx.learner import memory
 from rlx.learner import sharding
+from rlx.models import logps
 from rlx.models import transformer
 
 COLLECTIVES = ("all-gather", "all-reduce", "reduce-scatter", "all-to-all",
@@ -161,3 +162,32 @@ def test_weights_are_laid_out_once_a_policy(model, monkeypatch):
     def lap(self, *_): pass
   _, _, metrics = draw.batch(run, run.init(), dict(buffer=[], rehearsed={}), 0, Clock())
   assert metrics["rollouts/draws"] == 3 and len(calls) == 1
+
+
+def test_experts_keep_to_the_tokens_of_their_device():
+  """What tokens get is the same, and no token visits another device."""
+  config = transformer.DecoderConfig(
+      vocab_size=24, d_model=16, n_layers=2, n_heads=4, n_kv_heads=2, head_dim=4, d_ff=8,
+      n_experts=4, experts_per_token=2)
+  params = transformer.init(config, jax.random.key(0))
+  tokens_BS = np.random.default_rng(0).integers(0, 24, (32, 30)).astype(np.int32)
+  batch = tokens_BS, np.broadcast_to(np.arange(30, dtype=np.int32), (32, 30)), tokens_BS >= 0
+
+  def run(config, mesh):
+    def loss(params, tokens_BS, positions_BS, valid_BS):
+      logps_BT, _ = logps.logps(params, config, tokens_BS, positions_BS, valid_BS,
+                                completion_width=15)
+      return logps_BT.mean()
+    args = sharding.place(params, mesh), *sharding.place_rows(batch, mesh)
+    program = jax.jit(jax.value_and_grad(loss)).lower(*args).compile()
+    return program, jax.device_get(program(*args))
+
+  _, expected = run(config, sharding.make_mesh())
+  for shape in (dict(fsdp=8), dict(data=2, fsdp=2, tensor=2)):
+    mesh = sharding.make_mesh(**shape)
+    program, found = run(build.on_rows(config, mesh), mesh)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5), found, expected)
+    # An expert matrix of all experts is 512 numbers; the tokens of a device are 1920 at least.
+    moved = collectives(program)
+    assert moved and not any(kind in ("all-to-all", "collective-permute") for kind, _ in moved)
+    assert max(n for kind, n in moved if kind == "all-gather") <= 2 * 512

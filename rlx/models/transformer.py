@@ -92,6 +92,15 @@ class DecoderConfig:
       raise ValueError("attention='splash' knows no windows; use 'blocks'.")
 
   @property
+  def reach(self):
+    """Positions that it can be used for; None: it does not say."""
+    if self.context is None or not self.rope_scaling: return self.context
+    values = dict(zip(ROPE_SCALING[self.rope_scaling[0]], self.rope_scaling[1:]))
+    # Files of these two kinds may give the context before it was stretched.
+    if self.rope_scaling[0] not in ("yarn", "dynamic"): return self.context
+    return max(self.context, int(values["factor"] * values["original"]))
+
+  @property
   def kinds(self):
     """Of each layer, its window and its rope: full, local or none."""
     windows = self.windows or (0,) * self.n_layers
@@ -174,9 +183,15 @@ def activated(config, gate, up):
 
 def mixed(config, x_MD, *matrices):
   """`experts.mix` as the config wants it."""
-  return experts.mix(x_MD, *matrices, per_token=config.experts_per_token,
-                     norm_topk=config.norm_topk,
-                     activated=functools.partial(activated, config))
+  mix = functools.partial(
+      experts.mix, per_token=config.experts_per_token, norm_topk=config.norm_topk,
+      activated=functools.partial(activated, config))
+  if config.rows is None: return mix(x_MD, *matrices)
+  # Each device sorts its own tokens. Left to XLA, all would sort and multiply all of them.
+  rows = jax.sharding.PartitionSpec(config.rows.spec[0])
+  return jax.shard_map(
+      mix, mesh=config.rows.mesh, in_specs=(rows, *[jax.sharding.PartitionSpec()] * 4),
+      out_specs=rows, axis_names=set(config.rows.spec[0]))(x_MD, *matrices)
 
 
 def embedded(config, rows):

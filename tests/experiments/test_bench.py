@@ -211,6 +211,7 @@ def test_report(tmp_path):
   lines = [
       line(hardware="a loom", model="old"), line(hardware="an abacus", limit_fraction=0.25, bound="bandwidth"),
       line(system="tunix", median_s=3.0, other=[0.1, 0.2]), line(system="trl", failed="setup"),
+      line(median_s=1.0, run="later"), line(system="trl", median_s=4.0, run="later"),
       line(task="e2e", impl="prime", median_s=4.0, stages=split),
       line(task="e2e", impl="rloo", median_s=2.5)]
   (tmp_path / "lines.jsonl").write_text("\n".join(map(json.dumps, lines)))
@@ -228,5 +229,7 @@ def test_report(tmp_path):
                      "25 (bandwidth)", "5.0", "400", "1.00"]
   assert rows[1][2] == "tunix (disturbed)" and rows[1][-1] == "1.50"
   assert rows[2][2:4] == ["trl", "failed"]
-  assert rows[3][5] == "sample 1, policy 3"
+  # A ratio is to the line of the same run.
+  assert [(row[2], row[-1]) for row in rows[3:5]] == [("rlx", "1.00"), ("trl", "4.00")]
+  assert rows[5][5] == "sample 1, policy 3"
   assert rows[-1] == ["m", "8 x 4 x (64 + 128)", "1.60"]
