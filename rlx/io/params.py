@@ -30,7 +30,7 @@ class Leaf:
   def __getitem__(self, index):
     if isinstance(index, tuple) and index and isinstance(index[0], int) and self._rows > (1,):
       return self._layer(*index)
-    return self._array[index].read().result().astype(self.dtype, copy=False)
+    return _said(self._array[index].read().result).astype(self.dtype, copy=False)
 
   def __array__(self, dtype=None, copy=None):
     return self[()].astype(dtype or self.dtype, copy=False)
@@ -86,7 +86,9 @@ def write(folder, leaves_, shapes, dtype):
         "driver": "zarr", "dtype": np.dtype(dtype).name, "store_data_equal_to_fill_value": True,
         "kvstore": {"driver": "file", "path": f"{folder.absolute()}/{path}/"},
         "metadata": {"shape": shape, "compressor": None, "chunks": _chunks(
-            shape, is_stacked(path), np.clip(largest // 64, *_FILE) // itemsize)}}, create=True)
+            shape, is_stacked(path), np.clip(largest // 64, *_FILE) // itemsize)},
+        "context": {"data_copy_concurrency": {"limit": 1}, "file_io_concurrency": {"limit": 1}}},
+        create=True)
     for index in [(i,) for i in range(shape[0])] if is_stacked(path) else [()]:
       x = np.asarray(leaf[index])
       _copy(array[index], x, dtype)
@@ -122,10 +124,15 @@ def _chunks(shape, is_stacked, most):
 
 def _open(spec, **mode):
   import tensorstore
+  return _said(tensorstore.open(spec, **mode).result)
+
+
+def _said(call):
+  """call(), and what tensorstore says of a file in one line."""
   try:
-    return tensorstore.open(spec, **mode).result()
+    return call()
   except ValueError as e:
-    raise ValueError(f"{spec['kvstore']}: {str(e).splitlines()[0][:300]}") from None
+    raise ValueError(str(e).splitlines()[0][:400]) from None
 
 
 def load(path, dtype="float32", put=lambda path, leaf: np.asarray(leaf)):
