@@ -1,4 +1,5 @@
 """Models in and out: the same bits, the same logits, little memory, and nothing half."""
+import dataclasses
 import functools
 import json
 import os
@@ -11,7 +12,6 @@ import sys
 
 import jax
 import numpy as np
-import orbax.checkpoint as ocp
 import pytest
 
 from configs import base
@@ -28,6 +28,7 @@ from rlx.io import weights
 from rlx.learner import sharding
 from rlx.models import lora
 from rlx.models import transformer
+from rlx.models import value
 
 HERE = pathlib.Path(__file__).parent
 FIXTURES = HERE / "models" / "fixtures"
@@ -69,6 +70,7 @@ def run_of(workdir, start, **changes):
   if c.lora.rank:
     params = lora.init(params, jax.random.key(0), rank=c.lora.rank, targets=c.lora.targets)
   models = {name: trained(params) for name in ("policy", "prm")}
+  models = sharding.place(models, sharding.make_mesh(fsdp=2))
   checkpoints = checkpoint.Checkpoints(workdir)
   checkpoints.save(4, dict(models, step=4, policy_opt=dict(mu=params), value=None), {})
   checkpoints.close()
@@ -139,60 +141,6 @@ def test_files_of_the_tokenizer_are_copied(bases, tmp_path):
   assert weights.load(tmp_path / "m")[2].vocabulary == tokenizer.load(bases("llama")).vocabulary
 
 
-# What orbax and meshes make of a model of rlx.
-
-
-def test_orbax_restores_params_into_shardings(tmp_path):
-  convert.convert(FIXTURES / "qwen2", tmp_path / "m", format="rlx")
-  expected = hf.load(FIXTURES / "qwen2")[1]
-  mesh = sharding.make_mesh(fsdp=4, data=2)
-  found = ocp.StandardCheckpointer().restore(
-      tmp_path / "m" / "params", sharding.shapes(expected, mesh))
-  placed = sharding.place(expected, mesh)
-  jax.tree.map(np.testing.assert_array_equal, found, expected)
-  assert jax.tree.map(lambda x: x.sharding, found) == jax.tree.map(lambda x: x.sharding, placed)
-  assert len({str(s.index) for s in found["layers"]["attn"]["q_LDNH"].addressable_shards}) == 4
-
-
-def test_put_reads_each_devices_part(tmp_path, monkeypatch):
-  """Through model.path: what is put is indexed by the sharding, never read whole."""
-  base_ = tmp_path / "base"
-  shutil.copytree(FIXTURES / "qwen2", base_)
-  tokenizer.characters("".join(map(chr, range(48, 107)))).save(base_)
-  convert.convert(base_, tmp_path / "m", format="rlx")
-  mesh, read = sharding.make_mesh(fsdp=8), []
-  whole = params_io.Leaf.__getitem__
-  def noted(leaf, index):
-    x = whole(leaf, index)
-    read.append((leaf.shape, x.shape))
-    return x
-  monkeypatch.setattr(params_io.Leaf, "__getitem__", noted)
-  def put(path, leaf):
-    key = (jax.tree_util.DictKey(path.rpartition(".")[2]),)
-    where = jax.sharding.NamedSharding(mesh, sharding.spec(key, leaf.shape))
-    return jax.make_array_from_callback(leaf.shape, where, leaf.__getitem__)
-  _, found, _ = weights.load(tmp_path / "m", dtype="bfloat16", put=put)
-  expected = hf.load(FIXTURES / "qwen2", "bfloat16")[1]
-  jax.tree.map(np.testing.assert_array_equal, found, expected)
-  down = expected["layers"]["mlp"]["down_LFD"].shape
-  assert {part for shape, part in read if shape == down} == {(*down[:2], down[2] // 8)}
-
-
-@pytest.mark.parametrize("damage, message", [
-    (lambda m: next(m.glob("params/layers.mlp.up_LDF/1.*")).unlink(), "up_LDF"),
-    (lambda m: (m / "params" / "norm.scale_D" / ".zarray").unlink(), "norm.scale_D"),
-    (lambda m: (m / "params" / "_METADATA").write_text('{"tree_metadata": 3}'),
-     "_METADATA: this is no metadata of orbax"),
-    (lambda m: edit(m / "config.json", intermediate_size=50),
-     r"down_LFD has shape \(2, 48, 32\); the model's config.json makes it \(2, 50, 32\)"),
-], ids=["part", "array", "tree", "config"])
-def test_a_damaged_model_is_named(bases, tmp_path, damage, message):
-  convert.convert(bases("llama"), tmp_path / "m", format="rlx")
-  damage(tmp_path / "m")
-  with pytest.raises(ValueError, match=message) as e: weights.load(tmp_path / "m")
-  assert cli._is_raised_here(e.value) and "\n" not in str(e.value)
-
-
 def edit(file, **changes):
   file.write_text(json.dumps(json.loads(file.read_text()) | changes))
 
@@ -222,6 +170,18 @@ def test_a_prm_of_another_size(bases, tmp_path):
   with pytest.raises(ValueError, match=r"attn.k_LDKH|attn.k_bias|head.w_DV|q_bias"):
     convert.convert(tmp_path / "run", tmp_path / "m", model="prm")  # It has the policy's shapes.
   convert.convert(tmp_path / "run", tmp_path / "m")
+
+
+def test_a_prm_with_a_head_is_refused(bases, tmp_path):
+  run_of(tmp_path / "run", bases("llama"))
+  config, params = hf.load(bases("llama"))
+  checkpoints = checkpoint.Checkpoints(tmp_path / "run")
+  checkpoints.save(5, dict(policy=params, prm=value.init(config, params)), {})
+  checkpoints.close()
+  with pytest.raises(ValueError, match="model='prm': it has a head for labels of steps"):
+    convert.convert(tmp_path / "run", tmp_path / "m", model="prm")
+  convert.convert(tmp_path / "run", tmp_path / "m")
+  jax.tree.map(np.testing.assert_array_equal, hf.load(tmp_path / "m")[1], params)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
@@ -300,7 +260,7 @@ def test_transformers_gives_the_runs_logits(bases, tmp_path, name, rank):
   params = models[name]
   if rank:
     params = _joined(whole, params)
-    config = convert.dataclasses.replace(config, lora_scale=16.0 / rank)
+    config = dataclasses.replace(config, lora_scale=16.0 / rank)
   model = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "m")
   np.testing.assert_allclose(theirs(model), logits_of(config, params), atol=1e-4)
   assert model.generation_config.eos_token_id == [1]
@@ -317,7 +277,7 @@ def test_peft_gives_the_runs_logits(bases, tmp_path, family, targets):
   model = peft.PeftModel.from_pretrained(
       transformers.AutoModelForCausalLM.from_pretrained(bases(family)), tmp_path / "m")
   config, whole = hf.load(bases(family))
-  config = convert.dataclasses.replace(config, lora_scale=ALPHA / RANK)
+  config = dataclasses.replace(config, lora_scale=ALPHA / RANK)
   np.testing.assert_allclose(
       theirs(model), logits_of(config, _joined(whole, models["prm"])), atol=1e-4)
 
@@ -407,13 +367,11 @@ def test_no_room(bases, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("kind", ["hf", "rlx"])
 def test_an_interruption_leaves_nothing(bases, tmp_path, monkeypatch, kind):
-  def stop(*_): raise KeyboardInterrupt
-  seen = []
-  make = tables.Leaf.__getitem__
+  seen, read = [], tables.Leaf.__getitem__
   def half(leaf, index):
     seen.append(index)
-    if len(seen) == 9: stop()
-    return make(leaf, index)
+    if len(seen) == 9: raise KeyboardInterrupt
+    return read(leaf, index)
   monkeypatch.setattr(tables.Leaf, "__getitem__", half)
   with pytest.raises(KeyboardInterrupt):
     convert.convert(bases("llama"), tmp_path / "m", format=kind)
