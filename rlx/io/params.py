@@ -46,9 +46,12 @@ class Leaf:
     return x
 
 
-def leaves(folder, dtype=None):
+def leaves(folder, dtype=None, prefix=""):
   """{path: Leaf} of a folder that orbax or `write` wrote.
 
+  Args:
+    dtype: of what is read; None: of the files.
+    prefix: of the paths that are wanted; it is left out.
   Raises:
     ValueError: it is none, or lacks a file.
   """
@@ -56,10 +59,11 @@ def leaves(folder, dtype=None):
   said = strict_json.read(file)
   try:
     for entry in said["tree_metadata"].values():
-      if entry["value_metadata"]["value_type"] not in ("jax.Array", "np.ndarray"): continue
       path = ".".join(str(k["key"]) for k in entry["key_metadata"])
+      if entry["value_metadata"]["value_type"] not in ("jax.Array", "np.ndarray"): continue
+      if not path.startswith(prefix): continue
       base = f"file://{folder.absolute()}/"
-      out[path] = Leaf(_open(dict(
+      out[path.removeprefix(prefix)] = Leaf(_open(dict(
           driver="zarr3" if said.get("use_zarr3") else "zarr",
           kvstore=f"{base}|ocdbt:{path}/" if said["use_ocdbt"] else f"{base}{path}/",
           fill_missing_data_reads=False), open=True), dtype)
