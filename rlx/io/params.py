@@ -12,6 +12,7 @@ import pathlib
 import numpy as np
 
 from rlx.io import hf as hf_io
+from rlx.io import shards
 from rlx.io import strict_json
 from rlx.io import tables
 from rlx.models import families
@@ -62,10 +63,11 @@ def leaves(folder, dtype=None, prefix=""):
       path = ".".join(str(k["key"]) for k in entry["key_metadata"])
       if entry["value_metadata"]["value_type"] not in ("jax.Array", "np.ndarray"): continue
       if not path.startswith(prefix): continue
-      base = f"file://{folder.absolute()}/"
+      place = dict(driver="file", path=f"{folder.absolute()}/")
       out[path.removeprefix(prefix)] = Leaf(_open(dict(
           driver="zarr3" if said.get("use_zarr3") else "zarr",
-          kvstore=f"{base}|ocdbt:{path}/" if said["use_ocdbt"] else f"{base}{path}/",
+          kvstore=dict(driver="ocdbt", base=place, path=f"{path}/") if said["use_ocdbt"]
+          else place | dict(path=f"{place['path']}{path}/"),
           fill_missing_data_reads=False), open=True), dtype)
   except (KeyError, TypeError, AttributeError):
     raise ValueError(f"{file}: this is no metadata of orbax.") from None
@@ -78,24 +80,26 @@ def write(folder, leaves_, shapes, dtype):
   Args:
     leaves_: {path: what is indexed as tables.Leaf}.
     shapes: {path: shape}; what is missing of a vocabulary is filled as in `hf.save`.
+  Raises:
+    ValueError: a value is beyond the range of `dtype`.
   """
   folder.mkdir(parents=True)
-  tree, itemsize = {}, np.dtype(dtype).itemsize
+  tree, dtype = {}, np.dtype(dtype)
   is_stacked = lambda path: "L" in path.rpartition("_")[2]
   # Of a file's bytes there are copies on their way to the disk: small beside the largest layer.
-  largest = max(math.prod(shape[is_stacked(path):]) for path, shape in shapes.items()) * itemsize
+  largest = max(math.prod(shape[is_stacked(path):]) for path, shape in shapes.items()) * dtype.itemsize
   for path, shape in shapes.items():
     leaf = leaves_[path]
     array = _open({
-        "driver": "zarr", "dtype": np.dtype(dtype).name, "store_data_equal_to_fill_value": True,
+        "driver": "zarr", "dtype": dtype.name, "store_data_equal_to_fill_value": True,
         "kvstore": {"driver": "file", "path": f"{folder.absolute()}/{path}/"},
         "metadata": {"shape": shape, "compressor": None, "chunks": _chunks(
-            shape, is_stacked(path), np.clip(largest // 64, *_FILE) // itemsize)},
+            shape, is_stacked(path), np.clip(largest // 64, *_FILE) // dtype.itemsize)},
         "context": {"data_copy_concurrency": {"limit": 1}, "file_io_concurrency": {"limit": 1}}},
         create=True)
     for index in [(i,) for i in range(shape[0])] if is_stacked(path) else [()]:
       x = np.asarray(leaf[index])
-      _copy(array[index], x, dtype)
+      _copy(array[index], x, dtype, path)
       for axis in [a for a, n in enumerate(x.shape) if n < array[index].shape[a]]:
         before = (slice(None),) * axis
         array[index][(*before, slice(x.shape[axis], None))] = x.mean(
@@ -110,11 +114,11 @@ def write(folder, leaves_, shapes, dtype):
       store_array_data_equal_to_fill_value=True)))
 
 
-def _copy(array, x, dtype):
+def _copy(array, x, dtype, name):
   """array[:len(x)] = x, file by file: written at once they are all copied first."""
   rows = array.chunk_layout.write_chunk.shape[0]
   for start in range(0, len(x), rows):
-    part = x[start:start + rows].astype(dtype, copy=False)
+    part = shards.cast(x[start:start + rows], dtype, name)
     box = (slice(start, start + len(part)), *(slice(0, n) for n in part.shape[1:]))
     array[box] = part
 

@@ -10,6 +10,7 @@ import pytest
 import safetensors.numpy
 
 from rlx.io import hf
+from rlx.io import params as params_io
 from rlx.io import tables
 from rlx.io import tokenizer
 from rlx.io import weights
@@ -122,12 +123,21 @@ def test_shards_are_written(tmp_path):
   jax.tree.map(np.testing.assert_array_equal, hf.load(tmp_path)[1], params)
 
 
+def test_a_model_replaces_one_in_shards(tmp_path):
+  hf.save(tmp_path, *hf.load(FIXTURES / "llama"), shard_bytes=7000)
+  config, params = hf.load(FIXTURES / "qwen2")
+  hf.save(tmp_path, config, params)
+  jax.tree.map(np.testing.assert_array_equal, hf.load(tmp_path)[1], params)
+
+
 def test_float16_that_overflows_is_named(tmp_path):
   config, params = hf.load(FIXTURES / "llama")
   params["norm"]["scale_D"][3] = 1e5
   config = dataclasses.replace(config, param_dtype="float16")
   with pytest.raises(ValueError, match="model.norm.weight has values beyond .* float16"):
-    hf.save(tmp_path, config, params)
+    hf.save(tmp_path / "hf", config, params)
+  with pytest.raises(ValueError, match="norm.scale_D has values beyond .* float16"):
+    params_io.save(tmp_path / "rlx", config, params, hf=None)
 
 
 def test_shards(tmp_path):
