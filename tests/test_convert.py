@@ -72,7 +72,8 @@ def run_of(workdir, start, **changes):
   models = {name: trained(params) for name in ("policy", "prm")}
   models = sharding.place(models, sharding.make_mesh(fsdp=2))
   checkpoints = checkpoint.Checkpoints(workdir)
-  checkpoints.save(4, dict(models, step=4, policy_opt=dict(mu=params, count=jax.numpy.int32(4)), value=None), {})
+  others = dict(step=4, policy_opt=dict(mu=params, count=jax.numpy.int32(4)), value=None)
+  checkpoints.save(4, models | others, {})
   checkpoints.close()
   return models
 

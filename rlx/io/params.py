@@ -87,14 +87,15 @@ def write(folder, leaves_, shapes, dtype):
   tree, dtype = {}, np.dtype(dtype)
   is_stacked = lambda path: "L" in path.rpartition("_")[2]
   # Of a file's bytes there are copies on their way to the disk: small beside the largest layer.
-  largest = max(math.prod(shape[is_stacked(path):]) for path, shape in shapes.items()) * dtype.itemsize
+  largest = max(math.prod(shape[is_stacked(path):]) for path, shape in shapes.items())
+  size = int(np.clip(largest * dtype.itemsize // 64, *_FILE)) // dtype.itemsize
   for path, shape in shapes.items():
     leaf = leaves_[path]
     array = _open({
         "driver": "zarr", "dtype": dtype.name, "store_data_equal_to_fill_value": True,
         "kvstore": {"driver": "file", "path": f"{folder.absolute()}/{path}/"},
         "metadata": {"shape": shape, "compressor": None, "chunks": _chunks(
-            shape, is_stacked(path), np.clip(largest // 64, *_FILE) // dtype.itemsize)},
+            shape, is_stacked(path), size)},
         "context": {"data_copy_concurrency": {"limit": 1}, "file_io_concurrency": {"limit": 1}}},
         create=True)
     for index in [(i,) for i in range(shape[0])] if is_stacked(path) else [()]:
@@ -126,7 +127,7 @@ def _copy(array, x, dtype, name):
 def _chunks(shape, is_stacked, most):
   """The part of an array that is a file: of one layer, and of `most` numbers or a row."""
   first, (rows, *rest) = ([1], shape[1:]) if is_stacked else ([], shape)
-  files = -(-rows * math.prod(rest) // int(most))  # Of equal size: the last one is filled up.
+  files = -(-rows * math.prod(rest) // most)  # Of equal size: the last one is filled up.
   return [*first, -(-rows // files), *rest]
 
 
