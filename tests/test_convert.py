@@ -402,7 +402,7 @@ def test_the_command_line(bases, tmp_path):
   assert re.search(r"m  0\.\d MB, bfloat16$", done.stdout.strip())
   assert {dtype for dtype, *_ in bits(tmp_path / "m").values()} == {"bfloat16"}
   for args, message in (
-      ([], "rlx: --source is missing."),
+      ([], "rlx: --source is missing."), (["--source=x", "--to=y", "z"], "rlx: 'z': not a flag."),
       ([f"--source={bases('llama')}", f"--to={tmp_path / 'm'}"], "rlx: to='.*': it exists")):
     done = called(*args)
     assert done.returncode == 2

@@ -29,21 +29,20 @@ class Leaf:
     self.shape, self.dtype = array.shape, np.dtype(dtype or array.dtype.numpy_dtype)
 
   def __getitem__(self, index):
-    if isinstance(index, tuple) and index and isinstance(index[0], int) and self._rows > (1,):
-      return self._layer(*index)
+    if isinstance(index, tuple) and index and all(isinstance(i, int) for i in index):
+      if self._rows > (1,) or len(index) > 1: return self._place(index)
     return _said(self._array[index].read().result).astype(self.dtype, copy=False)
 
   def __array__(self, dtype=None, copy=None):
     return self[()].astype(dtype or self.dtype, copy=False)
 
-  def _layer(self, layer, *index):
-    """Where a file has several layers they are read once and kept until the last is asked for."""
+  def _place(self, index):
+    """One of several places in a file or layer: read once, kept until the last is asked for."""
     rows, = self._rows
-    if self._start != layer // rows * rows:
-      self._start = layer // rows * rows
-      self._block = self[self._start:self._start + rows]
-    x = self._block[(layer - self._start, *index)]
-    if layer == self.shape[0] - 1: self._start, self._block = None, None
+    start = index[0] // rows * rows
+    if self._start != start: self._start, self._block = start, self[start:start + rows]
+    x = self._block[(index[0] - start, *index[1:])]
+    if all(i == n - 1 for i, n in zip(index, self.shape)): self._start, self._block = None, None
     return x
 
 

@@ -15,16 +15,18 @@ import numpy as np
 
 @dataclasses.dataclass(frozen=True)
 class Leaf:
-  """A parameter that lies in the tensors of a checkpoint: leaf[index] reads one layer of it.
+  """A parameter that lies in the tensors of a checkpoint: leaf[index] reads what is there.
 
   Attributes:
     shape: of all layers.
-    places: {index: how what is there is read}; indices are (layer,), or () without layers.
+    places: {index: how a tensor of it is read}; (layer,), or () without layers.
   """
   shape: tuple
   places: dict
 
-  def __getitem__(self, index): return self.places[index]()
+  def __getitem__(self, index):
+    if index in self.places: return self.places[index]()
+    return np.stack([self[(*index, i)] for i in range(self.shape[len(index)])])
 
 
 class Tensor(NamedTuple):

@@ -66,6 +66,15 @@ def test_what_the_decoder_has_no_use_for_is_kept(tmp_path):
   assert said["model_type"] == "mistral" and "max_position_embeddings" in said
 
 
+def test_a_leaf_is_read_by_layer_or_whole():
+  config, params = hf.load(FIXTURES / "phi3")
+  leaf = hf.stored(FIXTURES / "phi3")[2]["layers.attn.k_LDKH"]
+  expected = params["layers"]["attn"]["k_LDKH"]
+  for layer in range(config.n_layers):
+    np.testing.assert_array_equal(leaf[(layer,)], expected[layer])
+  np.testing.assert_array_equal(leaf[()], expected)
+
+
 def test_leaves_are_put_as_they_are_whole():
   """One after another, each once; what `put` returns is in the tree."""
   config, params = hf.load(FIXTURES / "phi3")
