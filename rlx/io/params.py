@@ -67,7 +67,9 @@ def leaves(folder, dtype=None, prefix=""):
           driver="zarr3" if said.get("use_zarr3") else "zarr",
           kvstore=dict(driver="ocdbt", base=place, path=f"{path}/") if said["use_ocdbt"]
           else place | dict(path=f"{place['path']}{path}/"),
-          fill_missing_data_reads=False), open=True), dtype)
+          # Where parts of zeros are written too, one that is missing is no zeros.
+          fill_missing_data_reads=not said.get("store_array_data_equal_to_fill_value")),
+          open=True), dtype)
   except (KeyError, TypeError, AttributeError):
     raise ValueError(f"{file}: this is no metadata of orbax.") from None
   return out
