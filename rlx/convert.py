@@ -125,8 +125,7 @@ def _of_run(workdir, name, is_peft):
   checkpoints.close()
   if step is None:
     raise ValueError(f"source={str(workdir)!r}: the run has no checkpoint.")
-  found = {path.removeprefix(f"{name}."): leaf for path, leaf in params.leaves(
-      workdir / "checkpoints" / str(step) / "state").items() if path.startswith(f"{name}.")}
+  found = params.leaves(workdir / "checkpoints" / str(step) / "state", prefix=f"{name}.")
   if not found:
     raise ValueError(f"model={name!r}: the run of source={str(workdir)!r} has none.")
   if any(path.startswith("value.") for path in found):

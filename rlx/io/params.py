@@ -12,6 +12,7 @@ import pathlib
 import numpy as np
 
 from rlx.io import hf as hf_io
+from rlx.io import shards
 from rlx.io import strict_json
 from rlx.io import tables
 
@@ -27,27 +28,29 @@ class Leaf:
     self.shape, self.dtype = array.shape, np.dtype(dtype or array.dtype.numpy_dtype)
 
   def __getitem__(self, index):
-    if isinstance(index, tuple) and index and isinstance(index[0], int) and self._rows > (1,):
-      return self._layer(*index)
+    if isinstance(index, tuple) and index and all(isinstance(i, int) for i in index):
+      if self._rows > (1,) or len(index) > 1: return self._place(index)
     return _said(self._array[index].read().result).astype(self.dtype, copy=False)
 
   def __array__(self, dtype=None, copy=None):
     return self[()].astype(dtype or self.dtype, copy=False)
 
-  def _layer(self, layer, *index):
-    """Where a file has several layers they are read once and kept until the last is asked for."""
+  def _place(self, index):
+    """One of several places in a file or layer: read once, kept until the last is asked for."""
     rows, = self._rows
-    if self._start != layer // rows * rows:
-      self._start = layer // rows * rows
-      self._block = self[self._start:self._start + rows]
-    x = self._block[(layer - self._start, *index)]
-    if layer == self.shape[0] - 1: self._start, self._block = None, None
+    start = index[0] // rows * rows
+    if self._start != start: self._start, self._block = start, self[start:start + rows]
+    x = self._block[(index[0] - start, *index[1:])]
+    if all(i == n - 1 for i, n in zip(index, self.shape)): self._start, self._block = None, None
     return x
 
 
-def leaves(folder, dtype=None):
+def leaves(folder, dtype=None, prefix=""):
   """{path: Leaf} of a folder that orbax or `write` wrote.
 
+  Args:
+    dtype: of what is read; None: of the files.
+    prefix: of the paths that are wanted; it is left out.
   Raises:
     ValueError: it is none, or lacks a file.
   """
@@ -55,13 +58,17 @@ def leaves(folder, dtype=None):
   said = strict_json.read(file)
   try:
     for entry in said["tree_metadata"].values():
-      if entry["value_metadata"]["value_type"] not in ("jax.Array", "np.ndarray"): continue
       path = ".".join(str(k["key"]) for k in entry["key_metadata"])
-      base = f"file://{folder.absolute()}/"
-      out[path] = Leaf(_open(dict(
+      if entry["value_metadata"]["value_type"] not in ("jax.Array", "np.ndarray"): continue
+      if not path.startswith(prefix): continue
+      place = dict(driver="file", path=f"{folder.absolute()}/")
+      out[path.removeprefix(prefix)] = Leaf(_open(dict(
           driver="zarr3" if said.get("use_zarr3") else "zarr",
-          kvstore=f"{base}|ocdbt:{path}/" if said["use_ocdbt"] else f"{base}{path}/",
-          fill_missing_data_reads=False), open=True), dtype)
+          kvstore=dict(driver="ocdbt", base=place, path=f"{path}/") if said["use_ocdbt"]
+          else place | dict(path=f"{place['path']}{path}/"),
+          # Where parts of zeros are written too, one that is missing is no zeros.
+          fill_missing_data_reads=not said.get("store_array_data_equal_to_fill_value")),
+          open=True), dtype)
   except (KeyError, TypeError, AttributeError):
     raise ValueError(f"{file}: this is no metadata of orbax.") from None
   return out
@@ -73,24 +80,27 @@ def write(folder, leaves_, shapes, dtype):
   Args:
     leaves_: {path: what is indexed as tables.Leaf}.
     shapes: {path: shape}; what is missing of a vocabulary is filled as in `hf.save`.
+  Raises:
+    ValueError: a value is beyond the range of `dtype`.
   """
   folder.mkdir(parents=True)
-  tree, itemsize = {}, np.dtype(dtype).itemsize
+  tree, dtype = {}, np.dtype(dtype)
   is_stacked = lambda path: "L" in path.rpartition("_")[2]
   # Of a file's bytes there are copies on their way to the disk: small beside the largest layer.
-  largest = max(math.prod(shape[is_stacked(path):]) for path, shape in shapes.items()) * itemsize
+  largest = max(math.prod(shape[is_stacked(path):]) for path, shape in shapes.items())
+  size = int(np.clip(largest * dtype.itemsize // 64, *_FILE)) // dtype.itemsize
   for path, shape in shapes.items():
     leaf = leaves_[path]
     array = _open({
-        "driver": "zarr", "dtype": np.dtype(dtype).name, "store_data_equal_to_fill_value": True,
+        "driver": "zarr", "dtype": dtype.name, "store_data_equal_to_fill_value": True,
         "kvstore": {"driver": "file", "path": f"{folder.absolute()}/{path}/"},
         "metadata": {"shape": shape, "compressor": None, "chunks": _chunks(
-            shape, is_stacked(path), np.clip(largest // 64, *_FILE) // itemsize)},
+            shape, is_stacked(path), size)},
         "context": {"data_copy_concurrency": {"limit": 1}, "file_io_concurrency": {"limit": 1}}},
         create=True)
     for index in [(i,) for i in range(shape[0])] if is_stacked(path) else [()]:
       x = np.asarray(leaf[index])
-      _copy(array[index], x, dtype)
+      _copy(array[index], x, dtype, path)
       for axis in [a for a, n in enumerate(x.shape) if n < array[index].shape[a]]:
         before = (slice(None),) * axis
         array[index][(*before, slice(x.shape[axis], None))] = x.mean(
@@ -105,11 +115,11 @@ def write(folder, leaves_, shapes, dtype):
       store_array_data_equal_to_fill_value=True)))
 
 
-def _copy(array, x, dtype):
+def _copy(array, x, dtype, name):
   """array[:len(x)] = x, file by file: written at once they are all copied first."""
   rows = array.chunk_layout.write_chunk.shape[0]
   for start in range(0, len(x), rows):
-    part = x[start:start + rows].astype(dtype, copy=False)
+    part = shards.cast(x[start:start + rows], dtype, name)
     box = (slice(start, start + len(part)), *(slice(0, n) for n in part.shape[1:]))
     array[box] = part
 
@@ -117,7 +127,7 @@ def _copy(array, x, dtype):
 def _chunks(shape, is_stacked, most):
   """The part of an array that is a file: of one layer, and of `most` numbers or a row."""
   first, (rows, *rest) = ([1], shape[1:]) if is_stacked else ([], shape)
-  files = -(-rows * math.prod(rest) // int(most))  # Of equal size: the last one is filled up.
+  files = -(-rows * math.prod(rest) // most)  # Of equal size: the last one is filled up.
   return [*first, -(-rows // files), *rest]
 
 

@@ -141,6 +141,7 @@ def write(path, tensors_, dtype, shard_bytes):
       left = shard_bytes
     shards[-1].append(name)
     left -= size(name)
+  (path / _INDEX).unlink(missing_ok=True)  # Of an earlier model: it would be believed.
   if len(shards) == 1: return write_file(path / "model.safetensors", tensors_, dtype)
   place = {}
   for i, names in enumerate(shards):
@@ -165,10 +166,11 @@ def write_file(file, tensors_, dtype):
       for x in tensor.parts():
         rows = max(_BLOCK // max(x[:1].nbytes, 1), 1)
         for start in range(0, len(x), rows):
-          f.write(_cast(x[start:start + rows], dtype, name).view(np.uint8))
+          f.write(cast(x[start:start + rows], dtype, name).view(np.uint8))
 
 
-def _cast(x, dtype, name):
+def cast(x, dtype, name):
+  """x as `dtype`, contiguous; ValueError where it becomes infinite."""
   with np.errstate(over="ignore"): y = np.ascontiguousarray(x, dtype)
   if dtype == np.float16 and not np.array_equal(np.isfinite(x), np.isfinite(y)):
     raise ValueError(f"{name} has values beyond the range of {dtype}.")

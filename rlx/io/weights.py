@@ -46,9 +46,9 @@ def kind(path, key="model.path"):
 
 
 def stored(path, key="model.path"):
-  """(DecoderConfig, config.json, {path: leaf}) of a model; its tensors are read as leaves are indexed.
+  """(DecoderConfig, config.json, {path: leaf}) of a model; a leaf is read as it is indexed.
 
-  One of GGUF is expanded to float32, all of it. Raises as `load`.
+  A GGUF is expanded to float32, all of it. `key`: what messages call the path. Raises as `load`.
   """
   found = hub.folder(path)
   if (read := {"hf": hf.stored, "rlx": params_io.stored}.get(kind(found, key))) is not None:

@@ -10,6 +10,7 @@ import pytest
 import safetensors.numpy
 
 from rlx.io import hf
+from rlx.io import params as params_io
 from rlx.io import tables
 from rlx.io import tokenizer
 from rlx.io import weights
@@ -63,6 +64,15 @@ def test_what_the_decoder_has_no_use_for_is_kept(tmp_path):
   dtype = {key: "bfloat16" for key in ("dtype", "torch_dtype") if key in said}
   assert json.loads((tmp_path / "config.json").read_text()) == said | dtype and dtype
   assert said["model_type"] == "mistral" and "max_position_embeddings" in said
+
+
+def test_a_leaf_is_read_by_layer_or_whole():
+  config, params = hf.load(FIXTURES / "phi3")
+  leaf = hf.stored(FIXTURES / "phi3")[2]["layers.attn.k_LDKH"]
+  expected = params["layers"]["attn"]["k_LDKH"]
+  for layer in range(config.n_layers):
+    np.testing.assert_array_equal(leaf[(layer,)], expected[layer])
+  np.testing.assert_array_equal(leaf[()], expected)
 
 
 def test_leaves_are_put_as_they_are_whole():
@@ -122,12 +132,21 @@ def test_shards_are_written(tmp_path):
   jax.tree.map(np.testing.assert_array_equal, hf.load(tmp_path)[1], params)
 
 
+def test_a_model_replaces_one_in_shards(tmp_path):
+  hf.save(tmp_path, *hf.load(FIXTURES / "llama"), shard_bytes=7000)
+  config, params = hf.load(FIXTURES / "qwen2")
+  hf.save(tmp_path, config, params)
+  jax.tree.map(np.testing.assert_array_equal, hf.load(tmp_path)[1], params)
+
+
 def test_float16_that_overflows_is_named(tmp_path):
   config, params = hf.load(FIXTURES / "llama")
   params["norm"]["scale_D"][3] = 1e5
   config = dataclasses.replace(config, param_dtype="float16")
   with pytest.raises(ValueError, match="model.norm.weight has values beyond .* float16"):
-    hf.save(tmp_path, config, params)
+    hf.save(tmp_path / "hf", config, params)
+  with pytest.raises(ValueError, match="norm.scale_D has values beyond .* float16"):
+    params_io.save(tmp_path / "rlx", config, params, hf=None)
 
 
 def test_shards(tmp_path):

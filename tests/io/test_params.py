@@ -66,6 +66,8 @@ def test_a_file_with_several_layers_is_read_once(tmp_path, monkeypatch):
   monkeypatch.setattr(params_io, "_said", lambda call: reads.append(1) or said(call))
   for layer in range(4): np.testing.assert_array_equal(leaf[(layer,)], x[layer])
   assert len(reads) == 1 and leaf._block is None
+  for place in np.ndindex(4, 3): np.testing.assert_array_equal(leaf[place], x[place])
+  assert len(reads) == 2 and leaf._block is None
   np.testing.assert_array_equal(leaf[(1, slice(0, 2))], x[1, :2])
 
 
