@@ -20,8 +20,8 @@ setuptools.setup(
     packages=setuptools.find_packages(include=["rlx*", "configs*"]),
     package_data={"rlx": ["view.html"]},
     install_requires=[
-        "absl-py", "array-record", "flax", "gguf", "importlib_resources", "jax",
-        "jinja2", "math-verify", "matplotlib", "ml-collections", "numpy", "optax",
+        "absl-py", "array-record", "flax", "gguf", "huggingface_hub", "importlib_resources",
+        "jax", "jinja2", "math-verify", "matplotlib", "ml-collections", "numpy", "optax",
         "orbax-checkpoint", "rich", "safetensors", "tensorboardX", "tensorflow-datasets",
         "tokenizers", "tqdm", "transformers>=5",
     ],
@@ -36,6 +36,6 @@ setuptools.setup(
         "mlflow": ["mlflow-skinny", "sqlalchemy", "alembic"],
         "test": TEST,
         # Live comparison with PyTorch models; the recorded one needs no torch.
-        "parity": TEST + ["torch"],
+        "parity": TEST + ["torch", "peft"],
     },
 )

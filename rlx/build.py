@@ -9,6 +9,7 @@ import collections
 import dataclasses
 import functools
 import itertools
+import sys
 from typing import Any, Callable
 
 import jax
@@ -23,6 +24,7 @@ from rlx import update
 from rlx.core import records
 from rlx.core import resolve
 from rlx.core import rng
+from rlx.io import chat
 from rlx.io import rows as io_rows
 from rlx.io import weights
 from rlx.learner import hosts
@@ -121,6 +123,7 @@ def build(config, splits=("train", "eval")):
   if "eval" in splits and not eval_prompts:
     raise ValueError(f"eval.split={c.eval.split!r} of prompts.source="
                      f"{c.prompts.source!r} has no prompts.")
+  if train_prompts: note_template(c, tokenizer, train_prompts[0])
   per_draw = draw_size(c)
   if "train" in splits and len(train_prompts) < per_draw:
     raise ValueError(f"prompts.source={c.prompts.source!r}: {len(train_prompts)} "
@@ -171,7 +174,7 @@ def build(config, splits=("train", "eval")):
       init=functools.partial(_init, c, methods, mesh, optimizers, models, frozen),
       shapes=shapes, encode=encode, slots=slots_, lay_out=lay_out,
       sample=draw(first_pass(c), c.rollouts.decoding, slots_["train"]),
-      demonstrate=_demonstrate(c, tokenizer, train_prompts),
+      demonstrate=_demonstrate(c, tokenizer, text, train_prompts),
       greedy=_greedy(c, methods, draw, encode, verify),
       budget=methods.budget, anneal=methods.anneal,
       eval_sample=dict(
@@ -192,9 +195,18 @@ def build(config, splits=("train", "eval")):
 
 
 def load_model(c, path):
-  """(DecoderConfig, params, tokenizer) of a path, in the dtypes of `model`."""
+  """(DecoderConfig, params, tokenizer) of a path, in the dtypes of `model`.
+
+  Raises:
+    ValueError: sequences could be longer than the model is made for.
+  """
   config, params, tokenizer = weights.load(path, dtype=c.model.param_dtype)
-  config = dataclasses.replace(config, dtype=c.model.dtype,
+  length = c.prompts.max_tokens + c.rollouts.max_tokens + c.likelihood.max_tokens
+  if config.reach is not None and length > config.reach:
+    raise ValueError(f"prompts.max_tokens={c.prompts.max_tokens} + rollouts.max_tokens="
+                     f"{c.rollouts.max_tokens}: {path!r} is made for {config.reach} positions "
+                     "(max_position_embeddings).")
+  config = dataclasses.replace(config, dtype=c.model.dtype, length=length,
                                param_dtype=c.model.param_dtype,
                                attention=c.model.attention, remat=c.model.remat)
   return config, params, tokenizer
@@ -211,10 +223,26 @@ def on_rows(config, mesh):
   return dataclasses.replace(config, rows=of(), heads=of("tensor"))
 
 
+def template_of(c):
+  """Prompt -> a text or chat messages, as prompts.template says."""
+  return resolve.bind("prompts.templates", c.prompts.template, "prompts.template")
+
+
 def text_of(c, tokenizer):
-  """Prompt -> what the model reads, as prompts.template says."""
-  template = resolve.bind("prompts.templates", c.prompts.template, "prompts.template")
+  """Prompt -> what the model reads."""
+  template = template_of(c)
   return lambda p: tokenizer.render(template(p))
+
+
+def note_template(c, tokenizer, prompt):
+  """A line on stderr if a chat template makes more of a dialogue than prompt and reply."""
+  messages = template_of(c)(prompt)
+  if isinstance(messages, str) or not hosts.is_first(): return
+  found = {}
+  for reply in chat.PROBES: found |= chat.faults(tokenizer, messages, reply)
+  if found:
+    print("rlx: the chat template is not prefix-stable: " + "; ".join(found.values())
+          + ". Training is on the prompt as it is asked (rlx/io/chat.py).", file=sys.stderr)
 
 
 def read_prompts(c, split):
@@ -279,20 +307,19 @@ def _judge(c, methods, tokenizer, pool_):
   return of
 
 
-def _demonstrate(c, tokenizer, prompts):
+def _demonstrate(c, tokenizer, prompt, prompts):
   """(prompts, rollouts) -> rollouts whose groups end with the prompt's demonstration.
 
   Raises:
     ValueError: a demonstration is longer than rollouts.max_tokens.
   """
   if c.rollouts.demonstration.name is None: return lambda prompts, rollouts: rollouts
-  text = resolve.bind("prompts.datasets", c.rollouts.demonstration,
-                      "rollouts.demonstration")
+  written = resolve.bind("prompts.datasets", c.rollouts.demonstration,
+                         "rollouts.demonstration")
   found = {}
   for p in prompts:
     draw = np.random.default_rng([c.seed, rng.number(p.id)])
-    found[p.id] = ids = tokenizer.encode(
-        text(p, draw), add_bos=False) + [tokenizer.eos_ids[0]]
+    found[p.id] = ids = tokenizer.pair(prompt(p), written(p, draw))[1] + [tokenizer.end_id]
     if len(ids) > c.rollouts.max_tokens:
       raise ValueError(f"rollouts.max_tokens={c.rollouts.max_tokens}: the demonstration "
                        f"of {p.id!r} has {len(ids)} tokens.")

@@ -14,6 +14,7 @@ from absl import flags
 import jax
 from ml_collections import config_flags
 
+from rlx.io import hub
 from rlx.learner import hosts
 
 # What a checkpoint's state or a run's figures are of: another value is another run.
@@ -47,14 +48,27 @@ def main(loop, *, has_workdir=True):
   except (flags.Error, OSError, ValueError, KeyError, AttributeError, TypeError) as e:
     refuse(e)
   folders = [workdir_flag.value] if has_workdir else []
-  try:
+
+  def start():
     # Without a folder of the run there is none beside it.
     if folders or config.compile_cache: keep_compiled(config.compile_cache, *folders)
     loop(config, *folders)
+
+  run(start, *folders, again="run again to go on from the newest checkpoint.")
+
+
+def run(call, folder=None, *, again):
+  """call(); what a user can mend ends the program with one line and exit code 2.
+
+  Args:
+    folder: what a message about the disk names if the error does not.
+    again: what to do once the disk is mended.
+  """
+  try:
+    call()
   except OSError as e:
     if e.errno not in _DISK: _end(e)
-    refuse(f"{e.filename or workdir_flag.value}: {e.strerror}; run again to go on from the "
-           "newest checkpoint.")
+    refuse(f"{e.filename or folder}: {e.strerror}; {again}")
   except ValueError as e:
     if not _is_raised_here(e): _end(e)
     refuse(e)
@@ -128,18 +142,28 @@ def record(config, workdir):
   """Writes config.json and versions.json; reports keys changed since the last sitting.
 
   Raises:
-    ValueError: one of FIXED was changed and there is a checkpoint.
+    ValueError: one of FIXED was changed, or is another commit now, and there is a
+      checkpoint.
   """
   workdir = pathlib.Path(workdir)
   workdir.mkdir(parents=True, exist_ok=True)
-  path = workdir / "config.json"
+  path, versions = workdir / "config.json", workdir / "versions.json"
+  has_checkpoint = any((workdir / "checkpoints").glob("[0-9]*"))
+  commits = {key: commit for key, path in (
+      ("model.path", config.model.path), ("prm.path", config.prm.path))
+             if (commit := hub.commit(path))}
+  before = json.loads(versions.read_text()) if commits and versions.exists() else {}
+  for key, commit in commits.items() if has_checkpoint else ():
+    if before.get(key, commit) != commit:
+      raise ValueError(f"{key}: {workdir} has checkpoints of commit {before[key]}, now it is "
+                       f"{commit}; put @{before[key]} behind the name.")
   text = json.dumps(config.to_dict(), indent=2, sort_keys=True, default=list)
   if path.exists() and path.read_text() != text:
     old, new = (flat(json.loads(t)) for t in (path.read_text(), text))
     changed = [k for k in sorted(old.keys() | new.keys()) if old.get(k) != new.get(k)]
-    has_checkpoint = any((workdir / "checkpoints").glob("[0-9]*"))
     for key in changed:
-      if has_checkpoint and key in old and _is_fixed(key):
+      is_same = key in commits and before.get(key) == commits[key]
+      if has_checkpoint and key in old and _is_fixed(key) and not is_same:
         raise ValueError(f"{key}={new.get(key)!r}: {workdir} has checkpoints of a run with "
                          f"{old[key]!r}; use that or another --workdir.")
     for key in changed if hosts.is_first() else ():
@@ -148,8 +172,8 @@ def record(config, workdir):
   if not hosts.is_first(): return
   path.write_text(text)
   (workdir / "stopped.json").unlink(missing_ok=True)
-  (workdir / "versions.json").write_text(json.dumps(
-      dict(config=_config_file(), commit=_commit(), python=sys.version.split()[0],
+  versions.write_text(json.dumps(
+      dict(config=_config_file(), commit=_commit(), **commits, python=sys.version.split()[0],
            **{p: importlib.metadata.version(p) for p in PACKAGES}), indent=2))
 
 

@@ -18,6 +18,7 @@ from rlx import preflight
 from rlx import score
 from rlx.core import records
 from rlx.core import rng
+from rlx.io import chat
 from rlx.learner import memory
 from rlx.learner import sharding
 from rlx.rollouts import padding
@@ -28,6 +29,15 @@ from rlx.verifiers import answers as answers_lib
 GAPS = {"float32": (1e-4, 1e-2), "bfloat16": (3e-2, 1.0)}
 WRONG = 0.1
 EXAMPLES = 256  # Prompts whose texts are looked at.
+# What to do about the faults of io/chat.py.
+ADVICE = dict(
+    turns="write the examples of prompts.template as the model reads them, with few_shot",
+    date="put the day into the template: a prompt of tomorrow is another one",
+    prompt="mend the chat template: what it asks with is no part of a dialogue",
+    before="a model that thinks may write it itself; if not, mend the chat template",
+    reply="no harm to training here, which is on what was sampled; it is in a later turn",
+    tokens="end the prompt without a space or half a word (prompts.template)",
+    history="no harm to a single turn; a second one is asked with another past")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,11 +60,11 @@ class Example:
   back: str          # encoded and decoded
   prompt_ids: list
   whole_ids: list    # of prompt and completion, encoded as one text
-  # Of a chat template, "" without one: what a finished dialogue has between the prompt
-  # and the assistant's words, and after them.
-  missing: str = ""
+  # Of a chat template: what it has after the assistant's words, and does that end a
+  # completion? What else it makes of the dialogue, see io/chat.py.
   closing: str = ""
-  closes: bool = True  # does what comes after them end a completion?
+  closes: bool = True
+  faults: dict = dataclasses.field(default_factory=dict)
 
 
 def doctor(config):
@@ -102,7 +112,7 @@ def first_batch(run):
 def of_batch(run, prompts, rollouts, outcome_PG, logps_BT):
   """The findings on `first_batch`."""
   c, tokenizer = run.config, run.tokenizer
-  text_of, ids = build.text_of(c, tokenizer), padding.completions(rollouts)
+  template, ids = build.template_of(c), padding.completions(rollouts)
   texts = [tokenizer.decode(row) for row in ids]
   mask_BT = np.asarray(rollouts.mask_BT)
   is_cut_B = rollouts.finish_B == records.FINISH.index("length")
@@ -113,10 +123,10 @@ def of_batch(run, prompts, rollouts, outcome_PG, logps_BT):
   yield draws_suffice(keep_P, build.draw_size(c), build.trained(c),
                       c.rollouts.max_draws, c.rollouts.fill)
   yield answers_fit(rollouts.completion_len_B, is_cut_B, c.rollouts.max_tokens)
-  of_prompt = [text_of(p) for p in prompts for _ in range(outcome_PG.shape[1])]
+  of_prompt = [template(p) for p in prompts for _ in range(outcome_PG.shape[1])]
   yield template_closes([example(tokenizer, *pair, c.rollouts.stops)
                          for pair in list(zip(of_prompt, texts))[:EXAMPLES]])
-  yield prompts_fit([len(tokenizer.encode(text_of(p)))
+  yield prompts_fit([len(tokenizer.encode(tokenizer.render(template(p))))
                      for p in build.read_prompts(c, c.prompts.split)],
                     c.prompts.max_tokens)
   yield base_answers(answers_lib.stated(texts, c.eval.answer), outcome_PG, c.eval.answer)
@@ -187,30 +197,20 @@ def answers_fit(lengths_B, is_cut_B, max_tokens):
                     if cut > 0.5 else ""))
 
 
-def example(tokenizer, text, completion, stops=()):
-  """An `Example` of a prompt's text and its completion's."""
+def example(tokenizer, prompt, completion, stops=()):
+  """An `Example` of a prompt, as its template returned it, and a completion's text."""
+  text, chat_ = tokenizer.render(prompt), {}
   ids = tokenizer.encode(text)
   has_bos = tokenizer.bos_id is not None and not text.startswith(tokenizer.hf.bos_token)
   back = tokenizer.hf.decode(ids[has_bos:], skip_special_tokens=False,
                              clean_up_tokenization_spaces=False)
-  return Example(text, back, ids, tokenizer.encode(text + completion),
-                 **_turn(tokenizer, text, stops))
-
-
-def _turn(tokenizer, text, stops):
-  """The fields of `Example` that a chat template decides."""
-  if not tokenizer.hf.chat_template: return {}
-  asked, said = "question-7", "answer-7"
-  turns = [dict(role="user", content=asked), dict(role="assistant", content=said)]
-  after = lambda text, word: text[text.rindex(word) + len(word):]
-  opened = after(tokenizer.chat(turns[:1]), asked)
-  if not text.endswith(opened): return {}  # The prompt is not of this template.
-  whole = after(tokenizer.hf.apply_chat_template(turns, tokenize=False), asked)
-  closing = after(whole, said)
-  first = tokenizer.encode(closing.lstrip(), add_bos=False)[:1]
-  return dict(missing=whole[:whole.index(said)].removeprefix(opened), closing=closing,
-              closes=bool(set(first) & set(tokenizer.eos_ids))
-              or any(stop in closing for stop in stops))
+  if not isinstance(prompt, str):
+    closing = tokenizer.closing
+    first = tokenizer.encode(closing.lstrip(), add_bos=False)[:1]
+    chat_ = dict(closing=closing, faults=chat.faults(tokenizer, prompt, completion),
+                 closes=bool(set(first) & set(tokenizer.eos_ids))
+                 or any(stop in closing for stop in stops))
+  return Example(text, back, ids, tokenizer.encode(text + completion), **chat_)
 
 
 def template_closes(examples):
@@ -219,7 +219,7 @@ def template_closes(examples):
   lost = [e for e in examples if e.back != e.text]
   merged = [e for e in examples if e.whole_ids[:len(e.prompt_ids)] != e.prompt_ids]
   open_ = [e for e in examples if not e.closes]
-  short = [e for e in examples if e.missing]
+  faulty = [e for e in examples if e.faults]
   ends = f"prompts end with {examples[0].text[-20:]!r}"
   if open_:
     return Finding("error", question, f"{ends}; the chat template ends a turn with "
@@ -234,10 +234,11 @@ def template_closes(examples):
     return Finding("warning", question, f"in {len(merged)} of {n} the prompt's last tokens "
                    f"change when the completion follows; {ends}",
                    "end the template without a space or half a word (prompts.template)")
-  if short:
-    return Finding("warning", question, f"{ends}; before the assistant's words a finished "
-                   f"dialogue has {short[0].missing!r} more",
-                   "a model that thinks may write it itself; if not, mend the chat template")
+  if faulty:
+    found = {kind: text for e in reversed(faulty) for kind, text in e.faults.items()}
+    return Finding("warning", question, f"{ends}; in {len(faulty)} of {n} dialogues the chat "
+                   "template is not prefix-stable: " + "; ".join(found.values()),
+                   "; ".join(ADVICE[kind] for kind in found))
   return Finding("ok", question, ends + ", the same in text and in tokens" + (
       f"; turns end with {examples[0].closing!r}" if examples[0].closing else ""))
 

@@ -106,12 +106,11 @@ def judge(run, state, solutions):
   """{number: dict(mean, low, high, ...)} of the PRM on a set, see `first_error_f1` and
   `preferences`."""
   t = run.tokenizer
-  ids = [t.encode(text, add_bos=False) for text in solutions.texts]
+  prompts, ids = zip(*map(t.pair, solutions.prompts, solutions.texts))
   columns = solutions.offsets and [
       verifier_steps.token_ends(offsets, t.pieces(row))
       for offsets, row in zip(solutions.offsets, ids)]
-  steps = score(run, state, [t.encode(p) for p in solutions.prompts],
-                [[*row, t.eos_ids[0]] for row in ids], columns)
+  steps = score(run, state, prompts, [[*row, t.end_id] for row in ids], columns)
   if solutions.label_B is not None:
     return first_error_f1(steps, solutions.label_B, solutions.problem_B)
   return preferences(scores(steps), solutions.right_B, solutions.problem_B,

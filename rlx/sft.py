@@ -47,6 +47,7 @@ def train(config, workdir):
   opt_state = sharding.place(jax.jit(transform.init)(params), mesh)
   text = build.text_of(c, tokenizer)
   prompts, _ = build.load_prompts(c, tokenizer, text)
+  build.note_template(c, tokenizer, prompts[0])
   demonstrate = resolve.bind("prompts.datasets", c.sft.target, "sft.target")
 
   def loss(params, rollouts):
@@ -87,9 +88,8 @@ def start(c):
 
 def batch_of(pairs, c, tokenizer):
   """(prompt, target) texts as Rollouts, the record the models read; EOS is added."""
-  prompts = [tokenizer.encode(p) for p, _ in pairs]
-  targets = [tokenizer.encode(t, add_bos=False) + [tokenizer.eos_ids[0]]
-             for _, t in pairs]
+  prompts, targets = zip(*(tokenizer.pair(*pair) for pair in pairs))
+  targets = [ids + [tokenizer.end_id] for ids in targets]
   tokens_BX, prompt_len_B = padding.left_pad(
       prompts, c.prompts.max_tokens, tokenizer.pad_id)
   tokens_BT, target_len_B = padding.right_pad(

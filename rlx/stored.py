@@ -157,10 +157,10 @@ def read(path, run):
       if (key in row or key == "verdict") and not is_right(row.get(key, "none")):
         raise ValueError(f"{where}: {key}={row.get(key, 'none')!r:.60}; {allowed}.")
     try:
-      ids = [t.encode(prompt), t.encode(row["completion"], add_bos=False)]
+      ids = t.pair(prompt, row["completion"])
     except ValueError as e:
       raise ValueError(f"{where}: {e}") from None
-    if row.get("finish", "eos") == "eos": ids[1].append(t.eos_ids[0])
+    if row.get("finish", "eos") == "eos": ids[1].append(t.end_id)
     for key, n, most in (("prompts.max_tokens", len(ids[0]), c.prompts.max_tokens),
                          ("rollouts.max_tokens", len(ids[1]), c.rollouts.max_tokens)):
       if not 0 < n <= most:

@@ -186,6 +186,20 @@ def test_a_row_is_counted_at_its_longest():
   assert build.sampler_slots(c, config, mesh, 32 * row / .3 - 1, 8, 4) == 28
 
 
+def test_a_model_is_built_for_the_runs_longest_sequence(monkeypatch):
+  """Which dynamic and longrope need, and which has to fit its context."""
+  model = transformer.DecoderConfig(vocab_size=31, d_model=16, n_layers=3, n_heads=4,
+                                    n_kv_heads=2, head_dim=6, d_ff=24, context=100)
+  monkeypatch.setattr(build.weights, "load", lambda path, dtype: (model, {}, None))
+  c = base.get_config()
+  c.prompts.max_tokens, c.rollouts.max_tokens = 60, 40
+  assert build.load_model(c, "m")[0].length == 100
+  c.rollouts.max_tokens = 41
+  with pytest.raises(ValueError, match="^prompts.max_tokens=60 [+] rollouts.max_tokens=41: 'm' "
+                     "is made for 100 positions"):
+    build.load_model(c, "m")
+
+
 def test_spread_rows_and_slots_exclude_each_other():
   c = quickstart.get_config("smoke")
   c.rollouts.slots, c.mesh.data = c.rollouts.per_prompt, 2

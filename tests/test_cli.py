@@ -1,4 +1,4 @@
-"""Where compiled programs are kept between runs."""
+"""Where compiled programs are kept between runs, and what a run was."""
 import json
 import os
 import pathlib
@@ -81,3 +81,29 @@ def test_what_a_run_was_names_the_config_file(tmp_path):
   assert found["config"]["seed"] == 3 and found["config"]["log"]["writers"] == ["wandb"]
   cli.record(base.get_config(), tmp_path / "other")  # Without a command line.
   assert json.loads((tmp_path / "other" / "versions.json").read_text())["config"] is None
+
+
+def test_a_model_of_the_hub_is_that_commit_until_the_run_ends(tmp_path, monkeypatch):
+  """What a name means may change between two sittings; a run that has checkpoints says so."""
+  commits = {"hf:a/b": "1111", "hf:a/b@1111": "1111", "hf:a/prm": "3333"}
+  monkeypatch.setattr(cli.hub, "commit", commits.get)
+  c = base.get_config()
+  c.model.path = "hf:a/b"
+  record = lambda: cli.record(c, tmp_path)
+  versions = lambda: json.loads((tmp_path / "versions.json").read_text())
+  record()
+  assert versions()["model.path"] == "1111" and "prm.path" not in versions()
+  c.prm.path = "hf:a/prm"
+  record()
+  assert versions()["prm.path"] == "3333"
+  (tmp_path / "checkpoints" / "2").mkdir(parents=True)
+  record()
+  commits["hf:a/b"] = "2222"
+  with pytest.raises(ValueError, match=r"^model.path: .* has checkpoints of commit 1111, now it "
+                     "is 2222; put @1111 behind the name"):
+    record()
+  c.model.path = "hf:a/b@1111"  # As it says.
+  record()
+  c.model.path = "elsewhere"
+  with pytest.raises(ValueError, match="model.path='elsewhere': .* 'hf:a/b@1111'"):
+    record()

@@ -1,5 +1,6 @@
 """Each question on arrays and texts that it has to find fault with; all on a real batch."""
 import dataclasses
+import re
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from configs import quickstart
 from rlx import build
 from rlx import doctor
 from rlx import preflight
+from rlx.io import chat
 from rlx.io import tokenizer
 from rlx.learner import memory
 
@@ -67,7 +69,7 @@ PLAIN = doctor.Example("2+2=", "2+2=", [5, 6], [5, 6, 7])
     ({}, "ok", "prompts end with '2+2=', the same in text and in tokens"),
     (dict(back="2 +2="), "warning", "1 of 2 prompts are another text once encoded and decoded: '2+2=' is '2 +2='"),
     (dict(whole_ids=[5, 9, 7]), "warning", "in 1 of 2 the prompt's last tokens change"),
-    (dict(missing="<think>"), "warning", "a finished dialogue has '<think>' more"),
+    (dict(faults=dict(before="B", history="H")), "warning", "in 1 of 2 dialogues the chat template is not prefix-stable: B; H; a model that thinks may write it itself"),
     (dict(closing="<end>", closes=False), "error", "ends a turn with '<end>', which does not end a completion; add it to eos_token_id"),
 ], ids=str)
 def test_template_closes(change, level, said):
@@ -81,19 +83,29 @@ CHAT = ("{% for m in messages %}<{{ m.role }}>{{ m.content }}" "%s" "{% endfor %
 
 @pytest.mark.parametrize("end, closes", [("<eos>", True), ("!", False), ("", False)])
 def test_a_chat_template_is_asked_how_a_turn_ends(end, closes):
-  tokens = tokenizer.characters("abcdefghijklmnopqrstuvwxyz-7<>!=+2")
+  tokens = tokenizer.characters("abcdefghijklmnopqrstuvwxyz-7<>!=+2/\n48")
   assert doctor.example(tokens, "2+2=", "7") == doctor.Example(
       "2+2=", "2+2=", tokens.encode("2+2="), tokens.encode("2+2=7"))
   tokens.hf.chat_template = CHAT.replace("%s", end)
-  text = tokens.chat([dict(role="user", content="2+2=")])
-  found = doctor.example(tokens, text, "7")
-  assert found.closing == end and found.closes == closes and found.missing == ""
-  assert doctor.example(tokens, text, "7", stops=("!",)).closes == (end != "")
+  messages = [dict(role="user", content="2+2=")]
+  found = doctor.example(tokens, messages, "7")
+  assert found.text == tokens.chat(messages) and found.faults == {}
+  assert found.closing == end and found.closes == closes
+  assert doctor.example(tokens, messages, "7", stops=("!",)).closes == (end == "!" or closes)
   # A prompt without the template is not held to it.
   assert doctor.example(tokens, "2+2=", "7").closes
-  tokens.hf.chat_template = CHAT.replace("%s", end).replace("<assistant>", "")
-  found = doctor.example(tokens, text.replace("<assistant>", ""), "7")
-  assert found.missing == "<assistant>"
+
+
+def test_a_chat_template_that_is_not_prefix_stable_is_said_with_what_to_do():
+  tokens = tokenizer.characters("abcdefghijklmnopqrstuvwxyz-7<>!=+2/\n48")
+  tokens.hf.chat_template = CHAT.replace("%s", "<eos>").replace("<assistant>", "")
+  example = doctor.example(tokens, [dict(role="user", content="2+2=")], "7")
+  assert list(example.faults) == ["before", "history"]
+  found = doctor.template_closes([example])
+  assert found.level == "warning" and "in 1 of 1 dialogues" in found.text
+  assert "before the assistant's words a finished dialogue has '<assistant>' more" in found.text
+  assert all(doctor.ADVICE[kind] in found.advice for kind in example.faults)
+  assert set(doctor.ADVICE) == set(re.findall(r"^      (\w+)  ", chat.faults.__doc__, re.M))
 
 
 @pytest.mark.parametrize("lengths, level", [([3, 4], "ok"), ([3, 5], "warning")])

@@ -1,12 +1,22 @@
 import itertools
+import json
 import math
+import zipfile
 
+import jax
 import numpy as np
 import pytest
 
+from configs import quickstart
 from rlx import evaluate
 from rlx.core import records
 from rlx.evals import pass_at_k
+from rlx.io import hf
+from rlx.io import tokenizer
+from rlx.models import transformer
+from tests.io import hub_stub
+from tests.io import test_gguf
+from tests.io import test_tokenizer
 
 nan = np.nan
 
@@ -78,3 +88,63 @@ def test_the_tables_have_every_number(capsys):
   assert ("pass", "0.500", "[0.250,", "0.750]", "0.625", "[0.250,", "0.750]") in rows
   assert ("best", "min/no_ref", "0.500", "[0.250,", "0.750]", "nan", "[0.250,",
           "0.750]") in rows
+
+
+@pytest.fixture(scope="module")
+def forms(tmp_path_factory):
+  """{form: what model.path says}, all of one tiny model that reads bytes."""
+  folder = tmp_path_factory.mktemp("forms")
+  tokens = tokenizer.load(test_tokenizer.write_gguf(folder / "tokens.gguf")[0])
+  names = tokens.hf.convert_ids_to_tokens(range(len(tokens.vocabulary)))
+  config = transformer.DecoderConfig(vocab_size=len(names), d_model=32, n_layers=1, n_heads=4,
+                                     n_kv_heads=2, head_dim=8, d_ff=48)
+  hf.save(folder / "smollm2", config, transformer.init(config, jax.random.key(0)), tokens)
+
+  def extra(w):
+    w.add_tokenizer_pre("smollm")
+    w.add_token_list(names)
+    w.add_token_types([3] * 3 + [1] * (len(names) - 3))
+    w.add_token_merges(["h e", "l l", "he ll", "Ġ w", "1 2"])
+    w.add_eos_token_id(0)
+    w.add_chat_template(test_tokenizer.CHAT)
+
+  with pytest.MonkeyPatch.context() as m:
+    m.setattr(test_gguf, "FIXTURES", folder)
+    test_gguf.convert("smollm2", folder / "m.gguf", extra=extra)
+  with zipfile.ZipFile(folder / "m-1.0-py3-none-any.whl", "w") as wheel:
+    wheel.write(folder / "m.gguf", "m/m.gguf")
+  return dict(directory=folder / "smollm2", gguf=folder / "m.gguf",
+              wheel=folder / "m-1.0-py3-none-any.whl", hub="hf:a/tiny")
+
+
+def _evaluated(path, workdir):
+  c = quickstart.get_config("smoke")
+  c.model.path, c.prompts.options.size, c.prompts.max_tokens = str(path), 64, 64
+  c.prompts.template = dict(name="chat")
+  c.eval.prompts, c.eval.batch, c.eval.samples = 8, 8, 2
+  c.rollouts.stops = tuple("aeiou0123456789")  # Lengths then say what was sampled.
+  evaluate.evaluate(c, workdir)
+  return (workdir / "evaluate.json").read_text()
+
+
+@pytest.fixture(scope="module")
+def expected(forms):
+  return _evaluated(forms["directory"], forms["directory"].parent / "workdir")
+
+
+@pytest.mark.parametrize("form", ["gguf", "wheel", "hub"])
+def test_a_model_in_any_form_is_evaluated_without_a_checkpoint(
+    form, forms, expected, tmp_path, monkeypatch):
+  monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+  numbers = json.loads(expected)
+  assert 1 < numbers["length"]["mean"] < 18 and 0 < numbers["truncated"]["mean"] < 1
+  files = {p.name: p.read_bytes() for p in forms["directory"].iterdir()}
+  with hub_stub.serve({"a/tiny": {hub_stub.COMMITS["main"]: files}}) as server:
+    hub_stub.use(server, tmp_path / "home", monkeypatch)
+    assert _evaluated(forms[form], tmp_path / form) == expected
+  assert any("resolve" in x for x in server.asked) == (form == "hub")
+
+
+def test_what_is_no_model_is_one_line(tmp_path):
+  with pytest.raises(ValueError, match=r"model.path='.*/nothing' is missing"):
+    _evaluated(tmp_path / "nothing", tmp_path)

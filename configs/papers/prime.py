@@ -26,7 +26,7 @@ def get_config(arg=""):
     raise ValueError(f"prime.py:{arg}: there are recipe, smoke and recipe-smoke.")
   c = base.get_config()
   c.steps = 592                                # P 4.1: one epoch of 151.5K kept prompts
-  c.model.path = "PRIME-RL/Eurus-2-7B-SFT"     # S: a local copy; policy, PRM and reference
+  c.model.path = "hf:PRIME-RL/Eurus-2-7B-SFT"  # S: policy, PRM and reference
   c.model.dtype = "bfloat16"                   # C fsdp_workers: bf16 compute, fp32 master
   c.model.remat = "full"
   c.prompts.source, c.prompts.dataset = "jsonl:eurus-2-rl-{split}.jsonl", "jsonl"

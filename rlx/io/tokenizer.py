@@ -1,6 +1,7 @@
 """Text <-> token ids, from a Hugging Face directory or a GGUF file."""
 import contextlib
 import dataclasses
+import functools
 import json
 import os
 import pathlib
@@ -24,6 +25,21 @@ class Tokenizer:
   pad_id: int          # fills padding; masks never come from it
   bos_id: int | None   # what this tokenizer itself puts before a text
 
+  @functools.cached_property
+  def closing(self):
+    """What the chat template writes after an assistant's words; "" if it takes none."""
+    turns = [dict(role="user", content="7"), dict(role="assistant", content="answer-7")]
+    try:
+      return self.chat(turns, opens=False).rpartition("answer-7")[2]
+    except ValueError:
+      return ""
+
+  @property
+  def end_id(self):
+    """The EOS put after a written completion: of a chat turn, if the template has one."""
+    ends = self.encode(self.closing.lstrip(), add_bos=False)[:1] + [self.hf.eos_token_id]
+    return next((i for i in ends if i in self.eos_ids), self.eos_ids[0])
+
   @property
   def vocabulary(self):
     """{token: id}; equal for tokenizers whose ids mean the same."""
@@ -37,6 +53,17 @@ class Tokenizer:
       raise ValueError(f"The tokenizer cannot encode {text!r}: {e}.") from e
     if not add_bos or self.bos_id is None or ids[:1] == [self.bos_id]: return ids
     return [self.bos_id, *ids]
+
+  def pair(self, prompt, completion):
+    """(ids of a prompt, ids of the completion after it), texts -> ids to train on.
+
+    The prompt's are those of the prompt alone, which the policy is asked with. The
+    completion's are as the tokenizer goes on; by itself only where a token of both texts
+    together would cross the boundary. (SentencePiece puts a space before a text of its own.)
+    """
+    ids, whole = self.encode(prompt), self.encode(prompt + completion)
+    if whole[:len(ids)] == ids: return ids, whole[len(ids):]
+    return ids, self.encode(completion, add_bos=False)
 
   def decode(self, ids):
     """Ids -> text without special tokens, otherwise exact."""
@@ -62,13 +89,25 @@ class Tokenizer:
     ends = [len(self.decode(ids[:n])) for n in range(1, len(ids))] + [len(whole)]
     return [whole[a:b] for a, b in zip([0] + ends, ends)]
 
-  def chat(self, messages):
-    """Chat messages -> text up to where the assistant speaks."""
+  def chat(self, messages, *, opens=True, **values):
+    """Chat messages -> text up to where the assistant speaks.
+
+    Args:
+      opens: False: without what opens the assistant's turn, of a dialogue that has it.
+      **values: what the template calls by these names.
+    Raises:
+      ValueError: there is no template, or it refuses the messages.
+    """
+    import jinja2
     if not self.hf.chat_template:
       raise ValueError("This tokenizer has no chat template; use "
                        "prompts.template.name='plain'.")
-    return self.hf.apply_chat_template(messages, tokenize=False,
-                                       add_generation_prompt=True)
+    try:
+      return self.hf.apply_chat_template(messages, tokenize=False,
+                                         add_generation_prompt=opens, **values)
+    except (jinja2.TemplateError, TypeError) as e:
+      raise ValueError(f"The chat template refuses turns of {[m['role'] for m in messages]}"
+                       f" (prompts.template): {e}") from e
 
   def render(self, prompt):
     """What a prompt template returned, text or messages, as text."""
@@ -93,22 +132,29 @@ def load(path):
     with _named(path):
       return wrap(gguf_tokenizer.build(found), [
           found.ids[key] for key in ("eot", "eom") if key in found.ids])
-  settings, generation = path / "tokenizer_config.json", path / "generation_config.json"
+  settings = path / "tokenizer_config.json"
   if settings.exists() and strict_json.read(settings).get("auto_map"):
     raise ValueError(f"{settings}: auto_map asks for code of the checkpoint; none is run.")
-  ids = []
-  if generation.exists():
-    ids = strict_json.read(generation).get("eos_token_id")
-    ids = [] if ids is None else ids if isinstance(ids, list) else [ids]
-    if any(type(i) is not int or i < 0 for i in ids):
-      raise ValueError(f"{generation}: eos_token_id={ids!r:.60}; token ids are needed.")
+  stored = _stored_eos(path)
   import transformers
   # The file says all; AutoTokenizer rebuilds what the model's family usually has.
   has_file = (path / "tokenizer.json").exists()
   kind = transformers.PreTrainedTokenizerFast if has_file else transformers.AutoTokenizer
   with _named(path / "tokenizer.json" if has_file else path):
     hf = kind.from_pretrained(path, local_files_only=True, trust_remote_code=False)
-    return wrap(hf, ids)
+    return wrap(hf, stored)
+
+
+def _stored_eos(path):
+  """eos_token_id, a number or a list, of generation_config.json, else of config.json."""
+  for file in (path / "generation_config.json", path / "config.json"):
+    ids = strict_json.read(file).get("eos_token_id") if file.exists() else None
+    if ids is None: continue
+    ids = ids if isinstance(ids, list) else [ids]
+    if any(type(i) is not int or i < 0 for i in ids):
+      raise ValueError(f"{file}: eos_token_id={ids!r:.60}; token ids are needed.")
+    return ids
+  return []
 
 
 @contextlib.contextmanager

@@ -31,9 +31,11 @@ def init(params, key, *, rank, targets=TARGETS):
     params: see `transformer.init`.
     key: for A.
     rank: I, >= 1.
-    targets: which matrices, of TARGETS.
+    targets: which matrices, of TARGETS. Experts of a mixture have no adapters.
   Returns:
     {"layers": {"attn": ..., "mlp": ...}} with a pair of leaves for each matrix.
+  Raises:
+    ValueError: rank or targets are none that can be, or the decoder has none of them.
   """
   if rank < 1: raise ValueError(f"rank={rank} must be >= 1.")
   if unknown := sorted(set(targets) - set(TARGETS)) or not targets:
@@ -52,6 +54,7 @@ def init(params, key, *, rank, targets=TARGETS):
       adapters.setdefault(name, {}).update({
           a: (jax.random.normal(stream, shape) * fan_in**-0.5).astype(w.dtype),
           b: jnp.zeros((w.shape[0], rank, *w.shape[n_in:]), w.dtype)})
+  if not adapters: raise ValueError(f"targets={tuple(targets)}: this decoder has none of them.")
   return {"layers": adapters}
 
 

@@ -82,7 +82,7 @@ def update_bytes(config, rows, width, scored, *, param_bytes, chunk=1024):
   """
   c = config
   layer = layer_bytes(c, rows, width)
-  matrices = 2 * c.d_model + 2 * c.d_ff + (c.n_heads + 2 * c.n_kv_heads) * c.head_dim
+  matrices = 2 * c.d_model + 2 * _units(c) + (c.n_heads + 2 * c.n_kv_heads) * c.head_dim
   saved = {"none": layer, "full": 4 * rows * width * c.d_model,
            "dots": 4 * rows * width * (c.d_model + matrices)}[c.remat]
   working = layer if c.remat == "none" else 3 * layer // 2  # Computed again.
@@ -98,16 +98,22 @@ def forward_bytes(config, rows, width, scored, *, chunk=1024):
   The last because a layer's weights are sliced from the stack.
   """
   c = config
-  widest = max(2 * c.n_heads * width, 3 * c.d_ff)
+  widest = max(2 * c.n_heads * width, 3 * _units(c))
   return 4 * (rows * width * (4 * c.d_model + widest)
-              + min(chunk, scored) * c.vocab_size + _matmul_params(c))
+              + min(chunk, scored) * c.vocab_size
+              + _matmul_params(c, c.n_experts or 1))
 
 
 def layer_bytes(c, rows, width):
   """Everything that a layer computes of [rows, width] tokens, in float32."""
   projections = (c.n_heads + 2 * c.n_kv_heads) * c.head_dim
-  return 4 * rows * width * (8 * c.d_model + 4 * c.d_ff + 4 * projections
+  return 4 * rows * width * (8 * c.d_model + 4 * _units(c) + 4 * projections
                              + 2 * c.n_heads * width)
+
+
+def _units(c):
+  """Units of the MLPs that a token goes through."""
+  return c.d_ff * (c.experts_per_token or 1)
 
 
 def _matmul_params(c, mlps=None):

@@ -92,6 +92,15 @@ class DecoderConfig:
       raise ValueError("attention='splash' knows no windows; use 'blocks'.")
 
   @property
+  def reach(self):
+    """Positions that it can be used for; None: it does not say."""
+    if self.context is None or not self.rope_scaling: return self.context
+    values = dict(zip(ROPE_SCALING[self.rope_scaling[0]], self.rope_scaling[1:]))
+    # Files of these two kinds may give the context before it was stretched.
+    if self.rope_scaling[0] not in ("yarn", "dynamic"): return self.context
+    return max(self.context, int(values["factor"] * values["original"]))
+
+  @property
   def kinds(self):
     """Of each layer, its window and its rope: full, local or none."""
     windows = self.windows or (0,) * self.n_layers

@@ -235,6 +235,20 @@ def test_eos_of_generation_config(tmp_path, stored, expected):
   assert tokenizer.load(tmp_path).eos_ids == expected
 
 
+@pytest.mark.parametrize("generation, config, expected", [
+    (None, [2, 3], (1, 2, 3)), (None, 4, (1, 4)), (None, None, (1,)),
+    (3, [2], (1, 3))])  # The file that is about generation comes first.
+def test_eos_of_config_json(tmp_path, generation, config, expected):
+  tokenizer.characters("abcd").save(tmp_path)
+  for name, stored in (("generation_config", generation), ("config", config)):
+    (tmp_path / f"{name}.json").write_text(json.dumps({"eos_token_id": stored}))
+  assert tokenizer.load(tmp_path).eos_ids == expected
+  (tmp_path / "generation_config.json").unlink()
+  (tmp_path / "config.json").write_text('{"eos_token_id": ["</s>"]}')
+  with pytest.raises(ValueError, match=r"/config.json: eos_token_id=\['</s>'\]; token ids"):
+    tokenizer.load(tmp_path)
+
+
 def test_what_is_written_counts_whatever_the_model_family(tmp_path):
   tok = tokenizer.characters("ab+ ")
   tok.save(tmp_path)
@@ -245,6 +259,17 @@ def test_what_is_written_counts_whatever_the_model_family(tmp_path):
 def test_no_chat_template():
   with pytest.raises(ValueError, match="no chat template"):
     tokenizer.characters("ab").render([{"role": "user", "content": "a"}])
+
+
+@pytest.mark.parametrize("template, said", [
+    ("{{ raise_exception('System role not supported') }}", "System role not supported"),
+    ("{{ messages[0].content + 7 }}", "can only concatenate str")])
+def test_messages_that_a_template_refuses(template, said):
+  tok = tokenizer.characters("ab")
+  tok.hf.chat_template = template
+  with pytest.raises(ValueError, match=r"refuses turns of \['system'\] \(prompts.template\): "
+                     + said):
+    tok.render([{"role": "system", "content": "a"}])
 
 
 @pytest.mark.skipif("RLX_SMOLLM2" not in os.environ,

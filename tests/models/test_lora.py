@@ -82,6 +82,15 @@ def test_gradient_is_that_of_the_merged_matrices(trees, remat):
     np.testing.assert_allclose(found["layers"]["mlp"][name], expected, atol=2e-5 * scale)
 
 
+def test_experts_have_no_adapters():
+  config = dataclasses.replace(CONFIG, n_experts=3, experts_per_token=2)
+  params = transformer.init(config, jax.random.key(0))
+  adapters = lora.init(params, jax.random.key(1), rank=2)
+  assert set(adapters["layers"]) == {"attn"}
+  with pytest.raises(ValueError, match="targets=.*gate.*none of them"):
+    lora.init(params, jax.random.key(1), rank=2, targets=("gate", "up"))
+
+
 def test_targets_and_sizes(trees):
   frozen = trees[0]
   some = lora.init(frozen, jax.random.key(1), rank=2, targets=("q", "down"))

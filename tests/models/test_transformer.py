@@ -207,10 +207,25 @@ def test_init():
     (dict(n_kv_heads=3), "n_kv_heads=3 must divide"),
     (dict(remat="some"), "remat='some'"),
     (dict(rope_scaling=("yarn", 4.0)), "yarn"),
+    (dict(norms="sandwich"), "norms='sandwich' must be one of.*both"),
+    (dict(qk_norm=True), "qk_norm=True must be one of.*head"),
+    (dict(windows=(4,)), r"windows=\(4,\) must be n_layers=2 numbers"),
+    (dict(windows=(4, 0), attention="splash"), "splash.*no windows"),
+    (dict(attn_softcap=5.0, attention="cudnn"), "cudnn.*no soft cap"),
 ])
 def test_config_refuses(change, message):
   with pytest.raises(ValueError, match=message):
     dataclasses.replace(CONFIG, **change)
+
+
+@pytest.mark.parametrize("scaling, reach", [
+    (None, 64), (("linear", 4.0), 64), (("llama3", 8.0, 1.0, 4.0, 16), 64),
+    (("yarn", 4.0, 32.0, 1.0, 32, 1.0, True), 128), (("dynamic", 2.0, 64), 128),
+    (("yarn", 4.0, 32.0, 1.0, 8, 1.0, True), 64)])
+def test_reach(scaling, reach):
+  """Files of yarn and dynamic may give the context before or after it was stretched."""
+  assert dataclasses.replace(CONFIG, context=64, rope_scaling=scaling).reach == reach
+  assert dataclasses.replace(CONFIG, context=None, rope_scaling=scaling).reach is None
 
 
 def test_nnx_is_not_imported():

@@ -1,0 +1,265 @@
+"""What published chat templates make of finished dialogues, and what rlx trains on."""
+import importlib.util
+import json
+import pathlib
+import re
+import shutil
+import types
+
+import numpy as np
+import pytest
+
+from configs import quickstart
+from configs import sft_chain
+from configs.papers import implicit_prm
+from rlx import build
+from rlx import sft
+from rlx import stored
+from rlx.core import records
+from rlx.io import chat
+from rlx.io import tokenizer
+from rlx.rollouts import answers
+from rlx.rollouts import padding
+from tests.io import record_tokens
+
+CHAIN = pathlib.Path(build.__file__).parent.parent / "configs" / "models" / "chain"
+
+# As published, of HuggingFaceTB/SmolLM2-135M-Instruct.
+SMOLLM2 = """\
+{% for message in messages %}{% if loop.first and messages[0]['role'] != 'system' %}{{ '<|im_start|>system
+You are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>
+' }}{% endif %}{{'<|im_start|>' + message['role'] + '
+' + message['content'] + '<|im_end|>' + '
+'}}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant
+' }}{% endif %}"""
+
+
+def each(turn, before="", opens="", after=""):
+  """A template: `turn` for each message m, between what comes before, opens and after."""
+  return (before + "{% for m in messages %}" + turn + "{% endfor %}{% if add_generation_prompt %}"
+          + opens + "{% else %}" + after + "{% endif %}")
+
+
+CHATML = "<|im_start|>{{ m.role }}\n{{ %s }}<|im_end|>\n"
+LLAMA = "<|start_header_id|>{{ m.role }}<|end_header_id|>\n\n{{ m.content | trim }}<|eot_id|>"
+NO_SYSTEM = "{% if messages[0].role == 'system' %}{{ raise_exception('No system') }}{% endif %}"
+# What the published ones do with text, tools left out, in fewer words.
+SHORT = {
+    "qwen2_5": each(CHATML % "m.content", opens="<|im_start|>assistant\n", before=(
+        "{% if messages[0].role != 'system' %}<|im_start|>system\nYou are Qwen, created by "
+        "Alibaba Cloud. You are a helpful assistant.<|im_end|>\n{% endif %}")),
+    "qwen3": each(  # Thoughts: made up, if need be, in the last turn; left out of earlier ones.
+        CHATML % ("m.content if m.role != 'assistant' else '<think>\n\n</think>\n\n' + "
+                  "m.content.lstrip('\n') if loop.last and '</think>' not in m.content else "
+                  "m.content if loop.last or '</think>' not in m.content else "
+                  "m.content.split('</think>')[-1].lstrip('\n')"),
+        opens="<|im_start|>assistant\n"),
+    "llama3": each(LLAMA, "{{ bos_token }}", "<|start_header_id|>assistant<|end_header_id|>\n\n"),
+    "llama3_2": each(LLAMA, "{{ bos_token }}<|start_header_id|>system<|end_header_id|>\n\n"
+                     "Cutting Knowledge Date: December 2023\nToday Date: {{ strftime_now('%d %b "
+                     "%Y') }}\n\n{% if messages[0].role == 'system' %}{{ messages[0].content | trim }}"
+                     "{% set messages = messages[1:] %}{% endif %}<|eot_id|>",
+                     "<|start_header_id|>assistant<|end_header_id|>\n\n"),
+    "gemma": each("<start_of_turn>{{ 'model' if m.role == 'assistant' else m.role }}\n"
+                  "{{ m.content | trim }}<end_of_turn>\n",
+                  "{{ bos_token }}" + NO_SYSTEM, "<start_of_turn>model\n"),
+    "phi3": each("<|{{ m.role }}|>\n{{ m.content }}<|end|>\n", opens="<|assistant|>\n",
+                 after="{{ eos_token }}"),
+    "phi4": each("<|im_start|>{{ m.role }}<|im_sep|>{{ m.content }}<|im_end|>",
+                 opens="<|im_start|>assistant<|im_sep|>"),
+    "olmo2": each("<|{{ m.role }}|>\n{{ m.content }}{{ (eos_token if m.role == 'assistant' else '') + "
+                  "('' if m.role == 'assistant' and loop.last else '\n') }}",
+                  "{{ bos_token }}", "<|assistant|>\n"),
+    "mistral_v0_2": each("{{ '[INST] ' + m.content + ' [/INST]' if m.role == 'user' else "
+                         "m.content + eos_token }}", "{{ bos_token }}" + NO_SYSTEM),
+    # The system's words stand where a question ends the dialogue, and nowhere else.
+    "mistral_v0_3": each(
+        "{% if m.role == 'user' %}[INST] {{ messages[0].content + '\n\n' if loop.last and "
+        "messages[0].role == 'system' }}{{ m.content }}[/INST]{% elif m.role == 'assistant' %} "
+        "{{ m.content | trim }}{{ eos_token }}{% endif %}", "{{ bos_token }}"),
+}
+
+USER, MORE = (dict(role="user", content=c) for c in ("What is 2+2?", "And 3+3?"))
+THOUGHT = "<think>\n2 and 2\n</think>\n\n4"
+DIALOGUES = dict(
+    plain=([USER], "4"),
+    padded=([USER], " 4 "),
+    newline=([USER], "\n4"),  # The tokenizer has one token for two newlines.
+    thought=([USER], THOUGHT),
+    system=([dict(role="system", content="Be brief."), USER], "4"),
+    example=([USER, dict(role="assistant", content=THOUGHT), MORE], "6"))
+TRIMS = dict(padded="history reply", newline="history reply")
+NEWLINE = dict(newline="tokens")  # The prompt ends with one.
+# What faults there are in which dialogue; in the others none.
+VERDICTS = {
+    "smollm2": NEWLINE,
+    "qwen2_5": NEWLINE,
+    "qwen3": dict(plain="before", padded="before", newline="before tokens", system="before",
+                  thought="history", example="before turns"),
+    "llama3": TRIMS,
+    "llama3_2": {k: " ".join(sorted(["date", *TRIMS.get(k, "").split()])) for k in DIALOGUES},
+    "gemma": dict(TRIMS, newline="history reply tokens", system="refused"),
+    "phi3": NEWLINE,
+    "phi4": {},
+    "olmo2": NEWLINE,
+    "mistral_v0_2": dict(system="refused"),
+    "mistral_v0_3": dict(plain="before history", padded="before history reply",
+                         newline="before history reply", thought="before history",
+                         system="history prompt", example="before history"),
+}
+
+
+@pytest.fixture(scope="module")
+def bare():
+  """A Tokenizer of bytes, two newlines and the special tokens of the templates."""
+  import tokenizers
+  import transformers
+  special = sorted(set(re.findall(r"<[|/]?[a-z_]+\|?>", SMOLLM2 + "".join(SHORT.values())))
+                   - {"<think>", "</think>"} | {"<s>", "</s>", "<|system|>", "<|user|>"})
+  letters = record_tokens.letters() + ["ĊĊ"]
+  core = tokenizers.Tokenizer(tokenizers.models.BPE(
+      vocab={t: i for i, t in enumerate(special + letters)}, merges=[("Ċ", "Ċ")]))
+  core.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+  core.decoder = tokenizers.decoders.ByteLevel()
+  core.add_special_tokens(special)
+  hf = transformers.PreTrainedTokenizerFast(tokenizer_object=core, bos_token="<s>",
+                                            eos_token="</s>")
+  return tokenizer.wrap(hf)
+
+
+def verdict(tokens, template, dialogue):
+  tokens.hf.chat_template = template
+  try:
+    return " ".join(sorted(chat.faults(tokens, *DIALOGUES[dialogue])))
+  except ValueError as e:
+    assert "The chat template refuses turns of ['system', 'user']" in str(e)
+    return "refused"
+
+
+@pytest.mark.parametrize("name", VERDICTS)
+def test_verdicts(bare, name):
+  template = dict(SHORT, smollm2=SMOLLM2)[name]
+  assert {d: v for d in DIALOGUES if (v := verdict(bare, template, d))} == VERDICTS[name]
+
+
+PUBLISHED = importlib.util.find_spec("trl")
+
+
+@pytest.mark.skipif(PUBLISHED is None, reason="trl has copies of published templates")
+@pytest.mark.parametrize("name", ["qwen2_5", "qwen3", "llama3", "llama3_2", "gemma", "phi3"])
+def test_published_ones_do_the_same(bare, name):
+  """Word for word: the same prompts as the short forms here, and the same verdicts."""
+  folder = pathlib.Path(PUBLISHED.submodule_search_locations[0], "chat_templates")
+  published = (folder / f"{name}.jinja").read_text()
+  assert {d: v for d in DIALOGUES if (v := verdict(bare, published, d))} == VERDICTS[name]
+  prompts = []
+  for template in (published, SHORT[name]):
+    bare.hf.chat_template = template
+    prompts.append([bare.chat(DIALOGUES[d][0]) for d in DIALOGUES
+                    if VERDICTS[name].get(d) != "refused"])
+  assert prompts[0] == prompts[1]
+
+
+# What ends a turn, of the EOS ids there are.
+@pytest.mark.parametrize("name, end", [
+    ("qwen2_5", "<|im_end|>"), ("llama3", "<|eot_id|>"), ("gemma", "<end_of_turn>"),
+    ("olmo2", "</s>"), ("mistral_v0_3", "</s>"), (None, "</s>"),
+    ("phi3", "<|end|>")])
+def test_a_written_completion_ends_as_a_turn_does(bare, name, end):
+  assert bare.hf.convert_ids_to_tokens(list(bare.eos_ids)) == [
+      "</s>", "<end_of_turn>", "<|end|>", "<|eot_id|>", "<|im_end|>"]
+  bare.hf.chat_template = SHORT.get(name)
+  fresh = tokenizer.wrap(bare.hf)
+  assert bare.hf.convert_ids_to_tokens(fresh.end_id) == end
+
+
+@pytest.fixture
+def chatml(bare):
+  bare.hf.chat_template = SHORT["qwen2_5"]
+  return tokenizer.wrap(bare.hf)
+
+
+def test_stored_completions_are_the_prompts_ids_then_their_own(chatml, tmp_path):
+  """Of sft, of stored completions and of demonstrations alike: also where the tokenizer
+  would join the prompt's last newline with the completion's first."""
+  asked = chatml.chat([USER])
+  assert asked.endswith("\n")
+  prompt, completion = chatml.encode(asked), chatml.encode("\n4", add_bos=False)
+  assert chatml.encode(asked + "\n4") != prompt + completion
+  end = chatml.vocabulary["<|im_end|>"]
+
+  c = sft_chain.get_config()
+  c.prompts.max_tokens, c.rollouts.max_tokens = 256, 8
+  batch = sft.batch_of([(asked, "\n4")], c, chatml)
+  ids = batch.tokens_BS[0, 256 - len(prompt):][:len(prompt) + 3].tolist()
+  assert ids == prompt + completion + [end] and batch.completion_len_B == [3]
+
+  c = implicit_prm.get_config("smoke")
+  c.prompts.max_tokens, c.prompts.template = 256, dict(name="chat")
+  path = tmp_path / "rows.jsonl"
+  path.write_text(json.dumps(dict(question=USER["content"], completion="\n4", verdict=1)) + "\n")
+  row, = stored.read(path, types.SimpleNamespace(config=c, tokenizer=chatml))
+  assert (row.prompt, row.ids) == (prompt, completion + [end])
+
+  c = quickstart.get_config("smoke")
+  c.rollouts.demonstration = dict(name="jsonl.demonstration")
+  p = records.Prompt(id="a", text=USER["content"], answer="\n4")
+  rollouts = answers.rows([prompt] * 2, [[7], [8]], bucket=16, width=4, pad_id=0)
+  demonstrate = build._demonstrate(c, chatml, lambda p: chatml.chat([USER]), [p])
+  rollouts = demonstrate([p], rollouts.replace(prompt_P=np.zeros(1, np.uint32)))
+  assert padding.completions(rollouts) == [[7], completion + [end]]
+
+
+def test_sentencepiece_puts_no_space_before_a_completion():
+  import tokenizers
+  import transformers
+  letters = {t: i for i, t in enumerate(["</s>", "\u2581", "a", "b"])}
+  core = tokenizers.Tokenizer(tokenizers.models.BPE(vocab=letters, merges=[]))
+  core.pre_tokenizer = tokenizers.pre_tokenizers.Metaspace(prepend_scheme="first")
+  core.decoder = tokenizers.decoders.Metaspace(prepend_scheme="first")
+  tokens = tokenizer.wrap(transformers.PreTrainedTokenizerFast(
+      tokenizer_object=core, eos_token="</s>"))
+  assert tokens.encode("b", add_bos=False) == [1, 3]  # By itself it has one.
+  assert tokens.pair("a", "b") == ([1, 2], [3])
+  assert tokens.decode(sum(tokens.pair("a", "b"), [])) == "ab"
+
+
+@pytest.mark.parametrize("name, said", [
+    ("smollm2", None), ("llama3", None),
+    ("qwen3", "a finished dialogue has '<think>\\n\\n</think>\\n\\n' more; when another turn"),
+    ("llama3_2", "the prompt has the date in it")])
+def test_the_start_of_training_says_it_in_one_line(bare, capsys, name, said):
+  bare.hf.chat_template = dict(SHORT, smollm2=SMOLLM2)[name]
+  c = quickstart.get_config("smoke")
+  p = records.Prompt(id="a", text=USER["content"])
+  build.note_template(c, bare, p)
+  assert capsys.readouterr().err == ""  # A plain prompt.
+  c.prompts.template = dict(name="chat")
+  build.note_template(c, bare, p)
+  lines = capsys.readouterr().err.splitlines()
+  assert lines == [] if said is None else len(lines) == 1 and said in lines[0], lines
+
+
+def test_a_template_without_finished_dialogues_is_no_obstacle(bare):
+  bare.hf.chat_template = SHORT["phi4"].replace(
+      "{{ m.content }}", "{{ m.content if m.role == 'user' else raise_exception('Only users') }}")
+  tokens = tokenizer.wrap(bare.hf)
+  found = chat.faults(tokens, [USER], "4")
+  assert list(found) == ["prompt"] and found["prompt"].endswith("(prompts.template): Only users")
+  assert (tokens.closing, tokens.hf.convert_ids_to_tokens(tokens.end_id)) == ("", "</s>")
+
+
+@pytest.mark.parametrize("start", [
+    lambda c, path: build.build(c).pool.close(), sft.train], ids=["train", "sft"])
+def test_training_and_sft_say_it(start, tmp_path, capsys):
+  shutil.copytree(CHAIN, tmp_path / "model")
+  path = tmp_path / "model" / "tokenizer_config.json"
+  path.write_text(json.dumps(json.loads(path.read_text()) | dict(
+      chat_template="{% for m in messages %}{{ ';' if m.role == 'assistant' }}{{ m.content }}"
+      "{% endfor %}")))
+  c = sft_chain.get_config("smoke") if start is sft.train else quickstart.get_config("smoke")
+  c.model.path, c.prompts.template = str(tmp_path / "model"), dict(name="chat")
+  c.prompts.options.size, c.sft.steps, c.sft.batch = 256, 1, 8
+  start(c, tmp_path / "run")
+  lines = [l for l in capsys.readouterr().err.splitlines() if l.startswith("rlx: the chat")]
+  assert len(lines) == 1 and "not prefix-stable" in lines[0]

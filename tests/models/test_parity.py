@@ -1,0 +1,213 @@
+"""The decoder against transformers: recorded, and live where torch is there.
+
+  python -m pytest tests/models/test_parity.py --record   # writes docs/models.md
+
+record_logits.py makes the cases and says what is in them; here they are found on disk.
+"""
+import dataclasses
+import functools
+import json
+import pathlib
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from rlx.io import hf
+from rlx.io import tables
+from rlx.models import decode
+from rlx.models import families
+from rlx.models import logps
+from rlx.models import transformer
+from tests.models import record_logits
+
+FIXTURES = record_logits.FIXTURES
+CASES = sorted(path.parent.name for path in FIXTURES.glob("*/logits.npz"))
+DOCS = pathlib.Path(__file__).parent.parent.parent / "docs" / "models.md"
+PROMPT, COMPLETION = record_logits.PROMPT, record_logits.COMPLETION
+
+# Largest difference of logits, and of sums of gradients with random signs (`sums` of
+# record_logits.py); how many times as far as transformers' own bfloat16 logits ours are
+# from its float32 ones (`errors`, typical).
+BOUNDS = {"prefill": 1e-4, "decode": 1e-4, "gradients": 1e-4, "bfloat16": 1.25}
+
+
+def _decoder_config(case):
+  file = FIXTURES / case / "config.json"
+  published = json.loads(file.read_text())
+  return families.of(published["model_type"], "").decoder_config(published, file)
+
+
+@functools.cache
+def recorded(case):
+  return dict(np.load(FIXTURES / case / "logits.npz"))
+
+
+@functools.partial(jax.jit, static_argnums=1)
+def _prefill(params, config, tokens_BS, positions_BS, valid_BS):
+  return transformer.logits(params, config, transformer.hidden(
+      params, config, tokens_BS, positions_BS, valid_BS))
+
+
+@functools.partial(jax.jit, static_argnums=1)
+def _decode(params, config, tokens_BS, prompt_len_B):
+  """Logits of the completion columns, of tokens that are fed one by one."""
+  weights = decode.lay_out(params, config)
+  prompts = decode.prompts(params, config, tokens_BS[:, :PROMPT], prompt_len_B)
+  columns_1T = jnp.arange(COMPLETION)[None]
+
+  def step(suffix, t):
+    live_BT = jnp.broadcast_to(columns_1T <= t, (len(tokens_BS), COMPLETION))
+    logits_BV, suffix = decode.step(
+        weights, config, tokens_BS[:, PROMPT - 1 + t], prompt_len_B - 1 + t, prompts,
+        suffix, live_BT, t)
+    return suffix, logits_BV
+
+  suffix = decode.empty_suffix(config, len(tokens_BS), COMPLETION)
+  return jax.lax.scan(step, suffix, jnp.arange(COMPLETION))[1].swapaxes(0, 1)
+
+
+@functools.partial(jax.jit, static_argnums=1)
+def _gradients(params, config, tokens_BS, positions_BS, valid_BS):
+  """Of the completions' mean log-prob."""
+  def mean(params):
+    logps_BT = logps.logps(params, config, tokens_BS, positions_BS, valid_BS,
+                           completion_width=COMPLETION, with_entropy=False)[0]
+    return jnp.sum(logps_BT) / jnp.sum(valid_BS[:, PROMPT:])
+  return jax.grad(mean)(params)
+
+
+def differences(path, logits, bfloat16_error, gradients):
+  """How far a checkpoint's logits and gradients are from transformers': as BOUNDS.
+
+  Args:
+    path: the checkpoint.
+    logits: transformers', of the recorded batch.
+    bfloat16_error: see `record_logits.errors`.
+    gradients: ours as {name in the checkpoint: array} -> the difference.
+  """
+  tokens, valid = record_logits.batch()
+  batch = tokens.astype(np.int32), record_logits.positions(valid), valid
+  config, params = hf.load(path)
+  config = dataclasses.replace(config, length=tokens.shape[1])
+  completion, scored = np.s_[:, PROMPT - 1:-1], valid[:, PROMPT - 1:-1]
+  prefill = np.asarray(_prefill(params, config, *batch))
+  decoded = np.asarray(_decode(params, config, batch[0], valid[:, :PROMPT].sum(axis=1)))
+  bfloat16 = dataclasses.replace(config, dtype="bfloat16", param_dtype="bfloat16")
+  rounded = np.asarray(_prefill(
+      jax.tree.map(lambda x: x.astype("bfloat16"), params), bfloat16, *batch))
+  family = families.of(json.loads((path / "config.json").read_text())["model_type"], "")
+  ours = {name: np.concatenate([*tensor.parts()]) for name, tensor in tables.write(
+      _gradients(params, config, *batch), family.KEYS, config).items()}
+  rounding = record_logits.errors(rounded, logits, valid)
+  return {
+      "prefill": record_logits.errors(prefill, logits, valid)[0],
+      "decode": record_logits.errors(decoded, logits[completion], scored)[0],
+      "gradients": gradients(ours),
+      "bfloat16": rounding[1] / bfloat16_error[1], "bfloat16, largest": rounding[0]}
+
+
+@functools.cache
+def measured(case):
+  reference = recorded(case)
+
+  def gradients(ours):
+    assert sorted(ours) == list(reference["gradient_names"])
+    return np.abs(record_logits.sums(ours) - reference["gradient_sums"]).max()
+
+  return differences(FIXTURES / case, reference["logits"], reference["bfloat16_error"],
+                     gradients)
+
+
+@pytest.mark.parametrize("what", BOUNDS)
+@pytest.mark.parametrize("case", CASES)
+def test_recorded(case, what):
+  assert measured(case)[what] <= BOUNDS[what]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_live(case, tmp_path):
+  """The same with today's transformers, gradients entry by entry."""
+  pytest.importorskip("torch")
+  tokens, valid = record_logits.batch()
+  model = record_logits.model(case)
+  model.save_pretrained(tmp_path)
+  exact = record_logits.logits(model, tokens, valid)
+  theirs = record_logits.gradients(model, tokens, valid)
+
+  def gradients(ours):
+    assert set(ours) == set(theirs)
+    return max(np.abs(ours[name] - theirs[name]).max() for name in theirs)
+
+  found = differences(
+      tmp_path, exact, record_logits.bfloat16_error(tmp_path, tokens, valid, exact),
+      gradients)
+  assert {what: found[what] for what, x in BOUNDS.items() if not found[what] <= x} == {}
+
+
+# What says how large a model is, where its numbers lie or how they are computed.
+_NO_SWITCH = {"vocab_size", "d_model", "n_layers", "n_heads", "n_kv_heads", "head_dim",
+              "d_ff", "context", "norm_eps", "rope_theta"}
+
+
+def switches(config):
+  """{field: value} of what is away from DecoderConfig's default."""
+  return {f.name: getattr(config, f.name) for f in dataclasses.fields(config)
+          if f.name not in _NO_SWITCH and getattr(config, f.name) != f.default}
+
+
+def _first_cases():
+  """[(case, field)]: one case of each switch, and of each kind of rotary scaling."""
+  first = {}
+  for case in CASES:
+    config = _decoder_config(case)
+    for field, value in switches(config).items():
+      if field == "rope_dim" and config.rope_scaling: continue  # Which has its size.
+      first.setdefault((field, value[0] if field == "rope_scaling" else None),
+                       (case, field))
+  # Without these the parameters are others, or there are none.
+  return [x for (field, _), x in first.items()
+          if field not in ("tied_head", "norms", "n_experts", "experts_per_token")]
+
+
+@pytest.mark.parametrize("case, field", _first_cases())
+def test_a_switch_turned_off_is_seen(case, field):
+  """Parity means something: without the switch the logits are others."""
+  tokens, valid = record_logits.batch()
+  config, params = hf.load(FIXTURES / case)
+  default = {f.name: f.default for f in dataclasses.fields(config)}[field]
+  off = dataclasses.replace(config, length=tokens.shape[1], **{field: default})
+  found = _prefill(params, off, tokens.astype(np.int32), record_logits.positions(valid),
+                   valid)
+  error = record_logits.errors(np.asarray(found), recorded(case)["logits"], valid)[0]
+  assert error > 100 * BOUNDS["prefill"]
+
+
+def _shown(field, value):
+  if value is True: return field
+  if field == "rope_scaling": value = value[0]
+  return f"{field}={' '.join(map(str, value)) if isinstance(value, tuple) else value}"
+
+
+def _row(case):
+  config = _decoder_config(case)
+  model_type = json.loads((FIXTURES / case / "config.json").read_text())["model_type"]
+  return [model_type, case, ", ".join(_shown(*x) for x in switches(config).items())]
+
+
+def test_table(request):
+  """docs/models.md has a row of each case; with --record it gets the differences too."""
+  ordered = sorted(CASES, key=lambda case: _row(case)[:2])
+  before, table, after = re.fullmatch(
+      r"(.*<!-- parity -->\n)(.*)(<!-- end -->.*)", DOCS.read_text(), re.DOTALL).groups()
+  if request.config.getoption("record"):
+    head = ["model_type", "case", "away from the defaults",
+            *(f"{what} ≤ {bound:g}" for what, bound in BOUNDS.items()), "bfloat16, largest"]
+    rows = [_row(case) + [f"{x:.2g}" for x in measured(case).values()] for case in ordered]
+    table = "".join(f"| {' | '.join(row)} |\n"
+                    for row in (head, ["---"] * len(head), *rows))
+    DOCS.write_text(before + table + after)
+  written = [line.strip("| ").split(" | ") for line in table.splitlines()[2:]]
+  assert [row[:3] for row in written] == [_row(case) for case in ordered]
