@@ -149,7 +149,9 @@ def write_rope(w, rope, hf, head):
     w.add_tensor("rope_freqs.weight", np.array(factors, np.float32))
 
 
-@pytest.mark.parametrize("family", ["smollm2", "qwen2", "qwen3", "phi3"])
+@pytest.mark.parametrize("family", [
+    "smollm2", "qwen2", "qwen3", "phi3", "phi3_window", "llama_biases", "olmo2", "olmo2_tied",
+    "mixtral", "qwen3_moe"])
 def test_equals_hugging_face(family, tmp_path):
   config, params = gguf.load(convert(family, tmp_path / "m.gguf"))
   expected_config, expected = hf.load(FIXTURES / family)
@@ -370,6 +372,7 @@ def test_wheel_without_a_model(tmp_path):
     ("qwen3", lambda w: w.add_rope_scaling_yarn_log_mul(0.1), "yarn_log_multiplier=0.1"),
     ("smollm2", lambda w: w.add_tensor("rope_freqs.weight", np.full(4, 2, np.float32)),
      "rope_freqs.weight is not Llama 3.1's rule"),
+    ("llama", lambda w: None, "rope_freqs.weight is not Llama 3.1's rule with factor 8.0"),
     ("smollm2", lambda w: w.add_tensor("rope_freqs.weight", np.ones(3, np.float32)),
      r"rope_freqs.weight has shape \(3,\); the head makes it \(4,\)"),
     ("smollm2", lambda w: w.add_rope_freq_base(-1.0), "rope.freq_base=-1.0; a number above 0"),
