@@ -1,5 +1,6 @@
 """Strings to try tokenizers on: `varied` makes the same ones on every machine."""
 import random
+import unicodedata
 
 _SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|eot_id|>", "<s>", "</s>",
             "<unk>", "<end_of_turn>", "<|x", "|>", "<0x0A>", "<repo_name>")
@@ -37,10 +38,10 @@ def varied(n=2000):
   rng = random.Random(0)
   def mixture(size):
     return "".join(rng.choice(rng.choice(_LISTS)) for _ in range(size))
-  def character():
+  def character():  # One that Unicode 3.2 had: younger ones depend on a library's tables.
     while True:
       c = chr(rng.randrange(rng.choice((0x80, 0x250, 0x3000, 0x10000, 0x20000))))
-      if not 0xd800 <= ord(c) < 0xe000: return c
+      if unicodedata.ucd_3_2_0.category(c) not in ("Cn", "Cs"): return c
   out = ["", *(part for parts in _LISTS[:-2] for part in parts)]
   out += [part + extra for part in _SPACES for extra in ("a", " a", "1")]
   out += [unit * 300 for unit in ("a", "ab", "1", " ", "\n", "日", "!", "'", "é")]
