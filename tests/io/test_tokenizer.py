@@ -277,9 +277,11 @@ def test_smollm2():
   tok = tokenizer.load(os.environ["RLX_SMOLLM2"])
   texts = strings.varied()
   encoded = [tok.encode(text) for text in texts]
-  apart = np.flatnonzero(record_tokens.checksums(encoded)
-                         != np.load(record_tokens.FILE)["smollm2"])
+  recorded, found = np.load(record_tokens.FILE), record_tokens.checksums(encoded)
+  apart = np.flatnonzero(found != recorded["hf/smollm2"])
   assert not apart.size, texts[apart[0]]
+  # One string has a character without a token between two that merge; they do here.
+  assert (found != recorded["llama_cpp/smollm2"]).sum() == 1
   # It has no token for six control characters and for some bytes of no script.
   without = set("\x04\x06\x13\x14\x16\x1d")
   lost = [text for text, ids in zip(texts, encoded) if tok.hf.decode(ids) != text]
