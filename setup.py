@@ -36,6 +36,6 @@ setuptools.setup(
         "mlflow": ["mlflow-skinny", "sqlalchemy", "alembic"],
         "test": TEST,
         # Live comparison with PyTorch models; the recorded one needs no torch.
-        "parity": TEST + ["torch"],
+        "parity": TEST + ["torch", "peft"],
     },
 )

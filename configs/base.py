@@ -43,7 +43,7 @@ def get_config():
   c.memory_check = "error"     # a run that cannot fit the device: error | warn | off
 
   c.model = ml_collections.ConfigDict(dict(
-      # HF directory, .gguf file, wheel that holds one, or hf:OWNER/NAME[@REVISION]
+      # HF directory, model of rlx.convert, .gguf file, wheel that holds one, or hf:OWNER/NAME[@REVISION]
       path="configs/models/chain",
       dtype="float32",         # activations: float32 | bfloat16
       param_dtype="float32",   # parameters and their updates

@@ -48,14 +48,27 @@ def main(loop, *, has_workdir=True):
   except (flags.Error, OSError, ValueError, KeyError, AttributeError, TypeError) as e:
     refuse(e)
   folders = [workdir_flag.value] if has_workdir else []
-  try:
+
+  def start():
     # Without a folder of the run there is none beside it.
     if folders or config.compile_cache: keep_compiled(config.compile_cache, *folders)
     loop(config, *folders)
+
+  run(start, *folders, again="run again to go on from the newest checkpoint.")
+
+
+def run(call, folder=None, *, again):
+  """call(); what a user can mend ends the program with one line and exit code 2.
+
+  Args:
+    folder: what a message about the disk names if the error does not.
+    again: what to do once the disk is mended.
+  """
+  try:
+    call()
   except OSError as e:
     if e.errno not in _DISK: _end(e)
-    refuse(f"{e.filename or workdir_flag.value}: {e.strerror}; run again to go on from the "
-           "newest checkpoint.")
+    refuse(f"{e.filename or folder}: {e.strerror}; {again}")
   except ValueError as e:
     if not _is_raised_here(e): _end(e)
     refuse(e)

@@ -5,7 +5,7 @@
 
 Completions that train_prm.rollouts and train_prm.held_out do not name are sampled by the
 policy into the workdir. Run again with the same workdir to resume. rlx.evaluate and
-rlx.export read what it leaves.
+rlx.convert read what it leaves.
 """
 import json
 import pathlib

@@ -14,7 +14,7 @@ LAYERS = [
     {"models"},
     {"prompts", "rollouts", "verifiers", "learner", "evals", "io"},
     {"cli", "methods", "likelihoods", "score", "update", "build", "draw", "preflight",
-     "train", "sft", "evaluate", "export", "view", "doctor", "prm_sets", "stored",
+     "train", "sft", "evaluate", "convert", "view", "doctor", "prm_sets", "stored",
      "train_prm"},
 ]
 # Heavy packages: only in these layers, and not when a module is imported.
@@ -68,7 +68,7 @@ def test_pure_parts_have_no_side_effects_and_heavy_packages_wait(path):
 
 
 def test_importing_the_wiring_loads_no_heavy_package_and_no_nnx():
-  code = ("import sys, rlx.train, rlx.sft, rlx.evaluate, rlx.export, rlx.view, "
+  code = ("import sys, rlx.train, rlx.sft, rlx.evaluate, rlx.convert, rlx.view, "
           "rlx.doctor, rlx.train_prm; "
           "print([m for m in sys.modules if m in %r or m.startswith('flax.nnx')])"
           % (HEAVY | {"torch", "tensorflow"},))

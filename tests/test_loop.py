@@ -10,9 +10,9 @@ import pytest
 
 from configs import base
 from rlx import build
+from rlx import convert
 from rlx import draw
 from rlx import evaluate
-from rlx import export
 from rlx import methods
 from rlx import score
 from rlx import train
@@ -93,6 +93,14 @@ def _without_clock(lines):
 def four_steps(files, tmp_path_factory):
   workdir = tmp_path_factory.mktemp("four")
   return workdir, train.train(config_of(files, learner__pack=True), workdir)
+
+
+@pytest.mark.parametrize("name", ["policy", "prm"])
+def test_a_runs_models_are_converted_bit_for_bit(files, four_steps, tmp_path, name):
+  convert.convert(four_steps[0], tmp_path / name, model=name)
+  state, _ = _final(four_steps[0], files, learner__pack=True)
+  jax.tree.map(np.testing.assert_array_equal, hf.load(tmp_path / name)[1], getattr(state, name))
+  assert (getattr(state, name)["norm"]["scale_D"] != 1).any()
 
 
 def test_two_steps_a_resume_and_two_more_equal_four_bit_for_bit(
@@ -619,7 +627,7 @@ def test_draws_until_the_batch_is_full_and_says_when_it_cannot(files):
 
 
 def test_adapters_train_over_one_frozen_base(files, tmp_path):
-  """PRIME with policy and PRM as adapters: what moves, what is saved, what is exported."""
+  """PRIME with policy and PRM as adapters: what moves, what is saved, what is converted."""
   changes = dict(lora__rank=2, lora__alpha=8.0, steps=2, checkpoint__every=1)
   train.train(config_of(files, **changes), tmp_path / "whole")
   lines = io_metrics.read(tmp_path / "whole")
@@ -639,8 +647,8 @@ def test_adapters_train_over_one_frozen_base(files, tmp_path):
   jax.tree.map(np.testing.assert_array_equal, state,
                _final(tmp_path / "parts", files, **changes)[0])
 
-  written = export.export(config_of(files, **changes), tmp_path / "whole")
-  config, params = hf.load(written["policy"])
+  convert.convert(tmp_path / "whole", tmp_path / "policy")
+  config, params = hf.load(tmp_path / "policy")
   assert jax.tree.structure(params) == jax.tree.structure(jax.device_get(start.frozen))
   tokens, columns = np.arange(6)[None] % config.vocab_size, np.arange(6)[None]
   full = state.replace(frozen=start.frozen).full("policy")

@@ -16,7 +16,7 @@ COMMANDS = [c for block in BLOCKS for line in block.splitlines()
 
 
 def test_the_two_commands_come_first():
-  assert len(COMMANDS) == 10
+  assert len(COMMANDS) == 13
   first = BLOCKS[0].splitlines()
   assert first == [
       "python -m pip install -e . && python -m rlx.train "
@@ -41,6 +41,16 @@ def test_commands_parse(command, tmp_path):
   key, _, value = missing.removeprefix("--config.").partition("=")
   assert done.stderr.strip().splitlines()[-1].startswith(
       f"rlx: {key}={value!r}"), done.stderr
+
+
+@pytest.mark.parametrize("command", [c for c in COMMANDS if "rlx.convert" in c])
+def test_conversions_parse(command, tmp_path):
+  words = [w for w in shlex.split(command) if not w.startswith(("--source", "--to", "--model"))]
+  done = subprocess.run(
+      [sys.executable, *words[1:], "--source=/nowhere", f"--to={tmp_path / 'm'}"], cwd=ROOT,
+      capture_output=True, text=True)
+  assert done.returncode == 2 and done.stderr.startswith(
+      "rlx: source='/nowhere' is missing"), done.stderr
 
 
 @pytest.mark.parametrize("flags, message", [

@@ -2,11 +2,15 @@
 
 A file is 8 bytes with the length of a header, the header, which is JSON
 {name: {dtype, shape, data_offsets}}, and the data, without holes. It is read here
-and not by the safetensors package so that an error names the tensor.
+and not by the safetensors package so that an error names the tensor, and written
+here so that no more than a tensor is in memory.
 """
+import dataclasses
 import itertools
+import json
 import math
-import mmap
+import pathlib
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -16,12 +20,30 @@ from rlx.io import strict_json
 _INDEX = "model.safetensors.index.json"
 _DTYPES = {"F64": np.float64, "F32": np.float32, "F16": np.float16,
            "BF16": ml_dtypes.bfloat16}
+_NAMES = {np.dtype(dtype): name for name, dtype in _DTYPES.items()}
+_BLOCK = 2**22  # Bytes that are cast and written at a time.
 _HEADER = 100_000_000  # Bytes; the limit of the safetensors package too.
 _OTHERS = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".h5", ".msgpack")  # Not opened.
 
 
+@dataclasses.dataclass(frozen=True)
+class Stored:
+  """A tensor of a file. Rows are read when they are asked for; nothing stays mapped."""
+  file: pathlib.Path
+  dtype: Any
+  shape: tuple
+  start: int  # of its bytes in the file
+
+  def __getitem__(self, rows):
+    start, stop, _ = rows.indices(self.shape[0])
+    width, dtype = math.prod(self.shape[1:]), np.dtype(self.dtype)
+    return np.fromfile(
+        self.file, dtype, (stop - start) * width,
+        offset=self.start + start * width * dtype.itemsize).reshape(-1, *self.shape[1:])
+
+
 def tensors(path):
-  """(file that lists them, {name: array}) of a directory; arrays are read when used.
+  """(file that lists them, {name: Stored}) of a directory.
 
   Raises:
     ValueError: a file is missing, damaged or not of this folder, its dtypes are no
@@ -55,7 +77,7 @@ def tensors(path):
 
 
 def _read(file):
-  """{name: array} of one file."""
+  """{name: Stored} of one file."""
   size = file.stat().st_size
   with file.open("rb") as f:
     length = int.from_bytes(f.read(8), "little")
@@ -63,19 +85,19 @@ def _read(file):
       raise ValueError(f"{file}: {size} bytes and a header of {length}; it is truncated "
                        f"or no safetensors (headers: at most {_HEADER}).")
     header = strict_json.parse(f.read(length), f"{file}: header")
-    data = memoryview(mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ))[8 + length:]
+  size -= 8 + length
   header.pop("__metadata__", None)
-  spans = {name: _span(f"{file}: {name}", entry, len(data))
+  spans = {name: _span(f"{file}: {name}", entry, size)
            for name, entry in header.items()}
   ends = sorted((start, start + count * np.dtype(dtype).itemsize, name)
                 for name, (dtype, count, _, start) in spans.items())
   for (_, end, before), (start, _, name) in itertools.pairwise(
-      [(0, 0, "the header"), *ends, (len(data), len(data), "the end")]):
+      [(0, 0, "the header"), *ends, (size, size, "the end")]):
     if start != end:
       raise ValueError(f"{file}: {name} starts at byte {start} of the data, {before} "
                        f"ends at {end}; they must meet.")
-  return {name: np.frombuffer(data, dtype, count, start).reshape(shape)
-          for name, (dtype, count, shape, start) in spans.items()}
+  return {name: Stored(file, dtype, shape, 8 + length + start)
+          for name, (dtype, _, shape, start) in spans.items()}
 
 
 def _span(where, entry, size):
@@ -97,3 +119,59 @@ def _span(where, entry, size):
     raise ValueError(f"{where}: data_offsets={span}; {name} of shape {tuple(shape)} takes "
                      f"{needed} bytes, the file has {size} of data.")
   return _DTYPES[name], count, tuple(shape), start
+
+
+def write(path, tensors_, dtype, shard_bytes):
+  """Writes tensors: model.safetensors, or shards and after them their index.
+
+  Args:
+    path: a directory.
+    tensors_: {name: tables.Tensor}, in the order of the files. Each is made when its
+      turn comes and cast block by block: no more than one is in memory.
+    dtype: of the files.
+    shard_bytes: the most that a file has of data; a larger tensor has a file of its own.
+  Raises:
+    ValueError: a value is beyond the range of `dtype`.
+  """
+  size = lambda name: math.prod(tensors_[name].shape) * np.dtype(dtype).itemsize
+  shards, left = [], 0
+  for name in tensors_:
+    if size(name) > left or not shards:
+      shards.append([])
+      left = shard_bytes
+    shards[-1].append(name)
+    left -= size(name)
+  (path / _INDEX).unlink(missing_ok=True)  # Of an earlier model: it would be believed.
+  if len(shards) == 1: return write_file(path / "model.safetensors", tensors_, dtype)
+  place = {}
+  for i, names in enumerate(shards):
+    file = f"model-{i + 1:05d}-of-{len(shards):05d}.safetensors"
+    write_file(path / file, {name: tensors_[name] for name in names}, dtype)
+    place |= dict.fromkeys(names, file)
+  (path / _INDEX).write_text(json.dumps(
+      dict(metadata=dict(total_size=sum(map(size, tensors_))), weight_map=place), indent=2))
+
+
+def write_file(file, tensors_, dtype):
+  """One file; see `write`."""
+  header, end, dtype = {"__metadata__": {"format": "pt"}}, 0, np.dtype(dtype)
+  for name, tensor in tensors_.items():
+    start, end = end, end + math.prod(tensor.shape) * dtype.itemsize
+    header[name] = dict(dtype=_NAMES[dtype], shape=tensor.shape, data_offsets=[start, end])
+  text = json.dumps(header).encode()
+  text += b" " * (-len(text) % 8)  # The data is aligned.
+  with file.open("wb") as f:
+    f.write(len(text).to_bytes(8, "little") + text)
+    for name, tensor in tensors_.items():
+      for x in tensor.parts():
+        rows = max(_BLOCK // max(x[:1].nbytes, 1), 1)
+        for start in range(0, len(x), rows):
+          f.write(cast(x[start:start + rows], dtype, name).view(np.uint8))
+
+
+def cast(x, dtype, name):
+  """x as `dtype`, contiguous; ValueError where it becomes infinite."""
+  with np.errstate(over="ignore"): y = np.ascontiguousarray(x, dtype)
+  if dtype == np.float16 and not np.array_equal(np.isfinite(x), np.isfinite(y)):
+    raise ValueError(f"{name} has values beyond the range of {dtype}.")
+  return y

@@ -20,7 +20,7 @@ from rlx.io import chat
 from rlx.io import tokenizer
 from rlx.rollouts import answers
 from rlx.rollouts import padding
-from tests.io.test_tokenizer import byte_letters
+from tests.io import record_tokens
 
 CHAIN = pathlib.Path(build.__file__).parent.parent / "configs" / "models" / "chain"
 
@@ -116,7 +116,7 @@ def bare():
   import transformers
   special = sorted(set(re.findall(r"<[|/]?[a-z_]+\|?>", SMOLLM2 + "".join(SHORT.values())))
                    - {"<think>", "</think>"} | {"<s>", "</s>", "<|system|>", "<|user|>"})
-  letters = byte_letters() + ["ĊĊ"]
+  letters = record_tokens.letters() + ["ĊĊ"]
   core = tokenizers.Tokenizer(tokenizers.models.BPE(
       vocab={t: i for i, t in enumerate(special + letters)}, merges=[("Ċ", "Ċ")]))
   core.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
@@ -160,14 +160,14 @@ def test_published_ones_do_the_same(bare, name):
   assert prompts[0] == prompts[1]
 
 
-# What ends a turn, of the EOS ids there are: </s>, <|im_end|>, <|eot_id|>, <end_of_turn>.
+# What ends a turn, of the EOS ids there are.
 @pytest.mark.parametrize("name, end", [
     ("qwen2_5", "<|im_end|>"), ("llama3", "<|eot_id|>"), ("gemma", "<end_of_turn>"),
     ("olmo2", "</s>"), ("mistral_v0_3", "</s>"), (None, "</s>"),
-    ("phi3", "</s>")])  # <|end|> is no EOS here; what follows it does not count.
+    ("phi3", "<|end|>")])
 def test_a_written_completion_ends_as_a_turn_does(bare, name, end):
   assert bare.hf.convert_ids_to_tokens(list(bare.eos_ids)) == [
-      "</s>", "<end_of_turn>", "<|eot_id|>", "<|im_end|>"]
+      "</s>", "<end_of_turn>", "<|end|>", "<|eot_id|>", "<|im_end|>"]
   bare.hf.chat_template = SHORT.get(name)
   fresh = tokenizer.wrap(bare.hf)
   assert bare.hf.convert_ids_to_tokens(fresh.end_id) == end

@@ -353,7 +353,8 @@ def write_gguf(path, tokens=TOKENS, merges=("È É", "Ê Ë"), types=None, eos=0
   if bos is not None: w.add_bos_token_id(bos)
   w.add_add_bos_token(True)
   kind = writer_lib.GGMLQuantizationType.Q8_0
-  for name, x in tables.write(tables._nest(flat), llama.GGUF_KEYS, SMALL).items():
+  for name, tensor in tables.write(flat, llama.GGUF_KEYS, SMALL).items():
+    x = np.ascontiguousarray(np.concatenate(list(tensor.parts())))
     if name == "output_norm.weight": w.add_tensor(name, x + 1)
     elif name == "blk.1.ffn_up.weight":
       w.add_tensor(name, writer_lib.quantize(x, kind), raw_dtype=kind)

@@ -193,8 +193,9 @@ def directory(path, **changes):
   params = jax.tree.map(lambda x: rng.normal(size=x.shape).astype(np.float32),
                         transformer.init(config, jax.random.key(0)))
   path.mkdir()
-  safetensors.numpy.save_file(tables.write(params, family.KEYS, config),
-                              path / "model.safetensors")
+  tensors = {name: np.concatenate([*tensor.parts()]) for name, tensor in
+             tables.write(params, family.KEYS, config).items()}
+  safetensors.numpy.save_file(tensors, path / "model.safetensors")
   (path / "config.json").write_text(json.dumps(family.hf_config(config)))
   return path
 

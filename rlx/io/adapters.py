@@ -1,0 +1,120 @@
+"""Low-rank adapters over a stored model: merged as it is read, or as files of PEFT."""
+import dataclasses
+import functools
+import json
+import math
+import re
+from typing import Any
+
+import jax
+import numpy as np
+
+from rlx.io import shards
+from rlx.io import tables
+from rlx.models import families
+from rlx.models import lora
+
+
+@dataclasses.dataclass(frozen=True)
+class Merged:
+  """A leaf of a model with its adapters added where it is indexed; see models/lora.py."""
+  leaf: Any
+  name: str    # of the matrix
+  pair: dict   # {name: leaf} of A and B
+  scale: float
+  dtype: Any   # of the sum
+
+  @property
+  def shape(self): return self.leaf.shape
+
+  def __getitem__(self, index):
+    w = np.asarray(self.leaf[index]).astype(self.dtype)
+    pair = {name: np.asarray(x[index]) for name, x in self.pair.items()}
+    with jax.default_matmul_precision("highest"):
+      return w + np.asarray(lora.added(pair, self.name, self.scale)).astype(self.dtype)
+
+
+def merge(leaves, adapters, *, scale, dtype):
+  """{path: leaf} of a model with its adapters.
+
+  Args:
+    leaves: {path: leaf} of the model.
+    adapters: {path: leaf} of A and B.
+    scale: alpha / rank.
+    dtype: of the model that was trained.
+  """
+  out = dict(leaves)
+  for path, leaf in leaves.items():
+    if (pair := _pair(path, adapters)) is not None:
+      out[path] = Merged(leaf, path.rpartition(".")[2],
+                         {p.rpartition(".")[2]: adapters[p] for p in pair}, scale, dtype)
+  return out
+
+
+def save(path, config, hf, adapters, *, rank, alpha, base):
+  """Writes adapter_config.json and adapter_model.safetensors, which peft loads over the base.
+
+  A checkpoint may hold several of our matrices one below the other (Phi-3's qkv_proj).
+  There the A's lie one below the other too and the B's along a diagonal: one adapter of as
+  many times the rank, and with as many times alpha the same sum.
+
+  Args:
+    path: made if absent.
+    config: DecoderConfig; param_dtype is that of the file.
+    hf: the base's config.json.
+    adapters: {path: leaf} of A and B.
+    base: what adapter_config.json calls the model.
+  """
+  table, rows, tensors, ranks = {}, {}, {}, {}
+  for pattern, parts in families.of(hf["model_type"], "").KEYS.items():
+    parts = [(_pair(p, adapters), p, *re.findall(r"\(\w+\)|\w", layout))
+             for p, layout in tables.pairs(parts)]
+    trained = [part for part in parts if part[0]]
+    if not trained: continue
+    module = pattern.removesuffix(".weight")
+    table[f"{module} A"] = tuple((pair[0], f"I{x}") for pair, _, _, x in trained)
+    table |= {f"{module} {pair[1]}": (pair[1], f"{y}I") for pair, _, y, _ in trained}
+    rows[module] = [(pair and pair[1], _size(p, y, config)) for pair, p, y, _ in parts]
+    if len(trained) > 1: ranks[module.rpartition(".")[2]] = len(trained)
+  made = tables.write(adapters, table, config)
+  for pattern, found in rows.items():
+    for layer in range(config.n_layers):
+      module = pattern.replace("{L}", str(layer))
+      a, name = made[f"{module} A"], f"base_model.model.{module}.lora_"
+      tensors |= {f"{name}A.weight": a, f"{name}B.weight": tables.Tensor(
+          (sum(n for _, n in found), a.shape[0]), functools.partial(
+              _diagonal, [(p and made[f"{module} {p}"], n) for p, n in found], a.shape[0],
+              config.param_dtype))}
+  path.mkdir(parents=True, exist_ok=True)
+  shards.write_file(path / "adapter_model.safetensors", tensors, config.param_dtype)
+  (path / "adapter_config.json").write_text(json.dumps(dict(
+      peft_type="LORA", task_type="CAUSAL_LM", base_model_name_or_path=base, r=rank,
+      lora_alpha=alpha, target_modules=sorted({m.rpartition(".")[2] for m in rows}),
+      rank_pattern={m: n * rank for m, n in ranks.items()},
+      alpha_pattern={m: n * alpha for m, n in ranks.items()},
+      bias="none", lora_dropout=0.0, fan_in_fan_out=False, inference_mode=True), indent=2) + "\n")
+
+
+def _pair(path, adapters):
+  """The paths of A and B of a matrix, or None."""
+  found = {p.rpartition("_")[0]: p for p in adapters}
+  stem = path.rpartition("_")[0]
+  return (found[f"{stem}_a"], found[f"{stem}_b"]) if f"{stem}_a" in found else None
+
+
+def _size(path, group, config):
+  """Of a group of axes of a matrix."""
+  sizes = dict(zip(path.rpartition("_")[2], tables.paths(config)[path]))
+  return math.prod(sizes[axis] for axis in group.strip("()"))
+
+
+def _diagonal(parts, width, dtype):
+  """Blocks along a diagonal, rows after rows; parts: (tensor or None, rows)."""
+  column = 0
+  for tensor, rows in parts:
+    out = np.zeros((rows, width), dtype)
+    if tensor is not None:
+      block, = tensor.parts()
+      out[:, column:column + block.shape[1]] = block
+      column += block.shape[1]
+    yield out
