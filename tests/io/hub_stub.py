@@ -47,6 +47,7 @@ def use(server, home, monkeypatch):
                       server.url + "/{repo_id}/resolve/{revision}/{filename}")
   monkeypatch.setattr(constants, "HF_HUB_CACHE", str(home))
   monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+  monkeypatch.setenv("NO_PROXY", "127.0.0.1")
   hub.folder.cache_clear()
 
 

@@ -54,7 +54,7 @@ def vocabulary(case):
                                                              len(pieces))]
   merges = fixture["merges"].tolist()
   tokens = SPECIAL + letters() + [m.replace(" ", "") for m in merges] + [
-      "zzz", "Ġantidis"]  # No merge makes these.
+      "camelCase", "ĠcamelCase"]  # No merge makes these.
   return tokens, [3] * 3 + [4] + [1] * (len(tokens) - 4), merges
 
 

@@ -338,6 +338,7 @@ def write_gguf(path, tokens=TOKENS, merges=("È É", "Ê Ë"), types=None, eos=0
   w = writer_lib.GGUFWriter(path, "llama")
   w.add_custom_alignment(64)
   w.add_block_count(2)
+  w.add_context_length(77)
   w.add_embedding_length(32)
   w.add_feed_forward_length(64)
   w.add_head_count(4)

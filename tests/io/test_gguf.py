@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import weakref
 import zipfile
 
 import gguf as writer_lib
@@ -148,7 +149,9 @@ def write_rope(w, rope, hf, head):
     w.add_tensor("rope_freqs.weight", np.array(factors, np.float32))
 
 
-@pytest.mark.parametrize("family", ["smollm2", "qwen2", "qwen3", "phi3"])
+@pytest.mark.parametrize("family", [
+    "smollm2", "qwen2", "qwen3", "phi3", "phi3_window", "llama_biases", "olmo2", "olmo2_tied",
+    "mixtral", "qwen3_moe"])
 def test_equals_hugging_face(family, tmp_path):
   config, params = gguf.load(convert(family, tmp_path / "m.gguf"))
   expected_config, expected = hf.load(FIXTURES / family)
@@ -171,10 +174,14 @@ OTHERS = {  # name -> config.json beside _SMALL
     "llama_biases": dict(model_type="llama", attention_bias=True, mlp_bias=True),
     "smollm3": dict(model_type="smollm3", tie_word_embeddings=True, num_hidden_layers=5),
     "gemma2": dict(model_type="gemma2", sliding_window=16, query_pre_attn_scalar=4),
+    # 46 layers: that of 27B, whose scores are divided by sqrt(hidden_size / heads).
+    "gemma2_27b": dict(model_type="gemma2", sliding_window=16, query_pre_attn_scalar=4,
+                       num_hidden_layers=46, head_dim=8),
     "gemma3_text": dict(
         model_type="gemma3_text", sliding_window=16, query_pre_attn_scalar=4,
         num_hidden_layers=7, rope_theta=1e6, rope_scaling=dict(rope_type="linear", factor=8.0)),
-    "gemma3_full": dict(model_type="gemma3_text", sliding_window=None, query_pre_attn_scalar=4),
+    "gemma3_full": dict(model_type="gemma3_text", sliding_window=None, query_pre_attn_scalar=4,
+                        max_position_embeddings=8192),
     "olmo2": dict(model_type="olmo2"),
     "yarn": dict(model_type="qwen2", rope_scaling=_YARN),
     "longrope": dict(model_type="phi3", rope_scaling=_LONG, sliding_window=32, head_dim=8,
@@ -209,6 +216,19 @@ def test_other_families_equal_hugging_face(name, tmp_path):
   # Gemma's norms are stored with 1 added.
   jax.tree.map(lambda a, b: np.testing.assert_allclose(
       a, b, rtol=0, atol=3e-7 if config.norm_plus_one else 0), params, expected)
+
+
+@pytest.mark.parametrize("pattern, expected", [
+    (None, (16, 16, 16, 16, 16, 0, 16)), (3, (16, 16, 0, 16, 16, 0, 16)),
+    ([True] + [False] * 6, (16,) + (0,) * 6)], ids=["default", "number", "list"])
+def test_layers_with_a_window(tmp_path, pattern, expected):
+  """What newer files say of Gemma 3: which layers have a window, and their angles."""
+  def extra(w):
+    w.add_float32("gemma3.rope.freq_base_swa", 5e3)
+    if pattern is not None: w.add_sliding_window_pattern(pattern)
+  source = directory(tmp_path / "hf", **OTHERS["gemma3_text"])
+  config, _ = gguf.load(convert(source, tmp_path / "m.gguf", extra=extra))
+  assert (config.windows, config.local_theta) == (expected, 5e3)
 
 
 def test_quantised(tmp_path):
@@ -291,6 +311,21 @@ def test_quantised_types(tmp_path, kind, by_hand):
                                 expected.reshape(2, 512).view(np.uint32))
 
 
+def test_one_tensor_at_a_time(tmp_path, monkeypatch):
+  """Of a large file, few tensors are floats at once: the one before and this one."""
+  path = convert("smollm2", tmp_path / "m.gguf", writer_lib.GGMLQuantizationType.Q8_0)
+  made, alive = [], []
+  dequantised = gguf_file.Tensor.dequantised
+  def watched(tensor):
+    x = dequantised(tensor)
+    made.append(weakref.ref(x))
+    alive.append(sum(ref() is not None for ref in made))
+    return x
+  monkeypatch.setattr(gguf_file.Tensor, "dequantised", watched)
+  gguf.load(path)
+  assert len(made) == 2 + 2 * 9 and max(alive) <= 2
+
+
 def test_type_that_is_not_read(tmp_path):
   def extra(w): w.add_tensor("x", np.ones(4, np.int32))
   with pytest.raises(ValueError, match="m.gguf: x is of type 26, which is not read .I32."):
@@ -337,7 +372,13 @@ def test_wheel_without_a_model(tmp_path):
     ("qwen3", lambda w: w.add_rope_scaling_yarn_log_mul(0.1), "yarn_log_multiplier=0.1"),
     ("smollm2", lambda w: w.add_tensor("rope_freqs.weight", np.full(4, 2, np.float32)),
      "rope_freqs.weight is not Llama 3.1's rule"),
+    ("llama", lambda w: None, "rope_freqs.weight is not Llama 3.1's rule with factor 8.0"),
+    ("smollm2", lambda w: w.add_tensor("rope_freqs.weight", np.ones(3, np.float32)),
+     r"rope_freqs.weight has shape \(3,\); the head makes it \(4,\)"),
+    ("smollm2", lambda w: w.add_rope_freq_base(-1.0), "rope.freq_base=-1.0; a number above 0"),
     ("smollm2", lambda w: w.add_string("llama.rope.new", "x"), "llama.rope.new='x' is not"),
+    ("smollm2", lambda w: w.add_array("llama.attention.sliding_window_pattern", [True]),
+     "sliding_window_pattern=.* is not supported"),
 ], ids=lambda x: x if isinstance(x, str) else "")
 def test_refusals(tmp_path, source, extra, message):
   def once(w):  # What was said before is said again, otherwise.

@@ -35,11 +35,11 @@ print(json.dumps([str(found), hub.commit(sys.argv[1]), sorted(p.name for p in fo
 def folder(path, url, home, **environment):
   """(folder, commit, its files, lines on stderr) in a process of its own: huggingface_hub
   reads its environment when it is imported. Of an error only the lines."""
+  own = {k: v for k, v in os.environ.items() if not k.startswith(("HF_", "TRANSFORMERS_"))}
   done = subprocess.run(
       [sys.executable, "-c", FOLDER, path], cwd=ROOT, capture_output=True, text=True,
-      check=False, env={k: v for k, v in os.environ.items() if not k.startswith("HF_")} | dict(
-          HF_ENDPOINT=url, HF_HOME=str(home), HF_HUB_DISABLE_PROGRESS_BARS="1",
-          HF_HUB_DISABLE_IMPLICIT_TOKEN="0", **environment))
+      check=False, env=own | dict(HF_ENDPOINT=url, HF_HOME=str(home), NO_PROXY="127.0.0.1",
+                                  HF_HUB_DISABLE_PROGRESS_BARS="1") | environment)
   lines = [l for l in done.stderr.splitlines() if l.startswith("rlx: ")]
   assert "Traceback" not in done.stderr, done.stderr
   if done.returncode: return None, None, None, lines

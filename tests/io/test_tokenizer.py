@@ -121,6 +121,28 @@ def test_same_ids_as_others(tmp_path, case):
 SPECIAL = ("<unk>", "<s>", "</s>", *record_tokens.SPECIAL)
 
 
+@pytest.mark.parametrize("case", ["qwen2", "llama", "gemma", "phi3"])
+def test_gguf_saved_for_hugging_face(tmp_path, case):
+  """What was read from GGUF and written as tokenizer.json is the same tokenizer."""
+  tok = tokenizer.load(record_tokens.write(tmp_path / "m.gguf", case, eot_token_id=0,
+                                           eom_token_id=3))
+  tok.save(tmp_path / "hf")
+  again = tokenizer.load(tmp_path / "hf")
+  assert (again.eos_ids, again.bos_id, again.pad_id) == (tok.eos_ids, tok.bos_id, tok.pad_id)
+  assert again.vocabulary == tok.vocabulary
+  for text in strings.varied()[::5]:
+    assert again.encode(text) == tok.encode(text)
+
+
+def test_gguf_of_smollm3(tmp_path):
+  """Its rule has another name than Llama 3's, and adds no BOS."""
+  ours, llama3 = (tokenizer.load(record_tokens.write(tmp_path / f"{case}.gguf", case))
+                  for case in ("smaug-bpe", "llama-bpe"))
+  assert (ours.bos_id, llama3.bos_id) == (None, 1)
+  for text in strings.varied()[::5] + ["camelCase"]:
+    assert ours.encode(text) == llama3.encode(text, add_bos=False)
+
+
 def test_gguf_of_an_unknown_kind(tmp_path):
   with pytest.raises(ValueError, match="ggml.pre='falcon' is not supported.*'smollm'"):
     tokenizer.load(write_gguf(tmp_path / "m.gguf", "falcon")[0])

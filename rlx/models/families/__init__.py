@@ -11,7 +11,7 @@ from rlx.models.families import qwen3
 from rlx.models.families import qwen3_moe
 from rlx.models.families import smollm3
 
-# config.json's model_type, and GGUF's general.architecture where it is the same.
+# config.json's model_type; io/gguf.py says which of them a GGUF file holds.
 FAMILIES = {module.__name__.rpartition(".")[2]: module for module in (
     llama, mistral, qwen2, qwen3, smollm3, gemma2, gemma3_text, olmo2, phi3, mixtral,
     qwen3_moe)}
