@@ -19,7 +19,7 @@ _ONLY = {
 # Keys that do not change the forward pass. A null is as good as absent.
 _IGNORED = {
     "_attn_implementation_autoset", "_model_name_or_path", "_name_or_path",
-    "architectures", "attention_dropout", "bos_token_id", "cache_implementation", "dtype",
+    "architectures", "attention_dropout", "auto_map", "bos_token_id", "cache_implementation", "dtype",
     "eos_token_id", "initializer_range", "is_llama_config", "layer_types",
     "max_sequence_length", "model_type", "pad_token_id", "pretraining_tp",
     "rope_interleaved", "rope_parameters", "rope_scaling", "rope_theta",
