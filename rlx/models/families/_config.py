@@ -12,7 +12,8 @@ _FIELDS = {  # config.json -> DecoderConfig
 
 # Where the decoder has one way only, or the feature is off. Absent is one of them.
 _ONLY = {
-    "attention_bias": (False, None), "hidden_act": ("silu",), "mlp_bias": (False, None),
+    "attention_bias": (False, None), "full_attn_mod": (1, None), "hidden_act": ("silu",),
+    "interpolate_factor": (1, None), "lm_head_bias": (False, None), "mlp_bias": (False, None),
     "partial_rotary_factor": (1.0, None), "use_bidirectional_attention": (False, None),
     "use_mrope": (False, None), "use_sliding_window": (False, None)}
 
