@@ -327,7 +327,7 @@ def test_shards(sharded, tmp_path, name):
 
 SMALL = transformer.DecoderConfig(
     vocab_size=260, d_model=32, n_layers=2, n_heads=4, n_kv_heads=2, head_dim=8, d_ff=64,
-    tied_head=True)
+    tied_head=True, context=77)
 TOKENS = ["<eos>", "<bos>", *(chr(i) for i in range(200, 456)), "ÈÉ", "ÊË"]
 
 

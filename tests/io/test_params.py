@@ -71,6 +71,17 @@ def test_a_file_with_several_layers_is_read_once(tmp_path, monkeypatch):
   np.testing.assert_array_equal(leaf[(1, slice(0, 2))], x[1, :2])
 
 
+def test_a_layer_is_read_once_for_all_its_places(tmp_path, monkeypatch):
+  """Such as experts, of which a file has several."""
+  x = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+  params_io.write(tmp_path / "p", {"a.b_LEF": x}, {"a.b_LEF": x.shape}, np.float32)
+  leaf, = params_io.leaves(tmp_path / "p").values()
+  reads, said = [], params_io._said
+  monkeypatch.setattr(params_io, "_said", lambda call: reads.append(1) or said(call))
+  for place in np.ndindex(2, 3): np.testing.assert_array_equal(leaf[place], x[place])
+  assert len(reads) == 2 and leaf._block is None
+
+
 def test_files_are_of_one_layer_and_of_a_few_megabytes(tmp_path):
   shapes = {"layers.mlp.up_LDF": (2, 3000, 300), "embed.w_VD": (1000, 300), "norm.scale_D": (300,)}
   draw = np.random.default_rng(0)

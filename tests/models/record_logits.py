@@ -197,13 +197,16 @@ def sums(tensors):
   return np.array([of(name, tensors[name]) for name in sorted(tensors)])
 
 
+def load(path, dtype="float32"):
+  """The transformers model of a directory."""
+  import transformers
+  return transformers.AutoModelForCausalLM.from_pretrained(
+      path, dtype=dtype, attn_implementation="eager").eval()
+
+
 def bfloat16_error(path, tokens, valid, exact):
   """`errors` of transformers' own bfloat16 logits."""
-  import torch
-  import transformers
-  rounded = transformers.AutoModelForCausalLM.from_pretrained(
-      path, dtype=torch.bfloat16, attn_implementation="eager").eval()
-  return errors(logits(rounded, tokens, valid), exact, valid)
+  return errors(logits(load(path, "bfloat16"), tokens, valid), exact, valid)
 
 
 def errors(found, exact, valid):

@@ -276,7 +276,8 @@ def test_config(name):
     ("Phi-4", dict(partial_rotary_factor=1.5), "partial_rotary_factor=1.5"),
     ("Phi-4", dict(rope_scaling=dict(type="longrope", short_factor=[1.0])),
      r"short_factor=\[1.0\]; 64 numbers"),
-    ("Phi-4", dict(rope_scaling=dict(type="linear", factor=2.0)), "'linear' is not supported for phi3"),
+    ("Phi-4", dict(rope_scaling=dict(type="linear", factor=2.0)),
+     "'linear' is not supported for phi3"),
     ("Llama-3.2-1B", dict(resid_pdrop=0.1), "resid_pdrop=0.1"),  # Phi's, not Llama's.
     ("Llama-3.2-1B", dict(hidden_act="gelu"), "hidden_act='gelu'.*only 'silu'"),
     ("Qwen2.5-0.5B", dict(mlp_bias=True), "mlp_bias=True"),

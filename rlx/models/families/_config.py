@@ -12,14 +12,15 @@ _FIELDS = {  # config.json -> DecoderConfig
 
 # Where the decoder has one way only, or the feature is off. Absent is one of them.
 _ONLY = {
-    "attention_bias": (False, None), "hidden_act": ("silu",), "mlp_bias": (False, None),
+    "attention_bias": (False, None), "full_attn_mod": (1, None), "hidden_act": ("silu",),
+    "interpolate_factor": (1, None), "lm_head_bias": (False, None), "mlp_bias": (False, None),
     "partial_rotary_factor": (1.0, None), "use_bidirectional_attention": (False, None),
     "use_mrope": (False, None), "use_sliding_window": (False, None)}
 
 # Keys that do not change the forward pass. A null is as good as absent.
 _IGNORED = {
     "_attn_implementation_autoset", "_model_name_or_path", "_name_or_path",
-    "architectures", "attention_dropout", "bos_token_id", "cache_implementation", "dtype",
+    "architectures", "attention_dropout", "auto_map", "bos_token_id", "cache_implementation", "dtype",
     "eos_token_id", "initializer_range", "is_llama_config", "layer_types",
     "max_sequence_length", "model_type", "pad_token_id", "pretraining_tp",
     "rope_interleaved", "rope_parameters", "rope_scaling", "rope_theta",

@@ -1,7 +1,6 @@
 """Qwen3 with a mixture of experts in every layer."""
 from rlx.models.families import _config
 from rlx.models.families import mixtral
-from rlx.models.families import qwen2
 from rlx.models.families import qwen3
 
 _MLP = "model.layers.{L}.mlp"
@@ -35,11 +34,12 @@ def decoder_config(hf, source="config.json"):
   # intermediate_size is of the layers without experts, which there are none of.
   return _config.to_decoder(
       hf | {"intermediate_size": hf["moe_intermediate_size"]}, source, family="qwen3_moe",
-      qk_norm="head", biases=("attention_bias",), windows=qwen2.windows(hf, source),
+      qk_norm="head", biases=("attention_bias",),
       norm_topk=_config.flag(hf, "norm_topk_prob", source),
       reads={"decoder_sparse_step", "mlp_only_layers", "moe_intermediate_size",
-             "norm_topk_prob", key, "num_experts_per_tok", *qwen2.WINDOW_KEYS,
-             *mixtral.TRAINING}, **mixtral.experts(hf, source, key))
+             "norm_topk_prob", key, "num_experts_per_tok", *mixtral.TRAINING,
+             # use_sliding_window is refused: transformers 4 and 5 mean other layers by it.
+             "max_window_layers", "sliding_window"}, **mixtral.experts(hf, source, key))
 
 
 def hf_config(config):
@@ -48,4 +48,4 @@ def hf_config(config):
       config, architecture="Qwen3MoeForCausalLM", model_type="qwen3_moe",
       num_experts=config.n_experts, num_experts_per_tok=config.experts_per_token,
       moe_intermediate_size=config.d_ff, norm_topk_prob=config.norm_topk,
-      decoder_sparse_step=1, mlp_only_layers=[], **qwen2.of_windows(config))
+      decoder_sparse_step=1, mlp_only_layers=[])

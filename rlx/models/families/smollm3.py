@@ -28,8 +28,7 @@ def decoder_config(hf, source="config.json"):
   else: _config.windows(hf, source, window=None)
   return _config.to_decoder(
       hf, source, family="smollm3", biases=("attention_bias", "mlp_bias"), windows=windows,
-      reads={"no_rope_layers", "no_rope_layer_interval", "sliding_window",
-             "use_sliding_window"},
+      reads={"no_rope_layers", "no_rope_layer_interval", *qwen2.WINDOW_KEYS},
       no_rope=tuple(i for i in range(n) if not rotates[i]))
 
 
