@@ -11,7 +11,7 @@ themselves as PEFT loads them over the base. A Hugging Face directory is what tr
 and vLLM load; --format=rlx is the stacked tree that orbax restores into any sharding. Both
 serve as model.path and prm.path.
 
-Weights pass tensor by tensor, those of a run leaf by leaf; a .gguf is expanded in memory.
+Weights pass tensor by tensor, those of a run leaf by leaf.
 What is written is in DIR.part until it is whole.
 """
 import dataclasses

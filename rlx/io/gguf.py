@@ -51,16 +51,30 @@ _FACTORS = {"rope_factors_short.weight": "short_factor",
             "rope_factors_long.weight": "long_factor"}
 
 
-def load(path, dtype="float32"):
+def load(path, dtype="float32", put=lambda path, x: x):
   """(DecoderConfig, params) of a .gguf file or a wheel.
 
   Args:
     path: .gguf, or .whl with exactly one .gguf inside.
     dtype: of the parameters and, until replaced, of the activations.
+    put: see `tables.read`.
   Raises:
     ValueError: the file is damaged, the architecture or one of its features is not
       supported, or the tensors do not fit; names the file and the key or tensor.
   """
+  config, *arguments = _opened(path)
+  config = dataclasses.replace(config, dtype=dtype, param_dtype=dtype)
+  return config, tables.read(*arguments[:-1], config, arguments[-1], put)
+
+
+def stored(path):
+  """(DecoderConfig, {path: tables.Leaf}) of a file; no tensor is read yet. Raises as `load`."""
+  config, *arguments = _opened(path)
+  return config, tables.leaves(*arguments[:-1], config, arguments[-1])
+
+
+def _opened(path):
+  """(DecoderConfig, found, get, table, source): arguments of `tables.read`."""
   path = file_of(path)
   meta, tensors = _parsed(path, path.stat().st_mtime_ns)
   arch = meta.get("general.architecture")
@@ -69,17 +83,13 @@ def load(path, dtype="float32"):
                      f"{sorted(_FAMILIES)} are.")
   hf = _hf_config(meta, tensors, path)
   family = families.of("mixtral" if "num_local_experts" in hf else _FAMILIES[arch], path)
-  config = dataclasses.replace(family.decoder_config(hf, path), dtype=dtype,
-                               param_dtype=dtype)
-  found = {name: x.shape for name, x in tensors.items()
-           if name not in (_LLAMA3, *_FACTORS)}
-
-  def get(name):
-    x = tensors[name].dequantised()
-    # Stored is what Gemma's norms multiply by.
-    return x - 1 if config.norm_plus_one and name.endswith("norm.weight") else x
-
-  return config, tables.read(found, get, family.GGUF_KEYS, config, path)
+  config = family.decoder_config(hf, path)
+  # Stored is what Gemma's norms multiply by.
+  tensors = {name: dataclasses.replace(x, added=-1.0)
+             if config.norm_plus_one and name.endswith("norm.weight") else x
+             for name, x in tensors.items() if name not in (_LLAMA3, *_FACTORS)}
+  found = {name: x.shape for name, x in tensors.items()}
+  return config, found, tensors.get, family.GGUF_KEYS, path
 
 
 def metadata(path):
@@ -187,14 +197,14 @@ def _rope_scaling(ours, theta, rotated, tensors, refuse, path):
   kind = given.setdefault("rope_type", "none")
   if kind not in ("none", "linear", "yarn", "longrope"):
     raise refuse("rope.scaling.type", " is not supported; none, linear, yarn and longrope are.")
-  factors = {theirs: [_shortest(float(x)) for x in tensors[name].dequantised()]
+  factors = {theirs: [_shortest(float(x)) for x in tensors[name][:]]
              for name, theirs in _FACTORS.items() if name in tensors}
   if _LLAMA3 in tensors:
     if kind != "none" or factors: raise refuse("rope.scaling.type", f" and {_LLAMA3} in one file.")
     if tensors[_LLAMA3].shape != (rotated // 2,):
       raise ValueError(f"{path}: {_LLAMA3} has shape {tensors[_LLAMA3].shape}; the head makes "
                        f"it {(rotated // 2,)}.")
-    return {"rope_scaling": _llama3(tensors[_LLAMA3].dequantised(), theta, path)}
+    return {"rope_scaling": _llama3(tensors[_LLAMA3][:], theta, path)}
   if kind == "longrope" or factors:
     original = given.pop("original_max_position_embeddings", None)
     return {"original_max_position_embeddings": original,

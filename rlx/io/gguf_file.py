@@ -4,10 +4,12 @@ Counts and lengths are compared with the bytes that are left before anything is 
 of them. Versions 2 and 3, little-endian; arrays of arrays are not read.
 Source: docs/gguf.md of ggml.
 """
+import dataclasses
 import itertools
 import math
 import mmap
-from typing import Any, NamedTuple
+import pathlib
+from typing import Any
 
 import numpy as np
 
@@ -19,15 +21,28 @@ _STRING, _ARRAY = 8, 9
 _U32, _U64 = _SCALARS[4], _SCALARS[10]
 
 
-class Tensor(NamedTuple):
-  """One tensor as it is stored."""
-  kind: Any          # gguf.GGMLQuantizationType
-  shape: tuple       # rows first, as in numpy
-  data: np.ndarray   # uint8, the last axis in bytes
+@dataclasses.dataclass(frozen=True)
+class Tensor:
+  """A tensor of a file. Rows are read and made floats when they are asked for."""
+  file: pathlib.Path
+  kind: Any        # gguf.GGMLQuantizationType
+  shape: tuple     # rows first, as in numpy
+  start: int       # of its bytes in the file
+  width: int       # bytes of its last axis
+  added: float = 0.0  # to what is stored
 
-  def dequantised(self):
+  def __getitem__(self, rows):
+    if len(self.shape) == 1: return self._floats(0, 1)[0][rows]
+    return self._floats(*rows.indices(self.shape[0])[:2])
+
+  def _floats(self, start, stop):
     import gguf
-    return gguf.dequantize(self.data, self.kind)
+    lead = self.shape[1:-1]
+    size = math.prod(lead) * self.width
+    x = np.fromfile(self.file, np.uint8, (stop - start) * size,
+                    offset=self.start + start * size)
+    x = gguf.dequantize(x.reshape(stop - start, *lead, self.width), self.kind)
+    return x + np.float32(self.added) if self.added else x
 
 
 def read(path):
@@ -69,12 +84,12 @@ def read(path):
   align = meta.get("general.alignment", 32)
   if type(align) is not int or not 0 < align < 2**16 or align & (align - 1):
     raise ValueError(f"{path}: general.alignment={align!r}; a power of 2 is needed.")
-  return meta, _tensors(path, data[-(-take.at // align) * align:], infos, align)
+  return meta, _tensors(path, -(-take.at // align) * align, size, infos, align)
 
 
-def _tensors(path, data, infos, align):
+def _tensors(path, first, size, infos, align):
   import gguf
-  tensors, ends = {}, []
+  tensors, ends, size = {}, [], max(size - first, 0)
   for name, (shape, kind, start) in infos.items():
     where = f"{path}: {name}"
     if not _is_read(kind):
@@ -87,13 +102,12 @@ def _tensors(path, data, infos, align):
       raise ValueError(f"{where} has rows of {shape[-1]}; {kind.name} needs a multiple "
                        f"of {block}.")
     stored = (*shape[:-1], width * n_bytes)
-    if start % align or start + math.prod(stored) > len(data):
+    if start % align or start + math.prod(stored) > size:
       raise ValueError(f"{where} has {math.prod(stored)} bytes from byte {start} of the "
-                       f"data; the file has {len(data)}, and it starts at multiples of "
+                       f"data; the file has {size}, and it starts at multiples of "
                        f"{align}.")
     ends.append((start, start + math.prod(stored), name))
-    tensors[name] = Tensor(kind, tuple(shape), np.frombuffer(
-        data, np.uint8, math.prod(stored), start).reshape(stored))
+    tensors[name] = Tensor(path, kind, tuple(shape), first + start, stored[-1])
   for (_, end, before), (start, _, name) in itertools.pairwise(sorted(ends)):
     if start < end:
       raise ValueError(f"{path}: {name} starts at byte {start} of the data, within "

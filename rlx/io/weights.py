@@ -3,7 +3,6 @@ from rlx.io import gguf
 from rlx.io import hf
 from rlx.io import hub
 from rlx.io import params as params_io
-from rlx.io import tables
 from rlx.io import tokenizer
 
 
@@ -23,7 +22,7 @@ def load(path, *, dtype="float32", put=None):
       has tokens that the model does not know.
   """
   found = hub.folder(path)
-  read = {"hf": hf.load, "rlx": params_io.load, "gguf": _gguf}[kind(found)]
+  read = {"hf": hf.load, "rlx": params_io.load, "gguf": gguf.load}[kind(found)]
   config, params = read(found, dtype, **({} if put is None else {"put": put}))
   text = tokenizer.load(found)
   # A model may have more rows than tokens: some pad their embedding.
@@ -48,16 +47,10 @@ def kind(path, key="model.path"):
 def stored(path, key="model.path"):
   """(DecoderConfig, config.json, {path: leaf}) of a model; a leaf is read as it is indexed.
 
-  A GGUF is expanded to float32, all of it. `key`: what messages call the path. Raises as `load`.
+  `key`: what messages call the path. Raises as `load`.
   """
   found = hub.folder(path)
   if (read := {"hf": hf.stored, "rlx": params_io.stored}.get(kind(found, key))) is not None:
     return read(found)
-  config, params = gguf.load(found)
-  return config, hf.hf_of(config), tables.flatten(params)
-
-
-def _gguf(path, dtype, put=None):
-  config, params = gguf.load(path, dtype)
-  if put is None: return config, params
-  return config, tables.nest({p: put(p, x) for p, x in tables.flatten(params).items()})
+  config, leaves = gguf.stored(found)
+  return config, hf.hf_of(config), leaves

@@ -61,7 +61,7 @@ def convert(source, path, kind=None, extra=lambda w: None):
   arch = ARCH.get(family, family)
   w = writer_lib.GGUFWriter(path, arch)
   w.add_block_count(hf["num_hidden_layers"])
-  w.add_context_length(hf.get("max_position_embeddings", 64))
+  w.add_context_length(hf.get("max_position_embeddings", 256))
   w.add_embedding_length(hf["hidden_size"])
   w.add_feed_forward_length(hf["intermediate_size"])
   w.add_head_count(hf["num_attention_heads"])
@@ -307,23 +307,29 @@ def test_quantised_types(tmp_path, kind, by_hand):
   found = gguf_file.read(tmp_path / "m.gguf")[1]["x"]
   expected = np.array([[by_hand(block) for block in row] for row in stored], np.float32)
   assert found.shape == (2, 512) and np.isfinite(expected).all()
-  np.testing.assert_array_equal(found.dequantised().view(np.uint32),
+  np.testing.assert_array_equal(found[:].view(np.uint32),
                                 expected.reshape(2, 512).view(np.uint32))
 
 
 def test_one_tensor_at_a_time(tmp_path, monkeypatch):
-  """Of a large file, few tensors are floats at once: the one before and this one."""
+  """Of a large file, few tensors are floats at once: the one before and this one. A file
+  that is converted is read by rows."""
   path = convert("smollm2", tmp_path / "m.gguf", writer_lib.GGMLQuantizationType.Q8_0)
   made, alive = [], []
-  dequantised = gguf_file.Tensor.dequantised
-  def watched(tensor):
-    x = dequantised(tensor)
+  rows_of = gguf_file.Tensor.__getitem__
+  def watched(tensor, rows):
+    x = rows_of(tensor, rows)
     made.append(weakref.ref(x))
     alive.append(sum(ref() is not None for ref in made))
     return x
-  monkeypatch.setattr(gguf_file.Tensor, "dequantised", watched)
-  gguf.load(path)
+  monkeypatch.setattr(gguf_file.Tensor, "__getitem__", watched)
+  _, params = gguf.load(path)
   assert len(made) == 2 + 2 * 9 and max(alive) <= 2
+  config, leaves = gguf.stored(path)
+  assert len(made) == 2 + 2 * 9  # Nothing was read yet.
+  np.testing.assert_array_equal(leaves["layers.attn.q_LDNH"][1,],
+                                params["layers"]["attn"]["q_LDNH"][1])
+  assert gguf_file.read(path)[1]["token_embd.weight"][3:5].shape == (2, config.d_model)
 
 
 def test_type_that_is_not_read(tmp_path):
