@@ -18,6 +18,7 @@ from rlx.io import strict_json
 _SCALARS = dict(zip((0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12), map(np.dtype, (
     "u1", "i1", "<u2", "<i2", "<u4", "<i4", "<f4", "?", "<u8", "<i8", "<f8"))))
 _STRING, _ARRAY = 8, 9
+_BLOCK = 2**20  # Bytes that are made floats at a time.
 _U32, _U64 = _SCALARS[4], _SCALARS[10]
 
 
@@ -32,17 +33,18 @@ class Tensor:
   added: float = 0.0  # to what is stored
 
   def __getitem__(self, rows):
-    if len(self.shape) == 1: return self._floats(0, 1)[0][rows]
-    return self._floats(*rows.indices(self.shape[0])[:2])
-
-  def _floats(self, start, stop):
     import gguf
-    lead = self.shape[1:-1]
-    size = math.prod(lead) * self.width
-    x = np.fromfile(self.file, np.uint8, (stop - start) * size,
-                    offset=self.start + start * size)
-    x = gguf.dequantize(x.reshape(stop - start, *lead, self.width), self.kind)
-    return x + np.float32(self.added) if self.added else x
+    is_flat = len(self.shape) == 1  # Of one row, then.
+    start, stop, _ = (0, 1, 1) if is_flat else rows.indices(self.shape[0])
+    lead, size = self.shape[1:-1], math.prod(self.shape[1:-1]) * self.width
+    out = np.empty((stop - start, *lead, self.shape[-1]), np.float32)
+    step = max(_BLOCK // size, 1)
+    for row in range(0, stop - start, step):
+      n = min(step, stop - start - row)
+      x = np.fromfile(self.file, np.uint8, n * size, offset=self.start + (start + row) * size)
+      out[row:row + n] = gguf.dequantize(x.reshape(n, *lead, self.width), self.kind)
+    if self.added: out += np.float32(self.added)
+    return out[0][rows] if is_flat else out
 
 
 def read(path):

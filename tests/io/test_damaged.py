@@ -196,7 +196,7 @@ DIRECTORY = {  # damage -> (how, what is said)
     "config/layer_types": (config(layer_types="3"), "config.json: layer_types=3"),
     "config/vocabulary": (config(vocab_size="62"),
                           r"embed_tokens.weight has shape \(61, 32\); .*\(62, 32\)"),
-    "config/code": (config(auto_map='{"AutoConfig": "x.Y"}'), None),  # None is run.
+    "config/code": (config(auto_map='{"AutoConfig": "x.Y"}'), "config.json: auto_map="),
     "config/trust": (config(trust_remote_code="true"), "config.json: trust_remote_code=True"),
     "config/quantised": (config(quantization_config='{"bits": 4}'),
                          "config.json: quantization_config="),

@@ -20,7 +20,7 @@ _ONLY = {
 # Keys that do not change the forward pass. A null is as good as absent.
 _IGNORED = {
     "_attn_implementation_autoset", "_model_name_or_path", "_name_or_path",
-    "architectures", "attention_dropout", "auto_map", "bos_token_id", "cache_implementation", "dtype",
+    "architectures", "attention_dropout", "bos_token_id", "cache_implementation", "dtype",
     "eos_token_id", "initializer_range", "is_llama_config", "layer_types",
     "max_sequence_length", "model_type", "pad_token_id", "pretraining_tp",
     "rope_interleaved", "rope_parameters", "rope_scaling", "rope_theta",
@@ -108,7 +108,7 @@ def to_hf(config, *, architecture, model_type, **more):
   if config.o_bias: hf["attention_bias"] = True
   if config.mlp_bias: hf["mlp_bias"] = True
   return {"architectures": [architecture], "model_type": model_type,
-          "hidden_act": "silu", **hf, "rope_theta": config.rope_theta,
+          "hidden_act": "silu", "pad_token_id": None, **hf, "rope_theta": config.rope_theta,
           "rope_scaling": rope if config.rope_scaling else None,
           "rope_parameters": rope, **more}
 
@@ -136,11 +136,17 @@ def windows(hf, source, *, window="sliding_window", is_local=lambda i: True):
   return tuple(width if kind == "sliding_attention" else 0 for kind in kinds)
 
 
-def of_windows(config):
-  """The keys of config.json that say `config.windows`."""
-  if config.windows is None: return {}
-  return dict(sliding_window=max(config.windows), layer_types=[
-      "sliding_attention" if w else "full_attention" for w in config.windows])
+def of_windows(config, *, by_layer=True):
+  """The keys of config.json that say `config.windows`.
+
+  Args:
+    by_layer: False for a family whose window is for all layers, if there is one.
+  """
+  if config.windows is None: return {} if by_layer else {"sliding_window": None}
+  width = {"sliding_window": max(config.windows)}
+  if not by_layer: return width
+  return width | {"layer_types": ["sliding_attention" if w else "full_attention"
+                                  for w in config.windows]}
 
 
 def layers(hf, source):
@@ -234,7 +240,7 @@ def _numbers(kind, rope, hf, source, dim):
   original = number(values, "original_max_position_embeddings", source, int)
   context = hf["max_position_embeddings"]
   factor = rope.get("factor")
-  if factor is None and context is not None: factor = context / original
+  if factor is None and kind == "longrope" and context is not None: factor = context / original
   factor = number({"factor": factor}, "factor", source)
   given = rope.get("attention_factor") is not None
   if kind == "longrope":

@@ -34,7 +34,7 @@ def switches(hf, source):
                      "is supported.")
   return dict(
       activation="gelu_tanh", norms="both", norm_plus_one=True, scaled_embedding=True,
-      query_scalar=_config.number(hf, "query_pre_attn_scalar", source),
+      query_scalar=_config.number(hf, "query_pre_attn_scalar", source, int),
       logit_softcap=optional(hf, "final_logit_softcapping", source))
 
 

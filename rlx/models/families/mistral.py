@@ -23,4 +23,4 @@ def decoder_config(hf, source="config.json"):
 def hf_config(config):
   """The config.json of `config`."""
   return _config.to_hf(config, architecture="MistralForCausalLM", model_type="mistral",
-                       **{"sliding_window": None} | _config.of_windows(config))
+                       **_config.of_windows(config, by_layer=False))

@@ -47,4 +47,4 @@ def hf_config(config):
   return _config.to_hf(
       config, architecture="MixtralForCausalLM", model_type="mixtral",
       num_local_experts=config.n_experts, num_experts_per_tok=config.experts_per_token,
-      **{"sliding_window": None} | _config.of_windows(config))
+      **_config.of_windows(config, by_layer=False))

@@ -23,14 +23,15 @@ def decoder_config(hf, source="config.json"):
   """DecoderConfig of a parsed config.json; `source` is what messages call it."""
   return _config.to_decoder(
       hf, source, family="phi3", ropes=("longrope",), windows=_config.windows(hf, source),
-      reads={"embd_pdrop", "original_max_position_embeddings", "partial_rotary_factor",
-             "resid_pdrop", "sliding_window"})
+      # auto_map names code that Phi's files came with; none is run.
+      reads={"auto_map", "embd_pdrop", "original_max_position_embeddings",
+             "partial_rotary_factor", "resid_pdrop", "sliding_window"})
 
 
 def hf_config(config):
   """The config.json of `config`."""
   hf = _config.to_hf(config, architecture="Phi3ForCausalLM", model_type="phi3",
-                     **{"sliding_window": None} | _config.of_windows(config))
+                     **_config.of_windows(config, by_layer=False))
   if config.rope_scaling:
     hf["original_max_position_embeddings"] = config.rope_scaling[1]
   return hf
