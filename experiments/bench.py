@@ -139,7 +139,7 @@ def upd(args):
   params = sharding.place(params, mesh)
   state = records.TrainState(
       step=0, policy=params,
-      policy_opt=sharding.place(jax.jit(adamw.init)(params), mesh),
+      policy_opt=sharding.made(adamw.init, params, mesh),
       reference=jax.tree.map(jnp.copy, params), kl_coef=jnp.float32(args.beta))
   b, t = args.batch, args.new
   rollouts = sharding.place_rows(records.Rollouts(

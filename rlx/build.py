@@ -444,11 +444,10 @@ def _init(c, methods, mesh, optimizers, models, frozen):
   the same program runs over PRM and reference, so that equal is exactly equal.
   """
   def copy(params):
-    return sharding.place(jax.tree.map(jnp.array, params), mesh)
+    return sharding.place(params, mesh, copies=True)
   def start(config, params, name):
     params = copy(params)
-    state = jax.jit(optimizers[name].init)(params)
-    return params, sharding.place(state, mesh)
+    return params, sharding.made(optimizers[name].init, params, mesh)
   policy, policy_opt = start(*models["policy"], "learner")
   state = records.TrainState(step=0, policy=policy, policy_opt=policy_opt,
                              frozen=None if frozen is None else copy(frozen))

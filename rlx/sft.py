@@ -44,7 +44,7 @@ def train(config, workdir):
   writer = io_metrics.Writer(workdir, trackers=c.log.writers, config=c.to_dict())
   transform = optimizer.adamw(**c.sft.optimizer)
   params = sharding.place(params, mesh)
-  opt_state = sharding.place(jax.jit(transform.init)(params), mesh)
+  opt_state = sharding.made(transform.init, params, mesh)
   text = build.text_of(c, tokenizer)
   prompts, _ = build.load_prompts(c, tokenizer, text)
   build.note_template(c, tokenizer, prompts[0])

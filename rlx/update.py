@@ -262,8 +262,7 @@ def follow(c, mesh, optimizer_):
     state = state.replace(kl_reference=reference.moved(
         state.kl_reference, state.policy, mix=c.kl.sync_mix))
     if not c.kl.reset_optimizer: return state
-    return state.replace(policy_opt=sharding.place(
-        jax.jit(optimizer_.init)(state.policy), mesh))
+    return state.replace(policy_opt=sharding.made(optimizer_.init, state.policy, mesh))
 
   return of
 

@@ -11,6 +11,7 @@ from rlx import build
 from rlx.core import records
 from rlx.io import hf
 from rlx.io import tokenizer
+from rlx.learner import hosts
 from rlx.learner import memory
 from rlx.learner import sharding
 from rlx.models import logps
@@ -130,6 +131,30 @@ def test_parameters_and_optimizer_take_a_devices_share(model):
     if n in (1, 8):
       taken = lowered(run, state).memory_analysis().argument_size_in_bytes
       assert held <= taken <= held + 4000, (n, held, taken)
+
+
+def test_a_run_starts_without_a_whole_model_on_any_device(model, monkeypatch):
+  """Neither parameters on their way from the host nor what the optimizer starts from."""
+  run, put, given = run_of(model, fsdp=8), hosts.put, []
+
+  def watched(tree, sharding_of=None, **options):
+    for path, x in jax.tree.leaves_with_path(tree):
+      if sharding_of is not None and "fsdp" in sharding_of(path, x).spec:
+        given.append(x)
+    return put(tree, sharding_of, **options)
+
+  monkeypatch.setattr(hosts, "put", watched)
+  state = run.init()
+  assert given and all(isinstance(x, np.ndarray) for x in given)
+  for path, x in jax.tree.leaves_with_path((state.policy, state.policy_opt, state.prm_opt)):
+    if x.sharding.spec and "fsdp" in x.sharding.spec:
+      assert x.addressable_shards[0].data.nbytes == x.nbytes // 8, path
+  moments = [x for x in jax.tree.leaves(state.policy_opt) if x.ndim > 2]
+  assert moments and all("fsdp" in x.sharding.spec for x in moments)
+  # Copies: what is donated is not the start's.
+  leaf = given[0].copy()
+  jax.tree.map(lambda x: x.delete(), state.policy)
+  np.testing.assert_array_equal(given[0], leaf)
 
 
 def test_the_sampler_reads_whole_weights_but_for_the_tensor_axis(model):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from configs import quickstart
+from rlx import convert
 from rlx import evaluate
 from rlx.core import records
 from rlx.evals import pass_at_k
@@ -113,7 +114,8 @@ def forms(tmp_path_factory):
     test_gguf.convert("smollm2", folder / "m.gguf", extra=extra)
   with zipfile.ZipFile(folder / "m-1.0-py3-none-any.whl", "w") as wheel:
     wheel.write(folder / "m.gguf", "m/m.gguf")
-  return dict(directory=folder / "smollm2", gguf=folder / "m.gguf",
+  convert.convert(folder / "smollm2", folder / "rlx", format="rlx")
+  return dict(directory=folder / "smollm2", gguf=folder / "m.gguf", rlx=folder / "rlx",
               wheel=folder / "m-1.0-py3-none-any.whl", hub="hf:a/tiny")
 
 
@@ -132,7 +134,7 @@ def expected(forms):
   return _evaluated(forms["directory"], forms["directory"].parent / "workdir")
 
 
-@pytest.mark.parametrize("form", ["gguf", "wheel", "hub"])
+@pytest.mark.parametrize("form", ["rlx", "gguf", "wheel", "hub"])
 def test_a_model_in_any_form_is_evaluated_without_a_checkpoint(
     form, forms, expected, tmp_path, monkeypatch):
   monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))

@@ -76,21 +76,25 @@ def fetch(tree):
       if isinstance(x, jax.Array) and not x.is_fully_addressable else np.asarray(x), tree)
 
 
-def put(tree, sharding_of=None):
+def put(tree, sharding_of=None, *, copies=False):
   """Numpy arrays, which every process has all of, and arrays to their devices.
 
   Args:
     sharding_of: (path, x) -> where it lies; None: everywhere the same.
+    copies: the result shares no memory with `tree`.
   """
   if jax.process_count() == 1:
-    return jax.device_put(tree, sharding_of and jax.tree.map_with_path(sharding_of, tree))
+    return jax.device_put(tree, sharding_of and jax.tree.map_with_path(sharding_of, tree),
+                          may_alias=False if copies else None)
   # A program takes what lies on the host as the same everywhere.
   return tree if sharding_of is None else jax.tree.map_with_path(
-      lambda path, x: _spread(x, sharding_of(path, x)), tree)
+      lambda path, x: _spread(x, sharding_of(path, x), copies), tree)
 
 
-def _spread(x, where):
+def _spread(x, where, copies):
   if isinstance(x, jax.core.Tracer) or (
-      isinstance(x, jax.Array) and not x.is_fully_addressable): return jax.device_put(x, where)
+      isinstance(x, jax.Array) and not x.is_fully_addressable):
+    return jax.device_put(x, where, may_alias=False if copies else None)
   x = np.asarray(x)
-  return jax.make_array_from_callback(x.shape, where, lambda index: x[index])
+  return jax.make_array_from_callback(
+      x.shape, where, lambda index: np.array(x[index]) if copies else x[index])

@@ -52,10 +52,19 @@ def check(tree, mesh):
             f"{size} of {jax.tree_util.keystr(path)} {x.shape}.")
 
 
-def place(tree, mesh):
-  """Puts parameters or optimizer state on the mesh."""
+def place(tree, mesh, *, copies=False):
+  """Puts parameters or optimizer state on the mesh; `copies` as `hosts.put`."""
   return hosts.put(
-      tree, lambda path, x: NamedSharding(mesh, spec(path, np.shape(x))))
+      tree, lambda path, x: NamedSharding(mesh, spec(path, np.shape(x))), copies=copies)
+
+
+def made(fn, params, mesh):
+  """fn(params), such as an optimizer's state, where `place` would put it.
+
+  By itself XLA makes what depends on no number, as zeros do, whole on every device.
+  """
+  where = jax.tree.map(lambda x: x.sharding, shapes(jax.eval_shape(fn, params), mesh))
+  return jax.jit(fn, out_shardings=where)(params)
 
 
 def gathered(tree, mesh):
