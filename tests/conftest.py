@@ -1,15 +1,17 @@
 import collections
+import importlib.metadata
 import os
 import pathlib
 import tempfile
 
 # Before jax starts: several CPU devices for the sharding tests, and quick
 # compilation, which is most of the time: not optimised, not cut into parts, loops
-# written by XLA's older emitters (a gradient compiles in 0.3 s instead of 1.8).
+# written by XLA's older emitters while it has them (a gradient compiles in 0.3 s, not 1.8).
+_HAS_OLD_EMITTERS = importlib.metadata.version("jaxlib").startswith("0.10.")
 os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=8 "
                       "--xla_backend_optimization_level=0 "
-                      "--xla_cpu_use_fusion_emitters=false "
-                      "--xla_cpu_parallel_codegen_split_count=1")
+                      + "--xla_cpu_use_fusion_emitters=false " * _HAS_OLD_EMITTERS
+                      + "--xla_cpu_parallel_codegen_split_count=1")
 
 import jax  # pylint: disable=g-import-not-at-top
 
