@@ -74,7 +74,8 @@ def test_two_processes_train_evaluate_checkpoint_and_resume_until_one_dies(one, 
   processes[1].kill()
   text, _ = said(processes)
   assert processes[0].returncode != 0
-  assert re.search("Connection (closed|reset) by peer", text), text
+  # In a collective, or where they wait for each other.
+  assert re.search("Connection (closed|reset) by peer|tasks have crashed", text), text
 
   # As one process did, evaluation included.
   for line, other in zip(io_metrics.read(tmp_path), io_metrics.read(one)):

@@ -71,10 +71,10 @@ def to_decoder(hf, source, *, family, defaults=None, reads=frozenset(), biases=(
   hf.setdefault("max_position_embeddings", None)
   if missing := sorted(set(_FIELDS) - set(hf)):
     raise ValueError(f"{source}: {missing} missing; {family} needs it.")
-  for key in set(_FIELDS) - {"tie_word_embeddings"}:
-    if key != "max_position_embeddings" or hf[key] is not None:
+  for key in _FIELDS:
+    if key == "tie_word_embeddings": flag(hf, key, source)
+    elif key != "max_position_embeddings" or hf[key] is not None:
       number(hf, key, source, float if key == "rms_norm_eps" else int)
-  flag(hf, "tie_word_embeddings", source)
   if hf["num_attention_heads"] % hf["num_key_value_heads"] or hf["head_dim"] % 2:
     raise ValueError(
         f"{source}: num_key_value_heads={hf['num_key_value_heads']} must divide "
