@@ -67,7 +67,7 @@ def save(path, config, params, tokenizer=None, *, hf=None, shard_bytes=SHARD_BYT
   fills the embedding and the head up. A row of zeros would have logit 0, which is
   a likely token wherever the others' logits are negative. The logit of the mean
   is the mean logit, and exp(mean) <= mean(exp): no such row is ever more likely
-  than a token is on average, 1 / vocabulary.
+  than a token is on average, 1 / vocabulary (nearly so under a soft cap of the logits).
 
   Args:
     path: made if absent.

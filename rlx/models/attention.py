@@ -51,8 +51,8 @@ def attend(kind, q_BQNH, k_BSKH, v_BSKH, prepared, *, scale, softcap=None):
   Args:
     softcap: scores become softcap tanh(scores / softcap); with blocks only.
   """
-  more = {} if softcap is None else dict(softcap=softcap)
-  return _KERNELS[kind](q_BQNH, k_BSKH, v_BSKH, prepared, scale, **more)
+  if kind == "blocks": return _blocks(q_BQNH, k_BSKH, v_BSKH, prepared, scale, softcap)
+  return dict(cudnn=_cudnn, splash=_splash)[kind](q_BQNH, k_BSKH, v_BSKH, prepared, scale)
 
 
 def capped(x, cap):
@@ -60,7 +60,7 @@ def capped(x, cap):
   return x if cap is None else cap * jnp.tanh(x / cap)
 
 
-def _blocks(q_BQNH, k_BSKH, v_BSKH, mask_BQS, scale, softcap=None):
+def _blocks(q_BQNH, k_BSKH, v_BSKH, mask_BQS, scale, softcap):
   b, q, n, h = q_BQNH.shape
   k = k_BSKH.shape[2]
   wide = jnp.promote_types(q_BQNH.dtype, jnp.float32)
@@ -109,6 +109,3 @@ def _splash(q_BQNH, k_BSKH, v_BSKH, segments_BS, scale):
       heads_first(q_BQNH) * scale, heads_first(k_BSKH), heads_first(v_BSKH),
       kernel.SegmentIds(segments_BS, segments_BS))
   return out_BNSH.swapaxes(1, 2)[:, :s]
-
-
-_KERNELS = dict(blocks=_blocks, cudnn=_cudnn, splash=_splash)

@@ -73,10 +73,6 @@ class DecoderConfig:
     if self.n_heads % self.n_kv_heads:
       raise ValueError(f"n_kv_heads={self.n_kv_heads} must divide "
                        f"n_heads={self.n_heads}.")
-    if self.attention not in attention.KINDS:
-      raise ValueError(f"attention={self.attention!r} must be one of {attention.KINDS}.")
-    if self.remat not in _REMAT:
-      raise ValueError(f"remat={self.remat!r} must be one of {list(_REMAT)}.")
     for field, allowed in _CHOICES.items():
       if getattr(self, field) not in allowed:
         raise ValueError(f"{field}={getattr(self, field)!r} must be one of {allowed}.")
@@ -112,7 +108,7 @@ class DecoderConfig:
 _REMAT = {"none": None, "full": jax.checkpoint_policies.nothing_saveable,
           "dots": jax.checkpoint_policies.dots_with_no_batch_dims_saveable}
 _CHOICES = dict(norms=("pre", "post", "both"), activation=("silu", "gelu_tanh"),
-                qk_norm=(None, "head", "all"))
+                qk_norm=(None, "head", "all"), attention=attention.KINDS, remat=tuple(_REMAT))
 ROPE_SCALING = {  # kind -> what follows it
     "linear": ("factor",), "dynamic": ("factor", "original"),
     "llama3": ("factor", "low_freq_factor", "high_freq_factor", "original"),

@@ -20,12 +20,12 @@ def decoder_config(hf, source="config.json"):
   if rotates is None:
     every = _config.number(hf, "no_rope_layer_interval", source, int)
     rotates = [int((i + 1) % every != 0) for i in range(n)]
-  if not isinstance(rotates, list) or len(rotates) != n or not set(rotates) <= {0, 1}:
+  if (not isinstance(rotates, list) or len(rotates) != n
+      or any(x not in (0, 1) for x in rotates)):
     raise ValueError(f"{source}: no_rope_layers={rotates!r:.60}; {n} times 0 or 1 is needed.")
-  windows = None
-  if _config.flag(hf, "use_sliding_window", source):
-    windows = _config.windows(hf, source, is_local=lambda i: not rotates[i])
-  else: _config.windows(hf, source, window=None)
+  windows = _config.windows(
+      hf, source, is_local=lambda i: not rotates[i],
+      window="sliding_window" if _config.flag(hf, "use_sliding_window", source) else None)
   return _config.to_decoder(
       hf, source, family="smollm3", biases=("attention_bias", "mlp_bias"), windows=windows,
       reads={"no_rope_layers", "no_rope_layer_interval", *qwen2.WINDOW_KEYS},
