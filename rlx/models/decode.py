@@ -7,9 +7,11 @@ and each layer is an array of its own. On 2 CPU cores, 8 to 64 rows of 512
 features through an MLP take 0.65 to 0.8 of the time of [W, D] x [in, out]; slices of
 stacked layers would be copied in every step (1.3 to 1.7 times its time).
 
-Keys lie as [.., K, H, T] and values as [.., K, T, H], the layouts in which both
-matmuls of attention read memory in order.
+Values lie as [.., K, T, H] and keys as [.., K, n, H, t], in n tiles of t columns, the
+layouts in which both matmuls of attention read memory in order. Keys as [.., K, H, T] take
+two to three times as long on CPU once T is beyond 64.
 """
+import collections
 import functools
 
 import flax.struct
@@ -28,7 +30,7 @@ class Prompts:
 
   One array per layer, here and in Suffix.
   """
-  k_PKHX: list
+  k_PKnHx: list  # in tiles, see `_tiled`
   v_PKXH: list
   valid_PX: jax.Array  # bool
 
@@ -36,7 +38,7 @@ class Prompts:
 @flax.struct.dataclass
 class Suffix:
   """Keys and values of what each of the W rows has been fed since. Written in place."""
-  k_WKHT: list
+  k_WKnHt: list
   v_WKTH: list
 
 
@@ -103,7 +105,7 @@ def prompts(params, config, tokens_PX, prompt_len_P):
   valid_PX = columns_1X >= start_P1
   k_LPXKH, v_LPXKH = transformer.prefill(
       params, config, tokens_PX, jnp.maximum(columns_1X - start_P1, 0), valid_PX)
-  return Prompts(k_PKHX=list(k_LPXKH.transpose(0, 1, 3, 4, 2)),
+  return Prompts(k_PKnHx=list(_tiled(k_LPXKH.transpose(0, 1, 3, 4, 2))),
                  v_PKXH=list(v_LPXKH.transpose(0, 1, 3, 2, 4)),
                  valid_PX=valid_PX & (columns_1X < sizes["X"] - 1))
 
@@ -113,7 +115,49 @@ def empty_suffix(config, rows, width):
   k, h = config.n_kv_heads, config.head_dim
   zeros = lambda *shape: [transformer.pinned(jnp.zeros(shape, config.dtype), config.heads)
                           for _ in range(config.n_layers)]
-  return Suffix(k_WKHT=zeros(rows, k, h, width), v_WKTH=zeros(rows, k, width, h))
+  n, t = _tiles(width)
+  return Suffix(k_WKnHt=zeros(rows, k, n, h, t), v_WKTH=zeros(rows, k, width, h))
+
+
+def moved(suffix, source_W, end, *, width, free):
+  """Rows of a suffix with the `width` columns before column `end` and `free` ones after them.
+
+  Args:
+    source_W: int32, which rows; None: all, where they are.
+    end: int32 scalar. Where there are fewer than `width` columns before it, at most `free`
+      fewer, the first ones are empty.
+  """
+  columns = suffix.v_WKTH[0].shape[2]
+  def keep(x, axis):
+    pad = lambda x, where: jnp.pad(x, [where if i == axis else (0, 0) for i in range(x.ndim)])
+    x = jax.lax.dynamic_slice_in_dim(pad(x, (free, 0)), free + end - width, width, axis=axis)
+    return pad(x if source_W is None else x[source_W], (0, free))
+  return Suffix([_tiled(keep(_untiled(x, columns), 3)) for x in suffix.k_WKnHt],
+                [keep(x, 2) for x in suffix.v_WKTH])
+
+
+# The most columns of a tile of keys. A TPU stores less than 128 as 128.
+_TILE = collections.defaultdict(lambda: 128, cpu=64)
+
+
+def _tiles(columns):
+  """How many tiles, and how many columns each has."""
+  n = -(-columns // _TILE[jax.default_backend()])
+  return n, -(-columns // n)
+
+
+def _tiled(k_HT):
+  """[.., H, T] -> [.., n, H, t]; what the last tile has beyond T is 0."""
+  *lead, h, columns = k_HT.shape
+  n, t = _tiles(columns)
+  k_HT = jnp.pad(k_HT, [(0, 0)] * (len(lead) + 1) + [(0, n * t - columns)])
+  return jnp.moveaxis(k_HT.reshape(*lead, h, n, t), -2, -3)
+
+
+def _untiled(x_nMt, columns):
+  """[.., n, M, t] -> [.., M, T]"""
+  *lead, n, m, t = x_nMt.shape
+  return jnp.moveaxis(x_nMt, -3, -2).reshape(*lead, m, n * t)[..., :columns]
 
 
 def step(weights, config, tokens_W, positions_W, prompts_, suffix, live_WT, column):
@@ -138,19 +182,25 @@ def step(weights, config, tokens_W, positions_W, prompts_, suffix, live_WT, colu
   x_DW = transformer.embedded(config, weights["embed_VD"][tokens_W]).T
   written = Suffix([], [])
   for layer, (window, rope), *kv in zip(
-      weights["layers"], config.kinds, prompts_.k_PKHX, prompts_.v_PKXH, suffix.k_WKHT,
+      weights["layers"], config.kinds, prompts_.k_PKnHx, prompts_.v_PKXH, suffix.k_WKnHt,
       suffix.v_WKTH):
     norm = functools.partial(_norm, layer, config)
-    y_DW, k_WKHT, v_WKTH = _attention(
+    y_DW, k_WKnHt, v_WKTH = _attention(
         layer, config, norm("attn_norm", x_DW), turns[rope], kv, masks[window], column)
-    written.k_WKHT.append(k_WKHT)
+    written.k_WKnHt.append(k_WKnHt)
     written.v_WKTH.append(v_WKTH)
     x_DW = x_DW + norm("attn_post_norm", y_DW)
     x_DW = x_DW + norm("mlp_post_norm", _mlp(layer, config, norm("mlp_norm", x_DW)))
   x_DW = transformer.rms_norm(x_DW, weights["norm_D1"], config.norm_eps, axis=0)
   logits_VW = jnp.matmul(weights["head_VD"], x_DW,
                          preferred_element_type=transformer.wide(config.dtype))
-  return attention.capped(logits_VW, config.logit_softcap).T, written
+  return attention.capped(_apart(logits_VW), config.logit_softcap).T, written
+
+
+def _apart(x):
+  """x, finished before it is used. XLA on CPU would make a transpose next to a product part
+  of it, and has no fast routine for that."""
+  return jax.lax.platform_dependent(x, cpu=jax.lax.optimization_barrier, default=lambda x: x)
 
 
 def _norm(layer, config, name, y_DW):
@@ -180,11 +230,16 @@ def _mlp(layer, config, y_DW):
 
 
 def _attention(layer, config, y_DW, turns_HW, kv, mask_WS, column):
-  prompt_k_PKHX, prompt_v_PKXH, suffix_k_WKHT, suffix_v_WKTH = kv
+  prompt_k_PKnHx, prompt_v_PKXH, suffix_k_WKnHt, suffix_v_WKTH = kv
   k, h, w = config.n_kv_heads, config.head_dim, y_DW.shape[1]
-  p, x = prompt_k_PKHX.shape[0], prompt_k_PKHX.shape[3]
+  p, x = prompt_v_PKXH.shape[0], prompt_v_PKXH.shape[2]
   r, g = config.n_heads // k, w // p
   float_ = dict(preferred_element_type=transformer.wide(y_DW.dtype))
+  def scores(q_KMH, k_KnHt, columns):
+    # With queries repeated, tiles are a batch: else all keys are turned over first.
+    shape = (*k_KnHt.shape[:3], *q_KMH.shape[2:])
+    q_KnMH = jnp.broadcast_to(q_KMH[:, :, None], shape)
+    return _untiled(jnp.einsum("WKnMH,WKnHt->WKnMt", q_KnMH, k_KnHt, **float_), columns)
 
   qkv_KMHW = jnp.einsum("KMHD,DW->KMHW", layer["qkv_KMHD"], y_DW)
   if config.qkv_bias: qkv_KMHW = qkv_KMHW + layer["bias_KMH1"]
@@ -198,15 +253,17 @@ def _attention(layer, config, y_DW, turns_HW, kv, mask_WS, column):
   k_KHW = transformer.rotate(k_KHW, tuple(t[None] for t in turns_HW), axis=1)
 
   # Written before it is read: the old suffix has one use, so no copy is made.
-  write = jax.lax.dynamic_update_slice_in_dim
-  suffix_k_WKHT = write(suffix_k_WKHT, k_KHW.transpose(2, 0, 1)[..., None], column, axis=3)
-  suffix_v_WKTH = write(suffix_v_WKTH, v_KHW.transpose(2, 0, 1)[:, :, None], column, axis=2)
+  columns, tile = suffix_v_WKTH.shape[2], suffix_k_WKnHt.shape[4]
+  write = jax.lax.dynamic_update_slice
+  suffix_k_WKnHt = write(suffix_k_WKnHt, k_KHW.transpose(2, 0, 1)[:, :, None, :, None],
+                         (0, 0, column // tile, 0, column % tile))
+  suffix_v_WKTH = write(suffix_v_WKTH, v_KHW.transpose(2, 0, 1)[:, :, None], (0, 0, column, 0))
 
   # All rows of a prompt and all queries of a kv head read its keys at once.
   q_PKMH = q_KRHW.reshape(k, r, h, p, g).transpose(3, 0, 4, 1, 2).reshape(p, k, g * r, h)
   q_WKRH = q_KRHW.transpose(3, 0, 1, 2)
-  prompt_PKMX = jnp.einsum("PKMH,PKHX->PKMX", q_PKMH, prompt_k_PKHX, **float_)
-  suffix_WKRT = jnp.einsum("WKRH,WKHT->WKRT", q_WKRH, suffix_k_WKHT, **float_)
+  prompt_PKMX = scores(q_PKMH, prompt_k_PKnHx, x)
+  suffix_WKRT = scores(q_WKRH, suffix_k_WKnHt, columns)
   prompt_WKRX = prompt_PKMX.reshape(p, k, g, r, x).swapaxes(1, 2).reshape(w, k, r, x)
   scores_WKRS = attention.capped(
       jnp.concatenate([prompt_WKRX, suffix_WKRT], axis=-1) * transformer.attn_scale(config),
@@ -223,4 +280,4 @@ def _attention(layer, config, y_DW, turns_HW, kv, mask_WS, column):
   out_DW = jnp.einsum("DN,NW->DW", layer["out_DNH"].reshape(y_DW.shape[0], -1),
                       out_WKRH.astype(y_DW.dtype).reshape(w, -1).T)
   if config.o_bias: out_DW = out_DW + layer["out_bias_D1"]
-  return out_DW, suffix_k_WKHT, suffix_v_WKTH
+  return out_DW, suffix_k_WKnHt, suffix_v_WKTH

@@ -124,19 +124,14 @@ def make(config, *, group, max_tokens, chunk, slots=None, temperature=1.0, top_k
                       decoder.empty_suffix(config, row_W.shape[0], width + chunk),
                       jnp.int32(0))
     take = lambda x: x if is_same else x[jnp.maximum(source_W, 0)]
-    def keep(x, axis):
-      # What is live ends where the last chunk ended.
-      end, pad = x.shape[axis] - chunk + old.steps, lambda x, where: jnp.pad(
-          x, [where if i == axis else (0, 0) for i in range(x.ndim)])
-      x = jax.lax.dynamic_slice_in_dim(
-          pad(x, (chunk, 0)), chunk + end - width, width, axis=axis)
-      return pad(take(x), (0, chunk))
     is_new_W = source_W < 0
     return _Working(
         row_W, jnp.where(is_new_W, last_token_W, take(old.fed_W)),
         jnp.where(is_new_W, 0, take(old.count_W)), finish_W,
-        decoder.Suffix([keep(x, 3) for x in old.suffix.k_WKHT],
-                       [keep(x, 2) for x in old.suffix.v_WKTH]), jnp.int32(0))
+        # What is live ends where the last chunk ended.
+        decoder.moved(old.suffix, None if is_same else jnp.maximum(source_W, 0),
+                      old.suffix.v_WKTH[0].shape[2] - chunk + old.steps, width=width, free=chunk),
+        jnp.int32(0))
 
   @jax.jit
   def gather(prompts, prompt_P):

@@ -49,13 +49,15 @@ def test_equals_whole_sequences(config):
       columns_1S >= start_B1)
   expected = np.asarray(transformer.logits(params, config, hidden))
 
-  weights = jax.jit(decode.lay_out, static_argnums=1)(params, config)
-  prompts = jax.jit(decode.prompts, static_argnums=1)(
+  # Each call compiles anew: the size of tiles is not an argument.
+  jit = lambda f: jax.jit(functools.partial(f), static_argnums=1)
+  weights = jit(decode.lay_out)(params, config)
+  prompts = jit(decode.prompts)(
       params, config, jnp.asarray(tokens_BS[::G, :X]), jnp.asarray(len_P))
-  assert prompts.k_PKHX[0].shape == (P, config.n_kv_heads, 6, X)
+  assert prompts.k_PKnHx[0].shape[:4] == (P, config.n_kv_heads, decode._tiles(X)[0], 6)
   width = T + 2  # Two columns that no row uses; what they hold must not matter.
   suffix = jax.tree.map(lambda x: x + 9.0, decode.empty_suffix(config, P * G, width))
-  step = jax.jit(decode.step, static_argnums=1)
+  step = jit(decode.step)
   for t in range(T):
     column = t + 2
     live_WT = np.broadcast_to((np.arange(width) >= 2) & (np.arange(width) <= column),
@@ -64,6 +66,27 @@ def test_equals_whole_sequences(config):
         weights, config, jnp.asarray(tokens_BS[:, X - 1 + t]),
         jnp.asarray(np.repeat(len_P, G) - 1 + t), prompts, suffix, live_WT, column)
     np.testing.assert_allclose(logits_WV, expected[:, X - 1 + t], atol=2e-5)
+
+
+def test_tiles_of_keys_do_not_matter(monkeypatch):
+  """The prompts' 5 columns are two tiles of 3, of which one column is nobody's."""
+  monkeypatch.setitem(decode._TILE, "cpu", 4)
+  assert decode._tiles(X) == (2, 3)
+  test_equals_whole_sequences(PLAIN)
+
+
+def test_moved_rows_keep_their_columns(monkeypatch):
+  monkeypatch.setitem(decode._TILE, "cpu", 2)
+  rng = np.random.default_rng(0)
+  k_WKHT, v_WKTH = rng.normal(size=(3, 2, 4, 7)), rng.normal(size=(3, 2, 7, 4))
+  suffix = decode.Suffix([decode._tiled(jnp.asarray(k_WKHT))], [jnp.asarray(v_WKTH)])
+  found = decode.moved(suffix, jnp.array([2, 0]), 5, width=6, free=2)
+  np.testing.assert_array_equal(found.v_WKTH[0], np.pad(
+      v_WKTH[[2, 0], :, :5].astype("float32"), [(0, 0), (0, 0), (1, 2), (0, 0)]))
+  np.testing.assert_array_equal(
+      decode._untiled(found.k_WKnHt[0], 8), np.pad(
+          k_WKHT[[2, 0], ..., :5].astype("float32"), [(0, 0), (0, 0), (0, 0), (1, 2)]))
+  assert found.k_WKnHt[0].shape == (2, 2, 4, 4, 2)
 
 
 def test_bfloat16_is_close():
