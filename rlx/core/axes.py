@@ -3,7 +3,8 @@
   P prompts per step    G completions per prompt    B = P * G, row p * G + g
   X prompt positions    T completion positions      S = X + T
   W rows decoded at once; in packing.py the columns of M packed rows   I LoRA rank
-  M tokens of a reference answer   K in names of log-probs the most likely tokens
+  M tokens of a reference answer; in models/ tokens of a flat list
+  K in names of log-probs the most likely tokens
   Q query positions     J reasoning steps           V vocabulary
   D model   F feed-forward   N query heads   K kv heads   H head size   L layers
   E verifiers that score a completion beside the one that gives its verdict
