@@ -82,8 +82,9 @@ def report(lines):
           "Sizes are completions x (prompt + completion tokens), where prompts are "
           "shared prompts x completions x (...). The limit is what the needed matmuls "
           "and bytes would take at the machine's peak. `times rlx` is a system's "
-          "median over rlx's: above 1, rlx is faster. A line is disturbed when other "
-          f"processes used more than {QUIET} of a core during a repetition."]
+          "median over rlx's: above 1, rlx is faster; in brackets the run, where lines were "
+          "not all measured side by side. A line is disturbed when other processes used "
+          f"more than {QUIET} of a core during a repetition."]
   for machine, newest in reversed(machines.items()):
     text += ["", f"## {machine}", ""]
     text += [f"- {line}" for line in sorted({_origin(line) for line in newest.values()})]
@@ -116,7 +117,8 @@ def _origin(line):
 
 def _row(line, own):
   is_disturbed = max(line.get("other", [0])) > QUIET
-  cells = [line["model"], size(line), line["system"] + " (disturbed)" * is_disturbed]
+  said = [word for word in (line.get("run"), "disturbed" * is_disturbed) if word]
+  cells = [line["model"], size(line), line["system"] + f" ({', '.join(said)})" * bool(said)]
   if "failed" in line: return _cells(cells + ["failed"] + [""] * 6)
   split = line.get("stages") or line["parts"]
   share = line.get("limit_fraction")

@@ -230,6 +230,7 @@ def test_report(tmp_path):
   assert rows[1][2] == "tunix (disturbed)" and rows[1][-1] == "1.50"
   assert rows[2][2:4] == ["trl", "failed"]
   # A ratio is to the line of the same run.
-  assert [(row[2], row[-1]) for row in rows[3:5]] == [("rlx", "1.00"), ("trl", "4.00")]
+  assert [(row[2], row[-1]) for row in rows[3:5]] == [
+      ("rlx (later)", "1.00"), ("trl (later)", "4.00")]
   assert rows[5][5] == "sample 1, policy 3"
   assert rows[-1] == ["m", "8 x 4 x (64 + 128)", "1.60"]
