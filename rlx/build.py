@@ -203,10 +203,9 @@ def load_model(c, path):
   config, params, tokenizer = weights.load(path, dtype=c.model.param_dtype)
   length = c.prompts.max_tokens + c.rollouts.max_tokens + c.likelihood.max_tokens
   if config.reach is not None and length > config.reach:
-    raise ValueError(f"prompts.max_tokens={c.prompts.max_tokens} + rollouts.max_tokens="
-                     f"{c.rollouts.max_tokens}"
-                     + f" + likelihood.max_tokens={c.likelihood.max_tokens}"
-                     * bool(c.likelihood.max_tokens) + f": {path!r} is made for {config.reach} positions "
+    terms = [f"{stage}.max_tokens={c[stage].max_tokens}"
+             for stage in ("prompts", "rollouts", "likelihood") if c[stage].max_tokens]
+    raise ValueError(f"{' + '.join(terms)}: {path!r} is made for {config.reach} positions "
                      "(max_position_embeddings).")
   config = dataclasses.replace(config, dtype=c.model.dtype, length=length,
                                param_dtype=c.model.param_dtype,

@@ -11,7 +11,6 @@ Values lie as [.., K, T, H] and keys as [.., K, n, H, t], in n tiles of t column
 layouts in which both matmuls of attention read memory in order. Keys as [.., K, H, T] take
 two to three times as long on CPU once T is beyond 64.
 """
-import collections
 import functools
 
 import flax.struct
@@ -40,6 +39,10 @@ class Suffix:
   """Keys and values of what each of the W rows has been fed since. Written in place."""
   k_WKnHt: list
   v_WKTH: list
+
+  @property
+  def columns(self):
+    return self.v_WKTH[0].shape[2]
 
 
 def lay_out(params, config):
@@ -127,22 +130,20 @@ def moved(suffix, source_W, end, *, width, free):
     end: int32 scalar. Where there are fewer than `width` columns before it, at most `free`
       fewer, the first ones are empty.
   """
-  columns = suffix.v_WKTH[0].shape[2]
   def keep(x, axis):
     pad = lambda x, where: jnp.pad(x, [where if i == axis else (0, 0) for i in range(x.ndim)])
     x = jax.lax.dynamic_slice_in_dim(pad(x, (free, 0)), free + end - width, width, axis=axis)
     return pad(x if source_W is None else x[source_W], (0, free))
-  return Suffix([_tiled(keep(_untiled(x, columns), 3)) for x in suffix.k_WKnHt],
+  return Suffix([_tiled(keep(_untiled(x, suffix.columns), 3)) for x in suffix.k_WKnHt],
                 [keep(x, 2) for x in suffix.v_WKTH])
 
 
-# The most columns of a tile of keys. A TPU stores less than 128 as 128.
-_TILE = collections.defaultdict(lambda: 128, cpu=64)
+_TILE = {"cpu": 64}  # The most columns of a tile of keys; elsewhere 128, which a TPU fills up to.
 
 
 def _tiles(columns):
   """How many tiles, and how many columns each has."""
-  n = -(-columns // _TILE[jax.default_backend()])
+  n = -(-columns // _TILE.get(jax.default_backend(), 128))
   return n, -(-columns // n)
 
 

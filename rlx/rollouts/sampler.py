@@ -123,15 +123,15 @@ def make(config, *, group, max_tokens, chunk, slots=None, temperature=1.0, top_k
       return _Working(row_W, last_token_W, jnp.zeros_like(row_W), finish_W,
                       decoder.empty_suffix(config, row_W.shape[0], width + chunk),
                       jnp.int32(0))
-    take = lambda x: x if is_same else x[jnp.maximum(source_W, 0)]
+    at_W = None if is_same else jnp.maximum(source_W, 0)
+    take = lambda x: x if is_same else x[at_W]
     is_new_W = source_W < 0
     return _Working(
         row_W, jnp.where(is_new_W, last_token_W, take(old.fed_W)),
         jnp.where(is_new_W, 0, take(old.count_W)), finish_W,
         # What is live ends where the last chunk ended.
-        decoder.moved(old.suffix, None if is_same else jnp.maximum(source_W, 0),
-                      old.suffix.v_WKTH[0].shape[2] - chunk + old.steps, width=width, free=chunk),
-        jnp.int32(0))
+        decoder.moved(old.suffix, at_W, old.suffix.columns - chunk + old.steps,
+                      width=width, free=chunk), jnp.int32(0))
 
   @jax.jit
   def gather(prompts, prompt_P):
@@ -140,7 +140,7 @@ def make(config, *, group, max_tokens, chunk, slots=None, temperature=1.0, top_k
   @functools.partial(jax.jit, donate_argnums=(3, 4))
   def advance(weights, rows, prompts, working, drawn, factor_T, enough):
     """Decodes until the free chunk of columns is full or `enough` rows or fewer go on."""
-    columns_T = jnp.arange(working.suffix.v_WKTH[0].shape[2])
+    columns_T = jnp.arange(working.suffix.columns)
     first = columns_T.shape[0] - chunk
     row_W, count_W = working.row_W, working.count_W
     of_row = lambda x_B: x_B.at[row_W].get(mode="clip")
