@@ -77,12 +77,12 @@ SHAPES = {
 def needed(config, args, lengths_B):
   """[(FLOPs, bytes)] of one repetition; bytes count where decoding reads them."""
   work = []
+  prompts = args.prompts if is_grouped(args) else args.batch
   if args.task != "upd":
-    prompts = args.prompts if is_grouped(args) else args.batch
     work = roofline.sampling_work(config, prompts, args.prompt_len, lengths_B)
   if passes := PASSES.get((args.task, args.impl)):
     if (args.task, args.impl, args.beta) == ("e2e", "", 0): passes -= 1
-    once = roofline.logps_flops(config, rows_of(args), args.prompt_len, args.new)
+    once = roofline.logps_flops(config, rows_of(args), args.prompt_len, args.new, prompts)
     work.append((passes * once, 0))
   return work
 

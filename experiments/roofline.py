@@ -41,11 +41,17 @@ def attention_flops(config, start, stop):
   return 4 * config.n_layers * config.n_heads * config.head_dim * seen
 
 
-def logps_flops(config, rows, prompt_len, new):
-  """One forward pass; the head sees the completion's positions only."""
+def logps_flops(config, rows, prompt_len, new, prompts=None):
+  """One forward pass; the head sees the completion's positions only.
+
+  Args:
+    prompts: how many different ones the rows have, each computed once; None: all are.
+  """
   layers, head = matmul_weights(config)
-  return rows * (2 * layers * (prompt_len + new) + 2 * head * new
-                 + attention_flops(config, 0, prompt_len + new))
+  prompts = rows if prompts is None else prompts
+  return (prompts * (2 * layers * prompt_len + attention_flops(config, 0, prompt_len))
+          + rows * (2 * (layers + head) * new
+                    + attention_flops(config, prompt_len, prompt_len + new)))
 
 
 def sampling_work(config, prompts, prompt_len, lengths_B):

@@ -6,6 +6,9 @@
 
 `prepare` makes what all layers share, `attend` is called in each.
 """
+import math
+from typing import Any, NamedTuple
+
 import jax
 import jax.numpy as jnp
 
@@ -13,22 +16,30 @@ KINDS = ("blocks", "cudnn", "splash")
 _TILE = 128  # of splash: rows are padded to a multiple.
 
 
+class Forked(NamedTuple):
+  """Who attends to whom where rows go on from trunks, all in one list of tokens."""
+  trunk_PQS: Any  # mask of trunks
+  row_BQS: Any    # mask of rows: a row's keys come behind those of its trunk
+  trunk_B: Any    # which one that is
+
+
 def prepare(kind, valid_BS, segments_BS=None, branches_BS=None, *, positions_BS=None,
-            window=0):
+            window=0, trunks=None):
   """Who attends to whom, as the kernel wants it.
 
   Args:
     kind: one of KINDS.
-    valid_BS, segments_BS, branches_BS, positions_BS: see `transformer.hidden`.
+    valid_BS, segments_BS, branches_BS, positions_BS, trunks: see `transformer.hidden`.
     window: how far back attention goes in positions, the token itself included; 0: to
       the start, and positions are not needed.
   Returns:
-    mask_BQS, or for splash segment numbers.
+    mask_BQS, or for splash segment numbers, or with trunks Forked.
   Raises:
-    ValueError: branches with splash, whose masks are equal numbers only.
+    ValueError: branches or trunks with splash, whose masks are equal numbers only.
   """
   if kind == "splash":
-    if branches_BS is not None: raise ValueError("Splash attention knows no branches.")
+    if branches_BS is not None or trunks is not None:
+      raise ValueError("Splash attention knows no branches and no trunks.")
     return jnp.where(valid_BS, 0 if segments_BS is None else segments_BS, -1)
   columns_S = jnp.arange(valid_BS.shape[1])
   mask_BQS = (columns_S[:, None] >= columns_S[None, :])[None] & valid_BS[:, None, :]
@@ -39,18 +50,29 @@ def prepare(kind, valid_BS, segments_BS=None, branches_BS=None, *, positions_BS=
   if branches_BS is not None:
     mask_BQS &= ((branches_BS[:, :, None] == branches_BS[:, None, :])
                  | (branches_BS == 0)[:, None, :])
-  return mask_BQS
+  if trunks is None: return mask_BQS
+  trunk_PQS = prepare(kind, trunks.valid_PX, positions_BS=trunks.positions_PX, window=window)
+  stem_BQX = jnp.broadcast_to(trunks.valid_PX[trunks.trunk_B][:, None, :],
+                              (*valid_BS.shape, trunks.valid_PX.shape[1]))
+  if window:
+    stem_BQX &= (positions_BS[:, :, None]
+                 - trunks.positions_PX[trunks.trunk_B][:, None, :] < window)
+  return Forked(trunk_PQS, jnp.concatenate([stem_BQX, mask_BQS], axis=2), trunks.trunk_B)
 
 
 def attend(kind, q_BQNH, k_BSKH, v_BSKH, prepared, *, scale, softcap=None):
-  """softmax(scale q k^T, over what is attended to) v: out_BQNH. Q = S.
+  """softmax(scale q k^T, over what is attended to) v: out_BQNH.
 
-  A query without anything to attend to gets something finite. Scores and softmax
-  are float32 or wider.
+  The queries belong to the last Q of the S columns. A query without anything to attend
+  to gets something finite. Scores and softmax are float32 or wider.
 
   Args:
+    prepared: from `prepare`. With Forked all are lists of tokens, as one row: those of
+      the trunks, then those of the rows.
     softcap: scores become softcap tanh(scores / softcap); with blocks only.
   """
+  if isinstance(prepared, Forked):
+    return _forked(kind, q_BQNH, k_BSKH, v_BSKH, prepared, scale, softcap)
   if kind == "blocks": return _blocks(q_BQNH, k_BSKH, v_BSKH, prepared, scale, softcap)
   return dict(cudnn=_cudnn, splash=_splash)[kind](q_BQNH, k_BSKH, v_BSKH, prepared, scale)
 
@@ -60,9 +82,22 @@ def capped(x, cap):
   return x if cap is None else cap * jnp.tanh(x / cap)
 
 
+def _forked(kind, q_1QNH, k_1QKH, v_1QKH, prepared, scale, softcap):
+  sizes = [mask.shape[:2] for mask in prepared[:2]]
+  def parts(x_1QNH):
+    cut = jnp.split(x_1QNH[0], [math.prod(sizes[0])])
+    return [x.reshape(*size, *x.shape[1:]) for x, size in zip(cut, sizes)]
+  def continued(x_1QKH):
+    trunk_PXKH, row_BQKH = parts(x_1QKH)
+    return trunk_PXKH, jnp.concatenate([trunk_PXKH[prepared.trunk_B], row_BQKH], axis=1)
+  found = [attend(kind, *qkv, mask, scale=scale, softcap=softcap) for *qkv, mask in zip(
+      parts(q_1QNH), continued(k_1QKH), continued(v_1QKH), prepared[:2])]
+  return jnp.concatenate([x.reshape(-1, *x.shape[2:]) for x in found])[None]
+
+
 def _blocks(q_BQNH, k_BSKH, v_BSKH, mask_BQS, scale, softcap):
   b, q, n, h = q_BQNH.shape
-  k = k_BSKH.shape[2]
+  s, k = k_BSKH.shape[1:3]
   wide = jnp.promote_types(q_BQNH.dtype, jnp.float32)
   # Heads first: 1.1-1.5 times faster forward and backward on CPU than einsums
   # over this layout or `jax.nn.dot_product_attention`.
@@ -70,15 +105,16 @@ def _blocks(q_BQNH, k_BSKH, v_BSKH, mask_BQS, scale, softcap):
   k_BKSH, v_BKSH = k_BSKH.swapaxes(1, 2), v_BSKH.swapaxes(1, 2)
 
   def block(start, end):
+    seen = s - q + end
     scores_BKRQS = scale * jnp.einsum(
-        "BKRQH,BKSH->BKRQS", q_BKRQH[..., start:end, :], k_BKSH[:, :, :end],
+        "BKRQH,BKSH->BKRQS", q_BKRQH[..., start:end, :], k_BKSH[:, :, :seen],
         preferred_element_type=wide)
     scores_BKRQS = capped(scores_BKRQS, softcap)
-    mask_B11QS = mask_BQS[:, None, None, start:end, :end]
+    mask_B11QS = mask_BQS[:, None, None, start:end, :seen]
     weights_BKRQS = jax.nn.softmax(
         jnp.where(mask_B11QS, scores_BKRQS, jnp.finfo(wide).min), axis=-1)
     return jnp.einsum("BKRQS,BKSH->BKRQH", weights_BKRQS.astype(q_BQNH.dtype),
-                      v_BKSH[:, :, :end])
+                      v_BKSH[:, :, :seen])
 
   # Blocks of queries leave out columns that all of them are too early for. At
   # [32, 192, 8, 64] with 4 kv heads, on two busy CPU cores: forward 268 -> 133 ms,

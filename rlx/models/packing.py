@@ -7,16 +7,20 @@ segment. Neighbours with the same prompt share one copy of it:
   | prompt but its last token | last, completion 1 | last, completion 2 | ...
     the trunk, branch 0         branch              branch
 
-and each branch attends to the trunk and itself. The hidden states that predict
-completion tokens are then picked out into one list of U. Everything is a gather,
-backward too: the last prompt token is in every branch so that each completion
-token has a predictor of its own.
+and each branch attends to the trunk and itself. Where completions are long, trunks
+lie apart, in P rows of X, and each packed row has branches of one of them: a token
+then meets X + W keys instead of those of a row that is wide enough for a group.
+
+The hidden states that predict completion tokens are then picked out into one list of
+U. That is a gather, backward too: the last prompt token is in every branch so that
+each completion token has a predictor of its own.
 
   M packed rows   W their columns   U completion tokens of the batch, in a list
 
 M W is rounded up to eighths of what the padded batch has and U to quarters, so
 that a run meets few shapes. Source: sequence packing, Krell et al. 2021, arXiv:2107.02027.
 """
+import functools
 from typing import Any, NamedTuple
 
 import jax
@@ -27,8 +31,8 @@ from rlx.models import size
 from rlx.models import transformer
 
 
-# Widths of packed rows, in S. More of them fit a little better, but every shape
-# that a run meets is compiled.
+# Widths of packed rows with their trunks, in S. More of them fit a little better, but
+# every shape that a run meets is compiled.
 _WIDTHS = 1, 1.5, 2.5, 4
 
 
@@ -44,6 +48,22 @@ class Plan(NamedTuple):
   token_MW: Any   # its inverse
   target_U: Any   # token of the list -> column of [B, T]
   token_BT: Any   # its inverse
+  stem_PX: Any = None  # slot of a trunk that lies apart -> column of [B, S]
+  stem_M: Any = None   # packed row -> which of these it has; any, where it is empty
+
+
+class _Layout(NamedTuple):
+  """Where the two pieces of each row begin, among P X + M W slots of a microbatch."""
+  p: int  # Trunks that lie apart: all, or 0.
+  m: int
+  w: int
+  trunk_B: Any
+  trunk_at_B: Any
+  branch_at_B: Any
+
+  def blocks(self, x):
+    """(rows, columns, keys that a query meets) of what is computed."""
+    return (self.p, x, x), (self.m, self.w, self.w + x * bool(self.p))
 
 
 def plan(prompt_len_B, completion_len_B, prompt_width, completion_width, config, *,
@@ -51,11 +71,13 @@ def plan(prompt_len_B, completion_len_B, prompt_width, completion_width, config,
   """Lengths -> Plan. Numpy; rows stay in their microbatch.
 
   A row needs all its tokens but the last, which predicts nothing; without a
-  completion it needs none. W is S times whichever of _WIDTHS is cheapest at
+  completion it needs none. W is S times one of _WIDTHS, or T with trunks apart: what
+  is cheapest at
 
-    M W (4 D + W)     matrices + attention, whose scores cost W per token
+    M W (4 D + W)                        matrices + attention: scores, keys per token
+    P X (4 D + X) + M W (4 D + X + W)    with trunks apart
 
-  of those that take no more memory than the padded batch.
+  of that which takes no more memory than the padded batch.
 
   Args:
     prompt_len_B, completion_len_B: numpy, tokens.
@@ -70,14 +92,18 @@ def plan(prompt_len_B, completion_len_B, prompt_width, completion_width, config,
   row_B = np.arange(n)
   first_B = row_B // rows * rows  # of its microbatch
   if trunk_B is None or not _knows_branches(config): trunk_B = row_B
-  layouts = (_layout(prompt_len_B, completion_len_B, trunk_B, rows, s, int(s * k))
-             for k in _WIDTHS)
-  m, w, trunk_B, trunk_at_B, branch_at_B = min(
-      (x for x in layouts
-       if size.layer_bytes(config, *x[:2]) <= size.layer_bytes(config, rows, s)),
-      key=lambda x: x[0] * x[1] * (4 * config.d_model + x[1]))
+  layouts = [_together(prompt_len_B, completion_len_B, trunk_B, rows, s, int(s * k))
+             for k in _WIDTHS]
+  if (trunk_B != row_B).any():
+    layouts.append(_apart(completion_len_B, trunk_B, rows, prompt_width, completion_width))
+  total = lambda layout, of: sum(of(*block) for block in layout.blocks(prompt_width))
+  bytes_of = functools.partial(size.layer_bytes, config)
+  p, m, w, trunk_B, trunk_at_B, branch_at_B = min(
+      (x for x in layouts if total(x, bytes_of) <= bytes_of(rows, s, s)),
+      key=lambda x: total(x, lambda m, w, keys: m * w * (4 * config.d_model + keys)))
+  stems = p * prompt_width
 
-  source, trunk = np.full((2, parts, m * w), -1, np.int32)
+  source, trunk = np.full((2, parts, stems + m * w), -1, np.int32)
   def fill(b, slot, column):
     where = b // rows, slot
     source[where] = (b - first_B[b]) * s + column
@@ -88,6 +114,12 @@ def plan(prompt_len_B, completion_len_B, prompt_width, completion_width, config,
   b, t = _ragged(completion_len_B)
   slot, part = branch_at_B[b] + t, b // rows
   fill(b, slot, prompt_width - 1 + t)
+  apart = {}
+  if p:
+    stem_M = np.zeros((parts, m), np.int32)
+    stem_M[part, (slot - stems) // w] = trunk_at_B[b] // prompt_width
+    apart = dict(stem_PX=source[:, :stems].reshape(-1, prompt_width), stem_M=stem_M.ravel())
+  source, trunk, slot = source[:, stems:], trunk[:, stems:], slot - stems
 
   counts = completion_len_B.reshape(parts, rows).sum(axis=1)
   u = np.arange(len(b)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -100,7 +132,7 @@ def plan(prompt_len_B, completion_len_B, prompt_width, completion_width, config,
   target[part, u], by_column[part, column] = column, u
   return Plan(source.reshape(-1, w), trunk.reshape(-1, w), state.reshape(-1),
               by_slot.reshape(-1, w), target.reshape(-1),
-              by_column.reshape(-1, completion_width))
+              by_column.reshape(-1, completion_width), **apart)
 
 
 def _knows_branches(config):
@@ -114,8 +146,8 @@ def same_prompt(tokens_BX, prompt_len_B):
   return np.flatnonzero(starts)[np.cumsum(starts) - 1]
 
 
-def _layout(prompt_len_B, completion_len_B, trunk_B, rows, s, w):
-  """(M, W, trunk_B, trunk_at_B, branch_at_B): slots of every row's two pieces.
+def _together(prompt_len_B, completion_len_B, trunk_B, rows, s, w):
+  """_Layout with trunks in the packed rows.
 
   What does not fit one packed row with its trunk, or lies in another microbatch,
   gets a trunk of its own.
@@ -124,9 +156,8 @@ def _layout(prompt_len_B, completion_len_B, trunk_B, rows, s, w):
   m = 0
   for part in range(0, len(trunk_B), rows):
     units = []  # (its rows, where each of their branches starts, tokens)
-    used_B = part + np.flatnonzero(completion_len_B[part:part + rows])
-    for b in np.split(used_B, 1 + np.flatnonzero(np.diff(trunk_B[used_B]))):
-      stem = prompt_len_B[b].max(initial=1) - 1  # All are equal; none if all is empty.
+    for b in _groups(completion_len_B, trunk_B, part, rows):
+      stem = prompt_len_B[b[0]] - 1
       unit_b, start_b, n = first_fit(completion_len_B[b], w - stem)
       for i in range(n):
         mine = unit_b == i
@@ -136,7 +167,30 @@ def _layout(prompt_len_B, completion_len_B, trunk_B, rows, s, w):
     for (b, start_b, _), at in zip(units, row * w + start):
       trunk_B[b], trunk_at_B[b], branch_at_B[b] = b[0], at, at + start_b
     m = max(m, n)
-  return _rounded(m, rows * s // w, 8), w, trunk_B, trunk_at_B, branch_at_B
+  return _Layout(0, _rounded(m, rows * s // w, 8), w, trunk_B, trunk_at_B, branch_at_B)
+
+
+def _apart(completion_len_B, trunk_B, rows, x, w):
+  """_Layout with trunks in rows of their own, and packed rows that have one each."""
+  trunk_B, trunk_at_B, branch_at_B = np.copy(trunk_B), *np.zeros((2, len(trunk_B)), int)
+  p = m = 0
+  for part in range(0, len(trunk_B), rows):
+    packed = 0
+    for i, b in enumerate(_groups(completion_len_B, trunk_B, part, rows)):
+      row_b, start_b, n = first_fit(completion_len_B[b], w)
+      trunk_B[b], trunk_at_B[b] = b[0], i * x
+      branch_at_B[b] = (packed + row_b) * w + start_b
+      packed, p = packed + n, max(p, i + 1)
+    m = max(m, packed)
+  p, m = _rounded(p, rows, 32), _rounded(m, rows, 8)
+  return _Layout(p, m, w, trunk_B, trunk_at_B, p * x + branch_at_B)
+
+
+def _groups(completion_len_B, trunk_B, part, rows):
+  """Of a microbatch, the rows with a completion, by prompt."""
+  used_B = part + np.flatnonzero(completion_len_B[part:part + rows])
+  found = np.split(used_B, 1 + np.flatnonzero(np.diff(trunk_B[used_B])))
+  return found if len(used_B) else []
 
 
 def first_fit(length_B, width):
@@ -157,13 +211,17 @@ def first_fit(length_B, width):
 def hidden(params, config, tokens_BS, positions_BS, plan):
   """The hidden states that predict completion tokens, as a list: hidden_UD."""
   source_MW, s = plan.source_MW, tokens_BS.shape[1]
-  pick = lambda x_BS: x_BS.reshape(-1)[source_MW]  # Any token will do for nothing.
+  # Any token will do for nothing.
+  pick = lambda x_BS, source=source_MW: x_BS.reshape(-1)[source]
   row_MW, column_MW = jnp.divmod(source_MW, s)
   in_trunk_MW = column_MW < s - plan.token_BT.shape[1] - 1
   branches_MW = jnp.where(in_trunk_MW, 0, 1 + row_MW)
+  trunks = None if plan.stem_PX is None else transformer.Trunks(
+      pick(tokens_BS, plan.stem_PX), pick(positions_BS, plan.stem_PX), plan.stem_PX >= 0,
+      plan.stem_M)
   hidden_MWD = transformer.hidden(
       params, config, pick(tokens_BS), pick(positions_BS), source_MW >= 0,
-      plan.trunk_MW, branches_MW if _knows_branches(config) else None)
+      plan.trunk_MW, branches_MW if _knows_branches(config) else None, trunks)
   return take(hidden_MWD.reshape(-1, hidden_MWD.shape[2]), plan.state_U,
               plan.token_MW.reshape(-1))
 

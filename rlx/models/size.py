@@ -81,7 +81,7 @@ def update_bytes(config, rows, width, scored, *, param_bytes, chunk=1024):
     chunk: tokens whose logits exist at once, see `logps.of_hidden`.
   """
   c = config
-  layer = layer_bytes(c, rows, width)
+  layer = layer_bytes(c, rows, width, width)
   matrices = 2 * c.d_model + 2 * _units(c) + (c.n_heads + 2 * c.n_kv_heads) * c.head_dim
   saved = {"none": layer, "full": 4 * rows * width * c.d_model,
            "dots": 4 * rows * width * (c.d_model + matrices)}[c.remat]
@@ -104,11 +104,12 @@ def forward_bytes(config, rows, width, scored, *, chunk=1024):
               + _matmul_params(c, c.n_experts or 1))
 
 
-def layer_bytes(c, rows, width):
-  """Everything that a layer computes of [rows, width] tokens, in float32."""
+def layer_bytes(c, rows, width, keys):
+  """Everything that a layer computes of [rows, width] tokens that meet so many keys, in
+  float32."""
   projections = (c.n_heads + 2 * c.n_kv_heads) * c.head_dim
   return 4 * rows * width * (8 * c.d_model + 4 * _units(c) + 4 * projections
-                             + 2 * c.n_heads * width)
+                             + 2 * c.n_heads * keys)
 
 
 def _units(c):

@@ -10,6 +10,7 @@ query head k * R + r uses kv head k.
 import dataclasses
 import functools
 import math
+from typing import Any, NamedTuple
 
 import flax.linen as nn
 import jax
@@ -133,8 +134,16 @@ def init(config, key):
       for (path, x), start, end in zip(leaves, ends, ends[1:])])
 
 
+class Trunks(NamedTuple):
+  """Sequences that the rows of a batch go on from, each stored once."""
+  tokens_PX: Any
+  positions_PX: Any
+  valid_PX: Any
+  trunk_B: Any  # row -> its trunk
+
+
 def hidden(params, config, tokens_BS, positions_BS, valid_BS, segments_BS=None,
-           branches_BS=None):
+           branches_BS=None, trunks=None):
   """Causal forward pass of whole sequences.
 
   Args:
@@ -147,12 +156,16 @@ def hidden(params, config, tokens_BS, positions_BS, valid_BS, segments_BS=None,
       own segment only. None: a row is one sequence.
     branches_BS: int32, for segments that fork: a token attends to branch 0, the
       trunk, and to its own. With segments only.
+    trunks: Trunks; every token of a row attends to all of its row's trunk too.
   Returns:
     hidden_BSD after the final norm; finite but meaningless on padding.
   """
   axes.dims(tokens_BS=tokens_BS, positions_BS=positions_BS, valid_BS=valid_BS)
-  shared = _full_sequence(config, positions_BS, valid_BS, segments_BS, branches_BS)
-  return _apply(_Decoder(config), params, tokens_BS, shared)[0]
+  shared = _full_sequence(config, positions_BS, valid_BS, segments_BS, branches_BS, trunks)
+  if trunks is None: return _apply(_Decoder(config), params, tokens_BS, shared)[0]
+  tokens_1Q = _listed(trunks.tokens_PX, tokens_BS)
+  hidden_1QD = _apply(_Decoder(config), params, tokens_1Q, shared)[0]
+  return hidden_1QD[0, trunks.tokens_PX.size:].reshape(*tokens_BS.shape, -1)
 
 
 def prefill(params, config, tokens_PX, positions_PX, valid_PX):
@@ -228,14 +241,21 @@ def _apply(module, params, *args):
   return module.apply({"params": decoder}, *args)
 
 
-def _full_sequence(config, positions_BS, valid_BS, segments_BS=None, branches_BS=None):
+def _listed(x_PX, x_BS):
+  """Of trunks and their rows one list, as one row."""
+  return jnp.concatenate([x_PX.ravel(), x_BS.ravel()])[None]
+
+
+def _full_sequence(config, positions_BS, valid_BS, segments_BS=None, branches_BS=None,
+                   trunks=None):
   """What layers share in a causal pass: (turns, who attends to whom) of each kind of layer,
   stacked where there are several, and each layer's kind then."""
   kinds = sorted(set(config.kinds))
+  positions = positions_BS if trunks is None else _listed(trunks.positions_PX, positions_BS)
   def shared(window, rope):
-    turns = tuple(x[:, :, None, :] for x in rotations(config, positions_BS, rope))
+    turns = tuple(x[:, :, None, :] for x in rotations(config, positions, rope))
     return turns, attention.prepare(config.attention, valid_BS, segments_BS, branches_BS,
-                                    positions_BS=positions_BS, window=window)
+                                    positions_BS=positions_BS, window=window, trunks=trunks)
   found = [shared(*kind) for kind in kinds]
   if len(kinds) == 1: return found[0], None
   return (jax.tree.map(lambda *x: jnp.stack(x), *found),

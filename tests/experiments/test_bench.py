@@ -46,6 +46,9 @@ def test_costs_by_hand():
   assert roofline.attention_flops(CONFIG, 2, 4) == 2 * 2 * 3 * 4 * 2 * (3 + 4)
   assert roofline.logps_flops(CONFIG, 5, 2, 1) == 5 * (
       2 * LAYERS * 3 + 2 * HEAD + 4 * 3 * 8 * (1 + 2 + 3))
+  # Both prompts are computed once, not three times.
+  assert roofline.logps_flops(CONFIG, 6, 2, 1, prompts=2) == (
+      2 * (2 * LAYERS * 2 + 96 * (1 + 2)) + 6 * (2 * LAYERS + 2 * HEAD + 96 * 3))
 
 
 def test_sampling_by_hand():
@@ -73,11 +76,11 @@ def test_limit_takes_the_slower_of_both():
 def test_passes(model, flags, passes):
   args = resolved("--model", model, *SMALL, *flags)
   work = bench.needed(CONFIG, args, [5] * 4)
-  sampled = 0
+  sampled, prompts = 0, 2 if args.task == "e2e" else 4
   if args.task != "upd":
-    prompts = 4 if args.task == "gen" else 2
     sampled = sum(f for f, _ in roofline.sampling_work(CONFIG, prompts, 6, [5] * 4))
-  assert sum(f for f, _ in work) - sampled == passes * roofline.logps_flops(CONFIG, 4, 6, 5)
+  assert sum(f for f, _ in work) - sampled == passes * roofline.logps_flops(
+      CONFIG, 4, 6, 5, prompts)
 
 
 @pytest.mark.parametrize("kv_heads", [1, 4])

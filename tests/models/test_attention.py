@@ -84,9 +84,10 @@ def test_cudnn_asks_for_the_kernel_of_that_name(qkv, rows, monkeypatch):
   np.testing.assert_array_equal(called[0]["mask"][:, 0], prepared)
 
 
-def test_splash_and_branches_do_not_mix(rows):
-  with pytest.raises(ValueError, match="no branches"):
-    attention.prepare("splash", *rows, branches_BS=rows[1])
+@pytest.mark.parametrize("more", ["branches_BS", "trunks"])
+def test_splash_and_branches_do_not_mix(rows, more):
+  with pytest.raises(ValueError, match="no branches and no trunks"):
+    attention.prepare("splash", *rows, **{more: rows[1]})
 
 
 def test_a_packed_batch_under_splash():

@@ -1,4 +1,5 @@
 """Packed against padded: layout, log-probs, values, gradients."""
+import dataclasses
 import functools
 
 import jax
@@ -32,15 +33,27 @@ ALONE_B = np.arange(8)
 SHARED_B = np.array([0, 0, 2, 2, 2, 5, 5, 5])  # Rows 0, 1 have one prompt; ...
 
 
-@pytest.mark.parametrize("trunk_B", [ALONE_B, SHARED_B])
+@pytest.fixture(params=["alone", "together", "apart"])
+def trunk_B(request, monkeypatch):
+  """Whose prompt each row has; shared ones lie in packed rows or in rows of their own."""
+  if request.param == "apart": monkeypatch.setattr(packing, "_WIDTHS", ())
+  if request.param == "together": monkeypatch.setattr(
+      packing, "_apart", lambda *lengths_XT: packing._together(
+          PROMPT_B[SHARED_B], *lengths_XT[:3], X + T, X + T))
+  return ALONE_B if request.param == "alone" else SHARED_B
+
+
 @pytest.mark.parametrize("parts", [1, 2])
 def test_every_completion_token_sees_its_prompt_and_what_it_follows(parts, trunk_B):
   prompt_B = PROMPT_B[trunk_B]
   plan = packing.plan(prompt_B, COMPLETION_B, X, T, CONFIG, parts=parts,
                       trunk_B=trunk_B)
+  assert (plan.stem_PX is None) == (trunk_B is ALONE_B or bool(packing._WIDTHS))
   rows, s = 8 // parts, X + T
-  for i, (source_MW, trunk_MW, state_U, token_MW, target_U, token_BT) in enumerate(zip(
-      *(np.split(x, parts) for x in plan))):
+  split = [[None] * parts if x is None else np.split(x, parts) for x in plan]
+  for i, (source_MW, trunk_MW, state_U, token_MW, target_U, token_BT, stem_PX, stem_M
+          ) in enumerate(zip(*split)):
+    stem_MX = np.full((len(source_MW), 0), -1) if stem_PX is None else stem_PX[stem_M]
     used = source_MW[source_MW >= 0]
     assert len(used) == len(set(used)) == np.count_nonzero(trunk_MW >= 0)
     # A completion token's predictor is the column before it, and what that sees
@@ -53,12 +66,15 @@ def test_every_completion_token_sees_its_prompt_and_what_it_follows(parts, trunk
       row, column = np.divmod(source_MW[m, :w + 1], s)
       seen = (trunk_MW[m, :w + 1] == trunk_MW[m, w]) & ((column < X - 1) | (row == b))
       assert trunk_B[i * rows + trunk_MW[m, w]] == trunk_B[i * rows + b]
-      np.testing.assert_array_equal(
-          column[seen], np.arange(X - prompt_B[i * rows + b], X + t))
+      stem_row, stem_column = np.divmod(stem_MX[m][stem_MX[m] >= 0], s)
+      assert (trunk_B[i * rows + stem_row] == trunk_B[i * rows + b]).all()
+      np.testing.assert_array_equal(np.r_[stem_column, column[seen]],
+                                    np.arange(X - prompt_B[i * rows + b], X + t))
     completion_B = COMPLETION_B[i * rows:(i + 1) * rows]
     np.testing.assert_array_equal(token_BT >= 0, np.arange(T) < completion_B[:, None])
     assert (target_U >= 0).sum() == (token_MW >= 0).sum() == completion_B.sum()
   tokens = (plan.source_MW >= 0).sum()
+  if plan.stem_PX is not None: tokens += (plan.stem_PX >= 0).sum()
   if trunk_B is ALONE_B:
     assert tokens == (prompt_B + COMPLETION_B - 1)[COMPLETION_B > 0].sum()
   elif parts == 1:  # Prompts of 4, 2 and 1 tokens, once each; all fits.
@@ -67,9 +83,21 @@ def test_every_completion_token_sees_its_prompt_and_what_it_follows(parts, trunk
 
 def test_a_group_too_long_for_one_packed_row_has_its_prompt_again():
   # Beside a trunk of 3, two completions of 3 fill the 9 columns.
-  plan = packing.plan(np.full(4, 4), np.full(4, 3), 4, 5, CONFIG,
-                      trunk_B=np.zeros(4, int))
-  np.testing.assert_array_equal(plan.trunk_MW, [[0] * 9, [2] * 9])
+  lengths = np.full(4, 3), np.zeros(4, int), 4
+  together = packing._together(np.full(4, 4), *lengths, 9, 9)
+  assert together[:3] == (0, 2, 9) and together.trunk_B.tolist() == [0, 0, 2, 2]
+  # With its trunk apart it does not: packed rows of 5 hold one completion each.
+  apart = packing._apart(*lengths, 4, 5)
+  assert apart[:3] == (1, 4, 5) and apart.trunk_B.tolist() == [0, 0, 0, 0]
+
+
+def test_long_completions_of_a_prompt_have_it_once():
+  """8 prompts of 64 with 4 completions of 128: three quarters of the padded tokens."""
+  lengths = np.full(32, 64), np.full(32, 128), 64, 128
+  plan = packing.plan(*lengths, CONFIG, trunk_B=np.arange(32) // 4 * 4)
+  assert plan.stem_PX.shape == (8, 64) and plan.source_MW.shape == (32, 128)
+  np.testing.assert_array_equal(plan.stem_M, np.arange(32) // 4)
+  assert packing.plan(*lengths, CONFIG).stem_PX is None
 
 
 def test_neighbours_with_the_same_prompt():
@@ -96,8 +124,18 @@ def test_full_rows_take_what_the_padded_batch_takes(rows):
   plan = packing.plan(*full, CONFIG)
   assert plan.source_MW.shape == (rows, X + T) and len(plan.state_U) == rows * T
   plan = packing.plan(*full, CONFIG, trunk_B=np.zeros(rows, int))
-  assert size.layer_bytes(CONFIG, *plan.source_MW.shape) <= size.layer_bytes(
-      CONFIG, rows, X + T)
+  p, (m, w) = 0 if plan.stem_PX is None else len(plan.stem_PX), plan.source_MW.shape
+  assert size.layer_bytes(CONFIG, p, X, X) + size.layer_bytes(
+      CONFIG, m, w, w + X * bool(p)) <= size.layer_bytes(CONFIG, rows, X + T, X + T)
+
+
+def test_a_microbatch_without_completions():
+  completion_B = np.array([0, 0, 0, 0, 3, 1, 2, 4])
+  plan = packing.plan(PROMPT_B[SHARED_B], completion_B, X, T, CONFIG, parts=2,
+                      trunk_B=SHARED_B)
+  source = plan.source_MW if plan.stem_PX is None else plan.stem_PX
+  half = len(source) // 2
+  assert (source[:half] < 0).all() and (source[half:] >= 0).any()
 
 
 @pytest.fixture(scope="module")
@@ -110,10 +148,10 @@ def rollouts():
       finish_B=np.zeros(8, np.int32), prompt_P=None)
 
 
-def _outputs(params, batch):
+def _outputs(params, config, batch):
   """Log-probs, entropy, the two most likely tokens and values, [rows, 5, T]."""
   r, plan = batch
-  args = params, CONFIG, r.tokens_BS, r.positions_BS, r.valid_BS
+  args = params, config, r.tokens_BS, r.positions_BS, r.valid_BS
   logps_BT, entropy_BT, top_BTK = logps.logps(
       *args, completion_width=T, temperature=0.7, chunk=8, plan=plan, more=(("top", 2),))
   return jnp.stack([
@@ -121,22 +159,25 @@ def _outputs(params, batch):
       value.values(*args, completion_width=T, plan=plan)], axis=1)
 
 
+@pytest.mark.parametrize("config", [
+    CONFIG, dataclasses.replace(CONFIG, windows=(3, 0), local_theta=100.0)],
+                         ids=["plain", "window"])
 @pytest.mark.parametrize("parts", [1, 4])
-@pytest.mark.parametrize("trunk_B", [ALONE_B, SHARED_B])
-def test_packed_equals_padded_and_so_do_gradients(rollouts, trunk_B, parts):
+def test_packed_equals_padded_and_so_do_gradients(rollouts, trunk_B, parts, config):
   rollouts = rollouts.replace(
       prompt_len_B=PROMPT_B[trunk_B], tokens_BS=np.concatenate(
           [rollouts.tokens_BS[trunk_B, :X], rollouts.tokens_BS[:, X:]], axis=1))
-  params = transformer.init(CONFIG, jax.random.key(0))
+  params = transformer.init(config, jax.random.key(0))
   params["embed"]["w_VD"] *= 15  # Logits of size one.
-  params = value.init(CONFIG, params) | params
+  params = value.init(config, params) | params
   params["value"]["w_D1"] += 1.0
-  plan = packing.plan(PROMPT_B[trunk_B], COMPLETION_B, X, T, CONFIG, parts=parts,
+  plan = packing.plan(PROMPT_B[trunk_B], COMPLETION_B, X, T, config, parts=parts,
                       trunk_B=trunk_B)
   weights = np.random.default_rng(1).normal(size=(8, 5, T)).astype(np.float32)
   def found(plan):
     def total(params):
-      out = step.mapped(functools.partial(_outputs, params), (rollouts, plan), parts)
+      out = step.mapped(
+          functools.partial(_outputs, params, config), (rollouts, plan), parts)
       return jnp.sum(out * weights), out
     return jax.jit(jax.value_and_grad(total, has_aux=True))(params)
   (_, padded), padded_grad = found(None)
