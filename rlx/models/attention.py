@@ -52,12 +52,12 @@ def prepare(kind, valid_BS, segments_BS=None, branches_BS=None, *, positions_BS=
                  | (branches_BS == 0)[:, None, :])
   if trunks is None: return mask_BQS
   trunk_PQS = prepare(kind, trunks.valid_PX, positions_BS=trunks.positions_PX, window=window)
-  stem_BQX = jnp.broadcast_to(trunks.valid_PX[trunks.trunk_B][:, None, :],
-                              (*valid_BS.shape, trunks.valid_PX.shape[1]))
+  of_row = lambda x_PX: x_PX[trunks.trunk_B][:, None, :]
+  trunk_BQX = jnp.broadcast_to(of_row(trunks.valid_PX),
+                               (*valid_BS.shape, trunk_PQS.shape[1]))
   if window:
-    stem_BQX &= (positions_BS[:, :, None]
-                 - trunks.positions_PX[trunks.trunk_B][:, None, :] < window)
-  return Forked(trunk_PQS, jnp.concatenate([stem_BQX, mask_BQS], axis=2), trunks.trunk_B)
+    trunk_BQX &= positions_BS[:, :, None] - of_row(trunks.positions_PX) < window
+  return Forked(trunk_PQS, jnp.concatenate([trunk_BQX, mask_BQS], axis=2), trunks.trunk_B)
 
 
 def attend(kind, q_BQNH, k_BSKH, v_BSKH, prepared, *, scale, softcap=None):

@@ -48,8 +48,8 @@ class Plan(NamedTuple):
   token_MW: Any   # its inverse
   target_U: Any   # token of the list -> column of [B, T]
   token_BT: Any   # its inverse
-  stem_PX: Any = None  # slot of a trunk that lies apart -> column of [B, S]
-  stem_M: Any = None   # packed row -> which of these it has; any, where it is empty
+  apart_PX: Any = None  # slot of a trunk that lies apart -> column of [B, S]
+  apart_M: Any = None   # packed row -> which of these it has; any, where it is empty
 
 
 class _Layout(NamedTuple):
@@ -101,9 +101,9 @@ def plan(prompt_len_B, completion_len_B, prompt_width, completion_width, config,
   p, m, w, trunk_B, trunk_at_B, branch_at_B = min(
       (x for x in layouts if total(x, bytes_of) <= bytes_of(rows, s, s)),
       key=lambda x: total(x, lambda m, w, keys: m * w * (4 * config.d_model + keys)))
-  stems = p * prompt_width
+  before = p * prompt_width
 
-  source, trunk = np.full((2, parts, stems + m * w), -1, np.int32)
+  source, trunk = np.full((2, parts, before + m * w), -1, np.int32)
   def fill(b, slot, column):
     where = b // rows, slot
     source[where] = (b - first_B[b]) * s + column
@@ -114,12 +114,12 @@ def plan(prompt_len_B, completion_len_B, prompt_width, completion_width, config,
   b, t = _ragged(completion_len_B)
   slot, part = branch_at_B[b] + t, b // rows
   fill(b, slot, prompt_width - 1 + t)
-  apart = {}
+  found = {}
   if p:
-    stem_M = np.zeros((parts, m), np.int32)
-    stem_M[part, (slot - stems) // w] = trunk_at_B[b] // prompt_width
-    apart = dict(stem_PX=source[:, :stems].reshape(-1, prompt_width), stem_M=stem_M.ravel())
-  source, trunk, slot = source[:, stems:], trunk[:, stems:], slot - stems
+    apart_M = np.zeros((parts, m), np.int32)
+    apart_M[part, (slot - before) // w] = trunk_at_B[b] // prompt_width
+    found = dict(apart_PX=source[:, :before].reshape(-1, prompt_width), apart_M=apart_M.ravel())
+  source, trunk, slot = source[:, before:], trunk[:, before:], slot - before
 
   counts = completion_len_B.reshape(parts, rows).sum(axis=1)
   u = np.arange(len(b)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -132,7 +132,7 @@ def plan(prompt_len_B, completion_len_B, prompt_width, completion_width, config,
   target[part, u], by_column[part, column] = column, u
   return Plan(source.reshape(-1, w), trunk.reshape(-1, w), state.reshape(-1),
               by_slot.reshape(-1, w), target.reshape(-1),
-              by_column.reshape(-1, completion_width), **apart)
+              by_column.reshape(-1, completion_width), **found)
 
 
 def _knows_branches(config):
@@ -216,9 +216,9 @@ def hidden(params, config, tokens_BS, positions_BS, plan):
   row_MW, column_MW = jnp.divmod(source_MW, s)
   in_trunk_MW = column_MW < s - plan.token_BT.shape[1] - 1
   branches_MW = jnp.where(in_trunk_MW, 0, 1 + row_MW)
-  trunks = None if plan.stem_PX is None else transformer.Trunks(
-      pick(tokens_BS, plan.stem_PX), pick(positions_BS, plan.stem_PX), plan.stem_PX >= 0,
-      plan.stem_M)
+  trunks = None if plan.apart_PX is None else transformer.Trunks(
+      pick(tokens_BS, plan.apart_PX), pick(positions_BS, plan.apart_PX), plan.apart_PX >= 0,
+      plan.apart_M)
   hidden_MWD = transformer.hidden(
       params, config, pick(tokens_BS), pick(positions_BS), source_MW >= 0,
       plan.trunk_MW, branches_MW if _knows_branches(config) else None, trunks)

@@ -48,12 +48,12 @@ def test_every_completion_token_sees_its_prompt_and_what_it_follows(parts, trunk
   prompt_B = PROMPT_B[trunk_B]
   plan = packing.plan(prompt_B, COMPLETION_B, X, T, CONFIG, parts=parts,
                       trunk_B=trunk_B)
-  assert (plan.stem_PX is None) == (trunk_B is ALONE_B or bool(packing._WIDTHS))
+  assert (plan.apart_PX is None) == (trunk_B is ALONE_B or bool(packing._WIDTHS))
   rows, s = 8 // parts, X + T
   split = [[None] * parts if x is None else np.split(x, parts) for x in plan]
-  for i, (source_MW, trunk_MW, state_U, token_MW, target_U, token_BT, stem_PX, stem_M
+  for i, (source_MW, trunk_MW, state_U, token_MW, target_U, token_BT, apart_PX, apart_M
           ) in enumerate(zip(*split)):
-    stem_MX = np.full((len(source_MW), 0), -1) if stem_PX is None else stem_PX[stem_M]
+    apart_MX = np.full((len(source_MW), 0), -1) if apart_PX is None else apart_PX[apart_M]
     used = source_MW[source_MW >= 0]
     assert len(used) == len(set(used)) == np.count_nonzero(trunk_MW >= 0)
     # A completion token's predictor is the column before it, and what that sees
@@ -66,15 +66,15 @@ def test_every_completion_token_sees_its_prompt_and_what_it_follows(parts, trunk
       row, column = np.divmod(source_MW[m, :w + 1], s)
       seen = (trunk_MW[m, :w + 1] == trunk_MW[m, w]) & ((column < X - 1) | (row == b))
       assert trunk_B[i * rows + trunk_MW[m, w]] == trunk_B[i * rows + b]
-      stem_row, stem_column = np.divmod(stem_MX[m][stem_MX[m] >= 0], s)
-      assert (trunk_B[i * rows + stem_row] == trunk_B[i * rows + b]).all()
-      np.testing.assert_array_equal(np.r_[stem_column, column[seen]],
+      apart_row, apart_column = np.divmod(apart_MX[m][apart_MX[m] >= 0], s)
+      assert (trunk_B[i * rows + apart_row] == trunk_B[i * rows + b]).all()
+      np.testing.assert_array_equal(np.r_[apart_column, column[seen]],
                                     np.arange(X - prompt_B[i * rows + b], X + t))
     completion_B = COMPLETION_B[i * rows:(i + 1) * rows]
     np.testing.assert_array_equal(token_BT >= 0, np.arange(T) < completion_B[:, None])
     assert (target_U >= 0).sum() == (token_MW >= 0).sum() == completion_B.sum()
   tokens = (plan.source_MW >= 0).sum()
-  if plan.stem_PX is not None: tokens += (plan.stem_PX >= 0).sum()
+  if plan.apart_PX is not None: tokens += (plan.apart_PX >= 0).sum()
   if trunk_B is ALONE_B:
     assert tokens == (prompt_B + COMPLETION_B - 1)[COMPLETION_B > 0].sum()
   elif parts == 1:  # Prompts of 4, 2 and 1 tokens, once each; all fits.
@@ -95,9 +95,9 @@ def test_long_completions_of_a_prompt_have_it_once():
   """8 prompts of 64 with 4 completions of 128: three quarters of the padded tokens."""
   lengths = np.full(32, 64), np.full(32, 128), 64, 128
   plan = packing.plan(*lengths, CONFIG, trunk_B=np.arange(32) // 4 * 4)
-  assert plan.stem_PX.shape == (8, 64) and plan.source_MW.shape == (32, 128)
-  np.testing.assert_array_equal(plan.stem_M, np.arange(32) // 4)
-  assert packing.plan(*lengths, CONFIG).stem_PX is None
+  assert plan.apart_PX.shape == (8, 64) and plan.source_MW.shape == (32, 128)
+  np.testing.assert_array_equal(plan.apart_M, np.arange(32) // 4)
+  assert packing.plan(*lengths, CONFIG).apart_PX is None
 
 
 def test_neighbours_with_the_same_prompt():
@@ -124,7 +124,7 @@ def test_full_rows_take_what_the_padded_batch_takes(rows):
   plan = packing.plan(*full, CONFIG)
   assert plan.source_MW.shape == (rows, X + T) and len(plan.state_U) == rows * T
   plan = packing.plan(*full, CONFIG, trunk_B=np.zeros(rows, int))
-  p, (m, w) = 0 if plan.stem_PX is None else len(plan.stem_PX), plan.source_MW.shape
+  p, (m, w) = 0 if plan.apart_PX is None else len(plan.apart_PX), plan.source_MW.shape
   assert size.layer_bytes(CONFIG, p, X, X) + size.layer_bytes(
       CONFIG, m, w, w + X * bool(p)) <= size.layer_bytes(CONFIG, rows, X + T, X + T)
 
@@ -133,7 +133,7 @@ def test_a_microbatch_without_completions():
   completion_B = np.array([0, 0, 0, 0, 3, 1, 2, 4])
   plan = packing.plan(PROMPT_B[SHARED_B], completion_B, X, T, CONFIG, parts=2,
                       trunk_B=SHARED_B)
-  source = plan.source_MW if plan.stem_PX is None else plan.stem_PX
+  source = plan.source_MW if plan.apart_PX is None else plan.apart_PX
   half = len(source) // 2
   assert (source[:half] < 0).all() and (source[half:] >= 0).any()
 
