@@ -27,6 +27,15 @@ def test_truncate(options, kept):
   np.testing.assert_array_equal(np.isfinite(out_BV), np.array([kept], bool))
 
 
+@pytest.mark.parametrize("options, sorts", [
+    (dict(), False), (dict(min_p=.1), False), (dict(top_k=2), False),
+    (dict(top_k=2, top_p=.5), False), (dict(top_p=.5), True)], ids=str)
+def test_only_top_p_without_top_k_sorts_the_vocabulary(options, sorts):
+  program = jax.make_jaxpr(lambda logits_BV, uniform_B: decoding.next_token(
+      logits_BV, uniform_B, temperature=1.0, **options))(LOGITS, np.zeros(1, np.float32))
+  assert (" sort[" in str(program)) == sorts
+
+
 @pytest.mark.parametrize("uniform, token", [
     # Cumulative: .1 .5 .7 1.
     (0.0, 0), (.09, 0), (.11, 1), (.49, 1), (.51, 2), (.69, 2), (.71, 3),
