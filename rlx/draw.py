@@ -27,6 +27,7 @@ def batch(run, state, host, step, clock):
   size, want = build.draw_size(c), build.trained(c)
   params, factor_T = state.full(state.sampled_from), run.anneal(step)
   weights = run.lay_out(params)
+  clock.lap("hand-over", weights)
   drawn, parts, outcomes, kept, first_look = [], [], [], [], []
   while sum(map(np.sum, kept)) < want and len(parts) < c.rollouts.max_draws:
     waiting, host["buffer"] = host["buffer"][:size], host["buffer"][size:]

@@ -136,7 +136,7 @@ def test_steps_train(model, impl):
   first, second = rep(), rep()
   assert first["tokens"] == second["tokens"] == 2 * 2 * 5 and info["setup_s"] > 0
   assert second["s"]["step"] == pytest.approx(sum(second["stages"].values()))
-  assert set(second["stages"]) == {"sample", "verify", "score", "prm", "policy"}
+  assert set(second["stages"]) == {"hand-over", "sample", "verify", "score", "prm", "policy"}
   assert second["grad_norm"] > 0 and np.isfinite(second["grad_norm"])
 
 
