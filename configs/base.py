@@ -137,8 +137,9 @@ def get_config():
       ),
   ))
 
-  # Reward terms. Each is scaled by coef; the estimator of the same name in
-  # `advantages` turns it into advantages, which are added.
+  # Reward terms. The estimator of the same name in `advantages` turns a term into
+  # advantages, which are multiplied by coef and added. With advantages.total the rewards
+  # are multiplied by coef and added first. kl.coef acts alike with kl.place="reward".
   c.rewards = ml_collections.ConfigDict(dict(
       outcome=dict(name="outcome.verdict", coef=1.0),
       process=dict(

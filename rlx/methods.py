@@ -81,6 +81,13 @@ class Methods:
     if "base_answer_logps_BM" in fields: return self.has_base
     return any(f in fn.fields for fn in self.readers().values() for f in fields)
 
+  @property
+  def value_terms(self):
+    """Entries of `estimators` that are computed from values: each has a target for them."""
+    return [name for name, (_, fn) in self.estimators.items() if "values_BT" in fn.fields
+            or any("values_BT" in reward.fields for term, (_, reward) in self.rewards.items()
+                   if name in (term, "total"))]
+
   def asking(self, *fields):
     """Config keys of the methods that cannot do without one of these fields of Scored."""
     losses = {"prm.loss": self.prm, "learner.auxiliary": self.auxiliary}
@@ -273,6 +280,10 @@ def check(c, methods):
   refuse(bool(lonely), "rollouts.per_prompt",
          f"advantages.{lonely[0] if lonely else ''} compares completions of a "
          "group; use >= 2, or an estimator such as batch.reinforce")
+  if len(methods.value_terms) > 1:
+    keys = ", ".join(f"advantages.{t}.name={c.advantages[t].name!r}" for t in methods.value_terms)
+    raise ValueError(f"{keys}: one value model cannot learn the targets of several terms; use "
+                     "values in one term, or advantages.total for the sum of the rewards.")
   trackers.check(c.log.writers)
   _check_sources(c, methods, refuse)
   _try(c, methods)

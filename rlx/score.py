@@ -361,28 +361,32 @@ def advantage(c, methods):
 
   @jax.jit
   def of(kl_coef, scored, *running):
-    terms = {name: coef * fn(scored) for name, (coef, fn) in methods.rewards.items()}
+    rewards = {name: fn(scored) for name, (_, fn) in methods.rewards.items()}
+    coefs = {name: coef for name, (coef, _) in methods.rewards.items()}
     kept = {}
-    if methods.keep: scored, kept = _kept(methods, terms, scored, *running)
+    if methods.keep: scored, kept = _kept(methods, rewards, coefs, scored, *running)
     if methods.has_kl_reward:
-      terms["kl"] = -kl_coef * divergence.estimate(
-          scored.old_logps_BT, scored.policy_ref_logps_BT, scored.mask_BT,
-          kind=c.kl.kind)
+      rewards["kl"] = -divergence.estimate(
+          scored.old_logps_BT, scored.policy_ref_logps_BT, scored.mask_BT, kind=c.kl.kind)
+      coefs["kl"] = kl_coef
     mask_BT = scored.mask_BT & scored.valid_B[:, None]
     if "total" in methods.estimators:
-      rewards_BT = sum(combine.place(r, scored.mask_BT) for r in terms.values())
-      parts = dict(total=combine.estimate(rewards_BT, scored, *methods.estimators["total"]))
+      total_BT = sum(coefs[name] * combine.place(r, scored.mask_BT)
+                     for name, r in rewards.items())
+      estimates = dict(total=combine.estimate(total_BT, scored, *methods.estimators["total"]))
+      parts = estimates
     else:
-      parts = {name: combine.estimate(r, scored, *methods.estimators[name])
-               for name, r in terms.items()}
+      # After the estimator: one that divides by a spread would undo a factor before it.
+      estimates = {name: combine.estimate(r, scored, *methods.estimators[name])
+                   for name, r in rewards.items()}
+      parts = {name: coefs[name] * estimate for name, estimate in estimates.items()}
     advantages_BT = masked.keep(sum(parts.values()), mask_BT)
-    if scored.values_BT is not None:
-      scored = scored.replace(old_values_BT=scored.values_BT,
-                              returns_BT=combine.value_targets(
-                                  advantages_BT, scored.values_BT, mask_BT))
+    for name in methods.value_terms:  # At most one, see methods.check.
+      scored = scored.replace(old_values_BT=scored.values_BT, returns_BT=combine.value_targets(
+          estimates[name], scored.values_BT, mask_BT))
     if c.advantages.whiten:
       advantages_BT = normalize.whiten(advantages_BT, mask_BT)
-    metrics = _reward_metrics(terms, parts, scored, mask_BT) | kept
+    metrics = _reward_metrics(rewards, parts, scored, mask_BT) | kept
     return scored.replace(advantages_BT=advantages_BT), metrics
 
   def learned(state, scored):
@@ -392,20 +396,20 @@ def advantage(c, methods):
   return learned
 
 
-def _kept(methods, terms, scored, ema, step):
+def _kept(methods, rewards, coefs, scored, ema, step):
   """(scored, metrics): groups that learner.keep leaves out have no verdict from here on."""
-  rewards_B = sum(r if r.ndim == 1 else masked.total(r, scored.mask_BT, axis=1)
-                  for r in terms.values())
+  rewards_B = sum(coefs[name] * (r if r.ndim == 1 else masked.total(r, scored.mask_BT, axis=1))
+                  for name, r in rewards.items())
   keep_P, ema = methods.keep(rewards_B.reshape(-1, scored.group), scored.valid_PG, ema, step)
   outcome_PG = jnp.where(keep_P[:, None], scored.outcome_PG, jnp.nan)
   return (scored.replace(outcome_B=outcome_PG.reshape(-1)),
           {"rewards/std_ema": ema, "rewards/kept": keep_P.mean()})
 
 
-def _reward_metrics(terms, parts, scored, mask_BT):
-  """What the rewards and advantages of this batch were."""
+def _reward_metrics(rewards, parts, scored, mask_BT):
+  """The mean of each reward, before its coefficient, and the variance of its advantages, after it."""
   valid_B, metrics = scored.valid_B, {}
-  for name, reward in terms.items():
+  for name, reward in rewards.items():
     per_row_B = reward if reward.ndim == 1 else masked.total(reward, mask_BT, axis=1)
     metrics[f"rewards/{name}"] = masked.mean(per_row_B, valid_B)
   spread = {name: masked.var(a_BT, mask_BT) for name, a_BT in parts.items()}

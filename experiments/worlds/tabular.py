@@ -185,9 +185,11 @@ def train(c, world, judge, measure, *, seeds, steps, lr, prm_lr=1.0, value_lr=0.
       scored, prm = _learn_prm(c, methods, scored, prm, start_PNV, batch, prm_tx)
     scored, metrics = advantage(types.SimpleNamespace(
         kl_coef=kl_coef, reward_std=state.reward_std, step=i), scored)
-    value_PN = state.value_PN.at[batch.prompt_B[:, None], batch.nodes_BT].add(
-        value_lr / group * masked.keep(scored.returns_BT - scored.values_BT,
-                                       batch.mask_BT & scored.valid_B[:, None]))
+    value_PN = state.value_PN
+    if methods.value_terms:
+      value_PN = value_PN.at[batch.prompt_B[:, None], batch.nodes_BT].add(
+          value_lr / group * masked.keep(scored.returns_BT - scored.values_BT,
+                                         batch.mask_BT & scored.valid_B[:, None]))
 
     def loss(logits_PNV):
       logps_BT, entropy_BT = logps(logits_PNV, batch)

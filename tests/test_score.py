@@ -1,0 +1,115 @@
+"""Rewards become advantages: coefficients, value targets."""
+import types
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from configs import base
+from rlx import methods
+from rlx import score
+from rlx.advantages import combine
+from rlx.core import records
+
+P, G, T = 3, 4, 5
+GAE = dict(name="temporal.gae", gamma=0.9, lam=0.8)
+
+
+def config(rewards, advantages, **sections):
+  c = base.get_config()
+  c.rewards, c.advantages = rewards, dict(advantages, whiten=False)
+  for section, keys in sections.items(): c[section].update(keys)
+  return c
+
+
+def batch():
+  draw = np.random.default_rng(0)
+  f32 = lambda *shape: jnp.asarray(draw.normal(size=shape), jnp.float32)
+  lengths_B1 = draw.integers(1, T + 1, (P * G, 1))
+  mask_BT = jnp.asarray(np.arange(T)[None] < lengths_B1)
+  return records.Scored(
+      mask_BT=mask_BT, outcome_B=jnp.asarray(draw.integers(0, 2, P * G), jnp.float32),
+      prm_logps_BT=f32(P * G, T), ref_logps_BT=f32(P * G, T), old_logps_BT=f32(P * G, T),
+      policy_ref_logps_BT=f32(P * G, T), values_BT=f32(P * G, T), group=G)
+
+
+def scored_by(c, kl_coef=0.0):
+  """Scored with advantages, and metrics."""
+  state = types.SimpleNamespace(kl_coef=jnp.float32(kl_coef))
+  return score.advantage(c, methods.of(c))(state, batch())
+
+
+def advantages(c, kl_coef=0.0):
+  return np.asarray(scored_by(c, kl_coef)[0].advantages_BT)
+
+
+OUTCOME = dict(name="outcome.verdict", coef=1.0)
+BOTH = {"rloo": dict(outcome=dict(name="group.rloo"), process=dict(name="process.rloo")),
+        "grpo": dict(outcome=dict(name="group.grpo"), process=dict(name="process.grpo"))}
+
+
+@pytest.mark.parametrize("name", BOTH)
+def test_coef_multiplies_the_advantages_of_its_term(name):
+  """Linear in coef, for an estimator that divides by a spread too."""
+  def of(coef):
+    return advantages(config(dict(outcome=OUTCOME, process=dict(
+        name="implicit.process", coef=coef, norm="none")), BOTH[name]))
+  alone, once = of(0.0), of(1.0) - of(0.0)
+  assert np.abs(once).max() > 0.1
+  np.testing.assert_allclose(of(0.01) - alone, 0.01 * once, atol=1e-6)
+  np.testing.assert_allclose(of(5.0) - alone, 5 * once, atol=1e-5)
+
+
+def test_kl_coef_multiplies_the_advantages_of_the_kl_reward():
+  c = config(dict(outcome=OUTCOME), dict(outcome=dict(name="group.grpo"),
+                                         kl=dict(name="group.grpo")),
+             kl=dict(coef=1.0, place="reward"))
+  alone, once = advantages(c, 0.0), advantages(c, 1.0) - advantages(c, 0.0)
+  assert np.abs(once).max() > 0.1
+  np.testing.assert_allclose(advantages(c, 0.001) - alone, 0.001 * once, atol=1e-6)
+
+
+def test_total_adds_rewards_times_coef_before_its_estimator():
+  def of(outcome, process):
+    return advantages(config(
+        dict(outcome=dict(OUTCOME, coef=outcome),
+             process=dict(name="implicit.process", coef=process, norm="none")),
+        dict(total=dict(name="group.grpo"))))
+  np.testing.assert_allclose(of(2.0, 1.0), of(1.0, 0.5), atol=1e-4)  # One scale: undone.
+  assert np.abs(of(2.0, 1.0) - of(1.0, 2.0)).max() > 0.1
+
+
+def test_rewards_are_logged_before_coef_and_variances_after_it():
+  def metrics(coef):
+    return scored_by(config(dict(outcome=dict(OUTCOME, coef=coef)),
+                            dict(outcome=dict(name="group.rloo"))))[1]
+  once, twice = metrics(1.0), metrics(2.0)
+  assert once["rewards/outcome"] == twice["rewards/outcome"] > 0
+  np.testing.assert_allclose(twice["advantages/variance_outcome"],
+                             4 * once["advantages/variance_outcome"], rtol=1e-6)
+
+
+@pytest.mark.parametrize("coef", [1.0, 0.3])
+def test_values_learn_the_returns_of_their_own_term(coef):
+  """Beside another term the target is that of GAE alone, whatever the coefficient."""
+  alone = config(dict(outcome=OUTCOME), dict(outcome=GAE))
+  beside = config(
+      dict(outcome=dict(OUTCOME, coef=coef), process=dict(name="implicit.process", coef=1.0)),
+      dict(outcome=GAE, process=dict(name="process.rloo")))
+  expected = scored_by(alone)[0]
+  np.testing.assert_allclose(expected.returns_BT, combine.value_targets(
+      expected.advantages_BT, batch().values_BT, batch().mask_BT), atol=1e-6)
+  np.testing.assert_allclose(scored_by(beside)[0].returns_BT, expected.returns_BT, atol=1e-6)
+
+
+@pytest.mark.parametrize("change", [
+    dict(process=GAE),
+    # A reward that reads values has a target of its own, too.
+    dict(process=dict(name="process.reinforce"))], ids=["estimator", "reward"])
+def test_values_of_two_terms_are_refused(change):
+  reward = ("implicit.process" if change["process"] is GAE else "steps.redistribute")
+  c = config(dict(outcome=OUTCOME, process=dict(name=reward, coef=1.0)), dict(outcome=GAE) | change)
+  with pytest.raises(ValueError, match=r"^advantages.outcome.name='temporal.gae', "
+                     r"advantages.process.name=.*one value model") as e:
+    methods.check(c, methods.of(c))
+  assert "\n" not in str(e.value)
