@@ -5,6 +5,15 @@ import jax.numpy as jnp
 from rlx.core import axes
 
 
+def uniform(key):
+  """One float32 of the open interval (0, 1): (k + 1/2) 2^-23, k in [0, 2^23).
+
+  `jax.random.uniform` gives k 2^-23, where k = 0 would draw the first token of any mass,
+  however small. The midpoints are exact in float32.
+  """
+  return jax.random.uniform(key) + 2.0**-24
+
+
 def truncate(logits_BV, *, top_k=0, top_p=1.0, min_p=0.0):
   """Sets the logits outside the allowed set to -inf.
 
@@ -43,11 +52,12 @@ def draw(logits_BV, uniform_B):
   One uniform per row instead of one Gumbel per token: a row's draw needs only
   its own key. The sum is over blocks of 128 tokens first and then within one
   block, so no cumulative sum runs over the vocabulary: at [32, 49152] on 2 CPU
-  cores a quarter of the time of one that does.
+  cores a quarter of the time of one that does. A token is drawn only if it adds to
+  the sum over all tokens in float32, wherever in its block it stands.
 
   Args:
     logits_BV: float32; -inf is never drawn.
-    uniform_B: float32 in [0, 1).
+    uniform_B: float32 in (0, 1), see `uniform`.
   Returns:
     tokens_B: int32.
     logps_B: their log-probs.
@@ -66,8 +76,8 @@ def draw(logits_BV, uniform_B):
   logits_BC = jnp.take_along_axis(logits_BnC, block_B1[..., None], axis=1)[:, 0]
   before_B1 = jnp.where(block_B1 > 0, jnp.take_along_axis(
       until_Bn, jnp.maximum(block_B1 - 1, 0), axis=1), 0.0)
-  within_BC = jnp.cumsum(jnp.exp(logits_BC - max_B1), axis=1)
-  chosen_B1 = _first_beyond(within_BC, wanted_B1 - before_B1)
+  until_BC = before_B1 + jnp.cumsum(jnp.exp(logits_BC - max_B1), axis=1)
+  chosen_B1 = _first_beyond(until_BC, wanted_B1)
   logps_B1 = (jnp.take_along_axis(logits_BC, chosen_B1, axis=1)
               - max_B1 - jnp.log(total_B1))
   return (block_B1 * _BLOCK + chosen_B1)[:, 0], logps_B1[:, 0]
@@ -92,7 +102,7 @@ def next_token(logits_BV, uniform_B, *, temperature, top_k=0, top_p=1.0,
 
   Args:
     logits_BV: float32.
-    uniform_B: float32 in [0, 1).
+    uniform_B: float32 in (0, 1), see `uniform`.
     temperature: divides the logits; 0 takes the most likely token.
     top_k, top_p, min_p: see `truncate`.
   Returns:

@@ -64,7 +64,7 @@ def make(config, *, group, max_tokens, chunk, slots=None, temperature=1.0, top_k
   Results depend on the key, the prompt's number and the sample's index only,
   not on which rows share the batch, the chunk size, the number of slots or the
   device count: position t of sample g of prompt p is drawn with
-  fold_in(fold_in(fold_in(key, p), g), t).
+  fold_in(fold_in(fold_in(key, p), g), t), one `decoding.uniform` each.
 
   Args:
     config: DecoderConfig.
@@ -147,7 +147,7 @@ def make(config, *, group, max_tokens, chunk, slots=None, temperature=1.0, top_k
     start_W = first - count_W          # The column of a row's first token.
     steps_C = jnp.arange(chunk)
     uniform_WC = jax.vmap(jax.vmap(
-        lambda k, t: jax.random.uniform(jax.random.fold_in(k, t)),
+        lambda k, t: decoding.uniform(jax.random.fold_in(k, t)),
         in_axes=(None, 0)))(of_row(rows.keys_B), count_W[:, None] + steps_C[None, :])
     position_W = of_row(rows.prompt_len_B) - 1 + count_W
 

@@ -38,12 +38,33 @@ def test_only_top_p_without_top_k_sorts_the_vocabulary(options, sorts):
 
 @pytest.mark.parametrize("uniform, token", [
     # Cumulative: .1 .5 .7 1.
-    (0.0, 0), (.09, 0), (.11, 1), (.49, 1), (.51, 2), (.69, 2), (.71, 3),
+    (2.0**-24, 0), (.09, 0), (.11, 1), (.49, 1), (.51, 2), (.69, 2), (.71, 3),
     (np.nextafter(np.float32(1), np.float32(0)), 3)])
 def test_draw_inverts_the_cumulative_sum(uniform, token):
   out_B, logps_B = decoding.draw(jnp.array(LOGITS), jnp.array([uniform], jnp.float32))
   assert out_B.tolist() == [token]
   np.testing.assert_allclose(logps_B, np.log([[.1, .4, .2, .3][token]]), rtol=1e-5)
+
+
+# Keys whose uniform is the least and the largest that the generator gives.
+@pytest.mark.parametrize("fold, k", [(15405709, 0), (7848376, 2**23 - 1)])
+def test_uniforms_lie_inside_of_the_open_interval(fold, k):
+  key = jax.random.fold_in(jax.random.key(0), fold)
+  assert jax.random.uniform(key) == k / 2**23
+  uniform = decoding.uniform(key)
+  assert float(uniform) == (k + .5) / 2**23
+  # Tokens of 2e-17 first and last: neither is within 2^-24 of its end.
+  tokens_B, _ = decoding.next_token(
+      jnp.array([[np.log(2e-17), 0., np.log(2e-17)]]), uniform[None], temperature=1.0)
+  assert tokens_B.tolist() == [1]
+
+
+def test_draw_skips_a_tiny_token_that_begins_a_block():
+  logits = np.full((1, 256), -np.inf, np.float32)
+  logits[0, [5, 128, 200]] = 0, np.log(2e-17), 0
+  # Half of the mass is what the first block holds: the next token of any weight is 200.
+  tokens_B, _ = decoding.draw(jnp.array(logits), jnp.array([.5]))
+  assert tokens_B.tolist() == [200]
 
 
 def test_draw_never_takes_a_token_without_mass():

@@ -56,7 +56,7 @@ def _next_by_forward(**rule):
     columns = jnp.arange(tokens_1S.shape[1])[None, :]
     hidden = transformer.hidden(params, CONFIG, tokens_1S, columns, columns < n)
     logits = transformer.logits(params, CONFIG, hidden)[:, n - 1]
-    return decoding.next_token(logits, jax.random.uniform(key)[None], **rule)
+    return decoding.next_token(logits, decoding.uniform(key)[None], **rule)
   return next_token
 
 
