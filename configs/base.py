@@ -144,7 +144,6 @@ def get_config():
       outcome=dict(name="outcome.verdict", coef=1.0),
       process=dict(
           name="implicit.process", coef=1.0,
-          beta=0.05,
           granularity="token",   # token | step | completion
           include_last=True,     # does the last token (EOS) carry a reward
           norm="max_return",     # max_return | none
@@ -220,7 +219,8 @@ def get_config():
       reference="frozen",      # frozen: the policy's start | policy: old log-probs | self: the PRM's start
       order="single",          # single: score, then update | double: update, then score | none | reverse
       snapshot=True,           # False: rows of minibatch k are scored after k - 1 updates (released code)
-      loss=dict(name="prm.ce", beta=0.05),
+      beta=0.05,               # scale of its log-ratio, in its loss and in its rewards
+      loss=dict(name="prm.ce"),
       minibatches=1,           # optimizer steps per iteration, in batch order
       microbatches=1,
       optimizer=optimizer(1e-6, max_grad_norm=10.0),

@@ -24,7 +24,7 @@ def get_config(arg=""):
   c.learner.optimizer.lr = c.prm.optimizer.lr = 5e-4
   # Completions are 8 to 16 tokens, not thousands: with the paper's 0.05 the PRM
   # would have to move every token by nats before its logit says anything.
-  c.rewards.process.beta = c.prm.loss.beta = 0.5
+  c.prm.beta = 0.5
   # Until the PRM has something to say, the normaliser must not make it louder.
   c.rewards.process.floor = 0.5
   c.eval.prompts, c.eval.batch = 512, 512

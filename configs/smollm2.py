@@ -38,7 +38,7 @@ def get_config(arg=""):
   # three updates; see RESULTS.md.
   c.learner.optimizer.lr, c.prm.optimizer.lr = 5e-6, 2e-6
   # Completions are tens of tokens, not thousands; see quickstart.py.
-  c.rewards.process.beta = c.prm.loss.beta = c.rewards.process.floor = 0.5
+  c.prm.beta = c.rewards.process.floor = 0.5
   c.eval.every, c.eval.prompts, c.eval.batch, c.eval.final_samples = 0, 64, 32, 1
   c.eval.answer = r"(?i)answer:\s*(\S+)"
   c.checkpoint.every = 10

@@ -17,8 +17,7 @@ such a list is a grid:
         [{"config": "configs/quickstart.py"}],
         grids.chain(
             [{"arm": "dense"}],
-            [{"arm": f"beta{b}", "rewards.process.beta": b, "prm.loss.beta": b}
-             for b in (0.1, 2.0)],
+            [{"arm": f"beta{b}", "prm.beta": b} for b in (0.1, 2.0)],
             [{"arm": "clipless", "learner.loss": dict(name="policy.reinforce")}]),
         [{"seed": s} for s in range(5)])
 

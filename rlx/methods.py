@@ -219,6 +219,7 @@ def check(c, methods):
          "rollouts.step_separator", "train_prm.labels needs it")
   for key in ("train_prm.prompts", "train_prm.step_rollouts", "eval.buckets"):
     refuse(functools.reduce(getattr, key.split("."), c) < 1, key, "must be >= 1")
+  refuse(not c.prm.beta > 0, "prm.beta", "must be > 0")
   refuse(c.prm.order not in ORDERS, "prm.order", f"one of {ORDERS}")
   refuse(c.prm.reference not in REFERENCES, "prm.reference", f"one of {REFERENCES}")
   refuse(c.kl.place not in ("loss", "reward"), "kl.place", "loss or reward")

@@ -1,6 +1,5 @@
 """What is computed of a batch: log-probs, then rewards, then advantages."""
 import functools
-import inspect
 import math
 
 import jax
@@ -12,7 +11,6 @@ from rlx.advantages import combine
 from rlx.advantages import normalize
 from rlx.core import masked
 from rlx.core import records
-from rlx.core import resolve
 from rlx.core import rng
 from rlx.evals import best_of_n
 from rlx.evals import prm_metrics
@@ -118,7 +116,7 @@ def prm_steps(c, models, mesh, tokenizer):
         columns, last_B)])
     ends_BJ = np.where(np.isnan(ends_BJ), -1, ends_BJ).astype(int)
     return {name: best_of_n.step_rewards(best_of_n.step_values(
-        ratio_BT, rollouts.mask_BT, ends_BJ, scale=beta(c)))
+        ratio_BT, rollouts.mask_BT, ends_BJ, scale=c.prm.beta))
             for name, ratio_BT in variants.items()}
 
   return of
@@ -147,11 +145,6 @@ def head(params, config, rollouts, plan):
   return value_model.values(
       params, config, rollouts.tokens_BS, rollouts.positions_BS, rollouts.valid_BS,
       completion_width=rollouts.sampler_logps_BT.shape[1], plan=plan)[:, 1:]
-
-
-def beta(c):
-  """Of the PRM's loss: the scale of its log-ratio."""
-  return inspect.signature(resolve.bind("losses", c.prm.loss)).parameters["beta"].default
 
 
 def beyond(c, methods, when=""):
@@ -276,7 +269,8 @@ def measure(c, methods, models, mesh, full=False):
       prm_BT = prm_logps(state.full("prm"), rollouts)
       scored = scored.replace(
           prm_logps_BT=prm_BT, prm_old_logps_BT=prm_BT,
-          ref_logps_BT=_ref_logps(c, fns, state, rollouts))
+          ref_logps_BT=_ref_logps(c, fns, state, rollouts),
+          prm_beta_B=jnp.full_like(outcome_B, c.prm.beta))
       if "kl_ratio_B" in methods.prm.fields:
         other = mismatched(rollouts, c.rollouts.per_prompt)
         ratio_BT = prm_logps(state.full("prm"), other) - _ref_logps(c, fns, state, other)

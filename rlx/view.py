@@ -127,13 +127,13 @@ def completions(rows, config):
 def calibrated(rows, config):
   """Reliability of what the PRM says of whole completions, over the later recorded steps.
 
-    p = sigmoid(prm.loss.beta * sum_t log [ pi_phi / pi_ref ])
+    p = sigmoid(prm.beta * sum_t log [ pi_phi / pi_ref ])
 
   Earlier ones were scored by another PRM: it learns, and starts as its reference.
   """
   rows = [r for r in rows if r["log_ratio"] and r["verdict"] is not None
           and math.isfinite(sum(r["log_ratio"]))]
-  beta = config["prm"]["loss"].get("beta")
+  beta = config["prm"].get("beta")
   steps = sorted({r["step"] for r in rows})
   if not steps or beta is None: return None
   steps = steps[len(steps) // 2:]
@@ -182,7 +182,7 @@ def _changes(nodes, prefix=""):
 def _completion(row, scales, config):
   """One row: its verdict in words, and its tokens as (text, classes, title)."""
   verdict, n = row["verdict"], len(row["advantages"])
-  beta = config["prm"]["loss"].get("beta")
+  beta = config["prm"].get("beta")
   said = _chance(row, beta) if row["log_ratio"] and beta is not None else None
   texts = row.get("tokens")
   tokens = []

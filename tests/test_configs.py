@@ -121,6 +121,9 @@ def _changed(**changes):
     (dict(advantages__process__loos="code"), r"advantages.process.loos: process.rloo takes \["),
     (dict(learner__loss={"name": "policy.ppo_clip", "clip": 1}), "learner.loss.clip: policy.ppo_clip takes"),
     (dict(prm__order="after"), r"prm.order='after': one of \('single', 'double'"),
+    (dict(prm__beta=0.0), "^prm.beta=0.0: must be > 0"),
+    (dict(rewards__process__beta=0.1), "^rewards.process.beta: implicit.process takes"),
+    (dict(prm__loss={"name": "prm.ce", "beta": 0.1}), "^prm.loss.beta: prm.ce takes"),
     (dict(prm__reference="sft"), "prm.reference='sft': one of"),
     (dict(learner__aggregation="mean"), "learner.aggregation='mean': one of"),
     (dict(learner__loss={"name": "sequence.gspo"}, learner__aggregation="token-mean"), "learner.aggregation='token-mean': sequence.gspo is defined for"),
@@ -152,7 +155,7 @@ def _changed(**changes):
     (dict(verifier__steps="chain.steps"), "rollouts.step_separator=None: verifier.steps='chain.steps' needs it"),
     (dict(advantages__process={"name": "process.rloo_steps"}), "rollouts.step_separator=None: advantages.process needs it"),
     (dict(verifier__steps="chain.step"), r"verifier.steps.name='chain.step': rlx/verifiers/chain.py has \["),
-    (dict(prm__loss={"name": "prm.dpo", "beta": .05}, prm__microbatches=64), "prm.microbatches=64: prm.dpo compares"),
+    (dict(prm__loss={"name": "prm.dpo"}, prm__microbatches=64), "prm.microbatches=64: prm.dpo compares"),
     (dict(rollouts__keep={"name": "keep.accuracy_band", "lo": .2}), "rollouts.keep.lo: keep.accuracy_band takes"),
     (dict(prompts__template={"name": "few_shot"}), "prompts.template.examples: few_shot needs it"),
     (dict(learner__minibatches=5), "learner.minibatches=5: must divide prompts.per_step=32"),
@@ -220,7 +223,7 @@ def test_refuses_with_one_line_that_names_the_key(changes, message):
 def test_refuses_keys_that_nobody_reads():
   config = base.get_config()
   config.prm.bta = 1.0
-  with pytest.raises(ValueError, match=r"prm.bta: no such key; there are \['loss', "):
+  with pytest.raises(ValueError, match=r"prm.bta: no such key; there are \['beta', 'loss', "):
     methods.check_keys(config, base.get_config())
 
 

@@ -83,6 +83,7 @@ def _record(stage, padding):
       advantages_BT=fill(-1.0, 1.0), mean_logps_BT=fill(), old_mean_logps_BT=fill(),
       old_logits_BT=fill(-1.0, 1.0), old_min_p_logps_BT=fill(),
       top_logps_BTK=jnp.stack([fill(-0.1, -0.05), fill()], axis=2),
+      prm_beta_B=jnp.full(6, 0.5),
       kl_ratio_B=jnp.asarray(draw.normal(size=6), jnp.float32),
       step_scores_BT=fill(0.1, 0.9),
       step_ends_BT=jnp.asarray(draw.uniform(size=mask_BT.shape) < 0.5),

@@ -300,8 +300,8 @@ def nanstd(c):
 # -------------------------------------------------------- the implicit reward
 
 
-def _process(prm_BT, ref_BT, mask_BT, **options):
-  return implicit.process(f64(prm_BT), f64(ref_BT), mask_BT, ok(len(mask_BT)), **options)
+def _process(prm_BT, ref_BT, mask_BT, beta=1.0, **options):
+  return implicit.process(f64(prm_BT), f64(ref_BT), mask_BT, ok(len(mask_BT)), beta, **options)
 
 
 def _granularity(c): return {"whole": "completion"}.get(c["granularity"], c["granularity"])
@@ -412,7 +412,7 @@ def prm_update_after(c):
 
   def loss(table, part):
     return prm.ce(read(table)[part], ref_BT[part], mask_BT[part], acc_B[part],
-                  ok(rows)[part], beta=c["beta"])
+                  ok(rows)[part], c["beta"])
 
   parts = _parts(rows, size)
   after, seen, norms = _train(
@@ -449,11 +449,11 @@ def update_rm(c):
   def loss(table, part):
     if is_ce:
       return prm.ce(read(table)[part], ref_BT[part], mask_BT[part], acc_B[part],
-                    ok(rows)[part], beta=beta)
+                    ok(rows)[part], beta)
     shape = -1, n
     return prm.detached_dpo(
         read(table)[part], ref_BT[part], mask_BT[part], acc_B[part].reshape(shape),
-        ok(rows)[part].reshape(shape), read(start)[part], beta=beta)
+        ok(rows)[part].reshape(shape), read(start)[part], beta)
 
   parts = _parts(rows, size)
   after, seen, norms = _train(start, _optimizer(c, c["optimizer"]), loss, parts)
@@ -489,7 +489,7 @@ def update_rm(c):
 def ce_loss(c):
   mask_BT, q_BT = c.mask(), f64(c["q"])
   loss = lambda q_BT: prm.ce(q_BT, jnp.zeros_like(q_BT), mask_BT, f64(c["acc"]),
-                             ok(len(q_BT)), beta=c["beta"]).mean()
+                             ok(len(q_BT)), c["beta"]).mean()
   c.check(loss(q_BT), c.want["loss"])
   c.check(jax.grad(loss)(q_BT), c.want["grad_q"])
 
@@ -501,7 +501,7 @@ def detached_dpo(c):
   acc_PG = f64(c["acc"]).reshape(-1, n)
   loss = lambda now_BT: prm.detached_dpo(
       now_BT, jnp.zeros_like(q_BT), mask_BT, acc_PG, ok(len(q_BT)).reshape(-1, n), q_BT,
-      beta=c["beta"], weighting=c["bon_mode"]).mean()
+      c["beta"], weighting=c["bon_mode"]).mean()
   c.check(loss(q_BT), c.want["loss"])
   c.check(jax.grad(loss)(q_BT), c.want["grad_q"])
 
@@ -548,7 +548,7 @@ def _check_sequence_loss(c, loss, key):
 def implicit_ce(c):
   labels_B = f64(c["labels"])
   _check_sequence_loss(c, lambda a, b: prm.ce(
-      a, b, ok(a.shape), labels_B, ok(len(a)), beta=c["beta"]).mean(), "grad")
+      a, b, ok(a.shape), labels_B, ok(len(a)), c["beta"]).mean(), "grad")
 
 
 @adapter("implicit_prm.kto_unpaired")
@@ -558,7 +558,7 @@ def kto_unpaired(c):
   ratio_B = f64(c["KL_policy_logps"]) - f64(c["KL_ref_logps"])
   c.check(jnp.maximum(jnp.mean(ratio_B), 0), c.want["KL"])
   _check_sequence_loss(c, lambda a, b: prm.kto(
-      a, b, ok(a.shape), labels_B, ok(len(a)), ratio_B, beta=c["beta"],
+      a, b, ok(a.shape), labels_B, ok(len(a)), ratio_B, c["beta"],
       weight_correct=c["desirable_weight"], weight_wrong=c["undesirable_weight"]).mean(),
                        "grad_policy_logps")
 
@@ -582,7 +582,7 @@ def pair_losses(c):
 
   def loss(prm_B1, ref_B1):
     return fn(groups.flat(prm_B1), groups.flat(ref_B1), ok((valid_PG.size, 1)),
-              acc_PG, valid_PG, beta=c["beta"]).mean()
+              acc_PG, valid_PG, c["beta"]).mean()
 
   _check_sequence_loss(c, loss, "grad_policy_logps")
   prm_B1, ref_B1 = _sequence_logps(c)
@@ -591,7 +591,7 @@ def pair_losses(c):
     if key in c.want: c.check(reward_B[jnp.asarray([p[i] for p in pair_list])], c.want[key])
   if "per_pair" in c.want:
     c.check([fn(prm_B1[rows], ref_B1[rows], ok((2, 1)), f64([[1, 0]]), ok((1, 2)),
-                beta=c["beta"]).mean() for rows in map(jnp.asarray, pair_list)],
+                c["beta"]).mean() for rows in map(jnp.asarray, pair_list)],
             c.want["per_pair"])
 
 

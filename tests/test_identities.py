@@ -44,8 +44,8 @@ def draw(seed, low=-3.0, high=-0.1):
   return jnp.asarray(np.where(MASK, x, np.nan))
 
 
-def implicit_rewards(prm_BT, ref_BT, **options):
-  return implicit.process(prm_BT, ref_BT, MASK, VALID_B, **options)
+def implicit_rewards(prm_BT, ref_BT, beta=0.05, **options):
+  return implicit.process(prm_BT, ref_BT, MASK, VALID_B, beta, **options)
 
 
 def outcome_advantages():
@@ -59,7 +59,7 @@ def test_prm_equal_to_reference_gives_nothing():
   logps_BT = draw(0)
   rewards_BT = implicit_rewards(logps_BT, logps_BT)
   np.testing.assert_array_equal(rewards_BT, 0.0)
-  loss = prm.ce(logps_BT, logps_BT, MASK, jnp.asarray(OUTCOME), VALID_B)
+  loss = prm.ce(logps_BT, logps_BT, MASK, jnp.asarray(OUTCOME), VALID_B, 0.05)
   close(loss.mean(), np.log(2))
   part_BT = process.rloo(rewards_BT, MASK, VALID_PG)
   np.testing.assert_array_equal(part_BT, 0.0)
@@ -82,14 +82,14 @@ def test_partitions_have_one_total(beta):
   np.testing.assert_array_equal(tokens_BT, implicit_rewards(
       prm_BT, ref_BT, norm="none", granularity="step", step_ends_BT=jnp.ones_like(MASK)))
   # The logit of the cross-entropy: with label 0 the loss is softplus(logit).
-  one = prm.ce(prm_BT, ref_BT, MASK, jnp.zeros(P * G), VALID_B, beta=beta)
+  one = prm.ce(prm_BT, ref_BT, MASK, jnp.zeros(P * G), VALID_B, beta)
   close(one.total, np.sum(np.log1p(np.exp(total_B))))
 
 
 def test_return_to_go_telescopes():
   prm_BT, ref_BT = draw(0), draw(1)
   rewards_BT = implicit_rewards(prm_BT, ref_BT, norm="none")
-  value_BT = implicit.value(prm_BT, ref_BT, MASK, VALID_B)
+  value_BT = implicit.value(prm_BT, ref_BT, MASK, VALID_B, 0.05)
   total_B1 = jnp.sum(rewards_BT, axis=1, keepdims=True)
   before_BT = jnp.pad(value_BT[:, :-1], ((0, 0), (1, 0)))
   as_reward_BT = process.reinforce(rewards_BT, MASK, VALID_PG)
@@ -112,7 +112,7 @@ def test_value_is_a_soft_expectation_of_the_outcome():
   prm_BT, ref_BT = (jnp.asarray([[t[y[:i]][y[i]] for i in range(width)] for y in every])
                     for t in tables)
   mask_BT = jnp.ones((len(every), width), bool)
-  value_BT = np.asarray(implicit.value(prm_BT, ref_BT, mask_BT, mask_BT[:, 0], beta=beta))
+  value_BT = np.asarray(implicit.value(prm_BT, ref_BT, mask_BT, mask_BT[:, 0], beta))
   reward_B, ref_B = value_BT[:, -1], np.exp(np.asarray(ref_BT).sum(1))
   close(np.sum(ref_B * np.exp(reward_B / beta)), 1.0)
   for i, y in enumerate(every):
@@ -199,7 +199,8 @@ def advantages_of(rows_B, prm_BT, ref_BT, mask_BT):
   """PRIME's advantages of a batch made of these rows."""
   scored = records.Scored(mask_BT=mask_BT[rows_B], group=G,
                           outcome_B=jnp.asarray(OUTCOME)[rows_B])
-  rewards_BT = implicit.process(prm_BT[rows_B], ref_BT[rows_B], scored.mask_BT, scored.valid_B)
+  rewards_BT = implicit.process(prm_BT[rows_B], ref_BT[rows_B], scored.mask_BT, scored.valid_B,
+                                0.05)
   process_fn = lambda t: process.rloo(t.rewards_BT, t.mask_BT, t.valid_PG)
   outcome_fn = lambda t: group.rloo(t.rewards_PG, t.valid_PG)
   return normalize.whiten(combine.estimate(rewards_BT, scored, 1.0, process_fn)
@@ -238,14 +239,14 @@ def finite_difference(fn, x, index, h=1e-6):
 
 
 LOSSES = {
-    "ce": lambda a, b: prm.ce(a, b, MASK, jnp.asarray(OUTCOME), VALID_B, beta=0.5),
-    "dpo": lambda a, b: prm.dpo(a, b, MASK, OUTCOME.reshape(P, G), VALID_PG, beta=0.5),
-    "nca": lambda a, b: prm.nca(a, b, MASK, OUTCOME.reshape(P, G), VALID_PG, beta=0.5),
+    "ce": lambda a, b: prm.ce(a, b, MASK, jnp.asarray(OUTCOME), VALID_B, prm_beta=0.5),
+    "dpo": lambda a, b: prm.dpo(a, b, MASK, OUTCOME.reshape(P, G), VALID_PG, prm_beta=0.5),
+    "nca": lambda a, b: prm.nca(a, b, MASK, OUTCOME.reshape(P, G), VALID_PG, prm_beta=0.5),
     "kto": lambda a, b: prm.kto(a, b, MASK, jnp.asarray(OUTCOME), VALID_B,
-                                jnp.full(P * G, 0.3), beta=0.5),
-    "kto_even": lambda a, b: prm.kto_even(a, b, MASK, OUTCOME.reshape(P, G), VALID_PG, beta=0.5),
+                                jnp.full(P * G, 0.3), prm_beta=0.5),
+    "kto_even": lambda a, b: prm.kto_even(a, b, MASK, OUTCOME.reshape(P, G), VALID_PG, prm_beta=0.5),
     "detached_dpo": lambda a, b: prm.detached_dpo(
-        a, b, MASK, OUTCOME.reshape(P, G), VALID_PG, draw(7), beta=0.5),
+        a, b, MASK, OUTCOME.reshape(P, G), VALID_PG, draw(7), prm_beta=0.5),
 }
 
 
@@ -329,14 +330,14 @@ def test_planted_reward_is_found():
   optimizer = optax.adam(0.1)
   state = optimizer.init(table_TV)
   loss_fn = jax.jit(jax.value_and_grad(lambda t: prm.ce(
-      logps(t), ref_BT, mask_BT, outcome_B, ok_B, beta=0.5).mean()))
+      logps(t), ref_BT, mask_BT, outcome_B, ok_B, prm_beta=0.5).mean()))
   losses = []
   for _ in range(60):
     loss, grad = loss_fn(table_TV)
     losses.append(float(loss))
     updates, state = optimizer.update(grad, state)
     table_TV = optax.apply_updates(table_TV, updates)
-  rewards_BT = np.asarray(implicit.process(logps(table_TV), ref_BT, mask_BT, ok_B, norm="none"))
+  rewards_BT = np.asarray(implicit.process(logps(table_TV), ref_BT, mask_BT, ok_B, 0.05, norm="none"))
   share_T = np.abs(rewards_BT).mean(0) / np.abs(rewards_BT).mean(0).sum()
   assert share_T[deciding] > 0.99
   assert (np.sign(rewards_BT[:, deciding]) == np.where(outcome_B > 0.5, 1, -1)).all()
@@ -352,16 +353,16 @@ def test_unknown_verdicts_are_nobodys_business():
   outcome_B = jnp.asarray(OUTCOME).at[1].set(jnp.nan)
   scored = records.Scored(mask_BT=MASK, outcome_B=outcome_B, group=G)
   prm_BT, ref_BT = draw(0), draw(1)
-  rewards_BT = implicit.process(prm_BT, ref_BT, MASK, scored.valid_B)
+  rewards_BT = implicit.process(prm_BT, ref_BT, MASK, scored.valid_B, 0.05)
   process_fn = lambda t: process.rloo(t.rewards_BT, t.mask_BT, t.valid_PG)
   got_BT = combine.estimate(rewards_BT, scored, 1.0, process_fn)
   np.testing.assert_array_equal(got_BT[1], 0)
   rows = jnp.asarray([0, 2, 3])
   alone = process.rloo(rewards_BT[rows], MASK[rows], jnp.ones((1, 3), bool))
   close(got_BT[rows], alone)
-  loss = prm.ce(prm_BT, ref_BT, MASK, outcome_B, scored.valid_B)
+  loss = prm.ce(prm_BT, ref_BT, MASK, outcome_B, scored.valid_B, 0.05)
   assert loss.weight == P * G - 1
   grad_BT = jax.grad(lambda a: prm.ce(
-      a, ref_BT, MASK, outcome_B, scored.valid_B).mean())(prm_BT)
+      a, ref_BT, MASK, outcome_B, scored.valid_B, 0.05).mean())(prm_BT)
   np.testing.assert_array_equal(grad_BT[1], 0)
   close(batch.reinforce(outcome_B.reshape(P, G), scored.valid_PG)[0], [1, 0, 1, 0])

@@ -427,8 +427,7 @@ def test_evaluate_reads_the_checkpoint(files, four_steps):
 
 
 @pytest.mark.parametrize("loss", [
-    dict(name="prm.kto", beta=.05), dict(name="prm.detached_dpo", beta=.05,
-                                         weighting="bon_rm")], ids=lambda l: l["name"])
+    dict(name="prm.kto"), dict(name="prm.detached_dpo", weighting="bon_rm")], ids=lambda l: l["name"])
 def test_prm_losses_that_need_more_than_the_batch(files, loss):
   _, _, metrics = _one_step(files, prm__loss=base.ml_collections.ConfigDict(loss))
   assert metrics["prm/grad_norm"] > 0 and metrics["prm/abs_log_ratio"] > 0

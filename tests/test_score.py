@@ -30,7 +30,7 @@ def batch():
   return records.Scored(
       mask_BT=mask_BT, outcome_B=jnp.asarray(draw.integers(0, 2, P * G), jnp.float32),
       prm_logps_BT=f32(P * G, T), ref_logps_BT=f32(P * G, T), old_logps_BT=f32(P * G, T),
-      policy_ref_logps_BT=f32(P * G, T), values_BT=f32(P * G, T), group=G)
+      policy_ref_logps_BT=f32(P * G, T), values_BT=f32(P * G, T), prm_beta_B=jnp.full(P * G, 0.05), group=G)
 
 
 def scored_by(c, kl_coef=0.0):

@@ -174,7 +174,7 @@ def test_what_differs_from_base_is_named(tmp_path):
   assert view.compared(base)["changes"] == []
   del base["rewards"]["process"]
   absent = view.compared(base)["changes"]
-  assert {c["value"] for c in absent} == {"not there"} and len(absent) == 7
+  assert {c["value"] for c in absent} == {"not there"} and len(absent) == 6
 
 
 @pytest.mark.parametrize("given, said", [

@@ -30,9 +30,10 @@ LOSSES = dict(ce="prm.ce", dpo="prm.dpo", nca="prm.nca", kto="prm.kto_even")
 def get_config(arg=""):
   loss, size = base.variant(arg, tuple(LOSSES))
   c = quickstart.get_config(size)
-  c.prm.loss = dict(name=LOSSES[loss], beta=0.5)
+  c.prm.loss = dict(name=LOSSES[loss])
+  c.prm.beta = 0.5
   c.rewards = dict(process=dict(
-      name="implicit.process", coef=1.0, beta=0.5, granularity="step", norm="none"))
+      name="implicit.process", coef=1.0, granularity="step", norm="none"))
   c.advantages = dict(process=dict(name="process.reinforce"), whiten=False)
   c.learner.optimizer.lr = 0.0                    # the policy stays
   c.rollouts.keep = dict(name="keep.everything")

@@ -26,10 +26,11 @@ PAPER = dict(
 
 def get_config(arg=""):
   c = quickstart.get_config(arg)
-  c.prm.loss = dict(name="prm.dpo", beta=0.5)             # P trajectory-level DPO
+  c.prm.loss = dict(name="prm.dpo")                       # P trajectory-level DPO
+  c.prm.beta = 0.5
   c.prm.reference = "policy"                              # P
   c.rewards.process = dict(
-      name="implicit.process", coef=1.0, beta=0.5, granularity="token", norm="none")
+      name="implicit.process", coef=1.0, granularity="token", norm="none")
   c.advantages = dict(
       outcome=dict(name="group.rloo"),                    # P or mean-only GRPO
       process=dict(name="process.rloo", gamma=0.0, loo="strict"),  # P no step after it

@@ -45,7 +45,6 @@ def get_config(arg=""):
   c.verifier.workers = 16                      # ours
   c.rewards.outcome.coef = c.rewards.process.coef = 1.0
   # S has rm_coef=5 and verifier.reward_coef=5; C compute_rloo_returns ignores both.
-  c.rewards.process.beta = 0.05                # S
   c.rewards.process.granularity = "token"      # S
   c.rewards.process.include_last = True        # C compute_implicit_reward
   c.rewards.process.norm = "max_return"        # Y prime_norm: batch_norm
@@ -67,7 +66,8 @@ def get_config(arg=""):
   c.kl.coef = 0.0                              # S
   c.prm.reference = "frozen"                   # Y ref_type: freeze
   c.prm.order = "single"                       # S update: after
-  c.prm.loss = dict(name="prm.ce", beta=0.05)  # Y, S
+  c.prm.beta = 0.05                            # Y, S: of the loss and of the rewards
+  c.prm.loss = dict(name="prm.ce")             # Y
   c.prm.minibatches = 4                        # Y: 256 rows
   c.prm.microbatches = 32                      # S: 8 rows
   c.prm.optimizer = base.optimizer(1e-6, weight_decay=0.0,   # S, Y

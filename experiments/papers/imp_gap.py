@@ -79,7 +79,7 @@ def scores(seed):
 
   implicit = fit(lambda params: prm.dpo(
       run_over(params, *data["train"])[0], ref_BT, ones_BT, label_N2,
-      jnp.ones((PAIRS, 2), bool), beta=0.5).mean(), start)
+      jnp.ones((PAIRS, 2), bool), prm_beta=0.5).mean(), start)
   explicit = fit(lambda params: reward_model.bradley_terry(
       *run_over(params, *data["train"])[1].reshape(PAIRS, 2).T, ones_BT[:PAIRS, 0]).mean(),
                  start)

@@ -49,7 +49,8 @@ def effects(seeds):
   world = tabular.Tree(prompts=64, vocab=4, length=4)
   ok_PNV = steps.right_steps(jax.random.key(0), world, 2)
   right_PL = steps.right_leaves(world, ok_PNV)
-  prm_loss = methods.of(implicit_prm.get_config()).prm
+  c = implicit_prm.get_config()
+  prm_loss = methods.of(c).prm
 
   def prefixes(batch):
     return batch.prompt_B[:, None], batch.nodes_BT * world.vocab + batch.tokens_BT + 1
@@ -62,7 +63,8 @@ def effects(seeds):
     batch, test = (world.sample(key, policy, GROUP) for key in keys[1:3])
     scored = records.Scored(
         mask_BT=batch.mask_BT, outcome_B=steps.verdict_B(ok_PNV, batch), group=GROUP,
-        ref_logps_BT=tabular.logps(policy, batch)[0])
+        ref_logps_BT=tabular.logps(policy, batch)[0],
+        prm_beta_B=jnp.full(len(batch.mask_BT), c.prm.beta))
     implicit = fit(lambda x: prm_loss(scored.replace(
         prm_logps_BT=tabular.logps(x, batch)[0])).mean(), policy)
 

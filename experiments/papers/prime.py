@@ -15,8 +15,7 @@ MEASURE = ("share of the steps of outcome rewards alone that dense ones save on 
 
 
 def effects(seeds):
-  return steps.spared(tabular.changed(
-      prime.get_config(), rewards__process__beta=0.5, prm__loss__beta=0.5), seeds)
+  return steps.spared(tabular.changed(prime.get_config(), prm__beta=0.5), seeds)
 
 
 # ---- on a language model: configs/long_chain.py, or any other: run.py --config=FILE

@@ -39,7 +39,7 @@ def effects(seeds):
       def loss(x):
         return prm.dpo(tabular.logps(x, batch)[0], tabular.logps(reference, batch)[0],
                        batch.mask_BT, worth_PG, jnp.ones_like(worth_PG, bool),
-                       beta=BETA).mean()
+                       prm_beta=BETA).mean()
       return logits_PNV - 20 * jax.grad(loss)(logits_PNV), None
     logits_PNV, _ = jax.lax.scan(step, reference, jax.random.split(key, 50))
     return world.leaf_logps(logits_PNV), world.leaf_logps(reference)

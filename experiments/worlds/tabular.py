@@ -237,7 +237,8 @@ def _learn_prm(c, methods, scored, prm, reference, batch, tx):
   """PRM scores and its update, in the order of the config."""
   ref_BT = scored.old_logps_BT if c.prm.reference == "policy" else logps(reference, batch)[0]
   seen = logps(prm[0], batch)[0]
-  scored = scored.replace(ref_logps_BT=ref_BT, prm_logps_BT=seen, prm_old_logps_BT=seen)
+  scored = scored.replace(ref_logps_BT=ref_BT, prm_logps_BT=seen, prm_old_logps_BT=seen,
+                          prm_beta_B=jnp.full_like(seen[:, 0], c.prm.beta))
   if c.prm.order == "none": return scored, prm
   def loss(logits_PNV):
     return methods.prm(scored.replace(prm_logps_BT=logps(logits_PNV, batch)[0])).mean()

@@ -99,6 +99,7 @@ class Scored:
   prm_old_logps_BT: jax.Array | None = None  # log pi_phi of the scoring pass
   ref_logps_BT: jax.Array | None = None      # log pi_ref of the PRM's log-ratio
   policy_ref_logps_BT: jax.Array | None = None  # log pi_ref of the policy's KL, at the sampling temperature
+  prm_beta_B: jax.Array | None = None        # prm.beta, the same in every row: batches are cut by rows
   kl_ratio_B: jax.Array | None = None        # log-ratio sums of mismatched prompt-completion rows (KTO)
   values_BT: jax.Array | None = None         # value model before the update
   old_values_BT: jax.Array | None = None
@@ -130,6 +131,11 @@ class Scored:
     valid_B = ~jnp.isnan(self.outcome_B) & jnp.any(self.mask_BT, axis=1)
     if self.scores_BE is None: return valid_B
     return valid_B & ~jnp.any(jnp.isnan(self.scores_BE), axis=1)
+
+  @property
+  def prm_beta(self):
+    """Scale of the PRM's log-ratio."""
+    return None if self.prm_beta_B is None else self.prm_beta_B[0]
 
   @property
   def lengths_B(self):

@@ -1,7 +1,7 @@
 """Losses of the implicit PRM: outcome labels against summed log-ratios.
 
   d_i = sum_t log [ pi_phi(y_t | x, y_<t) / pi_ref(y_t | x, y_<t) ]
-  z_i = beta d_i
+  z_i = beta d_i     beta: prm_beta
 
 All return Weighted. Rows that are not valid (unknown verdict, empty) give no
 gradient. A function that asks for a `_PG` array compares completions of one
@@ -19,7 +19,7 @@ from rlx.core import records
 WEIGHTINGS = ("none", "bon_acc", "bon_rm")
 
 
-def ce(prm_logps_BT, ref_logps_BT, mask_BT, outcome_B, valid_B, *, beta=0.05):
+def ce(prm_logps_BT, ref_logps_BT, mask_BT, outcome_B, valid_B, prm_beta):
   """Cross-entropy of the outcome. PRIME's default.
 
     l_i = softplus(z_i) - outcome_i z_i,  mean over rows
@@ -34,15 +34,15 @@ def ce(prm_logps_BT, ref_logps_BT, mask_BT, outcome_B, valid_B, *, beta=0.05):
     mask_BT: bool, EOS included.
     outcome_B: labels in [0, 1], fractions allowed; anything where not valid.
     valid_B: bool.
-    beta: scale of the log-ratio.
+    prm_beta: scale of the log-ratio.
   """
   axes.dims(prm_logps_BT=prm_logps_BT, ref_logps_BT=ref_logps_BT,
             mask_BT=mask_BT, outcome_B=outcome_B, valid_B=valid_B)
-  z_B = beta * _log_ratio(prm_logps_BT, ref_logps_BT, mask_BT, valid_B)
+  z_B = prm_beta * _log_ratio(prm_logps_BT, ref_logps_BT, mask_BT, valid_B)
   return _weighted(jax.nn.softplus(z_B) - masked.keep(outcome_B, valid_B) * z_B, valid_B)
 
 
-def dpo(prm_logps_BT, ref_logps_BT, mask_BT, outcome_PG, valid_PG, *, beta=0.05):
+def dpo(prm_logps_BT, ref_logps_BT, mask_BT, outcome_PG, valid_PG, prm_beta):
   """DPO on every pair of a better and a worse completion of a prompt.
 
     l = softplus(-(z_w - z_l)),  mean over pairs
@@ -53,13 +53,13 @@ def dpo(prm_logps_BT, ref_logps_BT, mask_BT, outcome_PG, valid_PG, *, beta=0.05)
 
   Args: outcome_PG, valid_PG by group; otherwise as `ce`.
   """
-  z_PG = beta * _by_group(prm_logps_BT, ref_logps_BT, mask_BT, outcome_PG, valid_PG)
+  z_PG = prm_beta * _by_group(prm_logps_BT, ref_logps_BT, mask_BT, outcome_PG, valid_PG)
   is_pair_PGG = _pairs(outcome_PG, valid_PG)
   margin_PGG = z_PG[:, :, None] - z_PG[:, None, :]
   return _weighted(jax.nn.softplus(-margin_PGG), is_pair_PGG)
 
 
-def nca(prm_logps_BT, ref_logps_BT, mask_BT, outcome_PG, valid_PG, *, beta=0.05):
+def nca(prm_logps_BT, ref_logps_BT, mask_BT, outcome_PG, valid_PG, prm_beta):
   """NCA on every pair: the better completion's reward must also be positive.
 
     l = softplus(-z_w) + 1/2 softplus(z_w) + 1/2 softplus(z_l),  mean over pairs
@@ -69,14 +69,14 @@ def nca(prm_logps_BT, ref_logps_BT, mask_BT, outcome_PG, valid_PG, *, beta=0.05)
 
   Args: as `dpo`.
   """
-  z_PG = beta * _by_group(prm_logps_BT, ref_logps_BT, mask_BT, outcome_PG, valid_PG)
+  z_PG = prm_beta * _by_group(prm_logps_BT, ref_logps_BT, mask_BT, outcome_PG, valid_PG)
   up_PG, down_PG = jax.nn.softplus(-z_PG), jax.nn.softplus(z_PG)
   pair_PGG = (up_PG + down_PG / 2)[:, :, None] + down_PG[:, None, :] / 2
   return _weighted(pair_PGG, _pairs(outcome_PG, valid_PG))
 
 
-def kto(prm_logps_BT, ref_logps_BT, mask_BT, outcome_B, valid_B, kl_ratio_B, *,
-        beta=0.05, weight_correct=1.0, weight_wrong=1.0):
+def kto(prm_logps_BT, ref_logps_BT, mask_BT, outcome_B, valid_B, kl_ratio_B, prm_beta, *,
+        weight_correct=1.0, weight_wrong=1.0):
   """KTO, unpaired.
 
     l_i = weight_correct (1 - sigmoid(beta (d_i - K)))   if outcome_i > 1/2
@@ -100,10 +100,10 @@ def kto(prm_logps_BT, ref_logps_BT, mask_BT, outcome_B, valid_B, kl_ratio_B, *,
   is_correct_B = outcome_B > 0.5
   sign_B = jnp.where(is_correct_B, jnp.ones_like(d_B), -1)
   weight_B = jnp.where(is_correct_B, jnp.asarray(weight_correct, d_B.dtype), weight_wrong)
-  return _weighted(weight_B * jax.nn.sigmoid(-beta * sign_B * (d_B - baseline)), valid_B)
+  return _weighted(weight_B * jax.nn.sigmoid(-prm_beta * sign_B * (d_B - baseline)), valid_B)
 
 
-def kto_even(prm_logps_BT, ref_logps_BT, mask_BT, outcome_PG, valid_PG, *, beta=0.05):
+def kto_even(prm_logps_BT, ref_logps_BT, mask_BT, outcome_PG, valid_PG, prm_beta):
   """KTO on pairs, with each side's mean log-ratio as the other's baseline.
 
     l_w = 1 - sigmoid(beta (d_w - K_l)),   l_l = 1 - sigmoid(beta (K_w - d_l))
@@ -125,13 +125,13 @@ def kto_even(prm_logps_BT, ref_logps_BT, mask_BT, outcome_PG, valid_PG, *, beta=
   n = jnp.sum(better_PG)
   mean = lambda weight_PG: jnp.maximum(
       jnp.sum(weight_PG * d_PG) / jnp.maximum(n, 1), 0)
-  loss_PG = (better_PG * jax.nn.sigmoid(-beta * (d_PG - mean(worse_PG)))
-             + worse_PG * jax.nn.sigmoid(-beta * (mean(better_PG) - d_PG)))
+  loss_PG = (better_PG * jax.nn.sigmoid(-prm_beta * (d_PG - mean(worse_PG)))
+             + worse_PG * jax.nn.sigmoid(-prm_beta * (mean(better_PG) - d_PG)))
   return records.Weighted(jnp.sum(loss_PG), 2 * n)
 
 
 def detached_dpo(prm_logps_BT, ref_logps_BT, mask_BT, outcome_PG, valid_PG,
-                 prm_old_logps_BT, *, beta=0.05, weighting="none"):
+                 prm_old_logps_BT, prm_beta, *, weighting="none"):
   """DPO of each row against the mean of its opponents in an earlier pass.
 
     l_i = softplus(-s_i (z_i - mean_{j in O_i} z_j^old))
@@ -155,8 +155,8 @@ def detached_dpo(prm_logps_BT, ref_logps_BT, mask_BT, outcome_PG, valid_PG,
   """
   if weighting not in WEIGHTINGS:
     raise ValueError(f"weighting={weighting!r}: one of {WEIGHTINGS}.")
-  z_PG = beta * _by_group(prm_logps_BT, ref_logps_BT, mask_BT, outcome_PG, valid_PG)
-  old_PG = jax.lax.stop_gradient(beta * _by_group(
+  z_PG = prm_beta * _by_group(prm_logps_BT, ref_logps_BT, mask_BT, outcome_PG, valid_PG)
+  old_PG = jax.lax.stop_gradient(prm_beta * _by_group(
       prm_old_logps_BT, ref_logps_BT, mask_BT, outcome_PG, valid_PG))
   mine_PGG, theirs_PGG = outcome_PG[:, :, None], outcome_PG[:, None, :]
   is_positive_PG = outcome_PG > 0

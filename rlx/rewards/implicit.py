@@ -12,10 +12,10 @@ from rlx.rewards import _segments
 NORMS = ("max_return", "none")
 
 
-def process(prm_logps_BT, ref_logps_BT, mask_BT, valid_B, step_ends_BT=None,
-            outcome_B=None, *, beta=0.05, granularity="token",
-            include_last=True, scale_by_beta=True, norm="max_return",
-            floor=0.0, norm_shards=1, lam=0.0, use_outcome=False):
+def process(prm_logps_BT, ref_logps_BT, mask_BT, valid_B, prm_beta, step_ends_BT=None,
+            outcome_B=None, *, granularity="token", include_last=True,
+            scale_by_beta=True, norm="max_return", floor=0.0, norm_shards=1, lam=0.0,
+            use_outcome=False):
   """The implicit process reward of every token, step or completion.
 
     r_t = beta log [ pi_phi(y_t | x, y_<t) / pi_ref(y_t | x, y_<t) ]
@@ -36,10 +36,10 @@ def process(prm_logps_BT, ref_logps_BT, mask_BT, valid_B, step_ends_BT=None,
     prm_logps_BT, ref_logps_BT: nats; anything on padding.
     mask_BT: bool.
     valid_B: bool; other rows get 0 and do not enter the maximum.
+    prm_beta: beta, the one of the PRM's loss.
     step_ends_BT: bool, for granularity="step"; the last valid token always
       ends a step.
     outcome_B: verdicts, for use_outcome.
-    beta: scale of the log-ratio, the one of the PRM's loss.
     granularity: token, step or completion.
     include_last: whether the last token's (EOS) reward counts.
     scale_by_beta: False gives plain log-ratios.
@@ -65,7 +65,7 @@ def process(prm_logps_BT, ref_logps_BT, mask_BT, valid_B, step_ends_BT=None,
   last_BT = masked.last(mask_BT)
   rewards_BT = (masked.keep(prm_logps_BT, mask_BT)
                 - masked.keep(ref_logps_BT, mask_BT))
-  if scale_by_beta: rewards_BT = beta * rewards_BT
+  if scale_by_beta: rewards_BT = prm_beta * rewards_BT
   if use_outcome:
     others_B = masked.total(rewards_BT, ~last_BT, axis=1)
     outcome_B = masked.keep(outcome_B, valid_B)
@@ -82,7 +82,7 @@ def process(prm_logps_BT, ref_logps_BT, mask_BT, valid_B, step_ends_BT=None,
   return rewards_BT
 
 
-def value(prm_logps_BT, ref_logps_BT, mask_BT, valid_B, *, beta=0.05):
+def value(prm_logps_BT, ref_logps_BT, mask_BT, valid_B, prm_beta):
   """What the PRM expects of the outcome after each token.
 
     v_t = sum_{s <= t} beta log [ pi_phi(y_s | .) / pi_ref(y_s | .) ]
@@ -97,6 +97,6 @@ def value(prm_logps_BT, ref_logps_BT, mask_BT, valid_B, *, beta=0.05):
   Returns:
     v_BT, 0 on padding and on rows that are not valid.
   """
-  ratio_BT = process(prm_logps_BT, ref_logps_BT, mask_BT, valid_B, beta=beta,
+  ratio_BT = process(prm_logps_BT, ref_logps_BT, mask_BT, valid_B, prm_beta,
                      norm="none")
   return masked.keep(jnp.cumsum(ratio_BT, axis=1), mask_BT)

@@ -26,7 +26,7 @@ def test_fields_are_found_by_name():
      r"advantages.name='group.rlo': rlx/advantages/group.py has \[.*'rloo'"),
     ("advantages", {"name": "grop.rloo"}, combine.Term, "there is no rlx/advantages/grop.py"),
     ("rewards", {"name": "implicit.process", "gamma": 1}, records.Scored,
-     r"rewards.gamma: implicit.process takes \['beta'"),
+     r"rewards.gamma: implicit.process takes \['floor'"),
     ("advantages", {"name": "group.rloo"}, records.Prompt,
      r"advantages: group.rloo asks for \['rewards_PG', 'valid_PG'\], which Prompt lacks"),
 ], ids=str)

@@ -36,7 +36,7 @@ def test_product_zip_and_chain():
 
 
 def test_the_later_list_holds_and_a_section_ends_what_was_set_in_it():
-  first = {"arm": "a", "rewards.process.beta": 1, "rewardsX": 2, "prm": 3}
+  first = {"arm": "a", "rewards.process.floor": 1, "rewardsX": 2, "prm": 3}
   # The section comes last, and is not undone by a key set before it.
   assert list(grids.product([first], [{"arm": "b", "rewards": {}}])[0].items()) == [
       ("rewardsX", 2), ("prm", 3), ("arm", "a-b"), ("rewards", {})]
@@ -80,7 +80,7 @@ def test_the_argument_of_a_config():
     ({"learner.loss": dict(name="policy.ppo")}, "learner.loss.name='policy.ppo': rlx"),
     ({"steps": "many"}, "steps='many': Could not override"),
     ({"prompts.options.opps": "M"}, "prompts.options.opps: no such key"),
-    (OUTCOME | {"rewards.process.beta": 1.0}, "rewards.process: no such section"),
+    (OUTCOME | {"rewards.process.floor": 1.0}, "rewards.process: no such section"),
     ({"prm.order": "after"}, "prm.order='after': one of"),
     ({"config": "configs/nowhere.py"}, "configs/nowhere.py: no such file"),
     ({"config": "configs/quickstart.py:smok"}, "arg 'smok' after the config's colon"),

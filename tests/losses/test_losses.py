@@ -122,7 +122,7 @@ soft = lambda x: np.log1p(np.exp(x))
 
 
 def test_ce():
-  got = prm.ce(Z, jnp.zeros_like(Z), ONE, OUTCOME.reshape(-1), VALID.reshape(-1), beta=1.0)
+  got = prm.ce(Z, jnp.zeros_like(Z), ONE, OUTCOME.reshape(-1), VALID.reshape(-1), prm_beta=1.0)
   np.testing.assert_allclose(got.total, soft(-2) + soft(-1) + soft(.5) - .25 * .5, rtol=1e-6)
   assert got.weight == 3
 
@@ -130,7 +130,7 @@ def test_ce():
 def test_pairs():
   # Only the first prompt has a pair: (2, -1). A row without verdict pairs with nobody.
   args = Z, jnp.zeros_like(Z), ONE, OUTCOME, VALID
-  dpo, nca, even = (fn(*args, beta=1.0) for fn in (prm.dpo, prm.nca, prm.kto_even))
+  dpo, nca, even = (fn(*args, prm_beta=1.0) for fn in (prm.dpo, prm.nca, prm.kto_even))
   np.testing.assert_allclose([dpo.total, dpo.weight], [soft(-3), 1], rtol=1e-6)
   np.testing.assert_allclose(nca.total, soft(-2) + soft(2) / 2 + soft(-1) / 2, rtol=1e-6)
   # K_l = max(0, -1) = 0, K_w = 2.
@@ -141,13 +141,13 @@ def test_pairs():
 
 def test_fractional_verdicts_pair_by_order():
   outcome_PG, z_B1 = jnp.array([[.2, .6]]), jnp.array([[1.], [3.]])
-  got = prm.dpo(z_B1, jnp.zeros_like(z_B1), ONE[:2], outcome_PG, jnp.ones((1, 2), bool), beta=1.0)
+  got = prm.dpo(z_B1, jnp.zeros_like(z_B1), ONE[:2], outcome_PG, jnp.ones((1, 2), bool), prm_beta=1.0)
   np.testing.assert_allclose(got.total, soft(-2), rtol=1e-6)
 
 
 def test_no_pairs_no_loss():
   for fn in (prm.dpo, prm.nca, prm.kto_even):
-    got = fn(Z[:2], jnp.zeros((2, 1)), ONE[:2], jnp.ones((1, 2)), jnp.ones((1, 2), bool))
+    got = fn(Z[:2], jnp.zeros((2, 1)), ONE[:2], jnp.ones((1, 2)), jnp.ones((1, 2), bool), .05)
     assert got.total == 0 and got.weight == 0 and got.mean() == 0
 
 
@@ -155,7 +155,7 @@ def test_kto_baseline_is_clamped_and_detached():
   sigmoid = lambda x: 1 / (1 + np.exp(-x))
   def loss(ratio):
     return prm.kto(Z[:2], jnp.zeros((2, 1)), ONE[:2], jnp.array([1., 0.]), jnp.ones(2, bool),
-                   jnp.array([ratio, nan]), beta=1.0, weight_wrong=2.0)
+                   jnp.array([ratio, nan]), prm_beta=1.0, weight_wrong=2.0)
   np.testing.assert_allclose(loss(-9.).total, 1 - sigmoid(2.) + 2 * (1 - sigmoid(1.)), rtol=1e-5)
   np.testing.assert_allclose(loss(.5).total, 1 - sigmoid(1.5) + 2 * (1 - sigmoid(1.5)), rtol=1e-5)
   assert jax.grad(lambda r: loss(r).total)(0.5) == 0
@@ -166,15 +166,15 @@ def test_detached_dpo():
   args = Z, jnp.zeros_like(Z), ONE, OUTCOME, VALID, old_B1
   # Against the other's earlier score; the third row has no opponent.
   want = np.array([soft(-(2 - 4)), soft(-1 - 1), soft(-.5)])
-  got = prm.detached_dpo(*args[:5], jnp.where(jnp.isnan(old_B1), 0, old_B1), beta=1.0)
+  got = prm.detached_dpo(*args[:5], jnp.where(jnp.isnan(old_B1), 0, old_B1), prm_beta=1.0)
   np.testing.assert_allclose(got.mean(), want.mean(), rtol=1e-6)
   # bon_acc, n (share at or below)^(n-1): 2 * 1, 2 * 1/2; n = 1 gives 1.
-  got = prm.detached_dpo(*args[:5], jnp.where(jnp.isnan(old_B1), 0, old_B1), beta=1.0,
+  got = prm.detached_dpo(*args[:5], jnp.where(jnp.isnan(old_B1), 0, old_B1), prm_beta=1.0,
                          weighting="bon_acc")
   np.testing.assert_allclose(got.mean(), want @ [2, 1, 1], rtol=1e-6)
   assert got.weight == 0
   with pytest.raises(ValueError, match="weighting='acc': one of"):
-    prm.detached_dpo(*args, weighting="acc")
+    prm.detached_dpo(*args, 1.0, weighting="acc")
 
 
 def test_diagnostics():

@@ -80,7 +80,7 @@ def test_balanced_is_the_mean_of_both_classes():
 def test_cross_entropy_is_that_of_an_implicit_reward():
   got = reward_model.bce(*ROWS, VALID)
   want = prm.ce(ROWS[0][:, None], jnp.zeros((3, 1)), jnp.ones((3, 1), bool), ROWS[1],
-                VALID, beta=1.0)
+                VALID, prm_beta=1.0)
   np.testing.assert_allclose([got.total, got.weight], [want.total, want.weight],
                              rtol=1e-6)
 

@@ -13,7 +13,7 @@ VALID = jnp.array([True, True, False])
 
 
 def rewards(**options):
-  options = dict(dict(norm="none", scale_by_beta=False), **options)
+  options = dict(dict(norm="none", prm_beta=1.0), **options)
   return implicit.process(RATIO, jnp.zeros_like(RATIO), MASK, VALID, **options)
 
 
@@ -37,7 +37,8 @@ def test_cascade(options, expected):
 
 @pytest.mark.parametrize("options, expected", [
     (dict(), [[1, 2, 4, 8], [16, 32, 0, 0]]),
-    (dict(scale_by_beta=True, beta=0.5), [[.5, 1, 2, 4], [8, 16, 0, 0]]),
+    (dict(prm_beta=0.5), [[.5, 1, 2, 4], [8, 16, 0, 0]]),
+    (dict(prm_beta=0.5, scale_by_beta=False), [[1, 2, 4, 8], [16, 32, 0, 0]]),
     (dict(granularity="completion"), [[0, 0, 0, 15], [0, 48, 0, 0]]),
     # Steps end after the second token; the last token always ends one.
     (dict(granularity="step", step_ends_BT=jnp.array([[0, 1, 0, 0]] * 3, bool)),
@@ -49,7 +50,7 @@ def test_cascade(options, expected):
     # The last token makes the sum the verdict: 1 - 7 and 0 - 16.
     (dict(use_outcome=True, outcome_B=jnp.array([1., 0., nan])),
      [[1, 2, 4, -6], [16, -16, 0, 0]]),
-], ids=["token", "beta", "completion", "step", "no_last", "no_last_completion", "lam", "outcome"])
+], ids=["token", "beta", "no_beta", "completion", "step", "no_last", "no_last_completion", "lam", "outcome"])
 def test_process(options, expected):
   np.testing.assert_allclose(rewards(**options), expected + [[0] * 4], rtol=1e-6)
 
@@ -66,7 +67,7 @@ def test_normalizer():
 
 
 def test_value():
-  got = implicit.value(RATIO, jnp.zeros_like(RATIO), MASK, VALID, beta=1.0)
+  got = implicit.value(RATIO, jnp.zeros_like(RATIO), MASK, VALID, 1.0)
   np.testing.assert_allclose(got, [[1, 3, 7, 15], [16, 48, 0, 0], [0] * 4])
 
 
