@@ -202,7 +202,6 @@ def get_config():
       answer="{}",             # what is scored: a text around the reference answer
       max_tokens=0,            # M, of the longest answer; 0: no reward asks for one
       steps=0,                 # the first steps of a completion to score it after (turn_gain)
-      follow_ups=(),           # texts that may follow a completion, those of a good one first (follow_up)
       token=placeholder(str),  # of the vocabulary, that no completion uses (last_token)
   ))
 

@@ -454,8 +454,7 @@ def _init(c, methods, mesh, optimizers, models, frozen):
                              frozen=None if frozen is None else copy(frozen))
   has_prm = methods.needs("prm_logps_BT")
   is_frozen = has_prm and c.prm.reference == "frozen"
-  is_asked = (methods.needs("answer_mask_BM", "follow_logps_BR")
-              and c.likelihood.model == "reference")
+  is_asked = methods.needs("answer_mask_BM") and c.likelihood.model == "reference"
   has_policy_ref = methods.needs("policy_ref_logps_BT")
   if has_policy_ref and c.kl.sync_every:
     state = state.replace(kl_reference=copy(models["policy"][1]))

@@ -68,12 +68,6 @@ def make(c, methods, tokenizer, answer_of, logps_of, step_ends):
     if needs("self_logps_B"):
       logps_B1, _ = asks(policy, after(completions), [[token]] * len(prompts), 1)
       found["self_logps_B"] = logps_B1[:, 0]
-    if needs("follow_logps_BR"):
-      replies = [tokenizer.encode(text, add_bos=False) for text in c.likelihood.follow_ups]
-      sums_RB = [asks(asked, after(completions), [ids] * len(prompts), len(ids))[0].sum(1)
-                 for ids in replies]
-      found["follow_logps_BR"] = jnp.stack(
-          [sum_B / len(ids) for sum_B, ids in zip(sums_RB, replies)], axis=1)
     return {f: found[f] for f in wanted}
 
   return of
@@ -96,7 +90,7 @@ def shapes(c, b, t):
   m, j = c.likelihood.max_tokens, c.likelihood.steps + 1
   floats = dict(answer_logps_BM=(b, m), base_answer_logps_BM=(b, m),
                 step_answer_logps_BJM=(b, j, m), noprompt_logps_BT=(b, t),
-                self_logps_B=(b,), follow_logps_BR=(b, len(c.likelihood.follow_ups)))
+                self_logps_B=(b,))
   bools = dict(answer_mask_BM=(b, m), answer_span_BT=(b, t))
   return {**{f: (shape, jnp.float32) for f, shape in floats.items()},
           **{f: (shape, bool) for f, shape in bools.items()}}

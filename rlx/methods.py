@@ -328,7 +328,6 @@ def _check_sources(c, methods, refuse):
       ("answer_mask_BM", "likelihood.max_tokens", c.likelihood.max_tokens < 1),
       ("step_answer_logps_BJM", "likelihood.steps", c.likelihood.steps < 1),
       ("answer_span_BT", "likelihood.separator", not c.likelihood.separator),
-      ("follow_logps_BR", "likelihood.follow_ups", not c.likelihood.follow_ups),
       ("self_logps_B", "likelihood.token", c.likelihood.token is None)):
     refuse(bool(methods.needs(field) or methods.asking(field)) and wrong, key,
            f"a method reads {field} and needs it")
@@ -399,7 +398,7 @@ def _example(c):
   """Scored of a batch of this config, all zeros, with few tokens."""
   size = dict(B=c.prompts.per_step * c.rollouts.per_prompt, T=4, E=max(len(c.verifier.scores), 1),
               M=max(c.likelihood.max_tokens, 1), J=c.likelihood.steps + 1,
-              K=max(c.distribution.top, 1), R=max(len(c.likelihood.follow_ups), 1))
+              K=max(c.distribution.top, 1))
   def zeros(name):
     dtype = (bool if any(word in name for word in ("mask", "ends", "span", "demo")) else
              np.int32 if name in ("answer_B", "finish_B", "pair_B", "tokens_BT") else np.float32)

@@ -127,7 +127,6 @@ def _changed(**changes):
     (dict(prm__reference="sft"), "prm.reference='sft': one of"),
     (dict(learner__aggregation="mean"), "learner.aggregation='mean': one of"),
     (dict(learner__loss={"name": "sequence.gspo"}, learner__aggregation="token-mean"), "learner.aggregation='token-mean': sequence.gspo is defined for"),
-    (dict(learner__loss={"name": "sequence.sspo", "clip_low": .1, "clip_high": .1}), "rollouts.step_separator=None: learner.loss needs it"),
     (dict(learner__loss={"name": "sequence.pacs"}, learner__microbatches=64), "learner.microbatches=64: sequence.pacs compares"),
     (dict(learner__behaviour={"name": "behaviour.tis", "high": 2.}), r"learner.behaviour.high: behaviour.tis takes \['cap', 'level'\]"),
     (dict(learner__token_weight={"name": "token_weight.bottom"}), "learner.token_weight.name='token_weight.bottom': .* has \\['steer', 'top'\\]"),
@@ -208,8 +207,6 @@ def _changed(**changes):
     (dict(learner__auxiliary={"name": "auxiliary.rehearsal", "coef": .1}, rollouts__rehearsal=1, kl__sync_every=1), "^kl.sync_every=1: 0 with rollouts.rehearsal"),
     (dict(advantages__outcome={"name": "batch.remax"}, rewards__outcome={"name": "outcome.verdict", "coef": 2.}), "^advantages.outcome.name='batch.remax': compares with the verdict of a greedy"),
     (dict(prompts__limit=0), "^prompts.limit=0: None, all prompts, or at least 1"),
-    (dict(rewards__outcome={"name": "likelihood.follow_up", "coef": 1.0}), r"^likelihood.follow_ups=\(\): a method reads follow_logps_BR"),
-    (dict(rewards__outcome={"name": "likelihood.follow_up", "coef": 1.0, "positive": 2}, likelihood__follow_ups=("#",)), "^rewards.outcome.positive=2: 1 to 1"),
     (dict(log__writers=("tensorboard",)), r"^log.writers=.*: 'tensorboard' is none of \('wandb', 'mlflow'\)"),
     (dict(steps=-1), "steps=-1: must be >= 0"),
 ], ids=lambda x: str(x)[:40])

@@ -16,15 +16,12 @@ from rlx.core import resolve
 NAN = np.nan
 # Options without a default, and choices that make a function read more arrays.
 OPTIONS = {"advantages.group.passk": dict(k=1),
-           "losses.sequence.dhpo": dict(mixing="entropy"),
-           "losses.sequence.sspo": dict(clip_low=0.1, clip_high=0.1),
            "losses.entropy.bonus": dict(coef=0.1),
            "losses.diagnostics.value_clip_fraction": dict(clip=0.2),
            "losses.auxiliary.last_token": dict(c_ref=-2.0),
            "advantages.group.self_rewarded": dict(c_ref=-2.0),
            "losses.value.clipped": dict(clip=0.2),
            "rewards.implicit.process": dict(granularity="step", use_outcome=True, lam=0.5),
-           "rewards.length.concise": dict(bonus=0.5),
            "rewards.length.cosine": dict(max_length=4),
            "rewards.length.overlong": dict(max_length=4, buffer=2),
            "rewards.length.surrogate": dict(max_length=4),
@@ -97,7 +94,6 @@ def _record(stage, padding):
       answer_logps_BM=fill(), base_answer_logps_BM=fill(), noprompt_logps_BT=fill(),
       step_answer_logps_BJM=jnp.stack([fill(), fill(), fill()], axis=1),
       answer_mask_BM=jnp.asarray(mask_BT), answer_span_BT=jnp.asarray(mask_BT),
-      follow_logps_BR=jnp.where(valid_B[:, None], -1.0 - jnp.arange(3)[None, :], padding),
       greedy_B=jnp.asarray([0.5, 0.5, 0.5, 1.0, 1.0, 1.0], jnp.float32),
       old_sum_pi_squared_BT=fill(0.1, 0.5), rehearsal_BT=jnp.asarray(mask_BT),
       self_logps_B=fill()[:, 0], finish_B=jnp.asarray([1, 1, 1, 0, 1, 2]))

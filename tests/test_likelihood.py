@@ -27,8 +27,7 @@ COMPLETIONS = [TOKENS.encode("1;22;3#4") + [EOS], TOKENS.encode("5;6"),
                TOKENS.encode("a#b#77") + [EOS], [EOS]]
 REASONED = ["1;22;3#", "5;6", "a#b#", ""]
 OPTIONS = {"reference": dict(baseline="diff"), "last_token": dict(c_ref=-3.0)}
-NAMES = ("reference", "turn_gain", "answer_confidence", "self_aligned", "last_token",
-         "follow_up")
+NAMES = ("reference", "turn_gain", "answer_confidence", "self_aligned", "last_token")
 
 
 @pytest.fixture(scope="module")
@@ -58,8 +57,7 @@ def config_of(files, **likelihood):
   c.rewards = {n: dict(name=f"likelihood.{n}", coef=1.0, **OPTIONS.get(n, {}))
                for n in NAMES}
   c.advantages = dict(total=dict(name="temporal.return_to_go"), whiten=False)
-  c.likelihood.update(dict(separator="#", max_tokens=4, steps=2, token="9",
-                           follow_ups=("77;", "5")), **likelihood)
+  c.likelihood.update(dict(separator="#", max_tokens=4, steps=2, token="9"), **likelihood)
   return c
 
 
@@ -146,8 +144,6 @@ def test_fields_of_the_completion_itself(scored):
                                plain(policy, [EOS], ids, 0.7), atol=2e-5)
     want = plain(policy, before + ids, TOKENS.encode("9"))[0]
     np.testing.assert_allclose(found.self_logps_B[b], want, atol=2e-5)
-    want = [plain(asked, before + ids, TOKENS.encode(text)).mean() for text in ("77;", "5")]
-    np.testing.assert_allclose(found.follow_logps_BR[b], want, atol=2e-5)
 
 
 def test_rewards_read_them_and_preflight_knows_their_shapes(scored):
@@ -160,7 +156,7 @@ def test_rewards_read_them_and_preflight_knows_their_shapes(scored):
   traced = jax.eval_shape(run.measure_full, run.shapes(), rollouts, jnp.zeros(4))
   for name in ("answer_logps_BM", "answer_mask_BM", "base_answer_logps_BM",
                "step_answer_logps_BJM", "answer_span_BT", "noprompt_logps_BT",
-               "self_logps_B", "follow_logps_BR"):
+               "self_logps_B"):
     now, before = getattr(found, name), getattr(traced, name)
     assert (now.shape, now.dtype) == (before.shape, before.dtype), name
   stages = preflight.estimated_bytes(run, run.shapes())
@@ -189,7 +185,7 @@ def test_nothing_is_scored_that_nobody_reads(files):
   assert scored.answer_logps_BM is not None
   assert all(getattr(scored, f) is None for f in (
       "base_answer_logps_BM", "step_answer_logps_BJM", "answer_span_BT",
-      "noprompt_logps_BT", "self_logps_B", "follow_logps_BR", "old_logps_BT"))
+      "noprompt_logps_BT", "self_logps_B", "old_logps_BT"))
 
 
 @pytest.mark.parametrize("changes, message", [

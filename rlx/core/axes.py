@@ -8,7 +8,6 @@
   Q query positions     J reasoning steps           V vocabulary
   D model   F feed-forward   N query heads   K kv heads   H head size   L layers
   E verifiers that score a completion beside the one that gives its verdict
-  R texts that may follow a completion
   1 a kept axis of size one
 """
 

@@ -121,7 +121,6 @@ class Scored:
   demo_B: jax.Array | None = None            # bool, rows that are demonstrations, not samples
   rehearsal_BT: jax.Array | None = None      # bool, tokens of stored completions, which have no verdict
   greedy_B: jax.Array | None = None          # verdict of the prompt's greedy completion, on each of its rows; NaN = could not tell
-  follow_logps_BR: jax.Array | None = None   # of likelihood.follow_ups after the completion, mean over a text's tokens
   advantages_BT: jax.Array | None = None
   group: int = flax.struct.field(pytree_node=False, default=1)  # G
 

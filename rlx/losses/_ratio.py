@@ -23,12 +23,8 @@ def of(logps_BT, old_logps_BT, level="token", mask_BT=None):
   d_BT = logps_BT - old_logps_BT
   if level == "token":
     return jnp.exp(jnp.clip(d_BT, -MAX_LOG_RATIO, MAX_LOG_RATIO))
-  return shared(logps_BT, masked.mean(d_BT, mask_BT, axis=1, keepdims=True))
-
-
-def shared(logps_BT, log_ratio):
-  """exp(log_ratio) of several tokens, with the gradient of each one's own logp."""
-  log_BT = logps_BT + jax.lax.stop_gradient(log_ratio - logps_BT)
+  mean_B1 = masked.mean(d_BT, mask_BT, axis=1, keepdims=True)
+  log_BT = logps_BT + jax.lax.stop_gradient(mean_B1 - logps_BT)
   return jnp.exp(jnp.minimum(log_BT, MAX_LOG_SEQUENCE))
 
 

@@ -1,4 +1,4 @@
-"""Policy losses whose ratio is of more than a token: a completion, a sentence.
+"""Policy losses whose ratio is of a completion.
 
 Arguments as in policy.py, and as there loss_BT is 0 outside the mask. A ratio
 that several tokens share has on each the gradient of that token's own log-prob:
@@ -13,8 +13,6 @@ import jax.numpy as jnp
 from rlx.core import axes
 from rlx.core import masked
 from rlx.losses import _ratio
-
-MIXINGS = ("averaged", "entropy")
 
 
 def gspo(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, clip_low=3e-4,
@@ -111,71 +109,6 @@ def vespo(logps_BT, sampler_logps_BT, advantages_BT, mask_BT, *, k_pos=2.0,
   return -jax.lax.stop_gradient(phi_BT) * advantages_BT * logps_BT
 
 
-def dhpo(logps_BT, old_logps_BT, advantages_BT, mask_BT, entropy_BT=None, *,
-         mixing="averaged", clip_low=0.2, clip_high=0.28, seq_clip_low=3e-4,
-         seq_clip_high=4e-4):
-  """DHPO: token and sequence ratio mixed, each clipped in a trust region of its own.
-
-    l = max(-A m, -A m'),   m = w rho + (1 - w) s_t
-    m' = w clip(rho, 1 - clip_low, 1 + clip_high)
-         + (1 - w) clip(s_t, 1 - seq_clip_low, 1 + seq_clip_high)
-    w = 1/2 (averaged), or sg(H_t / max_t H_t) of the completion (entropy)
-
-  Source: Min et al. 2026, arXiv:2601.05607. Differs from the paper: written from
-  its abstract and notes; assumed are one max over the mixed ratios, the clip
-  ranges (of DAPO and GSPO) and how H is brought to [0, 1].
-
-  Args:
-    entropy_BT: nats, for mixing="entropy".
-    mixing: averaged, or entropy, where uncertain tokens get the token ratio.
-    clip_low, clip_high: of the token ratio.
-    seq_clip_low, seq_clip_high: of the sequence ratio.
-  """
-  if mixing not in MIXINGS: raise ValueError(f"mixing={mixing!r}: one of {MIXINGS}.")
-  if mixing == "entropy" and entropy_BT is None:
-    raise ValueError("mixing='entropy' needs entropy_BT.")
-  logps_BT, old_logps_BT, advantages_BT = _ratio.kept(
-      logps_BT, old_logps_BT, advantages_BT, mask_BT)
-  w = 0.5
-  if mixing == "entropy":
-    entropy_BT = jax.lax.stop_gradient(masked.keep(entropy_BT, mask_BT))
-    largest_B1 = jnp.max(entropy_BT, axis=1, keepdims=True)
-    w = entropy_BT / jnp.where(largest_B1 > 0, largest_B1, 1)
-  token_BT = _ratio.of(logps_BT, old_logps_BT)
-  seq_BT = _ratio.of(logps_BT, old_logps_BT, "sequence", mask_BT)
-  mixed_BT = w * token_BT + (1 - w) * seq_BT
-  near_BT = (w * jnp.clip(token_BT, 1 - clip_low, 1 + clip_high)
-             + (1 - w) * jnp.clip(seq_BT, 1 - seq_clip_low, 1 + seq_clip_high))
-  return jnp.maximum(-advantages_BT * mixed_BT, -advantages_BT * near_BT)
-
-
-def sspo(logps_BT, old_logps_BT, advantages_BT, mask_BT, step_ends_BT, *,
-         clip_low, clip_high):
-  """SSPO: the clip acts on the ratio of a sentence.
-
-    s_k = exp(mean_{t in k} log rho_t)
-    l = max(-A s_t, -A clip(s_t, 1 - clip_low, 1 + clip_high)),   t in k
-
-  With a sentence per token it is `policy.ppo_clip`, with one sentence `gspo`.
-
-  Source: Yang et al. 2025, arXiv:2511.04256. Differs from the paper: there the
-  clip range widens with the sentence's entropy, by a rule not known to us; here
-  it is fixed, and without a default, as no value is known either.
-
-  Args:
-    step_ends_BT: bool, last token of each sentence (rollouts.step_separator); the
-      last token of a completion always ends one.
-    clip_low, clip_high: between those of `gspo` and `policy.ppo_clip`.
-  """
-  logps_BT, old_logps_BT, advantages_BT = _ratio.kept(
-      logps_BT, old_logps_BT, advantages_BT, mask_BT)
-  ends_BT = (step_ends_BT & mask_BT) | masked.last(mask_BT)
-  mean_BT = (_sentence_sums(logps_BT - old_logps_BT, ends_BT)
-             / jnp.maximum(_sentence_sums(1.0 * mask_BT, ends_BT), 1))
-  return _ratio.clipped(_ratio.shared(logps_BT, mean_BT), advantages_BT, clip_low,
-                        clip_high)
-
-
 def pacs(logps_BT, old_logps_BT, mask_BT, outcome_PG, valid_PG, *, beta=1.0):
   """PACS: the verdict as the label of a completion's score within its group.
 
@@ -242,10 +175,3 @@ def dpo(logps_BT, policy_ref_logps_BT, mask_BT, outcome_PG, valid_PG, *, beta=0.
   loss_P1 = masked.keep(
       jax.nn.softplus(-(pick(z_PG, best_P) - pick(z_PG, worst_P))), is_pair_P1)
   return masked.keep(jnp.repeat(loss_P1, valid_PG.shape[1], axis=0), mask_BT)
-
-
-def _sentence_sums(x_BT, ends_BT):
-  """Each sentence's sum of `x_BT`, on all of its tokens; 0 after the last end."""
-  after_BT = jnp.pad(ends_BT[:, :-1], ((0, 0), (1, 0)))
-  sums_BT = masked.keep(masked.accumulate(x_BT, ~after_BT), ends_BT)
-  return masked.accumulate(sums_BT, ~ends_BT, reverse=True)

@@ -62,34 +62,6 @@ def overlong(lengths_B, valid_B, *, max_length, buffer):
   return masked.keep(-jnp.clip(over_B, 0, 1), valid_B)
 
 
-def concise(outcome_PG, lengths_PG, valid_PG, *, bonus):
-  """The conciseness reward: a bonus for being short that only right completions get.
-
-    r = v (1 + bonus c),   c = tokens of the prompt's shortest right completion / L
-
-  Added instead of multiplied, c would also pay for short wrong completions.
-
-  Source: Wang et al. 2025, arXiv:2511.09158 (CRF). Differs from the paper: there c is
-  the score of a learned model of conciseness, here a ratio of lengths; its factor is
-  alpha (s + d), annealed in s and by the prompt's difficulty d, here the constant bonus.
-
-  Args:
-    outcome_PG: verdicts, right above 1/2; anything where valid_PG is False.
-    lengths_PG: tokens, EOS included.
-    valid_PG: bool.
-    bonus: the largest, in units of the verdict.
-  Returns:
-    rewards_B, 0 where not valid.
-  """
-  axes.dims(outcome_PG=outcome_PG, lengths_PG=lengths_PG, valid_PG=valid_PG)
-  outcome_PG = masked.keep(outcome_PG, valid_PG)
-  is_right_PG = outcome_PG > 0.5
-  shortest_P1 = jnp.min(jnp.where(is_right_PG, lengths_PG, jnp.inf), axis=1,
-                        keepdims=True)
-  share_PG = masked.keep(shortest_P1 / jnp.maximum(lengths_PG, 1), is_right_PG)
-  return (outcome_PG * (1 + bonus * share_PG)).reshape(-1)
-
-
 def surrogate(scores_BE, lengths_B, valid_B, *, max_length, peak=0.5):
   """Format and length in place of the verdict.
 

@@ -219,32 +219,6 @@ def self_aligned(old_logps_BT, noprompt_logps_BT, mask_BT, valid_B):
   return masked.keep(1 - jnp.exp(jnp.minimum(log_ratio_B, math.log(2))), valid_B)
 
 
-def conf_clip(old_logps_BT, mask_BT, valid_B, outcome_B, *, low=0.2, high=0.9):
-  """ConfClip: the verdict as a sign, the completion's confidence as its size.
-
-    r = (2 v - 1) clip(c, low, high),   c = exp(1/L sum_t log pi(y_t))
-
-  Source: Zhang et al. 2025, arXiv:2509.17730. Differs from the paper: its
-  formula and bounds could not be confirmed; c, the sign and the bounds are
-  assumed. A fractional verdict v scales the reward.
-
-  Args:
-    old_logps_BT: nats, at the sampling temperature; anything on padding.
-    mask_BT: bool.
-    valid_B: bool; other rows get 0.
-    outcome_B: verdicts.
-    low, high: bounds of the confidence, 0 <= low <= high.
-  Returns:
-    rewards_B in [-high, high].
-  """
-  axes.dims(old_logps_BT=old_logps_BT, mask_BT=mask_BT, valid_B=valid_B,
-            outcome_B=outcome_B)
-  if not 0 <= low <= high: raise ValueError(f"low={low!r}: in [0, high={high!r}].")
-  confidence_B = _aggregate(old_logps_BT, mask_BT & valid_B[:, None], "geo_p")
-  sign_B = 2 * masked.keep(outcome_B, valid_B) - 1
-  return masked.keep(sign_B * jnp.clip(confidence_B, low, high), valid_B)
-
-
 def answer_confidence(old_logps_BT, answer_span_BT, valid_B, *, agg="mean_p"):
   """CRew: how sure the policy is of the answer that it gave itself.
 
@@ -268,32 +242,6 @@ def answer_confidence(old_logps_BT, answer_span_BT, valid_B, *, agg="mean_p"):
   counts_B = valid_B & jnp.any(answer_span_BT, axis=1)
   return masked.keep(_aggregate(old_logps_BT, answer_span_BT & counts_B[:, None], agg),
                      counts_B)
-
-
-def follow_up(follow_logps_BR, valid_B, *, positive=1):
-  """FLR: what would be said after a good completion, against what after a bad one.
-
-    r = mean_{f in good} l_f - mean_{f in bad} l_f,   l_f = 1/|f| log pi(f | x, y)
-
-  Source: Zhang et al. 2024, arXiv:2409.13948. Differs from the paper: it ranks
-  completions with this and learns from pairs of them; its formula was not at hand, the
-  difference of means is assumed. likelihood.model says who is asked.
-
-  Args:
-    follow_logps_BR: nats per token, texts of good completions first; anything where
-      valid_B is False.
-    valid_B: bool; other rows get 0.
-    positive: how many are of good completions, 1 to R; with R there are no bad ones.
-  Returns:
-    rewards_B.
-  Raises:
-    ValueError: positive is out of range.
-  """
-  r = axes.dims(follow_logps_BR=follow_logps_BR, valid_B=valid_B)["R"]
-  if not 1 <= positive <= r: raise ValueError(f"positive={positive!r}: 1 to {r}.")
-  good_B = jnp.mean(follow_logps_BR[:, :positive], axis=1)
-  bad_B = jnp.sum(follow_logps_BR[:, positive:], axis=1) / max(r - positive, 1)
-  return masked.keep(good_B - bad_B, valid_B)
 
 
 def last_token(self_logps_B, valid_B, *, c_ref, beta=0.1, use_clip=True):

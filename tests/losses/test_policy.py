@@ -11,7 +11,6 @@ from rlx.losses import sequence
 
 ONE = jnp.ones((1, 1), bool)
 MASK = np.arange(4)[None] < np.array([[4], [2], [1], [3]])
-OPTIONS = {"sspo": dict(clip_low=.1, clip_high=.1)}
 # All but those that read no advantages, or no ratio.
 RULES = [f"policy.{n}" for n in resolve.public(policy) if n != "reinforce"] + [
     f"sequence.{n}" for n in resolve.public(sequence)
@@ -27,11 +26,9 @@ def test_all_rules_agree_where_nothing_has_moved(name):
     scored = records.Scored(
         mask_BT=jnp.asarray(MASK), outcome_B=jnp.zeros(4), old_logps_BT=logps_BT,
         sampler_logps_BT=logps_BT, entropy_BT=-logps_BT,
-        step_ends_BT=jnp.asarray(draw.uniform(size=MASK.shape) < .5),
         advantages_BT=jnp.broadcast_to(jnp.array([[.5], [-.4], [.2], [-.3]]), MASK.shape))
     def gradient(name):
-      options = OPTIONS.get(name.split(".")[1], {})
-      fn = resolve.resolve("losses", dict(options, name=name), records.Scored)
+      fn = resolve.resolve("losses", dict(name=name), records.Scored)
       loss = lambda x_BT: aggregate.aggregate(
           fn(scored.replace(logps_BT=x_BT)), scored.mask_BT, mode="seq-mean-token-mean")
       return jax.grad(lambda x_BT: loss(x_BT).total)(logps_BT)

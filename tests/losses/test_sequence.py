@@ -28,51 +28,10 @@ def test_gspo_and_luspo():
   np.testing.assert_allclose(loss.mean(), (-6 * 1.0025 + 2 * np.exp(.1)) / 2, rtol=1e-6)
 
 
-def test_sspo():
-  ends_BT = jnp.array([[False, False, True, False, False, False]])
-  fn = lambda *clip: sequence.sspo(OLD + D, OLD, jnp.ones((1, 6)), ALL, ends_BT,
-                                   clip_low=clip[0], clip_high=clip[1])
-  first, second = np.exp(.5 / 3), np.exp(-.25 / 3)    # 1.1814, .9200.
-  np.testing.assert_allclose(fn(9., 9.), [[-first] * 3 + [-second] * 3], rtol=1e-6)
-  np.testing.assert_allclose(fn(.01, .1), [[-1.1] * 3 + [-second] * 3], rtol=1e-6)
-
-
-def test_sspo_is_between_token_and_sequence():
-  a_BT = jnp.array([[1., -1., 2., 1., -1., .5]])
-  mask_BT = jnp.arange(6)[None] < 5
-  args = OLD + D, OLD, a_BT, mask_BT
-  clip = dict(clip_low=.1, clip_high=.15)
-  for ends_BT, fn in ((ALL, policy.ppo_clip), (~ALL, sequence.gspo)):
-    value = lambda fn, *more: lambda x: jnp.sum(fn(x, *args[1:], *more, **clip) * D)
-    ours, other = value(sequence.sspo, ends_BT), value(fn)
-    for of in (lambda f: f, jax.grad):
-      np.testing.assert_allclose(of(ours)(args[0]), of(other)(args[0]), rtol=1e-5,
-                                 atol=1e-7)
-
-
 def test_a_shared_ratio_has_the_gradient_of_each_token():
   a_BT = jnp.array([[1., -1., 2., 1., -1., .5]])
   grad = lambda fn: jax.grad(lambda x: jnp.sum(fn(x, OLD, a_BT, ALL, **wide)))(OLD + D)
   np.testing.assert_allclose(grad(sequence.gspo), -a_BT * np.exp(.25 / 6), rtol=1e-6)
-
-
-def test_dhpo():
-  token, seq = np.exp(D), np.exp(np.mean(D))
-  fn = lambda a, **more: sequence.dhpo(OLD + D, OLD, jnp.full((1, 6), a), ALL,
-                                       jnp.array([[4., 0., 1., 2., 3., 4.]]), **more)
-  free = dict(wide, seq_clip_low=9., seq_clip_high=9.)
-  np.testing.assert_allclose(fn(1., **free), -(token + seq) / 2, rtol=1e-6)
-  np.testing.assert_allclose(fn(1., **free)[0, :3], [-1.132, -.974, -1.267], rtol=1e-3)
-  near = (np.clip(token, .8, 1.28) + np.clip(seq, 1 - 3e-4, 1 + 4e-4)) / 2
-  np.testing.assert_allclose(fn(1.), np.maximum(-(token + seq) / 2, -near), rtol=1e-6)
-  np.testing.assert_allclose(fn(-1.), np.maximum((token + seq) / 2, near), rtol=1e-6)
-  # All of the token's where the entropy is largest, none where it is 0.
-  w = np.array([[1, 0, .25, .5, .75, 1]])
-  np.testing.assert_allclose(fn(1., mixing="entropy", **free),
-                             -(w * token + (1 - w) * seq), rtol=1e-6)
-  with pytest.raises(ValueError, match="mixing='mean': one of"): fn(1., mixing="mean")
-  with pytest.raises(ValueError, match="mixing='entropy' needs entropy_BT"):
-    sequence.dhpo(D, D, D, ALL, mixing="entropy")
 
 
 def test_vespo():

@@ -28,14 +28,6 @@ def test_overlong():
   np.testing.assert_allclose(got, [0, 0, -.25, -.75, -1, -1, 0])
 
 
-def test_concise_pays_only_what_is_right():
-  outcome_PG = jnp.array([[1., 1., 0., nan], [0., 0., 0., .25]])
-  lengths_PG = jnp.array([[4, 8, 1, 2], [3, 1, 2, 2]])
-  got = length.concise(outcome_PG, lengths_PG, ~jnp.isnan(outcome_PG), bonus=.5)
-  # The shortest right one has 4 tokens; shorter wrong ones do not count.
-  np.testing.assert_allclose(got, [1.5, 1.25, 0, 0, 0, 0, 0, .25])
-
-
 def test_surrogate():
   scores_BE = jnp.array([[1., 1.], [1., 0.], [1., 1.], [0., 1.], [0., 1.], [nan, nan]])
   lengths_B = jnp.array([10, 5, 20, 10, 20, 4])

@@ -173,34 +173,17 @@ def test_turn_gain():
 def test_rewards_of_the_completion_itself():
   p_BT = np.array([[.5, .5, nan], [.9, .4, .1], [1., 1., 1.], [nan] * 3])
   mask_BT = jnp.array([[1, 1, 0], [1, 1, 1], [1, 1, 1], [1, 1, 1]], bool)
-  valid_B, outcome_B = jnp.array([1, 1, 1, 0], bool), jnp.array([1., 0., .75, nan])
+  valid_B = jnp.array([1, 1, 1, 0], bool)
   # Perplexities 2, .036^-1/3, 1; without the prompt 4, 1 and 1: 1 - 2/4, below -1, 0.
   without = log([[.25, .25, nan], [1., 1., 1.], [1., 1., 1.], [nan] * 3])
   sar = likelihood.self_aligned(log(p_BT), without, mask_BT, valid_B)
   np.testing.assert_allclose(sar, [.5, -1, 0, 0], atol=1e-6)
-  # Confidences .5, .33 and 1.
-  clipped = likelihood.conf_clip(log(p_BT), mask_BT, valid_B, outcome_B, low=.4, high=.8)
-  np.testing.assert_allclose(clipped, [.5, -.4, .5 * .8, 0], rtol=1e-5)
-  with pytest.raises(ValueError, match="low=0.9: in"):
-    likelihood.conf_clip(log(p_BT), mask_BT, valid_B, outcome_B, low=.9, high=.5)
   # The second gave an answer of two tokens, the third none.
   span_BT = jnp.array([[0, 1, 0], [0, 1, 1], [0, 0, 0], [0, 1, 1]], bool)
   crew = lambda **o: likelihood.answer_confidence(log(p_BT), span_BT, valid_B, **o)
   np.testing.assert_allclose(crew(), [.5, .25, 0, 0], rtol=1e-5)
   np.testing.assert_allclose(crew(agg="prod_p"), [.5, .04, 0, 0], rtol=1e-5)
   with pytest.raises(ValueError, match="agg='max': one of"): crew(agg="max")
-
-
-def test_follow_up():
-  logps_BR = jnp.array([[-1., -2, -4, -3], [-2., -4, -1, -1], [nan] * 4])
-  valid_B = jnp.array([1, 1, 0], bool)
-  found = lambda **o: likelihood.follow_up(logps_BR, valid_B, **o)
-  # -1.5 + 3.5; -3 + 1. One good against three bad: -1 + 3; -2 + 2. All good.
-  np.testing.assert_allclose(found(positive=2), [2, -2, 0], rtol=1e-6)
-  np.testing.assert_allclose(found(), [2, 0, 0], atol=1e-6)
-  np.testing.assert_allclose(found(positive=4), [-2.5, -2, 0], rtol=1e-6)
-  for n in (0, 5):
-    with pytest.raises(ValueError, match=f"positive={n}: 1 to 4"): found(positive=n)
 
 
 def test_last_token():
