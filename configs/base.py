@@ -8,14 +8,22 @@ import ml_collections
 from ml_collections.config_dict import placeholder  # None, and settable by a flag
 
 
+def schedule():
+  """Options of core/schedule.py. Steps are iterations: of RL, of rlx/train_prm.py (a
+  batch) and of rlx/sft.py (an optimizer step)."""
+  return dict(
+      warmup_steps=0,          # iterations of linear warm-up
+      schedule="constant",     # constant | linear | cosine
+      total_steps=0,           # iterations until the schedule's end; 0 with constant
+      final_fraction=0.0,      # of the peak, at the schedule's end
+  )
+
+
 def optimizer(lr, **changes):
   """Options of learner/optimizer.py:adamw, all of them."""
   return ml_collections.ConfigDict(dict(dict(
       lr=lr,
-      warmup_steps=0,          # optimizer steps
-      schedule="constant",     # constant | linear | cosine
-      total_steps=0,           # optimizer steps until the schedule's end; 0 with constant
-      final_lr_fraction=0.0,   # of lr, at the schedule's end
+      **schedule(),            # of lr
       b1=0.9, b2=0.999, eps=1e-8,
       weight_decay=0.0,
       decay="matrices",        # matrices | all: what weight decay applies to

@@ -50,7 +50,6 @@ from rlx.io import hf
 from rlx.io import progress
 from rlx.io import tokenizer
 from rlx.io import weights
-from rlx.learner import optimizer
 from rlx.learner import sharding
 from rlx.models import transformer
 from rlx.rollouts import sampler
@@ -133,7 +132,7 @@ def upd(args):
     raise ValueError(f"--batch={args.batch}: a multiple of --group={args.group}.")
   c = config_of(args)
   mesh = sharding.make_mesh()
-  adamw = optimizer.adamw(**c.learner.optimizer)
+  adamw = build.optimizer_of(c, "learner")
   logps_of = score.logps_fn(config, 1.0, c.learner.microbatches, 1)
   learn, _ = update.policy(c, methods_lib.of(c), dict(policy=(config, None)), mesh, adamw)
   params = sharding.place(params, mesh)

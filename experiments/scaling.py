@@ -28,7 +28,6 @@ from rlx import preflight
 from rlx import score
 from rlx import update
 from rlx.learner import memory
-from rlx.learner import optimizer
 from rlx.learner import sharding
 from rlx.models import size
 from rlx.models import transformer
@@ -110,8 +109,7 @@ def planned(c, model, mesh):
   params = jax.eval_shape(functools.partial(transformer.init, model), jax.random.key(0))
   sharding.check(params, mesh)
   models = dict(policy=(model, params), prm=(model, params))
-  optimizers = {name: optimizer.adamw(**c[name].optimizer)
-                for name in ("learner", "prm", "value")}
+  optimizers = {name: build.optimizer_of(c, name) for name in ("learner", "prm", "value")}
 
   def shapes():  # `device_put` knows no abstract mesh: placed on one device, then on it.
     return sharding.shapes(build.shapes_of(

@@ -128,8 +128,7 @@ def build(config, splits=("train", "eval")):
   if "train" in splits and len(train_prompts) < per_draw:
     raise ValueError(f"prompts.source={c.prompts.source!r}: {len(train_prompts)} "
                      f"training prompts; a draw takes {per_draw} different ones.")
-  optimizers = {name: optimizer.adamw(**c[name].optimizer)
-                for name in ("learner", "prm", "value")}
+  optimizers = {name: optimizer_of(c, name) for name in ("learner", "prm", "value")}
   frozen = freeze(c, base_params) if c.lora.rank else None
   shapes = functools.partial(shapes_of, c, methods, mesh, optimizers, models, frozen)
   lay_out = layout(model_config, mesh)
@@ -192,6 +191,12 @@ def build(config, splits=("train", "eval")):
       learn_value=learn_value, learn_policy=learn_policy,
       updates=dict(prm=prm_step, value=value_step, learner=policy_step),
       follow=update.follow(c, mesh, optimizers["learner"]))
+
+
+def optimizer_of(c, name):
+  """AdamW of "learner", "prm" or "value"."""
+  epochs = 1 if name == "prm" else c[name].epochs
+  return optimizer.adamw(**c[name].optimizer, updates=epochs * c[name].minibatches)
 
 
 def load_model(c, path):

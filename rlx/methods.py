@@ -15,6 +15,7 @@ import numpy as np
 from rlx.advantages import combine
 from rlx.core import records
 from rlx.core import resolve
+from rlx.core import schedule
 from rlx.io import trackers
 from rlx.losses import aggregate
 from rlx.losses import divergence
@@ -285,6 +286,8 @@ def check(c, methods):
     keys = ", ".join(f"advantages.{t}.name={c.advantages[t].name!r}" for t in methods.value_terms)
     raise ValueError(f"{keys}: one value model cannot learn the targets of several terms; use "
                      "values in one term, or advantages.total for the sum of the rewards.")
+  for name in ("learner", "prm", "value"):
+    _check_schedule(f"{name}.optimizer", c[name].optimizer)
   trackers.check(c.log.writers)
   _check_sources(c, methods, refuse)
   _try(c, methods)
@@ -343,6 +346,14 @@ def _check_sources(c, methods, refuse):
     steps.append(f"verifier.steps={c.verifier.steps!r}")
   refuse(bool(steps) and c.rollouts.step_separator is None,
          "rollouts.step_separator", f"{steps[0] if steps else ''} needs it")
+
+
+def _check_schedule(key, section):
+  options = inspect.signature(schedule.factor).parameters.keys() - {"step"}
+  try:
+    schedule.factor(0, **{k: section[k] for k in options})
+  except ValueError as e:
+    raise ValueError(f"{key}.{e}") from None
 
 
 def _check_judge(c, refuse):

@@ -29,7 +29,7 @@ def _scored(seed=0, outcome=OUTCOME_B, lengths=LENGTHS_B, group=G, **changes):
       mask_BT=mask_BT, outcome_B=jnp.array(outcome, jnp.float32), old_logps_BT=draw(),
       sampler_logps_BT=draw(), prm_logps_BT=prm, prm_old_logps_BT=prm,
       ref_logps_BT=draw(), policy_ref_logps_BT=draw(), values_BT=draw(),
-      finish_B=jnp.ones(len(lengths), jnp.int32), group=group)
+      prm_beta_B=jnp.full(len(lengths), 0.05), finish_B=jnp.ones(len(lengths), jnp.int32), group=group)
   return scored.replace(**changes)
 
 
@@ -270,3 +270,19 @@ def test_step_scores_reach_the_advantages():
   np.testing.assert_allclose(scored.advantages_BT, [
       [-15/8] * 2 + [-13/8] * 2 + [-3/8] * 3 + [0],
       [1 + 7/8] * 2 + [2/3 + 5/8] * 2 + [1/3 + 3/8] * 3 + [0]], atol=1e-6)
+
+
+@pytest.mark.parametrize("name, updates", [("learner", 6), ("value", 6), ("prm", 3)])
+def test_schedules_of_optimizers_count_iterations(name, updates):
+  """The size of AdamW's step, with a gradient of one sign, is the learning rate."""
+  c = base.get_config()
+  c[name].minibatches = 3
+  if name != "prm": c[name].epochs = 2
+  c[name].optimizer = base.optimizer(1.0, schedule="linear", total_steps=2)
+  transform = build.optimizer_of(c, name)
+  params = {"w_D": jnp.zeros(1)}
+  state, rates = transform.init(params), []
+  for _ in range(2 * updates + 1):
+    steps, state = transform.update({"w_D": jnp.ones(1)}, state, params)
+    rates.append(-float(steps["w_D"][0]))
+  np.testing.assert_allclose(rates, np.linspace(1, 0, 2 * updates + 1), atol=1e-5)

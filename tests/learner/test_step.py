@@ -96,7 +96,10 @@ def _rate(**options):
     (dict(warmup_steps=2), [.5, 1, 1, 1]),
     (dict(schedule="linear", total_steps=4), [1, .75, .5, .25]),
     (dict(schedule="linear", total_steps=3, warmup_steps=1), [1, 1, .5, 0]),
-    (dict(schedule="cosine", total_steps=2, final_lr_fraction=.5), [1, .75, .5, .5]),
+    (dict(schedule="cosine", total_steps=2, final_fraction=.5), [1, .75, .5, .5]),
+    # Two optimizer steps per iteration: warm-up of one iteration takes both.
+    (dict(warmup_steps=1, updates=2), [.5, 1, 1, 1]),
+    (dict(schedule="linear", total_steps=2, updates=2), [1, .75, .5, .25]),
 ], ids=str)
 def test_schedules(options, rates):
   np.testing.assert_allclose(_rate(**options), rates, atol=1e-5)
@@ -114,7 +117,7 @@ def test_decay_spares_norms_and_biases_unless_told():
 
 @pytest.mark.parametrize("options, match", [
     (dict(schedule="cosin"), "constant, linear or cosine"),
-    (dict(schedule="cosine"), "total_steps > warmup_steps"),
+    (dict(schedule="cosine"), "total_steps=0: .* needs more than warmup_steps=0"),
     (dict(decay="none"), "matrices or all")])
 def test_optimizer_refuses(options, match):
   with pytest.raises(ValueError, match=match):

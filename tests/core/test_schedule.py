@@ -1,0 +1,26 @@
+import jax
+import numpy as np
+import optax
+import pytest
+
+from rlx.core import schedule
+
+
+@pytest.mark.parametrize("name, other", [
+    ("linear", lambda n: optax.linear_schedule(1.0, 0.2, n)),
+    ("cosine", lambda n: optax.cosine_decay_schedule(1.0, n, 0.2))])
+def test_decays_as_optax_does_after_the_warm_up(name, other):
+  of = lambda step: schedule.factor(step, warmup_steps=3, schedule=name, total_steps=13,
+                                    final_fraction=0.2)
+  expected = [1/3, 2/3, 1] + [float(other(10)(k)) for k in range(15)]
+  np.testing.assert_allclose([of(k) for k in range(18)], expected, rtol=1e-6)
+  np.testing.assert_allclose(jax.vmap(of)(np.arange(18)), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("options, match", [
+    (dict(schedule="step"), "schedule='step': constant, linear or cosine"),
+    (dict(warmup_steps=-1), "warmup_steps=-1: must be >= 0"),
+    (dict(final_fraction=float("nan")), "final_fraction=nan: must be >= 0"),
+    (dict(schedule="linear", total_steps=5, warmup_steps=5), "total_steps=5: .* more than")])
+def test_refuses(options, match):
+  with pytest.raises(ValueError, match=match): schedule.factor(0, **options)
