@@ -1,11 +1,12 @@
 """EARL: Entropy-Aware RL Alignment of LLMs for Reliable RTL Code Generation
-(arXiv:2511.12033): the policy gradient only where entropy is high.
+(arXiv:2511.12033): the policy gradient only where entropy is high for the
+completion, with a KL penalty.
 
   python -m rlx.train --config=configs/papers/earl.py --workdir=DIR
   python -m rlx.train --config=configs/papers/earl.py:smoke --workdir=DIR
 
-P the paper's abstract, O ours: the share. Chains of digits in place of code
-for circuits.
+P the paper (abstract, and its summary at sciencestack.ai/paper/2511.12033), O ours:
+the share and the penalty's size. Chains of digits in place of code for circuits.
 """
 from configs import quickstart
 
@@ -16,7 +17,7 @@ PAPER = dict(
     claims=(
         "functional pass rates of RTL code rise by up to 14.7%",
         "training is steadier"),
-    confidence="low")
+    confidence="high")
 
 
 def get_config(arg=""):
@@ -24,5 +25,8 @@ def get_config(arg=""):
   c.rollouts.keep = dict(name="keep.everything")
   c.rewards = dict(outcome=dict(name="outcome.verdict", coef=1.0))
   c.advantages = dict(outcome=dict(name="group.grpo"), whiten=False)
-  c.learner.token_weight = dict(name="token_weight.top", fraction=0.2)  # O
+  c.learner.token_weight = dict(
+      name="token_weight.top", over="completion",  # P
+      fraction=0.2)  # O
+  c.kl.coef = 1e-3  # P that there is a penalty; O its coefficient and estimator
   return c

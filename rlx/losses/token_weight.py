@@ -11,35 +11,42 @@ from rlx.core import masked
 from rlx.losses import _ratio
 
 SHAPES = ("exponential", "linear")
+OVER = ("minibatch", "completion")
 
 
-def top(entropy_BT, mask_BT, *, fraction=0.2):
+def top(entropy_BT, mask_BT, *, fraction=0.2, over="minibatch"):
   """1 on the tokens where the policy hesitates most, 0 on the others.
 
-    w_t = 1 if H_t >= the (1 - fraction) quantile of H over the valid tokens else 0
+    w_t = 1 if H_t >= the (1 - fraction) quantile of H else 0
 
-  Source: Wang et al. 2025, arXiv:2506.01939 (80/20); the gate of EARL, Shi et al.
-  2025, arXiv:2511.12033, is this one, from its abstract. Differs from the papers:
-  nothing known; the quantile interpolates linearly, as in TRL.
+  over the valid tokens of the minibatch, or over those of token t's completion.
+
+  Source: Wang et al. 2025, arXiv:2506.01939 (80/20), of the minibatch; EARL, Shi et
+  al. 2025, arXiv:2511.12033, of the completion. Differs from the papers: nothing
+  known; the quantile interpolates linearly, as in TRL.
 
   Args:
     entropy_BT: nats; anything on padding.
     mask_BT: bool.
     fraction: share of valid tokens kept, in (0, 1].
+    over: minibatch or completion.
   Returns:
     weight_BT.
   Raises:
-    ValueError: a fraction out of its range.
+    ValueError: a fraction out of its range or an unknown `over`.
   """
   axes.dims(entropy_BT=entropy_BT, mask_BT=mask_BT)
   if not 0 < fraction <= 1: raise ValueError(f"fraction={fraction!r}: in (0, 1].")
-  low = jnp.sort(jnp.where(mask_BT, entropy_BT, jnp.inf), axis=None)
-  n = jnp.sum(mask_BT)
-  at = jnp.maximum(n - 1, 0) * jnp.asarray(1 - fraction, entropy_BT.dtype)
+  if over not in OVER: raise ValueError(f"over={over!r}: one of {OVER}.")
+  rows = lambda x_BT: x_BT if over == "completion" else x_BT.reshape(1, -1)
+  low = jnp.sort(jnp.where(rows(mask_BT), rows(entropy_BT), jnp.inf), axis=1)
+  last = jnp.maximum(jnp.sum(rows(mask_BT), axis=1, keepdims=True) - 1, 0)
+  at = last * jnp.asarray(1 - fraction, entropy_BT.dtype)
   below = jnp.floor(at).astype(int)
-  above = jnp.minimum(below + 1, jnp.maximum(n - 1, 0))
-  edge = low[below] + masked.keep((low[above] - low[below]) * (at - below),
-                                  above > below)
+  above = jnp.minimum(below + 1, last)
+  pick = lambda i: jnp.take_along_axis(low, i, axis=1)
+  edge = pick(below) + masked.keep((pick(above) - pick(below)) * (at - below),
+                                   above > below)
   return (mask_BT & (entropy_BT >= edge)).astype(entropy_BT.dtype)
 
 

@@ -18,6 +18,17 @@ def test_top():
   assert not token_weight.top(entropy_BT, jnp.zeros_like(MASK)).any()
 
 
+def test_top_of_each_completion():
+  entropy_BT = jnp.array([[1., 2., 3., 6.], [9., nan, nan, nan], [4., 5., nan, nan],
+                          [nan] * 4])
+  mask_BT = ~jnp.isnan(entropy_BT)
+  # Edges 2.5, 9 and 4.5. Of all seven together the edge would be 4.
+  got = token_weight.top(entropy_BT, mask_BT, fraction=0.5, over="completion")
+  np.testing.assert_array_equal(got, [[0, 0, 1, 1], [1, 0, 0, 0], [0, 1, 0, 0], [0] * 4])
+  with pytest.raises(ValueError, match="over='batch': one of"):
+    token_weight.top(entropy_BT, mask_BT, over="batch")
+
+
 # omega: |.99 (ln .01 + 2)| = 2.5791; half of it by half the advantage; (about) none
 # where ln p = -H; and |2 * -2 * .5 (ln .5 + 1)| = .6137 by a ratio of 2.
 LOGPS = jnp.log(jnp.array([[.01, .01, .5], [.5, nan, nan], [nan] * 3]))
