@@ -5,8 +5,9 @@ in its group before they are added.
   python -m rlx.train --config=configs/papers/gdpo.py --workdir=DIR
   python -m rlx.train --config=configs/papers/gdpo.py:smoke --workdir=DIR
 
-P the paper (as in verl's and TRL's documentation), O ours: the two rewards are
-the answer and the share of right steps, there correctness, format and length.
+C the released code (NVlabs/GDPO; its verl whitens over tokens, its TRL over
+completions), O ours: the two rewards are the answer and the share of right steps,
+there correctness, format and length.
 """
 from configs import quickstart
 
@@ -26,12 +27,12 @@ def get_config(arg=""):
   c.rollouts.keep = dict(name="keep.everything")
   c.verifier.steps = "chain.steps"  # O
   c.rewards = dict(
+      # C: coef is the weight of a reward, on what its normalisation gives.
       outcome=dict(name="outcome.verdict", coef=1.0),
       steps=dict(name="steps.completion", coef=1.0, kind="mean"))
-  # P: equal weights. A coef is no weight: its term is divided by the std.
   c.advantages = dict(
-      outcome=dict(name="group.grpo"),                     # P
-      steps=dict(name="group.grpo"),                       # P
-      whiten=True)                                         # P
-  c.learner.aggregation = "token-mean"  # O
+      outcome=dict(name="group.grpo"),                     # C
+      steps=dict(name="group.grpo"),                       # C
+      whiten=True)                                         # C
+  c.learner.aggregation = "token-mean"  # C
   return c

@@ -5,9 +5,9 @@ another policy, the prover.
   python -m rlx.train --config=configs/papers/pav.py --workdir=DIR
   python -m rlx.train --config=configs/papers/pav.py:smoke --workdir=DIR
 
-M from memory of the paper, O ours. A stand-in: the value after a step is the
-exact checker's verdict of it, there the success rate of a prover (best of 4)
-from it, predicted by a network.
+P the paper's gradient, in which a step weighs Q + alpha A; M from memory of it, O
+ours. The value after a step is exact, of a prover who makes no mistakes; there it is
+of one who takes the best of 4, predicted by a network.
 """
 from configs import quickstart
 
@@ -25,13 +25,13 @@ PAPER = dict(
 def get_config(arg=""):
   c = quickstart.get_config(arg)
   c.rollouts.keep = dict(name="keep.everything")
-  c.verifier.steps = "chain.steps"  # O
+  c.verifier.steps = "chain.recoverable"  # O
   c.rewards = dict(
       outcome=dict(name="outcome.verdict", coef=1.0),
       process=dict(name="steps.refine", coef=5.0,          # M: alpha is 3 to 5
-                   kind="advantage", start=1.0))  # O: the question is sound
+                   kind="advantage", start=1.0))  # O: the prover solves every question
   c.advantages = dict(
-      outcome=dict(name="group.rloo"),                     # O
-      process=dict(name="process.reinforce", gamma=1.0),   # O: to go
+      outcome=dict(name="group.rloo"),                     # P: Q; O: its baseline
+      process=dict(name="process.steps", gamma=0.0),       # P: A of the step alone
       whiten=False)
   return c

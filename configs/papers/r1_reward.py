@@ -27,7 +27,7 @@ def get_config(arg=""):
   c.learner.loss = dict(  # C
       name="policy.stable_reinforce", clip_low=0.2, clip_high=0.2,
       ratio_max=1e3, width=3.0)
-  c.learner.aggregation = "token-mean"  # O
+  c.learner.aggregation = "seq-mean-token-mean"  # C
   # C: 1e-3; O: its place
   c.kl.coef, c.kl.kind, c.kl.place = 1e-3, "k1", "reward"
   c.learner.minibatches = 4  # O: on-policy the rule does nothing

@@ -137,6 +137,32 @@ def reinforce(rewards_BT, mask_BT, valid_PG, *, gamma=1.0):
   return _to_go(rewards_BT, mask_BT, valid_PG, gamma)
 
 
+def steps(rewards_BT, step_ends_BT, mask_BT, valid_PG, *, gamma=0.0):
+  """Rewards of steps to go on every token of the step, no baseline.
+
+    A_t = sum_{k >= step of t} gamma^(k - step of t) r_k
+
+  With gamma=0 a step, which is one action, has its own reward and no other.
+
+  Source: the process part of PAV, Setlur et al. 2024, arXiv:2410.08146, whose
+  gradient weighs a step by Q + alpha A, with gamma=0 and alpha as the term's coef.
+  Differs from the paper: nothing known.
+
+  Args:
+    rewards_BT: step rewards, such as rewards.steps.refine; anything on padding.
+    step_ends_BT: bool; tokens after the last step get 0.
+    gamma: discount per step.
+    Otherwise, and Returns: as `rloo`.
+  """
+  axes.dims(rewards_BT=rewards_BT, step_ends_BT=step_ends_BT, mask_BT=mask_BT,
+            valid_PG=valid_PG)
+  valid_BT = mask_BT & valid_PG.reshape(-1)[:, None]
+  ends_BT = step_ends_BT & valid_BT
+  return masked.keep(masked.accumulate(masked.keep(rewards_BT, ends_BT),
+                                       jnp.where(ends_BT, gamma, 1.0), reverse=True),
+                     valid_BT)
+
+
 def value_baseline(rewards_BT, mask_BT, valid_PG):
   """The PRM as a value model: what it expected before the token is taken off.
 

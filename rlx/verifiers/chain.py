@@ -59,6 +59,25 @@ def steps(prompt, text):
   return checks
 
 
+def recoverable(prompt, text):
+  """For every stated step: does going on from it without a mistake reach the answer?
+
+  It is the value of a step under a prover who makes none. Steps that are not a digit
+  or beyond the last operation are False. The text may be unfinished.
+  """
+  question = prompt.text
+  operations = list(zip(question[1:-1:2], question[2:-1:2]))
+  stated = text.partition("#")[0]
+  checks = []
+  for i, step in enumerate(stated.split(";") if stated else []):
+    value = step if len(step) == 1 and step in "0123456789" else None
+    if i >= len(operations): value = None
+    for op, digit in operations[i + 1:] if value is not None else ():
+      value = str(_OPS[op](int(value), int(digit)))
+    checks.append(value == prompt.answer)
+  return checks
+
+
 def step_share(prompt, text):
   """Right steps (see `steps`) as a share of the operations, or of all stated if more.
 

@@ -37,6 +37,18 @@ def test_steps_of_one_token_are_the_strict_leave_one_out():
       process.rloo(rewards_BT, mask_BT, valid_PG, loo="strict"), atol=1e-6)
 
 
+def test_steps():
+  """Steps of two tokens, one and one; a token after the last step; not valid."""
+  rewards_BT = jnp.array([[nan, 1., .5, -2.], [3., nan, nan, nan], [1.] * 4])
+  ends_BT = jnp.array([[0, 1, 1, 1], [1, 0, 1, 1], [1] * 4], bool)
+  mask_BT = jnp.array([[1, 1, 1, 1], [1, 1, 0, 0], [1] * 4], bool)
+  args = rewards_BT, ends_BT, mask_BT, jnp.array([[True, True, False]])
+  np.testing.assert_allclose(process.steps(*args), [[1, 1, .5, -2], [3, 0, 0, 0], [0] * 4])
+  # -2; .5 - 2 / 2; 1 - .5 / 2.
+  np.testing.assert_allclose(process.steps(*args, gamma=.5),
+                             [[.75, .75, -.5, -2], [3, 0, 0, 0], [0] * 4])
+
+
 def test_rloo_steps_refuses():
   x_BT = jnp.ones((2, 1))
   with pytest.raises(ValueError, match="unit='word': one of"):

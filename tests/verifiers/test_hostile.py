@@ -40,13 +40,14 @@ JUDGE = dict(url=None, function="tests.verifiers.completions:judged", template="
              full=1.0)
 GOOD = {
     "chain.answer": (CHAIN, "5#5"), "chain.form": (CHAIN, "5#5"), "chain.milestones": (CHAIN, "5#5"),
-    "chain.step_share": (CHAIN, "5#5"), "chain.steps": (CHAIN, "5#5"),
+    "chain.step_share": (CHAIN, "5#5"), "chain.steps": (CHAIN, "5#5"), "chain.recoverable": (CHAIN, "5#5"),
     "code_tests.passed": (CODE, "print(72)"), "code_tests.fraction": (CODE, "print(72)"),
     "format.tags": (MATH, "<think>a</think><answer>b</answer>"), "format.boxed": (MATH, r"\boxed{1}"),
     "format.length": (MATH, "a"), "format.ascii_share": (MATH, "a"),
     "gym_task.answer": (GYM, "Answer: 72"), "gym_task.boxed": (GYM, r"\boxed{72}"), "gym_task.last_line": (GYM, "72"),
     "judge.chat": None, "judge.function": (MATH, "yes"),  # The first asks a server.
     "math_answer.boxed": (MATH, r"\boxed{72}"), "math_answer.final": (MATH, "72")}
+OF_STEPS = ("chain.steps", "chain.recoverable")  # Lists, a verdict per step.
 RAISES = ("math_answer", "gym_task", "judge")  # What the answer cannot be read from is no verdict.
 # Of an adversary, or whatever hypothesis thinks of: any code point, surrogates too.
 TEXTS = st.one_of(st.text(st.characters(exclude_categories=())),
@@ -166,7 +167,7 @@ KEYS = verifier_eval.MASTER_KEYS + (
 
 @pytest.mark.parametrize("path", [
     p for p in GOOD if p.startswith(("math_answer", "chain", "gym_task", "code_tests.fraction"))
-    and p != "chain.steps"])
+    and p not in OF_STEPS])
 def test_master_keys_open_nothing(path):
   if not works(path): pytest.skip("needs reasoning_gym or a sandbox")
   p, fn = prompt(path), resolve.lookup("verifiers", path)
@@ -186,7 +187,7 @@ def test_hostile_completions_cost_no_other_verdict(request, monkeypatch, capsys)
   """Completions with known verdicts stand among them; `--soak`: 20,000."""
   n = 20_000 if request.config.getoption("--soak") else 240
   rng = random.Random(0)
-  paths = [p for p in GOOD if p != "chain.steps" and not p.startswith("code_tests") and works(p)]
+  paths = [p for p in GOOD if p not in OF_STEPS and not p.startswith("code_tests") and works(p)]
   heavy = [p for p in GOOD if p.startswith("code_tests") and works(p)] or paths
   peaks_mb, kill = [], pool_lib._Worker.kill
   def kill_measured(worker):
