@@ -1,47 +1,101 @@
-"""Does what a paper claims show on a small world? Runs checks, writes the table.
+"""Does what a paper claims show in a toy environment? Runs checks, writes the table.
 
   python -m experiments.claims pure passk_training      # some, printed
   python -m experiments.claims --out docs/papers.jsonl --docs docs/papers.md   # all, recorded
 
 A check is experiments/papers/<key>.py, its key that of configs/papers/<key>.py:
 
-  CLAIM           which of PAPER["claims"] it is about; PAPER is the config's, or
+  CLAIM           which of PAPER["claims"] it tests; PAPER is the config's, or
                   the check's own where there is nothing to configure
   MEASURE         what is measured, one line; above 0 is the direction claimed
-  effects(seeds)  one number a seed
-  REVISED         only where the world or the measure was changed after a first
-                  outcome: why
+  MARGIN          the largest effect that counts as none, in units of the measure
+  arms()          {name: arm}: the paper's method first, then its rivals. An arm is a
+                  function (seeds, rates) -> values_I, or (values_I, scores_I), of runs
+                  whose I seeds and learning rates are arrays
+  compare         (values, values of a rival) -> effects_I, where it is not the difference;
+                  values may then have more axes than I, and an arm must give scores
+  RATE            the middle of the list of learning rates that every arm is tuned over
+  FIRST           (outcome, reason): the first outcome that this check had, and why it
+                  was changed afterwards
+  DIFFERS         {config key: reason} where the first arm is not the paper's config;
+                  sizes and rates need no reason (SIZES)
+  ILLUSTRATION    why the result follows from the formula, where it does
 
-A claim is confirmed if the 95% interval of the mean over seeds (Student's t) lies
-above 0, opposite if below, else not seen. What is seen on a table of logits or a small
-reward model says nothing about size in language models.
+A check that trains nothing at a rate has `effects(seeds) -> {rival: effects_I}` in place of
+`arms` and RATE.
+
+Every arm runs at each of RATES times RATE on the TUNING seeds, which no test uses. The
+rate with the best mean score (the value itself if the arm gives no scores) is the arm's.
+An effect is the value of the first arm less that of a rival, of the same seed, at
+the rates found so (or `compare` of them); with one arm alone it is its value. Each rival is a row of its own.
+An arm draws its environment from the seed, so that intervals cover environments too.
+
+The outcome of a row, after Holm's correction (Holm 1979) of the two-sided t-tests of all rows but
+the illustrations:
+
+  confirmed       corrected p < 0.05, the mean is above 0
+  opposite        corrected p < 0.05, the mean is below 0
+  not seen        neither, and the 95% interval lies within MARGIN on both sides of 0
+  underpowered    neither, and it does not: SEEDS are too few to tell
+  illustration    the result follows from the formula; it proves nothing
+
+What is seen on a table of logits or a small reward model says nothing about size in
+language models.
 """
 import argparse
+import concurrent.futures
 import importlib
 import json
-import math
+import multiprocessing
 import pathlib
-import statistics
+import tempfile
 import time
 
+import jax
+import numpy as np
 from scipy import stats
 
 ROOT = pathlib.Path(__file__).parent.parent
+SEEDS = tuple(range(40))
+TUNING = tuple(range(1000, 1005))
+RATES = tuple(10 ** (k / 2) for k in range(-3, 5))  # 0.03 to 100, times a check's RATE.
+OUTCOMES = ("confirmed", "opposite", "not seen", "underpowered", "illustration")
 
 
 def interval(effects):
-  """(mean, low, high) of 95%."""
-  n, mean = len(effects), statistics.fmean(effects)
-  half = stats.t.ppf(0.975, n - 1) * statistics.stdev(effects) / math.sqrt(n)
-  return mean, mean - half, mean + half
+  """(mean, low, high) of 95%, Student's t."""
+  mean, error = np.mean(effects), stats.sem(effects)
+  half = stats.t.ppf(0.975, len(effects) - 1) * error
+  return float(mean), float(mean - half), float(mean + half)
 
 
-def seen(effects):
-  """confirmed, opposite or not seen; NaN is an error."""
-  if not all(map(math.isfinite, effects)):
-    raise ValueError(f"effects={effects}: all must be finite.")
-  _, low, high = interval(effects)
-  return "confirmed" if low > 0 else "opposite" if high < 0 else "not seen"
+def p_value(effects):
+  """Of the two-sided t-test that the mean is 0; effects that are all equal are certain."""
+  if np.ptp(effects) == 0: return float(effects[0] == 0)
+  return float(stats.ttest_1samp(effects, 0.0).pvalue)
+
+
+def holm(p_values):
+  """Holm's corrected p-values, in the order given.
+
+    p'_(i) = max_{j <= i} min(1, (m - j + 1) p_(j))     p_(1) <= ... <= p_(m)
+
+  Source: Holm 1979, A simple sequentially rejective multiple test procedure. Differs
+  from the paper: nothing known.
+  """
+  p = np.asarray(p_values, float)
+  order = np.argsort(p, kind="stable")
+  corrected = np.empty_like(p)
+  corrected[order] = np.minimum(1, np.maximum.accumulate(
+      p[order] * np.arange(len(p), 0, -1)))
+  return corrected.tolist()
+
+
+def outcome(effects, margin, corrected):
+  """One of OUTCOMES but illustration; see the module's docstring."""
+  mean, low, high = interval(effects)
+  if corrected < 0.05: return "confirmed" if mean > 0 else "opposite"
+  return "not seen" if -margin <= low and high <= margin else "underpowered"
 
 
 def keys():
@@ -56,84 +110,170 @@ def check_of(key):
   return importlib.import_module(f"experiments.papers.{key}")
 
 
+def has_config(key):
+  return (ROOT / "configs/papers" / f"{key}.py").exists()
+
+
 def paper_of(key):
   """PAPER of a key."""
-  if (ROOT / "configs/papers" / f"{key}.py").exists():
-    return importlib.import_module(f"configs.papers.{key}").PAPER
+  if has_config(key): return importlib.import_module(f"configs.papers.{key}").PAPER
   return check_of(key).PAPER
 
 
-def run(key, seeds):
-  """The record of a check."""
-  start = time.perf_counter()
-  effects = [float(e) for e in check_of(key).effects(tuple(range(seeds)))]
-  return dict(key=key, seen=seen(effects), effects=effects,
-              seconds=round(time.perf_counter() - start, 1))
+def tuned(arm, middle, rates=RATES, seeds=TUNING):
+  """The rate, of `rates` times `middle`, with the best mean score over `seeds`."""
+  tried = np.repeat(np.asarray(rates) * middle, len(seeds))
+  _, scores = _measured(arm, np.tile(seeds, len(rates)), tried)
+  means = np.where(np.isfinite(scores), scores, -np.inf).reshape(len(rates), -1).mean(axis=1)
+  if not np.isfinite(means).any():
+    raise ValueError(f"no rate of {sorted(set(tried))} has a finite score on all seeds.")
+  return float(rates[np.argmax(means)] * middle)
+
+
+def _measured(arm, seeds, rates):
+  found = arm(np.asarray(seeds), np.asarray(rates, np.float32))
+  values, scores = found if isinstance(found, tuple) else (found, found)
+  return np.asarray(values, float), np.asarray(scores, float)
+
+
+def run(key, seeds=SEEDS):
+  """[record] of a check, one for each rival."""
+  start, check, rates = time.perf_counter(), check_of(key), {}
+  if hasattr(check, "effects"):
+    found = check.effects(np.asarray(seeds))
+  else:
+    arms = check.arms()
+    rates = {name: tuned(arm, check.RATE) for name, arm in arms.items()}
+    values = {name: _measured(arm, seeds, np.full(len(seeds), rates[name]))[0]
+              for name, arm in arms.items()}
+    first, *rivals = values
+    compare = getattr(check, "compare", np.subtract)
+    found = ({name: compare(values[first], values[name]) for name in rivals} if rivals else
+             {first: values[first]})
+  seconds = round(time.perf_counter() - start, 1)
+  records = []
+  for rival, effects in found.items():
+    effects = [float(e) for e in effects]
+    if not np.isfinite(effects).all():
+      raise ValueError(f"{key}, {rival}: effects={effects}: all must be finite.")
+    records.append(dict(key=key, rival=rival, effects=effects, rates=rates, seconds=seconds))
+  return records
+
+
+def judged(records):
+  """{(key, rival): (p, corrected p, outcome)} of all records; illustrations have no p."""
+  tests = [r for r in records if not hasattr(check_of(r["key"]), "ILLUSTRATION")]
+  found = {(r["key"], r["rival"]): (None, None, "illustration") for r in records}
+  p_values = [p_value(r["effects"]) for r in tests]
+  for r, p, corrected in zip(tests, p_values, holm(p_values)):
+    found[r["key"], r["rival"]] = p, corrected, outcome(
+        r["effects"], check_of(r["key"]).MARGIN, corrected)
+  return found
 
 
 def table(records):
-  """docs/papers.md from {key: record}."""
-  found = [r["seen"] for r in records.values()]
+  """docs/papers.md from records."""
+  found = judged(records)
+  outcomes = [seen for *_, seen in found.values()]
+  checked = {r["key"] for r in records}
   lines = [
       "# Papers and what was seen of their claims", "",
-      "Made by `python -m experiments.claims --out docs/papers.jsonl --docs "
-      "docs/papers.md`. A check is `experiments/papers/<key>.py`, on worlds of seconds: "
-      "tables of logits, small reward models. It shows the direction of a claim "
-      "there or fails to, and says nothing about its size in language models. Effect: "
-      "mean over seeds with its 95% interval; above 0 is the direction claimed.", "",
-      f"{len(keys())} papers: " + ", ".join(
-          f"{found.count(s)} {s}" for s in ("confirmed", "not seen", "opposite"))
-      + f", {len(keys()) - len(found)} without a check.", "",
-      "| paper | arXiv | config | claim | measured | seen | seeds | effect |",
-      "| --- | --- | --- | --- | --- | --- | --- | --- |"]
+      "Made by `python -m experiments.claims --out docs/papers.jsonl --docs docs/papers.md`. A "
+      "check is `experiments/papers/<key>.py`, in a toy environment that runs in seconds: tables "
+      "of logits, small reward models. It shows the direction of a claim there or fails to, and "
+      "says nothing about its size in language models. Each row compares the paper's method with "
+      "one rival. Effect: mean over seeds with its 95% interval (Student's t); above 0 is the "
+      "direction claimed. Every seed draws its own environment, and the learning rate of every "
+      f"arm is tuned over the same list of {len(RATES)} on {len(TUNING)} other seeds; a rate at an "
+      "end of the list is marked with *.", "",
+      "- confirmed, opposite: p < 0.05 after Holm's correction over all rows but illustrations, "
+      "and the mean above or below 0.",
+      "- not seen: neither, and the interval lies within the margin, which was fixed beforehand.",
+      "- underpowered: neither, and the interval is wider than the margin.",
+      "- illustration: the result follows from the formula. It shows what the formula does and "
+      "proves nothing.", "",
+      "First outcome: what the check showed first, with five seeds, one environment for all seeds "
+      "and one learning rate for all arms, and why its environment or measure was changed "
+      "afterwards, if it was.", "",
+      f"{len(keys())} papers, {len(records)} rows: " + ", ".join(
+          f"{outcomes.count(s)} {s}" for s in OUTCOMES)
+      + f"; {len(set(keys()) - checked)} papers without a check.", "",
+      "| paper | arXiv | config | claim | measured | against | outcome | seeds | effect | margin "
+      "| p | p, corrected | rates | first outcome |", "| --- " * 14 + "|"]
   for key in keys():
     paper, check = paper_of(key), check_of(key)
-    config = f"`{key}`" if (ROOT / "configs/papers" / f"{key}.py").exists() else ""
-    claim = paper["claims"][check.CLAIM if check else 0]
-    row = [paper["title"], paper["arxiv"], config, claim]
-    if key in records:
-      r = records[key]
-      mean, low, high = interval(r["effects"])
-      row += [check.MEASURE, r["seen"], str(len(r["effects"])),
-              f"{mean:.3g} [{low:.3g}, {high:.3g}]"]
-    else:
-      row += ["", "no check", "", ""]
-    lines.append("| " + " | ".join(x.replace("|", "\\|") for x in row) + " |")
-  lines += ["", "Checks whose world or measure was changed after a first outcome, and what was "
-            "wrong with it:", ""]
-  lines += [f"- {key}: {check.REVISED}" for key in keys()
-            if hasattr(check := check_of(key), "REVISED")]
+    head = [paper["title"], paper["arxiv"], f"`{key}`" if has_config(key) else "",
+            paper["claims"][check.CLAIM if check else 0]]
+    rows = [[check.MEASURE, *_row(r, check, *found[key, r["rival"]])]
+            for r in records if r["key"] == key]
+    for row in rows or [["", "", "no check"] + [""] * 7]:
+      lines.append("| " + " | ".join(x.replace("|", "\\|") for x in head + row) + " |")
+  lines += ["", "Why illustrations are no evidence:", ""]
+  lines += [f"- {key}: {check_of(key).ILLUSTRATION}" for key in sorted(checked)
+            if hasattr(check_of(key), "ILLUSTRATION")]
   return "\n".join(lines) + "\n"
 
 
+def _row(record, check, p, corrected, seen):
+  mean, low, high = interval(record["effects"])
+  number = lambda x: "" if x is None else f"{x:.2g}"
+  ends = (RATES[0] * check.RATE, RATES[-1] * check.RATE) if record["rates"] else ()
+  rates = ", ".join(f"{name} {rate:.3g}{'*' * any(np.isclose(rate, ends))}"
+                    for name, rate in record["rates"].items()
+                    if name in (next(iter(record["rates"])), record["rival"]))
+  first, reason = check.FIRST
+  return [record["rival"], seen, str(len(record["effects"])),
+          f"{mean:.3g} [{low:.3g}, {high:.3g}]", f"{check.MARGIN:g}", number(p),
+          number(corrected), rates, first + (f": {reason}" if reason else "")]
+
+
 def read(path):
-  """{key: its newest record} of a file of lines."""
-  lines = path.read_text().splitlines() if path.exists() else []
-  return {r["key"]: r for r in map(json.loads, lines)}
+  """[record] of a file of lines."""
+  return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def written(records, path):
+  """Records of the same keys replace those in the file; it is sorted by key."""
+  new = {r["key"] for r in records}
+  kept = [r for r in read(path) if r["key"] not in new] + records
+  path.write_text("".join(json.dumps(r) + "\n" for r in sorted(kept, key=lambda r: r["key"])))
+
+
+def _in_process():
+  """Each process keeps what it compiled: tuning and test run the same programs."""
+  jax.config.update("jax_compilation_cache_dir",
+                    str(pathlib.Path(tempfile.gettempdir()) / "rlx-claims-cache"))
+  jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
 
 
 def main():
   args = argparse.ArgumentParser(description=__doc__.splitlines()[0])
   args.add_argument("keys", nargs="*", help="checks to run; none: all")
-  args.add_argument("--seeds", type=int, default=5, help="at least 3")
-  args.add_argument("--out", type=pathlib.Path, help="JSON lines, a check each; those "
+  args.add_argument("--out", type=pathlib.Path, help="JSON lines, one for each row; those "
                     "of other checks stay")
   args.add_argument("--docs", type=pathlib.Path, help="table of all that --out holds")
+  args.add_argument("--jobs", type=int, default=1, help="checks that run at once")
   args = args.parse_args()
-  if args.seeds < 3: raise SystemExit(f"--seeds={args.seeds}: must be >= 3.")
   if args.docs and not args.out: raise SystemExit("--docs needs --out.")
+  if args.jobs < 1: raise SystemExit(f"--jobs={args.jobs}: must be >= 1.")
   if unknown := [k for k in args.keys if check_of(k) is None]:
     raise SystemExit(f"{unknown[0]}: there is no experiments/papers/{unknown[0]}.py.")
-  records = read(args.out) if args.out else {}
-  for key in args.keys or filter(check_of, keys()):
-    records[key] = r = run(key, args.seeds)
-    mean, low, high = interval(r["effects"])
-    print(f"{key:24} {r['seen']:10} {mean:8.3g} [{low:.3g}, {high:.3g}]  "
-          f"{r['seconds']} s  {check_of(key).MEASURE}", flush=True)
-    if args.out:
-      args.out.write_text("".join(
-          json.dumps(records[k]) + "\n" for k in sorted(records)))
-  if args.docs: args.docs.write_text(table(records))
+  todo, failed = args.keys or [key for key in keys() if check_of(key)], []
+  with concurrent.futures.ProcessPoolExecutor(
+      args.jobs, multiprocessing.get_context("spawn"), _in_process) as pool:
+    jobs = {pool.submit(run, key): key for key in todo}
+    for done in concurrent.futures.as_completed(jobs):
+      if error := done.exception():
+        failed.append(jobs[done])
+        print(f"{jobs[done]}: {error}", flush=True)
+        continue
+      for r in (records := done.result()):
+        mean, low, high = interval(r["effects"])
+        print(f"{r['key']:22} {r['rival']:28} {mean:8.3g} [{low:.3g}, {high:.3g}]  "
+              f"{r['seconds']} s", flush=True)
+      if args.out: written(records, args.out)
+  if args.docs: args.docs.write_text(table(read(args.out)))
+  if failed: raise SystemExit(f"failed: {', '.join(failed)}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The overoptimised world of reward_models, for 400 steps: the config's even mix of
+"""The overoptimised environment of reward_models, for 400 steps: the config's even mix of
 one reward model and the worst of five against that one alone.
 
 Its heads that know their own spread are left out: the nominal one is the first.
@@ -9,13 +9,13 @@ from experiments.worlds import tabular
 
 CLAIM = 0
 MEASURE = "gold score over 400 steps with the worst of five mixed in less without"
-REVISED = "one reward model was not overoptimised"
+MARGIN, RATE = 0.1, 10.0
+FIRST = ("not recorded", "one reward model was not overoptimised")
 
 
-def effects(seeds):
-  def gold(nominal, worst):
-    c = tabular.changed(brme.get_config(), rewards__nominal__coef=nominal,
-                        rewards__worst__coef=worst)
-    return reward_models.gold(c, seeds=seeds).mean(axis=1)
-
-  return gold(0.5, 0.5) - gold(1.0, 0.0)
+def arms():
+  def gold(c):
+    return lambda seeds, rates: reward_models.gold(c, seeds, rates).mean(axis=1)
+  return {"with the worst": gold(brme.get_config()),
+          "one model": gold(tabular.changed(brme.get_config(), rewards__nominal__coef=1.0,
+                                            rewards__worst__coef=0.0))}

@@ -2,15 +2,19 @@
 against the clip of a token's ratio at the bounds that its paper gives GRPO. How fast
 is the mean accuracy over training; how much is clipped is not measured."""
 from configs.papers import gspo
-from experiments.worlds import tabular
 from experiments.worlds import sparse
+from experiments.worlds import tabular
 
 CLAIM = 0
 MEASURE = "accuracy averaged over 150 steps, GSPO less the clip of token ratios"
-TOKEN = dict(name="policy.ppo_clip", clip_low=0.2, clip_high=0.27)
+MARGIN, RATE = 0.05, 30.0
+FIRST = ("opposite", None)
 
 
-def effects(seeds):
+def arms():
   world, c = sparse.endings(), tabular.changed(gspo.get_config(), learner__epochs=4)
-  speed = lambda c: world.learned(c, seeds, steps=150, lr=30.0)["accuracy"].mean(axis=1)
-  return speed(c) - speed(tabular.changed(c, learner__loss=TOKEN))
+  token = dict(name="policy.ppo_clip", clip_low=0.2, clip_high=0.27)
+  def speed(c):
+    return lambda seeds, rates: world.learned(
+        c, seeds, rates, steps=150)["accuracy"].mean(axis=1)
+  return {"GSPO": speed(c), "token ratios": speed(tabular.changed(c, learner__loss=token))}

@@ -11,19 +11,23 @@ from experiments.worlds import tabular
 CLAIM = 0
 MEASURE = ("share of sound reasonings learned from the mean probability less that "
            "from the product")
+MARGIN, RATE = 0.05, 10.0
+FIRST = ("not seen", None)
 
 
-def effects(seeds):
-  keys = jax.random.split(jax.random.key(0), 3)
+def drawn(key):
+  keys = jax.random.split(key, 3)
   sound_PL = answers.sound(keys[0])
   key_PLM = (jnp.log(jnp.where(sound_PL, 0.6, 0.3))[..., None]
              + 0.2 * jax.random.normal(keys[1], (*sound_PL.shape, 3)))
   wording_PL = -2.5 + 1.5 * jax.random.normal(keys[2], sound_PL.shape)
   logps_PLM = jnp.minimum(jnp.concatenate([key_PLM, wording_PL[..., None]], axis=2), -0.05)
   base_PM = jnp.broadcast_to(jnp.array([*[jnp.log(0.3)] * 3, -2.5]), (16, 4))
+  return logps_PLM, sound_PL, base_PM
 
+
+def arms():
   def share(agg):
     c = tabular.changed(rlpr.get_config(), rewards__outcome__agg=agg)
-    return answers.learned(c, logps_PLM, sound_PL, seeds, base_PM=base_PM, lr=10.0)[:, -1]
-
-  return share("mean_p") - share("prod_p")
+    return lambda seeds, rates: answers.learned(c, drawn, seeds, rates)[:, -1]
+  return {"mean probability": share("mean_p"), "product": share("prod_p")}

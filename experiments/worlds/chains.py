@@ -6,7 +6,7 @@ is right.
 
 The judge of steps looks at each alone. It likes fill almost as well as work and sees
 work that the prompt did not ask for, and an end that comes too early: the more steps,
-the more it hands out in total.
+the more it hands out in total. How much it likes what is drawn from the seed.
 """
 import jax
 import jax.numpy as jnp
@@ -15,20 +15,20 @@ from experiments.worlds import tabular
 
 WORLD = tabular.Tree(prompts=4, vocab=4, length=5, eos=True)
 WORK_P2 = jnp.array([[2, 2], [2, 3], [3, 2], [3, 3]])
-FILL, GOOD, BAD = 0.7, 0.75, 0.3  # scores of steps
+SCORES_3 = jnp.array([0.7, 0.75, 0.3])  # of fill, of good steps and of bad ones, +- 0.05
 
 
-def walk(prompt_B, tokens_BT, mask_BT):
+def walk(prompt_B, tokens_BT, mask_BT, scores_3=SCORES_3):
   """(scores_BT of the judge, is_right_B)."""
   done_B, ok_B = jnp.zeros_like(prompt_B), jnp.ones_like(prompt_B, bool)
-  right_B, scores = jnp.zeros_like(ok_B), []
+  right_B, scores, (fill, good, bad) = jnp.zeros_like(ok_B), [], scores_3
   for token_B, is_token_B in zip(tokens_BT.T, mask_BT.T):
     ends_B, works_B = is_token_B & (token_B == 0), is_token_B & (token_B > 1)
     fits_B = works_B & (done_B < 2) & (
         token_B == WORK_P2[prompt_B, jnp.minimum(done_B, 1)])
     right_B = right_B | (ends_B & ok_B & (done_B == 2))
     good_B = fits_B | (ends_B & right_B)
-    scores.append(jnp.where(token_B == 1, FILL, jnp.where(good_B, GOOD, BAD)))
+    scores.append(jnp.where(token_B == 1, fill, jnp.where(good_B, good, bad)))
     ok_B, done_B = ok_B & (fits_B | ~works_B), done_B + fits_B
   return jnp.stack(scores, axis=1), right_B
 
@@ -40,23 +40,21 @@ def over_prompts(tokens_LT, mask_LT):
       jnp.full(len(tokens_LT), prompt), tokens_LT, mask_LT)[1])(jnp.arange(WORLD.prompts))
 
 
-def judge(key, logits_PNV, batch):
-  del key, logits_PNV
-  scores_BT, right_B = walk(batch.prompt_B, batch.tokens_BT, batch.mask_BT)
-  return dict(outcome_B=1.0 * right_B, step_scores_BT=scores_BT,
-              step_ends_BT=batch.mask_BT)
-
-
-def judge_work(key, logits_PNV, batch):
-  """As `judge`, but the end is no step: its judge is the verdict."""
-  return judge(key, logits_PNV, batch) | dict(
-      step_ends_BT=batch.mask_BT & (batch.tokens_BT > 0))
-
-
-def accuracy(c, seeds, *, judge=judge, steps=300, lr=10.0):
-  """[seeds, steps + 1]: chance of a right answer, before every step and at the end."""
+def environment(key, *, scores_end=True):
+  """tabular.Environment. Without scores_end the end is no step: its judge is the verdict."""
+  scores_3 = SCORES_3 + jax.random.uniform(key, (3,), minval=-0.05, maxval=0.05)
   right_PL = over_prompts(*WORLD.leaves)
-  found, _ = tabular.train(
-      c, WORLD, judge, lambda x: dict(accuracy=WORLD.expected_P(x, right_PL).mean()),
-      seeds=seeds, steps=steps, lr=lr)
-  return found["accuracy"]
+
+  def judge(key, logits_PNV, batch):
+    del key, logits_PNV
+    scores_BT, right_B = walk(batch.prompt_B, batch.tokens_BT, batch.mask_BT, scores_3)
+    return dict(outcome_B=1.0 * right_B, step_scores_BT=scores_BT,
+                step_ends_BT=batch.mask_BT & (scores_end | (batch.tokens_BT > 0)))
+
+  return tabular.Environment(
+      judge, lambda x: dict(accuracy=WORLD.expected_P(x, right_PL).mean()))
+
+
+def accuracy(c, seeds, rates, *, environment=environment, steps=300):
+  """[I, steps + 1]: chance of a right answer, before every step and at the end."""
+  return tabular.train(c, WORLD, environment, seeds=seeds, lr=rates, steps=steps)[0]["accuracy"]

@@ -67,15 +67,19 @@ def ensemble(key, *, members=5):
       starts_ED, COUNTS_LV, pairs_N)
 
 
-def judge(key, logits_PNV, batch, scores_LE):
-  """For tabular.train with given=ensemble: verdicts are not learned from."""
-  del key, logits_PNV
-  return dict(outcome_B=jnp.zeros(len(batch.prompt_B)), scores_BE=scores_LE[TREE.leaf_B(batch)])
+def gold(c, seeds, rates, *, drawn=ensemble, steps=400):
+  """[I, steps + 1]: what completions are worth while scores are learned from.
 
+  Args:
+    drawn: key -> scores_LE of the reward models; verdicts are not learned from.
+  """
+  def environment(key):
+    scores_LE = drawn(key)
+    def judge(key, logits_PNV, batch):
+      del key, logits_PNV
+      return dict(outcome_B=jnp.zeros(len(batch.prompt_B)),
+                  scores_BE=scores_LE[TREE.leaf_B(batch)])
+    return tabular.Environment(
+        judge, lambda x: dict(gold=TREE.expected_P(x, GOLD_L).mean()), start=start(None))
 
-def gold(c, *, seeds, given=ensemble, steps=400):
-  """[seeds, steps + 1]: what completions are worth while scores are learned from."""
-  found, _ = tabular.train(
-      c, TREE, judge, lambda x, _: dict(gold=TREE.expected_P(x, GOLD_L).mean()),
-      seeds=seeds, steps=steps, lr=10.0, start=start, given=given)
-  return found["gold"]
+  return tabular.train(c, TREE, environment, seeds=seeds, lr=rates, steps=steps)[0]["gold"]

@@ -5,9 +5,10 @@
             end is wrong
 
 Every completion of a prompt is right with the same probability, whatever its length.
-Which are is the same for all seeds; where the policy starts is not.
+Which are, and where the policy starts, is drawn from the seed.
 """
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -18,25 +19,26 @@ from experiments.worlds import tabular
 
 def rare(prompts=8, share=0.1, spread=1.5):
   """A World of 125 completions a prompt, without lengths to learn."""
-  return _drawn(tabular.Tree(prompts, vocab=5, length=3), share, spread)
+  return World(tabular.Tree(prompts, vocab=5, length=3), share, spread)
 
 
 def endings(prompts=8, share=0.1, spread=0.5):
   """A World of 364 completions a prompt, 3 tokens long on average at the start."""
-  return _drawn(tabular.Tree(prompts, vocab=4, length=5, eos=True), share, spread)
+  return World(tabular.Tree(prompts, vocab=4, length=5, eos=True), share, spread)
 
 
 def at_accuracy(found, level, name="entropy"):
-  """A measure where the accuracy first reaches this level, between steps; by seed."""
+  """A measure where the accuracy first reaches this level, between steps; by seed.
+
+  NaN where it is there at the start or never reaches it.
+  """
   accuracy, x = found["accuracy"], found[name]
   reached = accuracy >= level
-  if reached[:, 0].any() or not reached.any(axis=1).all():
-    raise ValueError(f"level={level}: not between {accuracy[:, 0].max()} at the start "
-                     f"and {accuracy.max(axis=1).min()}, the most that all seeds have.")
-  rows, after = np.arange(len(reached)), reached.argmax(axis=1)
+  rows, after = np.arange(len(reached)), np.maximum(reached.argmax(axis=1), 1)
   low, high = accuracy[rows, after - 1], accuracy[rows, after]
-  part = (level - low) / (high - low)
-  return (1 - part) * x[rows, after - 1] + part * x[rows, after]
+  part = (level - low) / np.where(high > low, high - low, 1)
+  found = (1 - part) * x[rows, after - 1] + part * x[rows, after]
+  return np.where(~reached[:, 0] & reached.any(axis=1), found, np.nan)
 
 
 def late(found, name="accuracy"):
@@ -51,27 +53,37 @@ def noisy(key, logits_PNV):
 
 @dataclasses.dataclass(frozen=True)
 class World:
-  """A tree, its right completions by their code, and the spread of the start."""
+  """A tree, the share of its completions that are right, and the spread of the start."""
   tree: tabular.Tree
-  right_PC: jax.Array
+  share: float
   spread: float
 
   def code(self, tokens_BT):
     """Of a completion, a number: its tokens as digits."""
     return tokens_BT @ (self.tree.vocab ** jnp.arange(self.tree.length)[::-1])
 
-  def judge(self, key, logits_PNV, batch):
-    del key, logits_PNV
-    return dict(outcome_B=1.0 * self.right_PC[
-        batch.prompt_B, self.code(batch.tokens_BT)])
+  def right(self, key):
+    """right_PC: which completions are right, by their code."""
+    tree = self.tree
+    codes = jnp.arange(tree.vocab ** tree.length)
+    digits_CT = codes[:, None] // tree.vocab ** jnp.arange(tree.length)[None] % tree.vocab
+    right_PC = jax.random.uniform(key, (tree.prompts, len(codes))) < self.share
+    return right_PC & jnp.any(digits_CT == 0, axis=1)[None] if tree.eos else right_PC
 
-  def start(self, key):
-    return self.tree.start(key, self.spread)
+  def environment(self, key):
+    """For tabular.train: verdicts without noise, `measure`, a random start."""
+    keys = jax.random.split(key)
+    right_PC = self.right(keys[0])
+    def judge(key, logits_PNV, batch):
+      del key, logits_PNV
+      return dict(outcome_B=1.0 * right_PC[batch.prompt_B, self.code(batch.tokens_BT)])
+    return tabular.Environment(judge, functools.partial(self.measure, right_PC),
+                               start=self.tree.start(keys[1], self.spread))
 
-  def measure(self, logits_PNV):
+  def measure(self, right_PC, logits_PNV):
     """accuracy; entropy, nats a completion; length, wrong_length: mean tokens."""
     tokens_LT, mask_LT = map(jnp.asarray, self.tree.leaves)
-    right_PL = self.right_PC[:, self.code(tokens_LT)]
+    right_PL = right_PC[:, self.code(tokens_LT)]
     length_1L = mask_LT.sum(axis=1)[None]
     logps_PL = self.tree.leaf_logps(logits_PNV)
     mean_P = lambda x: jnp.sum(jnp.exp(logps_PL) * x, axis=1)
@@ -80,15 +92,7 @@ class World:
         length=mean_P(length_1L).mean(), wrong_length=(
             mean_P(~right_PL * length_1L).sum() / mean_P(~right_PL).sum()))
 
-  def learned(self, c, seeds, **options):
-    """{measure: [seeds, steps + 1]}; options of tabular.train."""
-    return tabular.train(c, self.tree, self.judge, self.measure, seeds=seeds,
-                         **dict(start=self.start) | options)[0]
-
-
-def _drawn(tree, share, spread):
-  codes = jnp.arange(tree.vocab ** tree.length)
-  digits_CT = codes[:, None] // tree.vocab ** jnp.arange(tree.length)[None] % tree.vocab
-  right_PC = jax.random.uniform(jax.random.key(0), (tree.prompts, len(codes))) < share
-  if tree.eos: right_PC = right_PC & jnp.any(digits_CT == 0, axis=1)[None]
-  return World(tree, right_PC, spread)
+  def learned(self, c, seeds, lr, *, sampler=None, **options):
+    """{measure: [I, steps + 1]}; options of tabular.train."""
+    environment = lambda key: self.environment(key)._replace(sampler=sampler)
+    return tabular.train(c, self.tree, environment, seeds=seeds, lr=lr, **options)[0]

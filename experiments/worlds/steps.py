@@ -36,26 +36,33 @@ def saved(found_IS, other_IS):
   return 1 - first_I / np.maximum(other_I, 1)
 
 
-def spared(c, seeds, *, steps=240):
-  """`saved` of a config with step rewards against its outcome rewards alone, whitened.
+SPARED = tabular.Tree(prompts=16, vocab=4, length=5)
 
-  One completion in 32 is right: five steps, of which any wrong one spoils it.
-  """
-  world = tabular.Tree(prompts=16, vocab=4, length=5)
-  ok_PNV = right_steps(jax.random.key(0), world, 2)
-  right_PL = right_leaves(world, ok_PNV)
+
+def environment(key):
+  """One completion of SPARED in 32 is right: five steps, of which any wrong one spoils it."""
+  ok_PNV = right_steps(key, SPARED, 2)
+  right_PL = right_leaves(SPARED, ok_PNV)
 
   def judge(key, logits_PNV, batch):
     del key, logits_PNV
     return dict(outcome_B=verdict_B(ok_PNV, batch))
 
-  def accuracy(c):
-    found, _ = tabular.train(
-        c, world, judge, lambda x: dict(accuracy=world.expected_P(x, right_PL).mean()),
-        seeds=seeds, steps=steps, lr=10.0, prm_lr=20.0)
-    return found["accuracy"]
+  return tabular.Environment(
+      judge, lambda x: dict(accuracy=SPARED.expected_P(x, right_PL).mean()))
 
-  plain = tabular.changed(
+
+def curve(c, *, steps=240):
+  """(seeds, rates) -> (accuracy_IS in `environment`, its mean), the PRM at twice the rate."""
+  def arm(seeds, rates):
+    found, _ = tabular.train(c, SPARED, environment, seeds=seeds, lr=rates, prm_lr=2 * rates,
+                             steps=steps)
+    return found["accuracy"], found["accuracy"].mean(axis=1)
+  return arm
+
+
+def outcomes_alone(c):
+  """A config without its process rewards, whitened."""
+  return tabular.changed(
       c, rewards=dict(outcome=c.rewards.outcome),
       advantages=dict(outcome=c.advantages.outcome, whiten=True))
-  return saved(accuracy(c), accuracy(plain))

@@ -12,7 +12,7 @@ import dataclasses
 import functools
 import itertools
 import types
-from typing import NamedTuple
+from typing import Any, Callable, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -133,8 +133,26 @@ class _State(NamedTuple):
   reward_std: jax.Array   # of learner.keep
 
 
-def train(c, world, judge, measure, *, seeds, steps, lr, prm_lr=1.0, value_lr=0.5,
-          start=None, sampler=None, optimizer=optax.sgd, demo_PT=None, given=None):
+class Environment(NamedTuple):
+  """What a run learns in, drawn from its seed.
+
+  judge    (key, logits_PNV, Batch) -> {field of Scored: array}, outcome_B at least
+  measure  logits_PNV -> {name: scalar}
+  start    logits_PNV of policy, reference and PRM; None: uniform
+  sampler  (key, logits_PNV) -> the logits that are sampled from, for trainers and samplers
+           that differ; None: the same
+  demo_PT  tokens of a demonstration of each prompt, of full length, that takes the place of
+           the last completion of its group; None: all are sampled
+  """
+  judge: Callable
+  measure: Callable
+  start: Any = None
+  sampler: Callable | None = None
+  demo_PT: Any = None
+
+
+def train(c, world, environment, *, seeds, lr, steps, prm_lr=1.0, value_lr=0.5,
+          optimizer=optax.sgd):
   """Learns tables with the methods of a config, from all seeds at once.
 
   Of the config it reads the methods, rollouts.per_prompt and rollouts.sync_every, kl,
@@ -144,45 +162,39 @@ def train(c, world, judge, measure, *, seeds, steps, lr, prm_lr=1.0, value_lr=0.
   Args:
     c: config; its keep and thin filters act as in the loop, a group that is
       filtered out has no verdict.
-    judge: (key, logits_PNV, Batch) -> {field of Scored: array}, outcome_B at least.
-    measure: logits_PNV -> {name: scalar}.
-    seeds: ints.
-    lr, prm_lr, value_lr: of `optimizer` for policy and PRM, of SGD for values.
-    start: key -> logits_PNV, of policy, reference and PRM; None: uniform.
-    sampler: (key, logits_PNV) -> the logits that are sampled from, for trainers and
-      samplers that differ; None: the same.
-    demo_PT: tokens of a demonstration of each prompt, of full length, that takes the place
-      of the last completion of its group; None: all are sampled.
-    given: key -> what judge and measure get as their last argument, drawn once for
-      each seed, such as a reward model; None: they get nothing more.
+    world: Tree.
+    environment: key -> Environment, called once for each seed.
+    seeds: ints [I].
+    lr, prm_lr, value_lr: of `optimizer` for policy and PRM, of SGD for values; numbers,
+      or one for each seed, [I].
   Returns:
-    ({name: [seeds, steps + 1]}, before every step and at the end; logits_IPNV of the
-    seeds I at the end). Numpy.
+    ({name: [I, steps + 1]}, before every step and at the end; logits_IPNV at the end).
+    Numpy.
   """
   methods = methods_lib.of(c)
   advantage, loss_of = score.advantage(c, methods), update.policy_loss(c, methods)
   now, before = score.beyond(c, methods), score.beyond(c, methods, "old_")
   filter_of = _filter(c, methods)
-  policy_tx, prm_tx = optimizer(lr), optimizer(prm_lr)
   group, kl_coef = c.rollouts.per_prompt, jnp.float32(c.kl.coef)
   kl_coef_B = jnp.full(world.prompts * group, kl_coef)
 
-  def step(start_PNV, given_, state, i, key):
+  def step(env, policy_tx, prm_tx, value_lr, state, i, key):
     keys, policy_PNV = jax.random.split(key, 3), state.policy[0]
     stale_PNV = jnp.where(i % c.rollouts.sync_every == 0, policy_PNV, state.stale_PNV)
-    drawn_from_PNV = sampler(keys[2], stale_PNV) if sampler else stale_PNV
+    drawn_from_PNV = env.sampler(keys[2], stale_PNV) if env.sampler else stale_PNV
     batch, demo_B = world.sample(keys[0], drawn_from_PNV, group), None
-    if demo_PT is not None: batch, demo_B = _demonstrated(world, batch, demo_PT, group)
+    if env.demo_PT is not None:
+      batch, demo_B = _demonstrated(world, batch, env.demo_PT, group)
     scored = records.Scored(
         mask_BT=batch.mask_BT, tokens_BT=batch.tokens_BT, group=group, demo_B=demo_B,
         old_logps_BT=logps(policy_PNV, batch)[0],
         sampler_logps_BT=logps(drawn_from_PNV, batch)[0],
         policy_ref_logps_BT=logps(state.kl_reference_PNV, batch)[0],
         values_BT=state.value_PN[batch.prompt_B[:, None], batch.nodes_BT],
-        **beyond(before, policy_PNV, batch), **judge(keys[1], policy_PNV, batch, *given_))
+        **beyond(before, policy_PNV, batch), **env.judge(keys[1], policy_PNV, batch))
     scored, prm = scored.replace(outcome_B=filter_of(scored)), state.prm
     if methods.needs("prm_logps_BT"):
-      scored, prm = _learn_prm(c, methods, scored, prm, start_PNV, batch, prm_tx)
+      scored, prm = _learn_prm(c, methods, scored, prm, env.start, batch, prm_tx)
     scored, metrics = advantage(types.SimpleNamespace(
         kl_coef=kl_coef, reward_std=state.reward_std, step=i), scored)
     value_PN = state.value_PN
@@ -209,21 +221,23 @@ def train(c, world, judge, measure, *, seeds, steps, lr, prm_lr=1.0, value_lr=0.
 
   @jax.jit
   @jax.vmap
-  def run(seed):
+  def run(seed, lr, prm_lr, value_lr):
     start_key, key = jax.random.split(jax.random.key(seed))
-    given_ = () if given is None else (given(jax.random.fold_in(start_key, 1)),)
-    start_PNV = world.start() if start is None else start(start_key)
-    state = _State((start_PNV, policy_tx.init(start_PNV)), (start_PNV, prm_tx.init(start_PNV)),
-                   jnp.zeros((world.prompts, world.nodes)), start_PNV, start_PNV,
+    env = environment(start_key)
+    if env.start is None: env = env._replace(start=world.start())
+    policy_tx, prm_tx = optimizer(lr), optimizer(prm_lr)
+    state = _State((env.start, policy_tx.init(env.start)), (env.start, prm_tx.init(env.start)),
+                   jnp.zeros((world.prompts, world.nodes)), env.start, env.start,
                    jnp.float32(jnp.nan))
     state, history = jax.lax.scan(
-        lambda state, x: (step(start_PNV, given_, state, *x),
-                          measure(state.policy[0], *given_)),
+        lambda state, x: (step(env, policy_tx, prm_tx, value_lr, state, *x),
+                          env.measure(state.policy[0])),
         state, (jnp.arange(steps), jax.random.split(key, steps)))
     last = state.policy[0]
-    return jax.tree.map(jnp.append, history, measure(last, *given_)), last
+    return jax.tree.map(jnp.append, history, env.measure(last)), last
 
-  return jax.device_get(run(jnp.asarray(seeds)))
+  of_seeds = lambda x: jnp.broadcast_to(jnp.asarray(x, jnp.float32), (len(seeds),))
+  return jax.device_get(run(jnp.asarray(seeds), *map(of_seeds, (lr, prm_lr, value_lr))))
 
 
 def _demonstrated(world, batch, demo_PT, group):

@@ -1,17 +1,18 @@
 """Who is right in the worlds that several checks share.
 
-Right completions are drawn once, whatever the seed; trees have no end token.
+Right completions are drawn from a key; trees have no end token.
 """
 import jax
 import jax.numpy as jnp
 
+from experiments.worlds import tabular
+
 QUESTIONS = jnp.array([0.4, 0.3, 0.2, 0.1])  # Chances of those behind one prompt.
 
 
-def drawn(world, share, key=0):
+def drawn(key, world, share):
   """right_PL: each completion is right with this probability."""
-  return jax.random.uniform(jax.random.key(key),
-                            (world.prompts, world.vocab**world.length)) < share
+  return jax.random.uniform(key, (world.prompts, world.vocab**world.length)) < share
 
 
 def of_leaves(world, value_of):
@@ -43,16 +44,29 @@ def entropy(world, logits_PNV):
   return -world.expected_P(logits_PNV, logps_PL).mean()
 
 
-def blind(world):
-  """Questions that a policy cannot tell apart: (judge, measure).
+def environment(world, share, *, flip=0.0, spread=0.0):
+  """key -> tabular.Environment: `drawn` completions are right, verdicts are flipped.
+
+  Measured is the accuracy. The start has noise of `spread`.
+  """
+  def of(key):
+    keys = jax.random.split(key)
+    right_PL = drawn(keys[0], world, share)
+    return tabular.Environment(judge(world, right_PL, flip), accuracy(world, right_PL),
+                               start=world.start(keys[1], spread))
+  return of
+
+
+def blind(key, world):
+  """Questions that a policy cannot tell apart: tabular.Environment.
 
   Behind each prompt is one of four questions, drawn for each group, each with a right
   completion of its own. Measured are pass@1, pass@4 and entropy.
   """
   leaves = world.vocab**world.length
   answer_PQ = jnp.stack([
-      jax.random.permutation(jax.random.key(p), leaves)[:len(QUESTIONS)]
-      for p in range(world.prompts)])
+      jax.random.permutation(key_p, leaves)[:len(QUESTIONS)]
+      for key_p in jax.random.split(key, world.prompts)])
 
   def judge_of(key, logits_PNV, batch):
     del logits_PNV
@@ -68,4 +82,4 @@ def blind(world):
     return dict(pass_at_1=pass_at(1), pass_at_4=pass_at(4),
                 entropy=entropy(world, logits_PNV))
 
-  return judge_of, measure
+  return tabular.Environment(judge_of, measure)
