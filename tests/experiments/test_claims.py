@@ -1,23 +1,32 @@
-"""What is said of a claim, and the table of all papers."""
+"""What is said of a claim, the table of all papers, and what a check may be."""
 import inspect
 import json
 import math
+import re
 import sys
 
+import numpy as np
 import pytest
 
 from experiments import claims
+from experiments.worlds import tabular
 
 CHECKS = [key for key in claims.keys() if claims.check_of(key)]
+TUNED = [key for key in CHECKS if hasattr(claims.check_of(key), "arms")]
+# Where checks of any paper may differ from its config: sizes and rates.
+SIZES = re.compile(r"prompts\.per_step|rollouts\.(per_prompt|max_tokens)|eval\..*|.*\.optimizer\..*"
+                   r"|learner\.(epochs|minibatches|microbatches)")
 
 
-@pytest.mark.parametrize("effects, expected", [
-    ([1.0, 1.2, 0.8], "confirmed"), ([-1.0, -1.2, -0.8], "opposite"),
-    # Mean 1, std 1.587: 4.303 * 1.587 / sqrt(3) = 3.94 > 1.
-    ([2.0, -1.0, 2.0], "not seen"), ([0.0, 0.0, 0.0], "not seen"),
-    ([0.5, 0.5, 0.5], "confirmed")])
-def test_seen(effects, expected):
-  assert claims.seen(effects) == expected
+@pytest.mark.parametrize("effects, margin, corrected, expected", [
+    ([1.0, 1.2, 0.8], 0.1, 0.01, "confirmed"), ([-1.0, -1.2, -0.8], 0.1, 0.01, "opposite"),
+    # Significant alone, not after the correction: within the margin or not.
+    ([1.0, 1.2, 0.8], 2.0, 0.06, "not seen"), ([1.0, 1.2, 0.8], 1.1, 0.06, "underpowered"),
+    ([0.0, 0.0, 0.0], 0.1, 1.0, "not seen"),
+    # Mean 1, std 1.732: 4.303 * 1.732 / sqrt(3) = 4.303.
+    ([2.0, -1.0, 2.0], 5.4, 0.5, "not seen"), ([2.0, -1.0, 2.0], 5.2, 0.5, "underpowered")])
+def test_outcome(effects, margin, corrected, expected):
+  assert claims.outcome(effects, margin, corrected) == expected
 
 
 def test_interval_by_hand():
@@ -25,20 +34,146 @@ def test_interval_by_hand():
   assert claims.interval([0.0, 2.0]) == pytest.approx((1.0, -11.706, 13.706), abs=1e-3)
 
 
-@pytest.mark.parametrize("bad", [math.nan, math.inf])
-def test_refuses_what_is_not_finite(bad):
-  with pytest.raises(ValueError, match="all must be finite"):
-    claims.seen([1.0, bad, 1.0])
+def test_p_value_by_hand():
+  """t = 3 with 1 degree of freedom (Cauchy): 1 - 2 atan(3) / pi."""
+  assert claims.p_value([1.0, 2.0]) == pytest.approx(1 - 2 * math.atan(3) / math.pi)
+  assert claims.p_value([0.5, 0.5]) == 0 and claims.p_value([0.0, 0.0]) == 1
+
+
+def test_holm_by_hand():
+  """Sorted .005 .01 .03 .04, times 4 3 2 1: .02 .03 .06 .04, and never less than before."""
+  assert claims.holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+  assert claims.holm([0.6, 0.5]) == [1, 1] and claims.holm([]) == []
+
+
+def test_arms_are_tuned_on_seeds_of_their_own():
+  """The best mean score over the tuning seeds, not the best value; NaN is never chosen."""
+  seen = []
+  def arm(seeds, rates):
+    seen.extend(seeds)
+    score = np.where(rates > 5, np.nan, -abs(np.log10(rates) - 0.5) + 0.01 * (seeds % 2))
+    return rates, score  # The value is highest at the highest rate.
+  assert claims.tuned(arm, 1.0) == pytest.approx(10**0.5)
+  assert claims.tuned(arm, 10.0) == pytest.approx(10**0.5)
+  assert set(seen) == set(claims.TUNING) and not set(seen) & set(claims.SEEDS)
+  assert len(claims.SEEDS) >= 40 and len(seen) == 2 * len(claims.RATES) * len(claims.TUNING)
+  with pytest.raises(ValueError, match="no rate of .* has a finite score"):
+    claims.tuned(lambda seeds, rates: rates * np.nan, 1.0)
+
+
+class FakeCheck:
+  """Of two arms; the rival's best rate is a tenth of the other's."""
+  CLAIM, MEASURE, MARGIN, RATE, FIRST = 0, "this less that", 0.5, 1.0, ("opposite", "too easy")
+
+  @staticmethod
+  def arms():
+    at = lambda best, gain: lambda seeds, rates: (
+        gain + 0.001 * seeds - abs(np.log10(rates / best)))
+    return {"new": at(1.0, 2.0), "old": at(0.1, 1.0), "same": at(1.0, 2.0)}
+
+
+@pytest.fixture
+def fake(monkeypatch):
+  """The first check of the list is FakeCheck."""
+  real = claims.check_of
+  monkeypatch.setattr(claims, "check_of",
+                      lambda key: FakeCheck if key == CHECKS[0] else real(key))
+  return CHECKS[0]
+
+
+def test_rivals_are_compared_one_by_one_at_their_own_rates(fake):
+  old, same = claims.run(fake, (0, 1, 2))
+  assert (old["rival"], same["rival"]) == ("old", "same")
+  assert old["rates"] == pytest.approx(dict(new=1.0, old=0.1, same=1.0))
+  np.testing.assert_allclose(old["effects"], [1, 1, 1], atol=1e-6)
+  np.testing.assert_allclose(same["effects"], [0, 0, 0], atol=1e-6)
+
+
+def test_a_measure_of_pairs(fake, monkeypatch):
+  monkeypatch.setattr(FakeCheck, "compare", lambda mine, other: mine / other, raising=False)
+  np.testing.assert_allclose(claims.run(fake, (0, 1))[0]["effects"], [2, 2.001 / 1.001], rtol=1e-6)
+
+
+def test_refuses_what_is_not_finite(fake, monkeypatch):
+  monkeypatch.setattr(FakeCheck, "effects", lambda seeds: {"old": seeds * math.nan}, raising=False)
+  with pytest.raises(ValueError, match="old: .*must be finite"):
+    claims.run(fake, (0, 1))
 
 
 @pytest.mark.parametrize("key", CHECKS)
 def test_check_says_what_it_measures(key):
   check, paper = claims.check_of(key), claims.paper_of(key)
-  assert 0 <= check.CLAIM < len(paper["claims"])
+  assert 0 <= check.CLAIM < len(paper["claims"]) and check.__doc__ and check.MARGIN > 0
   assert check.MEASURE and "\n" not in check.MEASURE and len(check.MEASURE) < 120
   assert not check.MEASURE[0].isupper() and not check.MEASURE.endswith(".")
-  assert list(inspect.signature(check.effects).parameters) == ["seeds"]
-  assert check.__doc__
+  first, reason = check.FIRST
+  assert first in ("confirmed", "opposite", "not seen", "not recorded")
+  assert reason is None or reason
+  assert reason or first != "not recorded"
+  if hasattr(check, "effects"):
+    assert list(inspect.signature(check.effects).parameters) == ["seeds"]
+    assert not hasattr(check, "arms")
+  else:
+    assert not inspect.signature(check.arms).parameters and check.RATE > 0
+
+
+@pytest.mark.parametrize("path", sorted(
+    path for folder in ("papers", "worlds") for path in
+    (claims.ROOT / "experiments" / folder).glob("*.py")), ids=lambda p: f"{p.parent.name}/{p.name}")
+def test_environments_are_drawn_from_the_seed(path):
+  """No key or generator of its own, which would be the same for all seeds."""
+  assert not re.findall(r"random\.key\(\d|default_rng\(\d|Random\(\d", path.read_text())
+
+
+class Handed(Exception):
+  """What a check handed to tabular.train first."""
+
+
+@pytest.mark.parametrize("key", [key for key in TUNED if claims.has_config(key)])
+def test_first_arm_is_the_papers_config(key, monkeypatch):
+  """But for sizes and rates, and what the check says of itself."""
+  def train(c, *args, **options):
+    raise Handed(c)
+  monkeypatch.setattr(tabular, "train", train)
+  check = claims.check_of(key)
+  arm = next(iter(check.arms().values()))
+  try:
+    arm(np.arange(2), np.ones(2, np.float32))
+  except Handed as handed:
+    differs = differences(handed.args[0], paper_config(key))
+    reasons = getattr(check, "DIFFERS", {})
+    assert {k for k in differs if not SIZES.fullmatch(k)} == set(reasons)
+    assert all(reasons.values())
+
+
+def paper_config(key):
+  return __import__(f"configs.papers.{key}", fromlist=["get_config"]).get_config()
+
+
+def flat(c, prefix=""):
+  for key, value in c.items():
+    if hasattr(value, "items"):
+      yield from flat(value, f"{prefix}{key}.")
+    else:
+      yield prefix + key, value
+
+
+def differences(c, other):
+  """Keys whose values differ, or that one of both lacks."""
+  return {key for key, _ in set(map(str_value, flat(c))) ^ set(map(str_value, flat(other)))}
+
+
+def str_value(item):
+  return item[0], repr(item[1])
+
+
+def test_differences():
+  c = paper_config(CHECKS[0])
+  assert differences(c, c) == set()
+  other = tabular.changed(c, learner__epochs=7, rewards=dict(only=dict(name="x", coef=1.0)))
+  found = differences(other, c)
+  assert {"learner.epochs", "rewards.only.name"} < found and all(
+      key == "learner.epochs" or key.startswith("rewards.") for key in found)
 
 
 @pytest.mark.parametrize("key", claims.keys())
@@ -46,54 +181,60 @@ def test_paper_is_described_once(key):
   paper, check = claims.paper_of(key), claims.check_of(key)
   assert {"title", "arxiv", "claims", "confidence"} == set(paper)
   assert isinstance(paper["claims"], tuple) and paper["claims"]
-  if (claims.ROOT / "configs/papers" / f"{key}.py").exists():
+  if claims.has_config(key):
     assert not hasattr(check, "PAPER"), "its PAPER is the config's"
 
 
-def record(key, effects=(1.0, 1.1, 0.9)):
-  return dict(key=key, seen=claims.seen(effects), effects=list(effects), seconds=1.0)
+def record(key, effects=(1.0, 1.1, 0.9), rival="old"):
+  return dict(key=key, rival=rival, effects=list(effects), rates=dict(new=1.0, old=0.01),
+              seconds=1.0)
 
 
-def test_table_lists_every_key_once():
-  found = {CHECKS[0]: record(CHECKS[0]), CHECKS[1]: record(CHECKS[1], (2.0, -1.0, 2.0))}
-  text = claims.table(found)
-  assert text == claims.table(dict(reversed(found.items())))
+def test_table_has_a_row_for_each_rival(fake):
+  records = [record(fake), record(fake, (2.0, -1.0, 2.0), "same")]
+  text = claims.table(records)
   rows = [l for l in text.splitlines() if l.startswith("| ")][2:]
-  assert len(rows) == len(claims.keys()) == len(set(claims.keys()))
-  for key, row in zip(claims.keys(), rows):
-    assert row.count(" | ") == 7 and claims.paper_of(key)["title"] in row
-    assert ("no check" in row) == (key not in found)
-  assert "confirmed | 3 | 1 [0.752, 1.25] |" in rows[claims.keys().index(CHECKS[0])]
-  assert f"{len(rows)} papers: 1 confirmed, 1 not seen, 0 opposite" in text
+  assert len(rows) == len(claims.keys()) + 1
+  assert all(row.count(" | ") == 13 for row in rows)
+  mine = [row for row in rows if claims.paper_of(fake)["title"] in row]
+  # p of t = 1 / (0.1 / sqrt(3)) with two degrees of freedom, alone and times 2.
+  assert "| old | confirmed | 3 | 1 [0.752, 1.25] | 0.5 | 0.0033 | 0.0066 |" in mine[0]
+  assert "| same | underpowered | 3 |" in mine[1] and "opposite: too easy" in mine[1]
+  assert f"{len(claims.keys())} papers, 2 rows: 1 confirmed, 0 opposite, 0 not seen, 1 under" in text
+  assert sum("no check" in row for row in rows) == len(claims.keys()) - 1
+
+
+def test_illustrations_are_not_tested(fake, monkeypatch):
+  """They have no p, and the correction does not count them."""
+  other = CHECKS[1]
+  monkeypatch.setattr(FakeCheck, "ILLUSTRATION", "it is built in", raising=False)
+  found = claims.judged([record(fake), record(other)])
+  assert found[fake, "old"] == (None, None, "illustration")
+  p, corrected, _ = found[other, "old"]
+  assert p == corrected < 0.05
+  assert f"- {fake}: it is built in" in claims.table([record(fake)])
 
 
 def test_newest_record_wins(tmp_path):
-  assert claims.read(tmp_path / "none") == {}
-  lines = [record("b"), record("a"), record("b", (-1.0, -1.1, -0.9))]
-  (tmp_path / "x").write_text("\n".join(map(json.dumps, lines)))
-  found = claims.read(tmp_path / "x")
-  assert set(found) == {"a", "b"} and found["b"]["seen"] == "opposite"
-
-
-def test_run_keeps_what_others_recorded(tmp_path, monkeypatch, capsys):
-  """One check is run, the record of another stays; the table is of both."""
-  key, other = CHECKS[:2]
-  monkeypatch.setattr(claims.check_of(key), "effects", lambda seeds: [1.0 + s for s in seeds])
-  out, docs = tmp_path / "out.jsonl", tmp_path / "out.md"
-  out.write_text(json.dumps(record(other)) + "\n")
-  monkeypatch.setattr(sys, "argv", ["claims", key, "--seeds", "3", "--out", str(out),
-                                    "--docs", str(docs)])
-  claims.main()
-  found = claims.read(out)
-  assert found[key]["effects"] == [1.0, 2.0, 3.0] and found[other] == record(other)
-  assert docs.read_text() == claims.table(found)
-  assert capsys.readouterr().out.startswith(key)
+  path = tmp_path / "x"
+  assert claims.read(path) == []
+  claims.written([record("b"), record("b", rival="other")], path)
+  claims.written([record("a")], path)
+  claims.written([record("b", (2.0, 2.1, 2.2))], path)
+  assert claims.read(path) == [record("a"), record("b", (2.0, 2.1, 2.2))]
 
 
 @pytest.mark.parametrize("argv, message", [
-    (["--seeds", "2"], "--seeds=2: must be >= 3"), (["--docs", "x"], "--docs needs --out"),
+    (["--jobs", "0"], "--jobs=0: must be >= 1"), (["--docs", "x"], "--docs needs --out"),
     (["no_such"], "no_such: there is no experiments/papers/no_such.py")])
 def test_refuses(monkeypatch, argv, message):
   monkeypatch.setattr(sys, "argv", ["claims", *argv])
   with pytest.raises(SystemExit, match=message):
     claims.main()
+
+
+def test_recorded_table_is_that_of_the_records():
+  """docs/papers.md is what docs/papers.jsonl says, every check has a row."""
+  records = claims.read(claims.ROOT / "docs/papers.jsonl")
+  assert claims.table(records) == (claims.ROOT / "docs/papers.md").read_text()
+  assert {r["key"] for r in records} == set(CHECKS)

@@ -22,7 +22,7 @@ def test_a_completion_is_the_leaf_of_its_tokens():
 @pytest.mark.parametrize("flip, share", [(0.0, 0.0), (0.25, 0.25), (1.0, 1.0)])
 def test_verdicts_are_flipped_as_often_as_asked(flip, share):
   world = tabular.Tree(prompts=4, vocab=4, length=2)
-  right_PL = verdicts.drawn(world, 0.3)
+  right_PL = verdicts.drawn(jax.random.key(0), world, 0.3)
   batch = world.sample(jax.random.key(1), world.start(), 1000)
   judged = verdicts.judge(world, right_PL, flip)(jax.random.key(2), None, batch)
   right_B = right_PL[batch.prompt_B, world.leaf_B(batch)]
@@ -33,8 +33,7 @@ def test_verdicts_are_flipped_as_often_as_asked(flip, share):
 def test_blind_at_the_start():
   # 16 completions, one right whatever is asked: 1/16, and 1 - (15/16)^4.
   world = tabular.Tree(prompts=2, vocab=4, length=2)
-  _, measure = verdicts.blind(world)
-  found = measure(world.start())
+  found = verdicts.blind(jax.random.key(0), world).measure(world.start())
   np.testing.assert_allclose(
       [found["pass_at_1"], found["pass_at_4"], found["entropy"]],
       [1 / 16, 1 - (15 / 16) ** 4, np.log(16)], rtol=1e-5)
