@@ -77,9 +77,10 @@ def features(prompts, completions, *, reference=True):
 
 
 @jax.jit
-def fit(features_NF, labels_N):
-  """weights_F of a judge."""
-  tx = optax.adamw(0.05, weight_decay=0.01)
+@jax.vmap
+def fit(features_NF, labels_N, rate):
+  """weights_IF of judges, one for each rate: features_INF, labels_IN, rates_I."""
+  tx = optax.adamw(rate, weight_decay=0.01)
   valid_N = jnp.ones(labels_N.shape, bool)
 
   def step(carry, _):

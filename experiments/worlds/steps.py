@@ -53,16 +53,20 @@ def environment(key):
 
 
 def curve(c, *, steps=240):
-  """(seeds, rates) -> (accuracy_IS in `environment`, its mean), the PRM at twice the rate."""
+  """(seeds, rates) -> (accuracy_IS in `environment`, its mean).
+
+  The PRM's rate is twice the policy's where its beta is 1/2, and its log-odds move as far
+  at any other beta.
+  """
   def arm(seeds, rates):
-    found, _ = tabular.train(c, SPARED, environment, seeds=seeds, lr=rates, prm_lr=2 * rates,
-                             steps=steps)
+    found, _ = tabular.train(c, SPARED, environment, seeds=seeds, lr=rates,
+                             prm_lr=rates / 2 / c.prm.beta**2, steps=steps)
     return found["accuracy"], found["accuracy"].mean(axis=1)
   return arm
 
 
 def outcomes_alone(c):
-  """A config without its process rewards, whitened."""
+  """A config without its process rewards."""
   return tabular.changed(
       c, rewards=dict(outcome=c.rewards.outcome),
-      advantages=dict(outcome=c.advantages.outcome, whiten=True))
+      advantages=dict(outcome=c.advantages.outcome, whiten=c.advantages.whiten))

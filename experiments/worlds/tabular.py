@@ -151,6 +151,12 @@ class Environment(NamedTuple):
   demo_PT: Any = None
 
 
+def around(key, x, spread=0.2):
+  """Each number of x times another one from the uniform in 1 +- spread."""
+  x = jnp.asarray(x, jnp.float32)
+  return x * jax.random.uniform(key, x.shape, minval=1 - spread, maxval=1 + spread)
+
+
 def train(c, world, environment, *, seeds, lr, steps, prm_lr=1.0, value_lr=0.5,
           optimizer=optax.sgd):
   """Learns tables with the methods of a config, from all seeds at once.

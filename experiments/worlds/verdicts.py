@@ -47,13 +47,15 @@ def entropy(world, logits_PNV):
 def environment(world, share, *, flip=0.0, spread=0.0):
   """key -> tabular.Environment: `drawn` completions are right, verdicts are flipped.
 
-  Measured is the accuracy. The start has noise of `spread`.
+  The chance of a flip is drawn around `flip`. Measured is the accuracy. The start has
+  noise of `spread`.
   """
   def of(key):
-    keys = jax.random.split(key)
+    keys = jax.random.split(key, 3)
     right_PL = drawn(keys[0], world, share)
-    return tabular.Environment(judge(world, right_PL, flip), accuracy(world, right_PL),
-                               start=world.start(keys[1], spread))
+    return tabular.Environment(
+        judge(world, right_PL, tabular.around(keys[2], flip)), accuracy(world, right_PL),
+        start=world.start(keys[1], spread))
   return of
 
 
