@@ -186,7 +186,7 @@ def build(config, splits=("train", "eval")):
                         _answers(c, methods, tokenizer, text, train_prompts)),
       measure_full=score.measure(c, methods, models, mesh, full=True),
       scorers=score.scorers(c, models, mesh),
-      prm_steps=score.prm_steps(c, models, mesh, tokenizer),
+      prm_steps=score.prm_steps(c, methods, models, mesh, tokenizer),
       learn_prm=learn_prm, advantage=score.advantage(c, methods),
       learn_value=learn_value, learn_policy=learn_policy,
       updates=dict(prm=prm_step, value=value_step, learner=policy_step),

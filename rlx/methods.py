@@ -51,13 +51,14 @@ FREE = ("rewards", "advantages", "prompts.options", "prompts.columns",
 @dataclasses.dataclass(frozen=True)
 class Methods:
   """The functions a config names, resolved, and what they ask for."""
-  rewards: dict                # term -> (coef, fn)
+  rewards: dict                # term -> (RL iterations done -> coefficient, fn)
   estimators: dict             # term or "total" -> (gamma of spread, fn)
   policy: Callable
   behaviour: Callable | None     # weight of the policy loss; None is off
   token_weight: Callable | None  # weight of the advantages; None is off
   auxiliary: Callable | None     # loss beside the policy's; None is off
   prm: Callable
+  prm_beta: Callable           # RL iterations done -> beta
   thin: Callable               # Scored -> keep_PG
   keep: Callable | None        # (rewards_PG, valid_PG, ema, step) -> keep_P, ema
   budget: Callable | None      # right_P -> completions that a second pass adds; None is off
@@ -102,7 +103,8 @@ def of(c):
   for term, spec in c.rewards.items():
     spec = dict(spec)
     if "coef" not in spec: raise ValueError(f"rewards.{term}.coef is missing.")
-    coef = spec.pop("coef")
+    coef = _scheduled(f"rewards.{term}", spec.pop("coef"), spec)
+    for option in schedule.OPTIONS: spec.pop(option, None)
     rewards[term] = coef, resolve.resolve(
         "rewards", spec, records.Scored, f"rewards.{term}")
   estimators = {}
@@ -133,6 +135,7 @@ def of(c):
       token_weight=optional(c.learner.token_weight, "learner.token_weight"),
       auxiliary=optional(auxiliary, "learner.auxiliary"),
       prm=resolve.resolve("losses", c.prm.loss, records.Scored, "prm.loss"),
+      prm_beta=_scheduled("prm.beta_schedule", c.prm.beta, c.prm.beta_schedule),
       thin=resolve.resolve("rollouts", c.rollouts.thin, records.Scored, "rollouts.thin"),
       keep=None if c.learner.keep.name is None else resolve.bind(
           "advantages", c.learner.keep, "learner.keep"),
@@ -143,6 +146,17 @@ def of(c):
       has_base=any("base_answer_logps_BM" in fn.fields and
                    dict(c.rewards[t]).get("baseline", "none") != "none"
                    for t, (_, fn) in rewards.items()))
+
+
+def _scheduled(key, peak, section):
+  """Steps done -> the value in force, by the options of core/schedule.py in a section."""
+  options = {k: section[k] for k in schedule.OPTIONS if k in section}
+  of = lambda step: peak * schedule.factor(step, **options)
+  try:
+    of(0)
+  except ValueError as e:
+    raise ValueError(f"{key}.{e}") from None
+  return of
 
 
 def _anneal(c):
@@ -287,7 +301,7 @@ def check(c, methods):
     raise ValueError(f"{keys}: one value model cannot learn the targets of several terms; use "
                      "values in one term, or advantages.total for the sum of the rewards.")
   for name in ("learner", "prm", "value"):
-    _check_schedule(f"{name}.optimizer", c[name].optimizer)
+    _scheduled(f"{name}.optimizer", c[name].optimizer.lr, c[name].optimizer)
   trackers.check(c.log.writers)
   _check_sources(c, methods, refuse)
   _try(c, methods)
@@ -312,7 +326,7 @@ def _check_sources(c, methods, refuse):
     if "greedy_B" not in fn.fields: continue
     plain = dict(name="outcome.verdict", coef=1.0)
     of = [c.rewards[term]] if term in c.rewards else list(c.rewards.values())
-    refuse([dict(spec) for spec in of] != [plain], f"advantages.{term}.name",
+    refuse([{k: spec[k] for k in plain} for spec in of] != [plain], f"advantages.{term}.name",
            f"compares with the verdict of a greedy completion, so the reward must be {plain}")
   _check_judge(c, refuse)
   refuse(methods.needs("pair_PG") and not c.prompts.paired, "prompts.paired",
@@ -346,14 +360,6 @@ def _check_sources(c, methods, refuse):
     steps.append(f"verifier.steps={c.verifier.steps!r}")
   refuse(bool(steps) and c.rollouts.step_separator is None,
          "rollouts.step_separator", f"{steps[0] if steps else ''} needs it")
-
-
-def _check_schedule(key, section):
-  options = inspect.signature(schedule.factor).parameters.keys() - {"step"}
-  try:
-    schedule.factor(0, **{k: section[k] for k in options})
-  except ValueError as e:
-    raise ValueError(f"{key}.{e}") from None
 
 
 def _check_judge(c, refuse):

@@ -96,7 +96,7 @@ def test_every_key_is_read_by_someone():
   for key, value in _leaves(base.get_config()):
     section, _, name = key.rpartition(".")
     read = re.search(rf"\b(c|config|c\[name\])(\.\w+)*\.{name}\b", source) or (
-        section.rpartition(".")[2] in ("optimizer", "decoding", "mesh", "rewards",
+        section.rpartition(".")[2] in ("optimizer", "beta_schedule", "decoding", "mesh", "rewards",
                                        "advantages") and name in arguments | {
                                            "outcome", "process"}) or (
             section == "verifier.judge" and name in of_judge)
@@ -127,6 +127,8 @@ def _changed(**changes):
     (dict(prm__optimizer__schedule="cosine"), "^prm.optimizer.total_steps=0: schedule='cosine' needs more than"),
     (dict(value__optimizer__warmup_steps=-1), "^value.optimizer.warmup_steps=-1: must be >= 0"),
     (dict(learner__optimizer__schedule="cosin"), "^learner.optimizer.schedule='cosin': constant, linear or cosine"),
+    (dict(rewards__process__total_steps=5, rewards__process__schedule="linear", rewards__process__warmup_steps=5), "^rewards.process.total_steps=5: schedule='linear' needs more than"),
+    (dict(prm__beta_schedule__schedule="linear"), "^prm.beta_schedule.total_steps=0: schedule='linear' needs"),
     (dict(prm__reference="sft"), "prm.reference='sft': one of"),
     (dict(learner__aggregation="mean"), "learner.aggregation='mean': one of"),
     (dict(learner__loss={"name": "sequence.gspo"}, learner__aggregation="token-mean"), "learner.aggregation='token-mean': sequence.gspo is defined for"),
@@ -223,7 +225,7 @@ def test_refuses_with_one_line_that_names_the_key(changes, message):
 def test_refuses_keys_that_nobody_reads():
   config = base.get_config()
   config.prm.bta = 1.0
-  with pytest.raises(ValueError, match=r"prm.bta: no such key; there are \['beta', 'loss', "):
+  with pytest.raises(ValueError, match=r"prm.bta: no such key; there are \['beta', 'beta_schedule', 'loss', "):
     methods.check_keys(config, base.get_config())
 
 
