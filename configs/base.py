@@ -183,7 +183,9 @@ def get_config():
       entropy_coef=0.0,
       epochs=1,                # passes over the batch
       minibatches=1,           # optimizer steps per pass
-      microbatches=1,          # parts a minibatch is computed in
+      # Parts a minibatch is computed in. Each of them holds one or more whole groups on each
+      # device: minibatches x microbatches x data x fsdp divides prompts.per_step.
+      microbatches=1,
       pack=True,               # all models run on tokens, not padding (not if rows are spread: data x fsdp > 1)
       max_skipped=10,          # updates in a row without a finite gradient before the run stops
       optimizer=optimizer(1e-6),

@@ -183,7 +183,8 @@ def check(c, methods):
               "rollouts.per_prompt", "rollouts.max_tokens", "rollouts.chunk",
               "rollouts.bucket", "rollouts.max_draws", "learner.epochs",
               "learner.minibatches", "learner.microbatches", "prm.minibatches",
-              "prm.microbatches", "eval.samples", "verifier.test_s", "verifier.test_mb"):
+              "prm.microbatches", "value.epochs", "value.minibatches", "value.microbatches",
+              "eval.samples", "verifier.test_s", "verifier.test_mb"):
     refuse(functools.reduce(getattr, key.split("."), c) < 1, key, "must be >= 1")
   refuse(c.rollouts.decoding.temperature <= 0, "rollouts.decoding.temperature",
          "training samples at a temperature > 0; greedy is for evaluation")
@@ -276,22 +277,8 @@ def check(c, methods):
          f"some of {lora.TARGETS}")
   refuse(c.lora.rank and c.prm.path is not None, "prm.path",
          "None with lora.rank: PRM and policy are adapters over one base")
-  for name in ("learner", "prm", "value"):
-    n = c[name].minibatches
-    refuse(c.prompts.per_step % n, f"{name}.minibatches",
-           f"must divide prompts.per_step={c.prompts.per_step}")
-    groups, parts = c.prompts.per_step // n, c[name].microbatches
-    rows = groups * c.rollouts.per_prompt
-    refuse(rows % parts, f"{name}.microbatches",
-           f"must divide the {rows} rows of a minibatch")
   resolve.bind("rollouts", c.rollouts.keep, "rollouts.keep")
   resolve.bind("prompts.templates", c.prompts.template, "prompts.template")
-  for name, fn in (("prm", methods.prm), ("learner", methods.policy)):
-    asks_groups = any(f.endswith("_PG") for f in fn.fields)
-    groups = c.prompts.per_step // c[name].minibatches
-    refuse(asks_groups and groups % c[name].microbatches, f"{name}.microbatches",
-           f"{c[name].loss.name} compares completions of a group and needs whole "
-           "groups in a microbatch")
   lonely = [] if c.rollouts.per_prompt > 1 else _compares_within_groups(c, methods)
   refuse(bool(lonely), "rollouts.per_prompt",
          f"advantages.{lonely[0] if lonely else ''} compares completions of a "

@@ -462,8 +462,8 @@ def one_device(files):
 
 
 @pytest.mark.parametrize("mesh", [
-    dict(data=8), dict(fsdp=8), dict(data=2, fsdp=2, tensor=2), dict(tensor=4)], ids=str)
-def test_eight_devices_take_the_step_of_one(files, one_device, mesh):
+    dict(data=4), dict(fsdp=4), dict(data=2, fsdp=2, tensor=2), dict(tensor=4)], ids=str)
+def test_devices_take_the_step_of_one(files, one_device, mesh):
   state, completions, metrics = one_device
   other, other_completions, other_metrics = _one_step(
       files, mesh=dict(data=1, fsdp=1, tensor=1) | mesh,
