@@ -148,10 +148,11 @@ def get_config():
   # Reward terms. The estimator of the same name in `advantages` turns a term into
   # advantages, which are multiplied by coef and added. With advantages.total the rewards
   # are multiplied by coef and added first. kl.coef acts alike with kl.place="reward".
+  # The options of schedule() are of coef, in every term.
   c.rewards = ml_collections.ConfigDict(dict(
-      outcome=dict(name="outcome.verdict", coef=1.0),
+      outcome=dict(name="outcome.verdict", coef=1.0, **schedule()),
       process=dict(
-          name="implicit.process", coef=1.0,
+          name="implicit.process", coef=1.0, **schedule(),
           granularity="token",   # token | step | completion
           include_last=True,     # does the last token (EOS) carry a reward
           norm="max_return",     # max_return | none
@@ -182,7 +183,9 @@ def get_config():
       entropy_coef=0.0,
       epochs=1,                # passes over the batch
       minibatches=1,           # optimizer steps per pass
-      microbatches=1,          # parts a minibatch is computed in
+      # Parts a minibatch is computed in. Each of them holds one or more whole groups on each
+      # device: minibatches x microbatches x data x fsdp divides prompts.per_step.
+      microbatches=1,
       pack=True,               # all models run on tokens, not padding (not if rows are spread: data x fsdp > 1)
       max_skipped=10,          # updates in a row without a finite gradient before the run stops
       optimizer=optimizer(1e-6),
@@ -227,6 +230,7 @@ def get_config():
       order="single",          # single: score, then update | double: update, then score | none | reverse
       snapshot=True,           # False: rows of minibatch k are scored after k - 1 updates (released code)
       beta=0.05,               # scale of its log-ratio, in its loss and in its rewards
+      beta_schedule=schedule(),
       loss=dict(name="prm.ce"),
       minibatches=1,           # optimizer steps per iteration, in batch order
       microbatches=1,

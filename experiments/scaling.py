@@ -70,7 +70,7 @@ CHIPS = {
 
 PHASES = ("prefill", "decode", "scoring", "PRM update", "policy update")
 
-# data x fsdp x tensor. Rows are spread over data x fsdp, of which 256, the prompts of a
+# data x fsdp x tensor. Groups are spread over data x fsdp, of which 256, the prompts of a
 # step, must be a multiple.
 MESHES = {
     "Qwen2.5-0.5B": ((1, 8, 1), (1, 32, 1), (1, 64, 1), (2, 128, 1), (2, 128, 2)),
@@ -81,12 +81,17 @@ MESHES = {
 
 
 def config_of(shape, c=None):
-  """The published PRIME preset on a mesh, a row a device at a time in the updates."""
+  """The published PRIME preset on a mesh, a group a device at a time in the updates.
+
+  A minibatch of 64 groups has none for some of 256 devices: there the batch is one.
+  """
   c = prime.get_config() if c is None else c
   c.mesh = dict(zip(sharding.MESH_AXES, shape))
   c.model.frozen_dtype = "bfloat16"
-  rows = c.prompts.per_step * c.rollouts.per_prompt // c.learner.minibatches
-  c.learner.microbatches = c.prm.microbatches = rows // math.prod(shape[:2])
+  groups = c.prompts.per_step // math.prod(shape[:2])  # of a device
+  for part in (c.learner, c.prm):
+    part.minibatches = min(part.minibatches, groups)
+    part.microbatches = groups // part.minibatches
   return c
 
 
@@ -106,6 +111,7 @@ def planned(c, model, mesh):
   model = build.on_rows(model, mesh)
   methods = methods_lib.of(c)
   methods_lib.check(c, methods)
+  build.check_cuts(c, sharding.row_shards(mesh))
   params = jax.eval_shape(functools.partial(transformer.init, model), jax.random.key(0))
   sharding.check(params, mesh)
   models = dict(policy=(model, params), prm=(model, params))
@@ -486,7 +492,7 @@ with real hosts nothing has been run.
 
 The step is `configs/papers/prime.py` with `model.frozen_dtype=bfloat16`: 256 prompts of 1024 tokens, 4 completions of 3072 each, all of full length, one draw
 that fills the batch (the preset filters by accuracy: two draws double prefill and decode); float32 parameters and moments, bfloat16 activations,
-`remat=full`, 4 optimizer steps each for PRM and policy, and as many microbatches as make one row a device. Meshes are data x fsdp x tensor.
+`remat=full`, 4 optimizer steps each for PRM and policy (one where 256 devices share the 256 groups), and as many microbatches as make one group of 4 rows a device, the least there is. Meshes are data x fsdp x tensor.
 
 ## The smallest mesh that fits
 
@@ -537,14 +543,14 @@ maxtext's published runs on v5p and v6e is at 35 to 65% of the first alone. H100
   needs nothing from other devices but over tensor. What the gathering brings is (fsdp - 1) / fsdp of 2 bytes a parameter / tensor, at 70B on 1 x 64 x 8 17.4 GB, 0.35 s over the network of H100s.
   The price is that each device holds, and reads for each of 3072 tokens, all weights of its tensor share, on however many devices: 16 GB at 8B, 18 at 70B with tensor=8, 141 at 70B with tensor=1. Of the
   35.8 s that 70B decodes on 512 v6e at least, 33.4 are this reading, for 16 rows a group of 8 devices. A larger tensor axis would read less, but key-value heads end it at 8.
-- **The layout while it is made** takes its bytes twice: the compiler for TPUs gathers all weights before it transposes any (below), and the estimate counts that. On many devices it is the largest term of 8B and 70B:
-  32 GB at 8B, 16 with tensor=2, which a v5e does not have and with which 64 v6e suffice; 35 at 70B with tensor=8, so that no number of v6e holds it by this estimate. A layout made layer by layer would need half.
-- **Updates of 0.5B, by memory, of 8B, by FLOPs**, except with tensor=2 across GPU nodes. Of what they receive, gradients of [vocabulary, width] in float32 are {tables_small:.0%} at 0.5B and {tables:.0%} at 8B on 8 devices: the
-  embedding's is summed once for each microbatch of one row a device, the head's three times, as `logps.of_hidden` reads it in chunks of 1024 tokens a device.
-- **Updates of 70B, by FLOPs on v5e, by links on the others**, but for v6e with tensor=4 or less and GPUs of one node: weights gathered and gradients summed for every microbatch of one row a device.
-- **Scoring, by FLOPs**; at 0.5B by memory, where float32 attention scores of 4096 x 4096 are written and read (no flash kernel runs on a mesh), at 70B on more than 32 GPUs by the network.
-- **Fitting, by the key-value cache on few devices, by the decoder's weights on many.** All 1024 rows are decoded at once where rows are spread (`rollouts.slots` is for one device). The activations
-  of one row of 4096 tokens shrink by tensor only. Their estimate is {low:.2f} to {high:.2f} times what XLA on CPU says of these steps (below): a mesh that it refuses for its activations may do.
+- **The layout while it is made** takes its bytes twice: the compiler for TPUs gathers all weights before it transposes any (below), and the estimate counts that. It takes
+  32 GB at 8B, 16 with tensor=2, which a v5e does not have; 35 at 70B with tensor=8, so that no number of v6e holds it by this estimate. A layout made layer by layer would need half.
+- **Updates of 0.5B, by memory, of 8B, by FLOPs**, except with tensor=2 on 512 GPUs. Of what they receive, gradients of [vocabulary, width] in float32 are {tables_small:.0%} at 0.5B and {tables:.0%} at 8B on 8 devices: the
+  embedding's is summed once for each microbatch of one group a device, the head's three times, as `logps.of_hidden` reads it in chunks of 1024 tokens a device.
+- **Updates of 70B, by FLOPs on TPUs, by links on GPUs** of more than one node: weights gathered and gradients summed for every microbatch of one group a device.
+- **Scoring, by FLOPs**; at 0.5B by memory, where float32 attention scores of 4096 x 4096 are written and read (no flash kernel runs on a mesh).
+- **Fitting, by the key-value cache on few devices, by activations on many.** All 1024 rows are decoded at once where rows are spread (`rollouts.slots` is for one device). The activations
+  of a group of 4 rows of 4096 tokens shrink by tensor only, and those of scoring, which has the microbatches of an update for the whole batch, are 4 times as many until a device has one group. Their estimate is {low:.2f} to {high:.2f} times what XLA on CPU says of these steps (below): a mesh that it refuses for its activations may do, one that it accepts within 3% of the memory may not.
 - **The network.** 512 TPUs are two pods, more than 8 GPUs several nodes. With tensor=8 in a node every byte over fsdp crosses it.
 
 ## How the page is checked
@@ -568,7 +574,7 @@ The sampler's programs have a layer after the other, so they were compiled by ha
 figures (4 bytes an activation) to four digits. A token of all rows receives nothing over fsdp; over tensor 21.6 MB on 1 x 4 x 2 and 129.9 on 1 x 2 x 4, the closed form's 21.0 and 128.6 and what sampling sums and looks up.
 The 65.7 MB of logits in the latter are there because 1002 blocks of 128 tokens do not divide by 4; with Qwen's 1187 tensor=2 gathers them all.
 
-The compiler for TPUs (libtpu 0.0.42.1, which needs none) was asked by hand: scoring of Qwen2.5-0.5B on 1 x 8 x 1 of a v5e, in 69 s, took 6.0 GB where the
+The compiler for TPUs (libtpu 0.0.42.1, which needs none) was asked by hand: scoring of Qwen2.5-0.5B on 1 x 8 x 1 of a v5e, in 69 s, took 6.0 GB, of one row a device, where the
 estimate is 8.5 and XLA on CPU said 3.3 (of the program with smaller chunks). And for the layout of 8 layers of 8B on that mesh, in 9 s: 5.59 GB, and 5.60 beside it while it is made; of 2 layers 2.97 and 2.97, on
 1 x 4 x 2 half of both.
 

@@ -95,15 +95,7 @@ def build(config, splits=("train", "eval")):
   methods = methods_lib.of(c)
   methods_lib.check(c, methods)
   mesh = sharding.make_mesh(**c.mesh)
-  shards = sharding.row_shards(mesh)
-  if c.rollouts.slots is not None and shards > 1:
-    raise ValueError(f"rollouts.slots={c.rollouts.slots}: None where rows are spread "
-                     f"over mesh.data x mesh.fsdp = {shards} devices.")
-  for key, n in (("prompts.per_step", c.prompts.per_step), ("eval.batch", c.eval.batch),
-                 ("rollouts.oversample x prompts of a draw", draw_size(c))):
-    if n % shards:
-      raise ValueError(f"{key}={n}: must be a multiple of mesh.data x mesh.fsdp "
-                       f"= {shards}.")
+  check_cuts(c, sharding.row_shards(mesh))
   model_config, start, tokenizer = load_model(c, c.model.path)
   sharding.check(start, mesh)
   base_params, model_config = start, on_rows(model_config, mesh)
@@ -186,7 +178,7 @@ def build(config, splits=("train", "eval")):
                         _answers(c, methods, tokenizer, text, train_prompts)),
       measure_full=score.measure(c, methods, models, mesh, full=True),
       scorers=score.scorers(c, models, mesh),
-      prm_steps=score.prm_steps(c, models, mesh, tokenizer),
+      prm_steps=score.prm_steps(c, methods, models, mesh, tokenizer),
       learn_prm=learn_prm, advantage=score.advantage(c, methods),
       learn_value=learn_value, learn_policy=learn_policy,
       updates=dict(prm=prm_step, value=value_step, learner=policy_step),
@@ -197,6 +189,30 @@ def optimizer_of(c, name):
   """AdamW of "learner", "prm" or "value"."""
   epochs = 1 if name == "prm" else c[name].epochs
   return optimizer.adamw(**c[name].optimizer, updates=epochs * c[name].minibatches)
+
+
+def check_cuts(c, shards):
+  """Of a batch, minibatches, microbatches and devices get whole groups.
+
+  Args:
+    shards: devices that rows are spread over.
+  Raises:
+    ValueError: one line naming the keys.
+  """
+  rows = f"mesh.data x mesh.fsdp = {shards}"
+  for name in ("learner", "prm", "value"):
+    n, parts = c[name].minibatches, c[name].microbatches
+    if c.prompts.per_step % (n * parts * shards):
+      raise ValueError(
+          f"prompts.per_step={c.prompts.per_step}: must be a multiple of {name}.minibatches={n} "
+          f"x {name}.microbatches={parts} x {rows}; microbatches hold whole groups.")
+  for key, n in (("eval.batch", c.eval.batch), ("rollouts.rehearsal", c.rollouts.rehearsal),
+                 ("rollouts.oversample x (prompts.per_step - rollouts.rehearsal)",
+                  draw_size(c))):
+    if n % shards: raise ValueError(f"{key}={n}: must be a multiple of {rows}.")
+  if c.rollouts.slots is not None and shards > 1:
+    raise ValueError(f"rollouts.slots={c.rollouts.slots}: None where rows are spread "
+                     f"over {rows} devices.")
 
 
 def load_model(c, path):

@@ -144,7 +144,7 @@ def _rehearsal(run, rehearsed, step):
   at = np.random.default_rng([c.seed, rng.number("rehearsal"), step]).choice(
       len(ids), c.rollouts.rehearsal, replace=False)
   prompts = run.prompts.by_id([ids[i] for i in at])
-  empty = padding.empty(*map(np.asarray, run.encode(prompts)), c.rollouts.per_prompt,
+  empty = padding.empty(*hosts.fetch(run.encode(prompts)), c.rollouts.per_prompt,
                         c.rollouts.max_tokens)
   return prompts, padding.put_last(empty, [rehearsed[p.id] for p in prompts],
                                    records.FINISH.index("eos"))

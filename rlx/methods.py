@@ -51,13 +51,14 @@ FREE = ("rewards", "advantages", "prompts.options", "prompts.columns",
 @dataclasses.dataclass(frozen=True)
 class Methods:
   """The functions a config names, resolved, and what they ask for."""
-  rewards: dict                # term -> (coef, fn)
+  rewards: dict                # term -> (RL iterations done -> coefficient, fn)
   estimators: dict             # term or "total" -> (gamma of spread, fn)
   policy: Callable
   behaviour: Callable | None     # weight of the policy loss; None is off
   token_weight: Callable | None  # weight of the advantages; None is off
   auxiliary: Callable | None     # loss beside the policy's; None is off
   prm: Callable
+  prm_beta: Callable           # RL iterations done -> beta
   thin: Callable               # Scored -> keep_PG
   keep: Callable | None        # (rewards_PG, valid_PG, ema, step) -> keep_P, ema
   budget: Callable | None      # right_P -> completions that a second pass adds; None is off
@@ -102,7 +103,8 @@ def of(c):
   for term, spec in c.rewards.items():
     spec = dict(spec)
     if "coef" not in spec: raise ValueError(f"rewards.{term}.coef is missing.")
-    coef = spec.pop("coef")
+    coef = _scheduled(f"rewards.{term}", spec.pop("coef"), spec)
+    for option in schedule.OPTIONS: spec.pop(option, None)
     rewards[term] = coef, resolve.resolve(
         "rewards", spec, records.Scored, f"rewards.{term}")
   estimators = {}
@@ -133,6 +135,7 @@ def of(c):
       token_weight=optional(c.learner.token_weight, "learner.token_weight"),
       auxiliary=optional(auxiliary, "learner.auxiliary"),
       prm=resolve.resolve("losses", c.prm.loss, records.Scored, "prm.loss"),
+      prm_beta=_scheduled("prm.beta_schedule", c.prm.beta, c.prm.beta_schedule),
       thin=resolve.resolve("rollouts", c.rollouts.thin, records.Scored, "rollouts.thin"),
       keep=None if c.learner.keep.name is None else resolve.bind(
           "advantages", c.learner.keep, "learner.keep"),
@@ -143,6 +146,17 @@ def of(c):
       has_base=any("base_answer_logps_BM" in fn.fields and
                    dict(c.rewards[t]).get("baseline", "none") != "none"
                    for t, (_, fn) in rewards.items()))
+
+
+def _scheduled(key, peak, section):
+  """Steps done -> the value in force, by the options of core/schedule.py in a section."""
+  options = {k: section[k] for k in schedule.OPTIONS if k in section}
+  of = lambda step: peak * schedule.factor(step, **options)
+  try:
+    of(0)
+  except ValueError as e:
+    raise ValueError(f"{key}.{e}") from None
+  return of
 
 
 def _anneal(c):
@@ -169,7 +183,8 @@ def check(c, methods):
               "rollouts.per_prompt", "rollouts.max_tokens", "rollouts.chunk",
               "rollouts.bucket", "rollouts.max_draws", "learner.epochs",
               "learner.minibatches", "learner.microbatches", "prm.minibatches",
-              "prm.microbatches", "eval.samples", "verifier.test_s", "verifier.test_mb"):
+              "prm.microbatches", "value.epochs", "value.minibatches", "value.microbatches",
+              "eval.samples", "verifier.test_s", "verifier.test_mb"):
     refuse(functools.reduce(getattr, key.split("."), c) < 1, key, "must be >= 1")
   refuse(c.rollouts.decoding.temperature <= 0, "rollouts.decoding.temperature",
          "training samples at a temperature > 0; greedy is for evaluation")
@@ -262,22 +277,8 @@ def check(c, methods):
          f"some of {lora.TARGETS}")
   refuse(c.lora.rank and c.prm.path is not None, "prm.path",
          "None with lora.rank: PRM and policy are adapters over one base")
-  for name in ("learner", "prm", "value"):
-    n = c[name].minibatches
-    refuse(c.prompts.per_step % n, f"{name}.minibatches",
-           f"must divide prompts.per_step={c.prompts.per_step}")
-    groups, parts = c.prompts.per_step // n, c[name].microbatches
-    rows = groups * c.rollouts.per_prompt
-    refuse(rows % parts, f"{name}.microbatches",
-           f"must divide the {rows} rows of a minibatch")
   resolve.bind("rollouts", c.rollouts.keep, "rollouts.keep")
   resolve.bind("prompts.templates", c.prompts.template, "prompts.template")
-  for name, fn in (("prm", methods.prm), ("learner", methods.policy)):
-    asks_groups = any(f.endswith("_PG") for f in fn.fields)
-    groups = c.prompts.per_step // c[name].minibatches
-    refuse(asks_groups and groups % c[name].microbatches, f"{name}.microbatches",
-           f"{c[name].loss.name} compares completions of a group and needs whole "
-           "groups in a microbatch")
   lonely = [] if c.rollouts.per_prompt > 1 else _compares_within_groups(c, methods)
   refuse(bool(lonely), "rollouts.per_prompt",
          f"advantages.{lonely[0] if lonely else ''} compares completions of a "
@@ -287,7 +288,7 @@ def check(c, methods):
     raise ValueError(f"{keys}: one value model cannot learn the targets of several terms; use "
                      "values in one term, or advantages.total for the sum of the rewards.")
   for name in ("learner", "prm", "value"):
-    _check_schedule(f"{name}.optimizer", c[name].optimizer)
+    _scheduled(f"{name}.optimizer", c[name].optimizer.lr, c[name].optimizer)
   trackers.check(c.log.writers)
   _check_sources(c, methods, refuse)
   _try(c, methods)
@@ -312,7 +313,7 @@ def _check_sources(c, methods, refuse):
     if "greedy_B" not in fn.fields: continue
     plain = dict(name="outcome.verdict", coef=1.0)
     of = [c.rewards[term]] if term in c.rewards else list(c.rewards.values())
-    refuse([dict(spec) for spec in of] != [plain], f"advantages.{term}.name",
+    refuse([{k: spec[k] for k in plain} for spec in of] != [plain], f"advantages.{term}.name",
            f"compares with the verdict of a greedy completion, so the reward must be {plain}")
   _check_judge(c, refuse)
   refuse(methods.needs("pair_PG") and not c.prompts.paired, "prompts.paired",
@@ -346,14 +347,6 @@ def _check_sources(c, methods, refuse):
     steps.append(f"verifier.steps={c.verifier.steps!r}")
   refuse(bool(steps) and c.rollouts.step_separator is None,
          "rollouts.step_separator", f"{steps[0] if steps else ''} needs it")
-
-
-def _check_schedule(key, section):
-  options = inspect.signature(schedule.factor).parameters.keys() - {"step"}
-  try:
-    schedule.factor(0, **{k: section[k] for k in options})
-  except ValueError as e:
-    raise ValueError(f"{key}.{e}") from None
 
 
 def _check_judge(c, refuse):

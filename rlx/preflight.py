@@ -72,7 +72,7 @@ def looks(run, limit):
 def refusal(run, held, stages, limit):
   """One line that says why it does not fit and what to change; None if it may fit."""
   if limit is None: return None
-  return memory.refusal(held, stages, limit, _advice(run.config))
+  return memory.refusal(held, stages, limit, _advice(run))
 
 
 def held_bytes(state):
@@ -198,19 +198,21 @@ def traced_steps(run, state):
   return stages
 
 
-def _advice(c):
+def _advice(run):
   """What to change when a term is too large."""
+  c, shards = run.config, sharding.row_shards(run.mesh)
   remat = "" if c.model.remat == "full" else f" or model.remat={c.model.remat} to full"
-  def microbatches(name):
-    return f"change {name}.microbatches={c[name].microbatches} to more{remat}"
+  def microbatches(name, remat):
+    has_a_group = c.prompts.per_step == c[name].minibatches * c[name].microbatches * shards
+    return ("change rollouts.per_prompt or rollouts.max_tokens to less" if has_a_group else
+            f"change {name}.microbatches={c[name].microbatches} to more") + remat
   return {
       "held": "change mesh.fsdp to spread it over devices, model.param_dtype or "
               "model.path to something smaller",
       "KV cache of sampling": "change prompts.per_step, rollouts.per_prompt, "
                               "rollouts.oversample or rollouts.max_tokens to less",
       "KV cache of evaluation": "change eval.batch or eval.samples to less",
-      _SCORING:
-          f"change learner.microbatches={c.learner.microbatches} to more",
-      _UPDATE["prm"]: microbatches("prm"),
-      _UPDATE["value"]: microbatches("value"),
-      _UPDATE["learner"]: microbatches("learner")}
+      _SCORING: microbatches("learner", ""),
+      _UPDATE["prm"]: microbatches("prm", remat),
+      _UPDATE["value"]: microbatches("value", remat),
+      _UPDATE["learner"]: microbatches("learner", remat)}

@@ -87,7 +87,7 @@ def _ref_logps(c, fns, state, rollouts):
   return reference_logps(state.full("reference"), rollouts)
 
 
-def prm_steps(c, models, mesh, tokenizer):
+def prm_steps(c, methods, models, mesh, tokenizer):
   """(state, rollouts, columns=None) -> {variant: steps_BJ} of the PRM, for evaluation.
 
     ""      beta sum over the step's tokens of log pi_phi - log pi_ref
@@ -115,8 +115,9 @@ def prm_steps(c, models, mesh, tokenizer):
     ends_BJ = best_of_n.padded([[*found[:-1], last] if found else [] for found, last in zip(
         columns, last_B)])
     ends_BJ = np.where(np.isnan(ends_BJ), -1, ends_BJ).astype(int)
+    scale = float(methods.prm_beta(state.step))
     return {name: best_of_n.step_rewards(best_of_n.step_values(
-        ratio_BT, rollouts.mask_BT, ends_BJ, scale=c.prm.beta))
+        ratio_BT, rollouts.mask_BT, ends_BJ, scale=scale))
             for name, ratio_BT in variants.items()}
 
   return of
@@ -270,7 +271,7 @@ def measure(c, methods, models, mesh, full=False):
       scored = scored.replace(
           prm_logps_BT=prm_BT, prm_old_logps_BT=prm_BT,
           ref_logps_BT=_ref_logps(c, fns, state, rollouts),
-          prm_beta_B=jnp.full_like(outcome_B, c.prm.beta))
+          prm_beta_B=jnp.full_like(outcome_B, methods.prm_beta(state.step)))
       if "kl_ratio_B" in methods.prm.fields:
         other = mismatched(rollouts, c.rollouts.per_prompt)
         ratio_BT = prm_logps(state.full("prm"), other) - _ref_logps(c, fns, state, other)
@@ -354,11 +355,11 @@ def advantage(c, methods):
   """(state, scored) -> (scored with advantages, metrics). Jitted; pure inside."""
 
   @jax.jit
-  def of(kl_coef, scored, *running):
+  def of(kl_coef, step, scored, *running):
     rewards = {name: fn(scored) for name, (_, fn) in methods.rewards.items()}
-    coefs = {name: coef for name, (coef, _) in methods.rewards.items()}
+    coefs = {name: coef(step) for name, (coef, _) in methods.rewards.items()}
     kept = {}
-    if methods.keep: scored, kept = _kept(methods, rewards, coefs, scored, *running)
+    if methods.keep: scored, kept = _kept(methods, rewards, coefs, scored, *running, step)
     if methods.has_kl_reward:
       rewards["kl"] = -divergence.estimate(
           scored.old_logps_BT, scored.policy_ref_logps_BT, scored.mask_BT, kind=c.kl.kind)
@@ -380,12 +381,12 @@ def advantage(c, methods):
           estimates[name], scored.values_BT, mask_BT))
     if c.advantages.whiten:
       advantages_BT = normalize.whiten(advantages_BT, mask_BT)
-    metrics = _reward_metrics(rewards, parts, scored, mask_BT) | kept
+    metrics = _reward_metrics(rewards, coefs, parts, scored, mask_BT) | kept
     return scored.replace(advantages_BT=advantages_BT), metrics
 
   def learned(state, scored):
-    running = (state.reward_std, state.step) if methods.keep else ()
-    return of(state.kl_coef, scored, *running)
+    running = (state.reward_std,) if methods.keep else ()
+    return of(state.kl_coef, state.step, scored, *running)
 
   return learned
 
@@ -400,12 +401,14 @@ def _kept(methods, rewards, coefs, scored, ema, step):
           {"rewards/std_ema": ema, "rewards/kept": keep_P.mean()})
 
 
-def _reward_metrics(rewards, parts, scored, mask_BT):
-  """The mean of each reward, before its coefficient, and the variance of its advantages, after it."""
+def _reward_metrics(rewards, coefs, parts, scored, mask_BT):
+  """The mean of each reward, before its coefficient, the coefficient in force, and the
+  variance of the term's advantages, after it."""
   valid_B, metrics = scored.valid_B, {}
   for name, reward in rewards.items():
     per_row_B = reward if reward.ndim == 1 else masked.total(reward, mask_BT, axis=1)
     metrics[f"rewards/{name}"] = masked.mean(per_row_B, valid_B)
+    metrics[f"rewards/{name}_coef"] = coefs[name]
   spread = {name: masked.var(a_BT, mask_BT) for name, a_BT in parts.items()}
   for name, v in spread.items():
     metrics[f"advantages/variance_{name}"] = v
@@ -413,6 +416,7 @@ def _reward_metrics(rewards, parts, scored, mask_BT):
     ratio_BT = masked.keep(scored.prm_logps_BT - scored.ref_logps_BT, scored.mask_BT)
     togo_BT = jnp.cumsum(ratio_BT[:, ::-1], axis=1)[:, ::-1]
     metrics |= {
+        "prm/beta": scored.prm_beta,
         "prm/accuracy": prm_metrics.accuracy(
             scored.prm_logps_BT, scored.ref_logps_BT, scored.mask_BT,
             scored.outcome_PG, scored.valid_PG),

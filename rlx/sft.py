@@ -38,6 +38,10 @@ def train(config, workdir):
   if c.lora.rank: raise ValueError(f"lora.rank={c.lora.rank}: 0; sft trains all parameters.")
   trackers.check(c.log.writers)
   mesh = sharding.make_mesh(**c.mesh)
+  shards = sharding.row_shards(mesh)
+  if c.sft.batch % (c.sft.microbatches * shards):
+    raise ValueError(f"sft.batch={c.sft.batch}: must be a multiple of sft.microbatches="
+                     f"{c.sft.microbatches} x mesh.data x mesh.fsdp = {shards}.")
   model_config, params, tokenizer = start(c)
   model_config = build.on_rows(model_config, mesh)
   cli.record(config, workdir)
@@ -60,7 +64,7 @@ def train(config, workdir):
                                mode="token-mean"), {}, None
 
   update = learner_step.make(loss, transform, microbatches=c.sft.microbatches,
-                             shards=sharding.row_shards(mesh))
+                             shards=shards)
   for step in tqdm.trange(c.sft.steps, unit="step"):
     draw = np.random.default_rng([c.seed, rng.number("sft"), step])
     chosen = draw.choice(len(prompts), c.sft.batch, replace=False)

@@ -130,6 +130,7 @@ def completion_rows(run, rollouts, scored):
         tokens=run.tokenizer.pieces(ids),
         log_ratio=None if process_BT is None else
         process_BT[b][mask_T].astype(float).round(4).tolist(),
+        beta=None if process_BT is None else round(float(scored.prm_beta), 6),
         advantages=scored.advantages_BT[b][mask_T].astype(float).round(4).tolist()))
   return rows
 

@@ -66,6 +66,7 @@ def train(config, workdir):
       scored, found = run.score(state, rollouts, outcome_B), {}
       found["prm/accuracy"] = ranks(scored.prm_logps_BT, scored.ref_logps_BT, scored.mask_BT,
                                     scored.outcome_PG, scored.valid_PG)
+      found["prm/beta"] = scored.prm_beta
       state, _, metrics = run.learn_prm(state, rollouts, scored)
     else:
       state, _, metrics = run.learn_prm(state, rollouts, labels_BT)

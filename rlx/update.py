@@ -39,7 +39,7 @@ def prm(c, methods, models, mesh, optimizer_):
     return methods.prm(scored.replace(prm_logps_BT=logps_BT)), {}, None
 
   update = learner_step.make(loss, optimizer_, microbatches=c.prm.microbatches,
-                             shards=shards)
+                             shards=shards, group=c.rollouts.per_prompt)
 
   def learn(state, rollouts, scored):
     if state.prm is None or c.prm.order == "none": return state, scored, {}
@@ -79,7 +79,7 @@ def steps(c, models, mesh, optimizer_):
                             ~jnp.isnan(labels_BT).ravel()), {}, None
 
   update = learner_step.make(loss, optimizer_, microbatches=c.prm.microbatches,
-                             shards=shards)
+                             shards=shards, group=c.rollouts.per_prompt)
 
   def learn(state, rollouts, labels_BT):
     params, opt_state, metrics = state.prm, state.prm_opt, []
@@ -111,7 +111,7 @@ def value(c, methods, models, mesh, optimizer_):
     return aggregate.aggregate(loss_BT, mask_BT, mode="token-mean"), {}, None
 
   update = learner_step.make(loss, optimizer_, microbatches=c.value.microbatches,
-                             shards=shards)
+                             shards=shards, group=c.rollouts.per_prompt)
 
   def learn(state, rollouts, scored, step):
     if state.value is None: return state, {}
@@ -219,7 +219,7 @@ def policy(c, methods, models, mesh, optimizer_, token_id=None):
     return total, metrics, logps_BT
 
   update = learner_step.make(loss, optimizer_, microbatches=c.learner.microbatches,
-                             shards=shards)
+                             shards=shards, group=c.rollouts.per_prompt)
 
   def learn(state, rollouts, scored, step):
     params, opt_state, metrics = state.policy, state.policy_opt, []

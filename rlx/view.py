@@ -60,7 +60,7 @@ def of(workdir):
       name=workdir.absolute().name, header=header(config, versions, done, summary),
       accuracy=accuracy(lines, summary), is_done=bool(summary),
       curves=curves.svgs(workdir), time=times(lines), time_svg=curves.time_svg(workdir),
-      completions=completions(rows, config), calibration=calibrated(rows, config),
+      completions=completions(rows), calibration=calibrated(rows, config),
       levels=range(-LEVELS, LEVELS + 1), **compared(config))
 
 
@@ -106,7 +106,7 @@ def times(lines):
           for k in stages]
 
 
-def completions(rows, config):
+def completions(rows):
   """The completions of some steps by prompt, each token with the shade of its numbers."""
   if not rows: return None
   scales = {key: _scale(rows, key) for key in NUMBERS}
@@ -116,7 +116,7 @@ def completions(rows, config):
   return dict(
       recorded=len(by_step), steps=[
           dict(step=step, right=_mean([r["verdict"] for r in by_step[step]]), groups=[
-              dict(prompt=prompt, rows=[_completion(r, scales, config) for r in group])
+              dict(prompt=prompt, rows=[_completion(r, scales) for r in group])
               for prompt, group in itertools.groupby(
                   by_step[step], lambda r: r["prompt"])]) for step in shown],
       scales={k: [l * m / LEVELS for l in range(-LEVELS, LEVELS + 1)]
@@ -127,25 +127,24 @@ def completions(rows, config):
 def calibrated(rows, config):
   """Reliability of what the PRM says of whole completions, over the later recorded steps.
 
-    p = sigmoid(prm.beta * sum_t log [ pi_phi / pi_ref ])
+    p = sigmoid(beta * sum_t log [ pi_phi / pi_ref ])
 
   Earlier ones were scored by another PRM: it learns, and starts as its reference.
   """
-  rows = [r for r in rows if r["log_ratio"] and r["verdict"] is not None
+  rows = [r for r in rows if r["log_ratio"] and r.get("beta") and r["verdict"] is not None
           and math.isfinite(sum(r["log_ratio"]))]
-  beta = config["prm"].get("beta")
   steps = sorted({r["step"] for r in rows})
-  if not steps or beta is None: return None
+  if not steps: return None
   steps = steps[len(steps) // 2:]
   rows = [r for r in rows if r["step"] >= steps[0]]
-  p_B, outcome_B = [_chance(r, beta) for r in rows], [r["verdict"] for r in rows]
+  p_B, outcome_B = [_chance(r) for r in rows], [r["verdict"] for r in rows]
   prompts = list(dict.fromkeys(r["prompt"] for r in rows))
   bins = calibration.reliability(
       p_B, outcome_B, [prompts.index(r["prompt"]) for r in rows],
       bins=10 if len(rows) >= 200 else 5)
   mean = statistics.mean(outcome_B)
   return dict(bins=bins, n=len(rows), prompts=len(prompts), first=steps[0],
-              last=steps[-1], beta=beta, loss=config["prm"]["loss"]["name"],
+              last=steps[-1], beta=rows[-1]["beta"], loss=config["prm"]["loss"]["name"],
               brier=calibration.brier(p_B, outcome_B), mean=mean,
               constant=calibration.brier([mean] * len(rows), outcome_B),
               svg=curves.reliability_svg(bins))
@@ -179,11 +178,10 @@ def _changes(nodes, prefix=""):
     elif node["differs"]: yield dict(node, key=prefix + node["key"])
 
 
-def _completion(row, scales, config):
+def _completion(row, scales):
   """One row: its verdict in words, and its tokens as (text, classes, title)."""
   verdict, n = row["verdict"], len(row["advantages"])
-  beta = config["prm"].get("beta")
-  said = _chance(row, beta) if row["log_ratio"] and beta is not None else None
+  said = _chance(row) if row["log_ratio"] and row.get("beta") else None
   texts = row.get("tokens")
   tokens = []
   for i in range(min(n, LONGEST) if texts else 0):
@@ -212,9 +210,9 @@ def _level(value, scale):
   return round(max(-1.0, min(1.0, value / scale)) * LEVELS)
 
 
-def _chance(row, beta):
+def _chance(row):
   """What the PRM gives a completion of being right."""
-  return 0.5 * (1 + math.tanh(beta * math.fsum(row["log_ratio"]) / 2))
+  return 0.5 * (1 + math.tanh(row["beta"] * math.fsum(row["log_ratio"]) / 2))
 
 
 def _spread(steps, sizes):

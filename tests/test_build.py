@@ -286,3 +286,21 @@ def test_schedules_of_optimizers_count_iterations(name, updates):
     steps, state = transform.update({"w_D": jnp.ones(1)}, state, params)
     rates.append(-float(steps["w_D"][0]))
   np.testing.assert_allclose(rates, np.linspace(1, 0, 2 * updates + 1), atol=1e-5)
+
+
+@pytest.mark.parametrize("shards, changes, message", [
+    (1, {"learner.minibatches": 5}, "prompts.per_step=32: .* of learner.minibatches=5 x learner.microbatches=1 x "),
+    (1, {"learner.microbatches": 64}, "learner.minibatches=1 x learner.microbatches=64 x mesh.data x mesh.fsdp = 1; micro"),
+    (4, {"prm.minibatches": 2, "prm.microbatches": 8}, "prm.minibatches=2 x prm.microbatches=8 x mesh.data x mesh.fsdp = 4; micro"),
+    (4, {"value.microbatches": 16}, "value.minibatches=1 x value.microbatches=16 x mesh.data x mesh.fsdp = 4; micro"),
+    (3, {}, "prompts.per_step=32: .* mesh.fsdp = 3; micro"),
+    (32, {"eval.batch": 48}, "eval.batch=48: must be a multiple of mesh.data x mesh.fsdp = 32"),
+    (4, {"rollouts.rehearsal": 2}, "rollouts.rehearsal=2: must be a multiple"),
+    (32, {"rollouts.oversample": 1.5}, "rollouts.oversample x .*=48: must be"),
+], ids=lambda x: str(x)[:40])
+def test_what_does_not_cut_into_whole_groups_is_one_line(shards, changes, message):
+  c = base.get_config()
+  build.check_cuts(c, shards if 32 % shards == 0 else 1)
+  c.update_from_flattened_dict(changes)
+  with pytest.raises(ValueError, match=message) as e: build.check_cuts(c, shards)
+  assert "\n" not in str(e.value)

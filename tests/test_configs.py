@@ -8,6 +8,7 @@ import ml_collections
 import pytest
 
 from configs import base
+from rlx import build
 from rlx import methods
 from rlx.core import resolve
 
@@ -35,6 +36,7 @@ def test_loads_and_is_accepted(path, arg):
   config = _load(path, arg)
   methods.check_keys(config, base.get_config())
   methods.check(config, methods.of(config))
+  build.check_cuts(config, 1)
 
 
 def test_what_is_off_by_default_can_be_set_by_a_flag():
@@ -50,6 +52,7 @@ def test_what_is_off_by_default_can_be_set_by_a_flag():
 def test_prime_presets():
   config = _load(ROOT / "configs/papers/prime.py", "recipe")
   methods.check(config, methods.of(config))
+  build.check_cuts(config, 1)
   assert config.prm.order == "double" and not config.rewards.process.include_last
   with pytest.raises(ValueError, match="recipe"):
     _load(ROOT / "configs/papers/prime.py", "recipee")
@@ -96,7 +99,7 @@ def test_every_key_is_read_by_someone():
   for key, value in _leaves(base.get_config()):
     section, _, name = key.rpartition(".")
     read = re.search(rf"\b(c|config|c\[name\])(\.\w+)*\.{name}\b", source) or (
-        section.rpartition(".")[2] in ("optimizer", "decoding", "mesh", "rewards",
+        section.rpartition(".")[2] in ("optimizer", "beta_schedule", "decoding", "mesh", "rewards",
                                        "advantages") and name in arguments | {
                                            "outcome", "process"}) or (
             section == "verifier.judge" and name in of_judge)
@@ -127,10 +130,11 @@ def _changed(**changes):
     (dict(prm__optimizer__schedule="cosine"), "^prm.optimizer.total_steps=0: schedule='cosine' needs more than"),
     (dict(value__optimizer__warmup_steps=-1), "^value.optimizer.warmup_steps=-1: must be >= 0"),
     (dict(learner__optimizer__schedule="cosin"), "^learner.optimizer.schedule='cosin': constant, linear or cosine"),
+    (dict(rewards__process__total_steps=5, rewards__process__schedule="linear", rewards__process__warmup_steps=5), "^rewards.process.total_steps=5: schedule='linear' needs more than"),
+    (dict(prm__beta_schedule__schedule="linear"), "^prm.beta_schedule.total_steps=0: schedule='linear' needs"),
     (dict(prm__reference="sft"), "prm.reference='sft': one of"),
     (dict(learner__aggregation="mean"), "learner.aggregation='mean': one of"),
     (dict(learner__loss={"name": "sequence.gspo"}, learner__aggregation="token-mean"), "learner.aggregation='token-mean': sequence.gspo is defined for"),
-    (dict(learner__loss={"name": "sequence.pacs"}, learner__microbatches=64), "learner.microbatches=64: sequence.pacs compares"),
     (dict(learner__behaviour={"name": "behaviour.tis", "high": 2.}), r"learner.behaviour.high: behaviour.tis takes \['cap', 'level'\]"),
     (dict(learner__token_weight={"name": "token_weight.bottom"}), "learner.token_weight.name='token_weight.bottom': .* has \\['steer', 'top'\\]"),
     (dict(verifier__test_s=0), "verifier.test_s=0: must be >= 1"),
@@ -146,7 +150,6 @@ def _changed(**changes):
     (dict(learner__keep={"name": "keep.ema_std", "decay": 1.}), r"^learner.keep.decay=1.0: must be in \[0, 1\)"),
     (dict(learner__keep={"name": "keep.std"}), r"learner.keep.name='keep.std': .* has \['ema_std'\]"),
     (dict(rollouts__sync_every=0), "rollouts.sync_every=0: must be >= 1"),
-    (dict(learner__loss={"name": "sequence.dpo"}, learner__microbatches=64), "learner.microbatches=64: sequence.dpo compares"),
     (dict(rollouts__demonstration={"name": "chain.solution"}), "rollouts.demonstration.name='chain.solution': rlx/prompts/datasets/chain.py has"),
     (dict(rollouts__demonstration={"name": "jsonl.demonstration"}, learner__behaviour={"name": "behaviour.tis"}), "learner.behaviour.name='behaviour.tis': None with rollouts.demonstration"),
     (dict(learner__loss={"name": "policy.rl_plus", "gamma": -1.}), "^learner.loss.gamma=-1.0: must be >= 0"),
@@ -157,10 +160,8 @@ def _changed(**changes):
     (dict(verifier__steps="chain.steps"), "rollouts.step_separator=None: verifier.steps='chain.steps' needs it"),
     (dict(advantages__process={"name": "process.rloo_steps"}), "rollouts.step_separator=None: advantages.process needs it"),
     (dict(verifier__steps="chain.step"), r"verifier.steps.name='chain.step': rlx/verifiers/chain.py has \["),
-    (dict(prm__loss={"name": "prm.dpo"}, prm__microbatches=64), "prm.microbatches=64: prm.dpo compares"),
     (dict(rollouts__keep={"name": "keep.accuracy_band", "lo": .2}), "rollouts.keep.lo: keep.accuracy_band takes"),
     (dict(prompts__template={"name": "few_shot"}), "prompts.template.examples: few_shot needs it"),
-    (dict(learner__minibatches=5), "learner.minibatches=5: must divide prompts.per_step=32"),
     (dict(model__attention="flash"), "model.attention='flash': one of"),
     (dict(model__attention="cudnn"), "model.attention='cudnn': blocks; cudnn needs a GPU"),
     (dict(model__attention="splash", mesh__data=2), "model.attention='splash': blocks"),
@@ -223,7 +224,7 @@ def test_refuses_with_one_line_that_names_the_key(changes, message):
 def test_refuses_keys_that_nobody_reads():
   config = base.get_config()
   config.prm.bta = 1.0
-  with pytest.raises(ValueError, match=r"prm.bta: no such key; there are \['beta', 'loss', "):
+  with pytest.raises(ValueError, match=r"prm.bta: no such key; there are \['beta', 'beta_schedule', 'loss', "):
     methods.check_keys(config, base.get_config())
 
 

@@ -12,6 +12,7 @@ import pytest
 from rlx.advantages import combine
 from rlx.core import records
 from rlx.core import resolve
+from rlx.core import schedule
 
 NAN = np.nan
 # Options without a default, and choices that make a function read more arrays.
@@ -161,10 +162,10 @@ def test_source_is_cited(name):
 
 @pytest.mark.parametrize("name", [n for n in FOUND if n.startswith("rewards")])
 def test_options_are_not_keys_of_the_term(name):
-  """`coef` scales a reward term: an option of that name could not be set."""
+  """`coef` and its schedule are the term's: an option of such a name could not be set."""
   _, module, fn = name.split(".")
   fn = resolve.lookup("rewards", f"{module}.{fn}")
-  assert not {"name", "coef"} & set(inspect.signature(fn).parameters)
+  assert not {"name", "coef", *schedule.OPTIONS} & set(inspect.signature(fn).parameters)
 
 
 def test_methods_are_found():

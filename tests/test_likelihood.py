@@ -90,8 +90,8 @@ def plain(params, before, ids, temperature=1.0):
 def scored(request, files):
   """(run, its prompts, parameters of policy and of who is asked, Scored)."""
   c = config_of(files)
-  if request.param == "reference": c.likelihood.model = "reference"
-  if request.param == "devices": c.mesh.data, c.learner.microbatches = 2, 2
+  if request.param == "reference": c.likelihood.model, c.learner.microbatches = "reference", 2
+  if request.param == "devices": c.mesh.data = 2
   run = build.build(c)
   prompts = run.prompts.take(2)
   state = run.init()

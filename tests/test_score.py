@@ -10,6 +10,7 @@ from rlx import methods
 from rlx import score
 from rlx.advantages import combine
 from rlx.core import records
+from rlx.core import schedule
 
 P, G, T = 3, 4, 5
 GAE = dict(name="temporal.gae", gamma=0.9, lam=0.8)
@@ -33,14 +34,14 @@ def batch():
       policy_ref_logps_BT=f32(P * G, T), values_BT=f32(P * G, T), prm_beta_B=jnp.full(P * G, 0.05), group=G)
 
 
-def scored_by(c, kl_coef=0.0):
+def scored_by(c, kl_coef=0.0, step=0):
   """Scored with advantages, and metrics."""
-  state = types.SimpleNamespace(kl_coef=jnp.float32(kl_coef))
+  state = types.SimpleNamespace(kl_coef=jnp.float32(kl_coef), step=step)
   return score.advantage(c, methods.of(c))(state, batch())
 
 
-def advantages(c, kl_coef=0.0):
-  return np.asarray(scored_by(c, kl_coef)[0].advantages_BT)
+def advantages(c, kl_coef=0.0, step=0):
+  return np.asarray(scored_by(c, kl_coef, step)[0].advantages_BT)
 
 
 OUTCOME = dict(name="outcome.verdict", coef=1.0)
@@ -77,6 +78,31 @@ def test_total_adds_rewards_times_coef_before_its_estimator():
         dict(total=dict(name="group.grpo"))))
   np.testing.assert_allclose(of(2.0, 1.0), of(1.0, 0.5), atol=1e-4)  # One scale: undone.
   assert np.abs(of(2.0, 1.0) - of(1.0, 2.0)).max() > 0.1
+
+
+def test_a_coefficient_follows_its_schedule():
+  """Warm-up, peak and decay, of the term's advantages and in the log."""
+  def process(**options):
+    return dict(name="implicit.process", norm="none", **options)
+  def at(step, **options):
+    scored, metrics = scored_by(
+        config(dict(outcome=OUTCOME, process=process(**options)), BOTH["grpo"]), step=step)
+    return np.asarray(scored.advantages_BT), metrics
+  curve = dict(coef=2.0, warmup_steps=4, schedule="linear", total_steps=14, final_fraction=0.5)
+  for step, coef in ((0, 0.5), (3, 2.0), (4, 2.0), (9, 1.5), (99, 1.0)):
+    got, metrics = at(step, **curve)
+    np.testing.assert_allclose(got, at(0, coef=coef)[0], rtol=1e-6)
+    assert metrics["rewards/process_coef"] == coef and metrics["rewards/outcome_coef"] == 1
+
+
+def test_a_schedule_compiles_nothing_again(monkeypatch):
+  c = config(dict(outcome=dict(OUTCOME, warmup_steps=9)), dict(outcome=dict(name="group.rloo")))
+  learn, scored = score.advantage(c, methods.of(c)), batch()
+  traced, factor = [], schedule.factor
+  monkeypatch.setattr(schedule, "factor", lambda *a, **k: traced.append(a) or factor(*a, **k))
+  for step in (1, 2, 3):
+    learn(types.SimpleNamespace(kl_coef=jnp.float32(0), step=step), scored)
+  assert len(traced) == 1
 
 
 def test_rewards_are_logged_before_coef_and_variances_after_it():

@@ -33,3 +33,11 @@ def test_batch_of_pads_and_ends_with_eos():
   assert r.completion_len_B.tolist() == [4, 6]
   assert tokens.decode(r.tokens_BS[1].tolist()) == "1m2M3=1;3#3"
   assert r.completions_BT[0, 3] == tokens.eos_ids[0]
+
+
+def test_refuses_a_batch_that_does_not_divide(tmp_path):
+  c = sft_chain.get_config("smoke")
+  c.sft.microbatches, c.mesh.fsdp = 2, 8
+  with pytest.raises(ValueError, match="sft.batch=8: must be a multiple of sft.microbatches="
+                                       "2 x mesh.data x mesh.fsdp = 8"):
+    sft.train(c, tmp_path)

@@ -27,7 +27,7 @@ def row(step, prompt="3m4=", verdict=1.0, log_ratio=(0.5, -1.0), advantages=(1.0
   listed = lambda x: None if x is None else list(x)
   return dict(step=step, prompt=prompt, completion="".join(tokens), verdict=verdict,
               finish=finish, tokens=listed(tokens), log_ratio=listed(log_ratio),
-              advantages=listed(advantages)) | more
+              beta=BETA, advantages=listed(advantages)) | more
 
 
 def line(step, **more):
@@ -131,7 +131,7 @@ def test_titles_hold_the_numbers_and_shades_follow_them(hostile):
 def test_what_is_no_number_has_no_shade_and_zeros_set_no_scale():
   rows = [row(0, log_ratio=[math.nan, 2.0, *[0.0] * 98], advantages=[0.0] * 100,
               tokens=["t"] * 100)]
-  found = view.completions(rows, config_of())
+  found = view.completions(rows)
   shades = [t["shades"] for t in found["steps"][0]["groups"][0]["rows"][0]["tokens"]]
   assert shades[:3] == ["l0 a0", "l4 a0", "l0 a0"]
   assert found["scales"] == {"log_ratio": [-2, -1.5, -1, -.5, 0, .5, 1, 1.5, 2]}
@@ -174,7 +174,7 @@ def test_what_differs_from_base_is_named(tmp_path):
   assert view.compared(base)["changes"] == []
   del base["rewards"]["process"]
   absent = view.compared(base)["changes"]
-  assert {c["value"] for c in absent} == {"not there"} and len(absent) == 6
+  assert {c["value"] for c in absent} == {"not there"} and len(absent) == 10
 
 
 @pytest.mark.parametrize("given, said", [
@@ -218,7 +218,7 @@ def test_a_long_run_shows_steps_from_first_to_last(monkeypatch, tmp_path):
   numbers = [0.5] * 6
   rows = [row(10 * s, log_ratio=numbers, advantages=numbers, tokens=["t"] * 6)
           for s in range(31)]
-  found = view.completions(rows, config_of())
+  found = view.completions(rows)
   # Of 31 steps with 4 tokens shown each there is room for 5.
   assert [s["step"] for s in found["steps"]] == [0, 80, 150, 220, 300]
   assert len(found["steps"][0]["groups"][0]["rows"][0]["tokens"]) == 4

@@ -89,6 +89,7 @@ def recipe(c):
   c.learner.loss.dual_clip = 3.0
   c.learner.entropy_coef = 0.001
   c.learner.minibatches, c.learner.microbatches = 1, 32
+  c.prm.microbatches = 16                      # ours: a group each
   # kl_coef=0.001 with use_kl_in_reward never reaches its advantages: off here.
 
 

@@ -33,7 +33,7 @@ def effects(seeds):
         mask_BT=batch.mask_BT, group=c.rollouts.per_prompt, logps_BT=logps_BT,
         entropy_BT=entropy_BT, old_logps_BT=before_BT, policy_ref_logps_BT=before_BT,
         outcome_B=world.judge(None, None, batch)["outcome_B"].at[0].set(0.0))
-    scored, _ = score.advantage(c, found)(types.SimpleNamespace(kl_coef=c.kl.coef), scored)
+    scored, _ = score.advantage(c, found)(types.SimpleNamespace(kl_coef=c.kl.coef, step=0), scored)
     loss, _ = update.policy_loss(c, found)(scored, jnp.full(len(before_BT), c.kl.coef))
     return jnp.log10(jnp.abs(loss.mean()))
 

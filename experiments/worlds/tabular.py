@@ -200,7 +200,7 @@ def train(c, world, environment, *, seeds, lr, steps, prm_lr=1.0, value_lr=0.5,
         **beyond(before, policy_PNV, batch), **env.judge(keys[1], policy_PNV, batch))
     scored, prm = scored.replace(outcome_B=filter_of(scored)), state.prm
     if methods.needs("prm_logps_BT"):
-      scored, prm = _learn_prm(c, methods, scored, prm, env.start, batch, prm_tx)
+      scored, prm = _learn_prm(c, methods, i, scored, prm, env.start, batch, prm_tx)
     scored, metrics = advantage(types.SimpleNamespace(
         kl_coef=kl_coef, reward_std=state.reward_std, step=i), scored)
     value_PN = state.value_PN
@@ -253,12 +253,12 @@ def _demonstrated(world, batch, demo_PT, group):
   return world.batch(batch.prompt_B, tokens_BT, batch.mask_BT | demo_B[:, None]), demo_B
 
 
-def _learn_prm(c, methods, scored, prm, reference, batch, tx):
+def _learn_prm(c, methods, step, scored, prm, reference, batch, tx):
   """PRM scores and its update, in the order of the config."""
   ref_BT = scored.old_logps_BT if c.prm.reference == "policy" else logps(reference, batch)[0]
   seen = logps(prm[0], batch)[0]
   scored = scored.replace(ref_logps_BT=ref_BT, prm_logps_BT=seen, prm_old_logps_BT=seen,
-                          prm_beta_B=jnp.full_like(seen[:, 0], c.prm.beta))
+                          prm_beta_B=jnp.full_like(seen[:, 0], methods.prm_beta(step)))
   if c.prm.order == "none": return scored, prm
   def loss(logits_PNV):
     return methods.prm(scored.replace(prm_logps_BT=logps(logits_PNV, batch)[0])).mean()

@@ -2,6 +2,7 @@
 import jax.numpy as jnp
 
 SCHEDULES = ("constant", "linear", "cosine")
+OPTIONS = ("warmup_steps", "schedule", "total_steps", "final_fraction")
 
 
 def factor(step, *, warmup_steps=0, schedule="constant", total_steps=0, final_fraction=0.0):

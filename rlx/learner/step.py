@@ -10,13 +10,22 @@ import optax
 from rlx.core import records
 
 
-def split(batch, n, shards=1):
-  """[B, ...] leaves -> [n, B / n, ...]: n microbatches.
+def split(batch, n, shards=1, group=1):
+  """[B, ...] leaves -> [n, B / n, ...]: n microbatches of whole groups.
 
   Each device keeps its own rows: with `shards` row blocks, microbatch i takes
-  the i-th part of every block. Rows of a group stay together as long as a
-  block's part is a whole number of groups.
+  the i-th part of every block.
+
+  Args:
+    batch: tree whose first leaf has the B rows; those of a group are consecutive.
+    group: rows that stay together; 1 cuts between any rows.
+  Raises:
+    ValueError: the groups do not divide.
   """
+  rows = len(jax.tree.leaves(batch)[0])
+  if rows % (shards * n * group):
+    raise ValueError(f"{rows} rows in groups of {group} do not divide into {n} "
+                     f"microbatches on {shards} devices.")
   def leaf(x):
     x = x.reshape(shards, n, -1, *x.shape[1:]).swapaxes(0, 1)
     return x.reshape(n, -1, *x.shape[3:])
@@ -38,12 +47,13 @@ def mapped(fn, batch, n, shards=1):
   return join(jax.lax.map(fn, split(batch, n, shards)), shards)
 
 
-def make(loss_fn, optimizer, *, microbatches=1, shards=1):
+def make(loss_fn, optimizer, *, microbatches=1, shards=1, group=1):
   """Builds `step(params, opt_state, batch, frozen) -> (params, opt_state, metrics, rows)`.
 
     gradient = (sum over microbatches of d total / d params) / (sum of weights)
 
-  so the update is the same for any number of microbatches and devices.
+  so the update is the same for any number of microbatches and devices. A loss may
+  compare the rows of a group: all of them are in one microbatch.
 
   A loss or gradient that is not finite, or a gradient of zero (an empty batch, no
   signal), changes neither parameters nor optimizer state and is counted in `nonfinite`
@@ -54,7 +64,7 @@ def make(loss_fn, optimizer, *, microbatches=1, shards=1):
       rows are [B, ...] arrays of the forward pass that are wanted back, or None.
     optimizer: optax transform.
     microbatches: how many parts the batch is computed in.
-    shards: row blocks of the batch, see `split`.
+    shards, group: see `split`.
   Returns:
     the function, jitted; params and opt_state are donated. Metrics are device
     scalars: loss, grad_norm, nonfinite, empty and those of loss_fn.
@@ -67,7 +77,7 @@ def make(loss_fn, optimizer, *, microbatches=1, shards=1):
   def gradient(params, frozen, batch):
     grad_fn = jax.grad(total, has_aux=True)
     if microbatches == 1: return grad_fn(params, frozen, batch)
-    parts = split(batch, microbatches, shards)
+    parts = split(batch, microbatches, shards, group)
     grads, (sums, _) = jax.eval_shape(
         grad_fn, params, frozen, jax.tree.map(lambda x: x[0], parts))
     zero = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), (grads, sums))

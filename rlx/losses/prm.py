@@ -5,7 +5,7 @@
 
 All return Weighted. Rows that are not valid (unknown verdict, empty) give no
 gradient. A function that asks for a `_PG` array compares completions of one
-prompt and needs whole groups in a microbatch. Nothing is normalised by length.
+prompt; a microbatch has whole groups. Nothing is normalised by length.
 
 Free Process Rewards without Process Labels, Yuan et al. 2024, arXiv:2412.01981.
 """

@@ -121,5 +121,5 @@ def test_what_was_compiled_is_within_the_estimate_and_sends_what_the_closed_form
   ratios = {tuple(cells[:3]): (float(cells[5]), float(cells[7]))
             for cells in map(scaling.compared, compiled)}
   assert {mesh for _, mesh, _ in ratios} >= {"1 x 8 x 1", "1 x 4 x 2", "1 x 8 x 4"}
-  assert all(1 <= of_bytes < 3 and 0.99 <= of_sent <= 1.01
+  assert all(0.97 <= of_bytes < 3.1 and 0.99 <= of_sent <= 1.01
              for of_bytes, of_sent in ratios.values()), ratios

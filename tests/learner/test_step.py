@@ -5,8 +5,11 @@ import optax
 import pytest
 
 from rlx.core import records
+from rlx.core import resolve
 from rlx.learner import optimizer
+from rlx.learner import sharding
 from rlx.learner import step
+from rlx.losses import aggregate
 
 X_BD = np.random.default_rng(0).normal(size=(16, 3)).astype(np.float32)
 MASK_B = np.array([1, 1, 0, 1, 1, 1, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1], bool)
@@ -66,10 +69,47 @@ def test_mapped_returns_rows_in_order():
   np.testing.assert_array_equal(out, 2 * np.arange(24.0))
 
 
-def test_split_keeps_groups_together():
-  group = np.repeat(np.arange(8), 2)
-  for part in step.split(group, 2, shards=2):
-    assert (part.reshape(-1, 2)[:, 0] == part.reshape(-1, 2)[:, 1]).all()
+GROUPED = ("prm.dpo", "prm.nca", "prm.detached_dpo", "prm.kto_even", "sequence.pacs",
+           "sequence.dpo")
+
+
+@pytest.mark.parametrize("name", GROUPED)
+def test_losses_within_a_group_have_the_same_gradient_for_every_cut(name):
+  """Log-probs that are linear in 3 parameters, 8 groups of 4, the rows of a device its own."""
+  draw = np.random.default_rng(0)
+  x_BTD, logps_BT = draw.normal(size=(32, 2, 3)), draw.normal(-1, 1, (32, 2))
+  lengths_B, outcome_B = draw.integers(0, 3, 32), draw.choice([0, .5, 1, np.nan], 32)
+  x_BTD, logps_BT, outcome_B = (x.astype(np.float32) for x in (x_BTD, logps_BT, outcome_B))
+  scored = records.Scored(
+      mask_BT=np.arange(2)[None, :] < lengths_B[:, None], outcome_B=outcome_B,
+      old_logps_BT=logps_BT, ref_logps_BT=logps_BT, prm_old_logps_BT=logps_BT,
+      policy_ref_logps_BT=logps_BT, prm_beta_B=np.ones(32, np.float32), group=4)
+  fn = resolve.resolve("losses", dict(name=name), records.Scored, "loss")
+
+  def loss(params, batch):
+    scored, x_BTD = batch
+    logps_BT = jnp.einsum("BTD,D->BT", x_BTD, params["w_D"])
+    found = fn(scored.replace(prm_logps_BT=logps_BT, logps_BT=logps_BT))
+    if name.startswith("sequence"):
+      found = aggregate.aggregate(found, scored.mask_BT & scored.valid_B[:, None],
+                                  mode=aggregate.OF_LOSS[name])
+    return found, {}, None
+
+  def norm(microbatches, shards):
+    params, transform = {"w_D": jnp.ones(3)}, optax.sgd(1.0)
+    update = step.make(loss, transform, microbatches=microbatches, shards=shards, group=4)
+    params, _, metrics, _ = update(
+        params, transform.init(params),
+        sharding.place_rows((scored, x_BTD), sharding.make_mesh(data=shards)))
+    return [metrics["grad_norm"], *params["w_D"]]
+
+  expected = norm(1, 1)
+  assert expected[0] > 0.01
+  # The baselines of kto_even are of a microbatch.
+  for cut in ((1, 8),) if name == "prm.kto_even" else ((8, 1), (2, 4), (4, 2)):
+    np.testing.assert_allclose(norm(*cut), expected, rtol=2e-5)
+  with pytest.raises(ValueError, match="^32 rows in groups of 4 do not divide into 8 micro"):
+    norm(8, 2)
 
 
 def test_minibatches_are_whole_groups_in_the_order_given():
