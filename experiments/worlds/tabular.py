@@ -151,6 +151,11 @@ class Environment(NamedTuple):
   demo_PT: Any = None
 
 
+def environment_key(seed):
+  """The key that `train` hands to `environment` for this seed."""
+  return jax.random.split(jax.random.key(seed))[0]
+
+
 def around(key, x, spread=0.2):
   """Each number of x times another one from the uniform in 1 +- spread."""
   x = jnp.asarray(x, jnp.float32)
@@ -228,8 +233,7 @@ def train(c, world, environment, *, seeds, lr, steps, prm_lr=1.0, value_lr=0.5,
   @jax.jit
   @jax.vmap
   def run(seed, lr, prm_lr, value_lr):
-    start_key, key = jax.random.split(jax.random.key(seed))
-    env = environment(start_key)
+    env, (_, key) = environment(environment_key(seed)), jax.random.split(jax.random.key(seed))
     if env.start is None: env = env._replace(start=world.start())
     policy_tx, prm_tx = optimizer(lr), optimizer(prm_lr)
     state = _State((env.start, policy_tx.init(env.start)), (env.start, prm_tx.init(env.start)),
