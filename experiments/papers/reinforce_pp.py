@@ -12,6 +12,9 @@ from experiments.worlds import verdicts
 
 CLAIM = 0
 MEASURE = "accuracy on all prompts, statistics of the batch less those of a prompt"
+MARGIN, RATE = 0.05, 5.0
+FIRST = ("not seen", None)
+TREE = tabular.Tree(prompts=8, vocab=5, length=3)
 
 
 def tied(lr):
@@ -21,20 +24,21 @@ def tied(lr):
   return optax.chain(optax.stateless(as_one), optax.sgd(lr))
 
 
-def effects(seeds):
-  tree = tabular.Tree(prompts=8, vocab=5, length=3)
-  keys = jax.random.split(jax.random.key(0))
+def environment(key):
+  keys = jax.random.split(key, 3)
   share_L = jax.random.beta(keys[0], 0.3, 2.0, (125,))  # of prompts it is right for
   right_PL = jax.random.uniform(keys[1], (8, 125)) < share_L
+  start_1NV = jax.random.normal(keys[2], (1, TREE.nodes, 5))
+  return tabular.Environment(
+      verdicts.judge(TREE, right_PL), lambda x: dict(accuracy=TREE.expected_P(x, share_L).mean()),
+      start=jnp.broadcast_to(start_1NV, (8, TREE.nodes, 5)))
 
-  def accuracy(c):
-    found, _ = tabular.train(
-        c, tree, verdicts.judge(tree, right_PL), lambda x: dict(accuracy=tree.expected_P(x, share_L).mean()),
-        seeds=seeds, steps=200, lr=5.0, optimizer=tied,
-        start=lambda key: jnp.broadcast_to(
-            jax.random.normal(key, (1, tree.nodes, 5)), (8, tree.nodes, 5)))
-    return found["accuracy"][:, -1]
 
+def arms():
   c = reinforce_pp.get_config()
-  return accuracy(c) - accuracy(tabular.changed(
-      c, advantages__total=dict(name="group.grpo")))
+  def accuracy(c):
+    return lambda seeds, rates: tabular.train(
+        c, TREE, environment, seeds=seeds, lr=rates, steps=200,
+        optimizer=tied)[0]["accuracy"][:, -1]
+  return {"batch": accuracy(c),
+          "prompt": accuracy(tabular.changed(c, advantages__total=dict(name="group.grpo")))}

@@ -13,28 +13,36 @@ from experiments.worlds import verdicts
 
 CLAIM = 0
 MEASURE = "pass@8 with a demonstration in the group less that without, 300 steps"
-REVISED = "neither arm learned"
+MARGIN, RATE = 0.05, 20.0
+FIRST = ("not recorded", "neither arm learned")
+ILLUSTRATION = ("Half of the prompts have one right completion, which is hardly ever sampled and "
+                "is the one demonstrated.")
+WORLD = tabular.Tree(prompts=8, vocab=8, length=2)
 
 
-def effects(seeds):
-  world = tabular.Tree(prompts=8, vocab=8, length=2)
-  is_lucky_PL = jax.random.uniform(jax.random.key(0), (8, 64)) < 0.1
+def environment(key, *, demonstrated):
+  keys = jax.random.split(key, 3)
+  is_lucky_PL = verdicts.drawn(keys[0], WORLD, 0.1)
   is_hard_P1 = jnp.arange(8)[:, None] % 2 == 1
   right_PL = jnp.where(is_hard_P1, jnp.arange(64) == 0, is_lucky_PL)
-  demo_L = jnp.where(is_hard_P1[:, 0], 0, jnp.argmax(is_lucky_PL, axis=1))
-  demo_PT = jnp.stack([demo_L // 8, demo_L % 8], axis=1)
-
-  def start(key):  # Token 0 of hard prompts has a probability near 1e-2, twice.
-    return world.start(key, 1.0).at[..., 0].add(-2.5 * is_hard_P1)
+  demo_P = jnp.argmax(right_PL, axis=1)
+  # Token 0 of hard prompts has a probability near 1e-2, twice.
+  rare_P1 = tabular.around(keys[1], jnp.full((8, 1), -2.5)) * is_hard_P1
 
   def measure(logits_PNV):
-    pass_P = world.expected_P(logits_PNV, right_PL)
+    pass_P = WORLD.expected_P(logits_PNV, right_PL)
     return dict(pass_at_8=(1 - (1 - pass_P) ** 8).mean())
 
-  def pass_at_8(demo_PT):
-    c = tabular.changed(rl_plus.get_config(), rollouts__per_prompt=8, rollouts__max_tokens=2)
-    found, _ = tabular.train(c, world, verdicts.judge(world, right_PL), measure, seeds=seeds, steps=300, lr=20.0,
-                             start=start, demo_PT=demo_PT)
-    return found["pass_at_8"][:, -1]
+  return tabular.Environment(
+      verdicts.judge(WORLD, right_PL), measure,
+      start=WORLD.start(keys[2], 1.0).at[..., 0].add(rare_P1),
+      demo_PT=jnp.stack([demo_P // 8, demo_P % 8], axis=1) if demonstrated else None)
 
-  return pass_at_8(demo_PT) - pass_at_8(None)
+
+def arms():
+  c = tabular.changed(rl_plus.get_config(), rollouts__max_tokens=2)
+  def pass_at_8(demonstrated):
+    return lambda seeds, rates: tabular.train(
+        c, WORLD, lambda key: environment(key, demonstrated=demonstrated), seeds=seeds, lr=rates,
+        steps=300)[0]["pass_at_8"][:, -1]
+  return {"demonstration": pass_at_8(True), "none": pass_at_8(False)}

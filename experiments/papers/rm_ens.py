@@ -1,4 +1,4 @@
-"""The overoptimised world of reward_models: five reward models with the same pairs, a
+"""The overoptimised environment of reward_models: five reward models with the same pairs, a
 quarter of them flipped, and starts of their own.
 
 UWO of the five with the config's weight and KL against the first of them alone, after
@@ -10,13 +10,13 @@ from experiments.worlds import tabular
 
 CLAIM = 0
 MEASURE = "gold score learned from UWO of five reward models less that from one of them"
-REVISED = "one reward model was not overoptimised"
+MARGIN, RATE = 0.1, 10.0
+FIRST = ("not recorded", "one reward model was not overoptimised")
+ONE = dict(name="shaping.ensemble", coef=1.0, kind="nominal_min", weight=1.0)
 
 
-def effects(seeds):
-  def gold(**outcome):
-    c = tabular.changed(rm_ens.get_config(), rewards__outcome=dict(
-        name="shaping.ensemble", coef=1.0, **outcome))
-    return reward_models.gold(c, seeds=seeds)[:, -1]
-
-  return gold(kind="uwo") - gold(kind="nominal_min", weight=1.0)
+def arms():
+  c = rm_ens.get_config()
+  def gold(c):
+    return lambda seeds, rates: reward_models.gold(c, seeds, rates)[:, -1]
+  return {"UWO of five": gold(c), "one model": gold(tabular.changed(c, rewards__outcome=ONE))}

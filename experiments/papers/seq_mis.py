@@ -2,16 +2,19 @@
 completions are rare at every length, four passes over every batch. Weights of whole
 completions, masked, against those of tokens, truncated."""
 from configs.papers import seq_mis
-from experiments.worlds import tabular
 from experiments.worlds import sparse
+from experiments.worlds import tabular
 
 CLAIM = 0
 MEASURE = "late accuracy with weights of completions less that with those of tokens"
+MARGIN, RATE = 0.05, 30.0
+FIRST = ("not seen", None)
 TIS = dict(name="behaviour.tis", cap=2.0, level="token")
 
 
-def effects(seeds):
+def arms():
   world, c = sparse.endings(), tabular.changed(seq_mis.get_config(), learner__epochs=4)
-  accuracy = lambda c: sparse.late(world.learned(
-      c, seeds, steps=60, lr=30.0, sampler=sparse.noisy))
-  return accuracy(c) - accuracy(tabular.changed(c, learner__behaviour=TIS))
+  def late(c):
+    return lambda seeds, rates: sparse.late(world.learned(
+        c, seeds, rates, steps=60, sampler=sparse.noisy))
+  return {"completions": late(c), "tokens": late(tabular.changed(c, learner__behaviour=TIS))}

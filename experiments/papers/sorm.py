@@ -6,6 +6,8 @@ whether any of 8 rollouts from a step is right, or a later step has one that is 
 against the completion's own outcome for all its steps (ORM). Both with balanced
 classes. What a model would carry from one prefix to others is left out.
 """
+import functools
+
 import jax
 import jax.numpy as jnp
 import optax
@@ -26,6 +28,8 @@ PAPER = dict(
     confidence="medium")
 CLAIM = 0
 MEASURE = "balanced accuracy on steps with the labels of SORM less with those of ORM"
+MARGIN, RATE = 0.05, 100.0
+FIRST = ("confirmed", None)
 WORLD = tabular.Tree(prompts=8, vocab=4, length=4)
 
 
@@ -34,7 +38,8 @@ def after(batch):
   return batch.nodes_BT * 4 + batch.tokens_BT + 1
 
 
-def effect(seed):
+def accuracy(seed, rate, *, stepwise):
+  """On the policy's steps, half of the weight on right ones; a coin where unsure."""
   keys = jax.random.split(jax.random.key(seed), 5)
   right_PL = jax.random.bernoulli(keys[0], 0.05, (8, 256))
   logits_PNV = WORLD.start(keys[1], 1.0)
@@ -51,23 +56,23 @@ def effect(seed):
   batch = WORLD.sample(keys[2], logits_PNV, 32)
   at = batch.prompt_B[:, None], after(batch)
   reached_BJ = jax.random.binomial(keys[3], 8, values_PN[at]) / 8
-  stepwise_BJ = step_labels.from_values(reached_BJ, batch.mask_BT, kind="monotone")
-  outcome_BJ = jnp.broadcast_to(values_PN[at][:, -1:], stepwise_BJ.shape)  # Of the leaf.
+  if stepwise:
+    labels_BJ = step_labels.from_values(reached_BJ, batch.mask_BT, kind="monotone")
+  else:
+    labels_BJ = jnp.broadcast_to(values_PN[at][:, -1:], reached_BJ.shape)  # Of the leaf.
 
-  def accuracy(labels_BJ):
-    """On the policy's steps, half of the weight on right ones; a coin where unsure."""
-    def loss(scores_PN):
-      return reward_model.bce(scores_PN[at].ravel(), labels_BJ.ravel(),
-                              batch.mask_BT.ravel(), balanced=True)
-    scores_PN = reward_models.learned(
-        jnp.zeros(visits_PN.shape), loss, optimizer=optax.sgd(100.0))
-    said_PN = (1 + jnp.sign(scores_PN)) / 2
-    recall = lambda said_PN, is_PN: (
-        jnp.sum(visits_PN * said_PN * is_PN) / jnp.sum(visits_PN * is_PN))
-    return (recall(said_PN, open_PN) + recall(1 - said_PN, ~open_PN)) / 2
+  def loss(scores_PN):
+    return reward_model.bce(scores_PN[at].ravel(), labels_BJ.ravel(), batch.mask_BT.ravel(),
+                            balanced=True)
 
-  return accuracy(stepwise_BJ) - accuracy(outcome_BJ)
+  scores_PN = reward_models.learned(jnp.zeros(visits_PN.shape), loss, optimizer=optax.sgd(rate))
+  said_PN = (1 + jnp.sign(scores_PN)) / 2
+  def recall(said_PN, is_PN):
+    return jnp.sum(visits_PN * said_PN * is_PN) / jnp.sum(visits_PN * is_PN)
+  return (recall(said_PN, open_PN) + recall(1 - said_PN, ~open_PN)) / 2
 
 
-def effects(seeds):
-  return jax.jit(jax.vmap(effect))(jnp.asarray(seeds))
+def arms():
+  def of(stepwise):
+    return jax.jit(jax.vmap(functools.partial(accuracy, stepwise=stepwise)))
+  return {"SORM": of(True), "ORM": of(False)}

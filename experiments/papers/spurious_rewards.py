@@ -2,7 +2,8 @@
 right steps, four completions in ten are right before training.
 
 Each batch is learned from eight times, as the paper holds the clipping of stale ratios
-responsible. The measure is a before and after, as in its table.
+responsible. The measure is a before and after, as in its table, at the rate that is the
+best with true verdicts, as the paper changes the reward alone.
 """
 import jax
 
@@ -12,22 +13,30 @@ from experiments.worlds import tabular
 
 CLAIM = 0
 MEASURE = "accuracy after 200 steps of coin rewards less that before, skilled policies"
+MARGIN, RATE = 0.05, 10.0
+FIRST = ("opposite", None)
+WORLD = tabular.Tree(prompts=32, vocab=4, length=3)
 
 
-def effects(seeds):
-  world = tabular.Tree(prompts=32, vocab=4, length=3)
-  ok_PNV = steps.right_steps(jax.random.key(0), world, 2)
-  right_PL = steps.right_leaves(world, ok_PNV)
-
+def environment(key):
+  keys = jax.random.split(key, 3)
+  ok_PNV = steps.right_steps(keys[0], WORLD, 2)
+  right_PL = steps.right_leaves(WORLD, ok_PNV)
   def judge(key, logits_PNV, batch):
     del logits_PNV
     return dict(outcome_B=steps.verdict_B(ok_PNV, batch),
                 noise_B=jax.random.uniform(key, batch.prompt_B.shape))
+  return tabular.Environment(
+      judge, lambda x: dict(accuracy=WORLD.expected_P(x, right_PL).mean()),
+      start=WORLD.start(keys[1], 0.5) + tabular.around(keys[2], ok_PNV))
 
-  c = tabular.changed(spurious_rewards.get_config(), rollouts__per_prompt=16,
-                      learner__epochs=8)
-  found, _ = tabular.train(
-      c, world, judge, lambda x: dict(accuracy=world.expected_P(x, right_PL).mean()),
-      seeds=seeds, steps=200, lr=10.0,
-      start=lambda key: world.start(key, 0.5) + ok_PNV)
-  return found["accuracy"][:, -1] - found["accuracy"][:, 0]
+
+def arms():
+  coin = tabular.changed(spurious_rewards.get_config(), learner__epochs=8)
+  true = tabular.changed(coin, rewards__outcome=dict(name="outcome.verdict", coef=1.0))
+  def gained(seeds, rates):
+    coin_IS, true_IS = (tabular.train(
+        c, WORLD, environment, seeds=seeds, lr=rates, steps=200)[0]["accuracy"]
+                        for c in (coin, true))
+    return coin_IS[:, -1] - coin_IS[:, 0], true_IS[:, -1]
+  return {"before training": gained}

@@ -16,6 +16,7 @@ PAPER = dict(
     confidence="medium")
 CLAIM = 0
 MEASURE = "rank correlation with regret over pairs of rewards, of STARC less of EPIC"
+MARGIN, FIRST = 0.05, ("confirmed", None)
 Z, A, GAMMA, PAIRS = 8, 3, 0.9, 200
 
 
@@ -68,4 +69,4 @@ def effect(rng):
 
 
 def effects(seeds):
-  return [effect(np.random.default_rng(seed)) for seed in seeds]
+  return {"EPIC": [effect(np.random.default_rng(seed)) for seed in seeds]}

@@ -8,19 +8,15 @@ from experiments.worlds import verdicts
 
 CLAIM = 0
 MEASURE = "mean accuracy over 60 steps of TEMPO less that of GRPO"
+MARGIN, RATE = 0.05, 20.0
+FIRST = ("confirmed", None)
 
 
-def effects(seeds):
-  world = tabular.Tree(prompts=16, vocab=4, length=4)
-  right_PL = verdicts.drawn(world, 0.05)
-
-  def accuracy(estimator):
-    c = tabular.changed(
-        tempo.get_config(), advantages__outcome__name=estimator,
-        rollouts__keep=dict(name="keep.everything"))
-    found, _ = tabular.train(
-        c, world, verdicts.judge(world, right_PL), verdicts.accuracy(world, right_PL),
-        seeds=seeds, steps=60, lr=20.0)
-    return found["accuracy"].mean(axis=1)
-
-  return accuracy("group.tempo") - accuracy("group.grpo")
+def arms():
+  world, c = tabular.Tree(prompts=16, vocab=4, length=4), tempo.get_config()
+  def accuracy(c):
+    return lambda seeds, rates: tabular.train(
+        c, world, verdicts.environment(world, 0.05), seeds=seeds, lr=rates,
+        steps=60)[0]["accuracy"].mean(axis=1)
+  grpo = tabular.changed(c, advantages__outcome=dict(name="group.grpo"))
+  return {"TEMPO": accuracy(c), "GRPO": accuracy(grpo)}

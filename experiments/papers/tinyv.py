@@ -12,25 +12,31 @@ from experiments.worlds import tabular
 
 CLAIM = 0
 MEASURE = "pass rate learned with the second verifier less that with the strict one alone"
+MARGIN, RATE = 0.05, 10.0
+FIRST = ("opposite", None)
+WORLD = tabular.Tree(prompts=16, vocab=8, length=2)
 
 
-def effects(seeds):
-  world = tabular.Tree(prompts=16, vocab=8, length=2)
-  draws_3PL = jax.random.uniform(jax.random.key(0), (3, 16, 64))
-  right_PL = draws_3PL[0] < 0.05
-  strict_PL = right_PL & (draws_3PL[1] < 0.6)
-  second_PL = draws_3PL[2] < jnp.where(right_PL, 0.95, 0.02)
+def environment(key):
+  keys = jax.random.split(key)
+  draws_3PL = jax.random.uniform(keys[0], (3, 16, 64))
+  right, strict, missed, farmed = tabular.around(keys[1], (0.05, 0.6, 0.05, 0.02))
+  right_PL = draws_3PL[0] < right
+  strict_PL = right_PL & (draws_3PL[1] < strict)
+  second_PL = draws_3PL[2] < jnp.where(right_PL, 1 - missed, farmed)
 
   def judge(key, logits_PNV, batch):
     del key, logits_PNV
-    at = batch.prompt_B, world.leaf_B(batch)
+    at = batch.prompt_B, WORLD.leaf_B(batch)
     return dict(outcome_B=1.0 * strict_PL[at], scores_BE=1.0 * second_PL[at][:, None])
 
-  def pass_rate(weight):
-    c = tabular.changed(tinyv.get_config(), rewards__outcome__weight=weight)
-    found, _ = tabular.train(
-        c, world, judge, lambda x: dict(rate=world.expected_P(x, right_PL).mean()),
-        seeds=seeds, steps=200, lr=10.0)
-    return found["rate"][:, -1]
+  return tabular.Environment(judge, lambda x: dict(rate=WORLD.expected_P(x, right_PL).mean()))
 
-  return pass_rate(1.0) - pass_rate(0.0)
+
+def arms():
+  c = tinyv.get_config()
+  def pass_rate(c):
+    return lambda seeds, rates: tabular.train(
+        c, WORLD, environment, seeds=seeds, lr=rates, steps=200)[0]["rate"][:, -1]
+  return {"with the second": pass_rate(c),
+          "strict alone": pass_rate(tabular.changed(c, rewards__outcome__weight=0.0))}

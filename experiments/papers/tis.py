@@ -4,18 +4,20 @@ without."""
 import jax.numpy as jnp
 
 from configs.papers import tis
-from experiments.worlds import tabular
 from experiments.worlds import sparse
+from experiments.worlds import tabular
 
 CLAIM = 0
 MEASURE = "accuracy with the weight less that without, sampled from rounded logits"
-REVISED = "both arms ended near 1 (it was confirmed)"
+MARGIN, RATE = 0.05, 20.0
+FIRST = ("confirmed", "both arms ended near 1")
 
 
-def effects(seeds):
-  world = sparse.rare()
-  c = tabular.changed(tis.get_config(), learner__epochs=4)
-  accuracy = lambda c: world.learned(
-      c, seeds, steps=20, lr=20.0,
-      sampler=lambda key, logits_PNV: 2 * jnp.round(logits_PNV / 2))["accuracy"][:, -1]
-  return accuracy(c) - accuracy(tabular.changed(c, learner__behaviour=dict(name=None)))
+def arms():
+  world, c = sparse.rare(), tabular.changed(tis.get_config(), learner__epochs=4)
+  def accuracy(c):
+    return lambda seeds, rates: world.learned(
+        c, seeds, rates, steps=20,
+        sampler=lambda key, logits_PNV: 2 * jnp.round(logits_PNV / 2))["accuracy"][:, -1]
+  return {"weighted": accuracy(c),
+          "unweighted": accuracy(tabular.changed(c, learner__behaviour=dict(name=None)))}

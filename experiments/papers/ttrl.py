@@ -1,6 +1,7 @@
 """Eight methods, of which one answers every question right and the others wrong, each
 question in its own way, one of 20 wrong answers: a vote on a question can go wrong, but
-what is learned holds for the next one. The right method starts at about 0.27."""
+what is learned holds for the next one. The right method starts at about 0.27. The rate is
+that of the best accuracy."""
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,33 +12,41 @@ from rlx.evals import pass_at_k
 
 CLAIM = 1
 MEASURE = "accuracy learned from votes of 8 less that of the start's votes of 8"
-REVISED = "not seen twice, while a vote was hardly better than one completion"
-GROUP, ASKED = 8, 50
+MARGIN, RATE = 0.05, 16.0
+FIRST = ("confirmed", None)
+WORLD, GROUP, ASKED = tabular.Tree(prompts=32, vocab=8, length=1), 8, 50
 
 
-def effects(seeds):
-  world = tabular.Tree(prompts=32, vocab=8, length=1)
-  start = lambda key: world.start(key, 0.5) + 1.0 * (jnp.arange(8) == 0)
+def judge(key, logits_PNV, batch):
+  del logits_PNV
+  answer_PV = jax.random.randint(key, (WORLD.prompts, WORLD.vocab), 1, 21)
+  answer_PV = answer_PV.at[:, 0].set(0)
+  answer_B = answer_PV[batch.prompt_B, batch.tokens_BT[:, 0]]
+  return dict(outcome_B=1.0 * (answer_B == 0), answer_B=answer_B)
 
-  def judge(key, logits_PNV, batch):
-    del logits_PNV
-    answer_PV = jax.random.randint(key, (world.prompts, world.vocab), 1, 21)
-    answer_PV = answer_PV.at[:, 0].set(0)
-    answer_B = answer_PV[batch.prompt_B, batch.tokens_BT[:, 0]]
-    return dict(outcome_B=1.0 * (answer_B == 0), answer_B=answer_B)
 
-  def vote(seed):
-    """Accuracy of the majority answers of the start."""
-    key, start_key = jax.random.key(seed), jax.random.split(jax.random.key(seed))[0]
-    def ask(key):
-      batch = world.sample(key, start(start_key), GROUP)
-      return judge(jax.random.fold_in(key, 1), None, batch)
-    found = jax.device_get(jax.jit(jax.vmap(ask))(jax.random.split(key, ASKED)))
-    return np.mean([pass_at_k.majority(answer_G.tolist()) == 0
-                    for answer_G in found["answer_B"].reshape(-1, GROUP)])
+def environment(key):
+  keys = jax.random.split(key)
+  lean_V = tabular.around(keys[0], 1.0) * (jnp.arange(8) == 0)
+  return tabular.Environment(judge, lambda x: dict(accuracy=jax.nn.softmax(x)[:, 0, 0].mean()),
+                             start=WORLD.start(keys[1], 0.5) + lean_V)
 
-  c = tabular.changed(ttrl.get_config(), rollouts__per_prompt=GROUP)
-  found, _ = tabular.train(
-      c, world, judge, lambda x: dict(accuracy=jax.nn.softmax(x)[:, 0, 0].mean()),
-      seeds=seeds, steps=200, lr=16.0, start=start)
-  return found["accuracy"][:, -1] - [vote(seed) for seed in seeds]
+
+@jax.jit
+@jax.vmap
+def asked(seed):
+  """Answers of the start, [ASKED, B]."""
+  start_PNV = environment(tabular.environment_key(seed)).start
+  def ask(key):
+    return judge(jax.random.fold_in(key, 1), None, WORLD.sample(key, start_PNV, GROUP))["answer_B"]
+  return jax.vmap(ask)(jax.random.split(jax.random.fold_in(jax.random.key(seed), 1), ASKED))
+
+
+def arms():
+  def beyond_votes(seeds, rates):
+    found, _ = tabular.train(
+        ttrl.get_config(), WORLD, environment, seeds=seeds, lr=rates, steps=200)
+    votes = [np.mean([pass_at_k.majority(answer_G) == 0 for answer_G in answers_XG.tolist()])
+             for answers_XG in np.asarray(asked(seeds)).reshape(len(seeds), -1, GROUP)]
+    return found["accuracy"][:, -1] - votes, found["accuracy"][:, -1]
+  return {"votes of the start": beyond_votes}

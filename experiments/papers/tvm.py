@@ -7,6 +7,8 @@ completion's own outcome. In a full batch both have the same gradient, with the 
 error and with the cross-entropy: only the noise of small batches is between them.
 Values then pick one of eight half completions of new prompts.
 """
+import functools
+
 import jax
 import jax.numpy as jnp
 
@@ -24,6 +26,8 @@ PAPER = dict(
     confidence="medium")
 CLAIM = 0
 MEASURE = "value of the half completion picked by labels of prefixes less by outcomes"
+MARGIN, RATE = 0.05, 0.1
+FIRST = ("not seen", None)
 PROMPTS, GROUP, VOCAB, LENGTH = 64, 64, 6, 4
 
 
@@ -36,7 +40,8 @@ def features(difficulty_B, tokens_BT):
   return jnp.einsum("BTX,TY->BTYX", x_BTX, place_TT).reshape(*tokens_BT.shape, -1)
 
 
-def effect(seed):
+def picked(seed, rate, *, by_prefix):
+  """What the half completions that the values pick are worth."""
   keys = jax.random.split(jax.random.key(seed), 7)
   worth_V = jax.random.normal(keys[0], (VOCAB,))
   def chance(difficulty_X, counts_XV):
@@ -48,8 +53,9 @@ def effect(seed):
   outcome_B = 1.0 * jax.random.bernoulli(keys[3], chance(difficulty_B, counts_BV))
   mask_BT = jnp.ones(tokens_BT.shape, bool)
   valid_PG = jnp.ones((PROMPTS, GROUP), bool)
-  shares_BT = prefixes.values(
-      tokens_BT, mask_BT, outcome_B.reshape(valid_PG.shape), valid_PG)
+  labels_BT = prefixes.values(
+      tokens_BT, mask_BT, outcome_B.reshape(valid_PG.shape), valid_PG) if by_prefix else (
+          jnp.broadcast_to(outcome_B[:, None], tokens_BT.shape))
   x_BTD = features(difficulty_B, tokens_BT)
   order_SN = jax.random.permutation(keys[4], len(outcome_B)).reshape(-1, 8)
 
@@ -62,20 +68,18 @@ def effect(seed):
   true_PG = chance(new_B[:, None], counts_BRV).mean(axis=1).reshape(512, 8)
   new_BTD = features(new_B, jnp.pad(half_BT, ((0, 0), (0, LENGTH // 2))))
 
-  def picked(labels_BT):
-    def step(weights_D, rows_N):
-      def loss(weights_D):
-        return reward_model.mse(
-            (x_BTD[rows_N] @ weights_D).ravel(), labels_BT[rows_N].ravel(),
-            mask_BT[rows_N].ravel()).mean()
-      return weights_D - 0.1 * jax.grad(loss)(weights_D), None
-    weights_D = jax.lax.scan(step, jnp.zeros(x_BTD.shape[2]), order_SN)[0]
-    scores_PG = (new_BTD[:, LENGTH // 2 - 1] @ weights_D).reshape(512, 8)
-    return true_PG[jnp.arange(512), jnp.argmax(scores_PG, axis=1)].mean()
+  def step(weights_D, rows_N):
+    def loss(weights_D):
+      return reward_model.mse((x_BTD[rows_N] @ weights_D).ravel(), labels_BT[rows_N].ravel(),
+                              mask_BT[rows_N].ravel()).mean()
+    return weights_D - rate * jax.grad(loss)(weights_D), None
 
-  outcome_BT = jnp.broadcast_to(outcome_B[:, None], tokens_BT.shape)
-  return picked(shares_BT) - picked(outcome_BT)
+  weights_D = jax.lax.scan(step, jnp.zeros(x_BTD.shape[2]), order_SN)[0]
+  scores_PG = (new_BTD[:, LENGTH // 2 - 1] @ weights_D).reshape(512, 8)
+  return true_PG[jnp.arange(512), jnp.argmax(scores_PG, axis=1)].mean()
 
 
-def effects(seeds):
-  return jax.jit(jax.vmap(effect))(jnp.asarray(seeds))
+def arms():
+  def of(by_prefix):
+    return jax.jit(jax.vmap(functools.partial(picked, by_prefix=by_prefix)))
+  return {"prefixes": of(True), "outcomes": of(False)}

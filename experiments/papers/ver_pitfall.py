@@ -1,14 +1,16 @@
 """Chains of one operation, completions of up to five tokens as text, judged by the
-verifiers themselves: the strict rule and the looser one that any last number opens.
+verifiers themselves: the strict rule, and with it the looser one that any last number opens.
 
 True is a completion that states the result and then the answer, in whatever form. The
 policy starts with both demonstrated, form and answer: "7#7" and, as often, "7;#7".
 Two things have to show: before training the rule misses more of what is true, and in
-training on the looser verdicts alone more of what is accepted becomes untrue than in
-training on the rule's.
+training on the looser verdicts, too, more of what is accepted becomes untrue than in
+training on the rule's. The rate is that of the most that is true.
 """
+import functools
 import re
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -21,63 +23,76 @@ from rlx.verifiers import pool
 CLAIM = 0
 MEASURE = ("the lesser of: right ones the rule misses beyond the looser verifier, wrong "
            "ones the looser lets in after training")
+MARGIN, RATE = 0.05, 10.0
+FIRST = ("confirmed", None)
 QUESTIONS = ("3M7=", "7m3=", "3m7=", "7M3=")
 TOKENS = ("", "3", "7", ";", "#")
+WORLD = tabular.Tree(prompts=len(QUESTIONS), vocab=len(TOKENS), length=5, eos=True)
 
 
-def effects(seeds):
-  world = tabular.Tree(prompts=len(QUESTIONS), vocab=len(TOKENS), length=5, eos=True)
-  tokens_LT, _ = world.leaves
-  texts = ["".join(TOKENS[v] for v in row_T) for row_T in tokens_LT]
+@functools.cache
+def judged():
+  """(accepted by the rule, by the looser verifier, right), all [P, L]."""
+  texts = ["".join(TOKENS[v] for v in row_T) for row_T in WORLD.leaves[0]]
   workers = pool.Pool(0, 1.0)
-
   def verdicts(path):
     return np.stack([workers.verify([records.Prompt(
         id=q, text=q, answer=str(chain.solve(q)[-1]), verifier=path)] * len(texts), texts)
                      for q in QUESTIONS]) > 0.5
-
-  rule_PL, loose_PL = verdicts("chain.answer"), verdicts("math_answer.final")
   right_PL = np.array([[re.findall(r"\d", text) == [str(chain.solve(q)[-1])] * 2
                         for text in texts] for q in QUESTIONS])
+  return verdicts("chain.answer"), verdicts("math_answer.final"), right_PL
+
+
+def start(key):
+  """Noise, and what each prompt's two demonstrations say next."""
+  keys, start_PNV = jax.random.split(key), WORLD.start()
+  said_P2 = tabular.around(keys[0], jnp.full((len(QUESTIONS), 2), 2.0))
+  for p, q in enumerate(QUESTIONS):
+    digit = TOKENS.index(str(chain.solve(q)[-1]))
+    for said, path in zip(said_P2[p], ((digit, 4, digit, 0), (digit, 3, 4, digit, 0))):
+      node = 0
+      for token in path:
+        start_PNV = start_PNV.at[p, node, token].set(said)
+        node = node * WORLD.vocab + token + 1
+  return WORLD.start(keys[1], 0.5) + start_PNV
+
+
+def environment(key, *, by_rule):
+  rule_PL, loose_PL, right_PL = map(jnp.asarray, judged())
+  accepted_PL = rule_PL if by_rule else rule_PL | loose_PL
   # Completions are looked up by their tokens, read as a number.
-  place_T = len(TOKENS) ** np.arange(world.length)
-  leaf_C = np.zeros(len(TOKENS) ** world.length, int)
-  leaf_C[tokens_LT @ place_T] = np.arange(len(texts))
-  rule, loose, right, leaf, place = map(jnp.asarray, (
-      rule_PL, loose_PL, right_PL, leaf_C, place_T))
+  place_T = WORLD.vocab ** jnp.arange(WORLD.length)
+  leaf_C = jnp.zeros(WORLD.vocab ** WORLD.length, int).at[
+      jnp.asarray(WORLD.leaves[0]) @ place_T].set(jnp.arange(len(WORLD.leaves[0])))
 
   def judge(key, logits_PNV, batch):
     del key, logits_PNV
-    at = batch.prompt_B, leaf[batch.tokens_BT @ place]
-    return dict(outcome_B=1.0 * rule[at], scores_BE=1.0 * loose[at][:, None])
-
-  def start(key):
-    """Noise, and what each prompt's two demonstrations say next."""
-    shown_PNV = np.zeros((world.prompts, world.nodes, world.vocab), np.float32)
-    for p, q in enumerate(QUESTIONS):
-      digit = TOKENS.index(str(chain.solve(q)[-1]))
-      for path in ((digit, 4, digit, 0), (digit, 3, 4, digit, 0)):
-        node = 0
-        for token in path:
-          shown_PNV[p, node, token] = 2.0
-          node = node * world.vocab + token + 1
-    return world.start(key, 0.5) + shown_PNV
+    at = batch.prompt_B, leaf_C[batch.tokens_BT @ place_T]
+    return dict(outcome_B=1.0 * rule_PL[at], scores_BE=1.0 * loose_PL[at][:, None])
 
   def measure(logits_PNV):
-    probs_PL = jnp.exp(world.leaf_logps(logits_PNV))
+    probs_PL = jnp.exp(WORLD.leaf_logps(logits_PNV))
     share = lambda part_PL, whole_PL: (jnp.sum(probs_PL * (part_PL & whole_PL))
                                        / jnp.sum(probs_PL * whole_PL))
-    return dict(missed_by_rule=share(~rule, right), missed_by_loose=share(~loose, right),
-                wrong_of_rule=share(~right, rule), wrong_of_loose=share(~right, loose))
+    return dict(missed=share(~accepted_PL, right_PL), wrong=share(~right_PL, accepted_PL),
+                right=jnp.sum(probs_PL * right_PL, axis=1).mean())
 
-  def train(**options):
-    c = tabular.changed(ver_pitfall.get_config(), **{
-        f"rewards__outcome__{k}": v for k, v in options.items()})
-    found, _ = tabular.train(c, world, judge, measure, seeds=seeds, steps=150, lr=10.0,
-                             start=start)
-    return found
+  return tabular.Environment(judge, measure, start=start(key))
 
-  by_rule, by_loose = train(weight=0.0), train(mode="only")
-  missed = by_rule["missed_by_rule"] - by_rule["missed_by_loose"]
-  hacked = by_loose["wrong_of_loose"] - by_rule["wrong_of_rule"]
-  return np.minimum(missed[:, 0], hacked[:, -1])
+
+def arms():
+  c = ver_pitfall.get_config()
+  def of(c, by_rule):
+    def arm(seeds, rates):
+      found, _ = tabular.train(c, WORLD, lambda key: environment(key, by_rule=by_rule),
+                               seeds=seeds, lr=rates, steps=150)
+      return (np.stack([found["missed"][:, 0], found["wrong"][:, -1]], axis=1),
+              found["right"][:, -1])
+    return arm
+  return {"rule, then looser": of(c, False),
+          "rule": of(tabular.changed(c, rewards__outcome__weight=0.0), True)}
+
+
+def compare(loose_I2, rule_I2):
+  return np.minimum(rule_I2[:, 0] - loose_I2[:, 0], loose_I2[:, 1] - rule_I2[:, 1])

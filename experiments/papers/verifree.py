@@ -13,14 +13,20 @@ from experiments.worlds import tabular
 CLAIM = 0
 MEASURE = ("mean share of sound reasonings over 200 steps from the answer's "
            "probability less that from verdicts")
+MARGIN, RATE = 0.05, 50.0
+FIRST = ("confirmed", None)
 
 
-def effects(seeds):
-  sound_PL = answers.sound(jax.random.key(0))
-  logps_PLM = jnp.log(jnp.where(sound_PL, 0.8, 0.2))[..., None]
-  probability = verifree.get_config()
-  verdicts = tabular.changed(
-      probability, rewards__outcome=dict(name="outcome.verdict", coef=1.0))
-  share = lambda c: answers.learned(
-      c, logps_PLM, sound_PL, seeds, flipped=0.1).mean(axis=1)
-  return share(probability) - share(verdicts)
+def drawn(key):
+  keys = jax.random.split(key)
+  sound_PL, (likely, unlikely) = answers.sound(keys[0]), tabular.around(keys[1], (0.8, 0.2))
+  return jnp.log(jnp.where(sound_PL, likely, unlikely))[..., None], sound_PL
+
+
+def arms():
+  c = verifree.get_config()
+  def share(c):
+    return lambda seeds, rates: answers.learned(
+        c, drawn, seeds, rates, flipped=0.1).mean(axis=1)
+  verdicts = tabular.changed(c, rewards__outcome=dict(name="outcome.verdict", coef=1.0))
+  return {"probability": share(c), "verdicts": share(verdicts)}

@@ -2,6 +2,8 @@
 without the reference they see how many steps are right, from the question; a text may
 slip and be right, or not slip and state something else (`judges.texts`).
 """
+import functools
+
 import numpy as np
 
 from experiments.worlds import judges
@@ -18,18 +20,26 @@ PAPER = dict(
     confidence="medium")
 CLAIM = 0
 MEASURE = "accuracy of a judge that sees the reference less that of one that does not"
-REVISED = "what was wrong in a text did not depend on its label"
+MARGIN, RATE = 0.05, 0.05
+FIRST = ("not recorded", "what was wrong in a text did not depend on its label")
+ILLUSTRATION = ("A text is right if it states the reference answer, and the judge that sees the "
+                "reference is told whether the answers agree.")
 
 
-def effects(seeds):
-  return [_accuracy(seed, True) - _accuracy(seed, False) for seed in seeds]
+@functools.cache
+def texts(seed, count, reference):
+  """(features_NF, labels_N)."""
+  prompts, completions, labels = zip(*judges.texts(seed, count))
+  return judges.features(prompts, completions, reference=reference), np.array(labels)
 
 
-def _accuracy(seed, reference):
-  train, test = (judges.texts(f"{seed}/{part}", n)
-                 for part, n in (("train", 800), ("test", 400)))
-  (train_NF, train_N), (test_NF, test_N) = (
-      (judges.features([r[0] for r in rows], [r[1] for r in rows], reference=reference),
-       np.array([r[2] for r in rows])) for rows in (train, test))
-  verdict_N = test_NF @ np.asarray(judges.fit(train_NF, train_N)) > 0
-  return verifier.report(verdict_N, test_N)["all"]["accuracy"]
+def arms():
+  def accuracy(reference):
+    def arm(seeds, rates):
+      train = [texts(f"{seed}/train", 800, reference) for seed in seeds]
+      test = [texts(f"{seed}/test", 400, reference) for seed in seeds]
+      weights_IF = judges.fit(*map(np.stack, zip(*train)), rates)
+      return [verifier.report(x_NF @ weights_F > 0, labels_N)["all"]["accuracy"]
+              for (x_NF, labels_N), weights_F in zip(test, np.asarray(weights_IF))]
+    return arm
+  return {"with the reference": accuracy(True), "without": accuracy(False)}

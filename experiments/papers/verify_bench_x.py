@@ -20,10 +20,13 @@ PAPER = dict(
 CLAIM = 0
 MEASURE = ("the lesser of what the strict verifier gains in precision over the looser one "
            "and what it loses in recall")
+MARGIN, FIRST = 0.05, ("not seen", None)
+ILLUSTRATION = ("Only one of the six forms is a box, and the last number of one form is not the "
+                "answer.")
 
 
 def effects(seeds):
-  return [_effect(seed) for seed in seeds]
+  return {"looser verifier": [_effect(seed) for seed in seeds]}
 
 
 def _effect(seed):

@@ -1,5 +1,5 @@
 """Plans (experiments/worlds/answers.py) that change a frozen model's perplexity of the next
-chapter, 10, by their quality and by chance, in percent: normal, and with heavy tails."""
+chapter, about 10, by their quality and by chance, in percent: normal, and with heavy tails."""
 import jax
 import jax.numpy as jnp
 
@@ -10,17 +10,22 @@ from experiments.worlds import tabular
 CLAIM = 1
 MEASURE = ("quality of plans learned from thresholds of the improvement less that "
            "from the improvement")
+MARGIN, RATE = 0.1, 10.0
+FIRST = ("not seen", None)
 
 
-def effects(seeds):
-  keys = jax.random.split(jax.random.key(0), 2)
+def drawn(key):
+  keys = jax.random.split(key, 3)
   quality_PL = jax.random.normal(keys[0], (16, 64))
   percent_PL = jnp.minimum(quality_PL + jax.random.t(keys[1], 2.0, (16, 64)), 50.0)
-  logps_PLM = -jnp.log(10 * (1 - percent_PL / 100))[..., None]
+  perplexity_P1 = tabular.around(keys[2], jnp.full((16, 1), 10.0))
+  return (-jnp.log(perplexity_P1 * (1 - percent_PL / 100))[..., None], quality_PL,
+          -jnp.log(perplexity_P1))
 
-  def quality(post):
-    c = tabular.changed(vr_cli.get_config(), rewards__outcome__post=post)
-    return answers.learned(c, logps_PLM, quality_PL, seeds, lr=10.0,
-                           base_PM=jnp.full((16, 1), -jnp.log(10.0)))[:, -1]
 
-  return quality("thresholds") - quality("none")
+def arms():
+  c = vr_cli.get_config()
+  def quality(c):
+    return lambda seeds, rates: answers.learned(c, drawn, seeds, rates)[:, -1]
+  return {"thresholds": quality(c),
+          "improvement": quality(tabular.changed(c, rewards__outcome__post="none"))}
