@@ -2,16 +2,19 @@
 eight passes over every batch. A limit on how far a probability moves against one on its
 ratio."""
 from configs.papers import dppo
-from experiments.worlds import tabular
 from experiments.worlds import sparse
+from experiments.worlds import tabular
 
 CLAIM = 0
 MEASURE = "accuracy with the limit on probabilities less that with the clip of ratios"
+MARGIN, RATE = 0.05, 40.0
+FIRST = ("not seen", None)
 TOKEN = dict(name="policy.ppo_clip", clip_low=0.2, clip_high=0.2)
 
 
-def effects(seeds):
+def arms():
   world = sparse.rare(spread=3.0)
   c = tabular.changed(dppo.get_config(), learner__epochs=8, rollouts__max_tokens=3)
-  accuracy = lambda c: world.learned(c, seeds, steps=100, lr=40.0)["accuracy"][:, -1]
-  return accuracy(c) - accuracy(tabular.changed(c, learner__loss=TOKEN))
+  def end(c):
+    return lambda seeds, rates: world.learned(c, seeds, rates, steps=60)["accuracy"][:, -1]
+  return {"probabilities": end(c), "ratios": end(tabular.changed(c, learner__loss=TOKEN))}

@@ -1,27 +1,38 @@
-"""A sampler that routes a tenth of the nodes otherwise than the trainer, others at every
-step: there its logits have noise of 5, elsewhere of 0.1. Rare right completions, four
-passes over every batch. What is out of bounds masked against truncated."""
+"""A sampler that routes about a tenth of the nodes otherwise than the trainer, others at
+every step: there its logits have noise of about 5, elsewhere of 0.1. Rare right
+completions, four passes over every batch. What is out of bounds masked against
+truncated."""
 import jax
 import jax.numpy as jnp
 
 from configs.papers import icepop
-from experiments.worlds import tabular
 from experiments.worlds import sparse
+from experiments.worlds import tabular
 
 CLAIM = 0
 MEASURE = "late accuracy with the mask less that with the truncated weight"
-TIS = dict(name="behaviour.tis", cap=2.0, level="token")
+MARGIN, RATE = 0.05, 20.0
+FIRST = ("opposite", None)
+WORLD = sparse.rare()
 
 
-def routed_otherwise(key, logits_PNV):
-  keys = jax.random.split(key)
-  is_other_PN = jax.random.uniform(keys[0], logits_PNV.shape[:2]) < 0.1
-  noise_PNV = jax.random.normal(keys[1], logits_PNV.shape)
-  return logits_PNV + jnp.where(is_other_PN, 5.0, 0.1)[..., None] * noise_PNV
+def environment(key):
+  share, low, high = (jnp.array([0.1, 0.1, 5.0])
+                      * jax.random.uniform(jax.random.fold_in(key, 1), (3,), minval=0.8, maxval=1.2))
+
+  def routed_otherwise(key, logits_PNV):
+    keys = jax.random.split(key)
+    is_other_PN = jax.random.uniform(keys[0], logits_PNV.shape[:2]) < share
+    noise_PNV = jax.random.normal(keys[1], logits_PNV.shape)
+    return logits_PNV + jnp.where(is_other_PN, high, low)[..., None] * noise_PNV
+
+  return WORLD.environment(key)._replace(sampler=routed_otherwise)
 
 
-def effects(seeds):
-  world, c = sparse.rare(), tabular.changed(icepop.get_config(), learner__epochs=4)
-  accuracy = lambda c: sparse.late(world.learned(
-      c, seeds, steps=30, lr=20.0, sampler=routed_otherwise))
-  return accuracy(c) - accuracy(tabular.changed(c, learner__behaviour=TIS))
+def arms():
+  c = tabular.changed(icepop.get_config(), learner__epochs=4)
+  def late(c):
+    return lambda seeds, rates: sparse.late(tabular.train(
+        c, WORLD.tree, environment, seeds=seeds, lr=rates, steps=30)[0])
+  truncated = dict(name="behaviour.tis", cap=2.0, level="token")
+  return {"mask": late(c), "truncation": late(tabular.changed(c, learner__behaviour=truncated))}

@@ -41,6 +41,27 @@ def at_accuracy(found, level, name="entropy"):
   return np.where(~reached[:, 0] & reached.any(axis=1), found, np.nan)
 
 
+def curves(found):
+  """(accuracy and entropy by step, [I, 2, S], late accuracy): an arm for `matched`."""
+  return np.stack([found["accuracy"], found["entropy"]], axis=1), late(found)
+
+
+def matched(found_I2S, rival_I2S, level=0.7):
+  """Entropy less the rival's, each where its accuracy first reaches `level`, between steps.
+
+  Where one of both never does, the level is the most that both reach. Args: of `curves`.
+  """
+  most_I = np.minimum(found_I2S[:, 0].max(axis=1), rival_I2S[:, 0].max(axis=1))
+  level_I = np.minimum(most_I, level)
+  def entropy(accuracy_IS, entropy_IS):
+    rows = np.arange(len(level_I))
+    after = np.maximum((accuracy_IS >= level_I[:, None]).argmax(axis=1), 1)
+    low, high = accuracy_IS[rows, after - 1], accuracy_IS[rows, after]
+    part = np.clip((level_I - low) / np.where(high > low, high - low, 1), 0, 1)
+    return (1 - part) * entropy_IS[rows, after - 1] + part * entropy_IS[rows, after]
+  return entropy(*found_I2S.swapaxes(0, 1)) - entropy(*rival_I2S.swapaxes(0, 1))
+
+
 def late(found, name="accuracy"):
   """Mean of a measure over the second half of training; by seed."""
   return found[name][:, found[name].shape[1] // 2:].mean(axis=1)

@@ -259,3 +259,12 @@ def test_at_accuracy():
   # The second is above 0.15 at the start, the first never at 0.6.
   np.testing.assert_allclose(sparse.at_accuracy(found, 0.15), [5.875, np.nan])
   np.testing.assert_allclose(sparse.at_accuracy(found, 0.6), [np.nan, 1.5])
+
+
+def test_matched_by_hand():
+  """At 0.3, the rival's most: half way, 5.5, less 4. At 0.7: 2/3 and 3/4 of the way."""
+  found = np.array([[[0.1, 0.5, 0.4], [6.0, 5.0, 4.0]], [[0.2, 0.3, 0.9], [3.0, 2.0, 1.0]]])
+  rival = np.array([[[0.1, 0.3, 0.2], [6.0, 4.0, 0.0]], [[0.1, 0.9, 0.9], [3.0, 2.0, 0.0]]])
+  np.testing.assert_allclose(sparse.matched(found, rival), [1.5, 4 / 3 - 2.25])
+  # Below where it starts an arm is at its start.
+  np.testing.assert_allclose(sparse.matched(found, rival, 0.05), [0, 0])
