@@ -1,9 +1,10 @@
 """Chains (experiments/worlds/chains.py): fill is scored almost like work.
 
 Scores of steps, of which the end is none, are added to the verdict, as they are or
-clipped and differenced. Their weight is 2 instead of 0.02, so that going on to the
-limit of five steps pays more than a right answer, as with hundreds of steps it does.
+clipped and differenced.
 """
+import functools
+
 from configs.papers import clip_delta
 from experiments.worlds import chains
 from experiments.worlds import tabular
@@ -11,13 +12,19 @@ from experiments.worlds import tabular
 CLAIM = 0
 MEASURE = ("accuracy learned with step scores clipped and differenced less that "
            "with them as they are")
-REVISED = "going on never paid more than a right answer"
+MARGIN, RATE = 0.05, 10.0
+FIRST = ("not recorded", "going on never paid more than a right answer")
+DIFFERS = {"rewards.process.coef": "2, not 0.02: going on for five steps has to pay more than a "
+                                   "right answer, as with hundreds of steps it does"}
+ILLUSTRATION = ("The weight makes five steps of fill pay more than a right answer where scores are "
+                "added as they are, and differences bound what they can pay.")
 
 
-def effects(seeds):
+def arms():
+  environment = functools.partial(chains.environment, scores_end=False)
   def accuracy(kind):
     c = tabular.changed(clip_delta.get_config(), rewards__process__coef=2.0,
                         rewards__process__kind=kind)
-    return chains.accuracy(c, seeds, judge=chains.judge_work)[:, -1]
-
-  return accuracy("clip_delta") - accuracy("raw")
+    return lambda seeds, rates: chains.accuracy(
+        c, seeds, rates, environment=environment)[:, -1]
+  return {"clipped and differenced": accuracy("clip_delta"), "as they are": accuracy("raw")}

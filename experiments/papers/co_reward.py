@@ -3,20 +3,26 @@ right answer, and by more towards another, which differs between the wordings: w
 one of them gets wrong the other may get right. Its own majority against the other's;
 answers alone, no reasoning before them.
 """
+import jax
 import jax.numpy as jnp
 
 from configs.papers import co_reward
 from experiments.worlds import tabular
+from experiments.worlds import verdicts
 
 CLAIM = 0
 MEASURE = "accuracy learned from majorities of the other wording less from the prompt's own"
-PROMPTS, ANSWERS, LEAN = 64, 8, 1.0   # Nats that the right answer has before the noise.
+MARGIN, RATE = 0.05, 20.0
+FIRST = ("not seen", None)
+WORLD = tabular.Tree(prompts=64, vocab=8, length=1)
 
 
-def effects(seeds):
-  world = tabular.Tree(prompts=PROMPTS, vocab=ANSWERS, length=1)
-  right_P = jnp.repeat(jnp.arange(PROMPTS // 2) % ANSWERS, 2)
-  right_PL = jnp.arange(ANSWERS)[None, :] == right_P[:, None]
+def environment(key):
+  keys = jax.random.split(key, 3)
+  right_P = jnp.repeat(jax.random.randint(keys[0], (32,), 0, 8), 2)
+  right_PL = jnp.arange(8)[None] == right_P[:, None]
+  # Nats that the right answer has before the noise.
+  lean = jax.random.uniform(keys[1], minval=0.8, maxval=1.2)
 
   def judge(key, logits_PNV, batch):
     del key, logits_PNV
@@ -24,15 +30,14 @@ def effects(seeds):
     return dict(outcome_B=1.0 * right_PL[batch.prompt_B, answer_B], answer_B=answer_B,
                 pair_B=batch.prompt_B ^ 1)
 
-  def start(key):
-    return world.start(key, 1.0) + LEAN * right_PL[:, None, :]
+  return tabular.Environment(judge, verdicts.accuracy(WORLD, right_PL),
+                             start=WORLD.start(keys[2], 1.0) + lean * right_PL[:, None])
 
+
+def arms():
   def accuracy(reward):
     c = tabular.changed(co_reward.get_config(),
                         rewards=dict(outcome=dict(name=reward, coef=1.0)))
-    found, _ = tabular.train(
-        c, world, judge, lambda x: dict(accuracy=world.expected_P(x, right_PL).mean()),
-        seeds=seeds, steps=200, lr=20.0, start=start)
-    return found["accuracy"][:, -1]
-
-  return accuracy("pseudo.paired") - accuracy("pseudo.majority")
+    return lambda seeds, rates: tabular.train(
+        c, WORLD, environment, seeds=seeds, lr=rates, steps=100)[0]["accuracy"][:, -1]
+  return {"other wording": accuracy("pseudo.paired"), "own": accuracy("pseudo.majority")}

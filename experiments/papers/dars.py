@@ -1,4 +1,5 @@
-"""Eight prompts of 64 completions, four easy to solve and four with one right completion.
+"""Eight prompts of 64 completions, four easy to solve and four with one right completion
+or two.
 
 The first pass has 8 of each; the second shares its completions by the budget rule, or
 the same number evenly. A group's rows beyond its budget have no verdict, so that
@@ -13,31 +14,38 @@ from rlx.rollouts import budget
 
 CLAIM = 0
 MEASURE = "pass@8 with the budget shared by difficulty less shared evenly, 200 steps"
+MARGIN, RATE = 0.05, 5.0
+FIRST = ("confirmed", None)
+WORLD = tabular.Tree(prompts=8, vocab=8, length=2)
 
 
-def effects(seeds):
-  c = tabular.changed(dars.get_config(), rollouts__keep=dict(name="keep.everything"))
+def environment(key, is_even):
+  c = dars.get_config()
   first, most = c.rollouts.budget.first, c.rollouts.per_prompt
-  world = tabular.Tree(prompts=8, vocab=8, length=2)
-  chance_P1 = jnp.where(jnp.arange(8) < 4, 0.3, 0.02)[:, None]
-  right_PL = (jax.random.uniform(jax.random.key(0), (8, 64)) < chance_P1).at[:, 0].set(True)
+  keys = jax.random.split(key, 4)
+  chance_P1 = (jnp.where(jnp.arange(8) < 4, 0.3, 0.02)
+               * jax.random.uniform(keys[0], (8,), minval=0.8, maxval=1.2))[:, None]
+  sure_P = jax.random.randint(keys[1], (8,), 0, 64)
+  right_PL = ((jax.random.uniform(keys[2], (8, 64)) < chance_P1)
+              | (jnp.arange(64)[None] == sure_P[:, None]))
+
+  def judge(key, logits_PNV, batch):
+    del key, logits_PNV
+    right_PG = right_PL[batch.prompt_B, WORLD.leaf_B(batch)].reshape(8, most) * 1.0
+    more_P = budget.dars(right_PG[:, :first].sum(axis=1), first, most)
+    if is_even: more_P = jnp.broadcast_to(jnp.round(more_P.mean()), more_P.shape)
+    is_drawn_PG = jnp.arange(most)[None, :] < first + more_P[:, None]
+    return dict(outcome_B=jnp.where(is_drawn_PG, right_PG, jnp.nan).reshape(-1))
 
   def measure(logits_PNV):
-    pass_P = world.expected_P(logits_PNV, right_PL)
-    return dict(pass_at_8=(1 - (1 - pass_P) ** 8).mean())
+    return dict(pass_at_8=(1 - (1 - WORLD.expected_P(logits_PNV, right_PL)) ** 8).mean())
 
+  return tabular.Environment(judge, measure, start=WORLD.start(keys[3], 1.0))
+
+
+def arms():
   def pass_at_8(is_even):
-    def judge(key, logits_PNV, batch):
-      del key, logits_PNV
-      leaf_B = world.leaf_B(batch)
-      right_PG = right_PL[batch.prompt_B, leaf_B].reshape(8, most) * 1.0
-      more_P = budget.dars(right_PG[:, :first].sum(axis=1), first, most)
-      if is_even: more_P = jnp.broadcast_to(jnp.round(more_P.mean()), more_P.shape)
-      is_drawn_PG = jnp.arange(most)[None, :] < first + more_P[:, None]
-      return dict(outcome_B=jnp.where(is_drawn_PG, right_PG, jnp.nan).reshape(-1))
-
-    found, _ = tabular.train(c, world, judge, measure, seeds=seeds, steps=200, lr=5.0,
-                             start=lambda key: world.start(key, 1.0))
-    return found["pass_at_8"][:, -1]
-
-  return pass_at_8(False) - pass_at_8(True)
+    return lambda seeds, rates: tabular.train(
+        dars.get_config(), WORLD, lambda key: environment(key, is_even), seeds=seeds,
+        lr=rates, steps=200)[0]["pass_at_8"][:, -1]
+  return {"by difficulty": pass_at_8(False), "evenly": pass_at_8(True)}

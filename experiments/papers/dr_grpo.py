@@ -9,7 +9,7 @@ from experiments.worlds import sparse
 from experiments.worlds import tabular
 
 CLAIM = 0
-MEASURE = "tokens of wrong completions over 150 steps, mean over a completion's tokens less Dr. GRPO"
+MEASURE = "length of wrong completions in 150 steps, mean over a completion's tokens less Dr. GRPO"
 MARGIN, RATE = 0.2, 30.0
 FIRST = ("confirmed", "the mean is over all steps: at the end there may be no wrong completions")
 

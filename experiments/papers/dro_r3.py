@@ -1,5 +1,6 @@
-"""Answers (experiments/worlds/answers.py) of 64 tokens: two of them much likelier after sound
-reasoning, one of ten; the log-probs of the others vary a little with any reasoning."""
+"""Answers (experiments/worlds/answers.py) of 64 tokens: two of them, drawn from the seed, are
+much likelier after sound reasoning, one of ten; the log-probs of the others vary a little
+with any reasoning."""
 import jax
 import jax.numpy as jnp
 
@@ -10,18 +11,23 @@ from experiments.worlds import tabular
 CLAIM = 0
 MEASURE = ("share of sound reasonings learned with tokens weighted by their spread"
            " less that without")
+MARGIN, RATE = 0.05, 10.0
+FIRST = ("confirmed", None)
 
 
-def effects(seeds):
-  keys = jax.random.split(jax.random.key(0), 2)
+def drawn(key):
+  keys = jax.random.split(key, 4)
   sound_PL = answers.sound(keys[0])
-  logps_PLM = -1 + 0.3 * jax.random.normal(keys[1], (*sound_PL.shape, 64))
-  logps_PLM = logps_PLM.at[:, :, :2].add(jnp.where(sound_PL, 0.0, -1.0)[..., None])
-  base_PM = jnp.full((16, 64), -1.0).at[:, :2].add(-1.0)
+  is_key_M = jax.random.permutation(keys[1], jnp.arange(64) < 2)
+  drop = jax.random.uniform(keys[2], minval=0.8, maxval=1.2)
+  logps_PLM = (-1 + 0.3 * jax.random.normal(keys[3], (*sound_PL.shape, 64))
+               - drop * (is_key_M[None, None] & ~sound_PL[..., None]))
+  base_PM = jnp.broadcast_to(-1 - drop * is_key_M[None], (len(sound_PL), 64))
+  return jnp.minimum(logps_PLM, -0.01), sound_PL, base_PM
 
+
+def arms():
   def share(weight):
     c = tabular.changed(dro_r3.get_config(), rewards__outcome__token_weight=weight)
-    return answers.learned(c, jnp.minimum(logps_PLM, -0.01), sound_PL, seeds, lr=10.0,
-                           base_PM=base_PM)[:, -1]
-
-  return share("group_std") - share("none")
+    return lambda seeds, rates: answers.learned(c, drawn, seeds, rates)[:, -1]
+  return {"by spread": share("group_std"), "plain mean": share("none")}

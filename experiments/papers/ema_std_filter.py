@@ -1,35 +1,35 @@
-"""Right or wrong, judged with a little noise (sd 0.03), of 64 completions.
+"""Answers (experiments/worlds/answers.py) of one token, about twice as likely after sound
+reasoning, one of ten, with a little noise by the reasoning.
 
-GRPO divides by the spread of a group: where all eight are right or all wrong, the noise
+GRPO divides by the spread of a group: where all eight are sound or all are not, the noise
 is blown up to advantages of 1. The filter leaves such groups out; the other arm learns
-from all. Its numbers are RLPR's, the rewards are not likelihoods.
+from all.
 """
 import jax
+import jax.numpy as jnp
 
 from configs.papers import ema_std_filter
+from experiments.worlds import answers
 from experiments.worlds import tabular
 
 CLAIM = 0
-MEASURE = "accuracy with the filter by spread less that without, 300 steps"
+MEASURE = "share of sound reasonings with the filter by spread less that without, 200 steps"
+MARGIN, RATE = 0.05, 2.0
+FIRST = ("confirmed", "rewards are likelihoods, as in the config; they were verdicts with noise")
 
 
-def effects(seeds):
-  world = tabular.Tree(prompts=8, vocab=8, length=2)
-  right_PL = jax.random.uniform(jax.random.key(0), (8, 64)) < 0.1
+def drawn(key):
+  keys = jax.random.split(key, 3)
+  sound_PL = answers.sound(keys[0])
+  low, gain, spread = (jnp.array([0.3, 0.3, 0.03])
+                       * jax.random.uniform(keys[1], (3,), minval=0.8, maxval=1.2))
+  chance_PL = low + gain * sound_PL + spread * jax.random.normal(keys[2], sound_PL.shape)
+  base_PM = jnp.full((len(sound_PL), 1), jnp.log(low))
+  return jnp.log(jnp.clip(chance_PL, 0.01, 0.99))[..., None], sound_PL, base_PM
 
-  def judge(key, logits_PNV, batch):
-    del logits_PNV
-    leaf_B = world.leaf_B(batch)
-    noise_B = 0.03 * jax.random.normal(key, leaf_B.shape)
-    return dict(outcome_B=right_PL[batch.prompt_B, leaf_B] + noise_B)
 
-  def accuracy(**changes):
-    c = tabular.changed(ema_std_filter.get_config(), rollouts__per_prompt=8,
-                        rewards=dict(outcome=dict(name="outcome.verdict", coef=1.0)),
-                        **changes)
-    found, _ = tabular.train(
-        c, world, judge, lambda x: dict(accuracy=world.expected_P(x, right_PL).mean()),
-        seeds=seeds, steps=300, lr=2.0, start=lambda key: world.start(key, 1.0))
-    return found["accuracy"][:, -1]
-
-  return accuracy() - accuracy(learner__keep__name=None)
+def arms():
+  c = ema_std_filter.get_config()
+  def share(c):
+    return lambda seeds, rates: answers.learned(c, drawn, seeds, rates)[:, -1]
+  return {"filter": share(c), "all groups": share(tabular.changed(c, learner__keep__name=None))}

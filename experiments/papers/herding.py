@@ -1,8 +1,8 @@
-"""The overoptimised world of reward_models, with reward models of one hidden layer.
+"""The overoptimised environment of reward_models, with reward models of one hidden layer.
 
 Pretraining makes the layer, random here, and fine-tuning a head on pairs, from a start
 near 0. Five members differ in both or in the head alone. The config's mean less
-standard deviation is learned from, and pairs are the same for all.
+standard deviation is learned from; both arms have the same pairs.
 """
 import functools
 
@@ -14,7 +14,8 @@ from experiments.worlds import reward_models
 
 CLAIM = 0
 MEASURE = "gold score from members of different layers less that from one layer's heads"
-REVISED = "one reward model was not overoptimised"
+MARGIN, RATE = 0.1, 10.0
+FIRST = ("not recorded", "one reward model was not overoptimised")
 MEMBERS, HIDDEN = 5, 32
 
 
@@ -33,9 +34,9 @@ def ensemble(key, layers):
       heads_EH, hidden_ELH, pairs_N)
 
 
-def effects(seeds):
+def arms():
   def gold(layers):
-    return reward_models.gold(herding.get_config(), seeds=seeds, given=functools.partial(
-        ensemble, layers=layers))[:, -1]
-
-  return gold(MEMBERS) - gold(1)
+    drawn = functools.partial(ensemble, layers=layers)
+    return lambda seeds, rates: reward_models.gold(
+        herding.get_config(), seeds, rates, drawn=drawn, steps=200)[:, -1]
+  return {"different layers": gold(MEMBERS), "one layer": gold(1)}

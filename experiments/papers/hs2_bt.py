@@ -7,6 +7,7 @@ and with the strength as margin. New pairs are ordered by the true gap.
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 
 from experiments.worlds import reward_models
 from rlx.evals import reward_model as evaluation
@@ -22,37 +23,37 @@ PAPER = dict(
     ),
     confidence="medium")
 CLAIM = 0
-MEASURE = "accuracy with scaled Bradley-Terry less the better of plain and with margin"
+MEASURE = "accuracy with scaled Bradley-Terry less that of the rival"
+MARGIN, RATE = 0.01, 0.5
+FIRST = ("not seen", None)
 PAIRS, SIZE = 200, 16
+LOSSES = {
+    "scaled": reward_model.scaled_bradley_terry,
+    "plain": lambda c, r, strength_N, valid_N: reward_model.bradley_terry(c, r, valid_N),
+    "margin": lambda c, r, strength_N, valid_N: reward_model.bradley_terry(
+        c, r, valid_N, strength_N)}
 
 
-@jax.jit
-def scores(key):
-  """[method, better or worse, pair] of new pairs."""
-  keys = jax.random.split(key, 4)
+def scores(seed, rate, loss_of):
+  """[better or worse, pair] of new pairs."""
+  keys = jax.random.split(jax.random.key(seed), 4)
   true_D = jax.random.normal(keys[0], (SIZE,)) / SIZE**0.5
   x_2ND = jax.random.normal(keys[1], (2, PAIRS, SIZE))
   gap_N = (x_2ND[0] - x_2ND[1]) @ true_D + jax.random.normal(keys[2], (PAIRS,))
   chosen_ND, rejected_ND = jnp.where(gap_N[:, None] > 0, x_2ND, x_2ND[::-1])
   strength_N = 1.0 + jnp.digitize(jnp.abs(gap_N), jnp.quantile(
       jnp.abs(gap_N), jnp.array([1 / 3, 2 / 3])))
-  valid_N = jnp.ones(PAIRS, bool)
+  weights_D = reward_models.learned(
+      jnp.zeros(SIZE), lambda w_D: loss_of(chosen_ND @ w_D, rejected_ND @ w_D, strength_N,
+                                           jnp.ones(PAIRS, bool)), optimizer=optax.sgd(rate))
   new_2ND = jax.random.normal(keys[3], (2, 4000, SIZE))
   better_N = (new_2ND[0] - new_2ND[1]) @ true_D > 0
-  ordered_2ND = jnp.where(better_N[:, None], new_2ND, new_2ND[::-1])
-  losses = (
-      lambda c, r: reward_model.scaled_bradley_terry(c, r, strength_N, valid_N),
-      lambda c, r: reward_model.bradley_terry(c, r, valid_N),
-      lambda c, r: reward_model.bradley_terry(c, r, valid_N, strength_N))
-  return jnp.stack([ordered_2ND @ reward_models.learned(
-      jnp.zeros(SIZE), lambda w_D, loss=loss: loss(chosen_ND @ w_D, rejected_ND @ w_D))
-      for loss in losses])
+  return jnp.where(better_N[:, None], new_2ND, new_2ND[::-1]) @ weights_D
 
 
-def effects(seeds):
-  found = []
-  for seed in seeds:
-    scaled, plain, margin = (evaluation.pair_accuracy(*s)
-                             for s in np.asarray(scores(jax.random.key(seed))))
-    found.append(scaled - max(plain, margin))
-  return found
+def arms():
+  def accuracy(loss_of):
+    run = jax.jit(jax.vmap(lambda seed, rate: scores(seed, rate, loss_of)))
+    return lambda seeds, rates: np.array([
+        evaluation.pair_accuracy(*pair_2N) for pair_2N in np.asarray(run(seeds, rates))])
+  return {name: accuracy(loss_of) for name, loss_of in LOSSES.items()}

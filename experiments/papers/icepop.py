@@ -17,8 +17,9 @@ WORLD = sparse.rare()
 
 
 def environment(key):
+  keys = jax.random.split(key)
   share, low, high = (jnp.array([0.1, 0.1, 5.0])
-                      * jax.random.uniform(jax.random.fold_in(key, 1), (3,), minval=0.8, maxval=1.2))
+                      * jax.random.uniform(keys[0], (3,), minval=0.8, maxval=1.2))
 
   def routed_otherwise(key, logits_PNV):
     keys = jax.random.split(key)
@@ -26,7 +27,7 @@ def environment(key):
     noise_PNV = jax.random.normal(keys[1], logits_PNV.shape)
     return logits_PNV + jnp.where(is_other_PN, high, low)[..., None] * noise_PNV
 
-  return WORLD.environment(key)._replace(sampler=routed_otherwise)
+  return WORLD.environment(keys[1])._replace(sampler=routed_otherwise)
 
 
 def arms():

@@ -4,6 +4,7 @@ Right completions are drawn from a key; trees have no end token.
 """
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from experiments.worlds import tabular
 
@@ -57,6 +58,32 @@ def environment(world, share, *, flip=0.0, spread=0.0):
         judge(world, right_PL, tabular.around(keys[2], flip)), accuracy(world, right_PL),
         start=world.start(keys[1], spread))
   return of
+
+
+def one_right(key, world, leans_T, *, flip=0.0):
+  """One right completion of each prompt, drawn: tabular.Environment.
+
+  At every node the start leans by leans_T nats of its depth towards the token that the
+  right completion has there, and has noise of 0.5. Measured is the accuracy.
+  """
+  keys = jax.random.split(key)
+  right_PT = jax.random.randint(keys[0], (world.prompts, world.length), 0, world.vocab)
+  right_PL = jnp.all(jnp.asarray(world.leaves[0])[None] == right_PT[:, None], axis=2)
+  depth_N = np.repeat(np.arange(world.length), world.vocab ** np.arange(world.length))
+  leans_PNV = leans_T[depth_N][None, :, None] * jax.nn.one_hot(right_PT[:, depth_N], world.vocab)
+  return tabular.Environment(judge(world, right_PL, flip), accuracy(world, right_PL),
+                             start=leans_PNV + world.start(keys[1], 0.5))
+
+
+def fork(key, world, *, flip=0.0):
+  """`one_right` with one token, at a place that is drawn, to be learned: a fork.
+
+  The start knows the others of the right completion: it leans to them by about 7 nats.
+  """
+  keys = jax.random.split(key, 3)
+  leans_T = jax.random.uniform(keys[0], (world.length,), minval=5.6, maxval=8.4)
+  place = jax.random.randint(keys[1], (), 0, world.length)
+  return one_right(keys[2], world, leans_T.at[place].set(0.0), flip=flip)
 
 
 def blind(key, world):
