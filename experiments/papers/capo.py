@@ -21,7 +21,7 @@ WORLD = tabular.Tree(prompts=8, vocab=4, length=4)
 def environment(key):
   keys = jax.random.split(key)
   ok_PNV = steps.right_steps(keys[0], WORLD, 2)
-  mistakes = jax.random.uniform(keys[1], minval=0.08, maxval=0.12)
+  mistakes = tabular.around(keys[1], 0.1)
 
   def judge(key, logits_PNV, batch):
     del logits_PNV

@@ -21,8 +21,7 @@ def environment(key):
   keys = jax.random.split(key, 3)
   right_P = jnp.repeat(jax.random.randint(keys[0], (32,), 0, 8), 2)
   right_PL = jnp.arange(8)[None] == right_P[:, None]
-  # Nats that the right answer has before the noise.
-  lean = jax.random.uniform(keys[1], minval=0.8, maxval=1.2)
+  lean = tabular.around(keys[1], 1.0)  # Nats that the right answer has before the noise.
 
   def judge(key, logits_PNV, batch):
     del key, logits_PNV

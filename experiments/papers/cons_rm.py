@@ -5,7 +5,6 @@ and scores are moved so that it is at the thresholds of the config.
 The config against fixed weights. How thresholds are found, a search on the gold score in
 the paper, is left out.
 """
-import jax
 import jax.numpy as jnp
 
 from configs.papers import cons_rm
@@ -21,7 +20,7 @@ WORLD = tabular.Tree(prompts=2, vocab=8, length=3)
 
 
 def environment(key):
-  best_12 = jax.random.uniform(key, (1, 2), minval=0.8, maxval=1.2) / 3
+  best_12 = tabular.around(key, [[1 / 3, 1 / 3]])
   beyond = lambda tokens_XT: jnp.stack(
       [jnp.mean(tokens_XT == t, axis=1) for t in (1, 2)], axis=1) - best_12
   gold_1L = -jnp.sum(beyond(jnp.asarray(WORLD.leaves[0]))**2, axis=1)[None]

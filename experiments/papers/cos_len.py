@@ -20,7 +20,7 @@ WORLD = tabular.Tree(prompts=4, vocab=2, length=LIMIT, eos=True)
 
 
 def environment(key):
-  scale = jax.random.uniform(key, minval=1.6, maxval=2.4)
+  scale = tabular.around(key, 2.0)
   chance = lambda lengths: jnp.where(lengths < LIMIT, 1 - jnp.exp(-lengths / scale), 0)
   lengths_1L = jnp.asarray(WORLD.leaves[1].sum(axis=1)[None])
 

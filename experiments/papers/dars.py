@@ -23,8 +23,7 @@ def environment(key, is_even):
   c = dars.get_config()
   first, most = c.rollouts.budget.first, c.rollouts.per_prompt
   keys = jax.random.split(key, 4)
-  chance_P1 = (jnp.where(jnp.arange(8) < 4, 0.3, 0.02)
-               * jax.random.uniform(keys[0], (8,), minval=0.8, maxval=1.2))[:, None]
+  chance_P1 = tabular.around(keys[0], [[0.3]] * 4 + [[0.02]] * 4)
   sure_P = jax.random.randint(keys[1], (8,), 0, 64)
   right_PL = ((jax.random.uniform(keys[2], (8, 64)) < chance_P1)
               | (jnp.arange(64)[None] == sure_P[:, None]))

@@ -19,7 +19,7 @@ def drawn(key):
   keys = jax.random.split(key, 4)
   sound_PL = answers.sound(keys[0])
   is_key_M = jax.random.permutation(keys[1], jnp.arange(64) < 2)
-  drop = jax.random.uniform(keys[2], minval=0.8, maxval=1.2)
+  drop = tabular.around(keys[2], 1.0)
   logps_PLM = (-1 + 0.3 * jax.random.normal(keys[3], (*sound_PL.shape, 64))
                - drop * (is_key_M[None, None] & ~sound_PL[..., None]))
   base_PM = jnp.broadcast_to(-1 - drop * is_key_M[None], (len(sound_PL), 64))

@@ -6,7 +6,6 @@ spoil what they lead to. Both arms weight the loss by trainer over sampler, the 
 samples at temperature 1.
 """
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from configs.papers import ead
@@ -27,8 +26,7 @@ DEPTH_N = np.repeat(np.arange(4), 5 ** np.arange(4))
 
 def environment(key, factor_T):
   keys = jax.random.split(key)
-  leans_T = (jnp.array([-2.0, 2.7, 2.7, 2.7])
-             * jax.random.uniform(keys[0], (4,), minval=0.8, maxval=1.2))
+  leans_T = tabular.around(keys[0], [-2.0, 2.7, 2.7, 2.7])
 
   def sampler(key, logits_PNV):
     del key

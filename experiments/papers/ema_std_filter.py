@@ -21,8 +21,7 @@ FIRST = ("confirmed", "rewards are likelihoods, as in the config; they were verd
 def drawn(key):
   keys = jax.random.split(key, 3)
   sound_PL = answers.sound(keys[0])
-  low, gain, spread = (jnp.array([0.3, 0.3, 0.03])
-                       * jax.random.uniform(keys[1], (3,), minval=0.8, maxval=1.2))
+  low, gain, spread = tabular.around(keys[1], [0.3, 0.3, 0.03])
   chance_PL = low + gain * sound_PL + spread * jax.random.normal(keys[2], sound_PL.shape)
   base_PM = jnp.full((len(sound_PL), 1), jnp.log(low))
   return jnp.log(jnp.clip(chance_PL, 0.01, 0.99))[..., None], sound_PL, base_PM

@@ -20,8 +20,7 @@ WORLD = tabular.Tree(prompts=8, vocab=4, length=3)
 
 def environment(key):
   keys = jax.random.split(key)
-  sound, right = (jnp.array([0.03, 0.15])
-                  * jax.random.uniform(keys[0], (2,), minval=0.8, maxval=1.2))
+  sound, right = tabular.around(keys[0], [0.03, 0.15])
   kind_PL = jax.random.uniform(keys[1], (8, 64))
   sound_PL, flawed_PL = kind_PL < sound, (kind_PL >= sound) & (kind_PL < right)
 

@@ -20,9 +20,7 @@ WORLD = tabular.Tree(prompts=16, vocab=4, length=3)
 
 def environment(key):
   keys = jax.random.split(key, 5)
-  share, found, fooled, gap, noise = (
-      jnp.array([0.1, 1 / 7, 0.03, 0.2, 0.15])
-      * jax.random.uniform(keys[0], (5,), minval=0.8, maxval=1.2))
+  share, found, fooled, gap, noise = tabular.around(keys[0], [0.1, 1 / 7, 0.03, 0.2, 0.15])
   right_PL = verdicts.drawn(keys[1], WORLD, share)
   accepted_PL = right_PL & verdicts.drawn(keys[2], WORLD, found)
   fooled_PL = ~right_PL & verdicts.drawn(keys[3], WORLD, fooled)

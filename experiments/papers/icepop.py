@@ -18,8 +18,7 @@ WORLD = sparse.rare()
 
 def environment(key):
   keys = jax.random.split(key)
-  share, low, high = (jnp.array([0.1, 0.1, 5.0])
-                      * jax.random.uniform(keys[0], (3,), minval=0.8, maxval=1.2))
+  share, low, high = tabular.around(keys[0], [0.1, 0.1, 5.0])
 
   def routed_otherwise(key, logits_PNV):
     keys = jax.random.split(key)

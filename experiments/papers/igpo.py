@@ -23,8 +23,7 @@ def environment(key):
   keys = jax.random.split(key)
   draws_P3 = jax.random.randint(keys[0], (P, 3), 1, V)
   asked_P2, gold_P = draws_P3[:, :2], draws_P3[:, 2]
-  chance_3 = (jnp.array([0.01, 0.2, 0.8])
-              * jax.random.uniform(keys[1], (3,), minval=0.8, maxval=1.2))
+  chance_3 = tabular.around(keys[1], [0.01, 0.2, 0.8])
   leaves_LT = jnp.asarray(WORLD.leaves[0])
   found_PN = jnp.sum(leaves_LT[None, ::V, :2] == asked_P2[:, None], axis=2)
   known_PN = chance_3[found_PN]

@@ -79,11 +79,13 @@ def fork(key, world, *, flip=0.0):
   """`one_right` with one token, at a place that is drawn, to be learned: a fork.
 
   The start knows the others of the right completion: it leans to them by about 7 nats.
+  The chance of a flip is drawn around `flip`.
   """
-  keys = jax.random.split(key, 3)
-  leans_T = jax.random.uniform(keys[0], (world.length,), minval=5.6, maxval=8.4)
+  keys = jax.random.split(key, 4)
+  leans_T = tabular.around(keys[0], jnp.full(world.length, 7.0))
   place = jax.random.randint(keys[1], (), 0, world.length)
-  return one_right(keys[2], world, leans_T.at[place].set(0.0), flip=flip)
+  return one_right(keys[2], world, leans_T.at[place].set(0.0),
+                   flip=tabular.around(keys[3], flip))
 
 
 def blind(key, world):
