@@ -1,12 +1,14 @@
 """Two steps of reasoning of 5 choices each, then one of 5 answers: after the right
 steps the policy knows it, after others it guesses, and one guess of five is right.
-GRPO from verdicts on the answer alone; exact pass@k of it and of its start."""
+GRPO from verdicts on the answer alone; then 64 completions of it and of its start."""
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from configs.papers import grpo
 from experiments.worlds import tabular
 from experiments.worlds import verdicts
+from rlx.evals import pass_at_k
 
 PAPER = dict(
     title="Reinforcement Learning with Verifiable Rewards Implicitly Incentivizes "
@@ -24,27 +26,44 @@ ILLUSTRATION = ("One guess of five is right, so that pass@16 is near 1 at the st
 WORLD = tabular.Tree(prompts=16, vocab=5, length=3)
 
 
-def environment(key):
+def drawn(key):
+  """(right_PT, logits_PNV of the start)"""
   keys = jax.random.split(key)
   right_PT = jax.random.randint(keys[0], (16, 3), 0, 5)
   # The node after the right steps: 1 + 5 nodes are above.
   knows_P = 6 + right_PT[:, 0] * 5 + right_PT[:, 1]
-  start_PNV = WORLD.start().at[jnp.arange(16), knows_P, right_PT[:, 2]].set(
+  return right_PT, WORLD.start().at[jnp.arange(16), knows_P, right_PT[:, 2]].set(
       tabular.around(keys[1], jnp.full(16, 4.0)))
-  found_PLT = jnp.asarray(WORLD.leaves[0])[None] == right_PT[:, None]
-  right_PL, sound_PL = found_PLT[..., 2], jnp.all(found_PLT, axis=2)
 
-  def measure(logits_PNV):
-    pass_at_16 = lambda x_PL: (1 - (1 - WORLD.expected_P(logits_PNV, x_PL)) ** 16).mean()
-    return dict(verdicts.accuracy(WORLD, right_PL)(logits_PNV),
-                hidden=pass_at_16(sound_PL) - pass_at_16(right_PL))
 
-  return tabular.Environment(verdicts.judge(WORLD, right_PL), measure, start=start_PNV)
+def environment(key):
+  right_PT, start_PNV = drawn(key)
+  right_PL = jnp.asarray(WORLD.leaves[0])[None, :, 2] == right_PT[:, None, 2]
+  return tabular.Environment(verdicts.judge(WORLD, right_PL), verdicts.accuracy(WORLD, right_PL),
+                             start=start_PNV)
+
+
+@jax.jit
+@jax.vmap
+def sampled(seed, trained_PNV):
+  """Of the start and of the policy: which tokens of 64 completions are right, [2, P, G, T]."""
+  key = tabular.environment_key(seed)
+  right_PT, start_PNV = drawn(key)
+  found = lambda logits_PNV: WORLD.sample(key, logits_PNV, 64).tokens_BT.reshape(
+      16, 64, 3) == right_PT[:, None]
+  return jnp.stack([found(start_PNV), found(trained_PNV)])
+
+
+def hidden(found_PGT):
+  outcome_PG, steps_PG = 1.0 * found_PGT[..., 2], 1.0 * found_PGT[..., :2].all(axis=2)
+  return pass_at_k.cot_pass_at_k(outcome_PG, steps_PG, 16) - pass_at_k.pass_at_k(outcome_PG, 16)
 
 
 def arms():
   def gain(seeds, rates):
-    found, _ = tabular.train(grpo.get_config(), WORLD, environment, seeds=seeds, lr=rates,
-                             steps=100)
-    return found["hidden"][:, -1] - found["hidden"][:, 0], found["accuracy"][:, -1]
+    found, trained_IPNV = tabular.train(grpo.get_config(), WORLD, environment, seeds=seeds,
+                                        lr=rates, steps=100)
+    found_I2 = np.array([[hidden(x) for x in both] for both in np.asarray(
+        sampled(seeds, trained_IPNV))])
+    return found_I2[:, 1] - found_I2[:, 0], found["accuracy"][:, -1]
   return {"GRPO": gain}

@@ -37,3 +37,19 @@ def test_blind_at_the_start():
   np.testing.assert_allclose(
       [found["pass_at_1"], found["pass_at_4"], found["entropy"]],
       [1 / 16, 1 - (15 / 16) ** 4, np.log(16)], rtol=1e-5)
+
+
+def test_a_fork_is_the_only_token_to_learn():
+  """The start knows four of five tokens; with 4 to choose from it is right in 1 of 4 cases."""
+  world = tabular.Tree(prompts=16, vocab=4, length=5)
+  places = set()
+  for seed in range(6):
+    env = verdicts.fork(jax.random.key(seed), world)
+    batch = world.sample(jax.random.key(1), env.start, 8)
+    _, entropy_BT = tabular.logps(env.start, batch)
+    places.add(int(entropy_BT.mean(axis=0).argmax()))
+    assert sorted(entropy_BT.mean(axis=0))[-2] < 0.1 < 1 < entropy_BT.mean(axis=0).max()
+    assert abs(float(env.measure(env.start)["accuracy"]) - 0.25) < 0.08
+    right_B = env.judge(jax.random.key(2), None, batch)["outcome_B"]
+    assert 0.1 < right_B.mean() < 0.4
+  assert len(places) > 1, "the place is drawn from the seed"
