@@ -22,66 +22,75 @@ from rlx.rewards import step_labels
 CLAIM = 0
 MEASURE = ("accuracy of the best of 16 by an implicit PRM less that by a PRM of Monte "
            "Carlo labels")
-GROUP, ROLLOUTS = 16, 8
+MARGIN, RATE = 0.05, 0.05
+FIRST = ("opposite", None)
+WORLD = tabular.Tree(prompts=16, vocab=4, length=4)
+GROUP, ROLLOUTS, TESTS = 16, 8, 4
 
 
-def prefix_values(world, logits_PNV, right_PL):
+def prefixes(batch):
+  return batch.prompt_B[:, None], batch.nodes_BT * WORLD.vocab + batch.tokens_BT + 1
+
+
+def prefix_values(logits_PNV, right_PL):
   """values_PM: chance of a right answer from every prefix, whole ones included."""
   value_PN, levels = 1.0 * right_PL, [1.0 * right_PL]
-  for t in reversed(range(world.length)):
-    first, count = (world.vocab**t - 1) // (world.vocab - 1), world.vocab**t
+  for t in reversed(range(WORLD.length)):
+    first, count = (WORLD.vocab**t - 1) // (WORLD.vocab - 1), WORLD.vocab**t
     probs_PNV = jax.nn.softmax(logits_PNV[:, first:first + count])
     value_PN = jnp.sum(probs_PNV * value_PN.reshape(probs_PNV.shape), axis=2)
     levels.insert(0, value_PN)
   return jnp.concatenate(levels, axis=1)
 
 
-def fit(loss, start):
-  tx = optax.adam(0.05)
+def fit(loss, start, rate):
+  tx = optax.adam(rate)
   def step(carry, _):
     params, state = carry
     updates, state = tx.update(jax.grad(loss)(params), state)
     return (optax.apply_updates(params, updates), state), None
-  return jax.lax.scan(step, (start, tx.init(start)), length=300)[0][0]
+  return jax.lax.scan(step, (start, tx.init(start)), length=200)[0][0]
 
 
-def effects(seeds):
-  world = tabular.Tree(prompts=64, vocab=4, length=4)
-  ok_PNV = steps.right_steps(jax.random.key(0), world, 2)
-  right_PL = steps.right_leaves(world, ok_PNV)
+def implicit(key, ok_PNV, policy, batch, rate):
+  """Batch -> steps_BT, learned from verdicts."""
+  del key
   c = implicit_prm.get_config()
-  prm_loss = methods.of(c).prm
+  loss_of = methods.of(c).prm
+  scored = records.Scored(
+      mask_BT=batch.mask_BT, outcome_B=steps.verdict_B(ok_PNV, batch), group=GROUP,
+      ref_logps_BT=tabular.logps(policy, batch)[0],
+      prm_beta_B=jnp.full(len(batch.mask_BT), c.prm.beta))
+  learned = fit(lambda x: loss_of(scored.replace(
+      prm_logps_BT=tabular.logps(x, batch)[0])).mean(), policy, rate)
+  return lambda batch: tabular.logps(learned, batch)[0] - tabular.logps(policy, batch)[0]
 
-  def prefixes(batch):
-    return batch.prompt_B[:, None], batch.nodes_BT * world.vocab + batch.tokens_BT + 1
 
-  @jax.jit
-  @jax.vmap
-  def run(seed):
-    keys = jax.random.split(jax.random.key(seed), 4)
-    policy = world.start(keys[0], 1.0)
-    batch, test = (world.sample(key, policy, GROUP) for key in keys[1:3])
-    scored = records.Scored(
-        mask_BT=batch.mask_BT, outcome_B=steps.verdict_B(ok_PNV, batch), group=GROUP,
-        ref_logps_BT=tabular.logps(policy, batch)[0],
-        prm_beta_B=jnp.full(len(batch.mask_BT), c.prm.beta))
-    implicit = fit(lambda x: prm_loss(scored.replace(
-        prm_logps_BT=tabular.logps(x, batch)[0])).mean(), policy)
+def labelled(key, ok_PNV, policy, batch, rate):
+  """Batch -> steps_BT, learned from rollouts after every step."""
+  values_PM = prefix_values(policy, steps.right_leaves(WORLD, ok_PNV))
+  wins_RBT = (jax.random.uniform(key, (ROLLOUTS, *batch.mask_BT.shape))
+              < values_PM[prefixes(batch)])
+  labels_BT = step_labels.from_values(wins_RBT.mean(axis=0), batch.mask_BT, kind="hard")
+  learned_PM = fit(lambda x_PM: reward_model.bce(
+      *map(jnp.ravel, (x_PM[prefixes(batch)], labels_BT, batch.mask_BT))).mean(),
+                   jnp.zeros_like(values_PM), rate)
+  return lambda batch: jax.nn.sigmoid(learned_PM[prefixes(batch)])
 
-    values_PM = prefix_values(world, policy, right_PL)
-    wins_RBT = (jax.random.uniform(keys[3], (ROLLOUTS, *batch.mask_BT.shape))
-                < values_PM[prefixes(batch)])
-    labels_BT = step_labels.from_values(wins_RBT.mean(axis=0), batch.mask_BT, kind="hard")
-    labelled_PM = fit(lambda x_PM: reward_model.bce(
-        *map(jnp.ravel, (x_PM[prefixes(batch)], labels_BT, batch.mask_BT))).mean(),
-                      jnp.zeros_like(values_PM))
-    ratio_BT = tabular.logps(implicit, test)[0] - tabular.logps(policy, test)[0]
-    return (ratio_BT, jax.nn.sigmoid(labelled_PM[prefixes(test)]),
-            steps.verdict_B(ok_PNV, test))
 
-  def best(steps_BT, outcome_B):
-    return best_of_n.best_of_n(best_of_n.score(steps_BT).reshape(-1, GROUP),
-                               outcome_B.reshape(-1, GROUP))
+def arms():
+  def best(prm):
+    @jax.jit
+    @jax.vmap
+    def run(seed, rate):
+      keys = jax.random.split(jax.random.key(seed), 5)
+      ok_PNV, policy = steps.right_steps(keys[0], WORLD, 2), WORLD.start(keys[1], 1.0)
+      steps_of = prm(keys[2], ok_PNV, policy, WORLD.sample(keys[3], policy, GROUP), rate)
+      test = WORLD.sample(keys[4], policy, TESTS * GROUP)
+      return steps_of(test), steps.verdict_B(ok_PNV, test)
 
-  return [best(ratio_BT, outcome_B) - best(labelled_BT, outcome_B) for
-          ratio_BT, labelled_BT, outcome_B in zip(*map(np.asarray, run(jnp.array(seeds))))]
+    return lambda seeds, rates: np.array([
+        best_of_n.best_of_n(best_of_n.score(steps_BT).reshape(-1, GROUP),
+                            outcome_B.reshape(-1, GROUP))
+        for steps_BT, outcome_B in zip(*map(np.asarray, run(seeds, rates)))])
+  return {"implicit PRM": best(implicit), "Monte Carlo labels": best(labelled)}

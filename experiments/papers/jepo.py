@@ -9,18 +9,24 @@ from experiments.worlds import answers
 from experiments.worlds import tabular
 
 CLAIM = 0
-MEASURE = ("share of sound reasonings learned from the bound on the answer's log-"
-           "prob less that from verdicts")
+MEASURE = ("share of sound reasonings learned from the bound on the answer's log-prob less that "
+           "from verdicts")
+MARGIN, RATE = 0.05, 50.0
+FIRST = ("confirmed", None)
+ILLUSTRATION = ("The bound reads the probability that the verdicts are drawn with: it is their "
+                "signal without their noise.")
 
 
-def effects(seeds):
-  keys = jax.random.split(jax.random.key(0), 2)
-  sound_PL = answers.sound(keys[0])
-  logps_PLM = (jnp.log(jnp.where(sound_PL, 0.6, 0.4))[..., None]
-               + 0.1 * jax.random.normal(keys[1], (*sound_PL.shape, 8)))
-  bound = jepo.get_config()
-  verdicts = tabular.changed(
-      bound, rewards__outcome=dict(name="outcome.verdict", coef=1.0),
-      advantages__outcome=dict(name="group.rloo"))
-  share = lambda c: answers.learned(c, logps_PLM, sound_PL, seeds)[:, -1]
-  return share(bound) - share(verdicts)
+def drawn(key):
+  keys = jax.random.split(key, 3)
+  sound_PL, (good, other) = answers.sound(keys[0]), tabular.around(keys[1], (0.6, 0.4), 0.1)
+  return (jnp.log(jnp.where(sound_PL, good, other))[..., None]
+          + 0.1 * jax.random.normal(keys[2], (*sound_PL.shape, 8)), sound_PL)
+
+
+def arms():
+  def share(c):
+    return lambda seeds, rates: answers.learned(c, drawn, seeds, rates)[:, -1]
+  return {"bound": share(jepo.get_config()), "verdicts": share(tabular.changed(
+      jepo.get_config(), rewards__outcome=dict(name="outcome.verdict", coef=1.0),
+      advantages__outcome=dict(name="group.rloo")))}

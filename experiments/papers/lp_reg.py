@@ -13,32 +13,36 @@ from experiments.worlds import tabular
 
 CLAIM = 0
 MEASURE = "accuracy after 300 steps with the divergence less that without"
-REVISED = "the baseline did not learn"
-LUCK = 0.5
-START = jnp.array([0, 0, 0, 0, -2, -2, -5, -5.0])
+MARGIN, RATE = 0.05, 10.0
+FIRST = ("not recorded", "the baseline did not learn")
+WORLD = tabular.Tree(prompts=8, vocab=8, length=2)
+START_V = (0, 0, 0, 0, -2, -2, -5, -5)
 
 
-def effects(seeds):
-  world = tabular.Tree(prompts=8, vocab=8, length=2)
+def environment(key):
+  keys = jax.random.split(key, 3)
+  luck, start_V = tabular.around(keys[0], 0.5), tabular.around(keys[1], START_V)
+  asked_P = jax.random.randint(keys[2], (8,), 0, 8)
 
   def chance(prompt, first, second):
     """Of being right."""
-    return jnp.where(first < 4, LUCK, (first < 6) & (second == prompt))
+    return jnp.where(first < 4, luck, (first < 6) & (second == asked_P[prompt]))
 
   def judge(key, logits_PNV, batch):
     del logits_PNV
-    luck_B = jax.random.uniform(key, batch.prompt_B.shape)
-    return dict(outcome_B=1.0 * (luck_B < chance(batch.prompt_B, *batch.tokens_BT.T)))
+    drawn_B = jax.random.uniform(key, batch.prompt_B.shape)
+    return dict(outcome_B=1.0 * (drawn_B < chance(batch.prompt_B, *batch.tokens_BT.T)))
 
-  chance_PL = chance(jnp.arange(8)[:, None], *jnp.asarray(world.leaves[0]).T[:, None])
+  chance_PL = chance(jnp.arange(8)[:, None], *jnp.asarray(WORLD.leaves[0]).T[:, None])
+  return tabular.Environment(
+      judge, lambda x: dict(accuracy=WORLD.expected_P(x, chance_PL).mean()),
+      start=WORLD.start().at[:, 0].set(start_V))
 
-  def accuracy(coef):
-    c = tabular.changed(lp_reg.get_config("off"), rollouts__per_prompt=16,
-                        learner__epochs=8, learner__loss__coef=coef)
-    found, _ = tabular.train(
-        c, world, judge, lambda x: dict(accuracy=world.expected_P(x, chance_PL).mean()),
-        seeds=seeds, steps=300, lr=10.0,
-        start=lambda key: world.start().at[:, 0].set(START))
-    return found["accuracy"][:, -1]
 
-  return accuracy(1.0) - accuracy(0.0)
+def arms():
+  c = tabular.changed(lp_reg.get_config("off"), rollouts__per_prompt=16, learner__epochs=8)
+  def accuracy(c):
+    return lambda seeds, rates: tabular.train(
+        c, WORLD, environment, seeds=seeds, lr=rates, steps=300)[0]["accuracy"][:, -1]
+  return {"Lp-Reg": accuracy(c),
+          "no divergence": accuracy(tabular.changed(c, learner__loss__coef=0.0))}

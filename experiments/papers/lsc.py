@@ -1,8 +1,9 @@
-"""Two reward models of independent scores over 256 completions, in logits: some
-completions are very good by one, few are good by both.
+"""Two reward models of independent scores over 256 completions: some completions are very
+good by one, few are good by both. Good is above the config's thresholds, which are the
+start's 85% quantile; its k makes logits of scores, whose standard deviation is near 2.
 
-Log-sigmoids, centred at the start's 85% quantile, are added, or the scores themselves
-are averaged; steps, KL and all else are equal. k = 1 is the paper's, on logits.
+Log-sigmoids are added, or the scores themselves are averaged; steps, KL and all else
+are equal.
 """
 import jax
 import jax.numpy as jnp
@@ -12,32 +13,31 @@ from experiments.worlds import tabular
 
 CLAIM = 1
 MEASURE = "share good by both models from log-sigmoids added less from scores averaged"
-SPREAD, QUANTILE = 2.0, 1.036  # standard deviation of scores; their 85% quantile over it
+MARGIN, RATE = 0.05, 20.0
+FIRST = ("not seen", None)
+QUANTILE = 1.036  # 85%, in standard deviations.
 
 
-def effects(seeds):
-  world = tabular.Tree(prompts=8, vocab=4, length=4)
-  threshold = SPREAD * QUANTILE
+def arms():
+  world, c = tabular.Tree(prompts=8, vocab=4, length=4), lsc.get_config()
+  k, (threshold, _) = c.rewards.outcome.k, c.rewards.outcome.thresholds
 
-  def given(key):
-    return SPREAD * jax.random.normal(key, (8, 256, 2))
+  def environment(key):
+    keys = jax.random.split(key)
+    spread = tabular.around(keys[0], 2.0)
+    scores_PLE = threshold + spread / k * (jax.random.normal(keys[1], (8, 256, 2)) - QUANTILE)
 
-  def judge(key, logits_PNV, batch, scores_PLE):
-    del key, logits_PNV
-    leaf_B = world.leaf_B(batch)
-    return dict(outcome_B=jnp.zeros(len(leaf_B)),
-                scores_BE=scores_PLE[batch.prompt_B, leaf_B])
+    def judge(key, logits_PNV, batch):
+      del key, logits_PNV
+      leaf_B = world.leaf_B(batch)
+      return dict(outcome_B=jnp.zeros(len(leaf_B)),
+                  scores_BE=scores_PLE[batch.prompt_B, leaf_B])
 
-  def measure(logits_PNV, scores_PLE):
-    return dict(good=world.expected_P(
-        logits_PNV, jnp.all(scores_PLE > threshold, axis=2)).mean())
+    return tabular.Environment(judge, lambda x: dict(good=world.expected_P(
+        x, jnp.all(scores_PLE > threshold, axis=2)).mean()))
 
-  def good(**outcome):
-    c = tabular.changed(lsc.get_config(), rewards__outcome=dict(
-        name="shaping.ensemble", coef=1.0, **outcome))
-    found, _ = tabular.train(c, world, judge, measure, seeds=seeds, steps=300, lr=20.0,
-                             given=given)
-    return found["good"][:, -1]
-
-  return (good(kind="logsig_sum", k=1.0, thresholds=(threshold, threshold))
-          - good(kind="mean"))
+  def good(c):
+    return lambda seeds, rates: tabular.train(
+        c, world, environment, seeds=seeds, lr=rates, steps=200)[0]["good"][:, -1]
+  return {"log-sigmoids": good(c), "mean": good(tabular.changed(c, rewards__outcome=dict(
+      name="shaping.ensemble", coef=1.0, kind="mean")))}

@@ -3,6 +3,9 @@ wrong ones seldom, with and without one opener in nine that nothing follows, a w
 
 What is asked is texts without content, for as many prompts, and held-out texts.
 """
+import functools
+import random
+
 import numpy as np
 
 from experiments.worlds import judges
@@ -18,28 +21,49 @@ PAPER = dict(
     ),
     confidence="medium")
 CLAIM = 0
-MEASURE = ("false positives on openers that training with them saves, less what it costs "
-           "in held-out accuracy")
+MEASURE = ("held-out accuracy less false positives on texts without content, trained with "
+           "openers less without")
+MARGIN, RATE = 0.05, 0.05
+FIRST = ("not seen", None)
+OPENERS = 100  # added to 800 texts
 
 
-def effects(seeds):
-  return [_effect(seed) for seed in seeds]
-
-
-def _effect(seed):
-  train = judges.texts(f"{seed}/train", 800, opened=(0.2, 0.9))
-  held_out = judges.texts(f"{seed}/test", 400, opened=(0.2, 0.9))
-  openers = [(prompt, opener, 0.0) for prompt, text, _ in train
-             for opener in judges.OPENERS if text.startswith(opener)][:100]
-
-  def outcome(rows):
+@functools.cache
+def drawn(seed):
+  """(features_NF, labels_N) of training, openers last, and of held-out texts; prompts."""
+  rng = random.Random(f"master_key/{seed}")
+  opened = rng.uniform(0.1, 0.3), rng.uniform(0.8, 1.0)
+  train = judges.texts(f"{seed}/train", 800, opened=opened)
+  train += [(prompt, opener, 0.0) for prompt, text, _ in train
+            for opener in judges.OPENERS if text.startswith(opener)][:OPENERS]
+  held_out = judges.texts(f"{seed}/test", 400, opened=opened)
+  def of(rows):
     prompts, texts, labels = zip(*rows)
-    weights_F = np.asarray(judges.fit(judges.features(prompts, texts), np.array(labels)))
-    verify = lambda prompts, texts: judges.features(prompts, texts) @ weights_F > 0
-    rates = verifier.false_positive_rates(verify, [row[0] for row in held_out[:50]])
-    prompts, texts, labels = zip(*held_out)
-    accuracy = verifier.report(verify(prompts, texts), labels)["all"]["accuracy"]
-    return np.mean(list(rates.values())), accuracy
+    return judges.features(prompts, texts), np.array(labels, np.float32)
+  return of(train), of(held_out), [row[0] for row in held_out[:50]]
 
-  (plain, plain_accuracy), (keys, keys_accuracy) = outcome(train), outcome(train + openers)
-  return (plain - keys) - (plain_accuracy - keys_accuracy)
+
+@functools.cache
+def keys_of(seed):
+  """{text: features_NF} of texts without content, for the prompts of a seed."""
+  prompts = drawn(seed)[2]
+  return {text: judges.features(prompts, [text] * len(prompts)) for text in verifier.MASTER_KEYS}
+
+
+def arms():
+  def trained(count):
+    def arm(seeds, rates):
+      features, labels = zip(*(drawn(seed)[0] for seed in seeds))
+      weights_IF = np.asarray(judges.fit(
+          np.stack([x[:count] for x in features]), np.stack([x[:count] for x in labels]), rates))
+      return np.array([value(*one) for one in zip(seeds, weights_IF)])
+    return arm
+
+  def value(seed, weights_F):
+    _, (features_NF, labels_N), prompts = drawn(seed)
+    verify = lambda prompts, texts: keys_of(seed)[texts[0]] @ weights_F > 0
+    rates = verifier.false_positive_rates(verify, prompts)
+    accuracy = verifier.report(features_NF @ weights_F > 0, labels_N)["all"]["accuracy"]
+    return accuracy - np.mean(list(rates.values()))
+
+  return {"with openers": trained(800 + OPENERS), "without": trained(800)}

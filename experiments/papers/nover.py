@@ -1,6 +1,7 @@
 """Reasonings of up to four tokens that 0 ends. The answer is likelier if the prompt's
 own token is among them, a little with every token more, and by chance. What the model
 says of the answer is a fixed table; length is what the reward of ranks has no word on.
+Rates are tuned by the answer's log-prob.
 """
 import jax
 import jax.numpy as jnp
@@ -9,29 +10,44 @@ from configs.papers import nover
 from experiments.worlds import tabular
 
 CLAIM = 1
-MEASURE = ("tokens of a completion learned without the efficiency term less those "
-           "with it")
+MEASURE = "tokens of a completion learned without the efficiency term less those with it"
+MARGIN, RATE = 0.15, 20.0
+FIRST = ("confirmed", None)
+WORLD = tabular.Tree(prompts=6, vocab=4, length=4, eos=True)
+compare = lambda values, without: without - values
 
 
-def effects(seeds):
-  world = tabular.Tree(prompts=6, vocab=4, length=4, eos=True)
-  own_P, length_L = jnp.arange(6) % 3 + 1, jnp.asarray(world.leaves[1].sum(axis=1))
-  noise_PN = 0.2 * jax.random.normal(jax.random.key(0), (6, 256))
+def environment(key):
+  keys = jax.random.split(key, 3)
+  own_P = jax.random.randint(keys[0], (6,), 1, 4)
+  hint, token = tabular.around(keys[1], (1.0, 0.1))
+  noise_PN = 0.2 * jax.random.normal(keys[2], (6, 256))
+
+  def answer_logps(prompt_B, tokens_BT):
+    helps_B = jnp.any(tokens_BT == own_P[prompt_B][:, None], axis=1)
+    return (-2.5 + hint * helps_B + token * jnp.sum(tokens_BT > 0, axis=1)
+            + noise_PN[prompt_B, tokens_BT @ 4 ** jnp.arange(4)])
 
   def judge(key, logits_PNV, batch):
     del key, logits_PNV
-    helps_B = jnp.any(batch.tokens_BT == own_P[batch.prompt_B][:, None], axis=1)
-    tokens_B = jnp.sum(batch.tokens_BT > 0, axis=1)
-    place_B = batch.tokens_BT @ 4 ** jnp.arange(4)
-    logps_B = -2.5 + helps_B + 0.1 * tokens_B + noise_PN[batch.prompt_B, place_B]
-    return dict(outcome_B=jnp.zeros(len(helps_B)), answer_logps_BM=logps_B[:, None],
-                answer_mask_BM=jnp.ones((len(helps_B), 1), bool))
+    logps_B = answer_logps(batch.prompt_B, batch.tokens_BT)
+    return dict(outcome_B=jnp.zeros(len(logps_B)), answer_logps_BM=logps_B[:, None],
+                answer_mask_BM=jnp.ones((len(logps_B), 1), bool))
 
-  def length(coef):
-    c = tabular.changed(nover.get_config(), rewards__efficiency__coef=coef)
-    found, _ = tabular.train(
-        c, world, judge, lambda x: dict(length=world.expected_P(x, length_L).mean()),
-        seeds=seeds, steps=200, lr=20.0)
-    return found["length"][:, -1]
+  tokens_LT, mask_LT = map(jnp.asarray, WORLD.leaves)
+  logps_PL = jax.vmap(lambda p: answer_logps(jnp.full(len(tokens_LT), p), tokens_LT))(
+      jnp.arange(6))
+  return tabular.Environment(judge, lambda x: dict(
+      length=WORLD.expected_P(x, mask_LT.sum(axis=1)[None]).mean(),
+      answer=WORLD.expected_P(x, logps_PL).mean()))
 
-  return length(0.0) - length(1.0)
+
+def arms():
+  def length(c):
+    def arm(seeds, rates):
+      found, _ = tabular.train(c, WORLD, environment, seeds=seeds, lr=rates, steps=200)
+      return found["length"][:, -1], found["answer"][:, -1]
+    return arm
+  c = nover.get_config()
+  return {"efficiency": length(c),
+          "ranks alone": length(tabular.changed(c, rewards__efficiency__coef=0.0))}

@@ -1,39 +1,43 @@
 """One prompt is trained on; what is learned of it is added to the fixed logits of 64
 others, which have the same right completions and lean elsewhere by noise: what a model
-shares between prompts, at its simplest. GRPO with the paper's coefficients; from the
-step on in which the training prompt's accuracy is above 99% to 500 steps later.
+shares between prompts, at its simplest. GRPO with the paper's coefficients, 500 steps,
+at the rate that is best for the other prompts. Nearly learned is within 1% of the
+highest accuracy on the training prompt.
 """
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from configs.papers import one_shot
 from experiments.worlds import tabular
 
 CLAIM = 1
-MEASURE = "accuracy on other prompts at the end less when training accuracy reaches 99%"
-OTHERS, AFTER = 64, 500
+MEASURE = "accuracy on other prompts at the end less when the training prompt is nearly learned"
+MARGIN, RATE = 0.05, 2.0
+FIRST = ("confirmed", "99% on the training prompt need not be reached at every rate")
+WORLD = tabular.Tree(prompts=1, vocab=4, length=3)
+OTHERS = tabular.Tree(prompts=64, vocab=4, length=3)
 
 
-def effects(seeds):
-  world = tabular.Tree(prompts=1, vocab=4, length=3)
-  right_1L = jax.random.uniform(jax.random.key(0), (1, 64)) < 0.2
-  others = tabular.Tree(prompts=OTHERS, vocab=4, length=3)
-  lean_PNV = others.start(jax.random.key(1), 2.0)
+def environment(key):
+  keys = jax.random.split(key)
+  right_1L = jax.random.uniform(keys[0], (1, 64)) < 0.2
+  lean_PNV = OTHERS.start(keys[1], 2.0)
 
   def judge(key, logits_1NV, batch):
     del key, logits_1NV
-    leaf_B = world.leaf_B(batch)
-    return dict(outcome_B=1.0 * right_1L[0, leaf_B])
+    return dict(outcome_B=1.0 * right_1L[0, WORLD.leaf_B(batch)])
 
-  def measure(logits_1NV):
-    return dict(train=world.expected_P(logits_1NV, right_1L).mean(),
-                others=others.expected_P(lean_PNV + logits_1NV, right_1L).mean())
+  return tabular.Environment(judge, lambda x: dict(
+      train=WORLD.expected_P(x, right_1L).mean(),
+      others=OTHERS.expected_P(lean_PNV + x, jnp.broadcast_to(right_1L, (64, 64))).mean()))
 
-  found, _ = tabular.train(one_shot.get_config(), world, judge, measure, seeds=seeds,
-                           steps=200 + AFTER, lr=2.0)
-  is_full = found["train"] > 0.99
-  first = np.argmax(is_full, axis=1)
-  if not is_full.any(axis=1).all() or first.max() > 200:
-    raise ValueError(f"the training prompt is not solved within 200 steps: {first}")
-  rows = np.arange(len(seeds))
-  return found["others"][rows, first + AFTER] - found["others"][rows, first]
+
+def arms():
+  def rise(seeds, rates):
+    found, _ = tabular.train(one_shot.get_config(), WORLD, environment, seeds=seeds, lr=rates,
+                             steps=500)
+    train_IS, others_IS = found["train"], found["others"]
+    first_I = np.argmax(train_IS >= 0.99 * train_IS.max(axis=1, keepdims=True), axis=1)
+    return others_IS[:, -1] - others_IS[np.arange(len(first_I)), first_I], others_IS[:, -1]
+  return {"no rise": rise}

@@ -88,6 +88,18 @@ def fork(key, world, *, flip=0.0):
                    flip=tabular.around(keys[3], flip))
 
 
+def noisy(world, share):
+  """`environment` for rewards.noise: verdicts are right, what may flip them is drawn."""
+  drawn_of = environment(world, share)
+  def of(key):
+    env = drawn_of(key)
+    def judge_of(key, logits_PNV, batch):
+      return env.judge(key, logits_PNV, batch) | dict(
+          noise_B=jax.random.uniform(key, batch.prompt_B.shape))
+    return env._replace(judge=judge_of)
+  return of
+
+
 def blind(key, world):
   """Questions that a policy cannot tell apart: tabular.Environment.
 
