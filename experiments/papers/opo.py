@@ -2,17 +2,19 @@
 another baseline. OPO against z-scores, both on-policy, compared where they have the
 same accuracy: what takes smaller steps has more entropy at any time."""
 from configs.papers import opo
-from experiments.worlds import tabular
 from experiments.worlds import sparse
+from experiments.worlds import tabular
 
 CLAIM = 0
 MEASURE = "entropy when the accuracy reaches 0.7, OPO less GRPO's advantages"
-REVISED = "the step that reaches an accuracy is interpolated (it was not seen)"
+MARGIN, RATE = 0.1, 10.0
+FIRST = ("not seen", "the step that reaches an accuracy is interpolated")
+compare = sparse.matched
 
 
-def effects(seeds):
+def arms():
   world, c = sparse.endings(), opo.get_config()
-  entropy = lambda c: sparse.at_accuracy(
-      world.learned(c, seeds, steps=250, lr=10.0), 0.7)
-  return entropy(c) - entropy(tabular.changed(
-      c, advantages__outcome=dict(name="group.grpo")))
+  def curves(c):
+    return lambda seeds, rates: sparse.curves(world.learned(c, seeds, rates, steps=150))
+  return {"OPO": curves(c),
+          "GRPO": curves(tabular.changed(c, advantages__outcome=dict(name="group.grpo")))}

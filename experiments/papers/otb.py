@@ -6,10 +6,14 @@ from experiments.worlds import tabular
 
 CLAIM = 0
 MEASURE = "accuracy from 4 completions and the baseline of tokens less 95% of that from 32 and RLOO"
+MARGIN, RATE = 0.05, 10.0
+FIRST = ("not seen", None)
+compare = lambda values, rloo: values - 0.95 * rloo
 
 
-def effects(seeds):
+def arms():
   world, c = sparse.endings(), otb.get_config()
-  accuracy = lambda c: world.learned(c, seeds, steps=100, lr=10.0)["accuracy"][:, -1]
-  return accuracy(c) - 0.95 * accuracy(tabular.changed(
-      c, rollouts__per_prompt=32, advantages__outcome=dict(name="group.rloo")))
+  def accuracy(c):
+    return lambda seeds, rates: world.learned(c, seeds, rates, steps=100)["accuracy"][:, -1]
+  return {"4, token baseline": accuracy(c), "32, RLOO": accuracy(tabular.changed(
+      c, rollouts__per_prompt=32, advantages__outcome=dict(name="group.rloo")))}

@@ -1,5 +1,5 @@
 """Four questions behind each prompt, which the policy cannot tell apart, with chances
-0.4, 0.3, 0.2 and 0.1 and a right completion of 16 each. The best of a group of 4
+near 0.4, 0.3, 0.2 and 0.1 and a right completion of 16 each. The best of a group of 4
 learns, against all of them by the group's mean. What pass@1 costs is not measured."""
 from configs.papers import pass_at_k
 from experiments.worlds import tabular
@@ -7,17 +7,20 @@ from experiments.worlds import verdicts
 
 CLAIM = 0
 MEASURE = "pass@4 trained on the best of 4 less that trained on the mean of 4"
+MARGIN, RATE = 0.05, 20.0
+FIRST = ("confirmed", None)
+ILLUSTRATION = ("The measure is what the best of 4 learns, and the mean of 4 is highest for a "
+                "policy that settles on one answer of four.")
 
 
-def effects(seeds):
+def arms():
   world = tabular.Tree(prompts=8, vocab=4, length=2)
-  judge, measure = verdicts.blind(world)
 
-  def pass_at_4(**estimator):
-    c = tabular.changed(pass_at_k.get_config(), rollouts__per_prompt=4,
-                        advantages__outcome=estimator)
-    found, _ = tabular.train(c, world, judge, measure, seeds=seeds, steps=400, lr=20.0)
-    return found["pass_at_4"][:, -1]
+  def pass_at_4(c):
+    return lambda seeds, rates: tabular.train(
+        c, world, lambda key: verdicts.blind(key, world), seeds=seeds, lr=rates,
+        steps=300)[0]["pass_at_4"][:, -1]
 
-  return (pass_at_4(name="group.pass_at_k", use_std=False)
-          - pass_at_4(name="group.mean_baseline"))
+  c = tabular.changed(pass_at_k.get_config(), rollouts__per_prompt=4)
+  return {"best of 4": pass_at_4(c), "mean of 4": pass_at_4(tabular.changed(
+      c, advantages__outcome=dict(name="group.mean_baseline")))}

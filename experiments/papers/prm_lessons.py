@@ -12,6 +12,7 @@ import numpy as np
 import optax
 
 from experiments.worlds import reward_models
+from experiments.worlds import tabular
 from rlx.evals import step_errors
 from rlx.losses import reward_model
 from rlx.rewards import step_labels
@@ -26,56 +27,58 @@ PAPER = dict(
     ),
     confidence="medium")
 CLAIM = 0
-MEASURE = "score F1 of first errors, labels of consensus less the better labeller alone"
+MEASURE = "score F1 of first errors, labels of consensus less those of one labeller"
+MARGIN, RATE = 0.05, 1.0
+FIRST = ("not seen", "the better labeller of each seed was taken")
 SOLUTIONS, STEPS = 1000, 6
 
 
-def solutions(key, count):
+def solutions(key, sign):
   """(features_BJD, is_right_BJ, difficulty_B1)."""
-  keys = jax.random.split(key, 4)
-  wrong_B = jax.random.randint(keys[0], (count,), 0, 2 * STEPS)  # Half of them: none.
+  keys = jax.random.split(key, 3)
+  wrong_B = jax.random.randint(keys[0], (SOLUTIONS,), 0, 2 * STEPS)  # Half of them: none.
   is_right_BJ = jnp.arange(STEPS)[None, :] < wrong_B[:, None]
-  difficulty_B1 = jax.random.uniform(keys[1], (count, 1))
-  signs_BJD = (jnp.where(is_right_BJ, 0.5, -0.5)[:, :, None]
-               + jax.random.normal(keys[2], (count, STEPS, 8)))
+  difficulty_B1 = jax.random.uniform(keys[1], (SOLUTIONS, 1))
+  signs_BJD = (jnp.where(is_right_BJ, sign, -sign)[:, :, None]
+               + jax.random.normal(keys[2], (*is_right_BJ.shape, 8)))
   known_BJ1 = jnp.broadcast_to(difficulty_B1, is_right_BJ.shape)[:, :, None]
-  place_BJJ = jnp.broadcast_to(jnp.eye(STEPS), (count, STEPS, STEPS))
+  place_BJJ = jnp.broadcast_to(jnp.eye(STEPS), (*is_right_BJ.shape, STEPS))
   features_BJD = jnp.concatenate([signs_BJD, known_BJ1, place_BJJ], axis=2)
   return features_BJD, is_right_BJ, difficulty_B1
 
 
-@jax.jit
-def scores(key):
-  """Of new solutions by three PRMs, and the true first errors there."""
-  keys = jax.random.split(key, 4)
-  x_BJD, is_right_BJ, difficulty_B1 = solutions(keys[0], SOLUTIONS)
-  mask_BJ = jnp.ones(is_right_BJ.shape, bool)
+def labels(key, is_right_BJ, difficulty_B1, hard, luck, error):
+  """{labeller: (labels_BJ, solutions that are learned from)}."""
+  keys, mask_BJ = jax.random.split(key), jnp.ones(is_right_BJ.shape, bool)
   left_1J = STEPS - 1 - jnp.arange(STEPS)[None, :]
-  chance_BJ = jnp.where(is_right_BJ, (1 - 0.5 * difficulty_B1) ** left_1J, 0.05)
-  values_BJ = jax.random.binomial(keys[1], 8, chance_BJ) / 8
-  sampled_BJ = step_labels.from_values(values_BJ, mask_BJ, kind="until_first_zero")
-  judged_BJ = 1.0 * (is_right_BJ ^ jax.random.bernoulli(keys[2], 1 / 12, mask_BJ.shape))
-  agree_B = step_labels.consensus(sampled_BJ, judged_BJ, mask_BJ)
-  new_BJD, new_right_BJ, _ = solutions(keys[3], SOLUTIONS)
-
-  def prm(labels_BJ, keep_B):
-    def loss(weights_D):
-      return reward_model.bce((x_BJD @ weights_D).ravel(), labels_BJ.ravel(),
-                              (mask_BJ & keep_B[:, None]).ravel())
-    return new_BJD @ reward_models.learned(
-        jnp.zeros(x_BJD.shape[2]), loss, optimizer=optax.sgd(1.0))
-
-  everything_B = jnp.ones(SOLUTIONS, bool)
-  prms = (prm(sampled_BJ, agree_B), prm(sampled_BJ, everything_B),
-          prm(judged_BJ, everything_B))
-  return prms, step_labels.first_error(1.0 * new_right_BJ, mask_BJ)
+  chance_BJ = jnp.where(is_right_BJ, (1 - hard * difficulty_B1) ** left_1J, luck)
+  sampled_BJ = step_labels.from_values(
+      jax.random.binomial(keys[0], 8, chance_BJ) / 8, mask_BJ, kind="until_first_zero")
+  judged_BJ = 1.0 * (is_right_BJ ^ jax.random.bernoulli(keys[1], error, mask_BJ.shape))
+  all_B = mask_BJ[:, 0]
+  return {"consensus": (sampled_BJ, step_labels.consensus(sampled_BJ, judged_BJ, mask_BJ)),
+          "Monte-Carlo values": (sampled_BJ, all_B), "judge": (judged_BJ, all_B)}
 
 
-def effects(seeds):
-  found = []
-  for seed in seeds:
-    prms, errors_B = scores(jax.random.key(seed))
-    both, sampled, judged = (step_errors.tune(
-        np.asarray(s_BJ), np.asarray(errors_B), count=41)[1] for s_BJ in prms)
-    found.append(both - max(sampled, judged))
-  return found
+def arms():
+  def f1(labeller):
+    @jax.jit
+    @jax.vmap
+    def run(seed, rate):
+      keys = jax.random.split(jax.random.key(seed), 4)
+      sign, *rest = tabular.around(keys[0], (0.5, 0.5, 0.05, 1 / 12))
+      x_BJD, *known = solutions(keys[1], sign)
+      labels_BJ, keep_B = labels(keys[2], *known, *rest)[labeller]
+      new_BJD, right_BJ, _ = solutions(keys[3], sign)
+      def loss(weights_D):
+        return reward_model.bce((x_BJD @ weights_D).ravel(), labels_BJ.ravel(),
+                                jnp.repeat(keep_B, STEPS))
+      weights_D = reward_models.learned(
+          jnp.zeros(x_BJD.shape[2]), loss, optimizer=optax.sgd(rate))
+      return new_BJD @ weights_D, step_labels.first_error(
+          1.0 * right_BJ, jnp.ones(right_BJ.shape, bool))
+
+    return lambda seeds, rates: np.array([
+        step_errors.tune(*one, count=41)[1]
+        for one in zip(*map(np.asarray, run(seeds, rates)))])
+  return {name: f1(name) for name in ("consensus", "Monte-Carlo values", "judge")}

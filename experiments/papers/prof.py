@@ -2,49 +2,48 @@
 best, whatever it leads to; other steps it scores as they are, with noise, better where
 the completion is right.
 
-PROF against the mean score of steps added to the verdict. Both draw eight
-completions a prompt, of which PROF learns from four; no prompt is filtered out.
+PROF against the mean score of steps added to the verdict. Both draw eight completions a
+prompt, of which PROF learns from four; both leave out prompts outside the band of accuracies.
 """
 import jax
 import jax.numpy as jnp
 
 from configs.papers import prof
 from experiments.worlds import tabular
+from experiments.worlds import verdicts
 
 CLAIM = 0
 MEASURE = "accuracy with scores as a filter less with scores added to the verdict"
+MARGIN, RATE = 0.05, 20.0
+FIRST = ("not seen", "the config's filter of prompts was switched off")
+WORLD = tabular.Tree(prompts=8, vocab=4, length=4)
 
 
-def given(key):
-  """(right, scores) of prompts and completions."""
-  keys = jax.random.split(key)
-  right_PL = jax.random.bernoulli(keys[0], 0.04, (8, 256))
-  steps_PLT = (0.4 + 0.2 * right_PL[..., None]
-               + 0.15 * jax.random.normal(keys[1], (8, 256, 4)))
-  filler_LT = jnp.asarray(tabular.Tree(vocab=4, length=4).leaves[0]) == 1
-  return right_PL, jnp.mean(jnp.where(filler_LT, 0.9, steps_PLT), axis=2)
+def environment(key):
+  keys = jax.random.split(key, 3)
+  right_PL = verdicts.drawn(keys[0], WORLD, 0.04)
+  base, gain, liked = tabular.around(keys[1], (0.4, 0.2, 0.9), 0.1)
+  steps_PLT = (base + gain * right_PL[..., None]
+               + 0.15 * jax.random.normal(keys[2], (*right_PL.shape, 4)))
+  filler_LT = jnp.asarray(WORLD.leaves[0]) == 1
+  score_PL = jnp.mean(jnp.where(filler_LT, liked, steps_PLT), axis=2)
+  verdict = verdicts.judge(WORLD, right_PL)
+
+  def judge(key, logits_PNV, batch):
+    score_B = score_PL[batch.prompt_B, WORLD.leaf_B(batch)]
+    return verdict(key, logits_PNV, batch) | dict(scores_BE=score_B[:, None])
+
+  return tabular.Environment(judge, verdicts.accuracy(WORLD, right_PL))
 
 
-def judge(key, logits_PNV, batch, drawn):
-  del key, logits_PNV
-  at = batch.prompt_B, batch.tokens_BT @ jnp.array([64, 16, 4, 1])
-  return dict(outcome_B=1.0 * drawn[0][at], scores_BE=drawn[1][at][:, None])
+def arms():
+  def accuracy(c):
+    return lambda seeds, rates: tabular.train(
+        c, WORLD, environment, seeds=seeds, lr=rates, steps=150)[0]["accuracy"][:, -1]
 
-
-def effects(seeds):
-  world = tabular.Tree(prompts=8, vocab=4, length=4)
-
-  def accuracy(**changes):
-    c = tabular.changed(prof.get_config(), rollouts__keep=dict(name="keep.everything"),
-                        **changes)
-    found, _ = tabular.train(
-        c, world, judge,
-        lambda x, drawn: dict(accuracy=world.expected_P(x, drawn[0]).mean()),
-        seeds=seeds, steps=200, lr=20.0, given=given)
-    return found["accuracy"][:, -1]
-
+  c = prof.get_config()
   blend = dict(outcome=dict(name="outcome.verdict", coef=1.0),
                score=dict(name="shaping.plain", coef=1.0))
-  return accuracy() - accuracy(
-      rollouts__thin=dict(name="thin.nothing"), rewards=blend,
-      advantages=dict(total=dict(name="group.grpo"), whiten=False))
+  return {"filter": accuracy(c), "blend": accuracy(tabular.changed(
+      c, rollouts__thin=dict(name="thin.nothing"), rewards=blend,
+      advantages=dict(total=dict(name="group.grpo"), whiten=False)))}

@@ -1,8 +1,7 @@
 """Rare right completions of 64 and a KL strong enough to hold the policy back.
 
 Both arms have the same KL in the loss; one resets its reference (and the optimizer's
-state) every 50 of 400 steps. Adam, as SGD has no state. The coefficient is not the
-paper's 1e-4, with which a few hundred steps of a table see no KL at all.
+state) every 25 of 200 steps. Adam, as SGD has no state.
 """
 import optax
 
@@ -11,21 +10,24 @@ from experiments.worlds import tabular
 from experiments.worlds import verdicts
 
 CLAIM = 0
-MEASURE = "accuracy with resets of the reference less that without, 400 steps"
+MEASURE = "accuracy with resets of the reference less that without, 200 steps"
+MARGIN, RATE = 0.05, 0.02
+FIRST = ("confirmed", None)
+DIFFERS = {"kl.coef": "the claim is about a KL that dominates, and with 1e-4 a few hundred "
+                      "steps of a table see none"}
+ILLUSTRATION = ("A KL this strong keeps the policy near its reference, so that a reference that "
+                "moves along lets it go further.")
 
 
-def effects(seeds):
-  world = tabular.Tree(prompts=8, vocab=8, length=2)
-  right_PL = verdicts.drawn(world, 0.1)
+def arms():
+  world, c = tabular.Tree(prompts=8, vocab=8, length=2), tabular.changed(
+      prorl.get_config(), kl__coef=0.3)
+  environment = verdicts.environment(world, 0.1, spread=1.0)
 
-  def accuracy(every):
-    c = tabular.changed(
-        prorl.get_config(), rollouts__per_prompt=8, kl__coef=0.3, kl__sync_every=every,
-        kl__reset_optimizer=every > 0, rollouts__keep=dict(name="keep.everything"))
-    found, _ = tabular.train(
-        c, world, verdicts.judge(world, right_PL), verdicts.accuracy(world, right_PL),
-        seeds=seeds, steps=400, lr=0.02, optimizer=optax.adam,
-        start=lambda key: world.start(key, 1.0))
-    return found["accuracy"][:, -1]
+  def accuracy(c):
+    return lambda seeds, rates: tabular.train(
+        c, world, environment, seeds=seeds, lr=rates, steps=200,
+        optimizer=optax.adam)[0]["accuracy"][:, -1]
 
-  return accuracy(50) - accuracy(0)
+  return {"resets": accuracy(c), "no resets": accuracy(tabular.changed(
+      c, kl__sync_every=0, kl__reset_optimizer=False))}

@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 
 from configs.papers import r1_reward
-from experiments.worlds import tabular
 from experiments.worlds import sparse
+from experiments.worlds import tabular
 from rlx import methods
 from rlx import score
 from rlx import update
@@ -16,6 +16,9 @@ from rlx.core import records
 
 CLAIM = 0
 MEASURE = "log10 of PPO's loss less that of this one, where a log-ratio is 100"
+MARGIN = 0.3
+FIRST = ("confirmed", None)
+ILLUSTRATION = "The ratio is set here, and only PPO's loss for a failure grows with it."
 PPO = dict(name="policy.ppo_clip", clip_low=0.2, clip_high=0.2)
 
 
@@ -24,16 +27,17 @@ def effects(seeds):
 
   def size(c, seed):
     keys = jax.random.split(jax.random.key(seed))
-    logits_PNV = world.start(keys[0])
-    batch = world.tree.sample(keys[1], logits_PNV, c.rollouts.per_prompt)
-    logps_BT, entropy_BT = tabular.logps(logits_PNV, batch)
+    env = world.environment(keys[0])
+    batch = world.tree.sample(keys[1], env.start, c.rollouts.per_prompt)
+    logps_BT, entropy_BT = tabular.logps(env.start, batch)
     before_BT = logps_BT.at[0, 0].add(-100.0)
     found = methods.of(c)
     scored = records.Scored(
         mask_BT=batch.mask_BT, group=c.rollouts.per_prompt, logps_BT=logps_BT,
         entropy_BT=entropy_BT, old_logps_BT=before_BT, policy_ref_logps_BT=before_BT,
-        outcome_B=world.judge(None, None, batch)["outcome_B"].at[0].set(0.0))
-    scored, _ = score.advantage(c, found)(types.SimpleNamespace(kl_coef=c.kl.coef, step=0), scored)
+        outcome_B=env.judge(None, None, batch)["outcome_B"].at[0].set(0.0))
+    scored, _ = score.advantage(c, found)(
+        types.SimpleNamespace(kl_coef=c.kl.coef, step=0), scored)
     loss, _ = update.policy_loss(c, found)(scored, jnp.full(len(before_BT), c.kl.coef))
     return jnp.log10(jnp.abs(loss.mean()))
 
@@ -41,4 +45,4 @@ def effects(seeds):
     return jax.jit(jax.vmap(lambda seed: size(c, seed)))(jnp.asarray(seeds))
 
   c = r1_reward.get_config()
-  return sizes(tabular.changed(c, learner__loss=PPO)) - sizes(c)
+  return {"PPO": sizes(tabular.changed(c, learner__loss=PPO)) - sizes(c)}

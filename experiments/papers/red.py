@@ -5,13 +5,13 @@ from experiments.worlds import chains
 from experiments.worlds import tabular
 
 CLAIM = 1
-MEASURE = ("mean accuracy over 300 steps with the verdict redistributed less that "
-           "with it at the end")
+MEASURE = "mean accuracy over 300 steps with the verdict redistributed less that with it at the end"
+MARGIN, RATE = 0.05, 10.0
+FIRST = ("confirmed", None)
 
 
-def effects(seeds):
+def arms():
   def accuracy(beta):
     c = tabular.changed(red.get_config(), rewards__outcome__beta=beta)
-    return chains.accuracy(c, seeds).mean(axis=1)
-
-  return accuracy(1.0) - accuracy(0.0)
+    return lambda seeds, rates: chains.accuracy(c, seeds, rates).mean(axis=1)
+  return {"redistributed": accuracy(1.0), "at the end": accuracy(0.0)}

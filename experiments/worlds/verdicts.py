@@ -8,7 +8,7 @@ import numpy as np
 
 from experiments.worlds import tabular
 
-QUESTIONS = jnp.array([0.4, 0.3, 0.2, 0.1])  # Chances of those behind one prompt.
+QUESTIONS = (0.4, 0.3, 0.2, 0.1)  # Chances of those behind one prompt.
 
 
 def drawn(key, world, share):
@@ -104,16 +104,19 @@ def blind(key, world):
   """Questions that a policy cannot tell apart: tabular.Environment.
 
   Behind each prompt is one of four questions, drawn for each group, each with a right
-  completion of its own. Measured are pass@1, pass@4 and entropy.
+  completion of its own; their chances are drawn around QUESTIONS. Measured are pass@1,
+  pass@4 and entropy.
   """
-  leaves = world.vocab**world.length
+  leaves, (chance_key, key) = world.vocab**world.length, jax.random.split(key)
+  chance_Q = tabular.around(chance_key, QUESTIONS)
+  chance_Q /= chance_Q.sum()
   answer_PQ = jnp.stack([
       jax.random.permutation(key_p, leaves)[:len(QUESTIONS)]
       for key_p in jax.random.split(key, world.prompts)])
 
   def judge_of(key, logits_PNV, batch):
     del logits_PNV
-    asked_P = jax.random.choice(key, len(QUESTIONS), (world.prompts,), p=QUESTIONS)
+    asked_P = jax.random.choice(key, len(QUESTIONS), (world.prompts,), p=chance_Q)
     answer_B = answer_PQ[batch.prompt_B, asked_P[batch.prompt_B]]
     return dict(outcome_B=1.0 * (world.leaf_B(batch) == answer_B))
 
@@ -121,7 +124,7 @@ def blind(key, world):
     logps_PQ = jnp.take_along_axis(world.leaf_logps(logits_PNV), answer_PQ, axis=1)
     def pass_at(k):
       misses_PQ = (1 - jnp.exp(logps_PQ)) ** k
-      return jnp.sum(QUESTIONS[None] * (1 - misses_PQ), axis=1).mean()
+      return jnp.sum(chance_Q[None] * (1 - misses_PQ), axis=1).mean()
     return dict(pass_at_1=pass_at(1), pass_at_4=pass_at(4),
                 entropy=entropy(world, logits_PNV))
 
