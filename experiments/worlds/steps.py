@@ -26,14 +26,15 @@ def verdict_B(ok_PNV, batch):
 
 
 def saved(found_IS, other_IS):
-  """Share of the other's steps that an arm saves on the way to what both reach.
+  """Share of the other's steps that an arm saves on the way to what both reach; 0 where
+  both start there.
 
   Args:
     found_IS, other_IS: accuracy of every seed before each step and at the end.
   """
   level_I1 = np.minimum(found_IS[:, -1:], other_IS[:, -1:])
   first_I, other_I = (np.argmax(x_IS >= level_I1, axis=1) for x_IS in (found_IS, other_IS))
-  return 1 - first_I / np.maximum(other_I, 1)
+  return np.where(other_I > 0, 1 - first_I / np.maximum(other_I, 1), 0)
 
 
 SPARED = tabular.Tree(prompts=16, vocab=4, length=5)
