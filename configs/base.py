@@ -226,7 +226,7 @@ def get_config():
   # The implicit PRM; loaded when a reward, estimator or loss asks for its log-probs.
   c.prm = ml_collections.ConfigDict(dict(
       path=placeholder(str),  # its start: as model.path; None: the policy's start
-      reference="frozen",      # frozen: the policy's start | policy: old log-probs | self: the PRM's start
+      reference="frozen",      # frozen: the policy's start | policy: as it is before its update | self: the PRM's start
       order="single",          # single: score, then update | double: update, then score | none | reverse
       snapshot=True,           # False: rows of minibatch k are scored after k - 1 updates (released code)
       beta=0.05,               # scale of its log-ratio, in its loss and in its rewards

@@ -535,6 +535,32 @@ def test_a_single_optimizer_step_needs_no_pass_before_it(files, monkeypatch, cha
     np.testing.assert_allclose(other_metrics[k], v, atol=1e-6, rtol=1e-4, err_msg=k)
 
 
+@pytest.mark.parametrize("temperature, passes", [(1.0, 2), (0.6, 3)])
+def test_the_policy_as_the_prms_reference_is_scored_at_temperature_1(
+    files, monkeypatch, temperature, passes):
+  """Equal weights: the log-ratio is exactly 0, the cross-entropy ln 2."""
+  taken, logps_fn = [], score.logps_fn
+  def counted(*key):
+    fn = logps_fn(*key)
+    return lambda *args: taken.append(key[1]) or fn(*args)
+  monkeypatch.setattr(score, "logps_fn", counted)
+  c = config_of(files, prm__reference="policy", prm__minibatches=1)
+  c.rollouts.decoding.temperature = temperature
+  run = build.build(c)
+  state = run.init()
+  rollouts = run.sample(state.policy, *run.encode(run.prompts.take(8)), rng.key(0, "sample", 0))
+  scored = run.score(state, rollouts, sharding.place_rows(
+      np.arange(32, dtype=np.float32) % 2, run.mesh))
+  assert scored.mask_BT.any() and (scored.prm_logps_BT == scored.ref_logps_BT).all()
+  assert sorted(taken) == sorted([1.0, 1.0, temperature][:passes])
+  assert np.abs(scored.old_logps_BT - scored.sampler_logps_BT).max() < 1e-4
+  assert (scored.old_logps_BT == scored.ref_logps_BT).all() == (temperature == 1)
+  state, scored, metrics = run.learn_prm(state, rollouts, scored)
+  assert metrics["prm/loss"] == pytest.approx(np.log(2), abs=1e-6)
+  metrics = score.old_metrics(scored, temperature)
+  assert metrics.get("prm/kl_policy") == (0 if temperature == 1 else None)
+
+
 @pytest.mark.parametrize("changes, passes", [
     (dict(learner__epochs=2), True), (dict(learner__minibatches=2), True),
     (dict(kl__coef=0.1, kl__place="reward",
