@@ -133,7 +133,7 @@ def build(config, splits=("train", "eval")):
                 greedy=slots_of(c.eval.batch, 1),
                 sampled=slots_of(c.eval.batch, c.eval.samples))
   verifier_pool = pool.Pool(
-      workers=c.verifier.workers, timeout_s=c.verifier.timeout_s,
+      workers=c.verifier.workers, timeout_s=c.verifier.timeout_s, gather=hosts.gather,
       options=dict(judge=c.verifier.judge.to_dict(), code=dict(
           unsafe=c.verifier.unsafe, test_s=c.verifier.test_s, test_mb=c.verifier.test_mb,
           total_s=0.8 * c.verifier.timeout_s)))

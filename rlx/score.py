@@ -1,6 +1,7 @@
 """What is computed of a batch: log-probs, then rewards, then advantages."""
 import functools
 import math
+import types
 
 import jax
 import jax.numpy as jnp
@@ -196,8 +197,10 @@ def score(c, methods, models, mesh, tokenizer, answer_of):
       found["step_ends_BT"] = step_ends(
           hosts.fetch(rollouts), tokenizer, c.rollouts.step_separator)
     scored = scored.replace(**sharding.place_rows(found, mesh))
+    keep_PG = methods.thin(types.SimpleNamespace(**hosts.fetch(
+        {f: getattr(scored, f) for f in methods.thin.fields})))
     return scored.replace(outcome_B=sharding.place_rows(jnp.where(
-        jnp.ravel(methods.thin(scored)), scored.outcome_B, jnp.nan), mesh))
+        np.ravel(keep_PG), scored.outcome_B, jnp.nan), mesh))
 
   return of
 
