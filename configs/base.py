@@ -54,7 +54,10 @@ def get_config():
       # HF directory, model of rlx.convert, .gguf file, wheel that holds one, or hf:OWNER/NAME[@REVISION]
       path="configs/models/chain",
       dtype="float32",         # activations: float32 | bfloat16
-      param_dtype="float32",   # parameters and their updates
+      param_dtype="float32",   # of the parameters as stored; optimizer state is float32
+      # How parameters stored in bfloat16 learn: master, copies in float32 (14 bytes a
+      # parameter with the optimizer; float32 has 12) | stochastic, rounded at random (10).
+      param_update="master",
       # References; None: as param_dtype.
       frozen_dtype=placeholder(str),
       attention="blocks",      # of whole sequences: blocks | cudnn (GPU, bfloat16) | splash (TPU)
@@ -62,7 +65,8 @@ def get_config():
       # dots is 1.1 times faster than none, in half of the memory.
       remat="dots",
   ))
-  # Adapters: policy, PRM and value model share one frozen base, which is the reference.
+  # Adapters, in float32: policy, PRM and value model share one frozen base, which is the
+  # reference.
   c.lora = ml_collections.ConfigDict(dict(
       rank=0,                  # 0: all parameters are trained
       alpha=16.0,              # adapters are scaled by alpha / rank

@@ -186,9 +186,13 @@ def build(config, splits=("train", "eval")):
 
 
 def optimizer_of(c, name):
-  """AdamW of "learner", "prm" or "value"."""
-  epochs = 1 if name == "prm" else c[name].epochs
-  return optimizer.adamw(**c[name].optimizer, updates=epochs * c[name].minibatches)
+  """AdamW of "learner", "prm", "value" or "sft", for parameters as `model` stores them."""
+  epochs = c[name].epochs if name in ("learner", "value") else 1
+  minibatches = 1 if name == "sft" else c[name].minibatches
+  found = optimizer.adamw(**c[name].optimizer, updates=epochs * minibatches)
+  if c.model.param_dtype == "float32" or c.lora.rank: return found  # Adapters are float32.
+  return optimizer.over_bfloat16(found, rng.key(c.seed, "rounding", rng.number(name)),
+                                 param_update=c.model.param_update)
 
 
 def check_cuts(c, shards):

@@ -18,7 +18,7 @@ from rlx.io import hub
 from rlx.learner import hosts
 
 # What a checkpoint's state or a run's figures are of: another value is another run.
-FIXED = ("seed", "model.path", "model.param_dtype", "lora", "prompts", "prm.path",
+FIXED = ("seed", "model.path", "model.param_dtype", "model.param_update", "lora", "prompts", "prm.path",
          "prm.reference", "rollouts.rehearsal", "eval.split", "eval.prompts")
 FREE = ("prompts.per_step",)  # of those.
 PACKAGES = ("jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "transformers",

@@ -17,6 +17,7 @@ from rlx.core import records
 from rlx.core import resolve
 from rlx.core import schedule
 from rlx.io import trackers
+from rlx.learner import optimizer
 from rlx.losses import aggregate
 from rlx.losses import divergence
 from rlx.models import attention
@@ -270,6 +271,11 @@ def check(c, methods):
          "float32 or bfloat16")
   refuse(c.model.param_dtype not in ("float32", "bfloat16"), "model.param_dtype",
          "float32 or bfloat16")
+  refuse(c.model.param_update not in optimizer.PARAM_UPDATES, "model.param_update",
+         f"one of {optimizer.PARAM_UPDATES}")
+  refuse(c.kl.sync_mix < 1 and c.model.param_dtype != "float32", "kl.sync_mix",
+         f"1 with model.param_dtype={c.model.param_dtype}, in which a mean that moves "
+         "little by little would be rounded back")
   refuse(c.model.frozen_dtype not in (None, c.model.dtype), "model.frozen_dtype",
          f"None or model.dtype={c.model.dtype}; in another the PRM would differ "
          "from its own start")

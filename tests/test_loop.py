@@ -684,3 +684,31 @@ def test_adapters_train_over_one_frozen_base(files, tmp_path):
   found = hidden(params, config, *args)
   np.testing.assert_allclose(found, hidden(full, run.model_config, *args), atol=1e-5)
   assert np.abs(hidden(start.frozen, config, *args) - found).max() > 1e-4
+
+
+@pytest.mark.parametrize("mode", ["master", "stochastic"])
+def test_parameters_in_bfloat16_learn_resume_and_are_converted(files, tmp_path, mode):
+  changes = dict(model__param_dtype="bfloat16", model__param_update=mode, steps=2,
+                 checkpoint__every=1, learner__microbatches=2, advantages__outcome=dict(
+                     name="temporal.gae", gamma=1.0, lam=1.0), value__optimizer__lr=3e-3)
+  train.train(config_of(files, **changes), tmp_path / "whole")
+  lines = io_metrics.read(tmp_path / "whole")
+  assert lines[0]["prm/abs_log_ratio"] == 0 < lines[1]["prm/abs_log_ratio"]
+  train.train(config_of(files, **(changes | dict(steps=1))), tmp_path / "parts")
+  train.train(config_of(files, **changes), tmp_path / "parts")
+  state, _ = _final(tmp_path / "whole", files, **changes)
+  jax.tree.map(np.testing.assert_array_equal, state,
+               _final(tmp_path / "parts", files, **changes)[0])
+  _, start = hf.load(files / "model", "bfloat16")
+  for name in ("policy", "prm", "value"):
+    params, opt = getattr(state, name), getattr(state, f"{name}_opt")
+    assert {x.dtype for x in jax.tree.leaves(params)} == {jax.numpy.bfloat16.dtype}
+    assert {x.dtype for x in jax.tree.leaves(opt)} == {np.dtype("float32"), np.dtype("int32")}
+    if mode == "master":
+      jax.tree.map(lambda p, x: np.testing.assert_array_equal(p, x.astype(p.dtype)),
+                   params, opt.master)
+    moved = params["layers"]["mlp"]["down_LFD"] != start["layers"]["mlp"]["down_LFD"]
+    assert moved.mean() > 0.5, name
+  convert.convert(tmp_path / "whole", tmp_path / "policy")
+  jax.tree.map(np.testing.assert_array_equal,
+               hf.load(tmp_path / "policy", "bfloat16")[1], state.policy)
