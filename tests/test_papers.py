@@ -21,7 +21,8 @@ def advantages(key, outcome_B, *, changes=(), **fields):
   scored = records.Scored(mask_BT=jnp.ones((len(outcome_B), 4), bool), group=2,
                           outcome_B=jnp.array(outcome_B), **fields)
   of = score.advantage(c, methods.of(c))
-  return of(types.SimpleNamespace(kl_coef=c.kl.coef), scored)[0].advantages_BT
+  state = types.SimpleNamespace(kl_coef=c.kl.coef, step=1000)
+  return of(state, scored)[0].advantages_BT
 
 
 def test_pav():
