@@ -90,7 +90,8 @@ def get_config():
       per_prompt=4,            # G
       max_tokens=64,           # T, of a completion
       chunk=64,                # the most tokens decoded between two looks from the host
-      # The most rows decoded at once, a multiple of per_prompt; None: what memory holds.
+      # The most rows decoded at once, a multiple of per_prompt; None: what memory holds, of
+      # which a resume takes what the run found at its start (versions.json).
       slots=placeholder(int),
       bucket=16,               # completions are trained at a multiple of this width
       decoding=decoding(1.0),

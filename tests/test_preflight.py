@@ -133,7 +133,7 @@ def test_what_cannot_fit_is_refused_before_step_0(
   held = sum(preflight.held_bytes(run.shapes()).values())
   limit = held // 2 if share is None else int(held + share * max(stages.values()))
   monkeypatch.setattr(memory, "device_bytes", lambda mesh: limit)
-  monkeypatch.setattr(train.build, "build", lambda config: run)
+  monkeypatch.setattr(train.build, "build", lambda *_, **__: run)
   with pytest.raises(ValueError, match="^memory: a device has .* MB, this run needs") as e:
     train.train(config_of(), tmp_path)
   said = str(e.value)
