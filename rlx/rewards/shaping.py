@@ -176,7 +176,7 @@ def stratified(scores_PG, outcome_PG, valid_PG, *, alpha=0.05, beta=0.05):
 
   Source: Tao et al. 2025, arXiv:2510.07242. Differs from the paper: scores that tie,
   or stand alone, have u = 1/2 (with the paper's epsilon u = 0); alpha and beta are
-  those of a re-implementation, which has 0.1 where verdicts are unreliable. Its
+  those of a re-implementation of its table 6, 0.1 where verdicts are unreliable. Its
   weight of prompts is the estimator group.variance_weighted.
 
   Args:
