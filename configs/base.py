@@ -54,7 +54,10 @@ def get_config():
       # HF directory, model of rlx.convert, .gguf file, wheel that holds one, or hf:OWNER/NAME[@REVISION]
       path="configs/models/chain",
       dtype="float32",         # activations: float32 | bfloat16
-      param_dtype="float32",   # parameters and their updates
+      param_dtype="float32",   # of the parameters as stored; optimizer state is float32
+      # How parameters stored in bfloat16 learn: master, copies in float32 (14 bytes a
+      # parameter with the optimizer; float32 has 12) | stochastic, rounded at random (10).
+      param_update="master",
       # References; None: as param_dtype.
       frozen_dtype=placeholder(str),
       attention="blocks",      # of whole sequences: blocks | cudnn (GPU, bfloat16) | splash (TPU)
@@ -62,7 +65,8 @@ def get_config():
       # dots is 1.1 times faster than none, in half of the memory.
       remat="dots",
   ))
-  # Adapters: policy, PRM and value model share one frozen base, which is the reference.
+  # Adapters, in float32: policy, PRM and value model share one frozen base, which is the
+  # reference.
   c.lora = ml_collections.ConfigDict(dict(
       rank=0,                  # 0: all parameters are trained
       alpha=16.0,              # adapters are scaled by alpha / rank
@@ -86,7 +90,8 @@ def get_config():
       per_prompt=4,            # G
       max_tokens=64,           # T, of a completion
       chunk=64,                # the most tokens decoded between two looks from the host
-      # The most rows decoded at once, a multiple of per_prompt; None: what memory holds.
+      # The most rows decoded at once, a multiple of per_prompt; None: what memory holds, of
+      # which a resume takes what the run found at its start (versions.json).
       slots=placeholder(int),
       bucket=16,               # completions are trained at a multiple of this width
       decoding=decoding(1.0),
@@ -226,7 +231,7 @@ def get_config():
   # The implicit PRM; loaded when a reward, estimator or loss asks for its log-probs.
   c.prm = ml_collections.ConfigDict(dict(
       path=placeholder(str),  # its start: as model.path; None: the policy's start
-      reference="frozen",      # frozen: the policy's start | policy: old log-probs | self: the PRM's start
+      reference="frozen",      # frozen: the policy's start | policy: as it is before its update | self: the PRM's start
       order="single",          # single: score, then update | double: update, then score | none | reverse
       snapshot=True,           # False: rows of minibatch k are scored after k - 1 updates (released code)
       beta=0.05,               # scale of its log-ratio, in its loss and in its rewards

@@ -491,7 +491,8 @@ devices are those of several hosts. `--hosts` starts such a run ([tpu_vm.md](tpu
 with real hosts nothing has been run.
 
 The step is `configs/papers/prime.py` with `model.frozen_dtype=bfloat16`: 256 prompts of 1024 tokens, 4 completions of 3072 each, all of full length, one draw
-that fills the batch (the preset filters by accuracy: two draws double prefill and decode); float32 parameters and moments, bfloat16 activations,
+that fills the batch (the preset filters by accuracy: two draws double prefill and decode); float32 parameters and moments (12 bytes a parameter that is trained;
+with `model.param_dtype=bfloat16` 14, or 10 with `model.param_update=stochastic`), bfloat16 activations,
 `remat=full`, 4 optimizer steps each for PRM and policy (one where 256 devices share the 256 groups), and as many microbatches as make one group of 4 rows a device, the least there is. Meshes are data x fsdp x tensor.
 
 ## The smallest mesh that fits

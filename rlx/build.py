@@ -57,6 +57,7 @@ class Run:
   init: Callable               # () -> TrainState
   shapes: Callable             # () -> the same as shapes on the mesh; allocates nothing
   encode: Callable             # prompts -> tokens_PX, prompt_len_P, prompt_P
+  device_bytes: int | None     # that slots are chosen from; None: a device does not say
   slots: dict                  # {"train", "greedy", "sampled"}: most rows decoded at once; None: all
   lay_out: Callable            # params -> what decoding reads of them, where it reads it: once a policy
   sample: Callable             # (params, tokens_PX, prompt_len_P, prompt_P, key, factor_T, weights) -> Rollouts
@@ -81,10 +82,12 @@ class Run:
   follow: Callable             # (state, metrics) -> the state of the next step
 
 
-def build(config, splits=("train", "eval")):
+def build(config, splits=("train", "eval"), recorded=None):
   """Checks `config` and binds it.
 
   Args:
+    recorded: what `cli.recorded` has of the sittings before. With as many slots as then,
+      a resume draws with the same log-probs to the last bit; None: a run of its own.
     splits: which prompts are loaded. Without "train" Run.prompts is None, without
       "eval" Run.eval_prompts is empty.
   Raises:
@@ -125,7 +128,8 @@ def build(config, splits=("train", "eval")):
   shapes = functools.partial(shapes_of, c, methods, mesh, optimizers, models, frozen)
   lay_out = layout(model_config, mesh)
   draw = samplers(c, model_config, tokenizer, mesh, lay_out)
-  limit = memory.device_bytes(mesh)
+  # Processes must agree; the first one records it.
+  limit = (recorded or {}).get("device_bytes") or hosts.gather(memory.device_bytes(mesh))[0]
   slots_of = functools.partial(
       sampler_slots, c, model_config, mesh,
       None if limit is None else limit - memory.tree_bytes(shapes()))
@@ -133,7 +137,7 @@ def build(config, splits=("train", "eval")):
                 greedy=slots_of(c.eval.batch, 1),
                 sampled=slots_of(c.eval.batch, c.eval.samples))
   verifier_pool = pool.Pool(
-      workers=c.verifier.workers, timeout_s=c.verifier.timeout_s,
+      workers=c.verifier.workers, timeout_s=c.verifier.timeout_s, gather=hosts.gather,
       options=dict(judge=c.verifier.judge.to_dict(), code=dict(
           unsafe=c.verifier.unsafe, test_s=c.verifier.test_s, test_mb=c.verifier.test_mb,
           total_s=0.8 * c.verifier.timeout_s)))
@@ -163,7 +167,7 @@ def build(config, splits=("train", "eval")):
               train_prompts, seed=c.seed),
       eval_prompts=eval_prompts,
       init=functools.partial(_init, c, methods, mesh, optimizers, models, frozen),
-      shapes=shapes, encode=encode, slots=slots_, lay_out=lay_out,
+      shapes=shapes, encode=encode, device_bytes=limit, slots=slots_, lay_out=lay_out,
       sample=draw(first_pass(c), c.rollouts.decoding, slots_["train"]),
       demonstrate=_demonstrate(c, tokenizer, text, train_prompts),
       greedy=_greedy(c, methods, draw, encode, verify),
@@ -186,9 +190,13 @@ def build(config, splits=("train", "eval")):
 
 
 def optimizer_of(c, name):
-  """AdamW of "learner", "prm" or "value"."""
-  epochs = 1 if name == "prm" else c[name].epochs
-  return optimizer.adamw(**c[name].optimizer, updates=epochs * c[name].minibatches)
+  """AdamW of "learner", "prm", "value" or "sft", for parameters as `model` stores them."""
+  epochs = c[name].epochs if name in ("learner", "value") else 1
+  minibatches = 1 if name == "sft" else c[name].minibatches
+  found = optimizer.adamw(**c[name].optimizer, updates=epochs * minibatches)
+  if c.model.param_dtype == "float32" or c.lora.rank: return found  # Adapters are float32.
+  return optimizer.over_bfloat16(found, rng.key(c.seed, "rounding", rng.number(name)),
+                                 param_update=c.model.param_update)
 
 
 def check_cuts(c, shards):

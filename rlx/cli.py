@@ -18,7 +18,7 @@ from rlx.io import hub
 from rlx.learner import hosts
 
 # What a checkpoint's state or a run's figures are of: another value is another run.
-FIXED = ("seed", "model.path", "model.param_dtype", "lora", "prompts", "prm.path",
+FIXED = ("seed", "model.path", "model.param_dtype", "model.param_update", "lora", "prompts", "prm.path",
          "prm.reference", "rollouts.rehearsal", "eval.split", "eval.prompts")
 FREE = ("prompts.per_step",)  # of those.
 PACKAGES = ("jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "transformers",
@@ -138,9 +138,30 @@ def keep_compiled(setting, workdir=None):
   jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
 
-def record(config, workdir):
+def recorded(workdir):
+  """versions.json of a run that has a checkpoint; {} without one.
+
+  Raises:
+    ValueError: it is no JSON.
+  """
+  path = pathlib.Path(workdir) / "versions.json"
+  if not has_checkpoint(workdir) or not path.exists(): return {}
+  try:
+    return json.loads(path.read_text())
+  except ValueError as e:
+    raise ValueError(f"{path}: {e}; without it the run goes on, with what it may find "
+                     "changed unnoticed.") from None
+
+
+def has_checkpoint(workdir):
+  return any((pathlib.Path(workdir) / "checkpoints").glob("[0-9]*"))
+
+
+def record(config, workdir, **more):
   """Writes config.json and versions.json; reports keys changed since the last sitting.
 
+  Args:
+    more: entries of versions.json beside the versions.
   Raises:
     ValueError: one of FIXED was changed, or is another commit now, and there is a
       checkpoint.
@@ -148,12 +169,12 @@ def record(config, workdir):
   workdir = pathlib.Path(workdir)
   workdir.mkdir(parents=True, exist_ok=True)
   path, versions = workdir / "config.json", workdir / "versions.json"
-  has_checkpoint = any((workdir / "checkpoints").glob("[0-9]*"))
+  is_resume = has_checkpoint(workdir)
   commits = {key: commit for key, path in (
       ("model.path", config.model.path), ("prm.path", config.prm.path))
              if (commit := hub.commit(path))}
-  before = json.loads(versions.read_text()) if commits and versions.exists() else {}
-  for key, commit in commits.items() if has_checkpoint else ():
+  before = recorded(workdir)
+  for key, commit in commits.items() if is_resume else ():
     if before.get(key, commit) != commit:
       raise ValueError(f"{key}: {workdir} has checkpoints of commit {before[key]}, now it is "
                        f"{commit}; put @{before[key]} behind the name.")
@@ -163,7 +184,7 @@ def record(config, workdir):
     changed = [k for k in sorted(old.keys() | new.keys()) if old.get(k) != new.get(k)]
     for key in changed:
       is_same = key in commits and before.get(key) == commits[key]
-      if has_checkpoint and key in old and _is_fixed(key) and not is_same:
+      if is_resume and key in old and _is_fixed(key) and not is_same:
         raise ValueError(f"{key}={new.get(key)!r}: {workdir} has checkpoints of a run with "
                          f"{old[key]!r}; use that or another --workdir.")
     for key in changed if hosts.is_first() else ():
@@ -173,7 +194,7 @@ def record(config, workdir):
   path.write_text(text)
   (workdir / "stopped.json").unlink(missing_ok=True)
   versions.write_text(json.dumps(
-      dict(config=_config_file(), commit=_commit(), **commits, python=sys.version.split()[0],
+      dict(config=_config_file(), commit=_commit(), **commits, **more, python=sys.version.split()[0],
            **{p: importlib.metadata.version(p) for p in PACKAGES}), indent=2))
 
 

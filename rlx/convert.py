@@ -134,7 +134,8 @@ def _of_run(workdir, name, is_peft):
   has_own = name == "prm" and c["prm"]["path"] is not None
   key, start = ("prm.path", c["prm"]["path"]) if has_own else ("model.path", c["model"]["path"])
   config, said, leaves = weights.stored(start, f"{workdir / 'config.json'}: {key}")
-  config = dataclasses.replace(config, param_dtype=c["model"]["param_dtype"])
+  dtype = next(iter(found.values())).dtype.name if is_peft else c["model"]["param_dtype"]
+  config = dataclasses.replace(config, param_dtype=dtype)
   source = Source(config, said, found, hub.folder(start),
                   eos_ids=tokenizer.load(start).eos_ids)
   if not c["lora"]["rank"]:

@@ -17,6 +17,7 @@ from rlx.core import records
 from rlx.core import resolve
 from rlx.core import schedule
 from rlx.io import trackers
+from rlx.learner import optimizer
 from rlx.losses import aggregate
 from rlx.losses import divergence
 from rlx.models import attention
@@ -81,7 +82,11 @@ class Methods:
         self.has_kl_reward or self.has_kl_loss or self.auxiliary
         and "policy_ref_logps_BT" in self.auxiliary.fields): return True
     if "base_answer_logps_BM" in fields: return self.has_base
-    return any(f in fn.fields for fn in self.readers().values() for f in fields)
+    return any(self.reading(f) for f in fields)
+
+  def reading(self, field):
+    """Config keys of the readers that read this field of Scored."""
+    return [key for key, fn in self.readers().items() if field in fn.fields]
 
   @property
   def value_terms(self):
@@ -196,9 +201,10 @@ def check(c, methods):
       c.rollouts.slots < 1 or c.rollouts.slots % c.rollouts.per_prompt), "rollouts.slots",
          "None, from the device's memory, or a multiple of rollouts.per_prompt="
          f"{c.rollouts.per_prompt}")
-  refuse(c.rollouts.demonstration.name is not None and methods.behaviour is not None,
-         "learner.behaviour.name", "None with rollouts.demonstration: the sampler's "
-         "log-probs of a demonstration are not known")
+  of_sampler = methods.reading("sampler_logps_BT")
+  refuse(c.rollouts.demonstration.name is not None and bool(of_sampler),
+         "rollouts.demonstration.name", f"None with {', '.join(of_sampler)}, which reads the "
+         "sampler's log-probs; those of a demonstration are not known")
   if c.rollouts.demonstration.name is not None:
     resolve.bind("prompts.datasets", c.rollouts.demonstration, "rollouts.demonstration")
   if c.rollouts.budget.name is not None:
@@ -239,6 +245,12 @@ def check(c, methods):
   refuse(c.prm.order not in ORDERS, "prm.order", f"one of {ORDERS}")
   refuse(c.prm.reference not in REFERENCES, "prm.reference", f"one of {REFERENCES}")
   refuse(c.kl.place not in ("loss", "reward"), "kl.place", "loss or reward")
+  if c.kl.target is not None:
+    refuse(not c.kl.target > 0, "kl.target", "None, or nats per token > 0")
+    refuse(not c.kl.coef > 0, "kl.coef", f"> 0 with kl.target={c.kl.target}, which multiplies it")
+    least = 0.2 * c.prompts.per_step * c.rollouts.per_prompt  # See divergence.adaptive_coef.
+    refuse(not c.kl.horizon > least, "kl.horizon", f"more than {least:g}, a fifth of a step's "
+           "completions, or the coefficient becomes negative")
   refuse(c.kl.sync_every < 0, "kl.sync_every", "must be >= 0")
   refuse(c.kl.sync_every and c.rollouts.rehearsal, "kl.sync_every",
          "0 with rollouts.rehearsal, which is of the start")
@@ -259,6 +271,11 @@ def check(c, methods):
          "float32 or bfloat16")
   refuse(c.model.param_dtype not in ("float32", "bfloat16"), "model.param_dtype",
          "float32 or bfloat16")
+  refuse(c.model.param_update not in optimizer.PARAM_UPDATES, "model.param_update",
+         f"one of {optimizer.PARAM_UPDATES}")
+  refuse(c.kl.sync_mix < 1 and c.model.param_dtype != "float32", "kl.sync_mix",
+         f"1 with model.param_dtype={c.model.param_dtype}, in which a mean that moves "
+         "little by little would be rounded back")
   refuse(c.model.frozen_dtype not in (None, c.model.dtype), "model.frozen_dtype",
          f"None or model.dtype={c.model.dtype}; in another the PRM would differ "
          "from its own start")
@@ -295,7 +312,7 @@ def check(c, methods):
   refuse(c.prm.order != "none" and not methods.needs("prm_logps_BT") and
          c.prm.path is not None, "prm.path",
          "no reward or estimator reads the PRM; drop the path or add a process reward")
-  for line in cancelled(c, methods): logging.warning("%s", line)
+  for line in (*cancelled(c, methods), *uncorrected(c, methods)): logging.warning("%s", line)
 
 
 def _check_sources(c, methods, refuse):
@@ -426,6 +443,19 @@ def cancelled(c, methods):
           and estimator in estimators):
         yield (f"rewards.{term}.name={name!r}: advantages.{by}.name={estimator!r} leaves "
                f"{left}; an estimator such as batch.reinforce keeps it.")
+
+
+def uncorrected(c, methods):
+  """A line where an older policy samples and nothing weighs what it drew.
+
+  The log-probs before an update are the trainer's own, so that its ratios start at 1. A
+  loss without them and without advantages, such as sequence.dpo, asks nobody who sampled.
+  """
+  if c.rollouts.sync_every == 1 or methods.needs("sampler_logps_BT"): return
+  if {"old_logps_BT", "advantages_BT"} & set(methods.policy.fields):
+    yield (f"rollouts.sync_every={c.rollouts.sync_every}: completions are from an older policy, "
+           f"for which learner.loss.name={c.learner.loss.name!r} does not correct; "
+           "learner.behaviour.name='behaviour.tis' does.")
 
 
 def check_keys(config, known):

@@ -144,7 +144,7 @@ def estimated_bytes(run, state):
     if params is not None:
       stages[_UPDATE[name]] = of(
           size.update_bytes, config, batch // c[name].minibatches,
-          c[name].microbatches, param_bytes=memory.tree_bytes(params)) + tables
+          c[name].microbatches, param_bytes=memory.tree_bytes(params, 4)) + tables
   return stages
 
 
@@ -202,13 +202,16 @@ def _advice(run):
   """What to change when a term is too large."""
   c, shards = run.config, sharding.row_shards(run.mesh)
   remat = "" if c.model.remat == "full" else f" or model.remat={c.model.remat} to full"
+  smaller = ["mesh.fsdp to spread it over devices"]
+  if c.model.frozen_dtype is None and c.model.param_dtype == "float32":
+    smaller.append("model.frozen_dtype to bfloat16, if model.dtype is, for references")
+  smaller.append("model.path to something smaller")
   def microbatches(name, remat):
     has_a_group = c.prompts.per_step == c[name].minibatches * c[name].microbatches * shards
     return ("change rollouts.per_prompt or rollouts.max_tokens to less" if has_a_group else
             f"change {name}.microbatches={c[name].microbatches} to more") + remat
   return {
-      "held": "change mesh.fsdp to spread it over devices, model.param_dtype or "
-              "model.path to something smaller",
+      "held": "change " + ", ".join(smaller[:-1]) + f" or {smaller[-1]}",
       "KV cache of sampling": "change prompts.per_step, rollouts.per_prompt, "
                               "rollouts.oversample or rollouts.max_tokens to less",
       "KV cache of evaluation": "change eval.batch or eval.samples to less",

@@ -1,6 +1,7 @@
 """What is computed of a batch: log-probs, then rewards, then advantages."""
 import functools
 import math
+import types
 
 import jax
 import jax.numpy as jnp
@@ -80,11 +81,11 @@ def _packing_scorers(c, models, mesh, full=False):
 
 
 def _ref_logps(c, fns, state, rollouts):
-  """log pi_ref of the PRM's log-ratio, as prm.reference says."""
-  policy_logps, reference_logps, prm_logps = fns
-  if c.prm.reference == "policy": return policy_logps(state.full("policy"), rollouts)
+  """log pi_ref of the PRM's log-ratio, as prm.reference says; like log pi_phi at temperature 1."""
+  _, reference_logps, prm_logps = fns
   if c.prm.reference == "self": return prm_logps(state.full("prm_reference"), rollouts)
-  return reference_logps(state.full("reference"), rollouts)
+  return reference_logps(
+      state.full("policy" if c.prm.reference == "policy" else "reference"), rollouts)
 
 
 def prm_steps(c, methods, models, mesh, tokenizer):
@@ -196,8 +197,10 @@ def score(c, methods, models, mesh, tokenizer, answer_of):
       found["step_ends_BT"] = step_ends(
           hosts.fetch(rollouts), tokenizer, c.rollouts.step_separator)
     scored = scored.replace(**sharding.place_rows(found, mesh))
+    keep_PG = methods.thin(types.SimpleNamespace(**hosts.fetch(
+        {f: getattr(scored, f) for f in methods.thin.fields})))
     return scored.replace(outcome_B=sharding.place_rows(jnp.where(
-        jnp.ravel(methods.thin(scored)), scored.outcome_B, jnp.nan), mesh))
+        np.ravel(keep_PG), scored.outcome_B, jnp.nan), mesh))
 
   return of
 
@@ -236,7 +239,8 @@ def _added(c, methods, b, t):
 def measure(c, methods, models, mesh, full=False):
   """(state, rollouts, outcome_B) -> Scored, with every log-prob asked for.
 
-  Networks that play two parts are run once: the policy where it is the PRM's
+  Networks that play two parts are run once where completions are sampled at temperature 1,
+  at which the PRM and its reference are: the policy where it is the PRM's
   reference, the start where it is the reference of both log-ratios. With `full`
   (see `pack`) no value is read, so that it can be traced.
   """
@@ -282,7 +286,8 @@ def measure(c, methods, models, mesh, full=False):
       old_BT, *found = old_fn(state.full("policy"), rollouts, pack(
           c, config, mesh, rollouts, c.learner.microbatches, full))
       scored = scored.replace(old_logps_BT=old_BT, **dict(zip(before, found)))
-    elif state.prm is not None and c.prm.reference == "policy":
+    elif (state.prm is not None and c.prm.reference == "policy"
+          and c.rollouts.decoding.temperature == 1.0):
       scored = scored.replace(old_logps_BT=scored.ref_logps_BT)
     elif reads_old_logps(c, methods):
       scored = scored.replace(old_logps_BT=policy_logps(state.full("policy"), rollouts))
@@ -427,15 +432,20 @@ def _reward_metrics(rewards, coefs, parts, scored, mask_BT):
   return metrics
 
 
-@jax.jit
-def old_metrics(scored):
-  """The policy before its update, against the sampler and the PRM's reference."""
+@functools.partial(jax.jit, static_argnames="temperature")
+def old_metrics(scored, temperature):
+  """The policy before its update, against the sampler and the PRM's reference.
+
+  Args:
+    temperature: of the policy's log-probs. Those of the PRM's reference are at 1: at
+      another there is no prm/kl_policy.
+  """
   sampled_BT = scored.mask_BT
   if scored.demo_B is not None: sampled_BT = sampled_BT & ~scored.demo_B[:, None]
   if scored.rehearsal_BT is not None: sampled_BT = sampled_BT & ~scored.rehearsal_BT
   metrics = {"rollouts/sampler_gap_max": jnp.max(jnp.abs(masked.keep(
       scored.old_logps_BT - scored.sampler_logps_BT, sampled_BT)))}
-  if scored.ref_logps_BT is not None:
+  if scored.ref_logps_BT is not None and temperature == 1.0:
     # k1 of KL(policy, reference): the completions are the policy's.
     metrics["prm/kl_policy"] = masked.mean(
         scored.old_logps_BT - scored.ref_logps_BT,

@@ -21,7 +21,6 @@ from rlx.io import hf
 from rlx.io import metrics as io_metrics
 from rlx.io import tokenizer as tokenizer_io
 from rlx.io import trackers
-from rlx.learner import optimizer
 from rlx.learner import sharding
 from rlx.learner import step as learner_step
 from rlx.losses import aggregate
@@ -46,7 +45,7 @@ def train(config, workdir):
   model_config = build.on_rows(model_config, mesh)
   cli.record(config, workdir)
   writer = io_metrics.Writer(workdir, trackers=c.log.writers, config=c.to_dict())
-  transform = optimizer.adamw(**c.sft.optimizer)
+  transform = build.optimizer_of(c, "sft")
   params = sharding.place(params, mesh)
   opt_state = sharding.made(transform.init, params, mesh)
   text = build.text_of(c, tokenizer)

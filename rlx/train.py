@@ -43,9 +43,9 @@ def train(config, workdir):
 
 
 def _train(config, workdir, clock, notice):
-  run = build.build(config)
   workdir = pathlib.Path(workdir)
-  cli.record(config, workdir)
+  run = build.build(config, recorded=cli.recorded(workdir))
+  cli.record(config, workdir, device_bytes=run.device_bytes)
   checkpoints = checkpoint.Checkpoints(workdir, max_to_keep=config.checkpoint.keep)
   checkpoints.check_room(_saved(run.shapes()))
   clock.lap("build")

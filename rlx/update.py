@@ -233,7 +233,7 @@ def policy(c, methods, models, mesh, optimizer_, token_id=None):
       metrics.append(m)
     if scored.old_logps_BT is None: scored = scored.replace(old_logps_BT=logps_BT)
     return (state.replace(policy=params, policy_opt=opt_state),
-            _mean("policy", metrics) | score.old_metrics(scored))
+            _mean("policy", metrics) | score.old_metrics(scored, temperature))
 
   return learn, update
 

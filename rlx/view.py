@@ -73,7 +73,8 @@ def header(config, versions, done, summary):
     found["time"] = (f"{_duration(summary['seconds']['total'])}, first step after "
                      f"{_duration(summary['seconds']['to_first_step'])}")
   known = [(k, v) for k, v in found.items() if v is not None]
-  packages = [f"{k} {v}" for k, v in versions.items() if k not in ("config", "commit")]
+  packages = [f"{k} {v}" for k, v in versions.items()
+              if k not in ("config", "commit", "device_bytes")]
   return known + [("versions", ", ".join(packages))] * bool(packages)
 
 

@@ -151,7 +151,12 @@ def _changed(**changes):
     (dict(learner__keep={"name": "keep.std"}), r"learner.keep.name='keep.std': .* has \['ema_std'\]"),
     (dict(rollouts__sync_every=0), "rollouts.sync_every=0: must be >= 1"),
     (dict(rollouts__demonstration={"name": "chain.solution"}), "rollouts.demonstration.name='chain.solution': rlx/prompts/datasets/chain.py has"),
-    (dict(rollouts__demonstration={"name": "jsonl.demonstration"}, learner__behaviour={"name": "behaviour.tis"}), "learner.behaviour.name='behaviour.tis': None with rollouts.demonstration"),
+    (dict(rollouts__demonstration={"name": "jsonl.demonstration"}, learner__behaviour={"name": "behaviour.tis"}), "rollouts.demonstration.name='jsonl.demonstration': None with learner.behaviour, which reads the sampler's"),
+    (dict(rollouts__demonstration={"name": "jsonl.demonstration"}, learner__loss={"name": "sequence.vespo"}), "rollouts.demonstration.name='jsonl.demonstration': None with learner.loss, which reads the sampler's"),
+    (dict(rollouts__demonstration={"name": "jsonl.demonstration"}, learner__loss={"name": "policy.minirl"}), "rollouts.demonstration.name='jsonl.demonstration': None with learner.loss"),
+    (dict(kl__target=.1), "^kl.coef=0.0: > 0 with kl.target=0.1"),
+    (dict(kl__target=0., kl__coef=.1), "^kl.target=0.0: None, or nats per token > 0"),
+    (dict(kl__target=.1, kl__coef=.1, kl__horizon=25), "^kl.horizon=25: more than 25.6, a fifth"),
     (dict(learner__loss={"name": "policy.rl_plus", "gamma": -1.}), "^learner.loss.gamma=-1.0: must be >= 0"),
     (dict(rollouts__per_prompt=1), "rollouts.per_prompt=1: .* use >= 2"),
     (dict(rollouts__decoding={"temperature": 0.0, "top_k": 0, "top_p": 1., "min_p": 0.}), "rollouts.decoding.temperature=0.0: training samples"),
@@ -166,6 +171,8 @@ def _changed(**changes):
     (dict(model__attention="cudnn"), "model.attention='cudnn': blocks; cudnn needs a GPU"),
     (dict(model__attention="splash", mesh__data=2), "model.attention='splash': blocks"),
     (dict(model__remat="all"), "model.remat='all': none, full or dots"),
+    (dict(model__param_update="nearest"), r"model.param_update='nearest': one of \('master', 'stochastic'\)"),
+    (dict(model__param_dtype="bfloat16", kl__coef=.1, kl__sync_every=1, kl__sync_mix=.5), "^kl.sync_mix=0.5: 1 with model.param_dtype=bfloat16"),
     (dict(model__frozen_dtype="bfloat16"), "model.frozen_dtype='bfloat16': None or model.dtype=float32; in another"),
     (dict(likelihood__model="prm"), "likelihood.model='prm': policy or reference"),
     (dict(likelihood__answer="#"), "likelihood.answer='#': a text with {} where"),
@@ -219,6 +226,21 @@ def test_refuses_with_one_line_that_names_the_key(changes, message):
   with pytest.raises(ValueError, match=message) as e:
     methods.check(config, methods.of(config))
   assert "\n" not in str(e.value)
+
+
+@pytest.mark.parametrize("changes, warned", [
+    (dict(), True), (dict(learner__behaviour={"name": "behaviour.tis"}), False),
+    (dict(learner__loss={"name": "sequence.vespo"}), False),
+    (dict(learner__loss={"name": "sequence.dpo"}), False),
+    (dict(rollouts__sync_every=1), False)], ids=str)
+def test_an_older_sampler_that_nothing_corrects_for_is_a_warning(caplog, changes, warned):
+  config = _changed(**{"rollouts__sync_every": 4} | changes)
+  methods.check(config, methods.of(config))
+  lines = [r.getMessage() for r in caplog.records if "sync_every" in r.getMessage()]
+  assert len(lines) == warned
+  if warned:
+    assert lines[0].startswith("rollouts.sync_every=4: ") and "\n" not in lines[0]
+    assert "learner.loss.name='policy.ppo_clip'" in lines[0]
 
 
 def test_refuses_keys_that_nobody_reads():

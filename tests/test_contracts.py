@@ -33,7 +33,7 @@ OPTIONS = {"advantages.group.passk": dict(k=1),
            "rewards.likelihood.efficiency": dict(use_gate=False),
            "rewards.likelihood.last_token": dict(c_ref=-2.0),
            "rewards.steps.refine": dict(kind="softmin"),
-           "rewards.steps.mix": dict(kind="outcome_center"),
+           "rewards.steps.mix": dict(kind="renorm"),
            "rewards.steps.completion": dict(kind="mean_logit")}
 # Helpers with arrays by name that are not methods a config names.
 NOT_METHODS = {"combine", "normalize"}

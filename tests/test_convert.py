@@ -218,6 +218,13 @@ ADAPTED = [("llama", lora.TARGETS), ("qwen2", ("q", "down")), ("phi3", lora.TARG
            ("phi3", ("k", "o", "up"))]
 
 
+def test_peft_files_have_the_bits_of_adapters_over_a_narrower_base(bases, tmp_path):
+  run_of(tmp_path / "run", bases("llama"), lora__rank=RANK, model__param_dtype="bfloat16")
+  convert.convert(tmp_path / "run", tmp_path / "peft", adapters="peft")
+  held = shards._read(tmp_path / "peft" / "adapter_model.safetensors")
+  assert {np.dtype(x.dtype).name for x in held.values()} == {"float32"}
+
+
 @pytest.mark.parametrize("family, targets", ADAPTED, ids=str)
 def test_peft_files_hold_the_adapters(bases, tmp_path, family, targets):
   """What peft computes, W + alpha / r B A of each module, is the merged model, tensor by tensor."""

@@ -22,22 +22,61 @@ SIZES = """steps=3 mesh.data=2 mesh.fsdp=2 prompts.per_step=8 rollouts.per_promp
   memory_check=off""".split()
 
 
-def start(workdir, devices, *flags):
+CONFIG = """
+from configs import quickstart
+
+def get_config():
+  c = quickstart.get_config()
+  c.verifier.scores = ("format.ascii_share",)
+  c.rollouts.thin = dict(name="thin.prof", keep=3)  # It reads what lies on all devices.
+  return c
+"""
+# Verdicts are lost in the share of the first process.
+LOST = """
+import sys
+from rlx.learner import hosts
+from rlx.verifiers import pool
+
+spec = sys.argv[1]
+hosts.start(spec)
+of = lambda verdict, error: lambda prompts, texts: {
+    i: (verdict, error, error and "not today") for i in range(len(texts))}
+found = pool.Pool(0, 1.0, gather=hosts.gather)
+found._in_process = of(1.0, None) if spec.endswith("1") else of(float("nan"), "exception")
+found.verify([None] * 4, ["a"] * 4)
+found.check(0.5)
+try:
+  found.check(0.4)
+except RuntimeError as e:
+  print(e)
+"""
+
+
+def python(devices, *args):
   env = dict(os.environ, PYTHONPATH=str(ROOT), JAX_COMPILATION_CACHE_DIR=(
       jax.config.jax_compilation_cache_dir), XLA_FLAGS=(
       f"--xla_force_host_platform_device_count={devices} --xla_backend_optimization_level=0 "
       "--xla_cpu_parallel_codegen_split_count=1"))
-  return subprocess.Popen(
-      [sys.executable, "-m", "rlx.train", "--config=configs/quickstart.py",
-       f"--workdir={workdir}", *(f"--config.{s}" for s in SIZES), *flags],
-      cwd=ROOT, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+  return subprocess.Popen([sys.executable, *args], cwd=ROOT, env=env, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
 
-def both(workdir, *flags):
+def start(workdir, devices, *flags):
+  config = workdir.parent / "thinned.py"
+  config.write_text(CONFIG)
+  return python(devices, "-m", "rlx.train", f"--config={config}", f"--workdir={workdir}",
+                *(f"--config.{s}" for s in SIZES), *flags)
+
+
+def specs():
   with socket.socket() as s:
     s.bind(("localhost", 0))
     port = s.getsockname()[1]
-  return [start(workdir, 2, f"--hosts=localhost:{port},2,{i}", *flags) for i in range(2)]
+  return [f"localhost:{port},2,{i}" for i in range(2)]
+
+
+def both(workdir, *flags):
+  return [start(workdir, 2, f"--hosts={spec}", *flags) for spec in specs()]
 
 
 def said(processes):
@@ -87,6 +126,14 @@ def test_two_processes_train_evaluate_checkpoint_and_resume_until_one_dies(one, 
   texts = [[(r["prompt"], r["completion"], r["verdict"]) for r in io_metrics.tables(w)
             if r["step"] < 3] for w in (tmp_path, one)]
   assert texts[0] == texts[1]
+
+
+def test_verdicts_lost_by_one_process_are_one_line_in_both():
+  processes = [python(1, "-c", LOST, spec) for spec in specs()]
+  texts = said(processes)
+  assert [text.splitlines()[-1] for text in texts] == 2 * [
+      "verifier.max_error_rate=0.4: 4 of the last 8 verdicts are unknown (since the start: "
+      "exception 4; last exception: not today)."], texts
 
 
 @pytest.mark.parametrize("spec", ["here", "a:1,2", "a:1,two,0"])

@@ -535,6 +535,32 @@ def test_a_single_optimizer_step_needs_no_pass_before_it(files, monkeypatch, cha
     np.testing.assert_allclose(other_metrics[k], v, atol=1e-6, rtol=1e-4, err_msg=k)
 
 
+@pytest.mark.parametrize("temperature, passes", [(1.0, 2), (0.6, 3)])
+def test_the_policy_as_the_prms_reference_is_scored_at_temperature_1(
+    files, monkeypatch, temperature, passes):
+  """Equal weights: the log-ratio is exactly 0, the cross-entropy ln 2."""
+  taken, logps_fn = [], score.logps_fn
+  def counted(*key):
+    fn = logps_fn(*key)
+    return lambda *args: taken.append(key[1]) or fn(*args)
+  monkeypatch.setattr(score, "logps_fn", counted)
+  c = config_of(files, prm__reference="policy", prm__minibatches=1)
+  c.rollouts.decoding.temperature = temperature
+  run = build.build(c)
+  state = run.init()
+  rollouts = run.sample(state.policy, *run.encode(run.prompts.take(8)), rng.key(0, "sample", 0))
+  scored = run.score(state, rollouts, sharding.place_rows(
+      np.arange(32, dtype=np.float32) % 2, run.mesh))
+  assert scored.mask_BT.any() and (scored.prm_logps_BT == scored.ref_logps_BT).all()
+  assert sorted(taken) == sorted([1.0, 1.0, temperature][:passes])
+  assert np.abs(scored.old_logps_BT - scored.sampler_logps_BT).max() < 1e-4
+  assert (scored.old_logps_BT == scored.ref_logps_BT).all() == (temperature == 1)
+  state, scored, metrics = run.learn_prm(state, rollouts, scored)
+  assert metrics["prm/loss"] == pytest.approx(np.log(2), abs=1e-6)
+  metrics = score.old_metrics(scored, temperature)
+  assert metrics.get("prm/kl_policy") == (0 if temperature == 1 else None)
+
+
 @pytest.mark.parametrize("changes, passes", [
     (dict(learner__epochs=2), True), (dict(learner__minibatches=2), True),
     (dict(kl__coef=0.1, kl__place="reward",
@@ -658,3 +684,31 @@ def test_adapters_train_over_one_frozen_base(files, tmp_path):
   found = hidden(params, config, *args)
   np.testing.assert_allclose(found, hidden(full, run.model_config, *args), atol=1e-5)
   assert np.abs(hidden(start.frozen, config, *args) - found).max() > 1e-4
+
+
+@pytest.mark.parametrize("mode", ["master", "stochastic"])
+def test_parameters_in_bfloat16_learn_resume_and_are_converted(files, tmp_path, mode):
+  changes = dict(model__param_dtype="bfloat16", model__param_update=mode, steps=2,
+                 checkpoint__every=1, learner__microbatches=2, advantages__outcome=dict(
+                     name="temporal.gae", gamma=1.0, lam=1.0), value__optimizer__lr=3e-3)
+  train.train(config_of(files, **changes), tmp_path / "whole")
+  lines = io_metrics.read(tmp_path / "whole")
+  assert lines[0]["prm/abs_log_ratio"] == 0 < lines[1]["prm/abs_log_ratio"]
+  train.train(config_of(files, **(changes | dict(steps=1))), tmp_path / "parts")
+  train.train(config_of(files, **changes), tmp_path / "parts")
+  state, _ = _final(tmp_path / "whole", files, **changes)
+  jax.tree.map(np.testing.assert_array_equal, state,
+               _final(tmp_path / "parts", files, **changes)[0])
+  _, start = hf.load(files / "model", "bfloat16")
+  for name in ("policy", "prm", "value"):
+    params, opt = getattr(state, name), getattr(state, f"{name}_opt")
+    assert {x.dtype for x in jax.tree.leaves(params)} == {jax.numpy.bfloat16.dtype}
+    assert {x.dtype for x in jax.tree.leaves(opt)} == {np.dtype("float32"), np.dtype("int32")}
+    if mode == "master":
+      jax.tree.map(lambda p, x: np.testing.assert_array_equal(p, x.astype(p.dtype)),
+                   params, opt.master)
+    moved = params["layers"]["mlp"]["down_LFD"] != start["layers"]["mlp"]["down_LFD"]
+    assert moved.mean() > 0.5, name
+  convert.convert(tmp_path / "whole", tmp_path / "policy")
+  jax.tree.map(np.testing.assert_array_equal,
+               hf.load(tmp_path / "policy", "bfloat16")[1], state.policy)

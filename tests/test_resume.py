@@ -22,6 +22,8 @@ from rlx.io import hf
 from rlx.io import metrics as io_metrics
 from rlx.io import progress
 from rlx.io import tokenizer
+from rlx.learner import memory
+from rlx.models import size
 from rlx.models import transformer
 
 STEPS = 5
@@ -258,6 +260,35 @@ def test_a_resume_takes_what_is_harmless(model, whole, tmp_path, capsys):
   train.train(config_of(model, learner__optimizer__lr=1e-3), workdir)
   assert "learner.optimizer.lr was 0.003 in this workdir, now 0.001" in capsys.readouterr().err
   assert outcome(workdir)[0][:4] == outcome(whole)[0][:4]
+
+
+def test_a_resume_decodes_as_many_rows_at_once_as_before(model, tmp_path, monkeypatch):
+  """Whatever memory the device has then: other slots are other bits of log-probs."""
+  c, slots, of = config_of(model, memory_check="off"), [], build.build
+  run = of(c)
+  row = (8 + 4 + 4) * size.kv_bytes_per_token(run.model_config)
+  held = memory.tree_bytes(run.shapes())
+
+  def built(*args, **options):
+    slots.append((run := of(*args, **options)).slots)
+    return run
+
+  def sitting(name, steps, rows):
+    monkeypatch.setattr(memory, "device_bytes", lambda mesh: held + round(rows * row / 0.3) + 1)
+    train.train(config_of(model, memory_check="off", steps=steps, eval__every=0),
+                tmp_path / name)
+
+  monkeypatch.setattr(build, "build", built)
+  sitting("whole", 2, 6)
+  sitting("resumed", 1, 6)
+  sitting("resumed", 2, 1000)
+  assert slots == 3 * [dict(train=6, greedy=None, sampled=None)]
+  assert_same(tmp_path / "resumed", tmp_path / "whole")
+  sitting("other", 2, 1000)
+  assert slots[-1]["train"] is None
+  (tmp_path / "resumed" / "versions.json").write_text("{")
+  with pytest.raises(ValueError, match="^.*versions.json: .*; without it the run goes on"):
+    sitting("resumed", 3, 6)
 
 
 def test_a_changed_state_is_refused_by_name(model, whole, tmp_path):

@@ -4,9 +4,9 @@ sure the policy is of its own answer, as a reward.
   python -m rlx.train --config=configs/papers/crew.py --workdir=DIR
   python -m rlx.train --config=configs/papers/crew.py:smoke --workdir=DIR
 
-O (ours) nearly all: the paper scores completions and makes preference pairs with
-it, it does not train on it; the mean over the answer's tokens is assumed. A reward
-of confidence alone.
+P the paper: the score, the mean probability of the answer's tokens. O ours: learning
+from it as a reward, by GRPO; the paper ranks completions with it, and chooses from
+right and wrong ones the pairs of DPO.
 """
 from configs import quickstart
 
@@ -17,14 +17,14 @@ PAPER = dict(
         "confidence in the answer ranks right completions above wrong ones better than "
         "other training-free scores",
     ),
-    confidence="low")
+    confidence="high")
 
 
 def get_config(arg=""):
   c = quickstart.get_config(arg)
   c.likelihood.separator = "#"
   c.rewards = dict(outcome=dict(
-      name="likelihood.answer_confidence", coef=1.0, agg="mean_p"))
-  c.advantages = dict(outcome=dict(name="group.grpo"), whiten=False)
+      name="likelihood.answer_confidence", coef=1.0, agg="mean_p"))  # P
+  c.advantages = dict(outcome=dict(name="group.grpo"), whiten=False)  # O
   c.rollouts.keep = dict(name="keep.everything")  # asks no verdict
   return c

@@ -1,13 +1,12 @@
 """Offline Regularised Reinforcement Learning for Large Language Models
-Alignment (arXiv:2405.19107): the policy gradient with a quadratic pull to
-the old policy.
+Alignment (arXiv:2405.19107): the log-ratio of a completion to the reference is
+fitted to its reward above a learned value.
 
   python -m rlx.train --config=configs/papers/dro.py --workdir=DIR
   python -m rlx.train --config=configs/papers/dro.py:smoke --workdir=DIR
 
-P the paper, O ours. Only the form of the loss: the paper is offline, learns a
-value and regularises the log-ratio of the completion; here it is that of a
-token, and the group's mean is the value.
+P the paper, O ours: completions of the policy, there of a fixed data set with one
+a prompt; verdicts, there scores.
 """
 from configs import quickstart
 
@@ -16,16 +15,17 @@ PAPER = dict(
           "Models Alignment",
     arxiv="2405.19107",
     claims=("single completions with rewards suffice, without pairs",),
-    confidence="low")
+    confidence="high")
 
 
 def get_config(arg=""):
   c = quickstart.get_config(arg)
   c.rollouts.keep = dict(name="keep.everything")
   c.rewards = dict(outcome=dict(name="outcome.verdict", coef=1.0))
-  c.advantages = dict(outcome=dict(name="group.mean_baseline"),
-                      whiten=False)  # O
-  c.learner.loss = dict(name="policy.dro", beta=0.5)  # O
-  c.learner.aggregation = "token-mean"  # O
+  c.advantages = dict(total=dict(name="temporal.gae", gamma=1.0, lam=1.0),
+                      whiten=False)  # P
+  c.value.optimizer.lr = c.learner.optimizer.lr  # P
+  c.learner.loss = dict(name="sequence.dro", tau=1.0)  # P
+  c.learner.aggregation = "seq-mean-token-sum"  # P
   c.learner.minibatches = 4  # O: on-policy the rule does nothing
   return c

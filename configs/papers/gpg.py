@@ -15,7 +15,7 @@ PAPER = dict(
           "Reasoning",
     arxiv="2504.02546",
     claims=("does better than GRPO without clip, KL and reference",),
-    confidence="medium")
+    confidence="high")
 
 
 def get_config(arg=""):

@@ -4,8 +4,9 @@
   python -m rlx.train --config=configs/papers/gra.py --workdir=DIR
   python -m rlx.train --config=configs/papers/gra.py:smoke --workdir=DIR
 
-P the paper's abstract, O ours; the exact form is assumed. Steps of a chain in
-place of an agent's turns; one gate, there a chain of them.
+P the paper's definition: a reward counts if those of a higher priority meet their
+thresholds. O ours. Steps of a chain in place of an agent's turns; two priorities, the
+verdict and the steps, there more of them.
 """
 from configs import quickstart
 
@@ -16,7 +17,7 @@ PAPER = dict(
     claims=(
         "added as they are, rewards of steps grow while the outcome falls; "
         "gated they do not",),
-    confidence="low")
+    confidence="high")
 
 
 def get_config(arg=""):
@@ -25,6 +26,7 @@ def get_config(arg=""):
   c.verifier.steps = "chain.steps"  # O
   c.rewards = dict(
       outcome=dict(name="outcome.verdict", coef=1.0),
-      process=dict(name="steps.mix", coef=1.0, kind="gate", theta=0.5))  # O
+      process=dict(name="steps.mix", coef=1.0, kind="gate",  # P
+                   theta=0.5))  # O
   c.advantages = dict(total=dict(name="group.grpo"), whiten=False)  # O
   return c

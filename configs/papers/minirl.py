@@ -5,8 +5,7 @@ would not clip.
   python -m rlx.train --config=configs/papers/minirl.py --workdir=DIR
   python -m rlx.train --config=configs/papers/minirl.py:smoke --workdir=DIR
 
-M notes on the paper, O ours. No mixture of experts here, so no replayed
-routing.
+P the paper, O ours. No mixture of experts here, so no replayed routing.
 """
 from configs import quickstart
 
@@ -17,17 +16,17 @@ PAPER = dict(
     claims=(
         "on-policy the plain gradient with the weight is most stable",
         "off-policy the clip becomes necessary"),
-    confidence="medium")
+    confidence="high")
 
 
 def get_config(arg=""):
   c = quickstart.get_config(arg)
   c.rollouts.keep = dict(name="keep.everything")
   c.rewards = dict(outcome=dict(name="outcome.verdict", coef=1.0))
-  # M: no std
+  # P: no std
   c.advantages = dict(outcome=dict(name="group.mean_baseline"), whiten=False)
   c.learner.loss = dict(name="policy.minirl", clip_low=0.2, clip_high=0.27,
-                        weight_cap=5.0)  # M
-  c.learner.aggregation = "seq-mean-token-sum"  # M: not by length
+                        weight_cap=5.0)  # P
+  c.learner.aggregation = "seq-mean-token-sum"  # P: not by length
   c.learner.minibatches = 4  # O: on-policy the rule does nothing
   return c

@@ -1,12 +1,12 @@
 """Hybrid Reward Normalization for Process-supervised Non-verifiable Agentic
-Tasks (arXiv:2509.25598): the outcome shifts the rewards of all steps, so
-that a failure keeps none above 0.
+Tasks (arXiv:2509.25598): the outcome shifts the rewards of the steps before the
+last, so that a failure keeps none above 0.
 
   python -m rlx.train --config=configs/papers/ppr_renorm.py --workdir=DIR
   python -m rlx.train --config=configs/papers/ppr_renorm.py:smoke --workdir=DIR
 
-P the paper's abstract, M from memory, O ours; the exact form is assumed. The
-scores of steps are the exact checker's, there a judge's by principles.
+C the released code (Zhuohao-Li/ppr, examples/train_3b.sh), O ours. The scores of steps
+are the exact checker's, there a judge's by principles; 8 completions, there one.
 """
 from configs import quickstart
 
@@ -15,7 +15,7 @@ PAPER = dict(
           "Agentic Tasks",
     arxiv="2509.25598",
     claims=("without the shift process rewards rise while accuracy falls",),
-    confidence="low")
+    confidence="high")
 
 
 def get_config(arg=""):
@@ -24,8 +24,10 @@ def get_config(arg=""):
   c.verifier.steps = "chain.steps"  # O
   c.rewards = dict(
       outcome=dict(name="outcome.verdict", coef=1.0),
-      process=dict(name="steps.mix", coef=1.0, kind="renorm", mu=1.0))  # M
-  c.advantages = dict(  # M: PPO
+      process=dict(name="steps.mix", coef=1.0, kind="renorm", mu=1.0))  # C
+  c.advantages = dict(  # C
       total=dict(name="temporal.gae", gamma=1.0, lam=1.0), whiten=True)
-  c.value.optimizer.lr = c.learner.optimizer.lr  # O: as the policy
+  c.value.optimizer.lr = 10 * c.learner.optimizer.lr  # C
+  c.kl.coef, c.kl.kind, c.kl.place = 1e-3, "k1", "reward"  # C
+  c.learner.minibatches = 2  # C
   return c

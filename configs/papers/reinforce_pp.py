@@ -5,7 +5,7 @@ over all tokens of the batch.
   python -m rlx.train --config=configs/papers/reinforce_pp.py --workdir=DIR
   python -m rlx.train --config=configs/papers/reinforce_pp.py:smoke --workdir=DIR
 
-P the paper, O ours. 8 completions of a prompt that do not know of each other,
+P the paper and verl, O ours. 8 completions of a prompt that do not know of each other,
 there one; the variant with a baseline is reinforce_pp_baseline.py.
 """
 from configs import quickstart
@@ -15,7 +15,7 @@ PAPER = dict(
           "Global Advantage Normalization",
     arxiv="2501.03262",
     claims=("statistics of the batch overfit less than those of a prompt",),
-    confidence="medium")
+    confidence="high")
 
 
 def get_config(arg=""):

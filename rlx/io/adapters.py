@@ -28,10 +28,10 @@ class Merged:
   def shape(self): return self.leaf.shape
 
   def __getitem__(self, index):
-    w = np.asarray(self.leaf[index]).astype(self.dtype)
+    w = np.asarray(self.leaf[index]).astype(self.dtype).astype(np.float32)
     pair = {name: np.asarray(x[index]) for name, x in self.pair.items()}
     with jax.default_matmul_precision("highest"):
-      return w + np.asarray(lora.added(pair, self.name, self.scale)).astype(self.dtype)
+      return (w + np.asarray(lora.added(pair, self.name, self.scale))).astype(self.dtype)
 
 
 def merge(leaves, adapters, *, scale, dtype):

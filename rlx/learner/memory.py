@@ -21,12 +21,16 @@ def device_bytes(mesh):
   return (device.memory_stats() or {}).get("bytes_limit")
 
 
-def tree_bytes(tree):
-  """Bytes per device of arrays, or of their shapes with shardings."""
+def tree_bytes(tree, itemsize=None):
+  """Bytes per device of arrays, or of their shapes with shardings.
+
+  Args:
+    itemsize: bytes of each number; None: as their dtypes say.
+  """
   def leaf(x):
     sharding = getattr(x, "sharding", None)
     shape = sharding.shard_shape(x.shape) if sharding else x.shape
-    return math.prod(shape) * x.dtype.itemsize
+    return math.prod(shape) * (itemsize or x.dtype.itemsize)
   return sum(map(leaf, jax.tree.leaves(tree)))
 
 

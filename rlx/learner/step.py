@@ -52,8 +52,9 @@ def make(loss_fn, optimizer, *, microbatches=1, shards=1, group=1):
 
     gradient = (sum over microbatches of d total / d params) / (sum of weights)
 
-  so the update is the same for any number of microbatches and devices. A loss may
-  compare the rows of a group: all of them are in one microbatch.
+  summed in float32 whatever dtype parameters have, so the update is the same for any
+  number of microbatches and devices. A loss may compare the rows of a group: all of them
+  are in one microbatch.
 
   A loss or gradient that is not finite, or a gradient of zero (an empty batch, no
   signal), changes neither parameters nor optimizer state and is counted in `nonfinite`
@@ -62,7 +63,7 @@ def make(loss_fn, optimizer, *, microbatches=1, shards=1, group=1):
   Args:
     loss_fn: of (params joined with `frozen`, batch): (Weighted loss, {name: Weighted metric}, rows);
       rows are [B, ...] arrays of the forward pass that are wanted back, or None.
-    optimizer: optax transform.
+    optimizer: optimizer.Optimizer.
     microbatches: how many parts the batch is computed in.
     shards, group: see `split`.
   Returns:
@@ -76,11 +77,14 @@ def make(loss_fn, optimizer, *, microbatches=1, shards=1, group=1):
 
   def gradient(params, frozen, batch):
     grad_fn = jax.grad(total, has_aux=True)
-    if microbatches == 1: return grad_fn(params, frozen, batch)
+    if microbatches == 1:
+      grads, found = grad_fn(params, frozen, batch)
+      return jax.tree.map(lambda g: g.astype(_at_least_float32(g.dtype)), grads), found
     parts = split(batch, microbatches, shards, group)
     grads, (sums, _) = jax.eval_shape(
         grad_fn, params, frozen, jax.tree.map(lambda x: x[0], parts))
-    zero = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), (grads, sums))
+    zero = jax.tree.map(
+        lambda s: jnp.zeros(s.shape, _at_least_float32(s.dtype)), (grads, sums))
     def add(carry, part):
       grads, (sums, rows) = grad_fn(params, frozen, part)
       return jax.tree.map(jnp.add, carry, (grads, sums)), rows
@@ -94,7 +98,7 @@ def make(loss_fn, optimizer, *, microbatches=1, shards=1, group=1):
     is_finite = jnp.isfinite(norm) & jnp.isfinite(loss.total)
     ok = is_finite & (norm > 0)
     def apply(params, opt_state, grads):
-      grads = jax.tree.map(lambda g: g * scale.astype(g.dtype), grads)
+      grads = jax.tree.map(lambda g: g * scale, grads)
       updates, opt_state = optimizer.update(grads, opt_state, params)
       return optax.apply_updates(params, updates), opt_state
     # A select over every array afterwards needs old and new at once: 860 ms of
@@ -109,6 +113,10 @@ def make(loss_fn, optimizer, *, microbatches=1, shards=1, group=1):
                  nonfinite=1.0 * ~is_finite), rows)
 
   return jax.jit(step, donate_argnums=(0, 1))
+
+
+def _at_least_float32(dtype):
+  return jnp.promote_types(dtype, jnp.float32)
 
 
 def minibatches(batch, n, group, order_P=None):

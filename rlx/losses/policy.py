@@ -235,12 +235,13 @@ def dppo_kl(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, low=0.05,
 
 
 def dro(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, beta=0.5):
-  """DRO: the policy gradient with a quadratic pull to the old policy.
+  """DRO of tokens: the policy gradient with a quadratic pull to the old policy.
 
     l = -(A log pi_theta(y_t) - beta/2 (log rho)^2)
 
-  Source: Richemond et al. 2024, arXiv:2405.19107. Differs from the paper: the
-  log-ratio is to the policy before the update, per token, and clamped.
+  Source: verl and Tinker, after Richemond et al. 2024, arXiv:2405.19107. Differs from
+  the paper, which is `sequence.dro`: the log-ratio is to the policy before the update,
+  per token, and clamped.
 
   Args:
     beta: strength of the pull, > 0.
@@ -262,8 +263,8 @@ def minirl(logps_BT, old_logps_BT, sampler_logps_BT, advantages_BT, mask_BT, *,
   staleness of the sample in one. Published with advantages r - mean and a sum
   over tokens (seq-mean-token-sum).
 
-  Source: Zheng et al. 2025, arXiv:2512.01374. Differs from the paper: nothing
-  known besides the clamp of the log-ratios; written from notes on it.
+  Source: Zheng et al. 2025, arXiv:2512.01374, eq. 7. Differs from the paper: the
+  clamp of the log-ratios.
 
   Args:
     sampler_logps_BT: log mu of the tokens drawn.

@@ -142,6 +142,30 @@ def pacs(logps_BT, old_logps_BT, mask_BT, outcome_PG, valid_PG, *, beta=1.0):
   return masked.keep(loss_PG.reshape(-1, 1), mask_BT)
 
 
+def dro(logps_BT, policy_ref_logps_BT, advantages_BT, mask_BT, *, tau=1.0):
+  """DRO: the completion's log-ratio is fitted to its advantage.
+
+    l_t = -(A_t - tau sg(d)) log pi_theta(y_t),   d = sum_t log [ pi_theta(y_t) / pi_ref(y_t) ]
+
+  Summed over a completion whose A_t is r - V it has the gradient of
+  (r - V - tau d)^2 / (2 tau), which needs no second completion and no ratio to who
+  sampled. Defined for aggregation seq-mean-token-sum.
+
+  Source: Richemond et al. 2024, arXiv:2405.19107, algorithm 1 (DRO-V). Differs from the
+  paper: V is the advantages' business. Learned with temporal.gae, lam=1, its target is
+  r instead of r - tau d; on-policy what V lacks has no gradient on average.
+
+  Args:
+    policy_ref_logps_BT: nats, at the sampling temperature; see kl.sync_every.
+    tau: strength of the pull to the reference, > 0.
+  """
+  if tau <= 0: raise ValueError(f"tau={tau!r}: > 0.")
+  logps_BT, policy_ref_logps_BT, advantages_BT = _ratio.kept(
+      logps_BT, policy_ref_logps_BT, advantages_BT, mask_BT)
+  ratio_B1 = jnp.sum(logps_BT - policy_ref_logps_BT, axis=1, keepdims=True)
+  return -(advantages_BT - tau * jax.lax.stop_gradient(ratio_B1)) * logps_BT
+
+
 def dpo(logps_BT, policy_ref_logps_BT, mask_BT, outcome_PG, valid_PG, *, beta=0.1):
   """DPO of the policy on one pair of each group, its best and its worst completion.
 

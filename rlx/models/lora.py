@@ -33,7 +33,7 @@ def init(params, key, *, rank, targets=TARGETS):
     rank: I, >= 1.
     targets: which matrices, of TARGETS. Experts of a mixture have no adapters.
   Returns:
-    {"layers": {"attn": ..., "mlp": ...}} with a pair of leaves for each matrix.
+    {"layers": {"attn": ..., "mlp": ...}} with a pair of leaves for each matrix, float32.
   Raises:
     ValueError: rank or targets are none that can be, or the decoder has none of them.
   """
@@ -51,9 +51,11 @@ def init(params, key, *, rank, targets=TARGETS):
       fan_in = math.prod(w.shape[1:n_in])
       # A stream per matrix, the same whatever the targets.
       stream = jax.random.fold_in(key, 2 * i + (name == "mlp"))
+      # Trained, so wide whatever the frozen matrix is.
+      dtype = jnp.promote_types(w.dtype, jnp.float32)
       adapters.setdefault(name, {}).update({
-          a: (jax.random.normal(stream, shape) * fan_in**-0.5).astype(w.dtype),
-          b: jnp.zeros((w.shape[0], rank, *w.shape[n_in:]), w.dtype)})
+          a: (jax.random.normal(stream, shape) * fan_in**-0.5).astype(dtype),
+          b: jnp.zeros((w.shape[0], rank, *w.shape[n_in:]), dtype)})
   if not adapters: raise ValueError(f"targets={tuple(targets)}: this decoder has none of them.")
   return {"layers": adapters}
 
@@ -75,10 +77,10 @@ def added(part, leaf, scale):
 
 
 def merge(params, scale):
-  """Parameters with the adapters added to their matrices and left out."""
+  """Parameters with the adapters added to their matrices, in the wider dtype, and left out."""
   def part(tree):
     kept = {k: v for k, v in tree.items() if not any(k in pair for pair in _LEAVES.values())}
-    return {k: v if (more := added(tree, k, scale)) is None else v + more.astype(v.dtype)
+    return {k: v if (more := added(tree, k, scale)) is None else v + more
             for k, v in kept.items()}
   layers = {k: part(v) for k, v in params["layers"].items()}
   return {**params, "layers": layers}

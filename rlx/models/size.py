@@ -62,7 +62,7 @@ def forward_flops_per_token(config, context, *, with_head=True):
 def update_bytes(config, rows, width, scored, *, param_bytes, chunk=1024):
   """Upper estimate of what an optimizer step takes beside its arguments.
 
-    3 param_bytes                  gradients, their sum, updates
+    3 param_bytes                  gradients, their sum, updates, in float32
     + L saved + 1 to 1.5 layer     what backward reads; the layer it is in
     + 4 (4 chunk V)                logits, probabilities, their gradients
 
@@ -77,7 +77,7 @@ def update_bytes(config, rows, width, scored, *, param_bytes, chunk=1024):
     config: DecoderConfig.
     rows, width: of a microbatch, [B, S].
     scored: completion tokens of a microbatch.
-    param_bytes: of the parameters on a device.
+    param_bytes: of the parameters on a device, had they 4 bytes each.
     chunk: tokens whose logits exist at once, see `logps.of_hidden`.
   """
   c = config

@@ -224,9 +224,8 @@ def answer_confidence(old_logps_BT, answer_span_BT, valid_B, *, agg="mean_p"):
 
     r = mean of pi(y_t | x, y_<t) over the tokens of the answer in y
 
-  Source: Du et al. 2025, arXiv:2510.13501. Differs from the paper: the mean
-  over the answer is assumed (agg has others), and the paper scores with it
-  instead of training; a completion without an answer gets 0.
+  Source: Du et al. 2025, arXiv:2510.13501, section 3.1 (agg="mean_p"). Differs from
+  the paper: a completion without an answer gets 0.
 
   Args:
     old_logps_BT: nats, at the sampling temperature; anything off the answer.

@@ -12,7 +12,7 @@ from rlx.core import masked
 KINDS = ("linear", "sigmoid", "tanh", "clip", "zscore", "minmax")
 ENSEMBLES = ("mean", "median", "min", "uwo", "mean_minus_std", "nominal_min",
              "logsig_sum", "lagrange")
-WEIGHTS = ("uniform", "one_minus_rate", "exp", "density")
+WEIGHTS = ("uniform", "exp", "density")
 
 
 def plain(scores_PG, valid_PG, *, kind="linear", k=1.0, centre=0.0, limit=1.0):
@@ -176,7 +176,7 @@ def stratified(scores_PG, outcome_PG, valid_PG, *, alpha=0.05, beta=0.05):
 
   Source: Tao et al. 2025, arXiv:2510.07242. Differs from the paper: scores that tie,
   or stand alone, have u = 1/2 (with the paper's epsilon u = 0); alpha and beta are
-  those of a re-implementation, which has 0.1 where verdicts are unreliable. Its
+  those of a re-implementation of its table 6, 0.1 where verdicts are unreliable. Its
   weight of prompts is the estimator group.variance_weighted.
 
   Args:
@@ -194,46 +194,43 @@ def stratified(scores_PG, outcome_PG, valid_PG, *, alpha=0.05, beta=0.05):
   return (masked.keep(good_PG, right_PG) + masked.keep(bad_PG, wrong_PG)).reshape(-1)
 
 
-def unit_tests(scores_BE, valid_PG, *, weight="one_minus_rate", temperature=1.0, width=0.1):
+def unit_tests(scores_BE, valid_PG, *, weight="density", alpha=2.0, width=0.1):
   """VeRPO: unit tests passed, those that few completions pass counting more.
 
-    r_i = sum_e w_e s_ie / sum_e w_e,   rho_e = mean of s_e over the prompt's completions
-    uniform: w = 1    one_minus_rate: 1 - rho    exp: exp(-rho / temperature)
-    density: (1 - rho_e) / |{f : |rho_f - rho_e| <= width}|
+    r_i = sum_e w_e s_ie,   rho_e = mean of s_e over the prompt's completions
+    uniform: w = 1 / number of tests    exp: w = exp(-alpha rho)
+    density: w = exp(-alpha rho_e) / N_e,   N_e = sum_f exp(-(rho_e - rho_f)^2 / (2 width^2))
 
-  A test is a verifier in verifier.scores. Where every weight is 0 all tests are
-  passed by all, and r is 1. The paper adds the advantage of passing all of them:
+  Without N_e the many tests that are easy would be most of the sum. A test is a
+  verifier in verifier.scores. The paper adds the advantage of passing all of them:
   the term outcome.verdict, with an estimator of its own.
 
-  Source: Wang et al. 2026, arXiv:2601.03525. Differs from the paper: that weights
-  fall with the pass rate and, in its third version, with how many tests have
-  nearly that rate, is known; the formulas of the weights are assumed.
+  Source: Wang et al. 2026, arXiv:2601.03525, eq. 7 to 10 of its third version (uniform
+  and exp are its ablations). Differs from the paper: nothing is added to N_e, which is
+  at least 1.
 
   Args:
     scores_BE: 1 for a test passed, or a share; anything where not valid.
     valid_PG: bool.
     weight: one of the above.
-    temperature: of exp.
-    width: rates this close count as equal, for density.
+    alpha: of exp and density, >= 0.
+    width: of density, in units of the rates; > 0.
   Returns:
-    rewards_B in [0, 1], 0 where not valid.
+    rewards_B, 0 where not valid.
   Raises:
-    ValueError: an unknown weight, or temperature is not positive.
+    ValueError: an unknown weight, or alpha or width out of its range.
   """
   axes.dims(scores_BE=scores_BE, valid_PG=valid_PG)
   if weight not in WEIGHTS: raise ValueError(f"weight={weight!r}: one of {WEIGHTS}.")
-  if temperature <= 0: raise ValueError(f"temperature={temperature!r}: > 0.")
+  if alpha < 0: raise ValueError(f"alpha={alpha!r}: >= 0.")
+  if width <= 0: raise ValueError(f"width={width!r}: > 0.")
   passed_PGE = masked.keep(scores_BE.reshape(*valid_PG.shape, -1), valid_PG[:, :, None])
+  if weight == "uniform": return jnp.mean(passed_PGE, axis=2).reshape(-1)
   rate_PE = masked.mean(passed_PGE, valid_PG[:, :, None], axis=1)
-  if weight == "uniform": weight_PE = jnp.ones_like(rate_PE)
-  elif weight == "exp": weight_PE = jnp.exp(-rate_PE / temperature)
-  else: weight_PE = 1 - rate_PE
+  weight_PE = jnp.exp(-alpha * rate_PE)
   if weight == "density":
-    near_PEE = jnp.abs(rate_PE[:, :, None] - rate_PE[:, None, :]) <= width
-    weight_PE = weight_PE / jnp.sum(near_PEE, axis=2)
-  all_pass_P1 = jnp.all(weight_PE == 0, axis=1, keepdims=True)
-  weight_PE = jnp.where(all_pass_P1, 1, weight_PE)
-  weight_PE = weight_PE / jnp.sum(weight_PE, axis=1, keepdims=True)
+    apart_PEE = (rate_PE[:, :, None] - rate_PE[:, None, :]) / width
+    weight_PE = weight_PE / jnp.sum(jnp.exp(-apart_PEE**2 / 2), axis=2)
   return jnp.sum(passed_PGE * weight_PE[:, None, :], axis=2).reshape(-1)
 
 

@@ -13,7 +13,7 @@ from rlx.core import masked
 from rlx.rewards import _segments
 
 KINDS = ("raw", "softmin", "clip", "delta", "clip_delta", "advantage", "lookahead")
-MIXES = ("gate", "renorm", "outcome_center")
+MIXES = ("gate", "renorm")
 
 
 def refine(step_scores_BT, step_ends_BT, mask_BT, valid_B, *, kind="raw",
@@ -83,30 +83,28 @@ def refine(step_scores_BT, step_ends_BT, mask_BT, valid_B, *, kind="raw",
   return masked.keep(ahead_BT, ends_BT & (distance_BT <= window))
 
 
-def mix(step_scores_BT, step_ends_BT, mask_BT, outcome_PG, valid_PG, *,
-        kind="gate", theta=0.5, mu=1.0):
+def mix(step_scores_BT, step_ends_BT, mask_BT, outcome_B, valid_B, *, kind="gate",
+        theta=0.5, mu=1.0):
   """The reward of each step in the light of its completion's outcome o.
 
-    gate            r_k = s_k if o >= theta, else 0
-    renorm          r_k = s_k + o - mu
-    outcome_center  r_k = s_k if o >= theta, else s_k - the mean of s over the
-                    steps of the prompt's completions with o < theta
+    gate    r_k = s_k if o >= theta, else 0
+    renorm  r_k = s_k + o - mu before the last step, which is the outcome's alone: 0
+
+  With scores and verdicts in [0, 1] and mu=1 renorm leaves a failed completion no
+  positive step and a solved one no negative step.
 
   Source: gate is G-RA, Sun et al. 2025, arXiv:2508.10548; renorm is ReNorm of
-  Principle Process Reward, Xu et al. 2025, arXiv:2509.25598; outcome_center is
-  PROGRS, Rezaei et al. 2026, arXiv:2604.02341.
-  Differs from the papers: all three are written from their abstracts, so the
-  exact forms are assumed. G-RA has a chain of gates, here there is one. With
-  scores and verdicts in [0, 1] and mu=1 renorm leaves a failed completion no
-  positive step and a solved one no negative step. PROGRS may centre means of
-  completions, here each step counts alike.
+  Principle Process Reward, Xu et al. 2025, arXiv:2509.25598, in the form of its
+  released code (Zhuohao-Li/ppr, verl/trainer/main_ppo.py), where mu is renorm_beta.
+  Differs from the papers: in G-RA a reward counts if all those of a higher priority
+  meet their thresholds, here the priorities are two. ReNorm's code gives a step whose
+  score is unknown o - mu, here it is no step.
 
   Args:
-    step_scores_BT, step_ends_BT, mask_BT: as `refine`.
-    outcome_PG: verdicts; anything where valid_PG is False.
-    valid_PG: bool.
+    step_scores_BT, step_ends_BT, mask_BT, valid_B: as `refine`.
+    outcome_B: verdicts; anything where valid_B is False.
     kind: one of the above.
-    theta: least outcome that opens the gate, or counts as solved.
+    theta: least outcome that opens the gate.
     mu: centre of renorm.
   Returns:
     rewards_BT.
@@ -114,16 +112,12 @@ def mix(step_scores_BT, step_ends_BT, mask_BT, outcome_PG, valid_PG, *,
     ValueError: unknown kind.
   """
   if kind not in MIXES: raise ValueError(f"kind={kind!r}: one of {MIXES}.")
-  axes.dims(outcome_PG=outcome_PG, valid_PG=valid_PG)
-  scores_BT, ends_BT = _known(step_scores_BT, step_ends_BT, mask_BT, valid_PG.reshape(-1))
-  outcome_B1 = masked.keep(outcome_PG, valid_PG).reshape(-1, 1)
-  if kind == "renorm": return masked.keep(scores_BT + outcome_B1 - mu, ends_BT)
+  axes.dims(outcome_B=outcome_B, valid_B=valid_B)
+  scores_BT, ends_BT = _known(step_scores_BT, step_ends_BT, mask_BT, valid_B)
+  outcome_B1 = masked.keep(outcome_B, valid_B)[:, None]
   if kind == "gate": return masked.keep(scores_BT, outcome_B1 >= theta)
-  shape = *outcome_PG.shape, -1
-  failed_PGT = (ends_BT & (outcome_B1 < theta)).reshape(shape)
-  scores_PGT = scores_BT.reshape(shape)
-  mean_P11 = masked.mean(scores_PGT, failed_PGT, axis=(1, 2), keepdims=True)
-  return (scores_PGT - masked.keep(mean_P11, failed_PGT)).reshape(scores_BT.shape)
+  before_BT = ends_BT & ~masked.last(step_ends_BT & mask_BT)
+  return masked.keep(scores_BT + outcome_B1 - mu, before_BT)
 
 
 def completion(step_scores_BT, step_ends_BT, mask_BT, valid_B, *, kind="min"):
@@ -154,20 +148,21 @@ def completion(step_scores_BT, step_ends_BT, mask_BT, valid_B, *, kind="min"):
       *_known(step_scores_BT, step_ends_BT, mask_BT, valid_B), kind)
 
 
-def wrong_step_penalty(step_scores_BT, step_ends_BT, mask_BT, valid_B, *, threshold=0.5):
-  """CAPO: every token of a wrong step pays.
+def wrong_step_penalty(step_scores_BT, step_ends_BT, mask_BT, outcome_B, valid_B, *,
+                       outcome=2.0, penalty=1.0, threshold=0.5):
+  """CAPO: every token has the verdict, and those of a wrong step pay.
 
-    r_t = -1 if the step of token t has s < threshold, else 0
+    r_t = outcome o - penalty 1[the step of token t has s < threshold]
 
-  The paper's reward C o - P 1[t in a wrong step] is this with coef P = 1 beside an
-  outcome with coef C = 2; advantages.process.grpo with gamma=0 leaves each token
-  its own penalty.
+  advantages.process.grpo_tokens compares it with the prompt's other tokens.
 
-  Source: Xie et al. 2025, arXiv:2508.02298. Differs from the paper: the steps are
-  judged by scores instead of votes of a critic; C and P are from memory.
+  Source: Xie et al. 2025, arXiv:2508.02298, eq. 2, where the factors are W_whole and
+  W_process. Differs from the paper: the steps are judged by scores instead of votes
+  of a critic.
 
   Args:
     step_scores_BT, step_ends_BT, mask_BT, valid_B: as `refine`.
+    outcome_B: verdicts; anything where valid_B is False.
     threshold: scores below it are wrong; unknown ones are not.
   Returns:
     rewards_BT.
@@ -176,7 +171,8 @@ def wrong_step_penalty(step_scores_BT, step_ends_BT, mask_BT, valid_B, *, thresh
   wrong_BT = (known_BT & (scores_BT < threshold)).astype(scores_BT.dtype)
   # An unknown step ends a segment too: its tokens are not those of the next.
   of_step_BT = masked.accumulate(wrong_BT, ~(step_ends_BT & mask_BT), reverse=True)
-  return masked.keep(-of_step_BT, mask_BT & valid_B[:, None])
+  return masked.keep(outcome * outcome_B[:, None] - penalty * of_step_BT,
+                     mask_BT & valid_B[:, None])
 
 
 def flaw_penalty(step_scores_BT, step_ends_BT, mask_BT, outcome_B, valid_B, *,

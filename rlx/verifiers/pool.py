@@ -38,17 +38,19 @@ class Pool:
     recycled: workers that gave way to new ones: late, dead, out of memory or old.
   """
 
-  def __init__(self, workers, timeout_s, memory_gb=4.0, options=None):
+  def __init__(self, workers, timeout_s, memory_gb=4.0, options=None,
+               gather=lambda value: [value]):
     """`timeout_s` is per completion, `memory_gb` per worker (Linux only).
 
     `options`, {verifier module: its options}, is added to the `meta` of prompts.
+    `gather` gives the values of all processes that share the completions.
     """
     if workers < 0:
       raise ValueError(f"verifier.workers={workers}: must be >= 0.")
     if timeout_s <= 0:
       raise ValueError(f"verifier.timeout_s={timeout_s}: must be > 0.")
     self._count, self._timeout_s, self._memory_gb = workers, timeout_s, memory_gb
-    self._options = options or {}
+    self._options, self._gather = options or {}, gather
     self._workers, self._checked = [], set()
     self._recent = collections.deque(maxlen=_WINDOW)
     self.errors = collections.Counter()
@@ -100,11 +102,17 @@ class Pool:
     return [results[i][0] for i in range(len(texts))]
 
   def check(self, max_rate):
-    """Raises if more than `max_rate` of the last 1024 verdicts were lost."""
-    lost, n = sum(self._recent), len(self._recent)
+    """Raises if more than `max_rate` of the last 1024 verdicts of each process were lost.
+
+    All processes call it and raise the same: one alone would leave the others waiting.
+    """
+    lost_I, n_I, errors_I, last_I = zip(*self._gather(
+        [sum(self._recent), len(self._recent), self.errors, self.last_error]))
+    lost, n = sum(lost_I), sum(n_I)
     if lost > max_rate * n:
-      kinds = ", ".join(f"{k} {c}" for k, c in sorted(self.errors.items()))
-      last = f"; last exception: {self.last_error}" if self.last_error else ""
+      errors = sum(map(collections.Counter, errors_I), collections.Counter())
+      kinds = ", ".join(f"{k} {c}" for k, c in sorted(errors.items()))
+      last = next((f"; last exception: {text}" for text in last_I if text), "")
       raise RuntimeError(
           f"verifier.max_error_rate={max_rate}: {lost} of the last {n} verdicts "
           f"are unknown (since the start: {kinds}{last}).")

@@ -37,6 +37,19 @@ def test_steps_of_one_token_are_the_strict_leave_one_out():
       process.rloo(rewards_BT, mask_BT, valid_PG, loo="strict"), atol=1e-6)
 
 
+def test_grpo_tokens():
+  # Four tokens of 2, 2, 1, 1 and two of 0, -1: mean 5/6, variance 41/30. Tied; alone.
+  rewards_BT = jnp.array([[2., 2, 1, 1], [0, -1, nan, nan], [.9] * 4, [.9] * 4,
+                          [1, 2, 3, 4.], [nan] * 4])
+  mask_BT = jnp.array([[1] * 4, [1, 1, 0, 0], [1] * 4, [1, 1, 1, 0], [1] * 4, [1] * 4], bool)
+  valid_PG = jnp.array([[1, 1], [1, 1], [1, 0]], bool)
+  got_BT = process.grpo_tokens(rewards_BT, mask_BT, valid_PG)
+  z = (np.array([2, 1, 0, -1]) - 5 / 6) / np.sqrt(41 / 30)
+  np.testing.assert_allclose(got_BT[:2], [[z[0], z[0], z[1], z[1]], [z[2], z[3], 0, 0]],
+                             rtol=1e-5)
+  np.testing.assert_array_equal(got_BT[2:], 0)
+
+
 def test_steps():
   """Steps of two tokens, one and one; a token after the last step; not valid."""
   rewards_BT = jnp.array([[nan, 1., .5, -2.], [3., nan, nan, nan], [1.] * 4])

@@ -34,6 +34,23 @@ def test_a_shared_ratio_has_the_gradient_of_each_token():
   np.testing.assert_allclose(grad(sequence.gspo), -a_BT * np.exp(.25 / 6), rtol=1e-6)
 
 
+def test_dro():
+  """The gradient of (A - tau d)^2 / (2 tau), of each completion of two."""
+  ref_BT = jnp.array([[-1., -2., -1.5], [-1., -.5, nan]])
+  logps_BT = ref_BT + jnp.array([[.2, .1, .3], [-.4, .1, nan]])   # d = .6 and -.3.
+  mask_BT = ~jnp.isnan(ref_BT)
+  a_BT = jnp.array([[1.] * 3, [-.5] * 3])
+  def squared(x_BT):
+    d_B = jnp.sum(jnp.where(mask_BT, x_BT - ref_BT, 0), axis=1)
+    return jnp.sum((a_BT[:, 0] - 2 * d_B)**2) / 4
+  grad = lambda f: jnp.where(mask_BT, jax.grad(f)(logps_BT), 0)
+  got = grad(lambda x: jnp.sum(sequence.dro(x, ref_BT, a_BT, mask_BT, tau=2.)))
+  np.testing.assert_allclose(got, [[.2] * 3, [-.1, -.1, 0]], atol=1e-6)
+  np.testing.assert_allclose(got, grad(squared), atol=1e-6)
+  with pytest.raises(ValueError, match="tau=0: > 0"):
+    sequence.dro(logps_BT, ref_BT, a_BT, mask_BT, tau=0)
+
+
 def test_vespo():
   # w = 2 over two tokens: w^2 e^(3 - 3 w) = 4 e^-3, and w^3 e^(2 - 2 w) = 8 e^-2.
   logps_BT = jnp.array([[-1., -2., nan]]).repeat(2, 0)

@@ -37,6 +37,20 @@ def test_nothing_at_first(trees):
                                 hidden(records.join(frozen, start), CONFIG, *BATCH))
 
 
+def test_adapters_are_float32_over_narrower_matrices(trees):
+  """Also in the sum: what one update of an adapter adds is far below 2^-9 of a matrix."""
+  frozen, _, moved = trees
+  narrow = jax.tree.map(lambda x: x.astype(jnp.bfloat16), frozen)
+  start = lora.init(narrow, jax.random.key(1), rank=3)
+  assert {x.dtype for x in jax.tree.leaves(start)} == {jnp.float32.dtype}
+  small = jax.tree.map(lambda x: x * 2**-6, moved)  # Of both A and B: of the sum 2^-12.
+  merged = lora.merge(records.join(narrow, small), 0.5)
+  up, part = narrow["layers"]["mlp"]["up_LDF"], small["layers"]["mlp"]
+  np.testing.assert_allclose(
+      merged["layers"]["mlp"]["up_LDF"], np.float32(up) + 0.5 * np.einsum(
+          "LDI,LIF->LDF", part["up_a_LDI"], part["up_b_LIF"]), atol=1e-7)
+
+
 def test_joined_equals_merged_and_by_hand(trees):
   frozen, _, moved = trees
   joined = records.join(frozen, moved)

@@ -79,32 +79,36 @@ def test_stratified_ranks_within_a_verdict_and_never_across():
   np.testing.assert_allclose(got, [.8, 1.2, 1], rtol=1e-6)
 
 
+NEAR = np.exp(-.5**2 / (2 * .1**2))   # Of rates 1/2 apart, 3.7e-6.
+
+
 @pytest.mark.parametrize("options, weights", [
-    (dict(weight="uniform"), [1, 1, 1]),
-    (dict(), [0, .5, .5]),                       # Pass rates 1, 1/2, 1/2.
-    (dict(weight="exp", temperature=.5), np.exp([-2, -1, -1])),
-    # The last two have neighbours at their rate, and each counts half.
-    (dict(weight="density"), [0, .25, .25]),
-    (dict(weight="density", width=.5), [0, .5 / 3, .5 / 3]),
+    (dict(weight="uniform"), [1/3, 1/3, 1/3]),
+    (dict(weight="exp"), np.exp([-2, -1, -1])),  # Pass rates 1, 1/2, 1/2.
+    (dict(weight="exp", alpha=4.), np.exp([-4, -2, -2])),
+    # The last two have the same rate, and each counts half.
+    (dict(), np.exp([-2, -1, -1]) / [1 + 2 * NEAR, 2 + NEAR, 2 + NEAR]),
+    (dict(alpha=0., width=.5), 1 / np.array([1 + 2 * np.exp(-.5), *[2 + np.exp(-.5)] * 2])),
 ], ids=str)
 def test_unit_tests(options, weights):
   passed = np.array([[1, 1, 0], [1, 0, 1.]])
-  scores_BE = jnp.array([*passed, [nan] * 3, [1, 1, 1], [1, 1, 1], [nan] * 3])
-  valid_PG = jnp.array([[1, 1, 0], [1, 1, 0]], bool)
+  scores_BE = jnp.array([*passed, [nan] * 3, [nan] * 3, *passed, [nan] * 3, [nan] * 3])
+  valid_PG = jnp.array([[1, 1, 0, 0], [1, 1, 0, 0]], bool)
   got = shaping.unit_tests(scores_BE, valid_PG, **options)
-  w = np.array(weights) / np.sum(weights)
-  # In the second group all pass everything.
-  np.testing.assert_allclose(got, [*(passed @ w), 0, 1, 1, 0], rtol=1e-6)
+  np.testing.assert_allclose(got, [*(passed @ weights), 0, 0] * 2, rtol=1e-6)
 
 
 def test_density_takes_weight_from_many_tests_of_one_rate():
   """Three easy tests that go together against one hard one."""
-  passed = np.array([[1, 1, 1, 0], [1, 1, 1, 0], [0, 0, 0, 1.]])
-  got = {w: np.asarray(shaping.unit_tests(jnp.array(passed), jnp.ones((1, 3), bool), weight=w))
-         for w in ("one_minus_rate", "density")}
-  # 3 * 1/3 against 2/3, and 3 * 1/9 against 2/3.
-  np.testing.assert_allclose(got["one_minus_rate"], [.6, .6, .4], rtol=1e-6)
-  np.testing.assert_allclose(got["density"], [1/3, 1/3, 2/3], rtol=1e-6)
+  passed = jnp.array([[1, 1, 1, 0], [1, 1, 1, 0], [0, 0, 0, 1.]])
+  got = {w: np.asarray(shaping.unit_tests(passed, jnp.ones((1, 3), bool), weight=w))
+         for w in ("exp", "density")}
+  easy, hard = np.exp(-4 / 3), np.exp(-2 / 3)
+  np.testing.assert_allclose(got["exp"], [3 * easy, 3 * easy, hard], rtol=1e-6)
+  near = np.exp(-(1 / 3) ** 2 / (2 * .1**2))
+  np.testing.assert_allclose(got["density"], [3 * easy / (3 + near)] * 2
+                             + [hard / (1 + 3 * near)], rtol=1e-6)
+  assert got["exp"][0] > got["exp"][2] and got["density"][0] < got["density"][2]
 
 
 @pytest.mark.parametrize("call, message", [
@@ -117,8 +121,10 @@ def test_density_takes_weight_from_many_tests_of_one_rate():
                              thresholds=(1, 2)), r"thresholds=\(1, 2\): logsig_sum needs 3"),
     (lambda: shaping.unit_tests(jnp.ones((2, 3)), jnp.ones((1, 2), bool), weight="hard"),
      "weight='hard': one of"),
-    (lambda: shaping.unit_tests(jnp.ones((2, 3)), jnp.ones((1, 2), bool), temperature=0),
-     "temperature=0: > 0")])
+    (lambda: shaping.unit_tests(jnp.ones((2, 3)), jnp.ones((1, 2), bool), alpha=-1),
+     "alpha=-1: >= 0"),
+    (lambda: shaping.unit_tests(jnp.ones((2, 3)), jnp.ones((1, 2), bool), width=0),
+     "width=0: > 0")])
 def test_refuses(call, message):
   with pytest.raises(ValueError, match=message): call()
 

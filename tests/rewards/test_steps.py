@@ -86,28 +86,26 @@ def test_identities_of_refine():
 
 def test_rows_that_are_not_valid_have_no_steps():
   b = batch([.6, -.2], [.5, .1], outcome=[nan, 1.])
+  assert not np.asarray(steps.wrong_step_penalty(**b))[0].any()
   del b["outcome_B"]
   np.testing.assert_allclose(at_ends(steps.refine(**b)), [[0, 0], [.5, .1]])
-  assert not np.asarray(steps.wrong_step_penalty(**b))[0].any()
 
 
 @pytest.mark.parametrize("options, expected", [
-    (dict(kind="gate"), [[.9, .2], [0, 0], [0, 0], [0, 0], [.3, .1], [.8, .6]]),
-    (dict(kind="gate", theta=.25), [[.9, .2], [0, 0], [0, 0], [.5, .7], [.3, .1], [.8, .6]]),
-    (dict(kind="renorm"), [[.9, .2], [-.6, 0], [0, 0], [-.25, -.05], [.3, .1], [.8, .6]]),
-    (dict(kind="renorm", mu=.5), [[1.4, .7], [-.1, 0], [0, 0], [.25, .45], [.8, .6], [1.3, 1.1]]),
-    # First prompt: one failed completion of one step, against itself. Second: 0.6.
-    (dict(kind="outcome_center"), [[.9, .2], [0, 0], [0, 0], [-.1, .1], [.3, .1], [.8, .6]]),
-    (dict(kind="outcome_center", theta=1.1),
-     [[.9 - .5, .2 - .5], [.4 - .5, 0], [0, 0], [0, .2], [-.2, -.4], [.3, .1]]),
+    (dict(kind="gate"), [[.9, .2, .5], [0, 0, 0], [0, 0, 0], [0, 0, 0]]),
+    (dict(kind="gate", theta=.25), [[.9, .2, .5], [0, 0, 0], [0, 0, 0], [.5, .7, 0]]),
+    # The last step of each has the outcome alone; one step is the last.
+    (dict(kind="renorm"), [[.9, .2, 0], [0, 0, 0], [0, 0, 0], [-.25, 0, 0]]),
+    (dict(kind="renorm", mu=.5), [[1.4, .7, 0], [0, 0, 0], [0, 0, 0], [.25, 0, 0]]),
 ], ids=str)
 def test_mix(options, expected):
-  # Two prompts of three; the third completion has no verdict.
-  b = batch([.9, .2], [.4], [.7, .7], [.5, .7], [.3, .1], [.8, .6],
-            outcome=[1, 0, nan, .25, 1, 1])
-  outcome_PG, valid_PG = (b.pop(k).reshape(2, 3) for k in ("outcome_B", "valid_B"))
-  got = steps.mix(**b, outcome_PG=outcome_PG, valid_PG=valid_PG, **options)
-  np.testing.assert_allclose(at_ends(got), expected, atol=1e-6)
+  b = batch([.9, .2, .5], [.4], [.7, .7], [.5, .7], outcome=[1, 0, nan, .25])
+  np.testing.assert_allclose(at_ends(steps.mix(**b, **options)), expected, atol=1e-6)
+
+
+def test_an_unknown_last_step_is_still_the_last():
+  got = steps.mix(**batch([.9, nan], [nan, .9], outcome=[0, 0]), kind="renorm")
+  np.testing.assert_allclose(at_ends(got), [[-.1, 0], [0, 0]], atol=1e-6)
 
 
 @pytest.mark.parametrize("kind, expected", [
@@ -132,11 +130,14 @@ def test_every_aggregate_has_its_case():
 
 
 def test_wrong_step_penalty():
-  b = batch([.9, .1, nan, .4, .5], outcome=[0])
-  del b["outcome_B"]
+  b = batch([.9, .1, nan, .4, .5], [.9], outcome=[0, 1])
   # Steps of two tokens: right, wrong, unknown, wrong, right, then EOS and padding.
-  np.testing.assert_array_equal(steps.wrong_step_penalty(**b), [[0, 0, -1, -1, 0, 0, -1, -1, 0, 0, 0, 0]])
-  np.testing.assert_array_equal(steps.wrong_step_penalty(**b, threshold=.3)[0, 6:8], [0, 0])
+  got_BT = steps.wrong_step_penalty(**b)
+  np.testing.assert_array_equal(got_BT, [[0, 0, -1, -1, 0, 0, -1, -1, 0, 0, 0, 0],
+                                         [2] * 3 + [0] * 9])
+  np.testing.assert_array_equal(
+      steps.wrong_step_penalty(**b, threshold=.3, outcome=5., penalty=3.),
+      [[0, 0, -3, -3] + [0] * 8, [5] * 3 + [0] * 9])
 
 
 def test_flaw_penalty():
@@ -171,7 +172,5 @@ def test_redistribute(beta, expected):
 ])
 def test_refuses(name, options, message):
   b = batch([.5])
-  if name == "mix":
-    b |= dict(outcome_PG=b["outcome_B"][None], valid_PG=b.pop("valid_B")[None])
-  del b["outcome_B"]
+  if name != "mix": del b["outcome_B"]
   with pytest.raises(ValueError, match=message): getattr(steps, name)(**b, **options)
