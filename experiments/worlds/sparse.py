@@ -27,20 +27,6 @@ def endings(prompts=8, share=0.1, spread=0.5):
   return World(tabular.Tree(prompts, vocab=4, length=5, eos=True), share, spread)
 
 
-def at_accuracy(found, level, name="entropy"):
-  """A measure where the accuracy first reaches this level, between steps; by seed.
-
-  NaN where it is there at the start or never reaches it.
-  """
-  accuracy, x = found["accuracy"], found[name]
-  reached = accuracy >= level
-  rows, after = np.arange(len(reached)), np.maximum(reached.argmax(axis=1), 1)
-  low, high = accuracy[rows, after - 1], accuracy[rows, after]
-  part = (level - low) / np.where(high > low, high - low, 1)
-  found = (1 - part) * x[rows, after - 1] + part * x[rows, after]
-  return np.where(~reached[:, 0] & reached.any(axis=1), found, np.nan)
-
-
 def curves(found):
   """(accuracy and entropy by step, [I, 2, S], late accuracy): an arm for `matched`."""
   return np.stack([found["accuracy"], found["entropy"]], axis=1), late(found)
