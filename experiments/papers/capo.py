@@ -1,7 +1,7 @@
 """Four steps, each right with two of four tokens; the answer is right if all are. A
 judge of steps is wrong about one in ten of them, anew each time.
 
-Accuracy over training with CAPO's penalties of steps beside the outcome, less with the
+Accuracy over training with CAPO's penalties of steps beside the outcome, less GRPO with the
 outcome alone.
 """
 import jax
@@ -39,4 +39,6 @@ def arms():
   def speed(c):
     return lambda seeds, rates: tabular.train(
         c, WORLD, environment, seeds=seeds, lr=rates, steps=150)[0]["accuracy"].mean(axis=1)
-  return {"penalties": speed(c), "outcomes alone": speed(steps.outcomes_alone(c))}
+  alone = tabular.changed(c, rewards=dict(outcome=dict(name="outcome.verdict", coef=1.0)),
+                          advantages=dict(outcome=dict(name="group.grpo"), whiten=False))
+  return {"penalties": speed(c), "GRPO on outcomes": speed(alone)}

@@ -13,7 +13,7 @@ from experiments.worlds import tabular
 CLAIM = 0
 MEASURE = "gold score at the end with a threshold for each proxy less with fixed weights"
 MARGIN, RATE = 0.02, 10.0
-FIRST = ("confirmed", None)
+FIRST = ("confirmed", "scores are moved so that the config's thresholds fit them")
 ILLUSTRATION = ("The thresholds are where the gold score is highest by construction; a fixed "
                 "weight goes on beyond them.")
 WORLD = tabular.Tree(prompts=2, vocab=8, length=3)

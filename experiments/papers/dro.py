@@ -10,8 +10,6 @@ CLAIM = 0
 MEASURE = "accuracy from single completions less 95% of that from pairs"
 MARGIN, RATE = 0.05, 20.0
 FIRST = ("confirmed", "both arms ended near 1")
-ALONE = "one completion of a prompt has no group: the paper learns a value"
-DIFFERS = {"advantages.outcome.name": ALONE, "advantages.total.name": ALONE}
 
 
 def compare(singles, pairs):
@@ -24,6 +22,6 @@ def arms():
     changed = tabular.changed(c, **changes)
     return lambda seeds, rates: world.learned(
         changed, seeds, rates, steps=steps)["accuracy"][:, -1]
-  values = dict(total=dict(name="temporal.gae"), whiten=False)
-  return {"singles": end(80, rollouts__per_prompt=1, advantages=values),
-          "pairs": end(40, rollouts__per_prompt=2)}
+  pairs = dict(outcome=dict(name="group.mean_baseline"), whiten=False)
+  return {"singles": end(80, rollouts__per_prompt=1),
+          "pairs": end(40, rollouts__per_prompt=2, advantages=pairs)}

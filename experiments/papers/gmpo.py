@@ -8,7 +8,7 @@ from experiments.worlds import tabular
 CLAIM = 0
 MEASURE = "entropy at an accuracy of 0.7, or the most that both reach, GMPO less the clip of tokens"
 MARGIN, RATE = 0.1, 20.0
-FIRST = ("not seen", None)
+FIRST = ("not seen", "entropy is compared at an accuracy that both reach")
 TOKEN = dict(name="policy.ppo_clip", clip_low=0.2, clip_high=0.2)
 compare = sparse.matched
 

@@ -6,7 +6,7 @@ from experiments.worlds import sparse
 from experiments.worlds import tabular
 
 CLAIM = 0
-MEASURE = "entropy when the accuracy reaches 0.7, OPO less GRPO's advantages"
+MEASURE = "entropy at an accuracy of 0.7, or the most that both reach, OPO less GRPO's advantages"
 MARGIN, RATE = 0.1, 10.0
 FIRST = ("not seen", "the step that reaches an accuracy is interpolated")
 compare = sparse.matched
