@@ -117,7 +117,10 @@ def get_config():
       thin=dict(name="thin.nothing"),  # which completions of a group learn: a function in rlx/rollouts/thin.py
       oversample=1.0,          # prompts sampled per draw, in units of prompts.per_step
       max_draws=8,             # draws per update before the fill rule applies
-      fill="failed",           # failed: complete the batch with groups that failed | error
+      # What completes a batch that max_draws did not. drop: groups that failed, which keep
+      # its shape and do not learn, not the PRM either: from groups of wrong answers alone it
+      # learns that everything fails (RESULTS.md, no filter) | failed: they learn | error.
+      fill="drop",
   ))
   c.verifier = ml_collections.ConfigDict(dict(
       workers=0,               # processes; 0 checks in this one, without a deadline

@@ -224,8 +224,8 @@ def check(c, methods):
          "0 without learner.auxiliary.name='auxiliary.rehearsal', which learns from them")
   refuse(c.rollouts.sync_every < 1, "rollouts.sync_every", "must be >= 1")
   refuse(c.rollouts.oversample < 1, "rollouts.oversample", "must be >= 1")
-  refuse(c.rollouts.fill not in ("failed", "error"), "rollouts.fill",
-         "failed or error")
+  refuse(c.rollouts.fill not in ("drop", "failed", "error"), "rollouts.fill",
+         "drop, failed or error")
   refuse(c.prompts.limit is not None and c.prompts.limit < 1, "prompts.limit",
          "None, all prompts, or at least 1")
   refuse(c.memory_check not in ("error", "warn", "off"), "memory_check",
