@@ -170,7 +170,10 @@ def get_config():
   c.advantages = ml_collections.ConfigDict(dict(
       outcome=dict(name="group.rloo", gamma=1.0),
       process=dict(name="process.rloo", gamma=1.0, loo="code"),
-      whiten=True,             # over all valid tokens of the batch
+      # Over the valid tokens of the batch. Where all estimators compare completions of a
+      # prompt, groups whose advantages are all exactly 0 are left out and stay 0: they say
+      # nothing, and the mean's shift would push all their completions up, or all down.
+      whiten=True,
   ))
 
   # The policy's update.
