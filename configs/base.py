@@ -117,7 +117,10 @@ def get_config():
       thin=dict(name="thin.nothing"),  # which completions of a group learn: a function in rlx/rollouts/thin.py
       oversample=1.0,          # prompts sampled per draw, in units of prompts.per_step
       max_draws=8,             # draws per update before the fill rule applies
-      fill="failed",           # failed: complete the batch with groups that failed | error
+      # What completes a batch that max_draws did not. drop: groups that failed, which keep
+      # its shape and do not learn, not the PRM either: from groups of wrong answers alone it
+      # learns that everything fails (RESULTS.md, no filter) | failed: they learn | error.
+      fill="drop",
   ))
   c.verifier = ml_collections.ConfigDict(dict(
       workers=0,               # processes; 0 checks in this one, without a deadline
@@ -167,7 +170,10 @@ def get_config():
   c.advantages = ml_collections.ConfigDict(dict(
       outcome=dict(name="group.rloo", gamma=1.0),
       process=dict(name="process.rloo", gamma=1.0, loo="code"),
-      whiten=True,             # over all valid tokens of the batch
+      # Over the valid tokens of the batch. Where all estimators compare completions of a
+      # prompt, groups whose advantages are all exactly 0 are left out and stay 0: they say
+      # nothing, and the mean's shift would push all their completions up, or all down.
+      whiten=True,
   ))
 
   # The policy's update.

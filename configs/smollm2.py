@@ -31,7 +31,7 @@ def get_config(arg=""):
   c.rollouts.chunk = c.rollouts.bucket = 16
   c.rollouts.decoding.temperature = 0.5
   c.rollouts.step_separator = "\n"
-  c.rollouts.max_draws = 2
+  c.rollouts.max_draws, c.rollouts.fill = 2, "failed"  # As in the recorded run.
   c.verifier.workers = 2
   c.learner.microbatches = c.prm.microbatches = 2
   # At 2e-5, on batches of which almost nothing was right, it collapsed within

@@ -18,7 +18,8 @@ def batch(run, state, host, step, clock):
   and are sampled afresh in the next step, so every completion is on-policy (or
   as old as rollouts.sync_every allows).
   After `rollouts.max_draws` draws the batch is completed with groups that
-  failed, or the run stops, as `rollouts.fill` says.
+  failed, which learn or have no verdict from here on, or the run stops, as
+  `rollouts.fill` says.
 
   Returns:
     rollouts on the mesh, {field of Scored: what verifiers say}, metrics.
@@ -58,12 +59,13 @@ def batch(run, state, host, step, clock):
         f"rollouts.keep={c.rollouts.keep.to_dict()} in {len(parts)} draws, "
         f"{want} are needed; mean accuracy of the groups was "
         f"{np.nanmean(outcome_PG):.3f}. Widen the band, raise rollouts.max_draws "
-        "or set rollouts.fill=failed.")
+        "or set rollouts.fill=drop.")
   chosen = keep.fill(keep_P, want)
   host["buffer"] += [drawn[i].id for i in np.flatnonzero(keep_P) if i not in chosen]
   prompts = [drawn[i] for i in chosen]
   rollouts = padding.select(parts, _rows(chosen, c.rollouts.per_prompt), chosen)
-  outcome_B = outcome_PG[chosen].reshape(-1).astype(np.float32)
+  learns_P1 = keep_P[chosen, None] | (c.rollouts.fill == "failed")
+  outcome_B = np.where(learns_P1, outcome_PG[chosen], np.nan).reshape(-1).astype(np.float32)
   lengths_B = rollouts.completion_len_B[rollouts.completion_len_B > 0]
   metrics = {
       "rollouts/accuracy": np.nanmean(np.concatenate(first_look)),

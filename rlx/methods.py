@@ -35,6 +35,10 @@ CENTRES = SCALES + (
     "group.rloo", "group.mean_baseline", "group.against_sampled", "group.opo",
     "group.gpg", "group.pass_at_k", "group.passk", "batch.group_mean_batch_std",
     "batch.reinforce_pp_baseline")
+# Estimators of which 0 on all of a group says that its completions do not differ. It does
+# not with one like batch.reinforce, where 0 is the advantage of a wrong answer.
+COMPARES = CENTRES + (
+    "process.rloo", "process.rloo_steps", "process.grpo", "process.grpo_tokens")
 CANCELS = (  # reward, its options, estimators, what is left of it
     ("noise.forward", {}, CENTRES, "the plain verdict, but for a factor"),
     ("noise.channel", dict(correction="forward"), CENTRES,
@@ -54,6 +58,7 @@ class Methods:
   """The functions a config names, resolved, and what they ask for."""
   rewards: dict                # term -> (RL iterations done -> coefficient, fn)
   estimators: dict             # term or "total" -> (gamma of spread, fn)
+  compares: bool               # every estimator is one of COMPARES
   policy: Callable
   behaviour: Callable | None     # weight of the policy loss; None is off
   token_weight: Callable | None  # weight of the advantages; None is off
@@ -134,7 +139,7 @@ def of(c):
   if "coef" not in c.learner.auxiliary: raise ValueError("learner.auxiliary.coef is missing.")
   auxiliary = {k: v for k, v in c.learner.auxiliary.items() if k != "coef"}
   return Methods(
-      rewards, estimators,
+      rewards, estimators, compares=all(c.advantages[t].name in COMPARES for t in estimators),
       policy=resolve.resolve("losses", c.learner.loss, records.Scored, "learner.loss"),
       behaviour=optional(c.learner.behaviour, "learner.behaviour"),
       token_weight=optional(c.learner.token_weight, "learner.token_weight"),
@@ -224,8 +229,8 @@ def check(c, methods):
          "0 without learner.auxiliary.name='auxiliary.rehearsal', which learns from them")
   refuse(c.rollouts.sync_every < 1, "rollouts.sync_every", "must be >= 1")
   refuse(c.rollouts.oversample < 1, "rollouts.oversample", "must be >= 1")
-  refuse(c.rollouts.fill not in ("failed", "error"), "rollouts.fill",
-         "failed or error")
+  refuse(c.rollouts.fill not in ("drop", "failed", "error"), "rollouts.fill",
+         "drop, failed or error")
   refuse(c.prompts.limit is not None and c.prompts.limit < 1, "prompts.limit",
          "None, all prompts, or at least 1")
   refuse(c.memory_check not in ("error", "warn", "off"), "memory_check",

@@ -193,8 +193,7 @@ def traced_steps(run, state):
     stages[_UPDATE["value"]] = update(
         "value", state.value, state.value_opt, rollouts, trained)
   stages[_UPDATE["learner"]] = update(
-      "learner", state.policy, state.policy_opt, rollouts, trained, floats_B,
-      floats_B if c.learner.auxiliary.name else None)
+      "learner", state.policy, state.policy_opt, rollouts, trained, floats_B)
   return stages
 
 

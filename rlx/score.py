@@ -385,7 +385,9 @@ def advantage(c, methods):
       scored = scored.replace(old_values_BT=scored.values_BT, returns_BT=combine.value_targets(
           estimates[name], scored.values_BT, mask_BT))
     if c.advantages.whiten:
-      advantages_BT = normalize.whiten(advantages_BT, mask_BT)
+      advantages_BT = normalize.whiten(
+          advantages_BT, mask_BT & _has_signal(advantages_BT, scored.group)
+          if methods.compares else mask_BT)
     metrics = _reward_metrics(rewards, coefs, parts, scored, mask_BT) | kept
     return scored.replace(advantages_BT=advantages_BT), metrics
 
@@ -394,6 +396,12 @@ def advantage(c, methods):
     return of(state.kl_coef, state.step, scored, *running)
 
   return learned
+
+
+def _has_signal(advantages_BT, group):
+  """[B, 1]: does any token of the row's group have an advantage?"""
+  any_P = jnp.any(advantages_BT.reshape(-1, group * advantages_BT.shape[1]) != 0, axis=1)
+  return jnp.repeat(any_P, group)[:, None]
 
 
 def _kept(methods, rewards, coefs, scored, ema, step):

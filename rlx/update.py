@@ -3,6 +3,8 @@
 Each returns `learn`, which the loop calls, and the jitted optimizer step in it:
 step(params, opt_state, minibatch).
 """
+import functools
+
 import jax
 import jax.numpy as jnp
 
@@ -31,15 +33,21 @@ def prm(c, methods, models, mesh, optimizer_):
   logps_fn = score.logps_fn(config, 1.0, c.learner.microbatches, shards)
   part_logps_fn = score.logps_fn(config, 1.0, c.prm.microbatches, shards)
 
-  def loss(params, batch):
-    rollouts, scored, plan = batch
-    logps_BT, _ = logps.logps(
+  def forward(params, rollouts, scored, plan):
+    return dict(prm_logps_BT=logps.logps(
         params, config, rollouts.tokens_BS, rollouts.positions_BS, rollouts.valid_BS,
-        completion_width=scored.mask_BT.shape[1], with_entropy=False, plan=plan)
-    return methods.prm(scored.replace(prm_logps_BT=logps_BT)), {}, None
+        completion_width=scored.mask_BT.shape[1], with_entropy=False, plan=plan)[0])
 
-  update = learner_step.make(loss, optimizer_, microbatches=c.prm.microbatches,
-                             shards=shards, group=c.rollouts.per_prompt)
+  def loss(params, batch):
+    rollouts, scored, plan, whole = batch
+    scored = scored.replace(**forward(params, rollouts, scored, plan))
+    return methods.prm(scored, **whole), {}, None
+
+  update = learner_step.make(
+      loss, optimizer_, microbatches=c.prm.microbatches, shards=shards,
+      group=c.rollouts.per_prompt,
+      before=_before(forward, functools.partial(_statistics, methods.prm),
+                     _asks({"prm_logps_BT"}, methods.prm), c.prm.microbatches, shards))
 
   def learn(state, rollouts, scored):
     if state.prm is None or c.prm.order == "none": return state, scored, {}
@@ -127,29 +135,25 @@ def value(c, methods, models, mesh, optimizer_):
 
 
 def policy_loss(c, methods):
-  """(scored, kl_coef_B, beside_B) -> (Weighted, metrics): policy loss, entropy bonus, KL.
+  """(scored, kl_coef_B, whole) -> (Weighted, metrics): policy loss, entropy bonus, KL.
 
     (behaviour weight) * loss(token weight * advantages) + entropy bonus + KL
 
-  under one aggregation, and learner.auxiliary, whose sum is multiplied by beside_B
-  (see `auxiliary_coef`; None without it).
-  `scored` has the log-probs and entropy of the policy being updated. Without
-  old_logps_BT the batch has one optimizer step, whose own log-probs are those before
-  the update: every ratio is 1 and a forward pass is saved.
+  under one aggregation, and learner.auxiliary. `scored` has the log-probs and entropy of
+  the policy being updated, `whole` what `policy_whole` says of the minibatch that it is a
+  part of; empty or None: it is all of it.
   """
-  def of(scored, kl_coef_B, beside_B=None):
-    logps_BT, entropy_BT = scored.logps_BT, scored.entropy_BT
-    mask_BT = scored.mask_BT & scored.valid_B[:, None]
-    scored = scored.replace(mask_BT=mask_BT)
-    if scored.old_logps_BT is None:
-      scored = scored.replace(old_logps_BT=jax.lax.stop_gradient(logps_BT))
+  whole_of = policy_whole(c, methods)
+
+  def of(scored, kl_coef_B, whole=None):
+    scored = _read(scored)
+    if not whole: whole = whole_of(jax.lax.stop_gradient(scored))
+    logps_BT, entropy_BT, mask_BT = scored.logps_BT, scored.entropy_BT, scored.mask_BT
     metrics = diagnostics.policy(scored)
-    if methods.token_weight:
-      scored = scored.replace(
-          advantages_BT=methods.token_weight(scored) * scored.advantages_BT)
-    loss_BT = methods.policy(scored)
+    scored = _weighted(scored, whole)
+    loss_BT = methods.policy(scored, **whole["policy"])
     if methods.behaviour:
-      weight_BT = methods.behaviour(scored)
+      weight_BT = methods.behaviour(scored, **whole["behaviour"])
       loss_BT = weight_BT * loss_BT
       metrics["behaviour_mean"] = diagnostics.token_mean(weight_BT, mask_BT)
     if c.learner.entropy_coef:
@@ -164,33 +168,88 @@ def policy_loss(c, methods):
     loss = aggregate.aggregate(loss_BT, mask_BT, mode=c.learner.aggregation,
                                length=c.rollouts.max_tokens)
     if methods.auxiliary:
-      beside = methods.auxiliary(scored)
+      beside = methods.auxiliary(scored, **whole["auxiliary"])
       metrics["auxiliary"] = beside
-      loss = loss.replace(total=loss.total + beside_B[0] * beside.total)
+      loss = loss.replace(total=loss.total + whole["auxiliary_B"][0] * beside.total)
     return loss, metrics
 
   return of
 
 
-def auxiliary_coef(c, methods):
-  """Scored of a minibatch -> beside_B, in every row what learner.auxiliary's sum is times.
+def policy_whole(c, methods):
+  """Scored of a whole minibatch -> what its microbatches cannot know, on its rows.
 
-    coef (weight of the policy's loss) / (weight of the auxiliary one)
+    policy, behaviour, auxiliary   {argument: rows} that the method asks for
+    token_weight_BT                of learner.token_weight
+    auxiliary_B                    what learner.auxiliary's sum is times:
+                                   coef (weight of the policy's loss) / (weight of its own)
 
-  so that each is a mean of its own, however the minibatch is cut: weights need no network.
+  With the last, both losses are means of their own.
   """
-  @jax.jit
   def of(scored):
-    zeros_BT = jnp.zeros(scored.mask_BT.shape)
-    own = aggregate.aggregate(zeros_BT, scored.mask_BT & scored.valid_B[:, None],
-                              mode=c.learner.aggregation).weight
-    beside = methods.auxiliary(scored.replace(
-        logps_BT=zeros_BT, self_logps_B=zeros_BT[:, 0])).weight
-    divided = lambda weight: jnp.where(weight > 0, weight, 1)
-    return jnp.full_like(scored.outcome_B,
-                         c.learner.auxiliary.coef * divided(own) / divided(beside))
+    scored, whole = _read(scored), {}
+    if methods.token_weight: whole["token_weight_BT"] = methods.token_weight(scored)
+    scored = _weighted(scored, whole)
+    for name in ("policy", "behaviour", "auxiliary"):
+      whole[name] = _statistics(getattr(methods, name), scored)
+    if methods.auxiliary:
+      zeros_BT = jnp.zeros(scored.mask_BT.shape)  # Weights need no network.
+      own = aggregate.aggregate(zeros_BT, scored.mask_BT, mode=c.learner.aggregation).weight
+      beside = methods.auxiliary(scored.replace(
+          logps_BT=zeros_BT, self_logps_B=zeros_BT[:, 0]), **whole["auxiliary"]).weight
+      divided = lambda weight: jnp.where(weight > 0, weight, 1)
+      whole["auxiliary_B"] = jnp.full_like(
+          scored.outcome_B, c.learner.auxiliary.coef * divided(own) / divided(beside))
+    return whole
 
-  return of if methods.auxiliary else lambda scored: None
+  return of
+
+
+def _read(scored):
+  """Scored as losses read it: the tokens of valid rows, and log-probs before the update.
+
+  Without old_logps_BT the batch has one optimizer step, whose own log-probs are those
+  before the update: every ratio is 1 and a forward pass is saved.
+  """
+  scored = scored.replace(mask_BT=scored.mask_BT & scored.valid_B[:, None])
+  if scored.old_logps_BT is not None: return scored
+  return scored.replace(old_logps_BT=jax.lax.stop_gradient(scored.logps_BT))
+
+
+def _weighted(scored, whole):
+  """Scored with the token weights of policy_whole, if any, in its advantages."""
+  if "token_weight_BT" not in whole: return scored
+  return scored.replace(advantages_BT=whole["token_weight_BT"] * scored.advantages_BT)
+
+
+def _statistics(method, scored):
+  """{argument: rows} that a method asks for of the whole minibatch, see resolve.whole."""
+  return {name: fn(scored) for name, fn in method.whole.items()} if method else {}
+
+
+def _asks(fields, *methods):
+  """Does a method ask for a statistic that reads one of these fields of Scored?"""
+  return any(f in fields for method in methods if method
+             for fn in method.whole.values() for f in fn.fields)
+
+
+def _before(forward, whole_of, asks, parts, shards):
+  """(params, batch) -> the batch with whole_of(scored) as its last entry, for learner.step.
+
+  The entry is {} if the batch is not cut: the loss sees all of it.
+
+  Args:
+    forward: (params, rollouts, scored, plan) -> {field of Scored: rows} of the model.
+    asks: does whole_of read these fields? If so they are computed, one more pass.
+  """
+  def of(params, batch):
+    rollouts, scored, *_, plan = batch
+    if parts == 1: return *batch, {}
+    if asks: scored = scored.replace(**learner_step.mapped(
+        lambda part: forward(params, *part), (rollouts, scored, plan), parts, shards))
+    return *batch, whole_of(scored)
+
+  return of
 
 
 def policy(c, methods, models, mesh, optimizer_, token_id=None):
@@ -198,35 +257,39 @@ def policy(c, methods, models, mesh, optimizer_, token_id=None):
   config, temperature = models["policy"][0], c.rollouts.decoding.temperature
   shards = sharding.row_shards(mesh)
   loss_of, more = policy_loss(c, methods), score.beyond(c, methods)
-  beside_of = auxiliary_coef(c, methods)
   asks_self = methods.auxiliary and "self_logps_B" in methods.auxiliary.fields
+  asks = methods.token_weight is not None or _asks(
+      {"logps_BT", "old_logps_BT", "entropy_BT", "self_logps_B", *more},
+      methods.policy, methods.behaviour, methods.auxiliary)
 
-  def loss(params, batch):
-    rollouts, scored, kl_coef_B, beside_B, plan = batch
-    logps_BT, entropy_BT, *found = logps.logps(
+  def forward(params, rollouts, scored, plan):
+    found = dict(zip(("logps_BT", "entropy_BT", *more), logps.logps(
         params, config, rollouts.tokens_BS, rollouts.positions_BS, rollouts.valid_BS,
         completion_width=rollouts.sampler_logps_BT.shape[1], temperature=temperature,
-        more=tuple(more.values()), plan=plan)
-    if asks_self:
-      # The token after the completion, at temperature 1 but for the normaliser.
-      scored = scored.replace(self_logps_B=temperature * jnp.take_along_axis(
-          logps_BT, scored.lengths_B[:, None], axis=1, mode="clip")[:, 0])
-      logps_BT, entropy_BT, *found = (
-          x[:, :scored.mask_BT.shape[1]] for x in (logps_BT, entropy_BT, *found))
-    total, metrics = loss_of(scored.replace(
-        logps_BT=logps_BT, entropy_BT=entropy_BT, **dict(zip(more, found))),
-                             kl_coef_B, beside_B)
-    return total, metrics, logps_BT
+        more=tuple(more.values()), plan=plan)))
+    if not asks_self: return found
+    # The token after the completion, at temperature 1 but for the normaliser.
+    self_logps_B = temperature * jnp.take_along_axis(
+        found["logps_BT"], scored.lengths_B[:, None], axis=1, mode="clip")[:, 0]
+    return dict({k: x[:, :scored.mask_BT.shape[1]] for k, x in found.items()},
+                self_logps_B=self_logps_B)
 
-  update = learner_step.make(loss, optimizer_, microbatches=c.learner.microbatches,
-                             shards=shards, group=c.rollouts.per_prompt)
+  def loss(params, batch):
+    rollouts, scored, kl_coef_B, plan, whole = batch
+    found = forward(params, rollouts, scored, plan)
+    total, metrics = loss_of(scored.replace(**found), kl_coef_B, whole)
+    return total, metrics, found["logps_BT"]
+
+  update = learner_step.make(
+      loss, optimizer_, microbatches=c.learner.microbatches, shards=shards,
+      group=c.rollouts.per_prompt,
+      before=_before(forward, policy_whole(c, methods), asks, c.learner.microbatches, shards))
 
   def learn(state, rollouts, scored, step):
     params, opt_state, metrics = state.policy, state.policy_opt, []
     kl_coef_B = jnp.full_like(scored.outcome_B, state.kl_coef)
     if asks_self: rollouts = padding.append(rollouts, token_id)
     for part in _epochs(c, "learner", rollouts, scored, step, kl_coef_B):
-      part = *part, beside_of(part[1])
       params, opt_state, m, logps_BT = update(
           params, opt_state, _placed(c, config, mesh, part, c.learner.microbatches),
           state.frozen)

@@ -68,8 +68,7 @@ def test_its_mean_does_not_depend_on_how_tokens_are_averaged(aggregation):
       outcome_B=jnp.array([1., 0, 0, 1]), finish_B=jnp.ones(4, int),
       self_logps_B=jnp.array([-10., -15, -15, 0]), logps_BT=zeros_BT, entropy_BT=zeros_BT,
       sampler_logps_BT=zeros_BT, advantages_BT=zeros_BT)
-  beside_B = update.auxiliary_coef(c, found)(scored)
-  loss, metrics = update.policy_loss(c, found)(scored, jnp.zeros(4), beside_B)
+  loss, metrics = update.policy_loss(c, found)(scored, jnp.zeros(4))
   # c_ref and beta of the config: r of the right one, and r of the wrong ones, which are 0.
   own = c.learner.auxiliary
   error = own.beta * (-10 - own.c_ref) - 1, own.beta * (-15 - own.c_ref)

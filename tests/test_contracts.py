@@ -17,6 +17,9 @@ from rlx.core import schedule
 NAN = np.nan
 # Options without a default, and choices that make a function read more arrays.
 OPTIONS = {"advantages.group.passk": dict(k=1),
+           "losses.distribution.lp_reg": dict(fraction=0.5),
+           "losses.policy.clip_cov": dict(fraction=0.3, cov_low=0.0),
+           "losses.policy.stable_reinforce": dict(width=0.4),
            "losses.entropy.bonus": dict(coef=0.1),
            "losses.diagnostics.value_clip_fraction": dict(clip=0.2),
            "losses.auxiliary.last_token": dict(c_ref=-2.0),
@@ -51,7 +54,8 @@ def _found():
       for name, fn in resolve.public(module).items():
         asked = [p.name for p in inspect.signature(fn).parameters.values()
                  if p.kind is p.POSITIONAL_OR_KEYWORD]
-        if set(asked) <= known: yield f"{stage}.{m.name}.{name}"
+        asked = set(asked) - set(getattr(fn, "whole", ()))
+        if asked <= known: yield f"{stage}.{m.name}.{name}"
 
 
 FOUND = list(_found())
@@ -106,6 +110,40 @@ def _call(name):
   stage, _, path = name.partition(".")
   record = combine.Term if stage == "advantages" else records.Scored
   return resolve.resolve(stage, dict(OPTIONS.get(name, {}), name=path), record)
+
+
+# A token weight is always given the whole minibatch, see update.policy_whole.
+CUT = [n for n in FOUND if n.startswith("losses") and "token_weight" not in n]
+
+
+@pytest.mark.parametrize("name", CUT)
+def test_a_loss_of_groups_is_that_of_their_minibatch(name):
+  """In value and gradient: what is not of a group is given as `whole`."""
+  fn, record = _call(name), _record("losses", 0.0)
+  x = {f: getattr(record, f) for f in fn.fields if f in record.__dataclass_fields__
+       and f.endswith(("_BT", "_BTK", "_B")) and "kl_ratio" not in f
+       and jnp.issubdtype(getattr(record, f).dtype, jnp.floating)}
+  rows = lambda part, tree: jax.tree.map(lambda a: a[part], tree)
+  parts = slice(0, 3), slice(3, 6)
+
+  @jax.jit
+  def grad(x, record, whole):
+    def total(x):
+      out = fn(record.replace(**x), **whole)
+      return sum(jnp.sum(a) for a in jax.tree.leaves(out)), out
+    return jax.grad(total, has_aux=True)(x)
+
+  def cut(whole):
+    found = [grad(rows(p, x), rows(p, record), rows(p, whole)) for p in parts]
+    return jax.tree.map(lambda *a: sum(a) if a[0].ndim == 0 else np.concatenate(a), *found)
+
+  same = lambda got: jax.tree.map(
+      lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-7),
+      got, grad(x, record, {}))
+  whole = {argument: of(record) for argument, of in fn.whole.items()}
+  same(cut(whole))
+  if whole:
+    with pytest.raises(AssertionError): same(cut({}))
 
 
 def _leaves(x): return [np.asarray(a, float) for a in jax.tree.leaves(x)]

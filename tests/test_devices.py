@@ -57,7 +57,7 @@ def lowered(run, state):
       advantages_BT=r.sampler_logps_BT, group=4), rollouts)
   scored, coef_B = sharding.row_shapes((scored, scored.outcome_B), run.mesh)
   return run.updates["learner"].lower(
-      state.policy, state.policy_opt, (rollouts, scored, coef_B, None, None), None).compile()
+      state.policy, state.policy_opt, (rollouts, scored, coef_B, None), None).compile()
 
 
 def collectives(program):

@@ -613,7 +613,7 @@ def test_orders_of_the_prm_update(files):
 def test_draws_until_the_batch_is_full_and_says_when_it_cannot(files):
   """A stub sampler of known accuracy: number of draws, buffer, fill, cap."""
   run = build.build(config_of(files, prompts__per_step=4, rollouts__oversample=1.0, learner__minibatches=1,
-                              prm__minibatches=1))
+                              prm__minibatches=1, rollouts__fill="failed"))
   asked = []
   def sample(params, tokens_PX, len_P, prompt_P, key, factor_T, weights):
     asked.append(np.asarray(prompt_P))
@@ -647,6 +647,12 @@ def test_draws_until_the_batch_is_full_and_says_when_it_cannot(files):
   _, judged, metrics = draw.batch(stub, state, host, 2, Clock())
   assert metrics["rollouts/draws"] == 3 and metrics["rollouts/filled"] == 3
   np.testing.assert_array_equal(judged["outcome_B"], [1, 1, 0, 0] + [1] * 12)
+  # Or they keep the batch's shape and have no verdict, and are counted all the same.
+  stub.config.rollouts.fill = "drop"
+  stub = dataclasses.replace(stub, verify=verify_as([[4] * 4, [0] * 4, [4, 2, 4, 4]]))
+  rollouts, judged, metrics = draw.batch(stub, state, host, 2, Clock())
+  assert metrics["rollouts/filled"] == 3 and len(rollouts.completion_len_B) == 16
+  np.testing.assert_array_equal(judged["outcome_B"], [1, 1, 0, 0] + [np.nan] * 12)
   stub.config.rollouts.fill = "error"
   stub = dataclasses.replace(stub, verify=verify_as([[4] * 4] * 3))
   with pytest.raises(ValueError, match=r"0 of 12 prompts passed rollouts.keep=.* in 3 draws, 4 are needed"):

@@ -101,7 +101,7 @@ def test_steps_are_predicted_and_not_compiled_again(run, stages, caplog):
     state, scored, _ = run.learn_prm(state, rollouts, scored)
     scored, _ = run.advantage(state, scored)
     watched("learner")(state.policy, state.policy_opt,
-                       (rollouts.rows(), scored, outcome_B, None))
+                       (rollouts.rows(), scored, outcome_B))
     state, _ = run.learn_policy(state, rollouts, scored, 0)
   compiled = [r.getMessage() for r in caplog.records if "Compiling" in r.getMessage()]
   assert any("jit(of)" in m for m in compiled)  # The log is read: advantages compile.

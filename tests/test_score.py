@@ -139,3 +139,33 @@ def test_values_of_two_terms_are_refused(change):
                      r"advantages.process.name=.*one value model") as e:
     methods.check(c, methods.of(c))
   assert "\n" not in str(e.value)
+
+
+def whitened(outcome, estimator):
+  """advantages_BT of verdicts of two prompts; the first completion has two tokens, others one."""
+  c = base.get_config()
+  c.rewards, c.advantages = dict(outcome=OUTCOME), dict(outcome=dict(name=estimator), whiten=True)
+  mask_BT = jnp.ones((8, 2), bool).at[1:, 1].set(False)
+  scored = records.Scored(mask_BT=mask_BT, outcome_B=jnp.asarray(outcome), group=4)
+  state = types.SimpleNamespace(kl_coef=jnp.float32(0), step=0)
+  found, _ = score.advantage(c, methods.of(c))(state, scored)
+  return np.asarray(found.advantages_BT)
+
+
+@pytest.mark.parametrize("verdict", [0.0, 1.0])
+def test_groups_without_signal_are_not_whitened(verdict):
+  """The first group is whitened as if alone: leave-one-out of 1, 0, 0, unknown."""
+  got_BT = whitened([1.0, 0.0, 0.0, np.nan] + [verdict] * 4, "group.rloo")
+  tokens = np.array([1, 1, -0.5, -0.5])
+  long, _, short, _ = (tokens - tokens.mean()) / tokens.std(ddof=1)
+  np.testing.assert_allclose(
+      got_BT[:4], [[long, long], [short, 0], [short, 0], [0, 0]], atol=1e-6)
+  np.testing.assert_array_equal(got_BT[4:], 0)
+
+
+def test_zeros_are_whitened_where_they_are_a_verdict():
+  """By batch.reinforce 0 is what a wrong answer gets: the batch's mean is its baseline."""
+  got_BT = whitened([1.0] + [0.0] * 7, "batch.reinforce")
+  tokens = np.array([1.0] * 2 + [0.0] * 7)
+  np.testing.assert_allclose(
+      np.append(got_BT[0, 0], got_BT[:, 0]), (tokens - tokens.mean()) / tokens.std(ddof=1), atol=1e-6)

@@ -33,6 +33,6 @@ def get_config(arg=""):
   c.advantages = dict(
       outcome=dict(name="group.grpo"),                     # C
       steps=dict(name="group.grpo"),                       # C
-      whiten=True)                                         # C
+      whiten=True)       # C, where groups without signal are whitened with the others
   c.learner.aggregation = "token-mean"  # C
   return c

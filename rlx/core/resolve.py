@@ -16,28 +16,59 @@ def resolve(stage, spec, record_type, key=None):
     record_type: class whose fields and properties the function may ask for.
     key: the config key, for messages; default the stage.
   Returns:
-    fn(record); `fn.fields` are the record fields it reads, `fn.required` those
-    it cannot do without.
+    fn(record, **given); `fn.fields` are the record fields it reads, `fn.required` those
+    it cannot do without, `fn.whole` what `given` may hold, see `whole`.
   Raises:
     ValueError: no such module or function, an unknown or missing option, or a
       field that the record lacks; the message names the key and what exists.
   """
   key = key or stage
   bound = bind(stage, spec, key)
-  params = inspect.signature(bound.func).parameters.values()
-  fields = [p.name for p in params if p.kind is p.POSITIONAL_OR_KEYWORD]
+  statistics = getattr(bound.func, "whole", {})
+  options = {p.name: p.default for p in inspect.signature(bound).parameters.values()
+             if p.kind is p.KEYWORD_ONLY}
+  call = _reader(bound, given=statistics)
+  call.whole = {name: _reader(functools.partial(fn, **{
+      k: v for k, v in options.items() if k in inspect.signature(fn).parameters}))
+                for name, fn in statistics.items()}
   has = set(dir(record_type)) | set(record_type.__dataclass_fields__)
-  if absent := sorted(set(fields) - has):
+  asked = {f for fn in (call, *call.whole.values()) for f in fn.fields}
+  if absent := sorted(asked - has):
     raise ValueError(f"{key}: {spec['name']} asks for {absent}, which "
                      f"{record_type.__name__} lacks.")
-
-  def call(record):
-    return bound(*(getattr(record, f) for f in fields))
-
-  call.fields = tuple(fields)
-  call.required = tuple(p.name for p in params
-                        if p.name in fields and p.default is p.empty)
   return call
+
+
+def _reader(fn, given=()):
+  """fn(record, **given): its positional arguments, but for those given, are fields."""
+  params = [p for p in inspect.signature(fn).parameters.values()
+            if p.kind is p.POSITIONAL_OR_KEYWORD and p.name not in given]
+
+  def call(record, **given):
+    return fn(*(getattr(record, p.name) for p in params), **given)
+
+  call.fields = tuple(p.name for p in params)
+  call.required = tuple(p.name for p in params if p.default is p.empty)
+  return call
+
+
+def whole(**statistics):
+  """Decorator: arguments of a method that are computed of the whole minibatch.
+
+    @resolve.whole(near_BT=_near)
+    def loss(logps_BT, advantages_BT, mask_BT, near_BT=None, *, width=3.0):
+
+  A statistic is a function like the method: fields by position, and of the method's
+  options those it names. It returns one row for each row of the fields, constants:
+  update.py computes it before the minibatch is cut into microbatches, and each gets its
+  rows. Decisions (a mask, weights) are better than thresholds, which a token at the
+  threshold may pass in one program and not in another. An argument left at None is
+  for the method to compute from the rows given.
+  """
+  def mark(fn):
+    fn.whole = statistics
+    return fn
+  return mark
 
 
 def bind(stage, spec, key=None):

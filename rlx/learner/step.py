@@ -47,7 +47,7 @@ def mapped(fn, batch, n, shards=1):
   return join(jax.lax.map(fn, split(batch, n, shards)), shards)
 
 
-def make(loss_fn, optimizer, *, microbatches=1, shards=1, group=1):
+def make(loss_fn, optimizer, *, microbatches=1, shards=1, group=1, before=None):
   """Builds `step(params, opt_state, batch, frozen) -> (params, opt_state, metrics, rows)`.
 
     gradient = (sum over microbatches of d total / d params) / (sum of weights)
@@ -66,6 +66,8 @@ def make(loss_fn, optimizer, *, microbatches=1, shards=1, group=1):
     optimizer: optimizer.Optimizer.
     microbatches: how many parts the batch is computed in.
     shards, group: see `split`.
+    before: of (params joined with `frozen`, batch): the batch that is cut, with what
+      microbatches cannot know by themselves. No gradient. None: as it is.
   Returns:
     the function, jitted; params and opt_state are donated. Metrics are device
     scalars: loss, grad_norm, nonfinite, empty and those of loss_fn.
@@ -92,6 +94,7 @@ def make(loss_fn, optimizer, *, microbatches=1, shards=1, group=1):
     return grads, (sums, join(rows, shards))
 
   def step(params, opt_state, batch, frozen=None):
+    if before is not None: batch = before(records.join(frozen, params), batch)
     grads, ((loss, metrics), rows) = gradient(params, frozen, batch)
     scale = 1 / jnp.where(loss.weight > 0, loss.weight, 1)
     norm = scale * optax.tree.norm(grads)

@@ -1,32 +1,43 @@
 """What the policy learns beside acting: losses added to its own, over completions.
 
-A function returns Weighted over the rows of a microbatch. The gradient goes through
+A function returns Weighted over the rows given. The gradient goes through
 log-probs of what was not sampled to act, which `update.py` computes in the pass over the
 batch.
 """
+import jax.numpy as jnp
+
 from rlx.core import axes
+from rlx.core import masked
 from rlx.core import records
+from rlx.core import resolve
 from rlx.losses import aggregate
 from rlx.losses import divergence
 from rlx.losses import reward_model
 
 
-def last_token(self_logps_B, outcome_B, valid_B, finish_B, *, c_ref, beta=0.1,
-               balanced=True):
+def _class_weights(outcome_B, valid_B, finish_B, *, balanced):
+  """The w of `last_token`."""
+  if not balanced: return jnp.ones_like(outcome_B)
+  return reward_model.class_weights(outcome_B, _counted(valid_B, finish_B))
+
+
+@resolve.whole(weight_B=_class_weights)
+def last_token(self_logps_B, outcome_B, valid_B, finish_B, weight_B=None, *, c_ref,
+               beta=0.1, balanced=True):
   """LaSeR: the self-reward read after the last token learns the verdict.
 
     l = w (beta (log pi(z_c | x, y) - c_ref) - v)^2
     w = n / (2 n_class),  class = (v > 1/2), or 1 without balance
 
   Source: Yang et al. 2025, arXiv:2510.14943. Differs from the paper: its warm-up, the
-  first 200 steps without this loss, is left to the run (resume with the loss on); the
-  classes are counted among the rows of a microbatch.
+  first 200 steps without this loss, is left to the run (resume with the loss on).
 
   Args:
     self_logps_B: log pi(likelihood.token | x, y) of the policy being updated, nats.
     outcome_B: verdicts v; anything where valid_B is False.
     valid_B: bool.
     finish_B: index into records.FINISH; truncated completions do not count.
+    weight_B: w, with n counted over the minibatch; None: over the rows given.
     c_ref: what a model before training says of that token, nats.
     beta: scale of the self-reward, the paper's beta_v.
     balanced: right and wrong completions have half of the weight each.
@@ -38,9 +49,13 @@ def last_token(self_logps_B, outcome_B, valid_B, finish_B, *, c_ref, beta=0.1,
   axes.dims(self_logps_B=self_logps_B, outcome_B=outcome_B, valid_B=valid_B,
             finish_B=finish_B)
   if beta <= 0: raise ValueError(f"beta={beta!r}: must be > 0.")
-  counts_B = valid_B & (finish_B != records.FINISH.index("length"))
-  return reward_model.mse(beta * (self_logps_B - c_ref), outcome_B, counts_B,
-                          balanced=balanced)
+  counts_B = _counted(valid_B, finish_B)
+  if weight_B is None:
+    weight_B = _class_weights(outcome_B, valid_B, finish_B, balanced=balanced)
+  error_B = (beta * (masked.keep(self_logps_B, counts_B) - c_ref)
+             - masked.keep(outcome_B, counts_B))
+  return records.Weighted(masked.total(weight_B * error_B**2, counts_B),
+                          jnp.sum(counts_B).astype(error_B.dtype))
 
 
 def rehearsal(logps_BT, policy_ref_logps_BT, rehearsal_BT, *, kind="forward", alpha=0.2):
@@ -67,3 +82,7 @@ def rehearsal(logps_BT, policy_ref_logps_BT, rehearsal_BT, *, kind="forward", al
   kept_BT = divergence.rehearsal(logps_BT, policy_ref_logps_BT, rehearsal_BT,
                                  kind=kind, alpha=alpha)
   return aggregate.aggregate(kept_BT, rehearsal_BT, mode="token-mean")
+
+
+def _counted(valid_B, finish_B):
+  return valid_B & (finish_B != records.FINISH.index("length"))

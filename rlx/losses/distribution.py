@@ -9,13 +9,14 @@ What they take and return is as in policy.py, with beside it, per token,
                        before the update
 
 all of the distribution the token was drawn from (models/logps.py:beyond), at its
-temperature. Quantiles are of the rows given: a microbatch has its own.
+temperature.
 """
 import jax
 import jax.numpy as jnp
 
 from rlx.core import axes
 from rlx.core import masked
+from rlx.core import resolve
 from rlx.losses import _ratio
 from rlx.losses import divergence
 
@@ -104,14 +105,22 @@ def simko(logps_BT, old_logps_BT, top_logps_BTK, entropy_BT, advantages_BT, mask
                         clip_high)
 
 
-def lp_reg(logps_BT, old_logps_BT, old_min_p_logps_BT, advantages_BT, mask_BT, *,
-           fraction=0.01, coef=1.0, clip_low=1.0, clip_high=9.0):
+def _rare(logps_BT, old_min_p_logps_BT, advantages_BT, mask_BT, *, fraction):
+  """True on the tokens that `lp_reg` guards."""
+  pushed_BT = mask_BT & (advantages_BT < 0)
+  return pushed_BT & (logps_BT < old_min_p_logps_BT) & (
+      logps_BT < _quantile(logps_BT, pushed_BT, fraction))
+
+
+@resolve.whole(guarded_BT=_rare)
+def lp_reg(logps_BT, old_logps_BT, old_min_p_logps_BT, advantages_BT, mask_BT,
+           guarded_BT=None, *, fraction=0.01, coef=1.0, clip_low=1.0, clip_high=9.0):
   """Lp-Reg: rare tokens of wrong completions are drawn to a distribution without noise.
 
     l = -A rho + coef k3(proxy, pi_theta)                       guarded
     l = max(-A rho, -A clip(rho, 1 - clip_low, 1 + clip_high))  elsewhere
-    guarded: A < 0, log pi_theta(y_t) below its `fraction` quantile over the tokens with
-             A < 0, and below log proxy(y_t)
+    guarded: A < 0, log pi_theta(y_t) below its `fraction` quantile over the minibatch's
+             tokens with A < 0, and below log proxy(y_t)
     proxy: the old policy without tokens of p < min_p max p, renormalised
 
   A token that the filter takes for noise has no proxy and is never guarded. k3 is
@@ -122,6 +131,7 @@ def lp_reg(logps_BT, old_logps_BT, old_min_p_logps_BT, advantages_BT, mask_BT, *
   none where that is one. k3 and the log-ratio are clamped.
 
   Args:
+    guarded_BT: bool; None: its quantile is of the rows given (see `resolve.whole`).
     fraction: share of the tokens with A < 0 that may be guarded, in [0, 1].
     coef: of k3.
     clip_low, clip_high: as `policy.ppo_clip`; the defaults let rho be 0 to 10.
@@ -133,9 +143,8 @@ def lp_reg(logps_BT, old_logps_BT, old_min_p_logps_BT, advantages_BT, mask_BT, *
       logps_BT, old_logps_BT, advantages_BT, mask_BT)
   axes.dims(mask_BT=mask_BT, old_min_p_logps_BT=old_min_p_logps_BT)
   proxy_BT = masked.keep(old_min_p_logps_BT, mask_BT)
-  pushed_BT = mask_BT & (advantages_BT < 0)
-  guarded_BT = pushed_BT & (logps_BT < proxy_BT) & (
-      logps_BT < _quantile(logps_BT, pushed_BT, fraction))
+  if guarded_BT is None:
+    guarded_BT = _rare(logps_BT, proxy_BT, advantages_BT, mask_BT, fraction=fraction)
   ratio_BT = _ratio.of(logps_BT, old_logps_BT)
   pull_BT = divergence.estimate(logps_BT, proxy_BT, guarded_BT, kind="k3")
   return jnp.where(guarded_BT, -advantages_BT * ratio_BT + coef * pull_BT,

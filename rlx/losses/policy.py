@@ -9,8 +9,9 @@ All take (logps_BT, old_logps_BT, advantages_BT, mask_BT), where
 
 and return loss_BT, 0 outside the mask, for losses/aggregate.py. rho below is
 exp(logps - old_logps), with the log clamped to [-20, 20]; sg stops gradients.
-Statistics (kl_cov, clip_cov, stable_reinforce) are of the rows given: a
-microbatch has its own. Ratios of more than a token are in sequence.py.
+What is decided by a statistic of the whole minibatch (kl_cov, clip_cov,
+stable_reinforce) is an argument of the loss, see `resolve.whole`; left at None it is
+computed from the rows given. Ratios of more than a token are in sequence.py.
 """
 import math
 
@@ -19,6 +20,7 @@ import jax.numpy as jnp
 
 from rlx.core import axes
 from rlx.core import masked
+from rlx.core import resolve
 from rlx.losses import _ratio
 
 
@@ -131,20 +133,28 @@ def reinforce(logps_BT, advantages_BT, mask_BT):
   return -masked.keep(advantages_BT, mask_BT) * masked.keep(logps_BT, mask_BT)
 
 
-def kl_cov(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, fraction=2e-4,
-           coef=1.0):
+def _costly(logps_BT, advantages_BT, mask_BT, *, fraction):
+  """True on the tokens that `kl_cov` holds back."""
+  return _largest(_covariance(logps_BT, advantages_BT, mask_BT), mask_BT,
+                  _count(mask_BT, fraction, logps_BT.dtype))
+
+
+@resolve.whole(held_BT=_costly)
+def kl_cov(logps_BT, old_logps_BT, advantages_BT, mask_BT, held_BT=None, *,
+           fraction=2e-4, coef=1.0):
   """KL-Cov: holds back the tokens whose update costs most entropy.
 
     l = -A rho + coef |log rho|  on the k tokens of largest covariance
     l = -A rho                   elsewhere
     cov_t = (A_t - mean A)(log pi_theta(y_t) - mean log pi_theta)
 
-  with k = max(1, floor(fraction n)) of the n valid tokens.
+  with k = max(1, floor(fraction n)) of the n valid tokens of the minibatch.
 
   Source: Cui et al. 2025, arXiv:2505.22617. Differs from the paper:
   nothing known.
 
   Args:
+    held_BT: bool, the k tokens.
     fraction: share of the valid tokens; 0 is off.
     coef: of the penalty.
   """
@@ -153,12 +163,23 @@ def kl_cov(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, fraction=2e-4,
   d_BT = logps_BT - old_logps_BT
   loss_BT = -advantages_BT * jnp.exp(d_BT)
   if not fraction: return loss_BT
-  held_BT = _largest(_covariance(logps_BT, advantages_BT, mask_BT), mask_BT,
-                     _count(mask_BT, fraction, logps_BT.dtype))
+  if held_BT is None:
+    held_BT = _costly(logps_BT, advantages_BT, mask_BT, fraction=fraction)
   return loss_BT + masked.keep(coef * masked.absolute(d_BT), held_BT)
 
 
-def clip_cov(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, clip_low=0.2,
+def _costly_unclipped(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, clip_low,
+                      clip_high, fraction, cov_low, cov_high):
+  """True on the tokens that `clip_cov` gives no gradient, beside those PPO clips."""
+  plain_BT, near_BT = _surrogates(logps_BT, old_logps_BT, advantages_BT, clip_low, clip_high)
+  cov_BT = _covariance(logps_BT, advantages_BT, mask_BT)
+  candidate_BT = (mask_BT & (near_BT <= plain_BT)
+                  & (cov_BT > cov_low) & (cov_BT < cov_high))
+  return _largest(cov_BT, candidate_BT, _count(mask_BT, fraction, logps_BT.dtype))
+
+
+@resolve.whole(held_BT=_costly_unclipped)
+def clip_cov(logps_BT, old_logps_BT, advantages_BT, mask_BT, held_BT=None, *, clip_low=0.2,
              clip_high=0.2, fraction=2e-4, cov_low=1.0, cov_high=5.0):
   """Clip-Cov: PPO's clip, and no gradient for some tokens of high covariance.
 
@@ -172,20 +193,18 @@ def clip_cov(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, clip_low=0.2,
   that the loss is a function of its inputs.
 
   Args:
+    held_BT: bool, the tokens of loss 0.
     fraction: largest share of the valid tokens that loses its gradient.
     cov_low, cov_high: which covariances are candidates.
   """
   logps_BT, old_logps_BT, advantages_BT = _ratio.kept(
       logps_BT, old_logps_BT, advantages_BT, mask_BT)
-  ratio_BT = jnp.exp(logps_BT - old_logps_BT)
-  plain_BT = -advantages_BT * ratio_BT
-  near_BT = -advantages_BT * jnp.clip(ratio_BT, 1 - clip_low, 1 + clip_high)
-  cov_BT = _covariance(logps_BT, advantages_BT, mask_BT)
-  candidate_BT = (mask_BT & (near_BT <= plain_BT)
-                  & (cov_BT > cov_low) & (cov_BT < cov_high))
-  held_BT = _largest(cov_BT, candidate_BT,
-                     _count(mask_BT, fraction, logps_BT.dtype))
-  return masked.keep(jnp.maximum(plain_BT, near_BT), ~held_BT)
+  if held_BT is None:
+    held_BT = _costly_unclipped(
+        logps_BT, old_logps_BT, advantages_BT, mask_BT, clip_low=clip_low,
+        clip_high=clip_high, fraction=fraction, cov_low=cov_low, cov_high=cov_high)
+  return masked.keep(jnp.maximum(*_surrogates(
+      logps_BT, old_logps_BT, advantages_BT, clip_low, clip_high)), ~held_BT)
 
 
 def dppo_tv(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, low=0.15,
@@ -281,8 +300,14 @@ def minirl(logps_BT, old_logps_BT, sampler_logps_BT, advantages_BT, mask_BT, *,
                      ~far_BT)
 
 
-def stable_reinforce(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, clip_low=0.2,
-                     clip_high=0.2, ratio_max=1e3, width=3.0):
+def _near_mean(advantages_BT, mask_BT, *, width):
+  """True where `stable_reinforce` keeps the advantage."""
+  return jnp.abs(advantages_BT - masked.mean(advantages_BT, mask_BT)) <= width
+
+
+@resolve.whole(near_BT=_near_mean)
+def stable_reinforce(logps_BT, old_logps_BT, advantages_BT, mask_BT, near_BT=None, *,
+                     clip_low=0.2, clip_high=0.2, ratio_max=1e3, width=3.0):
   """StableReinforce: PPO's clip with a guard on the ratio and one on the advantages.
 
     l = max(-A' rho', -A' clip(rho', 1 - clip_low, 1 + clip_high))
@@ -298,14 +323,15 @@ def stable_reinforce(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, clip_low
   rule, 0 where |A| > 10, is implied unless the mean is above 7.
 
   Args:
+    near_BT: bool, where |A_t - mean A| <= width, the mean over the minibatch's tokens.
     ratio_max: > 1.
-    width: in units of the advantages; the mean is of the rows given.
+    width: in units of the advantages.
   """
   logps_BT, old_logps_BT, advantages_BT = _ratio.kept(
       logps_BT, old_logps_BT, advantages_BT, mask_BT)
   limit = math.log(ratio_max)
   ratio_BT = jnp.exp(jnp.clip(logps_BT - old_logps_BT, -limit, limit))
-  near_BT = jnp.abs(advantages_BT - masked.mean(advantages_BT, mask_BT)) <= width
+  if near_BT is None: near_BT = _near_mean(advantages_BT, mask_BT, width=width)
   return _ratio.clipped(ratio_BT, masked.keep(advantages_BT, near_BT), clip_low,
                         clip_high)
 
@@ -313,6 +339,13 @@ def stable_reinforce(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, clip_low
 def _capped(logps_BT, old_logps_BT, advantages_BT, ratio_cap):
   weight_BT = jnp.minimum(_ratio.of(logps_BT, old_logps_BT), ratio_cap)
   return -advantages_BT * jax.lax.stop_gradient(weight_BT) * logps_BT
+
+
+def _surrogates(logps_BT, old_logps_BT, advantages_BT, clip_low, clip_high):
+  """-A rho and its clipped form."""
+  ratio_BT = jnp.exp(logps_BT - old_logps_BT)
+  return (-advantages_BT * ratio_BT,
+          -advantages_BT * jnp.clip(ratio_BT, 1 - clip_low, 1 + clip_high))
 
 
 def _covariance(logps_BT, advantages_BT, mask_BT):

@@ -5,7 +5,9 @@
 
 All return Weighted. Rows that are not valid (unknown verdict, empty) give no
 gradient. A function that asks for a `_PG` array compares completions of one
-prompt; a microbatch has whole groups. Nothing is normalised by length.
+prompt; a microbatch has whole groups. What is computed of the whole minibatch is an
+argument, see `resolve.whole`; left at None it is of the rows given. Nothing is
+normalised by length.
 
 Free Process Rewards without Process Labels, Yuan et al. 2024, arXiv:2412.01981.
 """
@@ -15,6 +17,7 @@ import jax.numpy as jnp
 from rlx.core import axes
 from rlx.core import masked
 from rlx.core import records
+from rlx.core import resolve
 
 WEIGHTINGS = ("none", "bon_acc", "bon_rm")
 
@@ -75,8 +78,15 @@ def nca(prm_logps_BT, ref_logps_BT, mask_BT, outcome_PG, valid_PG, prm_beta):
   return _weighted(pair_PGG, _pairs(outcome_PG, valid_PG))
 
 
-def kto(prm_logps_BT, ref_logps_BT, mask_BT, outcome_B, valid_B, kl_ratio_B, prm_beta, *,
-        weight_correct=1.0, weight_wrong=1.0):
+def _mismatched(kl_ratio_B):
+  """The K of `kto` on every row."""
+  return jnp.full_like(kl_ratio_B, jax.lax.stop_gradient(jnp.maximum(
+      masked.mean(kl_ratio_B, ~jnp.isnan(kl_ratio_B)), 0)))
+
+
+@resolve.whole(baseline_B=_mismatched)
+def kto(prm_logps_BT, ref_logps_BT, mask_BT, outcome_B, valid_B, kl_ratio_B, prm_beta,
+        baseline_B=None, *, weight_correct=1.0, weight_wrong=1.0):
   """KTO, unpaired.
 
     l_i = weight_correct (1 - sigmoid(beta (d_i - K)))   if outcome_i > 1/2
@@ -84,26 +94,44 @@ def kto(prm_logps_BT, ref_logps_BT, mask_BT, outcome_B, valid_B, kl_ratio_B, prm
     K = sg max(0, mean of d over mismatched prompt-completion rows)
 
   Source: Ethayarajh et al. 2024, arXiv:2402.01306. Differs from the
-  paper: the mean K is of the rows given, so a microbatch has its own.
+  paper: nothing known; the mean K is of a minibatch.
 
   Args:
     kl_ratio_B: d of each prompt with another prompt's completion; NaN rows do
       not count.
+    baseline_B: K.
     weight_correct, weight_wrong: for unbalanced data.
     Otherwise as `ce`.
   """
   axes.dims(prm_logps_BT=prm_logps_BT, ref_logps_BT=ref_logps_BT, mask_BT=mask_BT,
             outcome_B=outcome_B, valid_B=valid_B, kl_ratio_B=kl_ratio_B)
   d_B = _log_ratio(prm_logps_BT, ref_logps_BT, mask_BT, valid_B)
-  baseline = jax.lax.stop_gradient(jnp.maximum(
-      masked.mean(kl_ratio_B, ~jnp.isnan(kl_ratio_B)), 0))
+  if baseline_B is None: baseline_B = _mismatched(kl_ratio_B)
   is_correct_B = outcome_B > 0.5
   sign_B = jnp.where(is_correct_B, jnp.ones_like(d_B), -1)
   weight_B = jnp.where(is_correct_B, jnp.asarray(weight_correct, d_B.dtype), weight_wrong)
-  return _weighted(weight_B * jax.nn.sigmoid(-prm_beta * sign_B * (d_B - baseline)), valid_B)
+  return _weighted(weight_B * jax.nn.sigmoid(-prm_beta * sign_B * (d_B - baseline_B)), valid_B)
 
 
-def kto_even(prm_logps_BT, ref_logps_BT, mask_BT, outcome_PG, valid_PG, prm_beta):
+def _even(prm_logps_BT, ref_logps_BT, mask_BT, outcome_PG, valid_PG, prm_beta):
+  """[B, 2]: the loss of each completion in `kto_even`, and d (sum of all losses) / d d_i."""
+  d_PG = _by_group(prm_logps_BT, ref_logps_BT, mask_BT, outcome_PG, valid_PG)
+  better_PG, worse_PG = _better_worse(outcome_PG, valid_PG, d_PG.dtype)
+  n = jnp.maximum(jnp.sum(better_PG), 1)
+
+  def total(d_PG):
+    mean = lambda weight_PG: jnp.maximum(jnp.sum(weight_PG * d_PG) / n, 0)
+    loss_PG = (better_PG * jax.nn.sigmoid(-prm_beta * (d_PG - mean(worse_PG)))
+               + worse_PG * jax.nn.sigmoid(-prm_beta * (mean(better_PG) - d_PG)))
+    return jnp.sum(loss_PG), loss_PG
+
+  slope_PG, loss_PG = jax.grad(total, has_aux=True)(jax.lax.stop_gradient(d_PG))
+  return jnp.stack([loss_PG.reshape(-1), slope_PG.reshape(-1)], axis=1)
+
+
+@resolve.whole(even_B2=_even)
+def kto_even(prm_logps_BT, ref_logps_BT, mask_BT, outcome_PG, valid_PG, prm_beta,
+             even_B2=None):
   """KTO on pairs, with each side's mean log-ratio as the other's baseline.
 
     l_w = 1 - sigmoid(beta (d_w - K_l)),   l_l = 1 - sigmoid(beta (K_w - d_l))
@@ -112,22 +140,20 @@ def kto_even(prm_logps_BT, ref_logps_BT, mask_BT, outcome_PG, valid_PG, prm_beta
   mean over both members of all pairs.
 
   Source: VanillaKTOLoss of the code of Yuan et al. 2024, arXiv:2412.01981.
-  Differs from KTO, arXiv:2402.01306: the baselines, and their gradient. They
-  are of the rows given, so a microbatch has its own.
+  Differs from KTO, arXiv:2402.01306: the baselines, of a minibatch, and their gradient.
 
-  Args: as `dpo`.
+  Args:
+    even_B2: of each completion its loss and the slope of the sum of all losses in d_i. The
+      baselines carry d_i into the losses of other microbatches.
+    Otherwise as `dpo`.
   """
-  d_PG = _by_group(prm_logps_BT, ref_logps_BT, mask_BT, outcome_PG, valid_PG)
-  is_pair_PGG = _pairs(outcome_PG, valid_PG)
-  # How many pairs each completion is the better (the worse) member of.
-  better_PG = jnp.sum(is_pair_PGG, axis=2).astype(d_PG.dtype)
-  worse_PG = jnp.sum(is_pair_PGG, axis=1).astype(d_PG.dtype)
-  n = jnp.sum(better_PG)
-  mean = lambda weight_PG: jnp.maximum(
-      jnp.sum(weight_PG * d_PG) / jnp.maximum(n, 1), 0)
-  loss_PG = (better_PG * jax.nn.sigmoid(-prm_beta * (d_PG - mean(worse_PG)))
-             + worse_PG * jax.nn.sigmoid(-prm_beta * (mean(better_PG) - d_PG)))
-  return records.Weighted(jnp.sum(loss_PG), 2 * n)
+  if even_B2 is None:
+    even_B2 = _even(prm_logps_BT, ref_logps_BT, mask_BT, outcome_PG, valid_PG, prm_beta)
+  d_B = _by_group(prm_logps_BT, ref_logps_BT, mask_BT, outcome_PG, valid_PG).reshape(-1)
+  better_PG, worse_PG = _better_worse(outcome_PG, valid_PG, d_B.dtype)
+  loss_B, slope_B = even_B2[:, 0], even_B2[:, 1]
+  return records.Weighted(jnp.sum(loss_B + slope_B * (d_B - jax.lax.stop_gradient(d_B))),
+                          jnp.sum(better_PG + worse_PG))
 
 
 def detached_dpo(prm_logps_BT, ref_logps_BT, mask_BT, outcome_PG, valid_PG,
@@ -199,6 +225,12 @@ def _pairs(outcome_PG, valid_PG):
   """[P, w, l]: w has the higher verdict. NaN compares as False."""
   return (valid_PG[:, :, None] & valid_PG[:, None, :]
           & (outcome_PG[:, :, None] > outcome_PG[:, None, :]))
+
+
+def _better_worse(outcome_PG, valid_PG, dtype):
+  """How many pairs each completion is the better, and the worse, member of."""
+  is_pair_PGG = _pairs(outcome_PG, valid_PG)
+  return jnp.sum(is_pair_PGG, axis=2).astype(dtype), jnp.sum(is_pair_PGG, axis=1).astype(dtype)
 
 
 def _weighted(loss, mask):

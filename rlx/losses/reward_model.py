@@ -115,7 +115,7 @@ def bce(scores_N, labels_N, valid_N, *, balanced=False):
   OmegaPRM, Luo et al. 2024, arXiv:2406.06592 (fractions); balanced as in
   LaSeR, Yang et al. 2025, arXiv:2510.14943, for SORM, Havrilla et al. 2024,
   arXiv:2402.10963. Differs from the papers: the classes are counted among the
-  rows given, so a microbatch has its own weights.
+  rows given.
 
   Args:
     scores_N: log-odds, differentiable.
@@ -128,7 +128,8 @@ def bce(scores_N, labels_N, valid_N, *, balanced=False):
   axes.dims(scores_N=scores_N, labels_N=labels_N, valid_N=valid_N)
   scores_N, labels_N = masked.keep(scores_N, valid_N), masked.keep(labels_N, valid_N)
   loss_N = jax.nn.softplus(scores_N) - labels_N * scores_N
-  return _mean(_weights(labels_N, valid_N, balanced) * loss_N, valid_N)
+  if balanced: loss_N = class_weights(labels_N, valid_N) * loss_N
+  return _mean(loss_N, valid_N)
 
 
 def mse(scores_N, labels_N, valid_N, *, balanced=False):
@@ -144,7 +145,20 @@ def mse(scores_N, labels_N, valid_N, *, balanced=False):
   """
   axes.dims(scores_N=scores_N, labels_N=labels_N, valid_N=valid_N)
   scores_N, labels_N = masked.keep(scores_N, valid_N), masked.keep(labels_N, valid_N)
-  return _mean(_weights(labels_N, valid_N, balanced) * (scores_N - labels_N)**2, valid_N)
+  loss_N = (scores_N - labels_N)**2
+  if balanced: loss_N = class_weights(labels_N, valid_N) * loss_N
+  return _mean(loss_N, valid_N)
+
+
+def class_weights(labels_N, valid_N):
+  """weight_N of rows whose two classes count alike, as in `bce`: n / (2 n_class).
+
+  labels_N may be anything where valid_N is False.
+  """
+  axes.dims(labels_N=labels_N, valid_N=valid_N)
+  is_high_N = labels_N > 0.5
+  high, low = (jnp.sum(part_N & valid_N) for part_N in (is_high_N, ~is_high_N))
+  return (high + low) / (2 * jnp.maximum(jnp.where(is_high_N, high, low), 1))
 
 
 def gauss_nll(means_N, log_vars_N, labels_N, valid_N):
@@ -206,13 +220,6 @@ def yes_no_score(yes_NR, no_NR, valid_NR):
 def _gap(chosen_N, rejected_N, valid_N):
   axes.dims(chosen_N=chosen_N, rejected_N=rejected_N, valid_N=valid_N)
   return masked.keep(chosen_N - rejected_N, valid_N)
-
-
-def _weights(labels_N, valid_N, balanced):
-  if not balanced: return 1.0
-  is_high_N = labels_N > 0.5
-  high, low = (jnp.sum(part_N & valid_N) for part_N in (is_high_N, ~is_high_N))
-  return (high + low) / (2 * jnp.maximum(jnp.where(is_high_N, high, low), 1))
 
 
 def _mean(loss_N, valid_N):

@@ -1,7 +1,8 @@
 """Weights that say which tokens learn how much: they multiply the advantages.
 
-Each returns weight_BT, a constant (gradients stop), 0 outside the mask. Quantiles
-and maxima are of the rows given: a microbatch has its own.
+Each returns weight_BT, a constant (gradients stop), 0 outside the mask. Quantiles and
+maxima are of the rows given: update.py gives a whole minibatch, before it is cut into
+microbatches.
 """
 import jax
 import jax.numpy as jnp

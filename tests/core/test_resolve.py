@@ -21,6 +21,18 @@ def test_fields_are_found_by_name():
   np.testing.assert_allclose(jax.jit(fn)(_term()), [[.5, -1, 0, .5]], rtol=1e-6)
 
 
+def test_an_argument_of_the_whole_minibatch_is_given_or_computed():
+  fn = resolve.resolve("losses", {"name": "policy.stable_reinforce", "width": 1.}, records.Scored)
+  assert set(fn.whole) == {"near_BT"} and "near_BT" not in fn.fields
+  # The statistic is given the method's option: the mean is 1, the last row is too far.
+  ones_BT, a_BT = jnp.ones((3, 1)), jnp.array([[0.], [0.], [3.]])
+  scored = records.Scored(mask_BT=ones_BT == 1, outcome_B=ones_BT[:, 0], logps_BT=ones_BT,
+                          old_logps_BT=ones_BT, advantages_BT=a_BT)
+  np.testing.assert_array_equal(fn.whole["near_BT"](scored), [[True], [True], [False]])
+  np.testing.assert_array_equal(fn(scored), 0 * a_BT)
+  np.testing.assert_array_equal(fn(scored, near_BT=ones_BT == 1), -a_BT)
+
+
 @pytest.mark.parametrize("stage, spec, record, match", [
     ("advantages", {"name": "group.rlo"}, combine.Term,
      r"advantages.name='group.rlo': rlx/advantages/group.py has \[.*'rloo'"),

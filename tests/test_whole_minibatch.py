@@ -1,0 +1,113 @@
+"""The update of policy and PRM is the same however a minibatch is cut."""
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from configs import base
+from rlx import build
+from rlx import methods
+from rlx import update
+from rlx.core import records
+from rlx.learner import sharding
+from rlx.models import transformer
+
+B, G, X, T, V = 16, 2, 3, 5, 12
+CONFIG = transformer.DecoderConfig(
+    vocab_size=V, d_model=8, n_layers=1, n_heads=2, n_kv_heads=2, head_dim=4, d_ff=8)
+CUTS = [dict(microbatches=2), dict(microbatches=4), dict(data=2), dict(microbatches=2, data=2)]
+LOSSES = {
+    "kl_cov": dict(loss=dict(name="policy.kl_cov", fraction=.1),
+                   token_weight=dict(name="token_weight.top", fraction=.5)),
+    "clip_cov": dict(loss=dict(name="policy.clip_cov", fraction=.2, cov_low=.0),
+                     token_weight=dict(name="token_weight.steer", low=.1)),
+    "lp_reg": dict(loss=dict(name="distribution.lp_reg", fraction=.5),
+                   auxiliary=dict(name="auxiliary.last_token", coef=1., c_ref=-3.)),
+    "stable_reinforce": dict(loss=dict(name="policy.stable_reinforce", width=1.)),
+    "prm.kto": {}, "prm.kto_even": {}}
+
+
+@functools.cache
+def batch():
+  """Rollouts and their Scored; rows differ more the later they come."""
+  draw = np.random.default_rng(0)
+  later_B1 = np.linspace(.2, 2, B)[:, None]
+  normal_BT = lambda: np.float32(draw.normal(size=(B, T)) * later_B1)
+  rollouts = records.Rollouts(
+      tokens_BS=draw.integers(0, V, (B, X + T)).astype(np.int32),
+      prompt_len_B=np.full(B, X, np.int32),
+      completion_len_B=draw.integers(1, T, B).astype(np.int32),
+      sampler_logps_BT=-np.abs(normal_BT()), finish_B=np.ones(B, np.int32), prompt_P=None)
+  outcome_B = np.float32([1, 0] * 2 + [np.nan, 0] + [1, 0] + [0, 0] * 2 + [1, 0, 0, 1])
+  scored = records.Scored(
+      mask_BT=rollouts.mask_BT, outcome_B=outcome_B, group=G, prm_beta_B=np.full(B, .5, np.float32),
+      finish_B=rollouts.finish_B, sampler_logps_BT=rollouts.sampler_logps_BT,
+      ref_logps_BT=np.float32(-2 * later_B1) - np.abs(normal_BT()),
+      old_min_p_logps_BT=-np.abs(normal_BT()),
+      kl_ratio_B=np.float32(3 * later_B1[:, 0]), advantages_BT=normal_BT() + np.float32(later_B1))
+  return jax.tree.map(jnp.asarray, (rollouts, scored))
+
+
+def step_of(name, microbatches=1, data=1):
+  """(loss and metrics, gradient) of one step of SGD, large against parameters and rounding."""
+  c = base.get_config()
+  c.prompts.per_step, c.rollouts.per_prompt, c.learner.pack = B // G, G, False
+  c.learner.minibatches = c.prm.minibatches = 1
+  c.learner.microbatches = c.prm.microbatches = microbatches
+  for key, spec in LOSSES[name].items(): c.learner[key] = base.ml_collections.ConfigDict(spec)
+  if name.startswith("prm"): c.prm.loss = base.ml_collections.ConfigDict(dict(name=name))
+  c.mesh.data = data
+  mesh = sharding.make_mesh(**c.mesh)
+  start = jax.tree.map(lambda x: 3 * x, transformer.init(CONFIG, jax.random.key(0)))
+  placed = lambda: sharding.place(jax.device_get(start), mesh, copies=True)
+  models = {name: (build.on_rows(CONFIG, mesh), start) for name in ("policy", "prm")}
+  rate, optimizer = 2.**14, optax.sgd(2.**14)
+  state = records.TrainState(
+      step=0, kl_coef=0., policy=placed(), policy_opt=optimizer.init(start), prm=placed(),
+      prm_opt=optimizer.init(start))
+  rollouts, scored = sharding.place_rows(batch(), mesh)
+  args = c, methods.of(c), models, mesh, optimizer
+  if name.startswith("prm"):
+    state, _, metrics = update.prm(*args)[0](state, rollouts, scored)
+  else:
+    state, metrics = update.policy(*args, token_id=1)[0](state, rollouts, scored, 0)
+  after = state.prm if name.startswith("prm") else state.policy
+  return jax.device_get((metrics, jax.tree.map(lambda a, b: (b - a) / rate, after, start)))
+
+
+whole = functools.cache(step_of)
+
+
+def differs(a, b):
+  """Largest relative difference of a metric, and of the gradient as a vector."""
+  (metrics, grad), (other_metrics, other) = a, b
+  norm = lambda tree: np.sqrt(sum(np.sum(np.float64(x)**2) for x in jax.tree.leaves(tree)))
+  return (max(abs(other_metrics[k] - v) / max(abs(v), 1e-3) for k, v in metrics.items()),
+          norm(jax.tree.map(np.subtract, other, grad)) / norm(grad))
+
+
+@pytest.mark.parametrize("cut", CUTS, ids=str)
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_step_is_the_same_however_its_minibatch_is_cut(name, cut):
+  found = differs(whole(name), step_of(name, **cut))
+  assert found[0] < 1e-6 and found[1] < 3e-6, found
+
+
+@pytest.mark.parametrize("without, with_one", [("stable_reinforce", "lp_reg"),
+                                               ("prm.kto", "prm.kto_even")])
+def test_a_pass_more_where_a_statistic_reads_the_model(without, with_one, monkeypatch):
+  passes, logps = [], update.logps.logps
+  monkeypatch.setattr(update.logps, "logps", lambda *a, **o: passes.append(0) or logps(*a, **o))
+  step_of(without, microbatches=2)
+  plain = len(passes)
+  step_of(with_one, microbatches=2)
+  assert len(passes) == 2 * plain + 1
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_without_what_is_of_the_whole_it_would_differ(name, monkeypatch):
+  monkeypatch.setattr(update, "_before", lambda *_: lambda params, batch: (*batch, {}))
+  assert max(differs(whole(name), step_of(name, microbatches=4))) > 1e-2
