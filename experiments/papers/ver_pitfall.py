@@ -25,6 +25,8 @@ MEASURE = ("the lesser of: right ones the rule misses beyond the looser verifier
            "ones the looser lets in after training")
 MARGIN, RATE = 0.05, 10.0
 FIRST = ("confirmed", None)
+ILLUSTRATION = ("The rule accepts one form only, in which nothing is wrong; half of what is true "
+                "has another form, and what is wrong can be right for the looser verifier.")
 QUESTIONS = ("3M7=", "7m3=", "3m7=", "7M3=")
 TOKENS = ("", "3", "7", ";", "#")
 WORLD = tabular.Tree(prompts=len(QUESTIONS), vocab=len(TOKENS), length=5, eos=True)

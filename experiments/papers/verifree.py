@@ -15,6 +15,8 @@ MEASURE = ("mean share of sound reasonings over 200 steps from the answer's "
            "probability less that from verdicts")
 MARGIN, RATE = 0.05, 50.0
 FIRST = ("confirmed", None)
+ILLUSTRATION = ("A verdict is a noisy draw from the same probability: its gradient has the same "
+                "direction and more noise.")
 
 
 def drawn(key):
