@@ -2,7 +2,7 @@
 quarter of them flipped, and starts of their own.
 
 UWO of the five with the config's weight and KL against the first of them alone, after
-equal steps.
+200 steps.
 """
 from configs.papers import rm_ens
 from experiments.worlds import reward_models
@@ -18,5 +18,5 @@ ONE = dict(name="shaping.ensemble", coef=1.0, kind="nominal_min", weight=1.0)
 def arms():
   c = rm_ens.get_config()
   def gold(c):
-    return lambda seeds, rates: reward_models.gold(c, seeds, rates)[:, -1]
+    return lambda seeds, rates: reward_models.gold(c, seeds, rates, steps=200)[:, -1]
   return {"UWO of five": gold(c), "one model": gold(tabular.changed(c, rewards__outcome=ONE))}

@@ -24,7 +24,7 @@ def arms():
   def accuracy(kind):
     c = tabular.changed(rsbs.get_config(), rewards__process__kind=kind)
     def arm(seeds, rates):
-      found = chains.accuracy(c, np.append(seeds, seeds + OTHER), np.tile(rates, 2), steps=200)
+      found = chains.accuracy(c, np.append(seeds, seeds + OTHER), np.tile(rates, 2), steps=100)
       return (twice_I2 := found[:, -1].reshape(2, -1).T), twice_I2.mean(axis=1)
     return arm
   return {kind: accuracy(kind) for kind in ("prod", "min", "mean", "max")}

@@ -1,13 +1,13 @@
 """One right completion in ten of 512, policies that start unevenly: DPO on pairs from a
-sampler that is synced every 10 of 300 steps, or never. Every pair is fresh: offline
+sampler that is synced every 10 of 200 steps, or never. Every pair is fresh: offline
 here is the start's distribution, not a small data set."""
 from configs.papers import semi_online_dpo
 from experiments.worlds import tabular
 from experiments.worlds import verdicts
 
 CLAIM = 0
-MEASURE = "accuracy of DPO with s = 10 less that of offline DPO, 300 steps"
-MARGIN, RATE, STEPS = 0.05, 50.0, 300
+MEASURE = "accuracy of DPO with s = 10 less that of offline DPO, 200 steps"
+MARGIN, RATE, STEPS = 0.05, 50.0, 200
 FIRST = ("confirmed", None)
 
 

@@ -88,7 +88,7 @@ def arms():
   def of(c, by_rule):
     def arm(seeds, rates):
       found, _ = tabular.train(c, WORLD, lambda key: environment(key, by_rule=by_rule),
-                               seeds=seeds, lr=rates, steps=150)
+                               seeds=seeds, lr=rates, steps=100)
       return (np.stack([found["missed"][:, 0], found["wrong"][:, -1]], axis=1),
               found["right"][:, -1])
     return arm

@@ -292,14 +292,16 @@ def _filter(c, methods):
   keep = resolve.bind("rollouts", c.rollouts.keep, "rollouts.keep")
 
   def on_host(scored):
-    scored = jax.tree.map(np.asarray, scored)
+    """Of all runs at once: their groups are one batch here."""
+    shape = scored.outcome_B.shape
+    scored = jax.tree.map(lambda x: np.reshape(x, (-1, *x.shape[len(shape):])), scored)
     keep_P = keep(scored.outcome_PG, np.zeros_like(scored.outcome_PG, bool))
     stays_PG = keep_P[:, None] & methods.thin(scored)
-    return np.where(np.ravel(stays_PG), scored.outcome_B, np.nan).astype(np.float32)
+    return np.where(np.ravel(stays_PG), scored.outcome_B, np.nan).astype(np.float32).reshape(shape)
 
   return lambda scored: jax.pure_callback(
       on_host, jax.ShapeDtypeStruct(scored.outcome_B.shape, jnp.float32), scored,
-      vmap_method="sequential")
+      vmap_method="broadcast_all")
 
 
 def changed(c, **changes):
