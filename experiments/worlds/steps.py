@@ -16,7 +16,7 @@ def right_leaves(world, ok_PNV):
   """right_PL: every step is right."""
   tokens_LT, mask_LT = map(jnp.asarray, world.leaves)
   nodes_LT = world.batch(jnp.zeros(len(tokens_LT), int), tokens_LT, mask_LT).nodes_BT
-  return jnp.all(ok_PNV[:, nodes_LT, tokens_LT] | ~mask_LT, axis=2)
+  return jnp.all(ok_PNV[:, nodes_LT, tokens_LT] | ~mask_LT[None], axis=2)
 
 
 def verdict_B(ok_PNV, batch):
@@ -56,8 +56,8 @@ def environment(key):
 def curve(c, *, steps=240):
   """(seeds, rates) -> (accuracy_IS in `environment`, its mean).
 
-  The PRM's rate is twice the policy's where its beta is 1/2, and its log-odds move as far
-  at any other beta.
+  The PRM's rate is twice the policy's where its beta is 1/2; small updates move its log-odds
+  as far at any other beta.
   """
   def arm(seeds, rates):
     found, _ = tabular.train(c, SPARED, environment, seeds=seeds, lr=rates,
