@@ -138,6 +138,7 @@ def _changed(**changes):
     (dict(learner__behaviour={"name": "behaviour.tis", "high": 2.}), r"learner.behaviour.high: behaviour.tis takes \['cap', 'level'\]"),
     (dict(learner__token_weight={"name": "token_weight.bottom"}), "learner.token_weight.name='token_weight.bottom': .* has \\['steer', 'top'\\]"),
     (dict(verifier__test_s=0), "verifier.test_s=0: must be >= 1"),
+    (dict(value__minibatches=0), "value.minibatches=0: must be >= 1"),
     (dict(kl__kind="k4"), "kl.kind='k4': one of"),
     (dict(kl__coef=.1, kl__place="reward"), "advantages has entries .* needs one for every"),
     (dict(kl__sync_every=-1), "kl.sync_every=-1: must be >= 0"),
