@@ -82,7 +82,7 @@ def test_losses_within_a_group_have_the_same_gradient_for_every_cut(name):
   x_BTD, logps_BT, outcome_B = (x.astype(np.float32) for x in (x_BTD, logps_BT, outcome_B))
   scored = records.Scored(
       mask_BT=np.arange(2)[None, :] < lengths_B[:, None], outcome_B=outcome_B,
-      old_logps_BT=logps_BT, ref_logps_BT=logps_BT, prm_old_logps_BT=logps_BT,
+      old_logps_BT=logps_BT, ref_logps_BT=logps_BT, prm_old_logps_BT=2 * logps_BT,
       policy_ref_logps_BT=logps_BT, prm_beta_B=np.ones(32, np.float32), group=4)
   fn = resolve.resolve("losses", dict(name=name), records.Scored, "loss")
 
