@@ -18,7 +18,8 @@ from rlx.models import transformer
 B, G, X, T, V = 16, 2, 3, 5, 12
 CONFIG = transformer.DecoderConfig(
     vocab_size=V, d_model=8, n_layers=1, n_heads=2, n_kv_heads=2, head_dim=4, d_ff=8)
-CUTS = [dict(microbatches=2), dict(microbatches=4), dict(data=2), dict(microbatches=2, data=2)]
+CUTS = [dict(microbatches=2, pack=True), dict(microbatches=4), dict(data=2),
+        dict(microbatches=2, data=2)]
 LOSSES = {
     "kl_cov": dict(loss=dict(name="policy.kl_cov", fraction=.1),
                    token_weight=dict(name="token_weight.top", fraction=.5)),
@@ -51,10 +52,10 @@ def batch():
   return jax.tree.map(jnp.asarray, (rollouts, scored))
 
 
-def step_of(name, microbatches=1, data=1):
+def step_of(name, microbatches=1, data=1, pack=False):
   """(loss and metrics, gradient) of one step of SGD, large against parameters and rounding."""
   c = base.get_config()
-  c.prompts.per_step, c.rollouts.per_prompt, c.learner.pack = B // G, G, False
+  c.prompts.per_step, c.rollouts.per_prompt, c.learner.pack = B // G, G, pack
   c.learner.minibatches = c.prm.minibatches = 1
   c.learner.microbatches = c.prm.microbatches = microbatches
   for key, spec in LOSSES[name].items(): c.learner[key] = base.ml_collections.ConfigDict(spec)

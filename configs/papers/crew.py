@@ -1,12 +1,12 @@
 """Confidence as a Reward: Transforming LLMs into Reward Models (arXiv:2510.13501): how
-sure the policy is of its own answer, as a reward.
+sure the policy is of its own answer, as a score.
 
   python -m rlx.train --config=configs/papers/crew.py --workdir=DIR
   python -m rlx.train --config=configs/papers/crew.py:smoke --workdir=DIR
 
-P the paper: the score, the mean probability of the answer's tokens. O ours: learning
-from it as a reward, by GRPO; the paper ranks completions with it, and chooses from
-right and wrong ones the pairs of DPO.
+P the paper: the score, the mean probability of the answer's tokens, and CRew-DPO, which
+learns from the right and the wrong completion that it ranks apart furthest. O ours: one
+pair a prompt, anew in every step, there some of a fixed set; the beta of DPO.
 """
 from configs import quickstart
 
@@ -24,7 +24,9 @@ def get_config(arg=""):
   c = quickstart.get_config(arg)
   c.likelihood.separator = "#"
   c.rewards = dict(outcome=dict(
-      name="likelihood.answer_confidence", coef=1.0, agg="mean_p"))  # P
-  c.advantages = dict(outcome=dict(name="group.grpo"), whiten=False)  # O
-  c.rollouts.keep = dict(name="keep.everything")  # asks no verdict
+      name="likelihood.answer_confidence", coef=1.0, agg="mean_p"))  # P, for the curves
+  c.advantages = dict(outcome=dict(name="group.grpo"), whiten=False)  # for the curves
+  c.learner.loss = dict(name="sequence.crew_dpo", beta=0.1)  # P; O: beta
+  # O: a group of one verdict has no pair.
+  c.rollouts.keep = dict(name="keep.accuracy_band", low=1e-3, high=1 - 1e-3)
   return c

@@ -189,13 +189,55 @@ def dpo(logps_BT, policy_ref_logps_BT, mask_BT, outcome_PG, valid_PG, *, beta=0.
   """
   axes.dims(logps_BT=logps_BT, policy_ref_logps_BT=policy_ref_logps_BT, mask_BT=mask_BT,
             outcome_PG=outcome_PG, valid_PG=valid_PG)
-  ratio_BT = masked.keep(logps_BT, mask_BT) - masked.keep(policy_ref_logps_BT, mask_BT)
-  z_PG = beta * jnp.sum(ratio_BT, axis=1).reshape(valid_PG.shape)
-  pick = lambda x_PG, best_P: jnp.take_along_axis(x_PG, best_P[:, None], axis=1)
   best_P = jnp.argmax(jnp.where(valid_PG, outcome_PG, -jnp.inf), axis=1)
   worst_P = jnp.argmin(jnp.where(valid_PG, outcome_PG, jnp.inf), axis=1)
   is_pair_P1 = (jnp.any(valid_PG, axis=1, keepdims=True)
-                & (pick(outcome_PG, best_P) > pick(outcome_PG, worst_P)))
+                & (_pick(outcome_PG, best_P) > _pick(outcome_PG, worst_P)))
+  return _pair(logps_BT, policy_ref_logps_BT, mask_BT, best_P, worst_P, is_pair_P1, beta)
+
+
+def crew_dpo(logps_BT, policy_ref_logps_BT, old_logps_BT, answer_span_BT, mask_BT,
+             outcome_PG, valid_PG, *, beta=0.1):
+  """CRew-DPO: `dpo` on the pair of right and wrong that the policy was surest how to rank.
+
+    w = the right completion of the highest c, l = the wrong one of the lowest
+    c_i = mean of pi_old(y_t) over the tokens of the answer in y_i
+
+  so that c_w - c_l is the largest of all pairs of right and wrong.
+
+  Source: Du et al. 2025, arXiv:2510.13501, section 3.2. Differs from the paper: one
+  pair a prompt; it takes the K largest differences, of a fixed set of completions.
+  A completion without an answer has c = 0. As in `dpo`, groups without a pair have
+  loss 0.
+
+  Args:
+    old_logps_BT: nats, at the sampling temperature; anything off the answer.
+    answer_span_BT: bool, the tokens after likelihood.separator.
+    outcome_PG: verdicts, right above 1/2; anything where valid_PG is False.
+    Otherwise as `dpo`.
+  """
+  axes.dims(logps_BT=logps_BT, policy_ref_logps_BT=policy_ref_logps_BT,
+            old_logps_BT=old_logps_BT, answer_span_BT=answer_span_BT, mask_BT=mask_BT,
+            outcome_PG=outcome_PG, valid_PG=valid_PG)
+  span_BT = answer_span_BT & mask_BT
+  sure_PG = masked.mean(jnp.exp(masked.keep(old_logps_BT, span_BT)), span_BT,
+                        axis=1).reshape(valid_PG.shape)
+  right_PG, wrong_PG = valid_PG & (outcome_PG > 0.5), valid_PG & ~(outcome_PG > 0.5)
+  best_P = jnp.argmax(jnp.where(right_PG, sure_PG, -jnp.inf), axis=1)
+  worst_P = jnp.argmin(jnp.where(wrong_PG, sure_PG, jnp.inf), axis=1)
+  is_pair_P1 = (jnp.any(right_PG, axis=1, keepdims=True)
+                & jnp.any(wrong_PG, axis=1, keepdims=True))
+  return _pair(logps_BT, policy_ref_logps_BT, mask_BT, best_P, worst_P, is_pair_P1, beta)
+
+
+def _pick(x_PG, which_P):
+  return jnp.take_along_axis(x_PG, which_P[:, None], axis=1)
+
+
+def _pair(logps_BT, policy_ref_logps_BT, mask_BT, best_P, worst_P, is_pair_P1, beta):
+  """DPO's loss of one pair of each group, on every token of the group."""
+  ratio_BT = masked.keep(logps_BT, mask_BT) - masked.keep(policy_ref_logps_BT, mask_BT)
+  z_PG = beta * jnp.sum(ratio_BT, axis=1).reshape(len(best_P), -1)
   loss_P1 = masked.keep(
-      jax.nn.softplus(-(pick(z_PG, best_P) - pick(z_PG, worst_P))), is_pair_P1)
-  return masked.keep(jnp.repeat(loss_P1, valid_PG.shape[1], axis=0), mask_BT)
+      jax.nn.softplus(_pick(z_PG, worst_P) - _pick(z_PG, best_P)), is_pair_P1)
+  return masked.keep(jnp.repeat(loss_P1, z_PG.shape[1], axis=0), mask_BT)

@@ -69,8 +69,8 @@ def test_mapped_returns_rows_in_order():
   np.testing.assert_array_equal(out, 2 * np.arange(24.0))
 
 
-GROUPED = ("prm.dpo", "prm.nca", "prm.detached_dpo", "prm.kto_even", "sequence.pacs",
-           "sequence.dpo")
+# prm.kto_even, whose baselines are of the whole minibatch: tests/test_whole_minibatch.py.
+GROUPED = ("prm.dpo", "prm.nca", "prm.detached_dpo", "sequence.pacs", "sequence.dpo")
 
 
 @pytest.mark.parametrize("name", GROUPED)
@@ -82,7 +82,7 @@ def test_losses_within_a_group_have_the_same_gradient_for_every_cut(name):
   x_BTD, logps_BT, outcome_B = (x.astype(np.float32) for x in (x_BTD, logps_BT, outcome_B))
   scored = records.Scored(
       mask_BT=np.arange(2)[None, :] < lengths_B[:, None], outcome_B=outcome_B,
-      old_logps_BT=logps_BT, ref_logps_BT=logps_BT, prm_old_logps_BT=logps_BT,
+      old_logps_BT=logps_BT, ref_logps_BT=logps_BT, prm_old_logps_BT=2 * logps_BT,
       policy_ref_logps_BT=logps_BT, prm_beta_B=np.ones(32, np.float32), group=4)
   fn = resolve.resolve("losses", dict(name=name), records.Scored, "loss")
 
@@ -106,8 +106,7 @@ def test_losses_within_a_group_have_the_same_gradient_for_every_cut(name):
 
   expected = norm(1, 1)
   assert expected[0] > 0.01
-  # The baselines of kto_even are of a microbatch.
-  for cut in ((1, 8),) if name == "prm.kto_even" else ((8, 1), (2, 4), (4, 2)):
+  for cut in ((8, 1), (2, 4), (4, 2)):
     np.testing.assert_allclose(norm(*cut), expected, rtol=2e-5)
   with pytest.raises(ValueError, match="^32 rows in groups of 4 do not divide into 8 micro"):
     norm(8, 2)

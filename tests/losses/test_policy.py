@@ -14,7 +14,7 @@ MASK = np.arange(4)[None] < np.array([[4], [2], [1], [3]])
 # All but those that read no advantages, or no ratio.
 RULES = [f"policy.{n}" for n in resolve.public(policy) if n != "reinforce"] + [
     f"sequence.{n}" for n in resolve.public(sequence)
-    if n not in ("pacs", "dpo", "dro")]
+    if n not in ("pacs", "dpo", "crew_dpo", "dro")]
 
 
 @pytest.mark.parametrize("name", RULES)

@@ -109,6 +109,26 @@ def test_dpo_takes_the_best_and_the_worst_of_graded_verdicts():
   np.testing.assert_allclose(got, np.log1p(np.exp(2.)), rtol=1e-6)  # -(2 - 4)
 
 
+def test_crew_dpo():
+  # Right with .5, .9 and wrong with .8, .3 (the mean of .2 and .4); not valid, sure and
+  # unsure. Then a group without a wrong one.
+  p_BT = jnp.array([[nan, .5], [nan, .9], [nan, .8], [.2, .4], [nan, 1.], [nan, .1]] * 2)
+  span_BT = ~jnp.isnan(p_BT)
+  outcome_PG = jnp.array([[1., .75, .25, 0., nan, nan], [1.] * 6])
+  valid_PG = ~jnp.isnan(outcome_PG)
+  mask_BT = jnp.broadcast_to(valid_PG.reshape(-1, 1), p_BT.shape)
+  d_BT = jnp.array([[1., 0], [2, 0], [4, 0], [3, 5], [9, 9], [9, 9]] * 2)
+  got = sequence.crew_dpo(d_BT, 0 * d_BT, jnp.log(p_BT), span_BT, mask_BT, outcome_PG,
+                          valid_PG, beta=0.1)
+  # 2 of the surer right against 8 of the less sure wrong.
+  pair = np.log1p(np.exp(.8 - .2))
+  np.testing.assert_allclose(got, [[pair] * 2] * 4 + [[0, 0]] * 8, rtol=1e-6)
+  # Without an answer nobody is sure: 0 is below .3.
+  got = sequence.crew_dpo(d_BT, 0 * d_BT, jnp.log(p_BT), span_BT.at[2].set(False), mask_BT,
+                          outcome_PG, valid_PG, beta=0.1)
+  np.testing.assert_allclose(got[0], np.log1p(np.exp(.4 - .2)), rtol=1e-6)
+
+
 def test_first_gradient_of_pacs_is_rloo():
   mask_BT = jnp.arange(4)[None] < jnp.array([[4], [2], [1], [3], [2], [4]])
   logps_BT = jnp.linspace(-3., -.1, 24).reshape(6, 4)
