@@ -28,6 +28,7 @@ from rlx.advantages import process
 from rlx.advantages import temporal
 from rlx.core import masked
 from rlx.core import records
+from rlx.core import resolve
 from rlx.evals import best_of_n
 from rlx.evals import prm_metrics
 from rlx.evals import step_errors
@@ -301,7 +302,8 @@ def nanstd(c):
 
 
 def _process(prm_BT, ref_BT, mask_BT, beta=1.0, **options):
-  return implicit.process(f64(prm_BT), f64(ref_BT), mask_BT, ok(len(mask_BT)), beta, **options)
+  return implicit.process(
+      f64(prm_BT), f64(ref_BT), mask_BT, ok(len(mask_BT)), beta, **options)[0]
 
 
 def _granularity(c): return {"whole": "completion"}.get(c["granularity"], c["granularity"])
@@ -643,12 +645,12 @@ def _check_rloo(c, want, rm_BT, acc, mask_BT, n, *, gammas=(1.0, 1.0), coefs=(1.
   if rm_BT is not None:
     total_BT += combine.estimate(
         coefs[0] * f64(rm_BT), scored, 1.0,
-        lambda t: process.rloo(t.rewards_BT, t.mask_BT, t.valid_PG, gamma=gammas[0]))
+        lambda t: process.rloo(t.rewards_BT, t.mask_BT, t.valid_PG, gamma=gammas[0]))[0]
   if acc is not None:
     # [B], or [B, T] with the verdict on the last token: the same to rewards_PG.
     total_BT += combine.estimate(
         coefs[1] * f64(acc), scored, gammas[1],
-        lambda t: group.rloo(t.rewards_PG, t.valid_PG))
+        lambda t: group.rloo(t.rewards_PG, t.valid_PG))[0]
   c.check(total_BT, want["returns"])
   check_whitened(c, normalize.whiten(total_BT, mask_BT), want["advantages"], mask_BT)
 
@@ -963,18 +965,22 @@ def _advantages(c, mask_BT):
   return jnp.broadcast_to(a[:, None], mask_BT.shape) if a.ndim == 1 else a
 
 
+def _clip_fraction(removed, mask_BT):
+  """On either side, as the references count them."""
+  found = diagnostics.means(removed, mask_BT)
+  return found["clip_low"].mean() + found["clip_high"].mean()
+
+
 @adapter("paper.ppo_clip")
 def paper_ppo_clip(c):
   mask_BT, eps = c.mask(), c["cliprange"]
   old_BT, a_BT, logps_BT = f64(c["old_log_prob"]), _advantages(c, mask_BT), f64(c["log_prob"])
-  options = dict(clip_low=eps, clip_high=eps)
-  loss = lambda x_BT: aggregate.aggregate(
-      policy.ppo_clip(x_BT, old_BT, a_BT, mask_BT, **options), mask_BT, mode="token-mean").mean()
+  fn = lambda x_BT: policy.ppo_clip(x_BT, old_BT, a_BT, mask_BT, clip_low=eps, clip_high=eps)
+  loss = lambda x_BT: aggregate.aggregate(fn(x_BT)[0], mask_BT, mode="token-mean").mean()
   c.check(loss(logps_BT), c.want["loss"])
   c.check(jax.grad(loss)(logps_BT), c.want["grad_log_prob"])
   tol = max(c.tol, 1e-6)
-  c.check(diagnostics.clip_fraction(logps_BT, old_BT, a_BT, mask_BT, **options).mean(),
-          c.want["clipfrac"], tol=tol)
+  c.check(_clip_fraction(fn(logps_BT)[1], mask_BT), c.want["clipfrac"], tol=tol)
   c.check(diagnostics.token_mean(old_BT - logps_BT, mask_BT).mean(), c.want["ppo_kl"], tol=tol)
 
 
@@ -1020,7 +1026,7 @@ def policy_losses(c):
   forced = {"geo_mean": "sequence.gmpo", "gspo": "sequence.gspo", "sapo": "policy.sapo"}
   mode = aggregate.OF_LOSS.get(forced.get(name), c.get("loss_agg_mode", "token-mean"))
   loss = lambda x_BT: aggregate.aggregate(
-      fn(x_BT, old_BT, a_BT, mask_BT) * weight_BT, mask_BT, mode=mode,
+      resolve.measured(fn(x_BT, old_BT, a_BT, mask_BT))[0] * weight_BT, mask_BT, mode=mode,
       length=c.get("loss_scale_factor")).mean()
   c.check(loss(logps_BT), c.want["loss"])
   c.check(jax.grad(loss)(logps_BT), c.want["grad_log_prob"])
@@ -1028,11 +1034,10 @@ def policy_losses(c):
   if name == "kl_cov": d_BT = jnp.abs(d_BT)
   c.metric("actor/ppo_kl", diagnostics.token_mean(d_BT, mask_BT).mean())
   if name == "vanilla":
-    args = logps_BT, old_BT, a_BT, mask_BT
-    clip = dict(clip_low=c["clip_ratio_low"], clip_high=c["clip_ratio_high"])
-    c.metric("actor/pg_clipfrac", diagnostics.clip_fraction(*args, **clip).mean())
-    c.metric("actor/pg_clipfrac_lower", diagnostics.dual_clip_fraction(
-        *args, dual_clip=c["clip_ratio_c"]).mean())
+    _, removed = fn(logps_BT, old_BT, a_BT, mask_BT)
+    c.metric("actor/pg_clipfrac", _clip_fraction(removed, mask_BT))
+    c.metric("actor/pg_clipfrac_lower",
+             diagnostics.means(removed, mask_BT)["clip_dual"].mean())
 
 
 @adapter("paper.value_loss", "verl.value_loss")
@@ -1085,7 +1090,7 @@ def trl_loss(c):
   ref_BT = f64(c.read("@ref_log_prob"))
 
   def loss(x_BT):
-    loss_BT = fn(x_BT, old_BT, token_BT * a_BT, mask_BT)
+    loss_BT, _ = resolve.measured(fn(x_BT, old_BT, token_BT * a_BT, mask_BT))
     if "off_policy_mask_threshold" in c:
       loss_BT = loss_BT * behaviour.opsm(x_BT, old_BT, a_BT, mask_BT,
                                          delta=c["off_policy_mask_threshold"])
@@ -1104,9 +1109,9 @@ def trl_loss(c):
   token_mean = lambda x_BT: diagnostics.token_mean(x_BT, mask_BT).mean()
   c.metric("entropy", token_mean(entropy_BT))
   if beta: c.metric("kl", token_mean(divergence.estimate(logps_BT, ref_BT, kind="k3")))
-  if level == "token":
-    c.metric("clip_ratio/region_mean", diagnostics.clip_fraction(
-        logps_BT, old_BT, a_BT, mask_BT, **clip).mean())
+  _, removed = resolve.measured(fn(logps_BT, old_BT, a_BT, mask_BT))
+  if level == "token" and removed:
+    c.metric("clip_ratio/region_mean", _clip_fraction(removed, mask_BT))
 
 
 # -------------------------------------------------------------------- the test
