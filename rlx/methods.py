@@ -278,6 +278,9 @@ def check(c, methods):
          "float32 or bfloat16")
   refuse(c.model.param_update not in optimizer.PARAM_UPDATES, "model.param_update",
          f"one of {optimizer.PARAM_UPDATES}")
+  refuse(c.kl.reset_optimizer and c.model.param_dtype != "float32" and not c.lora.rank,
+         "kl.reset_optimizer", f"False with model.param_dtype={c.model.param_dtype}: what its "
+         "parameters lack in bits is in the optimizer's state")
   refuse(c.kl.sync_mix < 1 and c.model.param_dtype != "float32", "kl.sync_mix",
          f"1 with model.param_dtype={c.model.param_dtype}, in which a mean that moves "
          "little by little would be rounded back")
