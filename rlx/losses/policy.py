@@ -208,8 +208,9 @@ def clip_cov(logps_BT, old_logps_BT, advantages_BT, mask_BT, held_BT=None, *, cl
         clip_high=clip_high, fraction=fraction, cov_low=cov_low, cov_high=cov_high)
   loss_BT, removed = _ratio.clipped(jnp.exp(logps_BT - old_logps_BT), advantages_BT, clip_low,
                                     clip_high)
-  return masked.keep(loss_BT, ~held_BT), {
-      "clip_cov": held_BT & (advantages_BT != 0), **{k: x_BT & ~held_BT for k, x_BT in removed.items()}}
+  removed = {name: x_BT & ~held_BT for name, x_BT in removed.items()}
+  return masked.keep(loss_BT, ~held_BT), removed | dict(
+      clip_cov=held_BT & (advantages_BT != 0))
 
 
 def dppo_tv(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, low=0.15,
@@ -320,8 +321,8 @@ def stable_reinforce(logps_BT, old_logps_BT, advantages_BT, mask_BT, near_BT=Non
     rho' = exp(clip(log rho, -log ratio_max, log ratio_max))
     A'_t = A_t if |A_t - mean A| <= width else 0
 
-  Beyond ratio_max a token has no gradient (clip_max), nor where A' = 0 (clip_advantage). Published with advantages whitened
-  over the batch.
+  Beyond ratio_max a token has no gradient (clip_max), nor where A' = 0 and A is not
+  (clip_advantage). Published with advantages whitened over the batch.
 
   Source: Zhang et al. 2025, arXiv:2505.02835 (R1-Reward). Differs from the paper:
   it keeps what is within 3 standard deviations; the released code, as here,
