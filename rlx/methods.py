@@ -278,6 +278,9 @@ def check(c, methods):
          "float32 or bfloat16")
   refuse(c.model.param_update not in optimizer.PARAM_UPDATES, "model.param_update",
          f"one of {optimizer.PARAM_UPDATES}")
+  refuse(c.kl.reset_optimizer and c.model.param_dtype != "float32" and not c.lora.rank,
+         "kl.reset_optimizer", f"False with model.param_dtype={c.model.param_dtype}: what its "
+         "parameters lack in bits is in the optimizer's state")
   refuse(c.kl.sync_mix < 1 and c.model.param_dtype != "float32", "kl.sync_mix",
          f"1 with model.param_dtype={c.model.param_dtype}, in which a mean that moves "
          "little by little would be rounded back")
@@ -395,7 +398,7 @@ def _try(c, methods):
       return run(lambda: fn and fn(record))
     except ValueError as e:
       raise ValueError(f"{key}.{e}") from None
-  shapes = {term: attempt(f"rewards.{term}", fn, scored).shape
+  shapes = {term: resolve.measured(attempt(f"rewards.{term}", fn, scored))[0].shape
             for term, (_, fn) in methods.rewards.items()}
   for name, (_, fn) in methods.estimators.items():
     rewards = np.zeros(shapes.get(name, scored.mask_BT.shape), np.float32)
@@ -417,7 +420,7 @@ def _compares_within_groups(c, methods):
   scored, rewards_B = _example(c), np.arange(c.prompts.per_step, dtype=np.float32)
   scored = scored.replace(mask_BT=np.ones_like(scored.mask_BT))
   return [term for term, (_, fn) in methods.estimators.items() if not np.any(
-      fn(combine.Term(rewards=rewards_B, scored=scored)))]
+      resolve.measured(fn(combine.Term(rewards=rewards_B, scored=scored)))[0])]
 
 
 def _example(c):

@@ -12,12 +12,14 @@ from rlx.advantages import combine
 from rlx.advantages import normalize
 from rlx.core import masked
 from rlx.core import records
+from rlx.core import resolve
 from rlx.core import rng
 from rlx.evals import best_of_n
 from rlx.evals import prm_metrics
 from rlx.learner import hosts
 from rlx.learner import sharding
 from rlx.learner import step as learner_step
+from rlx.losses import diagnostics
 from rlx.losses import divergence
 from rlx.models import logps
 from rlx.models import packing
@@ -361,7 +363,9 @@ def advantage(c, methods):
 
   @jax.jit
   def of(kl_coef, step, scored, *running):
-    rewards = {name: fn(scored) for name, (_, fn) in methods.rewards.items()}
+    found = {name: resolve.measured(fn(scored)) for name, (_, fn) in methods.rewards.items()}
+    rewards = {name: reward for name, (reward, _) in found.items()}
+    own = _own("rewards", found, scored)
     coefs = {name: coef(step) for name, (coef, _) in methods.rewards.items()}
     kept = {}
     if methods.keep: scored, kept = _kept(methods, rewards, coefs, scored, *running, step)
@@ -373,12 +377,13 @@ def advantage(c, methods):
     if "total" in methods.estimators:
       total_BT = sum(coefs[name] * combine.place(r, scored.mask_BT)
                      for name, r in rewards.items())
-      estimates = dict(total=combine.estimate(total_BT, scored, *methods.estimators["total"]))
-      parts = estimates
+      found = dict(total=combine.estimate(total_BT, scored, *methods.estimators["total"]))
+      parts = estimates = dict(total=found["total"][0])
     else:
       # After the estimator: one that divides by a spread would undo a factor before it.
-      estimates = {name: combine.estimate(r, scored, *methods.estimators[name])
-                   for name, r in rewards.items()}
+      found = {name: combine.estimate(r, scored, *methods.estimators[name])
+               for name, r in rewards.items()}
+      estimates = {name: estimate for name, (estimate, _) in found.items()}
       parts = {name: coefs[name] * estimate for name, estimate in estimates.items()}
     advantages_BT = masked.keep(sum(parts.values()), mask_BT)
     for name in methods.value_terms:  # At most one, see methods.check.
@@ -388,7 +393,8 @@ def advantage(c, methods):
       advantages_BT = normalize.whiten(
           advantages_BT, mask_BT & _has_signal(advantages_BT, scored.group)
           if methods.compares else mask_BT)
-    metrics = _reward_metrics(rewards, coefs, parts, scored, mask_BT) | kept
+    metrics = _reward_metrics(rewards, coefs, parts, scored, mask_BT) | kept | own
+    metrics |= _own("advantages", found, scored)
     return scored.replace(advantages_BT=advantages_BT), metrics
 
   def learned(state, scored):
@@ -402,6 +408,13 @@ def _has_signal(advantages_BT, group):
   """[B, 1]: does any token of the row's group have an advantage?"""
   any_P = jnp.any(advantages_BT.reshape(-1, group * advantages_BT.shape[1]) != 0, axis=1)
   return jnp.repeat(any_P, group)[:, None]
+
+
+def _own(stage, found, scored):
+  """{stage/term_name: mean} of what methods, {term: (value, metrics)}, return beside it."""
+  mask_BT = scored.mask_BT & scored.valid_B[:, None]
+  return {f"{stage}/{term}_{name}": mean.mean() for term, (_, metrics) in found.items()
+          for name, mean in diagnostics.means(metrics, mask_BT).items()}
 
 
 def _kept(methods, rewards, coefs, scored, ema, step):
@@ -426,15 +439,15 @@ def _reward_metrics(rewards, coefs, parts, scored, mask_BT):
   for name, v in spread.items():
     metrics[f"advantages/variance_{name}"] = v
   if scored.prm_logps_BT is not None:
-    ratio_BT = masked.keep(scored.prm_logps_BT - scored.ref_logps_BT, scored.mask_BT)
-    togo_BT = jnp.cumsum(ratio_BT[:, ::-1], axis=1)[:, ::-1]
+    # Before its update, also where the rewards are of after it: unseen completions.
+    before_BT = scored.prm_old_logps_BT
+    ratio_BT = masked.keep(before_BT - scored.ref_logps_BT, scored.mask_BT)
     metrics |= {
         "prm/beta": scored.prm_beta,
         "prm/accuracy": prm_metrics.accuracy(
-            scored.prm_logps_BT, scored.ref_logps_BT, scored.mask_BT,
+            before_BT, scored.ref_logps_BT, scored.mask_BT,
             scored.outcome_PG, scored.valid_PG),
         "prm/abs_log_ratio": masked.mean(jnp.abs(ratio_BT), mask_BT),
-        "prm/max_return": jnp.max(jnp.abs(togo_BT)),
         "prm/correlation": prm_metrics.correlation(
             jnp.sum(ratio_BT, axis=1), scored.outcome_B, valid_B)}
   return metrics

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 
 from rlx import score
 from rlx.core import records
+from rlx.core import resolve
 from rlx.core import rng
 from rlx.learner import reference
 from rlx.learner import sharding
@@ -41,7 +42,8 @@ def prm(c, methods, models, mesh, optimizer_):
   def loss(params, batch):
     rollouts, scored, plan, whole = batch
     scored = scored.replace(**forward(params, rollouts, scored, plan))
-    return methods.prm(scored, **whole), {}, None
+    total, found = resolve.measured(methods.prm(scored, **whole))
+    return total, diagnostics.means(found, scored.mask_BT & scored.valid_B[:, None]), None
 
   update = learner_step.make(
       loss, optimizer_, microbatches=c.prm.microbatches, shards=shards,
@@ -116,7 +118,9 @@ def value(c, methods, models, mesh, optimizer_):
     mask_BT = scored.mask_BT & scored.valid_B[:, None]
     loss_BT = value_loss.clipped(values_BT, scored.old_values_BT, scored.returns_BT,
                                  mask_BT, clip=c.value.clip)
-    return aggregate.aggregate(loss_BT, mask_BT, mode="token-mean"), {}, None
+    metrics = {} if c.value.clip is None else dict(clip=diagnostics.value_clip_fraction(
+        values_BT, scored.old_values_BT, scored.returns_BT, mask_BT, clip=c.value.clip))
+    return aggregate.aggregate(loss_BT, mask_BT, mode="token-mean"), metrics, None
 
   update = learner_step.make(loss, optimizer_, microbatches=c.value.microbatches,
                              shards=shards, group=c.rollouts.per_prompt)
@@ -151,9 +155,13 @@ def policy_loss(c, methods):
     logps_BT, entropy_BT, mask_BT = scored.logps_BT, scored.entropy_BT, scored.mask_BT
     metrics = diagnostics.policy(scored)
     scored = _weighted(scored, whole)
-    loss_BT = methods.policy(scored, **whole["policy"])
+    def value_of(name):
+      value, found = resolve.measured(getattr(methods, name)(scored, **whole[name]))
+      metrics.update(diagnostics.means(found, mask_BT))
+      return value
+    loss_BT = value_of("policy")
     if methods.behaviour:
-      weight_BT = methods.behaviour(scored, **whole["behaviour"])
+      weight_BT = value_of("behaviour")
       loss_BT = weight_BT * loss_BT
       metrics["behaviour_mean"] = diagnostics.token_mean(weight_BT, mask_BT)
     if c.learner.entropy_coef:
@@ -168,7 +176,7 @@ def policy_loss(c, methods):
     loss = aggregate.aggregate(loss_BT, mask_BT, mode=c.learner.aggregation,
                                length=c.rollouts.max_tokens)
     if methods.auxiliary:
-      beside = methods.auxiliary(scored, **whole["auxiliary"])
+      beside = value_of("auxiliary")
       metrics["auxiliary"] = beside
       loss = loss.replace(total=loss.total + whole["auxiliary_B"][0] * beside.total)
     return loss, metrics
@@ -195,8 +203,8 @@ def policy_whole(c, methods):
     if methods.auxiliary:
       zeros_BT = jnp.zeros(scored.mask_BT.shape)  # Weights need no network.
       own = aggregate.aggregate(zeros_BT, scored.mask_BT, mode=c.learner.aggregation).weight
-      beside = methods.auxiliary(scored.replace(
-          logps_BT=zeros_BT, self_logps_B=zeros_BT[:, 0]), **whole["auxiliary"]).weight
+      beside = resolve.measured(methods.auxiliary(scored.replace(
+          logps_BT=zeros_BT, self_logps_B=zeros_BT[:, 0]), **whole["auxiliary"]))[0].weight
       divided = lambda weight: jnp.where(weight > 0, weight, 1)
       whole["auxiliary_B"] = jnp.full_like(
           scored.outcome_B, c.learner.auxiliary.coef * divided(own) / divided(beside))

@@ -99,7 +99,7 @@ def test_whitening_is_over_valid_tokens():
 
 def test_a_prm_that_equals_its_reference_leaves_plain_rloo():
   scored = _scored()
-  scored = scored.replace(prm_logps_BT=scored.ref_logps_BT)
+  scored = scored.replace(prm_logps_BT=scored.ref_logps_BT, prm_old_logps_BT=scored.ref_logps_BT)
   both, metrics = _advantages(_config(whiten=True), scored)
   plain, _ = _advantages(_config(whiten=True, process=None, terms=dict(
       outcome=dict(name="group.rloo"))), scored)

@@ -173,6 +173,7 @@ def _changed(**changes):
     (dict(model__attention="splash", mesh__data=2), "model.attention='splash': blocks"),
     (dict(model__remat="all"), "model.remat='all': none, full or dots"),
     (dict(model__param_update="nearest"), r"model.param_update='nearest': one of \('master', 'stochastic'\)"),
+    (dict(model__param_dtype="bfloat16", kl__coef=.1, kl__sync_every=1, kl__reset_optimizer=True), "^kl.reset_optimizer=True: False with model.param_dtype=bfloat16"),
     (dict(model__param_dtype="bfloat16", kl__coef=.1, kl__sync_every=1, kl__sync_mix=.5), "^kl.sync_mix=0.5: 1 with model.param_dtype=bfloat16"),
     (dict(model__frozen_dtype="bfloat16"), "model.frozen_dtype='bfloat16': None or model.dtype=float32; in another"),
     (dict(likelihood__model="prm"), "likelihood.model='prm': policy or reference"),

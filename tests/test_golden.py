@@ -17,9 +17,11 @@ import re
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 import pytest
 
+from configs import base
+from rlx import methods
+from rlx import update
 from rlx.advantages import batch
 from rlx.advantages import combine
 from rlx.advantages import group
@@ -28,9 +30,12 @@ from rlx.advantages import process
 from rlx.advantages import temporal
 from rlx.core import masked
 from rlx.core import records
+from rlx.core import resolve
 from rlx.evals import best_of_n
 from rlx.evals import prm_metrics
 from rlx.evals import step_errors
+from rlx.learner import optimizer
+from rlx.learner import sharding
 from rlx.losses import aggregate
 from rlx.losses import behaviour
 from rlx.losses import diagnostics
@@ -301,7 +306,8 @@ def nanstd(c):
 
 
 def _process(prm_BT, ref_BT, mask_BT, beta=1.0, **options):
-  return implicit.process(f64(prm_BT), f64(ref_BT), mask_BT, ok(len(mask_BT)), beta, **options)
+  return implicit.process(
+      f64(prm_BT), f64(ref_BT), mask_BT, ok(len(mask_BT)), beta, **options)[0]
 
 
 def _granularity(c): return {"whole": "completion"}.get(c["granularity"], c["granularity"])
@@ -370,24 +376,51 @@ def compute_rm_score(c):
   c.metric("reward_model/raw_reward", jnp.mean(jnp.sum(q_BT, axis=1)))
 
 
-def _optimizer(c, text):
-  number = lambda key: float(re.search(key + r"=([\d.e+-]+)", text).group(1))
-  b1, b2 = map(float, re.search(r"betas=\(([^,]+),([^)]+)\)", text).groups())
-  return optax.chain(
-      optax.clip_by_global_norm(c.get("grad_clip", 10.0)),
-      optax.adamw(number("lr"), b1, b2, number("eps"), weight_decay=number("weight_decay")))
+def _optimizer(c):
+  number = lambda key: float(re.search(key + r"=([\d.e+-]+)", c["optimizer"]).group(1))
+  b1, b2 = map(float, re.search(r"betas=\(([^,]+),([^)]+)\)", c["optimizer"]).groups())
+  return optimizer.adamw(
+      lr=number("lr"), b1=b1, b2=b2, eps=number("eps"), weight_decay=number("weight_decay"),
+      decay="all", max_grad_norm=c.get("grad_clip", 10.0))
 
 
-def _train(table, optimizer, loss_fn, parts):
-  """One optimizer step per part: (table after, table seen by each part, gradient norms)."""
-  state, seen, norms = optimizer.init(table), [], []
-  for rows in parts:
-    seen.append(table)
-    grads = jax.grad(lambda t: loss_fn(t, rows).mean())(table)
-    norms.append(optax.global_norm(grads))
-    updates, state = optimizer.update(grads, state, table)
-    table = optax.apply_updates(table, updates)
-  return table, seen, norms
+@pytest.fixture(autouse=True)
+def _tables(monkeypatch):
+  """Models are tables {"w_VV"}, see `_toy_logps`."""
+  def read(params, config, tokens_BS, positions_BS, valid_BS, *, completion_width, **_):
+    return _toy_logps(params["w_VV"], tokens_BS, completion_width), None
+  monkeypatch.setattr(logps_lib, "logps", read)
+
+
+def _learn_prm(c, start, ref_BT, loss="prm.ce", **options):
+  """The trainer's update of a PRM that is a table: (table after, Scored, metrics).
+
+  Microbatches are those of the case, but of whole groups.
+  """
+  ids_BS, mask_BT, read = _toy(c)
+  (rows, width), n = mask_BT.shape, c["n_samples"]
+  config = base.get_config()
+  config.prompts.per_step, config.rollouts.per_prompt = rows // n, n
+  config.learner.pack = False
+  config.prm.minibatches = rows // c["mini_batch"]
+  config.prm.microbatches = c["mini_batch"] // max(c["micro_batch"], n)
+  config.prm.loss = dict(name=loss)
+  config.prm.update(options)
+  transform, prm_BT = _optimizer(c), read(start)
+  learn, _ = update.prm(config, methods.of(config), dict(prm=("table", None)),
+                        sharding.make_mesh(), transform)
+  table = {"w_VV": jnp.array(start)}
+  state, scored, metrics = learn(
+      records.TrainState(step=0, policy=None, policy_opt=None, prm=table,
+                         prm_opt=transform.init(table)),
+      records.Rollouts(
+          tokens_BS=ids_BS, prompt_len_B=jnp.zeros(rows, int),
+          completion_len_B=mask_BT.sum(axis=1), sampler_logps_BT=jnp.zeros((rows, width)),
+          finish_B=jnp.zeros(rows, int), prompt_P=None),
+      records.Scored(mask_BT=mask_BT, outcome_B=f64(c["acc"]), group=n, ref_logps_BT=ref_BT,
+                     prm_logps_BT=prm_BT, prm_old_logps_BT=prm_BT,
+                     prm_beta_B=jnp.full(rows, c["beta"])))
+  return state.prm["w_VV"], scored, metrics
 
 
 def _parts(rows, size): return [slice(i, i + size) for i in range(0, rows, size)]
@@ -409,25 +442,24 @@ def prm_update_after(c):
   ref_BT = ref if ref.shape == mask_BT.shape else read(ref)
   acc_B, size, micro = f64(c["acc"]), c["mini_batch"], c["micro_batch"]
   rows = len(acc_B)
-
-  def loss(table, part):
-    return prm.ce(read(table)[part], ref_BT[part], mask_BT[part], acc_B[part],
-                  ok(rows)[part], c["beta"])
-
-  parts = _parts(rows, size)
-  after, seen, norms = _train(
-      f64(c["prm_init"]), _optimizer(c, c["optimizer"]), loss, parts)
   # The quirk of the reference: part k is scored after k - 1 updates.
-  prm_BT = jnp.concatenate([read(t)[p] for t, p in zip(seen, parts)])
+  after, scored, metrics = _learn_prm(c, f64(c["prm_init"]), ref_BT, snapshot=False)
+  prm_BT, parts = scored.prm_logps_BT, _parts(rows, size)
+
+  def loss(part):
+    return prm.ce(prm_BT[part], ref_BT[part], mask_BT[part], acc_B[part], ok(rows)[part],
+                  c["beta"]).mean()
+
   got_BT = _process(prm_BT, ref_BT, mask_BT, scale_by_beta=False,
                     granularity=_granularity(c), norm="max_return"
                     if c["prime_norm"] == "batch_norm" else "none")
   c.check(got_BT, c.want["rm_scores"])
   c.check(after, c.want["prm_after"])
-  c.metric("reward_model/grad_norm", norms)
-  # Logged: the last micro-batch of each mini-batch.
-  c.metric("reward_model/prm_loss", [
-      loss(t, slice(p.stop - micro, p.stop)).mean() for t, p in zip(seen, parts)])
+  c.check(metrics["prm/grad_norm"], np.mean(c.want["metrics"]["reward_model/grad_norm"]),
+          tol=max(c.tol, 1e-6))
+  c.check(metrics["prm/loss"], np.mean([loss(p) for p in parts]))
+  # Logged there: the last micro-batch of each mini-batch.
+  c.metric("reward_model/prm_loss", [loss(slice(p.stop - micro, p.stop)) for p in parts])
   shape = -1, by_samples(c, rows)
   c.metric("reward_model/dpo_acc_before", [prm_metrics.accuracy(
       prm_BT, ref_BT, mask_BT, acc_B.reshape(shape), ok(rows).reshape(shape),
@@ -445,35 +477,37 @@ def update_rm(c):
   rows, n = len(acc_B), c["n_samples"]
   ref_BT, start = read(f64(c["ref"])), f64(c["prm"])
   is_ce = c["loss"] == "ce"
+  name = "prm.ce" if is_ce else "prm.detached_dpo"
+  after, scored, learned = _learn_prm(c, start, ref_BT, name, snapshot=False)
+  prm_BT, parts = scored.prm_logps_BT, _parts(rows, size)
 
-  def loss(table, part):
+  def loss(part):
     if is_ce:
-      return prm.ce(read(table)[part], ref_BT[part], mask_BT[part], acc_B[part],
-                    ok(rows)[part], beta)
+      return prm.ce(prm_BT[part], ref_BT[part], mask_BT[part], acc_B[part],
+                    ok(rows)[part], beta).mean()
     shape = -1, n
     return prm.detached_dpo(
-        read(table)[part], ref_BT[part], mask_BT[part], acc_B[part].reshape(shape),
-        ok(rows)[part].reshape(shape), read(start)[part], beta)
+        prm_BT[part], ref_BT[part], mask_BT[part], acc_B[part].reshape(shape),
+        ok(rows)[part].reshape(shape), read(start)[part], beta).mean()
 
-  parts = _parts(rows, size)
-  after, seen, norms = _train(start, _optimizer(c, c["optimizer"]), loss, parts)
   c.check(after, c.want["prm_after"])
-  prm_BT = jnp.concatenate([read(t)[p] for t, p in zip(seen, parts)])
+  c.check(learned["prm/loss"], np.mean([loss(p) for p in parts]))
   from_update_BT = _process(prm_BT, ref_BT, mask_BT, **_recipe_options(c))
   metrics = c.want["update_metrics" if is_ce else "metrics"]
   check = lambda key, got: c.check(got, metrics["reward_model/" + key], tol=max(c.tol, 1e-6))
-  check("grad_norm", norms)
+  c.check(learned["prm/grad_norm"], np.mean(metrics["reward_model/grad_norm"]),
+          tol=max(c.tol, 1e-6))
   check("reward", jnp.mean(jnp.sum(from_update_BT, axis=1)))
   check("raw_reward", jnp.mean(masked.total(prm_BT - ref_BT, mask_BT, axis=1)))
   if not is_ce:
     # Logged per micro-batch of rows; ours needs whole groups: compare the means.
     c.check(from_update_BT, c.want["rm_scores"])
-    c.check(np.mean([loss(t, p).mean() for t, p in zip(seen, parts)]),
-            np.mean(metrics["reward_model/dpo_loss"]))
+    c.check(learned["prm/loss"], np.mean(metrics["reward_model/dpo_loss"]))
     return
-  check("dpo_loss", [loss(t, slice(i, i + micro)).mean() for t, p in zip(seen, parts)
+  check("dpo_loss", [loss(slice(i, i + micro)) for p in parts
                      for i in range(p.start, p.stop, micro)])
-  rescored_BT = _process(read(after), ref_BT, mask_BT, **_recipe_options(c))
+  _, scored, _ = _learn_prm(c, start, ref_BT, order="double")
+  rescored_BT = _process(scored.prm_logps_BT, ref_BT, mask_BT, **_recipe_options(c))
   c.check(from_update_BT, c.want["rm_scores_from_update"])
   c.check(rescored_BT, c.want["rm_scores_rescored"])
   for order, scores_BT in (("after_single_forward", from_update_BT),
@@ -643,12 +677,12 @@ def _check_rloo(c, want, rm_BT, acc, mask_BT, n, *, gammas=(1.0, 1.0), coefs=(1.
   if rm_BT is not None:
     total_BT += combine.estimate(
         coefs[0] * f64(rm_BT), scored, 1.0,
-        lambda t: process.rloo(t.rewards_BT, t.mask_BT, t.valid_PG, gamma=gammas[0]))
+        lambda t: process.rloo(t.rewards_BT, t.mask_BT, t.valid_PG, gamma=gammas[0]))[0]
   if acc is not None:
     # [B], or [B, T] with the verdict on the last token: the same to rewards_PG.
     total_BT += combine.estimate(
         coefs[1] * f64(acc), scored, gammas[1],
-        lambda t: group.rloo(t.rewards_PG, t.valid_PG))
+        lambda t: group.rloo(t.rewards_PG, t.valid_PG))[0]
   c.check(total_BT, want["returns"])
   check_whitened(c, normalize.whiten(total_BT, mask_BT), want["advantages"], mask_BT)
 
@@ -963,18 +997,22 @@ def _advantages(c, mask_BT):
   return jnp.broadcast_to(a[:, None], mask_BT.shape) if a.ndim == 1 else a
 
 
+def _clip_fraction(removed, mask_BT):
+  """On either side, as the references count them."""
+  found = diagnostics.means(removed, mask_BT)
+  return found["clip_low"].mean() + found["clip_high"].mean()
+
+
 @adapter("paper.ppo_clip")
 def paper_ppo_clip(c):
   mask_BT, eps = c.mask(), c["cliprange"]
   old_BT, a_BT, logps_BT = f64(c["old_log_prob"]), _advantages(c, mask_BT), f64(c["log_prob"])
-  options = dict(clip_low=eps, clip_high=eps)
-  loss = lambda x_BT: aggregate.aggregate(
-      policy.ppo_clip(x_BT, old_BT, a_BT, mask_BT, **options), mask_BT, mode="token-mean").mean()
+  fn = lambda x_BT: policy.ppo_clip(x_BT, old_BT, a_BT, mask_BT, clip_low=eps, clip_high=eps)
+  loss = lambda x_BT: aggregate.aggregate(fn(x_BT)[0], mask_BT, mode="token-mean").mean()
   c.check(loss(logps_BT), c.want["loss"])
   c.check(jax.grad(loss)(logps_BT), c.want["grad_log_prob"])
   tol = max(c.tol, 1e-6)
-  c.check(diagnostics.clip_fraction(logps_BT, old_BT, a_BT, mask_BT, **options).mean(),
-          c.want["clipfrac"], tol=tol)
+  c.check(_clip_fraction(fn(logps_BT)[1], mask_BT), c.want["clipfrac"], tol=tol)
   c.check(diagnostics.token_mean(old_BT - logps_BT, mask_BT).mean(), c.want["ppo_kl"], tol=tol)
 
 
@@ -1020,7 +1058,7 @@ def policy_losses(c):
   forced = {"geo_mean": "sequence.gmpo", "gspo": "sequence.gspo", "sapo": "policy.sapo"}
   mode = aggregate.OF_LOSS.get(forced.get(name), c.get("loss_agg_mode", "token-mean"))
   loss = lambda x_BT: aggregate.aggregate(
-      fn(x_BT, old_BT, a_BT, mask_BT) * weight_BT, mask_BT, mode=mode,
+      resolve.measured(fn(x_BT, old_BT, a_BT, mask_BT))[0] * weight_BT, mask_BT, mode=mode,
       length=c.get("loss_scale_factor")).mean()
   c.check(loss(logps_BT), c.want["loss"])
   c.check(jax.grad(loss)(logps_BT), c.want["grad_log_prob"])
@@ -1028,11 +1066,10 @@ def policy_losses(c):
   if name == "kl_cov": d_BT = jnp.abs(d_BT)
   c.metric("actor/ppo_kl", diagnostics.token_mean(d_BT, mask_BT).mean())
   if name == "vanilla":
-    args = logps_BT, old_BT, a_BT, mask_BT
-    clip = dict(clip_low=c["clip_ratio_low"], clip_high=c["clip_ratio_high"])
-    c.metric("actor/pg_clipfrac", diagnostics.clip_fraction(*args, **clip).mean())
-    c.metric("actor/pg_clipfrac_lower", diagnostics.dual_clip_fraction(
-        *args, dual_clip=c["clip_ratio_c"]).mean())
+    _, removed = fn(logps_BT, old_BT, a_BT, mask_BT)
+    c.metric("actor/pg_clipfrac", _clip_fraction(removed, mask_BT))
+    c.metric("actor/pg_clipfrac_lower",
+             diagnostics.means(removed, mask_BT)["clip_dual"].mean())
 
 
 @adapter("paper.value_loss", "verl.value_loss")
@@ -1085,7 +1122,7 @@ def trl_loss(c):
   ref_BT = f64(c.read("@ref_log_prob"))
 
   def loss(x_BT):
-    loss_BT = fn(x_BT, old_BT, token_BT * a_BT, mask_BT)
+    loss_BT, _ = resolve.measured(fn(x_BT, old_BT, token_BT * a_BT, mask_BT))
     if "off_policy_mask_threshold" in c:
       loss_BT = loss_BT * behaviour.opsm(x_BT, old_BT, a_BT, mask_BT,
                                          delta=c["off_policy_mask_threshold"])
@@ -1104,9 +1141,9 @@ def trl_loss(c):
   token_mean = lambda x_BT: diagnostics.token_mean(x_BT, mask_BT).mean()
   c.metric("entropy", token_mean(entropy_BT))
   if beta: c.metric("kl", token_mean(divergence.estimate(logps_BT, ref_BT, kind="k3")))
-  if level == "token":
-    c.metric("clip_ratio/region_mean", diagnostics.clip_fraction(
-        logps_BT, old_BT, a_BT, mask_BT, **clip).mean())
+  _, removed = resolve.measured(fn(logps_BT, old_BT, a_BT, mask_BT))
+  if level == "token" and removed:
+    c.metric("clip_ratio/region_mean", _clip_fraction(removed, mask_BT))
 
 
 # -------------------------------------------------------------------- the test
@@ -1124,3 +1161,30 @@ def test_case(case):
   for n in range(len(parts), 0, -1):
     if fn := ADAPTERS.get(".".join(parts[:n])): return fn(case)
   pytest.skip(f"nothing here does {'.'.join(parts[:3])}")
+
+
+def test_what_the_rewards_of_an_order_are_of():
+  """Two minibatches: the table before both, before each one's own update, or after both."""
+  name = "paper.prm_update_after.two_minibatches"
+  c = next(case for case in load() if case.name == name)
+  mask_BT, read = _toy(c)[1:]
+  start, ref_BT = f64(c["prm_init"]), read(f64(c["ref"]))
+  of = lambda **options: _learn_prm(c, start, ref_BT, **options)
+  after, single, _ = of(order="single")
+  half = mask_BT.shape[0] // 2
+  c.check(after, c.want["prm_after"])
+  np.testing.assert_array_equal(single.prm_logps_BT, read(start))
+  found, double, _ = of(order="double")
+  np.testing.assert_array_equal(found, after)
+  c.check(double.prm_logps_BT, read(after))
+  found, cut, _ = of(order="single", snapshot=False)
+  np.testing.assert_array_equal(found, after)
+  c.check(cut.prm_logps_BT[:half], read(start)[:half])
+  for table in (start, after):
+    assert jnp.abs(cut.prm_logps_BT - read(table))[half:].max() > 1e-3
+  found, none, metrics = of(order="none")
+  np.testing.assert_array_equal(found, start)
+  np.testing.assert_array_equal(none.prm_logps_BT, read(start))
+  assert not metrics
+  for scored in (single, double, cut):  # What metrics are of stays.
+    np.testing.assert_array_equal(scored.prm_old_logps_BT, read(start))

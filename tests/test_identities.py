@@ -17,6 +17,7 @@ from rlx.advantages import normalize
 from rlx.advantages import process
 from rlx.core import masked
 from rlx.core import records
+from rlx.core import resolve
 from rlx.evals import prm_metrics
 from rlx.losses import aggregate
 from rlx.losses import divergence
@@ -45,7 +46,7 @@ def draw(seed, low=-3.0, high=-0.1):
 
 
 def implicit_rewards(prm_BT, ref_BT, beta=0.05, **options):
-  return implicit.process(prm_BT, ref_BT, MASK, VALID_B, beta, **options)
+  return implicit.process(prm_BT, ref_BT, MASK, VALID_B, beta, **options)[0]
 
 
 def outcome_advantages():
@@ -199,12 +200,12 @@ def advantages_of(rows_B, prm_BT, ref_BT, mask_BT):
   """PRIME's advantages of a batch made of these rows."""
   scored = records.Scored(mask_BT=mask_BT[rows_B], group=G,
                           outcome_B=jnp.asarray(OUTCOME)[rows_B])
-  rewards_BT = implicit.process(prm_BT[rows_B], ref_BT[rows_B], scored.mask_BT, scored.valid_B,
+  rewards_BT, _ = implicit.process(prm_BT[rows_B], ref_BT[rows_B], scored.mask_BT, scored.valid_B,
                                 0.05)
   process_fn = lambda t: process.rloo(t.rewards_BT, t.mask_BT, t.valid_PG)
   outcome_fn = lambda t: group.rloo(t.rewards_PG, t.valid_PG)
-  return normalize.whiten(combine.estimate(rewards_BT, scored, 1.0, process_fn)
-                          + combine.estimate(scored.outcome_B, scored, 1.0, outcome_fn),
+  return normalize.whiten(combine.estimate(rewards_BT, scored, 1.0, process_fn)[0]
+                          + combine.estimate(scored.outcome_B, scored, 1.0, outcome_fn)[0],
                           scored.mask_BT)
 
 
@@ -272,7 +273,8 @@ def test_ce_gradient_in_closed_form():
 def test_policy_gradients():
   logps_BT, old_BT = jnp.where(MASK, draw(0), 0.0), jnp.where(MASK, draw(1), 0.0)
   a_BT = jnp.where(MASK, draw(2, -1.0, 1.0), 0.0)
-  grad = lambda fn, x: jax.grad(lambda y: masked.total(fn(y, old_BT, a_BT, MASK), MASK))(x)
+  grad = lambda fn, x: jax.grad(lambda y: masked.total(
+      resolve.measured(fn(y, old_BT, a_BT, MASK))[0], MASK))(x)
   ratio_BT = np.exp(logps_BT - old_BT)
   # PPO: none where clipped, -A rho elsewhere.
   clipped = np.where(a_BT > 0, ratio_BT > 1.2, ratio_BT < 0.8)
@@ -289,7 +291,7 @@ def test_gspo_on_policy_is_reinforce():
   mode = aggregate.OF_LOSS["sequence.gspo"]
   reduce = lambda loss_BT: aggregate.aggregate(loss_BT, MASK, mode=mode).mean()
   # Clip bounds away from 1: at the bound the slope is a matter of taste.
-  gspo = jax.grad(lambda x: reduce(sequence.gspo(x, logps_BT, a_BT, MASK)))(logps_BT)
+  gspo = jax.grad(lambda x: reduce(sequence.gspo(x, logps_BT, a_BT, MASK)[0]))(logps_BT)
   close(gspo, jax.grad(lambda x: reduce(policy.reinforce(x, a_BT, MASK)))(logps_BT))
 
 
@@ -337,7 +339,8 @@ def test_planted_reward_is_found():
     losses.append(float(loss))
     updates, state = optimizer.update(grad, state)
     table_TV = optax.apply_updates(table_TV, updates)
-  rewards_BT = np.asarray(implicit.process(logps(table_TV), ref_BT, mask_BT, ok_B, 0.05, norm="none"))
+  rewards_BT = np.asarray(implicit.process(
+      logps(table_TV), ref_BT, mask_BT, ok_B, 0.05, norm="none")[0])
   share_T = np.abs(rewards_BT).mean(0) / np.abs(rewards_BT).mean(0).sum()
   assert share_T[deciding] > 0.99
   assert (np.sign(rewards_BT[:, deciding]) == np.where(outcome_B > 0.5, 1, -1)).all()
@@ -353,9 +356,9 @@ def test_unknown_verdicts_are_nobodys_business():
   outcome_B = jnp.asarray(OUTCOME).at[1].set(jnp.nan)
   scored = records.Scored(mask_BT=MASK, outcome_B=outcome_B, group=G)
   prm_BT, ref_BT = draw(0), draw(1)
-  rewards_BT = implicit.process(prm_BT, ref_BT, MASK, scored.valid_B, 0.05)
+  rewards_BT, _ = implicit.process(prm_BT, ref_BT, MASK, scored.valid_B, 0.05)
   process_fn = lambda t: process.rloo(t.rewards_BT, t.mask_BT, t.valid_PG)
-  got_BT = combine.estimate(rewards_BT, scored, 1.0, process_fn)
+  got_BT = combine.estimate(rewards_BT, scored, 1.0, process_fn)[0]
   np.testing.assert_array_equal(got_BT[1], 0)
   rows = jnp.asarray([0, 2, 3])
   alone = process.rloo(rewards_BT[rows], MASK[rows], jnp.ones((1, 3), bool))

@@ -30,14 +30,14 @@ def batch():
   mask_BT = jnp.asarray(np.arange(T)[None] < lengths_B1)
   return records.Scored(
       mask_BT=mask_BT, outcome_B=jnp.asarray(draw.integers(0, 2, P * G), jnp.float32),
-      prm_logps_BT=f32(P * G, T), ref_logps_BT=f32(P * G, T), old_logps_BT=f32(P * G, T),
+      prm_logps_BT=f32(P * G, T), prm_old_logps_BT=f32(P * G, T), ref_logps_BT=f32(P * G, T), old_logps_BT=f32(P * G, T),
       policy_ref_logps_BT=f32(P * G, T), values_BT=f32(P * G, T), prm_beta_B=jnp.full(P * G, 0.05), group=G)
 
 
-def scored_by(c, kl_coef=0.0, step=0):
+def scored_by(c, kl_coef=0.0, step=0, **changes):
   """Scored with advantages, and metrics."""
   state = types.SimpleNamespace(kl_coef=jnp.float32(kl_coef), step=step)
-  return score.advantage(c, methods.of(c))(state, batch())
+  return score.advantage(c, methods.of(c))(state, batch().replace(**changes))
 
 
 def advantages(c, kl_coef=0.0, step=0):
@@ -169,3 +169,47 @@ def test_zeros_are_whitened_where_they_are_a_verdict():
   tokens = np.array([1.0] * 2 + [0.0] * 7)
   np.testing.assert_allclose(
       np.append(got_BT[0, 0], got_BT[:, 0]), (tokens - tokens.mean()) / tokens.std(ddof=1), atol=1e-6)
+
+
+@pytest.mark.parametrize("options", [
+    {}, dict(floor=0.5), dict(granularity="completion"), dict(scale_by_beta=False),
+    dict(include_last=False)], ids=str)
+def test_the_normaliser_logged_is_the_one_that_rewards_were_divided_by(options):
+  """Also where a row without a verdict has by far the largest log-ratios."""
+  def of(norm, **changes):
+    c = config(dict(outcome=OUTCOME, process=dict(
+        name="implicit.process", coef=1.0, norm=norm, **options)), BOTH["rloo"])
+    return scored_by(c, **changes)[1]
+  metrics, plain = of("max_return"), of("none")
+  np.testing.assert_allclose(metrics["rewards/process"] * metrics["rewards/process_normaliser"],
+                             plain["rewards/process"], rtol=1e-5)
+  assert abs(plain["rewards/process"]) > 1e-3
+  assert "rewards/process_normaliser" not in plain and "prm/max_return" not in plain
+  outcome_B = batch().outcome_B.at[2].set(jnp.nan)
+  found = [of("max_return", outcome_B=outcome_B, prm_logps_BT=batch().prm_logps_BT.at[2].mul(x))
+           for x in (1.0, 100.0)]
+  assert found[0]["rewards/process_normaliser"] == found[1]["rewards/process_normaliser"]
+
+
+def test_metrics_of_the_prm_are_of_before_its_update():
+  """The scoring pass saw completions that the PRM was not trained on."""
+  c = config(dict(outcome=OUTCOME, process=dict(name="implicit.process", coef=1.0)),
+             BOTH["rloo"])
+  names = ("prm/accuracy", "prm/correlation", "prm/abs_log_ratio")
+  before, other = (scored_by(c, prm_logps_BT=x)[1] for x in (
+      batch().prm_logps_BT, -batch().prm_logps_BT))
+  seen = scored_by(c, prm_old_logps_BT=-batch().prm_old_logps_BT)[1]
+  for name in names: assert before[name] == other[name] != seen[name]
+
+
+def test_an_estimators_own_metrics_are_logged():
+  c = config(dict(outcome=OUTCOME), dict(outcome=dict(name="group.rloo")))
+  found = methods.of(c)
+  gamma, rloo = found.estimators["outcome"]
+  def more(term): return rloo(term), dict(size=7.0, right=term.scored.outcome_B)
+  more.fields = rloo.fields
+  found.estimators["outcome"] = gamma, more
+  state = types.SimpleNamespace(kl_coef=jnp.float32(0), step=0)
+  metrics = score.advantage(c, found)(state, batch())[1]
+  assert metrics["advantages/outcome_size"] == 7
+  np.testing.assert_allclose(metrics["advantages/outcome_right"], batch().outcome_B.mean())

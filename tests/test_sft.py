@@ -25,6 +25,23 @@ def test_learns_and_exports_a_model_that_loads(tmp_path):
   assert tokens.decode(tokens.encode(text)) == text
 
 
+def test_parameters_in_bfloat16_learn_from_updates_below_their_precision(tmp_path):
+  """20 of 1e-5, of weights of about 0.2 in steps of 1e-3."""
+  c = sft_chain.get_config("smoke")
+  c.model.param_dtype, c.model.param_update = "bfloat16", "stochastic"
+  c.sft.steps, c.sft.batch = 20, 8
+  c.sft.fresh.update(d_model=16, n_layers=1, n_heads=2, n_kv_heads=1, head_dim=8, d_ff=32)
+  c.sft.optimizer = type(c)(dict(c.sft.optimizer.to_dict(), lr=1e-5, warmup_steps=0,
+                                 schedule="constant", total_steps=0))
+  c.prompts.options.size = c.eval.prompts = 64
+  before = np.asarray(sft.start(c)[1]["layers"]["mlp"]["up_LDF"])
+  sft.train(c, tmp_path)
+  assert io_metrics.read(tmp_path)[-1]["sft/lr"] == pytest.approx(1e-5)
+  config, params, _ = weights.load(tmp_path / "model", dtype="bfloat16")
+  assert config.param_dtype == before.dtype.name == "bfloat16"
+  assert 0.05 < np.mean(params["layers"]["mlp"]["up_LDF"] != before) < 0.9
+
+
 def test_batch_of_pads_and_ends_with_eos():
   c = sft_chain.get_config()
   tokens = tokenizer.characters("0123456789Mm+-*=;#")

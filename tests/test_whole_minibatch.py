@@ -12,6 +12,7 @@ from rlx import build
 from rlx import methods
 from rlx import update
 from rlx.core import records
+from rlx.learner import optimizer as optimizer_lib
 from rlx.learner import sharding
 from rlx.models import transformer
 
@@ -65,7 +66,8 @@ def step_of(name, microbatches=1, data=1, pack=False):
   start = jax.tree.map(lambda x: 3 * x, transformer.init(CONFIG, jax.random.key(0)))
   placed = lambda: sharding.place(jax.device_get(start), mesh, copies=True)
   models = {name: (build.on_rows(CONFIG, mesh), start) for name in ("policy", "prm")}
-  rate, optimizer = 2.**14, optax.sgd(2.**14)
+  rate = 2.**14
+  optimizer = optimizer_lib.Optimizer(*optax.sgd(rate), rate=lambda state: rate)
   state = records.TrainState(
       step=0, kl_coef=0., policy=placed(), policy_opt=optimizer.init(start), prm=placed(),
       prm_opt=optimizer.init(start))

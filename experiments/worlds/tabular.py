@@ -265,7 +265,8 @@ def _learn_prm(c, methods, step, scored, prm, reference, batch, tx):
                           prm_beta_B=jnp.full_like(seen[:, 0], methods.prm_beta(step)))
   if c.prm.order == "none": return scored, prm
   def loss(logits_PNV):
-    return methods.prm(scored.replace(prm_logps_BT=logps(logits_PNV, batch)[0])).mean()
+    found = methods.prm(scored.replace(prm_logps_BT=logps(logits_PNV, batch)[0]))
+    return resolve.measured(found)[0].mean()
   prm = _applied(tx, jax.grad(loss)(prm[0]), prm)
   if c.prm.order == "double": scored = scored.replace(prm_logps_BT=logps(prm[0], batch)[0])
   return scored, prm

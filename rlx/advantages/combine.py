@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from rlx.core import axes
 from rlx.core import masked
 from rlx.core import records
+from rlx.core import resolve
 
 
 def _of_scored(name):
@@ -67,12 +68,13 @@ def estimate(rewards, scored, gamma, fn):
       the tokens, or [B, T], which is taken as it is.
   Returns:
     advantages_BT, 0 on padding and on rows that are not valid.
+    {name: metric} of the estimator, see `resolve.measured`.
   """
   term = Term(rewards=rewards, scored=scored)
-  advantages = fn(term)
+  advantages, metrics = resolve.measured(fn(term))
   if advantages.shape != term.mask_BT.shape:
-    return spread(advantages, term.mask_BT, gamma=gamma)
-  return masked.keep(advantages, term.mask_BT)
+    return spread(advantages, term.mask_BT, gamma=gamma), metrics
+  return masked.keep(advantages, term.mask_BT), metrics
 
 
 def spread(advantages_PG, mask_BT, *, gamma=1.0):

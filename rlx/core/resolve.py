@@ -71,6 +71,14 @@ def whole(**statistics):
   return mark
 
 
+def measured(found):
+  """(value, {name: metric}) of what a method returned: its value, or the two.
+
+  A metric is a scalar, or [B] or [B, T], of which the log has the mean.
+  """
+  return found if isinstance(found, tuple) else (found, {})
+
+
 def bind(stage, spec, key=None):
   """The function a spec names with its options bound; the caller gives the rest.
 

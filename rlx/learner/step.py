@@ -70,7 +70,7 @@ def make(loss_fn, optimizer, *, microbatches=1, shards=1, group=1, before=None):
       microbatches cannot know by themselves. No gradient. None: as it is.
   Returns:
     the function, jitted; params and opt_state are donated. Metrics are device
-    scalars: loss, grad_norm, nonfinite, empty and those of loss_fn.
+    scalars: loss, grad_norm, lr (of this step), nonfinite, empty and those of loss_fn.
     Rows come back in order.
   """
   def total(params, frozen, batch):
@@ -100,6 +100,7 @@ def make(loss_fn, optimizer, *, microbatches=1, shards=1, group=1, before=None):
     norm = scale * optax.tree.norm(grads)
     is_finite = jnp.isfinite(norm) & jnp.isfinite(loss.total)
     ok = is_finite & (norm > 0)
+    lr = optimizer.rate(opt_state)
     def apply(params, opt_state, grads):
       grads = jax.tree.map(lambda g: g * scale, grads)
       updates, opt_state = optimizer.update(grads, opt_state, params)
@@ -112,7 +113,7 @@ def make(loss_fn, optimizer, *, microbatches=1, shards=1, group=1, before=None):
         params, opt_state, grads)
     return (params, opt_state,
             dict({k: m.mean() for k, m in metrics.items()}, loss=loss.mean(),
-                 grad_norm=norm, empty=1.0 * (norm == 0),
+                 grad_norm=norm, lr=lr, empty=1.0 * (norm == 0),
                  nonfinite=1.0 * ~is_finite), rows)
 
   return jax.jit(step, donate_argnums=(0, 1))

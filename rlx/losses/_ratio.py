@@ -30,12 +30,21 @@ def of(logps_BT, old_logps_BT, level="token", mask_BT=None):
 
 def clipped(ratio_BT, advantages_BT, clip_low, clip_high, dual_clip=None,
             ratio_cap=None):
-  """PPO's pessimistic loss with its two further bounds, see policy.ppo_clip."""
+  """PPO's pessimistic loss with its two further bounds, see policy.ppo_clip.
+
+  Returns:
+    loss_BT, and whose gradient is removed: clip_low (A < 0, the ratio is low), clip_high
+    (A > 0, it is high) and, with a further bound, clip_dual (A < 0, it is high).
+  """
   for name, value in dict(clip_low=clip_low, clip_high=clip_high).items():
     if value < 0: raise ValueError(f"{name}={value!r}: must be >= 0.")
   near_BT = jnp.clip(ratio_BT, 1 - clip_low, 1 + clip_high)
+  removed = dict(clip_low=(advantages_BT < 0) & (ratio_BT < 1 - clip_low),
+                 clip_high=(advantages_BT > 0) & (ratio_BT > 1 + clip_high))
+  if bounds := [x for x in (dual_clip, ratio_cap) if x is not None]:
+    removed["clip_dual"] = (advantages_BT < 0) & (ratio_BT > min(bounds))
   if ratio_cap is not None: ratio_BT = jnp.minimum(ratio_BT, ratio_cap)
   loss_BT = jnp.maximum(-advantages_BT * ratio_BT, -advantages_BT * near_BT)
-  if dual_clip is None: return loss_BT
+  if dual_clip is None: return loss_BT, removed
   bounded_BT = jnp.minimum(loss_BT, -advantages_BT * dual_clip)
-  return jnp.where(advantages_BT < 0, bounded_BT, loss_BT)
+  return jnp.where(advantages_BT < 0, bounded_BT, loss_BT), removed

@@ -38,26 +38,18 @@ def token_mean(x_BT, mask_BT):
   return records.Weighted(total, jnp.sum(mask_BT).astype(total.dtype))
 
 
-def clip_fraction(logps_BT, old_logps_BT, advantages_BT, mask_BT, *,
-                  clip_low=0.2, clip_high=0.2):
-  """Share of tokens whose gradient PPO's clip removes.
+def means(metrics, mask_BT):
+  """{name: Weighted} of what a method returns beside its value.
 
-    rho > 1 + clip_high where A > 0,  rho < 1 - clip_low where A < 0
+  [B, T] is a mean over the tokens in the mask, [B] over the rows that have one; a scalar
+  counts once in each microbatch.
   """
-  axes.dims(logps_BT=logps_BT, old_logps_BT=old_logps_BT,
-            advantages_BT=advantages_BT, mask_BT=mask_BT)
-  ratio_BT = jnp.exp(logps_BT - old_logps_BT)
-  return token_mean(jnp.where(advantages_BT > 0, ratio_BT > 1 + clip_high,
-                              (ratio_BT < 1 - clip_low) & (advantages_BT < 0)), mask_BT)
-
-
-def dual_clip_fraction(logps_BT, old_logps_BT, advantages_BT, mask_BT, *,
-                       dual_clip=3.0):
-  """Share of tokens whose gradient the dual clip removes: rho > c where A < 0."""
-  axes.dims(logps_BT=logps_BT, old_logps_BT=old_logps_BT,
-            advantages_BT=advantages_BT, mask_BT=mask_BT)
-  ratio_BT = jnp.exp(logps_BT - old_logps_BT)
-  return token_mean((ratio_BT > dual_clip) & (advantages_BT < 0), mask_BT)
+  def mean(x):
+    x = jnp.asarray(x)
+    if x.ndim == 2: return token_mean(x, mask_BT)
+    if x.ndim == 1: return token_mean(x[:, None], jnp.any(mask_BT, axis=1, keepdims=True))
+    return records.Weighted(x, jnp.ones_like(x))
+  return {name: mean(x) for name, x in metrics.items()}
 
 
 def value_clip_fraction(values_BT, old_values_BT, returns_BT, mask_BT, *, clip):

@@ -147,8 +147,9 @@ def lp_reg(logps_BT, old_logps_BT, old_min_p_logps_BT, advantages_BT, mask_BT,
     guarded_BT = _rare(logps_BT, proxy_BT, advantages_BT, mask_BT, fraction=fraction)
   ratio_BT = _ratio.of(logps_BT, old_logps_BT)
   pull_BT = divergence.estimate(logps_BT, proxy_BT, guarded_BT, kind="k3")
-  return jnp.where(guarded_BT, -advantages_BT * ratio_BT + coef * pull_BT,
-                   _ratio.clipped(ratio_BT, advantages_BT, clip_low, clip_high))
+  loss_BT, removed = _ratio.clipped(ratio_BT, advantages_BT, clip_low, clip_high)
+  return (jnp.where(guarded_BT, -advantages_BT * ratio_BT + coef * pull_BT, loss_BT),
+          {name: x_BT & ~guarded_BT for name, x_BT in removed.items()})
 
 
 def _quantile(x_BT, mask_BT, q, axis=None):

@@ -7,7 +7,8 @@ All take (logps_BT, old_logps_BT, advantages_BT, mask_BT), where
   advantages_BT  constants
   mask_BT        bool, the tokens that count; elsewhere anything, NaN too
 
-and return loss_BT, 0 outside the mask, for losses/aggregate.py. rho below is
+and return loss_BT, 0 outside the mask, for losses/aggregate.py, those that clip also
+{name: bool_BT}, whose gradient which clip removes (`resolve.measured`). rho below is
 exp(logps - old_logps), with the log clamped to [-20, 20]; sg stops gradients.
 What is decided by a statistic of the whole minibatch (kl_cov, clip_cov,
 stable_reinforce) is an argument of the loss, see `resolve.whole`; left at None it is
@@ -171,7 +172,9 @@ def kl_cov(logps_BT, old_logps_BT, advantages_BT, mask_BT, held_BT=None, *,
 def _costly_unclipped(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, clip_low,
                       clip_high, fraction, cov_low, cov_high):
   """True on the tokens that `clip_cov` gives no gradient, beside those PPO clips."""
-  plain_BT, near_BT = _surrogates(logps_BT, old_logps_BT, advantages_BT, clip_low, clip_high)
+  ratio_BT = jnp.exp(logps_BT - old_logps_BT)
+  plain_BT = -advantages_BT * ratio_BT
+  near_BT = -advantages_BT * jnp.clip(ratio_BT, 1 - clip_low, 1 + clip_high)
   cov_BT = _covariance(logps_BT, advantages_BT, mask_BT)
   candidate_BT = (mask_BT & (near_BT <= plain_BT)
                   & (cov_BT > cov_low) & (cov_BT < cov_high))
@@ -203,8 +206,11 @@ def clip_cov(logps_BT, old_logps_BT, advantages_BT, mask_BT, held_BT=None, *, cl
     held_BT = _costly_unclipped(
         logps_BT, old_logps_BT, advantages_BT, mask_BT, clip_low=clip_low,
         clip_high=clip_high, fraction=fraction, cov_low=cov_low, cov_high=cov_high)
-  return masked.keep(jnp.maximum(*_surrogates(
-      logps_BT, old_logps_BT, advantages_BT, clip_low, clip_high)), ~held_BT)
+  loss_BT, removed = _ratio.clipped(jnp.exp(logps_BT - old_logps_BT), advantages_BT, clip_low,
+                                    clip_high)
+  removed = {name: x_BT & ~held_BT for name, x_BT in removed.items()}
+  return masked.keep(loss_BT, ~held_BT), removed | dict(
+      clip_cov=held_BT & (advantages_BT != 0))
 
 
 def dppo_tv(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, low=0.15,
@@ -225,7 +231,8 @@ def dppo_tv(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, low=0.15,
       logps_BT, old_logps_BT, advantages_BT, mask_BT)
   moved_BT = jnp.exp(logps_BT) - jnp.exp(old_logps_BT)
   near_BT = jnp.where(advantages_BT > 0, moved_BT <= high, moved_BT >= -low)
-  return masked.keep(_capped(logps_BT, old_logps_BT, advantages_BT, ratio_cap), near_BT)
+  return _where_near(_capped(logps_BT, old_logps_BT, advantages_BT, ratio_cap), near_BT,
+                     advantages_BT)
 
 
 def dppo_kl(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, low=0.05,
@@ -250,7 +257,8 @@ def dppo_kl(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, low=0.05,
            + (1 - old_p_BT) * jnp.log((1 - old_p_BT + 1e-8) / (1 - p_BT + 1e-8)))
   near_BT = jnp.where(advantages_BT > 0, (kl_BT <= high) | (p_BT <= old_p_BT),
                       (kl_BT <= low) | (p_BT >= old_p_BT))
-  return masked.keep(_capped(logps_BT, old_logps_BT, advantages_BT, ratio_cap), near_BT)
+  return _where_near(_capped(logps_BT, old_logps_BT, advantages_BT, ratio_cap), near_BT,
+                     advantages_BT)
 
 
 def dro(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, beta=0.5):
@@ -294,10 +302,9 @@ def minirl(logps_BT, old_logps_BT, sampler_logps_BT, advantages_BT, mask_BT, *,
   logps_BT, old_logps_BT, advantages_BT = _ratio.kept(
       logps_BT, old_logps_BT, advantages_BT, mask_BT)
   ratio_BT = _ratio.of(logps_BT, old_logps_BT)
-  far_BT = jnp.where(advantages_BT > 0, ratio_BT > 1 + clip_high,
-                     (ratio_BT < 1 - clip_low) & (advantages_BT < 0))
-  return masked.keep(_capped(logps_BT, sampler_logps_BT, advantages_BT, weight_cap),
-                     ~far_BT)
+  near_BT = jnp.where(advantages_BT > 0, ratio_BT <= 1 + clip_high, ratio_BT >= 1 - clip_low)
+  return _where_near(_capped(logps_BT, sampler_logps_BT, advantages_BT, weight_cap), near_BT,
+                     advantages_BT)
 
 
 def _near_mean(advantages_BT, mask_BT, *, width):
@@ -314,8 +321,8 @@ def stable_reinforce(logps_BT, old_logps_BT, advantages_BT, mask_BT, near_BT=Non
     rho' = exp(clip(log rho, -log ratio_max, log ratio_max))
     A'_t = A_t if |A_t - mean A| <= width else 0
 
-  Beyond ratio_max a token has no gradient. Published with advantages whitened
-  over the batch.
+  Beyond ratio_max a token has no gradient (clip_max), nor where A' = 0 and A is not
+  (clip_advantage). Published with advantages whitened over the batch.
 
   Source: Zhang et al. 2025, arXiv:2505.02835 (R1-Reward). Differs from the paper:
   it keeps what is within 3 standard deviations; the released code, as here,
@@ -330,22 +337,26 @@ def stable_reinforce(logps_BT, old_logps_BT, advantages_BT, mask_BT, near_BT=Non
   logps_BT, old_logps_BT, advantages_BT = _ratio.kept(
       logps_BT, old_logps_BT, advantages_BT, mask_BT)
   limit = math.log(ratio_max)
-  ratio_BT = jnp.exp(jnp.clip(logps_BT - old_logps_BT, -limit, limit))
+  d_BT = logps_BT - old_logps_BT
   if near_BT is None: near_BT = _near_mean(advantages_BT, mask_BT, width=width)
-  return _ratio.clipped(ratio_BT, masked.keep(advantages_BT, near_BT), clip_low,
-                        clip_high)
+  kept_BT = masked.keep(advantages_BT, near_BT)
+  loss_BT, removed = _ratio.clipped(jnp.exp(jnp.clip(d_BT, -limit, limit)), kept_BT,
+                                    clip_low, clip_high)
+  by_ppo_BT = removed["clip_low"] | removed["clip_high"]
+  return loss_BT, removed | dict(
+      clip_advantage=~near_BT & (advantages_BT != 0),
+      clip_max=(jnp.abs(d_BT) > limit) & (kept_BT != 0) & ~by_ppo_BT)
+
+
+def _where_near(loss_BT, near_BT, advantages_BT):
+  """The loss where the policy has not moved too far, and on which side it has elsewhere."""
+  return masked.keep(loss_BT, near_BT), dict(clip_low=~near_BT & (advantages_BT < 0),
+                                             clip_high=~near_BT & (advantages_BT > 0))
 
 
 def _capped(logps_BT, old_logps_BT, advantages_BT, ratio_cap):
   weight_BT = jnp.minimum(_ratio.of(logps_BT, old_logps_BT), ratio_cap)
   return -advantages_BT * jax.lax.stop_gradient(weight_BT) * logps_BT
-
-
-def _surrogates(logps_BT, old_logps_BT, advantages_BT, clip_low, clip_high):
-  """-A rho and its clipped form."""
-  ratio_BT = jnp.exp(logps_BT - old_logps_BT)
-  return (-advantages_BT * ratio_BT,
-          -advantages_BT * jnp.clip(ratio_BT, 1 - clip_low, 1 + clip_high))
 
 
 def _covariance(logps_BT, advantages_BT, mask_BT):

@@ -78,7 +78,9 @@ def gmpo(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, clip_low=0.4,
   c_BT = sign_BT * jnp.minimum(
       sign_BT * d_BT, sign_BT * jnp.clip(d_BT, -clip_low, clip_high))
   mean = lambda x_BT: masked.mean(x_BT, mask_BT, axis=1, keepdims=True)
-  return masked.keep(-mean(advantages_BT) * jnp.exp(mean(c_BT)), mask_BT)
+  return masked.keep(-mean(advantages_BT) * jnp.exp(mean(c_BT)), mask_BT), dict(
+      clip_low=(advantages_BT < 0) & (d_BT < -clip_low),
+      clip_high=(advantages_BT > 0) & (d_BT > clip_high))
 
 
 def vespo(logps_BT, sampler_logps_BT, advantages_BT, mask_BT, *, k_pos=2.0,

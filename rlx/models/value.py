@@ -1,4 +1,5 @@
 """Value model: a decoder with a scalar head, and the value of each state."""
+import jax
 import jax.numpy as jnp
 
 from rlx.core import masked
@@ -6,13 +7,14 @@ from rlx.models import logps
 
 
 def init(config, params):
-  """A decoder's parameters with a value head, which starts at zero.
+  """A decoder's parameters, or adapters, with a value head, which starts at zero.
 
-  The token head, if there is a separate one, is left out: it has no gradient.
+  The token head, if there is a separate one, is left out: it has no gradient. The value
+  head has the dtype of what is trained with it.
   """
   decoder = {name: params[name] for name in ("embed", "layers", "norm") if name in params}
-  head = {"w_D1": jnp.zeros((config.d_model, 1), config.param_dtype),
-          "b_1": jnp.zeros((1,), config.param_dtype)}
+  dtype = jax.tree.leaves(decoder)[0].dtype
+  head = {"w_D1": jnp.zeros((config.d_model, 1), dtype), "b_1": jnp.zeros((1,), dtype)}
   return {**decoder, "value": head}
 
 

@@ -51,6 +51,7 @@ def process(prm_logps_BT, ref_logps_BT, mask_BT, valid_B, prm_beta, step_ends_BT
       so that a completion's rewards add up to its verdict (before lam).
   Returns:
     rewards_BT, 0 on padding and on rows that are not valid.
+    {"normaliser": what max_return divided by, the mean over blocks}.
   Raises:
     ValueError: an unknown granularity or norm, or an array that is needed.
   """
@@ -75,11 +76,13 @@ def process(prm_logps_BT, ref_logps_BT, mask_BT, valid_B, prm_beta, step_ends_BT
     rewards_BT = masked.accumulate(rewards_BT, decay_BT, reverse=True)
   if not include_last: rewards_BT = masked.keep(rewards_BT, ~last_BT)
   rewards_BT = _segments.sums(rewards_BT, ends_BT)
+  metrics = {}
   if norm == "max_return":
     scale = _segments.denominator(rewards_BT, floor=floor, shards=norm_shards)
     rows = rewards_BT.shape[0] // norm_shards
     rewards_BT = rewards_BT / jnp.repeat(scale, rows)[:, None]
-  return rewards_BT
+    metrics["normaliser"] = jnp.mean(scale)
+  return rewards_BT, metrics
 
 
 def value(prm_logps_BT, ref_logps_BT, mask_BT, valid_B, prm_beta):
@@ -97,6 +100,6 @@ def value(prm_logps_BT, ref_logps_BT, mask_BT, valid_B, prm_beta):
   Returns:
     v_BT, 0 on padding and on rows that are not valid.
   """
-  ratio_BT = process(prm_logps_BT, ref_logps_BT, mask_BT, valid_B, prm_beta,
+  ratio_BT, _ = process(prm_logps_BT, ref_logps_BT, mask_BT, valid_B, prm_beta,
                      norm="none")
   return masked.keep(jnp.cumsum(ratio_BT, axis=1), mask_BT)

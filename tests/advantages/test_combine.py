@@ -44,7 +44,7 @@ def test_term_offers_both_forms():
     dict(name="batch.reinforce_pp", gamma=0.9), dict(name="process.rloo", loo="strict")])
 def test_estimate_takes_any_estimator(spec):
   fn = resolve.resolve("advantages", spec, combine.Term)
-  got_BT = combine.estimate(jnp.array([1., 0., nan, nan]), scored(), 0.5, fn)
+  got_BT, _ = combine.estimate(jnp.array([1., 0., nan, nan]), scored(), 0.5, fn)
   assert got_BT.shape == MASK.shape
   np.testing.assert_array_equal(got_BT[2:], 0)   # Unknown verdict, empty row.
   assert np.isfinite(got_BT).all() and np.abs(got_BT[:2]).max() > 0
@@ -54,9 +54,9 @@ def test_add_then_estimate_equals_estimate_then_add_for_linear_ones():
   # RLOO is linear, so the order of + matters only to estimators that are not.
   fn = resolve.resolve("advantages", dict(name="group.rloo"), combine.Term)
   a, b = jnp.array([1., 0., nan, nan]), jnp.array([.5, 2., nan, nan])
-  apart = sum(combine.estimate(x, scored(), 1.0, fn) for x in (a, b))
+  apart = sum(combine.estimate(x, scored(), 1.0, fn)[0] for x in (a, b))
   placed_BT = combine.place(a, MASK) + combine.place(b, MASK)
-  np.testing.assert_allclose(combine.estimate(placed_BT, scored(), 1.0, fn), apart, rtol=1e-6)
+  np.testing.assert_allclose(combine.estimate(placed_BT, scored(), 1.0, fn)[0], apart, rtol=1e-6)
 
 
 def test_unknown_choice_is_refused():

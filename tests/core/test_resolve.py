@@ -29,8 +29,8 @@ def test_an_argument_of_the_whole_minibatch_is_given_or_computed():
   scored = records.Scored(mask_BT=ones_BT == 1, outcome_B=ones_BT[:, 0], logps_BT=ones_BT,
                           old_logps_BT=ones_BT, advantages_BT=a_BT)
   np.testing.assert_array_equal(fn.whole["near_BT"](scored), [[True], [True], [False]])
-  np.testing.assert_array_equal(fn(scored), 0 * a_BT)
-  np.testing.assert_array_equal(fn(scored, near_BT=ones_BT == 1), -a_BT)
+  np.testing.assert_array_equal(fn(scored)[0], 0 * a_BT)
+  np.testing.assert_array_equal(fn(scored, near_BT=ones_BT == 1)[0], -a_BT)
 
 
 @pytest.mark.parametrize("stage, spec, record, match", [

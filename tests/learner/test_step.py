@@ -131,6 +131,17 @@ def _rate(**options):
   return rates
 
 
+def test_a_step_says_its_learning_rate():
+  """Those of `test_schedules`; one without a gradient does not use its own up."""
+  transform = optimizer.adamw(lr=2.0, warmup_steps=4)
+  params = {"w_D": jnp.zeros(3)}
+  state, update, found = transform.init(params), step.make(_loss, transform), []
+  for x_BD in (X_BD, X_BD, np.full_like(X_BD, np.nan), X_BD, X_BD, X_BD):
+    params, state, metrics, _ = update(params, state, (x_BD, MASK_B))
+    found.append(float(metrics["lr"]))
+  assert found == [.5, 1, 1.5, 1.5, 2, 2]
+
+
 @pytest.mark.parametrize("options, rates", [
     (dict(), [1, 1, 1, 1]),
     (dict(warmup_steps=2), [.5, 1, 1, 1]),

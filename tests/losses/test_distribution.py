@@ -92,7 +92,7 @@ RATIO = jnp.array([[1., 1.1, .9, 1.1, .9]])
 def test_simko_keeps_the_value_and_shares_the_gradient(sign):
   args = LOGPS - jnp.log(RATIO), TOP, ENTROPY, sign * jnp.ones((1, 5)), ROW
   of = lambda x, top: distribution.simko(x, args[0], top, *args[2:], alpha=.2, quantile=.5,
-                                         penalty=1.5)
+                                         penalty=1.5)[0]
   loss = of(LOGPS, TOP)
   scale = np.array([[1, 1, 1, 1, 1.5 if sign < 0 else 1]])
   np.testing.assert_allclose(loss, -sign * scale * RATIO, rtol=1e-6)
@@ -107,8 +107,8 @@ def test_simko_without_its_parts_is_ppo():
   logps_BT, old_BT, entropy_BT, a_BT = draw(), draw(), draw(.1, 2.), draw(-1., 1.)
   top_BTK = draw(shape=(3, 3, 2))
   loss = lambda **o: distribution.simko(
-      logps_BT, old_BT, top_BTK, entropy_BT, a_BT, MASK, **o)
-  ppo = policy.ppo_clip(logps_BT, old_BT, a_BT, MASK)
+      logps_BT, old_BT, top_BTK, entropy_BT, a_BT, MASK, **o)[0]
+  ppo, _ = policy.ppo_clip(logps_BT, old_BT, a_BT, MASK)
   np.testing.assert_array_equal(loss(alpha=0., penalty=1.), ppo)
   np.testing.assert_array_equal(loss(quantile=1., alpha=1., penalty=9.), ppo)  # No forks.
   with pytest.raises(ValueError, match="alpha=2: in"): loss(alpha=2)
@@ -117,7 +117,7 @@ def test_simko_without_its_parts_is_ppo():
 def test_simko_where_the_clip_holds_nothing_is_shared():
   old_BT = LOGPS - jnp.log(1.5)
   grad = jax.grad(lambda top: jnp.sum(distribution.simko(
-      LOGPS, old_BT, top, ENTROPY, jnp.ones((1, 5)), ROW, quantile=.5)))(TOP)
+      LOGPS, old_BT, top, ENTROPY, jnp.ones((1, 5)), ROW, quantile=.5)[0]))(TOP)
   np.testing.assert_array_equal(grad, 0)
 
 
@@ -131,7 +131,7 @@ def test_lp_reg():
   ratio = jnp.array([[20., 1., 1., 20., 20.]])
   a = jnp.array([[-1., -1., -1., -1., 1.]])
   of = lambda x, **o: distribution.lp_reg(
-      x, jnp.log(p / ratio), proxy, a, ROW, fraction=.5, coef=3., **o)
+      x, jnp.log(p / ratio), proxy, a, ROW, fraction=.5, coef=3., **o)[0]
   np.testing.assert_allclose(
       of(jnp.log(p)), [[20 + 3 * (1 - np.log(2)), 1, 1, 20, -10]], rtol=1e-5)
   # The pull: d/d log pi of k3 is 1 - proxy / pi = -1. The gradient of rho is rho.
@@ -141,9 +141,9 @@ def test_lp_reg():
 
 def test_lp_reg_without_candidates_is_ppo():
   logps_BT, old_BT, proxy_BT, a_BT = draw(), draw(), draw(), draw(-1., 1.)
-  ppo = policy.ppo_clip(logps_BT, old_BT, a_BT, MASK, clip_low=1., clip_high=9.)
+  ppo, _ = policy.ppo_clip(logps_BT, old_BT, a_BT, MASK, clip_low=1., clip_high=9.)
   for a, o in ((a_BT, dict(fraction=0.)), (jnp.abs(a_BT), dict(fraction=1.))):
     np.testing.assert_array_equal(
-        distribution.lp_reg(logps_BT, old_BT, proxy_BT, a, MASK, **o),
+        distribution.lp_reg(logps_BT, old_BT, proxy_BT, a, MASK, **o)[0],
         ppo if o["fraction"] == 0. else policy.ppo_clip(
-            logps_BT, old_BT, a, MASK, clip_low=1., clip_high=9.))
+            logps_BT, old_BT, a, MASK, clip_low=1., clip_high=9.)[0])

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from rlx.core import records
+from rlx.core import resolve
 from rlx.losses import aggregate
 from rlx.losses import diagnostics
 from rlx.losses import divergence
@@ -41,16 +42,17 @@ def test_aggregate_refuses():
     (5.0, -1., dict(ratio_cap=4.0), 4.0),
 ])
 def test_ppo_clip(ratio, advantage, options, expected):
-  got = policy.ppo_clip(jnp.log(jnp.array([[ratio]])), jnp.zeros((1, 1)),
-                        jnp.array([[advantage]]), jnp.ones((1, 1), bool), **options)
+  got, _ = policy.ppo_clip(jnp.log(jnp.array([[ratio]])), jnp.zeros((1, 1)),
+                           jnp.array([[advantage]]), jnp.ones((1, 1), bool), **options)
   np.testing.assert_allclose(got, [[expected]], rtol=1e-6)
 
 
 def test_ratio_stays_finite():
   args = jnp.array([[0.]]), jnp.array([[-1e4]]), jnp.array([[-1.]]), jnp.ones((1, 1), bool)
   for fn in (policy.ppo_clip, policy.cispo, policy.sapo, policy.dppo_tv, policy.dro):
-    assert np.isfinite(fn(*args)).all()
-    assert np.isfinite(jax.grad(lambda x: jnp.sum(fn(x, *args[1:])))(args[0])).all()
+    loss_of = lambda x: resolve.measured(fn(x, *args[1:]))[0]
+    assert np.isfinite(loss_of(args[0])).all()
+    assert np.isfinite(jax.grad(lambda x: jnp.sum(loss_of(x)))(args[0])).all()
 
 
 def test_covariance_tokens():
@@ -64,7 +66,9 @@ def test_covariance_tokens():
   np.testing.assert_allclose(held, [[.2, .2, 0, 0, 0, 0]], atol=1e-6)   # floor(6 * .4).
   np.testing.assert_allclose(
       policy.kl_cov(logps_BT, old_BT, a_BT, mask_BT, fraction=0.0), plain_BT, rtol=1e-6)
-  cut = policy.clip_cov(logps_BT, old_BT, a_BT, mask_BT, fraction=0.4, cov_low=0.5, cov_high=9.)
+  cut, removed = policy.clip_cov(logps_BT, old_BT, a_BT, mask_BT, fraction=0.4, cov_low=0.5,
+                                 cov_high=9.)
+  np.testing.assert_array_equal(removed["clip_cov"], [[True, True] + [False] * 4])
   np.testing.assert_array_equal(np.asarray(cut == 0)[0, :2], [True, True])
 
 
@@ -187,10 +191,55 @@ def test_diagnostics():
   np.testing.assert_allclose(got["ratio_far"], .5)
   np.testing.assert_allclose(got["sampler_gap"], .1, rtol=1e-5)
   assert "entropy" not in got
-  a_BT = jnp.array([[1., -1., nan]])
-  clip = diagnostics.clip_fraction(logps_BT, old_BT, a_BT, scored.mask_BT)
-  assert clip.mean() == .5      # exp(.5) > 1.2 with A > 0.
-  # Without an advantage nothing is clipped.
-  assert diagnostics.clip_fraction(old_BT, logps_BT, 0 * a_BT, scored.mask_BT).mean() == 0
-  assert diagnostics.dual_clip_fraction(logps_BT, old_BT, -a_BT, scored.mask_BT,
-                                        dual_clip=1.5).mean() == .5
+
+
+def test_means_of_what_methods_return():
+  """Over valid tokens, over rows that have one, and a number itself, however it is cut."""
+  mask_BT = jnp.array([[True, True], [True, False], [False, False]])
+  x_BT = jnp.array([[True, False], [True, True], [True, True]])
+  got = diagnostics.means(dict(token=x_BT, row=jnp.array([1., 3., nan]), whole=5.), mask_BT)
+  assert {k: float(v.mean()) for k, v in got.items()} == dict(
+      token=pytest.approx(2/3), row=2, whole=5)
+  parts = [diagnostics.means(dict(token=x_BT[i], whole=5.), mask_BT[i])
+           for i in (slice(1), slice(1, 3))]
+  assert (parts[0]["token"] + parts[1]["token"]).mean() == got["token"].mean()
+  assert (parts[0]["whole"] + parts[1]["whole"]).mean() == 5
+
+
+CLIPPED = [
+    ("policy.ppo_clip", {}), ("policy.ppo_clip", dict(dual_clip=1.5)),
+    ("policy.ppo_clip", dict(ratio_cap=1.4)),
+    ("policy.ppo_clip", dict(ratio_cap=2., dual_clip=1.5)),
+    ("policy.clip_cov", dict(fraction=0.2, cov_low=0.1)),
+    ("policy.dppo_tv", dict(low=.05, high=.1)),
+    ("policy.dppo_kl", {}), ("policy.minirl", {}),
+    ("policy.stable_reinforce", dict(ratio_max=1.5, width=.8)),
+    ("sequence.gspo", dict(clip_low=.05, clip_high=.1)), ("sequence.luspo", {}),
+    ("sequence.gmpo", {}), ("distribution.lp_reg", dict(clip_low=.2, clip_high=.2))]
+
+
+@pytest.mark.parametrize("name, options", CLIPPED, ids=str)
+def test_clip_fractions_are_of_the_tokens_that_have_no_gradient(name, options):
+  """Against autodiff, token by token; each side of the clip is met."""
+  draw = np.random.default_rng(0)
+  shape, mask_BT = (6, 30), np.arange(30) < np.array([[30], [25], [8], [1], [0], [30]])
+  old_BT, a_BT = draw.normal(-1.2, .4, shape), draw.normal(size=shape)
+  a_BT[draw.uniform(size=shape) < 0.1] = 0
+  if name.startswith("sequence"): a_BT = np.sign(a_BT)
+  moved_B1 = np.array([[.2], [-.2], [0], [.5], [0], [0]])
+  logps_BT = old_BT + draw.normal(scale=.4, size=shape) + moved_B1
+  fill = lambda x_BT: jnp.asarray(np.where(mask_BT, x_BT, nan), jnp.float32)
+  scored = records.Scored(
+      mask_BT=jnp.asarray(mask_BT), outcome_B=jnp.ones(6), group=3, old_logps_BT=fill(old_BT),
+      sampler_logps_BT=fill(old_BT), old_min_p_logps_BT=fill(old_BT), advantages_BT=fill(a_BT))
+  fn = resolve.resolve("losses", dict(options, name=name), records.Scored)
+  loss_of = lambda x_BT: fn(scored.replace(logps_BT=x_BT))
+  _, removed = loss_of(fill(logps_BT))
+  assert set(removed) >= {"clip_low", "clip_high"}
+  grad_BT = jax.grad(lambda x_BT: jnp.sum(loss_of(x_BT)[0]))(fill(logps_BT))
+  expected_BT = mask_BT & (a_BT != 0) & (np.asarray(grad_BT) == 0)
+  sides = np.array([np.asarray(x_BT) for x_BT in removed.values()])
+  np.testing.assert_array_equal(sides.any(axis=0), expected_BT)
+  assert (sides.sum(axis=0) <= 1).all() and sides.any(axis=(1, 2)).all(), list(removed)
+  assert not (removed["clip_low"] & (a_BT > 0)).any()
+  assert not (removed["clip_high"] & (a_BT < 0)).any()

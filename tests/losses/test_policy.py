@@ -30,7 +30,7 @@ def test_all_rules_agree_where_nothing_has_moved(name):
     def gradient(name):
       fn = resolve.resolve("losses", dict(name=name), records.Scored)
       loss = lambda x_BT: aggregate.aggregate(
-          fn(scored.replace(logps_BT=x_BT)), scored.mask_BT, mode="seq-mean-token-mean")
+          resolve.measured(fn(scored.replace(logps_BT=x_BT)))[0], scored.mask_BT, mode="seq-mean-token-mean")
       return jax.grad(lambda x_BT: loss(x_BT).total)(logps_BT)
     np.testing.assert_allclose(gradient(name), gradient("policy.reinforce"), rtol=1e-12)
 
@@ -45,9 +45,9 @@ def test_minirl(ratio, drawn, advantage, expected):
   logps_BT = jnp.array([[-2.]])
   args = (logps_BT - jnp.log(ratio), logps_BT - jnp.log(drawn),
           jnp.array([[advantage]]), ONE)
-  got = policy.minirl(logps_BT, *args)
+  got, _ = policy.minirl(logps_BT, *args)
   np.testing.assert_allclose(got, [[expected]], rtol=1e-6, atol=0)
-  grad = jax.grad(lambda x: jnp.sum(policy.minirl(x, *args)))(logps_BT)
+  grad = jax.grad(lambda x: jnp.sum(policy.minirl(x, *args)[0]))(logps_BT)
   np.testing.assert_allclose(grad, [[expected / -2.]], rtol=1e-6, atol=0)
 
 
@@ -56,16 +56,16 @@ def test_stable_reinforce_guards_the_advantages():
   a_BT = jnp.array([[5., -1.5, 2., 2.5]])
   logps_BT = jnp.log(jnp.array([[.1, .2, .3, .4]]))
   mask_BT = jnp.ones((1, 4), bool)
-  got = policy.stable_reinforce(logps_BT, logps_BT, a_BT, mask_BT)
+  got, _ = policy.stable_reinforce(logps_BT, logps_BT, a_BT, mask_BT)
   np.testing.assert_allclose(got, [[-5, 0, -2, -2.5]], rtol=1e-6, atol=0)
   args = logps_BT, logps_BT - .1, a_BT, mask_BT
-  np.testing.assert_array_equal(policy.stable_reinforce(*args, width=9.),
-                                policy.ppo_clip(*args))
+  np.testing.assert_array_equal(policy.stable_reinforce(*args, width=9.)[0],
+                                policy.ppo_clip(*args)[0])
 
 
 def test_stable_reinforce_guards_the_ratio():
   old_BT, a_BT = jnp.array([[-100.]]), jnp.array([[-1.]])
-  fn = lambda x: jnp.sum(policy.stable_reinforce(x, old_BT, a_BT, ONE, width=9.))
+  fn = lambda x: jnp.sum(policy.stable_reinforce(x, old_BT, a_BT, ONE, width=9.)[0])
   np.testing.assert_allclose(fn(jnp.array([[-1.]])), 1e3, rtol=1e-5)
   np.testing.assert_array_equal(jax.grad(fn)(jnp.array([[-1.]])), 0)
 

@@ -17,20 +17,20 @@ wide = dict(clip_low=9., clip_high=9.)
 
 def test_gspo_and_luspo():
   # Mean of D is 1/24: s = 1.0425.
-  got = sequence.gspo(OLD + D, OLD, jnp.ones((1, 6)), ALL, **wide)
+  got = sequence.gspo(OLD + D, OLD, jnp.ones((1, 6)), ALL, **wide)[0]
   np.testing.assert_allclose(got, [[-np.exp(.25 / 6)] * 6], rtol=1e-6)
   # Two completions of lengths 6 and 2, A of 1 and -1: (6 * -1.0025 + 2 s) / 2.
   mask_BT = jnp.concatenate([ALL, jnp.arange(6)[None] < 2])
   loss = aggregate.aggregate(
       sequence.luspo(jnp.concatenate([OLD + D, OLD + .1]), OLD.repeat(2, 0),
-                     jnp.array([[1.], [-1.]]).repeat(6, 1), mask_BT),
+                     jnp.array([[1.], [-1.]]).repeat(6, 1), mask_BT)[0],
       mask_BT, mode=aggregate.OF_LOSS["sequence.luspo"])
   np.testing.assert_allclose(loss.mean(), (-6 * 1.0025 + 2 * np.exp(.1)) / 2, rtol=1e-6)
 
 
 def test_a_shared_ratio_has_the_gradient_of_each_token():
   a_BT = jnp.array([[1., -1., 2., 1., -1., .5]])
-  grad = lambda fn: jax.grad(lambda x: jnp.sum(fn(x, OLD, a_BT, ALL, **wide)))(OLD + D)
+  grad = lambda fn: jax.grad(lambda x: jnp.sum(fn(x, OLD, a_BT, ALL, **wide)[0]))(OLD + D)
   np.testing.assert_allclose(grad(sequence.gspo), -a_BT * np.exp(.25 / 6), rtol=1e-6)
 
 

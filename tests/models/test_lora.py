@@ -11,6 +11,7 @@ from rlx.core import records
 from rlx.models import decode
 from rlx.models import lora
 from rlx.models import transformer
+from rlx.models import value
 
 CONFIG = transformer.DecoderConfig(
     vocab_size=31, d_model=16, n_layers=2, n_heads=4, n_kv_heads=2, head_dim=6,
@@ -43,6 +44,8 @@ def test_adapters_are_float32_over_narrower_matrices(trees):
   narrow = jax.tree.map(lambda x: x.astype(jnp.bfloat16), frozen)
   start = lora.init(narrow, jax.random.key(1), rank=3)
   assert {x.dtype for x in jax.tree.leaves(start)} == {jnp.float32.dtype}
+  with_head = value.init(dataclasses.replace(CONFIG, param_dtype="bfloat16"), start)
+  assert {x.dtype for x in jax.tree.leaves(with_head)} == {jnp.float32.dtype}
   small = jax.tree.map(lambda x: x * 2**-6, moved)  # Of both A and B: of the sum 2^-12.
   merged = lora.merge(records.join(narrow, small), 0.5)
   up, part = narrow["layers"]["mlp"]["up_LDF"], small["layers"]["mlp"]

@@ -14,7 +14,7 @@ VALID = jnp.array([True, True, False])
 
 def rewards(**options):
   options = dict(dict(norm="none", prm_beta=1.0), **options)
-  return implicit.process(RATIO, jnp.zeros_like(RATIO), MASK, VALID, **options)
+  return implicit.process(RATIO, jnp.zeros_like(RATIO), MASK, VALID, **options)[0]
 
 
 def test_verdict():
