@@ -185,7 +185,7 @@ def table(records):
       "one rival. Effect: mean over seeds with its 95% interval (Student's t); above 0 is the "
       "direction claimed. Every seed draws its own environment, and the learning rate of every "
       f"arm is tuned over the same list of {len(RATES)} on {len(TUNING)} other seeds; a rate at an "
-      "end of the list is marked with *.", "",
+      "end of the list, beyond which the best may lie, is marked with *.", "",
       "- confirmed, opposite: p < 0.05 after Holm's correction over all rows but illustrations, "
       "and the mean above or below 0.",
       "- not seen: neither, and the interval lies within the margin, which was fixed beforehand.",

@@ -13,9 +13,8 @@ from experiments.worlds import tabular
 CLAIM = 0
 MEASURE = "gold score at the end with a threshold for each proxy less with fixed weights"
 MARGIN, RATE = 0.02, 10.0
-FIRST = ("confirmed", "scores are moved so that the config's thresholds fit them")
-ILLUSTRATION = ("The thresholds are where the gold score is highest by construction; a fixed "
-                "weight goes on beyond them.")
+FIRST = ("confirmed", "scores are moved so that the config's thresholds fit them; called an "
+         "illustration until, at tuned rates, it came out otherwise")
 WORLD = tabular.Tree(prompts=2, vocab=8, length=3)
 
 

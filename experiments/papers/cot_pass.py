@@ -20,9 +20,7 @@ PAPER = dict(
 CLAIM = 0
 MEASURE = "gain over the start at k = 16: in CoT-pass@k less in pass@k"
 MARGIN, RATE = 0.05, 40.0
-FIRST = ("confirmed", None)
-ILLUSTRATION = ("One guess of five is right, so that pass@16 is near 1 at the start and has no "
-                "room for a gain.")
+FIRST = ("confirmed", "called an illustration until, at tuned rates, it came out otherwise")
 WORLD = tabular.Tree(prompts=16, vocab=5, length=3)
 
 

@@ -12,11 +12,9 @@ from experiments.worlds import verdicts
 CLAIM = 0
 MEASURE = "accuracy with resets of the reference less that without, 200 steps"
 MARGIN, RATE = 0.05, 0.02
-FIRST = ("confirmed", None)
+FIRST = ("confirmed", "called an illustration until, at tuned rates, it came out otherwise")
 DIFFERS = {"kl.coef": "the claim is about a KL that dominates, and with 1e-4 a few hundred "
                       "steps of a table see none"}
-ILLUSTRATION = ("A KL this strong keeps the policy near its reference, so that a reference that "
-                "moves along lets it go further.")
 
 
 def arms():
