@@ -320,7 +320,7 @@ def check(c, methods):
   refuse(c.prm.order != "none" and not methods.needs("prm_logps_BT") and
          c.prm.path is not None, "prm.path",
          "no reward or estimator reads the PRM; drop the path or add a process reward")
-  for line in (*cancelled(c, methods), *uncorrected(c, methods)): logging.warning("%s", line)
+  for line in (*cancelled(c, methods), *uncorrected(c, methods), *loud(c)): logging.warning("%s", line)
 
 
 def _check_sources(c, methods, refuse):
@@ -464,6 +464,23 @@ def uncorrected(c, methods):
     yield (f"rollouts.sync_every={c.rollouts.sync_every}: completions are from an older policy, "
            f"for which learner.loss.name={c.learner.loss.name!r} does not correct; "
            "learner.behaviour.name='behaviour.tis' does.")
+
+
+def loud(c):
+  """A line for each implicit reward that is scaled up before its PRM has learned anything.
+
+  A PRM that starts as its reference gives log-ratios of almost 0 after one update, and the
+  normaliser makes them as large as those of a PRM that has learned.
+  """
+  for term, spec in c.rewards.items():
+    if spec["name"] != "implicit.process" or c.prm.path is not None: continue
+    warmup_steps = dict(spec).get("warmup_steps", 0)  # Off where a term does not name it.
+    options = {k: v for k, v in spec.items() if k not in ("coef", *schedule.OPTIONS)}
+    found = inspect.signature(resolve.bind("rewards", options)).parameters
+    if found["norm"].default == "max_return" and not found["floor"].default and not warmup_steps:
+      yield (f"rewards.{term}.floor=0.0, rewards.{term}.warmup_steps=0: norm='max_return' makes "
+             "the rewards of a PRM that has hardly moved as large as those of a trained one; "
+             "set one of the two.")
 
 
 def check_keys(config, known):

@@ -69,6 +69,23 @@ def test_a_method_that_its_estimator_undoes_is_told(reward, estimator, warns, mo
     assert said[0].startswith(f"rewards.outcome.name={reward['name']!r}: advantages.outcome")
 
 
+@pytest.mark.parametrize("process, path, warns", [
+    (dict(), None, True), (dict(floor=0.5), None, False), (dict(warmup_steps=9), None, False),
+    (dict(norm="none"), None, False),
+    # A PRM from elsewhere has something to say from the start.
+    (dict(), "trained", False)], ids=str)
+def test_a_normaliser_without_floor_or_warm_up_is_told(process, path, warns, monkeypatch):
+  said = []
+  monkeypatch.setattr(logging, "warning", lambda form, *a: said.append(form % a))
+  c = base.get_config()
+  c.rewards.process.update(process)
+  c.prm.path = path
+  _check(c)
+  assert len(said) == warns
+  if warns: assert said[0].startswith(
+      "rewards.process.floor=0.0, rewards.process.warmup_steps=0: ") and "\n" not in said[0]
+
+
 def test_in_a_sum_of_terms_nothing_is_undone_for_sure(monkeypatch):
   said = []
   monkeypatch.setattr(logging, "warning", lambda form, *a: said.append(form % a))

@@ -153,6 +153,10 @@ class Scored:
     return self.lengths_B.reshape(-1, self.group)
 
   @property
+  def finish_PG(self):
+    return self.finish_B.reshape(-1, self.group)
+
+  @property
   def scores_B(self):
     """Of the first verifier in verifier.scores."""
     return self.scores_BE[:, 0]

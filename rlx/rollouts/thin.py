@@ -6,12 +6,30 @@ advantage, is nobody's baseline and no example for the PRM.
 """
 import numpy as np
 
+from rlx.core import records
+
 KINDS = ("best_worst", "best_random", "best")
 
 
 def nothing(outcome_PG):
   """Leaves none out."""
   return np.ones(outcome_PG.shape, bool)
+
+
+def truncated(finish_PG):
+  """DAPO's overlong filtering: completions that were cut at the length limit do not learn.
+
+    keep_i = (finish_i != length)
+
+  Being cut says nothing about the reasoning so far, yet such a completion counts as wrong.
+
+  Source: Yu et al. 2025, arXiv:2503.14476, section 3.4. Differs from the paper: it masks
+  their loss alone, here they are nobody's baseline either, nor an example for the PRM.
+
+  Args:
+    finish_PG: index into records.FINISH.
+  """
+  return np.asarray(finish_PG) != records.FINISH.index("length")
 
 
 def prof(outcome_PG, scores_PG, valid_PG, *, keep, side="both"):
