@@ -35,10 +35,6 @@ CENTRES = SCALES + (
     "group.rloo", "group.mean_baseline", "group.against_sampled", "group.opo",
     "group.gpg", "group.pass_at_k", "group.passk", "batch.group_mean_batch_std",
     "batch.reinforce_pp_baseline")
-# Estimators of which 0 on all of a group says that its completions do not differ. It does
-# not with one like batch.reinforce, where 0 is the advantage of a wrong answer.
-COMPARES = CENTRES + (
-    "process.rloo", "process.rloo_steps", "process.grpo", "process.grpo_tokens")
 CANCELS = (  # reward, its options, estimators, what is left of it
     ("noise.forward", {}, CENTRES, "the plain verdict, but for a factor"),
     ("noise.channel", dict(correction="forward"), CENTRES,
@@ -58,7 +54,6 @@ class Methods:
   """The functions a config names, resolved, and what they ask for."""
   rewards: dict                # term -> (RL iterations done -> coefficient, fn)
   estimators: dict             # term or "total" -> (gamma of spread, fn)
-  compares: bool               # every estimator is one of COMPARES
   policy: Callable
   behaviour: Callable | None     # weight of the policy loss; None is off
   token_weight: Callable | None  # weight of the advantages; None is off
@@ -139,7 +134,7 @@ def of(c):
   if "coef" not in c.learner.auxiliary: raise ValueError("learner.auxiliary.coef is missing.")
   auxiliary = {k: v for k, v in c.learner.auxiliary.items() if k != "coef"}
   return Methods(
-      rewards, estimators, compares=all(c.advantages[t].name in COMPARES for t in estimators),
+      rewards, estimators,
       policy=resolve.resolve("losses", c.learner.loss, records.Scored, "learner.loss"),
       behaviour=optional(c.learner.behaviour, "learner.behaviour"),
       token_weight=optional(c.learner.token_weight, "learner.token_weight"),
@@ -304,7 +299,7 @@ def check(c, methods):
          "None with lora.rank: PRM and policy are adapters over one base")
   resolve.bind("rollouts", c.rollouts.keep, "rollouts.keep")
   resolve.bind("prompts.templates", c.prompts.template, "prompts.template")
-  lonely = [] if c.rollouts.per_prompt > 1 else _compares_within_groups(c, methods)
+  lonely = [] if c.rollouts.per_prompt > 1 else compares(c, methods)
   refuse(bool(lonely), "rollouts.per_prompt",
          f"advantages.{lonely[0] if lonely else ''} compares completions of a "
          "group; use >= 2, or an estimator such as batch.reinforce")
@@ -415,12 +410,18 @@ def _try(c, methods):
       s.outcome_PG, s.valid_PG, np.float32(0), 0)), scored)
 
 
-def _compares_within_groups(c, methods):
-  """Estimators that leave nothing of rewards where each prompt has one completion."""
-  scored, rewards_B = _example(c), np.arange(c.prompts.per_step, dtype=np.float32)
+def compares(c, methods):
+  """Entries of `advantages` that give 0 to groups whose completions have equal rewards.
+
+  Of others, such as batch.reinforce, 0 is the advantage of a wrong answer. Read off what
+  the estimators give to one reward for each prompt.
+  """
+  scored = _example(c)
   scored = scored.replace(mask_BT=np.ones_like(scored.mask_BT))
-  return [term for term, (_, fn) in methods.estimators.items() if not np.any(
-      resolve.measured(fn(combine.Term(rewards=rewards_B, scored=scored)))[0])]
+  rewards_B = np.repeat(np.arange(c.prompts.per_step, dtype=np.float32), c.rollouts.per_prompt)
+  term = combine.Term(rewards=rewards_B, scored=scored)
+  return [name for name, (_, fn) in methods.estimators.items()
+          if not np.any(resolve.measured(fn(term))[0])]
 
 
 def _example(c):

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlx import likelihoods
+from rlx import methods as methods_lib
 from rlx.advantages import combine
 from rlx.advantages import normalize
 from rlx.core import masked
@@ -361,6 +362,9 @@ def step_columns(completions, tokenizer, separator):
 def advantage(c, methods):
   """(state, scored) -> (scored with advantages, metrics). Jitted; pure inside."""
 
+  leaves_out = c.advantages.whiten and len(methods_lib.compares(c, methods)) == len(
+      methods.estimators)
+
   @jax.jit
   def of(kl_coef, step, scored, *running):
     found = {name: resolve.measured(fn(scored)) for name, (_, fn) in methods.rewards.items()}
@@ -392,7 +396,7 @@ def advantage(c, methods):
     if c.advantages.whiten:
       advantages_BT = normalize.whiten(
           advantages_BT, mask_BT & _has_signal(advantages_BT, scored.group)
-          if methods.compares else mask_BT)
+          if leaves_out else mask_BT)
     metrics = _reward_metrics(rewards, coefs, parts, scored, mask_BT) | kept | own
     metrics |= _own("advantages", found, scored)
     return scored.replace(advantages_BT=advantages_BT), metrics
