@@ -173,8 +173,8 @@ def judged(records):
 
 def table(records):
   """docs/papers.md from records."""
-  found = judged(records)
-  outcomes = [seen for *_, seen in found.values()]
+  tests = judged(records)
+  outcomes = [seen for *_, seen in tests.values()]
   checked = {r["key"] for r in records}
   lines = [
       "# Papers and what was seen of their claims", "",
@@ -204,7 +204,7 @@ def table(records):
     paper, check = paper_of(key), check_of(key)
     head = [paper["title"], paper["arxiv"], f"`{key}`" if has_config(key) else "",
             paper["claims"][check.CLAIM if check else 0]]
-    rows = [[check.MEASURE, *_row(r, check, *found[key, r["rival"]])]
+    rows = [[check.MEASURE, *_row(r, check, *tests[key, r["rival"]])]
             for r in records if r["key"] == key]
     for row in rows or [["", "", "no check"] + [""] * 7]:
       lines.append("| " + " | ".join(x.replace("|", "\\|") for x in head + row) + " |")

@@ -90,7 +90,7 @@ class Methods:
 
   @property
   def value_terms(self):
-    """Entries of `estimators` that are computed from values: each has a target for them."""
+    """Entries of `estimators` that read the value model; each defines a target for it."""
     return [name for name, (_, fn) in self.estimators.items() if "values_BT" in fn.fields
             or any("values_BT" in reward.fields for term, (_, reward) in self.rewards.items()
                    if name in (term, "total"))]
@@ -413,8 +413,8 @@ def _try(c, methods):
 def compares(c, methods):
   """Entries of `advantages` that give 0 to groups whose completions have equal rewards.
 
-  Of others, such as batch.reinforce, 0 is the advantage of a wrong answer. Read off what
-  the estimators give to one reward for each prompt.
+  For others, such as batch.reinforce, 0 is the advantage of a wrong answer. Found by
+  running each estimator on groups in which all completions have the same reward.
   """
   scored = _example(c)
   scored = scored.replace(mask_BT=np.ones_like(scored.mask_BT))

@@ -53,7 +53,7 @@ def _reader(fn, given=()):
 
 
 def whole(**statistics):
-  """Decorator: arguments of a method that are computed of the whole minibatch.
+  """Decorator: arguments of a method that are computed over the whole minibatch.
 
     @resolve.whole(near_BT=_near)
     def loss(logps_BT, advantages_BT, mask_BT, near_BT=None, *, width=3.0):
@@ -72,9 +72,9 @@ def whole(**statistics):
 
 
 def measured(found):
-  """(value, {name: metric}) of what a method returned: its value, or the two.
+  """Splits what a method returned, a value or (value, metrics), into (value, metrics).
 
-  A metric is a scalar, or [B] or [B, T], of which the log has the mean.
+  Metrics are {name: scalar, [B] or [B, T]}; the mean of an array is logged.
   """
   return found if isinstance(found, tuple) else (found, {})
 

@@ -12,7 +12,7 @@ PARAM_UPDATES = ("master", "stochastic")
 
 
 class Optimizer(NamedTuple):
-  """An optax transform that says its learning rate."""
+  """An optax transform that reports its learning rate."""
   init: Callable    # params -> state, float32
   update: Callable  # (gradients, state, params) -> (updates, state)
   rate: Callable    # state -> the learning rate of the next update
@@ -101,7 +101,7 @@ def _wide(params):
 
 
 def _stochastic(x, key):
-  """x or the next smaller or larger number of 16 bits; what it is in expectation is x."""
+  """Rounds x to one of the two nearest bfloat16 numbers at random, without bias."""
   bits = jax.lax.bitcast_convert_type(x, jnp.uint32)
   noise = jax.random.bits(key, x.shape, jnp.uint16).astype(jnp.uint32)
   return jax.lax.bitcast_convert_type((bits + noise) & jnp.uint32(0xffff0000), jnp.float32)
