@@ -9,6 +9,7 @@ import signal
 import sys
 
 from rlx.core import resolve
+from rlx.verifiers import errors
 
 
 def main():
@@ -62,6 +63,8 @@ def run(prompt, text):
     found = _lookup(prompt.verifier)(prompt, text)
     is_list = isinstance(found, list)
     verdict = [float(v) for v in found] if is_list else float(found)
+  except errors.Unknown as e:
+    return math.nan, "unknown", str(e)[:200]
   except Exception as e:  # pylint: disable=broad-exception-caught
     return math.nan, "exception", f"{type(e).__name__}: {str(e)[:200]}"
   if not is_list and math.isnan(verdict): return math.nan, "unknown", None

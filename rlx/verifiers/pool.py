@@ -33,7 +33,8 @@ class Pool:
 
   Attributes:
     errors: Counter of verdicts lost since the start, by kind: "timeout",
-      "crash" (the worker died), "exception", "unknown" (the verifier said NaN).
+      "crash" (the worker died), "exception", "unknown" (the verifier said NaN or raised
+      errors.Unknown).
     last_error: the newest exception as text, for messages.
     recycled: workers that gave way to new ones: late, dead, out of memory or old.
   """

@@ -88,6 +88,13 @@ def test_in_process_exceptions_are_nan(make):
   assert pool.errors == dict(exception=3, unknown=1)
 
 
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_verifier_may_say_that_it_cannot_tell(make, workers):
+  pool = make(workers, timeout_s=10.0)
+  np.testing.assert_array_equal(verify(pool, ["yes", "unknown"]), [1, nan])
+  assert pool.errors == dict(unknown=1) and pool.last_error == "no endpoint"
+
+
 def test_a_hang_of_sympy_does_not_stop_the_others(make):
   pool = make(2, timeout_s=2.0)
   texts = [r"\boxed{9^{9^{9^9}}}", r"\boxed{72}", r"\boxed{71}", r"\boxed{144/2}"]

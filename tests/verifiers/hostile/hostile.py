@@ -6,12 +6,15 @@ import subprocess
 import sys
 import time
 
+from rlx.verifiers import errors
+
 
 def obey(prompt, text):
   if text == "exit": os._exit(3)
   if text == "segfault": os.kill(os.getpid(), signal.SIGSEGV)
   if text == "raise": raise KeyError("no such thing")
   if text == "recurse": return obey_forever(prompt, text)
+  if text == "unknown": raise errors.Unknown("no endpoint")
   if text == "nan": return float("nan")
   if text == "two": return 2.0
   if text == "none": return None
