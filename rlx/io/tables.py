@@ -17,6 +17,8 @@ import numpy as np
 
 from rlx.models import transformer
 
+_AXES = ("vocab_size", "d_model", "n_heads", "n_kv_heads", "head_dim", "d_ff")  # of DecoderConfig
+
 
 @dataclasses.dataclass(frozen=True)
 class Leaf:
@@ -73,6 +75,10 @@ def leaves(found, get, table, config, source):
   if config.n_layers * max(n_experts, 1) > len(found):  # Names alone would fill the memory.
     raise ValueError(f"{source}: {len(found)} tensors for {config.n_layers} layers"
                      + f" of {n_experts} experts" * bool(n_experts) + ".")
+  held = sum(map(math.prod, found.values()))
+  for field in _AXES:  # Each is an axis of a tensor; tracing makes tables as long as they say.
+    if (size := getattr(config, field)) > held:
+      raise ValueError(f"{source}: {held} numbers in all tensors; {field}={size} cannot be.")
   sizes, shapes = _sizes(config), paths(config)
   wanted = {name: (pairs(parts), place) for pattern, parts in table.items()
             if pairs(parts)[0][0] in shapes for name, place in _each(pattern, config)}

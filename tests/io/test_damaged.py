@@ -192,6 +192,12 @@ DIRECTORY = {  # damage -> (how, what is said)
     "config/kv_heads": (config(num_key_value_heads="3"), "config.json: num_key_value_heads=3 "),
     "config/odd": (config(head_dim="7"), "config.json: .*head_dim=7"),
     "config/tied": (config(tie_word_embeddings='"no"'), "config.json: tie_word_embeddings='no'"),
+    **{f"config/{key}": (config(**{key: str(x)}), said) for key, x, said in (
+        ("head_dim", 200_000_000, "head_dim=200000000 cannot be"),
+        ("vocab_size", 2**31 - 2, "19424 numbers in all tensors; vocab_size=2147483646 cannot"),
+        ("intermediate_size", 2**31 - 2, "d_ff=2147483646 cannot be"))},
+    "config/wide_heads": (config(hidden_size=str(2**31 - 8), head_dim=None),
+                          "d_model=2147483640 cannot be"),
     "config/family": (config(model_type='["llama"]'), r"config.json: model_type=\['llama'\]"),
     "config/layer_types": (config(layer_types="3"), "config.json: layer_types=3"),
     "config/vocabulary": (config(vocab_size="62"),
