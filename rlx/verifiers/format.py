@@ -2,6 +2,7 @@ r"""Is a completion of the form asked for? About its shape, not what it says.
 
 Options are set with a prompt's `meta`: {"format": {"max_chars": 500}}.
 """
+import functools
 import re
 
 from rlx.verifiers import _boxed
@@ -10,19 +11,18 @@ from rlx.verifiers import _boxed
 def tags(prompt, text):
   """1.0 if the completion is exactly one block of each tag, in order.
 
-  `meta["format"]["tags"]`, default ("think", "answer"): only white space may
-  stand between the blocks, around them, and a tag may not occur in a block.
+    space <think> inside </think> space <answer> inside </answer> space
+
+  `meta["format"]["tags"]` has the names, default ("think", "answer"). A space is white
+  space or nothing. An inside is any text without a tag of these names: neither nested
+  nor quoted in code, and in no spelling that a lenient parser might take for one (upper
+  case, spaces, attributes, <think/>). It may be empty; &lt;think&gt; is text.
   """
   names = _option(prompt, "tags", ("think", "answer"))
-  if any(text.count(f"<{n}>") != 1 or text.count(f"</{n}>") != 1 for n in names):
-    return 0.0
-  place = 0
-  for n in names:
-    start = text.index(f"<{n}>")
-    end = text.index(f"</{n}>")
-    if end < start or text[place:start].strip(): return 0.0
-    place = end + len(f"</{n}>")
-  return float(not text[place:].strip())
+  tag = _tag(tuple(names))
+  outside = tag.split(text)[::2]
+  return float(tag.findall(text) == [f"<{end}{n}>" for n in names for end in ("", "/")]
+               and not "".join(outside).strip())
 
 
 def boxed(prompt, text):
@@ -48,3 +48,11 @@ def ascii_share(prompt, text):
 
 def _option(prompt, name, default):
   return prompt.meta["format"][name] if name in prompt.meta.get("format", {}) else default
+
+
+@functools.cache
+def _tag(names):
+  """A tag of these names in any spelling; of linear time on every text."""
+  name = "|".join(map(re.escape, names))
+  return re.compile(rf"<\s*(?:/\s*)?(?:{name})\s*(?:/\s*)?>|</?(?:{name})\s[^<>]*>",
+                    re.IGNORECASE)
