@@ -21,7 +21,7 @@ setuptools.setup(
     package_data={"rlx": ["view.html"]},
     install_requires=[
         "absl-py", "array-record", "flax", "gguf", "huggingface_hub", "importlib_resources",
-        "jax", "jinja2", "math-verify", "matplotlib", "ml-collections", "numpy", "optax",
+        "jax", "jinja2", "matplotlib", "ml-collections", "mpmath", "numpy", "optax",
         "orbax-checkpoint", "rich", "safetensors", "tensorboardX", "tensorflow-datasets",
         "tokenizers", "tqdm", "transformers>=5",
     ],

@@ -8,12 +8,12 @@ def last(text):
   r"""Inside of the last \boxed{...} of a text; None if there is none.
 
   A box that is not closed is no box. Of \boxed{\boxed{5}} it is the inner one.
-  "\boxed 5" is read as \boxed{5}, as LaTeX does.
+  Of "\boxed 72" it is 72: what follows up to the next space, which is what is meant.
   """
   start = None
   for match in _BOX.finditer(text): start = match.end()
   if start is None or start == len(text): return None
-  if text[start] != "{": return text[start]
+  if text[start] != "{": return re.match(r"[^\s$]*", text[start:])[0].rstrip(".,") or None
   depth = 0
   for match in re.finditer(r"\\.|[{}]", text[start:], re.DOTALL):
     if match[0] == "{": depth += 1

@@ -1,88 +1,84 @@
-r"""Compares mathematical answers through math-verify: 1.0 if equal, else 0.0.
+r"""Compares mathematical answers by type: 1.0 if the completion's agrees with the prompt's, else 0.0.
 
-math-verify's own time limits are off: they are signals, which only work in a
-main thread, and turn a hang into "wrong". The pool has the deadline. They
-raise instead of calling a failed comparison wrong, and the pool makes it NaN.
+The reference answer says what is asked for (an integer, decimal, fraction, closed expression,
+expression in variables, equation, inequality or interval, set, tuple, matrix, list, choice or
+text), and the completion has to state an answer of that kind:
+
+  kind         equal are                                    not equal are
+  number       1/2, 0.5, 3/6, 50%; x = 5 and 5; 5 cm, 50 mm  0.333333 and 1/3, 5 cm and 5 m
+  expression   (x+1)^2, x^2+2x+1; 1/sqrt 2, sqrt 2/2         pi r^2 h and pi r^2, 10c and 10d
+  equation     y = 2x+3, y-2x = 3                            x = 5 and x+3 = 8
+  interval     (-oo,2), x < 2, {x | x < 2}                   (-1,1) and {-1,1}, 3x-1 < 5
+  set, list    {1,2}, x = 1 or x = 2, 2 and 1                1,2 and 1,2,3; 3,1,2 and 1,2,3
+  tuple        (1,2), x = 1, y = 2                           (2,1), {1,2}, [1,2]
+  text         Monday, \text{monday}                         BDAC and ABCD
+
+It has to be an answer, not a task. Sums, integrals, limits, derivatives, determinants, gcd,
+remainders, floors cannot be read, and a text that cannot be read agrees only with the same text.
+Factorials, functions of numbers, sums and products of numbers are read, and count only if the
+reference has them too. Nothing is solved, so an equation that still has to be solved is none.
+
+Values are exact: numbers are fractions; others are evaluated with as many digits as tell apart
+all that their literals can make, expressions with variables at several points. A decimal is the
+number it states; with ten or more digits it also stands for a number that agrees in all of them.
+The order of a bare list counts if it is one of whole numbers above 0 that do not increase, or if
+the question has a word such as "respectively"; else a list is in any order. A unit
+may be missing on one side; where both have one they have to be equal. A letter, or a word that
+names no usual unit, is a unit only if the question or the reference has it.
+
+docs/verifiers.md has how often that is wrong, beside other graders.
 """
 import functools
-import logging
-import re
 
 from rlx.verifiers import _boxed
+from rlx.verifiers._math import answers
+from rlx.verifiers._math import stated
+from rlx.verifiers._math import units
 
-_NUMBER = re.compile(
-    r"(?:(?<![\w)])[-+])?"  # A sign, unless it is a subtraction.
-    r"(?:(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?|\.\d+)(?:/\d+)?", re.ASCII)
-_SPACED = re.compile(r"(?<=\d)\\[, ](?=\d{3}(?!\d))", re.ASCII)  # 10\,000
-_MARK = re.compile(r"####|answer\s*(?:is|:)", re.IGNORECASE)
-_MAX_CHARS = 1000  # An answer longer than this is none.
+_MAX_CHARS = 2000  # An answer longer than this is none.
 
 
 def boxed(prompt, text):
-  r"""The last \boxed{...} of the completion against the prompt's answer."""
-  gold = _gold(prompt.answer)
-  return _equal(prompt.answer, gold, _boxed.last(text))
+  r"""The last \boxed{...} of the completion against the prompt's answer.
+
+  Raises:
+    ValueError: the prompt has no answer.
+  """
+  gold, words = _gold(prompt.answer, prompt.text)
+  return _verdict(gold, _boxed.last(text), words)
 
 
 def final(prompt, text):
   """The completion's final answer against the prompt's answer.
 
-  That is the last box; or the rest of the line after the last "####", "answer
-  is" or "answer:"; or the last number. Of that line only the first number
-  counts if the prompt's answer is a number, so that units do not matter. The
-  question, where the completion repeats it, states no answer.
+  That is the last box, or else what `rlx/verifiers/_math/stated.py` finds: behind the last
+  "answer is", "answer:" or "####", or in the last line with a number.
+
+  Raises:
+    ValueError: the prompt has no answer.
   """
-  gold = _gold(prompt.answer)
-  text = _SPACED.sub("", text.replace(prompt.text, " ") if prompt.text else text)
-  if (box := _boxed.last(text)) is not None:
-    return _equal(prompt.answer, gold, box)
-  marks = list(_MARK.finditer(text))
-  if not marks:
-    numbers = _NUMBER.findall(text)
-    return _equal(prompt.answer, gold, numbers[-1] if numbers else None)
-  stated = text[marks[-1].end():].strip(" :*\n").partition("\n")[0]
-  if _NUMBER.fullmatch(prompt.answer.strip(" $")):
-    number = _NUMBER.search(stated)
-    return _equal(prompt.answer, gold, number and number[0])
-  return _equal(prompt.answer, gold, stated.strip(" $*.:"))
+  gold, words = _gold(prompt.answer, prompt.text)
+  if (box := _boxed.last(text)) is not None: return _verdict(gold, box, words)
+  is_number = gold[0] in ("value", "colon", "based") and not answers.has_variables(gold)
+  found = stated.answer(text, prompt.text, is_number)
+  # The first that can be read, whether or not it is right.
+  readable = [x for x in found if x and answers.read(x, words)[0] != "text"]
+  return _verdict(gold, next(iter(readable or found), None), words)
 
 
-def _equal(answer, gold, stated):
-  """1.0 if `stated` means what `answer` (parsed: `gold`) does."""
-  if not stated or len(stated) > _MAX_CHARS: return 0.0
-  if stated.strip() == answer.strip(): return 1.0
-  import math_verify  # pylint: disable=g-import-not-at-top
-  parsed = _parse(stated)
-  if parsed and (is_near := _near(gold[0], parsed[0])) is not None: return float(is_near)
-  return float(math_verify.verify(gold, parsed, timeout_seconds=None, raise_on_error=True,
-                                  allow_set_relation_comp=True))
-
-
-def _near(a, b):
-  """Are two numbers equal to 9 digits? None unless one of them is a decimal.
-
-  math-verify looks at 6 digits after the point: all masses of atoms in kg are equal.
-  """
-  import sympy  # pylint: disable=g-import-not-at-top
-  if not all(isinstance(x, sympy.Expr) and x.is_number for x in (a, b)): return None
-  if not (a.has(sympy.Float) or b.has(sympy.Float)): return None
-  a, b = a.doit(), b.doit()  # A percentage is not evaluated.
-  return bool(abs(sympy.N(a - b, 20)) <= 1e-9 * abs(sympy.N(a, 20)))
+def _verdict(gold, found, words):
+  if not found or len(found) > _MAX_CHARS: return 0.0
+  if gold[0] == "choice" and (letter := answers.choice_of(found)): return float(letter == gold[1])
+  if gold[0] == "text" and answers.same_words(gold, found): return 1.0
+  texts = [found]
+  if gold[0] == "list": texts.append(found.replace(",", ", "))  # 100,200 may be two numbers.
+  return float(any(answers.agree(gold, answers.read(x, words), words) for x in texts))
 
 
 @functools.lru_cache(maxsize=4096)
-def _gold(answer):
-  """The prompt's answer, parsed; it is asked for every completion of a group."""
-  if not (gold := _parse(answer)):
-    raise ValueError(f"math-verify cannot read the answer {answer!r}")
-  return gold
-
-
-def _parse(latex):
-  import math_verify  # pylint: disable=g-import-not-at-top
-  # It warns once that its time limits are off, which is what we ask for.
-  logging.getLogger("math_verify").setLevel(logging.ERROR)
-  latex = _SPACED.sub("", latex.strip().strip("$"))
-  return math_verify.parse("\\boxed{" + latex + "}",
-                           [math_verify.LatexExtractionConfig()],
-                           parsing_timeout=None, raise_on_error=True)
+def _gold(answer, question):
+  """(the prompt's answer, the words that may be units); asked for with every completion."""
+  if not answer.strip(): raise ValueError(f"the prompt has no answer: {answer!r}")
+  # A percent sign of the answer's own does not say that the question asks for percentages.
+  words = units.context(answer) - {"%", "percent"} | units.context(question)
+  return answers.read(answer, words), words

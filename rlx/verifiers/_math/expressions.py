@@ -1,0 +1,540 @@
+r"""Expressions: tokens -> a tree, its value, and when two of them are equal.
+
+A tree is a tuple of a name and its parts:
+
+  num value digits   a Fraction; digits that a decimal states, None of a whole number
+  sym name           a variable; pi, e, i and inf are constants
+  floor ceil max min of one or several trees
+  + * / ^            of two trees; * has a third part: was the sign of the product written
+  neg ! binom abs root fn %, deg, pm, mp
+"""
+import fractions
+import math
+import random
+
+import mpmath
+
+from rlx.verifiers._math import latex
+from rlx.verifiers._math.latex import Unreadable
+
+_MAX_BITS = 200_000   # Of an exact number.
+_MAX_WORKING_BITS = 20_000  # Of what is not rational.
+_MAX_DEPTH = 60       # Of groups in groups.
+_MAX_FACTORIAL = 2000
+_STARTS = frozenset(["(", "{", "|", r"\frac", r"\sqrt", r"\binom", r"\pi", r"\infty", r"\lfloor", r"\lceil",
+                     r"\max", r"\min"])
+_CLOSING = {"(": ")", "{": "}", "[": "]", r"\lfloor": r"\rfloor", r"\lceil": r"\rceil", r"\{": r"\}"}
+_GREEK = frozenset("alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi rho "
+                   "sigma tau phi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega "
+                   "ell".split())
+
+
+def parse(tokens):
+  """The tree of all tokens.
+
+  Raises:
+    Unreadable: they are no expression.
+  """
+  reader = _Reader(tokens)
+  try:
+    tree = reader.sum()
+  except RecursionError:
+    raise Unreadable("too deep") from None
+  if reader.next(): raise Unreadable(f"{reader.next()!r} behind an expression")
+  return tree
+
+
+class _Reader:
+  """Recursive descent; `i` is the next token."""
+
+  def __init__(self, tokens):
+    self.tokens, self.i, self.depth, self.bars = tokens, 0, 0, 0
+
+  def next(self, offset=0):
+    i = self.i + offset
+    return self.tokens[i] if i < len(self.tokens) else ""
+
+  def take(self, *allowed):
+    token = self.next()
+    if not token or allowed and token not in allowed: raise Unreadable(f"{token!r}")
+    self.i += 1
+    return token
+
+  def sum(self):
+    self.depth += 1
+    if self.depth > _MAX_DEPTH: raise Unreadable("too deep")
+    signs = {"+": "+", "-": "neg", r"\pm": "pm", r"\mp": "mp"}
+    found = None
+    while found is None or self.next() in signs:
+      sign = signs[self.take()] if self.next() in signs else "+"
+      if self.next() in signs and found is not None: raise Unreadable("two signs")
+      term = self.product()
+      if sign != "+": term = (sign, term)
+      found = term if found is None else ("+", found, term)
+    self.depth -= 1
+    return found
+
+  def product(self):
+    found = self.signed()
+    while True:
+      token = self.next()
+      if token in (r"\cdot", r"\times", "*"):
+        self.take()
+        found = ("*", found, self.signed(), True)
+      elif token in ("/", r"\div"):
+        self.take()
+        found = ("/", found, self.signed())
+      elif self._starts(token) and not (token[0].isdigit() or token[0] == "."):
+        if token == "{" and self.next(1)[:1].isdigit(): raise Unreadable("two numbers")  # 1{2} looks like 12.
+        right = self.power()
+        is_mixed = token == r"\frac" and found[0] == "num" and found[2] is None and _is_proper(right)
+        if token == r"\frac" and not is_mixed and found[0] == "num" and rational(right) is not None:
+          raise Unreadable("a number before a fraction")
+        found = ("+", found, right, "mixed") if is_mixed else ("*", found, right, False)
+      elif (token.isdigit() and self.next(1) == "/" and self.next(2).isdigit()
+            and self.tokens[self.i - 1].isdigit() and found[0] == "num"):  # 3 1/2
+        right = ("/", self.atom(), (self.take("/"), self.atom())[1])
+        if not _is_proper(right): raise Unreadable("two numbers")
+        found = ("+", found, right, "mixed")
+      else:
+        return found
+
+  def signed(self):
+    if self.next() == "-":
+      self.take()
+      return ("neg", self.signed())
+    if self.next() == "+": self.take()
+    return self.power()
+
+  def power(self):
+    base = self.postfix()
+    if self.next() != "^": return base
+    self.take()
+    return ("^", base, self.exponent())
+
+  def exponent(self):
+    if self.next() in "+-" and self.next():
+      sign = self.take()
+      found = self.exponent()
+      return ("neg", found) if sign == "-" else found
+    found = self.atom()
+    if self.next() == "^":
+      self.take()
+      found = ("^", found, self.exponent())
+    return found
+
+  def postfix(self):
+    found = self.atom()
+    while True:
+      if self.next() == "!" : found = (self.take(), found)
+      elif self.next() == "%": found = (self.take(), found)
+      elif self.next() == "^" and self.next(1) == r"\circ":
+        self.i += 2
+        found = ("deg", found)
+      else: return found
+
+  def atom(self):
+    token = self.take()
+    if token[0].isdigit() or token[0] == "." and len(token) > 1: return self._number(token)
+    if token in ("(", "{", "["): return self._group(token)
+    if token in (r"\lfloor", r"\lceil"): return (token[2:], self._group(token))
+    if token in (r"\max", r"\min"):
+      opening, items = self.take("(", r"\{"), []
+      while not items or self.next() == ",":
+        if items: self.take()
+        items.append(self.sum())
+      self.take(_CLOSING[opening])
+      return (token[1:], *items)
+    if token == "|":
+      if self.bars: raise Unreadable("bars in bars")
+      self.bars += 1
+      found = self.sum()
+      self.bars -= 1
+      self.take("|")
+      return ("abs", found)
+    if token == r"\frac":
+      above, below = self._argument(), self._argument()
+      if _is_differential(above) and _is_differential(below): raise Unreadable("a derivative")
+      return ("/", above, below)
+    if token == r"\binom": return ("binom", self._argument(), self._argument())
+    if token == r"\sqrt":
+      n = self._group(self.take()) if self.next() == "[" else _whole(2)
+      return ("root", self.atom() if self.next() == "(" else self._argument(), n)
+    if token == r"\pi": return ("pi",)
+    if token == r"\infty": return ("inf",)
+    if token[0] == "\\" and token[1:] in latex.FUNCTIONS: return self._function(token[1:])
+    if token[0] == "\\" and token[1:] in _GREEK or token.isalpha() and len(token) == 1:
+      if token in ("e", "i") and self.next() != "_": return (token,)
+      return ("sym", token.lstrip("\\") + self._subscript())
+    raise Unreadable(f"{token!r}")
+
+  def _starts(self, token):
+    if token == "|" and self.bars: return False
+    return bool(token) and (token in _STARTS or token[0].isdigit() or token.isalpha()
+                            or token[0] == "\\" and token[1:] in latex.FUNCTIONS | _GREEK)
+
+  def _number(self, token):
+    if self.next() == "_": raise Unreadable("a base")
+    repeated = ""
+    if "." in token and self.next() == r"\overline" and self.next(1) == "{" and self.next(2).isdigit():
+      self.i += 2
+      repeated = self.take()
+      self.take("}")
+    elif token.endswith(".") or self.next() == "." and self.next(1) == r"\overline":
+      self.take(".")
+      self.i += 1
+      self.take("{")
+      token, repeated = token + ".", self.take()
+      if not repeated.isdigit(): raise Unreadable("overline")
+      self.take("}")
+    elif "." in token and self.next() == "(" and self.next(1).isdigit() and self.next(2) == ")":
+      raise Unreadable("repeated digits or a product")
+    if len(token) > 400: raise Unreadable("a long number")
+    if "e" in token.lower() and abs(int(token.lower().partition("e")[2])) > 9999:
+      raise Unreadable("a large power")
+    value = fractions.Fraction(token.rstrip("."))
+    is_decimal = "." in token or "e" in token.lower()
+    if repeated:
+      value += fractions.Fraction(int(repeated), 10 ** len(token.partition(".")[2])
+                                  * (10 ** len(repeated) - 1))
+      is_decimal = False
+    digits = token.lower().partition("e")[0].replace(".", "").lstrip("0")
+    return ("num", value, len(digits) if is_decimal else None)
+
+  def _group(self, opening):
+    found = self.sum()
+    if opening == "{" and self.next() in (r"\over", r"\choose"):
+      kind = "/" if self.take() == r"\over" else "binom"
+      found = (kind, found, self.sum())
+    self.take(_CLOSING[opening])
+    return found
+
+  def _argument(self):
+    r"""Of a command: a group, or the first digit or letter (\frac12)."""
+    token = self.next()
+    if token == "{": return self._group(self.take())
+    if token.isdigit() and len(token) > 1:
+      self.tokens = [*self.tokens[:self.i], token[0], token[1:], *self.tokens[self.i + 1:]]
+      if self.i and self.tokens[self.i - 1] == r"\sqrt":  # \sqrt12 is meant as it is read aloud.
+        self.tokens[self.i:self.i + 2] = [token]
+    return self.atom()
+
+  def _function(self, name):
+    if name == "exp": return ("^", ("e",), self._operand())
+    base, power = None, None
+    if name == "log" and self.next() == "_":
+      self.take()
+      base = self._argument()
+    if self.next() == "^":
+      self.take()
+      power = self.exponent()
+    if name == "log" and base is None and self.next() == "_":
+      self.take()
+      base = self._argument()
+    if power is not None and rational(power) == -1:
+      if name not in ("sin", "cos", "tan"): raise Unreadable("an inverse")
+      name, power = "arc" + name, None
+    found = ("fn", name, self._operand(), base)
+    return found if power is None else ("^", found, power)
+
+  def _operand(self):
+    """What a function is of: a group, or factors up to the next sign or function."""
+    if self.next() == "(": return self.postfix()
+    if self.next() == "-": return (("neg"), (self.take(), self._operand())[1])
+    found = self.power()
+    while self._starts(token := self.next()) and token != "(" and token[1:] not in latex.FUNCTIONS:
+      if token[0].isdigit(): raise Unreadable("two numbers")
+      found = ("*", found, self.power(), False)
+    return found
+
+  def _subscript(self):
+    if self.next() != "_": return ""
+    self.take()
+    if self.next() != "{": return "_" + self.take().strip('"\\')
+    self.take()
+    name = ""
+    while self.next() != "}": name += self.take().strip('"')
+    self.take()
+    return "_" + name
+
+
+def rational(tree):
+  """The exact value of a tree as a Fraction, or None if it is not rational by its form.
+
+  Raises:
+    Unreadable: it has no value, or one too large to write down.
+  """
+  kind, *parts = tree
+  if kind == "num": return parts[0]
+  if kind in ("fn", "floor", "ceil", "max", "min", "sym", "pi", "e", "i", "inf", "deg", "pm", "mp"): return None
+  if kind == "root":
+    a, n = (rational(p) for p in parts)
+    if a is None or n is None or n.denominator != 1 or n < 1: return None
+    found = _root(a, int(n))
+    return found
+  values = [rational(p) for p in parts[:2] if isinstance(p, tuple)]
+  if any(v is None for v in values): return None
+  a, *rest = values
+  if kind == "neg": return -a
+  if kind == "%": return a / 100
+  if kind == "abs": return abs(a)
+  if kind == "+": return _sized(a + rest[0])
+  if kind == "*": return _sized(a * rest[0])
+  if kind == "/":
+    if rest[0] == 0: raise Unreadable("division by zero")
+    return _sized(a / rest[0])
+  if kind == "!":
+    if a.denominator != 1 or not 0 <= a <= _MAX_FACTORIAL: raise Unreadable("a factorial")
+    return fractions.Fraction(math.factorial(int(a)))
+  if kind == "binom":
+    n, k = a, rest[0]
+    if n.denominator != 1 or k.denominator != 1 or not 0 <= k <= n <= _MAX_FACTORIAL:
+      raise Unreadable("a binomial")
+    return fractions.Fraction(math.comb(int(n), int(k)))
+  b = rest[0]
+  if a == 0 and b <= 0: raise Unreadable("zero to this power")
+  if b.denominator != 1:
+    root = _root(a, b.denominator)
+    return None if root is None else rational(("^", ("num", root, None), _whole(b.numerator)))
+  if _bits(a) * abs(b.numerator) > _MAX_BITS and a not in (0, 1, -1): raise Unreadable("a large power")
+  return a ** int(b)
+
+
+def equal(a, b):
+  """Do two trees have the same value, wherever the first has one?
+
+  Rational numbers are compared exactly. Others are evaluated with so many digits that
+  what their literals can make is resolved; with variables, at several points. A decimal
+  number also stands for one that it agrees with in all of its digits, if those are ten
+  or more.
+
+  Raises:
+    Unreadable: one of them has no value.
+  """
+  for x, y in ((a, b), (b, a)):
+    if infinite(x) is not None or infinite(y) is not None: return infinite(x) == infinite(y)
+  x, y = rational(a), rational(b)
+  if x is not None and y is not None: return x == y or _agrees(a, b) or _agrees(b, a)
+  names = sorted(variables(a))
+  if names != sorted(variables(b)):
+    # 0x, or sin^2 x + cos^2 x: a variable that has no influence.
+    names = sorted({*names, *variables(b)})
+  if not names: return _same_number(a, b) or _agrees(a, b) or _agrees(b, a)
+  return _same_function(a, b, names)
+
+
+def infinite(tree):
+  """1 or -1 of an infinity, else None; an infinity in an expression is unreadable."""
+  if tree == ("inf",): return 1
+  if tree == ("neg", ("inf",)): return -1
+  if any(node == ("inf",) for node in nodes(tree)): raise Unreadable("infinity in an expression")
+  return None
+
+
+def is_zero(tree):
+  """Is it 0, whatever its variables are?"""
+  return equal(tree, _whole(0))
+
+
+def ratio(a, b):
+  """The constant c with a = c b for all values of the variables, as a float; None: there is none.
+
+  Raises:
+    Unreadable: one of them has no value.
+  """
+  names = sorted({*variables(a), *variables(b)})
+  found, n = None, 0
+  for point in _points(names, a, b):
+    x, y, eps = point
+    if not y or not x: return None
+    if found is not None and abs(x / y - found) > eps * abs(found): return None
+    found, n = x / y, n + 1
+  if not n or abs(mpmath.im(found)) > 1e-20: return None
+  return float(mpmath.re(found))
+
+
+def less(a, b):
+  """Is the real number a < b?"""
+  x, y = infinite(a), infinite(b)
+  if x is not None or y is not None: return (x or 0) < (y or 0)
+  x, y = (_value(t, {}, 200) for t in (a, b))
+  if abs(mpmath.im(x)) > 1e-30 or abs(mpmath.im(y)) > 1e-30: raise Unreadable("no real numbers")
+  return mpmath.re(x) < mpmath.re(y)
+
+
+def variables(tree):
+  return {node[1] for node in nodes(tree) if node[0] == "sym"}
+
+
+def nodes(tree):
+  """The tree and all trees in it."""
+  yield tree
+  for part in tree[1:]:
+    if isinstance(part, tuple): yield from nodes(part)
+
+
+def with_sign(tree, sign):
+  """The tree with one sign for its +-, and the other one for its -+."""
+  kind, *parts = tree
+  parts = [with_sign(p, sign) if isinstance(p, tuple) else p for p in parts]
+  if kind in ("pm", "mp"): return parts[0] if (kind == "pm") == (sign > 0) else ("neg", parts[0])
+  return (kind, *parts)
+
+
+def _same_number(a, b):
+  """Compares two precisions: a difference of 0 falls with the precision, no other does."""
+  bits = 200 + _literal_bits(a, b)
+  with mpmath.workprec(2 * bits):
+    high = abs(_value(a, {}, 2 * bits) - _value(b, {}, 2 * bits))
+  low_a = _value(a, {}, bits)
+  low = abs(low_a - _value(b, {}, bits))
+  if high == 0: return True
+  return high <= mpmath.ldexp(max(low, mpmath.ldexp(abs(low_a), -bits - 20)), -bits // 2)
+
+
+def _same_function(a, b, names):
+  n = 0
+  for x, y, eps in _points(names, a, b):
+    if abs(x - y) > eps * max(abs(x), abs(y)) and not (abs(x) < eps and abs(y) < eps): return False
+    n += 1
+  if n < 3: raise Unreadable("no values")
+  return True
+
+
+def _points(names, a, b):
+  """(value of a, value of b, how close equal ones are) at points where a has a value.
+
+  Where a has real values, only those points count: ln x^2 and 2 ln x are equal for x > 0.
+  """
+  bits = 300 + _literal_bits(a, b)  # That matter; as many again are for rounding.
+  rng = random.Random(repr((a, names)))
+  reals, others = [], []
+  for k in range(12):
+    signs = [1 if k % 3 == 0 else rng.choice([1, -1]) for _ in names]
+    size = (10, 70, 4)[k % 3]
+    at = {name: fractions.Fraction(sign * size * rng.randint(10**8, 10**9), 5 * 10**9)
+          for name, sign in zip(names, signs)}
+    try:
+      x = _value(a, at, 2 * bits)
+    except Unreadable:
+      continue
+    (reals if abs(mpmath.im(x)) <= mpmath.ldexp(abs(x), -bits) else others).append((x, at))
+  for x, at in reals if len(reals) >= 4 else reals + others:
+    with mpmath.workprec(2 * bits): yield x, _value(b, at, 2 * bits), mpmath.ldexp(1, -bits)
+
+
+def _agrees(decimal, tree):
+  """Is a decimal number of ten or more digits the other number, rounded or cut?"""
+  sign = 1
+  while decimal[0] == "neg": sign, decimal = -sign, decimal[1]
+  if decimal[0] != "num" or (decimal[2] or 0) < 10 or variables(tree): return False
+  # What can be written as a decimal is compared as it is.
+  if any(node[0] == "num" and node[2] is not None for node in nodes(tree)): return False
+  if (exact := rational(tree)) is not None and 10 ** 400 % exact.denominator == 0: return False
+  value = _value(tree, {}, 400)
+  with mpmath.workprec(400):
+    unit = abs(_number(decimal[1])) * mpmath.mpf(10) ** (1 - decimal[2])
+    return abs(value - sign * _number(decimal[1])) < unit
+
+
+def _value(tree, at, bits):
+  """Its complex value at a point, {variable: Fraction}."""
+  with mpmath.workprec(bits):
+    try:
+      found = _evaluated(tree, at)
+    except (ZeroDivisionError, ValueError, OverflowError, TypeError) as e:
+      raise Unreadable(str(e)) from None
+  if not mpmath.isfinite(found): raise Unreadable("no number")
+  return found
+
+
+def _evaluated(tree, at):
+  kind, *parts = tree
+  if kind == "sym":
+    return _number(at[parts[0]])
+  if (exact := rational(tree)) is not None: return _number(exact)
+  if kind in ("pi", "e"): return +getattr(mpmath, kind)
+  if kind == "i": return mpmath.mpc(0, 1)
+  if kind == "fn":
+    name, of, base = parts
+    x = _evaluated(of, at)
+    if name in ("log", "lg", "ln"):
+      over = mpmath.log(_evaluated(base, at)) if base else mpmath.log(10) if name != "ln" else 1
+      return mpmath.log(x) / over
+    name = {"arcsin": "asin", "arccos": "acos", "arctan": "atan"}.get(name, name)
+    return getattr(mpmath, name)(x)
+  a, *rest = [_evaluated(p, at) for p in parts if isinstance(p, tuple)]
+  if kind in ("floor", "ceil"): return getattr(mpmath, kind)(a)
+  if kind in ("max", "min"): return {"max": max, "min": min}[kind](mpmath.re(x) for x in (a, *rest))
+  if kind == "neg": return -a
+  if kind == "+": return a + rest[0]
+  if kind == "*": return a * rest[0]
+  if kind == "/": return a / rest[0]
+  if kind == "%": return a / 100
+  if kind == "deg": return a * mpmath.pi / 180
+  if kind == "abs": return abs(a)
+  if kind == "root":
+    n = rational(parts[1])
+    if n is None: return mpmath.power(a, 1 / rest[0])
+    is_odd = n.denominator == 1 and n % 2
+    if is_odd and mpmath.im(a) == 0 and mpmath.re(a) < 0: return -mpmath.root(-mpmath.re(a), int(n))
+    return mpmath.power(a, 1 / _number(n))
+  if kind == "^":
+    if abs(rest[0]) > 1e5: raise Unreadable("a large power")
+    n = rational(parts[1])
+    if n is not None and n.denominator == 1: return a ** int(n)
+    return mpmath.power(a, rest[0])
+  if kind == "!": return mpmath.gamma(a + 1)
+  if kind == "binom": return mpmath.binomial(a, rest[0])
+  raise Unreadable(kind)
+
+
+def _number(x): return mpmath.mpf(x.numerator) / x.denominator
+
+
+def _whole(n): return ("num", fractions.Fraction(n), None)
+
+
+def _is_proper(tree):
+  """Is it a fraction of two whole numbers, below 1?"""
+  return (tree[0] == "/" and all(p[0] == "num" and p[2] is None for p in tree[1:])
+          and 0 < tree[1][1] < tree[2][1])
+
+
+def _is_differential(tree):
+  while tree[0] in "*^": tree = tree[1]
+  return tree == ("sym", "d")
+
+
+def _root(a, n):
+  """The rational n-th root of a Fraction, or None."""
+  if n > 64 or a < 0 and n % 2 == 0: return None
+  parts = []
+  for x in (abs(a.numerator), a.denominator):
+    with mpmath.workprec(x.bit_length() // n + 60): guess = int(mpmath.nint(mpmath.root(x, n)))
+    if guess ** n != x: return None
+    parts.append(guess)
+  return fractions.Fraction(*parts) * (1 if a >= 0 else -1)
+
+
+def _bits(x): return x.numerator.bit_length() + x.denominator.bit_length()
+
+
+def _sized(x):
+  if _bits(x) > _MAX_BITS: raise Unreadable("a large number")
+  return x
+
+
+def _literal_bits(*trees):
+  """Bits of the exact numbers in trees, and of large powers: with more, no sum is lost."""
+  found = 0
+  for tree in trees:
+    exact = None if tree[0] in ("sym", "pi", "e", "i") else rational(tree)
+    if exact is not None:
+      found += _bits(exact)
+      continue
+    found += _literal_bits(*(p for p in tree[1:] if isinstance(p, tuple)))
+    power = tree[2] if tree[0] == "^" or tree[0] == "fn" and tree[1] in ("sinh", "cosh", "tanh") else None
+    if power and not variables(power): found += 8 * int(min(abs(_value(power, {}, 60)), _MAX_WORKING_BITS))
+  if found > _MAX_WORKING_BITS: raise Unreadable("large numbers")
+  return found

@@ -1,0 +1,188 @@
+r"""One spelling for LaTeX, plain text and Unicode, cut into tokens.
+
+Tokens are texts: a number ("12.5"), a command ("\frac"), a letter, a mark, or words that
+start with a quotation mark ('"cm').
+"""
+import re
+import unicodedata
+
+
+class Unreadable(ValueError):
+  """The text is none of the expressions that can be compared."""
+
+
+MAX_CHARS = 3000  # A longer text is no answer.
+FUNCTIONS = frozenset(
+    "sin cos tan cot sec csc arcsin arccos arctan sinh cosh tanh ln log lg exp".split())
+# Commands that an expression may contain; any other one makes it unreadable.
+_KNOWN = frozenset(
+    "frac sqrt binom over choose pi infty cdot times div pm mp circ pmod le ge ne lt gt approx "
+    "equiv in cup setminus emptyset mid land lor quad overline begin end langle rangle R top Z N Q C "
+    "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi rho sigma tau phi "
+    "chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega angle triangle ell "
+    "lfloor rfloor lceil rceil max min".split()
+) | FUNCTIONS
+_CHARACTERS = str.maketrans({
+    "−": "-", "–": "-", "‐": "-", "‑": "-", "﹣": "-", "×": r"\times ", "⋅": r"\cdot ", "·": r"\cdot ",
+    "∙": r"\cdot ", "∗": "*", "÷": r"\div ", "∕": "/", "⁄": "/", "π": r"\pi ", "∞": r"\infty ",
+    "≤": r"\le ", "⩽": r"\le ", "≥": r"\ge ", "⩾": r"\ge ", "≠": r"\ne ", "≈": r"\approx ",
+    "±": r"\pm ", "∓": r"\mp ", "°": r"^\circ ", "∪": r"\cup ", "∈": r"\in ", "∅": r"\emptyset ",
+    "∧": r"\land ", "∨": r"\lor ", "ℝ": r"\R ", "ℤ": r"\Z ", "ℕ": r"\N ", "∠": r"\angle ", "′": "'",
+    "≡": r"\equiv ", "⟨": r"\langle ", "⟩": r"\rangle ", "∖": r"\setminus ", "△": r"\triangle ",
+    "“": " ", "”": " ", "’": "'", "\u2044": "/", "ℓ": r"\ell ", "√": r"\sqrt ", "\t": " ", "\n": " ",
+    "\r": " ", **{g: rf"\{n} " for g, n in zip("αβγδεζηθικλμνξρστφχψωΓΔΘΛΞΠΣΦΨΩ", (
+        "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi rho sigma tau phi "
+        "chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega").split())}})
+_RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ", "0123456789+-n")
+_LOWERED = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
+# What only changes the look of a formula, and commands of the same meaning.
+_SPELLINGS = [(re.compile(pattern), new) for pattern, new in (
+    (r"\\(?:left|right)\s*\.", ""),
+    (r"\\(?:left|right|middle|[bB]igg?[lrm]?)(?![A-Za-z])\s*", ""),
+    (r"\\(?:displaystyle|textstyle|scriptstyle|limits|nolimits|rm|bf|it|sf|tt)(?![A-Za-z])", " "),
+    (r"\\[dtc]frac(?![A-Za-z])", r"\\frac"), (r"\\[dt]binom(?![A-Za-z])", r"\\binom"),
+    (r"\\(?:!|strut|mathstrut|null)", ""), (r"\\q?quad(?![A-Za-z])", r"\\quad "),
+    (r"\\(?:leqslant|leq)(?![A-Za-z])", r"\\le "), (r"\\(?:geqslant|geq)(?![A-Za-z])", r"\\ge "),
+    (r"\\neq(?![A-Za-z])", r"\\ne "), (r"\\(?:varnothing|O)(?![A-Za-z])", r"\\emptyset "),
+    (r"\\(?:ast|star)(?![A-Za-z])", "*"), (r"\\degree(?:s)?(?![A-Za-z])", r"^\\circ "),
+    (r"\\[lr]?vert(?![A-Za-z])", "|"), (r"\\(?:lbrace)(?![A-Za-z])", r"\\{"),
+    (r"\\(?:rbrace)(?![A-Za-z])", r"\\}"), (r"\\(?:lbrack)(?![A-Za-z])", "["),
+    (r"\\(?:rbrack)(?![A-Za-z])", "]"), (r"\\colon(?![A-Za-z])", ":"),
+    (r"\\(?:backslash|smallsetminus)(?![A-Za-z])", r"\\setminus "),
+    (r"\\(?:simeq|doteq)(?![A-Za-z])", r"\\approx "), (r"\\(?:vee)(?![A-Za-z])", r"\\lor "),
+    (r"\\(?:wedge)(?![A-Za-z])", r"\\land "), (r"\\bigcup(?![A-Za-z])", r"\\cup "),
+    (r"\\var(epsilon|theta|phi|rho|sigma)(?![A-Za-z])", r"\\\1"),
+    (r"\\math(?:bb|bf)\s*\{?([RZNQC])(?![A-Za-z])\}?", r"\\\1 "),
+    (r"\^\s*\{?\s*\\(?:top|intercal|mathsf\s*\{T\}|mathrm\s*\{T\}|text\s*\{T\})\s*\}?", r"^\\top "),
+    (r"\^\s*\{\s*\\circ\s*\}", r"^\\circ "), (r"\*\*(?=[\s({\d\w-])", "^"),
+    (r"(?<=[\d.])\\dot\s*\{?(\d)\}?", r"\\overline{\1}"),
+    (r"<=", r"\\le "), (r">=", r"\\ge "), (r"!=", r"\\ne "), (r"\\(?:cr|newline)(?![A-Za-z])", r"\\\\ "),
+    (r"\\(?:dots|ldots|cdots)(?![A-Za-z])|\.{3,}", r" \\dots "))]
+_WRAPPER = re.compile(
+    r"\\(text(?:rm|bf|it|sf|normal)?|mbox|hbox|math(?:rm|bf|it|sf|normal|tt)|operatorname\*?|"
+    r"boldsymbol|bm|underline|boxed|fbox|emph|color|textcolor|bold)\s*(?=\{)")
+_GROUPED = re.compile(  # 1,234,567 and 1 234 567, whatever stands between.
+    r"(?<![\d.,}])\d{1,3}(?:(?:,|\{,\}|\\,|\\ |\\;|\\:|\\!|\\>|~|[ \u00a0\u2009\u202f])\d{3})+(?![\d,]*\d|\{)")
+_TOKEN = re.compile(
+    r'\s*("[^"]*"|\d+(?:\.\d+)?(?:[eE][+-]?\d+(?![\w.]))?|\.\d+|\\[A-Za-z]+|\\.|[A-Za-z]+|.)', re.DOTALL)
+_CONNECTIVES = {"and": r"\land", "or": r"\lor", ", and": r"\land", ", or": r"\lor", "and/or": r"\lor",
+                "to": ":"}
+_SHORT_WORDS = frozenset("yes no odd one two six ten all any red".split())  # No products.
+_EXACT_NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")
+
+
+def tokens(text, is_unit=lambda word: False):
+  """The tokens of a text.
+
+  Args:
+    is_unit: of a word behind a number: is it the name of a unit?
+  Raises:
+    Unreadable: it is too long, not balanced, or contains what is not known.
+  """
+  if len(text) > MAX_CHARS: raise Unreadable("too long")
+  text = _spelled(text)
+  found = []
+  for match in _TOKEN.finditer(text.strip()):
+    token = match[1]
+    if token[0] == '"':
+      words = token[1:-1].strip()
+      if words.lower() in _CONNECTIVES: found.append(_CONNECTIVES[words.lower()])
+      elif words: found.append('"' + words)
+    elif token[0].isalpha(): found += _word(token, found, is_unit)
+    elif token[0] == "\\" and token[1].isalpha():
+      if token[1:] not in _KNOWN: raise Unreadable(f"{token}")
+      found.append(token)
+    elif token in ("\\{", "\\}", "\\\\", "\\%", "\\$", "\\|", "\\ "):
+      if token != "\\ ": found.append({"\\%": "%", "\\$": "$"}.get(token, token))
+    elif token in ("\\,", "\\;", "\\:", "\\>", "~"):
+      pass
+    elif token[0].isdigit() or token[0] == "." and len(token) > 1 or token in "+-*/^_!|()[]{}<>=,;:%$€£¥₹'&.?#":
+      found.append(token)
+    elif not token.isspace():
+      raise Unreadable(f"{token!r}")
+  while found and found[-1] in (".", ",", ";", "\\\\", "\\quad"): found.pop()
+  return found
+
+
+def balanced(text, start):
+  """The place behind the group whose { is at `start`."""
+  depth = 0
+  for match in re.compile(r"\\.|[{}]", re.DOTALL).finditer(text, start):
+    depth += (match[0] == "{") - (match[0] == "}")
+    if not depth: return match.end()
+  raise Unreadable("braces are not balanced")
+
+
+def plain_fractions(text):
+  """A text with \\frac for the characters of fractions."""
+  return re.sub(r"[\u00bc-\u00be\u2150-\u215e\u2189]", lambda m: _character(m[0]), text)
+
+
+def _spelled(text):
+  """The text with one spelling for each thing, its words in quotation marks."""
+  text = "".join(_character(c) for c in text)
+  text = re.sub(r"[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ]+", lambda m: "^{" + m[0].translate(_RAISED) + "}", text)
+  text = re.sub(r"[₀₁₂₃₄₅₆₇₈₉]+", lambda m: "_{" + m[0].translate(_LOWERED) + "}", text)
+  text = re.sub(r"\\\\\s*\[[\d.]+\s*[a-z]+\]", r"\\\\ ", text)  # \\[2pt]
+  text = re.sub(r"(?<!\\)\\[()\[\]]", " ", text.replace('"', " ").translate(_CHARACTERS))
+  if len(dollars := re.findall(r"(?<!\\)\$", text)) % 2 == 0 and dollars:  # Of math, not of money.
+    text = re.sub(r"(?<!\\)\$", " ", text)
+  text = _unwrapped(text)
+  for pattern, new in _SPELLINGS: text = pattern.sub(new, text)
+  text = re.sub(r"(?<=\d)\{,\}(?=\d{3})", ",", text)
+  return _GROUPED.sub(_joined, text)
+
+
+def _character(c):
+  """½ is a fraction; digits and letters of other widths and scripts are the usual ones."""
+  if c.isascii() or c in "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ₀₁₂₃₄₅₆₇₈₉√": return c
+  if unicodedata.category(c) == "Cf": return ""  # Has no width.
+  if (digit := unicodedata.decimal(c, None)) is not None: return str(digit)
+  if c in "…⁄": return "..." if c == "…" else "/"
+  plain = unicodedata.normalize("NFKC", c)
+  if "\u2044" in plain:
+    above, below = plain.split("\u2044")
+    return rf"\frac{{{above}}}{{{below}}}" if above and below else "\0"
+  return plain if plain.isascii() else c
+
+
+def _joined(match):
+  """A number without what groups its digits, unless its commas stand between brackets."""
+  before = match.string[:match.start()]
+  depth = sum(before.count(a) - before.count(b) for a, b in ("()", "[]"))
+  depth += before.count(r"\{") - before.count(r"\}")
+  if depth > 0 and re.search(r"\d,\d", match[0]): return match[0]
+  return re.sub(r"\D", "", match[0])
+
+
+def _unwrapped(text):
+  r"""Commands for fonts replaced by what they hold: \textbf{72} is 72, \text{cm} words."""
+  while match := _WRAPPER.search(text):
+    end = balanced(text, match.end())
+    inside, name = text[match.end() + 1:end - 1], match[1]
+    if name in ("color", "textcolor"): raise Unreadable("color")
+    plain = inside.strip().strip("$").strip()
+    if _WRAPPER.search(plain): new = plain
+    elif plain in ("\\$", "€", "£", "¥", "₹"): new = plain
+    elif name in ("boxed", "fbox", "underline") or _EXACT_NUMBER.fullmatch(plain): new = "{" + plain + "}"
+    elif re.fullmatch(r"[A-Za-z]", plain) and not name.startswith(("text", "mbox", "hbox")): new = f"{{{plain}}}"
+    elif "math" in name or name in ("boldsymbol", "bm", "bold"):
+      new = plain if re.search(r"\\|[\d{}]", plain) and not re.fullmatch(r"[a-zA-Z~ /^\d{}]+", plain) else f'"{plain}"'
+    elif "operatorname" in name: new = "\\" + plain if plain in FUNCTIONS else f"\\unknown{plain}"
+    else: new = f'"{plain}"'
+    if new[:1] == '"': new = '"' + new[1:-1].replace('"', "").replace("~", " ") + '"'
+    text = text[:match.start()] + " " + new + " " + text[end:]
+  return text
+
+
+def _word(word, before, is_unit):
+  """The tokens of letters that stand together."""
+  lower = word.lower()
+  if lower in FUNCTIONS or lower == "sqrt": return ["\\" + lower]
+  if lower in ("pi", "infinity", "inf", "infty"): return [r"\pi" if lower == "pi" else r"\infty"]
+  if lower in _CONNECTIVES: return [_CONNECTIVES[lower]]
+  if len(word) == 1: return [word]
+  is_behind_number = before and (before[-1][-1] in "0123456789)}%" or before[-1] == r"\circ")
+  if before and before[-1][0] == '"': return ['"' + word]
+  if len(word) > 3 or word.isupper() or lower in _SHORT_WORDS or is_behind_number and is_unit(word): return ['"' + word]
+  return list(word)

@@ -1,0 +1,134 @@
+r"""Where a completion states its answer, when it does not put it into a box.
+
+See `answer` for the rules.
+"""
+import re
+
+from rlx.verifiers._math import latex
+from rlx.verifiers._math import units
+
+_MARK = re.compile(
+    r'\#\#\#\#|<answer>|\banswers?\b["\'*_]*\s*(?:(?:is|are)\b(?:\s+(?:therefore|thus|then|hence|simply|just)\b)?|:|=)'
+    r"[\s:*_=]*", re.IGNORECASE)
+# "not 72, it is 71": what is denied, up to the next mark of punctuation or "but".
+_DENIED = re.compile(r"(?:,\s*)?(?:\b(?:and|but)\s+)?\b(?:not|cannot|\w+n't|never|instead of|rather than|unlike|except)\b"
+                     r"(?:(?!,(?!\d)|;|\.(?!\d)|\bbut\b|\bit\b).)*(?:,\s*|;\s*)?", re.IGNORECASE)
+# What is stated is no number but a bound, one of several, or a task.
+_BOUND = re.compile(
+    r"\b(?:(?:less|more|fewer|greater|smaller|larger|bigger|lower|higher|other) than|at (?:least|most)|under|"
+    r"over|above|below|between|up to|no more|from|within|almost|nearly|either|neither|half of|twice|"
+    r"double|triple|maybe|perhaps|possibly|unknown|a multiple of|divisible by|"
+    r"(?:one|two|three|four|five|six) (?:times|more|less))\b", re.IGNORECASE)
+# Behind a number, what makes another one of it.
+_GOES_ON = re.compile(
+    r"[\s,]*(?:(?:to|or|and|through|plus|minus|times|by|-|out of|divided by|choose|mod|modulo|over)\s+[-+$\\]?[\d.(\\]"
+    r"|and\s+(?:an?|one|two|three)\b|if\b|unless\b|when\b"
+    r"|(?:less|more|fewer|greater|higher|lower)\s+than|squared|cubed|factorial|plus|minus|times|divided|"
+    r"to the power|or\b)", re.IGNORECASE)
+_MINUS = re.compile(r"\b(?:negative|minus)\s+(?=[\d\\$.(])", re.IGNORECASE)
+_FILLER = re.compile(
+    r"[\s*_:=>`'\"~]*(?:(?:therefore|thus|so|then|hence|exactly|equal(?:s)?(?: to)?|simply|just|about|"
+    r"approximately|around|precisely|clearly|is|are|that|we get|it is|given by|the|a|total of|"
+    r"(?:option|choice|letter|number|value))\b[\s*_:=,`]*)*", re.IGNORECASE)
+# A stretch of mathematics: dollars around it, or numbers, commands and marks in a row.
+_SENTENCES = re.compile(r"(?<=[^\s\d.])[.!?]\s+|(?<=\d)[.!?]\s+(?=[A-Z])")
+_ATOM = (r"(?:\\(?:text|mathrm|mathbf|frac|dfrac|sqrt|binom|operatorname)\s*(?:\[[^\]]*\])?(?:\{(?:[^{}]|\{[^{}]*\})*\}){1,2}"
+         r"|\\[A-Za-z]+|\\[%$,;:! {}]|\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]?\d+)?|\.\d+|[-+*/^=<>()\[\]{}|!%$€£¥₹°_±×÷·−–√π∞≤≥²³⁄,.:]"
+         r"|(?<![A-Za-z])[A-Za-z](?![A-Za-z]))")
+_STRETCH = re.compile(rf"\$[^$\n]+\$|\\\(.+?\\\)|\\\[.+?\\\]|(?:{_ATOM}\s*)*(?:\d|[√π∞]|\\(?:d?frac|sqrt|pi|infty)(?![A-Za-z]))(?:\s*{_ATOM})*", re.DOTALL)
+_NUMERAL = re.compile(r"[-+]?[$€£¥]?\s*[-+]?(?:\d[\d,]*(?:\.\d+)?|\.\d+)(?:\s*/\s*\d+)?\s*[%°]?")
+
+
+def answer(text, question, is_number):
+  r"""The text of the answer that a completion states last, in a list; [] if there is none.
+
+  The question, where the completion repeats it, states no answer. What is searched is
+  the rest of the line behind the last mark ("answer is", "answer:", "answer =", "####");
+  the next line if that is empty. "#### 3. Conclusion" is a heading: behind "####" only
+  a whole answer counts. Without a mark it is the last line with a number in it.
+
+  Of that line, where the reference is a number:
+
+  1. "not 72" is left out; behind "less than", "between", "at least" stands no answer.
+  2. Of "3 x 24 = 72" and of "x = 72" it is what stands behind the last sign of equality.
+  3. Behind a mark it is the stretch of mathematics that the line begins with, read to its
+     end: 3-5 is a range or a difference, 2^10, 3x, 5e3, 12,5 and 5 million are not 3, 2, 5
+     or 12. If the line begins with words, it is the last stretch.
+  4. "negative 5" is -5, "- 5" too.
+
+  Where the reference is no number, it is all of the line behind the mark, or, second in the
+  list, the formula between the line's last dollars: for where the line cannot be read.
+
+  Args:
+    is_number: is the reference answer a number?
+  """
+  if question: text = text.replace(question, " ")
+  text = latex.plain_fractions(text)
+  for mark in reversed(list(_MARK.finditer(text))):
+    line = _line(text[mark.end():])
+    is_heading = mark[0] == "####" and not _is_all(line) or re.match(r"\d+[.)]\s+[A-Z]", line)
+    if not line or is_number and is_heading: continue
+    return [_number(_sentence(line), True)] if is_number else _expressions(line)
+  lines = [line for line in text.splitlines() if line.strip(" *_`#>-{}$")]
+  if not lines: return []
+  if not is_number: return _expressions(_behind_equality(lines[-1]))
+  numbered = [line for line in lines if re.search(r"\d", line)]
+  if not numbered: return []
+  sentences = [s for s in _SENTENCES.split(numbered[-1].strip().rstrip(".")) if re.search(r"\d", s)]
+  return [_number(sentences[-1], False)]
+
+
+def _line(text):
+  """The first line with anything in it, without the marks of Markdown around it."""
+  lines = (s.partition("</")[0].strip().strip("*_`").strip() for s in text.splitlines()[:3])
+  return next((line for line in lines if line), "")
+
+
+def _sentence(line):
+  return _SENTENCES.split(line)[0]
+
+
+def _is_all(line):
+  """Is there nothing behind #### but an answer and its unit?"""
+  found = _STRETCH.match(line.rstrip("."))
+  if not found or re.match(r"\d+[.)]\s+\S", line): return False
+  rest = line[found.end():].strip(" .")
+  return not rest or re.fullmatch(r"[A-Za-z]+(?: [a-z]+)?", rest) is not None
+
+
+def _stretches(line):
+  return [m for m in _STRETCH.finditer(line)]
+
+
+def _number(line, is_marked):
+  """The number that a sentence states."""
+  line = _MINUS.sub("-", _DENIED.sub(" ", re.sub(r"(\*\*|__)(\S.*?)\1", r"\2", line))).strip()
+  if "=" in line.rstrip("= "): line, is_marked = _behind_equality(line), True
+  start = _FILLER.match(line).end()
+  found = _stretches(line)
+  if not found: return None
+  at = found[0] if is_marked and not line[start:found[0].start()].strip(" *_`:") else found[-1]
+  if _BOUND.search(line[:at.start()][-40:] if at is not found[0] else line[:at.start()]): return None
+  if _GOES_ON.match(line, at.end()) or re.search(r"\b(?:or|to|through)\s*$", line[:at.start()]): return None
+  words = re.match(r"[\s*]*([A-Za-z]+)", line[at.end():])
+  following = words[1].lower() if words else ""
+  behind = " " + words[1] if words and (units.scale(following)[0] != 1 or units.is_percent(following)
+                                        or units.is_name(following)) else ""
+  return _clean(at[0] + behind)
+
+
+def _behind_equality(line):
+  return re.split(r"(?<![<>!])=|\\approx|≈", line.rstrip("= "))[-1].strip()
+
+
+def _expressions(line):
+  """What a line states where no number is asked for: all of it, or else its last formula."""
+  formulas = re.findall(r"\$+([^$\n]+)\$+|\\\((.+?)\\\)|\\\[(.+?)\\\]", line)
+  whole = _clean(line[_FILLER.match(line).end():])
+  return [whole, *(_clean("".join(parts)) for parts in formulas[-1:])]
+
+
+def _clean(text):
+  """Without marks of Markdown and punctuation around it, and brackets that open for words."""
+  if text.count("}") > text.count("{"): text = text.rstrip(" }\n")
+  return re.sub(r"[\s(\[:,.;!*_`\"'-]+$", "", text).lstrip(" :,;*_`\"'") or None
