@@ -45,7 +45,7 @@ def boxed(prompt, text):
     ValueError: the prompt has no answer.
   """
   gold, words = _gold(prompt.answer, prompt.text)
-  return _verdict(gold, _boxed.last(text), words)
+  return _verdict(prompt.answer, gold, _boxed.last(text), words)
 
 
 def final(prompt, text):
@@ -58,16 +58,17 @@ def final(prompt, text):
     ValueError: the prompt has no answer.
   """
   gold, words = _gold(prompt.answer, prompt.text)
-  if (box := _boxed.last(text)) is not None: return _verdict(gold, box, words)
+  if (box := _boxed.last(text)) is not None: return _verdict(prompt.answer, gold, box, words)
   is_number = gold[0] in ("value", "colon", "based") and not answers.has_variables(gold)
   found = stated.answer(text, prompt.text, is_number)
   # The first that can be read, whether or not it is right.
   readable = [x for x in found if x and answers.read(x, words)[0] != "text"]
-  return _verdict(gold, next(iter(readable or found), None), words)
+  return _verdict(prompt.answer, gold, next(iter(readable or found), None), words)
 
 
-def _verdict(gold, found, words):
+def _verdict(answer, gold, found, words):
   if not found or len(found) > _MAX_CHARS: return 0.0
+  if found.split() == answer.split(): return 1.0  # Also of what is too large to evaluate.
   if gold[0] == "choice" and (letter := answers.choice_of(found)): return float(letter == gold[1])
   if gold[0] == "text" and answers.same_words(gold, found): return 1.0
   texts = [found]

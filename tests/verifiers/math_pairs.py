@@ -156,7 +156,7 @@ def main():
 
 def _verdict(answer, stated):
   try:
-    return math_answer.boxed(types.SimpleNamespace(answer=answer), "\\boxed{" + stated + "}")
+    return math_answer.boxed(types.SimpleNamespace(text="", answer=answer), "\\boxed{" + stated + "}")
   except Exception:  # pylint: disable=broad-exception-caught
     return float("nan")
 

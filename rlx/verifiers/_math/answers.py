@@ -33,7 +33,7 @@ _LOGARITHMS = frozenset(["ln", "log", "lg"])
 # What may stand before an answer in its box.
 _PREFIX = re.compile(r"(?:so |thus |therefore |hence )?(?:the |my |our )?(?:final |correct )?"
                      r"(?:answer|result|solution|value)s?(?: is| are|:|=)*:?|[\w ]+:", re.IGNORECASE)
-_WRAPPED = re.compile(r"\\(?:text(?:rm|bf|it|sf|normal)?|mbox|hbox|math(?:rm|bf|it|sf)|operatorname\*?|"
+_WRAPPED = re.compile(r"\\(?:text(?:rm|bf|it|sf|tt|normal)?|mbox|hbox|math(?:rm|bf|it|sf)|operatorname\*?|"
                       r"boldsymbol|bm|underline|boxed|fbox|left|right|emph)(?![A-Za-z])|[{}$]|\\[,;:! ]|~")
 _CHOICE = re.compile(r"(?:(?:option|choice|answer)\s+)?\(?\s*([A-Z])\s*\)?\s*[.:]?", re.IGNORECASE)
 _CHOICE_AND_WHY = re.compile(r"(?:\(\s*([A-Z])\s*\)|([A-Z])\s*[.:)])\s*(\S.*)", re.DOTALL)
@@ -41,7 +41,8 @@ _NOTHING = frozenset(["no solution", "no solutions", "no real solution", "no rea
                       "there is no solution", "there are no solutions", "empty set", "the empty set"])
 _ALL = frozenset(["all real numbers", "all reals", "all real x", "all real values"])
 _BASED = re.compile(r"\(?\s*(?=[A-Z]*\d)([\dA-Z]+)\s*\)?\s*_\s*(\d\d?)")
-_INVERSE = re.compile(r"[A-Za-z]\^\{?(?:-1|T)\}?(?:\([a-z]\))?")
+# f(-3), A^{-1}, f^{-1}(x): names with a number in them.
+_NAME = re.compile(r"[A-Za-z]\(-?[\d.]+(?:,-?[\d.]+)*\)|[A-Za-z]\^\{?(?:-1|T)\}?(?:\((?:[a-z]|-?\d+)\))?")
 # Behind a letter, what says that another one is meant, or none.
 _HEDGE = re.compile(r"\b(?i:or|not|no|isn't|wrong|incorrect|false|neither|both|and)\b|\b[A-Z]\s*[).:]|\b[B-H]\b")
 _DENIAL = re.compile(r"\b(?:not|no|never|isn't|wrong|incorrect|false)\b", re.IGNORECASE)
@@ -311,7 +312,7 @@ def _colon(tokens, words):
 
 def _is_name(tokens, more=()):
   """Is it the name of what is asked for: x, f(x), a_1, \\angle ABC, P(A), words?"""
-  if _INVERSE.fullmatch("".join(tokens)): return True
+  if _NAME.fullmatch("".join(tokens)): return True
   return bool(tokens) and not _DENIAL.search(" ".join(tokens)) and all(
       t in "()_{}'," or t in more or t in (r"\angle", r"\triangle", "|", r"\mid") or t[0] == '"'
       or t.isalpha() or t[0] == "\\" and t[1:] in ex._GREEK or t.isdigit() and tokens[i - 1] in "_{("  # pylint: disable=protected-access

@@ -39,7 +39,8 @@ _LOWERED = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
 _SPELLINGS = [(re.compile(pattern), new) for pattern, new in (
     (r"\\(?:left|right)\s*\.", ""),
     (r"\\(?:left|right|middle|[bB]igg?[lrm]?)(?![A-Za-z])\s*", ""),
-    (r"\\(?:displaystyle|textstyle|scriptstyle|limits|nolimits|rm|bf|it|sf|tt)(?![A-Za-z])", " "),
+    (r"\\(?:displaystyle|textstyle|scriptstyle|limits|nolimits|rm|bf|it|sf|tt|"
+     r"tiny|small|normalsize|large|Large|LARGE|huge|Huge)(?![A-Za-z])", " "),
     (r"\\[dtc]frac(?![A-Za-z])", r"\\frac"), (r"\\[dt]binom(?![A-Za-z])", r"\\binom"),
     (r"\\(?:!|strut|mathstrut|null)", ""), (r"\\q?quad(?![A-Za-z])", r"\\quad "),
     (r"\\(?:leqslant|leq)(?![A-Za-z])", r"\\le "), (r"\\(?:geqslant|geq)(?![A-Za-z])", r"\\ge "),
@@ -59,7 +60,7 @@ _SPELLINGS = [(re.compile(pattern), new) for pattern, new in (
     (r"<=", r"\\le "), (r">=", r"\\ge "), (r"!=", r"\\ne "), (r"\\(?:cr|newline)(?![A-Za-z])", r"\\\\ "),
     (r"\\(?:dots|ldots|cdots)(?![A-Za-z])|\.{3,}", r" \\dots "))]
 _WRAPPER = re.compile(
-    r"\\(text(?:rm|bf|it|sf|normal)?|mbox|hbox|math(?:rm|bf|it|sf|normal|tt)|operatorname\*?|"
+    r"\\(text(?:rm|bf|it|sf|tt|normal)?|mbox|hbox|math(?:rm|bf|it|sf|normal|tt)|operatorname\*?|"
     r"boldsymbol|bm|underline|boxed|fbox|emph|color|textcolor|bold)\s*(?=\{)")
 _GROUPED = re.compile(  # 1,234,567 and 1 234 567, whatever stands between.
     r"(?<![\d.,}])\d{1,3}(?:(?:,|\{,\}|\\,|\\ |\\;|\\:|\\!|\\>|~|[ \u00a0\u2009\u202f])\d{3})+(?![\d,]*\d|\{)")

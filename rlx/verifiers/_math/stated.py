@@ -25,6 +25,7 @@ _GOES_ON = re.compile(
     r"|and\s+(?:an?|one|two|three)\b|if\b|unless\b|when\b"
     r"|(?:less|more|fewer|greater|higher|lower)\s+than|squared|cubed|factorial|plus|minus|times|divided|"
     r"to the power|or\b)", re.IGNORECASE)
+_GOES_ON_BELOW = re.compile(r"\s*\n\s*(?=[×*/+=÷·^])")
 _MINUS = re.compile(r"\b(?:negative|minus)\s+(?=[\d\\$.(])", re.IGNORECASE)
 _FILLER = re.compile(
     r"[\s*_:=>`'\"~]*(?:(?:therefore|thus|so|then|hence|exactly|equal(?:s)?(?: to)?|simply|just|about|"
@@ -65,7 +66,7 @@ def answer(text, question, is_number):
   if question: text = text.replace(question, " ")
   text = latex.plain_fractions(text)
   for mark in reversed(list(_MARK.finditer(text))):
-    line = _line(text[mark.end():])
+    line = _line(_GOES_ON_BELOW.sub(" ", text[mark.end():]))
     is_heading = mark[0] == "####" and not _is_all(line) or re.match(r"\d+[.)]\s+[A-Z]", line)
     if not line or is_number and is_heading: continue
     return [_number(_sentence(line), True)] if is_number else _expressions(line)
@@ -80,8 +81,8 @@ def answer(text, question, is_number):
 
 def _line(text):
   """The first line with anything in it, without the marks of Markdown around it."""
-  lines = (s.partition("</")[0].strip().strip("*_`").strip() for s in text.splitlines()[:3])
-  return next((line for line in lines if line), "")
+  lines = (s.partition("</")[0].strip().strip("*_`").strip() for s in text.splitlines()[:4])
+  return next((line for line in lines if line not in ("", "$$", r"\[", r"\(")), "")
 
 
 def _sentence(line):
@@ -110,11 +111,11 @@ def _number(line, is_marked):
   at = found[0] if is_marked and not line[start:found[0].start()].strip(" *_`:") else found[-1]
   if _BOUND.search(line[:at.start()][-40:] if at is not found[0] else line[:at.start()]): return None
   if _GOES_ON.match(line, at.end()) or re.search(r"\b(?:or|to|through)\s*$", line[:at.start()]): return None
-  words = re.match(r"[\s*]*([A-Za-z]+)", line[at.end():])
+  words = re.match(r"[\s*(]*([A-Za-z]+)", line[at.end():])
   following = words[1].lower() if words else ""
   behind = " " + words[1] if words and (units.scale(following)[0] != 1 or units.is_percent(following)
                                         or units.is_name(following)) else ""
-  return _clean(at[0] + behind)
+  return (_clean(at[0]) or "") + behind
 
 
 def _behind_equality(line):
