@@ -63,10 +63,9 @@ def read(text, words=frozenset()):
       int(c, 36) < int(based[2]) for c in based[1]):
     return ("based", based[1].lstrip("0") or "0", based[2])
   try:
-    tokens = latex.tokens(text, lambda word: units.is_name(word) or word.lower() in words)
-    found = _expanded(_read(tokens, words))
+    found = _expanded(_read(latex.tokens(text, units.is_name), words))
     return found[0] if len(found) == 1 else ("list", found)
-  except Unreadable:
+  except (Unreadable, RecursionError):
     return ("text", said)
 
 
@@ -76,7 +75,7 @@ def agree(gold, stated, words=frozenset()):
     if stated[0] == "relation" and stated[2] == ["="] and stated[1][0][0] == "name" and gold[0] in (
         "group", "matrix", "reals", "colon", "based"): stated = stated[1][1]
     return _AGREE[gold[0]](gold, stated, words)
-  except Unreadable:
+  except (Unreadable, RecursionError):
     return False
 
 
@@ -152,7 +151,7 @@ def _value(tokens, words):
   tree, behind = ex.parse(tokens[:split]), " ".join(t.strip('"') for t in tokens[split:])
   behind = re.sub(r"\s*([\^{}/])\s*", r"\1", behind).replace(r"\cdot", " ").strip()
   times, behind = units.scale(behind)
-  if times != 1: tree = ("*", tree, ex._whole(times), False)  # pylint: disable=protected-access
+  if times != 1: tree = ("*", tree, ex.whole(times), False)
   if sign: tree = ("neg", tree)
   if behind:
     if units.is_percent(behind): tree = ("%", tree)
@@ -315,7 +314,7 @@ def _is_name(tokens, more=()):
   if _NAME.fullmatch("".join(tokens)): return True
   return bool(tokens) and not _DENIAL.search(" ".join(tokens)) and all(
       t in "()_{}'," or t in more or t in (r"\angle", r"\triangle", "|", r"\mid") or t[0] == '"'
-      or t.isalpha() or t[0] == "\\" and t[1:] in ex._GREEK or t.isdigit() and tokens[i - 1] in "_{("  # pylint: disable=protected-access
+      or t.isalpha() or t[0] == "\\" and t[1:] in ex.GREEK or t.isdigit() and tokens[i - 1] in "_{("
       for i, t in enumerate(tokens)) and tokens[0] not in ("e", "i") and (tokens[0] != "(" or "," in tokens)
 
 
@@ -448,19 +447,21 @@ def is_task(tree, gold):
 
 
 def _tasks(tree, is_rational):
-  found = set()
-  for node in ex.nodes(tree):
-    kind = node[0]
+  """What is left to work out in a tree; roots and powers count where a rational is asked for."""
+  found, exact, has_names = set(), {}, {}
+  for node, value in ex.exact_nodes(tree):
+    kind, parts = node[0], [id(part) for part in node[1:] if isinstance(part, tuple)]
+    exact[id(node)] = value
+    has_names[id(node)] = is_open = kind == "sym" or any(has_names[part] for part in parts)
+    values = [exact[part] for part in parts]
     if kind in ("!", "binom", "floor", "ceil", "max", "min"): found.add(kind)
-    elif kind == "fn" and not ex.variables(node):
-      found.add("log" if node[1] in _LOGARITHMS else "fn")
-    elif kind == "^" and is_rational and ex.rational(node) is not None and ex.rational(node[1]) != 10:
-      found.add("^")
-    elif kind in ("root", "abs") and is_rational and not ex.variables(node): found.add(kind)
-    elif kind == "+" and node[3:] != ("mixed",) and all(ex.rational(n) is not None for n in node[1:3]):
-      found.add("+")
-    elif kind == "*" and node[3] and all(ex.rational(n) is not None for n in node[1:3]):
-      if not (node[2][0] == "^" and ex.rational(node[2][1]) == 10): found.add("*")
+    elif kind == "fn" and not is_open: found.add("log" if node[1] in _LOGARITHMS else "fn")
+    elif kind in ("root", "abs") and is_rational and not is_open: found.add(kind)
+    elif kind == "^" and is_rational and value is not None and values[0] != 10: found.add("^")
+    elif kind == "+" and node[3:] != ("mixed",) and None not in values: found.add("+")
+    elif kind == "*" and node[3] and None not in values:
+      is_scientific = node[2][0] == "^" and exact[id(node[2][1])] == 10
+      if not is_scientific: found.add("*")
   return found
 
 

@@ -21,12 +21,17 @@ _MAX_BITS = 200_000   # Of an exact number.
 _MAX_WORKING_BITS = 20_000  # Of what is not rational.
 _MAX_DEPTH = 60       # Of groups in groups.
 _MAX_FACTORIAL = 2000
+_ARITHMETIC = frozenset(["+", "*", "/", "^", "neg", "!", "binom", "abs", "root", "%"])
 _STARTS = frozenset(["(", "{", "|", r"\frac", r"\sqrt", r"\binom", r"\pi", r"\infty", r"\lfloor", r"\lceil",
                      r"\max", r"\min"])
 _CLOSING = {"(": ")", "{": "}", "[": "]", r"\lfloor": r"\rfloor", r"\lceil": r"\rceil", r"\{": r"\}"}
-_GREEK = frozenset("alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi rho "
+GREEK = frozenset("alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi rho "
                    "sigma tau phi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega "
                    "ell".split())
+
+
+class _Irrational(Exception):
+  """No Fraction."""
 
 
 def parse(tokens):
@@ -158,12 +163,12 @@ class _Reader:
       return ("/", above, below)
     if token == r"\binom": return ("binom", self._argument(), self._argument())
     if token == r"\sqrt":
-      n = self._group(self.take()) if self.next() == "[" else _whole(2)
+      n = self._group(self.take()) if self.next() == "[" else whole(2)
       return ("root", self.atom() if self.next() == "(" else self._argument(), n)
     if token == r"\pi": return ("pi",)
     if token == r"\infty": return ("inf",)
     if token[0] == "\\" and token[1:] in latex.FUNCTIONS: return self._function(token[1:])
-    if token[0] == "\\" and token[1:] in _GREEK or token.isalpha() and len(token) == 1:
+    if token[0] == "\\" and token[1:] in GREEK or token.isalpha() and len(token) == 1:
       if token in ("e", "i") and self.next() != "_": return (token,)
       return ("sym", token.lstrip("\\") + self._subscript())
     raise Unreadable(f"{token!r}")
@@ -171,7 +176,7 @@ class _Reader:
   def _starts(self, token):
     if token == "|" and self.bars: return False
     return bool(token) and (token in _STARTS or token[0].isdigit() or token.isalpha()
-                            or token[0] == "\\" and token[1:] in latex.FUNCTIONS | _GREEK)
+                            or token[0] == "\\" and token[1:] in latex.FUNCTIONS | GREEK)
 
   def _number(self, token):
     if self.next() == "_": raise Unreadable("a base")
@@ -264,40 +269,10 @@ def rational(tree):
   Raises:
     Unreadable: it has no value, or one too large to write down.
   """
-  kind, *parts = tree
-  if kind == "num": return parts[0]
-  if kind in ("fn", "floor", "ceil", "max", "min", "sym", "pi", "e", "i", "inf", "deg", "pm", "mp"): return None
-  if kind == "root":
-    a, n = (rational(p) for p in parts)
-    if a is None or n is None or n.denominator != 1 or n < 1: return None
-    found = _root(a, int(n))
-    return found
-  values = [rational(p) for p in parts[:2] if isinstance(p, tuple)]
-  if any(v is None for v in values): return None
-  a, *rest = values
-  if kind == "neg": return -a
-  if kind == "%": return a / 100
-  if kind == "abs": return abs(a)
-  if kind == "+": return _sized(a + rest[0])
-  if kind == "*": return _sized(a * rest[0])
-  if kind == "/":
-    if rest[0] == 0: raise Unreadable("division by zero")
-    return _sized(a / rest[0])
-  if kind == "!":
-    if a.denominator != 1 or not 0 <= a <= _MAX_FACTORIAL: raise Unreadable("a factorial")
-    return fractions.Fraction(math.factorial(int(a)))
-  if kind == "binom":
-    n, k = a, rest[0]
-    if n.denominator != 1 or k.denominator != 1 or not 0 <= k <= n <= _MAX_FACTORIAL:
-      raise Unreadable("a binomial")
-    return fractions.Fraction(math.comb(int(n), int(k)))
-  b = rest[0]
-  if a == 0 and b <= 0: raise Unreadable("zero to this power")
-  if b.denominator != 1:
-    root = _root(a, b.denominator)
-    return None if root is None else rational(("^", ("num", root, None), _whole(b.numerator)))
-  if _bits(a) * abs(b.numerator) > _MAX_BITS and a not in (0, 1, -1): raise Unreadable("a large power")
-  return a ** int(b)
+  try:
+    return _calculated(tree, None)
+  except _Irrational:
+    return None
 
 
 def equal(a, b):
@@ -333,7 +308,7 @@ def infinite(tree):
 
 def is_zero(tree):
   """Is it 0, whatever its variables are?"""
-  return equal(tree, _whole(0))
+  return equal(tree, whole(0))
 
 
 def ratio(a, b):
@@ -368,9 +343,27 @@ def variables(tree):
 
 def nodes(tree):
   """The tree and all trees in it."""
-  yield tree
-  for part in tree[1:]:
-    if isinstance(part, tuple): yield from nodes(part)
+  waiting = [tree]
+  while waiting:
+    yield (node := waiting.pop())
+    waiting += [part for part in node[1:] if isinstance(part, tuple)]
+
+
+def exact_nodes(tree):
+  """[(node, its exact value or None)] of the tree, a node behind its parts.
+
+  Raises:
+    Unreadable: a number in it is too large to write down, or none.
+  """
+  found = []
+  def add(node):
+    values = [add(part) for part in node[1:] if isinstance(part, tuple)]
+    value = node[1] if node[0] == "num" else None
+    if values and node[0] in _ARITHMETIC and None not in values: value = _exactly(node[0], *values)
+    found.append((node, value))
+    return value
+  add(tree)
+  return found
 
 
 def with_sign(tree, sign):
@@ -441,58 +434,100 @@ def _value(tree, at, bits):
   """Its complex value at a point, {variable: Fraction}."""
   with mpmath.workprec(bits):
     try:
-      found = _evaluated(tree, at)
+      found = _number(_calculated(tree, at))
     except (ZeroDivisionError, ValueError, OverflowError, TypeError) as e:
       raise Unreadable(str(e)) from None
   if not mpmath.isfinite(found): raise Unreadable("no number")
   return found
 
 
-def _evaluated(tree, at):
+def _calculated(tree, at):
+  """A Fraction where every step is exact, else a number of the working precision.
+
+  Args:
+    at: {variable: Fraction}. None: nothing but Fractions.
+  Raises:
+    _Irrational: it is not rational and `at` is None.
+    Unreadable: it has no value, or one too large to write down.
+  """
   kind, *parts = tree
-  if kind == "sym":
-    return _number(at[parts[0]])
-  if (exact := rational(tree)) is not None: return _number(exact)
+  if kind == "num": return parts[0]
+  if kind not in _ARITHMETIC:
+    if at is None: raise _Irrational
+    return _of_floats(kind, parts, at)
+  a, *rest = [_calculated(p, at) for p in parts if isinstance(p, tuple)]
+  if all(isinstance(x, fractions.Fraction) for x in (a, *rest)):
+    if (exact := _exactly(kind, a, *rest)) is not None: return exact
+    if at is None: raise _Irrational
+  a, *floats = [_number(x) for x in (a, *rest)]
+  if kind == "neg": return -a
+  if kind == "+": return a + floats[0]
+  if kind == "*": return a * floats[0]
+  if kind == "/": return a / floats[0]
+  if kind == "%": return a / 100
+  if kind == "abs": return abs(a)
+  if kind == "!": return mpmath.gamma(a + 1)
+  if kind == "binom": return mpmath.binomial(a, floats[0])
+  if kind == "root":
+    n = rest[0]
+    is_real = isinstance(n, fractions.Fraction) and n.denominator == 1 and n % 2
+    if is_real and mpmath.im(a) == 0 and mpmath.re(a) < 0: return -mpmath.root(-mpmath.re(a), int(n))
+    return mpmath.power(a, 1 / floats[0])
+  if abs(floats[0]) > 1e5: raise Unreadable("a large power")
+  if isinstance(rest[0], fractions.Fraction) and rest[0].denominator == 1: return a ** int(rest[0])
+  return mpmath.power(a, floats[0])
+
+
+def _exactly(kind, a, b=None):
+  """An operation on Fractions; None if its value is not rational."""
+  if kind == "neg": return -a
+  if kind == "%": return a / 100
+  if kind == "abs": return abs(a)
+  if kind == "+": return _sized(a + b)
+  if kind == "*": return _sized(a * b)
+  if kind == "/":
+    if b == 0: raise Unreadable("division by zero")
+    return _sized(a / b)
+  if kind == "root":
+    return _root(a, int(b)) if b.denominator == 1 and b >= 1 else None
+  if kind in ("!", "binom"):
+    k = b if kind == "binom" else 0
+    if a.denominator != 1 or k.denominator != 1: return None
+    if not 0 <= k <= a <= _MAX_FACTORIAL: raise Unreadable("a factorial or a binomial")
+    return fractions.Fraction(math.comb(int(a), int(k)) if kind == "binom" else math.factorial(int(a)))
+  if a == 0 and b <= 0: raise Unreadable("zero to this power")
+  if b.denominator != 1:
+    root = _root(a, b.denominator)
+    return None if root is None else _exactly("^", root, fractions.Fraction(b.numerator))
+  if a not in (0, 1, -1) and _bits(a) * abs(b.numerator) > _MAX_BITS: raise Unreadable("a large power")
+  return a ** int(b)
+
+
+def _of_floats(kind, parts, at):
+  """What has no exact value."""
+  if kind == "sym": return at[parts[0]]
   if kind in ("pi", "e"): return +getattr(mpmath, kind)
   if kind == "i": return mpmath.mpc(0, 1)
   if kind == "fn":
     name, of, base = parts
-    x = _evaluated(of, at)
+    x = _number(_calculated(of, at))
     if name in ("log", "lg", "ln"):
-      over = mpmath.log(_evaluated(base, at)) if base else mpmath.log(10) if name != "ln" else 1
+      over = mpmath.log(_number(_calculated(base, at))) if base else mpmath.log(10) if name != "ln" else 1
       return mpmath.log(x) / over
     name = {"arcsin": "asin", "arccos": "acos", "arctan": "atan"}.get(name, name)
     return getattr(mpmath, name)(x)
-  a, *rest = [_evaluated(p, at) for p in parts if isinstance(p, tuple)]
-  if kind in ("floor", "ceil"): return getattr(mpmath, kind)(a)
-  if kind in ("max", "min"): return {"max": max, "min": min}[kind](mpmath.re(x) for x in (a, *rest))
-  if kind == "neg": return -a
-  if kind == "+": return a + rest[0]
-  if kind == "*": return a * rest[0]
-  if kind == "/": return a / rest[0]
-  if kind == "%": return a / 100
-  if kind == "deg": return a * mpmath.pi / 180
-  if kind == "abs": return abs(a)
-  if kind == "root":
-    n = rational(parts[1])
-    if n is None: return mpmath.power(a, 1 / rest[0])
-    is_odd = n.denominator == 1 and n % 2
-    if is_odd and mpmath.im(a) == 0 and mpmath.re(a) < 0: return -mpmath.root(-mpmath.re(a), int(n))
-    return mpmath.power(a, 1 / _number(n))
-  if kind == "^":
-    if abs(rest[0]) > 1e5: raise Unreadable("a large power")
-    n = rational(parts[1])
-    if n is not None and n.denominator == 1: return a ** int(n)
-    return mpmath.power(a, rest[0])
-  if kind == "!": return mpmath.gamma(a + 1)
-  if kind == "binom": return mpmath.binomial(a, rest[0])
+  values = [_number(_calculated(p, at)) for p in parts]
+  if kind == "deg": return values[0] * mpmath.pi / 180
+  if kind in ("floor", "ceil"): return getattr(mpmath, kind)(values[0])
+  if kind in ("max", "min"): return {"max": max, "min": min}[kind](map(mpmath.re, values))
   raise Unreadable(kind)
 
 
-def _number(x): return mpmath.mpf(x.numerator) / x.denominator
+def _number(x):
+  return mpmath.mpf(x.numerator) / x.denominator if isinstance(x, fractions.Fraction) else x
 
 
-def _whole(n): return ("num", fractions.Fraction(n), None)
+def whole(n): return ("num", fractions.Fraction(n), None)
 
 
 def _is_proper(tree):

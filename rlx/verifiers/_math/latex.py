@@ -3,6 +3,7 @@ r"""One spelling for LaTeX, plain text and Unicode, cut into tokens.
 Tokens are texts: a number ("12.5"), a command ("\frac"), a letter, a mark, or words that
 start with a quotation mark ('"cm').
 """
+import itertools
 import re
 import unicodedata
 
@@ -12,6 +13,8 @@ class Unreadable(ValueError):
 
 
 MAX_CHARS = 3000  # A longer text is no answer.
+_MAX_DEPTH = 30   # Of brackets in brackets.
+_OPENING, _CLOSING = frozenset(["(", "[", "{", r"\{"]), frozenset([")", "]", "}", r"\}"])
 FUNCTIONS = frozenset(
     "sin cos tan cot sec csc arcsin arccos arctan sinh cosh tanh ln log lg exp".split())
 # Commands that an expression may contain; any other one makes it unreadable.
@@ -101,6 +104,8 @@ def tokens(text, is_unit=lambda word: False):
       found.append(token)
     elif not token.isspace():
       raise Unreadable(f"{token!r}")
+  if max(itertools.accumulate((t in _OPENING) - (t in _CLOSING) for t in found), default=0) > _MAX_DEPTH:
+    raise Unreadable("too deep")
   while found and found[-1] in (".", ",", ";", "\\\\", "\\quad"): found.pop()
   return found
 

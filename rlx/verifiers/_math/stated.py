@@ -7,6 +7,7 @@ import re
 from rlx.verifiers._math import latex
 from rlx.verifiers._math import units
 
+_MAX_LINE = 3000  # Characters of a line that are searched for mathematics.
 _MARK = re.compile(
     r'\#\#\#\#|<answer>|\banswers?\b["\'*_]*\s*(?:(?:is|are)\b(?:\s+(?:therefore|thus|then|hence|simply|just)\b)?|:|=)'
     r"[\s:*_=]*", re.IGNORECASE)
@@ -25,19 +26,20 @@ _GOES_ON = re.compile(
     r"|and\s+(?:an?|one|two|three)\b|if\b|unless\b|when\b"
     r"|(?:less|more|fewer|greater|higher|lower)\s+than|squared|cubed|factorial|plus|minus|times|divided|"
     r"to the power|or\b)", re.IGNORECASE)
-_GOES_ON_BELOW = re.compile(r"\s*\n\s*(?=[×*/+=÷·^])")
+_GOES_ON_BELOW = re.compile(r"\n[ \t]*(?=[×*/+=÷·^])")
 _MINUS = re.compile(r"\b(?:negative|minus)\s+(?=[\d\\$.(])", re.IGNORECASE)
 _FILLER = re.compile(
     r"[\s*_:=>`'\"~]*(?:(?:therefore|thus|so|then|hence|exactly|equal(?:s)?(?: to)?|simply|just|about|"
     r"approximately|around|precisely|clearly|is|are|that|we get|it is|given by|the|a|total of|"
     r"(?:option|choice|letter|number|value))\b[\s*_:=,`]*)*", re.IGNORECASE)
-# A stretch of mathematics: dollars around it, or numbers, commands and marks in a row.
 _SENTENCES = re.compile(r"(?<=[^\s\d.])[.!?]\s+|(?<=\d)[.!?]\s+(?=[A-Z])")
-_ATOM = (r"(?:\\(?:text|mathrm|mathbf|frac|dfrac|sqrt|binom|operatorname)\s*(?:\[[^\]]*\])?(?:\{(?:[^{}]|\{[^{}]*\})*\}){1,2}"
-         r"|\\[A-Za-z]+|\\[%$,;:! {}]|\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]?\d+)?|\.\d+|[-+*/^=<>()\[\]{}|!%$€£¥₹°_±×÷·−–√π∞≤≥²³⁄,.:]"
-         r"|(?<![A-Za-z])[A-Za-z](?![A-Za-z]))")
-_STRETCH = re.compile(rf"\$[^$\n]+\$|\\\(.+?\\\)|\\\[.+?\\\]|(?:{_ATOM}\s*)*(?:\d|[√π∞]|\\(?:d?frac|sqrt|pi|infty)(?![A-Za-z]))(?:\s*{_ATOM})*", re.DOTALL)
-_NUMERAL = re.compile(r"[-+]?[$€£¥]?\s*[-+]?(?:\d[\d,]*(?:\.\d+)?|\.\d+)(?:\s*/\s*\d+)?\s*[%°]?")
+# What stretches of mathematics are made of, with the white space between them.
+_PART = re.compile(
+    r"(?P<all>\$[^$\n]+\$|\\\([^\n]*?\\\)|\\\[[^\n]*?\\\])"
+    r"|(?P<part>\\(?:text|mathrm|mathbf|operatorname)\s*\{[^{}]*\}|\\[A-Za-z]+|\\[%$,;:! {}]"
+    r"|\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]?\d+)?|\.\d+|[-+*/^=<>()\[\]{}|!%$€£¥₹°_±×÷·−–√π∞≤≥²³⁄,.:]"
+    r"|(?<![A-Za-z])[A-Za-z](?![A-Za-z]))|(?P<space>\s+)|.")
+_VALUE = re.compile(r"\d|[√π∞]|\\(?:d?frac|sqrt|pi|infty)(?![A-Za-z])")
 
 
 def answer(text, question, is_number):
@@ -91,31 +93,41 @@ def _sentence(line):
 
 def _is_all(line):
   """Is there nothing behind #### but an answer and its unit?"""
-  found = _STRETCH.match(line.rstrip("."))
-  if not found or re.match(r"\d+[.)]\s+\S", line): return False
-  rest = line[found.end():].strip(" .")
+  found = _stretches(line)
+  if not found or found[0][0] or re.match(r"\d+[.)]\s+\S", line): return False
+  rest = line[found[0][1]:].strip(" .")
   return not rest or re.fullmatch(r"[A-Za-z]+(?: [a-z]+)?", rest) is not None
 
 
 def _stretches(line):
-  return [m for m in _STRETCH.finditer(line)]
+  """(start, end) of the stretches of mathematics in a line that have a value in them."""
+  found, start, end = [], None, None
+  for match in _PART.finditer(line[:_MAX_LINE]):
+    if match["part"]: start, end = match.start() if start is None else start, match.end()
+    elif match["all"]: found += [(start, end)] * (start is not None) + [match.span()]
+    if match["part"] or match["space"]: continue
+    if start is not None and not match["all"]: found.append((start, end))
+    start = None
+  if start is not None: found.append((start, end))
+  return [(a, b) for a, b in found if _VALUE.search(line, a, b)]
 
 
 def _number(line, is_marked):
   """The number that a sentence states."""
   line = _MINUS.sub("-", _DENIED.sub(" ", re.sub(r"(\*\*|__)(\S.*?)\1", r"\2", line))).strip()
   if "=" in line.rstrip("= "): line, is_marked = _behind_equality(line), True
-  start = _FILLER.match(line).end()
+  filler = _FILLER.match(line).end()
   found = _stretches(line)
   if not found: return None
-  at = found[0] if is_marked and not line[start:found[0].start()].strip(" *_`:") else found[-1]
-  if _BOUND.search(line[:at.start()][-40:] if at is not found[0] else line[:at.start()]): return None
-  if _GOES_ON.match(line, at.end()) or re.search(r"\b(?:or|to|through)\s*$", line[:at.start()]): return None
-  words = re.match(r"[\s*(]*([A-Za-z]+)", line[at.end():])
-  following = words[1].lower() if words else ""
-  behind = " " + words[1] if words and (units.scale(following)[0] != 1 or units.is_percent(following)
-                                        or units.is_name(following)) else ""
-  return (_clean(at[0]) or "") + behind
+  start, end = found[0] if is_marked and not line[filler:found[0][0]].strip(" *_`:") else found[-1]
+  before = line[:start]
+  if _BOUND.search(before if start == found[0][0] else before[-40:]): return None
+  if _GOES_ON.match(line, end) or re.search(r"\b(?:or|to|through)\s*$", before): return None
+  behind = ""
+  if (words := re.match(r"[\s*(]*([A-Za-z]+)", line[end:])) and (
+      units.scale(words[1])[0] != 1 or units.is_percent(words[1]) or units.is_name(words[1])):
+    behind = " " + words[1]
+  return (_clean(line[start:end]) or "") + behind
 
 
 def _behind_equality(line):

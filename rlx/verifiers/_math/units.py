@@ -87,8 +87,8 @@ def read(words, context=frozenset()):
   """(size, {quantity: power}) of "km/h", "square feet" or "m/s^2"; None if it is no unit.
 
   Args:
-    context: words of the question and of the reference answer: "apples" is a unit where
-      they have it, and measures apples.
+    context: words of the question and of the reference answer: of four letters or more,
+      "apples" is a unit where they have it, and measures apples.
   """
   words = re.sub(r"[{}()]|\\cdot", " ", words)
   words = re.sub(r"\^\s*(-?)\s*(\d)", r"^\1\2", words)
@@ -114,7 +114,7 @@ def read(words, context=frozenset()):
       found = _of(token)
       if found is None:
         stem = _stem(token)
-        if len(token) < 2 or {token, stem} & _NO_UNIT or stem in _SCALES or stem not in context: return None
+        if len(token) < 4 or {token, stem} & _NO_UNIT or stem in _SCALES or stem not in context: return None
         found = (stem, fractions.Fraction(1))
       quantity, unit = found
       s = sign * pending
