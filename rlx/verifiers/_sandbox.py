@@ -4,19 +4,19 @@
   inside      /usr and the interpreter, read-only; a /dev of its own; /tmp, in memory;
               the program and its stdin, read-only; a pipe for what it prints
 
-Namespaces leave no network, no other process, no environment and no /proc. What is listed
-in _seccomp.py is all that a program may ask of the kernel, and starting a process is not: what is limited
-per process (CPU, memory) is so limited for all it can do. Threads may be started.
-
-Outside it is an unprivileged user: the one who started rlx or, where that is root, a user
-id that nobody else has.
+Namespaces leave no network, no other process, no environment and no /proc. A program may
+make the system calls that _seccomp.py lists and no others. None of them starts a process:
+what is limited per process (CPU, memory) is so limited for all it can do. Threads may be
+started. Outside it is an unprivileged user: the one that started rlx or, where that is
+root, a user id that nobody else has.
 
   this process -> bwrap -> the first process of the namespace -> the program
 
-The first process ends with this one, at any moment: it holds the end of a pipe whose other end
-is here. With it ends whatever is in the namespace. The byte that the inside
-prints before it opens the program tells what comes after it, which is the program's
-doing, from a sandbox that did not start.
+The first process ends as soon as this one has ended, since it waits for the end of a pipe
+whose other end is held here; with it ends everything in its namespace. bwrap's
+--die-with-parent would leave a process behind where it kills bwrap in the middle of the
+start. The inside prints a byte before it opens the program: what comes
+after it is the program's doing, without it the sandbox did not start.
 """
 import functools
 import json

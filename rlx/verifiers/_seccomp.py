@@ -1,12 +1,11 @@
 """The system calls of a program in the sandbox, as a seccomp filter (man 2 seccomp).
 
-Every call that is not listed fails with ENOSYS, so that what a kernel adds is refused until
-it is named here. The list is what CPython and numpy call for files, memory, threads, signals
-and time. Left out for what they would allow: processes (fork, exec) and what acts on
-them (ptrace, process_vm_*, pidfd_*, kcmp), sockets other than a pair, files without a name (memfd_create),
-disk space beyond the size limit of a file (fallocate), memory that no limit counts (System V,
-message queues, keys, xattrs), other users, namespaces and mounts, bpf, perf, io_uring,
-userfaultfd, splice.
+Calls that are not listed fail with ENOSYS, and so does what a later kernel adds. Listed is
+what CPython and numpy need for files, memory, threads, signals and time. Left out are, by
+what they would allow: new processes (fork, execve) and access to others (ptrace, pidfd_*,
+process_vm_*, kcmp); sockets other than a pair; memory that no limit counts (memfd_create,
+System V, message queues, keys, xattrs) and files beyond their limit (fallocate); other
+users, namespaces and mounts; bpf, perf, io_uring, userfaultfd, splice.
 """
 import functools
 import platform

@@ -25,6 +25,7 @@ from rlx.verifiers import _boxed
 from rlx.verifiers import _sandbox
 from rlx.verifiers import answers
 from rlx.verifiers import code_tests
+from rlx.verifiers import errors
 from rlx.verifiers import judge
 from rlx.verifiers import pool as pool_lib
 from rlx.verifiers import steps
@@ -64,7 +65,7 @@ def works(path):
   if module != "code_tests": return GOOD[path] is not None
   try:
     return _sandbox.run(dict(source=""), b"", cpu_s=2, wall_s=5, memory_mb=512, unsafe=False) == b""
-  except (ImportError, RuntimeError):
+  except (ImportError, errors.Unknown):
     return False
 
 
