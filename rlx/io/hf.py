@@ -57,7 +57,11 @@ def config_of(path, dtype="float32"):
 
 
 def _tensors(path, hf):
-  return *shards.tensors(pathlib.Path(path)), families.of(hf["model_type"], "").KEYS
+  """(the file that lists them, tensors, the family's table)"""
+  source, found = shards.tensors(pathlib.Path(path))
+  # Old files have the rotary frequencies of each layer too, which follow from the config.
+  arrays = {name: x for name, x in found.items() if not name.endswith("rotary_emb.inv_freq")}
+  return source, arrays, families.of(hf["model_type"], "").KEYS
 
 
 def save(path, config, params, tokenizer=None, *, hf=None, shard_bytes=SHARD_BYTES):

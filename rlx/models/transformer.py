@@ -85,7 +85,8 @@ class DecoderConfig:
       raise ValueError(f"windows={self.windows} must be n_layers={self.n_layers} numbers.")
     if self.attention != "blocks" and self.attn_softcap is not None:
       raise ValueError(f"attention={self.attention!r} knows no soft cap; use 'blocks'.")
-    if self.attention == "splash" and any(self.windows or ()):
+    if self.attention == "splash" and any(
+        0 < w < (self.reach or math.inf) for w in self.windows or ()):
       raise ValueError("attention='splash' knows no windows; use 'blocks'.")
 
   @property

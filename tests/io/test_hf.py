@@ -66,6 +66,30 @@ def test_what_the_decoder_has_no_use_for_is_kept(tmp_path):
   assert said["model_type"] == "mistral" and "max_position_embeddings" in said
 
 
+@pytest.mark.parametrize("case", ["gemma3", "phi3_longrope", "qwen3_yarn"])
+def test_config_json_is_kept(case, tmp_path):
+  """Also what it nests: rotary parameters by the kind of layer, and factors."""
+  said = json.loads((FIXTURES / case / "config.json").read_text())
+  config, params = hf.load(FIXTURES / case)
+  hf.save(tmp_path, config, params, hf=hf.stored(FIXTURES / case)[1])
+  assert json.loads((tmp_path / "config.json").read_text()) == said
+  assert hf.load(tmp_path)[0] == config
+
+
+def test_rotary_frequencies_in_old_files_are_not_read(tmp_path):
+  """transformers once wrote them with each layer; they follow from the config."""
+  def add(found):
+    for i in range(2):
+      found[f"model.layers.{i}.self_attn.rotary_emb.inv_freq"] = np.full(4, 7, np.float32)
+  path = edited(tmp_path, "llama", add)
+  for found, expected in zip(hf.load(path), hf.load(FIXTURES / "llama")):
+    jax.tree.map(np.testing.assert_array_equal, found, expected)
+  half = {name: x.astype(np.float16) for name, x in tensors(FIXTURES / "llama").items()}
+  add(half)
+  safetensors.numpy.save_file(half, path / "model.safetensors")
+  assert hf.stored(path)[0].param_dtype == "float16"
+
+
 def test_a_leaf_is_read_by_layer_or_whole():
   config, params = hf.load(FIXTURES / "phi3")
   leaf = hf.stored(FIXTURES / "phi3")[2]["layers.attn.k_LDKH"]

@@ -1,4 +1,5 @@
 """config.json -> DecoderConfig: published files, and what is refused."""
+import copy
 import dataclasses
 import functools
 import json
@@ -237,10 +238,14 @@ PUBLISHED = {
         vocab_size=200064), dict(
             vocab_size=200064, context=131072, d_model=3072, n_layers=32, n_heads=24,
             n_kv_heads=8, head_dim=128, d_ff=8192, norm_eps=1e-5, rope_dim=96,
+            windows=(262144,) * 32,
             # sqrt(1 + ln(131072 / 4096) / ln(4096)) = sqrt(17 / 12)
             rope_scaling=("longrope", 4096, pytest.approx(1.1902380714238083),
                           (1.0,) * 48, _LONG))),
 }
+
+
+_ONE = dict(original_max_position_embeddings=1)
 
 
 def decoder_config(file):
@@ -284,14 +289,99 @@ def test_config(name):
     ("Llama-3.2-1B", dict(rope_scaling=dict(rope_type="ntk", factor=4.0)), "'ntk'"),
     ("Llama-3.2-1B", dict(max_position_embeddings=None, rope_scaling=dict(rope_type="yarn")),
      "original_max_position_embeddings"),
-    ("Llama-3.2-1B", dict(rope_parameters=dict(rope_type="default", partial_rotary_factor=0.5)),
-     "partial_rotary_factor=0.5"),
+    ("Llama-3.2-1B", dict(rope_scaling=None, rope_parameters=dict(
+        rope_type="default", partial_rotary_factor=0.5)), "partial_rotary_factor=0.5"),
+    ("Llama-3.2-1B", dict(rope_scaling=_ONE | dict(rope_type="yarn", factor=4.0)),
+     "original_max_position_embeddings=1; at least 2"),
+    ("Phi-4", dict(rope_scaling=dict(type="longrope", short_factor=[1.0], long_factor=[1.0])) | _ONE,
+     "original_max_position_embeddings=1; at least 2"),
+    ("Llama-3.2-1B", dict(head_dim=2, rope_scaling=dict(type="dynamic", factor=2.0)), "head_dim=2"),
+    ("Llama-3.2-1B", dict(rope_theta=1), "rope_theta=1.0; a number above 1"),
+    ("Llama-3.2-1B", dict(rope_parameters=[]), r"rope_parameters=\[\]; null or an object"),
+    ("Llama-3.2-1B", dict(is_encoder_decoder=True), "is_encoder_decoder=True.*only False"),
+    # transformers 5 reads neither of these three.
+    ("gemma-3-1b-it", dict(rope_scaling=dict(type="linear", factor=8.0)), "type='linear'"),
+    ("gemma-3-1b-it", dict(rope_parameters=dict(rope_type="default", rope_theta=1e5)),
+     "rope_parameters.rope_theta=100000.0.*only full_attention"),
+    ("gemma-3-1b-it", dict(rope_scaling=dict(
+        rope_type="yarn", factor=4.0, truncate=False)), "truncate=False"),
+    ("gemma-3-1b-it", dict(rope_parameters=dict(sliding_attention=dict(type="linear", factor=8.0))),
+     "sliding_attention={'type': 'linear'.*only rope_type 'default'"),
+    ("gemma-3-1b-it", dict(rope_parameters=dict(sliding_attention=dict(new=1))), "rope new=1"),
+    ("gemma-3-1b-it", dict(rope_parameters=dict(sliding_attention=[1])),
+     r"sliding_attention=\[1\]; null or an object"),
+    ("Phi-3-mini-4k-instruct", dict(layer_types=["full_attention", "sliding_attention"] * 16),
+     "layer_types=.*sliding_window says sliding_attention for all"),
+    ("Mixtral-8x7B-v0.1", dict(layer_types=["sliding_attention"] * 32),
+     "layer_types=.*sliding_window says full_attention for all"),
     ("Llama-3.2-1B", dict(quantization_config=dict(bits=4)), "quantization_config"),
     ("Llama-3.2-1B", dict(num_attention_heads=33), "num_key_value_heads=8 must divide"),
 ])
 def test_refusals(name, change, message):
   with pytest.raises(ValueError, match=message):
     decoder_config({**PUBLISHED[name][0], **change})
+
+
+def test_a_file_is_read_and_not_changed():
+  """config.json is written again as it was; parameters of a kind of layer lie within it."""
+  for file in [*(published for published, _ in PUBLISHED.values()), *sum(cases().values(), [])]:
+    before = copy.deepcopy(file)
+    decoder_config(file)
+    assert file == before
+
+
+_YARN = dict(rope_type="yarn", factor=4.0, original_max_position_embeddings=1024)
+
+
+@pytest.mark.parametrize("name, change, expected", [
+    # rope_scaling takes the place of all of rope_parameters.
+    ("Qwen3-0.6B", dict(rope_scaling=dict(type="linear", factor=4.0), rope_parameters=dict(
+        rope_type="linear", factor=2.0, rope_theta=5e5)),
+     dict(rope_scaling=("linear", 4.0), rope_theta=1e6)),
+    ("Qwen3-0.6B", dict(rope_scaling={}, rope_parameters=dict(
+        rope_type="linear", factor=2.0, rope_theta=5e5)),
+     dict(rope_scaling=("linear", 2.0), rope_theta=5e5)),
+    # In Gemma 3 it is laid over the parameters of layers without a window.
+    ("gemma-3-1b-it", dict(rope_scaling=dict(rope_type="linear", factor=8.0), rope_parameters=dict(
+        full_attention=dict(rope_type="linear", factor=2.0, rope_theta=5e5),
+        sliding_attention=dict(rope_theta=2e4))),
+     dict(rope_scaling=("linear", 8.0), rope_theta=5e5, local_theta=2e4)),
+    ("gemma-3-1b-it", dict(rope_parameters=dict(sliding_attention=None, full_attention=dict(
+        type="linear", factor=8.0)), rope_local_base_freq=2e4),
+     dict(rope_scaling=("linear", 8.0), rope_theta=1e6, local_theta=2e4)),
+    ("gemma-3-1b-it", dict(sliding_window=32768),
+     dict(windows=((32768,) * 5 + (0,)) * 4 + (32768,) * 2)),
+    # As io/gguf.py says that the file has no original length beside its scaling.
+    ("Phi-4", dict(original_max_position_embeddings=None, rope_scaling=dict(
+        type="su", original_max_position_embeddings=64, attention_factor=1.0,
+        short_factor=[1.0] * 64, long_factor=[2.0] * 64)),
+     dict(rope_scaling=("longrope", 64, 1.0, (1.0,) * 64, (2.0,) * 64))),
+    ("Llama-3.2-1B", dict(rope_scaling=dict(
+        rope_type="llama3", factor=32.0, low_freq_factor=1.0, high_freq_factor=4.0)),
+     dict(rope_scaling=("llama3", 32.0, 1.0, 4.0, 131072.0))),
+    # null is not true.
+    ("Llama-3.2-1B", dict(rope_scaling=_YARN | dict(truncate=None, attention_factor=1.0)),
+     dict(rope_scaling=("yarn", 4.0, 32.0, 1.0, 1024, 1.0, False))),
+    ("Llama-3.2-1B", dict(rope_scaling=_YARN | dict(finetuned=True, attention_factor=1.0)),
+     dict(rope_scaling=("yarn", 4.0, 32.0, 1.0, 1024, 1.0, True))),
+    ("Mistral-7B-v0.1", dict(layer_types=["full_attention", "sliding_attention"] * 16),
+     dict(windows=(0, 4096) * 16)),
+    ("Mixtral-8x7B-v0.1", dict(layer_types=["full_attention"] * 32), {}),
+    ("Llama-3.2-1B", dict(temperature=0.6, max_length=4096, id2label={"0": "LABEL_0"},
+                          output_hidden_states=True, is_encoder_decoder=False), {}),
+])
+def test_unusual_files(name, change, expected):
+  """What transformers makes of them; tests/io/test_config_sweep.py compares the two."""
+  published = PUBLISHED[name][0]
+  assert decoder_config({**published, **change}) == dataclasses.replace(
+      decoder_config(published), **expected)
+
+
+def test_original_length_of_phi3_that_only_rope_parameters_have():
+  published = PUBLISHED["Phi-4-mini-instruct"][0]
+  file = {k: v for k, v in published.items() if k != "original_max_position_embeddings"}
+  file["rope_scaling"] = {**published["rope_scaling"], "original_max_position_embeddings": 8192}
+  assert decoder_config(file) == decoder_config(published)  # 4096
 
 
 def test_what_a_file_says_of_its_origin_is_not_the_model():
@@ -303,14 +393,19 @@ def test_what_a_file_says_of_its_origin_is_not_the_model():
 def test_qwen3_without_head_dim_means_128():
   published = {k: v for k, v in PUBLISHED["Qwen3-0.6B"][0].items() if k != "head_dim"}
   assert qwen3.decoder_config(published).head_dim == 128
+  mixture = {k: v for k, v in PUBLISHED["Qwen3-30B-A3B"][0].items() if k != "head_dim"}
+  assert decoder_config(mixture).head_dim == 64  # 2048 / 32: its class has no such field.
 
 
-def test_a_window_over_the_whole_context_is_none():
+def test_a_window_over_the_whole_context_stays():
+  """Sequences may be longer than the context, and rotary angles may depend on the window."""
   published = PUBLISHED["Mistral-7B-Instruct-v0.3"][0]
-  for window, context in ((32768, 32768), (None, None)):
-    same = {**published, "sliding_window": window, "max_position_embeddings": context}
-    assert mistral.decoder_config(same) == dataclasses.replace(
-        mistral.decoder_config(published), context=context)
+  config = mistral.decoder_config({**published, "sliding_window": 32768})
+  assert config == dataclasses.replace(mistral.decoder_config(published), windows=(32768,) * 32)
+  assert dataclasses.replace(config, attention="splash").windows  # It never cuts anything off.
+  short = mistral.decoder_config({**published, "sliding_window": 4096})
+  with pytest.raises(ValueError, match="splash.*no windows"):
+    dataclasses.replace(short, attention="splash")
   absent = {k: v for k, v in published.items() if k != "sliding_window"}
   assert mistral.decoder_config(absent).windows == (4096,) * 32  # What absent means.
 

@@ -13,19 +13,24 @@ _FIELDS = {  # config.json -> DecoderConfig
 # Where the decoder has one way only, or the feature is off. Absent is one of them.
 _ONLY = {
     "attention_bias": (False, None), "full_attn_mod": (1, None), "hidden_act": ("silu",),
-    "interpolate_factor": (1, None), "lm_head_bias": (False, None), "mlp_bias": (False, None),
+    "interpolate_factor": (1, None), "is_encoder_decoder": (False, None),
+    "lm_head_bias": (False, None), "mlp_bias": (False, None),
     "partial_rotary_factor": (1.0, None), "use_bidirectional_attention": (False, None),
     "use_mrope": (False, None), "use_sliding_window": (False, None)}
 
 # Keys that do not change the forward pass. A null is as good as absent.
 _IGNORED = {
     "_attn_implementation_autoset", "_model_name_or_path", "_name_or_path",
-    "architectures", "attention_dropout", "bos_token_id", "cache_implementation", "dtype",
-    "eos_token_id", "initializer_range", "is_llama_config", "layer_types",
-    "max_sequence_length", "model_type", "pad_token_id", "pretraining_tp",
-    "rope_interleaved", "rope_parameters", "rope_scaling", "rope_theta",
-    "tokenizer_class", "torch_dtype", "transformers.js_config", "transformers_version",
-    "unk_token_id", "unsloth_fixed", "unsloth_version", "use_cache"}
+    "architectures", "attention_dropout", "bos_token_id", "cache_implementation",
+    "chunk_size_feed_forward", "dtype", "eos_token_id", "id2label", "initializer_range",
+    "is_llama_config", "label2id", "layer_types", "max_sequence_length", "model_type",
+    "output_attentions", "output_hidden_states", "pad_token_id", "pretraining_tp",
+    "problem_type", "return_dict", "rope_interleaved", "rope_parameters", "rope_scaling",
+    "rope_theta", "tokenizer_class", "torch_dtype", "transformers.js_config",
+    "transformers_version", "unk_token_id", "unsloth_fixed", "unsloth_version", "use_cache",
+    # Of sampling, which transformers 4 kept here once; a run has its own.
+    "do_sample", "length_penalty", "max_length", "max_new_tokens", "min_length", "num_beams",
+    "repetition_penalty", "temperature", "top_k", "top_p"}
 
 # Rope kind -> its keys in config.json, in the order of DecoderConfig.rope_scaling.
 _ROPE = {
@@ -36,7 +41,7 @@ _ROPE = {
              "attention_factor", "truncate"),
     "longrope": ("original_max_position_embeddings", "attention_factor", "short_factor",
                  "long_factor")}
-_ROPE_OTHERS = {"yarn": ("mscale", "mscale_all_dim"), "longrope": ("factor",)}
+_ROPE_OTHERS = {"yarn": ("finetuned", "mscale", "mscale_all_dim"), "longrope": ("factor",)}
 
 
 def to_decoder(hf, source, *, family, defaults=None, reads=frozenset(), biases=(),
@@ -113,26 +118,31 @@ def to_hf(config, *, architecture, model_type, **more):
           "rope_parameters": rope, **more}
 
 
-def windows(hf, source, *, window="sliding_window", is_local=lambda i: True):
+def windows(hf, source, *, window="sliding_window", is_local=lambda i: True, by_layer=True):
   """DecoderConfig.windows of a file: of each layer how far back it attends.
+
+  A window as long as the context stays: sequences may be longer, where the context is
+  stretched, and layers with a window may rotate otherwise.
 
   Args:
     window: the key that holds the number; None: there is none.
     is_local: of a layer's number, whether the window is for it, if layer_types does not say.
+    by_layer: False for a family of which transformers does not read layer_types.
   """
   n = layers(hf, source)
-  kinds = hf.get("layer_types")
-  if kinds is None:
-    kinds = ["sliding_attention" if window and hf.get(window) is not None and is_local(i)
-             else "full_attention" for i in range(n)]
+  kinds = default = [
+      "sliding_attention" if window and hf.get(window) is not None and is_local(i)
+      else "full_attention" for i in range(n)]
+  if hf.get("layer_types") is not None: kinds = hf["layer_types"]
+  if not by_layer and kinds != default:
+    raise ValueError(f"{source}: layer_types={kinds!r:.60}; sliding_window says {default[0]} for "
+                     "all layers.")
   allowed = ("full_attention", *["sliding_attention"] * (window is not None))
   if not isinstance(kinds, list) or len(kinds) != n or not set(map(str, kinds)) <= set(allowed):
     raise ValueError(f"{source}: layer_types={kinds!r:.60}; {n} of {', '.join(allowed)} are "
                      "needed.")
   if "sliding_attention" not in kinds: return None
   width = number(hf, window, source, int)
-  if (hf.get("max_position_embeddings") is not None
-      and width >= number(hf, "max_position_embeddings", source, int)): return None
   return tuple(width if kind == "sliding_attention" else 0 for kind in kinds)
 
 
@@ -178,26 +188,36 @@ def flag(values, key, source):
 def _rope(hf, source, family, ropes, local, partial):
   """The fields of DecoderConfig that say how heads are rotated.
 
-  transformers 5 writes rope_parameters, nested by the kind of layer where they differ.
+  transformers 4 writes rope_scaling, transformers 5 rope_parameters, which Gemma 3 nests by
+  the kind of layer. In a file with both, rope_scaling replaces rope_parameters; where those
+  are nested, it updates those of the layers without a window.
   """
-  rope = {}
-  for key in ("rope_scaling", "rope_parameters"):
-    more = hf.get(key) or {}
-    if not isinstance(more, dict):
-      raise ValueError(f"{source}: {key}={more!r:.60}; null or an object.")
-    rope |= more
+  scaling, rope = (_object(hf, key, source) for key in ("rope_scaling", "rope_parameters"))
   out = {}
   if local:
-    sliding = rope.pop("sliding_attention", None) or {}
-    rope |= rope.pop("full_attention", None) or {}
-    theta = sliding.pop("rope_theta", None) or hf.get("rope_local_base_freq", 10000.0)
-    out["local_theta"] = number({"rope_local_base_freq": theta}, "rope_local_base_freq", source)
-    if sliding.get("rope_type", "default") != "default":
+    if unknown := sorted(set(rope) - {"full_attention", "sliding_attention"}):
+      raise ValueError(f"{source}: rope_parameters.{unknown[0]}={rope[unknown[0]]!r:.60} is not "
+                       f"supported for {family}; only full_attention and sliding_attention are.")
+    sliding, rope = (_object(rope, kind + "_attention", source) for kind in ("sliding", "full"))
+    if scaling.get("type") not in (None, scaling.get("rope_type")):
+      raise ValueError(f"{source}: rope_scaling type={scaling['type']!r:.60} is not supported for "
+                       f"{family}, where transformers 5 does not read it; rope_type is.")
+    rope = rope | scaling
+    theta = {"rope_local_base_freq": sliding.get("rope_theta", hf["rope_local_base_freq"])}
+    out["local_theta"] = number(theta, "rope_local_base_freq", source)
+    if _kind(sliding) != "default":
       raise ValueError(f"{source}: rope_parameters.sliding_attention={sliding!r:.60}; only "
                        f"rope_type 'default' is supported for {family}.")
-  theta = rope.get("rope_theta")
-  theta = {"rope_theta": hf.get("rope_theta", 10000.0) if theta is None else theta}
+    # transformers looks for it beside the two kinds of layers, and finds True, the default.
+    if not rope.get("truncate", True):
+      raise ValueError(f"{source}: rope truncate={rope['truncate']!r:.60} is not supported for "
+                       f"{family}; only True is.")
+  else:
+    rope, sliding = scaling or rope, {}
+  theta = {"rope_theta": rope.get("rope_theta", hf.get("rope_theta", 10000.0))}
   out["rope_theta"] = number(theta, "rope_theta", source)
+  if out["rope_theta"] <= 1:  # Frequencies fall only above 1; yarn divides by the logarithm.
+    raise ValueError(f"{source}: rope_theta={out['rope_theta']}; a number above 1 is needed.")
   part = rope.get("partial_rotary_factor")
   if part is None: part = hf.get("partial_rotary_factor")
   if part is not None and (part != 1 or isinstance(part, bool)):
@@ -207,41 +227,55 @@ def _rope(hf, source, family, ropes, local, partial):
       raise ValueError(f"{source}: partial_rotary_factor={part!r:.60} is not supported for "
                        f"{family}; only 1.0 is.")
     out["rope_dim"] = dim
-  kind = rope.get("rope_type") or rope.get("type") or "default"
-  if kind == "su": kind = "longrope"  # Its name in older Phi-3 files.
+  kind = _kind(rope)
   if kind != "default" and kind not in ropes:
     raise ValueError(f"{source}: rope_type={kind!r:.60} is not supported for "
                      f"{family}; {', '.join(('default', *ropes))} are.")
   known = {"rope_theta", "rope_type", "type", "partial_rotary_factor",
            *(key for keys in (*_ROPE.values(), *_ROPE_OTHERS.values()) for key in keys)}
-  for key in sorted(set(rope) - known):
-    if rope[key] is not None:
-      raise ValueError(f"{source}: rope {key}={rope[key]!r:.60} is not supported for "
-                       f"{family}.")
+  for key in sorted({*rope, *sliding} - known):
+    value = rope.get(key, sliding.get(key))
+    if value is not None:
+      raise ValueError(f"{source}: rope {key}={value!r:.60} is not supported for {family}.")
   if kind == "default": return out
   dim = out.get("rope_dim") or hf["head_dim"]
   return out | {"rope_scaling": (kind, *_numbers(kind, rope, hf, source, dim))}
+
+
+def _object(values, key, source):
+  """values[key] if it is an object; an empty one if it is absent or null."""
+  x = values.get(key)
+  if not isinstance(x, dict | None):
+    raise ValueError(f"{source}: {key}={x!r:.60}; null or an object.")
+  return x or {}
+
+
+def _kind(rope):
+  """The kind of rotary scaling."""
+  kind = rope.get("rope_type") or rope.get("type") or "default"
+  return "longrope" if kind == "su" else kind  # Its name in older Phi-3 files.
 
 
 def _numbers(kind, rope, hf, source, dim):
   """What follows the kind in DecoderConfig.rope_scaling."""
   of = lambda key, of_kind=float: number(rope, key, source, of_kind)
   if kind == "linear": return (of("factor"),)
-  if kind == "dynamic": return of("factor"), number(hf, "max_position_embeddings", source, int)
-  if kind == "llama3":
-    numbers = tuple(of(key) for key in _ROPE[kind])
-    if numbers[1] >= numbers[2]:
-      raise ValueError(f"{source}: low_freq_factor={numbers[1]} must be below "
-                       f"high_freq_factor={numbers[2]}.")
-    return numbers
+  if kind == "dynamic":
+    if dim == 2: raise ValueError(f"{source}: head_dim=2; 'dynamic' needs more than one frequency.")
+    return of("factor"), number(hf, "max_position_embeddings", source, int)
   # Phi-3 has it beside the others. transformers takes the context where it is absent.
   for values in (hf, rope, {"original_max_position_embeddings": hf["max_position_embeddings"]}):
     if values.get("original_max_position_embeddings") is not None: break
   original = number(values, "original_max_position_embeddings", source, int)
-  context = hf["max_position_embeddings"]
-  factor = rope.get("factor")
-  if factor is None and kind == "longrope" and context is not None: factor = context / original
-  factor = number({"factor": factor}, "factor", source)
+  if original == 1:  # Its logarithm divides.
+    raise ValueError(f"{source}: original_max_position_embeddings=1; at least 2 is needed.")
+  if kind == "llama3":
+    factor, low, high = (of(key) for key in _ROPE[kind][:3])
+    if low >= high:
+      raise ValueError(f"{source}: low_freq_factor={low} must be below high_freq_factor={high}.")
+    return factor, low, high, float(original)
+  factor = (number(hf, "max_position_embeddings", source, int) / original
+            if kind == "longrope" and rope.get("factor") is None else of("factor"))
   given = rope.get("attention_factor") is not None
   if kind == "longrope":
     size = (of("attention_factor") if given else 1.0 if factor <= 1 else
@@ -254,7 +288,7 @@ def _numbers(kind, rope, hf, source, dim):
   else: size = more(1.0)
   betas = [of(key) if rope.get(key) else default
            for key, default in (("beta_fast", 32.0), ("beta_slow", 1.0))]
-  truncate = flag(rope, "truncate", source) if rope.get("truncate") is not None else True
+  truncate = flag(rope, "truncate", source) if "truncate" in rope else True
   return factor, *betas, original, size, truncate
 
 

@@ -37,7 +37,7 @@ def decoder_config(hf, source="config.json"):
   """DecoderConfig of a parsed config.json; `source` is what messages call it."""
   hf = _DEFAULTS | hf
   return _config.to_decoder(
-      hf, source, family="mixtral", windows=_config.windows(hf, source),
+      hf, source, family="mixtral", windows=_config.windows(hf, source, by_layer=False),
       reads={"num_experts_per_tok", "num_local_experts", "sliding_window", *TRAINING},
       **experts(hf, source))
 

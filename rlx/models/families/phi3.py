@@ -19,10 +19,15 @@ KEYS = _fused(llama.KEYS, "model.layers.{L}.self_attn.qkv_proj.weight",
 GGUF_KEYS = _fused(llama.GGUF_KEYS, "blk.{L}.attn_qkv.weight", "blk.{L}.ffn_up.weight")
 
 
+# What a file without it means, also where its rotary scaling has a number of that name.
+_DEFAULTS = {"original_max_position_embeddings": 4096}
+
+
 def decoder_config(hf, source="config.json"):
   """DecoderConfig of a parsed config.json; `source` is what messages call it."""
   return _config.to_decoder(
-      hf, source, family="phi3", ropes=("longrope",), windows=_config.windows(hf, source),
+      hf, source, family="phi3", ropes=("longrope",), defaults=_DEFAULTS,
+      windows=_config.windows(hf, source, by_layer=False),
       # auto_map names code that Phi's files came with; none is run.
       reads={"auto_map", "embd_pdrop", "original_max_position_embeddings",
              "partial_rotary_factor", "resid_pdrop", "sliding_window"})

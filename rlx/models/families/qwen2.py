@@ -7,14 +7,16 @@ KEYS = llama.KEYS
 GGUF_KEYS = llama.GGUF_HALVES
 
 WINDOW_KEYS = {"max_window_layers", "sliding_window", "use_sliding_window"}
-_DEFAULTS = {"sliding_window": 4096, "max_window_layers": 28}
+# What a file without them means.
+_OF_WINDOWS = {"sliding_window": 4096, "max_window_layers": 28}
+DEFAULTS = {"num_key_value_heads": 32}
 
 
 def windows(hf, source):
   """DecoderConfig.windows; also of Qwen3's files."""
   if not _config.flag(hf, "use_sliding_window", source):
     return _config.windows(hf, source, window=None)
-  hf = _DEFAULTS | hf
+  hf = _OF_WINDOWS | hf
   first = hf["max_window_layers"]
   if first != 0: first = _config.number(hf, "max_window_layers", source, int)
   return _config.windows(hf, source, is_local=lambda i: i >= first)
@@ -28,8 +30,8 @@ def of_windows(config):
 
 def decoder_config(hf, source="config.json"):
   """DecoderConfig of a parsed config.json; `source` is what messages call it."""
-  return _config.to_decoder(hf, source, family="qwen2", qkv_bias=True, reads=WINDOW_KEYS,
-                            windows=windows(hf, source))
+  return _config.to_decoder(hf, source, family="qwen2", qkv_bias=True, defaults=DEFAULTS,
+                            reads=WINDOW_KEYS, windows=windows(hf, source))
 
 
 def hf_config(config):

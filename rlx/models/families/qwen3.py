@@ -14,14 +14,14 @@ GGUF_KEYS = llama.GGUF_HALVES | {
 }
 
 
-# What a file without it means, not hidden_size / heads.
-DEFAULTS = {"head_dim": 128}
+# What a file without them means; of head_dim that is not hidden_size / heads.
+_DEFAULTS = qwen2.DEFAULTS | {"head_dim": 128}
 
 
 def decoder_config(hf, source="config.json"):
   """DecoderConfig of a parsed config.json; `source` is what messages call it."""
   return _config.to_decoder(
-      hf, source, family="qwen3", qk_norm="head", defaults=DEFAULTS,
+      hf, source, family="qwen3", qk_norm="head", defaults=_DEFAULTS,
       biases=("attention_bias",), reads=qwen2.WINDOW_KEYS, windows=qwen2.windows(hf, source))
 
 

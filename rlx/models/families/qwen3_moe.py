@@ -15,10 +15,9 @@ GGUF_KEYS = {k: v for k, v in qwen3.GGUF_KEYS.items()
              if not v[0].startswith("layers.mlp.")} | mixtral.GGUF_EXPERTS
 
 # What a file without them means.
-_DEFAULTS = qwen3.DEFAULTS | {
-    "num_key_value_heads": 4, "num_experts_per_tok": 8,
-    "norm_topk_prob": False, "decoder_sparse_step": 1, "moe_intermediate_size": 768,
-    "tie_word_embeddings": False}
+_DEFAULTS = {
+    "num_key_value_heads": 4, "num_experts_per_tok": 8, "norm_topk_prob": False,
+    "decoder_sparse_step": 1, "moe_intermediate_size": 768, "tie_word_embeddings": False}
 
 
 def decoder_config(hf, source="config.json"):
