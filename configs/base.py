@@ -2,7 +2,8 @@
 
 A config file returns base.get_config() plus its differences. Sections under a
 stage name a function (`name`, its import path below the stage) and set that
-function's keyword-only arguments; anything else is refused at startup.
+function's keyword-only arguments; anything else is refused at startup. Ranges of numbers
+are in rlx/keys.py, those of a method's options in its signature.
 """
 import ml_collections
 from ml_collections.config_dict import placeholder  # None, and settable by a flag

@@ -31,8 +31,8 @@ import json
 import pathlib
 import re
 
-from configs import base
 from experiments import cell as cell_lib
+from rlx import keys
 from rlx import methods
 
 SUMS = ("rewards", "advantages")  # Their keys are terms, which a change may add.
@@ -124,7 +124,7 @@ def check(cell):
     c = configured(cell)
     # Only the machine that the cell will run on knows what it has.
     if c.model.attention == "cudnn": c.model.attention = "blocks"
-    methods.check_keys(c, base.get_config())
+    keys.check(c)
     methods.check(c, methods.of(c))
   except (ValueError, TypeError, KeyError, AttributeError) as e:
     raise ValueError(f"{cell.name}: " + " ".join(str(e).split())) from None
@@ -154,7 +154,7 @@ def _set(c, key, value):
   if last not in section and not is_open:
     raise ValueError(f"{key}: no such key; there are {sorted(section)}.")
   if isinstance(value, dict) and not (
-      is_open or "name" in value or any(_is_in(key, f) for f in methods.FREE)):
+      is_open or "name" in value or f"{key}.".startswith(keys.FREE)):
     raise ValueError(f"{key}: a section, not a method; set the keys in it.")
   try:
     section[last] = _tuples(value)

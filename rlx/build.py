@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from configs import base
+from rlx import keys
 from rlx import likelihoods
 from rlx import methods as methods_lib
 from rlx import score
@@ -94,7 +94,7 @@ def build(config, splits=("train", "eval"), recorded=None):
     ValueError: one line naming the key, the value found and what is allowed.
   """
   c = config
-  methods_lib.check_keys(c, base.get_config())
+  keys.check(c)
   methods = methods_lib.of(c)
   methods_lib.check(c, methods)
   mesh = sharding.make_mesh(**c.mesh)
@@ -228,8 +228,9 @@ def load_model(c, path):
   """(DecoderConfig, params, tokenizer) of a path, in the dtypes of `model`.
 
   Raises:
-    ValueError: sequences could be longer than the model is made for.
+    ValueError: no path, or sequences could be longer than the model is made for.
   """
+  if path is None: raise ValueError("model.path=None: a model; only rlx.sft makes one.")
   config, params, tokenizer = weights.load(path, dtype=c.model.param_dtype)
   length = c.prompts.max_tokens + c.rollouts.max_tokens + c.likelihood.max_tokens
   if config.reach is not None and length > config.reach:
@@ -278,10 +279,10 @@ def note_template(c, tokenizer, prompt):
 
 def read_prompts(c, split):
   """The prompts of a split, all there are."""
-  dataset = resolve.lookup("prompts", f"datasets.{c.prompts.dataset}.prompts",
-                           "prompts.dataset")
-  rows = io_rows.rows(c.prompts.source, split, **c.prompts.options)
-  return dataset(rows, split, **c.prompts.columns)
+  path = f"datasets.{c.prompts.dataset}.prompts"
+  resolve.lookup("prompts", path, "prompts.dataset")
+  dataset = resolve.bind("prompts", dict(c.prompts.columns, name=path), "prompts.columns")
+  return dataset(io_rows.rows(c.prompts.source, split, **c.prompts.options), split)
 
 
 def load_prompts(c, tokenizer, text, splits=("train", "eval")):

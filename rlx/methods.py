@@ -23,8 +23,11 @@ from rlx.losses import divergence
 from rlx.models import attention
 from rlx.models import lora
 from rlx.rewards import step_labels
+from rlx.verifiers import answers
 from rlx.verifiers import judge
 
+_ROWS = 2**20  # Completions of a step: methods hold a few arrays of so many.
+_FEW = 4       # Of prompts, tokens, ... of a batch that methods are tried on.
 ORDERS = ("single", "double", "none", "reverse")
 REFERENCES = ("frozen", "policy", "self")
 # Estimators that take a prompt's mean off, and of those the ones that divide by its
@@ -45,8 +48,6 @@ CANCELS = (  # reward, its options, estimators, what is left of it
     ("noise.control", dict(kind="constant"), CENTRES, "nothing"),
     ("shaping.plain", dict(kind="zscore"), SCALES, "the plain score"),
     ("shaping.plain", dict(kind="minmax"), SCALES, "the plain score"))
-FREE = ("rewards", "advantages", "prompts.options", "prompts.columns",
-        "sft.fresh")  # Keys inside are checked by who reads them.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -183,23 +184,14 @@ def check(c, methods):
     if condition:
       value = functools.reduce(getattr, key.split("."), c)
       raise ValueError(f"{key}={value!r}: {allowed}.")
-  refuse(c.steps < 0, "steps", "must be >= 0")
-  for key in ("prompts.per_step", "prompts.max_tokens",
-              "rollouts.per_prompt", "rollouts.max_tokens", "rollouts.chunk",
-              "rollouts.bucket", "rollouts.max_draws", "learner.epochs",
-              "learner.minibatches", "learner.microbatches", "prm.minibatches",
-              "prm.microbatches", "value.epochs", "value.minibatches", "value.microbatches",
-              "eval.samples", "verifier.test_s", "verifier.test_mb"):
-    refuse(functools.reduce(getattr, key.split("."), c) < 1, key, "must be >= 1")
-  refuse(c.rollouts.decoding.temperature <= 0, "rollouts.decoding.temperature",
-         "training samples at a temperature > 0; greedy is for evaluation")
-  refuse(not 0 < c.rollouts.decoding.top_p <= 1, "rollouts.decoding.top_p",
-         "must be in (0, 1]")
-  refuse(not 0 <= c.rollouts.decoding.min_p < 1, "rollouts.decoding.min_p",
-         "must be in [0, 1)")
-  refuse(c.rollouts.slots is not None and (
-      c.rollouts.slots < 1 or c.rollouts.slots % c.rollouts.per_prompt), "rollouts.slots",
-         "None, from the device's memory, or a multiple of rollouts.per_prompt="
+  refuse(c.prompts.per_step * c.rollouts.per_prompt > _ROWS, "prompts.per_step",
+         f"at most {_ROWS} completions a step, with rollouts.per_prompt={c.rollouts.per_prompt}")
+  refuse("" in c.rollouts.stops, "rollouts.stops", "texts that are not empty")
+  refuse(c.rollouts.step_separator == "", "rollouts.step_separator", "None or a text")
+  refuse(not answers.is_pattern(c.eval.answer), "eval.answer", "a regular expression with at "
+         "most one group")
+  refuse(c.rollouts.slots is not None and c.rollouts.slots % c.rollouts.per_prompt,
+         "rollouts.slots", "None, from the device's memory, or a multiple of rollouts.per_prompt="
          f"{c.rollouts.per_prompt}")
   of_sampler = methods.reading("sampler_logps_BT")
   refuse(c.rollouts.demonstration.name is not None and bool(of_sampler),
@@ -208,26 +200,22 @@ def check(c, methods):
   if c.rollouts.demonstration.name is not None:
     resolve.bind("prompts.datasets", c.rollouts.demonstration, "rollouts.demonstration")
   if c.rollouts.budget.name is not None:
-    refuse(not 1 <= c.rollouts.budget.first < c.rollouts.per_prompt,
-           "rollouts.budget.first", "at least 1 and below rollouts.per_prompt="
-           f"{c.rollouts.per_prompt}, of which a second pass draws the rest")
+    refuse(c.rollouts.budget.first >= c.rollouts.per_prompt, "rollouts.budget.first",
+           f"below rollouts.per_prompt={c.rollouts.per_prompt}, of which a second pass draws "
+           "the rest")
     for key, off in (("rollouts.demonstration.name", None), ("rollouts.rehearsal", 0)):
       refuse(functools.reduce(getattr, key.split("."), c) != off, key,
              f"{off} with rollouts.budget")
-  refuse(not 0 <= c.rollouts.rehearsal < c.prompts.per_step, "rollouts.rehearsal",
-         f"at least 0 and below prompts.per_step={c.prompts.per_step}")
+  refuse(c.rollouts.rehearsal >= c.prompts.per_step, "rollouts.rehearsal",
+         f"below prompts.per_step={c.prompts.per_step}")
   refuse(c.rollouts.rehearsal and c.prompts.paired, "rollouts.rehearsal",
          "0 with prompts.paired: the other wording would stay in training")
   rehearses = methods.asking("rehearsal_BT")
   refuse(bool(rehearses) != bool(c.rollouts.rehearsal), "rollouts.rehearsal",
          f"{rehearses[0]} learns from them: at least 1" if rehearses else
          "0 without learner.auxiliary.name='auxiliary.rehearsal', which learns from them")
-  refuse(c.rollouts.sync_every < 1, "rollouts.sync_every", "must be >= 1")
-  refuse(c.rollouts.oversample < 1, "rollouts.oversample", "must be >= 1")
   refuse(c.rollouts.fill not in ("drop", "failed", "error"), "rollouts.fill",
          "drop, failed or error")
-  refuse(c.prompts.limit is not None and c.prompts.limit < 1, "prompts.limit",
-         "None, all prompts, or at least 1")
   refuse(c.memory_check not in ("error", "warn", "off"), "memory_check",
          "error, warn or off")
   for path in c.eval.prm_sets:
@@ -239,24 +227,18 @@ def check(c, methods):
          f"None or one of {step_labels.KINDS}")
   refuse(c.train_prm.labels is not None and c.rollouts.step_separator is None,
          "rollouts.step_separator", "train_prm.labels needs it")
-  for key in ("train_prm.prompts", "train_prm.step_rollouts", "eval.buckets"):
-    refuse(functools.reduce(getattr, key.split("."), c) < 1, key, "must be >= 1")
-  refuse(not c.prm.beta > 0, "prm.beta", "must be > 0")
   refuse(c.prm.order not in ORDERS, "prm.order", f"one of {ORDERS}")
   refuse(c.prm.reference not in REFERENCES, "prm.reference", f"one of {REFERENCES}")
   refuse(c.kl.place not in ("loss", "reward"), "kl.place", "loss or reward")
   if c.kl.target is not None:
-    refuse(not c.kl.target > 0, "kl.target", "None, or nats per token > 0")
     refuse(not c.kl.coef > 0, "kl.coef", f"> 0 with kl.target={c.kl.target}, which multiplies it")
     least = 0.2 * c.prompts.per_step * c.rollouts.per_prompt  # See divergence.adaptive_coef.
     refuse(not c.kl.horizon > least, "kl.horizon", f"more than {least:g}, a fifth of a step's "
            "completions, or the coefficient becomes negative")
-  refuse(c.kl.sync_every < 0, "kl.sync_every", "must be >= 0")
   refuse(c.kl.sync_every and c.rollouts.rehearsal, "kl.sync_every",
          "0 with rollouts.rehearsal, which is of the start")
   refuse(c.kl.sync_every and not methods.needs("policy_ref_logps_BT"), "kl.sync_every",
          "nothing reads the policy's reference; set kl.coef or leave it at 0")
-  refuse(not 0 < c.kl.sync_mix <= 1, "kl.sync_mix", "must be in (0, 1]")
   refuse(c.kl.sync_mix < 1 and c.lora.rank, "kl.sync_mix",
          "1 with lora.rank: a mean of adapters is not the adapter of a mean")
   refuse(c.kl.reset_optimizer and not c.kl.sync_every, "kl.reset_optimizer",
@@ -291,8 +273,6 @@ def check(c, methods):
          "model.attention", "blocks; splash runs on one device")
   refuse(c.model.remat not in ("none", "full", "dots"), "model.remat",
          "none, full or dots")
-  refuse(c.lora.rank < 0, "lora.rank", "0 trains all parameters, 1 or more adapters")
-  refuse(c.lora.rank and c.lora.alpha <= 0, "lora.alpha", "must be > 0")
   refuse(not c.lora.targets or set(c.lora.targets) - set(lora.TARGETS), "lora.targets",
          f"some of {lora.TARGETS}")
   refuse(c.lora.rank and c.prm.path is not None, "prm.path",
@@ -358,7 +338,7 @@ def _check_sources(c, methods, refuse):
   refuse(c.likelihood.separator == "", "likelihood.separator", "None or a text")
   for field, key, wrong in (
       ("top_logps_BTK", "distribution.top", c.distribution.top < 1),
-      ("old_min_p_logps_BT", "distribution.min_p", not 0 < c.distribution.min_p <= 1)):
+      ("old_min_p_logps_BT", "distribution.min_p", c.distribution.min_p == 0)):
     refuse(methods.needs(field) and wrong, key, f"a method reads {field} and needs it")
   steps = [f"rewards.{t}.granularity='step'" for t, s in c.rewards.items()
            if dict(s).get("granularity") == "step"] + methods.asking("step_ends_BT")
@@ -418,17 +398,16 @@ def compares(c, methods):
   """
   scored = _example(c)
   scored = scored.replace(mask_BT=np.ones_like(scored.mask_BT))
-  rewards_B = np.repeat(np.arange(c.prompts.per_step, dtype=np.float32), c.rollouts.per_prompt)
+  rewards_B = np.repeat(np.arange(_FEW, dtype=np.float32), c.rollouts.per_prompt)
   term = combine.Term(rewards=rewards_B, scored=scored)
   return [name for name, (_, fn) in methods.estimators.items()
           if not np.any(resolve.measured(fn(term))[0])]
 
 
 def _example(c):
-  """Scored of a batch of this config, all zeros, with few tokens."""
-  size = dict(B=c.prompts.per_step * c.rollouts.per_prompt, T=4, E=max(len(c.verifier.scores), 1),
-              M=max(c.likelihood.max_tokens, 1), J=c.likelihood.steps + 1,
-              K=max(c.distribution.top, 1))
+  """Scored of whole groups of this config, all zeros; it is small, however large a batch is."""
+  size = dict(B=_FEW * c.rollouts.per_prompt, T=_FEW, E=max(len(c.verifier.scores), 1),
+              M=_FEW, J=_FEW, K=_FEW)
   def zeros(name):
     dtype = (bool if any(word in name for word in ("mask", "ends", "span", "demo")) else
              np.int32 if name in ("answer_B", "finish_B", "pair_B", "tokens_BT") else np.float32)
@@ -482,17 +461,3 @@ def loud(c):
       yield (f"rewards.{term}.floor=0.0, rewards.{term}.warmup_steps=0: norm='max_return' makes "
              "the rewards of a PRM that has hardly moved as large as those of a trained one; "
              "set one of the two.")
-
-
-def check_keys(config, known):
-  """Refuses keys that `known` does not have: they would be read by nobody."""
-  def walk(c, b, prefix):
-    for key in c:
-      path = prefix + key
-      if path in FREE: continue
-      if key not in b:
-        raise ValueError(f"{path}: no such key; there are {sorted(b)}.")
-      is_method = hasattr(c[key], "keys") and "name" in c[key]
-      if hasattr(c[key], "keys") and not is_method:
-        walk(c[key], b[key], path + ".")
-  walk(config, known, "")

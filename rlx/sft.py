@@ -10,10 +10,9 @@ import jax
 import numpy as np
 import tqdm
 
-from configs import base
 from rlx import build
 from rlx import cli
-from rlx import methods
+from rlx import keys
 from rlx.core import records
 from rlx.core import resolve
 from rlx.core import rng
@@ -33,7 +32,7 @@ from rlx.rollouts import padding
 def train(config, workdir):
   """Trains config.sft.steps steps on (prompt, target) pairs and exports to HF."""
   c, workdir = config, pathlib.Path(workdir)
-  methods.check_keys(c, base.get_config())
+  keys.check(c)
   if c.lora.rank: raise ValueError(f"lora.rank={c.lora.rank}: 0; sft trains all parameters.")
   trackers.check(c.log.writers)
   mesh = sharding.make_mesh(**c.mesh)

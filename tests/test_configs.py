@@ -9,6 +9,7 @@ import pytest
 
 from configs import base
 from rlx import build
+from rlx import keys
 from rlx import methods
 from rlx.core import resolve
 
@@ -34,7 +35,7 @@ def _load(path, arg=""):
 @pytest.mark.parametrize("arg", ["", "smoke"])
 def test_loads_and_is_accepted(path, arg):
   config = _load(path, arg)
-  methods.check_keys(config, base.get_config())
+  keys.check(config)
   methods.check(config, methods.of(config))
   build.check_cuts(config, 1)
 
@@ -124,11 +125,9 @@ def _changed(**changes):
     (dict(advantages__process__loos="code"), r"advantages.process.loos: process.rloo takes \["),
     (dict(learner__loss={"name": "policy.ppo_clip", "clip": 1}), "learner.loss.clip: policy.ppo_clip takes"),
     (dict(prm__order="after"), r"prm.order='after': one of \('single', 'double'"),
-    (dict(prm__beta=0.0), "^prm.beta=0.0: must be > 0"),
     (dict(rewards__process__beta=0.1), "^rewards.process.beta: implicit.process takes"),
     (dict(prm__loss={"name": "prm.ce", "beta": 0.1}), "^prm.loss.beta: prm.ce takes"),
     (dict(prm__optimizer__schedule="cosine"), "^prm.optimizer.total_steps=0: schedule='cosine' needs more than"),
-    (dict(value__optimizer__warmup_steps=-1), "^value.optimizer.warmup_steps=-1: must be >= 0"),
     (dict(learner__optimizer__schedule="cosin"), "^learner.optimizer.schedule='cosin': constant, linear or cosine"),
     (dict(rewards__process__total_steps=5, rewards__process__schedule="linear", rewards__process__warmup_steps=5), "^rewards.process.total_steps=5: schedule='linear' needs more than"),
     (dict(prm__beta_schedule__schedule="linear"), "^prm.beta_schedule.total_steps=0: schedule='linear' needs"),
@@ -137,30 +136,24 @@ def _changed(**changes):
     (dict(learner__loss={"name": "sequence.gspo"}, learner__aggregation="token-mean"), "learner.aggregation='token-mean': sequence.gspo is defined for"),
     (dict(learner__behaviour={"name": "behaviour.tis", "high": 2.}), r"learner.behaviour.high: behaviour.tis takes \['cap', 'level'\]"),
     (dict(learner__token_weight={"name": "token_weight.bottom"}), "learner.token_weight.name='token_weight.bottom': .* has \\['steer', 'top'\\]"),
-    (dict(verifier__test_s=0), "verifier.test_s=0: must be >= 1"),
-    (dict(value__minibatches=0), "value.minibatches=0: must be >= 1"),
     (dict(kl__kind="k4"), "kl.kind='k4': one of"),
     (dict(kl__coef=.1, kl__place="reward"), "advantages has entries .* needs one for every"),
-    (dict(kl__sync_every=-1), "kl.sync_every=-1: must be >= 0"),
     (dict(kl__sync_every=5), "kl.sync_every=5: nothing reads the policy's reference"),
-    (dict(kl__coef=.1, kl__sync_every=5, kl__sync_mix=0.), r"kl.sync_mix=0.0: must be in \(0, 1\]"),
     (dict(kl__coef=.1, kl__sync_every=5, kl__sync_mix=.5, lora__rank=2), "kl.sync_mix=0.5: 1 with lora.rank"),
     (dict(kl__reset_optimizer=True), "kl.reset_optimizer=True: it happens with a sync"),
-    (dict(rollouts__anneal={"name": "anneal.ead", "floor": 0.}), "^rollouts.anneal.floor=0.0: must be > 0"),
+    (dict(rollouts__anneal={"name": "anneal.ead", "floor": 0.}), "^rollouts.anneal.floor=0.0: a number from 0.001 to 1000"),
     (dict(rollouts__anneal={"name": "anneal.ead", "top": 2.}), r"^rollouts.anneal.top: anneal.ead takes \["),
-    (dict(learner__keep={"name": "keep.ema_std", "decay": 1.}), r"^learner.keep.decay=1.0: must be in \[0, 1\)"),
+    (dict(learner__keep={"name": "keep.ema_std", "decay": 1.}), "^learner.keep.decay=1.0: a number from 0 to 0.999999"),
     (dict(learner__keep={"name": "keep.std"}), r"learner.keep.name='keep.std': .* has \['ema_std'\]"),
-    (dict(rollouts__sync_every=0), "rollouts.sync_every=0: must be >= 1"),
     (dict(rollouts__demonstration={"name": "chain.solution"}), "rollouts.demonstration.name='chain.solution': rlx/prompts/datasets/chain.py has"),
     (dict(rollouts__demonstration={"name": "jsonl.demonstration"}, learner__behaviour={"name": "behaviour.tis"}), "rollouts.demonstration.name='jsonl.demonstration': None with learner.behaviour, which reads the sampler's"),
     (dict(rollouts__demonstration={"name": "jsonl.demonstration"}, learner__loss={"name": "sequence.vespo"}), "rollouts.demonstration.name='jsonl.demonstration': None with learner.loss, which reads the sampler's"),
     (dict(rollouts__demonstration={"name": "jsonl.demonstration"}, learner__loss={"name": "policy.minirl"}), "rollouts.demonstration.name='jsonl.demonstration': None with learner.loss"),
     (dict(kl__target=.1), "^kl.coef=0.0: > 0 with kl.target=0.1"),
-    (dict(kl__target=0., kl__coef=.1), "^kl.target=0.0: None, or nats per token > 0"),
     (dict(kl__target=.1, kl__coef=.1, kl__horizon=25), "^kl.horizon=25: more than 25.6, a fifth"),
-    (dict(learner__loss={"name": "policy.rl_plus", "gamma": -1.}), "^learner.loss.gamma=-1.0: must be >= 0"),
+    (dict(learner__loss={"name": "policy.rl_plus", "gamma": -1.}), "^learner.loss.gamma=-1.0: a number from 0 to"),
     (dict(rollouts__per_prompt=1), "rollouts.per_prompt=1: .* use >= 2"),
-    (dict(rollouts__decoding={"temperature": 0.0, "top_k": 0, "top_p": 1., "min_p": 0.}), "rollouts.decoding.temperature=0.0: training samples"),
+    (dict(rollouts__decoding={"temperature": 0.0, "top_k": 0, "top_p": 1., "min_p": 0.}), "^rollouts.decoding.temperature=0.0: a number from 0.001 to 1000"),
     (dict(rewards__process__granularity="step"), "rollouts.step_separator=None: rewards.process.granularity='step' needs it"),
     (dict(rewards__process={"name": "steps.refine", "coef": 1.}), "verifier.steps=None: rewards.process reads the scores of steps; name what judges them"),
     (dict(verifier__steps="chain.steps"), "rollouts.step_separator=None: verifier.steps='chain.steps' needs it"),
@@ -187,20 +180,26 @@ def _changed(**changes):
     (dict(rewards__outcome={"name": "likelihood.last_token", "coef": 1.0, "c_ref": -23.0}), "likelihood.token=None: a method reads self_logps_B"),
     (dict(learner__loss={"name": "distribution.simko"}), "distribution.top=0: a method reads top_logps_BTK"),
     (dict(learner__loss={"name": "distribution.lp_reg"}), "distribution.min_p=0.0: a method reads old_min_p_logps_BT"),
-    (dict(learner__loss={"name": "distribution.rover", "rho": 0.}), "^learner.loss.rho=0.0: must be > 0"),
     (dict(rollouts__slots=6), "rollouts.slots=6: None, from the device's memory, or a multiple of rollouts.per_prompt=4"),
-    (dict(rollouts__slots=0), "rollouts.slots=0: None"),
+    (dict(rollouts__slots=0), "rollouts.slots=0: a whole number from 1 to 1048576, or None"),
+    (dict(rollouts__stops=(5,)), "^rollouts.stops=.5,.: a list of texts"),
+    (dict(rollouts__stops=("",)), "^rollouts.stops=.'',.: texts that are not empty"),
+    (dict(rollouts__step_separator=""), "^rollouts.step_separator='': None or a text"),
+    (dict(eval__answer="("), "^eval.answer='[(]': a regular expression"),
+    (dict(eval__answer="(a)(b)"), "^eval.answer=.*at most one group"),
+    (dict(prompts__per_step=2**16, rollouts__per_prompt=32), "^prompts.per_step=65536: at most 1048576 completions a step"),
+    (dict(rewards__outcome=3), "^rewards.outcome=3: a section with the name of a method"),
+    (dict(rewards__process__include_last="no"), "^rewards.process.include_last='no': True or False"),
+    (dict(prm=dict()), "^prm.beta is missing"),
     (dict(memory_check="no"), "memory_check='no': error, warn or off"),
-    (dict(lora__rank=-1), "lora.rank=-1: 0 trains all"),
-    (dict(lora__rank=2, lora__alpha=0.), "lora.alpha=0.0: must be > 0"),
     (dict(lora__targets=("q", "w")), "lora.targets=.*some of \\('q', 'k'"),
     (dict(lora__rank=2, prm__path="x"), "prm.path='x': None with lora.rank"),
     (dict(rewards__process__norm="max"), "^rewards.process.norm='max': one of"),
     (dict(advantages__process__loo="all"), "^advantages.process.loo='all': one of"),
-    (dict(learner__loss__clip_low=-1.), "^learner.loss.clip_low=-1.0: must be >= 0"),
+    (dict(learner__loss__clip_low=-1.), "^learner.loss.clip_low=-1.0: a number from 0"),
     (dict(prm__loss={"name": "prm.detached_dpo", "weighting": "n"}), "^prm.loss.weighting='n': one of"),
-    (dict(rollouts__thin={"name": "thin.prof", "keep": 9}, verifier__scores=("format.boxed",)), "^rollouts.thin.keep=9: 1 to rollouts.per_prompt=4"),
-    (dict(learner__token_weight={"name": "token_weight.top", "fraction": 2.}), "^learner.token_weight.fraction=2.0: in"),
+    (dict(rollouts__thin={"name": "thin.prof", "keep": 9}, verifier__scores=("format.boxed",)), "^rollouts.thin.keep=9: at most rollouts.per_prompt=4"),
+    (dict(learner__token_weight={"name": "token_weight.top", "fraction": 2.}), "^learner.token_weight.fraction=2.0: a number from 1e-06 to 1"),
     (dict(rewards__outcome__name="pseudo.paired"), "^prompts.paired=False: a reward compares two wordings"),
     (dict(prompts__paired=True), "^rollouts.keep.name='keep.accuracy_band': keep.everything with"),
     (dict(prompts__paired=True, prompts__per_step=3), "^prompts.per_step=3: must be even"),
@@ -208,24 +207,24 @@ def _changed(**changes):
     (dict(learner__auxiliary={"name": "auxiliary.last_token", "coef": .1}), "^learner.auxiliary.c_ref: auxiliary.last_token needs it"),
     (dict(learner__auxiliary={"name": "auxiliary.last_token", "coef": .1, "c_ref": -9.}), "^likelihood.token=None: a method reads self_logps_B"),
     (dict(learner__auxiliary={"name": "auxiliary.last_token", "c_ref": -9.}, likelihood__token="*"), "^learner.auxiliary.coef is missing"),
-    (dict(learner__auxiliary={"name": "auxiliary.last_token", "coef": .1, "c_ref": -9., "beta": 0.}, likelihood__token="*"), "^learner.auxiliary.beta=0.0: must be > 0"),
-    (dict(advantages__outcome={"name": "group.self_rewarded", "c_ref": -9., "tau": 2.}, likelihood__token="*"), "^advantages.outcome.tau=2.0: in"),
-    (dict(rollouts__budget={"name": "budget.dars", "first": 4}), "^rollouts.budget.first=4: at least 1 and below rollouts.per_prompt=4"),
+    (dict(learner__auxiliary={"name": "auxiliary.last_token", "coef": .1, "c_ref": -9., "beta": 0.}, likelihood__token="*"), "^learner.auxiliary.beta=0.0: a number from 1e-12"),
+    (dict(advantages__outcome={"name": "group.self_rewarded", "c_ref": -9., "tau": 2.}, likelihood__token="*"), "^advantages.outcome.tau=2.0: a number from 0 to 1"),
+    (dict(rollouts__budget={"name": "budget.dars", "first": 4}), "^rollouts.budget.first=4: below rollouts.per_prompt=4"),
     (dict(rollouts__budget={"name": "budget.dars", "first": 2, "schedule": "x"}), "^rollouts.budget.schedule='x': one of"),
     (dict(rollouts__budget={"name": "budget.dars", "first": 2}, rollouts__demonstration={"name": "chain.trace", "wrong_rate": 0.}), "^rollouts.demonstration.name=.chain.trace.: None with rollouts.budget"),
-    (dict(rollouts__rehearsal=32), "^rollouts.rehearsal=32: at least 0 and below prompts.per_step=32"),
+    (dict(rollouts__rehearsal=32), "^rollouts.rehearsal=32: below prompts.per_step=32"),
     (dict(rollouts__rehearsal=2), "^rollouts.rehearsal=2: 0 without learner.auxiliary"),
     (dict(learner__auxiliary={"name": "auxiliary.rehearsal", "coef": .1}), "^rollouts.rehearsal=0: learner.auxiliary learns from them"),
     (dict(learner__auxiliary={"name": "auxiliary.rehearsal", "coef": .1, "kind": "k"}, rollouts__rehearsal=1), "^learner.auxiliary.kind='k': one of"),
     (dict(learner__auxiliary={"name": "auxiliary.rehearsal", "coef": .1}, rollouts__rehearsal=1, kl__sync_every=1), "^kl.sync_every=1: 0 with rollouts.rehearsal"),
     (dict(advantages__outcome={"name": "batch.remax"}, rewards__outcome={"name": "outcome.verdict", "coef": 2.}), "^advantages.outcome.name='batch.remax': compares with the verdict of a greedy"),
-    (dict(prompts__limit=0), "^prompts.limit=0: None, all prompts, or at least 1"),
     (dict(log__writers=("tensorboard",)), r"^log.writers=.*: 'tensorboard' is none of \('wandb', 'mlflow'\)"),
-    (dict(steps=-1), "steps=-1: must be >= 0"),
+    (dict(steps=-1), "^steps=-1: a whole number from 0 to 2147483647"),
 ], ids=lambda x: str(x)[:40])
 def test_refuses_with_one_line_that_names_the_key(changes, message):
   config = _changed(**changes)
   with pytest.raises(ValueError, match=message) as e:
+    keys.check(config)
     methods.check(config, methods.of(config))
   assert "\n" not in str(e.value)
 
@@ -249,7 +248,7 @@ def test_refuses_keys_that_nobody_reads():
   config = base.get_config()
   config.prm.bta = 1.0
   with pytest.raises(ValueError, match=r"prm.bta: no such key; there are \['beta', 'beta_schedule', 'loss', "):
-    methods.check_keys(config, base.get_config())
+    keys.check(config)
 
 
 def test_every_method_named_in_the_configs_exists():

@@ -13,7 +13,7 @@ LAYERS = [
     {"rewards", "advantages", "losses"},
     {"models"},
     {"prompts", "rollouts", "verifiers", "learner", "evals", "io"},
-    {"cli", "methods", "likelihoods", "score", "update", "build", "draw", "preflight",
+    {"cli", "keys", "methods", "likelihoods", "score", "update", "build", "draw", "preflight",
      "train", "sft", "evaluate", "convert", "view", "doctor", "prm_sets", "stored",
      "train_prm"},
 ]

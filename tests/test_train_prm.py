@@ -156,7 +156,7 @@ def test_a_head_learns_labels_made_by_going_on_from_each_step(implicit, tmp_path
 @pytest.mark.parametrize("changes, message", [
     (dict(prm__order="none"), "prm.order='none': single, double or reverse"),
     (dict(train_prm__labels="firm"), "train_prm.labels='firm': None or one of"),
-    (dict(train_prm__prompts=0), "train_prm.prompts=0: must be >= 1"),
+    (dict(train_prm__prompts=0), "train_prm.prompts=0: a whole number from 1"),
     (dict(eval__prm_sets=("chain.step",)), "eval.prm_sets.name='chain.step': rlx/verifiers"),
     (dict(rollouts__step_separator=None), "rollouts.step_separator=None: .*needs it"),
 ], ids=str)

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from configs import base
+from rlx import keys
 from rlx import methods as methods_lib
 from rlx import score
 from rlx import update
@@ -312,5 +312,5 @@ def changed(c, **changes):
     *sections, key = path.split("__")
     with (at := functools.reduce(getattr, sections, c)).unlocked():
       at[key] = value
-  methods_lib.check_keys(c, base.get_config())
+  keys.check(c)
   return c

@@ -5,6 +5,7 @@ from rlx.advantages import group
 from rlx.advantages import temporal
 from rlx.core import axes
 from rlx.core import masked
+from rlx.core import ranges
 
 
 def reinforce(rewards_PG, valid_PG, *, use_mean=False):
@@ -30,7 +31,7 @@ def reinforce(rewards_PG, valid_PG, *, use_mean=False):
   return masked.keep(rewards_PG - masked.mean(rewards_PG, valid_PG), valid_PG)
 
 
-def group_mean_batch_std(rewards_PG, valid_PG, *, eps=1e-4):
+def group_mean_batch_std(rewards_PG, valid_PG, *, eps: ranges.POSITIVE = 1e-4):
   """Lite PPO: the mean of the group off, divided by the std of the batch.
 
     A_i = (r_i - mean of its group) / (std_{p,g} r + eps)
@@ -49,7 +50,7 @@ def group_mean_batch_std(rewards_PG, valid_PG, *, eps=1e-4):
   return group.mean_baseline(rewards_PG, valid_PG) / (std + eps)
 
 
-def reinforce_pp(rewards_BT, mask_BT, valid_B, *, gamma=1.0):
+def reinforce_pp(rewards_BT, mask_BT, valid_B, *, gamma: ranges.SHARE = 1.0):
   """REINFORCE++: rewards to go, whitened over all tokens of the batch.
 
     A = (G - mean G) / std G,    G_t = r_t + gamma G_{t+1}

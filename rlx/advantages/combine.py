@@ -10,6 +10,7 @@ import jax.numpy as jnp
 
 from rlx.core import axes
 from rlx.core import masked
+from rlx.core import ranges
 from rlx.core import records
 from rlx.core import resolve
 
@@ -77,7 +78,7 @@ def estimate(rewards, scored, gamma, fn):
   return masked.keep(advantages, term.mask_BT), metrics
 
 
-def spread(advantages_PG, mask_BT, *, gamma=1.0):
+def spread(advantages_PG, mask_BT, *, gamma: ranges.SHARE = 1.0):
   """An advantage of the completion on each of its tokens.
 
     A_t = gamma^(L - 1 - t) A     L = tokens of the completion

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from rlx.core import axes
 from rlx.core import masked
 from rlx.core import prefixes
+from rlx.core import ranges
 
 
 def rloo(rewards_PG, valid_PG):
@@ -46,7 +47,7 @@ def mean_baseline(rewards_PG, valid_PG):
   return _against(rewards_PG, valid_PG) / jnp.maximum(n_P1, 1)
 
 
-def grpo(rewards_PG, valid_PG, *, eps=1e-6):
+def grpo(rewards_PG, valid_PG, *, eps: ranges.POSITIVE = 1e-6):
   """GRPO: the group's z-scores.
 
     A_i = (r_i - mean_j r_j) / (std_j r_j + eps)
@@ -96,7 +97,7 @@ def gpg(rewards_PG, valid_PG):
   return scale * mean_baseline(rewards_PG, valid_PG)
 
 
-def pass_at_k(rewards_PG, valid_PG, *, eps=1e-6, use_std=True):
+def pass_at_k(rewards_PG, valid_PG, *, eps: ranges.POSITIVE = 1e-6, use_std=True):
   """The gradient of the group's best reward: only the best completion learns.
 
     A_best = (r_best - r_second) / (std_j r_j + eps), 0 for the others
@@ -124,7 +125,7 @@ def pass_at_k(rewards_PG, valid_PG, *, eps=1e-6, use_std=True):
   return masked.keep(gap_P1, is_best_PG & has_P1)
 
 
-def passk(rewards_PG, valid_PG, *, k=4):
+def passk(rewards_PG, valid_PG, *, k: ranges.COUNT = 4):
   """Pass@k Training: GRPO on the best of k, averaged over all k of the n completions.
 
     A = (1 - rho) / sigma                                   reward > 0
@@ -142,11 +143,10 @@ def passk(rewards_PG, valid_PG, *, k=4):
     k: draws of which one has to succeed, less than G.
     Otherwise, and Returns: as `rloo`; without unit.
   Raises:
-    ValueError: no k in [1, G).
+    ValueError: k is not below G.
   """
   group = axes.dims(rewards_PG=rewards_PG, valid_PG=valid_PG)["G"]
-  if not 1 <= k < group:
-    raise ValueError(f"k={k!r}: at least 1 and less than the group's {group}.")
+  if k >= group: raise ValueError(f"k={k!r}: less than the group's {group}.")
   good_PG = valid_PG & (rewards_PG > 0)
   n_P1 = jnp.sum(valid_PG, axis=1, keepdims=True)
   c_P1 = jnp.sum(good_PG, axis=1, keepdims=True)
@@ -162,8 +162,9 @@ def passk(rewards_PG, valid_PG, *, k=4):
                      / jnp.where(sigma_P1 > 0, sigma_P1, 1), valid_PG & (sigma_P1 > 0))
 
 
-def variance_weighted(rewards_PG, scores_PG, valid_PG, *, low=0.4, high=3.0, k=6.0,
-                      eps=1e-6):
+def variance_weighted(rewards_PG, scores_PG, valid_PG, *, low: ranges.NOT_NEGATIVE = 0.4,
+                      high: ranges.NOT_NEGATIVE = 3.0, k: ranges.ANY = 6.0,
+                      eps: ranges.POSITIVE = 1e-6):
   """HERO: GRPO, with more weight on prompts whose completions score differently.
 
     A_i = w (r_i - mean_j r_j) / (std_j r_j + eps)
@@ -211,7 +212,8 @@ def against_sampled(rewards_PG, valid_PG, demo_PG=None):
 
 
 def ucas(rewards_PG, valid_PG, mask_BT, old_mean_logps_BT, old_logits_BT, *,
-         beta_pos=0.25, beta_neg=0.35, penalty=0.05, eps=1e-6):
+         beta_pos: ranges.ANY = 0.25, beta_neg: ranges.ANY = 0.35, penalty: ranges.ANY = 0.05,
+         eps: ranges.POSITIVE = 1e-6):
   """UCAS: GRPO, more for the unsure and right, less for the sure and wrong.
 
     A_t = A w - penalty z_t,   and not below 0 where A > 0
@@ -253,8 +255,9 @@ def ucas(rewards_PG, valid_PG, mask_BT, old_mean_logps_BT, old_logits_BT, *,
   return masked.keep(jnp.where(shaped_B1 > 0, jnp.maximum(less_BT, 0), less_BT), mask_BT)
 
 
-def self_rewarded(rewards_PG, self_logps_B, valid_PG, *, c_ref, beta=0.1, tau=0.1,
-                  least_std=0.1, eps=1e-6):
+def self_rewarded(rewards_PG, self_logps_B, valid_PG, *, c_ref: ranges.ANY,
+                  beta: ranges.POSITIVE = 0.1, tau: ranges.SHARE = 0.1,
+                  least_std: ranges.NOT_NEGATIVE = 0.1, eps: ranges.POSITIVE = 1e-6):
   """LaSeR: GRPO, mixed with GRPO on what the policy itself thinks of its completions.
 
     A = (1 - tau) A^v + tau A^s      where std_j s_j > least_std, else A^v
@@ -269,15 +272,11 @@ def self_rewarded(rewards_PG, self_logps_B, valid_PG, *, c_ref, beta=0.1, tau=0.
     c_ref: what a model before training says of that token.
     beta: scale of the self-reward, the paper's beta_v, as in losses.auxiliary.last_token,
       which gives it a meaning.
-    tau: share of the self-reward, in [0, 1].
+    tau: share of the self-reward.
     least_std: prompts whose self-rewards differ less keep A^v.
     Otherwise, and Returns: as `grpo`.
-  Raises:
-    ValueError: tau is not in [0, 1], or beta not positive.
   """
   axes.dims(rewards_PG=rewards_PG, self_logps_B=self_logps_B, valid_PG=valid_PG)
-  if not 0 <= tau <= 1: raise ValueError(f"tau={tau!r}: in [0, 1].")
-  if beta <= 0: raise ValueError(f"beta={beta!r}: must be > 0.")
   self_PG = masked.keep(self_logps_B.reshape(valid_PG.shape), valid_PG)
   self_PG = jnp.clip(beta * (self_PG - c_ref), 0, 1)
   plain_PG = grpo(rewards_PG, valid_PG, eps=eps)
@@ -285,7 +284,7 @@ def self_rewarded(rewards_PG, self_logps_B, valid_PG, *, c_ref, beta=0.1, tau=0.
   return jnp.where(_std(self_PG, valid_PG) > least_std, mixed_PG, plain_PG)
 
 
-def tempo(rewards_PG, tokens_BT, mask_BT, valid_PG, *, eps=1e-6):
+def tempo(rewards_PG, tokens_BT, mask_BT, valid_PG, *, eps: ranges.POSITIVE = 1e-6):
   """TEMPO: GRPO, and what each token changed in the value of the prefix.
 
     A_t = ((r_i - mean_j r_j) + V(y_{<=t}) - V(y_{<t})) / (std_j r_j + eps)

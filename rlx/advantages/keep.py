@@ -3,10 +3,12 @@ import jax.numpy as jnp
 
 from rlx.core import axes
 from rlx.core import masked
+from rlx.core import ranges
 
 
-def ema_std(rewards_PG, valid_PG, ema, step, *, fraction=0.5, decay=0.99, start=5,
-            filter_from=10):
+def ema_std(rewards_PG, valid_PG, ema, step, *, fraction: ranges.NOT_NEGATIVE = 0.5,
+            decay: ranges.BELOW_ONE = 0.99, start: ranges.WHOLE = 5,
+            filter_from: ranges.WHOLE = 10):
   """Keeps groups whose rewards spread at least a fraction of the running mean spread.
 
     keep_p = std_g r[p, g] >= fraction ema        from iteration filter_from on
@@ -24,18 +26,16 @@ def ema_std(rewards_PG, valid_PG, ema, step, *, fraction=0.5, decay=0.99, start=
     valid_PG: bool; a group with fewer than two valid completions has spread 0.
     ema: the running mean so far, in the unit of rewards; NaN: there is none.
     step: RL iterations done.
-    fraction: of the mean, >= 0; the code has 0.5, 0.9 and 1.
-    decay: in [0, 1).
+    fraction: of the mean; the code has 0.5, 0.9 and 1.
+    decay: of the running mean.
     start: first iteration that counts, from 0.
     filter_from: first iteration that is filtered, >= start.
   Returns:
     keep_P bool, the next ema.
   Raises:
-    ValueError: an option is out of its range.
+    ValueError: filter_from is before start.
   """
   axes.dims(rewards_PG=rewards_PG, valid_PG=valid_PG)
-  if fraction < 0: raise ValueError(f"fraction={fraction}: must be >= 0.")
-  if not 0 <= decay < 1: raise ValueError(f"decay={decay}: must be in [0, 1).")
   if filter_from < start:
     raise ValueError(f"filter_from={filter_from}: must be >= start={start}.")
   std_P = masked.root(masked.var(rewards_PG, valid_PG, axis=1))

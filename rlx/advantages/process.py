@@ -12,12 +12,13 @@ import jax.numpy as jnp
 from rlx.advantages import temporal
 from rlx.core import axes
 from rlx.core import masked
+from rlx.core import ranges
 
 LOO = ("code", "strict")
 UNITS = ("token", "step")
 
 
-def rloo(rewards_BT, mask_BT, valid_PG, *, gamma=1.0, loo="code"):
+def rloo(rewards_BT, mask_BT, valid_PG, *, gamma: ranges.SHARE = 1.0, loo="code"):
   """PRIME's leave-one-out advantage of process rewards.
 
     A_t = sum_{s >= t} gamma^(s-t) p_s,    m_j = mean of r over tokens of y_j
@@ -100,7 +101,8 @@ def rloo_steps(rewards_BT, step_ends_BT, mask_BT, valid_PG, *, unit="token"):
   return _to_go(centred_BT, mask_BT, valid_PG & (n_P1 > 1), 1.0)
 
 
-def grpo(rewards_BT, mask_BT, valid_PG, *, gamma=1.0, eps=1e-6, std_floor=0.0):
+def grpo(rewards_BT, mask_BT, valid_PG, *, gamma: ranges.SHARE = 1.0, eps: ranges.POSITIVE = 1e-6,
+         std_floor: ranges.NOT_NEGATIVE = 0.0):
   """GRPO with process rewards.
 
     A_t = sum_{s >= t} gamma^(s-t) (r_s - mean_j m_j) / (std_j m_j + eps)
@@ -123,7 +125,7 @@ def grpo(rewards_BT, mask_BT, valid_PG, *, gamma=1.0, eps=1e-6, std_floor=0.0):
   return _to_go(scaled_PGT, mask_BT, valid_PG & (n_P1 > 1), gamma)
 
 
-def grpo_tokens(rewards_BT, mask_BT, valid_PG, *, eps=1e-6):
+def grpo_tokens(rewards_BT, mask_BT, valid_PG, *, eps: ranges.POSITIVE = 1e-6):
   """GRPO of token rewards, each against all tokens of the prompt's completions.
 
     A_t = (r_t - mean r) / (std r + eps),   over the tokens of all valid completions
@@ -147,7 +149,7 @@ def grpo_tokens(rewards_BT, mask_BT, valid_PG, *, eps=1e-6):
   return masked.keep((below_PX - mean_P1) / (std_P1 + eps), mask_PX).reshape(mask_BT.shape)
 
 
-def reinforce(rewards_BT, mask_BT, valid_PG, *, gamma=1.0):
+def reinforce(rewards_BT, mask_BT, valid_PG, *, gamma: ranges.SHARE = 1.0):
   """Process rewards to go, no baseline.
 
     A_t = sum_{s >= t} gamma^(s-t) r_s
@@ -161,7 +163,7 @@ def reinforce(rewards_BT, mask_BT, valid_PG, *, gamma=1.0):
   return _to_go(rewards_BT, mask_BT, valid_PG, gamma)
 
 
-def steps(rewards_BT, step_ends_BT, mask_BT, valid_PG, *, gamma=0.0):
+def steps(rewards_BT, step_ends_BT, mask_BT, valid_PG, *, gamma: ranges.SHARE = 0.0):
   """Rewards of steps to go on every token of the step, no baseline.
 
     A_t = sum_{k >= step of t} gamma^(k - step of t) r_k

@@ -7,9 +7,10 @@ import jax.numpy as jnp
 
 from rlx.core import axes
 from rlx.core import masked
+from rlx.core import ranges
 
 
-def return_to_go(rewards_BT, mask_BT, *, gamma=1.0):
+def return_to_go(rewards_BT, mask_BT, *, gamma: ranges.SHARE = 1.0):
   """Discounted rewards from each token on, no baseline.
 
     G_t = r_t + gamma G_{t+1}
@@ -30,7 +31,7 @@ def return_to_go(rewards_BT, mask_BT, *, gamma=1.0):
       masked.keep(rewards_BT, mask_BT), decay_BT, reverse=True), mask_BT)
 
 
-def gae(rewards_BT, mask_BT, values_BT, *, gamma=1.0, lam=1.0):
+def gae(rewards_BT, mask_BT, values_BT, *, gamma: ranges.SHARE = 1.0, lam: ranges.SHARE = 1.0):
   """Generalized advantage estimation.
 
     delta_t = r_t + gamma V_{t+1} - V_t      V after the last token = 0

@@ -3,6 +3,8 @@ import functools
 import importlib
 import inspect
 
+from rlx.core import ranges
+
 
 def resolve(stage, spec, record_type, key=None):
   """Returns `fn(record)` for a spec like {"name": "group.rloo"}.
@@ -83,7 +85,7 @@ def bind(stage, spec, key=None):
   """The function a spec names with its options bound; the caller gives the rest.
 
   Raises:
-    ValueError: as `resolve`.
+    ValueError: as `resolve`, or an option is out of its range.
   """
   key = key or stage
   options = dict(spec)
@@ -96,6 +98,8 @@ def bind(stage, spec, key=None):
   if missing := sorted(n for n, p in allowed.items()
                        if p.default is p.empty and n not in options):
     raise ValueError(f"{key}.{missing[0]}: {path} needs it.")
+  for name, value in options.items():
+    ranges.check(f"{key}.{name}", value, ranges.of_option(allowed[name]))
   return functools.partial(fn, **options)
 
 

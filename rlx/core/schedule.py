@@ -22,14 +22,10 @@ def factor(step, *, warmup_steps=0, schedule="constant", total_steps=0, final_fr
   Returns:
     float32 scalar.
   Raises:
-    ValueError: an unknown schedule, or steps or a fraction that are none.
+    ValueError: an unknown schedule, or one that ends before its warm-up.
   """
   if schedule not in SCHEDULES:
     raise ValueError(f"schedule={schedule!r}: constant, linear or cosine.")
-  if not warmup_steps >= 0:
-    raise ValueError(f"warmup_steps={warmup_steps!r}: must be >= 0.")
-  if not 0 <= final_fraction < float("inf"):
-    raise ValueError(f"final_fraction={final_fraction!r}: must be >= 0.")
   if schedule != "constant" and not total_steps > warmup_steps:
     raise ValueError(f"total_steps={total_steps!r}: schedule={schedule!r} needs more than "
                      f"warmup_steps={warmup_steps!r}.")

@@ -36,8 +36,6 @@ def clipped(ratio_BT, advantages_BT, clip_low, clip_high, dual_clip=None,
     loss_BT, and whose gradient is removed: clip_low (A < 0, the ratio is low), clip_high
     (A > 0, it is high) and, with a further bound, clip_dual (A < 0, it is high).
   """
-  for name, value in dict(clip_low=clip_low, clip_high=clip_high).items():
-    if value < 0: raise ValueError(f"{name}={value!r}: must be >= 0.")
   near_BT = jnp.clip(ratio_BT, 1 - clip_low, 1 + clip_high)
   removed = dict(clip_low=(advantages_BT < 0) & (ratio_BT < 1 - clip_low),
                  clip_high=(advantages_BT > 0) & (ratio_BT > 1 + clip_high))

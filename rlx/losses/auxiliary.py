@@ -8,6 +8,7 @@ import jax.numpy as jnp
 
 from rlx.core import axes
 from rlx.core import masked
+from rlx.core import ranges
 from rlx.core import records
 from rlx.core import resolve
 from rlx.losses import aggregate
@@ -22,8 +23,8 @@ def _class_weights(outcome_B, valid_B, finish_B, *, balanced):
 
 
 @resolve.whole(weight_B=_class_weights)
-def last_token(self_logps_B, outcome_B, valid_B, finish_B, weight_B=None, *, c_ref,
-               beta=0.1, balanced=True):
+def last_token(self_logps_B, outcome_B, valid_B, finish_B, weight_B=None, *, c_ref: ranges.ANY,
+               beta: ranges.POSITIVE = 0.1, balanced=True):
   """LaSeR: the self-reward read after the last token learns the verdict.
 
     l = w (beta (log pi(z_c | x, y) - c_ref) - v)^2
@@ -43,12 +44,9 @@ def last_token(self_logps_B, outcome_B, valid_B, finish_B, weight_B=None, *, c_r
     balanced: right and wrong completions have half of the weight each.
   Returns:
     Weighted over the completions that count.
-  Raises:
-    ValueError: beta is not positive.
   """
   axes.dims(self_logps_B=self_logps_B, outcome_B=outcome_B, valid_B=valid_B,
             finish_B=finish_B)
-  if beta <= 0: raise ValueError(f"beta={beta!r}: must be > 0.")
   counts_B = _counted(valid_B, finish_B)
   if weight_B is None:
     weight_B = _class_weights(outcome_B, valid_B, finish_B, balanced=balanced)
@@ -58,7 +56,8 @@ def last_token(self_logps_B, outcome_B, valid_B, finish_B, weight_B=None, *, c_r
                           jnp.sum(counts_B).astype(error_B.dtype))
 
 
-def rehearsal(logps_BT, policy_ref_logps_BT, rehearsal_BT, *, kind="forward", alpha=0.2):
+def rehearsal(logps_BT, policy_ref_logps_BT, rehearsal_BT, *, kind="forward",
+              alpha: ranges.Range(1e-6, 0.999999) = 0.2):
   """DPH: the policy stays near its start where the start was always right.
 
     l_t = D_f(policy, start) at the tokens of stored completions, see divergence.rehearsal
@@ -75,7 +74,7 @@ def rehearsal(logps_BT, policy_ref_logps_BT, rehearsal_BT, *, kind="forward", al
   Returns:
     Weighted over those tokens.
   Raises:
-    ValueError: an option is out of its range.
+    ValueError: an unknown kind.
   """
   axes.dims(logps_BT=logps_BT, policy_ref_logps_BT=policy_ref_logps_BT,
             rehearsal_BT=rehearsal_BT)

@@ -10,10 +10,11 @@ import jax.numpy as jnp
 
 from rlx.core import axes
 from rlx.core import masked
+from rlx.core import ranges
 from rlx.losses import _ratio
 
 
-def tis(old_logps_BT, sampler_logps_BT, mask_BT, *, cap=2.0, level="token"):
+def tis(old_logps_BT, sampler_logps_BT, mask_BT, *, cap: ranges.POSITIVE = 2.0, level="token"):
   """TIS: truncated importance sampling.
 
     w = min(pi_old / mu, cap)
@@ -37,7 +38,8 @@ def tis(old_logps_BT, sampler_logps_BT, mask_BT, *, cap=2.0, level="token"):
   return masked.keep(jnp.minimum(weight_BT, cap), mask_BT)
 
 
-def icepop(old_logps_BT, sampler_logps_BT, mask_BT, *, low=0.5, high=5.0):
+def icepop(old_logps_BT, sampler_logps_BT, mask_BT, *, low: ranges.SHARE = 0.5,
+           high: ranges.Range(1, 1e12) = 5.0):
   """IcePop: no gradient from tokens on which sampler and trainer disagree.
 
     w = k if low <= k <= high else 0,   k = pi_old / mu
@@ -45,14 +47,14 @@ def icepop(old_logps_BT, sampler_logps_BT, mask_BT, *, low=0.5, high=5.0):
   Source: Ling Team 2025, arXiv:2510.18855. Differs from the paper: the clamp.
 
   Args:
-    low, high: the range of k that counts, low <= 1 <= high.
+    low, high: the range of k that counts.
     Otherwise, and Returns: as `tis`.
   """
   weight_BT = _weight(old_logps_BT, sampler_logps_BT, mask_BT, "token")
   return masked.keep(weight_BT, mask_BT & (weight_BT >= low) & (weight_BT <= high))
 
 
-def seq_mis(old_logps_BT, sampler_logps_BT, mask_BT, *, cap=3.0):
+def seq_mis(old_logps_BT, sampler_logps_BT, mask_BT, *, cap: ranges.POSITIVE = 3.0):
   """Masked importance sampling: completions far from the policy are dropped.
 
     w = k if k <= cap else 0,   k = prod_t pi_old / mu
@@ -69,7 +71,7 @@ def seq_mis(old_logps_BT, sampler_logps_BT, mask_BT, *, cap=3.0):
   return masked.keep(weight_BT, mask_BT & (weight_BT <= cap))
 
 
-def opsm(logps_BT, sampler_logps_BT, advantages_BT, mask_BT, *, delta=0.5):
+def opsm(logps_BT, sampler_logps_BT, advantages_BT, mask_BT, *, delta: ranges.NOT_NEGATIVE = 0.5):
   """Off-policy sequence masking: failures that the policy left behind are dropped.
 
     w = 0 if A < 0 and mean_t log(mu / pi_theta) > delta else 1

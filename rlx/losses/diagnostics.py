@@ -3,6 +3,7 @@ import jax.numpy as jnp
 
 from rlx.core import axes
 from rlx.core import masked
+from rlx.core import ranges
 from rlx.core import records
 
 
@@ -52,7 +53,8 @@ def means(metrics, mask_BT):
   return {name: mean(x) for name, x in metrics.items()}
 
 
-def value_clip_fraction(values_BT, old_values_BT, returns_BT, mask_BT, *, clip):
+def value_clip_fraction(values_BT, old_values_BT, returns_BT, mask_BT, *,
+                        clip: ranges.POSITIVE.or_none):
   """Share of tokens where the clipped value has the larger error."""
   axes.dims(values_BT=values_BT, old_values_BT=old_values_BT,
             returns_BT=returns_BT, mask_BT=mask_BT)

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 
 from rlx.core import axes
 from rlx.core import masked
+from rlx.core import ranges
 from rlx.core import resolve
 from rlx.losses import _ratio
 from rlx.losses import divergence
@@ -23,8 +24,8 @@ from rlx.losses import divergence
 _TIE = 1e-5  # nats, within which a token is as likely as the most likely one
 
 
-def rover(logps_BT, old_logps_BT, mean_logps_BT, old_mean_logps_BT, advantages_BT,
-          mask_BT, *, rho=1.0, next_coef=1.0):
+def rover(logps_BT, old_logps_BT, mean_logps_BT, old_mean_logps_BT, advantages_BT, mask_BT, *,
+          rho: ranges.POSITIVE = 1.0, next_coef: ranges.ANY = 1.0):
   """ROVER: the values of a uniform policy, held as log-ratios to the old policy.
 
     l_t = (Q_t - sg(A_t + next_coef V_{t+1}))^2
@@ -42,12 +43,9 @@ def rover(logps_BT, old_logps_BT, mean_logps_BT, old_mean_logps_BT, advantages_B
   gradient is twice that of -A log pi.
 
   Args:
-    rho: of Q, > 0.
+    rho: of Q.
     next_coef: of the next state's value; 0 regresses on the reward alone.
-  Raises:
-    ValueError: rho is not > 0.
   """
-  if rho <= 0: raise ValueError(f"rho={rho!r}: must be > 0.")
   logps_BT, old_logps_BT, advantages_BT = _ratio.kept(
       logps_BT, old_logps_BT, advantages_BT, mask_BT)
   axes.dims(mask_BT=mask_BT, mean_logps_BT=mean_logps_BT,
@@ -60,7 +58,9 @@ def rover(logps_BT, old_logps_BT, mean_logps_BT, old_mean_logps_BT, advantages_B
 
 
 def simko(logps_BT, old_logps_BT, top_logps_BTK, entropy_BT, advantages_BT, mask_BT, *,
-          alpha=0.01, penalty=1.1, quantile=0.8, clip_low=0.2, clip_high=0.2):
+          alpha: ranges.SHARE = 0.01, penalty: ranges.Range(1, 1e12) = 1.1,
+          quantile: ranges.SHARE = 0.8, clip_low: ranges.NOT_NEGATIVE = 0.2,
+          clip_high: ranges.NOT_NEGATIVE = 0.2):
   """SimKO: what a right completion gains at a fork is shared with its likeliest tokens.
 
     l = max(-A' rho', -A' clip(rho', 1 - clip_low, 1 + clip_high))
@@ -78,15 +78,11 @@ def simko(logps_BT, old_logps_BT, top_logps_BTK, entropy_BT, advantages_BT, mask
   within 1e-5 nats of the most likely token is as likely; the clamp of the log-ratio.
 
   Args:
-    alpha: share of the gradient that the K tokens get, in [0, 1].
-    penalty: of A < 0, >= 1.
-    quantile: of the entropies of a completion, in [0, 1].
+    alpha: share of the gradient that the K tokens get.
+    penalty: of A < 0.
+    quantile: of the entropies of a completion.
     clip_low, clip_high: as `policy.ppo_clip`.
-  Raises:
-    ValueError: alpha or quantile out of its range.
   """
-  for name, value in dict(alpha=alpha, quantile=quantile).items():
-    if not 0 <= value <= 1: raise ValueError(f"{name}={value!r}: in [0, 1].")
   logps_BT, old_logps_BT, advantages_BT = _ratio.kept(
       logps_BT, old_logps_BT, advantages_BT, mask_BT)
   axes.dims(mask_BT=mask_BT, entropy_BT=entropy_BT, top_logps_BTK=top_logps_BTK)
@@ -113,8 +109,9 @@ def _rare(logps_BT, old_min_p_logps_BT, advantages_BT, mask_BT, *, fraction):
 
 
 @resolve.whole(guarded_BT=_rare)
-def lp_reg(logps_BT, old_logps_BT, old_min_p_logps_BT, advantages_BT, mask_BT,
-           guarded_BT=None, *, fraction=0.01, coef=1.0, clip_low=1.0, clip_high=9.0):
+def lp_reg(logps_BT, old_logps_BT, old_min_p_logps_BT, advantages_BT, mask_BT, guarded_BT=None, *,
+           fraction: ranges.SHARE = 0.01, coef: ranges.NOT_NEGATIVE = 1.0,
+           clip_low: ranges.NOT_NEGATIVE = 1.0, clip_high: ranges.NOT_NEGATIVE = 9.0):
   """Lp-Reg: rare tokens of wrong completions are drawn to a distribution without noise.
 
     l = -A rho + coef k3(proxy, pi_theta)                       guarded
@@ -132,13 +129,10 @@ def lp_reg(logps_BT, old_logps_BT, old_min_p_logps_BT, advantages_BT, mask_BT,
 
   Args:
     guarded_BT: bool; None: its quantile is of the rows given (see `resolve.whole`).
-    fraction: share of the tokens with A < 0 that may be guarded, in [0, 1].
+    fraction: share of the tokens with A < 0 that may be guarded.
     coef: of k3.
     clip_low, clip_high: as `policy.ppo_clip`; the defaults let rho be 0 to 10.
-  Raises:
-    ValueError: a fraction out of its range.
   """
-  if not 0 <= fraction <= 1: raise ValueError(f"fraction={fraction!r}: in [0, 1].")
   logps_BT, old_logps_BT, advantages_BT = _ratio.kept(
       logps_BT, old_logps_BT, advantages_BT, mask_BT)
   axes.dims(mask_BT=mask_BT, old_min_p_logps_BT=old_min_p_logps_BT)

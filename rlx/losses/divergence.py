@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from rlx.core import masked
+from rlx.core import ranges
 
 REHEARSALS = ("forward", "reverse", "js", "js_mixture", "alpha")
 KINDS = ("k1", "abs", "k2", "k3", "k1+", "abs+", "k2+", "k3+")
@@ -71,7 +72,8 @@ def adaptive_coef(coef, kl, *, target, horizon, count):
   return coef * (1 + error * count / horizon)
 
 
-def rehearsal(logps_BT, ref_logps_BT, mask_BT, *, kind="forward", alpha=0.2):
+def rehearsal(logps_BT, ref_logps_BT, mask_BT, *, kind="forward",
+              alpha: ranges.Range(1e-6, 0.999999) = 0.2):
   """D_f(policy, reference) per token, from tokens that the *reference* sampled.
 
     u = pi(y_t) / pi_ref(y_t)
@@ -94,10 +96,9 @@ def rehearsal(logps_BT, ref_logps_BT, mask_BT, *, kind="forward", alpha=0.2):
     ref_logps_BT: nats, stored with the answers.
     mask_BT: bool; elsewhere the result is 0.
     kind: one of REHEARSALS.
-    alpha: of alpha, in (0, 1).
+    alpha: of alpha.
   """
   if kind not in REHEARSALS: raise ValueError(f"kind={kind!r}: one of {REHEARSALS}.")
-  if not 0 < alpha < 1: raise ValueError(f"alpha={alpha!r}: must be in (0, 1).")
   d_BT = jnp.clip(masked.keep(logps_BT, mask_BT) - masked.keep(ref_logps_BT, mask_BT),
                   -20, 20)
   u_BT = jnp.exp(d_BT)

@@ -1,9 +1,10 @@
 """Entropy of the policy, as a bonus."""
 from rlx.core import axes
 from rlx.core import masked
+from rlx.core import ranges
 
 
-def bonus(entropy_BT, mask_BT, *, coef):
+def bonus(entropy_BT, mask_BT, *, coef: ranges.ANY):
   """A loss that rewards entropy.
 
     l_t = - coef H(pi(. | y_<t))

@@ -21,12 +21,14 @@ import jax.numpy as jnp
 
 from rlx.core import axes
 from rlx.core import masked
+from rlx.core import ranges
 from rlx.core import resolve
 from rlx.losses import _ratio
 
 
-def ppo_clip(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, clip_low=0.2,
-             clip_high=0.2, dual_clip=None, ratio_cap=None):
+def ppo_clip(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, clip_low: ranges.NOT_NEGATIVE = 0.2,
+             clip_high: ranges.NOT_NEGATIVE = 0.2, dual_clip: ranges.Range(1, 1e12).or_none = None,
+             ratio_cap: ranges.POSITIVE.or_none = None):
   """PPO's clipped surrogate.
 
     l = max(-A rho, -A clip(rho, 1 - clip_low, 1 + clip_high))
@@ -48,8 +50,9 @@ def ppo_clip(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, clip_low=0.2,
                         clip_high, dual_clip, ratio_cap)
 
 
-def cispo(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, clip_low=None,
-          clip_high=0.28, level="token"):
+def cispo(logps_BT, old_logps_BT, advantages_BT, mask_BT, *,
+          clip_low: ranges.NOT_NEGATIVE.or_none = None, clip_high: ranges.NOT_NEGATIVE = 0.28,
+          level="token"):
   """CISPO: REINFORCE with a clipped weight; every token keeps its gradient.
 
     l = -sg(clip(rho, 1 - clip_low, 1 + clip_high)) A log pi_theta(y_t)
@@ -69,7 +72,8 @@ def cispo(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, clip_low=None,
   return -jax.lax.stop_gradient(weight_BT) * advantages_BT * logps_BT
 
 
-def rl_plus(logps_BT, old_logps_BT, advantages_BT, mask_BT, demo_B=None, *, gamma=0.5):
+def rl_plus(logps_BT, old_logps_BT, advantages_BT, mask_BT, demo_B=None, *,
+            gamma: ranges.NOT_NEGATIVE = 0.5):
   """RL-PLUS: samples without a clip, demonstrations by a ratio to a mixture.
 
     sampled         l = -A rho
@@ -86,9 +90,8 @@ def rl_plus(logps_BT, old_logps_BT, advantages_BT, mask_BT, demo_B=None, *, gamm
 
   Args:
     demo_B: bool, rows that are demonstrations; None: there are none.
-    gamma: >= 0; 0 is off.
+    gamma: 0 is off.
   """
-  if gamma < 0: raise ValueError(f"gamma={gamma!r}: must be >= 0.")
   logps_BT, old_logps_BT, advantages_BT = _ratio.kept(
       logps_BT, old_logps_BT, advantages_BT, mask_BT)
   loss_BT = -advantages_BT * _ratio.of(logps_BT, old_logps_BT)
@@ -99,8 +102,8 @@ def rl_plus(logps_BT, old_logps_BT, advantages_BT, mask_BT, demo_B=None, *, gamm
   return jnp.where(demo_B[:, None] & mask_BT, -advantages_BT * rare_BT * ratio_BT, loss_BT)
 
 
-def sapo(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, tau_pos=1.0,
-         tau_neg=1.05, level="token"):
+def sapo(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, tau_pos: ranges.POSITIVE = 1.0,
+         tau_neg: ranges.POSITIVE = 1.05, level="token"):
   """SAPO: a smooth gate in place of the clip.
 
     l = -A 4/tau sigmoid(tau (rho - 1)),    tau = tau_pos if A > 0 else tau_neg
@@ -142,7 +145,7 @@ def _costly(logps_BT, advantages_BT, mask_BT, *, fraction):
 
 @resolve.whole(held_BT=_costly)
 def kl_cov(logps_BT, old_logps_BT, advantages_BT, mask_BT, held_BT=None, *,
-           fraction=2e-4, coef=1.0):
+           fraction: ranges.SHARE = 2e-4, coef: ranges.NOT_NEGATIVE = 1.0):
   """KL-Cov: holds back the tokens whose update costs most entropy.
 
     l = -A rho + coef |log rho|  on the k tokens of largest covariance
@@ -182,8 +185,9 @@ def _costly_unclipped(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, clip_lo
 
 
 @resolve.whole(held_BT=_costly_unclipped)
-def clip_cov(logps_BT, old_logps_BT, advantages_BT, mask_BT, held_BT=None, *, clip_low=0.2,
-             clip_high=0.2, fraction=2e-4, cov_low=1.0, cov_high=5.0):
+def clip_cov(logps_BT, old_logps_BT, advantages_BT, mask_BT, held_BT=None, *,
+             clip_low: ranges.NOT_NEGATIVE = 0.2, clip_high: ranges.NOT_NEGATIVE = 0.2,
+             fraction: ranges.SHARE = 2e-4, cov_low: ranges.ANY = 1.0, cov_high: ranges.ANY = 5.0):
   """Clip-Cov: PPO's clip, and no gradient for some tokens of high covariance.
 
     l = 0 on up to max(1, floor(fraction n)) tokens with cov_low < cov_t < cov_high
@@ -213,8 +217,8 @@ def clip_cov(logps_BT, old_logps_BT, advantages_BT, mask_BT, held_BT=None, *, cl
       clip_cov=held_BT & (advantages_BT != 0))
 
 
-def dppo_tv(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, low=0.15,
-            high=0.15, ratio_cap=20.0):
+def dppo_tv(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, low: ranges.NOT_NEGATIVE = 0.15,
+            high: ranges.NOT_NEGATIVE = 0.15, ratio_cap: ranges.POSITIVE = 20.0):
   """DPPO: no gradient where the token's probability has moved far enough.
 
     l = -A sg(min(rho, ratio_cap)) log pi_theta(y_t) if near else 0
@@ -235,8 +239,8 @@ def dppo_tv(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, low=0.15,
                      advantages_BT)
 
 
-def dppo_kl(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, low=0.05,
-            high=0.05, ratio_cap=20.0):
+def dppo_kl(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, low: ranges.NOT_NEGATIVE = 0.05,
+            high: ranges.NOT_NEGATIVE = 0.05, ratio_cap: ranges.POSITIVE = 20.0):
   """DPPO with the divergence of "this token or another".
 
     l = -A sg(min(rho, ratio_cap)) log pi_theta(y_t) if near else 0
@@ -261,7 +265,7 @@ def dppo_kl(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, low=0.05,
                      advantages_BT)
 
 
-def dro(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, beta=0.5):
+def dro(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, beta: ranges.NOT_NEGATIVE = 0.5):
   """DRO of tokens: the policy gradient with a quadratic pull to the old policy.
 
     l = -(A log pi_theta(y_t) - beta/2 (log rho)^2)
@@ -280,7 +284,8 @@ def dro(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, beta=0.5):
 
 
 def minirl(logps_BT, old_logps_BT, sampler_logps_BT, advantages_BT, mask_BT, *,
-           clip_low=0.2, clip_high=0.27, weight_cap=5.0):
+           clip_low: ranges.NOT_NEGATIVE = 0.2, clip_high: ranges.NOT_NEGATIVE = 0.27,
+           weight_cap: ranges.POSITIVE = 5.0):
   """MiniRL: REINFORCE, weighted for what the sampler drew, where PPO would not clip.
 
     l = -M sg(min(pi_theta / mu, weight_cap)) A log pi_theta(y_t)
@@ -314,7 +319,8 @@ def _near_mean(advantages_BT, mask_BT, *, width):
 
 @resolve.whole(near_BT=_near_mean)
 def stable_reinforce(logps_BT, old_logps_BT, advantages_BT, mask_BT, near_BT=None, *,
-                     clip_low=0.2, clip_high=0.2, ratio_max=1e3, width=3.0):
+                     clip_low: ranges.NOT_NEGATIVE = 0.2, clip_high: ranges.NOT_NEGATIVE = 0.2,
+                     ratio_max: ranges.Range(1, 1e12) = 1e3, width: ranges.POSITIVE = 3.0):
   """StableReinforce: PPO's clip with a guard on the ratio and one on the advantages.
 
     l = max(-A' rho', -A' clip(rho', 1 - clip_low, 1 + clip_high))

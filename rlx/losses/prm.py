@@ -16,6 +16,7 @@ import jax.numpy as jnp
 
 from rlx.core import axes
 from rlx.core import masked
+from rlx.core import ranges
 from rlx.core import records
 from rlx.core import resolve
 
@@ -86,7 +87,8 @@ def _mismatched(kl_ratio_B):
 
 @resolve.whole(baseline_B=_mismatched)
 def kto(prm_logps_BT, ref_logps_BT, mask_BT, outcome_B, valid_B, kl_ratio_B, prm_beta,
-        baseline_B=None, *, weight_correct=1.0, weight_wrong=1.0):
+        baseline_B=None, *, weight_correct: ranges.NOT_NEGATIVE = 1.0,
+        weight_wrong: ranges.NOT_NEGATIVE = 1.0):
   """KTO, unpaired.
 
     l_i = weight_correct (1 - sigmoid(beta (d_i - K)))   if outcome_i > 1/2

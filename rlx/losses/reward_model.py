@@ -13,12 +13,14 @@ import jax.numpy as jnp
 
 from rlx.core import axes
 from rlx.core import masked
+from rlx.core import ranges
 from rlx.core import records
 
 DISCOUNTS = ("all", "right")
 
 
-def bradley_terry(chosen_N, rejected_N, valid_N, margin_N=None, *, smoothing=0.0):
+def bradley_terry(chosen_N, rejected_N, valid_N, margin_N=None, *,
+                  smoothing: ranges.Range(0, 0.499999) = 0.0):
   """Bradley-Terry, with a margin and smoothed labels if wanted.
 
     l = (1 - smoothing) softplus(-(D - m)) + smoothing softplus(D - m)
@@ -32,14 +34,10 @@ def bradley_terry(chosen_N, rejected_N, valid_N, margin_N=None, *, smoothing=0.0
     chosen_N, rejected_N: scores of the better and the worse completion.
     valid_N: bool.
     margin_N: m, strength of the preference in units of the score; None is 0.
-    smoothing: probability that a label is the wrong way round, in [0, 1/2).
+    smoothing: probability that a label is the wrong way round.
   Returns:
     Weighted over pairs.
-  Raises:
-    ValueError: smoothing is out of range.
   """
-  if not 0 <= smoothing < 0.5:
-    raise ValueError(f"smoothing={smoothing!r}: must be in [0, 1/2).")
   gap_N = _gap(chosen_N, rejected_N, valid_N)
   if margin_N is not None:
     axes.dims(chosen_N=chosen_N, margin_N=margin_N)
@@ -64,7 +62,7 @@ def scaled_bradley_terry(chosen_N, rejected_N, strength_N, valid_N):
   return _mean(masked.keep(strength_N, valid_N) * jax.nn.softplus(-gap_N), valid_N)
 
 
-def focal(chosen_N, rejected_N, valid_N, *, gamma=2.0, discount="all"):
+def focal(chosen_N, rejected_N, valid_N, *, gamma: ranges.NOT_NEGATIVE = 2.0, discount="all"):
   """Bradley-Terry with less weight on pairs that are already right.
 
     all:    l = (1 - P)^gamma softplus(-D)                      P = sigmoid(D)
@@ -79,9 +77,8 @@ def focal(chosen_N, rejected_N, valid_N, *, gamma=2.0, discount="all"):
     discount: all, or right (pairs ordered wrong keep their whole weight).
     Otherwise, and Returns: as `bradley_terry`.
   Raises:
-    ValueError: unknown discount or gamma < 0.
+    ValueError: unknown discount.
   """
-  if gamma < 0: raise ValueError(f"gamma={gamma!r}: must be >= 0.")
   if discount not in DISCOUNTS:
     raise ValueError(f"discount={discount!r}: one of {DISCOUNTS}.")
   gap_N = _gap(chosen_N, rejected_N, valid_N)
@@ -90,7 +87,7 @@ def focal(chosen_N, rejected_N, valid_N, *, gamma=2.0, discount="all"):
   return _mean(jnp.exp(gamma * log_weight_N) * jax.nn.softplus(-gap_N), valid_N)
 
 
-def hinge(chosen_N, rejected_N, valid_N, *, margin=1.0):
+def hinge(chosen_N, rejected_N, valid_N, *, margin: ranges.ANY = 1.0):
   """Pairs that are right by less than a margin.
 
     l = max(0, margin - D)

@@ -12,11 +12,12 @@ import jax.numpy as jnp
 
 from rlx.core import axes
 from rlx.core import masked
+from rlx.core import ranges
 from rlx.losses import _ratio
 
 
-def gspo(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, clip_low=3e-4,
-         clip_high=4e-4):
+def gspo(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, clip_low: ranges.NOT_NEGATIVE = 3e-4,
+         clip_high: ranges.NOT_NEGATIVE = 4e-4):
   """GSPO: the clip acts on the ratio of the whole completion.
 
     s = exp(1/L sum_t log rho_t)
@@ -38,8 +39,8 @@ def gspo(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, clip_low=3e-4,
   return _ratio.clipped(ratio_BT, advantages_BT, clip_low, clip_high)
 
 
-def luspo(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, clip_low=2e-3,
-          clip_high=2.5e-3):
+def luspo(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, clip_low: ranges.NOT_NEGATIVE = 2e-3,
+          clip_high: ranges.NOT_NEGATIVE = 2.5e-3):
   """LUSPO: GSPO with every completion weighted by its length.
 
     l_i = T_i max(-A s, -A clip(s, 1 - clip_low, 1 + clip_high))
@@ -56,8 +57,8 @@ def luspo(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, clip_low=2e-3,
               clip_high=clip_high)
 
 
-def gmpo(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, clip_low=0.4,
-         clip_high=0.4):
+def gmpo(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, clip_low: ranges.NOT_NEGATIVE = 0.4,
+         clip_high: ranges.NOT_NEGATIVE = 0.4):
   """GMPO: the geometric mean of clipped token ratios, once per completion.
 
     l_i = -(mean_t A) exp(mean_t c_t),   on every token of row i
@@ -83,8 +84,9 @@ def gmpo(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, clip_low=0.4,
       clip_high=(advantages_BT > 0) & (d_BT > clip_high))
 
 
-def vespo(logps_BT, sampler_logps_BT, advantages_BT, mask_BT, *, k_pos=2.0,
-          lambda_pos=3.0, k_neg=3.0, lambda_neg=2.0):
+def vespo(logps_BT, sampler_logps_BT, advantages_BT, mask_BT, *, k_pos: ranges.POSITIVE = 2.0,
+          lambda_pos: ranges.POSITIVE = 3.0, k_neg: ranges.POSITIVE = 3.0,
+          lambda_neg: ranges.POSITIVE = 2.0):
   """VESPO: REINFORCE with a smooth weight of the whole completion's probability.
 
     l = -sg(phi(w)) A log pi_theta(y_t)
@@ -111,7 +113,7 @@ def vespo(logps_BT, sampler_logps_BT, advantages_BT, mask_BT, *, k_pos=2.0,
   return -jax.lax.stop_gradient(phi_BT) * advantages_BT * logps_BT
 
 
-def pacs(logps_BT, old_logps_BT, mask_BT, outcome_PG, valid_PG, *, beta=1.0):
+def pacs(logps_BT, old_logps_BT, mask_BT, outcome_PG, valid_PG, *, beta: ranges.POSITIVE = 1.0):
   """PACS: the verdict as the label of a completion's score within its group.
 
     l_i = -r_i log sigmoid(z_i) - (1 - r_i) log sigmoid(-z_i),   on every token of row i
@@ -144,7 +146,7 @@ def pacs(logps_BT, old_logps_BT, mask_BT, outcome_PG, valid_PG, *, beta=1.0):
   return masked.keep(loss_PG.reshape(-1, 1), mask_BT)
 
 
-def dro(logps_BT, policy_ref_logps_BT, advantages_BT, mask_BT, *, tau=1.0):
+def dro(logps_BT, policy_ref_logps_BT, advantages_BT, mask_BT, *, tau: ranges.POSITIVE = 1.0):
   """DRO: the completion's log-ratio is fitted to its advantage.
 
     l_t = -(A_t - tau sg(d)) log pi_theta(y_t),   d = sum_t log [ pi_theta(y_t) / pi_ref(y_t) ]
@@ -159,16 +161,16 @@ def dro(logps_BT, policy_ref_logps_BT, advantages_BT, mask_BT, *, tau=1.0):
 
   Args:
     policy_ref_logps_BT: nats, at the sampling temperature; see kl.sync_every.
-    tau: strength of the pull to the reference, > 0.
+    tau: strength of the pull to the reference.
   """
-  if tau <= 0: raise ValueError(f"tau={tau!r}: > 0.")
   logps_BT, policy_ref_logps_BT, advantages_BT = _ratio.kept(
       logps_BT, policy_ref_logps_BT, advantages_BT, mask_BT)
   ratio_B1 = jnp.sum(logps_BT - policy_ref_logps_BT, axis=1, keepdims=True)
   return -(advantages_BT - tau * jax.lax.stop_gradient(ratio_B1)) * logps_BT
 
 
-def dpo(logps_BT, policy_ref_logps_BT, mask_BT, outcome_PG, valid_PG, *, beta=0.1):
+def dpo(logps_BT, policy_ref_logps_BT, mask_BT, outcome_PG, valid_PG, *,
+        beta: ranges.POSITIVE = 0.1):
   """DPO of the policy on one pair of each group, its best and its worst completion.
 
     l_p = softplus(-(z_w - z_l)),   on every token of group p
@@ -198,8 +200,8 @@ def dpo(logps_BT, policy_ref_logps_BT, mask_BT, outcome_PG, valid_PG, *, beta=0.
   return _pair(logps_BT, policy_ref_logps_BT, mask_BT, best_P, worst_P, is_pair_P1, beta)
 
 
-def crew_dpo(logps_BT, policy_ref_logps_BT, old_logps_BT, answer_span_BT, mask_BT,
-             outcome_PG, valid_PG, *, beta=0.1):
+def crew_dpo(logps_BT, policy_ref_logps_BT, old_logps_BT, answer_span_BT, mask_BT, outcome_PG,
+             valid_PG, *, beta: ranges.POSITIVE = 0.1):
   """CRew-DPO: `dpo` on the pair of right and wrong that the policy was surest how to rank.
 
     w = the right completion of the highest c, l = the wrong one of the lowest

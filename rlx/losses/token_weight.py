@@ -9,13 +9,14 @@ import jax.numpy as jnp
 
 from rlx.core import axes
 from rlx.core import masked
+from rlx.core import ranges
 from rlx.losses import _ratio
 
 SHAPES = ("exponential", "linear")
 OVER = ("minibatch", "completion")
 
 
-def top(entropy_BT, mask_BT, *, fraction=0.2, over="minibatch"):
+def top(entropy_BT, mask_BT, *, fraction: ranges.Range(1e-6, 1) = 0.2, over="minibatch"):
   """1 on the tokens where the policy hesitates most, 0 on the others.
 
     w_t = 1 if H_t >= the (1 - fraction) quantile of H else 0
@@ -29,15 +30,14 @@ def top(entropy_BT, mask_BT, *, fraction=0.2, over="minibatch"):
   Args:
     entropy_BT: nats; anything on padding.
     mask_BT: bool.
-    fraction: share of valid tokens kept, in (0, 1].
+    fraction: share of valid tokens kept.
     over: minibatch or completion.
   Returns:
     weight_BT.
   Raises:
-    ValueError: a fraction out of its range or an unknown `over`.
+    ValueError: an unknown `over`.
   """
   axes.dims(entropy_BT=entropy_BT, mask_BT=mask_BT)
-  if not 0 < fraction <= 1: raise ValueError(f"fraction={fraction!r}: in (0, 1].")
   if over not in OVER: raise ValueError(f"over={over!r}: one of {OVER}.")
   rows = lambda x_BT: x_BT if over == "completion" else x_BT.reshape(1, -1)
   low = jnp.sort(jnp.where(rows(mask_BT), rows(entropy_BT), jnp.inf), axis=1)
@@ -51,8 +51,8 @@ def top(entropy_BT, mask_BT, *, fraction=0.2, over="minibatch"):
   return (mask_BT & (entropy_BT >= edge)).astype(entropy_BT.dtype)
 
 
-def steer(logps_BT, old_logps_BT, advantages_BT, entropy_BT, mask_BT, *, low=0.8,
-          high=1.2, shape="exponential"):
+def steer(logps_BT, old_logps_BT, advantages_BT, entropy_BT, mask_BT, *,
+          low: ranges.Range(1e-6, 1) = 0.8, high: ranges.Range(1, 1e6) = 1.2, shape="exponential"):
   """STEER: less weight on tokens whose update would change the entropy most.
 
     omega_t = |A rho (1 - pi_theta(y_t)) (log pi_theta(y_t) + H_t)|
@@ -69,7 +69,7 @@ def steer(logps_BT, old_logps_BT, advantages_BT, entropy_BT, mask_BT, *, low=0.8
     logps_BT, old_logps_BT, advantages_BT: as in policy.py.
     entropy_BT: nats, of the policy being updated.
     mask_BT: bool.
-    low: weight where omega is largest, in (0, 1].
+    low: weight where omega is largest.
     high: of shape="linear": weight where omega is 0.
     shape: exponential or linear.
   Returns:

@@ -3,9 +3,11 @@ import jax.numpy as jnp
 
 from rlx.core import axes
 from rlx.core import masked
+from rlx.core import ranges
 
 
-def clipped(values_BT, old_values_BT, returns_BT, mask_BT=None, *, clip=None):
+def clipped(values_BT, old_values_BT, returns_BT, mask_BT=None, *,
+            clip: ranges.POSITIVE.or_none = None):
   """Squared error, pessimistic about values that moved further than `clip`.
 
     l_t = 1/2 max((V - R)^2, (clip(V, V_old - c, V_old + c) - R)^2)

@@ -7,15 +7,16 @@ import jax.numpy as jnp
 
 from rlx.core import axes
 from rlx.core import masked
+from rlx.core import ranges
 from rlx.rewards import _segments
 
 NORMS = ("max_return", "none")
 
 
 def process(prm_logps_BT, ref_logps_BT, mask_BT, valid_B, prm_beta, step_ends_BT=None,
-            outcome_B=None, *, granularity="token", include_last=True,
-            scale_by_beta=True, norm="max_return", floor=0.0, norm_shards=1, lam=0.0,
-            use_outcome=False):
+            outcome_B=None, *, granularity="token", include_last=True, scale_by_beta=True,
+            norm="max_return", floor: ranges.NOT_NEGATIVE = 0.0, norm_shards: ranges.COUNT = 1,
+            lam: ranges.SHARE = 0.0, use_outcome=False):
   """The implicit process reward of every token, step or completion.
 
     r_t = beta log [ pi_phi(y_t | x, y_<t) / pi_ref(y_t | x, y_<t) ]

@@ -3,10 +3,12 @@ import jax.numpy as jnp
 
 from rlx.core import axes
 from rlx.core import masked
+from rlx.core import ranges
 
 
-def cosine(outcome_B, lengths_B, valid_B, *, max_length, right=(2.0, 1.0),
-           wrong=(-10.0, 0.0), exceeded=-10.0):
+def cosine(outcome_B, lengths_B, valid_B, *, max_length: ranges.COUNT,
+           right: ranges.ANY.list = (2.0, 1.0), wrong: ranges.ANY.list = (-10.0, 0.0),
+           exceeded: ranges.ANY = -10.0):
   """The cosine length reward: short pays if right, long if wrong.
 
     r = b + (a - b) (1 + cos(pi L / L_max)) / 2,  a at length 0, b at L_max
@@ -24,11 +26,8 @@ def cosine(outcome_B, lengths_B, valid_B, *, max_length, right=(2.0, 1.0),
     exceeded: reward of completions that reach max_length.
   Returns:
     rewards_B, 0 where not valid.
-  Raises:
-    ValueError: max_length is not positive.
   """
   axes.dims(outcome_B=outcome_B, lengths_B=lengths_B, valid_B=valid_B)
-  _check(max_length)
   is_right_B = outcome_B > 0.5
   start_B, end_B = (jnp.where(is_right_B, r, w) for r, w in zip(right, wrong))
   falling_B = (1 + jnp.cos(jnp.pi * lengths_B / max_length)) / 2
@@ -36,7 +35,7 @@ def cosine(outcome_B, lengths_B, valid_B, *, max_length, right=(2.0, 1.0),
   return masked.keep(jnp.where(lengths_B >= max_length, exceeded, rewards_B), valid_B)
 
 
-def overlong(lengths_B, valid_B, *, max_length, buffer):
+def overlong(lengths_B, valid_B, *, max_length: ranges.COUNT, buffer: ranges.COUNT):
   """DAPO's soft overlong punishment.
 
     r = 0 if L <= L_max - buffer,  (L_max - buffer - L) / buffer after,  -1 if L > L_max
@@ -52,17 +51,17 @@ def overlong(lengths_B, valid_B, *, max_length, buffer):
   Returns:
     rewards_B in [-1, 0].
   Raises:
-    ValueError: max_length is not positive, or buffer not within it.
+    ValueError: buffer is more than max_length.
   """
   axes.dims(lengths_B=lengths_B, valid_B=valid_B)
-  _check(max_length)
-  if not 0 < buffer <= max_length:
-    raise ValueError(f"buffer={buffer!r}: in (0, max_length={max_length}].")
+  if buffer > max_length:
+    raise ValueError(f"buffer={buffer!r}: at most max_length={max_length}.")
   over_B = (lengths_B - (max_length - buffer)) / buffer
   return masked.keep(-jnp.clip(over_B, 0, 1), valid_B)
 
 
-def surrogate(scores_BE, lengths_B, valid_B, *, max_length, peak=0.5):
+def surrogate(scores_BE, lengths_B, valid_B, *, max_length: ranges.COUNT,
+              peak: ranges.Range(1e-6, 0.999999) = 0.5):
   """Format and length in place of the verdict.
 
     f = mean of the scores     x = L / L_max
@@ -78,22 +77,14 @@ def surrogate(scores_BE, lengths_B, valid_B, *, max_length, peak=0.5):
     lengths_B: tokens, EOS included.
     valid_B: bool.
     max_length: L_max, in tokens.
-    peak: p, the share of max_length that is paid best, in (0, 1).
+    peak: p, the share of max_length that is paid best.
   Returns:
     rewards_B, 0 where not valid.
-  Raises:
-    ValueError: max_length or peak is out of range.
   """
   axes.dims(scores_BE=scores_BE, lengths_B=lengths_B, valid_B=valid_B)
-  _check(max_length)
-  if not 0 < peak < 1: raise ValueError(f"peak={peak!r}: in (0, 1).")
   x_B = lengths_B / max_length
   length_B = jnp.where(x_B <= peak, 1 - (1 - x_B / peak)**2,
                        1 - 2 * ((x_B - peak) / (1 - peak))**2)
   rewards_B = jnp.where(scores_BE[:, 0] > 0.5, jnp.mean(scores_BE, axis=1) + length_B,
                         jnp.minimum(length_B, 0))
   return masked.keep(rewards_B, valid_B)
-
-
-def _check(max_length):
-  if max_length <= 0: raise ValueError(f"max_length={max_length!r}: tokens, > 0.")

@@ -25,6 +25,7 @@ import jax.numpy as jnp
 
 from rlx.core import axes
 from rlx.core import masked
+from rlx.core import ranges
 
 AGGREGATES = ("sum_lp", "mean_lp", "prod_p", "mean_p", "geo_p", "ppl", "log_mean_exp")
 BASELINES = ("none", "diff", "rel_ppl")
@@ -34,9 +35,9 @@ POSTS = ("none", "clip01", "rank", "thresholds")
 
 
 def reference(answer_logps_BM, answer_mask_BM, valid_PG, lengths_B, outcome_B,
-              base_answer_logps_BM=None, *, agg="mean_p", baseline="none",
-              token_weight="none", len_norm="none", post="none",
-              thresholds=((0.05, 0.5), (1.0, 0.9), (2.0, 1.0)), use_gate=False):
+              base_answer_logps_BM=None, *, agg="mean_p", baseline="none", token_weight="none",
+              len_norm="none", post="none",
+              thresholds: ranges.ANY.list = ((0.05, 0.5), (1.0, 0.9), (2.0, 1.0)), use_gate=False):
   """How likely the sampled reasoning makes the reference answer.
 
     l_t = w_t log p(a*_t | x, z, a*_<t) / N(|y|),   p_t = exp l_t
@@ -243,7 +244,8 @@ def answer_confidence(old_logps_BT, answer_span_BT, valid_B, *, agg="mean_p"):
                      counts_B)
 
 
-def last_token(self_logps_B, valid_B, *, c_ref, beta=0.1, use_clip=True):
+def last_token(self_logps_B, valid_B, *, c_ref: ranges.ANY, beta: ranges.POSITIVE = 0.1,
+               use_clip=True):
   """LaSeR's self-reward: a token nobody uses, read after the completion's last.
 
     r = beta (log pi(z_c | x, y) - c_ref),   in [0, 1] with use_clip

@@ -3,14 +3,15 @@ import jax.numpy as jnp
 
 from rlx.core import axes
 from rlx.core import masked
+from rlx.core import ranges
 
 LEVELS = ("sample", "group")
 CORRECTIONS = ("none", "backward", "forward")
 CONTROLS = ("random", "constant", "inverse")
 
 
-def channel(outcome_PG, noise_PG, valid_PG, *, false_positive=0.0, false_negative=0.0,
-            level="sample", correction="none"):
+def channel(outcome_PG, noise_PG, valid_PG, *, false_positive: ranges.SHARE = 0.0,
+            false_negative: ranges.SHARE = 0.0, level="sample", correction="none"):
   """The verdict of a verifier that errs at known rates, corrected or not.
 
     r = 1 - v  if u < (fn if v > 1/2 else fp),  else v
@@ -32,13 +33,12 @@ def channel(outcome_PG, noise_PG, valid_PG, *, false_positive=0.0, false_negativ
   Returns:
     rewards_B, 0 where not valid.
   Raises:
-    ValueError: an unknown level or correction, or rates out of range.
+    ValueError: an unknown level or correction.
   """
   axes.dims(outcome_PG=outcome_PG, noise_PG=noise_PG, valid_PG=valid_PG)
   if level not in LEVELS: raise ValueError(f"level={level!r}: one of {LEVELS}.")
   if correction not in CORRECTIONS:
     raise ValueError(f"correction={correction!r}: one of {CORRECTIONS}.")
-  _check(false_positive=false_positive, false_negative=false_negative)
   outcome_PG = masked.keep(outcome_PG, valid_PG)
   if level == "group": noise_PG = jnp.broadcast_to(noise_PG[:, :1], valid_PG.shape)
   is_wrong_PG = noise_PG < jnp.where(outcome_PG > 0.5, false_negative, false_positive)
@@ -52,7 +52,7 @@ def channel(outcome_PG, noise_PG, valid_PG, *, false_positive=0.0, false_negativ
   return masked.keep(noisy_B, valid_B)
 
 
-def backward(outcome_B, valid_B, *, false_positive, false_negative):
+def backward(outcome_B, valid_B, *, false_positive: ranges.SHARE, false_negative: ranges.SHARE):
   """PGBC: a reward whose mean over the verifier's errors is the true verdict.
 
     r = (v - fp) / (1 - fp - fn)
@@ -69,10 +69,9 @@ def backward(outcome_B, valid_B, *, false_positive, false_negative):
   Returns:
     rewards_B, 0 where not valid.
   Raises:
-    ValueError: rates out of range.
+    ValueError: the sum of the rates is not below 1.
   """
   axes.dims(outcome_B=outcome_B, valid_B=valid_B)
-  _check(false_positive=false_positive, false_negative=false_negative)
   gap = 1 - false_positive - false_negative
   if gap <= 0:
     raise ValueError(f"false_positive={false_positive!r}, false_negative={false_negative!r}:"
@@ -80,7 +79,7 @@ def backward(outcome_B, valid_B, *, false_positive, false_negative):
   return masked.keep((outcome_B - false_positive) / gap, valid_B)
 
 
-def forward(outcome_B, valid_B, *, false_negative):
+def forward(outcome_B, valid_B, *, false_negative: ranges.SHARE):
   """PGFC: weights whose mean update points where the true verdicts' does.
 
     w = v - (1 - fn),   so fn if v = 1 and fn - 1 if v = 0
@@ -96,15 +95,12 @@ def forward(outcome_B, valid_B, *, false_negative):
   Args: as `backward`.
   Returns:
     rewards_B, 0 where not valid.
-  Raises:
-    ValueError: the rate is out of range.
   """
   axes.dims(outcome_B=outcome_B, valid_B=valid_B)
-  _check(false_negative=false_negative)
   return masked.keep(outcome_B - (1 - false_negative), valid_B)
 
 
-def control(outcome_B, noise_B, valid_B, *, kind="random", rate=0.5):
+def control(outcome_B, noise_B, valid_B, *, kind="random", rate: ranges.SHARE = 0.5):
   """Rewards that know nothing of the task: what a method has to beat.
 
     random:  r = 1 if u < rate else 0      constant:  r = rate      inverse:  r = 1 - v
@@ -124,16 +120,10 @@ def control(outcome_B, noise_B, valid_B, *, kind="random", rate=0.5):
   Returns:
     rewards_B, 0 where not valid.
   Raises:
-    ValueError: an unknown kind, or the rate is out of range.
+    ValueError: an unknown kind.
   """
   axes.dims(outcome_B=outcome_B, noise_B=noise_B, valid_B=valid_B)
   if kind not in CONTROLS: raise ValueError(f"kind={kind!r}: one of {CONTROLS}.")
-  _check(rate=rate)
   if kind == "random": return masked.keep((noise_B < rate).astype(jnp.float32), valid_B)
   if kind == "constant": return jnp.where(valid_B, jnp.float32(rate), 0)
   return masked.keep(1 - outcome_B, valid_B)
-
-
-def _check(**rates):
-  for name, rate in rates.items():
-    if not 0 <= rate <= 1: raise ValueError(f"{name}={rate!r}: in [0, 1].")

@@ -2,6 +2,7 @@
 import jax.numpy as jnp
 
 from rlx.core import axes
+from rlx.core import ranges
 
 
 def verdict(outcome_B, valid_B):
@@ -24,7 +25,7 @@ def verdict(outcome_B, valid_B):
   return jnp.where(valid_B, outcome_B, 0)
 
 
-def cascade(outcome_B, scores_B, valid_B, *, mode="addon", weight=1.0):
+def cascade(outcome_B, scores_B, valid_B, *, mode="addon", weight: ranges.ANY = 1.0):
   """A second verifier's word on what the first one rejects.
 
     addon:  r = v if v > 1/2 else weight s

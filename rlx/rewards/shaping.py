@@ -8,6 +8,7 @@ import jax.numpy as jnp
 
 from rlx.core import axes
 from rlx.core import masked
+from rlx.core import ranges
 
 KINDS = ("linear", "sigmoid", "tanh", "clip", "zscore", "minmax")
 ENSEMBLES = ("mean", "median", "min", "uwo", "mean_minus_std", "nominal_min",
@@ -15,7 +16,8 @@ ENSEMBLES = ("mean", "median", "min", "uwo", "mean_minus_std", "nominal_min",
 WEIGHTS = ("uniform", "exp", "density")
 
 
-def plain(scores_PG, valid_PG, *, kind="linear", k=1.0, centre=0.0, limit=1.0):
+def plain(scores_PG, valid_PG, *, kind="linear", k: ranges.POSITIVE = 1.0, centre: ranges.ANY = 0.0,
+          limit: ranges.POSITIVE = 1.0):
   """A second verifier's score, as it is or squeezed.
 
     linear: r = z    sigmoid: 1 / (1 + exp(-z))    tanh: tanh(z)
@@ -56,7 +58,7 @@ def plain(scores_PG, valid_PG, *, kind="linear", k=1.0, centre=0.0, limit=1.0):
   return masked.keep(rewards_PG, valid_PG).reshape(-1)
 
 
-def par(scores_PG, valid_PG, *, k=1.0, reference=None):
+def par(scores_PG, valid_PG, *, k: ranges.POSITIVE = 1.0, reference: ranges.ANY.or_none = None):
   """PAR, Preference As Reward: how likely it is preferred to reference completions.
 
     r_i = 1/M sum_m sigmoid(k (s_i - s_m))
@@ -85,7 +87,8 @@ def par(scores_PG, valid_PG, *, k=1.0, reference=None):
   return masked.keep(rewards_PG, valid_PG).reshape(-1)
 
 
-def lsc(scores_PG, valid_PG, *, k=1.0, quantile=0.85, reference=None):
+def lsc(scores_PG, valid_PG, *, k: ranges.POSITIVE = 1.0, quantile: ranges.SHARE = 0.85,
+        reference: ranges.ANY.or_none = None):
   """The log-sigmoid-centred reward: little is gained where it is good already.
 
     r_i = log sigmoid(k (s_i - s_ref)),   s_ref = a high quantile of reference scores
@@ -98,15 +101,12 @@ def lsc(scores_PG, valid_PG, *, k=1.0, quantile=0.85, reference=None):
     scores_PG: anything where valid_PG is False.
     valid_PG: bool.
     k: steepness, per unit of the scores.
-    quantile: in [0, 1], of the prompt's scores.
+    quantile: of the prompt's scores.
     reference: s_ref; None: the quantile.
   Returns:
     rewards_B below 0, 0 where not valid.
-  Raises:
-    ValueError: quantile is out of range.
   """
   axes.dims(scores_PG=scores_PG, valid_PG=valid_PG)
-  if not 0 <= quantile <= 1: raise ValueError(f"quantile={quantile!r}: in [0, 1].")
   if reference is None:
     reference = jnp.nanquantile(jnp.where(valid_PG, scores_PG, jnp.nan), quantile,
                                 axis=1, keepdims=True)
@@ -114,7 +114,8 @@ def lsc(scores_PG, valid_PG, *, k=1.0, quantile=0.85, reference=None):
   return masked.keep(rewards_PG, valid_PG).reshape(-1)
 
 
-def ensemble(scores_BE, valid_B, *, kind="mean", weight=0.1, k=1.0, thresholds=None):
+def ensemble(scores_BE, valid_B, *, kind="mean", weight: ranges.NOT_NEGATIVE = 0.1,
+             k: ranges.POSITIVE = 1.0, thresholds: ranges.ANY.list.or_none = None):
   """One reward from an ensemble of scores.
 
     mean, median, min (WCO):  of the E scores      mean_minus_std:  mean - std
@@ -168,7 +169,8 @@ def ensemble(scores_BE, valid_B, *, kind="mean", weight=0.1, k=1.0, thresholds=N
   return masked.keep(rewards_B, valid_B)
 
 
-def stratified(scores_PG, outcome_PG, valid_PG, *, alpha=0.05, beta=0.05):
+def stratified(scores_PG, outcome_PG, valid_PG, *, alpha: ranges.NOT_NEGATIVE = 0.05,
+               beta: ranges.NOT_NEGATIVE = 0.05):
   """HERO: the verdict, with the score ranking completions of equal verdict.
 
     r = -alpha + 2 alpha u  if wrong,   1 - beta + 2 beta u  if right
@@ -194,7 +196,8 @@ def stratified(scores_PG, outcome_PG, valid_PG, *, alpha=0.05, beta=0.05):
   return (masked.keep(good_PG, right_PG) + masked.keep(bad_PG, wrong_PG)).reshape(-1)
 
 
-def unit_tests(scores_BE, valid_PG, *, weight="density", alpha=2.0, width=0.1):
+def unit_tests(scores_BE, valid_PG, *, weight="density", alpha: ranges.NOT_NEGATIVE = 2.0,
+               width: ranges.Range(1e-6, 1e6) = 0.1):
   """VeRPO: unit tests passed, those that few completions pass counting more.
 
     r_i = sum_e w_e s_ie,   rho_e = mean of s_e over the prompt's completions
@@ -213,17 +216,15 @@ def unit_tests(scores_BE, valid_PG, *, weight="density", alpha=2.0, width=0.1):
     scores_BE: 1 for a test passed, or a share; anything where not valid.
     valid_PG: bool.
     weight: one of the above.
-    alpha: of exp and density, >= 0.
-    width: of density, in units of the rates; > 0.
+    alpha: of exp and density.
+    width: of density, in units of the rates.
   Returns:
     rewards_B, 0 where not valid.
   Raises:
-    ValueError: an unknown weight, or alpha or width out of its range.
+    ValueError: an unknown weight.
   """
   axes.dims(scores_BE=scores_BE, valid_PG=valid_PG)
   if weight not in WEIGHTS: raise ValueError(f"weight={weight!r}: one of {WEIGHTS}.")
-  if alpha < 0: raise ValueError(f"alpha={alpha!r}: >= 0.")
-  if width <= 0: raise ValueError(f"width={width!r}: > 0.")
   passed_PGE = masked.keep(scores_BE.reshape(*valid_PG.shape, -1), valid_PG[:, :, None])
   if weight == "uniform": return jnp.mean(passed_PGE, axis=2).reshape(-1)
   rate_PE = masked.mean(passed_PGE, valid_PG[:, :, None], axis=1)

@@ -12,11 +12,12 @@ import jax.numpy as jnp
 
 from rlx.core import axes
 from rlx.core import masked
+from rlx.core import ranges
 
 KINDS = ("hard", "soft", "until_first_zero", "monotone", "relative")
 
 
-def from_values(values_BJ, mask_BJ, start_B=None, *, kind="hard", threshold=0.8):
+def from_values(values_BJ, mask_BJ, start_B=None, *, kind="hard", threshold: ranges.SHARE = 0.8):
   """Labels of steps from Monte-Carlo values v_j = share of right rollouts after j.
 
     hard:              1[v_j > 0]
@@ -131,8 +132,9 @@ def rest_mcts(errors_BJ, mask_BJ, remaining_BJ=None):
   return masked.keep(values_JB.T, mask_BJ)
 
 
-def omega_priority(values_N, visits_N, lengths_NR, wrong_NR, *, alpha=0.5, beta=0.9,
-                   length=500, c=0.125):
+def omega_priority(values_N, visits_N, lengths_NR, wrong_NR, *, alpha: ranges.SHARE = 0.5,
+                   beta: ranges.SHARE = 0.9, length: ranges.COUNT = 500,
+                   c: ranges.NOT_NEGATIVE = 0.125):
   """Which rollout to search for its first error next: the highest of
 
     Q(s, r) + U(s)

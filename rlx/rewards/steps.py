@@ -10,15 +10,17 @@ import jax.numpy as jnp
 
 from rlx.core import axes
 from rlx.core import masked
+from rlx.core import ranges
 from rlx.rewards import _segments
 
 KINDS = ("raw", "softmin", "clip", "delta", "clip_delta", "advantage", "lookahead")
 MIXES = ("gate", "renorm")
 
 
-def refine(step_scores_BT, step_ends_BT, mask_BT, valid_B, *, kind="raw",
-           signed=False, temperature=0.1, eta=0.0, start=0.0, gamma=0.7,
-           eps=1e-5, window=4):
+def refine(step_scores_BT, step_ends_BT, mask_BT, valid_B, *, kind="raw", signed=False,
+           temperature: ranges.Range(1e-6, 1e6) = 0.1, eta: ranges.ANY = 0.0,
+           start: ranges.ANY = 0.0, gamma: ranges.SHARE = 0.7, eps: ranges.NOT_NEGATIVE = 1e-5,
+           window: ranges.WHOLE = 4):
   """The reward of each step, on its last token, so that sums cannot be farmed.
 
     raw         r_k = s_k
@@ -57,10 +59,9 @@ def refine(step_scores_BT, step_ends_BT, mask_BT, valid_B, *, kind="raw",
   Returns:
     rewards_BT.
   Raises:
-    ValueError: unknown kind or temperature <= 0.
+    ValueError: unknown kind.
   """
   if kind not in KINDS: raise ValueError(f"kind={kind!r}: one of {KINDS}.")
-  if temperature <= 0: raise ValueError(f"temperature={temperature!r}: must be > 0.")
   scores_BT, ends_BT = _known(step_scores_BT, step_ends_BT, mask_BT, valid_B)
   if signed: scores_BT = masked.keep(2 * scores_BT - 1, ends_BT)
   if kind == "softmin":
@@ -84,7 +85,7 @@ def refine(step_scores_BT, step_ends_BT, mask_BT, valid_B, *, kind="raw",
 
 
 def mix(step_scores_BT, step_ends_BT, mask_BT, outcome_B, valid_B, *, kind="gate",
-        theta=0.5, mu=1.0):
+        theta: ranges.ANY = 0.5, mu: ranges.ANY = 1.0):
   """The reward of each step in the light of its completion's outcome o.
 
     gate    r_k = s_k if o >= theta, else 0
@@ -149,7 +150,8 @@ def completion(step_scores_BT, step_ends_BT, mask_BT, valid_B, *, kind="min"):
 
 
 def wrong_step_penalty(step_scores_BT, step_ends_BT, mask_BT, outcome_B, valid_B, *,
-                       outcome=2.0, penalty=1.0, threshold=0.5):
+                       outcome: ranges.ANY = 2.0, penalty: ranges.ANY = 1.0,
+                       threshold: ranges.ANY = 0.5):
   """CAPO: every token has the verdict, and those of a wrong step pay.
 
     r_t = outcome o - penalty 1[the step of token t has s < threshold]
@@ -176,7 +178,7 @@ def wrong_step_penalty(step_scores_BT, step_ends_BT, mask_BT, outcome_B, valid_B
 
 
 def flaw_penalty(step_scores_BT, step_ends_BT, mask_BT, outcome_B, valid_B, *,
-                 lam=1.0, threshold=0.5):
+                 lam: ranges.ANY = 1.0, threshold: ranges.ANY = 0.5):
   """FAPO: a right answer reached through a wrong step is worth less.
 
     r = 1          if o > 1/2 and all s_k >= threshold
@@ -201,7 +203,7 @@ def flaw_penalty(step_scores_BT, step_ends_BT, mask_BT, outcome_B, valid_B, *,
   return masked.keep(jnp.where(outcome_B > 0.5, right_B, -1), valid_B)
 
 
-def redistribute(values_BT, mask_BT, outcome_B, valid_B, *, beta=1.0):
+def redistribute(values_BT, mask_BT, outcome_B, valid_B, *, beta: ranges.ANY = 1.0):
   """RED: the outcome, spread over the tokens by what they added to its expectation.
 
     r_t = beta (v_{t+1} - v_t) + (1 - beta) o 1[t is the last token]

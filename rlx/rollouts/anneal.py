@@ -1,9 +1,13 @@
 """Sampling temperature by position in the completion. Factors of decoding.temperature."""
 import jax.numpy as jnp
 
+from rlx.core import ranges
 
-def ead(columns_T, step, *, peak=1.2, floor=0.1, rate=25.0, growth=5.0, most=40000.0,
-        warmup_steps=10):
+
+def ead(columns_T, step, *, peak: ranges.Range(1e-3, 1e3) = 1.2,
+        floor: ranges.Range(1e-3, 1e3) = 0.1, rate: ranges.Range(1e-3, 1e9) = 25.0,
+        growth: ranges.Range(0, 1e9) = 5.0, most: ranges.Range(1e-3, 1e9) = 40000.0,
+        warmup_steps: ranges.WHOLE = 10):
   """Exploratory annealed decoding: hot at the start of a completion, then cooler.
 
     tau_t = max(1 + peak - exp(t / d), floor)    d = min(rate + growth step, most)
@@ -20,20 +24,15 @@ def ead(columns_T, step, *, peak=1.2, floor=0.1, rate=25.0, growth=5.0, most=400
   Args:
     columns_T: positions in the completion, from 0.
     step: RL iterations done.
-    peak: temperature of the first token, > 0.
-    floor: the least temperature, > 0.
-    rate: d at the start, tokens, > 0.
-    growth: of d, tokens per iteration, >= 0.
+    peak: temperature of the first token.
+    floor: the least temperature.
+    rate: d at the start, tokens.
+    growth: of d, tokens per iteration.
     most: the largest d.
     warmup_steps: RL iterations.
   Returns:
     factor_T, float32.
-  Raises:
-    ValueError: an option is out of its range.
   """
-  for name, value in (("peak", peak), ("floor", floor), ("rate", rate), ("most", most)):
-    if value <= 0: raise ValueError(f"{name}={value}: must be > 0.")
-  if growth < 0: raise ValueError(f"growth={growth}: must be >= 0.")
   d = jnp.minimum(rate + growth * step, most)
   # From where exp overflows the floor holds anyway.
   factor_T = 1 + peak - jnp.exp(jnp.minimum(columns_T / d, 80.0))

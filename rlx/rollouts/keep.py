@@ -6,6 +6,8 @@ never kept.
 """
 import numpy as np
 
+from rlx.core import ranges
+
 
 def everything(outcome_PG, truncated_PG):
   """Keeps every group that has at least one verdict."""
@@ -13,7 +15,7 @@ def everything(outcome_PG, truncated_PG):
   return ~np.isnan(outcome_PG).all(axis=1)
 
 
-def accuracy_band(outcome_PG, truncated_PG, *, low=0.2, high=0.8,
+def accuracy_band(outcome_PG, truncated_PG, *, low: ranges.SHARE = 0.2, high: ranges.SHARE = 0.8,
                   drop_truncated=False):
   """Keeps groups whose mean verdict is within [low, high], both included.
 

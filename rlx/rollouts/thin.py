@@ -6,6 +6,7 @@ advantage, is nobody's baseline and no example for the PRM.
 """
 import numpy as np
 
+from rlx.core import ranges
 from rlx.core import records
 
 KINDS = ("best_worst", "best_random", "best")
@@ -32,7 +33,7 @@ def truncated(finish_PG):
   return np.asarray(finish_PG) != records.FINISH.index("length")
 
 
-def prof(outcome_PG, scores_PG, valid_PG, *, keep, side="both"):
+def prof(outcome_PG, scores_PG, valid_PG, *, keep: ranges.COUNT, side="both"):
   """PROF: of right completions those scored highest, of wrong ones lowest.
 
     keep k_right = min(max(ceil(keep / 2), keep - n_wrong), n_right) and keep - k_right
@@ -51,12 +52,11 @@ def prof(outcome_PG, scores_PG, valid_PG, *, keep, side="both"):
     keep: completions kept of each group.
     side: both, or right: wrong ones are taken as they come, scores unread.
   Raises:
-    ValueError: keep is not in 1..G, or an unknown side.
+    ValueError: keep is more than G, or an unknown side.
   """
   outcome_PG, scores_PG, valid_PG = map(np.asarray, (outcome_PG, scores_PG, valid_PG))
-  if not 1 <= keep <= valid_PG.shape[1]:
-    raise ValueError(f"keep={keep!r}: 1 to "
-                     f"rollouts.per_prompt={valid_PG.shape[1]}.")
+  if keep > valid_PG.shape[1]:
+    raise ValueError(f"keep={keep!r}: at most rollouts.per_prompt={valid_PG.shape[1]}.")
   if side not in ("both", "right"):
     raise ValueError(f"side={side!r}: both or right.")
   right_PG, wrong_PG = valid_PG & (outcome_PG > 0.5), valid_PG & ~(outcome_PG > 0.5)

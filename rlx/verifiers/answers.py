@@ -10,6 +10,14 @@ def stated(texts, pattern):
   return [f[-1] if f else None for f in found]
 
 
+def is_pattern(text):
+  """Is it a regular expression whose matches are single texts?"""
+  try:
+    return re.compile(text).groups <= 1
+  except (re.error, OverflowError, RecursionError):
+    return False
+
+
 def ids(answers):
   """int32 [n], equal where the answers are; -1 where there is none."""
   numbers = {}

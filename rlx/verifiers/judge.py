@@ -171,12 +171,6 @@ def problem(options):
       ("reads", groups == 1, "yes_no, or a regular expression with one group, a number"),
       ("reads", reads == "yes_no" or ("{nonce}" in reads) == ("{nonce}" in template),
        "{nonce} is both in it and in verifier.judge.template, or in neither"),
-      ("full", options["full"] > 0, "the number that stands for 1, > 0"),
-      ("temperature", options["temperature"] >= 0, "must be >= 0"),
-      ("max_tokens", options["max_tokens"] >= 1, "must be >= 1"),
-      ("timeout_s", options["timeout_s"] > 0, "must be > 0"),
-      ("retries", options["retries"] >= 0, "must be >= 0"),
-      ("pause_s", options["pause_s"] >= 0, "must be >= 0"),
       ("api_key_env", url is None or env is None
        or re.fullmatch("[!-~]+", os.environ.get(env, "")),
        "the name of an environment variable that is set, to ASCII without spaces, or None"))

@@ -111,9 +111,8 @@ def test_passk_is_grpo_over_all_draws():
 
 
 def test_passk_needs_a_group_larger_than_k():
-  for k in (0, 4):
-    with pytest.raises(ValueError, match=f"k={k}: at least 1 and less than the group's 4"):
-      group.passk(jnp.zeros((1, 4)), jnp.ones((1, 4), bool), k=k)
+  with pytest.raises(ValueError, match="k=4: less than the group's 4"):
+    group.passk(jnp.zeros((1, 4)), jnp.ones((1, 4), bool), k=4)
 
 
 def test_pass_at_k_rewards_the_best_only():

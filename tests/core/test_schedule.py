@@ -19,8 +19,6 @@ def test_decays_as_optax_does_after_the_warm_up(name, other):
 
 @pytest.mark.parametrize("options, match", [
     (dict(schedule="step"), "schedule='step': constant, linear or cosine"),
-    (dict(warmup_steps=-1), "warmup_steps=-1: must be >= 0"),
-    (dict(final_fraction=float("nan")), "final_fraction=nan: must be >= 0"),
     (dict(schedule="linear", total_steps=5, warmup_steps=5), "total_steps=5: .* more than")])
 def test_refuses(options, match):
   with pytest.raises(ValueError, match=match): schedule.factor(0, **options)

@@ -101,7 +101,7 @@ def test_refuses_before_anything_runs(changes, message):
      "2 cells are called a-seed0"),
     # The second arm is checked, too.
     ("def grid(): return [dict(arm=a, seed=0, config='configs/quickstart.py', **c) "
-     "for a, c in (('a', {}), ('b', {'steps': -1}))]", "b-seed0: steps=-1: must be >= 0"),
+     "for a, c in (('a', {}), ('b', {'steps': -1}))]", "b-seed0: steps=-1: a whole number from 0"),
 ], ids=str)
 def test_refuses_a_file(body, message, tmp_path):
   (tmp_path / "g.py").write_text(body)

@@ -29,9 +29,7 @@ def test_its_mean_under_the_reference_is_the_divergence(kind, expected):
   np.testing.assert_allclose(got, want, rtol=1e-5)
 
 
-@pytest.mark.parametrize("options, message", [
-    (dict(kind="k3"), "kind='k3': one of"), (dict(kind="alpha", alpha=1.0), "alpha=1.0: must")])
-def test_refuses(options, message):
+def test_refuses_an_unknown_rehearsal():
   x = jnp.zeros((1, 1))
-  with pytest.raises(ValueError, match=message):
-    divergence.rehearsal(x, x, x == 0, **options)
+  with pytest.raises(ValueError, match="kind='k3': one of"):
+    divergence.rehearsal(x, x, x == 0, kind="k3")

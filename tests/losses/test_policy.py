@@ -86,9 +86,3 @@ def test_rl_plus(old, new, gamma, ratio):
   np.testing.assert_allclose(grads_BT, loss(logs(new)), rtol=1e-5)
   alone = policy.rl_plus(logs(new), logs(old), jnp.full((2, 1), 2.), mask_BT)
   np.testing.assert_allclose(alone, -2 * new / old, rtol=1e-5)
-
-
-def test_rl_plus_refuses_a_negative_power():
-  x = jnp.zeros((1, 1))
-  with pytest.raises(ValueError, match="gamma=-1.0: must be >= 0"):
-    policy.rl_plus(x, x, x, ONE, gamma=-1.0)

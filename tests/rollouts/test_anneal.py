@@ -24,9 +24,3 @@ def test_a_fixed_rate_cools_within_nineteen_tokens():
   found_T = anneal.ead(np.arange(20), 100, growth=0.0)
   assert found_T[18] > 0.1 and found_T[19] == np.float32(0.1)  # 25 ln 2.1 = 18.5
   assert (np.diff(found_T) < 0).all()
-
-
-@pytest.mark.parametrize("option", ["peak", "floor", "rate", "most"])
-def test_refuses_what_is_not_positive(option):
-  with pytest.raises(ValueError, match=f"{option}=0.0: must be > 0"):
-    anneal.ead(np.arange(3), 0, **{option: 0.0})

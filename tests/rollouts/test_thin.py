@@ -63,7 +63,7 @@ def test_extremes(kind, kept):
 
 
 @pytest.mark.parametrize("call, message", [
-    (lambda x: thin.prof(x, x, x > 0, keep=4), "^keep=4: 1 to rollouts.per_prompt=3"),
+    (lambda x: thin.prof(x, x, x > 0, keep=4), "^keep=4: at most rollouts.per_prompt=3"),
     (lambda x: thin.prof(x, x, x > 0, keep=2, side="wrong"), "^side='wrong': both"),
     (lambda x: thin.extremes(x, x > 0, kind="worst"), "^kind='worst': one of")])
 def test_refuses(call, message):

@@ -8,6 +8,7 @@ Synthetic: a row is the seed and index that it is drawn from.
 import random
 import zlib
 
+from rlx.core import ranges
 from rlx.core import records
 
 SOURCE = "chain"  # io/rows.py: no file; the rows are arguments of `generate`.
@@ -78,7 +79,7 @@ def solve(text):
   return steps
 
 
-def trace(prompt, rng, *, wrong_rate):
+def trace(prompt, rng, *, wrong_rate: ranges.SHARE):
   """A completion for supervised training, wrong on purpose at a known rate.
 
   Each step is a wrong digit with probability `wrong_rate`; the steps after it

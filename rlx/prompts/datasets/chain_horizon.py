@@ -7,18 +7,18 @@ the answer of problem i plus a difference, and all answers must be right. Differ
 the paper: the number is the first digit and the difference 0, the only one that chains
 can say; so the problems are written as one chain, and the answers between are steps.
 """
+from rlx.core import ranges
 from rlx.core import records
 from rlx.prompts.datasets import chain
 
 SOURCE = "chain"
 
 
-def prompts(rows, split, *, problems=2):
+def prompts(rows, split, *, problems: ranges.Range(1, 1000, is_whole=True) = 2):
   """Rows -> Prompts, one for every `problems` rows; those of the other split are left out.
 
   `meta["ends"]` are the steps, from 0, that each problem ends with.
   """
-  if problems < 1: raise ValueError(f"prompts.columns.problems={problems}: must be >= 1.")
   group = []
   for row in rows:
     group.append(row)

@@ -1,0 +1,149 @@
+"""Each number of each config has a stated range; what is outside is one line."""
+import fnmatch
+import importlib
+import inspect
+import math
+import pathlib
+import pkgutil
+
+import pytest
+
+from configs import base
+from rlx import cli
+from rlx import keys
+from rlx import methods
+from rlx.core import ranges
+from rlx.core import resolve
+
+ROOT = pathlib.Path(__file__).parent.parent
+FILES = sorted(p for p in (ROOT / "configs").rglob("*.py") if p.stem != "__init__")
+NEVER = (math.nan, math.inf, -math.inf, 2.0**70, True, "1", [1.0])
+# Methods that are bound elsewhere than in `methods.of`: section -> stage.
+BOUND = {"rollouts.keep": "rollouts", "rollouts.demonstration": "prompts.datasets",
+         "sft.target": "prompts.datasets"}
+# Functions of these are called by rlx, not named by a config.
+CALLED = {"sampler", "decoding", "answers", "padding", "slots"}
+
+
+def _numbers():
+  """{(key, method): (module, value)} of the numbers of all configs."""
+  found = {}
+  for path in FILES:
+    module = importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
+    flat = cli.flat(module.get_config().to_dict())
+    for key, value in flat.items():
+      if isinstance(value, int | float) and not isinstance(value, bool):
+        method = flat.get(f"{key.rpartition('.')[0]}.name")
+        found.setdefault((key, method), (module, value))
+  return found
+
+
+NUMBERS = _numbers()
+
+
+def _set(config, key, value):
+  *sections, name = key.split(".")
+  at = config
+  for section in sections: at = at[section]
+  at._fields[name] = value  # As it is: `at[name] = value` makes True 1.0.
+  return config
+
+
+def _check(config, key):
+  """What is checked before methods are tried and models read."""
+  keys.check(config)
+  section = key.rpartition(".")[0]
+  if section == "prompts.columns":
+    resolve.bind("prompts", dict(config.prompts.columns, name=(
+        f"datasets.{config.prompts.dataset}.prompts")), section)
+  elif section in BOUND:
+    at = cli.flat(config.to_dict())
+    resolve.bind(BOUND[section], {k.rpartition(".")[2]: v for k, v in at.items()
+                                  if k.rpartition(".")[0] == section}, section)
+  else:
+    methods.of(config)
+
+
+def _stated(module, key, method):
+  """The Range of a number: of the table, or of the method's option."""
+  for pattern, allowed in keys.ALLOWED.items():
+    if fnmatch.fnmatchcase(key, pattern): return allowed
+  section, _, option = key.rpartition(".")
+  if key.startswith("prompts.options."): return ranges.ANY  # Of a package: it checks its own.
+  if section == "prompts.columns":
+    fn = resolve.lookup("prompts", f"datasets.{module.get_config().prompts.dataset}.prompts")
+  else:
+    stage = BOUND.get(section) or {"learner.keep": "advantages"}.get(section) or {
+        "learner": "losses", "prm": "losses"}.get(section.partition(".")[0]) or (
+            section.partition(".")[0])
+    fn = resolve.lookup(stage, method)
+  return inspect.signature(fn).parameters[option].annotation
+
+
+@pytest.mark.parametrize("key, method", NUMBERS, ids=lambda x: str(x))
+def test_a_number_has_a_range(key, method):
+  module, value = NUMBERS[key, method]
+  config = module.get_config()
+  _check(config, key)
+  allowed = _stated(module, key, method)
+  assert isinstance(allowed, ranges.Range) and value in allowed
+  step = 1 if allowed.is_whole else 1e-7 * max(abs(allowed.low), abs(allowed.high), 1)
+  # What else is in the options of a source is its own business.
+  never = NEVER[:4] if allowed is ranges.ANY and key.startswith("prompts.options.") else NEVER
+  outside = [*never, allowed.low - step, allowed.high + step]
+  if allowed.is_whole: outside.append(value + 0.5)
+  if never is NEVER and not allowed.has_none: outside.append(None)
+  assert not any(wrong in allowed for wrong in outside)
+  for wrong in (math.nan, *outside[-2:]):
+    with pytest.raises(ValueError) as e: _check(_set(config, key, wrong), key)
+    assert str(e.value).startswith(f"{key}={wrong!r:.80}: {allowed}"), wrong
+
+
+def _options():
+  """STAGE.MODULE.FUNCTION.OPTION -> the parameter, of options whose default has a number."""
+  for stage in ("rewards", "advantages", "losses", "rollouts", "prompts", "prompts.datasets"):
+    package = importlib.import_module(f"rlx.{stage}")
+    for m in pkgutil.iter_modules(package.__path__):
+      if m.name.startswith("_") or m.name in CALLED: continue
+      module = importlib.import_module(f"rlx.{stage}.{m.name}")
+      for name, fn in resolve.public(module).items():
+        for p in inspect.signature(fn).parameters.values():
+          if p.kind is p.KEYWORD_ONLY and _has_number(p.default):
+            yield f"{stage}.{m.name}.{name}.{p.name}", p
+
+
+def _has_number(x):
+  if isinstance(x, tuple): return any(map(_has_number, x))
+  return isinstance(x, int | float) and not isinstance(x, bool)
+
+
+OPTIONS = dict(_options())
+
+
+@pytest.mark.parametrize("path", OPTIONS)
+def test_an_option_of_a_method_has_a_range(path):
+  parameter = OPTIONS[path]
+  assert isinstance(parameter.annotation, ranges.Range) and parameter.default in parameter.annotation
+  for wrong in NEVER[:-1]: assert wrong not in parameter.annotation
+
+
+def test_lists_are_of_numbers():
+  assert ((0, 1.5), (2, 3)) in ranges.ANY.list and 2 in ranges.ANY.list
+  for wrong in ((0, math.nan), ((1, 2), (3, "4")), None): assert wrong not in ranges.ANY.list
+  assert None in ranges.ANY.list.or_none
+  spec = dict(name="length.cosine", max_length=4, right=(1.0, math.nan))
+  with pytest.raises(ValueError, match=r"^rewards.length.right=\(1.0, nan\): a list of numbers"):
+    resolve.bind("rewards", spec, "rewards.length")
+
+
+@pytest.mark.parametrize("key, value, message", [
+    ("memory_check", None, "a text"), ("memory_check", 5, "a text"),
+    ("model.path", "a\0b", "a text, or None"), ("compile_cache", 5, "a text, or None"),
+    ("learner.pack", 1, "True or False"), ("advantages.whiten", 0, "True or False"),
+    ("rollouts.stops", "ab", "a list of texts"), ("verifier.scores", (None,), "a list of texts"),
+    ("rewards.outcome.name", 5, "a text, or None"), ("prompts.options.x", math.nan, "a number"),
+    ("sft.fresh.d_model", 2.0, "a whole number from 1 to 65536")])
+def test_what_is_no_number_has_its_type(key, value, message):
+  with pytest.raises(ValueError, match=f"^{key}={value!r}: {message}".replace("\\", r"\\").replace(
+      "(", r"[(]").replace(")", "[)]")):
+    keys.check(_set(base.get_config(), key, value))
