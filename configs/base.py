@@ -136,6 +136,9 @@ def get_config():
       test_s=4,
       test_mb=1024,
       unsafe=False,
+      # Of code_tests: takes prompts whose tests a function passes that ignores its arguments,
+      # or a program that ignores its stdin; they are refused else. doctor counts them.
+      allow_constant=False,
       judge=dict(              # of the verifiers judge.chat and judge.function
           url=placeholder(str),       # OpenAI-compatible: http://HOST/v1/chat/completions
           model="",                   # the endpoint's name for it

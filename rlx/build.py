@@ -118,6 +118,7 @@ def build(config, splits=("train", "eval"), recorded=None):
   if "eval" in splits and not eval_prompts:
     raise ValueError(f"eval.split={c.eval.split!r} of prompts.source="
                      f"{c.prompts.source!r} has no prompts.")
+  check_prompts(c, [*train_prompts, *eval_prompts])
   if train_prompts: note_template(c, tokenizer, train_prompts[0])
   per_draw = draw_size(c)
   if "train" in splits and len(train_prompts) < per_draw:
@@ -297,6 +298,40 @@ def load_prompts(c, tokenizer, text, splits=("train", "eval")):
               if "eval" in splits else [])
   train = filters.not_in(load(c.prompts.split), held_out) if "train" in splits else []
   return train[:c.prompts.limit], held_out
+
+
+def check_prompts(c, prompts):
+  """Can verifiers judge the prompts, and does none pass whatever is said? Those that know have
+  `check(prompt)`, which raises a ValueError, and `constant(prompt)`, which says what passes.
+
+  Raises:
+    ValueError: one line on the first prompt that is not so.
+  """
+  found = []
+  for p in prompts:
+    try:
+      for fn in verifiers_of(c, p):
+        if hasattr(fn, "check"): fn.check(p)
+      if not c.verifier.allow_constant and (constant := constant_of(c, p)):
+        raise ValueError(f"its tests are passed by {constant}, whatever is asked: add tests, "
+                         "leave it out, or take it with verifier.allow_constant=true")
+    except ValueError as e:
+      found.append(f"prompt {p.id!r}: {e}")
+  if found:
+    more = f" ({len(found) - 1} more such prompts)" if len(found) > 1 else ""
+    raise ValueError(f"{found[0].rstrip('.')}.{more}")
+
+
+def verifiers_of(c, prompt):
+  """The functions that give a completion of a prompt its verdict and its scores."""
+  return [resolve.lookup("verifiers", path, "verifier")
+          for path in dict.fromkeys((prompt.verifier, *c.verifier.scores))]
+
+
+def constant_of(c, prompt):
+  """What passes one of its verifiers whatever is asked, in words; None: they know of nothing."""
+  found = (fn.constant(prompt) for fn in verifiers_of(c, prompt) if hasattr(fn, "constant"))
+  return next(filter(None, found), None)
 
 
 def _texts(tokenizer, prompts, rollouts):

@@ -129,6 +129,9 @@ def of_batch(run, prompts, rollouts, outcome_PG, logps_BT):
   yield prompts_fit([len(tokenizer.encode(tokenizer.render(template(p))))
                      for p in build.read_prompts(c, c.prompts.split)],
                     c.prompts.max_tokens)
+  constants = {p.id: build.constant_of(c, p) for p in run.prompts.all()
+               if any(hasattr(fn, "constant") for fn in build.verifiers_of(c, p))}
+  if constants: yield no_constant_passes(constants)
   yield base_answers(answers_lib.stated(texts, c.eval.answer), outcome_PG, c.eval.answer)
   yield masks_cover_eos(ids, mask_BT, rollouts.finish_B, logps_BT,
                         tokenizer.eos_ids)
@@ -250,6 +253,19 @@ def prompts_fit(lengths, max_tokens):
           f"prompts.max_tokens={max_tokens} and dropped; longest {max(lengths)}")
   return Finding("ok" if dropped <= 0.01 else "warning", "prompts fit", text,
                  "raise prompts.max_tokens: what is dropped is not a random part")
+
+
+def no_constant_passes(constants):
+  """Of how many prompts are the tests passed whatever is asked? See verifiers/code_tests.py.
+
+  Args:
+    constants: {id of a prompt: what passes, or None}.
+  """
+  found = [f"of {i!r} by {words}" for i, words in constants.items() if words]
+  text = f"the tests of {len(found)} of {len(constants)} prompts are" + (
+      f", {found[0]}" if found else "")
+  return Finding("warning" if found else "ok", "no constant passes", text,
+                 "add tests to them, or leave them out (verifier.allow_constant=false)")
 
 
 def base_answers(answers, outcome_PG, pattern):

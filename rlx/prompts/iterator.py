@@ -119,6 +119,10 @@ class PairIterator:
     if n % 2 or skip: raise ValueError(f"prompts: {n} of them, {list(skip)} in use.")
     return self._both(self._firsts.take(n // 2))
 
+  def all(self):
+    """As of PromptIterator."""
+    return self._both(self._firsts.all())
+
   def first(self, n):
     """As of PromptIterator; n is even."""
     return self._both(self._firsts.first(n // 2))

@@ -6,37 +6,43 @@ tests are a list in `prompt.meta["tests"]`, of two kinds:
   {"input": "1 2\\n", "output": "3\\n"}   a program: what it prints for that stdin. Spaces
                                        at the end of a line and empty lines at the end
                                        do not count; numbers are compared as text.
-  "assert add(1, 2) == 3"              a function, after the solution has been run.
+  "assert add(1, 2) == 3"              statements about functions, after the solution has been
+                                       run: asserts, with what they need (_asserts.py).
 
-Every test has a process of its own, which never holds what is expected. Of an assert
-only the call runs inside; its value comes out as plain data (numbers, texts, lists,
-tuples, sets, dicts, None) and is compared here. A solution can overwrite whatever runs beside it,
-but all that could earn it is to state a value, and it knows none. For that reason an assert has
-to be one of
+A test of the second kind may be a whole `def check(candidate): ...`, applied to the function
+that `prompt.meta["entry_point"]` names, and has `prompt.meta["test_setup_code"]` before it.
 
-  EXPRESSION == LITERAL    LITERAL == EXPRESSION    abs(EXPRESSION - LITERAL) < LITERAL
-  CALL    not CALL    CALL == True (False)    CALL is None (True, False)
+Only calls of the solution's functions run inside, each in a process of its own, which holds
+the solution and that call with its literal arguments: nothing of what is expected, and no
+other test. A value comes out as plain data, at most 1 MB of it, and everything else in
+the test is computed here, within limits: a solution can overwrite whatever runs beside it, but
+all that could earn it is to state a value, and it knows none.
 
-where CALL has literal arguments and there is no other comparison. Of any other (`!=`, two
-calls compared, `and`, `isclose(f(1), 0.5)`) either the answer would be inside or any
-answer would do: it raises, and so does a prompt without tests. That is NaN, as is a
-sandbox that does not start. A solution that crashes, exits early, prints too much or
-exceeds a limit has failed the test.
+A prompt with a test that cannot be run so is refused before the run starts (`check`), and so is,
+unless `verifier.allow_constant`, one whose tests pass without a look at what is given
+(`constant`): with functions that always return True, 0, "" or another such value or, where a
+function is called in more than one way, a value that the tests state; with a program that always
+prints the same, where all outputs are the same. A single call or a single output of any other
+value is taken: to find that value is the task.
 
-Limits are those of the config, `verifier.test_s` and `.test_mb` for each test; all tests
-of a completion have 0.8 `verifier.timeout_s` together, and those that have no time left
+A solution that crashes, exits early, prints too much or exceeds a limit has failed the test. A
+sandbox that does not start is no verdict.
+
+Limits are those of the config, `verifier.test_s` and `.test_mb` for each call or program; all
+tests of a completion have 0.8 `verifier.timeout_s` together, and those that have no time left
 failed. Without bubblewrap there is an error at the start unless `verifier.unsafe`: then
 programs run as this user, with limits alone.
 """
-import ast
-import json
+import functools
 import time
 
+from rlx.verifiers import _asserts
 from rlx.verifiers import _sandbox
+from rlx.verifiers import _values
+from rlx.verifiers import errors
 
 _OPTIONS = dict(unsafe=False, test_s=4, test_mb=1024, total_s=30.0)
-_KINDS = dict(list=list, tuple=tuple, set=set, frozenset=frozenset, dict=dict,
-              bytes=bytes.fromhex, float=float.fromhex, int=lambda x: int(x, 16))
+_OBVIOUS = ("", "0", "1", "-1", "yes", "no", "true", "false", "none", "possible", "impossible")
 
 
 def passed(prompt, text):
@@ -60,95 +66,106 @@ def solution(text):
   return "\n".join(lines[fences[last - 2] + 1:fences[last - 1]]) if last else ""
 
 
+def check(prompt):
+  """Can the tests of a prompt be run?
+
+  Raises:
+    ValueError: why not.
+  """
+  _tests(prompt)
+
+
+def constant(prompt):
+  """What passes all tests whatever it is given, in words; None: nothing that was tried does."""
+  tests, words = _tests(prompt), []
+  programs = [t for t in tests if isinstance(t, dict)]
+  bodies = [body for body, _ in (t for t in tests if not isinstance(t, dict))]
+  if bodies:
+    found = _asserts.constants(bodies)
+    if found is None: return None
+    words += [f"{name} that returns {value!r}"[:100] for name, value in found.items()]
+  if programs:
+    outputs = {tuple(_lines(t["output"])) for t in programs}
+    printed = "\n".join(outputs.pop())
+    is_one = len({t["input"] for t in programs}) == 1
+    if outputs or is_one and printed.lower() not in _OBVIOUS: return None
+    words.append(f"a program that prints {printed!r}"[:100])
+  return " and ".join(words)
+
+
+for _fn in (passed, fraction): _fn.check, _fn.constant = check, constant
+
+
+def _tests(prompt):
+  """Tests of a prompt: dicts of programs, and (body, own) of _asserts.py."""
+  tests = prompt.meta.get("tests")
+  if isinstance(tests, str): tests = [tests]
+  if not tests or not isinstance(tests, (list, tuple)):
+    raise ValueError(f"a prompt without tests: meta['tests'] is {tests!r}")
+  return [_program(i, test) if isinstance(test, dict) else _statements(i, test, prompt.meta)
+          for i, test in enumerate(tests)]
+
+
+def _program(i, test):
+  for key in ("input", "output"):
+    if not isinstance(test.get(key), str):
+      raise ValueError(f"tests[{i}][{key!r}] is {test.get(key)!r}; a text is allowed")
+  return test
+
+
+def _statements(i, test, meta):
+  if not isinstance(test, str):
+    raise ValueError(f"tests[{i}] is {test!r}; a text or a dict of input and output is allowed")
+  try:
+    body = _asserts.parse(test, setup=meta.get("test_setup_code") or "",
+                          entry_point=meta.get("entry_point"))
+    return body, _asserts.calls(body)[1]
+  except _asserts.Refused as e:
+    raise ValueError(f"tests[{i}] is {test[:100]!r}: {e}") from None
+
+
 def _outcomes(prompt, text):
   """Does it pass? Of one test after the other, as they are asked for."""
-  tests = [_test(t) for t in prompt.meta["tests"]]
-  if not tests: raise ValueError("a prompt without tests")
+  try:
+    tests = _tests(prompt)
+  except ValueError as e:
+    raise errors.Unknown(str(e)) from None
   options = _OPTIONS | prompt.meta.get("code", {})
   if not options["unsafe"]: _sandbox.bubblewrap()  # Whatever the text: missing, it ends the run.
-  source, end = solution(text), time.monotonic() + options["total_s"]
-  for call, stdin, is_right in tests:
-    left_s = end - time.monotonic()
-    printed = None
-    if source.strip() and left_s > 0:
-      printed = _sandbox.run(
-          dict(source=source, call=call), stdin, cpu_s=options["test_s"],
-          wall_s=min(left_s, 2 * options["test_s"] + 1), memory_mb=options["test_mb"],
-          unsafe=options["unsafe"])
-    yield printed is not None and is_right(printed)
+  run = functools.partial(_run, options, solution(text), time.monotonic() + options["total_s"])
+  for test in tests:
+    yield _prints(run, test) if isinstance(test, dict) else _holds(run, *test)
 
 
-def _test(test):
-  """(call, stdin, printed bytes -> is it right) of a test."""
-  if isinstance(test, dict):
-    expected = _lines(test["output"])
-    return None, test["input"].encode(), lambda printed: (
-        _lines(printed.decode(errors="replace")) == expected)
-  call, is_right = _split(test)
-  return call, b"", lambda printed: _agrees(printed, is_right)
+def _run(options, source, end, call=None, stdin=b""):
+  """What the sandbox printed; None if the solution failed or no time is left."""
+  left_s = end - time.monotonic()
+  if not source.strip() or left_s <= 0: return None
+  return _sandbox.run(
+      dict(source=source, call=call), stdin, cpu_s=options["test_s"],
+      wall_s=min(left_s, 2 * options["test_s"] + 1), memory_mb=options["test_mb"],
+      unsafe=options["unsafe"])
 
 
-def _split(test):
-  """("add(1, 2)", value -> is it right) of "assert add(1, 2) == 3"."""
+def _prints(run, test):
+  printed = run(stdin=test["input"].encode())
+  return printed is not None and _lines(printed.decode(errors="replace")) == _lines(test["output"])
+
+
+def _holds(run, body, own):
+  def call(expression, name, kept):
+    del name, kept
+    printed = run(call=expression)
+    if printed is None: raise _asserts.Failed("it did not return")
+    try:
+      return _values.decode(printed)
+    except ValueError as e:
+      raise _asserts.Failed(str(e)) from None
   try:
-    (statement,) = ast.parse(test.strip()).body
-    node, is_right = _form(statement.test)
-  except (SyntaxError, ValueError, TypeError, LookupError, AttributeError):
-    node = ast.Compare()
-  if any(isinstance(n, ast.Compare) for n in ast.walk(node)):
-    raise ValueError(f"not an assert that code_tests can check: {test[:200]!r}")
-  return ast.unparse(node), is_right
-
-
-def _form(test):
-  """(expression, value -> is it right); an error or None if it is of no known form."""
-  match test:
-    case ast.Call() if _is_plain(test):
-      return test, bool
-    case ast.UnaryOp(ast.Not(), ast.Call() as call) if _is_plain(call):
-      return call, lambda value: not value
-    case ast.Compare(ast.Call(ast.Name("abs"), [ast.BinOp(left, ast.Sub(), near)]),
-                     [ast.Lt()], [within]):
-      near, within = ast.literal_eval(near), ast.literal_eval(within)
-      return left, lambda value: abs(value - near) < within
-    case ast.Compare(left, [ast.Is()], [ast.Constant(None | True | False as expected)]):
-      if _is_plain(left): return left, lambda value: value is expected
-    case ast.Compare(left, [ast.Eq()], [right]):
-      if _is_literal(left): left, right = right, left
-      expected = ast.literal_eval(right)
-      if not _is_literal(left) and (not isinstance(expected, bool) or _is_plain(left)):
-        return left, lambda value: value == expected
-  return None
-
-
-def _is_plain(node):
-  """A call with literals: `close(f(1), 0.5)` would hand the solution what is expected."""
-  return isinstance(node, ast.Call) and all(
-      _is_literal(a) for a in node.args + [k.value for k in node.keywords])
-
-
-def _is_literal(node):
-  try:
-    ast.literal_eval(node)
-  except (ValueError, TypeError):
-    return False
+    _asserts.run(body, call, own=own)
+  except (_asserts.Failed, _asserts.Refused):
+    return False  # `_tests` has taken it: what it cannot compute now is what it was given.
   return True
-
-
-def _agrees(printed, is_right):
-  try:
-    return bool(is_right(_decode(json.loads(printed))))
-  except (ValueError, TypeError, LookupError, RecursionError, OverflowError):
-    return False  # It is no value, or none that can be compared.
-
-
-def _decode(x):
-  """The value of plain types that _solution.py encoded; anything may stand in `x`."""
-  if x is None or isinstance(x, (bool, str)): return x
-  kind, content = x
-  if kind == "dict": return {_decode(k): _decode(v) for k, v in content}
-  if isinstance(content, list): content = [_decode(v) for v in content]
-  return _KINDS[kind](content)
 
 
 def _lines(text):

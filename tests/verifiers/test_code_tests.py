@@ -3,6 +3,7 @@ import json
 import math
 import os
 import pathlib
+import re
 import socket
 import sys
 import time
@@ -71,23 +72,23 @@ def test_the_last_closed_block_is_the_solution(text, code):
     ("assert 0.1 == f()", "0.1", 1), ("assert f() == 0.3", "0.1 + 0.2", 0),
     ("assert abs(f() - 0.3) < 1e-9", "0.1 + 0.2", 1), ("assert abs(f() - 0.3) < 1e-9", "'a'", 0),
     ("assert abs(f() - 0.3) < 1e-9", "float('nan')", 0), ("assert f() == 2", "2.0", 1),
-    ("assert f() == 10**2", "100", None), ("assert f()", "[0]", 1), ("assert not f()", "[]", 1),
+    ("assert f() == 10**2", "100", 1), ("assert f()", "[0]", 1), ("assert not f()", "[]", 1),
     ("assert f()", "0", 0), ("assert f() is None", "None", 1), ("assert f() is True", "1", 0),
     ("assert sorted(f()) == [1, 2]", "{2, 1}", 1), ("assert len(f()) == 5000", "'9' * 5000", 1),
     ("assert f() == " + hex(7 ** 9000), "7 ** 9000", 1), ("assert f() == 1", "lambda: 1", 0),
-    ("assert f() != 1", "2", None), ("assert f() == g()", "2", None), ("f() == 1", "1", None),
-    ("assert close(f(), 1)", "1", None), ("assert close(f(), 1) == True", "1", None),
-    ("assert (f() == 1) is True", "1", None), ("assert 1 == 1", "1", None), ("assert", "1", None)])
+    ("assert f() != 1", "2", 1), ("assert f() == f(*[])", "2", 1), ("f() == 1", "1", None),
+    ("assert close(f(), 1)", "1", None), ("assert f(f()) == 1", "1", None),
+    ("assert (f() == 1) is True", "1", 1), ("assert 1 == 1", "1", None), ("assert", "1", None)])
 def test_asserts(test, value, verdict):
   check = lambda: code_tests.passed(prompt(test, unsafe=True), f"def f(): return {value}")
   if verdict is None:
-    with pytest.raises(ValueError, match="not an assert that code_tests can check"): check()
+    with pytest.raises(errors.Unknown, match=r"tests\[0\] is '.*': (it|an|`)"): check()
   else:
     assert check() == verdict
 
 
 def test_a_prompt_without_tests_is_no_verdict():
-  with pytest.raises(ValueError, match="without tests"): code_tests.fraction(prompt(), "x = 1")
+  with pytest.raises(errors.Unknown, match="without tests"): code_tests.fraction(prompt(), "x = 1")
 
 
 # Programs that try to pass without an answer; none needs the walls of a sandbox.
@@ -275,7 +276,7 @@ def test_no_test_is_run_after_the_first_that_fails_and_time_is_shared(unsafe):
 
 
 def test_rows_of_a_file_carry_tests():
-  row = json.loads(jsonl.__doc__[jsonl.__doc__.index("{"):])  # The example of its docstring.
+  row = json.loads(re.search(r"\{.*\}", jsonl.__doc__, re.DOTALL)[0])  # The example of its docstring.
   (p,) = jsonl.prompts([row], "train", verifier="code_tests.passed", meta=("tests",))
   unsafe = types.SimpleNamespace(meta=dict(p.meta, code=dict(unsafe=True)))
   assert code_tests.passed(unsafe, p.answer) == 1.0

@@ -6,6 +6,8 @@ reference solution:
   {"question": "Write add(a, b). As a program, add the two numbers of a line.",
    "answer": "def add(a, b): return a + b\nif __name__ == '__main__': print(add(*map(int, input().split())))",
    "tests": ["assert add(1, 2) == 3", {"input": "1 2\n", "output": "3\n"}]}
+
+What a test may be, and the columns test_setup_code and entry_point: verifiers/code_tests.py.
 """
 from rlx.prompts.datasets import _columns
 

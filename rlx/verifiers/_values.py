@@ -1,0 +1,122 @@
+"""Plain values on their way into a sandbox, as text, and out of it, as JSON.
+
+What comes out was written by a solution. Reading it takes time in proportion to its length,
+which is limited, and what is read holds nothing but plain values: None, numbers, texts, bytes,
+lists, tuples, sets, dicts, and `Iterable` for whatever else can be iterated over.
+"""
+import collections.abc
+import json
+import math
+
+MAX_BYTES = 2**20   # Of a result.
+MAX_DEPTH = 100     # Of lists in lists.
+MAX_BITS = 2**17    # Of an integer.
+MAX_LENGTH = 2**20  # Of a text or a list that is not a result.
+_SAME_HASH = 16     # Different members of a set, or keys of a dict, that may share a hash.
+PLAIN = (bool, int, float, complex, str, bytes, list, tuple, set, frozenset, dict)
+
+
+class Iterable:
+  """What a generator or another iterable of no plain type gives; equal to nothing else."""
+
+  def __init__(self, items):
+    self.items = list(items)
+
+  def __iter__(self):
+    return iter(self.items)
+
+
+def decode(printed):
+  """The value in the bytes of `encode` of _solution.py.
+
+  Raises:
+    ValueError: they are no value, or one beyond the limits; anything may stand there.
+  """
+  if len(printed) > MAX_BYTES: raise ValueError(f"more than {MAX_BYTES} bytes")
+  try:
+    return _decode(json.loads(printed), 0)
+  except (TypeError, KeyError, RecursionError) as e:
+    raise ValueError(f"no value: {e}") from None
+
+
+def _decode(x, depth):
+  if x is None or isinstance(x, (bool, str)): return x
+  if depth > MAX_DEPTH: raise ValueError("nested too deeply")
+  if not isinstance(x, list) or len(x) != 2: raise ValueError("no value")
+  kind, content = x
+  if isinstance(content, str) and kind in _NUMBERS: return _NUMBERS[kind](content)
+  if not isinstance(content, list): raise ValueError("no value")
+  if kind == "dict":
+    pairs = [(_decode(k, depth + 1), _decode(v, depth + 1)) for k, v in content]
+    check_hashes(k for k, _ in pairs)
+    return dict(pairs)
+  items = [_decode(v, depth + 1) for v in content]
+  if kind in ("set", "frozenset"): check_hashes(items)
+  return _CONTAINERS[kind](items)
+
+
+def _integer(text):
+  if len(text) > MAX_BITS // 4: raise ValueError("too many digits")
+  return int(text, 16)
+
+
+def _complex(text):
+  real, imag = map(float.fromhex, text.split())
+  return complex(real, imag)
+
+
+_NUMBERS = {"int": _integer, "float": float.fromhex, "complex": _complex, "bytes": bytes.fromhex}
+_CONTAINERS = {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset,
+               "iterable": Iterable}
+
+
+def check_hashes(values):
+  """For a set or the keys of a dict: many with one hash take quadratic time to tell apart.
+
+  Raises:
+    ValueError: too many share one.
+    TypeError: one has no hash.
+  """
+  found = {}
+  for v in values:
+    same = found.setdefault(hash(v), [])
+    if v not in same: same.append(v)
+    if len(same) > _SAME_HASH: raise ValueError("too many values with one hash")
+
+
+def weight(value, limit):
+  """About how many numbers and characters there are in a value; counts up to `limit`."""
+  n, stack = 0, [value]
+  while stack and n < limit:
+    x = stack.pop()
+    n += 1
+    if isinstance(x, (str, bytes)): n += len(x) // 64
+    elif isinstance(x, int): n += x.bit_length() // 64
+    elif isinstance(x, dict): stack += [*x.keys(), *x.values()]
+    elif isinstance(x, (list, tuple, set, frozenset)): stack += x
+    elif isinstance(x, Iterable): stack += x.items
+    elif isinstance(x, collections.abc.Sized): n += len(x)
+  return n
+
+
+def source(value):
+  """A plain value, or a type of one, as Python text.
+
+  Raises:
+    ValueError: there is no such text.
+  """
+  if value is None or isinstance(value, (bool, str, bytes, range)): return repr(value)
+  if isinstance(value, int): return repr(value) if value.bit_length() < 4096 else hex(value)
+  if isinstance(value, float):  # 1e999 is infinite, whatever a solution makes of names.
+    return repr(value).replace("inf", "1e999").replace("nan", "(1e999-1e999)")
+  if isinstance(value, complex) and math.isfinite(abs(value)): return repr(value)
+  of = lambda items: ", ".join(map(source, items))
+  if isinstance(value, list): return f"[{of(value)}]"
+  if isinstance(value, tuple): return f"({of(value)}{',' * (len(value) == 1)})"
+  if isinstance(value, set): return f"{{{of(value)}}}" if value else "{*()}"
+  if isinstance(value, frozenset): return f"frozenset([{of(value)}])"
+  if isinstance(value, dict):
+    return "{" + ", ".join(f"{source(k)}: {source(v)}" for k, v in value.items()) + "}"
+  if isinstance(value, Iterable): return f"iter([{of(value.items)}])"
+  if value in PLAIN: return value.__name__
+  raise ValueError(f"{value!r} is no plain value")
