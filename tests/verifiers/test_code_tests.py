@@ -4,7 +4,6 @@ import math
 import os
 import pathlib
 import re
-import socket
 import sys
 import time
 import types
@@ -16,6 +15,8 @@ from rlx.verifiers import _sandbox
 from rlx.verifiers import code_tests
 from rlx.verifiers import errors
 from rlx.verifiers import pool as pool_lib
+from tests.verifiers import attacks_sandbox
+from tests.verifiers import sandbox
 
 LIMITS = dict(cpu_s=2, wall_s=5, memory_mb=512)
 CANARY = "the-expected-output-4711"
@@ -23,16 +24,7 @@ TESTS = [f"assert f(3) == {CANARY!r}", dict(input="3\n", output=CANARY)]
 CALLS = "import builtins, ctypes, gc, json, os, resource, signal, socket, sys, threading, time\n"
 
 
-def why_no_sandbox():
-  try:
-    assert _sandbox.run(dict(source="print(1)"), b"", unsafe=False, **LIMITS) == b"1\n"
-  except (ImportError, errors.Unknown) as e:
-    return str(e)
-
-
-NO_SANDBOX = why_no_sandbox()
-sandboxed = pytest.mark.skipif(bool(NO_SANDBOX), reason=f"no sandbox: {NO_SANDBOX}")
-both = pytest.mark.parametrize("unsafe", [pytest.param(False, marks=sandboxed), True])
+both = pytest.mark.parametrize("unsafe", [pytest.param(False, marks=sandbox.needed), True])
 
 
 def prompt(*tests, unsafe=False, **options):
@@ -132,88 +124,27 @@ def test_no_cheat_earns_reward(name, unsafe):
   assert code_tests.fraction(p, f"```\n{CALLS}{CHEATS[name]}\n```") == 0.0
 
 
-# Some of these would end the machine: they go on only among the few processes of a sandbox.
-GUARD = "if os.getpid() > 9: print('LEAK', flush=True); os._exit(0)\n"
-# Programs that try to get at something outside; what they could not do they do not print.
-ESCAPES = dict(
-    read="print(open(SECRET).read())", passwd="print('LEAK', open('/etc/passwd').read())",
-    shadow="print('LEAK', open('/etc/shadow').read())", checkout="print('LEAK', os.listdir(ROOT))",
-    up="print('LEAK', open('../' * 20 + SECRET).read())",
-    symlink="os.symlink(SECRET, 'x')\nprint(open('x').read())",
-    symlink_folder="os.symlink('/', 'x')\nprint(open('x' + SECRET).read())",
-    hardlink="os.link(SECRET, 'x')\nprint(open('x').read())",
-    write="open(OUT, 'w').write('x')\nprint('LEAK')", shm="open('/dev/shm/x', 'w')\nprint('LEAK')",
-    root="open('/x', 'w')\nprint('LEAK')", interpreter="open(os.__file__, 'a')\nprint('LEAK')",
-    usr="open('/usr/lib/x', 'w')\nprint('LEAK')", chmod="os.chmod(os.__file__, 0o777)\nprint('LEAK')",
-    environment="print(os.environ)", env="os.execv('/usr/bin/env', ['env'])",
-    device="os.mknod('x', 0o20666, 1)\nprint('LEAK')", disks="print('LEAK', os.listdir('/sys'), os.listdir('/dev/disk'))",
-    descriptors="for fd in range(3, 64):\n  try: print('LEAK' * (os.fstat(fd).st_rdev != os.stat('/dev/null').st_rdev))\n"
-                "  except OSError: pass",
-    proc="print('LEAK', os.listdir('/proc'))", proc_environ="print(open('/proc/1/environ').read())",
-    proc_parent="print('LEAK', open(f'/proc/{os.getppid()}/mem', 'rb'))",
-    proc_descriptors="print('LEAK', os.listdir('/proc/self/fd'))",
-    socket="socket.create_connection(('127.0.0.1', PORT), 1)\nprint('LEAK')",
-    udp="socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\nprint('LEAK')",
-    unix="socket.socket(socket.AF_UNIX)\nprint('LEAK')", names="print('LEAK', socket.gethostbyname('localhost'))",
-    http="import urllib.request\nprint('LEAK', urllib.request.urlopen('http://127.0.0.1:%d' % PORT))",
-    fork="os.fork()\nprint('LEAK')", fork_bomb="end = time.time() + 1\nwhile time.time() < end:\n  try: os.fork(); print('LEAK')\n"
-              "  except OSError: pass",
-    spawn="os.posix_spawn('/bin/sh', ['sh', '-c', 'echo LEAK'], {})", system="os.system('echo LEAK')",
-    processes="import multiprocessing as m\nm.Process(target=print, args=['LEAK']).start()",
-    clone="if C.syscall(56, 17, 0, 0, 0, 0) >= 0: print('LEAK')",
-    clone3="import struct\nif C.syscall(435, struct.pack('11Q', 0, 0, 0, 0, 17, *[0] * 6), 88) >= 0: print('LEAK')",
-    shell="os.execv('/usr/bin/sh', ['sh', '-c', 'read x < %s; echo $x; echo x > %s' % (SECRET, OUT)])",
-    shell_spawns="os.execv('/usr/bin/sh', ['sh', '-c', 'x=$(echo LEAK); echo $x; env; true & echo ok'])",
-    ptrace="if C.ptrace(0, 0, 0, 0) >= 0: print('LEAK')",
-    peek="if C.process_vm_readv(os.getppid(), 0, 0, 0, 0, 0) >= 0: print('LEAK')",
-    namespaces="if C.unshare(0x10000000) >= 0: print('LEAK')",
-    mount="if C.mount(b'/', b'/tmp', b'', 4096, b'') >= 0: print('LEAK')",
-    chroot="os.chroot('/tmp')\nprint('LEAK')", root_user="os.setuid(0)\nprint('LEAK')",
-    memory_file="os.memfd_create('x')\nprint('LEAK')", keys="if C.syscall(250, 0, -3, 0) >= 0: print('LEAK')",
-    x32="if C.syscall(0x40000000 + 39) >= 0: print('LEAK')",
-    raise_limit="resource.setrlimit(resource.RLIMIT_AS, (-1, -1))\nprint('LEAK')",
-    many_files="try:\n  for i in range(99): open(str(i), 'wb').write(bytes(2**21))\nexcept OSError: pass\n"
-               "else: print('LEAK')",
-    large_file="open('x', 'wb').write(bytes(2**23))\nprint('LEAK')",
-    kill_parent="os.kill(os.getppid(), 9)\ntime.sleep(.5)\nos.kill(1, 9)\nos.kill(1, 15)",
-    kill_all="os.kill(-1, 9)", kill_group="os.killpg(0, 9)", kill_host="os.kill(HOST, 0)\nprint('LEAK')",
-    threads="def g(): time.sleep(9)\nfor i in range(10**5): threading.Thread(target=g, daemon=True).start()\n"
-            "print('LEAK')")
-
-
-@sandboxed
-@pytest.mark.parametrize("name", ESCAPES)
-def test_nothing_gets_out(name, tmp_path, monkeypatch):
-  secret, out = tmp_path / "secret", tmp_path / "out"
-  secret.write_text("LEAK")
-  monkeypatch.setenv("RLX_TEST_KEY", "LEAK")
-  with socket.create_server(("127.0.0.1", 0)) as server:
-    server.settimeout(0)
-    names = dict(SECRET=str(secret), OUT=str(out), ROOT=str(pathlib.Path.cwd()), HOST=os.getpid(),
-                 PORT=server.getsockname()[1])
-    source = "\n".join(f"{k} = {v!r}" for k, v in names.items())
-    source += f"\nC = ctypes.CDLL(None)\nimport socket\n{GUARD}{ESCAPES[name]}"
-    start = time.monotonic()
-    assert b"LEAK" not in (prints(source) or b"")
-    with pytest.raises(BlockingIOError): server.accept()
-  assert time.monotonic() - start < 10
-  assert not out.exists() and secret.read_text() == "LEAK"
-  assert code_tests.fraction(prompt(*TESTS, test_s=1, total_s=2.0), f"{CALLS}{source}") == 0.0
-
-
-@sandboxed
+@sandbox.needed
 def test_a_solution_may_use_threads_files_and_its_libraries():
   assert prints("t = threading.Thread(target=print, args=['a'])\nt.start(); t.join()") == b"a\n"
   assert prints("open('x', 'w').write('a')\nprint(open('/tmp/x').read())") == b"a\n"
   assert prints("import asyncio, heapq, decimal, fractions, sqlite3\nprint('é')") == "é\n".encode()
+  assert prints("open('/dev/null', 'w').write('a')\nprint(len(open('/dev/urandom', 'rb').read(3)))") == b"3\n"
+  assert prints("import shutil, tempfile\nwith tempfile.NamedTemporaryFile() as f: shutil.copy(f.name, 'x')\n"
+                "os.rename('x', 'y')\nprint(os.listdir())") == b"['y']\n"
+  assert prints("import asyncio\nasync def f(): return await asyncio.to_thread(os.getcwd)\n"
+                "print(asyncio.run(f()))") == b"/tmp\n"
+  assert prints("import concurrent.futures as c\nwith c.ThreadPoolExecutor(8) as e: print(sum(e.map(abs, [-1, 2])))"
+                ) == b"3\n"
 
 
-@sandboxed
+@sandbox.needed
 def test_attacks_touch_no_other_verdict():
   pool = pool_lib.Pool(2, timeout_s=15.0)
+  attack = lambda family, name: attacks_sandbox.BEFORE + attacks_sandbox.FAMILIES[family][name]
   good = f"f = lambda x: {CANARY!r}\nif __name__ == '__main__': print(f(3))"
-  texts = [good, CALLS + GUARD + ESCAPES["kill_parent"], good, CALLS + CHEATS["memory"],
-           CALLS + ESCAPES["fork_bomb"], good]
+  texts = [good, attack("signals", "kill_parent"), good, CALLS + CHEATS["memory"],
+           attack("processes", "fork_bomb"), good]
   try:
     assert pool.verify([prompt(*TESTS)] * 6, texts).tolist() == [1, 0, 1, 0, 0, 1]
     assert not pool.errors
@@ -221,7 +152,7 @@ def test_attacks_touch_no_other_verdict():
     pool.close()
 
 
-@sandboxed
+@sandbox.needed
 def test_a_late_worker_takes_the_sandbox_along():
   pool = pool_lib.Pool(1, timeout_s=1.5)
   try:
@@ -249,11 +180,26 @@ def test_a_sandbox_that_cannot_start_is_no_verdict(monkeypatch, tmp_path):
   broken.write_text("#!/bin/sh\necho 'bwrap: No permissions' >&2\nexit 1\n")
   broken.chmod(0o755)
   monkeypatch.setattr(_sandbox, "bubblewrap", lambda: str(broken))
+  monkeypatch.setattr(_sandbox, "_START_S", 1.0)
   with pytest.raises(errors.Unknown, match="did not start: bwrap: No permissions"):
     code_tests.passed(prompt(*TESTS), "x = 1")
-  broken.write_text("#!/bin/sh\nkill -9 $$\n")
-  with pytest.raises(errors.Unknown, match="killed by signal 9"):
-    code_tests.passed(prompt(*TESTS), "x = 1")
+  for program, message in (("kill -9 $$", "killed by signal 9"), ("exit 3", "exit code 3"),
+                           ("sleep 60", "within 1 s"), ("sleep 60 & kill -9 $$", "killed by signal 9"),
+                           ("echo 'bwrap: busy' >&2; exit 0", "bwrap: busy")):
+    broken.write_text(f"#!/bin/sh\n{program}\n")
+    start = time.monotonic()
+    with pytest.raises(errors.Unknown, match=message): code_tests.passed(prompt(*TESTS), "x = 1")
+    assert time.monotonic() - start < 5
+
+
+@sandbox.needed
+def test_what_ends_after_the_start_is_a_failed_test(monkeypatch, tmp_path):
+  """Also where it is bwrap that ends, or writes: the solution may be why."""
+  real, around = _sandbox.bubblewrap(), tmp_path / "bwrap"
+  around.write_text(f"#!/bin/sh\n'{real}' \"$@\"\necho bwrap: failed >&2\nkill -9 $$\n")
+  around.chmod(0o755)
+  monkeypatch.setattr(_sandbox, "bubblewrap", lambda: str(around))
+  assert code_tests.fraction(prompt(*TESTS), "x = 1") == 0.0
 
 
 def test_without_bubblewrap_the_run_stops(monkeypatch):
