@@ -146,13 +146,14 @@ def first_errors(run, verifier, prompts, texts, outcome_B, finish_B):
 
   Of a wrong completion whose steps are all right it is the last one, which states the
   answer. It cannot be told where the verifier sees another number of steps than
-  rollouts.step_separator, fails, or the completion was cut off.
+  rollouts.step_separator or fails, or the completion was cut off.
   """
   judged = run.pool.verify_steps(
       [dataclasses.replace(p, verifier=verifier) for p in prompts], texts)
   cut = records.FINISH.index("length")
   labels = []
   for found, text, outcome, finish in zip(judged, texts, outcome_B, finish_B):
+    if not isinstance(found, list): found = []  # The verifier failed: no step stands out.
     n = len(verifier_steps.boundaries(text, run.config.rollouts.step_separator))
     is_known = n == len(found) > 0 and finish != cut and not np.isnan([outcome, *found]).any()
     first = next((j for j, v in enumerate(found) if v < 0.5), -1 if outcome > 0.5 else n - 1)

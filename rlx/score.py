@@ -335,13 +335,14 @@ def step_ends(rollouts, tokenizer, separator):
 def step_scores(verdicts, rollouts, tokenizer, separator):
   """step_scores_BT: the k-th verdict of a row on the last token of its k-th step.
 
-  A step without a verdict is NaN. Of steps that end in one token the lowest
-  counts. Host side, on text.
+  A step without a verdict is NaN; a number instead of a list is that of every step. Of
+  steps that end in one token the lowest counts. Host side, on text.
   """
   scores_BT = np.zeros(rollouts.sampler_logps_BT.shape, np.float32)
   for row, columns, found in zip(
       scores_BT, step_columns(padding.completions(rollouts), tokenizer, separator), verdicts):
     row[columns] = np.nan
+    if not isinstance(found, list): found = [found] * len(columns)
     for column, verdict in zip(columns, found):
       row[column] = np.fmin(row[column], verdict)
   return scores_BT

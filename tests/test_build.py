@@ -216,6 +216,10 @@ def test_step_scores_are_on_the_steps_of_the_text():
       tokens_BS=completions_BT, prompt_len_B=np.zeros(4, int), completion_len_B=len_B,
       sampler_logps_BT=np.zeros((4, 9)), finish_B=np.ones(4, int), prompt_P=None)
   # Of the last two: a verdict too few, one too many.
+  # A number is that of every step: the completion made its verifier fail.
+  np.testing.assert_array_equal(
+      score.step_scores([0.0, [], 0.0, []], rollouts, tokens, ";")[:2],
+      [[0] * 9, [0, nan, 0, nan, 0, 0, nan, 0, 0]])
   got_BT = score.step_scores([[1, 0, 1], [1, nan, 1], [1], [1, 1, 1, 0]], rollouts, tokens, ";")
   np.testing.assert_array_equal(got_BT, [
       [0, 1, 0, 0, 0, 0, 1, 0, 0], [0, 1, 0, nan, 0, 0, 1, 0, 0],

@@ -91,6 +91,14 @@ def test_first_errors_by_the_step_checker(run):
   np.testing.assert_array_equal(got, want_B)
 
 
+@pytest.mark.parametrize("found", [[], 0.0])
+def test_a_step_checker_that_fails_marks_nothing(run, found):
+  pool_ = types.SimpleNamespace(verify_steps=lambda prompts, texts: [found])
+  got = prm_sets.first_errors(types.SimpleNamespace(config=run.config, pool=pool_),
+                              "chain.steps", [PROMPT], ["7;2#2"], [1], [EOS])
+  np.testing.assert_array_equal(got, [nan])
+
+
 def test_what_was_marked_can_be_read_again(run, tmp_path):
   texts, outcome_B, _, label_B = zip(*MARKED)
   path = tmp_path / "set.jsonl"
