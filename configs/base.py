@@ -124,8 +124,10 @@ def get_config():
       fill="drop",
   ))
   c.verifier = ml_collections.ConfigDict(dict(
-      workers=0,               # processes; 0 checks in this one, without a deadline
-      timeout_s=10.0,          # per completion
+      # Processes. 0 checks in this one, without a deadline: for verifiers that are marked
+      # as bounded, which those of mathematics, code, gym tasks and judges are not.
+      workers=0,
+      timeout_s=10.0,          # per completion; math_answer takes no more than 2
       max_error_rate=0.1,      # the run stops when more verdicts than this are unknown
       # What judges each reasoning step, such as "chain.steps"; None: steps have no scores.
       steps=placeholder(str),

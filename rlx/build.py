@@ -118,6 +118,7 @@ def build(config, splits=("train", "eval"), recorded=None):
   if "eval" in splits and not eval_prompts:
     raise ValueError(f"eval.split={c.eval.split!r} of prompts.source="
                      f"{c.prompts.source!r} has no prompts.")
+  verifier_pool = _pool(c, train_prompts + eval_prompts)
   check_prompts(c, [*train_prompts, *eval_prompts])
   if train_prompts: note_template(c, tokenizer, train_prompts[0])
   per_draw = draw_size(c)
@@ -137,13 +138,6 @@ def build(config, splits=("train", "eval"), recorded=None):
   slots_ = dict(train=slots_of(per_draw, first_pass(c)),
                 greedy=slots_of(c.eval.batch, 1),
                 sampled=slots_of(c.eval.batch, c.eval.samples))
-  verifier_pool = pool.Pool(
-      workers=c.verifier.workers, timeout_s=c.verifier.timeout_s, gather=hosts.gather,
-      options=dict(
-          judge=dict(c.verifier.judge.to_dict(), key=rng.secret(c.seed, "judge")),
-          code=dict(unsafe=c.verifier.unsafe, test_s=c.verifier.test_s,
-                    test_mb=c.verifier.test_mb, total_s=0.8 * c.verifier.timeout_s)))
-
   def encode(prompts):
     tokens_PX, len_P = padding.left_pad(
         [tokenizer.encode(text(p)) for p in prompts], c.prompts.max_tokens,
@@ -332,6 +326,22 @@ def constant_of(c, prompt):
   """What passes one of its verifiers whatever is asked, in words; None: they know of nothing."""
   found = (fn.constant(prompt) for fn in verifiers_of(c, prompt) if hasattr(fn, "constant"))
   return next(filter(None, found), None)
+
+
+def _pool(c, prompts):
+  """The pool of verifiers, once it is known to take all that the run will ask."""
+  found = pool.Pool(
+      workers=c.verifier.workers, timeout_s=c.verifier.timeout_s, gather=hosts.gather,
+      options=dict(
+          judge=dict(c.verifier.judge.to_dict(), key=rng.secret(c.seed, "judge")),
+          code=dict(unsafe=c.verifier.unsafe, test_s=c.verifier.test_s,
+                    test_mb=c.verifier.test_mb, total_s=0.8 * c.verifier.timeout_s)))
+  found.require({p.verifier: f"prompt {p.id!r}" for p in prompts})
+  found.require({path: "verifier.scores" for path in c.verifier.scores})
+  found.require({path: "verifier.steps" for path in [c.verifier.steps] if path is not None})
+  found.require({path: "eval.prm_sets" for path in c.eval.prm_sets
+                 if not path.endswith(".jsonl")})
+  return found
 
 
 def _texts(tokenizer, prompts, rollouts):

@@ -1,4 +1,6 @@
 """What build composes from methods, on arrays, without a model."""
+import json
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -227,6 +229,33 @@ def test_step_scores_are_on_the_steps_of_the_text():
   ends_BT = score.step_ends(rollouts, tokens, ";")
   np.testing.assert_array_equal(ends_BT[0], [0, 1, 0, 1, 0, 0, 1, 0, 0])
   assert not got_BT[~ends_BT].any()
+
+
+@pytest.mark.parametrize("changes, message", [
+    (dict(prompts__columns=dict(verifier="math_answer.boxed")),
+     r"^verifier.workers=0: math_answer.boxed \(prompt '.*'\) .* set verifier.workers >= 1"),
+    (dict(verifier__scores=("gym_task.answer",)),
+     r"^verifier.workers=0: gym_task.answer \(verifier.scores\)"),
+    (dict(verifier__steps="math_answer.boxed", rollouts__step_separator=";"),
+     r"^verifier.workers=0: math_answer.boxed \(verifier.steps\)"),
+    (dict(eval__prm_sets=("math_answer.boxed",), rollouts__step_separator=";"),
+     r"^verifier.workers=0: math_answer.boxed \(eval.prm_sets\)"),
+    (dict(prompts__columns=dict(verifier="chain.anser")),
+     "^prompt '.*': verifier.name='chain.anser'.*'answer'")])
+def test_what_the_pool_cannot_run_is_refused_at_startup(tmp_path, changes, message):
+  c = quickstart.get_config("smoke")
+  if "prompts__columns" in changes:
+    rows = [dict(question=f"{a}{op}{b}=", answer="7") for a in "0123" for op in "Mm" for b in "67"]
+    for split, some in (("train", rows[::2]), ("test", rows[1::2])):
+      (tmp_path / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in some))
+    c.prompts.source, c.prompts.options = f"jsonl:{tmp_path}/{{split}}.jsonl", {}
+    c.prompts.dataset, c.prompts.per_step, c.eval.prompts = "jsonl", 4, 4
+  for key, value in changes.items():
+    section, _, name = key.partition("__")
+    c[section][name] = value
+  with pytest.raises(ValueError, match=message) as e:
+    build.build(c)
+  assert "\n" not in str(e.value)
 
 
 class Words:

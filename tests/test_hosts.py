@@ -34,6 +34,7 @@ def get_config():
 # Verdicts are lost in the share of the first process.
 LOST = """
 import sys
+import types
 from rlx.learner import hosts
 from rlx.verifiers import pool
 
@@ -43,7 +44,7 @@ of = lambda verdict, error: lambda prompts, texts: {
     i: (verdict, error, error and "not today") for i in range(len(texts))}
 found = pool.Pool(0, 1.0, gather=hosts.gather)
 found._in_process = of(1.0, None) if spec.endswith("1") else of(float("nan"), "exception")
-found.verify([None] * 4, ["a"] * 4)
+found.verify([types.SimpleNamespace(id="p", verifier="chain.answer")] * 4, ["a"] * 4)
 found.check(0.5)
 try:
   found.check(0.4)
@@ -139,7 +140,7 @@ def test_verdicts_lost_by_one_process_are_one_line_in_both():
   texts = said(processes)
   assert [text.splitlines()[-1] for text in texts] == 2 * [
       "verifier.max_error_rate=0.4: 4 of the last 8 verdicts are unknown (since the start: "
-      "exception 4; last exception: not today)."], texts
+      "exception 4; last message: not today)."], texts
 
 
 @pytest.mark.parametrize("spec", ["here", "a:1,2", "a:1,two,0"])

@@ -7,6 +7,7 @@ Two things have to show: before training the rule misses more of what is true, a
 training on the looser verdicts, too, more of what is accepted becomes untrue than in
 training on the rule's. The rate is that of the most that is true.
 """
+import contextlib
 import functools
 import re
 
@@ -36,11 +37,11 @@ WORLD = tabular.Tree(prompts=len(QUESTIONS), vocab=len(TOKENS), length=5, eos=Tr
 def judged():
   """(accepted by the rule, by the looser verifier, right), all [P, L]."""
   texts = ["".join(TOKENS[v] for v in row_T) for row_T in WORLD.leaves[0]]
-  workers = pool.Pool(0, 1.0)
   def verdicts(path):
-    return np.stack([workers.verify([records.Prompt(
-        id=q, text=q, answer=str(chain.solve(q)[-1]), verifier=path)] * len(texts), texts)
-                     for q in QUESTIONS]) > 0.5
+    with contextlib.closing(pool.Pool(1, 10.0)) as workers:
+      return np.stack([workers.verify([records.Prompt(
+          id=q, text=q, answer=str(chain.solve(q)[-1]), verifier=path)] * len(texts), texts)
+                       for q in QUESTIONS]) > 0.5
   right_PL = np.array([[re.findall(r"\d", text) == [str(chain.solve(q)[-1])] * 2
                         for text in texts] for q in QUESTIONS])
   return verdicts("chain.answer"), verdicts("math_answer.final"), right_PL

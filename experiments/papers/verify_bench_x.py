@@ -1,6 +1,7 @@
 """Two verifiers of rlx on texts that state an answer in six forms, half of them right:
 the one that reads boxes only, and the one that takes the last number if it must.
 """
+import contextlib
 import dataclasses
 
 from experiments.worlds import judges
@@ -31,11 +32,11 @@ def effects(seeds):
 
 def _effect(seed):
   prompts, texts, labels = zip(*judges.texts(seed, 300))
-  workers = pool.Pool(0, 1.0)
 
   def report(path):
-    verdict_N = workers.verify(
-        [dataclasses.replace(p, verifier=path) for p in prompts], texts)
+    with contextlib.closing(pool.Pool(1, 10.0)) as workers:
+      verdict_N = workers.verify(
+          [dataclasses.replace(p, verifier=path) for p in prompts], texts)
     return verifier.report(verdict_N, labels)["all"]
 
   strict, loose = report("math_answer.boxed"), report("math_answer.final")

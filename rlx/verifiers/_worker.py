@@ -1,11 +1,17 @@
 """The other end of pool.py: a process that checks one completion after another.
 
-Imports neither jax nor the records, so that it starts fast and stays small.
+Imports neither jax nor the records, so that it starts fast and stays small. Requests
+are pickles, made by the pool. Replies are lines of JSON: once this process has read an
+untrusted text, it may send anything, and none of it may run in the pool's process.
 """
+import contextlib
 import functools
+import json
 import math
-import multiprocessing.connection
+import os
+import pickle
 import signal
+import socket
 import sys
 
 from rlx.core import resolve
@@ -13,71 +19,90 @@ from rlx.verifiers import errors
 
 
 def main():
-  """Serves until the other end closes. Arguments: fd, timeout_s, memory_gb."""
-  fd, timeout_s, memory_gb = sys.argv[1:]
-  connection = multiprocessing.connection.Connection(int(fd))
-  if sys.platform == "linux": _limit_memory(float(memory_gb))
+  """Serves until the other end closes. Arguments: fd, memory_gb."""
+  fd, memory_gb = sys.argv[1:]
+  os.set_inheritable(int(fd), False)
+  connection = socket.socket(fileno=int(fd))
+  requests = connection.makefile("rb")
+  if sys.platform == "linux": _set_memory_limit(float(memory_gb) * 2**30)
   while True:
     try:
-      kind, value = connection.recv()
-    except (EOFError, ConnectionError):
+      number, limit_s, kind, args = pickle.load(requests)
+    except (EOFError, OSError, pickle.UnpicklingError):
       return
-    if kind == "load":
-      connection.send(("loaded", load(value)))
-    else:
-      # The pool kills a worker that is late. If the pool itself is gone, this
-      # alarm does, even in C code that no Python thread can interrupt.
-      signal.setitimer(signal.ITIMER_REAL, 2 * float(timeout_s) + 1)
-      result = run(*value)
-      signal.setitimer(signal.ITIMER_REAL, 0)
-      connection.send(("result", result))
+    # The pool kills a worker that is late. If the pool itself is gone, this
+    # alarm does, even in C code that no Python thread can interrupt.
+    signal.setitimer(signal.ITIMER_REAL, 2 * limit_s + 1)
+    result = (load if kind == "load" else run)(*args)
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    try:
+      connection.sendall(json.dumps([number, *result]).encode() + b"\n")
+    except OSError:
+      return
 
 
-def load(prompt):
-  """Imports what a prompt's verifier needs. Returns why it cannot, or None.
-
-  Packages are imported on a verifier's first call. It is made here, on the
-  prompt's own answer, so that no completion's deadline pays for it. Not of those
-  that say `is_tried = False`.
-  """
-  try:
-    fn = _lookup(prompt.verifier)
-  except ValueError as e:
-    return f"prompt {prompt.id!r}: {e}"
-  if not getattr(fn, "is_tried", True): return None
-  try:
-    fn(prompt, prompt.answer)
-  except ImportError as e:
-    return f"verifier {prompt.verifier!r}: {e}"
-  except Exception:  # pylint: disable=broad-exception-caught
-    return None  # The completions will meet it too, and are counted.
-  return None
+def load(path):
+  """Imports a verifier. Returns as `run`, a verdict without a meaning."""
+  lookup(path)
+  return 0.0, None, None
 
 
-def run(prompt, text):
+def run(prompt, text, memory_mb=None):
   """(verdict, kind of error or None, message or None) of one completion.
 
-  The verdict is a list where the verifier judges steps; in it, NaN is no error.
+  The verdict is a list where the verifier judges steps; in it, NaN is no error. With
+  `memory_mb` address space may grow by that much, on top of what packages and the
+  completions before have taken (Linux only).
+  """
+  if memory_mb is None or sys.platform != "linux": return _verdict(prompt, text)
+  with _memory(memory_mb * 2**20): return _verdict(prompt, text)
+
+
+@functools.lru_cache(maxsize=None)
+def lookup(path):
+  """The verifier at a path below rlx/verifiers.
+
+  Raises:
+    ValueError: there is none, or its module imports a package that is not installed.
   """
   try:
-    found = _lookup(prompt.verifier)(prompt, text)
+    return resolve.lookup("verifiers", path, "verifier")
+  except ImportError as e:
+    raise ValueError(f"verifier {path!r}: {e}") from None
+
+
+def _verdict(prompt, text):
+  try:
+    found = lookup(prompt.verifier)(prompt, text)
     is_list = isinstance(found, list)
     verdict = [float(v) for v in found] if is_list else float(found)
   except errors.Unknown as e:
     return math.nan, "unknown", str(e)[:200]
   except Exception as e:  # pylint: disable=broad-exception-caught
-    return math.nan, "exception", f"{type(e).__name__}: {str(e)[:200]}"
+    kind = ("memory" if isinstance(e, MemoryError) else
+            "import" if isinstance(e, ImportError) else "exception")
+    return math.nan, kind, f"{type(e).__name__}: {str(e)[:200]}"
   if not is_list and math.isnan(verdict): return math.nan, "unknown", None
   if any(v < 0 or v > 1 for v in (verdict if is_list else [verdict])):
     return math.nan, "exception", f"verdict {verdict} is not in [0, 1]"
   return verdict, None, None
 
 
-@functools.lru_cache(maxsize=None)
-def _lookup(path):
-  return resolve.lookup("verifiers", path, "verifier")
-
-
-def _limit_memory(gb):
+def _set_memory_limit(n_bytes):
   import resource  # pylint: disable=g-import-not-at-top
-  resource.setrlimit(resource.RLIMIT_AS, (int(gb * 2**30),) * 2)
+  resource.setrlimit(resource.RLIMIT_AS, (int(n_bytes),) * 2)
+
+
+@contextlib.contextmanager
+def _memory(n_bytes):
+  """Within it, address space may grow by `n_bytes`, and not beyond the hard limit."""
+  import resource  # pylint: disable=g-import-not-at-top
+  hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+  with open("/proc/self/statm") as f: pages = int(f.read().split()[0])
+  soft = pages * resource.getpagesize() + n_bytes
+  if hard != resource.RLIM_INFINITY: soft = min(soft, hard)
+  resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+  try:
+    yield
+  finally:
+    resource.setrlimit(resource.RLIMIT_AS, (hard, hard))

@@ -87,6 +87,10 @@ def step_share(prompt, text):
   return sum(checks) / max((len(prompt.text) - 2) // 2, len(checks))
 
 
+answer.is_bounded = form.is_bounded = milestones.is_bounded = True
+steps.is_bounded = recoverable.is_bounded = step_share.is_bounded = True
+
+
 def step_ends(text):
   """Character offsets right after each `;`, where a reasoning step ends."""
   return [i + 1 for i, c in enumerate(text) if c == ";"]

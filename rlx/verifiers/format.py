@@ -46,6 +46,9 @@ def ascii_share(prompt, text):
   return sum(c.isascii() for c in letters) / len(letters) if letters else 0.0
 
 
+tags.is_bounded = boxed.is_bounded = length.is_bounded = ascii_share.is_bounded = True
+
+
 def _option(prompt, name, default):
   return prompt.meta["format"][name] if name in prompt.meta.get("format", {}) else default
 

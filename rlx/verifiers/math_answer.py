@@ -66,6 +66,10 @@ def final(prompt, text):
   return _verdict(prompt.answer, gold, next(iter(readable or found), None), words)
 
 
+boxed.timeout_s = final.timeout_s = 2.0
+boxed.memory_mb = final.memory_mb = 512
+
+
 def _verdict(answer, gold, found, words):
   if not found or len(found) > _MAX_CHARS: return 0.0
   if found.split() == answer.split(): return 1.0  # Also of what is too large to evaluate.

@@ -1,14 +1,36 @@
-"""Runs verifiers in processes with a hard deadline per completion.
+"""Runs verifiers in processes with a deadline and a memory limit per completion.
 
-A completion is untrusted text: it can send a parser into an infinite loop or
-kill the process that reads it. Whatever happens, its verdict is NaN, never 0,
-and the verdicts of the other completions are not touched.
+A completion is untrusted text: it can send a parser into an infinite loop, fill the
+memory or kill the process that reads it. Whatever happens, the verdicts of the other
+completions are not touched, and its own is
+
+  0      if the completion caused it; `failures` counts these. A policy could otherwise
+         trade the 0 of a wrong answer for "unknown".
+  NaN    if it cannot have: the verifier says NaN or raises errors.Unknown, or the
+         reference alone, fn(prompt, prompt.answer), fails in the same way; `errors`.
+
+A worker can also be lost to something else (the machine is out of memory, or stands
+still). A completion whose worker was lost is therefore checked once more in a new one.
+
+What a verifier needs, it says with attributes of the function:
+
+  is_bounded   True: runs in about linear time of its text and touches nothing outside,
+               so that it may run in the trainer's process (verifier.workers=0).
+  is_tried     False: is not called on a reference answer (a judge: it costs a request).
+               What fails without being tried is unknown.
+  timeout_s    limits of a completion, where those of the config are larger;
+  memory_mb    on top of what the process holds once packages are imported (Linux only).
 """
 import collections
+import functools
+import hashlib
+import json
 import math
-import multiprocessing.connection
 import os
+import pickle
+import selectors
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -20,22 +42,29 @@ from rlx.verifiers import _worker
 
 _COMMAND = (sys.executable, "-c",
             "from rlx.verifiers import _worker; _worker.main()")
-_START_S = 120.0  # For a worker to start and to import what a verifier needs.
-_WINDOW = 1024    # Verdicts that `check` looks back on.
-_LIFE = 2000      # Completions a worker checks before a new one takes its place.
+_LOAD_S = 120.0     # For a worker to start and to import a verifier,
+_FIRST_S = 30.0     # and for its first call, which imports packages.
+_STARTS = 20        # Workers in a row that may be killed before they have a verifier.
+_WINDOW = 1024      # Verdicts that `check` looks back on.
+_LIFE = 2000        # Requests that a worker answers before a new one takes its place.
+_MAX_REPLY = 2**22  # Bytes.
+_LOST = ("timeout", "crash", "memory")  # Another worker takes the place of this one.
+_SAID = ("memory", "exception", "import", "unknown")  # By a worker about a text.
 
 
 class Pool:
   """Long-lived worker processes, each checking one completion at a time.
 
-  With `workers=0` verifiers run in this process: fastest, for verifiers that
-  cannot hang, since there is no deadline and a crash ends the run.
+  With `workers=0` verifiers run in this process, without a deadline: fastest, and only
+  for verifiers that are marked as bounded.
 
   Attributes:
-    errors: Counter of verdicts lost since the start, by kind: "timeout",
-      "crash" (the worker died), "exception", "unknown" (the verifier said NaN or raised
-      errors.Unknown).
-    last_error: the newest exception as text, for messages.
+    errors: Counter of unknown verdicts since the start, by kind: "timeout", "crash"
+      (the worker died), "memory", "exception", "import", "unknown" (the verifier said
+      NaN or raised errors.Unknown).
+    failures: Counter of verdicts that are 0 because the completion made its verifier
+      fail, by the same kinds.
+    last_error: the newest message of either, such as an exception's.
     recycled: workers that gave way to new ones: late, dead, out of memory or old.
   """
 
@@ -52,11 +81,33 @@ class Pool:
       raise ValueError(f"verifier.timeout_s={timeout_s}: must be > 0.")
     self._count, self._timeout_s, self._memory_gb = workers, timeout_s, memory_gb
     self._options, self._gather = options or {}, gather
-    self._workers, self._checked = [], set()
+    self._workers = []
+    self._sound = set()   # Digests of prompts whose reference alone does not fail,
+    self._unsafe = set()  # and of those whose reference was a lost worker's first call.
+    self._first = {}      # {path: prompt that is a verifier's first call in new workers}
+    self._deaths = 0      # Of workers in a row that had no verifier yet.
     self._recent = collections.deque(maxlen=_WINDOW)
-    self.errors = collections.Counter()
+    self._failed = self._judged = 0  # Verdicts since `failed_share` was asked for.
+    self.errors, self.failures = collections.Counter(), collections.Counter()
     self.last_error = ""
     self.recycled = 0
+
+  def require(self, verifiers):
+    """Checks that the pool can run verifiers: {path below rlx/verifiers: who names it}.
+
+    Raises:
+      ValueError: one does not exist, or is not bounded where there are no workers.
+    """
+    for path, source in verifiers.items():
+      try:
+        fn = _worker.lookup(path)
+      except ValueError as e:
+        raise ValueError(f"{source}: {e}") from None
+      if self._count == 0 and not getattr(fn, "is_bounded", False):
+        raise ValueError(
+            f"verifier.workers=0: {path} ({source}) may run for ever, which only a process of "
+            "its own survives; set verifier.workers >= 1 (0 is for verifiers marked is_bounded, "
+            "see rlx/verifiers/pool.py).")
 
   def verify(self, prompts, texts):
     """Verdicts of `texts`, each by the verifier that its prompt names.
@@ -67,8 +118,8 @@ class Pool:
     Returns:
       float64 [n]; NaN = could not tell.
     Raises:
-      ValueError: a prompt names a verifier that does not exist or that needs a
-        package which is not installed.
+      ValueError: a prompt names a verifier that does not exist, that `require` refuses
+        or that needs a package which is not installed.
     """
     return np.array(self._judge(prompts, texts, float), np.float64)
 
@@ -76,14 +127,17 @@ class Pool:
     """As `verify`, by verifiers that judge each step of a completion.
 
     Returns:
-      a list of verdicts per text, NaN = could not tell; [] where the check failed.
+      of each text a list of verdicts, NaN = could not tell; [] if that is so of all of
+      them, and 0.0 if the completion made its verifier fail: no step of it is right.
     """
-    return [v if isinstance(v, list) else [] for v in self._judge(prompts, texts, list)]
+    return [[] if isinstance(v, float) and math.isnan(v) else v
+            for v in self._judge(prompts, texts, list)]
 
   def _judge(self, prompts, texts, kind):
-    """What the verifiers return, NaN where that was lost; counts what was lost."""
+    """What the verifiers return; NaN or 0.0 where they fail, which it counts."""
     if len(prompts) != len(texts):
       raise ValueError(f"{len(prompts)} prompts for {len(texts)} completions.")
+    self.require({p.verifier: f"prompt {p.id!r}" for p in prompts})
     if self._count == 0:
       results = self._in_process(prompts, texts)
     else:
@@ -97,13 +151,16 @@ class Pool:
         raise ValueError(f"verifier {prompts[i].verifier!r} gives a "
                          f"{type(verdict).__name__}, not a {kind.__name__}: those of "
                          "verifier.steps give a list, all others a number.")
-      self._recent.append(error is not None)
-      if error is not None: self.errors[error] += 1
+      is_unknown = error is not None and math.isnan(verdict)
+      if error is not None: (self.errors if is_unknown else self.failures)[error] += 1
       if message is not None: self.last_error = message
+      self._recent.append(is_unknown)
+      self._failed += error is not None and not is_unknown
+    self._judged += len(texts)
     return [results[i][0] for i in range(len(texts))]
 
   def check(self, max_rate):
-    """Raises if more than `max_rate` of the last 1024 verdicts of each process were lost.
+    """Raises if more than `max_rate` of the last 1024 verdicts of each process are unknown.
 
     All processes call it and raise the same: one alone would leave the others waiting.
     """
@@ -113,60 +170,136 @@ class Pool:
     if lost > max_rate * n:
       errors = sum(map(collections.Counter, errors_I), collections.Counter())
       kinds = ", ".join(f"{k} {c}" for k, c in sorted(errors.items()))
-      last = next((f"; last exception: {text}" for text in last_I if text), "")
+      last = next((f"; last message: {text}" for text in last_I if text), "")
       raise RuntimeError(
           f"verifier.max_error_rate={max_rate}: {lost} of the last {n} verdicts "
           f"are unknown (since the start: {kinds}{last}).")
+
+  def failed_share(self):
+    """Of the verdicts of all processes since the last call, those counted in `failures`."""
+    failed, judged = np.sum(self._gather([self._failed, self._judged]), axis=0)
+    self._failed = self._judged = 0
+    return failed / max(judged, 1)
 
   def close(self):
     """Ends the workers; the next `verify` starts new ones."""
     for worker in self._workers: worker.kill()
     self._workers = []
 
+  def _trial(self, run, prompt, text):
+    """Checks one completion; a generator that waits for replies where `run` does.
+
+    Args:
+      run: (prompt, text) -> a generator that returns what `_worker.run` does.
+    Returns:
+      (verdict, kind of error or None, message or None).
+    """
+    _, error, message = found = yield from run(prompt, text)
+    if error in (None, "unknown") or not _is_tried(prompt): return found
+    if (digest := _digest(prompt)) not in self._sound:
+      _, of_reference, _ = yield from run(prompt, prompt.answer)
+      if of_reference is None: self._sound.add(digest)
+      elif of_reference == "unknown" or (of_reference in _LOST) == (error in _LOST):
+        return found
+    if error in _LOST:
+      _, error, message = found = yield from run(prompt, text)
+      if error in (None, "unknown"): return found
+    return 0.0, error, message
+
   def _in_process(self, prompts, texts):
-    for prompt in prompts:
-      if prompt.verifier not in self._checked:
-        if problem := _worker.load(self._plain(prompt)): raise ValueError(problem)
-        self._checked.add(prompt.verifier)
-    return {i: _worker.run(self._plain(prompt), text)
-            for i, (prompt, text) in enumerate(zip(prompts, texts))}
+    results = {}
+    for i, (prompt, text) in enumerate(zip(prompts, texts)):
+      try:
+        next(self._trial(self._here, self._plain(prompt), text))
+      except StopIteration as end:
+        results[i] = end.value
+    return results
+
+  def _here(self, prompt, text):
+    yield from ()  # Waits for nobody.
+    if prompt.verifier not in self._first and _is_tried(prompt):
+      _admit(prompt, _worker.run(prompt, prompt.answer))
+      self._first[prompt.verifier] = prompt
+    return _worker.run(prompt, text)
 
   def _in_workers(self, prompts, texts):
     todo, results = collections.deque(range(len(texts))), {}
+    at_work = {}  # {number of a worker: (index of its completion, trial)}
     while len(self._workers) < min(self._count, len(texts)):
-      self._workers.append(self._new_worker())
+      self._workers.append(_Worker(self._memory_gb))
     while len(results) < len(texts):
-      for slot, worker in enumerate(self._workers):
-        if worker.item is None and todo:
-          if worker.process.poll() is not None:  # Died idle: nobody's fault.
-            worker = self._replace(slot)
+      for w in range(len(self._workers)):
+        if w not in at_work and todo:
           i = todo.popleft()
-          worker.start(i, self._plain(prompts[i]), texts[i])
-      busy = [w for w in self._workers if w.item is not None]
-      wait_s = max(min(w.deadline for w in busy) - time.monotonic(), 0)
-      ready = multiprocessing.connection.wait([w.connection for w in busy], wait_s)
-      for slot, worker in enumerate(self._workers):
-        if worker.item is None: continue
-        if worker.connection in ready:
-          result = worker.receive()
-        elif time.monotonic() >= worker.deadline:
-          result = worker.late()
-        else:
-          continue
-        if result is not None:
-          results[worker.item] = result
-          worker.item = None
-          if worker.is_spent(result): self._replace(slot)
+          run = functools.partial(self._there, w)
+          at_work[w] = i, self._trial(run, self._plain(prompts[i]), texts[i])
+          next(at_work[w][1])
+      for w, reply in self._replies(at_work):
+        i, trial = at_work[w]
+        try:
+          trial.send(reply)
+        except StopIteration as end:
+          results[i] = end.value
+          del at_work[w]
     return results
 
-  def _replace(self, slot):
-    self.recycled += 1
-    self._workers[slot].kill()
-    self._workers[slot] = self._new_worker()
-    return self._workers[slot]
+  def _there(self, w, prompt, text):
+    """Has worker `w` check a text, after loading the verifier if that is new to it.
 
-  def _new_worker(self):
-    return _Worker(self._timeout_s, self._memory_gb)
+    Yields when it has asked; is sent the reply.
+    """
+    fn, path = _worker.lookup(prompt.verifier), prompt.verifier
+    if self._workers[w].process.poll() is not None: self._replace(w)  # It died idle.
+    while path not in self._workers[w].loaded:
+      _, error, _ = yield self._workers[w].ask(_LOAD_S, "load", path)
+      if error in _LOST:
+        self._deaths += 1
+        is_new, code = not self._workers[w].loaded, self._replace(w)
+        if is_new and error == "timeout":
+          raise RuntimeError(f"verifier {path!r}: its process took more than {_LOAD_S:g} s to start.")
+        if is_new and code > 0 or self._deaths == _STARTS:
+          raise RuntimeError(f"verifier {path!r}: its process died while it started, with exit "
+                             f"code {code}.")
+        continue  # Killed, by whomever.
+      self._deaths = 0
+      # Packages are imported on a verifier's first call. It is made here, on a reference
+      # answer, so that no completion's deadline pays for it.
+      first = self._first.get(path, prompt)
+      if _is_tried(prompt) and _digest(first) not in self._unsafe:
+        _, error, _ = reply = yield self._workers[w].ask(_FIRST_S, "run", first, first.answer)
+        _admit(prompt, reply)
+        if error in _LOST:
+          self._unsafe.add(_digest(first))
+          self._first.pop(path, None)
+          self._replace(w)
+          continue
+        self._first[path] = first
+      self._workers[w].loaded.add(path)
+    limit_s = min(self._timeout_s, getattr(fn, "timeout_s", math.inf))
+    _, error, _ = reply = yield self._workers[w].ask(
+        limit_s, "run", prompt, text, getattr(fn, "memory_mb", None))
+    if error in _LOST or self._workers[w].is_old(): self._replace(w)
+    return reply
+
+  def _replies(self, at_work):
+    """[(number, reply)] of the workers that have one or are late; waits for something."""
+    busy, found = {w: self._workers[w] for w in at_work}, []
+    with selectors.DefaultSelector() as selector:
+      for w, worker in busy.items(): selector.register(worker.connection, worker.events(), w)
+      wait_s = min(worker.deadline for worker in busy.values()) - time.monotonic()
+      ready = {key.data for key, _ in selector.select(max(wait_s, 0))}
+    for w, worker in busy.items():
+      reply = worker.exchange() if w in ready else None
+      if reply is None and time.monotonic() >= worker.deadline: reply = math.nan, "timeout", None
+      if reply is not None: found.append((w, reply))
+    return found
+
+  def _replace(self, w):
+    """Puts a new worker into a place. Returns the exit code of the old one."""
+    self.recycled += 1
+    code = self._workers[w].kill()
+    self._workers[w] = _Worker(self._memory_gb)
+    return code
 
   def _plain(self, prompt):
     """A Prompt without its class, whose module imports jax."""
@@ -176,80 +309,97 @@ class Pool:
 
 
 class _Worker:
-  """One process and what it is doing."""
+  """One process, what it is asked and what it has said so far."""
 
-  def __init__(self, timeout_s, memory_gb):
-    self.item = None             # Index of the completion it is checking.
-    self.deadline = math.inf     # On time.monotonic.
-    self._is_loading = False     # It imports the verifier of its completion.
-    self._timeout_s, self._loaded, self._job = timeout_s, set(), None
-    self._left = _LIFE           # Completions that it may still check.
-    self.connection, theirs = multiprocessing.connection.Pipe()
+  def __init__(self, memory_gb):
+    self.deadline = math.inf  # Of its reply, on time.monotonic.
+    self.loaded = set()       # Paths of verifiers.
+    self._number = 0          # Of the newest request; its reply has the same.
+    self._unsent, self._said = memoryview(b""), bytearray()
+    self.connection, theirs = socket.socketpair()
+    # Neither a message that it does not read nor one that it does not end may
+    # make this process wait beyond the deadline.
+    self.connection.setblocking(False)
     # Not multiprocessing.Process: its children import the main module again,
     # and with it jax. A session of its own, so that a kill takes along
     # whatever the verifier has started, and Ctrl-C does not reach it.
     paths = os.pathsep.join(p or os.getcwd() for p in sys.path)
     self.process = subprocess.Popen(
-        [*_COMMAND, str(theirs.fileno()), str(timeout_s), str(memory_gb)],
+        [*_COMMAND, str(theirs.fileno()), str(memory_gb)],
         env=dict(os.environ, PYTHONPATH=paths, OPENBLAS_NUM_THREADS="1"),
         pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL,
         start_new_session=True)
     theirs.close()
 
-  def start(self, item, prompt, text):
-    """Gives it a completion, after loading the verifier if that is new to it."""
-    self.item, self._job = item, (prompt, text)
-    if prompt.verifier in self._loaded:
-      self._run()
-    else:
-      self._is_loading = True
-      self.deadline = time.monotonic() + _START_S
-      self._send("load", prompt)
+  def ask(self, limit_s, kind, *args):
+    """Sends a request, of which `exchange` gives the reply."""
+    self._number += 1
+    self.deadline = time.monotonic() + limit_s
+    self._unsent = memoryview(pickle.dumps((self._number, limit_s, kind, args)))
+    self._send()
 
-  def receive(self):
-    """Takes its message. Returns a result, or None if it is still at work."""
+  def events(self):
+    """What to wait for before `exchange` has something to do."""
+    return selectors.EVENT_READ | (selectors.EVENT_WRITE if self._unsent else 0)
+
+  def exchange(self):
+    """Sends and receives what there is. Returns the reply once it is whole, else None."""
+    self._send()
     try:
-      kind, value = self.connection.recv()
-    except (EOFError, ConnectionError):
-      if not self._is_loading: return math.nan, "crash", None
-      raise RuntimeError(
-          f"verifier {self._job[0].verifier!r}: its process died while it "
-          f"started, with exit code {self.process.wait()}.") from None
-    if kind == "result": return value
-    if value is not None: raise ValueError(value)
-    self._loaded.add(self._job[0].verifier)
-    self._run()
-    return None
+      part = self.connection.recv(2**16)
+    except BlockingIOError:
+      return None
+    except OSError:
+      part = b""
+    self._said += part
+    if part and len(self._said) <= _MAX_REPLY and not part.endswith(b"\n"): return None
+    said, self._said = self._said, bytearray()
+    return _read(said, self._number) or (math.nan, "crash", None)
 
-  def late(self):
-    """The result of a completion that is not checked in time."""
-    if self._is_loading:
-      raise RuntimeError(f"verifier {self._job[0].verifier!r} took more than "
-                         f"{_START_S:g} s to start.")
-    return math.nan, "timeout", None
-
-  def is_spent(self, result):
-    """Must another take its place? What it cached may be why memory ran out."""
-    self._left -= 1
-    _, kind, message = result
-    return (kind in ("timeout", "crash") or self._left <= 0
-            or (message or "").startswith("MemoryError"))
+  def is_old(self):
+    return self._number >= _LIFE
 
   def kill(self):
+    """Returns its exit code, negative if a signal ended it."""
     self.connection.close()
     try:
       os.killpg(self.process.pid, signal.SIGKILL)
     except ProcessLookupError:
       pass  # It is gone already.
-    self.process.wait()
+    return self.process.wait()
 
-  def _run(self):
-    self._is_loading = False
-    self.deadline = time.monotonic() + self._timeout_s
-    self._send("run", self._job)
-
-  def _send(self, kind, value):
+  def _send(self):
     try:
-      self.connection.send((kind, value))
-    except ConnectionError:
-      pass  # It died; `receive` will find out.
+      while self._unsent: self._unsent = self._unsent[self.connection.send(self._unsent):]
+    except BlockingIOError:
+      pass
+    except OSError:
+      self._unsent = memoryview(b"")  # It died; receiving finds that out.
+
+
+def _is_tried(prompt):
+  return getattr(_worker.lookup(prompt.verifier), "is_tried", True)
+
+
+def _digest(prompt):
+  return hashlib.sha256(pickle.dumps(prompt)).digest()
+
+
+def _admit(prompt, reply):
+  """Raises if a verifier's first reply says that it cannot work on this machine."""
+  _, error, message = reply
+  if error == "import": raise ValueError(f"verifier {prompt.verifier!r}: {message}")
+
+
+def _read(line, number):
+  """What `_worker.run` returned, from a line of anything; None: it is not that."""
+  try:
+    of, verdict, error, message = json.loads(line)
+  except (ValueError, TypeError, RecursionError):
+    return None
+  if of != number or not isinstance(message, str | None): return None
+  if error is not None: return (math.nan, error, message) if error in _SAID else None
+  of_steps = isinstance(verdict, list)  # Of them alone, NaN is no error.
+  is_valid = all(type(v) is float and (0 <= v <= 1 or of_steps and math.isnan(v))
+                 for v in (verdict if of_steps else [verdict]))
+  return (verdict, None, None) if is_valid else None

@@ -81,9 +81,9 @@ def server():
   thread.join()
 
 
-def verify(texts, workers=0, verifier="judge.chat", **options):
+def verify(texts, verifier="judge.chat", **options):
   """(verdicts, the pool, closed) of completions of one prompt."""
-  pool = pool_lib.Pool(workers, 30.0, options=dict(judge=OPTIONS | options))
+  pool = pool_lib.Pool(1, 30.0, options=dict(judge=OPTIONS | options))
   prompt = records.Prompt("p", "2 + 3?", "5", verifier)
   try:
     return pool.verify([prompt] * len(texts), texts), pool
@@ -222,19 +222,15 @@ def test_workers_ask_at_once_and_no_request_is_spent_on_a_trial(server):
     pool.close()
 
 
-def test_any_function_of_text(monkeypatch):
-  monkeypatch.setattr(judge, "_tried", lambda text: len(text), raising=False)
-  monkeypatch.setattr(judge, "_says", lambda text: text, raising=False)
-  def lost(text): raise ConnectionError(text)
-  monkeypatch.setattr(judge, "_lost", lost, raising=False)
+def test_any_function_of_text():
   got, _ = verify(["abc", "abcdef"], verifier="judge.function", full=5,
-                  function="rlx.verifiers.judge:_tried")
+                  function="builtins:len")
   np.testing.assert_array_equal(got, [0.6, nan])
   got, _ = verify(["yes", "?"], verifier="judge.function",
-                  function="rlx.verifiers.judge:_says")
+                  function="builtins:str")
   np.testing.assert_array_equal(got, [1, nan])
   for function, message in (("rlx.nowhere:f", "rlx.nowhere"), ("rlx.verifiers.judge:f", "has no"),
-                            ("rlx.verifiers.judge:_lost", "ConnectionError: yes")):
+                            ("os:stat", "FileNotFoundError")):
     got, pool = verify(["yes"], verifier="judge.function", function=function)
     assert np.isnan(got[0]) and message in pool.last_error and pool.errors == dict(unknown=1)
   got, pool = verify(["yes"], verifier="judge.function", function=None)

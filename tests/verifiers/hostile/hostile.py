@@ -27,7 +27,71 @@ def obey(prompt, text):
     child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     with open(text.removeprefix("child "), "w") as f: f.write(str(child.pid))
     time.sleep(60)
+  if text.startswith("say "):  # A line of bytes instead of a reply.
+    os.write(_fd(), bytes.fromhex(text.removeprefix("say ")))
+    time.sleep(60)
+  if text.startswith("die "): return die(prompt, text)
   return float(text == prompt.answer)
+
+
+def die(prompt, text):
+  """Of "die FILE BYTES DELAY": dies at that byte of its reply, unless FILE exists."""
+  _, file, n_bytes, delay_s = text.split()
+  try:
+    os.close(os.open(file, os.O_CREAT | os.O_EXCL))
+  except FileExistsError:
+    return 1.0
+  time.sleep(float(delay_s))
+  os.write(_fd(), b"[3, 1.0, null, null]"[:int(n_bytes)])
+  os.kill(os.getpid(), signal.SIGKILL)
+
+
+def take(prompt, text):
+  """Takes that many MB of memory."""
+  return float(len(bytearray(int(text) * 2**20)) > 0)
+
+
+take.memory_mb = 512
+
+
+def wait(prompt, text):
+  """A regular expression that takes for ever, in C code, if that is the text."""
+  return obey(prompt, text)
+
+
+wait.timeout_s = 0.5
+
+
+def calm(prompt, text):
+  return obey(prompt, text)
+
+
+calm.is_bounded = True
+
+
+def untried(prompt, text):
+  return obey(prompt, text)
+
+
+untried.is_tried = False
+
+
+def listed(prompt, text):
+  """Adds the text to the file that is the answer."""
+  with open(prompt.answer, "a") as f: f.write(text + "\n")
+  return obey(prompt, text)
+
+
+def steps(prompt, text):
+  if text == "nan": return float("nan")
+  return [obey(prompt, part) for part in text.split(";")]
+
+
+steps.is_bounded = True
+
+
+def _fd():
+  return int(sys.argv[1])
 
 
 def obey_forever(prompt, text):
@@ -41,3 +105,6 @@ def has_jax(prompt, text):
 def needs_package(prompt, text):
   import no_such_package
   return no_such_package
+
+
+needs_package.is_bounded = True
