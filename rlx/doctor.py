@@ -119,7 +119,8 @@ def of_batch(run, prompts, rollouts, outcome_PG, logps_BT):
   keep_P = run.keep(outcome_PG, is_cut_B.reshape(outcome_PG.shape))
   reads = any(field.startswith("outcome") for _, fn in methods.of(c).rewards.values()
               for field in fn.fields)
-  yield rewards_vary(outcome_PG, c.verifier.max_error_rate, run.pool.last_error, reads)
+  yield rewards_vary(outcome_PG, c.verifier.max_error_rate, run.pool.last_error, reads,
+                     run.pool.failed_share())
   yield draws_suffice(keep_P, build.draw_size(c), build.trained(c),
                       c.rollouts.max_draws, c.rollouts.fill)
   yield answers_fit(rollouts.completion_len_B, is_cut_B, c.rollouts.max_tokens)
@@ -139,14 +140,17 @@ def of_batch(run, prompts, rollouts, outcome_PG, logps_BT):
                        c.rollouts.anneal.name)
 
 
-def rewards_vary(outcome_PG, max_error_rate, last_error="", reads_verdicts=True):
+def rewards_vary(outcome_PG, max_error_rate, last_error="", reads_verdicts=True, failed=0.0):
   """Do verdicts within a group differ? A group in which they do not teaches nothing.
 
   Without groups (G = 1) the batch is one. Where no reward reads verdicts, what they
-  are is no error.
+  are is no error. `failed` is the share of completions that made their verifier fail.
   """
   found = _verdicts_vary(
       outcome_PG if outcome_PG.shape[1] > 1 else outcome_PG.T, max_error_rate, last_error)
+  if failed and "unknown" not in found.text:
+    found = dataclasses.replace(found, text=f"{found.text}; the verifier failed on {failed:.0%} "
+                                f"of completions, last {last_error or 'without a message'}")
   if reads_verdicts or found.level == "ok": return found
   return dataclasses.replace(found, level="warning",
                              text=found.text + "; no reward reads verdicts")

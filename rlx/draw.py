@@ -78,6 +78,9 @@ def batch(run, state, host, step, clock):
       "rollouts/truncated": (rollouts.finish_B == records.FINISH.index("length")).sum()
                             / len(lengths_B),
       "verifiers/unknown": np.isnan(np.concatenate(first_look)).mean(),
+      # Of all verdicts since the last update, those that are 0 because the completion made
+      # its verifier fail (rlx/verifiers/pool.py).
+      "verifiers/failed": run.pool.failed_share(),
   }
   if run.budget: metrics["rollouts/per_prompt"] = len(lengths_B) / want
   if c.rollouts.rehearsal:

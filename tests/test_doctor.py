@@ -36,6 +36,13 @@ def test_rewards_vary(outcome, level, said):
   assert found.level == level and said in str(found), found
 
 
+@pytest.mark.parametrize("outcome, says", [([[0, 0]], True), ([[0, 1]], True), ([[nan, nan]], False)])
+def test_completions_that_make_their_verifier_fail_are_named(outcome, says):
+  found = doctor.rewards_vary(np.array(outcome, float), 0.4, "Boom", failed=0.25)
+  assert ("the verifier failed on 25% of completions, last Boom" in found.text) == says
+  assert "failed" not in doctor.rewards_vary(np.array(outcome, float), 0.4, "Boom").text
+
+
 def test_verdicts_that_no_reward_reads_are_no_error():
   zeros = np.zeros((2, 2))
   assert doctor.rewards_vary(zeros, 0.1).level == "error"
