@@ -199,7 +199,7 @@ def _rope(hf, source, family, ropes, local, partial):
       raise ValueError(f"{source}: rope_parameters.{unknown[0]}={rope[unknown[0]]!r:.60} is not "
                        f"supported for {family}; only full_attention and sliding_attention are.")
     sliding, rope = (_object(rope, kind + "_attention", source) for kind in ("sliding", "full"))
-    if scaling.get("type") not in (None, scaling.get("rope_type")):
+    if scaling.get("type") not in (None, "default", scaling.get("rope_type")):
       raise ValueError(f"{source}: rope_scaling type={scaling['type']!r:.60} is not supported for "
                        f"{family}, where transformers 5 does not read it; rope_type is.")
     rope = rope | scaling

@@ -20,7 +20,7 @@ def decoder_config(hf, source="config.json"):
   if rotates is None:
     every = _config.number(hf, "no_rope_layer_interval", source, int)
     rotates = [int((i + 1) % every != 0) for i in range(n)]
-  if (not isinstance(rotates, list) or len(rotates) != n
+  if (not isinstance(rotates, list) or len(rotates) < n  # More are of layers that were cut off.
       or any(x not in (0, 1) for x in rotates)):
     raise ValueError(f"{source}: no_rope_layers={rotates!r:.60}; {n} times 0 or 1 is needed.")
   windows = _config.windows(
