@@ -24,6 +24,7 @@ _CLOSE = frozenset([")", "]", "}", r"\}", r"\rangle"])
 _SIGNS = {"=": "=", "<": "<", ">": ">", r"\lt": "<", r"\gt": ">", r"\le": "<=", r"\ge": ">=",
           r"\ne": "!=", r"\approx": "~", r"\equiv": "="}
 _TURNED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "!=": "!=", "~": "~"}
+_NAMING = frozenset(r"\angle \triangle | \mid \vec \bar \hat \tilde \overline \min \max \lim \sup \to \cap \cup".split())
 _BETWEEN = frozenset([",", ";", r"\land", r"\lor", r"\quad", r"\\"])
 _CURRENCIES = frozenset("$€£¥₹")
 _ORDERED = frozenset(["order", "ordered", "respectively", "sequence"])  # Words of a question.
@@ -45,6 +46,7 @@ _BASED = re.compile(r"\(?\s*(?=[A-Z]*\d)([\dA-Z]+)\s*\)?\s*_\s*(\d\d?)")
 _NAME = re.compile(r"[A-Za-z]\(-?[\d.]+(?:,-?[\d.]+)*\)|[A-Za-z]\^\{?(?:-1|T)\}?(?:\((?:[a-z]|-?\d+)\))?")
 # Behind a letter, what says that another one is meant, or none.
 _HEDGE = re.compile(r"\b(?i:or|not|no|isn't|wrong|incorrect|false|neither|both|and)\b|\b[A-Z]\s*[).:]|\b[B-H]\b")
+_EXCEPT = re.compile(r'"all (?:real numbers|reals|real values)(?: of)?(?: x)?,? (?:except|but|other than)(?: for)?', re.IGNORECASE)
 _DENIAL = re.compile(r"\b(?:not|no|never|isn't|wrong|incorrect|false)\b", re.IGNORECASE)
 
 
@@ -84,6 +86,7 @@ def _words(text):
   plain = " ".join(_WRAPPED.sub(" ", text).split())
   if re.fullmatch(r"[\w\s.,;:'!?()-]*", plain) and not re.search(r"\d\s*-|[\d_]", plain):
     plain = " ".join(re.findall(r"[\w'-]+", plain.lower()))
+    plain = re.sub(r"^(?:an?|the) ", "", plain)
     return re.sub(r"^(?:the )?(?:final |correct )?answer(?: is)? ", "", plain)
   return re.sub(r"\s", "", plain)
 
@@ -100,9 +103,11 @@ def _read(tokens, words):
   parts, seps = _split(tokens, _BETWEEN)
   if len(parts) > 1: return _several(parts, seps, words)
   if r"\in" in tokens and _is_name(tokens[:(i := tokens.index(r"\in"))]): return _read(tokens[i + 1:], words)
-  if (union := _split(tokens, [r"\cup"])[0])[1:]:
-    return _union([_reals(_read(part, words)) for part in union])
   sides, signs = _split(tokens, _SIGNS)
+  if signs != ["="] or not _is_name(sides[0]):
+    if (union := _split(tokens, [r"\cup"])[0])[1:]:
+      return _union([_reals(_read(part, words)) for part in union])
+    if (parts := _split(tokens, [r"\setminus"])[0])[1:]: return _difference(parts, words)
   if signs: return _relation(sides, [_SIGNS[s] for s in signs], words)
   return _whole(tokens, words)
 
@@ -111,7 +116,8 @@ def _whole(tokens, words):
   """An answer without relations and commas outside of brackets."""
   if tokens == [r"\emptyset"]: return ("set", [])
   if tokens[0] == r"\begin" and tokens[-4:-3] == [r"\end"]: return _environment(tokens, words)
-  if tokens[0] == r"\R": return _real_line(tokens, words)
+  if tokens == [r"\R"]: return ("reals", [_EVERYWHERE])
+  if tokens[:2] == [r"\R", "-"] or _EXCEPT.fullmatch(tokens[0]): return _difference([[r"\R"], tokens[1:]], words)
   inner = _without_transpose(tokens)
   is_turned = len(inner) < len(tokens)
   # P(1,2): the name of a point.
@@ -143,12 +149,12 @@ def _value(tokens, words):
   if tokens[0] in _CURRENCIES:
     unit, tokens = units.read(tokens[0]), tokens[1:]
   tokens = _joined_fraction(tokens)
-  split = next((i for i, t in enumerate(tokens) if t[0] == '"' or t in _CURRENCIES), len(tokens))
-  if tokens[-3:-1] == ["^", r"\circ"] and tokens[-1] in "CF":
-    tokens, name = tokens[:-3], {"C": "celsius", "F": "fahrenheit"}[tokens[-1]]
-    split, tokens = len(tokens), [*tokens, '"' + name]
+  if tokens[-3:-1] == ["^", r"\circ"] and tokens[-1].strip('"') in ("C", "F"):
+    tokens = [*tokens[:-3], {"C": '"celsius', "F": '"fahrenheit'}[tokens[-1].strip('"')]]
+  split = next((i for i, t in enumerate(tokens) if t in _CURRENCIES or t[0] == '"' and tokens[i - 1] != "{"),
+               len(tokens))
   if not split: raise Unreadable("words")
-  tree, behind = ex.parse(tokens[:split]), " ".join(t.strip('"') for t in tokens[split:])
+  tree, behind = _number_and_sign(tokens[:split]), " ".join(t.strip('"') for t in tokens[split:])
   behind = re.sub(r"\s*([\^{}/])\s*", r"\1", behind).replace(r"\cdot", " ").strip()
   times, behind = units.scale(behind)
   if times != 1: tree = ("*", tree, ex.whole(times), False)
@@ -161,6 +167,16 @@ def _value(tokens, words):
   if tree[0] == "deg": tree, unit = tree[1], units.read("degrees")
   elif unit == units.read("degrees") and tree[0] == "%": raise Unreadable("two units")
   return ("value", tree, unit)
+
+
+def _number_and_sign(tokens):
+  """An expression; a sign of percent or degrees behind a mixed number is of all of it."""
+  for end, kind in ((["%"], "%"), (["^", r"\circ"], "deg")):
+    if tokens[-len(end):] == end:
+      tree = ex.parse(tokens[:-len(end)])
+      inner = tree[1] if tree[0] == "neg" else tree
+      if inner[3:] == ("mixed",): return (kind, tree)
+  return ex.parse(tokens)
 
 
 def _joined_fraction(tokens):
@@ -195,18 +211,24 @@ def _set(inside, words):
       return _reals(_read(inside[i + 1:], words))
   items, seps = _split(inside, [",", ";"])
   if not all(items): raise Unreadable("an empty place")
-  return ("set", list(itertools.chain.from_iterable(_expanded(_read(item, words)) for item in items)))
+  members = [member for item in items for member in _expanded(_read(item, words))]
+  if len(members) == 1 and members[0][0] == "reals": return members[0]  # {1 < x < 3}
+  return ("set", members)
 
 
-def _real_line(tokens, words):
-  if len(tokens) == 1: return ("reals", [_EVERYWHERE])
-  if tokens[1] not in (r"\setminus", "-"): raise Unreadable("a set")
-  without = _read(tokens[2:], words)
-  if without[0] != "set": raise Unreadable("a set")
-  points = [_number_in(item) for item in without[1]]
-  points.sort(key=functools.cmp_to_key(lambda a, b: -1 if ex.less(a, b) else 1))
-  ends = [_MINUS_INFINITY, *points, _INFINITY]
-  return ("reals", [(a, b, False, False) for a, b in zip(ends, ends[1:])])
+def _difference(parts, words):
+  """Real numbers without some of them."""
+  if parts[1][:1] == ["-"]: parts[1] = parts[1][1:]
+  if len(parts) != 2: raise Unreadable("a set")
+  without = _items(_read(parts[1], words))
+  if without is None: raise Unreadable("a set")
+  return functools.reduce(_intersection, (_without(_number_in(item)) for item in without),
+                          _reals(_read(parts[0], words)))
+
+
+def _without(number):
+  """All real numbers but one."""
+  return ("reals", [(_MINUS_INFINITY, number, False, False), (number, _INFINITY, False, False)])
 
 
 def _environment(tokens, words):
@@ -248,22 +270,33 @@ def _several(parts, seps, words):
       raise Unreadable("an empty place")
   items = [_read(part, words) for part, _ in kept]
   if len(items) == 1: return items[0]
-  if all(item[0] == "reals" for item in items):
-    marks = {s for _, s in kept[1:]}
-    if marks == {r"\lor"}: return _union(items)
-    is_and = marks <= {r"\land", ",", r"\\"}
-    if is_and: return functools.reduce(_intersection, items)
-  # x = 1 or 2, x = 1, -1: the name is of all.
+  marks, reals = {s for _, s in kept[1:]}, [item for item in items if item[0] == "reals"]
+  if len(reals) == len(items) and marks <= {r"\land", ",", r"\\", r"\quad"}:
+    return functools.reduce(_intersection, items)
+  if reals and marks == {r"\lor"}:  # x < 0 or x = 1
+    points = [_items(item) for item in items if item[0] != "reals"]
+    if not any(item[0] == "value" for item in items) and None not in points:
+      return _union([*reals, *(_reals(("set", point)) for point in points)])
+  if len(reals) == len(items) - 1 and all("!=" in _signs_of(part) for part, _ in kept[1:]) and (
+      items[0][0] == "value" and ex.variables(items[0][1])): return items[0]  # 1/x, x != 0
   return ("list", [found for item in items for found in _expanded(item)])
 
 
 def _expanded(item):
   """An answer with +- is two."""
-  if item[0] == "value" and any(n[0] in ("pm", "mp") for n in ex.nodes(item[1])):
-    return [("value", ex.with_sign(item[1], sign), item[2]) for sign in (1, -1)]
+  if item[0] == "value": return [("value", tree, item[2]) for tree in _signed(item[1])]
   if item[0] == "relation" and item[2] == ["="] and item[1][1][0] == "value":
     return [("relation", [item[1][0], v], ["="]) for v in _expanded(item[1][1])]
   return [item]
+
+
+def _signs_of(tokens): return [_SIGNS[sign] for sign in _split(tokens, _SIGNS)[1]]
+
+
+def _signed(tree):
+  """The trees that one with +- stands for."""
+  if not any(n[0] in ("pm", "mp") for n in ex.nodes(tree)): return [tree]
+  return [ex.with_sign(tree, sign) for sign in (1, -1)]
 
 
 def _relation(sides, signs, words):
@@ -289,7 +322,7 @@ def _solved(relation):
   (at,) = place
   if len(trees) == 2:
     sign, end = (signs[0], trees[1]) if at == 0 else (_TURNED[signs[0]], trees[0])
-    if sign == "!=": return ("reals", [(_MINUS_INFINITY, end, False, False), (end, _INFINITY, False, False)])
+    if sign == "!=": return functools.reduce(_intersection, map(_without, _signed(end)))
     if sign[0] == "<": return ("reals", [(_MINUS_INFINITY, end, False, sign == "<=" and end != _INFINITY)])
     return ("reals", [(end, _INFINITY, sign == ">=", False)])
   if len(trees) != 3 or at != 1 or signs[0][0] != signs[1][0] or signs[0] == "!=": return None
@@ -313,8 +346,9 @@ def _is_name(tokens, more=()):
   """Is it the name of what is asked for: x, f(x), a_1, \\angle ABC, P(A), words?"""
   if _NAME.fullmatch("".join(tokens)): return True
   return bool(tokens) and not _DENIAL.search(" ".join(tokens)) and all(
-      t in "()_{}'," or t in more or t in (r"\angle", r"\triangle", "|", r"\mid") or t[0] == '"'
-      or t.isalpha() or t[0] == "\\" and t[1:] in ex.GREEK or t.isdigit() and tokens[i - 1] in "_{("
+      t in "()_{}'," or t in more or t in _NAMING or t in _SIGNS or t[0] == '"' or t.isalpha()
+      or t[0] == "\\" and t[1:] in ex.GREEK
+      or t.isdigit() and (tokens[i - 1] in ("_", "{", "(", r"\to") or tokens[i - 1] in _SIGNS)
       for i, t in enumerate(tokens)) and tokens[0] not in ("e", "i") and (tokens[0] != "(" or "," in tokens)
 
 
@@ -423,12 +457,14 @@ def _single(stated, gold=None):
   if not set(signs) <= {"=", "~"} or "~" in signs[:-1]: return None
   values = sides[1:] if sides[0][0] == "name" or _has_only_names(sides[0]) else sides
   if signs[-1] == "~" and len(values) > 1:  # An exact number, and about how much that is.
-    is_decimal = gold is not None and any(n[0] == "num" and n[2] is not None for n in ex.nodes(gold[1]))
-    values = values[-1:] if is_decimal else values[:-1]
+    values = values[-1:] if gold is not None and _is_decimal(gold[1]) else values[:-1]
   if not all(v[0] == "value" for v in values): return None
   if sides[0][0] == "name" and len(values) == 1 and sides[0][1] in ex.variables(values[0][1]): return None
   if any(not ex.equal(v[1], values[-1][1]) for v in values[:-1]): return None
   return _single(values[-1])
+
+
+def _is_decimal(tree): return any(n[0] == "num" and n[2] is not None for n in ex.nodes(tree))
 
 
 def _has_only_names(side):
@@ -439,11 +475,13 @@ def _has_only_names(side):
 def is_task(tree, gold):
   """Does a tree leave something to work out that the reference does not?
 
-  That is a factorial or a binomial, a function of a number, a sum or a product of numbers,
+  That is a variable, a factorial or a binomial, a function of a number, a sum or a product of numbers,
   and where the reference is rational a root or a power, unless it is one of 10. A fraction,
   a mixed number, a root in an irrational number are answers.
   """
-  return bool(_tasks(tree, ex.rational(gold) is not None) - _tasks(gold, True))
+  is_rational = ex.rational(gold) is not None
+  if is_rational and ex.rational(tree) is None and not _is_decimal(gold): return True
+  return bool(_tasks(tree, is_rational) - _tasks(gold, True) or ex.variables(tree) - ex.variables(gold))
 
 
 def _tasks(tree, is_rational):
@@ -454,7 +492,8 @@ def _tasks(tree, is_rational):
     exact[id(node)] = value
     has_names[id(node)] = is_open = kind == "sym" or any(has_names[part] for part in parts)
     values = [exact[part] for part in parts]
-    if kind in ("!", "binom", "floor", "ceil", "max", "min"): found.add(kind)
+    if kind in ("!", "binom"): found.add("!")
+    elif kind in ("floor", "ceil", "max", "min", "gcd", "lcm"): found.add(kind)
     elif kind == "fn" and not is_open: found.add("log" if node[1] in _LOGARITHMS else "fn")
     elif kind in ("root", "abs") and is_rational and not is_open: found.add(kind)
     elif kind == "^" and is_rational and value is not None and values[0] != 10: found.add("^")
@@ -471,6 +510,8 @@ def _same_list(gold, stated, words):
     return names.keys() == given_names.keys() and all(
         _same_value(names[k], given_names[k], words) for k in names)
   items, given = _values(gold), _items(stated)
+  if len(names) > 1 and not given_names:  # x = 1, y = 2
+    return _same_group(("group", "(", ")", [names[k] for k in sorted(names)]), stated, words)
   if given is None: return False
   if not names and stated[0] != "set" and (_is_sequence(items) or words & _ORDERED):
     return len(items) == len(given) and all(agree(a, b, words) for a, b in zip(items, given))
