@@ -47,6 +47,7 @@ _NAME = re.compile(r"[A-Za-z]\(-?[\d.]+(?:,-?[\d.]+)*\)|[A-Za-z]\^\{?(?:-1|T)\}?
 # Behind a letter, what says that another one is meant, or none.
 _HEDGE = re.compile(r"\b(?i:or|not|no|isn't|wrong|incorrect|false|neither|both|and)\b|\b[A-Z]\s*[).:]|\b[B-H]\b")
 _EXCEPT = re.compile(r'"all (?:real numbers|reals|real values)(?: of)?(?: x)?,? (?:except|but|other than)(?: for)?', re.IGNORECASE)
+_INTEGERS = re.compile(r"\b((?:positive|negative|non-?negative) )?integers?$|\bintegers?\b", re.IGNORECASE)
 _DENIAL = re.compile(r"\b(?:not|no|never|isn't|wrong|incorrect|false)\b", re.IGNORECASE)
 
 
@@ -65,15 +66,30 @@ def read(text, words=frozenset()):
       int(c, 36) < int(based[2]) for c in based[1]):
     return ("based", based[1].lstrip("0") or "0", based[2])
   try:
-    found = _expanded(_read(latex.tokens(text, units.is_name), words))
-    return found[0] if len(found) == 1 else ("list", found)
+    return _one(_expanded(_read(latex.tokens(text, units.is_name), words)))
   except (Unreadable, RecursionError):
     return ("text", said)
+
+
+def reference(answer):
+  """What a reference answer asks for: of "ln e^5 = 5" it is 5, of "t = ln 9 = 2 ln 3" either."""
+  if answer[0] != "relation" or not set(answer[2]) <= {"=", "~"}: return answer
+  sides = answer[1]
+  is_named = sides[0][0] == "name"
+  if not is_named and (_has_only_names(sides[0]) or any(s[0] != "value" or ex.variables(s[1]) for s in sides)):
+    return answer
+  if is_named and len(sides) == 2: return answer
+  last = sides[-1]
+  kept = [s for s in sides[is_named or answer[2][0] == "=":-1] if s[0] == last[0] == "value"
+          and ex.variables(s[1]) <= ex.variables(last[1]) and not is_task(s[1], last[1])]
+  return ("either", [*kept, last])
 
 
 def agree(gold, stated, words=frozenset()):
   """Does a stated answer say what the reference answer says?"""
   try:
+    if gold[0] in ("group", "matrix") or stated[0] in ("group", "matrix"):
+      gold, stated = _vector(gold), _vector(stated)
     if stated[0] == "relation" and stated[2] == ["="] and stated[1][0][0] == "name" and gold[0] in (
         "group", "matrix", "reals", "colon", "based"): stated = stated[1][1]
     return _AGREE[gold[0]](gold, stated, words)
@@ -96,6 +112,8 @@ def _words(text):
 
 def _read(tokens, words):
   if not tokens: raise Unreadable("nothing")
+  tokens, family = _without_condition(tokens)
+  if family: return ("family", _one(_expanded(_read(tokens, words))), *family)
   while len(tokens) > 1 and tokens[0][0] == '"' and not _DENIAL.search(tokens[0]) and (
       _PREFIX.fullmatch(tokens[0][1:]) or tokens[1] == ":" and tokens[0][1:].replace(" ", "").isalpha()):
     tokens = tokens[2:] if tokens[1] in (":", "=") else tokens[1:]
@@ -110,6 +128,20 @@ def _read(tokens, words):
     if (parts := _split(tokens, [r"\setminus"])[0])[1:]: return _difference(parts, words)
   if signs: return _relation(sides, [_SIGNS[s] for s in signs], words)
   return _whole(tokens, words)
+
+
+def _without_condition(tokens):
+  """(tokens, (name, domain)) without "k is an integer" at their end; (tokens, None) without it."""
+  kept = tokens[:len(tokens) - (tokens[-1] == ")")]
+  if kept[-2:-1] == [r"\in"] and kept[-1] in (r"\Z", r"\N"): name, domain, kept = kept[-3], kept[-1], kept[:-3]
+  elif len(kept) > 2 and (said := _INTEGERS.search(" ".join(t for t in kept[-2:] if t[0] == '"'))):
+    name, domain = kept[-1] if len(kept[-1]) == 1 else kept[-2], said[1] or r"\Z"
+    kept = kept[:-2]
+  else: return tokens, None
+  if len(name) != 1 or not name.isalpha() or not kept or name not in kept: return tokens, None
+  while kept and (kept[-1] in (",", ";", r"\quad", "|", r"\mid", ":") or kept[-1][0] == '"'): kept = kept[:-1]
+  if tokens[-1] == ")" and kept[-1:] == ["("]: kept = kept[:-1]
+  return kept, (name, domain)
 
 
 def _whole(tokens, words):
@@ -208,7 +240,9 @@ def _set(inside, words):
   for mark in ("|", r"\mid", ":"):  # {x | x < 2}
     if mark in inside and _is_name(head := inside[:(i := inside.index(mark))], (r"\in", r"\R")):
       if not head: break
+      if inside[-1] in (r"\Z", r"\N") and inside[-2:-1] == [r"\in"]: return _read(inside[i + 1:], words)  # x = 3k, k in Z
       return _reals(_read(inside[i + 1:], words))
+  if inside[-1] in (r"\Z", r"\N") and len(_split(inside, ["|", r"\mid", ":"])[0]) == 2: return _read(inside, words)
   items, seps = _split(inside, [",", ";"])
   if not all(items): raise Unreadable("an empty place")
   members = [member for item in items for member in _expanded(_read(item, words))]
@@ -288,6 +322,9 @@ def _expanded(item):
   if item[0] == "relation" and item[2] == ["="] and item[1][1][0] == "value":
     return [("relation", [item[1][0], v], ["="]) for v in _expanded(item[1][1])]
   return [item]
+
+
+def _one(items): return items[0] if len(items) == 1 else ("list", items)
 
 
 def _signs_of(tokens): return [_SIGNS[sign] for sign in _split(tokens, _SIGNS)[1]]
@@ -431,9 +468,11 @@ def _same_value(gold, stated, words):
   elif given_unit is not None and unit is None:
     asked = units.asked(given_quantity, words)
     if asked and given_size not in asked: return False
-  if ex.equal(tree, given): return True
   degrees = units.read("degrees")
-  if (unit == degrees) != (given_unit == degrees):  # 45 degrees are pi/4.
+  is_angle = (unit == degrees) != (given_unit == degrees)
+  if not (is_angle and any(n == ("pi",) for n in (*ex.nodes(tree), *ex.nodes(given)))) and ex.equal(tree, given):
+    return True
+  if is_angle:  # 45 degrees are pi/4.
     return ex.equal(("deg", tree) if unit == degrees else tree,
                     ("deg", given) if given_unit == degrees else given)
   return given_unit is None and _is_letter_unit(given, tree, unit, words)
@@ -587,6 +626,20 @@ def _same_group(gold, stated, words):
   return False
 
 
+def _vector(answer):
+  """2i - 3j + k as the group (2, -3, 1); other answers as they are."""
+  if answer[0] != "value" or answer[2] is not None: return answer
+  names, tree = ex.variables(answer[1]), answer[1]
+  if not names & {"j", "k"} and names != {"i"} or not names <= {"i", "j", "k"}: return answer
+  parts = []
+  for name in "ijk"[:3 if "k" in names else 2]:
+    part = functools.reduce(lambda t, n: ex.replaced(t, n, ex.whole(int(n == name))), "ijk", tree)
+    parts.append(("value", part if (exact := ex.rational(part)) is None else ("num", exact, None), None))
+  total = functools.reduce(lambda a, b: ("+", a, b), (
+      ("*", part[1], ("sym", n), False) for part, n in zip(parts, "ijk")))
+  return ("group", r"\langle", r"\rangle", parts) if ex.equal(tree, total) else answer
+
+
 def _same_reals(gold, stated, words):
   del words
   if stated[0] == "set" and not all(p[0] == p[1] for p in gold[1]): return False
@@ -607,8 +660,8 @@ def _same_relation(gold, stated, words):
   name = sides[0][1] if sides[0][0] == "name" else None
   if stated[0] != "relation":
     return name is not None and signs == ["="] and agree(sides[1], stated, words)
-  if name is not None and stated[1][0][0] == "name" and stated[1][0][1] == name:
-    if len(sides) == 2 and sides[1][0] != "value": return agree(sides[1], stated[1][-1], words)
+  if name is not None and stated[1][0][0] == "name" and _same_name(stated[1][0][1], name):
+    if signs == ["="] == stated[2] and agree(sides[1], stated[1][1], words): return True
   # x = 5 is solved, x + 3 = 8 is not.
   if signs == ["="] and name is not None and sides[1][0] == "value" and not ex.variables(sides[1][1]):
     given = _single(stated)
@@ -616,6 +669,11 @@ def _same_relation(gold, stated, words):
   left, right = _differences(gold), _differences(stated)
   if len(left) != len(right): return False
   return all(_same_difference(a, b) for a, b in zip(left, right))
+
+
+def _same_name(a, b):
+  """Is it the same name? A function's value f(x) may be called y."""
+  return a == b or "y" in (a, b) and all(x == "y" or re.fullmatch(r"[a-z]\(x\)", x) for x in (a, b))
 
 
 def _differences(relation):
@@ -637,6 +695,44 @@ def _same_difference(a, b):
   if a[1] != b[1]: return False
   found = ex.ratio(a[0], b[0])
   return found is not None and (found > 0 or a[1] in ("=", "!="))
+
+
+def _same_either(gold, stated, words): return any(agree(side, stated, words) for side in gold[1])
+
+
+def _same_family(gold, stated, words):
+  """Has each of the reference's families of values one that it is equal to, and the other way?"""
+  _, answer, name, domain = gold
+  if stated[0] != "family":  # The condition is left out.
+    return stated[0] == "value" and len(ex.variables(stated[1])) == 1 and _same_family(
+        gold, ("family", stated, *ex.variables(stated[1]), domain), words)
+  if domain != stated[3]: return False
+  families, given = _items(answer), _items(stated[1])
+  if families is None or given is None: return agree(answer, stated[1], words) and name == stated[2]
+  trees = [[ex.replaced(_tree(item), k, ("sym", "k")) for item in items]
+           for items, k in ((families, name), (given, stated[2]))]
+  return len(trees[0]) == len(trees[1]) and all(
+      any(_same_values_of_k(a, b, domain) for b in others) for some, others in (trees, trees[::-1]) for a in some)
+
+
+def _same_values_of_k(a, b, domain):
+  """Have two trees the same values over all k? Those over all integers may be shifted and reversed."""
+  if ex.variables(a) == ex.variables(b) and ex.equal(a, b): return True
+  if domain != r"\Z": return False
+  lines = [_line(tree) for tree in (a, b)]
+  if None in lines: return False
+  (start, step), (other, other_step) = lines
+  if not ex.equal(step, other_step) and not ex.equal(step, ("neg", other_step)): return False
+  apart = ("+", other, ("neg", start))
+  if ex.variables(apart) or ex.variables(step): return ex.is_zero(apart)
+  return ex.equal(apart, ("*", step, ex.whole(ex.nearest(("/", apart, step))), False))
+
+
+def _line(tree):
+  """(start, step) of start + step k; None of other trees."""
+  start, second = (ex.replaced(tree, "k", ex.whole(n)) for n in (0, 1))
+  step = ("+", second, ("neg", start))
+  return (start, step) if ex.equal(tree, ("+", start, ("*", step, ("sym", "k"), False))) else None
 
 
 def _same_choice(gold, stated, words):
@@ -664,7 +760,7 @@ def _same_based(gold, stated, words):
 
 _AGREE = dict(value=_same_value, relation=_same_relation, reals=_same_reals, group=_same_group,
               matrix=_same_matrix, set=_same_set, list=_same_list, choice=_same_choice,
-              text=_same_text, colon=_same_colon, based=_same_based)
+              text=_same_text, family=_same_family, either=_same_either, colon=_same_colon, based=_same_based)
 
 
 def choice_of(text):

@@ -111,6 +111,7 @@ def tokens(text, is_unit=lambda word: False):
       raise Unreadable(f"{token!r}")
   if max(itertools.accumulate((t in _OPENING) - (t in _CLOSING) for t in found), default=0) > _MAX_DEPTH:
     raise Unreadable("too deep")
+  while found and found[0] == "\\quad": del found[0]
   while found and found[-1] in (".", ",", ";", "\\\\", "\\quad"): found.pop()
   return found
 
@@ -185,7 +186,7 @@ def _unwrapped(text):
       colon = ":" * before.rstrip().endswith(":")
       new = " ".join([f'"{before.strip(" :")}"' * bool(before), colon, value, f'"{behind}"' * bool(behind.strip())])
     else: new = f'"{plain}"'
-    if new[:1] == '"': new = '"' + new[1:-1].replace('"', "").replace("~", " ") + '"'
+    if new == f'"{plain}"': new = '"' + new[1:-1].replace('"', "").replace("~", " ") + '"'
     text = text[:match.start()] + " " + new + " " + text[end:]
   return text
 
