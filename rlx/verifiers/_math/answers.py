@@ -24,7 +24,7 @@ _CLOSE = frozenset([")", "]", "}", r"\}", r"\rangle"])
 _SIGNS = {"=": "=", "<": "<", ">": ">", r"\lt": "<", r"\gt": ">", r"\le": "<=", r"\ge": ">=",
           r"\ne": "!=", r"\approx": "~", r"\equiv": "="}
 _TURNED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "!=": "!=", "~": "~"}
-_NAMING = frozenset(r"\angle \triangle | \mid \vec \bar \hat \tilde \overline \min \max \lim \sup \to \cap \cup".split())
+_NAMING = frozenset(r"\angle \triangle | \mid \vec \bar \hat \tilde \overline \min \max \lim \sup \to \infty \cap \cup \| \sin \cos \tan".split())
 _BETWEEN = frozenset([",", ";", r"\land", r"\lor", r"\quad", r"\\"])
 _CURRENCIES = frozenset("$€£¥₹")
 _ORDERED = frozenset(["order", "ordered", "respectively", "sequence"])  # Words of a question.
@@ -88,6 +88,7 @@ def reference(answer):
 def agree(gold, stated, words=frozenset()):
   """Does a stated answer say what the reference answer says?"""
   try:
+    if stated[0] == "family" and gold[0] == "value" and stated[2] in ex.variables(gold[1]): stated = stated[1]
     if gold[0] in ("group", "matrix") or stated[0] in ("group", "matrix"):
       gold, stated = _vector(gold), _vector(stated)
     if stated[0] == "relation" and stated[2] == ["="] and stated[1][0][0] == "name" and gold[0] in (
@@ -117,6 +118,7 @@ def _read(tokens, words):
   while len(tokens) > 1 and tokens[0][0] == '"' and not _DENIAL.search(tokens[0]) and (
       _PREFIX.fullmatch(tokens[0][1:]) or tokens[1] == ":" and tokens[0][1:].replace(" ", "").isalpha()):
     tokens = tokens[2:] if tokens[1] in (":", "=") else tokens[1:]
+  if _EXCEPT.fullmatch(tokens[0]): return _difference([[r"\R"], tokens[1:]], words)
   if r"\pmod" in tokens: tokens = tokens[:tokens.index(r"\pmod")]  # 3 (mod 7) says where 3 is from.
   parts, seps = _split(tokens, _BETWEEN)
   if len(parts) > 1: return _several(parts, seps, words)
@@ -149,7 +151,7 @@ def _whole(tokens, words):
   if tokens == [r"\emptyset"]: return ("set", [])
   if tokens[0] == r"\begin" and tokens[-4:-3] == [r"\end"]: return _environment(tokens, words)
   if tokens == [r"\R"]: return ("reals", [_EVERYWHERE])
-  if tokens[:2] == [r"\R", "-"] or _EXCEPT.fullmatch(tokens[0]): return _difference([[r"\R"], tokens[1:]], words)
+  if tokens[:2] == [r"\R", "-"]: return _difference([[r"\R"], tokens[1:]], words)
   inner = _without_transpose(tokens)
   is_turned = len(inner) < len(tokens)
   # P(1,2): the name of a point.
@@ -189,7 +191,7 @@ def _value(tokens, words):
   tree, behind = _number_and_sign(tokens[:split]), " ".join(t.strip('"') for t in tokens[split:])
   behind = re.sub(r"\s*([\^{}/])\s*", r"\1", behind).replace(r"\cdot", " ").strip()
   times, behind = units.scale(behind)
-  if times != 1: tree = ("*", tree, ex.whole(times), False)
+  if times != 1: tree = _times(ex.whole(times), tree)
   if sign: tree = ("neg", tree)
   if behind:
     if units.is_percent(behind): tree = ("%", tree)
@@ -199,6 +201,12 @@ def _value(tokens, words):
   if tree[0] == "deg": tree, unit = tree[1], units.read("degrees")
   elif unit == units.read("degrees") and tree[0] == "%": raise Unreadable("two units")
   return ("value", tree, unit)
+
+
+def _times(factor, tree):
+  """The product, worked out where it is rational."""
+  product = ("*", factor, tree, False)
+  return product if (exact := ex.rational(product)) is None else ("num", exact, None)
 
 
 def _number_and_sign(tokens):
@@ -286,7 +294,7 @@ def _scaled(tokens, words):
   at = tokens.index(r"\begin")
   factor, (kind, rows) = ex.parse(tokens[:at]), _environment(tokens[at:], words)
   if kind != "matrix": raise Unreadable("a number before rows")
-  return ("matrix", [[("value", ("*", factor, _tree(cell), False), None) for cell in row] for row in rows])
+  return ("matrix", [[("value", _times(factor, _tree(cell)), None) for cell in row] for row in rows])
 
 
 def _transposed(answer):
@@ -307,6 +315,8 @@ def _several(parts, seps, words):
   marks, reals = {s for _, s in kept[1:]}, [item for item in items if item[0] == "reals"]
   if len(reals) == len(items) and marks <= {r"\land", ",", r"\\", r"\quad"}:
     return functools.reduce(_intersection, items)
+  if _signs_of(kept[0][0]) == ["!="] and reals == items[:1] and all(item[0] == "value" for item in items[1:]):
+    return functools.reduce(_intersection, [items[0], *(_without(_number_in(item)) for item in items[1:])])
   if reals and marks == {r"\lor"}:  # x < 0 or x = 1
     points = [_items(item) for item in items if item[0] != "reals"]
     if not any(item[0] == "value" for item in items) and None not in points:
@@ -455,7 +465,11 @@ def _same_value(gold, stated, words):
   found = _single(stated, gold)
   if found is None: return False
   (_, tree, unit), (_, given, given_unit) = gold, found
-  if is_task(given, tree): return False
+  is_letter = given_unit is None and _is_letter_unit(given, tree, unit, words)
+  if is_letter: return True
+  degrees = units.read("degrees")
+  is_angle = (unit == degrees) != (given_unit == degrees)
+  if is_task(given, tree) and not is_angle: return False
   percent, given_percent = tree[0] == "%", given[0] == "%"
   if percent != given_percent and words & {"percent", "%", "percentage"}:
     if ex.equal(tree[1] if percent else tree, given[1] if given_percent else given): return True
@@ -467,15 +481,13 @@ def _same_value(gold, stated, words):
       tree, given = (("*", t, ("num", s, None), False) for t, s in ((tree, size), (given, given_size)))
   elif given_unit is not None and unit is None:
     asked = units.asked(given_quantity, words)
-    if asked and given_size not in asked: return False
-  degrees = units.read("degrees")
-  is_angle = (unit == degrees) != (given_unit == degrees)
+    if asked and given_size not in asked or units.is_other_power(given_quantity, words): return False
   if not (is_angle and any(n == ("pi",) for n in (*ex.nodes(tree), *ex.nodes(given)))) and ex.equal(tree, given):
     return True
   if is_angle:  # 45 degrees are pi/4.
     return ex.equal(("deg", tree) if unit == degrees else tree,
                     ("deg", given) if given_unit == degrees else given)
-  return given_unit is None and _is_letter_unit(given, tree, unit, words)
+  return False
 
 
 def _is_letter_unit(given, tree, unit, words):
@@ -537,7 +549,7 @@ def _tasks(tree, is_rational):
     elif kind in ("root", "abs") and is_rational and not is_open: found.add(kind)
     elif kind == "^" and is_rational and value is not None and values[0] != 10: found.add("^")
     elif kind == "+" and node[3:] != ("mixed",) and None not in values: found.add("+")
-    elif kind == "*" and node[3] and None not in values:
+    elif kind == "*" and None not in values:
       is_scientific = node[2][0] == "^" and exact[id(node[2][1])] == 10
       if not is_scientific: found.add("*")
   return found
@@ -707,12 +719,19 @@ def _same_family(gold, stated, words):
     return stated[0] == "value" and len(ex.variables(stated[1])) == 1 and _same_family(
         gold, ("family", stated, *ex.variables(stated[1]), domain), words)
   if domain != stated[3]: return False
-  families, given = _items(answer), _items(stated[1])
-  if families is None or given is None: return agree(answer, stated[1], words) and name == stated[2]
-  trees = [[ex.replaced(_tree(item), k, ("sym", "k")) for item in items]
-           for items, k in ((families, name), (given, stated[2]))]
+  answer, other = _renamed(answer, name), _renamed(stated[1], stated[2])
+  if agree(answer, other, words): return True
+  items = [_items(answer), _items(other)]
+  if None in items: return False
+  trees = [[_tree(item) for item in some] for some in items]
   return len(trees[0]) == len(trees[1]) and all(
       any(_same_values_of_k(a, b, domain) for b in others) for some, others in (trees, trees[::-1]) for a in some)
+
+
+def _renamed(part, name):
+  """An answer, or a part of it, with k for a variable."""
+  if part == ("sym", name): return ("sym", "k")
+  return type(part)(_renamed(p, name) for p in part) if isinstance(part, (tuple, list)) else part
 
 
 def _same_values_of_k(a, b, domain):

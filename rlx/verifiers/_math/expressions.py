@@ -41,7 +41,7 @@ def parse(tokens):
   Raises:
     Unreadable: they are no expression.
   """
-  reader = _Reader(tokens)
+  reader = _Reader(["{", *tokens, "}"] if r"\over" in tokens else tokens)
   try:
     tree = reader.sum()
   except RecursionError:
@@ -139,7 +139,7 @@ class _Reader:
         self.i += 2
         for part, mark in ((60, "'"), (3600, "''")):  # 63 degrees 45 minutes
           if self.next().isdigit() and "".join(self.tokens[self.i + 1:self.i + 1 + len(mark)]) == mark:
-            found = ("+", found, ("/", self.atom(), whole(part)))
+            found = ("+", found, ("/", self.atom(), whole(part)), "mixed")
             self.i += len(mark)
         found = ("deg", found)
       else: return found
@@ -185,7 +185,7 @@ class _Reader:
     is_group, name = self.next() == "{", ""
     if is_group: self.take()
     while not name or is_group and self.next() != "}":
-      if not self.next().lstrip("\\").isalpha(): raise Unreadable("an accent")
+      if not self.next().lstrip('"\\').isalpha(): raise Unreadable("an accent")
       name += self.take().strip('"\\')
     if is_group: self.take()
     mark = "" if accent in (r"\vec", r"\hat") else accent

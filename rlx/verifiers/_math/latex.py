@@ -44,7 +44,7 @@ _SPELLINGS = [(re.compile(pattern), new) for pattern, new in (
     (r"\\(?:left|right|middle|[bB]igg?[lrm]?)(?![A-Za-z])\s*", ""),
     (r"\\(?:displaystyle|textstyle|scriptstyle|limits|nolimits|rm|bf|it|sf|tt|"
      r"tiny|small|normalsize|large|Large|LARGE|huge|Huge)(?![A-Za-z])", " "),
-    (r"\\[dtc]frac(?![A-Za-z])", r"\\frac"), (r"\\[dt]binom(?![A-Za-z])", r"\\binom"),
+    (r"\\(?:[dtcs]|nice)frac(?![A-Za-z])", r"\\frac"), (r"\\hat\s*\{\s*\\vec\s*\{(\w)\}\s*\}", r"\\vec{\1}"), (r"\\[dt]binom(?![A-Za-z])", r"\\binom"),
     (r"\\(?:!|strut|mathstrut|null)", ""), (r"\\q?quad(?![A-Za-z])", r"\\quad "),
     (r"\\(?:leqslant|leq)(?![A-Za-z])", r"\\le "), (r"\\(?:geqslant|geq)(?![A-Za-z])", r"\\ge "),
     (r"\\neq(?![A-Za-z])", r"\\ne "), (r"\\(?:varnothing|O)(?![A-Za-z])", r"\\emptyset "),
@@ -61,14 +61,14 @@ _SPELLINGS = [(re.compile(pattern), new) for pattern, new in (
     (r"\^\s*\{\s*\\circ\s*\}", r"^\\circ "), (r"\*\*(?=[\s({\d\w-])", "^"),
     (r"(?<=[\d.])\\dot\s*\{?(\d)\}?(\d*)\\dot\s*\{?(\d)\}?", r"\\overline{\1\2\3}"),
     (r"(?<=[\d.])\\dot\s*\{?(\d)\}?", r"\\overline{\1}"),
-    (r"\\(?:begin|end)\s*\{(?:aligned|align|gathered|split)\*?\}", " "), (r"&\s*=", "="),
+    (r"\\(?:begin|end)\s*\{(?:aligned|align|gathered|split)\*?\}", " "), (r"(?:\\\\)?\s*&\s*=", "="), (r"\\therefore(?![A-Za-z])", " "),
     (r"\\overrightarrow(?![A-Za-z])", r"\\vec"), (r"\\(?:rightarrow|longrightarrow)(?![A-Za-z])", r"\\to "),
     (r"\^\s*(?:\\prime|\{\s*\\prime\s*\})", "'"), (r"\^\s*\{\s*\\prime\s*\\prime\s*\}|″", "''"),
     (r"<=", r"\\le "), (r">=", r"\\ge "), (r"!=", r"\\ne "), (r"\\(?:cr|newline)(?![A-Za-z])", r"\\\\ "),
     (r"\\(?:dots|ldots|cdots)(?![A-Za-z])|\.{3,}", r" \\dots "))]
 _WRAPPER = re.compile(
     r"\\(text(?:rm|bf|it|sf|tt|normal)?|mbox|hbox|math(?:rm|bf|it|sf|normal|tt)|operatorname\*?|"
-    r"boldsymbol|bm|underline|boxed|fbox|emph|bold)\s*(?=\{)")
+    r"boldsymbol|bm|underline|boxed|fbox|emph|bold|ensuremath)\s*(?=\{)")
 _GROUPED = re.compile(  # 1,234,567 and 1 234 567, whatever stands between.
     r"(?<![\d.,}])\d{1,3}(?:(?:,|\{,\}|\\,|\\ |\\;|\\:|\\!|\\>|~|[ \u00a0\u2009\u202f])\d{3})+(?![\d,]*\d|\{)")
 _TOKEN = re.compile(
@@ -175,7 +175,7 @@ def _unwrapped(text):
     plain = inside.strip().strip("$").strip()
     if _WRAPPER.search(plain): new = plain
     elif plain in ("\\$", "€", "£", "¥", "₹"): new = plain
-    elif name in ("boxed", "fbox", "underline") or _EXACT_NUMBER.fullmatch(plain): new = "{" + plain + "}"
+    elif name in ("boxed", "fbox", "underline", "ensuremath") or _EXACT_NUMBER.fullmatch(plain.strip("{ }")): new = "{" + plain + "}"
     elif re.fullmatch(r"[a-z]", plain) and name in ("mathbf", "boldsymbol", "bm", "bold"): new = rf"\vec{{{plain}}}"
     elif re.fullmatch(r"[A-Za-z]", plain) and not name.startswith(("text", "mbox", "hbox")): new = f"{{{plain}}}"
     elif "math" in name or name in ("boldsymbol", "bm", "bold"):

@@ -29,7 +29,8 @@ _GOES_ON = re.compile(
 _GOES_ON_BELOW = re.compile(r"\n[ \t]*(?=[×*/+=÷·^])")
 _MINUS = re.compile(r"\b(?:negative|minus)\s+(?=[\d\\$.(])", re.IGNORECASE)
 # Before a mark, in its clause: what says that the answer is another one.
-_NO_ANSWER = re.compile(r"\b(?:\w+n't|do not|does not|cannot|never|false|wrong|incorrect|doubt|deny|untrue)\b[^.,:;\n]*$", re.IGNORECASE)
+_NO_ANSWER = re.compile(r"\b(?:\w+n't(?! hard| difficult)|do not|does not|cannot|never|false|wrong|incorrect|(?<!no )doubt|deny|untrue)\b[^.,:;\n]*$", re.IGNORECASE)
+_REFUSED = re.compile(r"[\d})$]\s*(?:is|are|was|can|could|would)(?:n't|\s+(?:not|wrong|incorrect|impossible|false))\b")
 # Behind an answer: why it is the answer.
 _REASON = re.compile(r"[\s,;]*\(?\s*\b(?:because|since|as (?:we|the|it)|where|given that)\b.*", re.IGNORECASE)
 _FILLER = re.compile(
@@ -119,6 +120,7 @@ def _stretches(line):
 
 def _number(line, is_marked):
   """The number that a sentence states."""
+  if _REFUSED.search(line): return None
   line = _MINUS.sub("-", _DENIED.sub(" ", re.sub(r"(\*\*|__)(\S.*?)\1", r"\2", line))).strip()
   if is_marked and _VALUE.search(short := _REASON.sub("", line)): line = short
   if "=" in line.rstrip("= "): line, is_marked = _behind_equality(line), True
@@ -142,7 +144,7 @@ def _behind_equality(line):
 
 def _expressions(line):
   """What a line states where no number is asked for: all of it, or else its last formula."""
-  line = _DENIED.sub(" ", line)
+  line = _DENIED.sub(" ", _REASON.sub("", line) or line)
   formulas = re.findall(r"\$+([^$\n]+)\$+|\\\((.+?)\\\)|\\\[(.+?)\\\]", line)
   whole = _clean(line[_FILLER.match(line).end():])
   return [whole, *(_clean("".join(parts)) for parts in formulas[-1:])]
