@@ -1,9 +1,4 @@
-r"""Pairs of answers that are equal, or not, in many formats; what math_answer says of them.
-
-`python -m tests.verifiers.math_pairs` writes docs/verifiers.md.
-"""
-import collections
-import pathlib
+r"""Pairs of answers that are equal, or not, in many formats; what math_answer says of them."""
 import random
 import types
 
@@ -130,28 +125,6 @@ def report():
   labels = [equal for *_, equal in all_pairs]
   kinds = [kind for kind, *_ in all_pairs]
   return report_lib.report(verdicts, labels, kinds), all_pairs, verdicts
-
-
-def main():
-  found, all_pairs, verdicts = report()
-  counts = collections.Counter((kind, equal) for kind, *_, equal in all_pairs)
-  lines = ["# Verifiers", "",
-           "`python -m tests.verifiers.math_pairs` writes this page: what `math_answer.boxed` says of pairs of",
-           "answers that rules in `tests/verifiers/math_pairs.py` make, and of those written there by hand.", "",
-           "| kind | equal | not equal | precision | recall | false positives | unknown |", "| --- " * 7 + "|"]
-  for kind, m in found.items():
-    n = [sum(c for (k, e), c in counts.items() if kind in ("all", k) and e == equal)
-         for equal in (True, False)]
-    lines.append(f"| {kind} | {n[0]} | {n[1]} | " + " | ".join(
-        f"{m[k]:.3f}" if n[0] or k in ("fpr", "unknown") else "" for k in ("precision", "recall", "fpr", "unknown")) + " |")
-  for name, is_wrong in (("Taken for equal", lambda v, e: v > 0.5 and not e),
-                         ("Not seen to be equal", lambda v, e: v <= 0.5 and e),
-                         ("No verdict", lambda v, e: v != v)):
-    wrong = [(k, a, s) for (k, a, s, e), v in zip(all_pairs, verdicts) if is_wrong(v, e)]
-    lines += ["", f"## {name}: {len(wrong)}", ""]
-    lines += [f"- {kind}: `{answer}` and `{stated}`" for kind, answer, stated in wrong[:60]]
-  path = pathlib.Path(__file__).parent.parent.parent / "docs" / "verifiers.md"
-  path.write_text("\n".join(lines) + "\n")
 
 
 def _verdict(answer, stated):
@@ -321,6 +294,3 @@ def _equation(rng):
 
 _RULES = (_integer, _decimal, _fraction, _percent, _scientific, _surd, _polynomial, _interval,
           _set, _tuple, _units, _text, _matrix, _equation)
-
-if __name__ == "__main__":
-  main()

@@ -10,11 +10,9 @@ import pytest
 from rlx.verifiers import math_answer
 
 HERE = pathlib.Path(__file__).parent
-CASES = [json.loads(line) for name in ("math_cases_first", "math_cases", "math_cases_second")
+CASES = [json.loads(line) for name in ("math_cases_first", "math_cases")
          for line in (HERE / f"{name}.jsonl").read_text().splitlines()]
-# Labels that contradict others: of polynomials it is equal functions that agree, as in
-# math_pairs. That a question asks for one form cannot be seen from the reference answer.
-DISPUTED = {"expand-echo", "factor-q"}
+DISPUTED = json.loads((HERE / "math_disputed.json").read_text())
 
 
 def verdict(case):
