@@ -15,6 +15,7 @@ import jax
 from ml_collections import config_flags
 
 from rlx.io import hub
+from rlx.io import strict_json
 from rlx.learner import hosts
 
 # What a checkpoint's state or a run's figures are of: another value is another run.
@@ -76,8 +77,9 @@ def run(call, folder=None, *, again):
     _end(e)
 
 
-# No space, quota, read-only, not allowed.
-_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
+# No space, quota, read-only, not allowed, unreadable; a file for a folder, or the reverse.
+_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO,
+         errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG)
 
 
 def _end(error):
@@ -142,19 +144,54 @@ def recorded(workdir):
   """versions.json of a run that has a checkpoint; {} without one.
 
   Raises:
-    ValueError: it is no JSON.
+    ValueError: as `versions`.
   """
+  return versions(workdir) if has_checkpoint(workdir) else {}
+
+
+def versions(workdir):
+  """versions.json of a run; {} without one.
+
+  Raises:
+    ValueError: it is not what `record` writes.
+  """
+  def problem(found):
+    memory = found.get("device_bytes")
+    if not (memory is None or type(memory) is int and memory > 0):
+      return f"device_bytes={memory!r:.40} is no size"
+    return next((f"{k}={v!r:.40} is no text" for k, v in found.items()
+                 if k != "device_bytes" and not isinstance(v, str | None)), None)
   path = pathlib.Path(workdir) / "versions.json"
-  if not has_checkpoint(workdir) or not path.exists(): return {}
+  return _recorded(path, problem) if path.exists() else {}
+
+
+def run_config(workdir):
+  """config.json of a run, as nested dicts.
+
+  Raises:
+    ValueError: it is none of a run.
+  """
+  def problem(found):
+    kinds = {"seed": int, "steps": int, "model.path": str | None, "prm.loss.name": str}
+    there = flat(found)
+    return next((f"it has no {key}" for key, kind in kinds.items()
+                 if not isinstance(there.get(key, ()), kind)), None)
+  return _recorded(pathlib.Path(workdir) / "config.json", problem)
+
+
+def _recorded(path, problem):
+  """The object in a file of a workdir, in which `problem` finds none (None)."""
   try:
-    return json.loads(path.read_text())
+    found = strict_json.read(path)
+    if wrong := problem(found): raise ValueError(f"{path}: {wrong}.")
   except ValueError as e:
-    raise ValueError(f"{path}: {e}; without it the run goes on, with what it may find "
+    raise ValueError(f"{str(e).rstrip('.')}; without it the run goes on, with what it may find "
                      "changed unnoticed.") from None
+  return found
 
 
 def has_checkpoint(workdir):
-  return any((pathlib.Path(workdir) / "checkpoints").glob("[0-9]*"))
+  return any(p.name.isdigit() for p in (pathlib.Path(workdir) / "checkpoints").glob("*"))
 
 
 def record(config, workdir, **more):
@@ -168,7 +205,7 @@ def record(config, workdir, **more):
   """
   workdir = pathlib.Path(workdir)
   workdir.mkdir(parents=True, exist_ok=True)
-  path, versions = workdir / "config.json", workdir / "versions.json"
+  path = workdir / "config.json"
   is_resume = has_checkpoint(workdir)
   commits = {key: commit for key, path in (
       ("model.path", config.model.path), ("prm.path", config.prm.path))
@@ -178,24 +215,24 @@ def record(config, workdir, **more):
     if before.get(key, commit) != commit:
       raise ValueError(f"{key}: {workdir} has checkpoints of commit {before[key]}, now it is "
                        f"{commit}; put @{before[key]} behind the name.")
-  text = json.dumps(config.to_dict(), indent=2, sort_keys=True, default=list)
-  if path.exists() and path.read_text() != text:
-    old, new = (flat(json.loads(t)) for t in (path.read_text(), text))
-    changed = [k for k in sorted(old.keys() | new.keys()) if old.get(k) != new.get(k)]
+  new = json.loads(json.dumps(config.to_dict(), sort_keys=True, default=list))
+  if path.exists():
+    old, now = flat(run_config(workdir)), flat(new)
+    changed = [k for k in sorted(old.keys() | now.keys()) if old.get(k) != now.get(k)]
     for key in changed:
       is_same = key in commits and before.get(key) == commits[key]
       if is_resume and key in old and _is_fixed(key) and not is_same:
-        raise ValueError(f"{key}={new.get(key)!r}: {workdir} has checkpoints of a run with "
+        raise ValueError(f"{key}={now.get(key)!r}: {workdir} has checkpoints of a run with "
                          f"{old[key]!r}; use that or another --workdir.")
     for key in changed if hosts.is_first() else ():
       print(f"rlx: {key} was {old.get(key)!r} in this workdir, now "
-            f"{new.get(key)!r}.", file=sys.stderr)
+            f"{now.get(key)!r}.", file=sys.stderr)
   if not hosts.is_first(): return
-  path.write_text(text)
+  strict_json.write(path, new)
   (workdir / "stopped.json").unlink(missing_ok=True)
-  versions.write_text(json.dumps(
-      dict(config=_config_file(), commit=_commit(), **commits, **more, python=sys.version.split()[0],
-           **{p: importlib.metadata.version(p) for p in PACKAGES}), indent=2))
+  strict_json.write(workdir / "versions.json", dict(
+      config=_config_file(), commit=_commit(), **commits, **more,
+      python=sys.version.split()[0], **{p: importlib.metadata.version(p) for p in PACKAGES}))
 
 
 def _is_fixed(key):
@@ -205,7 +242,7 @@ def _is_fixed(key):
 def leave(step, steps, workdir):
   """Says that a run ends before its last step, and how it goes on; stopped.json has both."""
   if not hosts.is_first(): return
-  (workdir / "stopped.json").write_text(json.dumps(dict(step=step, steps=steps)))
+  strict_json.write(workdir / "stopped.json", dict(step=step, steps=steps))
   print(f"rlx: step {step} of {steps} is saved in {workdir}/checkpoints; the same command "
         "goes on.", file=sys.stderr)
 

@@ -6,7 +6,6 @@ Run again with the same workdir to resume, also after a kill or SIGTERM. Any key
 config can be set: `--config.learner.optimizer.lr=1e-4`.
 """
 import contextlib
-import json
 import pathlib
 
 import numpy as np
@@ -23,6 +22,7 @@ from rlx.io import curves
 from rlx.io import metrics as io_metrics
 from rlx.io import preemption
 from rlx.io import progress
+from rlx.io import strict_json
 from rlx.learner import hosts
 from rlx.rollouts import padding
 
@@ -195,7 +195,7 @@ def finish(run, state, host, workdir, clock):
                  prm_accuracy=float(np.nanmean(accuracies[-10:])) if accuracies else None,
                  seed=c.seed, seconds=clock.total(host["seconds_before"]))
   if hosts.is_first():
-    (workdir / "summary.json").write_text(json.dumps(summary, indent=2))
+    strict_json.write(workdir / "summary.json", summary)
     curves.draw(workdir)
     cli.report(summary, workdir)
   return summary

@@ -7,7 +7,6 @@ Completions that train_prm.rollouts and train_prm.held_out do not name are sampl
 policy into the workdir. Run again with the same workdir to resume. rlx.evaluate and
 rlx.convert read what it leaves.
 """
-import json
 import pathlib
 
 import jax
@@ -25,6 +24,7 @@ from rlx.io import checkpoint
 from rlx.io import curves
 from rlx.io import metrics as io_metrics
 from rlx.io import progress
+from rlx.io import strict_json
 from rlx.learner import sharding
 from rlx.verifiers import answers as answers_lib
 
@@ -96,7 +96,7 @@ def train(config, workdir):
       # A mean over steps, as in the RL loop; None of a PRM with a head.
       prm_accuracy=float(np.nanmean(accuracies[-10:])) if accuracies else None,
       seconds=clock.total(host["seconds_before"]))
-  (workdir / "summary.json").write_text(json.dumps(summary, indent=2))
+  strict_json.write(workdir / "summary.json", summary)
   curves.draw(workdir)
   curves.draw_at_k(workdir / "at_k.png", found)
   evaluate.show(found)

@@ -11,6 +11,7 @@ import json
 import math
 import pathlib
 import statistics
+import sys
 
 import numpy as np
 
@@ -51,8 +52,8 @@ def view(workdir):
 def of(workdir):
   """What the page says, as text and numbers; a section without its files is None."""
   config, versions, summary = (
-      _json(workdir / f"{name}.json") for name in ("config", "versions", "summary"))
-  lines, rows = io_metrics.read(workdir), io_metrics.tables(workdir)
+      cli.run_config(workdir), cli.versions(workdir), io_metrics.summary(workdir))
+  lines, rows = io_metrics.read(workdir), _rows(workdir)
   done = lines[-1]["step"] + 1 if lines else 0
   # Of fewer steps: the run goes on after it was finished once.
   if summary and summary["steps"] < done: summary = {}
@@ -80,7 +81,7 @@ def header(config, versions, done, summary):
 
 def accuracy(lines, summary):
   """[(how it was sampled, before, after)] on held-out prompts."""
-  if summary:
+  if "after" in summary:  # Not of train_prm.
     show = lambda x: "{mean:.3f} [{low:.3f}, {high:.3f}]".format(**x)
     return [(name, show(summary["before"][name]), show(summary["after"][name]))
             for name in summary["after"]]
@@ -228,11 +229,28 @@ def _mean(values):
   return statistics.mean(known) if known else None
 
 
-def _json(path):
-  try:
-    return json.loads(path.read_text()) if path.exists() else {}
-  except json.JSONDecodeError as e:
-    raise ValueError(f"{path}: not JSON: {e}") from None
+def _rows(workdir):
+  """The rows of completions.jsonl that are whole; the others are a line on stderr."""
+  rows = io_metrics.tables(workdir)
+  found = [r for r in rows if _is_row(r)]
+  if len(found) < len(rows):
+    print(f"rlx: {workdir / 'completions.jsonl'}: {len(rows) - len(found)} of {len(rows)} rows "
+          "are not what a run writes and are left out.", file=sys.stderr)
+  return found
+
+
+def _is_row(row):
+  """Has it what train.completion_rows writes?"""
+  def is_number(x):
+    return isinstance(x, float) or isinstance(x, int) and not isinstance(x, bool)
+  n = len(row["advantages"]) if isinstance(row.get("advantages"), list) else 0
+  def has(key, test): return isinstance(row.get(key), list) and len(row[key]) == n and all(
+      map(test, row[key]))
+  return (all(isinstance(row.get(key), str) for key in ("prompt", "completion", "finish"))
+          and has("advantages", is_number)
+          and (row.get("log_ratio") is None or has("log_ratio", is_number))
+          and ("tokens" not in row or has("tokens", lambda x: isinstance(x, str)))
+          and all(x is None or is_number(x) for x in (row.get("verdict", ""), row.get("beta"))))
 
 
 def _shown(value):
@@ -249,10 +267,7 @@ def main():
       prog="python -m rlx.view", description=__doc__.splitlines()[0])
   parser.add_argument("workdir", nargs="+", help="folder of a run")
   for workdir in parser.parse_args().workdir:
-    try:
-      print(view(workdir))
-    except ValueError as e:
-      cli.refuse(e)
+    cli.run(lambda: print(view(workdir)), workdir, again="nothing was written.")  # pylint: disable=cell-var-from-loop
 
 
 if __name__ == "__main__":

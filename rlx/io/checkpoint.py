@@ -11,9 +11,12 @@ from jax.experimental import multihost_utils
 import numpy as np
 import orbax.checkpoint as ocp
 
+from rlx.io import strict_json
+
 _SEAL = "CHECKSUMS"  # In each checkpoint: {file: [bytes, CRC-32]} of the others.
 # Written when the checkpoint appears, after its seal: marks, and times nobody reads here.
-_UNSEALED = (_SEAL, "commit_success.txt", "_CHECKPOINT_METADATA")
+_TIMES = "_CHECKPOINT_METADATA"
+_UNSEALED = (_SEAL, "commit_success.txt", _TIMES)
 _ROOM = 1.1, 2**20   # A checkpoint takes at most so many times the bytes of its arrays, and these.
 
 
@@ -23,8 +26,8 @@ class Checkpoints:
   One holds the arrays of a TrainState and a JSON-able dict of host state
   (iterator, buffer, counters): k steps, a kill, a resume and n - k steps give
   what n steps give, bit for bit. Writing is in the background; a checkpoint
-  appears when it is whole, with the checksums of its files. One whose files no
-  longer agree with them is passed over, with a line on stderr, for the one before.
+  appears when it is whole, with the checksums of its files. One that has none, or whose
+  files no longer agree with them, is passed over, with a line on stderr, for the one before.
 
   With several processes all call the same methods and share the folder.
   """
@@ -35,18 +38,26 @@ class Checkpoints:
       ValueError: the folder cannot be written.
     """
     self._dir = pathlib.Path(workdir).absolute() / "checkpoints"
-    self._damaged, self._whole = {}, set()
+    self._damaged, self._whole, self._saving = {}, set(), None
     try:
       self._dir.mkdir(parents=True, exist_ok=True)
       if not os.access(self._dir, os.W_OK): raise PermissionError("it cannot be written")
     except OSError as e:
       raise ValueError(f"{self._dir}: {e.strerror or e}.") from None
-    self._manager = ocp.CheckpointManager(
-        self._dir, item_handlers=dict(state=ocp.StandardCheckpointHandler(),
-                                      host=ocp.JsonCheckpointHandler()),
-        options=ocp.CheckpointManagerOptions(
-            max_to_keep=max_to_keep, create=True,
-            async_options=ocp.AsyncOptions(post_finalization_callback=self._seal)))
+    def manager():
+      return ocp.CheckpointManager(
+          self._dir, item_handlers=dict(state=ocp.StandardCheckpointHandler(),
+                                        host=ocp.JsonCheckpointHandler()),
+          options=ocp.CheckpointManagerOptions(
+              max_to_keep=max_to_keep, create=True,
+              async_options=ocp.AsyncOptions(post_finalization_callback=self._seal)))
+    try:
+      self._manager = manager()
+    except Exception:  # Orbax reads the times, which are of no use here.
+      for step in self._steps(): (self._dir / str(step) / _TIMES).unlink(missing_ok=True)
+      print(f"rlx: {self._dir}: the files {_TIMES} could not be read and are removed.",
+            file=sys.stderr)
+      self._manager = manager()
 
   @property
   def latest(self):
@@ -55,7 +66,7 @@ class Checkpoints:
     Raises:
       ValueError: there are checkpoints, and all are damaged.
     """
-    for step in sorted(self._manager.all_steps(), reverse=True):
+    for step in sorted(self._steps(), reverse=True):
       if self._is_whole(step): return step
     if self._damaged:
       raise ValueError(f"{self._dir}: all checkpoints are damaged: {self._damaged}.")
@@ -73,8 +84,9 @@ class Checkpoints:
     self._put_aside()
     is_full = self._shortage(state) is not None
     try:
+      self._manager.wait_until_finished()  # `_seal` is of the one before until then.
+      self._saving = step
       if is_full:
-        self._manager.wait_until_finished()
         for old in sorted(self._manager.all_steps())[:-1]: self._manager.delete(old)
         self.check_room(state)
       self._manager.save(step, args=ocp.args.Composite(
@@ -91,20 +103,29 @@ class Checkpoints:
 
     Raises:
       ValueError: the checkpoint's arrays do not fit the template, which means
-        that the config's model differs from the one that was saved.
+        that the config's model differs from the one that was saved; or it cannot be read.
     """
     step = self.latest
     abstract = jax.tree.map(ocp.utils.to_shape_dtype_struct, template)
-    saved = self._manager.item_metadata(step)["state"]
+    saved = self._read(step, lambda: self._manager.item_metadata(step)["state"])
     shapes = {_name(path): tuple(x.shape) for path, x in
               jax.tree.leaves_with_path(saved) if hasattr(x, "shape")}
     for path, x in jax.tree.leaves_with_path(abstract):
       found = shapes.pop(_name(path), "none")
       if found != np.shape(x): self._refuse(step, _name(path), found, np.shape(x))
     for name, found in shapes.items(): self._refuse(step, name, found, "none")
-    out = self._manager.restore(step, args=ocp.args.Composite(
-        state=ocp.args.StandardRestore(abstract), host=ocp.args.JsonRestore()))
+    out = self._read(step, lambda: self._manager.restore(step, args=ocp.args.Composite(
+        state=ocp.args.StandardRestore(abstract), host=ocp.args.JsonRestore())))
     return out["state"], out["host"]
+
+  def _read(self, step, call):
+    """What orbax reads of a checkpoint whose files are those that were written."""
+    try:
+      return call()
+    except Exception as e:
+      said = (str(e).splitlines() or [""])[0]
+      raise ValueError(f"{self._dir}/{step}: orbax cannot read it: {type(e).__name__}: "
+                       f"{said:.300}") from e
 
   def _refuse(self, step, name, found, wanted):
     raise ValueError(f"{self._dir}/{step}: {name} has shape {found}, this config makes it "
@@ -149,9 +170,14 @@ class Checkpoints:
   def _seal(self):
     """Writes the checksums of the checkpoint that is about to appear."""
     if jax.process_index(): return
-    for folder in self._dir.iterdir():
-      if folder.name[0].isdigit() and not (folder / _SEAL).exists():
+    for folder in self._dir.iterdir():  # Before it has its name there may be more in it.
+      if folder.name.partition(".")[0] == str(self._saving) and folder.is_dir():
         (folder / _SEAL).write_text(json.dumps(_checksums(folder)))
+
+  def _steps(self):
+    """The numbers that entries of the folder have for a name, whole or not."""
+    return [int(p.name) for p in self._dir.iterdir()
+            if p.name.isascii() and p.name.isdigit() and p.name == str(int(p.name))]
 
   def _is_whole(self, step):
     folder = self._dir / str(step)
@@ -167,7 +193,8 @@ class Checkpoints:
     if not self._damaged: return
     if not jax.process_index():
       for step in self._damaged:
-        (self._dir / str(step)).rename(self._dir / f"damaged-{step}")
+        there = sum(1 for _ in self._dir.glob(f"damaged-{step}*"))
+        (self._dir / str(step)).rename(self._dir / f"damaged-{step}{f'-{there}' * bool(there)}")
     if jax.process_count() > 1: multihost_utils.sync_global_devices("damaged")
     self._damaged = {}
     self._manager.reload()
@@ -177,7 +204,7 @@ def _checksums(folder):
   """{file: [bytes, CRC-32]} of everything below that is sealed."""
   found = {}
   for path in sorted(folder.rglob("*")):
-    if path.is_file() and path.name not in _UNSEALED:
+    if path.is_file() and path.name not in _UNSEALED and not path.name.startswith("."):
       crc = 0
       with path.open("rb") as f:
         while block := f.read(1 << 22): crc = zlib.crc32(block, crc)
@@ -186,18 +213,19 @@ def _checksums(folder):
 
 
 def _problem(folder):
-  """How the files differ from their checksums; None if they do not, or have none."""
-  if not (folder / _SEAL).exists(): return None  # Of an earlier version.
+  """Why a folder is no whole checkpoint; None if it is one."""
+  if not folder.is_dir(): return "it is no folder"
+  if not (folder / _SEAL).is_file(): return f"{_SEAL} is missing"
   try:
-    then = json.loads((folder / _SEAL).read_text())
-  except ValueError:
-    return f"{_SEAL} cannot be read"
-  now = _checksums(folder)
-  for name, (size, crc) in then.items():
+    then, now = strict_json.read(folder / _SEAL), _checksums(folder)
+  except (OSError, ValueError) as e:
+    return f"it cannot be read: {e}".rstrip(".")
+  for name in sorted(then.keys() | now.keys()):
     if name not in now: return f"{name} is missing"
-    if now[name][0] != size: return f"{name} has {now[name][0]} bytes, {size} were written"
-    if now[name][1] != crc: return f"{name} was altered"
-  return None
+    if name not in then: return f"{name} is not in {_SEAL}"
+    if now[name] != then[name]:
+      return f"{name} was altered: [bytes, CRC-32] are {now[name]}, {then[name]!r:.60} were written"
+  return None if now else "it is empty"
 
 
 def _name(path):

@@ -1,7 +1,7 @@
 """Pictures of a run: curves.png from metrics.jsonl, and SVGs for a page."""
 import functools
 import io
-import json
+import math
 import pathlib
 import re
 
@@ -187,9 +187,8 @@ def _lines(workdir):
   """Those of metrics.jsonl, between the accuracies before and after, which the summary
   has."""
   workdir, lines = pathlib.Path(workdir), io_metrics.read(workdir)
-  if not (workdir / "summary.json").exists(): return lines
-  summary = json.loads((workdir / "summary.json").read_text())
-  if "after" not in summary: return lines  # Of train_prm.
+  summary = io_metrics.summary(workdir)
+  if "after" not in summary: return lines  # It goes on, or is of train_prm.
   first, last = ({"step": step} | {f"eval/{k}": v["mean"] for k, v in summary[when].items()}
                  for step, when in ((0, "before"), (summary["steps"], "after")))
   return [first | (lines[0] if lines else {}), *lines[1:], last]
@@ -197,6 +196,6 @@ def _lines(workdir):
 
 def _typical(lines, keys):
   """An upper limit that steps which compile do not decide."""
-  later = [l[k] for l in lines[1:] for k in keys if k in l] or [
-      l[k] for l in lines for k in keys if k in l]
-  return 1.3 * sorted(later)[int(0.9 * (len(later) - 1))] or 1.0
+  of = lambda lines: sorted(l[k] for l in lines for k in keys if math.isfinite(l.get(k, math.nan)))
+  later = of(lines[1:]) or of(lines) or [0.0]
+  return 1.3 * later[int(0.9 * (len(later) - 1))] or 1.0

@@ -1,4 +1,5 @@
 """Metrics and tables of a run: metrics.jsonl, completions.jsonl, and who else is told."""
+import functools
 import json
 import math
 import pathlib
@@ -6,6 +7,7 @@ import sys
 
 import numpy as np
 
+from rlx.io import strict_json
 from rlx.io import trackers as trackers_lib
 
 
@@ -76,13 +78,38 @@ class Writer:
 
 def read(workdir):
   """The lines of metrics.jsonl as dicts; null comes back as NaN. None yet is []."""
+  is_line = lambda row: all(v is None or _is_number(v) for v in row.values())
   return [{k: math.nan if v is None else v for k, v in l.items()}
-          for l in _whole(pathlib.Path(workdir) / "metrics.jsonl")]
+          for l in _whole(pathlib.Path(workdir) / "metrics.jsonl", is_line)]
 
 
 def tables(workdir):
   """The rows of completions.jsonl as dicts, which have the step; none yet is []."""
   return _whole(pathlib.Path(workdir) / "completions.jsonl")
+
+
+def summary(workdir):
+  """summary.json of a finished run; {} without one.
+
+  Raises:
+    ValueError: it is not what a loop writes.
+  """
+  path = pathlib.Path(workdir) / "summary.json"
+  if not path.exists(): return {}
+  try:
+    found = json.loads(path.read_bytes())  # Which may have NaN.
+  except (ValueError, RecursionError) as e:
+    raise ValueError(f"{path}: not JSON: {e}.") from None
+  def has(x, *names):
+    return isinstance(x, dict) and all(_is_number(x.get(name)) for name in names)
+  def is_accuracy(x):
+    return isinstance(x, dict) and all(has(x.get(name), "mean", "low", "high")
+                                       for name in found["after"])
+  is_right = has(found, "steps") and has(found.get("seconds"), "total", "to_first_step") and (
+      "after" not in found or isinstance(found["after"], dict)  # train_prm has none.
+      and is_accuracy(found["after"]) and is_accuracy(found.get("before")))
+  if not is_right: raise ValueError(f"{path}: this is no summary of a run.")
+  return found
 
 
 def _append(path, rows):
@@ -93,12 +120,36 @@ def _append(path, rows):
 def _keep_before(path, step):
   if not path.exists(): return
   kept = [l for l in _whole(path) if l["step"] < step]
-  path.write_text("".join(json.dumps(l) + "\n" for l in kept))
+  strict_json.replace(path, "".join(json.dumps(l) + "\n" for l in kept))
 
 
-def _whole(path):
+def _whole(path, is_right=lambda row: True):
   """The lines of a .jsonl, but for half a line: a kill or a write under way leaves one
-  at the end. After a kill it belongs to a step that is run again."""
+  at the end. After a kill it belongs to a step that is run again.
+
+  Lines that nobody wrote so, as a failing disk leaves them, are left out; stderr says so.
+  """
   if not path.exists(): return []
-  return [json.loads(l) for l in path.read_text().splitlines(keepends=True)
-          if l.endswith("}\n")]
+  found, wrong = [], []
+  for i, line in enumerate(path.read_bytes().splitlines(keepends=True), 1):
+    if not line.endswith(b"\n"): break
+    try:
+      row = json.loads(line)
+    except (ValueError, RecursionError):
+      row = None
+    if (isinstance(row, dict) and type(row.get("step")) is int and 0 <= row["step"] < 2**31
+        and is_right(row)): found.append(row)
+    else: wrong.append(i)
+  if wrong: _note(f"rlx: {path}: {len(wrong)} of {i} lines cannot be read and are left out, the "
+                  f"first is line {wrong[0]}.")
+  return found
+
+
+@functools.cache
+def _note(text):
+  """Says it once."""
+  print(text, file=sys.stderr)
+
+
+def _is_number(x):
+  return isinstance(x, int | float) and not isinstance(x, bool) and not abs(x) > 1e300

@@ -1,6 +1,7 @@
 """JSON of files from elsewhere: whatever is wrong with one is a ValueError that names it."""
 import collections
 import json
+import os
 
 _LARGEST = 100_000_000  # Bytes of a file; a config.json has a thousand.
 
@@ -13,6 +14,18 @@ def read(path):
   if size > _LARGEST:
     raise ValueError(f"{path}: {size} bytes; at most {_LARGEST} are read as JSON.")
   return parse(path.read_bytes(), path)
+
+
+def write(path, value):
+  """Writes a value as a file's JSON: a kill leaves what was there, or all of it."""
+  replace(path, json.dumps(value, indent=2, default=list))
+
+
+def replace(path, text):
+  """Writes the text of a file, in its place once it is whole."""
+  part = path.with_name(f"{path.name}.part")
+  part.write_text(text)
+  os.replace(part, path)
 
 
 def parse(raw, where, *, any_name=False):

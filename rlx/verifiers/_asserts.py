@@ -117,6 +117,9 @@ def calls(body):
     if found: break
   if problem: raise Refused(f"no solution passes it: {problem}")
   if not found: raise Refused("it calls no function of the solution")
+  for name in found:
+    if (of := name.rpartition(".")[0]) in found:
+      raise Refused(f"an object of {of} is no plain value")
   return dict(found), own
 
 
@@ -266,9 +269,9 @@ class _Test:
         self._operator(node), self._value(read), self._value(node.value)))
 
   def _do_For(self, node):
-    items = self._value(node.iter)
+    items = self._apply(list, self._value(node.iter))
     if items is UNKNOWN or node.orelse: self._refuse(node)
-    for item in self._apply(list, items):
+    for item in items:
       self._bind(node.target, item)
       self.run(node.body)
 
@@ -305,9 +308,9 @@ class _Test:
     if isinstance(target, ast.Name):
       self._scope[target.id] = value
     elif isinstance(target, (ast.Tuple, ast.List)):
-      value, n = self._force(value), len(target.elts)
+      n, parts = len(target.elts), self._apply(list, self._force(value))
       if any(isinstance(t, ast.Starred) for t in target.elts): self._refuse(target)
-      parts = [UNKNOWN] * n if value is UNKNOWN else self._apply(list, value)
+      if parts is UNKNOWN: parts = [UNKNOWN] * n
       if len(parts) != n: raise Failed(f"{len(parts)} values for {n} names")
       for part, t in zip(parts, target.elts): self._bind(t, part)
     else:
@@ -325,6 +328,7 @@ class _Test:
       x = _Call(x.text(x.path), x.name)
     if isinstance(x, _Named): raise Refused("a module, method or function is no plain value")
     if not isinstance(x, _Call): return x
+    if x.later: raise Refused(f"an object of {x.name} is no plain value")
     if not x.is_made:
       self._calls_left -= 1
       if self._calls_left < 0: raise Refused(f"more than {_MAX_CALLS} calls of the solution")
@@ -423,14 +427,8 @@ class _Test:
     return self._whole(dict, self._drawn(node, ast.Tuple([node.key, node.value])))
 
   def _eval_Lambda(self, node):
-    if node.args.vararg or node.args.kwarg or node.args.kwonlyargs or node.args.defaults:
-      self._refuse(node)
-    names, scope = [a.arg for a in node.args.args], self._scope
-    def fn(*args):
-      if len(args) != len(names): raise Failed("arguments of a lambda")
-      return self._within(scope.new_child(dict(zip(names, args))), self._value, node.body)
-    fn(*[UNKNOWN] * len(names))  # Can it be computed at all?
-    return fn
+    if node.args.vararg or node.args.kwarg or node.args.kwonlyargs: self._refuse(node)
+    return _Function(node=node, scope=self._scope)
 
   def _eval_Attribute(self, node):
     if node.attr.startswith("_"): self._refuse(node)
@@ -455,8 +453,8 @@ class _Test:
                else [self._eval(n)])
     for k in node.keywords:
       kwargs.update(self._known(k.value) if k.arg is None else {k.arg: self._eval(k.value)})
-    if not isinstance(fn, _Solution): return self._called(fn, args, kwargs, node)
-    if not is_statement: return self._of_solution(fn, args, kwargs)
+    if not is_statement or not isinstance(fn, _Solution):
+      return self._called(fn, args, kwargs, node)
     return self._as_statement(fn, args, kwargs, [
         n.id for n in node.args
         if isinstance(n, ast.Name) and isinstance(self._scope.get(n.id), (list, dict, set))])
@@ -482,30 +480,35 @@ class _Test:
 
   def _text(self, value):
     """An argument of a call of the solution as text."""
-    if value is UNKNOWN or isinstance(value, _Call):
+    if isinstance(value, _Call) or self._is_unknown(value):
       raise Refused("an argument of a call of the solution is what another call returns")
     if isinstance(value, _Solution) and value.of is None: return value.path
     try:
-      self._spend(_values.weight(value, self._left + 1))
       return _values.source(value)
     except (ValueError, TypeError):
       raise Refused("an argument of a call of the solution is no literal") from None
 
   def _called(self, fn, args, kwargs, node):
-    """What a call of anything else gives."""
+    """What a call gives."""
+    if isinstance(fn, _Solution): return self._of_solution(fn, args, kwargs)
     if isinstance(fn, _Function): return self._of_test(fn, args, kwargs)
     if isinstance(fn, _Method): return self._method(fn, args, kwargs)
     if not callable(fn) or isinstance(fn, (_Named, _Call)): self._refuse(node)
     if fn in _TAKE_FUNCTIONS:
-      args = [self._function(a) for a in args]
-      kwargs = {k: self._function(v) for k, v in kwargs.items()}
+      of = [a for a in args if not isinstance(a, (_Function, _Solution)) and not callable(a)]
+      args = [self._function(a, of) for a in args]
+      kwargs = {k: self._function(v, of) for k, v in kwargs.items()}
     return self._apply(fn, *map(self._force, args),
                        **{k: self._force(v) for k, v in kwargs.items()})
 
-  def _function(self, x):
-    """An argument that builtins may call, as a function; anything else as it is."""
+  def _function(self, x, of):
+    """An argument that builtins may call on the values `of`, as a function; others as they are."""
+    if isinstance(x, (_Function, _Solution)) and any(map(self._is_unknown, map(self._force, of))):
+      # It is not called then. Could it be?
+      n = len(x.node.args.args) if isinstance(x, _Function) else 1
+      self._called(x, [UNKNOWN] * n, {}, None)
     if isinstance(x, _Solution): return lambda *a: self._force(self._of_solution(x, a, {}))
-    if isinstance(x, _Function): return lambda *a: self._of_test(x, a, {})
+    if isinstance(x, _Function): return lambda *a: self._force(self._of_test(x, a, {}))
     if callable(x) and not isinstance(x, (_Named, _Call)): return lambda *a: self._apply(x, *a)
     return x
 
@@ -516,9 +519,11 @@ class _Test:
     given = dict(zip(names[len(names) - len(defaults):], map(self._eval, defaults)))
     given |= dict(zip(names, args)) | kwargs
     if len(args) > len(names) or given.keys() != set(names):
-      raise Refused(f"arguments of {fn.node.name}")
+      raise Refused("a function of the test is called with other arguments than it has")
+    scope = fn.scope.new_child(given)
+    if isinstance(fn.node, ast.Lambda): return self._within(scope, self._value, fn.node.body)
     try:
-      self._within(fn.scope.new_child(given), self.run, fn.node.body)
+      self._within(scope, self.run, fn.node.body)
     except _Return as found:
       return found.args[0]
     return None
@@ -526,11 +531,11 @@ class _Test:
   def _method(self, fn, args, kwargs):
     receiver = fn.receiver
     args = [self._force(a) for a in args]
-    if fn.name == "sort": kwargs = {k: self._function(v) for k, v in kwargs.items()}
+    if fn.name == "sort": kwargs = {k: self._function(v, [receiver]) for k, v in kwargs.items()}
     kwargs = {k: self._force(v) for k, v in kwargs.items()}
-    if fn.name in _CHANGING and any(a is UNKNOWN for a in args):
-      for scope in self._scope.maps:
-        for name in [n for n, v in scope.items() if v is receiver]: scope[name] = UNKNOWN
+    if fn.name in _CHANGING and isinstance(receiver, (list, set)) and (
+        any(map(self._is_unknown, args))):
+      return receiver.append(UNKNOWN) if isinstance(receiver, list) else receiver.add(UNKNOWN)
     if receiver is UNKNOWN: return self._apply(bool, UNKNOWN, *args)
     for kind in type(receiver).__mro__:
       if fn.name in _METHODS.get(kind, ()):
@@ -539,7 +544,7 @@ class _Test:
 
   def _known(self, node):
     value = self._value(node)
-    if value is UNKNOWN: self._refuse(node)
+    if self._is_unknown(value): self._refuse(node)
     return value
 
   def _items(self, nodes):
@@ -561,9 +566,9 @@ class _Test:
       if not generators:
         found.append(self._value(element))
         return
-      items = self._value(generators[0].iter)
+      items = self._apply(list, self._value(generators[0].iter))
       if items is UNKNOWN: found.append(UNKNOWN)
-      for item in [UNKNOWN] if items is UNKNOWN else self._apply(list, items):
+      for item in [UNKNOWN] if items is UNKNOWN else items:
         self._bind(generators[0].target, item)
         holds = [self._apply(bool, self._value(n)) for n in generators[0].ifs]
         if any(h is UNKNOWN for h in holds): found.append(UNKNOWN)
@@ -581,17 +586,22 @@ class _Test:
   def _apply(self, fn, *args, **kwargs):
     """fn of plain values, within limits; UNKNOWN if one of them is."""
     values = (*args, *kwargs.values())
-    if any(v is UNKNOWN for v in values):
-      self._seen += [v for v in values if v is not UNKNOWN]
+    known = [v for v in values if not self._is_unknown(v)]
+    if len(known) < len(values):
+      self._seen += known
       return UNKNOWN
-    for v in values: self._spend(_values.weight(v, self._left + 1))
     try:
       if fn in _GUARDS: _GUARDS[fn](*args, **kwargs)
       if fn not in _EAGER: return fn(*args, **kwargs)
-      found = list(fn(*args, **kwargs))
+      return _values.Iterable(fn(*args, **kwargs))
     except _ERRORS as e:
       raise Failed(f"{type(e).__name__}: {e}"[:200]) from None
-    return UNKNOWN if any(v is UNKNOWN for v in found) else _values.Iterable(found)
+
+  def _is_unknown(self, value):
+    """Does it depend on a call that is not made?"""
+    cost, has_unknown = _values.weigh(value, self._left + 1, UNKNOWN)
+    self._spend(cost)
+    return has_unknown
 
   def _operator(self, node):
     return _OPERATORS.get(type(node.op)) or self._refuse(node)

@@ -35,7 +35,7 @@ def decode(printed):
   if len(printed) > MAX_BYTES: raise ValueError(f"more than {MAX_BYTES} bytes")
   try:
     return _decode(json.loads(printed), 0)
-  except (TypeError, KeyError, RecursionError) as e:
+  except (TypeError, KeyError, OverflowError, RecursionError) as e:
     raise ValueError(f"no value: {e}") from None
 
 
@@ -84,19 +84,20 @@ def check_hashes(values):
     if len(same) > _SAME_HASH: raise ValueError("too many values with one hash")
 
 
-def weight(value, limit):
-  """About how many numbers and characters there are in a value; counts up to `limit`."""
-  n, stack = 0, [value]
+def weigh(value, limit, marker):
+  """(about how many numbers there are in a value, up to `limit`; is `marker` one of them?)"""
+  n, stack, has_marker = 0, [value], False
   while stack and n < limit:
     x = stack.pop()
     n += 1
+    has_marker = has_marker or x is marker
     if isinstance(x, (str, bytes)): n += len(x) // 64
     elif isinstance(x, int): n += x.bit_length() // 64
     elif isinstance(x, dict): stack += [*x.keys(), *x.values()]
     elif isinstance(x, (list, tuple, set, frozenset)): stack += x
     elif isinstance(x, Iterable): stack += x.items
     elif isinstance(x, collections.abc.Sized): n += len(x)
-  return n
+  return n, has_marker
 
 
 def source(value):

@@ -86,4 +86,4 @@ def _gold(answer, question):
   if not answer.strip(): raise ValueError(f"the prompt has no answer: {answer!r}")
   # A percent sign of the answer's own does not say that the question asks for percentages.
   words = units.context(answer) - {"%", "percent"} | units.context(question)
-  return answers.read(answer, words), words
+  return answers.reference(answers.read(answer, words)), words

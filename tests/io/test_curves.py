@@ -9,8 +9,8 @@ def test_accuracies_before_and_after_stand_at_the_ends(tmp_path):
   (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(l) + "\n" for l in lines))
   assert curves._lines(tmp_path) == lines  # It still runs.
   said = lambda x: {"sampled": dict(mean=x, low=0.0, high=1.0)}
-  (tmp_path / "summary.json").write_text(json.dumps(
-      dict(before=said(0.2), after=said(0.7), steps=3)))
+  (tmp_path / "summary.json").write_text(json.dumps(dict(
+      before=said(0.2), after=said(0.7), steps=3, seconds=dict(total=1, to_first_step=1))))
   assert curves._lines(tmp_path) == [
       lines[0] | {"eval/sampled": 0.2}, *lines[1:], {"step": 3, "eval/sampled": 0.7}]
   (tmp_path / "metrics.jsonl").write_text("")  # Without a single step.

@@ -22,9 +22,9 @@ LIST = "class Stack:\n  def __init__(s, *a): s.items = list(a)\n  def push(s, x)
 def outcome(test, solution, made=None, **given):
   """Of a test whose calls are evaluated here; `made` gets their texts."""
   body = _asserts.parse(test, **given)
-  _, own = _asserts.calls(body)
+  calls, own = _asserts.calls(body)
   def call(expression, name, kept):
-    assert kept is None or isinstance(kept, int) and name
+    assert expression in calls[name] and (kept is None or isinstance(kept, int))
     if made is not None: made.append(expression)
     names = {}
     exec(solution, names)
@@ -107,7 +107,8 @@ REFUSED = {
     "assert f([sum(range(10 ** 4)) for _ in range(10 ** 4)]) == 1": "too long",
     "for i in range(300): assert f(i) == i": "more than 200 calls", "assert f(1) == 1 and 1 == 2": None,
     "assert 1 == 2 and f(1)": "no solution passes", "assert f(lambda x: x) == 1": "no literal",
-    "x.y = f(1)": "cannot be computed", "def check(candidate):\n  assert candidate(1)": "calls no function",
+    "x.y = f(1)": "cannot be computed", "assert P(1).x == 1\nassert P(1) + P(2) == P(3)": "object of P",
+    "p = P(1)\np.add(2)\nassert p == 3": "object of P", "def check(candidate):\n  assert candidate(1)": "calls no function",
     "assert f(\n" + "(" * 300 + ")" * 300 + ")": "no Python", "assert f(1).foo() == 1": "cannot be computed",
     "assert sorted(f(1), key=lambda x: g(x)) == [1]": "what another call", "import os\nassert os.getcwd() == f(1)": "import os"}
 

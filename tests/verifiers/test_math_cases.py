@@ -10,7 +10,7 @@ import pytest
 from rlx.verifiers import math_answer
 
 HERE = pathlib.Path(__file__).parent
-CASES = [json.loads(line) for name in ("math_cases_first", "math_cases")
+CASES = [json.loads(line) for name in ("math_cases_first", "math_cases", "math_cases_second")
          for line in (HERE / f"{name}.jsonl").read_text().splitlines()]
 DISPUTED = json.loads((HERE / "math_disputed.json").read_text())
 

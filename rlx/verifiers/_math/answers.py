@@ -24,6 +24,7 @@ _CLOSE = frozenset([")", "]", "}", r"\}", r"\rangle"])
 _SIGNS = {"=": "=", "<": "<", ">": ">", r"\lt": "<", r"\gt": ">", r"\le": "<=", r"\ge": ">=",
           r"\ne": "!=", r"\approx": "~", r"\equiv": "="}
 _TURNED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "!=": "!=", "~": "~"}
+_NAMING = frozenset(r"\angle \triangle | \mid \vec \bar \hat \tilde \overline \min \max \lim \sup \to \infty \cap \cup \| \sin \cos \tan".split())
 _BETWEEN = frozenset([",", ";", r"\land", r"\lor", r"\quad", r"\\"])
 _CURRENCIES = frozenset("$€£¥₹")
 _ORDERED = frozenset(["order", "ordered", "respectively", "sequence"])  # Words of a question.
@@ -45,6 +46,8 @@ _BASED = re.compile(r"\(?\s*(?=[A-Z]*\d)([\dA-Z]+)\s*\)?\s*_\s*(\d\d?)")
 _NAME = re.compile(r"[A-Za-z]\(-?[\d.]+(?:,-?[\d.]+)*\)|[A-Za-z]\^\{?(?:-1|T)\}?(?:\((?:[a-z]|-?\d+)\))?")
 # Behind a letter, what says that another one is meant, or none.
 _HEDGE = re.compile(r"\b(?i:or|not|no|isn't|wrong|incorrect|false|neither|both|and)\b|\b[A-Z]\s*[).:]|\b[B-H]\b")
+_EXCEPT = re.compile(r'"all (?:real numbers|reals|real values)(?: of)?(?: x)?,? (?:except|but|other than)(?: for)?', re.IGNORECASE)
+_INTEGERS = re.compile(r"\b((?:positive|negative|non-?negative) )?integers?$|\bintegers?\b", re.IGNORECASE)
 _DENIAL = re.compile(r"\b(?:not|no|never|isn't|wrong|incorrect|false)\b", re.IGNORECASE)
 
 
@@ -63,15 +66,31 @@ def read(text, words=frozenset()):
       int(c, 36) < int(based[2]) for c in based[1]):
     return ("based", based[1].lstrip("0") or "0", based[2])
   try:
-    found = _expanded(_read(latex.tokens(text, units.is_name), words))
-    return found[0] if len(found) == 1 else ("list", found)
+    return _one(_expanded(_read(latex.tokens(text, units.is_name), words)))
   except (Unreadable, RecursionError):
     return ("text", said)
+
+
+def reference(answer):
+  """What a reference answer asks for: of "ln e^5 = 5" it is 5, of "t = ln 9 = 2 ln 3" either."""
+  if answer[0] != "relation" or not set(answer[2]) <= {"=", "~"}: return answer
+  sides = answer[1]
+  is_named = sides[0][0] == "name"
+  if not is_named and (_has_only_names(sides[0]) or any(s[0] != "value" or ex.variables(s[1]) for s in sides)):
+    return answer
+  if is_named and len(sides) == 2: return answer
+  last = sides[-1]
+  kept = [s for s in sides[is_named or answer[2][0] == "=":-1] if s[0] == last[0] == "value"
+          and ex.variables(s[1]) <= ex.variables(last[1]) and not is_task(s[1], last[1])]
+  return ("either", [*kept, last])
 
 
 def agree(gold, stated, words=frozenset()):
   """Does a stated answer say what the reference answer says?"""
   try:
+    if stated[0] == "family" and gold[0] == "value" and stated[2] in ex.variables(gold[1]): stated = stated[1]
+    if gold[0] in ("group", "matrix") or stated[0] in ("group", "matrix"):
+      gold, stated = _vector(gold), _vector(stated)
     if stated[0] == "relation" and stated[2] == ["="] and stated[1][0][0] == "name" and gold[0] in (
         "group", "matrix", "reals", "colon", "based"): stated = stated[1][1]
     return _AGREE[gold[0]](gold, stated, words)
@@ -84,6 +103,7 @@ def _words(text):
   plain = " ".join(_WRAPPED.sub(" ", text).split())
   if re.fullmatch(r"[\w\s.,;:'!?()-]*", plain) and not re.search(r"\d\s*-|[\d_]", plain):
     plain = " ".join(re.findall(r"[\w'-]+", plain.lower()))
+    plain = re.sub(r"^(?:an?|the) ", "", plain)
     return re.sub(r"^(?:the )?(?:final |correct )?answer(?: is)? ", "", plain)
   return re.sub(r"\s", "", plain)
 
@@ -93,25 +113,45 @@ def _words(text):
 
 def _read(tokens, words):
   if not tokens: raise Unreadable("nothing")
+  tokens, family = _without_condition(tokens)
+  if family: return ("family", _one(_expanded(_read(tokens, words))), *family)
   while len(tokens) > 1 and tokens[0][0] == '"' and not _DENIAL.search(tokens[0]) and (
       _PREFIX.fullmatch(tokens[0][1:]) or tokens[1] == ":" and tokens[0][1:].replace(" ", "").isalpha()):
     tokens = tokens[2:] if tokens[1] in (":", "=") else tokens[1:]
+  if _EXCEPT.fullmatch(tokens[0]): return _difference([[r"\R"], tokens[1:]], words)
   if r"\pmod" in tokens: tokens = tokens[:tokens.index(r"\pmod")]  # 3 (mod 7) says where 3 is from.
   parts, seps = _split(tokens, _BETWEEN)
   if len(parts) > 1: return _several(parts, seps, words)
   if r"\in" in tokens and _is_name(tokens[:(i := tokens.index(r"\in"))]): return _read(tokens[i + 1:], words)
-  if (union := _split(tokens, [r"\cup"])[0])[1:]:
-    return _union([_reals(_read(part, words)) for part in union])
   sides, signs = _split(tokens, _SIGNS)
+  if signs != ["="] or not _is_name(sides[0]):
+    if (union := _split(tokens, [r"\cup"])[0])[1:]:
+      return _union([_reals(_read(part, words)) for part in union])
+    if (parts := _split(tokens, [r"\setminus"])[0])[1:]: return _difference(parts, words)
   if signs: return _relation(sides, [_SIGNS[s] for s in signs], words)
   return _whole(tokens, words)
+
+
+def _without_condition(tokens):
+  """(tokens, (name, domain)) without "k is an integer" at their end; (tokens, None) without it."""
+  kept = tokens[:len(tokens) - (tokens[-1] == ")")]
+  if kept[-2:-1] == [r"\in"] and kept[-1] in (r"\Z", r"\N"): name, domain, kept = kept[-3], kept[-1], kept[:-3]
+  elif len(kept) > 2 and (said := _INTEGERS.search(" ".join(t for t in kept[-2:] if t[0] == '"'))):
+    name, domain = kept[-1] if len(kept[-1]) == 1 else kept[-2], said[1] or r"\Z"
+    kept = kept[:-2]
+  else: return tokens, None
+  if len(name) != 1 or not name.isalpha() or not kept or name not in kept: return tokens, None
+  while kept and (kept[-1] in (",", ";", r"\quad", "|", r"\mid", ":") or kept[-1][0] == '"'): kept = kept[:-1]
+  if tokens[-1] == ")" and kept[-1:] == ["("]: kept = kept[:-1]
+  return kept, (name, domain)
 
 
 def _whole(tokens, words):
   """An answer without relations and commas outside of brackets."""
   if tokens == [r"\emptyset"]: return ("set", [])
   if tokens[0] == r"\begin" and tokens[-4:-3] == [r"\end"]: return _environment(tokens, words)
-  if tokens[0] == r"\R": return _real_line(tokens, words)
+  if tokens == [r"\R"]: return ("reals", [_EVERYWHERE])
+  if tokens[:2] == [r"\R", "-"]: return _difference([[r"\R"], tokens[1:]], words)
   inner = _without_transpose(tokens)
   is_turned = len(inner) < len(tokens)
   # P(1,2): the name of a point.
@@ -143,15 +183,15 @@ def _value(tokens, words):
   if tokens[0] in _CURRENCIES:
     unit, tokens = units.read(tokens[0]), tokens[1:]
   tokens = _joined_fraction(tokens)
-  split = next((i for i, t in enumerate(tokens) if t[0] == '"' or t in _CURRENCIES), len(tokens))
-  if tokens[-3:-1] == ["^", r"\circ"] and tokens[-1] in "CF":
-    tokens, name = tokens[:-3], {"C": "celsius", "F": "fahrenheit"}[tokens[-1]]
-    split, tokens = len(tokens), [*tokens, '"' + name]
+  if tokens[-3:-1] == ["^", r"\circ"] and tokens[-1].strip('"') in ("C", "F"):
+    tokens = [*tokens[:-3], {"C": '"celsius', "F": '"fahrenheit'}[tokens[-1].strip('"')]]
+  split = next((i for i, t in enumerate(tokens) if t in _CURRENCIES or t[0] == '"' and tokens[i - 1] != "{"),
+               len(tokens))
   if not split: raise Unreadable("words")
-  tree, behind = ex.parse(tokens[:split]), " ".join(t.strip('"') for t in tokens[split:])
+  tree, behind = _number_and_sign(tokens[:split]), " ".join(t.strip('"') for t in tokens[split:])
   behind = re.sub(r"\s*([\^{}/])\s*", r"\1", behind).replace(r"\cdot", " ").strip()
   times, behind = units.scale(behind)
-  if times != 1: tree = ("*", tree, ex.whole(times), False)
+  if times != 1: tree = _times(ex.whole(times), tree)
   if sign: tree = ("neg", tree)
   if behind:
     if units.is_percent(behind): tree = ("%", tree)
@@ -161,6 +201,22 @@ def _value(tokens, words):
   if tree[0] == "deg": tree, unit = tree[1], units.read("degrees")
   elif unit == units.read("degrees") and tree[0] == "%": raise Unreadable("two units")
   return ("value", tree, unit)
+
+
+def _times(factor, tree):
+  """The product, worked out where it is rational."""
+  product = ("*", factor, tree, False)
+  return product if (exact := ex.rational(product)) is None else ("num", exact, None)
+
+
+def _number_and_sign(tokens):
+  """An expression; a sign of percent or degrees behind a mixed number is of all of it."""
+  for end, kind in ((["%"], "%"), (["^", r"\circ"], "deg")):
+    if tokens[-len(end):] == end:
+      tree = ex.parse(tokens[:-len(end)])
+      inner = tree[1] if tree[0] == "neg" else tree
+      if inner[3:] == ("mixed",): return (kind, tree)
+  return ex.parse(tokens)
 
 
 def _joined_fraction(tokens):
@@ -192,21 +248,29 @@ def _set(inside, words):
   for mark in ("|", r"\mid", ":"):  # {x | x < 2}
     if mark in inside and _is_name(head := inside[:(i := inside.index(mark))], (r"\in", r"\R")):
       if not head: break
+      if inside[-1] in (r"\Z", r"\N") and inside[-2:-1] == [r"\in"]: return _read(inside[i + 1:], words)  # x = 3k, k in Z
       return _reals(_read(inside[i + 1:], words))
+  if inside[-1] in (r"\Z", r"\N") and len(_split(inside, ["|", r"\mid", ":"])[0]) == 2: return _read(inside, words)
   items, seps = _split(inside, [",", ";"])
   if not all(items): raise Unreadable("an empty place")
-  return ("set", list(itertools.chain.from_iterable(_expanded(_read(item, words)) for item in items)))
+  members = [member for item in items for member in _expanded(_read(item, words))]
+  if len(members) == 1 and members[0][0] == "reals": return members[0]  # {1 < x < 3}
+  return ("set", members)
 
 
-def _real_line(tokens, words):
-  if len(tokens) == 1: return ("reals", [_EVERYWHERE])
-  if tokens[1] not in (r"\setminus", "-"): raise Unreadable("a set")
-  without = _read(tokens[2:], words)
-  if without[0] != "set": raise Unreadable("a set")
-  points = [_number_in(item) for item in without[1]]
-  points.sort(key=functools.cmp_to_key(lambda a, b: -1 if ex.less(a, b) else 1))
-  ends = [_MINUS_INFINITY, *points, _INFINITY]
-  return ("reals", [(a, b, False, False) for a, b in zip(ends, ends[1:])])
+def _difference(parts, words):
+  """Real numbers without some of them."""
+  if parts[1][:1] == ["-"]: parts[1] = parts[1][1:]
+  if len(parts) != 2: raise Unreadable("a set")
+  without = _items(_read(parts[1], words))
+  if without is None: raise Unreadable("a set")
+  return functools.reduce(_intersection, (_without(_number_in(item)) for item in without),
+                          _reals(_read(parts[0], words)))
+
+
+def _without(number):
+  """All real numbers but one."""
+  return ("reals", [(_MINUS_INFINITY, number, False, False), (number, _INFINITY, False, False)])
 
 
 def _environment(tokens, words):
@@ -230,7 +294,7 @@ def _scaled(tokens, words):
   at = tokens.index(r"\begin")
   factor, (kind, rows) = ex.parse(tokens[:at]), _environment(tokens[at:], words)
   if kind != "matrix": raise Unreadable("a number before rows")
-  return ("matrix", [[("value", ("*", factor, _tree(cell), False), None) for cell in row] for row in rows])
+  return ("matrix", [[("value", _times(factor, _tree(cell)), None) for cell in row] for row in rows])
 
 
 def _transposed(answer):
@@ -248,22 +312,38 @@ def _several(parts, seps, words):
       raise Unreadable("an empty place")
   items = [_read(part, words) for part, _ in kept]
   if len(items) == 1: return items[0]
-  if all(item[0] == "reals" for item in items):
-    marks = {s for _, s in kept[1:]}
-    if marks == {r"\lor"}: return _union(items)
-    is_and = marks <= {r"\land", ",", r"\\"}
-    if is_and: return functools.reduce(_intersection, items)
-  # x = 1 or 2, x = 1, -1: the name is of all.
+  marks, reals = {s for _, s in kept[1:]}, [item for item in items if item[0] == "reals"]
+  if len(reals) == len(items) and marks <= {r"\land", ",", r"\\", r"\quad"}:
+    return functools.reduce(_intersection, items)
+  if _signs_of(kept[0][0]) == ["!="] and reals == items[:1] and all(item[0] == "value" for item in items[1:]):
+    return functools.reduce(_intersection, [items[0], *(_without(_number_in(item)) for item in items[1:])])
+  if reals and marks == {r"\lor"}:  # x < 0 or x = 1
+    points = [_items(item) for item in items if item[0] != "reals"]
+    if not any(item[0] == "value" for item in items) and None not in points:
+      return _union([*reals, *(_reals(("set", point)) for point in points)])
+  if len(reals) == len(items) - 1 and all("!=" in _signs_of(part) for part, _ in kept[1:]) and (
+      items[0][0] == "value" and ex.variables(items[0][1])): return items[0]  # 1/x, x != 0
   return ("list", [found for item in items for found in _expanded(item)])
 
 
 def _expanded(item):
   """An answer with +- is two."""
-  if item[0] == "value" and any(n[0] in ("pm", "mp") for n in ex.nodes(item[1])):
-    return [("value", ex.with_sign(item[1], sign), item[2]) for sign in (1, -1)]
+  if item[0] == "value": return [("value", tree, item[2]) for tree in _signed(item[1])]
   if item[0] == "relation" and item[2] == ["="] and item[1][1][0] == "value":
     return [("relation", [item[1][0], v], ["="]) for v in _expanded(item[1][1])]
   return [item]
+
+
+def _one(items): return items[0] if len(items) == 1 else ("list", items)
+
+
+def _signs_of(tokens): return [_SIGNS[sign] for sign in _split(tokens, _SIGNS)[1]]
+
+
+def _signed(tree):
+  """The trees that one with +- stands for."""
+  if not any(n[0] in ("pm", "mp") for n in ex.nodes(tree)): return [tree]
+  return [ex.with_sign(tree, sign) for sign in (1, -1)]
 
 
 def _relation(sides, signs, words):
@@ -289,7 +369,7 @@ def _solved(relation):
   (at,) = place
   if len(trees) == 2:
     sign, end = (signs[0], trees[1]) if at == 0 else (_TURNED[signs[0]], trees[0])
-    if sign == "!=": return ("reals", [(_MINUS_INFINITY, end, False, False), (end, _INFINITY, False, False)])
+    if sign == "!=": return functools.reduce(_intersection, map(_without, _signed(end)))
     if sign[0] == "<": return ("reals", [(_MINUS_INFINITY, end, False, sign == "<=" and end != _INFINITY)])
     return ("reals", [(end, _INFINITY, sign == ">=", False)])
   if len(trees) != 3 or at != 1 or signs[0][0] != signs[1][0] or signs[0] == "!=": return None
@@ -313,8 +393,9 @@ def _is_name(tokens, more=()):
   """Is it the name of what is asked for: x, f(x), a_1, \\angle ABC, P(A), words?"""
   if _NAME.fullmatch("".join(tokens)): return True
   return bool(tokens) and not _DENIAL.search(" ".join(tokens)) and all(
-      t in "()_{}'," or t in more or t in (r"\angle", r"\triangle", "|", r"\mid") or t[0] == '"'
-      or t.isalpha() or t[0] == "\\" and t[1:] in ex.GREEK or t.isdigit() and tokens[i - 1] in "_{("
+      t in "()_{}'," or t in more or t in _NAMING or t in _SIGNS or t[0] == '"' or t.isalpha()
+      or t[0] == "\\" and t[1:] in ex.GREEK
+      or t.isdigit() and (tokens[i - 1] in ("_", "{", "(", r"\to") or tokens[i - 1] in _SIGNS)
       for i, t in enumerate(tokens)) and tokens[0] not in ("e", "i") and (tokens[0] != "(" or "," in tokens)
 
 
@@ -384,7 +465,11 @@ def _same_value(gold, stated, words):
   found = _single(stated, gold)
   if found is None: return False
   (_, tree, unit), (_, given, given_unit) = gold, found
-  if is_task(given, tree): return False
+  is_letter = given_unit is None and _is_letter_unit(given, tree, unit, words)
+  if is_letter: return True
+  degrees = units.read("degrees")
+  is_angle = (unit == degrees) != (given_unit == degrees)
+  if is_task(given, tree) and not is_angle: return False
   percent, given_percent = tree[0] == "%", given[0] == "%"
   if percent != given_percent and words & {"percent", "%", "percentage"}:
     if ex.equal(tree[1] if percent else tree, given[1] if given_percent else given): return True
@@ -396,13 +481,13 @@ def _same_value(gold, stated, words):
       tree, given = (("*", t, ("num", s, None), False) for t, s in ((tree, size), (given, given_size)))
   elif given_unit is not None and unit is None:
     asked = units.asked(given_quantity, words)
-    if asked and given_size not in asked: return False
-  if ex.equal(tree, given): return True
-  degrees = units.read("degrees")
-  if (unit == degrees) != (given_unit == degrees):  # 45 degrees are pi/4.
+    if asked and given_size not in asked or units.is_other_power(given_quantity, words): return False
+  if not (is_angle and any(n == ("pi",) for n in (*ex.nodes(tree), *ex.nodes(given)))) and ex.equal(tree, given):
+    return True
+  if is_angle:  # 45 degrees are pi/4.
     return ex.equal(("deg", tree) if unit == degrees else tree,
                     ("deg", given) if given_unit == degrees else given)
-  return given_unit is None and _is_letter_unit(given, tree, unit, words)
+  return False
 
 
 def _is_letter_unit(given, tree, unit, words):
@@ -423,12 +508,14 @@ def _single(stated, gold=None):
   if not set(signs) <= {"=", "~"} or "~" in signs[:-1]: return None
   values = sides[1:] if sides[0][0] == "name" or _has_only_names(sides[0]) else sides
   if signs[-1] == "~" and len(values) > 1:  # An exact number, and about how much that is.
-    is_decimal = gold is not None and any(n[0] == "num" and n[2] is not None for n in ex.nodes(gold[1]))
-    values = values[-1:] if is_decimal else values[:-1]
+    values = values[-1:] if gold is not None and _is_decimal(gold[1]) else values[:-1]
   if not all(v[0] == "value" for v in values): return None
   if sides[0][0] == "name" and len(values) == 1 and sides[0][1] in ex.variables(values[0][1]): return None
   if any(not ex.equal(v[1], values[-1][1]) for v in values[:-1]): return None
   return _single(values[-1])
+
+
+def _is_decimal(tree): return any(n[0] == "num" and n[2] is not None for n in ex.nodes(tree))
 
 
 def _has_only_names(side):
@@ -439,11 +526,13 @@ def _has_only_names(side):
 def is_task(tree, gold):
   """Does a tree leave something to work out that the reference does not?
 
-  That is a factorial or a binomial, a function of a number, a sum or a product of numbers,
+  That is a variable, a factorial or a binomial, a function of a number, a sum or a product of numbers,
   and where the reference is rational a root or a power, unless it is one of 10. A fraction,
   a mixed number, a root in an irrational number are answers.
   """
-  return bool(_tasks(tree, ex.rational(gold) is not None) - _tasks(gold, True))
+  is_rational = ex.rational(gold) is not None
+  if is_rational and ex.rational(tree) is None and not _is_decimal(gold): return True
+  return bool(_tasks(tree, is_rational) - _tasks(gold, True) or ex.variables(tree) - ex.variables(gold))
 
 
 def _tasks(tree, is_rational):
@@ -454,12 +543,13 @@ def _tasks(tree, is_rational):
     exact[id(node)] = value
     has_names[id(node)] = is_open = kind == "sym" or any(has_names[part] for part in parts)
     values = [exact[part] for part in parts]
-    if kind in ("!", "binom", "floor", "ceil", "max", "min"): found.add(kind)
+    if kind in ("!", "binom"): found.add("!")
+    elif kind in ("floor", "ceil", "max", "min", "gcd", "lcm"): found.add(kind)
     elif kind == "fn" and not is_open: found.add("log" if node[1] in _LOGARITHMS else "fn")
     elif kind in ("root", "abs") and is_rational and not is_open: found.add(kind)
     elif kind == "^" and is_rational and value is not None and values[0] != 10: found.add("^")
     elif kind == "+" and node[3:] != ("mixed",) and None not in values: found.add("+")
-    elif kind == "*" and node[3] and None not in values:
+    elif kind == "*" and None not in values:
       is_scientific = node[2][0] == "^" and exact[id(node[2][1])] == 10
       if not is_scientific: found.add("*")
   return found
@@ -471,6 +561,8 @@ def _same_list(gold, stated, words):
     return names.keys() == given_names.keys() and all(
         _same_value(names[k], given_names[k], words) for k in names)
   items, given = _values(gold), _items(stated)
+  if len(names) > 1 and not given_names:  # x = 1, y = 2
+    return _same_group(("group", "(", ")", [names[k] for k in sorted(names)]), stated, words)
   if given is None: return False
   if not names and stated[0] != "set" and (_is_sequence(items) or words & _ORDERED):
     return len(items) == len(given) and all(agree(a, b, words) for a, b in zip(items, given))
@@ -546,6 +638,20 @@ def _same_group(gold, stated, words):
   return False
 
 
+def _vector(answer):
+  """2i - 3j + k as the group (2, -3, 1); other answers as they are."""
+  if answer[0] != "value" or answer[2] is not None: return answer
+  names, tree = ex.variables(answer[1]), answer[1]
+  if not names & {"j", "k"} and names != {"i"} or not names <= {"i", "j", "k"}: return answer
+  parts = []
+  for name in "ijk"[:3 if "k" in names else 2]:
+    part = functools.reduce(lambda t, n: ex.replaced(t, n, ex.whole(int(n == name))), "ijk", tree)
+    parts.append(("value", part if (exact := ex.rational(part)) is None else ("num", exact, None), None))
+  total = functools.reduce(lambda a, b: ("+", a, b), (
+      ("*", part[1], ("sym", n), False) for part, n in zip(parts, "ijk")))
+  return ("group", r"\langle", r"\rangle", parts) if ex.equal(tree, total) else answer
+
+
 def _same_reals(gold, stated, words):
   del words
   if stated[0] == "set" and not all(p[0] == p[1] for p in gold[1]): return False
@@ -566,8 +672,8 @@ def _same_relation(gold, stated, words):
   name = sides[0][1] if sides[0][0] == "name" else None
   if stated[0] != "relation":
     return name is not None and signs == ["="] and agree(sides[1], stated, words)
-  if name is not None and stated[1][0][0] == "name" and stated[1][0][1] == name:
-    if len(sides) == 2 and sides[1][0] != "value": return agree(sides[1], stated[1][-1], words)
+  if name is not None and stated[1][0][0] == "name" and _same_name(stated[1][0][1], name):
+    if signs == ["="] == stated[2] and agree(sides[1], stated[1][1], words): return True
   # x = 5 is solved, x + 3 = 8 is not.
   if signs == ["="] and name is not None and sides[1][0] == "value" and not ex.variables(sides[1][1]):
     given = _single(stated)
@@ -575,6 +681,11 @@ def _same_relation(gold, stated, words):
   left, right = _differences(gold), _differences(stated)
   if len(left) != len(right): return False
   return all(_same_difference(a, b) for a, b in zip(left, right))
+
+
+def _same_name(a, b):
+  """Is it the same name? A function's value f(x) may be called y."""
+  return a == b or "y" in (a, b) and all(x == "y" or re.fullmatch(r"[a-z]\(x\)", x) for x in (a, b))
 
 
 def _differences(relation):
@@ -596,6 +707,51 @@ def _same_difference(a, b):
   if a[1] != b[1]: return False
   found = ex.ratio(a[0], b[0])
   return found is not None and (found > 0 or a[1] in ("=", "!="))
+
+
+def _same_either(gold, stated, words): return any(agree(side, stated, words) for side in gold[1])
+
+
+def _same_family(gold, stated, words):
+  """Has each of the reference's families of values one that it is equal to, and the other way?"""
+  _, answer, name, domain = gold
+  if stated[0] != "family":  # The condition is left out.
+    return stated[0] == "value" and len(ex.variables(stated[1])) == 1 and _same_family(
+        gold, ("family", stated, *ex.variables(stated[1]), domain), words)
+  if domain != stated[3]: return False
+  answer, other = _renamed(answer, name), _renamed(stated[1], stated[2])
+  if agree(answer, other, words): return True
+  items = [_items(answer), _items(other)]
+  if None in items: return False
+  trees = [[_tree(item) for item in some] for some in items]
+  return len(trees[0]) == len(trees[1]) and all(
+      any(_same_values_of_k(a, b, domain) for b in others) for some, others in (trees, trees[::-1]) for a in some)
+
+
+def _renamed(part, name):
+  """An answer, or a part of it, with k for a variable."""
+  if part == ("sym", name): return ("sym", "k")
+  return type(part)(_renamed(p, name) for p in part) if isinstance(part, (tuple, list)) else part
+
+
+def _same_values_of_k(a, b, domain):
+  """Have two trees the same values over all k? Those over all integers may be shifted and reversed."""
+  if ex.variables(a) == ex.variables(b) and ex.equal(a, b): return True
+  if domain != r"\Z": return False
+  lines = [_line(tree) for tree in (a, b)]
+  if None in lines: return False
+  (start, step), (other, other_step) = lines
+  if not ex.equal(step, other_step) and not ex.equal(step, ("neg", other_step)): return False
+  apart = ("+", other, ("neg", start))
+  if ex.variables(apart) or ex.variables(step): return ex.is_zero(apart)
+  return ex.equal(apart, ("*", step, ex.whole(ex.nearest(("/", apart, step))), False))
+
+
+def _line(tree):
+  """(start, step) of start + step k; None of other trees."""
+  start, second = (ex.replaced(tree, "k", ex.whole(n)) for n in (0, 1))
+  step = ("+", second, ("neg", start))
+  return (start, step) if ex.equal(tree, ("+", start, ("*", step, ("sym", "k"), False))) else None
 
 
 def _same_choice(gold, stated, words):
@@ -623,7 +779,7 @@ def _same_based(gold, stated, words):
 
 _AGREE = dict(value=_same_value, relation=_same_relation, reals=_same_reals, group=_same_group,
               matrix=_same_matrix, set=_same_set, list=_same_list, choice=_same_choice,
-              text=_same_text, colon=_same_colon, based=_same_based)
+              text=_same_text, family=_same_family, either=_same_either, colon=_same_colon, based=_same_based)
 
 
 def choice_of(text):

@@ -4,11 +4,12 @@ A tree is a tuple of a name and its parts:
 
   num value digits   a Fraction; digits that a decimal states, None of a whole number
   sym name           a variable; pi, e, i and inf are constants
-  floor ceil max min of one or several trees
+  floor ceil max min gcd lcm of one or several trees
   + * / ^            of two trees; * has a third part: was the sign of the product written
   neg ! binom abs root fn %, deg, pm, mp
 """
 import fractions
+import functools
 import math
 import random
 
@@ -23,11 +24,11 @@ _MAX_DEPTH = 60       # Of groups in groups.
 _MAX_FACTORIAL = 2000
 _ARITHMETIC = frozenset(["+", "*", "/", "^", "neg", "!", "binom", "abs", "root", "%"])
 _STARTS = frozenset(["(", "{", "|", r"\frac", r"\sqrt", r"\binom", r"\pi", r"\infty", r"\lfloor", r"\lceil",
-                     r"\max", r"\min"])
+                     r"\max", r"\min", r"\gcd", r"\lcm", r"\vec", r"\bar", r"\hat", r"\tilde", r"\hbar"])
 _CLOSING = {"(": ")", "{": "}", "[": "]", r"\lfloor": r"\rfloor", r"\lceil": r"\rceil", r"\{": r"\}"}
 GREEK = frozenset("alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi rho "
                    "sigma tau phi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega "
-                   "ell".split())
+                   "ell hbar".split())
 
 
 class _Irrational(Exception):
@@ -40,7 +41,7 @@ def parse(tokens):
   Raises:
     Unreadable: they are no expression.
   """
-  reader = _Reader(tokens)
+  reader = _Reader(["{", *tokens, "}"] if r"\over" in tokens else tokens)
   try:
     tree = reader.sum()
   except RecursionError:
@@ -89,7 +90,8 @@ class _Reader:
       elif token in ("/", r"\div"):
         self.take()
         found = ("/", found, self.signed())
-      elif self._starts(token) and not (token[0].isdigit() or token[0] == "."):
+      elif self._starts(token) and not ((token[0].isdigit() or token[0] == ".") and not (
+          self.tokens[self.i - 1] == ")" and variables(found))):
         if token == "{" and self.next(1)[:1].isdigit(): raise Unreadable("two numbers")  # 1{2} looks like 12.
         right = self.power()
         is_mixed = token == r"\frac" and found[0] == "num" and found[2] is None and _is_proper(right)
@@ -131,10 +133,14 @@ class _Reader:
   def postfix(self):
     found = self.atom()
     while True:
-      if self.next() == "!" : found = (self.take(), found)
+      if self.next() == "!": found = (self.take(), found)
       elif self.next() == "%": found = (self.take(), found)
       elif self.next() == "^" and self.next(1) == r"\circ":
         self.i += 2
+        for part, mark in ((60, "'"), (3600, "''")):  # 63 degrees 45 minutes
+          if self.next().isdigit() and "".join(self.tokens[self.i + 1:self.i + 1 + len(mark)]) == mark:
+            found = ("+", found, ("/", self.atom(), whole(part)), "mixed")
+            self.i += len(mark)
         found = ("deg", found)
       else: return found
 
@@ -143,13 +149,14 @@ class _Reader:
     if token[0].isdigit() or token[0] == "." and len(token) > 1: return self._number(token)
     if token in ("(", "{", "["): return self._group(token)
     if token in (r"\lfloor", r"\lceil"): return (token[2:], self._group(token))
-    if token in (r"\max", r"\min"):
+    if token in (r"\max", r"\min", r"\gcd", r"\lcm"):
       opening, items = self.take("(", r"\{"), []
       while not items or self.next() == ",":
         if items: self.take()
         items.append(self.sum())
       self.take(_CLOSING[opening])
       return (token[1:], *items)
+    if token in (r"\vec", r"\bar", r"\hat", r"\tilde"): return self._accented(token)
     if token == "|":
       if self.bars: raise Unreadable("bars in bars")
       self.bars += 1
@@ -172,6 +179,17 @@ class _Reader:
       if token in ("e", "i") and self.next() != "_": return (token,)
       return ("sym", token.lstrip("\\") + self._subscript())
     raise Unreadable(f"{token!r}")
+
+  def _accented(self, accent):
+    r"""\vec{a} and \hat{a} are named as a is; \vec{i} is a vector, not the imaginary unit."""
+    is_group, name = self.next() == "{", ""
+    if is_group: self.take()
+    while not name or is_group and self.next() != "}":
+      if not self.next().lstrip('"\\').isalpha(): raise Unreadable("an accent")
+      name += self.take().strip('"\\')
+    if is_group: self.take()
+    mark = "" if accent in (r"\vec", r"\hat") else accent
+    return ("sym", mark + name + self._subscript())
 
   def _starts(self, token):
     if token == "|" and self.bars: return False
@@ -258,7 +276,7 @@ class _Reader:
     if self.next() != "{": return "_" + self.take().strip('"\\')
     self.take()
     name = ""
-    while self.next() != "}": name += self.take().strip('"')
+    while self.next() != "}": name += self.take().strip('" ')
     self.take()
     return "_" + name
 
@@ -372,6 +390,23 @@ def with_sign(tree, sign):
   parts = [with_sign(p, sign) if isinstance(p, tuple) else p for p in parts]
   if kind in ("pm", "mp"): return parts[0] if (kind == "pm") == (sign > 0) else ("neg", parts[0])
   return (kind, *parts)
+
+
+def replaced(tree, name, by):
+  """The tree with another one for a variable."""
+  if tree == ("sym", name): return by
+  return (tree[0], *(replaced(p, name, by) if isinstance(p, tuple) else p for p in tree[1:]))
+
+
+def nearest(tree):
+  """The whole number next to the value of a tree.
+
+  Raises:
+    Unreadable: it has no real value.
+  """
+  value = _value(tree, {}, 400)
+  if abs(mpmath.im(value)) > 1e-30: raise Unreadable("no real number")
+  with mpmath.workprec(400): return int(mpmath.nint(mpmath.re(value)))
 
 
 def _same_number(a, b):
@@ -519,8 +554,18 @@ def _of_floats(kind, parts, at):
   values = [_number(_calculated(p, at)) for p in parts]
   if kind == "deg": return values[0] * mpmath.pi / 180
   if kind in ("floor", "ceil"): return getattr(mpmath, kind)(values[0])
+  if kind in ("gcd", "lcm"):
+    exact = [_calculated(p, at) for p in parts]
+    if not all(isinstance(x, fractions.Fraction) for x in exact): raise Unreadable(kind)
+    return functools.reduce({"gcd": _gcd, "lcm": lambda a, b: abs(a * b) / _gcd(a, b)}[kind], exact)
   if kind in ("max", "min"): return {"max": max, "min": min}[kind](map(mpmath.re, values))
   raise Unreadable(kind)
+
+
+def _gcd(a, b):
+  """The largest number that divides both into whole numbers."""
+  return fractions.Fraction(math.gcd(a.numerator * b.denominator, b.numerator * a.denominator),
+                            a.denominator * b.denominator)
 
 
 def _number(x):

@@ -23,7 +23,7 @@ _KNOWN = frozenset(
     "equiv in cup setminus emptyset mid land lor quad overline begin end langle rangle R top Z N Q C "
     "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi rho sigma tau phi "
     "chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega angle triangle ell "
-    "lfloor rfloor lceil rceil max min".split()
+    "lfloor rfloor lceil rceil max min gcd lcm lim sup to cap vec bar hat tilde prime hbar odot".split()
 ) | FUNCTIONS
 _CHARACTERS = str.maketrans({
     "−": "-", "–": "-", "‐": "-", "‑": "-", "﹣": "-", "×": r"\times ", "⋅": r"\cdot ", "·": r"\cdot ",
@@ -32,7 +32,7 @@ _CHARACTERS = str.maketrans({
     "±": r"\pm ", "∓": r"\mp ", "°": r"^\circ ", "∪": r"\cup ", "∈": r"\in ", "∅": r"\emptyset ",
     "∧": r"\land ", "∨": r"\lor ", "ℝ": r"\R ", "ℤ": r"\Z ", "ℕ": r"\N ", "∠": r"\angle ", "′": "'",
     "≡": r"\equiv ", "⟨": r"\langle ", "⟩": r"\rangle ", "∖": r"\setminus ", "△": r"\triangle ",
-    "“": " ", "”": " ", "’": "'", "\u2044": "/", "ℓ": r"\ell ", "√": r"\sqrt ", "\t": " ", "\n": " ",
+    "“": " ", "”": " ", "、": ",", "。": ".", "’": "'", "\u2044": "/", "ℓ": r"\ell ", "√": r"\sqrt ", "\t": " ", "\n": " ",
     "\r": " ", **{g: rf"\{n} " for g, n in zip("αβγδεζηθικλμνξρστφχψωΓΔΘΛΞΠΣΦΨΩ", (
         "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi rho sigma tau phi "
         "chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega").split())}})
@@ -44,7 +44,7 @@ _SPELLINGS = [(re.compile(pattern), new) for pattern, new in (
     (r"\\(?:left|right|middle|[bB]igg?[lrm]?)(?![A-Za-z])\s*", ""),
     (r"\\(?:displaystyle|textstyle|scriptstyle|limits|nolimits|rm|bf|it|sf|tt|"
      r"tiny|small|normalsize|large|Large|LARGE|huge|Huge)(?![A-Za-z])", " "),
-    (r"\\[dtc]frac(?![A-Za-z])", r"\\frac"), (r"\\[dt]binom(?![A-Za-z])", r"\\binom"),
+    (r"\\(?:[dtcs]|nice)frac(?![A-Za-z])", r"\\frac"), (r"\\hat\s*\{\s*\\vec\s*\{(\w)\}\s*\}", r"\\vec{\1}"), (r"\\[dt]binom(?![A-Za-z])", r"\\binom"),
     (r"\\(?:!|strut|mathstrut|null)", ""), (r"\\q?quad(?![A-Za-z])", r"\\quad "),
     (r"\\(?:leqslant|leq)(?![A-Za-z])", r"\\le "), (r"\\(?:geqslant|geq)(?![A-Za-z])", r"\\ge "),
     (r"\\neq(?![A-Za-z])", r"\\ne "), (r"\\(?:varnothing|O)(?![A-Za-z])", r"\\emptyset "),
@@ -59,12 +59,16 @@ _SPELLINGS = [(re.compile(pattern), new) for pattern, new in (
     (r"\\math(?:bb|bf)\s*\{?([RZNQC])(?![A-Za-z])\}?", r"\\\1 "),
     (r"\^\s*\{?\s*\\(?:top|intercal|mathsf\s*\{T\}|mathrm\s*\{T\}|text\s*\{T\})\s*\}?", r"^\\top "),
     (r"\^\s*\{\s*\\circ\s*\}", r"^\\circ "), (r"\*\*(?=[\s({\d\w-])", "^"),
+    (r"(?<=[\d.])\\dot\s*\{?(\d)\}?(\d*)\\dot\s*\{?(\d)\}?", r"\\overline{\1\2\3}"),
     (r"(?<=[\d.])\\dot\s*\{?(\d)\}?", r"\\overline{\1}"),
+    (r"\\(?:begin|end)\s*\{(?:aligned|align|gathered|split)\*?\}", " "), (r"(?:\\\\)?\s*&\s*=", "="), (r"\\therefore(?![A-Za-z])", " "),
+    (r"\\overrightarrow(?![A-Za-z])", r"\\vec"), (r"\\(?:rightarrow|longrightarrow)(?![A-Za-z])", r"\\to "),
+    (r"\^\s*(?:\\prime|\{\s*\\prime\s*\})", "'"), (r"\^\s*\{\s*\\prime\s*\\prime\s*\}|″", "''"),
     (r"<=", r"\\le "), (r">=", r"\\ge "), (r"!=", r"\\ne "), (r"\\(?:cr|newline)(?![A-Za-z])", r"\\\\ "),
     (r"\\(?:dots|ldots|cdots)(?![A-Za-z])|\.{3,}", r" \\dots "))]
 _WRAPPER = re.compile(
     r"\\(text(?:rm|bf|it|sf|tt|normal)?|mbox|hbox|math(?:rm|bf|it|sf|normal|tt)|operatorname\*?|"
-    r"boldsymbol|bm|underline|boxed|fbox|emph|color|textcolor|bold)\s*(?=\{)")
+    r"boldsymbol|bm|underline|boxed|fbox|emph|bold|ensuremath)\s*(?=\{)")
 _GROUPED = re.compile(  # 1,234,567 and 1 234 567, whatever stands between.
     r"(?<![\d.,}])\d{1,3}(?:(?:,|\{,\}|\\,|\\ |\\;|\\:|\\!|\\>|~|[ \u00a0\u2009\u202f])\d{3})+(?![\d,]*\d|\{)")
 _TOKEN = re.compile(
@@ -72,6 +76,7 @@ _TOKEN = re.compile(
 _CONNECTIVES = {"and": r"\land", "or": r"\lor", ", and": r"\land", ", or": r"\lor", "and/or": r"\lor",
                 "to": ":"}
 _SHORT_WORDS = frozenset("yes no odd one two six ten all any red".split())  # No products.
+_NUMBER_IN_TEXT = re.compile(r'([A-Za-z ]*:?\s*)([-+]?\$?\d[\d.,/:]*(?<![.,:]))(\s*[^"\d]*)')
 _EXACT_NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")
 
 
@@ -93,12 +98,12 @@ def tokens(text, is_unit=lambda word: False):
       if words.lower() in _CONNECTIVES: found.append(_CONNECTIVES[words.lower()])
       elif words: found.append('"' + words)
     elif token[0].isalpha(): found += _word(token, found, is_unit)
-    elif token[0] == "\\" and token[1].isalpha():
+    elif token[0] == "\\" and token[1:].isalpha():
       if token[1:] not in _KNOWN: raise Unreadable(f"{token}")
       found.append(token)
     elif token in ("\\{", "\\}", "\\\\", "\\%", "\\$", "\\|", "\\ "):
       if token != "\\ ": found.append({"\\%": "%", "\\$": "$"}.get(token, token))
-    elif token in ("\\,", "\\;", "\\:", "\\>", "~"):
+    elif token in ("\\,", "\\;", "\\:", "\\>", "~", "\\"):  # Of "\\ " at the end.
       pass
     elif token[0].isdigit() or token[0] == "." and len(token) > 1 or token in "+-*/^_!|()[]{}<>=,;:%$€£¥₹'&.?#":
       found.append(token)
@@ -106,6 +111,7 @@ def tokens(text, is_unit=lambda word: False):
       raise Unreadable(f"{token!r}")
   if max(itertools.accumulate((t in _OPENING) - (t in _CLOSING) for t in found), default=0) > _MAX_DEPTH:
     raise Unreadable("too deep")
+  while found and found[0] == "\\quad": del found[0]
   while found and found[-1] in (".", ",", ";", "\\\\", "\\quad"): found.pop()
   return found
 
@@ -133,7 +139,7 @@ def _spelled(text):
   text = re.sub(r"(?<!\\)\\[()\[\]]", " ", text.replace('"', " ").translate(_CHARACTERS))
   if len(dollars := re.findall(r"(?<!\\)\$", text)) % 2 == 0 and dollars:  # Of math, not of money.
     text = re.sub(r"(?<!\\)\$", " ", text)
-  text = _unwrapped(text)
+  text = _unwrapped(re.sub(r"\\(?:text)?color\s*\{[^{}]*\}", " ", text))
   for pattern, new in _SPELLINGS: text = pattern.sub(new, text)
   text = re.sub(r"(?<=\d)\{,\}(?=\d{3})", ",", text)
   return _GROUPED.sub(_joined, text)
@@ -166,17 +172,21 @@ def _unwrapped(text):
   while match := _WRAPPER.search(text):
     end = balanced(text, match.end())
     inside, name = text[match.end() + 1:end - 1], match[1]
-    if name in ("color", "textcolor"): raise Unreadable("color")
     plain = inside.strip().strip("$").strip()
     if _WRAPPER.search(plain): new = plain
     elif plain in ("\\$", "€", "£", "¥", "₹"): new = plain
-    elif name in ("boxed", "fbox", "underline") or _EXACT_NUMBER.fullmatch(plain): new = "{" + plain + "}"
+    elif name in ("boxed", "fbox", "underline", "ensuremath") or _EXACT_NUMBER.fullmatch(plain.strip("{ }")): new = "{" + plain + "}"
+    elif re.fullmatch(r"[a-z]", plain) and name in ("mathbf", "boldsymbol", "bm", "bold"): new = rf"\vec{{{plain}}}"
     elif re.fullmatch(r"[A-Za-z]", plain) and not name.startswith(("text", "mbox", "hbox")): new = f"{{{plain}}}"
     elif "math" in name or name in ("boldsymbol", "bm", "bold"):
-      new = plain if re.search(r"\\|[\d{}]", plain) and not re.fullmatch(r"[a-zA-Z~ /^\d{}]+", plain) else f'"{plain}"'
+      new = plain if re.search(r"\\|[\d{}]", plain) and not re.fullmatch(r"[a-zA-Z~ /^\d{}]+|~(?:[a-zA-Z~ /^\d{}-]|\\cdot\b|\\,)+", plain) else f'"{plain}"'
     elif "operatorname" in name: new = "\\" + plain if plain in FUNCTIONS else f"\\unknown{plain}"
+    elif number := _NUMBER_IN_TEXT.fullmatch(plain):  # \text{3 cm}
+      before, value, behind = number.groups()
+      colon = ":" * before.rstrip().endswith(":")
+      new = " ".join([f'"{before.strip(" :")}"' * bool(before), colon, value, f'"{behind}"' * bool(behind.strip())])
     else: new = f'"{plain}"'
-    if new[:1] == '"': new = '"' + new[1:-1].replace('"', "").replace("~", " ") + '"'
+    if new == f'"{plain}"': new = '"' + new[1:-1].replace('"', "").replace("~", " ") + '"'
     text = text[:match.start()] + " " + new + " " + text[end:]
   return text
 
@@ -190,5 +200,6 @@ def _word(word, before, is_unit):
   if len(word) == 1: return [word]
   is_behind_number = before and (before[-1][-1] in "0123456789)}%" or before[-1] == r"\circ")
   if before and before[-1][0] == '"': return ['"' + word]
+  if is_behind_number and word.isupper() and word not in ("AM", "PM") and not is_unit(word): return list(word)
   if len(word) > 3 or word.isupper() or lower in _SHORT_WORDS or is_behind_number and is_unit(word): return ['"' + word]
   return list(word)

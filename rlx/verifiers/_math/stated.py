@@ -9,7 +9,7 @@ from rlx.verifiers._math import units
 
 _MAX_LINE = 3000  # Characters of a line that are searched for mathematics.
 _MARK = re.compile(
-    r'\#\#\#\#|<answer>|\banswers?\b["\'*_]*\s*(?:(?:is|are)\b(?:\s+(?:therefore|thus|then|hence|simply|just)\b)?|:|=)'
+    r'\#\#\#\#|<answer>|\b(?:answers?|correct (?:option|choice|value))\b["\'*_]*\s*(?:(?:is|are)\b(?:\s+(?:therefore|thus|then|hence|simply|just)\b)?|:|=)'
     r"[\s:*_=]*", re.IGNORECASE)
 # "not 72, it is 71": what is denied, up to the next mark of punctuation or "but".
 _DENIED = re.compile(r"(?:,\s*)?(?:\b(?:and|but)\s+)?\b(?:not|cannot|\w+n't|never|instead of|rather than|unlike|except)\b"
@@ -18,7 +18,7 @@ _DENIED = re.compile(r"(?:,\s*)?(?:\b(?:and|but)\s+)?\b(?:not|cannot|\w+n't|neve
 _BOUND = re.compile(
     r"\b(?:(?:less|more|fewer|greater|smaller|larger|bigger|lower|higher|other) than|at (?:least|most)|under|"
     r"over|above|below|between|up to|no more|from|within|almost|nearly|either|neither|half of|twice|"
-    r"double|triple|maybe|perhaps|possibly|unknown|a multiple of|divisible by|"
+    r"double|triple|out of|maybe|perhaps|possibly|unknown|a multiple of|divisible by|"
     r"(?:one|two|three|four|five|six) (?:times|more|less))\b", re.IGNORECASE)
 # Behind a number, what makes another one of it.
 _GOES_ON = re.compile(
@@ -28,18 +28,23 @@ _GOES_ON = re.compile(
     r"to the power|or\b)", re.IGNORECASE)
 _GOES_ON_BELOW = re.compile(r"\n[ \t]*(?=[×*/+=÷·^])")
 _MINUS = re.compile(r"\b(?:negative|minus)\s+(?=[\d\\$.(])", re.IGNORECASE)
+# Before a mark, in its clause: what says that the answer is another one.
+_NO_ANSWER = re.compile(r"\b(?:\w+n't(?! hard| difficult)|do not|does not|cannot|never|false|wrong|incorrect|(?<!no )doubt|deny|untrue)\b[^.,:;\n]*$", re.IGNORECASE)
+_REFUSED = re.compile(r"[\d})$]\s*(?:is|are|was|can|could|would)(?:n't|\s+(?:not|wrong|incorrect|impossible|false))\b")
+# Behind an answer: why it is the answer.
+_REASON = re.compile(r"[\s,;]*\(?\s*\b(?:because|since|as (?:we|the|it)|where|given that)\b.*", re.IGNORECASE)
 _FILLER = re.compile(
     r"[\s*_:=>`'\"~]*(?:(?:therefore|thus|so|then|hence|exactly|equal(?:s)?(?: to)?|simply|just|about|"
-    r"approximately|around|precisely|clearly|is|are|that|we get|it is|given by|the|a|total of|"
-    r"(?:option|choice|letter|number|value))\b[\s*_:=,`]*)*", re.IGNORECASE)
+    r"approximately|around|precisely|clearly|is|are|that|we get|it is|given by|the|(?-i:an?)|total of|"
+    r"(?:option|choice|letter|number|value|solution|root|point|interval|set|expression|equation)s?)\b[\s*_:=,`]*)*", re.IGNORECASE)
 _SENTENCES = re.compile(r"(?<=[^\s\d.])[.!?]\s+|(?<=\d)[.!?]\s+(?=[A-Z])")
 # What stretches of mathematics are made of, with the white space between them.
 _PART = re.compile(
     r"(?P<all>\$[^$\n]+\$|\\\([^\n]*?\\\)|\\\[[^\n]*?\\\])"
     r"|(?P<part>\\(?:text|mathrm|mathbf|operatorname)\s*\{[^{}]*\}|\\[A-Za-z]+|\\[%$,;:! {}]"
     r"|\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]?\d+)?|\.\d+|[-+*/^=<>()\[\]{}|!%$€£¥₹°_±×÷·−–√π∞≤≥²³⁄,.:]"
-    r"|(?<![A-Za-z])[A-Za-z](?![A-Za-z]))|(?P<space>\s+)|.")
-_VALUE = re.compile(r"\d|[√π∞]|\\(?:d?frac|sqrt|pi|infty)(?![A-Za-z])")
+    r"|(?<![A-Za-z])(?:[A-Za-z]|sqrt|pi|ln|log)(?![A-Za-z]))|(?P<space>\s+)|.")
+_VALUE = re.compile(r"\d|[√π∞]|\bpi\b|\\(?:d?frac|sqrt|pi|infty)(?![A-Za-z])")
 
 
 def answer(text, question, is_number):
@@ -71,10 +76,11 @@ def answer(text, question, is_number):
     line = _line(_GOES_ON_BELOW.sub(" ", text[mark.end():]))
     is_heading = mark[0] == "####" and not _is_all(line) or re.match(r"\d+[.)]\s+[A-Z]", line)
     if not line or is_number and is_heading: continue
+    if _NO_ANSWER.search(text[:mark.start()]): return []
     return [_number(_sentence(line), True)] if is_number else _expressions(line)
   lines = [line for line in text.splitlines() if line.strip(" *_`#>-{}$")]
   if not lines: return []
-  if not is_number: return _expressions(_behind_equality(lines[-1]))
+  if not is_number: return [*_expressions(lines[-1]), _clean(_behind_equality(lines[-1]))]
   numbered = [line for line in lines if re.search(r"\d", line)]
   if not numbered: return []
   sentences = [s for s in _SENTENCES.split(numbered[-1].strip().rstrip(".")) if re.search(r"\d", s)]
@@ -114,7 +120,9 @@ def _stretches(line):
 
 def _number(line, is_marked):
   """The number that a sentence states."""
+  if _REFUSED.search(line): return None
   line = _MINUS.sub("-", _DENIED.sub(" ", re.sub(r"(\*\*|__)(\S.*?)\1", r"\2", line))).strip()
+  if is_marked and _VALUE.search(short := _REASON.sub("", line)): line = short
   if "=" in line.rstrip("= "): line, is_marked = _behind_equality(line), True
   filler = _FILLER.match(line).end()
   found = _stretches(line)
@@ -136,6 +144,7 @@ def _behind_equality(line):
 
 def _expressions(line):
   """What a line states where no number is asked for: all of it, or else its last formula."""
+  line = _DENIED.sub(" ", _REASON.sub("", line) or line)
   formulas = re.findall(r"\$+([^$\n]+)\$+|\\\((.+?)\\\)|\\\[(.+?)\\\]", line)
   whole = _clean(line[_FILLER.match(line).end():])
   return [whole, *(_clean("".join(parts)) for parts in formulas[-1:])]
@@ -144,4 +153,5 @@ def _expressions(line):
 def _clean(text):
   """Without marks of Markdown and punctuation around it, and brackets that open for words."""
   if text.count("}") > text.count("{"): text = text.rstrip(" }\n")
+  if sum(map(text.count, ")]")) > sum(map(text.count, "([")): text = text.rstrip(" .").removesuffix(")")
   return re.sub(r"[\s(\[:,.;!*_`\"'-]+$", "", text).lstrip(" :,;*_`\"'") or None

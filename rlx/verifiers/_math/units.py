@@ -76,7 +76,7 @@ def is_name(word):
 def scale(words):
   """(number that the first words multiply by, the other words): "million dollars"."""
   first, _, rest = words.partition(" ")
-  if first.lower() in _SCALES: return _SCALES[first.lower()], rest.strip()
+  if (name := _stem(first.lower())) in _SCALES: return _SCALES[name], rest.strip()
   return 1, words
 
 
@@ -134,6 +134,13 @@ def asked(quantities, words):
   if len(quantities) != 1 or list(quantities.values()) != [1]: return set()
   found = [_of(w) for w in words if len(w) > 1 and w != "in"]
   return {size for quantity, size in filter(None, found) if quantity in quantities}
+
+
+def is_other_power(quantities, words):
+  """Is it an area where the question names a cubic unit, or a volume where it names a square one?"""
+  n = quantities.get("length") if len(quantities) == 1 else None
+  named = {2 * ("square" in words), 3 * ("cubic" in words)} - {0}
+  return n in (2, 3) and len(named) == 1 and n not in named
 
 
 def _of(word):

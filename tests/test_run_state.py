@@ -1,0 +1,134 @@
+"""Damaged files of a workdir: a line on stderr, or one that ends the program."""
+import json
+import math
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from configs import base
+from rlx import cli
+from rlx import view
+from rlx.io import curves
+from rlx.io import metrics as io_metrics
+
+ACCURACY = dict(mean=0.5, low=0.4, high=0.6)
+SUMMARY = dict(before=dict(greedy=ACCURACY), after=dict(greedy=ACCURACY), steps=2, seed=0,
+               prm_accuracy=math.nan, seconds=dict(total=1.0, to_first_step=0.5))
+ROW = dict(prompt="3m4=", completion="3#3", verdict=1.0, finish="eos", tokens=["3#3", ""],
+           log_ratio=[0.5, -1.0], beta=0.05, advantages=[1.0, math.nan])
+
+
+@pytest.fixture
+def workdir(tmp_path):
+  """The files of a run of two steps, as its loop writes them."""
+  cli.record(base.get_config(), tmp_path, device_bytes=None)
+  writer = io_metrics.Writer(tmp_path)
+  for step in range(2):
+    writer.write(step, {"rollouts/accuracy": 0.25, "seconds/sample": math.nan})
+    writer.table(step, [ROW])
+  writer.close()
+  (tmp_path / "checkpoints" / "1").mkdir(parents=True)
+  io_metrics.strict_json.write(tmp_path / "summary.json", SUMMARY)
+  io_metrics._note.cache_clear()
+  return tmp_path
+
+
+def _json(name, **change):
+  """Keys of a JSON file, or dropped with None."""
+  def damage(workdir):
+    found = json.loads((workdir / name).read_text()) | change
+    (workdir / name).write_text(json.dumps({k: v for k, v in found.items() if v is not None}))
+  return damage
+
+
+def _text(name, text): return lambda workdir: (workdir / name).write_text(text)
+def _cut(name): return lambda workdir: (workdir / name).write_text(
+    (workdir / name).read_text()[:99])
+
+
+def _folder(name):
+  def damage(workdir):
+    (workdir / name).unlink()
+    (workdir / name).mkdir()
+  return damage
+
+
+@pytest.mark.parametrize("damage, message", [
+    (_cut("config.json"), "config.json: not JSON"), (_text("config.json", "{}"), "it has no seed"),
+    (_text("config.json", "[]"), "config.json: an object is needed"),
+    (_json("config.json", steps="2"), "it has no steps"), (_json("config.json", model=5), "it has no model.path"),
+    (_json("config.json", prm=dict(loss=None)), "it has no prm.loss.name"),
+    (_text("config.json", "\0" * 99), "config.json: not JSON"), (_folder("config.json"), "config.json: no such file"),
+    (_cut("versions.json"), "versions.json: not JSON"), (_text("versions.json", "[]"), "versions.json: an object"),
+    (_json("versions.json", device_bytes="8"), "versions.json: device_bytes='8' is no size"),
+    (_json("versions.json", device_bytes=-1), "device_bytes=-1 is no size"),
+    (_json("versions.json", commit=5), "versions.json: commit=5 is no text")], ids=str)
+def test_a_resume_and_a_page_refuse_in_one_line(workdir, damage, message):
+  damage(workdir)
+  for call in (lambda: cli.record(base.get_config(), workdir),
+               lambda: view.view(workdir)):
+    with pytest.raises(ValueError, match=message) as e: call()
+    assert cli._is_raised_here(e.value) and "\n" not in str(e.value)
+
+
+@pytest.mark.parametrize("damage", [
+    _cut("summary.json"), _text("summary.json", "[]"), _json("summary.json", steps="2"),
+    _json("summary.json", seconds=3), _json("summary.json", after=[]), _json("summary.json", before=None),
+    _json("summary.json", after=dict(greedy=dict(mean="a"))), _text("summary.json", "[" * 10**5)])
+def test_a_page_refuses_a_summary_in_one_line(workdir, damage):
+  damage(workdir)
+  for call in (view.view, curves.draw):
+    with pytest.raises(ValueError, match="^.*summary.json: (not JSON|this is no summary)"): call(workdir)
+
+
+@pytest.mark.parametrize("line", [
+    b"\0" * 50, b"{", b"[]", b"5", b'{"a": 1}', b'{"step": "1"}', b'{"step": -1}', b'{"step": true}',
+    b'{"step": 1.5}', b'{"step": 1, "a": "b"}', b'{"step": 1, "a": [1]}', b'{"step": 1, "a": 1e999}',
+    b"\xff\xfe", b"[" * 10**5, b'{"step": 1, "a": ' + b"9" * 400 + b"}", b"not json}"])
+def test_damaged_lines_of_metrics_are_left_out(workdir, capsys, line):
+  path = workdir / "metrics.jsonl"
+  whole = io_metrics.read(workdir)
+  first, second = path.read_bytes().splitlines(keepends=True)
+  path.write_bytes(first + line + b"\n" + second + b'{"step": 2, "half')
+  found = io_metrics.read(workdir)
+  assert [l["step"] for l in found] == [0, 1] == [l["step"] for l in whole]
+  view.view(workdir)
+  curves.draw(workdir)
+  io_metrics.Writer(workdir, first_step=1)
+  assert path.read_bytes() == first
+  assert capsys.readouterr().err == (
+      f"rlx: {path}: 1 of 4 lines cannot be read and are left out, the first is line 2.\n")
+
+
+@pytest.mark.parametrize("change", [
+    dict(prompt=5), dict(completion=None), dict(verdict="1"), dict(finish=[]), dict(tokens=["a"]),
+    dict(tokens=5), dict(tokens=[1, 2]), dict(log_ratio=[1.0]), dict(log_ratio=["a", "b"]),
+    dict(advantages=None), dict(advantages=[True, 1.0]), dict(beta="a"), dict(step="0")])
+def test_damaged_completions_are_left_out_of_the_page(workdir, capsys, change):
+  with (workdir / "completions.jsonl").open("a") as f:
+    f.write(json.dumps(dict(step=1, **ROW) | change) + "\n")
+  assert len(view._rows(workdir)) == 2
+  assert capsys.readouterr().err.count("\n") == 1
+  view.view(workdir)
+
+
+@pytest.mark.parametrize("name", ["metrics.jsonl", "completions.jsonl", "summary.json"])
+def test_a_folder_for_a_file_is_one_line(workdir, name):
+  _folder(name)(workdir)
+  done = subprocess.run([sys.executable, "-m", "rlx.view", workdir], capture_output=True, text=True,
+                        check=False)
+  assert done.returncode == 2 and done.stderr.startswith("rlx: ") and done.stderr.count("\n") == 1
+
+
+def test_a_write_that_is_cut_leaves_what_was_there(workdir, monkeypatch):
+  def full(path, text):
+    with path.open("w") as f: f.write(text[:9])
+    raise OSError(28, "No space left on device")
+  monkeypatch.setattr(pathlib.Path, "write_text", full)
+  before = (workdir / "metrics.jsonl").read_bytes()
+  with pytest.raises(OSError): io_metrics.Writer(workdir, first_step=1)
+  with pytest.raises(OSError): cli.record(base.get_config(), workdir)
+  assert (workdir / "metrics.jsonl").read_bytes() == before
+  assert cli.run_config(workdir)["steps"] == base.get_config().steps
