@@ -33,7 +33,7 @@ _EVERYWHERE = (_MINUS_INFINITY, _INFINITY, False, False)
 _LOGARITHMS = frozenset(["ln", "log", "lg"])
 # What may stand before an answer in its box.
 _PREFIX = re.compile(r"(?:so |thus |therefore |hence )?(?:the |my |our )?(?:final |correct )?"
-                     r"(?:answer|result|solution|value)s?(?: is| are|:|=)*:?|[\w ]+:", re.IGNORECASE)
+                     r"(?:answer|result|solution|value)s?(?: is| are|:|=)*:?|exactly|[\w ]+:", re.IGNORECASE)
 _WRAPPED = re.compile(r"\\(?:text(?:rm|bf|it|sf|tt|normal)?|mbox|hbox|math(?:rm|bf|it|sf)|operatorname\*?|"
                       r"boldsymbol|bm|underline|boxed|fbox|left|right|emph)(?![A-Za-z])|[{}$]|\\[,;:! ]|~")
 _CHOICE = re.compile(r"(?:(?:option|choice|answer)\s+)?\(?\s*([A-Z])\s*\)?\s*[.:]?", re.IGNORECASE)
@@ -481,7 +481,7 @@ def _same_value(gold, stated, words):
       tree, given = (("*", t, ("num", s, None), False) for t, s in ((tree, size), (given, given_size)))
   elif given_unit is not None and unit is None:
     asked = units.asked(given_quantity, words)
-    if asked and given_size not in asked or units.is_other_power(given_quantity, words): return False
+    if asked and given_size not in asked or units.is_other(given_quantity, words): return False
   if not (is_angle and any(n == ("pi",) for n in (*ex.nodes(tree), *ex.nodes(given)))) and ex.equal(tree, given):
     return True
   if is_angle:  # 45 degrees are pi/4.
@@ -549,7 +549,7 @@ def _tasks(tree, is_rational):
     elif kind in ("root", "abs") and is_rational and not is_open: found.add(kind)
     elif kind == "^" and is_rational and value is not None and values[0] != 10: found.add("^")
     elif kind == "+" and node[3:] != ("mixed",) and None not in values: found.add("+")
-    elif kind == "*" and None not in values:
+    elif kind == "*" and node[3] and None not in values:
       is_scientific = node[2][0] == "^" and exact[id(node[2][1])] == 10
       if not is_scientific: found.add("*")
   return found

@@ -40,7 +40,7 @@ _RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ", "0123456789+-n")
 _LOWERED = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
 # What only changes the look of a formula, and commands of the same meaning.
 _SPELLINGS = [(re.compile(pattern), new) for pattern, new in (
-    (r"\\(?:left|right)\s*\.", ""),
+    (r"\\(?:left|right)\s*\.", ""), (r"\\left\s*\]", "("), (r"\\right\s*\[", ")"),
     (r"\\(?:left|right|middle|[bB]igg?[lrm]?)(?![A-Za-z])\s*", ""),
     (r"\\(?:displaystyle|textstyle|scriptstyle|limits|nolimits|rm|bf|it|sf|tt|"
      r"tiny|small|normalsize|large|Large|LARGE|huge|Huge)(?![A-Za-z])", " "),
@@ -61,6 +61,8 @@ _SPELLINGS = [(re.compile(pattern), new) for pattern, new in (
     (r"\^\s*\{\s*\\circ\s*\}", r"^\\circ "), (r"\*\*(?=[\s({\d\w-])", "^"),
     (r"(?<=[\d.])\\dot\s*\{?(\d)\}?(\d*)\\dot\s*\{?(\d)\}?", r"\\overline{\1\2\3}"),
     (r"(?<=[\d.])\\dot\s*\{?(\d)\}?", r"\\overline{\1}"),
+    (r"(?<=[\d.])\\(?:bar|overline)\s*\{?(\d+)\}?", r"\\overline{\1}"),
+    (r"(\.\d*?)(\d)\2{2,}\s*(?:\\dots|\\ldots|\\cdots|\.{3})", r"\1\\overline{\2}"),
     (r"\\(?:begin|end)\s*\{(?:aligned|align|gathered|split)\*?\}", " "), (r"(?:\\\\)?\s*&\s*=", "="), (r"\\therefore(?![A-Za-z])", " "),
     (r"\\overrightarrow(?![A-Za-z])", r"\\vec"), (r"\\(?:rightarrow|longrightarrow)(?![A-Za-z])", r"\\to "),
     (r"\^\s*(?:\\prime|\{\s*\\prime\s*\})", "'"), (r"\^\s*\{\s*\\prime\s*\\prime\s*\}|″", "''"),
@@ -74,7 +76,7 @@ _GROUPED = re.compile(  # 1,234,567 and 1 234 567, whatever stands between.
 _TOKEN = re.compile(
     r'\s*("[^"]*"|\d+(?:\.\d+)?(?:[eE][+-]?\d+(?![\w.]))?|\.\d+|\\[A-Za-z]+|\\.|[A-Za-z]+|.)', re.DOTALL)
 _CONNECTIVES = {"and": r"\land", "or": r"\lor", ", and": r"\land", ", or": r"\lor", "and/or": r"\lor",
-                "to": ":"}
+                "to": ":", "negative": "-", "minus": "-"}
 _SHORT_WORDS = frozenset("yes no odd one two six ten all any red".split())  # No products.
 _NUMBER_IN_TEXT = re.compile(r'([A-Za-z ]*:?\s*)([-+]?\$?\d[\d.,/:]*(?<![.,:]))(\s*[^"\d]*)')
 _EXACT_NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")

@@ -24,7 +24,7 @@ _BOUND = re.compile(
 _GOES_ON = re.compile(
     r"[\s,]*(?:(?:to|or|and|through|plus|minus|times|by|-|out of|divided by|choose|mod|modulo|over)\s+[-+$\\]?[\d.(\\]"
     r"|and\s+(?:an?|one|two|three)\b|if\b|unless\b|when\b"
-    r"|(?:less|more|fewer|greater|higher|lower)\s+than|squared|cubed|factorial|plus|minus|times|divided|"
+    r"|(?:less|more|fewer|greater|higher|lower)\s+than|squared|cubed|factorial|(?:ten|hundred|thousand|million)ths?|halves|thirds|quarters|plus|minus|times|divided|"
     r"to the power|or\b)", re.IGNORECASE)
 _GOES_ON_BELOW = re.compile(r"\n[ \t]*(?=[×*/+=÷·^])")
 _MINUS = re.compile(r"\b(?:negative|minus)\s+(?=[\d\\$.(])", re.IGNORECASE)
@@ -42,7 +42,7 @@ _SENTENCES = re.compile(r"(?<=[^\s\d.])[.!?]\s+|(?<=\d)[.!?]\s+(?=[A-Z])")
 _PART = re.compile(
     r"(?P<all>\$[^$\n]+\$|\\\([^\n]*?\\\)|\\\[[^\n]*?\\\])"
     r"|(?P<part>\\(?:text|mathrm|mathbf|operatorname)\s*\{[^{}]*\}|\\[A-Za-z]+|\\[%$,;:! {}]"
-    r"|\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]?\d+)?|\.\d+|[-+*/^=<>()\[\]{}|!%$€£¥₹°_±×÷·−–√π∞≤≥²³⁄,.:]"
+    r"|\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]?\d+)?|\.\d+|[-+*/^=<>()\[\]{}|!%$€£¥₹°_±×÷·−–√π∞≤≥≠²³⁄,.:]"
     r"|(?<![A-Za-z])(?:[A-Za-z]|sqrt|pi|ln|log)(?![A-Za-z]))|(?P<space>\s+)|.")
 _VALUE = re.compile(r"\d|[√π∞]|\bpi\b|\\(?:d?frac|sqrt|pi|infty)(?![A-Za-z])")
 
@@ -74,7 +74,7 @@ def answer(text, question, is_number):
   text = latex.plain_fractions(text)
   for mark in reversed(list(_MARK.finditer(text))):
     line = _line(_GOES_ON_BELOW.sub(" ", text[mark.end():]))
-    is_heading = mark[0] == "####" and not _is_all(line) or re.match(r"\d+[.)]\s+[A-Z]", line)
+    is_heading = mark[0] == "####" and not _is_all(line) or "\n" in mark[0] and re.match(r"\d+[.)]\s+[A-Z]", line)
     if not line or is_number and is_heading: continue
     if _NO_ANSWER.search(text[:mark.start()]): return []
     return [_number(_sentence(line), True)] if is_number else _expressions(line)

@@ -32,6 +32,8 @@ frequency: hz hertz = 1; khz = 1000; mhz = 1000000
 data: byte = 1; kb = 1000; mb = 1000000; gb = 1000000000; bit = 1/8
 units: unit = 1
 """
+_INSTEAD = ({"celsius", "fahrenheit", "temperature"},
+            {"dollars", "euros", "pounds sterling", "yen", "rupees"})
 _POWERS = {"square": 2, "sq": 2, "squared": 2, "cubic": 3, "cubed": 3}
 _SCALES = {"hundred": 10**2, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12,
            "dozen": 12}
@@ -90,6 +92,7 @@ def read(words, context=frozenset()):
     context: words of the question and of the reference answer: of four letters or more,
       "apples" is a unit where they have it, and measures apples.
   """
+  if words in ("M", "B", "T") or words == "K" and not context & {"k", "kelvin", "temperature"}: return None
   words = re.sub(r"[{}()]|\\cdot", " ", words)
   words = re.sub(r"\^\s*(-?)\s*(\d)", r"^\1\2", words)
   size, powers, sign, pending = fractions.Fraction(1), {}, 1, 1
@@ -136,8 +139,11 @@ def asked(quantities, words):
   return {size for quantity, size in filter(None, found) if quantity in quantities}
 
 
-def is_other_power(quantities, words):
-  """Is it an area where the question names a cubic unit, or a volume where it names a square one?"""
+def is_other(quantities, words):
+  """Does the question name another unit instead: cubic ones for an area, celsius for fahrenheit?"""
+  named = {_of(w)[0] for w in words if len(w) > 1 and _of(w)}
+  for one_of in _INSTEAD:
+    if quantities.keys() & one_of and named & one_of and not quantities.keys() & named: return True
   n = quantities.get("length") if len(quantities) == 1 else None
   named = {2 * ("square" in words), 3 * ("cubic" in words)} - {0}
   return n in (2, 3) and len(named) == 1 and n not in named
@@ -152,4 +158,4 @@ def _of(word):
 
 
 def _stem(word):
-  return word[:-1] if len(word) > 3 and word.endswith("s") else word
+  return word[:-1] if len(word) > 3 and word[-1] == "s" and word[-2] not in "su" else word
