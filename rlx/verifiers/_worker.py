@@ -4,12 +4,12 @@ Imports neither jax nor the records, so that it starts fast and stays small. Req
 are pickles, made by the pool. Replies are lines of JSON: once this process has read an
 untrusted text, it may send anything, and none of it may run in the pool's process.
 """
-import contextlib
 import functools
 import json
 import math
 import os
 import pickle
+import resource
 import signal
 import socket
 import sys
@@ -24,7 +24,8 @@ def main():
   os.set_inheritable(int(fd), False)
   connection = socket.socket(fileno=int(fd))
   requests = connection.makefile("rb")
-  if sys.platform == "linux": _set_memory_limit(float(memory_gb) * 2**30)
+  if sys.platform == "linux":
+    resource.setrlimit(resource.RLIMIT_AS, (int(float(memory_gb) * 2**30),) * 2)
   while True:
     try:
       number, limit_s, kind, args = pickle.load(requests)
@@ -55,7 +56,14 @@ def run(prompt, text, memory_mb=None):
   completions before have taken (Linux only).
   """
   if memory_mb is None or sys.platform != "linux": return _verdict(prompt, text)
-  with _memory(memory_mb * 2**20): return _verdict(prompt, text)
+  hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+  soft = _address_space() + memory_mb * 2**20
+  if hard != resource.RLIM_INFINITY: soft = min(soft, hard)
+  resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+  try:
+    return _verdict(prompt, text)
+  finally:
+    resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
 
 
 @functools.lru_cache(maxsize=None)
@@ -88,21 +96,11 @@ def _verdict(prompt, text):
   return verdict, None, None
 
 
-def _set_memory_limit(n_bytes):
-  import resource  # pylint: disable=g-import-not-at-top
-  resource.setrlimit(resource.RLIMIT_AS, (int(n_bytes),) * 2)
+def _address_space():
+  """Bytes that this process has of it (Linux only)."""
+  return int(os.pread(_statm(), 64, 0).split()[0]) * resource.getpagesize()
 
 
-@contextlib.contextmanager
-def _memory(n_bytes):
-  """Within it, address space may grow by `n_bytes`, and not beyond the hard limit."""
-  import resource  # pylint: disable=g-import-not-at-top
-  hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-  with open("/proc/self/statm") as f: pages = int(f.read().split()[0])
-  soft = pages * resource.getpagesize() + n_bytes
-  if hard != resource.RLIM_INFINITY: soft = min(soft, hard)
-  resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
-  try:
-    yield
-  finally:
-    resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
+@functools.cache
+def _statm():
+  return os.open("/proc/self/statm", os.O_RDONLY)  # Once: to open it takes most of the time.

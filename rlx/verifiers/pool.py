@@ -28,7 +28,7 @@ import json
 import math
 import os
 import pickle
-import selectors
+import select
 import signal
 import socket
 import subprocess
@@ -283,13 +283,12 @@ class Pool:
 
   def _replies(self, at_work):
     """[(number, reply)] of the workers that have one or are late; waits for something."""
-    busy, found = {w: self._workers[w] for w in at_work}, []
-    with selectors.DefaultSelector() as selector:
-      for w, worker in busy.items(): selector.register(worker.connection, worker.events(), w)
-      wait_s = min(worker.deadline for worker in busy.values()) - time.monotonic()
-      ready = {key.data for key, _ in selector.select(max(wait_s, 0))}
+    busy, found, sockets = {w: self._workers[w] for w in at_work}, [], select.poll()
+    for worker in busy.values(): sockets.register(worker.connection, worker.events())
+    wait_s = min(worker.deadline for worker in busy.values()) - time.monotonic()
+    ready = {fd for fd, _ in sockets.poll(1000 * max(wait_s, 0))}
     for w, worker in busy.items():
-      reply = worker.exchange() if w in ready else None
+      reply = worker.exchange() if worker.connection.fileno() in ready else None
       if reply is None and time.monotonic() >= worker.deadline: reply = math.nan, "timeout", None
       if reply is not None: found.append((w, reply))
     return found
@@ -340,7 +339,7 @@ class _Worker:
 
   def events(self):
     """What to wait for before `exchange` has something to do."""
-    return selectors.EVENT_READ | (selectors.EVENT_WRITE if self._unsent else 0)
+    return select.POLLIN | (select.POLLOUT if self._unsent else 0)
 
   def exchange(self):
     """Sends and receives what there is. Returns the reply once it is whole, else None."""
