@@ -26,6 +26,7 @@ from rlx.core import resolve
 from rlx.core import rng
 from rlx.io import chat
 from rlx.io import rows as io_rows
+from rlx.io import terminal
 from rlx.io import weights
 from rlx.learner import hosts
 from rlx.learner import memory
@@ -268,7 +269,8 @@ def note_template(c, tokenizer, prompt):
   found = {}
   for reply in chat.PROBES: found |= chat.faults(tokenizer, messages, reply)
   if found:
-    print("rlx: the chat template is not prefix-stable: " + "; ".join(found.values())
+    print("rlx: the chat template is not prefix-stable: "
+          + terminal.line("; ".join(found.values()))
           + ". Training is on the prompt as it is asked (rlx/io/chat.py).", file=sys.stderr)
 
 

@@ -16,6 +16,7 @@ from ml_collections import config_flags
 
 from rlx.io import hub
 from rlx.io import strict_json
+from rlx.io import terminal
 from rlx.learner import hosts
 
 # What a checkpoint's state or a run's figures are of: another value is another run.
@@ -98,7 +99,8 @@ def refuse(error):
   text = str(error)
   lines = [line.strip() for line in text.splitlines() if line.strip()]
   wrapped = any(sign in text for sign in ("Traceback", "Failed loading"))
-  print("rlx: " + (lines[-1] if wrapped else " ".join(lines)), file=sys.stderr, flush=True)
+  print("rlx: " + terminal.line(lines[-1] if wrapped else " ".join(lines)), file=sys.stderr,
+        flush=True)
   if jax.distributed.is_initialized(): os._exit(2)  # Leaving in order would wait for all others.
   sys.exit(2)
 

@@ -19,6 +19,7 @@ from rlx import score
 from rlx.core import records
 from rlx.core import rng
 from rlx.io import chat
+from rlx.io import terminal
 from rlx.learner import memory
 from rlx.learner import sharding
 from rlx.rollouts import padding
@@ -73,7 +74,7 @@ def doctor(config):
   found = []
   def say(finding):
     found.append(finding)
-    print(finding, flush=True)
+    print(terminal.line(str(finding)), flush=True)
   try:
     limit = memory.device_bytes(run.mesh)
     *_, (held, stages, _) = preflight.looks(run, limit)
