@@ -4,8 +4,11 @@ The folder is the snapshot of one commit in the hub's own cache. HF_HOME, HF_TOK
 HF_ENDPOINT and HF_HUB_OFFLINE mean what they mean to huggingface_hub.
 """
 import functools
+import os
 import pathlib
 import sys
+
+from rlx.io import terminal
 
 # Of the top folder: config, weights and tokenizer; no pickles, no second copy of the weights.
 _FILES = ("config.json", "generation_config.json", "*.safetensors",
@@ -61,6 +64,23 @@ def commit(path):
   return folder(path).name if str(path).startswith("hf:") else None
 
 
+def check_links(path):
+  """Raises ValueError if a file of a folder is a link to one elsewhere, or is no file.
+
+  What is read is what the folder has, and conversions copy texts that lie beside weights.
+  Of a snapshot in the hub's cache all files are links, to blobs of the same repository.
+  """
+  folder_ = path.resolve()
+  inside = [folder_, *[folder_.parent.parent / "blobs"] * (folder_.parent.name == "snapshots")]
+  for entry in path.iterdir():
+    target = pathlib.Path(os.path.realpath(entry))
+    if target.is_dir(): continue
+    if entry.is_symlink() and not any(target.is_relative_to(x) for x in inside):
+      raise ValueError(f"{entry}: a link to {target}, outside of the folder; put the file itself "
+                       "here.")
+    if not target.is_file(): raise ValueError(f"{entry}: this is no file.")
+
+
 def _cached(path, snapshot, why):
   """The newest snapshot in the cache.
 
@@ -73,7 +93,8 @@ def _cached(path, snapshot, why):
   except errors.LocalEntryNotFoundError:
     raise ValueError(f"{path}: {why}, and the cache has no whole copy of it.") from None
   _check(path, [p.name for p in found.iterdir()])
-  print(f"rlx: {path}: {why}; the cached commit {found.name} is taken.", file=sys.stderr)
+  print(terminal.line(f"rlx: {path}: {why}; the cached commit {found.name} is taken."),
+        file=sys.stderr)
   return found
 
 

@@ -3,17 +3,18 @@ import collections
 import json
 import os
 
-_LARGEST = 100_000_000  # Bytes of a file; a config.json has a thousand.
+LARGEST = 25_000_000  # Bytes; they become 24 times as many. A config.json has a thousand.
+_DEEPEST = 64  # Levels; more than Python's own limit leaves a message no room to name them.
 
 
-def read(path):
-  """The object in a file (a pathlib.Path); Raises as `parse`."""
+def read(path, *, any_name=False):
+  """The object in a file (a pathlib.Path); Args and Raises as `parse`."""
   if not path.is_file():
     raise ValueError(f"{path}: no such file.")
   size = path.stat().st_size
-  if size > _LARGEST:
-    raise ValueError(f"{path}: {size} bytes; at most {_LARGEST} are read as JSON.")
-  return parse(path.read_bytes(), path)
+  if size > LARGEST:
+    raise ValueError(f"{path}: {size} bytes; at most {LARGEST} are read as JSON.")
+  return parse(path.read_bytes(), path, any_name=any_name)
 
 
 def write(path, value):
@@ -35,7 +36,7 @@ def parse(raw, where, *, any_name=False):
     where: what messages start with, a file or one of its lines.
     any_name: also names that cannot be put into a message.
   Raises:
-    ValueError: not UTF-8, not JSON (NaN is none), no object, or a name stands twice.
+    ValueError: not UTF-8, not JSON (NaN is none), no object, too deep, or a name stands twice.
   """
   try:
     found = json.loads(raw.decode("utf-8"), object_pairs_hook=_once if any_name else _plain,
@@ -44,9 +45,21 @@ def parse(raw, where, *, any_name=False):
     if b"\\u" in raw: json.dumps(found, ensure_ascii=False).encode("utf-8")
   except (ValueError, RecursionError) as e:
     raise ValueError(f"{where}: not JSON: {e}.") from None
+  if raw.count(b"[") + raw.count(b"{") > _DEEPEST and _is_deep(found):
+    raise ValueError(f"{where}: more than {_DEEPEST} levels of lists and objects.")
   if not isinstance(found, dict):
     raise ValueError(f"{where}: an object is needed, not {found!r:.60}.")
   return found
+
+
+def _is_deep(found):
+  level = [found]
+  for _ in range(_DEEPEST):
+    level = [x for holder in level
+             for x in (holder.values() if isinstance(holder, dict) else holder)
+             if isinstance(x, (dict, list))]
+    if not level: return False
+  return True
 
 
 def _once(pairs):

@@ -5,9 +5,12 @@ import functools
 import json
 import os
 import pathlib
+import tempfile
 from typing import Any
 
+from rlx.io import bounded
 from rlx.io import gguf_tokenizer
+from rlx.io import hub
 from rlx.io import strict_json
 
 # transformers would say at every start that PyTorch is missing; rlx has no use for it.
@@ -15,6 +18,10 @@ os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
 
 # End a turn; ends of a completion too. SmolLM2, Qwen, Phi-4; Llama 3; Gemma; Phi-3.
 _CHAT_ENDS = ("<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<end_of_turn>", "<|end|>")
+
+_LARGEST = {"tokenizer.json": 2**26, "tokenizer.model": 2**24, "vocab.json": 2**24,
+            "merges.txt": 2**24, "chat_template.jinja": 2**20}  # Bytes; Gemma 3's has 33 MB.
+_SETTINGS = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,6 +54,9 @@ class Tokenizer:
 
   def encode(self, text, *, add_bos=True):
     """Text -> ids. A BOS is added if this tokenizer has one and `text` has not."""
+    if len(text) > bounded.LONGEST:
+      raise ValueError(f"{text[:60]!r}... has {len(text)} characters; at most "
+                       f"{bounded.LONGEST} are encoded.")
     try:
       ids = self.hf.encode(text, add_special_tokens=False)
     except Exception as e:  # What `tokenizers` raises, with no text in it.
@@ -96,18 +106,24 @@ class Tokenizer:
       opens: False: without what opens the assistant's turn, of a dialogue that has it.
       **values: what the template calls by these names.
     Raises:
-      ValueError: there is no template, or it refuses the messages.
+      ValueError: there is no template, or it refuses the messages, fails on them, or takes
+        longer or more memory than a template needs (io/bounded.py).
     """
-    import jinja2
-    if not self.hf.chat_template:
+    template = self.hf.chat_template
+    if isinstance(template, dict): template = template.get("default")
+    if not template:
       raise ValueError("This tokenizer has no chat template; use "
                        "prompts.template.name='plain'.")
     try:
-      return self.hf.apply_chat_template(messages, tokenize=False,
-                                         add_generation_prompt=opens, **values)
-    except (jinja2.TemplateError, TypeError) as e:
+      return self._renderer.ask(template=template, values=self.hf.special_tokens_map | dict(
+          messages=messages, tools=None, documents=None, add_generation_prompt=opens, **values))
+    except ValueError as e:
       raise ValueError(f"The chat template refuses turns of {[m['role'] for m in messages]}"
-                       f" (prompts.template): {e}") from e
+                       f" (prompts.template): {e}") from None
+
+  @functools.cached_property
+  def _renderer(self):
+    return bounded.Process("render", megabytes=512)
 
   def render(self, prompt):
     """What a prompt template returned, text or messages, as text."""
@@ -132,17 +148,56 @@ def load(path):
     with _named(path):
       return wrap(gguf_tokenizer.build(found), [
           found.ids[key] for key in ("eot", "eom") if key in found.ids])
-  settings = path / "tokenizer_config.json"
-  if settings.exists() and strict_json.read(settings).get("auto_map"):
-    raise ValueError(f"{settings}: auto_map asks for code of the checkpoint; none is run.")
-  stored = _stored_eos(path)
-  import transformers
+  _check_files(path)
+  stored, file = _stored_eos(path), path / "tokenizer.json"
   # The file says all; AutoTokenizer rebuilds what the model's family usually has.
-  has_file = (path / "tokenizer.json").exists()
+  has_file = file.exists()
+  trial = _trial(file) if has_file else None
+  import transformers  # Takes longer than the trial.
   kind = transformers.PreTrainedTokenizerFast if has_file else transformers.AutoTokenizer
-  with _named(path / "tokenizer.json" if has_file else path):
+  if has_file: _pass(trial, file)
+  with _named(path):
     hf = kind.from_pretrained(path, local_files_only=True, trust_remote_code=False)
-    return wrap(hf, stored)
+  if not has_file and hf.is_fast:
+    with tempfile.TemporaryDirectory() as folder:
+      file = pathlib.Path(folder) / "tokenizer.json"
+      hf.backend_tokenizer.save(str(file))
+      _pass(_trial(file), path)
+  with _named(path): return wrap(hf, stored)
+
+
+def _check_files(path):
+  """Raises ValueError for a file that is no JSON, no text, too large, or asks for code."""
+  if path.is_dir(): hub.check_links(path)
+  for name, largest in _LARGEST.items():
+    file = path / name
+    if file.exists() and (size := file.stat().st_size) > largest:
+      raise ValueError(f"{file}: {size} bytes; at most {largest} are read.")
+  for file in (path / name for name in _SETTINGS if (path / name).exists()):
+    if strict_json.read(file, any_name=True).get("auto_map"):
+      raise ValueError(f"{file}: auto_map asks for code of the checkpoint; none is run.")
+  if (file := path / "chat_template.jinja").exists():
+    try:
+      file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as e:
+      raise ValueError(f"{file}: no text in UTF-8: {e}.") from None
+
+
+def _trial(file):
+  """A process that tries a tokenizer.json on texts; what it takes to read one is memory too."""
+  process = bounded.Process("probe", megabytes=256 + 32 * file.stat().st_size // 2**20)
+  process.send(path=str(file))
+  return process
+
+
+def _pass(trial, path):
+  """Raises ValueError if a tokenizer cannot be read, or does not do with little time and memory."""
+  try:
+    trial.receive()
+  except ValueError as e:
+    raise ValueError(f"{path}: the tokenizer cannot be read: {e}.") from None
+  finally:
+    trial.close()
 
 
 def _stored_eos(path):

@@ -35,6 +35,7 @@ def load(path, *, dtype="float32", put=None):
 
 def kind(path, key="model.path"):
   """What lies at a path: hf, rlx or gguf; `key` is what messages call it."""
+  if path.is_dir(): hub.check_links(path)
   if (path / "config.json").is_file():
     return "rlx" if (path / "params" / "_METADATA").is_file() else "hf"
   if path.is_file() and path.suffix in (".gguf", ".whl"): return "gguf"

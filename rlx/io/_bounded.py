@@ -1,0 +1,121 @@
+"""The other end of bounded.py: a process with limits.
+
+Imports little, so that it starts in a tenth of a second. It speaks JSON, a line a message:
+what a file can make of this process is no more than an answer.
+"""
+import functools
+import json
+import signal
+import sys
+
+LONGEST = 2**20  # Characters of a text that is rendered or encoded; tokens take 400 bytes each.
+_GROWTH = 64     # Characters or tokens for one of a text, at most.
+_TEXTS = ("a", " ", "0", "\n", "é", "Ab 1", "x.y\n", "0a ", "日本")  # Repeated.
+
+
+def main():
+  """Answers until the other end closes. Arguments: render or probe, megabytes, seconds."""
+  kind, megabytes, seconds = sys.argv[1:]
+  if sys.platform == "linux": _limit_memory(int(megabytes))
+  answer = dict(render=_renderer, probe=lambda: probe)[kind]()
+  for line in sys.stdin.buffer:
+    signal.setitimer(signal.ITIMER_REAL, float(seconds))  # Kills, in native code too.
+    try:
+      found = dict(value=answer(**json.loads(line)))
+    except MemoryError:
+      found = dict(error=f"it takes more than {megabytes} MB")
+    except BaseException as e:  # pylint: disable=broad-exception-caught
+      found = dict(error=" ".join((str(e)[:2000] or type(e).__name__).split())[:300])
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    sys.stdout.write(json.dumps(found) + "\n")
+    sys.stdout.flush()
+
+
+def _limit_memory(megabytes):
+  import resource  # pylint: disable=g-import-not-at-top
+  resource.setrlimit(resource.RLIMIT_AS, (megabytes * 2**20,) * 2)
+
+
+def _renderer():
+  """(template, values) -> text, as `transformers` renders a chat template.
+
+  Source: utils/chat_template_utils.py of transformers 5.
+  """
+  import datetime  # pylint: disable=g-import-not-at-top
+  import jinja2  # pylint: disable=g-import-not-at-top
+  import jinja2.ext  # pylint: disable=g-import-not-at-top
+  import jinja2.sandbox  # pylint: disable=g-import-not-at-top
+
+  class Generation(jinja2.ext.Extension):
+    """{% generation %} marks the assistant's words and changes no text."""
+    tags = {"generation"}
+
+    def parse(self, parser):
+      line = next(parser.stream).lineno
+      body = parser.parse_statements(["name:endgeneration"], drop_needle=True)
+      return jinja2.nodes.Scope(body).set_lineno(line)
+
+  def refuse(message):
+    raise jinja2.TemplateError(str(message))
+
+  def tojson(x, ensure_ascii=False, indent=None, separators=None, sort_keys=False):
+    return json.dumps(x, ensure_ascii=ensure_ascii, indent=indent, separators=separators,
+                      sort_keys=sort_keys)
+
+  env = jinja2.sandbox.ImmutableSandboxedEnvironment(
+      trim_blocks=True, lstrip_blocks=True, extensions=[Generation, jinja2.ext.loopcontrols])
+  env.filters["tojson"] = tojson
+  env.globals |= dict(raise_exception=refuse,
+                      strftime_now=lambda form: datetime.datetime.now().strftime(form))
+
+  compiled = functools.lru_cache(maxsize=1)(env.from_string)
+
+  def render(template, values):
+    text = compiled(template).render(**values)
+    if len(text) > LONGEST:
+      raise ValueError(f"{len(text)} characters; at most {LONGEST} are read")
+    return text
+
+  return render
+
+
+def probe(path):
+  """Reads a tokenizer.json and tries it on texts: nothing, or what is wrong is raised."""
+  import tokenizers  # pylint: disable=g-import-not-at-top
+  core = tokenizers.Tokenizer.from_file(path)
+  parts = [core.normalizer, core.decoder]
+  for part in parts:
+    if (growth := _growth(json.loads(part.__getstate__()) if part else {})) > _GROWTH:
+      raise ValueError(f"its {type(part).__name__} makes {growth:.0f} characters of one; at "
+                       f"most {_GROWTH} are allowed")
+  for text in _TEXTS:
+    for times in (0, 1, 10, 100, 1000, 10_000 // len(text)):
+      for end in ("", "!"): _try(core, text * times + end)  # Where a pattern nearly matches.
+
+
+def _growth(part):
+  """Into how many characters those that are replaced can grow, one replacement after another."""
+  if isinstance(part, list):
+    out = 1.0
+    for x in part: out *= _growth(x)
+    return out
+  if not isinstance(part, dict): return 1.0
+  if part.get("type") == "Replace":
+    # What a regular expression matches may be one character.
+    old = part["pattern"].get("String", "x")
+    return max(1.0, len(part["content"]) / max(len(old), 1))
+  return _growth([x for x in part.values() if isinstance(x, list)])
+
+
+def _try(core, text):
+  try:
+    ids = core.encode(text).ids
+  except Exception:  # pylint: disable=broad-exception-caught
+    return  # A character that it has no token for.
+  most = _GROWTH * (len(text.encode()) + 16)
+  if len(ids) > most:
+    raise ValueError(f"{len(ids)} tokens for {text[:20]!r}... of {len(text)} characters")
+  made, longest = core.decode(ids, skip_special_tokens=False), max(
+      (len(core.id_to_token(i) or "") for i in set(ids)), default=0)
+  if len(made) > _GROWTH * (len(ids) + 1) * (longest + 1):
+    raise ValueError(f"{len(made)} characters for {len(ids)} tokens of {text[:20]!r}...")

@@ -1,0 +1,158 @@
+"""Templates and tokenizers of strangers: what they do ends, in little memory, in one line."""
+import json
+import re
+import time
+
+import pytest
+import tokenizers
+import transformers
+
+from rlx.io import bounded
+from rlx.io import terminal
+from rlx.io import tokenizer
+
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch):
+  """Two seconds for what never ends."""
+  monkeypatch.setattr(bounded, "SECONDS", 2)
+
+
+TURNS = [dict(role="system", content=" be <b>rief</b> "), dict(role="user", content="7 + 5?"),
+         dict(role="assistant", content="é12")]
+
+
+def told(template):
+  """A tokenizer with a chat template."""
+  text = tokenizer.characters("ab")
+  text.hf.chat_template = template
+  return text
+
+
+@pytest.mark.parametrize("template", [
+    "{% for m in messages %}<|{{ m['role'] }}|>\n{{ m.content | trim }}{{ eos_token }}\n{% endfor %}"
+    "{%- if add_generation_prompt %}<|assistant|>\n{% endif %}",
+    "{% for m in messages %}{% if m.role == 'user' %}{% continue %}{% endif %}{{ m | tojson }}"
+    "{{ messages | tojson(indent=2) }}{% break %}{% endfor %}",
+    "{% for m in messages %}\n  {% generation %}\n{{ m.content }}{% endgeneration %}\n{% endfor %}",
+    "{% set n = namespace(last='') %}{% for m in messages %}{% set n.last = m.content %}{% endfor %}"
+    "{{ n.last }}{{ tools is none }}{{ documents is defined }}{{ bos_token is defined }}",
+    "{{ strftime_now('%Y') }}{{ messages[1:] | map(attribute='content') | join('|') | upper }}",
+    "{{ (messages | selectattr('role', 'eq', 'user') | list)[0].content.split('+') }}{{ dict(a=1) }}"])
+@pytest.mark.parametrize("opens", [True, False])
+def test_the_text_is_that_of_transformers(template, opens):
+  text = told(template)
+  expected = text.hf.apply_chat_template(TURNS, tokenize=False, add_generation_prompt=opens)
+  assert text.chat(TURNS, opens=opens) == expected and expected
+
+
+@pytest.mark.parametrize("template, said", [
+    ("{{ 1 / 0 }}", "division by zero"), ("{{ 'a' * 10**9 }}", "more than 512 MB"),
+    ("{{ range(10**9) | list }}", "Range too big"), ("{{ 'a' * 2**20 }}a", "1048577 characters; at"),
+    ("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "recursion"),
+    ("{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}",
+     "more than 2 s or 512 MB"),
+    ("{% set n = namespace(x='ab') %}{% for i in range(60) %}{% set n.x = n.x ~ n.x %}{% endfor %}",
+     "more than 512 MB"),
+    ("{{ nothing.at.all }}", "'nothing' is undefined"), ("{% for %}", "Expected an expression"),
+    ("{{ 'a' + 1 }}", "can only concatenate"), ("{{ raise_exception('no\nway') }}", "no way$"),
+    ("{% if 1 %}" * 3000 + "{% endif %}" * 3000, "more than|recursion|nested"), (7, "template"),
+    ("{{ messages.append(1) }}", "unsafe|not safely callable")], ids=lambda x: str(x)[:40])
+def test_a_template_that_fails_is_refused(template, said):
+  begin = time.monotonic()
+  with pytest.raises(ValueError, match="The chat template refuses turns of .*: ") as e:
+    told(template).chat(TURNS)
+  assert re.search(said, str(e.value)) and "\n" not in str(e.value)
+  assert time.monotonic() < begin + 15
+
+
+def test_a_template_that_was_killed_is_not_asked_again():
+  text = told("{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}")
+  assert text.closing == ""  # Takes the 2 s.
+  begin = time.monotonic()
+  with pytest.raises(ValueError, match="more than 2 s"): text.chat(TURNS)
+  assert time.monotonic() < begin + 1
+
+
+def test_one_process_serves_a_tokenizer_and_ends_with_it():
+  text = told("{{ messages[0].content }}")
+  assert [text.chat([dict(role="user", content=str(i))]) for i in range(50)] == list(
+      map(str, range(50)))
+  process = text._renderer._process
+  assert process.poll() is None
+  del text
+  assert process.poll() is not None
+
+
+def replaced(old, new, times):
+  return {"type": "Sequence", "normalizers": [
+      {"type": "Replace", "pattern": old, "content": new}] * times}
+
+
+def split(regex):
+  return {"type": "Split", "pattern": {"Regex": regex}, "behavior": "Isolated", "invert": False}
+
+
+@pytest.mark.parametrize("change, said", [
+    (dict(normalizer=replaced({"String": "a"}, "aa", 40)), "makes 1099511627776 characters of one"),
+    (dict(normalizer=replaced({"String": "@?"}, "@?@?", 40)), "makes 1099511627776 characters"),
+    (dict(normalizer=replaced({"Regex": "q"}, "q" * 65, 1)), "makes 65 characters of one; at most 64"),
+    (dict(normalizer=replaced({"Regex": ""}, "x", 40)), "more than 2 s or 256 MB|tokens for"),
+    (dict(normalizer={"type": "Prepend", "prepend": "a" * 10**5}), "tokens for"),
+    (dict(pre_tokenizer=split("(0+)+$")), "more than 2 s|retry-limit"),
+    (dict(decoder={"type": "Sequence", "decoders": [
+        {"type": "Replace", "pattern": {"String": "a"}, "content": "aa"}] * 40}), "makes 1099511627776"),
+    (dict(model=3), "line 1|invalid type|did not match"),
+], ids=["doubles", "rare", "one", "empty", "prefix", "regex", "decoder", "model"])
+def test_a_tokenizer_that_grows_or_hangs_is_refused(tmp_path, change, said):
+  tokenizer.characters("abcdeq@?0x").save(tmp_path)
+  file = tmp_path / "tokenizer.json"
+  file.write_text(json.dumps(json.loads(file.read_text()) | change))
+  begin = time.monotonic()
+  with pytest.raises(ValueError, match="tokenizer.json: the tokenizer cannot be read: ") as e:
+    tokenizer.load(tmp_path)
+  assert re.search(said, str(e.value)), e.value
+  assert time.monotonic() < begin + 15
+
+
+def test_what_ordinary_tokenizers_do_is_allowed(tmp_path):
+  """Normal forms, spaces as in SentencePiece, bytes for what has no token, GPT-2's cut."""
+  pieces = ["<unk>", "<s>", "</s>", *(f"<0x{b:02X}>" for b in range(256)), "▁", "a", "b", "▁a"]
+  core = tokenizers.Tokenizer(tokenizers.models.BPE(
+      vocab={t: i for i, t in enumerate(pieces)}, merges=[("▁", "a")], byte_fallback=True))
+  replace = tokenizers.normalizers.Replace
+  core.normalizer = tokenizers.normalizers.Sequence([
+      tokenizers.normalizers.NFKD(), replace("``", '"'), replace(tokenizers.Regex(" {2,}"), " "),
+      tokenizers.normalizers.Prepend("▁"), replace(" ", "▁")])
+  core.decoder = tokenizers.decoders.Sequence([
+      tokenizers.decoders.Replace("▁", " "), tokenizers.decoders.ByteFallback(),
+      tokenizers.decoders.Fuse(), tokenizers.decoders.Strip(" ", 1, 0)])
+  transformers.PreTrainedTokenizerFast(tokenizer_object=core, eos_token="</s>").save_pretrained(
+      tmp_path / "pieces")
+  text = tokenizer.load(tmp_path / "pieces")
+  assert text.decode(text.encode("a ab é")) == "a ab e\u0301"
+
+
+@pytest.mark.parametrize("name, data, said", [
+    ("special_tokens_map.json", b"{", "special_tokens_map.json: not JSON"),
+    ("added_tokens.json", b"[]", "added_tokens.json: an object is needed"),
+    ("chat_template.jinja", b"\xff", "chat_template.jinja: no text in UTF-8"),
+    ("chat_template.jinja", b"a" * (2**20 + 1), "chat_template.jinja: 1048577 bytes; at most"),
+    ("tokenizer_config.json", b'{"eos_token": 3}', "^[^:]*: the tokenizer cannot be read")])
+def test_the_file_that_is_broken_is_named(tmp_path, name, data, said):
+  tokenizer.characters("ab").save(tmp_path)
+  (tmp_path / name).write_bytes(data)
+  with pytest.raises(ValueError, match=said): tokenizer.load(tmp_path)
+
+
+def test_a_text_that_is_too_long_is_not_encoded():
+  with pytest.raises(ValueError, match="1048577 characters; at most 1048576"):
+    tokenizer.characters("ab").encode("a" * (2**20 + 1))
+
+
+@pytest.mark.parametrize("text, shown", [
+    ("plain é 日本", "plain é 日本"), ("\x1b[2J\x07\r\n", r"\x1b[2J\x07\r\n"), ("\u202egnp", r"\u202egnp"),
+    ("\ud800", r"\ud800"), ("a" * 3000, "a" * 2000 + "...")])
+def test_a_line_for_a_terminal(text, shown):
+  assert terminal.line(text) == shown
