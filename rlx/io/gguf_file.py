@@ -19,6 +19,7 @@ _SCALARS = dict(zip((0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12), map(np.dtype, (
     "u1", "i1", "<u2", "<i2", "<u4", "<i4", "<f4", "?", "<u8", "<i8", "<f8"))))
 _STRING, _ARRAY = 8, 9
 _BLOCK = 2**20  # Bytes that are made floats at a time.
+_VALUES = 10**7  # In all arrays; Gemma's tokens, scores, types and merges are 1.3 million.
 _U32, _U64 = _SCALARS[4], _SCALARS[10]
 
 
@@ -137,6 +138,7 @@ class _Taker:
 
   def __init__(self, path, data, at):
     self.path, self.data, self.at, self.what = path, data, at, "the header"
+    self.left = _VALUES  # Each takes up to 100 bytes.
 
   def bytes(self, n):
     left = len(self.data) - self.at
@@ -164,6 +166,9 @@ class _Taker:
     if kind != _ARRAY:
       raise ValueError(f"{self.path}: {self.what} is of type {kind}, which is none.")
     kind, count = self.number(_U32), self.number(_U64)
+    self.left -= min(count, (len(self.data) - self.at) // _SCALARS.get(kind, _U64).itemsize)
+    if self.left < 0:
+      raise ValueError(f"{self.path}: {self.what}: more than {_VALUES} values in arrays.")
     if kind in _SCALARS:
       dtype = _SCALARS[kind]
       return np.frombuffer(self.bytes(count * dtype.itemsize), dtype).tolist()

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from rlx.io import gguf
 
 _UNKNOWN, _CONTROL, _USER = 2, 3, 4  # token_type in llama.cpp
+_LONGEST = 1000  # Characters of a token; all ways to cut it are looked at.
 _BYTES = tuple(f"<0x{b:02X}>" for b in range(256))
 
 _ENDS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
@@ -81,6 +82,9 @@ def read(path):
   if model == "llama" and (missing := sorted(set(_BYTES) - set(tokens))):
     raise ValueError(f"{path}: tokenizer.ggml.tokens lack {missing[0]}; characters would be "
                      "lost without a piece for each byte.")
+  if (longest := max(map(len, tokens), default=0)) > _LONGEST:
+    raise ValueError(f"{path}: tokenizer.ggml.tokens has one of {longest} characters; at most "
+                     f"{_LONGEST}.")
   ids = {key: get(f"{key}_token_id") for key in
          ("bos", "eos", "padding", "unknown", "eot", "eom")}
   ids = {key: i for key, i in ids.items() if i is not None}

@@ -13,7 +13,7 @@ import zlib
 
 from rlx.io import strict_json
 
-_LONGEST = 1 << 26  # Bytes of a line of JSONL.
+_LONGEST = 1 << 24  # Bytes of a line of JSONL.
 
 
 def rows(source, split, **options):

