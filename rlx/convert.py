@@ -26,6 +26,8 @@ from absl import flags
 import numpy as np
 
 from rlx import cli
+from rlx import keys
+from rlx.core import ranges
 from rlx.io import adapters as adapters_io
 from rlx.io import checkpoint
 from rlx.io import hf
@@ -39,6 +41,11 @@ DTYPES = ("float32", "bfloat16", "float16")
 # Beside the weights, all that is copied: tokenizer, chat template, licence.
 _TEXTS = (".json", ".jinja", ".txt", ".model")
 _NOT_COPIED = ("config.json", "model.safetensors.index.json")
+_UNIT = ranges.Range(1, 2**20, is_whole=True)
+_OF_RUNS = {  # What is read of a run's config.json.
+    "model.path": ranges.TEXT, "prm.path": ranges.TEXT_OR_NONE,
+    "model.param_dtype": ranges.Kind(f"one of {list(DTYPES)}", lambda x: x in list(DTYPES)),
+    "lora.rank": keys.ALLOWED["lora.rank"], "lora.alpha": keys.ALLOWED["lora.alpha"]}
 
 
 class Source(NamedTuple):
@@ -75,9 +82,9 @@ def convert(source, to, *, format="hf", dtype=None, model=None, adapters="merged
       ("model", model, (None, "policy", "prm")), ("adapters", adapters, ("merged", "peft"))):
     if value not in allowed:
       raise ValueError(f"{key}={value!r}: one of {[x for x in allowed if x is not None]}.")
-  if not shard_gb > 0: raise ValueError(f"shard_gb={shard_gb}: above 0.")
-  if pad_vocab_to_multiple_of < 1:
-    raise ValueError(f"pad_vocab_to_multiple_of={pad_vocab_to_multiple_of}: 1 or more.")
+  for key, value, allowed in (("shard_gb", shard_gb, ranges.POSITIVE),
+                              ("pad_vocab_to_multiple_of", pad_vocab_to_multiple_of, _UNIT)):
+    ranges.check(key, value, allowed)
   is_peft = adapters == "peft"
   if is_peft and (format, pad_vocab_to_multiple_of) != ("hf", 1):
     raise ValueError(f"adapters='peft': they go over the model as it is; format={format!r} and "
@@ -119,32 +126,35 @@ def convert(source, to, *, format="hf", dtype=None, model=None, adapters="merged
 
 def _of_run(workdir, name, is_peft):
   """The Source that is a model of a run's newest whole checkpoint."""
-  c = strict_json.read(workdir / "config.json")
+  file = workdir / "config.json"
+  c = cli.flat(strict_json.read(file))
   checkpoints = checkpoint.Checkpoints(workdir)
   step = checkpoints.latest
   checkpoints.close()
   if step is None:
     raise ValueError(f"source={str(workdir)!r}: the run has no checkpoint.")
+  for key, allowed in _OF_RUNS.items():
+    if key not in c: raise ValueError(f"{file}: {key} is missing.")
+    ranges.check(f"{file}: {key}", c[key], allowed)
   found = params.leaves(workdir / "checkpoints" / str(step) / "state", prefix=f"{name}.")
   if not found:
     raise ValueError(f"model={name!r}: the run of source={str(workdir)!r} has none.")
   if any(path.startswith("value.") for path in found):
     raise ValueError(f"model={name!r}: it has a head for labels of steps (train_prm.labels), "
                      "for which neither format has a place.")
-  has_own = name == "prm" and c["prm"]["path"] is not None
-  key, start = ("prm.path", c["prm"]["path"]) if has_own else ("model.path", c["model"]["path"])
-  config, said, leaves = weights.stored(start, f"{workdir / 'config.json'}: {key}")
-  dtype = next(iter(found.values())).dtype.name if is_peft else c["model"]["param_dtype"]
+  key = "prm.path" if name == "prm" and c["prm.path"] is not None else "model.path"
+  config, said, leaves = weights.stored(c[key], f"{file}: {key}")
+  dtype = next(iter(found.values())).dtype.name if is_peft else c["model.param_dtype"]
   config = dataclasses.replace(config, param_dtype=dtype)
-  source = Source(config, said, found, hub.folder(start),
-                  eos_ids=tokenizer.load(start).eos_ids)
-  if not c["lora"]["rank"]:
+  start, rank, alpha = hub.folder(c[key]), c["lora.rank"], c["lora.alpha"]
+  source = Source(config, said, found, start, eos_ids=tokenizer.load(start).eos_ids)
+  if not rank:
     params.check(found, config, said, workdir)
     return source
-  scale = c["lora"]["alpha"] / c["lora"]["rank"]
+  adapters_io.check(found, leaves, rank, workdir)
   return source._replace(
-      adapters=found, lora=c["lora"], leaves={} if is_peft else adapters_io.merge(
-          leaves, found, scale=scale, dtype=config.param_dtype))
+      adapters=found, lora=dict(rank=rank, alpha=alpha), leaves={} if is_peft else
+      adapters_io.merge(leaves, found, scale=alpha / rank, dtype=config.param_dtype))
 
 
 def _check_room(leaves, config, tokens, to):

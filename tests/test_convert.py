@@ -342,9 +342,10 @@ def test_what_pads_is_suppressed_and_ends_stay(bases, tmp_path):
     (dict(model="prm"), "model='prm': source=.* is no workdir of a run"),
     (dict(adapters="peft"), "adapters='peft': source=.* has no adapters"),
     (dict(adapters="peft", format="rlx"), "format='rlx' and .* need merged"),
-    (dict(shard_gb=0), "shard_gb=0: above 0"),
-    (dict(shard_gb=float("nan")), "shard_gb=nan: above 0"),
-    (dict(pad_vocab_to_multiple_of=0), "pad_vocab_to_multiple_of=0: 1 or more"),
+    *((dict(shard_gb=x), f"shard_gb={x}: a number from 1e-12 to")
+      for x in (0, -1.0, float("nan"), float("inf"))),
+    *((dict(pad_vocab_to_multiple_of=x), f"pad_vocab_to_multiple_of={x}: a whole number from 1 to")
+      for x in (0, 2**31)),
     (dict(source="nowhere"), "source='nowhere' is missing; needed is"),
     (dict(source="run", adapters="peft"), "adapters='peft': .* has no adapters"),
     (dict(source="empty"), "source='.*empty': the run has no checkpoint"),
@@ -363,6 +364,21 @@ def test_refused_before_anything_is_written(bases, tmp_path, monkeypatch, option
   with pytest.raises(ValueError, match=message):
     convert.convert(**dict(dict(source=bases("llama"), to="new"), **options))
   assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("change, message", [
+    (dict(lora=dict(rank=4, alpha=7.5)), "_a_.* has shape .*; lora.rank=4 and the model make it"),
+    (dict(lora=dict(rank=3, alpha=None)), "config.json: lora.alpha=None: a number from"),
+    (dict(lora=dict(rank=-1, alpha=7.5)), "config.json: lora.rank=-1: a whole number from"),
+    (dict(lora=3), "config.json: lora.rank is missing"), (dict(prm=None), "prm.path is missing"),
+    (dict(model=dict(path=None, param_dtype="float32")), "config.json: model.path=None: a text"),
+    (dict(model=dict(path="x", param_dtype="int8")), "model.param_dtype='int8': one of")], ids=str)
+def test_what_a_runs_config_says_is_checked(bases, tmp_path, change, message):
+  run_of(tmp_path / "run", bases("llama"), lora__rank=RANK, lora__alpha=ALPHA)
+  file = tmp_path / "run" / "config.json"
+  file.write_text(json.dumps(json.loads(file.read_text()) | change))
+  with pytest.raises(ValueError, match=message): convert.convert(tmp_path / "run", tmp_path / "m")
+  assert not (tmp_path / "m").exists()
 
 
 def test_no_room(bases, tmp_path, monkeypatch):

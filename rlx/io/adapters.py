@@ -34,6 +34,26 @@ class Merged:
       return (w + np.asarray(lora.added(pair, self.name, self.scale))).astype(self.dtype)
 
 
+def check(adapters, leaves, rank, source):
+  """Refuses adapters that are not of a model's matrices, or have another rank.
+
+  Args:
+    adapters, leaves: {path: leaf} of A and B, of the model.
+    source: what messages start with.
+  Raises:
+    ValueError: one line, naming one of them.
+  """
+  matrices = {path.rpartition("_")[0]: path for path in leaves}
+  for path, leaf in adapters.items():
+    stem, letters = path.rpartition("_")[0], path.rpartition("_")[2]
+    matrix = matrices.get(stem.removesuffix("_a").removesuffix("_b"))
+    if matrix is None: raise ValueError(f"{source}: {path} is of no matrix of the model.")
+    sizes = dict(zip(matrix.rpartition("_")[2], leaves[matrix].shape), I=rank)
+    if (wanted := tuple(sizes.get(letter) for letter in letters)) != tuple(leaf.shape):
+      raise ValueError(f"{source}: {path} has shape {tuple(leaf.shape)}; lora.rank={rank} and "
+                       f"the model make it {wanted}.")
+
+
 def merge(leaves, adapters, *, scale, dtype):
   """{path: leaf} of a model with its adapters.
 
