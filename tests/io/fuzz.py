@@ -117,7 +117,7 @@ def _attempt(call, path, said):
   kind = {0: "worked", 2: "refused" if is_line else "lines"}.get(code, f"exit {code}")
   if "Traceback" in text: kind = "traceback"
   if seconds > SECONDS: kind = "late"
-  if megabytes > MEGABYTES or "MemoryError" in text: kind = "memory"
+  if megabytes > MEGABYTES or (kind == "traceback" and "MemoryError" in text): kind = "memory"
   is_fine = kind in ("worked", "refused")
   return kind, text[:300] if is_fine else text[-3000:], "", seconds, megabytes
 
@@ -349,13 +349,15 @@ def change_header(rng, folder, name="model.safetensors"):
   file = folder / name
   data = file.read_bytes()
   end = 8 + int.from_bytes(data[:8], "little")
-  if len(data) < 8 or end > len(data): return change_bytes(rng, file)
-  kind = rng.randrange(6)
+  try:
+    header, kind = json.loads(data[8:end]), rng.randrange(6)
+  except ValueError:  # An earlier change left none.
+    return change_bytes(rng, file)
   if kind == 0:
     n = rng.choice((0, 1, 7, end - 9, end - 7, len(data), len(data) - 8, 2**31, 2**63, 2**64 - 1, 99_999_999))
     file.write_bytes(n.to_bytes(8, "little") + data[8:])
     return f"{name}: a header of {n}"
-  part, header = folder / "header.json", json.loads(data[8:end])
+  part = folder / "header.json"
   names = [n for n in header if n != "__metadata__"]
   a, b = rng.choice(names), rng.choice(names)
   size = len(data) - end
