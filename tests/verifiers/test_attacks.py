@@ -177,10 +177,17 @@ KILLS = textwrap.dedent("""
     """)
 
 
-def test_the_launcher_ends_a_namespace_whose_leader_has_ended():
-  """PR_SET_PDEATHSIG would be gone with the thread that set it, or by another prctl."""
-  source = ATTACKS["signals-leader"]
+# The first thread of each ends, or its files are closed; a signal at its parent's death would be lost.
+ENDLESS = ("import time\ntime.sleep(60)", "import os, time\nos.closerange(0, 64)\ntime.sleep(60)",
+           attacks_sandbox.BEFORE + ATTACKS["signals-leader"],
+           "import threading, time\nthreading.stack_size(2**15)\nx = bytearray(2**28)\n"
+           "for i in range(200): threading.Thread(target=time.sleep, args=[60]).start()")
+
+
+@pytest.mark.parametrize("source", ENDLESS, ids=range(len(ENDLESS)))
+def test_nothing_of_a_late_program_is_left_when_its_run_returns(source, host):
+  """Not even for the moment in which the next one would share its user's threads with it."""
+  before = children()
   start = time.monotonic()
-  assert _sandbox.run(dict(source=attacks_sandbox.BEFORE + source), b"", cpu_s=2, wall_s=1,
-                      memory_mb=512, unsafe=False) is None
-  assert time.monotonic() - start < 5
+  assert _sandbox.run(dict(source=source), b"", cpu_s=2, wall_s=0.5, memory_mb=512, unsafe=False) is None
+  assert children() == before and time.monotonic() - start < 5

@@ -192,6 +192,20 @@ def test_a_sandbox_that_cannot_start_is_no_verdict(monkeypatch, tmp_path):
     assert time.monotonic() - start < 5
 
 
+@pytest.mark.parametrize("unsafe", [False, True])
+def test_a_machine_without_room_for_it_is_no_verdict(monkeypatch, tmp_path, unsafe):
+  (tmp_path / "bwrap").write_text("")  # Nobody may run it.
+  monkeypatch.setattr(_sandbox, "bubblewrap", lambda: str(tmp_path / "bwrap"))
+  if unsafe: monkeypatch.setattr(_sandbox.tempfile, "TemporaryDirectory", lambda **_: open("/nowhere/x"))
+  with pytest.raises(errors.Unknown, match="did not start: .*(Permission|No such)"):
+    code_tests.passed(prompt(*TESTS, unsafe=unsafe), "x = 1")
+
+
+def test_an_unprotected_solution_cannot_lose_its_verdict_with_its_folder():
+  source = "import os\nos.makedirs('a/b')\nif not os.fork():\n  os.setsid()\n  for i in range(10**5):\n    os.makedirs(f'c/{i}', exist_ok=True)\n  os._exit(0)"
+  assert code_tests.fraction(prompt(*TESTS, unsafe=True, test_s=1, total_s=2.0), source) == 0.0
+
+
 @sandbox.needed
 def test_what_ends_after_the_start_is_a_failed_test(monkeypatch, tmp_path):
   """Also where it is bwrap that ends, or writes: the solution may be why."""
