@@ -18,6 +18,7 @@ import pytest
 from rlx.verifiers import _sandbox
 from rlx.verifiers import _seccomp
 from rlx.verifiers import code_tests
+from rlx.verifiers import errors
 from tests.verifiers import attacks_sandbox
 from tests.verifiers import sandbox
 
@@ -95,6 +96,24 @@ def test_no_attack_leaks_or_earns(name, host, monkeypatch, request):
   verdict = code_tests.fraction(prompt, f"{names}\n{attacks_sandbox.BEFORE}{ATTACKS[name]}")
   assert time.monotonic() - start < 15
   assert verdict == 0.0 and printed and not any(b"LEAK" in (p or b"") for p in printed)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="an ordinary user runs all attacks so")
+@pytest.mark.parametrize("family", ["devices", "files", "space", "privileges"])
+def test_no_attack_leaks_from_a_user_namespace(family, host, monkeypatch):
+  """As where root may not mount: bwrap itself runs as an ordinary user, who maps to root inside."""
+  monkeypatch.setattr(_sandbox, "_capabilities", lambda: {_sandbox._SETUID, _sandbox._SETGID})
+  monkeypatch.setattr(_sandbox, "_PYTHON", os.path.realpath("/usr/bin/python3"))
+  monkeypatch.setattr(_sandbox, "_readable", _sandbox._readable.__wrapped__)
+  monkeypatch.setattr(sys, "base_prefix", "/usr")
+  names = "\n".join(f"{k} = {v!r}" for k, v in host.items()) + attacks_sandbox.BEFORE
+  limits = dict(cpu_s=1, wall_s=2, memory_mb=512, unsafe=False)
+  try:
+    assert _sandbox.run(dict(source=f"{names}\nprint(os.getuid())"), b"", **limits) == b"0\n"
+  except errors.Unknown as e:
+    pytest.skip(f"no bubblewrap and interpreter that any user may run: {e}")
+  for attack, source in attacks_sandbox.FAMILIES[family].items():
+    assert b"LEAK" not in (_sandbox.run(dict(source=names + source), b"", **limits) or b""), attack
 
 
 def test_the_verdict_of_a_right_solution_is_1(host):
