@@ -48,19 +48,11 @@ def function(prompt, text):
   """`verifier.judge.function`, "package.module:name", of the rendered text.
 
   It returns a number, which is divided by `full`, or a text that is read as a reply is.
-  An OSError, as of a lost connection, is unknown; whatever else it raises is counted as
-  the completion's fault.
+  Whatever it raises is unknown.
   """
   options = _options(prompt, "function")
   fn = _named(options["function"])
-
-  def asked(rendered, _):
-    try:
-      return fn(rendered)
-    except OSError as e:
-      raise errors.Unknown(f"{type(e).__name__}: {e}") from None
-
-  return _judged(prompt, text, options, asked)
+  return _judged(prompt, text, options, lambda rendered, _: fn(rendered))
 
 
 def new_nonce(prompt, text, key=""):

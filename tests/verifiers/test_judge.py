@@ -229,10 +229,11 @@ def test_any_function_of_text():
   got, _ = verify(["yes", "?"], verifier="judge.function",
                   function="builtins:str")
   np.testing.assert_array_equal(got, [1, nan])
-  for function, message in (("rlx.nowhere:f", "rlx.nowhere"), ("rlx.verifiers.judge:f", "has no"),
-                            ("os:stat", "FileNotFoundError")):
+  for function, kind, message in (
+      ("rlx.nowhere:f", "unknown", "rlx.nowhere"), ("rlx.verifiers.judge:f", "unknown", "has no"),
+      ("os:stat", "exception", "FileNotFoundError")):
     got, pool = verify(["yes"], verifier="judge.function", function=function)
-    assert np.isnan(got[0]) and message in pool.last_error and pool.errors == dict(unknown=1)
+    assert np.isnan(got[0]) and message in pool.last_error and pool.errors == {kind: 1}
   got, pool = verify(["yes"], verifier="judge.function", function=None)
   assert np.isnan(got[0]) and pool.last_error.startswith("verifier.judge.function=None")
 
