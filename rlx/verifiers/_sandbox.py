@@ -13,10 +13,10 @@ root, a user id that nobody else has.
   this process -> bwrap -> the first process of the namespace -> the program
 
 The first process ends as soon as this one has ended, since it waits for the end of a pipe
-whose other end is held here; with it ends everything in its namespace. bwrap's
---die-with-parent would leave a process behind where it kills bwrap in the middle of the
-start. The inside prints a byte before it opens the program: what comes
-after it is the program's doing, without it the sandbox did not start.
+whose other end is held here; with it ends everything in its namespace. (--die-with-parent
+kills bwrap, and in the middle of its start that leaves a process behind.) The inside prints
+a byte before it opens the program: what comes after it is the program's doing, without it
+the sandbox did not start.
 """
 import functools
 import json

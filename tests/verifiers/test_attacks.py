@@ -2,9 +2,7 @@
 import ctypes
 import os
 import pathlib
-import random
 import re
-import signal
 import socket
 import subprocess
 import sys
