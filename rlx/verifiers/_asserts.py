@@ -168,7 +168,7 @@ def _near(seen):
   numbers = [v for v in found if isinstance(v, (int, float)) and not isinstance(v, bool)]
   found += [[v] for v in found] + [found[:]] + [n + d for n in numbers for d in (-1, 1)]
   found += [list(range(n)) for n in numbers if isinstance(n, int) and 1 < n < 100]
-  return list({repr(v): v for v in found}.values())[:_MAX_TRIES]
+  return list({_values.source(v): v for v in found}.values())[:_MAX_TRIES]
 
 
 _OBVIOUS = (True, False, None, 0, 1, -1, 0.0, "", [], (), {}, set())
@@ -241,7 +241,7 @@ class _Test:
 
   def _do_Assert(self, node):
     holds = self._apply(bool, self._value(node.test))
-    if holds is not UNKNOWN and not holds: raise Failed(ast.unparse(node.test)[:200])
+    if holds is not UNKNOWN and not holds: raise Failed(f"the assert of line {node.lineno} does not hold")
 
   def _do_Expr(self, node):
     if isinstance(node.value, (ast.Constant, ast.Name)): return  # A docstring, a bare `print`.

@@ -6,7 +6,6 @@ lists, tuples, sets, dicts, and `Iterable` for whatever else can be iterated ove
 """
 import collections.abc
 import json
-import math
 
 MAX_BYTES = 2**20   # Of a result.
 MAX_DEPTH = 100     # Of lists in lists.
@@ -110,7 +109,7 @@ def source(value):
   if isinstance(value, int): return repr(value) if value.bit_length() < 4096 else hex(value)
   if isinstance(value, float):  # 1e999 is infinite, whatever a solution makes of names.
     return repr(value).replace("inf", "1e999").replace("nan", "(1e999-1e999)")
-  if isinstance(value, complex) and math.isfinite(abs(value)): return repr(value)
+  if isinstance(value, complex): return f"complex({source(value.real)}, {source(value.imag)})"
   of = lambda items: ", ".join(map(source, items))
   if isinstance(value, list): return f"[{of(value)}]"
   if isinstance(value, tuple): return f"({of(value)}{',' * (len(value) == 1)})"

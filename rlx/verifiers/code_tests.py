@@ -83,7 +83,7 @@ def constant(prompt):
   if bodies:
     found = _asserts.constants(bodies)
     if found is None: return None
-    words += [f"{name} that returns {value!r}"[:100] for name, value in found.items()]
+    words += [f"{name} that returns {_values.source(value)}"[:100] for name, value in found.items()]
   if programs:
     outputs = {tuple(_lines(t["output"])) for t in programs}
     printed = "\n".join(outputs.pop())

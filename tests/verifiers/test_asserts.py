@@ -179,11 +179,12 @@ def test_a_value_of_the_greatest_size_is_read_in_bounded_time():
 
 
 @pytest.mark.parametrize("value", [
-    None, True, -3, 2**5000, 0.1, -0.0, math.inf, -math.inf, 2 - 1j, "a'\n\ud800", b"\0", [], [1, [2]], (), (1,), (1, 2),
+    None, True, -3, 2**5000, 0.1, -0.0, math.inf, -math.inf, 2 - 1j, complex(-0.0, math.inf), "a'\n\ud800", b"\0", [], [1, [2]], (), (1,), (1, 2),
     set(), {1, (2,)}, frozenset(), frozenset({1}), {}, {"a": {1: None}}, range(2, 9, 3), int])
 def test_arguments_are_written_as_they_are(value):
   found = eval(_values.source(value))
-  assert found == value and type(found) is type(value) and repr(found) == repr(value)
+  assert found == value and type(found) is type(value)
+  assert repr(found) == repr(value)
   assert math.isnan(eval(_values.source(math.nan)))
   assert list(eval(_values.source(_values.Iterable([1])))) == [1]
 
@@ -207,6 +208,7 @@ def program(*pairs): return [dict(input=i, output=o) for i, o in pairs]
     (["assert f(1) == 7", "assert f(2) == 7", "assert g(1) == 8", "assert g(2) == 9"], None),
     (["assert f(1) + g(1) == 0", "assert f(2)"], "g that returns"), (["x = [1]\nf(x)\nassert x == []"], "[]"),
     (["def check(candidate):\n  assert candidate(1) == 5\n  assert candidate(2) == 5"], "5"),
+    ([f"assert f(1) == {hex(7**9000)}", f"assert f(2) == {hex(7**9000)}"], "0x"),
     (["assert isinstance(f(1), int)", "assert f(1) >= 0"], "True"),
     (program(("1", "2\n"), ("2", "2")), "prints '2'"), (program(("1", "2"), ("2", "3")), None), (program(("1", "17")), None),
     (program(("1", "YES")), "prints 'YES'"), (["assert f(1)", *program(("1", "2"), ("2", "3"))], None),
@@ -226,8 +228,9 @@ def test_prompts_that_cannot_be_judged_are_refused_by_their_number():
   rows[1]["tests"].append("assert f(g(1)) == 2")
   good, *bad = jsonl.prompts(rows, "train", verifier="code_tests.fraction", meta=("tests",))
   build.check_prompts(config(), [good])
-  with pytest.raises(ValueError, match=r"^prompt 'jsonl/train/1': tests\[2\] is 'assert f\(g\(1\)\) == 2': an argument"):
-    build.check_prompts(config(), [good, *bad])
+  for taken in (config(), config(allow_constant=True)):
+    with pytest.raises(ValueError, match=r"^prompt 'jsonl/train/1': tests\[2\] is 'assert f\(g\(1\)\) == 2': an argument"):
+      build.check_prompts(taken, [good, *bad])
   with pytest.raises(ValueError, match=r"tests\[0\]\['input'\] is 5; a text is allowed"):
     build.check_prompts(config(), [prompt(dict(input=5, output=""))])
   with pytest.raises(ValueError, match=r"^prompt 'p': a prompt without tests"):
