@@ -241,7 +241,8 @@ class _Test:
 
   def _do_Assert(self, node):
     holds = self._apply(bool, self._value(node.test))
-    if holds is not UNKNOWN and not holds: raise Failed(f"the assert of line {node.lineno} does not hold")
+    if holds is not UNKNOWN and not holds:
+      raise Failed(f"the assert of line {node.lineno} does not hold")
 
   def _do_Expr(self, node):
     if isinstance(node.value, (ast.Constant, ast.Name)): return  # A docstring, a bare `print`.
