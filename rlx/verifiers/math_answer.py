@@ -1,8 +1,8 @@
-r"""Compares mathematical answers by type: 1.0 if the completion's agrees with the prompt's, else 0.0.
+r"""Compares mathematical answers by kind: 1.0 if the completion's agrees with the prompt's, else 0.
 
 The reference answer says what is asked for (an integer, decimal, fraction, closed expression,
-expression in variables, equation, inequality or interval, set, tuple, matrix, list, choice or
-text), and the completion has to state an answer of that kind:
+expression in variables, equation, inequality or interval, set, family over the integers, tuple,
+vector, matrix, list, choice or text), and the completion has to state an answer of that kind:
 
   kind         equal are                                    not equal are
   number       1/2, 0.5, 3/6, 50%; x = 5 and 5; 5 cm, 50 mm  0.333333 and 1/3, 5 cm and 5 m
@@ -10,13 +10,15 @@ text), and the completion has to state an answer of that kind:
   equation     y = 2x+3, y-2x = 3                            x = 5 and x+3 = 8
   interval     (-oo,2), x < 2, {x | x < 2}                   (-1,1) and {-1,1}, 3x-1 < 5
   set, list    {1,2}, x = 1 or x = 2, 2 and 1                1,2 and 1,2,3; 3,1,2 and 1,2,3
-  tuple        (1,2), x = 1, y = 2                           (2,1), {1,2}, [1,2]
+  family       pi + 2k pi and 2n pi - pi over all integers   k pi over Z and over N
+  tuple        (1,2), x = 1, y = 2, i + 2j                   (2,1), {1,2}, [1,2]
   text         Monday, \text{monday}                         BDAC and ABCD
 
 It has to be an answer, not a task. Sums, integrals, limits, derivatives, determinants, gcd,
 remainders, floors cannot be read, and a text that cannot be read agrees only with the same text.
 Factorials, functions of numbers, sums and products of numbers are read, and count only if the
-reference has them too. Nothing is solved, so an equation that still has to be solved is none.
+reference has them too; an answer has no variable that the reference has not (5x/x is not 5), and
+where the reference is rational it is written so. Nothing is solved, so an equation that still has to be solved is none.
 
 Values are exact: numbers are fractions; others are evaluated with as many digits as tell apart
 all that their literals can make, expressions with variables at several points. A decimal is the
@@ -24,14 +26,17 @@ number it states; with ten or more digits it also stands for a number that agree
 The order of a bare list counts if it is one of whole numbers above 0 that do not increase, or if
 the question has a word such as "respectively"; else a list is in any order. A unit
 may be missing on one side; where both have one they have to be equal. A letter, or a word that
-names no usual unit, is a unit only if the question or the reference has it.
+names no usual unit, is a unit only if the question or the reference has it. Of a reference such
+as t = ln 9 = 2 ln 3 each side that is an answer counts.
 
 docs/verifiers.md has how often that is wrong, beside other graders.
 """
 import functools
 
 from rlx.verifiers import _boxed
-from rlx.verifiers._math import answers
+from rlx.verifiers._math import agreement
+from rlx.verifiers._math import kinds
+from rlx.verifiers._math import reading
 from rlx.verifiers._math import stated
 from rlx.verifiers._math import units
 
@@ -59,25 +64,25 @@ def final(prompt, text):
   """
   gold, words = _gold(prompt.answer, prompt.text)
   if (box := _boxed.last(text)) is not None: return _verdict(prompt.answer, gold, box, words)
-  is_number = gold[0] in ("value", "colon", "based") and not answers.has_variables(gold)
-  found = stated.answer(text, prompt.text, is_number)
+  texts = stated.answer(text, prompt.text, agreement.is_number(gold))
   # The first that can be read, whether or not it is right.
-  readable = [x for x in found if x and answers.read(x, words)[0] != "text"]
-  return _verdict(prompt.answer, gold, next(iter(readable or found), None), words)
+  readable = [t for t in texts if t and not isinstance(reading.read(t, words), kinds.Text)]
+  return _verdict(prompt.answer, gold, next(iter(readable or texts), None), words)
 
 
 boxed.timeout_s = final.timeout_s = 2.0
 boxed.memory_mb = final.memory_mb = 512
 
 
-def _verdict(answer, gold, found, words):
-  if not found or len(found) > _MAX_CHARS: return 0.0
-  if found.split() == answer.split(): return 1.0  # Also of what is too large to evaluate.
-  if gold[0] == "choice" and (letter := answers.choice_of(found)): return float(letter == gold[1])
-  if gold[0] == "text" and answers.same_words(gold, found): return 1.0
-  texts = [found]
-  if gold[0] == "list": texts.append(found.replace(",", ", "))  # 100,200 may be two numbers.
-  return float(any(answers.agree(gold, answers.read(x, words), words) for x in texts))
+def _verdict(answer, gold, text, words):
+  if not text or len(text) > _MAX_CHARS: return 0.0
+  if text.split() == answer.split(): return 1.0  # Also of what is too large to evaluate.
+  if isinstance(gold, kinds.Choice) and (letter := reading.choice_of(text)):
+    return float(letter == gold.letter)
+  if isinstance(gold, kinds.Text): return float(gold.words == reading.normalized(text) != "")
+  texts = [text]
+  if isinstance(gold, kinds.List): texts.append(text.replace(",", ", "))  # 100,200 may be two.
+  return float(any(agreement.agree(gold, reading.read(t, words), words) for t in texts))
 
 
 @functools.lru_cache(maxsize=4096)
@@ -86,4 +91,4 @@ def _gold(answer, question):
   if not answer.strip(): raise ValueError(f"the prompt has no answer: {answer!r}")
   # A percent sign of the answer's own does not say that the question asks for percentages.
   words = units.context(answer) - {"%", "percent"} | units.context(question)
-  return answers.reference(answers.read(answer, words)), words
+  return agreement.reference(reading.read(answer, words)), words

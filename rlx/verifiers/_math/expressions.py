@@ -384,12 +384,24 @@ def exact_nodes(tree):
   return found
 
 
-def with_sign(tree, sign):
-  """The tree with one sign for its +-, and the other one for its -+."""
+def signed(tree):
+  """The two trees that one with +- stands for; [tree] of any other."""
+  if not any(node[0] in ("pm", "mp") for node in nodes(tree)): return [tree]
+  return [_with_sign(tree, sign) for sign in ("pm", "mp")]
+
+
+def _with_sign(tree, positive):
+  """The tree with a plus for one of +- and -+, and a minus for the other."""
   kind, *parts = tree
-  parts = [with_sign(p, sign) if isinstance(p, tuple) else p for p in parts]
-  if kind in ("pm", "mp"): return parts[0] if (kind == "pm") == (sign > 0) else ("neg", parts[0])
+  parts = [_with_sign(p, positive) if isinstance(p, tuple) else p for p in parts]
+  if kind in ("pm", "mp"): return parts[0] if kind == positive else ("neg", parts[0])
   return (kind, *parts)
+
+
+def simplified(tree):
+  """The number that a tree is, if it is rational by its form; else the tree."""
+  exact = rational(tree)
+  return tree if exact is None else ("num", exact, None)
 
 
 def replaced(tree, name, by):
@@ -402,8 +414,9 @@ def nearest(tree):
   """The whole number next to the value of a tree.
 
   Raises:
-    Unreadable: it has no real value.
+    Unreadable: it has no real value, or variables.
   """
+  if variables(tree): raise Unreadable("variables")
   value = _value(tree, {}, 400)
   if abs(mpmath.im(value)) > 1e-30: raise Unreadable("no real number")
   with mpmath.workprec(400): return int(mpmath.nint(mpmath.re(value)))

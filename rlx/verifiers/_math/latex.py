@@ -44,7 +44,8 @@ _SPELLINGS = [(re.compile(pattern), new) for pattern, new in (
     (r"\\(?:left|right|middle|[bB]igg?[lrm]?)(?![A-Za-z])\s*", ""),
     (r"\\(?:displaystyle|textstyle|scriptstyle|limits|nolimits|rm|bf|it|sf|tt|"
      r"tiny|small|normalsize|large|Large|LARGE|huge|Huge)(?![A-Za-z])", " "),
-    (r"\\(?:[dtcs]|nice)frac(?![A-Za-z])", r"\\frac"), (r"\\hat\s*\{\s*\\vec\s*\{(\w)\}\s*\}", r"\\vec{\1}"), (r"\\[dt]binom(?![A-Za-z])", r"\\binom"),
+    (r"\\(?:[dtcs]|nice)frac(?![A-Za-z])", r"\\frac"),
+    (r"\\hat\s*\{\s*\\vec\s*\{(\w)\}\s*\}", r"\\vec{\1}"), (r"\\[dt]binom(?![A-Za-z])", r"\\binom"),
     (r"\\(?:!|strut|mathstrut|null)", ""), (r"\\q?quad(?![A-Za-z])", r"\\quad "),
     (r"\\(?:leqslant|leq)(?![A-Za-z])", r"\\le "), (r"\\(?:geqslant|geq)(?![A-Za-z])", r"\\ge "),
     (r"\\neq(?![A-Za-z])", r"\\ne "), (r"\\(?:varnothing|O)(?![A-Za-z])", r"\\emptyset "),
@@ -63,8 +64,10 @@ _SPELLINGS = [(re.compile(pattern), new) for pattern, new in (
     (r"(?<=[\d.])\\dot\s*\{?(\d)\}?", r"\\overline{\1}"),
     (r"(?<=[\d.])\\(?:bar|overline)\s*\{?(\d+)\}?", r"\\overline{\1}"),
     (r"(\.\d*?)(\d)\2{2,}\s*(?:\\dots|\\ldots|\\cdots|\.{3})", r"\1\\overline{\2}"),
-    (r"\\(?:begin|end)\s*\{(?:aligned|align|gathered|split)\*?\}", " "), (r"(?:\\\\)?\s*&\s*=", "="), (r"\\therefore(?![A-Za-z])", " "),
-    (r"\\overrightarrow(?![A-Za-z])", r"\\vec"), (r"\\(?:rightarrow|longrightarrow)(?![A-Za-z])", r"\\to "),
+    (r"\\(?:begin|end)\s*\{(?:aligned|align|gathered|split)\*?\}", " "),
+    (r"(?:\\\\)?\s*&\s*=", "="), (r"\\therefore(?![A-Za-z])", " "),
+    (r"\\overrightarrow(?![A-Za-z])", r"\\vec"),
+    (r"\\(?:rightarrow|longrightarrow)(?![A-Za-z])", r"\\to "),
     (r"\^\s*(?:\\prime|\{\s*\\prime\s*\})", "'"), (r"\^\s*\{\s*\\prime\s*\\prime\s*\}|″", "''"),
     (r"<=", r"\\le "), (r">=", r"\\ge "), (r"!=", r"\\ne "), (r"\\(?:cr|newline)(?![A-Za-z])", r"\\\\ "),
     (r"\\(?:dots|ldots|cdots)(?![A-Za-z])|\.{3,}", r" \\dots "))]
@@ -78,7 +81,10 @@ _TOKEN = re.compile(
 _CONNECTIVES = {"and": r"\land", "or": r"\lor", ", and": r"\land", ", or": r"\lor", "and/or": r"\lor",
                 "to": ":", "negative": "-", "minus": "-"}
 _SHORT_WORDS = frozenset("yes no odd one two six ten all any red".split())  # No products.
-_NUMBER_IN_TEXT = re.compile(r'([A-Za-z ]*:?\s*)([-+]?\$?\d[\d.,/:]*(?<![.,:]))(\s*[^"\d]*)')
+_NUMBER_IN_TEXT = re.compile(
+    r'([A-Za-z ]*)(:?)\s*([-+]?\$?\d[\d.,/:]*(?<![.,:]))\s*([^"\d]*)')
+_UNIT_FORMULA = re.compile(  # km/h, m^2, ~N\cdot m
+    r"[a-zA-Z~ /^\d{}]+|~(?:[a-zA-Z~ /^\d{}-]|\\cdot\b|\\,)+")
 _EXACT_NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")
 
 
@@ -107,12 +113,12 @@ def tokens(text, is_unit=lambda word: False):
       if token != "\\ ": found.append({"\\%": "%", "\\$": "$"}.get(token, token))
     elif token in ("\\,", "\\;", "\\:", "\\>", "~", "\\"):  # Of "\\ " at the end.
       pass
-    elif token[0].isdigit() or token[0] == "." and len(token) > 1 or token in "+-*/^_!|()[]{}<>=,;:%$€£¥₹'&.?#":
+    elif token[-1].isdigit() or token in "+-*/^_!|()[]{}<>=,;:%$€£¥₹'&.?#":
       found.append(token)
     elif not token.isspace():
       raise Unreadable(f"{token!r}")
-  if max(itertools.accumulate((t in _OPENING) - (t in _CLOSING) for t in found), default=0) > _MAX_DEPTH:
-    raise Unreadable("too deep")
+  depths = itertools.accumulate((t in _OPENING) - (t in _CLOSING) for t in found)
+  if max(depths, default=0) > _MAX_DEPTH: raise Unreadable("too deep")
   while found and found[0] == "\\quad": del found[0]
   while found and found[-1] in (".", ",", ";", "\\\\", "\\quad"): found.pop()
   return found
@@ -177,16 +183,19 @@ def _unwrapped(text):
     plain = inside.strip().strip("$").strip()
     if _WRAPPER.search(plain): new = plain
     elif plain in ("\\$", "€", "£", "¥", "₹"): new = plain
-    elif name in ("boxed", "fbox", "underline", "ensuremath") or _EXACT_NUMBER.fullmatch(plain.strip("{ }")): new = "{" + plain + "}"
-    elif re.fullmatch(r"[a-z]", plain) and name in ("mathbf", "boldsymbol", "bm", "bold"): new = rf"\vec{{{plain}}}"
-    elif re.fullmatch(r"[A-Za-z]", plain) and not name.startswith(("text", "mbox", "hbox")): new = f"{{{plain}}}"
+    elif name in ("boxed", "fbox", "underline", "ensuremath") or (
+        _EXACT_NUMBER.fullmatch(plain.strip("{ }"))): new = "{" + plain + "}"
+    elif re.fullmatch(r"[a-z]", plain) and name in ("mathbf", "boldsymbol", "bm", "bold"):
+      new = rf"\vec{{{plain}}}"
+    elif re.fullmatch(r"[A-Za-z]", plain) and not name.startswith(("text", "mbox", "hbox")):
+      new = f"{{{plain}}}"
     elif "math" in name or name in ("boldsymbol", "bm", "bold"):
-      new = plain if re.search(r"\\|[\d{}]", plain) and not re.fullmatch(r"[a-zA-Z~ /^\d{}]+|~(?:[a-zA-Z~ /^\d{}-]|\\cdot\b|\\,)+", plain) else f'"{plain}"'
+      is_formula = re.search(r"\\|[\d{}]", plain) and not _UNIT_FORMULA.fullmatch(plain)
+      new = plain if is_formula else f'"{plain}"'
     elif "operatorname" in name: new = "\\" + plain if plain in FUNCTIONS else f"\\unknown{plain}"
     elif number := _NUMBER_IN_TEXT.fullmatch(plain):  # \text{3 cm}
-      before, value, behind = number.groups()
-      colon = ":" * before.rstrip().endswith(":")
-      new = " ".join([f'"{before.strip(" :")}"' * bool(before), colon, value, f'"{behind}"' * bool(behind.strip())])
+      before, colon, value, behind = number.groups()
+      new = " ".join([f'"{before}"' * bool(before), colon, value, f'"{behind}"' * bool(behind)])
     else: new = f'"{plain}"'
     if new == f'"{plain}"': new = '"' + new[1:-1].replace('"', "").replace("~", " ") + '"'
     text = text[:match.start()] + " " + new + " " + text[end:]
@@ -202,6 +211,7 @@ def _word(word, before, is_unit):
   if len(word) == 1: return [word]
   is_behind_number = before and (before[-1][-1] in "0123456789)}%" or before[-1] == r"\circ")
   if before and before[-1][0] == '"': return ['"' + word]
-  if is_behind_number and word.isupper() and word not in ("AM", "PM") and not is_unit(word): return list(word)
-  if len(word) > 3 or word.isupper() or lower in _SHORT_WORDS or is_behind_number and is_unit(word): return ['"' + word]
+  if is_behind_number and is_unit(word) or word in ("AM", "PM"): return ['"' + word]
+  if is_behind_number and word.isupper(): return list(word)  # 2ABC
+  if len(word) > 3 or word.isupper() or lower in _SHORT_WORDS: return ['"' + word]
   return list(word)

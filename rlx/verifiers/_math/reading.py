@@ -1,0 +1,389 @@
+"""Text -> an answer of one of the kinds."""
+import re
+
+from rlx.verifiers._math import expressions as ex
+from rlx.verifiers._math import kinds
+from rlx.verifiers._math import latex
+from rlx.verifiers._math import reals
+from rlx.verifiers._math import units
+from rlx.verifiers._math.latex import Unreadable
+
+_OPEN = frozenset(["(", "[", "{", r"\{", r"\langle"])
+_CLOSE = frozenset([")", "]", "}", r"\}", r"\rangle"])
+_SIGNS = {"=": "=", "<": "<", ">": ">", r"\lt": "<", r"\gt": ">", r"\le": "<=", r"\ge": ">=",
+          r"\ne": "!=", r"\approx": "~", r"\equiv": "="}
+_BETWEEN = frozenset([",", ";", r"\land", r"\lor", r"\quad", r"\\"])
+_INTEGERS = frozenset([r"\Z", r"\N"])
+_CURRENCIES = frozenset("$€£¥₹")
+_TEMPERATURES = {"C": '"celsius', "F": '"fahrenheit'}
+_MATRICES = frozenset("pmatrix bmatrix matrix array Bmatrix smallmatrix".split())
+# Tokens of a name, beside letters and words; some of these cannot stand in an expression.
+_NAMING = frozenset(
+    r"( ) _ { } ' , | \| \angle \triangle \mid \vec \bar \hat \tilde \overline \min \max \lim \sup "
+    r"\to \infty \cap \cup \sin \cos \tan".split()) | _SIGNS.keys()
+_BEFORE_DIGITS = frozenset(["_", "{", "(", r"\to"]) | _SIGNS.keys()  # Of a name.
+# Names with a number in them: f(-3), A^{-1}, f^{-1}(x).
+_NUMBERED_NAME = re.compile(
+    r"[A-Za-z]\(-?[\d.]+(?:,-?[\d.]+)*\)|[A-Za-z]\^\{?(?:-1|T)\}?(?:\((?:[a-z]|-?\d+)\))?")
+# Words that may stand before an answer, and words that may not.
+_PREFIX = re.compile(
+    r"(?:so |thus |therefore |hence )?(?:the |my |our )?(?:final |correct )?"
+    r"(?:answer|result|solution|value)s?(?: is| are|:|=)*:?|exactly|[\w ]+:", re.IGNORECASE)
+_DENIAL = re.compile(r"\b(?:not|no|never|isn't|wrong|incorrect|false)\b", re.IGNORECASE)
+_EXCEPT = re.compile(
+    r'"all (?:real numbers|reals|real values)(?: of)?(?: x)?,? (?:except|but|other than)(?: for)?',
+    re.IGNORECASE)
+_INTEGER_WORDS = re.compile(
+    r"\b((?:positive|negative|non-?negative) )?integers?$|\bintegers?\b", re.IGNORECASE)
+_WRAPPED = re.compile(
+    r"\\(?:text(?:rm|bf|it|sf|tt|normal)?|mbox|hbox|math(?:rm|bf|it|sf)|operatorname\*?|boldsymbol|"
+    r"bm|underline|boxed|fbox|left|right|emph)(?![A-Za-z])|[{}$]|\\[,;:! ]|~")
+_CHOICE = re.compile(
+    r"(?:(?:option|choice|answer)\s+)?\(?\s*([A-Z])\s*\)?\s*[.:]?", re.IGNORECASE)
+_CHOICE_AND_WHY = re.compile(r"(?:\(\s*([A-Z])\s*\)|([A-Z])\s*[.:)])\s*(\S.*)", re.DOTALL)
+# Behind a letter, what says that another one is meant, or none.
+_HEDGE = re.compile(
+    r"\b(?i:or|not|no|isn't|wrong|incorrect|false|neither|both|and)\b|\b[A-Z]\s*[).:]|\b[B-H]\b")
+_BASED = re.compile(r"\(?\s*(?=[A-Z]*\d)([\dA-Z]+)\s*\)?\s*_\s*(\d\d?)")
+_NOTHING = frozenset([
+    "no solution", "no solutions", "no real solution", "no real solutions",
+    "there is no solution", "there are no solutions", "empty set", "the empty set"])
+_ALL = frozenset(["all real numbers", "all reals", "all real x", "all real values"])
+
+
+def read(text, words=frozenset()):
+  """The answer that a text is; kinds.Text where it cannot be read as mathematics.
+
+  Args:
+    words: of the question and the reference answer, `units.context`.
+  """
+  plain = _WRAPPED.sub(" ", text).strip()
+  as_words = normalized(text)
+  if as_words in _NOTHING: return kinds.Set([])
+  if as_words in _ALL: return reals.EVERYWHERE
+  if (choice := _CHOICE.fullmatch(plain)) and choice[1].isupper(): return kinds.Choice(choice[1])
+  if based := _BASED.fullmatch(plain):
+    digits, base = based.groups()
+    if 2 <= int(base) <= 36 and all(int(c, 36) < int(base) for c in digits):
+      return kinds.Based(digits.lstrip("0") or "0", base)
+  try:
+    return _list(_expanded(_answer(latex.tokens(text, units.is_name), words)))
+  except (Unreadable, RecursionError):
+    return kinds.Text(as_words)
+
+
+def choice_of(text):
+  """The letter that an answer begins with: "(B) 5", "B. because ..."; None if it hedges."""
+  match = _CHOICE_AND_WHY.fullmatch(" ".join(_WRAPPED.sub(" ", text).split()))
+  if not match or _HEDGE.search(match[3]): return None
+  return match[1] or match[2]
+
+
+def normalized(text):
+  """A text to compare as text: its words in lower case; a formula letter by letter."""
+  plain = " ".join(_WRAPPED.sub(" ", text).split())
+  if not re.fullmatch(r"[\w\s.,;:'!?()-]*", plain) or re.search(r"\d\s*-|[\d_]", plain):
+    return re.sub(r"\s", "", plain)
+  plain = " ".join(re.findall(r"[\w'-]+", plain.lower()))
+  return re.sub(r"^(?:an? |the )?(?:(?:final |correct )?answer (?:is )?)?", "", plain)
+
+
+def _answer(tokens, words):
+  if not tokens: raise Unreadable("nothing")
+  tokens, family = _without_domain(tokens)
+  if family: return kinds.Family(_list(_expanded(_answer(tokens, words))), *family)
+  tokens = _without_prefix(tokens)
+  if _EXCEPT.fullmatch(tokens[0]): return _difference([r"\R"], tokens[1:], words)
+  if r"\pmod" in tokens:  # 3 (mod 7) says where 3 is from.
+    tokens = tokens[:tokens.index(r"\pmod")]
+  parts, marks = _split(tokens, _BETWEEN)
+  if marks: return _several(parts, marks, words)
+  if r"\in" in tokens and _is_name(tokens[:(i := tokens.index(r"\in"))]):
+    return _answer(tokens[i + 1:], words)
+  sides, signs = _split(tokens, _SIGNS)
+  if signs != ["="] or not _is_name(sides[0]):
+    parts, marks = _split(tokens, [r"\cup"])
+    if marks: return reals.union([reals.of(_answer(part, words)) for part in parts])
+    parts, marks = _split(tokens, [r"\setminus"])
+    if len(marks) == 1: return _difference(*parts, words)
+  if signs: return _relation(sides, [_SIGNS[sign] for sign in signs], words)
+  return _whole(tokens, words)
+
+
+def _without_prefix(tokens):
+  """Without "the answer is" and "area:" at the start."""
+  while len(tokens) > 1 and tokens[0][0] == '"' and not _DENIAL.search(tokens[0]) and (
+      _PREFIX.fullmatch(tokens[0][1:])
+      or tokens[1] == ":" and tokens[0][1:].replace(" ", "").isalpha()):
+    tokens = tokens[2:] if tokens[1] in (":", "=") else tokens[1:]
+  return tokens
+
+
+def _without_domain(tokens):
+  """(tokens, None), or (the tokens before "k is an integer" at their end, (name, domain))."""
+  is_bracketed = tokens[-1] == ")"
+  kept = tokens[:-1] if is_bracketed else tokens
+  if kept[-2:-1] == [r"\in"] and kept[-1] in _INTEGERS:
+    name, domain, kept = kept[-3], kept[-1], kept[:-3]
+  elif len(kept) > 2 and (integers := _INTEGER_WORDS.search(
+      " ".join(token for token in kept[-2:] if token[0] == '"'))):
+    name, domain = kept[-1] if len(kept[-1]) == 1 else kept[-2], integers[1] or r"\Z"
+    kept = kept[:-2]
+  else:
+    return tokens, None
+  if len(name) != 1 or not name.isalpha() or name not in kept: return tokens, None
+  while kept and (kept[-1] in (",", ";", r"\quad", "|", r"\mid", ":") or kept[-1][0] == '"'):
+    kept = kept[:-1]
+  if is_bracketed and kept[-1:] == ["("]: kept = kept[:-1]
+  return kept, (name, domain)
+
+
+def _several(parts, marks, words):
+  """Answers side by side; inequalities are one set of numbers."""
+  if any(not part and mark in (",", ";") for part, mark in zip(parts, [",", *marks])) and (
+      # "1, and 2": the comma and the word are one mark.
+      not parts[0] or not parts[-1] or any(not a and not b for a, b in zip(parts, parts[1:]))):
+    raise Unreadable("an empty place")
+  marks = {mark for part, mark in zip(parts[1:], marks) if part}
+  parts = [part for part in parts if part]
+  items = [_answer(part, words) for part in parts]
+  if len(items) == 1: return items[0]
+  first, *others = items
+  is_exclusion = [[_SIGNS[s] for s in _split(part, _SIGNS)[1]] == ["!="] for part in parts]
+  are_reals = [isinstance(item, kinds.Reals) for item in items]
+  if all(are_reals) and marks <= {r"\land", ",", r"\\", r"\quad"}: return reals.intersection(items)
+  if is_exclusion[0] and are_reals[0] and all(isinstance(item, kinds.Value) for item in others):
+    return reals.without_items(first, others)  # x != 1, 2
+  if any(are_reals) and marks == {r"\lor"} and not any(
+      isinstance(item, kinds.Value) for item in items):  # x < 0 or x = 1
+    return reals.union([item if isinstance(item, kinds.Reals)
+                        else reals.of(kinds.Set(kinds.items(item))) for item in items])
+  if isinstance(first, kinds.Value) and ex.variables(first.tree) and all(
+      are_reals[1:]) and all(is_exclusion[1:]): return first  # 1/x, x != 0
+  return kinds.List([answer for item in items for answer in _expanded(item)])
+
+
+def _expanded(answer):
+  """An answer with +- is two."""
+  if isinstance(answer, kinds.Value):
+    return [kinds.Value(tree, answer.unit) for tree in ex.signed(answer.tree)]
+  if isinstance(answer, kinds.Relation) and answer.signs == ["="]:
+    name, value = answer.sides
+    if isinstance(value, kinds.Value):
+      return [kinds.Relation([name, v], ["="]) for v in _expanded(value)]
+  return [answer]
+
+
+def _list(answers): return answers[0] if len(answers) == 1 else kinds.List(answers)
+
+
+def _relation(sides, signs, words):
+  if not sides[0] and signs[0] in "~=" and len(sides) == 2: return _answer(sides[1], words)
+  if not all(sides): raise Unreadable("half of a relation")
+  answers = [_whole(side, words) for side in sides[1:]]
+  if signs[0] in "=~" and _is_name(sides[0]): first = _name(sides[0])
+  else: first = _whole(sides[0], words)
+  if signs == ["="] and isinstance(first, kinds.Value) and _is_name(sides[1]):  # 5 = x
+    return kinds.Relation([_name(sides[1]), first], ["="])
+  relation = kinds.Relation([first, *answers], signs)
+  return reals.solved(relation) or relation
+
+
+def _name(tokens):
+  return kinds.Name("".join(tokens).replace('"', "").replace(" ", ""), tokens)
+
+
+def _is_name(tokens, more=()):
+  r"""Is it the name of what is asked for: x, f(x), a_1, \angle ABC, P(X = 3), words?"""
+  if _NUMBERED_NAME.fullmatch("".join(tokens)): return True
+  if not tokens or tokens[0] in ("e", "i") or tokens[0] == "(" and "," not in tokens: return False
+  return not _DENIAL.search(" ".join(tokens)) and all(
+      token in _NAMING or token in more or token[0] == '"' or token.isalpha()
+      or token[0] == "\\" and token[1:] in ex.GREEK
+      or token.isdigit() and tokens[i - 1] in _BEFORE_DIGITS for i, token in enumerate(tokens))
+
+
+def _whole(tokens, words):
+  """An answer without relations and commas outside of brackets."""
+  if tokens == [r"\emptyset"]: return kinds.Set([])
+  if tokens == [r"\R"]: return reals.EVERYWHERE
+  if tokens[:2] == [r"\R", "-"]: return _difference(tokens[:1], tokens[2:], words)
+  is_environment = r"\begin" in tokens and tokens[-4:-3] == [r"\end"]
+  if is_environment and tokens[0] == r"\begin": return _environment(tokens, words)
+  if is_environment: return _scaled(tokens, words)
+  inner = _without_transpose(tokens)
+  is_transposed = len(inner) < len(tokens)
+  if len(inner) > 3 and inner[1] == "(" and re.fullmatch("[A-Z]", inner[0]) and "," in inner:
+    inner = inner[1:]  # P(1,2): the name of a point.
+  if inner and inner[0] in _OPEN - {"{"} and _closing(inner, 0) == len(inner) - 1:
+    if (answer := _bracketed(inner, words)) is not None:
+      return _transposed(answer) if is_transposed else answer
+  if is_transposed and inner[:1] == [r"\begin"]: return _transposed(_environment(inner, words))
+  if is_transposed: raise Unreadable("a transpose")
+  if tokens[0] == "{" and _closing(tokens, 0) == len(tokens) - 1 and not (
+      {r"\over", r"\choose"} & set(tokens)): return _answer(tokens[1:-1], words)
+  if ":" in tokens: return _colon(tokens)
+  return _value(tokens, words)
+
+
+def _without_transpose(tokens):
+  for mark in ([r"\top"], ["T"], ["{", "T", "}"]):
+    n = len(mark) + 1
+    if tokens[-n:] == ["^", *mark] and tokens[-n - 1] in (")", "]", "}", r"\rangle"):
+      return tokens[:-n]
+  return tokens
+
+
+def _bracketed(tokens, words):
+  """A set, a group or what stands in round brackets; None for the brackets of an expression."""
+  opening, closing, inside = tokens[0], tokens[-1], tokens[1:-1]
+  if opening == r"\{" and closing == r"\}": return _set(inside, words)
+  if r"\{" == opening or r"\}" == closing or not inside: raise Unreadable("brackets")
+  if inside[0] == r"\begin" and "array" in inside[2]: return _environment(inside, words)
+  items, marks = _split(inside, [",", ";", r"\\"])
+  if not marks: return _answer(inside, words) if opening + closing == "()" else None
+  if set(marks) not in ({","}, {";"}): raise Unreadable("brackets")
+  return kinds.Group(opening, closing, [_answer(item, words) for item in items])
+
+
+def _set(inside, words):
+  if not inside: return kinds.Set([])
+  is_family = inside[-1] in _INTEGERS and inside[-2:-1] == [r"\in"]
+  for mark in ("|", r"\mid", ":"):  # {x | x < 2}
+    if mark in inside and _is_name(inside[:(i := inside.index(mark))], (r"\in", r"\R")):
+      answer = _answer(inside[i + 1:], words)
+      return answer if is_family else reals.of(answer)
+  if is_family and len(_split(inside, ["|", r"\mid", ":"])[0]) == 2:  # {3k | k in Z}
+    return _answer(inside, words)
+  parts, _ = _split(inside, [",", ";"])
+  items = [item for part in parts for item in _expanded(_answer(part, words))]
+  if len(items) == 1 and isinstance(items[0], kinds.Reals): return items[0]  # {1 < x < 3}
+  return kinds.Set(items)
+
+
+def _difference(numbers, without, words):
+  """Real numbers without some of them."""
+  return reals.without_items(_answer(numbers, words), kinds.items(_answer(without, words)))
+
+
+def _environment(tokens, words):
+  """A matrix, or the rows of cases."""
+  name = tokens[2].strip('"') if len(tokens) > 4 and tokens[1] == "{" else ""
+  if tokens.count(r"\end") != 1 or tokens[-4] != r"\end" or tokens[-2].strip('"') != name:
+    raise Unreadable("rows")
+  body = tokens[4:-4]
+  if name == "array" and body[:1] == ["{"]: body = body[_closing(body, 0) + 1:]
+  while body and body[-1] == r"\\": body = body[:-1]
+  rows = [_split(row, ["&"])[0] for row in _split(body, [r"\\"])[0]]
+  if name == "cases":
+    return _several([[token for cell in row for token in cell if token != ","] for row in rows],
+                    [r"\\"] * (len(rows) - 1), words)
+  if name not in _MATRICES: raise Unreadable(name)
+  return kinds.Matrix([[_answer(cell, words) for cell in row] for row in rows])
+
+
+def _scaled(tokens, words):
+  """A number before a matrix."""
+  start = tokens.index(r"\begin")
+  factor, matrix = ex.parse(tokens[:start]), _environment(tokens[start:], words)
+  if not isinstance(matrix, kinds.Matrix): raise Unreadable("a number before rows")
+  return kinds.Matrix([[kinds.Value(_times(factor, tree_of(cell))) for cell in row]
+                       for row in matrix.rows])
+
+
+def _transposed(answer):
+  if isinstance(answer, kinds.Group): return kinds.Matrix([[item] for item in answer.items])
+  if not isinstance(answer, kinds.Matrix) or len(set(map(len, answer.rows))) != 1:
+    raise Unreadable("a transpose")
+  return kinds.Matrix([list(column) for column in zip(*answer.rows)])
+
+
+def tree_of(answer):
+  """The tree of an expression without a unit."""
+  if not isinstance(answer, kinds.Value) or answer.unit is not None:
+    raise Unreadable("no expression")
+  return answer.tree
+
+
+def _colon(tokens):
+  parts, _ = _split(tokens, [":"])
+  suffix = ""
+  if parts[-1] and parts[-1][-1][0] == '"':
+    suffix = re.sub(r"[. ]", "", parts[-1].pop()[1:].lower())
+  if suffix not in ("", "am", "pm"): raise Unreadable("words")
+  return kinds.Colon([ex.parse(part) for part in parts], suffix)
+
+
+def _value(tokens, words):
+  """A number or an expression, with its unit if it has one."""
+  is_debt = tokens[0] == "-" and tokens[1:2] and tokens[1] in _CURRENCIES  # -$5
+  if is_debt: tokens = tokens[1:]
+  unit = units.read(tokens[0]) if tokens[0] in _CURRENCIES else None
+  tokens = _joined_fraction(tokens[unit is not None:])
+  if tokens[-3:-1] == ["^", r"\circ"] and tokens[-1].strip('"') in _TEMPERATURES:
+    tokens = [*tokens[:-3], _TEMPERATURES[tokens[-1].strip('"')]]
+  # Words in braces are indices.
+  end = next((i for i, token in enumerate(tokens) if token in _CURRENCIES
+              or token[0] == '"' and tokens[i - 1] != "{"), len(tokens))
+  if not end: raise Unreadable("words")
+  tree, behind = _quantity(tokens[:end]), " ".join(token.strip('"') for token in tokens[end:])
+  behind = re.sub(r"\s*([\^{}/])\s*", r"\1", behind).replace(r"\cdot", " ").strip()
+  factor, behind = units.scale(behind)
+  if factor != 1: tree = _times(ex.whole(factor), tree)
+  if is_debt: tree = ("neg", tree)
+  degrees = units.read("degrees")
+  if units.is_percent(behind): tree = ("%", tree)
+  elif behind:
+    unit_behind = units.read(behind, words)
+    if unit_behind is None or unit not in (None, unit_behind): raise Unreadable(f"{behind!r}")
+    unit = unit_behind
+  if tree[0] == "deg": return kinds.Value(tree[1], degrees)
+  if unit == degrees and tree[0] == "%": raise Unreadable("two units")
+  return kinds.Value(tree, unit)
+
+
+def _quantity(tokens):
+  """An expression; a sign of percent or degrees behind a mixed number is of all of it."""
+  for end, kind in ((["%"], "%"), (["^", r"\circ"], "deg")):
+    if tokens[-len(end):] == end:
+      tree = ex.parse(tokens[:-len(end)])
+      if (tree[1] if tree[0] == "neg" else tree)[3:] == ("mixed",): return (kind, tree)
+  return ex.parse(tokens)
+
+
+def _times(factor, tree):
+  """The product, worked out where it is rational."""
+  return ex.simplified(("*", factor, tree, False))
+
+
+def _joined_fraction(tokens):
+  r"""\frac{\text{km}}{\text{h}} as km/h."""
+  for i in range(len(tokens) - 6):
+    frac, left, above, right, left_below, below, right_below = tokens[i:i + 7]
+    if [frac, left, right, left_below, right_below] == [r"\frac", "{", "}", "{", "}"] and (
+        above[0] == below[0] == '"'):
+      return [*tokens[:i], f"{above} / {below[1:]}", *tokens[i + 7:]]
+  return tokens
+
+
+def _split(tokens, marks):
+  """(parts, the marks between them), outside of all brackets."""
+  parts, between, depth, environments = [[]], [], 0, 0
+  for token in tokens:
+    depth += (token in _OPEN) - (token in _CLOSE)
+    environments += (token == r"\begin") - (token == r"\end")
+    if token in marks and depth == 0 and not environments:
+      parts.append([])
+      between.append(token)
+    else:
+      parts[-1].append(token)
+  return parts, between
+
+
+def _closing(tokens, start):
+  """The place of the bracket that closes the one at `start`; half-open intervals too."""
+  depth = 0
+  for i in range(start, len(tokens)):
+    depth += (tokens[i] in _OPEN) - (tokens[i] in _CLOSE)
+    if depth == 0: return i
+  raise Unreadable("brackets are not balanced")
