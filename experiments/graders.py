@@ -41,7 +41,8 @@ SETS = {
     "pairs": "answers in many forms, by the rules of `tests/verifiers/math_pairs.py`",
     "first": "adversarial completions of `tests/verifiers/math_cases_first.jsonl`",
     "cases": "adversarial completions of `tests/verifiers/math_cases.jsonl`, written by "
-             "someone who did not know the code"}
+             "someone who did not know the code",
+    "second": "further ones of `tests/verifiers/math_cases_second.jsonl`"}
 LIMIT_S = 10.0   # For a verdict.
 START_S = 120.0  # For a grader to import its packages and to give a first verdict.
 MEMORY = 2**32   # Bytes.
@@ -54,7 +55,7 @@ late one counts as that long. Versions of packages are in `verifiers.jsonl`.
 
 Read the comparison with care. The adversarial completions were first collected against a
 verifier that used math-verify, and some state their answer without a box, which not every
-grader reads. rlx was developed with all three sets as tests, the others were not; on
+grader reads. rlx was developed with all four sets as tests, the others were not; on
 answers that nobody has looked at its figures will be lower.
 """
 
@@ -66,7 +67,7 @@ def labelled(name):
     return [dict(name=f"{kind}: {gold} | {stated}", kind=kind, verifier="math_answer.boxed",
                  gold=gold, stated=stated, text=_box(stated), right=right)
             for kind, gold, stated, right in pairs]
-  file = dict(first="math_cases_first.jsonl", cases="math_cases.jsonl")[name]
+  file = "math_cases.jsonl" if name == "cases" else f"math_cases_{name}.jsonl"
   return [json.loads(line) for line in (LABELLED / file).read_text().splitlines()]
 
 
