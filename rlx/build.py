@@ -278,7 +278,8 @@ def read_prompts(c, split):
   """The prompts of a split, all there are."""
   path = f"datasets.{c.prompts.dataset}.prompts"
   resolve.lookup("prompts", path, "prompts.dataset")
-  dataset = resolve.bind("prompts", dict(c.prompts.columns, name=path), "prompts.columns")
+  dataset = resolve.bind("prompts", dict(c.prompts.columns, name=path), "prompts.columns",
+                         n_given=2)
   return dataset(io_rows.rows(c.prompts.source, split, **c.prompts.options), split)
 
 

@@ -47,7 +47,8 @@ def main(loop, *, has_workdir=True):
       raise ValueError("--workdir is missing.")
     config = config_flag.value.copy_and_resolve_references()
     if hosts_flag.value is not None: hosts.start(hosts_flag.value)
-  except (flags.Error, OSError, ValueError, KeyError, AttributeError, TypeError) as e:
+  except (flags.Error, OSError, ValueError, LookupError, AttributeError, TypeError,
+          ArithmeticError, SyntaxError, RecursionError) as e:
     refuse(e)
   folders = [workdir_flag.value] if has_workdir else []
 
@@ -99,8 +100,10 @@ def refuse(error):
   text = str(error)
   lines = [line.strip() for line in text.splitlines() if line.strip()]
   wrapped = any(sign in text for sign in ("Traceback", "Failed loading"))
-  print("rlx: " + terminal.line(lines[-1] if wrapped else " ".join(lines)), file=sys.stderr,
-        flush=True)
+  shown = lines[-1] if wrapped else " ".join(lines)
+  # A flag's value can be of any length, and the end says what is allowed.
+  if len(shown) > 2000: shown = f"{shown[:1000]} ... {shown[-900:]}"
+  print("rlx: " + terminal.line(shown), file=sys.stderr, flush=True)
   if jax.distributed.is_initialized(): os._exit(2)  # Leaving in order would wait for all others.
   sys.exit(2)
 

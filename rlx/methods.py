@@ -144,7 +144,7 @@ def of(c):
       prm_beta=_scheduled("prm.beta_schedule", c.prm.beta, c.prm.beta_schedule),
       thin=resolve.resolve("rollouts", c.rollouts.thin, records.Scored, "rollouts.thin"),
       keep=None if c.learner.keep.name is None else resolve.bind(
-          "advantages", c.learner.keep, "learner.keep"),
+          "advantages", c.learner.keep, "learner.keep", n_given=4),
       budget=_budget(c),
       anneal=_anneal(c),
       has_kl_reward=kl and c.kl.place == "reward",
@@ -167,14 +167,14 @@ def _scheduled(key, peak, section):
 
 def _anneal(c):
   if c.rollouts.anneal.name is None: return lambda step: None
-  fn = resolve.bind("rollouts", c.rollouts.anneal, "rollouts.anneal")
+  fn = resolve.bind("rollouts", c.rollouts.anneal, "rollouts.anneal", n_given=2)
   return lambda step: fn(np.arange(c.rollouts.max_tokens), step)
 
 
 def _budget(c):
   if c.rollouts.budget.name is None: return None
   options = {k: v for k, v in c.rollouts.budget.items() if k != "first"}
-  fn = resolve.bind("rollouts", options, "rollouts.budget")
+  fn = resolve.bind("rollouts", options, "rollouts.budget", n_given=3)
   return lambda right_P: fn(right_P, c.rollouts.budget.first, c.rollouts.per_prompt)
 
 
@@ -198,7 +198,8 @@ def check(c, methods):
          "rollouts.demonstration.name", f"None with {', '.join(of_sampler)}, which reads the "
          "sampler's log-probs; those of a demonstration are not known")
   if c.rollouts.demonstration.name is not None:
-    resolve.bind("prompts.datasets", c.rollouts.demonstration, "rollouts.demonstration")
+    resolve.bind("prompts.datasets", c.rollouts.demonstration, "rollouts.demonstration",
+                 n_given=2)
   if c.rollouts.budget.name is not None:
     refuse(c.rollouts.budget.first >= c.rollouts.per_prompt, "rollouts.budget.first",
            f"below rollouts.per_prompt={c.rollouts.per_prompt}, of which a second pass draws "
@@ -277,8 +278,8 @@ def check(c, methods):
          f"some of {lora.TARGETS}")
   refuse(c.lora.rank and c.prm.path is not None, "prm.path",
          "None with lora.rank: PRM and policy are adapters over one base")
-  resolve.bind("rollouts", c.rollouts.keep, "rollouts.keep")
-  resolve.bind("prompts.templates", c.prompts.template, "prompts.template")
+  resolve.bind("rollouts", c.rollouts.keep, "rollouts.keep", n_given=2)
+  resolve.bind("prompts.templates", c.prompts.template, "prompts.template", n_given=1)
   lonely = [] if c.rollouts.per_prompt > 1 else compares(c, methods)
   refuse(bool(lonely), "rollouts.per_prompt",
          f"advantages.{lonely[0] if lonely else ''} compares completions of a "

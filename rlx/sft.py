@@ -34,6 +34,7 @@ def train(config, workdir):
   c, workdir = config, pathlib.Path(workdir)
   keys.check(c)
   if c.lora.rank: raise ValueError(f"lora.rank={c.lora.rank}: 0; sft trains all parameters.")
+  demonstrate = resolve.bind("prompts.datasets", c.sft.target, "sft.target", n_given=2)
   trackers.check(c.log.writers)
   mesh = sharding.make_mesh(**c.mesh)
   shards = sharding.row_shards(mesh)
@@ -50,7 +51,6 @@ def train(config, workdir):
   text = build.text_of(c, tokenizer)
   prompts, _ = build.load_prompts(c, tokenizer, text)
   build.note_template(c, tokenizer, prompts[0])
-  demonstrate = resolve.bind("prompts.datasets", c.sft.target, "sft.target")
 
   def loss(params, rollouts):
     logps_BT, _ = logps.logps(

@@ -241,8 +241,8 @@ def _rows(workdir):
 
 def _is_row(row):
   """Has it what train.completion_rows writes?"""
-  def is_number(x):
-    return isinstance(x, float) or isinstance(x, int) and not isinstance(x, bool)
+  def is_number(x):  # NaN is one.
+    return isinstance(x, int | float) and not isinstance(x, bool) and not abs(x) > 1e30
   n = len(row["advantages"]) if isinstance(row.get("advantages"), list) else 0
   def has(key, test): return isinstance(row.get(key), list) and len(row[key]) == n and all(
       map(test, row[key]))
@@ -250,7 +250,9 @@ def _is_row(row):
           and has("advantages", is_number)
           and (row.get("log_ratio") is None or has("log_ratio", is_number))
           and ("tokens" not in row or has("tokens", lambda x: isinstance(x, str)))
-          and all(x is None or is_number(x) for x in (row.get("verdict", ""), row.get("beta"))))
+          and (row.get("beta") is None or is_number(row["beta"]))
+          and (row.get("verdict", "") is None or is_number(row.get("verdict"))
+               and 0 <= row["verdict"] <= 1))
 
 
 def _shown(value):

@@ -167,7 +167,7 @@ def test_nothing_but_damaged_checkpoints_is_an_error(model, whole, tmp_path):
 def test_every_file_of_a_checkpoint_is_sealed(whole):
   folder = whole / "checkpoints/2"
   names = {str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file()}
-  sealed = set(json.loads((folder / checkpoint._SEAL).read_text()))
+  sealed = set(json.loads((folder / checkpoint._SEAL).read_text())["files"])
   assert {n.rpartition("/")[2] for n in names - sealed} <= set(checkpoint._UNSEALED)
   assert len(sealed) > 5
 

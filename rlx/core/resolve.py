@@ -81,11 +81,13 @@ def measured(found):
   return found if isinstance(found, tuple) else (found, {})
 
 
-def bind(stage, spec, key=None):
+def bind(stage, spec, key=None, n_given=None):
   """The function a spec names with its options bound; the caller gives the rest.
 
+  Args:
+    n_given: how many arguments that is; None: their names are looked at later.
   Raises:
-    ValueError: as `resolve`, or an option is out of its range.
+    ValueError: as `resolve`, or it takes others, or an option is out of its range.
   """
   key = key or stage
   options = dict(spec)
@@ -98,6 +100,10 @@ def bind(stage, spec, key=None):
   if missing := sorted(n for n, p in allowed.items()
                        if p.default is p.empty and n not in options):
     raise ValueError(f"{key}.{missing[0]}: {path} needs it.")
+  taken = [p.name for p in inspect.signature(fn).parameters.values()
+           if p.kind is p.POSITIONAL_OR_KEYWORD]
+  if n_given is not None and len(taken) != n_given:
+    raise ValueError(f"{key}.name={path!r}: it takes {taken}; {n_given} arguments are given.")
   for name, value in options.items():
     ranges.check(f"{key}.{name}", value, ranges.of_option(allowed[name]))
   return functools.partial(fn, **options)

@@ -13,7 +13,8 @@ import orbax.checkpoint as ocp
 
 from rlx.io import strict_json
 
-_SEAL = "CHECKSUMS"  # In each checkpoint: {file: [bytes, CRC-32]} of the others.
+# In each checkpoint: its number as `step`, and {file: [bytes, CRC-32]} of the others as `files`.
+_SEAL = "CHECKSUMS"
 # Written when the checkpoint appears, after its seal: marks, and times nobody reads here.
 _TIMES = "_CHECKPOINT_METADATA"
 _UNSEALED = (_SEAL, "commit_success.txt", _TIMES)
@@ -172,7 +173,7 @@ class Checkpoints:
     if jax.process_index(): return
     for folder in self._dir.iterdir():  # Before it has its name there may be more in it.
       if folder.name.partition(".")[0] == str(self._saving) and folder.is_dir():
-        (folder / _SEAL).write_text(json.dumps(_checksums(folder)))
+        (folder / _SEAL).write_text(json.dumps(dict(step=self._saving, files=_checksums(folder))))
 
   def _steps(self):
     """The numbers that entries of the folder have for a name, whole or not."""
@@ -214,12 +215,15 @@ def _checksums(folder):
 
 def _problem(folder):
   """Why a folder is no whole checkpoint; None if it is one."""
-  if not folder.is_dir(): return "it is no folder"
+  # Orbax could not delete a link.
+  if folder.is_symlink() or not folder.is_dir(): return "it is no folder"
   if not (folder / _SEAL).is_file(): return f"{_SEAL} is missing"
   try:
-    then, now = strict_json.read(folder / _SEAL), _checksums(folder)
+    said, now = strict_json.read(folder / _SEAL), _checksums(folder)
   except (OSError, ValueError) as e:
     return f"it cannot be read: {e}".rstrip(".")
+  if said.get("step") != int(folder.name): return f"it is of step {said.get('step')!r:.40}"
+  if not isinstance(then := said.get("files"), dict): return f"{_SEAL} has no files"
   for name in sorted(then.keys() | now.keys()):
     if name not in now: return f"{name} is missing"
     if name not in then: return f"{name} is not in {_SEAL}"

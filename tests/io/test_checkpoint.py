@@ -22,6 +22,7 @@ def start(tmp_path_factory):
 
 
 def _seal(text): return lambda d: (d / "3/CHECKSUMS").write_text(text)
+def _files(text): return _seal(f'{{"step": 3, "files": {text}}}')
 def _times(text): return lambda d: (d / "3/_CHECKPOINT_METADATA").write_text(text)
 
 
@@ -38,7 +39,7 @@ def _folder_for_file(d):
 def _empty(d):
   shutil.rmtree(d / "3")
   (d / "3").mkdir()
-  (d / "3/CHECKSUMS").write_text("{}")
+  _files("{}")(d)
 
 
 def _linked(d):
@@ -55,7 +56,7 @@ def _put_aside_before(d):
 def _less(d):
   """One file less, which the checksums then do not have."""
   then = json.loads((d / "3/CHECKSUMS").read_text())
-  del then["host/metadata"]
+  del then["files"]["host/metadata"]
   (d / "3/CHECKSUMS").write_text(json.dumps(then))
 
 
@@ -63,12 +64,14 @@ def _less(d):
     (lambda d: (d / "3/CHECKSUMS").unlink(), 2, "CHECKSUMS is missing"),
     (lambda d: (d / "2/CHECKSUMS").unlink(), 3, ""),
     (_seal("[]"), 2, "an object is needed, not []"),
-    (_seal("{}"), 2, "host/metadata is not in CHECKSUMS"),
-    (_seal('{"host/metadata": 5}'), 2, "host/metadata was altered: [bytes, CRC-32] are"),
+    (_seal("{}"), 2, "it is of step None"), (_files("5"), 2, "CHECKSUMS has no files"),
+    (_files("{}"), 2, "host/metadata is not in CHECKSUMS"),
+    (lambda d: (d / "2").rename(d / "4"), 3, "4: it is of step 2"),
+    (_files('{"host/metadata": 5}'), 2, "host/metadata was altered: [bytes, CRC-32] are"),
     (_seal("{"), 2, "not JSON"), (_seal("\0\0"), 2, "not JSON"),
     (_less, 2, "host/metadata is not in CHECKSUMS"),
     (_folder_for_file, 2, "CHECKSUMS is missing"), (_file_for_folder, 2, "it is no folder"),
-    (_empty, 2, "it is empty"), (_linked, 3, ""), (_put_aside_before, 2, "CHECKSUMS is missing"),
+    (_empty, 2, "it is empty"), (_linked, 2, "it is no folder"), (_put_aside_before, 2, "CHECKSUMS is missing"),
     (lambda d: shutil.rmtree(d / "3/state"), 2, "is missing"),
     (lambda d: (d / "3/host/metadata").write_text("{}"), 2, "host/metadata was altered"),
     (lambda d: (d / "7").mkdir(), 3, "7: CHECKSUMS is missing"),
@@ -111,7 +114,7 @@ def test_what_orbax_cannot_read_is_one_line(start, tmp_path):
   shutil.copytree(start, tmp_path, dirs_exist_ok=True)
   folder = tmp_path / "checkpoints/3"
   (folder / "state/_METADATA").write_text("{}")
-  (folder / "CHECKSUMS").write_text(json.dumps(checkpoint._checksums(folder)))
+  (folder / "CHECKSUMS").write_text(json.dumps(dict(step=3, files=checkpoint._checksums(folder))))
   with pytest.raises(ValueError, match="checkpoints/3: ") as e:
     checkpoint.Checkpoints(tmp_path).restore(STATE)
   assert "\n" not in str(e.value)
