@@ -100,10 +100,8 @@ def refuse(error):
   text = str(error)
   lines = [line.strip() for line in text.splitlines() if line.strip()]
   wrapped = any(sign in text for sign in ("Traceback", "Failed loading"))
-  shown = lines[-1] if wrapped else " ".join(lines)
-  # A flag's value can be of any length, and the end says what is allowed.
-  if len(shown) > 2000: shown = f"{shown[:1000]} ... {shown[-900:]}"
-  print("rlx: " + terminal.line(shown), file=sys.stderr, flush=True)
+  print("rlx: " + terminal.line(lines[-1] if wrapped else " ".join(lines)), file=sys.stderr,
+        flush=True)
   if jax.distributed.is_initialized(): os._exit(2)  # Leaving in order would wait for all others.
   sys.exit(2)
 

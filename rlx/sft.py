@@ -4,6 +4,7 @@
 
 The result is an HF directory, <workdir>/model, which `model.path` reads.
 """
+import dataclasses
 import pathlib
 
 import jax
@@ -77,9 +78,17 @@ def train(config, workdir):
 
 
 def start(c):
-  """The model of model.path, or without one a random one as sft.fresh says."""
+  """The model of model.path, or without one a random one as sft.fresh says.
+
+  Raises:
+    ValueError: sft.fresh lacks a size, or has one that no decoder has.
+  """
   if c.model.path is not None: return build.load_model(c, c.model.path)
   sizes = c.sft.fresh.to_dict()
+  fields = {f.name: f.default for f in dataclasses.fields(transformer.DecoderConfig)}
+  needed = {k for k, v in fields.items() if v is dataclasses.MISSING} - {"vocab_size"} | {"alphabet"}
+  if needed - sizes.keys() or sizes.keys() - needed - fields.keys():
+    raise ValueError(f"sft.fresh has {sorted(sizes)}; needed are {sorted(needed)}.")
   tokens = tokenizer_io.characters(sizes.pop("alphabet"))
   config = transformer.DecoderConfig(
       vocab_size=len(tokens.vocabulary), dtype=c.model.dtype,

@@ -143,7 +143,7 @@ def test_verdicts_lost_by_one_process_are_one_line_in_both():
       "exception 4; last message: not today)."], texts
 
 
-@pytest.mark.parametrize("spec", ["here", "a:1,2", "a:1,two,0"])
+@pytest.mark.parametrize("spec", ["here", "a:1,2", "a:1,two,0", "a,2,1", "a:1,2,-1", "a:1," + "9" * 20 + ",0"])
 def test_a_wrong_address_is_one_line(spec):
   with pytest.raises(ValueError, match="auto or ADDRESS:PORT,COUNT,INDEX"): hosts.start(spec)
 

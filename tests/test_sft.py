@@ -52,6 +52,14 @@ def test_batch_of_pads_and_ends_with_eos():
   assert r.completions_BT[0, 3] == tokens.eos_ids[0]
 
 
+@pytest.mark.parametrize("changes", [dict(x=1), dict(d_ff=None)], ids=str)
+def test_a_random_start_has_all_sizes_and_no_others(changes):
+  c = sft_chain.get_config("smoke")
+  c.sft.fresh = {k: v for k, v in (c.sft.fresh.to_dict() | changes).items() if v is not None}
+  with pytest.raises(ValueError, match=r"^sft.fresh has \[.*needed are \['alphabet', 'd_ff'"):
+    sft.start(c)
+
+
 def test_refuses_a_batch_that_does_not_divide(tmp_path):
   c = sft_chain.get_config("smoke")
   c.sft.microbatches, c.mesh.fsdp = 2, 8

@@ -191,6 +191,8 @@ class Checkpoints:
 
   def _put_aside(self):
     """Renames damaged checkpoints: orbax writes none older than those it sees."""
+    for step in self._steps():
+      if (self._dir / str(step)).is_symlink(): self._is_whole(step)
     if not self._damaged: return
     if not jax.process_index():
       for step in self._damaged:

@@ -5,6 +5,7 @@ lie on its devices and which completions it verifies. What one process sees alon
 verdict, a signal) decides nothing before all have it.
 """
 import json
+import re
 
 import jax
 from jax.experimental import multihost_utils
@@ -22,14 +23,12 @@ def start(spec):
   Raises:
     ValueError: spec is neither, or the others do not come.
   """
-  try:
-    given = {}
-    if spec != "auto":
-      address, count, index = spec.split(",")
-      given = dict(coordinator_address=address, num_processes=int(count),
-                   process_id=int(index))
-  except ValueError:
-    raise ValueError(f"hosts={spec!r}: auto or ADDRESS:PORT,COUNT,INDEX.") from None
+  given = {}
+  if spec != "auto":
+    if not (found := re.fullmatch(r"([^\s,]+:\d{1,5}),(\d{1,6}),(\d{1,6})", spec)):
+      raise ValueError(f"hosts={spec!r:.200}: auto or ADDRESS:PORT,COUNT,INDEX.")
+    given = dict(coordinator_address=found[1], num_processes=int(found[2]),
+                 process_id=int(found[3]))
   try:
     jax.distributed.initialize(heartbeat_timeout_seconds=_SILENCE_S, **given)
   except (RuntimeError, ValueError) as e:

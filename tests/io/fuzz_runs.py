@@ -64,6 +64,7 @@ def show(folder):
 def change_line(name):
   """A line of a .jsonl: its JSON, its bytes, or another one in its place."""
   def change(rng, folder):
+    if not (folder / name).is_file(): return f"{name} is gone"
     lines = (folder / name).read_bytes().splitlines(keepends=True) or [b"\n"]
     at, part = rng.randrange(len(lines)), folder / "line"
     part.write_bytes(lines[at].rstrip(b"\n"))

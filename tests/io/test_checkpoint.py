@@ -100,6 +100,17 @@ def test_the_newest_whole_checkpoint_is_used(start, tmp_path, capsys, damage, ne
   assert not capsys.readouterr().err
 
 
+def test_an_old_one_that_is_a_link_is_put_aside(start, tmp_path):
+  shutil.copytree(start, tmp_path, dirs_exist_ok=True)
+  (tmp_path / "checkpoints/1").rename(tmp_path / "x")
+  (tmp_path / "checkpoints/1").symlink_to(tmp_path / "x")
+  found = checkpoint.Checkpoints(tmp_path, max_to_keep=1)
+  assert found.latest == 3
+  found.save(4, STATE, {})
+  found.close()
+  assert checkpoint.Checkpoints(tmp_path).latest == 4 and (tmp_path / "x/CHECKSUMS").exists()
+
+
 def test_what_was_not_sealed_is_not_sealed_later(start, tmp_path):
   shutil.copytree(start, tmp_path, dirs_exist_ok=True)
   (tmp_path / "checkpoints/2/CHECKSUMS").unlink()
