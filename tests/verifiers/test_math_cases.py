@@ -91,3 +91,19 @@ def test_what_a_policy_may_write_ends_soon(gold, answer):
     prompt = types.SimpleNamespace(text="", answer=gold)
     assert math_answer.final(prompt, text) in (0.0, 1.0) and math_answer.boxed(prompt, text) == 0.0
   assert time.process_time() - start < 1.5
+
+
+@pytest.mark.parametrize("answer", [
+    r"\pmod{7}", "radius:", "radius: 5, center: (1,2)", "7\\ ", ":", r"\text{area}:",
+    r"a + k\pi, k \in \mathbb{Z}", r"\overline", "{", r"^\circ", r"5^\circ '", r"\vec{}"])
+@pytest.mark.parametrize("gold", ["5", r"b + k\pi, k \in \mathbb{Z}", r"\vec{a}", "(1,2)", "[1,2)"])
+def test_a_text_that_is_no_answer_is_a_zero(gold, answer):
+  prompt = types.SimpleNamespace(text="", answer=gold)
+  assert math_answer.boxed(prompt, rf"\boxed{{{answer}}}") == 0.0
+  assert math_answer.final(prompt, f"The answer is ${answer}$.") == 0.0
+
+
+@pytest.mark.parametrize("answer", ["i", "-i", "e", r"\infty", "2i", r"\frac{\pi}{2}"])
+def test_a_constant_is_stated_without_a_digit(answer):
+  prompt = types.SimpleNamespace(text="", answer=answer)
+  assert math_answer.final(prompt, f"The answer is ${answer}$.") == 1.0

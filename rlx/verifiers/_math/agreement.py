@@ -50,7 +50,8 @@ def reference(answer):
 def is_number(gold):
   """Does a reference answer ask for one number, ratio or time?"""
   if isinstance(gold, kinds.Either): return all(map(is_number, gold.answers))
-  return isinstance(gold, (kinds.Colon, kinds.Based)) or _is_constant(gold)
+  return isinstance(gold, (kinds.Colon, kinds.Based)) or _is_constant(gold) and any(
+      node[0] in ("num", "pi", "inf") for node in ex.nodes(gold.tree))  # i and e are letters.
 
 
 def is_task(tree, gold):

@@ -23,9 +23,12 @@ _MAX_WORKING_BITS = 20_000  # Of what is not rational.
 _MAX_DEPTH = 60       # Of groups in groups.
 _MAX_FACTORIAL = 2000
 _ARITHMETIC = frozenset(["+", "*", "/", "^", "neg", "!", "binom", "abs", "root", "%"])
-_STARTS = frozenset(["(", "{", "|", r"\frac", r"\sqrt", r"\binom", r"\pi", r"\infty", r"\lfloor", r"\lceil",
-                     r"\max", r"\min", r"\gcd", r"\lcm", r"\vec", r"\bar", r"\hat", r"\tilde", r"\hbar"])
-_CLOSING = {"(": ")", "{": "}", "[": "]", r"\lfloor": r"\rfloor", r"\lceil": r"\rceil", r"\{": r"\}"}
+_ACCENTS = frozenset([r"\vec", r"\bar", r"\hat", r"\tilde"])
+_OF_SEVERAL = frozenset([r"\max", r"\min", r"\gcd", r"\lcm"])
+_STARTS = frozenset(["(", "{", "|", r"\frac", r"\sqrt", r"\binom", r"\pi", r"\infty", r"\lfloor",
+                     r"\lceil"]) | _ACCENTS | _OF_SEVERAL
+_CLOSING = {"(": ")", "{": "}", "[": "]", r"\{": r"\}", r"\lfloor": r"\rfloor",
+            r"\lceil": r"\rceil"}
 GREEK = frozenset("alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi rho "
                    "sigma tau phi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega "
                    "ell hbar".split())
@@ -92,9 +95,11 @@ class _Reader:
         found = ("/", found, self.signed())
       elif self._starts(token) and not ((token[0].isdigit() or token[0] == ".") and not (
           self.tokens[self.i - 1] == ")" and variables(found))):
-        if token == "{" and self.next(1)[:1].isdigit(): raise Unreadable("two numbers")  # 1{2} looks like 12.
+        if token == "{" and self.next(1)[:1].isdigit():  # 1{2} looks like 12.
+          raise Unreadable("two numbers")
         right = self.power()
-        is_mixed = token == r"\frac" and found[0] == "num" and found[2] is None and _is_proper(right)
+        is_mixed = (token == r"\frac" and found[0] == "num" and found[2] is None
+                    and _is_proper(right))
         if token == r"\frac" and not is_mixed and found[0] == "num" and rational(right) is not None:
           raise Unreadable("a number before a fraction")
         found = ("+", found, right, "mixed") if is_mixed else ("*", found, right, False)
@@ -137,10 +142,11 @@ class _Reader:
       elif self.next() == "%": found = (self.take(), found)
       elif self.next() == "^" and self.next(1) == r"\circ":
         self.i += 2
-        for part, mark in ((60, "'"), (3600, "''")):  # 63 degrees 45 minutes
-          if self.next().isdigit() and "".join(self.tokens[self.i + 1:self.i + 1 + len(mark)]) == mark:
+        for part, mark in ((60, ["'"]), (3600, ["'", "'"])):  # 63 degrees 45 minutes
+          behind = self.i + 1 + len(mark)
+          if self.next().isdigit() and self.tokens[self.i + 1:behind] == mark:
             found = ("+", found, ("/", self.atom(), whole(part)), "mixed")
-            self.i += len(mark)
+            self.i = behind
         found = ("deg", found)
       else: return found
 
@@ -149,14 +155,14 @@ class _Reader:
     if token[0].isdigit() or token[0] == "." and len(token) > 1: return self._number(token)
     if token in ("(", "{", "["): return self._group(token)
     if token in (r"\lfloor", r"\lceil"): return (token[2:], self._group(token))
-    if token in (r"\max", r"\min", r"\gcd", r"\lcm"):
+    if token in _OF_SEVERAL:
       opening, items = self.take("(", r"\{"), []
       while not items or self.next() == ",":
         if items: self.take()
         items.append(self.sum())
       self.take(_CLOSING[opening])
       return (token[1:], *items)
-    if token in (r"\vec", r"\bar", r"\hat", r"\tilde"): return self._accented(token)
+    if token in _ACCENTS: return self._accented(token)
     if token == "|":
       if self.bars: raise Unreadable("bars in bars")
       self.bars += 1
@@ -199,7 +205,8 @@ class _Reader:
   def _number(self, token):
     if self.next() == "_": raise Unreadable("a base")
     repeated = ""
-    if "." in token and self.next() == r"\overline" and self.next(1) == "{" and self.next(2).isdigit():
+    if "." in token and [self.next(), self.next(1)] == [r"\overline", "{"] and (
+        self.next(2).isdigit()):
       self.i += 2
       repeated = self.take()
       self.take("}")
@@ -519,7 +526,8 @@ def _calculated(tree, at):
   if kind == "root":
     n = rest[0]
     is_real = isinstance(n, fractions.Fraction) and n.denominator == 1 and n % 2
-    if is_real and mpmath.im(a) == 0 and mpmath.re(a) < 0: return -mpmath.root(-mpmath.re(a), int(n))
+    if is_real and mpmath.im(a) == 0 and mpmath.re(a) < 0:
+      return -mpmath.root(-mpmath.re(a), int(n))
     return mpmath.power(a, 1 / floats[0])
   if abs(floats[0]) > 1e5: raise Unreadable("a large power")
   if isinstance(rest[0], fractions.Fraction) and rest[0].denominator == 1: return a ** int(rest[0])
@@ -542,12 +550,14 @@ def _exactly(kind, a, b=None):
     k = b if kind == "binom" else 0
     if a.denominator != 1 or k.denominator != 1: return None
     if not 0 <= k <= a <= _MAX_FACTORIAL: raise Unreadable("a factorial or a binomial")
-    return fractions.Fraction(math.comb(int(a), int(k)) if kind == "binom" else math.factorial(int(a)))
+    a, k = int(a), int(k)
+    return fractions.Fraction(math.comb(a, k) if kind == "binom" else math.factorial(a))
   if a == 0 and b <= 0: raise Unreadable("zero to this power")
   if b.denominator != 1:
     root = _root(a, b.denominator)
     return None if root is None else _exactly("^", root, fractions.Fraction(b.numerator))
-  if a not in (0, 1, -1) and _bits(a) * abs(b.numerator) > _MAX_BITS: raise Unreadable("a large power")
+  if a not in (0, 1, -1) and _bits(a) * abs(b.numerator) > _MAX_BITS:
+    raise Unreadable("a large power")
   return a ** int(b)
 
 
@@ -560,8 +570,8 @@ def _of_floats(kind, parts, at):
     name, of, base = parts
     x = _number(_calculated(of, at))
     if name in ("log", "lg", "ln"):
-      over = mpmath.log(_number(_calculated(base, at))) if base else mpmath.log(10) if name != "ln" else 1
-      return mpmath.log(x) / over
+      if name == "ln": return mpmath.log(x)
+      return mpmath.log(x) / mpmath.log(_number(_calculated(base, at)) if base else 10)
     name = {"arcsin": "asin", "arccos": "acos", "arctan": "atan"}.get(name, name)
     return getattr(mpmath, name)(x)
   values = [_number(_calculated(p, at)) for p in parts]
@@ -627,7 +637,8 @@ def _literal_bits(*trees):
       found += _bits(exact)
       continue
     found += _literal_bits(*(p for p in tree[1:] if isinstance(p, tuple)))
-    power = tree[2] if tree[0] == "^" or tree[0] == "fn" and tree[1] in ("sinh", "cosh", "tanh") else None
-    if power and not variables(power): found += 8 * int(min(abs(_value(power, {}, 60)), _MAX_WORKING_BITS))
+    is_power = tree[0] == "^" or tree[0] == "fn" and tree[1] in ("sinh", "cosh", "tanh")
+    if is_power and not variables(tree[2]):
+      found += 8 * int(min(abs(_value(tree[2], {}, 60)), _MAX_WORKING_BITS))
   if found > _MAX_WORKING_BITS: raise Unreadable("large numbers")
   return found

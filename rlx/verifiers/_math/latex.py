@@ -32,7 +32,8 @@ _CHARACTERS = str.maketrans({
     "±": r"\pm ", "∓": r"\mp ", "°": r"^\circ ", "∪": r"\cup ", "∈": r"\in ", "∅": r"\emptyset ",
     "∧": r"\land ", "∨": r"\lor ", "ℝ": r"\R ", "ℤ": r"\Z ", "ℕ": r"\N ", "∠": r"\angle ", "′": "'",
     "≡": r"\equiv ", "⟨": r"\langle ", "⟩": r"\rangle ", "∖": r"\setminus ", "△": r"\triangle ",
-    "“": " ", "”": " ", "、": ",", "。": ".", "’": "'", "\u2044": "/", "ℓ": r"\ell ", "√": r"\sqrt ", "\t": " ", "\n": " ",
+    "“": " ", "”": " ", "、": ",", "。": ".", "’": "'", "\u2044": "/", "ℓ": r"\ell ",
+    "√": r"\sqrt ", "\t": " ", "\n": " ",
     "\r": " ", **{g: rf"\{n} " for g, n in zip("αβγδεζηθικλμνξρστφχψωΓΔΘΛΞΠΣΦΨΩ", (
         "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi rho sigma tau phi "
         "chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega").split())}})
@@ -69,7 +70,8 @@ _SPELLINGS = [(re.compile(pattern), new) for pattern, new in (
     (r"\\overrightarrow(?![A-Za-z])", r"\\vec"),
     (r"\\(?:rightarrow|longrightarrow)(?![A-Za-z])", r"\\to "),
     (r"\^\s*(?:\\prime|\{\s*\\prime\s*\})", "'"), (r"\^\s*\{\s*\\prime\s*\\prime\s*\}|″", "''"),
-    (r"<=", r"\\le "), (r">=", r"\\ge "), (r"!=", r"\\ne "), (r"\\(?:cr|newline)(?![A-Za-z])", r"\\\\ "),
+    (r"<=", r"\\le "), (r">=", r"\\ge "), (r"!=", r"\\ne "),
+    (r"\\(?:cr|newline)(?![A-Za-z])", r"\\\\ "),
     (r"\\(?:dots|ldots|cdots)(?![A-Za-z])|\.{3,}", r" \\dots "))]
 _WRAPPER = re.compile(
     r"\\(text(?:rm|bf|it|sf|tt|normal)?|mbox|hbox|math(?:rm|bf|it|sf|normal|tt)|operatorname\*?|"

@@ -89,13 +89,12 @@ def normalized(text):
 
 
 def _answer(tokens, words):
-  if not tokens: raise Unreadable("nothing")
-  tokens, family = _without_domain(tokens)
-  if family: return kinds.Family(_list(_expanded(_answer(tokens, words))), *family)
-  tokens = _without_prefix(tokens)
-  if _EXCEPT.fullmatch(tokens[0]): return _difference([r"\R"], tokens[1:], words)
   if r"\pmod" in tokens:  # 3 (mod 7) says where 3 is from.
     tokens = tokens[:tokens.index(r"\pmod")]
+  if not (tokens := _without_prefix(tokens)): raise Unreadable("nothing")
+  tokens, family = _without_domain(tokens)
+  if family: return kinds.Family(_list(_expanded(_answer(tokens, words))), *family)
+  if _EXCEPT.fullmatch(tokens[0]): return _difference([r"\R"], tokens[1:], words)
   parts, marks = _split(tokens, _BETWEEN)
   if marks: return _several(parts, marks, words)
   if r"\in" in tokens and _is_name(tokens[:(i := tokens.index(r"\in"))]):

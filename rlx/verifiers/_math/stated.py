@@ -9,34 +9,45 @@ from rlx.verifiers._math import units
 
 _MAX_LINE = 3000  # Characters of a line that are searched for mathematics.
 _MARK = re.compile(
-    r'\#\#\#\#|<answer>|\b(?:answers?|correct (?:option|choice|value))\b["\'*_]*\s*(?:(?:is|are)\b(?:\s+(?:therefore|thus|then|hence|simply|just)\b)?|:|=)'
+    r'\#\#\#\#|<answer>|\b(?:answers?|correct (?:option|choice|value))\b["\'*_]*\s*'
+    r'(?:(?:is|are)\b(?:\s+(?:therefore|thus|then|hence|simply|just)\b)?|:|=)'
     r"[\s:*_=]*", re.IGNORECASE)
 # "not 72, it is 71": what is denied, up to the next mark of punctuation or "but".
-_DENIED = re.compile(r"(?:,\s*)?(?:\b(?:and|but)\s+)?\b(?:not|cannot|\w+n't|never|instead of|rather than|unlike|except)\b"
-                     r"(?:(?!,(?!\d)|;|\.(?!\d)|\bbut\b|\bit\b).)*(?:,\s*|;\s*)?", re.IGNORECASE)
+_DENIED = re.compile(
+    r"(?:,\s*)?(?:\b(?:and|but)\s+)?"
+    r"\b(?:not|cannot|\w+n't|never|instead of|rather than|unlike|except)\b"
+    r"(?:(?!,(?!\d)|;|\.(?!\d)|\bbut\b|\bit\b).)*(?:,\s*|;\s*)?", re.IGNORECASE)
 # What is stated is no number but a bound, one of several, or a task.
 _BOUND = re.compile(
-    r"\b(?:(?:less|more|fewer|greater|smaller|larger|bigger|lower|higher|other) than|at (?:least|most)|under|"
-    r"over|above|below|between|up to|no more|from|within|almost|nearly|either|neither|half of|twice|"
+    r"\b(?:(?:less|more|fewer|greater|smaller|larger|bigger|lower|higher|other) than|"
+    r"at (?:least|most)|under|over|above|below|between|up to|no more|from|within|almost|nearly|either|neither|half of|twice|"
     r"double|triple|out of|maybe|perhaps|possibly|unknown|a multiple of|divisible by|"
     r"(?:one|two|three|four|five|six) (?:times|more|less))\b", re.IGNORECASE)
 # Behind a number, what makes another one of it.
 _GOES_ON = re.compile(
-    r"[\s,]*(?:(?:to|or|and|through|plus|minus|times|by|-|out of|divided by|choose|mod|modulo|over)\s+[-+$\\]?[\d.(\\]"
+    r"[\s,]*(?:(?:to|or|and|through|plus|minus|times|by|-|out of|divided by|choose|mod|modulo|over)"
+    r"\s+[-+$\\]?[\d.(\\]"
     r"|and\s+(?:an?|one|two|three)\b|if\b|unless\b|when\b"
-    r"|(?:less|more|fewer|greater|higher|lower)\s+than|squared|cubed|factorial|(?:ten|hundred|thousand|million)ths?|halves|thirds|quarters|plus|minus|times|divided|"
+    r"|(?:less|more|fewer|greater|higher|lower)\s+than|squared|cubed|factorial|"
+    r"(?:ten|hundred|thousand|million)ths?|halves|thirds|quarters|plus|minus|times|divided|"
     r"to the power|or\b)", re.IGNORECASE)
 _GOES_ON_BELOW = re.compile(r"\n[ \t]*(?=[×*/+=÷·^])")
 _MINUS = re.compile(r"\b(?:negative|minus)\s+(?=[\d\\$.(])", re.IGNORECASE)
 # Before a mark, in its clause: what says that the answer is another one.
-_NO_ANSWER = re.compile(r"\b(?:\w+n't(?! hard| difficult)|do not|does not|cannot|never|false|wrong|incorrect|(?<!no )doubt|deny|untrue)\b[^.,:;\n]*$", re.IGNORECASE)
-_REFUSED = re.compile(r"[\d})$]\s*(?:is|are|was|can|could|would)(?:n't|\s+(?:not|wrong|incorrect|impossible|false))\b")
+_NO_ANSWER = re.compile(
+    r"\b(?:\w+n't(?! hard| difficult)|do not|does not|cannot|never|false|wrong|incorrect|"
+    r"(?<!no )doubt|deny|untrue)\b[^.,:;\n]*$", re.IGNORECASE)
+# Behind a number: what says that the answer is another one.
+_REFUSED = re.compile(r"[\d})$]\s*(?:is|are|was|can|could|would)"
+                      r"(?:n't|\s+(?:not|wrong|incorrect|impossible|false))\b")
 # Behind an answer: why it is the answer.
-_REASON = re.compile(r"[\s,;]*\(?\s*\b(?:because|since|as (?:we|the|it)|where|given that)\b.*", re.IGNORECASE)
+_REASON = re.compile(
+    r"[\s,;]*\(?\s*\b(?:because|since|as (?:we|the|it)|where|given that)\b.*", re.IGNORECASE)
 _FILLER = re.compile(
     r"[\s*_:=>`'\"~]*(?:(?:therefore|thus|so|then|hence|exactly|equal(?:s)?(?: to)?|simply|just|about|"
     r"approximately|around|precisely|clearly|is|are|that|we get|it is|given by|the|(?-i:an?)|total of|"
-    r"(?:option|choice|letter|number|value|solution|root|point|interval|set|expression|equation)s?)\b[\s*_:=,`]*)*", re.IGNORECASE)
+    r"(?:option|choice|letter|number|value|solution|root|point|interval|set|expression|equation)s?"
+    r")\b[\s*_:=,`]*)*", re.IGNORECASE)
 _SENTENCES = re.compile(r"(?<=[^\s\d.])[.!?]\s+|(?<=\d)[.!?]\s+(?=[A-Z])")
 # What stretches of mathematics are made of, with the white space between them.
 _PART = re.compile(
@@ -74,7 +85,8 @@ def answer(text, question, is_number):
   text = latex.plain_fractions(text)
   for mark in reversed(list(_MARK.finditer(text))):
     line = _line(_GOES_ON_BELOW.sub(" ", text[mark.end():]))
-    is_heading = mark[0] == "####" and not _is_all(line) or "\n" in mark[0] and re.match(r"\d+[.)]\s+[A-Z]", line)
+    is_heading = mark[0] == "####" and not _is_all(line) or (
+        "\n" in mark[0] and re.match(r"\d+[.)]\s+[A-Z]", line))
     if not line or is_number and is_heading: continue
     if _NO_ANSWER.search(text[:mark.start()]): return []
     return [_number(_sentence(line), True)] if is_number else _expressions(line)
@@ -153,5 +165,6 @@ def _expressions(line):
 def _clean(text):
   """Without marks of Markdown and punctuation around it, and brackets that open for words."""
   if text.count("}") > text.count("{"): text = text.rstrip(" }\n")
-  if sum(map(text.count, ")]")) > sum(map(text.count, "([")): text = text.rstrip(" .").removesuffix(")")
+  if sum(map(text.count, ")]")) > sum(map(text.count, "([")):
+    text = text.rstrip(" .").removesuffix(")")
   return re.sub(r"[\s(\[:,.;!*_`\"'-]+$", "", text).lstrip(" :,;*_`\"'") or None

@@ -92,7 +92,9 @@ def read(words, context=frozenset()):
     context: words of the question and of the reference answer: of four letters or more,
       "apples" is a unit where they have it, and measures apples.
   """
-  if words in ("M", "B", "T") or words == "K" and not context & {"k", "kelvin", "temperature"}: return None
+  # 3M is three million; 3K is three thousand, unless temperatures are spoken of.
+  if words in ("M", "B", "T"): return None
+  if words == "K" and not context & {"k", "kelvin", "temperature"}: return None
   words = re.sub(r"[{}()]|\\cdot", " ", words)
   words = re.sub(r"\^\s*(-?)\s*(\d)", r"^\1\2", words)
   size, powers, sign, pending = fractions.Fraction(1), {}, 1, 1
@@ -117,7 +119,8 @@ def read(words, context=frozenset()):
       found = _of(token)
       if found is None:
         stem = _stem(token)
-        if len(token) < 4 or {token, stem} & _NO_UNIT or stem in _SCALES or stem not in context: return None
+        if len(token) < 4 or {token, stem} & _NO_UNIT or stem in _SCALES: return None
+        if stem not in context: return None
         found = (stem, fractions.Fraction(1))
       quantity, unit = found
       s = sign * pending
