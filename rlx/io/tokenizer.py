@@ -21,6 +21,7 @@ _CHAT_ENDS = ("<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<end_of_turn>", "<|end|
 
 _LARGEST = {"tokenizer.json": 2**26, "tokenizer.model": 2**24, "vocab.json": 2**24,
             "merges.txt": 2**24, "chat_template.jinja": 2**20}  # Bytes; Gemma 3's has 33 MB.
+_IDS = 2**24
 _SETTINGS = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
 
 
@@ -176,6 +177,11 @@ def _check_files(path):
   for file in (path / name for name in _SETTINGS if (path / name).exists()):
     if strict_json.read(file, any_name=True).get("auto_map"):
       raise ValueError(f"{file}: auto_map asks for code of the checkpoint; none is run.")
+  for file in (path / "vocab.json", path / "added_tokens.json"):
+    ids = strict_json.read(file, any_name=True).values() if file.exists() else ()
+    # What reads it makes a table as long as the largest says.
+    if wrong := [i for i in ids if type(i) is not int or not 0 <= i < _IDS]:
+      raise ValueError(f"{file}: {wrong[0]!r:.60} is no token id; they are 0 to {_IDS - 1}.")
   if (file := path / "chat_template.jinja").exists():
     try:
       file.read_text(encoding="utf-8")

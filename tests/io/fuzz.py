@@ -113,7 +113,7 @@ def _attempt(call, path, said):
   lines = text.splitlines()
   code = os.waitstatus_to_exitcode(status)
   is_line = bool(lines) and lines[-1].startswith("rlx: ") and all(
-      x.startswith(("rlx: ", "WARNING:absl:")) and x.isprintable() and len(x) < 3000 for x in lines)
+      x.startswith(("rlx: ", "WARNING:absl:", "[transformers] ")) and x.isprintable() and len(x) < 3000 for x in lines)
   kind = {0: "worked", 2: "refused" if is_line else "lines"}.get(code, f"exit {code}")
   if "Traceback" in text: kind = "traceback"
   if seconds > SECONDS: kind = "late"

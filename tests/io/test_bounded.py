@@ -137,6 +137,8 @@ def test_what_ordinary_tokenizers_do_is_allowed(tmp_path):
 @pytest.mark.parametrize("name, data, said", [
     ("special_tokens_map.json", b"{", "special_tokens_map.json: not JSON"),
     ("added_tokens.json", b"[]", "added_tokens.json: an object is needed"),
+    ("added_tokens.json", b'{"x": 2147483648}', "added_tokens.json: 2147483648 is no token id"),
+    ("vocab.json", b'{"x": "1"}', "vocab.json: '1' is no token id; they are 0 to 16777215"),
     ("chat_template.jinja", b"\xff", "chat_template.jinja: no text in UTF-8"),
     ("chat_template.jinja", b"a" * (2**20 + 1), "chat_template.jinja: 1048577 bytes; at most"),
     ("tokenizer_config.json", b'{"eos_token": 3}', "^[^:]*: the tokenizer cannot be read")])
