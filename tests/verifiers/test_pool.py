@@ -103,8 +103,8 @@ def test_limits_of_a_verifier(make):
   pool = make(1, timeout_s=30.0, memory_gb=4.0)
   # Packages and earlier completions do not count: 400 MB fit again and again.
   np.testing.assert_array_equal(
-      verify(pool, ["400", "400", "600", "400"], "hostile.take", "1"), [1, 1, 0, 1])
-  assert pool.failures == dict(memory=1)
+      verify(pool, ["400", "keep 300", "400", "600", "400"], "hostile.take", "1"), [1, 1, 1, 0, 1])
+  assert pool.failures == dict(memory=1) and pool.recycled == 2  # Twice for the 600 MB.
   start = time.monotonic()
   np.testing.assert_array_equal(verify(pool, ["regex", "yes"], "hostile.wait"), [0, 1])
   assert pool.failures == dict(memory=1, timeout=1) and time.monotonic() - start < 10
@@ -114,7 +114,7 @@ def test_the_smaller_limit_counts(make):
   pool = make(1, timeout_s=0.2, memory_gb=0.25)
   np.testing.assert_array_equal(verify(pool, ["400"], "hostile.take", "1"), [0])
   start = time.monotonic()
-  np.testing.assert_array_equal(verify(pool, ["regex"], "hostile.obey"), [0])
+  np.testing.assert_array_equal(verify(pool, ["regex"], "hostile.patient"), [0])
   assert pool.failures == dict(memory=1, timeout=1) and time.monotonic() - start < 10
 
 
@@ -223,7 +223,7 @@ def test_steps_of_a_completion_that_breaks_its_verifier(make, workers):
 def test_without_workers_only_bounded_verifiers_run(make, verifier):
   message = rf"verifier.workers=0: {verifier} \(prompt 'p'\) may run for ever, .* set verifier.workers >= 1"
   with pytest.raises(ValueError, match=message):
-    verify(make(0, timeout_s=1.0), ["exit"], verifier)
+    verify(make(0, timeout_s=1.0), ["x"], verifier)
 
 
 @pytest.mark.parametrize("workers", [0, 2])
@@ -326,7 +326,8 @@ def test_old_and_exhausted_workers_are_recycled(make, monkeypatch):
 def test_a_worker_that_cannot_start_stops_the_run(make, monkeypatch):
   monkeypatch.setattr(pool_lib, "_COMMAND", (sys.executable, "-c", "raise SystemExit(3)"))
   with pytest.raises(RuntimeError, match="'hostile.obey': its process died while it started, with exit code 3"):
-    verify(make(1, timeout_s=1.0), ["yes"])
+    verify(pool := make(1, timeout_s=1.0), ["yes"])
+  assert pool.recycled == 1  # It does not help to start it again.
 
 
 def test_workers_do_not_import_jax(make):

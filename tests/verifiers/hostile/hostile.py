@@ -47,8 +47,13 @@ def die(prompt, text):
 
 
 def take(prompt, text):
-  """Takes that many MB of memory."""
-  return float(len(bytearray(int(text) * 2**20)) > 0)
+  """Takes that many MB of memory, and keeps those of "keep 300"."""
+  taken = bytearray(int(text.removeprefix("keep ")) * 2**20)
+  if text.startswith("keep "): _KEPT.append(taken)
+  return float(len(taken) > 0)
+
+
+_KEPT = []
 
 
 take.memory_mb = 512
@@ -60,6 +65,13 @@ def wait(prompt, text):
 
 
 wait.timeout_s = 0.5
+
+
+def patient(prompt, text):
+  return obey(prompt, text)
+
+
+patient.timeout_s = 60.0
 
 
 def calm(prompt, text):
