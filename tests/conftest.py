@@ -31,7 +31,8 @@ def pytest_addoption(parser):
   parser.addoption("--soak", action="store_true",
                    help="also what takes minutes: see CONTRIBUTING.md")
   parser.addoption("--record", action="store_true",
-                   help="write docs/models.md (tests/models/test_parity.py)")
+                   help="write docs/models.md (tests/models/test_parity.py, "
+                   "tests/io/test_config_sweep.py)")
 
 
 def pytest_collection_modifyitems(items):
