@@ -258,9 +258,6 @@ class _Reader:
     if self.next() == "^":
       self.take()
       power = self.exponent()
-    if name == "log" and base is None and self.next() == "_":
-      self.take()
-      base = self._argument()
     if power is not None and rational(power) == -1:
       if name not in ("sin", "cos", "tan"): raise Unreadable("an inverse")
       name, power = "arc" + name, None
@@ -329,11 +326,6 @@ def infinite(tree):
   if tree == ("neg", ("inf",)): return -1
   if any(node == ("inf",) for node in nodes(tree)): raise Unreadable("infinity in an expression")
   return None
-
-
-def is_zero(tree):
-  """Is it 0, whatever its variables are?"""
-  return equal(tree, whole(0))
 
 
 def ratio(a, b):
