@@ -248,7 +248,7 @@ def _is_row(row):
       map(test, row[key]))
   return (all(isinstance(row.get(key), str) for key in ("prompt", "completion", "finish"))
           and has("advantages", is_number)
-          and (row.get("log_ratio") is None or has("log_ratio", is_number))
+          and (row.get("log_ratio", "") is None or has("log_ratio", is_number))
           and ("tokens" not in row or has("tokens", lambda x: isinstance(x, str)))
           and (row.get("beta") is None or is_number(row["beta"]))
           and (row.get("verdict", "") is None or is_number(row.get("verdict"))

@@ -104,11 +104,12 @@ def test_damaged_lines_of_metrics_are_left_out(workdir, capsys, line):
 
 @pytest.mark.parametrize("change", [
     dict(prompt=5), dict(completion=None), dict(verdict="1"), dict(finish=[]), dict(tokens=["a"]),
-    dict(tokens=5), dict(tokens=[1, 2]), dict(log_ratio=[1.0]), dict(log_ratio=["a", "b"]),
+    dict(tokens=5), dict(tokens=[1, 2]), dict(log_ratio=[1.0]), dict(log_ratio="gone"), dict(verdict="gone"),
+    dict(log_ratio=["a", "b"]),
     dict(advantages=None), dict(advantages=[True, 1.0]), dict(beta="a"), dict(step="0")])
 def test_damaged_completions_are_left_out_of_the_page(workdir, capsys, change):
-  with (workdir / "completions.jsonl").open("a") as f:
-    f.write(json.dumps(dict(step=1, **ROW) | change) + "\n")
+  row = {k: v for k, v in (dict(step=1, **ROW) | change).items() if v != "gone"}
+  with (workdir / "completions.jsonl").open("a") as f: f.write(json.dumps(row) + "\n")
   assert len(view._rows(workdir)) == 2
   assert capsys.readouterr().err.count("\n") == 1
   view.view(workdir)
