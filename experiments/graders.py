@@ -55,8 +55,16 @@ late one counts as that long. Versions of packages are in `verifiers.jsonl`.
 
 Read the comparison with care. The adversarial completions were first collected against a
 verifier that used math-verify, and some state their answer without a box, which not every
-grader reads. rlx was developed with all four sets as tests, the others were not; on
-answers that nobody has looked at its figures will be lower.
+grader reads. rlx was developed with all four sets as tests, the others were not. Expect
+figures like those of its first run on each set of answers, before anything was mended:
+
+| answers at first sight | wrong rewarded | right accepted |
+| --- | --- | --- |
+| the 600 of `math_cases.jsonl` | 6 of 300 (2.0%) | 276 of 300 (92.0%) |
+| 150 by the same author, kept back until those were mended | 1 of 75 (1.3%) | 69 of 75 (92.0%) |
+| 561 by someone who knew the code and attacked it | 15 of 272 (5.5%) | 224 of 289 (77.5%) |
+| 318 more of these, after that was mended | 4 of 128 (3.1%) | 156 of 190 (82.1%) |
+| 241 more of these, after that was mended | 7 of 133 (5.3%) | 100 of 108 (92.6%) |
 """
 
 
