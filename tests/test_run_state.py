@@ -64,7 +64,7 @@ def _folder(name):
     (_cut("versions.json"), "versions.json: not JSON"), (_text("versions.json", "[]"), "versions.json: an object"),
     (_json("versions.json", device_bytes="8"), "versions.json: device_bytes='8' is no size"),
     (_json("versions.json", device_bytes=-1), "device_bytes=-1 is no size"),
-    (_json("versions.json", commit=5), "versions.json: commit=5 is no text")], ids=str)
+    (_json("versions.json", commit=5), "versions.json: commit=5 is no text")])
 def test_a_resume_and_a_page_refuse_in_one_line(workdir, damage, message):
   damage(workdir)
   for call in (lambda: cli.record(base.get_config(), workdir),
