@@ -68,6 +68,25 @@ figures like those of its first run on each set of answers, before anything was 
 """
 
 
+# What other tests measure in their long form, for the same page.
+_OTHERS = """
+## Code, formats, judges, the pool
+
+| what | measured | command, each with `python -m pytest -n 0 --soak` |
+| --- | --- | --- |
+| 300 tests in the forms of MBPP, HumanEval, `Solution().f` and stdin programs | 292 usable (97.3%); of each a right solution passes and a wrong one fails; 8 are refused when prompts are loaded | `tests/verifiers/test_attacks_asserts.py` |
+| 131 solutions that forge a comparison, a constant or a result | 0 rewarded, 0 unknown | `tests/verifiers/test_attacks_asserts.py` |
+| tests that would hand the solution its expected value, or that a constant passes | 32 of 32 refused, 17 of 17 found | `tests/verifiers/test_attacks_asserts.py` |
+| 240 programs, 13 families, against the sandbox and its host | 0 rewarded, 0 unknown; devices, files, processes and mounts as before | `tests/verifiers/test_attacks.py` |
+| 1,000 kills each of the process that starts the sandbox and of bwrap | 0 processes left | `tests/verifiers/test_attacks.py` |
+| more than 50 injections against 8 gullible judges | 0 verdicts read; a judge that is talked into writing its verdict is believed | `tests/verifiers/test_judge_injections.py` |
+| 10,003 deaths of workers, 8,000 of them in the middle of a reply | 0 verdicts lost, 0 in another order, 0 processes left; 5 of 130,400 wrong (0, where a worker was killed from outside twice in a row) | `tests/verifiers/test_pool.py -k kills` |
+| verdicts per second of `math_answer` by 2 workers, before and after limits per call | 1,195 and 1,200 (medians of 5, interleaved) | |
+
+Files of models and runs that are unusual or damaged: [models.md](models.md).
+"""
+
+
 def labelled(name):
   """The answers of a set: dicts with name, kind, verifier, gold, text, right."""
   if name == "pairs":  # Read by its path: verl, too, has a package `tests`.
@@ -259,7 +278,7 @@ def page(lines):
               for c, v in zip(cases, found["rlx", key]["verdicts"], strict=True)
               if v in letters and c["right"] == label and c["name"] not in without]
     out += ["", f"## {title}: {len(missed)}", "", *(f"- {_shown(c)}" for c in missed)]
-  return "\n".join(out) + "\n"
+  return "\n".join(out) + "\n" + _OTHERS
 
 
 def main(names):
