@@ -163,7 +163,7 @@ def _says_yes(rendered):
 TEXTS = ["1;2#3", "#4", "5", "1#3", "", "9#9", "#3", "8#"] * 4
 
 
-def test_a_run_gives_methods_what_they_ask_for():
+def test_a_run_gives_methods_what_they_ask_for(monkeypatch):
   """Scores in order, answers by eval.answer, no verdict for completions left out."""
   c = quickstart.get_config("smoke")
   c.rewards = dict(
@@ -173,6 +173,7 @@ def test_a_run_gives_methods_what_they_ask_for():
   c.advantages = dict(total=dict(name="group.rloo"), whiten=False)
   c.verifier.scores = ("format.length", "format.boxed", "judge.function")
   c.verifier.judge.function = f"{__name__}:_says_yes"
+  monkeypatch.setattr(judge.function, "is_bounded", True, raising=False)  # As this one is.
   c.rollouts.thin = dict(name="thin.prof", keep=2)
   run = build.build(c)
   state = records.TrainState(step=3, policy=None, policy_opt=None, kl_coef=jnp.float32(0))
