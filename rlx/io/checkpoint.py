@@ -1,5 +1,6 @@
 """Checkpoints of everything a run needs to go on, through orbax."""
 import json
+import logging
 import os
 import pathlib
 import shutil
@@ -12,6 +13,7 @@ import numpy as np
 import orbax.checkpoint as ocp
 
 from rlx.io import strict_json
+from rlx.io import terminal
 
 # In each checkpoint: its number as `step`, and {file: [bytes, CRC-32]} of the others as `files`.
 _SEAL = "CHECKSUMS"
@@ -45,6 +47,7 @@ class Checkpoints:
       if not os.access(self._dir, os.W_OK): raise PermissionError("it cannot be written")
     except OSError as e:
       raise ValueError(f"{self._dir}: {e.strerror or e}.") from None
+    logging.getLogger("absl").addFilter(terminal.logged)  # orbax warns with keys of its files.
     def manager():
       return ocp.CheckpointManager(
           self._dir, item_handlers=dict(state=ocp.StandardCheckpointHandler(),

@@ -10,3 +10,9 @@ def line(text):
   """
   shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
   return shown if len(shown) <= _LONGEST else shown[:_LONGEST] + "..."
+
+
+def logged(record):
+  """A filter of logging: the message of a library, which may repeat a file's keys, as one line."""
+  record.msg, record.args = line(record.getMessage()), ()
+  return True

@@ -1,4 +1,5 @@
 """Templates and tokenizers of strangers: what they do ends, in little memory, in one line."""
+import logging
 import json
 import re
 import time
@@ -158,3 +159,10 @@ def test_a_text_that_is_too_long_is_not_encoded():
     ("\ud800", r"\ud800"), ("a" * 3000, "a" * 2000 + "...")])
 def test_a_line_for_a_terminal(text, shown):
   assert terminal.line(text) == shown
+
+
+def test_a_log_of_a_library_is_one_line(caplog):
+  logger = logging.getLogger("a library")
+  logger.addFilter(terminal.logged)
+  logger.warning("unknown key %s", "a\n\x1b[2Jb")
+  assert caplog.messages == [r"unknown key a\n\x1b[2Jb"]
