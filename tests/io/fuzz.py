@@ -115,7 +115,7 @@ def _attempt(call, path, said):
   is_line = bool(lines) and lines[-1].startswith("rlx: ") and all(
       x.startswith(("rlx: ", "WARNING:absl:", "[transformers] ")) and x.isprintable() and len(x) < 3000 for x in lines)
   kind = {0: "worked", 2: "refused" if is_line else "lines"}.get(code, f"exit {code}")
-  if "Traceback" in text: kind = "traceback"
+  if any(x.startswith("Traceback (") for x in lines): kind = "traceback"
   if seconds > SECONDS: kind = "late"
   if megabytes > MEGABYTES or (kind == "traceback" and "MemoryError" in text): kind = "memory"
   is_fine = kind in ("worked", "refused")
