@@ -78,7 +78,7 @@ _OTHERS = """
 | 131 solutions that forge a comparison, a constant or a result | 0 rewarded, 0 unknown | `tests/verifiers/test_attacks_asserts.py` |
 | tests that would hand the solution its expected value, or that a constant passes | 32 of 32 refused, 17 of 17 found | `tests/verifiers/test_attacks_asserts.py` |
 | 240 programs, 13 families, against the sandbox and its host | 0 rewarded, 0 unknown; devices, files, processes and mounts as before | `tests/verifiers/test_attacks.py` |
-| 1,000 kills each of the process that starts the sandbox and of bwrap | 0 processes left | `tests/verifiers/test_attacks.py` |
+| about 6,500 kills of the process that starts the sandbox, 1,000 of bwrap | once a process was left for more than 10 s (in the first 1,000), of the other 5,500 and of bwrap's none | `tests/verifiers/test_attacks.py` |
 | more than 50 injections against 8 gullible judges | 0 verdicts read; a judge that is talked into writing its verdict is believed | `tests/verifiers/test_judge_injections.py` |
 | 10,003 deaths of workers, 8,000 of them in the middle of a reply | 0 verdicts lost, 0 in another order, 0 processes left; 5 of 130,400 wrong (0, where a worker was killed from outside twice in a row) | `tests/verifiers/test_pool.py -k kills` |
 | verdicts per second of `math_answer` by 2 workers, before and after limits per call | 1,195 and 1,200 (medians of 5, interleaved) | |

@@ -14,11 +14,12 @@ vector, matrix, list, choice or text), and the completion has to state an answer
   tuple        (1,2), x = 1, y = 2, i + 2j                   (2,1), {1,2}, [1,2]
   text         Monday, \text{monday}                         BDAC and ABCD
 
-It has to be an answer, not a task. Sums, integrals, limits, derivatives, determinants, gcd,
-remainders, floors cannot be read, and a text that cannot be read agrees only with the same text.
-Factorials, functions of numbers, sums and products of numbers are read, and count only if the
-reference has them too; an answer has no variable that the reference has not (5x/x is not 5), and
-where the reference is rational it is written so. Nothing is solved, so an equation that still has to be solved is none.
+It has to be an answer, not a task. Sums with an index, integrals, limits, derivatives,
+determinants and remainders cannot be read, and a text that cannot be read agrees only with the
+same text. Factorials, floors, gcd, functions of numbers, sums and products of numbers are read,
+and count only if the reference has them too. An answer has no variable that the reference does
+not have (5x/x is not 5), and where the reference is rational the answer is written as a rational
+number. Nothing is solved: an equation that still has to be solved is no answer.
 
 Values are exact: numbers are fractions; others are evaluated with as many digits as tell apart
 all that their literals can make, expressions with variables at several points. A decimal is the
