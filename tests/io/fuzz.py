@@ -597,6 +597,7 @@ def _spans(data):
   def number(what, form):
     nonlocal at
     start, at = at, at + struct.calcsize("<" + form)
+    if at > len(data): raise struct.error("an earlier change says more fields than there are")
     return what, start, form
   for _ in range(n_keys):
     yield text("key")
