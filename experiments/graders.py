@@ -23,6 +23,7 @@ import math
 import multiprocessing
 import os
 import pathlib
+import re
 import resource
 import runpy
 import signal
@@ -46,47 +47,6 @@ SETS = {
 LIMIT_S = 10.0   # For a verdict.
 START_S = 120.0  # For a grader to import its packages and to give a first verdict.
 MEMORY = 2**32   # Bytes.
-_INTRODUCTION = f"""
-`python -m experiments.graders` writes this page: verdicts of `rlx/verifiers/math_answer.py`
-and of other graders on the same labelled answers. Wrong answers rewarded is a share of the
-wrong ones, right ones accepted (recall) of the right ones. No verdict: it raises, refuses
-the reference or is late, which is after {LIMIT_S:g} s. Speed is per second of CPU time; a
-late one counts as that long. Versions of packages are in `verifiers.jsonl`.
-
-Read the comparison with care. The adversarial completions were first collected against a
-verifier that used math-verify, and some state their answer without a box, which not every
-grader reads. rlx was developed with all four sets as tests, the others were not. Expect
-figures like those of its first run on each set of answers, before anything was mended:
-
-| answers at first sight | wrong rewarded | right accepted |
-| --- | --- | --- |
-| the 600 of `math_cases.jsonl` | 6 of 300 (2.0%) | 276 of 300 (92.0%) |
-| 150 by the same author, kept back until those were mended | 1 of 75 (1.3%) | 69 of 75 (92.0%) |
-| 561 by someone who knew the code and attacked it | 15 of 272 (5.5%) | 224 of 289 (77.5%) |
-| 318 more of these, after that was mended | 4 of 128 (3.1%) | 156 of 190 (82.1%) |
-| 241 more of these, after that was mended | 7 of 133 (5.3%) | 100 of 108 (92.6%) |
-"""
-
-
-# What other tests measure in their long form, for the same page.
-_OTHERS = """
-## Code, formats, judges, the pool
-
-| what | measured | command, each with `python -m pytest -n 0 --soak` |
-| --- | --- | --- |
-| 300 tests in the forms of MBPP, HumanEval, `Solution().f` and stdin programs | 292 usable (97.3%); of each a right solution passes and a wrong one fails; 8 are refused when prompts are loaded | `tests/verifiers/test_attacks_asserts.py` |
-| 131 solutions that forge a comparison, a constant or a result | 0 rewarded, 0 unknown | `tests/verifiers/test_attacks_asserts.py` |
-| tests that would hand the solution its expected value, or that a constant passes | 32 of 32 refused, 17 of 17 found | `tests/verifiers/test_attacks_asserts.py` |
-| 240 programs, 13 families, against the sandbox and its host | 0 rewarded, 0 unknown; devices, files, processes and mounts as before | `tests/verifiers/test_attacks.py` |
-| about 6,500 kills of the process that starts the sandbox, 1,000 of bwrap | once a process was left for more than 10 s (in the first 1,000), of the other 5,500 and of bwrap's none | `tests/verifiers/test_attacks.py` |
-| more than 50 injections against 8 gullible judges | 0 verdicts read; a judge that is talked into writing its verdict is believed | `tests/verifiers/test_judge_injections.py` |
-| 10,003 deaths of workers, 8,000 of them in the middle of a reply | 0 verdicts lost, 0 in another order, 0 processes left; 5 of 130,400 wrong (0, where a worker was killed from outside twice in a row) | `tests/verifiers/test_pool.py -k kills` |
-| verdicts per second of `math_answer` by 2 workers, before and after limits per call | 1,195 and 1,200 (medians of 5, interleaved) | |
-
-Files of models and runs that are unusual or damaged: [models.md](models.md).
-"""
-
-
 def labelled(name):
   """The answers of a set: dicts with name, kind, verifier, gold, text, right."""
   if name == "pairs":  # Read by its path: verl, too, has a package `tests`.
@@ -240,11 +200,13 @@ def digest(cases):
 
 
 def page(lines):
-  """docs/verifiers.md as text, of recorded lines."""
+  """docs/verifiers.md with its tables, between two marks, made of recorded lines."""
   sets = {key: labelled(key) for key in SETS}
   found = {(line["grader"], line["set"]): line for line in lines}
   without = disputed()
-  out = ["# Verifiers", _INTRODUCTION]
+  before, after = re.fullmatch(
+      r"(.*<!-- graders -->\n).*(<!-- end graders -->.*)", PAGE.read_text(), re.DOTALL).groups()
+  out = []
   for key, cases in sets.items():
     right = [c["right"] for c in cases if c["name"] not in without]
     out += [f"## {len(cases)} {SETS[key]}", "",
@@ -278,7 +240,7 @@ def page(lines):
               for c, v in zip(cases, found["rlx", key]["verdicts"], strict=True)
               if v in letters and c["right"] == label and c["name"] not in without]
     out += ["", f"## {title}: {len(missed)}", "", *(f"- {_shown(c)}" for c in missed)]
-  return "\n".join(out) + "\n" + _OTHERS
+  return before + "\n".join(out) + "\n" + after
 
 
 def main(names):

@@ -65,10 +65,13 @@ def test_a_late_or_dead_grader_has_no_verdict(monkeypatch):
 def test_of_what_is_not_installed_the_recorded_lines_stay(monkeypatch, tmp_path):
   monkeypatch.setattr(graders, "RECORDED", tmp_path / "lines.jsonl")
   monkeypatch.setattr(graders, "PAGE", tmp_path / "page.md")
+  graders.PAGE.write_text("before\n<!-- graders -->\nold\n<!-- end graders -->\nafter\n")
   graders.RECORDED.write_text("".join(json.dumps(line) + "\n" for line in LINES))
   monkeypatch.setattr(graders, "record", lambda name: [
       dict(line, cpu_s=1.0) for line in LINES if line["grader"] == name])
   graders.main(["rlx"])
   lines = [json.loads(line) for line in graders.RECORDED.read_text().splitlines()]
   assert lines == [dict(line, cpu_s=1.0) if line["grader"] == "rlx" else line for line in LINES]
-  assert graders.PAGE.read_text() == graders.page(lines)
+  text = graders.PAGE.read_text()
+  assert text == graders.page(lines) and "\nold\n" not in text
+  assert text.startswith("before\n") and text.endswith("after\n")
