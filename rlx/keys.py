@@ -113,20 +113,20 @@ def check(config):
   Raises:
     ValueError: one line naming the key, the value found and what is allowed.
   """
-  found, known = cli.flat(config.to_dict()), cli.flat(base.get_config().to_dict())
+  given, known = cli.flat(config.to_dict()), cli.flat(base.get_config().to_dict())
   for key in known:
-    if key not in found and not _is_free(key, found): raise ValueError(f"{key} is missing.")
-  for key, value in found.items():
+    if key not in given and not _is_free(key, given): raise ValueError(f"{key} is missing.")
+  for key, value in given.items():
     section = key.rpartition(".")[0]
     if section in ("rewards", "advantages") and key != "advantages.whiten":
       raise ValueError(f"{key}={value!r:.80}: a section with the name of a method.")
-    if key not in known and not _is_free(key, found):
+    if key not in known and not _is_free(key, given):
       prefix = section and f"{section}."
       there = sorted({k.removeprefix(prefix).partition(".")[0]
                       for k in known if k.startswith(prefix)})
       raise ValueError(f"{key}: no such key; there are {there}.")
     allowed = next((x for k, x in ALLOWED.items() if fnmatch.fnmatchcase(key, k)), None)
-    if allowed is None and not _is_free(key, found): allowed = _TYPES[type(known[key])]
+    if allowed is None and not _is_free(key, given): allowed = _TYPES[type(known[key])]
     # Options of methods have their ranges there, those of sources may have no range.
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if allowed is None and key.startswith("prompts.options.") and is_number: allowed = ranges.ANY

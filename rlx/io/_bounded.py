@@ -21,13 +21,13 @@ def main():
   for line in sys.stdin.buffer:
     signal.setitimer(signal.ITIMER_REAL, float(seconds))  # Kills, in native code too.
     try:
-      found = dict(value=answer(**json.loads(line)))
+      reply = dict(value=answer(**json.loads(line)))
     except MemoryError:
-      found = dict(error=f"it takes more than {megabytes} MB")
+      reply = dict(error=f"it takes more than {megabytes} MB")
     except BaseException as e:  # pylint: disable=broad-exception-caught
-      found = dict(error=" ".join((str(e)[:2000] or type(e).__name__).split())[:300])
+      reply = dict(error=" ".join((str(e)[:2000] or type(e).__name__).split())[:300])
     signal.setitimer(signal.ITIMER_REAL, 0)
-    sys.stdout.write(json.dumps(found) + "\n")
+    sys.stdout.write(json.dumps(reply) + "\n")
     sys.stdout.flush()
 
 

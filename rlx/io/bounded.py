@@ -51,9 +51,9 @@ class Process:
     if self._fault is None:
       line = self._process.stdout.readline(_LINE)
       if line.endswith(b"\n"):
-        found = json.loads(line)
-        if "error" in found: raise ValueError(found["error"])
-        return found["value"]
+        reply = json.loads(line)
+        if "error" in reply: raise ValueError(reply["error"])
+        return reply["value"]
       self._end()
       self._fault = f"it takes more than {self._limits}"
     raise ValueError(self._fault)

@@ -105,22 +105,22 @@ def calls(body):
   """
   used = {n.id for s in body for n in ast.walk(s) if isinstance(n, ast.Name)}
   for own in (), sorted(n for n in used & _BUILTINS.keys() if not isinstance(_BUILTINS[n], type)):
-    found, problem = collections.defaultdict(set), None
+    made, problem = collections.defaultdict(set), None
     def call(expression, name, kept):
       del kept
-      found[name].add(expression)  # pylint: disable=cell-var-from-loop
+      made[name].add(expression)  # pylint: disable=cell-var-from-loop
       return UNKNOWN
     try:
       run(body, call, own=own)
     except Failed as e:
       problem = e
-    if found: break
+    if made: break
   if problem: raise Refused(f"no solution passes it: {problem}")
-  if not found: raise Refused("it calls no function of the solution")
-  for name in found:
-    if (of := name.rpartition(".")[0]) in found:
-      raise Refused(f"an object of {of} is no plain value")
-  return dict(found), own
+  if not made: raise Refused("it calls no function of the solution")
+  for name in made:
+    if (parent := name.rpartition(".")[0]) in made:
+      raise Refused(f"an object of {parent} is no plain value")
+  return dict(made), own
 
 
 def constants(bodies):
@@ -136,9 +136,9 @@ def constants(bodies):
   """
   ways, owns, seen = collections.defaultdict(set), [], []
   for body in bodies:
-    found, own = calls(body)
+    returned, own = calls(body)
     owns.append(own)
-    for name, expressions in found.items(): ways[name] |= expressions
+    for name, expressions in returned.items(): ways[name] |= expressions
     run(body, lambda *_: UNKNOWN, own=own, seen=seen)
 
   def passes(values):
@@ -157,18 +157,18 @@ def constants(bodies):
   fitting = [[v for v in (*_OBVIOUS, *(near if len(expressions) > 1 else ()))
               if passes({name: v})] for name, expressions in ways.items()]
   for values in itertools.islice(itertools.product(*fitting), _MAX_TRIES):
-    if passes(found := dict(zip(ways, values))): return found
+    if passes(returned := dict(zip(ways, values))): return returned
   return None
 
 
 def _near(seen):
   """Values that agree with one of `seen`, or with a member, the length or a bound of it."""
-  found = [v for x in seen for v in (x, *(x if isinstance(x, (list, tuple, set)) else ()))
+  values = [v for x in seen for v in (x, *(x if isinstance(x, (list, tuple, set)) else ()))
            if v is None or isinstance(v, _values.PLAIN)]
-  numbers = [v for v in found if isinstance(v, (int, float)) and not isinstance(v, bool)]
-  found += [[v] for v in found] + [found[:]] + [n + d for n in numbers for d in (-1, 1)]
-  found += [list(range(n)) for n in numbers if isinstance(n, int) and 1 < n < 100]
-  return list({_values.source(v): v for v in found}.values())[:_MAX_TRIES]
+  numbers = [v for v in values if isinstance(v, (int, float)) and not isinstance(v, bool)]
+  values += [[v] for v in values] + [values[:]] + [n + d for n in numbers for d in (-1, 1)]
+  values += [list(range(n)) for n in numbers if isinstance(n, int) and 1 < n < 100]
+  return list({_values.source(v): v for v in values}.values())[:_MAX_TRIES]
 
 
 _OBVIOUS = (True, False, None, 0, 1, -1, 0.0, "", [], (), {}, set())
@@ -190,15 +190,15 @@ class _Call:
 
 
 class _Solution:
-  """A function or class of the solution, or an attribute `path` of its object `of`."""
+  """A function or class of the solution, or an attribute `path` of its object `owner`."""
 
-  def __init__(self, name, path, of=None, is_kept=False):
-    self.name, self.path, self.of = name, path, of
+  def __init__(self, name, path, owner=None, is_kept=False):
+    self.name, self.path, self.owner = name, path, owner
     self.is_kept = is_kept  # Has the object a name?
 
   def text(self, path):
     """`path`, a call of this or this itself, as an expression."""
-    return path if self.of is None else self.of.then(path, self.is_kept)
+    return path if self.owner is None else self.owner.then(path, self.is_kept)
 
 
 class _Named:
@@ -247,13 +247,13 @@ class _Test:
   def _do_Expr(self, node):
     if isinstance(node.value, (ast.Constant, ast.Name)): return  # A docstring, a bare `print`.
     if not isinstance(node.value, ast.Call): self._refuse(node)
-    found = self._visit("_eval_", node.value, is_statement=True)
-    if not isinstance(found, _Call): return
-    changed = self._force(found)
-    if changed is UNKNOWN: changed = [UNKNOWN] * len(found.kept)
-    if not isinstance(changed, list) or len(changed) != len(found.kept):
+    call = self._visit("_eval_", node.value, is_statement=True)
+    if not isinstance(call, _Call): return
+    changed = self._force(call)
+    if changed is UNKNOWN: changed = [UNKNOWN] * len(call.kept)
+    if not isinstance(changed, list) or len(changed) != len(call.kept):
       raise Failed("the arguments did not come back")
-    for name, value in zip(found.kept, changed): self._scope[name] = value
+    for name, value in zip(call.kept, changed): self._scope[name] = value
 
   def _do_Assign(self, node):
     value = self._eval(node.value)
@@ -325,7 +325,7 @@ class _Test:
 
   def _force(self, x):
     if isinstance(x, _Solution):
-      if x.of is None: raise Refused(f"{x.path!r} is not defined")
+      if x.owner is None: raise Refused(f"{x.path!r} is not defined")
       x = _Call(x.text(x.path), x.name)
     if isinstance(x, _Named): raise Refused("a module, method or function is no plain value")
     if not isinstance(x, _Call): return x
@@ -342,9 +342,9 @@ class _Test:
   def _eval_Name(self, node):
     name = node.id
     if name in self._scope:
-      found = self._scope[name]
-      if isinstance(found, _Absent): raise Refused(f"it needs `{found.why}`")
-      return found
+      value = self._scope[name]
+      if isinstance(value, _Absent): raise Refused(f"it needs `{value.why}`")
+      return value
     if name in self._own: return _Solution(name, name)
     if name in _BUILTINS: return _BUILTINS[name]
     if name in ("math", "cmath"): return _Module(members=_MODULES[name])
@@ -433,19 +433,21 @@ class _Test:
 
   def _eval_Attribute(self, node):
     if node.attr.startswith("_"): self._refuse(node)
-    of = self._eval(node.value)
-    if isinstance(of, _Solution):
-      return _Solution(f"{of.name}.{node.attr}", f"{of.path}.{node.attr}", of.of, of.is_kept)
-    if isinstance(of, _Call) and of.name.rpartition(".")[2][:1].isupper():
-      return _Solution(f"{of.name}.{node.attr}", node.attr, of, isinstance(node.value, ast.Name))
-    if isinstance(of, _Module):
-      if node.attr not in of.members: self._refuse(node)
-      return of.members[node.attr]
-    if isinstance(of, type) and node.attr in _METHODS.get(of, ()):
-      return getattr(of, node.attr)
-    of = self._force(of)
-    if of is UNKNOWN and node.attr not in _ANY_METHOD: self._refuse(node)
-    return _Method(receiver=of, name=node.attr)
+    owner = self._eval(node.value)
+    if isinstance(owner, _Solution):
+      return _Solution(f"{owner.name}.{node.attr}", f"{owner.path}.{node.attr}", owner.owner,
+                       owner.is_kept)
+    if isinstance(owner, _Call) and owner.name.rpartition(".")[2][:1].isupper():
+      return _Solution(f"{owner.name}.{node.attr}", node.attr, owner,
+                       isinstance(node.value, ast.Name))
+    if isinstance(owner, _Module):
+      if node.attr not in owner.members: self._refuse(node)
+      return owner.members[node.attr]
+    if isinstance(owner, type) and node.attr in _METHODS.get(owner, ()):
+      return getattr(owner, node.attr)
+    owner = self._force(owner)
+    if owner is UNKNOWN and node.attr not in _ANY_METHOD: self._refuse(node)
+    return _Method(receiver=owner, name=node.attr)
 
   def _eval_Call(self, node, is_statement=False):
     fn, args, kwargs = self._eval(node.func), [], {}
@@ -463,7 +465,7 @@ class _Test:
   def _of_solution(self, fn, args, kwargs):
     text = f"{fn.path}({self._texts(args, kwargs)})"
     whole = fn.text(text)
-    if fn.is_kept: fn.of.later.append(text)
+    if fn.is_kept: fn.owner.later.append(text)
     return _Call(whole, fn.name)
 
   def _as_statement(self, fn, args, kwargs, names):
@@ -483,7 +485,7 @@ class _Test:
     """An argument of a call of the solution as text."""
     if isinstance(value, _Call) or self._is_unknown(value):
       raise Refused("an argument of a call of the solution is what another call returns")
-    if isinstance(value, _Solution) and value.of is None: return value.path
+    if isinstance(value, _Solution) and value.owner is None: return value.path
     try:
       return _values.source(value)
     except (ValueError, TypeError):
@@ -496,15 +498,16 @@ class _Test:
     if isinstance(fn, _Method): return self._method(fn, args, kwargs)
     if not callable(fn) or isinstance(fn, (_Named, _Call)): self._refuse(node)
     if fn in _TAKE_FUNCTIONS:
-      of = [a for a in args if not isinstance(a, (_Function, _Solution)) and not callable(a)]
-      args = [self._function(a, of) for a in args]
-      kwargs = {k: self._function(v, of) for k, v in kwargs.items()}
+      inputs = [a for a in args if not isinstance(a, (_Function, _Solution)) and not callable(a)]
+      args = [self._function(a, inputs) for a in args]
+      kwargs = {k: self._function(v, inputs) for k, v in kwargs.items()}
     return self._apply(fn, *map(self._force, args),
                        **{k: self._force(v) for k, v in kwargs.items()})
 
-  def _function(self, x, of):
-    """An argument that builtins may call on the values `of`, as a function; others as they are."""
-    if isinstance(x, (_Function, _Solution)) and any(map(self._is_unknown, map(self._force, of))):
+  def _function(self, x, inputs):
+    """An argument that builtins may call on `inputs`, as a function; others as they are."""
+    if isinstance(x, (_Function, _Solution)) and any(
+        map(self._is_unknown, map(self._force, inputs))):
       # It is not called then. Could it be?
       n = len(x.node.args.args) if isinstance(x, _Function) else 1
       self._called(x, [UNKNOWN] * n, {}, None)
@@ -525,8 +528,8 @@ class _Test:
     if isinstance(fn.node, ast.Lambda): return self._within(scope, self._value, fn.node.body)
     try:
       self._within(scope, self.run, fn.node.body)
-    except _Return as found:
-      return found.args[0]
+    except _Return as returned:
+      return returned.args[0]
     return None
 
   def _method(self, fn, args, kwargs):
@@ -562,20 +565,20 @@ class _Test:
 
   def _drawn(self, node, element):
     """The elements of a comprehension; UNKNOWN is drawn from once."""
-    found = []
+    drawn = []
     def draw(generators):
       if not generators:
-        found.append(self._value(element))
+        drawn.append(self._value(element))
         return
       items = self._apply(list, self._value(generators[0].iter))
-      if items is UNKNOWN: found.append(UNKNOWN)
+      if items is UNKNOWN: drawn.append(UNKNOWN)
       for item in [UNKNOWN] if items is UNKNOWN else items:
         self._bind(generators[0].target, item)
         holds = [self._apply(bool, self._value(n)) for n in generators[0].ifs]
-        if any(h is UNKNOWN for h in holds): found.append(UNKNOWN)
+        if any(h is UNKNOWN for h in holds): drawn.append(UNKNOWN)
         if all(holds): draw(generators[1:])
     self._within(self._scope.new_child(), draw, node.generators)
-    return found
+    return drawn
 
   def _within(self, scope, fn, *args):
     outer, self._scope = self._scope, scope

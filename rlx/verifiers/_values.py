@@ -76,9 +76,9 @@ def check_hashes(values):
     ValueError: too many share one.
     TypeError: one has no hash.
   """
-  found = {}
+  by_hash = {}
   for v in values:
-    same = found.setdefault(hash(v), [])
+    same = by_hash.setdefault(hash(v), [])
     if v not in same: same.append(v)
     if len(same) > _SAME_HASH: raise ValueError("too many values with one hash")
 
@@ -110,13 +110,13 @@ def source(value):
   if isinstance(value, float):  # 1e999 is infinite, whatever a solution makes of names.
     return repr(value).replace("inf", "1e999").replace("nan", "(1e999-1e999)")
   if isinstance(value, complex): return f"complex({source(value.real)}, {source(value.imag)})"
-  of = lambda items: ", ".join(map(source, items))
-  if isinstance(value, list): return f"[{of(value)}]"
-  if isinstance(value, tuple): return f"({of(value)}{',' * (len(value) == 1)})"
-  if isinstance(value, set): return f"{{{of(value)}}}" if value else "{*()}"
-  if isinstance(value, frozenset): return f"frozenset([{of(value)}])"
+  listed = lambda items: ", ".join(map(source, items))
+  if isinstance(value, list): return f"[{listed(value)}]"
+  if isinstance(value, tuple): return f"({listed(value)}{',' * (len(value) == 1)})"
+  if isinstance(value, set): return f"{{{listed(value)}}}" if value else "{*()}"
+  if isinstance(value, frozenset): return f"frozenset([{listed(value)}])"
   if isinstance(value, dict):
     return "{" + ", ".join(f"{source(k)}: {source(v)}" for k, v in value.items()) + "}"
-  if isinstance(value, Iterable): return f"iter([{of(value.items)}])"
+  if isinstance(value, Iterable): return f"iter([{listed(value.items)}])"
   if value in PLAIN: return value.__name__
   raise ValueError(f"{value!r} is no plain value")

@@ -81,9 +81,9 @@ def constant(prompt):
   programs = [t for t in tests if isinstance(t, dict)]
   bodies = [t[0] for t in tests if not isinstance(t, dict)]
   if bodies:
-    found = _asserts.constants(bodies)
-    if found is None: return None
-    words += [f"{name} that returns {_values.source(value)}"[:100] for name, value in found.items()]
+    values = _asserts.constants(bodies)
+    if values is None: return None
+    words += [f"{name} that returns {_values.source(value)}"[:100] for name, value in values.items()]
   if programs:
     outputs = {tuple(_lines(t["output"])) for t in programs}
     printed = "\n".join(outputs.pop())

@@ -194,16 +194,16 @@ class Pool:
     Returns:
       (verdict, kind of error or None, message or None).
     """
-    _, error, message = found = yield from run(prompt, text)
-    if error in (None, "unknown") or not _is_tried(prompt): return found
+    _, error, message = result = yield from run(prompt, text)
+    if error in (None, "unknown") or not _is_tried(prompt): return result
     if (digest := _digest(prompt)) not in self._sound:
       _, of_reference, _ = yield from run(prompt, prompt.answer)
       if of_reference is None: self._sound.add(digest)
       elif of_reference == "unknown" or (of_reference in _LOST) == (error in _LOST):
-        return found
+        return result
     if error in _LOST:
-      _, error, message = found = yield from run(prompt, text)
-      if error in (None, "unknown"): return found
+      _, error, message = result = yield from run(prompt, text)
+      if error in (None, "unknown"): return result
     return 0.0, error, message
 
   def _in_process(self, prompts, texts):
@@ -283,15 +283,15 @@ class Pool:
 
   def _replies(self, at_work):
     """[(number, reply)] of the workers that have one or are late; waits for something."""
-    busy, found, sockets = {w: self._workers[w] for w in at_work}, [], select.poll()
+    busy, replies, sockets = {w: self._workers[w] for w in at_work}, [], select.poll()
     for worker in busy.values(): sockets.register(worker.connection, worker.events())
     wait_s = min(worker.deadline for worker in busy.values()) - time.monotonic()
     ready = {fd for fd, _ in sockets.poll(1000 * max(wait_s, 0))}
     for w, worker in busy.items():
       reply = worker.exchange() if worker.connection.fileno() in ready else None
       if reply is None and time.monotonic() >= worker.deadline: reply = math.nan, "timeout", None
-      if reply is not None: found.append((w, reply))
-    return found
+      if reply is not None: replies.append((w, reply))
+    return replies
 
   def _replace(self, w):
     """Puts a new worker into a place. Returns the exit code of the old one."""
@@ -393,10 +393,10 @@ def _admit(prompt, reply):
 def _read(line, number):
   """What `_worker.run` returned, from a line of anything; None: it is not that."""
   try:
-    of, verdict, error, message = json.loads(line)
+    reply_to, verdict, error, message = json.loads(line)
   except (ValueError, TypeError, RecursionError):
     return None
-  if of != number or not isinstance(message, str | None): return None
+  if reply_to != number or not isinstance(message, str | None): return None
   if error is not None: return (math.nan, error, message) if error in _SAID else None
   of_steps = isinstance(verdict, list)  # Of them alone, NaN is no error.
   is_valid = all(type(v) is float and (0 <= v <= 1 or of_steps and math.isnan(v))

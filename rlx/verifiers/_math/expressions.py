@@ -73,43 +73,43 @@ class _Reader:
     self.depth += 1
     if self.depth > _MAX_DEPTH: raise Unreadable("too deep")
     signs = {"+": "+", "-": "neg", r"\pm": "pm", r"\mp": "mp"}
-    found = None
-    while found is None or self.next() in signs:
+    tree = None
+    while tree is None or self.next() in signs:
       sign = signs[self.take()] if self.next() in signs else "+"
-      if self.next() in signs and found is not None: raise Unreadable("two signs")
+      if self.next() in signs and tree is not None: raise Unreadable("two signs")
       term = self.product()
       if sign != "+": term = (sign, term)
-      found = term if found is None else ("+", found, term)
+      tree = term if tree is None else ("+", tree, term)
     self.depth -= 1
-    return found
+    return tree
 
   def product(self):
-    found = self.signed()
+    tree = self.signed()
     while True:
       token = self.next()
       if token in (r"\cdot", r"\times", "*"):
         self.take()
-        found = ("*", found, self.signed(), True)
+        tree = ("*", tree, self.signed(), True)
       elif token in ("/", r"\div"):
         self.take()
-        found = ("/", found, self.signed())
+        tree = ("/", tree, self.signed())
       elif self._starts(token) and not ((token[0].isdigit() or token[0] == ".") and not (
-          self.tokens[self.i - 1] == ")" and variables(found))):
+          self.tokens[self.i - 1] == ")" and variables(tree))):
         if token == "{" and self.next(1)[:1].isdigit():  # 1{2} looks like 12.
           raise Unreadable("two numbers")
         right = self.power()
-        is_mixed = (token == r"\frac" and found[0] == "num" and found[2] is None
+        is_mixed = (token == r"\frac" and tree[0] == "num" and tree[2] is None
                     and _is_proper(right))
-        if token == r"\frac" and not is_mixed and found[0] == "num" and rational(right) is not None:
+        if token == r"\frac" and not is_mixed and tree[0] == "num" and rational(right) is not None:
           raise Unreadable("a number before a fraction")
-        found = ("+", found, right, "mixed") if is_mixed else ("*", found, right, False)
+        tree = ("+", tree, right, "mixed") if is_mixed else ("*", tree, right, False)
       elif (token.isdigit() and self.next(1) == "/" and self.next(2).isdigit()
-            and self.tokens[self.i - 1].isdigit() and found[0] == "num"):  # 3 1/2
+            and self.tokens[self.i - 1].isdigit() and tree[0] == "num"):  # 3 1/2
         right = ("/", self.atom(), (self.take("/"), self.atom())[1])
         if not _is_proper(right): raise Unreadable("two numbers")
-        found = ("+", found, right, "mixed")
+        tree = ("+", tree, right, "mixed")
       else:
-        return found
+        return tree
 
   def signed(self):
     if self.next() == "-":
@@ -127,28 +127,28 @@ class _Reader:
   def exponent(self):
     if self.next() in "+-" and self.next():
       sign = self.take()
-      found = self.exponent()
-      return ("neg", found) if sign == "-" else found
-    found = self.atom()
+      tree = self.exponent()
+      return ("neg", tree) if sign == "-" else tree
+    tree = self.atom()
     if self.next() == "^":
       self.take()
-      found = ("^", found, self.exponent())
-    return found
+      tree = ("^", tree, self.exponent())
+    return tree
 
   def postfix(self):
-    found = self.atom()
+    tree = self.atom()
     while True:
-      if self.next() == "!": found = (self.take(), found)
-      elif self.next() == "%": found = (self.take(), found)
+      if self.next() == "!": tree = (self.take(), tree)
+      elif self.next() == "%": tree = (self.take(), tree)
       elif self.next() == "^" and self.next(1) == r"\circ":
         self.i += 2
         for part, mark in ((60, ["'"]), (3600, ["'", "'"])):  # 63 degrees 45 minutes
           behind = self.i + 1 + len(mark)
           if self.next().isdigit() and self.tokens[self.i + 1:behind] == mark:
-            found = ("+", found, ("/", self.atom(), whole(part)), "mixed")
+            tree = ("+", tree, ("/", self.atom(), whole(part)), "mixed")
             self.i = behind
-        found = ("deg", found)
-      else: return found
+        tree = ("deg", tree)
+      else: return tree
 
   def atom(self):
     token = self.take()
@@ -166,10 +166,10 @@ class _Reader:
     if token == "|":
       if self.bars: raise Unreadable("bars in bars")
       self.bars += 1
-      found = self.sum()
+      tree = self.sum()
       self.bars -= 1
       self.take("|")
-      return ("abs", found)
+      return ("abs", tree)
     if token == r"\frac":
       above, below = self._argument(), self._argument()
       if _is_differential(above) and _is_differential(below): raise Unreadable("a derivative")
@@ -232,12 +232,12 @@ class _Reader:
     return ("num", value, len(digits) if is_decimal else None)
 
   def _group(self, opening):
-    found = self.sum()
+    tree = self.sum()
     if opening == "{" and self.next() in (r"\over", r"\choose"):
       kind = "/" if self.take() == r"\over" else "binom"
-      found = (kind, found, self.sum())
+      tree = (kind, tree, self.sum())
     self.take(_CLOSING[opening])
-    return found
+    return tree
 
   def _argument(self):
     r"""Of a command: a group, or the first digit or letter (\frac12)."""
@@ -261,18 +261,18 @@ class _Reader:
     if power is not None and rational(power) == -1:
       if name not in ("sin", "cos", "tan"): raise Unreadable("an inverse")
       name, power = "arc" + name, None
-    found = ("fn", name, self._operand(), base)
-    return found if power is None else ("^", found, power)
+    tree = ("fn", name, self._operand(), base)
+    return tree if power is None else ("^", tree, power)
 
   def _operand(self):
     """What a function is of: a group, or factors up to the next sign or function."""
     if self.next() == "(": return self.postfix()
     if self.next() == "-": return (("neg"), (self.take(), self._operand())[1])
-    found = self.power()
+    tree = self.power()
     while self._starts(token := self.next()) and token != "(" and token[1:] not in latex.FUNCTIONS:
       if token[0].isdigit(): raise Unreadable("two numbers")
-      found = ("*", found, self.power(), False)
-    return found
+      tree = ("*", tree, self.power(), False)
+    return tree
 
   def _subscript(self):
     if self.next() != "_": return ""
@@ -335,14 +335,14 @@ def ratio(a, b):
     Unreadable: one of them has no value.
   """
   names = sorted({*variables(a), *variables(b)})
-  found, n = None, 0
+  quotient, n = None, 0
   for point in _points(names, a, b):
     x, y, eps = point
     if not y or not x: return None
-    if found is not None and abs(x / y - found) > eps * abs(found): return None
-    found, n = x / y, n + 1
-  if not n or abs(mpmath.im(found)) > 1e-20: return None
-  return float(mpmath.re(found))
+    if quotient is not None and abs(x / y - quotient) > eps * abs(quotient): return None
+    quotient, n = x / y, n + 1
+  if not n or abs(mpmath.im(quotient)) > 1e-20: return None
+  return float(mpmath.re(quotient))
 
 
 def less(a, b):
@@ -372,15 +372,15 @@ def exact_nodes(tree):
   Raises:
     Unreadable: a number in it is too large to write down, or none.
   """
-  found = []
+  pairs = []
   def add(node):
     values = [add(part) for part in node[1:] if isinstance(part, tuple)]
     value = node[1] if node[0] == "num" else None
     if values and node[0] in _ARITHMETIC and None not in values: value = _exactly(node[0], *values)
-    found.append((node, value))
+    pairs.append((node, value))
     return value
   add(tree)
-  return found
+  return pairs
 
 
 def signed(tree):
@@ -481,11 +481,11 @@ def _value(tree, at, bits):
   """Its complex value at a point, {variable: Fraction}."""
   with mpmath.workprec(bits):
     try:
-      found = _number(_calculated(tree, at))
+      value = _number(_calculated(tree, at))
     except (ZeroDivisionError, ValueError, OverflowError, TypeError) as e:
       raise Unreadable(str(e)) from None
-  if not mpmath.isfinite(found): raise Unreadable("no number")
-  return found
+  if not mpmath.isfinite(value): raise Unreadable("no number")
+  return value
 
 
 def _calculated(tree, at):
@@ -559,8 +559,8 @@ def _of_floats(kind, parts, at):
   if kind in ("pi", "e"): return +getattr(mpmath, kind)
   if kind == "i": return mpmath.mpc(0, 1)
   if kind == "fn":
-    name, of, base = parts
-    x = _number(_calculated(of, at))
+    name, argument, base = parts
+    x = _number(_calculated(argument, at))
     if name in ("log", "lg", "ln"):
       if name == "ln": return mpmath.log(x)
       return mpmath.log(x) / mpmath.log(_number(_calculated(base, at)) if base else 10)
@@ -622,15 +622,15 @@ def _sized(x):
 
 def _literal_bits(*trees):
   """Bits of the exact numbers in trees, and of large powers: with more, no sum is lost."""
-  found = 0
+  bits = 0
   for tree in trees:
     exact = None if tree[0] in ("sym", "pi", "e", "i") else rational(tree)
     if exact is not None:
-      found += _bits(exact)
+      bits += _bits(exact)
       continue
-    found += _literal_bits(*(p for p in tree[1:] if isinstance(p, tuple)))
+    bits += _literal_bits(*(p for p in tree[1:] if isinstance(p, tuple)))
     is_power = tree[0] == "^" or tree[0] == "fn" and tree[1] in ("sinh", "cosh", "tanh")
     if is_power and not variables(tree[2]):
-      found += 8 * int(min(abs(_value(tree[2], {}, 60)), _MAX_WORKING_BITS))
-  if found > _MAX_WORKING_BITS: raise Unreadable("large numbers")
-  return found
+      bits += 8 * int(min(abs(_value(tree[2], {}, 60)), _MAX_WORKING_BITS))
+  if bits > _MAX_WORKING_BITS: raise Unreadable("large numbers")
+  return bits

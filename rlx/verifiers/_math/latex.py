@@ -100,30 +100,30 @@ def tokens(text, is_unit=lambda word: False):
   """
   if len(text) > MAX_CHARS: raise Unreadable("too long")
   text = _spelled(text)
-  found = []
+  kept = []
   for match in _TOKEN.finditer(text.strip()):
     token = match[1]
     if token[0] == '"':
       words = token[1:-1].strip()
-      if words.lower() in _CONNECTIVES: found.append(_CONNECTIVES[words.lower()])
-      elif words: found.append('"' + words)
-    elif token[0].isalpha(): found += _word(token, found, is_unit)
+      if words.lower() in _CONNECTIVES: kept.append(_CONNECTIVES[words.lower()])
+      elif words: kept.append('"' + words)
+    elif token[0].isalpha(): kept += _word(token, kept, is_unit)
     elif token[0] == "\\" and token[1:].isalpha():
       if token[1:] not in _KNOWN: raise Unreadable(f"{token}")
-      found.append(token)
+      kept.append(token)
     elif token in ("\\{", "\\}", "\\\\", "\\%", "\\$", "\\|", "\\ "):
-      if token != "\\ ": found.append({"\\%": "%", "\\$": "$"}.get(token, token))
+      if token != "\\ ": kept.append({"\\%": "%", "\\$": "$"}.get(token, token))
     elif token in ("\\,", "\\;", "\\:", "\\>", "~", "\\"):  # Of "\\ " at the end.
       pass
     elif token[-1].isdigit() or token in "+-*/^_!|()[]{}<>=,;:%$€£¥₹'&.?#":
-      found.append(token)
+      kept.append(token)
     elif not token.isspace():
       raise Unreadable(f"{token!r}")
-  depths = itertools.accumulate((t in _OPENING) - (t in _CLOSING) for t in found)
+  depths = itertools.accumulate((t in _OPENING) - (t in _CLOSING) for t in kept)
   if max(depths, default=0) > _MAX_DEPTH: raise Unreadable("too deep")
-  while found and found[0] == "\\quad": del found[0]
-  while found and found[-1] in (".", ",", ";", "\\\\", "\\quad"): found.pop()
-  return found
+  while kept and kept[0] == "\\quad": del kept[0]
+  while kept and kept[-1] in (".", ",", ";", "\\\\", "\\quad"): kept.pop()
+  return kept
 
 
 def balanced(text, start):

@@ -111,23 +111,23 @@ def _sentence(line):
 
 def _is_all(line):
   """Is there nothing behind #### but an answer and its unit?"""
-  found = _stretches(line)
-  if not found or found[0][0] or re.match(r"\d+[.)]\s+\S", line): return False
-  rest = line[found[0][1]:].strip(" .")
+  stretches = _stretches(line)
+  if not stretches or stretches[0][0] or re.match(r"\d+[.)]\s+\S", line): return False
+  rest = line[stretches[0][1]:].strip(" .")
   return not rest or re.fullmatch(r"[A-Za-z]+(?: [a-z]+)?", rest) is not None
 
 
 def _stretches(line):
   """(start, end) of the stretches of mathematics in a line that have a value in them."""
-  found, start, end = [], None, None
+  spans, start, end = [], None, None
   for match in _PART.finditer(line[:_MAX_LINE]):
     if match["part"]: start, end = match.start() if start is None else start, match.end()
-    elif match["all"]: found += [(start, end)] * (start is not None) + [match.span()]
+    elif match["all"]: spans += [(start, end)] * (start is not None) + [match.span()]
     if match["part"] or match["space"]: continue
-    if start is not None and not match["all"]: found.append((start, end))
+    if start is not None and not match["all"]: spans.append((start, end))
     start = None
-  if start is not None: found.append((start, end))
-  return [(a, b) for a, b in found if _VALUE.search(line, a, b)]
+  if start is not None: spans.append((start, end))
+  return [(a, b) for a, b in spans if _VALUE.search(line, a, b)]
 
 
 def _number(line, is_marked):
@@ -137,11 +137,11 @@ def _number(line, is_marked):
   if is_marked and _VALUE.search(short := _REASON.sub("", line)): line = short
   if "=" in line.rstrip("= "): line, is_marked = _behind_equality(line), True
   filler = _FILLER.match(line).end()
-  found = _stretches(line)
-  if not found: return None
-  start, end = found[0] if is_marked and not line[filler:found[0][0]].strip(" *_`:") else found[-1]
+  stretches = _stretches(line)
+  if not stretches: return None
+  start, end = stretches[0] if is_marked and not line[filler:stretches[0][0]].strip(" *_`:") else stretches[-1]
   before = line[:start]
-  if _BOUND.search(before if start == found[0][0] else before[-40:]): return None
+  if _BOUND.search(before if start == stretches[0][0] else before[-40:]): return None
   if _GOES_ON.match(line, end) or re.search(r"\b(?:or|to|through)\s*$", before): return None
   behind = ""
   if (words := re.match(r"[\s*(]*([A-Za-z]+)", line[end:])) and (

@@ -48,13 +48,13 @@ _NO_UNIT = frozenset(
 
 
 def _known():
-  found = {}
+  known = {}
   for line in _TABLE.strip().splitlines():
     quantity, _, groups = line.partition(": ")
     for group in groups.split("; "):
       names, _, size = group.rpartition(" = ")
-      for name in names.split(): found.setdefault(name, (quantity, fractions.Fraction(size)))
-  return found
+      for name in names.split(): known.setdefault(name, (quantity, fractions.Fraction(size)))
+  return known
 
 
 # Things that answers count, each a unit of its own.
@@ -116,13 +116,13 @@ def read(words, context=frozenset()):
       powers |= {"length": 1, "time": -1}
       size *= fractions.Fraction(201168, 125 * 3600)
     else:
-      found = _of(token)
-      if found is None:
+      measure = _of(token)
+      if measure is None:
         stem = _stem(token)
         if len(token) < 4 or {token, stem} & _NO_UNIT or stem in _SCALES: return None
         if stem not in context: return None
-        found = (stem, fractions.Fraction(1))
-      quantity, unit = found
+        measure = (stem, fractions.Fraction(1))
+      quantity, unit = measure
       s = sign * pending
       powers[quantity] = powers.get(quantity, 0) + s
       size *= unit ** s
@@ -138,8 +138,8 @@ def context(*texts):
 def asked(quantities, words):
   """Sizes of the units of a quantity among the words of a question."""
   if len(quantities) != 1 or list(quantities.values()) != [1]: return set()
-  found = [_of(w) for w in words if len(w) > 1 and w != "in"]
-  return {size for quantity, size in filter(None, found) if quantity in quantities}
+  measures = [_of(w) for w in words if len(w) > 1 and w != "in"]
+  return {size for quantity, size in filter(None, measures) if quantity in quantities}
 
 
 def is_other(quantities, words):
