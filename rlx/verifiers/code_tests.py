@@ -83,7 +83,8 @@ def constant(prompt):
   if bodies:
     values = _asserts.constants(bodies)
     if values is None: return None
-    words += [f"{name} that returns {_values.source(value)}"[:100] for name, value in values.items()]
+    words += [f"{name} that returns {_values.source(value)}"[:100]
+              for name, value in values.items()]
   if programs:
     outputs = {tuple(_lines(t["output"])) for t in programs}
     printed = "\n".join(outputs.pop())

@@ -256,7 +256,8 @@ class Pool:
         self._deaths += 1
         is_new, code = not self._workers[w].loaded, self._replace(w)
         if is_new and error == "timeout":
-          raise RuntimeError(f"verifier {path!r}: its process took more than {_LOAD_S:g} s to start.")
+          raise RuntimeError(
+              f"verifier {path!r}: its process took more than {_LOAD_S:g} s to start.")
         if is_new and code > 0 or self._deaths == _STARTS:
           raise RuntimeError(f"verifier {path!r}: its process died while it started, with exit "
                              f"code {code}.")

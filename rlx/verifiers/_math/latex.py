@@ -80,7 +80,8 @@ _GROUPED = re.compile(  # 1,234,567 and 1 234 567, whatever stands between.
     r"(?<![\d.,}])\d{1,3}(?:(?:,|\{,\}|\\,|\\ |\\;|\\:|\\!|\\>|~|[ \u00a0\u2009\u202f])\d{3})+(?![\d,]*\d|\{)")
 _TOKEN = re.compile(
     r'\s*("[^"]*"|\d+(?:\.\d+)?(?:[eE][+-]?\d+(?![\w.]))?|\.\d+|\\[A-Za-z]+|\\.|[A-Za-z]+|.)', re.DOTALL)
-_CONNECTIVES = {"and": r"\land", "or": r"\lor", ", and": r"\land", ", or": r"\lor", "and/or": r"\lor",
+_CONNECTIVES = {"and": r"\land", "or": r"\lor", ", and": r"\land", ", or": r"\lor",
+                "and/or": r"\lor",
                 "to": ":", "negative": "-", "minus": "-"}
 _SHORT_WORDS = frozenset("yes no odd one two six ten all any red".split())  # No products.
 _NUMBER_IN_TEXT = re.compile(

@@ -20,7 +20,8 @@ _DENIED = re.compile(
 # What is stated is no number but a bound, one of several, or a task.
 _BOUND = re.compile(
     r"\b(?:(?:less|more|fewer|greater|smaller|larger|bigger|lower|higher|other) than|"
-    r"at (?:least|most)|under|over|above|below|between|up to|no more|from|within|almost|nearly|either|neither|half of|twice|"
+    r"at (?:least|most)|under|over|above|below|between|up to|no more|from|within|almost|nearly|"
+    r"either|neither|half of|twice|"
     r"double|triple|out of|maybe|perhaps|possibly|unknown|a multiple of|divisible by|"
     r"(?:one|two|three|four|five|six) (?:times|more|less))\b", re.IGNORECASE)
 # Behind a number, what makes another one of it.
@@ -139,7 +140,8 @@ def _number(line, is_marked):
   filler = _FILLER.match(line).end()
   stretches = _stretches(line)
   if not stretches: return None
-  start, end = stretches[0] if is_marked and not line[filler:stretches[0][0]].strip(" *_`:") else stretches[-1]
+  begins_with_it = is_marked and not line[filler:stretches[0][0]].strip(" *_`:")
+  start, end = stretches[0 if begins_with_it else -1]
   before = line[:start]
   if _BOUND.search(before if start == stretches[0][0] else before[-40:]): return None
   if _GOES_ON.match(line, end) or re.search(r"\b(?:or|to|through)\s*$", before): return None
