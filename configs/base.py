@@ -10,8 +10,8 @@ from ml_collections.config_dict import placeholder  # None, and settable by a fl
 
 
 def schedule():
-  """Options of core/schedule.py. Steps are iterations: of RL, of rlx/train_prm.py (a
-  batch) and of rlx/sft.py (an optimizer step)."""
+  """Options of core/schedule.py. Steps are iterations: of RL, of rlx/loops/train_prm.py (a
+  batch) and of rlx/loops/sft.py (an optimizer step)."""
   return dict(
       warmup_steps=0,          # iterations of linear warm-up
       schedule="constant",     # constant | linear | cosine
@@ -52,7 +52,7 @@ def get_config():
   c.memory_check = "error"     # a run that cannot fit the device: error | warn | off
 
   c.model = ml_collections.ConfigDict(dict(
-      # HF directory, model of rlx.convert, .gguf file, wheel that holds one, or hf:OWNER/NAME[@REVISION]
+      # HF directory, model of rlx.tools.convert, .gguf file, wheel that holds one, or hf:OWNER/NAME[@REVISION]
       path="configs/models/chain",
       dtype="float32",         # activations: float32 | bfloat16
       param_dtype="float32",   # of the parameters as stored; optimizer state is float32
@@ -266,7 +266,7 @@ def get_config():
       microbatches=1,
       optimizer=optimizer(1e-6, max_grad_norm=10.0),
   ))
-  # Training a PRM on stored completions (rlx/train_prm.py), with the prm section's
+  # Training a PRM on stored completions (rlx/loops/train_prm.py), with the prm section's
   # loss, reference and optimizer, steps batches; not read by the RL loop.
   c.train_prm = ml_collections.ConfigDict(dict(
       # JSONL of {"prompt" or "question", "completion", "verdict", "group"}; None: sampled
@@ -289,7 +289,7 @@ def get_config():
       optimizer=optimizer(1e-5),
   ))
 
-  # Supervised fine-tuning (rlx/sft.py); not read by the RL loop.
+  # Supervised fine-tuning (rlx/loops/sft.py); not read by the RL loop.
   c.sft = ml_collections.ConfigDict(dict(
       steps=1000,
       batch=128,               # examples per optimizer step

@@ -1,6 +1,6 @@
 """Starts for configs/long_chain.py: decoders that get half of the steps right.
 
-  python -m rlx.sft --config=configs/sft_long_chain.py --workdir=runs/starts/same
+  python -m rlx.loops.sft --config=configs/sft_long_chain.py --workdir=runs/starts/same
   :small and :large are other sizes, for PRMs that differ from the policy; each with -smoke.
 """
 from configs import base

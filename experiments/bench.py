@@ -41,10 +41,7 @@ from configs import base
 from experiments import roofline
 from experiments import speed_tables
 from rlx import build
-from rlx import draw
 from rlx import methods as methods_lib
-from rlx import score
-from rlx import update
 from rlx.core import records
 from rlx.core import rng
 from rlx.io import hf
@@ -52,6 +49,9 @@ from rlx.io import progress
 from rlx.io import tokenizer
 from rlx.io import weights
 from rlx.learner import sharding
+from rlx.loops import collect
+from rlx.loops import score
+from rlx.loops import update
 from rlx.models import transformer
 from rlx.rollouts import sampler
 
@@ -185,7 +185,7 @@ def e2e(args):
   def rep():
     nonlocal state
     clock = progress.Clock()
-    rollouts, judged, metrics = draw.batch(run, state, host, state.step, clock)
+    rollouts, judged, metrics = collect.batch(run, state, host, state.step, clock)
     scored = run.score(state, rollouts, **judged)
     clock.lap("score", scored)
     state, scored, prm_metrics = run.learn_prm(state, rollouts, scored)

@@ -1,7 +1,7 @@
 """One cell of a grid: its folder, and an attempt to finish it.
 
 The folder is the workdir of a run (config.json, versions.json, metrics.jsonl,
-checkpoints, summary.json, as rlx/train.py leaves them). Beside that it has
+checkpoints, summary.json, as rlx/loops/rl.py leaves them). Beside that it has
 
   cell.json        what the cell is: arm, seed, config file, changes
   log.txt          what its attempts printed
@@ -12,7 +12,7 @@ checkpoints, summary.json, as rlx/train.py leaves them). Beside that it has
 
 The folder is a config, too:
 
-  python -m rlx.evaluate --config=experiments/cell.py:FOLDER --workdir=FOLDER
+  python -m rlx.tools.evaluate --config=experiments/cell.py:FOLDER --workdir=FOLDER
 """
 import contextlib
 import dataclasses

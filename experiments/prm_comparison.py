@@ -3,7 +3,7 @@
   python -m experiments.prm_comparison --out=DIR --seeds=5
 
 Every arm makes as many updates, from the same start, and is judged on the same
-completions of held-out prompts, 16 each (rlx/train_prm.py; one folder an arm and seed):
+completions of held-out prompts, 16 each (rlx/loops/train_prm.py; one folder an arm and seed):
 
   implicit           verdicts of N completions, S tokens
   mc, same data      hard labels of the steps of these, from 8 more completions after each;
@@ -20,7 +20,7 @@ import pathlib
 
 from configs.papers import implicit_prm
 from experiments import claims
-from rlx import train_prm
+from rlx.loops import train_prm
 
 MEASURES = {
     "best of {k}, min": lambda s, k: s[f"best@{k}/min"]["mean"],

@@ -3,7 +3,7 @@
   python -m experiments.scaling                      # docs/scaling.md; a minute, no hardware
   python -m experiments.scaling --look lower         # lowers every row's programs; minutes
 
-What is held and what a stage takes beside it comes from `rlx.preflight`, the check
+What is held and what a stage takes beside it comes from `rlx.tools.preflight`, the check
 that a run makes before step 0, here over meshes that do not exist. What the programs
 exchange between devices is read from the programs themselves (`sharded_programs.py`),
 whose findings are kept in docs/scaling.jsonl.
@@ -24,13 +24,13 @@ from configs.papers import prime
 from experiments import sharded_programs
 from rlx import build
 from rlx import methods as methods_lib
-from rlx import preflight
-from rlx import score
-from rlx import update
 from rlx.learner import memory
 from rlx.learner import sharding
+from rlx.loops import score
+from rlx.loops import update
 from rlx.models import size
 from rlx.models import transformer
+from rlx.tools import preflight
 
 ROOT = pathlib.Path(__file__).parent.parent
 FOUND, PAGE = ROOT / "docs/scaling.jsonl", ROOT / "docs/scaling.md"

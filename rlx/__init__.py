@@ -1,6 +1,6 @@
 """rlx: reinforcement learning of language models with verifiable and process rewards.
 
-The flow, one folder a stage, in the order of the loop in `rlx/train.py`:
+The flow, one folder a stage, in the order of the loop in `rlx/loops/rl.py`:
 
   prompts -> rollouts -> verifiers -> rewards -> advantages -> losses -> learner
 

@@ -17,10 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlx import keys
-from rlx import likelihoods
 from rlx import methods as methods_lib
-from rlx import score
-from rlx import update
 from rlx.core import records
 from rlx.core import resolve
 from rlx.core import rng
@@ -32,6 +29,9 @@ from rlx.learner import hosts
 from rlx.learner import memory
 from rlx.learner import optimizer
 from rlx.learner import sharding
+from rlx.loops import likelihoods
+from rlx.loops import score
+from rlx.loops import update
 from rlx.models import decode
 from rlx.models import lora
 from rlx.models import size
@@ -226,7 +226,7 @@ def load_model(c, path):
   Raises:
     ValueError: no path, or sequences could be longer than the model is made for.
   """
-  if path is None: raise ValueError("model.path=None: a model; only rlx.sft makes one.")
+  if path is None: raise ValueError("model.path=None: a model; only rlx.loops.sft makes one.")
   config, params, tokenizer = weights.load(path, dtype=c.model.param_dtype)
   length = c.prompts.max_tokens + c.rollouts.max_tokens + c.likelihood.max_tokens
   if config.reach is not None and length > config.reach:

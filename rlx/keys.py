@@ -16,7 +16,7 @@ _SECONDS = ranges.Range(0.001, 1e6)
 # and what is True or False are as in configs/base.py, but for those here.
 ALLOWED = {
     "*.name": ranges.TEXT_OR_NONE,
-    "model.path": ranges.TEXT_OR_NONE,  # None: rlx.sft makes one.
+    "model.path": ranges.TEXT_OR_NONE,  # None: rlx.loops.sft makes one.
     "advantages.whiten": ranges.SWITCH,
     "sft.fresh.alphabet": ranges.TEXT,
     "seed": ranges.WHOLE,

@@ -7,8 +7,8 @@ import pytest
 from configs.papers import laser
 from rlx import build
 from rlx import methods
-from rlx import update
 from rlx.core import records
+from rlx.loops import update
 from rlx.losses import auxiliary
 from rlx.rollouts import padding
 

@@ -11,9 +11,9 @@ from configs import base
 from configs import quickstart
 from rlx import build
 from rlx import methods
-from rlx import score
 from rlx.core import records
 from rlx.core import rng
+from rlx.loops import score
 from rlx.rollouts import padding
 from rlx.verifiers import judge
 

@@ -9,10 +9,10 @@ from configs import base
 from configs import quickstart
 from rlx import build
 from rlx import methods
-from rlx import score
 from rlx.core import records
 from rlx.io import tokenizer
 from rlx.learner import sharding
+from rlx.loops import score
 from rlx.models import transformer
 from rlx.rollouts import padding
 

@@ -16,7 +16,6 @@ import pytest
 
 from configs import base
 from rlx import cli
-from rlx import convert
 from rlx.io import checkpoint
 from rlx.io import gguf
 from rlx.io import hf
@@ -29,6 +28,7 @@ from rlx.learner import sharding
 from rlx.models import lora
 from rlx.models import transformer
 from rlx.models import value
+from rlx.tools import convert
 
 HERE = pathlib.Path(__file__).parent
 FIXTURES = HERE / "models" / "fixtures"
@@ -405,7 +405,7 @@ def test_an_interruption_leaves_nothing(bases, tmp_path, monkeypatch, kind):
 
 def test_a_kill_leaves_what_nobody_takes_for_a_model(bases, tmp_path):
   """Until the last byte there is no folder of that name."""
-  code = ("import os, sys; from rlx import convert; "
+  code = ("import os, sys; from rlx.tools import convert; "
           "convert.pathlib.Path.rename = lambda *a: os._exit(9); "
           "convert.convert(sys.argv[1], sys.argv[2])")
   done = subprocess.run([sys.executable, "-c", code, bases("llama"), tmp_path / "m"],
@@ -416,7 +416,7 @@ def test_a_kill_leaves_what_nobody_takes_for_a_model(bases, tmp_path):
 
 def test_the_command_line(bases, tmp_path):
   def called(*args):
-    return subprocess.run([sys.executable, "-m", "rlx.convert", *args], cwd=HERE.parent,
+    return subprocess.run([sys.executable, "-m", "rlx.tools.convert", *args], cwd=HERE.parent,
                           capture_output=True, text=True, check=False)
   done = called(f"--source={bases('llama')}", f"--to={tmp_path / 'm'}", "--dtype=bfloat16")
   assert done.returncode == 0, done.stderr
@@ -437,7 +437,7 @@ def test_the_command_line(bases, tmp_path):
 MEASURE = """
 import pathlib, sys
 import jax, orbax.checkpoint, tensorstore
-from rlx import convert
+from rlx.tools import convert
 from rlx.io import hf, tables
 convert.convert("configs/models/chain", sys.argv[2] + "-small", format=sys.argv[3])
 tables.paths(hf.config_of(sys.argv[1])[0])  # What jax takes to trace, 3 MB.

@@ -176,7 +176,7 @@ def test_the_sampler_reads_whole_weights_but_for_the_tensor_axis(model):
 
 def test_weights_are_laid_out_once_a_policy(model, monkeypatch):
   """Of all draws of a batch."""
-  from rlx import draw  # pylint: disable=g-import-not-at-top
+  from rlx.loops import collect  # pylint: disable=g-import-not-at-top
   import dataclasses  # pylint: disable=g-import-not-at-top
   calls, run = [], run_of(model, fsdp=2)
   run = dataclasses.replace(
@@ -185,7 +185,7 @@ def test_weights_are_laid_out_once_a_policy(model, monkeypatch):
   run.config.rollouts.max_draws = 3
   class Clock:
     def lap(self, *_): pass
-  _, _, metrics = draw.batch(run, run.init(), dict(buffer=[], rehearsed={}), 0, Clock())
+  _, _, metrics = collect.batch(run, run.init(), dict(buffer=[], rehearsed={}), 0, Clock())
   assert metrics["rollouts/draws"] == 3 and len(calls) == 1
 
 

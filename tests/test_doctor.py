@@ -7,11 +7,11 @@ import pytest
 
 from configs import quickstart
 from rlx import build
-from rlx import doctor
-from rlx import preflight
 from rlx.io import chat
 from rlx.io import tokenizer
 from rlx.learner import memory
+from rlx.tools import doctor
+from rlx.tools import preflight
 
 nan = np.nan
 

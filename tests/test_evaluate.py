@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from configs import quickstart
-from rlx import convert
-from rlx import evaluate
 from rlx.core import records
 from rlx.evals import pass_at_k
 from rlx.io import hf
 from rlx.io import tokenizer
 from rlx.models import transformer
+from rlx.tools import convert
+from rlx.tools import evaluate
 from tests.io import hub_stub
 from tests.io import test_gguf
 from tests.io import test_tokenizer

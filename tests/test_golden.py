@@ -21,7 +21,6 @@ import pytest
 
 from configs import base
 from rlx import methods
-from rlx import update
 from rlx.advantages import batch
 from rlx.advantages import combine
 from rlx.advantages import group
@@ -36,6 +35,7 @@ from rlx.evals import prm_metrics
 from rlx.evals import step_errors
 from rlx.learner import optimizer
 from rlx.learner import sharding
+from rlx.loops import update
 from rlx.losses import aggregate
 from rlx.losses import behaviour
 from rlx.losses import diagnostics

@@ -8,7 +8,6 @@ import pytest
 
 from configs import base
 from rlx import build
-from rlx import preflight
 from rlx.core import records
 from rlx.core import rng
 from rlx.io import hf
@@ -16,6 +15,7 @@ from rlx.io import tokenizer as io_tokenizer
 from rlx.learner import sharding
 from rlx.models import transformer
 from rlx.rollouts import padding
+from rlx.tools import preflight
 
 TOKENS = io_tokenizer.characters("0123456789ab;#")
 CONFIG = transformer.DecoderConfig(

@@ -10,13 +10,7 @@ import pytest
 
 from configs import base
 from rlx import build
-from rlx import convert
-from rlx import draw
-from rlx import evaluate
 from rlx import methods
-from rlx import score
-from rlx import train
-from rlx import view
 from rlx.core import records
 from rlx.core import rng
 from rlx.io import checkpoint
@@ -24,9 +18,15 @@ from rlx.io import hf
 from rlx.io import metrics as io_metrics
 from rlx.io import tokenizer
 from rlx.learner import sharding
+from rlx.loops import collect
+from rlx.loops import rl
+from rlx.loops import score
 from rlx.models import transformer
 from rlx.rollouts import budget
 from rlx.rollouts import padding
+from rlx.tools import convert
+from rlx.tools import evaluate
+from rlx.tools import view
 
 _Dict = lambda **entries: base.ml_collections.ConfigDict(entries)
 
@@ -79,7 +79,7 @@ def config_of(files, **changes):
 def _final(workdir, files, **changes):
   run = build.build(config_of(files, **changes))
   checkpoints = checkpoint.Checkpoints(workdir)
-  state, host = checkpoints.restore(train._saved(run.init()))
+  state, host = checkpoints.restore(rl._saved(run.init()))
   checkpoints.close()
   return jax.device_get(state), host
 
@@ -92,7 +92,7 @@ def _without_clock(lines):
 @pytest.fixture(scope="module")
 def four_steps(files, tmp_path_factory):
   workdir = tmp_path_factory.mktemp("four")
-  return workdir, train.train(config_of(files, learner__pack=True), workdir)
+  return workdir, rl.train(config_of(files, learner__pack=True), workdir)
 
 
 @pytest.mark.parametrize("name", ["policy", "prm"])
@@ -105,8 +105,8 @@ def test_a_runs_models_are_converted_bit_for_bit(files, four_steps, tmp_path, na
 
 def test_two_steps_a_resume_and_two_more_equal_four_bit_for_bit(
     files, four_steps, tmp_path):
-  train.train(config_of(files, learner__pack=True, steps=2), tmp_path)
-  train.train(config_of(files, learner__pack=True, steps=4), tmp_path)
+  rl.train(config_of(files, learner__pack=True, steps=2), tmp_path)
+  rl.train(config_of(files, learner__pack=True, steps=4), tmp_path)
   state, host = _final(four_steps[0], files)
   resumed, resumed_host = _final(tmp_path, files)
   jax.tree.map(np.testing.assert_array_equal, state, resumed)
@@ -128,9 +128,9 @@ def test_what_moves_beside_the_models_resumes_bit_for_bit(files, tmp_path):
   changes = dict(kl__coef=0.1, kl__sync_every=1, kl__sync_mix=0.5,
                  kl__reset_optimizer=True, learner__minibatches=1, learner__keep=_SPREAD,
                  steps=3, checkpoint__every=1)
-  train.train(config_of(files, **changes), tmp_path / "whole")
-  train.train(config_of(files, **changes | dict(steps=2)), tmp_path / "parts")
-  train.train(config_of(files, **changes), tmp_path / "parts")
+  rl.train(config_of(files, **changes), tmp_path / "whole")
+  rl.train(config_of(files, **changes | dict(steps=2)), tmp_path / "parts")
+  rl.train(config_of(files, **changes), tmp_path / "parts")
   state, _ = _final(tmp_path / "whole", files, **changes)
   assert state.kl_reference is not None and state.reference is None  # What is saved.
   jax.tree.map(np.testing.assert_array_equal, state,
@@ -153,7 +153,7 @@ def test_groups_end_with_a_demonstration(files, tmp_path):
       advantages=dictionary(dict(outcome=dict(name="group.against_sampled"), whiten=False)))
   run = build.build(config_of(files, **changes))
   state, host = run.init(), dict(buffer=[], rehearsed={})
-  rollouts, judged, _ = draw.batch(run, state, host, 0, Clock())
+  rollouts, judged, _ = collect.batch(run, state, host, 0, Clock())
   text = {rng.number(p.id): p.text for p in run.prompts.by_id(
       [f"jsonl/train/{i}" for i in range(64)])}
   texts = [run.tokenizer.decode(ids) for ids in padding.completions(jax.device_get(rollouts))]
@@ -184,7 +184,7 @@ def test_a_second_pass_draws_more_of_hard_prompts(files):
       [float(ids[0] % 3 == 0) for ids in padding.completions(rollouts)], (len(prompts), -1))
   run = dataclasses.replace(run, verify=right)
   state = run.init()
-  rollouts, judged, metrics = draw.batch(
+  rollouts, judged, metrics = collect.batch(
       run, state, dict(buffer=[], rehearsed={}), 0, Clock())
   outcome_PG = np.asarray(judged["outcome_B"]).reshape(8, 7)
   drawn_PG = ~np.isnan(outcome_PG)
@@ -224,11 +224,11 @@ def test_what_the_start_solves_is_rehearsed_and_not_trained(files):
 
   def after(run):
     state, host = run.init(), dict(buffer=[])
-    host["rehearsed"] = draw.solved(run, state)
+    host["rehearsed"] = collect.solved(run, state)
     assert sorted(host["rehearsed"]) == sorted(solved)
     found = []
     for step in range(3):
-      rollouts, judged, _ = draw.batch(run, state, host, step, Clock())
+      rollouts, judged, _ = collect.batch(run, state, host, step, Clock())
       numbers = [rng.number(i) for i in solved]
       is_stored_P = np.isin(rollouts.prompt_P, numbers)
       assert is_stored_P.tolist() == [False] * 6 + [True] * 2
@@ -256,7 +256,7 @@ def test_what_the_start_solves_is_rehearsed_and_not_trained(files):
   with pytest.raises(ValueError, match="rollouts.rehearsal=7: the start solves 0 of 64"):
     run = dataclasses.replace(run_of(1, rollouts__rehearsal=7), verify=(
         lambda prompts, _: np.zeros((len(prompts), 4))))
-    draw.solved(run, run.init())
+    collect.solved(run, run.init())
 
 
 def test_remax_compares_with_the_greedy_completion(files):
@@ -264,7 +264,7 @@ def test_remax_compares_with_the_greedy_completion(files):
       files, **_OUTCOMES, rollouts__per_prompt=1, learner__minibatches=1,
       advantages=_Dict(outcome=_Dict(name="batch.remax"), whiten=False)))
   state = run.init()
-  rollouts, judged, _ = draw.batch(
+  rollouts, judged, _ = collect.batch(
       run, state, dict(buffer=[], rehearsed={}), 0, Clock())
   by_number = {rng.number(p.id): p for p in run.prompts.all()}
   prompts = [by_number[int(p)] for p in rollouts.prompt_P]
@@ -285,9 +285,9 @@ def test_a_stale_sampler(files, tmp_path):
       dict(name="sequence.dpo", beta=.1)), learner__minibatches=1,
       rewards=dictionary(dict(outcome=dict(name="outcome.verdict", coef=1.0))),
       advantages=dictionary(dict(outcome=dict(name="group.rloo"), whiten=False)))
-  train.train(config_of(files, **changes), tmp_path / "whole")
-  train.train(config_of(files, **changes, steps=3, checkpoint__every=3), tmp_path / "parts")
-  train.train(config_of(files, **changes), tmp_path / "parts")
+  rl.train(config_of(files, **changes), tmp_path / "whole")
+  rl.train(config_of(files, **changes, steps=3, checkpoint__every=3), tmp_path / "parts")
+  rl.train(config_of(files, **changes), tmp_path / "parts")
   state, _ = _final(tmp_path / "whole", files, **changes)
   jax.tree.map(np.testing.assert_array_equal, state,
                _final(tmp_path / "parts", files, **changes)[0])
@@ -322,7 +322,7 @@ def test_annealed_rollouts_are_scored_at_the_temperature_that_is_learned(files, 
   changes = dict(rollouts__anneal=base.ml_collections.ConfigDict(dict(
       name="anneal.ead", rate=5.0, warmup_steps=3)),
       learner__behaviour=base.ml_collections.ConfigDict(dict(name="behaviour.tis", cap=2.0)))
-  train.train(config_of(files, **changes), tmp_path)
+  rl.train(config_of(files, **changes), tmp_path)
   lines = io_metrics.read(tmp_path)
   for l in lines[:3]:
     assert l["rollouts/sampler_gap_max"] < 1e-4
@@ -397,7 +397,7 @@ def test_completions_are_stored_token_by_token(files, four_steps):
 def test_a_finished_run_does_not_run_again(files, four_steps, tmp_path):
   shutil.copytree(four_steps[0], tmp_path / "w")
   before = (tmp_path / "w" / "metrics.jsonl").read_text()
-  summary = train.train(config_of(files), tmp_path / "w")
+  summary = rl.train(config_of(files), tmp_path / "w")
   assert (tmp_path / "w" / "metrics.jsonl").read_text() == before
   assert summary["after"] == four_steps[1]["after"]
 
@@ -408,11 +408,11 @@ def test_another_model_in_the_workdir_is_one_clear_line(files, four_steps, tmp_p
       vocab_size=20, d_model=8, n_layers=1, n_heads=2, n_kv_heads=1, head_dim=4, d_ff=8)
   hf.save(tmp_path / "other", config, transformer.init(config, jax.random.key(0)), tokens)
   with pytest.raises(ValueError, match=r"^model.path=.*/other'.* another --workdir"):
-    train.train(config_of(files, model__path=str(tmp_path / "other")), four_steps[0])
+    rl.train(config_of(files, model__path=str(tmp_path / "other")), four_steps[0])
   # Also where the folder is the same.
   run = build.build(config_of(files, model__path=str(tmp_path / "other")))
   with pytest.raises(ValueError, match=r"has shape .* another --workdir"):
-    train.restore(run, checkpoint.Checkpoints(four_steps[0]))
+    rl.restore(run, checkpoint.Checkpoints(four_steps[0]))
 
 
 def test_evaluate_reads_the_checkpoint(files, four_steps):
@@ -635,7 +635,7 @@ def test_draws_until_the_batch_is_full_and_says_when_it_cannot(files):
       [[2, 4, 2, 0], [2, 2, 2, 4]]))
   host = dict(buffer=[], rehearsed={})
   state = records.TrainState(step=0, policy=None, policy_opt=None)
-  rollouts, judged, metrics = draw.batch(stub, state, host, 0, Clock())
+  rollouts, judged, metrics = collect.batch(stub, state, host, 0, Clock())
   assert metrics["rollouts/draws"] == 2 and metrics["rollouts/pass_fraction"] == 5 / 8
   np.testing.assert_array_equal(judged["outcome_B"], [1, 1, 0, 0] * 4)
   first, second = asked
@@ -644,30 +644,30 @@ def test_draws_until_the_batch_is_full_and_says_when_it_cannot(files):
   # The surplus group waits by id and is asked first in the next step.
   assert [rng.number(i) for i in host["buffer"]] == [second[2]]
   stub = dataclasses.replace(stub, verify=verify_as([[2, 2, 2, 2]]))
-  draw.batch(stub, state, host, 1, Clock())
+  collect.batch(stub, state, host, 1, Clock())
   assert asked[2][0] == second[2] and host["buffer"] == []
   assert len(set(asked[2].tolist())) == 4
   # The cap: three draws, then groups that failed fill up, or a clear line.
   stub = dataclasses.replace(stub, verify=verify_as([[4] * 4, [0] * 4, [4, 2, 4, 4]]))
-  _, judged, metrics = draw.batch(stub, state, host, 2, Clock())
+  _, judged, metrics = collect.batch(stub, state, host, 2, Clock())
   assert metrics["rollouts/draws"] == 3 and metrics["rollouts/filled"] == 3
   np.testing.assert_array_equal(judged["outcome_B"], [1, 1, 0, 0] + [1] * 12)
   # Or they keep the batch's shape and have no verdict, and are counted all the same.
   stub.config.rollouts.fill = "drop"
   stub = dataclasses.replace(stub, verify=verify_as([[4] * 4, [0] * 4, [4, 2, 4, 4]]))
-  rollouts, judged, metrics = draw.batch(stub, state, host, 2, Clock())
+  rollouts, judged, metrics = collect.batch(stub, state, host, 2, Clock())
   assert metrics["rollouts/filled"] == 3 and len(rollouts.completion_len_B) == 16
   np.testing.assert_array_equal(judged["outcome_B"], [1, 1, 0, 0] + [np.nan] * 12)
   stub.config.rollouts.fill = "error"
   stub = dataclasses.replace(stub, verify=verify_as([[4] * 4] * 3))
   with pytest.raises(ValueError, match=r"0 of 12 prompts passed rollouts.keep=.* in 3 draws, 4 are needed"):
-    draw.batch(stub, state, host, 3, Clock())
+    collect.batch(stub, state, host, 3, Clock())
 
 
 def test_adapters_train_over_one_frozen_base(files, tmp_path):
   """PRIME with policy and PRM as adapters: what moves, what is saved, what is converted."""
   changes = dict(lora__rank=2, lora__alpha=8.0, steps=2, checkpoint__every=1)
-  train.train(config_of(files, **changes), tmp_path / "whole")
+  rl.train(config_of(files, **changes), tmp_path / "whole")
   lines = io_metrics.read(tmp_path / "whole")
   assert lines[0]["prm/abs_log_ratio"] == 0  # The PRM starts as the reference, exactly.
   assert lines[1]["prm/abs_log_ratio"] > 0
@@ -680,8 +680,8 @@ def test_adapters_train_over_one_frozen_base(files, tmp_path):
     b = getattr(state, name)["layers"]["mlp"]["down_b_LID"]
     assert np.abs(b).max() > 0 and not np.any(start.policy["layers"]["mlp"]["down_b_LID"])
 
-  train.train(config_of(files, **(changes | dict(steps=1))), tmp_path / "parts")
-  train.train(config_of(files, **changes), tmp_path / "parts")
+  rl.train(config_of(files, **(changes | dict(steps=1))), tmp_path / "parts")
+  rl.train(config_of(files, **changes), tmp_path / "parts")
   jax.tree.map(np.testing.assert_array_equal, state,
                _final(tmp_path / "parts", files, **changes)[0])
 
@@ -702,11 +702,11 @@ def test_parameters_in_bfloat16_learn_resume_and_are_converted(files, tmp_path, 
   changes = dict(model__param_dtype="bfloat16", model__param_update=mode, steps=2,
                  checkpoint__every=1, learner__microbatches=2, advantages__outcome=dict(
                      name="temporal.gae", gamma=1.0, lam=1.0), value__optimizer__lr=3e-3)
-  train.train(config_of(files, **changes), tmp_path / "whole")
+  rl.train(config_of(files, **changes), tmp_path / "whole")
   lines = io_metrics.read(tmp_path / "whole")
   assert lines[0]["prm/abs_log_ratio"] == 0 < lines[1]["prm/abs_log_ratio"]
-  train.train(config_of(files, **(changes | dict(steps=1))), tmp_path / "parts")
-  train.train(config_of(files, **changes), tmp_path / "parts")
+  rl.train(config_of(files, **(changes | dict(steps=1))), tmp_path / "parts")
+  rl.train(config_of(files, **changes), tmp_path / "parts")
   state, _ = _final(tmp_path / "whole", files, **changes)
   jax.tree.map(np.testing.assert_array_equal, state,
                _final(tmp_path / "parts", files, **changes)[0])

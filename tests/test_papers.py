@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from rlx import methods
-from rlx import score
 from rlx.core import records
+from rlx.loops import score
 
 # Two completions of a prompt, of two steps of two tokens each.
 ENDS_BT = jnp.array([[False, True, False, True]] * 2)

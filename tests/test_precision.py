@@ -7,11 +7,11 @@ import pytest
 
 from configs import quickstart
 from rlx import build
-from rlx import preflight
-from rlx import train
 from rlx.core import rng
 from rlx.io import metrics as io_metrics
 from rlx.learner import sharding
+from rlx.loops import rl
+from rlx.tools import preflight
 
 # Where rounding to 8 bits would be felt: all of these are float32.
 WIDE = {"exp", "exp2", "log", "log1p", "rsqrt", "sqrt", "sin", "cos", "div",
@@ -43,7 +43,7 @@ def equations(jaxpr):
 
 
 def test_a_run_trains_float32_parameters(tmp_path):
-  summary = train.train(config_of(), tmp_path)
+  summary = rl.train(config_of(), tmp_path)
   lines = io_metrics.read(tmp_path)
   assert summary["steps"] == len(lines) == 2
   for l in lines:

@@ -9,13 +9,13 @@ import pytest
 
 from configs import quickstart
 from rlx import build
-from rlx import preflight
-from rlx import score
-from rlx import train
 from rlx.core import rng
 from rlx.learner import memory
 from rlx.learner import sharding
+from rlx.loops import rl
+from rlx.loops import score
 from rlx.models import size
+from rlx.tools import preflight
 
 
 def config_of(**changes):
@@ -133,9 +133,9 @@ def test_what_cannot_fit_is_refused_before_step_0(
   held = sum(preflight.held_bytes(run.shapes()).values())
   limit = held // 2 if share is None else int(held + share * max(stages.values()))
   monkeypatch.setattr(memory, "device_bytes", lambda mesh: limit)
-  monkeypatch.setattr(train.build, "build", lambda *_, **__: run)
+  monkeypatch.setattr(rl.build, "build", lambda *_, **__: run)
   with pytest.raises(ValueError, match="^memory: a device has .* MB, this run needs") as e:
-    train.train(config_of(), tmp_path)
+    rl.train(config_of(), tmp_path)
   said = str(e.value)
   assert "\n" not in said and all(part in said for part in parts), said
   assert ("microbatches" in said) == (share is not None) and "eval.batch" not in said

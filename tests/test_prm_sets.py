@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from configs import quickstart
-from rlx import prm_sets
 from rlx.core import records
 from rlx.io import tokenizer
+from rlx.loops import prm_sets
 from rlx.verifiers import pool
 
 nan = np.nan

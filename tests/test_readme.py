@@ -29,12 +29,12 @@ def test_commands_parse(command, tmp_path):
   """Flags and configs are accepted; the run ends at a file that is not there."""
   command = re.sub(r"\$\([^)]*\)", "MODEL", command)
   words = shlex.split(command)
-  assert (ROOT / "rlx" / (words[2].removeprefix("rlx.") + ".py")).exists()
+  assert (ROOT / "rlx" / (words[2].removeprefix("rlx.").replace(".", "/") + ".py")).exists()
   words = [w for w in words if not w.startswith(("--workdir", "--config.model.path"))]
   # sft starts from a random model, so there it is the data that is not there.
-  missing = ("--config.prompts.source=nowhere" if words[2] == "rlx.sft" else
+  missing = ("--config.prompts.source=nowhere" if words[2] == "rlx.loops.sft" else
              "--config.model.path=/nowhere")
-  if words[2] != "rlx.doctor": words.append(f"--workdir={tmp_path}")
+  if words[2] != "rlx.tools.doctor": words.append(f"--workdir={tmp_path}")
   done = subprocess.run(
       [sys.executable, *words[1:], missing], cwd=ROOT, capture_output=True, text=True)
   assert done.returncode == 2, done.stderr
@@ -43,7 +43,7 @@ def test_commands_parse(command, tmp_path):
       f"rlx: {key}={value!r}"), done.stderr
 
 
-@pytest.mark.parametrize("command", [c for c in COMMANDS if "rlx.convert" in c])
+@pytest.mark.parametrize("command", [c for c in COMMANDS if "rlx.tools.convert" in c])
 def test_conversions_parse(command, tmp_path):
   words = [w for w in shlex.split(command) if not w.startswith(("--source", "--to", "--model"))]
   done = subprocess.run(

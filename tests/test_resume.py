@@ -15,14 +15,14 @@ import pytest
 from configs import base
 from rlx import build
 from rlx import cli
-from rlx import draw
-from rlx import train
 from rlx.io import checkpoint
 from rlx.io import hf
 from rlx.io import metrics as io_metrics
 from rlx.io import progress
 from rlx.io import tokenizer
 from rlx.learner import memory
+from rlx.loops import collect
+from rlx.loops import rl
 from rlx.models import size
 from rlx.models import transformer
 
@@ -82,13 +82,13 @@ def assert_same(workdir, whole):
 def whole(model, tmp_path_factory):
   """A run that nothing happens to, and its last checkpoint as arrays."""
   workdir = tmp_path_factory.mktemp("whole")
-  train.train(config_of(model), workdir)
+  rl.train(config_of(model), workdir)
   return workdir
 
 
 def saved(workdir, model):
   checkpoints = checkpoint.Checkpoints(workdir)
-  state, host = checkpoints.restore(train._saved(build.build(config_of(model)).init()))
+  state, host = checkpoints.restore(rl._saved(build.build(config_of(model)).init()))
   checkpoints.close()
   del host["seconds"]
   return jax.device_get(state), host
@@ -106,7 +106,7 @@ def killed_after(whole, k, workdir):
 @pytest.mark.parametrize("k", range(1, STEPS))
 def test_k_steps_a_kill_and_the_rest_are_all_steps(model, whole, tmp_path, k):
   workdir = killed_after(whole, k, tmp_path / "run")
-  train.train(config_of(model), workdir)
+  rl.train(config_of(model), workdir)
   assert_same(workdir, whole)
   (state, host), (expected, host_) = saved(workdir, model), saved(whole, model)
   jax.tree.map(np.testing.assert_array_equal, state, expected)
@@ -141,7 +141,7 @@ def test_a_damaged_checkpoint_is_passed_over(model, whole, tmp_path, capsys, dam
   largest = max((workdir / "checkpoints/3/state").rglob("*"),
                 key=lambda p: p.stat().st_size * p.is_file())
   damage(largest)
-  train.train(config_of(model), workdir)
+  rl.train(config_of(model), workdir)
   err = capsys.readouterr().err
   assert said in err and "checkpoints/3: " in err and "passed over" in err
   assert_same(workdir, whole)
@@ -153,7 +153,7 @@ def test_a_damaged_checkpoint_is_passed_over(model, whole, tmp_path, capsys, dam
 def test_what_is_not_sealed_is_not_needed(model, whole, tmp_path, damage):
   workdir = killed_after(whole, 4, tmp_path / "run")
   damage(workdir / "checkpoints/4/_CHECKPOINT_METADATA")
-  train.train(config_of(model), workdir)
+  rl.train(config_of(model), workdir)
   assert_same(workdir, whole)
 
 
@@ -161,7 +161,7 @@ def test_nothing_but_damaged_checkpoints_is_an_error(model, whole, tmp_path):
   workdir = killed_after(whole, 1, tmp_path / "run")
   _remove(workdir / "checkpoints/1/host/metadata")
   with pytest.raises(ValueError, match="all checkpoints are damaged: {1: 'host/metadata is"):
-    train.train(config_of(model), workdir)
+    rl.train(config_of(model), workdir)
 
 
 def test_every_file_of_a_checkpoint_is_sealed(whole):
@@ -173,19 +173,19 @@ def test_every_file_of_a_checkpoint_is_sealed(whole):
 
 
 def test_sigterm_ends_the_step_saves_and_leaves(model, whole, tmp_path, monkeypatch, capsys):
-  batch = draw.batch
+  batch = collect.batch
   def preempted(run, state, host, step, clock):
     if step == 2: os.kill(os.getpid(), signal.SIGTERM)
     return batch(run, state, host, step, clock)
   monkeypatch.setattr(draw, "batch", preempted)
   before = signal.getsignal(signal.SIGTERM)
-  assert train.train(config_of(model, checkpoint__every=STEPS), tmp_path) is None
+  assert rl.train(config_of(model, checkpoint__every=STEPS), tmp_path) is None
   assert signal.getsignal(signal.SIGTERM) == before
   err = capsys.readouterr().err
   assert f"step 3 of {STEPS} is saved in {tmp_path}/checkpoints; the same command" in err
   assert json.loads((tmp_path / "stopped.json").read_text()) == dict(step=3, steps=STEPS)
   monkeypatch.undo()
-  train.train(config_of(model), tmp_path)
+  rl.train(config_of(model), tmp_path)
   assert_same(tmp_path, whole)
   assert not (tmp_path / "stopped.json").exists()
 
@@ -194,7 +194,7 @@ def test_a_full_disk_is_said_before_the_start(model, tmp_path, monkeypatch):
   monkeypatch.setattr(shutil, "disk_usage", lambda _: types.SimpleNamespace(free=10**4))
   before = signal.getsignal(signal.SIGTERM)
   with pytest.raises(ValueError, match=r"checkpoints: 0.0 MB are free and a checkpoint takes"):
-    train.train(config_of(model), tmp_path)
+    rl.train(config_of(model), tmp_path)
   assert not (tmp_path / "metrics.jsonl").exists()
   assert signal.getsignal(signal.SIGTERM) == before
 
@@ -207,16 +207,16 @@ def test_a_disk_that_fills_up_ends_the_run_with_the_step_saved(
     return types.SimpleNamespace(free=0 if len(steps) > 1 else 10**9)
   monkeypatch.setattr(checkpoint.shutil, "disk_usage", usage)
   with pytest.raises(ValueError, match=r"step \d is saved, and the disk is full"):
-    train.train(config_of(model), tmp_path)
+    rl.train(config_of(model), tmp_path)
   monkeypatch.undo()
-  train.train(config_of(model), tmp_path)
+  rl.train(config_of(model), tmp_path)
   assert_same(tmp_path, whole)
 
 
 def test_a_workdir_that_cannot_be_written_is_one_line(model, tmp_path):
   (tmp_path / "checkpoints").write_text("a file")
   with pytest.raises(ValueError, match="checkpoints: File exists"):
-    train.train(config_of(model), tmp_path)
+    rl.train(config_of(model), tmp_path)
 
 
 def test_updates_that_stay_non_finite_leave_batch_and_parameters(
@@ -232,7 +232,7 @@ def test_updates_that_stay_non_finite_leave_batch_and_parameters(
     return of
   monkeypatch.setattr(build.score, "advantage", poisoned)
   with pytest.raises(ValueError, match="learner.max_skipped=2: that many .*stuck.npz has"):
-    train.train(config_of(model, learner__max_skipped=2), workdir)
+    rl.train(config_of(model, learner__max_skipped=2), workdir)
   monkeypatch.undo()
   batch = np.load(workdir / "stuck.npz")
   assert np.isnan(batch["scored.advantages_BT"]).all() and batch["rollouts.tokens_BS"].any()
@@ -241,7 +241,7 @@ def test_updates_that_stay_non_finite_leave_batch_and_parameters(
   jax.tree.map(np.testing.assert_array_equal, state.policy, before.policy)
   skipped = [l["policy/nonfinite"] for l in io_metrics.read(workdir)]
   assert skipped == [0, 0, 1, 1]
-  assert train.train(config_of(model, learner__max_skipped=2), workdir)["steps"] == STEPS
+  assert rl.train(config_of(model, learner__max_skipped=2), workdir)["steps"] == STEPS
 
 
 @pytest.mark.parametrize("key, value", [
@@ -251,13 +251,13 @@ def test_a_resume_refuses_what_contradicts(model, whole, tmp_path, key, value):
   before = (workdir / "config.json").read_text()
   dotted = key.replace("__", ".")
   with pytest.raises(ValueError, match=rf"^{dotted}={value!r}: .* has checkpoints of a run with"):
-    train.train(config_of(model, **{key: value}), workdir)
+    rl.train(config_of(model, **{key: value}), workdir)
   assert (workdir / "config.json").read_text() == before
 
 
 def test_a_resume_takes_what_is_harmless(model, whole, tmp_path, capsys):
   workdir = killed_after(whole, 4, tmp_path / "run")
-  train.train(config_of(model, learner__optimizer__lr=1e-3), workdir)
+  rl.train(config_of(model, learner__optimizer__lr=1e-3), workdir)
   assert "learner.optimizer.lr was 0.003 in this workdir, now 0.001" in capsys.readouterr().err
   assert outcome(workdir)[0][:4] == outcome(whole)[0][:4]
 
@@ -275,7 +275,7 @@ def test_a_resume_decodes_as_many_rows_at_once_as_before(model, tmp_path, monkey
 
   def sitting(name, steps, rows):
     monkeypatch.setattr(memory, "device_bytes", lambda mesh: held + round(rows * row / 0.3) + 1)
-    train.train(config_of(model, memory_check="off", steps=steps, eval__every=0),
+    rl.train(config_of(model, memory_check="off", steps=steps, eval__every=0),
                 tmp_path / name)
 
   monkeypatch.setattr(build, "build", built)
@@ -294,7 +294,7 @@ def test_a_resume_decodes_as_many_rows_at_once_as_before(model, tmp_path, monkey
 def test_a_changed_state_is_refused_by_name(model, whole, tmp_path):
   workdir = killed_after(whole, 2, tmp_path / "run")
   with pytest.raises(ValueError, match="checkpoints/2: .*sampler"):
-    train.train(config_of(model, rollouts__sync_every=2), workdir)
+    rl.train(config_of(model, rollouts__sync_every=2), workdir)
 
 
 def test_a_silence_prints_the_phase_and_every_stack(capfd):
@@ -322,8 +322,8 @@ _TRAIN = """
 import sys
 sys.path.insert(0, sys.argv[1])
 import conftest, test_resume
-from rlx import train
-train.train(test_resume.config_of(sys.argv[2], steps=int(sys.argv[4]), checkpoint__keep=2,
+from rlx.loops import rl
+rl.train(test_resume.config_of(sys.argv[2], steps=int(sys.argv[4]), checkpoint__keep=2,
                                   eval__every=0), sys.argv[3])
 """
 

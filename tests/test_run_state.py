@@ -9,9 +9,9 @@ import pytest
 
 from configs import base
 from rlx import cli
-from rlx import view
 from rlx.io import curves
 from rlx.io import metrics as io_metrics
+from rlx.tools import view
 
 ACCURACY = dict(mean=0.5, low=0.4, high=0.6)
 SUMMARY = dict(before=dict(greedy=ACCURACY), after=dict(greedy=ACCURACY), steps=2, seed=0,
@@ -118,7 +118,7 @@ def test_damaged_completions_are_left_out_of_the_page(workdir, capsys, change):
 @pytest.mark.parametrize("name", ["metrics.jsonl", "completions.jsonl", "summary.json"])
 def test_a_folder_for_a_file_is_one_line(workdir, name):
   _folder(name)(workdir)
-  done = subprocess.run([sys.executable, "-m", "rlx.view", workdir], capture_output=True, text=True,
+  done = subprocess.run([sys.executable, "-m", "rlx.tools.view", workdir], capture_output=True, text=True,
                         check=False)
   assert done.returncode == 2 and done.stderr.startswith("rlx: ") and done.stderr.count("\n") == 1
 

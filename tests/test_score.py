@@ -7,10 +7,10 @@ import pytest
 
 from configs import base
 from rlx import methods
-from rlx import score
 from rlx.advantages import combine
 from rlx.core import records
 from rlx.core import schedule
+from rlx.loops import score
 
 P, G, T = 3, 4, 5
 GAE = dict(name="temporal.gae", gamma=0.9, lam=0.8)

@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 
 from configs import sft_chain
-from rlx import sft
 from rlx.io import metrics as io_metrics
 from rlx.io import tokenizer
 from rlx.io import weights
+from rlx.loops import sft
 
 
 def test_learns_and_exports_a_model_that_loads(tmp_path):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from configs.papers import implicit_prm
-from rlx import stored
 from rlx.io import tokenizer
+from rlx.loops import stored
 
 nan = np.nan
 

@@ -7,15 +7,15 @@ import pytest
 
 from configs.papers import implicit_prm
 from rlx import build
-from rlx import evaluate
-from rlx import prm_sets
-from rlx import score
-from rlx import stored
-from rlx import train as rl
-from rlx import train_prm
 from rlx.evals import best_of_n
 from rlx.io import checkpoint
 from rlx.io import metrics as io_metrics
+from rlx.loops import prm_sets
+from rlx.loops import rl
+from rlx.loops import score
+from rlx.loops import stored
+from rlx.loops import train_prm
+from rlx.tools import evaluate
 
 
 def config_of(**changes):

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from configs import quickstart
-from rlx import view
+from rlx.tools import view
 
 HOSTILE = "</script><script>document.title='run'</script><img src=x onerror=alert(1)>"
 VOID = {"meta", "input", "br", "img", "link", "hr", "area", "base", "col", "embed",
@@ -228,7 +228,7 @@ def test_a_long_run_shows_steps_from_first_to_last(monkeypatch, tmp_path):
 
 def test_one_page_for_each_folder_and_a_line_for_what_is_none(tmp_path):
   folders = [str(write(tmp_path / name)) for name in "ab"]
-  done = subprocess.run([sys.executable, "-m", "rlx.view", *folders, str(tmp_path)],
+  done = subprocess.run([sys.executable, "-m", "rlx.tools.view", *folders, str(tmp_path)],
                         capture_output=True, text=True)
   assert done.returncode == 2
   assert done.stdout.splitlines() == [f"{f}/view.html" for f in folders]

@@ -14,8 +14,8 @@ from configs.papers import ucas
 from experiments.worlds import tabular
 from rlx import build
 from rlx import methods
-from rlx import score
 from rlx.core import records
+from rlx.loops import score
 from rlx.models import logps
 from rlx.models import transformer
 from rlx.rollouts import padding

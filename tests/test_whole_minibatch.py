@@ -10,10 +10,10 @@ import pytest
 from configs import base
 from rlx import build
 from rlx import methods
-from rlx import update
 from rlx.core import records
 from rlx.learner import optimizer as optimizer_lib
 from rlx.learner import sharding
+from rlx.loops import update
 from rlx.models import transformer
 
 B, G, X, T, V = 16, 2, 3, 5, 12

@@ -10,9 +10,9 @@ from configs.papers import r1_reward
 from experiments.worlds import sparse
 from experiments.worlds import tabular
 from rlx import methods
-from rlx import score
-from rlx import update
 from rlx.core import records
+from rlx.loops import score
+from rlx.loops import update
 
 CLAIM = 0
 MEASURE = "log10 of PPO's loss less that of this one, where a log-ratio is 100"

@@ -21,12 +21,12 @@ import optax
 
 from rlx import keys
 from rlx import methods as methods_lib
-from rlx import score
-from rlx import update
 from rlx.core import masked
 from rlx.core import records
 from rlx.core import resolve
 from rlx.learner import reference as reference_lib
+from rlx.loops import score
+from rlx.loops import update
 from rlx.models import logps as logps_lib
 
 

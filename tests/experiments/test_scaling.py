@@ -9,9 +9,9 @@ from configs import quickstart
 from experiments import scaling
 from experiments import sharded_programs
 from rlx import build
-from rlx import preflight
 from rlx.learner import sharding
 from rlx.models import transformer
+from rlx.tools import preflight
 
 TINY = transformer.DecoderConfig(vocab_size=16, d_model=128, n_layers=2, n_heads=4,
                                  n_kv_heads=2, head_dim=4, d_ff=8)

@@ -38,11 +38,11 @@ from tests import conftest  # Devices, before jax starts. pylint: disable=unused
 from configs import base
 from rlx import build
 from rlx import cli
-from rlx import convert
-from rlx import stored
 from rlx.io import hf
 from rlx.io import tokenizer
 from rlx.io import weights
+from rlx.loops import stored
+from rlx.tools import convert
 
 _ = transformers.AutoTokenizer, transformers.GPT2Tokenizer  # Imported as they are asked for.
 SECONDS, MEGABYTES = 20, 1000

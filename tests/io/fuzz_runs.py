@@ -19,11 +19,11 @@ from configs import base
 from rlx import cli
 from rlx import keys
 from rlx import methods
-from rlx import view
 from rlx.io import checkpoint
 from rlx.io import curves
 from rlx.io import metrics as io_metrics
 from rlx.io import strict_json
+from rlx.tools import view
 
 STATE = {"a": np.arange(4.0), "b": np.zeros((2, 3), np.float32)}
 ACCURACY = dict(mean=0.5, low=0.4, high=0.6)

@@ -13,11 +13,11 @@ from configs import quickstart
 from configs import sft_chain
 from configs.papers import implicit_prm
 from rlx import build
-from rlx import sft
-from rlx import stored
 from rlx.core import records
 from rlx.io import chat
 from rlx.io import tokenizer
+from rlx.loops import sft
+from rlx.loops import stored
 from rlx.rollouts import answers
 from rlx.rollouts import padding
 from tests.io import record_tokens

@@ -26,15 +26,15 @@ import safetensors.numpy
 import transformers
 
 from rlx import cli
-from rlx import convert
-from rlx import stored
 from rlx.io import gguf
 from rlx.io import rows as io_rows
 from rlx.io import tables
 from rlx.io import tokenizer
 from rlx.io import weights
-from rlx.models import transformer
+from rlx.loops import stored
 from rlx.models.families import llama
+from rlx.models import transformer
+from rlx.tools import convert
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc, sets RLIMIT_AS")
 FIXTURE = pathlib.Path(__file__).parent.parent / "models" / "fixtures" / "llama"

@@ -9,10 +9,10 @@ import pytest
 
 from rlx.io import tables
 from rlx.models import families
-from rlx.models import transformer
 from rlx.models.families import llama
 from rlx.models.families import mistral
 from rlx.models.families import qwen3
+from rlx.models import transformer
 
 FIXTURES = pathlib.Path(__file__).parent / "fixtures"
 

@@ -8,9 +8,9 @@ import ml_collections
 import pytest
 
 from rlx import build
-from rlx import doctor
 from rlx.core import records
 from rlx.prompts.datasets import jsonl
+from rlx.tools import doctor
 from rlx.verifiers import _asserts
 from rlx.verifiers import _values
 from rlx.verifiers import code_tests

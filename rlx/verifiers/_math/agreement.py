@@ -3,10 +3,10 @@ import re
 
 from rlx.verifiers._math import expressions as ex
 from rlx.verifiers._math import kinds
+from rlx.verifiers._math.latex import Unreadable
 from rlx.verifiers._math import reading
 from rlx.verifiers._math import reals
 from rlx.verifiers._math import units
-from rlx.verifiers._math.latex import Unreadable
 
 _ORDERED = frozenset(["order", "ordered", "respectively", "sequence"])  # Words of a question.
 _LOGARITHMS = frozenset(["ln", "log", "lg"])

@@ -4,9 +4,9 @@ import re
 from rlx.verifiers._math import expressions as ex
 from rlx.verifiers._math import kinds
 from rlx.verifiers._math import latex
+from rlx.verifiers._math.latex import Unreadable
 from rlx.verifiers._math import reals
 from rlx.verifiers._math import units
-from rlx.verifiers._math.latex import Unreadable
 
 _OPEN = frozenset(["(", "[", "{", r"\{", r"\langle"])
 _CLOSE = frozenset([")", "]", "}", r"\}", r"\rangle"])

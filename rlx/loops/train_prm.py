@@ -1,11 +1,11 @@
 """Trains a PRM on stored completions: implicit, of verdicts, or with a head, of step labels.
 
-  python -m rlx.train_prm --config=configs/papers/implicit_prm.py --workdir=/tmp/rlx/implicit
-  python -m rlx.train_prm --config=configs/papers/implicit_prm.py --workdir=/tmp/rlx/hard --config.train_prm.labels=hard
+  python -m rlx.loops.train_prm --config=configs/papers/implicit_prm.py --workdir=/tmp/rlx/implicit
+  python -m rlx.loops.train_prm --config=configs/papers/implicit_prm.py --workdir=/tmp/rlx/hard --config.train_prm.labels=hard
 
 Completions that train_prm.rollouts and train_prm.held_out do not name are sampled by the
-policy into the workdir. Run again with the same workdir to resume. rlx.evaluate and
-rlx.convert read what it leaves.
+policy into the workdir. Run again with the same workdir to resume. rlx.tools.evaluate and
+rlx.tools.convert read what it leaves.
 """
 import pathlib
 
@@ -15,10 +15,6 @@ import tqdm
 
 from rlx import build
 from rlx import cli
-from rlx import evaluate
-from rlx import prm_sets
-from rlx import stored
-from rlx import train as rl
 from rlx.evals import prm_metrics
 from rlx.io import checkpoint
 from rlx.io import curves
@@ -26,6 +22,10 @@ from rlx.io import metrics as io_metrics
 from rlx.io import progress
 from rlx.io import strict_json
 from rlx.learner import sharding
+from rlx.loops import prm_sets
+from rlx.loops import rl
+from rlx.loops import stored
+from rlx.tools import evaluate
 from rlx.verifiers import answers as answers_lib
 
 

@@ -8,13 +8,13 @@ import functools
 import jax
 import jax.numpy as jnp
 
-from rlx import score
 from rlx.core import records
 from rlx.core import resolve
 from rlx.core import rng
 from rlx.learner import reference
 from rlx.learner import sharding
 from rlx.learner import step as learner_step
+from rlx.loops import score
 from rlx.losses import aggregate
 from rlx.losses import diagnostics
 from rlx.losses import divergence

@@ -20,14 +20,14 @@ import pathlib
 import numpy as np
 
 from rlx import build
-from rlx import prm_sets
-from rlx import score
 from rlx.core import records
 from rlx.core import rng
 from rlx.evals import best_of_n
 from rlx.io import rows as io_rows
 from rlx.learner import hosts
 from rlx.learner import sharding
+from rlx.loops import prm_sets
+from rlx.loops import score
 from rlx.rewards import step_labels
 from rlx.rollouts import answers as answers_lib
 from rlx.rollouts import padding

@@ -1,6 +1,6 @@
 """Held-out evaluation of a checkpoint or a model, on any set of prompts, and of its PRM.
 
-  python -m rlx.evaluate --config=configs/quickstart.py --workdir=/tmp/rlx/quickstart --config.eval.samples=8
+  python -m rlx.tools.evaluate --config=configs/quickstart.py --workdir=/tmp/rlx/quickstart --config.eval.samples=8
 
 Reads the workdir's newest checkpoint; without one, the models the config names.
 `eval.difficulty` splits accuracy, `eval.prm_sets` are sets that the PRM is judged on.
@@ -13,8 +13,6 @@ import numpy as np
 
 from rlx import build
 from rlx import cli
-from rlx import prm_sets
-from rlx import train
 from rlx.core import records
 from rlx.core import rng
 from rlx.evals import accuracy
@@ -23,6 +21,8 @@ from rlx.evals import pass_at_k
 from rlx.io import checkpoint
 from rlx.io import curves
 from rlx.learner import hosts
+from rlx.loops import prm_sets
+from rlx.loops import rl
 from rlx.rollouts import padding
 from rlx.verifiers import answers as answers_lib
 
@@ -46,7 +46,7 @@ def evaluate(config, workdir):
           if path.endswith(".jsonl")}
   difficulty_P = c.eval.difficulty and _meta(run.eval_prompts, c.eval.difficulty)
   checkpoints = checkpoint.Checkpoints(workdir)
-  state, _ = train.restore(run, checkpoints)
+  state, _ = rl.restore(run, checkpoints)
   # A PRM that was not trained, nor read from elsewhere, is its own reference.
   has_prm = state.prm is not None and (
       checkpoints.latest is not None or c.prm.path is not None)
@@ -70,7 +70,7 @@ def evaluate(config, workdir):
                          completions[:n * g]) if has_prm else {}
   scores = prm_sets.scores(steps)
   found = {"sampled": accuracy.interval(outcome_PG),
-           "greedy": train.evaluate(run, state, "evaluate", 1, ("greedy",))["greedy"]}
+           "greedy": rl.evaluate(run, state, "evaluate", 1, ("greedy",))["greedy"]}
   found |= at_k(outcome_PG, answers, scores)
   if difficulty_P:
     found |= {f"difficulty/{value}": x for value, x in accuracy.by(

@@ -1,6 +1,6 @@
 """Will a run learn? Questions to its first batch, before any training.
 
-  python -m rlx.doctor --config=configs/quickstart.py
+  python -m rlx.tools.doctor --config=configs/quickstart.py
 
 Samples what the first draw of the run would, without the filter. A line each: ok,
 warning or error, what was measured, what to change. The exit code is 1 after an error.
@@ -14,15 +14,15 @@ import numpy as np
 from rlx import build
 from rlx import cli
 from rlx import methods
-from rlx import preflight
-from rlx import score
 from rlx.core import records
 from rlx.core import rng
 from rlx.io import chat
 from rlx.io import terminal
 from rlx.learner import memory
 from rlx.learner import sharding
+from rlx.loops import score
 from rlx.rollouts import padding
+from rlx.tools import preflight
 from rlx.verifiers import answers as answers_lib
 
 # |sampler - trainer| of a token's log-prob, nats: mean and largest that rounding may

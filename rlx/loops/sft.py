@@ -1,6 +1,6 @@
 """Supervised fine-tuning: the start of a policy from worked examples.
 
-  python -m rlx.sft --config=configs/sft_chain.py --workdir=/tmp/rlx/sft_chain
+  python -m rlx.loops.sft --config=configs/sft_chain.py --workdir=/tmp/rlx/sft_chain
 
 The result is an HF directory, <workdir>/model, which `model.path` reads.
 """

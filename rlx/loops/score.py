@@ -7,7 +7,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlx import likelihoods
 from rlx import methods as methods_lib
 from rlx.advantages import combine
 from rlx.advantages import normalize
@@ -20,6 +19,7 @@ from rlx.evals import prm_metrics
 from rlx.learner import hosts
 from rlx.learner import sharding
 from rlx.learner import step as learner_step
+from rlx.loops import likelihoods
 from rlx.losses import diagnostics
 from rlx.losses import divergence
 from rlx.models import logps

