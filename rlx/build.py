@@ -224,16 +224,16 @@ def load_model(c, path):
   """(DecoderConfig, params, tokenizer) of a path, in the dtypes of `model`.
 
   Raises:
-    ValueError: no path, or sequences could be longer than the model is made for.
+    ValueError: no path, or sequences could be longer than the model supports.
   """
   if path is None: raise ValueError("model.path=None: a model; only rlx.loops.sft makes one.")
   config, params, tokenizer = weights.load(path, dtype=c.model.param_dtype)
   length = c.prompts.max_tokens + c.rollouts.max_tokens + c.likelihood.max_tokens
-  if config.reach is not None and length > config.reach:
+  if config.max_positions is not None and length > config.max_positions:
     terms = [f"{stage}.max_tokens={c[stage].max_tokens}"
              for stage in ("prompts", "rollouts", "likelihood") if c[stage].max_tokens]
-    raise ValueError(f"{' + '.join(terms)}: {path!r} is made for {config.reach} positions "
-                     "(max_position_embeddings).")
+    raise ValueError(f"{' + '.join(terms)}: {path!r} supports at most "
+                     f"{config.max_positions} positions (max_position_embeddings).")
   config = dataclasses.replace(config, dtype=c.model.dtype, length=length,
                                param_dtype=c.model.param_dtype,
                                attention=c.model.attention, remat=c.model.remat)

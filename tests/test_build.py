@@ -198,7 +198,7 @@ def test_a_model_is_built_for_the_runs_longest_sequence(monkeypatch):
   assert build.load_model(c, "m")[0].length == 100
   c.rollouts.max_tokens = 41
   with pytest.raises(ValueError, match="^prompts.max_tokens=60 [+] rollouts.max_tokens=41: 'm' "
-                     "is made for 100 positions"):
+                     "supports at most 100 positions"):
     build.load_model(c, "m")
 
 

@@ -86,12 +86,12 @@ class DecoderConfig:
     if self.attention != "blocks" and self.attn_softcap is not None:
       raise ValueError(f"attention={self.attention!r} knows no soft cap; use 'blocks'.")
     if self.attention == "splash" and any(
-        0 < w < (self.reach or math.inf) for w in self.windows or ()):
+        0 < w < (self.max_positions or math.inf) for w in self.windows or ()):
       raise ValueError("attention='splash' knows no windows; use 'blocks'.")
 
   @property
-  def reach(self):
-    """Positions that it can be used for; None: it does not say."""
+  def max_positions(self):
+    """The longest sequence the model supports, in tokens; None if its file does not say."""
     if self.context is None or not self.rope_scaling: return self.context
     values = dict(zip(ROPE_SCALING[self.rope_scaling[0]], self.rope_scaling[1:]))
     # Files of these two kinds may give the context before it was stretched.

@@ -218,14 +218,15 @@ def test_config_refuses(change, message):
     dataclasses.replace(CONFIG, **change)
 
 
-@pytest.mark.parametrize("scaling, reach", [
+@pytest.mark.parametrize("scaling, max_positions", [
     (None, 64), (("linear", 4.0), 64), (("llama3", 8.0, 1.0, 4.0, 16), 64),
     (("yarn", 4.0, 32.0, 1.0, 32, 1.0, True), 128), (("dynamic", 2.0, 64), 128),
     (("yarn", 4.0, 32.0, 1.0, 8, 1.0, True), 64)])
-def test_reach(scaling, reach):
+def test_max_positions(scaling, max_positions):
   """Files of yarn and dynamic may give the context before or after it was stretched."""
-  assert dataclasses.replace(CONFIG, context=64, rope_scaling=scaling).reach == reach
-  assert dataclasses.replace(CONFIG, context=None, rope_scaling=scaling).reach is None
+  config = dataclasses.replace(CONFIG, context=64, rope_scaling=scaling)
+  assert config.max_positions == max_positions
+  assert dataclasses.replace(config, context=None).max_positions is None
 
 
 def test_nnx_is_not_imported():
