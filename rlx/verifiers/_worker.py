@@ -26,6 +26,7 @@ def main():
   requests = connection.makefile("rb")
   if sys.platform == "linux":
     resource.setrlimit(resource.RLIMIT_AS, (int(float(memory_gb) * 2**30),) * 2)
+  functions = {}
   while True:
     try:
       number, limit_s, kind, args = pickle.load(requests)
@@ -34,7 +35,11 @@ def main():
     # The pool kills a worker that is late. If the pool itself is gone, this
     # alarm does, even in C code that no Python thread can interrupt.
     signal.setitimer(signal.ITIMER_REAL, 2 * limit_s + 1)
-    result = (load if kind == "load" else run)(*args)
+    if kind == "load":
+      result = load(functions, *args)
+    else:
+      prompt, text, *limits = args
+      result = run(functions[prompt.verifier], prompt, text, *limits)
     signal.setitimer(signal.ITIMER_REAL, 0)
     try:
       connection.sendall(json.dumps([number, *result]).encode() + b"\n")
@@ -42,26 +47,32 @@ def main():
       return
 
 
-def load(path):
-  """Imports a verifier. Returns as `run`, a verdict without a meaning."""
-  lookup(path)
+def load(functions, path, pickled):
+  """Imports a verifier, or reads it from a pickle, and adds it to {path: function}.
+
+  Returns as `run`; the verdict has no meaning.
+  """
+  try:
+    functions[path] = lookup(path) if pickled is None else pickle.loads(pickled)
+  except Exception as e:  # pylint: disable=broad-exception-caught
+    return math.nan, "import", f"a worker process cannot import it: {type(e).__name__}: {e}"[:300]
   return 0.0, None, None
 
 
-def run(prompt, text, memory_mb=None):
-  """(verdict, kind of error or None, message or None) of one completion.
+def run(fn, prompt, text, memory_mb=None):
+  """(verdict, kind of error or None, message or None) that a verifier gives one completion.
 
   The verdict is a list where the verifier judges steps; in it, NaN is no error. With
   `memory_mb` address space may grow by that much, on top of what packages and the
   completions before have taken (Linux only).
   """
-  if memory_mb is None or sys.platform != "linux": return _verdict(prompt, text)
+  if memory_mb is None or sys.platform != "linux": return _verdict(fn, prompt, text)
   hard = resource.getrlimit(resource.RLIMIT_AS)[1]
   soft = _address_space() + memory_mb * 2**20
   if hard != resource.RLIM_INFINITY: soft = min(soft, hard)
   resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
   try:
-    return _verdict(prompt, text)
+    return _verdict(fn, prompt, text)
   finally:
     resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
 
@@ -79,11 +90,11 @@ def lookup(path):
     raise ValueError(f"verifier {path!r}: {e}") from None
 
 
-def _verdict(prompt, text):
+def _verdict(fn, prompt, text):
   try:
-    found = lookup(prompt.verifier)(prompt, text)
-    is_list = isinstance(found, list)
-    verdict = [float(v) for v in found] if is_list else float(found)
+    returned = fn(prompt, text)
+    is_list = isinstance(returned, list)
+    verdict = [float(v) for v in returned] if is_list else float(returned)
   except errors.Unknown as e:
     return math.nan, "unknown", str(e)[:200]
   except Exception as e:  # pylint: disable=broad-exception-caught

@@ -20,6 +20,11 @@ What a verifier needs, it says with attributes of the function:
                What fails without being tried is unknown.
   timeout_s    limits of a completion, where those of the config are larger;
   memory_mb    on top of what the process holds once packages are imported (Linux only).
+
+A verifier is named by its path below rlx/verifiers or as "package.module:function"
+(resolve.lookup), or is one of the Python functions that the pool is given. Those of
+modules that a worker can import run in the workers. All others, such as lambdas, closures
+and functions of a script or notebook (__main__), run in this process, without a deadline.
 """
 import collections
 import functools
@@ -69,11 +74,14 @@ class Pool:
   """
 
   def __init__(self, workers, timeout_s, memory_gb=4.0, options=None,
-               gather=lambda value: [value]):
+               gather=lambda value: [value], functions=None):
     """`timeout_s` is per completion, `memory_gb` per worker (Linux only).
 
-    `options`, {verifier module: its options}, is added to the `meta` of prompts.
-    `gather` gives the values of all processes that share the completions.
+    Args:
+      options: {verifier module: its options}, added to the `meta` of prompts.
+      gather: gives the values of all processes that share the completions.
+      functions: {name: (prompt, text) -> verdict}, for prompts whose `verifier` is that
+        name. With `workers=0` they run in this process, marked as bounded or not.
     """
     if workers < 0:
       raise ValueError(f"verifier.workers={workers}: must be >= 0.")
@@ -81,6 +89,9 @@ class Pool:
       raise ValueError(f"verifier.timeout_s={timeout_s}: must be > 0.")
     self._count, self._timeout_s, self._memory_gb = workers, timeout_s, memory_gb
     self._options, self._gather = options or {}, gather
+    self._functions = functions or {}
+    self._pickles = {name: _pickled(fn) for name, fn in self._functions.items()}
+    self._local = {name for name, content in self._pickles.items() if content is None}
     self._workers = []
     self._sound = set()   # Digests of prompts whose reference alone does not fail,
     self._unsafe = set()  # and of those whose reference was a lost worker's first call.
@@ -100,14 +111,23 @@ class Pool:
     """
     for path, source in verifiers.items():
       try:
-        fn = _worker.lookup(path)
+        fn = self.lookup(path)
       except ValueError as e:
         raise ValueError(f"{source}: {e}") from None
-      if self._count == 0 and not getattr(fn, "is_bounded", False):
+      is_ours = path not in self._functions
+      if self._count == 0 and is_ours and not getattr(fn, "is_bounded", False):
         raise ValueError(
             f"verifier.workers=0: {path} ({source}) may run for ever, which only a process of "
             "its own survives; set verifier.workers >= 1 (0 is for verifiers marked is_bounded, "
             "see rlx/verifiers/pool.py).")
+
+  def lookup(self, path):
+    """The function that a prompt's `verifier` names.
+
+    Raises:
+      ValueError: there is none.
+    """
+    return self._functions.get(path) or _worker.lookup(path)
 
   def verify(self, prompts, texts):
     """Verdicts of `texts`, each by the verifier that its prompt names.
@@ -138,15 +158,15 @@ class Pool:
     if len(prompts) != len(texts):
       raise ValueError(f"{len(prompts)} prompts for {len(texts)} completions.")
     self.require({p.verifier: f"prompt {p.id!r}" for p in prompts})
-    if self._count == 0:
-      results = self._in_process(prompts, texts)
-    else:
-      try:
-        results = self._in_workers(prompts, texts)
-      except BaseException:
-        self.close()  # Workers may be busy with completions of this call.
-        raise
-    for i, (verdict, error, message) in results.items():
+    local = [i for i, p in enumerate(prompts)
+             if self._count == 0 or p.verifier in self._local]
+    results = self._in_process(prompts, texts, local)
+    try:
+      results |= self._in_workers(prompts, texts, set(range(len(texts))) - set(local))
+    except BaseException:
+      self.close()  # Workers may be busy with completions of this call.
+      raise
+    for i, (verdict, error, message) in sorted(results.items()):
       if error is None and not isinstance(verdict, kind):
         raise ValueError(f"verifier {prompts[i].verifier!r} gives a "
                          f"{type(verdict).__name__}, not a {kind.__name__}: those of "
@@ -195,7 +215,7 @@ class Pool:
       (verdict, kind of error or None, message or None).
     """
     _, error, message = result = yield from run(prompt, text)
-    if error in (None, "unknown") or not _is_tried(prompt): return result
+    if error in (None, "unknown") or not self._is_tried(prompt): return result
     if (digest := _digest(prompt)) not in self._sound:
       _, of_reference, _ = yield from run(prompt, prompt.answer)
       if of_reference is None: self._sound.add(digest)
@@ -206,28 +226,29 @@ class Pool:
       if error in (None, "unknown"): return result
     return 0.0, error, message
 
-  def _in_process(self, prompts, texts):
+  def _in_process(self, prompts, texts, indices):
     results = {}
-    for i, (prompt, text) in enumerate(zip(prompts, texts)):
+    for i in indices:
       try:
-        next(self._trial(self._here, self._plain(prompt), text))
+        next(self._trial(self._here, self._plain(prompts[i]), texts[i]))
       except StopIteration as end:
         results[i] = end.value
     return results
 
   def _here(self, prompt, text):
     yield from ()  # Waits for nobody.
-    if prompt.verifier not in self._first and _is_tried(prompt):
-      _admit(prompt, _worker.run(prompt, prompt.answer))
+    fn = self.lookup(prompt.verifier)
+    if prompt.verifier not in self._first and self._is_tried(prompt):
+      _admit(prompt, _worker.run(fn, prompt, prompt.answer))
       self._first[prompt.verifier] = prompt
-    return _worker.run(prompt, text)
+    return _worker.run(fn, prompt, text)
 
-  def _in_workers(self, prompts, texts):
-    todo, results = collections.deque(range(len(texts))), {}
+  def _in_workers(self, prompts, texts, indices):
+    todo, results = collections.deque(sorted(indices)), {}
     at_work = {}  # {number of a worker: (index of its completion, trial)}
-    while len(self._workers) < min(self._count, len(texts)):
+    while len(self._workers) < min(self._count, len(indices)):
       self._workers.append(_Worker(self._memory_gb))
-    while len(results) < len(texts):
+    while len(results) < len(indices):
       for w in range(len(self._workers)):
         if w not in at_work and todo:
           i = todo.popleft()
@@ -248,10 +269,12 @@ class Pool:
 
     Yields when it has asked; is sent the reply.
     """
-    fn, path = _worker.lookup(prompt.verifier), prompt.verifier
+    fn, path = self.lookup(prompt.verifier), prompt.verifier
     if self._workers[w].process.poll() is not None: self._replace(w)  # It died idle.
     while path not in self._workers[w].loaded:
-      _, error, _ = yield self._workers[w].ask(_LOAD_S, "load", path)
+      _, error, _ = reply = yield self._workers[w].ask(
+          _LOAD_S, "load", path, self._pickles.get(path))
+      _admit(prompt, reply)
       if error in _LOST:
         self._deaths += 1
         is_new, code = not self._workers[w].loaded, self._replace(w)
@@ -266,7 +289,7 @@ class Pool:
       # Packages are imported on a verifier's first call. It is made here, on a reference
       # answer, so that no completion's deadline pays for it.
       first = self._first.get(path, prompt)
-      if _is_tried(prompt) and _digest(first) not in self._unsafe:
+      if self._is_tried(prompt) and _digest(first) not in self._unsafe:
         _, error, _ = reply = yield self._workers[w].ask(_FIRST_S, "run", first, first.answer)
         _admit(prompt, reply)
         if error in _LOST:
@@ -300,6 +323,9 @@ class Pool:
     code = self._workers[w].kill()
     self._workers[w] = _Worker(self._memory_gb)
     return code
+
+  def _is_tried(self, prompt):
+    return getattr(self.lookup(prompt.verifier), "is_tried", True)
 
   def _plain(self, prompt):
     """A Prompt without its class, whose module imports jax."""
@@ -377,8 +403,14 @@ class _Worker:
       self._unsent = memoryview(b"")  # It died; receiving finds that out.
 
 
-def _is_tried(prompt):
-  return getattr(_worker.lookup(prompt.verifier), "is_tried", True)
+def _pickled(fn):
+  """A function as bytes for a worker; None if a worker cannot have it."""
+  try:
+    content = pickle.dumps(fn)
+  except Exception:  # pylint: disable=broad-exception-caught
+    return None  # Whatever its parts raise.
+  # A function is pickled as its name, and __main__ of a worker is another module.
+  return None if b"__main__" in content else content
 
 
 def _digest(prompt):

@@ -1,4 +1,5 @@
 import contextlib
+import functools
 import os
 import pathlib
 import pickle
@@ -8,33 +9,25 @@ import subprocess
 import sys
 import threading
 import time
+import types
 
 import numpy as np
 import pytest
 
-from rlx import verifiers
 from rlx.core import records
+from rlx.core import resolve
 from rlx.verifiers import pool as pool_lib
+from tests.verifiers import hostile
 
 nan = np.nan
-HOSTILE = str(pathlib.Path(__file__).parent / "hostile")
-
-
-@pytest.fixture(autouse=True)
-def hostile_verifiers(monkeypatch):
-  """Makes hostile/hostile.py the verifier module "hostile", also in workers."""
-  monkeypatch.setattr(verifiers, "__path__", [*verifiers.__path__, HOSTILE])
-  monkeypatch.setattr(pool_lib, "_COMMAND", (
-      sys.executable, "-c",
-      f"import rlx.verifiers; rlx.verifiers.__path__.append({HOSTILE!r})\n"
-      "from rlx.verifiers import _worker; _worker.main()"))
+FUNCTIONS = {f"hostile.{name}": fn for name, fn in resolve.public(hostile).items()}
 
 
 @pytest.fixture
 def make():
   pools = []
-  def make(*args, **kwargs):
-    pools.append(pool_lib.Pool(*args, **kwargs))
+  def make(*args, functions={}, **kwargs):
+    pools.append(pool_lib.Pool(*args, functions=FUNCTIONS | functions, **kwargs))
     return pools[-1]
   yield make
   for pool in pools: pool.close()
@@ -218,7 +211,7 @@ def test_steps_of_a_completion_that_breaks_its_verifier(make, workers):
 
 
 @pytest.mark.parametrize("verifier", [
-    "hostile.obey", "math_answer.boxed", "math_answer.final", "code_tests.passed", "gym_task.answer",
+    "math_answer.boxed", "math_answer.final", "code_tests.passed", "gym_task.answer",
     "judge.chat", "judge.function"])
 def test_without_workers_only_bounded_verifiers_run(make, verifier):
   message = rf"verifier.workers=0: {verifier} \(prompt 'p'\) may run for ever, .* set verifier.workers >= 1"
@@ -367,3 +360,34 @@ def test_check_names_rate_and_kinds(make):
 def test_refuses(kwargs, message):
   with pytest.raises(ValueError, match=message):
     pool_lib.Pool(**kwargs)
+
+
+@pytest.mark.parametrize("text, verdict", [("", 1), ("regex", 0)])
+def test_a_function_of_a_module_runs_in_a_worker(make, text, verdict):
+  pool = make(1, timeout_s=0.5, functions=dict(own=functools.partial(hostile.elsewhere)))
+  np.testing.assert_array_equal(verify(pool, [text], "own", str(os.getpid())), [verdict])
+  assert pool.failures == (dict(timeout=1) if text else {})
+
+
+def script(prompt, text): return hostile.elsewhere(prompt, text)
+
+
+script.__module__ = "__main__"  # As if this file were run.
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_function_that_cannot_be_sent_runs_here(make, monkeypatch, workers):
+  monkeypatch.setattr(sys.modules["__main__"], "script", script, raising=False)
+  pool = make(workers, timeout_s=0.5, functions=dict(
+      local=lambda *args: hostile.elsewhere(*args), script=script))
+  prompts = [prompt(name, str(os.getpid())) for name in ("local", "hostile.obey", "script")]
+  np.testing.assert_array_equal(pool.verify(prompts, ["x"] * 3), [0] * 3)
+  np.testing.assert_array_equal(pool.verify(prompts, ["raise", "no", "raise"]), [0] * 3)
+  assert pool.failures == dict(exception=2) and not pool.errors
+
+
+def test_a_function_of_a_module_that_workers_lack_stops_the_run(make, monkeypatch):
+  monkeypatch.setitem(sys.modules, "only_here", module := types.ModuleType("only_here"))
+  exec("def own(prompt, text): return 1.0", vars(module))
+  with pytest.raises(ValueError, match="'own': a worker process cannot import it: .*only_here"):
+    verify(make(1, timeout_s=1.0, functions=dict(own=module.own)), ["x"], "own")

@@ -1,4 +1,4 @@
-"""A verifier that does what the completion says; test_pool.py gives it to workers."""
+"""Verifiers that do what the completion says; test_pool.py gives them to workers."""
 import os
 import re
 import signal
@@ -112,6 +112,12 @@ def obey_forever(prompt, text):
 
 def has_jax(prompt, text):
   return float("jax" in sys.modules)
+
+
+def elsewhere(prompt, text):
+  """1.0 in another process than the one whose id is the answer."""
+  obey(prompt, text)
+  return float(str(os.getpid()) != prompt.answer)
 
 
 def needs_package(prompt, text):
