@@ -22,7 +22,7 @@ setuptools.setup(
     install_requires=[
         "absl-py", "array-record", "flax", "gguf", "huggingface_hub", "importlib_resources",
         "jax", "jinja2", "matplotlib", "ml-collections", "mpmath", "numpy", "optax",
-        "orbax-checkpoint", "rich", "safetensors", "tensorboardX", "tensorflow-datasets",
+        "orbax-checkpoint", "pyarrow", "rich", "safetensors", "tensorboardX", "tensorflow-datasets",
         "tokenizers", "tqdm", "transformers>=5",
     ],
     extras_require={

@@ -76,7 +76,7 @@ def get_config():
   c.mesh = ml_collections.ConfigDict(dict(data=1, fsdp=1, tensor=1))  # devices per axis; data=-1: the rest
 
   c.prompts = ml_collections.ConfigDict(dict(
-      source="chain",          # chain | jsonl:PATH | tfds:NAME | gym:TASK,TASK (io/rows.py)
+      source="chain",          # chain | PATH | hf:NAME | tfds:NAME | gym:TASK,TASK (io/rows.py)
       split="train",
       dataset="chain",         # rows -> Prompt: a file in rlx/prompts/datasets
       options=dict(),          # of the source, such as its size

@@ -17,7 +17,7 @@ LAYERS = [
 ]
 # Heavy packages: only in these layers, and not when a module is imported.
 HEAVY = {"math_verify", "reasoning_gym", "transformers", "huggingface_hub", "gguf", "matplotlib",
-         "tensorflow_datasets", "tokenizers", "tensorboardX", "wandb", "mlflow", "jinja2"}
+         "tensorflow_datasets", "tokenizers", "tensorboardX", "wandb", "mlflow", "jinja2", "pyarrow"}
 PURE = {"core", "rewards", "advantages", "losses", "models"}
 IMPURE = {"os", "time", "pathlib", "random", "logging", "subprocess", "absl",
           "ml_collections", "numpy.random"}

@@ -1,13 +1,24 @@
-"""Opens where prompts come from: source -> rows, as dicts of plain values.
+"""Rows of prompts from any supported source, as dicts of plain values.
 
-  chain               drawn by prompts/datasets/chain.py
-  jsonl:PATH          one JSON object a line; {split} in PATH is replaced
-  tfds:NAME           a tensorflow-datasets set (no TensorFlow needed)
-  gym:TASK,TASK       reasoning-gym tasks, in turn
+  [{...}, ...]       a list or another iterable of dicts, or a datasets.Dataset
+  {split: rows}      a dict of these, or a datasets.DatasetDict
+  PATH               a .jsonl, .json (a list), .csv (all values are strings) or .parquet file
+  jsonl:PATH         a file of this format with any suffix; also json:, csv: and parquet:
+  hf:OWNER/NAME      a data set of the Hugging Face hub
+  tfds:NAME          a tensorflow-datasets set; TensorFlow is not needed
+  gym:TASK,TASK      reasoning-gym tasks, which take turns
+  chain              questions of prompts/datasets/chain.py
+
+`{split}` in PATH is replaced by the name of the split. In any other file or iterable, the rows of
+a split are those with its name in the column `split`.
 """
+import collections.abc
+import csv
 import difflib
+import functools
 import importlib
 import inspect
+import itertools
 import pathlib
 import zlib
 
@@ -16,27 +27,143 @@ from rlx.io import strict_json
 _LONGEST = 1 << 24  # Bytes of a line of JSONL.
 
 
-def rows(source, split, **options):
-  """Iterates over the rows of one split.
+def rows(source, split=None, key="prompts.source", /, **options):
+  """Returns an iterator over the rows of one split.
 
   Args:
     source: one of the forms above.
-    split: "train", "test", or whatever the source has.
-    **options: of the source; see the functions below.
+    split: "train", "test", or whatever the source has; None: all rows, of a source for which
+      `has_splits` is False.
+    key: what messages call the source.
+    **options: keyword-only arguments of the function below that reads this kind of source.
   Raises:
-    ValueError: no such source, file, set, task, split or option, or a package
-      is missing; one line, with what there is.
+    ValueError: there is no such source, file, data set, task, split or option, or a package is
+      missing; while iterating, a row cannot be read. One line that says what is allowed.
   """
-  kind, _, name = source.partition(":")
-  sources = dict(chain=_chain, gym=_gym, jsonl=_jsonl, tfds=_tfds)
-  if kind not in sources or (not name and kind != "chain"):
-    raise ValueError(f"prompts.source={source!r}: chain, jsonl:PATH, tfds:NAME "
-                     "or gym:TASK,TASK.")
-  taken = [p.name for p in inspect.signature(sources[kind]).parameters.values()
-           if p.kind is p.KEYWORD_ONLY]
-  if unknown := sorted(set(options) - set(taken)):
-    raise ValueError(f"prompts.options.{unknown[0]}: {kind} takes {taken}.")
-  return sources[kind](name, split, **options)
+  kind, name = _parsed(source, key)
+  shown = key if kind == "rows" else f"{key}={str(source)!r}"
+  allowed = [p.name for p in inspect.signature(_KINDS[kind]).parameters.values()
+             if p.kind is p.KEYWORD_ONLY]
+  if unknown := sorted(set(options) - set(allowed)):
+    raise ValueError(f"prompts.options.{unknown[0]}: {kind} takes {allowed}.")
+  if split is None and _names_splits(kind, name):
+    raise ValueError(f"{shown}: name a split.")
+  try:
+    return _KINDS[kind](name, split, **options)
+  except ValueError as e:
+    raise ValueError(f"{shown}: {e}") from None
+
+
+def has_splits(source, key="prompts.source"):
+  """Whether `rows` can be asked for a split of this source: the source names its splits, or its
+  first row has a column `split`. Raises as `rows`."""
+  if _names_splits(*_parsed(source, key)): return True
+  return "split" in next(iter(rows(source, None, key)), {})
+
+
+def _parsed(source, key):
+  """(kind, what its function reads) of a source."""
+  if isinstance(source, collections.abc.Iterable) and not isinstance(source, str):
+    return "rows", source
+  kind, _, name = str(source).partition(":")
+  if kind in _KINDS and (name or kind == "chain"): return kind, name
+  suffix = pathlib.Path(str(source)).suffix[1:]
+  if suffix in _FILES: return suffix, str(source)
+  raise ValueError(f"{key}={str(source)!r:.200}: needed is chain, hf:OWNER/NAME, tfds:NAME, "
+                   "gym:TASK,TASK, jsonl:PATH or the path of a .jsonl, .json, .csv or .parquet "
+                   "file.")
+
+
+def _names_splits(kind, name):
+  if kind == "rows": return isinstance(name, collections.abc.Mapping)
+  return kind not in _FILES or "{split}" in name
+
+
+def _in_memory(source, split):
+  if isinstance(source, collections.abc.Mapping):
+    if split not in source: raise ValueError(f"no split {split!r}; there are {sorted(source)}.")
+    source, split = source[split], None
+  return _of_split(_checked(source), split, "the source")
+
+
+def _checked(source):
+  """(where, row) of an iterable whose items should be dicts."""
+  for i, row in enumerate(source):
+    if not isinstance(row, collections.abc.Mapping):
+      raise ValueError(f"row {i}: a dict is needed, not {row!r:.60}.")
+    yield f"row {i}", row
+
+
+def _file(read, name, split):
+  path = pathlib.Path(name.replace("{split}", str(split)))
+  if not path.is_file():
+    near = sorted(p.name for p in path.parent.glob(f"*{path.suffix}"))
+    raise ValueError(f"no file {path}; {path.parent} has {near or f'no {path.suffix} file'}.")
+  numbered_rows = ((f"{path}:{i}", row) for i, row in read(path))
+  return _of_split(numbered_rows, None if "{split}" in name else split, path)
+
+
+def _of_split(numbered_rows, split, source):
+  """The rows whose column `split` has this value; all rows if `split` is None."""
+  splits = set()
+  for where, row in numbered_rows:
+    if split is not None:
+      if not isinstance(row.get("split"), str):
+        raise ValueError(f"{where}: the row has no `split`; put {{split}} into the path, or a "
+                         "`split` into every row.")
+      splits.add(row["split"])
+    if split in (None, row.get("split")): yield row
+  if split is not None and split not in splits:
+    raise ValueError(f"{source}: no row of split {split!r}; there are {sorted(splits)}.")
+
+
+def numbered(path):
+  """(line number, object) of a JSONL file (a pathlib.Path); empty lines are skipped.
+
+  Raises:
+    ValueError: a line is not an object, or is too long.
+  """
+  with path.open("rb") as f:
+    for i, line in enumerate(iter(lambda: f.readline(_LONGEST + 1), b""), 1):
+      if len(line) > _LONGEST:
+        raise ValueError(f"{path}:{i}: the line has more than {_LONGEST} bytes.")
+      if line.strip(): yield i, strict_json.parse(line, f"{path}:{i}", any_name=True)
+
+
+def _json(path):
+  for i, row in enumerate(strict_json.read(path, any_name=True, kind=list)):
+    if not isinstance(row, dict):
+      raise ValueError(f"{path}: row {i}: an object is needed, not {row!r:.60}.")
+    yield i, row
+
+
+def _csv(path):
+  with path.open(newline="", encoding="utf-8-sig") as f:
+    reader = csv.DictReader(f, strict=True)
+    try:
+      columns = reader.fieldnames or []
+      if len(set(columns)) < len(columns):
+        raise ValueError(f"the header has a column twice: {columns}")
+      for row in reader:
+        if None in row or None in row.values():  # More fields than columns, or fewer.
+          raise ValueError(f"a row does not have the header's {len(columns)} fields")
+        yield reader.line_num, row
+    except (ValueError, csv.Error) as e:
+      raise ValueError(f"{path}: at or after line {reader.line_num}: {e}.") from None
+
+
+def _parquet(path):
+  import pyarrow
+  from pyarrow import parquet
+  try:
+    with parquet.ParquetFile(path) as file:
+      for i, row in enumerate(row for batch in file.iter_batches() for row in batch.to_pylist()):
+        yield i, row
+  except (OSError, UnicodeDecodeError, pyarrow.ArrowException) as e:
+    raise ValueError(f"{path}: not a Parquet file: {str(e).splitlines()[0]:.200}") from None
+
+
+_FILES = dict(jsonl=numbered, json=_json, csv=_csv, parquet=_parquet)
 
 
 def _chain(name, split, *, size=4096, seed=0, n_min=2, n_max=6, ops="Mm"):
@@ -46,76 +173,42 @@ def _chain(name, split, *, size=4096, seed=0, n_min=2, n_max=6, ops="Mm"):
           for i in range(size))
 
 
-def _jsonl(name, split):
-  """Lines of a file. Without {split} in its name, rows say it in "split"."""
-  path = pathlib.Path(name.replace("{split}", split))
-  if not path.is_file():
-    near = sorted(p.name for p in path.parent.glob("*.jsonl"))
-    raise ValueError(f"prompts.source='jsonl:{name}': no file {path}; "
-                     f"{path.parent} has {near or 'no .jsonl file'}.")
-  return lines(path, None if "{split}" in name else split)
-
-
-def lines(path, only_split=None):
-  """Objects of a JSONL file (a pathlib.Path); of one split, if `only_split` names it.
-
-  Raises:
-    ValueError: a line is no object, or splits are asked for and there are none.
-  """
-  seen = set()
-  for i, row in numbered(path):
-    if only_split is not None:
-      if not isinstance(row.get("split"), str):
-        raise ValueError(f"{path}:{i}: the row has no `split`; put {{split}} into the "
-                         "name in prompts.source, or a `split` into every row.")
-      seen.add(row["split"])
-      if row["split"] != only_split: continue
-    yield row
-  if only_split is not None and only_split not in seen:
-    raise ValueError(f"{path}: no row of split {only_split!r}; there are {sorted(seen)}.")
-
-
-def numbered(path):
-  """(line, object) of a JSONL file; empty lines are passed over.
-
-  Raises:
-    ValueError: a line is no object, or too long for one.
-  """
-  with path.open("rb") as f:
-    for i, line in enumerate(iter(lambda: f.readline(_LONGEST + 1), b""), 1):
-      if len(line) > _LONGEST:
-        raise ValueError(f"{path}:{i}: the line has more than {_LONGEST} bytes.")
-      if line.strip(): yield i, strict_json.parse(line, f"{path}:{i}", any_name=True)
+def _hf(name, split, *, config=None, revision=None):
+  """A data set of the hub, downloaded on first use; `config` is one of its configurations."""
+  datasets = _import("datasets", "datasets")
+  try:
+    return iter(datasets.load_dataset(name, config, split=split, revision=revision))
+  except Exception as e:  # Of HTTP, of the hub, of file formats.
+    raise ValueError((str(e).splitlines() or [repr(e)])[0]) from e
 
 
 def _tfds(name, split, *, data_dir=None):
   """A tensorflow-datasets set, prepared on first use in `data_dir`."""
-  tfds = _import("tensorflow_datasets", f"tfds:{name}", "tensorflow-datasets")
+  tfds = _import("tensorflow_datasets", "tensorflow-datasets")
   # Data sets register when their category is imported, which tfds puts off.
   for category in ("text", "question_answering"):
     importlib.import_module(f"tensorflow_datasets.{category}")
   try:
     # The default format is TFRecord when data_dir is set, and needs TensorFlow.
-    found = tfds.data_source(name, split=split, data_dir=data_dir,
+    table = tfds.data_source(name, split=split, data_dir=data_dir,
                              builder_kwargs=dict(file_format="array_record"))
   except tfds.core.DatasetNotFoundError:
     known = tfds.list_builders(with_community_datasets=False)
     if data_dir is not None and pathlib.Path(data_dir).is_dir():
       known += [p.name for p in pathlib.Path(data_dir).iterdir() if p.is_dir()]
     near = difflib.get_close_matches(name, known, n=5, cutoff=0.4)
-    raise ValueError(f"prompts.source='tfds:{name}': no such data set; similar "
-                     f"names: {sorted(set(near))}.") from None
+    raise ValueError(f"no such data set; similar names: {sorted(set(near))}.") from None
   except ImportError as e:
-    raise ValueError(f"prompts.source='tfds:{name}': preparing it needs the package "
-                     f"{e.name!r}; pip install {e.name}.") from None
+    raise ValueError(f"preparing it needs the package {e.name!r}; "
+                     f"pip install {e.name}.") from None
   except ValueError as e:
     if "split" not in str(e): raise
-    raise ValueError(f"prompts.source='tfds:{name}': {str(e).splitlines()[0]}") from None
+    raise ValueError(str(e).splitlines()[0]) from None
   return ({k: v.decode("utf-8") if isinstance(v, bytes) else v for k, v in row.items()}
-          for row in found)
+          for row in table)
 
 
-_HELD_OUT = 4  # One gym question in so many belongs to "test".
+_HELD_OUT = 4  # Every fourth gym question, on average, belongs to "test".
 
 
 def _gym(name, split, *, size=1024, seed=0, config=None):
@@ -126,54 +219,50 @@ def _gym(name, split, *, size=1024, seed=0, config=None):
   Args:
     config: {task: its options}, such as {"chain_sum": {"max_terms": 4}}.
   """
-  gym = _import("reasoning_gym", f"gym:{name}", "reasoning-gym")
+  gym = _import("reasoning_gym", "reasoning-gym")
   if split not in ("train", "test"):
-    raise ValueError(f"prompts.source='gym:{name}': no split {split!r}; train or test.")
+    raise ValueError(f"no split {split!r}; train or test.")
   tasks, config = name.split(","), {k: dict(v) for k, v in (config or {}).items()}
   known = gym.factory.DATASETS
   for task in tasks:
     if task not in known:
       near = difflib.get_close_matches(task, known, n=5, cutoff=0.4) or sorted(known)
-      raise ValueError(f"prompts.source='gym:{name}': no task {task!r}; there are {near}.")
+      raise ValueError(f"no task {task!r}; there are {near}.")
   if unknown := sorted(set(config) - set(tasks)):
     raise ValueError(f"prompts.options.config.{unknown[0]}: prompts.source has {tasks}.")
-  # Most tasks make an entry when it is read, so their length costs nothing; a
-  # few make all at once or refuse a length, so it is no longer than useful.
+  # Most tasks make an entry when it is read, so that their length costs nothing; a few make all
+  # entries at once or refuse a length, so the length is not larger than useful.
   limit = 4 * _HELD_OUT * -(-size // len(tasks))
-  made = []
+  streams = []
   for task in tasks:
     try:
-      made.append(gym.create_dataset(task, seed=seed, size=limit, **config.get(task, {})))
+      entries = gym.create_dataset(task, seed=seed, size=limit, **config.get(task, {}))
     except (AssertionError, TypeError, ValueError) as e:
       raise ValueError(f"prompts.options.config.{task}: {e} (length {limit}).") from None
-  return _gym_rows(tasks, made, config, split, size, seed)
+    streams.append(_gym_entries(task, entries, split))
+  return ({"task": task, "config": config.get(task, {}), "seed": seed} | next(stream)
+          for _, (task, stream) in zip(range(size), itertools.cycle(zip(tasks, streams))))
 
 
-def _gym_rows(tasks, made, config, split, size, seed):
-  streams = [_gym_entries(task, dataset, split) for task, dataset in zip(tasks, made)]
-  for i in range(size):
-    task = tasks[i % len(tasks)]
-    index, entry = next(streams[i % len(tasks)])
-    yield dict(task=task, config=config.get(task, {}), seed=seed, index=index,
-               entry=dict(entry))
-
-
-def _gym_entries(task, dataset, split):
-  seen = set()
-  for index in range(len(dataset)):
-    entry = dataset[index]
+def _gym_entries(task, entries, split):
+  questions = set()
+  for index in range(len(entries)):
+    entry = entries[index]
     question = entry["question"]
-    held_out = zlib.crc32(question.encode()) % _HELD_OUT == 0
-    if held_out == (split == "test") and question not in seen:
-      seen.add(question)
-      yield index, entry
-  raise ValueError(f"prompts.source: gym:{task} has {len(seen)} different questions of "
+    is_held_out = zlib.crc32(question.encode()) % _HELD_OUT == 0
+    if is_held_out == (split == "test") and question not in questions:
+      questions.add(question)
+      yield dict(index=index, entry=dict(entry))
+  raise ValueError(f"gym:{task} has {len(questions)} different questions of "
                    f"split {split!r}; lower prompts.options.size.")
 
 
-def _import(module, source, package):
+def _import(module, package):
   try:
     return importlib.import_module(module)
   except ModuleNotFoundError as e:
-    raise ValueError(f"prompts.source={source!r} needs {e.name}: "
-                     f"pip install {package}.") from None
+    raise ValueError(f"it needs {e.name}: pip install {package}.") from None
+
+
+_KINDS = dict(rows=_in_memory, chain=_chain, gym=_gym, hf=_hf, tfds=_tfds) | {
+    kind: functools.partial(_file, read) for kind, read in _FILES.items()}

@@ -1,59 +1,61 @@
-"""JSON of files from elsewhere: whatever is wrong with one is a ValueError that names it."""
+"""Strict parsing of untrusted JSON files: any fault is a ValueError that names the file."""
 import collections
 import json
 import os
 
-LARGEST = 25_000_000  # Bytes; they become 24 times as many. A config.json has a thousand.
-_DEEPEST = 64  # Levels; more than Python's own limit leaves a message no room to name them.
+LARGEST = 25_000_000  # Bytes; parsing takes up to 24 times as many. A config.json has 1000.
+_DEEPEST = 64  # Levels of nesting, far below Python's recursion limit.
 
 
-def read(path, *, any_name=False):
-  """The object in a file (a pathlib.Path); Args and Raises as `parse`."""
+def read(path, *, any_name=False, kind=dict):
+  """The value in a file (a pathlib.Path); Args and Raises as `parse`."""
   if not path.is_file():
     raise ValueError(f"{path}: no such file.")
   size = path.stat().st_size
   if size > LARGEST:
     raise ValueError(f"{path}: {size} bytes; at most {LARGEST} are read as JSON.")
-  return parse(path.read_bytes(), path, any_name=any_name)
+  return parse(path.read_bytes(), path, any_name=any_name, kind=kind)
 
 
 def write(path, value):
-  """Writes a value as a file's JSON: a kill leaves what was there, or all of it."""
+  """Writes a value as JSON, atomically: after a kill the file is the old or the new one."""
   replace(path, json.dumps(value, indent=2, default=list))
 
 
 def replace(path, text):
-  """Writes the text of a file, in its place once it is whole."""
+  """Replaces the text of a file atomically."""
   part = path.with_name(f"{path.name}.part")
   part.write_text(text)
   os.replace(part, path)
 
 
-def parse(raw, where, *, any_name=False):
-  """The object that bytes in UTF-8 spell.
+def parse(raw, where, *, any_name=False, kind=dict):
+  """Parses an object (or a list, with `kind=list`) from bytes in UTF-8.
 
   Args:
-    where: what messages start with, a file or one of its lines.
-    any_name: also names that cannot be put into a message.
+    where: the start of messages, a file or one of its lines.
+    any_name: allows names that cannot be printed in a message.
   Raises:
-    ValueError: not UTF-8, not JSON (NaN is none), no object, too deep, or a name stands twice.
+    ValueError: the bytes are not UTF-8 or not JSON (NaN is not JSON), the value is of another
+      kind or nested too deeply, or a name occurs twice in an object.
   """
   try:
-    found = json.loads(raw.decode("utf-8"), object_pairs_hook=_once if any_name else _plain,
+    value = json.loads(raw.decode("utf-8"), object_pairs_hook=_once if any_name else _plain,
                        parse_constant=_no_constant)
     # Half a surrogate pair: json reads it, no tokenizer does.
-    if b"\\u" in raw: json.dumps(found, ensure_ascii=False).encode("utf-8")
+    if b"\\u" in raw: json.dumps(value, ensure_ascii=False).encode("utf-8")
   except (ValueError, RecursionError) as e:
     raise ValueError(f"{where}: not JSON: {e}.") from None
-  if raw.count(b"[") + raw.count(b"{") > _DEEPEST and _is_deep(found):
+  if raw.count(b"[") + raw.count(b"{") > _DEEPEST and _is_deep(value):
     raise ValueError(f"{where}: more than {_DEEPEST} levels of lists and objects.")
-  if not isinstance(found, dict):
-    raise ValueError(f"{where}: an object is needed, not {found!r:.60}.")
-  return found
+  if not isinstance(value, kind):
+    needed = "an object" if kind is dict else "a list"
+    raise ValueError(f"{where}: {needed} is needed, not {value!r:.60}.")
+  return value
 
 
-def _is_deep(found):
-  level = [found]
+def _is_deep(value):
+  level = [value]
   for _ in range(_DEEPEST):
     level = [x for holder in level
              for x in (holder.values() if isinstance(holder, dict) else holder)
@@ -63,11 +65,11 @@ def _is_deep(found):
 
 
 def _once(pairs):
-  found = dict(pairs)
-  if len(found) < len(pairs):
+  value = dict(pairs)
+  if len(value) < len(pairs):
     name = collections.Counter(name for name, _ in pairs).most_common(1)[0][0]
     raise ValueError(f"{name!r} stands twice in an object")
-  return found
+  return value
 
 
 def _plain(pairs):
@@ -76,7 +78,8 @@ def _plain(pairs):
 
 
 def check_name(name):
-  """ValueError for a name that is long or not all printable: messages are one line."""
+  """Raises ValueError for a name that is too long or not printable, so that messages that contain
+  names are one line."""
   if len(name) > 200 or not name.isprintable():
     raise ValueError(f"{name!r:.60} is no name")
 

@@ -53,7 +53,7 @@ def read(path, c, tokenizer):
   found = dict(prompts=[], texts=[], problem_B=[], offsets=[], label_B=[], right_B=[],
                subset_P=[])
   seen = {}
-  for i, row in enumerate(io_rows.lines(path)):
+  for i, (_, row) in enumerate(io_rows.numbered(path)):
     where = f"{path}: row {i}"
     asked = next((row[k] for k in ("prompt", "problem", "question") if k in row), None)
     if not isinstance(asked, str) or not asked:

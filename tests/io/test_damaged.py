@@ -667,7 +667,7 @@ def test_any_bytes(directory, sharded, gguf_file, wheel, tmp_path, monkeypatch, 
                            tmp_path / "m")
     file = path / name
   if name == "rows.jsonl":
-    load = lambda path: [list(io_rows.lines(path)), read_stored(path)]
+    load = lambda path: [list(io_rows.rows(path)), read_stored(path)]
   else:
     right = shapes(weights.load(path))
     def load(path):

@@ -1,6 +1,11 @@
+import csv
+import json
 import sys
+import types
 
 import numpy as np
+import pyarrow
+from pyarrow import parquet
 import pytest
 
 from rlx.io import rows as io_rows
@@ -15,41 +20,120 @@ def test_chain():
       dict(seed=3, index=1, n_min=2, n_max=6, ops="+")]
 
 
+ROWS = [dict(a="1", b="é"), dict(a="2", b="x, y\n"), dict(a="3", b='"')]
+SPLIT_ROWS = [dict(row, split=split) for row, split in zip(ROWS, ("train", "test", "train"))]
+
+
+def write_jsonl(path, rows):
+  path.write_text("\n\n".join(map(json.dumps, rows)))
+
+
+def write_csv(path, rows):
+  with path.open("w", newline="") as f:
+    writer = csv.DictWriter(f, rows[0])
+    writer.writeheader()
+    writer.writerows(rows)
+
+
+def write_parquet(path, rows):
+  parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+
+
+WRITERS = dict(jsonl=write_jsonl, csv=write_csv, parquet=write_parquet,
+               json=lambda path, rows: path.write_text(json.dumps(rows)))
+
+
+@pytest.fixture(params=["list", *WRITERS])
+def source_of(request, tmp_path):
+  """rows -> a source that holds them: the list itself, or a file of each format."""
+  def make(rows, name="rows"):
+    if request.param == "list": return rows
+    path = tmp_path / f"{name}.{request.param}"
+    WRITERS[request.param](path, rows)
+    return path
+  return make
+
+
+def test_every_source_gives_the_same_rows(source_of):
+  source = source_of(ROWS)
+  assert list(io_rows.rows(source)) == ROWS
+  assert not io_rows.has_splits(source)
+  with pytest.raises(ValueError, match=r"(rows.\w+:|row )\d: the row has no `split`"):
+    list(io_rows.rows(source, "train"))
+
+
+def test_a_split_per_row(source_of):
+  source = source_of(SPLIT_ROWS)
+  assert io_rows.has_splits(source)
+  assert list(io_rows.rows(source)) == SPLIT_ROWS
+  assert list(io_rows.rows(source, "test")) == SPLIT_ROWS[1:2]
+  with pytest.raises(ValueError, match=r"no row of split 'dev'; there are \['test', 'train'\]"):
+    list(io_rows.rows(source, "dev"))
+
+
+def test_a_source_per_split(source_of):
+  source = source_of(ROWS, "my_train")
+  if source is ROWS: source, message = dict(train=ROWS), r"^rows: no split 'dev'; .* \['train'\]"
+  else:
+    source = str(source).replace("train", "{split}")
+    message = r"^rows='.*': no file .*my_dev.*; .* \['my_train.\w+'\]"
+  assert io_rows.has_splits(source)
+  assert list(io_rows.rows(source, "train")) == ROWS
+  for split, why in (("dev", message), (None, "name a split")):
+    with pytest.raises(ValueError, match=why):
+      io_rows.rows(source, split, "rows")
+
+
 @pytest.mark.parametrize("source, options, message", [
     ("chain", dict(length=3), r"prompts.options.length: chain takes \['size', 'seed',"),
     ("jsonl:x", dict(size=3), r"prompts.options.size: jsonl takes \[\]"),
-    ("json:x", {}, "prompts.source='json:x': chain, jsonl:PATH"),
-    ("jsonl:", {}, "prompts.source='jsonl:'"),
-    ("jsonl", {}, "prompts.source='jsonl'")])
+    ([], dict(size=3), r"prompts.options.size: rows takes \[\]"),
+    *((source, {}, f"prompts.source='{source}': needed is chain, hf:OWNER/NAME, .* .parquet")
+      for source in ("txt:x", "jsonl:", "jsonl", "rows.txt", "3")),
+    (3, {}, "prompts.source='3': needed is chain"),
+    ("jsonl:nowhere", {}, "prompts.source='jsonl:nowhere': no file nowhere")])
 def test_refuses(source, options, message):
   with pytest.raises(ValueError, match=message):
     io_rows.rows(source, "train", **options)
 
 
-def test_jsonl_a_file_per_split(tmp_path):
-  (tmp_path / "my_train.jsonl").write_text('{"a": "é"}\n\n{"a": 2}\n', encoding="utf-8")
-  source = f"jsonl:{tmp_path}/my_{{split}}.jsonl"
-  assert list(io_rows.rows(source, "train")) == [dict(a="é"), dict(a=2)]
-  with pytest.raises(ValueError, match=r"no file .*my_test.jsonl; .* \['my_train.jsonl'\]"):
-    io_rows.rows(source, "test")
+@pytest.mark.parametrize("name, text, message", [
+    ("jsonl", "{", "2: not JSON"), ("jsonl", "[1]", "2: an object is needed"),
+    ("csv", "x,y,z", " 2: a row does not have the header's 2 fields"),
+    ("csv", "x", " 2: a row does not have the header's 2 fields"),
+    ("csv", '"x', " 1: unexpected end of data"), ("csv", "x,\xff", "can't decode")])
+def test_a_bad_line_is_named(tmp_path, name, text, message):
+  path = tmp_path / f"rows.{name}"
+  first = {"jsonl": '{"a": 1}\n', "csv": "a,b\n"}[name]
+  path.write_text(first + text + "\n", encoding="latin-1")
+  with pytest.raises(ValueError, match=rf"^.*rows.{name}:.*{message}"):
+    list(io_rows.rows(path))
 
 
-def test_jsonl_a_split_per_row(tmp_path):
-  path = tmp_path / "all.jsonl"
-  path.write_text('{"a": 1, "split": "train"}\n{"a": 2, "split": "test"}\n')
-  assert list(io_rows.rows(f"jsonl:{path}", "test")) == [dict(a=2, split="test")]
-  with pytest.raises(ValueError, match=r"no row of split 'dev'; there are \['test', 'train'\]"):
-    list(io_rows.rows(f"jsonl:{path}", "dev"))
+@pytest.mark.parametrize("source, message", [
+    ([dict(a=1), "a"], "row 1: a dict is needed, not 'a'"),
+    ('json:[{"a": 1}, 2]', "row 1: an object is needed, not 2"),
+    ('json:{"a": 1}', "a list is needed"), ("json:[", "not JSON"),
+    ("csv:a,a\n1,2\n", r"the header has a column twice: \['a', 'a'\]"),
+    ("parquet:PAR1 and no more", "not a Parquet file: ")])
+def test_what_holds_no_rows(tmp_path, source, message):
+  if isinstance(source, str):
+    kind, _, text = source.partition(":")
+    (tmp_path / "rows").write_text(text)
+    source = f"{kind}:{tmp_path / 'rows'}"
+  with pytest.raises(ValueError, match=f"^.*{message}.*$"):
+    list(io_rows.rows(source))
 
 
-@pytest.mark.parametrize("line, message", [
-    ("{", "all.jsonl:2: not JSON"), ("[1]", "all.jsonl:2: an object is needed"),
-    ('{"a": 1}', "all.jsonl:2: the row has no `split`")])
-def test_jsonl_names_the_bad_line(tmp_path, line, message):
-  path = tmp_path / "all.jsonl"
-  path.write_text('{"a": 1, "split": "train"}\n' + line + "\n")
-  with pytest.raises(ValueError, match=message):
-    list(io_rows.rows(f"jsonl:{path}", "train"))
+def test_hugging_face(monkeypatch):
+  def load_dataset(*args, **options):
+    if args[0] == "o/none": raise FileNotFoundError("Dataset 'o/none' doesn't exist\non the Hub")
+    return [dict(args=args) | options]
+  monkeypatch.setitem(sys.modules, "datasets", types.SimpleNamespace(load_dataset=load_dataset))
+  assert list(io_rows.rows("hf:openai/gsm8k", "test", config="main")) == [
+      dict(args=("openai/gsm8k", "main"), split="test", revision=None)]
+  with pytest.raises(ValueError, match="prompts.source='hf:o/none': Dataset .* doesn't exist$"):
+    io_rows.rows("hf:o/none", "test")
 
 
 @pytest.fixture(scope="module")
@@ -78,13 +162,11 @@ def tfds_dir(tmp_path_factory):
 
 
 def test_tfds_rows_are_plain_values_in_a_stable_order(tfds_dir):
-  found = list(io_rows.rows("tfds:tiny_words", "train", data_dir=tfds_dir))
-  assert sorted(r["level"] for r in found) == [0, 1, 2, 3, 4]
-  for r in found:
-    assert r == dict(question=f"train é {r['level']}?", answer=f"so\n#### {r['level']}",
-                     level=r["level"])
-    assert type(r["level"]) is int
-  assert list(io_rows.rows("tfds:tiny_words", "train", data_dir=tfds_dir)) == found
+  rows = list(io_rows.rows("tfds:tiny_words", "train", data_dir=tfds_dir))
+  assert sorted(rows, key=lambda row: row["level"]) == [
+      dict(question=f"train é {i}?", answer=f"so\n#### {i}", level=i) for i in range(5)]
+  assert all(type(row["level"]) is int for row in rows)
+  assert list(io_rows.rows("tfds:tiny_words", "train", data_dir=tfds_dir)) == rows
 
 
 def test_tfds_needs_no_tensorflow(tfds_dir):
@@ -108,10 +190,11 @@ def test_tfds_says_what_there_is(tfds_dir):
 
 @pytest.mark.parametrize("module, source, package", [
     ("reasoning_gym", "gym:chain_sum", "reasoning-gym"),
+    ("datasets", "hf:openai/gsm8k", "datasets"),
     ("tensorflow_datasets", "tfds:gsm8k", "tensorflow-datasets")])
 def test_a_missing_package_is_named(monkeypatch, module, source, package):
   monkeypatch.setitem(sys.modules, module, None)
-  with pytest.raises(ValueError, match=f"'{source}' needs .*: pip install {package}"):
+  with pytest.raises(ValueError, match=f"'{source}': it needs .*: pip install {package}"):
     io_rows.rows(source, "train")
 
 
