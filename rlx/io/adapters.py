@@ -86,7 +86,7 @@ def save(path, config, hf, adapters, *, rank, alpha, base):
     base: what adapter_config.json calls the model.
   """
   table, rows, tensors, ranks = {}, {}, {}, {}
-  for pattern, parts in families.of(hf["model_type"], "").KEYS.items():
+  for pattern, parts in families.named(hf["model_type"]).tensors.items():
     parts = [(_pair(p, adapters), p, *re.findall(r"\(\w+\)|\w", layout))
              for p, layout in tables.pairs(parts)]
     trained = [part for part in parts if part[0]]

@@ -83,14 +83,14 @@ def _opened(path):
     raise ValueError(f"{path}: general.architecture={arch!r:.60} is not supported; "
                      f"{sorted(_FAMILIES)} are.")
   hf = _hf_config(meta, tensors, path)
-  family = families.of("mixtral" if "num_local_experts" in hf else _FAMILIES[arch], path)
+  family = families.named("mixtral" if "num_local_experts" in hf else _FAMILIES[arch], path)
   config = family.decoder_config(hf, path)
   # Stored is what Gemma's norms multiply by.
   tensors = {name: dataclasses.replace(x, added=-1.0)
              if config.norm_plus_one and name.endswith("norm.weight") else x
              for name, x in tensors.items() if name not in (_LLAMA3, *_FACTORS)}
   found = {name: x.shape for name, x in tensors.items()}
-  return config, found, tensors.get, family.GGUF_KEYS, path
+  return config, found, tensors.get, family.gguf_tensors, path
 
 
 def metadata(path):

@@ -51,7 +51,7 @@ def config_of(path, dtype="float32"):
   """(DecoderConfig, config.json) of a directory."""
   file = pathlib.Path(path) / "config.json"
   hf = strict_json.read(file)
-  family = families.of(hf.get("model_type"), f"{file}: model_type")
+  family = families.named(hf.get("model_type"), f"{file}: model_type")
   return dataclasses.replace(family.decoder_config(hf, file), dtype=dtype,
                              param_dtype=dtype), hf
 
@@ -61,7 +61,7 @@ def _tensors(path, hf):
   source, found = shards.tensors(pathlib.Path(path))
   # Old files have the rotary frequencies of each layer too, which follow from the config.
   arrays = {name: x for name, x in found.items() if not name.endswith("rotary_emb.inv_freq")}
-  return source, arrays, families.of(hf["model_type"], "").KEYS
+  return source, arrays, families.named(hf["model_type"]).tensors
 
 
 def save(path, config, params, tokenizer=None, *, hf=None, shard_bytes=SHARD_BYTES):
@@ -84,7 +84,7 @@ def save(path, config, params, tokenizer=None, *, hf=None, shard_bytes=SHARD_BYT
     shard_bytes: see `shards.write`.
   """
   hf = hf_of(config, hf)
-  path, table = pathlib.Path(path), families.of(hf["model_type"], "").KEYS
+  path, table = pathlib.Path(path), families.named(hf["model_type"]).tensors
   tensors = tables.write(params, table, config)
   for name in [name for name, tensor in table.items()
                if name in tensors and "V" in tables.pairs(tensor)[0][1]]:

@@ -1,7 +1,7 @@
 """A family's name table applied: tensors of a checkpoint <-> our parameter tree.
 
 A table maps {foreign name: (our path, layout)}, or to several such pairs whose rows the
-tensor holds one below the other; see `models/families/llama.py` and `phi3.py`. A `{L}` or
+tensor holds one below the other; see `models/families/_names.py` and `phi3.py`. A `{L}` or
 `{E}` of the name stands for each layer and expert. Names of what a config does not have,
 such as biases, do not count.
 """

@@ -32,7 +32,7 @@ from rlx.io import tables
 from rlx.io import tokenizer
 from rlx.io import weights
 from rlx.loops import stored
-from rlx.models.families import llama
+from rlx.models import families
 from rlx.models import transformer
 from rlx.tools import convert
 
@@ -364,7 +364,7 @@ def write_gguf(path, tokens=TOKENS, merges=("È É", "Ê Ë"), types=None, eos=0
   if bos is not None: w.add_bos_token_id(bos)
   w.add_add_bos_token(True)
   kind = writer_lib.GGMLQuantizationType.Q8_0
-  for name, tensor in tables.write(flat, llama.GGUF_KEYS, SMALL).items():
+  for name, tensor in tables.write(flat, families.FAMILIES["llama"].gguf_tensors, SMALL).items():
     x = np.ascontiguousarray(np.concatenate(list(tensor.parts())))
     if name == "output_norm.weight": w.add_tensor(name, x + 1)
     elif name == "blk.1.ffn_up.weight":

@@ -201,7 +201,7 @@ def directory(path, **changes):
                         transformer.init(config, jax.random.key(0)))
   path.mkdir()
   tensors = {name: np.concatenate([*tensor.parts()]) for name, tensor in
-             tables.write(params, family.KEYS, config).items()}
+             tables.write(params, family.tensors, config).items()}
   safetensors.numpy.save_file(tensors, path / "model.safetensors")
   (path / "config.json").write_text(json.dumps(family.hf_config(config)))
   return path

@@ -9,9 +9,6 @@ import pytest
 
 from rlx.io import tables
 from rlx.models import families
-from rlx.models.families import llama
-from rlx.models.families import mistral
-from rlx.models.families import qwen3
 from rlx.models import transformer
 
 FIXTURES = pathlib.Path(__file__).parent / "fixtures"
@@ -249,7 +246,7 @@ _ONE = dict(original_max_position_embeddings=1)
 
 
 def decoder_config(file):
-  return families.of(file["model_type"], "model_type").decoder_config(file)
+  return families.named(file["model_type"]).decoder_config(file)
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
@@ -258,7 +255,7 @@ def test_config(name):
   config = decoder_config(published)
   assert dataclasses.asdict(config) == dataclasses.asdict(
       transformer.DecoderConfig(**expected))
-  written = families.of(published["model_type"], "").hf_config(config)
+  written = families.named(published["model_type"]).hf_config(config)
   assert decoder_config(written) == config
 
 
@@ -389,12 +386,12 @@ def test_original_length_of_phi3_that_only_rope_parameters_have():
 def test_what_a_file_says_of_its_origin_is_not_the_model():
   published = PUBLISHED["Llama-3.2-1B"][0]
   origin = {"_model_name_or_path": "a/b", "_name_or_path": "c", "unk_token_id": 3}
-  assert llama.decoder_config({**published, **origin}) == llama.decoder_config(published)
+  assert decoder_config({**published, **origin}) == decoder_config(published)
 
 
 def test_qwen3_without_head_dim_means_128():
   published = {k: v for k, v in PUBLISHED["Qwen3-0.6B"][0].items() if k != "head_dim"}
-  assert qwen3.decoder_config(published).head_dim == 128
+  assert decoder_config(published).head_dim == 128
   mixture = {k: v for k, v in PUBLISHED["Qwen3-30B-A3B"][0].items() if k != "head_dim"}
   assert decoder_config(mixture).head_dim == 64  # 2048 / 32: its class has no such field.
 
@@ -402,20 +399,20 @@ def test_qwen3_without_head_dim_means_128():
 def test_a_window_over_the_whole_context_stays():
   """Sequences may be longer than the context, and rotary angles may depend on the window."""
   published = PUBLISHED["Mistral-7B-Instruct-v0.3"][0]
-  config = mistral.decoder_config({**published, "sliding_window": 32768})
-  assert config == dataclasses.replace(mistral.decoder_config(published), windows=(32768,) * 32)
+  config = decoder_config({**published, "sliding_window": 32768})
+  assert config == dataclasses.replace(decoder_config(published), windows=(32768,) * 32)
   assert dataclasses.replace(config, attention="splash").windows  # It never cuts anything off.
-  short = mistral.decoder_config({**published, "sliding_window": 4096})
+  short = decoder_config({**published, "sliding_window": 4096})
   with pytest.raises(ValueError, match="splash.*no windows"):
     dataclasses.replace(short, attention="splash")
   absent = {k: v for k, v in published.items() if k != "sliding_window"}
-  assert mistral.decoder_config(absent).windows == (4096,) * 32  # What absent means.
+  assert decoder_config(absent).windows == (4096,) * 32  # What absent means.
 
 
 def test_missing_key():
   published = {k: v for k, v in PUBLISHED["Llama-3.2-1B"][0].items() if k != "rms_norm_eps"}
   with pytest.raises(ValueError, match="rms_norm_eps"):
-    llama.decoder_config(published)
+    decoder_config(published)
 
 
 @functools.cache
@@ -431,10 +428,10 @@ def cases():
 @pytest.mark.parametrize("model_type", families.FAMILIES)
 def test_tables_cover_every_parameter(model_type):
   """A table has a name for each of the decoder's parameters."""
-  module = families.FAMILIES[model_type]
+  family = families.FAMILIES[model_type]
   for file in cases()[model_type]:
-    wanted = set(tables.paths(module.decoder_config(file)))
-    for table in (module.KEYS, module.GGUF_KEYS):
+    wanted = set(tables.paths(family.decoder_config(file)))
+    for table in (family.tensors, family.gguf_tensors):
       assert wanted <= {path for parts in table.values() for path, _ in tables.pairs(parts)}
 
 

@@ -37,7 +37,7 @@ BOUNDS = {"prefill": 1e-4, "decode": 1e-4, "gradients": 1e-4, "bfloat16": 1.25}
 def _decoder_config(case):
   file = FIXTURES / case / "config.json"
   published = json.loads(file.read_text())
-  return families.of(published["model_type"], "").decoder_config(published, file)
+  return families.named(published["model_type"]).decoder_config(published, file)
 
 
 @functools.cache
@@ -98,9 +98,9 @@ def differences(path, logits, bfloat16_error, gradients):
   bfloat16 = dataclasses.replace(config, dtype="bfloat16", param_dtype="bfloat16")
   rounded = np.asarray(_prefill(
       jax.tree.map(lambda x: x.astype("bfloat16"), params), bfloat16, *batch))
-  family = families.of(json.loads((path / "config.json").read_text())["model_type"], "")
+  family = families.named(json.loads((path / "config.json").read_text())["model_type"])
   ours = {name: np.concatenate([*tensor.parts()]) for name, tensor in tables.write(
-      _gradients(params, config, *batch), family.KEYS, config).items()}
+      _gradients(params, config, *batch), family.tensors, config).items()}
   rounding = record_logits.errors(rounded, logits, valid)
   return {
       "prefill": record_logits.errors(prefill, logits, valid)[0],

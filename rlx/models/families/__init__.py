@@ -1,31 +1,26 @@
-"""Model families by the name that checkpoints give them."""
-from rlx.models.families import gemma2
-from rlx.models.families import gemma3_text
+"""Model families by the model_type of their checkpoints."""
+from rlx.models.families import gemma
 from rlx.models.families import llama
-from rlx.models.families import mistral
-from rlx.models.families import mixtral
 from rlx.models.families import olmo2
 from rlx.models.families import phi3
-from rlx.models.families import qwen2
-from rlx.models.families import qwen3
-from rlx.models.families import qwen3_moe
+from rlx.models.families import qwen
 from rlx.models.families import smollm3
 
-# config.json's model_type; io/gguf.py says which of them a GGUF file holds.
-FAMILIES = {module.__name__.rpartition(".")[2]: module for module in (
-    llama, mistral, qwen2, qwen3, smollm3, gemma2, gemma3_text, olmo2, phi3, mixtral,
-    qwen3_moe)}
+# Of two families that can hold a decoder, the first writes it; see `io.hf.family_of`.
+FAMILIES = {family.model_type: family for family in (
+    llama.LLAMA, llama.MISTRAL, qwen.QWEN2, qwen.QWEN3, smollm3.SMOLLM3, gemma.GEMMA2,
+    gemma.GEMMA3_TEXT, olmo2.OLMO2, phi3.PHI3, llama.MIXTRAL, qwen.QWEN3_MOE)}
 
 
-def of(name, key):
-  """The family's module.
+def named(model_type, key="model_type"):
+  """The family of that name.
 
   Args:
-    name: from a checkpoint, of any type.
-    key: what names it there, for messages.
+    model_type: from a checkpoint, of any type.
+    key: where the checkpoint has it, for messages.
   Raises:
     ValueError: there is none.
   """
-  if not isinstance(name, str) or name not in FAMILIES:
-    raise ValueError(f"{key}={name!r:.60} is not supported; {sorted(FAMILIES)} are.")
-  return FAMILIES[name]
+  if not isinstance(model_type, str) or model_type not in FAMILIES:
+    raise ValueError(f"{key}={model_type!r:.60} is not supported; {sorted(FAMILIES)} are.")
+  return FAMILIES[model_type]

@@ -1,69 +1,40 @@
-"""Llama 2, 3, 3.1, 3.2 and models of the same shape (model_type "llama").
-
-A layout spells a foreign tensor's axes in our letters; (NH) is one axis made of
-two. `{L}` is the layer. GGUF interleaves the two halves of each rotated head,
-so there H is written hc: H/2 pairs of c = 2.
-"""
+"""Llama 2, 3, 3.1 and 3.2, Mistral, Mixtral, and models of their shape."""
 from rlx.models.families import _config
+from rlx.models.families import _names
 
-KEYS = {  # Hugging Face name -> (our path, layout)
-    "model.embed_tokens.weight": ("embed.w_VD", "VD"),
-    "model.layers.{L}.input_layernorm.weight": ("layers.attn_norm.scale_LD", "D"),
-    "model.layers.{L}.self_attn.q_proj.weight": ("layers.attn.q_LDNH", "(NH)D"),
-    "model.layers.{L}.self_attn.k_proj.weight": ("layers.attn.k_LDKH", "(KH)D"),
-    "model.layers.{L}.self_attn.v_proj.weight": ("layers.attn.v_LDKH", "(KH)D"),
-    "model.layers.{L}.self_attn.o_proj.weight": ("layers.attn.o_LNHD", "D(NH)"),
-    "model.layers.{L}.post_attention_layernorm.weight": ("layers.mlp_norm.scale_LD", "D"),
-    "model.layers.{L}.mlp.gate_proj.weight": ("layers.mlp.gate_LDF", "FD"),
-    "model.layers.{L}.mlp.up_proj.weight": ("layers.mlp.up_LDF", "FD"),
-    "model.layers.{L}.mlp.down_proj.weight": ("layers.mlp.down_LFD", "DF"),
-    "model.norm.weight": ("norm.scale_D", "D"),
-    "lm_head.weight": ("head.w_DV", "VD"),
-    # Where the config has them: attention_bias and mlp_bias.
-    "model.layers.{L}.self_attn.q_proj.bias": ("layers.attn.q_bias_LNH", "(NH)"),
-    "model.layers.{L}.self_attn.k_proj.bias": ("layers.attn.k_bias_LKH", "(KH)"),
-    "model.layers.{L}.self_attn.v_proj.bias": ("layers.attn.v_bias_LKH", "(KH)"),
-    "model.layers.{L}.self_attn.o_proj.bias": ("layers.attn.o_bias_LD", "D"),
-    "model.layers.{L}.mlp.gate_proj.bias": ("layers.mlp.gate_bias_LF", "F"),
-    "model.layers.{L}.mlp.up_proj.bias": ("layers.mlp.up_bias_LF", "F"),
-    "model.layers.{L}.mlp.down_proj.bias": ("layers.mlp.down_bias_LD", "D"),
-}
+LAYER = _names.NORMS | _names.ATTENTION | _names.MLP
+TABLES = _names.tables(LAYER, interleaved=True)
 
-GGUF_KEYS = {  # GGUF name -> (our path, layout)
-    "token_embd.weight": ("embed.w_VD", "VD"),
-    "blk.{L}.attn_norm.weight": ("layers.attn_norm.scale_LD", "D"),
-    "blk.{L}.attn_q.weight": ("layers.attn.q_LDNH", "(Nhc)D"),
-    "blk.{L}.attn_k.weight": ("layers.attn.k_LDKH", "(Khc)D"),
-    "blk.{L}.attn_v.weight": ("layers.attn.v_LDKH", "(KH)D"),
-    "blk.{L}.attn_output.weight": ("layers.attn.o_LNHD", "D(NH)"),
-    "blk.{L}.ffn_norm.weight": ("layers.mlp_norm.scale_LD", "D"),
-    "blk.{L}.ffn_gate.weight": ("layers.mlp.gate_LDF", "FD"),
-    "blk.{L}.ffn_up.weight": ("layers.mlp.up_LDF", "FD"),
-    "blk.{L}.ffn_down.weight": ("layers.mlp.down_LFD", "DF"),
-    "output_norm.weight": ("norm.scale_D", "D"),
-    "output.weight": ("head.w_DV", "VD"),
-    "blk.{L}.attn_q.bias": ("layers.attn.q_bias_LNH", "(Nhc)"),
-    "blk.{L}.attn_k.bias": ("layers.attn.k_bias_LKH", "(Khc)"),
-    "blk.{L}.attn_v.bias": ("layers.attn.v_bias_LKH", "(KH)"),
-    "blk.{L}.attn_output.bias": ("layers.attn.o_bias_LD", "D"),
-    "blk.{L}.ffn_gate.bias": ("layers.mlp.gate_bias_LF", "F"),
-    "blk.{L}.ffn_up.bias": ("layers.mlp.up_bias_LF", "F"),
-    "blk.{L}.ffn_down.bias": ("layers.mlp.down_bias_LD", "D"),
-}
+LLAMA = _config.Family(
+    "llama", "LlamaForCausalLM", *TABLES, biases=("attention_bias", "mlp_bias"))
 
-GGUF_HALVES = GGUF_KEYS | {  # Of families whose heads are not interleaved.
-    "blk.{L}.attn_q.weight": ("layers.attn.q_LDNH", "(NH)D"),
-    "blk.{L}.attn_k.weight": ("layers.attn.k_LDKH", "(KH)D"),
-    "blk.{L}.attn_q.bias": ("layers.attn.q_bias_LNH", "(NH)"),
-    "blk.{L}.attn_k.bias": ("layers.attn.k_bias_LKH", "(KH)"),
-}
+# Llama with a window. GGUF files of Mistral have the architecture "llama".
+MISTRAL = _config.Family(
+    "mistral", "MistralForCausalLM", *TABLES, reads={"sliding_window"},
+    defaults={"num_key_value_heads": 8, "sliding_window": 4096,
+              "max_position_embeddings": 131072},
+    switches=lambda hf, source: dict(windows=_config.windows(hf, source)),
+    keys=_config.window_keys)
+
+# Keys of training: an auxiliary loss and noise in the router, which rlx does not have.
+MIXTURE_TRAINING = {"output_router_logits", "router_aux_loss_coef", "router_jitter_noise"}
 
 
-def decoder_config(hf, source="config.json"):
-  """DecoderConfig of a parsed config.json; `source` is what messages call it."""
-  return _config.to_decoder(hf, source, family="llama", biases=("attention_bias", "mlp_bias"))
+def experts(hf, source, key="num_local_experts"):
+  """The fields of a mixture of experts; `key` holds how many experts there are."""
+  n, k = (_config.number(hf, name, source, int) for name in (key, "num_experts_per_tok"))
+  if k > n: raise ValueError(f"{source}: num_experts_per_tok={k}; there are {key}={n}.")
+  return dict(n_experts=n, experts_per_token=k)
 
 
-def hf_config(config):
-  """The config.json of `config`."""
-  return _config.to_hf(config, architecture="LlamaForCausalLM", model_type="llama")
+MIXTRAL = _config.Family(
+    "mixtral", "MixtralForCausalLM",
+    *_names.tables(_names.NORMS, _names.ATTENTION,
+                   _names.experts("block_sparse_moe", "w1", "w3", "w2"), interleaved=True),
+    reads={"num_experts_per_tok", "num_local_experts", "sliding_window", *MIXTURE_TRAINING},
+    defaults={"num_key_value_heads": 8, "num_experts_per_tok": 2, "num_local_experts": 8,
+              "rope_theta": 1e6, "sliding_window": None},
+    switches=lambda hf, source: experts(hf, source) | dict(
+        windows=_config.windows(hf, source, by_layer=False)),
+    keys=lambda config: _config.window_keys(config) | dict(
+        num_local_experts=config.n_experts, num_experts_per_tok=config.experts_per_token))

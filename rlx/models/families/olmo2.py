@@ -1,32 +1,12 @@
-"""OLMo 2: norms after each sublayer instead of before, and of all queries and keys of a
-token together."""
+"""OLMo 2: norms after each sublayer instead of before, and of all queries and keys of a token
+together."""
 from rlx.models.families import _config
-from rlx.models.families import llama
+from rlx.models.families import _names
 
-KEYS = {k: v for k, v in llama.KEYS.items() if "input_layernorm" not in k} | {
-    "model.layers.{L}.post_attention_layernorm.weight":
-        ("layers.attn_post_norm.scale_LD", "D"),
-    "model.layers.{L}.post_feedforward_layernorm.weight":
-        ("layers.mlp_post_norm.scale_LD", "D"),
-    "model.layers.{L}.self_attn.q_norm.weight": ("layers.attn.q_norm.scale_LNH", "(NH)"),
-    "model.layers.{L}.self_attn.k_norm.weight": ("layers.attn.k_norm.scale_LKH", "(KH)"),
-}
+_NORMS = _names.POST_NORMS | {
+    "layers.attn.q_norm.scale_LNH": ("(NH)", "self_attn.q_norm", "attn_q_norm"),
+    "layers.attn.k_norm.scale_LKH": ("(KH)", "self_attn.k_norm", "attn_k_norm")}
 
-GGUF_KEYS = {k: v for k, v in llama.GGUF_HALVES.items()
-             if k not in ("blk.{L}.attn_norm.weight", "blk.{L}.ffn_norm.weight")} | {
-    "blk.{L}.post_attention_norm.weight": ("layers.attn_post_norm.scale_LD", "D"),
-    "blk.{L}.post_ffw_norm.weight": ("layers.mlp_post_norm.scale_LD", "D"),
-    "blk.{L}.attn_q_norm.weight": ("layers.attn.q_norm.scale_LNH", "(NH)"),
-    "blk.{L}.attn_k_norm.weight": ("layers.attn.k_norm.scale_LKH", "(KH)"),
-}
-
-
-def decoder_config(hf, source="config.json"):
-  """DecoderConfig of a parsed config.json; `source` is what messages call it."""
-  return _config.to_decoder(hf, source, family="olmo2", norms="post", qk_norm="all",
-                            biases=("attention_bias",))
-
-
-def hf_config(config):
-  """The config.json of `config`."""
-  return _config.to_hf(config, architecture="Olmo2ForCausalLM", model_type="olmo2")
+OLMO2 = _config.Family(
+    "olmo2", "Olmo2ForCausalLM", *_names.tables(_names.ATTENTION, _names.MLP, _NORMS),
+    biases=("attention_bias",), fixed=dict(norms="post", qk_norm="all"))

@@ -1,42 +1,43 @@
-"""Phi-3 and Phi-4: Llama with fused projections and, in some, a window, a part of a head
-that does not rotate (Phi-4-mini) or longrope."""
+"""Phi-3 and Phi-4: Llama with fused projections and, in some, a window, a part of each head
+without rotary angles (Phi-4-mini) or longrope."""
 from rlx.models.families import _config
+from rlx.models.families import _names
 from rlx.models.families import llama
 
-_QKV = (("layers.attn.q_LDNH", "(NH)D"), ("layers.attn.k_LDKH", "(KH)D"),
-        ("layers.attn.v_LDKH", "(KH)D"))
-_GATE_UP = (("layers.mlp.gate_LDF", "FD"), ("layers.mlp.up_LDF", "FD"))
+_ORIGINAL = "original_max_position_embeddings"
 
 
-def _fused(table, qkv, gate_up):
-  """`table` with the separate projections replaced by two names."""
-  apart = {path for path, _ in _QKV + _GATE_UP}
-  return {k: v for k, v in table.items() if v[0] not in apart} | {qkv: _QKV, gate_up: _GATE_UP}
+def _fused(table, attention, mlp):
+  """`table` with one tensor for queries, keys and values, and one for gate and up.
+
+  Args:
+    table: of separate projections.
+    attention, mlp: the tensors' names.
+  """
+  qkv, gate_up = (tuple((path, layout) for path, layout in table.values() if path in paths)
+                  for paths in (("layers.attn.q_LDNH", "layers.attn.k_LDKH", "layers.attn.v_LDKH"),
+                                ("layers.mlp.gate_LDF", "layers.mlp.up_LDF")))
+  separate = {k: v for k, v in table.items() if v not in qkv + gate_up}
+  return separate | {attention: qkv, mlp: gate_up}
 
 
-KEYS = _fused(llama.KEYS, "model.layers.{L}.self_attn.qkv_proj.weight",
-              "model.layers.{L}.mlp.gate_up_proj.weight")
-GGUF_KEYS = _fused(llama.GGUF_KEYS, "blk.{L}.attn_qkv.weight", "blk.{L}.ffn_up.weight")
+_HF, _GGUF = _names.tables(llama.LAYER)
 
 
-# What a file without it means, also where its rotary scaling has a number of that name.
-_DEFAULTS = {"original_max_position_embeddings": 4096}
+def _keys(config):
+  original = {_ORIGINAL: config.rope_scaling[1]} if config.rope_scaling else {}
+  return _config.window_keys(config) | original
 
 
-def decoder_config(hf, source="config.json"):
-  """DecoderConfig of a parsed config.json; `source` is what messages call it."""
-  return _config.to_decoder(
-      hf, source, family="phi3", ropes=("longrope",), defaults=_DEFAULTS,
-      windows=_config.windows(hf, source, by_layer=False),
-      # auto_map names code that Phi's files came with; none is run.
-      reads={"auto_map", "embd_pdrop", "original_max_position_embeddings",
-             "partial_rotary_factor", "resid_pdrop", "sliding_window"})
-
-
-def hf_config(config):
-  """The config.json of `config`."""
-  hf = _config.to_hf(config, architecture="Phi3ForCausalLM", model_type="phi3",
-                     **_config.of_windows(config, by_layer=False))
-  if config.rope_scaling:
-    hf["original_max_position_embeddings"] = config.rope_scaling[1]
-  return hf
+PHI3 = _config.Family(
+    "phi3", "Phi3ForCausalLM",
+    _fused(_HF, "model.layers.{L}.self_attn.qkv_proj.weight",
+           "model.layers.{L}.mlp.gate_up_proj.weight"),
+    _fused(_GGUF, "blk.{L}.attn_qkv.weight", "blk.{L}.ffn_up.weight"),
+    ropes=("longrope",), keys=_keys,
+    # A file without it means 4096, also where its rotary scaling has a number of that name.
+    defaults={_ORIGINAL: 4096},
+    # auto_map names code that Phi's files came with; none is run.
+    reads={"auto_map", "embd_pdrop", _ORIGINAL, "partial_rotary_factor", "resid_pdrop",
+           "sliding_window"},
+    switches=lambda hf, source: dict(windows=_config.windows(hf, source, by_layer=False)))
