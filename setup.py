@@ -18,7 +18,7 @@ setuptools.setup(
     license="Apache-2.0",
     python_requires=">=3.11",
     packages=setuptools.find_packages(include=["rlx*", "configs*"]),
-    package_data={"rlx.tools": ["view.html"]},
+    package_data={"rlx.tools": ["view.html"], "rlx.verifiers": ["*.toml", "_math/*.toml"]},
     install_requires=[
         "absl-py", "array-record", "flax", "gguf", "huggingface_hub", "importlib_resources",
         "jax", "jinja2", "matplotlib", "ml-collections", "mpmath", "numpy", "optax",

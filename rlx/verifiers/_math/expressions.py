@@ -29,10 +29,6 @@ _STARTS = frozenset(["(", "{", "|", r"\frac", r"\sqrt", r"\binom", r"\pi", r"\in
                      r"\lceil"]) | _ACCENTS | _OF_SEVERAL
 _CLOSING = {"(": ")", "{": "}", "[": "]", r"\{": r"\}", r"\lfloor": r"\rfloor",
             r"\lceil": r"\rceil"}
-GREEK = frozenset("alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi rho "
-                   "sigma tau phi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega "
-                   "ell hbar".split())
-
 
 class _Irrational(Exception):
   """No Fraction."""
@@ -181,7 +177,7 @@ class _Reader:
     if token == r"\pi": return ("pi",)
     if token == r"\infty": return ("inf",)
     if token[0] == "\\" and token[1:] in latex.FUNCTIONS: return self._function(token[1:])
-    if token[0] == "\\" and token[1:] in GREEK or token.isalpha() and len(token) == 1:
+    if token[0] == "\\" and token[1:] in latex.LETTERS or token.isalpha() and len(token) == 1:
       if token in ("e", "i") and self.next() != "_": return (token,)
       return ("sym", token.lstrip("\\") + self._subscript())
     raise Unreadable(f"{token!r}")
@@ -200,7 +196,7 @@ class _Reader:
   def _starts(self, token):
     if token == "|" and self.bars: return False
     return bool(token) and (token in _STARTS or token[0].isdigit() or token.isalpha()
-                            or token[0] == "\\" and token[1:] in latex.FUNCTIONS | GREEK)
+                            or token[0] == "\\" and token[1:] in latex.FUNCTIONS | latex.LETTERS)
 
   def _number(self, token):
     if self.next() == "_": raise Unreadable("a base")

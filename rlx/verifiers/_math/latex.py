@@ -7,6 +7,8 @@ import itertools
 import re
 import unicodedata
 
+from rlx.verifiers._math import tables
+
 
 class Unreadable(ValueError):
   """The text is none of the expressions that can be compared."""
@@ -15,28 +17,12 @@ class Unreadable(ValueError):
 MAX_CHARS = 3000  # A longer text is no answer.
 _MAX_DEPTH = 30   # Of brackets in brackets.
 _OPENING, _CLOSING = frozenset(["(", "[", "{", r"\{"]), frozenset([")", "]", "}", r"\}"])
-FUNCTIONS = frozenset(
-    "sin cos tan cot sec csc arcsin arccos arctan sinh cosh tanh ln log lg exp".split())
+FUNCTIONS = tables.words("functions")
+LETTERS = frozenset(tables.TABLES["greek"].values()) | tables.words("letters")
 # Commands that an expression may contain; any other one makes it unreadable.
-_KNOWN = frozenset(
-    "frac sqrt binom over choose pi infty cdot times div pm mp circ pmod le ge ne lt gt approx "
-    "equiv in cup setminus emptyset mid land lor quad overline begin end langle rangle R top Z N Q C "
-    "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi rho sigma tau phi "
-    "chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega angle triangle ell "
-    "lfloor rfloor lceil rceil max min gcd lcm lim sup to cap vec bar hat tilde prime hbar odot".split()
-) | FUNCTIONS
-_CHARACTERS = str.maketrans({
-    "−": "-", "–": "-", "‐": "-", "‑": "-", "﹣": "-", "×": r"\times ", "⋅": r"\cdot ", "·": r"\cdot ",
-    "∙": r"\cdot ", "∗": "*", "÷": r"\div ", "∕": "/", "⁄": "/", "π": r"\pi ", "∞": r"\infty ",
-    "≤": r"\le ", "⩽": r"\le ", "≥": r"\ge ", "⩾": r"\ge ", "≠": r"\ne ", "≈": r"\approx ",
-    "±": r"\pm ", "∓": r"\mp ", "°": r"^\circ ", "∪": r"\cup ", "∈": r"\in ", "∅": r"\emptyset ",
-    "∧": r"\land ", "∨": r"\lor ", "ℝ": r"\R ", "ℤ": r"\Z ", "ℕ": r"\N ", "∠": r"\angle ", "′": "'",
-    "≡": r"\equiv ", "⟨": r"\langle ", "⟩": r"\rangle ", "∖": r"\setminus ", "△": r"\triangle ",
-    "“": " ", "”": " ", "、": ",", "。": ".", "’": "'", "\u2044": "/", "ℓ": r"\ell ",
-    "√": r"\sqrt ", "\t": " ", "\n": " ",
-    "\r": " ", **{g: rf"\{n} " for g, n in zip("αβγδεζηθικλμνξρστφχψωΓΔΘΛΞΠΣΦΨΩ", (
-        "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi rho sigma tau phi "
-        "chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega").split())}})
+_KNOWN = tables.words("commands") | FUNCTIONS | LETTERS
+_CHARACTERS = str.maketrans(tables.TABLES["characters"] | {
+    letter: rf"\{name} " for letter, name in tables.TABLES["greek"].items()})
 _RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ", "0123456789+-n")
 _LOWERED = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
 # What only changes the look of a formula, and commands of the same meaning.
@@ -48,16 +34,8 @@ _SPELLINGS = [(re.compile(pattern), new) for pattern, new in (
     (r"\\(?:[dtcs]|nice)frac(?![A-Za-z])", r"\\frac"),
     (r"\\hat\s*\{\s*\\vec\s*\{(\w)\}\s*\}", r"\\vec{\1}"), (r"\\[dt]binom(?![A-Za-z])", r"\\binom"),
     (r"\\(?:!|strut|mathstrut|null)", ""), (r"\\q?quad(?![A-Za-z])", r"\\quad "),
-    (r"\\(?:leqslant|leq)(?![A-Za-z])", r"\\le "), (r"\\(?:geqslant|geq)(?![A-Za-z])", r"\\ge "),
-    (r"\\neq(?![A-Za-z])", r"\\ne "), (r"\\(?:varnothing|O)(?![A-Za-z])", r"\\emptyset "),
-    (r"\\(?:ast|star)(?![A-Za-z])", "*"), (r"\\degree(?:s)?(?![A-Za-z])", r"^\\circ "),
-    (r"\\[lr]?vert(?![A-Za-z])", "|"), (r"\\(?:lbrace)(?![A-Za-z])", r"\\{"),
-    (r"\\(?:rbrace)(?![A-Za-z])", r"\\}"), (r"\\(?:lbrack)(?![A-Za-z])", "["),
-    (r"\\(?:rbrack)(?![A-Za-z])", "]"), (r"\\colon(?![A-Za-z])", ":"),
-    (r"\\(?:backslash|smallsetminus)(?![A-Za-z])", r"\\setminus "),
-    (r"\\(?:simeq|doteq)(?![A-Za-z])", r"\\approx "), (r"\\(?:vee)(?![A-Za-z])", r"\\lor "),
-    (r"\\(?:wedge)(?![A-Za-z])", r"\\land "), (r"\\bigcup(?![A-Za-z])", r"\\cup "),
-    (r"\\var(epsilon|theta|phi|rho|sigma)(?![A-Za-z])", r"\\\1"),
+    (rf"\\({'|'.join(tables.TABLES['spellings'])})(?![A-Za-z])",
+     lambda match: tables.TABLES["spellings"][match[1]]),
     (r"\\math(?:bb|bf)\s*\{?([RZNQC])(?![A-Za-z])\}?", r"\\\1 "),
     (r"\^\s*\{?\s*\\(?:top|intercal|mathsf\s*\{T\}|mathrm\s*\{T\}|text\s*\{T\})\s*\}?", r"^\\top "),
     (r"\^\s*\{\s*\\circ\s*\}", r"^\\circ "), (r"\*\*(?=[\s({\d\w-])", "^"),
@@ -83,7 +61,7 @@ _TOKEN = re.compile(
 _CONNECTIVES = {"and": r"\land", "or": r"\lor", ", and": r"\land", ", or": r"\lor",
                 "and/or": r"\lor",
                 "to": ":", "negative": "-", "minus": "-"}
-_SHORT_WORDS = frozenset("yes no odd one two six ten all any red".split())  # No products.
+_SHORT_WORDS = tables.words("short_words")
 _NUMBER_IN_TEXT = re.compile(
     r'([A-Za-z ]*)(:?)\s*([-+]?\$?\d[\d.,/:]*(?<![.,:]))\s*([^"\d]*)')
 _UNIT_FORMULA = re.compile(  # km/h, m^2, ~N\cdot m

@@ -198,7 +198,7 @@ def _is_name(tokens, more=()):
   if not tokens or tokens[0] in ("e", "i") or tokens[0] == "(" and "," not in tokens: return False
   return not _DENIAL.search(" ".join(tokens)) and all(
       token in _NAMING or token in more or token[0] == '"' or token.isalpha()
-      or token[0] == "\\" and token[1:] in ex.GREEK
+      or token[0] == "\\" and token[1:] in latex.LETTERS
       or token.isdigit() and tokens[i - 1] in _BEFORE_DIGITS for i, token in enumerate(tokens))
 
 

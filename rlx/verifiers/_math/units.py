@@ -2,72 +2,20 @@
 import fractions
 import re
 
-# Of each quantity: names, = size of the first one in terms of the quantity's base.
-_TABLE = """
-length: m meter metre = 1; km kilometer kilometre = 1000; cm centimeter centimetre = 1/100; mm millimeter millimetre = 1/1000; nm nanometer = 1/1000000000; in inch = 127/5000; ft foot feet = 381/1250; yd yard = 1143/1250; mi mile = 201168/125
-mass: g gram = 1; kg kilogram = 1000; mg milligram = 1/1000; t ton tonne = 1000000; lb lbs pound = 45359237/100000; oz ounce = 45359237/1600000
-time: s sec second = 1; ms millisecond = 1/1000; min minute = 60; h hr hour = 3600; day = 86400; week = 604800
-months: month = 1; year yr = 12; decade = 120; century = 1200
-volume: l liter litre = 1; ml milliliter millilitre = 1/1000; gallon gal = 3785411784/1000000000; quart = 946352946/1000000000; pint = 473176473/1000000000; cup = 2365882365/10000000000
-dollars: $ dollar usd buck = 1; cent ¢ = 1/100
-euros: € euro eur = 1
-pounds sterling: £ gbp = 1
-yen: ¥ yen jpy = 1
-rupees: ₹ rupee rs inr = 1
-angle: degree deg = 1
-radians: rad radian = 1
-celsius: °c celsius = 1
-fahrenheit: °f fahrenheit = 1
-temperature: k kelvin = 1
-force: n newton = 1
-energy: j joule = 1; kj kilojoule = 1000; ev = 1/1000000; cal calorie = 4184/1000; kwh = 3600000
-power: w watt = 1; kw kilowatt = 1000
-pressure: pa pascal = 1; kpa = 1000; atm = 101325
-voltage: v volt = 1
-current: a amp ampere = 1
-resistance: ohm = 1
-charge: c coulomb = 1
-amount: mol mole = 1
-frequency: hz hertz = 1; khz = 1000; mhz = 1000000
-data: byte = 1; kb = 1000; mb = 1000000; gb = 1000000000; bit = 1/8
-units: unit = 1
-"""
+from rlx.verifiers._math import tables
+
 _INSTEAD = ({"celsius", "fahrenheit", "temperature"},
             {"dollars", "euros", "pounds sterling", "yen", "rupees"})
 _POWERS = {"square": 2, "sq": 2, "squared": 2, "cubic": 3, "cubed": 3}
 _SCALES = {"hundred": 10**2, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12,
            "dozen": 12}
 _PERCENT = ("%", "percent", "per cent", "percents")
-# Words that change what stands before them: no unit, whatever the question says.
-_NO_UNIT = frozenset(
-    "a an the is are was not no and or nor but than to of if then else less more fewer greater at "
-    "least most about between from minus plus times over under by choose factorial half double "
-    "triple quarter third pi wrong incorrect false instead actually rather wait except pair pairs "
-    "score percent not squared cubed square root power th tenth hundredth thousandth halve halves "
-    "tens ten one two three four five six seven eight nine ten eleven twelve".split())
-
-
-def _known():
-  known = {}
-  for line in _TABLE.strip().splitlines():
-    quantity, _, groups = line.partition(": ")
-    for group in groups.split("; "):
-      names, _, size = group.rpartition(" = ")
-      for name in names.split(): known.setdefault(name, (quantity, fractions.Fraction(size)))
-  return known
-
-
-# Things that answers count, each a unit of its own.
-_COUNTED = frozenset(
-    "animal apple ball bag bar bird boat book bottle bowl box boy bus cake candle candy car card cat chair "
-    "child children chicken class coin cookie cow crayon customer dog doll egg employee error family fish "
-    "flower friend game girl glass goal group guest horse house item job kid lap lemon letter man men marble "
-    "match member mistake muffin notebook number orange outfit page painting pair_of paper part party pen pencil "
-    "people person piece pizza plant plate player pack package pie point problem puppy question rabbit "
-    "ring rock room row sandwich seat sheep shell shirt shoe side slice solution song spoon stamp star step "
-    "stick sticker stone story student subset team ticket tile toy train tree triangle trip truck turn vehicle "
-    "visitor vote way win woman women word worker".split())
-_KNOWN = _known() | {word: (word, fractions.Fraction(1)) for word in _COUNTED}
+_NO_UNIT = tables.words("no_unit")
+# {name: (what it measures, how large it is)}; what answers count measures itself.
+_KNOWN = {name: (quantity, fractions.Fraction(size))
+          for quantity, units in tables.TABLES["units"].items()
+          for names, size in units.items() for name in names.split()}
+_KNOWN |= {word: (word, fractions.Fraction(1)) for word in tables.words("counted")}
 
 
 def is_name(word):
