@@ -1,8 +1,9 @@
-"""The decoder against transformers: recorded, and live where torch is there.
+"""The decoder against transformers: against recordings, which are compared with the
+installed transformers if torch is installed.
 
   python -m pytest tests/models/test_parity.py --record   # writes docs/models.md
 
-record_logits.py makes the cases and says what is in them; here they are found on disk.
+record_logits.py writes the recordings and describes the cases.
 """
 import dataclasses
 import functools
@@ -29,8 +30,8 @@ DOCS = pathlib.Path(__file__).parent.parent.parent / "docs" / "models.md"
 PROMPT, COMPLETION = record_logits.PROMPT, record_logits.COMPLETION
 
 # Largest difference of logits, and of sums of gradients with random signs (`sums` of
-# record_logits.py); how many times as far as transformers' own bfloat16 logits ours are
-# from its float32 ones (`errors`, typical).
+# record_logits.py). For bfloat16, the typical error of our logits over that of transformers'
+# (`errors`), both with respect to its float32 logits.
 BOUNDS = {"prefill": 1e-4, "decode": 1e-4, "gradients": 1e-4, "bfloat16": 1.25}
 
 
@@ -70,110 +71,84 @@ def _decode(params, config, tokens_BS, prompt_len_B):
 
 
 @functools.partial(jax.jit, static_argnums=1)
-def _gradients(params, config, tokens_BS, positions_BS, valid_BS):
-  """Of the completions' mean log-prob."""
+def _train(params, config, tokens_BS, positions_BS, valid_BS):
+  """The gradient of the completions' mean log-prob, and all logits."""
   def mean(params):
-    logps_BT = logps.logps(params, config, tokens_BS, positions_BS, valid_BS,
-                           completion_width=COMPLETION, with_entropy=False)[0]
-    return jnp.sum(logps_BT) / jnp.sum(valid_BS[:, PROMPT:])
-  return jax.grad(mean)(params)
+    hidden_BSD = transformer.hidden(params, config, tokens_BS, positions_BS, valid_BS)
+    logps_BT, _ = logps.of_hidden(
+        params, config, hidden_BSD[:, PROMPT - 1:-1], tokens_BS[:, PROMPT:],
+        valid_BS[:, PROMPT:], with_entropy=False)
+    return (jnp.sum(logps_BT) / jnp.sum(valid_BS[:, PROMPT:]),
+            transformer.logits(params, config, hidden_BSD))
+  return jax.grad(mean, has_aux=True)(params)
 
 
-def differences(path, logits, bfloat16_error, gradients):
-  """How far a checkpoint's logits and gradients are from transformers': as BOUNDS.
-
-  Args:
-    path: the checkpoint.
-    logits: transformers', of the recorded batch.
-    bfloat16_error: see `record_logits.errors`.
-    gradients: ours as {name in the checkpoint: array} -> the difference.
-  """
+@functools.cache
+def measured(case):
+  """The differences between a case and its recording, as in BOUNDS."""
+  path, reference = FIXTURES / case, recorded(case)
   tokens, valid = record_logits.batch()
   batch = tokens.astype(np.int32), record_logits.positions(valid), valid
   config, params = hf.load(path)
   config = dataclasses.replace(config, length=tokens.shape[1])
   completion, scored = np.s_[:, PROMPT - 1:-1], valid[:, PROMPT - 1:-1]
-  prefill = np.asarray(_prefill(params, config, *batch))
+  gradient, prefill = _train(params, config, *batch)
   decoded = np.asarray(_decode(params, config, batch[0], valid[:, :PROMPT].sum(axis=1)))
   bfloat16 = dataclasses.replace(config, dtype="bfloat16", param_dtype="bfloat16")
   rounded = np.asarray(_prefill(
       jax.tree.map(lambda x: x.astype("bfloat16"), params), bfloat16, *batch))
-  family = families.named(json.loads((path / "config.json").read_text())["model_type"])
-  ours = {name: np.concatenate([*tensor.parts()]) for name, tensor in tables.write(
-      _gradients(params, config, *batch), family.tensors, config).items()}
-  rounding = record_logits.errors(rounded, logits, valid)
+  model_type = json.loads((path / "config.json").read_text())["model_type"]
+  gradients = {name: np.concatenate([*tensor.parts()]) for name, tensor in tables.write(
+      gradient, families.named(model_type).tensors, config).items()}
+  assert sorted(gradients) == list(reference["gradient_names"])
+  rounding = record_logits.errors(rounded, reference["logits"], valid)
   return {
-      "prefill": record_logits.errors(prefill, logits, valid)[0],
-      "decode": record_logits.errors(decoded, logits[completion], scored)[0],
-      "gradients": gradients(ours),
-      "bfloat16": rounding[1] / bfloat16_error[1], "bfloat16, largest": rounding[0]}
-
-
-@functools.cache
-def measured(case):
-  reference = recorded(case)
-
-  def gradients(ours):
-    assert sorted(ours) == list(reference["gradient_names"])
-    return np.abs(record_logits.sums(ours) - reference["gradient_sums"]).max()
-
-  return differences(FIXTURES / case, reference["logits"], reference["bfloat16_error"],
-                     gradients)
-
-
-@pytest.mark.parametrize("what", BOUNDS)
-@pytest.mark.parametrize("case", CASES)
-def test_recorded(case, what):
-  assert measured(case)[what] <= BOUNDS[what]
+      "prefill": record_logits.errors(np.asarray(prefill), reference["logits"], valid)[0],
+      "decode": record_logits.errors(decoded, reference["logits"][completion], scored)[0],
+      "gradients": np.abs(record_logits.sums(gradients) - reference["gradient_sums"]).max(),
+      "bfloat16": rounding[1] / reference["bfloat16_error"][1], "bfloat16, largest": rounding[0]}
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_live(case, tmp_path):
-  """The same with today's transformers, gradients entry by entry."""
+def test_recorded(case):
+  differences = measured(case)
+  assert {k: differences[k] for k, x in BOUNDS.items() if not differences[k] <= x} == {}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_installed_transformers_computes_what_is_recorded(case):
   pytest.importorskip("torch")
-  tokens, valid = record_logits.batch()
-  model = record_logits.model(case)
-  model.save_pretrained(tmp_path)
-  exact = record_logits.logits(model, tokens, valid)
-  theirs = record_logits.gradients(model, tokens, valid)
-
-  def gradients(ours):
-    assert set(ours) == set(theirs)
-    return max(np.abs(ours[name] - theirs[name]).max() for name in theirs)
-
-  found = differences(
-      tmp_path, exact, record_logits.bfloat16_error(tmp_path, tokens, valid, exact),
-      gradients)
-  assert {what: found[what] for what, x in BOUNDS.items() if not found[what] <= x} == {}
+  model, (tokens, valid) = record_logits.load(FIXTURES / case), record_logits.batch()
+  reference = recorded(case)
+  np.testing.assert_allclose(
+      record_logits.logits(model, tokens, valid), reference["logits"], atol=1e-5)
+  np.testing.assert_allclose(
+      record_logits.sums(record_logits.gradients(model, tokens, valid)),
+      reference["gradient_sums"], atol=1e-5)
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_written(case, tmp_path):
-  """What rlx writes it reads again, bit for bit."""
+  """rlx reads what it writes bit for bit, and transformers computes the same logits of it."""
   config, params = hf.load(FIXTURES / case)
   hf.save(tmp_path, config, params)
   config_again, params_again = hf.load(tmp_path)
   assert config_again == config
   jax.tree.map(np.testing.assert_array_equal, params_again, params)
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_transformers_reads_what_is_written(case, tmp_path):
   pytest.importorskip("torch")
-  hf.save(tmp_path, *hf.load(FIXTURES / case))
   tokens, valid = record_logits.batch()
-  found = record_logits.logits(record_logits.load(tmp_path), tokens, valid)
-  error = record_logits.errors(found, recorded(case)["logits"], valid)[0]
-  assert error <= 1e-5  # A Phi-3 comes back as a Llama, its matrices cut otherwise.
+  logits = record_logits.logits(record_logits.load(tmp_path), tokens, valid)
+  error = record_logits.errors(logits, recorded(case)["logits"], valid)[0]
+  assert error <= 1e-5  # A Phi-3 comes back as a Llama, its matrices cut differently.
 
 
-# What says how large a model is, where its numbers lie or how they are computed.
+# Sizes and numbers, which are no switches.
 _NO_SWITCH = {"vocab_size", "d_model", "n_layers", "n_heads", "n_kv_heads", "head_dim",
               "d_ff", "context", "norm_eps", "rope_theta"}
 
 
 def switches(config):
-  """{field: value} of what is away from DecoderConfig's default."""
+  """{field: value} of what differs from DecoderConfig's default."""
   return {f.name: getattr(config, f.name) for f in dataclasses.fields(config)
           if f.name not in _NO_SWITCH and getattr(config, f.name) != f.default}
 
@@ -187,21 +162,20 @@ def _first_cases():
       if field == "rope_dim" and config.rope_scaling: continue  # Which has its size.
       first.setdefault((field, value[0] if field == "rope_scaling" else None),
                        (case, field))
-  # Without these the parameters are others, or there are none.
+  # Without these there would be other parameters.
   return [x for (field, _), x in first.items()
           if field not in ("tied_head", "norms", "n_experts", "experts_per_token")]
 
 
 @pytest.mark.parametrize("case, field", _first_cases())
-def test_a_switch_turned_off_is_seen(case, field):
-  """Parity means something: without the switch the logits are others."""
+def test_each_switch_changes_the_logits(case, field):
+  """So that parity fails without it."""
   tokens, valid = record_logits.batch()
   config, params = hf.load(FIXTURES / case)
   default = {f.name: f.default for f in dataclasses.fields(config)}[field]
   off = dataclasses.replace(config, length=tokens.shape[1], **{field: default})
-  found = _prefill(params, off, tokens.astype(np.int32), record_logits.positions(valid),
-                   valid)
-  error = record_logits.errors(np.asarray(found), recorded(case)["logits"], valid)[0]
+  logits = _prefill(params, off, tokens.astype(np.int32), record_logits.positions(valid), valid)
+  error = record_logits.errors(np.asarray(logits), recorded(case)["logits"], valid)[0]
   assert error > 100 * BOUNDS["prefill"]
 
 
@@ -219,7 +193,7 @@ def _row(case):
 
 
 def test_table(request):
-  """docs/models.md has a row of each case; with --record it gets the differences too."""
+  """docs/models.md has a row of each case; --record writes the differences."""
   ordered = sorted(CASES, key=lambda case: _row(case)[:2])
   before, table, after = re.fullmatch(
       r"(.*<!-- parity -->\n)(.*)(<!-- end -->.*)", DOCS.read_text(), re.DOTALL).groups()
