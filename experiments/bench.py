@@ -159,8 +159,8 @@ def upd(args):
     ref_BT = logps_of(state.reference, rollouts.rows(), plan)
     clock.lap("ref", ref_BT)
     state, metrics = learn(state, rollouts, records.Scored(
-        mask_BT=rollouts.mask_BT, outcome_B=jnp.zeros(b), old_logps_BT=old_BT,
-        sampler_logps_BT=rollouts.sampler_logps_BT, policy_ref_logps_BT=ref_BT,
+        action_BT=rollouts.mask_BT, outcome_B=jnp.zeros(b), old_logps_BT=old_BT,
+        sampler_logps_BT=rollouts.sampler_logps_BT, ref_logps_BT=ref_BT,
         advantages_BT=jnp.broadcast_to(advantages_B1, (b, t)), group=args.group), 0)
     clock.lap("grad", state.policy)
     return dict(s=stages(clock), tokens=rollouts.tokens_BS.size,

@@ -534,7 +534,7 @@ def _init(c, methods, mesh, optimizers, models, frozen):
   has_prm = methods.needs("prm_logps_BT")
   is_frozen = has_prm and c.prm.reference == "frozen"
   is_asked = methods.needs("answer_mask_BM") and c.likelihood.model == "reference"
-  has_policy_ref = methods.needs("policy_ref_logps_BT")
+  has_policy_ref = methods.needs("ref_logps_BT")
   if has_policy_ref and c.kl.sync_every:
     state = state.replace(kl_reference=copy(models["policy"][1]))
   if is_frozen or is_asked or (has_policy_ref and not c.kl.sync_every):

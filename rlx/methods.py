@@ -62,7 +62,7 @@ class Methods:
   prm: Callable
   prm_beta: Callable           # RL iterations done -> beta
   thin: Callable               # Scored -> keep_PG
-  keep: Callable | None        # (rewards_PG, valid_PG, ema, step) -> keep_P, ema
+  keep: Callable | None        # (rewards_PG, learn_PG, ema, step) -> keep_P, ema
   budget: Callable | None      # right_P -> completions that a second pass adds; None is off
   anneal: Callable             # RL iterations done -> factor_T of the temperature, or None
   has_kl_reward: bool
@@ -79,9 +79,9 @@ class Methods:
 
   def needs(self, *fields):
     """Does a reader read one of these fields of Scored?"""
-    if "policy_ref_logps_BT" in fields and (
+    if "ref_logps_BT" in fields and (
         self.has_kl_reward or self.has_kl_loss or self.auxiliary
-        and "policy_ref_logps_BT" in self.auxiliary.fields): return True
+        and "ref_logps_BT" in self.auxiliary.fields): return True
     if "base_answer_logps_BM" in fields: return self.has_base
     return any(self.reading(f) for f in fields)
 
@@ -238,7 +238,7 @@ def check(c, methods):
            "completions, or the coefficient becomes negative")
   refuse(c.kl.sync_every and c.rollouts.rehearsal, "kl.sync_every",
          "0 with rollouts.rehearsal, which is of the start")
-  refuse(c.kl.sync_every and not methods.needs("policy_ref_logps_BT"), "kl.sync_every",
+  refuse(c.kl.sync_every and not methods.needs("ref_logps_BT"), "kl.sync_every",
          "nothing reads the policy's reference; set kl.coef or leave it at 0")
   refuse(c.kl.sync_mix < 1 and c.lora.rank, "kl.sync_mix",
          "1 with lora.rank: a mean of adapters is not the adapter of a mean")
@@ -377,7 +377,7 @@ def _try(c, methods):
   shapes = {term: resolve.measured(attempt(f"rewards.{term}", fn, scored))[0].shape
             for term, (_, fn) in methods.rewards.items()}
   for name, (_, fn) in methods.estimators.items():
-    rewards = np.zeros(shapes.get(name, scored.mask_BT.shape), np.float32)
+    rewards = np.zeros(shapes.get(name, scored.action_BT.shape), np.float32)
     attempt(f"advantages.{name}", fn, combine.Term(rewards=rewards, scored=scored))
   for key, fn in (("prm.loss", methods.prm), ("learner.loss", methods.policy),
                   ("learner.behaviour", methods.behaviour),
@@ -388,7 +388,7 @@ def _try(c, methods):
   attempt("rollouts.anneal", methods.anneal, 0)
   attempt("rollouts.budget", methods.budget, np.zeros(1))
   attempt("learner.keep", methods.keep and (lambda s: methods.keep(
-      s.outcome_PG, s.valid_PG, np.float32(0), 0)), scored)
+      s.outcome_PG, s.learn_PG, np.float32(0), 0)), scored)
 
 
 def compares(c, methods):
@@ -398,7 +398,7 @@ def compares(c, methods):
   running each estimator on groups in which all completions have the same reward.
   """
   scored = _example(c)
-  scored = scored.replace(mask_BT=np.ones_like(scored.mask_BT))
+  scored = scored.replace(action_BT=np.ones_like(scored.action_BT))
   rewards_B = np.repeat(np.arange(_FEW, dtype=np.float32), c.rollouts.per_prompt)
   term = combine.Term(rewards=rewards_B, scored=scored)
   return [name for name, (_, fn) in methods.estimators.items()
@@ -410,7 +410,7 @@ def _example(c):
   size = dict(B=_FEW * c.rollouts.per_prompt, T=_FEW, E=max(len(c.verifier.scores), 1),
               M=_FEW, J=_FEW, K=_FEW)
   def zeros(name):
-    dtype = (bool if any(word in name for word in ("mask", "ends", "span", "demo")) else
+    dtype = (bool if any(word in name for word in ("action", "mask", "ends", "span", "demo")) else
              np.int32 if name in ("answer_B", "finish_B", "pair_B", "tokens_BT") else np.float32)
     return np.zeros([size[axis] for axis in name.rpartition("_")[2]], dtype)
   return records.Scored(group=c.rollouts.per_prompt, **{

@@ -41,7 +41,7 @@ def test_the_update_reads_the_token_where_the_reward_does(pack):
   """Two passes, one over completions with the token behind them, say the same."""
   run, state, rollouts, scored = setup(pack=pack)
   own = run.config.learner.auxiliary
-  want = auxiliary.last_token(scored.self_logps_B, scored.outcome_B, scored.valid_B,
+  want = auxiliary.last_token(scored.self_logps_B, scored.outcome_B, scored.learn_B,
                               scored.finish_B, c_ref=own.c_ref, beta=own.beta).mean()
   logps_BT = run.scorers[0](state.full("policy"), rollouts.rows(), None)
   before = np.asarray(scored.self_logps_B)
@@ -49,7 +49,7 @@ def test_the_update_reads_the_token_where_the_reward_does(pack):
   np.testing.assert_allclose(metrics["policy/auxiliary"], want, rtol=1e-5)
   # The policy's own log-probs are those of a pass without the token.
   np.testing.assert_allclose(metrics["rollouts/sampler_gap_max"],
-                             np.abs(logps_BT[np.asarray(scored.mask_BT)]).max(), rtol=1e-5)
+                             np.abs(logps_BT[np.asarray(scored.action_BT)]).max(), rtol=1e-5)
   # And it learns: towards the verdict of the right ones, which it held for wrong.
   for step in range(1, 9):
     scored = run.advantage(state, run.score(state, rollouts, scored.outcome_B))[0]
@@ -64,7 +64,7 @@ def test_its_mean_does_not_depend_on_how_tokens_are_averaged(aggregation):
   c.learner.aggregation, c.learner.auxiliary.coef = aggregation, 0.5
   found, zeros_BT = methods.of(c), jnp.zeros((4, 3))
   scored = records.Scored(
-      mask_BT=jnp.array([[1, 1, 1], [1, 0, 0], [1, 1, 0], [0, 0, 0]], bool), group=4,
+      action_BT=jnp.array([[1, 1, 1], [1, 0, 0], [1, 1, 0], [0, 0, 0]], bool), group=4,
       outcome_B=jnp.array([1., 0, 0, 1]), finish_B=jnp.ones(4, int),
       self_logps_B=jnp.array([-10., -15, -15, 0]), logps_BT=zeros_BT, entropy_BT=zeros_BT,
       sampler_logps_BT=zeros_BT, advantages_BT=zeros_BT)

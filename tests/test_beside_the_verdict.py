@@ -112,10 +112,10 @@ def test_every_name_in_the_table_exists():
 
 def test_scores_belong_to_valid_rows_only():
   scored = records.Scored(
-      mask_BT=jnp.ones((4, 2), bool), outcome_B=jnp.array([1., 0., nan, 1.]), group=2,
+      action_BT=jnp.ones((4, 2), bool), outcome_B=jnp.array([1., 0., nan, 1.]), group=2,
       scores_BE=jnp.array([[.5, .25], [.5, nan], [1., 1.], [0., 1.]]),
       answer_B=jnp.arange(4), noise_B=jnp.arange(4.))
-  assert scored.valid_B.tolist() == [True, False, False, True]
+  assert scored.learn_B.tolist() == [True, False, False, True]
   np.testing.assert_array_equal(scored.scores_PG, [[.5, .5], [1, 0]])
   assert scored.answer_PG.shape == scored.noise_PG.shape == (2, 2)
 

@@ -28,9 +28,9 @@ def _scored(seed=0, outcome=OUTCOME_B, lengths=LENGTHS_B, group=G, **changes):
   mask_BT = jnp.arange(T)[None, :] < jnp.array(lengths)[:, None]
   prm = draw()
   scored = records.Scored(
-      mask_BT=mask_BT, outcome_B=jnp.array(outcome, jnp.float32), old_logps_BT=draw(),
+      action_BT=mask_BT, outcome_B=jnp.array(outcome, jnp.float32), old_logps_BT=draw(),
       sampler_logps_BT=draw(), prm_logps_BT=prm, prm_old_logps_BT=prm,
-      ref_logps_BT=draw(), policy_ref_logps_BT=draw(), values_BT=draw(),
+      prm_ref_logps_BT=draw(), ref_logps_BT=draw(), values_BT=draw(),
       prm_beta_B=jnp.full(len(lengths), 0.05), finish_B=jnp.ones(len(lengths), jnp.int32), group=group)
   return scored.replace(**changes)
 
@@ -67,7 +67,7 @@ COMBINATIONS = [dict(outcome=dict(name=o), process=p) for o in OUTCOME
 def test_every_combination_gives_finite_advantages_on_valid_tokens_only(terms):
   out, metrics = _advantages(_config(terms), _scored())
   a_BT = np.asarray(out.advantages_BT)
-  counts_BT = np.asarray(out.mask_BT) & np.asarray(out.valid_B)[:, None]
+  counts_BT = np.asarray(out.action_BT) & np.asarray(out.learn_B)[:, None]
   assert np.isfinite(a_BT).all() and (a_BT[~counts_BT] == 0).all()
   assert np.abs(a_BT).max() > 0
   assert np.isfinite(metrics["prm/accuracy"])
@@ -94,14 +94,14 @@ def test_coefficients_scale_their_term():
 
 def test_whitening_is_over_valid_tokens():
   out, _ = _advantages(_config(whiten=True), _scored())
-  counts_BT = np.asarray(out.mask_BT) & np.asarray(out.valid_B)[:, None]
+  counts_BT = np.asarray(out.action_BT) & np.asarray(out.learn_B)[:, None]
   values = np.asarray(out.advantages_BT, np.float64)[counts_BT]
   assert abs(values.mean()) < 1e-6 and values.var(ddof=1) == pytest.approx(1, abs=1e-5)
 
 
 def test_a_prm_that_equals_its_reference_leaves_plain_rloo():
   scored = _scored()
-  scored = scored.replace(prm_logps_BT=scored.ref_logps_BT, prm_old_logps_BT=scored.ref_logps_BT)
+  scored = scored.replace(prm_logps_BT=scored.prm_ref_logps_BT, prm_old_logps_BT=scored.prm_ref_logps_BT)
   both, metrics = _advantages(_config(whiten=True), scored)
   plain, _ = _advantages(_config(whiten=True, process=None, terms=dict(
       outcome=dict(name="group.rloo"))), scored)
@@ -116,9 +116,9 @@ def test_kl_in_the_reward_lowers_the_advantage_where_the_policy_left_its_start()
   c.kl.coef = 0.0
   without, _ = _advantages(c, _scored())
   s = _scored()
-  kl_BT = np.where(s.mask_BT, s.old_logps_BT - s.policy_ref_logps_BT, 0)
+  kl_BT = np.where(s.action_BT, s.old_logps_BT - s.ref_logps_BT, 0)
   togo_BT = np.cumsum(kl_BT[:, ::-1], axis=1)[:, ::-1]
-  counts_BT = np.asarray(s.mask_BT) & np.asarray(s.valid_B)[:, None]
+  counts_BT = np.asarray(s.action_BT) & np.asarray(s.learn_B)[:, None]
   np.testing.assert_allclose(
       np.asarray(without.advantages_BT - with_kl.advantages_BT)[counts_BT],
       .5 * togo_BT[counts_BT], atol=1e-5)
@@ -128,8 +128,8 @@ def test_kl_in_the_reward_lowers_the_advantage_where_the_policy_left_its_start()
 def test_a_noisy_reference_stays_below_the_floor():
   """With a floor, 1e-6 of numeric noise is not blown up to a return of 1."""
   scored = _scored()
-  noise = 1e-6 * np.random.default_rng(1).normal(size=scored.mask_BT.shape)
-  scored = scored.replace(prm_logps_BT=scored.ref_logps_BT + noise.astype(np.float32))
+  noise = 1e-6 * np.random.default_rng(1).normal(size=scored.action_BT.shape)
+  scored = scored.replace(prm_logps_BT=scored.prm_ref_logps_BT + noise.astype(np.float32))
   def largest(floor):
     c = _config(process=dict(floor=floor), outcome=None, terms=dict(
         process=dict(name="process.reinforce")))

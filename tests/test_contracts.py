@@ -46,7 +46,7 @@ def _found():
   """stage.module.function of every function that asks only for known arrays."""
   for stage in ("rewards", "advantages", "losses"):
     record = combine.Term if stage == "advantages" else records.Scored
-    known = set(dir(record)) | set(record.__dataclass_fields__)
+    known = resolve.names(record)
     package = importlib.import_module(f"rlx.{stage}")
     for m in pkgutil.iter_modules(package.__path__):
       if m.name.startswith("_") or m.name in NOT_METHODS: continue
@@ -69,18 +69,17 @@ def _record(stage, padding):
   lengths_B1 = np.array([[3], [2], [4], [1], [0], [4]])
   mask_BT = np.arange(4)[None] < lengths_B1
   outcome_B = np.array([1.0, 0.0, NAN, 1.0, 0.0, 0.25])
-  valid_B = ~np.isnan(outcome_B) & mask_BT.any(1)
+  learn_B = ~np.isnan(outcome_B) & mask_BT.any(1)
+  learn_BT = mask_BT & learn_B[:, None]
   draw = np.random.default_rng(0)
   def fill(low=-2.0, high=-0.1):
     x_BT = draw.uniform(low, high, mask_BT.shape)
-    return jnp.asarray(np.where(mask_BT & valid_B[:, None], x_BT, padding), jnp.float32)
-  # Losses get the mask of what counts, as build.py hands it to them.
-  mask_BT = mask_BT & valid_B[:, None] if stage == "losses" else mask_BT
+    return jnp.asarray(np.where(learn_BT, x_BT, padding), jnp.float32)
   scored = records.Scored(
-      mask_BT=jnp.asarray(mask_BT), outcome_B=jnp.asarray(outcome_B, jnp.float32), group=3,
+      action_BT=jnp.asarray(mask_BT), outcome_B=jnp.asarray(outcome_B, jnp.float32), group=3,
       old_logps_BT=fill(), logps_BT=fill(), entropy_BT=fill(0.1, 2.0),
       sampler_logps_BT=fill(), prm_logps_BT=fill(), prm_old_logps_BT=fill(),
-      ref_logps_BT=fill(), policy_ref_logps_BT=fill(), values_BT=fill(-1.0, 1.0),
+      prm_ref_logps_BT=fill(), ref_logps_BT=fill(), values_BT=fill(-1.0, 1.0),
       old_values_BT=fill(-1.0, 1.0), returns_BT=fill(-1.0, 1.0),
       advantages_BT=fill(-1.0, 1.0), mean_logps_BT=fill(), old_mean_logps_BT=fill(),
       old_logits_BT=fill(-1.0, 1.0), old_min_p_logps_BT=fill(),
@@ -89,7 +88,7 @@ def _record(stage, padding):
       kl_ratio_B=jnp.asarray(draw.normal(size=6), jnp.float32),
       step_scores_BT=fill(0.1, 0.9),
       step_ends_BT=jnp.asarray(draw.uniform(size=mask_BT.shape) < 0.5),
-      scores_BE=jnp.asarray(np.where(valid_B[:, None], draw.uniform(size=(6, 2)), padding),
+      scores_BE=jnp.asarray(np.where(learn_B[:, None], draw.uniform(size=(6, 2)), padding),
                             jnp.float32),
       answer_B=jnp.asarray([0, 1, 1, 2, 2, 2]),
       demo_B=jnp.asarray([False, False, True, False, True, True]),
@@ -98,9 +97,9 @@ def _record(stage, padding):
       noise_B=jnp.asarray(draw.uniform(size=6), jnp.float32),
       answer_logps_BM=fill(), base_answer_logps_BM=fill(), noprompt_logps_BT=fill(),
       step_answer_logps_BJM=jnp.stack([fill(), fill(), fill()], axis=1),
-      answer_mask_BM=jnp.asarray(mask_BT), answer_span_BT=jnp.asarray(mask_BT),
+      answer_mask_BM=jnp.asarray(learn_BT), answer_span_BT=jnp.asarray(learn_BT),
       greedy_B=jnp.asarray([0.5, 0.5, 0.5, 1.0, 1.0, 1.0], jnp.float32),
-      old_sum_pi_squared_BT=fill(0.1, 0.5), rehearsal_BT=jnp.asarray(mask_BT),
+      old_sum_pi_squared_BT=fill(0.1, 0.5), rehearsal_BT=jnp.asarray(learn_BT),
       self_logps_B=fill()[:, 0], finish_B=jnp.asarray([1, 1, 1, 0, 1, 2]))
   if stage != "advantages": return scored
   return combine.Term(rewards=fill(-1.0, 1.0), scored=scored)
@@ -177,13 +176,12 @@ def test_padding_is_inert(name):
   wanted = _leaves(jitted(_record(stage, 0.0)))
   for got in (_leaves(eager), _leaves(jitted(record))):
     for a, b in zip(got, wanted): np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
-  mask_BT = np.asarray(record.mask_BT)
+  learn_BT = np.asarray(record.learn_BT)
   for a in _leaves(eager):
-    if a.shape == mask_BT.shape: np.testing.assert_array_equal(a[~mask_BT], 0)
-  valid_BT = np.asarray(scored.mask_BT & scored.valid_B[:, None])
+    if a.shape == learn_BT.shape: np.testing.assert_array_equal(a[~learn_BT], 0)
   for key, grad in grads.items():
     assert np.isfinite(grad).all(), key
-    np.testing.assert_array_equal(np.asarray(grad)[~valid_BT], 0, err_msg=key)
+    np.testing.assert_array_equal(np.asarray(grad)[~learn_BT], 0, err_msg=key)
 
 
 @pytest.mark.parametrize("name", [n for n in FOUND if "diagnostics" not in n])

@@ -53,7 +53,7 @@ def lowered(run, state):
           finish_B=((b,), np.int32)), is_leaf=lambda s: isinstance(s, tuple)), run.mesh)
   rollouts = records.Rollouts(prompt_P=None, **row)
   scored = jax.eval_shape(lambda r: records.Scored(
-      mask_BT=r.mask_BT, outcome_B=r.sampler_logps_BT[:, 0],
+      action_BT=r.mask_BT, outcome_B=r.sampler_logps_BT[:, 0],
       advantages_BT=r.sampler_logps_BT, group=4), rollouts)
   scored, coef_B = sharding.row_shapes((scored, scored.outcome_B), run.mesh)
   return run.updates["learner"].lower(

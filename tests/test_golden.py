@@ -186,10 +186,10 @@ class Groups:
     self.rows = [[i for i, x in enumerate(ids) if x == g] for g in order]
     self.shape = len(order), max(map(len, self.rows))
     self.index_PG = np.zeros(self.shape, int)
-    self.valid_PG = np.zeros(self.shape, bool)
+    self.learn_PG = np.zeros(self.shape, bool)
     for p, rows in enumerate(self.rows):
       self.index_PG[p, :len(rows)] = rows
-      self.valid_PG[p, :len(rows)] = True
+      self.learn_PG[p, :len(rows)] = True
     self.lone_B = np.array([ids.count(x) == 1 for x in ids])
 
   def pack(self, x):
@@ -203,7 +203,7 @@ class Groups:
   def rows_of(self, x):
     """[P, G, ...] -> [B, ...]."""
     out = np.zeros((len(self.lone_B), *x.shape[2:]))
-    out[self.index_PG[self.valid_PG]] = np.asarray(x)[self.valid_PG]
+    out[self.index_PG[self.learn_PG]] = np.asarray(x)[self.learn_PG]
     return out
 
 
@@ -417,7 +417,7 @@ def _learn_prm(c, start, ref_BT, loss="prm.ce", **options):
           tokens_BS=ids_BS, prompt_len_B=jnp.zeros(rows, int),
           completion_len_B=mask_BT.sum(axis=1), sampler_logps_BT=jnp.zeros((rows, width)),
           finish_B=jnp.zeros(rows, int), prompt_P=None),
-      records.Scored(mask_BT=mask_BT, outcome_B=f64(c["acc"]), group=n, ref_logps_BT=ref_BT,
+      records.Scored(action_BT=mask_BT, outcome_B=f64(c["acc"]), group=n, prm_ref_logps_BT=ref_BT,
                      prm_logps_BT=prm_BT, prm_old_logps_BT=prm_BT,
                      prm_beta_B=jnp.full(rows, c["beta"])))
   return state.prm["w_VV"], scored, metrics
@@ -600,7 +600,7 @@ def kto_unpaired(c):
 @adapter("implicit_prm.pairs")
 def pairs(c):
   groups = Groups(c["group"])
-  is_pair_PGG = prm._pairs(groups.pack(c["acc"]), jnp.asarray(groups.valid_PG))
+  is_pair_PGG = prm._pairs(groups.pack(c["acc"]), jnp.asarray(groups.learn_PG))
   got = [[groups.index_PG[p, w], groups.index_PG[p, l]]
          for p, w, l in np.argwhere(np.asarray(is_pair_PGG))]
   c.check(got, c.want)
@@ -612,11 +612,11 @@ def pair_losses(c):
       c.name.split(".")[1]]
   source = c.other(c.raw("pairs"))
   groups, pair_list = Groups(source["group"]), source.want
-  acc_PG, valid_PG = groups.pack(f64(source["acc"])), jnp.asarray(groups.valid_PG)
+  acc_PG, learn_PG = groups.pack(f64(source["acc"])), jnp.asarray(groups.learn_PG)
 
   def loss(prm_B1, ref_B1):
-    return fn(groups.flat(prm_B1), groups.flat(ref_B1), ok((valid_PG.size, 1)),
-              acc_PG, valid_PG, c["beta"]).mean()
+    return fn(groups.flat(prm_B1), groups.flat(ref_B1), ok((learn_PG.size, 1)),
+              acc_PG, learn_PG, c["beta"]).mean()
 
   _check_sequence_loss(c, loss, "grad_policy_logps")
   prm_B1, ref_B1 = _sequence_logps(c)
@@ -672,17 +672,17 @@ def processbench_threshold(c):
 def _check_rloo(c, want, rm_BT, acc, mask_BT, n, *, gammas=(1.0, 1.0), coefs=(1.0, 1.0)):
   """PRIME's two terms through combine.estimate, as a run composes them."""
   rows = len(mask_BT)
-  scored = records.Scored(mask_BT=mask_BT, outcome_B=jnp.zeros(rows), group=n)
+  scored = records.Scored(action_BT=mask_BT, outcome_B=jnp.zeros(rows), group=n)
   total_BT = jnp.zeros(mask_BT.shape)
   if rm_BT is not None:
     total_BT += combine.estimate(
         coefs[0] * f64(rm_BT), scored, 1.0,
-        lambda t: process.rloo(t.rewards_BT, t.mask_BT, t.valid_PG, gamma=gammas[0]))[0]
+        lambda t: process.rloo(t.rewards_BT, t.learn_BT, t.learn_PG, gamma=gammas[0]))[0]
   if acc is not None:
     # [B], or [B, T] with the verdict on the last token: the same to rewards_PG.
     total_BT += combine.estimate(
         coefs[1] * f64(acc), scored, gammas[1],
-        lambda t: group.rloo(t.rewards_PG, t.valid_PG))[0]
+        lambda t: group.rloo(t.rewards_PG, t.learn_PG))[0]
   c.check(total_BT, want["returns"])
   check_whitened(c, normalize.whiten(total_BT, mask_BT), want["advantages"], mask_BT)
 
@@ -711,43 +711,43 @@ def _formula(c):
 
 @adapter("formula.prime_rloo_eq5_length_normalised")
 def rloo_eq5(c):
-  rewards_BT, mask_BT, acc_PG, valid_PG = _formula(c)
-  part_BT = process.rloo(rewards_BT, mask_BT, valid_PG, gamma=c["gamma"], loo="strict")
+  rewards_BT, mask_BT, acc_PG, learn_PG = _formula(c)
+  part_BT = process.rloo(rewards_BT, mask_BT, learn_PG, gamma=c["gamma"], loo="strict")
   c.check(part_BT, c.want["process_part"])
   # gamma discounts process rewards only here.
-  c.check(part_BT + combine.spread(group.rloo(acc_PG, valid_PG), mask_BT), c.want["total"])
+  c.check(part_BT + combine.spread(group.rloo(acc_PG, learn_PG), mask_BT), c.want["total"])
 
 
 @adapter("formula.prime_rloo_code_closed_form")
 def rloo_code(c):
-  rewards_BT, mask_BT, acc_PG, valid_PG = _formula(c)
-  c.check(process.rloo(rewards_BT, mask_BT, valid_PG, gamma=c["gamma"])
-          + combine.spread(group.rloo(acc_PG, valid_PG), mask_BT, gamma=c["gamma"]),
+  rewards_BT, mask_BT, acc_PG, learn_PG = _formula(c)
+  c.check(process.rloo(rewards_BT, mask_BT, learn_PG, gamma=c["gamma"])
+          + combine.spread(group.rloo(acc_PG, learn_PG), mask_BT, gamma=c["gamma"]),
           c.want["returns"])
 
 
 @adapter("formula.prime_grpo_eq7")
 def grpo_eq7(c):
-  rewards_BT, mask_BT, acc_PG, valid_PG = _formula(c)
+  rewards_BT, mask_BT, acc_PG, learn_PG = _formula(c)
   eps = float(re.search(r"\+ *([\d.e+-]+)", c.raw("std")).group(1))
-  c.check(process.grpo(rewards_BT, mask_BT, valid_PG, gamma=c["gamma"], eps=eps)
-          + combine.spread(group.grpo(acc_PG, valid_PG, eps=eps), mask_BT),
+  c.check(process.grpo(rewards_BT, mask_BT, learn_PG, gamma=c["gamma"], eps=eps)
+          + combine.spread(group.grpo(acc_PG, learn_PG, eps=eps), mask_BT),
           c.want["advantages"])
 
 
 @adapter("formula.prime_reinforce_eq8")
 def reinforce_eq8(c):
-  rewards_BT, mask_BT, acc_PG, valid_PG = _formula(c)
-  c.check(process.reinforce(rewards_BT, mask_BT, valid_PG, gamma=c["gamma"])
-          + combine.spread(batch.reinforce(acc_PG, valid_PG), mask_BT),
+  rewards_BT, mask_BT, acc_PG, learn_PG = _formula(c)
+  c.check(process.reinforce(rewards_BT, mask_BT, learn_PG, gamma=c["gamma"])
+          + combine.spread(batch.reinforce(acc_PG, learn_PG), mask_BT),
           c.want["advantages"])
 
 
 @adapter("formula.prm_as_value")
 def prm_as_value(c):
-  rewards_BT, mask_BT, acc_PG, valid_PG = _formula(c)
-  c.check(process.value_baseline(rewards_BT, mask_BT, valid_PG)
-          + combine.spread(batch.reinforce(acc_PG, valid_PG), mask_BT),
+  rewards_BT, mask_BT, acc_PG, learn_PG = _formula(c)
+  c.check(process.value_baseline(rewards_BT, mask_BT, learn_PG)
+          + combine.spread(batch.reinforce(acc_PG, learn_PG), mask_BT),
           c.want["advantages"])
 
 
@@ -776,7 +776,7 @@ def group_estimators(c):
   name = c.name.split(".")[1]
   mask_BT, groups = c.mask(), Groups(c["index"])
   rewards_B = f64(c["token_level_rewards"]).sum(axis=1)  # All columns, as the reference.
-  args, options, fn = [groups.pack(rewards_B), jnp.asarray(groups.valid_PG)], {}, GROUP[name]
+  args, options, fn = [groups.pack(rewards_B), jnp.asarray(groups.learn_PG)], {}, GROUP[name]
   is_whitened = name in ("gdpo", "reinforce_pp_baseline")
   if groups.lone_B.any() and is_whitened:
     pytest.skip("a group of one: the reference keeps its reward, ours gives 0")
@@ -787,7 +787,7 @@ def group_estimators(c):
     elif not use_std: fn, options = group.mean_baseline, {}
   if name == "opo": args.append(groups.pack(mask_BT.sum(axis=1)))
   if name == "reinforce_pp_baseline":
-    args.append(groups.flat(mask_BT) & jnp.asarray(groups.valid_PG).reshape(-1)[:, None])
+    args.append(groups.flat(mask_BT) & jnp.asarray(groups.learn_PG).reshape(-1)[:, None])
     flat_BT = fn(*args)
     got_BT = groups.rows_of(flat_BT.reshape(*groups.shape, -1))
   else:
@@ -814,8 +814,8 @@ def remax(c):
   mask_BT, rewards_BT = c.mask(), f64(c["token_level_rewards"])
   # Of an outcome; with rewards on several tokens the reference's return-to-go
   # minus the same baseline on every token.
-  valid_PG = ok((1, len(mask_BT)))
-  base_B1 = batch.remax(jnp.zeros(valid_PG.shape), valid_PG, f64(c["reward_baselines"])).T
+  learn_PG = ok((1, len(mask_BT)))
+  base_B1 = batch.remax(jnp.zeros(learn_PG.shape), learn_PG, f64(c["reward_baselines"])).T
   got_BT = temporal.return_to_go(rewards_BT, mask_BT) + combine.spread(base_B1, mask_BT)
   c.check(got_BT, c.want["advantages"])
 
@@ -826,7 +826,7 @@ def optimal_token_baseline(c):
   if groups.lone_B.any(): pytest.skip("a group of one: ours gives 0")
   got_BT = batch.optimal_token_baseline(
       *map(groups.flat, (f64(c["token_level_rewards"]), c.mask())),
-      jnp.asarray(groups.valid_PG),
+      jnp.asarray(groups.learn_PG),
       *map(groups.flat, (f64(c["old_log_probs"]), f64(c["sum_pi_squared"]))))
   # The reference adds 1e-8 to the sum of weights.
   c.check(groups.rows_of(got_BT.reshape(*groups.shape, -1)), c.want["advantages"],
@@ -852,10 +852,10 @@ def trl_advantages(c):
     if c["scale_rewards"] != "group": pytest.skip("normalize_then_sum is per group here")
     terms = [w * group.grpo(r.reshape(shape), k.reshape(shape), eps=1e-4)
              for w, r, k in zip(weight_R, rewards_BR.T, known_BR.T)]
-    valid_PG = known_BR.any(axis=1).reshape(shape)
+    learn_PG = known_BR.any(axis=1).reshape(shape)
     total_PG = sum(terms)
-    std = masked.root(masked.var(total_PG, valid_PG))
-    got_PG = masked.keep((total_PG - masked.mean(total_PG, valid_PG)) / (std + 1e-4), valid_PG)
+    std = masked.root(masked.var(total_PG, learn_PG))
+    got_PG = masked.keep((total_PG - masked.mean(total_PG, learn_PG)) / (std + 1e-4), learn_PG)
   else:
     fn = {"group": functools.partial(group.grpo, eps=1e-4), "none": group.mean_baseline,
           "batch": functools.partial(batch.group_mean_batch_std, eps=1e-4)}[c["scale_rewards"]]
@@ -871,11 +871,11 @@ def trl_rloo_advantages(c):
   total_B = masked.total(rewards_BR * weight_R[None], known_BR, axis=1)
   total_B -= c["beta"] * jnp.sum(divergence.estimate(
       f64(c["old_log_prob"]), f64(c["ref_log_prob"]), mask_BT, kind="k1"), axis=1)
-  valid_PG = known_BR.any(axis=1).reshape(shape)
-  got_PG = group.rloo(total_B.reshape(shape), valid_PG)
+  learn_PG = known_BR.any(axis=1).reshape(shape)
+  got_PG = group.rloo(total_B.reshape(shape), learn_PG)
   if c["normalize_advantages"]:
-    std = masked.root(masked.var(got_PG, valid_PG))
-    got_PG = masked.keep((got_PG - masked.mean(got_PG, valid_PG)) / (std + 1e-4), valid_PG)
+    std = masked.root(masked.var(got_PG, learn_PG))
+    got_PG = masked.keep((got_PG - masked.mean(got_PG, learn_PG)) / (std + 1e-4), learn_PG)
   c.check(got_PG.reshape(-1), c.want["advantages"], tol=max(c.tol, TRL_STD_TOL))
 
 

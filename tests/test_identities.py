@@ -198,15 +198,15 @@ def test_whitened_advantages():
 
 def advantages_of(rows_B, prm_BT, ref_BT, mask_BT):
   """PRIME's advantages of a batch made of these rows."""
-  scored = records.Scored(mask_BT=mask_BT[rows_B], group=G,
+  scored = records.Scored(action_BT=mask_BT[rows_B], group=G,
                           outcome_B=jnp.asarray(OUTCOME)[rows_B])
-  rewards_BT, _ = implicit.process(prm_BT[rows_B], ref_BT[rows_B], scored.mask_BT, scored.valid_B,
+  rewards_BT, _ = implicit.process(prm_BT[rows_B], ref_BT[rows_B], scored.action_BT, scored.learn_B,
                                 0.05)
-  process_fn = lambda t: process.rloo(t.rewards_BT, t.mask_BT, t.valid_PG)
-  outcome_fn = lambda t: group.rloo(t.rewards_PG, t.valid_PG)
+  process_fn = lambda t: process.rloo(t.rewards_BT, t.learn_BT, t.learn_PG)
+  outcome_fn = lambda t: group.rloo(t.rewards_PG, t.learn_PG)
   return normalize.whiten(combine.estimate(rewards_BT, scored, 1.0, process_fn)[0]
                           + combine.estimate(scored.outcome_B, scored, 1.0, outcome_fn)[0],
-                          scored.mask_BT)
+                          scored.action_BT)
 
 
 @pytest.mark.parametrize("rows", [[2, 0, 3, 1, 4, 5, 6, 7], [4, 5, 6, 7, 0, 1, 2, 3]],
@@ -354,18 +354,18 @@ def test_planted_reward_is_found():
 def test_unknown_verdicts_are_nobodys_business():
   """A NaN verdict changes its group as if the row were not there."""
   outcome_B = jnp.asarray(OUTCOME).at[1].set(jnp.nan)
-  scored = records.Scored(mask_BT=MASK, outcome_B=outcome_B, group=G)
+  scored = records.Scored(action_BT=MASK, outcome_B=outcome_B, group=G)
   prm_BT, ref_BT = draw(0), draw(1)
-  rewards_BT, _ = implicit.process(prm_BT, ref_BT, MASK, scored.valid_B, 0.05)
-  process_fn = lambda t: process.rloo(t.rewards_BT, t.mask_BT, t.valid_PG)
+  rewards_BT, _ = implicit.process(prm_BT, ref_BT, MASK, scored.learn_B, 0.05)
+  process_fn = lambda t: process.rloo(t.rewards_BT, t.learn_BT, t.learn_PG)
   got_BT = combine.estimate(rewards_BT, scored, 1.0, process_fn)[0]
   np.testing.assert_array_equal(got_BT[1], 0)
   rows = jnp.asarray([0, 2, 3])
   alone = process.rloo(rewards_BT[rows], MASK[rows], jnp.ones((1, 3), bool))
   close(got_BT[rows], alone)
-  loss = prm.ce(prm_BT, ref_BT, MASK, outcome_B, scored.valid_B, 0.05)
+  loss = prm.ce(prm_BT, ref_BT, MASK, outcome_B, scored.learn_B, 0.05)
   assert loss.weight == P * G - 1
   grad_BT = jax.grad(lambda a: prm.ce(
-      a, ref_BT, MASK, outcome_B, scored.valid_B, 0.05).mean())(prm_BT)
+      a, ref_BT, MASK, outcome_B, scored.learn_B, 0.05).mean())(prm_BT)
   np.testing.assert_array_equal(grad_BT[1], 0)
-  close(batch.reinforce(outcome_B.reshape(P, G), scored.valid_PG)[0], [1, 0, 1, 0])
+  close(batch.reinforce(outcome_B.reshape(P, G), scored.learn_PG)[0], [1, 0, 1, 0])

@@ -237,7 +237,7 @@ def test_what_the_start_solves_is_rehearsed_and_not_trained(files):
       assert completions[27::4] == [ids[int(p)] for p in rollouts.prompt_P[6:]]
       assert all(not c for c in completions[24:27] + completions[28:31])
       scored = run.score(state, rollouts, **judged)
-      assert np.isnan(scored.outcome_B[24:]).all() and scored.valid_B[:24].all()
+      assert np.isnan(scored.outcome_B[24:]).all() and scored.learn_B[:24].all()
       np.testing.assert_array_equal(scored.rehearsal_BT.any(axis=1),
                                     [False] * 27 + [True] + [False] * 3 + [True])
       state, metrics = run.learn_policy(
@@ -274,7 +274,7 @@ def test_remax_compares_with_the_greedy_completion(files):
   assert len(set(want_B.tolist())) > 1
   scored, _ = run.advantage(state, run.score(state, rollouts, **judged))
   np.testing.assert_allclose(
-      np.where(scored.mask_BT[:, 0], scored.advantages_BT[:, 0], 0),
+      np.where(scored.action_BT[:, 0], scored.advantages_BT[:, 0], 0),
       scored.outcome_B - want_B, atol=1e-6)
 
 
@@ -307,12 +307,12 @@ def test_groups_left_out_by_the_spread_of_their_rewards(files):
       outcome=dict(name="outcome.verdict", coef=1.0))), advantages=base.ml_collections.
       ConfigDict(dict(outcome=dict(name="group.rloo"), whiten=False)), learner__keep=_SPREAD))
   outcome_PG = np.float32([[1, 0, 0, 0], [1, 1, 0, 0]] * 4)
-  scored = records.Scored(outcome_B=outcome_PG.ravel(), mask_BT=np.ones((32, 2), bool),
+  scored = records.Scored(outcome_B=outcome_PG.ravel(), action_BT=np.ones((32, 2), bool),
                           group=4)
   state = run.init().replace(step=1, reward_std=np.float32(.55))
   scored, metrics = run.advantage(state, scored)
   assert metrics["rewards/kept"] == .5
-  np.testing.assert_array_equal(scored.valid_PG, np.tile([[False], [True]], (4, 4)))
+  np.testing.assert_array_equal(scored.learn_PG, np.tile([[False], [True]], (4, 4)))
   advantages_PGT = scored.advantages_BT.reshape(8, 4, 2)
   assert not advantages_PGT[::2].any() and advantages_PGT[1::2].all()
 
@@ -339,7 +339,7 @@ def test_a_reset_of_the_kl_reference_is_not_seen_by_the_prm(files):
   rollouts = run.sample(state.policy, *run.encode(prompts), rng.key(0, "sample", 0))
   outcome_B = np.float32(run.verify(prompts, jax.device_get(rollouts))).reshape(-1)
   start = jax.device_get(run.score(state, rollouts, outcome_B))
-  np.testing.assert_array_equal(start.policy_ref_logps_BT, start.old_logps_BT)
+  np.testing.assert_array_equal(start.ref_logps_BT, start.old_logps_BT)
   seen = {}
   for step in range(2):
     scored, _ = run.advantage(state, run.score(state, rollouts, outcome_B))
@@ -348,12 +348,12 @@ def test_a_reset_of_the_kl_reference_is_not_seen_by_the_prm(files):
     seen[step] = jax.device_get((run.score(state, rollouts, outcome_B), state))
   (one, before), (two, after) = seen[0], seen[1]
   for scored in (one, two):  # The PRM and its reference are where they were.
-    np.testing.assert_array_equal(scored.ref_logps_BT, start.ref_logps_BT)
-    np.testing.assert_array_equal(scored.prm_logps_BT, start.ref_logps_BT)
+    np.testing.assert_array_equal(scored.prm_ref_logps_BT, start.prm_ref_logps_BT)
+    np.testing.assert_array_equal(scored.prm_logps_BT, start.prm_ref_logps_BT)
   # The first step is no multiple of kl.sync_every.
-  np.testing.assert_array_equal(one.policy_ref_logps_BT, start.policy_ref_logps_BT)
+  np.testing.assert_array_equal(one.ref_logps_BT, start.ref_logps_BT)
   assert np.abs(one.old_logps_BT - start.old_logps_BT).max() > 1e-3
-  np.testing.assert_array_equal(two.policy_ref_logps_BT, two.old_logps_BT)
+  np.testing.assert_array_equal(two.ref_logps_BT, two.old_logps_BT)
   moments = lambda s: sum(np.abs(x).sum() for x in jax.tree.leaves(s.policy_opt))
   assert moments(before) > 0 and moments(after) == 0
   # The policy goes on: its arrays are donated, the reference is a copy.
@@ -552,10 +552,10 @@ def test_the_policy_as_the_prms_reference_is_scored_at_temperature_1(
   rollouts = run.sample(state.policy, *run.encode(run.prompts.take(8)), rng.key(0, "sample", 0))
   scored = run.score(state, rollouts, sharding.place_rows(
       np.arange(32, dtype=np.float32) % 2, run.mesh))
-  assert scored.mask_BT.any() and (scored.prm_logps_BT == scored.ref_logps_BT).all()
+  assert scored.action_BT.any() and (scored.prm_logps_BT == scored.prm_ref_logps_BT).all()
   assert sorted(taken) == sorted([1.0, 1.0, temperature][:passes])
   assert np.abs(scored.old_logps_BT - scored.sampler_logps_BT).max() < 1e-4
-  assert (scored.old_logps_BT == scored.ref_logps_BT).all() == (temperature == 1)
+  assert (scored.old_logps_BT == scored.prm_ref_logps_BT).all() == (temperature == 1)
   state, scored, metrics = run.learn_prm(state, rollouts, scored)
   assert metrics["prm/loss"] == pytest.approx(np.log(2), abs=1e-6)
   metrics = score.old_metrics(scored, temperature)

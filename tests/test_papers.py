@@ -18,7 +18,7 @@ def advantages(key, outcome_B, *, changes=(), **fields):
   """Of completions of four tokens, two of each prompt."""
   c = importlib.import_module(f"configs.papers.{key}").get_config()
   for section, values in dict(changes).items(): c.rewards[section].update(values)
-  scored = records.Scored(mask_BT=jnp.ones((len(outcome_B), 4), bool), group=2,
+  scored = records.Scored(action_BT=jnp.ones((len(outcome_B), 4), bool), group=2,
                           outcome_B=jnp.array(outcome_B), **fields)
   of = score.advantage(c, methods.of(c))
   state = types.SimpleNamespace(kl_coef=c.kl.coef, step=1000)

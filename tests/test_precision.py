@@ -106,7 +106,7 @@ def test_frozen_weights_in_the_activations_dtype_change_no_bit(run):
     found.append(jax.device_get((rollouts, r.score(state, rollouts, outcome_B))))
     bytes_of.append(preflight.held_bytes(r.shapes()))
   jax.tree.map(np.testing.assert_array_equal, *found)
-  np.testing.assert_array_equal(found[1][1].prm_logps_BT, found[1][1].ref_logps_BT)
+  np.testing.assert_array_equal(found[1][1].prm_logps_BT, found[1][1].prm_ref_logps_BT)
   ratio = bytes_of[1]["reference"] / bytes_of[0]["reference"]
   assert 0.5 <= ratio < 0.51 and (
       bytes_of[0]["policy + optimizer"] == bytes_of[1]["policy + optimizer"])

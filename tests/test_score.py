@@ -29,9 +29,9 @@ def batch():
   lengths_B1 = draw.integers(1, T + 1, (P * G, 1))
   mask_BT = jnp.asarray(np.arange(T)[None] < lengths_B1)
   return records.Scored(
-      mask_BT=mask_BT, outcome_B=jnp.asarray(draw.integers(0, 2, P * G), jnp.float32),
-      prm_logps_BT=f32(P * G, T), prm_old_logps_BT=f32(P * G, T), ref_logps_BT=f32(P * G, T), old_logps_BT=f32(P * G, T),
-      policy_ref_logps_BT=f32(P * G, T), values_BT=f32(P * G, T), prm_beta_B=jnp.full(P * G, 0.05), group=G)
+      action_BT=mask_BT, outcome_B=jnp.asarray(draw.integers(0, 2, P * G), jnp.float32),
+      prm_logps_BT=f32(P * G, T), prm_old_logps_BT=f32(P * G, T), prm_ref_logps_BT=f32(P * G, T), old_logps_BT=f32(P * G, T),
+      ref_logps_BT=f32(P * G, T), values_BT=f32(P * G, T), prm_beta_B=jnp.full(P * G, 0.05), group=G)
 
 
 def scored_by(c, kl_coef=0.0, step=0, **changes):
@@ -124,7 +124,7 @@ def test_values_learn_the_returns_of_their_own_term(coef):
       dict(outcome=GAE, process=dict(name="process.rloo")))
   expected = scored_by(alone)[0]
   np.testing.assert_allclose(expected.returns_BT, combine.value_targets(
-      expected.advantages_BT, batch().values_BT, batch().mask_BT), atol=1e-6)
+      expected.advantages_BT, batch().values_BT, batch().action_BT), atol=1e-6)
   np.testing.assert_allclose(scored_by(beside)[0].returns_BT, expected.returns_BT, atol=1e-6)
 
 
@@ -146,7 +146,7 @@ def whitened(outcome, estimator):
   c = base.get_config()
   c.rewards, c.advantages = dict(outcome=OUTCOME), dict(outcome=dict(name=estimator), whiten=True)
   mask_BT = jnp.ones((8, 2), bool).at[1:, 1].set(False)
-  scored = records.Scored(mask_BT=mask_BT, outcome_B=jnp.asarray(outcome), group=4)
+  scored = records.Scored(action_BT=mask_BT, outcome_B=jnp.asarray(outcome), group=4)
   state = types.SimpleNamespace(kl_coef=jnp.float32(0), step=0)
   found, _ = score.advantage(c, methods.of(c))(state, scored)
   return np.asarray(found.advantages_BT)

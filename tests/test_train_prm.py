@@ -108,7 +108,7 @@ def test_step_rewards_add_up_to_the_log_ratio_with_eos(implicit):
                          [x.ids for x in completions])
   rollouts, _, _ = stored.batch([completions[i:i + 4] for i in range(0, 32, 4)], 0, run)
   scored = run.score(state, rollouts, np.zeros(32, np.float32))
-  ratio_B = np.where(scored.mask_BT, scored.prm_logps_BT - scored.ref_logps_BT, 0).sum(1)
+  ratio_B = np.where(scored.action_BT, scored.prm_logps_BT - scored.prm_ref_logps_BT, 0).sum(1)
   by_text = dict(zip(map(bytes, np.asarray(rollouts.tokens_BS)), .5 * ratio_B))  # beta = 0.5
   got = best_of_n.scores(steps[""])["sum"]
   assert len(by_text) > 8

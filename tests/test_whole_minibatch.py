@@ -45,9 +45,9 @@ def batch():
       sampler_logps_BT=-np.abs(normal_BT()), finish_B=np.ones(B, np.int32), prompt_P=None)
   outcome_B = np.float32([1, 0] * 2 + [np.nan, 0] + [1, 0] + [0, 0] * 2 + [1, 0, 0, 1])
   scored = records.Scored(
-      mask_BT=rollouts.mask_BT, outcome_B=outcome_B, group=G, prm_beta_B=np.full(B, .5, np.float32),
+      action_BT=rollouts.mask_BT, outcome_B=outcome_B, group=G, prm_beta_B=np.full(B, .5, np.float32),
       finish_B=rollouts.finish_B, sampler_logps_BT=rollouts.sampler_logps_BT,
-      ref_logps_BT=np.float32(-2 * later_B1) - np.abs(normal_BT()),
+      prm_ref_logps_BT=np.float32(-2 * later_B1) - np.abs(normal_BT()),
       old_min_p_logps_BT=-np.abs(normal_BT()),
       kl_ratio_B=np.float32(3 * later_B1[:, 0]), advantages_BT=normal_BT() + np.float32(later_B1))
   return jax.tree.map(jnp.asarray, (rollouts, scored))

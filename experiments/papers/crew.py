@@ -47,7 +47,7 @@ def of_seed(seed):
     def score(agg, first):
       spec = dict(name=crew.get_config().rewards.outcome.name, agg=agg)
       return ranked(resolve.resolve("rewards", spec, records.Scored)(records.Scored(
-          mask_BT=mask_LT, outcome_B=jnp.zeros(256), old_logps_BT=logps_LT,
+          action_BT=mask_LT, outcome_B=jnp.zeros(256), old_logps_BT=logps_LT,
           answer_span_BT=mask_LT & (jnp.arange(4)[None] >= first))),
                     right_L, jnp.exp(logps_LT.sum(axis=1)))
     return jnp.stack([score("mean_p", 2), score("mean_p", 0), score("geo_p", 0)])

@@ -58,8 +58,8 @@ def implicit(key, ok_PNV, policy, batch, rate):
   c = implicit_prm.get_config()
   loss_of = methods.of(c).prm
   scored = records.Scored(
-      mask_BT=batch.mask_BT, outcome_B=steps.verdict_B(ok_PNV, batch), group=GROUP,
-      ref_logps_BT=tabular.logps(policy, batch)[0],
+      action_BT=batch.mask_BT, outcome_B=steps.verdict_B(ok_PNV, batch), group=GROUP,
+      prm_ref_logps_BT=tabular.logps(policy, batch)[0],
       prm_beta_B=jnp.full(len(batch.mask_BT), c.prm.beta))
   learned = fit(lambda x: loss_of(scored.replace(
       prm_logps_BT=tabular.logps(x, batch)[0])).mean(), policy, rate)

@@ -48,7 +48,7 @@ def arms():
       return jax.nn.log_sigmoid(c_ref + signs_BD @ head[1:] + head[0])
     def loss(head):
       return loss_of(records.Scored(
-          mask_BT=jnp.ones((len(answer_B), 1), bool), outcome_B=1.0 * (answer_B == 0),
+          action_BT=jnp.ones((len(answer_B), 1), bool), outcome_B=1.0 * (answer_B == 0),
           finish_B=jnp.ones(len(answer_B), int), group=GROUP,
           self_logps_B=logps(head, signs_BD))).mean()
     head, _ = jax.lax.scan(lambda head, _: (head - rate * jax.grad(loss)(head), None),

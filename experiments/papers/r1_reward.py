@@ -33,8 +33,8 @@ def effects(seeds):
     before_BT = logps_BT.at[0, 0].add(-100.0)
     found = methods.of(c)
     scored = records.Scored(
-        mask_BT=batch.mask_BT, group=c.rollouts.per_prompt, logps_BT=logps_BT,
-        entropy_BT=entropy_BT, old_logps_BT=before_BT, policy_ref_logps_BT=before_BT,
+        action_BT=batch.mask_BT, group=c.rollouts.per_prompt, logps_BT=logps_BT,
+        entropy_BT=entropy_BT, old_logps_BT=before_BT, ref_logps_BT=before_BT,
         outcome_B=env.judge(None, None, batch)["outcome_B"].at[0].set(0.0))
     scored, _ = score.advantage(c, found)(
         types.SimpleNamespace(kl_coef=c.kl.coef, step=0), scored)

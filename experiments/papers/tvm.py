@@ -52,9 +52,9 @@ def picked(seed, rate, *, by_prefix):
   counts_BV = jax.nn.one_hot(tokens_BT, VOCAB).sum(axis=1)
   outcome_B = 1.0 * jax.random.bernoulli(keys[3], chance(difficulty_B, counts_BV))
   mask_BT = jnp.ones(tokens_BT.shape, bool)
-  valid_PG = jnp.ones((PROMPTS, GROUP), bool)
+  learn_PG = jnp.ones((PROMPTS, GROUP), bool)
   labels_BT = prefixes.values(
-      tokens_BT, mask_BT, outcome_B.reshape(valid_PG.shape), valid_PG) if by_prefix else (
+      tokens_BT, mask_BT, outcome_B.reshape(learn_PG.shape), learn_PG) if by_prefix else (
           jnp.broadcast_to(outcome_B[:, None], tokens_BT.shape))
   x_BTD = features(difficulty_B, tokens_BT)
   order_SN = jax.random.permutation(keys[4], len(outcome_B)).reshape(-1, 8)

@@ -197,10 +197,10 @@ def train(c, world, environment, *, seeds, lr, steps, prm_lr=1.0, value_lr=0.5,
     if env.demo_PT is not None:
       batch, demo_B = _demonstrated(world, batch, env.demo_PT, group)
     scored = records.Scored(
-        mask_BT=batch.mask_BT, tokens_BT=batch.tokens_BT, group=group, demo_B=demo_B,
+        action_BT=batch.mask_BT, tokens_BT=batch.tokens_BT, group=group, demo_B=demo_B,
         old_logps_BT=logps(policy_PNV, batch)[0],
         sampler_logps_BT=logps(drawn_from_PNV, batch)[0],
-        policy_ref_logps_BT=logps(state.kl_reference_PNV, batch)[0],
+        ref_logps_BT=logps(state.kl_reference_PNV, batch)[0],
         values_BT=state.value_PN[batch.prompt_B[:, None], batch.nodes_BT],
         **beyond(before, policy_PNV, batch), **env.judge(keys[1], policy_PNV, batch))
     scored, prm = scored.replace(outcome_B=filter_of(scored)), state.prm
@@ -212,7 +212,7 @@ def train(c, world, environment, *, seeds, lr, steps, prm_lr=1.0, value_lr=0.5,
     if methods.value_terms:
       value_PN = value_PN.at[batch.prompt_B[:, None], batch.nodes_BT].add(
           value_lr / group * masked.keep(scored.returns_BT - scored.values_BT,
-                                         batch.mask_BT & scored.valid_B[:, None]))
+                                         scored.learn_BT))
 
     def loss(logits_PNV):
       logps_BT, entropy_BT = logps(logits_PNV, batch)
@@ -261,7 +261,7 @@ def _learn_prm(c, methods, step, scored, prm, reference, batch, tx):
   """PRM scores and its update, in the order of the config."""
   ref_BT = scored.old_logps_BT if c.prm.reference == "policy" else logps(reference, batch)[0]
   seen = logps(prm[0], batch)[0]
-  scored = scored.replace(ref_logps_BT=ref_BT, prm_logps_BT=seen, prm_old_logps_BT=seen,
+  scored = scored.replace(prm_ref_logps_BT=ref_BT, prm_logps_BT=seen, prm_old_logps_BT=seen,
                           prm_beta_B=jnp.full_like(seen[:, 0], methods.prm_beta(step)))
   if c.prm.order == "none": return scored, prm
   def loss(logits_PNV):

@@ -8,7 +8,7 @@ from rlx.core import masked
 from rlx.core import ranges
 
 
-def reinforce(rewards_PG, valid_PG, *, use_mean=False):
+def reinforce(rewards_PG, learn_PG, *, use_mean=False):
   """The reward itself, or against the mean of the batch.
 
     A_i = r_i            use_mean:  A_i = r_i - 1/N sum_j r_j
@@ -19,19 +19,19 @@ def reinforce(rewards_PG, valid_PG, *, use_mean=False):
   enter the mean.
 
   Args:
-    rewards_PG: anything where valid_PG is False.
-    valid_PG: bool.
+    rewards_PG: anything where learn_PG is False.
+    learn_PG: bool.
     use_mean: take the batch mean off.
   Returns:
     advantages_PG.
   """
-  axes.dims(rewards_PG=rewards_PG, valid_PG=valid_PG)
-  rewards_PG = masked.keep(rewards_PG, valid_PG)
+  axes.dims(rewards_PG=rewards_PG, learn_PG=learn_PG)
+  rewards_PG = masked.keep(rewards_PG, learn_PG)
   if not use_mean: return rewards_PG
-  return masked.keep(rewards_PG - masked.mean(rewards_PG, valid_PG), valid_PG)
+  return masked.keep(rewards_PG - masked.mean(rewards_PG, learn_PG), learn_PG)
 
 
-def group_mean_batch_std(rewards_PG, valid_PG, *, eps: ranges.POSITIVE = 1e-4):
+def group_mean_batch_std(rewards_PG, learn_PG, *, eps: ranges.POSITIVE = 1e-4):
   """Lite PPO: the mean of the group off, divided by the std of the batch.
 
     A_i = (r_i - mean of its group) / (std_{p,g} r + eps)
@@ -45,12 +45,12 @@ def group_mean_batch_std(rewards_PG, valid_PG, *, eps: ranges.POSITIVE = 1e-4):
   Returns:
     advantages_PG; a tied group gets exactly 0.
   """
-  axes.dims(rewards_PG=rewards_PG, valid_PG=valid_PG)
-  std = masked.root(masked.var(rewards_PG, valid_PG))
-  return group.mean_baseline(rewards_PG, valid_PG) / (std + eps)
+  axes.dims(rewards_PG=rewards_PG, learn_PG=learn_PG)
+  std = masked.root(masked.var(rewards_PG, learn_PG))
+  return group.mean_baseline(rewards_PG, learn_PG) / (std + eps)
 
 
-def reinforce_pp(rewards_BT, mask_BT, valid_B, *, gamma: ranges.SHARE = 1.0):
+def reinforce_pp(rewards_BT, learn_BT, learn_B, *, gamma: ranges.SHARE = 1.0):
   """REINFORCE++: rewards to go, whitened over all tokens of the batch.
 
     A = (G - mean G) / std G,    G_t = r_t + gamma G_{t+1}
@@ -60,19 +60,19 @@ def reinforce_pp(rewards_BT, mask_BT, valid_B, *, gamma: ranges.SHARE = 1.0):
 
   Args:
     rewards_BT: anything on padding.
-    mask_BT: bool.
-    valid_B: bool; other rows get 0 and do not enter the statistics.
+    learn_BT: bool.
+    learn_B: bool; other rows get 0 and do not enter the statistics.
     gamma: discount per token.
   Returns:
     advantages_BT, 0 on padding.
   """
-  axes.dims(rewards_BT=rewards_BT, mask_BT=mask_BT, valid_B=valid_B)
-  mask_BT = mask_BT & valid_B[:, None]
+  axes.dims(rewards_BT=rewards_BT, learn_BT=learn_BT, learn_B=learn_B)
+  learn_BT = learn_BT & learn_B[:, None]
   return masked.whiten(
-      temporal.return_to_go(rewards_BT, mask_BT, gamma=gamma), mask_BT)
+      temporal.return_to_go(rewards_BT, learn_BT, gamma=gamma), learn_BT)
 
 
-def reinforce_pp_baseline(rewards_PG, valid_PG, mask_BT):
+def reinforce_pp_baseline(rewards_PG, learn_PG, learn_BT):
   """REINFORCE++-baseline: the group mean off, then whitened over all tokens.
 
     A = (D - mean D) / std D,    D_{i,t} = r_i - mean of its group
@@ -84,14 +84,14 @@ def reinforce_pp_baseline(rewards_PG, valid_PG, mask_BT):
   Returns:
     advantages_BT, 0 on padding and where not valid.
   """
-  axes.dims(rewards_PG=rewards_PG, valid_PG=valid_PG, mask_BT=mask_BT)
-  mask_BT = mask_BT & valid_PG.reshape(-1)[:, None]
-  centred_B = group.mean_baseline(rewards_PG, valid_PG).reshape(-1)
+  axes.dims(rewards_PG=rewards_PG, learn_PG=learn_PG, learn_BT=learn_BT)
+  learn_BT = learn_BT & learn_PG.reshape(-1)[:, None]
+  centred_B = group.mean_baseline(rewards_PG, learn_PG).reshape(-1)
   return masked.whiten(
-      jnp.broadcast_to(centred_B[:, None], mask_BT.shape), mask_BT)
+      jnp.broadcast_to(centred_B[:, None], learn_BT.shape), learn_BT)
 
 
-def remax(rewards_PG, valid_PG, greedy_B):
+def remax(rewards_PG, learn_PG, greedy_B):
   """ReMax: against the reward of the prompt's greedy completion.
 
     A_i = r_i - r(greedy completion of the same prompt)
@@ -104,13 +104,13 @@ def remax(rewards_PG, valid_PG, greedy_B):
       where it is NaN gets 0.
     Otherwise, and Returns: as `reinforce`.
   """
-  axes.dims(rewards_PG=rewards_PG, valid_PG=valid_PG, greedy_B=greedy_B)
-  greedy_PG = greedy_B.reshape(valid_PG.shape)
-  valid_PG = valid_PG & ~jnp.isnan(greedy_PG)
-  return masked.keep(rewards_PG, valid_PG) - masked.keep(greedy_PG, valid_PG)
+  axes.dims(rewards_PG=rewards_PG, learn_PG=learn_PG, greedy_B=greedy_B)
+  greedy_PG = greedy_B.reshape(learn_PG.shape)
+  learn_PG = learn_PG & ~jnp.isnan(greedy_PG)
+  return masked.keep(rewards_PG, learn_PG) - masked.keep(greedy_PG, learn_PG)
 
 
-def optimal_token_baseline(rewards_BT, mask_BT, valid_PG, old_logps_BT,
+def optimal_token_baseline(rewards_BT, learn_BT, learn_PG, old_logps_BT,
                            old_sum_pi_squared_BT):
   """Per column, the baseline of least variance from the completions of a prompt.
 
@@ -128,24 +128,24 @@ def optimal_token_baseline(rewards_BT, mask_BT, valid_PG, old_logps_BT,
   Args:
     rewards_BT, old_logps_BT: anything on padding.
     old_sum_pi_squared_BT: sum over the vocabulary of squared probabilities.
-    mask_BT: bool.
-    valid_PG: bool.
+    learn_BT: bool.
+    learn_PG: bool.
   Returns:
     advantages_BT, 0 on padding and where not valid.
   """
-  axes.dims(rewards_BT=rewards_BT, mask_BT=mask_BT, valid_PG=valid_PG,
+  axes.dims(rewards_BT=rewards_BT, learn_BT=learn_BT, learn_PG=learn_PG,
             old_logps_BT=old_logps_BT, old_sum_pi_squared_BT=old_sum_pi_squared_BT)
-  counts_PG = valid_PG & (jnp.sum(valid_PG, axis=1, keepdims=True) > 1)
-  mask_BT = mask_BT & counts_PG.reshape(-1)[:, None]
-  returns_BT = temporal.return_to_go(rewards_BT, mask_BT)
-  score_BT = masked.keep(1 - 2 * jnp.exp(masked.keep(old_logps_BT, mask_BT))
-                         + masked.keep(old_sum_pi_squared_BT, mask_BT), mask_BT)
-  weight_BT = masked.keep(jnp.cumsum(score_BT, axis=1), mask_BT)
-  by_group = lambda x_BT: x_BT.reshape(*valid_PG.shape, -1)
+  counts_PG = learn_PG & (jnp.sum(learn_PG, axis=1, keepdims=True) > 1)
+  learn_BT = learn_BT & counts_PG.reshape(-1)[:, None]
+  returns_BT = temporal.return_to_go(rewards_BT, learn_BT)
+  score_BT = masked.keep(1 - 2 * jnp.exp(masked.keep(old_logps_BT, learn_BT))
+                         + masked.keep(old_sum_pi_squared_BT, learn_BT), learn_BT)
+  weight_BT = masked.keep(jnp.cumsum(score_BT, axis=1), learn_BT)
+  by_group = lambda x_BT: x_BT.reshape(*learn_PG.shape, -1)
   total_P1T = jnp.sum(by_group(weight_BT), axis=1, keepdims=True)
   baseline_P1T = (jnp.sum(by_group(returns_BT * weight_BT), axis=1, keepdims=True)
                   / jnp.where(total_P1T > 0, total_P1T, 1))
-  is_alone_P1T = jnp.sum(by_group(mask_BT), axis=1, keepdims=True) < 2
+  is_alone_P1T = jnp.sum(by_group(learn_BT), axis=1, keepdims=True) < 2
   baseline_P1T = masked.keep(baseline_P1T, ~is_alone_P1T)
   advantages = by_group(returns_BT) - baseline_P1T
-  return masked.keep(advantages.reshape(mask_BT.shape), mask_BT)
+  return masked.keep(advantages.reshape(learn_BT.shape), learn_BT)

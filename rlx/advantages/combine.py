@@ -15,13 +15,10 @@ from rlx.core import records
 from rlx.core import resolve
 
 
-def _of_scored(name):
-  return property(lambda term: getattr(term.scored, name))
-
-
 @flax.struct.dataclass
 class Term:
   """One reward of a batch, with everything an estimator may ask for by name."""
+  DELEGATES_TO = records.Scored
   rewards: jax.Array           # [B], an outcome per completion, or [B, T]
   scored: records.Scored
 
@@ -29,33 +26,18 @@ class Term:
   def rewards_PG(self):
     """An outcome as it is; token rewards summed over the completion."""
     rewards_B = self.rewards
-    if rewards_B.ndim == 2: rewards_B = masked.total(rewards_B, self.mask_BT, axis=1)
+    if rewards_B.ndim == 2: rewards_B = masked.total(rewards_B, self.learn_BT, axis=1)
     return rewards_B.reshape(-1, self.scored.group)
 
   @property
   def rewards_BT(self):
     """Token rewards as they are; an outcome is placed on the last token."""
-    return self.rewards if self.rewards.ndim == 2 else place(self.rewards, self.mask_BT)
+    return self.rewards if self.rewards.ndim == 2 else place(self.rewards, self.learn_BT)
 
-  @property
-  def mask_BT(self):
-    """True on the tokens of valid completions."""
-    return self.scored.mask_BT & self.scored.valid_B[:, None]
-
-  valid_B = _of_scored("valid_B")
-  valid_PG = _of_scored("valid_PG")
-  demo_PG = _of_scored("demo_PG")
-  lengths_PG = _of_scored("lengths_PG")
-  tokens_BT = _of_scored("tokens_BT")
-  step_ends_BT = _of_scored("step_ends_BT")
-  scores_PG = _of_scored("scores_PG")
-  values_BT = _of_scored("values_BT")
-  self_logps_B = _of_scored("self_logps_B")
-  old_logps_BT = _of_scored("old_logps_BT")
-  old_mean_logps_BT = _of_scored("old_mean_logps_BT")
-  old_logits_BT = _of_scored("old_logits_BT")
-  old_sum_pi_squared_BT = _of_scored("old_sum_pi_squared_BT")
-  greedy_B = _of_scored("greedy_B")
+  def __getattr__(self, name):
+    """Every other field is the batch's."""
+    if name.startswith("__") or name == "scored": raise AttributeError(name)
+    return getattr(self.scored, name)
 
 
 def estimate(rewards, scored, gamma, fn):
@@ -73,12 +55,12 @@ def estimate(rewards, scored, gamma, fn):
   """
   term = Term(rewards=rewards, scored=scored)
   advantages, metrics = resolve.measured(fn(term))
-  if advantages.shape != term.mask_BT.shape:
-    return spread(advantages, term.mask_BT, gamma=gamma), metrics
-  return masked.keep(advantages, term.mask_BT), metrics
+  if advantages.shape != scored.learn_BT.shape:
+    return spread(advantages, scored.learn_BT, gamma=gamma), metrics
+  return masked.keep(advantages, scored.learn_BT), metrics
 
 
-def spread(advantages_PG, mask_BT, *, gamma: ranges.SHARE = 1.0):
+def spread(advantages_PG, learn_BT, *, gamma: ranges.SHARE = 1.0):
   """An advantage of the completion on each of its tokens.
 
     A_t = gamma^(L - 1 - t) A     L = tokens of the completion
@@ -86,26 +68,26 @@ def spread(advantages_PG, mask_BT, *, gamma: ranges.SHARE = 1.0):
   which is the discounted return-to-go of A placed on the last token. Tokens
   outside the mask do not count as time.
   """
-  axes.dims(advantages_PG=advantages_PG, mask_BT=mask_BT)
+  axes.dims(advantages_PG=advantages_PG, learn_BT=learn_BT)
   advantages_BT = jnp.broadcast_to(
-      advantages_PG.reshape(-1)[:, None], mask_BT.shape)
+      advantages_PG.reshape(-1)[:, None], learn_BT.shape)
   if gamma != 1.0:
-    after_BT = jnp.sum(mask_BT, axis=1, keepdims=True) - jnp.cumsum(mask_BT, axis=1)
+    after_BT = jnp.sum(learn_BT, axis=1, keepdims=True) - jnp.cumsum(learn_BT, axis=1)
     base = jnp.asarray(gamma, advantages_BT.dtype)
     advantages_BT = advantages_BT * base ** jnp.maximum(after_BT, 0)
-  return masked.keep(advantages_BT, mask_BT)
+  return masked.keep(advantages_BT, learn_BT)
 
 
-def place(rewards, mask_BT):
+def place(rewards, learn_BT):
   """Rewards per token: [B] goes to the last valid token, [B, T] stays where it is.
 
   An empty completion has no token and gets nothing.
   """
-  if rewards.ndim == 2: return masked.keep(rewards, mask_BT)
-  return masked.keep(rewards[:, None], masked.last(mask_BT))
+  if rewards.ndim == 2: return masked.keep(rewards, learn_BT)
+  return masked.keep(rewards[:, None], masked.last(learn_BT))
 
 
-def value_targets(advantages_BT, values_BT, mask_BT):
+def value_targets(advantages_BT, values_BT, learn_BT):
   """returns_BT = A + V, what the value model regresses on; A not whitened."""
-  axes.dims(advantages_BT=advantages_BT, values_BT=values_BT, mask_BT=mask_BT)
-  return masked.keep(advantages_BT, mask_BT) + masked.keep(values_BT, mask_BT)
+  axes.dims(advantages_BT=advantages_BT, values_BT=values_BT, learn_BT=learn_BT)
+  return masked.keep(advantages_BT, learn_BT) + masked.keep(values_BT, learn_BT)

@@ -12,7 +12,7 @@ from rlx.core import prefixes
 from rlx.core import ranges
 
 
-def rloo(rewards_PG, valid_PG):
+def rloo(rewards_PG, learn_PG):
   """REINFORCE leave-one-out: each completion against the mean of the others.
 
     A_i = r_i - 1/(n-1) sum_{j != i} r_j     n = valid completions of a prompt
@@ -22,17 +22,17 @@ def rloo(rewards_PG, valid_PG):
   are nobody's baseline and get advantage 0, as do groups with n < 2.
 
   Args:
-    rewards_PG: outcome rewards; anything, NaN too, where valid_PG is False.
-    valid_PG: bool.
+    rewards_PG: outcome rewards; anything, NaN too, where learn_PG is False.
+    learn_PG: bool.
   Returns:
     advantages_PG in reward units; sum to 0 over a prompt's valid completions.
   """
-  axes.dims(rewards_PG=rewards_PG, valid_PG=valid_PG)
-  n_P1 = jnp.sum(valid_PG, axis=1, keepdims=True)
-  return _against(rewards_PG, valid_PG) / jnp.maximum(n_P1 - 1, 1)
+  axes.dims(rewards_PG=rewards_PG, learn_PG=learn_PG)
+  n_P1 = jnp.sum(learn_PG, axis=1, keepdims=True)
+  return _against(rewards_PG, learn_PG) / jnp.maximum(n_P1 - 1, 1)
 
 
-def mean_baseline(rewards_PG, valid_PG):
+def mean_baseline(rewards_PG, learn_PG):
   """Dr. GRPO: each completion against the mean of its group, itself included.
 
     A_i = r_i - 1/n sum_j r_j
@@ -42,12 +42,12 @@ def mean_baseline(rewards_PG, valid_PG):
 
   Args, Returns: as `rloo`.
   """
-  axes.dims(rewards_PG=rewards_PG, valid_PG=valid_PG)
-  n_P1 = jnp.sum(valid_PG, axis=1, keepdims=True)
-  return _against(rewards_PG, valid_PG) / jnp.maximum(n_P1, 1)
+  axes.dims(rewards_PG=rewards_PG, learn_PG=learn_PG)
+  n_P1 = jnp.sum(learn_PG, axis=1, keepdims=True)
+  return _against(rewards_PG, learn_PG) / jnp.maximum(n_P1, 1)
 
 
-def grpo(rewards_PG, valid_PG, *, eps: ranges.POSITIVE = 1e-6):
+def grpo(rewards_PG, learn_PG, *, eps: ranges.POSITIVE = 1e-6):
   """GRPO: the group's z-scores.
 
     A_i = (r_i - mean_j r_j) / (std_j r_j + eps)
@@ -58,11 +58,11 @@ def grpo(rewards_PG, valid_PG, *, eps: ranges.POSITIVE = 1e-6):
 
   Args, Returns: as `rloo`; eps in reward units.
   """
-  axes.dims(rewards_PG=rewards_PG, valid_PG=valid_PG)
-  return mean_baseline(rewards_PG, valid_PG) / (_std(rewards_PG, valid_PG) + eps)
+  axes.dims(rewards_PG=rewards_PG, learn_PG=learn_PG)
+  return mean_baseline(rewards_PG, learn_PG) / (_std(rewards_PG, learn_PG) + eps)
 
 
-def opo(rewards_PG, valid_PG, lengths_PG):
+def opo(rewards_PG, learn_PG, lengths_PG):
   """OPO: the baseline of least variance, a length-weighted mean.
 
     A_i = r_i - sum_j L_j r_j / sum_j L_j
@@ -73,14 +73,14 @@ def opo(rewards_PG, valid_PG, lengths_PG):
   Args:
     lengths_PG: tokens of each completion; the rest as `rloo`.
   """
-  axes.dims(rewards_PG=rewards_PG, valid_PG=valid_PG, lengths_PG=lengths_PG)
-  weight_PG = masked.keep(lengths_PG, valid_PG)
+  axes.dims(rewards_PG=rewards_PG, learn_PG=learn_PG, lengths_PG=lengths_PG)
+  weight_PG = masked.keep(lengths_PG, learn_PG)
   total_P1 = jnp.sum(weight_PG, axis=1, keepdims=True)
-  return (_against(rewards_PG, valid_PG, weight_PG)
+  return (_against(rewards_PG, learn_PG, weight_PG)
           / jnp.maximum(total_P1, 1).astype(rewards_PG.dtype))
 
 
-def gpg(rewards_PG, valid_PG):
+def gpg(rewards_PG, learn_PG):
   """GPG: centred rewards, scaled up by the share of the batch that carries them.
 
     A_i = N / |{j : r_j != 0}| * (r_i - mean of its group)
@@ -91,13 +91,13 @@ def gpg(rewards_PG, valid_PG):
 
   Args, Returns: as `rloo`.
   """
-  axes.dims(rewards_PG=rewards_PG, valid_PG=valid_PG)
-  count = jnp.sum(masked.keep(rewards_PG, valid_PG) != 0)
-  scale = jnp.sum(valid_PG) / jnp.maximum(count, 1).astype(rewards_PG.dtype)
-  return scale * mean_baseline(rewards_PG, valid_PG)
+  axes.dims(rewards_PG=rewards_PG, learn_PG=learn_PG)
+  count = jnp.sum(masked.keep(rewards_PG, learn_PG) != 0)
+  scale = jnp.sum(learn_PG) / jnp.maximum(count, 1).astype(rewards_PG.dtype)
+  return scale * mean_baseline(rewards_PG, learn_PG)
 
 
-def pass_at_k(rewards_PG, valid_PG, *, eps: ranges.POSITIVE = 1e-6, use_std=True):
+def pass_at_k(rewards_PG, learn_PG, *, eps: ranges.POSITIVE = 1e-6, use_std=True):
   """The gradient of the group's best reward: only the best completion learns.
 
     A_best = (r_best - r_second) / (std_j r_j + eps), 0 for the others
@@ -112,20 +112,20 @@ def pass_at_k(rewards_PG, valid_PG, *, eps: ranges.POSITIVE = 1e-6, use_std=True
     use_std: False leaves the gap in reward units.
     Otherwise, and Returns: as `grpo`.
   """
-  axes.dims(rewards_PG=rewards_PG, valid_PG=valid_PG)
-  low_PG = jnp.where(valid_PG, rewards_PG, -jnp.inf)
+  axes.dims(rewards_PG=rewards_PG, learn_PG=learn_PG)
+  low_PG = jnp.where(learn_PG, rewards_PG, -jnp.inf)
   best_P1 = jnp.max(low_PG, axis=1, keepdims=True)
-  is_best_PG = valid_PG & (low_PG == best_P1)
+  is_best_PG = learn_PG & (low_PG == best_P1)
   others_PG = jnp.where(is_best_PG, -jnp.inf, low_PG)
   second_P1 = jnp.max(others_PG, axis=1, keepdims=True)
   # One best and one rival, or no signal. Guarded: inf - inf has a NaN gradient.
   has_P1 = (jnp.sum(is_best_PG, axis=1, keepdims=True) == 1) & (second_P1 > -jnp.inf)
   gap_P1 = jnp.where(has_P1, best_P1, 0) - jnp.where(has_P1, second_P1, 0)
-  if use_std: gap_P1 = gap_P1 / (_std(rewards_PG, valid_PG) + eps)
+  if use_std: gap_P1 = gap_P1 / (_std(rewards_PG, learn_PG) + eps)
   return masked.keep(gap_P1, is_best_PG & has_P1)
 
 
-def passk(rewards_PG, valid_PG, *, k: ranges.COUNT = 4):
+def passk(rewards_PG, learn_PG, *, k: ranges.COUNT = 4):
   """Pass@k Training: GRPO on the best of k, averaged over all k of the n completions.
 
     A = (1 - rho) / sigma                                   reward > 0
@@ -145,10 +145,10 @@ def passk(rewards_PG, valid_PG, *, k: ranges.COUNT = 4):
   Raises:
     ValueError: k is not below G.
   """
-  group = axes.dims(rewards_PG=rewards_PG, valid_PG=valid_PG)["G"]
+  group = axes.dims(rewards_PG=rewards_PG, learn_PG=learn_PG)["G"]
   if k >= group: raise ValueError(f"k={k!r}: less than the group's {group}.")
-  good_PG = valid_PG & (rewards_PG > 0)
-  n_P1 = jnp.sum(valid_PG, axis=1, keepdims=True)
+  good_PG = learn_PG & (rewards_PG > 0)
+  n_P1 = jnp.sum(learn_PG, axis=1, keepdims=True)
   c_P1 = jnp.sum(good_PG, axis=1, keepdims=True)
   def misses(n_P1, k):
     """C(n-c, k) / C(n, k): the share of k draws without a success."""
@@ -159,10 +159,10 @@ def passk(rewards_PG, valid_PG, *, k: ranges.COUNT = 4):
   sigma_P1 = masked.root(miss_P1 * (1 - miss_P1))
   bad_P1 = miss_P1 - misses(n_P1 - 1, k - 1)
   return masked.keep(jnp.where(good_PG, miss_P1, bad_P1)
-                     / jnp.where(sigma_P1 > 0, sigma_P1, 1), valid_PG & (sigma_P1 > 0))
+                     / jnp.where(sigma_P1 > 0, sigma_P1, 1), learn_PG & (sigma_P1 > 0))
 
 
-def variance_weighted(rewards_PG, scores_PG, valid_PG, *, low: ranges.NOT_NEGATIVE = 0.4,
+def variance_weighted(rewards_PG, scores_PG, learn_PG, *, low: ranges.NOT_NEGATIVE = 0.4,
                       high: ranges.NOT_NEGATIVE = 3.0, k: ranges.ANY = 6.0,
                       eps: ranges.POSITIVE = 1e-6):
   """HERO: GRPO, with more weight on prompts whose completions score differently.
@@ -178,20 +178,20 @@ def variance_weighted(rewards_PG, scores_PG, valid_PG, *, low: ranges.NOT_NEGATI
   of a re-implementation of its table 6.
 
   Args:
-    scores_PG: of a second verifier; anything where valid_PG is False.
+    scores_PG: of a second verifier; anything where learn_PG is False.
     low, high: least and largest weight.
     k: steepness, per unit of the scores.
     Otherwise, and Returns: as `grpo`.
   """
-  axes.dims(rewards_PG=rewards_PG, scores_PG=scores_PG, valid_PG=valid_PG)
-  spread_P1 = _std(scores_PG, valid_PG)
-  has_P1 = jnp.sum(valid_PG, axis=1, keepdims=True) > 1
+  axes.dims(rewards_PG=rewards_PG, scores_PG=scores_PG, learn_PG=learn_PG)
+  spread_P1 = _std(scores_PG, learn_PG)
+  has_P1 = jnp.sum(learn_PG, axis=1, keepdims=True) > 1
   above_P1 = spread_P1 - masked.mean(spread_P1, has_P1)
   weight_P1 = low + (high - low) / (1 + jnp.exp(-k * above_P1))
-  return weight_P1 * grpo(rewards_PG, valid_PG, eps=eps)
+  return weight_P1 * grpo(rewards_PG, learn_PG, eps=eps)
 
 
-def against_sampled(rewards_PG, valid_PG, demo_PG=None):
+def against_sampled(rewards_PG, learn_PG, demo_PG=None):
   """Each completion, demonstrations too, against the mean of those that were sampled.
 
     A_i = r_i - 1/n sum_{j sampled} r_j     n = valid sampled completions of a prompt
@@ -205,13 +205,13 @@ def against_sampled(rewards_PG, valid_PG, demo_PG=None):
   Args: as `rloo`; demo_PG bool, None: all are sampled.
   Returns: as `rloo`; 0 where nothing valid was sampled.
   """
-  if demo_PG is None: return mean_baseline(rewards_PG, valid_PG)
-  axes.dims(rewards_PG=rewards_PG, valid_PG=valid_PG, demo_PG=demo_PG)
-  n_P1 = jnp.sum(valid_PG & ~demo_PG, axis=1, keepdims=True)
-  return _against(rewards_PG, valid_PG, ~demo_PG) / jnp.maximum(n_P1, 1)
+  if demo_PG is None: return mean_baseline(rewards_PG, learn_PG)
+  axes.dims(rewards_PG=rewards_PG, learn_PG=learn_PG, demo_PG=demo_PG)
+  n_P1 = jnp.sum(learn_PG & ~demo_PG, axis=1, keepdims=True)
+  return _against(rewards_PG, learn_PG, ~demo_PG) / jnp.maximum(n_P1, 1)
 
 
-def ucas(rewards_PG, valid_PG, mask_BT, old_mean_logps_BT, old_logits_BT, *,
+def ucas(rewards_PG, learn_PG, learn_BT, old_mean_logps_BT, old_logits_BT, *,
          beta_pos: ranges.ANY = 0.25, beta_neg: ranges.ANY = 0.35, penalty: ranges.ANY = 0.05,
          eps: ranges.POSITIVE = 1e-6):
   """UCAS: GRPO, more for the unsure and right, less for the sure and wrong.
@@ -229,7 +229,7 @@ def ucas(rewards_PG, valid_PG, mask_BT, old_mean_logps_BT, old_logits_BT, *,
   its first version has KL(uniform, pi) in c; the code's is log V more for each token.
 
   Args:
-    mask_BT: bool, tokens of valid completions.
+    learn_BT: bool, tokens of valid completions.
     old_mean_logps_BT: mean log-prob of all tokens of the vocabulary, nats.
     old_logits_BT: logit of the token drawn.
     beta_pos, beta_neg: steepness of w.
@@ -238,24 +238,24 @@ def ucas(rewards_PG, valid_PG, mask_BT, old_mean_logps_BT, old_logits_BT, *,
   Returns:
     advantages_BT, 0 outside the mask.
   """
-  sizes = axes.dims(rewards_PG=rewards_PG, valid_PG=valid_PG)
-  axes.dims(mask_BT=mask_BT, old_mean_logps_BT=old_mean_logps_BT,
+  sizes = axes.dims(rewards_PG=rewards_PG, learn_PG=learn_PG)
+  axes.dims(learn_BT=learn_BT, old_mean_logps_BT=old_mean_logps_BT,
             old_logits_BT=old_logits_BT)
-  sure_B = -masked.total(old_mean_logps_BT, mask_BT, axis=1)
-  sure_PG = grpo(sure_B.reshape(sizes["P"], sizes["G"]), valid_PG, eps=eps)
-  advantages_PG = grpo(rewards_PG, valid_PG, eps=eps)
+  sure_B = -masked.total(old_mean_logps_BT, learn_BT, axis=1)
+  sure_PG = grpo(sure_B.reshape(sizes["P"], sizes["G"]), learn_PG, eps=eps)
+  advantages_PG = grpo(rewards_PG, learn_PG, eps=eps)
   shaped_B1 = (advantages_PG * jnp.exp(jnp.where(
       advantages_PG > 0, -beta_pos, beta_neg) * sure_PG)).reshape(-1, 1)
-  low = jnp.min(old_logits_BT, where=mask_BT, initial=jnp.inf)
-  high = jnp.max(old_logits_BT, where=mask_BT, initial=-jnp.inf)
+  low = jnp.min(old_logits_BT, where=learn_BT, initial=jnp.inf)
+  high = jnp.max(old_logits_BT, where=learn_BT, initial=-jnp.inf)
   apart = high > low
-  z_BT = jnp.where(apart, (masked.keep(old_logits_BT, mask_BT) - jnp.where(apart, low, 0))
+  z_BT = jnp.where(apart, (masked.keep(old_logits_BT, learn_BT) - jnp.where(apart, low, 0))
                    / (jnp.where(apart, high - low, 1) + 1e-6), 0.5)
   less_BT = shaped_B1 - penalty * z_BT
-  return masked.keep(jnp.where(shaped_B1 > 0, jnp.maximum(less_BT, 0), less_BT), mask_BT)
+  return masked.keep(jnp.where(shaped_B1 > 0, jnp.maximum(less_BT, 0), less_BT), learn_BT)
 
 
-def self_rewarded(rewards_PG, self_logps_B, valid_PG, *, c_ref: ranges.ANY,
+def self_rewarded(rewards_PG, self_logps_B, learn_PG, *, c_ref: ranges.ANY,
                   beta: ranges.POSITIVE = 0.1, tau: ranges.SHARE = 0.1,
                   least_std: ranges.NOT_NEGATIVE = 0.1, eps: ranges.POSITIVE = 1e-6):
   """LaSeR: GRPO, mixed with GRPO on what the policy itself thinks of its completions.
@@ -276,15 +276,15 @@ def self_rewarded(rewards_PG, self_logps_B, valid_PG, *, c_ref: ranges.ANY,
     least_std: prompts whose self-rewards differ less keep A^v.
     Otherwise, and Returns: as `grpo`.
   """
-  axes.dims(rewards_PG=rewards_PG, self_logps_B=self_logps_B, valid_PG=valid_PG)
-  self_PG = masked.keep(self_logps_B.reshape(valid_PG.shape), valid_PG)
+  axes.dims(rewards_PG=rewards_PG, self_logps_B=self_logps_B, learn_PG=learn_PG)
+  self_PG = masked.keep(self_logps_B.reshape(learn_PG.shape), learn_PG)
   self_PG = jnp.clip(beta * (self_PG - c_ref), 0, 1)
-  plain_PG = grpo(rewards_PG, valid_PG, eps=eps)
-  mixed_PG = (1 - tau) * plain_PG + tau * grpo(self_PG, valid_PG, eps=eps)
-  return jnp.where(_std(self_PG, valid_PG) > least_std, mixed_PG, plain_PG)
+  plain_PG = grpo(rewards_PG, learn_PG, eps=eps)
+  mixed_PG = (1 - tau) * plain_PG + tau * grpo(self_PG, learn_PG, eps=eps)
+  return jnp.where(_std(self_PG, learn_PG) > least_std, mixed_PG, plain_PG)
 
 
-def tempo(rewards_PG, tokens_BT, mask_BT, valid_PG, *, eps: ranges.POSITIVE = 1e-6):
+def tempo(rewards_PG, tokens_BT, learn_BT, learn_PG, *, eps: ranges.POSITIVE = 1e-6):
   """TEMPO: GRPO, and what each token changed in the value of the prefix.
 
     A_t = ((r_i - mean_j r_j) + V(y_{<=t}) - V(y_{<t})) / (std_j r_j + eps)
@@ -299,35 +299,35 @@ def tempo(rewards_PG, tokens_BT, mask_BT, valid_PG, *, eps: ranges.POSITIVE = 1e
 
   Args:
     tokens_BT: completion tokens; anything on padding.
-    mask_BT: bool.
+    learn_BT: bool.
     Otherwise as `grpo`.
   Returns:
     advantages_BT, 0 on padding, where not valid and where rewards tie.
   """
-  axes.dims(rewards_PG=rewards_PG, tokens_BT=tokens_BT, mask_BT=mask_BT, valid_PG=valid_PG)
+  axes.dims(rewards_PG=rewards_PG, tokens_BT=tokens_BT, learn_BT=learn_BT, learn_PG=learn_PG)
   # Centred before: a prompt whose rewards tie has no rounding error to scale up.
-  centred_PG = mean_baseline(rewards_PG, valid_PG)
-  values_BT = prefixes.values(tokens_BT, mask_BT, centred_PG, valid_PG)
+  centred_PG = mean_baseline(rewards_PG, learn_PG)
+  values_BT = prefixes.values(tokens_BT, learn_BT, centred_PG, learn_PG)
   change_BT = values_BT - jnp.pad(values_BT[:, :-1], ((0, 0), (1, 0)))
-  std_PG = jnp.broadcast_to(_std(rewards_PG, valid_PG) + eps, valid_PG.shape)
+  std_PG = jnp.broadcast_to(_std(rewards_PG, learn_PG) + eps, learn_PG.shape)
   return masked.keep((centred_PG.reshape(-1, 1) + change_BT) / std_PG.reshape(-1, 1),
-                     mask_BT & valid_PG.reshape(-1, 1))
+                     learn_BT & learn_PG.reshape(-1, 1))
 
 
-def _against(rewards_PG, valid_PG, weight_PG=None):
+def _against(rewards_PG, learn_PG, weight_PG=None):
   """sum_j w_j (r_i - r_j) over valid j: exactly 0 for ties, also under jit."""
-  rewards_PG = masked.keep(rewards_PG, valid_PG)
+  rewards_PG = masked.keep(rewards_PG, learn_PG)
   diff_PGG = rewards_PG[:, :, None] - rewards_PG[:, None, :]
   if weight_PG is not None:
     diff_PGG = diff_PGG * weight_PG[:, None, :].astype(diff_PGG.dtype)
-  return masked.keep(jnp.sum(diff_PGG, axis=2, where=valid_PG[:, None, :]),
-                     valid_PG)
+  return masked.keep(jnp.sum(diff_PGG, axis=2, where=learn_PG[:, None, :]),
+                     learn_PG)
 
 
-def _std(rewards_PG, valid_PG):
+def _std(rewards_PG, learn_PG):
   """Unbiased std of each group, [P, 1]; exactly 0 where it ties."""
-  n_P1 = jnp.sum(valid_PG, axis=1, keepdims=True)
-  centred_PG = mean_baseline(rewards_PG, valid_PG)
+  n_P1 = jnp.sum(learn_PG, axis=1, keepdims=True)
+  centred_PG = mean_baseline(rewards_PG, learn_PG)
   var_P1 = (jnp.sum(centred_PG**2, axis=1, keepdims=True)
             / jnp.maximum(n_P1 - 1, 1))
   return masked.root(var_P1)

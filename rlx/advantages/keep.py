@@ -6,7 +6,7 @@ from rlx.core import masked
 from rlx.core import ranges
 
 
-def ema_std(rewards_PG, valid_PG, ema, step, *, fraction: ranges.NOT_NEGATIVE = 0.5,
+def ema_std(rewards_PG, learn_PG, ema, step, *, fraction: ranges.NOT_NEGATIVE = 0.5,
             decay: ranges.BELOW_ONE = 0.99, start: ranges.WHOLE = 5,
             filter_from: ranges.WHOLE = 10):
   """Keeps groups whose rewards spread at least a fraction of the running mean spread.
@@ -22,8 +22,8 @@ def ema_std(rewards_PG, valid_PG, ema, step, *, fraction: ranges.NOT_NEGATIVE = 
   before it, and is smaller afterwards, not filled up again.
 
   Args:
-    rewards_PG: anything where valid_PG is False.
-    valid_PG: bool; a group with fewer than two valid completions has spread 0.
+    rewards_PG: anything where learn_PG is False.
+    learn_PG: bool; a group with fewer than two valid completions has spread 0.
     ema: the running mean so far, in the unit of rewards; NaN: there is none.
     step: RL iterations done.
     fraction: of the mean; the code has 0.5, 0.9 and 1.
@@ -35,12 +35,12 @@ def ema_std(rewards_PG, valid_PG, ema, step, *, fraction: ranges.NOT_NEGATIVE = 
   Raises:
     ValueError: filter_from is before start.
   """
-  axes.dims(rewards_PG=rewards_PG, valid_PG=valid_PG)
+  axes.dims(rewards_PG=rewards_PG, learn_PG=learn_PG)
   if filter_from < start:
     raise ValueError(f"filter_from={filter_from}: must be >= start={start}.")
-  std_P = masked.root(masked.var(rewards_PG, valid_PG, axis=1))
+  std_P = masked.root(masked.var(rewards_PG, learn_PG, axis=1))
   # Before there is a mean nothing is below it.
   keep_P = ~((step >= filter_from) & (std_P < fraction * ema))
-  mean = masked.mean(std_P, jnp.any(valid_PG, axis=1))
+  mean = masked.mean(std_P, jnp.any(learn_PG, axis=1))
   followed = jnp.where(jnp.isnan(ema), mean, decay * ema + (1 - decay) * mean)
   return keep_P, jnp.where(step >= start, followed, ema)

@@ -3,7 +3,7 @@ from rlx.core import axes
 from rlx.core import masked
 
 
-def whiten(advantages_BT, mask_BT):
+def whiten(advantages_BT, learn_BT):
   """Mean 0 and variance 1 over all valid tokens of the batch.
 
     A <- (A - mean A) / sqrt(var A + 1e-8)     var unbiased
@@ -13,5 +13,5 @@ def whiten(advantages_BT, mask_BT):
 
   Token-weighted: long completions dominate mean and variance.
   """
-  axes.dims(advantages_BT=advantages_BT, mask_BT=mask_BT)
-  return masked.whiten(advantages_BT, mask_BT)
+  axes.dims(advantages_BT=advantages_BT, learn_BT=learn_BT)
+  return masked.whiten(advantages_BT, learn_BT)

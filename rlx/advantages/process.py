@@ -18,7 +18,7 @@ LOO = ("code", "strict")
 UNITS = ("token", "step")
 
 
-def rloo(rewards_BT, mask_BT, valid_PG, *, gamma: ranges.SHARE = 1.0, loo="code"):
+def rloo(rewards_BT, learn_BT, learn_PG, *, gamma: ranges.SHARE = 1.0, loo="code"):
   """PRIME's leave-one-out advantage of process rewards.
 
     A_t = sum_{s >= t} gamma^(s-t) p_s,    m_j = mean of r over tokens of y_j
@@ -35,16 +35,16 @@ def rloo(rewards_BT, mask_BT, valid_PG, *, gamma: ranges.SHARE = 1.0, loo="code"
 
   Args:
     rewards_BT: process rewards; anything on padding.
-    mask_BT: bool.
-    valid_PG: bool.
+    learn_BT: bool.
+    learn_PG: bool.
     gamma: discount per token.
     loo: code or strict.
   Returns:
     advantages_BT, 0 on padding and where not valid.
   """
-  axes.dims(rewards_BT=rewards_BT, mask_BT=mask_BT, valid_PG=valid_PG)
+  axes.dims(rewards_BT=rewards_BT, learn_BT=learn_BT, learn_PG=learn_PG)
   if loo not in LOO: raise ValueError(f"loo={loo!r}: one of {LOO}.")
-  rewards_PGT, mean_PG, n_P1 = _groups(rewards_BT, mask_BT, valid_PG)
+  rewards_PGT, mean_PG, n_P1 = _groups(rewards_BT, learn_BT, learn_PG)
   rivals_P1 = jnp.maximum(n_P1 - 1, 1).astype(mean_PG.dtype)
   total_P1 = jnp.sum(mean_PG, axis=1, keepdims=True)
   if loo == "code":
@@ -53,10 +53,10 @@ def rloo(rewards_BT, mask_BT, valid_PG, *, gamma: ranges.SHARE = 1.0, loo="code"
   else:
     baseline_PG = (total_P1 - mean_PG) / rivals_P1
     centred_PGT = rewards_PGT - baseline_PG[:, :, None]
-  return _to_go(centred_PGT, mask_BT, valid_PG & (n_P1 > 1), gamma)
+  return _to_go(centred_PGT, learn_BT, learn_PG & (n_P1 > 1), gamma)
 
 
-def rloo_steps(rewards_BT, step_ends_BT, mask_BT, valid_PG, *, unit="token"):
+def rloo_steps(rewards_BT, step_ends_BT, learn_BT, learn_PG, *, unit="token"):
   """PURE's leave-one-out advantage of step rewards: a step pays for its size.
 
     A_t = sum_{k >= step of t} (r_k - b_i n_k)    R_j = sum of r over y_j
@@ -73,35 +73,35 @@ def rloo_steps(rewards_BT, step_ends_BT, mask_BT, valid_PG, *, unit="token"):
   Args:
     rewards_BT: step rewards, such as rewards.steps.refine; anything on padding.
     step_ends_BT: bool; what comes after the last step is not paid for.
-    mask_BT: bool.
-    valid_PG: bool.
+    learn_BT: bool.
+    learn_PG: bool.
     unit: token or step.
   Returns:
     advantages_BT, 0 on padding and where not valid.
   Raises:
     ValueError: unknown unit.
   """
-  axes.dims(rewards_BT=rewards_BT, step_ends_BT=step_ends_BT, mask_BT=mask_BT,
-            valid_PG=valid_PG)
+  axes.dims(rewards_BT=rewards_BT, step_ends_BT=step_ends_BT, learn_BT=learn_BT,
+            learn_PG=learn_PG)
   if unit not in UNITS: raise ValueError(f"unit={unit!r}: one of {UNITS}.")
-  valid_BT = mask_BT & valid_PG.reshape(-1)[:, None]
-  rewards_BT, ends_BT = masked.keep(rewards_BT, valid_BT), step_ends_BT & valid_BT
-  counted_BT = valid_BT if unit == "token" else ends_BT
-  reward_PG = jnp.sum(rewards_BT, axis=1).reshape(valid_PG.shape)
-  size_PG = jnp.sum(counted_BT, axis=1).reshape(valid_PG.shape).astype(reward_PG.dtype)
-  n_P1 = jnp.sum(valid_PG, axis=1, keepdims=True)
+  learn_BT = learn_BT & learn_PG.reshape(-1)[:, None]
+  rewards_BT, ends_BT = masked.keep(rewards_BT, learn_BT), step_ends_BT & learn_BT
+  counted_BT = learn_BT if unit == "token" else ends_BT
+  reward_PG = jnp.sum(rewards_BT, axis=1).reshape(learn_PG.shape)
+  size_PG = jnp.sum(counted_BT, axis=1).reshape(learn_PG.shape).astype(reward_PG.dtype)
+  n_P1 = jnp.sum(learn_PG, axis=1, keepdims=True)
   if unit == "step":
     reward_PG = reward_PG / jnp.maximum(size_PG, 1)
-    size_PG = valid_PG.astype(reward_PG.dtype)
+    size_PG = learn_PG.astype(reward_PG.dtype)
   others = lambda x_PG: jnp.sum(x_PG, axis=1, keepdims=True) - x_PG
   baseline_PG = others(reward_PG) / jnp.maximum(others(size_PG), 1)
   starts_BT = jnp.pad(ends_BT[:, :-1], ((0, 0), (1, 0)), constant_values=True)
   n_BT = masked.accumulate(counted_BT.astype(rewards_BT.dtype), ~starts_BT)
   centred_BT = rewards_BT - masked.keep(baseline_PG.reshape(-1, 1) * n_BT, ends_BT)
-  return _to_go(centred_BT, mask_BT, valid_PG & (n_P1 > 1), 1.0)
+  return _to_go(centred_BT, learn_BT, learn_PG & (n_P1 > 1), 1.0)
 
 
-def grpo(rewards_BT, mask_BT, valid_PG, *, gamma: ranges.SHARE = 1.0, eps: ranges.POSITIVE = 1e-6,
+def grpo(rewards_BT, learn_BT, learn_PG, *, gamma: ranges.SHARE = 1.0, eps: ranges.POSITIVE = 1e-6,
          std_floor: ranges.NOT_NEGATIVE = 0.0):
   """GRPO with process rewards.
 
@@ -115,17 +115,17 @@ def grpo(rewards_BT, mask_BT, valid_PG, *, gamma: ranges.SHARE = 1.0, eps: range
     eps, std_floor: in units of the token rewards; std is at least std_floor.
     Otherwise, and Returns: as `rloo`.
   """
-  axes.dims(rewards_BT=rewards_BT, mask_BT=mask_BT, valid_PG=valid_PG)
-  rewards_PGT, mean_PG, n_P1 = _groups(rewards_BT, mask_BT, valid_PG)
-  mean_P1 = masked.mean(mean_PG, valid_PG, axis=1, keepdims=True)
-  var_P1 = masked.var(mean_PG, valid_PG, axis=1, keepdims=True)
+  axes.dims(rewards_BT=rewards_BT, learn_BT=learn_BT, learn_PG=learn_PG)
+  rewards_PGT, mean_PG, n_P1 = _groups(rewards_BT, learn_BT, learn_PG)
+  mean_P1 = masked.mean(mean_PG, learn_PG, axis=1, keepdims=True)
+  var_P1 = masked.var(mean_PG, learn_PG, axis=1, keepdims=True)
   std_P1 = masked.root(var_P1)
   scaled_PGT = ((rewards_PGT - mean_P1[:, :, None])
                 / (jnp.maximum(std_P1, std_floor) + eps)[:, :, None])
-  return _to_go(scaled_PGT, mask_BT, valid_PG & (n_P1 > 1), gamma)
+  return _to_go(scaled_PGT, learn_BT, learn_PG & (n_P1 > 1), gamma)
 
 
-def grpo_tokens(rewards_BT, mask_BT, valid_PG, *, eps: ranges.POSITIVE = 1e-6):
+def grpo_tokens(rewards_BT, learn_BT, learn_PG, *, eps: ranges.POSITIVE = 1e-6):
   """GRPO of token rewards, each against all tokens of the prompt's completions.
 
     A_t = (r_t - mean r) / (std r + eps),   over the tokens of all valid completions
@@ -137,19 +137,19 @@ def grpo_tokens(rewards_BT, mask_BT, valid_PG, *, eps: ranges.POSITIVE = 1e-6):
     eps: in units of the rewards.
     Otherwise, and Returns: as `rloo`.
   """
-  axes.dims(rewards_BT=rewards_BT, mask_BT=mask_BT, valid_PG=valid_PG)
-  counts_PG = valid_PG & (jnp.sum(valid_PG, axis=1, keepdims=True) > 1)
-  mask_PX = (mask_BT & counts_PG.reshape(-1)[:, None]).reshape(len(valid_PG), -1)
+  axes.dims(rewards_BT=rewards_BT, learn_BT=learn_BT, learn_PG=learn_PG)
+  counts_PG = learn_PG & (jnp.sum(learn_PG, axis=1, keepdims=True) > 1)
+  mask_PX = (learn_BT & counts_PG.reshape(-1)[:, None]).reshape(len(learn_PG), -1)
   rewards_PX = masked.keep(rewards_BT.reshape(mask_PX.shape), mask_PX)
   # Below the largest: a prompt without signal gets exactly 0, also under jit.
   largest_P1 = jnp.max(rewards_PX, axis=1, where=mask_PX, initial=-jnp.inf, keepdims=True)
   below_PX = masked.keep(rewards_PX - largest_P1, mask_PX)
   mean_P1 = masked.mean(below_PX, mask_PX, axis=1, keepdims=True)
   std_P1 = masked.root(masked.var(below_PX, mask_PX, axis=1, keepdims=True))
-  return masked.keep((below_PX - mean_P1) / (std_P1 + eps), mask_PX).reshape(mask_BT.shape)
+  return masked.keep((below_PX - mean_P1) / (std_P1 + eps), mask_PX).reshape(learn_BT.shape)
 
 
-def reinforce(rewards_BT, mask_BT, valid_PG, *, gamma: ranges.SHARE = 1.0):
+def reinforce(rewards_BT, learn_BT, learn_PG, *, gamma: ranges.SHARE = 1.0):
   """Process rewards to go, no baseline.
 
     A_t = sum_{s >= t} gamma^(s-t) r_s
@@ -159,11 +159,11 @@ def reinforce(rewards_BT, mask_BT, valid_PG, *, gamma: ranges.SHARE = 1.0):
 
   Args, Returns: as `rloo`.
   """
-  axes.dims(rewards_BT=rewards_BT, mask_BT=mask_BT, valid_PG=valid_PG)
-  return _to_go(rewards_BT, mask_BT, valid_PG, gamma)
+  axes.dims(rewards_BT=rewards_BT, learn_BT=learn_BT, learn_PG=learn_PG)
+  return _to_go(rewards_BT, learn_BT, learn_PG, gamma)
 
 
-def steps(rewards_BT, step_ends_BT, mask_BT, valid_PG, *, gamma: ranges.SHARE = 0.0):
+def steps(rewards_BT, step_ends_BT, learn_BT, learn_PG, *, gamma: ranges.SHARE = 0.0):
   """Rewards of steps to go on every token of the step, no baseline.
 
     A_t = sum_{k >= step of t} gamma^(k - step of t) r_k
@@ -180,16 +180,16 @@ def steps(rewards_BT, step_ends_BT, mask_BT, valid_PG, *, gamma: ranges.SHARE = 
     gamma: discount per step.
     Otherwise, and Returns: as `rloo`.
   """
-  axes.dims(rewards_BT=rewards_BT, step_ends_BT=step_ends_BT, mask_BT=mask_BT,
-            valid_PG=valid_PG)
-  valid_BT = mask_BT & valid_PG.reshape(-1)[:, None]
-  ends_BT = step_ends_BT & valid_BT
+  axes.dims(rewards_BT=rewards_BT, step_ends_BT=step_ends_BT, learn_BT=learn_BT,
+            learn_PG=learn_PG)
+  learn_BT = learn_BT & learn_PG.reshape(-1)[:, None]
+  ends_BT = step_ends_BT & learn_BT
   return masked.keep(masked.accumulate(masked.keep(rewards_BT, ends_BT),
                                        jnp.where(ends_BT, gamma, 1.0), reverse=True),
-                     valid_BT)
+                     learn_BT)
 
 
-def value_baseline(rewards_BT, mask_BT, valid_PG):
+def value_baseline(rewards_BT, learn_BT, learn_PG):
   """The PRM as a value model: what it expected before the token is taken off.
 
     A_t = - v(y_<t) = - sum_{s < t} r_s
@@ -201,22 +201,22 @@ def value_baseline(rewards_BT, mask_BT, valid_PG):
 
   Args, Returns: as `rloo`.
   """
-  axes.dims(rewards_BT=rewards_BT, mask_BT=mask_BT, valid_PG=valid_PG)
-  mask_BT = mask_BT & valid_PG.reshape(-1)[:, None]
-  rewards_BT = masked.keep(rewards_BT, mask_BT)
-  return masked.keep(rewards_BT - jnp.cumsum(rewards_BT, axis=1), mask_BT)
+  axes.dims(rewards_BT=rewards_BT, learn_BT=learn_BT, learn_PG=learn_PG)
+  learn_BT = learn_BT & learn_PG.reshape(-1)[:, None]
+  rewards_BT = masked.keep(rewards_BT, learn_BT)
+  return masked.keep(rewards_BT - jnp.cumsum(rewards_BT, axis=1), learn_BT)
 
 
-def _groups(rewards_BT, mask_BT, valid_PG):
+def _groups(rewards_BT, learn_BT, learn_PG):
   """rewards_PGT and each completion's token mean, 0 where not valid; n per prompt."""
-  mask_BT = mask_BT & valid_PG.reshape(-1)[:, None]
-  rewards_BT = masked.keep(rewards_BT, mask_BT)
-  mean_PG = masked.mean(rewards_BT, mask_BT, axis=1).reshape(valid_PG.shape)
-  return (rewards_BT.reshape(*valid_PG.shape, -1), mean_PG,
-          jnp.sum(valid_PG, axis=1, keepdims=True))
+  learn_BT = learn_BT & learn_PG.reshape(-1)[:, None]
+  rewards_BT = masked.keep(rewards_BT, learn_BT)
+  mean_PG = masked.mean(rewards_BT, learn_BT, axis=1).reshape(learn_PG.shape)
+  return (rewards_BT.reshape(*learn_PG.shape, -1), mean_PG,
+          jnp.sum(learn_PG, axis=1, keepdims=True))
 
 
-def _to_go(rewards, mask_BT, counts_PG, gamma):
+def _to_go(rewards, learn_BT, counts_PG, gamma):
   """Return-to-go of the completions that count, [B, T]."""
-  mask_BT = mask_BT & counts_PG.reshape(-1)[:, None]
-  return temporal.return_to_go(rewards.reshape(mask_BT.shape), mask_BT, gamma=gamma)
+  learn_BT = learn_BT & counts_PG.reshape(-1)[:, None]
+  return temporal.return_to_go(rewards.reshape(learn_BT.shape), learn_BT, gamma=gamma)

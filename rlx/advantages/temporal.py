@@ -10,7 +10,7 @@ from rlx.core import masked
 from rlx.core import ranges
 
 
-def return_to_go(rewards_BT, mask_BT, *, gamma: ranges.SHARE = 1.0):
+def return_to_go(rewards_BT, learn_BT, *, gamma: ranges.SHARE = 1.0):
   """Discounted rewards from each token on, no baseline.
 
     G_t = r_t + gamma G_{t+1}
@@ -20,18 +20,18 @@ def return_to_go(rewards_BT, mask_BT, *, gamma: ranges.SHARE = 1.0):
 
   Args:
     rewards_BT: anything on padding.
-    mask_BT: bool.
+    learn_BT: bool.
     gamma: discount per token.
   Returns:
     advantages_BT, 0 on padding.
   """
-  axes.dims(rewards_BT=rewards_BT, mask_BT=mask_BT)
-  decay_BT = _decay(gamma, mask_BT, rewards_BT.dtype)
+  axes.dims(rewards_BT=rewards_BT, learn_BT=learn_BT)
+  decay_BT = _decay(gamma, learn_BT, rewards_BT.dtype)
   return masked.keep(masked.accumulate(
-      masked.keep(rewards_BT, mask_BT), decay_BT, reverse=True), mask_BT)
+      masked.keep(rewards_BT, learn_BT), decay_BT, reverse=True), learn_BT)
 
 
-def gae(rewards_BT, mask_BT, values_BT, *, gamma: ranges.SHARE = 1.0, lam: ranges.SHARE = 1.0):
+def gae(rewards_BT, learn_BT, values_BT, *, gamma: ranges.SHARE = 1.0, lam: ranges.SHARE = 1.0):
   """Generalized advantage estimation.
 
     delta_t = r_t + gamma V_{t+1} - V_t      V after the last token = 0
@@ -43,22 +43,22 @@ def gae(rewards_BT, mask_BT, values_BT, *, gamma: ranges.SHARE = 1.0, lam: range
   Args:
     rewards_BT, values_BT: anything on padding. values_BT[b, t] is the value of
       the state in which token t is drawn.
-    mask_BT: bool.
+    learn_BT: bool.
     gamma, lam: per token.
   Returns:
     advantages_BT, 0 on padding. Targets of the value model: A + V
     (`combine.value_targets`).
   """
-  axes.dims(rewards_BT=rewards_BT, mask_BT=mask_BT, values_BT=values_BT)
-  values_BT = masked.keep(values_BT, mask_BT)
+  axes.dims(rewards_BT=rewards_BT, learn_BT=learn_BT, values_BT=values_BT)
+  values_BT = masked.keep(values_BT, learn_BT)
   # The value at this token or, outside the mask, at the next one inside.
-  carried_BT = masked.accumulate(values_BT, ~mask_BT, reverse=True)
+  carried_BT = masked.accumulate(values_BT, ~learn_BT, reverse=True)
   next_BT = jnp.pad(carried_BT[:, 1:], ((0, 0), (0, 1)))
-  delta_BT = masked.keep(rewards_BT, mask_BT) + gamma * next_BT - values_BT
+  delta_BT = masked.keep(rewards_BT, learn_BT) + gamma * next_BT - values_BT
   return masked.keep(masked.accumulate(
-      masked.keep(delta_BT, mask_BT),
-      _decay(gamma * lam, mask_BT, delta_BT.dtype), reverse=True), mask_BT)
+      masked.keep(delta_BT, learn_BT),
+      _decay(gamma * lam, learn_BT, delta_BT.dtype), reverse=True), learn_BT)
 
 
-def _decay(gamma, mask_BT, dtype):
-  return jnp.where(mask_BT, jnp.asarray(gamma, dtype), 1)
+def _decay(gamma, learn_BT, dtype):
+  return jnp.where(learn_BT, jnp.asarray(gamma, dtype), 1)

@@ -82,7 +82,7 @@ class Scored:
   Fields default to None; `build.py` refuses at startup a config whose methods
   ask for a field that the run does not compute.
   """
-  mask_BT: jax.Array                   # bool, completion tokens, EOS included
+  action_BT: jax.Array                 # bool, tokens that the policy drew, EOS included
   outcome_B: jax.Array                 # verdict in [0, 1]; NaN = could not tell
   tokens_BT: jax.Array | None = None         # int32, the completions
   old_logps_BT: jax.Array | None = None      # policy before the update, at the sampling temperature; None until the update if only that needs it
@@ -97,8 +97,8 @@ class Scored:
   sampler_logps_BT: jax.Array | None = None  # what the sampler drew from
   prm_logps_BT: jax.Array | None = None      # log pi_phi (differentiable in PRM losses)
   prm_old_logps_BT: jax.Array | None = None  # log pi_phi of the scoring pass
-  ref_logps_BT: jax.Array | None = None      # log pi_ref of the PRM's log-ratio, both at temperature 1
-  policy_ref_logps_BT: jax.Array | None = None  # log pi_ref of the policy's KL, at the sampling temperature
+  prm_ref_logps_BT: jax.Array | None = None      # log pi_ref of the PRM's log-ratio, both at temperature 1
+  ref_logps_BT: jax.Array | None = None  # log pi_ref of the policy's KL, at the sampling temperature
   prm_beta_B: jax.Array | None = None        # prm.beta, the same in every row: batches are cut by rows
   kl_ratio_B: jax.Array | None = None        # log-ratio sums of mismatched prompt-completion rows (KTO)
   values_BT: jax.Array | None = None         # value model before the update
@@ -125,11 +125,16 @@ class Scored:
   group: int = flax.struct.field(pytree_node=False, default=1)  # G
 
   @property
-  def valid_B(self):
+  def learn_B(self):
     """Rows that may give a gradient or a baseline: judged by all, not empty."""
-    valid_B = ~jnp.isnan(self.outcome_B) & jnp.any(self.mask_BT, axis=1)
-    if self.scores_BE is None: return valid_B
-    return valid_B & ~jnp.any(jnp.isnan(self.scores_BE), axis=1)
+    learn_B = ~jnp.isnan(self.outcome_B) & jnp.any(self.action_BT, axis=1)
+    if self.scores_BE is None: return learn_B
+    return learn_B & ~jnp.any(jnp.isnan(self.scores_BE), axis=1)
+
+  @property
+  def learn_BT(self):
+    """Tokens that give a gradient: drawn by the policy, in a row of learn_B."""
+    return self.action_BT & self.learn_B[:, None]
 
   @property
   def prm_beta(self):
@@ -138,15 +143,15 @@ class Scored:
 
   @property
   def lengths_B(self):
-    return jnp.sum(self.mask_BT, axis=1)
+    return jnp.sum(self.action_BT, axis=1)
 
   @property
   def outcome_PG(self):
     return self.outcome_B.reshape(-1, self.group)
 
   @property
-  def valid_PG(self):
-    return self.valid_B.reshape(-1, self.group)
+  def learn_PG(self):
+    return self.learn_B.reshape(-1, self.group)
 
   @property
   def lengths_PG(self):

@@ -33,12 +33,19 @@ def resolve(stage, spec, record_type, key=None):
   call.whole = {name: _reader(functools.partial(fn, **{
       k: v for k, v in options.items() if k in inspect.signature(fn).parameters}))
                 for name, fn in statistics.items()}
-  has = set(dir(record_type)) | set(record_type.__dataclass_fields__)
+  has = names(record_type)
   asked = {f for fn in (call, *call.whole.values()) for f in fn.fields}
   if absent := sorted(asked - has):
     raise ValueError(f"{key}: {spec['name']} asks for {absent}, which "
                      f"{record_type.__name__} lacks.")
   return call
+
+
+def names(record_type):
+  """The fields and properties that a record of this type offers to methods."""
+  own = set(dir(record_type)) | set(record_type.__dataclass_fields__)
+  others = getattr(record_type, "DELEGATES_TO", None)
+  return own | names(others) if others else own
 
 
 def _reader(fn, given=()):

@@ -7,7 +7,7 @@ from rlx.core import masked
 TIES = ("half", "reference")
 
 
-def accuracy(prm_logps_BT, ref_logps_BT, mask_BT, outcome_PG, valid_PG, *,
+def accuracy(prm_logps_BT, prm_ref_logps_BT, mask_BT, outcome_PG, valid_PG, *,
              ties="half"):
   """Share of pairs of a prompt that the PRM orders as their verdicts do.
 
@@ -22,7 +22,7 @@ def accuracy(prm_logps_BT, ref_logps_BT, mask_BT, outcome_PG, valid_PG, *,
   depends on the order of the rows (ties="reference").
 
   Args:
-    prm_logps_BT, ref_logps_BT: nats; anything on padding.
+    prm_logps_BT, prm_ref_logps_BT: nats; anything on padding.
     mask_BT: bool.
     outcome_PG: verdicts, NaN where not valid.
     valid_PG: bool.
@@ -30,10 +30,10 @@ def accuracy(prm_logps_BT, ref_logps_BT, mask_BT, outcome_PG, valid_PG, *,
   Returns:
     scalar in [0, 1].
   """
-  axes.dims(prm_logps_BT=prm_logps_BT, ref_logps_BT=ref_logps_BT,
+  axes.dims(prm_logps_BT=prm_logps_BT, prm_ref_logps_BT=prm_ref_logps_BT,
             mask_BT=mask_BT, outcome_PG=outcome_PG, valid_PG=valid_PG)
   if ties not in TIES: raise ValueError(f"ties={ties!r}: one of {TIES}.")
-  score_PG = _scores(prm_logps_BT, ref_logps_BT, mask_BT).reshape(valid_PG.shape)
+  score_PG = _scores(prm_logps_BT, prm_ref_logps_BT, mask_BT).reshape(valid_PG.shape)
   outcome_PG = masked.keep(outcome_PG, valid_PG)
   later_GG = jnp.triu(jnp.ones((valid_PG.shape[1],) * 2, bool), 1)
   is_pair_PGG = valid_PG[:, :, None] & valid_PG[:, None, :] & later_GG[None]
@@ -48,16 +48,16 @@ def accuracy(prm_logps_BT, ref_logps_BT, mask_BT, outcome_PG, valid_PG, *,
   return jnp.mean(jnp.where(has_P, right_P / jnp.where(has_P, weight_P, 1), 0.5))
 
 
-def absolute_accuracy(prm_logps_BT, ref_logps_BT, mask_BT, outcome_B, valid_B):
+def absolute_accuracy(prm_logps_BT, prm_ref_logps_BT, mask_BT, outcome_B, valid_B):
   """Share of completions whose score has the sign of their verdict.
 
     sign(s_i) = sign(2 outcome_i - 1)
 
   Source: compute_dpo_abs_accuracy of verl's PRIME recipe. Args: as `accuracy`.
   """
-  axes.dims(prm_logps_BT=prm_logps_BT, ref_logps_BT=ref_logps_BT,
+  axes.dims(prm_logps_BT=prm_logps_BT, prm_ref_logps_BT=prm_ref_logps_BT,
             mask_BT=mask_BT, outcome_B=outcome_B, valid_B=valid_B)
-  score_B = _scores(prm_logps_BT, ref_logps_BT, mask_BT)
+  score_B = _scores(prm_logps_BT, prm_ref_logps_BT, mask_BT)
   right_B = jnp.sign(score_B) == jnp.sign(2 * outcome_B - 1)
   return masked.mean(right_B.astype(score_B.dtype), valid_B)
 
@@ -71,6 +71,6 @@ def correlation(x_B, y_B, valid_B):
   return jnp.sum(x_B * y_B) / jnp.sqrt(jnp.where(square > 0, square, 1))
 
 
-def _scores(prm_logps_BT, ref_logps_BT, mask_BT):
+def _scores(prm_logps_BT, prm_ref_logps_BT, mask_BT):
   return jnp.sum(masked.keep(prm_logps_BT, mask_BT)
-                 - masked.keep(ref_logps_BT, mask_BT), axis=1)
+                 - masked.keep(prm_ref_logps_BT, mask_BT), axis=1)

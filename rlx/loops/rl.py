@@ -119,10 +119,10 @@ def completion_rows(run, rollouts, scored):
   prompts = [run.tokenizer.decode(ids[x - k:x]) for ids, k in zip(
       rollouts.tokens_BS[:n], rollouts.prompt_len_B)]
   process_BT = (None if scored.prm_logps_BT is None
-                else scored.prm_logps_BT - scored.ref_logps_BT)
+                else scored.prm_logps_BT - scored.prm_ref_logps_BT)
   rows = []
   for b, (prompt, ids) in enumerate(zip(prompts, completions)):
-    mask_T, verdict = scored.mask_BT[b], float(scored.outcome_B[b])
+    mask_T, verdict = scored.action_BT[b], float(scored.outcome_B[b])
     rows.append(dict(
         prompt=prompt, completion=run.tokenizer.decode(ids),
         verdict=None if np.isnan(verdict) else verdict,

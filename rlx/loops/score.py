@@ -261,7 +261,7 @@ def measure(c, methods, models, mesh, full=False):
   def of(state, rollouts, outcome_B):
     rollouts = rollouts.rows()
     scored = records.Scored(
-        mask_BT=rollouts.mask_BT, outcome_B=outcome_B,
+        action_BT=rollouts.mask_BT, outcome_B=outcome_B,
         sampler_logps_BT=rollouts.sampler_logps_BT, finish_B=rollouts.finish_B,
         group=c.rollouts.per_prompt)
     if c.rollouts.demonstration.name is not None:
@@ -277,7 +277,7 @@ def measure(c, methods, models, mesh, full=False):
       prm_BT = prm_logps(state.full("prm"), rollouts)
       scored = scored.replace(
           prm_logps_BT=prm_BT, prm_old_logps_BT=prm_BT,
-          ref_logps_BT=_ref_logps(c, fns, state, rollouts),
+          prm_ref_logps_BT=_ref_logps(c, fns, state, rollouts),
           prm_beta_B=jnp.full_like(outcome_B, methods.prm_beta(state.step)))
       if "kl_ratio_B" in methods.prm.fields:
         other = mismatched(rollouts, c.rollouts.per_prompt)
@@ -291,15 +291,15 @@ def measure(c, methods, models, mesh, full=False):
       scored = scored.replace(old_logps_BT=old_BT, **dict(zip(before, found)))
     elif (state.prm is not None and c.prm.reference == "policy"
           and c.rollouts.decoding.temperature == 1.0):
-      scored = scored.replace(old_logps_BT=scored.ref_logps_BT)
+      scored = scored.replace(old_logps_BT=scored.prm_ref_logps_BT)
     elif reads_old_logps(c, methods):
       scored = scored.replace(old_logps_BT=policy_logps(state.full("policy"), rollouts))
-    if methods.needs("policy_ref_logps_BT"):
+    if methods.needs("ref_logps_BT"):
       moves = state.kl_reference is not None
       is_prm_ref = (state.prm is not None and c.prm.reference == "frozen" and not moves
                     and c.rollouts.decoding.temperature == 1.0)
       scored = scored.replace(
-          policy_ref_logps_BT=scored.ref_logps_BT if is_prm_ref else policy_logps(
+          ref_logps_BT=scored.prm_ref_logps_BT if is_prm_ref else policy_logps(
               state.full("kl_reference" if moves else "reference"), rollouts))
     if state.value is not None:
       scored = scored.replace(values_BT=values_fn(
@@ -307,7 +307,7 @@ def measure(c, methods, models, mesh, full=False):
           pack(c, config, mesh, rollouts, c.value.microbatches, full)))
     if full:
       scored = scored.replace(**{f: jnp.zeros(*s) for f, s in _added(
-          c, methods, *scored.mask_BT.shape).items()})
+          c, methods, *scored.action_BT.shape).items()})
     return scored
 
   return of
@@ -376,11 +376,11 @@ def advantage(c, methods):
     if methods.keep: scored, kept = _kept(methods, rewards, coefs, scored, *running, step)
     if methods.has_kl_reward:
       rewards["kl"] = -divergence.estimate(
-          scored.old_logps_BT, scored.policy_ref_logps_BT, scored.mask_BT, kind=c.kl.kind)
+          scored.old_logps_BT, scored.ref_logps_BT, scored.learn_BT, kind=c.kl.kind)
       coefs["kl"] = kl_coef
-    mask_BT = scored.mask_BT & scored.valid_B[:, None]
+    learn_BT = scored.learn_BT
     if "total" in methods.estimators:
-      total_BT = sum(coefs[name] * combine.place(r, scored.mask_BT)
+      total_BT = sum(coefs[name] * combine.place(r, learn_BT)
                      for name, r in rewards.items())
       found = dict(total=combine.estimate(total_BT, scored, *methods.estimators["total"]))
       parts = estimates = dict(total=found["total"][0])
@@ -390,15 +390,15 @@ def advantage(c, methods):
                for name, r in rewards.items()}
       estimates = {name: estimate for name, (estimate, _) in found.items()}
       parts = {name: coefs[name] * estimate for name, estimate in estimates.items()}
-    advantages_BT = masked.keep(sum(parts.values()), mask_BT)
+    advantages_BT = masked.keep(sum(parts.values()), learn_BT)
     for name in methods.value_terms:  # At most one, see methods.check.
       scored = scored.replace(old_values_BT=scored.values_BT, returns_BT=combine.value_targets(
-          estimates[name], scored.values_BT, mask_BT))
+          estimates[name], scored.values_BT, learn_BT))
     if c.advantages.whiten:
       advantages_BT = normalize.whiten(
-          advantages_BT, mask_BT & _has_signal(advantages_BT, scored.group)
-          if leaves_out else mask_BT)
-    metrics = _reward_metrics(rewards, coefs, parts, scored, mask_BT) | kept | own
+          advantages_BT, learn_BT & _has_signal(advantages_BT, scored.group)
+          if leaves_out else learn_BT)
+    metrics = _reward_metrics(rewards, coefs, parts, scored) | kept | own
     metrics |= _own("advantages", found, scored)
     return scored.replace(advantages_BT=advantages_BT), metrics
 
@@ -417,44 +417,43 @@ def _has_signal(advantages_BT, group):
 
 def _own(stage, found, scored):
   """{stage/term_name: mean} of what methods, {term: (value, metrics)}, return beside it."""
-  mask_BT = scored.mask_BT & scored.valid_B[:, None]
   return {f"{stage}/{term}_{name}": mean.mean() for term, (_, metrics) in found.items()
-          for name, mean in diagnostics.means(metrics, mask_BT).items()}
+          for name, mean in diagnostics.means(metrics, scored.learn_BT).items()}
 
 
 def _kept(methods, rewards, coefs, scored, ema, step):
   """(scored, metrics): groups that learner.keep leaves out have no verdict from here on."""
-  rewards_B = sum(coefs[name] * (r if r.ndim == 1 else masked.total(r, scored.mask_BT, axis=1))
+  rewards_B = sum(coefs[name] * (r if r.ndim == 1 else masked.total(r, scored.learn_BT, axis=1))
                   for name, r in rewards.items())
-  keep_P, ema = methods.keep(rewards_B.reshape(-1, scored.group), scored.valid_PG, ema, step)
+  keep_P, ema = methods.keep(rewards_B.reshape(-1, scored.group), scored.learn_PG, ema, step)
   outcome_PG = jnp.where(keep_P[:, None], scored.outcome_PG, jnp.nan)
   return (scored.replace(outcome_B=outcome_PG.reshape(-1)),
           {"rewards/std_ema": ema, "rewards/kept": keep_P.mean()})
 
 
-def _reward_metrics(rewards, coefs, parts, scored, mask_BT):
+def _reward_metrics(rewards, coefs, parts, scored):
   """The mean of each reward, before its coefficient, the coefficient in force, and the
   variance of the term's advantages, after it."""
-  valid_B, metrics = scored.valid_B, {}
+  learn_B, metrics = scored.learn_B, {}
   for name, reward in rewards.items():
-    per_row_B = reward if reward.ndim == 1 else masked.total(reward, mask_BT, axis=1)
-    metrics[f"rewards/{name}"] = masked.mean(per_row_B, valid_B)
+    per_row_B = reward if reward.ndim == 1 else masked.total(reward, scored.learn_BT, axis=1)
+    metrics[f"rewards/{name}"] = masked.mean(per_row_B, learn_B)
     metrics[f"rewards/{name}_coef"] = coefs[name]
-  spread = {name: masked.var(a_BT, mask_BT) for name, a_BT in parts.items()}
+  spread = {name: masked.var(a_BT, scored.learn_BT) for name, a_BT in parts.items()}
   for name, v in spread.items():
     metrics[f"advantages/variance_{name}"] = v
   if scored.prm_logps_BT is not None:
     # Before its update, also where the rewards are of after it: unseen completions.
     before_BT = scored.prm_old_logps_BT
-    ratio_BT = masked.keep(before_BT - scored.ref_logps_BT, scored.mask_BT)
+    ratio_BT = masked.keep(before_BT - scored.prm_ref_logps_BT, scored.action_BT)
     metrics |= {
         "prm/beta": scored.prm_beta,
         "prm/accuracy": prm_metrics.accuracy(
-            before_BT, scored.ref_logps_BT, scored.mask_BT,
-            scored.outcome_PG, scored.valid_PG),
-        "prm/abs_log_ratio": masked.mean(jnp.abs(ratio_BT), mask_BT),
+            before_BT, scored.prm_ref_logps_BT, scored.action_BT,
+            scored.outcome_PG, scored.learn_PG),
+        "prm/abs_log_ratio": masked.mean(jnp.abs(ratio_BT), scored.learn_BT),
         "prm/correlation": prm_metrics.correlation(
-            jnp.sum(ratio_BT, axis=1), scored.outcome_B, valid_B)}
+            jnp.sum(ratio_BT, axis=1), scored.outcome_B, learn_B)}
   return metrics
 
 
@@ -466,14 +465,14 @@ def old_metrics(scored, temperature):
     temperature: of the policy's log-probs. Those of the PRM's reference are at 1: at
       another there is no prm/kl_policy.
   """
-  sampled_BT = scored.mask_BT
+  sampled_BT = scored.action_BT
   if scored.demo_B is not None: sampled_BT = sampled_BT & ~scored.demo_B[:, None]
   if scored.rehearsal_BT is not None: sampled_BT = sampled_BT & ~scored.rehearsal_BT
   metrics = {"rollouts/sampler_gap_max": jnp.max(jnp.abs(masked.keep(
       scored.old_logps_BT - scored.sampler_logps_BT, sampled_BT)))}
-  if scored.ref_logps_BT is not None and temperature == 1.0:
+  if scored.prm_ref_logps_BT is not None and temperature == 1.0:
     # k1 of KL(policy, reference): the completions are the policy's.
     metrics["prm/kl_policy"] = masked.mean(
-        scored.old_logps_BT - scored.ref_logps_BT,
-        scored.mask_BT & scored.valid_B[:, None])
+        scored.old_logps_BT - scored.prm_ref_logps_BT,
+        scored.learn_BT)
   return metrics

@@ -64,8 +64,8 @@ def train(config, workdir):
         (rollouts, outcome_B, labels_BT), run.mesh)
     if c.train_prm.labels is None:
       scored, found = run.score(state, rollouts, outcome_B), {}
-      found["prm/accuracy"] = ranks(scored.prm_logps_BT, scored.ref_logps_BT, scored.mask_BT,
-                                    scored.outcome_PG, scored.valid_PG)
+      found["prm/accuracy"] = ranks(scored.prm_logps_BT, scored.prm_ref_logps_BT, scored.action_BT,
+                                    scored.outcome_PG, scored.learn_PG)
       found["prm/beta"] = scored.prm_beta
       state, _, metrics = run.learn_prm(state, rollouts, scored)
     else:

@@ -37,13 +37,13 @@ def prm(c, methods, models, mesh, optimizer_):
   def forward(params, rollouts, scored, plan):
     return dict(prm_logps_BT=logps.logps(
         params, config, rollouts.tokens_BS, rollouts.positions_BS, rollouts.valid_BS,
-        completion_width=scored.mask_BT.shape[1], with_entropy=False, plan=plan)[0])
+        completion_width=scored.action_BT.shape[1], with_entropy=False, plan=plan)[0])
 
   def loss(params, batch):
     rollouts, scored, plan, whole = batch
     scored = scored.replace(**forward(params, rollouts, scored, plan))
     total, found = resolve.measured(methods.prm(scored, **whole))
-    return total, diagnostics.means(found, scored.mask_BT & scored.valid_B[:, None]), None
+    return total, diagnostics.means(found, scored.learn_BT), None
 
   update = learner_step.make(
       loss, optimizer_, microbatches=c.prm.microbatches, shards=shards,
@@ -114,13 +114,13 @@ def value(c, methods, models, mesh, optimizer_):
     rollouts, scored, plan = batch
     values_BT = value_model.values(
         params, config, rollouts.tokens_BS, rollouts.positions_BS, rollouts.valid_BS,
-        completion_width=scored.mask_BT.shape[1], plan=plan)
-    mask_BT = scored.mask_BT & scored.valid_B[:, None]
+        completion_width=scored.action_BT.shape[1], plan=plan)
+    learn_BT = scored.learn_BT
     loss_BT = value_loss.clipped(values_BT, scored.old_values_BT, scored.returns_BT,
-                                 mask_BT, clip=c.value.clip)
+                                 learn_BT, clip=c.value.clip)
     metrics = {} if c.value.clip is None else dict(clip=diagnostics.value_clip_fraction(
-        values_BT, scored.old_values_BT, scored.returns_BT, mask_BT, clip=c.value.clip))
-    return aggregate.aggregate(loss_BT, mask_BT, mode="token-mean"), metrics, None
+        values_BT, scored.old_values_BT, scored.returns_BT, learn_BT, clip=c.value.clip))
+    return aggregate.aggregate(loss_BT, learn_BT, mode="token-mean"), metrics, None
 
   update = learner_step.make(loss, optimizer_, microbatches=c.value.microbatches,
                              shards=shards, group=c.rollouts.per_prompt)
@@ -152,28 +152,28 @@ def policy_loss(c, methods):
   def of(scored, kl_coef_B, whole=None):
     scored = _read(scored)
     if not whole: whole = whole_of(jax.lax.stop_gradient(scored))
-    logps_BT, entropy_BT, mask_BT = scored.logps_BT, scored.entropy_BT, scored.mask_BT
+    logps_BT, entropy_BT, learn_BT = scored.logps_BT, scored.entropy_BT, scored.learn_BT
     metrics = diagnostics.policy(scored)
     scored = _weighted(scored, whole)
     def value_of(name):
       value, found = resolve.measured(getattr(methods, name)(scored, **whole[name]))
-      metrics.update(diagnostics.means(found, mask_BT))
+      metrics.update(diagnostics.means(found, learn_BT))
       return value
     loss_BT = value_of("policy")
     if methods.behaviour:
       weight_BT = value_of("behaviour")
       loss_BT = weight_BT * loss_BT
-      metrics["behaviour_mean"] = diagnostics.token_mean(weight_BT, mask_BT)
+      metrics["behaviour_mean"] = diagnostics.token_mean(weight_BT, learn_BT)
     if c.learner.entropy_coef:
-      loss_BT = loss_BT + entropy.bonus(entropy_BT, mask_BT, coef=c.learner.entropy_coef)
+      loss_BT = loss_BT + entropy.bonus(entropy_BT, learn_BT, coef=c.learner.entropy_coef)
     if methods.has_kl_loss:
-      kl_BT = divergence.estimate(logps_BT, scored.policy_ref_logps_BT, mask_BT,
+      kl_BT = divergence.estimate(logps_BT, scored.ref_logps_BT, learn_BT,
                                   kind=c.kl.kind)
       loss_BT = loss_BT + kl_coef_B[:, None] * kl_BT
-    if scored.policy_ref_logps_BT is not None:
+    if scored.ref_logps_BT is not None:
       metrics["kl_ref"] = diagnostics.token_mean(
-          logps_BT - scored.policy_ref_logps_BT, mask_BT)
-    loss = aggregate.aggregate(loss_BT, mask_BT, mode=c.learner.aggregation,
+          logps_BT - scored.ref_logps_BT, learn_BT)
+    loss = aggregate.aggregate(loss_BT, learn_BT, mode=c.learner.aggregation,
                                length=c.rollouts.max_tokens)
     if methods.auxiliary:
       beside = value_of("auxiliary")
@@ -201,8 +201,8 @@ def policy_whole(c, methods):
     for name in ("policy", "behaviour", "auxiliary"):
       whole[name] = _statistics(getattr(methods, name), scored)
     if methods.auxiliary:
-      zeros_BT = jnp.zeros(scored.mask_BT.shape)  # Weights need no network.
-      own = aggregate.aggregate(zeros_BT, scored.mask_BT, mode=c.learner.aggregation).weight
+      zeros_BT = jnp.zeros(scored.action_BT.shape)  # Weights need no network.
+      own = aggregate.aggregate(zeros_BT, scored.learn_BT, mode=c.learner.aggregation).weight
       beside = resolve.measured(methods.auxiliary(scored.replace(
           logps_BT=zeros_BT, self_logps_B=zeros_BT[:, 0]), **whole["auxiliary"]))[0].weight
       divided = lambda weight: jnp.where(weight > 0, weight, 1)
@@ -214,12 +214,11 @@ def policy_whole(c, methods):
 
 
 def _read(scored):
-  """Scored as losses read it: the tokens of valid rows, and log-probs before the update.
+  """Scored as losses read it: with the policy's log-probs before the update.
 
   Without old_logps_BT the batch has one optimizer step, whose own log-probs are those
   before the update: every ratio is 1 and a forward pass is saved.
   """
-  scored = scored.replace(mask_BT=scored.mask_BT & scored.valid_B[:, None])
   if scored.old_logps_BT is not None: return scored
   return scored.replace(old_logps_BT=jax.lax.stop_gradient(scored.logps_BT))
 
@@ -279,7 +278,7 @@ def policy(c, methods, models, mesh, optimizer_, token_id=None):
     # The token after the completion, at temperature 1 but for the normaliser.
     self_logps_B = temperature * jnp.take_along_axis(
         found["logps_BT"], scored.lengths_B[:, None], axis=1, mode="clip")[:, 0]
-    return dict({k: x[:, :scored.mask_BT.shape[1]] for k, x in found.items()},
+    return dict({k: x[:, :scored.action_BT.shape[1]] for k, x in found.items()},
                 self_logps_B=self_logps_B)
 
   def loss(params, batch):

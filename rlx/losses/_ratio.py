@@ -10,20 +10,20 @@ MAX_LOG_RATIO = 20.0     # e^20: keeps exp finite, far outside any clip range
 MAX_LOG_SEQUENCE = 10.0  # of a ratio of many tokens, as in verl
 
 
-def kept(logps_BT, old_logps_BT, advantages_BT, mask_BT):
+def kept(logps_BT, old_logps_BT, advantages_BT, learn_BT):
   """Selects before anything is computed, so that padding has no gradient."""
   axes.dims(logps_BT=logps_BT, old_logps_BT=old_logps_BT,
-            advantages_BT=advantages_BT, mask_BT=mask_BT)
-  return tuple(masked.keep(x, mask_BT) for x in (logps_BT, old_logps_BT, advantages_BT))
+            advantages_BT=advantages_BT, learn_BT=learn_BT)
+  return tuple(masked.keep(x, learn_BT) for x in (logps_BT, old_logps_BT, advantages_BT))
 
 
-def of(logps_BT, old_logps_BT, level="token", mask_BT=None):
+def of(logps_BT, old_logps_BT, level="token", learn_BT=None):
   """rho_t, or the ratio of the completion with the gradient of each token's own logp."""
   if level not in LEVELS: raise ValueError(f"level={level!r}: one of {LEVELS}.")
   d_BT = logps_BT - old_logps_BT
   if level == "token":
     return jnp.exp(jnp.clip(d_BT, -MAX_LOG_RATIO, MAX_LOG_RATIO))
-  mean_B1 = masked.mean(d_BT, mask_BT, axis=1, keepdims=True)
+  mean_B1 = masked.mean(d_BT, learn_BT, axis=1, keepdims=True)
   log_BT = logps_BT + jax.lax.stop_gradient(mean_B1 - logps_BT)
   return jnp.exp(jnp.minimum(log_BT, MAX_LOG_SEQUENCE))
 

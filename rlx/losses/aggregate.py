@@ -19,7 +19,7 @@ MODES = ("token-mean", "token-sum", "seq-mean-token-sum",
          "seq-mean-token-mean", "seq-mean-token-sum-norm")
 
 
-def aggregate(loss_BT, mask_BT, *, mode, length=None):
+def aggregate(loss_BT, learn_BT, *, mode, length=None):
   """Reduces a loss per token.
 
     token-mean               sum_it l / number of tokens
@@ -36,17 +36,17 @@ def aggregate(loss_BT, mask_BT, *, mode, length=None):
 
   Args:
     loss_BT: anything on padding.
-    mask_BT: bool, the tokens that count.
+    learn_BT: bool, the tokens that count.
     mode: one of MODES.
     length: tokens, the constant of seq-mean-token-sum-norm; None is T. Not
       used by the other modes.
   Returns:
     Weighted; its weight is 0 for token-sum, which divides by nothing.
   """
-  sizes = axes.dims(loss_BT=loss_BT, mask_BT=mask_BT)
+  sizes = axes.dims(loss_BT=loss_BT, learn_BT=learn_BT)
   if mode not in MODES: raise ValueError(f"mode={mode!r}: one of {MODES}.")
-  row_B = masked.total(loss_BT, mask_BT, axis=1)
-  tokens_B = jnp.sum(mask_BT, axis=1)
+  row_B = masked.total(loss_BT, learn_BT, axis=1)
+  tokens_B = jnp.sum(learn_BT, axis=1)
   rows = jnp.sum(tokens_B > 0).astype(loss_BT.dtype)
   if mode == "token-mean":
     return records.Weighted(jnp.sum(row_B), jnp.sum(tokens_B).astype(loss_BT.dtype))

@@ -16,14 +16,14 @@ from rlx.losses import divergence
 from rlx.losses import reward_model
 
 
-def _class_weights(outcome_B, valid_B, finish_B, *, balanced):
+def _class_weights(outcome_B, learn_B, finish_B, *, balanced):
   """The w of `last_token`."""
   if not balanced: return jnp.ones_like(outcome_B)
-  return reward_model.class_weights(outcome_B, _counted(valid_B, finish_B))
+  return reward_model.class_weights(outcome_B, _counted(learn_B, finish_B))
 
 
 @resolve.whole(weight_B=_class_weights)
-def last_token(self_logps_B, outcome_B, valid_B, finish_B, weight_B=None, *, c_ref: ranges.ANY,
+def last_token(self_logps_B, outcome_B, learn_B, finish_B, weight_B=None, *, c_ref: ranges.ANY,
                beta: ranges.POSITIVE = 0.1, balanced=True):
   """LaSeR: the self-reward read after the last token learns the verdict.
 
@@ -35,8 +35,8 @@ def last_token(self_logps_B, outcome_B, valid_B, finish_B, weight_B=None, *, c_r
 
   Args:
     self_logps_B: log pi(likelihood.token | x, y) of the policy being updated, nats.
-    outcome_B: verdicts v; anything where valid_B is False.
-    valid_B: bool.
+    outcome_B: verdicts v; anything where learn_B is False.
+    learn_B: bool.
     finish_B: index into records.FINISH; truncated completions do not count.
     weight_B: w, with n counted over the minibatch; None: over the rows given.
     c_ref: what a model before training says of that token, nats.
@@ -45,18 +45,18 @@ def last_token(self_logps_B, outcome_B, valid_B, finish_B, weight_B=None, *, c_r
   Returns:
     Weighted over the completions that count.
   """
-  axes.dims(self_logps_B=self_logps_B, outcome_B=outcome_B, valid_B=valid_B,
+  axes.dims(self_logps_B=self_logps_B, outcome_B=outcome_B, learn_B=learn_B,
             finish_B=finish_B)
-  counts_B = _counted(valid_B, finish_B)
+  counts_B = _counted(learn_B, finish_B)
   if weight_B is None:
-    weight_B = _class_weights(outcome_B, valid_B, finish_B, balanced=balanced)
+    weight_B = _class_weights(outcome_B, learn_B, finish_B, balanced=balanced)
   error_B = (beta * (masked.keep(self_logps_B, counts_B) - c_ref)
              - masked.keep(outcome_B, counts_B))
   return records.Weighted(masked.total(weight_B * error_B**2, counts_B),
                           jnp.sum(counts_B).astype(error_B.dtype))
 
 
-def rehearsal(logps_BT, policy_ref_logps_BT, rehearsal_BT, *, kind="forward",
+def rehearsal(logps_BT, ref_logps_BT, rehearsal_BT, *, kind="forward",
               alpha: ranges.Range(1e-6, 0.999999) = 0.2):
   """DPH: the policy stays near its start where the start was always right.
 
@@ -68,7 +68,7 @@ def rehearsal(logps_BT, policy_ref_logps_BT, rehearsal_BT, *, kind="forward",
 
   Args:
     logps_BT: of the policy being updated, nats.
-    policy_ref_logps_BT: of its start.
+    ref_logps_BT: of its start.
     rehearsal_BT: bool, tokens of the stored completions (rollouts.rehearsal).
     kind, alpha: see `divergence.rehearsal`.
   Returns:
@@ -76,12 +76,12 @@ def rehearsal(logps_BT, policy_ref_logps_BT, rehearsal_BT, *, kind="forward",
   Raises:
     ValueError: an unknown kind.
   """
-  axes.dims(logps_BT=logps_BT, policy_ref_logps_BT=policy_ref_logps_BT,
+  axes.dims(logps_BT=logps_BT, ref_logps_BT=ref_logps_BT,
             rehearsal_BT=rehearsal_BT)
-  kept_BT = divergence.rehearsal(logps_BT, policy_ref_logps_BT, rehearsal_BT,
+  kept_BT = divergence.rehearsal(logps_BT, ref_logps_BT, rehearsal_BT,
                                  kind=kind, alpha=alpha)
   return aggregate.aggregate(kept_BT, rehearsal_BT, mode="token-mean")
 
 
-def _counted(valid_B, finish_B):
-  return valid_B & (finish_B != records.FINISH.index("length"))
+def _counted(learn_B, finish_B):
+  return learn_B & (finish_B != records.FINISH.index("length"))

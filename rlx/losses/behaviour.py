@@ -14,7 +14,7 @@ from rlx.core import ranges
 from rlx.losses import _ratio
 
 
-def tis(old_logps_BT, sampler_logps_BT, mask_BT, *, cap: ranges.POSITIVE = 2.0, level="token"):
+def tis(old_logps_BT, sampler_logps_BT, learn_BT, *, cap: ranges.POSITIVE = 2.0, level="token"):
   """TIS: truncated importance sampling.
 
     w = min(pi_old / mu, cap)
@@ -28,17 +28,17 @@ def tis(old_logps_BT, sampler_logps_BT, mask_BT, *, cap: ranges.POSITIVE = 2.0, 
 
   Args:
     old_logps_BT, sampler_logps_BT: nats; anything on padding.
-    mask_BT: bool.
+    learn_BT: bool.
     cap: > 1.
     level: token or sequence.
   Returns:
     weight_BT.
   """
-  weight_BT = _weight(old_logps_BT, sampler_logps_BT, mask_BT, level)
-  return masked.keep(jnp.minimum(weight_BT, cap), mask_BT)
+  weight_BT = _weight(old_logps_BT, sampler_logps_BT, learn_BT, level)
+  return masked.keep(jnp.minimum(weight_BT, cap), learn_BT)
 
 
-def icepop(old_logps_BT, sampler_logps_BT, mask_BT, *, low: ranges.SHARE = 0.5,
+def icepop(old_logps_BT, sampler_logps_BT, learn_BT, *, low: ranges.SHARE = 0.5,
            high: ranges.Range(1, 1e12) = 5.0):
   """IcePop: no gradient from tokens on which sampler and trainer disagree.
 
@@ -50,11 +50,11 @@ def icepop(old_logps_BT, sampler_logps_BT, mask_BT, *, low: ranges.SHARE = 0.5,
     low, high: the range of k that counts.
     Otherwise, and Returns: as `tis`.
   """
-  weight_BT = _weight(old_logps_BT, sampler_logps_BT, mask_BT, "token")
-  return masked.keep(weight_BT, mask_BT & (weight_BT >= low) & (weight_BT <= high))
+  weight_BT = _weight(old_logps_BT, sampler_logps_BT, learn_BT, "token")
+  return masked.keep(weight_BT, learn_BT & (weight_BT >= low) & (weight_BT <= high))
 
 
-def seq_mis(old_logps_BT, sampler_logps_BT, mask_BT, *, cap: ranges.POSITIVE = 3.0):
+def seq_mis(old_logps_BT, sampler_logps_BT, learn_BT, *, cap: ranges.POSITIVE = 3.0):
   """Masked importance sampling: completions far from the policy are dropped.
 
     w = k if k <= cap else 0,   k = prod_t pi_old / mu
@@ -67,11 +67,11 @@ def seq_mis(old_logps_BT, sampler_logps_BT, mask_BT, *, cap: ranges.POSITIVE = 3
     cap: > 1.
     Otherwise, and Returns: as `tis`.
   """
-  weight_BT = _weight(old_logps_BT, sampler_logps_BT, mask_BT, "sequence")
-  return masked.keep(weight_BT, mask_BT & (weight_BT <= cap))
+  weight_BT = _weight(old_logps_BT, sampler_logps_BT, learn_BT, "sequence")
+  return masked.keep(weight_BT, learn_BT & (weight_BT <= cap))
 
 
-def opsm(logps_BT, sampler_logps_BT, advantages_BT, mask_BT, *, delta: ranges.NOT_NEGATIVE = 0.5):
+def opsm(logps_BT, sampler_logps_BT, advantages_BT, learn_BT, *, delta: ranges.NOT_NEGATIVE = 0.5):
   """Off-policy sequence masking: failures that the policy left behind are dropped.
 
     w = 0 if A < 0 and mean_t log(mu / pi_theta) > delta else 1
@@ -83,23 +83,23 @@ def opsm(logps_BT, sampler_logps_BT, advantages_BT, mask_BT, *, delta: ranges.NO
     logps_BT: of the policy being updated, nats.
     sampler_logps_BT: what the tokens were drawn from, nats.
     advantages_BT: anything on padding.
-    mask_BT: bool.
+    learn_BT: bool.
     delta: nats per token.
   Returns:
     weight_BT, 0 or 1.
   """
   logps_BT, sampler_logps_BT, advantages_BT = _ratio.kept(
-      logps_BT, sampler_logps_BT, advantages_BT, mask_BT)
-  gap_B1 = masked.mean(sampler_logps_BT - logps_BT, mask_BT, axis=1, keepdims=True)
-  return (mask_BT & ~((advantages_BT < 0) & (gap_B1 > delta))).astype(logps_BT.dtype)
+      logps_BT, sampler_logps_BT, advantages_BT, learn_BT)
+  gap_B1 = masked.mean(sampler_logps_BT - logps_BT, learn_BT, axis=1, keepdims=True)
+  return (learn_BT & ~((advantages_BT < 0) & (gap_B1 > delta))).astype(logps_BT.dtype)
 
 
-def _weight(old_logps_BT, sampler_logps_BT, mask_BT, level):
+def _weight(old_logps_BT, sampler_logps_BT, learn_BT, level):
   """pi_old / mu of each token, or its product over the completion on all of them."""
-  axes.dims(old_logps_BT=old_logps_BT, sampler_logps_BT=sampler_logps_BT, mask_BT=mask_BT)
+  axes.dims(old_logps_BT=old_logps_BT, sampler_logps_BT=sampler_logps_BT, learn_BT=learn_BT)
   if level not in _ratio.LEVELS:
     raise ValueError(f"level={level!r}: one of {_ratio.LEVELS}.")
-  log_BT = masked.keep(old_logps_BT, mask_BT) - masked.keep(sampler_logps_BT, mask_BT)
+  log_BT = masked.keep(old_logps_BT, learn_BT) - masked.keep(sampler_logps_BT, learn_BT)
   if level == "sequence":
     log_BT = jnp.broadcast_to(jnp.sum(log_BT, axis=1, keepdims=True), log_BT.shape)
   log_BT = jnp.clip(log_BT, -_ratio.MAX_LOG_RATIO, _ratio.MAX_LOG_RATIO)

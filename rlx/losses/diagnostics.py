@@ -16,30 +16,30 @@ def policy(scored):
     sampler_gap  mean |old_logps - sampler_logps|: trainer against sampler, nats
 
   Args:
-    scored: Scored; mask_BT chooses the tokens.
+    scored: Scored; learn_BT chooses the tokens.
   """
   s, out = scored, {}
   if s.logps_BT is not None and s.old_logps_BT is not None:
-    d_BT = masked.keep(s.logps_BT, s.mask_BT) - masked.keep(s.old_logps_BT, s.mask_BT)
-    out["old_kl"] = token_mean(-d_BT, s.mask_BT)
-    out["ratio_far"] = token_mean(jnp.abs(jnp.expm1(d_BT)) > 0.2, s.mask_BT)
+    d_BT = masked.keep(s.logps_BT, s.learn_BT) - masked.keep(s.old_logps_BT, s.learn_BT)
+    out["old_kl"] = token_mean(-d_BT, s.learn_BT)
+    out["ratio_far"] = token_mean(jnp.abs(jnp.expm1(d_BT)) > 0.2, s.learn_BT)
   if s.entropy_BT is not None:
-    out["entropy"] = token_mean(s.entropy_BT, s.mask_BT)
+    out["entropy"] = token_mean(s.entropy_BT, s.learn_BT)
   if s.sampler_logps_BT is not None and s.old_logps_BT is not None:
     out["sampler_gap"] = token_mean(
-        jnp.abs(s.old_logps_BT - s.sampler_logps_BT), s.mask_BT)
+        jnp.abs(s.old_logps_BT - s.sampler_logps_BT), s.learn_BT)
   return out
 
 
-def token_mean(x_BT, mask_BT):
+def token_mean(x_BT, learn_BT):
   """Mean over the tokens in the mask, as Weighted; a bool counts as 0 or 1."""
-  axes.dims(x_BT=x_BT, mask_BT=mask_BT)
-  total = masked.total(x_BT, mask_BT)
+  axes.dims(x_BT=x_BT, learn_BT=learn_BT)
+  total = masked.total(x_BT, learn_BT)
   if not jnp.issubdtype(total.dtype, jnp.floating): total = total.astype(jnp.float32)
-  return records.Weighted(total, jnp.sum(mask_BT).astype(total.dtype))
+  return records.Weighted(total, jnp.sum(learn_BT).astype(total.dtype))
 
 
-def means(metrics, mask_BT):
+def means(metrics, learn_BT):
   """{name: Weighted} of what a method returns beside its value.
 
   [B, T] is a mean over the tokens in the mask, [B] over the rows that have one; a scalar
@@ -47,16 +47,16 @@ def means(metrics, mask_BT):
   """
   def mean(x):
     x = jnp.asarray(x)
-    if x.ndim == 2: return token_mean(x, mask_BT)
-    if x.ndim == 1: return token_mean(x[:, None], jnp.any(mask_BT, axis=1, keepdims=True))
+    if x.ndim == 2: return token_mean(x, learn_BT)
+    if x.ndim == 1: return token_mean(x[:, None], jnp.any(learn_BT, axis=1, keepdims=True))
     return records.Weighted(x, jnp.ones_like(x))
   return {name: mean(x) for name, x in metrics.items()}
 
 
-def value_clip_fraction(values_BT, old_values_BT, returns_BT, mask_BT, *,
+def value_clip_fraction(values_BT, old_values_BT, returns_BT, learn_BT, *,
                         clip: ranges.POSITIVE.or_none):
   """Share of tokens where the clipped value has the larger error."""
   axes.dims(values_BT=values_BT, old_values_BT=old_values_BT,
-            returns_BT=returns_BT, mask_BT=mask_BT)
+            returns_BT=returns_BT, learn_BT=learn_BT)
   near_BT = jnp.clip(values_BT, old_values_BT - clip, old_values_BT + clip)
-  return token_mean((near_BT - returns_BT)**2 > (values_BT - returns_BT)**2, mask_BT)
+  return token_mean((near_BT - returns_BT)**2 > (values_BT - returns_BT)**2, learn_BT)

@@ -24,7 +24,7 @@ from rlx.losses import divergence
 _TIE = 1e-5  # nats, within which a token is as likely as the most likely one
 
 
-def rover(logps_BT, old_logps_BT, mean_logps_BT, old_mean_logps_BT, advantages_BT, mask_BT, *,
+def rover(logps_BT, old_logps_BT, mean_logps_BT, old_mean_logps_BT, advantages_BT, learn_BT, *,
           rho: ranges.POSITIVE = 1.0, next_coef: ranges.ANY = 1.0):
   """ROVER: the values of a uniform policy, held as log-ratios to the old policy.
 
@@ -47,17 +47,17 @@ def rover(logps_BT, old_logps_BT, mean_logps_BT, old_mean_logps_BT, advantages_B
     next_coef: of the next state's value; 0 regresses on the reward alone.
   """
   logps_BT, old_logps_BT, advantages_BT = _ratio.kept(
-      logps_BT, old_logps_BT, advantages_BT, mask_BT)
-  axes.dims(mask_BT=mask_BT, mean_logps_BT=mean_logps_BT,
+      logps_BT, old_logps_BT, advantages_BT, learn_BT)
+  axes.dims(learn_BT=learn_BT, mean_logps_BT=mean_logps_BT,
             old_mean_logps_BT=old_mean_logps_BT)
-  v_BT = rho * masked.keep(mean_logps_BT - old_mean_logps_BT, mask_BT)
+  v_BT = rho * masked.keep(mean_logps_BT - old_mean_logps_BT, learn_BT)
   after_BT = jnp.pad(v_BT[:, 1:], ((0, 0), (0, 1)))
   target_BT = jax.lax.stop_gradient(advantages_BT + next_coef * after_BT)
   q_BT = rho * (logps_BT - old_logps_BT)
-  return masked.keep((q_BT - target_BT)**2, mask_BT)
+  return masked.keep((q_BT - target_BT)**2, learn_BT)
 
 
-def simko(logps_BT, old_logps_BT, top_logps_BTK, entropy_BT, advantages_BT, mask_BT, *,
+def simko(logps_BT, old_logps_BT, top_logps_BTK, entropy_BT, advantages_BT, learn_BT, *,
           alpha: ranges.SHARE = 0.01, penalty: ranges.Range(1, 1e12) = 1.1,
           quantile: ranges.SHARE = 0.8, clip_low: ranges.NOT_NEGATIVE = 0.2,
           clip_high: ranges.NOT_NEGATIVE = 0.2):
@@ -84,10 +84,10 @@ def simko(logps_BT, old_logps_BT, top_logps_BTK, entropy_BT, advantages_BT, mask
     clip_low, clip_high: as `policy.ppo_clip`.
   """
   logps_BT, old_logps_BT, advantages_BT = _ratio.kept(
-      logps_BT, old_logps_BT, advantages_BT, mask_BT)
-  axes.dims(mask_BT=mask_BT, entropy_BT=entropy_BT, top_logps_BTK=top_logps_BTK)
-  top_logps_BTK = masked.keep(top_logps_BTK, mask_BT[:, :, None])
-  is_fork_BT = mask_BT & (entropy_BT > _quantile(entropy_BT, mask_BT, quantile, axis=1))
+      logps_BT, old_logps_BT, advantages_BT, learn_BT)
+  axes.dims(learn_BT=learn_BT, entropy_BT=entropy_BT, top_logps_BTK=top_logps_BTK)
+  top_logps_BTK = masked.keep(top_logps_BTK, learn_BT[:, :, None])
+  is_fork_BT = learn_BT & (entropy_BT > _quantile(entropy_BT, learn_BT, quantile, axis=1))
   mixed_BT = jnp.where(is_fork_BT & (advantages_BT > 0),
                        (1 - alpha) * logps_BT + alpha * jnp.mean(top_logps_BTK, axis=2),
                        logps_BT)
@@ -101,15 +101,15 @@ def simko(logps_BT, old_logps_BT, top_logps_BTK, entropy_BT, advantages_BT, mask
                         clip_high)
 
 
-def _rare(logps_BT, old_min_p_logps_BT, advantages_BT, mask_BT, *, fraction):
+def _rare(logps_BT, old_min_p_logps_BT, advantages_BT, learn_BT, *, fraction):
   """True on the tokens that `lp_reg` guards."""
-  pushed_BT = mask_BT & (advantages_BT < 0)
+  pushed_BT = learn_BT & (advantages_BT < 0)
   return pushed_BT & (logps_BT < old_min_p_logps_BT) & (
       logps_BT < _quantile(logps_BT, pushed_BT, fraction))
 
 
 @resolve.whole(guarded_BT=_rare)
-def lp_reg(logps_BT, old_logps_BT, old_min_p_logps_BT, advantages_BT, mask_BT, guarded_BT=None, *,
+def lp_reg(logps_BT, old_logps_BT, old_min_p_logps_BT, advantages_BT, learn_BT, guarded_BT=None, *,
            fraction: ranges.SHARE = 0.01, coef: ranges.NOT_NEGATIVE = 1.0,
            clip_low: ranges.NOT_NEGATIVE = 1.0, clip_high: ranges.NOT_NEGATIVE = 9.0):
   """Lp-Reg: rare tokens of wrong completions are drawn to a distribution without noise.
@@ -134,11 +134,11 @@ def lp_reg(logps_BT, old_logps_BT, old_min_p_logps_BT, advantages_BT, mask_BT, g
     clip_low, clip_high: as `policy.ppo_clip`; the defaults let rho be 0 to 10.
   """
   logps_BT, old_logps_BT, advantages_BT = _ratio.kept(
-      logps_BT, old_logps_BT, advantages_BT, mask_BT)
-  axes.dims(mask_BT=mask_BT, old_min_p_logps_BT=old_min_p_logps_BT)
-  proxy_BT = masked.keep(old_min_p_logps_BT, mask_BT)
+      logps_BT, old_logps_BT, advantages_BT, learn_BT)
+  axes.dims(learn_BT=learn_BT, old_min_p_logps_BT=old_min_p_logps_BT)
+  proxy_BT = masked.keep(old_min_p_logps_BT, learn_BT)
   if guarded_BT is None:
-    guarded_BT = _rare(logps_BT, proxy_BT, advantages_BT, mask_BT, fraction=fraction)
+    guarded_BT = _rare(logps_BT, proxy_BT, advantages_BT, learn_BT, fraction=fraction)
   ratio_BT = _ratio.of(logps_BT, old_logps_BT)
   pull_BT = divergence.estimate(logps_BT, proxy_BT, guarded_BT, kind="k3")
   loss_BT, removed = _ratio.clipped(ratio_BT, advantages_BT, clip_low, clip_high)
@@ -146,8 +146,8 @@ def lp_reg(logps_BT, old_logps_BT, old_min_p_logps_BT, advantages_BT, mask_BT, g
           {name: x_BT & ~guarded_BT for name, x_BT in removed.items()})
 
 
-def _quantile(x_BT, mask_BT, q, axis=None):
+def _quantile(x_BT, learn_BT, q, axis=None):
   """Of the unmasked entries, a constant; NaN where there are none."""
   return jax.lax.stop_gradient(jnp.nanquantile(
-      jnp.where(mask_BT, jax.lax.stop_gradient(x_BT), jnp.nan), q, axis=axis,
+      jnp.where(learn_BT, jax.lax.stop_gradient(x_BT), jnp.nan), q, axis=axis,
       keepdims=True))

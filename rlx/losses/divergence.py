@@ -12,7 +12,7 @@ REHEARSALS = ("forward", "reverse", "js", "js_mixture", "alpha")
 KINDS = ("k1", "abs", "k2", "k3", "k1+", "abs+", "k2+", "k3+")
 
 
-def estimate(logps_BT, ref_logps_BT, mask_BT=None, *, kind="k3"):
+def estimate(logps_BT, prm_ref_logps_BT, learn_BT=None, *, kind="k3"):
   """KL(policy, reference) per token, from tokens drawn from the policy.
 
     k1 = d    abs = |d|    k2 = d^2 / 2    k3 = exp(-d) + d - 1
@@ -28,18 +28,18 @@ def estimate(logps_BT, ref_logps_BT, mask_BT=None, *, kind="k3"):
   beyond.
 
   Args:
-    logps_BT, ref_logps_BT: nats, at one temperature.
-    mask_BT: bool; elsewhere the result is 0. None: all entries are read, and
+    logps_BT, prm_ref_logps_BT: nats, at one temperature.
+    learn_BT: bool; elsewhere the result is 0. None: all entries are read, and
       NaN on padding would reach the gradient.
     kind: one of KINDS.
   Returns:
     kl_BT.
   """
   if kind not in KINDS: raise ValueError(f"kind={kind!r}: one of {KINDS}.")
-  if mask_BT is not None:
-    logps_BT = masked.keep(logps_BT, mask_BT)
-    ref_logps_BT = masked.keep(ref_logps_BT, mask_BT)
-  d_BT = logps_BT - ref_logps_BT
+  if learn_BT is not None:
+    logps_BT = masked.keep(logps_BT, learn_BT)
+    prm_ref_logps_BT = masked.keep(prm_ref_logps_BT, learn_BT)
+  d_BT = logps_BT - prm_ref_logps_BT
   base = kind.rstrip("+")
   if base == "k1": kl_BT = d_BT
   elif base == "abs": kl_BT = masked.absolute(d_BT)
@@ -72,7 +72,7 @@ def adaptive_coef(coef, kl, *, target, horizon, count):
   return coef * (1 + error * count / horizon)
 
 
-def rehearsal(logps_BT, ref_logps_BT, mask_BT, *, kind="forward",
+def rehearsal(logps_BT, prm_ref_logps_BT, learn_BT, *, kind="forward",
               alpha: ranges.Range(1e-6, 0.999999) = 0.2):
   """D_f(policy, reference) per token, from tokens that the *reference* sampled.
 
@@ -93,13 +93,13 @@ def rehearsal(logps_BT, ref_logps_BT, mask_BT, *, kind="forward",
 
   Args:
     logps_BT: nats, differentiable.
-    ref_logps_BT: nats, stored with the answers.
-    mask_BT: bool; elsewhere the result is 0.
+    prm_ref_logps_BT: nats, stored with the answers.
+    learn_BT: bool; elsewhere the result is 0.
     kind: one of REHEARSALS.
     alpha: of alpha.
   """
   if kind not in REHEARSALS: raise ValueError(f"kind={kind!r}: one of {REHEARSALS}.")
-  d_BT = jnp.clip(masked.keep(logps_BT, mask_BT) - masked.keep(ref_logps_BT, mask_BT),
+  d_BT = jnp.clip(masked.keep(logps_BT, learn_BT) - masked.keep(prm_ref_logps_BT, learn_BT),
                   -20, 20)
   u_BT = jnp.exp(d_BT)
   if kind == "forward": return u_BT - 1 - d_BT

@@ -4,7 +4,7 @@ from rlx.core import masked
 from rlx.core import ranges
 
 
-def bonus(entropy_BT, mask_BT, *, coef: ranges.ANY):
+def bonus(entropy_BT, learn_BT, *, coef: ranges.ANY):
   """A loss that rewards entropy.
 
     l_t = - coef H(pi(. | y_<t))
@@ -14,10 +14,10 @@ def bonus(entropy_BT, mask_BT, *, coef: ranges.ANY):
 
   Args:
     entropy_BT: nats, differentiable; anything on padding.
-    mask_BT: bool.
+    learn_BT: bool.
     coef: loss per nat.
   Returns:
     loss_BT, 0 on padding.
   """
-  axes.dims(entropy_BT=entropy_BT, mask_BT=mask_BT)
-  return -coef * masked.keep(entropy_BT, mask_BT)
+  axes.dims(entropy_BT=entropy_BT, learn_BT=learn_BT)
+  return -coef * masked.keep(entropy_BT, learn_BT)

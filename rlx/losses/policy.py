@@ -1,11 +1,11 @@
 """Policy losses: advantages -> a loss per token.
 
-All take (logps_BT, old_logps_BT, advantages_BT, mask_BT), where
+All take (logps_BT, old_logps_BT, advantages_BT, learn_BT), where
 
   logps_BT       log pi_theta of the policy being updated, differentiable, nats
   old_logps_BT   the policy before the update, same graph and temperature
   advantages_BT  constants
-  mask_BT        bool, the tokens that count; elsewhere anything, NaN too
+  learn_BT        bool, the tokens that count; elsewhere anything, NaN too
 
 and return loss_BT, 0 outside the mask, for losses/aggregate.py, those that clip also
 {name: bool_BT}, whose gradient which clip removes (`resolve.measured`). rho below is
@@ -26,7 +26,7 @@ from rlx.core import resolve
 from rlx.losses import _ratio
 
 
-def ppo_clip(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, clip_low: ranges.NOT_NEGATIVE = 0.2,
+def ppo_clip(logps_BT, old_logps_BT, advantages_BT, learn_BT, *, clip_low: ranges.NOT_NEGATIVE = 0.2,
              clip_high: ranges.NOT_NEGATIVE = 0.2, dual_clip: ranges.Range(1, 1e12).or_none = None,
              ratio_cap: ranges.POSITIVE.or_none = None):
   """PPO's clipped surrogate.
@@ -45,12 +45,12 @@ def ppo_clip(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, clip_low: ranges
     ratio_cap: caps rho in the unclipped term, > 1 + clip_high; None is off.
   """
   logps_BT, old_logps_BT, advantages_BT = _ratio.kept(
-      logps_BT, old_logps_BT, advantages_BT, mask_BT)
+      logps_BT, old_logps_BT, advantages_BT, learn_BT)
   return _ratio.clipped(_ratio.of(logps_BT, old_logps_BT), advantages_BT, clip_low,
                         clip_high, dual_clip, ratio_cap)
 
 
-def cispo(logps_BT, old_logps_BT, advantages_BT, mask_BT, *,
+def cispo(logps_BT, old_logps_BT, advantages_BT, learn_BT, *,
           clip_low: ranges.NOT_NEGATIVE.or_none = None, clip_high: ranges.NOT_NEGATIVE = 0.28,
           level="token"):
   """CISPO: REINFORCE with a clipped weight; every token keeps its gradient.
@@ -65,14 +65,14 @@ def cispo(logps_BT, old_logps_BT, advantages_BT, mask_BT, *,
     level: token, or sequence for the ratio of `gspo`.
   """
   logps_BT, old_logps_BT, advantages_BT = _ratio.kept(
-      logps_BT, old_logps_BT, advantages_BT, mask_BT)
+      logps_BT, old_logps_BT, advantages_BT, learn_BT)
   low = None if clip_low is None else 1 - clip_low
-  ratio_BT = _ratio.of(logps_BT, old_logps_BT, level, mask_BT)
+  ratio_BT = _ratio.of(logps_BT, old_logps_BT, level, learn_BT)
   weight_BT = jnp.clip(ratio_BT, low, 1 + clip_high)
   return -jax.lax.stop_gradient(weight_BT) * advantages_BT * logps_BT
 
 
-def rl_plus(logps_BT, old_logps_BT, advantages_BT, mask_BT, demo_B=None, *,
+def rl_plus(logps_BT, old_logps_BT, advantages_BT, learn_BT, demo_B=None, *,
             gamma: ranges.NOT_NEGATIVE = 0.5):
   """RL-PLUS: samples without a clip, demonstrations by a ratio to a mixture.
 
@@ -93,16 +93,16 @@ def rl_plus(logps_BT, old_logps_BT, advantages_BT, mask_BT, demo_B=None, *,
     gamma: 0 is off.
   """
   logps_BT, old_logps_BT, advantages_BT = _ratio.kept(
-      logps_BT, old_logps_BT, advantages_BT, mask_BT)
+      logps_BT, old_logps_BT, advantages_BT, learn_BT)
   loss_BT = -advantages_BT * _ratio.of(logps_BT, old_logps_BT)
   if demo_B is None: return loss_BT
   probs_BT, old_BT = jnp.exp(logps_BT), jnp.exp(old_logps_BT)
   rare_BT = jax.lax.stop_gradient(jnp.maximum(1 - probs_BT, 0)) ** gamma
   ratio_BT = 2 * probs_BT / (old_BT + (old_BT + 1) / 2)
-  return jnp.where(demo_B[:, None] & mask_BT, -advantages_BT * rare_BT * ratio_BT, loss_BT)
+  return jnp.where(demo_B[:, None] & learn_BT, -advantages_BT * rare_BT * ratio_BT, loss_BT)
 
 
-def sapo(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, tau_pos: ranges.POSITIVE = 1.0,
+def sapo(logps_BT, old_logps_BT, advantages_BT, learn_BT, *, tau_pos: ranges.POSITIVE = 1.0,
          tau_neg: ranges.POSITIVE = 1.05, level="token"):
   """SAPO: a smooth gate in place of the clip.
 
@@ -119,13 +119,13 @@ def sapo(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, tau_pos: ranges.POSI
     level: token, or sequence for the ratio of `gspo`.
   """
   logps_BT, old_logps_BT, advantages_BT = _ratio.kept(
-      logps_BT, old_logps_BT, advantages_BT, mask_BT)
-  ratio_BT = _ratio.of(logps_BT, old_logps_BT, level, mask_BT)
+      logps_BT, old_logps_BT, advantages_BT, learn_BT)
+  ratio_BT = _ratio.of(logps_BT, old_logps_BT, level, learn_BT)
   tau_BT = jnp.where(advantages_BT > 0, jnp.asarray(tau_pos, ratio_BT.dtype), tau_neg)
   return -advantages_BT * 4 / tau_BT * jax.nn.sigmoid(tau_BT * (ratio_BT - 1))
 
 
-def reinforce(logps_BT, advantages_BT, mask_BT):
+def reinforce(logps_BT, advantages_BT, learn_BT):
   """The policy gradient itself; also the loss of GPG.
 
     l = -A log pi_theta(y_t)
@@ -133,18 +133,18 @@ def reinforce(logps_BT, advantages_BT, mask_BT):
   Source: Williams 1992; GPG, Chu et al. 2025, arXiv:2504.02546. Differs from
   the papers: nothing known.
   """
-  axes.dims(logps_BT=logps_BT, advantages_BT=advantages_BT, mask_BT=mask_BT)
-  return -masked.keep(advantages_BT, mask_BT) * masked.keep(logps_BT, mask_BT)
+  axes.dims(logps_BT=logps_BT, advantages_BT=advantages_BT, learn_BT=learn_BT)
+  return -masked.keep(advantages_BT, learn_BT) * masked.keep(logps_BT, learn_BT)
 
 
-def _costly(logps_BT, advantages_BT, mask_BT, *, fraction):
+def _costly(logps_BT, advantages_BT, learn_BT, *, fraction):
   """True on the tokens that `kl_cov` holds back."""
-  return _largest(_covariance(logps_BT, advantages_BT, mask_BT), mask_BT,
-                  _count(mask_BT, fraction, logps_BT.dtype))
+  return _largest(_covariance(logps_BT, advantages_BT, learn_BT), learn_BT,
+                  _count(learn_BT, fraction, logps_BT.dtype))
 
 
 @resolve.whole(held_BT=_costly)
-def kl_cov(logps_BT, old_logps_BT, advantages_BT, mask_BT, held_BT=None, *,
+def kl_cov(logps_BT, old_logps_BT, advantages_BT, learn_BT, held_BT=None, *,
            fraction: ranges.SHARE = 2e-4, coef: ranges.NOT_NEGATIVE = 1.0):
   """KL-Cov: holds back the tokens whose update costs most entropy.
 
@@ -163,29 +163,29 @@ def kl_cov(logps_BT, old_logps_BT, advantages_BT, mask_BT, held_BT=None, *,
     coef: of the penalty.
   """
   logps_BT, old_logps_BT, advantages_BT = _ratio.kept(
-      logps_BT, old_logps_BT, advantages_BT, mask_BT)
+      logps_BT, old_logps_BT, advantages_BT, learn_BT)
   d_BT = logps_BT - old_logps_BT
   loss_BT = -advantages_BT * jnp.exp(d_BT)
   if not fraction: return loss_BT
   if held_BT is None:
-    held_BT = _costly(logps_BT, advantages_BT, mask_BT, fraction=fraction)
+    held_BT = _costly(logps_BT, advantages_BT, learn_BT, fraction=fraction)
   return loss_BT + masked.keep(coef * masked.absolute(d_BT), held_BT)
 
 
-def _costly_unclipped(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, clip_low,
+def _costly_unclipped(logps_BT, old_logps_BT, advantages_BT, learn_BT, *, clip_low,
                       clip_high, fraction, cov_low, cov_high):
   """True on the tokens that `clip_cov` gives no gradient, beside those PPO clips."""
   ratio_BT = jnp.exp(logps_BT - old_logps_BT)
   plain_BT = -advantages_BT * ratio_BT
   near_BT = -advantages_BT * jnp.clip(ratio_BT, 1 - clip_low, 1 + clip_high)
-  cov_BT = _covariance(logps_BT, advantages_BT, mask_BT)
-  candidate_BT = (mask_BT & (near_BT <= plain_BT)
+  cov_BT = _covariance(logps_BT, advantages_BT, learn_BT)
+  candidate_BT = (learn_BT & (near_BT <= plain_BT)
                   & (cov_BT > cov_low) & (cov_BT < cov_high))
-  return _largest(cov_BT, candidate_BT, _count(mask_BT, fraction, logps_BT.dtype))
+  return _largest(cov_BT, candidate_BT, _count(learn_BT, fraction, logps_BT.dtype))
 
 
 @resolve.whole(held_BT=_costly_unclipped)
-def clip_cov(logps_BT, old_logps_BT, advantages_BT, mask_BT, held_BT=None, *,
+def clip_cov(logps_BT, old_logps_BT, advantages_BT, learn_BT, held_BT=None, *,
              clip_low: ranges.NOT_NEGATIVE = 0.2, clip_high: ranges.NOT_NEGATIVE = 0.2,
              fraction: ranges.SHARE = 2e-4, cov_low: ranges.ANY = 1.0, cov_high: ranges.ANY = 5.0):
   """Clip-Cov: PPO's clip, and no gradient for some tokens of high covariance.
@@ -205,10 +205,10 @@ def clip_cov(logps_BT, old_logps_BT, advantages_BT, mask_BT, held_BT=None, *,
     cov_low, cov_high: which covariances are candidates.
   """
   logps_BT, old_logps_BT, advantages_BT = _ratio.kept(
-      logps_BT, old_logps_BT, advantages_BT, mask_BT)
+      logps_BT, old_logps_BT, advantages_BT, learn_BT)
   if held_BT is None:
     held_BT = _costly_unclipped(
-        logps_BT, old_logps_BT, advantages_BT, mask_BT, clip_low=clip_low,
+        logps_BT, old_logps_BT, advantages_BT, learn_BT, clip_low=clip_low,
         clip_high=clip_high, fraction=fraction, cov_low=cov_low, cov_high=cov_high)
   loss_BT, removed = _ratio.clipped(jnp.exp(logps_BT - old_logps_BT), advantages_BT, clip_low,
                                     clip_high)
@@ -217,7 +217,7 @@ def clip_cov(logps_BT, old_logps_BT, advantages_BT, mask_BT, held_BT=None, *,
       clip_cov=held_BT & (advantages_BT != 0))
 
 
-def dppo_tv(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, low: ranges.NOT_NEGATIVE = 0.15,
+def dppo_tv(logps_BT, old_logps_BT, advantages_BT, learn_BT, *, low: ranges.NOT_NEGATIVE = 0.15,
             high: ranges.NOT_NEGATIVE = 0.15, ratio_cap: ranges.POSITIVE = 20.0):
   """DPPO: no gradient where the token's probability has moved far enough.
 
@@ -232,14 +232,14 @@ def dppo_tv(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, low: ranges.NOT_N
     ratio_cap: of the weight.
   """
   logps_BT, old_logps_BT, advantages_BT = _ratio.kept(
-      logps_BT, old_logps_BT, advantages_BT, mask_BT)
+      logps_BT, old_logps_BT, advantages_BT, learn_BT)
   moved_BT = jnp.exp(logps_BT) - jnp.exp(old_logps_BT)
   near_BT = jnp.where(advantages_BT > 0, moved_BT <= high, moved_BT >= -low)
   return _where_near(_capped(logps_BT, old_logps_BT, advantages_BT, ratio_cap), near_BT,
                      advantages_BT)
 
 
-def dppo_kl(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, low: ranges.NOT_NEGATIVE = 0.05,
+def dppo_kl(logps_BT, old_logps_BT, advantages_BT, learn_BT, *, low: ranges.NOT_NEGATIVE = 0.05,
             high: ranges.NOT_NEGATIVE = 0.05, ratio_cap: ranges.POSITIVE = 20.0):
   """DPPO with the divergence of "this token or another".
 
@@ -255,7 +255,7 @@ def dppo_kl(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, low: ranges.NOT_N
     ratio_cap: of the weight.
   """
   logps_BT, old_logps_BT, advantages_BT = _ratio.kept(
-      logps_BT, old_logps_BT, advantages_BT, mask_BT)
+      logps_BT, old_logps_BT, advantages_BT, learn_BT)
   p_BT, old_p_BT = jnp.exp(logps_BT), jnp.exp(old_logps_BT)
   kl_BT = (old_p_BT * (old_logps_BT - logps_BT)
            + (1 - old_p_BT) * jnp.log((1 - old_p_BT + 1e-8) / (1 - p_BT + 1e-8)))
@@ -265,7 +265,7 @@ def dppo_kl(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, low: ranges.NOT_N
                      advantages_BT)
 
 
-def dro(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, beta: ranges.NOT_NEGATIVE = 0.5):
+def dro(logps_BT, old_logps_BT, advantages_BT, learn_BT, *, beta: ranges.NOT_NEGATIVE = 0.5):
   """DRO of tokens: the policy gradient with a quadratic pull to the old policy.
 
     l = -(A log pi_theta(y_t) - beta/2 (log rho)^2)
@@ -278,12 +278,12 @@ def dro(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, beta: ranges.NOT_NEGA
     beta: strength of the pull, > 0.
   """
   logps_BT, old_logps_BT, advantages_BT = _ratio.kept(
-      logps_BT, old_logps_BT, advantages_BT, mask_BT)
+      logps_BT, old_logps_BT, advantages_BT, learn_BT)
   d_BT = jnp.clip(logps_BT - old_logps_BT, -_ratio.MAX_LOG_RATIO, _ratio.MAX_LOG_RATIO)
   return -(advantages_BT * logps_BT - beta / 2 * d_BT**2)
 
 
-def minirl(logps_BT, old_logps_BT, sampler_logps_BT, advantages_BT, mask_BT, *,
+def minirl(logps_BT, old_logps_BT, sampler_logps_BT, advantages_BT, learn_BT, *,
            clip_low: ranges.NOT_NEGATIVE = 0.2, clip_high: ranges.NOT_NEGATIVE = 0.27,
            weight_cap: ranges.POSITIVE = 5.0):
   """MiniRL: REINFORCE, weighted for what the sampler drew, where PPO would not clip.
@@ -303,22 +303,22 @@ def minirl(logps_BT, old_logps_BT, sampler_logps_BT, advantages_BT, mask_BT, *,
     clip_low, clip_high: of pi_theta / pi_old.
     weight_cap: of pi_theta / mu.
   """
-  sampler_logps_BT = masked.keep(sampler_logps_BT, mask_BT)
+  sampler_logps_BT = masked.keep(sampler_logps_BT, learn_BT)
   logps_BT, old_logps_BT, advantages_BT = _ratio.kept(
-      logps_BT, old_logps_BT, advantages_BT, mask_BT)
+      logps_BT, old_logps_BT, advantages_BT, learn_BT)
   ratio_BT = _ratio.of(logps_BT, old_logps_BT)
   near_BT = jnp.where(advantages_BT > 0, ratio_BT <= 1 + clip_high, ratio_BT >= 1 - clip_low)
   return _where_near(_capped(logps_BT, sampler_logps_BT, advantages_BT, weight_cap), near_BT,
                      advantages_BT)
 
 
-def _near_mean(advantages_BT, mask_BT, *, width):
+def _near_mean(advantages_BT, learn_BT, *, width):
   """True where `stable_reinforce` keeps the advantage."""
-  return jnp.abs(advantages_BT - masked.mean(advantages_BT, mask_BT)) <= width
+  return jnp.abs(advantages_BT - masked.mean(advantages_BT, learn_BT)) <= width
 
 
 @resolve.whole(near_BT=_near_mean)
-def stable_reinforce(logps_BT, old_logps_BT, advantages_BT, mask_BT, near_BT=None, *,
+def stable_reinforce(logps_BT, old_logps_BT, advantages_BT, learn_BT, near_BT=None, *,
                      clip_low: ranges.NOT_NEGATIVE = 0.2, clip_high: ranges.NOT_NEGATIVE = 0.2,
                      ratio_max: ranges.Range(1, 1e12) = 1e3, width: ranges.POSITIVE = 3.0):
   """StableReinforce: PPO's clip with a guard on the ratio and one on the advantages.
@@ -341,10 +341,10 @@ def stable_reinforce(logps_BT, old_logps_BT, advantages_BT, mask_BT, near_BT=Non
     width: in units of the advantages.
   """
   logps_BT, old_logps_BT, advantages_BT = _ratio.kept(
-      logps_BT, old_logps_BT, advantages_BT, mask_BT)
+      logps_BT, old_logps_BT, advantages_BT, learn_BT)
   limit = math.log(ratio_max)
   d_BT = logps_BT - old_logps_BT
-  if near_BT is None: near_BT = _near_mean(advantages_BT, mask_BT, width=width)
+  if near_BT is None: near_BT = _near_mean(advantages_BT, learn_BT, width=width)
   kept_BT = masked.keep(advantages_BT, near_BT)
   loss_BT, removed = _ratio.clipped(jnp.exp(jnp.clip(d_BT, -limit, limit)), kept_BT,
                                     clip_low, clip_high)
@@ -365,14 +365,14 @@ def _capped(logps_BT, old_logps_BT, advantages_BT, ratio_cap):
   return -advantages_BT * jax.lax.stop_gradient(weight_BT) * logps_BT
 
 
-def _covariance(logps_BT, advantages_BT, mask_BT):
-  centred = lambda x_BT: x_BT - masked.mean(x_BT, mask_BT)
+def _covariance(logps_BT, advantages_BT, learn_BT):
+  centred = lambda x_BT: x_BT - masked.mean(x_BT, learn_BT)
   return jax.lax.stop_gradient(centred(advantages_BT) * centred(logps_BT))
 
 
-def _count(mask_BT, fraction, dtype):
+def _count(learn_BT, fraction, dtype):
   """max(1, floor(fraction n)) of n valid tokens."""
-  n = jnp.sum(mask_BT).astype(dtype)
+  n = jnp.sum(learn_BT).astype(dtype)
   return jnp.maximum(jnp.floor(n * fraction), 1)
 
 

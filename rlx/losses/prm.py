@@ -23,7 +23,7 @@ from rlx.core import resolve
 WEIGHTINGS = ("none", "bon_acc", "bon_rm")
 
 
-def ce(prm_logps_BT, ref_logps_BT, mask_BT, outcome_B, valid_B, prm_beta):
+def ce(prm_logps_BT, prm_ref_logps_BT, learn_BT, outcome_B, learn_B, prm_beta):
   """Cross-entropy of the outcome. PRIME's default.
 
     l_i = softplus(z_i) - outcome_i z_i,  mean over rows
@@ -34,19 +34,19 @@ def ce(prm_logps_BT, ref_logps_BT, mask_BT, outcome_B, valid_B, prm_beta):
 
   Args:
     prm_logps_BT: differentiable, nats, temperature 1; anything on padding.
-    ref_logps_BT: constants.
-    mask_BT: bool, EOS included.
+    prm_ref_logps_BT: constants.
+    learn_BT: bool, EOS included.
     outcome_B: labels in [0, 1], fractions allowed; anything where not valid.
-    valid_B: bool.
+    learn_B: bool.
     prm_beta: scale of the log-ratio.
   """
-  axes.dims(prm_logps_BT=prm_logps_BT, ref_logps_BT=ref_logps_BT,
-            mask_BT=mask_BT, outcome_B=outcome_B, valid_B=valid_B)
-  z_B = prm_beta * _log_ratio(prm_logps_BT, ref_logps_BT, mask_BT, valid_B)
-  return _weighted(jax.nn.softplus(z_B) - masked.keep(outcome_B, valid_B) * z_B, valid_B)
+  axes.dims(prm_logps_BT=prm_logps_BT, prm_ref_logps_BT=prm_ref_logps_BT,
+            learn_BT=learn_BT, outcome_B=outcome_B, learn_B=learn_B)
+  z_B = prm_beta * _log_ratio(prm_logps_BT, prm_ref_logps_BT, learn_BT, learn_B)
+  return _weighted(jax.nn.softplus(z_B) - masked.keep(outcome_B, learn_B) * z_B, learn_B)
 
 
-def dpo(prm_logps_BT, ref_logps_BT, mask_BT, outcome_PG, valid_PG, prm_beta):
+def dpo(prm_logps_BT, prm_ref_logps_BT, learn_BT, outcome_PG, learn_PG, prm_beta):
   """DPO on every pair of a better and a worse completion of a prompt.
 
     l = softplus(-(z_w - z_l)),  mean over pairs
@@ -55,15 +55,15 @@ def dpo(prm_logps_BT, ref_logps_BT, mask_BT, outcome_PG, valid_PG, prm_beta):
   al. 2024, arXiv:2412.01981. Differs from the papers: with fractional verdicts
   w is any completion with a higher verdict than l.
 
-  Args: outcome_PG, valid_PG by group; otherwise as `ce`.
+  Args: outcome_PG, learn_PG by group; otherwise as `ce`.
   """
-  z_PG = prm_beta * _by_group(prm_logps_BT, ref_logps_BT, mask_BT, outcome_PG, valid_PG)
-  is_pair_PGG = _pairs(outcome_PG, valid_PG)
+  z_PG = prm_beta * _by_group(prm_logps_BT, prm_ref_logps_BT, learn_BT, outcome_PG, learn_PG)
+  is_pair_PGG = _pairs(outcome_PG, learn_PG)
   margin_PGG = z_PG[:, :, None] - z_PG[:, None, :]
   return _weighted(jax.nn.softplus(-margin_PGG), is_pair_PGG)
 
 
-def nca(prm_logps_BT, ref_logps_BT, mask_BT, outcome_PG, valid_PG, prm_beta):
+def nca(prm_logps_BT, prm_ref_logps_BT, learn_BT, outcome_PG, learn_PG, prm_beta):
   """NCA on every pair: the better completion's reward must also be positive.
 
     l = softplus(-z_w) + 1/2 softplus(z_w) + 1/2 softplus(z_l),  mean over pairs
@@ -73,10 +73,10 @@ def nca(prm_logps_BT, ref_logps_BT, mask_BT, outcome_PG, valid_PG, prm_beta):
 
   Args: as `dpo`.
   """
-  z_PG = prm_beta * _by_group(prm_logps_BT, ref_logps_BT, mask_BT, outcome_PG, valid_PG)
+  z_PG = prm_beta * _by_group(prm_logps_BT, prm_ref_logps_BT, learn_BT, outcome_PG, learn_PG)
   up_PG, down_PG = jax.nn.softplus(-z_PG), jax.nn.softplus(z_PG)
   pair_PGG = (up_PG + down_PG / 2)[:, :, None] + down_PG[:, None, :] / 2
-  return _weighted(pair_PGG, _pairs(outcome_PG, valid_PG))
+  return _weighted(pair_PGG, _pairs(outcome_PG, learn_PG))
 
 
 def _mismatched(kl_ratio_B):
@@ -86,7 +86,7 @@ def _mismatched(kl_ratio_B):
 
 
 @resolve.whole(baseline_B=_mismatched)
-def kto(prm_logps_BT, ref_logps_BT, mask_BT, outcome_B, valid_B, kl_ratio_B, prm_beta,
+def kto(prm_logps_BT, prm_ref_logps_BT, learn_BT, outcome_B, learn_B, kl_ratio_B, prm_beta,
         baseline_B=None, *, weight_correct: ranges.NOT_NEGATIVE = 1.0,
         weight_wrong: ranges.NOT_NEGATIVE = 1.0):
   """KTO, unpaired.
@@ -105,20 +105,20 @@ def kto(prm_logps_BT, ref_logps_BT, mask_BT, outcome_B, valid_B, kl_ratio_B, prm
     weight_correct, weight_wrong: for unbalanced data.
     Otherwise as `ce`.
   """
-  axes.dims(prm_logps_BT=prm_logps_BT, ref_logps_BT=ref_logps_BT, mask_BT=mask_BT,
-            outcome_B=outcome_B, valid_B=valid_B, kl_ratio_B=kl_ratio_B)
-  d_B = _log_ratio(prm_logps_BT, ref_logps_BT, mask_BT, valid_B)
+  axes.dims(prm_logps_BT=prm_logps_BT, prm_ref_logps_BT=prm_ref_logps_BT, learn_BT=learn_BT,
+            outcome_B=outcome_B, learn_B=learn_B, kl_ratio_B=kl_ratio_B)
+  d_B = _log_ratio(prm_logps_BT, prm_ref_logps_BT, learn_BT, learn_B)
   if baseline_B is None: baseline_B = _mismatched(kl_ratio_B)
   is_correct_B = outcome_B > 0.5
   sign_B = jnp.where(is_correct_B, jnp.ones_like(d_B), -1)
   weight_B = jnp.where(is_correct_B, jnp.asarray(weight_correct, d_B.dtype), weight_wrong)
-  return _weighted(weight_B * jax.nn.sigmoid(-prm_beta * sign_B * (d_B - baseline_B)), valid_B)
+  return _weighted(weight_B * jax.nn.sigmoid(-prm_beta * sign_B * (d_B - baseline_B)), learn_B)
 
 
-def _even(prm_logps_BT, ref_logps_BT, mask_BT, outcome_PG, valid_PG, prm_beta):
+def _even(prm_logps_BT, prm_ref_logps_BT, learn_BT, outcome_PG, learn_PG, prm_beta):
   """[B, 2]: the loss of each completion in `kto_even`, and d (sum of all losses) / d d_i."""
-  d_PG = _by_group(prm_logps_BT, ref_logps_BT, mask_BT, outcome_PG, valid_PG)
-  better_PG, worse_PG = _better_worse(outcome_PG, valid_PG, d_PG.dtype)
+  d_PG = _by_group(prm_logps_BT, prm_ref_logps_BT, learn_BT, outcome_PG, learn_PG)
+  better_PG, worse_PG = _better_worse(outcome_PG, learn_PG, d_PG.dtype)
   n = jnp.maximum(jnp.sum(better_PG), 1)
 
   def total(d_PG):
@@ -132,7 +132,7 @@ def _even(prm_logps_BT, ref_logps_BT, mask_BT, outcome_PG, valid_PG, prm_beta):
 
 
 @resolve.whole(even_B2=_even)
-def kto_even(prm_logps_BT, ref_logps_BT, mask_BT, outcome_PG, valid_PG, prm_beta,
+def kto_even(prm_logps_BT, prm_ref_logps_BT, learn_BT, outcome_PG, learn_PG, prm_beta,
              even_B2=None):
   """KTO on pairs, with each side's mean log-ratio as the other's baseline.
 
@@ -150,15 +150,15 @@ def kto_even(prm_logps_BT, ref_logps_BT, mask_BT, outcome_PG, valid_PG, prm_beta
     Otherwise as `dpo`.
   """
   if even_B2 is None:
-    even_B2 = _even(prm_logps_BT, ref_logps_BT, mask_BT, outcome_PG, valid_PG, prm_beta)
-  d_B = _by_group(prm_logps_BT, ref_logps_BT, mask_BT, outcome_PG, valid_PG).reshape(-1)
-  better_PG, worse_PG = _better_worse(outcome_PG, valid_PG, d_B.dtype)
+    even_B2 = _even(prm_logps_BT, prm_ref_logps_BT, learn_BT, outcome_PG, learn_PG, prm_beta)
+  d_B = _by_group(prm_logps_BT, prm_ref_logps_BT, learn_BT, outcome_PG, learn_PG).reshape(-1)
+  better_PG, worse_PG = _better_worse(outcome_PG, learn_PG, d_B.dtype)
   loss_B, slope_B = even_B2[:, 0], even_B2[:, 1]
   return records.Weighted(jnp.sum(loss_B + slope_B * (d_B - jax.lax.stop_gradient(d_B))),
                           jnp.sum(better_PG + worse_PG))
 
 
-def detached_dpo(prm_logps_BT, ref_logps_BT, mask_BT, outcome_PG, valid_PG,
+def detached_dpo(prm_logps_BT, prm_ref_logps_BT, learn_BT, outcome_PG, learn_PG,
                  prm_old_logps_BT, prm_beta, *, weighting="none"):
   """DPO of each row against the mean of its opponents in an earlier pass.
 
@@ -183,55 +183,55 @@ def detached_dpo(prm_logps_BT, ref_logps_BT, mask_BT, outcome_PG, valid_PG,
   """
   if weighting not in WEIGHTINGS:
     raise ValueError(f"weighting={weighting!r}: one of {WEIGHTINGS}.")
-  z_PG = prm_beta * _by_group(prm_logps_BT, ref_logps_BT, mask_BT, outcome_PG, valid_PG)
+  z_PG = prm_beta * _by_group(prm_logps_BT, prm_ref_logps_BT, learn_BT, outcome_PG, learn_PG)
   old_PG = jax.lax.stop_gradient(prm_beta * _by_group(
-      prm_old_logps_BT, ref_logps_BT, mask_BT, outcome_PG, valid_PG))
+      prm_old_logps_BT, prm_ref_logps_BT, learn_BT, outcome_PG, learn_PG))
   mine_PGG, theirs_PGG = outcome_PG[:, :, None], outcome_PG[:, None, :]
   is_positive_PG = outcome_PG > 0
-  rival_PGG = valid_PG[:, None, :] & jnp.where(
+  rival_PGG = learn_PG[:, None, :] & jnp.where(
       is_positive_PG[:, :, None], theirs_PGG < mine_PGG, theirs_PGG > mine_PGG)
   opponents_PG = masked.mean(
       jnp.broadcast_to(old_PG[:, None, :], rival_PGG.shape), rival_PGG, axis=2)
   sign_PG = jnp.where(is_positive_PG, jnp.ones_like(z_PG), -1)
   loss_PG = jax.nn.softplus(-sign_PG * (z_PG - opponents_PG))
-  if weighting == "none": return _weighted(loss_PG, valid_PG)
+  if weighting == "none": return _weighted(loss_PG, learn_PG)
   if weighting == "bon_acc":
     below_PGG = theirs_PGG <= mine_PGG
   else:
     below_PGG = ((old_PG[:, None, :] <= z_PG[:, :, None])
                  | jnp.eye(z_PG.shape[1], dtype=bool)[None])
-  n_P1 = jnp.sum(valid_PG, axis=1, keepdims=True).astype(z_PG.dtype)
-  share_PG = jnp.sum(below_PGG & valid_PG[:, None, :], axis=2) / jnp.maximum(n_P1, 1)
+  n_P1 = jnp.sum(learn_PG, axis=1, keepdims=True).astype(z_PG.dtype)
+  share_PG = jnp.sum(below_PGG & learn_PG[:, None, :], axis=2) / jnp.maximum(n_P1, 1)
   weight_PG = n_P1 * share_PG ** jnp.maximum(n_P1 - 1, 0)
   return records.Weighted(
-      masked.total(jax.lax.stop_gradient(weight_PG) * loss_PG, valid_PG),
+      masked.total(jax.lax.stop_gradient(weight_PG) * loss_PG, learn_PG),
       jnp.zeros((), z_PG.dtype))
 
 
-def _log_ratio(prm_logps_BT, ref_logps_BT, mask_BT, valid_B):
+def _log_ratio(prm_logps_BT, prm_ref_logps_BT, learn_BT, learn_B):
   """d_i, 0 for rows that are not valid; gradients go to the PRM only."""
-  mask_BT = mask_BT & valid_B[:, None]
-  ref_logps_BT = jax.lax.stop_gradient(ref_logps_BT)
-  return jnp.sum(masked.keep(prm_logps_BT, mask_BT)
-                 - masked.keep(ref_logps_BT, mask_BT), axis=1)
+  learn_BT = learn_BT & learn_B[:, None]
+  prm_ref_logps_BT = jax.lax.stop_gradient(prm_ref_logps_BT)
+  return jnp.sum(masked.keep(prm_logps_BT, learn_BT)
+                 - masked.keep(prm_ref_logps_BT, learn_BT), axis=1)
 
 
-def _by_group(prm_logps_BT, ref_logps_BT, mask_BT, outcome_PG, valid_PG):
-  axes.dims(prm_logps_BT=prm_logps_BT, ref_logps_BT=ref_logps_BT,
-            mask_BT=mask_BT, outcome_PG=outcome_PG, valid_PG=valid_PG)
-  return _log_ratio(prm_logps_BT, ref_logps_BT, mask_BT,
-                    valid_PG.reshape(-1)).reshape(valid_PG.shape)
+def _by_group(prm_logps_BT, prm_ref_logps_BT, learn_BT, outcome_PG, learn_PG):
+  axes.dims(prm_logps_BT=prm_logps_BT, prm_ref_logps_BT=prm_ref_logps_BT,
+            learn_BT=learn_BT, outcome_PG=outcome_PG, learn_PG=learn_PG)
+  return _log_ratio(prm_logps_BT, prm_ref_logps_BT, learn_BT,
+                    learn_PG.reshape(-1)).reshape(learn_PG.shape)
 
 
-def _pairs(outcome_PG, valid_PG):
+def _pairs(outcome_PG, learn_PG):
   """[P, w, l]: w has the higher verdict. NaN compares as False."""
-  return (valid_PG[:, :, None] & valid_PG[:, None, :]
+  return (learn_PG[:, :, None] & learn_PG[:, None, :]
           & (outcome_PG[:, :, None] > outcome_PG[:, None, :]))
 
 
-def _better_worse(outcome_PG, valid_PG, dtype):
+def _better_worse(outcome_PG, learn_PG, dtype):
   """How many pairs each completion is the better, and the worse, member of."""
-  is_pair_PGG = _pairs(outcome_PG, valid_PG)
+  is_pair_PGG = _pairs(outcome_PG, learn_PG)
   return jnp.sum(is_pair_PGG, axis=2).astype(dtype), jnp.sum(is_pair_PGG, axis=1).astype(dtype)
 
 

@@ -16,7 +16,7 @@ from rlx.core import ranges
 from rlx.losses import _ratio
 
 
-def gspo(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, clip_low: ranges.NOT_NEGATIVE = 3e-4,
+def gspo(logps_BT, old_logps_BT, advantages_BT, learn_BT, *, clip_low: ranges.NOT_NEGATIVE = 3e-4,
          clip_high: ranges.NOT_NEGATIVE = 4e-4):
   """GSPO: the clip acts on the ratio of the whole completion.
 
@@ -34,12 +34,12 @@ def gspo(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, clip_low: ranges.NOT
     clip_low, clip_high: of a ratio near 1, hence small.
   """
   logps_BT, old_logps_BT, advantages_BT = _ratio.kept(
-      logps_BT, old_logps_BT, advantages_BT, mask_BT)
-  ratio_BT = _ratio.of(logps_BT, old_logps_BT, "sequence", mask_BT)
+      logps_BT, old_logps_BT, advantages_BT, learn_BT)
+  ratio_BT = _ratio.of(logps_BT, old_logps_BT, "sequence", learn_BT)
   return _ratio.clipped(ratio_BT, advantages_BT, clip_low, clip_high)
 
 
-def luspo(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, clip_low: ranges.NOT_NEGATIVE = 2e-3,
+def luspo(logps_BT, old_logps_BT, advantages_BT, learn_BT, *, clip_low: ranges.NOT_NEGATIVE = 2e-3,
           clip_high: ranges.NOT_NEGATIVE = 2.5e-3):
   """LUSPO: GSPO with every completion weighted by its length.
 
@@ -53,11 +53,11 @@ def luspo(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, clip_low: ranges.NO
 
   Args: as `gspo`.
   """
-  return gspo(logps_BT, old_logps_BT, advantages_BT, mask_BT, clip_low=clip_low,
+  return gspo(logps_BT, old_logps_BT, advantages_BT, learn_BT, clip_low=clip_low,
               clip_high=clip_high)
 
 
-def gmpo(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, clip_low: ranges.NOT_NEGATIVE = 0.4,
+def gmpo(logps_BT, old_logps_BT, advantages_BT, learn_BT, *, clip_low: ranges.NOT_NEGATIVE = 0.4,
          clip_high: ranges.NOT_NEGATIVE = 0.4):
   """GMPO: the geometric mean of clipped token ratios, once per completion.
 
@@ -73,18 +73,18 @@ def gmpo(logps_BT, old_logps_BT, advantages_BT, mask_BT, *, clip_low: ranges.NOT
     clip_low, clip_high: of the log-ratio, nats.
   """
   logps_BT, old_logps_BT, advantages_BT = _ratio.kept(
-      logps_BT, old_logps_BT, advantages_BT, mask_BT)
+      logps_BT, old_logps_BT, advantages_BT, learn_BT)
   d_BT = logps_BT - old_logps_BT
   sign_BT = jnp.sign(advantages_BT)
   c_BT = sign_BT * jnp.minimum(
       sign_BT * d_BT, sign_BT * jnp.clip(d_BT, -clip_low, clip_high))
-  mean = lambda x_BT: masked.mean(x_BT, mask_BT, axis=1, keepdims=True)
-  return masked.keep(-mean(advantages_BT) * jnp.exp(mean(c_BT)), mask_BT), dict(
+  mean = lambda x_BT: masked.mean(x_BT, learn_BT, axis=1, keepdims=True)
+  return masked.keep(-mean(advantages_BT) * jnp.exp(mean(c_BT)), learn_BT), dict(
       clip_low=(advantages_BT < 0) & (d_BT < -clip_low),
       clip_high=(advantages_BT > 0) & (d_BT > clip_high))
 
 
-def vespo(logps_BT, sampler_logps_BT, advantages_BT, mask_BT, *, k_pos: ranges.POSITIVE = 2.0,
+def vespo(logps_BT, sampler_logps_BT, advantages_BT, learn_BT, *, k_pos: ranges.POSITIVE = 2.0,
           lambda_pos: ranges.POSITIVE = 3.0, k_neg: ranges.POSITIVE = 3.0,
           lambda_neg: ranges.POSITIVE = 2.0):
   """VESPO: REINFORCE with a smooth weight of the whole completion's probability.
@@ -106,14 +106,14 @@ def vespo(logps_BT, sampler_logps_BT, advantages_BT, mask_BT, *, k_pos: ranges.P
     k_neg, lambda_neg: where A < 0.
   """
   logps_BT, sampler_logps_BT, advantages_BT = _ratio.kept(
-      logps_BT, sampler_logps_BT, advantages_BT, mask_BT)
+      logps_BT, sampler_logps_BT, advantages_BT, learn_BT)
   log_w_B1 = jnp.sum(logps_BT - sampler_logps_BT, axis=1, keepdims=True)
   phi = lambda k, lam: jnp.exp(k * log_w_B1 + lam * (1 - jnp.exp(log_w_B1)))
   phi_BT = jnp.where(advantages_BT >= 0, phi(k_pos, lambda_pos), phi(k_neg, lambda_neg))
   return -jax.lax.stop_gradient(phi_BT) * advantages_BT * logps_BT
 
 
-def pacs(logps_BT, old_logps_BT, mask_BT, outcome_PG, valid_PG, *, beta: ranges.POSITIVE = 1.0):
+def pacs(logps_BT, old_logps_BT, learn_BT, outcome_PG, learn_PG, *, beta: ranges.POSITIVE = 1.0):
   """PACS: the verdict as the label of a completion's score within its group.
 
     l_i = -r_i log sigmoid(z_i) - (1 - r_i) log sigmoid(-z_i),   on every token of row i
@@ -129,24 +129,24 @@ def pacs(logps_BT, old_logps_BT, mask_BT, outcome_PG, valid_PG, *, beta: ranges.
   Completions without a verdict or a rival have loss 0.
 
   Args:
-    outcome_PG: verdicts in [0, 1]; anything where valid_PG is False.
-    valid_PG: bool.
+    outcome_PG: verdicts in [0, 1]; anything where learn_PG is False.
+    learn_PG: bool.
     beta: of the score, > 0.
   """
-  axes.dims(logps_BT=logps_BT, old_logps_BT=old_logps_BT, mask_BT=mask_BT,
-            outcome_PG=outcome_PG, valid_PG=valid_PG)
-  ratio_BT = masked.keep(logps_BT, mask_BT) - masked.keep(old_logps_BT, mask_BT)
+  axes.dims(logps_BT=logps_BT, old_logps_BT=old_logps_BT, learn_BT=learn_BT,
+            outcome_PG=outcome_PG, learn_PG=learn_PG)
+  ratio_BT = masked.keep(logps_BT, learn_BT) - masked.keep(old_logps_BT, learn_BT)
   score_B = beta * jnp.sum(ratio_BT, axis=1)
-  score_PG = masked.keep(score_B.reshape(valid_PG.shape), valid_PG)
-  n_P1 = jnp.sum(valid_PG, axis=1, keepdims=True)
+  score_PG = masked.keep(score_B.reshape(learn_PG.shape), learn_PG)
+  n_P1 = jnp.sum(learn_PG, axis=1, keepdims=True)
   z_PG = ((n_P1 * score_PG - jnp.sum(score_PG, axis=1, keepdims=True))
           / jnp.maximum(n_P1 - 1, 1))
-  loss_PG = masked.keep(jax.nn.softplus(z_PG) - masked.keep(outcome_PG, valid_PG) * z_PG,
-                        valid_PG & (n_P1 > 1))
-  return masked.keep(loss_PG.reshape(-1, 1), mask_BT)
+  loss_PG = masked.keep(jax.nn.softplus(z_PG) - masked.keep(outcome_PG, learn_PG) * z_PG,
+                        learn_PG & (n_P1 > 1))
+  return masked.keep(loss_PG.reshape(-1, 1), learn_BT)
 
 
-def dro(logps_BT, policy_ref_logps_BT, advantages_BT, mask_BT, *, tau: ranges.POSITIVE = 1.0):
+def dro(logps_BT, ref_logps_BT, advantages_BT, learn_BT, *, tau: ranges.POSITIVE = 1.0):
   """DRO: the completion's log-ratio is fitted to its advantage.
 
     l_t = -(A_t - tau sg(d)) log pi_theta(y_t),   d = sum_t log [ pi_theta(y_t) / pi_ref(y_t) ]
@@ -160,16 +160,16 @@ def dro(logps_BT, policy_ref_logps_BT, advantages_BT, mask_BT, *, tau: ranges.PO
   r instead of r - tau d; on-policy what V lacks has no gradient on average.
 
   Args:
-    policy_ref_logps_BT: nats, at the sampling temperature; see kl.sync_every.
+    ref_logps_BT: nats, at the sampling temperature; see kl.sync_every.
     tau: strength of the pull to the reference.
   """
-  logps_BT, policy_ref_logps_BT, advantages_BT = _ratio.kept(
-      logps_BT, policy_ref_logps_BT, advantages_BT, mask_BT)
-  ratio_B1 = jnp.sum(logps_BT - policy_ref_logps_BT, axis=1, keepdims=True)
+  logps_BT, ref_logps_BT, advantages_BT = _ratio.kept(
+      logps_BT, ref_logps_BT, advantages_BT, learn_BT)
+  ratio_B1 = jnp.sum(logps_BT - ref_logps_BT, axis=1, keepdims=True)
   return -(advantages_BT - tau * jax.lax.stop_gradient(ratio_B1)) * logps_BT
 
 
-def dpo(logps_BT, policy_ref_logps_BT, mask_BT, outcome_PG, valid_PG, *,
+def dpo(logps_BT, ref_logps_BT, learn_BT, outcome_PG, learn_PG, *,
         beta: ranges.POSITIVE = 0.1):
   """DPO of the policy on one pair of each group, its best and its worst completion.
 
@@ -186,22 +186,22 @@ def dpo(logps_BT, policy_ref_logps_BT, mask_BT, outcome_PG, valid_PG, *,
   loss 0 and count in the mean, unless rollouts.keep drops them.
 
   Args:
-    policy_ref_logps_BT: nats, at the sampling temperature; see kl.sync_every.
-    outcome_PG: verdicts; anything where valid_PG is False.
-    valid_PG: bool.
+    ref_logps_BT: nats, at the sampling temperature; see kl.sync_every.
+    outcome_PG: verdicts; anything where learn_PG is False.
+    learn_PG: bool.
     beta: of the log-ratio, > 0.
   """
-  axes.dims(logps_BT=logps_BT, policy_ref_logps_BT=policy_ref_logps_BT, mask_BT=mask_BT,
-            outcome_PG=outcome_PG, valid_PG=valid_PG)
-  best_P = jnp.argmax(jnp.where(valid_PG, outcome_PG, -jnp.inf), axis=1)
-  worst_P = jnp.argmin(jnp.where(valid_PG, outcome_PG, jnp.inf), axis=1)
-  is_pair_P1 = (jnp.any(valid_PG, axis=1, keepdims=True)
+  axes.dims(logps_BT=logps_BT, ref_logps_BT=ref_logps_BT, learn_BT=learn_BT,
+            outcome_PG=outcome_PG, learn_PG=learn_PG)
+  best_P = jnp.argmax(jnp.where(learn_PG, outcome_PG, -jnp.inf), axis=1)
+  worst_P = jnp.argmin(jnp.where(learn_PG, outcome_PG, jnp.inf), axis=1)
+  is_pair_P1 = (jnp.any(learn_PG, axis=1, keepdims=True)
                 & (_pick(outcome_PG, best_P) > _pick(outcome_PG, worst_P)))
-  return _pair(logps_BT, policy_ref_logps_BT, mask_BT, best_P, worst_P, is_pair_P1, beta)
+  return _pair(logps_BT, ref_logps_BT, learn_BT, best_P, worst_P, is_pair_P1, beta)
 
 
-def crew_dpo(logps_BT, policy_ref_logps_BT, old_logps_BT, answer_span_BT, mask_BT, outcome_PG,
-             valid_PG, *, beta: ranges.POSITIVE = 0.1):
+def crew_dpo(logps_BT, ref_logps_BT, old_logps_BT, answer_span_BT, learn_BT, outcome_PG,
+             learn_PG, *, beta: ranges.POSITIVE = 0.1):
   """CRew-DPO: `dpo` on the pair of right and wrong that the policy was surest how to rank.
 
     w = the right completion of the highest c, l = the wrong one of the lowest
@@ -217,31 +217,31 @@ def crew_dpo(logps_BT, policy_ref_logps_BT, old_logps_BT, answer_span_BT, mask_B
   Args:
     old_logps_BT: nats, at the sampling temperature; anything off the answer.
     answer_span_BT: bool, the tokens after likelihood.separator.
-    outcome_PG: verdicts, right above 1/2; anything where valid_PG is False.
+    outcome_PG: verdicts, right above 1/2; anything where learn_PG is False.
     Otherwise as `dpo`.
   """
-  axes.dims(logps_BT=logps_BT, policy_ref_logps_BT=policy_ref_logps_BT,
-            old_logps_BT=old_logps_BT, answer_span_BT=answer_span_BT, mask_BT=mask_BT,
-            outcome_PG=outcome_PG, valid_PG=valid_PG)
-  span_BT = answer_span_BT & mask_BT
+  axes.dims(logps_BT=logps_BT, ref_logps_BT=ref_logps_BT,
+            old_logps_BT=old_logps_BT, answer_span_BT=answer_span_BT, learn_BT=learn_BT,
+            outcome_PG=outcome_PG, learn_PG=learn_PG)
+  span_BT = answer_span_BT & learn_BT
   sure_PG = masked.mean(jnp.exp(masked.keep(old_logps_BT, span_BT)), span_BT,
-                        axis=1).reshape(valid_PG.shape)
-  right_PG, wrong_PG = valid_PG & (outcome_PG > 0.5), valid_PG & ~(outcome_PG > 0.5)
+                        axis=1).reshape(learn_PG.shape)
+  right_PG, wrong_PG = learn_PG & (outcome_PG > 0.5), learn_PG & ~(outcome_PG > 0.5)
   best_P = jnp.argmax(jnp.where(right_PG, sure_PG, -jnp.inf), axis=1)
   worst_P = jnp.argmin(jnp.where(wrong_PG, sure_PG, jnp.inf), axis=1)
   is_pair_P1 = (jnp.any(right_PG, axis=1, keepdims=True)
                 & jnp.any(wrong_PG, axis=1, keepdims=True))
-  return _pair(logps_BT, policy_ref_logps_BT, mask_BT, best_P, worst_P, is_pair_P1, beta)
+  return _pair(logps_BT, ref_logps_BT, learn_BT, best_P, worst_P, is_pair_P1, beta)
 
 
 def _pick(x_PG, which_P):
   return jnp.take_along_axis(x_PG, which_P[:, None], axis=1)
 
 
-def _pair(logps_BT, policy_ref_logps_BT, mask_BT, best_P, worst_P, is_pair_P1, beta):
+def _pair(logps_BT, ref_logps_BT, learn_BT, best_P, worst_P, is_pair_P1, beta):
   """DPO's loss of one pair of each group, on every token of the group."""
-  ratio_BT = masked.keep(logps_BT, mask_BT) - masked.keep(policy_ref_logps_BT, mask_BT)
+  ratio_BT = masked.keep(logps_BT, learn_BT) - masked.keep(ref_logps_BT, learn_BT)
   z_PG = beta * jnp.sum(ratio_BT, axis=1).reshape(len(best_P), -1)
   loss_P1 = masked.keep(
       jax.nn.softplus(_pick(z_PG, worst_P) - _pick(z_PG, best_P)), is_pair_P1)
-  return masked.keep(jnp.repeat(loss_P1, z_PG.shape[1], axis=0), mask_BT)
+  return masked.keep(jnp.repeat(loss_P1, z_PG.shape[1], axis=0), learn_BT)

@@ -3,7 +3,7 @@ from rlx.core import axes
 from rlx.core import masked
 
 
-def nll(logps_BT, mask_BT):
+def nll(logps_BT, learn_BT):
   """Negative log-likelihood of the demonstrated tokens.
 
     l_t = - log pi(y_t | x, y_<t)
@@ -13,9 +13,9 @@ def nll(logps_BT, mask_BT):
 
   Args:
     logps_BT: differentiable; anything on padding.
-    mask_BT: bool, the tokens to learn.
+    learn_BT: bool, the tokens to learn.
   Returns:
     loss_BT, 0 on padding.
   """
-  axes.dims(logps_BT=logps_BT, mask_BT=mask_BT)
-  return -masked.keep(logps_BT, mask_BT)
+  axes.dims(logps_BT=logps_BT, learn_BT=learn_BT)
+  return -masked.keep(logps_BT, learn_BT)

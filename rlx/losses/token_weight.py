@@ -16,7 +16,7 @@ SHAPES = ("exponential", "linear")
 OVER = ("minibatch", "completion")
 
 
-def top(entropy_BT, mask_BT, *, fraction: ranges.Range(1e-6, 1) = 0.2, over="minibatch"):
+def top(entropy_BT, learn_BT, *, fraction: ranges.Range(1e-6, 1) = 0.2, over="minibatch"):
   """1 on the tokens where the policy hesitates most, 0 on the others.
 
     w_t = 1 if H_t >= the (1 - fraction) quantile of H else 0
@@ -29,7 +29,7 @@ def top(entropy_BT, mask_BT, *, fraction: ranges.Range(1e-6, 1) = 0.2, over="min
 
   Args:
     entropy_BT: nats; anything on padding.
-    mask_BT: bool.
+    learn_BT: bool.
     fraction: share of valid tokens kept.
     over: minibatch or completion.
   Returns:
@@ -37,21 +37,21 @@ def top(entropy_BT, mask_BT, *, fraction: ranges.Range(1e-6, 1) = 0.2, over="min
   Raises:
     ValueError: an unknown `over`.
   """
-  axes.dims(entropy_BT=entropy_BT, mask_BT=mask_BT)
+  axes.dims(entropy_BT=entropy_BT, learn_BT=learn_BT)
   if over not in OVER: raise ValueError(f"over={over!r}: one of {OVER}.")
   rows = lambda x_BT: x_BT if over == "completion" else x_BT.reshape(1, -1)
-  low = jnp.sort(jnp.where(rows(mask_BT), rows(entropy_BT), jnp.inf), axis=1)
-  last = jnp.maximum(jnp.sum(rows(mask_BT), axis=1, keepdims=True) - 1, 0)
+  low = jnp.sort(jnp.where(rows(learn_BT), rows(entropy_BT), jnp.inf), axis=1)
+  last = jnp.maximum(jnp.sum(rows(learn_BT), axis=1, keepdims=True) - 1, 0)
   at = last * jnp.asarray(1 - fraction, entropy_BT.dtype)
   below = jnp.floor(at).astype(int)
   above = jnp.minimum(below + 1, last)
   pick = lambda i: jnp.take_along_axis(low, i, axis=1)
   edge = pick(below) + masked.keep((pick(above) - pick(below)) * (at - below),
                                    above > below)
-  return (mask_BT & (entropy_BT >= edge)).astype(entropy_BT.dtype)
+  return (learn_BT & (entropy_BT >= edge)).astype(entropy_BT.dtype)
 
 
-def steer(logps_BT, old_logps_BT, advantages_BT, entropy_BT, mask_BT, *,
+def steer(logps_BT, old_logps_BT, advantages_BT, entropy_BT, learn_BT, *,
           low: ranges.Range(1e-6, 1e6) = 0.8, high: ranges.Range(1e-6, 1e6) = 1.2, shape="exponential"):
   """STEER: less weight on tokens whose update would change the entropy most.
 
@@ -68,7 +68,7 @@ def steer(logps_BT, old_logps_BT, advantages_BT, entropy_BT, mask_BT, *,
   Args:
     logps_BT, old_logps_BT, advantages_BT: as in policy.py.
     entropy_BT: nats, of the policy being updated.
-    mask_BT: bool.
+    learn_BT: bool.
     low: weight where omega is largest.
     high: of shape="linear": weight where omega is 0.
     shape: exponential or linear.
@@ -76,9 +76,9 @@ def steer(logps_BT, old_logps_BT, advantages_BT, entropy_BT, mask_BT, *,
     weight_BT.
   """
   if shape not in SHAPES: raise ValueError(f"shape={shape!r}: one of {SHAPES}.")
-  entropy_BT = masked.keep(entropy_BT, mask_BT)
+  entropy_BT = masked.keep(entropy_BT, learn_BT)
   logps_BT, old_logps_BT, advantages_BT = _ratio.kept(
-      logps_BT, old_logps_BT, advantages_BT, mask_BT)
+      logps_BT, old_logps_BT, advantages_BT, learn_BT)
   omega_BT = jnp.abs(advantages_BT * _ratio.of(logps_BT, old_logps_BT)
                      * -jnp.expm1(logps_BT) * (logps_BT + entropy_BT))
   largest = jnp.max(omega_BT)
@@ -86,4 +86,4 @@ def steer(logps_BT, old_logps_BT, advantages_BT, entropy_BT, mask_BT, *,
     weight_BT = low ** (omega_BT / jnp.maximum(largest, 0.02))
   else:
     weight_BT = high - (high - low) * omega_BT / jnp.where(largest > 0, largest, 1)
-  return jax.lax.stop_gradient(masked.keep(weight_BT, mask_BT))
+  return jax.lax.stop_gradient(masked.keep(weight_BT, learn_BT))

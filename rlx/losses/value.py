@@ -6,7 +6,7 @@ from rlx.core import masked
 from rlx.core import ranges
 
 
-def clipped(values_BT, old_values_BT, returns_BT, mask_BT=None, *,
+def clipped(values_BT, old_values_BT, returns_BT, learn_BT=None, *,
             clip: ranges.POSITIVE.or_none = None):
   """Squared error, pessimistic about values that moved further than `clip`.
 
@@ -19,16 +19,16 @@ def clipped(values_BT, old_values_BT, returns_BT, mask_BT=None, *,
     values_BT: of the value model being updated, differentiable.
     old_values_BT: before the update.
     returns_BT: targets.
-    mask_BT: bool; elsewhere the loss is 0. None: all entries are read, and NaN
+    learn_BT: bool; elsewhere the loss is 0. None: all entries are read, and NaN
       on padding would reach the gradient.
     clip: c, in units of the return; None is plain squared error.
   Returns:
     loss_BT.
   """
   axes.dims(values_BT=values_BT, old_values_BT=old_values_BT, returns_BT=returns_BT)
-  if mask_BT is not None:
+  if learn_BT is not None:
     values_BT, old_values_BT, returns_BT = (
-        masked.keep(x, mask_BT) for x in (values_BT, old_values_BT, returns_BT))
+        masked.keep(x, learn_BT) for x in (values_BT, old_values_BT, returns_BT))
   loss_BT = (values_BT - returns_BT)**2
   if clip is not None:
     near_BT = jnp.clip(values_BT, old_values_BT - clip, old_values_BT + clip)

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from rlx.core import masked
 
 
-def ends(mask_BT, granularity, step_ends_BT=None):
+def ends(learn_BT, granularity, step_ends_BT=None):
   """True where a segment ends: every token, the marked tokens, or the last one.
 
   The last valid token always closes a segment.
@@ -12,13 +12,13 @@ def ends(mask_BT, granularity, step_ends_BT=None):
   Raises:
     ValueError: unknown granularity, or "step" without step_ends_BT.
   """
-  if granularity == "token": return mask_BT
-  if granularity == "completion": return masked.last(mask_BT)
+  if granularity == "token": return learn_BT
+  if granularity == "completion": return masked.last(learn_BT)
   if granularity != "step":
     raise ValueError(f"granularity={granularity!r}: token, step or completion.")
   if step_ends_BT is None:
     raise ValueError("granularity='step' needs step_ends_BT.")
-  return (step_ends_BT & mask_BT) | masked.last(mask_BT)
+  return (step_ends_BT & learn_BT) | masked.last(learn_BT)
 
 
 def sums(x_BT, ends_BT):

@@ -13,7 +13,7 @@ from rlx.rewards import _segments
 NORMS = ("max_return", "none")
 
 
-def process(prm_logps_BT, ref_logps_BT, mask_BT, valid_B, prm_beta, step_ends_BT=None,
+def process(prm_logps_BT, prm_ref_logps_BT, learn_BT, learn_B, prm_beta, step_ends_BT=None,
             outcome_B=None, *, granularity="token", include_last=True, scale_by_beta=True,
             norm="max_return", floor: ranges.NOT_NEGATIVE = 0.0, norm_shards: ranges.COUNT = 1,
             lam: ranges.SHARE = 0.0, use_outcome=False):
@@ -34,9 +34,9 @@ def process(prm_logps_BT, ref_logps_BT, mask_BT, valid_B, prm_beta, step_ends_BT
   token (include_last=False) and has lam and use_outcome, which no paper has.
 
   Args:
-    prm_logps_BT, ref_logps_BT: nats; anything on padding.
-    mask_BT: bool.
-    valid_B: bool; other rows get 0 and do not enter the maximum.
+    prm_logps_BT, prm_ref_logps_BT: nats; anything on padding.
+    learn_BT: bool.
+    learn_B: bool; other rows get 0 and do not enter the maximum.
     prm_beta: beta, the one of the PRM's loss.
     step_ends_BT: bool, for granularity="step"; the last valid token always
       ends a step.
@@ -56,24 +56,24 @@ def process(prm_logps_BT, ref_logps_BT, mask_BT, valid_B, prm_beta, step_ends_BT
   Raises:
     ValueError: an unknown granularity or norm, or an array that is needed.
   """
-  axes.dims(prm_logps_BT=prm_logps_BT, ref_logps_BT=ref_logps_BT,
-            mask_BT=mask_BT, valid_B=valid_B)
+  axes.dims(prm_logps_BT=prm_logps_BT, prm_ref_logps_BT=prm_ref_logps_BT,
+            learn_BT=learn_BT, learn_B=learn_B)
   if norm not in NORMS:
     raise ValueError(f"norm={norm!r}: one of {NORMS}.")
   if use_outcome and outcome_B is None:
     raise ValueError("use_outcome=True needs outcome_B.")
-  ends_BT = _segments.ends(mask_BT, granularity, step_ends_BT)
-  mask_BT = mask_BT & valid_B[:, None]
-  last_BT = masked.last(mask_BT)
-  rewards_BT = (masked.keep(prm_logps_BT, mask_BT)
-                - masked.keep(ref_logps_BT, mask_BT))
+  ends_BT = _segments.ends(learn_BT, granularity, step_ends_BT)
+  learn_BT = learn_BT & learn_B[:, None]
+  last_BT = masked.last(learn_BT)
+  rewards_BT = (masked.keep(prm_logps_BT, learn_BT)
+                - masked.keep(prm_ref_logps_BT, learn_BT))
   if scale_by_beta: rewards_BT = prm_beta * rewards_BT
   if use_outcome:
     others_B = masked.total(rewards_BT, ~last_BT, axis=1)
-    outcome_B = masked.keep(outcome_B, valid_B)
+    outcome_B = masked.keep(outcome_B, learn_B)
     rewards_BT = jnp.where(last_BT, (outcome_B - others_B)[:, None], rewards_BT)
   if lam:
-    decay_BT = jnp.where(mask_BT, jnp.asarray(lam, rewards_BT.dtype), 0)
+    decay_BT = jnp.where(learn_BT, jnp.asarray(lam, rewards_BT.dtype), 0)
     rewards_BT = masked.accumulate(rewards_BT, decay_BT, reverse=True)
   if not include_last: rewards_BT = masked.keep(rewards_BT, ~last_BT)
   rewards_BT = _segments.sums(rewards_BT, ends_BT)
@@ -86,7 +86,7 @@ def process(prm_logps_BT, ref_logps_BT, mask_BT, valid_B, prm_beta, step_ends_BT
   return rewards_BT, metrics
 
 
-def value(prm_logps_BT, ref_logps_BT, mask_BT, valid_B, prm_beta):
+def value(prm_logps_BT, prm_ref_logps_BT, learn_BT, learn_B, prm_beta):
   """What the PRM expects of the outcome after each token.
 
     v_t = sum_{s <= t} beta log [ pi_phi(y_s | .) / pi_ref(y_s | .) ]
@@ -101,6 +101,6 @@ def value(prm_logps_BT, ref_logps_BT, mask_BT, valid_B, prm_beta):
   Returns:
     v_BT, 0 on padding and on rows that are not valid.
   """
-  ratio_BT, _ = process(prm_logps_BT, ref_logps_BT, mask_BT, valid_B, prm_beta,
+  ratio_BT, _ = process(prm_logps_BT, prm_ref_logps_BT, learn_BT, learn_B, prm_beta,
                      norm="none")
-  return masked.keep(jnp.cumsum(ratio_BT, axis=1), mask_BT)
+  return masked.keep(jnp.cumsum(ratio_BT, axis=1), learn_BT)

@@ -6,7 +6,7 @@ from rlx.core import masked
 from rlx.core import ranges
 
 
-def cosine(outcome_B, lengths_B, valid_B, *, max_length: ranges.COUNT,
+def cosine(outcome_B, lengths_B, learn_B, *, max_length: ranges.COUNT,
            right: ranges.ANY.list = (2.0, 1.0), wrong: ranges.ANY.list = (-10.0, 0.0),
            exceeded: ranges.ANY = -10.0):
   """The cosine length reward: short pays if right, long if wrong.
@@ -18,24 +18,24 @@ def cosine(outcome_B, lengths_B, valid_B, *, max_length: ranges.COUNT,
   verdict is right above 1/2; its repetition penalty is not here.
 
   Args:
-    outcome_B: verdicts; anything where valid_B is False.
+    outcome_B: verdicts; anything where learn_B is False.
     lengths_B: tokens, EOS included.
-    valid_B: bool.
+    learn_B: bool.
     max_length: L_max, in tokens.
     right, wrong: (a, b) of right and of wrong completions.
     exceeded: reward of completions that reach max_length.
   Returns:
     rewards_B, 0 where not valid.
   """
-  axes.dims(outcome_B=outcome_B, lengths_B=lengths_B, valid_B=valid_B)
+  axes.dims(outcome_B=outcome_B, lengths_B=lengths_B, learn_B=learn_B)
   is_right_B = outcome_B > 0.5
   start_B, end_B = (jnp.where(is_right_B, r, w) for r, w in zip(right, wrong))
   falling_B = (1 + jnp.cos(jnp.pi * lengths_B / max_length)) / 2
   rewards_B = end_B + (start_B - end_B) * falling_B
-  return masked.keep(jnp.where(lengths_B >= max_length, exceeded, rewards_B), valid_B)
+  return masked.keep(jnp.where(lengths_B >= max_length, exceeded, rewards_B), learn_B)
 
 
-def overlong(lengths_B, valid_B, *, max_length: ranges.COUNT, buffer: ranges.COUNT):
+def overlong(lengths_B, learn_B, *, max_length: ranges.COUNT, buffer: ranges.COUNT):
   """DAPO's soft overlong punishment.
 
     r = 0 if L <= L_max - buffer,  (L_max - buffer - L) / buffer after,  -1 if L > L_max
@@ -45,7 +45,7 @@ def overlong(lengths_B, valid_B, *, max_length: ranges.COUNT, buffer: ranges.COU
 
   Args:
     lengths_B: tokens, EOS included.
-    valid_B: bool.
+    learn_B: bool.
     max_length: L_max, in tokens.
     buffer: tokens before L_max over which the penalty grows.
   Returns:
@@ -53,14 +53,14 @@ def overlong(lengths_B, valid_B, *, max_length: ranges.COUNT, buffer: ranges.COU
   Raises:
     ValueError: buffer is more than max_length.
   """
-  axes.dims(lengths_B=lengths_B, valid_B=valid_B)
+  axes.dims(lengths_B=lengths_B, learn_B=learn_B)
   if buffer > max_length:
     raise ValueError(f"buffer={buffer!r}: at most max_length={max_length}.")
   over_B = (lengths_B - (max_length - buffer)) / buffer
-  return masked.keep(-jnp.clip(over_B, 0, 1), valid_B)
+  return masked.keep(-jnp.clip(over_B, 0, 1), learn_B)
 
 
-def surrogate(scores_BE, lengths_B, valid_B, *, max_length: ranges.COUNT,
+def surrogate(scores_BE, lengths_B, learn_B, *, max_length: ranges.COUNT,
               peak: ranges.Range(1e-6, 0.999999) = 0.5):
   """Format and length in place of the verdict.
 
@@ -75,16 +75,16 @@ def surrogate(scores_BE, lengths_B, valid_B, *, max_length: ranges.COUNT,
   Args:
     scores_BE: of format verifiers; the first says whether an answer can be read.
     lengths_B: tokens, EOS included.
-    valid_B: bool.
+    learn_B: bool.
     max_length: L_max, in tokens.
     peak: p, the share of max_length that is paid best.
   Returns:
     rewards_B, 0 where not valid.
   """
-  axes.dims(scores_BE=scores_BE, lengths_B=lengths_B, valid_B=valid_B)
+  axes.dims(scores_BE=scores_BE, lengths_B=lengths_B, learn_B=learn_B)
   x_B = lengths_B / max_length
   length_B = jnp.where(x_B <= peak, 1 - (1 - x_B / peak)**2,
                        1 - 2 * ((x_B - peak) / (1 - peak))**2)
   rewards_B = jnp.where(scores_BE[:, 0] > 0.5, jnp.mean(scores_BE, axis=1) + length_B,
                         jnp.minimum(length_B, 0))
-  return masked.keep(rewards_B, valid_B)
+  return masked.keep(rewards_B, learn_B)

@@ -34,7 +34,7 @@ NORMS = ("none", "log10")
 POSTS = ("none", "clip01", "rank", "thresholds")
 
 
-def reference(answer_logps_BM, answer_mask_BM, valid_PG, lengths_B, outcome_B,
+def reference(answer_logps_BM, answer_mask_BM, learn_PG, lengths_B, outcome_B,
               base_answer_logps_BM=None, *, agg="mean_p", baseline="none", token_weight="none",
               len_norm="none", post="none",
               thresholds: ranges.ANY.list = ((0.05, 0.5), (1.0, 0.9), (2.0, 1.0)), use_gate=False):
@@ -67,7 +67,7 @@ def reference(answer_logps_BM, answer_mask_BM, valid_PG, lengths_B, outcome_B,
   Args:
     answer_logps_BM: nats; anything where answer_mask_BM is False.
     answer_mask_BM: bool, the answer's tokens.
-    valid_PG: bool; other completions get 0 and enter no statistic.
+    learn_PG: bool; other completions get 0 and enter no statistic.
     lengths_B: tokens of the completions, for len_norm.
     outcome_B: verdicts, for use_gate.
     base_answer_logps_BM: of the answer without reasoning, for baseline.
@@ -89,7 +89,7 @@ def reference(answer_logps_BM, answer_mask_BM, valid_PG, lengths_B, outcome_B,
     ValueError: an unknown option, options that exclude each other, or no base.
   """
   axes.dims(answer_logps_BM=answer_logps_BM, answer_mask_BM=answer_mask_BM,
-            valid_PG=valid_PG, lengths_B=lengths_B, outcome_B=outcome_B)
+            learn_PG=learn_PG, lengths_B=lengths_B, outcome_B=outcome_B)
   for name, value, allowed in (
       ("agg", agg, AGGREGATES), ("baseline", baseline, BASELINES),
       ("token_weight", token_weight, WEIGHTS), ("post", post, POSTS)):
@@ -101,7 +101,7 @@ def reference(answer_logps_BM, answer_mask_BM, valid_PG, lengths_B, outcome_B,
                      "the other completions as its base.")
   if baseline != "none" and base_answer_logps_BM is None:
     raise ValueError(f"baseline={baseline!r}: needs base_answer_logps_BM.")
-  counts_PG = _counts(answer_mask_BM, valid_PG, outcome_B, use_gate)
+  counts_PG = _counts(answer_mask_BM, learn_PG, outcome_B, use_gate)
   counts_B = counts_PG.reshape(-1)
   mask_BM = answer_mask_BM & counts_B[:, None]
   weight_BM = None
@@ -129,7 +129,7 @@ def reference(answer_logps_BM, answer_mask_BM, valid_PG, lengths_B, outcome_B,
   return masked.keep(rewards_B, counts_B)
 
 
-def efficiency(answer_logps_BM, answer_mask_BM, valid_PG, lengths_B, outcome_B, *,
+def efficiency(answer_logps_BM, answer_mask_BM, learn_PG, lengths_B, outcome_B, *,
                len_norm="log10", use_gate=True):
   """NOVER's efficiency reward: who is beaten on both length and perplexity.
 
@@ -141,8 +141,8 @@ def efficiency(answer_logps_BM, answer_mask_BM, valid_PG, lengths_B, outcome_B, 
   Args, Returns: as `reference`, whose agg is "ppl" here.
   """
   axes.dims(answer_logps_BM=answer_logps_BM, answer_mask_BM=answer_mask_BM,
-            valid_PG=valid_PG, lengths_B=lengths_B, outcome_B=outcome_B)
-  counts_PG = _counts(answer_mask_BM, valid_PG, outcome_B, use_gate)
+            learn_PG=learn_PG, lengths_B=lengths_B, outcome_B=outcome_B)
+  counts_PG = _counts(answer_mask_BM, learn_PG, outcome_B, use_gate)
   score_B = _aggregate(_per_length(answer_logps_BM, lengths_B, len_norm),
                        answer_mask_BM & counts_PG.reshape(-1)[:, None], "ppl")
   beats_PGG = (_above(score_B.reshape(counts_PG.shape))
@@ -152,7 +152,7 @@ def efficiency(answer_logps_BM, answer_mask_BM, valid_PG, lengths_B, outcome_B, 
   return masked.keep(rewards_PG, counts_PG).reshape(-1)
 
 
-def turn_gain(step_answer_logps_BJM, answer_mask_BM, mask_BT, valid_B, step_ends_BT, *,
+def turn_gain(step_answer_logps_BJM, answer_mask_BM, learn_BT, learn_B, step_ends_BT, *,
               agg="geo_p"):
   """IGPO: what each turn or step adds to the reference answer's likelihood.
 
@@ -168,8 +168,8 @@ def turn_gain(step_answer_logps_BJM, answer_mask_BM, mask_BT, valid_B, step_ends
   Args:
     step_answer_logps_BJM: nats, the answer after the first j steps, j = 0
       being the prompt alone; anything where there is no such step.
-    answer_mask_BM, mask_BT: bool.
-    valid_B: bool; other rows get 0.
+    answer_mask_BM, learn_BT: bool.
+    learn_B: bool; other rows get 0.
     step_ends_BT: bool, last token of each step, also of the last one.
     agg: of `reference`, without log_mean_exp.
   Returns:
@@ -177,16 +177,16 @@ def turn_gain(step_answer_logps_BJM, answer_mask_BM, mask_BT, valid_B, step_ends
   """
   b, j, m = step_answer_logps_BJM.shape
   axes.dims(step_answer_logps_BJM=step_answer_logps_BJM, answer_mask_BM=answer_mask_BM,
-            mask_BT=mask_BT, valid_B=valid_B, step_ends_BT=step_ends_BT)
+            learn_BT=learn_BT, learn_B=learn_B, step_ends_BT=step_ends_BT)
   if agg not in AGGREGATES[:-1]:
     raise ValueError(f"agg={agg!r}: one of {AGGREGATES[:-1]}.")
-  ends_BT = step_ends_BT & mask_BT
+  ends_BT = step_ends_BT & learn_BT
   ends_BT = ends_BT & ~masked.last(ends_BT)  # An EOS after the text ends no step.
   step_BT = jnp.cumsum(ends_BT, axis=1)
-  ends_BT = ends_BT & (step_BT < j) & valid_B[:, None]
+  ends_BT = ends_BT & (step_BT < j) & learn_B[:, None]
   # A column's answer counts where the row has that step: anything may be elsewhere.
   has_BJ = jnp.arange(j)[None, :] <= jnp.sum(ends_BT, axis=1, keepdims=True)
-  has_BJM = (has_BJ & valid_B[:, None])[:, :, None] & answer_mask_BM[:, None, :]
+  has_BJM = (has_BJ & learn_B[:, None])[:, :, None] & answer_mask_BM[:, None, :]
   score_BJ = _aggregate(step_answer_logps_BJM.reshape(b * j, m),
                         has_BJM.reshape(b * j, m), agg).reshape(b, j)
   gain_BJ = jnp.diff(score_BJ, axis=1, prepend=score_BJ[:, :1])
@@ -194,7 +194,7 @@ def turn_gain(step_answer_logps_BJM, answer_mask_BM, mask_BT, valid_B, step_ends
                      ends_BT)
 
 
-def self_aligned(old_logps_BT, noprompt_logps_BT, mask_BT, valid_B):
+def self_aligned(old_logps_BT, noprompt_logps_BT, learn_BT, learn_B):
   """SAR: how much more likely the prompt makes the completion.
 
     r = max(1 - PPL(y | x) / PPL(y), -1)
@@ -206,21 +206,21 @@ def self_aligned(old_logps_BT, noprompt_logps_BT, mask_BT, valid_B):
   Args:
     old_logps_BT, noprompt_logps_BT: nats, of the completion with and without
       its prompt; anything on padding.
-    mask_BT: bool.
-    valid_B: bool; other rows get 0.
+    learn_BT: bool.
+    learn_B: bool; other rows get 0.
   Returns:
     rewards_B in [-1, 1).
   """
   axes.dims(old_logps_BT=old_logps_BT, noprompt_logps_BT=noprompt_logps_BT,
-            mask_BT=mask_BT, valid_B=valid_B)
-  mask_BT = mask_BT & valid_B[:, None]
-  log_ratio_B = masked.mean(masked.keep(noprompt_logps_BT, mask_BT)
-                            - masked.keep(old_logps_BT, mask_BT), mask_BT, axis=1)
+            learn_BT=learn_BT, learn_B=learn_B)
+  learn_BT = learn_BT & learn_B[:, None]
+  log_ratio_B = masked.mean(masked.keep(noprompt_logps_BT, learn_BT)
+                            - masked.keep(old_logps_BT, learn_BT), learn_BT, axis=1)
   # 1 - e^x >= -1 as long as x <= log 2; clipped before exp, which stays finite.
-  return masked.keep(1 - jnp.exp(jnp.minimum(log_ratio_B, math.log(2))), valid_B)
+  return masked.keep(1 - jnp.exp(jnp.minimum(log_ratio_B, math.log(2))), learn_B)
 
 
-def answer_confidence(old_logps_BT, answer_span_BT, valid_B, *, agg="mean_p"):
+def answer_confidence(old_logps_BT, answer_span_BT, learn_B, *, agg="mean_p"):
   """CRew: how sure the policy is of the answer that it gave itself.
 
     r = mean of pi(y_t | x, y_<t) over the tokens of the answer in y
@@ -231,20 +231,20 @@ def answer_confidence(old_logps_BT, answer_span_BT, valid_B, *, agg="mean_p"):
   Args:
     old_logps_BT: nats, at the sampling temperature; anything off the answer.
     answer_span_BT: bool, the tokens after likelihood.separator.
-    valid_B: bool; other rows get 0.
+    learn_B: bool; other rows get 0.
     agg: of `reference`, without log_mean_exp.
   Returns:
     rewards_B.
   """
-  axes.dims(old_logps_BT=old_logps_BT, answer_span_BT=answer_span_BT, valid_B=valid_B)
+  axes.dims(old_logps_BT=old_logps_BT, answer_span_BT=answer_span_BT, learn_B=learn_B)
   if agg not in AGGREGATES[:-1]:
     raise ValueError(f"agg={agg!r}: one of {AGGREGATES[:-1]}.")
-  counts_B = valid_B & jnp.any(answer_span_BT, axis=1)
+  counts_B = learn_B & jnp.any(answer_span_BT, axis=1)
   return masked.keep(_aggregate(old_logps_BT, answer_span_BT & counts_B[:, None], agg),
                      counts_B)
 
 
-def last_token(self_logps_B, valid_B, *, c_ref: ranges.ANY, beta: ranges.POSITIVE = 0.1,
+def last_token(self_logps_B, learn_B, *, c_ref: ranges.ANY, beta: ranges.POSITIVE = 0.1,
                use_clip=True):
   """LaSeR's self-reward: a token nobody uses, read after the completion's last.
 
@@ -256,22 +256,22 @@ def last_token(self_logps_B, valid_B, *, c_ref: ranges.ANY, beta: ranges.POSITIV
 
   Args:
     self_logps_B: log pi(likelihood.token | x, y), nats.
-    valid_B: bool; other rows get 0.
+    learn_B: bool; other rows get 0.
     c_ref: what a model before training says of that token, about -23 to -25.
     beta: scale, the paper's beta_v.
   Returns:
     rewards_B.
   """
-  axes.dims(self_logps_B=self_logps_B, valid_B=valid_B)
-  rewards_B = beta * (masked.keep(self_logps_B, valid_B) - c_ref)
-  return masked.keep(jnp.clip(rewards_B, 0, 1) if use_clip else rewards_B, valid_B)
+  axes.dims(self_logps_B=self_logps_B, learn_B=learn_B)
+  rewards_B = beta * (masked.keep(self_logps_B, learn_B) - c_ref)
+  return masked.keep(jnp.clip(rewards_B, 0, 1) if use_clip else rewards_B, learn_B)
 
 
-def _counts(answer_mask_BM, valid_PG, outcome_B, use_gate):
+def _counts(answer_mask_BM, learn_PG, outcome_B, use_gate):
   """Completions that count: valid, with an answer to score, through the gate."""
-  counts_B = valid_PG.reshape(-1) & jnp.any(answer_mask_BM, axis=1)
+  counts_B = learn_PG.reshape(-1) & jnp.any(answer_mask_BM, axis=1)
   if use_gate: counts_B = counts_B & (outcome_B == 1)
-  return counts_B.reshape(valid_PG.shape)
+  return counts_B.reshape(learn_PG.shape)
 
 
 def _per_length(logps_BM, lengths_B, len_norm):

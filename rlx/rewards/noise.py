@@ -10,7 +10,7 @@ CORRECTIONS = ("none", "backward", "forward")
 CONTROLS = ("random", "constant", "inverse")
 
 
-def channel(outcome_PG, noise_PG, valid_PG, *, false_positive: ranges.SHARE = 0.0,
+def channel(outcome_PG, noise_PG, learn_PG, *, false_positive: ranges.SHARE = 0.0,
             false_negative: ranges.SHARE = 0.0, level="sample", correction="none"):
   """The verdict of a verifier that errs at known rates, corrected or not.
 
@@ -24,9 +24,9 @@ def channel(outcome_PG, noise_PG, valid_PG, *, false_positive: ranges.SHARE = 0.
   a fractional verdict v becomes 1 - v. Filters, PRM and metrics keep the clean verdict.
 
   Args:
-    outcome_PG: verdicts; anything where valid_PG is False.
+    outcome_PG: verdicts; anything where learn_PG is False.
     noise_PG: uniform in [0, 1).
-    valid_PG: bool.
+    learn_PG: bool.
     false_positive, false_negative: how often wrong is called right, right wrong.
     level: sample or group.
     correction: none, `backward` or `forward`, told the true rates.
@@ -35,24 +35,24 @@ def channel(outcome_PG, noise_PG, valid_PG, *, false_positive: ranges.SHARE = 0.
   Raises:
     ValueError: an unknown level or correction.
   """
-  axes.dims(outcome_PG=outcome_PG, noise_PG=noise_PG, valid_PG=valid_PG)
+  axes.dims(outcome_PG=outcome_PG, noise_PG=noise_PG, learn_PG=learn_PG)
   if level not in LEVELS: raise ValueError(f"level={level!r}: one of {LEVELS}.")
   if correction not in CORRECTIONS:
     raise ValueError(f"correction={correction!r}: one of {CORRECTIONS}.")
-  outcome_PG = masked.keep(outcome_PG, valid_PG)
-  if level == "group": noise_PG = jnp.broadcast_to(noise_PG[:, :1], valid_PG.shape)
+  outcome_PG = masked.keep(outcome_PG, learn_PG)
+  if level == "group": noise_PG = jnp.broadcast_to(noise_PG[:, :1], learn_PG.shape)
   is_wrong_PG = noise_PG < jnp.where(outcome_PG > 0.5, false_negative, false_positive)
   noisy_B = jnp.where(is_wrong_PG, 1 - outcome_PG, outcome_PG).reshape(-1)
-  valid_B = valid_PG.reshape(-1)
+  learn_B = learn_PG.reshape(-1)
   if correction == "backward":
-    return backward(noisy_B, valid_B, false_positive=false_positive,
+    return backward(noisy_B, learn_B, false_positive=false_positive,
                     false_negative=false_negative)
   if correction == "forward":
-    return forward(noisy_B, valid_B, false_negative=false_negative)
-  return masked.keep(noisy_B, valid_B)
+    return forward(noisy_B, learn_B, false_negative=false_negative)
+  return masked.keep(noisy_B, learn_B)
 
 
-def backward(outcome_B, valid_B, *, false_positive: ranges.SHARE, false_negative: ranges.SHARE):
+def backward(outcome_B, learn_B, *, false_positive: ranges.SHARE, false_negative: ranges.SHARE):
   """PGBC: a reward whose mean over the verifier's errors is the true verdict.
 
     r = (v - fp) / (1 - fp - fn)
@@ -63,23 +63,23 @@ def backward(outcome_B, valid_B, *, false_positive: ranges.SHARE, false_negative
   leaves a factor, one that divides by the prompt's std leaves nothing.
 
   Args:
-    outcome_B: verdicts of the noisy verifier; anything where valid_B is False.
-    valid_B: bool.
+    outcome_B: verdicts of the noisy verifier; anything where learn_B is False.
+    learn_B: bool.
     false_positive, false_negative: the verifier's rates; their sum is below 1.
   Returns:
     rewards_B, 0 where not valid.
   Raises:
     ValueError: the sum of the rates is not below 1.
   """
-  axes.dims(outcome_B=outcome_B, valid_B=valid_B)
+  axes.dims(outcome_B=outcome_B, learn_B=learn_B)
   gap = 1 - false_positive - false_negative
   if gap <= 0:
     raise ValueError(f"false_positive={false_positive!r}, false_negative={false_negative!r}:"
                      " their sum is below 1, or a verdict says nothing.")
-  return masked.keep((outcome_B - false_positive) / gap, valid_B)
+  return masked.keep((outcome_B - false_positive) / gap, learn_B)
 
 
-def forward(outcome_B, valid_B, *, false_negative: ranges.SHARE):
+def forward(outcome_B, learn_B, *, false_negative: ranges.SHARE):
   """PGFC: weights whose mean update points where the true verdicts' does.
 
     w = v - (1 - fn),   so fn if v = 1 and fn - 1 if v = 0
@@ -96,11 +96,11 @@ def forward(outcome_B, valid_B, *, false_negative: ranges.SHARE):
   Returns:
     rewards_B, 0 where not valid.
   """
-  axes.dims(outcome_B=outcome_B, valid_B=valid_B)
-  return masked.keep(outcome_B - (1 - false_negative), valid_B)
+  axes.dims(outcome_B=outcome_B, learn_B=learn_B)
+  return masked.keep(outcome_B - (1 - false_negative), learn_B)
 
 
-def control(outcome_B, noise_B, valid_B, *, kind="random", rate: ranges.SHARE = 0.5):
+def control(outcome_B, noise_B, learn_B, *, kind="random", rate: ranges.SHARE = 0.5):
   """Rewards that know nothing of the task: what a method has to beat.
 
     random:  r = 1 if u < rate else 0      constant:  r = rate      inverse:  r = 1 - v
@@ -112,9 +112,9 @@ def control(outcome_B, noise_B, valid_B, *, kind="random", rate: ranges.SHARE = 
   paper: constant is not in it; estimators that centre make it exactly 0.
 
   Args:
-    outcome_B: verdicts; anything where valid_B is False.
+    outcome_B: verdicts; anything where learn_B is False.
     noise_B: uniform in [0, 1).
-    valid_B: bool.
+    learn_B: bool.
     kind: random, constant or inverse.
     rate: mean of the random reward, value of the constant one.
   Returns:
@@ -122,8 +122,8 @@ def control(outcome_B, noise_B, valid_B, *, kind="random", rate: ranges.SHARE = 
   Raises:
     ValueError: an unknown kind.
   """
-  axes.dims(outcome_B=outcome_B, noise_B=noise_B, valid_B=valid_B)
+  axes.dims(outcome_B=outcome_B, noise_B=noise_B, learn_B=learn_B)
   if kind not in CONTROLS: raise ValueError(f"kind={kind!r}: one of {CONTROLS}.")
-  if kind == "random": return masked.keep((noise_B < rate).astype(jnp.float32), valid_B)
-  if kind == "constant": return jnp.where(valid_B, jnp.float32(rate), 0)
-  return masked.keep(1 - outcome_B, valid_B)
+  if kind == "random": return masked.keep((noise_B < rate).astype(jnp.float32), learn_B)
+  if kind == "constant": return jnp.where(learn_B, jnp.float32(rate), 0)
+  return masked.keep(1 - outcome_B, learn_B)

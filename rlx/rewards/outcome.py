@@ -5,7 +5,7 @@ from rlx.core import axes
 from rlx.core import ranges
 
 
-def verdict(outcome_B, valid_B):
+def verdict(outcome_B, learn_B):
   """The verifier's verdict, as it is.
 
     r_i = outcome_i
@@ -13,19 +13,19 @@ def verdict(outcome_B, valid_B):
   Source: the verifiable reward of Lambert et al. 2024 (Tulu 3),
   arXiv:2411.15124, without its scale. Differs from the paper: a
   verdict may be fractional, and an unknown one (NaN) gives 0 and is marked by
-  valid_B, so that it is nobody's baseline.
+  learn_B, so that it is nobody's baseline.
 
   Args:
     outcome_B: verdicts in [0, 1], NaN = could not tell.
-    valid_B: bool.
+    learn_B: bool.
   Returns:
     rewards_B, one per completion, 0 where not valid.
   """
-  axes.dims(outcome_B=outcome_B, valid_B=valid_B)
-  return jnp.where(valid_B, outcome_B, 0)
+  axes.dims(outcome_B=outcome_B, learn_B=learn_B)
+  return jnp.where(learn_B, outcome_B, 0)
 
 
-def cascade(outcome_B, scores_B, valid_B, *, mode="addon", weight: ranges.ANY = 1.0):
+def cascade(outcome_B, scores_B, learn_B, *, mode="addon", weight: ranges.ANY = 1.0):
   """A second verifier's word on what the first one rejects.
 
     addon:  r = v if v > 1/2 else weight s
@@ -37,9 +37,9 @@ def cascade(outcome_B, scores_B, valid_B, *, mode="addon", weight: ranges.ANY = 
   reward; filters, PRM and metrics keep the first one's verdict.
 
   Args:
-    outcome_B: verdicts of the first; anything where valid_B is False.
+    outcome_B: verdicts of the first; anything where learn_B is False.
     scores_B: of the second, the first in verifier.scores.
-    valid_B: bool.
+    learn_B: bool.
     mode: addon, only or mixed.
     weight: of the second.
   Returns:
@@ -47,7 +47,7 @@ def cascade(outcome_B, scores_B, valid_B, *, mode="addon", weight: ranges.ANY = 
   Raises:
     ValueError: an unknown mode.
   """
-  axes.dims(outcome_B=outcome_B, scores_B=scores_B, valid_B=valid_B)
+  axes.dims(outcome_B=outcome_B, scores_B=scores_B, learn_B=learn_B)
   if mode == "addon":
     rewards_B = jnp.where(outcome_B > 0.5, outcome_B, weight * scores_B)
   elif mode == "only":
@@ -56,4 +56,4 @@ def cascade(outcome_B, scores_B, valid_B, *, mode="addon", weight: ranges.ANY = 
     rewards_B = weight * scores_B + (1 - weight) * outcome_B
   else:
     raise ValueError(f"mode={mode!r}: addon, only or mixed.")
-  return jnp.where(valid_B, rewards_B, 0)
+  return jnp.where(learn_B, rewards_B, 0)

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from rlx.core import axes
 
 
-def majority(answer_PG, valid_PG):
+def majority(answer_PG, learn_PG):
   """TTRL: 1 for the answer that most completions of the prompt give.
 
     r_i = 1 if a_i = argmax_a |{j : a_j = a}| else 0
@@ -15,14 +15,14 @@ def majority(answer_PG, valid_PG):
 
   Args:
     answer_PG: int, equal where answers are; -1 has no vote and gets 0.
-    valid_PG: bool.
+    learn_PG: bool.
   Returns:
     rewards_B, 0 where not valid.
   """
-  return _is_label(answer_PG, valid_PG).astype(jnp.float32).reshape(-1)
+  return _is_label(answer_PG, learn_PG).astype(jnp.float32).reshape(-1)
 
 
-def paired(answer_PG, pair_PG, valid_PG):
+def paired(answer_PG, pair_PG, learn_PG):
   """Co-Reward: 1 for the answer that most completions of the other wording give.
 
     r_i = 1 if a_i = argmax_a |{j : a'_j = a}| else 0
@@ -37,19 +37,19 @@ def paired(answer_PG, pair_PG, valid_PG):
     answer_PG: as in `majority`, equal across prompts where answers are.
     pair_PG: int, the same in a row: which row of answer_PG has the other wording; -1
       without one, which gets 0.
-    valid_PG: bool.
+    learn_PG: bool.
   Returns:
     rewards_B, 0 where not valid.
   """
-  axes.dims(answer_PG=answer_PG, pair_PG=pair_PG, valid_PG=valid_PG)
-  label_P = _label(answer_PG, valid_PG)
+  axes.dims(answer_PG=answer_PG, pair_PG=pair_PG, learn_PG=learn_PG)
+  label_P = _label(answer_PG, learn_PG)
   pair_P = pair_PG[:, 0]
   other_P1 = jnp.where(pair_P >= 0, label_P[pair_P], -1)[:, None]
-  agrees_PG = valid_PG & (answer_PG >= 0) & (answer_PG == other_P1)
+  agrees_PG = learn_PG & (answer_PG >= 0) & (answer_PG == other_P1)
   return agrees_PG.astype(jnp.float32).reshape(-1)
 
 
-def wrong_majority(answer_PG, outcome_PG, valid_PG):
+def wrong_majority(answer_PG, outcome_PG, learn_PG):
   """The incorrect control: `majority` on prompts whose majority is wrong, else 0.
 
     r_i = 1 if a_i = m and the verdict of m is wrong,  m = the majority answer
@@ -60,27 +60,27 @@ def wrong_majority(answer_PG, outcome_PG, valid_PG):
 
   Args:
     answer_PG: as in `majority`.
-    outcome_PG: verdicts, right above 1/2; anything where valid_PG is False.
-    valid_PG: bool.
+    outcome_PG: verdicts, right above 1/2; anything where learn_PG is False.
+    learn_PG: bool.
   Returns:
     rewards_B, 0 where not valid.
   """
-  axes.dims(answer_PG=answer_PG, outcome_PG=outcome_PG, valid_PG=valid_PG)
-  is_label_PG = _is_label(answer_PG, valid_PG)
+  axes.dims(answer_PG=answer_PG, outcome_PG=outcome_PG, learn_PG=learn_PG)
+  is_label_PG = _is_label(answer_PG, learn_PG)
   is_right_P1 = jnp.any(is_label_PG & (outcome_PG > 0.5), axis=1, keepdims=True)
   return (is_label_PG & ~is_right_P1).astype(jnp.float32).reshape(-1)
 
 
-def _is_label(answer_PG, valid_PG):
+def _is_label(answer_PG, learn_PG):
   """bool [P, G]: does the completion give its prompt's majority answer?"""
-  label_P1 = _label(answer_PG, valid_PG)[:, None]
-  return valid_PG & (answer_PG >= 0) & (answer_PG == label_P1)
+  label_P1 = _label(answer_PG, learn_PG)[:, None]
+  return learn_PG & (answer_PG >= 0) & (answer_PG == label_P1)
 
 
-def _label(answer_PG, valid_PG):
+def _label(answer_PG, learn_PG):
   """Each prompt's majority answer, -1 where nobody votes."""
-  axes.dims(answer_PG=answer_PG, valid_PG=valid_PG)
-  votes_PG = valid_PG & (answer_PG >= 0)
+  axes.dims(answer_PG=answer_PG, learn_PG=learn_PG)
+  votes_PG = learn_PG & (answer_PG >= 0)
   agrees_PGG = (answer_PG[:, :, None] == answer_PG[:, None, :]) & votes_PG[:, None, :]
   count_PG = jnp.where(votes_PG, jnp.sum(agrees_PGG, axis=2), 0)
   first_P1 = jnp.argmax(count_PG, axis=1, keepdims=True)

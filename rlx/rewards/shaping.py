@@ -16,7 +16,7 @@ ENSEMBLES = ("mean", "median", "min", "uwo", "mean_minus_std", "nominal_min",
 WEIGHTS = ("uniform", "exp", "density")
 
 
-def plain(scores_PG, valid_PG, *, kind="linear", k: ranges.POSITIVE = 1.0, centre: ranges.ANY = 0.0,
+def plain(scores_PG, learn_PG, *, kind="linear", k: ranges.POSITIVE = 1.0, centre: ranges.ANY = 0.0,
           limit: ranges.POSITIVE = 1.0):
   """A second verifier's score, as it is or squeezed.
 
@@ -30,8 +30,8 @@ def plain(scores_PG, valid_PG, *, kind="linear", k: ranges.POSITIVE = 1.0, centr
   paper's over a running batch; where they tie the first is 0, the second 1/2.
 
   Args:
-    scores_PG: anything where valid_PG is False.
-    valid_PG: bool.
+    scores_PG: anything where learn_PG is False.
+    learn_PG: bool.
     kind: one of the above.
     k, centre: factor and zero of the scores, not of zscore and minmax.
     limit: of clip.
@@ -40,25 +40,25 @@ def plain(scores_PG, valid_PG, *, kind="linear", k: ranges.POSITIVE = 1.0, centr
   Raises:
     ValueError: an unknown kind.
   """
-  axes.dims(scores_PG=scores_PG, valid_PG=valid_PG)
+  axes.dims(scores_PG=scores_PG, learn_PG=learn_PG)
   if kind not in KINDS: raise ValueError(f"kind={kind!r}: one of {KINDS}.")
   if kind == "minmax":
-    rewards_PG = _unit(scores_PG, valid_PG)
+    rewards_PG = _unit(scores_PG, learn_PG)
   elif kind == "zscore":
-    centred_PG = scores_PG - masked.mean(scores_PG, valid_PG, axis=1, keepdims=True)
-    std_P1 = masked.root(masked.var(scores_PG, valid_PG, axis=1, keepdims=True))
+    centred_PG = scores_PG - masked.mean(scores_PG, learn_PG, axis=1, keepdims=True)
+    std_P1 = masked.root(masked.var(scores_PG, learn_PG, axis=1, keepdims=True))
     # A mean of equal floats can be off by one bit: a tie is told by the range.
-    low_P1, high_P1 = _range(scores_PG, valid_PG)
+    low_P1, high_P1 = _range(scores_PG, learn_PG)
     is_tie_P1 = low_P1 >= high_P1
     rewards_PG = jnp.where(is_tie_P1, 0, centred_PG / jnp.where(is_tie_P1, 1, std_P1))
   else:
     z_PG = k * (scores_PG - centre)
     rewards_PG = dict(linear=lambda z: z, sigmoid=jax.nn.sigmoid, tanh=jnp.tanh,
                       clip=lambda z: jnp.clip(z, -limit, limit))[kind](z_PG)
-  return masked.keep(rewards_PG, valid_PG).reshape(-1)
+  return masked.keep(rewards_PG, learn_PG).reshape(-1)
 
 
-def par(scores_PG, valid_PG, *, k: ranges.POSITIVE = 1.0, reference: ranges.ANY.or_none = None):
+def par(scores_PG, learn_PG, *, k: ranges.POSITIVE = 1.0, reference: ranges.ANY.or_none = None):
   """PAR, Preference As Reward: how likely it is preferred to reference completions.
 
     r_i = 1/M sum_m sigmoid(k (s_i - s_m))
@@ -68,26 +68,26 @@ def par(scores_PG, valid_PG, *, k: ranges.POSITIVE = 1.0, reference: ranges.ANY.
   or one constant score. A completion without another gets 1/2.
 
   Args:
-    scores_PG: anything where valid_PG is False.
-    valid_PG: bool.
+    scores_PG: anything where learn_PG is False.
+    learn_PG: bool.
     k: steepness, per unit of the scores.
     reference: a score to compare with; None: those of the others.
   Returns:
     rewards_B in (0, 1), 0 where not valid.
   """
-  axes.dims(scores_PG=scores_PG, valid_PG=valid_PG)
-  scores_PG = masked.keep(scores_PG, valid_PG)
+  axes.dims(scores_PG=scores_PG, learn_PG=learn_PG)
+  scores_PG = masked.keep(scores_PG, learn_PG)
   if reference is not None:
     rewards_PG = jax.nn.sigmoid(k * (scores_PG - reference))
   else:
     prefers_PGG = jax.nn.sigmoid(k * (scores_PG[:, :, None] - scores_PG[:, None, :]))
-    others_PGG = valid_PG[:, None, :] & ~jnp.eye(valid_PG.shape[1], dtype=bool)[None]
+    others_PGG = learn_PG[:, None, :] & ~jnp.eye(learn_PG.shape[1], dtype=bool)[None]
     rewards_PG = jnp.where(jnp.any(others_PGG, axis=2),
                            masked.mean(prefers_PGG, others_PGG, axis=2), 0.5)
-  return masked.keep(rewards_PG, valid_PG).reshape(-1)
+  return masked.keep(rewards_PG, learn_PG).reshape(-1)
 
 
-def lsc(scores_PG, valid_PG, *, k: ranges.POSITIVE = 1.0, quantile: ranges.SHARE = 0.85,
+def lsc(scores_PG, learn_PG, *, k: ranges.POSITIVE = 1.0, quantile: ranges.SHARE = 0.85,
         reference: ranges.ANY.or_none = None):
   """The log-sigmoid-centred reward: little is gained where it is good already.
 
@@ -98,23 +98,23 @@ def lsc(scores_PG, valid_PG, *, k: ranges.POSITIVE = 1.0, quantile: ranges.SHARE
   one constant score.
 
   Args:
-    scores_PG: anything where valid_PG is False.
-    valid_PG: bool.
+    scores_PG: anything where learn_PG is False.
+    learn_PG: bool.
     k: steepness, per unit of the scores.
     quantile: of the prompt's scores.
     reference: s_ref; None: the quantile.
   Returns:
     rewards_B below 0, 0 where not valid.
   """
-  axes.dims(scores_PG=scores_PG, valid_PG=valid_PG)
+  axes.dims(scores_PG=scores_PG, learn_PG=learn_PG)
   if reference is None:
-    reference = jnp.nanquantile(jnp.where(valid_PG, scores_PG, jnp.nan), quantile,
+    reference = jnp.nanquantile(jnp.where(learn_PG, scores_PG, jnp.nan), quantile,
                                 axis=1, keepdims=True)
   rewards_PG = jax.nn.log_sigmoid(k * (scores_PG - reference))
-  return masked.keep(rewards_PG, valid_PG).reshape(-1)
+  return masked.keep(rewards_PG, learn_PG).reshape(-1)
 
 
-def ensemble(scores_BE, valid_B, *, kind="mean", weight: ranges.NOT_NEGATIVE = 0.1,
+def ensemble(scores_BE, learn_B, *, kind="mean", weight: ranges.NOT_NEGATIVE = 0.1,
              k: ranges.POSITIVE = 1.0, thresholds: ranges.ANY.list.or_none = None):
   """One reward from an ensemble of scores.
 
@@ -134,8 +134,8 @@ def ensemble(scores_BE, valid_B, *, kind="mean", weight: ranges.NOT_NEGATIVE = 0
   what is left of the weight to the KL term).
 
   Args:
-    scores_BE: anything where valid_B is False.
-    valid_B: bool.
+    scores_BE: anything where learn_B is False.
+    learn_B: bool.
     kind: one of the above.
     weight: of uwo (the paper's for PPO is 0.1) and nominal_min.
     k: steepness of logsig_sum and lagrange, per unit of the scores.
@@ -145,9 +145,9 @@ def ensemble(scores_BE, valid_B, *, kind="mean", weight: ranges.NOT_NEGATIVE = 0
   Raises:
     ValueError: an unknown kind, or thresholds are missing or not one for each.
   """
-  axes.dims(scores_BE=scores_BE, valid_B=valid_B)
+  axes.dims(scores_BE=scores_BE, learn_B=learn_B)
   if kind not in ENSEMBLES: raise ValueError(f"kind={kind!r}: one of {ENSEMBLES}.")
-  scores_BE = masked.keep(scores_BE, valid_B[:, None])
+  scores_BE = masked.keep(scores_BE, learn_B[:, None])
   if kind in ("logsig_sum", "lagrange"):
     if thresholds is None or len(thresholds) != scores_BE.shape[1]:
       raise ValueError(f"thresholds={thresholds!r}: {kind} needs {scores_BE.shape[1]}, "
@@ -163,13 +163,13 @@ def ensemble(scores_BE, valid_B, *, kind="mean", weight: ranges.NOT_NEGATIVE = 0
   elif kind == "logsig_sum":
     rewards_B = jnp.sum(jax.nn.log_sigmoid(k * (scores_BE - threshold_1E)), axis=1)
   else:
-    reached_1E = masked.mean(scores_BE, valid_B[:, None], axis=0, keepdims=True)
+    reached_1E = masked.mean(scores_BE, learn_B[:, None], axis=0, keepdims=True)
     mu_1E = jax.nn.sigmoid(k * (threshold_1E - reached_1E))
     rewards_B = jnp.sum(mu_1E * scores_BE, axis=1)
-  return masked.keep(rewards_B, valid_B)
+  return masked.keep(rewards_B, learn_B)
 
 
-def stratified(scores_PG, outcome_PG, valid_PG, *, alpha: ranges.NOT_NEGATIVE = 0.05,
+def stratified(scores_PG, outcome_PG, learn_PG, *, alpha: ranges.NOT_NEGATIVE = 0.05,
                beta: ranges.NOT_NEGATIVE = 0.05):
   """HERO: the verdict, with the score ranking completions of equal verdict.
 
@@ -182,21 +182,21 @@ def stratified(scores_PG, outcome_PG, valid_PG, *, alpha: ranges.NOT_NEGATIVE = 
   weight of prompts is the estimator group.variance_weighted.
 
   Args:
-    scores_PG: anything where valid_PG is False.
+    scores_PG: anything where learn_PG is False.
     outcome_PG: verdicts, right above 1/2.
-    valid_PG: bool.
+    learn_PG: bool.
     alpha, beta: half the range of wrong and of right completions.
   Returns:
     rewards_B in [-alpha, alpha] and [1 - beta, 1 + beta], 0 where not valid.
   """
-  axes.dims(scores_PG=scores_PG, outcome_PG=outcome_PG, valid_PG=valid_PG)
-  right_PG, wrong_PG = valid_PG & (outcome_PG > 0.5), valid_PG & ~(outcome_PG > 0.5)
+  axes.dims(scores_PG=scores_PG, outcome_PG=outcome_PG, learn_PG=learn_PG)
+  right_PG, wrong_PG = learn_PG & (outcome_PG > 0.5), learn_PG & ~(outcome_PG > 0.5)
   good_PG = 1 + beta * (2 * _unit(scores_PG, right_PG) - 1)
   bad_PG = alpha * (2 * _unit(scores_PG, wrong_PG) - 1)
   return (masked.keep(good_PG, right_PG) + masked.keep(bad_PG, wrong_PG)).reshape(-1)
 
 
-def unit_tests(scores_BE, valid_PG, *, weight="density", alpha: ranges.NOT_NEGATIVE = 2.0,
+def unit_tests(scores_BE, learn_PG, *, weight="density", alpha: ranges.NOT_NEGATIVE = 2.0,
                width: ranges.Range(1e-6, 1e6) = 0.1):
   """VeRPO: unit tests passed, those that few completions pass counting more.
 
@@ -214,7 +214,7 @@ def unit_tests(scores_BE, valid_PG, *, weight="density", alpha: ranges.NOT_NEGAT
 
   Args:
     scores_BE: 1 for a test passed, or a share; anything where not valid.
-    valid_PG: bool.
+    learn_PG: bool.
     weight: one of the above.
     alpha: of exp and density.
     width: of density, in units of the rates.
@@ -223,11 +223,11 @@ def unit_tests(scores_BE, valid_PG, *, weight="density", alpha: ranges.NOT_NEGAT
   Raises:
     ValueError: an unknown weight.
   """
-  axes.dims(scores_BE=scores_BE, valid_PG=valid_PG)
+  axes.dims(scores_BE=scores_BE, learn_PG=learn_PG)
   if weight not in WEIGHTS: raise ValueError(f"weight={weight!r}: one of {WEIGHTS}.")
-  passed_PGE = masked.keep(scores_BE.reshape(*valid_PG.shape, -1), valid_PG[:, :, None])
+  passed_PGE = masked.keep(scores_BE.reshape(*learn_PG.shape, -1), learn_PG[:, :, None])
   if weight == "uniform": return jnp.mean(passed_PGE, axis=2).reshape(-1)
-  rate_PE = masked.mean(passed_PGE, valid_PG[:, :, None], axis=1)
+  rate_PE = masked.mean(passed_PGE, learn_PG[:, :, None], axis=1)
   weight_PE = jnp.exp(-alpha * rate_PE)
   if weight == "density":
     apart_PEE = (rate_PE[:, :, None] - rate_PE[:, None, :]) / width

@@ -17,7 +17,7 @@ KINDS = ("raw", "softmin", "clip", "delta", "clip_delta", "advantage", "lookahea
 MIXES = ("gate", "renorm")
 
 
-def refine(step_scores_BT, step_ends_BT, mask_BT, valid_B, *, kind="raw", signed=False,
+def refine(step_scores_BT, step_ends_BT, learn_BT, learn_B, *, kind="raw", signed=False,
            temperature: ranges.Range(1e-6, 1e6) = 0.1, eta: ranges.ANY = 0.0,
            start: ranges.ANY = 0.0, gamma: ranges.SHARE = 0.7, eps: ranges.NOT_NEGATIVE = 1e-5,
            window: ranges.WHOLE = 4):
@@ -46,8 +46,8 @@ def refine(step_scores_BT, step_ends_BT, mask_BT, valid_B, *, kind="raw", signed
   Args:
     step_scores_BT: s, one per step; anything on other tokens.
     step_ends_BT: bool.
-    mask_BT: bool.
-    valid_B: bool.
+    learn_BT: bool.
+    learn_B: bool.
     kind: one of the above.
     signed: s <- 2 s - 1 first: P(good) - P(bad) from a probability.
     temperature: of softmin, in units of s.
@@ -62,7 +62,7 @@ def refine(step_scores_BT, step_ends_BT, mask_BT, valid_B, *, kind="raw", signed
     ValueError: unknown kind.
   """
   if kind not in KINDS: raise ValueError(f"kind={kind!r}: one of {KINDS}.")
-  scores_BT, ends_BT = _known(step_scores_BT, step_ends_BT, mask_BT, valid_B)
+  scores_BT, ends_BT = _known(step_scores_BT, step_ends_BT, learn_BT, learn_B)
   if signed: scores_BT = masked.keep(2 * scores_BT - 1, ends_BT)
   if kind == "softmin":
     low = jnp.finfo(scores_BT.dtype).min
@@ -84,7 +84,7 @@ def refine(step_scores_BT, step_ends_BT, mask_BT, valid_B, *, kind="raw", signed
   return masked.keep(ahead_BT, ends_BT & (distance_BT <= window))
 
 
-def mix(step_scores_BT, step_ends_BT, mask_BT, outcome_B, valid_B, *, kind="gate",
+def mix(step_scores_BT, step_ends_BT, learn_BT, outcome_B, learn_B, *, kind="gate",
         theta: ranges.ANY = 0.5, mu: ranges.ANY = 1.0):
   """The reward of each step in the light of its completion's outcome o.
 
@@ -102,8 +102,8 @@ def mix(step_scores_BT, step_ends_BT, mask_BT, outcome_B, valid_B, *, kind="gate
   score is unknown o - mu, here it is no step.
 
   Args:
-    step_scores_BT, step_ends_BT, mask_BT, valid_B: as `refine`.
-    outcome_B: verdicts; anything where valid_B is False.
+    step_scores_BT, step_ends_BT, learn_BT, learn_B: as `refine`.
+    outcome_B: verdicts; anything where learn_B is False.
     kind: one of the above.
     theta: least outcome that opens the gate.
     mu: centre of renorm.
@@ -113,15 +113,15 @@ def mix(step_scores_BT, step_ends_BT, mask_BT, outcome_B, valid_B, *, kind="gate
     ValueError: unknown kind.
   """
   if kind not in MIXES: raise ValueError(f"kind={kind!r}: one of {MIXES}.")
-  axes.dims(outcome_B=outcome_B, valid_B=valid_B)
-  scores_BT, ends_BT = _known(step_scores_BT, step_ends_BT, mask_BT, valid_B)
-  outcome_B1 = masked.keep(outcome_B, valid_B)[:, None]
+  axes.dims(outcome_B=outcome_B, learn_B=learn_B)
+  scores_BT, ends_BT = _known(step_scores_BT, step_ends_BT, learn_BT, learn_B)
+  outcome_B1 = masked.keep(outcome_B, learn_B)[:, None]
   if kind == "gate": return masked.keep(scores_BT, outcome_B1 >= theta)
-  before_BT = ends_BT & ~masked.last(step_ends_BT & mask_BT)
+  before_BT = ends_BT & ~masked.last(step_ends_BT & learn_BT)
   return masked.keep(scores_BT + outcome_B1 - mu, before_BT)
 
 
-def completion(step_scores_BT, step_ends_BT, mask_BT, valid_B, *, kind="min"):
+def completion(step_scores_BT, step_ends_BT, learn_BT, learn_B, *, kind="min"):
   """One reward per completion: an aggregate of the scores of its steps.
 
     prod = prod_k s_k    mean = 1/K sum_k s_k    geo = exp(1/K sum_k log s_k)
@@ -138,7 +138,7 @@ def completion(step_scores_BT, step_ends_BT, mask_BT, valid_B, *, kind="min"):
   of the trajectory too, and its code reads one score per completion.
 
   Args:
-    step_scores_BT, step_ends_BT, mask_BT, valid_B: as `refine`.
+    step_scores_BT, step_ends_BT, learn_BT, learn_B: as `refine`.
     kind: a name in `masked.AGGREGATES`.
   Returns:
     rewards_B, 0 for a completion without steps.
@@ -146,10 +146,10 @@ def completion(step_scores_BT, step_ends_BT, mask_BT, valid_B, *, kind="min"):
     ValueError: unknown kind.
   """
   return masked.aggregate(
-      *_known(step_scores_BT, step_ends_BT, mask_BT, valid_B), kind)
+      *_known(step_scores_BT, step_ends_BT, learn_BT, learn_B), kind)
 
 
-def wrong_step_penalty(step_scores_BT, step_ends_BT, mask_BT, outcome_B, valid_B, *,
+def wrong_step_penalty(step_scores_BT, step_ends_BT, learn_BT, outcome_B, learn_B, *,
                        outcome: ranges.ANY = 2.0, penalty: ranges.ANY = 1.0,
                        threshold: ranges.ANY = 0.5):
   """CAPO: every token has the verdict, and those of a wrong step pay.
@@ -163,21 +163,21 @@ def wrong_step_penalty(step_scores_BT, step_ends_BT, mask_BT, outcome_B, valid_B
   of a critic.
 
   Args:
-    step_scores_BT, step_ends_BT, mask_BT, valid_B: as `refine`.
-    outcome_B: verdicts; anything where valid_B is False.
+    step_scores_BT, step_ends_BT, learn_BT, learn_B: as `refine`.
+    outcome_B: verdicts; anything where learn_B is False.
     threshold: scores below it are wrong; unknown ones are not.
   Returns:
     rewards_BT.
   """
-  scores_BT, known_BT = _known(step_scores_BT, step_ends_BT, mask_BT, valid_B)
+  scores_BT, known_BT = _known(step_scores_BT, step_ends_BT, learn_BT, learn_B)
   wrong_BT = (known_BT & (scores_BT < threshold)).astype(scores_BT.dtype)
   # An unknown step ends a segment too: its tokens are not those of the next.
-  of_step_BT = masked.accumulate(wrong_BT, ~(step_ends_BT & mask_BT), reverse=True)
+  of_step_BT = masked.accumulate(wrong_BT, ~(step_ends_BT & learn_BT), reverse=True)
   return masked.keep(outcome * outcome_B[:, None] - penalty * of_step_BT,
-                     mask_BT & valid_B[:, None])
+                     learn_BT & learn_B[:, None])
 
 
-def flaw_penalty(step_scores_BT, step_ends_BT, mask_BT, outcome_B, valid_B, *,
+def flaw_penalty(step_scores_BT, step_ends_BT, learn_BT, outcome_B, learn_B, *,
                  lam: ranges.ANY = 1.0, threshold: ranges.ANY = 0.5):
   """FAPO: a right answer reached through a wrong step is worth less.
 
@@ -189,21 +189,21 @@ def flaw_penalty(step_scores_BT, step_ends_BT, mask_BT, outcome_B, valid_B, *,
   score finds the flaw, there a generative reward model does.
 
   Args:
-    step_scores_BT, step_ends_BT, mask_BT, valid_B: as `refine`.
+    step_scores_BT, step_ends_BT, learn_BT, learn_B: as `refine`.
     outcome_B: verdicts, NaN where not valid.
     lam: what a flaw costs; 1 makes a flawed answer worth 0.
     threshold: scores below it are flaws; unknown ones are not.
   Returns:
     rewards_B.
   """
-  scores_BT, ends_BT = _known(step_scores_BT, step_ends_BT, mask_BT, valid_B)
-  axes.dims(outcome_B=outcome_B, valid_B=valid_B)
+  scores_BT, ends_BT = _known(step_scores_BT, step_ends_BT, learn_BT, learn_B)
+  axes.dims(outcome_B=outcome_B, learn_B=learn_B)
   is_flawed_B = jnp.any(ends_BT & (scores_BT < threshold), axis=1)
   right_B = 1 - lam * is_flawed_B.astype(scores_BT.dtype)
-  return masked.keep(jnp.where(outcome_B > 0.5, right_B, -1), valid_B)
+  return masked.keep(jnp.where(outcome_B > 0.5, right_B, -1), learn_B)
 
 
-def redistribute(values_BT, mask_BT, outcome_B, valid_B, *, beta: ranges.ANY = 1.0):
+def redistribute(values_BT, learn_BT, outcome_B, learn_B, *, beta: ranges.ANY = 1.0):
   """RED: the outcome, spread over the tokens by what they added to its expectation.
 
     r_t = beta (v_{t+1} - v_t) + (1 - beta) o 1[t is the last token]
@@ -217,24 +217,24 @@ def redistribute(values_BT, mask_BT, outcome_B, valid_B, *, beta: ranges.ANY = 1
 
   Args:
     values_BT: anything on padding.
-    mask_BT: bool.
+    learn_BT: bool.
     outcome_B: verdicts, NaN where not valid.
-    valid_B: bool.
+    learn_B: bool.
     beta: share that is redistributed.
   Returns:
     rewards_BT.
   """
-  axes.dims(values_BT=values_BT, mask_BT=mask_BT, outcome_B=outcome_B, valid_B=valid_B)
-  mask_BT = mask_BT & valid_B[:, None]
-  values_BT = masked.keep(values_BT, mask_BT)
-  final_BT = masked.keep(masked.keep(outcome_B, valid_B)[:, None], masked.last(mask_BT))
-  next_BT = _segments.following(values_BT, mask_BT) + final_BT
+  axes.dims(values_BT=values_BT, learn_BT=learn_BT, outcome_B=outcome_B, learn_B=learn_B)
+  learn_BT = learn_BT & learn_B[:, None]
+  values_BT = masked.keep(values_BT, learn_BT)
+  final_BT = masked.keep(masked.keep(outcome_B, learn_B)[:, None], masked.last(learn_BT))
+  next_BT = _segments.following(values_BT, learn_BT) + final_BT
   return beta * (next_BT - values_BT) + (1 - beta) * final_BT
 
 
-def _known(step_scores_BT, step_ends_BT, mask_BT, valid_B):
+def _known(step_scores_BT, step_ends_BT, learn_BT, learn_B):
   """(scores, 0 elsewhere; True where there is one)."""
-  axes.dims(step_scores_BT=step_scores_BT, step_ends_BT=step_ends_BT, mask_BT=mask_BT,
-            valid_B=valid_B)
-  ends_BT = step_ends_BT & mask_BT & valid_B[:, None] & ~jnp.isnan(step_scores_BT)
+  axes.dims(step_scores_BT=step_scores_BT, step_ends_BT=step_ends_BT, learn_BT=learn_BT,
+            learn_B=learn_B)
+  ends_BT = step_ends_BT & learn_BT & learn_B[:, None] & ~jnp.isnan(step_scores_BT)
   return masked.keep(step_scores_BT, ends_BT), ends_BT

@@ -33,7 +33,7 @@ def truncated(finish_PG):
   return np.asarray(finish_PG) != records.FINISH.index("length")
 
 
-def prof(outcome_PG, scores_PG, valid_PG, *, keep: ranges.COUNT, side="both"):
+def prof(outcome_PG, scores_PG, learn_PG, *, keep: ranges.COUNT, side="both"):
   """PROF: of right completions those scored highest, of wrong ones lowest.
 
     keep k_right = min(max(ceil(keep / 2), keep - n_wrong), n_right) and keep - k_right
@@ -47,19 +47,19 @@ def prof(outcome_PG, scores_PG, valid_PG, *, keep: ranges.COUNT, side="both"):
 
   Args:
     outcome_PG: verdicts, right above 1/2.
-    scores_PG: anything where valid_PG is False.
-    valid_PG: bool; others are left out.
+    scores_PG: anything where learn_PG is False.
+    learn_PG: bool; others are left out.
     keep: completions kept of each group.
     side: both, or right: wrong ones are taken as they come, scores unread.
   Raises:
     ValueError: keep is more than G, or an unknown side.
   """
-  outcome_PG, scores_PG, valid_PG = map(np.asarray, (outcome_PG, scores_PG, valid_PG))
-  if keep > valid_PG.shape[1]:
-    raise ValueError(f"keep={keep!r}: at most rollouts.per_prompt={valid_PG.shape[1]}.")
+  outcome_PG, scores_PG, learn_PG = map(np.asarray, (outcome_PG, scores_PG, learn_PG))
+  if keep > learn_PG.shape[1]:
+    raise ValueError(f"keep={keep!r}: at most rollouts.per_prompt={learn_PG.shape[1]}.")
   if side not in ("both", "right"):
     raise ValueError(f"side={side!r}: both or right.")
-  right_PG, wrong_PG = valid_PG & (outcome_PG > 0.5), valid_PG & ~(outcome_PG > 0.5)
+  right_PG, wrong_PG = learn_PG & (outcome_PG > 0.5), learn_PG & ~(outcome_PG > 0.5)
   n_right_P, n_wrong_P = right_PG.sum(axis=1), wrong_PG.sum(axis=1)
   k_right_P = np.clip(-(-keep // 2), keep - n_wrong_P, n_right_P)
   order_PG = scores_PG if side == "both" else np.zeros_like(scores_PG)
@@ -67,7 +67,7 @@ def prof(outcome_PG, scores_PG, valid_PG, *, keep: ranges.COUNT, side="both"):
           | _lowest(order_PG, wrong_PG, keep - k_right_P))
 
 
-def extremes(scores_PG, valid_PG, *, kind="best_worst"):
+def extremes(scores_PG, learn_PG, *, kind="best_worst"):
   """PF-PPO: only the completions whose score can be relied on, the extreme ones.
 
     keep argmax_i s_i and, best_worst: argmin_i s_i, best_random: one of the others
@@ -78,19 +78,19 @@ def extremes(scores_PG, valid_PG, *, kind="best_worst"):
   in order, completions being drawn independently.
 
   Args:
-    scores_PG: anything where valid_PG is False.
-    valid_PG: bool; others are left out.
+    scores_PG: anything where learn_PG is False.
+    learn_PG: bool; others are left out.
     kind: best_worst, best_random or best.
   Raises:
     ValueError: an unknown kind.
   """
-  scores_PG, valid_PG = map(np.asarray, (scores_PG, valid_PG))
+  scores_PG, learn_PG = map(np.asarray, (scores_PG, learn_PG))
   if kind not in KINDS: raise ValueError(f"kind={kind!r}: one of {KINDS}.")
   ones_P = np.ones(len(scores_PG), int)
-  best_PG = _lowest(-scores_PG, valid_PG, ones_P)
+  best_PG = _lowest(-scores_PG, learn_PG, ones_P)
   if kind == "best": return best_PG
   order_PG = scores_PG if kind == "best_worst" else np.zeros_like(scores_PG)
-  return best_PG | _lowest(order_PG, valid_PG & ~best_PG, ones_P)
+  return best_PG | _lowest(order_PG, learn_PG & ~best_PG, ones_P)
 
 
 def _lowest(values_PG, mask_PG, count_P):

@@ -12,7 +12,7 @@ MASK = jnp.array([[True, True, True], [True, False, False], [True, False, True],
 
 
 def scored(outcome=(1., 0., nan, 1.)):
-  return records.Scored(mask_BT=MASK, outcome_B=jnp.array(outcome), group=2)
+  return records.Scored(action_BT=MASK, outcome_B=jnp.array(outcome), group=2)
 
 
 def test_place():
@@ -33,7 +33,7 @@ def test_spread_discounts_from_the_end():
 
 def test_term_offers_both_forms():
   outcome = combine.Term(rewards=jnp.array([1., 2., nan, nan]), scored=scored())
-  np.testing.assert_array_equal(outcome.valid_PG, [[True, True], [False, False]])
+  np.testing.assert_array_equal(outcome.learn_PG, [[True, True], [False, False]])
   np.testing.assert_array_equal(outcome.rewards_BT[:2], [[0, 0, 1], [2, 0, 0]])
   dense = combine.Term(rewards=jnp.ones((4, 3)), scored=scored())
   np.testing.assert_array_equal(dense.rewards_PG, [[3, 1], [0, 0]])

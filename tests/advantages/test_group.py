@@ -125,16 +125,16 @@ def test_pass_at_k_rewards_the_best_only():
 def test_variance_weighted_weighs_prompts_not_completions():
   rewards_PG = jnp.array([[1., 0., nan], [1., 0., .5], [1., 0., 0.]])
   scores_PG = jnp.array([[.2, .6, nan], [.1, .5, .9], [.5, nan, nan]])
-  valid_PG = jnp.array([[1, 1, 0], [1, 1, 1], [1, 0, 0]], bool)
-  got = group.variance_weighted(rewards_PG, scores_PG, valid_PG, low=.5, high=2., k=5.)
+  learn_PG = jnp.array([[1, 1, 0], [1, 1, 1], [1, 0, 0]], bool)
+  got = group.variance_weighted(rewards_PG, scores_PG, learn_PG, low=.5, high=2., k=5.)
   # Unbiased std of the scores: .4 / sqrt(2) and .4; the lone one has none.
   spread = np.array([.4 / np.sqrt(2), .4])
   weight = .5 + 1.5 / (1 + np.exp(-5 * (spread - spread.mean())))
-  plain = np.asarray(group.grpo(rewards_PG, valid_PG))
+  plain = np.asarray(group.grpo(rewards_PG, learn_PG))
   np.testing.assert_allclose(got[:2], weight[:, None] * plain[:2], rtol=1e-5, atol=1e-6)
   np.testing.assert_array_equal(got[2], [0, 0, 0])
   # On the reward the weight would be gone.
-  np.testing.assert_allclose(group.grpo(rewards_PG * 3, valid_PG), plain, atol=1e-5)
+  np.testing.assert_allclose(group.grpo(rewards_PG * 3, learn_PG), plain, atol=1e-5)
 
 
 def test_ucas():
@@ -159,23 +159,23 @@ def test_ucas():
 
 def test_self_rewarded_mixes_where_the_self_rewards_differ():
   rewards_PG = jnp.array([[1., 0, 0, 1], [1, 0, 0, 1], [1, 0, 0, 1]])
-  valid_PG = jnp.array([[1, 1, 1, 1], [1, 1, 1, 1], [1, 1, 0, 1]], bool)
+  learn_PG = jnp.array([[1, 1, 1, 1], [1, 1, 1, 1], [1, 1, 0, 1]], bool)
   # s = 0.1 (l + 20), clipped: 1 0 .5 .5 | .5 .5 .5 .5 | .2 0 (gone) .1
   logps_B = jnp.array([-5., -25, -15, -15, -15, -15, -15, -15, -18, -20, jnp.nan, -19])
-  got = group.self_rewarded(rewards_PG, logps_B, valid_PG, c_ref=-20., tau=.25, eps=0.)
-  plain = group.grpo(rewards_PG, valid_PG, eps=0.)
+  got = group.self_rewarded(rewards_PG, logps_B, learn_PG, c_ref=-20., tau=.25, eps=0.)
+  plain = group.grpo(rewards_PG, learn_PG, eps=0.)
   # Std of 1 0 .5 .5 is sqrt(1/6): scores sqrt(6)/2, -sqrt(6)/2, 0, 0.
   mixed = .75 * np.array([1, -1, -1, 1]) * np.sqrt(3) / 2 + .25 * np.sqrt(6) / 2 * np.array(
       [1, -1, 0, 0])
   np.testing.assert_allclose(got[0], mixed, rtol=1e-5)
   # No spread; and a std of 0.1, which is not above 0.1 once it is 0.11.
   np.testing.assert_array_equal(got[1], plain[1])
-  again = group.self_rewarded(rewards_PG, logps_B, valid_PG, c_ref=-20., tau=.25, eps=0.,
+  again = group.self_rewarded(rewards_PG, logps_B, learn_PG, c_ref=-20., tau=.25, eps=0.,
                               least_std=.11)
   np.testing.assert_array_equal(again[2], plain[2])
   # 1 0 1 and .2 0 .1, of which the third is not there.
   np.testing.assert_allclose(
-      group.self_rewarded(rewards_PG, logps_B, valid_PG, c_ref=-20., tau=1., eps=0.,
+      group.self_rewarded(rewards_PG, logps_B, learn_PG, c_ref=-20., tau=1., eps=0.,
                           least_std=.09)[2], [1, -1, 0, 0], atol=1e-5)
 
 
@@ -184,19 +184,19 @@ def test_tempo():
   # V(a1) = 1/2, V(a2) = 1, V(b) = 0; the std is 1 / sqrt(3).
   tokens_BT = jnp.array([[1, 2], [1, 2], [1, 3], [4, 9]])
   mask_BT = jnp.array([[1, 1], [1, 1], [1, 1], [1, 0]], bool)
-  rewards_PG, valid_PG = jnp.array([[1., 0, 1, 0]]), jnp.ones((1, 4), bool)
+  rewards_PG, learn_PG = jnp.array([[1., 0, 1, 0]]), jnp.ones((1, 4), bool)
   want = np.sqrt(3) * np.array([[1/2 + 1/6, 1/2 - 1/6], [-1/2 + 1/6, -1/2 - 1/6],
                                 [1/2 + 1/6, 1/2 + 1/3], [-1/2 - 1/2, 0]])
-  got = group.tempo(rewards_PG, tokens_BT, mask_BT, valid_PG, eps=0.)
+  got = group.tempo(rewards_PG, tokens_BT, mask_BT, learn_PG, eps=0.)
   np.testing.assert_allclose(got, want, atol=1e-6)
   np.testing.assert_allclose(got[2], [1.155, 1.443], atol=1e-3)
   # Where nobody else ends alike the second part adds up to what GRPO gives.
-  plain_PG = group.grpo(rewards_PG, valid_PG, eps=0.)
+  plain_PG = group.grpo(rewards_PG, learn_PG, eps=0.)
   np.testing.assert_allclose(got.sum(axis=1)[2:], plain_PG[0, 2:] * jnp.array([3, 2]),
                              rtol=1e-5)
   # Nothing shared: GRPO, but for the token in which they part.
-  got = group.tempo(rewards_PG, tokens_BT.at[:, 0].set(jnp.arange(4)), mask_BT, valid_PG, eps=0.)
+  got = group.tempo(rewards_PG, tokens_BT.at[:, 0].set(jnp.arange(4)), mask_BT, learn_PG, eps=0.)
   np.testing.assert_allclose(got[:3, 1], plain_PG[0, :3], rtol=1e-5)
   # A tie gives exactly 0, although 0.9 and its mean differ in float32.
-  got = group.tempo(jnp.full((1, 4), .9), tokens_BT, mask_BT, valid_PG)
+  got = group.tempo(jnp.full((1, 4), .9), tokens_BT, mask_BT, learn_PG)
   np.testing.assert_array_equal(got, 0)

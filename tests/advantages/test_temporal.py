@@ -45,28 +45,28 @@ def test_long_rows_do_not_overflow():
 def test_lone_and_empty_completions_of_process_rewards():
   mask_BT = jnp.array([[True, True], [False, False]])
   rewards_BT = jnp.array([[1., 2.], [nan, nan]])
-  valid_PG = jnp.array([[True, False]])   # An empty completion is not valid.
+  learn_PG = jnp.array([[True, False]])   # An empty completion is not valid.
   for fn in (process.rloo, process.grpo):
-    np.testing.assert_array_equal(fn(rewards_BT, mask_BT, valid_PG), 0)
-  np.testing.assert_allclose(process.reinforce(rewards_BT, mask_BT, valid_PG),
+    np.testing.assert_array_equal(fn(rewards_BT, mask_BT, learn_PG), 0)
+  np.testing.assert_allclose(process.reinforce(rewards_BT, mask_BT, learn_PG),
                              [[3, 2], [0, 0]])
-  np.testing.assert_allclose(process.value_baseline(rewards_BT, mask_BT, valid_PG),
+  np.testing.assert_allclose(process.value_baseline(rewards_BT, mask_BT, learn_PG),
                              [[0, -1], [0, 0]])
 
 
 def test_process_rloo_by_hand():
   mask_BT = jnp.array([[True, True], [True, False]])
   rewards_BT = jnp.array([[1., 3.], [4., nan]])
-  valid_PG = jnp.ones((1, 2), bool)
+  learn_PG = jnp.ones((1, 2), bool)
   # Token means 2 and 4; code: 2 (r - 3); strict: r - the other's mean.
-  np.testing.assert_allclose(process.rloo(rewards_BT, mask_BT, valid_PG),
+  np.testing.assert_allclose(process.rloo(rewards_BT, mask_BT, learn_PG),
                              [[-4 + 0, 0], [2, 0]])
-  np.testing.assert_allclose(process.rloo(rewards_BT, mask_BT, valid_PG, loo="strict"),
+  np.testing.assert_allclose(process.rloo(rewards_BT, mask_BT, learn_PG, loo="strict"),
                              [[-3 - 1, -1], [2, 0]])
 
 
 def test_process_grpo_std_floor():
-  mask_BT, valid_PG = jnp.ones((2, 1), bool), jnp.ones((1, 2), bool)
+  mask_BT, learn_PG = jnp.ones((2, 1), bool), jnp.ones((1, 2), bool)
   rewards_BT = jnp.array([[1e-6], [3e-6]])    # std sqrt(2) e-6 is far below the floor.
-  got = process.grpo(rewards_BT, mask_BT, valid_PG, eps=0.0, std_floor=1e-3)
+  got = process.grpo(rewards_BT, mask_BT, learn_PG, eps=0.0, std_floor=1e-3)
   np.testing.assert_allclose(got, [[-1e-3], [1e-3]], rtol=1e-5)

@@ -10,14 +10,14 @@ from rlx.core import resolve
 
 def _term():
   z_BT = jnp.zeros((4, 3))
-  scored = records.Scored(mask_BT=z_BT == 0, outcome_B=jnp.array([1., 0., np.nan, 1.]),
+  scored = records.Scored(action_BT=z_BT == 0, outcome_B=jnp.array([1., 0., np.nan, 1.]),
                           group=4)
   return combine.Term(rewards=scored.outcome_B, scored=scored)
 
 
 def test_fields_are_found_by_name():
   fn = resolve.resolve("advantages", {"name": "group.rloo"}, combine.Term)
-  assert fn.fields == ("rewards_PG", "valid_PG")
+  assert fn.fields == ("rewards_PG", "learn_PG")
   np.testing.assert_allclose(jax.jit(fn)(_term()), [[.5, -1, 0, .5]], rtol=1e-6)
 
 
@@ -26,7 +26,7 @@ def test_an_argument_of_the_whole_minibatch_is_given_or_computed():
   assert set(fn.whole) == {"near_BT"} and "near_BT" not in fn.fields
   # The statistic is given the method's option: the mean is 1, the last row is too far.
   ones_BT, a_BT = jnp.ones((3, 1)), jnp.array([[0.], [0.], [3.]])
-  scored = records.Scored(mask_BT=ones_BT == 1, outcome_B=ones_BT[:, 0], logps_BT=ones_BT,
+  scored = records.Scored(action_BT=ones_BT == 1, outcome_B=ones_BT[:, 0], logps_BT=ones_BT,
                           old_logps_BT=ones_BT, advantages_BT=a_BT)
   np.testing.assert_array_equal(fn.whole["near_BT"](scored), [[True], [True], [False]])
   np.testing.assert_array_equal(fn(scored)[0], 0 * a_BT)
@@ -40,7 +40,7 @@ def test_an_argument_of_the_whole_minibatch_is_given_or_computed():
     ("rewards", {"name": "implicit.process", "gamma": 1}, records.Scored,
      r"rewards.gamma: implicit.process takes \['floor'"),
     ("advantages", {"name": "group.rloo"}, records.Prompt,
-     r"advantages: group.rloo asks for \['rewards_PG', 'valid_PG'\], which Prompt lacks"),
+     r"advantages: group.rloo asks for \['learn_PG', 'rewards_PG'\], which Prompt lacks"),
 ], ids=str)
 def test_refuses(stage, spec, record, match):
   with pytest.raises(ValueError, match=match):

@@ -163,10 +163,10 @@ def test_ragged_lengths_are_geometric(monkeypatch):
 def test_variants_are_configs_the_trainer_takes(model):
   needs = lambda *flags: methods.of(bench.config_of(resolved(
       "--task", "e2e", "--model", model, *flags))).needs
-  assert needs()("policy_ref_logps_BT") and not needs()("prm_logps_BT")
-  assert not needs("--beta", "0")("policy_ref_logps_BT")
+  assert needs()("ref_logps_BT") and not needs()("prm_logps_BT")
+  assert not needs("--beta", "0")("ref_logps_BT")
   assert needs("--impl", "prime")("prm_logps_BT")
-  for field in ("prm_logps_BT", "policy_ref_logps_BT"):
+  for field in ("prm_logps_BT", "ref_logps_BT"):
     assert not needs("--impl", "rloo")(field)
 
 

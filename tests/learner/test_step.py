@@ -81,9 +81,9 @@ def test_losses_within_a_group_have_the_same_gradient_for_every_cut(name):
   lengths_B, outcome_B = draw.integers(0, 3, 32), draw.choice([0, .5, 1, np.nan], 32)
   x_BTD, logps_BT, outcome_B = (x.astype(np.float32) for x in (x_BTD, logps_BT, outcome_B))
   scored = records.Scored(
-      mask_BT=np.arange(2)[None, :] < lengths_B[:, None], outcome_B=outcome_B,
-      old_logps_BT=logps_BT, ref_logps_BT=logps_BT, prm_old_logps_BT=2 * logps_BT,
-      policy_ref_logps_BT=logps_BT, prm_beta_B=np.ones(32, np.float32), group=4)
+      action_BT=np.arange(2)[None, :] < lengths_B[:, None], outcome_B=outcome_B,
+      old_logps_BT=logps_BT, prm_ref_logps_BT=logps_BT, prm_old_logps_BT=2 * logps_BT,
+      ref_logps_BT=logps_BT, prm_beta_B=np.ones(32, np.float32), group=4)
   fn = resolve.resolve("losses", dict(name=name), records.Scored, "loss")
 
   def loss(params, batch):
@@ -91,7 +91,7 @@ def test_losses_within_a_group_have_the_same_gradient_for_every_cut(name):
     logps_BT = jnp.einsum("BTD,D->BT", x_BTD, params["w_D"])
     found = fn(scored.replace(prm_logps_BT=logps_BT, logps_BT=logps_BT))
     if name.startswith("sequence"):
-      found = aggregate.aggregate(found, scored.mask_BT & scored.valid_B[:, None],
+      found = aggregate.aggregate(found, scored.action_BT & scored.learn_B[:, None],
                                   mode=aggregate.OF_LOSS[name])
     return found, {}, None
 

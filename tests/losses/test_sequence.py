@@ -84,11 +84,11 @@ def test_dpo():
   d_BT = jnp.array([[.5, .5], [-2., nan], [2., 1.], [7., 7.]] * 2)
   mask_BT = jnp.array([[True, True], [True, False], [True, True], [True, True]] * 2)
   outcome_PG = jnp.array([[1., 0., 1., nan], [1., 1., 1., 1.]])
-  valid_PG = ~jnp.isnan(outcome_PG)
-  mask_BT = mask_BT & valid_PG.reshape(-1, 1)
+  learn_PG = ~jnp.isnan(outcome_PG)
+  mask_BT = mask_BT & learn_PG.reshape(-1, 1)
   def loss(d_BT):
     return sequence.dpo(d_BT, jnp.zeros_like(d_BT), mask_BT, outcome_PG,
-                        valid_PG, beta=0.1)
+                        learn_PG, beta=0.1)
   pair = np.log1p(np.exp(-.3))
   np.testing.assert_allclose(
       loss(d_BT), [[pair] * 2, [pair, 0], [pair] * 2] + [[0, 0]] * 5, rtol=1e-6)
@@ -101,9 +101,9 @@ def test_dpo():
 
 
 def test_dpo_takes_the_best_and_the_worst_of_graded_verdicts():
-  outcome_PG, valid_PG = jnp.array([[.2, .9, .1, .5]]), jnp.ones((1, 4), bool)
+  outcome_PG, learn_PG = jnp.array([[.2, .9, .1, .5]]), jnp.ones((1, 4), bool)
   d_BT = jnp.array([[1.], [2.], [4.], [8.]])
-  got = sequence.dpo(d_BT, 0 * d_BT, d_BT > 0, outcome_PG, valid_PG, beta=1.0)
+  got = sequence.dpo(d_BT, 0 * d_BT, d_BT > 0, outcome_PG, learn_PG, beta=1.0)
   np.testing.assert_allclose(got, np.log1p(np.exp(2.)), rtol=1e-6)  # -(2 - 4)
 
 
@@ -113,17 +113,17 @@ def test_crew_dpo():
   p_BT = jnp.array([[nan, .5], [nan, .9], [nan, .8], [.2, .4], [nan, 1.], [nan, .1]] * 2)
   span_BT = ~jnp.isnan(p_BT)
   outcome_PG = jnp.array([[1., .75, .25, 0., nan, nan], [1.] * 6])
-  valid_PG = ~jnp.isnan(outcome_PG)
-  mask_BT = jnp.broadcast_to(valid_PG.reshape(-1, 1), p_BT.shape)
+  learn_PG = ~jnp.isnan(outcome_PG)
+  mask_BT = jnp.broadcast_to(learn_PG.reshape(-1, 1), p_BT.shape)
   d_BT = jnp.array([[1., 0], [2, 0], [4, 0], [3, 5], [9, 9], [9, 9]] * 2)
   got = sequence.crew_dpo(d_BT, 0 * d_BT, jnp.log(p_BT), span_BT, mask_BT, outcome_PG,
-                          valid_PG, beta=0.1)
+                          learn_PG, beta=0.1)
   # 2 of the surer right against 8 of the less sure wrong.
   pair = np.log1p(np.exp(.8 - .2))
   np.testing.assert_allclose(got, [[pair] * 2] * 4 + [[0, 0]] * 8, rtol=1e-6)
   # Without an answer nobody is sure: 0 is below .3.
   got = sequence.crew_dpo(d_BT, 0 * d_BT, jnp.log(p_BT), span_BT.at[2].set(False), mask_BT,
-                          outcome_PG, valid_PG, beta=0.1)
+                          outcome_PG, learn_PG, beta=0.1)
   np.testing.assert_allclose(got[0], np.log1p(np.exp(.4 - .2)), rtol=1e-6)
 
 
@@ -131,13 +131,13 @@ def test_first_gradient_of_pacs_is_rloo():
   mask_BT = jnp.arange(4)[None] < jnp.array([[4], [2], [1], [3], [2], [4]])
   logps_BT = jnp.linspace(-3., -.1, 24).reshape(6, 4)
   outcome_PG = jnp.array([[1., 0., 0.], [1., nan, 0.]])
-  valid_PG = ~jnp.isnan(outcome_PG)
-  counts_BT = mask_BT & valid_PG.reshape(6, 1)
-  rloo_BT = jnp.broadcast_to(group.rloo(outcome_PG, valid_PG).reshape(6, 1), (6, 4))
+  learn_PG = ~jnp.isnan(outcome_PG)
+  counts_BT = mask_BT & learn_PG.reshape(6, 1)
+  rloo_BT = jnp.broadcast_to(group.rloo(outcome_PG, learn_PG).reshape(6, 1), (6, 4))
   def gradient(fn, mode):
     return jax.grad(lambda x_BT: aggregate.aggregate(
         fn(x_BT), counts_BT, mode=mode).total)(logps_BT)
-  pacs = lambda x_BT: sequence.pacs(x_BT, logps_BT, counts_BT, outcome_PG, valid_PG,
+  pacs = lambda x_BT: sequence.pacs(x_BT, logps_BT, counts_BT, outcome_PG, learn_PG,
                                     beta=.3)
   reinforce = lambda x_BT: policy.reinforce(x_BT, rloo_BT, counts_BT)
   np.testing.assert_allclose(

@@ -153,9 +153,9 @@ def test_turn_gain():
   p_BJM = np.concatenate([p_BJ1 / 2, p_BJ1 * 2], axis=2)
   mask_BT = jnp.arange(6)[None, :] < jnp.array([[5], [3], [4]])
   ends_BT = jnp.array([[1, 0, 1, 1, 0, 1], [0, 0, 1, 1, 0, 0], [1, 1, 0, 0, 0, 0]], bool)
-  valid_B = jnp.array([True, True, False])
+  learn_B = jnp.array([True, True, False])
   def found(p_BJM, **options):
-    return np.asarray(likelihood.turn_gain(log(p_BJM), mask_BM, mask_BT, valid_B, ends_BT,
+    return np.asarray(likelihood.turn_gain(log(p_BJM), mask_BM, mask_BT, learn_B, ends_BT,
                                            **options))
   expected = np.zeros((3, 6))
   expected[0, [0, 2]] = [.3, -.2]
@@ -173,21 +173,21 @@ def test_turn_gain():
 def test_rewards_of_the_completion_itself():
   p_BT = np.array([[.5, .5, nan], [.9, .4, .1], [1., 1., 1.], [nan] * 3])
   mask_BT = jnp.array([[1, 1, 0], [1, 1, 1], [1, 1, 1], [1, 1, 1]], bool)
-  valid_B = jnp.array([1, 1, 1, 0], bool)
+  learn_B = jnp.array([1, 1, 1, 0], bool)
   # Perplexities 2, .036^-1/3, 1; without the prompt 4, 1 and 1: 1 - 2/4, below -1, 0.
   without = log([[.25, .25, nan], [1., 1., 1.], [1., 1., 1.], [nan] * 3])
-  sar = likelihood.self_aligned(log(p_BT), without, mask_BT, valid_B)
+  sar = likelihood.self_aligned(log(p_BT), without, mask_BT, learn_B)
   np.testing.assert_allclose(sar, [.5, -1, 0, 0], atol=1e-6)
   # The second gave an answer of two tokens, the third none.
   span_BT = jnp.array([[0, 1, 0], [0, 1, 1], [0, 0, 0], [0, 1, 1]], bool)
-  crew = lambda **o: likelihood.answer_confidence(log(p_BT), span_BT, valid_B, **o)
+  crew = lambda **o: likelihood.answer_confidence(log(p_BT), span_BT, learn_B, **o)
   np.testing.assert_allclose(crew(), [.5, .25, 0, 0], rtol=1e-5)
   np.testing.assert_allclose(crew(agg="prod_p"), [.5, .04, 0, 0], rtol=1e-5)
   with pytest.raises(ValueError, match="agg='max': one of"): crew(agg="max")
 
 
 def test_last_token():
-  self_logps_B, valid_B = jnp.array([-20., -25., -3., nan]), jnp.array([1, 1, 1, 0], bool)
-  found = lambda **o: likelihood.last_token(self_logps_B, valid_B, c_ref=-23., **o)
+  self_logps_B, learn_B = jnp.array([-20., -25., -3., nan]), jnp.array([1, 1, 1, 0], bool)
+  found = lambda **o: likelihood.last_token(self_logps_B, learn_B, c_ref=-23., **o)
   np.testing.assert_allclose(found(), [.3, 0, 1, 0], rtol=1e-6)
   np.testing.assert_allclose(found(use_clip=False, beta=.2), [.6, -.4, 4, 0], rtol=1e-6)

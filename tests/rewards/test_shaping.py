@@ -93,8 +93,8 @@ NEAR = np.exp(-.5**2 / (2 * .1**2))   # Of rates 1/2 apart, 3.7e-6.
 def test_unit_tests(options, weights):
   passed = np.array([[1, 1, 0], [1, 0, 1.]])
   scores_BE = jnp.array([*passed, [nan] * 3, [nan] * 3, *passed, [nan] * 3, [nan] * 3])
-  valid_PG = jnp.array([[1, 1, 0, 0], [1, 1, 0, 0]], bool)
-  got = shaping.unit_tests(scores_BE, valid_PG, **options)
+  learn_PG = jnp.array([[1, 1, 0, 0], [1, 1, 0, 0]], bool)
+  got = shaping.unit_tests(scores_BE, learn_PG, **options)
   np.testing.assert_allclose(got, [*(passed @ weights), 0, 0] * 2, rtol=1e-6)
 
 
@@ -130,8 +130,8 @@ def test_what_reduces_to_what():
   np.testing.assert_array_equal(
       shaping.stratified(SCORES_PG, outcome_PG, VALID_PG, alpha=0., beta=0.),
       outcome.verdict(outcome_PG.reshape(-1), VALID_PG.reshape(-1)))
-  scores_B, valid_B = SCORES_PG.reshape(-1), VALID_PG.reshape(-1)
+  scores_B, learn_B = SCORES_PG.reshape(-1), VALID_PG.reshape(-1)
   for scores_BE in (scores_B[:, None], jnp.stack([scores_B] * 3, axis=1)):
     for kind in ("mean", "median", "min", "uwo", "mean_minus_std", "nominal_min"):
-      np.testing.assert_allclose(shaping.ensemble(scores_BE, valid_B, kind=kind),
+      np.testing.assert_allclose(shaping.ensemble(scores_BE, learn_B, kind=kind),
                                  shaping.plain(SCORES_PG, VALID_PG), atol=1e-6)

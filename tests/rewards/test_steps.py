@@ -21,8 +21,8 @@ def batch(*rows, outcome=None):
   ends_BT[:, -1] = True  # On padding: no step.
   outcome = np.ones(len(rows)) if outcome is None else np.array(outcome)
   return dict(step_scores_BT=jnp.array(scores_BT, jnp.float32), step_ends_BT=jnp.array(ends_BT),
-              mask_BT=jnp.array(mask_BT), outcome_B=jnp.array(outcome, jnp.float32),
-              valid_B=jnp.array(~np.isnan(outcome)))
+              learn_BT=jnp.array(mask_BT), outcome_B=jnp.array(outcome, jnp.float32),
+              learn_B=jnp.array(~np.isnan(outcome)))
 
 
 def refine(*rows, **options):

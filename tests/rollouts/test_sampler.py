@@ -188,7 +188,7 @@ def test_padding_is_clean_and_masks_come_from_lengths(params):
                                out.sampler_logps_BT):
     assert all(i not in (EOS, 2) for i in ids[:-1])
     assert (row[len(ids):] == EOS).all() and (logps_T[len(ids):] == 0).all()
-  np.testing.assert_array_equal(out.mask_BT.sum(1), out.completion_len_B)
+  np.testing.assert_array_equal(out.action_BT.sum(1), out.completion_len_B)
 
 
 @pytest.mark.parametrize("change, options", [
@@ -218,7 +218,7 @@ def test_a_temperature_for_each_position(params):
   logits_BTV = transformer.logits(params, CONFIG, hidden_BSD)[:, 4:-1]
   logps_BTV = jax.nn.log_softmax(logits_BTV / (1.5 * factor_T[None, :, None]), axis=-1)
   found_BT = np.take_along_axis(logps_BTV, out.completions_BT[..., None], -1)[..., 0]
-  np.testing.assert_allclose(out.sampler_logps_BT, np.where(out.mask_BT, found_BT, 0),
+  np.testing.assert_allclose(out.sampler_logps_BT, np.where(out.action_BT, found_BT, 0),
                              atol=1e-4)
 
 

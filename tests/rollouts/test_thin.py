@@ -12,7 +12,7 @@ def test_truncated():
   length, eos, stop = range(3)  # As in records.FINISH.
   got = thin.truncated(np.array([[length, eos, stop], [eos, length, length]]))
   assert got.tolist() == [[False, True, True], [True, False, False]]
-  scored = records.Scored(mask_BT=None, outcome_B=None, group=2,
+  scored = records.Scored(action_BT=None, outcome_B=None, group=2,
                           finish_B=np.array([length, eos, stop, length]))
   fn = resolve.resolve("rollouts", dict(name="thin.truncated"), records.Scored)
   assert fn(scored).tolist() == [[False, True], [True, False]]
