@@ -144,7 +144,7 @@ def _changed(**changes):
     (dict(rollouts__anneal={"name": "anneal.ead", "floor": 0.}), "^rollouts.anneal.floor=0.0: a number from 0.001 to 1000"),
     (dict(rollouts__anneal={"name": "anneal.ead", "top": 2.}), r"^rollouts.anneal.top: anneal.ead takes \["),
     (dict(learner__keep={"name": "keep.ema_std", "decay": 1.}), "^learner.keep.decay=1.0: a number from 0 to 0.999999"),
-    (dict(learner__keep={"name": "group.grpo"}), r"^learner.keep.name='group.grpo': it takes \['rewards_PG', 'valid_PG'\]; 4 arguments"),
+    (dict(learner__keep={"name": "group.grpo"}), r"^learner.keep.name='group.grpo': it takes \['rewards_PG', 'learn_PG'\]; 4 arguments"),
     (dict(rollouts__demonstration={"name": "chain.solve"}), "^rollouts.demonstration.name='chain.solve': it takes"),
     (dict(learner__keep={"name": "keep.std"}), r"learner.keep.name='keep.std': .* has \['ema_std'\]"),
     (dict(rollouts__demonstration={"name": "chain.solution"}), "rollouts.demonstration.name='chain.solution': rlx/prompts/datasets/chain.py has"),
