@@ -1,9 +1,11 @@
-"""Whether this machine can start the sandbox of code_tests, for the tests that need it.
+"""What tests of the sandbox of code_tests share; `needed` skips them where it does not start.
 
 Where RLX_NEEDS_SANDBOX is set, as by .ci/run, they fail without one and are not skipped.
 """
+import concurrent.futures
 import functools
 import os
+import types
 
 import pytest
 
@@ -11,11 +13,14 @@ from rlx.verifiers import _sandbox
 from rlx.verifiers import errors
 
 
+LIMITS = dict(cpu_s=2, wall_s=5, memory_mb=512, unsafe=False)
+
+
 @functools.cache
 def problem():
   """Why it does not start, or None."""
   try:
-    printed = _sandbox.run(dict(source="print(1)"), b"", cpu_s=2, wall_s=5, memory_mb=512, unsafe=False)
+    printed = _sandbox.run(dict(source="print(1)"), b"", **LIMITS)
   except (ImportError, errors.Unknown) as e:
     return str(e)
   return None if printed == b"1\n" else f"it printed {printed!r}"
@@ -27,3 +32,15 @@ def is_left_out():
 
 
 needed = pytest.mark.skipif(is_left_out(), reason=f"no sandbox: {problem()}")
+
+
+def prompt(tests, meta=None, **options):
+  """A prompt of code_tests with these tests, options of its limits and further `meta`."""
+  code = dict(unsafe=False, test_s=1, test_mb=512, total_s=30.0) | options
+  return types.SimpleNamespace(id="p", text="?", answer="", verifier="code_tests.passed",
+                               meta=dict(meta or {}, tests=list(tests), code=code))
+
+
+def at_once(fn, items):
+  """[fn(item)] of all items, four at a time: programs that attack mostly wait."""
+  with concurrent.futures.ThreadPoolExecutor(4) as threads: return list(threads.map(fn, items))

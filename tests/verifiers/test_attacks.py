@@ -1,4 +1,4 @@
-"""What the programs of attacks_sandbox.py get: nothing, a verdict of 0, and the host as it was."""
+"""What the programs of attacks_sandbox.toml get: nothing, a verdict of 0, and the host as it was."""
 import ctypes
 import os
 import pathlib
@@ -8,8 +8,8 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import threading
 import time
-import types
 
 import pytest
 
@@ -17,13 +17,13 @@ from rlx.verifiers import _sandbox
 from rlx.verifiers import _seccomp
 from rlx.verifiers import code_tests
 from rlx.verifiers import errors
-from tests.verifiers import attacks_sandbox
+from tests.verifiers import cases
 from tests.verifiers import sandbox
 
 CANARY = "the-expected-output-4711"
 TESTS = [dict(input="3\n", output=CANARY), f"assert f(3) == {CANARY!r}"]
-ATTACKS = {f"{family}-{name}": source for family, attacks in attacks_sandbox.FAMILIES.items()
-           for name, source in attacks.items()}
+BEFORE = cases.read("attacks_sandbox.toml")["before"]
+FAMILIES = cases.families("attacks_sandbox.toml")
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx")
 _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER: who loses its parent becomes this process's child.
 
@@ -34,8 +34,8 @@ def outside():
   """Of the host, all that an attack could have changed."""
   devices = {d: os.stat(f"/dev/{d}") for d in DEVICES if os.path.exists(f"/dev/{d}")}
   library = pathlib.Path(os.__file__)
-  files = [p.stat() for p in (library, library.parent, pathlib.Path(sys.executable), pathlib.Path.cwd(),
-                              pathlib.Path("/"), pathlib.Path("/usr/lib"))]
+  files = [p.stat() for p in (library, library.parent, pathlib.Path(sys.executable),
+                              pathlib.Path.cwd(), pathlib.Path("/"), pathlib.Path("/usr/lib"))]
   return ({d: (s.st_mode, s.st_uid, s.st_gid, s.st_rdev) for d, s in devices.items()},
           [(s.st_mode, s.st_uid, s.st_gid, s.st_size) for s in files],
           sorted(os.listdir("/dev")), socket.gethostname(), os.getpriority(os.PRIO_PROCESS, 0),
@@ -51,8 +51,8 @@ def children():
 
 
 @pytest.fixture(scope="module")
-def host(tmp_path_factory):
-  """Names for the attacks; at the end compares devices, files, processes and disk."""
+def names(tmp_path_factory):
+  """Names for the attacks, as Python; at the end compares devices, files, processes and disk."""
   folder = tmp_path_factory.mktemp("host")
   secret, temporary = folder / "secret", folder / "tmp"
   secret.write_text("LEAK")
@@ -63,8 +63,9 @@ def host(tmp_path_factory):
   try:
     with socket.create_server(("127.0.0.1", 0)) as server:
       server.settimeout(0)
-      yield dict(SECRET=str(secret), OUT=str(folder / "out"), ROOT=str(pathlib.Path.cwd()),
-                 HOST=os.getpid(), PORT=server.getsockname()[1])
+      values = dict(SECRET=str(secret), OUT=str(folder / "out"), ROOT=str(pathlib.Path.cwd()),
+                    HOST=os.getpid(), PORT=server.getsockname()[1])
+      yield "".join(f"{name} = {value!r}\n" for name, value in values.items())
       with pytest.raises(BlockingIOError): server.accept()
     end = time.monotonic() + 5
     while (left := children() - known) and time.monotonic() < end: time.sleep(0.01)
@@ -80,55 +81,64 @@ def host(tmp_path_factory):
   assert secret.read_text() == "LEAK"
 
 
-@pytest.mark.parametrize("name", ATTACKS)
-def test_no_attack_leaks_or_earns(name, host, monkeypatch, request):
+@pytest.mark.parametrize("family", FAMILIES)
+def test_no_attack_leaks_or_earns(family, names, monkeypatch, request):
   """With `--soak` both as a program and as a module whose function is called."""
   is_long = request.config.getoption("--soak")
-  printed, run = [], _sandbox.run
-  monkeypatch.setattr(_sandbox, "run", lambda *a, **k: printed.append(run(*a, **k)) or printed[-1])
-  names = "\n".join(f"{k} = {v!r}" for k, v in host.items())
-  prompt = types.SimpleNamespace(meta=dict(
-      tests=TESTS if is_long else TESTS[:1],
-      code=dict(unsafe=False, test_s=1, test_mb=512, total_s=6.0 if is_long else 1.0)))
-  start = time.monotonic()
-  verdict = code_tests.fraction(prompt, f"{names}\n{attacks_sandbox.BEFORE}{ATTACKS[name]}")
-  assert time.monotonic() - start < 15
-  assert verdict == 0.0 and printed and not any(b"LEAK" in (p or b"") for p in printed)
+  of_thread, run = threading.local(), _sandbox.run
+  def run_and_keep(*args, **options):
+    of_thread.printed.append(run(*args, **options))
+    return of_thread.printed[-1]
+
+  monkeypatch.setattr(_sandbox, "run", run_and_keep)
+  prompt = sandbox.prompt(TESTS if is_long else TESTS[:1], total_s=6.0 if is_long else 1.0)
+  def check(name):
+    of_thread.printed, start = [], time.monotonic()
+    verdict = code_tests.fraction(prompt, names + BEFORE + FAMILIES[family][name])
+    assert time.monotonic() - start < 15, name
+    assert verdict == 0.0 and of_thread.printed, name
+    assert not any(b"LEAK" in (printed or b"") for printed in of_thread.printed), name
+
+  sandbox.at_once(check, FAMILIES[family])
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="an ordinary user runs all attacks so")
 @pytest.mark.parametrize("family", ["devices", "files", "space", "privileges"])
-def test_no_attack_leaks_from_a_user_namespace(family, host, monkeypatch):
-  """As where root may not mount: bwrap itself runs as an ordinary user, who maps to root inside."""
+def test_no_attack_leaks_from_a_user_namespace(family, names, monkeypatch):
+  """As where root may not mount: bwrap runs as an ordinary user, who maps to root inside."""
   monkeypatch.setattr(_sandbox, "_capabilities", lambda: {_sandbox._SETUID, _sandbox._SETGID})
   monkeypatch.setattr(_sandbox, "_PYTHON", os.path.realpath("/usr/bin/python3"))
   monkeypatch.setattr(_sandbox, "_readable", _sandbox._readable.__wrapped__)
   monkeypatch.setattr(sys, "base_prefix", "/usr")
-  names = "\n".join(f"{k} = {v!r}" for k, v in host.items()) + attacks_sandbox.BEFORE
-  limits = dict(cpu_s=1, wall_s=2, memory_mb=512, unsafe=False)
+  limits = sandbox.LIMITS | dict(cpu_s=1, wall_s=2)
+  def printed_by(source):
+    return _sandbox.run(dict(source=names + BEFORE + source), b"", **limits) or b""
+
   try:
-    assert _sandbox.run(dict(source=f"{names}\nprint(os.getuid())"), b"", **limits) == b"0\n"
+    assert printed_by("print(os.getuid())") == b"0\n"
   except errors.Unknown as e:
     pytest.skip(f"no bubblewrap and interpreter that any user may run: {e}")
-  for attack, source in attacks_sandbox.FAMILIES[family].items():
-    assert b"LEAK" not in (_sandbox.run(dict(source=names + source), b"", **limits) or b""), attack
+  def check(name): assert b"LEAK" not in printed_by(FAMILIES[family][name]), name
+
+  sandbox.at_once(check, FAMILIES[family])
 
 
-def test_the_verdict_of_a_right_solution_is_1(host):
-  prompt = types.SimpleNamespace(meta=dict(tests=TESTS, code=dict(unsafe=False, test_s=2, total_s=20.0)))
+def test_the_verdict_of_a_right_solution_is_1(names):
   right = f"f = lambda x: {CANARY!r}\nif __name__ == '__main__': print(f(input()))"
-  names = "\n".join(f"{k} = {v!r}" for k, v in host.items())
-  assert code_tests.passed(prompt, f"{names}\n{attacks_sandbox.BEFORE}{right}") == 1.0
+  prompt = sandbox.prompt(TESTS, test_s=2, total_s=20.0)
+  assert code_tests.passed(prompt, names + BEFORE + right) == 1.0
 
 
 # Calls every number that the filter does not name, and says which are not refused.
 SWEEP = """
 import ctypes
 C, allowed = ctypes.CDLL(None, use_errno=True), {allowed}
-numbers = [n for n in range(600) if n not in allowed] + [2**30 + n for n in range(600)] + [4096, 2**31 - 1]
+numbers = [n for n in range(600) if n not in allowed]
+numbers += [2**30 + n for n in range(600)] + [4096, 2**31 - 1]
 def errno(n, *a):
   ctypes.set_errno(0)
-  return 0 if C.syscall(*map(ctypes.c_long, (n, *a, *[0] * (6 - len(a))))) >= 0 else ctypes.get_errno()
+  result = C.syscall(*map(ctypes.c_long, (n, *a, *[0] * (6 - len(a)))))
+  return 0 if result >= 0 else ctypes.get_errno()
 print([n for n in numbers if errno(n) != 38], [c for c in {with_arguments} if errno(*c) != 38])
 """
 
@@ -136,17 +146,16 @@ print([n for n in numbers if errno(n) != 38], [c for c in {with_arguments} if er
 def test_what_is_not_listed_is_refused():
   column = list(_seccomp._ARCHITECTURES).index(os.uname().machine)
   allowed = {n for numbers in _seccomp._ALLOWED.values() for n in numbers[column:column + 1]}
-  partly = {name: (numbers[column], i, values) for name, (numbers, i, values) in _seccomp._ALLOWED_WITH.items()}
-  partly["clone"] = (_seccomp._CLONE[column], 0, ())
-  with_arguments = []
-  for number, i, values in partly.values():
-    for value in [*range(64), *range(1024, 1040), 0x5412, 0x5423, 0x10000000, 0x3D0F00 & ~0x10000,
-                  0x3D0F00 | 0x20000, 2**32 - 1]:
-      if value not in values: with_arguments.append((number, *[0] * i, value))
-  allowed |= {n for n, *_ in partly.values()}
-  if column == 0: allowed |= {335, 336}  # uretprobe, uprobe: the kernel ends who calls them, before any filter.
+  partly = [*_seccomp._ALLOWED_WITH.values(), (_seccomp._CLONE, 0, ())]
+  tried = [*range(64), *range(1024, 1040), 0x5412, 0x5423, 0x10000000, 0x3D0F00 & ~0x10000,
+           0x3D0F00 | 0x20000, 2**32 - 1]
+  with_arguments = [(numbers[column], *[0] * i, value) for numbers, i, values in partly
+                    for value in tried if value not in values]
+  allowed |= {numbers[column] for numbers, *_ in partly}
+  # uretprobe and uprobe: the kernel ends a process that calls them, before any filter.
+  if column == 0: allowed |= {335, 336}
   source = SWEEP.format(allowed=allowed, with_arguments=with_arguments)
-  printed = _sandbox.run(dict(source=source), b"", cpu_s=2, wall_s=5, memory_mb=512, unsafe=False)
+  printed = _sandbox.run(dict(source=source), b"", **sandbox.LIMITS)
   assert printed == b"[] []\n"
 
 
@@ -154,11 +163,13 @@ def test_what_is_not_listed_is_refused():
     (0, "/usr/include/x86_64-linux-gnu/asm/unistd_64.h"), (1, "/usr/include/asm-generic/unistd.h")])
 def test_numbers_are_those_of_the_kernels_headers(column, header):
   if not os.path.exists(header): pytest.skip("needs linux-libc-dev")
-  found = dict(re.findall(r"#define __NR(?:3264)?_(\w+)\s+(\d+)", pathlib.Path(header).read_text()))
-  found.setdefault("newfstatat", found.get("fstatat"))
-  listed = {**_seccomp._ALLOWED, **{k: v[0] for k, v in _seccomp._ALLOWED_WITH.items()}, "clone": _seccomp._CLONE}
-  assert {k: list(v[column:column + 1]) for k, v in listed.items()} == {
-      k: [int(found[k])] if k in found else [] for k in listed}
+  definitions = re.findall(r"#define __NR(?:3264)?_(\w+)\s+(\d+)", pathlib.Path(header).read_text())
+  numbers = {name: [int(number)] for name, number in definitions}
+  numbers.setdefault("newfstatat", numbers.get("fstatat"))
+  partly = {name: numbers for name, (numbers, *_) in _seccomp._ALLOWED_WITH.items()}
+  listed = _seccomp._ALLOWED | partly | dict(clone=_seccomp._CLONE)
+  assert {name: list(columns[column:column + 1]) for name, columns in listed.items()} == {
+      name: numbers.get(name, []) for name in listed}
 
 
 @pytest.mark.parametrize("how", ["launcher", "bwrap"])
@@ -179,7 +190,8 @@ KILLS = textwrap.dedent("""
     for i in range(n):
       launcher = os.fork()
       if not launcher:
-        try: _sandbox.run(dict(source=endless), b"", cpu_s=9, wall_s=60, memory_mb=512, unsafe=False)
+        limits = dict(cpu_s=9, wall_s=60, memory_mb=512, unsafe=False)
+        try: _sandbox.run(dict(source=endless), b"", **limits)
         except errors.Unknown: pass
         finally: os._exit(0)
       while how == "bwrap" and not children(launcher): time.sleep(0.0005)
@@ -190,21 +202,20 @@ KILLS = textwrap.dedent("""
         try: pid, _ = os.waitpid(-1, os.WNOHANG)
         except ChildProcessError: break
         if not pid: time.sleep(0.002)
-        if time.monotonic() > end: sys.exit(f"kill {i}: left {[(p, open('/proc/' + p + '/stat').read()) for p in children(os.getpid())]}")
+        if time.monotonic() > end: sys.exit(f"kill {i}: left {children(os.getpid())}")
     """)
 
 
-# The first thread of each ends, or its files are closed; a signal at its parent's death would be lost.
+# The first thread of each ends, or its files are closed: a signal at its parent's death is lost.
 ENDLESS = ("import time\ntime.sleep(60)", "import os, time\nos.closerange(0, 64)\ntime.sleep(60)",
-           attacks_sandbox.BEFORE + ATTACKS["signals-leader"],
+           BEFORE + FAMILIES["signals"]["leader"],
            "import threading, time\nthreading.stack_size(2**15)\nx = bytearray(2**28)\n"
            "for i in range(200): threading.Thread(target=time.sleep, args=[60]).start()")
 
 
 @pytest.mark.parametrize("source", ENDLESS, ids=range(len(ENDLESS)))
-def test_nothing_of_a_late_program_is_left_when_its_run_returns(source, host):
+def test_nothing_of_a_late_program_is_left_when_its_run_returns(source, names):
   """Not even for the moment in which the next one would share its user's threads with it."""
-  before = children()
-  start = time.monotonic()
-  assert _sandbox.run(dict(source=source), b"", cpu_s=2, wall_s=0.5, memory_mb=512, unsafe=False) is None
+  before, start = children(), time.monotonic()
+  assert _sandbox.run(dict(source=source), b"", **sandbox.LIMITS | dict(wall_s=0.5)) is None
   assert children() == before and time.monotonic() - start < 5
