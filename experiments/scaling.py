@@ -23,6 +23,7 @@ import jax.numpy as jnp
 from configs.papers import prime
 from experiments import sharded_programs
 from rlx import build
+from rlx import config_validation
 from rlx import methods as methods_lib
 from rlx.learner import memory
 from rlx.learner import sharding
@@ -110,7 +111,7 @@ def planned(c, model, mesh):
       attention=c.model.attention, remat=c.model.remat)
   model = build.on_rows(model, mesh)
   methods = methods_lib.of(c)
-  methods_lib.check(c, methods)
+  config_validation.check(c, methods)
   build.check_cuts(c, sharding.row_shards(mesh))
   params = jax.eval_shape(functools.partial(transformer.init, model), jax.random.key(0))
   sharding.check(params, mesh)

@@ -2,7 +2,7 @@
 
 `build(config)` checks the config before anything compiles and returns a `Run`:
 the stages as functions of the state and the records, with all options bound.
-What a config may say is in `methods.py`, what is computed of a batch in
+What a config may say is in `config_validation.py`, what is computed of a batch in
 `score.py`, how models learn from it in `update.py`.
 """
 import collections
@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from rlx import config_validation
 from rlx import keys
 from rlx import methods as methods_lib
 from rlx.core import records
@@ -97,7 +98,7 @@ def build(config, splits=("train", "eval"), recorded=None):
   c = config
   keys.check(c)
   methods = methods_lib.of(c)
-  methods_lib.check(c, methods)
+  config_validation.check(c, methods)
   mesh = sharding.make_mesh(**c.mesh)
   check_cuts(c, sharding.row_shards(mesh))
   model_config, start, tokenizer = load_model(c, c.model.path)

@@ -10,6 +10,7 @@ import pytest
 from configs import base
 from configs import quickstart
 from rlx import build
+from rlx import config_validation
 from rlx import methods
 from rlx.core import records
 from rlx.core import rng
@@ -29,7 +30,7 @@ def _config(reward, estimator="batch.reinforce", **sections):
 
 
 def _check(c):
-  methods.check(c, methods.of(c))
+  config_validation.check(c, methods.of(c))
 
 
 @pytest.mark.parametrize("config", [
@@ -104,10 +105,10 @@ def test_in_a_sum_of_terms_nothing_is_undone_for_sure(monkeypatch):
 
 def test_every_name_in_the_table_exists():
   from rlx.core import resolve
-  for reward, options, estimators, _ in methods.CANCELS:
+  for reward, options, estimators, _ in config_validation.CANCELS:
     resolve.lookup("rewards", reward)
     for name in estimators: resolve.lookup("advantages", name)
-  assert set(methods.SCALES) < set(methods.CENTRES)
+  assert set(config_validation.SCALES) < set(config_validation.CENTRES)
 
 
 def test_scores_belong_to_valid_rows_only():

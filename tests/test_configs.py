@@ -9,6 +9,7 @@ import pytest
 
 from configs import base
 from rlx import build
+from rlx import config_validation
 from rlx import keys
 from rlx import methods
 from rlx.core import resolve
@@ -36,7 +37,7 @@ def _load(path, arg=""):
 def test_loads_and_is_accepted(path, arg):
   config = _load(path, arg)
   keys.check(config)
-  methods.check(config, methods.of(config))
+  config_validation.check(config, methods.of(config))
   build.check_cuts(config, 1)
 
 
@@ -52,7 +53,7 @@ def test_what_is_off_by_default_can_be_set_by_a_flag():
 
 def test_prime_presets():
   config = _load(ROOT / "configs/papers/prime.py", "recipe")
-  methods.check(config, methods.of(config))
+  config_validation.check(config, methods.of(config))
   build.check_cuts(config, 1)
   assert config.prm.order == "double" and not config.rewards.process.include_last
   with pytest.raises(ValueError, match="recipe"):
@@ -227,7 +228,7 @@ def test_refuses_with_one_line_that_names_the_key(changes, message):
   config = _changed(**changes)
   with pytest.raises(ValueError, match=message) as e:
     keys.check(config)
-    methods.check(config, methods.of(config))
+    config_validation.check(config, methods.of(config))
   assert "\n" not in str(e.value)
 
 
@@ -238,7 +239,7 @@ def test_refuses_with_one_line_that_names_the_key(changes, message):
     (dict(rollouts__sync_every=1), False)], ids=str)
 def test_an_older_sampler_that_nothing_corrects_for_is_a_warning(caplog, changes, warned):
   config = _changed(**{"rollouts__sync_every": 4} | changes)
-  methods.check(config, methods.of(config))
+  config_validation.check(config, methods.of(config))
   lines = [r.getMessage() for r in caplog.records if "sync_every" in r.getMessage()]
   assert len(lines) == warned
   if warned:

@@ -13,7 +13,7 @@ LAYERS = [
     {"rewards", "advantages", "losses"},
     {"models"},
     {"prompts", "rollouts", "verifiers", "learner", "evals", "io"},
-    {"cli", "keys", "methods", "build", "loops", "tools", "train"},
+    {"cli", "keys", "methods", "config_validation", "build", "loops", "tools", "train"},
 ]
 # Heavy packages: only in these layers, and not when a module is imported.
 HEAVY = {"math_verify", "reasoning_gym", "transformers", "huggingface_hub", "gguf", "matplotlib",

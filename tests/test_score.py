@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from configs import base
+from rlx import config_validation
 from rlx import methods
 from rlx.advantages import combine
 from rlx.core import records
@@ -137,7 +138,7 @@ def test_values_of_two_terms_are_refused(change):
   c = config(dict(outcome=OUTCOME, process=dict(name=reward, coef=1.0)), dict(outcome=GAE) | change)
   with pytest.raises(ValueError, match=r"^advantages.outcome.name='temporal.gae', "
                      r"advantages.process.name=.*one value model") as e:
-    methods.check(c, methods.of(c))
+    config_validation.check(c, methods.of(c))
   assert "\n" not in str(e.value)
 
 

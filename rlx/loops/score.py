@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlx import methods as methods_lib
+from rlx import config_validation
 from rlx.advantages import combine
 from rlx.advantages import normalize
 from rlx.core import masked
@@ -363,7 +363,7 @@ def step_columns(completions, tokenizer, separator):
 def advantage(c, methods):
   """(state, scored) -> (scored with advantages, metrics). Jitted; pure inside."""
 
-  leaves_out = c.advantages.whiten and len(methods_lib.compares(c, methods)) == len(
+  leaves_out = c.advantages.whiten and len(config_validation.compares(c, methods)) == len(
       methods.estimators)
 
   @jax.jit
@@ -391,7 +391,7 @@ def advantage(c, methods):
       estimates = {name: estimate for name, (estimate, _) in found.items()}
       parts = {name: coefs[name] * estimate for name, estimate in estimates.items()}
     advantages_BT = masked.keep(sum(parts.values()), learn_BT)
-    for name in methods.value_terms:  # At most one, see methods.check.
+    for name in methods.value_terms:  # At most one, see config_validation.check.
       scored = scored.replace(old_values_BT=scored.values_BT, returns_BT=combine.value_targets(
           estimates[name], scored.values_BT, learn_BT))
     if c.advantages.whiten:

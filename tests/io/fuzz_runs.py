@@ -17,6 +17,7 @@ import numpy as np
 from tests.io import fuzz  # Devices, before jax starts.
 from configs import base
 from rlx import cli
+from rlx import config_validation
 from rlx import keys
 from rlx import methods
 from rlx.io import checkpoint
@@ -186,7 +187,7 @@ def check_flags(folder):
   def loop(config, workdir):
     del workdir
     keys.check(config)
-    methods.check(config, methods.of(config))
+    config_validation.check(config, methods.of(config))
   sys.argv = ["rlx", *json.loads((folder / "argv.json").read_text())]
   if any(a.startswith("--hosts") and "," in a for a in sys.argv): return  # It would wait.
   os.environ["JAX_COMPILATION_CACHE_DIR"] = str(folder)
