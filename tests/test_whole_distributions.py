@@ -11,7 +11,7 @@ from configs.papers import otb
 from configs.papers import rover
 from configs.papers import simko
 from configs.papers import ucas
-from experiments.worlds import tabular
+from experiments.environments import tabular
 from rlx import build
 from rlx import methods
 from rlx.core import records

@@ -4,8 +4,8 @@ one reward model and the worst of five against that one alone.
 Its heads that know their own spread are left out: the nominal one is the first.
 """
 from configs.papers import brme
-from experiments.worlds import reward_models
-from experiments.worlds import tabular
+from experiments.environments import reward_models
+from experiments.environments import tabular
 
 CLAIM = 0
 MEASURE = "gold score over 400 steps with the worst of five mixed in less without"

@@ -7,9 +7,9 @@ outcome alone.
 import jax
 
 from configs.papers import capo
-from experiments.worlds import steps
-from experiments.worlds import tabular
-from experiments.worlds import verdicts
+from experiments.environments import steps
+from experiments.environments import tabular
+from experiments.environments import verdicts
 
 CLAIM = 0
 MEASURE = "accuracy over 150 steps with penalties of wrong steps less with outcomes alone"

@@ -1,8 +1,8 @@
 """Rare right completions of uneven probability, four passes over every batch: PPO's
 clip takes the gradient from what has become likelier, CISPO does not."""
 from configs.papers import cispo
-from experiments.worlds import sparse
-from experiments.worlds import tabular
+from experiments.environments import sparse
+from experiments.environments import tabular
 
 CLAIM = 0
 MEASURE = "accuracy of CISPO after 10 steps less that of DAPO's clip after 20"

@@ -1,4 +1,4 @@
-"""Chains (experiments/worlds/chains.py): fill is scored almost like work.
+"""Chains (experiments/environments/chains.py): fill is scored almost like work.
 
 Scores of steps, of which the end is none, are added to the verdict, as they are or
 clipped and differenced.
@@ -6,8 +6,8 @@ clipped and differenced.
 import functools
 
 from configs.papers import clip_delta
-from experiments.worlds import chains
-from experiments.worlds import tabular
+from experiments.environments import chains
+from experiments.environments import tabular
 
 CLAIM = 0
 MEASURE = ("accuracy learned with step scores clipped and differenced less that "

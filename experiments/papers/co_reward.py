@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 
 from configs.papers import co_reward
-from experiments.worlds import tabular
-from experiments.worlds import verdicts
+from experiments.environments import tabular
+from experiments.environments import verdicts
 
 CLAIM = 0
 MEASURE = "accuracy learned from majorities of the other wording less from the prompt's own"

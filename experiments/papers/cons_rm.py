@@ -8,7 +8,7 @@ the paper, is left out.
 import jax.numpy as jnp
 
 from configs.papers import cons_rm
-from experiments.worlds import tabular
+from experiments.environments import tabular
 
 CLAIM = 0
 MEASURE = "gold score at the end with a threshold for each proxy less with fixed weights"

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from configs.papers import cos_len
-from experiments.worlds import tabular
+from experiments.environments import tabular
 
 CLAIM = 0
 MEASURE = "tokens a completion grows with the plain verdict less with the cosine reward"

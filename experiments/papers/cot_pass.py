@@ -6,8 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from configs.papers import grpo
-from experiments.worlds import tabular
-from experiments.worlds import verdicts
+from experiments.environments import tabular
+from experiments.environments import verdicts
 from rlx.evals import pass_at_k
 
 PAPER = dict(

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from configs.papers import crew
-from experiments.worlds import tabular
+from experiments.environments import tabular
 from rlx.core import records
 from rlx.core import resolve
 
@@ -46,8 +46,8 @@ def of_seed(seed):
     right_L = tokens_LT[:, 2] * 4 + tokens_LT[:, 3] == gold
     def score(agg, first):
       spec = dict(name=crew.get_config().rewards.outcome.name, agg=agg)
-      return ranked(resolve.resolve("rewards", spec, records.Scored)(records.Scored(
-          action_BT=mask_LT, outcome_B=jnp.zeros(256), old_logps_BT=logps_LT,
+      return ranked(resolve.resolve("rewards", spec, records.Scored)(tabular.record(
+          mask_LT, jnp.zeros(256), old_logps_BT=logps_LT,
           answer_span_BT=mask_LT & (jnp.arange(4)[None] >= first))),
                     right_L, jnp.exp(logps_LT.sum(axis=1)))
     return jnp.stack([score("mean_p", 2), score("mean_p", 0), score("geo_p", 0)])

@@ -2,8 +2,8 @@
 upper clip of 0.28 against 0.2, compared where both have the same accuracy; rates are
 tuned for the accuracy. The penalty on length does nothing here."""
 from configs.papers import dapo
-from experiments.worlds import sparse
-from experiments.worlds import tabular
+from experiments.environments import sparse
+from experiments.environments import tabular
 
 CLAIM = 0
 MEASURE = "entropy at an accuracy of 0.7, or the most that both reach, upper clip of 0.28 less 0.2"

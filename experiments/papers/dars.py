@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from configs.papers import dars
-from experiments.worlds import tabular
+from experiments.environments import tabular
 from rlx.rollouts import budget
 
 CLAIM = 0

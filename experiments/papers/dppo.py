@@ -2,8 +2,8 @@
 eight passes over every batch. A limit on how far a probability moves against one on its
 ratio."""
 from configs.papers import dppo
-from experiments.worlds import sparse
-from experiments.worlds import tabular
+from experiments.environments import sparse
+from experiments.environments import tabular
 
 CLAIM = 0
 MEASURE = "accuracy with the limit on probabilities less that with the clip of ratios"

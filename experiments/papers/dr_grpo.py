@@ -5,8 +5,8 @@ left out of both."""
 import numpy as np
 
 from configs.papers import dr_grpo
-from experiments.worlds import sparse
-from experiments.worlds import tabular
+from experiments.environments import sparse
+from experiments.environments import tabular
 
 CLAIM = 0
 MEASURE = "length of wrong completions in 150 steps, mean over a completion's tokens less Dr. GRPO"

@@ -3,8 +3,8 @@ paper, and against it pairs, half their difference the advantage, from as many
 completions: the singles have twice as many steps. To suffice is to have 95% of the
 accuracy."""
 from configs.papers import dro
-from experiments.worlds import sparse
-from experiments.worlds import tabular
+from experiments.environments import sparse
+from experiments.environments import tabular
 
 CLAIM = 0
 MEASURE = "accuracy from single completions less 95% of that from pairs"

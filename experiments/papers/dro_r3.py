@@ -1,12 +1,12 @@
-"""Answers (experiments/worlds/answers.py) of 64 tokens: two of them, drawn from the seed, are
+"""Answers (experiments/environments/answers.py) of 64 tokens: two of them, drawn from the seed, are
 much likelier after sound reasoning, one of ten; the log-probs of the others vary a little
 with any reasoning."""
 import jax
 import jax.numpy as jnp
 
 from configs.papers import dro_r3
-from experiments.worlds import answers
-from experiments.worlds import tabular
+from experiments.environments import answers
+from experiments.environments import tabular
 
 CLAIM = 0
 MEASURE = ("share of sound reasonings learned with tokens weighted by their spread"

@@ -9,8 +9,8 @@ import jax
 import numpy as np
 
 from configs.papers import ead
-from experiments.worlds import tabular
-from experiments.worlds import verdicts
+from experiments.environments import tabular
+from experiments.environments import verdicts
 from rlx import methods
 
 CLAIM = 0

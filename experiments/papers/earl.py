@@ -4,8 +4,8 @@ tokens that learn: the fifth of highest entropy against all."""
 import functools
 
 from configs.papers import earl
-from experiments.worlds import tabular
-from experiments.worlds import verdicts
+from experiments.environments import tabular
+from experiments.environments import verdicts
 
 CLAIM = 0
 MEASURE = "accuracy learned from a fifth of the tokens less that from all, 150 steps"

@@ -1,4 +1,4 @@
-"""Answers (experiments/worlds/answers.py) of one token, about twice as likely after sound
+"""Answers (experiments/environments/answers.py) of one token, about twice as likely after sound
 reasoning, one of ten, with a little noise by the reasoning.
 
 GRPO divides by the spread of a group: where all eight are sound or all are not, the noise
@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 
 from configs.papers import ema_std_filter
-from experiments.worlds import answers
-from experiments.worlds import tabular
+from experiments.environments import answers
+from experiments.environments import tabular
 
 CLAIM = 0
 MEASURE = "share of sound reasonings with the filter by spread less that without, 200 steps"

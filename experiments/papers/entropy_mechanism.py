@@ -2,8 +2,8 @@
 a twentieth of the tokens against none, compared where both have the same accuracy: does
 entropy go with the tokens of large covariance? Rates are tuned for the accuracy."""
 from configs.papers import entropy_mechanism
-from experiments.worlds import sparse
-from experiments.worlds import tabular
+from experiments.environments import sparse
+from experiments.environments import tabular
 
 CLAIM = 0
 MEASURE = "entropy at an accuracy of 0.7, or the most that both reach, KL-Cov less no penalty"

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from configs.papers import fapo
-from experiments.worlds import tabular
+from experiments.environments import tabular
 
 CLAIM = 0
 MEASURE = "how far flawed right answers rise and then fall with the penalty less without"

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from configs.papers import fmt_len
-from experiments.worlds import tabular
+from experiments.environments import tabular
 
 CLAIM = 1
 MEASURE = "accuracy learned from form and length less that from form alone"

@@ -5,8 +5,8 @@ import jax
 import numpy as np
 
 from configs.papers import gdpo
-from experiments.worlds import tabular
-from experiments.worlds import verdicts
+from experiments.environments import tabular
+from experiments.environments import verdicts
 
 CLAIM = 1
 MEASURE = ("gain over 150 steps of the reward that gains least: normalised before the "

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from experiments.worlds import reward_models
+from experiments.environments import reward_models
 from rlx.core import records
 from rlx.evals import best_of_n
 from rlx.losses import aggregate

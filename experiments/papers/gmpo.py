@@ -2,8 +2,8 @@
 against the clip of token ratios at 0.2, compared where both have the same accuracy;
 rates are tuned for the accuracy."""
 from configs.papers import gmpo
-from experiments.worlds import sparse
-from experiments.worlds import tabular
+from experiments.environments import sparse
+from experiments.environments import tabular
 
 CLAIM = 0
 MEASURE = "entropy at an accuracy of 0.7, or the most that both reach, GMPO less the clip of tokens"

@@ -2,7 +2,7 @@
 are averaged alike, as completions have one length."""
 from configs.papers import gpg
 from configs.papers import grpo
-from experiments.worlds import sparse
+from experiments.environments import sparse
 
 CLAIM = 0
 MEASURE = "accuracy of GPG less that of GRPO, 30 steps"

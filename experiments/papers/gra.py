@@ -1,4 +1,4 @@
-"""Chains (experiments/worlds/chains.py): fill is scored almost like work.
+"""Chains (experiments/environments/chains.py): fill is scored almost like work.
 
 Scores of steps, of which the end is none, are added to the verdict where that is 1, or,
 with the gate at 0, always.
@@ -6,8 +6,8 @@ with the gate at 0, always.
 import functools
 
 from configs.papers import gra
-from experiments.worlds import chains
-from experiments.worlds import tabular
+from experiments.environments import chains
+from experiments.environments import tabular
 
 CLAIM = 0
 MEASURE = ("accuracy learned with step scores behind the verdict's gate less that "

@@ -1,8 +1,8 @@
 """Rare right completions. GRPO against the same with PPO's estimator, the values of
 all nodes learned along. To reach is to have 95% of the accuracy."""
 from configs.papers import grpo
-from experiments.worlds import sparse
-from experiments.worlds import tabular
+from experiments.environments import sparse
+from experiments.environments import tabular
 
 CLAIM = 0
 MEASURE = "accuracy of GRPO less 95% of that with a learned critic and GAE, 30 steps"

@@ -2,8 +2,8 @@
 against the clip of a token's ratio at the bounds that its paper gives GRPO. How fast
 is the mean accuracy over training; how much is clipped is not measured."""
 from configs.papers import gspo
-from experiments.worlds import sparse
-from experiments.worlds import tabular
+from experiments.environments import sparse
+from experiments.environments import tabular
 
 CLAIM = 0
 MEASURE = "accuracy averaged over 150 steps, GSPO less the clip of token ratios"

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from configs.papers import herding
-from experiments.worlds import reward_models
+from experiments.environments import reward_models
 
 CLAIM = 0
 MEASURE = "gold score from members of different layers less that from one layer's heads"

@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 
 from configs.papers import hero
-from experiments.worlds import tabular
-from experiments.worlds import verdicts
+from experiments.environments import tabular
+from experiments.environments import verdicts
 
 CLAIM = 0
 MEASURE = "true accuracy with HERO less that with the rival"

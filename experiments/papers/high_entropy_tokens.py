@@ -5,8 +5,8 @@ them; as good is 95% of the accuracy."""
 import functools
 
 from configs.papers import high_entropy_tokens
-from experiments.worlds import tabular
-from experiments.worlds import verdicts
+from experiments.environments import tabular
+from experiments.environments import verdicts
 
 CLAIM = 0
 MEASURE = "accuracy learned from a fifth of the tokens less 95% of that from all, 12 steps"

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from experiments.worlds import reward_models
+from experiments.environments import reward_models
 from rlx.evals import reward_model as evaluation
 from rlx.losses import reward_model
 

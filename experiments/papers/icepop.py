@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 
 from configs.papers import icepop
-from experiments.worlds import sparse
-from experiments.worlds import tabular
+from experiments.environments import sparse
+from experiments.environments import tabular
 
 CLAIM = 0
 MEASURE = "late accuracy with the mask less that with the truncated weight"

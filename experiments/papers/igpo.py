@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 
 from configs.papers import igpo
-from experiments.worlds import tabular
-from experiments.worlds import verdicts
+from experiments.environments import tabular
+from experiments.environments import verdicts
 
 CLAIM = 0
 MEASURE = ("mean accuracy over 200 steps with each turn's gain less that from "

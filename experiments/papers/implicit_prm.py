@@ -11,10 +11,9 @@ import numpy as np
 import optax
 
 from configs.papers import implicit_prm
-from experiments.worlds import steps
-from experiments.worlds import tabular
+from experiments.environments import steps
+from experiments.environments import tabular
 from rlx import methods
-from rlx.core import records
 from rlx.evals import best_of_n
 from rlx.losses import reward_model
 from rlx.rewards import step_labels
@@ -57,8 +56,8 @@ def implicit(key, ok_PNV, policy, batch, rate):
   del key
   c = implicit_prm.get_config()
   loss_of = methods.of(c).prm
-  scored = records.Scored(
-      action_BT=batch.mask_BT, outcome_B=steps.verdict_B(ok_PNV, batch), group=GROUP,
+  scored = tabular.record(
+      batch.mask_BT, steps.verdict_B(ok_PNV, batch), group=GROUP,
       prm_ref_logps_BT=tabular.logps(policy, batch)[0],
       prm_beta_B=jnp.full(len(batch.mask_BT), c.prm.beta))
   learned = fit(lambda x: loss_of(scored.replace(

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from configs.papers import intellect_2
-from experiments.worlds import sparse
-from experiments.worlds import tabular
+from experiments.environments import sparse
+from experiments.environments import tabular
 
 CLAIM = 0
 MEASURE = "log10 of the largest sum of a logit's gradients in 50 steps, uncapped less capped"

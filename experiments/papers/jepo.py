@@ -1,12 +1,12 @@
-"""Answers (experiments/worlds/answers.py) of eight tokens that can be worded in many ways: a
+"""Answers (experiments/environments/answers.py) of eight tokens that can be worded in many ways: a
 verifier that wants the reference itself finds it in one of 60 after sound reasoning,
 one of ten, and in one of 1500 after other."""
 import jax
 import jax.numpy as jnp
 
 from configs.papers import jepo
-from experiments.worlds import answers
-from experiments.worlds import tabular
+from experiments.environments import answers
+from experiments.environments import tabular
 
 CLAIM = 0
 MEASURE = ("share of sound reasonings learned from the bound on the answer's log-prob less that "

@@ -10,9 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from configs.papers import laser
-from experiments.worlds import tabular
+from experiments.environments import tabular
 from rlx import methods
-from rlx.core import records
 from rlx.evals import pass_at_k
 
 CLAIM = 1
@@ -47,8 +46,8 @@ def arms():
     def logps(head, signs_BD):
       return jax.nn.log_sigmoid(c_ref + signs_BD @ head[1:] + head[0])
     def loss(head):
-      return loss_of(records.Scored(
-          action_BT=jnp.ones((len(answer_B), 1), bool), outcome_B=1.0 * (answer_B == 0),
+      return loss_of(tabular.record(
+          jnp.ones((len(answer_B), 1), bool), 1.0 * (answer_B == 0),
           finish_B=jnp.ones(len(answer_B), int), group=GROUP,
           self_logps_B=logps(head, signs_BD))).mean()
     head, _ = jax.lax.scan(lambda head, _: (head - rate * jax.grad(loss)(head), None),

@@ -2,8 +2,8 @@
 tokens against GRPO's std of the group and mean over a completion's tokens; DAPO is
 left out: on-policy, its clip and its filter do next to nothing."""
 from configs.papers import lite_ppo
-from experiments.worlds import sparse
-from experiments.worlds import tabular
+from experiments.environments import sparse
+from experiments.environments import tabular
 
 CLAIM = 0
 MEASURE = "accuracy after 30 steps, Lite PPO less GRPO's std and mean"

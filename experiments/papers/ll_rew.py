@@ -1,12 +1,12 @@
-"""Answers (experiments/worlds/answers.py) of 1 and of 64 tokens, each token about twice as
+"""Answers (experiments/environments/answers.py) of 1 and of 64 tokens, each token about twice as
 likely after sound reasoning, one of ten. Adam, so that the size of a reward is no matter."""
 import jax
 import jax.numpy as jnp
 import optax
 
 from configs.papers import ll_rew
-from experiments.worlds import answers
-from experiments.worlds import tabular
+from experiments.environments import answers
+from experiments.environments import tabular
 
 CLAIM = 0
 MEASURE = ("share of sound reasonings, mean of both lengths, from log-probs less that from "

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from configs.papers import lp_reg
-from experiments.worlds import tabular
+from experiments.environments import tabular
 
 CLAIM = 0
 MEASURE = "accuracy after 300 steps with the divergence less that without"

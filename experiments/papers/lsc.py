@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from configs.papers import lsc
-from experiments.worlds import tabular
+from experiments.environments import tabular
 
 CLAIM = 1
 MEASURE = "share good by both models from log-sigmoids added less from scores averaged"

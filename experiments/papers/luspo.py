@@ -2,8 +2,8 @@
 with the same clip, which divides by the length. Rates are tuned by accuracy; completions
 are three tokens long at the start."""
 from configs.papers import luspo
-from experiments.worlds import sparse
-from experiments.worlds import tabular
+from experiments.environments import sparse
+from experiments.environments import tabular
 
 CLAIM = 0
 MEASURE = "length of completions after 150 steps, LUSPO less GSPO"

@@ -8,7 +8,7 @@ import random
 
 import numpy as np
 
-from experiments.worlds import judges
+from experiments.environments import judges
 from rlx.evals import verifier
 
 PAPER = dict(

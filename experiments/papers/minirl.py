@@ -3,8 +3,8 @@ are off by 0.3, eight passes over each batch: MiniRL with its clip against witho
 import jax
 
 from configs.papers import minirl
-from experiments.worlds import tabular
-from experiments.worlds import verdicts
+from experiments.environments import tabular
+from experiments.environments import verdicts
 
 CLAIM = 1
 MEASURE = "accuracy with the clip less that without, eight passes a batch"

@@ -4,8 +4,8 @@ A cost is little if the arm ends nearer to the one without flips than to the one
 verdicts are a coin: the rival is the mean of these two.
 """
 from configs.papers import noisy_rew
-from experiments.worlds import tabular
-from experiments.worlds import verdicts
+from experiments.environments import tabular
+from experiments.environments import verdicts
 
 CLAIM = 0
 MEASURE = "accuracy learned under 40% of flips less the middle of those under none and 50%"

@@ -9,8 +9,8 @@ is left out.
 import optax
 
 from configs.papers import noisy_rlvr
-from experiments.worlds import tabular
-from experiments.worlds import verdicts
+from experiments.environments import tabular
+from experiments.environments import verdicts
 
 CLAIM = 0
 MEASURE = "accuracy learned from noisy verdicts, corrected backward less uncorrected"

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from configs.papers import nover
-from experiments.worlds import tabular
+from experiments.environments import tabular
 
 CLAIM = 1
 MEASURE = "tokens of a completion learned without the efficiency term less those with it"

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from configs.papers import one_shot
-from experiments.worlds import tabular
+from experiments.environments import tabular
 
 CLAIM = 1
 MEASURE = "accuracy on other prompts at the end less when the training prompt is nearly learned"

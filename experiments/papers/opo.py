@@ -2,8 +2,8 @@
 another baseline. OPO against z-scores, both on-policy, compared where they have the
 same accuracy: what takes smaller steps has more entropy at any time."""
 from configs.papers import opo
-from experiments.worlds import sparse
-from experiments.worlds import tabular
+from experiments.environments import sparse
+from experiments.environments import tabular
 
 CLAIM = 0
 MEASURE = "entropy at an accuracy of 0.7, or the most that both reach, OPO less GRPO's advantages"

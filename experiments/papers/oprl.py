@@ -4,7 +4,7 @@ any wrong one spoils it. The other arm learns from outcomes alone.
 An accuracy counts as reached when it is first passed. PRIME is not an arm.
 """
 from configs.papers import oprl
-from experiments.worlds import steps
+from experiments.environments import steps
 
 CLAIM = 0
 MEASURE = "share of the steps of outcomes alone that step rewards save to the accuracy both reach"

@@ -2,8 +2,8 @@
 passes over every batch; right completions are rare at every length. From a sampler that
 agrees the mask does nothing: PPO's clip has stopped what was left behind."""
 from configs.papers import opsm
-from experiments.worlds import sparse
-from experiments.worlds import tabular
+from experiments.environments import sparse
+from experiments.environments import tabular
 
 CLAIM = 0
 MEASURE = "accuracy in the second half of 60 steps with the mask less that without, off-policy"

@@ -1,8 +1,8 @@
 """Right completions are rare at every length. Four completions a prompt against the
 optimal token baseline, and 32 against the mean of the others, as many steps."""
 from configs.papers import otb
-from experiments.worlds import sparse
-from experiments.worlds import tabular
+from experiments.environments import sparse
+from experiments.environments import tabular
 
 CLAIM = 0
 MEASURE = "accuracy from 4 completions and the baseline of tokens less 95% of that from 32 and RLOO"

@@ -2,8 +2,8 @@
 batch: PACS against the policy gradient with leave-one-out and importance ratios
 that nothing clips, which has the same gradient in the first pass."""
 from configs.papers import pacs
-from experiments.worlds import tabular
-from experiments.worlds import verdicts
+from experiments.environments import tabular
+from experiments.environments import verdicts
 
 CLAIM = 1
 MEASURE = "accuracy of PACS less that of the unclipped surrogate, eight passes a batch"

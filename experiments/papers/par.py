@@ -7,7 +7,7 @@ other arm learns from the scores as they are.
 import jax.numpy as jnp
 
 from configs.papers import par
-from experiments.worlds import tabular
+from experiments.environments import tabular
 
 CLAIM = 0
 MEASURE = "gold score over 300 steps with PAR less that with the plain score"

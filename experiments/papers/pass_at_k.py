@@ -2,8 +2,8 @@
 near 0.4, 0.3, 0.2 and 0.1 and a right completion of 16 each. The best of a group of 4
 learns, against all of them by the group's mean. What pass@1 costs is not measured."""
 from configs.papers import pass_at_k
-from experiments.worlds import tabular
-from experiments.worlds import verdicts
+from experiments.environments import tabular
+from experiments.environments import verdicts
 
 CLAIM = 0
 MEASURE = "pass@4 trained on the best of 4 less that trained on the mean of 4"

@@ -8,8 +8,8 @@ with k = 1 is left out.
 import math
 
 from configs.papers import passk_training
-from experiments.worlds import tabular
-from experiments.worlds import verdicts
+from experiments.environments import tabular
+from experiments.environments import verdicts
 
 CLAIM = 0
 MEASURE = "mean of pass@4 and entropy, a share of the start's, trained with k = 4 less with k = 1"

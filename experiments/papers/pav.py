@@ -1,4 +1,4 @@
-"""Chains (experiments/worlds/chains.py) and the exact value of every prefix under a prover,
+"""Chains (experiments/environments/chains.py) and the exact value of every prefix under a prover,
 the best of 128 of the policy as it is, which solves nearly every question.
 
 Beside the verdict each step is paid by its change, by itself, or not at all, as in the
@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 
 from configs.papers import pav
-from experiments.worlds import chains
-from experiments.worlds import tabular
+from experiments.environments import chains
+from experiments.environments import tabular
 
 CLAIM = 0
 MEASURE = "mean accuracy over 150 steps paid for progress less the rival"

@@ -4,8 +4,8 @@ and one other learn, against all; PPO with the same rewards."""
 import jax
 
 from configs.papers import pf_ppo
-from experiments.worlds import tabular
-from experiments.worlds import verdicts
+from experiments.environments import tabular
+from experiments.environments import verdicts
 
 CLAIM = 0
 MEASURE = "accuracy, mean over 150 steps, of filtered completions less that of all"

@@ -2,8 +2,8 @@
 a batch says little. A clip of 0.2 against one of 0.1, of 0.3 and none; penalties on KL
 are left out."""
 from configs.papers import ppo
-from experiments.worlds import sparse
-from experiments.worlds import tabular
+from experiments.environments import sparse
+from experiments.environments import tabular
 
 CLAIM = 0
 MEASURE = "accuracy after 30 steps with a clip of 0.2 less that of the rival"

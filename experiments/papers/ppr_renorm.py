@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 
 from configs.papers import ppr_renorm
-from experiments.worlds import tabular
-from experiments.worlds import verdicts
+from experiments.environments import tabular
+from experiments.environments import verdicts
 
 CLAIM = 0
 MEASURE = "accuracy learned from shifted step scores less that from scores as they are"

@@ -6,7 +6,7 @@ policy and learns online.
 """
 from configs.papers import prime
 from experiments import grid as grids
-from experiments.worlds import steps
+from experiments.environments import steps
 
 CLAIM = 0
 MEASURE = "share of the steps of outcomes alone that dense rewards save to the accuracy both reach"

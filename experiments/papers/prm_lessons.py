@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from experiments.worlds import reward_models
-from experiments.worlds import tabular
+from experiments.environments import reward_models
+from experiments.environments import tabular
 from rlx.evals import step_errors
 from rlx.losses import reward_model
 from rlx.rewards import step_labels

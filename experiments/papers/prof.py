@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 
 from configs.papers import prof
-from experiments.worlds import tabular
-from experiments.worlds import verdicts
+from experiments.environments import tabular
+from experiments.environments import verdicts
 
 CLAIM = 0
 MEASURE = "accuracy with scores as a filter less with scores added to the verdict"

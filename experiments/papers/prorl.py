@@ -6,8 +6,8 @@ state) every 25 of 200 steps. Adam, as SGD has no state.
 import optax
 
 from configs.papers import prorl
-from experiments.worlds import tabular
-from experiments.worlds import verdicts
+from experiments.environments import tabular
+from experiments.environments import verdicts
 
 CLAIM = 0
 MEASURE = "accuracy with resets of the reference less that without, 200 steps"

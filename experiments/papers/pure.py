@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from configs.papers import pure
-from experiments.worlds import tabular
+from experiments.environments import tabular
 
 CLAIM = 0
 MEASURE = "accuracy learned from the softmin of step scores less that from their sum"

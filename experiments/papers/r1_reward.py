@@ -7,10 +7,9 @@ import jax
 import jax.numpy as jnp
 
 from configs.papers import r1_reward
-from experiments.worlds import sparse
-from experiments.worlds import tabular
+from experiments.environments import sparse
+from experiments.environments import tabular
 from rlx import methods
-from rlx.core import records
 from rlx.loops import score
 from rlx.loops import update
 
@@ -32,10 +31,10 @@ def effects(seeds):
     logps_BT, entropy_BT = tabular.logps(env.start, batch)
     before_BT = logps_BT.at[0, 0].add(-100.0)
     found = methods.of(c)
-    scored = records.Scored(
-        action_BT=batch.mask_BT, group=c.rollouts.per_prompt, logps_BT=logps_BT,
-        entropy_BT=entropy_BT, old_logps_BT=before_BT, ref_logps_BT=before_BT,
-        outcome_B=env.judge(None, None, batch)["outcome_B"].at[0].set(0.0))
+    scored = tabular.record(
+        batch.mask_BT, env.judge(None, None, batch)["outcome_B"].at[0].set(0.0),
+        group=c.rollouts.per_prompt, logps_BT=logps_BT, entropy_BT=entropy_BT,
+        old_logps_BT=before_BT, ref_logps_BT=before_BT)
     scored, _ = score.advantage(c, found)(
         types.SimpleNamespace(kl_coef=c.kl.coef, step=0), scored)
     loss, _ = update.policy_loss(c, found)(scored, jnp.full(len(before_BT), c.kl.coef))

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from configs.papers import r_horizon
-from experiments.worlds import tabular
+from experiments.environments import tabular
 
 CLAIM = 1
 MEASURE = "both answers right, trained with a reward for both less with one for the last"

@@ -5,9 +5,9 @@ import jax
 import jax.numpy as jnp
 
 from configs.papers import reasonflux
-from experiments.worlds import steps
-from experiments.worlds import tabular
-from experiments.worlds import verdicts
+from experiments.environments import steps
+from experiments.environments import tabular
+from experiments.environments import verdicts
 
 CLAIM = 0
 MEASURE = "accuracy learned from the blend less that from verdicts alone, 300 steps"

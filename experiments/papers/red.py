@@ -1,8 +1,8 @@
-"""Chains (experiments/worlds/chains.py), verdicts alone: all of a verdict spread by what a
+"""Chains (experiments/environments/chains.py), verdicts alone: all of a verdict spread by what a
 table of values expects (beta 1), or all of it on the last token (beta 0)."""
 from configs.papers import red
-from experiments.worlds import chains
-from experiments.worlds import tabular
+from experiments.environments import chains
+from experiments.environments import tabular
 
 CLAIM = 1
 MEASURE = "mean accuracy over 300 steps with the verdict redistributed less that with it at the end"

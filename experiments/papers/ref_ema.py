@@ -1,8 +1,8 @@
 """Rare right completions of 64: a reference mixed with the policy every 10 of 200 steps
 against one that stays."""
 from configs.papers import ref_ema
-from experiments.worlds import tabular
-from experiments.worlds import verdicts
+from experiments.environments import tabular
+from experiments.environments import verdicts
 
 CLAIM = 0
 MEASURE = "accuracy with a reference that follows the policy less that with a fixed one"

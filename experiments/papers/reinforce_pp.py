@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import optax
 
 from configs.papers import reinforce_pp
-from experiments.worlds import tabular
-from experiments.worlds import verdicts
+from experiments.environments import tabular
+from experiments.environments import verdicts
 
 CLAIM = 0
 MEASURE = "accuracy on all prompts, statistics of the batch less those of a prompt"

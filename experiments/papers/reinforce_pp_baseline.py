@@ -3,8 +3,8 @@ completions are wrong, a group's std is that of the noise and z-scores blow it u
 import jax
 
 from configs.papers import reinforce_pp_baseline
-from experiments.worlds import sparse
-from experiments.worlds import tabular
+from experiments.environments import sparse
+from experiments.environments import tabular
 
 CLAIM = 0
 MEASURE = "accuracy with the batch's statistics less that with z-scores of the group"

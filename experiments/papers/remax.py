@@ -3,8 +3,8 @@ completion, and against nothing; the greedy one costs no step here, as in neithe
 import jax.numpy as jnp
 
 from configs.papers import remax
-from experiments.worlds import sparse
-from experiments.worlds import tabular
+from experiments.environments import sparse
+from experiments.environments import tabular
 
 CLAIM = 0
 MEASURE = "accuracy of ReMax less that of REINFORCE without a baseline, 60 steps"

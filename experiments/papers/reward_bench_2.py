@@ -11,7 +11,7 @@ import numpy as np
 from scipy import stats
 
 from configs.papers import ppo
-from experiments.worlds import tabular
+from experiments.environments import tabular
 from rlx.evals import best_of_n
 from rlx.evals import reward_model
 

@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 
 from configs.papers import rl_plus
-from experiments.worlds import tabular
-from experiments.worlds import verdicts
+from experiments.environments import tabular
+from experiments.environments import verdicts
 
 CLAIM = 0
 MEASURE = "pass@8 with a demonstration in the group less that without, 300 steps"

@@ -1,8 +1,8 @@
 """Rare right completions, four a prompt. The mean of the other three as the baseline
 against values learned along, with GAE. DPO and the clip are left out."""
 from configs.papers import rloo
-from experiments.worlds import sparse
-from experiments.worlds import tabular
+from experiments.environments import sparse
+from experiments.environments import tabular
 
 CLAIM = 0
 MEASURE = "accuracy of RLOO less that of PPO's critic and GAE, 30 steps"

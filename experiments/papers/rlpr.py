@@ -1,12 +1,12 @@
-"""Answers (experiments/worlds/answers.py) of four tokens: three that sound reasoning, one of
+"""Answers (experiments/environments/answers.py) of four tokens: three that sound reasoning, one of
 ten, makes likelier, and one that could be worded otherwise, whose chance has nothing
 to do with it and spreads widely."""
 import jax
 import jax.numpy as jnp
 
 from configs.papers import rlpr
-from experiments.worlds import answers
-from experiments.worlds import tabular
+from experiments.environments import answers
+from experiments.environments import tabular
 
 CLAIM = 0
 MEASURE = ("share of sound reasonings learned from the mean probability less that "

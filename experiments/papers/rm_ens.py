@@ -5,8 +5,8 @@ UWO of the five with the config's weight and KL against the first of them alone,
 200 steps.
 """
 from configs.papers import rm_ens
-from experiments.worlds import reward_models
-from experiments.worlds import tabular
+from experiments.environments import reward_models
+from experiments.environments import tabular
 
 CLAIM = 0
 MEASURE = "gold score learned from UWO of five reward models less that from one of them"

@@ -4,7 +4,7 @@ that it is the less accurate and varies more. The quality that RLOO reaches in e
 import jax
 
 from configs.papers import rloo
-from experiments.worlds import tabular
+from experiments.environments import tabular
 
 PAPER = dict(
     title="What Makes a Reward Model a Good Teacher? An Optimization Perspective",

@@ -8,8 +8,8 @@ of a uniform policy against PPO's clipped objective. Distinct right completions 
 import jax.numpy as jnp
 
 from configs.papers import rover
-from experiments.worlds import tabular
-from experiments.worlds import verdicts
+from experiments.environments import tabular
+from experiments.environments import verdicts
 
 CLAIM = 0
 MEASURE = "distinct right completions in 16 samples with ROVER less those with PPO's loss"

@@ -1,4 +1,4 @@
-"""Chains (experiments/worlds/chains.py) under PPO on an aggregate of step scores alone, no
+"""Chains (experiments/environments/chains.py) under PPO on an aggregate of step scores alone, no
 verdicts: the product, as in the paper, against the others. Right answers have the
 largest mean and, among those that work, the largest least score.
 
@@ -8,8 +8,8 @@ less how far two seeds of an arm are.
 import numpy as np
 
 from configs.papers import rsbs
-from experiments.worlds import chains
-from experiments.worlds import tabular
+from experiments.environments import chains
+from experiments.environments import tabular
 
 CLAIM = 0
 MEASURE = "distance in accuracy of the product from the other aggregate less that of two seeds"

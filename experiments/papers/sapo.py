@@ -1,8 +1,8 @@
 """Right completions are rare at every length, eight passes of large steps over every
 batch. The gate against the two clips that it replaces."""
 from configs.papers import sapo
-from experiments.worlds import sparse
-from experiments.worlds import tabular
+from experiments.environments import sparse
+from experiments.environments import tabular
 
 CLAIM = 0
 MEASURE = "accuracy in the second half of 30 steps, SAPO less the rival"

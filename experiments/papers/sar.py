@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 
 from configs.papers import sar
-from experiments.worlds import tabular
-from experiments.worlds import verdicts
+from experiments.environments import tabular
+from experiments.environments import verdicts
 
 CLAIM = 0
 MEASURE = ("right answers per token learned with the self-aligned term less those "

@@ -2,8 +2,8 @@
 sampler that is synced every 10 of 200 steps, or never. Every pair is fresh: offline
 here is the start's distribution, not a small data set."""
 from configs.papers import semi_online_dpo
-from experiments.worlds import tabular
-from experiments.worlds import verdicts
+from experiments.environments import tabular
+from experiments.environments import verdicts
 
 CLAIM = 0
 MEASURE = "accuracy of DPO with s = 10 less that of offline DPO, 200 steps"

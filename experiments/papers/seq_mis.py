@@ -2,8 +2,8 @@
 completions are rare at every length, four passes over every batch. Weights of whole
 completions, masked, against those of tokens, truncated."""
 from configs.papers import seq_mis
-from experiments.worlds import sparse
-from experiments.worlds import tabular
+from experiments.environments import sparse
+from experiments.environments import tabular
 
 CLAIM = 0
 MEASURE = "late accuracy with weights of completions less that with those of tokens"

@@ -3,8 +3,8 @@ shared gradients and the penalty of the most likely token, after equal steps."""
 import jax
 
 from configs.papers import simko
-from experiments.worlds import tabular
-from experiments.worlds import verdicts
+from experiments.environments import tabular
+from experiments.environments import verdicts
 
 CLAIM = 0
 MEASURE = "pass@8 after 200 steps with SimKO less that with alpha = 0 and penalty = 1"

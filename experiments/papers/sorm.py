@@ -12,8 +12,8 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from experiments.worlds import reward_models
-from experiments.worlds import tabular
+from experiments.environments import reward_models
+from experiments.environments import tabular
 from rlx.losses import reward_model
 from rlx.rewards import step_labels
 

@@ -8,8 +8,8 @@ best with true verdicts, as the paper changes the reward alone.
 import jax
 
 from configs.papers import spurious_rewards
-from experiments.worlds import steps
-from experiments.worlds import tabular
+from experiments.environments import steps
+from experiments.environments import tabular
 
 CLAIM = 0
 MEASURE = "accuracy after 200 steps of coin rewards less that before, skilled policies"

@@ -6,8 +6,8 @@ its place with PPO's clip."""
 import numpy as np
 
 from configs.papers import steer
-from experiments.worlds import tabular
-from experiments.worlds import verdicts
+from experiments.environments import tabular
+from experiments.environments import verdicts
 
 CLAIM = 0
 MEASURE = "nats that entropy moves until accuracy is 0.8 under the rival less those under STEER"

@@ -11,7 +11,7 @@ import numpy as np
 import optax
 
 from configs.papers import synlogic
-from experiments.worlds import tabular
+from experiments.environments import tabular
 
 CLAIM = 0
 MEASURE = "accuracy on kinds of question that are not trained, after training less before"

@@ -3,8 +3,8 @@
 the first 60 steps.
 """
 from configs.papers import tempo
-from experiments.worlds import tabular
-from experiments.worlds import verdicts
+from experiments.environments import tabular
+from experiments.environments import verdicts
 
 CLAIM = 0
 MEASURE = "mean accuracy over 60 steps of TEMPO less that of GRPO"

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from configs.papers import tinyv
-from experiments.worlds import tabular
+from experiments.environments import tabular
 
 CLAIM = 0
 MEASURE = "pass rate learned with the second verifier less that with the strict one alone"

@@ -4,8 +4,8 @@ without."""
 import jax.numpy as jnp
 
 from configs.papers import tis
-from experiments.worlds import sparse
-from experiments.worlds import tabular
+from experiments.environments import sparse
+from experiments.environments import tabular
 
 CLAIM = 0
 MEASURE = "accuracy with the weight less that without, sampled from rounded logits"

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from configs.papers import ttrl
-from experiments.worlds import tabular
+from experiments.environments import tabular
 from rlx.evals import pass_at_k
 
 CLAIM = 1

@@ -5,8 +5,8 @@ GRPO against the same with its advantages shaped by how sure the policy is. Entr
 the policy over whole completions, at the rate of the best accuracy.
 """
 from configs.papers import ucas
-from experiments.worlds import sparse
-from experiments.worlds import tabular
+from experiments.environments import sparse
+from experiments.environments import tabular
 
 CLAIM = 0
 MEASURE = "entropy over completions after 200 steps with UCAS less that with GRPO, nats"

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from configs.papers import ver_pitfall
-from experiments.worlds import tabular
+from experiments.environments import tabular
 from rlx.core import records
 from rlx.prompts.datasets import chain
 from rlx.verifiers import pool

@@ -1,4 +1,4 @@
-"""Answers (experiments/worlds/answers.py) of one token, likely after sound reasoning, one of
+"""Answers (experiments/environments/answers.py) of one token, likely after sound reasoning, one of
 ten. A model as verifier sees one drawn answer and errs on one verdict in ten.
 
 The gradient of the answer's own log-prob, which the config lacks, would not show here.
@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 
 from configs.papers import verifree
-from experiments.worlds import answers
-from experiments.worlds import tabular
+from experiments.environments import answers
+from experiments.environments import tabular
 
 CLAIM = 0
 MEASURE = ("mean share of sound reasonings over 200 steps from the answer's "

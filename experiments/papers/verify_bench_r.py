@@ -6,7 +6,7 @@ import functools
 
 import numpy as np
 
-from experiments.worlds import judges
+from experiments.environments import judges
 from rlx.evals import verifier
 
 PAPER = dict(

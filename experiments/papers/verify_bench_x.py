@@ -4,7 +4,7 @@ the one that reads boxes only, and the one that takes the last number if it must
 import contextlib
 import dataclasses
 
-from experiments.worlds import judges
+from experiments.environments import judges
 from rlx.evals import verifier
 from rlx.verifiers import pool
 

@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 
 from configs.papers import verpo
-from experiments.worlds import tabular
-from experiments.worlds import verdicts
+from experiments.environments import tabular
+from experiments.environments import verdicts
 
 CLAIM = 0
 MEASURE = "share passing all tests with VeRPO less that with the rival"

@@ -1,8 +1,8 @@
 """Right completions are rare at every length, sixteen passes of large steps over every
 batch. VESPO against the clip of token ratios and the ratio normalised by length."""
 from configs.papers import vespo
-from experiments.worlds import sparse
-from experiments.worlds import tabular
+from experiments.environments import sparse
+from experiments.environments import tabular
 
 CLAIM = 0
 MEASURE = "late accuracy of VESPO, 16 passes, less that of the rival"

@@ -1,11 +1,11 @@
-"""Plans (experiments/worlds/answers.py) that change a frozen model's perplexity of the next
+"""Plans (experiments/environments/answers.py) that change a frozen model's perplexity of the next
 chapter, about 10, by their quality and by chance, in percent: normal, and with heavy tails."""
 import jax
 import jax.numpy as jnp
 
 from configs.papers import vr_cli
-from experiments.worlds import answers
-from experiments.worlds import tabular
+from experiments.environments import answers
+from experiments.environments import tabular
 
 CLAIM = 1
 MEASURE = ("quality of plans learned from thresholds of the improvement less that "

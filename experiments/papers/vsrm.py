@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from configs.papers import vsrm
-from experiments.worlds import tabular
-from experiments.worlds import verdicts
+from experiments.environments import tabular
+from experiments.environments import verdicts
 
 CLAIM = 0
 MEASURE = "tokens of completions without the steps' rewards less those with them"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from experiments import claims
-from experiments.worlds import tabular
+from experiments.environments import tabular
 
 CHECKS = [key for key in claims.keys() if claims.check_of(key)]
 TUNED = [key for key in CHECKS if hasattr(claims.check_of(key), "arms")]
@@ -118,7 +118,7 @@ def test_check_says_what_it_measures(key):
 
 
 @pytest.mark.parametrize("path", sorted(
-    path for folder in ("papers", "worlds") for path in
+    path for folder in ("papers", "environments") for path in
     (claims.ROOT / "experiments" / folder).glob("*.py")), ids=lambda p: f"{p.parent.name}/{p.name}")
 def test_environments_are_drawn_from_the_seed(path):
   """No key or generator of its own, which would be the same for all seeds."""

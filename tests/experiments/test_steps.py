@@ -2,8 +2,8 @@
 import jax
 import numpy as np
 
-from experiments.worlds import steps
-from experiments.worlds import tabular
+from experiments.environments import steps
+from experiments.environments import tabular
 
 
 def test_saved_by_hand():

@@ -7,7 +7,7 @@ through it, and a table would only learn its own prompts' answers by heart.
 import jax
 import jax.numpy as jnp
 
-from experiments.worlds import tabular
+from experiments.environments import tabular
 
 WORLD = tabular.Tree(prompts=16, vocab=8, length=2)
 LEAVES = 64

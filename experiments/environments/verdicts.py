@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from experiments.worlds import tabular
+from experiments.environments import tabular
 
 QUESTIONS = (0.4, 0.3, 0.2, 0.1)  # Chances of those behind one prompt.
 

@@ -11,7 +11,7 @@ the more it hands out in total. How much it likes what is drawn from the seed.
 import jax
 import jax.numpy as jnp
 
-from experiments.worlds import tabular
+from experiments.environments import tabular
 
 WORLD = tabular.Tree(prompts=4, vocab=4, length=5, eos=True)
 WORK_P2 = jnp.array([[2, 2], [2, 3], [3, 2], [3, 3]])

@@ -3,7 +3,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from experiments.worlds import tabular
+from experiments.environments import tabular
 
 
 def right_steps(key, world, count):

@@ -123,6 +123,14 @@ def beyond(more, logits_PNV, batch):
           for field, x in zip(more, found)}
 
 
+def record(mask_BT, outcome_B, **columns):
+  """Scored of completions and their verdicts, as the training loop would hand it to methods.
+
+  Every toy environment and every check builds its records here.
+  """
+  return records.Scored(action_BT=mask_BT, outcome_B=outcome_B, **columns)
+
+
 class _State(NamedTuple):
   """What a step changes; a table that learns is (logits_PNV, optimizer state)."""
   policy: tuple
@@ -196,8 +204,8 @@ def train(c, world, environment, *, seeds, lr, steps, prm_lr=1.0, value_lr=0.5,
     batch, demo_B = world.sample(keys[0], drawn_from_PNV, group), None
     if env.demo_PT is not None:
       batch, demo_B = _demonstrated(world, batch, env.demo_PT, group)
-    scored = records.Scored(
-        action_BT=batch.mask_BT, tokens_BT=batch.tokens_BT, group=group, demo_B=demo_B,
+    scored = record(
+        batch.mask_BT, tokens_BT=batch.tokens_BT, group=group, demo_B=demo_B,
         old_logps_BT=logps(policy_PNV, batch)[0],
         sampler_logps_BT=logps(drawn_from_PNV, batch)[0],
         ref_logps_BT=logps(state.kl_reference_PNV, batch)[0],

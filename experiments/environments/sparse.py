@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from experiments.worlds import tabular
+from experiments.environments import tabular
 
 
 def rare(prompts=8, share=0.1, spread=1.5):

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from experiments.worlds import tabular
+from experiments.environments import tabular
 from rlx.losses import reward_model
 
 TREE = tabular.Tree(prompts=2, vocab=12, length=3)
