@@ -340,6 +340,13 @@ def variant(arg, names):
   return name, size
 
 
+def sized(c, arg):
+  """The config as it is, or its smoke version where the argument is "smoke"."""
+  if arg not in ("", "smoke"):
+    raise ValueError(f"config argument {arg!r}: there is smoke only.")
+  return smoke(c) if arg == "smoke" else c
+
+
 def smoke(c):
   """Shrinks any config to seconds on a CPU. Same code paths, smaller sizes."""
   c.steps = 2

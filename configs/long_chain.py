@@ -12,8 +12,6 @@ from configs import quickstart
 
 
 def get_config(arg=""):
-  if arg not in ("", "smoke"):
-    raise ValueError(f"arg {arg!r} after the config's colon: there is smoke only.")
   c = quickstart.get_config()
   c.steps = 60
   c.model.path = "runs/starts/same/model"
@@ -26,4 +24,4 @@ def get_config(arg=""):
   c.value.optimizer.lr = c.learner.optimizer.lr
   c.eval.every, c.eval.prompts, c.eval.batch, c.eval.final_samples = 0, 256, 256, 2
   c.checkpoint.every = 60
-  return base.smoke(c) if arg == "smoke" else c
+  return base.sized(c, arg)

@@ -10,8 +10,6 @@ from configs import base
 
 
 def get_config(arg=""):
-  if arg not in ("", "smoke"):
-    raise ValueError(f"arg {arg!r} after the config's colon: there is smoke only.")
   c = base.get_config()
   c.steps = 100
   c.prompts.options = dict(size=20000, n_min=5, n_max=8, ops="Mm")
@@ -29,4 +27,24 @@ def get_config(arg=""):
   # Until the PRM has something to say, the normaliser must not make it louder.
   c.rewards.process.floor = 0.5
   c.eval.prompts, c.eval.batch = 512, 512
-  return base.smoke(c) if arg == "smoke" else c
+  return base.sized(c, arg)
+
+
+def grpo(arg=""):
+  """The quickstart's task with GRPO: one reward, the verdict, and no filter by accuracy.
+
+  The base of most configs in configs/papers/, which change what their paper changes.
+  """
+  c = get_config(arg)
+  c.rollouts.keep = dict(name="keep.everything")
+  c.rewards = dict(outcome=dict(name="outcome.verdict", coef=1.0))
+  c.advantages = dict(outcome=dict(name="group.grpo"), whiten=False)
+  return c
+
+
+def ppo(arg="", *, lam=0.95):
+  """As `grpo`, with a value model that learns at the policy's rate, and whitened GAE."""
+  c = grpo(arg)
+  c.advantages = dict(total=dict(name="temporal.gae", gamma=1.0, lam=lam), whiten=True)
+  c.value.optimizer.lr = c.learner.optimizer.lr
+  return c

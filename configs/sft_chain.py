@@ -18,7 +18,6 @@ def get_config(arg=""):
                      n_heads=4, n_kv_heads=2, head_dim=24, d_ff=288)
   c.sft.target = dict(name="chain.trace", wrong_rate=0.35)
   c.sft.steps, c.sft.batch = 1000, 128
-  c.sft.optimizer = base.optimizer(2e-3, warmup_steps=50, schedule="cosine",
-                                   total_steps=1000)
+  c.sft.optimizer = base.optimizer(2e-3, warmup_steps=50, schedule="cosine", total_steps=1000)
   if arg == "smoke": c.sft.steps, c.sft.batch = 2, 8
   return c

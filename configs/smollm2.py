@@ -43,8 +43,8 @@ def get_config(arg=""):
   c.eval.answer = r"(?i)answer:\s*(\S+)"
   c.checkpoint.every = 10
   c.log.completions_every = 1
+  c = base.sized(c, arg)
   if arg == "smoke":
-    c = base.smoke(c)
     c.steps, c.prompts.per_step, c.rollouts.per_prompt = 1, 2, 2
     c.rollouts.max_tokens = c.rollouts.chunk = c.rollouts.bucket = 8
     c.learner.microbatches = c.prm.microbatches = 1

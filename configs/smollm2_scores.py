@@ -45,4 +45,4 @@ def get_config(arg=""):
   c.advantages = dict(outcome=dict(name="group.rloo"), whiten=False)
   c.prm.order = "none"
   c.eval.prompts, c.eval.batch = 128, 64
-  return base.smoke(c) if size == "smoke" else c
+  return base.sized(c, size)

@@ -5,8 +5,9 @@
 
 A check is experiments/papers/<key>.py, its key that of configs/papers/<key>.py:
 
-  CLAIM           which of PAPER["claims"] it tests; PAPER is the config's, or
-                  the check's own where there is nothing to configure
+  CLAIM           which of the paper's CLAIMS it tests. They stand in the paper's config, whose
+                  docstring begins with "TITLE (arXiv:NUMBER)"; where there is nothing to
+                  configure, both stand in the check.
   MEASURE         what is measured, one line; above 0 is the direction claimed
   MARGIN          the largest effect that counts as none, in units of the measure
   arms()          {name: arm}: the paper's method first, then its rivals. An arm is a
@@ -48,6 +49,7 @@ import importlib
 import json
 import multiprocessing
 import pathlib
+import re
 import tempfile
 import time
 
@@ -114,10 +116,16 @@ def has_config(key):
   return (ROOT / "configs/papers" / f"{key}.py").exists()
 
 
-def paper_of(key):
-  """PAPER of a key."""
-  if has_config(key): return importlib.import_module(f"configs.papers.{key}").PAPER
-  return check_of(key).PAPER
+def paper(key):
+  """A paper as its config or check describes it: dict of title, arxiv, confidence and claims."""
+  module = importlib.import_module(f"configs.papers.{key}") if has_config(key) else check_of(key)
+  text = " ".join(module.__doc__.split())
+  described = re.fullmatch(r"(?P<title>.+?) \(arXiv:(?P<arxiv>\d{4}\.\d{5})\).* "
+                           r"Confidence in the formula: (?P<confidence>high|medium)\.", text)
+  if not described:
+    raise ValueError(f"{module.__file__}: its docstring must begin with 'TITLE (arXiv:NUMBER)' and "
+                     "end with 'Confidence in the formula: high.' or 'medium.'")
+  return described.groupdict() | dict(claims=module.CLAIMS)
 
 
 def tuned(arm, middle, rates=RATES, seeds=TUNING):
@@ -201,9 +209,9 @@ def table(records):
       "| paper | arXiv | config | claim | measured | against | outcome | seeds | effect | margin "
       "| p | p, corrected | rates | first outcome |", "| --- " * 14 + "|"]
   for key in keys():
-    paper, check = paper_of(key), check_of(key)
-    head = [paper["title"], paper["arxiv"], f"`{key}`" if has_config(key) else "",
-            paper["claims"][check.CLAIM if check else 0]]
+    described, check = paper(key), check_of(key)
+    head = [described["title"], described["arxiv"], f"`{key}`" if has_config(key) else "",
+            described["claims"][check.CLAIM if check else 0]]
     rows = [[check.MEASURE, *_row(r, check, *tests[key, r["rival"]])]
             for r in records if r["key"] == key]
     for row in rows or [["", "", "no check"] + [""] * 7]:

@@ -1,6 +1,5 @@
 """Every config loads, holds only keys that exist, and every key has a reader."""
 import importlib.util
-import inspect
 import pathlib
 import re
 
@@ -60,23 +59,9 @@ def test_prime_presets():
     _load(ROOT / "configs/papers/prime.py", "recipee")
 
 
-@pytest.mark.parametrize("path", FILES + [ROOT / "configs/base.py"], ids=ids)
-def test_says_how_to_run_it(path):
-  doc = inspect.getdoc(importlib.util.module_from_spec(
-      importlib.util.spec_from_file_location("c", path))) or path.read_text()
-  assert path.stem == "base" or "python -m rlx." in path.read_text(), ids(path)
-  if path.parent.name == "papers":
-    assert re.search(r"arXiv:\d{4}\.\d{5}", path.read_text())
-  assert doc
-
-
-@pytest.mark.parametrize("path", PAPERS, ids=ids)
-def test_a_paper_says_what_it_claims_and_how_sure_we_are(path):
-  paper = _module(path).PAPER
-  assert paper["title"] and re.fullmatch(r"\d{4}\.\d{5}", paper["arxiv"])
-  assert f"arXiv:{paper['arxiv']}" in path.read_text()
-  assert isinstance(paper["claims"], tuple) and all(paper["claims"])
-  assert paper["claims"] and paper["confidence"] in ("high", "medium")
+@pytest.mark.parametrize("path", FILES, ids=ids)
+def test_docstring_has_the_command_that_runs_it(path):
+  assert f"--config={path.relative_to(ROOT)}" in _module(path).__doc__
 
 
 @pytest.mark.parametrize("path", PAPERS, ids=ids)

@@ -8,26 +8,21 @@ to the question in another wording, no label.
 C (code) the reward (tmlr-group/Co-Reward, co_reward.py); O (ours) all else. There a
 language model words the questions anew, once and before training; here a chain's first
 two digits change places. What counts as an answer is eval.answer.
+
+Confidence in the formula: high.
 """
 from configs import quickstart
 
-PAPER = dict(
-    title="Co-Reward: Self-supervised Reinforcement Learning for Large Language Model "
-          "Reasoning via Contrastive Agreement",
-    arxiv="2508.00410",
-    claims=(
-        "majority labels of the other wording are harder to collapse on than those of the "
-        "prompt itself",
-        "near or above training on true labels, by up to 6.8 points on MATH-500 "
-        "(Llama-3.2-3B-Instruct)",
-    ),
-    confidence="high")
+CLAIMS = (
+    "majority labels of the other wording are harder to collapse on than those of the prompt "
+    "itself",
+    "near or above training on true labels, by up to 6.8 points on MATH-500 "
+    "(Llama-3.2-3B-Instruct)",
+)
 
 
 def get_config(arg=""):
-  c = quickstart.get_config(arg)
+  c = quickstart.grpo(arg)  # No filter by accuracy: the method needs no verdict.
   c.prompts.dataset, c.prompts.paired = "chain_pairs", True
-  c.rewards = dict(outcome=dict(name="pseudo.paired", coef=1.0))
-  c.advantages = dict(outcome=dict(name="group.grpo"), whiten=False)
-  c.rollouts.keep = dict(name="keep.everything")  # asks no verdict
+  c.rewards.outcome = dict(name="pseudo.paired", coef=1.0)
   return c

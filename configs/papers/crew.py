@@ -7,25 +7,22 @@ sure the policy is of its own answer, as a score.
 P the paper: the score, the mean probability of the answer's tokens, and CRew-DPO, which
 learns from the right and the wrong completion that it ranks apart furthest. O ours: one
 pair a prompt, anew in every step, there some of a fixed set; the beta of DPO.
+
+Confidence in the formula: high.
 """
 from configs import quickstart
 
-PAPER = dict(
-    title="Confidence as a Reward: Transforming LLMs into Reward Models",
-    arxiv="2510.13501",
-    claims=(
-        "confidence in the answer ranks right completions above wrong ones better than "
-        "other training-free scores",
-    ),
-    confidence="high")
+CLAIMS = (
+    "confidence in the answer ranks right completions above wrong ones better than other "
+    "training-free scores",
+)
 
 
 def get_config(arg=""):
-  c = quickstart.get_config(arg)
+  c = quickstart.grpo(arg)  # The estimator is for the curves alone.
   c.likelihood.separator = "#"
-  c.rewards = dict(outcome=dict(
-      name="likelihood.answer_confidence", coef=1.0, agg="mean_p"))  # P, for the curves
-  c.advantages = dict(outcome=dict(name="group.grpo"), whiten=False)  # for the curves
+  c.rewards.outcome = dict(
+      name="likelihood.answer_confidence", coef=1.0, agg="mean_p")  # P, for the curves
   c.learner.loss = dict(name="sequence.crew_dpo", beta=0.1)  # P; O: beta
   # O: a group of one verdict has no pair.
   c.rollouts.keep = dict(name="keep.accuracy_band", low=1e-3, high=1 - 1e-3)

@@ -6,22 +6,17 @@
 
 P the paper, C the released code (sail-sg/understand-r1-zero); 8 completions as
 there.
+
+Confidence in the formula: high.
 """
 from configs import quickstart
 
-PAPER = dict(
-    title="Understanding R1-Zero-Like Training: A Critical Perspective",
-    arxiv="2503.20783",
-    claims=("wrong completions do not grow longer, at the accuracy of GRPO",),
-    confidence="high")
+CLAIMS = ("wrong completions do not grow longer, at the accuracy of GRPO",)
 
 
 def get_config(arg=""):
-  c = quickstart.get_config(arg)
-  c.rollouts.keep = dict(name="keep.everything")
-  c.rewards = dict(outcome=dict(name="outcome.verdict", coef=1.0))
-  c.advantages = dict(outcome=dict(name="group.mean_baseline"),
-                      whiten=False)  # P
+  c = quickstart.grpo(arg)
+  c.advantages.outcome = dict(name="group.mean_baseline")  # P
   c.learner.loss = dict(name="policy.ppo_clip", clip_low=0.2, clip_high=0.2)
   c.learner.aggregation = "seq-mean-token-sum-norm"  # P: by rollouts.max_tokens
   c.kl.coef = 0.0  # C

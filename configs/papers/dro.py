@@ -7,23 +7,17 @@ fitted to its reward above a learned value.
 
 P the paper, O ours: completions of the policy, there of a fixed data set with one
 a prompt; verdicts, there scores.
+
+Confidence in the formula: high.
 """
 from configs import quickstart
 
-PAPER = dict(
-    title="Offline Regularised Reinforcement Learning for Large Language "
-          "Models Alignment",
-    arxiv="2405.19107",
-    claims=("single completions with rewards suffice, without pairs",),
-    confidence="high")
+CLAIMS = ("single completions with rewards suffice, without pairs",)
 
 
 def get_config(arg=""):
-  c = quickstart.get_config(arg)
-  c.rollouts.keep = dict(name="keep.everything")
-  c.rewards = dict(outcome=dict(name="outcome.verdict", coef=1.0))
-  c.advantages = dict(total=dict(name="temporal.gae", gamma=1.0, lam=1.0),
-                      whiten=False)  # P
+  c = quickstart.grpo(arg)
+  c.advantages = dict(total=dict(name="temporal.gae", gamma=1.0, lam=1.0), whiten=False)  # P
   c.value.optimizer.lr = c.learner.optimizer.lr  # P
   c.learner.loss = dict(name="sequence.dro", tau=1.0)  # P
   c.learner.aggregation = "seq-mean-token-sum"  # P

@@ -9,26 +9,19 @@ P (paper) weights that grow with the tokens' spread over the group and the base
 without reasoning, unchecked; O (ours) the weight (the spread itself) and all
 numbers; without its filters. So that there are tokens to weigh the reference is the
 last step and the answer, as "5#5".
+
+Confidence in the formula: medium.
 """
 from configs import quickstart
 
-PAPER = dict(
-    title="Direct Reasoning Optimization: LLMs Can Reward And Refine Their Own Reasoning "
-          "for Open-Ended Tasks",
-    arxiv="2506.13351",
-    claims=(
-        "a plain mean dilutes the signal on long references; the weights restore it",
-    ),
-    confidence="medium")
+CLAIMS = ("a plain mean dilutes the signal on long references; the weights restore it",)
 
 
 def get_config(arg=""):
-  c = quickstart.get_config(arg)
+  c = quickstart.grpo(arg)  # No filter by accuracy: the method needs no verdict.
   c.likelihood.separator, c.likelihood.answer = ";", "{}#{}"
   c.likelihood.max_tokens = 3
-  c.rewards = dict(outcome=dict(
+  c.rewards.outcome = dict(
       name="likelihood.reference", coef=1.0, agg="mean_lp", token_weight="group_std",
-      baseline="diff"))
-  c.advantages = dict(outcome=dict(name="group.grpo"), whiten=False)
-  c.rollouts.keep = dict(name="keep.everything")  # asks no verdict
+      baseline="diff")
   return c

@@ -6,16 +6,12 @@
 
 C (code) the schedule, the cap of the weights, the clips; O (ours): d and its growth,
 there 25 and 5 for responses of thousands of tokens, and minibatches.
+
+Confidence in the formula: high.
 """
 from configs import quickstart
 
-PAPER = dict(
-    title="Let it Calm: Exploratory Annealed Decoding for Verifiable Reinforcement Learning",
-    arxiv="2510.05251",
-    claims=(
-        "heat at the start of a completion learns more than a fixed temperature",
-    ),
-    confidence="high")
+CLAIMS = ("heat at the start of a completion learns more than a fixed temperature",)
 
 
 def get_config(arg=""):

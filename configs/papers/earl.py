@@ -7,24 +7,16 @@ completion, with a KL penalty.
 
 P the paper (abstract, and its summary at sciencestack.ai/paper/2511.12033), O ours:
 the share and the penalty's size. Chains of digits in place of code for circuits.
+
+Confidence in the formula: high.
 """
 from configs import quickstart
 
-PAPER = dict(
-    title="EARL: Entropy-Aware RL Alignment of LLMs for Reliable RTL Code "
-          "Generation",
-    arxiv="2511.12033",
-    claims=(
-        "functional pass rates of RTL code rise by up to 14.7%",
-        "training is steadier"),
-    confidence="high")
+CLAIMS = ("functional pass rates of RTL code rise by up to 14.7%", "training is steadier",)
 
 
 def get_config(arg=""):
-  c = quickstart.get_config(arg)
-  c.rollouts.keep = dict(name="keep.everything")
-  c.rewards = dict(outcome=dict(name="outcome.verdict", coef=1.0))
-  c.advantages = dict(outcome=dict(name="group.grpo"), whiten=False)
+  c = quickstart.grpo(arg)
   c.learner.token_weight = dict(
       name="token_weight.top", over="completion",  # P
       fraction=0.2)  # O

@@ -5,16 +5,12 @@ with its filter: prompts whose rewards spread little do not learn.
   python -m rlx.train --config=configs/papers/ema_std_filter.py:smoke --workdir=DIR
 
 C (code) OpenBMB/RLPR, reproduce_qwen.sh; the rest is rlpr.py.
+
+Confidence in the formula: high.
 """
 from configs.papers import rlpr
 
-PAPER = dict(
-    title="RLPR: Extrapolating RLVR to General Domains without Verifiers",
-    arxiv="2506.18254",
-    claims=(
-        "leaving out prompts of little spread stabilises training and learns more",
-    ),
-    confidence="high")
+CLAIMS = ("leaving out prompts of little spread stabilises training and learns more",)
 
 
 def get_config(arg=""):

@@ -7,25 +7,20 @@ sound one.
 
 C the released code (yyDing1/FAPO), O ours. The exact checker finds the flaws,
 there a generative reward model.
+
+Confidence in the formula: high.
 """
 from configs import quickstart
 
-PAPER = dict(
-    title="FAPO: Flawed-Aware Policy Optimization for Efficient and Reliable "
-          "Reasoning",
-    arxiv="2510.22543",
-    claims=(
-        "flawed answers help early and hurt late; the penalty turns the sign "
-        "of their advantage by itself",),
-    confidence="high")
+CLAIMS = (
+    "flawed answers help early and hurt late; the penalty turns the sign of their advantage by "
+    "itself",
+)
 
 
 def get_config(arg=""):
-  c = quickstart.get_config(arg)
-  c.rollouts.keep = dict(name="keep.everything")  # O
+  c = quickstart.grpo(arg)  # C: the estimator; O: no filter.
   c.verifier.steps = "chain.steps"  # O
-  c.rewards = dict(outcome=dict(
-      name="steps.flaw_penalty", coef=1.0, lam=1.0))       # C
-  c.advantages = dict(outcome=dict(name="group.grpo"), whiten=False)  # C
+  c.rewards.outcome = dict(name="steps.flaw_penalty", coef=1.0, lam=1.0)  # C
   c.learner.aggregation = "token-mean"  # C: a DAPO recipe
   return c

@@ -7,22 +7,16 @@
 P the paper's definition: a reward counts if those of a higher priority meet their
 thresholds. O ours. Steps of a chain in place of an agent's turns; two priorities, the
 verdict and the steps, there more of them.
+
+Confidence in the formula: high.
 """
 from configs import quickstart
 
-PAPER = dict(
-    title="Stabilizing Long-term Multi-turn Reinforcement Learning with Gated "
-          "Rewards",
-    arxiv="2508.10548",
-    claims=(
-        "added as they are, rewards of steps grow while the outcome falls; "
-        "gated they do not",),
-    confidence="high")
+CLAIMS = ("added as they are, rewards of steps grow while the outcome falls; gated they do not",)
 
 
 def get_config(arg=""):
-  c = quickstart.get_config(arg)
-  c.rollouts.keep = dict(name="keep.everything")
+  c = quickstart.grpo(arg)
   c.verifier.steps = "chain.steps"  # O
   c.rewards = dict(
       outcome=dict(name="outcome.verdict", coef=1.0),

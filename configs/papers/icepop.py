@@ -6,24 +6,18 @@ sampler and trainer disagree.
   python -m rlx.train --config=configs/papers/icepop.py:smoke --workdir=DIR
 
 P the paper, O ours.
+
+Confidence in the formula: high.
 """
 from configs import quickstart
 
-PAPER = dict(
-    title="Every Step Evolves: Scaling Reinforcement Learning for "
-          "Trillion-Scale Thinking Model",
-    arxiv="2510.18855",
-    claims=(
-        "masking keeps training of mixture-of-experts models from collapsing, "
-        "truncation does not",),
-    confidence="high")
+CLAIMS = (
+    "masking keeps training of mixture-of-experts models from collapsing, truncation does not",
+)
 
 
 def get_config(arg=""):
-  c = quickstart.get_config(arg)
-  c.rollouts.keep = dict(name="keep.everything")
-  c.rewards = dict(outcome=dict(name="outcome.verdict", coef=1.0))
-  c.advantages = dict(outcome=dict(name="group.grpo"), whiten=False)
+  c = quickstart.grpo(arg)
   c.learner.loss = dict(name="policy.ppo_clip", clip_low=0.2, clip_high=0.2)
   c.learner.behaviour = dict(name="behaviour.icepop", low=0.5, high=5.0)  # P
   # O: in float32 sampler and trainer agree to a rounding and all weights are 1.

@@ -8,24 +8,20 @@ P (paper) the log-prob as the reward to choose; O (ours) the estimator and all
 numbers. The paper compares it with RLPR, VeriFree, JEPO and NOVER, which have files
 of their own. Per token: --config.rewards.outcome.agg=mean_lp (the same here, where
 the answer is one token).
+
+Confidence in the formula: medium.
 """
 from configs import quickstart
 
-PAPER = dict(
-    title="Likelihood-Based Reward Designs for General LLM Reasoning",
-    arxiv="2602.03979",
-    claims=(
-        "log-prob rewards work for short and long answers; probabilities go flat on long "
-        "ones",
-        "log-prob rewards give much better perplexity of the answer",
-    ),
-    confidence="medium")
+CLAIMS = (
+    "log-prob rewards work for short and long answers; probabilities go flat on long ones",
+    "log-prob rewards give much better perplexity of the answer",
+)
 
 
 def get_config(arg=""):
-  c = quickstart.get_config(arg)
+  c = quickstart.grpo(arg)  # No filter by accuracy: the method needs no verdict.
   c.likelihood.separator, c.likelihood.max_tokens = "#", 1  # the answer is one digit
-  c.rewards = dict(outcome=dict(name="likelihood.reference", coef=1.0, agg="sum_lp"))
-  c.advantages = dict(outcome=dict(name="group.rloo"), whiten=False)
-  c.rollouts.keep = dict(name="keep.everything")  # asks no verdict
+  c.rewards.outcome = dict(name="likelihood.reference", coef=1.0, agg="sum_lp")
+  c.advantages.outcome = dict(name="group.rloo")
   return c

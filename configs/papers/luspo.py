@@ -6,26 +6,17 @@ completion weighted by its length.
   python -m rlx.train --config=configs/papers/luspo.py:smoke --workdir=DIR
 
 P the paper (section 5.1), O ours. Lengths are given by the task here.
+
+Confidence in the formula: high.
 """
 from configs import quickstart
 
-PAPER = dict(
-    title="Length-Unbiased Sequence Policy Optimization: Revealing and "
-          "Controlling Response Length Variation in RLVR",
-    arxiv="2602.05261",
-    claims=(
-        "completions grow longer than GSPO's, and accuracy is higher than "
-        "GRPO's and GSPO's",),
-    confidence="high")
+CLAIMS = ("completions grow longer than GSPO's, and accuracy is higher than GRPO's and GSPO's",)
 
 
 def get_config(arg=""):
-  c = quickstart.get_config(arg)
-  c.rollouts.keep = dict(name="keep.everything")
-  c.rewards = dict(outcome=dict(name="outcome.verdict", coef=1.0))
-  c.advantages = dict(outcome=dict(name="group.grpo"), whiten=False)
-  c.learner.loss = dict(name="sequence.luspo", clip_low=2e-3,
-                        clip_high=2.5e-3)  # P
+  c = quickstart.grpo(arg)
+  c.learner.loss = dict(name="sequence.luspo", clip_low=2e-3, clip_high=2.5e-3)  # P
   c.learner.aggregation = "seq-mean-token-sum"  # P
   c.learner.minibatches = 4  # O: on-policy the rule does nothing
   return c

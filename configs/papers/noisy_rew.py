@@ -8,27 +8,23 @@ P (paper) the rate, PPO with gamma = lambda = 1 and no KL; C (code)
 trestad/Noisy-Rewards-in-Learning-to-Reason at train_rl_math_7b_orz_flip.sh; O
 (ours) the value model's rate. The reward of reasoning phrases (RPR) is not here:
 chains have no phrases.
+
+Confidence in the formula: high.
 """
 from configs import quickstart
 
-PAPER = dict(
-    title="The Climb Carves Wisdom Deeper Than the Summit: On the Noisy Rewards in "
-          "Learning to Reason",
-    arxiv="2505.22653",
-    claims=(
-        "40% of flips cost little: 72.0 against 75.9 on MATH-500 with Qwen-2.5-7B",
-        "50% of flips collapse: the reward is random",
-    ),
-    confidence="high")
+CLAIMS = (
+    "40% of flips cost little: 72.0 against 75.9 on MATH-500 with Qwen-2.5-7B",
+    "50% of flips collapse: the reward is random",
+)
 
 
 def get_config(arg=""):
-  c = quickstart.get_config(arg)
-  c.rewards = dict(outcome=dict(
+  c = quickstart.grpo(arg)  # No filter by accuracy: it would use the verdicts without noise.
+  c.rewards.outcome = dict(
       name="noise.channel", coef=1.0, false_positive=0.4, false_negative=0.4,  # P 0 to 0.5
-      level="group"))                              # C all completions share the coin
+      level="group")  # C all completions share the coin
   c.advantages = dict(outcome=dict(name="temporal.gae", gamma=1.0, lam=1.0),   # P
                       whiten=True)                 # C verl's PPO
-  c.rollouts.keep = dict(name="keep.everything")   # the band would see clean verdicts
   c.value.optimizer.lr = 5e-4                      # O as the policy's (C 5e-6 and 1e-6)
   return c

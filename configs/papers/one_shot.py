@@ -7,30 +7,23 @@ Example (arXiv:2504.20571): GRPO on a single prompt, over and over.
 P (paper) one prompt, entropy and KL coefficients; O (ours) the prompt, the first, and 64
 completions of it (there 128 copies of 8). Two prompts: --config.prompts.limit=2
 --config.prompts.per_step=2.
+
+Confidence in the formula: medium.
 """
 from configs import quickstart
 
-PAPER = dict(
-    title="Reinforcement Learning for Reasoning in Large Language Models with One Training "
-          "Example",
-    arxiv="2504.20571",
-    claims=(
-        "one example nearly matches a data set of thousands (Qwen2.5-Math-1.5B, MATH-500: "
-        "36.0 to 73.6)",
-        "accuracy on other prompts keeps rising after that on the one has reached 100%",
-        "the policy gradient is what helps, not weight decay or KL; an entropy bonus adds "
-        "to it",
-    ),
-    confidence="medium")
+CLAIMS = (
+    "one example nearly matches a data set of thousands (Qwen2.5-Math-1.5B, MATH-500: 36.0 to "
+    "73.6)",
+    "accuracy on other prompts keeps rising after that on the one has reached 100%",
+    "the policy gradient is what helps, not weight decay or KL; an entropy bonus adds to it",
+)
 
 
 def get_config(arg=""):
-  c = quickstart.get_config(arg)
+  c = quickstart.grpo(arg)  # No filter by accuracy: it would end the run at 90%.
   c.prompts.limit = c.prompts.per_step = 1                                      # P
   c.rollouts.per_prompt = 4 if arg == "smoke" else 64                           # O
-  c.rewards = dict(outcome=dict(name="outcome.verdict", coef=1.0))
-  c.advantages = dict(outcome=dict(name="group.grpo"), whiten=False)
-  c.rollouts.keep = dict(name="keep.everything")  # the band would end it at 90%
   c.learner.entropy_coef = 1e-3                                                 # P
   c.kl.coef, c.kl.kind, c.kl.place = 1e-3, "k3", "loss"                         # P
   return c

@@ -11,29 +11,26 @@ O (ours) beta and rate, those of the quickstart. A step is one token here, there
 turn of the dialogue: no estimator spreads the reward of a longer step over its tokens
 and leaves out the steps after it. The code's loss takes the mean over steps, here it
 is the sum.
+
+Confidence in the formula: medium.
 """
 from configs import quickstart
 
-PAPER = dict(
-    title="Agentic Reinforcement Learning with Implicit Step Rewards",
-    arxiv="2509.19199",
-    claims=(
-        "step rewards learned from pairs of trajectories reach a success rate in fewer "
-        "samples than outcomes alone, and than PRIME",
-    ),
-    confidence="medium")
+CLAIMS = (
+    "step rewards learned from pairs of trajectories reach a success rate in fewer samples than "
+    "outcomes alone, and than PRIME",
+)
 
 
 def get_config(arg=""):
   c = quickstart.get_config(arg)
+  c.rollouts.keep = dict(name="keep.everything")         # C
   c.prm.loss = dict(name="prm.dpo")                       # P trajectory-level DPO
   c.prm.beta = 0.5
   c.prm.reference = "policy"                              # P
-  c.rewards.process = dict(
-      name="implicit.process", coef=1.0, granularity="token", norm="none")
+  c.rewards.process = dict(name="implicit.process", coef=1.0, granularity="token", norm="none")
   c.advantages = dict(
       outcome=dict(name="group.rloo"),                    # P or mean-only GRPO
       process=dict(name="process.rloo", gamma=0.0, loo="strict"),  # P no step after it
       whiten=False)
-  c.rollouts.keep = dict(name="keep.everything")          # C
   return c

@@ -7,22 +7,16 @@ best completion learns.
 
 P the paper, C verl (grpo_passk), O ours. With verdicts of 0 and 1 a group
 learns where just one is right.
+
+Confidence in the formula: medium.
 """
 from configs import quickstart
 
-PAPER = dict(
-    title="Optimizing Language Models for Inference Time Objectives using "
-          "Reinforcement Learning",
-    arxiv="2503.19595",
-    claims=(
-        "pass@k improves over training on the mean, at some cost of pass@1",),
-    confidence="medium")
+CLAIMS = ("pass@k improves over training on the mean, at some cost of pass@1",)
 
 
 def get_config(arg=""):
-  c = quickstart.get_config(arg)
-  c.rollouts.keep = dict(name="keep.everything")
-  c.rewards = dict(outcome=dict(name="outcome.verdict", coef=1.0))
+  c = quickstart.grpo(arg)
   c.advantages = dict(  # P; C divides by the std
       outcome=dict(name="group.pass_at_k", use_std=False), whiten=False)
   return c

@@ -1,4 +1,4 @@
-"""PRIME, Process Reinforcement through Implicit Rewards (arXiv:2502.01456).
+"""Process Reinforcement through Implicit Rewards (arXiv:2502.01456): PRIME.
 
   python -m rlx.train --config=configs/papers/prime.py --workdir=DIR --config.model.path=MODEL --config.prompts.source=jsonl:FILE
   python -m rlx.train --config=configs/papers/prime.py:smoke --workdir=DIR   # CPU seconds, on the quickstart's task
@@ -7,23 +7,21 @@
 Origin of every number: S run_prime_main.sh, Y ppo_trainer.yaml, C code of
 PRIME-RL/PRIME at 18ad596f; P the paper; R prime_trainer.yaml and
 run_prime_qwen.sh of verl-project/verl-recipe at 48ea0a79.
+
+Confidence in the formula: high.
 """
 from configs import base
 from configs import quickstart
 
-PAPER = dict(
-    title="Process Reinforcement through Implicit Rewards",
-    arxiv="2502.01456",
-    claims=(
-        # Section 4.3 and table 1; Eurus-2-7B-SFT, 8 A800.
-        "dense rewards reach the outcome-only training reward of 240 steps in 40% of them",
-        "average of seven benchmarks 28.8 -> 43.9 in 592 steps"),
-    confidence="high")
+CLAIMS = (
+    # Section 4.3 and table 1; Eurus-2-7B-SFT, 8 A800.
+    "dense rewards reach the outcome-only training reward of 240 steps in 40% of them",
+    "average of seven benchmarks 28.8 -> 43.9 in 592 steps",
+)
 
 
 def get_config(arg=""):
-  if arg not in ("", "recipe", "smoke", "recipe-smoke"):
-    raise ValueError(f"prime.py:{arg}: there are recipe, smoke and recipe-smoke.")
+  name, size = base.variant(arg, ("paper", "recipe"))
   c = base.get_config()
   c.steps = 592                                # P 4.1: one epoch of 151.5K kept prompts
   c.model.path = "hf:PRIME-RL/Eurus-2-7B-SFT"  # S: policy, PRM and reference
@@ -73,8 +71,8 @@ def get_config(arg=""):
   c.prm.optimizer = base.optimizer(1e-6, weight_decay=0.0,   # S, Y
                                    max_grad_norm=10.0)       # S
   c.eval.every = c.checkpoint.every = 16       # S
-  if arg.startswith("recipe"): recipe(c)
-  return _smoke(c) if arg.endswith("smoke") else c
+  if name == "recipe": recipe(c)
+  return _smoke(c) if size == "smoke" else c
 
 
 def recipe(c):

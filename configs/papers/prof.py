@@ -8,18 +8,15 @@ learn.
 P (paper) the filter, as its summary has it; O (ours) what is kept of each side. 4
 of 8 completions learn. Its scores are means of a PRM over steps, here the share of
 right steps, the exact one.
+
+Confidence in the formula: medium.
 """
 from configs import quickstart
 
-PAPER = dict(
-    title="Beyond Correctness: Harmonizing Process and Outcome Rewards through RL "
-          "Training",
-    arxiv="2509.03403",
-    claims=(
-        "filtering beats blending the scores into the reward, which is hacked",
-        "the steps of right completions improve",
-    ),
-    confidence="medium")
+CLAIMS = (
+    "filtering beats blending the scores into the reward, which is hacked",
+    "the steps of right completions improve",
+)
 
 
 def get_config(arg=""):

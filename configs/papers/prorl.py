@@ -7,23 +7,19 @@ the policy now and then.
 
 P (paper), O (ours): the paper resets when validation stagnates or the KL grows, here
 it is every 25th step; minibatches. Without its stages of longer and longer context.
+
+Confidence in the formula: medium.
 """
 from configs import quickstart
 
-PAPER = dict(
-    title="Scaling Up RL: Unlocking Diverse Reasoning in LLMs via Prolonged Training",
-    arxiv="2507.12507",
-    claims=(
-        "without resets of the reference the KL term comes to dominate and progress stalls",
-        "without a KL term long runs collapse",
-    ),
-    confidence="medium")
+CLAIMS = (
+    "without resets of the reference the KL term comes to dominate and progress stalls",
+    "without a KL term long runs collapse",
+)
 
 
 def get_config(arg=""):
-  c = quickstart.get_config(arg)
-  c.rewards = dict(outcome=dict(name="outcome.verdict", coef=1.0))
-  c.advantages = dict(outcome=dict(name="group.grpo"), whiten=False)
+  c = quickstart.grpo(arg)
   c.rollouts.keep = dict(name="keep.accuracy_band", low=1e-3, high=1 - 1e-3)  # P
   c.rollouts.decoding.temperature = 1.2                     # P
   c.learner.loss.clip_low, c.learner.loss.clip_high = 0.2, 0.4  # P

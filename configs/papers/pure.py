@@ -8,24 +8,19 @@ step, not the sum of its steps.
 C the released code (CJReinforce/PURE), O ours. The scores of steps are the
 exact checker's, there a trained PRM's; every prompt has a verdict, there about
 one in ten.
+
+Confidence in the formula: high.
 """
 from configs import quickstart
 
-PAPER = dict(
-    title="Stop Summation: Min-Form Credit Assignment Is All Process Reward "
-          "Model Needs for Reasoning",
-    arxiv="2504.15275",
-    claims=(
-        "step rewards that are summed collapse early, softmin ones train "
-        "stably",
-        "with verdicts on a tenth of the prompts the rest of the reward "
-        "hacking is gone"),
-    confidence="high")
+CLAIMS = (
+    "step rewards that are summed collapse early, softmin ones train stably",
+    "with verdicts on a tenth of the prompts the rest of the reward hacking is gone",
+)
 
 
 def get_config(arg=""):
-  c = quickstart.get_config(arg)
-  c.rollouts.keep = dict(name="keep.everything")  # C
+  c = quickstart.grpo(arg)  # C: no filter by accuracy.
   c.verifier.steps = "chain.steps"  # O
   c.rewards = dict(
       outcome=dict(name="outcome.verdict", coef=1.0),      # C

@@ -9,19 +9,16 @@ P (paper) n = 2 problems (4 with --config.prompts.columns.problems=4), a reward 
 answers right; O (ours) all else. Only the last answer: --config.prompts.dataset=chain
 with twice the operations. A chain of two starts where the first ends, without the
 difference that the paper adds.
+
+Confidence in the formula: high.
 """
 from configs import quickstart
 
-PAPER = dict(
-    title="R-Horizon: How Far Can Your Large Reasoning Model Really Go in Breadth and "
-          "Depth?",
-    arxiv="2510.08189",
-    claims=(
-        "training on composed problems helps on composed problems, and more than training "
-        "on single ones does on single problems",
-        "a reward for all answers does better on composed problems than one for the last",
-    ),
-    confidence="high")
+CLAIMS = (
+    "training on composed problems helps on composed problems, and more than training on single "
+    "ones does on single problems",
+    "a reward for all answers does better on composed problems than one for the last",
+)
 
 
 def get_config(arg=""):

@@ -7,20 +7,16 @@ to one.
 
 C the released code (Gen-Verse/ReasonFlux), O ours. The scores of steps are the
 exact checker's, there a trained PRM's, which scores the trajectory too.
+
+Confidence in the formula: medium.
 """
 from configs import quickstart
 
-PAPER = dict(
-    title="ReasonFlux-PRM: Trajectory-Aware PRMs for Long Chain-of-Thought "
-          "Reasoning in LLMs",
-    arxiv="2506.18896",
-    claims=("the blend does better than GRPO with verdicts alone",),
-    confidence="medium")
+CLAIMS = ("the blend does better than GRPO with verdicts alone",)
 
 
 def get_config(arg=""):
-  c = quickstart.get_config(arg)
-  c.rollouts.keep = dict(name="keep.everything")
+  c = quickstart.grpo(arg)
   c.verifier.steps = "chain.steps"  # O
   c.rewards = dict(
       outcome=dict(name="outcome.verdict", coef=0.25),     # C

@@ -8,27 +8,18 @@ P (paper) the variance's factor and KL, unchecked; C (code) tlc4418/llm_optimiza
 for the formulas; O (ours) the rest of PPO. Five reward models of different seeds
 are here two verifiers that judge different things. WCO:
 --config.rewards.outcome.kind=min
+
+Confidence in the formula: medium.
 """
 from configs import quickstart
 
-PAPER = dict(
-    title="Reward Model Ensembles Help Mitigate Overoptimization",
-    arxiv="2310.02743",
-    claims=(
-        "WCO and UWO reduce overoptimization in PPO; with a small KL penalty there is "
-        "none",
-    ),
-    confidence="medium")
+CLAIMS = ("WCO and UWO reduce overoptimization in PPO; with a small KL penalty there is none",)
 
 
 def get_config(arg=""):
-  c = quickstart.get_config(arg)
+  c = quickstart.ppo(arg)  # O. No filter by accuracy: RLHF has no verdict.
   c.verifier.scores = ("chain.answer", "chain.step_share")  # for reward models
   # Its variance counts 0.1 times (P for PPO), the function's default.
   c.rewards = dict(outcome=dict(name="shaping.ensemble", coef=1.0, kind="uwo"))
   c.kl.coef, c.kl.place, c.kl.kind = 0.01, "reward", "k1"  # P the small one
-  c.advantages = dict(total=dict(name="temporal.gae", gamma=1.0, lam=0.95),  # O
-                      whiten=True)                # O
-  c.value.optimizer.lr = 5e-4                     # O as the policy's
-  c.rollouts.keep = dict(name="keep.everything")  # RLHF asks no verdict
   return c

@@ -8,23 +8,18 @@ C (code) the coin's rate (ruixin31/Spurious_Rewards, auto_verify.py; 16 completi
 there). Other controls: --config.rewards.outcome.kind=inverse, or the reward
 pseudo.wrong_majority. Chains have no verifier of format alone, so that the format
 control is not here.
+
+Confidence in the formula: high.
 """
 from configs import quickstart
 
-PAPER = dict(
-    title="Spurious Rewards: Rethinking Training Signals in RLVR",
-    arxiv="2506.10947",
-    claims=(
-        "random rewards give Qwen2.5-Math-7B 21 points on MATH-500, true ones 29",
-        "on models without that latent skill random rewards give nothing",
-    ),
-    confidence="high")
+CLAIMS = (
+    "random rewards give Qwen2.5-Math-7B 21 points on MATH-500, true ones 29",
+    "on models without that latent skill random rewards give nothing",
+)
 
 
 def get_config(arg=""):
-  c = quickstart.get_config(arg)
-  c.rewards = dict(outcome=dict(
-      name="noise.control", coef=1.0, kind="random", rate=0.5))  # C
-  c.advantages = dict(outcome=dict(name="group.grpo"), whiten=False)
-  c.rollouts.keep = dict(name="keep.everything")  # the band would see verdicts
+  c = quickstart.grpo(arg)  # No filter by accuracy: it would use the verdicts.
+  c.rewards.outcome = dict(name="noise.control", coef=1.0, kind="random", rate=0.5)  # C
   return c

@@ -6,28 +6,18 @@ entropy most.
   python -m rlx.train --config=configs/papers/steer.py:smoke --workdir=DIR
 
 C the released code (zz-haooo/STEER), O ours.
+
+Confidence in the formula: high.
 """
 from configs import quickstart
 
-PAPER = dict(
-    title="Rethinking Entropy Interventions in RLVR: An Entropy Change "
-          "Perspective",
-    arxiv="2510.10150",
-    claims=(
-        "entropy is flatter than with a higher clip or a bonus, at no less "
-        "accuracy",),
-    confidence="high")
+CLAIMS = ("entropy is flatter than with a higher clip or a bonus, at no less accuracy",)
 
 
 def get_config(arg=""):
-  c = quickstart.get_config(arg)
-  c.rollouts.keep = dict(name="keep.everything")
-  c.rewards = dict(outcome=dict(name="outcome.verdict", coef=1.0))
-  c.advantages = dict(outcome=dict(name="group.grpo"), whiten=False)
-  c.learner.loss = dict(name="policy.ppo_clip", clip_low=0.2, clip_high=0.28,
-                        dual_clip=10.0)  # C
-  c.learner.token_weight = dict(name="token_weight.steer", low=0.8,
-                                shape="exponential")  # C
+  c = quickstart.grpo(arg)
+  c.learner.loss = dict(name="policy.ppo_clip", clip_low=0.2, clip_high=0.28, dual_clip=10.0)  # C
+  c.learner.token_weight = dict(name="token_weight.steer", low=0.8, shape="exponential")  # C
   c.learner.aggregation = "token-mean"  # O
   c.learner.minibatches = 4  # O: on-policy the clip does nothing
   return c

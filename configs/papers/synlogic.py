@@ -9,24 +9,19 @@ solved.
 P (paper) the recipe; O (ours) kinds and levels, from reasoning-gym, five for 35, and
 SmolLM2-135M (configs/smollm2.py says where WHEEL is from). A level is an option of its
 kind, such as --config.prompts.options.config.mini_sudoku.max_empty=6.
+
+Confidence in the formula: high.
 """
 from configs import smollm2
 
-PAPER = dict(
-    title="SynLogic: Synthesizing Verifiable Reasoning Data at Scale for Learning Logical "
-          "Reasoning and Beyond",
-    arxiv="2505.19641",
-    claims=(
-        "training on generated logic carries over to logic tasks that were not trained on "
-        "(BBEH: 6 points above DeepSeek-R1-Distill-Qwen-32B)",
-        "mixed with mathematics and code it makes training on those more efficient",
-    ),
-    confidence="high")
+CLAIMS = (
+    "training on generated logic carries over to logic tasks that were not trained on (BBEH: 6 "
+    "points above DeepSeek-R1-Distill-Qwen-32B)",
+    "mixed with mathematics and code it makes training on those more efficient",
+)
 
 
 def get_config(arg=""):
-  if arg not in ("", "smoke"):
-    raise ValueError(f"arg {arg!r} after the config's colon: there is smoke only.")
   c = smollm2.get_config(arg)
   levels = dict(                                                           # O the lowest
       countdown=dict(min_numbers=3, max_numbers=3, min_value=1, max_value=10,

@@ -7,16 +7,12 @@ completions that begin alike.
 
 P (paper) the estimator; O (ours) all else, 16 completions among them: chains of digits
 share prefixes, most texts share few.
+
+Confidence in the formula: medium.
 """
 from configs import quickstart
 
-PAPER = dict(
-    title="Exploiting Tree Structure for Credit Assignment in RL Training of LLMs",
-    arxiv="2509.18314",
-    claims=(
-        "learns faster than GRPO, and to a higher accuracy, without a value model",
-    ),
-    confidence="medium")
+CLAIMS = ("learns faster than GRPO, and to a higher accuracy, without a value model",)
 
 
 def get_config(arg=""):

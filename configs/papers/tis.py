@@ -8,24 +8,16 @@ over sampler, truncated.
 The form for language models is TIS, Yao et al. 2025 (Your Efficient RL
 Framework Secretly Brings You Off-Policy RL Training, a note without an arXiv
 number): C its cap in verl and TRL, O ours.
+
+Confidence in the formula: high.
 """
 from configs import quickstart
 
-PAPER = dict(
-    title="IMPALA: Scalable Distributed Deep-RL with Importance Weighted "
-          "Actor-Learner Architectures",
-    arxiv="1802.01561",
-    claims=(
-        "with a quantised or faster sampler the weight restores the accuracy "
-        "of one that agrees",),
-    confidence="high")
+CLAIMS = ("with a quantised or faster sampler the weight restores the accuracy of one that agrees",)
 
 
 def get_config(arg=""):
-  c = quickstart.get_config(arg)
-  c.rollouts.keep = dict(name="keep.everything")
-  c.rewards = dict(outcome=dict(name="outcome.verdict", coef=1.0))
-  c.advantages = dict(outcome=dict(name="group.grpo"), whiten=False)
+  c = quickstart.grpo(arg)
   c.learner.loss = dict(name="policy.ppo_clip", clip_low=0.2, clip_high=0.2)
   c.learner.behaviour = dict(name="behaviour.tis", cap=2.0, level="token")  # C
   # O: in float32 sampler and trainer agree to a rounding and all weights are 1.

@@ -7,22 +7,18 @@ the majority answer, no label.
 P (paper) the reward; O (ours) all else (the paper votes with 64 completions and
 learns from 32). What counts as an answer is eval.answer. The paper trains on the
 test questions themselves, here no held-out question is trained on.
+
+Confidence in the formula: high.
 """
 from configs import quickstart
 
-PAPER = dict(
-    title="TTRL: Test-Time Reinforcement Learning",
-    arxiv="2504.16084",
-    claims=(
-        "Qwen2.5-Math-7B's pass@1 on AIME 2024 more than doubles without a label",
-        "accuracy goes beyond that of the majority vote it learns from",
-    ),
-    confidence="high")
+CLAIMS = (
+    "Qwen2.5-Math-7B's pass@1 on AIME 2024 more than doubles without a label",
+    "accuracy goes beyond that of the majority vote it learns from",
+)
 
 
 def get_config(arg=""):
-  c = quickstart.get_config(arg)
-  c.rewards = dict(outcome=dict(name="pseudo.majority", coef=1.0))
-  c.advantages = dict(outcome=dict(name="group.grpo"), whiten=False)
-  c.rollouts.keep = dict(name="keep.everything")  # asks no verdict
+  c = quickstart.grpo(arg)  # No filter by accuracy: the method needs no verdict.
+  c.rewards.outcome = dict(name="pseudo.majority", coef=1.0)
   return c

@@ -8,20 +8,16 @@ verdict.
 P the paper, in its third version (Beyond Binary: Turning Partial Success into Dense
 Verifiable Rewards), O ours. Its unit tests are here two verifiers, one of which gives a
 share, and the verdict is whether the answer is right; one turn.
+
+Confidence in the formula: high.
 """
 from configs import quickstart
 
-PAPER = dict(
-    title="VeRPO: Verifiable Dense Reward Policy Optimization for Code Generation",
-    arxiv="2601.03525",
-    claims=(
-        "beats the reward for passing all tests and the plain share of tests passed",
-    ),
-    confidence="high")
+CLAIMS = ("beats the reward for passing all tests and the plain share of tests passed",)
 
 
 def get_config(arg=""):
-  c = quickstart.get_config(arg)
+  c = quickstart.grpo(arg)  # No filter by accuracy: completions that fail still pass some tests.
   c.verifier.scores = ("chain.answer", "chain.step_share")  # stand in for unit tests
   c.rewards = dict(
       tests=dict(name="shaping.unit_tests", weight="density", alpha=2.0,  # P
@@ -29,5 +25,4 @@ def get_config(arg=""):
       outcome=dict(name="outcome.verdict", coef=1.0))
   c.advantages = dict(tests=dict(name="group.mean_baseline"),             # P
                       outcome=dict(name="group.mean_baseline"), whiten=False)
-  c.rollouts.keep = dict(name="keep.everything")  # failed prompts pass some tests
   return c

@@ -7,26 +7,22 @@ far the reasoning lowers a frozen model's perplexity of the reference.
 C (code) Alex-Gurung/ReasoningNCP, ray_utils.py: thresholds and values; O (ours) the
 estimator GRPO and all else. Its reference is the next chapter of a book, here one
 digit.
+
+Confidence in the formula: high.
 """
 from configs import quickstart
 
-PAPER = dict(
-    title="Learning to Reason for Long-Form Story Generation",
-    arxiv="2503.22828",
-    claims=(
-        "plans learned without labels are preferred by human readers",
-        "thresholds do better than the raw improvement",
-    ),
-    confidence="high")
+CLAIMS = (
+    "plans learned without labels are preferred by human readers",
+    "thresholds do better than the raw improvement",
+)
 
 
 def get_config(arg=""):
-  c = quickstart.get_config(arg)
+  c = quickstart.grpo(arg)  # No filter by accuracy: the method needs no verdict.
   c.likelihood.separator, c.likelihood.max_tokens = "#", 1  # the answer is one digit
   c.likelihood.model = "reference"                # C frozen
-  c.rewards = dict(outcome=dict(
+  c.rewards.outcome = dict(
       name="likelihood.reference", coef=1.0, agg="ppl", baseline="rel_ppl",
-      post="thresholds", thresholds=((0.05, 0.5), (1.0, 0.9), (2.0, 1.0))))  # C percent
-  c.advantages = dict(outcome=dict(name="group.grpo"), whiten=False)
-  c.rollouts.keep = dict(name="keep.everything")  # asks no verdict
+      post="thresholds", thresholds=((0.05, 0.5), (1.0, 0.9), (2.0, 1.0)))  # C percent
   return c

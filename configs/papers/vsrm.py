@@ -8,19 +8,16 @@ that the next ones make.
 C the released code (1benwu1/VSRM-Efficient-LRMs), O ours. A stand-in: the
 score after a step is the exact checker's verdict of it, there the accuracy of
 answers sampled from it.
+
+Confidence in the formula: medium.
 """
 from configs import quickstart
 
-PAPER = dict(
-    title="Promoting Efficient Reasoning with Verifiable Stepwise Reward",
-    arxiv="2508.10293",
-    claims=("completions get shorter at equal accuracy",),
-    confidence="medium")
+CLAIMS = ("completions get shorter at equal accuracy",)
 
 
 def get_config(arg=""):
-  c = quickstart.get_config(arg)
-  c.rollouts.keep = dict(name="keep.everything")
+  c = quickstart.grpo(arg)
   c.verifier.steps = "chain.steps"  # O
   c.rewards = dict(
       outcome=dict(name="outcome.verdict", coef=1.0),  # C: on the last token

@@ -1,10 +1,14 @@
-"""Chains of four steps whose next state a hidden table gives from the state and a digit;
+"""Generative Verifiers: Reward Modeling as Next-Token Prediction (arXiv:2408.15240).
+
+Chains of four steps whose next state a hidden table gives from the state and a digit;
 a solver errs at every fifth step, and only whole solutions have labels.
 
 A small network predicts the next state from one hidden layer; "Is this right?" is
 answered from that layer and the state written, over all steps. It learns Yes and No
 from 200 solutions, with and without the likelihood of right ones at a third of the
 weight. Rationales before the answer are left out.
+
+Confidence in the formula: medium.
 """
 import jax
 import jax.numpy as jnp
@@ -18,15 +22,10 @@ from rlx.losses import aggregate
 from rlx.losses import reward_model
 from rlx.losses import sft
 
-PAPER = dict(
-    title="Generative Verifiers: Reward Modeling as Next-Token Prediction",
-    arxiv="2408.15240",
-    claims=(
-        "verifiers that answer with a token beat those with a head, more so after a "
-        "rationale",
-        "learning to generate right solutions too makes the verifier better",
-    ),
-    confidence="medium")
+CLAIMS = (
+    "verifiers that answer with a token beat those with a head, more so after a rationale",
+    "learning to generate right solutions too makes the verifier better",
+)
 CLAIM = 1
 MEASURE = "best of 8 by a verifier that learns right solutions too less by one without"
 MARGIN, RATE = 0.05, 0.01

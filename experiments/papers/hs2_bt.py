@@ -1,8 +1,12 @@
-"""Pairs of completions that annotators saw with noise: the better one is where the noisy
+"""HelpSteer2-Preference: Complementing Ratings with Preferences (arXiv:2410.01257).
+
+Pairs of completions that annotators saw with noise: the better one is where the noisy
 gap is above 0, and the strength is 1, 2 or 3 by its size, a third of the pairs each.
 
 A linear reward model learns from them with scaled Bradley-Terry, with the plain loss
 and with the strength as margin. New pairs are ordered by the true gap.
+
+Confidence in the formula: medium.
 """
 import jax
 import jax.numpy as jnp
@@ -13,15 +17,10 @@ from experiments.environments import reward_models
 from rlx.evals import reward_model as evaluation
 from rlx.losses import reward_model
 
-PAPER = dict(
-    title="HelpSteer2-Preference: Complementing Ratings with Preferences",
-    arxiv="2410.01257",
-    claims=(
-        "Bradley-Terry scaled by the strength of a preference beats it plain and with a "
-        "margin",
-        "Bradley-Terry and regression of ratings are equal where their data match",
-    ),
-    confidence="medium")
+CLAIMS = (
+    "Bradley-Terry scaled by the strength of a preference beats it plain and with a margin",
+    "Bradley-Terry and regression of ratings are equal where their data match",
+)
 CLAIM = 0
 MEASURE = "accuracy with scaled Bradley-Terry less that of the rival"
 MARGIN, RATE = 0.01, 0.5

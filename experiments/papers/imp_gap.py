@@ -1,9 +1,14 @@
-"""Two reward models from one small recurrent start, trained whole on the same pairs: a
+"""On the Limited Generalization Capability of the Implicit Reward Model Induced by Direct
+Preference Optimization (arXiv:2409.03650).
+
+Two reward models from one small recurrent start, trained whole on the same pairs: a
 head by Bradley-Terry, log-ratios to the start by DPO.
 
 The true reward is a sum over tokens whose worth depends on the prompt. Test pairs are
 new ones, and such with prompts or with completions of another distribution; rates are
 tuned for the accuracy on the former.
+
+Confidence in the formula: medium.
 """
 import jax
 import jax.numpy as jnp
@@ -14,15 +19,10 @@ from rlx.evals import reward_model as evaluation
 from rlx.losses import prm
 from rlx.losses import reward_model
 
-PAPER = dict(
-    title="On the Limited Generalization Capability of the Implicit Reward Model Induced "
-          "by Direct Preference Optimization",
-    arxiv="2409.03650",
-    claims=(
-        "an implicit reward model loses 3% in the mean against one with a head where "
-        "prompts or completions shift, and nothing where they do not",
-    ),
-    confidence="medium")
+CLAIMS = (
+    "an implicit reward model loses 3% in the mean against one with a head where prompts or "
+    "completions shift, and nothing where they do not",
+)
 CLAIM = 0
 MEASURE = ("accuracy the implicit model loses against the one with a head: in the mean of "
            "both shifts less without a shift")

@@ -1,7 +1,11 @@
-"""A judge that learns from texts of which right ones mostly open as reasoning does and
+"""One Token to Fool LLM-as-a-Judge (arXiv:2507.08794).
+
+A judge that learns from texts of which right ones mostly open as reasoning does and
 wrong ones seldom, with and without one opener in nine that nothing follows, a wrong one.
 
 What is asked is texts without content, for as many prompts, and held-out texts.
+
+Confidence in the formula: medium.
 """
 import functools
 import random
@@ -11,15 +15,11 @@ import numpy as np
 from experiments.environments import judges
 from rlx.evals import verifier
 
-PAPER = dict(
-    title="One Token to Fool LLM-as-a-Judge",
-    arxiv="2507.08794",
-    claims=(
-        "truncated openers as wrong answers in its training take a judge's false positives "
-        "on master keys to about 0, agreement kept",
-        "a symbol or an opener without an answer is accepted by many judges",
-    ),
-    confidence="medium")
+CLAIMS = (
+    "truncated openers as wrong answers in its training take a judge's false positives on master "
+    "keys to about 0, agreement kept",
+    "a symbol or an opener without an answer is accepted by many judges",
+)
 CLAIM = 0
 MEASURE = ("held-out accuracy less false positives on texts without content, trained with "
            "openers less without")

@@ -1,25 +1,24 @@
-"""Failed solutions of 16 steps, the first wrong one anywhere. From a right prefix each
+"""Improve Mathematical Reasoning in Language Models by Automated Process Supervision
+(arXiv:2406.06592).
+
+Failed solutions of 16 steps, the first wrong one anywhere. From a right prefix each
 step still to come goes well with probability 0.95; from a wrong one the answer is met
 by luck once in 50 rollouts.
 
 The first wrong step by halves, 8 rollouts a call, against rollouts from every step, as
 many in all, and Math-Shepherd's hard labels.
+
+Confidence in the formula: high.
 """
 import jax.numpy as jnp
 import numpy as np
 
 from rlx.rewards import step_labels
 
-PAPER = dict(
-    title="Improve Mathematical Reasoning in Language Models by Automated Process "
-          "Supervision",
-    arxiv="2406.06592",
-    claims=(
-        "the first wrong step is found by halves, with fewer rollouts than from every "
-        "step",
-        "a PRM of its labels is better than one of Math-Shepherd's",
-    ),
-    confidence="high")
+CLAIMS = (
+    "the first wrong step is found by halves, with fewer rollouts than from every step",
+    "a PRM of its labels is better than one of Math-Shepherd's",
+)
 CLAIM = 0
 MEASURE = "share of first errors found by halves less by hard labels, equal rollouts"
 MARGIN = 0.05

@@ -1,10 +1,14 @@
-"""Solutions of six steps, half of them with an error from some step on. Steps have noisy
+"""The Lessons of Developing Process Reward Models in Mathematical Reasoning (arXiv:2501.07301).
+
+Solutions of six steps, half of them with an error from some step on. Steps have noisy
 signs of their rightness, and their prompt's difficulty can be told.
 
 One labeller has Monte-Carlo values of eight rollouts: hard prompts look wrong early,
 luck makes wrong steps look right. The other is a judge that errs about one step in
 twelve. A logistic PRM learns from the solutions on whose first error both agree, or
 from all with the labels of either. It is measured by the F1 of first errors.
+
+Confidence in the formula: medium.
 """
 import jax
 import jax.numpy as jnp
@@ -17,15 +21,11 @@ from rlx.evals import step_errors
 from rlx.losses import reward_model
 from rlx.rewards import step_labels
 
-PAPER = dict(
-    title="The Lessons of Developing Process Reward Models in Mathematical Reasoning",
-    arxiv="2501.07301",
-    claims=(
-        "labels on which Monte-Carlo values and a judge agree train a better PRM than "
-        "those of either, from about 40% of the data",
-        "PRMs of Monte-Carlo labels come to score outcomes",
-    ),
-    confidence="medium")
+CLAIMS = (
+    "labels on which Monte-Carlo values and a judge agree train a better PRM than those of either, "
+    "from about 40% of the data",
+    "PRMs of Monte-Carlo labels come to score outcomes",
+)
 CLAIM = 0
 MEASURE = "score F1 of first errors, labels of consensus less those of one labeller"
 MARGIN, RATE = 0.05, 1.0

@@ -1,7 +1,12 @@
-"""DPO on pairs from a reference that prefers some tokens by nats, for reasons that have
+"""RewardBench: Evaluating Reward Models for Language Modeling (arXiv:2403.13787).
+
+DPO on pairs from a reference that prefers some tokens by nats, for reasons that have
 nothing to do with the quality of a completion: a sum over its tokens. Pairs of the
 benchmark are all of two completions, scored with the reference and without. Its subsets
-and sections are left out. Both arms have the rate of the best policy."""
+and sections are left out. Both arms have the rate of the best policy.
+
+Confidence in the formula: high.
+"""
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,11 +16,7 @@ from experiments.environments import verdicts
 from rlx.evals import reward_model
 from rlx.losses import prm
 
-PAPER = dict(
-    title="RewardBench: Evaluating Reward Models for Language Modeling",
-    arxiv="2403.13787",
-    claims=("models trained by DPO rank completions worse without their reference",),
-    confidence="high")
+CLAIMS = ("models trained by DPO rank completions worse without their reference",)
 CLAIM = 0
 MEASURE = "accuracy on pairs of log pi / pi_ref less that of log pi alone"
 MARGIN, RATE = 0.05, 20.0

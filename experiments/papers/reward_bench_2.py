@@ -1,9 +1,13 @@
-"""Twenty reward models that differ in the noise of their scores, each on the same 16 prompts
+"""RewardBench 2: Advancing Reward Model Evaluation (arXiv:2506.01937).
+
+Twenty reward models that differ in the noise of their scores, each on the same 16 prompts
 with a tenth of 64 completions right. The best of four of a benchmark (one right, any
 completions), best of 16 of an uneven policy, and PPO from that policy on standardised
 scores, at the rate of the best accuracy; its advantages are whitened over all models.
 Models of another lineage than the policy's, which the paper finds worse for PPO, are left
 out; so are ties.
+
+Confidence in the formula: high.
 """
 import jax
 import jax.numpy as jnp
@@ -15,11 +19,7 @@ from experiments.environments import tabular
 from rlx.evals import best_of_n
 from rlx.evals import reward_model
 
-PAPER = dict(
-    title="RewardBench 2: Advancing Reward Model Evaluation",
-    arxiv="2506.01937",
-    claims=("its score goes with that of best of n, less with that of PPO",),
-    confidence="high")
+CLAIMS = ("its score goes with that of best of n, less with that of PPO",)
 CLAIM = 0
 MEASURE = ("rank correlation over reward models of the benchmark with best of 16 "
            "less that with PPO")

@@ -1,19 +1,22 @@
-"""Forty reward models, right completions 2 above wrong ones, that differ in their noise
+"""Evaluating Robustness of Reward Models for Mathematical Reasoning (arXiv:2410.01729).
+
+Forty reward models, right completions 2 above wrong ones, that differ in their noise
 and in how many wrong completions slip through with a score of 6 more. A benchmark of
 200 prompts with one right and nine wrong completions, against the same with the first
-wrong one only: which tells the accuracy of best of 64? No policy is trained."""
+wrong one only: which tells the accuracy of best of 64? No policy is trained.
+
+Confidence in the formula: high.
+"""
 import numpy as np
 from scipy import stats
 
 from rlx.evals import best_of_n
 from rlx.evals import reward_model
 
-PAPER = dict(
-    title="Evaluating Robustness of Reward Models for Mathematical Reasoning",
-    arxiv="2410.01729",
-    claims=("accuracy on one right against nine wrong completions goes with the "
-            "optimised policy's, accuracy on pairs does not",),
-    confidence="high")
+CLAIMS = (
+    "accuracy on one right against nine wrong completions goes with the optimised policy's, "
+    "accuracy on pairs does not",
+)
 CLAIM = 0
 MEASURE = ("rank correlation with best of 64 over reward models: of one-to-many "
            "accuracy less that of pair accuracy")

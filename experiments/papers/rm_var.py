@@ -1,17 +1,20 @@
-"""Completions of a hidden quality in [0, 1] and two reward models: one orders all of
+"""What Makes a Reward Model a Good Teacher? An Optimization Perspective (arXiv:2503.15477).
+
+Completions of a hidden quality in [0, 1] and two reward models: one orders all of
 them right and has a fifth of the scale, one has the whole scale and errs by 0.2, so
-that it is the less accurate and varies more. The quality that RLOO reaches in equal steps."""
+that it is the less accurate and varies more. The quality that RLOO reaches in equal steps.
+
+Confidence in the formula: medium.
+"""
 import jax
 
 from configs.papers import rloo
 from experiments.environments import tabular
 
-PAPER = dict(
-    title="What Makes a Reward Model a Good Teacher? An Optimization Perspective",
-    arxiv="2503.15477",
-    claims=("a less accurate reward model can teach faster than a perfect one, if its "
-            "rewards vary more under the policy",),
-    confidence="medium")
+CLAIMS = (
+    "a less accurate reward model can teach faster than a perfect one, if its rewards vary more "
+    "under the policy",
+)
 CLAIM = 0
 MEASURE = "quality after 100 steps of the varied reward less that of the accurate one"
 MARGIN, RATE = 0.05, 10.0

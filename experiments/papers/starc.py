@@ -1,19 +1,22 @@
-"""Random decision problems of 8 states and 3 actions, most transitions unlikely, and
+"""STARC: A General Framework For Quantifying Differences Between Reward Functions
+(arXiv:2309.15257).
+
+Random decision problems of 8 states and 3 actions, most transitions unlikely, and
 pairs of rewards: the second is the first, mixed with another, scaled and shaped by a
 potential. Which distance goes with what is lost of the first reward by the best
-policy of the second: STARC or EPIC, Gleave et al. 2020, arXiv:2006.13900?"""
+policy of the second: STARC or EPIC, Gleave et al. 2020, arXiv:2006.13900?
+
+Confidence in the formula: medium.
+"""
 import numpy as np
 from scipy import stats
 
 from rlx.evals import starc
 
-PAPER = dict(
-    title="STARC: A General Framework For Quantifying Differences Between Reward "
-          "Functions",
-    arxiv="2309.15257",
-    claims=("its distance goes with regret more closely than EPIC's",
-            "it does not see potentials and scale"),
-    confidence="medium")
+CLAIMS = (
+    "its distance goes with regret more closely than EPIC's",
+    "it does not see potentials and scale",
+)
 CLAIM = 0
 MEASURE = "rank correlation with regret over pairs of rewards, of STARC less of EPIC"
 MARGIN, FIRST = 0.05, ("confirmed", None)

@@ -1,6 +1,11 @@
-"""Judges trained on 800 texts, asked about 400 others, half of them right. With or
+"""VerifyBench: Benchmarking Reference-based Reward Systems for Large Language Models
+(arXiv:2505.15801).
+
+Judges trained on 800 texts, asked about 400 others, half of them right. With or
 without the reference they see how many steps are right, from the question; a text may
 slip and be right, or not slip and state something else (`judges.texts`).
+
+Confidence in the formula: medium.
 """
 import functools
 
@@ -9,15 +14,10 @@ import numpy as np
 from experiments.environments import judges
 from rlx.evals import verifier
 
-PAPER = dict(
-    title="VerifyBench: Benchmarking Reference-based Reward Systems for Large Language "
-          "Models",
-    arxiv="2505.15801",
-    claims=(
-        "a judge that sees the reference answer is more accurate than without it",
-        "small models fall behind on answers that verifiers disagree about",
-    ),
-    confidence="medium")
+CLAIMS = (
+    "a judge that sees the reference answer is more accurate than without it",
+    "small models fall behind on answers that verifiers disagree about",
+)
 CLAIM = 0
 MEASURE = "accuracy of a judge that sees the reference less that of one that does not"
 MARGIN, RATE = 0.05, 0.05
