@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
+from experiments.environments import learn
 from rlx.core import records
 from rlx.losses import reward_model
 from rlx.prompts.datasets import chain
@@ -80,15 +81,8 @@ def features(prompts, completions, *, reference=True):
 @jax.vmap
 def fit(features_NF, labels_N, rate):
   """weights_IF of judges, one for each rate: features_INF, labels_IN, rates_I."""
-  tx = optax.adamw(rate, weight_decay=0.01)
-  valid_N = jnp.ones(labels_N.shape, bool)
-
-  def step(carry, _):
-    weights_F, state = carry
-    grads_F = jax.grad(lambda w_F: reward_model.bce(
-        features_NF @ w_F, labels_N, valid_N).mean())(weights_F)
-    updates_F, state = tx.update(grads_F, state, weights_F)
-    return (weights_F + updates_F, state), None
-
-  weights_F = jnp.zeros(features_NF.shape[1])
-  return jax.lax.scan(step, (weights_F, tx.init(weights_F)), length=400)[0][0]
+  mask_N = jnp.ones(labels_N.shape, bool)
+  return learn.descend(
+      jnp.zeros(features_NF.shape[1]),
+      lambda weights_F, _: reward_model.bce(features_NF @ weights_F, labels_N, mask_N),
+      optax.adamw(rate, weight_decay=0.01), steps=400)

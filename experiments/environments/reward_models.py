@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from experiments.environments import learn
 from experiments.environments import tabular
 from rlx.losses import reward_model
 
@@ -37,24 +38,13 @@ def pairs(key, logps_L, gold_L, count, *, flips=0.25):
           jnp.where(is_first_N, drawn_N2[:, 1], drawn_N2[:, 0]), gap_N != 0)
 
 
-def learned(params, loss_of, *, steps=300, optimizer=optax.sgd(0.5)):
-  """Parameters after full-batch descent of loss_of(params) -> Weighted."""
-  def step(carry, _):
-    params, state = carry
-    grads = jax.grad(lambda p: loss_of(p).mean())(params)
-    updates, state = optimizer.update(grads, state, params)
-    return (optax.apply_updates(params, updates), state), None
-  carry = params, optimizer.init(params)
-  return jax.lax.scan(step, carry, None, length=steps)[0][0]
-
-
 def bradley_terry(start_D, features_LD, pairs_N):
   """scores_L of a linear model, learned from pairs; 0 on the mean of the pairs."""
   chosen_N, rejected_N, valid_N = pairs_N
-  def loss(weights_D):
+  def loss(weights_D, _):
     scores_L = features_LD @ weights_D
     return reward_model.bradley_terry(scores_L[chosen_N], scores_L[rejected_N], valid_N)
-  scores_L = features_LD @ learned(start_D, loss)
+  scores_L = features_LD @ learn.descend(start_D, loss, optax.sgd(0.5), steps=300)
   return scores_L - (scores_L[chosen_N].mean() + scores_L[rejected_N].mean()) / 2
 
 

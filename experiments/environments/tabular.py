@@ -19,12 +19,14 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
+from experiments.environments import learn
 from rlx import keys
 from rlx import methods as methods_lib
 from rlx.core import masked
 from rlx.core import records
 from rlx.core import resolve
 from rlx.learner import reference as reference_lib
+from rlx.losses import value as value_loss
 from rlx.loops import score
 from rlx.loops import update
 from rlx.models import logps as logps_lib
@@ -132,10 +134,10 @@ def record(mask_BT, outcome_B, **columns):
 
 
 class _State(NamedTuple):
-  """What a step changes; a table that learns is (logits_PNV, optimizer state)."""
-  policy: tuple
-  prm: tuple
-  value_PN: jax.Array
+  """What a step changes."""
+  policy: tuple           # (logits_PNV, optimizer state)
+  prm: tuple              # the same
+  value: tuple            # (value_PN, optimizer state)
   kl_reference_PNV: jax.Array
   stale_PNV: jax.Array    # what the sampler has
   reward_std: jax.Array   # of learner.keep
@@ -170,131 +172,149 @@ def around(key, x, spread=0.2):
   return x * jax.random.uniform(key, x.shape, minval=1 - spread, maxval=1 + spread)
 
 
-def train(c, world, environment, *, seeds, lr, steps, prm_lr=1.0, value_lr=0.5,
-          optimizer=optax.sgd):
-  """Learns tables with the methods of a config, from all seeds at once.
+def values(value_PN, batch):
+  """values_BT of a batch under a table of values."""
+  return value_PN[batch.prompt_B[:, None], batch.nodes_BT]
 
-  Of the config it reads the methods, rollouts.per_prompt and rollouts.sync_every, kl,
-  learner.epochs (passes over a batch, each one optimizer step) and prm.order; sizes and
-  rates of language models are not those of tables.
+
+def train(c, tree, environment, *, seeds, lr, steps, prm_lr=1.0, value_lr=0.5,
+          optimizer=optax.sgd):
+  """Learns tables with the methods of a config and the trainer's optimizer step.
+
+  All seeds run at once. Of the config it reads the methods, rollouts.per_prompt and
+  rollouts.sync_every, kl, learner.epochs (passes over a batch, each one optimizer step)
+  and prm.order; sizes and learning rates of language models do not fit tables.
 
   Args:
-    c: config; its keep and thin filters act as in the loop, a group that is
-      filtered out has no verdict.
-    world: Tree.
+    c: config; its filters act as in the training loop, and a group that is filtered out
+      has no verdict.
+    tree: Tree.
     environment: key -> Environment, called once for each seed.
     seeds: ints [I].
-    lr, prm_lr, value_lr: of `optimizer` for policy and PRM, of SGD for values; numbers,
+    lr, prm_lr, value_lr: rates of `optimizer` for policy and PRM, of SGD for values; numbers,
       or one for each seed, [I].
+    optimizer: learning rate -> optax transform.
   Returns:
     ({name: [I, steps + 1]}, before every step and at the end; logits_IPNV at the end).
     Numpy.
   """
   methods = methods_lib.of(c)
-  advantage, loss_of = score.advantage(c, methods), update.policy_loss(c, methods)
+  advantage, policy_loss = score.advantage(c, methods), update.policy_loss(c, methods)
   now, before = score.beyond(c, methods), score.beyond(c, methods, "old_")
-  filter_of = _filter(c, methods)
+  outcome_of = _filtered(c, methods)
   group, kl_coef = c.rollouts.per_prompt, jnp.float32(c.kl.coef)
-  kl_coef_B = jnp.full(world.prompts * group, kl_coef)
+  kl_coef_B = jnp.full(tree.prompts * group, kl_coef)
 
-  def step(env, policy_tx, prm_tx, value_lr, state, i, key):
+  def loss_of_policy(logits_PNV, data):
+    scored, batch = data
+    logps_BT, entropy_BT = logps(logits_PNV, batch)
+    return policy_loss(scored.replace(
+        logps_BT=logps_BT, entropy_BT=entropy_BT, **beyond(now, logits_PNV, batch)),
+                       kl_coef_B)[0]
+
+  def loss_of_prm(logits_PNV, data):
+    scored, batch = data
+    return resolve.measured(methods.prm(scored.replace(
+        prm_logps_BT=logps(logits_PNV, batch)[0])))[0]
+
+  def loss_of_values(value_PN, data):
+    scored, batch = data
+    loss_BT = value_loss.clipped(values(value_PN, batch), scored.values_BT, scored.returns_BT,
+                                 scored.learn_BT)
+    return records.Weighted(jnp.sum(loss_BT), jnp.float32(group))
+
+  def score_and_learn_prm(env, learn_prm, prm, scored, batch, i):
+    """PRM scores and its update, in the order of the config."""
+    logps_BT = logps(prm[0], batch)[0]
+    ref_BT = scored.old_logps_BT if c.prm.reference == "policy" else logps(env.start, batch)[0]
+    scored = scored.replace(
+        prm_ref_logps_BT=ref_BT, prm_logps_BT=logps_BT, prm_old_logps_BT=logps_BT,
+        prm_beta_B=jnp.full(len(logps_BT), methods.prm_beta(i)))
+    if c.prm.order == "none": return prm, scored
+    prm = learn_prm(*prm, (scored, batch))
+    if c.prm.order == "double": scored = scored.replace(prm_logps_BT=logps(prm[0], batch)[0])
+    return prm, scored
+
+  def step(env, learn, state, i, key):
     keys, policy_PNV = jax.random.split(key, 3), state.policy[0]
     stale_PNV = jnp.where(i % c.rollouts.sync_every == 0, policy_PNV, state.stale_PNV)
-    drawn_from_PNV = env.sampler(keys[2], stale_PNV) if env.sampler else stale_PNV
-    batch, demo_B = world.sample(keys[0], drawn_from_PNV, group), None
+    sampler_PNV = env.sampler(keys[2], stale_PNV) if env.sampler else stale_PNV
+    batch, demo_B = tree.sample(keys[0], sampler_PNV, group), None
     if env.demo_PT is not None:
-      batch, demo_B = _demonstrated(world, batch, env.demo_PT, group)
+      batch, demo_B = _demonstrated(tree, batch, env.demo_PT, group)
     scored = record(
         batch.mask_BT, tokens_BT=batch.tokens_BT, group=group, demo_B=demo_B,
         old_logps_BT=logps(policy_PNV, batch)[0],
-        sampler_logps_BT=logps(drawn_from_PNV, batch)[0],
+        sampler_logps_BT=logps(sampler_PNV, batch)[0],
         ref_logps_BT=logps(state.kl_reference_PNV, batch)[0],
-        values_BT=state.value_PN[batch.prompt_B[:, None], batch.nodes_BT],
+        values_BT=values(state.value[0], batch),
         **beyond(before, policy_PNV, batch), **env.judge(keys[1], policy_PNV, batch))
-    scored, prm = scored.replace(outcome_B=filter_of(scored)), state.prm
+    scored, prm, value = scored.replace(outcome_B=outcome_of(scored)), state.prm, state.value
     if methods.needs("prm_logps_BT"):
-      scored, prm = _learn_prm(c, methods, i, scored, prm, env.start, batch, prm_tx)
+      prm, scored = score_and_learn_prm(env, learn["prm"], prm, scored, batch, i)
     scored, metrics = advantage(types.SimpleNamespace(
         kl_coef=kl_coef, reward_std=state.reward_std, step=i), scored)
-    value_PN = state.value_PN
-    if methods.value_terms:
-      value_PN = value_PN.at[batch.prompt_B[:, None], batch.nodes_BT].add(
-          value_lr / group * masked.keep(scored.returns_BT - scored.values_BT,
-                                         scored.learn_BT))
-
-    def loss(logits_PNV):
-      logps_BT, entropy_BT = logps(logits_PNV, batch)
-      return loss_of(scored.replace(
-          logps_BT=logps_BT, entropy_BT=entropy_BT, **beyond(now, logits_PNV, batch)),
-                     kl_coef_B)[0].mean()
-
-    def once_more(policy, _):
-      return _applied(policy_tx, jax.grad(loss)(policy[0]), policy), None
-
-    policy, _ = jax.lax.scan(once_more, state.policy, length=c.learner.epochs)
-    state = _State(policy, prm, value_PN, state.kl_reference_PNV, stale_PNV,
+    if methods.value_terms: value = learn["value"](*value, (scored, batch))
+    policy, _ = jax.lax.scan(lambda policy, _: (learn["policy"](*policy, (scored, batch)), None),
+                             state.policy, length=c.learner.epochs)
+    state = _State(policy, prm, value, state.kl_reference_PNV, stale_PNV,
                    metrics.get("rewards/std_ema", state.reward_std))
     if not c.kl.sync_every: return state
-    return jax.lax.cond((i + 1) % c.kl.sync_every == 0,
-                        functools.partial(_synced, c, policy_tx), lambda same: same, state)
+    return jax.lax.cond((i + 1) % c.kl.sync_every == 0, synced, lambda same: same, state)
+
+  def synced(state):
+    """The state after kl.sync_every steps."""
+    logits_PNV, opt_state = state.policy
+    if c.kl.reset_optimizer: opt_state = jax.tree.map(jnp.zeros_like, opt_state)
+    return state._replace(policy=(logits_PNV, opt_state), kl_reference_PNV=reference_lib.moved(
+        state.kl_reference_PNV, logits_PNV, mix=c.kl.sync_mix))
 
   @jax.jit
   @jax.vmap
   def run(seed, lr, prm_lr, value_lr):
     env, (_, key) = environment(environment_key(seed)), jax.random.split(jax.random.key(seed))
-    if env.start is None: env = env._replace(start=world.start())
-    policy_tx, prm_tx = optimizer(lr), optimizer(prm_lr)
-    state = _State((env.start, policy_tx.init(env.start)), (env.start, prm_tx.init(env.start)),
-                   jnp.zeros((world.prompts, world.nodes)), env.start, env.start,
-                   jnp.float32(jnp.nan))
+    if env.start is None: env = env._replace(start=tree.start())
+    transforms = dict(policy=optimizer(lr), prm=optimizer(prm_lr), value=optax.sgd(value_lr))
+    losses = dict(policy=loss_of_policy, prm=loss_of_prm, value=loss_of_values)
+    tables = dict(policy=env.start, prm=env.start, value=jnp.zeros((tree.prompts, tree.nodes)))
+    learn_by = {name: learn.step(losses[name], transforms[name]) for name in losses}
+    state = _State(**{name: (table, transforms[name].init(table))
+                      for name, table in tables.items()},
+                   kl_reference_PNV=env.start, stale_PNV=env.start,
+                   reward_std=jnp.float32(jnp.nan))
     state, history = jax.lax.scan(
-        lambda state, x: (step(env, policy_tx, prm_tx, value_lr, state, *x),
-                          env.measure(state.policy[0])),
+        lambda state, x: (step(env, learn_by, state, *x), env.measure(state.policy[0])),
         state, (jnp.arange(steps), jax.random.split(key, steps)))
-    last = state.policy[0]
-    return jax.tree.map(jnp.append, history, env.measure(last)), last
+    last_PNV = state.policy[0]
+    return jax.tree.map(jnp.append, history, env.measure(last_PNV)), last_PNV
 
-  of_seeds = lambda x: jnp.broadcast_to(jnp.asarray(x, jnp.float32), (len(seeds),))
-  return jax.device_get(run(jnp.asarray(seeds), *map(of_seeds, (lr, prm_lr, value_lr))))
+  by_seed = lambda x: jnp.broadcast_to(jnp.asarray(x, jnp.float32), (len(seeds),))
+  return jax.device_get(run(jnp.asarray(seeds), *map(by_seed, (lr, prm_lr, value_lr))))
 
 
-def _demonstrated(world, batch, demo_PT, group):
+def final(c, tree, environment, measure, *, steps, score=None, **options):
+  """An arm of a check: (seeds, rates) -> a measure at the end of training, [I].
+
+  Args:
+    c, tree, environment, steps, options: of `train`.
+    score: the measure that the rate is tuned by, where it is another one; the arm then
+      returns both.
+  """
+  def arm(seeds, rates):
+    measured, _ = train(c, tree, environment, seeds=seeds, lr=rates, steps=steps, **options)
+    if score is None: return measured[measure][:, -1]
+    return measured[measure][:, -1], measured[score][:, -1]
+  return arm
+
+
+def _demonstrated(tree, batch, demo_PT, group):
   """(Batch whose groups end with their demonstration, demo_B)."""
   demo_B = jnp.arange(len(batch.prompt_B)) % group == group - 1
   tokens_BT = jnp.where(demo_B[:, None], jnp.repeat(demo_PT, group, axis=0), batch.tokens_BT)
-  return world.batch(batch.prompt_B, tokens_BT, batch.mask_BT | demo_B[:, None]), demo_B
+  return tree.batch(batch.prompt_B, tokens_BT, batch.mask_BT | demo_B[:, None]), demo_B
 
 
-def _learn_prm(c, methods, step, scored, prm, reference, batch, tx):
-  """PRM scores and its update, in the order of the config."""
-  ref_BT = scored.old_logps_BT if c.prm.reference == "policy" else logps(reference, batch)[0]
-  seen = logps(prm[0], batch)[0]
-  scored = scored.replace(prm_ref_logps_BT=ref_BT, prm_logps_BT=seen, prm_old_logps_BT=seen,
-                          prm_beta_B=jnp.full_like(seen[:, 0], methods.prm_beta(step)))
-  if c.prm.order == "none": return scored, prm
-  def loss(logits_PNV):
-    found = methods.prm(scored.replace(prm_logps_BT=logps(logits_PNV, batch)[0]))
-    return resolve.measured(found)[0].mean()
-  prm = _applied(tx, jax.grad(loss)(prm[0]), prm)
-  if c.prm.order == "double": scored = scored.replace(prm_logps_BT=logps(prm[0], batch)[0])
-  return scored, prm
-
-
-def _synced(c, tx, state):
-  """The state after kl.sync_every steps."""
-  logits_PNV, opt = state.policy
-  return state._replace(
-      kl_reference_PNV=reference_lib.moved(
-          state.kl_reference_PNV, logits_PNV, mix=c.kl.sync_mix),
-      policy=(logits_PNV, tx.init(logits_PNV) if c.kl.reset_optimizer else opt))
-
-
-def _applied(tx, grads, held):
-  updates, state = tx.update(grads, held[1], held[0])
-  return optax.apply_updates(held[0], updates), state
-
-
-def _filter(c, methods):
+def _filtered(c, methods):
   """Scored -> outcome_B without the rows that the config's filters leave out."""
   if (c.rollouts.keep.name, c.rollouts.thin.name) == ("keep.everything", "thin.nothing"):
     return lambda scored: scored.outcome_B

@@ -8,8 +8,11 @@ tuned for the accuracy on all prompts.
 """
 import jax
 import jax.numpy as jnp
+import optax
 
 from configs.papers import dph
+from experiments.environments import learn
+from rlx.core import records
 from rlx.losses import divergence
 
 CLAIM = 0
@@ -30,14 +33,14 @@ def accuracies(seed, rate, kind):
   right_PV = best_PV.at[6:].set(jnp.arange(16)[None] == rare_P[6:, None])
   old, hard = slice(0, 6), slice(6, 12)
 
-  def loss(w_DV):
+  def loss(w_DV, _):
     logps_PV = jax.nn.log_softmax(features_PD @ w_DV)
     reward = jnp.sum(jnp.exp(logps_PV[hard]) * right_PV[hard], axis=1).mean()
     kept_PV = divergence.rehearsal(logps_PV[old], base_PV[old], right_PV[old], kind=kind)
-    return -reward + coef * jnp.sum(jnp.exp(base_PV[old]) * kept_PV, axis=1).mean()
+    total = -reward + coef * jnp.sum(jnp.exp(base_PV[old]) * kept_PV, axis=1).mean()
+    return records.Weighted(total, jnp.ones(()))
 
-  w_DV, _ = jax.lax.scan(lambda w, _: (w - rate * jax.grad(loss)(w), None), start_DV,
-                         length=1000)
+  w_DV = learn.descend(start_DV, loss, optax.sgd(rate), steps=1000)
   accuracy_P = jnp.sum(jax.nn.softmax(features_PD @ w_DV) * right_PV, axis=1)
   return accuracy_P[old].mean(), accuracy_P.mean()
 

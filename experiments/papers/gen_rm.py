@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from experiments.environments import reward_models
+from experiments.environments import learn
 from rlx.core import records
 from rlx.evals import best_of_n
 from rlx.losses import aggregate
@@ -74,7 +74,7 @@ def best_of_8(seed, rate, weight):
   states_BU, is_right_BT = solved(keys[2], table_VV, digits_BT)
   is_right_B = jnp.all(is_right_BT, axis=1)
 
-  def loss(params):
+  def loss(params, _):
     logps_BT, logits_B2 = model(params, digits_BT, states_BU)
     answer = reward_model.yes_no(logits_B2[:, 0], logits_B2[:, 1], 1.0 * is_right_B,
                                  jnp.ones(SOLUTIONS, bool))
@@ -82,7 +82,7 @@ def best_of_8(seed, rate, weight):
     written = aggregate.aggregate(sft.nll(logps_BT, mask_BT), mask_BT, mode="token-mean")
     return records.Weighted(answer.mean() + weight * written.mean(), jnp.ones(()))
 
-  params = reward_models.learned(start(keys[3]), loss, steps=200, optimizer=optax.adam(rate))
+  params = learn.descend(start(keys[3]), loss, optax.adam(rate), steps=200)
   digits_BT = jnp.repeat(jax.random.randint(keys[4], (256, STEPS), 0, STATES), 8, axis=0)
   states_BU, is_right_BT = solved(keys[5], table_VV, digits_BT)
   logits_B2 = model(params, digits_BT, states_BU)[1]

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from experiments.environments import reward_models
+from experiments.environments import learn
 from rlx.evals import reward_model as evaluation
 from rlx.losses import reward_model
 
@@ -42,9 +42,9 @@ def scores(seed, rate, loss_of):
   chosen_ND, rejected_ND = jnp.where(gap_N[:, None] > 0, x_2ND, x_2ND[::-1])
   strength_N = 1.0 + jnp.digitize(jnp.abs(gap_N), jnp.quantile(
       jnp.abs(gap_N), jnp.array([1 / 3, 2 / 3])))
-  weights_D = reward_models.learned(
-      jnp.zeros(SIZE), lambda w_D: loss_of(chosen_ND @ w_D, rejected_ND @ w_D, strength_N,
-                                           jnp.ones(PAIRS, bool)), optimizer=optax.sgd(rate))
+  weights_D = learn.descend(
+      jnp.zeros(SIZE), lambda w_D, _: loss_of(chosen_ND @ w_D, rejected_ND @ w_D, strength_N,
+                                              jnp.ones(PAIRS, bool)), optax.sgd(rate), steps=300)
   new_2ND = jax.random.normal(keys[3], (2, 4000, SIZE))
   better_N = (new_2ND[0] - new_2ND[1]) @ true_D > 0
   return jnp.where(better_N[:, None], new_2ND, new_2ND[::-1]) @ weights_D

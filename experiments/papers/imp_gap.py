@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
+from experiments.environments import learn
 from rlx.evals import reward_model as evaluation
 from rlx.losses import prm
 from rlx.losses import reward_model
@@ -57,15 +58,6 @@ def run_over(params, prompts_BD, tokens_BT):
   return jnp.stack(logps, axis=1), hidden_BD @ params["head"]
 
 
-def fit(loss, start, rate):
-  tx = optax.adam(rate)
-  def step(carry, _):
-    params, state = carry
-    updates, state = tx.update(jax.grad(loss)(params), state)
-    return (optax.apply_updates(params, updates), state), None
-  return jax.lax.scan(step, (start, tx.init(start)), length=200)[0][0]
-
-
 def scores(seed, rate, is_implicit):
   """scores_S2N of the pairs of NEW, the better completion first."""
   keys = iter(jax.random.split(jax.random.key(seed), 11))
@@ -83,16 +75,16 @@ def scores(seed, rate, is_implicit):
     return ratio_BT.sum(axis=1).reshape(PAIRS, 2)
 
   if is_implicit:
-    of, ref_BT = log_ratios_N2, run_over(start, *data["train"])[0]
-    loss = lambda params: prm.dpo(
+    scores_N2, ref_BT = log_ratios_N2, run_over(start, *data["train"])[0]
+    loss = lambda params, _: prm.dpo(
         run_over(params, *data["train"])[0], ref_BT, ones_BT, label_N2,
-        jnp.ones((PAIRS, 2), bool), prm_beta=0.5).mean()
+        jnp.ones((PAIRS, 2), bool), prm_beta=0.5)
   else:
-    of = lambda params, rows: run_over(params, *rows)[1].reshape(PAIRS, 2)
-    loss = lambda params: reward_model.bradley_terry(
-        *of(params, data["train"]).T, ones_BT[:PAIRS, 0]).mean()
-  params = fit(loss, start, rate)
-  return jnp.stack([of(params, data[name]).T for name in NEW])
+    scores_N2 = lambda params, rows: run_over(params, *rows)[1].reshape(PAIRS, 2)
+    loss = lambda params, _: reward_model.bradley_terry(
+        *scores_N2(params, data["train"]).T, ones_BT[:PAIRS, 0])
+  params = learn.descend(start, loss, optax.adam(rate), steps=200)
+  return jnp.stack([scores_N2(params, data[name]).T for name in NEW])
 
 
 def compare(implicit_IS2N, explicit_IS2N):

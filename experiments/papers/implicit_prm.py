@@ -11,6 +11,7 @@ import numpy as np
 import optax
 
 from configs.papers import implicit_prm
+from experiments.environments import learn
 from experiments.environments import steps
 from experiments.environments import tabular
 from rlx import methods
@@ -42,15 +43,6 @@ def prefix_values(logits_PNV, right_PL):
   return jnp.concatenate(levels, axis=1)
 
 
-def fit(loss, start, rate):
-  tx = optax.adam(rate)
-  def step(carry, _):
-    params, state = carry
-    updates, state = tx.update(jax.grad(loss)(params), state)
-    return (optax.apply_updates(params, updates), state), None
-  return jax.lax.scan(step, (start, tx.init(start)), length=200)[0][0]
-
-
 def implicit(key, ok_PNV, policy, batch, rate):
   """Batch -> steps_BT, learned from verdicts."""
   del key
@@ -60,8 +52,8 @@ def implicit(key, ok_PNV, policy, batch, rate):
       batch.mask_BT, steps.verdict_B(ok_PNV, batch), group=GROUP,
       prm_ref_logps_BT=tabular.logps(policy, batch)[0],
       prm_beta_B=jnp.full(len(batch.mask_BT), c.prm.beta))
-  learned = fit(lambda x: loss_of(scored.replace(
-      prm_logps_BT=tabular.logps(x, batch)[0])).mean(), policy, rate)
+  learned = learn.descend(policy, lambda x, _: loss_of(scored.replace(
+      prm_logps_BT=tabular.logps(x, batch)[0])), optax.adam(rate), steps=200)
   return lambda batch: tabular.logps(learned, batch)[0] - tabular.logps(policy, batch)[0]
 
 
@@ -71,9 +63,9 @@ def labelled(key, ok_PNV, policy, batch, rate):
   wins_RBT = (jax.random.uniform(key, (ROLLOUTS, *batch.mask_BT.shape))
               < values_PM[prefixes(batch)])
   labels_BT = step_labels.from_values(wins_RBT.mean(axis=0), batch.mask_BT, kind="hard")
-  learned_PM = fit(lambda x_PM: reward_model.bce(
-      *map(jnp.ravel, (x_PM[prefixes(batch)], labels_BT, batch.mask_BT))).mean(),
-                   jnp.zeros_like(values_PM), rate)
+  learned_PM = learn.descend(jnp.zeros_like(values_PM), lambda x_PM, _: reward_model.bce(
+      *map(jnp.ravel, (x_PM[prefixes(batch)], labels_BT, batch.mask_BT))),
+                             optax.adam(rate), steps=200)
   return lambda batch: jax.nn.sigmoid(learned_PM[prefixes(batch)])
 
 

@@ -8,8 +8,10 @@ policy is trained.
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 
 from configs.papers import laser
+from experiments.environments import learn
 from experiments.environments import tabular
 from rlx import methods
 from rlx.evals import pass_at_k
@@ -45,13 +47,12 @@ def arms():
     answer_B, signs_BD = draw(keys[0], *constants)
     def logps(head, signs_BD):
       return jax.nn.log_sigmoid(c_ref + signs_BD @ head[1:] + head[0])
-    def loss(head):
+    def loss(head, _):
       return loss_of(tabular.record(
           jnp.ones((len(answer_B), 1), bool), 1.0 * (answer_B == 0),
           finish_B=jnp.ones(len(answer_B), int), group=GROUP,
-          self_logps_B=logps(head, signs_BD))).mean()
-    head, _ = jax.lax.scan(lambda head, _: (head - rate * jax.grad(loss)(head), None),
-                           jnp.zeros(SIGNS + 1), length=500)
+          self_logps_B=logps(head, signs_BD)))
+    head = learn.descend(jnp.zeros(SIGNS + 1), loss, optax.sgd(rate), steps=500)
     answer_B, signs_BD = draw(keys[1], *constants)
     return answer_B, jnp.clip(beta * (logps(head, signs_BD) - c_ref), 0, 1)
 

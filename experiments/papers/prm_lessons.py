@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from experiments.environments import reward_models
+from experiments.environments import learn
 from experiments.environments import tabular
 from rlx.evals import step_errors
 from rlx.losses import reward_model
@@ -70,11 +70,10 @@ def arms():
       x_BJD, *known = solutions(keys[1], sign)
       labels_BJ, keep_B = labels(keys[2], *known, *rest)[labeller]
       new_BJD, right_BJ, _ = solutions(keys[3], sign)
-      def loss(weights_D):
+      def loss(weights_D, _):
         return reward_model.bce((x_BJD @ weights_D).ravel(), labels_BJ.ravel(),
                                 jnp.repeat(keep_B, STEPS))
-      weights_D = reward_models.learned(
-          jnp.zeros(x_BJD.shape[2]), loss, optimizer=optax.sgd(rate))
+      weights_D = learn.descend(jnp.zeros(x_BJD.shape[2]), loss, optax.sgd(rate), steps=300)
       return new_BJD @ weights_D, step_labels.first_error(
           1.0 * right_BJ, jnp.ones(right_BJ.shape, bool))
 

@@ -10,7 +10,9 @@ Confidence in the formula: high.
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 
+from experiments.environments import learn
 from experiments.environments import tabular
 from experiments.environments import verdicts
 from rlx.evals import reward_model
@@ -33,15 +35,13 @@ def trained(seed, rate):
   reference = WORLD.start(keys[1], 2.0)
   def worth(batch):
     return worth_PNV[batch.prompt_B[:, None], batch.nodes_BT, batch.tokens_BT].sum(axis=1)
-  def step(logits_PNV, key):
+  def loss(logits_PNV, key):
     batch = WORLD.sample(key, reference, GROUP)
     worth_PG = worth(batch).reshape(-1, GROUP)
-    def loss(x):
-      return prm.dpo(tabular.logps(x, batch)[0], tabular.logps(reference, batch)[0],
-                     batch.mask_BT, worth_PG, jnp.ones_like(worth_PG, bool),
-                     prm_beta=BETA).mean()
-    return logits_PNV - rate * jax.grad(loss)(logits_PNV), None
-  logits_PNV, _ = jax.lax.scan(step, reference, jax.random.split(keys[2], 50))
+    return prm.dpo(tabular.logps(logits_PNV, batch)[0], tabular.logps(reference, batch)[0],
+                   batch.mask_BT, worth_PG, jnp.ones_like(worth_PG, bool), prm_beta=BETA)
+  logits_PNV = learn.descend(reference, loss, optax.sgd(rate),
+                             batches=jax.random.split(keys[2], 50))
   return (WORLD.leaf_logps(logits_PNV), WORLD.leaf_logps(reference),
           verdicts.of_leaves(WORLD, worth))
 

@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from experiments.environments import reward_models
+from experiments.environments import learn
 from experiments.environments import tabular
 from rlx.losses import reward_model
 from rlx.rewards import step_labels
@@ -63,11 +63,11 @@ def accuracy(seed, rate, *, stepwise):
   else:
     labels_BJ = jnp.broadcast_to(values_PN[at][:, -1:], reached_BJ.shape)  # Of the leaf.
 
-  def loss(scores_PN):
+  def loss(scores_PN, _):
     return reward_model.bce(scores_PN[at].ravel(), labels_BJ.ravel(), batch.mask_BT.ravel(),
                             balanced=True)
 
-  scores_PN = reward_models.learned(jnp.zeros(visits_PN.shape), loss, optimizer=optax.sgd(rate))
+  scores_PN = learn.descend(jnp.zeros(visits_PN.shape), loss, optax.sgd(rate), steps=300)
   said_PN = (1 + jnp.sign(scores_PN)) / 2
   def recall(said_PN, is_PN):
     return jnp.sum(visits_PN * said_PN * is_PN) / jnp.sum(visits_PN * is_PN)

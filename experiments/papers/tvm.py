@@ -16,7 +16,9 @@ import functools
 
 import jax
 import jax.numpy as jnp
+import optax
 
+from experiments.environments import learn
 from rlx.core import prefixes
 from rlx.losses import reward_model
 
@@ -68,13 +70,11 @@ def picked(seed, rate, *, by_prefix):
   true_PG = chance(new_B[:, None], counts_BRV).mean(axis=1).reshape(512, 8)
   new_BTD = features(new_B, jnp.pad(half_BT, ((0, 0), (0, LENGTH // 2))))
 
-  def step(weights_D, rows_N):
-    def loss(weights_D):
-      return reward_model.mse((x_BTD[rows_N] @ weights_D).ravel(), labels_BT[rows_N].ravel(),
-                              mask_BT[rows_N].ravel()).mean()
-    return weights_D - rate * jax.grad(loss)(weights_D), None
+  def loss(weights_D, rows_N):
+    return reward_model.mse((x_BTD[rows_N] @ weights_D).ravel(), labels_BT[rows_N].ravel(),
+                            mask_BT[rows_N].ravel())
 
-  weights_D = jax.lax.scan(step, jnp.zeros(x_BTD.shape[2]), order_SN)[0]
+  weights_D = learn.descend(jnp.zeros(x_BTD.shape[2]), loss, optax.sgd(rate), batches=order_SN)
   scores_PG = (new_BTD[:, LENGTH // 2 - 1] @ weights_D).reshape(512, 8)
   return true_PG[jnp.arange(512), jnp.argmax(scores_PG, axis=1)].mean()
 

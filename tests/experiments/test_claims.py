@@ -1,6 +1,5 @@
 """What is said of a claim, the table of all papers, and what a check may be."""
 import inspect
-import json
 import math
 import re
 import sys

@@ -1,0 +1,36 @@
+"""Gradient descent of toy environments, by the trainer's own step (rlx/learner/step.py)."""
+import jax
+import jax.numpy as jnp
+
+from rlx.learner import optimizer as optimizer_lib
+from rlx.learner import step as learner_step
+
+
+def step(loss_of, transform):
+  """The trainer's optimizer step for one loss.
+
+  Args:
+    loss_of: (params, batch) -> Weighted loss.
+    transform: optax transform. Toy environments tune a rate of plain SGD or Adam, without the
+      trainer's clipping and schedules.
+  Returns:
+    (params, optimizer state, batch) -> (params, optimizer state).
+  """
+  optimizer = optimizer_lib.Optimizer(*transform, rate=lambda state: jnp.float32(jnp.nan))
+  update = learner_step.make(
+      lambda params, batch: (loss_of(params, batch), {}, None), optimizer)
+  return lambda params, opt_state, batch: update(params, opt_state, batch)[:2]
+
+
+def descend(params, loss_of, transform, *, steps=None, batches=None):
+  """Parameters after one optimizer step on each batch, or `steps` steps on the whole data.
+
+  Args:
+    loss_of: (params, batch) -> Weighted loss; without batches, batch is None.
+    batches: tree of [steps, ...] arrays.
+  """
+  update = step(loss_of, transform)
+  learned, _ = jax.lax.scan(
+      lambda learner, batch: (update(*learner, batch), None),
+      (params, transform.init(params)), batches, length=steps)
+  return learned[0]
