@@ -198,9 +198,9 @@ def get_config():
   # The policy's update.
   c.learner = ml_collections.ConfigDict(dict(
       loss=dict(name="policy.ppo_clip", clip_low=0.2, clip_high=0.2, dual_clip=placeholder(float)),
-      # Weight for what the sampler drew and the trainer would not: a function in
-      # losses/behaviour.py, on the loss of a token; None is off.
-      behaviour=dict(name=placeholder(str)),
+      # Importance weight of a token's loss where sampler and trainer differ: a function in
+      # losses/rollout_correction.py; None is off.
+      rollout_correction=dict(name=placeholder(str)),
       # Which tokens learn how much: a function in losses/token_weight.py, on their
       # advantages; None is off.
       token_weight=dict(name=placeholder(str)),

@@ -11,13 +11,13 @@ import json
 import pathlib
 
 from experiments import plots
-from rlx import cli
+from rlx import keys
 from rlx.io import curves
 
 
 def differences(a, b, name):
   """(key, value in a, value in b) of a JSON file of both; absent is None."""
-  found = [cli.flat(json.loads(path.read_text())) if (path := f / name).exists() else {}
+  found = [keys.flat(json.loads(path.read_text())) if (path := f / name).exists() else {}
            for f in (a, b)]
   return [(k, *(f.get(k) for f in found))
           for k in sorted(found[0].keys() | found[1].keys())

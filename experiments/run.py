@@ -29,7 +29,7 @@ import jax
 from experiments import cell as cell_lib
 from experiments import grid
 from rlx import build
-from rlx import cli
+from rlx import keys
 from rlx.io import progress as progress_lib
 
 TRIES = 2
@@ -368,7 +368,7 @@ def refuse_another(folder, cell):
   """
   there = cell_lib.read(folder)
   if there is None or there == cell: return
-  old, new = (cli.flat(dict(config=c.config, **c.changes)) for c in (there, cell))
+  old, new = (keys.flat(dict(config=c.config, **c.changes)) for c in (there, cell))
   key = next(k for k in [*new, *old]
              if (k in old, old.get(k)) != (k in new, new.get(k)))
   say = lambda c: repr(c[key]) if key in c else "as in the config"
@@ -383,7 +383,7 @@ def changed(cells, folders):
     if cell_lib.state(folders[cell.name]) != "done" or not path.exists(): continue
     now = configured(cell).copy_and_resolve_references().to_dict()
     now["seed"] = cell.seed
-    old, new = (cli.flat(json.loads(text)) for text in (
+    old, new = (keys.flat(json.loads(text)) for text in (
         path.read_text(), json.dumps(now, default=list)))
     if keys := sorted(k for k in old.keys() | new.keys() if old.get(k) != new.get(k)):
       yield (f"{cell.name} is finished, with {keys[0]}={old.get(keys[0])!r}, now "

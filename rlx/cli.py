@@ -14,6 +14,7 @@ from absl import flags
 import jax
 from ml_collections import config_flags
 
+from rlx import keys
 from rlx.io import hub
 from rlx.io import strict_json
 from rlx.io import terminal
@@ -40,6 +41,8 @@ def main(loop, *, has_workdir=True):
   hosts_flag = flags.DEFINE_string(
       "hosts", None, "Of a run of several processes: auto or ADDRESS:PORT,COUNT,INDEX.")
   try:
+    for argument in sys.argv[1:]:
+      keys.refuse_renamed(argument.lstrip("-").removeprefix("config.").partition("=")[0])
     rest = flags.FLAGS(sys.argv)
     if rest[1:]: raise ValueError(f"{rest[1]!r}: not a flag.")
     if flags.FLAGS["config"].value is None: raise ValueError("--config is missing.")
@@ -176,7 +179,7 @@ def run_config(workdir):
   """
   def problem(found):
     kinds = {"seed": int, "steps": int, "model.path": str | None, "prm.loss.name": str}
-    there = flat(found)
+    there = keys.flat(found)
     return next((f"it has no {key}" for key, kind in kinds.items()
                  if not isinstance(there.get(key, ()), kind)), None)
   return _recorded(pathlib.Path(workdir) / "config.json", problem)
@@ -220,7 +223,7 @@ def record(config, workdir, **more):
                        f"{commit}; put @{before[key]} behind the name.")
   new = json.loads(json.dumps(config.to_dict(), sort_keys=True, default=list))
   if path.exists():
-    old, now = flat(run_config(workdir)), flat(new)
+    old, now = keys.flat(run_config(workdir)), keys.flat(new)
     changed = [k for k in sorted(old.keys() | now.keys()) if old.get(k) != now.get(k)]
     for key in changed:
       is_same = key in commits and before.get(key) == commits[key]
@@ -254,14 +257,6 @@ def _config_file():
   """The config as --config names it; None if the run has no command line."""
   if "config" not in flags.FLAGS: return None
   return config_flags.get_config_filename(flags.FLAGS["config"])
-
-
-def flat(tree, prefix=""):
-  """{dotted key: value} of nested dicts."""
-  out = {}
-  for k, v in tree.items():
-    out |= flat(v, f"{prefix}{k}.") if isinstance(v, dict) else {prefix + k: v}
-  return out
 
 
 def _commit():

@@ -252,7 +252,7 @@ def _try(c, methods):
     rewards = np.zeros(shapes.get(name, scored.action_BT.shape), np.float32)
     attempt(f"advantages.{name}", fn, combine.Term(rewards=rewards, scored=scored))
   for key, fn in (("prm.loss", methods.prm), ("learner.loss", methods.policy),
-                  ("learner.behaviour", methods.behaviour),
+                  ("learner.rollout_correction", methods.rollout_correction),
                   ("learner.token_weight", methods.token_weight),
                   ("learner.auxiliary", methods.auxiliary)):
     attempt(key, fn, scored)
@@ -316,7 +316,7 @@ def uncorrected(c, methods):
   if {"old_logps_BT", "advantages_BT"} & set(methods.policy.fields):
     yield (f"rollouts.sync_every={c.rollouts.sync_every}: completions are from an older policy, "
            f"for which learner.loss.name={c.learner.loss.name!r} does not correct; "
-           "learner.behaviour.name='behaviour.tis' does.")
+           "learner.rollout_correction.name='rollout_correction.tis' does.")
 
 
 def loud(c):

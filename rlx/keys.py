@@ -5,7 +5,6 @@ The options of a method have their ranges at the method, see core/ranges.py.
 import fnmatch
 
 from configs import base
-from rlx import cli
 from rlx.core import ranges
 
 _LONG = ranges.Range(1, 2**20, is_whole=True)    # Tokens, rows: arrays have so many.
@@ -107,13 +106,27 @@ _TYPES = {bool: ranges.SWITCH, str: ranges.TEXT, tuple: ranges.TEXTS,
 FREE = ("rewards.", "advantages.", "prompts.options.", "prompts.columns.", "sft.fresh.")
 
 
+# Keys, sections and methods of earlier versions, and what they are called now.
+RENAMED = {
+    "learner.behaviour": "learner.rollout_correction",
+    "behaviour.icepop": "rollout_correction.icepop",
+    "behaviour.opsm": "rollout_correction.opsm",
+    "behaviour.seq_mis": "rollout_correction.seq_mis",
+    "behaviour.tis": "rollout_correction.tis",
+}
+
+
 def check(config):
   """Refuses keys that configs/base.py does not have, and values that are not allowed.
 
   Raises:
     ValueError: one line naming the key, the value found and what is allowed.
   """
-  given, known = cli.flat(config.to_dict()), cli.flat(base.get_config().to_dict())
+  given, known = flat(config.to_dict()), flat(base.get_config().to_dict())
+  for key, value in given.items():
+    refuse_renamed(key)
+    if key.endswith(".name") and str(value) in RENAMED:
+      raise ValueError(f"{key}={value!r}: renamed to {RENAMED[value]!r}.")
   for key in known:
     if key not in given and not _is_free(key, given): raise ValueError(f"{key} is missing.")
   for key, value in given.items():
@@ -131,6 +144,25 @@ def check(config):
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if allowed is None and key.startswith("prompts.options.") and is_number: allowed = ranges.ANY
     ranges.check(key, value, allowed)
+
+
+def refuse_renamed(key):
+  """Refuses a key of an earlier version; the message has the new one.
+
+  Raises:
+    ValueError: the key, or a section that it is in, is in RENAMED.
+  """
+  for old, new in RENAMED.items():
+    if key == old or key.startswith(f"{old}."):
+      raise ValueError(f"{key}: renamed to {new}{key.removeprefix(old)}.")
+
+
+def flat(tree, prefix=""):
+  """{dotted key: value} of nested dicts."""
+  out = {}
+  for k, v in tree.items():
+    out |= flat(v, f"{prefix}{k}.") if isinstance(v, dict) else {prefix + k: v}
+  return out
 
 
 def _is_free(key, found):

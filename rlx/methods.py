@@ -17,7 +17,7 @@ class Methods:
   rewards: dict                # term -> (RL iterations done -> coefficient, fn)
   estimators: dict             # term or "total" -> (gamma of spread, fn)
   policy: Callable
-  behaviour: Callable | None     # weight of the policy loss; None is off
+  rollout_correction: Callable | None  # weight of the policy loss; None is off
   token_weight: Callable | None  # weight of the advantages; None is off
   auxiliary: Callable | None     # loss beside the policy's; None is off
   prm: Callable
@@ -34,7 +34,8 @@ class Methods:
     """{config key: function} of the methods that read Scored, but for the PRM's loss."""
     found = {f"rewards.{term}": fn for term, (_, fn) in self.rewards.items()}
     found |= {f"advantages.{term}": fn for term, (_, fn) in self.estimators.items()}
-    found |= {"learner.loss": self.policy, "learner.behaviour": self.behaviour,
+    found |= {"learner.loss": self.policy,
+              "learner.rollout_correction": self.rollout_correction,
               "learner.token_weight": self.token_weight, "rollouts.thin": self.thin}
     return {key: fn for key, fn in found.items() if fn}
 
@@ -98,7 +99,7 @@ def of(c):
   return Methods(
       rewards, estimators,
       policy=resolve.resolve("losses", c.learner.loss, records.Scored, "learner.loss"),
-      behaviour=optional(c.learner.behaviour, "learner.behaviour"),
+      rollout_correction=optional(c.learner.rollout_correction, "learner.rollout_correction"),
       token_weight=optional(c.learner.token_weight, "learner.token_weight"),
       auxiliary=optional(auxiliary, "learner.auxiliary"),
       prm=resolve.resolve("losses", c.prm.loss, records.Scored, "prm.loss"),

@@ -120,7 +120,7 @@ def _changed(**changes):
     (dict(prm__reference="sft"), "prm.reference='sft': one of"),
     (dict(learner__aggregation="mean"), "learner.aggregation='mean': one of"),
     (dict(learner__loss={"name": "sequence.gspo"}, learner__aggregation="token-mean"), "learner.aggregation='token-mean': sequence.gspo is defined for"),
-    (dict(learner__behaviour={"name": "behaviour.tis", "high": 2.}), r"learner.behaviour.high: behaviour.tis takes \['cap', 'level'\]"),
+    (dict(learner__rollout_correction={"name": "rollout_correction.tis", "high": 2.}), r"learner.rollout_correction.high: rollout_correction.tis takes \['cap', 'level'\]"),
     (dict(learner__token_weight={"name": "token_weight.bottom"}), "learner.token_weight.name='token_weight.bottom': .* has \\['steer', 'top'\\]"),
     (dict(kl__kind="k4"), "kl.kind='k4': one of"),
     (dict(kl__coef=.1, kl__place="reward"), "advantages has entries .* needs one for every"),
@@ -134,7 +134,7 @@ def _changed(**changes):
     (dict(rollouts__demonstration={"name": "chain.solve"}), "^rollouts.demonstration.name='chain.solve': it takes"),
     (dict(learner__keep={"name": "keep.std"}), r"learner.keep.name='keep.std': .* has \['ema_std'\]"),
     (dict(rollouts__demonstration={"name": "chain.solution"}), "rollouts.demonstration.name='chain.solution': rlx/prompts/datasets/chain.py has"),
-    (dict(rollouts__demonstration={"name": "jsonl.demonstration"}, learner__behaviour={"name": "behaviour.tis"}), "rollouts.demonstration.name='jsonl.demonstration': None with learner.behaviour, which reads the sampler's"),
+    (dict(rollouts__demonstration={"name": "jsonl.demonstration"}, learner__rollout_correction={"name": "rollout_correction.tis"}), "rollouts.demonstration.name='jsonl.demonstration': None with learner.rollout_correction, which reads the sampler's"),
     (dict(rollouts__demonstration={"name": "jsonl.demonstration"}, learner__loss={"name": "sequence.vespo"}), "rollouts.demonstration.name='jsonl.demonstration': None with learner.loss, which reads the sampler's"),
     (dict(rollouts__demonstration={"name": "jsonl.demonstration"}, learner__loss={"name": "policy.minirl"}), "rollouts.demonstration.name='jsonl.demonstration': None with learner.loss"),
     (dict(kl__target=.1), "^kl.coef=0.0: > 0 with kl.target=0.1"),
@@ -218,7 +218,7 @@ def test_refuses_with_one_line_that_names_the_key(changes, message):
 
 
 @pytest.mark.parametrize("changes, warned", [
-    (dict(), True), (dict(learner__behaviour={"name": "behaviour.tis"}), False),
+    (dict(), True), (dict(learner__rollout_correction={"name": "rollout_correction.tis"}), False),
     (dict(learner__loss={"name": "sequence.vespo"}), False),
     (dict(learner__loss={"name": "sequence.dpo"}), False),
     (dict(rollouts__sync_every=1), False)], ids=str)

@@ -167,7 +167,7 @@ def test_sampler_agrees(gap, dtype, anneal, level):
   found = doctor.sampler_agrees(logps_BT, np.where(mask_BT, logps_BT + gap, 9.0), mask_BT,
                                 dtype, anneal)
   assert found.level == level and "of 3 tokens" in found.text
-  assert ("learner.behaviour" in str(found)) == (level != "ok")
+  assert ("learner.rollout_correction" in str(found)) == (level != "ok")
 
 
 def test_one_token_that_is_far_off_is_a_warning():

@@ -37,7 +37,7 @@ from rlx.learner import optimizer
 from rlx.learner import sharding
 from rlx.loops import update
 from rlx.losses import aggregate
-from rlx.losses import behaviour
+from rlx.losses import rollout_correction
 from rlx.losses import diagnostics
 from rlx.losses import divergence
 from rlx.losses import entropy
@@ -1124,7 +1124,7 @@ def trl_loss(c):
   def loss(x_BT):
     loss_BT, _ = resolve.measured(fn(x_BT, old_BT, token_BT * a_BT, mask_BT))
     if "off_policy_mask_threshold" in c:
-      loss_BT = loss_BT * behaviour.opsm(x_BT, old_BT, a_BT, mask_BT,
+      loss_BT = loss_BT * rollout_correction.opsm(x_BT, old_BT, a_BT, mask_BT,
                                          delta=c["off_policy_mask_threshold"])
     loss_BT = loss_BT * weight_BT
     if beta: loss_BT = loss_BT + beta * divergence.estimate(x_BT, ref_BT, mask_BT, kind="k3")

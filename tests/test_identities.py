@@ -313,7 +313,7 @@ def test_microbatches_change_nothing(mode):
   close((parts[0] + parts[1] + parts[2]).mean(), whole.mean())
 
 
-# ------------------------------------------------------------------- behaviour
+# ------------------------------------------------------------------- rollout correction
 
 
 def test_planted_reward_is_found():

@@ -9,7 +9,6 @@ import pkgutil
 import pytest
 
 from configs import base
-from rlx import cli
 from rlx import keys
 from rlx import methods
 from rlx.core import ranges
@@ -30,7 +29,7 @@ def _numbers():
   found = {}
   for path in FILES:
     module = importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
-    flat = cli.flat(module.get_config().to_dict())
+    flat = keys.flat(module.get_config().to_dict())
     for key, value in flat.items():
       if isinstance(value, int | float) and not isinstance(value, bool):
         method = flat.get(f"{key.rpartition('.')[0]}.name")
@@ -57,7 +56,7 @@ def _check(config, key):
     resolve.bind("prompts", dict(config.prompts.columns, name=(
         f"datasets.{config.prompts.dataset}.prompts")), section)
   elif section in BOUND:
-    at = cli.flat(config.to_dict())
+    at = keys.flat(config.to_dict())
     resolve.bind(BOUND[section], {k.rpartition(".")[2]: v for k, v in at.items()
                                   if k.rpartition(".")[0] == section}, section)
   else:
@@ -147,3 +146,21 @@ def test_what_is_no_number_has_its_type(key, value, message):
   with pytest.raises(ValueError, match=f"^{key}={value!r}: {message}".replace("\\", r"\\").replace(
       "(", r"[(]").replace(")", "[)]")):
     keys.check(_set(base.get_config(), key, value))
+
+
+@pytest.mark.parametrize("old", keys.RENAMED)
+def test_an_old_name_is_refused_with_the_new_one(old):
+  config, new = base.get_config(), keys.RENAMED[old]
+  known = keys.flat(config.to_dict())
+  stage = next((s for s in ("rewards", "advantages", "losses", "rollouts")
+                if importlib.util.find_spec(f"rlx.{s}.{new.partition('.')[0]}")), None)
+  if any(key == new or key.startswith(f"{new}.") for key in known):
+    *sections, name = old.split(".")
+    at = config.unlock()
+    for section in sections: at = at[section]
+    at[name] = 1
+    key = old
+  else:
+    resolve.lookup(stage, new)
+    key, config.learner.loss.name = "learner.loss.name", old
+  with pytest.raises(ValueError, match=f"^{key}.*: renamed to '?{new}'?"): keys.check(config)

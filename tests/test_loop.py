@@ -321,7 +321,8 @@ def test_annealed_rollouts_are_scored_at_the_temperature_that_is_learned(files, 
   """Three steps of warm-up at a factor of 1, then log-probs of sampler and trainer part."""
   changes = dict(rollouts__anneal=base.ml_collections.ConfigDict(dict(
       name="anneal.ead", rate=5.0, warmup_steps=3)),
-      learner__behaviour=base.ml_collections.ConfigDict(dict(name="behaviour.tis", cap=2.0)))
+      learner__rollout_correction=base.ml_collections.ConfigDict(dict(
+          name="rollout_correction.tis", cap=2.0)))
   rl.train(config_of(files, **changes), tmp_path)
   lines = io_metrics.read(tmp_path)
   for l in lines[:3]:
@@ -501,7 +502,7 @@ def test_weights_of_the_policy_loss(files, one_device):
   _, _, metrics = one_device
   spec = base.ml_collections.ConfigDict
   _, _, other_metrics = _one_step(
-      files, learner__behaviour=spec(dict(name="behaviour.tis", cap=.1)),
+      files, learner__rollout_correction=spec(dict(name="rollout_correction.tis", cap=.1)),
       learner__token_weight=spec(dict(name="token_weight.steer", shape="linear", low=.5,
                                       high=.5)))
   assert "policy/behaviour_mean" not in metrics

@@ -22,7 +22,7 @@ def get_config(arg=""):
       name="anneal.ead", peak=1.2, floor=0.1,     # C
       rate=18.0, growth=0.2,                      # O: the longest answer has 18 tokens
       warmup_steps=1 if arg == "smoke" else 10)   # C
-  c.learner.behaviour = dict(name="behaviour.tis", cap=2.0, level="token")  # C
+  c.learner.rollout_correction = dict(name="rollout_correction.tis", cap=2.0, level="token")  # C
   c.learner.loss.clip_low, c.learner.loss.clip_high = 0.2, 0.28  # C
   c.learner.minibatches = 4                       # O: clipping acts off-policy only
   return c

@@ -19,7 +19,7 @@ CLAIMS = (
 def get_config(arg=""):
   c = quickstart.grpo(arg)
   c.learner.loss = dict(name="policy.ppo_clip", clip_low=0.2, clip_high=0.2)
-  c.learner.behaviour = dict(name="behaviour.icepop", low=0.5, high=5.0)  # P
+  c.learner.rollout_correction = dict(name="rollout_correction.icepop", low=0.5, high=5.0)  # P
   # O: in float32 sampler and trainer agree to a rounding and all weights are 1.
   c.model.dtype = "bfloat16"
   c.learner.minibatches = 4  # O: the clip and the weight are two corrections

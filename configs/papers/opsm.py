@@ -17,6 +17,6 @@ CLAIMS = ("the mask stabilises training that is otherwise off-policy too far",)
 def get_config(arg=""):
   c = quickstart.grpo(arg)  # P: the estimator.
   c.learner.loss = dict(name="policy.ppo_clip", clip_low=0.2, clip_high=0.2)
-  c.learner.behaviour = dict(name="behaviour.opsm", delta=0.5)  # C
+  c.learner.rollout_correction = dict(name="rollout_correction.opsm", delta=0.5)  # C
   c.learner.minibatches = 4  # O: on-policy the rule does nothing
   return c

@@ -18,7 +18,7 @@ CLAIMS = ("weights of completions are unbiased and outlast those of tokens, whic
 def get_config(arg=""):
   c = quickstart.grpo(arg)
   c.learner.loss = dict(name="policy.ppo_clip", clip_low=0.2, clip_high=0.2)
-  c.learner.behaviour = dict(name="behaviour.seq_mis", cap=3.0)  # C
+  c.learner.rollout_correction = dict(name="rollout_correction.seq_mis", cap=3.0)  # C
   # O: in float32 sampler and trainer agree to a rounding and all weights are 1.
   c.model.dtype = "bfloat16"
   c.learner.minibatches = 4  # O: the clip and the weight are two corrections

@@ -19,7 +19,7 @@ CLAIMS = ("with a quantised or faster sampler the weight restores the accuracy o
 def get_config(arg=""):
   c = quickstart.grpo(arg)
   c.learner.loss = dict(name="policy.ppo_clip", clip_low=0.2, clip_high=0.2)
-  c.learner.behaviour = dict(name="behaviour.tis", cap=2.0, level="token")  # C
+  c.learner.rollout_correction = dict(name="rollout_correction.tis", cap=2.0, level="token")  # C
   # O: in float32 sampler and trainer agree to a rounding and all weights are 1.
   c.model.dtype = "bfloat16"
   c.learner.minibatches = 4  # O: the clip and the weight are two corrections

@@ -34,5 +34,6 @@ def arms():
   def late(c):
     return lambda seeds, rates: sparse.late(tabular.train(
         c, WORLD.tree, environment, seeds=seeds, lr=rates, steps=30)[0])
-  truncated = dict(name="behaviour.tis", cap=2.0, level="token")
-  return {"mask": late(c), "truncation": late(tabular.changed(c, learner__behaviour=truncated))}
+  truncated = dict(name="rollout_correction.tis", cap=2.0, level="token")
+  without_mask = tabular.changed(c, learner__rollout_correction=truncated)
+  return {"mask": late(c), "truncation": late(without_mask)}

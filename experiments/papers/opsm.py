@@ -16,4 +16,5 @@ def arms():
   def late(c):
     return lambda seeds, rates: sparse.late(
         world.learned(c, seeds, rates, steps=60, sampler=sparse.noisy))
-  return {"mask": late(c), "no mask": late(tabular.changed(c, learner__behaviour=dict(name=None)))}
+  without_mask = tabular.changed(c, learner__rollout_correction=dict(name=None))
+  return {"mask": late(c), "no mask": late(without_mask)}

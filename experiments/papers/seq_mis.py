@@ -9,7 +9,7 @@ CLAIM = 0
 MEASURE = "late accuracy with weights of completions less that with those of tokens"
 MARGIN, RATE = 0.05, 30.0
 FIRST = ("not seen", None)
-TIS = dict(name="behaviour.tis", cap=2.0, level="token")
+TIS = dict(name="rollout_correction.tis", cap=2.0, level="token")
 
 
 def arms():
@@ -17,4 +17,5 @@ def arms():
   def late(c):
     return lambda seeds, rates: sparse.late(world.learned(
         c, seeds, rates, steps=60, sampler=sparse.noisy))
-  return {"completions": late(c), "tokens": late(tabular.changed(c, learner__behaviour=TIS))}
+  by_token = tabular.changed(c, learner__rollout_correction=TIS)
+  return {"completions": late(c), "tokens": late(by_token)}

@@ -20,4 +20,4 @@ def arms():
         c, seeds, rates, steps=20,
         sampler=lambda key, logits_PNV: 2 * jnp.round(logits_PNV / 2))["accuracy"][:, -1]
   return {"weighted": accuracy(c),
-          "unweighted": accuracy(tabular.changed(c, learner__behaviour=dict(name=None)))}
+          "unweighted": accuracy(tabular.changed(c, learner__rollout_correction=dict(name=None)))}

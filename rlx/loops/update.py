@@ -141,7 +141,7 @@ def value(c, methods, models, mesh, optimizer_):
 def policy_loss(c, methods):
   """(scored, kl_coef_B, whole) -> (Weighted, metrics): policy loss, entropy bonus, KL.
 
-    (behaviour weight) * loss(token weight * advantages) + entropy bonus + KL
+    (rollout correction) * loss(token weight * advantages) + entropy bonus + KL
 
   under one aggregation, and learner.auxiliary. `scored` has the log-probs and entropy of
   the policy being updated, `whole` what `policy_whole` says of the minibatch that it is a
@@ -160,8 +160,8 @@ def policy_loss(c, methods):
       metrics.update(diagnostics.means(found, learn_BT))
       return value
     loss_BT = value_of("policy")
-    if methods.behaviour:
-      weight_BT = value_of("behaviour")
+    if methods.rollout_correction:
+      weight_BT = value_of("rollout_correction")
       loss_BT = weight_BT * loss_BT
       metrics["behaviour_mean"] = diagnostics.token_mean(weight_BT, learn_BT)
     if c.learner.entropy_coef:
@@ -187,7 +187,7 @@ def policy_loss(c, methods):
 def policy_whole(c, methods):
   """Scored of a whole minibatch -> what its microbatches cannot know, on its rows.
 
-    policy, behaviour, auxiliary   {argument: rows} that the method asks for
+    policy, rollout_correction, auxiliary   {argument: rows} that the method asks for
     token_weight_BT                of learner.token_weight
     auxiliary_B                    what learner.auxiliary's sum is times:
                                    coef (weight of the policy's loss) / (weight of its own)
@@ -198,7 +198,7 @@ def policy_whole(c, methods):
     scored, whole = _read(scored), {}
     if methods.token_weight: whole["token_weight_BT"] = methods.token_weight(scored)
     scored = _weighted(scored, whole)
-    for name in ("policy", "behaviour", "auxiliary"):
+    for name in ("policy", "rollout_correction", "auxiliary"):
       whole[name] = _statistics(getattr(methods, name), scored)
     if methods.auxiliary:
       zeros_BT = jnp.zeros(scored.action_BT.shape)  # Weights need no network.
@@ -267,7 +267,7 @@ def policy(c, methods, models, mesh, optimizer_, token_id=None):
   asks_self = methods.auxiliary and "self_logps_B" in methods.auxiliary.fields
   asks = methods.token_weight is not None or _asks(
       {"logps_BT", "old_logps_BT", "entropy_BT", "self_logps_B", *more},
-      methods.policy, methods.behaviour, methods.auxiliary)
+      methods.policy, methods.rollout_correction, methods.auxiliary)
 
   def forward(params, rollouts, scored, plan):
     found = dict(zip(("logps_BT", "entropy_BT", *more), logps.logps(

@@ -16,7 +16,8 @@ def ead(columns_T, step, *, peak: ranges.Range(1e-3, 1e3) = 1.2,
 
   The sampler's log-probs are those of the temperatures it drew with. Policy, old
   policy and reference are scored at decoding.temperature, 1 in the paper: they are
-  what is learned. learner.behaviour=behaviour.tis with cap 2 corrects for the rest.
+  what is learned. learner.rollout_correction.name=rollout_correction.tis with cap 2 corrects
+  for the rest.
 
   Source: Yang et al. 2025, arXiv:2510.05251; numbers of its released code. Differs
   from the paper: evaluation samples at decoding.temperature.

@@ -127,7 +127,7 @@ def convert(source, to, *, format="hf", dtype=None, model=None, adapters="merged
 def _of_run(workdir, name, is_peft):
   """The Source that is a model of a run's newest whole checkpoint."""
   file = workdir / "config.json"
-  c = cli.flat(strict_json.read(file))
+  c = keys.flat(strict_json.read(file))
   checkpoints = checkpoint.Checkpoints(workdir)
   step = checkpoints.latest
   checkpoints.close()

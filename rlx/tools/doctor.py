@@ -334,8 +334,8 @@ def sampler_agrees(sampler_logps_BT, logps_BT, mask_BT, dtype, anneal=None):
   return Finding(
       "ok" if is_small else "warning" if is_explained else "error",
       "sampler and trainer agree", text,
-      "weigh by it (learner.behaviour.name=behaviour.tis), or compute in more bits "
-      "(model.dtype, JAX_DEFAULT_MATMUL_PRECISION=highest)")
+      "weigh by it (learner.rollout_correction.name=rollout_correction.tis), or compute in more "
+      "bits (model.dtype, JAX_DEFAULT_MATMUL_PRECISION=highest)")
 
 
 def memory_fits(need, limit, refusal):

@@ -76,7 +76,7 @@ def test_the_argument_of_a_config():
     ({"steps.x": 1}, "steps: no such section"),
     ({"learner.optimizer": {"lr": 1.0}}, "learner.optimizer: a section, not a method"),
     ({"rewards.process.bata": 1}, "rewards.process.bata: implicit.process takes"),
-    ({"learner.behaviour.cap": 1}, "learner.behaviour.cap: no such key"),
+    ({"learner.rollout_correction.cap": 1}, "learner.rollout_correction.cap: no such key"),
     ({"learner.loss": dict(name="policy.ppo")}, "learner.loss.name='policy.ppo': rlx"),
     ({"steps": "many"}, "steps='many': Could not override"),
     ({"prompts.options.opps": "M"}, "prompts.options.opps: no such key"),

@@ -167,8 +167,8 @@ def pulled(logits_PNV, is_weighted=False):
 
 def test_a_sampler_of_its_own_is_what_is_drawn_from():
   """It draws token 1 alone; the weight then is what the policy gives it, over 1."""
-  tis = dict(name="behaviour.tis", cap=9.0, level="token")
-  change_PNV = moved(reinforce(learner__behaviour=tis), TREES[False],
+  tis = dict(name="rollout_correction.tis", cap=9.0, level="token")
+  change_PNV = moved(reinforce(learner__rollout_correction=tis), TREES[False],
                      judge_by(jnp.ones((P, V**T))), sampler=ONLY_1)[0]
   np.testing.assert_allclose(
       change_PNV, pulled(np.asarray(table(TREES[False])), is_weighted=True), atol=1e-6)

@@ -168,7 +168,7 @@ def change_flag(rng, folder):
   argv = json.loads((folder / "argv.json").read_text())
   config = rng.choice([p for p in (fuzz.ROOT / "configs").rglob("*.py") if p.stem not in ("__init__", "base")])
   argv[0] = f"--config={config}"
-  flat = cli.flat(importlib.import_module(".".join(
+  flat = keys.flat(importlib.import_module(".".join(
       config.relative_to(fuzz.ROOT).with_suffix("").parts)).get_config().to_dict())
   added = []
   for _ in range(rng.choice((1, 1, 2, 3))):

@@ -5,7 +5,7 @@ import pytest
 
 from rlx.core import records
 from rlx.core import resolve
-from rlx.losses import behaviour
+from rlx.losses import rollout_correction
 
 nan = np.nan
 MASK = jnp.array([[True, True, True], [True, False, False], [False] * 3])
@@ -16,11 +16,11 @@ SAMPLER = OLD - np.log(RATIO)
 
 
 @pytest.mark.parametrize("fn, options, expected", [
-    (behaviour.tis, dict(cap=3.), [[2, .5, 3], [.25, 0, 0], [0] * 3]),
-    (behaviour.tis, dict(cap=3., level="sequence"), [[3] * 3, [.25, 0, 0], [0] * 3]),
-    (behaviour.icepop, dict(low=.4, high=3.), [[2, .5, 0], [0] * 3, [0] * 3]),
-    (behaviour.seq_mis, {}, [[0] * 3, [.25, 0, 0], [0] * 3]),
-    (behaviour.seq_mis, dict(cap=5.), [[4] * 3, [.25, 0, 0], [0] * 3]),
+    (rollout_correction.tis, dict(cap=3.), [[2, .5, 3], [.25, 0, 0], [0] * 3]),
+    (rollout_correction.tis, dict(cap=3., level="sequence"), [[3] * 3, [.25, 0, 0], [0] * 3]),
+    (rollout_correction.icepop, dict(low=.4, high=3.), [[2, .5, 0], [0] * 3, [0] * 3]),
+    (rollout_correction.seq_mis, {}, [[0] * 3, [.25, 0, 0], [0] * 3]),
+    (rollout_correction.seq_mis, dict(cap=5.), [[4] * 3, [.25, 0, 0], [0] * 3]),
 ], ids=["token", "sequence", "icepop", "seq_mis", "seq_mis_5"])
 def test_weights(fn, options, expected):
   got = fn(OLD, SAMPLER, MASK, **options)
@@ -33,15 +33,15 @@ def test_opsm():
   sampler_BT = logps_BT + jnp.array([[.1, .5, 0.], [.6, .6, .6]])
   mask_BT = jnp.array([[True, True, False], [True] * 3])
   a_BT = jnp.array([[-1., -1., nan], [-1., 1., 0.]])
-  got = behaviour.opsm(logps_BT, sampler_BT, a_BT, mask_BT)
+  got = rollout_correction.opsm(logps_BT, sampler_BT, a_BT, mask_BT)
   np.testing.assert_array_equal(got, [[1, 1, 0], [0, 1, 1]])
-  got = behaviour.opsm(logps_BT, sampler_BT, a_BT, mask_BT, delta=.2)
+  got = rollout_correction.opsm(logps_BT, sampler_BT, a_BT, mask_BT, delta=.2)
   np.testing.assert_array_equal(got, [[0, 0, 0], [0, 1, 1]])
 
 
-@pytest.mark.parametrize("name", resolve.public(behaviour))
+@pytest.mark.parametrize("name", resolve.public(rollout_correction))
 def test_agreement_weighs_one_and_nothing_is_learned_through_it(name):
-  fn = resolve.resolve("losses", {"name": f"behaviour.{name}"}, records.Scored)
+  fn = resolve.resolve("losses", {"name": f"rollout_correction.{name}"}, records.Scored)
   scored = records.Scored(action_BT=MASK, outcome_B=jnp.zeros(3), old_logps_BT=OLD,
                           advantages_BT=-jnp.ones((3, 3)))
   weigh = lambda x_BT: fn(scored.replace(logps_BT=x_BT, sampler_logps_BT=x_BT))
@@ -54,10 +54,10 @@ def test_agreement_weighs_one_and_nothing_is_learned_through_it(name):
 def test_far_apart_stays_finite():
   far_BT = jnp.array([[-1e4, 0.]])
   for old, sampler in ((far_BT, 0 * far_BT), (0 * far_BT, far_BT)):
-    got = behaviour.icepop(old, sampler, jnp.ones((1, 2), bool), low=0., high=jnp.inf)
+    got = rollout_correction.icepop(old, sampler, jnp.ones((1, 2), bool), low=0., high=jnp.inf)
     assert np.isfinite(got).all()
 
 
 def test_unknown_level_is_refused():
   with pytest.raises(ValueError, match="level='word': one of"):
-    behaviour.tis(OLD, SAMPLER, MASK, level="word")
+    rollout_correction.tis(OLD, SAMPLER, MASK, level="word")
