@@ -25,7 +25,6 @@ import os
 import pathlib
 import re
 import resource
-import runpy
 import signal
 import sys
 import types
@@ -39,7 +38,7 @@ ROOT = pathlib.Path(__file__).parent.parent
 RECORDED, PAGE = ROOT / "docs/verifiers.jsonl", ROOT / "docs/verifiers.md"
 LABELLED = ROOT / "tests/verifiers"
 SETS = {
-    "pairs": "answers in many forms, by the rules of `tests/verifiers/math_pairs.py`",
+    "pairs": "answers in many forms of `tests/verifiers/math_pairs.jsonl`",
     "first": "adversarial completions of `tests/verifiers/math_cases_first.jsonl`",
     "cases": "adversarial completions of `tests/verifiers/math_cases.jsonl`, written by "
              "someone who did not know the code",
@@ -49,12 +48,7 @@ START_S = 120.0  # For a grader to import its packages and to give a first verdi
 MEMORY = 2**32   # Bytes.
 def labelled(name):
   """The answers of a set: dicts with name, kind, verifier, gold, text, right."""
-  if name == "pairs":  # Read by its path: verl, too, has a package `tests`.
-    pairs = runpy.run_path(str(LABELLED / "math_pairs.py"))["pairs"]()
-    return [dict(name=f"{kind}: {gold} | {stated}", kind=kind, verifier="math_answer.boxed",
-                 gold=gold, stated=stated, text=_box(stated), right=right)
-            for kind, gold, stated, right in pairs]
-  file = "math_cases.jsonl" if name == "cases" else f"math_cases_{name}.jsonl"
+  file = f"math_{name}.jsonl" if name in ("pairs", "cases") else f"math_cases_{name}.jsonl"
   return [json.loads(line) for line in (LABELLED / file).read_text().splitlines()]
 
 

@@ -1,4 +1,5 @@
 """The judge against an endpoint on this machine that does what the question says."""
+import contextlib
 import http.server
 import json
 import re
@@ -23,6 +24,11 @@ OPTIONS = base.get_config().verifier.judge.to_dict() | dict(
     model="m", template="{answer}", timeout_s=5.0, retries=2, pause_s=0.01)
 
 
+REPLIES = dict(
+    cut='{"choices": [{"message": {"content": "yes"}, "finish_reason": "length"}]}',
+    text="<html>", list="[]", null='{"choices": [{"message": {"content": null}}]}')
+
+
 class Endpoint(http.server.BaseHTTPRequestHandler):
   """Replies with the question; some questions ask for something else."""
 
@@ -34,18 +40,13 @@ class Endpoint(http.server.BaseHTTPRequestHandler):
       tries = sum(b == body for _, b in self.server.seen)
     code, *rest = question.split(" ", 1)
     if code == "once500": code = "500" if tries == 1 else "200"
-    if code == "slow":
-      time.sleep(0.3)
+    if code in ("slow", "hang"):
+      time.sleep(0.3 if code == "slow" else 1.0)
       code = "200"
-    if code == "hang": time.sleep(1.0)
     if code == "drip": return self._drip()
     if not code.isdigit(): code, rest = "200", [question]
-    reply = json.dumps(dict(choices=[dict(message=dict(content=rest[-1]))])).encode()
-    if rest == ["cut"]:
-      reply = b'{"choices": [{"message": {"content": "yes"}, "finish_reason": "length"}]}'
-    if rest == ["text"]: reply = b"<html>"
-    if rest == ["list"]: reply = b"[]"
-    if rest == ["null"]: reply = b'{"choices": [{"message": {"content": null}}]}'
+    content = json.dumps(dict(choices=[dict(message=dict(content=rest[-1]))]))
+    reply = REPLIES.get(rest[-1], content).encode()
     self.send_response(int(code))
     if code == "302": self.send_header("Location", self.server.url + "/elsewhere")
     self.send_header("Content-Length", str(len(reply)))
@@ -69,27 +70,29 @@ class Endpoint(http.server.BaseHTTPRequestHandler):
   def log_message(self, *args): pass
 
 
+@pytest.fixture(scope="module")
+def endpoint():
+  with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Endpoint) as server:
+    server.lock = threading.Lock()
+    server.url = f"http://127.0.0.1:{server.server_port}/v1/chat/completions"
+    threading.Thread(target=server.serve_forever, args=[0.01], daemon=True).start()
+    yield server
+    server.shutdown()
+
+
 @pytest.fixture
-def server():
-  server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Endpoint)
-  server.seen, server.lock = [], threading.Lock()
-  server.url = f"http://127.0.0.1:{server.server_port}/v1/chat/completions"
-  thread = threading.Thread(target=server.serve_forever, daemon=True)
-  thread.start()
-  yield server
-  server.shutdown()
-  server.server_close()
-  thread.join()
+def server(endpoint):
+  endpoint.seen = []
+  return endpoint
 
 
-def verify(texts, verifier="judge.chat", **options):
-  """(verdicts, the pool, closed) of completions of one prompt."""
-  pool = pool_lib.Pool(1, 30.0, options=dict(judge=OPTIONS | options))
-  prompt = records.Prompt("p", "2 + 3?", "5", verifier)
+def verdict(text, verify=judge.chat, **options):
+  """(score, None), or (NaN, why it is unknown), of a completion of one prompt."""
+  prompt = records.Prompt("p", "2 + 3?", "5", meta=dict(judge=OPTIONS | options))
   try:
-    return pool.verify([prompt] * len(texts), texts), pool
-  finally:
-    pool.close()
+    return verify(prompt, text), None
+  except errors.Unknown as e:
+    return nan, str(e)
 
 
 @pytest.mark.parametrize("reads, full, reply, score", [
@@ -103,9 +106,8 @@ def verify(texts, verifier="judge.chat", **options):
     (r"Score: ?(\d+)?", 10, "Score:", nan),
     (r"Score: (\d+)", 10, "7", nan), (r"Score: (\w+)", 10, "Score: ten", nan)])
 def test_the_score_of_a_reply(server, reads, full, reply, score):
-  got, pool = verify([reply], url=server.url, reads=reads, full=full)
-  np.testing.assert_allclose(got, [score])
-  assert pool.errors == (dict(unknown=1) if np.isnan(score) else {})
+  stated, _ = verdict(reply, url=server.url, reads=reads, full=full)
+  np.testing.assert_allclose(stated, score)
 
 
 @pytest.mark.parametrize("reads, reply, score", [
@@ -162,81 +164,79 @@ def test_a_run_draws_its_key_from_its_seed():
     ("401 yes", nan, 1), ("404 yes", nan, 1),       # Would be the same again.
     ("302 yes", nan, 1),                            # Not followed.
     ("200 text", nan, 1), ("200 list", nan, 1), ("200 null", nan, 1), ("200 cut", nan, 1)])
-def test_what_fails_is_unknown_and_tried_again_if_that_may_help(
-    server, text, score, requests):
-  got, pool = verify([text, "no"], url=server.url)
-  np.testing.assert_array_equal(got, [score, 0])
-  assert len(server.seen) == requests + 1
-  assert pool.errors == (dict(unknown=1) if np.isnan(score) else {})
-  if np.isnan(score) and text[:3].isdigit() and text[:3] != "200":
-    assert f"HTTP {text[:3]}" in pool.last_error
+def test_what_fails_is_unknown_and_tried_again_if_that_may_help(server, text, score, requests):
+  stated, message = verdict(text, url=server.url)
+  np.testing.assert_array_equal(stated, score)
+  assert len(server.seen) == requests
+  if np.isnan(score) and not text.startswith("200"): assert f"HTTP {text[:3]}" in message
 
 
 @pytest.mark.parametrize("text", ["hang", "drip"])
 def test_late_replies_are_unknown(server, text):
   start = time.monotonic()
-  got, pool = verify([text, "yes"], url=server.url, timeout_s=0.4, retries=1)
-  np.testing.assert_array_equal(got, [nan, 1])
-  assert "after 2 attempts: " in pool.last_error
-  assert len(server.seen) == 3 and time.monotonic() - start < 2.5
+  stated, message = verdict(text, url=server.url, timeout_s=0.4, retries=1)
+  assert np.isnan(stated) and "after 2 attempts: " in message
+  assert len(server.seen) == 2 and time.monotonic() - start < 2.5
 
 
 def test_nobody_there_is_unknown():
-  got, pool = verify(["yes"], url="http://127.0.0.1:9/v1")
-  np.testing.assert_array_equal(got, [nan])
-  assert "after 3 attempts: URLError" in pool.last_error
+  stated, message = verdict("yes", url="http://127.0.0.1:9/v1")
+  assert np.isnan(stated) and "after 3 attempts: URLError" in message
 
 
 def test_the_request_has_model_question_and_key(server, monkeypatch):
   monkeypatch.setenv("RLX_TEST_KEY", "sesame")
-  got, pool = verify(["five"], url=server.url, template="{answer} {question} {reference} no",
-                     api_key_env="RLX_TEST_KEY", temperature=0.5, max_tokens=3)
-  np.testing.assert_array_equal(got, [nan])
+  stated, _ = verdict("five", url=server.url, template="{answer} {question} {reference} no",
+                      api_key_env="RLX_TEST_KEY", temperature=0.5, max_tokens=3)
+  assert np.isnan(stated)
   headers, body = server.seen[0]
   assert headers["Authorization"] == "Bearer sesame"
   assert body == dict(model="m", temperature=0.5, max_tokens=3, messages=[
       dict(role="user", content="five 2 + 3? 5 no")])
-  verify(["yes"], url=server.url)
+  assert verdict("yes", url=server.url)[0] == 1.0
   assert "Authorization" not in server.seen[1][0]
+  _, message = verdict("401 x", url=server.url, api_key_env="RLX_TEST_KEY")
+  assert "HTTP 401" in message and "sesame" not in message
   monkeypatch.delenv("RLX_TEST_KEY")
-  got, pool = verify(["yes"], url=server.url, api_key_env="RLX_TEST_KEY")
-  np.testing.assert_array_equal(got, [nan])
-  assert pool.last_error == "the environment has no RLX_TEST_KEY"
-
-
-def test_the_key_is_in_no_message(server, monkeypatch):
-  monkeypatch.setenv("RLX_TEST_KEY", "sesame")
-  _, pool = verify(["401 x"], url=server.url, api_key_env="RLX_TEST_KEY")
-  assert "sesame" not in pool.last_error
+  stated, message = verdict("yes", url=server.url, api_key_env="RLX_TEST_KEY")
+  assert np.isnan(stated) and message == "the environment has no RLX_TEST_KEY"
 
 
 def test_workers_ask_at_once_and_no_request_is_spent_on_a_trial(server):
-  pool = pool_lib.Pool(6, 30.0, options=dict(judge=OPTIONS | dict(url=server.url)))
   prompt, texts = records.Prompt("p", "?", "", "judge.chat"), ["slow yes", "slow no"] * 6
-  try:
+  options = dict(judge=OPTIONS | dict(url=server.url))
+  with contextlib.closing(pool_lib.Pool(6, 30.0, options=options)) as pool:
     pool.verify([prompt] * 6, ["yes"] * 6)  # Workers start.
     assert len(server.seen) == 6
     start = time.monotonic()
     np.testing.assert_array_equal(pool.verify([prompt] * 12, texts), [1, 0] * 6)
     assert time.monotonic() - start < 2.4   # 3.6 s one after the other, 0.6 at best.
-  finally:
-    pool.close()
+    np.testing.assert_array_equal(pool.verify([prompt] * 2, ["404 yes", "no"]), [nan, 0])
+    assert pool.errors == dict(unknown=1) and "HTTP 404" in pool.last_error
 
 
-def test_any_function_of_text():
-  got, _ = verify(["abc", "abcdef"], verifier="judge.function", full=5,
-                  function="builtins:len")
-  np.testing.assert_array_equal(got, [0.6, nan])
-  got, _ = verify(["yes", "?"], verifier="judge.function",
-                  function="builtins:str")
-  np.testing.assert_array_equal(got, [1, nan])
-  for function, kind, message in (
-      ("rlx.nowhere:f", "unknown", "rlx.nowhere"), ("rlx.verifiers.judge:f", "unknown", "has no"),
-      ("os:stat", "exception", "FileNotFoundError")):
-    got, pool = verify(["yes"], verifier="judge.function", function=function)
-    assert np.isnan(got[0]) and message in pool.last_error and pool.errors == {kind: 1}
-  got, pool = verify(["yes"], verifier="judge.function", function=None)
-  assert np.isnan(got[0]) and pool.last_error.startswith("verifier.judge.function=None")
+@pytest.mark.parametrize("function, full, text, score", [
+    ("builtins:len", 5, "abc", 0.6), ("builtins:len", 5, "abcdef", nan),
+    ("builtins:str", 1, "yes", 1), ("builtins:str", 1, "?", nan)])
+def test_any_function_of_text(function, full, text, score):
+  stated, _ = verdict(text, judge.function, function=function, full=full)
+  np.testing.assert_array_equal(stated, score)
+
+
+@pytest.mark.parametrize("function, message", [
+    ("rlx.nowhere:f", "rlx.nowhere"), ("rlx.verifiers.judge:f", "has no"),
+    (None, "^verifier.judge.function=None")])
+def test_a_function_that_does_not_exist_is_unknown(function, message):
+  stated, problem = verdict("yes", judge.function, function=function)
+  assert np.isnan(stated) and re.search(message, problem)
+
+
+def test_a_function_that_fails_is_unknown():
+  options = dict(judge=OPTIONS | dict(function="os:stat"))
+  with contextlib.closing(pool_lib.Pool(1, 30.0, options=options)) as pool:
+    prompt = records.Prompt("p", "?", "", "judge.function")
+    np.testing.assert_array_equal(pool.verify([prompt], ["yes"]), [nan])
+    assert pool.errors == dict(exception=1) and "FileNotFoundError" in pool.last_error
 
 
 @pytest.mark.parametrize("changes, message", [
