@@ -114,7 +114,9 @@ def get_config():
       sync_every=1,
       stops=(),                # strings that end a completion
       step_separator=placeholder(str),  # text that ends a reasoning step; None: steps are not marked
-      keep=dict(name="keep.accuracy_band", low=0.2, high=0.8, drop_truncated=False),
+      # Which groups of completions are trained on: a function in rlx/rollouts/filter_groups.py.
+      filter_groups=dict(name="filter_groups.accuracy_band", low=0.2, high=0.8,
+                         drop_truncated=False),
       thin=dict(name="thin.nothing"),  # which completions of a group learn: a function in rlx/rollouts/thin.py
       oversample=1.0,          # prompts sampled per draw, in units of prompts.per_step
       max_draws=8,             # draws per update before the fill rule applies

@@ -17,7 +17,7 @@ def get_config(arg=""):
   c.rollouts.per_prompt, c.rollouts.max_tokens = 8, 18
   c.rollouts.chunk = c.rollouts.bucket = 18
   c.rollouts.step_separator = ";"
-  c.rollouts.keep.low, c.rollouts.keep.high = 0.1, 0.9
+  c.rollouts.filter_groups.low, c.rollouts.filter_groups.high = 0.1, 0.9
   # "failed", as in the recorded runs: 6 groups in 100 steps, at the end, none before.
   c.rollouts.max_draws, c.rollouts.fill = 4, "failed"
   c.learner.optimizer.lr = c.prm.optimizer.lr = 5e-4
@@ -36,7 +36,7 @@ def grpo(arg=""):
   The base of most configs in configs/papers/, which change what their paper changes.
   """
   c = get_config(arg)
-  c.rollouts.keep = dict(name="keep.everything")
+  c.rollouts.filter_groups = dict(name="filter_groups.with_verdict")
   c.rewards = dict(outcome=dict(name="outcome.verdict", coef=1.0))
   c.advantages = dict(outcome=dict(name="group.grpo"), whiten=False)
   return c

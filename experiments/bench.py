@@ -215,7 +215,7 @@ def config_of(args):
   c.prompts.max_tokens = args.prompt_len
   c.rollouts.per_prompt, c.rollouts.max_tokens = args.group, args.new
   c.rollouts.chunk = args.chunk
-  c.rollouts.keep = dict(name="keep.everything")
+  c.rollouts.filter_groups = dict(name="filter_groups.with_verdict")
   c.learner.microbatches = c.prm.microbatches = (
       rows_of(args) // args.micro if args.micro else 1)
   c.learner.optimizer.lr = c.prm.optimizer.lr = args.lr

@@ -71,7 +71,7 @@ class Run:
   verify: Callable             # (prompts, rollouts) -> outcome_PG
   judge: Callable              # (prompts, rollouts) -> the other fields of Scored that are read off text
   pool: Any
-  keep: Callable               # (outcome_PG, truncated_PG) -> keep_P
+  filter_groups: Callable      # (outcome_PG, truncated_PG) -> keep_P
   score: Callable              # (state, rollouts, outcome_B, **more fields) -> Scored
   measure_full: Callable       # as score, of shapes: rows of full length, no step ends
   scorers: tuple               # (policy, reference, prm): jitted (params, rollouts, plan) -> logps_BT
@@ -175,7 +175,7 @@ def build(config, splits=("train", "eval"), recorded=None):
           sampled=draw(c.eval.samples, c.rollouts.decoding, slots_["sampled"])),
       verify=verify, judge=_judge(c, methods, tokenizer, verifier_pool),
       pool=verifier_pool,
-      keep=resolve.bind("rollouts", c.rollouts.keep, "rollouts.keep"),
+      filter_groups=resolve.bind("rollouts", c.rollouts.filter_groups, "rollouts.filter_groups"),
       score=score.score(c, methods, models, mesh, tokenizer,
                         _answers(c, methods, tokenizer, text, train_prompts)),
       measure_full=score.measure(c, methods, models, mesh, full=True),

@@ -150,7 +150,7 @@ def check(c, methods):
          f"some of {lora.TARGETS}")
   refuse(c.lora.rank and c.prm.path is not None, "prm.path",
          "None with lora.rank: PRM and policy are adapters over one base")
-  resolve.bind("rollouts", c.rollouts.keep, "rollouts.keep", n_given=2)
+  resolve.bind("rollouts", c.rollouts.filter_groups, "rollouts.filter_groups", n_given=2)
   resolve.bind("prompts.templates", c.prompts.template, "prompts.template", n_given=1)
   lonely = [] if c.rollouts.per_prompt > 1 else compares(c, methods)
   refuse(bool(lonely), "rollouts.per_prompt",
@@ -194,7 +194,8 @@ def _check_sources(c, methods, refuse):
          "has them, such as chain_pairs")
   refuse(c.prompts.paired and c.prompts.per_step % 2, "prompts.per_step",
          "must be even with prompts.paired")
-  for key, only in (("rollouts.keep.name", "keep.everything"), ("rollouts.oversample", 1.0)):
+  for key, only in (("rollouts.filter_groups.name", "filter_groups.with_verdict"),
+                    ("rollouts.oversample", 1.0)):
     refuse(c.prompts.paired and functools.reduce(getattr, key.split("."), c) != only, key,
            f"{only} with prompts.paired: both wordings stay in the batch")
   refuse(c.likelihood.model not in ("policy", "reference"), "likelihood.model",

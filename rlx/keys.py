@@ -113,6 +113,9 @@ RENAMED = {
     "behaviour.opsm": "rollout_correction.opsm",
     "behaviour.seq_mis": "rollout_correction.seq_mis",
     "behaviour.tis": "rollout_correction.tis",
+    "rollouts.keep": "rollouts.filter_groups",
+    "keep.accuracy_band": "filter_groups.accuracy_band",
+    "keep.everything": "filter_groups.with_verdict",
 }
 
 

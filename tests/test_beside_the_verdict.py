@@ -139,7 +139,7 @@ def test_prompts_are_told_where_their_other_wording_is():
   c.prompts.dataset, c.prompts.paired = "chain_pairs", True
   c.rewards = dict(outcome=dict(name="pseudo.paired", coef=1.0))
   c.advantages = dict(outcome=dict(name="group.grpo"), whiten=False)
-  c.rollouts.keep = dict(name="keep.everything")
+  c.rollouts.filter_groups = dict(name="filter_groups.with_verdict")
   run = build.build(c)
   prompts = run.prompts.take(8)
   tokens_PX, len_P, prompt_P = map(np.asarray, run.encode(prompts))

@@ -147,7 +147,7 @@ def _changed(**changes):
     (dict(verifier__steps="chain.steps"), "rollouts.step_separator=None: verifier.steps='chain.steps' needs it"),
     (dict(advantages__process={"name": "process.rloo_steps"}), "rollouts.step_separator=None: advantages.process needs it"),
     (dict(verifier__steps="chain.step"), r"verifier.steps.name='chain.step': rlx/verifiers/chain.py has \["),
-    (dict(rollouts__keep={"name": "keep.accuracy_band", "lo": .2}), "rollouts.keep.lo: keep.accuracy_band takes"),
+    (dict(rollouts__filter_groups={"name": "filter_groups.accuracy_band", "lo": .2}), "rollouts.filter_groups.lo: filter_groups.accuracy_band takes"),
     (dict(prompts__template={"name": "few_shot"}), "prompts.template.examples: few_shot needs it"),
     (dict(model__attention="flash"), "model.attention='flash': one of"),
     (dict(model__attention="cudnn"), "model.attention='cudnn': blocks; cudnn needs a GPU"),
@@ -189,9 +189,9 @@ def _changed(**changes):
     (dict(rollouts__thin={"name": "thin.prof", "keep": 9}, verifier__scores=("format.boxed",)), "^rollouts.thin.keep=9: at most rollouts.per_prompt=4"),
     (dict(learner__token_weight={"name": "token_weight.top", "fraction": 2.}), "^learner.token_weight.fraction=2.0: a number from 1e-06 to 1"),
     (dict(rewards__outcome__name="pseudo.paired"), "^prompts.paired=False: a reward compares two wordings"),
-    (dict(prompts__paired=True), "^rollouts.keep.name='keep.accuracy_band': keep.everything with"),
+    (dict(prompts__paired=True), "^rollouts.filter_groups.name='filter_groups.accuracy_band': filter_groups.with_verdict with"),
     (dict(prompts__paired=True, prompts__per_step=3), "^prompts.per_step=3: must be even"),
-    (dict(prompts__paired=True, rollouts__keep={"name": "keep.everything"}, rollouts__oversample=2.), "^rollouts.oversample=2.0: 1.0 with"),
+    (dict(prompts__paired=True, rollouts__filter_groups={"name": "filter_groups.with_verdict"}, rollouts__oversample=2.), "^rollouts.oversample=2.0: 1.0 with"),
     (dict(learner__auxiliary={"name": "auxiliary.last_token", "coef": .1}), "^learner.auxiliary.c_ref: auxiliary.last_token needs it"),
     (dict(learner__auxiliary={"name": "auxiliary.last_token", "coef": .1, "c_ref": -9.}), "^likelihood.token=None: a method reads self_logps_B"),
     (dict(learner__auxiliary={"name": "auxiliary.last_token", "c_ref": -9.}, likelihood__token="*"), "^learner.auxiliary.coef is missing"),
@@ -242,5 +242,5 @@ def test_refuses_keys_that_nobody_reads():
 def test_every_method_named_in_the_configs_exists():
   for path in FILES:
     config = _load(path)
-    resolve.lookup("rollouts", config.rollouts.keep.name)
+    resolve.lookup("rollouts", config.rollouts.filter_groups.name)
     resolve.lookup("prompts", f"templates.{config.prompts.template.name}")

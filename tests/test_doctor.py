@@ -51,7 +51,7 @@ def test_verdicts_that_no_reward_reads_are_no_error():
 
 
 @pytest.mark.parametrize("keep, draws, fill, level, said", [
-    ([1, 1, 0, 0], 2, "failed", "ok", "50% of groups pass rollouts.keep; 4 of them take 2 draws of 4"),
+    ([1, 1, 0, 0], 2, "failed", "ok", "50% of groups pass rollouts.filter_groups; 4 of them take 2 draws of 4"),
     ([1, 1, 0, 0], 1, "failed", "warning", "after rollouts.max_draws=1 rollouts.fill=failed holds"),
     ([0, 0, 0, 0], 9, "error", "error", "take no end of draws of 4"),
 ], ids=str)

@@ -51,7 +51,7 @@ from rlx.models import transformer
 from rlx.rewards import _segments
 from rlx.rewards import implicit
 from rlx.rewards import outcome
-from rlx.rollouts import keep
+from rlx.rollouts import filter_groups
 
 FOLDER = pathlib.Path(os.environ.get("RLX_GOLDEN", "golden"))
 if not FOLDER.is_absolute(): FOLDER = pathlib.Path(__file__).parent / FOLDER
@@ -953,7 +953,7 @@ def prompt_filter(c):
           "bounds_float32_0.2_and_0.8": (
               read(fourth.split("float32")[1]).astype(np.float32), False)}
   for key, (acc_B, drop) in runs.items():
-    keep_P = keep.accuracy_band(
+    keep_P = filter_groups.accuracy_band(
         acc_B.reshape(-1, n), cut_B.reshape(-1, n), low=c["accuracy_lower_bound"],
         high=c["accuracy_upper_bound"], drop_truncated=drop)
     c.check(np.flatnonzero(np.repeat(keep_P, n)), c.want[key])
@@ -963,8 +963,8 @@ def prompt_filter(c):
 def filter_and_downsample(c):
   n, (low, high) = c["n"], c["accuracy_band"]
   acc_PG = c["scores"].reshape(-1, n)
-  keep_P = keep.accuracy_band(acc_PG, np.zeros(acc_PG.shape, bool), low=low, high=high)
-  rows = lambda factor: [int(p) * n + g for p in keep.fill(keep_P, len(keep_P) // factor)
+  keep_P = filter_groups.accuracy_band(acc_PG, np.zeros(acc_PG.shape, bool), low=low, high=high)
+  rows = lambda factor: [int(p) * n + g for p in filter_groups.fill(keep_P, len(keep_P) // factor)
                          for g in range(n)]
   for key, want in c.want.items():
     factor = int(re.search(r"factor(\d+)", key).group(1))

@@ -18,7 +18,7 @@ ROOT = pathlib.Path(__file__).parent.parent
 FILES = sorted(p for p in (ROOT / "configs").rglob("*.py") if p.stem != "__init__")
 NEVER = (math.nan, math.inf, -math.inf, 2.0**70, True, "1", [1.0])
 # Methods that are bound elsewhere than in `methods.of`: section -> stage.
-BOUND = {"rollouts.keep": "rollouts", "rollouts.demonstration": "prompts.datasets",
+BOUND = {"rollouts.filter_groups": "rollouts", "rollouts.demonstration": "prompts.datasets",
          "sft.target": "prompts.datasets"}
 # Functions of these are called by rlx, not named by a config.
 CALLED = {"sampler", "decoding", "answers", "padding", "slots"}

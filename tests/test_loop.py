@@ -61,7 +61,7 @@ def config_of(files, **changes):
   c.prompts.per_step, c.prompts.max_tokens = 8, 4
   c.rollouts.per_prompt, c.rollouts.max_tokens = 4, 4
   c.rollouts.chunk = c.rollouts.bucket = 4
-  c.rollouts.keep.low, c.rollouts.keep.high = 0.25, 0.8
+  c.rollouts.filter_groups.low, c.rollouts.filter_groups.high = 0.25, 0.8
   c.rollouts.max_draws = 3
   c.rollouts.oversample = 1.5
   c.learner.pack = False  # One shape to compile, not one per batch.
@@ -171,7 +171,7 @@ def test_groups_end_with_a_demonstration(files, tmp_path):
 
 _OUTCOMES = dict(
     rewards=_Dict(outcome=_Dict(name="outcome.verdict", coef=1.0)),
-    rollouts__keep=_Dict(name="keep.everything"), rollouts__oversample=1.0)
+    rollouts__filter_groups=_Dict(name="filter_groups.with_verdict"), rollouts__oversample=1.0)
 
 
 def test_a_second_pass_draws_more_of_hard_prompts(files):
@@ -661,7 +661,7 @@ def test_draws_until_the_batch_is_full_and_says_when_it_cannot(files):
   np.testing.assert_array_equal(judged["outcome_B"], [1, 1, 0, 0] + [np.nan] * 12)
   stub.config.rollouts.fill = "error"
   stub = dataclasses.replace(stub, verify=verify_as([[4] * 4] * 3))
-  with pytest.raises(ValueError, match=r"0 of 12 prompts passed rollouts.keep=.* in 3 draws, 4 are needed"):
+  with pytest.raises(ValueError, match=r"0 of 12 prompts passed rollouts.filter_groups=.* in 3 draws, 4 are needed"):
     collect.batch(stub, state, host, 3, Clock())
 
 

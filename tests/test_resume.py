@@ -54,7 +54,7 @@ def config_of(model, **changes):
   c.prompts.per_step, c.prompts.max_tokens = 8, 8
   c.rollouts.per_prompt, c.rollouts.max_tokens = 2, 4
   c.rollouts.chunk = c.rollouts.bucket = 4
-  c.rollouts.keep.low, c.rollouts.keep.high = 0.2, 0.9
+  c.rollouts.filter_groups.low, c.rollouts.filter_groups.high = 0.2, 0.9
   c.rollouts.oversample, c.rollouts.max_draws = 1.5, 2
   c.learner.pack = False
   c.learner.optimizer.lr = c.prm.optimizer.lr = 3e-3

@@ -17,7 +17,7 @@ CLAIMS = ("reaches DAPO's accuracy in half of the steps",)
 def get_config(arg=""):
   c = quickstart.grpo(arg)
   # P: of DAPO
-  c.rollouts.keep = dict(name="keep.accuracy_band", low=1e-3, high=1 - 1e-3)
+  c.rollouts.filter_groups = dict(name="filter_groups.accuracy_band", low=1e-3, high=1 - 1e-3)
   # P: no lower bound
   c.learner.loss = dict(name="policy.cispo", clip_low=None, clip_high=0.28)
   c.learner.aggregation = "token-mean"  # P

@@ -21,7 +21,7 @@ CLAIMS = (
 def get_config(arg=""):
   c = quickstart.grpo(arg)
   # P: neither all nor none
-  c.rollouts.keep = dict(name="keep.accuracy_band", low=1e-3, high=1 - 1e-3)
+  c.rollouts.filter_groups = dict(name="filter_groups.accuracy_band", low=1e-3, high=1 - 1e-3)
   c.rollouts.max_tokens = c.rollouts.chunk = c.rollouts.bucket = 24  # O
   c.rewards = dict(
       outcome=dict(name="outcome.verdict", coef=2.0),      # P: 1 or -1

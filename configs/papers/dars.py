@@ -20,7 +20,7 @@ def get_config(arg=""):
   c.rollouts.budget = dict(
       name="budget.dars", first=2 if arg == "smoke" else 8,               # C
       schedule="equal", divides_by_std=False)                             # C
-  c.rollouts.keep = dict(name="keep.accuracy_band", low=1e-3, high=1 - 1e-3)  # C
+  c.rollouts.filter_groups = dict(name="filter_groups.accuracy_band", low=1e-3, high=1 - 1e-3)  # C
   c.advantages.outcome = dict(name="group.mean_baseline")  # C
   c.learner.aggregation = "seq-mean-token-sum-norm"                       # O: of those advantages
   c.learner.epochs = 2                                                    # C

@@ -19,7 +19,7 @@ def get_config(arg=""):
   c = quickstart.grpo(arg)  # C: the estimator.
   c.prompts.limit = 128 if arg == "smoke" else 2048                    # O
   c.rollouts.rehearsal = 2 if arg == "smoke" else 8                    # O
-  c.rollouts.keep = dict(name="keep.accuracy_band", low=1e-3, high=1 - 1e-3)  # C
+  c.rollouts.filter_groups = dict(name="filter_groups.accuracy_band", low=1e-3, high=1 - 1e-3)  # C
   c.learner.auxiliary = dict(name="auxiliary.rehearsal", coef=0.05, kind="forward")  # C: .01 to .05
   c.learner.minibatches = 1 if arg == "smoke" else 4                   # O: clipping acts off-policy only
   return c

@@ -20,7 +20,7 @@ CLAIMS = (
 def get_config(arg=""):
   c = quickstart.grpo(arg)
   # P: of DAPO
-  c.rollouts.keep = dict(name="keep.accuracy_band", low=1e-3, high=1 - 1e-3)
+  c.rollouts.filter_groups = dict(name="filter_groups.accuracy_band", low=1e-3, high=1 - 1e-3)
   c.learner.loss = dict(name="policy.ppo_clip", clip_low=0.2, clip_high=0.28)  # P
   c.learner.token_weight = dict(name="token_weight.top", fraction=0.2)  # P
   c.learner.aggregation = "token-mean"  # P

@@ -17,7 +17,7 @@ CLAIMS = ("the cap keeps gradients from exploding on failures whose ratio is lar
 
 def get_config(arg=""):
   c = quickstart.grpo(arg)
-  c.rollouts.keep = dict(name="keep.accuracy_band", low=1e-3, high=1 - 1e-3)  # M
+  c.rollouts.filter_groups = dict(name="filter_groups.accuracy_band", low=1e-3, high=1 - 1e-3)  # M
   c.learner.loss = dict(name="policy.ppo_clip", clip_low=0.2, clip_high=0.2, ratio_cap=4.0)  # P
   c.learner.aggregation = "token-mean"  # M
   c.kl.coef, c.kl.kind, c.kl.place = 1e-3, "k3", "loss"  # P

@@ -24,7 +24,7 @@ CLAIMS = (
 
 def get_config(arg=""):
   c = quickstart.get_config(arg)
-  c.rollouts.keep = dict(name="keep.everything")         # C
+  c.rollouts.filter_groups = dict(name="filter_groups.with_verdict")         # C
   c.prm.loss = dict(name="prm.dpo")                       # P trajectory-level DPO
   c.prm.beta = 0.5
   c.prm.reference = "policy"                              # P

@@ -35,8 +35,8 @@ def get_config(arg=""):
   c.rollouts.max_tokens = 3072                 # S
   c.rollouts.chunk = c.rollouts.bucket = 256   # ours
   c.rollouts.decoding = base.decoding(1.0)     # Y
-  c.rollouts.keep.low, c.rollouts.keep.high = 0.2, 0.8   # S
-  c.rollouts.keep.drop_truncated = False       # Y
+  c.rollouts.filter_groups.low, c.rollouts.filter_groups.high = 0.2, 0.8   # S
+  c.rollouts.filter_groups.drop_truncated = False       # Y
   c.rollouts.oversample = 1.0                  # Y
   c.rollouts.max_draws = 64                    # ours: the code has no cap
   c.rollouts.fill = "error"                    # C: never trains on groups that failed
@@ -80,7 +80,7 @@ def recipe(c):
   c.prompts.per_step = 64
   c.rollouts.oversample = 4.0                  # 256 prompts sampled, 64 kept
   c.rollouts.max_draws, c.rollouts.fill = 1, "failed"
-  c.rollouts.keep.drop_truncated = True
+  c.rollouts.filter_groups.drop_truncated = True
   c.rewards.outcome.coef = c.rewards.process.coef = 5.0      # Inert: whitening.
   c.rewards.process.include_last = False       # Its slice drops the last token.
   c.prm.order = "double"                       # update: before

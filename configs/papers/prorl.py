@@ -20,7 +20,7 @@ CLAIMS = (
 
 def get_config(arg=""):
   c = quickstart.grpo(arg)
-  c.rollouts.keep = dict(name="keep.accuracy_band", low=1e-3, high=1 - 1e-3)  # P
+  c.rollouts.filter_groups = dict(name="filter_groups.accuracy_band", low=1e-3, high=1 - 1e-3)  # P
   c.rollouts.decoding.temperature = 1.2                     # P
   c.learner.loss.clip_low, c.learner.loss.clip_high = 0.2, 0.4  # P
   c.learner.aggregation = "token-mean"                      # P

@@ -37,5 +37,5 @@ def get_config(arg=""):
   c.prompts.max_tokens = 256
   c.rewards = dict(outcome=dict(name="outcome.verdict", coef=1.0))
   c.advantages = dict(outcome=dict(name="group.grpo"), whiten=False)
-  c.rollouts.keep = dict(name="keep.accuracy_band", low=0.01, high=0.99)   # P
+  c.rollouts.filter_groups = dict(name="filter_groups.accuracy_band", low=0.01, high=0.99)   # P
   return c

@@ -316,9 +316,10 @@ def _demonstrated(tree, batch, demo_PT, group):
 
 def _filtered(c, methods):
   """Scored -> outcome_B without the rows that the config's filters leave out."""
-  if (c.rollouts.keep.name, c.rollouts.thin.name) == ("keep.everything", "thin.nothing"):
+  if (c.rollouts.filter_groups.name, c.rollouts.thin.name) == (
+      "filter_groups.with_verdict", "thin.nothing"):
     return lambda scored: scored.outcome_B
-  keep = resolve.bind("rollouts", c.rollouts.keep, "rollouts.keep")
+  keep = resolve.bind("rollouts", c.rollouts.filter_groups, "rollouts.filter_groups")
 
   def on_host(scored):
     """Of all runs at once: their groups are one batch here."""

@@ -65,7 +65,7 @@ def grid():
       {"arm": "reference-policy", "prm.reference": "policy"},
       {"arm": "double", "prm.order": "double"},
       {"arm": "dpo", "prm.loss.name": "prm.dpo"},
-      {"arm": "no-filter", "rollouts.keep": dict(name="keep.everything")},
+      {"arm": "no-filter", "rollouts.filter_groups": dict(name="filter_groups.with_verdict")},
       {"arm": "strict", "advantages.process.loo": "strict"},
       {"arm": "no-floor", "rewards.process.floor": 0.0},
       {"arm": "prm-small", "prm.path": f"{STARTS}/small/model", "prm.reference": "self"},

@@ -1,4 +1,4 @@
-"""Which groups learn, by their rewards; `rollouts/keep.py` decides by verdicts alone."""
+"""Which groups learn, by their rewards; `rollouts/filter_groups.py` decides by verdicts alone."""
 import jax.numpy as jnp
 
 from rlx.core import axes

@@ -7,7 +7,7 @@ from rlx.core import rng
 from rlx.learner import hosts
 from rlx.learner import sharding
 from rlx.rollouts import budget
-from rlx.rollouts import keep
+from rlx.rollouts import filter_groups
 from rlx.rollouts import padding
 
 
@@ -48,7 +48,7 @@ def batch(run, state, host, step, clock):
     run.pool.check(c.verifier.max_error_rate)
     clock.lap("verify")
     cut_PG = (rollouts.finish_B == records.FINISH.index("length")).reshape(outcome_PG.shape)
-    kept.append(run.keep(outcome_PG, cut_PG))
+    kept.append(run.filter_groups(outcome_PG, cut_PG))
     drawn += prompts
     parts.append(rollouts)
     outcomes.append(outcome_PG)
@@ -56,11 +56,11 @@ def batch(run, state, host, step, clock):
   if keep_P.sum() < want and c.rollouts.fill == "error":
     raise ValueError(
         f"step {step}: {keep_P.sum()} of {len(keep_P)} prompts passed "
-        f"rollouts.keep={c.rollouts.keep.to_dict()} in {len(parts)} draws, "
+        f"rollouts.filter_groups={c.rollouts.filter_groups.to_dict()} in {len(parts)} draws, "
         f"{want} are needed; mean accuracy of the groups was "
         f"{np.nanmean(outcome_PG):.3f}. Widen the band, raise rollouts.max_draws "
         "or set rollouts.fill=drop.")
-  chosen = keep.fill(keep_P, want)
+  chosen = filter_groups.fill(keep_P, want)
   host["buffer"] += [drawn[i].id for i in np.flatnonzero(keep_P) if i not in chosen]
   prompts = [drawn[i] for i in chosen]
   rollouts = padding.select(parts, _rows(chosen, c.rollouts.per_prompt), chosen)

@@ -183,7 +183,7 @@ def dpo(logps_BT, ref_logps_BT, learn_BT, outcome_PG, learn_PG, *,
 
   Source: Rafailov et al. 2023, arXiv:2305.18290, eq. 7; on the fly, Lanchantin et
   al. 2025, arXiv:2506.21495. Differs from the papers: groups of one verdict have
-  loss 0 and count in the mean, unless rollouts.keep drops them.
+  loss 0 and count in the mean, unless rollouts.filter_groups drops them.
 
   Args:
     ref_logps_BT: nats, at the sampling temperature; see kl.sync_every.

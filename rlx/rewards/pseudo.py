@@ -11,7 +11,8 @@ def majority(answer_PG, learn_PG):
 
   Source: Zuo et al. 2025, arXiv:2504.16084. Differs from the paper: nothing known;
   of tied answers the one given first wins. Verdicts still decide which completions
-  are valid and which prompts rollouts.keep takes; keep.everything does not ask them.
+  are valid and which prompts rollouts.filter_groups takes, unless that is
+  filter_groups.with_verdict.
 
   Args:
     answer_PG: int, equal where answers are; -1 has no vote and gets 0.

@@ -117,7 +117,7 @@ def of_batch(run, prompts, rollouts, outcome_PG, logps_BT):
   texts = [tokenizer.decode(row) for row in ids]
   mask_BT = np.asarray(rollouts.mask_BT)
   is_cut_B = rollouts.finish_B == records.FINISH.index("length")
-  keep_P = run.keep(outcome_PG, is_cut_B.reshape(outcome_PG.shape))
+  keep_P = run.filter_groups(outcome_PG, is_cut_B.reshape(outcome_PG.shape))
   reads = any(field.startswith("outcome") for _, fn in methods.of(c).rewards.values()
               for field in fn.fields)
   yield rewards_vary(outcome_PG, c.verifier.max_error_rate, run.pool.last_error, reads,
@@ -186,12 +186,12 @@ def draws_suffice(keep_P, draw, want, max_draws, fill):
   """Do so many groups pass the filter that draws fill a batch?"""
   rate = float(np.mean(keep_P))
   draws = f"{-(-want // (rate * draw)):.0f}" if rate else "no end of"
-  text = (f"{rate:.0%} of groups pass rollouts.keep; {want} of them take {draws} draws "
+  text = (f"{rate:.0%} of groups pass rollouts.filter_groups; {want} of them take {draws} draws "
           f"of {draw}")
   if rate * draw * max_draws >= want: return Finding("ok", "draws suffice", text)
   return Finding("error" if fill == "error" else "warning", "draws suffice", text,
                  f"after rollouts.max_draws={max_draws} rollouts.fill={fill} holds; widen "
-                 "rollouts.keep or raise rollouts.max_draws")
+                 "rollouts.filter_groups or raise rollouts.max_draws")
 
 
 def answers_fit(lengths_B, is_cut_B, max_tokens):

@@ -47,7 +47,7 @@ def test_the_later_list_holds_and_a_section_ends_what_was_set_in_it():
 def test_changes_make_the_config_that_setting_its_keys_makes(tmp_path):
   cell = one(seed=3, **OUTCOME, **{
       "learner.optimizer.lr": 1e-3, "learner.optimizer.max_grad_norm": None,
-      "rewards.outcome.coef": 2, "rollouts.keep": dict(name="keep.everything"),
+      "rewards.outcome.coef": 2, "rollouts.filter_groups": dict(name="filter_groups.with_verdict"),
       "lora.targets": ["q", "v"], "verifier.scores": ("format.boxed",),
       "model.path": "x",
       "prompts.options": dict(size=4, cut=(1, dict(by=[2])))})
@@ -55,7 +55,7 @@ def test_changes_make_the_config_that_setting_its_keys_makes(tmp_path):
   expected.rewards = dict(outcome=dict(name="outcome.verdict", coef=2.0))
   expected.advantages = dict(total=dict(name="group.grpo"), whiten=False)
   expected.learner.optimizer.lr, expected.learner.optimizer.max_grad_norm = 1e-3, None
-  expected.rollouts.keep = dict(name="keep.everything")
+  expected.rollouts.filter_groups = dict(name="filter_groups.with_verdict")
   expected.lora.targets, expected.verifier.scores = ("q", "v"), ("format.boxed",)
   expected.model.path, expected.seed = "x", 3
   expected.prompts.options = dict(size=4, cut=(1, dict(by=(2,))))

@@ -188,7 +188,7 @@ def test_passes_over_a_batch():
 
 
 @pytest.mark.parametrize("filters", [
-    dict(rollouts__keep=dict(name="keep.accuracy_band", low=0.1, high=0.9)),
+    dict(rollouts__filter_groups=dict(name="filter_groups.accuracy_band", low=0.1, high=0.9)),
     dict(rollouts__thin=dict(name="thin.extremes"))], ids=["keep", "thin"])
 def test_filters_leave_out(filters):
   """A band leaves the group out whose verdicts agree, thin all but two completions."""
@@ -198,7 +198,7 @@ def test_filters_leave_out(filters):
     score_B1 = batch.tokens_BT @ jnp.array([[9.0], [3.0], [1.0]])
     return judge_(key, logits_PNV, batch) | dict(scores_BE=score_B1)
   change_PNV = moved(reinforce(**filters), tree, judge)[0]
-  if "rollouts__keep" in filters:
+  if "rollouts__filter_groups" in filters:
     assert np.abs(change_PNV[0]).max() == 0 and np.abs(change_PNV[1]).max() > 0
   else:  # Of prompt 0, whose verdicts are all 1, two completions move nodes.
     moved_N = np.abs(change_PNV[0]).max(axis=1) > 0
@@ -208,7 +208,7 @@ def test_filters_leave_out(filters):
 @pytest.mark.parametrize("changes, message", [
     (dict(advantages__outcome=dict(name="group.grpo", typo=1)), "advantages.outcome.typo"),
     (dict(learner__loss=dict(name="policy.no_such")), "learner.loss.name='policy.no_such'"),
-    (dict(rollouts__keep=dict(name="keep.accuracy_band", lo=1)), "rollouts.keep.lo"),
+    (dict(rollouts__filter_groups=dict(name="filter_groups.accuracy_band", lo=1)), "rollouts.filter_groups.lo"),
     (dict(advantages=dict(other=dict(name="group.grpo"))), "advantages has entries"),
 ], ids=lambda x: x if isinstance(x, str) else "")
 def test_refuses_options_of_methods(changes, message):

@@ -156,7 +156,7 @@ WORDS = ["nan", "inf", "-inf", "1e999", "-1", "0", "1", "2", "0.5", "1e-300", "1
          "9" * 40, "9" * 5000, "None", "True", "False", "", " ", "a", "()", "(1,)", "('a',)", "(None,)", "(",
          "[]", "{}", "{'a': 1}", "{'name': 'x'}", "{'name': 5}", "{'name': 'group.rloo', 'k': nan}",
          "\udcff", "é", "\n", "*", "[(]", "..", "/dev/null", "http://[", "group.grpo", "policy.cispo",
-         "prm.dpo", "keep.everything", "chain.answer", "float64", "cosine", "a" * 10_000]
+         "prm.dpo", "filter_groups.with_verdict", "chain.answer", "float64", "cosine", "a" * 10_000]
 
 
 def start_flags(folder):

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from rlx.rollouts import keep
+from rlx.rollouts import filter_groups
 
 nan = np.nan
 
@@ -17,27 +17,27 @@ nan = np.nan
 ])
 def test_accuracy_band(outcomes, kept):
   cut_PG = np.zeros((1, 5), bool)
-  out = keep.accuracy_band(np.array([outcomes]), cut_PG, low=0.2, high=0.8)
+  out = filter_groups.accuracy_band(np.array([outcomes]), cut_PG, low=0.2, high=0.8)
   assert out.tolist() == [kept]
 
 
 def test_band_edges_survive_float32():
   outcome_PG = np.full((1, 4), np.float32(0.8), np.float32)  # 0.800000012
-  assert keep.accuracy_band(outcome_PG, np.zeros((1, 4), bool)).all()
+  assert filter_groups.accuracy_band(outcome_PG, np.zeros((1, 4), bool)).all()
 
 
 def test_truncated_groups_can_be_dropped():
   outcome_PG = np.array([[1., 0.], [1., 0.]])
   cut_PG = np.array([[False, True], [False, False]])
-  out = keep.accuracy_band(outcome_PG, cut_PG, drop_truncated=True)
+  out = filter_groups.accuracy_band(outcome_PG, cut_PG, drop_truncated=True)
   assert out.tolist() == [False, True]
 
 
 def test_everything_drops_only_what_has_no_verdict():
-  out = keep.everything(np.array([[1, 1], [nan, 0], [nan, nan]]), None)
+  out = filter_groups.with_verdict(np.array([[1, 1], [nan, 0], [nan, nan]]), None)
   assert out.tolist() == [True, True, False]
 
 
 def test_fill_takes_kept_first_in_order():
   keep_P = np.array([False, True, False, True, True])
-  assert keep.fill(keep_P, 4).tolist() == [1, 3, 4, 0]
+  assert filter_groups.fill(keep_P, 4).tolist() == [1, 3, 4, 0]

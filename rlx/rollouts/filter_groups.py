@@ -9,7 +9,7 @@ import numpy as np
 from rlx.core import ranges
 
 
-def everything(outcome_PG, truncated_PG):
+def with_verdict(outcome_PG, truncated_PG):
   """Keeps every group that has at least one verdict."""
   del truncated_PG
   return ~np.isnan(outcome_PG).all(axis=1)
