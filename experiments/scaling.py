@@ -194,7 +194,7 @@ def exchanged(run, width=None):
     what tokens are looked up as, forward; and what the head gives the hidden states, backward.
   - The embedding is gathered once a program, the head once in scoring and three times in
     an update. A gradient of [V, D] is summed once a microbatch for the embedding, for
-    the head once for every chunk of columns, which `logps.of_hidden` cuts to 1024 tokens
+    the head once for every chunk of columns, which `logps.from_hidden` cuts to 1024 tokens
     a device.
   - Decoding gathers the weights over `fsdp` once, laid out, and nothing for a token. Over
     `tensor` outputs of attention and MLP are summed and the looked-up token, and logits
@@ -548,7 +548,7 @@ maxtext's published runs on v5p and v6e is at 35 to 65% of the first alone. H100
 - **The layout while it is made** takes its bytes twice: the compiler for TPUs gathers all weights before it transposes any (below), and the estimate counts that. It takes
   32 GB at 8B, 16 with tensor=2, which a v5e does not have; 35 at 70B with tensor=8, so that no number of v6e holds it by this estimate. A layout made layer by layer would need half.
 - **Updates of 0.5B, by memory, of 8B, by FLOPs**, except with tensor=2 on 512 GPUs. Of what they receive, gradients of [vocabulary, width] in float32 are {tables_small:.0%} at 0.5B and {tables:.0%} at 8B on 8 devices: the
-  embedding's is summed once for each microbatch of one group a device, the head's three times, as `logps.of_hidden` reads it in chunks of 1024 tokens a device.
+  embedding's is summed once for each microbatch of one group a device, the head's three times, as `logps.from_hidden` reads it in chunks of 1024 tokens a device.
 - **Updates of 70B, by FLOPs on TPUs, by links on GPUs** of more than one node: weights gathered and gradients summed for every microbatch of one group a device.
 - **Scoring, by FLOPs**; at 0.5B by memory, where float32 attention scores of 4096 x 4096 are written and read (no flash kernel runs on a mesh).
 - **Fitting, by the key-value cache on few devices, by activations on many.** All 1024 rows are decoded at once where rows are spread (`rollouts.slots` is for one device). The activations

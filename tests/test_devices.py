@@ -165,7 +165,7 @@ def test_the_sampler_reads_whole_weights_but_for_the_tensor_axis(model):
     spread = [a for a in x.sharding.spec if a is not None]
     assert set(spread) <= {"tensor"}, (path, x.sharding)
   layer = weights["layers"][0]
-  assert layer["qkv_KMHD"].sharding.spec[0] == "tensor"
+  assert layer["qkv_KAHD"].sharding.spec[0] == "tensor"
   assert layer["down_DF"].sharding.spec[1] == "tensor"
   sizes = {d: sum(s.data.nbytes for x in jax.tree.leaves(weights) for s in x.addressable_shards
                   if s.device == d) for d in run.mesh.devices.flat}

@@ -236,8 +236,8 @@ def _read_logits(logits_BTV, targets_BT, mask_BT):
   config = transformer.DecoderConfig(
       vocab_size=size, d_model=size, n_layers=1, n_heads=1, n_kv_heads=1, head_dim=2,
       d_ff=1, dtype="float64", param_dtype="float64")
-  return logps_lib.of_hidden({"embed": {"w_VD": jnp.eye(size, dtype=jnp.float64)}},
-                             config, f64(logits_BTV), jnp.asarray(targets_BT), mask_BT)
+  return logps_lib.from_hidden({"embed": {"w_VD": jnp.eye(size, dtype=jnp.float64)}},
+                               config, f64(logits_BTV), jnp.asarray(targets_BT), mask_BT)
 
 
 @adapter("paper.logprobs_from_logits", "trl.selective_log_softmax")

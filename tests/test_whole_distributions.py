@@ -63,7 +63,7 @@ def test_a_run_gives_methods_what_they_ask_for():
   logits_BTV = transformer.logits(params, config, hidden_BSD)[:, r.prompt_width - 1:-1] / 0.8
   more = score.beyond(c, methods.of(c), "old_")
   mask_BT = np.asarray(r.mask_BT)
-  wanted = logps.beyond(logits_BTV, r.completions_BT, tuple(more.values()))
+  wanted = logps.distribution_statistics(logits_BTV, r.completions_BT, tuple(more.values()))
   assert set(more) == {"old_mean_logps_BT", "old_logits_BT", "old_min_p_logps_BT"}
   for field, x in zip(more, wanted):
     np.testing.assert_allclose(getattr(scored, field), np.where(mask_BT, x, 0), atol=1e-4)

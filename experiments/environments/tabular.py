@@ -118,11 +118,11 @@ def logps(logits_PNV, batch):
 
 def beyond(more, logits_PNV, batch):
   """{field: array} of what methods read of whole distributions; more: score.beyond."""
-  found = logps_lib.beyond(logits_PNV[batch.prompt_B[:, None], batch.nodes_BT],
-                           batch.tokens_BT, tuple(more.values()))
+  statistics = logps_lib.distribution_statistics(
+      logits_PNV[batch.prompt_B[:, None], batch.nodes_BT], batch.tokens_BT, tuple(more.values()))
   mask_BT = batch.mask_BT
   return {field: masked.keep(x, mask_BT if x.ndim == 2 else mask_BT[..., None])
-          for field, x in zip(more, found)}
+          for field, x in zip(more, statistics)}
 
 
 def record(mask_BT, outcome_B, **columns):

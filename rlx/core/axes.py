@@ -2,13 +2,17 @@
 
   P prompts per step    G completions per prompt    B = P * G, row p * G + g
   X prompt positions    T completion positions      S = X + T
-  W rows decoded at once; in packing.py the columns of M packed rows   I LoRA rank
-  M tokens of a reference answer; in models/ tokens of a flat list
-  K in names of log-probs the most likely tokens
-  Q query positions     J reasoning steps           V vocabulary
-  D model   F feed-forward   N query heads   K kv heads   H head size   L layers
-  E verifiers that score a completion beside the one that gives its verdict
+  J reasoning steps     M tokens of a reference answer
+  V vocabulary          D model      F feed-forward     L layers     I LoRA rank
+  N query heads         K key-value heads               R = N / K
+  H head size           Q queries of attention that read the same keys
+  W rows decoded at once              Y packed rows of C columns
+  U tokens in a list without padding  A see models/decode.py
+  E verifiers that score a completion in addition to the one that gives its verdict
   1 a kept axis of size one
+
+In models/, E counts the experts of a mixture; in names of log-probs outside of it, K counts the
+most likely tokens.
 """
 
 

@@ -35,14 +35,14 @@ def logps_fn(config, temperature, parts, shards, more=()):
   so that equal weights give exactly equal log-probs. The PRM's update has
   another program around its forward pass: its log-probs are never used here.
 
-  With `more` (see `logps.beyond`) it returns (logps_BT, *more)."""
+  With `more` (see `logps.distribution_statistics`) it returns (logps_BT, *more)."""
   def logps_of(params, rollouts, plan):
     def one(batch):
       r, plan = batch
       logps_BT, _, *found = logps.logps(
           params, config, r.tokens_BS, r.positions_BS, r.valid_BS,
           completion_width=r.sampler_logps_BT.shape[1], temperature=temperature,
-          with_entropy=False, more=more, plan=plan)
+          with_entropy=False, statistics=more, plan=plan)
       return (logps_BT, *found) if more else logps_BT
     return learner_step.mapped(one, (rollouts, plan), parts, shards)
   return jax.jit(logps_of)
@@ -153,7 +153,7 @@ def head(params, config, rollouts, plan):
 
 
 def beyond(c, methods, when=""):
-  """{field of Scored: its spec for `logps.beyond`} of those that methods read.
+  """{field of Scored: its spec for `logps.distribution_statistics`} of those that methods read.
 
   Args:
     when: "" for those of the policy being updated, "old_" for before its update.

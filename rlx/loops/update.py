@@ -273,7 +273,7 @@ def policy(c, methods, models, mesh, optimizer_, token_id=None):
     found = dict(zip(("logps_BT", "entropy_BT", *more), logps.logps(
         params, config, rollouts.tokens_BS, rollouts.positions_BS, rollouts.valid_BS,
         completion_width=rollouts.sampler_logps_BT.shape[1], temperature=temperature,
-        more=tuple(more.values()), plan=plan)))
+        statistics=tuple(more.values()), plan=plan)))
     if not asks_self: return found
     # The token after the completion, at temperature 1 but for the normaliser.
     self_logps_B = temperature * jnp.take_along_axis(

@@ -8,8 +8,8 @@ What they take and return is as in policy.py, with beside it, per token,
   old_min_p_logps_BT   log-prob of the token drawn among those that min_p leaves,
                        before the update
 
-all of the distribution the token was drawn from (models/logps.py:beyond), at its
-temperature.
+all of the distribution the token was drawn from, at its temperature; see
+`distribution_statistics` of models/logps.py.
 """
 import jax
 import jax.numpy as jnp

@@ -1,10 +1,10 @@
 """Attention of whole sequences, causal and within segments, by one of three kernels.
 
-  blocks   plain XLA, everywhere
+  blocks   plain XLA, on all devices
   cudnn    flash attention on NVIDIA GPUs, in bfloat16
-  splash   flash attention on TPUs; interpreted, and slow, elsewhere
+  splash   flash attention on TPUs; interpreted, which is slow, on other devices
 
-`prepare` makes what all layers share, `attend` is called in each.
+`prepare` computes the mask once for all layers, `attend` is called in each layer.
 """
 import math
 from typing import Any, NamedTuple
@@ -13,33 +13,33 @@ import jax
 import jax.numpy as jnp
 
 KINDS = ("blocks", "cudnn", "splash")
-_TILE = 128  # of splash: rows are padded to a multiple.
+_TILE = 128  # Splash attention pads rows to a multiple of it.
 
 
 class Forked(NamedTuple):
-  """Who attends to whom where rows go on from trunks, all in one list of tokens."""
+  """Masks for rows that continue trunks, with all tokens in one list."""
   trunk_PQS: Any  # mask of trunks
-  row_BQS: Any    # mask of rows: a row's keys come behind those of its trunk
-  trunk_B: Any    # which one that is
+  row_BQS: Any    # mask of rows; S counts the keys of a row's trunk, then its own
+  trunk_B: Any    # row -> its trunk
 
 
 def prepare(kind, valid_BS, segments_BS=None, branches_BS=None, *, positions_BS=None,
             window=0, trunks=None):
-  """Who attends to whom, as the kernel wants it.
+  """The mask of attention, in the form that the kernel takes.
 
   Args:
     kind: one of KINDS.
     valid_BS, segments_BS, branches_BS, positions_BS, trunks: see `transformer.hidden`.
-    window: how far back attention goes in positions, the token itself included; 0: to
-      the start, and positions are not needed.
+    window: the last positions that a token attends to, its own included; 0: all, and
+      positions are not needed.
   Returns:
-    mask_BQS, or for splash segment numbers, or with trunks Forked.
+    mask_BQS; for splash, segment numbers; with trunks, Forked.
   Raises:
-    ValueError: branches or trunks with splash, whose masks are equal numbers only.
+    ValueError: branches or trunks with splash, which masks by segment numbers only.
   """
   if kind == "splash":
     if branches_BS is not None or trunks is not None:
-      raise ValueError("Splash attention knows no branches and no trunks.")
+      raise ValueError("Splash attention has no branches and no trunks.")
     return jnp.where(valid_BS, 0 if segments_BS is None else segments_BS, -1)
   columns_S = jnp.arange(valid_BS.shape[1])
   mask_BQS = (columns_S[:, None] >= columns_S[None, :])[None] & valid_BS[:, None, :]
@@ -52,23 +52,23 @@ def prepare(kind, valid_BS, segments_BS=None, branches_BS=None, *, positions_BS=
                  | (branches_BS == 0)[:, None, :])
   if trunks is None: return mask_BQS
   trunk_PQS = prepare(kind, trunks.valid_PX, positions_BS=trunks.positions_PX, window=window)
-  of_row = lambda x_PX: x_PX[trunks.trunk_B][:, None, :]
-  trunk_BQX = jnp.broadcast_to(of_row(trunks.valid_PX),
+  by_row = lambda x_PX: x_PX[trunks.trunk_B][:, None, :]
+  trunk_BQX = jnp.broadcast_to(by_row(trunks.valid_PX),
                                (*valid_BS.shape, trunk_PQS.shape[1]))
   if window:
-    trunk_BQX &= positions_BS[:, :, None] - of_row(trunks.positions_PX) < window
+    trunk_BQX &= positions_BS[:, :, None] - by_row(trunks.positions_PX) < window
   return Forked(trunk_PQS, jnp.concatenate([trunk_BQX, mask_BQS], axis=2), trunks.trunk_B)
 
 
 def attend(kind, q_BQNH, k_BSKH, v_BSKH, prepared, *, scale, softcap=None):
-  """softmax(scale q k^T, over what is attended to) v: out_BQNH.
+  """out_BQNH = softmax(scale q k^T) v, where the softmax is over the keys that the mask allows.
 
-  The queries belong to the last Q of the S columns. A query without anything to attend
-  to gets something finite. Scores and softmax are float32 or wider.
+  The queries are at the last Q of the S columns. The output of a query without keys is finite.
+  Scores and softmax are float32, or float64 if the queries are.
 
   Args:
-    prepared: from `prepare`. With Forked all are lists of tokens, as one row: those of
-      the trunks, then those of the rows.
+    prepared: from `prepare`. With Forked, q, k and v are one row of tokens: those of the
+      trunks, then those of the rows.
     softcap: scores become softcap tanh(scores / softcap); with blocks only.
   """
   if isinstance(prepared, Forked):
@@ -78,7 +78,7 @@ def attend(kind, q_BQNH, k_BSKH, v_BSKH, prepared, *, scale, softcap=None):
 
 
 def capped(x, cap):
-  """cap tanh(x / cap); x where there is no cap."""
+  """cap tanh(x / cap); x if cap is None."""
   return x if cap is None else cap * jnp.tanh(x / cap)
 
 
@@ -90,17 +90,17 @@ def _forked(kind, q_1QNH, k_1QKH, v_1QKH, prepared, scale, softcap):
   def continued(x_1QKH):
     trunk_PXKH, row_BQKH = parts(x_1QKH)
     return trunk_PXKH, jnp.concatenate([trunk_PXKH[prepared.trunk_B], row_BQKH], axis=1)
-  found = [attend(kind, *qkv, mask, scale=scale, softcap=softcap) for *qkv, mask in zip(
+  outputs = [attend(kind, *qkv, mask, scale=scale, softcap=softcap) for *qkv, mask in zip(
       parts(q_1QNH), continued(k_1QKH), continued(v_1QKH), prepared[:2])]
-  return jnp.concatenate([x.reshape(-1, *x.shape[2:]) for x in found])[None]
+  return jnp.concatenate([x.reshape(-1, *x.shape[2:]) for x in outputs])[None]
 
 
 def _blocks(q_BQNH, k_BSKH, v_BSKH, mask_BQS, scale, softcap):
   b, q, n, h = q_BQNH.shape
   s, k = k_BSKH.shape[1:3]
   wide = jnp.promote_types(q_BQNH.dtype, jnp.float32)
-  # Heads first: 1.1-1.5 times faster forward and backward on CPU than einsums
-  # over this layout or `jax.nn.dot_product_attention`.
+  # With the axis of heads first, forward and backward on CPU are 1.1-1.5 times faster than
+  # einsums over this layout or `jax.nn.dot_product_attention`.
   q_BKRQH = q_BQNH.reshape(b, q, k, n // k, h).transpose(0, 2, 3, 1, 4)
   k_BKSH, v_BKSH = k_BSKH.swapaxes(1, 2), v_BSKH.swapaxes(1, 2)
 
@@ -116,9 +116,9 @@ def _blocks(q_BQNH, k_BSKH, v_BSKH, mask_BQS, scale, softcap):
     return jnp.einsum("BKRQS,BKSH->BKRQH", weights_BKRQS.astype(q_BQNH.dtype),
                       v_BKSH[:, :, :seen])
 
-  # Blocks of queries leave out columns that all of them are too early for. At
-  # [32, 192, 8, 64] with 4 kv heads, on two busy CPU cores: forward 268 -> 133 ms,
-  # with backward 505 -> 315; blocks of 32 or 96 and a custom VJP are no faster.
+  # A block of queries skips the columns after its last query. At [32, 192, 8, 64] with 4
+  # key-value heads, on two busy CPU cores: forward 268 -> 133 ms, with backward 505 -> 315;
+  # blocks of 32 or 96 and a custom VJP are no faster.
   width = 64 * -(-q // 512)  # At most eight blocks.
   out_BKRQH = jnp.concatenate(
       [block(i, min(i + width, q)) for i in range(0, q, width)], axis=3)
@@ -131,17 +131,17 @@ def _cudnn(q_BQNH, k_BSKH, v_BSKH, mask_BQS, scale):
 
 
 def _splash(q_BQNH, k_BSKH, v_BSKH, segments_BS, scale):
-  from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_kernel as kernel  # pylint: disable=g-import-not-at-top
-  from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_mask as masks  # pylint: disable=g-import-not-at-top
+  # pylint: disable-next=g-import-not-at-top
+  from jax.experimental.pallas.ops.tpu import splash_attention as splash
   s, n = q_BQNH.shape[1:3]
   wider = -s % _TILE
   def heads_first(x_BSNH):
     return jnp.pad(x_BSNH, ((0, 0), (0, wider), (0, 0), (0, 0))).swapaxes(1, 2)
   segments_BS = jnp.pad(segments_BS, ((0, 0), (0, wider)), constant_values=-1)
-  causal = masks.MultiHeadMask([masks.CausalMask((s + wider, s + wider))] * n)
-  run = kernel.make_splash_mha(causal, head_shards=1, q_seq_shards=1,
+  causal = splash.MultiHeadMask([splash.CausalMask((s + wider, s + wider))] * n)
+  run = splash.make_splash_mha(causal, head_shards=1, q_seq_shards=1,
                                interpret=jax.default_backend() != "tpu")
   out_BNSH = jax.vmap(run)(
       heads_first(q_BQNH) * scale, heads_first(k_BSKH), heads_first(v_BSKH),
-      kernel.SegmentIds(segments_BS, segments_BS))
+      splash.SegmentIds(segments_BS, segments_BS))
   return out_BNSH.swapaxes(1, 2)[:, :s]

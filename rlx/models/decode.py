@@ -1,15 +1,17 @@
 """The same decoder, one token per row, for sampling.
 
-A decode step multiplies few rows by every weight, so it is laid out for that:
-activations are [D, W] (features first, W rows decoded at once), weights are
-[out, in], query, key and value projections are one matrix, as are gate and up,
-and each layer is an array of its own. On 2 CPU cores, 8 to 64 rows of 512
-features through an MLP take 0.65 to 0.8 of the time of [W, D] x [in, out]; slices of
-stacked layers would be copied in every step (1.3 to 1.7 times its time).
+A decode step multiplies few rows by every weight, and its layouts are chosen for that:
+activations are [D, W] (features first, W rows decoded at once), weights are [out, in], the
+query, key and value projections are one matrix, as are gate and up, and each layer has arrays of
+its own. On 2 CPU cores, 8 to 64 rows of 512 features through an MLP take 0.65 to 0.8 of the time
+of [W, D] x [in, out]; slices of stacked layers would be copied in every step, which takes 1.3 to
+1.7 times as long.
 
-Values lie as [.., K, T, H] and keys as [.., K, n, H, t], in n tiles of t columns, the
-layouts in which both matmuls of attention read memory in order. Keys as [.., K, H, T] take
-two to three times as long on CPU once T is beyond 64.
+Values are [.., K, T, H] and keys [.., K, n, H, t], in n tiles of t columns: in these layouts both
+products of attention read memory in order. Keys as [.., K, H, T] take two to three times as long
+on CPU if T is above 64.
+
+  A the query heads of a key-value head, then its key and its value: R + 2
 """
 import functools
 
@@ -25,10 +27,7 @@ from rlx.models import transformer
 
 @flax.struct.dataclass
 class Prompts:
-  """Keys and values of P prompts; row p * (W / P) + g attends to prompt p.
-
-  One array per layer, here and in Suffix.
-  """
+  """Keys and values of P prompts, one array per layer; row p * (W / P) + g has prompt p."""
   k_PKnHx: list  # in tiles, see `_tiled`
   v_PKXH: list
   valid_PX: jax.Array  # bool
@@ -36,7 +35,10 @@ class Prompts:
 
 @flax.struct.dataclass
 class Suffix:
-  """Keys and values of what each of the W rows has been fed since. Written in place."""
+  """Keys and values of the tokens that each of the W rows was fed since, one array per layer.
+
+  They are updated in place.
+  """
   k_WKnHt: list
   v_WKTH: list
 
@@ -46,10 +48,9 @@ class Suffix:
 
 
 def lay_out(params, config):
-  """Parameters -> what `step` reads, in the dtype of the activations.
+  """The parameters in the layouts that `step` reads, in the dtype of the activations.
 
-  Adapters are merged. The tables stay as they are; the layers are copied, which takes about as long
-  as one decode step.
+  Adapters are merged. The layers are copied, which takes about as long as one decode step.
   """
   params = lora.merge(params, config.lora_scale)
   cast = lambda x: x.astype(config.dtype)
@@ -58,13 +59,12 @@ def lay_out(params, config):
   def layer(i):
     attn, mlp = ({k: v[i] for k, v in params["layers"][m].items() if not isinstance(v, dict)}
                  for m in ("attn", "mlp"))
-    # Heads as [K, R + 2]: each kv head's queries, then its key and its value.
     def heads(q_DNH, k_DKH, v_DKH):
       q_DKRH = q_DNH.reshape(*q_DNH.shape[:-2], config.n_kv_heads, -1, config.head_dim)
       return jnp.concatenate(
           [q_DKRH, k_DKH[..., None, :], v_DKH[..., None, :]], axis=-2)
     w = dict(
-        qkv_KMHD=cast(jnp.moveaxis(
+        qkv_KAHD=cast(jnp.moveaxis(
             heads(attn["q_LDNH"], attn["k_LDKH"], attn["v_LDKH"]), 0, -1)),
         out_DNH=cast(jnp.moveaxis(attn["o_LNHD"], -1, 0)),
         **{f"{name}_D1": scale(norm["scale_LD"][i])[:, None]
@@ -73,16 +73,16 @@ def lay_out(params, config):
       w["experts"] = tuple(cast(mlp[leaf]) for leaf in
                            ("router_LDE", "gate_LEDF", "up_LEDF", "down_LEFD"))
     else:
-      w["gate_up_EFD"] = cast(jnp.stack([mlp["gate_LDF"].T, mlp["up_LDF"].T]))
+      w["gate_up_2FD"] = cast(jnp.stack([mlp["gate_LDF"].T, mlp["up_LDF"].T]))
       w["down_DF"] = cast(mlp["down_LFD"].T)
     if config.qkv_bias:
-      w["bias_KMH1"] = cast(heads(attn["q_bias_LNH"], attn["k_bias_LKH"],
+      w["bias_KAH1"] = cast(heads(attn["q_bias_LNH"], attn["k_bias_LKH"],
                                   attn["v_bias_LKH"]))[..., None]
     if config.o_bias: w["out_bias_D1"] = cast(attn["o_bias_LD"])[:, None]
     if config.mlp_bias:
-      w["gate_up_bias_EF1"] = cast(jnp.stack([mlp["gate_bias_LF"], mlp["up_bias_LF"]]))[..., None]
+      w["gate_up_bias_2F1"] = cast(jnp.stack([mlp["gate_bias_LF"], mlp["up_bias_LF"]]))[..., None]
       w["down_bias_D1"] = cast(mlp["down_bias_LD"])[:, None]
-    if config.qk_norm:  # Broadcast against q_KRHW and k_KHW.
+    if config.qk_norm:  # They broadcast against q_KRHW and k_KHW.
       q, k = (scale(next(iter(params["layers"]["attn"][name].values()))[i])
               for name in ("q_norm", "k_norm"))
       lead = 1 if config.qk_norm == "head" else config.n_kv_heads
@@ -100,7 +100,7 @@ def lay_out(params, config):
 def prompts(params, config, tokens_PX, prompt_len_P):
   """Prompts of left-padded tokens, without the last token of each.
 
-  The last token is the first that each completion feeds to `step`.
+  The last token of a prompt is the first that its completions feed to `step`.
   """
   sizes = axes.dims(tokens_PX=tokens_PX, prompt_len_P=prompt_len_P)
   columns_1X = jnp.arange(sizes["X"])[None, :]
@@ -126,39 +126,39 @@ def moved(suffix, source_W, end, *, width, free):
   """Rows of a suffix with the `width` columns before column `end` and `free` ones after them.
 
   Args:
-    source_W: int32, which rows; None: all, where they are.
-    end: int32 scalar. Where there are fewer than `width` columns before it, at most `free`
-      fewer, the first ones are empty.
+    source_W: int32, the rows; None: all, in their order.
+    end: int32 scalar, at least width - free. If it is less than `width`, the first columns
+      are empty.
   """
-  def keep(x, axis):
+  def copy(x, axis):
     pad = lambda x, where: jnp.pad(x, [where if i == axis else (0, 0) for i in range(x.ndim)])
     x = jax.lax.dynamic_slice_in_dim(pad(x, (free, 0)), free + end - width, width, axis=axis)
     return pad(x if source_W is None else x[source_W], (0, free))
-  return Suffix([_tiled(keep(_untiled(x, suffix.columns), 3)) for x in suffix.k_WKnHt],
-                [keep(x, 2) for x in suffix.v_WKTH])
+  return Suffix([_tiled(copy(_untiled(x, suffix.columns), 3)) for x in suffix.k_WKnHt],
+                [copy(x, 2) for x in suffix.v_WKTH])
 
 
-_TILE = {"cpu": 64}  # The most columns of a tile of keys; elsewhere 128, which a TPU fills up to.
+_TILE = {"cpu": 64}  # largest number of columns of a tile of keys; 128 on other devices
 
 
 def _tiles(columns):
-  """How many tiles, and how many columns each has."""
+  """(number of tiles, columns of each)"""
   n = -(-columns // _TILE.get(jax.default_backend(), 128))
   return n, -(-columns // n)
 
 
 def _tiled(k_HT):
-  """[.., H, T] -> [.., n, H, t]; what the last tile has beyond T is 0."""
+  """[.., H, T] -> [.., n, H, t]; the last tile is padded with zeros."""
   *lead, h, columns = k_HT.shape
   n, t = _tiles(columns)
   k_HT = jnp.pad(k_HT, [(0, 0)] * (len(lead) + 1) + [(0, n * t - columns)])
   return jnp.moveaxis(k_HT.reshape(*lead, h, n, t), -2, -3)
 
 
-def _untiled(x_nMt, columns):
-  """[.., n, M, t] -> [.., M, T]"""
-  *lead, n, m, t = x_nMt.shape
-  return jnp.moveaxis(x_nMt, -3, -2).reshape(*lead, m, n * t)[..., :columns]
+def _untiled(tiles, columns):
+  """[.., n, H or Q, t] -> [.., H or Q, T]"""
+  *lead, n, rows, t = tiles.shape
+  return jnp.moveaxis(tiles, -3, -2).reshape(*lead, rows, n * t)[..., :columns]
 
 
 def step(weights, config, tokens_W, positions_W, prompts_, suffix, live_WT, column):
@@ -169,17 +169,17 @@ def step(weights, config, tokens_W, positions_W, prompts_, suffix, live_WT, colu
     config: DecoderConfig.
     tokens_W, positions_W: int32, the tokens fed and their positions.
     prompts_: Prompts.
-    suffix: Suffix; this token's keys and values go to column `column`.
-    live_WT: bool, the suffix columns that hold tokens of the row: neighbours, the last
-      of them `column`.
+    suffix: Suffix; this token's keys and values are written to `column`.
+    live_WT: bool, the suffix columns that hold tokens of the row; they are contiguous and
+      end with `column`.
   Returns:
     logits_WV, suffix.
   """
   axes.dims(tokens_W=tokens_W, positions_W=positions_W, live_WT=live_WT)
-  of_window, of_rope = (sorted(set(x)) for x in zip(*config.kinds))
+  windows, ropes = (sorted(set(x)) for x in zip(*config.kinds))
   turns = {rope: tuple(x.T for x in transformer.rotations(config, positions_W, rope))
-           for rope in of_rope}
-  masks = {window: _mask(prompts_, positions_W, live_WT, column, window) for window in of_window}
+           for rope in ropes}
+  masks = {window: _mask(prompts_, positions_W, live_WT, column, window) for window in windows}
   x_DW = transformer.embedded(config, weights["embed_VD"][tokens_W]).T
   written = Suffix([], [])
   for layer, (window, rope), *kv in zip(
@@ -199,8 +199,8 @@ def step(weights, config, tokens_W, positions_W, prompts_, suffix, live_WT, colu
 
 
 def _apart(x):
-  """x, finished before it is used. XLA on CPU would make a transpose next to a product part
-  of it, and has no fast routine for that."""
+  """x behind an optimisation barrier on CPU, where XLA would fuse a product with a transpose
+  next to it and has no fast routine for the result."""
   return jax.lax.platform_dependent(x, cpu=jax.lax.optimization_barrier, default=lambda x: x)
 
 
@@ -211,22 +211,22 @@ def _norm(layer, config, name, y_DW):
 
 
 def _mask(prompts_, positions_W, live_WT, column, window):
-  """bool [W, X + T]: what each row attends to."""
+  """bool [W, X + T]: the prompt and suffix columns that each row attends to."""
   rows = live_WT.shape[0] // prompts_.valid_PX.shape[0]
   mask_WX = jnp.repeat(prompts_.valid_PX, rows, axis=0)
   if window:
     position_WX = jnp.repeat(jnp.cumsum(prompts_.valid_PX, axis=1) - 1, rows, axis=0)
     mask_WX &= positions_W[:, None] - position_WX < window
-    # A row's live columns are neighbours.
+    # A row's live columns are contiguous.
     live_WT = live_WT & (column - jnp.arange(live_WT.shape[1]) < window)[None]
   return jnp.concatenate([mask_WX, live_WT], axis=1)
 
 
 def _mlp(layer, config, y_DW):
   if config.n_experts: return transformer.mixed(config, y_DW.T, *layer["experts"]).T
-  gate_up_EFW = jnp.einsum("EFD,DW->EFW", layer["gate_up_EFD"], y_DW)
-  if config.mlp_bias: gate_up_EFW = gate_up_EFW + layer["gate_up_bias_EF1"]
-  y_DW = layer["down_DF"] @ transformer.activated(config, *gate_up_EFW)
+  gate_up_2FW = jnp.einsum("cFD,DW->cFW", layer["gate_up_2FD"], y_DW)
+  if config.mlp_bias: gate_up_2FW = gate_up_2FW + layer["gate_up_bias_2F1"]
+  y_DW = layer["down_DF"] @ transformer.activated(config, *gate_up_2FW)
   return y_DW + layer["down_bias_D1"] if config.mlp_bias else y_DW
 
 
@@ -236,15 +236,16 @@ def _attention(layer, config, y_DW, turns_HW, kv, mask_WS, column):
   p, x = prompt_v_PKXH.shape[0], prompt_v_PKXH.shape[2]
   r, g = config.n_heads // k, w // p
   float_ = dict(preferred_element_type=transformer.wide(y_DW.dtype))
-  def scores(q_KMH, k_KnHt, columns):
-    # With queries repeated, tiles are a batch: else all keys are turned over first.
-    shape = (*k_KnHt.shape[:3], *q_KMH.shape[2:])
-    q_KnMH = jnp.broadcast_to(q_KMH[:, :, None], shape)
-    return _untiled(jnp.einsum("WKnMH,WKnHt->WKnMt", q_KnMH, k_KnHt, **float_), columns)
+  def scores(q_KQH, k_KnHt, columns):
+    # The queries are repeated so that tiles are a batch axis; otherwise XLA transposes all
+    # keys first.
+    shape = (*k_KnHt.shape[:3], *q_KQH.shape[2:])
+    q_KnQH = jnp.broadcast_to(q_KQH[:, :, None], shape)
+    return _untiled(jnp.einsum("WKnQH,WKnHt->WKnQt", q_KnQH, k_KnHt, **float_), columns)
 
-  qkv_KMHW = jnp.einsum("KMHD,DW->KMHW", layer["qkv_KMHD"], y_DW)
-  if config.qkv_bias: qkv_KMHW = qkv_KMHW + layer["bias_KMH1"]
-  q_KRHW, k_KHW, v_KHW = qkv_KMHW[:, :r], qkv_KMHW[:, r], qkv_KMHW[:, r + 1]
+  qkv_KAHW = jnp.einsum("KAHD,DW->KAHW", layer["qkv_KAHD"], y_DW)
+  if config.qkv_bias: qkv_KAHW = qkv_KAHW + layer["bias_KAH1"]
+  q_KRHW, k_KHW, v_KHW = qkv_KAHW[:, :r], qkv_KAHW[:, r], qkv_KAHW[:, r + 1]
   if config.qk_norm:
     norm = lambda x, scale: transformer.rms_norm(
         x, scale, config.norm_eps,
@@ -253,19 +254,19 @@ def _attention(layer, config, y_DW, turns_HW, kv, mask_WS, column):
   q_KRHW = transformer.rotate(q_KRHW, tuple(t[None, None] for t in turns_HW), axis=2)
   k_KHW = transformer.rotate(k_KHW, tuple(t[None] for t in turns_HW), axis=1)
 
-  # Written before it is read: the old suffix has one use, so no copy is made.
+  # Written before it is read: the old suffix then has one use, and XLA does not copy it.
   columns, tile = suffix_v_WKTH.shape[2], suffix_k_WKnHt.shape[4]
   write = jax.lax.dynamic_update_slice
   suffix_k_WKnHt = write(suffix_k_WKnHt, k_KHW.transpose(2, 0, 1)[:, :, None, :, None],
                          (0, 0, column // tile, 0, column % tile))
   suffix_v_WKTH = write(suffix_v_WKTH, v_KHW.transpose(2, 0, 1)[:, :, None], (0, 0, column, 0))
 
-  # All rows of a prompt and all queries of a kv head read its keys at once.
-  q_PKMH = q_KRHW.reshape(k, r, h, p, g).transpose(3, 0, 4, 1, 2).reshape(p, k, g * r, h)
+  # All rows of a prompt and all queries of a key-value head read its keys at once.
+  q_PKQH = q_KRHW.reshape(k, r, h, p, g).transpose(3, 0, 4, 1, 2).reshape(p, k, g * r, h)
   q_WKRH = q_KRHW.transpose(3, 0, 1, 2)
-  prompt_PKMX = scores(q_PKMH, prompt_k_PKnHx, x)
+  prompt_PKQX = scores(q_PKQH, prompt_k_PKnHx, x)
   suffix_WKRT = scores(q_WKRH, suffix_k_WKnHt, columns)
-  prompt_WKRX = prompt_PKMX.reshape(p, k, g, r, x).swapaxes(1, 2).reshape(w, k, r, x)
+  prompt_WKRX = prompt_PKQX.reshape(p, k, g, r, x).swapaxes(1, 2).reshape(w, k, r, x)
   scores_WKRS = attention.capped(
       jnp.concatenate([prompt_WKRX, suffix_WKRT], axis=-1) * transformer.attn_scale(config),
       config.attn_softcap)
@@ -273,9 +274,9 @@ def _attention(layer, config, y_DW, turns_HW, kv, mask_WS, column):
   mass_WKRS = jnp.exp(scores_WKRS - jnp.max(scores_WKRS, axis=-1, keepdims=True))
   total_WKR1 = jnp.sum(mass_WKRS, axis=-1, keepdims=True)
   mass_WKRX, mass_WKRT = jnp.split(mass_WKRS.astype(y_DW.dtype), [x], axis=-1)
-  mass_PKMX = mass_WKRX.reshape(p, g, k, r, x).swapaxes(1, 2).reshape(p, k, g * r, x)
-  out_PKMH = jnp.einsum("PKMX,PKXH->PKMH", mass_PKMX, prompt_v_PKXH, **float_)
-  out_WKRH = (out_PKMH.reshape(p, k, g, r, h).swapaxes(1, 2).reshape(w, k, r, h)
+  mass_PKQX = mass_WKRX.reshape(p, g, k, r, x).swapaxes(1, 2).reshape(p, k, g * r, x)
+  out_PKQH = jnp.einsum("PKQX,PKXH->PKQH", mass_PKQX, prompt_v_PKXH, **float_)
+  out_WKRH = (out_PKQH.reshape(p, k, g, r, h).swapaxes(1, 2).reshape(w, k, r, h)
               + jnp.einsum("WKRT,WKTH->WKRH", mass_WKRT, suffix_v_WKTH, **float_)
               ) / total_WKR1
   out_DW = jnp.einsum("DN,NW->DW", layer["out_DNH"].reshape(y_DW.shape[0], -1),

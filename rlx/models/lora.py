@@ -1,21 +1,21 @@
-"""Low-rank adapters: what is trained when the matrices of a decoder are frozen.
+"""Low-rank adapters, which are trained while the matrices of a decoder are frozen.
 
-  W x  becomes  (W + scale A B) x,   A [in, I] random, B [I, out] zero at first
+  w x  becomes  (w + scale a b) x,   a [in, I] random, b [I, out] zero at first
 
-so an adapter starts as nothing. Adapters are leaves beside the matrix they
-change: joined with the frozen parameters they are one tree, which every forward
-pass reads. W + scale A B is formed one layer at a time.
+so that an adapter changes nothing at first. Adapters are leaves next to the matrix that they
+change: joined with the frozen parameters they are one tree, which every forward pass reads.
+w + scale a b is formed one layer at a time.
 
-Source: Hu et al. 2021, arXiv:2106.09685. Differs from the paper: A has variance
-1 / in; x is multiplied by the sum, not by A and B in turn, so that any pass takes
-adapters, and the gradient of one layer's W exists for a moment.
+Source: Hu et al. 2021, arXiv:2106.09685. Differs from the paper: a has variance 1 / in; x is
+multiplied by the sum, not by a and b in turn, so that every forward pass supports adapters, at
+the cost of the gradient of w of one layer at a time.
 """
 import math
 
 import jax
 import jax.numpy as jnp
 
-# Matrix -> its A and B. I is the rank.
+# Matrix -> its a and b. I is the rank.
 _LEAVES = {
     "q_LDNH": ("q_a_LDI", "q_b_LINH"), "k_LDKH": ("k_a_LDI", "k_b_LIKH"),
     "v_LDKH": ("v_a_LDI", "v_b_LIKH"), "o_LNHD": ("o_a_LNHI", "o_b_LID"),
@@ -29,13 +29,13 @@ def init(params, key, *, rank, targets=TARGETS):
 
   Args:
     params: see `transformer.init`.
-    key: for A.
+    key: for the values of a.
     rank: I, >= 1.
-    targets: which matrices, of TARGETS. Experts of a mixture have no adapters.
+    targets: names of matrices, some of TARGETS. Experts of a mixture have no adapters.
   Returns:
     {"layers": {"attn": ..., "mlp": ...}} with a pair of leaves for each matrix, float32.
   Raises:
-    ValueError: rank or targets are none that can be, or the decoder has none of them.
+    ValueError: rank < 1, unknown targets, or targets that the decoder does not have.
   """
   if rank < 1: raise ValueError(f"rank={rank} must be >= 1.")
   if unknown := sorted(set(targets) - set(TARGETS)) or not targets:
@@ -45,13 +45,13 @@ def init(params, key, *, rank, targets=TARGETS):
     for i, leaf in enumerate(sorted(set(part) & set(_LEAVES))):
       if leaf.partition("_")[0] not in targets: continue
       a, b = _LEAVES[leaf]
-      n_in = len(a.rpartition("_")[2]) - 1  # Axes of W that A reads, L included.
+      n_in = len(a.rpartition("_")[2]) - 1  # axes of w that a reads, L included
       w = part[leaf]
       shape = (*w.shape[:n_in], rank)
       fan_in = math.prod(w.shape[1:n_in])
-      # A stream per matrix, the same whatever the targets.
+      # One random stream per matrix, independent of the targets.
       stream = jax.random.fold_in(key, 2 * i + (name == "mlp"))
-      # Trained, so wide whatever the frozen matrix is.
+      # Adapters are trained, and therefore float32 for narrower frozen matrices too.
       dtype = jnp.promote_types(w.dtype, jnp.float32)
       adapters.setdefault(name, {}).update({
           a: (jax.random.normal(stream, shape) * fan_in**-0.5).astype(dtype),
@@ -61,10 +61,10 @@ def init(params, key, *, rank, targets=TARGETS):
 
 
 def added(part, leaf, scale):
-  """scale A B of a matrix whose adapters are in `part`; None without any.
+  """scale a b of a matrix; None if `part` has no adapters for it.
 
   Args:
-    part: {name: array}, of one layer or of all, stacked.
+    part: {name: array} of one layer, or of all layers stacked.
     leaf: the matrix's name.
     scale: alpha / rank.
   """
@@ -77,7 +77,7 @@ def added(part, leaf, scale):
 
 
 def merge(params, scale):
-  """Parameters with the adapters added to their matrices, in the wider dtype, and left out."""
+  """Parameters without adapters, which are added to their matrices in the wider dtype."""
   def part(tree):
     kept = {k: v for k, v in tree.items() if not any(k in pair for pair in _LEAVES.values())}
     return {k: v if (more := added(tree, k, scale)) is None else v + more

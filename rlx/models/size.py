@@ -1,11 +1,11 @@
-"""Bytes and operations of a decoder, from its DecoderConfig alone."""
+"""Bytes and operations of a decoder, estimated from its DecoderConfig."""
 import dataclasses
 
 import jax.numpy as jnp
 
 
 def param_count(config):
-  """Numbers in the parameter tree of `transformer.init`."""
+  """Number of parameters that `transformer.init` makes."""
   c = config
   heads = c.n_heads + 2 * c.n_kv_heads  # of q, k and v
   each = _matmul_params(c, c.n_experts or 1)
@@ -18,7 +18,7 @@ def param_count(config):
 
 
 def part(config, n):
-  """A device's part of a decoder whose heads, units and vocabulary n devices share."""
+  """The config of one device's shard of a decoder, with heads, d_ff and vocabulary over n."""
   c = config
   return dataclasses.replace(
       c, n_heads=c.n_heads // n, n_kv_heads=c.n_kv_heads // n, d_ff=c.d_ff // n,
@@ -31,7 +31,7 @@ def param_bytes(config):
 
 
 def kv_bytes_per_token(config):
-  """Bytes that one position of one row takes in the key-value cache."""
+  """Bytes of one position of one row in the key-value cache."""
   return (2 * config.n_layers * config.n_kv_heads * config.head_dim
           * jnp.dtype(config.dtype).itemsize)
 
@@ -41,17 +41,16 @@ def forward_flops_per_token(config, context, *, with_head=True):
 
     2 (matmul parameters) + 4 L N H context [+ 2 D V]
 
-  A multiply-add counts as two. Matrix products only: norms, softmax and rotary
-  angles are left out, a few per cent in decoders of any real size.
+  A multiply-add counts as two. Only matrix products count; norms, softmax and rotary angles are
+  a few per cent in decoders of realistic size.
 
   Source: the definition. Differs from the papers: attention is counted over all
-  `context` positions, also where the causal mask drops half of them.
+  `context` positions, although the causal mask excludes half of them.
 
   Args:
     config: DecoderConfig.
-    context: positions that a token's query meets: S in training and prefill,
-      the width of the cache in decoding.
-    with_head: also the logits.
+    context: keys per query: S in training and prefill, the width of the cache in decoding.
+    with_head: whether the logits count.
   """
   c = config
   attention = 4 * c.n_heads * c.head_dim * context
@@ -60,16 +59,16 @@ def forward_flops_per_token(config, context, *, with_head=True):
 
 
 def update_bytes(config, rows, width, scored, *, param_bytes, chunk=1024):
-  """Upper estimate of what an optimizer step takes beside its arguments.
+  """Upper estimate of the memory of an optimizer step, without its arguments.
 
     3 param_bytes                  gradients, their sum, updates, in float32
-    + L saved + 1 to 1.5 layer     what backward reads; the layer it is in
+    + L saved + 1 to 1.5 layer     what backward reads; the layer in progress
     + 4 (4 chunk V)                logits, probabilities, their gradients
 
-  layer = 4 rows width (8 D + 4 F + 4 (N + 2 K) H + 2 N width) is everything that
-  one computes; saved is that without remat, its input with "full", and with
-  "dots" also the outputs of its matrices. In float32 whatever the activations:
-  XLA may keep bfloat16 wider, and does on CPU.
+  layer = 4 rows width (8 D + 4 F + 4 (N + 2 K) H + 2 N width) is everything that a layer
+  computes. saved is the same without remat, the layer's input with "full", and with "dots" also
+  the outputs of its matrices. All are counted as float32, because XLA may store bfloat16 wider,
+  and does on CPU.
 
   Source: the terms were fitted to `memory_analysis()` of XLA on CPU.
 
@@ -77,25 +76,25 @@ def update_bytes(config, rows, width, scored, *, param_bytes, chunk=1024):
     config: DecoderConfig.
     rows, width: of a microbatch, [B, S].
     scored: completion tokens of a microbatch.
-    param_bytes: of the parameters on a device, had they 4 bytes each.
-    chunk: tokens whose logits exist at once, see `logps.of_hidden`.
+    param_bytes: of the parameters on a device, at 4 bytes each.
+    chunk: tokens whose logits exist at once, see `logps.from_hidden`.
   """
   c = config
   layer = layer_bytes(c, rows, width, width)
   matrices = 2 * c.d_model + 2 * _units(c) + (c.n_heads + 2 * c.n_kv_heads) * c.head_dim
   saved = {"none": layer, "full": 4 * rows * width * c.d_model,
            "dots": 4 * rows * width * (c.d_model + matrices)}[c.remat]
-  working = layer if c.remat == "none" else 3 * layer // 2  # Computed again.
+  working = layer if c.remat == "none" else 3 * layer // 2  # including the recomputed one
   return (3 * param_bytes + c.n_layers * saved + working
           + 16 * min(chunk, scored) * c.vocab_size)
 
 
 def forward_bytes(config, rows, width, scored, *, chunk=1024):
-  """Upper estimate of what scoring takes beside its arguments; see `update_bytes`.
+  """Upper estimate of the memory of scoring, without its arguments; see `update_bytes`.
 
     4 rows width (4 D + max(2 N width, 3 F)) + 4 chunk V + 4 (matrices of a layer)
 
-  The last because a layer's weights are sliced from the stack.
+  The last term because a layer's weights are copied from the stacked ones.
   """
   c = config
   widest = max(2 * c.n_heads * width, 3 * _units(c))
@@ -105,20 +104,20 @@ def forward_bytes(config, rows, width, scored, *, chunk=1024):
 
 
 def layer_bytes(c, rows, width, keys):
-  """Everything that a layer computes of [rows, width] tokens that meet so many keys, in
-  float32."""
+  """Bytes of everything that a layer computes for [rows, width] tokens with `keys` keys each,
+  in float32."""
   projections = (c.n_heads + 2 * c.n_kv_heads) * c.head_dim
   return 4 * rows * width * (8 * c.d_model + 4 * _units(c) + 4 * projections
                              + 2 * c.n_heads * keys)
 
 
 def _units(c):
-  """Units of the MLPs that a token goes through."""
+  """Hidden units of the MLPs that a token passes through."""
   return c.d_ff * (c.experts_per_token or 1)
 
 
 def _matmul_params(c, mlps=None):
-  """Parameters of a layer that are multiplied with every token, or with `mlps` experts."""
+  """Parameters of a layer's matrices, with `mlps` experts; None: those that a token uses."""
   attention = (2 * c.n_heads + 2 * c.n_kv_heads) * c.head_dim * c.d_model
   if mlps is None: mlps = c.experts_per_token or 1
   return attention + c.d_model * (c.n_experts + 3 * mlps * c.d_ff)

@@ -1,11 +1,10 @@
-"""One decoder for Llama and its kin (families/): `init` and pure forward passes.
+"""One decoder for all families (families/): `init` and pure forward passes.
 
-Parameters are a nested dict; those of the layers are stacked on axis 0 (L), in
-checkpoints too. This file passes over whole sequences, `decode.py` one token a row.
-Norms, rotary angles, softmax and logits are float32 whatever the activations.
+Parameters are a nested dict; those of the layers are stacked on axis 0 (L), in checkpoints too.
+This file computes whole sequences, `decode.py` one token per row. Norms, rotary angles, softmax
+and logits are float32 for any dtype of the activations.
 
-Axis letters as in `core/axes.py`; R = N / K query heads share a kv head, and
-query head k * R + r uses kv head k.
+Axis letters as in `core/axes.py`. Query head k * R + r uses key-value head k.
 """
 import dataclasses
 import functools
@@ -25,7 +24,7 @@ from rlx.models import lora
 
 @dataclasses.dataclass(frozen=True)
 class DecoderConfig:
-  """What distinguishes one decoder from another. Hashable: static under jit."""
+  """The architecture of a decoder, and how a run computes it. Hashable: static under jit."""
   vocab_size: int
   d_model: int
   n_layers: int
@@ -33,40 +32,41 @@ class DecoderConfig:
   n_kv_heads: int
   head_dim: int
   d_ff: int
-  context: int | None = None     # Positions it was made for.
+  context: int | None = None     # max_position_embeddings of config.json
   norm_eps: float = 1e-6
-  norms: str = "pre"             # Of a sublayer's input (pre), output (post), or both.
+  norms: str = "pre"             # RMSNorm of a sublayer's input (pre), output (post), or both
   norm_plus_one: bool = False    # Norms multiply by 1 + scale.
   activation: str = "silu"       # silu | gelu_tanh
   tied_head: bool = True         # The embedding is also the head.
-  scaled_embedding: bool = False  # by sqrt(d_model)
-  logit_softcap: float | None = None  # logits become cap tanh(logits / cap).
+  scaled_embedding: bool = False  # multiplied by sqrt(d_model)
+  logit_softcap: float | None = None  # Logits become cap tanh(logits / cap).
   qkv_bias: bool = False
   o_bias: bool = False
   mlp_bias: bool = False
-  qk_norm: str | None = None     # RMSNorm of queries and keys: of each "head", or of "all".
+  qk_norm: str | None = None     # RMSNorm of queries and keys: of each "head", or of "all"
   query_scalar: float | None = None   # Scores are divided by its root; None: head_dim.
-  attn_softcap: float | None = None   # As logit_softcap, of scores.
-  windows: tuple | None = None   # Of each layer, how far back it attends, itself
-                                 # included; 0: to everything. None: all 0.
+  attn_softcap: float | None = None   # as logit_softcap, for attention scores
+  windows: tuple | None = None   # For each layer, the last positions that a token attends
+                                 # to, its own included; 0: all. None: all 0.
   rope_theta: float = 10000.0
-  rope_dim: int | None = None    # How much of a head is rotated; None: all.
-  rope_scaling: tuple | None = None   # See `frequencies`.
-  local_theta: float | None = None    # rope_theta of layers with a window, unscaled.
-  no_rope: tuple = ()            # Layers that do not rotate.
-  n_experts: int = 0             # 0: one MLP. Otherwise d_ff is the width of one.
+  rope_dim: int | None = None    # features of a head that are rotated; None: all
+  rope_scaling: tuple | None = None   # see `frequencies`
+  local_theta: float | None = None    # rope_theta of layers with a window, unscaled
+  no_rope: tuple = ()            # layers without rotary angles
+  n_experts: int = 0             # 0: one MLP; otherwise d_ff is the width of one expert
   experts_per_token: int = 0
-  norm_topk: bool = True         # Weights of a token's experts sum to 1.
-  # What a run adds.
-  length: int = 0                # Tokens of its longest sequence; see `frequencies`.
-  dtype: str = "float32"         # of activations and cache
+  norm_topk: bool = True         # The weights of a token's experts sum to 1.
+  # Set by a run.
+  length: int = 0                # tokens of its longest sequence; see `frequencies`
+  dtype: str = "float32"         # of activations and key-value cache
   param_dtype: str = "float32"   # of parameters made by init
   lora_scale: float = 1.0        # of adapters, if the parameters have any (lora.py)
-  attention: str = "blocks"      # of whole sequences: attention.py
-  remat: str = "none"            # Recomputed by backward: none | full | dots (all
-                                 # but matmuls).
-  # Where rows are spread over devices, how [B, Q, D] and caches [W, K, ..] lie. None: XLA's
-  # choice, which is that of a spread embedding: activations are added up in every layer.
+  attention: str = "blocks"      # kernel for whole sequences: attention.py
+  remat: str = "none"            # What backward recomputes: none | full | dots (all
+                                 # but matrix products).
+  # Sharding of activations [B, Q, D] and caches [W, K, ..] whose rows are spread over devices.
+  # None: XLA's choice, which is that of a sharded embedding: activations are then summed over
+  # devices in every layer.
   rows: jax.sharding.Sharding | None = None
   heads: jax.sharding.Sharding | None = None
 
@@ -84,23 +84,23 @@ class DecoderConfig:
     if self.windows is not None and len(self.windows) != self.n_layers:
       raise ValueError(f"windows={self.windows} must be n_layers={self.n_layers} numbers.")
     if self.attention != "blocks" and self.attn_softcap is not None:
-      raise ValueError(f"attention={self.attention!r} knows no soft cap; use 'blocks'.")
+      raise ValueError(f"attention={self.attention!r} has no soft cap; use 'blocks'.")
     if self.attention == "splash" and any(
         0 < w < (self.max_positions or math.inf) for w in self.windows or ()):
-      raise ValueError("attention='splash' knows no windows; use 'blocks'.")
+      raise ValueError("attention='splash' has no windows; use 'blocks'.")
 
   @property
   def max_positions(self):
     """The longest sequence the model supports, in tokens; None if its file does not say."""
     if self.context is None or not self.rope_scaling: return self.context
     values = dict(zip(ROPE_SCALING[self.rope_scaling[0]], self.rope_scaling[1:]))
-    # Files of these two kinds may give the context before it was stretched.
+    # Files with these two kinds may give the context before it was extended.
     if self.rope_scaling[0] not in ("yarn", "dynamic"): return self.context
     return max(self.context, int(values["factor"] * values["original"]))
 
   @property
   def kinds(self):
-    """Of each layer, its window and its rope: full, local or none."""
+    """(window, rope) of each layer; rope is full, local or none."""
     windows = self.windows or (0,) * self.n_layers
     rope = lambda i, w: ("none" if i in self.no_rope else
                          "local" if w and self.local_theta else "full")
@@ -111,7 +111,7 @@ _REMAT = {"none": None, "full": jax.checkpoint_policies.nothing_saveable,
           "dots": jax.checkpoint_policies.dots_with_no_batch_dims_saveable}
 _CHOICES = dict(norms=("pre", "post", "both"), activation=("silu", "gelu_tanh"),
                 qk_norm=(None, "head", "all"), attention=attention.KINDS, remat=tuple(_REMAT))
-ROPE_SCALING = {  # kind -> what follows it
+ROPE_SCALING = {  # kind -> the numbers that follow it
     "linear": ("factor",), "dynamic": ("factor", "original"),
     "llama3": ("factor", "low_freq_factor", "high_freq_factor", "original"),
     "yarn": ("factor", "beta_fast", "beta_slow", "original", "attention_factor", "truncate"),
@@ -123,8 +123,8 @@ def init(config, key):
   """Random parameters as a nested dict: matrices N(0, 1/fan_in), tables N(0, 0.02^2)."""
   one_11 = jnp.zeros((1, 1), jnp.int32)
   shared = _full_sequence(config, one_11, one_11 == 0)
-  # The module's initial values are standard deviations (and the norms' ones).
-  # One draw serves all leaves: a draw each takes seconds to compile.
+  # The module's initial values are standard deviations, and the scales of norms. All leaves
+  # share one call of `normal`: one call per leaf takes seconds to compile.
   spread = _Decoder(config).init(key, one_11, shared)["params"]
   leaves, tree = jax.tree.flatten_with_path(spread)
   ends = np.cumsum([0] + [x.size for _, x in leaves])
@@ -136,7 +136,7 @@ def init(config, key):
 
 
 class Trunks(NamedTuple):
-  """Sequences that the rows of a batch go on from, each stored once."""
+  """Prefixes that rows of a batch continue, each stored once."""
   tokens_PX: Any
   positions_PX: Any
   valid_PX: Any
@@ -156,8 +156,8 @@ def hidden(params, config, tokens_BS, positions_BS, valid_BS, segments_BS=None,
     segments_BS: int32, for rows of several sequences: a token attends to its
       own segment only. None: a row is one sequence.
     branches_BS: int32, for segments that fork: a token attends to branch 0, the
-      trunk, and to its own. With segments only.
-    trunks: Trunks; every token of a row attends to all of its row's trunk too.
+      trunk, and to its own branch. Requires segments_BS.
+    trunks: Trunks; every token also attends to the whole trunk of its row.
   Returns:
     hidden_BSD after the final norm; finite but meaningless on padding.
   """
@@ -186,85 +186,90 @@ def logits(params, config, hidden):
 
 
 def activated(config, gate, up):
-  """What the MLP multiplies by its last matrix."""
+  """The input of the MLP's last matrix."""
   act = dict(silu=jax.nn.silu, gelu_tanh=jax.nn.gelu)[config.activation]
   return act(gate) * up
 
 
-def mixed(config, x_MD, *matrices):
-  """`experts.mix` as the config wants it."""
+def mixed(config, x_UD, *matrices):
+  """`experts.mix` with the options of the config."""
   mix = functools.partial(
       experts.mix, per_token=config.experts_per_token, norm_topk=config.norm_topk,
       activated=functools.partial(activated, config))
-  if config.rows is None: return mix(x_MD, *matrices)
-  # Each device sorts its own tokens. Left to XLA, all would sort and multiply all of them.
+  if config.rows is None: return mix(x_UD, *matrices)
+  # Each device sorts its own tokens. Without shard_map, XLA would make each device sort and
+  # multiply all of them.
   rows = jax.sharding.PartitionSpec(config.rows.spec[0])
   return jax.shard_map(
       mix, mesh=config.rows.mesh, in_specs=(rows, *[jax.sharding.PartitionSpec()] * 4),
-      out_specs=rows, axis_names=set(config.rows.spec[0]))(x_MD, *matrices)
+      out_specs=rows, axis_names=set(config.rows.spec[0]))(x_UD, *matrices)
 
 
 def embedded(config, rows):
-  """Rows of the embedding as the first layer gets them, in the activations' dtype."""
+  """The input of the first layer: rows of the embedding, in the dtype of the activations."""
   rows = rows.astype(config.dtype)
   return rows * rows.dtype.type(config.d_model**0.5) if config.scaled_embedding else rows
 
 
 def norm_scale(config, scale):
-  """What a norm multiplies by."""
+  """The factor of a norm."""
   return scale.astype(wide(config.dtype)) + 1 if config.norm_plus_one else scale
 
 
 def pinned(x, sharding):
-  """x on the devices that `sharding` says; None: anywhere."""
+  """x constrained to `sharding`; None: no constraint."""
   return x if sharding is None else jax.lax.with_sharding_constraint(x, sharding)
 
 
 def attn_scale(config):
-  """What scores are multiplied by."""
+  """The factor of attention scores."""
   return (config.query_scalar or config.head_dim)**-0.5
 
 
 def row_shards(config):
-  """How many devices rows of activations are spread over."""
+  """Number of devices over which rows of activations are sharded."""
   if config.rows is None: return 1
   return math.prod(config.rows.mesh.shape[axis] for axis in config.rows.spec[0])
 
 
 def wide(dtype):
-  """float32, or wider where the activations are: float64 checks stay float64."""
+  """float32, or float64 if the activations are."""
   return jnp.promote_types(dtype, jnp.float32)
 
 
 def _apply(module, params, *args):
-  # What else lives beside the decoder (head, value head) is not its business.
+  # Without the token head and the value head, which the module does not have.
   decoder = {name: params[name] for name in ("embed", "layers", "norm")}
   return module.apply({"params": decoder}, *args)
 
 
 def _listed(x_PX, x_BS):
-  """Of trunks and their rows one list, as one row."""
+  """The tokens of trunks, then those of the rows, as one row."""
   return jnp.concatenate([x_PX.ravel(), x_BS.ravel()])[None]
 
 
 def _full_sequence(config, positions_BS, valid_BS, segments_BS=None, branches_BS=None,
                    trunks=None):
-  """What layers share in a causal pass: (turns, who attends to whom) of each kind of layer,
-  stacked where there are several, and each layer's kind then."""
+  """What layers share in a causal pass: (rotary angles, mask) for each kind of layer.
+
+  Returns:
+    (angles, mask), stacked if there are several kinds of layers.
+    kind_L, the index of each layer's kind; None if there is only one.
+  """
   kinds = sorted(set(config.kinds))
   positions = positions_BS if trunks is None else _listed(trunks.positions_PX, positions_BS)
   def shared(window, rope):
     turns = tuple(x[:, :, None, :] for x in rotations(config, positions, rope))
     return turns, attention.prepare(config.attention, valid_BS, segments_BS, branches_BS,
                                     positions_BS=positions_BS, window=window, trunks=trunks)
-  found = [shared(*kind) for kind in kinds]
-  if len(kinds) == 1: return found[0], None
-  return (jax.tree.map(lambda *x: jnp.stack(x), *found),
+  by_kind = [shared(*kind) for kind in kinds]
+  if len(kinds) == 1: return by_kind[0], None
+  return (jax.tree.map(lambda *x: jnp.stack(x), *by_kind),
           jnp.array([kinds.index(kind) for kind in config.kinds]))
 
 
 def rotations(config, positions, rope="full"):
-  """(cos, sin) [..., R/2] of the rotary angles at `positions` [...], R what is rotated.
+  """(cos, sin) of the rotary angles at `positions` [...], each [..., rotated features / 2].
 
   Args:
     rope: of the layer, see `DecoderConfig.kinds`.
@@ -277,23 +282,24 @@ def rotations(config, positions, rope="full"):
 
 
 def frequencies(config, rope="full"):
-  """Rotary frequencies [R/2] in radians per position, float64, and a factor of cos and sin.
+  """Rotary frequencies in radians per position, float64, and a factor of cos and sin.
 
-    f_i = theta^(-2i/R), then per `rope_scaling`, with n = original context, s = factor
+    f_i = theta^(-2i/r), i < r / 2, where r features of a head are rotated; then, per
+    `rope_scaling`, with n = original context, s = factor:
     linear:   f / s
-    llama3:   f where the wavelength is short, f / s where it is long, an
-              interpolation between (wavelength against n)
+    llama3:   f if the wavelength is short, f / s if it is long (relative to n), and an
+              interpolation between the two
     yarn:     as llama3, between the dimensions that turn beta_fast and beta_slow times
               within n; cos and sin times attention_factor
-    dynamic:  theta (s l / n - s + 1)^(R / (R - 2)) for theta, l = max(length, n)
+    dynamic:  theta (s l / n - s + 1)^(r / (r - 2)) for theta, l = max(length, n)
     longrope: f / long_i if length > n, else f / short_i; cos and sin times attention_factor
 
   Source: RoFormer, Su et al. 2021, arXiv:2104.09864; llama3 as released with Llama 3.1
   (Grattafiori et al. 2024, arXiv:2407.21783); YaRN, Peng et al. 2023, arXiv:2309.00071,
   eq. 22 and 25; LongRoPE, Ding et al. 2024, arXiv:2402.13753.
   Differs from the papers: halves of a head are paired instead of neighbours,
-  as in the Hugging Face checkpoints. dynamic and longrope: length is the run's longest
-  sequence and not that of each batch, so that keys in a cache and scores agree.
+  as in the Hugging Face checkpoints. dynamic and longrope: length is that of the run's longest
+  sequence, not of each batch's, so that cached keys and training agree.
   """
   dim = config.rope_dim or config.head_dim
   if rope == "none": return np.zeros(dim // 2), 1.0
@@ -312,7 +318,7 @@ def frequencies(config, rope="full"):
     return f / np.array(long if config.length > original else short), size
   if kind == "llama3":
     factor, low, high, original = numbers
-    turns = original * f / (2 * np.pi)  # How often it turns within the old context.
+    turns = original * f / (2 * np.pi)  # rotations within the original context
     keep, size = np.clip((turns - low) / (high - low), 0, 1), 1.0
   else:
     factor, fast, slow, original, size, truncate = numbers
@@ -325,8 +331,10 @@ def frequencies(config, rope="full"):
 
 
 def rotate(x, turns, axis=-1):
-  """Turns the first two parts of `axis` by `turns` = (cos, sin), which broadcast; their size
-  says how much that is."""
+  """Rotates features along `axis` by `turns` = (cos, sin), which broadcast.
+
+  Feature i is paired with feature i + n, where n is the size of cos; later features stay.
+  """
   cos, sin = turns
   half = cos.shape[axis]
   a, b, rest = jnp.split(x, [half, 2 * half], axis=axis)
@@ -343,9 +351,9 @@ def rms_norm(x, scale, eps, axis=-1):
 
 
 class _Decoder(nn.Module):
-  """Embedding, scanned blocks, final norm; makes the head when initialising."""
+  """Embedding, scanned blocks and final norm; also creates the head's parameters."""
   config: DecoderConfig
-  keeps_kv: bool = False  # Also returns the new keys and values of every layer.
+  keeps_kv: bool = False  # Also return the new keys and values of every layer.
 
   @nn.compact
   def __call__(self, tokens_BQ, shared):
@@ -392,11 +400,11 @@ class _Attention(nn.Module):
     turns, attended = shared
     d, n, k, h = c.d_model, c.n_heads, c.n_kv_heads, c.head_dim
     b, width, _ = x_BQD.shape
-    # Matrices over a flat list of tokens: with B and Q apart, the gradient of a
-    # weight is preceded by transposes of both its factors (on CPU).
+    # Products over a flat list of tokens: with separate axes B and Q, XLA on CPU transposes
+    # both factors of a weight's gradient first.
     def project(leaf, heads):
-      w_DM = _matrix(self, leaf, (d, heads, h), d).reshape(d, heads * h)
-      return (x_BQD.reshape(-1, d) @ w_DM).reshape(b, width, heads, h)
+      w = _matrix(self, leaf, (d, heads, h), d).reshape(d, heads * h)
+      return (x_BQD.reshape(-1, d) @ w).reshape(b, width, heads, h)
     q, k_, v = project("q_LDNH", n), project("k_LDKH", k), project("v_LDKH", k)
     if c.qkv_bias:
       q = q + _bias(self, "q_bias_LNH", (n, h))[None, None]
@@ -411,39 +419,39 @@ class _Attention(nn.Module):
     q, k_ = rotate(q, turns), rotate(k_, turns)
     out_BQNH = attention.attend(c.attention, q, k_, v, attended, scale=attn_scale(c),
                                 softcap=c.attn_softcap)
-    o_MD = _matrix(self, "o_LNHD", (n, h, d), n * h).reshape(n * h, d)
-    y_BQD = (out_BQNH.reshape(-1, n * h) @ o_MD).reshape(x_BQD.shape)
+    w = _matrix(self, "o_LNHD", (n, h, d), n * h).reshape(n * h, d)
+    y_BQD = (out_BQNH.reshape(-1, n * h) @ w).reshape(x_BQD.shape)
     if c.o_bias: y_BQD = y_BQD + _bias(self, "o_bias_LD", (d,))[None, None]
     return y_BQD, (k_, v)
 
 
 class _Mlp(nn.Module):
-  """Gated MLP, or several of them, of which a token takes some."""
+  """Gated MLP, or a mixture of experts."""
   config: DecoderConfig
 
   @nn.compact
   def __call__(self, x_BQD):
     c = self.config
     d, f, e = c.d_model, c.d_ff, c.n_experts
-    x_MD = x_BQD.reshape(-1, d)  # As in _Attention.
+    x_UD = x_BQD.reshape(-1, d)  # As in _Attention.
     if e:
-      y_MD = mixed(c, x_MD, _matrix(self, "router_LDE", (d, e), d),
+      y_UD = mixed(c, x_UD, _matrix(self, "router_LDE", (d, e), d),
                    _matrix(self, "gate_LEDF", (e, d, f), d),
                    _matrix(self, "up_LEDF", (e, d, f), d),
                    _matrix(self, "down_LEFD", (e, f, d), f))
-      return y_MD.reshape(x_BQD.shape)
-    gate_MF = x_MD @ _matrix(self, "gate_LDF", (d, f), d)
-    up_MF = x_MD @ _matrix(self, "up_LDF", (d, f), d)
+      return y_UD.reshape(x_BQD.shape)
+    gate_UF = x_UD @ _matrix(self, "gate_LDF", (d, f), d)
+    up_UF = x_UD @ _matrix(self, "up_LDF", (d, f), d)
     if c.mlp_bias:
-      gate_MF = gate_MF + _bias(self, "gate_bias_LF", (f,))[None]
-      up_MF = up_MF + _bias(self, "up_bias_LF", (f,))[None]
-    y_MD = activated(c, gate_MF, up_MF) @ _matrix(self, "down_LFD", (f, d), f)
-    if c.mlp_bias: y_MD = y_MD + _bias(self, "down_bias_LD", (d,))[None]
-    return y_MD.reshape(x_BQD.shape)
+      gate_UF = gate_UF + _bias(self, "gate_bias_LF", (f,))[None]
+      up_UF = up_UF + _bias(self, "up_bias_LF", (f,))[None]
+    y_UD = activated(c, gate_UF, up_UF) @ _matrix(self, "down_LFD", (f, d), f)
+    if c.mlp_bias: y_UD = y_UD + _bias(self, "down_bias_LD", (d,))[None]
+    return y_UD.reshape(x_BQD.shape)
 
 
 class _Norm(nn.Module):
-  """RMSNorm of the last axes, those of its scale."""
+  """RMSNorm over the last axes, those of its scale."""
   leaf: str
   config: DecoderConfig
   shape: tuple
@@ -458,7 +466,7 @@ class _Norm(nn.Module):
 
 
 class _Table(nn.Module):
-  """Embedding or head; small at first, so that tokens start out equally likely."""
+  """Embedding or head, initialised so small that all tokens are about equally likely."""
   leaf: str
   config: DecoderConfig
   shape: tuple
@@ -470,7 +478,7 @@ class _Table(nn.Module):
 
 
 def _matrix(module, leaf, shape, fan_in):
-  """A layer's weight in the dtype of the activations; L is the scanned axis."""
+  """A layer's weight, with its adapter if there is one, in the dtype of the activations."""
   c = module.config
   std = nn.initializers.constant(fan_in**-0.5)
   w = module.param(leaf, std, shape, c.param_dtype).astype(c.dtype)
@@ -479,7 +487,7 @@ def _matrix(module, leaf, shape, fan_in):
 
 
 def _whole_rows(config, table_VD):
-  """The table with all of D on each device, as its rows are about to be picked."""
+  """The table with all of D on each device, for the lookup of rows."""
   if config.rows is None: return table_VD
   spec = jax.sharding.PartitionSpec(jax.sharding.PartitionSpec.UNCONSTRAINED, None)
   return pinned(table_VD, jax.sharding.NamedSharding(config.rows.mesh, spec))

@@ -7,10 +7,10 @@ from rlx.models import logps
 
 
 def init(config, params):
-  """A decoder's parameters, or adapters, with a value head, which starts at zero.
+  """A decoder's parameters, or adapters, with a value head that is zero at first.
 
-  The token head, if there is a separate one, is left out: it has no gradient. The value
-  head has the dtype of what is trained with it.
+  A separate token head is left out, because it has no gradient. The value head has the dtype of
+  `params`.
   """
   decoder = {name: params[name] for name in ("embed", "layers", "norm") if name in params}
   dtype = jax.tree.leaves(decoder)[0].dtype
@@ -30,7 +30,7 @@ def values(params, config, tokens_BS, positions_BS, valid_BS, *, completion_widt
   Returns:
     values_BT: float32, 0 on padding.
   """
-  hidden_BTD, _, mask_BT, spread = logps.before(
+  hidden_BTD, _, mask_BT, spread = logps.predicting(
       params, config, tokens_BS, positions_BS, valid_BS, completion_width, plan)
   head = params["value"]
   wide = jnp.promote_types(config.dtype, jnp.float32)

@@ -99,7 +99,7 @@ def test_a_packed_batch_under_splash():
   prompt_len_B, completion_len_B = np.array([3, 1, 2, 3]), np.array([2, 3, 0, 1])
   plan = packing.plan(prompt_len_B, completion_len_B, 3, 3, config,
                       trunk_B=np.zeros(4, int))
-  assert set(plan.trunk_MW[plan.source_MW >= 0]) == {0, 1, 3}  # Nothing is shared.
+  assert set(plan.trunk_YC[plan.source_YC >= 0]) == {0, 1, 3}  # Nothing is shared.
   tokens = rng.integers(0, 31, (4, 6))
   positions = np.maximum(np.arange(6) - (3 - prompt_len_B[:, None]), 0)
   hidden = jax.jit(functools.partial(packing.hidden, params), static_argnums=0)

@@ -1,4 +1,4 @@
-"""Chunked log-probs against the plain ones, and proof that [B, T, V] never exists."""
+"""Log-probs by chunks against those of all logits, and that [B, T, V] never exists."""
 import dataclasses
 import functools
 import math
@@ -59,10 +59,10 @@ def scorer(chunk, temperature):
 # 6: two columns of three rows, with one column left over. 1: fewer than a column.
 @pytest.mark.parametrize("chunk, temperature", [(6, 1.0), (1, 0.7), (1000, 1.3)])
 def test_against_plain(params, batch, chunk, temperature):
-  found = scorer(chunk, temperature)(params, CONFIG, *batch)
+  computed = scorer(chunk, temperature)(params, CONFIG, *batch)
   expected = plain(params, batch, temperature)
   assert np.ptp(expected[0][0]) > 0.5 and np.ptp(expected[1][0]) > 0.05
-  for a, b in zip(found, expected):
+  for a, b in zip(computed, expected):
     assert a.dtype == jnp.float32
     np.testing.assert_allclose(a, b, atol=2e-6, rtol=0)
     np.testing.assert_array_equal(np.asarray(a)[~batch[2][:, X:]], 0.0)
@@ -72,65 +72,36 @@ def test_gradient(params, batch):
   weights = np.random.default_rng(1).normal(size=(2, B, T)).astype(np.float32)
   def loss(fn, p):
     return sum(jnp.sum(w * x) for w, x in zip(weights, fn(p)))
-  found = jax.jit(jax.grad(lambda p: loss(
+  gradient = jax.jit(jax.grad(lambda p: loss(
       lambda p: scorer(6, 0.7)(p, CONFIG, *batch), p)))(params)
   expected = jax.jit(jax.grad(lambda p: loss(
       lambda p: plain(p, batch, 0.7), p)))(params)
   assert np.abs(expected["embed"]["w_VD"]).max() > 0.1
   jax.tree.map(functools.partial(np.testing.assert_allclose, atol=1e-5),
-               found, expected)
+               gradient, expected)
 
 
-@pytest.mark.parametrize("tied", [True, False])
-def test_gradient_against_float64(params, batch, tied):
-  """The hand-written derivative, and the plain one of all logits in float64."""
-  config = dataclasses.replace(CONFIG, tied_head=tied)
-  params = dict(params, head={"w_DV": jnp.flip(params["embed"]["w_VD"].T, 1)})
-  rng = np.random.default_rng(1)
-  hidden, weights = rng.normal(size=(B, T, 16)), rng.normal(size=(2, B, T))
-  targets, mask = batch[0][:, X:], batch[2][:, X:]
-  def loss(fn, dtype, params, hidden):
-    out = fn(jax.tree.map(lambda x: x.astype(dtype), params), hidden.astype(dtype))
-    return sum(jnp.sum(w.astype(dtype) * x) for w, x in zip(weights, out))
-  def chunked(params, hidden):
-    return logps.of_hidden(params, config, hidden, targets, mask, temperature=0.7, chunk=6)
-  def all_at_once(params, hidden):
-    p = jax.nn.log_softmax(transformer.logits(
-        params, dataclasses.replace(config, dtype="float64"), hidden) / 0.7)
-    return [jnp.where(mask, x, 0) for x in (
-        jnp.take_along_axis(p, targets[..., None], -1)[..., 0],
-        -jnp.sum(jnp.exp(p) * p, -1))]
-  grad = lambda fn, dtype: jax.jit(jax.grad(functools.partial(loss, fn, dtype), argnums=(0, 1)))(
-      {k: params[k] for k in ("embed", "head")}, jnp.asarray(hidden))
-  found = grad(chunked, jnp.float32)
-  with jax.enable_x64(True):
-    expected = grad(all_at_once, jnp.float64)
-  assert expected[1].dtype == np.float64 and np.abs(expected[1]).max() > 0.1
-  assert np.abs(expected[0]["embed" if tied else "head"][
-      "w_VD" if tied else "w_DV"]).max() > 0.1
-  jax.tree.map(functools.partial(np.testing.assert_allclose, atol=2e-6), found, expected)
-
-
-MORE = (("mean",), ("top", 3), ("logit",), ("min_p", 0.2), ("squared",))
+ALL = (("mean",), ("top", 3), ("logit",), ("min_p", 0.2), ("squared",))
 
 
 def of_all_logits(params, config, hidden, targets, mask):
-  """Log-probs, entropy and MORE from all logits at once; 0 on padding."""
+  """Log-probs, entropy and ALL from all logits at once; 0 on padding."""
   z = transformer.logits(params, config, hidden) / 0.7
   p = jax.nn.softmax(z)
   kept = jnp.where(p >= 0.2 * jnp.max(p, -1, keepdims=True), p, 0)
   kept = kept / jnp.sum(kept, -1, keepdims=True)
-  of = lambda x: jnp.take_along_axis(x, targets[..., None], -1)[..., 0]
-  found = (jnp.log(of(p)), -jnp.sum(p * jnp.log(p), -1), jnp.mean(jnp.log(p), -1),
-           jnp.log(jnp.sort(p, -1)[..., :-4:-1]), of(z),
-           jnp.where(of(kept) > 0, jnp.log(jnp.where(of(kept) > 0, of(kept), 1)),
-                     logps.REMOVED), jnp.sum(p * p, -1))
-  return [jnp.where(mask if x.ndim == 2 else mask[..., None], x, 0) for x in found]
+  of_target = lambda x: jnp.take_along_axis(x, targets[..., None], -1)[..., 0]
+  left = of_target(kept)
+  out = (jnp.log(of_target(p)), -jnp.sum(p * jnp.log(p), -1), jnp.mean(jnp.log(p), -1),
+         jnp.log(jnp.sort(p, -1)[..., :-4:-1]), of_target(z),
+         jnp.where(left > 0, jnp.log(jnp.where(left > 0, left, 1)), logps.REMOVED),
+         jnp.sum(p * p, -1))
+  return [jnp.where(mask if x.ndim == 2 else mask[..., None], x, 0) for x in out]
 
 
 @pytest.mark.parametrize("tied", [True, False])
-def test_more_of_the_distribution(params, batch, tied):
-  """Values and gradients in float64; what is not asked for is not there."""
+def test_statistics_of_the_distribution(params, batch, tied):
+  """Values and gradients in float64; statistics that are not asked for are not returned."""
   with jax.enable_x64(True):
     config = dataclasses.replace(CONFIG, tied_head=tied, dtype="float64")
     rng = np.random.default_rng(1)
@@ -142,18 +113,18 @@ def test_more_of_the_distribution(params, batch, tied):
                   head=dict(w_DV=jnp.asarray(w_VD[::-1].T.copy())))
     targets = targets.at[0].set(jnp.argmax(
         transformer.logits(params, config, hidden[0]), axis=-1))
-    def chunked(params, hidden, more=MORE):
-      return logps.of_hidden(params, config, hidden, targets, mask, temperature=0.7,
-                             chunk=6, more=more)
+    def chunked(params, hidden, statistics=ALL):
+      return logps.from_hidden(params, config, hidden, targets, mask, temperature=0.7,
+                             chunk=6, statistics=statistics)
     def loss(fn, params, hidden):
       out = fn(params, hidden)
       weights = [np.random.default_rng(i).normal(size=x.shape) for i, x in enumerate(out)]
       return sum(jnp.sum(w * x) for w, x in zip(weights, out)), out
-    def found(fn):
+    def computed(fn):
       return jax.jit(jax.value_and_grad(
           functools.partial(loss, fn), argnums=(0, 1), has_aux=True))(params, hidden)
-    got = found(chunked)
-    want = found(lambda p, h: of_all_logits(p, config, h, targets, mask))
+    got = computed(chunked)
+    want = computed(lambda p, h: of_all_logits(p, config, h, targets, mask))
     jax.tree.map(functools.partial(np.testing.assert_allclose, rtol=1e-10, atol=1e-11),
                  got[0][1], tuple(want[0][1]))
     jax.tree.map(functools.partial(np.testing.assert_allclose, rtol=1e-9, atol=1e-10),
@@ -166,37 +137,37 @@ def test_more_of_the_distribution(params, batch, tied):
     for a, b in zip(few, got[0][1]): np.testing.assert_allclose(a, b, rtol=1e-12)
 
 
-def test_who_asks_for_no_more_gets_the_same_gradient(params, batch):
-  """With cotangents of 0 for the rest: nothing leaks into it."""
-  def loss(more, p):
-    out = logps.logps(p, CONFIG, *batch, completion_width=T, chunk=6, more=more)
+def test_unused_statistics_do_not_change_the_gradient(params, batch):
+  """Their cotangents are 0."""
+  def loss(statistics, p):
+    out = logps.logps(p, CONFIG, *batch, completion_width=T, chunk=6, statistics=statistics)
     return jnp.sum(out[0]) + jnp.sum(out[1])
-  grads = [jax.jit(jax.grad(functools.partial(loss, m)))(params) for m in ((), MORE)]
+  grads = [jax.jit(jax.grad(functools.partial(loss, m)))(params) for m in ((), ALL)]
   jax.tree.map(functools.partial(np.testing.assert_allclose, rtol=1e-6, atol=1e-6), *grads)
 
 
 def test_equal_logits(params, batch):
   """All tokens equally likely: log 1/31 and log 31 nats at any temperature."""
   flat = {**params, "embed": {"w_VD": jnp.ones_like(params["embed"]["w_VD"])}}
-  found = scorer(1, 0.7)(flat, CONFIG, *batch)
-  np.testing.assert_allclose(found[0][0], -math.log(31), rtol=1e-6)
-  np.testing.assert_allclose(found[1][0], math.log(31), rtol=1e-5)
+  logps_BT, entropy_BT = scorer(1, 0.7)(flat, CONFIG, *batch)
+  np.testing.assert_allclose(logps_BT[0], -math.log(31), rtol=1e-6)
+  np.testing.assert_allclose(entropy_BT[0], math.log(31), rtol=1e-5)
 
 
 def test_without_entropy(params, batch):
-  found, entropy = jax.jit(functools.partial(
+  logps_BT, entropy = jax.jit(functools.partial(
       logps.logps, completion_width=T, with_entropy=False), static_argnums=1)(
           params, CONFIG, *batch)
   assert entropy is None
-  np.testing.assert_allclose(found, plain(params, batch, 1.0)[0], atol=2e-6)
+  np.testing.assert_allclose(logps_BT, plain(params, batch, 1.0)[0], atol=2e-6)
 
 
 def test_padding_is_selected_away(params):
-  """NaN hidden states on padding reach neither values nor gradients."""
+  """NaN hidden states on padding change neither values nor gradients."""
   mask = jnp.array([[True, True, False]])
   hidden = jnp.where(mask[..., None], 1.0, jnp.nan) * jnp.ones((1, 3, 16))
   def total(p, h):
-    scored, entropy = logps.of_hidden(p, CONFIG, h, jnp.array([[4, 5, 10**6]]), mask,
+    scored, entropy = logps.from_hidden(p, CONFIG, h, jnp.array([[4, 5, 10**6]]), mask,
                                       chunk=2)
     return jnp.sum(scored + entropy)
   value, grads = jax.jit(jax.value_and_grad(total, argnums=(0, 1)))(params, hidden)
@@ -214,9 +185,9 @@ def sizes(jaxpr):
       if hasattr(inner, "eqns"): yield from sizes(inner)
 
 
-@pytest.mark.parametrize("more", [(), MORE], ids=["", "more"])
+@pytest.mark.parametrize("statistics", [(), ALL], ids=["", "statistics"])
 @pytest.mark.parametrize("direction", ["forward", "backward"])
-def test_all_logits_never_exist(direction, more):
+def test_all_logits_never_exist(direction, statistics):
   b, x, t, v = 4, 2, 16, 512
   config = transformer.DecoderConfig(vocab_size=v, d_model=8, n_layers=1, n_heads=1,
                                      n_kv_heads=1, head_dim=8, d_ff=8)
@@ -226,7 +197,7 @@ def test_all_logits_never_exist(direction, more):
   def loss(chunk, params):
     return sum(jnp.sum(y) for y in logps.logps(
         params, config, tokens, tokens, tokens == 0, completion_width=t, chunk=chunk,
-        more=more))
+        statistics=statistics))
   def largest(chunk):
     fn = functools.partial(loss, chunk)
     fn = fn if direction == "forward" else jax.value_and_grad(fn)
@@ -244,24 +215,29 @@ def test_refuses(params, batch, options, message):
     logps.logps(params, CONFIG, *batch, **options)
 
 
+def compiled_gradient(remat, dtype, b, s, config, params):
+  config = dataclasses.replace(config, dtype=dtype, remat=remat)
+  tokens = np.random.default_rng(0).integers(0, V, (b, s))
+  columns = np.broadcast_to(np.arange(s), (b, s))
+  def loss(p):
+    return sum(jnp.mean(x) for x in logps.logps(
+        p, config, tokens, columns, columns >= 0, completion_width=s - 1))
+  return jax.jit(jax.grad(loss)).lower(params).compile()
+
+
 @pytest.mark.parametrize("dtype, atol", [("float32", 1e-6), ("bfloat16", 2e-2)])
-def test_remat_keeps_the_gradient_and_less_memory(params, batch, dtype, atol):
-  """Gradients of log-probs and entropy; bytes between forward and backward."""
-  def of(remat, b, s, config, params):
-    config = dataclasses.replace(config, dtype=dtype, remat=remat)
-    tokens = np.random.default_rng(0).integers(0, V, (b, s))
-    columns = np.broadcast_to(np.arange(s), (b, s))
-    def loss(p):
-      return sum(jnp.mean(x) for x in logps.logps(
-          p, config, tokens, columns, columns >= 0, completion_width=s - 1))
-    return jax.jit(jax.grad(loss)).lower(params).compile()
-  grads = {r: of(r, B, X + T, CONFIG, params)(params) for r in ("none", "dots", "full")}
+def test_remat_keeps_the_gradient(params, dtype, atol):
+  grads = {remat: compiled_gradient(remat, dtype, B, X + T, CONFIG, params)(params)
+           for remat in ("none", "dots", "full")}
   scale = max(np.abs(x).max() for x in jax.tree.leaves(grads["none"]))
   for remat in ("dots", "full"):
     jax.tree.map(functools.partial(np.testing.assert_allclose, atol=atol * scale),
                  grads["none"], grads[remat])
+
+
+def test_remat_needs_less_memory_between_forward_and_backward():
   wide = dataclasses.replace(CONFIG, n_layers=4, d_model=64, d_ff=256)
   shapes = jax.eval_shape(functools.partial(transformer.init, wide), jax.random.key(0))
-  temp = [of(r, 8, 64, wide, shapes).memory_analysis().temp_size_in_bytes
-          for r in ("none", "dots", "full")]
+  temp = [compiled_gradient(remat, "float32", 8, 64, wide, shapes)
+          .memory_analysis().temp_size_in_bytes for remat in ("none", "dots", "full")]
   assert temp[0] > 1.2 * temp[1] > 1.2 * temp[2]

@@ -35,7 +35,7 @@ SHARED_B = np.array([0, 0, 2, 2, 2, 5, 5, 5])  # Rows 0, 1 have one prompt; ...
 
 @pytest.fixture(params=["alone", "together", "apart"])
 def trunk_B(request, monkeypatch):
-  """Whose prompt each row has; shared ones lie in packed rows or in rows of their own."""
+  """The row whose prompt each row has; shared prompts are in packed rows or stored apart."""
   if request.param == "apart": monkeypatch.setattr(packing, "_WIDTHS", ())
   if request.param == "together": monkeypatch.setattr(
       packing, "_apart", lambda *lengths_XT: packing._together(
@@ -44,36 +44,36 @@ def trunk_B(request, monkeypatch):
 
 
 @pytest.mark.parametrize("parts", [1, 2])
-def test_every_completion_token_sees_its_prompt_and_what_it_follows(parts, trunk_B):
+def test_every_completion_token_attends_to_its_prompt_and_the_tokens_before_it(parts, trunk_B):
   prompt_B = PROMPT_B[trunk_B]
   plan = packing.plan(prompt_B, COMPLETION_B, X, T, CONFIG, parts=parts,
                       trunk_B=trunk_B)
   assert (plan.apart_PX is None) == (trunk_B is ALONE_B or bool(packing._WIDTHS))
   rows, s = 8 // parts, X + T
   split = [[None] * parts if x is None else np.split(x, parts) for x in plan]
-  for i, (source_MW, trunk_MW, state_U, token_MW, target_U, token_BT, apart_PX, apart_M
+  for i, (source_YC, trunk_YC, state_U, token_YC, target_U, token_BT, apart_PX, apart_Y
           ) in enumerate(zip(*split)):
-    apart_MX = np.full((len(source_MW), 0), -1) if apart_PX is None else apart_PX[apart_M]
-    used = source_MW[source_MW >= 0]
-    assert len(used) == len(set(used)) == np.count_nonzero(trunk_MW >= 0)
+    apart_YX = np.full((len(source_YC), 0), -1) if apart_PX is None else apart_PX[apart_Y]
+    used = source_YC[source_YC >= 0]
+    assert len(used) == len(set(used)) == np.count_nonzero(trunk_YC >= 0)
     # A completion token's predictor is the column before it, and what that sees
     # is the prompt (of a row with the same) and the row's earlier columns.
     for u in np.flatnonzero(target_U >= 0):
       b, t = divmod(target_U[u], T)
-      m, w = divmod(state_U[u], source_MW.shape[1])
-      assert source_MW[m, w] == b * s + X + t - 1
-      assert token_MW[m, w] == u == token_BT[b, t]
-      row, column = np.divmod(source_MW[m, :w + 1], s)
-      seen = (trunk_MW[m, :w + 1] == trunk_MW[m, w]) & ((column < X - 1) | (row == b))
-      assert trunk_B[i * rows + trunk_MW[m, w]] == trunk_B[i * rows + b]
-      apart_row, apart_column = np.divmod(apart_MX[m][apart_MX[m] >= 0], s)
+      m, w = divmod(state_U[u], source_YC.shape[1])
+      assert source_YC[m, w] == b * s + X + t - 1
+      assert token_YC[m, w] == u == token_BT[b, t]
+      row, column = np.divmod(source_YC[m, :w + 1], s)
+      seen = (trunk_YC[m, :w + 1] == trunk_YC[m, w]) & ((column < X - 1) | (row == b))
+      assert trunk_B[i * rows + trunk_YC[m, w]] == trunk_B[i * rows + b]
+      apart_row, apart_column = np.divmod(apart_YX[m][apart_YX[m] >= 0], s)
       assert (trunk_B[i * rows + apart_row] == trunk_B[i * rows + b]).all()
       np.testing.assert_array_equal(np.r_[apart_column, column[seen]],
                                     np.arange(X - prompt_B[i * rows + b], X + t))
     completion_B = COMPLETION_B[i * rows:(i + 1) * rows]
     np.testing.assert_array_equal(token_BT >= 0, np.arange(T) < completion_B[:, None])
-    assert (target_U >= 0).sum() == (token_MW >= 0).sum() == completion_B.sum()
-  tokens = (plan.source_MW >= 0).sum()
+    assert (target_U >= 0).sum() == (token_YC >= 0).sum() == completion_B.sum()
+  tokens = (plan.source_YC >= 0).sum()
   if plan.apart_PX is not None: tokens += (plan.apart_PX >= 0).sum()
   if trunk_B is ALONE_B:
     assert tokens == (prompt_B + COMPLETION_B - 1)[COMPLETION_B > 0].sum()
@@ -95,8 +95,8 @@ def test_long_completions_of_a_prompt_have_it_once():
   """8 prompts of 64 with 4 completions of 128: three quarters of the padded tokens."""
   lengths = np.full(32, 64), np.full(32, 128), 64, 128
   plan = packing.plan(*lengths, CONFIG, trunk_B=np.arange(32) // 4 * 4)
-  assert plan.apart_PX.shape == (8, 64) and plan.source_MW.shape == (32, 128)
-  np.testing.assert_array_equal(plan.apart_M, np.arange(32) // 4)
+  assert plan.apart_PX.shape == (8, 64) and plan.source_YC.shape == (32, 128)
+  np.testing.assert_array_equal(plan.apart_Y, np.arange(32) // 4)
   assert packing.plan(*lengths, CONFIG).apart_PX is None
 
 
@@ -111,20 +111,20 @@ def test_few_shapes_and_short_rows_shrink_the_batch():
   for _ in range(40):
     prompt_B, completion_B = rng.integers(1, 33, (2, 64)) // rng.integers(1, 4)
     plan = packing.plan(np.maximum(prompt_B, 1), completion_B, 32, 32, CONFIG)
-    (m, w), (u,) = plan.source_MW.shape, plan.state_U.shape
+    (m, w), (u,) = plan.source_YC.shape, plan.state_U.shape
     assert w % 32 == 0 and m % (64 * 64 // w // 8) == 0 and u % (64 * 32 // 4) == 0
     assert m * w <= 64 * 64 and u <= 64 * 32
     tokens = (np.maximum(prompt_B, 1) + completion_B).sum()
-    assert plan.source_MW.size < 1.15 * tokens + 64 * 64 / 8
+    assert plan.source_YC.size < 1.15 * tokens + 64 * 64 / 8
 
 
 @pytest.mark.parametrize("rows", [1, 7, 17, 40])
 def test_full_rows_take_what_the_padded_batch_takes(rows):
   full = np.full(rows, X), np.full(rows, T), X, T
   plan = packing.plan(*full, CONFIG)
-  assert plan.source_MW.shape == (rows, X + T) and len(plan.state_U) == rows * T
+  assert plan.source_YC.shape == (rows, X + T) and len(plan.state_U) == rows * T
   plan = packing.plan(*full, CONFIG, trunk_B=np.zeros(rows, int))
-  p, (m, w) = 0 if plan.apart_PX is None else len(plan.apart_PX), plan.source_MW.shape
+  p, (m, w) = 0 if plan.apart_PX is None else len(plan.apart_PX), plan.source_YC.shape
   assert size.layer_bytes(CONFIG, p, X, X) + size.layer_bytes(
       CONFIG, m, w, w + X * bool(p)) <= size.layer_bytes(CONFIG, rows, X + T, X + T)
 
@@ -133,7 +133,7 @@ def test_a_microbatch_without_completions():
   completion_B = np.array([0, 0, 0, 0, 3, 1, 2, 4])
   plan = packing.plan(PROMPT_B[SHARED_B], completion_B, X, T, CONFIG, parts=2,
                       trunk_B=SHARED_B)
-  source = plan.source_MW if plan.apart_PX is None else plan.apart_PX
+  source = plan.source_YC if plan.apart_PX is None else plan.apart_PX
   half = len(source) // 2
   assert (source[:half] < 0).all() and (source[half:] >= 0).any()
 
@@ -152,17 +152,29 @@ def _outputs(params, config, batch):
   """Log-probs, entropy, the two most likely tokens and values, [rows, 5, T]."""
   r, plan = batch
   args = params, config, r.tokens_BS, r.positions_BS, r.valid_BS
-  logps_BT, entropy_BT, top_BTK = logps.logps(
-      *args, completion_width=T, temperature=0.7, chunk=8, plan=plan, more=(("top", 2),))
+  logps_BT, entropy_BT, top_BTn = logps.logps(
+      *args, completion_width=T, temperature=0.7, chunk=8, plan=plan, statistics=(("top", 2),))
   return jnp.stack([
-      logps_BT, entropy_BT, top_BTK[:, :, 0], top_BTK[:, :, 1],
+      logps_BT, entropy_BT, top_BTn[:, :, 0], top_BTn[:, :, 1],
       value.values(*args, completion_width=T, plan=plan)], axis=1)
 
 
-@pytest.mark.parametrize("config", [
-    CONFIG, dataclasses.replace(CONFIG, windows=(3, 0), local_theta=100.0)],
-                         ids=["plain", "window"])
-@pytest.mark.parametrize("parts", [1, 4])
+WEIGHTS = np.random.default_rng(1).normal(size=(8, 5, T)).astype(np.float32)
+
+
+@functools.partial(jax.jit, static_argnums=(1, 4))
+def outputs_and_gradients(params, config, rollouts, plan, parts):
+  def total(params):
+    out = step.mapped(functools.partial(_outputs, params, config), (rollouts, plan), parts)
+    return jnp.sum(out * WEIGHTS), out
+  (_, out), gradients = jax.value_and_grad(total, has_aux=True)(params)
+  return out, gradients
+
+
+@pytest.mark.parametrize("config, parts", [
+    (CONFIG, 1), (CONFIG, 4),
+    (dataclasses.replace(CONFIG, windows=(3, 0), local_theta=100.0), 1)],
+                         ids=["plain", "microbatches", "window"])
 def test_packed_equals_padded_and_so_do_gradients(rollouts, trunk_B, parts, config):
   rollouts = rollouts.replace(
       prompt_len_B=PROMPT_B[trunk_B], tokens_BS=np.concatenate(
@@ -173,20 +185,13 @@ def test_packed_equals_padded_and_so_do_gradients(rollouts, trunk_B, parts, conf
   params["value"]["w_D1"] += 1.0
   plan = packing.plan(PROMPT_B[trunk_B], COMPLETION_B, X, T, config, parts=parts,
                       trunk_B=trunk_B)
-  weights = np.random.default_rng(1).normal(size=(8, 5, T)).astype(np.float32)
-  def found(plan):
-    def total(params):
-      out = step.mapped(
-          functools.partial(_outputs, params, config), (rollouts, plan), parts)
-      return jnp.sum(out * weights), out
-    return jax.jit(jax.value_and_grad(total, has_aux=True))(params)
-  (_, padded), padded_grad = found(None)
-  (_, packed), packed_grad = found(plan)
+  padded, padded_gradients = outputs_and_gradients(params, config, rollouts, None, 1)
+  packed, packed_gradients = outputs_and_gradients(params, config, rollouts, plan, parts)
   assert (np.abs(padded).max(axis=(0, 2)) > 0.5).all()
   close = functools.partial(np.testing.assert_allclose, rtol=1e-5, atol=1e-5)
   close(packed, padded)
-  assert max(np.abs(g).max() for g in jax.tree.leaves(padded_grad)) > 0.1
-  jax.tree.map(close, packed_grad, padded_grad)
+  assert max(np.abs(g).max() for g in jax.tree.leaves(padded_gradients)) > 0.1
+  jax.tree.map(close, packed_gradients, padded_gradients)
 
 
 def test_take_and_its_gradient():

@@ -75,7 +75,7 @@ def _train(params, config, tokens_BS, positions_BS, valid_BS):
   """The gradient of the completions' mean log-prob, and all logits."""
   def mean(params):
     hidden_BSD = transformer.hidden(params, config, tokens_BS, positions_BS, valid_BS)
-    logps_BT, _ = logps.of_hidden(
+    logps_BT, _ = logps.from_hidden(
         params, config, hidden_BSD[:, PROMPT - 1:-1], tokens_BS[:, PROMPT:],
         valid_BS[:, PROMPT:], with_entropy=False)
     return (jnp.sum(logps_BT) / jnp.sum(valid_BS[:, PROMPT:]),

@@ -1,4 +1,4 @@
-"""The decoder against a float64 numpy reference, and its passes against each other."""
+"""The decoder against a float64 numpy reference."""
 import dataclasses
 import functools
 import subprocess
@@ -12,7 +12,7 @@ import pytest
 from rlx.models import transformer
 
 P, G, X, T = 2, 3, 5, 4
-# Every switch on, heads shared, head_dim not d_model / heads.
+# Key-value heads are shared by query heads, and head_dim is not d_model / heads.
 CONFIG = transformer.DecoderConfig(
     vocab_size=31, d_model=16, n_layers=2, n_heads=4, n_kv_heads=2, head_dim=6,
     d_ff=24, qkv_bias=True, qk_norm="head", tied_head=False,
@@ -96,10 +96,10 @@ def reference(params, config, tokens):
 
 def test_against_numpy(params, batch):
   tokens, _, valid = map(np.asarray, batch)
-  found = hidden(params, CONFIG, *batch)
+  hidden_BSD = hidden(params, CONFIG, *batch)
   for b in (0, G):  # One row of each prompt.
     expected = reference(params, CONFIG, tokens[b, valid[b]])
-    np.testing.assert_allclose(found[b][valid[b]], expected, atol=5e-6, rtol=0)
+    np.testing.assert_allclose(hidden_BSD[b][valid[b]], expected, atol=5e-6, rtol=0)
 
 
 def test_logits_separate_and_tied(params):
@@ -121,63 +121,27 @@ def test_padding_reaches_nothing(params, batch):
   np.testing.assert_array_equal(a[valid], b[valid])
 
 
-@pytest.fixture(scope="module")
-def gradient(params, batch):
-  """remat -> (gradient, jaxpr) of a loss over a batch whose row 0 is all padding."""
+def test_row_without_valid_token_stays_finite(params, batch):
   tokens, positions, valid = (x[::G, :4] for x in batch)
-
-  @functools.cache
-  def of(remat):
-    config = dataclasses.replace(CONFIG, remat=remat)
-    loss = lambda p: jnp.mean(transformer.hidden(
-        p, config, tokens, positions, valid.at[0].set(False)) ** 3)
-    fn = jax.jit(jax.grad(loss)).trace(params)
-    return fn.lower().compile()(params), str(fn.jaxpr)
-
-  return of
-
-
-def test_row_without_valid_token_stays_finite(gradient):
-  assert all(bool(jnp.isfinite(x).all()) for x in jax.tree.leaves(gradient("none")[0]))
-
-
-@pytest.mark.parametrize("remat", ["full", "dots"])
-def test_remat_has_the_same_gradient(gradient, remat):
-  plain, jaxpr = gradient("none")
-  again, jaxpr_again = gradient(remat)
-  assert "remat" in jaxpr_again and "remat" not in jaxpr
-  jax.tree.map(functools.partial(np.testing.assert_allclose, rtol=1e-5, atol=1e-6),
-               plain, again)
-
-
-def test_bfloat16_is_close(params, batch):
-  """bf16 has 8 bits: 0.4 % per rounding, a few of them in a row."""
-  valid = np.asarray(batch[2])
-  half = dataclasses.replace(CONFIG, dtype="bfloat16")
-  found = hidden(params, half, *batch)
-  assert found.dtype == jnp.bfloat16
-  logits = transformer.logits(params, half, found)
-  assert logits.dtype == jnp.float32
-  expected = transformer.logits(params, CONFIG, hidden(params, CONFIG, *batch))
-  error, scale = ((np.mean(np.square(x), where=valid[..., None]) ** 0.5) for x in (
-      np.asarray(logits) - np.asarray(expected), np.asarray(expected)))
-  assert 1e-4 < error / scale < 0.03
+  loss = lambda p: jnp.mean(transformer.hidden(
+      p, CONFIG, tokens, positions, valid.at[0].set(False)) ** 3)
+  assert all(bool(jnp.isfinite(x).all()) for x in jax.tree.leaves(jax.jit(jax.grad(loss))(params)))
 
 
 @pytest.mark.parametrize("segment", [150, 70])
 def test_long_rows_and_segments_against_the_reference(params, segment):
   """Three blocks of queries; each segment is computed as if it were alone."""
   tokens, columns = np.random.default_rng(0).integers(0, 31, 150), np.arange(150)
-  found = hidden(params, CONFIG, tokens[None], columns[None] % segment,
-                 np.ones((1, 150), bool), columns[None] // segment)[0]
+  hidden_SD = hidden(params, CONFIG, tokens[None], columns[None] % segment,
+                     np.ones((1, 150), bool), columns[None] // segment)[0]
   for start in range(0, 150, segment):
     part = slice(start, start + segment)
-    np.testing.assert_allclose(found[part], reference(params, CONFIG, tokens[part]),
+    np.testing.assert_allclose(hidden_SD[part], reference(params, CONFIG, tokens[part]),
                                atol=2e-5)
 
 
 def test_float64_stays_float64():
-  """Checks in float64 are possible: nothing inside falls back to float32."""
+  """Nothing inside falls back to float32."""
   with jax.enable_x64(True):
     config = dataclasses.replace(CONFIG, dtype="float64", param_dtype="float64")
     params = transformer.init(config, jax.random.key(0))
