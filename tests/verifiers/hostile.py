@@ -24,7 +24,7 @@ def obey(prompt, text):
     while True: pass
   if text == "regex": return float(bool(re.match(r"(a+)+$", "a" * 64 + "b")))
   if text.startswith("child "):
-    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    child = subprocess.Popen(["sleep", "60"])
     with open(text.removeprefix("child "), "w") as f: f.write(str(child.pid))
     time.sleep(60)
   if text.startswith("say "):  # A line of bytes instead of a reply.

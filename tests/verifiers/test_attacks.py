@@ -1,4 +1,4 @@
-"""What the programs of attacks_sandbox.toml get: nothing, a verdict of 0, and the host as it was."""
+"""Programs that attack the sandbox get nothing but a verdict of 0, and change no file of the host."""
 import ctypes
 import os
 import pathlib

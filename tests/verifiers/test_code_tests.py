@@ -50,7 +50,8 @@ def test_solutions(unsafe):
 
 @pytest.mark.parametrize("text, code", [
     ("a = 1", "a = 1"), ("x\n```python\na = 1\n```\ny", "a = 1"),
-    ("```\na\n```\n```py\nb\nc\n```", "b\nc"), ("```\na\n```\nso\n```python\nb", "a"), ("```python\na = 1", ""), ("", "")])
+    ("```\na\n```\n```py\nb\nc\n```", "b\nc"), ("```\na\n```\nso\n```python\nb", "a"),
+    ("```python\na = 1", ""), ("", "")])
 def test_the_last_closed_block_is_the_solution(text, code):
   assert code_tests.solution(text) == code
 

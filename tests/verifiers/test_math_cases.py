@@ -107,9 +107,11 @@ def test_other_forms_are_equal_and_other_values_are_not(seed):
 @pytest.mark.parametrize("answer", [
     "5" * 1500, "(" * 900, "{" * 900, r"\frac{" * 300, "x+" * 700 + "1", "x^" * 500 + "2",
     "|" * 900,
-    r"\sqrt{" * 200 + "2" + "}" * 200, "1+" * 900 + "1", r"\text{" * 200, "9^{9^{9^{9}}}", "999999999!",
+    r"\sqrt{" * 200 + "2" + "}" * 200, "1+" * 900 + "1", r"\text{" * 200, "9^{9^{9^{9}}}",
+    "999999999!",
     r"\binom{10^9}{5\cdot 10^8}", "x^{99999999}", r"\sin" * 400 + "x", ",".join("1" * 900),
-    "(" + ",".join(["(1,2)"] * 150) + ")", r"\pm" * 300 + "1", "1" + r"\pm 1" * 300, "e^{e^{e^{9}}}",
+    "(" + ",".join(["(1,2)"] * 150) + ")", r"\pm" * 300 + "1", "1" + r"\pm 1" * 300,
+    "e^{e^{e^{9}}}",
     r"\begin{pmatrix}" + r"1&2\\" * 200 + r"\end{pmatrix}", r"\ln" * 300 + "2", "-" * 1500 + "1"])
 @pytest.mark.parametrize("gold", ["5", r"\sqrt{2}+x", r"\{1,2\}", "(1,2)", "Monday"])
 def test_what_a_policy_may_write_ends_soon(gold, answer):
