@@ -117,7 +117,8 @@ def get_config():
       # Which groups of completions are trained on: a function in rlx/rollouts/filter_groups.py.
       filter_groups=dict(name="filter_groups.accuracy_band", low=0.2, high=0.8,
                          drop_truncated=False),
-      thin=dict(name="thin.nothing"),  # which completions of a group learn: a function in rlx/rollouts/thin.py
+      # Which completions of those groups: a function in rlx/rollouts/select_completions.py.
+      select_completions=dict(name="select_completions.everything"),
       oversample=1.0,          # prompts sampled per draw, in units of prompts.per_step
       max_draws=8,             # draws per update before the fill rule applies
       # What completes a batch that max_draws did not. drop: groups that failed, which keep

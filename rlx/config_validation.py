@@ -257,7 +257,8 @@ def _try(c, methods):
                   ("learner.token_weight", methods.token_weight),
                   ("learner.auxiliary", methods.auxiliary)):
     attempt(key, fn, scored)
-  attempt("rollouts.thin", methods.thin, scored, lambda f: f())  # It runs on the host.
+  # It runs on the host, with numpy.
+  attempt("rollouts.select_completions", methods.select_completions, scored, lambda f: f())
   attempt("rollouts.anneal", methods.anneal, 0)
   attempt("rollouts.budget", methods.budget, np.zeros(1))
   attempt("learner.keep", methods.keep and (lambda s: methods.keep(

@@ -116,6 +116,12 @@ RENAMED = {
     "rollouts.keep": "rollouts.filter_groups",
     "keep.accuracy_band": "filter_groups.accuracy_band",
     "keep.everything": "filter_groups.with_verdict",
+    "rollouts.thin.keep": "rollouts.select_completions.count",
+    "rollouts.thin": "rollouts.select_completions",
+    "thin.extremes": "select_completions.extremes",
+    "thin.nothing": "select_completions.everything",
+    "thin.prof": "select_completions.prof",
+    "thin.truncated": "select_completions.truncated",
 }
 
 

@@ -22,7 +22,7 @@ class Methods:
   auxiliary: Callable | None     # loss beside the policy's; None is off
   prm: Callable
   prm_beta: Callable           # RL iterations done -> beta
-  thin: Callable               # Scored -> keep_PG
+  select_completions: Callable  # Scored -> keep_PG
   keep: Callable | None        # (rewards_PG, learn_PG, ema, step) -> keep_P, ema
   budget: Callable | None      # right_P -> completions that a second pass adds; None is off
   anneal: Callable             # RL iterations done -> factor_T of the temperature, or None
@@ -36,7 +36,8 @@ class Methods:
     found |= {f"advantages.{term}": fn for term, (_, fn) in self.estimators.items()}
     found |= {"learner.loss": self.policy,
               "learner.rollout_correction": self.rollout_correction,
-              "learner.token_weight": self.token_weight, "rollouts.thin": self.thin}
+              "learner.token_weight": self.token_weight,
+              "rollouts.select_completions": self.select_completions}
     return {key: fn for key, fn in found.items() if fn}
 
   def needs(self, *fields):
@@ -104,7 +105,8 @@ def of(c):
       auxiliary=optional(auxiliary, "learner.auxiliary"),
       prm=resolve.resolve("losses", c.prm.loss, records.Scored, "prm.loss"),
       prm_beta=scheduled("prm.beta_schedule", c.prm.beta, c.prm.beta_schedule),
-      thin=resolve.resolve("rollouts", c.rollouts.thin, records.Scored, "rollouts.thin"),
+      select_completions=resolve.resolve("rollouts", c.rollouts.select_completions,
+                                         records.Scored, "rollouts.select_completions"),
       keep=None if c.learner.keep.name is None else resolve.bind(
           "advantages", c.learner.keep, "learner.keep", n_given=4),
       budget=_budget(c),

@@ -37,8 +37,9 @@ def _check(c):
     lambda: _config(dict(name="outcome.cascade")),
     lambda: _config(dict(name="shaping.ensemble")),
     lambda: _config(dict(name="outcome.verdict"), "group.variance_weighted"),
-    lambda: _config(dict(name="outcome.verdict"), rollouts=dict(thin=dict(name="thin.extremes"))),
-], ids=["scores_B", "scores_BE", "estimator", "thin"])
+    lambda: _config(dict(name="outcome.verdict"), rollouts=dict(
+        select_completions=dict(name="select_completions.extremes"))),
+], ids=["scores_B", "scores_BE", "estimator", "completions"])
 def test_scores_that_nobody_gives_are_refused(config):
   c = config()
   with pytest.raises(ValueError, match=r"^verifier.scores=\(\): .* reads scores beside"):
@@ -175,7 +176,7 @@ def test_a_run_gives_methods_what_they_ask_for(monkeypatch):
   c.verifier.scores = ("format.length", "format.boxed", "judge.function")
   c.verifier.judge.function = f"{__name__}:_says_yes"
   monkeypatch.setattr(judge.function, "is_bounded", True, raising=False)  # As this one is.
-  c.rollouts.thin = dict(name="thin.prof", keep=2)
+  c.rollouts.select_completions = dict(name="select_completions.prof", count=2)
   run = build.build(c)
   state = records.TrainState(step=3, policy=None, policy_opt=None, kl_coef=jnp.float32(0))
   prompts = run.prompts.take(8)
@@ -210,7 +211,7 @@ def test_a_run_gives_methods_what_they_ask_for(monkeypatch):
   # Nothing is judged, and no text decoded, for methods that do not ask.
   del c.rewards["label"], c.rewards["noisy"]
   c.rewards.dense = dict(name="outcome.verdict", coef=1.0)
-  c.verifier.scores, c.rollouts.thin = (), dict(name="thin.nothing")
+  c.verifier.scores, c.rollouts.select_completions = (), dict(name="select_completions.everything")
   plain = build.build(c)
   assert plain.judge(None, None) == {}
   scored = plain.score(state, rollouts, outcome_B)

@@ -186,7 +186,7 @@ def _changed(**changes):
     (dict(advantages__process__loo="all"), "^advantages.process.loo='all': one of"),
     (dict(learner__loss__clip_low=-1.), "^learner.loss.clip_low=-1.0: a number from 0"),
     (dict(prm__loss={"name": "prm.detached_dpo", "weighting": "n"}), "^prm.loss.weighting='n': one of"),
-    (dict(rollouts__thin={"name": "thin.prof", "keep": 9}, verifier__scores=("format.boxed",)), "^rollouts.thin.keep=9: at most rollouts.per_prompt=4"),
+    (dict(rollouts__select_completions={"name": "select_completions.prof", "count": 9}, verifier__scores=("format.boxed",)), "^rollouts.select_completions.count=9: at most rollouts.per_prompt=4"),
     (dict(learner__token_weight={"name": "token_weight.top", "fraction": 2.}), "^learner.token_weight.fraction=2.0: a number from 1e-06 to 1"),
     (dict(rewards__outcome__name="pseudo.paired"), "^prompts.paired=False: a reward compares two wordings"),
     (dict(prompts__paired=True), "^rollouts.filter_groups.name='filter_groups.accuracy_band': filter_groups.with_verdict with"),

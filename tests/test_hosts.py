@@ -28,7 +28,7 @@ from configs import quickstart
 def get_config():
   c = quickstart.get_config()
   c.verifier.scores = ("format.ascii_share",)
-  c.rollouts.thin = dict(name="thin.prof", keep=3)  # It reads what lies on all devices.
+  c.rollouts.select_completions = dict(name="select_completions.prof", count=3)  # It reads what lies on all devices.
   return c
 """
 # Verdicts are lost in the share of the first process.

@@ -7,7 +7,7 @@ PPO on completions with extreme scores, where the reward model is reliable.
 C (code) swtheing/PF-PPO-RLHF, train_ppo_llama.sh; O (ours) lambda and the value
 model's rate. It keeps of 5 completions by weight, here of 8 the best and one other.
 Its reward model is here the share of right steps. Other rule:
---config.rollouts.thin.kind=best_worst
+--config.rollouts.select_completions.kind=best_worst
 
 Confidence in the formula: medium.
 """
@@ -21,7 +21,7 @@ CLAIMS = (
 def get_config(arg=""):
   c = quickstart.ppo(arg)  # O. No filter by accuracy: RLHF has no verdict.
   c.verifier.scores = ("chain.step_share",)       # stands in for a reward model
-  c.rollouts.thin = dict(name="thin.extremes", kind="best_random")  # C
+  c.rollouts.select_completions = dict(name="select_completions.extremes", kind="best_random")  # C
   c.rewards = dict(outcome=dict(name="shaping.plain", coef=1.0, kind="linear"))
   c.kl.coef, c.kl.place, c.kl.kind = 0.01, "reward", "k1"  # C init_kl_coef
   return c

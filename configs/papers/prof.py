@@ -22,7 +22,8 @@ CLAIMS = (
 def get_config(arg=""):
   c = quickstart.get_config(arg)
   c.verifier.scores = ("chain.step_share",)       # stands in for the PRM's mean
-  c.rollouts.thin = dict(name="thin.prof", keep=c.rollouts.per_prompt // 2, side="both")
+  c.rollouts.select_completions = dict(
+      name="select_completions.prof", count=c.rollouts.per_prompt // 2, side="both")
   c.rewards = dict(outcome=dict(name="outcome.verdict", coef=1.0))  # P no PRM in it
   c.advantages = dict(outcome=dict(name="group.grpo"), whiten=False)
   return c

@@ -316,8 +316,8 @@ def _demonstrated(tree, batch, demo_PT, group):
 
 def _filtered(c, methods):
   """Scored -> outcome_B without the rows that the config's filters leave out."""
-  if (c.rollouts.filter_groups.name, c.rollouts.thin.name) == (
-      "filter_groups.with_verdict", "thin.nothing"):
+  if (c.rollouts.filter_groups.name, c.rollouts.select_completions.name) == (
+      "filter_groups.with_verdict", "select_completions.everything"):
     return lambda scored: scored.outcome_B
   keep = resolve.bind("rollouts", c.rollouts.filter_groups, "rollouts.filter_groups")
 
@@ -326,7 +326,7 @@ def _filtered(c, methods):
     shape = scored.outcome_B.shape
     scored = jax.tree.map(lambda x: np.reshape(x, (-1, *x.shape[len(shape):])), scored)
     keep_P = keep(scored.outcome_PG, np.zeros_like(scored.outcome_PG, bool))
-    stays_PG = keep_P[:, None] & methods.thin(scored)
+    stays_PG = keep_P[:, None] & methods.select_completions(scored)
     return np.where(np.ravel(stays_PG), scored.outcome_B, np.nan).astype(np.float32).reshape(shape)
 
   return lambda scored: jax.pure_callback(

@@ -34,4 +34,5 @@ def arms():
         c, WORLD, environment, seeds=seeds, lr=rates, steps=150)[0]["accuracy"].mean(axis=1)
   c = pf_ppo.get_config()
   return {"filtered": accuracy(c),
-          "all": accuracy(tabular.changed(c, rollouts__thin=dict(name="thin.nothing")))}
+          "all": accuracy(tabular.changed(c, rollouts__select_completions=dict(
+              name="select_completions.everything")))}

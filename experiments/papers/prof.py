@@ -45,5 +45,5 @@ def arms():
   blend = dict(outcome=dict(name="outcome.verdict", coef=1.0),
                score=dict(name="shaping.plain", coef=1.0))
   return {"filter": accuracy(c), "blend": accuracy(tabular.changed(
-      c, rollouts__thin=dict(name="thin.nothing"), rewards=blend,
+      c, rollouts__select_completions=dict(name="select_completions.everything"), rewards=blend,
       advantages=dict(total=dict(name="group.grpo"), whiten=False)))}

@@ -181,7 +181,7 @@ def score(c, methods, models, mesh, tokenizer, answer_of):
   """(state, rollouts, outcome_B, **more) -> Scored: what `measure` gives, what is read
   off the text, and `more`, the fields that verifiers gave beside the verdict.
 
-  A completion that rollouts.thin leaves out has no verdict from here on.
+  A completion that rollouts.select_completions leaves out has no verdict from here on.
 
   Args:
     answer_of: (number of a prompt, its ids) -> ids of its reference answer.
@@ -200,8 +200,8 @@ def score(c, methods, models, mesh, tokenizer, answer_of):
       found["step_ends_BT"] = step_ends(
           hosts.fetch(rollouts), tokenizer, c.rollouts.step_separator)
     scored = scored.replace(**sharding.place_rows(found, mesh))
-    keep_PG = methods.thin(types.SimpleNamespace(**hosts.fetch(
-        {f: getattr(scored, f) for f in methods.thin.fields})))
+    keep_PG = methods.select_completions(types.SimpleNamespace(**hosts.fetch(
+        {f: getattr(scored, f) for f in methods.select_completions.fields})))
     return scored.replace(outcome_B=sharding.place_rows(jnp.where(
         np.ravel(keep_PG), scored.outcome_B, jnp.nan), mesh))
 

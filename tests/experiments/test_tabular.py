@@ -189,9 +189,9 @@ def test_passes_over_a_batch():
 
 @pytest.mark.parametrize("filters", [
     dict(rollouts__filter_groups=dict(name="filter_groups.accuracy_band", low=0.1, high=0.9)),
-    dict(rollouts__thin=dict(name="thin.extremes"))], ids=["keep", "thin"])
+    dict(rollouts__select_completions=dict(name="select_completions.extremes"))], ids=["groups", "completions"])
 def test_filters_leave_out(filters):
-  """A band leaves the group out whose verdicts agree, thin all but two completions."""
+  """A band leaves the group out whose verdicts agree, of a group two completions learn."""
   tree = TREES[False]
   judge_ = judge_by(jnp.stack([jnp.ones(27), jnp.arange(27.0) % 2]))
   def judge(key, logits_PNV, batch):

@@ -1,8 +1,8 @@
-"""Which completions of a group learn. Host side, numpy.
+"""Selects the completions of each group that are trained on. Runs on the host, with numpy.
 
-Each function reads fields of `records.Scored` and returns keep_PG, bool. A
-completion that is left out stays in the batch without a verdict: it has no
-advantage, is nobody's baseline and no example for the PRM.
+Each function reads fields of `records.Scored` and returns keep_PG, bool. A completion
+that is not selected stays in the batch without a verdict: its advantage is 0, no
+baseline includes it, and the PRM is not trained on it.
 """
 import numpy as np
 
@@ -12,8 +12,8 @@ from rlx.core import records
 KINDS = ("best_worst", "best_random", "best")
 
 
-def nothing(outcome_PG):
-  """Leaves none out."""
+def everything(outcome_PG):
+  """Selects every completion."""
   return np.ones(outcome_PG.shape, bool)
 
 
@@ -22,10 +22,11 @@ def truncated(finish_PG):
 
     keep_i = (finish_i != length)
 
-  Being cut says nothing about the reasoning so far, yet such a completion counts as wrong.
+  A truncated completion counts as wrong, although its reasoning so far may be right.
 
   Source: Yu et al. 2025, arXiv:2503.14476, section 3.4. Differs from the paper: it masks
-  their loss alone, here they are nobody's baseline either, nor an example for the PRM.
+  their loss alone, here baselines and the PRM's examples exclude
+  them as well.
 
   Args:
     finish_PG: index into records.FINISH.
@@ -33,38 +34,38 @@ def truncated(finish_PG):
   return np.asarray(finish_PG) != records.FINISH.index("length")
 
 
-def prof(outcome_PG, scores_PG, learn_PG, *, keep: ranges.COUNT, side="both"):
+def prof(outcome_PG, scores_PG, learn_PG, *, count: ranges.COUNT, side="both"):
   """PROF: of right completions those scored highest, of wrong ones lowest.
 
-    keep k_right = min(max(ceil(keep / 2), keep - n_wrong), n_right) and keep - k_right
+    k_right = min(max(ceil(count / 2), count - n_wrong), n_right),  k_wrong = count - k_right
 
-  so that both are as even in number as the group allows. A good score for
-  a wrong answer, or a bad one for a right answer, is a sign of a wrong step or verdict.
+  so that right and wrong ones are as equal in number as the group allows. A high score of
+  a wrong answer, or a low one of a right answer, suggests a wrong step or verdict.
 
   Source: Ye et al. 2025, arXiv:2509.03403. Differs from the paper: scores are those of
-  the first verifier in verifier.scores, its are means of a PRM over steps; how
-  many of each it drops is read off its summary.
+  the first verifier in verifier.scores, its are means of a PRM over steps; how many
+  of each it drops follows the summary of the paper.
 
   Args:
     outcome_PG: verdicts, right above 1/2.
     scores_PG: anything where learn_PG is False.
     learn_PG: bool; others are left out.
-    keep: completions kept of each group.
-    side: both, or right: wrong ones are taken as they come, scores unread.
+    count: completions selected of each group.
+    side: both, or right: the first wrong ones are taken, their scores are not read.
   Raises:
-    ValueError: keep is more than G, or an unknown side.
+    ValueError: count is more than G, or an unknown side.
   """
   outcome_PG, scores_PG, learn_PG = map(np.asarray, (outcome_PG, scores_PG, learn_PG))
-  if keep > learn_PG.shape[1]:
-    raise ValueError(f"keep={keep!r}: at most rollouts.per_prompt={learn_PG.shape[1]}.")
+  if count > learn_PG.shape[1]:
+    raise ValueError(f"count={count!r}: at most rollouts.per_prompt={learn_PG.shape[1]}.")
   if side not in ("both", "right"):
     raise ValueError(f"side={side!r}: both or right.")
   right_PG, wrong_PG = learn_PG & (outcome_PG > 0.5), learn_PG & ~(outcome_PG > 0.5)
   n_right_P, n_wrong_P = right_PG.sum(axis=1), wrong_PG.sum(axis=1)
-  k_right_P = np.clip(-(-keep // 2), keep - n_wrong_P, n_right_P)
+  k_right_P = np.clip(-(-count // 2), count - n_wrong_P, n_right_P)
   order_PG = scores_PG if side == "both" else np.zeros_like(scores_PG)
   return (_lowest(-scores_PG, right_PG, k_right_P)
-          | _lowest(order_PG, wrong_PG, keep - k_right_P))
+          | _lowest(order_PG, wrong_PG, count - k_right_P))
 
 
 def extremes(scores_PG, learn_PG, *, kind="best_worst"):

@@ -1,0 +1,72 @@
+import numpy as np
+import pytest
+
+from rlx.core import records
+from rlx.core import resolve
+from rlx.rollouts import select_completions
+
+nan = np.nan
+
+
+def test_truncated():
+  length, eos, stop = range(3)  # As in records.FINISH.
+  got = select_completions.truncated(np.array([[length, eos, stop], [eos, length, length]]))
+  assert got.tolist() == [[False, True, True], [True, False, False]]
+  scored = records.Scored(action_BT=None, outcome_B=None, group=2,
+                          finish_B=np.array([length, eos, stop, length]))
+  fn = resolve.resolve("rollouts", dict(name="select_completions.truncated"), records.Scored)
+  assert fn(scored).tolist() == [[False, True], [True, False]]
+
+
+def test_everything():
+  assert select_completions.everything(np.array([[1., nan]])).all()
+
+
+@pytest.mark.parametrize("outcome, scores, options, kept", [
+    # Two of each: the best of the right ones (0, 2), the worst of the wrong (4, 5).
+    ([1, 1, 1, 0, 0, 0], [.9, .1, .5, .9, .1, .5], dict(count=4), [0, 2, 4, 5]),
+    # An odd one goes to the right; with one right, the rest is wrong.
+    ([1, 1, 1, 0, 0, 0], [.9, .1, .5, .9, .1, .5], dict(count=3), [0, 2, 4]),
+    ([1, 0, 0, 0, 0, 0], [.1, .9, .8, .7, .6, .5], dict(count=4), [0, 3, 4, 5]),
+    ([1, 1, 1, 1, 1, 0], [.1, .9, .8, .7, .6, .5], dict(count=4), [1, 2, 3, 5]),
+    ([0] * 6, [.1, .9, .8, .7, .6, .5], dict(count=2), [0, 5]),
+    # Wrong ones as they come.
+    ([1, 1, 1, 0, 0, 0], [.9, .1, .5, .9, .1, .5], dict(count=4, side="right"), [0, 2, 3, 4]),
+    # What could not be told is left out first.
+    ([nan, 1, 1, 0, 0, 0], [.9, .1, .5, .9, nan, .5], dict(count=4), [1, 2, 3, 5]),
+    ([nan, 1, nan, nan, nan, nan], [.5] * 6, dict(count=4), [1]),
+], ids=["even", "odd", "few_right", "few_wrong", "none_right", "right_only", "unknown", "short"])
+def test_prof(outcome, scores, options, kept):
+  outcome, scores = np.array([outcome], float), np.array([scores])
+  got = select_completions.prof(outcome, scores, ~np.isnan(outcome + scores), **options)
+  assert np.flatnonzero(got[0]).tolist() == kept
+
+
+def test_prof_is_per_group():
+  got = select_completions.prof(np.array([[1., 1., 0.], [0., 0., 1.]]),
+                                np.array([[.1, .2, .3]] * 2), np.ones((2, 3), bool), count=2)
+  assert got.tolist() == [[False, True, True], [True, False, True]]
+
+
+@pytest.mark.parametrize("kind, kept", [
+    ("best_worst", [1, 3]), ("best_random", [0, 1]), ("best", [1])])
+def test_extremes(kind, kept):
+  scores_PG = np.array([[.5, .9, nan, .2, .9]])
+  got = select_completions.extremes(scores_PG, ~np.isnan(scores_PG), kind=kind)
+  assert np.flatnonzero(got[0]).tolist() == kept
+  assert not select_completions.extremes(scores_PG, np.zeros((1, 5), bool), kind=kind).any()
+  # The other one is another one, also where the best comes first.
+  first = select_completions.extremes(np.array([[.9, .5, .5]]), np.ones((1, 3), bool), kind=kind)
+  assert np.flatnonzero(first[0]).tolist() == ([0] if kind == "best" else [0, 1])
+  lone = select_completions.extremes(scores_PG, np.arange(5)[None] == 3, kind=kind)
+  assert np.flatnonzero(lone[0]).tolist() == [3]
+
+
+@pytest.mark.parametrize("call, message", [
+    (lambda x: select_completions.prof(x, x, x > 0, count=4),
+     "^count=4: at most rollouts.per_prompt=3"),
+    (lambda x: select_completions.prof(x, x, x > 0, count=2, side="wrong"),
+     "^side='wrong': both"),
+    (lambda x: select_completions.extremes(x, x > 0, kind="worst"), "^kind='worst': one of")])
+def test_refuses(call, message):
+  with pytest.raises(ValueError, match=message): call(np.ones((2, 3)))
