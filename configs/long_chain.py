@@ -7,8 +7,8 @@
 half of its steps wrong: few completions are right, and which of their steps were good is
 what a dense reward could tell.
 """
-from configs import base
-from configs import quickstart
+from rlx.configs import base
+from rlx.configs import quickstart
 
 
 def get_config(arg=""):

@@ -6,7 +6,7 @@
 The start is configs/models/chain, made by configs/sft_chain.py on chains of 4 to 7
 operations with noisy steps; here they have 5 to 8.
 """
-from configs import base
+from rlx.configs import base
 
 
 def get_config(arg=""):

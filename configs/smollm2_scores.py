@@ -7,8 +7,8 @@
 configs/smollm2.py says where the wheel is from. 128 held-out prompts of each task, greedy
 and sampled at temperature 1; two worked examples stand before each question.
 """
-from configs import base
-from configs import smollm2
+from rlx.configs import base
+from rlx.configs import smollm2
 
 # Options of the task, tokens of the longest prompt, examples.
 TASKS = dict(

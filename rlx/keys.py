@@ -4,7 +4,7 @@ The options of a method have their ranges at the method, see core/ranges.py.
 """
 import fnmatch
 
-from configs import base
+from rlx.configs import base
 from rlx.core import ranges
 
 _LONG = ranges.Range(1, 2**20, is_whole=True)    # Tokens, rows: arrays have so many.

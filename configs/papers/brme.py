@@ -10,7 +10,7 @@ steps.
 
 Confidence in the formula: medium.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = ("training stays stable for longer than with a single reward model",)
 

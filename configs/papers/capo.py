@@ -10,7 +10,7 @@ language model; 8 completions, there 16.
 
 Confidence in the formula: high.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = ("penalties of steps do better than GRPO with outcomes alone",)
 

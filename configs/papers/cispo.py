@@ -9,7 +9,7 @@ P the paper and verl, O ours: the upper bound, which it tunes and does not state
 
 Confidence in the formula: high.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = ("reaches DAPO's accuracy in half of the steps",)
 

@@ -10,7 +10,7 @@ checker's, there a trained PRM's.
 
 Confidence in the formula: medium.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = (
     "a PRM's rewards, added as they are, pay for repeated steps and cost accuracy",

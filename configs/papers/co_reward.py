@@ -11,7 +11,7 @@ two digits change places. What counts as an answer is eval.answer.
 
 Confidence in the formula: high.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = (
     "majority labels of the other wording are harder to collapse on than those of the prompt "

@@ -11,7 +11,7 @@ and the share of right steps.
 
 Confidence in the formula: medium.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = ("with a threshold each proxy stops at its useful point; fixed weights overoptimize",)
 

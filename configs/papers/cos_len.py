@@ -10,7 +10,7 @@ prompt all have one length here: the cosine acts across prompts and on wrong one
 
 Confidence in the formula: high.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = (
     "the cosine reward keeps the length of completions stable where the plain reward lets it "

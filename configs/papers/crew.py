@@ -10,7 +10,7 @@ pair a prompt, anew in every step, there some of a fixed set; the beta of DPO.
 
 Confidence in the formula: high.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = (
     "confidence in the answer ranks right completions above wrong ones better than other "

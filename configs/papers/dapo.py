@@ -10,7 +10,7 @@ and is not punished) and minibatches, there 16.
 
 Confidence in the formula: high.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = (
     "the upper clip keeps entropy from collapsing",

@@ -9,7 +9,7 @@ update of 3072 prompts, two passes.
 
 Confidence in the formula: high.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = ("more completions for hard prompts raise pass@k at equal tokens",)
 

@@ -10,7 +10,7 @@ shuffle brings; training prompts fewer than the quickstart's, as the start is as
 
 Confidence in the formula: high.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = ("forward KL on stored answers keeps what was solved, reverse KL forgets it",)
 

@@ -10,8 +10,8 @@ C verl's script for the paper (run_qwen3_30b_a3b_megatron.sh), O ours.
 
 Confidence in the formula: high.
 """
-from configs import base
-from configs import quickstart
+from rlx.configs import base
+from rlx.configs import quickstart
 
 CLAIMS = (
     "the clip of a ratio stops rare tokens too early and likely ones too late",

@@ -9,7 +9,7 @@ there.
 
 Confidence in the formula: high.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = ("wrong completions do not grow longer, at the accuracy of GRPO",)
 

@@ -10,7 +10,7 @@ a prompt; verdicts, there scores.
 
 Confidence in the formula: high.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = ("single completions with rewards suffice, without pairs",)
 

@@ -12,7 +12,7 @@ last step and the answer, as "5#5".
 
 Confidence in the formula: medium.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = ("a plain mean dilutes the signal on long references; the weights restore it",)
 

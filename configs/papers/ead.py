@@ -9,7 +9,7 @@ there 25 and 5 for responses of thousands of tokens, and minibatches.
 
 Confidence in the formula: high.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = ("heat at the start of a completion learns more than a fixed temperature",)
 

@@ -10,7 +10,7 @@ the share and the penalty's size. Chains of digits in place of code for circuits
 
 Confidence in the formula: high.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = ("functional pass rates of RTL code rise by up to 14.7%", "training is steadier",)
 

@@ -8,7 +8,7 @@ C (code) OpenBMB/RLPR, reproduce_qwen.sh; the rest is rlpr.py.
 
 Confidence in the formula: high.
 """
-from configs.papers import rlpr
+from rlx.configs.papers import rlpr
 
 CLAIMS = ("leaving out prompts of little spread stabilises training and learns more",)
 

@@ -12,8 +12,8 @@ ones.
 
 Confidence in the formula: high.
 """
-from configs import base
-from configs import quickstart
+from rlx.configs import base
+from rlx.configs import quickstart
 
 CLAIMS = (
     "accuracy is bought with entropy, which covariance drives down",

@@ -10,7 +10,7 @@ there a generative reward model.
 
 Confidence in the formula: high.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = (
     "flawed answers help early and hurt late; the penalty turns the sign of their advantage by "

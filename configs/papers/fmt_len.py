@@ -11,7 +11,7 @@ read, and L_max is 3072; here one, the chain's form, which has a length of its o
 
 Confidence in the formula: high.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = (
     "format and length match training on true answers, early in training",

@@ -11,7 +11,7 @@ there correctness, format and length.
 
 Confidence in the formula: high.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = (
     "summed first, different combinations of rewards collapse into one advantage",

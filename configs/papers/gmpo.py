@@ -8,7 +8,7 @@ P the paper, O ours.
 
 Confidence in the formula: high.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = ("ratios vary less than GRPO's, so the clip can be wider and entropy stays higher",)
 

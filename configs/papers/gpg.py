@@ -10,7 +10,7 @@ with signal), O ours.
 
 Confidence in the formula: high.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = ("does better than GRPO without clip, KL and reference",)
 

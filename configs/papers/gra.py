@@ -10,7 +10,7 @@ verdict and the steps, there more of them.
 
 Confidence in the formula: high.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = ("added as they are, rewards of steps grow while the outcome falls; gated they do not",)
 

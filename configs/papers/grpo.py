@@ -10,7 +10,7 @@ completions, there 64.
 
 Confidence in the formula: high.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = ("reaches PPO's accuracy without a critic",)
 

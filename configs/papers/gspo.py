@@ -9,7 +9,7 @@ further than there, so more is clipped.
 
 Confidence in the formula: high.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = (
     "clips far more tokens than GRPO and learns faster",

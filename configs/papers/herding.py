@@ -11,7 +11,7 @@ judge different things. Others: --config.rewards.outcome.kind=median
 
 Confidence in the formula: medium.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = (
     "ensembles of different pretraining seeds help more than of different fine-tuning seeds",

@@ -11,7 +11,7 @@ share of right steps.
 
 Confidence in the formula: high.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = (
     "beats verifier-only and reward-model-only training, most on answers that are hard to verify",

@@ -9,7 +9,7 @@ P the paper (section 5.2), O ours. DAPO, without the overlong punishment.
 
 Confidence in the formula: high.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = (
     "as good as all tokens with 8B parameters, better with 14B and 32B",

@@ -9,7 +9,7 @@ P the paper, O ours.
 
 Confidence in the formula: high.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = (
     "masking keeps training of mixture-of-experts models from collapsing, truncation does not",

@@ -12,7 +12,7 @@ group per position.
 
 Confidence in the formula: medium.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = ("no prompt is left without a gradient, and learning is faster than from outcomes alone",)
 

@@ -14,8 +14,8 @@ rlx.tools.evaluate is the paper's measure.
 
 Confidence in the formula: high.
 """
-from configs import base
-from configs import quickstart
+from rlx.configs import base
+from rlx.configs import quickstart
 
 CLAIMS = (
     "beats a PRM of Monte Carlo step labels in best-of-n at a fraction of its cost",

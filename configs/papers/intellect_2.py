@@ -10,7 +10,7 @@ four steps stale; no length rewards.
 
 Confidence in the formula: high.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = ("the cap keeps gradients from exploding on failures whose ratio is large",)
 

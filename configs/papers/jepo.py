@@ -10,7 +10,7 @@ the gradient of the answer's own log-prob and without its format penalty.
 
 Confidence in the formula: medium.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = (
     "on unverifiable data it improves where a verifier's reward cannot",

@@ -11,7 +11,7 @@ loss starts after 200 steps, the mix after 200 more. Without weighted voting at 
 
 Confidence in the formula: high.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = (
     "the self-reward tells right from wrong completions far better than the model did before, for "

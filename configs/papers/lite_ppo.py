@@ -10,7 +10,7 @@ P the paper, O ours. Sampling is not truncated, there top_p is 0.99 and top_k
 
 Confidence in the formula: high.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = ("these two choices alone do better than GRPO and DAPO on base models",)
 

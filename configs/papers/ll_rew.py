@@ -11,7 +11,7 @@ the answer is one token).
 
 Confidence in the formula: medium.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = (
     "log-prob rewards work for short and long answers; probabilities go flat on long ones",

@@ -10,8 +10,8 @@ C the released code (CarlanLark/Lp-Reg-dev, Qwen3_14b_lp_reg_*.sh). There 256 pr
 
 Confidence in the formula: high.
 """
-from configs import base
-from configs import quickstart
+from rlx.configs import base
+from rlx.configs import quickstart
 
 CLAIMS = (
     "rare tokens that lead to solutions keep their probability, and accuracy grows on",

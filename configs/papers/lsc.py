@@ -12,7 +12,7 @@ of the completions are right.
 
 Confidence in the formula: medium.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = (
     "less hacking than the raw reward at the same KL",

@@ -9,7 +9,7 @@ P the paper (section 5.1), O ours. Lengths are given by the task here.
 
 Confidence in the formula: high.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = ("completions grow longer than GSPO's, and accuracy is higher than GRPO's and GSPO's",)
 

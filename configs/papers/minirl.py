@@ -9,7 +9,7 @@ P the paper, O ours. No mixture of experts here, so no replayed routing.
 
 Confidence in the formula: high.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = (
     "on-policy the plain gradient with the weight is most stable",

@@ -11,7 +11,7 @@ chains have no phrases.
 
 Confidence in the formula: high.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = (
     "40% of flips cost little: 72.0 against 75.9 on MATH-500 with Qwen-2.5-7B",

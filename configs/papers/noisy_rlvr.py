@@ -11,7 +11,7 @@ corrections off again, so that here there is none. PGFC:
 
 Confidence in the formula: medium.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = (
     "backward and forward corrections recover what training on clean verdicts reaches",

@@ -12,7 +12,7 @@ completions mostly have one length here, so that the efficiency term says little
 
 Confidence in the formula: high.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = (
     "ranks are stable where the raw perplexity explodes",

@@ -10,7 +10,7 @@ completions of it (there 128 copies of 8). Two prompts: --config.prompts.limit=2
 
 Confidence in the formula: medium.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = (
     "one example nearly matches a data set of thousands (Qwen2.5-Math-1.5B, MATH-500: 36.0 to "

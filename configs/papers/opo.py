@@ -8,7 +8,7 @@ P the paper, O ours.
 
 Confidence in the formula: high.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = ("entropy stays higher than GRPO's, without KL or entropy terms",)
 

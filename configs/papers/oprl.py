@@ -14,7 +14,7 @@ is the sum.
 
 Confidence in the formula: medium.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = (
     "step rewards learned from pairs of trajectories reach a success rate in fewer samples than "

@@ -9,7 +9,7 @@ P the paper (eq. 9), C a value suggested by TRL, as the paper has none, O ours.
 
 Confidence in the formula: medium.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = ("the mask stabilises training that is otherwise off-policy too far",)
 

@@ -9,7 +9,7 @@ P (paper): the baseline, four completions a prompt; O (ours): the quickstart's p
 
 Confidence in the formula: high.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = (
     "four completions a prompt reach what group baselines reach with 32",

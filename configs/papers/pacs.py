@@ -9,7 +9,7 @@ C the released code (ritzz-ai/PACS), O ours.
 
 Confidence in the formula: high.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = (
     "the first step's gradient is that of REINFORCE with leave-one-out",

@@ -10,7 +10,7 @@ model is here the share of right steps, and verdicts are only measured.
 
 Confidence in the formula: high.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = ("a bounded, centred reward that grows fast and then slowly resists hacking the longest",)
 

@@ -10,7 +10,7 @@ learns where just one is right.
 
 Confidence in the formula: medium.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = ("pass@k improves over training on the mean, at some cost of pass@1",)
 

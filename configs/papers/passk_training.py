@@ -10,7 +10,7 @@ P the paper and its code (RUCAIBox/Passk_Training), O ours. Its second phase, k
 
 Confidence in the formula: high.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = (
     "pass@k and entropy stay higher than with k = 1",

@@ -11,7 +11,7 @@ of one who takes the best of 4, predicted by a network.
 
 Confidence in the formula: medium.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = (
     "progress as the reward does better than the value itself, and than outcomes",

@@ -11,7 +11,7 @@ Its reward model is here the share of right steps. Other rule:
 
 Confidence in the formula: medium.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = (
     "scores are the most reliable at their extremes; training on those has the higher pass rate",

@@ -8,7 +8,7 @@ P the paper, O ours. A verdict on the last token; one epoch, there 3 to 10.
 
 Confidence in the formula: high.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = ("of the surrogates compared the clipped one with 0.2 does best",)
 

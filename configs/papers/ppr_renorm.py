@@ -10,7 +10,7 @@ are the exact checker's, there a judge's by principles; 8 completions, there one
 
 Confidence in the formula: high.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = ("without the shift process rewards rise while accuracy falls",)
 

@@ -10,8 +10,8 @@ run_prime_qwen.sh of verl-project/verl-recipe at 48ea0a79.
 
 Confidence in the formula: high.
 """
-from configs import base
-from configs import quickstart
+from rlx.configs import base
+from rlx.configs import quickstart
 
 CLAIMS = (
     # Section 4.3 and table 1; Eurus-2-7B-SFT, 8 A800.

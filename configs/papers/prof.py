@@ -11,7 +11,7 @@ right steps, the exact one.
 
 Confidence in the formula: medium.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = (
     "filtering beats blending the scores into the reward, which is hacked",

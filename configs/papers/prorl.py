@@ -10,7 +10,7 @@ it is every 25th step; minibatches. Without its stages of longer and longer cont
 
 Confidence in the formula: medium.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = (
     "without resets of the reference the KL term comes to dominate and progress stalls",

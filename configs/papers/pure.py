@@ -11,7 +11,7 @@ one in ten.
 
 Confidence in the formula: high.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = (
     "step rewards that are summed collapse early, softmin ones train stably",

@@ -10,7 +10,7 @@ consistency; 8 completions, there one.
 
 Confidence in the formula: high.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = ("one large log-ratio makes PPO's loss infinite, and not this one",)
 

@@ -12,7 +12,7 @@ difference that the paper adds.
 
 Confidence in the formula: high.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = (
     "training on composed problems helps on composed problems, and more than training on single "

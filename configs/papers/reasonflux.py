@@ -10,7 +10,7 @@ exact checker's, there a trained PRM's, which scores the trajectory too.
 
 Confidence in the formula: medium.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = ("the blend does better than GRPO with verdicts alone",)
 

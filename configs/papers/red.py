@@ -11,7 +11,7 @@ the same network, so there is none.
 
 Confidence in the formula: medium.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = (
     "redistribution leaves the return as it is, for any prediction",

@@ -10,7 +10,7 @@ and its relatives.
 
 Confidence in the formula: high.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = ("a reference that follows the policy learns more than a fixed one",)
 

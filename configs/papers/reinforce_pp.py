@@ -10,7 +10,7 @@ there one; the variant with a baseline is reinforce_pp_baseline.py.
 
 Confidence in the formula: high.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = ("statistics of the batch overfit less than those of a prompt",)
 

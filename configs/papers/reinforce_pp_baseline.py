@@ -9,7 +9,7 @@ P the paper and verl, O ours.
 
 Confidence in the formula: high.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = ("more stable than GRPO on long reasoning, where a group's std fails",)
 

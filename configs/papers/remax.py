@@ -9,7 +9,7 @@ that many prompts.
 
 Confidence in the formula: high.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = ("the greedy completion's reward as the baseline learns faster than REINFORCE without",)
 

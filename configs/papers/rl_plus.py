@@ -10,7 +10,7 @@ demonstrations are solutions without a wrong step.
 
 Confidence in the formula: high.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = (
     "prompts that are never solved by own samples become solvable: pass@k stays above that of GRPO",

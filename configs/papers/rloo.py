@@ -10,7 +10,7 @@ completions, there 2 or 4.
 
 Confidence in the formula: high.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = (
     "does better than PPO and DPO on summaries and dialogue, without a critic",

@@ -10,7 +10,7 @@ answer is one token here: the mean is that token's probability.
 
 Confidence in the formula: high.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = (
     "mean probability is more stable than product or log-prob; taking the base off helps",

@@ -11,7 +11,7 @@ are here two verifiers that judge different things. WCO:
 
 Confidence in the formula: medium.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = ("WCO and UWO reduce overoptimization in PPO; with a small KL penalty there is none",)
 

@@ -10,7 +10,7 @@ out), O ours. There lr 1e-6, 128 prompts.
 
 Confidence in the formula: high.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = (
     "more distinct right completions than with policy optimization",

@@ -9,7 +9,7 @@ checker's, there a trained PRM's; kind is prod, min, mean or max.
 
 Confidence in the formula: medium.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = (
     "how scores are aggregated decides what is learned",

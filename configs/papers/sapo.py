@@ -8,7 +8,7 @@ P the paper, O ours.
 
 Confidence in the formula: high.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = ("more stable and at equal budget more accurate than GSPO and GRPO",)
 

@@ -11,7 +11,7 @@ there is no BOS.
 
 Confidence in the formula: high.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = (
     "higher accuracy than GRPO with about 30% shorter completions",

@@ -9,7 +9,7 @@ beta. kl.sync_every lets the reference move too.
 
 Confidence in the formula: medium.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = (
     "semi-online DPO (s = 10) learns far more than offline DPO",

@@ -10,7 +10,7 @@ note without an arXiv number): C its cap in TRL, O ours.
 
 Confidence in the formula: medium.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = ("weights of completions are unbiased and outlast those of tokens, which collapse later",)
 

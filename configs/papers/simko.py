@@ -9,7 +9,7 @@ C the released code (CLR-Lab/SimKO, run_qwen2.5-math-7b_SimKO.sh). There 1024 pr
 
 Confidence in the formula: high.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = (
     "pass@K grows with pass@1 no lower than GRPO's",

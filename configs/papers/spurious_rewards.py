@@ -11,7 +11,7 @@ control is not here.
 
 Confidence in the formula: high.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = (
     "random rewards give Qwen2.5-Math-7B 21 points on MATH-500, true ones 29",

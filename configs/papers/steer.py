@@ -9,7 +9,7 @@ C the released code (zz-haooo/STEER), O ours.
 
 Confidence in the formula: high.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = ("entropy is flatter than with a higher clip or a bonus, at no less accuracy",)
 

@@ -12,7 +12,7 @@ kind, such as --config.prompts.options.config.mini_sudoku.max_empty=6.
 
 Confidence in the formula: high.
 """
-from configs import smollm2
+from rlx.configs import smollm2
 
 CLAIMS = (
     "training on generated logic carries over to logic tasks that were not trained on (BBEH: 6 "

@@ -10,7 +10,7 @@ share prefixes, most texts share few.
 
 Confidence in the formula: medium.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = ("learns faster than GRPO, and to a higher accuracy, without a value model",)
 

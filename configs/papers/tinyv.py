@@ -10,7 +10,7 @@ demands their form.
 
 Confidence in the formula: high.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = ("fewer false negatives: more prompts have a gradient, and the final pass rate is higher",)
 

@@ -11,7 +11,7 @@ number): C its cap in verl and TRL, O ours.
 
 Confidence in the formula: high.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = ("with a quantised or faster sampler the weight restores the accuracy of one that agrees",)
 

@@ -10,7 +10,7 @@ test questions themselves, here no held-out question is trained on.
 
 Confidence in the formula: high.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = (
     "Qwen2.5-Math-7B's pass@1 on AIME 2024 more than doubles without a label",

@@ -10,7 +10,7 @@ completions of 1024 prompts, in 8 minibatches.
 
 Confidence in the formula: high.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = (
     "entropy stays higher than with GRPO, at no less reward",

@@ -12,7 +12,7 @@ will do.
 
 Confidence in the formula: medium.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = (
     "rule-based verifiers miss right answers in other forms; model-based ones are hacked in "

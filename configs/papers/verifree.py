@@ -10,7 +10,7 @@ the verdict is about the answer, which this reward does not ask.
 
 Confidence in the formula: medium.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = ("matches or beats training with a model as verifier on MMLU-Pro, GPQA and SuperGPQA",)
 

@@ -11,7 +11,7 @@ share, and the verdict is whether the answer is right; one turn.
 
 Confidence in the formula: high.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = ("beats the reward for passing all tests and the plain share of tests passed",)
 

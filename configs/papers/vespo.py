@@ -10,7 +10,7 @@ the step.
 
 Confidence in the formula: high.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = ("stays stable far off-policy, without normalising by length",)
 

@@ -10,7 +10,7 @@ digit.
 
 Confidence in the formula: high.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = (
     "plans learned without labels are preferred by human readers",

@@ -11,7 +11,7 @@ answers sampled from it.
 
 Confidence in the formula: medium.
 """
-from configs import quickstart
+from rlx.configs import quickstart
 
 CLAIMS = ("completions get shorter at equal accuracy",)
 

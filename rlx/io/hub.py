@@ -8,6 +8,7 @@ import os
 import pathlib
 import sys
 
+from rlx import configs
 from rlx.io import terminal
 
 # Of the top folder: config, weights and tokenizer; no pickles, no second copy of the weights.
@@ -21,6 +22,8 @@ _NOT = ("*/*", "consolidated*")
 def folder(path):
   """The pathlib.Path of a model's files; one that does not start with hf: is `path` itself.
 
+  The models that come with rlx, configs/models/NAME, are found from every working directory.
+
   What is missing is fetched once a process. If the hub does not answer, the newest cached
   commit of the revision is taken, with a line on stderr.
 
@@ -28,7 +31,10 @@ def folder(path):
     ValueError: no such repository or revision, none that may be read, no safetensors, a
       download that ended early, or no answer and nothing cached; one line.
   """
-  if not str(path).startswith("hf:"): return pathlib.Path(path)
+  if not str(path).startswith("hf:"):
+    folder_ = pathlib.Path(path)
+    if folder_.exists() or folder_.parts[:2] != ("configs", "models"): return folder_
+    return pathlib.Path(configs.__path__[0], *folder_.parts[1:])
   import huggingface_hub
   from huggingface_hub import errors
   from huggingface_hub import utils

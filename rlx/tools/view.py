@@ -15,8 +15,8 @@ import sys
 
 import numpy as np
 
-from configs import base
 from rlx import cli
+from rlx.configs import base
 from rlx.evals import calibration
 from rlx.io import curves
 from rlx.io import metrics as io_metrics
@@ -266,7 +266,7 @@ def _duration(seconds):
 
 def main():
   parser = argparse.ArgumentParser(
-      prog="python -m rlx.tools.view", description=__doc__.splitlines()[0])
+      prog="rlx view", description=__doc__.splitlines()[0])
   parser.add_argument("workdir", nargs="+", help="folder of a run")
   for workdir in parser.parse_args().workdir:
     cli.run(lambda: print(view(workdir)), workdir, again="nothing was written.")  # pylint: disable=cell-var-from-loop
