@@ -17,8 +17,13 @@ setuptools.setup(
     long_description_content_type="text/markdown",
     license="Apache-2.0",
     python_requires=">=3.11",
-    packages=setuptools.find_packages(include=["rlx*", "configs*"]),
-    package_data={"rlx.tools": ["view.html"], "rlx.verifiers": ["*.toml", "_math/*.toml"]},
+    # The repository's configs/ is installed as rlx.configs.
+    packages=setuptools.find_packages(include=["rlx*"]) + [
+        f"rlx.{name}" for name in setuptools.find_packages(include=["configs*"])],
+    package_dir={"rlx.configs": "configs"},
+    package_data={"rlx": ["py.typed"], "rlx.configs": ["models/*/*"],
+                  "rlx.tools": ["view.html"], "rlx.verifiers": ["*.toml", "_math/*.toml"]},
+    entry_points={"console_scripts": ["rlx=rlx.__main__:main"]},
     install_requires=[
         "absl-py", "array-record", "flax", "gguf", "huggingface_hub", "importlib_resources",
         "jax", "jinja2", "matplotlib", "ml-collections", "mpmath", "numpy", "optax",

@@ -290,4 +290,4 @@ def report(summary, workdir):
                      ("config.json", "resolved config; versions.json beside it"),
                      ("checkpoints", "resume by running again")):
     if (workdir / path).exists(): print(f"  {workdir / path}  {what}")
-  print(f"  python -m rlx.tools.view {workdir}  all of it on one page")
+  print(f"  rlx view {workdir}  all of it on one page")

@@ -2,11 +2,10 @@
 
   python -m rlx.train --config=configs/quickstart.py --workdir=/tmp/rlx/quickstart
 
-Run again with the same workdir to resume, also after a kill or SIGTERM. Any key of the
-config can be set: `--config.learner.optimizer.lr=1e-4`.
+`rlx train` is shorter (rlx/__main__.py). Run again with the same workdir to resume, also after a
+kill or SIGTERM. Any key of the config can be set: `--config.learner.optimizer.lr=1e-4`.
 """
-from rlx import cli
-from rlx.loops import rl
-
 if __name__ == "__main__":
+  from rlx import cli
+  from rlx.loops import rl
   cli.main(rl.train)
