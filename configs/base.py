@@ -207,8 +207,9 @@ def get_config():
       # Which tokens learn how much: a function in losses/token_weight.py, on their
       # advantages; None is off.
       token_weight=dict(name=placeholder(str)),
-      # Which groups learn, by their rewards: a function in advantages/keep.py; None is off.
-      keep=dict(name=placeholder(str)),
+      # Leaves out groups whose rewards spread little: a function in
+      # advantages/reward_std_filter.py; None is off.
+      reward_std_filter=dict(name=placeholder(str)),
       # What it learns beside acting, times coef: a function in losses/auxiliary.py,
       # a mean over completions; None is off.
       auxiliary=dict(name=placeholder(str), coef=0.1),
@@ -318,7 +319,7 @@ def get_config():
       # or a verifier of steps, such as "chain.steps", that marks what is sampled.
       prm_sets=(),
   ))
-  c.checkpoint = ml_collections.ConfigDict(dict(every=50, keep=2))
+  c.checkpoint = ml_collections.ConfigDict(dict(every=50, max_to_keep=2))
   c.log = ml_collections.ConfigDict(dict(
       completions=8,           # rows of the completions table per step
       completions_every=10,    # steps

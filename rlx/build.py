@@ -553,5 +553,5 @@ def _init(c, methods, mesh, optimizers, models, frozen):
     state = state.replace(value=value, value_opt=value_opt)
   if c.rollouts.sync_every > 1: state = state.replace(sampler=copy(models["policy"][1]))
   place = lambda number: sharding.place(jnp.float32(number), mesh)
-  if methods.keep: state = state.replace(reward_std=place(jnp.nan))
+  if methods.reward_std_filter: state = state.replace(reward_std=place(jnp.nan))
   return state.replace(kl_coef=place(c.kl.coef))

@@ -261,8 +261,8 @@ def _try(c, methods):
   attempt("rollouts.select_completions", methods.select_completions, scored, lambda f: f())
   attempt("rollouts.anneal", methods.anneal, 0)
   attempt("rollouts.budget", methods.budget, np.zeros(1))
-  attempt("learner.keep", methods.keep and (lambda s: methods.keep(
-      s.outcome_PG, s.learn_PG, np.float32(0), 0)), scored)
+  attempt("learner.reward_std_filter", methods.reward_std_filter and (
+      lambda s: methods.reward_std_filter(s.outcome_PG, s.learn_PG, np.float32(0), 0)), scored)
 
 
 def compares(c, methods):

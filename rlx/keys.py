@@ -95,7 +95,7 @@ ALLOWED = {
     "eval.batch": _LONG,
     "eval.buckets": ranges.COUNT,
     "checkpoint.every": ranges.WHOLE,
-    "checkpoint.keep": ranges.COUNT,
+    "checkpoint.max_to_keep": ranges.COUNT,
     "log.completions": ranges.WHOLE,
     "log.completions_every": ranges.WHOLE,
     "log.silence_s": ranges.Range(0, 1e6),
@@ -122,6 +122,9 @@ RENAMED = {
     "thin.nothing": "select_completions.everything",
     "thin.prof": "select_completions.prof",
     "thin.truncated": "select_completions.truncated",
+    "learner.keep": "learner.reward_std_filter",
+    "keep.ema_std": "reward_std_filter.running_mean",
+    "checkpoint.keep": "checkpoint.max_to_keep",
 }
 
 

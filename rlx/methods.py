@@ -23,7 +23,7 @@ class Methods:
   prm: Callable
   prm_beta: Callable           # RL iterations done -> beta
   select_completions: Callable  # Scored -> keep_PG
-  keep: Callable | None        # (rewards_PG, learn_PG, ema, step) -> keep_P, ema
+  reward_std_filter: Callable | None  # (rewards_PG, learn_PG, ema, step) -> keep_P, ema
   budget: Callable | None      # right_P -> completions that a second pass adds; None is off
   anneal: Callable             # RL iterations done -> factor_T of the temperature, or None
   has_kl_reward: bool
@@ -107,8 +107,8 @@ def of(c):
       prm_beta=scheduled("prm.beta_schedule", c.prm.beta, c.prm.beta_schedule),
       select_completions=resolve.resolve("rollouts", c.rollouts.select_completions,
                                          records.Scored, "rollouts.select_completions"),
-      keep=None if c.learner.keep.name is None else resolve.bind(
-          "advantages", c.learner.keep, "learner.keep", n_given=4),
+      reward_std_filter=None if c.learner.reward_std_filter.name is None else resolve.bind(
+          "advantages", c.learner.reward_std_filter, "learner.reward_std_filter", n_given=4),
       budget=_budget(c),
       anneal=_anneal(c),
       has_kl_reward=kl and c.kl.place == "reward",

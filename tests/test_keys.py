@@ -73,7 +73,7 @@ def _stated(module, key, method):
   if section == "prompts.columns":
     fn = resolve.lookup("prompts", f"datasets.{module.get_config().prompts.dataset}.prompts")
   else:
-    stage = BOUND.get(section) or {"learner.keep": "advantages"}.get(section) or {
+    stage = BOUND.get(section) or {"learner.reward_std_filter": "advantages"}.get(section) or {
         "learner": "losses", "prm": "losses"}.get(section.partition(".")[0]) or (
             section.partition(".")[0])
     fn = resolve.lookup(stage, method)

@@ -119,14 +119,15 @@ def test_two_steps_a_resume_and_two_more_equal_four_bit_for_bit(
 
 
 _SPREAD = base.ml_collections.ConfigDict(dict(
-    name="keep.ema_std", fraction=1.0, decay=0.5, start=0, filter_from=1))
+    name="reward_std_filter.running_mean", fraction=1.0, decay=0.5, start=0, filter_from=1))
 
 
 def test_what_moves_beside_the_models_resumes_bit_for_bit(files, tmp_path):
   """A reference mixed every step, with a fresh optimizer, beside a PRM over the frozen
   start; and the running spread of rewards, below which a group gets no gradient."""
   changes = dict(kl__coef=0.1, kl__sync_every=1, kl__sync_mix=0.5,
-                 kl__reset_optimizer=True, learner__minibatches=1, learner__keep=_SPREAD,
+                 kl__reset_optimizer=True, learner__minibatches=1,
+                 learner__reward_std_filter=_SPREAD,
                  steps=3, checkpoint__every=1)
   rl.train(config_of(files, **changes), tmp_path / "whole")
   rl.train(config_of(files, **changes | dict(steps=2)), tmp_path / "parts")
@@ -305,7 +306,8 @@ def test_groups_left_out_by_the_spread_of_their_rewards(files):
   # Four completions: a spread of .5 for one of the other kind, .577 for two and two.
   run = build.build(config_of(files, rewards=base.ml_collections.ConfigDict(dict(
       outcome=dict(name="outcome.verdict", coef=1.0))), advantages=base.ml_collections.
-      ConfigDict(dict(outcome=dict(name="group.rloo"), whiten=False)), learner__keep=_SPREAD))
+      ConfigDict(dict(outcome=dict(name="group.rloo"), whiten=False)),
+      learner__reward_std_filter=_SPREAD))
   outcome_PG = np.float32([[1, 0, 0, 0], [1, 1, 0, 0]] * 4)
   scored = records.Scored(outcome_B=outcome_PG.ravel(), action_BT=np.ones((32, 2), bool),
                           group=4)

@@ -59,7 +59,7 @@ def config_of(model, **changes):
   c.learner.pack = False
   c.learner.optimizer.lr = c.prm.optimizer.lr = 3e-3
   c.eval.every, c.eval.prompts, c.eval.batch, c.eval.final_samples = 2, 4, 4, 1
-  c.checkpoint.every, c.checkpoint.keep, c.log.completions_every = 1, STEPS, 2
+  c.checkpoint.every, c.checkpoint.max_to_keep, c.log.completions_every = 1, STEPS, 2
   c.update_from_flattened_dict({k.replace("__", "."): v for k, v in changes.items()})
   return c
 
@@ -323,7 +323,7 @@ import sys
 sys.path.insert(0, sys.argv[1])
 import conftest, test_resume
 from rlx.loops import rl
-rl.train(test_resume.config_of(sys.argv[2], steps=int(sys.argv[4]), checkpoint__keep=2,
+rl.train(test_resume.config_of(sys.argv[2], steps=int(sys.argv[4]), checkpoint__max_to_keep=2,
                                   eval__every=0), sys.argv[3])
 """
 

@@ -15,7 +15,9 @@ CLAIMS = ("leaving out prompts of little spread stabilises training and learns m
 
 def get_config(arg=""):
   c = rlpr.get_config(arg)
-  c.learner.keep = dict(name="keep.ema_std", fraction=0.5, decay=0.99,  # C
+  c.learner.reward_std_filter = dict(
+      name="reward_std_filter.running_mean", fraction=0.5, decay=0.99,  # C
                         start=5, filter_from=10)
-  if arg == "smoke": c.learner.keep.start, c.learner.keep.filter_from = 0, 1
+  if arg == "smoke":
+    c.learner.reward_std_filter.start, c.learner.reward_std_filter.filter_from = 0, 1
   return c

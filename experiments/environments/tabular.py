@@ -140,7 +140,7 @@ class _State(NamedTuple):
   value: tuple            # (value_PN, optimizer state)
   kl_reference_PNV: jax.Array
   stale_PNV: jax.Array    # what the sampler has
-  reward_std: jax.Array   # of learner.keep
+  reward_std: jax.Array   # of learner.reward_std_filter
 
 
 class Environment(NamedTuple):

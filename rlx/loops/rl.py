@@ -46,7 +46,7 @@ def _train(config, workdir, clock, notice):
   workdir = pathlib.Path(workdir)
   run = build.build(config, recorded=cli.recorded(workdir))
   cli.record(config, workdir, device_bytes=run.device_bytes)
-  checkpoints = checkpoint.Checkpoints(workdir, max_to_keep=config.checkpoint.keep)
+  checkpoints = checkpoint.Checkpoints(workdir, max_to_keep=config.checkpoint.max_to_keep)
   checkpoints.check_room(_saved(run.shapes()))
   clock.lap("build")
   preflight.check(run, workdir)

@@ -373,7 +373,8 @@ def advantage(c, methods):
     own = _own("rewards", found, scored)
     coefs = {name: coef(step) for name, (coef, _) in methods.rewards.items()}
     kept = {}
-    if methods.keep: scored, kept = _kept(methods, rewards, coefs, scored, *running, step)
+    if methods.reward_std_filter:
+      scored, kept = _kept(methods, rewards, coefs, scored, *running, step)
     if methods.has_kl_reward:
       rewards["kl"] = -divergence.estimate(
           scored.old_logps_BT, scored.ref_logps_BT, scored.learn_BT, kind=c.kl.kind)
@@ -403,7 +404,7 @@ def advantage(c, methods):
     return scored.replace(advantages_BT=advantages_BT), metrics
 
   def learned(state, scored):
-    running = (state.reward_std,) if methods.keep else ()
+    running = (state.reward_std,) if methods.reward_std_filter else ()
     return of(state.kl_coef, state.step, scored, *running)
 
   return learned
@@ -422,10 +423,11 @@ def _own(stage, found, scored):
 
 
 def _kept(methods, rewards, coefs, scored, ema, step):
-  """(scored, metrics): groups that learner.keep leaves out have no verdict from here on."""
+  """(scored, metrics): groups that learner.reward_std_filter leaves out lose their verdicts."""
   rewards_B = sum(coefs[name] * (r if r.ndim == 1 else masked.total(r, scored.learn_BT, axis=1))
                   for name, r in rewards.items())
-  keep_P, ema = methods.keep(rewards_B.reshape(-1, scored.group), scored.learn_PG, ema, step)
+  keep_P, ema = methods.reward_std_filter(
+      rewards_B.reshape(-1, scored.group), scored.learn_PG, ema, step)
   outcome_PG = jnp.where(keep_P[:, None], scored.outcome_PG, jnp.nan)
   return (scored.replace(outcome_B=outcome_PG.reshape(-1)),
           {"rewards/std_ema": ema, "rewards/kept": keep_P.mean()})

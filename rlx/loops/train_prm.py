@@ -43,7 +43,7 @@ def train(config, workdir):
   run = build.build(c, splits=() if given and c.train_prm.labels is None
                     else ("train", "eval"))
   cli.record(c, workdir)
-  checkpoints = checkpoint.Checkpoints(workdir, max_to_keep=c.checkpoint.keep)
+  checkpoints = checkpoint.Checkpoints(workdir, max_to_keep=c.checkpoint.max_to_keep)
   state, host = rl.restore(run, checkpoints)
   if state.prm is None:
     raise ValueError("rewards: none reads a PRM, so there is none; add implicit.process.")

@@ -1,4 +1,4 @@
-"""Which groups learn, by their rewards; `rollouts/filter_groups.py` decides by verdicts alone."""
+"""Leaves groups out by the spread of their rewards; `rollouts/filter_groups.py` reads verdicts."""
 import jax.numpy as jnp
 
 from rlx.core import axes
@@ -6,29 +6,29 @@ from rlx.core import masked
 from rlx.core import ranges
 
 
-def ema_std(rewards_PG, learn_PG, ema, step, *, fraction: ranges.NOT_NEGATIVE = 0.5,
-            decay: ranges.BELOW_ONE = 0.99, start: ranges.WHOLE = 5,
-            filter_from: ranges.WHOLE = 10):
+def running_mean(rewards_PG, learn_PG, ema, step, *, fraction: ranges.NOT_NEGATIVE = 0.5,
+                 decay: ranges.BELOW_ONE = 0.99, start: ranges.WHOLE = 5,
+                 filter_from: ranges.WHOLE = 10):
   """Keeps groups whose rewards spread at least a fraction of the running mean spread.
 
     keep_p = std_g r[p, g] >= fraction ema        from iteration filter_from on
     ema <- decay ema + (1 - decay) mean_p std_g r[p, g]     from iteration start on
 
-  The first mean is taken as it is. For rewards without a scale of their own, where
-  a band of accuracies means nothing.
+  The running mean starts at the first batch's mean. For rewards whose scale is unknown,
+  to which a band of accuracies does not apply.
 
   Source: RLPR, Yu et al. 2025, arXiv:2506.18254; decay and iterations of its code,
-  which counts from 1. Differs from the paper: a batch is filtered by the mean of those
-  before it, and is smaller afterwards, not filled up again.
+  which counts from 1. Differs from the paper: a batch is filtered by the mean of the
+  batches before it, and the groups left out are not replaced.
 
   Args:
     rewards_PG: anything where learn_PG is False.
     learn_PG: bool; a group with fewer than two valid completions has spread 0.
-    ema: the running mean so far, in the unit of rewards; NaN: there is none.
+    ema: the running mean so far, in the unit of rewards; NaN before the first batch.
     step: RL iterations done.
-    fraction: of the mean; the code has 0.5, 0.9 and 1.
+    fraction: of the running mean; the code has 0.5, 0.9 and 1.
     decay: of the running mean.
-    start: first iteration that counts, from 0.
+    start: first iteration that enters the mean, counted from 0.
     filter_from: first iteration that is filtered, >= start.
   Returns:
     keep_P bool, the next ema.
@@ -39,8 +39,8 @@ def ema_std(rewards_PG, learn_PG, ema, step, *, fraction: ranges.NOT_NEGATIVE = 
   if filter_from < start:
     raise ValueError(f"filter_from={filter_from}: must be >= start={start}.")
   std_P = masked.root(masked.var(rewards_PG, learn_PG, axis=1))
-  # Before there is a mean nothing is below it.
+  # A comparison with NaN is False: nothing is left out before there is a mean.
   keep_P = ~((step >= filter_from) & (std_P < fraction * ema))
   mean = masked.mean(std_P, jnp.any(learn_PG, axis=1))
-  followed = jnp.where(jnp.isnan(ema), mean, decay * ema + (1 - decay) * mean)
-  return keep_P, jnp.where(step >= start, followed, ema)
+  next_ema = jnp.where(jnp.isnan(ema), mean, decay * ema + (1 - decay) * mean)
+  return keep_P, jnp.where(step >= start, next_ema, ema)

@@ -3,7 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from rlx.advantages import keep
+from rlx.advantages import reward_std_filter
 
 nan = jnp.nan
 # Spread 1 / sqrt(2) = .707, .0707, 0; of the last one a single reward is known.
@@ -24,16 +24,17 @@ MEAN = (.5**.5 + .1 * .5**.5) / 4
     (10, nan, [1, 1, 1, 1], MEAN),
 ])
 def test_ema_std(wrap, step, ema, kept, followed):
-  keep_P, found = wrap(keep.ema_std)(REWARDS, VALID, jnp.float32(ema), step)
+  keep_P, found = wrap(reward_std_filter.running_mean)(REWARDS, VALID, jnp.float32(ema), step)
   assert keep_P.tolist() == [bool(k) for k in kept]
   np.testing.assert_allclose(found, followed, rtol=1e-6)
 
 
 def test_a_mean_of_zero_keeps_all():
-  keep_P, ema = keep.ema_std(jnp.ones((2, 3)), jnp.ones((2, 3), bool), jnp.float32(0), 20)
+  keep_P, ema = reward_std_filter.running_mean(
+      jnp.ones((2, 3)), jnp.ones((2, 3), bool), jnp.float32(0), 20)
   assert keep_P.all() and ema == 0
 
 
 def test_the_mean_is_known_before_it_filters():
   with pytest.raises(ValueError, match="filter_from=4: must be >= start=5"):
-    keep.ema_std(REWARDS, VALID, jnp.float32(0), 0, start=5, filter_from=4)
+    reward_std_filter.running_mean(REWARDS, VALID, jnp.float32(0), 0, start=5, filter_from=4)
