@@ -25,42 +25,20 @@ _CHARACTERS = str.maketrans(tables.TABLES["characters"] | {
     letter: rf"\{name} " for letter, name in tables.TABLES["greek"].items()})
 _RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ", "0123456789+-n")
 _LOWERED = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
-# What only changes the look of a formula, and commands of the same meaning.
-_SPELLINGS = [(re.compile(pattern), new) for pattern, new in (
-    (r"\\(?:left|right)\s*\.", ""), (r"\\left\s*\]", "("), (r"\\right\s*\[", ")"),
-    (r"\\(?:left|right|middle|[bB]igg?[lrm]?)(?![A-Za-z])\s*", ""),
-    (r"\\(?:displaystyle|textstyle|scriptstyle|limits|nolimits|rm|bf|it|sf|tt|"
-     r"tiny|small|normalsize|large|Large|LARGE|huge|Huge)(?![A-Za-z])", " "),
-    (r"\\(?:[dtcs]|nice)frac(?![A-Za-z])", r"\\frac"),
-    (r"\\hat\s*\{\s*\\vec\s*\{(\w)\}\s*\}", r"\\vec{\1}"), (r"\\[dt]binom(?![A-Za-z])", r"\\binom"),
-    (r"\\(?:!|strut|mathstrut|null)", ""), (r"\\q?quad(?![A-Za-z])", r"\\quad "),
-    (rf"\\({'|'.join(tables.TABLES['spellings'])})(?![A-Za-z])",
-     lambda match: tables.TABLES["spellings"][match[1]]),
-    (r"\\math(?:bb|bf)\s*\{?([RZNQC])(?![A-Za-z])\}?", r"\\\1 "),
-    (r"\^\s*\{?\s*\\(?:top|intercal|mathsf\s*\{T\}|mathrm\s*\{T\}|text\s*\{T\})\s*\}?", r"^\\top "),
-    (r"\^\s*\{\s*\\circ\s*\}", r"^\\circ "), (r"\*\*(?=[\s({\d\w-])", "^"),
-    (r"(?<=[\d.])\\dot\s*\{?(\d)\}?(\d*)\\dot\s*\{?(\d)\}?", r"\\overline{\1\2\3}"),
-    (r"(?<=[\d.])\\dot\s*\{?(\d)\}?", r"\\overline{\1}"),
-    (r"(?<=[\d.])\\(?:bar|overline)\s*\{?(\d+)\}?", r"\\overline{\1}"),
-    (r"(\.\d*?)(\d)\2{2,}\s*(?:\\dots|\\ldots|\\cdots|\.{3})", r"\1\\overline{\2}"),
-    (r"\\(?:begin|end)\s*\{(?:aligned|align|gathered|split)\*?\}", " "),
-    (r"(?:\\\\)?\s*&\s*=", "="), (r"\\therefore(?![A-Za-z])", " "),
-    (r"\\overrightarrow(?![A-Za-z])", r"\\vec"),
-    (r"\\(?:rightarrow|longrightarrow)(?![A-Za-z])", r"\\to "),
-    (r"\^\s*(?:\\prime|\{\s*\\prime\s*\})", "'"), (r"\^\s*\{\s*\\prime\s*\\prime\s*\}|″", "''"),
-    (r"<=", r"\\le "), (r">=", r"\\ge "), (r"!=", r"\\ne "),
-    (r"\\(?:cr|newline)(?![A-Za-z])", r"\\\\ "),
-    (r"\\(?:dots|ldots|cdots)(?![A-Za-z])|\.{3,}", r" \\dots "))]
+_SPELLINGS = tables.TABLES["spellings"]
+_REWRITES = [(re.compile(pattern), new) for pattern, new in (
+    *tables.TABLES["layout"],
+    (rf"\\({'|'.join(_SPELLINGS)})(?![A-Za-z])", lambda match: _SPELLINGS[match[1]]),
+    *tables.TABLES["notation"])]
 _WRAPPER = re.compile(
     r"\\(text(?:rm|bf|it|sf|tt|normal)?|mbox|hbox|math(?:rm|bf|it|sf|normal|tt)|operatorname\*?|"
     r"boldsymbol|bm|underline|boxed|fbox|emph|bold|ensuremath)\s*(?=\{)")
 _GROUPED = re.compile(  # 1,234,567 and 1 234 567, whatever stands between.
-    r"(?<![\d.,}])\d{1,3}(?:(?:,|\{,\}|\\,|\\ |\\;|\\:|\\!|\\>|~|[ \u00a0\u2009\u202f])\d{3})+(?![\d,]*\d|\{)")
+    r"(?<![\d.,}])\d{1,3}(?:(?:,|\{,\}|\\[, ;:!>]|~|[ \u00a0\u2009\u202f])\d{3})+(?![\d,]*\d|\{)")
 _TOKEN = re.compile(
-    r'\s*("[^"]*"|\d+(?:\.\d+)?(?:[eE][+-]?\d+(?![\w.]))?|\.\d+|\\[A-Za-z]+|\\.|[A-Za-z]+|.)', re.DOTALL)
-_CONNECTIVES = {"and": r"\land", "or": r"\lor", ", and": r"\land", ", or": r"\lor",
-                "and/or": r"\lor",
-                "to": ":", "negative": "-", "minus": "-"}
+    r'\s*("[^"]*"|\d+(?:\.\d+)?(?:[eE][+-]?\d+(?![\w.]))?|\.\d+|\\[A-Za-z]+|\\.|[A-Za-z]+|.)',
+    re.DOTALL)
+_CONNECTIVES = tables.TABLES["connectives"]
 _SHORT_WORDS = tables.words("short_words")
 _NUMBER_IN_TEXT = re.compile(
     r'([A-Za-z ]*)(:?)\s*([-+]?\$?\d[\d.,/:]*(?<![.,:]))\s*([^"\d]*)')
@@ -129,7 +107,7 @@ def _spelled(text):
   if len(dollars := re.findall(r"(?<!\\)\$", text)) % 2 == 0 and dollars:  # Of math, not of money.
     text = re.sub(r"(?<!\\)\$", " ", text)
   text = _unwrapped(re.sub(r"\\(?:text)?color\s*\{[^{}]*\}", " ", text))
-  for pattern, new in _SPELLINGS: text = pattern.sub(new, text)
+  for pattern, new in _REWRITES: text = pattern.sub(new, text)
   text = re.sub(r"(?<=\d)\{,\}(?=\d{3})", ",", text)
   return _GROUPED.sub(_joined, text)
 

@@ -6,21 +6,18 @@ from rlx.verifiers._math import kinds
 from rlx.verifiers._math import latex
 from rlx.verifiers._math.latex import Unreadable
 from rlx.verifiers._math import reals
+from rlx.verifiers._math import tables
 from rlx.verifiers._math import units
 
 _OPEN = frozenset(["(", "[", "{", r"\{", r"\langle"])
 _CLOSE = frozenset([")", "]", "}", r"\}", r"\rangle"])
-_SIGNS = {"=": "=", "<": "<", ">": ">", r"\lt": "<", r"\gt": ">", r"\le": "<=", r"\ge": ">=",
-          r"\ne": "!=", r"\approx": "~", r"\equiv": "="}
+_SIGNS = tables.TABLES["signs"]
 _BETWEEN = frozenset([",", ";", r"\land", r"\lor", r"\quad", r"\\"])
 _INTEGERS = frozenset([r"\Z", r"\N"])
 _CURRENCIES = frozenset("$€£¥₹")
 _TEMPERATURES = {"C": '"celsius', "F": '"fahrenheit'}
-_MATRICES = frozenset("pmatrix bmatrix matrix array Bmatrix smallmatrix".split())
-# Tokens of a name, beside letters and words; some of these cannot stand in an expression.
-_NAMING = frozenset(
-    r"( ) _ { } ' , | \| \angle \triangle \mid \vec \bar \hat \tilde \overline \min \max \lim \sup "
-    r"\to \infty \cap \cup \sin \cos \tan".split()) | _SIGNS.keys()
+_MATRICES = tables.words("matrices")
+_NAMING = tables.words("naming") | _SIGNS.keys()
 _BEFORE_DIGITS = frozenset(["_", "{", "(", r"\to"]) | _SIGNS.keys()  # Of a name.
 # Names with a number in them: f(-3), A^{-1}, f^{-1}(x).
 _NUMBERED_NAME = re.compile(
@@ -45,10 +42,7 @@ _CHOICE_AND_WHY = re.compile(r"(?:\(\s*([A-Z])\s*\)|([A-Z])\s*[.:)])\s*(\S.*)", 
 _HEDGE = re.compile(
     r"\b(?i:or|not|no|isn't|wrong|incorrect|false|neither|both|and)\b|\b[A-Z]\s*[).:]|\b[B-H]\b")
 _BASED = re.compile(r"\(?\s*(?=[A-Z]*\d)([\dA-Z]+)\s*\)?\s*_\s*(\d\d?)")
-_NOTHING = frozenset([
-    "no solution", "no solutions", "no real solution", "no real solutions",
-    "there is no solution", "there are no solutions", "empty set", "the empty set"])
-_ALL = frozenset(["all real numbers", "all reals", "all real x", "all real values"])
+_NOTHING, _ALL = tables.TABLES["nothing"], tables.TABLES["everything"]
 
 
 def read(text, words=frozenset()):

@@ -6,9 +6,7 @@ from rlx.verifiers._math import tables
 
 _INSTEAD = ({"celsius", "fahrenheit", "temperature"},
             {"dollars", "euros", "pounds sterling", "yen", "rupees"})
-_POWERS = {"square": 2, "sq": 2, "squared": 2, "cubic": 3, "cubed": 3}
-_SCALES = {"hundred": 10**2, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12,
-           "dozen": 12}
+_POWERS, _SCALES = tables.TABLES["powers"], tables.TABLES["scales"]
 _PERCENT = ("%", "percent", "per cent", "percents")
 _NO_UNIT = tables.words("no_unit")
 # {name: (what it measures, how large it is)}; what answers count measures itself.
