@@ -6,8 +6,9 @@
   python -m tests.io.record_tokens llama_cpp               # needs llama_cpp
 
 `hf` takes published tokenizer.json of models that use a rule (of Mistral's: tekken.json)
-and puts the small vocabulary into them, but for smollm2=, which stays as it is. Writes tests/io/fixtures/tokens.npz: merges and
-pieces, and for each case and reference a checksum of the ids of each string.
+and puts the small vocabulary into them, but for smollm2=, which stays as it is. Writes
+tests/io/fixtures/tokens.npz: merges and pieces, and for each case and reference a checksum of
+the ids of each string.
 """
 import collections
 import ctypes
@@ -17,23 +18,15 @@ import pathlib
 import sys
 import zlib
 
-import gguf
 import numpy as np
 
+from tests.io import gguf_files
 from tests.io import strings
 
 FILE = pathlib.Path(__file__).parent / "fixtures" / "tokens.npz"
 SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<repo_name>"]
 RUNS = ["  ", "   ", "    ", "\n\n", "\t\t"]  # Matched whole, as in Gemma.
 CASES = ["smollm", "qwen2", "llama-bpe", "dbrx", "gpt-4o", "tekken", "llama", "gemma", "phi3"]
-
-
-def letters():
-  """The 256 letters of byte-level BPE: visible bytes stand for themselves."""
-  visible = [*range(33, 127), *range(161, 173), *range(174, 256)]
-  other = [b for b in range(256) if b not in visible]
-  found = {b: chr(b) for b in visible} | {b: chr(256 + i) for i, b in enumerate(other)}
-  return [found[b] for b in range(256)]
 
 
 def checksums(ids):
@@ -53,7 +46,7 @@ def vocabulary(case):
     return tokens, types, [-float(max(i, 0)) for i in range(-len(tokens) + len(pieces),
                                                              len(pieces))]
   merges = fixture["merges"].tolist()
-  tokens = SPECIAL + letters() + [m.replace(" ", "") for m in merges] + [
+  tokens = SPECIAL + gguf_files.letters() + [m.replace(" ", "") for m in merges] + [
       "camelCase", "ĠcamelCase"]  # No merge makes these.
   return tokens, [3] * 3 + [4] + [1] * (len(tokens) - 4), merges
 
@@ -62,25 +55,14 @@ def write(path, case, **more):
   """A .gguf file with that tokenizer; more are keys below tokenizer.ggml."""
   tokens, types, rest = vocabulary(case)
   is_spm = case in ("llama", "gemma", "phi3")
-  w = gguf.GGUFWriter(path, case if case == "phi3" else "llama")
-  w.add_name(case.replace("phi3", "phi-3"))
-  w.add_tokenizer_model("llama" if is_spm else "gpt2")
-  w.add_tokenizer_pre("default" if is_spm else case)
-  w.add_token_list(tokens)
-  w.add_token_types(types)
-  (w.add_token_scores if is_spm else w.add_token_merges)(rest)
-  w.add_bos_token_id(1)
-  w.add_eos_token_id(tokens.index("<|im_end|>"))
-  if case == "gemma": w.add_add_space_prefix(False)
-  for key, value in more.items():
-    add = {bool: w.add_bool, int: w.add_uint32, list: w.add_array}[type(value)]
-    add(f"tokenizer.ggml.{key}", value)
-  w.add_tensor("a", np.ones(3, np.float32))
-  w.write_header_to_file()
-  w.write_kv_data_to_file()
-  w.write_tensors_to_file()
-  w.close()
-  return path
+  keys = gguf_files.tokenizer_keys(
+      "llama" if is_spm else "gpt2", pre="default" if is_spm else case, tokens=tokens,
+      token_type=types, bos_token_id=1, eos_token_id=tokens.index("<|im_end|>"),
+      add_space_prefix=False if case == "gemma" else None,
+      **{"scores" if is_spm else "merges": rest}, **more)
+  return gguf_files.write(path, case if case == "phi3" else "llama",
+                          keys | {"general.name": case.replace("phi3", "phi-3")},
+                          {"a": np.ones(3, np.float32)})
 
 
 def trained(sequences, n, apart):
@@ -102,7 +84,7 @@ def trained(sequences, n, apart):
 
 
 def train():
-  texts, spell = strings.varied(), letters()
+  texts, spell = strings.varied(), gguf_files.letters()
   merges = trained([[spell[b] for b in s.encode()] for s in texts], 400, lambda a, b: False)
   texts = ["▁" + s.replace(" ", "▁") for s in texts]
   common = collections.Counter("".join(texts)).most_common(300)

@@ -20,7 +20,7 @@ from rlx.loops import sft
 from rlx.loops import stored
 from rlx.rollouts import answers
 from rlx.rollouts import padding
-from tests.io import record_tokens
+from tests.io import gguf_files
 
 CHAIN = pathlib.Path(build.__file__).parent.parent / "configs" / "models" / "chain"
 
@@ -116,7 +116,7 @@ def bare():
   import transformers
   special = sorted(set(re.findall(r"<[|/]?[a-z_]+\|?>", SMOLLM2 + "".join(SHORT.values())))
                    - {"<think>", "</think>"} | {"<s>", "</s>", "<|system|>", "<|user|>"})
-  letters = record_tokens.letters() + ["ĊĊ"]
+  letters = gguf_files.letters() + ["ĊĊ"]
   core = tokenizers.Tokenizer(tokenizers.models.BPE(
       vocab={t: i for i, t in enumerate(special + letters)}, merges=[("Ċ", "Ċ")]))
   core.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)

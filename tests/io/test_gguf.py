@@ -21,6 +21,7 @@ from rlx.models import families
 from rlx.models import transformer
 from rlx.rollouts import padding
 from rlx.rollouts import sampler
+from tests.io import gguf_files
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "models" / "fixtures"
 ARCH = {"smollm2": "llama", "mixtral": "llama", "gemma3_text": "gemma3",
@@ -50,47 +51,40 @@ def interleave(x, heads):
   return out
 
 
-def convert(source, path, kind=None, extra=lambda w: None):
+def convert(source, path, kind=None, keys=(), tensors=()):
   """Writes a Hugging Face directory as GGUF, quantised to `kind` where it is a matrix.
 
-  Written after llama.cpp's conversion/*.py, not after rlx/io/gguf.py.
+  Written after llama.cpp's conversion/*.py, not after rlx/io/gguf.py. `keys` and `tensors` are
+  added or replaced.
   """
   source = FIXTURES / source
   hf = json.loads((source / "config.json").read_text())
   family = "smollm2" if source.name == "smollm2" else hf["model_type"]
-  arch = ARCH.get(family, family)
-  w = writer_lib.GGUFWriter(path, arch)
-  w.add_block_count(hf["num_hidden_layers"])
-  w.add_context_length(hf.get("max_position_embeddings", 256))
-  w.add_embedding_length(hf["hidden_size"])
-  w.add_feed_forward_length(hf["intermediate_size"])
-  w.add_head_count(hf["num_attention_heads"])
-  w.add_head_count_kv(hf["num_key_value_heads"])
-  head = hf.get("head_dim") or hf["hidden_size"] // hf["num_attention_heads"]
-  w.add_key_length(head)
-  w.add_value_length(head)
-  w.add_layer_norm_rms_eps(hf["rms_norm_eps"])
-  w.add_vocab_size(hf["vocab_size"])
+  arch, n_heads = ARCH.get(family, family), hf["num_attention_heads"]
+  head = hf.get("head_dim") or hf["hidden_size"] // n_heads
   rope = hf.get("rope_parameters") or {}
   rope = rope.get("full_attention", rope)
-  w.add_rope_dimension_count(int(head * rope.get("partial_rotary_factor", 1.0)))
-  w.add_rope_freq_base(rope["rope_theta"])
-  write_rope(w, rope, hf, head)
-  if hf.get("sliding_window") is not None: w.add_sliding_window(hf["sliding_window"])
-  if family == "gemma2": w.add_attn_logit_softcapping(hf["attn_logit_softcapping"])
-  if hf.get("final_logit_softcapping") is not None:
-    w.add_final_logit_softcapping(hf["final_logit_softcapping"])
-  if "num_experts_per_tok" in hf:
-    w.add_expert_count(hf.get("num_local_experts") or hf["num_experts"])
-    w.add_expert_used_count(hf["num_experts_per_tok"])
-  if arch == "qwen3moe": w.add_expert_feed_forward_length(hf["moe_intermediate_size"])
-  w.add_tokenizer_model("gpt2")
-  w.add_token_list([f"t{i}" for i in range(hf["vocab_size"])])
-  extra(w)
-  tensors = safetensors.numpy.load_file(source / "model.safetensors")
-  experts = {}  # name -> those of a layer, in order
-  for name, x in sorted(tensors.items(), key=lambda t: [
-      int(part) if part.isdigit() else 0 for part in t[0].split(".")]):
+  rope_keys, rope_tensors = convert_rope(rope, hf, head)
+  written_keys = {
+      ".block_count": hf["num_hidden_layers"], ".embedding_length": hf["hidden_size"],
+      ".context_length": hf.get("max_position_embeddings", 256),
+      ".feed_forward_length": hf["intermediate_size"], ".vocab_size": hf["vocab_size"],
+      ".attention.head_count": n_heads, ".attention.head_count_kv": hf["num_key_value_heads"],
+      ".attention.key_length": head, ".attention.value_length": head,
+      ".attention.layer_norm_rms_epsilon": hf["rms_norm_eps"],
+      ".attention.sliding_window": hf.get("sliding_window"),
+      ".rope.dimension_count": int(head * rope.get("partial_rotary_factor", 1.0)),
+      ".rope.freq_base": float(rope["rope_theta"]),
+      ".final_logit_softcapping": hf.get("final_logit_softcapping"),
+      ".attn_logit_softcapping": hf["attn_logit_softcapping"] if family == "gemma2" else None,
+      ".expert_used_count": hf.get("num_experts_per_tok"),
+      ".expert_count": hf.get("num_local_experts") or hf.get("num_experts"),
+      ".expert_feed_forward_length": hf["moe_intermediate_size"] if arch == "qwen3moe" else None,
+  } | gguf_files.tokenizer_keys(tokens=[f"t{i}" for i in range(hf["vocab_size"])])
+  written_tensors, experts = rope_tensors, {}  # experts: name -> those of a layer, in order
+  numbers = lambda name: [int(part) if part.isdigit() else 0 for part in name.split(".")]
+  stored = safetensors.numpy.load_file(source / "model.safetensors")
+  for name, x in sorted(stored.items(), key=lambda t: numbers(t[0])):
     if ".experts." in name:
       layer, part = name.split(".")[2], EXPERTS[name.split(".")[-2]]
       experts.setdefault(f"blk.{layer}.ffn_{part}_exps.weight", []).append(x)
@@ -99,54 +93,43 @@ def convert(source, path, kind=None, extra=lambda w: None):
       name = name.replace("post_attention_layernorm", "post_attention_norm")
     for theirs, short in NAMES.items():
       name = name.replace(theirs, short)
-    if arch in ("llama", "smollm3") and "attn_q." in name:
-      x = interleave(x, hf["num_attention_heads"])
+    if arch in ("llama", "smollm3") and "attn_q." in name: x = interleave(x, n_heads)
     if arch in ("llama", "smollm3") and "attn_k." in name:
       x = interleave(x, hf["num_key_value_heads"])
     if arch in ("gemma2", "gemma3") and name.endswith("norm.weight"): x = x + 1
-    if kind is not None and x.ndim == 2 and x.shape[1] % 32 == 0:
-      w.add_tensor(name, writer_lib.quantize(x, kind), raw_dtype=kind)
-    else:
-      w.add_tensor(name, x)
-  for name, parts in experts.items():
-    w.add_tensor(name, np.stack(parts))
-  w.write_header_to_file()
-  w.write_kv_data_to_file()
-  w.write_tensors_to_file()
-  w.close()
-  return path
+    is_quantized = kind is not None and x.ndim == 2 and x.shape[1] % 32 == 0
+    written_tensors[name] = gguf_files.quantized(x, kind) if is_quantized else x
+  written_tensors |= {name: np.stack(parts) for name, parts in experts.items()}
+  return gguf_files.write(path, arch, written_keys | rope_keys | dict(keys),
+                          written_tensors | dict(tensors))
 
 
-def write_rope(w, rope, hf, head):
-  """What scales rotary frequencies, as llama.cpp's converter writes it."""
-  kind = rope.get("rope_type", "default")
+def convert_rope(rope, hf, head):
+  """(keys, tensors) that scale rotary frequencies, as llama.cpp's converter writes them."""
+  kind, original = rope.get("rope_type", "default"), "original_max_position_embeddings"
   if kind == "linear":
-    w.add_rope_scaling_type(writer_lib.RopeScalingType.LINEAR)
-    w.add_rope_scaling_factor(rope["factor"])
+    return {".rope.scaling.type": "linear", ".rope.scaling.factor": rope["factor"]}, {}
   if kind == "yarn":
-    w.add_rope_scaling_type(writer_lib.RopeScalingType.YARN)
-    w.add_rope_scaling_factor(rope["factor"])
-    w.add_rope_scaling_orig_ctx_len(rope["original_max_position_embeddings"])
-    w.add_rope_scaling_yarn_attn_factor(rope["attention_factor"])
-    w.add_rope_scaling_yarn_beta_fast(rope["beta_fast"])
-    w.add_rope_scaling_yarn_beta_slow(rope["beta_slow"])
+    return {".rope.scaling.type": "yarn", ".rope.scaling.factor": rope["factor"],
+            ".rope.scaling.original_context_length": rope[original],
+            ".rope.scaling.yarn_attn_factor": rope["attention_factor"],
+            ".rope.scaling.yarn_beta_fast": rope["beta_fast"],
+            ".rope.scaling.yarn_beta_slow": rope["beta_slow"]}, {}
   if kind == "longrope":
-    w.add_rope_scaling_type(writer_lib.RopeScalingType.LONGROPE)
-    w.add_rope_scaling_orig_ctx_len(hf["original_max_position_embeddings"])
-    w.add_rope_scaling_attn_factors(rope["attention_factor"])
-    for name in ("long", "short"):
-      w.add_tensor(f"rope_factors_{name}.weight", np.array(rope[f"{name}_factor"], np.float32))
-  if kind == "llama3":
-    factors = []
-    for i in range(0, head, 2):
-      f = rope["rope_theta"] ** (-i / head)
-      wavelength, original = 2 * np.pi / f, rope["original_max_position_embeddings"]
-      low, high = rope["low_freq_factor"], rope["high_freq_factor"]
-      smooth = (original / wavelength - low) / (high - low)
-      factors.append(1 if wavelength < original / high else
-                     rope["factor"] if wavelength > original / low else
-                     1 / ((1 - smooth) / rope["factor"] + smooth))
-    w.add_tensor("rope_freqs.weight", np.array(factors, np.float32))
+    return {".rope.scaling.type": "longrope", ".rope.scaling.attn_factor": rope["attention_factor"],
+            ".rope.scaling.original_context_length": hf[original]}, {
+                f"rope_factors_{name}.weight": np.array(rope[f"{name}_factor"], np.float32)
+                for name in ("long", "short")}
+  if kind != "llama3": return {}, {}
+  factors = []
+  for i in range(0, head, 2):
+    wavelength = 2 * np.pi / rope["rope_theta"] ** (-i / head)
+    low, high = rope["low_freq_factor"], rope["high_freq_factor"]
+    smooth = (rope[original] / wavelength - low) / (high - low)
+    factors.append(1 if wavelength < rope[original] / high else
+                   rope["factor"] if wavelength > rope[original] / low else
+                   1 / ((1 - smooth) / rope["factor"] + smooth))
+  return {}, {"rope_freqs.weight": np.array(factors, np.float32)}
 
 
 @pytest.mark.parametrize("family", [
@@ -223,19 +206,17 @@ def test_other_families_equal_hugging_face(name, tmp_path):
     ([True] + [False] * 6, (16,) + (0,) * 6)], ids=["default", "number", "list"])
 def test_layers_with_a_window(tmp_path, pattern, expected):
   """What newer files say of Gemma 3: which layers have a window, and their angles."""
-  def extra(w):
-    w.add_float32("gemma3.rope.freq_base_swa", 5e3)
-    if pattern is not None: w.add_sliding_window_pattern(pattern)
+  keys = {".rope.freq_base_swa": 5e3, ".attention.sliding_window_pattern": pattern}
   source = directory(tmp_path / "hf", **OTHERS["gemma3_text"])
-  config, _ = gguf.load(convert(source, tmp_path / "m.gguf", extra=extra))
+  config, _ = gguf.load(convert(source, tmp_path / "m.gguf", keys=keys))
   assert (config.windows, config.local_theta) == (expected, 5e3)
 
 
 def test_quantised(tmp_path):
   """Q8_0 keeps 8 bits of the largest value in 32: errors below max / 200."""
-  path = convert("smollm2", tmp_path / "m.gguf", writer_lib.GGMLQuantizationType.Q8_0)
-  found, expected = gguf.load(path)[1], hf.load(FIXTURES / "smollm2")[1]
-  q, exact = found["layers"]["attn"]["q_LDNH"], expected["layers"]["attn"]["q_LDNH"]
+  path = convert("smollm2", tmp_path / "m.gguf", "Q8_0")
+  q, exact = (params["layers"]["attn"]["q_LDNH"]
+              for _, params in (gguf.load(path), hf.load(FIXTURES / "smollm2")))
   assert 0 < np.abs(q - exact).max() < np.abs(exact).max() / 200
 
 
@@ -273,7 +254,8 @@ def q4_k(b):
 
 def q6_k(b):
   """Sixteen times 16 values of 4 low bits and 2 high bits, minus 32; scales are int8."""
-  low, high, scales, d = b[:128].tolist(), b[128:192].tolist(), b[192:208].view(np.int8), half(b[208:])
+  low, high = b[:128].tolist(), b[128:192].tolist()
+  scales, d = b[192:208].view(np.int8), half(b[208:])
   out = []
   for i in range(256):
     part, quarter, place = i // 128, i % 128 // 32, i % 32
@@ -298,23 +280,18 @@ def test_quantised_types(tmp_path, kind, by_hand):
   # The second byte of a float16 (a float32's fourth) has its exponent: none is inf or NaN.
   places = {"F32": [3], "F16": [1], "BF16": [1], "Q4_1": [1, 3], "Q4_K": [1, 3], "Q6_K": [-1]}
   for place in places.get(kind.name, [1]): stored[..., place] &= 0xbb
-  w = writer_lib.GGUFWriter(tmp_path / "m.gguf", "llama")
-  w.add_tensor("x", stored.reshape(2, -1), raw_dtype=kind)
-  w.write_header_to_file()
-  w.write_kv_data_to_file()
-  w.write_tensors_to_file()
-  w.close()
-  found = gguf_file.read(tmp_path / "m.gguf")[1]["x"]
+  path = gguf_files.write(tmp_path / "m.gguf", "llama", {}, {"x": (stored.reshape(2, -1), kind)})
+  tensor = gguf_file.read(path)[1]["x"]
   expected = np.array([[by_hand(block) for block in row] for row in stored], np.float32)
-  assert found.shape == (2, 512) and np.isfinite(expected).all()
-  np.testing.assert_array_equal(found[:].view(np.uint32),
+  assert tensor.shape == (2, 512) and np.isfinite(expected).all()
+  np.testing.assert_array_equal(tensor[:].view(np.uint32),
                                 expected.reshape(2, 512).view(np.uint32))
 
 
 def test_one_tensor_at_a_time(tmp_path, monkeypatch):
   """Of a large file, few tensors are floats at once: the one before and this one. A file
   that is converted is read by rows."""
-  path = convert("smollm2", tmp_path / "m.gguf", writer_lib.GGMLQuantizationType.Q8_0)
+  path = convert("smollm2", tmp_path / "m.gguf", "Q8_0")
   made, alive = [], []
   rows_of = gguf_file.Tensor.__getitem__
   def watched(tensor, rows):
@@ -330,12 +307,6 @@ def test_one_tensor_at_a_time(tmp_path, monkeypatch):
   np.testing.assert_array_equal(leaves["layers.attn.q_LDNH"][1,],
                                 params["layers"]["attn"]["q_LDNH"][1])
   assert gguf_file.read(path)[1]["token_embd.weight"][3:5].shape == (2, config.d_model)
-
-
-def test_type_that_is_not_read(tmp_path):
-  def extra(w): w.add_tensor("x", np.ones(4, np.int32))
-  with pytest.raises(ValueError, match="m.gguf: x is of type 26, which is not read .I32."):
-    gguf.load(convert("smollm2", tmp_path / "m.gguf", extra=extra))
 
 
 def test_wheel(tmp_path, monkeypatch):
@@ -366,55 +337,36 @@ def test_wheel_without_a_model(tmp_path):
     gguf.load(tmp_path / "m.whl")
 
 
-@pytest.mark.parametrize("source, extra, message", [
-    ("smollm2", lambda w: w.add_sliding_window(16), "llama.attention.sliding_window=16"),
-    ("qwen2", lambda w: w.add_expert_count(8), "qwen2.expert_count=8"),
-    ("smollm2", lambda w: w.add_rope_dimension_count(4), "partial_rotary_factor=0.5"),
-    ("smollm2", lambda w: w.add_rope_dimension_count(9), "rope.dimension_count=9; at most"),
-    ("smollm2", lambda w: w.add_value_length(9), "attention.value_length=9; only"),
-    ("smollm2", lambda w: w.add_rope_scaling_type(writer_lib.RopeScalingType.YARN),
-     "rope.scaling.factor=None; yarn needs it"),
-    ("smollm2", lambda w: w.add_string("llama.rope.scaling.type", "ntk"), "type='ntk' is not"),
-    ("qwen3", lambda w: w.add_rope_scaling_yarn_log_mul(0.1), "yarn_log_multiplier=0.1"),
-    ("smollm2", lambda w: w.add_tensor("rope_freqs.weight", np.full(4, 2, np.float32)),
-     "rope_freqs.weight is not Llama 3.1's rule"),
-    ("llama", lambda w: None, "rope_freqs.weight is not Llama 3.1's rule with factor 8.0"),
-    ("smollm2", lambda w: w.add_tensor("rope_freqs.weight", np.ones(3, np.float32)),
-     r"rope_freqs.weight has shape \(3,\); the head makes it \(4,\)"),
-    ("smollm2", lambda w: w.add_rope_freq_base(-1.0), "rope.freq_base=-1.0; a number above 0"),
-    ("smollm2", lambda w: w.add_string("llama.rope.new", "x"), "llama.rope.new='x' is not"),
-    ("smollm2", lambda w: w.add_array("llama.attention.sliding_window_pattern", [True]),
+@pytest.mark.parametrize("source, keys, message", [
+    ("smollm2", {".attention.sliding_window": 16}, "llama.attention.sliding_window=16"),
+    ("qwen2", {".expert_count": 8}, "qwen2.expert_count=8"),
+    ("smollm2", {".rope.dimension_count": 4}, "partial_rotary_factor=0.5"),
+    ("smollm2", {".rope.dimension_count": 9}, "rope.dimension_count=9; at most"),
+    ("smollm2", {".attention.value_length": 9}, "attention.value_length=9; only"),
+    ("smollm2", {".rope.scaling.type": "yarn"}, "rope.scaling.factor=None; yarn needs it"),
+    ("smollm2", {".rope.scaling.type": "ntk"}, "type='ntk' is not"),
+    ("qwen3", {".rope.scaling.yarn_log_multiplier": 0.1}, "yarn_log_multiplier=0.1"),
+    ("llama", {}, "rope_freqs.weight is not Llama 3.1's rule with factor 8.0"),
+    ("smollm2", {".rope.freq_base": -1.0}, "rope.freq_base=-1.0; a number above 0"),
+    ("smollm2", {".rope.new": "x"}, "llama.rope.new='x' is not"),
+    ("smollm2", {"general.architecture": "mamba"},
+     "general.architecture='mamba' is not.*'gemma3'.*'qwen3moe'"),
+    ("smollm2", {".attention.sliding_window_pattern": [True]},
      "sliding_window_pattern=.* is not supported"),
 ], ids=lambda x: x if isinstance(x, str) else "")
-def test_refusals(tmp_path, source, extra, message):
-  def once(w):  # What was said before is said again, otherwise.
-    extra(Again(w))
+def test_refused_keys(tmp_path, source, keys, message):
   with pytest.raises(ValueError, match=message):
-    gguf.load(convert(source, tmp_path / "m.gguf", extra=once))
+    gguf.load(convert(source, tmp_path / "m.gguf", keys=keys))
 
 
-class Again:
-  """A writer that forgets a key before it is given once more."""
-
-  def __init__(self, w): self.w = w
-
-  def __getattr__(self, name):
-    def add(*args):
-      known = {key: self.w.kv_data[0].pop(key) for key in list(self.w.kv_data[0])}
-      getattr(self.w, name)(*args)
-      self.w.kv_data[0].update({k: v for k, v in known.items() if k not in self.w.kv_data[0]})
-    return add
-
-
-def test_unknown_architecture(tmp_path):
-  w = writer_lib.GGUFWriter(tmp_path / "m.gguf", "mamba")
-  w.add_tensor("a", np.ones(3, np.float32))
-  w.write_header_to_file()
-  w.write_kv_data_to_file()
-  w.write_tensors_to_file()
-  w.close()
-  with pytest.raises(ValueError, match="general.architecture='mamba' is not.*'gemma3'.*'qwen3moe'"):
-    gguf.load(tmp_path / "m.gguf")
+@pytest.mark.parametrize("name, x, message", [
+    ("rope_freqs.weight", np.full(4, 2, np.float32), "rope_freqs.weight is not Llama 3.1's rule"),
+    ("rope_freqs.weight", np.ones(3, np.float32),
+     r"rope_freqs.weight has shape \(3,\); the head makes it \(4,\)"),
+    ("x", np.ones(4, np.int32), "m.gguf: x is of type 26, which is not read .I32.")])
+def test_refused_tensors(tmp_path, name, x, message):
+  with pytest.raises(ValueError, match=message):
+    gguf.load(convert("smollm2", tmp_path / "m.gguf", tensors={name: x}))
 
 
 @pytest.mark.skipif("RLX_SMOLLM2" not in os.environ,

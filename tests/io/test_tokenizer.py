@@ -3,11 +3,11 @@ import json
 import os
 import unicodedata
 
-import gguf as writer_lib
 import numpy as np
 import pytest
 
 from rlx.io import tokenizer
+from tests.io import gguf_files
 from tests.io import record_tokens
 from tests.io import strings
 
@@ -21,23 +21,12 @@ def write_gguf(path, pre="smollm", add_bos=False):
   that no merge makes."""
   merges = ["h e", "l l", "he ll", "Ġ w", "1 2"]
   special = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
-  tokens = special + record_tokens.letters() + [m.replace(" ", "") for m in merges] + ["zzz"]
-  w = writer_lib.GGUFWriter(path, "llama")
-  w.add_tokenizer_model("gpt2")
-  w.add_tokenizer_pre(pre)
-  w.add_token_list(tokens)
-  w.add_token_types([3] * 3 + [1] * (len(tokens) - 3))
-  w.add_token_merges(merges)
-  w.add_bos_token_id(1)
-  w.add_eos_token_id(0)
-  w.add_pad_token_id(0)
-  w.add_add_bos_token(add_bos)
-  w.add_chat_template(CHAT)
-  w.add_tensor("a", np.ones(3, np.float32))
-  w.write_header_to_file()
-  w.write_kv_data_to_file()
-  w.write_tensors_to_file()
-  w.close()
+  tokens = special + gguf_files.letters() + [m.replace(" ", "") for m in merges] + ["zzz"]
+  keys = gguf_files.tokenizer_keys(
+      pre=pre, tokens=tokens, token_type=[3] * 3 + [1] * (len(tokens) - 3), merges=merges,
+      bos_token_id=1, eos_token_id=0, padding_token_id=0, add_bos_token=add_bos)
+  gguf_files.write(path, "llama", keys | {"tokenizer.chat_template": CHAT},
+                   {"a": np.ones(3, np.float32)})
   return path, {t: i for i, t in enumerate(tokens)}
 
 
@@ -63,21 +52,13 @@ def test_gguf_round_trip(tmp_path, pre):
   assert tok.decode(tok.encode(TEXT)) == TEXT
 
 
-def test_digits_by_kind_of_pre_tokenizer(tmp_path):
-  """Llama 3 keeps up to three digits together, Qwen2 none: "12" merges or not."""
-  found = {}
-  for pre in ("qwen2", "llama-bpe"):
+@pytest.mark.parametrize("text, qwen2, llama", [
+    ("12", ["1", "2"], ["12"]),  # Llama 3 keeps up to three digits together, Qwen2 none.
+    ("zzz", ["z"] * 3, ["zzz"])])  # Llama 3 takes whole tokens before merges.
+def test_rules_of_pre_tokenizers(tmp_path, text, qwen2, llama):
+  for pre, expected in (("qwen2", qwen2), ("llama-bpe", llama)):
     path, ids = write_gguf(tmp_path / f"{pre}.gguf", pre)
-    found[pre] = tokenizer.load(path).encode("12")
-  assert found == {"qwen2": [ids["1"], ids["2"]], "llama-bpe": [ids["12"]]}
-
-
-def test_llama_bpe_takes_whole_tokens_before_merges(tmp_path):
-  found = {}
-  for pre in ("qwen2", "llama-bpe"):
-    path, ids = write_gguf(tmp_path / f"{pre}.gguf", pre)
-    found[pre] = tokenizer.load(path).encode("zzz")
-  assert found == {"qwen2": [ids["z"]] * 3, "llama-bpe": [ids["zzz"]]}
+    assert tokenizer.load(path).encode(text) == [ids[t] for t in expected]
 
 
 def test_bos(tmp_path):
