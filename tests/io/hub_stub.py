@@ -38,15 +38,17 @@ def serve(repos, *, access=(), token=None, cut=()):
     server.server_close()
 
 
-def use(server, home, monkeypatch):
-  """huggingface_hub of this process asks this Hub and caches in `home`; its environment was
-  read when it was imported."""
+def use(server, home, monkeypatch, *, offline=False):
+  """Points huggingface_hub of this process, which reads its environment when it is imported, to
+  this Hub and to a cache in `home`."""
+  import huggingface_hub
   from huggingface_hub import constants
+  huggingface_hub.close_session()  # Connections outlive the Hub.
   monkeypatch.setattr(constants, "ENDPOINT", server.url)
   monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE",
                       server.url + "/{repo_id}/resolve/{revision}/{filename}")
   monkeypatch.setattr(constants, "HF_HUB_CACHE", str(home))
-  monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+  monkeypatch.setattr(constants, "HF_HUB_OFFLINE", offline)
   monkeypatch.setenv("NO_PROXY", "127.0.0.1")
   hub.folder.cache_clear()
 

@@ -1,9 +1,5 @@
 """Models of the hub, against a stub on loopback: fetched, cached, offline, refused."""
-import json
-import os
 import pathlib
-import subprocess
-import sys
 
 import jax
 import numpy as np
@@ -21,55 +17,45 @@ OTHERS = {"pytorch_model.bin": b"pickle", "onnx/model.safetensors": b"x", "READM
 MAIN, OLDER = hub_stub.COMMITS["main"], hub_stub.COMMITS["older"]
 SIZE = len(FILES["model.safetensors"])
 
-FOLDER = """
-import json, sys
-from rlx.io import hub
-try:
-  found = hub.folder(sys.argv[1])
-except ValueError as e:
-  sys.exit(f"rlx: {e}")
-print(json.dumps([str(found), hub.commit(sys.argv[1]), sorted(p.name for p in found.iterdir())]))
-"""
+@pytest.fixture
+def ask(monkeypatch, tmp_path, capsys):
+  """(path, server, offline=False) -> (folder, commit, its files, lines on stderr); of an error only
+  the lines."""
+  def ask_(path, server, *, offline=False):
+    hub_stub.use(server, tmp_path, monkeypatch, offline=offline)
+    try:
+      folder = hub.folder(path)
+    except ValueError as e:
+      assert "\n" not in str(e)
+      return None, None, None, [str(e)]
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("rlx: ")]
+    return folder, hub.commit(path), sorted(p.name for p in folder.iterdir()), lines
+  return ask_
 
 
-def folder(path, url, home, **environment):
-  """(folder, commit, its files, lines on stderr) in a process of its own: huggingface_hub
-  reads its environment when it is imported. Of an error only the lines."""
-  own = {k: v for k, v in os.environ.items() if not k.startswith(("HF_", "TRANSFORMERS_"))}
-  done = subprocess.run(
-      [sys.executable, "-c", FOLDER, path], cwd=ROOT, capture_output=True, text=True,
-      check=False, env=own | dict(HF_ENDPOINT=url, HF_HOME=str(home), NO_PROXY="127.0.0.1",
-                                  HF_HUB_DISABLE_PROGRESS_BARS="1") | environment)
-  lines = [l for l in done.stderr.splitlines() if l.startswith("rlx: ")]
-  assert "Traceback" not in done.stderr, done.stderr
-  if done.returncode: return None, None, None, lines
-  found, commit, files = json.loads(done.stdout)
-  return pathlib.Path(found), commit, files, lines
-
-
-def test_fetched_then_cached_then_offline(tmp_path):
+def test_fetched_then_cached_then_offline(ask):
   with hub_stub.serve({"a/chain": {MAIN: FILES | OTHERS}}) as server:
-    found, commit, files, lines = folder("hf:a/chain", server.url, tmp_path)
+    found, commit, files, lines = ask("hf:a/chain", server)
     assert commit == MAIN and files == sorted(FILES) and lines == []
     for name, data in FILES.items(): assert (found / name).read_bytes() == data, name
     assert not [x for x in server.asked if any(name in x for name in OTHERS)]
     fetched = len(server.asked)
-    again = folder("hf:a/chain", server.url, tmp_path)
+    again = ask("hf:a/chain", server)
     assert again == (found, MAIN, files, [])
     assert all("/api/" in x for x in server.asked[fetched:])  # It is asked, not fetched again.
     asked = len(server.asked)
-    offline = folder("hf:a/chain", server.url, tmp_path, HF_HUB_OFFLINE="1")
+    offline = ask("hf:a/chain", server, offline=True)
     assert offline[:3] == (found, MAIN, files) and len(server.asked) == asked
     assert offline[3] == [
         f"rlx: hf:a/chain: HF_HUB_OFFLINE is set; the cached commit {MAIN} is taken."]
-  away = folder("hf:a/chain", server.url, tmp_path)  # Nobody is there any more.
+  away = ask("hf:a/chain", server)  # Nobody is there any more.
   assert away[:3] == (found, MAIN, files)
   assert len(away[3]) == 1 and "does not answer" in away[3][0] and MAIN in away[3][0]
 
 
-def test_the_model_is_that_of_its_folder(tmp_path):
+def test_the_model_is_that_of_its_folder(ask):
   with hub_stub.serve({"a/chain": {MAIN: FILES}}) as server:
-    found = folder("hf:a/chain", server.url, tmp_path)[0]
+    found = ask("hf:a/chain", server)[0]
   (config, params, text), (expected, numbers, own) = (weights.load(p) for p in (found, CHAIN))
   assert config == expected and text.encode("4M7=") == own.encode("4M7=")
   jax.tree.map(np.testing.assert_array_equal, params, numbers)
@@ -80,35 +66,35 @@ def test_a_path_that_is_none_of_the_hub_is_itself():
   assert hub.folder(CHAIN) == CHAIN and hub.commit(None) is None
 
 
-def test_a_revision_is_a_branch_or_a_commit(tmp_path):
+def test_a_revision_is_a_branch_or_a_commit(ask):
   older = FILES | {"generation_config.json": b'{"eos_token_id": 1}'}
   with hub_stub.serve({"a/chain": {MAIN: FILES, OLDER: older}}) as server:
     for path, commit in (("hf:a/chain", MAIN), ("hf:a/chain@older", OLDER),
                          (f"hf:a/chain@{OLDER}", OLDER)):
-      found, is_, _, _ = folder(path, server.url, tmp_path)
+      found, is_, _, _ = ask(path, server)
       assert is_ == found.name == commit
       text = (found / "generation_config.json").read_bytes()
       assert text == (FILES if commit == MAIN else older)["generation_config.json"]
-    *_, lines = folder("hf:a/chain@never", server.url, tmp_path)
-    assert lines == [f"rlx: hf:a/chain@never: {server.url} has no such revision."]
+    *_, lines = ask("hf:a/chain@never", server)
+    assert lines == [f"hf:a/chain@never: {server.url} has no such revision."]
 
 
-def test_who_may_read(tmp_path):
+def test_who_may_read(ask, monkeypatch):
   repos = {name: {MAIN: FILES} for name in ("a/gated", "a/private", "a/down")}
   with hub_stub.serve(repos, token="secret", access={
       "a/gated": "gated", "a/private": "private", "a/down": 500}) as server:
-    ask = lambda path, **more: folder(path, server.url, tmp_path, **more)
     for path in ("hf:a/private", "hf:a/nobody"):  # The hub says the same of both.
-      assert ask(path)[3] == [
-          f"rlx: {path}: {server.url} has no such repository, or a private one, which takes "
+      assert ask(path, server)[3] == [
+          f"{path}: {server.url} has no such repository, or a private one, which takes "
           "HF_TOKEN."]
-    assert ask("hf:a/private", HF_TOKEN="secret")[1] == MAIN
-    assert ask("hf:a/gated")[3] == [
-        f"rlx: hf:a/gated: gated; ask for access at {server.url}/a/gated and set HF_TOKEN; "
+    assert ask("hf:a/gated", server)[3] == [
+        f"hf:a/gated: gated; ask for access at {server.url}/a/gated and set HF_TOKEN; "
         "what has arrived is kept, run again to go on."]
-    line, = ask("hf:a/down")[3]
+    line, = ask("hf:a/down", server)[3]
     assert "does not answer as it should (HfHubHTTPError" in line
     assert line.endswith("and the cache has no whole copy of it.")
+    monkeypatch.setenv("HF_TOKEN", "secret")
+    assert ask("hf:a/private", server)[1] == MAIN
 
 
 @pytest.mark.parametrize("path", [
@@ -120,38 +106,38 @@ def test_a_name_that_is_none(path):
 
 
 @pytest.mark.parametrize("leave_out", ["model.safetensors", "config.json"])
-def test_not_a_model_that_can_be_read(tmp_path, leave_out):
+def test_not_a_model_that_can_be_read(ask, leave_out):
   files = {k: v for k, v in (FILES | OTHERS).items() if k != leave_out}
   files.pop("consolidated.safetensors")
   with hub_stub.serve({"a/b": {MAIN: files}}) as server:
-    line, = folder("hf:a/b", server.url, tmp_path)[3]
+    line, = ask("hf:a/b", server)[3]
     assert "config.json and *.safetensors are needed; there are" in line
     assert "'pytorch_model.bin'" in line
     assert not [x for x in server.asked if "/resolve/" in x]  # Said before anything is fetched.
 
 
-def test_nothing_cached_and_nobody_there(tmp_path):
+def test_nothing_cached_and_nobody_there(ask):
   with hub_stub.serve({}) as server: pass
-  line, = folder("hf:a/chain", server.url, tmp_path)[3]
+  line, = ask("hf:a/chain", server)[3]
   assert "does not answer" in line and "the cache has no whole copy of it" in line
-  line, = folder("hf:a/chain", server.url, tmp_path, HF_HUB_OFFLINE="1")[3]
-  assert line == ("rlx: hf:a/chain: HF_HUB_OFFLINE is set, and the cache has no whole copy "
+  line, = ask("hf:a/chain", server, offline=True)[3]
+  assert line == ("hf:a/chain: HF_HUB_OFFLINE is set, and the cache has no whole copy "
                   "of it.")
 
 
-def test_a_cut_download_goes_on_where_it_was(tmp_path):
+def test_a_cut_download_goes_on_where_it_was(ask):
   with hub_stub.serve({"a/chain": {MAIN: FILES}}, cut=[SIZE // 2]) as server:
-    found, *_ = folder("hf:a/chain", server.url, tmp_path)
+    found, *_ = ask("hf:a/chain", server)
     assert (found / "model.safetensors").read_bytes() == FILES["model.safetensors"]
     assert len([x for x in server.asked if x.startswith("GET /cdn/")]) == 2
 
 
-def test_a_download_that_stays_cut_is_one_line_and_no_model(tmp_path):
+def test_a_download_that_stays_cut_is_one_line_and_no_model(ask):
   with hub_stub.serve({"a/chain": {MAIN: FILES}}, cut=[SIZE // 2] + [0] * 9) as server:
-    line, = folder("hf:a/chain", server.url, tmp_path)[3]
-    assert line.startswith("rlx: hf:a/chain: ") and "run again to go on" in line
+    line, = ask("hf:a/chain", server)[3]
+    assert line.startswith("hf:a/chain: ") and "run again to go on" in line
     # What is there of it is not taken for the model.
-    line, = folder("hf:a/chain", server.url, tmp_path, HF_HUB_OFFLINE="1")[3]
+    line, = ask("hf:a/chain", server, offline=True)[3]
     assert "the cache has no whole copy of it" in line
     server.cut.clear()
-    assert folder("hf:a/chain", server.url, tmp_path)[1] == MAIN
+    assert ask("hf:a/chain", server)[1] == MAIN
