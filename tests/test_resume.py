@@ -303,7 +303,7 @@ def test_a_silence_prints_the_phase_and_every_stack(capfd):
   time.sleep(0.5)
   err = capfd.readouterr().err
   assert "since 'sample' ended" in err and "test_a_silence_prints" in err
-  assert err.count("rlx: nothing for") == 1
+  assert err.count("rlx: no progress for") == 1
   clock.lap("verify")
   clock.close()
   time.sleep(0.4)

@@ -1,5 +1,5 @@
-"""Pictures of a run: curves.png from metrics.jsonl, and SVGs for a page."""
-import functools
+"""Plots of a run: curves.png from metrics.jsonl, and SVGs for a page."""
+import contextlib
 import io
 import math
 import pathlib
@@ -8,7 +8,7 @@ import re
 from rlx.io import metrics as io_metrics
 
 TIME = "seconds per step"
-# Title -> {metric: label}. A panel without any of its metrics is left out.
+# Title -> {metric: label}. Panels without metrics are left out.
 PANELS = {
     "reward (sampled accuracy)": {"rollouts/accuracy": "all groups drawn",
                                   "rewards/outcome": "groups trained on"},
@@ -30,41 +30,67 @@ PANELS = {
 _STYLES = ("-", "--", ":", "-.", (0, (1, 3)))  # Legible without colour.
 
 
+
+
 def draw(workdir):
   """Writes <workdir>/curves.png; returns its path, or None without metrics."""
-  plt, lines = _pyplot(), _lines(workdir)
+  lines = _lines(workdir)
   panels = _panels(lines)
   if not panels: return None
   columns = min(4, len(panels))
   rows = -(-len(panels) // columns)
-  fig, grid = plt.subplots(rows, columns, figsize=(4 * columns, 3 * rows),
-                           squeeze=False, layout="constrained")
-  for axis, (title, keys) in zip(grid.flat, panels.items()):
-    _panel(axis, title, keys, lines)
-    axis.set_title(title, fontsize=10)
-  for axis in grid.flat[len(panels):]:
-    axis.set_visible(False)
   path = pathlib.Path(workdir) / "curves.png"
-  fig.savefig(path, dpi=100)
-  plt.close(fig)
+  with _figure(path, rows, columns, figsize=(4 * columns, 3 * rows)) as axes:
+    for axis, (title, keys) in zip(axes, panels.items()):
+      _panel(axis, title, keys, lines)
+      axis.set_title(title, fontsize=10)
+    for axis in axes[len(panels):]: axis.set_visible(False)
   return path
 
 
+def draw_at_k(path, results):
+  """Plots pass@k, maj@k and best of k by the PRM against k, with 95% intervals.
+
+  Args:
+    path: of the PNG.
+    results: {"KIND@K" or "KIND@K/SCORE[/VARIANT]": dict(mean, low, high)} among others.
+  """
+  panels = {}
+  for name, x in results.items():
+    kind, is_at_k, rest = name.partition("@")
+    if not is_at_k: continue
+    k, score, variant = (rest.split("/", 2) + ["", ""])[:3]
+    title = {"best": "best of k by the PRM", "weighted": "majority weighted by the PRM"}.get(
+        kind, "without the PRM") + (variant and f", {variant}")
+    panels.setdefault(title, {}).setdefault(score or f"{kind}@k", {})[int(k)] = x
+  with _figure(path, 1, len(panels), figsize=(3.4 * len(panels), 3), sharey=True) as axes:
+    for axis, (title, curves) in zip(axes, panels.items()):
+      for style, (label, by_k) in zip(_STYLES, curves.items()):
+        line, = axis.plot(list(by_k), [x["mean"] for x in by_k.values()], label=label,
+                          linestyle=style, marker="o", markersize=3)
+        low, high = ([x[end] for x in by_k.values()] for end in ("low", "high"))
+        axis.fill_between(list(by_k), low, high, color=line.get_color(), alpha=0.12, linewidth=0)
+      axis.set_title(title, fontsize=10)
+      axis.set_xscale("log", base=2)
+      axis.set_xticks(list(by_k), list(map(str, by_k)))
+      _finish(axis, xlabel="k", legend=True)
+    axes[0].set_ylabel("share of prompts right", fontsize=8)
+
+
 def svgs(workdir):
-  """{title: SVG} of the panels of `draw` that have metrics, but for the time."""
+  """{title: SVG} of the panels of `draw` that have metrics, without the seconds."""
   lines = _lines(workdir)
-  return {title: _svg(title, functools.partial(
-              _panel, title=title, keys=keys, lines=lines))
+  return {title: _svg(title, lambda axis, title=title, keys=keys: _panel(axis, title, keys, lines))
           for title, keys in _panels(lines).items() if title != TIME}
 
 
 def time_svg(workdir):
-  """SVG of the seconds of each stage, stacked; None of less than two steps."""
+  """SVG of the seconds of each stage, stacked; None for fewer than two steps."""
   lines = io_metrics.read(workdir)
   keys = _panels(lines).get(TIME)
   if not keys or len(lines) < 2: return None
   def stack(axis):
-    # The order of the stack is that of the shades, so it is told without colour.
+    # The shades have the order of the stack, so that it is legible without colour.
     from matplotlib import colormaps  # pylint: disable=g-import-not-at-top
     seconds = [[l.get(k, 0.0) for l in lines] for k in keys]
     shades = [colormaps["cividis"]((i + 0.5) / len(keys)) for i in range(len(keys))]
@@ -79,27 +105,26 @@ def time_svg(workdir):
 
 
 def reliability_svg(bins):
-  """SVG of evals/calibration.py: what was predicted against what was right."""
+  """SVG of evals/calibration.py: the predicted share that is right against the actual one."""
   def plot(axis):
-    bins_ = [b for b in bins if b["n"]]
-    predicted, right = ([b[k] for b in bins_] for k in ("predicted", "right"))
+    used = [b for b in bins if b["n"]]
+    predicted, right = ([b[k] for b in used] for k in ("predicted", "right"))
     axis.plot([0, 1], [0, 1], linestyle=":", color="0.5")
     axis.errorbar(predicted, right, fmt="o-", markersize=4, capsize=2, yerr=[
-        [b["right"] - b["low"] for b in bins_], [b["high"] - b["right"] for b in bins_]])
-    for b in bins_:
+        [b["right"] - b["low"] for b in used], [b["high"] - b["right"] for b in used]])
+    for b in used:
       axis.text(b["predicted"], 1.02, f"n={b['n']}", fontsize=7, ha="center",
                 transform=axis.get_xaxis_transform())
     axis.set(xlim=(0, 1), ylim=(-0.05, 1.05))
     axis.set_ylabel("share right", fontsize=8)
-    _finish(axis, xlabel="what the PRM says, mean of the bin")
+    _finish(axis, xlabel="prediction of the PRM, mean of the bin")
   return _svg("reliability", plot)
 
 
 def _panels(lines):
   """PANELS, with the metrics that some line has."""
-  known = set().union(*lines) if lines else set()
-  panels = {t: {k: v for k, v in keys.items() if k in known}
-            for t, keys in PANELS.items()}
+  known = set().union(*lines)
+  panels = {t: {k: v for k, v in keys.items() if k in known} for t, keys in PANELS.items()}
   return {t: keys for t, keys in panels.items() if keys}
 
 
@@ -119,83 +144,51 @@ def _finish(axis, xlabel="step", legend=False):
   if legend: axis.legend(fontsize=7, frameon=False)
 
 
-def _pyplot():
+@contextlib.contextmanager
+def _figure(file, rows=1, columns=1, *, save=dict(dpi=100), **options):
+  """A flat array of axes, saved to a file at the end."""
   import matplotlib  # pylint: disable=g-import-not-at-top
   matplotlib.use("Agg")
   from matplotlib import pyplot as plt  # pylint: disable=g-import-not-at-top
-  return plt
+  figure, axes = plt.subplots(rows, columns, squeeze=False, layout="constrained", **options)
+  yield axes.ravel()
+  figure.savefig(file, **save)
+  plt.close(figure)
 
 
-def _svg(name, paint):
-  """The SVG element of one axis for a page: its text is text, black the page's colour.
+def _svg(name, plot):
+  """The SVG element of one axis for a page: text stays text, black is the colour of the page.
 
   Args:
-    name: unlike that of other SVGs of the page; what they define stays apart by it.
-    paint: axis -> None.
+    name: unlike that of other SVGs of the page; identifiers are derived from it.
+    plot: axis -> None.
   """
-  plt, text = _pyplot(), io.StringIO()
-  with plt.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
-    fig, axis = plt.subplots(figsize=(4, 2.6), layout="constrained")
-    paint(axis)
-    fig.savefig(text, format="svg", transparent=True, metadata=dict.fromkeys(
-        ("Creator", "Date", "Format", "Type")))
-    plt.close(fig)
+  import matplotlib  # pylint: disable=g-import-not-at-top
+  text, no_metadata = io.StringIO(), dict.fromkeys(("Creator", "Date", "Format", "Type"))
+  with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}), _figure(
+      text, figsize=(4, 2.6),
+      save=dict(format="svg", transparent=True, metadata=no_metadata)) as axes:
+    plot(axes[0])
   svg = text.getvalue()
   svg = svg[svg.index("<svg"):].replace("#000000", "currentColor")
-  # Names of parts repeat from one SVG to the next; nothing refers to them.
+  # The names of groups repeat from one SVG to the next; nothing refers to them.
   return re.sub(r' id="[\w.]+_\d+"', "", svg)
 
 
-def draw_at_k(path, found):
-  """Draws pass@k, maj@k and what the PRM adds, with 95% intervals, against k.
-
-  Args:
-    path: of the PNG.
-    found: {"KIND@K" or "KIND@K/SCORE[/VARIANT]": dict(mean, low, high)} among others.
-  """
-  plt, panels = _pyplot(), {}
-  for name, x in found.items():
-    kind, is_at_k, rest = name.partition("@")
-    if not is_at_k: continue
-    k, _, score = rest.partition("/")
-    score, _, variant = score.partition("/")
-    title = {"best": "best of k by the PRM", "weighted": "majority weighted by the PRM"}.get(
-        kind, "without the PRM") + (variant and f", {variant}")
-    panels.setdefault(title, {}).setdefault(score or f"{kind}@k", {})[int(k)] = x
-  fig, grid = plt.subplots(1, len(panels), figsize=(3.4 * len(panels), 3), sharey=True,
-                           squeeze=False, layout="constrained")
-  for axis, (title, lines) in zip(grid.flat, panels.items()):
-    for style, (label, by_k) in zip(_STYLES, lines.items()):
-      line, = axis.plot(*zip(*((k, x["mean"]) for k, x in by_k.items())), label=label,
-                        linestyle=style, marker="o", markersize=3)
-      axis.fill_between(list(by_k), *([x[end] for x in by_k.values()]
-                                      for end in ("low", "high")),
-                        color=line.get_color(), alpha=0.12, linewidth=0)
-    axis.set_title(title, fontsize=10)
-    axis.set_xscale("log", base=2)
-    axis.set_xticks(list(by_k), list(map(str, by_k)))
-    axis.set_xlabel("k", fontsize=8)
-    axis.tick_params(labelsize=8)
-    axis.grid(alpha=0.3)
-    axis.legend(fontsize=7)
-  grid.flat[0].set_ylabel("share of prompts right", fontsize=8)
-  fig.savefig(path, dpi=100)
-  plt.close(fig)
-
-
 def _lines(workdir):
-  """Those of metrics.jsonl, between the accuracies before and after, which the summary
-  has."""
+  """The lines of metrics.jsonl; those of the first and last step have the accuracies before and
+  after training, which the summary has."""
   workdir, lines = pathlib.Path(workdir), io_metrics.read(workdir)
   summary = io_metrics.summary(workdir)
-  if "after" not in summary: return lines  # It goes on, or is of train_prm.
+  if "after" not in summary: return lines  # The run is not finished, or is of train_prm.
   first, last = ({"step": step} | {f"eval/{k}": v["mean"] for k, v in summary[when].items()}
                  for step, when in ((0, "before"), (summary["steps"], "after")))
   return [first | (lines[0] if lines else {}), *lines[1:], last]
 
 
 def _typical(lines, keys):
-  """An upper limit that steps which compile do not decide."""
-  of = lambda lines: sorted(l[k] for l in lines for k in keys if math.isfinite(l.get(k, math.nan)))
-  later = of(lines[1:]) or of(lines) or [0.0]
-  return 1.3 * later[int(0.9 * (len(later) - 1))] or 1.0
+  """An upper limit of an axis that ignores the first step, which compiles, and outliers."""
+  def finite(lines):
+    return sorted(l[k] for l in lines for k in keys if math.isfinite(l.get(k, math.nan)))
+  values = finite(lines[1:]) or finite(lines) or [0.0]
+  return 1.3 * values[int(0.9 * (len(values) - 1))] or 1.0

@@ -1,4 +1,4 @@
-"""Metrics and tables of a run: metrics.jsonl, completions.jsonl, and who else is told."""
+"""Metrics and sampled completions of a run: metrics.jsonl, completions.jsonl, metric backends."""
 import functools
 import json
 import math
@@ -12,30 +12,31 @@ from rlx.io import trackers as trackers_lib
 
 
 class Writer:
-  """Appends to the files of a workdir; reads a step's metrics one step late.
+  """Appends to the files of a workdir; converts the metrics of a step one step later.
 
-  `write` keeps the (device) values it is given and converts those of the call
-  before, so that the host never waits for the step just dispatched. The files are
-  what counts: a tracker that fails is a line on stderr and is told nothing more.
+  `write` keeps the (device) values that it is given and converts those of the call before, so
+  that the host does not wait for the step that was just dispatched. The files are complete in
+  any case: a metric backend that fails is reported on stderr and not called again.
   """
 
   def __init__(self, workdir, *, first_step=0, trackers=(), config=None, writes=True):
     """Drops lines of steps >= first_step: a resumed run writes them again.
 
     Args:
-      writes: False only converts, for `last`: another process has the files.
-      trackers: names of trackers.KINDS to tell beside TensorBoard.
-      config: {key: value}, for them.
+      writes: False only converts, for `last`: another process writes the files.
+      trackers: names of trackers.KINDS, in addition to TensorBoard.
+      config: {key: value}, for the metric backends.
     Raises:
-      ValueError: a tracker does not start.
+      ValueError: a metric backend does not start.
     """
     self._dir, self._writes = pathlib.Path(workdir), writes
     self._pending, self._trackers = None, {}
-    self.last = {}  # Newest converted metrics, for the progress bar.
+    self.last = {}  # The newest converted metrics, for the progress bar.
     if not writes: return
     self._dir.mkdir(parents=True, exist_ok=True)
-    for name in ("metrics.jsonl", "completions.jsonl"):
-      _keep_before(self._dir / name, first_step)
+    for path in (self._dir / "metrics.jsonl", self._dir / "completions.jsonl"):
+      if path.exists():
+        strict_json.replace(path, _lines(r for r in _read(path) if r["step"] < first_step))
     self._trackers = trackers_lib.start(trackers, self._dir, first_step, config or {})
 
   def write(self, step, metrics):
@@ -44,93 +45,88 @@ class Writer:
     self._pending = (step, dict(metrics))
 
   def flush(self):
-    """Writes what is queued; waits for its values."""
+    """Writes the queued metrics; waits for their values."""
     if self._pending is None: return
-    step, metrics = self._pending
-    self._pending = None
-    values = {k: float(np.asarray(v)) for k, v in metrics.items()}
-    self.last = values
+    (step, metrics), self._pending = self._pending, None
+    self.last = {k: float(np.asarray(v)) for k, v in metrics.items()}
     if not self._writes: return
-    line = {k: v if math.isfinite(v) else None for k, v in values.items()}
-    _append(self._dir / "metrics.jsonl", [dict(step=step, **line)])
-    self._tell("scalars", step, {k: v for k, v in values.items() if math.isfinite(v)})
+    finite = {k: v for k, v in self.last.items() if math.isfinite(v)}
+    self._append("metrics.jsonl", [dict.fromkeys(self.last) | finite], step)
+    self._call("scalars", step, finite)
 
   def table(self, step, rows):
     """Appends sampled completions, one dict a row."""
-    self.flush()  # Trackers take steps in their order.
+    self.flush()  # Metric backends need the steps in order.
     if not self._writes: return
-    _append(self._dir / "completions.jsonl", [dict(step=step, **r) for r in rows])
-    self._tell("table", step, rows)
+    self._append("completions.jsonl", rows, step)
+    self._call("table", step, rows)
 
   def close(self):
+    """Writes the queued metrics and closes the metric backends."""
     self.flush()
-    self._tell("close")
+    self._call("close")
 
-  def _tell(self, what, *args):
+  def _append(self, name, rows, step):
+    with (self._dir / name).open("a") as f: f.write(_lines(dict(step=step, **r) for r in rows))
+
+  def _call(self, method, *args):
     for name, tracker in list(self._trackers.items()):
       try:
-        getattr(tracker, what)(*args)
-      except Exception as e:  # A server that is away must not end the run.
-        print(f"rlx: log.writers: {name} failed and is told no more: {e!r}; "
-              f"{self._dir / 'metrics.jsonl'} has all.", file=sys.stderr)
+        getattr(tracker, method)(*args)
+      except Exception as e:  # A server that does not answer must not end the run.
+        print(f"rlx: log.writers: {name} failed and is not used any more: {e!r}; "
+              f"{self._dir / 'metrics.jsonl'} has all metrics.", file=sys.stderr)
         del self._trackers[name]
 
 
 def read(workdir):
-  """The lines of metrics.jsonl as dicts; null comes back as NaN. None yet is []."""
-  is_line = lambda row: all(v is None or _is_number(v) for v in row.values())
-  return [{k: math.nan if v is None else v for k, v in l.items()}
-          for l in _whole(pathlib.Path(workdir) / "metrics.jsonl", is_line)]
+  """The lines of metrics.jsonl as dicts, with NaN for null; [] if there are none yet."""
+  is_valid = lambda row: all(v is None or _is_number(v) for v in row.values())
+  return [{k: math.nan if v is None else v for k, v in row.items()}
+          for row in _read(pathlib.Path(workdir) / "metrics.jsonl", is_valid)]
 
 
 def tables(workdir):
-  """The rows of completions.jsonl as dicts, which have the step; none yet is []."""
-  return _whole(pathlib.Path(workdir) / "completions.jsonl")
+  """The rows of completions.jsonl as dicts, with their step; [] if there are none yet."""
+  return _read(pathlib.Path(workdir) / "completions.jsonl")
 
 
 def summary(workdir):
   """summary.json of a finished run; {} without one.
 
   Raises:
-    ValueError: it is not what a loop writes.
+    ValueError: the file is not a summary that a training loop wrote.
   """
   path = pathlib.Path(workdir) / "summary.json"
   if not path.exists(): return {}
+  _check_is_file(path)
   try:
-    found = json.loads(path.read_bytes())  # Which may have NaN.
+    value = json.loads(path.read_bytes())  # May have NaN.
   except (ValueError, RecursionError) as e:
     raise ValueError(f"{path}: not JSON: {e}.") from None
   def has(x, *names):
     return isinstance(x, dict) and all(_is_number(x.get(name)) for name in names)
-  def is_accuracy(x):
-    return isinstance(x, dict) and all(has(x.get(name), "mean", "low", "high")
-                                       for name in found["after"])
-  is_right = has(found, "steps") and has(found.get("seconds"), "total", "to_first_step") and (
-      "after" not in found or isinstance(found["after"], dict)  # train_prm has none.
-      and is_accuracy(found["after"]) and is_accuracy(found.get("before")))
-  if not is_right: raise ValueError(f"{path}: this is no summary of a run.")
-  return found
+  def are_accuracies(x, names):
+    return isinstance(x, dict) and all(has(x.get(n), "mean", "low", "high") for n in names)
+  is_valid = has(value, "steps") and has(value.get("seconds"), "total", "to_first_step")
+  if is_valid and "after" in value:  # A run of train_prm has no accuracies.
+    names = value["after"] if isinstance(value["after"], dict) else [None]
+    is_valid = are_accuracies(value["after"], names) and are_accuracies(value.get("before"), names)
+  if not is_valid: raise ValueError(f"{path}: this is no summary of a run.")
+  return value
 
 
-def _append(path, rows):
-  with path.open("a") as f:
-    f.writelines(json.dumps(r) + "\n" for r in rows)
+def _lines(rows):
+  return "".join(json.dumps(row) + "\n" for row in rows)
 
 
-def _keep_before(path, step):
-  if not path.exists(): return
-  kept = [l for l in _whole(path) if l["step"] < step]
-  strict_json.replace(path, "".join(json.dumps(l) + "\n" for l in kept))
-
-
-def _whole(path, is_right=lambda row: True):
-  """The lines of a .jsonl, but for half a line: a kill or a write under way leaves one
-  at the end. After a kill it belongs to a step that is run again.
-
-  Lines that nobody wrote so, as a failing disk leaves them, are left out; stderr says so.
+def _read(path, is_valid=lambda row: True):
+  """The rows of a .jsonl. An incomplete last line, which a kill or a concurrent write leaves, is
+  ignored: after a kill its step is run again. Damaged lines are reported on stderr and skipped.
   """
   if not path.exists(): return []
-  found, wrong = [], []
+  _check_is_file(path)
+  rows, damaged = [], []
   for i, line in enumerate(path.read_bytes().splitlines(keepends=True), 1):
     if not line.endswith(b"\n"): break
     try:
@@ -138,16 +134,22 @@ def _whole(path, is_right=lambda row: True):
     except (ValueError, RecursionError):
       row = None
     if (isinstance(row, dict) and type(row.get("step")) is int and 0 <= row["step"] < 2**31
-        and is_right(row)): found.append(row)
-    else: wrong.append(i)
-  if wrong: _note(f"rlx: {path}: {len(wrong)} of {i} lines cannot be read and are left out, the "
-                  f"first is line {wrong[0]}.")
-  return found
+        and is_valid(row)): rows.append(row)
+    else: damaged.append(i)
+  if damaged:
+    _note(f"rlx: {path}: {len(damaged)} of {i} lines cannot be read and are left out, the first is "
+          f"line {damaged[0]}.")
+  return rows
+
+
+def _check_is_file(path):
+  """A pipe or a device would never end."""
+  if not path.is_file(): raise ValueError(f"{path}: this is no file.")
 
 
 @functools.cache
 def _note(text):
-  """Says it once."""
+  """Prints a message once."""
   print(text, file=sys.stderr)
 
 

@@ -1,13 +1,13 @@
-"""Who is told of a run beside its files: TensorBoard, W&B, MLflow, behind one interface.
+"""Metric backends: TensorBoard, Weights & Biases and MLflow, with one interface.
 
-  scalars(step, {name: number})    finite ones
+  scalars(step, {name: number})    finite numbers
   table(step, [row, ...])          sampled completions, one dict a row
   close()
 
-A package is imported only where it is named. Where it sends things, and whether at
-all, its own environment says: WANDB_MODE=offline, WANDB_PROJECT, MLFLOW_TRACKING_URI,
-MLFLOW_EXPERIMENT_NAME. The run's name is that of the workdir; its id there is kept in
-<workdir>/trackers.json, so that a resumed run goes on in it.
+A package is imported only if it is named. Its own environment variables configure it:
+WANDB_MODE=offline, WANDB_PROJECT, MLFLOW_TRACKING_URI, MLFLOW_EXPERIMENT_NAME. The name of a
+run is that of its workdir; its id is kept in <workdir>/trackers.json, so that a resumed run
+continues it.
 """
 import importlib
 import json
@@ -18,23 +18,21 @@ PROJECT = "rlx"
 
 
 class TensorBoard:
-  """Event files in <workdir>/tensorboard; of completions it gets none."""
+  """Event files in <workdir>/tensorboard, without completions."""
 
   def __init__(self, workdir, first_step):
     from tensorboardX import SummaryWriter  # pylint: disable=g-import-not-at-top
     self._events = SummaryWriter(str(workdir / "tensorboard"), purge_step=first_step)
+    self.close = self._events.close
 
   def scalars(self, step, values):
     for k, v in values.items(): self._events.add_scalar(k, v, step)
 
   def table(self, step, rows): pass
 
-  def close(self):
-    self._events.close()
-
 
 class Wandb:
-  """Weights & Biases. Steps it has already, which a resumed run repeats, it leaves."""
+  """Weights & Biases, which ignores steps that it already has: a resumed run repeats some."""
 
   def __init__(self, workdir, run_id, config):
     import wandb  # pylint: disable=g-import-not-at-top
@@ -42,82 +40,76 @@ class Wandb:
     self._run = wandb.init(
         id=self.id, resume="allow", name=workdir.name, dir=str(workdir), config=config,
         project=os.environ.get("WANDB_PROJECT", PROJECT), allow_val_change=True)
-    self._table = wandb.Table
+    self._table, self.close = wandb.Table, self._run.finish
 
   def scalars(self, step, values):
     self._run.log(values, step=step)
 
   def table(self, step, rows):
-    # Lists of numbers per token would be columns that nobody can read.
+    # Columns with a list of numbers per token would not be readable.
     shown = [{k: v for k, v in row.items() if not isinstance(v, list)} for row in rows]
     columns = list(shown[0]) if shown else []
     self._run.log({"completions": self._table(
         columns=columns, data=[[row[k] for k in columns] for row in shown])}, step=step)
 
-  def close(self):
-    self._run.finish()
-
 
 class Mlflow:
-  """MLflow; completions are artifacts, a JSON file each time."""
+  """MLflow; the completions of a step are an artifact, a JSON file."""
 
   def __init__(self, workdir, run_id, config):
     import mlflow  # pylint: disable=g-import-not-at-top
-    self._mlflow = mlflow
+    self._mlflow, self.close = mlflow, mlflow.end_run
     mlflow.set_experiment(os.environ.get("MLFLOW_EXPERIMENT_NAME", PROJECT))
     self.id = mlflow.start_run(run_id=run_id, run_name=workdir.name).info.run_id
     mlflow.log_dict(config, "config.json")
 
   def scalars(self, step, values):
-    # A metric of the same name and step again is one more point, not another value.
+    # MLflow keeps all values that a metric was given at a step.
     self._mlflow.log_metrics(values, step=step)
 
   def table(self, step, rows):
     self._mlflow.log_dict({"rows": rows}, f"completions/{step:06d}.json")
 
-  def close(self):
-    self._mlflow.end_run()
 
-
-# Name -> class, what of its package it calls first, what pip has to install. The last
-# two are for MLflow's own data base, where it writes unless MLFLOW_TRACKING_URI is set.
+# Name -> class, the first function of the package that it calls, what pip has to install. The
+# last two packages are for MLflow's own data base, its default without MLFLOW_TRACKING_URI.
 KINDS = {"wandb": (Wandb, "init", "wandb"),
          "mlflow": (Mlflow, "start_run", "mlflow-skinny sqlalchemy alembic")}
 
 
 def check(names):
-  """Imports what is named.
+  """Imports the named packages.
 
   Raises:
-    ValueError: an unknown name, or a package that is not installed.
+    ValueError: a name is unknown, or its package is not installed.
   """
   if unknown := [n for n in names if n not in KINDS]:
     raise ValueError(f"log.writers={names!r}: {unknown[0]!r} is none of {tuple(KINDS)}.")
   for name in names:
-    _, entry, package = KINDS[name]
-    try:  # A folder of its name, which it makes itself, can be imported too.
-      getattr(importlib.import_module(name), entry)
+    _, function, package = KINDS[name]
+    try:  # A folder that wandb or mlflow made can be imported too, as an empty package.
+      getattr(importlib.import_module(name), function)
     except (ImportError, AttributeError) as e:
       raise ValueError(f"log.writers={names!r}: {e}; "
                        f"python -m pip install {package}") from None
 
 
 def start(names, workdir, first_step, config):
-  """{name: tracker} of TensorBoard and those named.
+  """{name: tracker} of TensorBoard and the named backends.
 
-  A run that starts at step 0 is a new one there, too.
+  A run that starts at step 0 is a new run there, too.
 
   Raises:
-    ValueError: a tracker does not start.
+    ValueError: a backend does not start.
   """
-  found, path = {"tensorboard": TensorBoard(workdir, first_step)}, workdir / "trackers.json"
-  workdir = workdir.absolute()  # Its name is the run's.
+  trackers, path = {"tensorboard": TensorBoard(workdir, first_step)}, workdir / "trackers.json"
+  workdir = workdir.absolute()  # Its name is that of the run.
   ids = json.loads(path.read_text()) if first_step and path.exists() else {}
   for name in names:
     try:
-      found[name] = KINDS[name][0](workdir, ids.get(name), config)
-    except Exception as e:  # Not logged in, no server: whatever its package says.
+      trackers[name] = KINDS[name][0](workdir, ids.get(name), config)
+    except Exception as e:  # Not logged in, no server: each package has its own errors.
       raise ValueError(f"log.writers={names!r}: {name} does not start: {e}") from e
-    ids[name] = found[name].id
+    ids[name] = trackers[name].id
   if names: path.write_text(json.dumps(ids, indent=2))
-  return found
+  return trackers

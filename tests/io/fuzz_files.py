@@ -15,6 +15,7 @@ import transformers
 from tests import conftest  # Devices, before jax starts. pylint: disable=unused-import
 from configs import base
 from rlx import build
+from rlx.io import bounded
 from rlx.io import hf
 from rlx.io import tokenizer
 from rlx.io import weights
@@ -25,6 +26,7 @@ from tests.io import fuzz
 from tests.io import test_damaged
 
 _ = transformers.AutoTokenizer, transformers.GPT2Tokenizer  # transformers imports them on access.
+bounded.SECONDS = 2  # For templates and tokenizers that never end.
 
 
 # Models in Hugging Face directories.

@@ -2,6 +2,7 @@ import json
 import math
 
 import jax.numpy as jnp
+import pytest
 
 from rlx.io import metrics
 
@@ -35,3 +36,11 @@ def test_a_resumed_run_replaces_what_it_repeats(tmp_path):
   writer.close()
   assert [l["a"] for l in _lines(tmp_path / "metrics.jsonl")] == [0, 1, 20]
   assert [l["step"] for l in _lines(tmp_path / "completions.jsonl")] == [0, 1]
+
+
+@pytest.mark.parametrize("name", ["metrics.jsonl", "completions.jsonl", "summary.json"])
+def test_a_device_is_not_read(tmp_path, name):
+  (tmp_path / name).symlink_to("/dev/zero")
+  with pytest.raises(ValueError, match=f"{name}: this is no file"):
+    metrics.summary(tmp_path)
+    metrics.Writer(tmp_path)
