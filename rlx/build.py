@@ -277,7 +277,8 @@ def note_template(c, tokenizer, prompt):
 
 def read_prompts(c, split):
   """The prompts of a split, all there are."""
-  path = f"datasets.{c.prompts.dataset}.prompts"
+  path = c.prompts.dataset
+  if isinstance(path, str) and ":" not in path: path = f"datasets.{path}.prompts"
   resolve.lookup("prompts", path, "prompts.dataset")
   dataset = resolve.bind("prompts", dict(c.prompts.columns, name=path), "prompts.columns",
                          n_given=2)

@@ -1,4 +1,5 @@
-"""Config -> function. The name in a config is the import path below its stage."""
+"""Config -> function. The name in a config is the import path below its stage, or
+"package.module:function" of any module; Python code may put the function itself there."""
 import functools
 import importlib
 import inspect
@@ -117,17 +118,55 @@ def bind(stage, spec, key=None, n_given=None):
 
 
 def lookup(stage, path, key=None):
-  """The public function at `path` below rlx/<stage>/, or a ValueError saying what is there."""
+  """The function that a config names.
+
+  Args:
+    stage: folder below rlx/, such as "rewards".
+    path: the import path of a public function below the stage, such as "outcome.verdict";
+      "package.module:function" of any module on the import path; or the function itself.
+    key: the config key, for messages; default the stage.
+  Raises:
+    ValueError: there is no such module or function, or it cannot be called; the message says
+      what exists.
+  """
+  if callable(path): return path
+  shown = f"{key or stage}.name={path!r}"
+  if ":" in str(path): return _imported(path, shown)
   *_, fn_name = parts = f"{stage}.{path}".split(".")
-  key, file = key or stage, "/".join(["rlx", *parts[:-1]]) + ".py"
+  file = "/".join(["rlx", *parts[:-1]]) + ".py"
   try:
     module = importlib.import_module(".".join(["rlx", *parts[:-1]]))
   except ModuleNotFoundError as e:
     if e.name is None or not e.name.startswith("rlx"): raise
-    raise ValueError(f"{key}.name={path!r}: there is no {file}.") from None
+    raise ValueError(f"{shown}: there is no {file}.") from None
   if (fn := public(module).get(fn_name)) is None:
-    raise ValueError(f"{key}.name={path!r}: {file} has {sorted(public(module))}.")
+    raise ValueError(f"{shown}: {file} has {sorted(public(module))}.")
   return fn
+
+
+def _imported(path, shown):
+  """The callable at "package.module:function"."""
+  module_name, _, fn_name = path.partition(":")
+  try:
+    module = importlib.import_module(module_name)
+  except Exception as e:  # Whatever the module raises.
+    is_absent = isinstance(e, ModuleNotFoundError) and f"{module_name}.".startswith(f"{e.name}.")
+    raise ValueError(f"{shown}: " + (
+        f"there is no module {e.name!r} on the import path." if is_absent else
+        f"importing {module_name} fails: {type(e).__name__}: {e}")) from e
+  names = sorted(name for name, x in vars(module).items()
+                 if callable(x) and not name.startswith("_"))
+  fn = functools.reduce(lambda x, name: getattr(x, name, None), fn_name.split("."), module)
+  if fn is None: raise ValueError(f"{shown}: {module_name} has {names}.")
+  if not callable(fn):
+    raise ValueError(f"{shown}: a {type(fn).__name__}, no function; {module_name} has {names}.")
+  return fn
+
+
+def path_of(fn):
+  """A function as lookup's path: "package.module:function"; of a name, the name itself."""
+  if not callable(fn): return fn
+  return f"{fn.__module__}:{getattr(fn, '__qualname__', type(fn).__qualname__)}"
 
 
 def public(module):

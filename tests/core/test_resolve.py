@@ -51,3 +51,41 @@ def test_private_and_imported_functions_have_no_name():
   from rlx.advantages import process
   assert {"rloo", "grpo"} <= set(resolve.public(process))
   assert not any(n.startswith("_") for n in resolve.public(process))
+
+
+MINE = """
+import json
+number = 3
+def half(outcome_B, *, factor=0.5): return factor * outcome_B
+"""
+
+
+@pytest.fixture
+def mine(tmp_path, monkeypatch):
+  (tmp_path / "my_methods.py").write_text(MINE)
+  (tmp_path / "broken_methods.py").write_text("import my_methods\n1 / 0")
+  (tmp_path / "needy_methods.py").write_text("import not_installed")
+  monkeypatch.syspath_prepend(str(tmp_path))
+
+
+def test_functions_of_any_module_and_functions_themselves(mine):
+  named = resolve.lookup("rewards", "my_methods:half")
+  for name in ("my_methods:half", named, lambda outcome_B, *, factor=0.5: factor * outcome_B):
+    fn = resolve.resolve("rewards", {"name": name, "factor": 2.0}, records.Scored)
+    assert fn.fields == ("outcome_B",)
+    np.testing.assert_array_equal(fn(_term().scored), [2, 0, np.nan, 2])
+  assert resolve.path_of(named) == "my_methods:half" == resolve.path_of("my_methods:half")
+
+
+@pytest.mark.parametrize("name, match", [
+    ("my_method:half", "x.name='my_method:half': there is no module 'my_method' on the"),
+    ("my_methods.inner:half", "there is no module 'my_methods.inner'|not a package"),
+    ("my_methods:haf", r"x.name='my_methods:haf': my_methods has \['half'\]"),
+    ("my_methods:number", "a int, no function; my_methods has"),
+    ("my_methods:json", "a module, no function"),
+    ("broken_methods:half", "importing broken_methods fails: ZeroDivisionError: division by"),
+    ("needy_methods:half", "importing needy_methods fails: ModuleNotFoundError: .*not_installed"),
+], ids=str)
+def test_refuses_what_a_module_does_not_have(mine, name, match):
+  with pytest.raises(ValueError, match=match):
+    resolve.bind("rewards", {"name": name}, "x")
