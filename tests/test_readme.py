@@ -1,4 +1,5 @@
-"""The README's commands name things that exist, and what it promises is there."""
+"""README and docs: their commands are accepted, what they name and link to exists."""
+import json
 import pathlib
 import re
 import shlex
@@ -7,74 +8,141 @@ import sys
 
 import pytest
 
+from rlx.core import resolve
+
 ROOT = pathlib.Path(__file__).parent.parent
-README = (ROOT / "README.md").read_text()
-BLOCKS = [text for language, text in re.findall(
-    r"^```(\w*)\n(.*?)^```$", README, re.S | re.M) if not language]
-COMMANDS = [c for block in BLOCKS for line in block.splitlines()
-            for c in line.split(" && ") if c.startswith("python -m rlx.")]
+PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]
+TEXTS = {str(p.relative_to(ROOT)): p.read_text() for p in sorted(PAGES)}
+each = pytest.mark.parametrize("page", TEXTS)
+
+
+def blocks(text):
+  """Code blocks without a language, which hold commands."""
+  return [block for language, block in re.findall(r"^```(\w*)\n(.*?)^```$", text, re.S | re.M)
+          if not language]
+
+
+# Commands of rlx in which nothing is left for the reader to fill in.
+COMMANDS = sorted({command.strip() for text in TEXTS.values() for block in blocks(text)
+                   for line in block.splitlines() for command in line.split(" && ")
+                   if command.startswith("python -m rlx.")
+                   and not re.search(r"FOLDER|\$task|\"$", command)})
+MISTAKES = [
+    ("--config.prm.bata=1", "rlx: .*bata"),
+    ("--config.steps=many", "rlx: .*steps"),
+    ("--config.prm.order=after", r"rlx: prm.order='after': one of"),
+    ("--config.rollouts.per_prompt=1", "rlx: rollouts.per_prompt=1: "),
+    ("--steps=3", "rlx: .*steps"),
+    ("--config=configs/nope.py", "rlx: .*No such file.*configs/nope.py"),
+    ("--config=configs/papers/prime.py:x", "rlx: ValueError: prime.py:x: there are"),
+    ("--config.prompts.options.opps=M", "rlx: 'opps'"),
+    ("--config.mesh.data=99", "rlx: mesh: data=99 .* needs 99 devices")]
+
+
+def with_a_missing_file(command, workdir):
+  """(module, flags, what the message starts with): the command on a file that is not there."""
+  words = shlex.split(re.sub(r"\$\([^)]*\)", "MODEL", command), comments=True)[2:]
+  module, flags = words[0], words[1:]
+  if module == "rlx.tools.view": return module, ["/nowhere"], "rlx: "
+  if module == "rlx.tools.convert":
+    flags = [f for f in flags if not f.startswith(("--source", "--to", "--model"))]
+    return (module, [*flags, "--source=/nowhere", f"--to={workdir}/m"],
+            "rlx: source='/nowhere' is missing")
+  # sft starts from a random model, so there the data are missing.
+  key = "prompts.source" if module == "rlx.loops.sft" else "model.path"
+  flags = [f for f in flags if not f.startswith(("--workdir", "--config.model.path"))]
+  if module != "rlx.tools.doctor": flags.append(f"--workdir={workdir}")
+  return module, [*flags, f"--config.{key}=/nowhere.jsonl"], f"rlx: {key}='/nowhere.jsonl'"
+
+
+# Each command runs in a fork of a process that has imported what takes seconds to import.
+FORKS = """
+import json, os, runpy, sys, tempfile, traceback
+from rlx.loops import rl
+results = []
+for module, flags in json.load(sys.stdin):
+  with tempfile.TemporaryFile() as errors:
+    pid = os.fork()
+    if pid == 0:
+      os.dup2(errors.fileno(), 2)
+      sys.argv, code = [module, *flags], 1
+      try: runpy.run_module(module, run_name="__main__")
+      except SystemExit as e: code = e.code
+      except BaseException: traceback.print_exc()
+      sys.stderr.flush()
+      os._exit(code)
+    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    errors.seek(0)
+    results.append((status, errors.read().decode()))
+json.dump(results, sys.stdout)
+"""
+
+
+def run(calls):
+  """[(exit status, stderr)] of [(module, flags)]."""
+  done = subprocess.run([sys.executable, "-c", FORKS], cwd=ROOT, input=json.dumps(calls),
+                        capture_output=True, text=True, check=True)
+  return json.loads(done.stdout)
 
 
 def test_the_two_commands_come_first():
-  assert len(COMMANDS) == 13
-  first = BLOCKS[0].splitlines()
-  assert first == [
+  assert blocks(TEXTS["README.md"])[0].splitlines() == [
       "python -m pip install -e . && python -m rlx.train "
       "--config=configs/quickstart.py --workdir=/tmp/rlx/quickstart",
       "python -m pip install -e '.[test]' && python -m pytest"]
 
 
-@pytest.mark.parametrize("command", [c for c in COMMANDS if "--config" in c])
-def test_commands_parse(command, tmp_path):
-  """Flags and configs are accepted; the run ends at a file that is not there."""
-  command = re.sub(r"\$\([^)]*\)", "MODEL", command)
-  words = shlex.split(command)
-  assert (ROOT / "rlx" / (words[2].removeprefix("rlx.").replace(".", "/") + ".py")).exists()
-  words = [w for w in words if not w.startswith(("--workdir", "--config.model.path"))]
-  # sft starts from a random model, so there it is the data that is not there.
-  missing = ("--config.prompts.source=nowhere" if words[2] == "rlx.loops.sft" else
-             "--config.model.path=/nowhere")
-  if words[2] != "rlx.tools.doctor": words.append(f"--workdir={tmp_path}")
-  done = subprocess.run(
-      [sys.executable, *words[1:], missing], cwd=ROOT, capture_output=True, text=True)
-  assert done.returncode == 2, done.stderr
-  key, _, value = missing.removeprefix("--config.").partition("=")
-  assert done.stderr.strip().splitlines()[-1].startswith(
-      f"rlx: {key}={value!r}"), done.stderr
+def test_flags_and_configs_of_all_commands_are_accepted(tmp_path):
+  """Each run ends because a file is missing, so the rest of its command was accepted."""
+  calls = [with_a_missing_file(c, tmp_path / "run") for c in COMMANDS]
+  assert {module for module, *_ in calls} >= {
+      "rlx.train", "rlx.loops.sft", "rlx.loops.train_prm",
+      *(f"rlx.tools.{tool}" for tool in ("doctor", "view", "evaluate", "convert"))}
+  results = run([call[:2] for call in calls])
+  for command, (*_, message), (status, errors) in zip(COMMANDS, calls, results):
+    assert status == 2 and errors.strip().splitlines()[-1].startswith(message), (command, errors)
 
 
-@pytest.mark.parametrize("command", [c for c in COMMANDS if "rlx.tools.convert" in c])
-def test_conversions_parse(command, tmp_path):
-  words = [w for w in shlex.split(command) if not w.startswith(("--source", "--to", "--model"))]
-  done = subprocess.run(
-      [sys.executable, *words[1:], "--source=/nowhere", f"--to={tmp_path / 'm'}"], cwd=ROOT,
-      capture_output=True, text=True)
-  assert done.returncode == 2 and done.stderr.startswith(
-      "rlx: source='/nowhere' is missing"), done.stderr
+def test_mistakes_are_one_line_before_anything_compiles(tmp_path):
+  results = run([("rlx.train", ["--config=configs/quickstart.py", f"--workdir={tmp_path}", flag])
+                 for flag, _ in MISTAKES])
+  for (flag, message), (status, errors) in zip(MISTAKES, results):
+    lines = errors.strip().splitlines()
+    assert status == 2 and len(lines) == 1 and re.match(message, lines[0]), (flag, errors)
 
 
-@pytest.mark.parametrize("flags, message", [
-    (["--config.prm.bata=1"], "rlx: .*bata"),
-    (["--config.steps=many"], "rlx: .*steps"),
-    (["--config.prm.order=after"], r"rlx: prm.order='after': one of"),
-    (["--config.rollouts.per_prompt=1"], "rlx: rollouts.per_prompt=1: "),
-    (["--steps=3"], "rlx: .*steps"),
-    (["--config=configs/nope.py"], "rlx: .*No such file.*configs/nope.py"),
-    (["--config=configs/papers/prime.py:x"], "rlx: ValueError: prime.py:x: there are"),
-    (["--config.prompts.options.opps=M"], "rlx: 'opps'"),
-    (["--config.mesh.data=99"], "rlx: mesh: data=99 .* needs 99 devices"),
-], ids=str)
-def test_mistakes_are_one_line_before_anything_compiles(flags, message, tmp_path):
-  done = subprocess.run(
-      [sys.executable, "-m", "rlx.train", "--config=configs/quickstart.py",
-       f"--workdir={tmp_path}", *flags], cwd=ROOT, capture_output=True, text=True)
-  assert done.returncode == 2
-  lines = done.stderr.strip().splitlines()
-  assert len(lines) == 1 and re.match(message, lines[0]), done.stderr
+@each
+def test_links_lead_to_files_and_headings(page):
+  for target in re.findall(r"\]\(([^)\s]+)\)", TEXTS[page]):
+    if re.match(r"https?:", target): continue
+    name, _, heading = target.partition("#")
+    path = (ROOT / page).parent / name if name else ROOT / page
+    assert path.exists(), target
+    if heading:
+      titles = re.findall(r"^#+ (.*)$", path.read_text(), re.M)
+      assert heading in [re.sub(r"[^\w\- ]", "", t.lower()).replace(" ", "-") for t in titles]
 
 
-def test_files_it_speaks_of_exist():
-  for name in re.findall(r"`((?:rlx|configs|tests)/[\w./]+?)`", README):
+@each
+def test_files_that_are_named_exist(page):
+  for name in re.findall(r"`((?:rlx|configs|tests|experiments|colab|docs)/[\w./]+?)`",
+                         TEXTS[page]):
     assert (ROOT / name).exists(), name
-  for line in re.findall(r"^  (\w+)/ +\d?[ab]? +", README, re.M):
-    assert (ROOT / "rlx" / line).is_dir(), line
+
+
+def test_methods_that_are_named_exist():
+  """The tables of docs/methods.md: `module.function` below one of the stages."""
+  text = TEXTS["docs/methods.md"]
+  stages = ("rewards", "advantages", "losses", "rollouts")
+  modules = {p.stem: s for s in stages for p in (ROOT / "rlx" / s).glob("[a-z]*.py")}
+  named = set(re.findall(r"`((?:%s)\.\w+)`" % "|".join(modules), text))
+  assert len(named) > 50
+  for name in named - set(re.findall(r"^\| `([\w.]+)`", text, re.M)):
+    assert any(callable(_function(stage, name)) for stage in stages), name
+
+
+def _function(stage, name):
+  try:
+    return resolve.lookup(stage, name)
+  except ValueError:
+    return None
