@@ -34,7 +34,7 @@ MISTAKES = [
     ("--config.rollouts.per_prompt=1", "rlx: rollouts.per_prompt=1: "),
     ("--steps=3", "rlx: .*steps"),
     ("--config=configs/nope.py", "rlx: .*No such file.*configs/nope.py"),
-    ("--config=configs/papers/prime.py:x", "rlx: ValueError: prime.py:x: there are"),
+    ("--config=configs/papers/prime.py:x", "rlx: ValueError: config argument 'x': there are"),
     ("--config.prompts.options.opps=M", "rlx: 'opps'"),
     ("--config.mesh.data=99", "rlx: mesh: data=99 .* needs 99 devices")]
 
@@ -49,10 +49,11 @@ def with_a_missing_file(command, workdir):
     return (module, [*flags, "--source=/nowhere", f"--to={workdir}/m"],
             "rlx: source='/nowhere' is missing")
   # sft starts from a random model, so there the data are missing.
-  key = "prompts.source" if module == "rlx.loops.sft" else "model.path"
+  key, name = (("prompts.source", "nowhere") if module == "rlx.loops.sft" else
+               ("model.path", "/nowhere"))
   flags = [f for f in flags if not f.startswith(("--workdir", "--config.model.path"))]
   if module != "rlx.tools.doctor": flags.append(f"--workdir={workdir}")
-  return module, [*flags, f"--config.{key}=/nowhere.jsonl"], f"rlx: {key}='/nowhere.jsonl'"
+  return module, [*flags, f"--config.{key}={name}"], f"rlx: {key}='{name}'"
 
 
 # Each command runs in a fork of a process that has imported what takes seconds to import.
