@@ -36,8 +36,8 @@ SCALES = ("group.grpo", "group.variance_weighted", "group.ucas", "group.self_rew
           "group.tempo")
 CENTRES = SCALES + (
     "group.rloo", "group.mean_baseline", "group.against_sampled", "group.opo",
-    "group.gpg", "group.pass_at_k", "group.passk", "batch.group_mean_batch_std",
-    "batch.reinforce_pp_baseline")
+    "group.gpg", "group.best_minus_second", "group.pass_at_k_training",
+    "batch.group_mean_batch_std",    "batch.reinforce_pp_baseline")
 CANCELS = (  # reward, its options, estimators, what is left of it
     ("noise.forward", {}, CENTRES, "the plain verdict, but for a factor"),
     ("noise.channel", dict(correction="forward"), CENTRES,

@@ -125,6 +125,8 @@ RENAMED = {
     "learner.keep": "learner.reward_std_filter",
     "keep.ema_std": "reward_std_filter.running_mean",
     "checkpoint.keep": "checkpoint.max_to_keep",
+    "group.pass_at_k": "group.best_minus_second",
+    "group.passk": "group.pass_at_k_training",
 }
 
 

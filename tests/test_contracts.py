@@ -16,7 +16,7 @@ from rlx.core import schedule
 
 NAN = np.nan
 # Options without a default, and choices that make a function read more arrays.
-OPTIONS = {"advantages.group.passk": dict(k=1),
+OPTIONS = {"advantages.group.pass_at_k_training": dict(k=1),
            "losses.distribution.lp_reg": dict(fraction=0.5),
            "losses.policy.clip_cov": dict(fraction=0.3, cov_low=0.0),
            "losses.policy.stable_reinforce": dict(width=0.4),

@@ -767,7 +767,7 @@ def gae(c):
 
 GROUP = {"grpo": group.grpo, "grpo_vectorized": group.grpo, "rloo": group.rloo,
          "rloo_vectorized": group.rloo, "opo": group.opo, "gpg": group.gpg,
-         "grpo_passk": group.pass_at_k, "gdpo": group.grpo,
+         "grpo_passk": group.best_minus_second, "gdpo": group.grpo,
          "reinforce_pp_baseline": batch.reinforce_pp_baseline}
 
 

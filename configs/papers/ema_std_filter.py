@@ -17,7 +17,7 @@ def get_config(arg=""):
   c = rlpr.get_config(arg)
   c.learner.reward_std_filter = dict(
       name="reward_std_filter.running_mean", fraction=0.5, decay=0.99,  # C
-                        start=5, filter_from=10)
+      start=5, filter_from=10)
   if arg == "smoke":
     c.learner.reward_std_filter.start, c.learner.reward_std_filter.filter_from = 0, 1
   return c

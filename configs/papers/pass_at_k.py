@@ -18,5 +18,5 @@ CLAIMS = ("pass@k improves over training on the mean, at some cost of pass@1",)
 def get_config(arg=""):
   c = quickstart.grpo(arg)
   c.advantages = dict(  # P; C divides by the std
-      outcome=dict(name="group.pass_at_k", use_std=False), whiten=False)
+      outcome=dict(name="group.best_minus_second", use_std=False), whiten=False)
   return c

@@ -22,5 +22,5 @@ def get_config(arg=""):
   c = quickstart.grpo(arg)
   # P: 4 or 8, less than the group, which smoke cuts to 4.
   k = min(4, c.rollouts.per_prompt - 1)
-  c.advantages.outcome = dict(name="group.passk", k=k)
+  c.advantages.outcome = dict(name="group.pass_at_k_training", k=k)
   return c

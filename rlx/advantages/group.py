@@ -97,12 +97,12 @@ def gpg(rewards_PG, learn_PG):
   return scale * mean_baseline(rewards_PG, learn_PG)
 
 
-def pass_at_k(rewards_PG, learn_PG, *, eps: ranges.POSITIVE = 1e-6, use_std=True):
+def best_minus_second(rewards_PG, learn_PG, *, eps: ranges.POSITIVE = 1e-6, use_std=True):
   """The gradient of the group's best reward: only the best completion learns.
 
     A_best = (r_best - r_second) / (std_j r_j + eps), 0 for the others
 
-  Not the advantage of Pass@k Training, which is `passk`.
+  This is not the advantage of Pass@k Training, which is `pass_at_k_training`.
 
   Source: Tang et al. 2025, arXiv:2503.19595, in the form of verl's grpo_passk.
   Differs from the paper: the division by std. A tie for the best gives 0.
@@ -125,7 +125,7 @@ def pass_at_k(rewards_PG, learn_PG, *, eps: ranges.POSITIVE = 1e-6, use_std=True
   return masked.keep(gap_P1, is_best_PG & has_P1)
 
 
-def passk(rewards_PG, learn_PG, *, k: ranges.COUNT = 4):
+def pass_at_k_training(rewards_PG, learn_PG, *, k: ranges.COUNT = 4):
   """Pass@k Training: GRPO on the best of k, averaged over all k of the n completions.
 
     A = (1 - rho) / sigma                                   reward > 0
@@ -134,7 +134,7 @@ def passk(rewards_PG, learn_PG, *, k: ranges.COUNT = 4):
 
   with c completions of reward > 0 among the n valid ones of a prompt. A prompt with
   c > n - k, which solves any k draws, gives 0; k = 1 is GRPO with the biased std.
-  Not the rule for the best completion alone, which is `pass_at_k`.
+  `best_minus_second` is another method, in which the best completion alone learns.
 
   Source: Chen et al. 2025, arXiv:2508.10751, analytical derivation. Differs from
   the paper: n counts valid completions only.

@@ -57,7 +57,9 @@ def test_against_sampled_without_demonstrations_is_the_mean_baseline():
 
 
 @pytest.mark.parametrize("fn", [group.rloo, group.mean_baseline, group.grpo, group.gpg,
-                                group.pass_at_k, functools.partial(group.passk, k=1), batch.group_mean_batch_std])
+                                group.best_minus_second,
+                                functools.partial(group.pass_at_k_training, k=1),
+                                batch.group_mean_batch_std])
 @pytest.mark.parametrize("rewards, valid", [
     ([.9, .9, .9], [1, 1, 1]), ([.9, nan, nan], [1, 0, 0]), ([nan, nan, nan], [0, 0, 0]),
 ], ids=["tied", "lone", "nobody"])
@@ -92,7 +94,7 @@ def test_gpg_scales_by_the_rewards_there_are():
     (1, 1.0, -.142857), (2, .522233, -.174078), (4, .120386, -.120386),
     (5, 0, 0), (8, 0, 0), (0, 0, 0)])
 def test_passk(solved, good, bad):
-  got = one(group.passk, [1.] * solved + [0.] * (8 - solved), [1] * 8, k=4)
+  got = one(group.pass_at_k_training, [1.] * solved + [0.] * (8 - solved), [1] * 8, k=4)
   np.testing.assert_allclose(got, [good] * solved + [bad] * (8 - solved), rtol=1e-5, atol=0)
 
 
@@ -104,21 +106,21 @@ def test_passk_is_grpo_over_all_draws():
   z = (best - best.mean()) / best.std()
   want = [np.mean([a for a, d in zip(z, draws) if i in d]) if v else 0
           for i, v in enumerate(valid)]
-  np.testing.assert_allclose(one(group.passk, rewards, valid, k=3), want, rtol=1e-5)
+  np.testing.assert_allclose(one(group.pass_at_k_training, rewards, valid, k=3), want, rtol=1e-5)
   binary = np.array([1., 0, 0, 1, 0])
-  np.testing.assert_allclose(one(group.passk, binary, [1] * 5, k=1),
+  np.testing.assert_allclose(one(group.pass_at_k_training, binary, [1] * 5, k=1),
                              (binary - binary.mean()) / binary.std(), rtol=1e-6)
 
 
 def test_passk_needs_a_group_larger_than_k():
   with pytest.raises(ValueError, match="k=4: less than the group's 4"):
-    group.passk(jnp.zeros((1, 4)), jnp.ones((1, 4), bool), k=4)
+    group.pass_at_k_training(jnp.zeros((1, 4)), jnp.ones((1, 4), bool), k=4)
 
 
 def test_pass_at_k_rewards_the_best_only():
-  got = one(group.pass_at_k, [.2, .9, nan, .5], [1, 1, 0, 1], use_std=False)
+  got = one(group.best_minus_second, [.2, .9, nan, .5], [1, 1, 0, 1], use_std=False)
   np.testing.assert_allclose(got, [0, .4, 0, 0], rtol=1e-6)
-  tied = one(group.pass_at_k, [.9, .9, 0., 0.], [1, 1, 1, 1])
+  tied = one(group.best_minus_second, [.9, .9, 0., 0.], [1, 1, 1, 1])
   np.testing.assert_array_equal(tied, 0)
 
 
