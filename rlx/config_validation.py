@@ -37,7 +37,7 @@ SCALES = ("group.grpo", "group.variance_weighted", "group.ucas", "group.self_rew
 CENTRES = SCALES + (
     "group.rloo", "group.mean_baseline", "group.against_sampled", "group.opo",
     "group.gpg", "group.best_minus_second", "group.pass_at_k_training",
-    "batch.group_mean_batch_std",    "batch.reinforce_pp_baseline")
+    "batch.group_mean_batch_std", "batch.reinforce_pp_baseline")
 CANCELS = (  # reward, its options, estimators, what is left of it
     ("noise.forward", {}, CENTRES, "the plain verdict, but for a factor"),
     ("noise.channel", dict(correction="forward"), CENTRES,

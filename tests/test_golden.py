@@ -361,7 +361,7 @@ def forward_scores(c):
   options = dict(_recipe_options(c), norm="none", granularity=_granularity(c))
   got_BT = _process(prm_BT, ref_BT, mask_BT, outcome_B=f64(c["acc"]), **options)
   c.check(got_BT, c.want["token_level_score"])
-  c.check(masked.keep(prm_BT - ref_BT, mask_BT), c.want["q"])
+  c.check(masked.where_valid(prm_BT - ref_BT, mask_BT), c.want["q"])
 
 
 @adapter("recipe.compute_rm_score")
@@ -369,7 +369,7 @@ def compute_rm_score(c):
   _, mask_BT, read = _toy(c)
   prm_BT, ref_BT = read(f64(c["prm"])), read(f64(c["ref"]))
   got_BT = _process(prm_BT, ref_BT, mask_BT, **_recipe_options(c))
-  q_BT = masked.keep(prm_BT - ref_BT, mask_BT)
+  q_BT = masked.where_valid(prm_BT - ref_BT, mask_BT)
   c.check(got_BT, c.want["rm_scores"])
   c.check(q_BT, c.want["q"])
   c.metric("reward_model/reward", jnp.mean(jnp.sum(got_BT, axis=1)))
@@ -855,7 +855,8 @@ def trl_advantages(c):
     learn_PG = known_BR.any(axis=1).reshape(shape)
     total_PG = sum(terms)
     std = masked.root(masked.var(total_PG, learn_PG))
-    got_PG = masked.keep((total_PG - masked.mean(total_PG, learn_PG)) / (std + 1e-4), learn_PG)
+    got_PG = masked.where_valid(
+        (total_PG - masked.mean(total_PG, learn_PG)) / (std + 1e-4), learn_PG)
   else:
     fn = {"group": functools.partial(group.grpo, eps=1e-4), "none": group.mean_baseline,
           "batch": functools.partial(batch.group_mean_batch_std, eps=1e-4)}[c["scale_rewards"]]
@@ -875,7 +876,7 @@ def trl_rloo_advantages(c):
   got_PG = group.rloo(total_B.reshape(shape), learn_PG)
   if c["normalize_advantages"]:
     std = masked.root(masked.var(got_PG, learn_PG))
-    got_PG = masked.keep((got_PG - masked.mean(got_PG, learn_PG)) / (std + 1e-4), learn_PG)
+    got_PG = masked.where_valid((got_PG - masked.mean(got_PG, learn_PG)) / (std + 1e-4), learn_PG)
   c.check(got_PG.reshape(-1), c.want["advantages"], tol=max(c.tol, TRL_STD_TOL))
 
 

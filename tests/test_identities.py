@@ -94,10 +94,10 @@ def test_return_to_go_telescopes():
   total_B1 = jnp.sum(rewards_BT, axis=1, keepdims=True)
   before_BT = jnp.pad(value_BT[:, :-1], ((0, 0), (1, 0)))
   as_reward_BT = process.reinforce(rewards_BT, MASK, VALID_PG)
-  close(as_reward_BT, masked.keep(total_B1 - before_BT, MASK))
+  close(as_reward_BT, masked.where_valid(total_B1 - before_BT, MASK))
   # PRM as reward minus PRM as value: the sequence reward, on every token.
   as_value_BT = process.value_baseline(rewards_BT, MASK, VALID_PG)
-  close(as_reward_BT - as_value_BT, masked.keep(
+  close(as_reward_BT - as_value_BT, masked.where_valid(
       jnp.broadcast_to(total_B1, MASK.shape), MASK))
 
 
@@ -145,7 +145,7 @@ def test_code_and_strict_agree_on_the_first_token():
   p = [process.rloo(rewards_BT, MASK, VALID_PG, gamma=0.0, loo=loo)
        for loo in ("code", "strict")]
   mean_B1 = masked.mean(rewards_BT, MASK, axis=1, keepdims=True)
-  close(p[0] - p[1], masked.keep((rewards_BT - mean_B1) / (G - 1), MASK))
+  close(p[0] - p[1], masked.where_valid((rewards_BT - mean_B1) / (G - 1), MASK))
 
 
 @pytest.mark.parametrize("loo", process.LOO)
@@ -267,7 +267,7 @@ def test_ce_gradient_in_closed_form():
   z_B = beta * jnp.sum(prm_BT - ref_BT, axis=1)
   grad_BT = jax.grad(lambda a: LOSSES["ce"](a, ref_BT).mean())(prm_BT)
   want_B = beta / (P * G) * (jax.nn.sigmoid(z_B) - OUTCOME)
-  close(grad_BT, masked.keep(want_B[:, None], MASK))
+  close(grad_BT, masked.where_valid(want_B[:, None], MASK))
 
 
 def test_policy_gradients():
@@ -279,10 +279,10 @@ def test_policy_gradients():
   # PPO: none where clipped, -A rho elsewhere.
   clipped = np.where(a_BT > 0, ratio_BT > 1.2, ratio_BT < 0.8)
   close(grad(policy.ppo_clip, logps_BT),
-        masked.keep(jnp.where(clipped, 0, -a_BT * ratio_BT), MASK))
+        masked.where_valid(jnp.where(clipped, 0, -a_BT * ratio_BT), MASK))
   # CISPO: every token, with a clipped weight.
   cispo = lambda *x: policy.cispo(*x, clip_low=0.2, clip_high=0.2)
-  close(grad(cispo, logps_BT), masked.keep(-np.clip(ratio_BT, 0.8, 1.2) * a_BT, MASK))
+  close(grad(cispo, logps_BT), masked.where_valid(-np.clip(ratio_BT, 0.8, 1.2) * a_BT, MASK))
 
 
 def test_gspo_on_policy_is_reinforce():
@@ -299,7 +299,7 @@ def test_gspo_on_policy_is_reinforce():
 def test_straight_through_gradient_is_the_log_ratio(kind):
   a_BT, b_BT = jnp.where(MASK, draw(0), 0.0), jnp.where(MASK, draw(1), 0.0)
   fn = lambda x: masked.total(divergence.estimate(x, b_BT, kind=kind), MASK)
-  close(jax.grad(fn)(a_BT), masked.keep(a_BT - b_BT, MASK))
+  close(jax.grad(fn)(a_BT), masked.where_valid(a_BT - b_BT, MASK))
   close(divergence.estimate(a_BT, b_BT, kind=kind),
         divergence.estimate(a_BT, b_BT, kind=kind[:-1]))
 

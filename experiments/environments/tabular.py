@@ -113,7 +113,7 @@ def logps(logits_PNV, batch):
   all_BTV = jax.nn.log_softmax(logits_PNV[batch.prompt_B[:, None], batch.nodes_BT])
   chosen_BT = jnp.take_along_axis(all_BTV, batch.tokens_BT[..., None], axis=-1)[..., 0]
   entropy_BT = -jnp.sum(jnp.exp(all_BTV) * all_BTV, axis=-1)
-  return masked.keep(chosen_BT, batch.mask_BT), masked.keep(entropy_BT, batch.mask_BT)
+  return masked.where_valid(chosen_BT, batch.mask_BT), masked.where_valid(entropy_BT, batch.mask_BT)
 
 
 def beyond(more, logits_PNV, batch):
@@ -121,7 +121,7 @@ def beyond(more, logits_PNV, batch):
   statistics = logps_lib.distribution_statistics(
       logits_PNV[batch.prompt_B[:, None], batch.nodes_BT], batch.tokens_BT, tuple(more.values()))
   mask_BT = batch.mask_BT
-  return {field: masked.keep(x, mask_BT if x.ndim == 2 else mask_BT[..., None])
+  return {field: masked.where_valid(x, mask_BT if x.ndim == 2 else mask_BT[..., None])
           for field, x in zip(more, statistics)}
 
 

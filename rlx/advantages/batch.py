@@ -26,9 +26,9 @@ def reinforce(rewards_PG, learn_PG, *, use_mean=False):
     advantages_PG.
   """
   axes.dims(rewards_PG=rewards_PG, learn_PG=learn_PG)
-  rewards_PG = masked.keep(rewards_PG, learn_PG)
+  rewards_PG = masked.where_valid(rewards_PG, learn_PG)
   if not use_mean: return rewards_PG
-  return masked.keep(rewards_PG - masked.mean(rewards_PG, learn_PG), learn_PG)
+  return masked.where_valid(rewards_PG - masked.mean(rewards_PG, learn_PG), learn_PG)
 
 
 def group_mean_batch_std(rewards_PG, learn_PG, *, eps: ranges.POSITIVE = 1e-4):
@@ -107,7 +107,7 @@ def remax(rewards_PG, learn_PG, greedy_B):
   axes.dims(rewards_PG=rewards_PG, learn_PG=learn_PG, greedy_B=greedy_B)
   greedy_PG = greedy_B.reshape(learn_PG.shape)
   learn_PG = learn_PG & ~jnp.isnan(greedy_PG)
-  return masked.keep(rewards_PG, learn_PG) - masked.keep(greedy_PG, learn_PG)
+  return masked.where_valid(rewards_PG, learn_PG) - masked.where_valid(greedy_PG, learn_PG)
 
 
 def optimal_token_baseline(rewards_BT, learn_BT, learn_PG, old_logps_BT,
@@ -138,14 +138,14 @@ def optimal_token_baseline(rewards_BT, learn_BT, learn_PG, old_logps_BT,
   counts_PG = learn_PG & (jnp.sum(learn_PG, axis=1, keepdims=True) > 1)
   learn_BT = learn_BT & counts_PG.reshape(-1)[:, None]
   returns_BT = temporal.return_to_go(rewards_BT, learn_BT)
-  score_BT = masked.keep(1 - 2 * jnp.exp(masked.keep(old_logps_BT, learn_BT))
-                         + masked.keep(old_sum_pi_squared_BT, learn_BT), learn_BT)
-  weight_BT = masked.keep(jnp.cumsum(score_BT, axis=1), learn_BT)
+  score_BT = masked.where_valid(1 - 2 * jnp.exp(masked.where_valid(old_logps_BT, learn_BT))
+                                + masked.where_valid(old_sum_pi_squared_BT, learn_BT), learn_BT)
+  weight_BT = masked.where_valid(jnp.cumsum(score_BT, axis=1), learn_BT)
   by_group = lambda x_BT: x_BT.reshape(*learn_PG.shape, -1)
   total_P1T = jnp.sum(by_group(weight_BT), axis=1, keepdims=True)
   baseline_P1T = (jnp.sum(by_group(returns_BT * weight_BT), axis=1, keepdims=True)
                   / jnp.where(total_P1T > 0, total_P1T, 1))
   is_alone_P1T = jnp.sum(by_group(learn_BT), axis=1, keepdims=True) < 2
-  baseline_P1T = masked.keep(baseline_P1T, ~is_alone_P1T)
+  baseline_P1T = masked.where_valid(baseline_P1T, ~is_alone_P1T)
   advantages = by_group(returns_BT) - baseline_P1T
-  return masked.keep(advantages.reshape(learn_BT.shape), learn_BT)
+  return masked.where_valid(advantages.reshape(learn_BT.shape), learn_BT)

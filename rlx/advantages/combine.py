@@ -57,7 +57,7 @@ def estimate(rewards, scored, gamma, fn):
   advantages, metrics = resolve.measured(fn(term))
   if advantages.shape != scored.learn_BT.shape:
     return spread(advantages, scored.learn_BT, gamma=gamma), metrics
-  return masked.keep(advantages, scored.learn_BT), metrics
+  return masked.where_valid(advantages, scored.learn_BT), metrics
 
 
 def spread(advantages_PG, learn_BT, *, gamma: ranges.SHARE = 1.0):
@@ -75,7 +75,7 @@ def spread(advantages_PG, learn_BT, *, gamma: ranges.SHARE = 1.0):
     after_BT = jnp.sum(learn_BT, axis=1, keepdims=True) - jnp.cumsum(learn_BT, axis=1)
     base = jnp.asarray(gamma, advantages_BT.dtype)
     advantages_BT = advantages_BT * base ** jnp.maximum(after_BT, 0)
-  return masked.keep(advantages_BT, learn_BT)
+  return masked.where_valid(advantages_BT, learn_BT)
 
 
 def place(rewards, learn_BT):
@@ -83,11 +83,11 @@ def place(rewards, learn_BT):
 
   An empty completion has no token and gets nothing.
   """
-  if rewards.ndim == 2: return masked.keep(rewards, learn_BT)
-  return masked.keep(rewards[:, None], masked.last(learn_BT))
+  if rewards.ndim == 2: return masked.where_valid(rewards, learn_BT)
+  return masked.where_valid(rewards[:, None], masked.last(learn_BT))
 
 
 def value_targets(advantages_BT, values_BT, learn_BT):
   """returns_BT = A + V, what the value model regresses on; A not whitened."""
   axes.dims(advantages_BT=advantages_BT, values_BT=values_BT, learn_BT=learn_BT)
-  return masked.keep(advantages_BT, learn_BT) + masked.keep(values_BT, learn_BT)
+  return masked.where_valid(advantages_BT, learn_BT) + masked.where_valid(values_BT, learn_BT)

@@ -74,7 +74,7 @@ def opo(rewards_PG, learn_PG, lengths_PG):
     lengths_PG: tokens of each completion; the rest as `rloo`.
   """
   axes.dims(rewards_PG=rewards_PG, learn_PG=learn_PG, lengths_PG=lengths_PG)
-  weight_PG = masked.keep(lengths_PG, learn_PG)
+  weight_PG = masked.where_valid(lengths_PG, learn_PG)
   total_P1 = jnp.sum(weight_PG, axis=1, keepdims=True)
   return (_against(rewards_PG, learn_PG, weight_PG)
           / jnp.maximum(total_P1, 1).astype(rewards_PG.dtype))
@@ -92,7 +92,7 @@ def gpg(rewards_PG, learn_PG):
   Args, Returns: as `rloo`.
   """
   axes.dims(rewards_PG=rewards_PG, learn_PG=learn_PG)
-  count = jnp.sum(masked.keep(rewards_PG, learn_PG) != 0)
+  count = jnp.sum(masked.where_valid(rewards_PG, learn_PG) != 0)
   scale = jnp.sum(learn_PG) / jnp.maximum(count, 1).astype(rewards_PG.dtype)
   return scale * mean_baseline(rewards_PG, learn_PG)
 
@@ -122,7 +122,7 @@ def best_minus_second(rewards_PG, learn_PG, *, eps: ranges.POSITIVE = 1e-6, use_
   has_P1 = (jnp.sum(is_best_PG, axis=1, keepdims=True) == 1) & (second_P1 > -jnp.inf)
   gap_P1 = jnp.where(has_P1, best_P1, 0) - jnp.where(has_P1, second_P1, 0)
   if use_std: gap_P1 = gap_P1 / (_std(rewards_PG, learn_PG) + eps)
-  return masked.keep(gap_P1, is_best_PG & has_P1)
+  return masked.where_valid(gap_P1, is_best_PG & has_P1)
 
 
 def pass_at_k_training(rewards_PG, learn_PG, *, k: ranges.COUNT = 4):
@@ -158,8 +158,8 @@ def pass_at_k_training(rewards_PG, learn_PG, *, k: ranges.COUNT = 4):
   miss_P1 = misses(n_P1, k)
   sigma_P1 = masked.root(miss_P1 * (1 - miss_P1))
   bad_P1 = miss_P1 - misses(n_P1 - 1, k - 1)
-  return masked.keep(jnp.where(good_PG, miss_P1, bad_P1)
-                     / jnp.where(sigma_P1 > 0, sigma_P1, 1), learn_PG & (sigma_P1 > 0))
+  return masked.where_valid(jnp.where(good_PG, miss_P1, bad_P1)
+                            / jnp.where(sigma_P1 > 0, sigma_P1, 1), learn_PG & (sigma_P1 > 0))
 
 
 def variance_weighted(rewards_PG, scores_PG, learn_PG, *, low: ranges.NOT_NEGATIVE = 0.4,
@@ -249,10 +249,10 @@ def ucas(rewards_PG, learn_PG, learn_BT, old_mean_logps_BT, old_logits_BT, *,
   low = jnp.min(old_logits_BT, where=learn_BT, initial=jnp.inf)
   high = jnp.max(old_logits_BT, where=learn_BT, initial=-jnp.inf)
   apart = high > low
-  z_BT = jnp.where(apart, (masked.keep(old_logits_BT, learn_BT) - jnp.where(apart, low, 0))
+  z_BT = jnp.where(apart, (masked.where_valid(old_logits_BT, learn_BT) - jnp.where(apart, low, 0))
                    / (jnp.where(apart, high - low, 1) + 1e-6), 0.5)
   less_BT = shaped_B1 - penalty * z_BT
-  return masked.keep(jnp.where(shaped_B1 > 0, jnp.maximum(less_BT, 0), less_BT), learn_BT)
+  return masked.where_valid(jnp.where(shaped_B1 > 0, jnp.maximum(less_BT, 0), less_BT), learn_BT)
 
 
 def self_rewarded(rewards_PG, self_logps_B, learn_PG, *, c_ref: ranges.ANY,
@@ -277,7 +277,7 @@ def self_rewarded(rewards_PG, self_logps_B, learn_PG, *, c_ref: ranges.ANY,
     Otherwise, and Returns: as `grpo`.
   """
   axes.dims(rewards_PG=rewards_PG, self_logps_B=self_logps_B, learn_PG=learn_PG)
-  self_PG = masked.keep(self_logps_B.reshape(learn_PG.shape), learn_PG)
+  self_PG = masked.where_valid(self_logps_B.reshape(learn_PG.shape), learn_PG)
   self_PG = jnp.clip(beta * (self_PG - c_ref), 0, 1)
   plain_PG = grpo(rewards_PG, learn_PG, eps=eps)
   mixed_PG = (1 - tau) * plain_PG + tau * grpo(self_PG, learn_PG, eps=eps)
@@ -310,18 +310,18 @@ def tempo(rewards_PG, tokens_BT, learn_BT, learn_PG, *, eps: ranges.POSITIVE = 1
   values_BT = prefixes.values(tokens_BT, learn_BT, centred_PG, learn_PG)
   change_BT = values_BT - jnp.pad(values_BT[:, :-1], ((0, 0), (1, 0)))
   std_PG = jnp.broadcast_to(_std(rewards_PG, learn_PG) + eps, learn_PG.shape)
-  return masked.keep((centred_PG.reshape(-1, 1) + change_BT) / std_PG.reshape(-1, 1),
-                     learn_BT & learn_PG.reshape(-1, 1))
+  return masked.where_valid((centred_PG.reshape(-1, 1) + change_BT) / std_PG.reshape(-1, 1),
+                            learn_BT & learn_PG.reshape(-1, 1))
 
 
 def _against(rewards_PG, learn_PG, weight_PG=None):
   """sum_j w_j (r_i - r_j) over valid j: exactly 0 for ties, also under jit."""
-  rewards_PG = masked.keep(rewards_PG, learn_PG)
+  rewards_PG = masked.where_valid(rewards_PG, learn_PG)
   diff_PGG = rewards_PG[:, :, None] - rewards_PG[:, None, :]
   if weight_PG is not None:
     diff_PGG = diff_PGG * weight_PG[:, None, :].astype(diff_PGG.dtype)
-  return masked.keep(jnp.sum(diff_PGG, axis=2, where=learn_PG[:, None, :]),
-                     learn_PG)
+  return masked.where_valid(jnp.sum(diff_PGG, axis=2, where=learn_PG[:, None, :]),
+                            learn_PG)
 
 
 def _std(rewards_PG, learn_PG):

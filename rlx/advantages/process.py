@@ -85,7 +85,7 @@ def rloo_steps(rewards_BT, step_ends_BT, learn_BT, learn_PG, *, unit="token"):
             learn_PG=learn_PG)
   if unit not in UNITS: raise ValueError(f"unit={unit!r}: one of {UNITS}.")
   learn_BT = learn_BT & learn_PG.reshape(-1)[:, None]
-  rewards_BT, ends_BT = masked.keep(rewards_BT, learn_BT), step_ends_BT & learn_BT
+  rewards_BT, ends_BT = masked.where_valid(rewards_BT, learn_BT), step_ends_BT & learn_BT
   counted_BT = learn_BT if unit == "token" else ends_BT
   reward_PG = jnp.sum(rewards_BT, axis=1).reshape(learn_PG.shape)
   size_PG = jnp.sum(counted_BT, axis=1).reshape(learn_PG.shape).astype(reward_PG.dtype)
@@ -97,7 +97,7 @@ def rloo_steps(rewards_BT, step_ends_BT, learn_BT, learn_PG, *, unit="token"):
   baseline_PG = others(reward_PG) / jnp.maximum(others(size_PG), 1)
   starts_BT = jnp.pad(ends_BT[:, :-1], ((0, 0), (1, 0)), constant_values=True)
   n_BT = masked.accumulate(counted_BT.astype(rewards_BT.dtype), ~starts_BT)
-  centred_BT = rewards_BT - masked.keep(baseline_PG.reshape(-1, 1) * n_BT, ends_BT)
+  centred_BT = rewards_BT - masked.where_valid(baseline_PG.reshape(-1, 1) * n_BT, ends_BT)
   return _to_go(centred_BT, learn_BT, learn_PG & (n_P1 > 1), 1.0)
 
 
@@ -140,13 +140,13 @@ def grpo_tokens(rewards_BT, learn_BT, learn_PG, *, eps: ranges.POSITIVE = 1e-6):
   axes.dims(rewards_BT=rewards_BT, learn_BT=learn_BT, learn_PG=learn_PG)
   counts_PG = learn_PG & (jnp.sum(learn_PG, axis=1, keepdims=True) > 1)
   mask_PX = (learn_BT & counts_PG.reshape(-1)[:, None]).reshape(len(learn_PG), -1)
-  rewards_PX = masked.keep(rewards_BT.reshape(mask_PX.shape), mask_PX)
+  rewards_PX = masked.where_valid(rewards_BT.reshape(mask_PX.shape), mask_PX)
   # Below the largest: a prompt without signal gets exactly 0, also under jit.
   largest_P1 = jnp.max(rewards_PX, axis=1, where=mask_PX, initial=-jnp.inf, keepdims=True)
-  below_PX = masked.keep(rewards_PX - largest_P1, mask_PX)
+  below_PX = masked.where_valid(rewards_PX - largest_P1, mask_PX)
   mean_P1 = masked.mean(below_PX, mask_PX, axis=1, keepdims=True)
   std_P1 = masked.root(masked.var(below_PX, mask_PX, axis=1, keepdims=True))
-  return masked.keep((below_PX - mean_P1) / (std_P1 + eps), mask_PX).reshape(learn_BT.shape)
+  return masked.where_valid((below_PX - mean_P1) / (std_P1 + eps), mask_PX).reshape(learn_BT.shape)
 
 
 def reinforce(rewards_BT, learn_BT, learn_PG, *, gamma: ranges.SHARE = 1.0):
@@ -184,9 +184,9 @@ def steps(rewards_BT, step_ends_BT, learn_BT, learn_PG, *, gamma: ranges.SHARE =
             learn_PG=learn_PG)
   learn_BT = learn_BT & learn_PG.reshape(-1)[:, None]
   ends_BT = step_ends_BT & learn_BT
-  return masked.keep(masked.accumulate(masked.keep(rewards_BT, ends_BT),
-                                       jnp.where(ends_BT, gamma, 1.0), reverse=True),
-                     learn_BT)
+  return masked.where_valid(masked.accumulate(masked.where_valid(rewards_BT, ends_BT),
+                                              jnp.where(ends_BT, gamma, 1.0), reverse=True),
+                            learn_BT)
 
 
 def value_baseline(rewards_BT, learn_BT, learn_PG):
@@ -203,14 +203,14 @@ def value_baseline(rewards_BT, learn_BT, learn_PG):
   """
   axes.dims(rewards_BT=rewards_BT, learn_BT=learn_BT, learn_PG=learn_PG)
   learn_BT = learn_BT & learn_PG.reshape(-1)[:, None]
-  rewards_BT = masked.keep(rewards_BT, learn_BT)
-  return masked.keep(rewards_BT - jnp.cumsum(rewards_BT, axis=1), learn_BT)
+  rewards_BT = masked.where_valid(rewards_BT, learn_BT)
+  return masked.where_valid(rewards_BT - jnp.cumsum(rewards_BT, axis=1), learn_BT)
 
 
 def _groups(rewards_BT, learn_BT, learn_PG):
   """rewards_PGT and each completion's token mean, 0 where not valid; n per prompt."""
   learn_BT = learn_BT & learn_PG.reshape(-1)[:, None]
-  rewards_BT = masked.keep(rewards_BT, learn_BT)
+  rewards_BT = masked.where_valid(rewards_BT, learn_BT)
   mean_PG = masked.mean(rewards_BT, learn_BT, axis=1).reshape(learn_PG.shape)
   return (rewards_BT.reshape(*learn_PG.shape, -1), mean_PG,
           jnp.sum(learn_PG, axis=1, keepdims=True))

@@ -27,8 +27,8 @@ def return_to_go(rewards_BT, learn_BT, *, gamma: ranges.SHARE = 1.0):
   """
   axes.dims(rewards_BT=rewards_BT, learn_BT=learn_BT)
   decay_BT = _decay(gamma, learn_BT, rewards_BT.dtype)
-  return masked.keep(masked.accumulate(
-      masked.keep(rewards_BT, learn_BT), decay_BT, reverse=True), learn_BT)
+  return masked.where_valid(masked.accumulate(
+      masked.where_valid(rewards_BT, learn_BT), decay_BT, reverse=True), learn_BT)
 
 
 def gae(rewards_BT, learn_BT, values_BT, *, gamma: ranges.SHARE = 1.0, lam: ranges.SHARE = 1.0):
@@ -50,13 +50,13 @@ def gae(rewards_BT, learn_BT, values_BT, *, gamma: ranges.SHARE = 1.0, lam: rang
     (`combine.value_targets`).
   """
   axes.dims(rewards_BT=rewards_BT, learn_BT=learn_BT, values_BT=values_BT)
-  values_BT = masked.keep(values_BT, learn_BT)
+  values_BT = masked.where_valid(values_BT, learn_BT)
   # The value at this token or, outside the mask, at the next one inside.
   carried_BT = masked.accumulate(values_BT, ~learn_BT, reverse=True)
   next_BT = jnp.pad(carried_BT[:, 1:], ((0, 0), (0, 1)))
-  delta_BT = masked.keep(rewards_BT, learn_BT) + gamma * next_BT - values_BT
-  return masked.keep(masked.accumulate(
-      masked.keep(delta_BT, learn_BT),
+  delta_BT = masked.where_valid(rewards_BT, learn_BT) + gamma * next_BT - values_BT
+  return masked.where_valid(masked.accumulate(
+      masked.where_valid(delta_BT, learn_BT),
       _decay(gamma * lam, learn_BT, delta_BT.dtype), reverse=True), learn_BT)
 
 

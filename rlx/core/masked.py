@@ -12,14 +12,14 @@ AGGREGATES = ("min", "max", "sum", "mean", "last", "prod", "geo", "mean_logit",
               "mean_odds")
 
 
-def keep(x, mask):
+def where_valid(x, mask):
   """`x` where `mask`, else 0. Select first, then compute: NaN-safe gradients."""
   return jnp.where(mask, x, 0)
 
 
 def total(x, mask, axis=None, keepdims=False):
   """Sum of `x` where `mask`."""
-  return jnp.sum(keep(x, mask), axis=axis, keepdims=keepdims)
+  return jnp.sum(where_valid(x, mask), axis=axis, keepdims=keepdims)
 
 
 def mean(x, mask, axis=None, keepdims=False):
@@ -30,7 +30,7 @@ def mean(x, mask, axis=None, keepdims=False):
 
 def var(x, mask, axis=None, keepdims=False):
   """Unbiased variance (n - 1) of `x` where `mask`; 0 where n < 2."""
-  centred = keep(x - mean(x, mask, axis, keepdims=True), mask)
+  centred = where_valid(x - mean(x, mask, axis, keepdims=True), mask)
   count = jnp.sum(mask, axis=axis, keepdims=keepdims)
   return (jnp.sum(centred**2, axis=axis, keepdims=keepdims)
           / jnp.maximum(count - 1, 1))
@@ -39,7 +39,7 @@ def var(x, mask, axis=None, keepdims=False):
 def root(x):
   """Square root, with slope 0 at 0 instead of an infinite one."""
   is_zero = x == 0
-  return keep(jnp.sqrt(jnp.where(is_zero, 1, x)), ~is_zero)
+  return where_valid(jnp.sqrt(jnp.where(is_zero, 1, x)), ~is_zero)
 
 
 def absolute(x):
@@ -51,7 +51,7 @@ def whiten(x, mask, *, shift_mean=True):
   """(x - mean) / sqrt(var + 1e-8) over all unmasked entries; 0 elsewhere."""
   m = mean(x, mask)
   white = (x - m) * jax.lax.rsqrt(var(x, mask) + 1e-8)
-  return keep(white if shift_mean else white + m, mask)
+  return where_valid(white if shift_mean else white + m, mask)
 
 
 def last(mask_BT):
@@ -70,17 +70,17 @@ def aggregate(x_BT, mask_BT, kind):
     ValueError: unknown kind.
   """
   if kind not in AGGREGATES: raise ValueError(f"kind={kind!r}: one of {AGGREGATES}.")
-  x_BT = keep(x_BT, mask_BT)
+  x_BT = where_valid(x_BT, mask_BT)
   if kind == "last": return total(x_BT, last(mask_BT), axis=1)
   if kind == "sum": return jnp.sum(x_BT, axis=1)
   if kind == "mean": return mean(x_BT, mask_BT, axis=1)
   has_B = jnp.any(mask_BT, axis=1)
   if kind in ("min", "max"):
     fn, empty = (jnp.min, jnp.inf) if kind == "min" else (jnp.max, -jnp.inf)
-    return keep(fn(x_BT, axis=1, where=mask_BT, initial=empty), has_B)
-  if kind == "prod": return keep(jnp.prod(x_BT, axis=1, where=mask_BT), has_B)
+    return where_valid(fn(x_BT, axis=1, where=mask_BT, initial=empty), has_B)
+  if kind == "prod": return where_valid(jnp.prod(x_BT, axis=1, where=mask_BT), has_B)
   x_BT = jnp.clip(x_BT, 1e-6, 1 - 1e-6)
-  if kind == "geo": return keep(jnp.exp(mean(jnp.log(x_BT), mask_BT, axis=1)), has_B)
+  if kind == "geo": return where_valid(jnp.exp(mean(jnp.log(x_BT), mask_BT, axis=1)), has_B)
   odds_BT = x_BT / (1 - x_BT)
   return mean(odds_BT if kind == "mean_odds" else jnp.log(odds_BT), mask_BT, axis=1)
 

@@ -39,5 +39,5 @@ def values(tokens_BT, mask_BT, outcome_PG, valid_PG):
   shares_PGGT = (t < common_PGG1) & valid_PG[:, None, :, None]
   values_PGT = masked.mean(jnp.broadcast_to(
       outcome_PG[:, None, :, None], shares_PGGT.shape), shares_PGGT, axis=2)
-  return masked.keep(values_PGT.reshape(mask_BT.shape),
-                     mask_BT & valid_PG.reshape(-1)[:, None])
+  return masked.where_valid(values_PGT.reshape(mask_BT.shape),
+                            mask_BT & valid_PG.reshape(-1)[:, None])

@@ -34,14 +34,14 @@ def accuracy(prm_logps_BT, prm_ref_logps_BT, mask_BT, outcome_PG, valid_PG, *,
             mask_BT=mask_BT, outcome_PG=outcome_PG, valid_PG=valid_PG)
   if ties not in TIES: raise ValueError(f"ties={ties!r}: one of {TIES}.")
   score_PG = _scores(prm_logps_BT, prm_ref_logps_BT, mask_BT).reshape(valid_PG.shape)
-  outcome_PG = masked.keep(outcome_PG, valid_PG)
+  outcome_PG = masked.where_valid(outcome_PG, valid_PG)
   later_GG = jnp.triu(jnp.ones((valid_PG.shape[1],) * 2, bool), 1)
   is_pair_PGG = valid_PG[:, :, None] & valid_PG[:, None, :] & later_GG[None]
   score_PGG = score_PG[:, :, None] - score_PG[:, None, :]
   outcome_PGG = outcome_PG[:, :, None] - outcome_PG[:, None, :]
   agree_PGG = ((score_PGG > 0) == (outcome_PGG > 0)).astype(score_PG.dtype)
   if ties == "half": agree_PGG = jnp.where(score_PGG == 0, 0.5, agree_PGG)
-  weight_PGG = masked.keep(jnp.abs(outcome_PGG), is_pair_PGG)
+  weight_PGG = masked.where_valid(jnp.abs(outcome_PGG), is_pair_PGG)
   weight_P = jnp.sum(weight_PGG, axis=(1, 2))
   right_P = jnp.sum(weight_PGG * agree_PGG, axis=(1, 2))
   has_P = weight_P > 0
@@ -65,12 +65,12 @@ def absolute_accuracy(prm_logps_BT, prm_ref_logps_BT, mask_BT, outcome_B, valid_
 def correlation(x_B, y_B, valid_B):
   """Pearson's correlation over valid rows; 0 when one of the two does not vary."""
   axes.dims(x_B=x_B, y_B=y_B, valid_B=valid_B)
-  centred = lambda a_B: masked.keep(a_B - masked.mean(a_B, valid_B), valid_B)
+  centred = lambda a_B: masked.where_valid(a_B - masked.mean(a_B, valid_B), valid_B)
   x_B, y_B = centred(x_B), centred(y_B)
   square = jnp.sum(x_B**2) * jnp.sum(y_B**2)
   return jnp.sum(x_B * y_B) / jnp.sqrt(jnp.where(square > 0, square, 1))
 
 
 def _scores(prm_logps_BT, prm_ref_logps_BT, mask_BT):
-  return jnp.sum(masked.keep(prm_logps_BT, mask_BT)
-                 - masked.keep(prm_ref_logps_BT, mask_BT), axis=1)
+  return jnp.sum(masked.where_valid(prm_logps_BT, mask_BT)
+                 - masked.where_valid(prm_ref_logps_BT, mask_BT), axis=1)

@@ -391,7 +391,7 @@ def advantage(c, methods):
                for name, r in rewards.items()}
       estimates = {name: estimate for name, (estimate, _) in found.items()}
       parts = {name: coefs[name] * estimate for name, estimate in estimates.items()}
-    advantages_BT = masked.keep(sum(parts.values()), learn_BT)
+    advantages_BT = masked.where_valid(sum(parts.values()), learn_BT)
     for name in methods.value_terms:  # At most one, see config_validation.check.
       scored = scored.replace(old_values_BT=scored.values_BT, returns_BT=combine.value_targets(
           estimates[name], scored.values_BT, learn_BT))
@@ -447,7 +447,7 @@ def _reward_metrics(rewards, coefs, parts, scored):
   if scored.prm_logps_BT is not None:
     # Before its update, also where the rewards are of after it: unseen completions.
     before_BT = scored.prm_old_logps_BT
-    ratio_BT = masked.keep(before_BT - scored.prm_ref_logps_BT, scored.action_BT)
+    ratio_BT = masked.where_valid(before_BT - scored.prm_ref_logps_BT, scored.action_BT)
     metrics |= {
         "prm/beta": scored.prm_beta,
         "prm/accuracy": prm_metrics.accuracy(
@@ -470,7 +470,7 @@ def old_metrics(scored, temperature):
   sampled_BT = scored.action_BT
   if scored.demo_B is not None: sampled_BT = sampled_BT & ~scored.demo_B[:, None]
   if scored.rehearsal_BT is not None: sampled_BT = sampled_BT & ~scored.rehearsal_BT
-  metrics = {"rollouts/sampler_gap_max": jnp.max(jnp.abs(masked.keep(
+  metrics = {"rollouts/sampler_gap_max": jnp.max(jnp.abs(masked.where_valid(
       scored.old_logps_BT - scored.sampler_logps_BT, sampled_BT)))}
   if scored.prm_ref_logps_BT is not None and temperature == 1.0:
     # k1 of KL(policy, reference): the completions are the policy's.

@@ -10,14 +10,14 @@ MAX_LOG_RATIO = 20.0     # e^20: keeps exp finite, far outside any clip range
 MAX_LOG_SEQUENCE = 10.0  # of a ratio of many tokens, as in verl
 
 
-def kept(logps_BT, old_logps_BT, advantages_BT, learn_BT):
+def where_valid(logps_BT, old_logps_BT, advantages_BT, learn_BT):
   """Selects before anything is computed, so that padding has no gradient."""
   axes.dims(logps_BT=logps_BT, old_logps_BT=old_logps_BT,
             advantages_BT=advantages_BT, learn_BT=learn_BT)
-  return tuple(masked.keep(x, learn_BT) for x in (logps_BT, old_logps_BT, advantages_BT))
+  return tuple(masked.where_valid(x, learn_BT) for x in (logps_BT, old_logps_BT, advantages_BT))
 
 
-def of(logps_BT, old_logps_BT, level="token", learn_BT=None):
+def importance_ratio(logps_BT, old_logps_BT, level="token", learn_BT=None):
   """rho_t, or the ratio of the completion with the gradient of each token's own logp."""
   if level not in LEVELS: raise ValueError(f"level={level!r}: one of {LEVELS}.")
   d_BT = logps_BT - old_logps_BT

@@ -50,8 +50,8 @@ def last_token(self_logps_B, outcome_B, learn_B, finish_B, weight_B=None, *, c_r
   counts_B = _counted(learn_B, finish_B)
   if weight_B is None:
     weight_B = _class_weights(outcome_B, learn_B, finish_B, balanced=balanced)
-  error_B = (beta * (masked.keep(self_logps_B, counts_B) - c_ref)
-             - masked.keep(outcome_B, counts_B))
+  error_B = (beta * (masked.where_valid(self_logps_B, counts_B) - c_ref)
+             - masked.where_valid(outcome_B, counts_B))
   return records.Weighted(masked.total(weight_B * error_B**2, counts_B),
                           jnp.sum(counts_B).astype(error_B.dtype))
 

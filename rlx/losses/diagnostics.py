@@ -20,7 +20,7 @@ def policy(scored):
   """
   s, out = scored, {}
   if s.logps_BT is not None and s.old_logps_BT is not None:
-    d_BT = masked.keep(s.logps_BT, s.learn_BT) - masked.keep(s.old_logps_BT, s.learn_BT)
+    d_BT = masked.where_valid(s.logps_BT - s.old_logps_BT, s.learn_BT)
     out["old_kl"] = token_mean(-d_BT, s.learn_BT)
     out["ratio_far"] = token_mean(jnp.abs(jnp.expm1(d_BT)) > 0.2, s.learn_BT)
   if s.entropy_BT is not None:

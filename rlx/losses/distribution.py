@@ -46,15 +46,15 @@ def rover(logps_BT, old_logps_BT, mean_logps_BT, old_mean_logps_BT, advantages_B
     rho: of Q.
     next_coef: of the next state's value; 0 regresses on the reward alone.
   """
-  logps_BT, old_logps_BT, advantages_BT = _ratio.kept(
+  logps_BT, old_logps_BT, advantages_BT = _ratio.where_valid(
       logps_BT, old_logps_BT, advantages_BT, learn_BT)
   axes.dims(learn_BT=learn_BT, mean_logps_BT=mean_logps_BT,
             old_mean_logps_BT=old_mean_logps_BT)
-  v_BT = rho * masked.keep(mean_logps_BT - old_mean_logps_BT, learn_BT)
+  v_BT = rho * masked.where_valid(mean_logps_BT - old_mean_logps_BT, learn_BT)
   after_BT = jnp.pad(v_BT[:, 1:], ((0, 0), (0, 1)))
   target_BT = jax.lax.stop_gradient(advantages_BT + next_coef * after_BT)
   q_BT = rho * (logps_BT - old_logps_BT)
-  return masked.keep((q_BT - target_BT)**2, learn_BT)
+  return masked.where_valid((q_BT - target_BT)**2, learn_BT)
 
 
 def simko(logps_BT, old_logps_BT, top_logps_BTK, entropy_BT, advantages_BT, learn_BT, *,
@@ -83,10 +83,10 @@ def simko(logps_BT, old_logps_BT, top_logps_BTK, entropy_BT, advantages_BT, lear
     quantile: of the entropies of a completion.
     clip_low, clip_high: as `policy.ppo_clip`.
   """
-  logps_BT, old_logps_BT, advantages_BT = _ratio.kept(
+  logps_BT, old_logps_BT, advantages_BT = _ratio.where_valid(
       logps_BT, old_logps_BT, advantages_BT, learn_BT)
   axes.dims(learn_BT=learn_BT, entropy_BT=entropy_BT, top_logps_BTK=top_logps_BTK)
-  top_logps_BTK = masked.keep(top_logps_BTK, learn_BT[:, :, None])
+  top_logps_BTK = masked.where_valid(top_logps_BTK, learn_BT[:, :, None])
   is_fork_BT = learn_BT & (entropy_BT > _quantile(entropy_BT, learn_BT, quantile, axis=1))
   mixed_BT = jnp.where(is_fork_BT & (advantages_BT > 0),
                        (1 - alpha) * logps_BT + alpha * jnp.mean(top_logps_BTK, axis=2),
@@ -97,7 +97,7 @@ def simko(logps_BT, old_logps_BT, top_logps_BTK, entropy_BT, advantages_BT, lear
   is_top_BT = logps_BT >= top_logps_BTK[:, :, 0] - _TIE
   advantages_BT = jnp.where(is_fork_BT & is_top_BT & (advantages_BT < 0),
                             penalty * advantages_BT, advantages_BT)
-  return _ratio.clipped(_ratio.of(logps_BT, old_logps_BT), advantages_BT, clip_low,
+  return _ratio.clipped(_ratio.importance_ratio(logps_BT, old_logps_BT), advantages_BT, clip_low,
                         clip_high)
 
 
@@ -133,13 +133,13 @@ def lp_reg(logps_BT, old_logps_BT, old_min_p_logps_BT, advantages_BT, learn_BT, 
     coef: of k3.
     clip_low, clip_high: as `policy.ppo_clip`; the defaults let rho be 0 to 10.
   """
-  logps_BT, old_logps_BT, advantages_BT = _ratio.kept(
+  logps_BT, old_logps_BT, advantages_BT = _ratio.where_valid(
       logps_BT, old_logps_BT, advantages_BT, learn_BT)
   axes.dims(learn_BT=learn_BT, old_min_p_logps_BT=old_min_p_logps_BT)
-  proxy_BT = masked.keep(old_min_p_logps_BT, learn_BT)
+  proxy_BT = masked.where_valid(old_min_p_logps_BT, learn_BT)
   if guarded_BT is None:
     guarded_BT = _rare(logps_BT, proxy_BT, advantages_BT, learn_BT, fraction=fraction)
-  ratio_BT = _ratio.of(logps_BT, old_logps_BT)
+  ratio_BT = _ratio.importance_ratio(logps_BT, old_logps_BT)
   pull_BT = divergence.estimate(logps_BT, proxy_BT, guarded_BT, kind="k3")
   loss_BT, removed = _ratio.clipped(ratio_BT, advantages_BT, clip_low, clip_high)
   return (jnp.where(guarded_BT, -advantages_BT * ratio_BT + coef * pull_BT, loss_BT),

@@ -37,8 +37,8 @@ def estimate(logps_BT, prm_ref_logps_BT, learn_BT=None, *, kind="k3"):
   """
   if kind not in KINDS: raise ValueError(f"kind={kind!r}: one of {KINDS}.")
   if learn_BT is not None:
-    logps_BT = masked.keep(logps_BT, learn_BT)
-    prm_ref_logps_BT = masked.keep(prm_ref_logps_BT, learn_BT)
+    logps_BT = masked.where_valid(logps_BT, learn_BT)
+    prm_ref_logps_BT = masked.where_valid(prm_ref_logps_BT, learn_BT)
   d_BT = logps_BT - prm_ref_logps_BT
   base = kind.rstrip("+")
   if base == "k1": kl_BT = d_BT
@@ -99,7 +99,8 @@ def rehearsal(logps_BT, prm_ref_logps_BT, learn_BT, *, kind="forward",
     alpha: of alpha.
   """
   if kind not in REHEARSALS: raise ValueError(f"kind={kind!r}: one of {REHEARSALS}.")
-  d_BT = jnp.clip(masked.keep(logps_BT, learn_BT) - masked.keep(prm_ref_logps_BT, learn_BT),
+  d_BT = jnp.clip(masked.where_valid(logps_BT, learn_BT)
+                  - masked.where_valid(prm_ref_logps_BT, learn_BT),
                   -20, 20)
   u_BT = jnp.exp(d_BT)
   if kind == "forward": return u_BT - 1 - d_BT

@@ -20,4 +20,4 @@ def bonus(entropy_BT, learn_BT, *, coef: ranges.ANY):
     loss_BT, 0 on padding.
   """
   axes.dims(entropy_BT=entropy_BT, learn_BT=learn_BT)
-  return -coef * masked.keep(entropy_BT, learn_BT)
+  return -coef * masked.where_valid(entropy_BT, learn_BT)

@@ -44,9 +44,9 @@ def ppo_clip(logps_BT, old_logps_BT, advantages_BT, learn_BT, *, clip_low: range
     dual_clip: c > 1, bounds the loss where A < 0; None is off.
     ratio_cap: caps rho in the unclipped term, > 1 + clip_high; None is off.
   """
-  logps_BT, old_logps_BT, advantages_BT = _ratio.kept(
+  logps_BT, old_logps_BT, advantages_BT = _ratio.where_valid(
       logps_BT, old_logps_BT, advantages_BT, learn_BT)
-  return _ratio.clipped(_ratio.of(logps_BT, old_logps_BT), advantages_BT, clip_low,
+  return _ratio.clipped(_ratio.importance_ratio(logps_BT, old_logps_BT), advantages_BT, clip_low,
                         clip_high, dual_clip, ratio_cap)
 
 
@@ -64,10 +64,10 @@ def cispo(logps_BT, old_logps_BT, advantages_BT, learn_BT, *,
     clip_low: None leaves the ratio free to fall.
     level: token, or sequence for the ratio of `gspo`.
   """
-  logps_BT, old_logps_BT, advantages_BT = _ratio.kept(
+  logps_BT, old_logps_BT, advantages_BT = _ratio.where_valid(
       logps_BT, old_logps_BT, advantages_BT, learn_BT)
   low = None if clip_low is None else 1 - clip_low
-  ratio_BT = _ratio.of(logps_BT, old_logps_BT, level, learn_BT)
+  ratio_BT = _ratio.importance_ratio(logps_BT, old_logps_BT, level, learn_BT)
   weight_BT = jnp.clip(ratio_BT, low, 1 + clip_high)
   return -jax.lax.stop_gradient(weight_BT) * advantages_BT * logps_BT
 
@@ -92,9 +92,9 @@ def rl_plus(logps_BT, old_logps_BT, advantages_BT, learn_BT, demo_B=None, *,
     demo_B: bool, rows that are demonstrations; None: there are none.
     gamma: 0 is off.
   """
-  logps_BT, old_logps_BT, advantages_BT = _ratio.kept(
+  logps_BT, old_logps_BT, advantages_BT = _ratio.where_valid(
       logps_BT, old_logps_BT, advantages_BT, learn_BT)
-  loss_BT = -advantages_BT * _ratio.of(logps_BT, old_logps_BT)
+  loss_BT = -advantages_BT * _ratio.importance_ratio(logps_BT, old_logps_BT)
   if demo_B is None: return loss_BT
   probs_BT, old_BT = jnp.exp(logps_BT), jnp.exp(old_logps_BT)
   rare_BT = jax.lax.stop_gradient(jnp.maximum(1 - probs_BT, 0)) ** gamma
@@ -118,9 +118,9 @@ def sapo(logps_BT, old_logps_BT, advantages_BT, learn_BT, *, tau_pos: ranges.POS
     tau_pos, tau_neg: steepness; larger forgets off-policy tokens sooner.
     level: token, or sequence for the ratio of `gspo`.
   """
-  logps_BT, old_logps_BT, advantages_BT = _ratio.kept(
+  logps_BT, old_logps_BT, advantages_BT = _ratio.where_valid(
       logps_BT, old_logps_BT, advantages_BT, learn_BT)
-  ratio_BT = _ratio.of(logps_BT, old_logps_BT, level, learn_BT)
+  ratio_BT = _ratio.importance_ratio(logps_BT, old_logps_BT, level, learn_BT)
   tau_BT = jnp.where(advantages_BT > 0, jnp.asarray(tau_pos, ratio_BT.dtype), tau_neg)
   return -advantages_BT * 4 / tau_BT * jax.nn.sigmoid(tau_BT * (ratio_BT - 1))
 
@@ -134,7 +134,7 @@ def reinforce(logps_BT, advantages_BT, learn_BT):
   the papers: nothing known.
   """
   axes.dims(logps_BT=logps_BT, advantages_BT=advantages_BT, learn_BT=learn_BT)
-  return -masked.keep(advantages_BT, learn_BT) * masked.keep(logps_BT, learn_BT)
+  return -masked.where_valid(advantages_BT, learn_BT) * masked.where_valid(logps_BT, learn_BT)
 
 
 def _costly(logps_BT, advantages_BT, learn_BT, *, fraction):
@@ -162,14 +162,14 @@ def kl_cov(logps_BT, old_logps_BT, advantages_BT, learn_BT, held_BT=None, *,
     fraction: share of the valid tokens; 0 is off.
     coef: of the penalty.
   """
-  logps_BT, old_logps_BT, advantages_BT = _ratio.kept(
+  logps_BT, old_logps_BT, advantages_BT = _ratio.where_valid(
       logps_BT, old_logps_BT, advantages_BT, learn_BT)
   d_BT = logps_BT - old_logps_BT
   loss_BT = -advantages_BT * jnp.exp(d_BT)
   if not fraction: return loss_BT
   if held_BT is None:
     held_BT = _costly(logps_BT, advantages_BT, learn_BT, fraction=fraction)
-  return loss_BT + masked.keep(coef * masked.absolute(d_BT), held_BT)
+  return loss_BT + masked.where_valid(coef * masked.absolute(d_BT), held_BT)
 
 
 def _costly_unclipped(logps_BT, old_logps_BT, advantages_BT, learn_BT, *, clip_low,
@@ -204,7 +204,7 @@ def clip_cov(logps_BT, old_logps_BT, advantages_BT, learn_BT, held_BT=None, *,
     fraction: largest share of the valid tokens that loses its gradient.
     cov_low, cov_high: which covariances are candidates.
   """
-  logps_BT, old_logps_BT, advantages_BT = _ratio.kept(
+  logps_BT, old_logps_BT, advantages_BT = _ratio.where_valid(
       logps_BT, old_logps_BT, advantages_BT, learn_BT)
   if held_BT is None:
     held_BT = _costly_unclipped(
@@ -213,7 +213,7 @@ def clip_cov(logps_BT, old_logps_BT, advantages_BT, learn_BT, held_BT=None, *,
   loss_BT, removed = _ratio.clipped(jnp.exp(logps_BT - old_logps_BT), advantages_BT, clip_low,
                                     clip_high)
   removed = {name: x_BT & ~held_BT for name, x_BT in removed.items()}
-  return masked.keep(loss_BT, ~held_BT), removed | dict(
+  return masked.where_valid(loss_BT, ~held_BT), removed | dict(
       clip_cov=held_BT & (advantages_BT != 0))
 
 
@@ -231,7 +231,7 @@ def dppo_tv(logps_BT, old_logps_BT, advantages_BT, learn_BT, *, low: ranges.NOT_
     low, high: largest change of a probability.
     ratio_cap: of the weight.
   """
-  logps_BT, old_logps_BT, advantages_BT = _ratio.kept(
+  logps_BT, old_logps_BT, advantages_BT = _ratio.where_valid(
       logps_BT, old_logps_BT, advantages_BT, learn_BT)
   moved_BT = jnp.exp(logps_BT) - jnp.exp(old_logps_BT)
   near_BT = jnp.where(advantages_BT > 0, moved_BT <= high, moved_BT >= -low)
@@ -254,7 +254,7 @@ def dppo_kl(logps_BT, old_logps_BT, advantages_BT, learn_BT, *, low: ranges.NOT_
     low, high: nats.
     ratio_cap: of the weight.
   """
-  logps_BT, old_logps_BT, advantages_BT = _ratio.kept(
+  logps_BT, old_logps_BT, advantages_BT = _ratio.where_valid(
       logps_BT, old_logps_BT, advantages_BT, learn_BT)
   p_BT, old_p_BT = jnp.exp(logps_BT), jnp.exp(old_logps_BT)
   kl_BT = (old_p_BT * (old_logps_BT - logps_BT)
@@ -277,7 +277,7 @@ def dro(logps_BT, old_logps_BT, advantages_BT, learn_BT, *, beta: ranges.NOT_NEG
   Args:
     beta: strength of the pull, > 0.
   """
-  logps_BT, old_logps_BT, advantages_BT = _ratio.kept(
+  logps_BT, old_logps_BT, advantages_BT = _ratio.where_valid(
       logps_BT, old_logps_BT, advantages_BT, learn_BT)
   d_BT = jnp.clip(logps_BT - old_logps_BT, -_ratio.MAX_LOG_RATIO, _ratio.MAX_LOG_RATIO)
   return -(advantages_BT * logps_BT - beta / 2 * d_BT**2)
@@ -303,10 +303,10 @@ def minirl(logps_BT, old_logps_BT, sampler_logps_BT, advantages_BT, learn_BT, *,
     clip_low, clip_high: of pi_theta / pi_old.
     weight_cap: of pi_theta / mu.
   """
-  sampler_logps_BT = masked.keep(sampler_logps_BT, learn_BT)
-  logps_BT, old_logps_BT, advantages_BT = _ratio.kept(
+  sampler_logps_BT = masked.where_valid(sampler_logps_BT, learn_BT)
+  logps_BT, old_logps_BT, advantages_BT = _ratio.where_valid(
       logps_BT, old_logps_BT, advantages_BT, learn_BT)
-  ratio_BT = _ratio.of(logps_BT, old_logps_BT)
+  ratio_BT = _ratio.importance_ratio(logps_BT, old_logps_BT)
   near_BT = jnp.where(advantages_BT > 0, ratio_BT <= 1 + clip_high, ratio_BT >= 1 - clip_low)
   return _where_near(_capped(logps_BT, sampler_logps_BT, advantages_BT, weight_cap), near_BT,
                      advantages_BT)
@@ -340,12 +340,12 @@ def stable_reinforce(logps_BT, old_logps_BT, advantages_BT, learn_BT, near_BT=No
     ratio_max: > 1.
     width: in units of the advantages.
   """
-  logps_BT, old_logps_BT, advantages_BT = _ratio.kept(
+  logps_BT, old_logps_BT, advantages_BT = _ratio.where_valid(
       logps_BT, old_logps_BT, advantages_BT, learn_BT)
   limit = math.log(ratio_max)
   d_BT = logps_BT - old_logps_BT
   if near_BT is None: near_BT = _near_mean(advantages_BT, learn_BT, width=width)
-  kept_BT = masked.keep(advantages_BT, near_BT)
+  kept_BT = masked.where_valid(advantages_BT, near_BT)
   loss_BT, removed = _ratio.clipped(jnp.exp(jnp.clip(d_BT, -limit, limit)), kept_BT,
                                     clip_low, clip_high)
   by_ppo_BT = removed["clip_low"] | removed["clip_high"]
@@ -356,12 +356,12 @@ def stable_reinforce(logps_BT, old_logps_BT, advantages_BT, learn_BT, near_BT=No
 
 def _where_near(loss_BT, near_BT, advantages_BT):
   """The loss where the policy has not moved too far, and on which side it has elsewhere."""
-  return masked.keep(loss_BT, near_BT), dict(clip_low=~near_BT & (advantages_BT < 0),
-                                             clip_high=~near_BT & (advantages_BT > 0))
+  return masked.where_valid(loss_BT, near_BT), dict(clip_low=~near_BT & (advantages_BT < 0),
+                                                    clip_high=~near_BT & (advantages_BT > 0))
 
 
 def _capped(logps_BT, old_logps_BT, advantages_BT, ratio_cap):
-  weight_BT = jnp.minimum(_ratio.of(logps_BT, old_logps_BT), ratio_cap)
+  weight_BT = jnp.minimum(_ratio.importance_ratio(logps_BT, old_logps_BT), ratio_cap)
   return -advantages_BT * jax.lax.stop_gradient(weight_BT) * logps_BT
 
 

@@ -43,7 +43,7 @@ def ce(prm_logps_BT, prm_ref_logps_BT, learn_BT, outcome_B, learn_B, prm_beta):
   axes.dims(prm_logps_BT=prm_logps_BT, prm_ref_logps_BT=prm_ref_logps_BT,
             learn_BT=learn_BT, outcome_B=outcome_B, learn_B=learn_B)
   z_B = prm_beta * _log_ratio(prm_logps_BT, prm_ref_logps_BT, learn_BT, learn_B)
-  return _weighted(jax.nn.softplus(z_B) - masked.keep(outcome_B, learn_B) * z_B, learn_B)
+  return _weighted(jax.nn.softplus(z_B) - masked.where_valid(outcome_B, learn_B) * z_B, learn_B)
 
 
 def dpo(prm_logps_BT, prm_ref_logps_BT, learn_BT, outcome_PG, learn_PG, prm_beta):
@@ -212,8 +212,8 @@ def _log_ratio(prm_logps_BT, prm_ref_logps_BT, learn_BT, learn_B):
   """d_i, 0 for rows that are not valid; gradients go to the PRM only."""
   learn_BT = learn_BT & learn_B[:, None]
   prm_ref_logps_BT = jax.lax.stop_gradient(prm_ref_logps_BT)
-  return jnp.sum(masked.keep(prm_logps_BT, learn_BT)
-                 - masked.keep(prm_ref_logps_BT, learn_BT), axis=1)
+  return jnp.sum(masked.where_valid(prm_logps_BT, learn_BT)
+                 - masked.where_valid(prm_ref_logps_BT, learn_BT), axis=1)
 
 
 def _by_group(prm_logps_BT, prm_ref_logps_BT, learn_BT, outcome_PG, learn_PG):

@@ -41,7 +41,7 @@ def bradley_terry(chosen_N, rejected_N, valid_N, margin_N=None, *,
   gap_N = _gap(chosen_N, rejected_N, valid_N)
   if margin_N is not None:
     axes.dims(chosen_N=chosen_N, margin_N=margin_N)
-    gap_N = gap_N - masked.keep(margin_N, valid_N)
+    gap_N = gap_N - masked.where_valid(margin_N, valid_N)
   return _mean((1 - smoothing) * jax.nn.softplus(-gap_N)
                + smoothing * jax.nn.softplus(gap_N), valid_N)
 
@@ -59,7 +59,7 @@ def scaled_bradley_terry(chosen_N, rejected_N, strength_N, valid_N):
   """
   axes.dims(chosen_N=chosen_N, strength_N=strength_N)
   gap_N = _gap(chosen_N, rejected_N, valid_N)
-  return _mean(masked.keep(strength_N, valid_N) * jax.nn.softplus(-gap_N), valid_N)
+  return _mean(masked.where_valid(strength_N, valid_N) * jax.nn.softplus(-gap_N), valid_N)
 
 
 def focal(chosen_N, rejected_N, valid_N, *, gamma: ranges.NOT_NEGATIVE = 2.0, discount="all"):
@@ -123,7 +123,7 @@ def bce(scores_N, labels_N, valid_N, *, balanced=False):
     Weighted over rows.
   """
   axes.dims(scores_N=scores_N, labels_N=labels_N, valid_N=valid_N)
-  scores_N, labels_N = masked.keep(scores_N, valid_N), masked.keep(labels_N, valid_N)
+  scores_N, labels_N = masked.where_valid(scores_N, valid_N), masked.where_valid(labels_N, valid_N)
   loss_N = jax.nn.softplus(scores_N) - labels_N * scores_N
   if balanced: loss_N = class_weights(labels_N, valid_N) * loss_N
   return _mean(loss_N, valid_N)
@@ -141,7 +141,7 @@ def mse(scores_N, labels_N, valid_N, *, balanced=False):
   Args, Returns: as `bce`; labels_N may be anything if not balanced.
   """
   axes.dims(scores_N=scores_N, labels_N=labels_N, valid_N=valid_N)
-  scores_N, labels_N = masked.keep(scores_N, valid_N), masked.keep(labels_N, valid_N)
+  scores_N, labels_N = masked.where_valid(scores_N, valid_N), masked.where_valid(labels_N, valid_N)
   loss_N = (scores_N - labels_N)**2
   if balanced: loss_N = class_weights(labels_N, valid_N) * loss_N
   return _mean(loss_N, valid_N)
@@ -172,8 +172,8 @@ def gauss_nll(means_N, log_vars_N, labels_N, valid_N):
     labels_N: targets in units of the mean. Otherwise, and Returns: as `bce`.
   """
   axes.dims(means_N=means_N, log_vars_N=log_vars_N, labels_N=labels_N, valid_N=valid_N)
-  log_vars_N = masked.keep(log_vars_N, valid_N)
-  error_N = masked.keep(labels_N, valid_N) - masked.keep(means_N, valid_N)
+  log_vars_N = masked.where_valid(log_vars_N, valid_N)
+  error_N = masked.where_valid(labels_N, valid_N) - masked.where_valid(means_N, valid_N)
   return _mean((log_vars_N + error_N**2 * jnp.exp(-log_vars_N)) / 2, valid_N)
 
 
@@ -210,13 +210,13 @@ def yes_no_score(yes_NR, no_NR, valid_NR):
     scores_N in [0, 1], 0 without a valid rationale.
   """
   axes.dims(yes_NR=yes_NR, no_NR=no_NR, valid_NR=valid_NR)
-  odds_NR = masked.keep(yes_NR, valid_NR) - masked.keep(no_NR, valid_NR)
+  odds_NR = masked.where_valid(yes_NR, valid_NR) - masked.where_valid(no_NR, valid_NR)
   return masked.mean(jax.nn.sigmoid(odds_NR), valid_NR, axis=1)
 
 
 def _gap(chosen_N, rejected_N, valid_N):
   axes.dims(chosen_N=chosen_N, rejected_N=rejected_N, valid_N=valid_N)
-  return masked.keep(chosen_N - rejected_N, valid_N)
+  return masked.where_valid(chosen_N - rejected_N, valid_N)
 
 
 def _mean(loss_N, valid_N):

@@ -35,7 +35,7 @@ def tis(old_logps_BT, sampler_logps_BT, learn_BT, *, cap: ranges.POSITIVE = 2.0,
     weight_BT.
   """
   weight_BT = _weight(old_logps_BT, sampler_logps_BT, learn_BT, level)
-  return masked.keep(jnp.minimum(weight_BT, cap), learn_BT)
+  return masked.where_valid(jnp.minimum(weight_BT, cap), learn_BT)
 
 
 def icepop(old_logps_BT, sampler_logps_BT, learn_BT, *, low: ranges.SHARE = 0.5,
@@ -51,7 +51,7 @@ def icepop(old_logps_BT, sampler_logps_BT, learn_BT, *, low: ranges.SHARE = 0.5,
     Otherwise, and Returns: as `tis`.
   """
   weight_BT = _weight(old_logps_BT, sampler_logps_BT, learn_BT, "token")
-  return masked.keep(weight_BT, learn_BT & (weight_BT >= low) & (weight_BT <= high))
+  return masked.where_valid(weight_BT, learn_BT & (weight_BT >= low) & (weight_BT <= high))
 
 
 def seq_mis(old_logps_BT, sampler_logps_BT, learn_BT, *, cap: ranges.POSITIVE = 3.0):
@@ -68,7 +68,7 @@ def seq_mis(old_logps_BT, sampler_logps_BT, learn_BT, *, cap: ranges.POSITIVE = 
     Otherwise, and Returns: as `tis`.
   """
   weight_BT = _weight(old_logps_BT, sampler_logps_BT, learn_BT, "sequence")
-  return masked.keep(weight_BT, learn_BT & (weight_BT <= cap))
+  return masked.where_valid(weight_BT, learn_BT & (weight_BT <= cap))
 
 
 def opsm(logps_BT, sampler_logps_BT, advantages_BT, learn_BT, *, delta: ranges.NOT_NEGATIVE = 0.5):
@@ -88,7 +88,7 @@ def opsm(logps_BT, sampler_logps_BT, advantages_BT, learn_BT, *, delta: ranges.N
   Returns:
     weight_BT, 0 or 1.
   """
-  logps_BT, sampler_logps_BT, advantages_BT = _ratio.kept(
+  logps_BT, sampler_logps_BT, advantages_BT = _ratio.where_valid(
       logps_BT, sampler_logps_BT, advantages_BT, learn_BT)
   gap_B1 = masked.mean(sampler_logps_BT - logps_BT, learn_BT, axis=1, keepdims=True)
   return (learn_BT & ~((advantages_BT < 0) & (gap_B1 > delta))).astype(logps_BT.dtype)
@@ -99,7 +99,7 @@ def _weight(old_logps_BT, sampler_logps_BT, learn_BT, level):
   axes.dims(old_logps_BT=old_logps_BT, sampler_logps_BT=sampler_logps_BT, learn_BT=learn_BT)
   if level not in _ratio.LEVELS:
     raise ValueError(f"level={level!r}: one of {_ratio.LEVELS}.")
-  log_BT = masked.keep(old_logps_BT, learn_BT) - masked.keep(sampler_logps_BT, learn_BT)
+  log_BT = masked.where_valid(old_logps_BT - sampler_logps_BT, learn_BT)
   if level == "sequence":
     log_BT = jnp.broadcast_to(jnp.sum(log_BT, axis=1, keepdims=True), log_BT.shape)
   log_BT = jnp.clip(log_BT, -_ratio.MAX_LOG_RATIO, _ratio.MAX_LOG_RATIO)

@@ -33,9 +33,9 @@ def gspo(logps_BT, old_logps_BT, advantages_BT, learn_BT, *, clip_low: ranges.NO
   Args:
     clip_low, clip_high: of a ratio near 1, hence small.
   """
-  logps_BT, old_logps_BT, advantages_BT = _ratio.kept(
+  logps_BT, old_logps_BT, advantages_BT = _ratio.where_valid(
       logps_BT, old_logps_BT, advantages_BT, learn_BT)
-  ratio_BT = _ratio.of(logps_BT, old_logps_BT, "sequence", learn_BT)
+  ratio_BT = _ratio.importance_ratio(logps_BT, old_logps_BT, "sequence", learn_BT)
   return _ratio.clipped(ratio_BT, advantages_BT, clip_low, clip_high)
 
 
@@ -72,14 +72,14 @@ def gmpo(logps_BT, old_logps_BT, advantages_BT, learn_BT, *, clip_low: ranges.NO
   Args:
     clip_low, clip_high: of the log-ratio, nats.
   """
-  logps_BT, old_logps_BT, advantages_BT = _ratio.kept(
+  logps_BT, old_logps_BT, advantages_BT = _ratio.where_valid(
       logps_BT, old_logps_BT, advantages_BT, learn_BT)
   d_BT = logps_BT - old_logps_BT
   sign_BT = jnp.sign(advantages_BT)
   c_BT = sign_BT * jnp.minimum(
       sign_BT * d_BT, sign_BT * jnp.clip(d_BT, -clip_low, clip_high))
   mean = lambda x_BT: masked.mean(x_BT, learn_BT, axis=1, keepdims=True)
-  return masked.keep(-mean(advantages_BT) * jnp.exp(mean(c_BT)), learn_BT), dict(
+  return masked.where_valid(-mean(advantages_BT) * jnp.exp(mean(c_BT)), learn_BT), dict(
       clip_low=(advantages_BT < 0) & (d_BT < -clip_low),
       clip_high=(advantages_BT > 0) & (d_BT > clip_high))
 
@@ -105,7 +105,7 @@ def vespo(logps_BT, sampler_logps_BT, advantages_BT, learn_BT, *, k_pos: ranges.
     k_pos, lambda_pos: k and lambda where A >= 0; both > 0.
     k_neg, lambda_neg: where A < 0.
   """
-  logps_BT, sampler_logps_BT, advantages_BT = _ratio.kept(
+  logps_BT, sampler_logps_BT, advantages_BT = _ratio.where_valid(
       logps_BT, sampler_logps_BT, advantages_BT, learn_BT)
   log_w_B1 = jnp.sum(logps_BT - sampler_logps_BT, axis=1, keepdims=True)
   phi = lambda k, lam: jnp.exp(k * log_w_B1 + lam * (1 - jnp.exp(log_w_B1)))
@@ -135,15 +135,16 @@ def pacs(logps_BT, old_logps_BT, learn_BT, outcome_PG, learn_PG, *, beta: ranges
   """
   axes.dims(logps_BT=logps_BT, old_logps_BT=old_logps_BT, learn_BT=learn_BT,
             outcome_PG=outcome_PG, learn_PG=learn_PG)
-  ratio_BT = masked.keep(logps_BT, learn_BT) - masked.keep(old_logps_BT, learn_BT)
+  ratio_BT = masked.where_valid(logps_BT, learn_BT) - masked.where_valid(old_logps_BT, learn_BT)
   score_B = beta * jnp.sum(ratio_BT, axis=1)
-  score_PG = masked.keep(score_B.reshape(learn_PG.shape), learn_PG)
+  score_PG = masked.where_valid(score_B.reshape(learn_PG.shape), learn_PG)
   n_P1 = jnp.sum(learn_PG, axis=1, keepdims=True)
   z_PG = ((n_P1 * score_PG - jnp.sum(score_PG, axis=1, keepdims=True))
           / jnp.maximum(n_P1 - 1, 1))
-  loss_PG = masked.keep(jax.nn.softplus(z_PG) - masked.keep(outcome_PG, learn_PG) * z_PG,
-                        learn_PG & (n_P1 > 1))
-  return masked.keep(loss_PG.reshape(-1, 1), learn_BT)
+  outcome_PG = masked.where_valid(outcome_PG, learn_PG)
+  loss_PG = masked.where_valid(jax.nn.softplus(z_PG) - outcome_PG * z_PG,
+                               learn_PG & (n_P1 > 1))
+  return masked.where_valid(loss_PG.reshape(-1, 1), learn_BT)
 
 
 def dro(logps_BT, ref_logps_BT, advantages_BT, learn_BT, *, tau: ranges.POSITIVE = 1.0):
@@ -163,7 +164,7 @@ def dro(logps_BT, ref_logps_BT, advantages_BT, learn_BT, *, tau: ranges.POSITIVE
     ref_logps_BT: nats, at the sampling temperature; see kl.sync_every.
     tau: strength of the pull to the reference.
   """
-  logps_BT, ref_logps_BT, advantages_BT = _ratio.kept(
+  logps_BT, ref_logps_BT, advantages_BT = _ratio.where_valid(
       logps_BT, ref_logps_BT, advantages_BT, learn_BT)
   ratio_B1 = jnp.sum(logps_BT - ref_logps_BT, axis=1, keepdims=True)
   return -(advantages_BT - tau * jax.lax.stop_gradient(ratio_B1)) * logps_BT
@@ -224,7 +225,7 @@ def crew_dpo(logps_BT, ref_logps_BT, old_logps_BT, answer_span_BT, learn_BT, out
             old_logps_BT=old_logps_BT, answer_span_BT=answer_span_BT, learn_BT=learn_BT,
             outcome_PG=outcome_PG, learn_PG=learn_PG)
   span_BT = answer_span_BT & learn_BT
-  sure_PG = masked.mean(jnp.exp(masked.keep(old_logps_BT, span_BT)), span_BT,
+  sure_PG = masked.mean(jnp.exp(masked.where_valid(old_logps_BT, span_BT)), span_BT,
                         axis=1).reshape(learn_PG.shape)
   right_PG, wrong_PG = learn_PG & (outcome_PG > 0.5), learn_PG & ~(outcome_PG > 0.5)
   best_P = jnp.argmax(jnp.where(right_PG, sure_PG, -jnp.inf), axis=1)
@@ -240,8 +241,8 @@ def _pick(x_PG, which_P):
 
 def _pair(logps_BT, ref_logps_BT, learn_BT, best_P, worst_P, is_pair_P1, beta):
   """DPO's loss of one pair of each group, on every token of the group."""
-  ratio_BT = masked.keep(logps_BT, learn_BT) - masked.keep(ref_logps_BT, learn_BT)
+  ratio_BT = masked.where_valid(logps_BT, learn_BT) - masked.where_valid(ref_logps_BT, learn_BT)
   z_PG = beta * jnp.sum(ratio_BT, axis=1).reshape(len(best_P), -1)
-  loss_P1 = masked.keep(
+  loss_P1 = masked.where_valid(
       jax.nn.softplus(_pick(z_PG, worst_P) - _pick(z_PG, best_P)), is_pair_P1)
-  return masked.keep(jnp.repeat(loss_P1, z_PG.shape[1], axis=0), learn_BT)
+  return masked.where_valid(jnp.repeat(loss_P1, z_PG.shape[1], axis=0), learn_BT)

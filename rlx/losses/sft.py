@@ -18,4 +18,4 @@ def nll(logps_BT, learn_BT):
     loss_BT, 0 on padding.
   """
   axes.dims(logps_BT=logps_BT, learn_BT=learn_BT)
-  return -masked.keep(logps_BT, learn_BT)
+  return -masked.where_valid(logps_BT, learn_BT)

@@ -46,8 +46,8 @@ def top(entropy_BT, learn_BT, *, fraction: ranges.Range(1e-6, 1) = 0.2, over="mi
   below = jnp.floor(at).astype(int)
   above = jnp.minimum(below + 1, last)
   pick = lambda i: jnp.take_along_axis(low, i, axis=1)
-  edge = pick(below) + masked.keep((pick(above) - pick(below)) * (at - below),
-                                   above > below)
+  edge = pick(below) + masked.where_valid((pick(above) - pick(below)) * (at - below),
+                                          above > below)
   return (learn_BT & (entropy_BT >= edge)).astype(entropy_BT.dtype)
 
 
@@ -76,14 +76,14 @@ def steer(logps_BT, old_logps_BT, advantages_BT, entropy_BT, learn_BT, *,
     weight_BT.
   """
   if shape not in SHAPES: raise ValueError(f"shape={shape!r}: one of {SHAPES}.")
-  entropy_BT = masked.keep(entropy_BT, learn_BT)
-  logps_BT, old_logps_BT, advantages_BT = _ratio.kept(
+  entropy_BT = masked.where_valid(entropy_BT, learn_BT)
+  logps_BT, old_logps_BT, advantages_BT = _ratio.where_valid(
       logps_BT, old_logps_BT, advantages_BT, learn_BT)
-  omega_BT = jnp.abs(advantages_BT * _ratio.of(logps_BT, old_logps_BT)
+  omega_BT = jnp.abs(advantages_BT * _ratio.importance_ratio(logps_BT, old_logps_BT)
                      * -jnp.expm1(logps_BT) * (logps_BT + entropy_BT))
   largest = jnp.max(omega_BT)
   if shape == "exponential":
     weight_BT = low ** (omega_BT / jnp.maximum(largest, 0.02))
   else:
     weight_BT = high - (high - low) * omega_BT / jnp.where(largest > 0, largest, 1)
-  return jax.lax.stop_gradient(masked.keep(weight_BT, learn_BT))
+  return jax.lax.stop_gradient(masked.where_valid(weight_BT, learn_BT))

@@ -28,7 +28,7 @@ def clipped(values_BT, old_values_BT, returns_BT, learn_BT=None, *,
   axes.dims(values_BT=values_BT, old_values_BT=old_values_BT, returns_BT=returns_BT)
   if learn_BT is not None:
     values_BT, old_values_BT, returns_BT = (
-        masked.keep(x, learn_BT) for x in (values_BT, old_values_BT, returns_BT))
+        masked.where_valid(x, learn_BT) for x in (values_BT, old_values_BT, returns_BT))
   loss_BT = (values_BT - returns_BT)**2
   if clip is not None:
     near_BT = jnp.clip(values_BT, old_values_BT - clip, old_values_BT + clip)

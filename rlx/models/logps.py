@@ -90,8 +90,8 @@ def from_hidden(params, config, hidden_BTD, targets_BT, mask_BT, *, temperature=
   columns = min(max(chunk * transformer.row_shards(config) // b, 1), t)
   n = -(-t // columns)
   extra = n * columns - t
-  targets_BT = jnp.pad(masked.keep(targets_BT, mask_BT), ((0, 0), (0, extra)))
-  hidden_BTD = jnp.pad(masked.keep(hidden_BTD, mask_BT[:, :, None]),
+  targets_BT = jnp.pad(masked.where_valid(targets_BT, mask_BT), ((0, 0), (0, extra)))
+  hidden_BTD = jnp.pad(masked.where_valid(hidden_BTD, mask_BT[:, :, None]),
                        ((0, 0), (0, extra), (0, 0)))
 
   # A chunk is a flat list of U tokens: with an axis B of size 1 before it, XLA on CPU takes 2.5
@@ -103,7 +103,7 @@ def from_hidden(params, config, hidden_BTD, targets_BT, mask_BT, *, temperature=
   def join(x_nU):  # There may be an axis after U.
     x = jnp.moveaxis(x_nU.reshape(n, b, columns, *x_nU.shape[2:]), 0, 1)
     x_BT = x.reshape(b, n * columns, *x_nU.shape[2:])[:, :t]
-    return masked.keep(x_BT, mask_BT.reshape(b, t, *[1] * (x_BT.ndim - 2)))
+    return masked.where_valid(x_BT, mask_BT.reshape(b, t, *[1] * (x_BT.ndim - 2)))
 
   # Only the leaf that logits() reads, because its gradient is carried from chunk to chunk.
   name = "embed" if config.tied_head else "head"
@@ -195,7 +195,7 @@ def _backward(config, temperature, with_entropy, statistics, saved, cotangents):
       factor = factor - d_entropy_U[:, None] * (all_logps_UV + entropy_U[:, None])
     is_target_UV = targets_U[:, None] == jnp.arange(logits_UV.shape[1])[None]
     d_logits_UV = (jnp.exp(all_logps_UV) * factor
-                   + masked.keep(d_logps_U[:, None], is_target_UV))
+                   + masked.where_valid(d_logps_U[:, None], is_target_UV))
     if statistics:
       _, pull_others = jax.vjp(
           lambda x: distribution_statistics(x, targets_U, statistics), logits_UV)

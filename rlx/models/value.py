@@ -36,4 +36,4 @@ def values(params, config, tokens_BS, positions_BS, valid_BS, *, completion_widt
   wide = jnp.promote_types(config.dtype, jnp.float32)
   values_BT = jnp.einsum("BTD,D->BT", hidden_BTD.astype(wide),
                          head["w_D1"][:, 0].astype(wide)) + head["b_1"].astype(wide)[0]
-  return spread(masked.keep(values_BT, mask_BT))
+  return spread(masked.where_valid(values_BT, mask_BT))

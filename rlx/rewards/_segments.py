@@ -29,19 +29,19 @@ def sums(x_BT, ends_BT):
   """
   starts_BT = jnp.concatenate(
       [jnp.ones_like(ends_BT[:, :1]), ends_BT[:, :-1]], axis=1)
-  return masked.keep(masked.accumulate(x_BT, ~starts_BT), ends_BT)
+  return masked.where_valid(masked.accumulate(x_BT, ~starts_BT), ends_BT)
 
 
 def preceding(x_BT, ends_BT):
   """At each end, `x_BT` at the end before it; 0 at the first, and between ends."""
-  held_BT = masked.accumulate(masked.keep(x_BT, ends_BT), ~ends_BT)
-  return masked.keep(jnp.pad(held_BT[:, :-1], ((0, 0), (1, 0))), ends_BT)
+  held_BT = masked.accumulate(masked.where_valid(x_BT, ends_BT), ~ends_BT)
+  return masked.where_valid(jnp.pad(held_BT[:, :-1], ((0, 0), (1, 0))), ends_BT)
 
 
 def following(x_BT, ends_BT):
   """At each end, `x_BT` at the end after it; 0 at the last, and between ends."""
-  held_BT = masked.accumulate(masked.keep(x_BT, ends_BT), ~ends_BT, reverse=True)
-  return masked.keep(jnp.pad(held_BT[:, 1:], ((0, 0), (0, 1))), ends_BT)
+  held_BT = masked.accumulate(masked.where_valid(x_BT, ends_BT), ~ends_BT, reverse=True)
+  return masked.where_valid(jnp.pad(held_BT[:, 1:], ((0, 0), (0, 1))), ends_BT)
 
 
 def denominator(scores_BT, *, floor=0.0, shards=1):

@@ -65,17 +65,17 @@ def process(prm_logps_BT, prm_ref_logps_BT, learn_BT, learn_B, prm_beta, step_en
   ends_BT = _segments.ends(learn_BT, granularity, step_ends_BT)
   learn_BT = learn_BT & learn_B[:, None]
   last_BT = masked.last(learn_BT)
-  rewards_BT = (masked.keep(prm_logps_BT, learn_BT)
-                - masked.keep(prm_ref_logps_BT, learn_BT))
+  rewards_BT = (masked.where_valid(prm_logps_BT, learn_BT)
+                - masked.where_valid(prm_ref_logps_BT, learn_BT))
   if scale_by_beta: rewards_BT = prm_beta * rewards_BT
   if use_outcome:
     others_B = masked.total(rewards_BT, ~last_BT, axis=1)
-    outcome_B = masked.keep(outcome_B, learn_B)
+    outcome_B = masked.where_valid(outcome_B, learn_B)
     rewards_BT = jnp.where(last_BT, (outcome_B - others_B)[:, None], rewards_BT)
   if lam:
     decay_BT = jnp.where(learn_BT, jnp.asarray(lam, rewards_BT.dtype), 0)
     rewards_BT = masked.accumulate(rewards_BT, decay_BT, reverse=True)
-  if not include_last: rewards_BT = masked.keep(rewards_BT, ~last_BT)
+  if not include_last: rewards_BT = masked.where_valid(rewards_BT, ~last_BT)
   rewards_BT = _segments.sums(rewards_BT, ends_BT)
   metrics = {}
   if norm == "max_return":
@@ -103,4 +103,4 @@ def value(prm_logps_BT, prm_ref_logps_BT, learn_BT, learn_B, prm_beta):
   """
   ratio_BT, _ = process(prm_logps_BT, prm_ref_logps_BT, learn_BT, learn_B, prm_beta,
                      norm="none")
-  return masked.keep(jnp.cumsum(ratio_BT, axis=1), learn_BT)
+  return masked.where_valid(jnp.cumsum(ratio_BT, axis=1), learn_BT)

@@ -32,7 +32,7 @@ def cosine(outcome_B, lengths_B, learn_B, *, max_length: ranges.COUNT,
   start_B, end_B = (jnp.where(is_right_B, r, w) for r, w in zip(right, wrong))
   falling_B = (1 + jnp.cos(jnp.pi * lengths_B / max_length)) / 2
   rewards_B = end_B + (start_B - end_B) * falling_B
-  return masked.keep(jnp.where(lengths_B >= max_length, exceeded, rewards_B), learn_B)
+  return masked.where_valid(jnp.where(lengths_B >= max_length, exceeded, rewards_B), learn_B)
 
 
 def overlong(lengths_B, learn_B, *, max_length: ranges.COUNT, buffer: ranges.COUNT):
@@ -57,7 +57,7 @@ def overlong(lengths_B, learn_B, *, max_length: ranges.COUNT, buffer: ranges.COU
   if buffer > max_length:
     raise ValueError(f"buffer={buffer!r}: at most max_length={max_length}.")
   over_B = (lengths_B - (max_length - buffer)) / buffer
-  return masked.keep(-jnp.clip(over_B, 0, 1), learn_B)
+  return masked.where_valid(-jnp.clip(over_B, 0, 1), learn_B)
 
 
 def surrogate(scores_BE, lengths_B, learn_B, *, max_length: ranges.COUNT,
@@ -87,4 +87,4 @@ def surrogate(scores_BE, lengths_B, learn_B, *, max_length: ranges.COUNT,
                        1 - 2 * ((x_B - peak) / (1 - peak))**2)
   rewards_B = jnp.where(scores_BE[:, 0] > 0.5, jnp.mean(scores_BE, axis=1) + length_B,
                         jnp.minimum(length_B, 0))
-  return masked.keep(rewards_B, learn_B)
+  return masked.where_valid(rewards_B, learn_B)

@@ -126,7 +126,7 @@ def reference(answer_logps_BM, answer_mask_BM, learn_PG, lengths_B, outcome_B,
     for least, value in sorted(thresholds):
       reached_B = jnp.where(rewards_B >= least, value, reached_B)
     rewards_B = reached_B
-  return masked.keep(rewards_B, counts_B)
+  return masked.where_valid(rewards_B, counts_B)
 
 
 def efficiency(answer_logps_BM, answer_mask_BM, learn_PG, lengths_B, outcome_B, *,
@@ -149,7 +149,7 @@ def efficiency(answer_logps_BM, answer_mask_BM, learn_PG, lengths_B, outcome_B, 
                & _above(-lengths_B.reshape(counts_PG.shape)) & counts_PG[:, None, :])
   n_P1 = jnp.sum(counts_PG, axis=1, keepdims=True)
   rewards_PG = jnp.sum(beats_PGG, axis=2) / jnp.maximum(n_P1 - 1, 1)
-  return masked.keep(rewards_PG, counts_PG).reshape(-1)
+  return masked.where_valid(rewards_PG, counts_PG).reshape(-1)
 
 
 def turn_gain(step_answer_logps_BJM, answer_mask_BM, learn_BT, learn_B, step_ends_BT, *,
@@ -190,8 +190,8 @@ def turn_gain(step_answer_logps_BJM, answer_mask_BM, learn_BT, learn_B, step_end
   score_BJ = _aggregate(step_answer_logps_BJM.reshape(b * j, m),
                         has_BJM.reshape(b * j, m), agg).reshape(b, j)
   gain_BJ = jnp.diff(score_BJ, axis=1, prepend=score_BJ[:, :1])
-  return masked.keep(jnp.take_along_axis(gain_BJ, jnp.minimum(step_BT, j - 1), axis=1),
-                     ends_BT)
+  return masked.where_valid(jnp.take_along_axis(gain_BJ, jnp.minimum(step_BT, j - 1), axis=1),
+                            ends_BT)
 
 
 def self_aligned(old_logps_BT, noprompt_logps_BT, learn_BT, learn_B):
@@ -214,10 +214,10 @@ def self_aligned(old_logps_BT, noprompt_logps_BT, learn_BT, learn_B):
   axes.dims(old_logps_BT=old_logps_BT, noprompt_logps_BT=noprompt_logps_BT,
             learn_BT=learn_BT, learn_B=learn_B)
   learn_BT = learn_BT & learn_B[:, None]
-  log_ratio_B = masked.mean(masked.keep(noprompt_logps_BT, learn_BT)
-                            - masked.keep(old_logps_BT, learn_BT), learn_BT, axis=1)
+  log_ratio_B = masked.mean(masked.where_valid(noprompt_logps_BT, learn_BT)
+                            - masked.where_valid(old_logps_BT, learn_BT), learn_BT, axis=1)
   # 1 - e^x >= -1 as long as x <= log 2; clipped before exp, which stays finite.
-  return masked.keep(1 - jnp.exp(jnp.minimum(log_ratio_B, math.log(2))), learn_B)
+  return masked.where_valid(1 - jnp.exp(jnp.minimum(log_ratio_B, math.log(2))), learn_B)
 
 
 def answer_confidence(old_logps_BT, answer_span_BT, learn_B, *, agg="mean_p"):
@@ -240,8 +240,8 @@ def answer_confidence(old_logps_BT, answer_span_BT, learn_B, *, agg="mean_p"):
   if agg not in AGGREGATES[:-1]:
     raise ValueError(f"agg={agg!r}: one of {AGGREGATES[:-1]}.")
   counts_B = learn_B & jnp.any(answer_span_BT, axis=1)
-  return masked.keep(_aggregate(old_logps_BT, answer_span_BT & counts_B[:, None], agg),
-                     counts_B)
+  return masked.where_valid(_aggregate(old_logps_BT, answer_span_BT & counts_B[:, None], agg),
+                            counts_B)
 
 
 def last_token(self_logps_B, learn_B, *, c_ref: ranges.ANY, beta: ranges.POSITIVE = 0.1,
@@ -263,8 +263,8 @@ def last_token(self_logps_B, learn_B, *, c_ref: ranges.ANY, beta: ranges.POSITIV
     rewards_B.
   """
   axes.dims(self_logps_B=self_logps_B, learn_B=learn_B)
-  rewards_B = beta * (masked.keep(self_logps_B, learn_B) - c_ref)
-  return masked.keep(jnp.clip(rewards_B, 0, 1) if use_clip else rewards_B, learn_B)
+  rewards_B = beta * (masked.where_valid(self_logps_B, learn_B) - c_ref)
+  return masked.where_valid(jnp.clip(rewards_B, 0, 1) if use_clip else rewards_B, learn_B)
 
 
 def _counts(answer_mask_BM, learn_PG, outcome_B, use_gate):
@@ -283,7 +283,7 @@ def _per_length(logps_BM, lengths_B, len_norm):
 
 def _aggregate(logps_BM, mask_BM, agg, weight_BM=None):
   """One number per row; of log_mean_exp the sum that `_leave_one_out` takes."""
-  logps_BM = masked.keep(logps_BM, mask_BM)
+  logps_BM = masked.where_valid(logps_BM, mask_BM)
   weighted = lambda x_BM: x_BM if weight_BM is None else weight_BM * x_BM
   if agg == "mean_p": return masked.mean(weighted(jnp.exp(logps_BM)), mask_BM, axis=1)
   total_B = jnp.sum(weighted(logps_BM), axis=1)
@@ -317,7 +317,7 @@ def _leave_one_out(logps_PG, counts_PG):
   all_PGG = jnp.broadcast_to(counts_PG[:, None, :], (*counts_PG.shape, group))
   others_PGG = all_PGG & ~jnp.eye(group, dtype=bool)[None]
   has_rival_PG = counts_PG & jnp.any(others_PGG, axis=2)
-  return masked.keep(log_mean(all_PGG) - log_mean(others_PGG), has_rival_PG)
+  return masked.where_valid(log_mean(all_PGG) - log_mean(others_PGG), has_rival_PG)
 
 
 def _above(x_PG):

@@ -39,7 +39,7 @@ def channel(outcome_PG, noise_PG, learn_PG, *, false_positive: ranges.SHARE = 0.
   if level not in LEVELS: raise ValueError(f"level={level!r}: one of {LEVELS}.")
   if correction not in CORRECTIONS:
     raise ValueError(f"correction={correction!r}: one of {CORRECTIONS}.")
-  outcome_PG = masked.keep(outcome_PG, learn_PG)
+  outcome_PG = masked.where_valid(outcome_PG, learn_PG)
   if level == "group": noise_PG = jnp.broadcast_to(noise_PG[:, :1], learn_PG.shape)
   is_wrong_PG = noise_PG < jnp.where(outcome_PG > 0.5, false_negative, false_positive)
   noisy_B = jnp.where(is_wrong_PG, 1 - outcome_PG, outcome_PG).reshape(-1)
@@ -49,7 +49,7 @@ def channel(outcome_PG, noise_PG, learn_PG, *, false_positive: ranges.SHARE = 0.
                     false_negative=false_negative)
   if correction == "forward":
     return forward(noisy_B, learn_B, false_negative=false_negative)
-  return masked.keep(noisy_B, learn_B)
+  return masked.where_valid(noisy_B, learn_B)
 
 
 def backward(outcome_B, learn_B, *, false_positive: ranges.SHARE, false_negative: ranges.SHARE):
@@ -76,7 +76,7 @@ def backward(outcome_B, learn_B, *, false_positive: ranges.SHARE, false_negative
   if gap <= 0:
     raise ValueError(f"false_positive={false_positive!r}, false_negative={false_negative!r}:"
                      " their sum is below 1, or a verdict says nothing.")
-  return masked.keep((outcome_B - false_positive) / gap, learn_B)
+  return masked.where_valid((outcome_B - false_positive) / gap, learn_B)
 
 
 def forward(outcome_B, learn_B, *, false_negative: ranges.SHARE):
@@ -97,7 +97,7 @@ def forward(outcome_B, learn_B, *, false_negative: ranges.SHARE):
     rewards_B, 0 where not valid.
   """
   axes.dims(outcome_B=outcome_B, learn_B=learn_B)
-  return masked.keep(outcome_B - (1 - false_negative), learn_B)
+  return masked.where_valid(outcome_B - (1 - false_negative), learn_B)
 
 
 def control(outcome_B, noise_B, learn_B, *, kind="random", rate: ranges.SHARE = 0.5):
@@ -124,6 +124,6 @@ def control(outcome_B, noise_B, learn_B, *, kind="random", rate: ranges.SHARE = 
   """
   axes.dims(outcome_B=outcome_B, noise_B=noise_B, learn_B=learn_B)
   if kind not in CONTROLS: raise ValueError(f"kind={kind!r}: one of {CONTROLS}.")
-  if kind == "random": return masked.keep((noise_B < rate).astype(jnp.float32), learn_B)
+  if kind == "random": return masked.where_valid((noise_B < rate).astype(jnp.float32), learn_B)
   if kind == "constant": return jnp.where(learn_B, jnp.float32(rate), 0)
-  return masked.keep(1 - outcome_B, learn_B)
+  return masked.where_valid(1 - outcome_B, learn_B)

@@ -55,7 +55,7 @@ def plain(scores_PG, learn_PG, *, kind="linear", k: ranges.POSITIVE = 1.0, centr
     z_PG = k * (scores_PG - centre)
     rewards_PG = dict(linear=lambda z: z, sigmoid=jax.nn.sigmoid, tanh=jnp.tanh,
                       clip=lambda z: jnp.clip(z, -limit, limit))[kind](z_PG)
-  return masked.keep(rewards_PG, learn_PG).reshape(-1)
+  return masked.where_valid(rewards_PG, learn_PG).reshape(-1)
 
 
 def par(scores_PG, learn_PG, *, k: ranges.POSITIVE = 1.0, reference: ranges.ANY.or_none = None):
@@ -76,7 +76,7 @@ def par(scores_PG, learn_PG, *, k: ranges.POSITIVE = 1.0, reference: ranges.ANY.
     rewards_B in (0, 1), 0 where not valid.
   """
   axes.dims(scores_PG=scores_PG, learn_PG=learn_PG)
-  scores_PG = masked.keep(scores_PG, learn_PG)
+  scores_PG = masked.where_valid(scores_PG, learn_PG)
   if reference is not None:
     rewards_PG = jax.nn.sigmoid(k * (scores_PG - reference))
   else:
@@ -84,7 +84,7 @@ def par(scores_PG, learn_PG, *, k: ranges.POSITIVE = 1.0, reference: ranges.ANY.
     others_PGG = learn_PG[:, None, :] & ~jnp.eye(learn_PG.shape[1], dtype=bool)[None]
     rewards_PG = jnp.where(jnp.any(others_PGG, axis=2),
                            masked.mean(prefers_PGG, others_PGG, axis=2), 0.5)
-  return masked.keep(rewards_PG, learn_PG).reshape(-1)
+  return masked.where_valid(rewards_PG, learn_PG).reshape(-1)
 
 
 def lsc(scores_PG, learn_PG, *, k: ranges.POSITIVE = 1.0, quantile: ranges.SHARE = 0.85,
@@ -111,7 +111,7 @@ def lsc(scores_PG, learn_PG, *, k: ranges.POSITIVE = 1.0, quantile: ranges.SHARE
     reference = jnp.nanquantile(jnp.where(learn_PG, scores_PG, jnp.nan), quantile,
                                 axis=1, keepdims=True)
   rewards_PG = jax.nn.log_sigmoid(k * (scores_PG - reference))
-  return masked.keep(rewards_PG, learn_PG).reshape(-1)
+  return masked.where_valid(rewards_PG, learn_PG).reshape(-1)
 
 
 def ensemble(scores_BE, learn_B, *, kind="mean", weight: ranges.NOT_NEGATIVE = 0.1,
@@ -147,7 +147,7 @@ def ensemble(scores_BE, learn_B, *, kind="mean", weight: ranges.NOT_NEGATIVE = 0
   """
   axes.dims(scores_BE=scores_BE, learn_B=learn_B)
   if kind not in ENSEMBLES: raise ValueError(f"kind={kind!r}: one of {ENSEMBLES}.")
-  scores_BE = masked.keep(scores_BE, learn_B[:, None])
+  scores_BE = masked.where_valid(scores_BE, learn_B[:, None])
   if kind in ("logsig_sum", "lagrange"):
     if thresholds is None or len(thresholds) != scores_BE.shape[1]:
       raise ValueError(f"thresholds={thresholds!r}: {kind} needs {scores_BE.shape[1]}, "
@@ -166,7 +166,7 @@ def ensemble(scores_BE, learn_B, *, kind="mean", weight: ranges.NOT_NEGATIVE = 0
     reached_1E = masked.mean(scores_BE, learn_B[:, None], axis=0, keepdims=True)
     mu_1E = jax.nn.sigmoid(k * (threshold_1E - reached_1E))
     rewards_B = jnp.sum(mu_1E * scores_BE, axis=1)
-  return masked.keep(rewards_B, learn_B)
+  return masked.where_valid(rewards_B, learn_B)
 
 
 def stratified(scores_PG, outcome_PG, learn_PG, *, alpha: ranges.NOT_NEGATIVE = 0.05,
@@ -193,7 +193,7 @@ def stratified(scores_PG, outcome_PG, learn_PG, *, alpha: ranges.NOT_NEGATIVE = 
   right_PG, wrong_PG = learn_PG & (outcome_PG > 0.5), learn_PG & ~(outcome_PG > 0.5)
   good_PG = 1 + beta * (2 * _unit(scores_PG, right_PG) - 1)
   bad_PG = alpha * (2 * _unit(scores_PG, wrong_PG) - 1)
-  return (masked.keep(good_PG, right_PG) + masked.keep(bad_PG, wrong_PG)).reshape(-1)
+  return (masked.where_valid(good_PG, right_PG) + masked.where_valid(bad_PG, wrong_PG)).reshape(-1)
 
 
 def unit_tests(scores_BE, learn_PG, *, weight="density", alpha: ranges.NOT_NEGATIVE = 2.0,
@@ -225,7 +225,7 @@ def unit_tests(scores_BE, learn_PG, *, weight="density", alpha: ranges.NOT_NEGAT
   """
   axes.dims(scores_BE=scores_BE, learn_PG=learn_PG)
   if weight not in WEIGHTS: raise ValueError(f"weight={weight!r}: one of {WEIGHTS}.")
-  passed_PGE = masked.keep(scores_BE.reshape(*learn_PG.shape, -1), learn_PG[:, :, None])
+  passed_PGE = masked.where_valid(scores_BE.reshape(*learn_PG.shape, -1), learn_PG[:, :, None])
   if weight == "uniform": return jnp.mean(passed_PGE, axis=2).reshape(-1)
   rate_PE = masked.mean(passed_PGE, learn_PG[:, :, None], axis=1)
   weight_PE = jnp.exp(-alpha * rate_PE)

@@ -46,7 +46,7 @@ def from_values(values_BJ, mask_BJ, start_B=None, *, kind="hard", threshold: ran
   """
   axes.dims(values_BJ=values_BJ, mask_BJ=mask_BJ)
   if kind not in KINDS: raise ValueError(f"kind={kind!r}: one of {KINDS}.")
-  values_BJ = masked.keep(values_BJ, mask_BJ)
+  values_BJ = masked.where_valid(values_BJ, mask_BJ)
   if kind == "soft": return values_BJ
   labels_BJ = values_BJ > 0
   if kind == "until_first_zero":
@@ -57,7 +57,7 @@ def from_values(values_BJ, mask_BJ, start_B=None, *, kind="hard", threshold: ran
     start_B1 = values_BJ[:, :1] if start_B is None else start_B[:, None]
     before_BJ = jnp.concatenate([start_B1, values_BJ[:, :-1]], axis=1)
     labels_BJ &= values_BJ >= threshold * before_BJ
-  return masked.keep(labels_BJ.astype(values_BJ.dtype), mask_BJ)
+  return masked.where_valid(labels_BJ.astype(values_BJ.dtype), mask_BJ)
 
 
 def first_error(labels_BJ, mask_BJ):
@@ -121,15 +121,15 @@ def rest_mcts(errors_BJ, mask_BJ, remaining_BJ=None):
   axes.dims(errors_BJ=errors_BJ, mask_BJ=mask_BJ)
   if remaining_BJ is None:
     remaining_BJ = jnp.cumsum(mask_BJ[:, ::-1], axis=1)[:, ::-1] - 1
-  sign_BJ = 1 - 2 * masked.keep(errors_BJ, mask_BJ)
-  rate_BJ = masked.keep(sign_BJ / (masked.keep(remaining_BJ, mask_BJ) + 1), mask_BJ)
+  sign_BJ = 1 - 2 * masked.where_valid(errors_BJ, mask_BJ)
+  rate_BJ = masked.where_valid(sign_BJ / (masked.where_valid(remaining_BJ, mask_BJ) + 1), mask_BJ)
 
   def step(value_B, rate_B):
     value_B = jnp.maximum(value_B + (1 - value_B) * rate_B, 0)
     return value_B, value_B
 
   _, values_JB = jax.lax.scan(step, jnp.zeros_like(rate_BJ[:, 0]), rate_BJ.T)
-  return masked.keep(values_JB.T, mask_BJ)
+  return masked.where_valid(values_JB.T, mask_BJ)
 
 
 def omega_priority(values_N, visits_N, lengths_NR, wrong_NR, *, alpha: ranges.SHARE = 0.5,

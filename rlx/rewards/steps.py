@@ -63,25 +63,25 @@ def refine(step_scores_BT, step_ends_BT, learn_BT, learn_B, *, kind="raw", signe
   """
   if kind not in KINDS: raise ValueError(f"kind={kind!r}: one of {KINDS}.")
   scores_BT, ends_BT = _known(step_scores_BT, step_ends_BT, learn_BT, learn_B)
-  if signed: scores_BT = masked.keep(2 * scores_BT - 1, ends_BT)
+  if signed: scores_BT = masked.where_valid(2 * scores_BT - 1, ends_BT)
   if kind == "softmin":
     low = jnp.finfo(scores_BT.dtype).min
     return scores_BT * jax.nn.softmax(
         jnp.where(ends_BT, -scores_BT / temperature, low), axis=1)
   if kind.startswith("clip"):
-    scores_BT = masked.keep(jnp.minimum(scores_BT - eta, 0), ends_BT)
+    scores_BT = masked.where_valid(jnp.minimum(scores_BT - eta, 0), ends_BT)
   if kind.endswith("delta"):
     return scores_BT - _segments.following(scores_BT, ends_BT)
   if kind not in ("advantage", "lookahead"): return scores_BT
-  scores_BT = masked.keep(scores_BT - start, ends_BT)
+  scores_BT = masked.where_valid(scores_BT - start, ends_BT)
   gain_BT = scores_BT - _segments.preceding(scores_BT, ends_BT)
   if kind == "advantage": return gain_BT
   moves_BT = ends_BT & (jnp.abs(gain_BT) >= eps)
   flat_BT = ends_BT & ~moves_BT
   decay_BT = jnp.where(flat_BT, gamma, jnp.where(moves_BT, 0.0, 1.0))
-  ahead_BT = masked.accumulate(masked.keep(gain_BT, moves_BT), decay_BT, reverse=True)
+  ahead_BT = masked.accumulate(masked.where_valid(gain_BT, moves_BT), decay_BT, reverse=True)
   distance_BT = masked.accumulate(flat_BT.astype(gain_BT.dtype), ~moves_BT, reverse=True)
-  return masked.keep(ahead_BT, ends_BT & (distance_BT <= window))
+  return masked.where_valid(ahead_BT, ends_BT & (distance_BT <= window))
 
 
 def mix(step_scores_BT, step_ends_BT, learn_BT, outcome_B, learn_B, *, kind="gate",
@@ -115,10 +115,10 @@ def mix(step_scores_BT, step_ends_BT, learn_BT, outcome_B, learn_B, *, kind="gat
   if kind not in MIXES: raise ValueError(f"kind={kind!r}: one of {MIXES}.")
   axes.dims(outcome_B=outcome_B, learn_B=learn_B)
   scores_BT, ends_BT = _known(step_scores_BT, step_ends_BT, learn_BT, learn_B)
-  outcome_B1 = masked.keep(outcome_B, learn_B)[:, None]
-  if kind == "gate": return masked.keep(scores_BT, outcome_B1 >= theta)
+  outcome_B1 = masked.where_valid(outcome_B, learn_B)[:, None]
+  if kind == "gate": return masked.where_valid(scores_BT, outcome_B1 >= theta)
   before_BT = ends_BT & ~masked.last(step_ends_BT & learn_BT)
-  return masked.keep(scores_BT + outcome_B1 - mu, before_BT)
+  return masked.where_valid(scores_BT + outcome_B1 - mu, before_BT)
 
 
 def completion(step_scores_BT, step_ends_BT, learn_BT, learn_B, *, kind="min"):
@@ -173,8 +173,8 @@ def wrong_step_penalty(step_scores_BT, step_ends_BT, learn_BT, outcome_B, learn_
   wrong_BT = (known_BT & (scores_BT < threshold)).astype(scores_BT.dtype)
   # An unknown step ends a segment too: its tokens are not those of the next.
   of_step_BT = masked.accumulate(wrong_BT, ~(step_ends_BT & learn_BT), reverse=True)
-  return masked.keep(outcome * outcome_B[:, None] - penalty * of_step_BT,
-                     learn_BT & learn_B[:, None])
+  return masked.where_valid(outcome * outcome_B[:, None] - penalty * of_step_BT,
+                            learn_BT & learn_B[:, None])
 
 
 def flaw_penalty(step_scores_BT, step_ends_BT, learn_BT, outcome_B, learn_B, *,
@@ -200,7 +200,7 @@ def flaw_penalty(step_scores_BT, step_ends_BT, learn_BT, outcome_B, learn_B, *,
   axes.dims(outcome_B=outcome_B, learn_B=learn_B)
   is_flawed_B = jnp.any(ends_BT & (scores_BT < threshold), axis=1)
   right_B = 1 - lam * is_flawed_B.astype(scores_BT.dtype)
-  return masked.keep(jnp.where(outcome_B > 0.5, right_B, -1), learn_B)
+  return masked.where_valid(jnp.where(outcome_B > 0.5, right_B, -1), learn_B)
 
 
 def redistribute(values_BT, learn_BT, outcome_B, learn_B, *, beta: ranges.ANY = 1.0):
@@ -226,8 +226,9 @@ def redistribute(values_BT, learn_BT, outcome_B, learn_B, *, beta: ranges.ANY = 
   """
   axes.dims(values_BT=values_BT, learn_BT=learn_BT, outcome_B=outcome_B, learn_B=learn_B)
   learn_BT = learn_BT & learn_B[:, None]
-  values_BT = masked.keep(values_BT, learn_BT)
-  final_BT = masked.keep(masked.keep(outcome_B, learn_B)[:, None], masked.last(learn_BT))
+  values_BT = masked.where_valid(values_BT, learn_BT)
+  outcome_B = masked.where_valid(outcome_B, learn_B)
+  final_BT = masked.where_valid(outcome_B[:, None], masked.last(learn_BT))
   next_BT = _segments.following(values_BT, learn_BT) + final_BT
   return beta * (next_BT - values_BT) + (1 - beta) * final_BT
 
@@ -237,4 +238,4 @@ def _known(step_scores_BT, step_ends_BT, learn_BT, learn_B):
   axes.dims(step_scores_BT=step_scores_BT, step_ends_BT=step_ends_BT, learn_BT=learn_BT,
             learn_B=learn_B)
   ends_BT = step_ends_BT & learn_BT & learn_B[:, None] & ~jnp.isnan(step_scores_BT)
-  return masked.keep(step_scores_BT, ends_BT), ends_BT
+  return masked.where_valid(step_scores_BT, ends_BT), ends_BT
