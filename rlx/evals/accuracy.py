@@ -12,21 +12,24 @@ def outcomes(sample, verify, prompts, *, batch, repeats, key):
     sample: (prompts, key) -> Rollouts, on the host, of len(prompts) * G completions.
     verify: (prompts, rollouts) -> outcome_PG.
     prompts: list of Prompt.
-    batch: prompts per call; the last call is filled up with prompts already
-      asked, so that every call has the same shape, and these are dropped.
-    repeats: how many times every prompt is asked, with other draws.
-    key: decides the draws.
+    batch: prompts per call. The last call is filled up with the first prompts, so that every
+      call has the same shape; their verdicts are dropped.
+    repeats: how many times every prompt is sampled, with different random keys.
+    key: the random key.
   Returns:
-    outcome_PG with G * repeats columns, NaN = could not tell.
+    outcome_PG with G * repeats columns; NaN = could not tell.
   """
-  columns = []
-  for r in range(repeats):
-    rows = []
-    for i in range(0, len(prompts), batch):
-      asked = [prompts[j % len(prompts)] for j in range(i, i + batch)]
-      rows.append(verify(asked, sample(asked, jax.random.fold_in(key, r))))
-    columns.append(np.concatenate(rows)[:len(prompts)])
-  return np.concatenate(columns, axis=1)
+  def once(r):
+    batches = ([prompts[j % len(prompts)] for j in range(i, i + batch)]
+               for i in range(0, len(prompts), batch))
+    rows = [verify(x, sample(x, jax.random.fold_in(key, r))) for x in batches]
+    return np.concatenate(rows)[:len(prompts)]
+  return np.concatenate([once(r) for r in range(repeats)], axis=1)
+
+
+def mean(values):
+  """The mean as a float; NaN without values."""
+  return float(np.mean(values)) if len(values) else math.nan
 
 
 def interval(outcome_PG, z=1.96):
@@ -34,11 +37,10 @@ def interval(outcome_PG, z=1.96):
 
     n_eff = m (1 - m) / Var(mean over prompts),    m = mean verdict
 
-  Completions of one prompt are not independent: n_eff is the number of
-  independent verdicts that would give the variance seen between prompts. With
-  one completion per prompt it is the number of prompts, the plain interval.
+  Completions of one prompt are not independent: n_eff is the number of independent verdicts that
+  have the variance between prompts. With one completion per prompt it is the number of prompts.
 
-  Source: Wilson 1927. Args: outcome_PG; NaN verdicts are left out.
+  Source: Wilson 1927. Args: outcome_PG; NaN verdicts are excluded.
   Returns:
     dict(mean, low, high, prompts, unknown), all NaN if nothing is known.
   """
@@ -62,29 +64,29 @@ def bootstrap(statistic, count, *, resamples=1000):
 
   Source: Efron 1979. Args:
     statistic: indices of prompts, with repeats -> float.
-    count: how many prompts there are.
-    resamples: how often they are drawn, with a fixed seed.
+    count: number of prompts.
+    resamples: number of samples of prompts, with a fixed seed.
   Returns:
-    dict(mean, low, high, prompts): the statistic of all, and its interval. Draws for
-    which it is NaN are left out; all NaN without prompts.
+    dict(mean, low, high, prompts): the statistic of all prompts, and its interval. Samples
+    for which it is NaN are excluded; all NaN without prompts.
   """
   if not count: return dict(mean=math.nan, low=math.nan, high=math.nan, prompts=0)
   draw = np.random.default_rng(0)
-  found = np.array([statistic(draw.integers(count, size=count)) for _ in range(resamples)])
-  found = found[~np.isnan(found)]
-  low, high = np.quantile(found, [0.025, 0.975]).tolist() if len(found) else (math.nan,) * 2
+  values = np.array([statistic(draw.integers(count, size=count)) for _ in range(resamples)])
+  values = values[~np.isnan(values)]
+  low, high = np.quantile(values, [0.025, 0.975]).tolist() if len(values) else (math.nan,) * 2
   return dict(mean=float(statistic(np.arange(count))), low=low, high=high, prompts=count)
 
 
 def by(outcome_PG, value_P, *, buckets):
-  """`interval` for every value of a property of prompts, such as how hard they are.
+  """`interval` for every value of a property of prompts, such as their difficulty.
 
   Args:
     outcome_PG: verdicts.
-    value_P: of each prompt. Numbers of more than `buckets` different values are cut
-      into that many ranges with as many prompts each as ties allow.
+    value_P: the property. More than `buckets` different numbers are divided into that many
+      ranges, with equal numbers of prompts as far as equal values allow.
   Returns:
-    {value, or "lowest..highest" of a range: as `interval`}, in order.
+    {value, or "lowest..highest" of a range: result of `interval`}, in order.
   """
   values = sorted(set(value_P), key=lambda v: (isinstance(v, str), v))
   if len(values) > buckets and not any(isinstance(v, str) for v in values):

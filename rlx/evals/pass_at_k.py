@@ -5,20 +5,22 @@ import math
 
 import numpy as np
 
+from rlx.evals import accuracy
+
 
 def pass_at_k(outcome_PG, k):
   """Mean of `each` over prompts; NaN if no prompt has k known verdicts."""
   value_P = each(outcome_PG, k)
-  return float(np.nanmean(value_P)) if not np.isnan(value_P).all() else math.nan
+  return accuracy.mean(value_P[~np.isnan(value_P)])
 
 
 def each(outcome_PG, k):
-  """Of every prompt, the unbiased probability that one of k completions is right.
+  """For every prompt, the unbiased probability that one of k completions is right.
 
     pass@k = 1 - C(n - c, k) / C(n, k)     n completions, c of them right
 
-  Source: Chen et al. 2021, arXiv:2107.03374, eq. 1. Differs from the paper: a
-  verdict that is not known (NaN) is not a completion.
+  Source: Chen et al. 2021, arXiv:2107.03374, eq. 1. Differs from the paper:
+  completions with an unknown verdict (NaN) do not count.
 
   Args:
     outcome_PG: verdicts; right means > 1/2.
@@ -37,12 +39,12 @@ def each(outcome_PG, k):
 
 
 def cot_pass_at_k(outcome_PG, steps_right_PG, k):
-  """pass@k of completions whose answer and whose reasoning are right.
+  """pass@k where a completion is right if its answer and its reasoning are.
 
     CoT-pass@k = 1 - C(n - d, k) / C(n, k)    d of n with both right
 
   Source: Wen et al. 2025, arXiv:2506.14245. Differs from the paper: its steps are
-  judged by a language model, here by whoever gives steps_right_PG.
+  judged by a language model; steps_right_PG may come from any verifier.
 
   Args:
     outcome_PG: verdicts on answers; right means > 1/2.
@@ -51,20 +53,20 @@ def cot_pass_at_k(outcome_PG, steps_right_PG, k):
     k: >= 1.
   Returns, Raises: as `pass_at_k`.
   """
-  # The lower of both verdicts: NaN, too, unless the other one is wrong already.
+  # The lower verdict; NaN if one is unknown and the other is not wrong.
   both_PG = np.stack([outcome_PG, steps_right_PG])
   is_wrong_PG = (both_PG <= 0.5).any(axis=0)
   return pass_at_k(np.where(is_wrong_PG, 0.0, both_PG.min(axis=0)), k)
 
 
 def majority(answers, weights=None):
-  """The answer with the largest sum of weights; ties go to the one given first.
+  """The answer with the largest sum of weights; of equal sums, the first answer.
 
   Args:
     answers: hashable answers of one prompt; None is no answer and has no vote.
     weights: numbers, default 1 each.
   Returns:
-    an answer, or None if nobody has one.
+    an answer, or None if there is none.
   """
   votes = {}
   for i, answer in enumerate(answers):
@@ -79,18 +81,17 @@ def maj_at_k(answers, outcome_G, k, weight_G=None, *, subsets=500):
     maj@k = mean over sets S of k of the n completions of 1[a_S right]
     a_S   = argmax_a  sum of w_i over i in S with a_i = a
 
-  Over all sets if they are at most `subsets`, else over as many drawn at random,
-  the same for every prompt. Answers with equal sums share: completions in random
-  order would make each the first as often. A verdict that is not known (NaN) is
-  not a completion; a set without an answer is wrong.
+  If there are more than `subsets` sets, the mean is over that many random ones, the same for every
+  prompt. Answers with equal sums are chosen with equal probability, as if completions were in
+  random order. Completions with an unknown verdict (NaN) do not count; a set without an answer is
+  wrong.
 
   Source: Wang et al. 2022, arXiv:2203.11171; with weights, arXiv:2412.01981. Differs
-  from the papers: the mean over sets; they draw k completions once.
+  from the papers: the mean over sets, where they sample k completions once.
 
   Args:
     answers: of one prompt's completions, see `majority`.
-    outcome_G: their verdicts; an answer is right if any completion that gave
-      it is (> 1/2).
+    outcome_G: their verdicts; an answer is right if any completion with it is (> 1/2).
     k: 1 to the number of completions.
     weight_G: numbers >= 0, default 1 each.
   Returns:

@@ -1,4 +1,4 @@
-"""How well a PRM's scores agree with verdicts. Pure; runs on the device."""
+"""Agreement of a PRM's scores with verdicts. Pure; runs on the device."""
 import jax.numpy as jnp
 
 from rlx.core import axes
@@ -9,7 +9,7 @@ TIES = ("half", "reference")
 
 def accuracy(prm_logps_BT, prm_ref_logps_BT, mask_BT, outcome_PG, valid_PG, *,
              ties="half"):
-  """Share of pairs of a prompt that the PRM orders as their verdicts do.
+  """Share of pairs of a prompt's completions that the PRM orders as their verdicts do.
 
     acc_p = sum_{i<j} |o_i - o_j| agree(i, j) / sum_{i<j} |o_i - o_j|
     agree = 1 if sign(s_i - s_j) = sign(o_i - o_j),  1/2 if s_i = s_j
@@ -63,7 +63,7 @@ def absolute_accuracy(prm_logps_BT, prm_ref_logps_BT, mask_BT, outcome_B, valid_
 
 
 def correlation(x_B, y_B, valid_B):
-  """Pearson's correlation over valid rows; 0 when one of the two does not vary."""
+  """Pearson's correlation over valid rows; 0 if one of the two is constant."""
   axes.dims(x_B=x_B, y_B=y_B, valid_B=valid_B)
   centred = lambda a_B: masked.where_valid(a_B - masked.mean(a_B, valid_B), valid_B)
   x_B, y_B = centred(x_B), centred(y_B)

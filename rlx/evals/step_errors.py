@@ -1,4 +1,4 @@
-"""Finding the first wrong step of a solution by a threshold on its steps. Host side.
+"""The first wrong step of a solution, predicted by a threshold on its steps. Host side.
 
 ProcessBench, Zheng et al. 2024, arXiv:2412.06559, with the sigmoid of the code of
 Yuan et al. 2024, arXiv:2412.01981.
@@ -20,18 +20,18 @@ def first_error(steps_BJ, threshold):
 
 
 def f1(error_B, label_B, weight_B=None):
-  """How well first errors are found, and solutions without one let pass.
+  """How well first errors, and solutions without an error, are predicted.
 
-    F1 = 2 a b / (a + b)    a, b = share of solutions with an error, and without
-                            one, whose first error is told right
+    F1 = 2 a b / (a + b)    a, b = share of right predictions among solutions with an error,
+                            and among those without
 
   Source: ProcessBench, Zheng et al. 2024, arXiv:2412.06559. Differs from the paper:
-  without solutions of both kinds it is NaN, and with an error_B of NaN.
+  without solutions of both kinds, or with NaN in error_B, it is NaN.
 
   Args:
-    error_B: what is told, see `first_error` and `crossed`.
+    error_B: the prediction, see `first_error` and `crossed`.
     label_B: index of the first wrong step, -1 for none.
-    weight_B: how often a solution counts; None: once.
+    weight_B: weight of each solution; None: 1.
   Returns:
     dict(f1, erroneous, correct): F1, a, b.
   """
@@ -44,26 +44,26 @@ def f1(error_B, label_B, weight_B=None):
 
 
 def tune(steps_BJ, label_B, *, count=2001):
-  """The threshold that finds first errors best.
+  """The threshold with the highest F1.
 
   Args:
     steps_BJ, label_B: see `first_error` and `f1`.
-    count: thresholds tried, evenly from 0 to 1; the first of the best wins.
+    count: number of thresholds tried, evenly from 0 to 1; the first of the best is chosen.
   Returns:
     (threshold, F1), NaN without solutions of both kinds.
   """
-  found = [(float(t), f1(first_error(steps_BJ, t), label_B)["f1"])
+  tried = [(float(t), f1(first_error(steps_BJ, t), label_B)["f1"])
            for t in np.linspace(0, 1, count)]
-  best = max(found, key=lambda x: -1.0 if math.isnan(x[1]) else x[1])
+  best = max(tried, key=lambda x: -1.0 if math.isnan(x[1]) else x[1])
   return (math.nan, math.nan) if math.isnan(best[1]) else best
 
 
 def crossed(steps_BJ, label_B, fold_B):
-  """error_B, each half told at the threshold that is best on the other half.
+  """error_B, each half predicted with the threshold that is best on the other half.
 
   Args:
     steps_BJ, label_B: see `first_error` and `f1`.
-    fold_B: bool, which half a solution is in; those of one problem in the same.
+    fold_B: bool, the half of each solution; solutions of one problem are in the same half.
   Returns:
     error_B; NaN where the other half has no threshold.
   """

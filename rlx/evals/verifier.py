@@ -1,30 +1,29 @@
-"""How far the verdicts of a verifier can be trusted. Pure numpy, host side."""
+"""Errors of a verifier. Pure numpy, host side."""
 import numpy as np
 
-# Zhao et al. 2025, arXiv:2507.08794: texts without content that judges took for right
-# answers. Its symbols, its openers, and "solution" in other languages. Blank, comma,
-# "解" and "Respuesta" could not be checked against its table.
+# Zhao et al. 2025, arXiv:2507.08794: texts without content that LLM judges accepted as right
+# answers: symbols, openers, and "solution" in other languages. Blank, comma, "解" and "Respuesta"
+# could not be checked against the paper's table.
 MASTER_KEYS = (
     " ", ".", ",", ":", "Thought process:", "Let's solve this problem step by step.",
     "Solution", "解", "かいせつ", "Respuesta")
 
 
 def report(verdict_N, label_N, strata_N=None):
-  """Where a verifier errs: its confusion matrix, whole and by stratum.
+  """Metrics of a verifier's confusion matrix, of all rows and by stratum.
 
     precision = TP / (TP + FP)      fpr = FP / (FP + TN)      f1 = 2 TP / (2 TP + FP + FN)
     recall    = TP / (TP + FN)      fnr = FN / (FN + TP)      youden = recall - fpr
 
   Source: the classification metrics of VerifyBench, Yan et al. 2025,
   arXiv:2505.15801, VerifyBench, Li et al. 2025, arXiv:2507.09884, and Huang et al.
-  2025, arXiv:2505.22203. Differs from the papers: an unknown verdict is no error but
-  counted by itself.
+  2025, arXiv:2505.22203. Differs from the papers: an unknown verdict is not an error; it
+  is counted separately.
 
   Args:
     verdict_N: right means > 1/2; NaN = could not tell.
-    label_N: the same of the truth; all known.
-    strata_N: what the rows are split by (domain, length of the answer); None: only
-      the whole.
+    label_N: the true verdicts; all known.
+    strata_N: the stratum of each row, such as its domain; None: all rows only.
   Returns:
     {stratum: dict(count, unknown, accuracy, precision, recall, f1, fpr, fnr, youden)}
     with "all" first; a ratio without cases is NaN, `unknown` is a share.
@@ -32,25 +31,24 @@ def report(verdict_N, label_N, strata_N=None):
   verdict_N, label_N = np.asarray(verdict_N, float), np.asarray(label_N, float) > 0.5
   parts = {"all": np.ones(len(verdict_N), bool)}
   if strata_N is not None:
-    strata_N = np.asarray(strata_N)
-    parts |= {s: strata_N == s for s in np.unique(strata_N).tolist()}
+    parts |= {s: np.asarray(strata_N) == s for s in np.unique(strata_N).tolist()}
   return {name: _metrics(verdict_N[part_N], label_N[part_N])
           for name, part_N in parts.items()}
 
 
 def false_positive_rates(verify, prompts, texts=MASTER_KEYS):
-  """How often a verifier accepts a text that answers nothing.
+  """How often a verifier accepts texts that contain no answer.
 
     rate(text) = share of prompts with verdict > 1/2, of those with a verdict
 
   Source: the master keys of Zhao et al. 2025, arXiv:2507.08794; other texts that
   deceived verifiers are in Huang et al. 2025, arXiv:2505.22203. Differs from the
-  papers: an unknown verdict is no acceptance, and not a rejection either.
+  papers: unknown verdicts are neither acceptances nor rejections.
 
   Args:
     verify: (prompts, texts) -> verdicts, as `verifiers.pool.Pool.verify`.
     prompts: list of Prompt.
-    texts: what is handed in as the completion of every prompt.
+    texts: each is verified as the completion of every prompt.
   Returns:
     {text: rate}, NaN where no verdict is known.
   """
@@ -73,4 +71,4 @@ def _metrics(verdict_N, label_N):
               fnr=_ratio(fn, fn + tp), youden=recall - fpr)
 
 
-def _ratio(part, whole): return float(part / whole) if whole else float("nan")
+def _ratio(part, whole): return float(part / whole) if whole else np.nan

@@ -23,7 +23,7 @@ def test_repeating_a_completion_does_not_narrow_the_interval():
       accuracy.interval(one))
 
 
-def test_independent_completions_do():
+def test_independent_completions_narrow_the_interval():
   some = np.array([[1., 0.]] * 5 + [[1., 1.]] * 3 + [[0., 0.]] * 2)
   wide = accuracy.interval(some[:, :1])
   narrow = accuracy.interval(some)
@@ -32,13 +32,13 @@ def test_independent_completions_do():
 
 @pytest.mark.parametrize("outcomes, mean, n", [
     ([[nan, 1.], [nan, nan], [0., 0.]], .5, 2), ([[nan]], nan, 0)])
-def test_unknown_is_left_out(outcomes, mean, n):
+def test_unknown_verdicts_are_excluded(outcomes, mean, n):
   out = accuracy.interval(np.array(outcomes))
   np.testing.assert_equal(out["mean"], mean)
   assert out["prompts"] == n
 
 
-def test_outcomes_asks_everyone_in_equal_batches():
+def test_outcomes_of_all_prompts_in_equal_batches():
   asked = []
   def sample(prompts, key):
     asked.append(list(prompts))
@@ -60,8 +60,8 @@ def test_bootstrap_of_a_mean_is_its_normal_interval():
   assert out == accuracy.bootstrap(lambda p: x_P[p].mean(), 400)
 
 
-def test_bootstrap_leaves_out_draws_without_a_value():
-  # The mean of the first number where it was drawn, and of nothing where not.
+def test_bootstrap_excludes_samples_without_a_value():
+  # 3 if the first prompt is in the sample, NaN otherwise.
   out = accuracy.bootstrap(lambda p: 3.0 if 0 in p else nan, 2)
   assert (out["mean"], out["low"], out["high"]) == (3, 3, 3)
   assert np.isnan(accuracy.bootstrap(None, 0)["mean"])
@@ -69,11 +69,11 @@ def test_bootstrap_leaves_out_draws_without_a_value():
 
 def test_by_value_and_by_ranges():
   outcome_PG = np.array([[1.], [0.], [1.], [1.], [0.], [0.]])
-  found = accuracy.by(outcome_PG, ["b", "a", "b", "b", "a", "b"], buckets=2)
-  assert {k: (x["mean"], x["prompts"]) for k, x in found.items()} == {
+  by_name = accuracy.by(outcome_PG, ["b", "a", "b", "b", "a", "b"], buckets=2)
+  assert {k: (x["mean"], x["prompts"]) for k, x in by_name.items()} == {
       "a": (0, 2), "b": (.75, 4)}
-  found = accuracy.by(outcome_PG, [3, 1, 2, 9, 5, 4], buckets=3)
-  assert list(found) == ["1..2", "3..4", "5..9"]
-  assert [x["mean"] for x in found.values()] == [.5, .5, .5]
-  # Ties stay together, whatever that does to the sizes.
+  by_range = accuracy.by(outcome_PG, [3, 1, 2, 9, 5, 4], buckets=3)
+  assert list(by_range) == ["1..2", "3..4", "5..9"]
+  assert [x["mean"] for x in by_range.values()] == [.5, .5, .5]
+  # Equal values are in one range, even if its size differs.
   assert list(accuracy.by(outcome_PG, [1, 1, 1, 1, 2, 7], buckets=2)) == ["1..1", "2..7"]

@@ -25,13 +25,13 @@ def test_reliability_against_histograms():
   draw = np.random.default_rng(0)
   p_B = draw.uniform(size=500)
   outcome_B = (draw.uniform(size=500) < p_B**2).astype(float)
-  found = calibration.reliability(p_B, outcome_B, np.arange(500), bins=10)
+  bins = calibration.reliability(p_B, outcome_B, np.arange(500), bins=10)
   edges = np.linspace(0, 1, 11)
   count, _ = np.histogram(p_B, edges)
   for key, weights in (("predicted", p_B), ("right", outcome_B)):
     total, _ = np.histogram(p_B, edges, weights=weights)
-    np.testing.assert_allclose([b[key] for b in found], total / count)
-  assert [b["n"] for b in found] == count.tolist() == [b["prompts"] for b in found]
+    np.testing.assert_allclose([b[key] for b in bins], total / count)
+  assert [b["n"] for b in bins] == count.tolist() == [b["prompts"] for b in bins]
 
 
 def test_an_empty_bin_is_unknown():

@@ -1,3 +1,4 @@
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -7,12 +8,14 @@ from rlx.evals import prm_metrics
 nan = np.nan
 
 
+_accuracy = jax.jit(prm_metrics.accuracy, static_argnames="ties")
+
+
 def accuracy(scores, outcome, **options):
-  outcome_PG = jnp.array([outcome])
-  scores_B1 = jnp.array(scores)[:, None]
-  return float(prm_metrics.accuracy(
-      scores_B1, jnp.zeros_like(scores_B1), jnp.ones_like(scores_B1, bool), outcome_PG,
-      ~jnp.isnan(outcome_PG), **options))
+  outcome_PG = np.array([outcome])
+  scores_B1 = np.array(scores)[:, None]
+  return float(_accuracy(scores_B1, np.zeros_like(scores_B1), np.ones_like(scores_B1, bool),
+                         outcome_PG, ~np.isnan(outcome_PG), **options))
 
 
 @pytest.mark.parametrize("scores, outcome, expected", [
@@ -23,7 +26,7 @@ def accuracy(scores, outcome, **options):
     ([2., 3., 1.], [1., .5, 0.], 0.75),
     ([1., 1., 1.], [1., 0., 0.], 0.5),      # Ties are worth half.
     ([1., 2., 3.], [1., 1., 1.], 0.5),      # Nothing to order.
-    ([1., nan, 0.], [1., nan, 0.], 1.0),    # The unknown one is left out.
+    ([1., nan, 0.], [1., nan, 0.], 1.0),    # The unknown one is excluded.
 ])
 def test_accuracy(scores, outcome, expected):
   np.testing.assert_allclose(accuracy(scores, outcome), expected, rtol=1e-6)
@@ -38,15 +41,16 @@ def test_ties_of_the_reference_depend_on_the_order():
 
 def test_absolute_accuracy():
   scores_B1 = jnp.array([[1.], [-1.], [2.], [nan]])
-  got = prm_metrics.absolute_accuracy(
+  share = jax.jit(prm_metrics.absolute_accuracy)(
       scores_B1, jnp.zeros_like(scores_B1), jnp.ones((4, 1), bool),
       jnp.array([1., 0., 0., nan]), jnp.array([True, True, True, False]))
-  np.testing.assert_allclose(got, 2/3, rtol=1e-6)
+  np.testing.assert_allclose(share, 2/3, rtol=1e-6)
 
 
 def test_correlation():
   x, y = jnp.array([1., 2., 4., nan]), jnp.array([2., 1., 5., 0.])
   valid = jnp.array([True, True, True, False])
-  np.testing.assert_allclose(prm_metrics.correlation(x, y, valid),
-                             np.corrcoef(x[:3], y[:3])[0, 1], rtol=1e-5)
-  assert prm_metrics.correlation(x, jnp.ones(4), valid) == 0
+  correlation = jax.jit(prm_metrics.correlation)
+  np.testing.assert_allclose(
+      correlation(x, y, valid), np.corrcoef(x[:3], y[:3])[0, 1], rtol=1e-5)
+  assert correlation(x, jnp.ones(4), valid) == 0

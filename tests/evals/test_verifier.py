@@ -28,7 +28,7 @@ def test_report():
 @pytest.mark.parametrize("accepts, youden", [
     (lambda label_N: label_N, 1), (lambda label_N: 1 - label_N, -1),
     (lambda label_N: np.ones(4), 0)])
-def test_youden_is_what_a_verdict_tells(accepts, youden):
+def test_youden_of_perfect_inverted_and_constant_verdicts(accepts, youden):
   label_N = np.array([1., 1., 0., 0.])
   assert verifier.report(accepts(label_N), label_N)["all"]["youden"] == youden
 
@@ -44,7 +44,7 @@ def test_false_positive_rates():
   assert asked[0] == (3, [":"] * 3)
 
 
-def test_master_keys_do_not_open_a_rule():
+def test_a_rule_accepts_no_master_key():
   prompt = records.Prompt(id="p", text="4+2=", answer="6", verifier="chain.answer")
   workers = pool.Pool(0, 1.0)
   rates = verifier.false_positive_rates(workers.verify, [prompt])
