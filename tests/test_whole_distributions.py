@@ -72,9 +72,9 @@ def test_a_run_gives_methods_what_they_ask_for():
   full = jax.eval_shape(run.measure_full, state, rollouts.rows(), outcome_B)
   assert full.old_logits_BT.shape == mask_BT.shape
 
-  world = tabular.Tree(prompts=2, vocab=3, length=2, eos=True)
-  logits_PNV = world.start(jax.random.key(0), 1.0)
-  batch = world.sample(jax.random.key(1), logits_PNV, 4)
+  tree = tabular.Tree(prompts=2, vocab=3, length=2, eos=True)
+  logits_PNV = tree.start(jax.random.key(0), 1.0)
+  batch = tree.sample(jax.random.key(1), logits_PNV, 4)
   found = tabular.beyond(dict(top_logps_BTK=("top", 2), old_logits_BT=("logit",)),
                          logits_PNV, batch)
   assert not batch.mask_BT.all()

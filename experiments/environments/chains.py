@@ -1,25 +1,25 @@
-"""A world for rewards of steps: end (0), fill (1) and work (2, 3), at most five steps.
+"""An environment for rewards of steps: end (0), fill (1) and work (2, 3), at most five steps.
 
 An answer is right if it ends after the two steps of work that its prompt asks for, in
 their order, and no other work. Fill is allowed and does nothing. At random one in 30
 is right.
 
-The judge of steps looks at each alone. It likes fill almost as well as work and sees
+The step verifier scores each step alone. It scores fill almost as high as work and sees
 work that the prompt did not ask for, and an end that comes too early: the more steps,
-the more it hands out in total. How much it likes what is drawn from the seed.
+the more it hands out in total. The scores are drawn from the seed.
 """
 import jax
 import jax.numpy as jnp
 
 from experiments.environments import tabular
 
-WORLD = tabular.Tree(prompts=4, vocab=4, length=5, eos=True)
+TREE = tabular.Tree(prompts=4, vocab=4, length=5, eos=True)
 WORK_P2 = jnp.array([[2, 2], [2, 3], [3, 2], [3, 3]])
 SCORES_3 = jnp.array([0.7, 0.75, 0.3])  # of fill, of good steps and of bad ones, +- 0.05
 
 
 def walk(prompt_B, tokens_BT, mask_BT, scores_3=SCORES_3):
-  """(scores_BT of the judge, is_right_B)."""
+  """(scores_BT of the step verifier, is_right_B)."""
   done_B, ok_B = jnp.zeros_like(prompt_B), jnp.ones_like(prompt_B, bool)
   right_B, scores, (fill, good, bad) = jnp.zeros_like(ok_B), [], scores_3
   for token_B, is_token_B in zip(tokens_BT.T, mask_BT.T):
@@ -37,24 +37,23 @@ def over_prompts(tokens_LT, mask_LT):
   """right_PL of completions, for every prompt."""
   tokens_LT, mask_LT = jnp.asarray(tokens_LT), jnp.asarray(mask_LT)
   return jax.vmap(lambda prompt: walk(
-      jnp.full(len(tokens_LT), prompt), tokens_LT, mask_LT)[1])(jnp.arange(WORLD.prompts))
+      jnp.full(len(tokens_LT), prompt), tokens_LT, mask_LT)[1])(jnp.arange(TREE.prompts))
 
 
 def environment(key, *, scores_end=True):
-  """tabular.Environment. Without scores_end the end is no step: its judge is the verdict."""
+  """tabular.Environment. Without scores_end the end is no step: only the verdict scores it."""
   scores_3 = SCORES_3 + jax.random.uniform(key, (3,), minval=-0.05, maxval=0.05)
-  right_PL = over_prompts(*WORLD.leaves)
+  right_PL = over_prompts(*TREE.leaves)
 
-  def judge(key, logits_PNV, batch):
-    del key, logits_PNV
+  def verify(batch, **_):
     scores_BT, right_B = walk(batch.prompt_B, batch.tokens_BT, batch.mask_BT, scores_3)
     return dict(outcome_B=1.0 * right_B, step_scores_BT=scores_BT,
                 step_ends_BT=batch.mask_BT & (scores_end | (batch.tokens_BT > 0)))
 
   return tabular.Environment(
-      judge, lambda x: dict(accuracy=WORLD.expected_P(x, right_PL).mean()))
+      verify, lambda x: dict(accuracy=TREE.expected_P(x, right_PL).mean()))
 
 
-def accuracy(c, seeds, rates, *, environment=environment, steps=300):
-  """[I, steps + 1]: chance of a right answer, before every step and at the end."""
-  return tabular.train(c, WORLD, environment, seeds=seeds, lr=rates, steps=steps)[0]["accuracy"]
+def arms(configs, measure, *, environment=environment, steps=300):
+  """{name: arm} of {name: config}; measure of tabular.arm, of the chance of a right answer."""
+  return tabular.arms(configs, TREE, environment, measure, steps=steps)

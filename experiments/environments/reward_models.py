@@ -1,4 +1,4 @@
-"""Small reward models, and a world in which they are overoptimised.
+"""Small reward models, and an environment in which they are overoptimised.
 
   L completions   D features   N pairs   E models
 
@@ -57,19 +57,19 @@ def ensemble(key, *, members=5):
       starts_ED, COUNTS_LV, pairs_N)
 
 
-def gold(c, seeds, rates, *, drawn=ensemble, steps=400):
-  """[I, steps + 1]: what completions are worth while scores are learned from.
+def arms(configs, measure, *, drawn=ensemble, steps=400):
+  """{name: arm} of {name: config}: what completions are worth while scores are learned from.
 
   Args:
+    measure: of tabular.arm; its name is "gold".
     drawn: key -> scores_LE of the reward models; verdicts are not learned from.
   """
   def environment(key):
     scores_LE = drawn(key)
-    def judge(key, logits_PNV, batch):
-      del key, logits_PNV
+    def verify(batch, **_):
       return dict(outcome_B=jnp.zeros(len(batch.prompt_B)),
                   scores_BE=scores_LE[TREE.leaf_B(batch)])
     return tabular.Environment(
-        judge, lambda x: dict(gold=TREE.expected_P(x, GOLD_L).mean()), start=start(None))
+        verify, lambda x: dict(gold=TREE.expected_P(x, GOLD_L).mean()), start=start(None))
 
-  return tabular.train(c, TREE, environment, seeds=seeds, lr=rates, steps=steps)[0]["gold"]
+  return tabular.arms(configs, TREE, environment, measure, steps=steps)

@@ -1,4 +1,4 @@
-"""Worlds that checks share: trees in which few completions are right.
+"""Environments that checks share: trees in which few completions are right.
 
   rare      completions of 3 of 5 tokens
   endings   completions of up to 5 of 4 tokens that end with token 0; what does not
@@ -18,26 +18,26 @@ from experiments.environments import tabular
 
 
 def rare(prompts=8, share=0.1, spread=1.5):
-  """A World of 125 completions a prompt, without lengths to learn."""
-  return World(tabular.Tree(prompts, vocab=5, length=3), share, spread)
+  """125 completions a prompt, without lengths to learn."""
+  return Problem(tabular.Tree(prompts, vocab=5, length=3), share, spread)
 
 
 def endings(prompts=8, share=0.1, spread=0.5):
-  """A World of 364 completions a prompt, 3 tokens long on average at the start."""
-  return World(tabular.Tree(prompts, vocab=4, length=5, eos=True), share, spread)
+  """364 completions a prompt, 3 tokens long on average at the start."""
+  return Problem(tabular.Tree(prompts, vocab=4, length=5, eos=True), share, spread)
 
 
-def curves(found):
+def with_entropy(curves):
   """(accuracy and entropy by step, [I, 2, S], late accuracy): an arm for `matched`."""
-  return np.stack([found["accuracy"], found["entropy"]], axis=1), late(found)
+  return np.stack([curves["accuracy"], curves["entropy"]], axis=1), late(curves)
 
 
-def matched(found_I2S, rival_I2S, level=0.7):
+def matched(own_I2S, rival_I2S, level=0.7):
   """Entropy less the rival's, each where its accuracy first reaches `level`, between steps.
 
-  Where one of both never does, the level is the most that both reach. Args: of `curves`.
+  Where one of both never does, the level is the most that both reach. Args: of `with_entropy`.
   """
-  most_I = np.minimum(found_I2S[:, 0].max(axis=1), rival_I2S[:, 0].max(axis=1))
+  most_I = np.minimum(own_I2S[:, 0].max(axis=1), rival_I2S[:, 0].max(axis=1))
   level_I = np.minimum(most_I, level)
   def entropy(accuracy_IS, entropy_IS):
     rows = np.arange(len(level_I))
@@ -45,12 +45,12 @@ def matched(found_I2S, rival_I2S, level=0.7):
     low, high = accuracy_IS[rows, after - 1], accuracy_IS[rows, after]
     part = np.clip((level_I - low) / np.where(high > low, high - low, 1), 0, 1)
     return (1 - part) * entropy_IS[rows, after - 1] + part * entropy_IS[rows, after]
-  return entropy(*found_I2S.swapaxes(0, 1)) - entropy(*rival_I2S.swapaxes(0, 1))
+  return entropy(*own_I2S.swapaxes(0, 1)) - entropy(*rival_I2S.swapaxes(0, 1))
 
 
-def late(found, name="accuracy"):
-  """Mean of a measure over the second half of training; by seed."""
-  return found[name][:, found[name].shape[1] // 2:].mean(axis=1)
+def late(curves):
+  """Accuracy, mean over the second half of training; by seed."""
+  return curves["accuracy"][:, curves["accuracy"].shape[1] // 2:].mean(axis=1)
 
 
 def noisy(key, logits_PNV):
@@ -59,7 +59,7 @@ def noisy(key, logits_PNV):
 
 
 @dataclasses.dataclass(frozen=True)
-class World:
+class Problem:
   """A tree, the share of its completions that are right, and the spread of the start."""
   tree: tabular.Tree
   share: float
@@ -81,10 +81,9 @@ class World:
     """For tabular.train: verdicts without noise, `measure`, a random start."""
     keys = jax.random.split(key)
     right_PC = self.right(keys[0])
-    def judge(key, logits_PNV, batch):
-      del key, logits_PNV
+    def verify(batch, **_):
       return dict(outcome_B=1.0 * right_PC[batch.prompt_B, self.code(batch.tokens_BT)])
-    return tabular.Environment(judge, functools.partial(self.measure, right_PC),
+    return tabular.Environment(verify, functools.partial(self.measure, right_PC),
                                start=self.tree.start(keys[1], self.spread))
 
   def measure(self, right_PC, logits_PNV):
@@ -99,7 +98,7 @@ class World:
         length=mean_P(length_1L).mean(), wrong_length=(
             mean_P(~right_PL * length_1L).sum() / mean_P(~right_PL).sum()))
 
-  def learned(self, c, seeds, lr, *, sampler=None, **options):
-    """{measure: [I, steps + 1]}; options of tabular.train."""
+  def arms(self, configs, measure, *, sampler=None, **options):
+    """{name: arm} of {name: config}; measure and options of tabular.arm."""
     environment = lambda key: self.environment(key)._replace(sampler=sampler)
-    return tabular.train(c, self.tree, environment, seeds=seeds, lr=lr, **options)[0]
+    return tabular.arms(configs, self.tree, environment, measure, **options)

@@ -6,16 +6,16 @@ import numpy as np
 from experiments.environments import tabular
 
 
-def right_steps(key, world, count):
+def right_steps(key, tree, count):
   """ok_PNV: at every node `count` tokens, drawn at random, are right steps."""
-  draw_PNV = jax.random.uniform(key, (world.prompts, world.nodes, world.vocab))
+  draw_PNV = jax.random.uniform(key, (tree.prompts, tree.nodes, tree.vocab))
   return draw_PNV <= jnp.sort(draw_PNV)[..., count - 1:count]
 
 
-def right_leaves(world, ok_PNV):
+def right_leaves(tree, ok_PNV):
   """right_PL: every step is right."""
-  tokens_LT, mask_LT = map(jnp.asarray, world.leaves)
-  nodes_LT = world.batch(jnp.zeros(len(tokens_LT), int), tokens_LT, mask_LT).nodes_BT
+  tokens_LT, mask_LT = map(jnp.asarray, tree.leaves)
+  nodes_LT = tree.batch(jnp.zeros(len(tokens_LT), int), tokens_LT, mask_LT).nodes_BT
   return jnp.all(ok_PNV[:, nodes_LT, tokens_LT] | ~mask_LT[None], axis=2)
 
 
@@ -45,12 +45,11 @@ def environment(key):
   ok_PNV = right_steps(key, SPARED, 2)
   right_PL = right_leaves(SPARED, ok_PNV)
 
-  def judge(key, logits_PNV, batch):
-    del key, logits_PNV
+  def verify(batch, **_):
     return dict(outcome_B=verdict_B(ok_PNV, batch))
 
   return tabular.Environment(
-      judge, lambda x: dict(accuracy=SPARED.expected_P(x, right_PL).mean()))
+      verify, lambda x: dict(accuracy=SPARED.expected_P(x, right_PL).mean()))
 
 
 def curve(c, *, steps=240):

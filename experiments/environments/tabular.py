@@ -1,4 +1,4 @@
-"""Small exact worlds, in which a claim about a method can be seen in seconds.
+"""Toy environments that run in seconds: small, with exact expectations.
 
 A prompt is a tree of tokens and the policy a table of logits with a row for every
 node. The methods are those of a config, called as the training loop calls them;
@@ -146,7 +146,7 @@ class _State(NamedTuple):
 class Environment(NamedTuple):
   """What a run learns in, drawn from its seed.
 
-  judge    (key, logits_PNV, Batch) -> {field of Scored: array}, outcome_B at least
+  verify   (Batch, key=, logits_PNV=) -> {field of Scored: array}, outcome_B at least
   measure  logits_PNV -> {name: scalar}
   start    logits_PNV of policy, reference and PRM; None: uniform
   sampler  (key, logits_PNV) -> the logits that are sampled from, for trainers and samplers
@@ -154,7 +154,7 @@ class Environment(NamedTuple):
   demo_PT  tokens of a demonstration of each prompt, of full length, that takes the place of
            the last completion of its group; None: all are sampled
   """
-  judge: Callable
+  verify: Callable
   measure: Callable
   start: Any = None
   sampler: Callable | None = None
@@ -248,7 +248,8 @@ def train(c, tree, environment, *, seeds, lr, steps, prm_lr=1.0, value_lr=0.5,
         sampler_logps_BT=logps(sampler_PNV, batch)[0],
         ref_logps_BT=logps(state.kl_reference_PNV, batch)[0],
         values_BT=values(state.value[0], batch),
-        **beyond(before, policy_PNV, batch), **env.judge(keys[1], policy_PNV, batch))
+        **beyond(before, policy_PNV, batch),
+        **env.verify(batch, key=keys[1], logits_PNV=policy_PNV))
     scored, prm, value = scored.replace(outcome_B=outcome_of(scored)), state.prm, state.value
     if methods.needs("prm_logps_BT"):
       prm, scored = score_and_learn_prm(env, learn["prm"], prm, scored, batch, i)
@@ -292,19 +293,30 @@ def train(c, tree, environment, *, seeds, lr, steps, prm_lr=1.0, value_lr=0.5,
   return jax.device_get(run(jnp.asarray(seeds), *map(by_seed, (lr, prm_lr, value_lr))))
 
 
-def final(c, tree, environment, measure, *, steps, score=None, **options):
-  """An arm of a check: (seeds, rates) -> a measure at the end of training, [I].
+def arm(c, tree, environment, measure, **options):
+  """An arm of a check (experiments/claims.py): (seeds, rates) -> what `measure` says of its runs.
 
   Args:
-    c, tree, environment, steps, options: of `train`.
-    score: the measure that the rate is tuned by, where it is another one; the arm then
-      returns both.
+    c, tree, environment, options: of `train`.
+    measure: a name, for the value at the end of training; two names, for this and the score;
+      or a function of the curves {name: [I, steps + 1]} that gives values_I or
+      (values_I, scores_I).
   """
-  def arm(seeds, rates):
-    measured, _ = train(c, tree, environment, seeds=seeds, lr=rates, steps=steps, **options)
-    if score is None: return measured[measure][:, -1]
-    return measured[measure][:, -1], measured[score][:, -1]
-  return arm
+  names = measure
+  if isinstance(names, str): measure = lambda curves: curves[names][:, -1]
+  if isinstance(names, tuple): measure = lambda curves: tuple(curves[n][:, -1] for n in names)
+  return lambda seeds, rates: measure(
+      train(c, tree, environment, seeds=seeds, lr=rates, **options)[0])
+
+
+def arms(configs, *args, **options):
+  """{name: arm} of {name: config}; the arguments are those of `arm`."""
+  return {name: arm(c, *args, **options) for name, c in configs.items()}
+
+
+def mean(name):
+  """The measure for `arm` that is the mean over training."""
+  return lambda curves: curves[name].mean(axis=1)
 
 
 def _demonstrated(tree, batch, demo_PT, group):

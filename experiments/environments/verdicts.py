@@ -1,4 +1,4 @@
-"""Who is right in the worlds that several checks share.
+"""Which completions are right in the environments that several checks share.
 
 Right completions are drawn from a key; trees have no end token.
 """
@@ -11,121 +11,119 @@ from experiments.environments import tabular
 QUESTIONS = (0.4, 0.3, 0.2, 0.1)  # Chances of those behind one prompt.
 
 
-def drawn(key, world, share):
+def drawn(key, tree, share):
   """right_PL: each completion is right with this probability."""
-  return jax.random.uniform(key, (world.prompts, world.vocab**world.length)) < share
+  return jax.random.uniform(key, (tree.prompts, tree.vocab**tree.length)) < share
 
 
-def of_leaves(world, value_of):
+def of_leaves(tree, value_of):
   """values_PL of every completion, by Batch -> values_B; with end tokens, too."""
-  tokens_LT, mask_LT = map(jnp.asarray, world.leaves)
+  tokens_LT, mask_LT = map(jnp.asarray, tree.leaves)
   return jnp.stack([
-      value_of(world.batch(jnp.full(len(tokens_LT), p), tokens_LT, mask_LT))
-      for p in range(world.prompts)])
+      value_of(tree.batch(jnp.full(len(tokens_LT), p), tokens_LT, mask_LT))
+      for p in range(tree.prompts)])
 
 
-def judge(world, right_PL, flip=0.0):
+def verifier(tree, right_PL, flip=0.0):
   """Verdicts, each the wrong way round with probability `flip`."""
-  def of(key, logits_PNV, batch):
-    del logits_PNV
-    right_B = right_PL[batch.prompt_B, world.leaf_B(batch)]
+  def verify(batch, key, **_):
+    right_B = right_PL[batch.prompt_B, tree.leaf_B(batch)]
     flips_B = jax.random.bernoulli(key, flip, right_B.shape)
     return dict(outcome_B=1.0 * (right_B ^ flips_B))
-  return of
+  return verify
 
 
-def accuracy(world, right_PL):
+def accuracy(tree, right_PL):
   """The measure of `tabular.train`: mean chance of a right completion."""
-  return lambda logits_PNV: dict(accuracy=world.expected_P(logits_PNV, right_PL).mean())
+  return lambda logits_PNV: dict(accuracy=tree.expected_P(logits_PNV, right_PL).mean())
 
 
-def entropy(world, logits_PNV):
+def entropy(tree, logits_PNV):
   """Of the completions of a prompt, nats, mean over prompts."""
-  logps_PL = world.leaf_logps(logits_PNV)
-  return -world.expected_P(logits_PNV, logps_PL).mean()
+  logps_PL = tree.leaf_logps(logits_PNV)
+  return -tree.expected_P(logits_PNV, logps_PL).mean()
 
 
-def environment(world, share, *, flip=0.0, spread=0.0):
+def environment(tree, share, *, flip=0.0, spread=0.0):
   """key -> tabular.Environment: `drawn` completions are right, verdicts are flipped.
 
   The chance of a flip is drawn around `flip`. Measured is the accuracy. The start has
   noise of `spread`.
   """
-  def of(key):
+  def draw(key):
     keys = jax.random.split(key, 3)
-    right_PL = drawn(keys[0], world, share)
+    right_PL = drawn(keys[0], tree, share)
     return tabular.Environment(
-        judge(world, right_PL, tabular.around(keys[2], flip)), accuracy(world, right_PL),
-        start=world.start(keys[1], spread))
-  return of
+        verifier(tree, right_PL, tabular.around(keys[2], flip)), accuracy(tree, right_PL),
+        start=tree.start(keys[1], spread))
+  return draw
 
 
-def one_right(key, world, leans_T, *, flip=0.0):
+def one_right(key, tree, leans_T, *, flip=0.0):
   """One right completion of each prompt, drawn: tabular.Environment.
 
   At every node the start leans by leans_T nats of its depth towards the token that the
   right completion has there, and has noise of 0.5. Measured is the accuracy.
   """
   keys = jax.random.split(key)
-  right_PT = jax.random.randint(keys[0], (world.prompts, world.length), 0, world.vocab)
-  right_PL = jnp.all(jnp.asarray(world.leaves[0])[None] == right_PT[:, None], axis=2)
-  depth_N = np.repeat(np.arange(world.length), world.vocab ** np.arange(world.length))
-  leans_PNV = leans_T[depth_N][None, :, None] * jax.nn.one_hot(right_PT[:, depth_N], world.vocab)
-  return tabular.Environment(judge(world, right_PL, flip), accuracy(world, right_PL),
-                             start=leans_PNV + world.start(keys[1], 0.5))
+  right_PT = jax.random.randint(keys[0], (tree.prompts, tree.length), 0, tree.vocab)
+  right_PL = jnp.all(jnp.asarray(tree.leaves[0])[None] == right_PT[:, None], axis=2)
+  depth_N = np.repeat(np.arange(tree.length), tree.vocab ** np.arange(tree.length))
+  leans_PNV = leans_T[depth_N][None, :, None] * jax.nn.one_hot(right_PT[:, depth_N], tree.vocab)
+  return tabular.Environment(verifier(tree, right_PL, flip), accuracy(tree, right_PL),
+                             start=leans_PNV + tree.start(keys[1], 0.5))
 
 
-def fork(key, world, *, flip=0.0):
+def fork(key, tree, *, flip=0.0):
   """`one_right` with one token, at a place that is drawn, to be learned: a fork.
 
   The start knows the others of the right completion: it leans to them by about 7 nats.
   The chance of a flip is drawn around `flip`.
   """
   keys = jax.random.split(key, 4)
-  leans_T = tabular.around(keys[0], jnp.full(world.length, 7.0))
-  place = jax.random.randint(keys[1], (), 0, world.length)
-  return one_right(keys[2], world, leans_T.at[place].set(0.0),
+  leans_T = tabular.around(keys[0], jnp.full(tree.length, 7.0))
+  place = jax.random.randint(keys[1], (), 0, tree.length)
+  return one_right(keys[2], tree, leans_T.at[place].set(0.0),
                    flip=tabular.around(keys[3], flip))
 
 
-def noisy(world, share):
+def noisy(tree, share):
   """`environment` for rewards.noise: verdicts are right, what may flip them is drawn."""
-  drawn_of = environment(world, share)
-  def of(key):
-    env = drawn_of(key)
-    def judge_of(key, logits_PNV, batch):
-      return env.judge(key, logits_PNV, batch) | dict(
+  drawn_by = environment(tree, share)
+  def draw(key):
+    env = drawn_by(key)
+    def verify(batch, key, **_):
+      return env.verify(batch, key=key) | dict(
           noise_B=jax.random.uniform(key, batch.prompt_B.shape))
-    return env._replace(judge=judge_of)
-  return of
+    return env._replace(verify=verify)
+  return draw
 
 
-def blind(key, world):
+def blind(key, tree):
   """Questions that a policy cannot tell apart: tabular.Environment.
 
   Behind each prompt is one of four questions, drawn for each group, each with a right
   completion of its own; their chances are drawn around QUESTIONS. Measured are pass@1,
   pass@4 and entropy.
   """
-  leaves, (chance_key, key) = world.vocab**world.length, jax.random.split(key)
+  leaves, (chance_key, key) = tree.vocab**tree.length, jax.random.split(key)
   chance_Q = tabular.around(chance_key, QUESTIONS)
   chance_Q /= chance_Q.sum()
   answer_PQ = jnp.stack([
       jax.random.permutation(key_p, leaves)[:len(QUESTIONS)]
-      for key_p in jax.random.split(key, world.prompts)])
+      for key_p in jax.random.split(key, tree.prompts)])
 
-  def judge_of(key, logits_PNV, batch):
-    del logits_PNV
-    asked_P = jax.random.choice(key, len(QUESTIONS), (world.prompts,), p=chance_Q)
+  def verify(batch, key, **_):
+    asked_P = jax.random.choice(key, len(QUESTIONS), (tree.prompts,), p=chance_Q)
     answer_B = answer_PQ[batch.prompt_B, asked_P[batch.prompt_B]]
-    return dict(outcome_B=1.0 * (world.leaf_B(batch) == answer_B))
+    return dict(outcome_B=1.0 * (tree.leaf_B(batch) == answer_B))
 
   def measure(logits_PNV):
-    logps_PQ = jnp.take_along_axis(world.leaf_logps(logits_PNV), answer_PQ, axis=1)
+    logps_PQ = jnp.take_along_axis(tree.leaf_logps(logits_PNV), answer_PQ, axis=1)
     def pass_at(k):
       misses_PQ = (1 - jnp.exp(logps_PQ)) ** k
       return jnp.sum(chance_Q[None] * (1 - misses_PQ), axis=1).mean()
     return dict(pass_at_1=pass_at(1), pass_at_4=pass_at(4),
-                entropy=entropy(world, logits_PNV))
+                entropy=entropy(tree, logits_PNV))
 
-  return tabular.Environment(judge_of, measure)
+  return tabular.Environment(verify, measure)

@@ -14,8 +14,8 @@ FIRST = ("not recorded", "one reward model was not overoptimised")
 
 
 def arms():
-  def gold(c):
-    return lambda seeds, rates: reward_models.gold(c, seeds, rates).mean(axis=1)
-  return {"with the worst": gold(brme.get_config()),
-          "one model": gold(tabular.changed(brme.get_config(), rewards__nominal__coef=1.0,
-                                            rewards__worst__coef=0.0))}
+  return reward_models.arms({
+      "with the worst": brme.get_config(),
+      "one model": tabular.changed(brme.get_config(), rewards__nominal__coef=1.0,
+                                   rewards__worst__coef=0.0),
+  }, tabular.mean("gold"))

@@ -15,30 +15,27 @@ CLAIM = 0
 MEASURE = "accuracy over 150 steps with penalties of wrong steps less with outcomes alone"
 MARGIN, RATE = 0.05, 10.0
 FIRST = ("confirmed", None)
-WORLD = tabular.Tree(prompts=8, vocab=4, length=4)
+TREE = tabular.Tree(prompts=8, vocab=4, length=4)
 
 
 def environment(key):
   keys = jax.random.split(key)
-  ok_PNV = steps.right_steps(keys[0], WORLD, 2)
+  ok_PNV = steps.right_steps(keys[0], TREE, 2)
   mistakes = tabular.around(keys[1], 0.1)
 
-  def judge(key, logits_PNV, batch):
-    del logits_PNV
+  def verify(batch, key, **_):
     ok_BT = ok_PNV[batch.prompt_B[:, None], batch.nodes_BT, batch.tokens_BT]
     mistaken_BT = jax.random.bernoulli(key, mistakes, ok_BT.shape)
     return dict(outcome_B=steps.verdict_B(ok_PNV, batch),
                 step_scores_BT=1.0 * (ok_BT ^ mistaken_BT), step_ends_BT=batch.mask_BT)
 
   return tabular.Environment(
-      judge, verdicts.accuracy(WORLD, steps.right_leaves(WORLD, ok_PNV)))
+      verify, verdicts.accuracy(TREE, steps.right_leaves(TREE, ok_PNV)))
 
 
 def arms():
   c = capo.get_config()
-  def speed(c):
-    return lambda seeds, rates: tabular.train(
-        c, WORLD, environment, seeds=seeds, lr=rates, steps=150)[0]["accuracy"].mean(axis=1)
   alone = tabular.changed(c, rewards=dict(outcome=dict(name="outcome.verdict", coef=1.0)),
                           advantages=dict(outcome=dict(name="group.grpo"), whiten=False))
-  return {"penalties": speed(c), "GRPO on outcomes": speed(alone)}
+  return tabular.arms({"penalties": c, "GRPO on outcomes": alone},
+                      TREE, environment, tabular.mean("accuracy"), steps=150)

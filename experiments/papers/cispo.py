@@ -12,7 +12,7 @@ DAPO = dict(name="policy.ppo_clip", clip_low=0.2, clip_high=0.28)
 
 
 def arms():
-  world, c = sparse.rare(spread=2.0), tabular.changed(cispo.get_config(), learner__epochs=4)
-  def end(c, steps):
-    return lambda seeds, rates: world.learned(c, seeds, rates, steps=steps)["accuracy"][:, -1]
-  return {"CISPO": end(c, 10), "DAPO's clip": end(tabular.changed(c, learner__loss=DAPO), 20)}
+  problem, c = sparse.rare(spread=2.0), tabular.changed(cispo.get_config(), learner__epochs=4)
+  return (problem.arms({"CISPO": c}, "accuracy", steps=10)
+          | problem.arms({"DAPO's clip": tabular.changed(c, learner__loss=DAPO)}, "accuracy",
+                         steps=20))

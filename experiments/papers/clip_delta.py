@@ -22,9 +22,8 @@ ILLUSTRATION = ("The weight makes five steps of fill pay more than a right answe
 
 def arms():
   environment = functools.partial(chains.environment, scores_end=False)
-  def accuracy(kind):
-    c = tabular.changed(clip_delta.get_config(), rewards__process__coef=2.0,
-                        rewards__process__kind=kind)
-    return lambda seeds, rates: chains.accuracy(
-        c, seeds, rates, environment=environment)[:, -1]
-  return {"clipped and differenced": accuracy("clip_delta"), "as they are": accuracy("raw")}
+  def config(kind):
+    return tabular.changed(clip_delta.get_config(), rewards__process__coef=2.0,
+                           rewards__process__kind=kind)
+  return chains.arms({"clipped and differenced": config("clip_delta"),
+                      "as they are": config("raw")}, "accuracy", environment=environment)

@@ -14,7 +14,7 @@ CLAIM = 0
 MEASURE = "accuracy learned from majorities of the other wording less from the prompt's own"
 MARGIN, RATE = 0.05, 20.0
 FIRST = ("not seen", None)
-WORLD = tabular.Tree(prompts=64, vocab=8, length=1)
+TREE = tabular.Tree(prompts=64, vocab=8, length=1)
 
 
 def environment(key):
@@ -23,20 +23,18 @@ def environment(key):
   right_PL = jnp.arange(8)[None] == right_P[:, None]
   lean = tabular.around(keys[1], 1.0)  # Nats that the right answer has before the noise.
 
-  def judge(key, logits_PNV, batch):
-    del key, logits_PNV
+  def verify(batch, **_):
     answer_B = batch.tokens_BT[:, 0]
     return dict(outcome_B=1.0 * right_PL[batch.prompt_B, answer_B], answer_B=answer_B,
                 pair_B=batch.prompt_B ^ 1)
 
-  return tabular.Environment(judge, verdicts.accuracy(WORLD, right_PL),
-                             start=WORLD.start(keys[2], 1.0) + lean * right_PL[:, None])
+  return tabular.Environment(verify, verdicts.accuracy(TREE, right_PL),
+                             start=TREE.start(keys[2], 1.0) + lean * right_PL[:, None])
 
 
 def arms():
-  def accuracy(reward):
-    c = tabular.changed(co_reward.get_config(),
-                        rewards=dict(outcome=dict(name=reward, coef=1.0)))
-    return lambda seeds, rates: tabular.train(
-        c, WORLD, environment, seeds=seeds, lr=rates, steps=100)[0]["accuracy"][:, -1]
-  return {"other wording": accuracy("pseudo.paired"), "own": accuracy("pseudo.majority")}
+  def config(reward):
+    return tabular.changed(co_reward.get_config(),
+                           rewards=dict(outcome=dict(name=reward, coef=1.0)))
+  return tabular.arms({"other wording": config("pseudo.paired"), "own": config("pseudo.majority")},
+                      TREE, environment, "accuracy", steps=100)

@@ -15,28 +15,27 @@ MEASURE = "gold score at the end with a threshold for each proxy less with fixed
 MARGIN, RATE = 0.02, 10.0
 FIRST = ("confirmed", "scores are moved so that the config's thresholds fit them; called an "
          "illustration until, at tuned rates, it came out otherwise")
-WORLD = tabular.Tree(prompts=2, vocab=8, length=3)
+TREE = tabular.Tree(prompts=2, vocab=8, length=3)
 
 
 def environment(key):
   best_12 = tabular.around(key, [[1 / 3, 1 / 3]])
   beyond = lambda tokens_XT: jnp.stack(
       [jnp.mean(tokens_XT == t, axis=1) for t in (1, 2)], axis=1) - best_12
-  gold_1L = -jnp.sum(beyond(jnp.asarray(WORLD.leaves[0]))**2, axis=1)[None]
+  gold_1L = -jnp.sum(beyond(jnp.asarray(TREE.leaves[0]))**2, axis=1)[None]
 
-  def judge(key, logits_PNV, batch):
-    del key, logits_PNV
+  def verify(batch, **_):
     return dict(outcome_B=jnp.zeros(len(batch.prompt_B)),
                 scores_BE=jnp.array([cons_rm.get_config().rewards.outcome.thresholds])
                 + beyond(batch.tokens_BT))
 
-  return tabular.Environment(judge, lambda x: dict(gold=WORLD.expected_P(x, gold_1L).mean()))
+  return tabular.Environment(verify, lambda x: dict(gold=TREE.expected_P(x, gold_1L).mean()))
 
 
 def arms():
-  def gold(c):
-    return lambda seeds, rates: tabular.train(
-        c, WORLD, environment, seeds=seeds, lr=rates, steps=300)[0]["gold"][:, -1]
   c = cons_rm.get_config()
   fixed = dict(name="shaping.ensemble", coef=1.0, kind="mean")
-  return {"thresholds": gold(c), "fixed weights": gold(tabular.changed(c, rewards__outcome=fixed))}
+  return tabular.arms({
+      "thresholds": c,
+      "fixed weights": tabular.changed(c, rewards__outcome=fixed),
+  }, TREE, environment, "gold", steps=300)

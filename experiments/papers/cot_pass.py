@@ -23,7 +23,7 @@ CLAIM = 0
 MEASURE = "gain over the start at k = 16: in CoT-pass@k less in pass@k"
 MARGIN, RATE = 0.05, 40.0
 FIRST = ("confirmed", "called an illustration until, at tuned rates, it came out otherwise")
-WORLD = tabular.Tree(prompts=16, vocab=5, length=3)
+TREE = tabular.Tree(prompts=16, vocab=5, length=3)
 
 
 def drawn(key):
@@ -32,14 +32,14 @@ def drawn(key):
   right_PT = jax.random.randint(keys[0], (16, 3), 0, 5)
   # The node after the right steps: 1 + 5 nodes are above.
   knows_P = 6 + right_PT[:, 0] * 5 + right_PT[:, 1]
-  return right_PT, WORLD.start().at[jnp.arange(16), knows_P, right_PT[:, 2]].set(
+  return right_PT, TREE.start().at[jnp.arange(16), knows_P, right_PT[:, 2]].set(
       tabular.around(keys[1], jnp.full(16, 4.0)))
 
 
 def environment(key):
   right_PT, start_PNV = drawn(key)
-  right_PL = jnp.asarray(WORLD.leaves[0])[None, :, 2] == right_PT[:, None, 2]
-  return tabular.Environment(verdicts.judge(WORLD, right_PL), verdicts.accuracy(WORLD, right_PL),
+  right_PL = jnp.asarray(TREE.leaves[0])[None, :, 2] == right_PT[:, None, 2]
+  return tabular.Environment(verdicts.verifier(TREE, right_PL), verdicts.accuracy(TREE, right_PL),
                              start=start_PNV)
 
 
@@ -49,7 +49,7 @@ def sampled(seed, trained_PNV):
   """Of the start and of the policy: which tokens of 64 completions are right, [2, P, G, T]."""
   key = tabular.environment_key(seed)
   right_PT, start_PNV = drawn(key)
-  found = lambda logits_PNV: WORLD.sample(key, logits_PNV, 64).tokens_BT.reshape(
+  found = lambda logits_PNV: TREE.sample(key, logits_PNV, 64).tokens_BT.reshape(
       16, 64, 3) == right_PT[:, None]
   return jnp.stack([found(start_PNV), found(trained_PNV)])
 
@@ -61,7 +61,7 @@ def hidden(found_PGT):
 
 def arms():
   def gain(seeds, rates):
-    found, trained_IPNV = tabular.train(grpo.get_config(), WORLD, environment, seeds=seeds,
+    found, trained_IPNV = tabular.train(grpo.get_config(), TREE, environment, seeds=seeds,
                                         lr=rates, steps=100)
     found_I2 = np.array([[hidden(x) for x in both] for both in np.asarray(
         sampled(seeds, trained_IPNV))])

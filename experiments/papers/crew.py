@@ -18,7 +18,7 @@ MARGIN = 0.01
 FIRST = ("confirmed", None)
 ILLUSTRATION = ("The tokens before the answer are drawn without regard to it, so that confidence "
                 "in them is noise.")
-WORLD = tabular.Tree(prompts=24, vocab=4, length=4)
+TREE = tabular.Tree(prompts=24, vocab=4, length=4)
 
 
 def ranked(score_L, right_L, chance_L):
@@ -38,10 +38,10 @@ def of_seed(seed):
       jax.random.normal(keys[3], (24, 5, 4)), jax.nn.logsumexp(answer_PZVV, axis=3),
       answer_PZVV.reshape(24, 64, 4)], axis=1)
   gold_P = jax.random.categorical(keys[4], known_PA)
-  tokens_LT, mask_LT = map(jnp.asarray, WORLD.leaves)
+  tokens_LT, mask_LT = map(jnp.asarray, TREE.leaves)
 
   def of_prompt(prompt, gold):
-    batch = WORLD.batch(jnp.full(256, prompt), tokens_LT, mask_LT)
+    batch = TREE.batch(jnp.full(256, prompt), tokens_LT, mask_LT)
     logps_LT = tabular.logps(logits_PNV, batch)[0]
     right_L = tokens_LT[:, 2] * 4 + tokens_LT[:, 3] == gold
     def score(agg, first):

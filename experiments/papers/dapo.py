@@ -13,7 +13,6 @@ compare = sparse.matched
 
 
 def arms():
-  world, c = sparse.rare(spread=2.0), tabular.changed(dapo.get_config(), learner__epochs=4)
-  def curves(c):
-    return lambda seeds, rates: sparse.curves(world.learned(c, seeds, rates, steps=150))
-  return {"0.28": curves(c), "0.2": curves(tabular.changed(c, learner__loss__clip_high=0.2))}
+  problem, c = sparse.rare(spread=2.0), tabular.changed(dapo.get_config(), learner__epochs=4)
+  return problem.arms({"0.28": c, "0.2": tabular.changed(c, learner__loss__clip_high=0.2)},
+                      sparse.with_entropy, steps=150)

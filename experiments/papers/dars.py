@@ -5,6 +5,8 @@ The first pass has 8 of each; the second shares its completions by the budget ru
 the same number evenly. A group's rows beyond its budget have no verdict, so that
 groups differ in size.
 """
+import functools
+
 import jax
 import jax.numpy as jnp
 
@@ -16,7 +18,7 @@ CLAIM = 0
 MEASURE = "pass@8 with the budget shared by difficulty less shared evenly, 200 steps"
 MARGIN, RATE = 0.05, 5.0
 FIRST = ("confirmed", None)
-WORLD = tabular.Tree(prompts=8, vocab=8, length=2)
+TREE = tabular.Tree(prompts=8, vocab=8, length=2)
 
 
 def environment(key, is_even):
@@ -28,23 +30,21 @@ def environment(key, is_even):
   right_PL = ((jax.random.uniform(keys[2], (8, 64)) < chance_P1)
               | (jnp.arange(64)[None] == sure_P[:, None]))
 
-  def judge(key, logits_PNV, batch):
-    del key, logits_PNV
-    right_PG = right_PL[batch.prompt_B, WORLD.leaf_B(batch)].reshape(8, most) * 1.0
+  def verify(batch, **_):
+    right_PG = right_PL[batch.prompt_B, TREE.leaf_B(batch)].reshape(8, most) * 1.0
     more_P = budget.dars(right_PG[:, :first].sum(axis=1), first, most)
     if is_even: more_P = jnp.broadcast_to(jnp.round(more_P.mean()), more_P.shape)
     is_drawn_PG = jnp.arange(most)[None, :] < first + more_P[:, None]
     return dict(outcome_B=jnp.where(is_drawn_PG, right_PG, jnp.nan).reshape(-1))
 
   def measure(logits_PNV):
-    return dict(pass_at_8=(1 - (1 - WORLD.expected_P(logits_PNV, right_PL)) ** 8).mean())
+    return dict(pass_at_8=(1 - (1 - TREE.expected_P(logits_PNV, right_PL)) ** 8).mean())
 
-  return tabular.Environment(judge, measure, start=WORLD.start(keys[3], 1.0))
+  return tabular.Environment(verify, measure, start=TREE.start(keys[3], 1.0))
 
 
 def arms():
-  def pass_at_8(is_even):
-    return lambda seeds, rates: tabular.train(
-        dars.get_config(), WORLD, lambda key: environment(key, is_even), seeds=seeds,
-        lr=rates, steps=200)[0]["pass_at_8"][:, -1]
-  return {"by difficulty": pass_at_8(False), "evenly": pass_at_8(True)}
+  def arm(is_even):
+    return tabular.arm(dars.get_config(), TREE, functools.partial(environment, is_even=is_even),
+                       "pass_at_8", steps=200)
+  return {"by difficulty": arm(False), "evenly": arm(True)}

@@ -13,8 +13,7 @@ TOKEN = dict(name="policy.ppo_clip", clip_low=0.2, clip_high=0.2)
 
 
 def arms():
-  world = sparse.rare(spread=3.0)
+  problem = sparse.rare(spread=3.0)
   c = tabular.changed(dppo.get_config(), learner__epochs=8, rollouts__max_tokens=3)
-  def end(c):
-    return lambda seeds, rates: world.learned(c, seeds, rates, steps=60)["accuracy"][:, -1]
-  return {"probabilities": end(c), "ratios": end(tabular.changed(c, learner__loss=TOKEN))}
+  return problem.arms({"probabilities": c, "ratios": tabular.changed(c, learner__loss=TOKEN)},
+                      "accuracy", steps=60)

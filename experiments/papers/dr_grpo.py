@@ -15,11 +15,10 @@ FIRST = ("confirmed", "the mean is over all steps: at the end there may be no wr
 
 
 def arms():
-  world, c = sparse.endings(), tabular.changed(dr_grpo.get_config(), rollouts__max_tokens=3)
-  def saved(c):
-    def arm(seeds, rates):
-      found = world.learned(c, seeds, rates, steps=150)
-      return -np.nanmean(found["wrong_length"], axis=1), sparse.late(found)
-    return arm
-  return {"Dr. GRPO": saved(c), "mean over tokens": saved(
-      tabular.changed(c, learner__aggregation="seq-mean-token-mean"))}
+  problem, c = sparse.endings(), tabular.changed(dr_grpo.get_config(), rollouts__max_tokens=3)
+  def saved(curves):
+    return -np.nanmean(curves["wrong_length"], axis=1), sparse.late(curves)
+  return problem.arms({
+      "Dr. GRPO": c,
+      "mean over tokens": tabular.changed(c, learner__aggregation="seq-mean-token-mean"),
+  }, saved, steps=150)

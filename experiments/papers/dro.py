@@ -17,11 +17,9 @@ def compare(singles, pairs):
 
 
 def arms():
-  world, c = sparse.rare(), tabular.changed(dro.get_config(), learner__epochs=4)
-  def end(steps, **changes):
-    changed = tabular.changed(c, **changes)
-    return lambda seeds, rates: world.learned(
-        changed, seeds, rates, steps=steps)["accuracy"][:, -1]
-  pairs = dict(outcome=dict(name="group.mean_baseline"), whiten=False)
-  return {"singles": end(80, rollouts__per_prompt=1),
-          "pairs": end(40, rollouts__per_prompt=2, advantages=pairs)}
+  problem, c = sparse.rare(), tabular.changed(dro.get_config(), learner__epochs=4)
+  singles = tabular.changed(c, rollouts__per_prompt=1)
+  pairs = tabular.changed(c, rollouts__per_prompt=2, advantages=dict(
+      outcome=dict(name="group.mean_baseline"), whiten=False))
+  return (problem.arms({"singles": singles}, "accuracy", steps=80)
+          | problem.arms({"pairs": pairs}, "accuracy", steps=40))

@@ -27,7 +27,7 @@ def drawn(key):
 
 
 def arms():
-  def share(weight):
-    c = tabular.changed(dro_r3.get_config(), rewards__outcome__token_weight=weight)
-    return lambda seeds, rates: answers.learned(c, drawn, seeds, rates)[:, -1]
-  return {"by spread": share("group_std"), "plain mean": share("none")}
+  def config(weight):
+    return tabular.changed(dro_r3.get_config(), rewards__outcome__token_weight=weight)
+  return answers.arms({"by spread": config("group_std"), "plain mean": config("none")},
+                      drawn, "value")

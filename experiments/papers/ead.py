@@ -5,6 +5,8 @@ Four tokens, five to choose from. A hot start finds first tokens, a cool end doe
 spoil what they lead to. Both arms weight the loss by trainer over sampler, the other
 samples at temperature 1.
 """
+import functools
+
 import jax
 import numpy as np
 
@@ -20,7 +22,7 @@ FIRST = ("confirmed", None)
 DIFFERS = {"rollouts.anneal.rate": "5 tokens: the schedule, 1.2 to 0.38, has to fit into four",
            "rollouts.anneal.growth": "0: completions do not grow",
            "rollouts.anneal.warmup_steps": "0: the schedule is the same at every step"}
-WORLD = tabular.Tree(prompts=8, vocab=5, length=4)
+TREE = tabular.Tree(prompts=8, vocab=5, length=4)
 DEPTH_N = np.repeat(np.arange(4), 5 ** np.arange(4))
 
 
@@ -32,16 +34,15 @@ def environment(key, factor_T):
     del key
     return logits_PNV if factor_T is None else logits_PNV / factor_T[DEPTH_N][None, :, None]
 
-  return verdicts.one_right(keys[1], WORLD, leans_T)._replace(sampler=sampler)
+  return verdicts.one_right(keys[1], TREE, leans_T)._replace(sampler=sampler)
 
 
 def arms():
-  def accuracy(**changes):
+  def arm(**changes):
     c = tabular.changed(ead.get_config(), rollouts__max_tokens=4, **changes)
-    factor_T = methods.of(c).anneal(0)
-    return lambda seeds, rates: tabular.train(
-        c, WORLD, lambda key: environment(key, factor_T), seeds=seeds, lr=rates,
-        steps=150)[0]["accuracy"].mean(axis=1)  # Over the run: both may end at 1.
-  return {"annealed": accuracy(rollouts__anneal__rate=5.0, rollouts__anneal__growth=0.0,
-                               rollouts__anneal__warmup_steps=0),
-          "temperature 1": accuracy(rollouts__anneal=dict(name=None))}
+    anneal_T = methods.of(c).anneal(0)
+    return tabular.arm(c, TREE, functools.partial(environment, factor_T=anneal_T),
+                       tabular.mean("accuracy"), steps=150)  # Both may end at 1.
+  return {"annealed": arm(rollouts__anneal__rate=5.0, rollouts__anneal__growth=0.0,
+                          rollouts__anneal__warmup_steps=0),
+          "temperature 1": arm(rollouts__anneal=dict(name=None))}

@@ -14,10 +14,9 @@ FIRST = ("not recorded", "templates capped the accuracy of both arms")
 
 
 def arms():
-  world, c = tabular.Tree(prompts=8, vocab=4, length=5), earl.get_config()
-  environment = functools.partial(verdicts.fork, world=world, flip=0.1)
-  def accuracy(c):
-    return lambda seeds, rates: tabular.train(
-        c, world, environment, seeds=seeds, lr=rates, steps=150)[0]["accuracy"][:, -1]
-  return {"a fifth": accuracy(c),
-          "all tokens": accuracy(tabular.changed(c, learner__token_weight=dict(name=None)))}
+  tree, c = tabular.Tree(prompts=8, vocab=4, length=5), earl.get_config()
+  environment = functools.partial(verdicts.fork, tree=tree, flip=0.1)
+  return tabular.arms({
+      "a fifth": c,
+      "all tokens": tabular.changed(c, learner__token_weight=dict(name=None)),
+  }, tree, environment, "accuracy", steps=150)

@@ -29,6 +29,7 @@ def drawn(key):
 
 def arms():
   c = ema_std_filter.get_config()
-  def share(c):
-    return lambda seeds, rates: answers.learned(c, drawn, seeds, rates)[:, -1]
-  return {"filter": share(c), "all groups": share(tabular.changed(c, learner__keep__name=None))}
+  return answers.arms({
+      "filter": c,
+      "all groups": tabular.changed(c, learner__reward_std_filter__name=None),
+  }, drawn, "value")

@@ -16,9 +16,9 @@ compare = sparse.matched
 
 
 def arms():
-  world = sparse.rare(spread=2.0)
-  def curves(fraction):
-    c = tabular.changed(entropy_mechanism.get_config("kl"), learner__epochs=4,
-                        learner__loss__fraction=fraction)
-    return lambda seeds, rates: sparse.curves(world.learned(c, seeds, rates, steps=150))
-  return {"KL-Cov": curves(0.05), "no penalty": curves(0.0)}
+  problem = sparse.rare(spread=2.0)
+  def config(fraction):
+    return tabular.changed(entropy_mechanism.get_config("kl"), learner__epochs=4,
+                           learner__loss__fraction=fraction)
+  return problem.arms({"KL-Cov": config(0.05), "no penalty": config(0.0)},
+                      sparse.with_entropy, steps=150)

@@ -15,7 +15,7 @@ CLAIM = 0
 MEASURE = "how far flawed right answers rise and then fall with the penalty less without"
 MARGIN, RATE = 0.05, 10.0
 FIRST = ("confirmed", None)
-WORLD = tabular.Tree(prompts=8, vocab=4, length=3)
+TREE = tabular.Tree(prompts=8, vocab=4, length=3)
 
 
 def environment(key):
@@ -24,26 +24,24 @@ def environment(key):
   kind_PL = jax.random.uniform(keys[1], (8, 64))
   sound_PL, flawed_PL = kind_PL < sound, (kind_PL >= sound) & (kind_PL < right)
 
-  def judge(key, logits_PNV, batch):
-    del key, logits_PNV
-    at = batch.prompt_B, WORLD.leaf_B(batch)
+  def verify(batch, **_):
+    at = batch.prompt_B, TREE.leaf_B(batch)
     # The second step of completions that are not sound is wrong.
     wrong_BT = ~sound_PL[at][:, None] & (jnp.arange(3) == 1)[None]
     return dict(outcome_B=1.0 * (sound_PL | flawed_PL)[at], step_scores_BT=1.0 - wrong_BT,
                 step_ends_BT=batch.mask_BT)
 
-  return tabular.Environment(judge, lambda x: dict(
-      sound=WORLD.expected_P(x, sound_PL).mean(), flawed=WORLD.expected_P(x, flawed_PL).mean()))
+  return tabular.Environment(verify, lambda x: dict(
+      sound=TREE.expected_P(x, sound_PL).mean(), flawed=TREE.expected_P(x, flawed_PL).mean()))
 
 
 def arms():
-  def moves(lam):
-    c = tabular.changed(fapo.get_config(), rewards__outcome__lam=lam)
-    def arm(seeds, rates):
-      found, _ = tabular.train(c, WORLD, environment, seeds=seeds, lr=rates, steps=200)
-      flawed_IS = found["flawed"]
-      peak_I = flawed_IS.max(axis=1)
-      return (np.minimum(peak_I - flawed_IS[:, 0], peak_I - flawed_IS[:, -1]),
-              found["sound"][:, -1])
-    return arm
-  return {"penalty": moves(1.0), "without": moves(0.0)}
+  def config(lam):
+    return tabular.changed(fapo.get_config(), rewards__outcome__lam=lam)
+  def moves(curves):
+    flawed_IS = curves["flawed"]
+    peak_I = flawed_IS.max(axis=1)
+    return (np.minimum(peak_I - flawed_IS[:, 0], peak_I - flawed_IS[:, -1]),
+            curves["sound"][:, -1])
+  return tabular.arms({"penalty": config(1.0), "without": config(0.0)},
+                      TREE, environment, moves, steps=200)

@@ -16,7 +16,7 @@ MARGIN, RATE = 0.05, 5.0
 FIRST = ("confirmed", None)
 DIFFERS = {"rewards.outcome.max_length": "10: the peak, half of it, leaves room for four tokens "
                                          "before the end"}
-WORLD = tabular.Tree(prompts=8, vocab=4, length=6, eos=True)
+TREE = tabular.Tree(prompts=8, vocab=4, length=6, eos=True)
 
 
 def has_ended(tokens_BT, mask_BT):
@@ -32,23 +32,20 @@ def environment(key):
     return (has_ended(tokens_BT, mask_BT) & (works_B >= needed_B)
             & ~jnp.any((tokens_BT == 3) & mask_BT, axis=1))
 
-  right_PL = jax.vmap(is_right, (None, None, 0))(*map(jnp.asarray, WORLD.leaves), needed_P)
+  right_PL = jax.vmap(is_right, (None, None, 0))(*map(jnp.asarray, TREE.leaves), needed_P)
 
-  def judge(key, logits_PNV, batch):
-    del key, logits_PNV
+  def verify(batch, **_):
     rows = batch.tokens_BT, batch.mask_BT
     return dict(outcome_B=1.0 * is_right(*rows, needed_P[batch.prompt_B]),
                 scores_BE=1.0 * has_ended(*rows)[:, None])
 
-  return tabular.Environment(judge, lambda x: dict(accuracy=WORLD.expected_P(x, right_PL).mean()),
-                             start=WORLD.start(keys[1], 0.5))
+  return tabular.Environment(verify, lambda x: dict(accuracy=TREE.expected_P(x, right_PL).mean()),
+                             start=TREE.start(keys[1], 0.5))
 
 
 def arms():
   c = fmt_len.get_config()
-  def accuracy(c):
-    return lambda seeds, rates: tabular.train(
-        c, WORLD, environment, seeds=seeds, lr=rates, steps=100)[0]["accuracy"][:, -1]
-  return {"form and length": accuracy(tabular.changed(c, rewards__outcome__max_length=10)),
-          "form": accuracy(tabular.changed(
-              c, rewards=dict(outcome=dict(name="shaping.plain", coef=1.0))))}
+  return tabular.arms({
+      "form and length": tabular.changed(c, rewards__outcome__max_length=10),
+      "form": tabular.changed(c, rewards=dict(outcome=dict(name="shaping.plain", coef=1.0))),
+  }, TREE, environment, "accuracy", steps=100)

@@ -14,7 +14,6 @@ compare = sparse.matched
 
 
 def arms():
-  world, c = sparse.rare(spread=2.0), tabular.changed(gmpo.get_config(), learner__epochs=4)
-  def curves(c):
-    return lambda seeds, rates: sparse.curves(world.learned(c, seeds, rates, steps=150))
-  return {"GMPO": curves(c), "token ratios": curves(tabular.changed(c, learner__loss=TOKEN))}
+  problem, c = sparse.rare(spread=2.0), tabular.changed(gmpo.get_config(), learner__epochs=4)
+  return problem.arms({"GMPO": c, "token ratios": tabular.changed(c, learner__loss=TOKEN)},
+                      sparse.with_entropy, steps=150)

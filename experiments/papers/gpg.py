@@ -11,7 +11,5 @@ FIRST = ("not recorded", "both arms ended near 1")
 
 
 def arms():
-  world = sparse.rare()
-  def end(c):
-    return lambda seeds, rates: world.learned(c, seeds, rates, steps=30)["accuracy"][:, -1]
-  return {"GPG": end(gpg.get_config()), "GRPO": end(grpo.get_config())}
+  problem = sparse.rare()
+  return problem.arms({"GPG": gpg.get_config(), "GRPO": grpo.get_config()}, "accuracy", steps=30)

@@ -22,9 +22,8 @@ ILLUSTRATION = ("The weight makes five steps of fill pay more than a right answe
 
 def arms():
   environment = functools.partial(chains.environment, scores_end=False)
-  def accuracy(theta):
-    c = tabular.changed(gra.get_config(), rewards__process__theta=theta,
-                        rewards__process__coef=2.0)
-    return lambda seeds, rates: chains.accuracy(
-        c, seeds, rates, environment=environment)[:, -1]
-  return {"gated": accuracy(0.5), "always": accuracy(0.0)}
+  def config(theta):
+    return tabular.changed(gra.get_config(), rewards__process__theta=theta,
+                           rewards__process__coef=2.0)
+  return chains.arms({"gated": config(0.5), "always": config(0.0)},
+                     "accuracy", environment=environment)

@@ -16,7 +16,6 @@ def compare(groups, critic):
 
 
 def arms():
-  world, c = sparse.rare(), grpo.get_config()
-  def end(c):
-    return lambda seeds, rates: world.learned(c, seeds, rates, steps=30)["accuracy"][:, -1]
-  return {"GRPO": end(c), "critic": end(tabular.changed(c, advantages=CRITIC))}
+  problem, c = sparse.rare(), grpo.get_config()
+  return problem.arms({"GRPO": c, "critic": tabular.changed(c, advantages=CRITIC)},
+                      "accuracy", steps=30)

@@ -12,9 +12,7 @@ FIRST = ("opposite", None)
 
 
 def arms():
-  world, c = sparse.endings(), tabular.changed(gspo.get_config(), learner__epochs=4)
+  problem, c = sparse.endings(), tabular.changed(gspo.get_config(), learner__epochs=4)
   token = dict(name="policy.ppo_clip", clip_low=0.2, clip_high=0.27)
-  def speed(c):
-    return lambda seeds, rates: world.learned(
-        c, seeds, rates, steps=150)["accuracy"].mean(axis=1)
-  return {"GSPO": speed(c), "token ratios": speed(tabular.changed(c, learner__loss=token))}
+  return problem.arms({"GSPO": c, "token ratios": tabular.changed(c, learner__loss=token)},
+                      tabular.mean("accuracy"), steps=150)

@@ -35,8 +35,8 @@ def ensemble(key, layers):
 
 
 def arms():
-  def gold(layers):
+  def arm(layers):
     drawn = functools.partial(ensemble, layers=layers)
-    return lambda seeds, rates: reward_models.gold(
-        herding.get_config(), seeds, rates, drawn=drawn, steps=200)[:, -1]
-  return {"different layers": gold(MEMBERS), "one layer": gold(1)}
+    return reward_models.arms({layers: herding.get_config()}, "gold", drawn=drawn,
+                              steps=200)[layers]
+  return {"different layers": arm(MEMBERS), "one layer": arm(1)}

@@ -20,11 +20,10 @@ def compare(some, every):
 
 
 def arms():
-  world = tabular.Tree(prompts=8, vocab=4, length=5)
-  environment = functools.partial(verdicts.fork, world=world)
-  def accuracy(fraction):
-    c = tabular.changed(high_entropy_tokens.get_config(), learner__epochs=4,
-                        learner__token_weight__fraction=fraction)
-    return lambda seeds, rates: tabular.train(
-        c, world, environment, seeds=seeds, lr=rates, steps=12)[0]["accuracy"][:, -1]
-  return {"a fifth": accuracy(0.2), "all tokens": accuracy(1.0)}
+  tree = tabular.Tree(prompts=8, vocab=4, length=5)
+  environment = functools.partial(verdicts.fork, tree=tree)
+  def config(fraction):
+    return tabular.changed(high_entropy_tokens.get_config(), learner__epochs=4,
+                           learner__token_weight__fraction=fraction)
+  return tabular.arms({"a fifth": config(0.2), "all tokens": config(1.0)},
+                      tree, environment, "accuracy", steps=12)

@@ -13,7 +13,7 @@ CLAIM = 0
 MEASURE = "late accuracy with the mask less that with the truncated weight"
 MARGIN, RATE = 0.05, 20.0
 FIRST = ("opposite", None)
-WORLD = sparse.rare()
+PROBLEM = sparse.rare()
 
 
 def environment(key):
@@ -26,14 +26,13 @@ def environment(key):
     noise_PNV = jax.random.normal(keys[1], logits_PNV.shape)
     return logits_PNV + jnp.where(is_other_PN, high, low)[..., None] * noise_PNV
 
-  return WORLD.environment(keys[1])._replace(sampler=routed_otherwise)
+  return PROBLEM.environment(keys[1])._replace(sampler=routed_otherwise)
 
 
 def arms():
   c = tabular.changed(icepop.get_config(), learner__epochs=4)
-  def late(c):
-    return lambda seeds, rates: sparse.late(tabular.train(
-        c, WORLD.tree, environment, seeds=seeds, lr=rates, steps=30)[0])
   truncated = dict(name="rollout_correction.tis", cap=2.0, level="token")
-  without_mask = tabular.changed(c, learner__rollout_correction=truncated)
-  return {"mask": late(c), "truncation": late(without_mask)}
+  return tabular.arms({
+      "mask": c,
+      "truncation": tabular.changed(c, learner__rollout_correction=truncated),
+  }, PROBLEM.tree, environment, sparse.late, steps=30)

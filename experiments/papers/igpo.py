@@ -16,7 +16,7 @@ MEASURE = ("mean accuracy over 200 steps with each turn's gain less that from "
 MARGIN, RATE = 0.05, 30.0
 FIRST = ("confirmed", None)
 P, V = 8, 8
-WORLD = tabular.Tree(prompts=P, vocab=V, length=3)
+TREE = tabular.Tree(prompts=P, vocab=V, length=3)
 
 
 def environment(key):
@@ -24,19 +24,18 @@ def environment(key):
   draws_P3 = jax.random.randint(keys[0], (P, 3), 1, V)
   asked_P2, gold_P = draws_P3[:, :2], draws_P3[:, 2]
   chance_3 = tabular.around(keys[1], [0.01, 0.2, 0.8])
-  leaves_LT = jnp.asarray(WORLD.leaves[0])
+  leaves_LT = jnp.asarray(TREE.leaves[0])
   found_PN = jnp.sum(leaves_LT[None, ::V, :2] == asked_P2[:, None], axis=2)
   known_PN = chance_3[found_PN]
-  start_PNV = WORLD.start().at[
+  start_PNV = TREE.start().at[
       jnp.arange(P)[:, None], 1 + V + jnp.arange(V * V)[None], gold_P[:, None]].set(
           jnp.log((V - 1) * known_PN / (1 - known_PN)))
   right_PL = leaves_LT[None, :, 2] == gold_P[:, None]
 
-  def judge(key, logits_PNV, batch):
-    del key
+  def verify(batch, logits_PNV, **_):
     def after(turns):
       tokens_BT = jnp.where(jnp.arange(3)[None] < turns, batch.tokens_BT, 0)
-      asked = WORLD.batch(batch.prompt_B, tokens_BT.at[:, 2].set(gold_P[batch.prompt_B]),
+      asked = TREE.batch(batch.prompt_B, tokens_BT.at[:, 2].set(gold_P[batch.prompt_B]),
                           batch.mask_BT)
       return tabular.logps(logits_PNV, asked)[0][:, 2:]
     return dict(outcome_B=1.0 * (batch.tokens_BT[:, 2] == gold_P[batch.prompt_B]),
@@ -44,12 +43,11 @@ def environment(key):
                 answer_mask_BM=jnp.ones((len(batch.tokens_BT), 1), bool),
                 step_ends_BT=batch.mask_BT)
 
-  return tabular.Environment(judge, verdicts.accuracy(WORLD, right_PL), start=start_PNV)
+  return tabular.Environment(verify, verdicts.accuracy(TREE, right_PL), start=start_PNV)
 
 
 def arms():
-  def speed(coef):
-    c = tabular.changed(igpo.get_config(), rewards__gain__coef=coef)
-    return lambda seeds, rates: tabular.train(
-        c, WORLD, environment, seeds=seeds, lr=rates, steps=200)[0]["accuracy"].mean(axis=1)
-  return {"gains": speed(1.0), "outcomes alone": speed(0.0)}
+  def config(coef):
+    return tabular.changed(igpo.get_config(), rewards__gain__coef=coef)
+  return tabular.arms({"gains": config(1.0), "outcomes alone": config(0.0)},
+                      TREE, environment, tabular.mean("accuracy"), steps=200)

@@ -35,9 +35,9 @@ SPLITS = dict(train=(0.0, 1.0), same=(0.0, 1.0), prompts=(1.0, 1.0),
               completions=(0.0, -1.0))  # How far prompts shift, which tokens are likely.
 
 
-def draw(key, world, prompt_shift, lean):
+def draw(key, task, prompt_shift, lean):
   """(prompts_BD, tokens_BT) of pairs: rows 2 n and 2 n + 1, the better one first."""
-  worth_DV, shift_D, lean_V = world
+  worth_DV, shift_D, lean_V = task
   prompt_key, token_key = jax.random.split(key)
   prompts_ND = jax.random.normal(prompt_key, (PAIRS, SIZE)) + prompt_shift * shift_D
   tokens_N2T = jax.random.categorical(token_key, lean * lean_V, shape=(PAIRS, 2, TOKENS))
@@ -65,8 +65,8 @@ def scores(seed, rate, is_implicit):
   start = dict(prompt=normal(SIZE, SIZE), mix=normal(SIZE, SIZE), out=normal(SIZE, VOCAB),
                embed=normal(VOCAB, SIZE), head=jnp.zeros(SIZE))
   shift_D, lean_V = (jnp.sqrt(SIZE) * normal(n) for n in (SIZE, VOCAB))
-  world = normal(SIZE, VOCAB), shift_D, lean_V
-  data = {name: draw(next(keys), world, *shifts) for name, shifts in SPLITS.items()}
+  task = normal(SIZE, VOCAB), shift_D, lean_V
+  data = {name: draw(next(keys), task, *shifts) for name, shifts in SPLITS.items()}
   ones_BT = jnp.ones((2 * PAIRS, TOKENS), bool)
   label_N2 = jnp.tile(jnp.array([1.0, 0.0]), (PAIRS, 1))
 

@@ -24,19 +24,19 @@ MEASURE = ("accuracy of the best of 16 by an implicit PRM less that by a PRM of 
            "Carlo labels")
 MARGIN, RATE = 0.05, 0.05
 FIRST = ("opposite", None)
-WORLD = tabular.Tree(prompts=16, vocab=4, length=4)
+TREE = tabular.Tree(prompts=16, vocab=4, length=4)
 GROUP, ROLLOUTS, TESTS = 16, 8, 4
 
 
 def prefixes(batch):
-  return batch.prompt_B[:, None], batch.nodes_BT * WORLD.vocab + batch.tokens_BT + 1
+  return batch.prompt_B[:, None], batch.nodes_BT * TREE.vocab + batch.tokens_BT + 1
 
 
 def prefix_values(logits_PNV, right_PL):
   """values_PM: chance of a right answer from every prefix, whole ones included."""
   value_PN, levels = 1.0 * right_PL, [1.0 * right_PL]
-  for t in reversed(range(WORLD.length)):
-    first, count = (WORLD.vocab**t - 1) // (WORLD.vocab - 1), WORLD.vocab**t
+  for t in reversed(range(TREE.length)):
+    first, count = (TREE.vocab**t - 1) // (TREE.vocab - 1), TREE.vocab**t
     probs_PNV = jax.nn.softmax(logits_PNV[:, first:first + count])
     value_PN = jnp.sum(probs_PNV * value_PN.reshape(probs_PNV.shape), axis=2)
     levels.insert(0, value_PN)
@@ -59,7 +59,7 @@ def implicit(key, ok_PNV, policy, batch, rate):
 
 def labelled(key, ok_PNV, policy, batch, rate):
   """Batch -> steps_BT, learned from rollouts after every step."""
-  values_PM = prefix_values(policy, steps.right_leaves(WORLD, ok_PNV))
+  values_PM = prefix_values(policy, steps.right_leaves(TREE, ok_PNV))
   wins_RBT = (jax.random.uniform(key, (ROLLOUTS, *batch.mask_BT.shape))
               < values_PM[prefixes(batch)])
   labels_BT = step_labels.from_values(wins_RBT.mean(axis=0), batch.mask_BT, kind="hard")
@@ -75,9 +75,9 @@ def arms():
     @jax.vmap
     def run(seed, rate):
       keys = jax.random.split(jax.random.key(seed), 5)
-      ok_PNV, policy = steps.right_steps(keys[0], WORLD, 2), WORLD.start(keys[1], 1.0)
-      steps_of = prm(keys[2], ok_PNV, policy, WORLD.sample(keys[3], policy, GROUP), rate)
-      test = WORLD.sample(keys[4], policy, TESTS * GROUP)
+      ok_PNV, policy = steps.right_steps(keys[0], TREE, 2), TREE.start(keys[1], 1.0)
+      steps_of = prm(keys[2], ok_PNV, policy, TREE.sample(keys[3], policy, GROUP), rate)
+      test = TREE.sample(keys[4], policy, TESTS * GROUP)
       return steps_of(test), steps.verdict_B(ok_PNV, test)
 
     return lambda seeds, rates: np.array([

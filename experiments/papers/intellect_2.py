@@ -17,18 +17,19 @@ compare = lambda values, uncapped: uncapped - values
 
 
 def arms():
-  world = sparse.rare()
+  problem = sparse.rare()
 
   def environment(key):
-    env = world.environment(key)
+    env = problem.environment(key)
     return env._replace(measure=lambda x: env.measure(x) | dict(
         moved=jnp.abs(x - env.start).max()))
 
   def moved(c):
-    def arm(seeds, rates):
-      found, _ = tabular.train(c, world.tree, environment, seeds=seeds, lr=rates, steps=50)
-      return np.log10(found["moved"][:, -1] / rates), found["accuracy"][:, -1]
-    return arm
+    arm = tabular.arm(c, problem.tree, environment, ("moved", "accuracy"), steps=50)
+    def per_rate(seeds, rates):
+      moved_I, accuracy_I = arm(seeds, rates)
+      return np.log10(moved_I / rates), accuracy_I
+    return per_rate
 
   c = tabular.changed(intellect_2.get_config(), learner__epochs=8)
   return {"cap": moved(c), "no cap": moved(tabular.changed(c, learner__loss__ratio_cap=None))}

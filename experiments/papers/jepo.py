@@ -25,8 +25,9 @@ def drawn(key):
 
 
 def arms():
-  def share(c):
-    return lambda seeds, rates: answers.learned(c, drawn, seeds, rates)[:, -1]
-  return {"bound": share(jepo.get_config()), "verdicts": share(tabular.changed(
-      jepo.get_config(), rewards__outcome=dict(name="outcome.verdict", coef=1.0),
-      advantages__outcome=dict(name="group.rloo")))}
+  c = jepo.get_config()
+  return answers.arms({
+      "bound": c,
+      "verdicts": tabular.changed(c, rewards__outcome=dict(name="outcome.verdict", coef=1.0),
+                                  advantages__outcome=dict(name="group.rloo")),
+  }, drawn, "value")

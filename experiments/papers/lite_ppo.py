@@ -12,9 +12,9 @@ FIRST = ("confirmed", "both arms ended near 1")
 
 
 def arms():
-  world, c = sparse.endings(), lite_ppo.get_config()
-  def accuracy(c):
-    return lambda seeds, rates: world.learned(c, seeds, rates, steps=30)["accuracy"][:, -1]
-  return {"Lite PPO": accuracy(c), "GRPO": accuracy(tabular.changed(
-      c, advantages__outcome=dict(name="group.grpo"),
-      learner__aggregation="seq-mean-token-mean"))}
+  problem, c = sparse.endings(), lite_ppo.get_config()
+  return problem.arms({
+      "Lite PPO": c,
+      "GRPO": tabular.changed(c, advantages__outcome=dict(name="group.grpo"),
+                              learner__aggregation="seq-mean-token-mean"),
+  }, "accuracy", steps=30)

@@ -1,5 +1,7 @@
 """Answers (experiments/environments/answers.py) of 1 and of 64 tokens, each token about twice as
 likely after sound reasoning, one of ten. Adam, so that the size of a reward is no matter."""
+import functools
+
 import jax
 import jax.numpy as jnp
 import optax
@@ -27,8 +29,8 @@ def drawn(key, tokens):
 
 def arms():
   def share(agg):
-    c = tabular.changed(ll_rew.get_config(), rewards__outcome__agg=agg)
-    return lambda seeds, rates: sum(
-        answers.learned(c, lambda key: drawn(key, tokens), seeds, rates, steps=100,
-                        optimizer=optax.adam)[:, -1] for tokens in (1, 64)) / 2
+    c = {agg: tabular.changed(ll_rew.get_config(), rewards__outcome__agg=agg)}
+    of_lengths = [answers.arms(c, functools.partial(drawn, tokens=tokens), "value", steps=100,
+                               optimizer=optax.adam)[agg] for tokens in (1, 64)]
+    return lambda seeds, rates: sum(arm(seeds, rates) for arm in of_lengths) / 2
   return {"log-probs": share("sum_lp"), "probabilities": share("prod_p")}

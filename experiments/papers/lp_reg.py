@@ -15,7 +15,7 @@ CLAIM = 0
 MEASURE = "accuracy after 300 steps with the divergence less that without"
 MARGIN, RATE = 0.05, 10.0
 FIRST = ("not recorded", "the baseline did not learn")
-WORLD = tabular.Tree(prompts=8, vocab=8, length=2)
+TREE = tabular.Tree(prompts=8, vocab=8, length=2)
 START_V = (0, 0, 0, 0, -2, -2, -5, -5)
 
 
@@ -28,21 +28,17 @@ def environment(key):
     """Of being right."""
     return jnp.where(first < 4, luck, (first < 6) & (second == asked_P[prompt]))
 
-  def judge(key, logits_PNV, batch):
-    del logits_PNV
+  def verify(batch, key, **_):
     drawn_B = jax.random.uniform(key, batch.prompt_B.shape)
     return dict(outcome_B=1.0 * (drawn_B < chance(batch.prompt_B, *batch.tokens_BT.T)))
 
-  chance_PL = chance(jnp.arange(8)[:, None], *jnp.asarray(WORLD.leaves[0]).T[:, None])
+  chance_PL = chance(jnp.arange(8)[:, None], *jnp.asarray(TREE.leaves[0]).T[:, None])
   return tabular.Environment(
-      judge, lambda x: dict(accuracy=WORLD.expected_P(x, chance_PL).mean()),
-      start=WORLD.start().at[:, 0].set(start_V))
+      verify, lambda x: dict(accuracy=TREE.expected_P(x, chance_PL).mean()),
+      start=TREE.start().at[:, 0].set(start_V))
 
 
 def arms():
   c = tabular.changed(lp_reg.get_config("off"), rollouts__per_prompt=16, learner__epochs=8)
-  def accuracy(c):
-    return lambda seeds, rates: tabular.train(
-        c, WORLD, environment, seeds=seeds, lr=rates, steps=300)[0]["accuracy"][:, -1]
-  return {"Lp-Reg": accuracy(c),
-          "no divergence": accuracy(tabular.changed(c, learner__loss__coef=0.0))}
+  return tabular.arms({"Lp-Reg": c, "no divergence": tabular.changed(c, learner__loss__coef=0.0)},
+                      TREE, environment, "accuracy", steps=300)

@@ -19,7 +19,7 @@ QUANTILE = 1.036  # 85%, in standard deviations.
 
 
 def arms():
-  world, c = tabular.Tree(prompts=8, vocab=4, length=4), lsc.get_config()
+  tree, c = tabular.Tree(prompts=8, vocab=4, length=4), lsc.get_config()
   k, (threshold, _) = c.rewards.outcome.k, c.rewards.outcome.thresholds
 
   def environment(key):
@@ -27,17 +27,15 @@ def arms():
     spread = tabular.around(keys[0], 2.0)
     scores_PLE = threshold + spread / k * (jax.random.normal(keys[1], (8, 256, 2)) - QUANTILE)
 
-    def judge(key, logits_PNV, batch):
-      del key, logits_PNV
-      leaf_B = world.leaf_B(batch)
+    def verify(batch, **_):
+      leaf_B = tree.leaf_B(batch)
       return dict(outcome_B=jnp.zeros(len(leaf_B)),
                   scores_BE=scores_PLE[batch.prompt_B, leaf_B])
 
-    return tabular.Environment(judge, lambda x: dict(good=world.expected_P(
+    return tabular.Environment(verify, lambda x: dict(good=tree.expected_P(
         x, jnp.all(scores_PLE > threshold, axis=2)).mean()))
-
-  def good(c):
-    return lambda seeds, rates: tabular.train(
-        c, world, environment, seeds=seeds, lr=rates, steps=200)[0]["good"][:, -1]
-  return {"log-sigmoids": good(c), "mean": good(tabular.changed(c, rewards__outcome=dict(
-      name="shaping.ensemble", coef=1.0, kind="mean")))}
+  return tabular.arms({
+      "log-sigmoids": c,
+      "mean": tabular.changed(c,
+          rewards__outcome=dict(name="shaping.ensemble", coef=1.0, kind="mean")),
+  }, tree, environment, "good", steps=200)

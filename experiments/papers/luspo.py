@@ -12,11 +12,9 @@ FIRST = ("confirmed", None)
 
 
 def arms():
-  world, c = sparse.endings(), tabular.changed(luspo.get_config(), learner__epochs=4)
-  def length(c):
-    def arm(seeds, rates):
-      found = world.learned(c, seeds, rates, steps=150)
-      return found["length"][:, -1], found["accuracy"][:, -1]
-    return arm
-  return {"LUSPO": length(c), "GSPO": length(tabular.changed(
-      c, learner__loss__name="sequence.gspo", learner__aggregation="seq-mean-token-mean"))}
+  problem, c = sparse.endings(), tabular.changed(luspo.get_config(), learner__epochs=4)
+  return problem.arms({
+      "LUSPO": c,
+      "GSPO": tabular.changed(c, learner__loss__name="sequence.gspo",
+                              learner__aggregation="seq-mean-token-mean"),
+  }, ("length", "accuracy"), steps=150)

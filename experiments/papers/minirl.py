@@ -13,15 +13,13 @@ FIRST = ("not recorded", "both arms started near 1, then seeds differed more tha
 
 
 def arms():
-  world = tabular.Tree(prompts=16, vocab=4, length=3)
-  drawn = verdicts.environment(world, 0.1, flip=0.3)
+  tree = tabular.Tree(prompts=16, vocab=4, length=3)
+  drawn = verdicts.environment(tree, 0.1, flip=0.3)
   sampler = lambda key, x: x + 0.3 * jax.random.normal(key, x.shape)
   environment = lambda key: drawn(key)._replace(sampler=sampler)
 
-  def accuracy(c):
-    return lambda seeds, rates: tabular.train(
-        c, world, environment, seeds=seeds, lr=rates, steps=100)[0]["accuracy"][:, -1]
-
   c = tabular.changed(minirl.get_config(), learner__epochs=8)
-  return {"clip": accuracy(c), "no clip": accuracy(tabular.changed(
-      c, learner__loss__clip_low=1.0, learner__loss__clip_high=1e6))}
+  return tabular.arms({
+      "clip": c,
+      "no clip": tabular.changed(c, learner__loss__clip_low=1.0, learner__loss__clip_high=1e6),
+  }, tree, environment, "accuracy", steps=100)

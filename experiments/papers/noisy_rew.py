@@ -14,14 +14,11 @@ FIRST = ("confirmed", None)
 
 
 def arms():
-  world = tabular.Tree(prompts=8, vocab=8, length=2)
-  environment = verdicts.noisy(world, 0.1)
-
-  def accuracy(flips, seeds, rates):
+  tree = tabular.Tree(prompts=8, vocab=8, length=2)
+  def arm(flips):
     c = tabular.changed(noisy_rew.get_config(), rewards__outcome__false_positive=flips,
                         rewards__outcome__false_negative=flips)
-    return tabular.train(c, world, environment, seeds=seeds, lr=rates,
-                         steps=300)[0]["accuracy"][:, -1]
-
-  return {"40% of flips": lambda *at: accuracy(0.4, *at),
-          "middle of none and 50%": lambda *at: (accuracy(0.0, *at) + accuracy(0.5, *at)) / 2}
+    return tabular.arm(c, tree, verdicts.noisy(tree, 0.1), "accuracy", steps=300)
+  none, half = arm(0.0), arm(0.5)
+  return {"40% of flips": arm(0.4),
+          "middle of none and 50%": lambda *runs: (none(*runs) + half(*runs)) / 2}

@@ -20,13 +20,10 @@ FIRST = ("not recorded", "all arms were at 0.97 at the end, and SGD paid for the
 
 
 def arms():
-  world = tabular.Tree(prompts=8, vocab=8, length=2)
-
-  def accuracy(c):
-    return lambda seeds, rates: tabular.train(
-        c, world, verdicts.noisy(world, 0.1), seeds=seeds, lr=rates, steps=100,
-        optimizer=optax.adam)[0]["accuracy"][:, -1]
+  tree = tabular.Tree(prompts=8, vocab=8, length=2)
 
   c = noisy_rlvr.get_config()
-  return {"backward": accuracy(c),
-          "uncorrected": accuracy(tabular.changed(c, rewards__outcome__correction="none"))}
+  return tabular.arms({
+      "backward": c,
+      "uncorrected": tabular.changed(c, rewards__outcome__correction="none"),
+  }, tree, verdicts.noisy(tree, 0.1), "accuracy", steps=100, optimizer=optax.adam)

@@ -13,7 +13,7 @@ CLAIM = 1
 MEASURE = "tokens of a completion learned without the efficiency term less those with it"
 MARGIN, RATE = 0.15, 20.0
 FIRST = ("confirmed", None)
-WORLD = tabular.Tree(prompts=6, vocab=4, length=4, eos=True)
+TREE = tabular.Tree(prompts=6, vocab=4, length=4, eos=True)
 compare = lambda values, without: without - values
 
 
@@ -28,26 +28,22 @@ def environment(key):
     return (-2.5 + hint * helps_B + token * jnp.sum(tokens_BT > 0, axis=1)
             + noise_PN[prompt_B, tokens_BT @ 4 ** jnp.arange(4)])
 
-  def judge(key, logits_PNV, batch):
-    del key, logits_PNV
+  def verify(batch, **_):
     logps_B = answer_logps(batch.prompt_B, batch.tokens_BT)
     return dict(outcome_B=jnp.zeros(len(logps_B)), answer_logps_BM=logps_B[:, None],
                 answer_mask_BM=jnp.ones((len(logps_B), 1), bool))
 
-  tokens_LT, mask_LT = map(jnp.asarray, WORLD.leaves)
+  tokens_LT, mask_LT = map(jnp.asarray, TREE.leaves)
   logps_PL = jax.vmap(lambda p: answer_logps(jnp.full(len(tokens_LT), p), tokens_LT))(
       jnp.arange(6))
-  return tabular.Environment(judge, lambda x: dict(
-      length=WORLD.expected_P(x, mask_LT.sum(axis=1)[None]).mean(),
-      answer=WORLD.expected_P(x, logps_PL).mean()))
+  return tabular.Environment(verify, lambda x: dict(
+      length=TREE.expected_P(x, mask_LT.sum(axis=1)[None]).mean(),
+      answer=TREE.expected_P(x, logps_PL).mean()))
 
 
 def arms():
-  def length(c):
-    def arm(seeds, rates):
-      found, _ = tabular.train(c, WORLD, environment, seeds=seeds, lr=rates, steps=200)
-      return found["length"][:, -1], found["answer"][:, -1]
-    return arm
   c = nover.get_config()
-  return {"efficiency": length(c),
-          "ranks alone": length(tabular.changed(c, rewards__efficiency__coef=0.0))}
+  return tabular.arms({
+      "efficiency": c,
+      "ranks alone": tabular.changed(c, rewards__efficiency__coef=0.0),
+  }, TREE, environment, ("length", "answer"), steps=200)

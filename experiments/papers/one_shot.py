@@ -15,7 +15,7 @@ CLAIM = 1
 MEASURE = "accuracy on other prompts at the end less when the training prompt is nearly learned"
 MARGIN, RATE = 0.05, 2.0
 FIRST = ("confirmed", "99% on the training prompt need not be reached at every rate")
-WORLD = tabular.Tree(prompts=1, vocab=4, length=3)
+TREE = tabular.Tree(prompts=1, vocab=4, length=3)
 OTHERS = tabular.Tree(prompts=64, vocab=4, length=3)
 
 
@@ -24,18 +24,17 @@ def environment(key):
   right_1L = jax.random.uniform(keys[0], (1, 64)) < 0.2
   lean_PNV = OTHERS.start(keys[1], 2.0)
 
-  def judge(key, logits_1NV, batch):
-    del key, logits_1NV
-    return dict(outcome_B=1.0 * right_1L[0, WORLD.leaf_B(batch)])
+  def verify(batch, **_):
+    return dict(outcome_B=1.0 * right_1L[0, TREE.leaf_B(batch)])
 
-  return tabular.Environment(judge, lambda x: dict(
-      train=WORLD.expected_P(x, right_1L).mean(),
+  return tabular.Environment(verify, lambda x: dict(
+      train=TREE.expected_P(x, right_1L).mean(),
       others=OTHERS.expected_P(lean_PNV + x, jnp.broadcast_to(right_1L, (64, 64))).mean()))
 
 
 def arms():
   def rise(seeds, rates):
-    found, _ = tabular.train(one_shot.get_config(), WORLD, environment, seeds=seeds, lr=rates,
+    found, _ = tabular.train(one_shot.get_config(), TREE, environment, seeds=seeds, lr=rates,
                              steps=500)
     train_IS, others_IS = found["train"], found["others"]
     first_I = np.argmax(train_IS >= 0.99 * train_IS.max(axis=1, keepdims=True), axis=1)

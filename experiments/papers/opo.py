@@ -13,8 +13,8 @@ compare = sparse.matched
 
 
 def arms():
-  world, c = sparse.endings(), opo.get_config()
-  def curves(c):
-    return lambda seeds, rates: sparse.curves(world.learned(c, seeds, rates, steps=150))
-  return {"OPO": curves(c),
-          "GRPO": curves(tabular.changed(c, advantages__outcome=dict(name="group.grpo")))}
+  problem, c = sparse.endings(), opo.get_config()
+  return problem.arms({
+      "OPO": c,
+      "GRPO": tabular.changed(c, advantages__outcome=dict(name="group.grpo")),
+  }, sparse.with_entropy, steps=150)

@@ -12,9 +12,8 @@ FIRST = ("not recorded", "PPO's clip left the mask nothing to do")
 
 
 def arms():
-  world, c = sparse.endings(), tabular.changed(opsm.get_config(), learner__epochs=8)
-  def late(c):
-    return lambda seeds, rates: sparse.late(
-        world.learned(c, seeds, rates, steps=60, sampler=sparse.noisy))
-  without_mask = tabular.changed(c, learner__rollout_correction=dict(name=None))
-  return {"mask": late(c), "no mask": late(without_mask)}
+  problem, c = sparse.endings(), tabular.changed(opsm.get_config(), learner__epochs=8)
+  return problem.arms({
+      "mask": c,
+      "no mask": tabular.changed(c, learner__rollout_correction=dict(name=None)),
+  }, sparse.late, steps=60, sampler=sparse.noisy)

@@ -12,8 +12,9 @@ compare = lambda values, rloo: values - 0.95 * rloo
 
 
 def arms():
-  world, c = sparse.endings(), otb.get_config()
-  def accuracy(c):
-    return lambda seeds, rates: world.learned(c, seeds, rates, steps=100)["accuracy"][:, -1]
-  return {"4, token baseline": accuracy(c), "32, RLOO": accuracy(tabular.changed(
-      c, rollouts__per_prompt=32, advantages__outcome=dict(name="group.rloo")))}
+  problem, c = sparse.endings(), otb.get_config()
+  return problem.arms({
+      "4, token baseline": c,
+      "32, RLOO": tabular.changed(c, rollouts__per_prompt=32,
+                                  advantages__outcome=dict(name="group.rloo")),
+  }, "accuracy", steps=100)

@@ -13,13 +13,11 @@ SURROGATE = dict(name="policy.ppo_clip", clip_low=1e6, clip_high=1e6)
 
 
 def arms():
-  world, c = tabular.Tree(prompts=16, vocab=4, length=3), tabular.changed(
+  tree, c = tabular.Tree(prompts=16, vocab=4, length=3), tabular.changed(
       pacs.get_config(), learner__epochs=8)
-  environment = verdicts.environment(world, 0.1, flip=0.3)
-
-  def accuracy(c):
-    return lambda seeds, rates: tabular.train(
-        c, world, environment, seeds=seeds, lr=rates, steps=100)[0]["accuracy"][:, -1]
-
-  return {"PACS": accuracy(c), "unclipped": accuracy(tabular.changed(
-      c, learner__loss=SURROGATE, learner__aggregation="seq-mean-token-sum"))}
+  environment = verdicts.environment(tree, 0.1, flip=0.3)
+  return tabular.arms({
+      "PACS": c,
+      "unclipped": tabular.changed(c, learner__loss=SURROGATE,
+                                   learner__aggregation="seq-mean-token-sum"),
+  }, tree, environment, "accuracy", steps=100)

@@ -13,7 +13,7 @@ CLAIM = 0
 MEASURE = "gold score over 300 steps with PAR less that with the plain score"
 MARGIN, RATE = 0.2, 10.0
 FIRST = ("confirmed", "PAR compared with a constant score and had another k than the config")
-WORLD = tabular.Tree(prompts=4, vocab=4, length=4)
+TREE = tabular.Tree(prompts=4, vocab=4, length=4)
 
 
 def arms():
@@ -21,19 +21,17 @@ def arms():
 
   def environment(key):
     gain, loss, slope = tabular.around(key, (3.75, 1.0, 2.0 / c.rewards.outcome.k))
-    liked_L = jnp.sum(jnp.asarray(WORLD.leaves[0]) == 1, axis=1)
+    liked_L = jnp.sum(jnp.asarray(TREE.leaves[0]) == 1, axis=1)
     gold_L = gain * liked_L - loss * liked_L**2  # About 0, 2.75, 3.5, 2.25, -1.
 
-    def judge(key, logits_PNV, batch):
-      del key, logits_PNV
+    def verify(batch, **_):
       liked_B = jnp.sum(batch.tokens_BT == 1, axis=1)
       return dict(outcome_B=jnp.zeros(len(liked_B)), scores_BE=slope * liked_B[:, None])
 
     return tabular.Environment(
-        judge, lambda x: dict(gold=WORLD.expected_P(x, gold_L[None]).mean()))
-
-  def gold(c):
-    return lambda seeds, rates: tabular.train(
-        c, WORLD, environment, seeds=seeds, lr=rates, steps=300)[0]["gold"].mean(axis=1)
-  return {"PAR": gold(c), "plain score": gold(tabular.changed(
-      c, rewards__outcome=dict(name="shaping.plain", coef=1.0, kind="linear")))}
+        verify, lambda x: dict(gold=TREE.expected_P(x, gold_L[None]).mean()))
+  return tabular.arms({
+      "PAR": c,
+      "plain score": tabular.changed(c,
+          rewards__outcome=dict(name="shaping.plain", coef=1.0, kind="linear")),
+  }, TREE, environment, tabular.mean("gold"), steps=300)

@@ -14,13 +14,10 @@ ILLUSTRATION = ("The measure is what the best of 4 learns, and the mean of 4 is 
 
 
 def arms():
-  world = tabular.Tree(prompts=8, vocab=4, length=2)
-
-  def pass_at_4(c):
-    return lambda seeds, rates: tabular.train(
-        c, world, lambda key: verdicts.blind(key, world), seeds=seeds, lr=rates,
-        steps=300)[0]["pass_at_4"][:, -1]
+  tree = tabular.Tree(prompts=8, vocab=4, length=2)
 
   c = tabular.changed(pass_at_k.get_config(), rollouts__per_prompt=4)
-  return {"best of 4": pass_at_4(c), "mean of 4": pass_at_4(tabular.changed(
-      c, advantages__outcome=dict(name="group.mean_baseline")))}
+  return tabular.arms({
+      "best of 4": c,
+      "mean of 4": tabular.changed(c, advantages__outcome=dict(name="group.mean_baseline")),
+  }, tree, lambda key: verdicts.blind(key, tree), "pass_at_4", steps=300)

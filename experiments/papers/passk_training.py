@@ -20,15 +20,11 @@ ILLUSTRATION = ("The measure is what k = 4 learns, and pass@1 is highest for a p
 
 
 def arms():
-  world = tabular.Tree(prompts=8, vocab=4, length=2)
-
-  def kept(c):
-    def arm(seeds, rates):
-      found, _ = tabular.train(c, world, lambda key: verdicts.blind(key, world), seeds=seeds,
-                               lr=rates, steps=300)
-      pass_at_4, entropy = (found[name][:, -1] for name in ("pass_at_4", "entropy"))
-      return (pass_at_4 + entropy / math.log(16)) / 2, pass_at_4
-    return arm
+  tree = tabular.Tree(prompts=8, vocab=4, length=2)
 
   c = passk_training.get_config()
-  return {"k = 4": kept(c), "k = 1": kept(tabular.changed(c, advantages__outcome__k=1))}
+  def kept(curves):
+    pass_at_4, entropy = (curves[name][:, -1] for name in ("pass_at_4", "entropy"))
+    return (pass_at_4 + entropy / math.log(16)) / 2, pass_at_4
+  return tabular.arms({"k = 4": c, "k = 1": tabular.changed(c, advantages__outcome__k=1)},
+                      tree, lambda key: verdicts.blind(key, tree), kept, steps=300)

@@ -16,14 +16,14 @@ MEASURE = "mean accuracy over 150 steps paid for progress less the rival"
 MARGIN, RATE = 0.05, 10.0
 FIRST = ("opposite", "summed to go, as the config had it, progress is the outcome less a "
          "baseline for any prover; then a start was taken that is not the config's")
-WORLD = chains.WORLD
+TREE = chains.TREE
 
 
 def values(logits_PNV, right_PL):
   """Chance of a right answer from every node and, after all tokens, of every leaf."""
-  found, nodes = [right_PL], WORLD.nodes
+  found, nodes = [right_PL], TREE.nodes
   while nodes:
-    count = found[0].shape[1] // WORLD.vocab
+    count = found[0].shape[1] // TREE.vocab
     chance_PNV = jax.nn.softmax(logits_PNV[:, nodes - count:nodes])
     found.insert(0, jnp.sum(chance_PNV * found[0].reshape(chance_PNV.shape), axis=2))
     nodes -= count
@@ -34,25 +34,24 @@ def environment(key):
   keys = jax.random.split(key)
   env = chains.environment(keys[0])
   # All strings of five tokens, those beyond an end, too, as the nodes are numbered.
-  whole = tabular.Tree(WORLD.prompts, WORLD.vocab, WORLD.length)
+  whole = tabular.Tree(TREE.prompts, TREE.vocab, TREE.length)
   tokens_LT = jnp.asarray(whole.leaves[0])
   before_LT = jnp.cumsum(tokens_LT == 0, axis=1) - (tokens_LT == 0)
   right_PL = 1.0 * chains.over_prompts(tokens_LT, before_LT == 0)
 
-  def judge(key, logits_PNV, batch):
+  def verify(batch, logits_PNV, **_):
     prover_PN = 1 - (1 - values(logits_PNV, right_PL)) ** 128
-    after_BT = batch.nodes_BT * WORLD.vocab + batch.tokens_BT + 1
-    return env.judge(key, logits_PNV, batch) | dict(
+    after_BT = batch.nodes_BT * TREE.vocab + batch.tokens_BT + 1
+    return env.verify(batch) | dict(
         step_scores_BT=prover_PN[batch.prompt_B[:, None], after_BT])
 
-  return env._replace(judge=judge, start=WORLD.start(keys[1], 0.5))
+  return env._replace(verify=verify, start=TREE.start(keys[1], 0.5))
 
 
 def arms():
-  def accuracy(**process):
-    c = tabular.changed(pav.get_config(), **{
+  def config(**process):
+    return tabular.changed(pav.get_config(), **{
         f"rewards__process__{k}": v for k, v in process.items()})
-    return lambda seeds, rates: chains.accuracy(
-        c, seeds, rates, environment=environment, steps=150).mean(axis=1)
-  return {"progress": accuracy(), "value": accuracy(kind="raw"),
-          "outcomes alone": accuracy(coef=0.0)}
+  return chains.arms({
+      "progress": config(), "value": config(kind="raw"), "outcomes alone": config(coef=0.0)},
+      tabular.mean("accuracy"), environment=environment, steps=150)

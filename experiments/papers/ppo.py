@@ -13,11 +13,8 @@ RIVALS = {"0.1": (0.1, 0.1), "0.3": (0.3, 0.3), "no clip": (1.0, 1e6)}  # Ratios
 
 
 def arms():
-  world, c = sparse.rare(), tabular.changed(ppo.get_config(), learner__epochs=10,
-                                            rollouts__per_prompt=4)
-  def accuracy(c):
-    return lambda seeds, rates: world.learned(c, seeds, rates, steps=30)["accuracy"][:, -1]
-  return {"0.2": accuracy(c)} | {
-      name: accuracy(tabular.changed(c, learner__loss__clip_low=low,
-                                     learner__loss__clip_high=high))
-      for name, (low, high) in RIVALS.items()}
+  problem = sparse.rare()
+  c = tabular.changed(ppo.get_config(), learner__epochs=10, rollouts__per_prompt=4)
+  rivals = {name: tabular.changed(c, learner__loss__clip_low=low, learner__loss__clip_high=high)
+            for name, (low, high) in RIVALS.items()}
+  return problem.arms({"0.2": c} | rivals, "accuracy", steps=30)

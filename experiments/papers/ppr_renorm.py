@@ -15,7 +15,7 @@ CLAIM = 0
 MEASURE = "accuracy learned from shifted step scores less that from scores as they are"
 MARGIN, RATE = 0.05, 4.0
 FIRST = ("confirmed", None)
-WORLD = tabular.Tree(prompts=4, vocab=3, length=4, eos=True)
+TREE = tabular.Tree(prompts=4, vocab=3, length=4, eos=True)
 SCORES_V = (0.6, 0.8, 0.3)  # of answer, search, stray
 
 
@@ -30,19 +30,18 @@ def environment(key):
     can_B = found(0).any(axis=1) & ~found(2).any(axis=1) & (searches_B > 0)
     return jnp.where(can_B, (1 - misled) ** (searches_B - 1.0), 0.0)
 
-  def judge(key, logits_PNV, batch):
-    del logits_PNV
+  def verify(batch, key, **_):
     return dict(outcome_B=1.0 * jax.random.bernoulli(key, chance(batch)),
                 step_scores_BT=scores_V[batch.tokens_BT], step_ends_BT=batch.mask_BT)
 
   return tabular.Environment(
-      judge, verdicts.accuracy(WORLD, verdicts.of_leaves(WORLD, chance)))
+      verify, verdicts.accuracy(TREE, verdicts.of_leaves(TREE, chance)))
 
 
 def arms():
-  def accuracy(c):
-    return lambda seeds, rates: tabular.train(
-        c, WORLD, environment, seeds=seeds, lr=rates, steps=300)[0]["accuracy"][:, -1]
   c = ppr_renorm.get_config()
-  return {"shifted": accuracy(c), "as they are": accuracy(tabular.changed(
-      c, rewards__process=dict(name="steps.refine", coef=1.0, kind="raw")))}
+  return tabular.arms({
+      "shifted": c,
+      "as they are": tabular.changed(c,
+          rewards__process=dict(name="steps.refine", coef=1.0, kind="raw")),
+  }, TREE, environment, "accuracy", steps=300)

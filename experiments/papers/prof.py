@@ -16,34 +16,34 @@ CLAIM = 0
 MEASURE = "accuracy with scores as a filter less with scores added to the verdict"
 MARGIN, RATE = 0.05, 20.0
 FIRST = ("not seen", "the config's filter of prompts was switched off")
-WORLD = tabular.Tree(prompts=8, vocab=4, length=4)
+TREE = tabular.Tree(prompts=8, vocab=4, length=4)
 
 
 def environment(key):
   keys = jax.random.split(key, 3)
-  right_PL = verdicts.drawn(keys[0], WORLD, 0.04)
+  right_PL = verdicts.drawn(keys[0], TREE, 0.04)
   base, gain, liked = tabular.around(keys[1], (0.4, 0.2, 0.9), 0.1)
   steps_PLT = (base + gain * right_PL[..., None]
                + 0.15 * jax.random.normal(keys[2], (*right_PL.shape, 4)))
-  filler_LT = jnp.asarray(WORLD.leaves[0]) == 1
+  filler_LT = jnp.asarray(TREE.leaves[0]) == 1
   score_PL = jnp.mean(jnp.where(filler_LT, liked, steps_PLT), axis=2)
-  verdict = verdicts.judge(WORLD, right_PL)
+  verdict = verdicts.verifier(TREE, right_PL)
 
-  def judge(key, logits_PNV, batch):
-    score_B = score_PL[batch.prompt_B, WORLD.leaf_B(batch)]
-    return verdict(key, logits_PNV, batch) | dict(scores_BE=score_B[:, None])
+  def verify(batch, key, **_):
+    score_B = score_PL[batch.prompt_B, TREE.leaf_B(batch)]
+    return verdict(batch, key=key) | dict(scores_BE=score_B[:, None])
 
-  return tabular.Environment(judge, verdicts.accuracy(WORLD, right_PL))
+  return tabular.Environment(verify, verdicts.accuracy(TREE, right_PL))
 
 
 def arms():
-  def accuracy(c):
-    return lambda seeds, rates: tabular.train(
-        c, WORLD, environment, seeds=seeds, lr=rates, steps=150)[0]["accuracy"][:, -1]
 
   c = prof.get_config()
   blend = dict(outcome=dict(name="outcome.verdict", coef=1.0),
                score=dict(name="shaping.plain", coef=1.0))
-  return {"filter": accuracy(c), "blend": accuracy(tabular.changed(
-      c, rollouts__select_completions=dict(name="select_completions.everything"), rewards=blend,
-      advantages=dict(total=dict(name="group.grpo"), whiten=False)))}
+  return tabular.arms({
+      "filter": c,
+      "blend": tabular.changed(
+          c, rollouts__select_completions=dict(name="select_completions.everything"),
+          rewards=blend, advantages=dict(total=dict(name="group.grpo"), whiten=False)),
+  }, TREE, environment, "accuracy", steps=150)

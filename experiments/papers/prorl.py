@@ -18,14 +18,10 @@ DIFFERS = {"kl.coef": "the claim is about a KL that dominates, and with 1e-4 a f
 
 
 def arms():
-  world, c = tabular.Tree(prompts=8, vocab=8, length=2), tabular.changed(
+  tree, c = tabular.Tree(prompts=8, vocab=8, length=2), tabular.changed(
       prorl.get_config(), kl__coef=0.3)
-  environment = verdicts.environment(world, 0.1, spread=1.0)
-
-  def accuracy(c):
-    return lambda seeds, rates: tabular.train(
-        c, world, environment, seeds=seeds, lr=rates, steps=200,
-        optimizer=optax.adam)[0]["accuracy"][:, -1]
-
-  return {"resets": accuracy(c), "no resets": accuracy(tabular.changed(
-      c, kl__sync_every=0, kl__reset_optimizer=False))}
+  environment = verdicts.environment(tree, 0.1, spread=1.0)
+  return tabular.arms({
+      "resets": c,
+      "no resets": tabular.changed(c, kl__sync_every=0, kl__reset_optimizer=False),
+  }, tree, environment, "accuracy", steps=200, optimizer=optax.adam)

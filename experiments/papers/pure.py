@@ -15,7 +15,7 @@ MEASURE = "accuracy learned from the softmin of step scores less that from their
 MARGIN, RATE = 0.05, 10.0
 FIRST = ("confirmed", "it had no verdicts, no KL, and the mean of the other completions as its "
          "baseline, because with the paper's own baseline the sum did not fail")
-WORLD = tabular.Tree(prompts=4, vocab=4, length=4, eos=True)
+TREE = tabular.Tree(prompts=4, vocab=4, length=4, eos=True)
 SCORES_5 = jnp.array([0.75, 0.7, 0.75, 0.3, 0.3])  # of end after work, fill, work, err; end
 
 
@@ -26,22 +26,19 @@ def is_right(tokens_BT, mask_BT):
 
 def environment(key):
   scores_5 = SCORES_5 + jax.random.uniform(key, (5,), minval=-0.05, maxval=0.05)
-  right_1L = is_right(*map(jnp.asarray, WORLD.leaves))[None]
+  right_1L = is_right(*map(jnp.asarray, TREE.leaves))[None]
 
-  def judge(key, logits_PNV, batch):
-    del key, logits_PNV
+  def verify(batch, **_):
     worked_BT = jnp.cumsum(batch.tokens_BT == 2, axis=1) > 0
     kind_BT = jnp.where((batch.tokens_BT == 0) & ~worked_BT, 4, batch.tokens_BT)
     return dict(outcome_B=1.0 * is_right(batch.tokens_BT, batch.mask_BT),
                 step_scores_BT=scores_5[kind_BT], step_ends_BT=batch.mask_BT)
 
   return tabular.Environment(
-      judge, lambda x: dict(accuracy=WORLD.expected_P(x, right_1L).mean()))
+      verify, lambda x: dict(accuracy=TREE.expected_P(x, right_1L).mean()))
 
 
 def arms():
-  def accuracy(c):
-    return lambda seeds, rates: tabular.train(
-        c, WORLD, environment, seeds=seeds, lr=rates, steps=300)[0]["accuracy"][:, -1]
   c = pure.get_config()
-  return {"softmin": accuracy(c), "sum": accuracy(tabular.changed(c, rewards__process__kind="raw"))}
+  return tabular.arms({"softmin": c, "sum": tabular.changed(c, rewards__process__kind="raw")},
+                      TREE, environment, "accuracy", steps=300)

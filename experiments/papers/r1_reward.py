@@ -22,17 +22,17 @@ PPO = dict(name="policy.ppo_clip", clip_low=0.2, clip_high=0.2)
 
 
 def effects(seeds):
-  world = sparse.rare()
+  problem = sparse.rare()
 
   def size(c, seed):
     keys = jax.random.split(jax.random.key(seed))
-    env = world.environment(keys[0])
-    batch = world.tree.sample(keys[1], env.start, c.rollouts.per_prompt)
+    env = problem.environment(keys[0])
+    batch = problem.tree.sample(keys[1], env.start, c.rollouts.per_prompt)
     logps_BT, entropy_BT = tabular.logps(env.start, batch)
     before_BT = logps_BT.at[0, 0].add(-100.0)
     found = methods.of(c)
     scored = tabular.record(
-        batch.mask_BT, env.judge(None, None, batch)["outcome_B"].at[0].set(0.0),
+        batch.mask_BT, env.verify(batch, key=None, logits_PNV=None)["outcome_B"].at[0].set(0.0),
         group=c.rollouts.per_prompt, logps_BT=logps_BT, entropy_BT=entropy_BT,
         old_logps_BT=before_BT, ref_logps_BT=before_BT)
     scored, _ = score.advantage(c, found)(

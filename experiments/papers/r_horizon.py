@@ -4,6 +4,8 @@ not surely (its own digit leads by about 1.5 nats, noise on top), and goes on fr
 whatever it stated first; max and min lead from wrong first digits to right last ones,
 too. A reward for both answers right against one for the last alone, tested on both.
 """
+import functools
+
 import jax
 import jax.numpy as jnp
 
@@ -15,13 +17,13 @@ MEASURE = "both answers right, trained with a reward for both less with one for 
 MARGIN, RATE = 0.05, 20.0
 FIRST = ("confirmed", "the config's filter of prompts was switched off")
 ILLUSTRATION = "One arm is rewarded for what is measured, the other for a part of it."
-WORLD = tabular.Tree(prompts=16, vocab=10, length=2)
+TREE = tabular.Tree(prompts=16, vocab=10, length=2)
 
 
 def environment(key, *, both):
   keys = jax.random.split(key, 4)
-  digits_P3 = jax.random.randint(keys[0], (WORLD.prompts, 3), 0, 10)
-  is_max_P2 = jax.random.bernoulli(keys[1], shape=(WORLD.prompts, 2))
+  digits_P3 = jax.random.randint(keys[0], (TREE.prompts, 3), 0, 10)
+  is_max_P2 = jax.random.bernoulli(keys[1], shape=(TREE.prompts, 2))
 
   def after(step, from_):
     """What a step leads to: of its prompt, [P, ...]."""
@@ -30,25 +32,23 @@ def environment(key, *, both):
     return jnp.where(is_max, jnp.maximum(from_, given), jnp.minimum(from_, given))
 
   first_P1 = after(0, digits_P3[:, :1])
-  tokens_L2 = jnp.asarray(WORLD.leaves[0])
+  tokens_L2 = jnp.asarray(TREE.leaves[0])
   last_PL = tokens_L2[:, 1] == after(1, first_P1)
   both_PL = last_PL & (tokens_L2[:, 0] == first_P1)
   own_PN = jnp.concatenate([first_P1, after(1, jnp.broadcast_to(
-      jnp.arange(10), (WORLD.prompts, 10)))], axis=1)
+      jnp.arange(10), (TREE.prompts, 10)))], axis=1)
   skill_PNV = tabular.around(keys[2], 1.5) * jax.nn.one_hot(own_PN, 10)
   reward_PL = both_PL if both else last_PL
 
-  def judge(key, logits_PNV, batch):
-    del key, logits_PNV
-    return dict(outcome_B=1.0 * reward_PL[batch.prompt_B, WORLD.leaf_B(batch)])
+  def verify(batch, **_):
+    return dict(outcome_B=1.0 * reward_PL[batch.prompt_B, TREE.leaf_B(batch)])
 
-  return tabular.Environment(judge, lambda x: dict(both=WORLD.expected_P(x, both_PL).mean()),
-                             start=WORLD.start(keys[3], 1.0) + skill_PNV)
+  return tabular.Environment(verify, lambda x: dict(both=TREE.expected_P(x, both_PL).mean()),
+                             start=TREE.start(keys[3], 1.0) + skill_PNV)
 
 
 def arms():
-  def accuracy(both):
-    return lambda seeds, rates: tabular.train(
-        r_horizon.get_config(), WORLD, lambda key: environment(key, both=both), seeds=seeds,
-        lr=rates, steps=150)[0]["both"][:, -1]
-  return {"both answers": accuracy(True), "the last": accuracy(False)}
+  def arm(both):
+    return tabular.arm(r_horizon.get_config(), TREE, functools.partial(environment, both=both),
+                       "both", steps=150)
+  return {"both answers": arm(True), "the last": arm(False)}

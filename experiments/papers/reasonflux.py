@@ -13,30 +13,26 @@ CLAIM = 0
 MEASURE = "accuracy learned from the blend less that from verdicts alone, 300 steps"
 MARGIN, RATE = 0.05, 10.0
 FIRST = ("not seen", "with chains of three both arms ended near 1")
-WORLD = tabular.Tree(prompts=8, vocab=4, length=4)
+TREE = tabular.Tree(prompts=8, vocab=4, length=4)
 
 
 def environment(key):
   keys = jax.random.split(key, 3)
-  ok_PNV = steps.right_steps(keys[0], WORLD, 1)
+  ok_PNV = steps.right_steps(keys[0], TREE, 1)
   low, gain, error = tabular.around(keys[1], (0.2, 0.6, 0.25))
   score_PNV = jnp.clip(
       low + gain * ok_PNV + error * jax.random.normal(keys[2], ok_PNV.shape), 0, 1)
 
-  def judge(key, logits_PNV, batch):
-    del key, logits_PNV
+  def verify(batch, **_):
     return dict(outcome_B=steps.verdict_B(ok_PNV, batch), step_ends_BT=batch.mask_BT,
                 step_scores_BT=score_PNV[
                     batch.prompt_B[:, None], batch.nodes_BT, batch.tokens_BT])
 
   return tabular.Environment(
-      judge, verdicts.accuracy(WORLD, steps.right_leaves(WORLD, ok_PNV)))
+      verify, verdicts.accuracy(TREE, steps.right_leaves(TREE, ok_PNV)))
 
 
 def arms():
-  def accuracy(c):
-    return lambda seeds, rates: tabular.train(
-        c, WORLD, environment, seeds=seeds, lr=rates, steps=300)[0]["accuracy"][:, -1]
   c = reasonflux.get_config()
-  return {"blend": accuracy(c),
-          "verdicts": accuracy(tabular.changed(c, rewards__process__coef=0.0))}
+  return tabular.arms({"blend": c, "verdicts": tabular.changed(c, rewards__process__coef=0.0)},
+                      TREE, environment, "accuracy", steps=300)

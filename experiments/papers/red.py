@@ -11,7 +11,7 @@ FIRST = ("confirmed", None)
 
 
 def arms():
-  def accuracy(beta):
-    c = tabular.changed(red.get_config(), rewards__outcome__beta=beta)
-    return lambda seeds, rates: chains.accuracy(c, seeds, rates).mean(axis=1)
-  return {"redistributed": accuracy(1.0), "at the end": accuracy(0.0)}
+  def config(beta):
+    return tabular.changed(red.get_config(), rewards__outcome__beta=beta)
+  return chains.arms({"redistributed": config(1.0), "at the end": config(0.0)},
+                     tabular.mean("accuracy"))

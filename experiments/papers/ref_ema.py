@@ -11,9 +11,6 @@ FIRST = ("confirmed", "called an illustration until, at tuned rates, it came out
 
 
 def arms():
-  world, c = tabular.Tree(prompts=8, vocab=8, length=2), ref_ema.get_config()
-  def accuracy(c):
-    return lambda seeds, rates: tabular.train(
-        c, world, verdicts.environment(world, 0.1, spread=1.0), seeds=seeds, lr=rates,
-        steps=200)[0]["accuracy"][:, -1]
-  return {"following": accuracy(c), "fixed": accuracy(tabular.changed(c, kl__sync_every=0))}
+  tree, c = tabular.Tree(prompts=8, vocab=8, length=2), ref_ema.get_config()
+  return tabular.arms({"following": c, "fixed": tabular.changed(c, kl__sync_every=0)},
+                      tree, verdicts.environment(tree, 0.1, spread=1.0), "accuracy", steps=200)

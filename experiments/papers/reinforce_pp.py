@@ -30,15 +30,14 @@ def environment(key):
   right_PL = jax.random.uniform(keys[1], (8, 125)) < share_L
   start_1NV = jax.random.normal(keys[2], (1, TREE.nodes, 5))
   return tabular.Environment(
-      verdicts.judge(TREE, right_PL), lambda x: dict(accuracy=TREE.expected_P(x, share_L).mean()),
+      verdicts.verifier(TREE, right_PL),
+      lambda x: dict(accuracy=TREE.expected_P(x, share_L).mean()),
       start=jnp.broadcast_to(start_1NV, (8, TREE.nodes, 5)))
 
 
 def arms():
   c = reinforce_pp.get_config()
-  def accuracy(c):
-    return lambda seeds, rates: tabular.train(
-        c, TREE, environment, seeds=seeds, lr=rates, steps=200,
-        optimizer=tied)[0]["accuracy"][:, -1]
-  return {"batch": accuracy(c),
-          "prompt": accuracy(tabular.changed(c, advantages__total=dict(name="group.grpo")))}
+  return tabular.arms({
+      "batch": c,
+      "prompt": tabular.changed(c, advantages__total=dict(name="group.grpo")),
+  }, TREE, environment, "accuracy", steps=200, optimizer=tied)

@@ -10,21 +10,20 @@ CLAIM = 0
 MEASURE = "accuracy with the batch's statistics less that with z-scores of the group"
 MARGIN, RATE = 0.05, 20.0
 FIRST = ("not seen", None)
-WORLD = sparse.rare(share=0.03)
+PROBLEM = sparse.rare(share=0.03)
 
 
 def environment(key):
-  exact, noise = WORLD.environment(key), tabular.around(jax.random.fold_in(key, 1), 0.05)
-  def judge(key, logits_PNV, batch):
-    right_B = exact.judge(key, logits_PNV, batch)["outcome_B"]
+  exact, noise = PROBLEM.environment(key), tabular.around(jax.random.fold_in(key, 1), 0.05)
+  def verify(batch, key, **_):
+    right_B = exact.verify(batch, key=key)["outcome_B"]
     return dict(outcome_B=right_B + noise * jax.random.normal(key, right_B.shape))
-  return exact._replace(judge=judge)
+  return exact._replace(verify=verify)
 
 
 def arms():
   c = reinforce_pp_baseline.get_config()
-  def late(c):
-    return lambda seeds, rates: sparse.late(tabular.train(
-        c, WORLD.tree, environment, seeds=seeds, lr=rates, steps=200)[0])
-  return {"batch": late(c),
-          "group": late(tabular.changed(c, advantages__outcome=dict(name="group.grpo")))}
+  return tabular.arms({
+      "batch": c,
+      "group": tabular.changed(c, advantages__outcome=dict(name="group.grpo")),
+  }, PROBLEM.tree, environment, sparse.late, steps=200)

@@ -23,7 +23,7 @@ CLAIM = 0
 MEASURE = "accuracy on pairs of log pi / pi_ref less that of log pi alone"
 MARGIN, RATE = 0.05, 20.0
 FIRST = ("not seen", "after 200 steps at a larger rate DPO was far from its reference")
-WORLD, GROUP, BETA = tabular.Tree(prompts=8, vocab=4, length=3), 8, 0.1
+TREE, GROUP, BETA = tabular.Tree(prompts=8, vocab=4, length=3), 8, 0.1
 
 
 @jax.jit
@@ -31,19 +31,19 @@ WORLD, GROUP, BETA = tabular.Tree(prompts=8, vocab=4, length=3), 8, 0.1
 def trained(seed, rate):
   """(log-probs of the policy, those of the reference, worth), all [P, L]."""
   keys = jax.random.split(jax.random.key(seed), 3)
-  worth_PNV = jax.random.normal(keys[0], WORLD.start().shape)
-  reference = WORLD.start(keys[1], 2.0)
+  worth_PNV = jax.random.normal(keys[0], TREE.start().shape)
+  reference = TREE.start(keys[1], 2.0)
   def worth(batch):
     return worth_PNV[batch.prompt_B[:, None], batch.nodes_BT, batch.tokens_BT].sum(axis=1)
   def loss(logits_PNV, key):
-    batch = WORLD.sample(key, reference, GROUP)
+    batch = TREE.sample(key, reference, GROUP)
     worth_PG = worth(batch).reshape(-1, GROUP)
     return prm.dpo(tabular.logps(logits_PNV, batch)[0], tabular.logps(reference, batch)[0],
                    batch.mask_BT, worth_PG, jnp.ones_like(worth_PG, bool), prm_beta=BETA)
   logits_PNV = learn.descend(reference, loss, optax.sgd(rate),
                              batches=jax.random.split(keys[2], 50))
-  return (WORLD.leaf_logps(logits_PNV), WORLD.leaf_logps(reference),
-          verdicts.of_leaves(WORLD, worth))
+  return (TREE.leaf_logps(logits_PNV), TREE.leaf_logps(reference),
+          verdicts.of_leaves(TREE, worth))
 
 
 def arms():

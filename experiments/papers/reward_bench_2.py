@@ -26,7 +26,7 @@ MEASURE = ("rank correlation over reward models of the benchmark with best of 16
 MARGIN, RATE = 0.05, 160.0
 FIRST = ("not seen", "there were half as many prompts")
 MODELS, PROMPTS, SETS = 20, 16, 32
-WORLD = tabular.Tree(prompts=MODELS * PROMPTS, vocab=8, length=2)  # Row m PROMPTS + p.
+TREE = tabular.Tree(prompts=MODELS * PROMPTS, vocab=8, length=2)  # Row m PROMPTS + p.
 
 
 def drawn(key):
@@ -39,24 +39,23 @@ def drawn(key):
       keys[2], (MODELS, PROMPTS, 64))
   score_PL = score_MQL.reshape(-1, 64)
   score_PL -= score_PL.mean(axis=1, keepdims=True)
-  start_QNV = 1.5 * jax.random.normal(keys[3], (PROMPTS, WORLD.nodes, 8))
+  start_QNV = 1.5 * jax.random.normal(keys[3], (PROMPTS, TREE.nodes, 8))
   return (jnp.tile(right_QL, (MODELS, 1)), score_PL / score_PL.std(axis=1, keepdims=True),
           jnp.tile(start_QNV, (MODELS, 1, 1)))
 
 
 def environment(key):
   _, score_PL, start_PNV = drawn(key)
-  def judge(key, logits_PNV, batch):
-    del key, logits_PNV
-    return dict(outcome_B=score_PL[batch.prompt_B, WORLD.leaf_B(batch)])
-  return tabular.Environment(judge, lambda logits_PNV: {}, start=start_PNV)
+  def verify(batch, **_):
+    return dict(outcome_B=score_PL[batch.prompt_B, TREE.leaf_B(batch)])
+  return tabular.Environment(verify, lambda logits_PNV: {}, start=start_PNV)
 
 
 def correlations(seed, trained_PNV):
   """(of the benchmark with best of 16, less that with PPO; accuracy after PPO)."""
   right_PL, score_PL, start_PNV = drawn(tabular.environment_key(seed))
-  policy_PL = np.asarray(jnp.exp(WORLD.leaf_logps(start_PNV)), float)
-  ppo_P = WORLD.expected_P(trained_PNV, right_PL)
+  policy_PL = np.asarray(jnp.exp(TREE.leaf_logps(start_PNV)), float)
+  ppo_P = TREE.expected_P(trained_PNV, right_PL)
   rng, bench_P, best_P = np.random.default_rng(seed), [], []
   for right_L, score_L, policy_L in zip(np.asarray(right_PL), np.asarray(score_PL), policy_PL):
     pick = lambda among_L, n: rng.choice(64, (SETS, n), p=among_L / among_L.sum())
@@ -73,6 +72,6 @@ def correlations(seed, trained_PNV):
 def arms():
   def less_than_best_of_n(seeds, rates):
     _, trained_IPNV = tabular.train(
-        ppo.get_config(), WORLD, environment, seeds=seeds, lr=rates, steps=100)
+        ppo.get_config(), TREE, environment, seeds=seeds, lr=rates, steps=100)
     return tuple(zip(*map(correlations, seeds, jnp.asarray(trained_IPNV))))
   return {"PPO": less_than_best_of_n}

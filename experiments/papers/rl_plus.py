@@ -4,6 +4,8 @@ of which the last is a demonstration, or sampled as the others.
 
 A token of probability p is learned from at a rate near p: at 1e-3 a demonstration
 teaches nothing in 300 steps, so the hidden tokens have 1e-2 at the start."""
+import functools
+
 import jax
 import jax.numpy as jnp
 
@@ -17,12 +19,12 @@ MARGIN, RATE = 0.05, 20.0
 FIRST = ("not recorded", "neither arm learned")
 ILLUSTRATION = ("Half of the prompts have one right completion, which is hardly ever sampled and "
                 "is the one demonstrated.")
-WORLD = tabular.Tree(prompts=8, vocab=8, length=2)
+TREE = tabular.Tree(prompts=8, vocab=8, length=2)
 
 
 def environment(key, *, demonstrated):
   keys = jax.random.split(key, 3)
-  is_lucky_PL = verdicts.drawn(keys[0], WORLD, 0.1)
+  is_lucky_PL = verdicts.drawn(keys[0], TREE, 0.1)
   is_hard_P1 = jnp.arange(8)[:, None] % 2 == 1
   right_PL = jnp.where(is_hard_P1, jnp.arange(64) == 0, is_lucky_PL)
   demo_P = jnp.argmax(right_PL, axis=1)
@@ -30,19 +32,18 @@ def environment(key, *, demonstrated):
   rare_P1 = tabular.around(keys[1], jnp.full((8, 1), -2.5)) * is_hard_P1
 
   def measure(logits_PNV):
-    pass_P = WORLD.expected_P(logits_PNV, right_PL)
+    pass_P = TREE.expected_P(logits_PNV, right_PL)
     return dict(pass_at_8=(1 - (1 - pass_P) ** 8).mean())
 
   return tabular.Environment(
-      verdicts.judge(WORLD, right_PL), measure,
-      start=WORLD.start(keys[2], 1.0).at[..., 0].add(rare_P1),
+      verdicts.verifier(TREE, right_PL), measure,
+      start=TREE.start(keys[2], 1.0).at[..., 0].add(rare_P1),
       demo_PT=jnp.stack([demo_P // 8, demo_P % 8], axis=1) if demonstrated else None)
 
 
 def arms():
   c = tabular.changed(rl_plus.get_config(), rollouts__max_tokens=2)
-  def pass_at_8(demonstrated):
-    return lambda seeds, rates: tabular.train(
-        c, WORLD, lambda key: environment(key, demonstrated=demonstrated), seeds=seeds, lr=rates,
-        steps=300)[0]["pass_at_8"][:, -1]
-  return {"demonstration": pass_at_8(True), "none": pass_at_8(False)}
+  def arm(demonstrated):
+    return tabular.arm(c, TREE, functools.partial(environment, demonstrated=demonstrated),
+                       "pass_at_8", steps=300)
+  return {"demonstration": arm(True), "none": arm(False)}

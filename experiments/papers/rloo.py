@@ -12,8 +12,7 @@ CRITIC = dict(total=dict(name="temporal.gae", lam=0.95), whiten=False)
 
 
 def arms():
-  world = sparse.rare()
+  problem = sparse.rare()
   c = tabular.changed(rloo.get_config(), rollouts__per_prompt=4)
-  def accuracy(c):
-    return lambda seeds, rates: world.learned(c, seeds, rates, steps=30)["accuracy"][:, -1]
-  return {"RLOO": accuracy(c), "critic": accuracy(tabular.changed(c, advantages=CRITIC))}
+  return problem.arms({"RLOO": c, "critic": tabular.changed(c, advantages=CRITIC)},
+                      "accuracy", steps=30)

@@ -27,7 +27,7 @@ def drawn(key):
 
 
 def arms():
-  def share(agg):
-    c = tabular.changed(rlpr.get_config(), rewards__outcome__agg=agg)
-    return lambda seeds, rates: answers.learned(c, drawn, seeds, rates)[:, -1]
-  return {"mean probability": share("mean_p"), "product": share("prod_p")}
+  def config(agg):
+    return tabular.changed(rlpr.get_config(), rewards__outcome__agg=agg)
+  return answers.arms({"mean probability": config("mean_p"), "product": config("prod_p")},
+                      drawn, "value")

@@ -17,6 +17,7 @@ ONE = dict(name="shaping.ensemble", coef=1.0, kind="nominal_min", weight=1.0)
 
 def arms():
   c = rm_ens.get_config()
-  def gold(c):
-    return lambda seeds, rates: reward_models.gold(c, seeds, rates, steps=200)[:, -1]
-  return {"UWO of five": gold(c), "one model": gold(tabular.changed(c, rewards__outcome=ONE))}
+  return reward_models.arms({
+      "UWO of five": c,
+      "one model": tabular.changed(c, rewards__outcome=ONE),
+  }, "gold", steps=200)

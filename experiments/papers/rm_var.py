@@ -6,6 +6,8 @@ that it is the less accurate and varies more. The quality that RLOO reaches in e
 
 Confidence in the formula: medium.
 """
+import functools
+
 import jax
 
 from configs.papers import rloo
@@ -19,7 +21,7 @@ CLAIM = 0
 MEASURE = "quality after 100 steps of the varied reward less that of the accurate one"
 MARGIN, RATE = 0.05, 10.0
 FIRST = ("confirmed", None)
-WORLD = tabular.Tree(prompts=8, vocab=8, length=2)
+TREE = tabular.Tree(prompts=8, vocab=8, length=2)
 
 
 def environment(key, *, varied):
@@ -27,17 +29,15 @@ def environment(key, *, varied):
   quality_PL = jax.random.uniform(keys[0], (8, 64))
   reward_PL = (quality_PL + tabular.around(keys[1], 0.2) * jax.random.normal(keys[2], (8, 64))
                if varied else 0.4 + tabular.around(keys[1], 0.2) * quality_PL)
-  def judge(key, logits_PNV, batch):
-    del key, logits_PNV
-    return dict(outcome_B=reward_PL[batch.prompt_B, WORLD.leaf_B(batch)])
+  def verify(batch, **_):
+    return dict(outcome_B=reward_PL[batch.prompt_B, TREE.leaf_B(batch)])
   return tabular.Environment(
-      judge, lambda x: dict(quality=WORLD.expected_P(x, quality_PL).mean()),
-      start=WORLD.start(keys[3], 1.0))
+      verify, lambda x: dict(quality=TREE.expected_P(x, quality_PL).mean()),
+      start=TREE.start(keys[3], 1.0))
 
 
 def arms():
-  def quality(varied):
-    return lambda seeds, rates: tabular.train(
-        rloo.get_config(), WORLD, lambda key: environment(key, varied=varied), seeds=seeds,
-        lr=rates, steps=100)[0]["quality"][:, -1]
-  return {"varied": quality(True), "accurate": quality(False)}
+  def arm(varied):
+    return tabular.arm(rloo.get_config(), TREE, functools.partial(environment, varied=varied),
+                       "quality", steps=100)
+  return {"varied": arm(True), "accurate": arm(False)}

@@ -15,24 +15,20 @@ CLAIM = 0
 MEASURE = "distinct right completions in 16 samples with ROVER less those with PPO's loss"
 MARGIN, RATE = 0.3, 5.0
 FIRST = ("not recorded", "both arms kept about one of the right completions")
-WORLD = tabular.Tree(prompts=8, vocab=8, length=2)
+TREE = tabular.Tree(prompts=8, vocab=8, length=2)
 CLIP = dict(name="policy.ppo_clip", clip_low=0.2, clip_high=0.2)
 
 
 def environment(key):
-  right_PL = verdicts.drawn(key, WORLD, 0.1)
+  right_PL = verdicts.drawn(key, TREE, 0.1)
   def measure(logits_PNV):
-    p_PL = jnp.exp(WORLD.leaf_logps(logits_PNV))
+    p_PL = jnp.exp(TREE.leaf_logps(logits_PNV))
     return dict(distinct=jnp.sum(right_PL * (1 - (1 - p_PL) ** 16), axis=1).mean(),
                 accuracy=jnp.sum(right_PL * p_PL, axis=1).mean())
-  return tabular.Environment(verdicts.judge(WORLD, right_PL), measure)
+  return tabular.Environment(verdicts.verifier(TREE, right_PL), measure)
 
 
 def arms():
   c = tabular.changed(rover.get_config(), learner__epochs=4)
-  def distinct(c):
-    def arm(seeds, rates):
-      found, _ = tabular.train(c, WORLD, environment, seeds=seeds, lr=rates, steps=200)
-      return found["distinct"][:, -1], found["accuracy"][:, -1]
-    return arm
-  return {"ROVER": distinct(c), "PPO's loss": distinct(tabular.changed(c, learner__loss=CLIP))}
+  return tabular.arms({"ROVER": c, "PPO's loss": tabular.changed(c, learner__loss=CLIP)},
+                      TREE, environment, ("distinct", "accuracy"), steps=200)

@@ -19,13 +19,14 @@ OTHER = 10**6  # Added to a seed: that of another run of the arm.
 
 
 def arms():
-  def accuracy(kind):
+  def twice(kind):
     c = tabular.changed(rsbs.get_config(), rewards__process__kind=kind)
-    def arm(seeds, rates):
-      found = chains.accuracy(c, np.append(seeds, seeds + OTHER), np.tile(rates, 2), steps=100)
-      return (twice_I2 := found[:, -1].reshape(2, -1).T), twice_I2.mean(axis=1)
-    return arm
-  return {kind: accuracy(kind) for kind in ("prod", "min", "mean", "max")}
+    arm = chains.arms({kind: c}, "accuracy", steps=100)[kind]
+    def both(seeds, rates):
+      accuracy_I2 = arm(np.append(seeds, seeds + OTHER), np.tile(rates, 2)).reshape(2, -1).T
+      return accuracy_I2, accuracy_I2.mean(axis=1)
+    return both
+  return {kind: twice(kind) for kind in ("prod", "min", "mean", "max")}
 
 
 def compare(product_I2, other_I2):

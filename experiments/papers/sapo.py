@@ -13,8 +13,6 @@ RIVALS = {"GSPO": dict(name="sequence.gspo", clip_low=3e-4, clip_high=4e-4),
 
 
 def arms():
-  world, c = sparse.endings(), tabular.changed(sapo.get_config(), learner__epochs=8)
-  def late(c):
-    return lambda seeds, rates: sparse.late(world.learned(c, seeds, rates, steps=30))
-  return {"SAPO": late(c)} | {
-      name: late(tabular.changed(c, learner__loss=loss)) for name, loss in RIVALS.items()}
+  problem, c = sparse.endings(), tabular.changed(sapo.get_config(), learner__epochs=8)
+  rivals = {name: tabular.changed(c, learner__loss=loss) for name, loss in RIVALS.items()}
+  return problem.arms({"SAPO": c} | rivals, sparse.late, steps=30)

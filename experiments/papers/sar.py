@@ -15,7 +15,7 @@ MEASURE = ("right answers per token learned with the self-aligned term less thos
            "with verdicts alone")
 MARGIN, RATE = 0.02, 100.0
 FIRST = ("confirmed", None)
-WORLD = tabular.Tree(prompts=4, vocab=6, length=4, eos=True)
+TREE = tabular.Tree(prompts=4, vocab=6, length=4, eos=True)
 OWN_P = jnp.arange(4) + 2
 
 
@@ -33,28 +33,26 @@ def without_prompt(logits_PNV, batch):
   return jnp.diff(jax.nn.logsumexp(so_far_PBT, axis=0) - jnp.log(4.0), axis=1, prepend=0.0)
 
 
-def judge(key, logits_PNV, batch):
-  del key
+def verify(batch, logits_PNV, **_):
   return dict(outcome_B=1.0 * is_right(batch), noprompt_logps_BT=without_prompt(logits_PNV, batch))
 
 
 def environment(key):
-  fill_PN, own_PN = tabular.around(key, jnp.full((2, 4, WORLD.nodes), 1.5))
-  right_PL = verdicts.of_leaves(WORLD, is_right)
-  length_L = jnp.asarray(WORLD.leaves[1].sum(axis=1))
+  fill_PN, own_PN = tabular.around(key, jnp.full((2, 4, TREE.nodes), 1.5))
+  right_PL = verdicts.of_leaves(TREE, is_right)
+  length_L = jnp.asarray(TREE.leaves[1].sum(axis=1))
   def measure(logits_PNV):
-    mean = lambda values_PL: WORLD.expected_P(logits_PNV, values_PL).mean()
+    mean = lambda values_PL: TREE.expected_P(logits_PNV, values_PL).mean()
     return dict(accuracy=mean(right_PL), length=mean(length_L))
-  return tabular.Environment(judge, measure, start=WORLD.start().at[:, :, 1].set(
+  return tabular.Environment(verify, measure, start=TREE.start().at[:, :, 1].set(
       fill_PN).at[jnp.arange(4), :, OWN_P].set(own_PN))
 
 
 def arms():
   c = sar.get_config()
-  def per_token(c):
-    def arm(seeds, rates):
-      found, _ = tabular.train(c, WORLD, environment, seeds=seeds, lr=rates, steps=150)
-      return found["accuracy"][:, -1] / found["length"][:, -1], found["accuracy"][:, -1]
-    return arm
-  return {"self-aligned": per_token(c),
-          "verdicts alone": per_token(tabular.changed(c, rewards__aligned__coef=0.0))}
+  def per_token(curves):
+    return curves["accuracy"][:, -1] / curves["length"][:, -1], curves["accuracy"][:, -1]
+  return tabular.arms({
+      "self-aligned": c,
+      "verdicts alone": tabular.changed(c, rewards__aligned__coef=0.0),
+  }, TREE, environment, per_token, steps=150)

@@ -12,10 +12,6 @@ FIRST = ("confirmed", None)
 
 
 def arms():
-  world, c = tabular.Tree(prompts=8, vocab=8, length=3), semi_online_dpo.get_config()
-  def accuracy(c):
-    return lambda seeds, rates: tabular.train(
-        c, world, verdicts.environment(world, 0.1, spread=1.0), seeds=seeds, lr=rates,
-        steps=STEPS)[0]["accuracy"][:, -1]
-  return {"s = 10": accuracy(c),
-          "offline": accuracy(tabular.changed(c, rollouts__sync_every=STEPS))}
+  tree, c = tabular.Tree(prompts=8, vocab=8, length=3), semi_online_dpo.get_config()
+  return tabular.arms({"s = 10": c, "offline": tabular.changed(c, rollouts__sync_every=STEPS)},
+                      tree, verdicts.environment(tree, 0.1, spread=1.0), "accuracy", steps=STEPS)

@@ -13,9 +13,7 @@ TIS = dict(name="rollout_correction.tis", cap=2.0, level="token")
 
 
 def arms():
-  world, c = sparse.endings(), tabular.changed(seq_mis.get_config(), learner__epochs=4)
-  def late(c):
-    return lambda seeds, rates: sparse.late(world.learned(
-        c, seeds, rates, steps=60, sampler=sparse.noisy))
+  problem, c = sparse.endings(), tabular.changed(seq_mis.get_config(), learner__epochs=4)
   by_token = tabular.changed(c, learner__rollout_correction=TIS)
-  return {"completions": late(c), "tokens": late(by_token)}
+  return problem.arms({"completions": c, "tokens": by_token},
+                      sparse.late, steps=60, sampler=sparse.noisy)

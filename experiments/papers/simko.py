@@ -10,23 +10,20 @@ CLAIM = 0
 MEASURE = "pass@8 after 200 steps with SimKO less that with alpha = 0 and penalty = 1"
 MARGIN, RATE = 0.05, 10.0
 FIRST = ("not seen", None)
-WORLD = tabular.Tree(prompts=8, vocab=8, length=3)
+TREE = tabular.Tree(prompts=8, vocab=8, length=3)
 
 
 def environment(key):
   keys = jax.random.split(key)
-  right_PL = verdicts.drawn(keys[0], WORLD, 0.05)
+  right_PL = verdicts.drawn(keys[0], TREE, 0.05)
   def measure(logits_PNV):
-    pass_P = WORLD.expected_P(logits_PNV, right_PL)
+    pass_P = TREE.expected_P(logits_PNV, right_PL)
     return dict(pass_at_8=(1 - (1 - pass_P) ** 8).mean())
-  return tabular.Environment(verdicts.judge(WORLD, right_PL), measure,
-                             start=WORLD.start(keys[1], 2.0))
+  return tabular.Environment(verdicts.verifier(TREE, right_PL), measure,
+                             start=TREE.start(keys[1], 2.0))
 
 
 def arms():
   c = simko.get_config()
-  def pass_at_8(c):
-    return lambda seeds, rates: tabular.train(
-        c, WORLD, environment, seeds=seeds, lr=rates, steps=200)[0]["pass_at_8"][:, -1]
   grpo = tabular.changed(c, learner__loss__alpha=0.0, learner__loss__penalty=1.0)
-  return {"SimKO": pass_at_8(c), "GRPO": pass_at_8(grpo)}
+  return tabular.arms({"SimKO": c, "GRPO": grpo}, TREE, environment, "pass_at_8", steps=200)

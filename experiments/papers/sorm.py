@@ -32,7 +32,7 @@ MARGIN, RATE = 0.05, 100.0
 FIRST = ("confirmed", None)
 ILLUSTRATION = ("The labels of SORM are what is measured, but for what eight rollouts miss, and "
                 "have eight times as many completions behind them.")
-WORLD = tabular.Tree(prompts=8, vocab=4, length=4)
+TREE = tabular.Tree(prompts=8, vocab=4, length=4)
 
 
 def after(batch):
@@ -44,18 +44,18 @@ def accuracy(seed, rate, *, stepwise):
   """On the policy's steps, half of the weight on right ones; a coin where unsure."""
   keys = jax.random.split(jax.random.key(seed), 5)
   right_PL = jax.random.bernoulli(keys[0], 0.05, (8, 256))
-  logits_PNV = WORLD.start(keys[1], 1.0)
-  chance_PL = jnp.exp(WORLD.leaf_logps(logits_PNV))
-  tokens_LT, mask_LT = map(jnp.asarray, WORLD.leaves)
-  after_LT = after(WORLD.batch(jnp.zeros(256, int), tokens_LT, mask_LT))
+  logits_PNV = TREE.start(keys[1], 1.0)
+  chance_PL = jnp.exp(TREE.leaf_logps(logits_PNV))
+  tokens_LT, mask_LT = map(jnp.asarray, TREE.leaves)
+  after_LT = after(TREE.batch(jnp.zeros(256, int), tokens_LT, mask_LT))
 
   def below(x_PL):
     """Sum over the completions of each prefix, [P, prefixes]."""
-    return jnp.zeros((8, WORLD.nodes + 256)).at[:, after_LT].add(x_PL[:, :, None])
+    return jnp.zeros((8, TREE.nodes + 256)).at[:, after_LT].add(x_PL[:, :, None])
 
   visits_PN, open_PN = below(chance_PL), below(1.0 * right_PL) > 0
   values_PN = below(chance_PL * right_PL) / jnp.where(visits_PN > 0, visits_PN, 1)
-  batch = WORLD.sample(keys[2], logits_PNV, 32)
+  batch = TREE.sample(keys[2], logits_PNV, 32)
   at = batch.prompt_B[:, None], after(batch)
   reached_BJ = jax.random.binomial(keys[3], 8, values_PN[at]) / 8
   if stepwise:

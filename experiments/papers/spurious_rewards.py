@@ -15,20 +15,19 @@ CLAIM = 0
 MEASURE = "accuracy after 200 steps of coin rewards less that before, skilled policies"
 MARGIN, RATE = 0.05, 10.0
 FIRST = ("opposite", None)
-WORLD = tabular.Tree(prompts=32, vocab=4, length=3)
+TREE = tabular.Tree(prompts=32, vocab=4, length=3)
 
 
 def environment(key):
   keys = jax.random.split(key, 3)
-  ok_PNV = steps.right_steps(keys[0], WORLD, 2)
-  right_PL = steps.right_leaves(WORLD, ok_PNV)
-  def judge(key, logits_PNV, batch):
-    del logits_PNV
+  ok_PNV = steps.right_steps(keys[0], TREE, 2)
+  right_PL = steps.right_leaves(TREE, ok_PNV)
+  def verify(batch, key, **_):
     return dict(outcome_B=steps.verdict_B(ok_PNV, batch),
                 noise_B=jax.random.uniform(key, batch.prompt_B.shape))
   return tabular.Environment(
-      judge, lambda x: dict(accuracy=WORLD.expected_P(x, right_PL).mean()),
-      start=WORLD.start(keys[1], 0.5) + tabular.around(keys[2], ok_PNV))
+      verify, lambda x: dict(accuracy=TREE.expected_P(x, right_PL).mean()),
+      start=TREE.start(keys[1], 0.5) + tabular.around(keys[2], ok_PNV))
 
 
 def arms():
@@ -36,7 +35,7 @@ def arms():
   true = tabular.changed(coin, rewards__outcome=dict(name="outcome.verdict", coef=1.0))
   def gained(seeds, rates):
     coin_IS, true_IS = (tabular.train(
-        c, WORLD, environment, seeds=seeds, lr=rates, steps=200)[0]["accuracy"]
+        c, TREE, environment, seeds=seeds, lr=rates, steps=200)[0]["accuracy"]
                         for c in (coin, true))
     return coin_IS[:, -1] - coin_IS[:, 0], true_IS[:, -1]
   return {"before training": gained}

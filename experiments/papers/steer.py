@@ -13,13 +13,13 @@ CLAIM = 0
 MEASURE = "nats that entropy moves until accuracy is 0.8 under the rival less those under STEER"
 MARGIN, RATE = 0.1, 1.0
 FIRST = ("not recorded", "a smaller rate, to tell the arms apart")
-WORLD = tabular.Tree(prompts=8, vocab=8, length=2)
+TREE = tabular.Tree(prompts=8, vocab=8, length=2)
 
 
 def environment(key):
-  found = verdicts.environment(WORLD, 0.25, spread=0.5)(key)
+  found = verdicts.environment(TREE, 0.25, spread=0.5)(key)
   return found._replace(measure=lambda x: dict(
-      found.measure(x), entropy=verdicts.entropy(WORLD, x)))
+      found.measure(x), entropy=verdicts.entropy(TREE, x)))
 
 
 def compare(steer_I, rival_I):
@@ -28,16 +28,16 @@ def compare(steer_I, rival_I):
 
 def arms():
   c = tabular.changed(steer.get_config(), learner__epochs=4)
-  def moved(c):
-    def arm(seeds, rates):
-      found, _ = tabular.train(c, WORLD, environment, seeds=seeds, lr=rates, steps=130)
-      accuracy_IS = found["accuracy"]
-      counts_IS = np.ones_like(accuracy_IS, bool)  # The step that reaches it counts, too.
-      counts_IS[:, 1:] = np.maximum.accumulate(accuracy_IS[:, :-1], axis=1) < 0.8
-      gone_IS = np.abs(found["entropy"] - found["entropy"][:, :1])
-      return np.max(gone_IS * counts_IS, axis=1), accuracy_IS[:, -1]
-    return arm
   off = dict(learner__token_weight=dict(name=None))
   bonus = off | dict(learner__entropy_coef=0.01, learner__loss__clip_high=0.2)
-  return {"STEER": moved(c), "higher clip": moved(tabular.changed(c, **off)),
-          "entropy bonus": moved(tabular.changed(c, **bonus))}
+  def moved(curves):
+    accuracy_IS = curves["accuracy"]
+    counts_IS = np.ones_like(accuracy_IS, bool)  # The step that reaches it counts, too.
+    counts_IS[:, 1:] = np.maximum.accumulate(accuracy_IS[:, :-1], axis=1) < 0.8
+    gone_IS = np.abs(curves["entropy"] - curves["entropy"][:, :1])
+    return np.max(gone_IS * counts_IS, axis=1), accuracy_IS[:, -1]
+  return tabular.arms({
+      "STEER": c,
+      "higher clip": tabular.changed(c, **off),
+      "entropy bonus": tabular.changed(c, **bonus),
+  }, TREE, environment, moved, steps=130)

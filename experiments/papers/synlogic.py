@@ -19,7 +19,7 @@ MARGIN, RATE = 0.05, 5.0
 FIRST = ("confirmed", None)
 EACH, BASE = 6, 10
 ASKED = list(itertools.product(range(4), range(4), range(EACH)))  # Operations, question.
-WORLD = tabular.Tree(prompts=len(ASKED), vocab=BASE, length=2)
+TREE = tabular.Tree(prompts=len(ASKED), vocab=BASE, length=2)
 IS_TRAINED_P = np.array([first != second for first, second, _ in ASKED])
 
 
@@ -46,23 +46,22 @@ def environment(key):
   second_P1 = digit_S[jnp.take_along_axis(jnp.asarray(STEP_PN), 1 + first_P1, axis=1)]
   right_PL = jnp.arange(BASE ** 2)[None] == BASE * first_P1 + second_P1
 
-  def judge(key, logits_PNV, batch):
-    del key, logits_PNV
-    right_B = right_PL[batch.prompt_B, WORLD.leaf_B(batch)] * 1.0
+  def verify(batch, **_):
+    right_B = right_PL[batch.prompt_B, TREE.leaf_B(batch)] * 1.0
     return dict(outcome_B=jnp.where(jnp.asarray(IS_TRAINED_P)[batch.prompt_B], right_B, jnp.nan))
 
   def measure(logits_PNV):
-    right_P = WORLD.expected_P(logits_PNV, right_PL)
+    right_P = TREE.expected_P(logits_PNV, right_PL)
     return dict(trained=right_P[IS_TRAINED_P].mean(), new=right_P[~IS_TRAINED_P].mean())
 
   skill_SV = 1.5 * jax.nn.one_hot(digit_S, BASE) + jax.random.normal(keys[1], (400, BASE))
-  return tabular.Environment(judge, measure, start=skill_SV[STEP_PN])
+  return tabular.Environment(verify, measure, start=skill_SV[STEP_PN])
 
 
 def arms():
   c = tabular.changed(synlogic.get_config(), rollouts__per_prompt=8)
   def gained(seeds, rates):
-    found, _ = tabular.train(c, WORLD, environment, seeds=seeds, lr=rates, steps=100,
+    found, _ = tabular.train(c, TREE, environment, seeds=seeds, lr=rates, steps=100,
                              optimizer=tied)
     return found["new"][:, -1] - found["new"][:, 0], found["trained"][:, -1]
   return {"before training": gained}

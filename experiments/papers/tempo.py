@@ -13,10 +13,7 @@ FIRST = ("confirmed", None)
 
 
 def arms():
-  world, c = tabular.Tree(prompts=16, vocab=4, length=4), tempo.get_config()
-  def accuracy(c):
-    return lambda seeds, rates: tabular.train(
-        c, world, verdicts.environment(world, 0.05), seeds=seeds, lr=rates,
-        steps=60)[0]["accuracy"].mean(axis=1)
+  tree, c = tabular.Tree(prompts=16, vocab=4, length=4), tempo.get_config()
   grpo = tabular.changed(c, advantages__outcome=dict(name="group.grpo"))
-  return {"TEMPO": accuracy(c), "GRPO": accuracy(grpo)}
+  return tabular.arms({"TEMPO": c, "GRPO": grpo},
+                      tree, verdicts.environment(tree, 0.05), tabular.mean("accuracy"), steps=60)

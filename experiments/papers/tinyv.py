@@ -14,7 +14,7 @@ CLAIM = 0
 MEASURE = "pass rate learned with the second verifier less that with the strict one alone"
 MARGIN, RATE = 0.05, 10.0
 FIRST = ("opposite", None)
-WORLD = tabular.Tree(prompts=16, vocab=8, length=2)
+TREE = tabular.Tree(prompts=16, vocab=8, length=2)
 
 
 def environment(key):
@@ -25,18 +25,16 @@ def environment(key):
   strict_PL = right_PL & (draws_3PL[1] < strict)
   second_PL = draws_3PL[2] < jnp.where(right_PL, 1 - missed, farmed)
 
-  def judge(key, logits_PNV, batch):
-    del key, logits_PNV
-    at = batch.prompt_B, WORLD.leaf_B(batch)
+  def verify(batch, **_):
+    at = batch.prompt_B, TREE.leaf_B(batch)
     return dict(outcome_B=1.0 * strict_PL[at], scores_BE=1.0 * second_PL[at][:, None])
 
-  return tabular.Environment(judge, lambda x: dict(rate=WORLD.expected_P(x, right_PL).mean()))
+  return tabular.Environment(verify, lambda x: dict(rate=TREE.expected_P(x, right_PL).mean()))
 
 
 def arms():
   c = tinyv.get_config()
-  def pass_rate(c):
-    return lambda seeds, rates: tabular.train(
-        c, WORLD, environment, seeds=seeds, lr=rates, steps=200)[0]["rate"][:, -1]
-  return {"with the second": pass_rate(c),
-          "strict alone": pass_rate(tabular.changed(c, rewards__outcome__weight=0.0))}
+  return tabular.arms({
+      "with the second": c,
+      "strict alone": tabular.changed(c, rewards__outcome__weight=0.0),
+  }, TREE, environment, "rate", steps=200)

@@ -14,10 +14,8 @@ FIRST = ("confirmed", "both arms ended near 1")
 
 
 def arms():
-  world, c = sparse.rare(), tabular.changed(tis.get_config(), learner__epochs=4)
-  def accuracy(c):
-    return lambda seeds, rates: world.learned(
-        c, seeds, rates, steps=20,
-        sampler=lambda key, logits_PNV: 2 * jnp.round(logits_PNV / 2))["accuracy"][:, -1]
-  return {"weighted": accuracy(c),
-          "unweighted": accuracy(tabular.changed(c, learner__rollout_correction=dict(name=None)))}
+  problem, c = sparse.rare(), tabular.changed(tis.get_config(), learner__epochs=4)
+  return problem.arms({
+      "weighted": c,
+      "unweighted": tabular.changed(c, learner__rollout_correction=dict(name=None)),
+  }, "accuracy", steps=20, sampler=lambda key, logits_PNV: 2 * jnp.round(logits_PNV / 2))

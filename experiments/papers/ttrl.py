@@ -14,12 +14,11 @@ CLAIM = 1
 MEASURE = "accuracy learned from votes of 8 less that of the start's votes of 8"
 MARGIN, RATE = 0.05, 16.0
 FIRST = ("confirmed", None)
-WORLD, GROUP, ASKED = tabular.Tree(prompts=32, vocab=8, length=1), 8, 50
+TREE, GROUP, ASKED = tabular.Tree(prompts=32, vocab=8, length=1), 8, 50
 
 
-def judge(key, logits_PNV, batch):
-  del logits_PNV
-  answer_PV = jax.random.randint(key, (WORLD.prompts, WORLD.vocab), 1, 21)
+def verify(batch, key, **_):
+  answer_PV = jax.random.randint(key, (TREE.prompts, TREE.vocab), 1, 21)
   answer_PV = answer_PV.at[:, 0].set(0)
   answer_B = answer_PV[batch.prompt_B, batch.tokens_BT[:, 0]]
   return dict(outcome_B=1.0 * (answer_B == 0), answer_B=answer_B)
@@ -28,8 +27,8 @@ def judge(key, logits_PNV, batch):
 def environment(key):
   keys = jax.random.split(key)
   lean_V = tabular.around(keys[0], 1.0) * (jnp.arange(8) == 0)
-  return tabular.Environment(judge, lambda x: dict(accuracy=jax.nn.softmax(x)[:, 0, 0].mean()),
-                             start=WORLD.start(keys[1], 0.5) + lean_V)
+  return tabular.Environment(verify, lambda x: dict(accuracy=jax.nn.softmax(x)[:, 0, 0].mean()),
+                             start=TREE.start(keys[1], 0.5) + lean_V)
 
 
 @jax.jit
@@ -38,14 +37,14 @@ def asked(seed):
   """Answers of the start, [ASKED, B]."""
   start_PNV = environment(tabular.environment_key(seed)).start
   def ask(key):
-    return judge(jax.random.fold_in(key, 1), None, WORLD.sample(key, start_PNV, GROUP))["answer_B"]
+    return verify(TREE.sample(key, start_PNV, GROUP), jax.random.fold_in(key, 1))["answer_B"]
   return jax.vmap(ask)(jax.random.split(jax.random.fold_in(jax.random.key(seed), 1), ASKED))
 
 
 def arms():
   def beyond_votes(seeds, rates):
     found, _ = tabular.train(
-        ttrl.get_config(), WORLD, environment, seeds=seeds, lr=rates, steps=200)
+        ttrl.get_config(), TREE, environment, seeds=seeds, lr=rates, steps=200)
     votes = [np.mean([pass_at_k.majority(answer_G) == 0 for answer_G in answers_XG.tolist()])
              for answers_XG in np.asarray(asked(seeds)).reshape(len(seeds), -1, GROUP)]
     return found["accuracy"][:, -1] - votes, found["accuracy"][:, -1]

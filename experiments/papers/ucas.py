@@ -15,12 +15,8 @@ FIRST = ("not seen", None)
 
 
 def arms():
-  world = sparse.World(tabular.Tree(prompts=8, vocab=4, length=4, eos=True), share=0.2, spread=0.0)
+  tree = tabular.Tree(prompts=8, vocab=4, length=4, eos=True)
+  problem = sparse.Problem(tree, share=0.2, spread=0.0)
   c = tabular.changed(ucas.get_config(), rollouts__per_prompt=16)
-  def entropy(c):
-    def arm(seeds, rates):
-      found = world.learned(c, seeds, rates, steps=200)
-      return found["entropy"][:, -1], found["accuracy"][:, -1]
-    return arm
   grpo = tabular.changed(c, advantages__outcome=dict(name="group.grpo"))
-  return {"UCAS": entropy(c), "GRPO": entropy(grpo)}
+  return problem.arms({"UCAS": c, "GRPO": grpo}, ("entropy", "accuracy"), steps=200)

@@ -30,13 +30,13 @@ ILLUSTRATION = ("The rule accepts one form only, in which nothing is wrong; half
                 "has another form, and what is wrong can be right for the looser verifier.")
 QUESTIONS = ("3M7=", "7m3=", "3m7=", "7M3=")
 TOKENS = ("", "3", "7", ";", "#")
-WORLD = tabular.Tree(prompts=len(QUESTIONS), vocab=len(TOKENS), length=5, eos=True)
+TREE = tabular.Tree(prompts=len(QUESTIONS), vocab=len(TOKENS), length=5, eos=True)
 
 
 @functools.cache
 def judged():
   """(accepted by the rule, by the looser verifier, right), all [P, L]."""
-  texts = ["".join(TOKENS[v] for v in row_T) for row_T in WORLD.leaves[0]]
+  texts = ["".join(TOKENS[v] for v in row_T) for row_T in TREE.leaves[0]]
   def verdicts(path):
     with contextlib.closing(pool.Pool(1, 10.0)) as workers:
       return np.stack([workers.verify([records.Prompt(
@@ -49,7 +49,7 @@ def judged():
 
 def start(key):
   """Noise, and what each prompt's two demonstrations say next."""
-  keys, start_PNV = jax.random.split(key), WORLD.start()
+  keys, start_PNV = jax.random.split(key), TREE.start()
   said_P2 = tabular.around(keys[0], jnp.full((len(QUESTIONS), 2), 2.0))
   for p, q in enumerate(QUESTIONS):
     digit = TOKENS.index(str(chain.solve(q)[-1]))
@@ -57,44 +57,42 @@ def start(key):
       node = 0
       for token in path:
         start_PNV = start_PNV.at[p, node, token].set(said)
-        node = node * WORLD.vocab + token + 1
-  return WORLD.start(keys[1], 0.5) + start_PNV
+        node = node * TREE.vocab + token + 1
+  return TREE.start(keys[1], 0.5) + start_PNV
 
 
 def environment(key, *, by_rule):
   rule_PL, loose_PL, right_PL = map(jnp.asarray, judged())
   accepted_PL = rule_PL if by_rule else rule_PL | loose_PL
   # Completions are looked up by their tokens, read as a number.
-  place_T = WORLD.vocab ** jnp.arange(WORLD.length)
-  leaf_C = jnp.zeros(WORLD.vocab ** WORLD.length, int).at[
-      jnp.asarray(WORLD.leaves[0]) @ place_T].set(jnp.arange(len(WORLD.leaves[0])))
+  place_T = TREE.vocab ** jnp.arange(TREE.length)
+  leaf_C = jnp.zeros(TREE.vocab ** TREE.length, int).at[
+      jnp.asarray(TREE.leaves[0]) @ place_T].set(jnp.arange(len(TREE.leaves[0])))
 
-  def judge(key, logits_PNV, batch):
-    del key, logits_PNV
+  def verify(batch, **_):
     at = batch.prompt_B, leaf_C[batch.tokens_BT @ place_T]
     return dict(outcome_B=1.0 * rule_PL[at], scores_BE=1.0 * loose_PL[at][:, None])
 
   def measure(logits_PNV):
-    probs_PL = jnp.exp(WORLD.leaf_logps(logits_PNV))
+    probs_PL = jnp.exp(TREE.leaf_logps(logits_PNV))
     share = lambda part_PL, whole_PL: (jnp.sum(probs_PL * (part_PL & whole_PL))
                                        / jnp.sum(probs_PL * whole_PL))
     return dict(missed=share(~accepted_PL, right_PL), wrong=share(~right_PL, accepted_PL),
                 right=jnp.sum(probs_PL * right_PL, axis=1).mean())
 
-  return tabular.Environment(judge, measure, start=start(key))
+  return tabular.Environment(verify, measure, start=start(key))
 
 
 def arms():
   c = ver_pitfall.get_config()
-  def of(c, by_rule):
-    def arm(seeds, rates):
-      found, _ = tabular.train(c, WORLD, lambda key: environment(key, by_rule=by_rule),
-                               seeds=seeds, lr=rates, steps=100)
-      return (np.stack([found["missed"][:, 0], found["wrong"][:, -1]], axis=1),
-              found["right"][:, -1])
-    return arm
-  return {"rule, then looser": of(c, False),
-          "rule": of(tabular.changed(c, rewards__outcome__weight=0.0), True)}
+  def shares(curves):
+    return (np.stack([curves["missed"][:, 0], curves["wrong"][:, -1]], axis=1),
+            curves["right"][:, -1])
+  def arm(c, by_rule):
+    return tabular.arm(c, TREE, functools.partial(environment, by_rule=by_rule), shares,
+                       steps=100)
+  return {"rule, then looser": arm(c, False),
+          "rule": arm(tabular.changed(c, rewards__outcome__weight=0.0), True)}
 
 
 def compare(loose_I2, rule_I2):

@@ -27,8 +27,6 @@ def drawn(key):
 
 def arms():
   c = verifree.get_config()
-  def share(c):
-    return lambda seeds, rates: answers.learned(
-        c, drawn, seeds, rates, flipped=0.1).mean(axis=1)
   verdicts = tabular.changed(c, rewards__outcome=dict(name="outcome.verdict", coef=1.0))
-  return {"probability": share(c), "verdicts": share(verdicts)}
+  return answers.arms({"probability": c, "verdicts": verdicts},
+                      drawn, tabular.mean("value"), flipped=0.1)

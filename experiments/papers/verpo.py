@@ -16,12 +16,12 @@ CLAIM = 0
 MEASURE = "share passing all tests with VeRPO less that with the rival"
 MARGIN, RATE = 0.05, 10.0
 FIRST = ("confirmed", None)
-WORLD = tabular.Tree(prompts=8, vocab=4, length=4)
+TREE = tabular.Tree(prompts=8, vocab=4, length=4)
 
 
 def environment(key):
   keys = jax.random.split(key)
-  easy_P = jax.random.randint(keys[0], (WORLD.prompts,), 3, 6)
+  easy_P = jax.random.randint(keys[0], (TREE.prompts,), 3, 6)
 
   def passed(batch):
     """scores_BE: what each of eight tests says of completions."""
@@ -32,24 +32,22 @@ def environment(key):
     return 1.0 * jnp.concatenate([(first_B1 == 1) | good_B1 & is_easy_B6, hard_B1,
                                   hard_B1 & (third_B1 == 0)], axis=1)
 
-  def judge(key, logits_PNV, batch):
-    del key, logits_PNV
+  def verify(batch, **_):
     scores_BE = passed(batch)
     return dict(outcome_B=jnp.min(scores_BE, axis=1), scores_BE=scores_BE)
 
-  all_PL = verdicts.of_leaves(WORLD, lambda batch: jnp.min(passed(batch), axis=1))
-  return tabular.Environment(judge, lambda x: dict(all=WORLD.expected_P(x, all_PL).mean()),
-                             start=WORLD.start(keys[1], 0.5))
+  all_PL = verdicts.of_leaves(TREE, lambda batch: jnp.min(passed(batch), axis=1))
+  return tabular.Environment(verify, lambda x: dict(all=TREE.expected_P(x, all_PL).mean()),
+                             start=TREE.start(keys[1], 0.5))
 
 
 def arms():
   c = verpo.get_config()
-  def share(c):
-    return lambda seeds, rates: tabular.train(
-        c, WORLD, environment, seeds=seeds, lr=rates, steps=150)[0]["all"][:, -1]
   def alone(name, term):
-    return share(tabular.changed(c, rewards={name: term}, advantages={
-        name: c.advantages[name], "whiten": False}))
-  return {"VeRPO": share(c), "verdict": alone("outcome", c.rewards.outcome),
-          "plain share": alone("tests", dict(name="shaping.unit_tests", coef=1.0,
-                                             weight="uniform"))}
+    return tabular.changed(c, rewards={name: term}, advantages={
+        name: c.advantages[name], "whiten": False})
+  return tabular.arms({
+      "VeRPO": c,
+      "verdict": alone("outcome", c.rewards.outcome),
+      "plain share": alone("tests", dict(name="shaping.unit_tests", coef=1.0, weight="uniform")),
+  }, TREE, environment, "all", steps=150)

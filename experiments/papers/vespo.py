@@ -13,8 +13,6 @@ RIVALS = {"GRPO": dict(name="policy.ppo_clip", clip_low=0.2, clip_high=0.2),
 
 
 def arms():
-  world, c = sparse.endings(), tabular.changed(vespo.get_config(), learner__epochs=16)
-  def late(c):
-    return lambda seeds, rates: sparse.late(world.learned(c, seeds, rates, steps=20))
-  return {"VESPO": late(c)} | {
-      name: late(tabular.changed(c, learner__loss=loss)) for name, loss in RIVALS.items()}
+  problem, c = sparse.endings(), tabular.changed(vespo.get_config(), learner__epochs=16)
+  rivals = {name: tabular.changed(c, learner__loss=loss) for name, loss in RIVALS.items()}
+  return problem.arms({"VESPO": c} | rivals, sparse.late, steps=20)

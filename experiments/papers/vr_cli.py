@@ -25,7 +25,7 @@ def drawn(key):
 
 def arms():
   c = vr_cli.get_config()
-  def quality(c):
-    return lambda seeds, rates: answers.learned(c, drawn, seeds, rates)[:, -1]
-  return {"thresholds": quality(c),
-          "improvement": quality(tabular.changed(c, rewards__outcome__post="none"))}
+  return answers.arms({
+      "thresholds": c,
+      "improvement": tabular.changed(c, rewards__outcome__post="none"),
+  }, drawn, "value")

@@ -19,7 +19,7 @@ MEASURE = "tokens of completions without the steps' rewards less those with them
 MARGIN, RATE = 0.2, 4.0
 FIRST = ("not recorded", "the start did not go on for too long")
 DIFFERS = {"rewards.process.start": "the accuracy before the first step is 0.1 here"}
-WORLD = tabular.Tree(prompts=4, vocab=3, length=7, eos=True)
+TREE = tabular.Tree(prompts=4, vocab=3, length=7, eos=True)
 
 
 def environment(key):
@@ -35,30 +35,28 @@ def environment(key):
     """Of a right answer."""
     return jnp.sum(((batch.tokens_BT == 0) & batch.mask_BT) * values_BT(batch), axis=1)
 
-  def judge(key, logits_PNV, batch):
-    del logits_PNV
+  def verify(batch, key, **_):
     return dict(outcome_B=1.0 * jax.random.bernoulli(key, chance(batch)),
                 step_scores_BT=values_BT(batch), step_ends_BT=batch.mask_BT)
 
-  chance_PL = verdicts.of_leaves(WORLD, chance)
-  length_L = jnp.asarray(WORLD.leaves[1].sum(axis=1))
+  chance_PL = verdicts.of_leaves(TREE, chance)
+  length_L = jnp.asarray(TREE.leaves[1].sum(axis=1))
   def measure(logits_PNV):
-    return dict(accuracy=WORLD.expected_P(logits_PNV, chance_PL).mean(),
-                length=WORLD.expected_P(logits_PNV, length_L).mean())
+    return dict(accuracy=TREE.expected_P(logits_PNV, chance_PL).mean(),
+                length=TREE.expected_P(logits_PNV, length_L).mean())
 
-  return tabular.Environment(judge, measure, start=WORLD.start() + late)
+  return tabular.Environment(verify, measure, start=TREE.start() + late)
 
 
 def arms():
   c = tabular.changed(vsrm.get_config(), rewards__process__start=0.1)
-  def of(c):
-    def arm(seeds, rates):
-      found, _ = tabular.train(c, WORLD, environment, seeds=seeds, lr=rates, steps=300)
-      return np.stack([found["length"][:, -1], found["accuracy"][:, -1]], axis=1), (
-          found["accuracy"][:, -1])
-    return arm
-  return {"with steps": of(c),
-          "verdict alone": of(tabular.changed(c, rewards__process__coef=0.0))}
+  def of(curves):
+    return np.stack([curves["length"][:, -1], curves["accuracy"][:, -1]], axis=1), (
+        curves["accuracy"][:, -1])
+  return tabular.arms({
+      "with steps": c,
+      "verdict alone": tabular.changed(c, rewards__process__coef=0.0),
+  }, TREE, environment, of, steps=300)
 
 
 def compare(with_I2, without_I2):

@@ -15,10 +15,10 @@ def test_saved_by_hand():
 
 def test_right_leaves_have_right_steps_alone():
   """Two of four tokens are right at every node: 2^3 of 4^3 leaves, those of verdict 1."""
-  world = tabular.Tree(prompts=3, vocab=4, length=3)
-  ok_PNV = steps.right_steps(jax.random.key(0), world, 2)
-  right_PL = np.asarray(steps.right_leaves(world, ok_PNV))
+  tree = tabular.Tree(prompts=3, vocab=4, length=3)
+  ok_PNV = steps.right_steps(jax.random.key(0), tree, 2)
+  right_PL = np.asarray(steps.right_leaves(tree, ok_PNV))
   assert (ok_PNV.sum(axis=2) == 2).all() and (right_PL.sum(axis=1) == 8).all()
-  batch = world.sample(jax.random.key(1), world.start(), 50)
+  batch = tree.sample(jax.random.key(1), tree.start(), 50)
   np.testing.assert_array_equal(steps.verdict_B(ok_PNV, batch),
-                                right_PL[batch.prompt_B, world.leaf_B(batch)])
+                                right_PL[batch.prompt_B, tree.leaf_B(batch)])

@@ -1,4 +1,4 @@
-"""The small worlds against enumeration by hand, and what `train` follows."""
+"""The toy environments against enumeration by hand, and what `train` follows."""
 import itertools
 
 import jax
@@ -43,20 +43,19 @@ def reinforce(**changes):
       learner__aggregation="seq-mean-token-sum") | changes)
 
 
-def judge_by(value_PC):
+def verify_by(value_PC):
   """Verdicts that are any function of prompt and tokens (as digits)."""
-  def judge(key, logits_PNV, batch):
-    del key, logits_PNV
+  def verify(batch, **_):
     code_B = batch.tokens_BT @ jnp.array([V * V, V, 1])
     return dict(outcome_B=value_PC[batch.prompt_B, code_B])
-  return judge
+  return verify
 
 
-def moved(c, tree, judge, *, seeds=(0,), steps=1, lr=1.0, sampler=None):
+def moved(c, tree, verify, *, seeds=(0,), steps=1, lr=1.0, sampler=None):
   """The tables' change over training, [I, P, N, V]."""
   start_PNV = table(tree)
   environment = lambda key: tabular.Environment(
-      judge, lambda x: dict(sum=x.sum()), start=start_PNV, sampler=sampler)
+      verify, lambda x: dict(sum=x.sum()), start=start_PNV, sampler=sampler)
   _, last_IPNV = tabular.train(c, tree, environment, seeds=seeds, steps=steps, lr=lr)
   return last_IPNV - start_PNV[None]
 
@@ -115,7 +114,7 @@ def test_train_follows_the_policy_gradient(eos):
   codes_L = jnp.asarray(tree.leaves[0] @ np.array([V * V, V, 1]))
   objective = lambda x: tree.expected_P(x, value_PC[:, codes_L]).mean()
   exact_PNV = jax.grad(objective)(table(tree))
-  steps_IPNV = moved(reinforce(rollouts__per_prompt=256), tree, judge_by(value_PC),
+  steps_IPNV = moved(reinforce(rollouts__per_prompt=256), tree, verify_by(value_PC),
                      seeds=tuple(range(64)))
   error_PNV = steps_IPNV.std(axis=0, ddof=1) / 8
   assert np.abs(exact_PNV).max() > 15 * error_PNV.max()  # Something to be wrong about.
@@ -123,28 +122,28 @@ def test_train_follows_the_policy_gradient(eos):
 
 
 def test_seeds_do_not_know_of_each_other():
-  tree, judge = TREES[True], judge_by(jnp.arange(2.0 * 27).reshape(2, 27) % 2)
-  found = moved(grpo.get_config(), tree, judge, seeds=(3, 4, 3), steps=3)
+  tree, verify = TREES[True], verify_by(jnp.arange(2.0 * 27).reshape(2, 27) % 2)
+  found = moved(grpo.get_config(), tree, verify, seeds=(3, 4, 3), steps=3)
   assert not np.allclose(found[0], found[1])
   np.testing.assert_array_equal(found[0], found[2])
 
 
 def test_a_rate_for_each_seed():
   """One call with a rate for each seed is a call for each rate."""
-  tree, judge = TREES[False], judge_by(jnp.arange(2.0 * 27).reshape(2, 27) % 2)
-  found = moved(reinforce(), tree, judge, seeds=(3, 3, 4), lr=np.array([1.0, 0.1, 0.1]))
+  tree, verify = TREES[False], verify_by(jnp.arange(2.0 * 27).reshape(2, 27) % 2)
+  found = moved(reinforce(), tree, verify, seeds=(3, 3, 4), lr=np.array([1.0, 0.1, 0.1]))
   for i, (seed, lr) in enumerate([(3, 1.0), (3, 0.1), (4, 0.1)]):
-    alone = moved(reinforce(), tree, judge, seeds=(seed,), lr=lr)[0]
+    alone = moved(reinforce(), tree, verify, seeds=(seed,), lr=lr)[0]
     assert np.abs(alone).max() > 1e-3
     np.testing.assert_allclose(found[i], alone, atol=1e-6)
 
 
 def test_every_seed_draws_its_environment():
-  """The measure sees what the judge does, another in each seed."""
+  """The measure sees what the verify does, another in each seed."""
   tree = TREES[False]
   def environment(key):
     code = jax.random.randint(key, (), 0, 27)  # The one completion that is right.
-    return tabular.Environment(judge_by(jnp.broadcast_to(jnp.arange(27) == code, (P, 27)) * 1.0),
+    return tabular.Environment(verify_by(jnp.broadcast_to(jnp.arange(27) == code, (P, 27)) * 1.0),
                                lambda x: dict(code=code, chance=tree.expected_P(
                                    x, (jnp.arange(27) == code)[None] * jnp.ones((P, 1))).mean()))
   found, _ = tabular.train(reinforce(rollouts__per_prompt=64), tree, environment,
@@ -169,15 +168,15 @@ def test_a_sampler_of_its_own_is_what_is_drawn_from():
   """It draws token 1 alone; the weight then is what the policy gives it, over 1."""
   tis = dict(name="rollout_correction.tis", cap=9.0, level="token")
   change_PNV = moved(reinforce(learner__rollout_correction=tis), TREES[False],
-                     judge_by(jnp.ones((P, V**T))), sampler=ONLY_1)[0]
+                     verify_by(jnp.ones((P, V**T))), sampler=ONLY_1)[0]
   np.testing.assert_allclose(
       change_PNV, pulled(np.asarray(table(TREES[False])), is_weighted=True), atol=1e-6)
 
 
 def test_passes_over_a_batch():
   """The second starts where the first ended; a clip that the first passed stops it."""
-  tree, judge = TREES[False], judge_by(jnp.ones((P, V**T)))
-  of = lambda **changes: moved(reinforce(learner__epochs=2, **changes), tree, judge,
+  tree, verify = TREES[False], verify_by(jnp.ones((P, V**T)))
+  of = lambda **changes: moved(reinforce(learner__epochs=2, **changes), tree, verify,
                                sampler=ONLY_1)[0]
   start_PNV = np.asarray(table(tree))
   once_PNV = pulled(start_PNV)
@@ -193,11 +192,11 @@ def test_passes_over_a_batch():
 def test_filters_leave_out(filters):
   """A band leaves the group out whose verdicts agree, of a group two completions learn."""
   tree = TREES[False]
-  judge_ = judge_by(jnp.stack([jnp.ones(27), jnp.arange(27.0) % 2]))
-  def judge(key, logits_PNV, batch):
+  verify_by_tokens = verify_by(jnp.stack([jnp.ones(27), jnp.arange(27.0) % 2]))
+  def verify(batch, **_):
     score_B1 = batch.tokens_BT @ jnp.array([[9.0], [3.0], [1.0]])
-    return judge_(key, logits_PNV, batch) | dict(scores_BE=score_B1)
-  change_PNV = moved(reinforce(**filters), tree, judge)[0]
+    return verify_by_tokens(batch) | dict(scores_BE=score_B1)
+  change_PNV = moved(reinforce(**filters), tree, verify)[0]
   if "rollouts__filter_groups" in filters:
     assert np.abs(change_PNV[0]).max() == 0 and np.abs(change_PNV[1]).max() > 0
   else:  # Of prompt 0, whose verdicts are all 1, two completions move nodes.
@@ -213,7 +212,7 @@ def test_filters_leave_out(filters):
 ], ids=lambda x: x if isinstance(x, str) else "")
 def test_refuses_options_of_methods(changes, message):
   with pytest.raises(ValueError, match=message):
-    moved(reinforce(**changes), TREES[False], judge_by(jnp.ones((P, V**T))))
+    moved(reinforce(**changes), TREES[False], verify_by(jnp.ones((P, V**T))))
 
 
 def test_changed_copies_and_refuses_unknown_keys():
@@ -226,24 +225,24 @@ def test_changed_copies_and_refuses_unknown_keys():
       tabular.changed(c, **{unknown: 1})
 
 
-def test_worlds():
+def test_sparse_problems():
   """Their verdict is that of the measure, and needs an end where completions end."""
-  for world in (sparse.rare(prompts=3), sparse.endings(prompts=3)):
-    environment = world.environment(jax.random.key(0))
-    tokens_LT, mask_LT = world.tree.leaves
+  for problem in (sparse.rare(prompts=3), sparse.endings(prompts=3)):
+    environment = problem.environment(jax.random.key(0))
+    tokens_LT, mask_LT = problem.tree.leaves
     every = lambda x_LT: jnp.asarray(np.tile(x_LT, (3, 1)))
-    batch = world.tree.batch(jnp.repeat(jnp.arange(3), len(tokens_LT)), every(tokens_LT),
+    batch = problem.tree.batch(jnp.repeat(jnp.arange(3), len(tokens_LT)), every(tokens_LT),
                              every(mask_LT))
-    verdict_PL = np.asarray(environment.judge(None, None, batch)["outcome_B"]).reshape(3, -1)
+    verdict_PL = np.asarray(environment.verify(batch, key=None, logits_PNV=None)["outcome_B"]).reshape(3, -1)
     found = jax.jit(environment.measure)(jnp.zeros_like(environment.start))
-    share_L = float(world.tree.vocab) ** -mask_LT.sum(axis=1)
+    share_L = float(problem.tree.vocab) ** -mask_LT.sum(axis=1)
     np.testing.assert_allclose(found["accuracy"], (verdict_PL @ share_L).mean(), rtol=1e-5)
     np.testing.assert_allclose(found["wrong_length"], ((1 - verdict_PL) @ (
         share_L * mask_LT.sum(axis=1))).sum() / ((1 - verdict_PL) @ share_L).sum(), rtol=1e-5)
     assert 0.02 < found["accuracy"] < 0.2 and len(set(verdict_PL.sum(axis=1))) > 1
-    other = world.environment(jax.random.key(1)).judge(None, None, batch)["outcome_B"]
+    other = problem.environment(jax.random.key(1)).verify(batch)["outcome_B"]
     assert (verdict_PL.ravel() != other).any()
-    if world.tree.eos:
+    if problem.tree.eos:
       ended_L = np.any(mask_LT & (tokens_LT == 0), axis=1)
       assert verdict_PL[:, ~ended_L].sum() == 0 and (~ended_L).sum() == 3**5
       # A token more with probability 3/4, five at most.
