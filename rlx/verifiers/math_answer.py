@@ -1,6 +1,6 @@
-r"""Compares mathematical answers by kind: 1.0 if the completion's agrees with the prompt's, else 0.
+r"""Compares mathematical answers by kind: 1.0 if the completion's equals the prompt's, else 0.
 
-The reference answer says what is asked for (an integer, decimal, fraction, closed expression,
+The reference answer determines the kind (integer, decimal, fraction, closed expression,
 expression in variables, equation, inequality or interval, set, family over the integers, tuple,
 vector, matrix, list, choice or text), and the completion has to state an answer of that kind:
 
@@ -14,23 +14,24 @@ vector, matrix, list, choice or text), and the completion has to state an answer
   tuple        (1,2), x = 1, y = 2, i + 2j                   (2,1), {1,2}, [1,2]
   text         Monday, \text{monday}                         BDAC and ABCD
 
-It has to be an answer, not a task. Sums with an index, integrals, limits, derivatives,
-determinants and remainders cannot be read, and a text that cannot be read agrees only with the
-same text. Factorials, floors, gcd, functions of numbers, sums and products of numbers are read,
-and count only if the reference has them too. An answer has no variable that the reference does
-not have (5x/x is not 5), and where the reference is rational the answer is written as a rational
-number. Nothing is solved: an equation that still has to be solved is no answer.
+The completion has to state an answer, not a calculation. Sums with an index, integrals, limits,
+derivatives, determinants and remainders are not parsed, and a text that cannot be parsed equals
+only the same text. Factorials, floors, gcd, functions of numbers, and sums and products of
+numbers are parsed, but accepted only if the reference contains them too. An answer may not
+contain a variable that the reference does not contain (5x/x is not 5), and if the reference is
+rational, the answer has to be written as a rational number. Nothing is solved: an equation that
+still has to be solved is not an answer.
 
-Values are exact: numbers are fractions; others are evaluated with as many digits as tell apart
-all that their literals can make, expressions with variables at several points. A decimal is the
-number it states; with ten or more digits it also stands for a number that agrees in all of them.
-The order of a bare list counts if it is one of whole numbers above 0 that do not increase, or if
-the question has a word such as "respectively"; else a list is in any order. A unit
-may be missing on one side; where both have one they have to be equal. A letter, or a word that
-names no usual unit, is a unit only if the question or the reference has it. Of a reference such
-as t = ln 9 = 2 ln 3 each side that is an answer counts.
+Comparison is exact: rational numbers are fractions. Other numbers are evaluated with enough
+digits to distinguish all values that their literals can form, and expressions with variables at
+several points. A decimal is the number that it states; with ten or more digits it also equals a
+number that agrees with all of these digits. The order of a list matters if it consists of
+positive integers that do not increase, or if the question has a word such as "respectively".
+One of the two answers may omit the unit; otherwise the units have to be equal. A letter, or a
+word that is not a common unit, is a unit only if the question or the reference contains it. For
+a reference such as t = ln 9 = 2 ln 3, each side that is an answer is accepted.
 
-docs/verifiers.md has how often that is wrong, beside other graders.
+docs/verifiers.md reports the error rates of this module and of other graders.
 """
 import functools
 
@@ -41,11 +42,11 @@ from rlx.verifiers._math import reading
 from rlx.verifiers._math import stated
 from rlx.verifiers._math import units
 
-_MAX_CHARS = 2000  # An answer longer than this is none.
+_MAX_CHARS = 2000  # A longer text is not an answer.
 
 
 def boxed(prompt, text):
-  r"""The last \boxed{...} of the completion against the prompt's answer.
+  r"""Compares the last \boxed{...} of the completion with the prompt's answer.
 
   Raises:
     ValueError: the prompt has no answer.
@@ -55,10 +56,10 @@ def boxed(prompt, text):
 
 
 def final(prompt, text):
-  """The completion's final answer against the prompt's answer.
+  """Compares the completion's final answer with the prompt's answer.
 
-  That is the last box, or else what `rlx/verifiers/_math/stated.py` finds: behind the last
-  "answer is", "answer:" or "####", or in the last line with a number.
+  The final answer is the last box. Without a box, it is the text after the last "answer is",
+  "answer:" or "####", or in the last line with a number (`_math/stated.py`).
 
   Raises:
     ValueError: the prompt has no answer.
@@ -66,7 +67,7 @@ def final(prompt, text):
   gold, words = _gold(prompt.answer, prompt.text)
   if (box := _boxed.last(text)) is not None: return _verdict(prompt.answer, gold, box, words)
   texts = stated.answer(text, prompt.text, agreement.is_number(gold))
-  # The first that can be read, whether or not it is right.
+  # Takes the first text that can be parsed, right or wrong.
   readable = [t for t in texts if t and not isinstance(reading.read(t, words), kinds.Text)]
   return _verdict(prompt.answer, gold, next(iter(readable or texts), None), words)
 
@@ -77,19 +78,20 @@ boxed.memory_mb = final.memory_mb = 512
 
 def _verdict(answer, gold, text, words):
   if not text or len(text) > _MAX_CHARS: return 0.0
-  if text.split() == answer.split(): return 1.0  # Also of what is too large to evaluate.
+  if text.split() == answer.split(): return 1.0  # Even if it is too large to evaluate.
   if isinstance(gold, kinds.Choice) and (letter := reading.choice_of(text)):
     return float(letter == gold.letter)
   if isinstance(gold, kinds.Text): return float(gold.words == reading.normalized(text) != "")
   texts = [text]
-  if isinstance(gold, kinds.List): texts.append(text.replace(",", ", "))  # 100,200 may be two.
+  # 100,200 may be two numbers.
+  if isinstance(gold, kinds.List): texts.append(text.replace(",", ", "))
   return float(any(agreement.agree(gold, reading.read(t, words), words) for t in texts))
 
 
 @functools.lru_cache(maxsize=4096)
 def _gold(answer, question):
-  """(the prompt's answer, the words that may be units); asked for with every completion."""
+  """Returns (the parsed answer of a prompt, the words that may be units)."""
   if not answer.strip(): raise ValueError(f"the prompt has no answer: {answer!r}")
-  # A percent sign of the answer's own does not say that the question asks for percentages.
+  # A percent sign in the answer does not mean that the question asks for percentages.
   words = units.context(answer) - {"%", "percent"} | units.context(question)
   return agreement.reference(reading.read(answer, words)), words

@@ -1,14 +1,15 @@
 """Typed comparison of mathematical answers, for math_answer.py.
 
-  stated       a completion -> the text of the answer that it states last
-  latex        text -> tokens: LaTeX, plain text and Unicode in one spelling
-  expressions  tokens -> an expression, its value, equality of two of them
-  units        names of units -> dimension and factor
+  tables       words, units and characters, read from tables.toml
+  stated       extracts the text of the answer that a completion states last
+  latex        splits LaTeX, plain text and Unicode into tokens with one spelling
+  expressions  parses, evaluates and compares expressions
+  units        parses names of units into dimension and size
   kinds        the kinds of answers
   reals        sets of real numbers: intervals, unions, solved inequalities
-  reading      text -> an answer of one of the kinds
-  agreement    does a stated answer say what the reference answer says?
+  reading      parses the text of an answer into one of the kinds
+  agreement    compares a stated answer with the reference answer
 
-Nothing here solves anything: what an expression may contain is a list, and a text with
-anything else is compared as text.
+Nothing is solved. Expressions may contain only what tables.toml lists; any other text is
+compared as text.
 """

@@ -1,4 +1,4 @@
-"""When a stated answer says what the reference answer says."""
+"""Compares a stated answer with the reference answer, by the kind of the reference."""
 import re
 
 from rlx.verifiers._math import expressions as ex
@@ -14,10 +14,10 @@ _DEGREES = units.read("degrees")
 
 
 def agree(gold, stated, words=frozenset()):
-  """Does a stated answer say what the reference answer says?
+  """Tells whether a stated answer equals the reference answer `gold`.
 
   Args:
-    words: of the question and the reference answer, `units.context`.
+    words: `units.context` of the question and the reference answer.
   """
   try:
     if isinstance(stated, kinds.Family) and isinstance(gold, kinds.Value) and (
@@ -33,14 +33,14 @@ def agree(gold, stated, words=frozenset()):
 
 
 def reference(answer):
-  """What a reference answer asks for: of "ln e^5 = 5" it is 5, of "t = ln 9 = 2 ln 3" either."""
+  """Returns the value or values asked for: 5 of "ln e^5 = 5", either of "t = ln 9 = 2 ln 3"."""
   if not isinstance(answer, kinds.Relation) or not set(answer.signs) <= {"=", "~"}: return answer
   first, last = answer.sides[0], answer.sides[-1]
   is_named = isinstance(first, kinds.Name)
   if is_named and len(answer.sides) == 2: return answer
   if not is_named and (_has_only_names(first) or not all(map(_is_constant, answer.sides))):
     return answer
-  # Of "40/3 = 13.3" with the sign for "about" the first side is an answer too.
+  # If 40/3 is about 13.3, the first side is an answer too.
   others = answer.sides[is_named or answer.signs[0] == "=":-1]
   return kinds.Either([last, *(
       side for side in others if isinstance(side, kinds.Value) and isinstance(last, kinds.Value)
@@ -48,18 +48,18 @@ def reference(answer):
 
 
 def is_number(gold):
-  """Does a reference answer ask for one number, ratio or time?"""
+  """Tells whether a reference answer is one number, ratio or time."""
   if isinstance(gold, kinds.Either): return all(map(is_number, gold.answers))
   return isinstance(gold, (kinds.Colon, kinds.Based)) or _is_constant(gold) and any(
-      node[0] in ("num", "pi", "inf") for node in ex.nodes(gold.tree))  # i and e are letters.
+      node[0] in ("num", "pi", "inf") for node in ex.nodes(gold.tree))  # i and e may be letters.
 
 
 def is_task(tree, gold):
-  """Does a tree leave something to work out that the reference does not?
+  """Tells whether a tree leaves something to calculate that the reference does not.
 
   That is a variable, a factorial or a binomial, a function of a number, a sum or a product
-  of numbers, and where the reference is rational a root or a power, unless it is one of 10.
-  A fraction, a mixed number, a root in an irrational number are answers.
+  of numbers and, if the reference is rational, a root or a power other than one of 10.
+  A fraction, a mixed number and a root in an irrational number are answers.
   """
   is_rational = ex.rational(gold) is not None
   if is_rational and ex.rational(tree) is None and not _is_decimal(gold): return True
@@ -68,7 +68,7 @@ def is_task(tree, gold):
 
 
 def _tasks(tree, is_rational):
-  """What is left to work out in a tree; roots and powers count where a rational is asked for."""
+  """Returns the calculations that a tree leaves; roots and powers only for a rational number."""
   tasks, exact, has_names = set(), {}, {}
   for node, value in ex.exact_nodes(tree):
     kind, parts = node[0], [id(part) for part in node[1:] if isinstance(part, tuple)]
@@ -94,7 +94,7 @@ def _same_value(gold, stated, words):
   is_angle = (gold.unit == _DEGREES) != (value.unit == _DEGREES)
   if is_task(value.tree, gold.tree) and not is_angle: return False
   if _same_percentage(gold.tree, value.tree, words): return True
-  trees = _of_one_unit(gold, value, words)
+  trees = _in_same_unit(gold, value, words)
   if trees is None: return False
   # 45 degrees are pi/4, but pi/4 degrees are not.
   has_pi = any(node == ("pi",) for tree in trees for node in ex.nodes(tree))
@@ -104,14 +104,14 @@ def _same_value(gold, stated, words):
 
 
 def _same_percentage(gold, stated, words):
-  """Is it 50 for 50%, where the question asks for percentages?"""
+  """Tells whether a question asks for percentages and the answers are like 50 and 50%."""
   if (gold[0] == "%") == (stated[0] == "%") or not words & {"percent", "%", "percentage"}:
     return False
   return ex.equal(*(tree[1] if tree[0] == "%" else tree for tree in (gold, stated)))
 
 
-def _of_one_unit(gold, stated, words):
-  """The trees of two values in the same unit; None if the units do not agree."""
+def _in_same_unit(gold, stated, words):
+  """Returns the trees of two values in the same unit, None if the units do not agree."""
   if stated.unit is None: return gold.tree, stated.tree
   size, quantities = stated.unit
   if gold.unit is None:
@@ -124,7 +124,7 @@ def _of_one_unit(gold, stated, words):
 
 
 def _is_letter_unit(tree, gold, words):
-  """5m for 5 metres: a letter is a unit where the reference or the question names it so."""
+  """Tells whether 5m is 5 metres: the reference or the question has to name that unit."""
   if tree[0] != "*" or tree[2][0] != "sym" or ex.variables(gold.tree): return False
   if (unit := units.read(tree[2][1])) is None: return False
   is_unit = unit == gold.unit if gold.unit is not None else unit[0] in units.asked(unit[1], words)
@@ -132,7 +132,7 @@ def _is_letter_unit(tree, gold, words):
 
 
 def _single(stated, gold=None):
-  """The one value that an answer states; None if it states none or several."""
+  """Returns the only value that an answer states, None if it states none or several."""
   if isinstance(stated, kinds.Value): return stated
   if isinstance(stated, kinds.Set):
     return _single(stated.items[0], gold) if len(stated.items) == 1 else None
@@ -140,7 +140,7 @@ def _single(stated, gold=None):
   first, *values = stated.sides
   if not set(stated.signs) <= {"=", "~"} or "~" in stated.signs[:-1]: return None
   if not isinstance(first, kinds.Name) and not _has_only_names(first): values = stated.sides
-  if stated.signs[-1] == "~" and len(values) > 1:  # An exact number, and about how much that is.
+  if stated.signs[-1] == "~" and len(values) > 1:  # An exact number and its approximation.
     values = values[-1:] if gold is not None and _is_decimal(gold.tree) else values[:-1]
   if not all(isinstance(value, kinds.Value) for value in values): return None
   *others, last = values
@@ -158,7 +158,7 @@ def _is_decimal(tree):
 
 
 def _has_only_names(side):
-  """m + n, which questions ask for: an expression without numbers."""
+  """Tells whether a side is an expression without numbers, such as m + n."""
   return isinstance(side, kinds.Value) and all(
       node[0] in ("sym", "+", "*", "neg") for node in ex.nodes(side.tree))
 
@@ -187,13 +187,13 @@ def _same_each(golds, items, words):
 
 
 def _same_items(golds, items, words):
-  """Is each one among the others, both ways?"""
+  """Tells whether each item of one list agrees with an item of the other, both ways."""
   return (all(any(agree(a, b, words) for b in items) for a in golds)
           and all(any(agree(a, b, words) for a in golds) for b in items))
 
 
 def _named(answer):
-  """{name: value} of x = 1, y = 2; {} of anything else."""
+  """Returns {name: value} for x = 1, y = 2 and {} for other answers."""
   if not isinstance(answer, kinds.List): return {}
   if not all(kinds.is_named(x) and isinstance(x.sides[1], kinds.Value) for x in answer.items):
     return {}
@@ -205,7 +205,7 @@ def _in_order(names): return [names[name] for name in sorted(names)]
 
 
 def _is_sequence(items):
-  """Is a list one whose order says something: whole numbers above 0 that do not increase?"""
+  """Tells whether the order of a list matters: positive integers that do not increase."""
   if not all(isinstance(item, kinds.Value) and item.unit is None for item in items): return False
   numbers = [ex.rational(item.tree) for item in items]
   if any(n is None or n.denominator != 1 or n <= 0 for n in numbers): return False
@@ -222,13 +222,13 @@ def _same_group(gold, stated, words):
     if not is_column and len(stated.rows) > 1: return False
     return _same_each(gold.items, [row[0] for row in stated.rows] if is_column
                       else stated.rows[0], words)
-  if isinstance(stated, kinds.Reals): return _same_reals(reals.of(gold), stated, words)
+  if isinstance(stated, kinds.Reals): return _same_reals(reals.as_reals(gold), stated, words)
   names = _named(stated)
   return bool(names) and _same_each(gold.items, _in_order(names), words)
 
 
 def _vector(answer):
-  """2i - 3j + k as the group (2, -3, 1); other answers as they are."""
+  """Converts 2i - 3j + k to the group (2, -3, 1); returns other answers unchanged."""
   if not isinstance(answer, kinds.Value) or answer.unit is not None: return answer
   tree, names = answer.tree, ex.variables(answer.tree)
   if not names or not names <= {"i", "j", "k"}: return answer
@@ -241,11 +241,10 @@ def _vector(answer):
   return kinds.Group(r"\langle", r"\rangle", parts) if ex.equal(tree, total) else answer
 
 
-def _same_reals(gold, stated, words):
-  del words
+def _same_reals(gold, stated, _):
   if isinstance(stated, kinds.Set) and any(low != high for low, high, *_ in gold.pieces):
     return False
-  pieces = reals.of(stated).pieces
+  pieces = reals.as_reals(stated).pieces
   return len(gold.pieces) == len(pieces) and all(
       a[2:] == b[2:] and not is_task(b[0], a[0]) and not is_task(b[1], a[1])
       and ex.equal(a[0], b[0]) and ex.equal(a[1], b[1]) for a, b in zip(gold.pieces, pieces))
@@ -275,13 +274,13 @@ def _same_relation(gold, stated, words):
 
 
 def _same_name(a, b):
-  """Is it the same name? A function's value f(x) may be called y."""
+  """Tells whether two names are the same; f(x) may be called y."""
   return a == b or "y" in (a, b) and all(
       name == "y" or re.fullmatch(r"[a-z]\(x\)", name) for name in (a, b))
 
 
 def _differences(relation):
-  """[(left - right, sign)] of each pair of sides, with < for >."""
+  """Returns [(left - right, sign)] of adjacent sides, with < in place of >."""
   trees = [ex.parse(side.tokens) if isinstance(side, kinds.Name) else reading.tree_of(side)
            for side in relation.sides]
   differences = []
@@ -298,8 +297,8 @@ def _same_difference(a, b):
 
 
 def _same_family(gold, stated, words):
-  """Has each of the families of values one that is the same, both ways?"""
-  if not isinstance(stated, kinds.Family):  # The domain is left out.
+  """Tells whether two families have the same values."""
+  if not isinstance(stated, kinds.Family):  # The stated answer omits the domain.
     if not isinstance(stated, kinds.Value) or len(ex.variables(stated.tree)) != 1: return False
     stated = kinds.Family(stated, *ex.variables(stated.tree), gold.domain)
   if gold.domain != stated.domain: return False
@@ -313,7 +312,7 @@ def _same_family(gold, stated, words):
 
 
 def _renamed(part, name):
-  """An answer, or a part of it, with k for a variable."""
+  """Returns an answer, or a part of one, with the variable `name` renamed to k."""
   if part == ("sym", name): return ("sym", "k")
   if isinstance(part, (tuple, list)): return type(part)(_renamed(p, name) for p in part)
   if type(part) in _AGREE: return type(part)(*(_renamed(p, name) for p in vars(part).values()))
@@ -321,7 +320,7 @@ def _renamed(part, name):
 
 
 def _same_values_of_k(a, b, domain):
-  """Have two trees the same values over all k? Over all integers k may be shifted and reversed."""
+  """Tells whether two trees have the same values over all k, which may shift if an integer."""
   if ex.variables(a) == ex.variables(b) and ex.equal(a, b): return True
   if domain != r"\Z": return False
   (start, step), (other_start, other_step) = map(_line, (a, b))
@@ -332,10 +331,10 @@ def _same_values_of_k(a, b, domain):
 
 
 def _line(tree):
-  """(start, step) of start + step k.
+  """Returns (start, step) of start + step k.
 
   Raises:
-    Unreadable: the tree is none of that form.
+    Unreadable: the tree does not have that form.
   """
   start, second = (ex.replaced(tree, "k", ex.whole(n)) for n in (0, 1))
   step = ("+", second, ("neg", start))
@@ -348,8 +347,7 @@ def _same_either(gold, stated, words):
   return any(agree(answer, stated, words) for answer in gold.answers)
 
 
-def _same_colon(gold, stated, words):
-  del words
+def _same_colon(gold, stated, _):
   return (isinstance(stated, kinds.Colon) and len(gold.parts) == len(stated.parts)
           and (gold.suffix == stated.suffix or not gold.suffix or not stated.suffix)
           and all(ex.equal(a, b) for a, b in zip(gold.parts, stated.parts)))
@@ -361,9 +359,7 @@ def _same_based(gold, stated, words):
   return gold == stated
 
 
-def _is_same(gold, stated, words):
-  del words
-  return gold == stated
+def _is_same(gold, stated, _): return gold == stated
 
 
 _AGREE = {

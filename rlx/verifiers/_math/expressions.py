@@ -1,16 +1,19 @@
-r"""Expressions: tokens -> a tree, its value, and when two of them are equal.
+r"""Parses tokens into expression trees, evaluates them and compares them.
 
 A tree is a tuple of a name and its parts:
 
-  num value digits   a Fraction; digits that a decimal states, None of a whole number
-  sym name           a variable; pi, e, i and inf are constants
-  floor ceil max min gcd lcm of one or several trees
-  + * / ^            of two trees; * has a third part: was the sign of the product written
-  neg ! binom abs root fn %, deg, pm, mp
+  num value digits      value is a Fraction; digits counts the significant digits of a decimal
+                        and is None for a whole number
+  sym name              a variable
+  pi, e, i, inf         constants
+  + * / ^               two trees; * has a third part: was the sign of the product written?
+  neg ! binom abs root fn % deg pm mp floor ceil max min gcd lcm
+                        one or several trees
 """
 import fractions
 import functools
 import math
+import operator
 import random
 
 import mpmath
@@ -18,11 +21,13 @@ import mpmath
 from rlx.verifiers._math import latex
 from rlx.verifiers._math.latex import Unreadable
 
-_MAX_BITS = 200_000   # Of an exact number.
-_MAX_WORKING_BITS = 20_000  # Of what is not rational.
-_MAX_DEPTH = 60       # Of groups in groups.
+_MAX_BITS = 200_000  # Largest exact number.
+_MAX_WORKING_BITS = 20_000  # Highest precision of numbers that are not rational.
+_MAX_DEPTH = 60  # Nested groups.
 _MAX_FACTORIAL = 2000
-_ARITHMETIC = frozenset(["+", "*", "/", "^", "neg", "!", "binom", "abs", "root", "%"])
+_OPERATIONS = {"neg": operator.neg, "abs": abs, "%": lambda a: a / 100, "+": operator.add,
+               "*": operator.mul, "/": operator.truediv}
+_ARITHMETIC = frozenset(["^", "!", "binom", "root"]) | _OPERATIONS.keys()
 _ACCENTS = frozenset([r"\vec", r"\bar", r"\hat", r"\tilde"])
 _OF_SEVERAL = frozenset([r"\max", r"\min", r"\gcd", r"\lcm"])
 _STARTS = frozenset(["(", "{", "|", r"\frac", r"\sqrt", r"\binom", r"\pi", r"\infty", r"\lfloor",
@@ -31,14 +36,14 @@ _CLOSING = {"(": ")", "{": "}", "[": "]", r"\{": r"\}", r"\lfloor": r"\rfloor",
             r"\lceil": r"\rceil"}
 
 class _Irrational(Exception):
-  """No Fraction."""
+  """The value of a tree is not rational by its form."""
 
 
 def parse(tokens):
-  """The tree of all tokens.
+  """Returns the tree of the expression that the tokens form.
 
   Raises:
-    Unreadable: they are no expression.
+    Unreadable: the tokens do not form an expression.
   """
   reader = _Reader(["{", *tokens, "}"] if r"\over" in tokens else tokens)
   try:
@@ -50,7 +55,7 @@ def parse(tokens):
 
 
 class _Reader:
-  """Recursive descent; `i` is the next token."""
+  """Recursive descent parser; `i` is the index of the next token."""
 
   def __init__(self, tokens):
     self.tokens, self.i, self.depth, self.bars = tokens, 0, 0, 0
@@ -138,7 +143,7 @@ class _Reader:
       elif self.next() == "%": tree = (self.take(), tree)
       elif self.next() == "^" and self.next(1) == r"\circ":
         self.i += 2
-        for part, mark in ((60, ["'"]), (3600, ["'", "'"])):  # 63 degrees 45 minutes
+        for part, mark in ((60, ["'"]), (3600, ["'", "'"])):  # 63 degrees 45 minutes.
           behind = self.i + 1 + len(mark)
           if self.next().isdigit() and self.tokens[self.i + 1:behind] == mark:
             tree = ("+", tree, ("/", self.atom(), whole(part)), "mixed")
@@ -183,7 +188,7 @@ class _Reader:
     raise Unreadable(f"{token!r}")
 
   def _accented(self, accent):
-    r"""\vec{a} and \hat{a} are named as a is; \vec{i} is a vector, not the imaginary unit."""
+    r"""Reads \vec{a} and \hat{a} as the variable a; \vec{i} is not the imaginary unit."""
     is_group, name = self.next() == "{", ""
     if is_group: self.take()
     while not name or is_group and self.next() != "}":
@@ -236,12 +241,12 @@ class _Reader:
     return tree
 
   def _argument(self):
-    r"""Of a command: a group, or the first digit or letter (\frac12)."""
+    r"""Reads the argument of a command: a group, or one digit or letter, as in \frac12."""
     token = self.next()
     if token == "{": return self._group(self.take())
     if token.isdigit() and len(token) > 1:
       self.tokens = [*self.tokens[:self.i], token[0], token[1:], *self.tokens[self.i + 1:]]
-      if self.i and self.tokens[self.i - 1] == r"\sqrt":  # \sqrt12 is meant as it is read aloud.
+      if self.i and self.tokens[self.i - 1] == r"\sqrt":  # \sqrt12 means the root of 12.
         self.tokens[self.i:self.i + 2] = [token]
     return self.atom()
 
@@ -261,9 +266,11 @@ class _Reader:
     return tree if power is None else ("^", tree, power)
 
   def _operand(self):
-    """What a function is of: a group, or factors up to the next sign or function."""
+    """Reads the argument of a function: a group, or factors up to a sign or function."""
     if self.next() == "(": return self.postfix()
-    if self.next() == "-": return (("neg"), (self.take(), self._operand())[1])
+    if self.next() == "-":
+      self.take()
+      return ("neg", self._operand())
     tree = self.power()
     while self._starts(token := self.next()) and token != "(" and token[1:] not in latex.FUNCTIONS:
       if token[0].isdigit(): raise Unreadable("two numbers")
@@ -282,10 +289,10 @@ class _Reader:
 
 
 def rational(tree):
-  """The exact value of a tree as a Fraction, or None if it is not rational by its form.
+  """Returns the exact value of a tree as a Fraction; None if its form is not rational.
 
   Raises:
-    Unreadable: it has no value, or one too large to write down.
+    Unreadable: the tree has no value, or one that is too large.
   """
   try:
     return _calculated(tree, None)
@@ -294,15 +301,15 @@ def rational(tree):
 
 
 def equal(a, b):
-  """Do two trees have the same value, wherever the first has one?
+  """Tells whether two trees have the same value wherever the first one has a value.
 
-  Rational numbers are compared exactly. Others are evaluated with so many digits that
-  what their literals can make is resolved; with variables, at several points. A decimal
-  number also stands for one that it agrees with in all of its digits, if those are ten
-  or more.
+  Rational numbers are compared exactly. Other numbers are evaluated with enough digits to
+  distinguish all values that their literals can form; expressions with variables are
+  evaluated at several points. A decimal with ten or more digits also equals a number that
+  agrees with all of these digits.
 
   Raises:
-    Unreadable: one of them has no value.
+    Unreadable: one of the trees has no value.
   """
   for x, y in ((a, b), (b, a)):
     if infinite(x) is not None or infinite(y) is not None: return infinite(x) == infinite(y)
@@ -310,14 +317,18 @@ def equal(a, b):
   if x is not None and y is not None: return x == y or _agrees(a, b) or _agrees(b, a)
   names = sorted(variables(a))
   if names != sorted(variables(b)):
-    # 0x, or sin^2 x + cos^2 x: a variable that has no influence.
+    # A variable may have no influence: 0x, or sin^2 x + cos^2 x.
     names = sorted({*names, *variables(b)})
   if not names: return _same_number(a, b) or _agrees(a, b) or _agrees(b, a)
   return _same_function(a, b, names)
 
 
 def infinite(tree):
-  """1 or -1 of an infinity, else None; an infinity in an expression is unreadable."""
+  """Returns 1 or -1 for an infinity, else None.
+
+  Raises:
+    Unreadable: the tree contains an infinity among other parts.
+  """
   if tree == ("inf",): return 1
   if tree == ("neg", ("inf",)): return -1
   if any(node == ("inf",) for node in nodes(tree)): raise Unreadable("infinity in an expression")
@@ -325,37 +336,39 @@ def infinite(tree):
 
 
 def ratio(a, b):
-  """The constant c with a = c b for all values of the variables, as a float; None: there is none.
+  """Returns the float c with a = c b for all values of the variables, None if there is none.
 
   Raises:
-    Unreadable: one of them has no value.
+    Unreadable: one of the trees has no value.
   """
   names = sorted({*variables(a), *variables(b)})
-  quotient, n = None, 0
-  for point in _points(names, a, b):
-    x, y, eps = point
+  quotient = None
+  for x, y, eps in _points(names, a, b):
     if not y or not x: return None
     if quotient is not None and abs(x / y - quotient) > eps * abs(quotient): return None
-    quotient, n = x / y, n + 1
-  if not n or abs(mpmath.im(quotient)) > 1e-20: return None
+    quotient = x / y
+  if quotient is None or abs(mpmath.im(quotient)) > 1e-20: return None
   return float(mpmath.re(quotient))
 
 
 def less(a, b):
-  """Is the real number a < b?"""
+  """Tells whether a < b, for real numbers and infinities.
+
+  Raises:
+    Unreadable: one of the trees has no real value.
+  """
   x, y = infinite(a), infinite(b)
   if x is not None or y is not None: return (x or 0) < (y or 0)
-  x, y = (_value(t, {}, 200) for t in (a, b))
-  if abs(mpmath.im(x)) > 1e-30 or abs(mpmath.im(y)) > 1e-30: raise Unreadable("no real numbers")
-  return mpmath.re(x) < mpmath.re(y)
+  return _real(a, 200) < _real(b, 200)
 
 
 def variables(tree):
+  """Returns the names of the variables in a tree."""
   return {node[1] for node in nodes(tree) if node[0] == "sym"}
 
 
 def nodes(tree):
-  """The tree and all trees in it."""
+  """Yields the tree and all trees inside it."""
   waiting = [tree]
   while waiting:
     yield (node := waiting.pop())
@@ -363,10 +376,10 @@ def nodes(tree):
 
 
 def exact_nodes(tree):
-  """[(node, its exact value or None)] of the tree, a node behind its parts.
+  """Returns [(node, exact value or None)] for all nodes, each after its parts.
 
   Raises:
-    Unreadable: a number in it is too large to write down, or none.
+    Unreadable: a node has no value, or one that is too large.
   """
   pairs = []
   def add(node):
@@ -380,13 +393,13 @@ def exact_nodes(tree):
 
 
 def signed(tree):
-  """The two trees that one with +- stands for; [tree] of any other."""
+  """Returns the two trees that a tree with +- stands for, or [tree] without +-."""
   if not any(node[0] in ("pm", "mp") for node in nodes(tree)): return [tree]
   return [_with_sign(tree, sign) for sign in ("pm", "mp")]
 
 
 def _with_sign(tree, positive):
-  """The tree with a plus for one of +- and -+, and a minus for the other."""
+  """Returns the tree with a plus in place of the sign `positive` (pm or mp), else a minus."""
   kind, *parts = tree
   parts = [_with_sign(p, positive) if isinstance(p, tuple) else p for p in parts]
   if kind in ("pm", "mp"): return parts[0] if kind == positive else ("neg", parts[0])
@@ -394,31 +407,29 @@ def _with_sign(tree, positive):
 
 
 def simplified(tree):
-  """The number that a tree is, if it is rational by its form; else the tree."""
+  """Returns a rational tree as one number, any other tree as it is."""
   exact = rational(tree)
   return tree if exact is None else ("num", exact, None)
 
 
 def replaced(tree, name, by):
-  """The tree with another one for a variable."""
+  """Returns the tree with the tree `by` in place of a variable."""
   if tree == ("sym", name): return by
   return (tree[0], *(replaced(p, name, by) if isinstance(p, tuple) else p for p in tree[1:]))
 
 
 def nearest(tree):
-  """The whole number next to the value of a tree.
+  """Returns the whole number that is nearest to the value of a tree.
 
   Raises:
-    Unreadable: it has no real value, or variables.
+    Unreadable: the tree has no real value, or variables.
   """
   if variables(tree): raise Unreadable("variables")
-  value = _value(tree, {}, 400)
-  if abs(mpmath.im(value)) > 1e-30: raise Unreadable("no real number")
-  with mpmath.workprec(400): return int(mpmath.nint(mpmath.re(value)))
+  with mpmath.workprec(400): return int(mpmath.nint(_real(tree, 400)))
 
 
 def _same_number(a, b):
-  """Compares two precisions: a difference of 0 falls with the precision, no other does."""
+  """Compares numbers at two precisions: only a difference of 0 shrinks with the precision."""
   bits = 200 + _literal_bits(a, b)
   with mpmath.workprec(2 * bits):
     high = abs(_value(a, {}, 2 * bits) - _value(b, {}, 2 * bits))
@@ -429,6 +440,7 @@ def _same_number(a, b):
 
 
 def _same_function(a, b, names):
+  """Compares expressions with variables at several points."""
   n = 0
   for x, y, eps in _points(names, a, b):
     if abs(x - y) > eps * max(abs(x), abs(y)) and not (abs(x) < eps and abs(y) < eps): return False
@@ -438,11 +450,11 @@ def _same_function(a, b, names):
 
 
 def _points(names, a, b):
-  """(value of a, value of b, how close equal ones are) at points where a has a value.
+  """Yields (value of a, value of b, relative tolerance) at points where a has a value.
 
-  Where a has real values, only those points count: ln x^2 and 2 ln x are equal for x > 0.
+  If a has real values at some points, only these count: ln x^2 and 2 ln x are equal for x > 0.
   """
-  bits = 300 + _literal_bits(a, b)  # That matter; as many again are for rounding.
+  bits = 300 + _literal_bits(a, b)  # Significant bits; the computation uses twice as many.
   rng = random.Random(repr((a, names)))
   reals, others = [], []
   for k in range(12):
@@ -460,11 +472,11 @@ def _points(names, a, b):
 
 
 def _agrees(decimal, tree):
-  """Is a decimal number of ten or more digits the other number, rounded or cut?"""
+  """Tells whether a decimal of ten or more digits is the other number, rounded or truncated."""
   sign = 1
   while decimal[0] == "neg": sign, decimal = -sign, decimal[1]
   if decimal[0] != "num" or (decimal[2] or 0) < 10 or variables(tree): return False
-  # What can be written as a decimal is compared as it is.
+  # Numbers that can be written as a decimal have to be equal.
   if any(node[0] == "num" and node[2] is not None for node in nodes(tree)): return False
   if (exact := rational(tree)) is not None and 10 ** 400 % exact.denominator == 0: return False
   value = _value(tree, {}, 400)
@@ -474,7 +486,7 @@ def _agrees(decimal, tree):
 
 
 def _value(tree, at, bits):
-  """Its complex value at a point, {variable: Fraction}."""
+  """Returns the complex value of a tree at a point, {variable: Fraction}."""
   with mpmath.workprec(bits):
     try:
       value = _number(_calculated(tree, at))
@@ -484,31 +496,32 @@ def _value(tree, at, bits):
   return value
 
 
+def _real(tree, bits):
+  value = _value(tree, {}, bits)
+  if abs(mpmath.im(value)) > 1e-30: raise Unreadable("no real number")
+  return mpmath.re(value)
+
+
 def _calculated(tree, at):
-  """A Fraction where every step is exact, else a number of the working precision.
+  """Returns a Fraction if every step is exact, else a number of the working precision.
 
   Args:
-    at: {variable: Fraction}. None: nothing but Fractions.
+    at: {variable: Fraction}; None allows nothing but Fractions.
   Raises:
-    _Irrational: it is not rational and `at` is None.
-    Unreadable: it has no value, or one too large to write down.
+    _Irrational: the value is not rational and `at` is None.
+    Unreadable: the tree has no value, or one that is too large.
   """
   kind, *parts = tree
   if kind == "num": return parts[0]
   if kind not in _ARITHMETIC:
     if at is None: raise _Irrational
-    return _of_floats(kind, parts, at)
+    return _inexact(kind, parts, at)
   a, *rest = [_calculated(p, at) for p in parts if isinstance(p, tuple)]
   if all(isinstance(x, fractions.Fraction) for x in (a, *rest)):
     if (exact := _exactly(kind, a, *rest)) is not None: return exact
     if at is None: raise _Irrational
   a, *floats = [_number(x) for x in (a, *rest)]
-  if kind == "neg": return -a
-  if kind == "+": return a + floats[0]
-  if kind == "*": return a * floats[0]
-  if kind == "/": return a / floats[0]
-  if kind == "%": return a / 100
-  if kind == "abs": return abs(a)
+  if kind in _OPERATIONS: return _OPERATIONS[kind](a, *floats)
   if kind == "!": return mpmath.gamma(a + 1)
   if kind == "binom": return mpmath.binomial(a, floats[0])
   if kind == "root":
@@ -522,24 +535,18 @@ def _calculated(tree, at):
   return mpmath.power(a, floats[0])
 
 
-def _exactly(kind, a, b=None):
-  """An operation on Fractions; None if its value is not rational."""
-  if kind == "neg": return -a
-  if kind == "%": return a / 100
-  if kind == "abs": return abs(a)
-  if kind == "+": return _sized(a + b)
-  if kind == "*": return _sized(a * b)
-  if kind == "/":
-    if b == 0: raise Unreadable("division by zero")
-    return _sized(a / b)
+def _exactly(kind, a, *others):
+  """Applies an operation to Fractions; returns None if its value is not rational."""
+  b = others[0] if others else 0
+  if kind == "/" and b == 0: raise Unreadable("division by zero")
+  if kind in _OPERATIONS: return _sized(_OPERATIONS[kind](a, *others))
   if kind == "root":
     return _root(a, int(b)) if b.denominator == 1 and b >= 1 else None
   if kind in ("!", "binom"):
-    k = b if kind == "binom" else 0
-    if a.denominator != 1 or k.denominator != 1: return None
-    if not 0 <= k <= a <= _MAX_FACTORIAL: raise Unreadable("a factorial or a binomial")
-    a, k = int(a), int(k)
-    return fractions.Fraction(math.comb(a, k) if kind == "binom" else math.factorial(a))
+    if a.denominator != 1 or b.denominator != 1: return None
+    if not 0 <= b <= a <= _MAX_FACTORIAL: raise Unreadable("a factorial or a binomial")
+    return fractions.Fraction(
+        math.comb(int(a), int(b)) if kind == "binom" else math.factorial(int(a)))
   if a == 0 and b <= 0: raise Unreadable("zero to this power")
   if b.denominator != 1:
     root = _root(a, b.denominator)
@@ -549,8 +556,8 @@ def _exactly(kind, a, b=None):
   return a ** int(b)
 
 
-def _of_floats(kind, parts, at):
-  """What has no exact value."""
+def _inexact(kind, parts, at):
+  """Evaluates variables, constants and functions, which have no exact value in general."""
   if kind == "sym": return at[parts[0]]
   if kind in ("pi", "e"): return +getattr(mpmath, kind)
   if kind == "i": return mpmath.mpc(0, 1)
@@ -574,7 +581,7 @@ def _of_floats(kind, parts, at):
 
 
 def _gcd(a, b):
-  """The largest number that divides both into whole numbers."""
+  """Returns the largest number that divides both into whole numbers."""
   return fractions.Fraction(math.gcd(a.numerator * b.denominator, b.numerator * a.denominator),
                             a.denominator * b.denominator)
 
@@ -583,11 +590,13 @@ def _number(x):
   return mpmath.mpf(x.numerator) / x.denominator if isinstance(x, fractions.Fraction) else x
 
 
-def whole(n): return ("num", fractions.Fraction(n), None)
+def whole(n):
+  """Returns the tree of a whole number."""
+  return ("num", fractions.Fraction(n), None)
 
 
 def _is_proper(tree):
-  """Is it a fraction of two whole numbers, below 1?"""
+  """Tells whether a tree is a fraction of two whole numbers that is below 1."""
   return (tree[0] == "/" and all(p[0] == "num" and p[2] is None for p in tree[1:])
           and 0 < tree[1][1] < tree[2][1])
 
@@ -598,7 +607,7 @@ def _is_differential(tree):
 
 
 def _root(a, n):
-  """The rational n-th root of a Fraction, or None."""
+  """Returns the n-th root of a Fraction if it is rational, else None."""
   if n > 64 or a < 0 and n % 2 == 0: return None
   parts = []
   for x in (abs(a.numerator), a.denominator):
@@ -617,7 +626,7 @@ def _sized(x):
 
 
 def _literal_bits(*trees):
-  """Bits of the exact numbers in trees, and of large powers: with more, no sum is lost."""
+  """Returns the bits of the exact numbers and large powers in trees, which no sum may lose."""
   bits = 0
   for tree in trees:
     exact = None if tree[0] in ("sym", "pi", "e", "i") else rational(tree)

@@ -1,4 +1,4 @@
-"""The kinds of answers that reading.py makes of texts and agreement.py compares."""
+"""The kinds of answers that reading.py parses and agreement.py compares."""
 import dataclasses
 
 record = dataclasses.dataclass(frozen=True)
@@ -6,11 +6,11 @@ record = dataclasses.dataclass(frozen=True)
 
 @record
 class Value:
-  """Integer, decimal, fraction, closed expression, expression in variables.
+  """A number or an expression.
 
   Attributes:
-    tree: of expressions.py.
-    unit: (size, {quantity: power}) of units.py; None if it has none.
+    tree: as in expressions.py.
+    unit: (size, {quantity: power}) as in units.py; None without a unit.
   """
   tree: tuple
   unit: tuple | None = None
@@ -18,27 +18,27 @@ class Value:
 
 @record
 class Name:
-  """What stands before a sign of equality: x, f(x), "Area", P(X = 3)."""
+  """The left side of an equation that names a value: x, f(x), "Area", P(X = 3)."""
   text: str
   tokens: list
 
 
 @record
 class Relation:
-  """Equation, inequality or a chain of them: n + 1 sides and the n signs between them."""
+  """An equation, an inequality or a chain of them: n + 1 sides and n signs between them."""
   sides: list
   signs: list
 
 
 @record
 class Reals:
-  """Real numbers: pieces (low, high, is low one of them, is high one of them), in order."""
+  """A set of real numbers: sorted pieces (low, high, includes low, includes high)."""
   pieces: list
 
 
 @record
 class Group:
-  """Tuple, point, vector, or an interval: the reference decides which."""
+  """A tuple, point, vector or interval; the reference answer decides which."""
   opening: str
   closing: str
   items: list
@@ -61,7 +61,7 @@ class List:
 
 @record
 class Family:
-  """An answer for every value of one name in a domain: pi/2 + k pi, k an integer."""
+  """An answer for each value of a variable in a domain: pi/2 + k pi, k an integer."""
   answer: object
   name: str
   domain: str
@@ -69,7 +69,7 @@ class Family:
 
 @record
 class Either:
-  """A reference that is written in several forms: t = ln 9 = 2 ln 3."""
+  """A reference answer in several forms, such as t = ln 9 = 2 ln 3; each of them counts."""
   answers: list
 
 
@@ -80,14 +80,14 @@ class Choice:
 
 @record
 class Colon:
-  """Ratio or time; the suffix is am, pm or empty."""
+  """A ratio or a time; the suffix is am, pm or empty."""
   parts: list
   suffix: str
 
 
 @record
 class Based:
-  """A number with its base written as an index."""
+  """A number with its base as an index."""
   digits: str
   base: str
 
@@ -98,13 +98,13 @@ class Text:
 
 
 def items(answer):
-  """The answers in a list or a set, also behind x =; a single answer is a list of one."""
+  """Returns the answers in a list or set, also after x =; a single answer gives a list of one."""
   if isinstance(answer, Set): return answer.items
   if isinstance(answer, Relation) and isinstance(answer.sides[-1], Set):
     return answer.sides[-1].items
   name, values = None, []
   for i, item in enumerate(answer.items if isinstance(answer, List) else [answer]):
-    # x = 1 or 2, x = 1 or x = 2: the name is of all.
+    # In x = 1 or 2, and in x = 1 or x = 2, the name belongs to all values.
     if is_named(item) and (i == 0 or item.sides[0].text == name):
       name = item.sides[0].text
       item = item.sides[1]
@@ -113,6 +113,6 @@ def items(answer):
 
 
 def is_named(answer):
-  """Is it a name, a sign of equality and what the name is?"""
+  """Tells whether an answer is an equation with a name on its left side."""
   return (isinstance(answer, Relation) and answer.signs == ["="]
           and isinstance(answer.sides[0], Name))

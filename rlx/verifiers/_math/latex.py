@@ -1,7 +1,7 @@
-r"""One spelling for LaTeX, plain text and Unicode, cut into tokens.
+r"""Splits LaTeX, plain text and Unicode into tokens with one spelling for each symbol.
 
-Tokens are texts: a number ("12.5"), a command ("\frac"), a letter, a mark, or words that
-start with a quotation mark ('"cm').
+A token is a text: a number ("12.5"), a command ("\frac"), a letter, a punctuation mark, or
+words, which start with a quotation mark ('"cm').
 """
 import itertools
 import re
@@ -11,15 +11,15 @@ from rlx.verifiers._math import tables
 
 
 class Unreadable(ValueError):
-  """The text is none of the expressions that can be compared."""
+  """The text is not an expression that can be compared."""
 
 
-MAX_CHARS = 3000  # A longer text is no answer.
-_MAX_DEPTH = 30   # Of brackets in brackets.
+MAX_CHARS = 3000  # A longer text is not an answer.
+_MAX_DEPTH = 30   # Nested brackets.
 _OPENING, _CLOSING = frozenset(["(", "[", "{", r"\{"]), frozenset([")", "]", "}", r"\}"])
 FUNCTIONS = tables.words("functions")
 LETTERS = frozenset(tables.TABLES["greek"].values()) | tables.words("letters")
-# Commands that an expression may contain; any other one makes it unreadable.
+# Commands that an expression may contain; any other command makes it unreadable.
 _KNOWN = tables.words("commands") | FUNCTIONS | LETTERS
 _CHARACTERS = str.maketrans(tables.TABLES["characters"] | {
     letter: rf"\{name} " for letter, name in tables.TABLES["greek"].items()})
@@ -33,7 +33,7 @@ _REWRITES = [(re.compile(pattern), new) for pattern, new in (
 _WRAPPER = re.compile(
     r"\\(text(?:rm|bf|it|sf|tt|normal)?|mbox|hbox|math(?:rm|bf|it|sf|normal|tt)|operatorname\*?|"
     r"boldsymbol|bm|underline|boxed|fbox|emph|bold|ensuremath)\s*(?=\{)")
-_GROUPED = re.compile(  # 1,234,567 and 1 234 567, whatever stands between.
+_GROUPED = re.compile(  # 1,234,567 and 1 234 567, with any separator.
     r"(?<![\d.,}])\d{1,3}(?:(?:,|\{,\}|\\[, ;:!>]|~|[ \u00a0\u2009\u202f])\d{3})+(?![\d,]*\d|\{)")
 _TOKEN = re.compile(
     r'\s*("[^"]*"|\d+(?:\.\d+)?(?:[eE][+-]?\d+(?![\w.]))?|\.\d+|\\[A-Za-z]+|\\.|[A-Za-z]+|.)',
@@ -48,12 +48,12 @@ _EXACT_NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")
 
 
 def tokens(text, is_unit=lambda word: False):
-  """The tokens of a text.
+  """Returns the tokens of a text.
 
   Args:
-    is_unit: of a word behind a number: is it the name of a unit?
+    is_unit: tells whether a word after a number is the name of a unit.
   Raises:
-    Unreadable: it is too long, not balanced, or contains what is not known.
+    Unreadable: the text is too long, is not balanced, or contains an unknown command.
   """
   if len(text) > MAX_CHARS: raise Unreadable("too long")
   text = _spelled(text)
@@ -70,7 +70,7 @@ def tokens(text, is_unit=lambda word: False):
       kept.append(token)
     elif token in ("\\{", "\\}", "\\\\", "\\%", "\\$", "\\|", "\\ "):
       if token != "\\ ": kept.append({"\\%": "%", "\\$": "$"}.get(token, token))
-    elif token in ("\\,", "\\;", "\\:", "\\>", "~", "\\"):  # Of "\\ " at the end.
+    elif token in ("\\,", "\\;", "\\:", "\\>", "~", "\\"):  # A backslash ends "\\ ".
       pass
     elif token[-1].isdigit() or token in "+-*/^_!|()[]{}<>=,;:%$€£¥₹'&.?#":
       kept.append(token)
@@ -84,7 +84,7 @@ def tokens(text, is_unit=lambda word: False):
 
 
 def balanced(text, start):
-  """The place behind the group whose { is at `start`."""
+  """Returns the index after the group whose { is at `start`."""
   depth = 0
   for match in re.compile(r"\\.|[{}]", re.DOTALL).finditer(text, start):
     depth += (match[0] == "{") - (match[0] == "}")
@@ -93,18 +93,18 @@ def balanced(text, start):
 
 
 def plain_fractions(text):
-  """A text with \\frac for the characters of fractions."""
+  """Replaces characters of fractions by \\frac."""
   return re.sub(r"[\u00bc-\u00be\u2150-\u215e\u2189]", lambda m: _character(m[0]), text)
 
 
 def _spelled(text):
-  """The text with one spelling for each thing, its words in quotation marks."""
+  """Returns the text with one spelling for each symbol and its words in quotation marks."""
   text = "".join(_character(c) for c in text)
   text = re.sub(r"[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ]+", lambda m: "^{" + m[0].translate(_RAISED) + "}", text)
   text = re.sub(r"[₀₁₂₃₄₅₆₇₈₉]+", lambda m: "_{" + m[0].translate(_LOWERED) + "}", text)
   text = re.sub(r"\\\\\s*\[[\d.]+\s*[a-z]+\]", r"\\\\ ", text)  # \\[2pt]
   text = re.sub(r"(?<!\\)\\[()\[\]]", " ", text.replace('"', " ").translate(_CHARACTERS))
-  if len(dollars := re.findall(r"(?<!\\)\$", text)) % 2 == 0 and dollars:  # Of math, not of money.
+  if len(dollars := re.findall(r"(?<!\\)\$", text)) % 2 == 0 and dollars:  # Formulas, not money.
     text = re.sub(r"(?<!\\)\$", " ", text)
   text = _unwrapped(re.sub(r"\\(?:text)?color\s*\{[^{}]*\}", " ", text))
   for pattern, new in _REWRITES: text = pattern.sub(new, text)
@@ -113,9 +113,9 @@ def _spelled(text):
 
 
 def _character(c):
-  """½ is a fraction; digits and letters of other widths and scripts are the usual ones."""
+  """Maps ½ to a fraction, and digits and letters of other widths and scripts to ASCII."""
   if c.isascii() or c in "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ₀₁₂₃₄₅₆₇₈₉√": return c
-  if unicodedata.category(c) == "Cf": return ""  # Has no width.
+  if unicodedata.category(c) == "Cf": return ""  # Characters without width.
   if (digit := unicodedata.decimal(c, None)) is not None: return str(digit)
   if c in "…⁄": return "..." if c == "…" else "/"
   plain = unicodedata.normalize("NFKC", c)
@@ -126,7 +126,7 @@ def _character(c):
 
 
 def _joined(match):
-  """A number without what groups its digits, unless its commas stand between brackets."""
+  """Removes the separators of digits from a number, unless commas in brackets separate items."""
   before = match.string[:match.start()]
   depth = sum(before.count(a) - before.count(b) for a, b in ("()", "[]"))
   depth += before.count(r"\{") - before.count(r"\}")
@@ -135,7 +135,7 @@ def _joined(match):
 
 
 def _unwrapped(text):
-  r"""Commands for fonts replaced by what they hold: \textbf{72} is 72, \text{cm} words."""
+  r"""Replaces commands for fonts by their content: \textbf{72} is 72, \text{cm} is words."""
   while match := _WRAPPER.search(text):
     end = balanced(text, match.end())
     inside, name = text[match.end() + 1:end - 1], match[1]
@@ -162,7 +162,7 @@ def _unwrapped(text):
 
 
 def _word(word, before, is_unit):
-  """The tokens of letters that stand together."""
+  """Returns the tokens of adjacent letters."""
   lower = word.lower()
   if lower in FUNCTIONS or lower == "sqrt": return ["\\" + lower]
   if lower in ("pi", "infinity", "inf", "infty"): return [r"\pi" if lower == "pi" else r"\infty"]

@@ -1,4 +1,4 @@
-"""Text -> an answer of one of the kinds."""
+"""Parses the text of an answer into one of the kinds."""
 import re
 
 from rlx.verifiers._math import expressions as ex
@@ -18,11 +18,12 @@ _CURRENCIES = frozenset("$€£¥₹")
 _TEMPERATURES = {"C": '"celsius', "F": '"fahrenheit'}
 _MATRICES = tables.words("matrices")
 _NAMING = tables.words("naming") | _SIGNS.keys()
-_BEFORE_DIGITS = frozenset(["_", "{", "(", r"\to"]) | _SIGNS.keys()  # Of a name.
-# Names with a number in them: f(-3), A^{-1}, f^{-1}(x).
+# Tokens of a name that may stand before a number.
+_BEFORE_DIGITS = frozenset(["_", "{", "(", r"\to"]) | _SIGNS.keys()
+# Names that contain a number: f(-3), A^{-1}, f^{-1}(x).
 _NUMBERED_NAME = re.compile(
     r"[A-Za-z]\(-?[\d.]+(?:,-?[\d.]+)*\)|[A-Za-z]\^\{?(?:-1|T)\}?(?:\((?:[a-z]|-?\d+)\))?")
-# Words that may stand before an answer, and words that may not.
+# Words that may stand before an answer, and words that deny it.
 _PREFIX = re.compile(
     r"(?:so |thus |therefore |hence )?(?:the |my |our )?(?:final |correct )?"
     r"(?:answer|result|solution|value)s?(?: is| are|:|=)*:?|exactly|[\w ]+:", re.IGNORECASE)
@@ -38,7 +39,7 @@ _WRAPPED = re.compile(
 _CHOICE = re.compile(
     r"(?:(?:option|choice|answer)\s+)?\(?\s*([A-Z])\s*\)?\s*[.:]?", re.IGNORECASE)
 _CHOICE_AND_WHY = re.compile(r"(?:\(\s*([A-Z])\s*\)|([A-Z])\s*[.:)])\s*(\S.*)", re.DOTALL)
-# Behind a letter, what says that another one is meant, or none.
+# After the letter of a choice: words that leave open which choice is meant.
 _HEDGE = re.compile(
     r"\b(?i:or|not|no|isn't|wrong|incorrect|false|neither|both|and)\b|\b[A-Z]\s*[).:]|\b[B-H]\b")
 _BASED = re.compile(r"\(?\s*(?=[A-Z]*\d)([\dA-Z]+)\s*\)?\s*_\s*(\d\d?)")
@@ -46,10 +47,10 @@ _NOTHING, _ALL = tables.TABLES["nothing"], tables.TABLES["everything"]
 
 
 def read(text, words=frozenset()):
-  """The answer that a text is; kinds.Text where it cannot be read as mathematics.
+  """Parses the text of an answer; returns kinds.Text if it is not mathematics.
 
   Args:
-    words: of the question and the reference answer, `units.context`.
+    words: `units.context` of the question and the reference answer.
   """
   plain = _WRAPPED.sub(" ", text).strip()
   as_words = normalized(text)
@@ -67,14 +68,14 @@ def read(text, words=frozenset()):
 
 
 def choice_of(text):
-  """The letter that an answer begins with: "(B) 5", "B. because ..."; None if it hedges."""
+  """Returns the letter of "(B) 5" or "B. because ..."; None if another letter may be meant."""
   match = _CHOICE_AND_WHY.fullmatch(" ".join(_WRAPPED.sub(" ", text).split()))
   if not match or _HEDGE.search(match[3]): return None
   return match[1] or match[2]
 
 
 def normalized(text):
-  """A text to compare as text: its words in lower case; a formula letter by letter."""
+  """Returns a text in the form in which texts are compared: lower case, or without spaces."""
   plain = " ".join(_WRAPPED.sub(" ", text).split())
   if not re.fullmatch(r"[\w\s.,;:'!?()-]*", plain) or re.search(r"\d\s*-|[\d_]", plain):
     return re.sub(r"\s", "", plain)
@@ -83,7 +84,7 @@ def normalized(text):
 
 
 def _answer(tokens, words):
-  if r"\pmod" in tokens:  # 3 (mod 7) says where 3 is from.
+  if r"\pmod" in tokens:  # The answer 3 (mod 7) is 3.
     tokens = tokens[:tokens.index(r"\pmod")]
   if not (tokens := _without_prefix(tokens)): raise Unreadable("nothing")
   tokens, family = _without_domain(tokens)
@@ -96,7 +97,7 @@ def _answer(tokens, words):
   sides, signs = _split(tokens, _SIGNS)
   if signs != ["="] or not _is_name(sides[0]):
     parts, marks = _split(tokens, [r"\cup"])
-    if marks: return reals.union([reals.of(_answer(part, words)) for part in parts])
+    if marks: return reals.union([reals.as_reals(_answer(part, words)) for part in parts])
     parts, marks = _split(tokens, [r"\setminus"])
     if len(marks) == 1: return _difference(*parts, words)
   if signs: return _relation(sides, [_SIGNS[sign] for sign in signs], words)
@@ -104,7 +105,7 @@ def _answer(tokens, words):
 
 
 def _without_prefix(tokens):
-  """Without "the answer is" and "area:" at the start."""
+  """Removes "the answer is" and "area:" from the start."""
   while len(tokens) > 1 and tokens[0][0] == '"' and not _DENIAL.search(tokens[0]) and (
       _PREFIX.fullmatch(tokens[0][1:])
       or tokens[1] == ":" and tokens[0][1:].replace(" ", "").isalpha()):
@@ -113,7 +114,7 @@ def _without_prefix(tokens):
 
 
 def _without_domain(tokens):
-  """(tokens, None), or (the tokens before "k is an integer" at their end, (name, domain))."""
+  """Splits "k is an integer" from the end: (other tokens, (name, domain)), or (tokens, None)."""
   is_bracketed = tokens[-1] == ")"
   kept = tokens[:-1] if is_bracketed else tokens
   if kept[-2:-1] == [r"\in"] and kept[-1] in _INTEGERS:
@@ -132,7 +133,7 @@ def _without_domain(tokens):
 
 
 def _several(parts, marks, words):
-  """Answers side by side; inequalities are one set of numbers."""
+  """Combines adjacent answers into one; several inequalities become one set of numbers."""
   if any(not part and mark in (",", ";") for part, mark in zip(parts, [",", *marks])) and (
       # "1, and 2": the comma and the word are one mark.
       not parts[0] or not parts[-1] or any(not a and not b for a, b in zip(parts, parts[1:]))):
@@ -150,14 +151,14 @@ def _several(parts, marks, words):
   if any(are_reals) and marks == {r"\lor"} and not any(
       isinstance(item, kinds.Value) for item in items):  # x < 0 or x = 1
     return reals.union([item if isinstance(item, kinds.Reals)
-                        else reals.of(kinds.Set(kinds.items(item))) for item in items])
+                        else reals.as_reals(kinds.Set(kinds.items(item))) for item in items])
   if isinstance(first, kinds.Value) and ex.variables(first.tree) and all(
       are_reals[1:]) and all(is_exclusion[1:]): return first  # 1/x, x != 0
   return kinds.List([answer for item in items for answer in _expanded(item)])
 
 
 def _expanded(answer):
-  """An answer with +- is two."""
+  """Returns the two answers that one with +- stands for, else [answer]."""
   if isinstance(answer, kinds.Value):
     return [kinds.Value(tree, answer.unit) for tree in ex.signed(answer.tree)]
   if isinstance(answer, kinds.Relation) and answer.signs == ["="]:
@@ -187,7 +188,7 @@ def _name(tokens):
 
 
 def _is_name(tokens, more=()):
-  r"""Is it the name of what is asked for: x, f(x), a_1, \angle ABC, P(X = 3), words?"""
+  r"""Tells whether tokens are a name: x, f(x), a_1, \angle ABC, P(X = 3), words."""
   if _NUMBERED_NAME.fullmatch("".join(tokens)): return True
   if not tokens or tokens[0] in ("e", "i") or tokens[0] == "(" and "," not in tokens: return False
   return not _DENIAL.search(" ".join(tokens)) and all(
@@ -197,7 +198,7 @@ def _is_name(tokens, more=()):
 
 
 def _whole(tokens, words):
-  """An answer without relations and commas outside of brackets."""
+  """Parses an answer without relations and commas outside of brackets."""
   if tokens == [r"\emptyset"]: return kinds.Set([])
   if tokens == [r"\R"]: return reals.EVERYWHERE
   if tokens[:2] == [r"\R", "-"]: return _difference(tokens[:1], tokens[2:], words)
@@ -228,7 +229,7 @@ def _without_transpose(tokens):
 
 
 def _bracketed(tokens, words):
-  """A set, a group or what stands in round brackets; None for the brackets of an expression."""
+  """Parses a set, a group or round brackets; returns None for brackets of an expression."""
   opening, closing, inside = tokens[0], tokens[-1], tokens[1:-1]
   if opening == r"\{" and closing == r"\}": return _set(inside, words)
   if r"\{" == opening or r"\}" == closing or not inside: raise Unreadable("brackets")
@@ -245,7 +246,7 @@ def _set(inside, words):
   for mark in ("|", r"\mid", ":"):  # {x | x < 2}
     if mark in inside and _is_name(inside[:(i := inside.index(mark))], (r"\in", r"\R")):
       answer = _answer(inside[i + 1:], words)
-      return answer if is_family else reals.of(answer)
+      return answer if is_family else reals.as_reals(answer)
   if is_family and len(_split(inside, ["|", r"\mid", ":"])[0]) == 2:  # {3k | k in Z}
     return _answer(inside, words)
   parts, _ = _split(inside, [",", ";"])
@@ -255,12 +256,12 @@ def _set(inside, words):
 
 
 def _difference(numbers, without, words):
-  """Real numbers without some of them."""
+  """Parses the difference of two sets of real numbers."""
   return reals.without_items(_answer(numbers, words), kinds.items(_answer(without, words)))
 
 
 def _environment(tokens, words):
-  """A matrix, or the rows of cases."""
+  """Parses a matrix, or the rows of cases."""
   name = tokens[2].strip('"') if len(tokens) > 4 and tokens[1] == "{" else ""
   if tokens.count(r"\end") != 1 or tokens[-4] != r"\end" or tokens[-2].strip('"') != name:
     raise Unreadable("rows")
@@ -276,7 +277,7 @@ def _environment(tokens, words):
 
 
 def _scaled(tokens, words):
-  """A number before a matrix."""
+  """Parses the product of a number and a matrix."""
   start = tokens.index(r"\begin")
   factor, matrix = ex.parse(tokens[:start]), _environment(tokens[start:], words)
   if not isinstance(matrix, kinds.Matrix): raise Unreadable("a number before rows")
@@ -292,7 +293,11 @@ def _transposed(answer):
 
 
 def tree_of(answer):
-  """The tree of an expression without a unit."""
+  """Returns the tree of an expression without a unit.
+
+  Raises:
+    Unreadable: the answer is of another kind, or has a unit.
+  """
   if not isinstance(answer, kinds.Value) or answer.unit is not None:
     raise Unreadable("no expression")
   return answer.tree
@@ -308,7 +313,7 @@ def _colon(tokens):
 
 
 def _value(tokens, words):
-  """A number or an expression, with its unit if it has one."""
+  """Parses a number or an expression with its unit, if it has one."""
   is_debt = tokens[0] == "-" and tokens[1:2] and tokens[1] in _CURRENCIES  # -$5
   if is_debt: tokens = tokens[1:]
   unit = units.read(tokens[0]) if tokens[0] in _CURRENCIES else None
@@ -336,7 +341,7 @@ def _value(tokens, words):
 
 
 def _quantity(tokens):
-  """An expression; a sign of percent or degrees behind a mixed number is of all of it."""
+  """Parses an expression; % and degrees after a mixed number apply to the whole number."""
   for end, kind in ((["%"], "%"), (["^", r"\circ"], "deg")):
     if tokens[-len(end):] == end:
       tree = ex.parse(tokens[:-len(end)])
@@ -345,12 +350,12 @@ def _quantity(tokens):
 
 
 def _times(factor, tree):
-  """The product, worked out where it is rational."""
+  """Returns the product, as one number if it is rational."""
   return ex.simplified(("*", factor, tree, False))
 
 
 def _joined_fraction(tokens):
-  r"""\frac{\text{km}}{\text{h}} as km/h."""
+  r"""Rewrites \frac{\text{km}}{\text{h}} as km/h."""
   for i in range(len(tokens) - 6):
     frac, left, above, right, left_below, below, right_below = tokens[i:i + 7]
     if [frac, left, right, left_below, right_below] == [r"\frac", "{", "}", "{", "}"] and (
@@ -360,7 +365,7 @@ def _joined_fraction(tokens):
 
 
 def _split(tokens, marks):
-  """(parts, the marks between them), outside of all brackets."""
+  """Splits tokens at marks outside of brackets: (parts, the marks between them)."""
   parts, between, depth, environments = [[]], [], 0, 0
   for token in tokens:
     depth += (token in _OPEN) - (token in _CLOSE)
@@ -374,7 +379,7 @@ def _split(tokens, marks):
 
 
 def _closing(tokens, start):
-  """The place of the bracket that closes the one at `start`; half-open intervals too."""
+  """Returns the index of the bracket that closes the one at `start`, of whatever shape."""
   depth = 0
   for i in range(start, len(tokens)):
     depth += (tokens[i] in _OPEN) - (tokens[i] in _CLOSE)

@@ -11,11 +11,11 @@ EVERYWHERE = kinds.Reals([(_MINUS_INFINITY, _INFINITY, False, False)])
 _TURNED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "!=": "!="}
 
 
-def of(answer):
-  """An interval, a set or a list of numbers as real numbers.
+def as_reals(answer):
+  """Converts an interval or a set of numbers to kinds.Reals.
 
   Raises:
-    Unreadable: it is none of these.
+    Unreadable: the answer is neither.
   """
   if isinstance(answer, kinds.Reals): return answer
   if isinstance(answer, kinds.Set):
@@ -29,7 +29,7 @@ def of(answer):
 
 
 def solved(relation):
-  """The real numbers of x < 2, 2 > x, 1 < x <= 3 and x != 2; None of any other relation."""
+  """Returns the solutions of x < 2, 2 > x, 1 < x <= 3 or x != 2; None for other relations."""
   sides, signs = relation.sides, relation.signs
   if not set(signs) <= _TURNED.keys(): return None
   if not all(isinstance(side, kinds.Value) and side.unit is None for side in sides): return None
@@ -51,20 +51,20 @@ def solved(relation):
 
 
 def without(number):
-  """All real numbers but one."""
+  """Returns all real numbers except one."""
   return kinds.Reals([(_MINUS_INFINITY, number, False, False), (number, _INFINITY, False, False)])
 
 
 def without_items(answer, items):
-  """The real numbers of an answer without those of a list."""
-  return intersection([of(answer), *(without(_number(item)) for item in items)])
+  """Returns the real numbers of an answer except those in a list."""
+  return intersection([as_reals(answer), *(without(_number(item)) for item in items)])
 
 
 def union(answers):
-  """The union of real numbers.
+  """Returns the union of several kinds.Reals.
 
   Raises:
-    Unreadable: they overlap, or touch where they could be written as one interval.
+    Unreadable: pieces overlap, or touch so that they form one interval.
   """
   pieces = [piece for answer in answers for piece in answer.pieces]
   pieces.sort(key=functools.cmp_to_key(lambda a, b: -1 if ex.less(a[0], b[0]) else 1))
@@ -74,6 +74,7 @@ def union(answers):
 
 
 def intersection(answers):
+  """Returns the intersection of several kinds.Reals."""
   return functools.reduce(_both, answers)
 
 

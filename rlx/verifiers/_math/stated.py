@@ -1,7 +1,4 @@
-r"""Where a completion states its answer, when it does not put it into a box.
-
-See `answer` for the rules.
-"""
+r"""Extracts the answer of a completion that has no \boxed{...}; `answer` lists the rules."""
 import re
 
 from rlx.verifiers._math import latex
@@ -12,45 +9,46 @@ _MARK = re.compile(
     r'\#\#\#\#|<answer>|\b(?:answers?|correct (?:option|choice|value))\b["\'*_]*\s*'
     r'(?:(?:is|are)\b(?:\s+(?:therefore|thus|then|hence|simply|just)\b)?|:|=)'
     r"[\s:*_=]*", re.IGNORECASE)
-# "not 72, it is 71": what is denied, up to the next mark of punctuation or "but".
+# A negation, up to the next punctuation mark or "but": "not 72" in "not 72, it is 71".
 _DENIED = re.compile(
     r"(?:,\s*)?(?:\b(?:and|but)\s+)?"
     r"\b(?:not|cannot|\w+n't|never|instead of|rather than|unlike|except)\b"
     r"(?:(?!,(?!\d)|;|\.(?!\d)|\bbut\b|\bit\b).)*(?:,\s*|;\s*)?", re.IGNORECASE)
-# What is stated is no number but a bound, one of several, or a task.
+# The text states a bound, one of several numbers or a task instead of a number.
 _BOUND = re.compile(
     r"\b(?:(?:less|more|fewer|greater|smaller|larger|bigger|lower|higher|other) than|"
     r"at (?:least|most)|under|over|above|below|between|up to|no more|from|within|almost|nearly|"
     r"either|neither|half of|twice|"
     r"double|triple|out of|maybe|perhaps|possibly|unknown|a multiple of|divisible by|"
     r"(?:one|two|three|four|five|six) (?:times|more|less))\b", re.IGNORECASE)
-# Behind a number, what makes another one of it.
-_GOES_ON = re.compile(
+# After a number: the text continues so that another number is meant.
+_CONTINUES = re.compile(
     r"[\s,]*(?:(?:to|or|and|through|plus|minus|times|by|-|out of|divided by|choose|mod|modulo|over)"
     r"\s+[-+$\\]?[\d.(\\]"
     r"|and\s+(?:an?|one|two|three)\b|if\b|unless\b|when\b"
     r"|(?:less|more|fewer|greater|higher|lower)\s+than|squared|cubed|factorial|"
     r"(?:ten|hundred|thousand|million)ths?|halves|thirds|quarters|plus|minus|times|divided|"
     r"to the power|or\b)", re.IGNORECASE)
-_GOES_ON_BELOW = re.compile(r"\n[ \t]*(?=[×*/+=÷·^])")
+_CONTINUES_BELOW = re.compile(r"\n[ \t]*(?=[×*/+=÷·^])")
 _MINUS = re.compile(r"\b(?:negative|minus)\s+(?=[\d\\$.(])", re.IGNORECASE)
-# Before a mark, in its clause: what says that the answer is another one.
+# Before a mark, in the same clause: the answer is denied.
 _NO_ANSWER = re.compile(
     r"\b(?:\w+n't(?! hard| difficult)|do not|does not|cannot|never|false|wrong|incorrect|"
     r"(?<!no )doubt|deny|untrue)\b[^.,:;\n]*$", re.IGNORECASE)
-# Behind a number: what says that the answer is another one.
+# After a number: the number is denied.
 _REFUSED = re.compile(r"[\d})$]\s*(?:is|are|was|can|could|would)"
                       r"(?:n't|\s+(?:not|wrong|incorrect|impossible|false))\b")
-# Behind an answer: why it is the answer.
+# After an answer: the reason for it.
 _REASON = re.compile(
     r"[\s,;]*\(?\s*\b(?:because|since|as (?:we|the|it)|where|given that)\b.*", re.IGNORECASE)
 _FILLER = re.compile(
-    r"[\s*_:=>`'\"~]*(?:(?:therefore|thus|so|then|hence|exactly|equal(?:s)?(?: to)?|simply|just|about|"
-    r"approximately|around|precisely|clearly|is|are|that|we get|it is|given by|the|(?-i:an?)|total of|"
+    r"[\s*_:=>`'\"~]*(?:(?:therefore|thus|so|then|hence|exactly|equal(?:s)?(?: to)?|simply|just|"
+    r"about|approximately|around|precisely|clearly|is|are|that|we get|it is|given by|the|(?-i:an?)|"
+    r"total of|"
     r"(?:option|choice|letter|number|value|solution|root|point|interval|set|expression|equation)s?"
     r")\b[\s*_:=,`]*)*", re.IGNORECASE)
 _SENTENCES = re.compile(r"(?<=[^\s\d.])[.!?]\s+|(?<=\d)[.!?]\s+(?=[A-Z])")
-# What stretches of mathematics are made of, with the white space between them.
+# The parts of a stretch of mathematics, and the white space between them.
 _PART = re.compile(
     r"(?P<all>\$[^$\n]+\$|\\\([^\n]*?\\\)|\\\[[^\n]*?\\\])"
     r"|(?P<part>\\(?:text|mathrm|mathbf|operatorname)\s*\{[^{}]*\}|\\[A-Za-z]+|\\[%$,;:! {}]"
@@ -60,32 +58,34 @@ _VALUE = re.compile(r"\d|[√π∞]|\bpi\b|\\(?:d?frac|sqrt|pi|infty)(?![A-Za-z]
 
 
 def answer(text, question, is_number):
-  r"""The text of the answer that a completion states last, in a list; [] if there is none.
+  r"""Returns the texts of the answer that a completion states last; [] if it states none.
 
-  The question, where the completion repeats it, states no answer. What is searched is
-  the rest of the line behind the last mark ("answer is", "answer:", "answer =", "####");
-  the next line if that is empty. "#### 3. Conclusion" is a heading: behind "####" only
-  a whole answer counts. Without a mark it is the last line with a number in it.
+  The question is skipped where the completion repeats it. The answer stands in the rest of
+  the line after the last mark ("answer is", "answer:", "answer =", "####"), or in the next
+  line if that rest is empty. "#### 3. Conclusion" is a heading, so after "####" only a whole
+  answer counts. Without a mark, the answer stands in the last line that contains a number.
 
-  Of that line, where the reference is a number:
+  If the reference answer is a number, the text is taken from that line by these rules:
 
-  1. "not 72" is left out; behind "less than", "between", "at least" stands no answer.
-  2. Of "3 x 24 = 72" and of "x = 72" it is what stands behind the last sign of equality.
-  3. Behind a mark it is the stretch of mathematics that the line begins with, read to its
-     end: 3-5 is a range or a difference, 2^10, 3x, 5e3, 12,5 and 5 million are not 3, 2, 5
-     or 12. If the line begins with words, it is the last stretch.
-  4. "negative 5" is -5, "- 5" too.
+  1. Negations such as "not 72" are removed. After "less than", "between" or "at least" there
+     is no answer.
+  2. In "3 x 24 = 72" and "x = 72", the answer stands after the last equals sign.
+  3. After a mark, the answer is the stretch of mathematics at the start of the line, up to
+     its end: 3-5 is a range or a difference, and 2^10, 3x, 5e3, 12,5 and 5 million are not 2,
+     3, 5, 12 and 5. If the line starts with words, the answer is the last stretch.
+  4. "negative 5" and "- 5" are -5.
 
-  Where the reference is no number, it is all of the line behind the mark, or, second in the
-  list, the formula between the line's last dollars: for where the line cannot be read.
+  If the reference answer is not a number, the first text is the rest of the line after the
+  mark. A second text, for the case that the first cannot be parsed, is the line's last formula
+  between dollars.
 
   Args:
-    is_number: is the reference answer a number?
+    is_number: whether the reference answer is a number.
   """
   if question: text = text.replace(question, " ")
   text = latex.plain_fractions(text)
   for mark in reversed(list(_MARK.finditer(text))):
-    line = _line(_GOES_ON_BELOW.sub(" ", text[mark.end():]))
+    line = _line(_CONTINUES_BELOW.sub(" ", text[mark.end():]))
     is_heading = mark[0] == "####" and not _is_all(line) or (
         "\n" in mark[0] and re.match(r"\d+[.)]\s+[A-Z]", line))
     if not line or is_number and is_heading: continue
@@ -101,7 +101,7 @@ def answer(text, question, is_number):
 
 
 def _line(text):
-  """The first line with anything in it, without the marks of Markdown around it."""
+  """Returns the first line with content, without Markdown marks around it."""
   lines = (s.partition("</")[0].strip().strip("*_`").strip() for s in text.splitlines()[:4])
   return next((line for line in lines if line not in ("", "$$", r"\[", r"\(")), "")
 
@@ -111,7 +111,7 @@ def _sentence(line):
 
 
 def _is_all(line):
-  """Is there nothing behind #### but an answer and its unit?"""
+  """Tells whether a line after #### holds nothing but an answer and its unit."""
   stretches = _stretches(line)
   if not stretches or stretches[0][0] or re.match(r"\d+[.)]\s+\S", line): return False
   rest = line[stretches[0][1]:].strip(" .")
@@ -119,7 +119,7 @@ def _is_all(line):
 
 
 def _stretches(line):
-  """(start, end) of the stretches of mathematics in a line that have a value in them."""
+  """Returns (start, end) of the stretches of mathematics in a line that contain a value."""
   spans, start, end = [], None, None
   for match in _PART.finditer(line[:_MAX_LINE]):
     if match["part"]: start, end = match.start() if start is None else start, match.end()
@@ -132,7 +132,7 @@ def _stretches(line):
 
 
 def _number(line, is_marked):
-  """The number that a sentence states."""
+  """Returns the text of the number that a sentence states, None if it states none."""
   if _REFUSED.search(line): return None
   line = _MINUS.sub("-", _DENIED.sub(" ", re.sub(r"(\*\*|__)(\S.*?)\1", r"\2", line))).strip()
   if is_marked and _VALUE.search(short := _REASON.sub("", line)): line = short
@@ -144,7 +144,7 @@ def _number(line, is_marked):
   start, end = stretches[0 if begins_with_it else -1]
   before = line[:start]
   if _BOUND.search(before if start == stretches[0][0] else before[-40:]): return None
-  if _GOES_ON.match(line, end) or re.search(r"\b(?:or|to|through)\s*$", before): return None
+  if _CONTINUES.match(line, end) or re.search(r"\b(?:or|to|through)\s*$", before): return None
   behind = ""
   if (words := re.match(r"[\s*(]*([A-Za-z]+)", line[end:])) and (
       units.scale(words[1])[0] != 1 or units.is_percent(words[1]) or units.is_name(words[1])):
@@ -157,7 +157,7 @@ def _behind_equality(line):
 
 
 def _expressions(line):
-  """What a line states where no number is asked for: all of it, or else its last formula."""
+  """Returns the texts of an answer that is not a number: the whole line, its last formula."""
   line = _DENIED.sub(" ", _REASON.sub("", line) or line)
   formulas = re.findall(r"\$+([^$\n]+)\$+|\\\((.+?)\\\)|\\\[(.+?)\\\]", line)
   whole = _clean(line[_FILLER.match(line).end():])
@@ -165,7 +165,7 @@ def _expressions(line):
 
 
 def _clean(text):
-  """Without marks of Markdown and punctuation around it, and brackets that open for words."""
+  """Removes Markdown marks and punctuation around a text, and unmatched closing brackets."""
   if text.count("}") > text.count("{"): text = text.rstrip(" }\n")
   if sum(map(text.count, ")]")) > sum(map(text.count, "([")):
     text = text.rstrip(" .").removesuffix(")")

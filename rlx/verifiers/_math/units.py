@@ -1,15 +1,16 @@
-"""Names of units -> what they measure and how large they are."""
+"""Parses names of units into what they measure and how large they are."""
 import fractions
 import re
 
 from rlx.verifiers._math import tables
 
+# Quantities of which a question asks for one, so that the others are wrong.
 _INSTEAD = ({"celsius", "fahrenheit", "temperature"},
             {"dollars", "euros", "pounds sterling", "yen", "rupees"})
 _POWERS, _SCALES = tables.TABLES["powers"], tables.TABLES["scales"]
 _PERCENT = ("%", "percent", "per cent", "percents")
 _NO_UNIT = tables.words("no_unit")
-# {name: (what it measures, how large it is)}; what answers count measures itself.
+# {name: (quantity, size)}; a counted thing, such as an apple, is a quantity of its own.
 _KNOWN = {name: (quantity, fractions.Fraction(size))
           for quantity, units in tables.TABLES["units"].items()
           for names, size in units.items() for name in names.split()}
@@ -17,28 +18,32 @@ _KNOWN |= {word: (word, fractions.Fraction(1)) for word in tables.words("counted
 
 
 def is_name(word):
-  """Is it the name of a unit, of two letters or more?"""
-  return len(word) > 1 and _of(word) is not None
+  """Tells whether a word of two letters or more is the name of a unit."""
+  return len(word) > 1 and _measure(word) is not None
 
 
 def scale(words):
-  """(number that the first words multiply by, the other words): "million dollars"."""
+  """Splits "million dollars" into the factor of its first word and the other words."""
   first, _, rest = words.partition(" ")
   if (name := _stem(first.lower())) in _SCALES: return _SCALES[name], rest.strip()
   return 1, words
 
 
-def is_percent(words): return words.lower() in _PERCENT
+def is_percent(words):
+  """Tells whether words are a percent sign or name one."""
+  return words.lower() in _PERCENT
 
 
 def read(words, context=frozenset()):
-  """(size, {quantity: power}) of "km/h", "square feet" or "m/s^2"; None if it is no unit.
+  """Parses "km/h", "square feet" or "m/s^2".
 
   Args:
-    context: words of the question and of the reference answer: of four letters or more,
-      "apples" is a unit where they have it, and measures apples.
+    context: words of the question and of the reference answer. Any of them with four letters
+      or more, such as "apples", is a unit of a quantity of its own.
+  Returns:
+    (size, {quantity: power}), or None if the words are not a unit.
   """
-  # 3M is three million; 3K is three thousand, unless temperatures are spoken of.
+  # 3M is three million; 3K is three thousand, unless the question is about temperatures.
   if words in ("M", "B", "T"): return None
   if words == "K" and not context & {"k", "kelvin", "temperature"}: return None
   words = re.sub(r"[{}()]|\\cdot", " ", words)
@@ -62,7 +67,7 @@ def read(words, context=frozenset()):
       powers |= {"length": 1, "time": -1}
       size *= fractions.Fraction(201168, 125 * 3600)
     else:
-      measure = _of(token)
+      measure = _measure(token)
       if measure is None:
         stem = _stem(token)
         if len(token) < 4 or {token, stem} & _NO_UNIT or stem in _SCALES: return None
@@ -77,28 +82,29 @@ def read(words, context=frozenset()):
 
 
 def context(*texts):
-  """The words that stand in texts, as `read` wants them."""
+  """Returns the words of texts in the form that `read` expects."""
   return frozenset(_stem(w) for t in texts for w in re.findall(r"[^\W\d_]+|[%$€£¥]", t.lower()))
 
 
 def asked(quantities, words):
-  """Sizes of the units of a quantity among the words of a question."""
+  """Returns the sizes of the units of a quantity that a question names."""
   if len(quantities) != 1 or list(quantities.values()) != [1]: return set()
-  measures = [_of(w) for w in words if len(w) > 1 and w != "in"]
+  measures = [_measure(w) for w in words if len(w) > 1 and w != "in"]
   return {size for quantity, size in filter(None, measures) if quantity in quantities}
 
 
 def is_other(quantities, words):
-  """Does the question name another unit instead: cubic ones for an area, celsius for fahrenheit?"""
-  named = {_of(w)[0] for w in words if len(w) > 1 and _of(w)}
-  for one_of in _INSTEAD:
-    if quantities.keys() & one_of and named & one_of and not quantities.keys() & named: return True
+  """Tells whether a question names another unit: cubic for an area, celsius for fahrenheit."""
+  named = {_measure(w)[0] for w in words if len(w) > 1 and _measure(w)}
+  for group in _INSTEAD:
+    if quantities.keys() & group and named & group and not quantities.keys() & named: return True
   n = quantities.get("length") if len(quantities) == 1 else None
   named = {2 * ("square" in words), 3 * ("cubic" in words)} - {0}
   return n in (2, 3) and len(named) == 1 and n not in named
 
 
-def _of(word):
+def _measure(word):
+  """Returns (quantity, size) of the name of a unit, None for other words."""
   word = word.lower()
   if word in _KNOWN: return _KNOWN[word]
   if word.endswith("es") and word[:-2] in _KNOWN and len(word) > 4: return _KNOWN[word[:-2]]
