@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from rlx import __main__ as rlx_main
 from rlx.core import resolve
 
 ROOT = pathlib.Path(__file__).parent.parent
@@ -25,7 +26,7 @@ def blocks(text):
 # Commands of rlx in which nothing is left for the reader to fill in.
 COMMANDS = sorted({command.strip() for text in TEXTS.values() for block in blocks(text)
                    for line in block.splitlines() for command in line.split(" && ")
-                   if command.startswith("python -m rlx.")
+                   if command.startswith(("python -m rlx.", "rlx "))
                    and not re.search(r"FOLDER|\$task|\"$", command)})
 MISTAKES = [
     ("--config.prm.bata=1", "rlx: .*bata"),
@@ -40,20 +41,24 @@ MISTAKES = [
 
 
 def with_a_missing_file(command, workdir):
-  """(module, flags, what the message starts with): the command on a file that is not there."""
-  words = shlex.split(re.sub(r"\$\([^)]*\)", "MODEL", command), comments=True)[2:]
-  module, flags = words[0], words[1:]
-  if module == "rlx.tools.view": return module, ["/nowhere"], "rlx: "
-  if module == "rlx.tools.convert":
-    flags = [f for f in flags if not f.startswith(("--source", "--to", "--model"))]
-    return (module, [*flags, "--source=/nowhere", f"--to={workdir}/m"],
+  """(module, arguments, what the message starts with): the command on a file that is not there."""
+  words = shlex.split(re.sub(r"\$\([^)]*\)", "MODEL", command), comments=True)
+  if words[0] == "rlx":  # rlx NAME ARGUMENT ... key=value ...
+    name, module, first, words, dashes, config = words[1], "rlx", [words[1]], words[2:], "", ""
+    while words and "=" not in words[0]: first.append(words.pop(0))
+  else:                  # python -m MODULE --flag=value ...
+    module, first, words, dashes, config = words[2], [], words[3:], "--", "--config."
+    name = module.rpartition(".")[2]
+  if name == "view": return module, [*first[:1], "/nowhere"], "rlx: "
+  if name == "convert":
+    words = [w for w in words if not re.match("-*(source|to|model)=", w)]
+    return (module, [*first, *words, f"{dashes}source=/nowhere", f"{dashes}to={workdir}/m"],
             "rlx: source='/nowhere' is missing")
   # sft starts from a random model, so there the data are missing.
-  key, name = (("prompts.source", "nowhere") if module == "rlx.loops.sft" else
-               ("model.path", "/nowhere"))
-  flags = [f for f in flags if not f.startswith(("--workdir", "--config.model.path"))]
-  if module != "rlx.tools.doctor": flags.append(f"--workdir={workdir}")
-  return module, [*flags, f"--config.{key}={name}"], f"rlx: {key}='{name}'"
+  key, path = ("prompts.source", "nowhere") if name == "sft" else ("model.path", "/nowhere")
+  words = [w for w in words if not re.match(r"-*(workdir|(config\.)?model\.path)=", w)]
+  if name != "doctor": words.append(f"{dashes}workdir={workdir}")
+  return module, [*first, *words, f"{config}{key}={path}"], f"rlx: {key}='{path}'"
 
 
 # Each command runs in a fork of a process that has imported what takes seconds to import.
@@ -96,9 +101,7 @@ def test_the_two_commands_come_first():
 def test_flags_and_configs_of_all_commands_are_accepted(tmp_path):
   """Each run ends because a file is missing, so the rest of its command was accepted."""
   calls = [with_a_missing_file(c, tmp_path / "run") for c in COMMANDS]
-  assert {module for module, *_ in calls} >= {
-      "rlx.train", "rlx.loops.sft", "rlx.loops.train_prm",
-      *(f"rlx.tools.{tool}" for tool in ("doctor", "view", "evaluate", "convert"))}
+  assert {flags[0] for module, flags, _ in calls if module == "rlx"} == set(rlx_main.COMMANDS)
   results = run([call[:2] for call in calls])
   for command, (*_, message), (status, errors) in zip(COMMANDS, calls, results):
     assert status == 2 and errors.strip().splitlines()[-1].startswith(message), (command, errors)
