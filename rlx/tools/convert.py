@@ -149,7 +149,7 @@ def _of_run(workdir, name, is_peft):
   start, rank, alpha = hub.folder(c[key]), c["lora.rank"], c["lora.alpha"]
   source = Source(config, said, found, start, eos_ids=tokenizer.load(start).eos_ids)
   if not rank:
-    params.check(found, config, said, workdir)
+    params.check(found, config, workdir)
     return source
   adapters_io.check(found, leaves, rank, workdir)
   return source._replace(

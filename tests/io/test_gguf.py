@@ -302,7 +302,7 @@ def test_one_tensor_at_a_time(tmp_path, monkeypatch):
   monkeypatch.setattr(gguf_file.Tensor, "__getitem__", watched)
   _, params = gguf.load(path)
   assert len(made) == 2 + 2 * 9 and max(alive) <= 2
-  config, leaves = gguf.stored(path)
+  config, _, leaves = gguf.stored(path)
   assert len(made) == 2 + 2 * 9  # Nothing was read yet.
   np.testing.assert_array_equal(leaves["layers.attn.q_LDNH"][1,],
                                 params["layers"]["attn"]["q_LDNH"][1])

@@ -99,19 +99,6 @@ def test_a_leaf_is_read_by_layer_or_whole():
   np.testing.assert_array_equal(leaf[()], expected)
 
 
-def test_leaves_are_put_as_they_are_whole():
-  """One after another, each once; what `put` returns is in the tree."""
-  config, params = hf.load(FIXTURES / "phi3")
-  got = {}
-  def put(path, x):
-    assert path not in got
-    got[path] = x
-    return path
-  _, paths = hf.load(FIXTURES / "phi3", put=put)
-  assert jax.tree.leaves(paths) == list(tables.flatten(params))
-  for path, x in tables.flatten(params).items(): np.testing.assert_array_equal(got[path], x)
-
-
 @pytest.mark.parametrize("family", [*FAMILIES, "phi3"])
 def test_transformers_reads_what_is_written(family, tmp_path):
   torch = pytest.importorskip("torch")
