@@ -160,9 +160,8 @@ def build(config, splits=("train", "eval"), recorded=None):
   return Run(
       config=c, mesh=mesh, tokenizer=tokenizer, model_config=model_config,
       prm_config=models["prm"][0],
-      prompts=None if "train" not in splits else (
-          iterator.PairIterator if c.prompts.paired else iterator.PromptIterator)(
-              train_prompts, seed=c.seed),
+      prompts=None if "train" not in splits else iterator.PromptIterator(
+          train_prompts, seed=c.seed, paired=c.prompts.paired),
       eval_prompts=eval_prompts,
       init=functools.partial(_init, c, methods, mesh, optimizers, models, frozen),
       shapes=shapes, encode=encode, device_bytes=limit, slots=slots_, lay_out=lay_out,

@@ -5,68 +5,73 @@ import numpy as np
 
 
 class PromptIterator:
-  """Shuffles anew every epoch; its state is a few numbers.
+  """Shuffles the prompts anew every epoch; its state is a few numbers.
 
-  Over any number of epochs every prompt is taken equally often (up to one
-  turn). A prompt whose turn comes while it is already in the draw, as can
-  happen across the end of an epoch, waits for the next draw: completions are
-  keyed by prompt id, so the same prompt twice would be sampled twice alike.
+  Over any number of epochs all prompts are taken equally often, up to a difference of one. A
+  prompt that comes up a second time within one call of `take`, as can happen across the end of an
+  epoch, waits for the next call: completions are keyed by prompt id, so the same prompt twice
+  would be sampled twice alike.
   """
 
-  def __init__(self, prompts, *, seed):
-    """`prompts`: non-empty list with unique ids."""
-    self._prompts = prompts
-    self._index = {p.id: i for i, p in enumerate(prompts)}
-    if len(self._index) < len(prompts) or not prompts:
-      raise ValueError(f"prompts: {len(prompts)} prompts have {len(self._index)} "
+  def __init__(self, prompts, *, seed, paired=False):
+    """Starts with the first epoch.
+
+    Args:
+      prompts: non-empty list with unique ids.
+      seed: of the shuffles.
+      paired: prompts are questions in two wordings, and a prompt's `meta["pair"]` is the id of
+        the other wording. Both are taken together, one after the other.
+    Raises:
+      ValueError: ids are not unique, or a prompt has no pair.
+    """
+    self._by_id = {p.id: p for p in prompts}
+    if len(self._by_id) < len(prompts) or not prompts:
+      raise ValueError(f"prompts: {len(prompts)} prompts have {len(self._by_id)} "
                        "different ids; ids must be unique and at least one.")
+    self._units = _pairs(self._by_id) if paired else [(p,) for p in prompts]
+    self._index = {p.id: i for i, unit in enumerate(self._units) for p in unit}
+    self._size = len(self._units[0])
     self._seed, self._epoch, self._position = seed, 0, 0
-    self._waiting = []           # Indices whose turn has come; first in the next take.
+    self._waiting = []  # indices of units that come first in the next `take`
     self._order = self._shuffled()
 
   def take(self, n, skip=()):
     """The next `n` prompts, all different and none with an id in `skip`."""
     busy = {self._index[i] for i in skip if i in self._index}
-    if n > len(self._prompts) - len(busy):
+    if n % self._size:
+      raise ValueError(f"prompts: {n} prompts are no multiple of {self._size} wordings.")
+    if n > self._size * (len(self._units) - len(busy)):
       raise ValueError(f"prompts: {n} different ones asked for, there are "
-                       f"{len(self._prompts)} and {len(busy)} are in use.")
-    taken, still_waiting = [], []
-    for i in self._waiting:
-      if i in busy or len(taken) == n:
-        still_waiting.append(i)
-      else:
-        taken.append(i)
-        busy.add(i)
-    self._waiting = still_waiting
-    while len(taken) < n:
-      i = self._next()
-      if i not in busy:
+                       f"{len(self._by_id)} and {self._size * len(busy)} are in use.")
+    taken, waiting, self._waiting = [], self._waiting, []
+    while waiting or len(taken) < n // self._size:
+      i = waiting.pop(0) if waiting else self._next()
+      if i not in busy and len(taken) < n // self._size:
         taken.append(i)
         busy.add(i)
       elif i not in self._waiting:
         self._waiting.append(i)
-    return [self._prompts[i] for i in taken]
+    return [p for i in taken for p in self._units[i]]
 
   def all(self):
     """Every prompt once."""
-    return list(self._prompts)
+    return [p for unit in self._units for p in unit]
 
   def first(self, n):
-    """The first `n` prompts of the first epoch, whatever was taken since."""
-    return PromptIterator(self._prompts, seed=self._seed).take(n)
+    """The first `n` prompts of the first epoch, independent of what has been taken."""
+    return PromptIterator(self.all(), seed=self._seed, paired=self._size == 2).take(n)
 
   def by_id(self, ids):
     """The prompts with these ids, in this order."""
-    if unknown := [i for i in ids if i not in self._index]:
+    if unknown := [i for i in ids if i not in self._by_id]:
       raise ValueError(f"prompts: no prompt has the id {unknown[0]!r}; "
                        "the data differs from the checkpoint's.")
-    return [self._prompts[self._index[i]] for i in ids]
+    return [self._by_id[i] for i in ids]
 
   def state(self):
     """What `restore` needs, as plain ints and lists."""
     return dict(seed=self._seed, epoch=self._epoch, position=self._position,
-                waiting=list(self._waiting), count=len(self._prompts),
-                ids=_fingerprint(self._prompts))
+                waiting=list(self._waiting), **self._data())
 
   def restore(self, state):
     """Continues where `state` was taken, over the same prompts.
@@ -74,14 +79,18 @@ class PromptIterator:
     Raises:
       ValueError: the prompts or the seed are not those of the state.
     """
-    for key, now in (("seed", self._seed), ("count", len(self._prompts)),
-                     ("ids", _fingerprint(self._prompts))):
+    for key, now in dict(seed=self._seed, **self._data()).items():
       if state[key] != now:
         raise ValueError(f"prompts: {key} is {now} but was {state[key]} in the "
                          "checkpoint; resume with the same data and seed.")
     self._epoch, self._position = state["epoch"], state["position"]
     self._waiting = list(state["waiting"])
     self._order = self._shuffled()
+
+  def _data(self):
+    """Numbers that change with the ids or their order."""
+    ids = "\n".join(unit[0].id for unit in self._units)
+    return dict(count=len(self._units), ids=zlib.crc32(ids.encode()))
 
   def _next(self):
     if self._position == len(self._order):
@@ -92,56 +101,16 @@ class PromptIterator:
 
   def _shuffled(self):
     seeds = [self._seed, zlib.crc32(b"prompts"), self._epoch]
-    return np.random.default_rng(seeds).permutation(len(self._prompts))
+    return np.random.default_rng(seeds).permutation(len(self._units))
 
 
-class PairIterator:
-  """A PromptIterator over questions that come in two wordings; both are taken at once.
-
-  A prompt's `meta["pair"]` is the id of the other wording. They follow each other.
-  """
-
-  def __init__(self, prompts, *, seed):
-    """`prompts`: as of PromptIterator, each with its pair among them."""
-    by_id, self._other, firsts = {p.id: p for p in prompts}, {}, []
-    for p in prompts:
-      other = by_id.get(p.meta.get("pair"))
-      if other is None or other.meta["pair"] != p.id:
-        raise ValueError(f"prompts.paired=True: {p.id!r} has no other wording among the "
-                         "prompts; prompts.dataset has to name it in meta['pair'].")
-      if other.id not in self._other:
-        firsts.append(p)
-        self._other[p.id] = other
-    self._firsts = PromptIterator(firsts, seed=seed)
-
-  def take(self, n, skip=()):
-    """The next `n` prompts, n / 2 questions; `skip` is empty: none waits for a draw."""
-    if n % 2 or skip: raise ValueError(f"prompts: {n} of them, {list(skip)} in use.")
-    return self._both(self._firsts.take(n // 2))
-
-  def all(self):
-    """As of PromptIterator."""
-    return self._both(self._firsts.all())
-
-  def first(self, n):
-    """As of PromptIterator; n is even."""
-    return self._both(self._firsts.first(n // 2))
-
-  def _both(self, firsts):
-    return [q for p in firsts for q in (p, self._other[p.id])]
-
-  def by_id(self, ids):
-    """None: see `take`."""
-    if ids: raise ValueError(f"prompts: {list(ids)} asked for by id.")
-    return []
-
-  def state(self):
-    return self._firsts.state()
-
-  def restore(self, state):
-    self._firsts.restore(state)
-
-
-def _fingerprint(prompts):
-  """A number that changes with the ids or their order."""
-  return zlib.crc32("\n".join(p.id for p in prompts).encode())
+def _pairs(by_id):
+  """[(prompt, its other wording)], in the order of the first of the two."""
+  pairs = {}
+  for p in by_id.values():
+    other = by_id.get(p.meta.get("pair"))
+    if other is None or other.meta["pair"] != p.id:
+      raise ValueError(f"prompts.paired=True: {p.id!r} has no other wording among the "
+                       "prompts; prompts.dataset has to name it in meta['pair'].")
+    if other.id not in pairs: pairs[p.id] = p, other
+  return list(pairs.values())

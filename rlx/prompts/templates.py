@@ -1,14 +1,13 @@
-r"""Prompt -> what the model reads: a text, or chat messages.
+r"""Prompt -> the input of the model: a text, or chat messages.
 
-Messages are a list of {"role", "content"}; the tokenizer's own chat template
-turns them into text.
+Messages are a list of {"role", "content"}, which the tokenizer's chat template renders.
 """
 
 BOXED = r"Reason step by step, and put your final answer within \boxed{}."
 
 
 def plain(prompt):
-  """The question as it is."""
+  """The question without changes."""
   return prompt.text
 
 
@@ -44,7 +43,7 @@ def few_shot(prompt, *, examples, question="Question: ", answer="Answer: "):
 
   Args:
     examples: k pairs (question, worked answer).
-    question, answer: what stands before each.
+    question, answer: the text before each.
   """
   shots = [f"{question}{q}\n{answer}{a}\n\n" for q, a in examples]
   # No trailing space: tokenizers attach it to the answer's first word.

@@ -1,8 +1,7 @@
-"""What holds for every file in rlx/prompts/datasets, and what each one reads.
+"""The contract of every file in rlx/prompts/datasets, and what each one reads.
 
-A new data set is found on disk; give it rows in ROWS.
+The tests list the files; a new data set needs rows in ROWS.
 """
-import collections
 import importlib
 import itertools
 import pathlib
@@ -21,7 +20,7 @@ from rlx.prompts.datasets import hendrycks_math
 from rlx.prompts.datasets import jsonl
 from rlx.verifiers import chain as chain_verifier
 
-FOUND = sorted(p.stem for p in (pathlib.Path(prompts_package.__file__).parent
+NAMES = sorted(p.stem for p in (pathlib.Path(prompts_package.__file__).parent
                                 / "datasets").glob("[!_]*.py"))
 
 EXAMPLE = records.Prompt(id="chain/0", text="4M7m2M5=", answer="5")
@@ -54,8 +53,8 @@ def chain_rows(split):
   return [dict(seed=0, index=i, n_min=1, n_max=3, ops="Mm+-*") for i in range(300)]
 
 
-ROWS = dict(chain=chain_rows, chain_horizon=chain_rows, chain_pairs=chain_rows, gsm8k=gsm8k_rows, hendrycks_math=math_rows, jsonl=qa,
-            reasoning_gym=gym_rows, tfds=qa)
+ROWS = dict(chain=chain_rows, chain_horizon=chain_rows, chain_pairs=chain_rows, gsm8k=gsm8k_rows,
+            hendrycks_math=math_rows, jsonl=qa, reasoning_gym=gym_rows, tfds=qa)
 
 
 def load(name, split):
@@ -71,22 +70,20 @@ def right_completion(prompt):
   return "\\boxed{" + prompt.answer + "}" if boxed else prompt.answer
 
 
-@pytest.mark.parametrize("name", FOUND)
+@pytest.mark.parametrize("name", NAMES)
 def test_contract(name):
   assert name in ROWS, f"add rows of {name} to ROWS"
-  module = importlib.import_module(f"rlx.prompts.datasets.{name}")
-  assert isinstance(module.SOURCE, str)
   splits = {split: load(name, split) for split in ("train", "test")}
   ids = [p.id for p in itertools.chain(*splits.values())]
   assert len(set(ids)) == len(ids), "ids must differ, also between splits"
   assert {s: load(name, s) for s in splits} == splits, "not the same when read again"
-  texts = {split: {p.text for p in found} for split, found in splits.items()}
+  texts = {split: {p.text for p in prompts} for split, prompts in splits.items()}
   assert not texts["train"] & texts["test"]
   assert all(p.text and p.answer and p.verifier for p in splits["train"])
 
 
-@pytest.mark.parametrize("name", FOUND)
-def test_answers_pass_their_own_verifier_and_silence_does_not(name):
+@pytest.mark.parametrize("name", NAMES)
+def test_answers_pass_their_own_verifier_and_empty_completions_do_not(name):
   if name == "reasoning_gym": pytest.importorskip("reasoning_gym")
   for prompt in load(name, "train"):
     verify = resolve.lookup("verifiers", prompt.verifier)
@@ -102,18 +99,17 @@ def test_chain_by_hand():
   assert chain.trace(EXAMPLE, np.random.default_rng(0), wrong_rate=0.0) == "7;2;5#5"
 
 
-def test_chain_draws_within_its_options():
-  found = load("chain", "train")
-  lengths = collections.Counter((len(p.text) - 2) // 2 for p in found)
-  assert set(lengths) == {1, 2, 3}
-  assert {c for p in found for c in p.text if not c.isdigit()} == set("Mm+-*=")
-  assert [p.answer for p in found] == [str(chain.solve(p.text)[-1]) for p in found]
+def test_chain_questions_are_within_their_options():
+  prompts = load("chain", "train")
+  assert {(len(p.text) - 2) // 2 for p in prompts} == {1, 2, 3}
+  assert {c for p in prompts for c in p.text if not c.isdigit()} == set("Mm+-*=")
+  assert [p.answer for p in prompts] == [str(chain.solve(p.text)[-1]) for p in prompts]
   # Stable across runs and versions: checkpoints name prompts by id.
-  assert found[0].id == "chain/train/0/0"
+  assert prompts[0].id == "chain/train/0/0"
   assert chain.generate(0, 0) == dict(text="8M6m5M9m9m1M1=", answer="1")
 
 
-def test_chain_split_is_of_the_text_alone():
+def test_chain_split_depends_on_the_text_alone():
   for split in ("train", "test"):
     drawn = [chain.generate(seed, i, split=split)["text"]
              for seed in (0, 1) for i in range(100)]
@@ -123,7 +119,7 @@ def test_chain_split_is_of_the_text_alone():
   assert 0.15 < share < 0.35
 
 
-def test_chain_trace_slips_at_the_rate_asked_for():
+def test_chain_trace_is_wrong_at_the_given_rate():
   rng = np.random.default_rng(0)
   checks, states = [], []
   for prompt in load("chain", "train") * 5:
@@ -152,9 +148,8 @@ def test_chain_refuses(options, message):
 
 
 def test_chain_pairs_are_two_wordings_of_one_question():
-  found = load("chain_pairs", "train")
-  by_id = {p.id: p for p in found}
-  for p in found:
+  by_id = {p.id: p for p in load("chain_pairs", "train")}
+  for p in by_id.values():
     other = by_id[p.meta["pair"]]
     assert other.meta["pair"] == p.id and other.text == chain_pairs.other_wording(p.text)
     assert (other.text != p.text and other.answer == p.answer
@@ -164,11 +159,11 @@ def test_chain_pairs_are_two_wordings_of_one_question():
   assert chain_pairs.other_wording("4-7m2=") is chain_pairs.other_wording("4M4m2=") is None
 
 
-def test_chain_horizon_goes_on_from_the_answer_before():
-  found = load("chain_horizon", "train")
+def test_chain_horizon_continues_from_the_previous_answer():
+  prompts = load("chain_horizon", "train")
   singles = [chain.generate(**r)["text"] for r in chain_rows("train")]
-  assert len(found) > 80
-  for p in found:
+  assert len(prompts) > 80
+  for p in prompts:
     i, ends = 2 * int(p.id.rpartition("/")[2]), p.meta["ends"]
     first, second = singles[i:i + 2]
     assert p.text == first[:-1] + second[1:]
@@ -188,9 +183,9 @@ def test_gsm8k_reads_the_number_after_the_mark():
 
 
 def test_hendrycks_math_reads_the_last_box():
-  found = list(hendrycks_math.prompts(math_rows("train"), "train"))
-  assert [p.answer for p in found] == [r"\frac{1}{2}", "5", "x^2 + 1", r"\text{even}"]
-  assert found[0].meta == dict(level="Level 1", type="Algebra")
+  prompts = list(hendrycks_math.prompts(math_rows("train"), "train"))
+  assert [p.answer for p in prompts] == [r"\frac{1}{2}", "5", "x^2 + 1", r"\text{even}"]
+  assert prompts[0].meta == dict(level="Level 1", type="Algebra")
   for solution in ("no box", r"\boxed{open"):
     with pytest.raises(ValueError, match="row 0 of test has no .boxed answer"):
       list(hendrycks_math.prompts([dict(problem="?", solution=solution)], "test"))

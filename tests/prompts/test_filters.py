@@ -15,15 +15,15 @@ def ids(prompts):
 
 
 @pytest.fixture
-def told(caplog):
+def log(caplog):
   caplog.set_level(logging.WARNING, "absl")
   return caplog
 
 
-def test_by_length_drops_and_counts(told):
+def test_by_length_drops_and_counts(log):
   kept = filters.by_length(prompts("abc", "abcd", "a"), lambda p: len(p.text), 3)
   assert ids(kept) == ["0", "2"]
-  assert "1 of 3 prompts dropped: longer than prompts.max_tokens=3." in told.text
+  assert "1 of 3 prompts dropped: longer than prompts.max_tokens=3." in log.text
 
 
 def test_by_length_refuses_to_drop_all():
@@ -32,19 +32,19 @@ def test_by_length_refuses_to_drop_all():
   assert filters.by_length([], len, 2) == []
 
 
-def test_unique_keeps_the_first(told):
+def test_unique_keeps_the_first(log):
   assert ids(filters.unique(prompts("a b", "c", "a  b\n", "A b"))) == ["0", "1", "3"]
-  assert "1 of 4 prompts dropped: duplicates." in told.text
+  assert "1 of 4 prompts dropped: duplicates." in log.text
 
 
-def test_not_in_drops_what_is_evaluated(told):
+def test_not_in_drops_what_is_evaluated(log):
   kept = filters.not_in(prompts("a b", "c", "d"), prompts("a  b", "x"))
   assert ids(kept) == ["1", "2"]
-  assert "1 of 3 prompts dropped: also in the evaluation split." in told.text
+  assert "1 of 3 prompts dropped: also in the evaluation split." in log.text
   with pytest.raises(ValueError, match="all 1 training prompts are also in eval.split"):
     filters.not_in(prompts("c"), prompts("c"))
 
 
-def test_nothing_dropped_is_not_mentioned(told):
+def test_nothing_dropped_is_not_mentioned(log):
   filters.unique(prompts("a", "b"))
-  assert not told.text
+  assert not log.text

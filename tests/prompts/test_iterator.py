@@ -92,22 +92,28 @@ def pairs(n):
   return [types.SimpleNamespace(id=f"p{i}", meta=dict(pair=f"p{i ^ 1}")) for i in range(n)]
 
 
+def paired(prompts):
+  return iterator.PromptIterator(prompts, seed=1, paired=True)
+
+
 def test_pairs_are_taken_together():
-  it, other = (iterator.PairIterator(pairs(12), seed=1) for _ in range(2))
-  seen = collections.Counter()
+  it, other, seen = paired(pairs(12)), paired(pairs(12)), collections.Counter()
   for _ in range(3):
     drawn = ids(it.take(8))
     assert [f"p{int(i[1:]) ^ 1}" for i in drawn[::2]] == drawn[1::2] and len(set(drawn)) == 8
     seen.update(drawn)
   assert len(seen) == 12 and set(seen.values()) == {2}
   other.restore(json.loads(json.dumps(it.state())))
-  assert ids(other.take(4)) == ids(it.take(4)) and it.by_id([]) == []
+  assert ids(other.take(4)) == ids(it.take(4)) and ids(it.by_id(["p3"])) == ["p3"]
+  assert ids(it.first(4)) == ids(paired(pairs(12)).take(4))
+  assert not {"p0", "p1"} & set(ids(it.take(10, skip=["p1"])))
 
 
-def test_pairs_refuse_what_has_none():
-  with pytest.raises(ValueError, match=r"prompts.paired=True: 'p2' has no other wording"):
-    iterator.PairIterator(pairs(3), seed=1)
-  with pytest.raises(ValueError, match="'p0' has no other"):
-    iterator.PairIterator([types.SimpleNamespace(id="p0", meta={})], seed=1)
-  with pytest.raises(ValueError, match="3 of them"):
-    iterator.PairIterator(pairs(4), seed=1).take(3)
+@pytest.mark.parametrize("prompts, n, message", [
+    (pairs(3), 2, r"prompts.paired=True: 'p2' has no other wording"),
+    ([types.SimpleNamespace(id="p0", meta={})], 2, "'p0' has no other"),
+    (pairs(4), 3, "3 prompts are no multiple of 2 wordings"),
+    (pairs(4), 6, "6 different ones asked for, there are 4 and 0")])
+def test_pairs_refuse(prompts, n, message):
+  with pytest.raises(ValueError, match=message):
+    paired(prompts).take(n)

@@ -1,4 +1,4 @@
-"""Rows whose columns a config names -> Prompts."""
+"""Prompts of rows whose columns are named by a config."""
 from rlx.core import records
 
 
@@ -8,7 +8,7 @@ def prompts(name, rows, split, *, question, answer, verifier, meta):
   Args:
     question, answer: columns.
     verifier: a verifier (<module>.<function>), or the column that names it.
-    meta: columns that go into the prompts' meta.
+    meta: columns that are copied to the prompts' meta.
   """
   columns = dict(question=question, answer=answer)
   if "." not in verifier: columns["verifier"] = verifier

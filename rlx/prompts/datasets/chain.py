@@ -3,7 +3,7 @@ r"""Chains of digit operations: multi-step reasoning whose every step can be che
   question    4M7m2M5=     start at 4, max with 7, min with 2, max with 5
   completion  7;2;5#5      every intermediate result, then the answer
 
-Synthetic: a row is the seed and index that it is drawn from.
+Synthetic, `prompts.source="chain"`: a row has the arguments of `generate`.
 """
 import random
 import zlib
@@ -11,8 +11,7 @@ import zlib
 from rlx.core import ranges
 from rlx.core import records
 
-SOURCE = "chain"  # io/rows.py: no file; the rows are arguments of `generate`.
-HELD_OUT = 4      # One question in so many belongs to the "test" split.
+HELD_OUT = 4  # One in four questions belongs to the "test" split.
 OPS = {
     "M": max,
     "m": min,
@@ -25,9 +24,9 @@ _DIGITS = "0123456789"
 
 
 def prompts(rows, split):
-  """Rows -> Prompts. Every row is redrawn until its question is of `split`.
+  """Rows -> Prompts. Each row is redrawn until its question belongs to `split`.
 
-  `meta["operations"]` is how many steps it takes.
+  `meta["operations"]` is the number of steps.
   """
   for row in rows:
     drawn = generate(split=split, **row)
@@ -40,11 +39,11 @@ def prompts(rows, split):
 def generate(seed, index, n_min=2, n_max=6, ops="Mm", split="train"):
   """Draws the question of (seed, index): {"text", "answer"}.
 
-  Splits have no question in common: a hash of the text decides which one a
-  question belongs to, and draws of the other split are drawn again.
+  Splits have no question in common: a hash of the text decides to which one a question belongs,
+  and questions of the other split are drawn again.
 
   Args:
-    n_min, n_max: operations, uniform in between, both included.
+    n_min, n_max: least and largest number of operations, which is uniform.
     ops: keys of OPS, each equally likely.
     split: "train" or "test".
   """
@@ -54,7 +53,7 @@ def generate(seed, index, n_min=2, n_max=6, ops="Mm", split="train"):
     raise ValueError(f"prompts.options.ops={ops!r}: one or more of {''.join(OPS)}.")
   if not 1 <= n_min <= n_max:
     raise ValueError(f"prompts.options: need 1 <= n_min={n_min} <= n_max={n_max}.")
-  # Seeded by text: the same on every platform, and cheap to make.
+  # A text as seed gives the same questions on every platform, and is fast.
   rng = random.Random(f"chain/{seed}/{index}")
   while True:
     text = rng.choice(_DIGITS)
@@ -70,31 +69,31 @@ def split_of(text):
   return "train" if zlib.crc32(text.encode()) % HELD_OUT else "test"
 
 
-def solve(text):
-  """Every intermediate result of a question: "4M7m2M5=" -> [7, 2, 5]."""
+def solve(text, change=lambda value: value):
+  """Every intermediate result of a question: "4M7m2M5=" -> [7, 2, 5].
+
+  Args:
+    change: result of an operation -> the number that is stated and used from there on.
+  """
   steps, value = [], int(text[0])
   for op, digit in zip(text[1:-1:2], text[2:-1:2]):
-    value = OPS[op](value, int(digit))
+    value = change(OPS[op](value, int(digit)))
     steps.append(value)
   return steps
 
 
 def trace(prompt, rng, *, wrong_rate: ranges.SHARE):
-  """A completion for supervised training, wrong on purpose at a known rate.
+  """A completion for supervised training, with wrong steps at a known rate.
 
-  Each step is a wrong digit with probability `wrong_rate`; the steps after it
-  are right given it, as when a model slips once.
+  Each step is a wrong digit with probability `wrong_rate`; the steps after it are right given
+  that digit.
 
   Args:
     prompt: Prompt of this data set.
     rng: np.random.Generator.
     wrong_rate: share of steps that are wrong.
   """
-  text = prompt.text
-  steps, value = [], int(text[0])
-  for op, digit in zip(text[1:-1:2], text[2:-1:2]):
-    value = OPS[op](value, int(digit))
-    if rng.random() < wrong_rate:
-      value = (value + int(rng.integers(1, 10))) % 10
-    steps.append(str(value))
-  return ";".join(steps) + "#" + steps[-1]
+  def change(value):
+    return (value + int(rng.integers(1, 10))) % 10 if rng.random() < wrong_rate else value
+  steps = solve(prompt.text, change)
+  return ";".join(map(str, steps)) + f"#{steps[-1]}"

@@ -1,23 +1,21 @@
-"""Chain tasks in a row: each starts from the answer of the one before.
+"""Sequences of chain tasks, each of which starts from the answer of the previous one.
 
   4M7m2=  and  3m5M1=   ->   4M7m2m5M1=   whose first answer is 2
 
 R-Horizon, Lu et al. 2025, arXiv:2510.08189: a number of problem i + 1 is replaced by
 the answer of problem i plus a difference, and all answers must be right. Differs from
-the paper: the number is the first digit and the difference 0, the only one that chains
-can say; so the problems are written as one chain, and the answers between are steps.
+the paper: the number is the first digit and the difference 0, which is all that chains can
+express; so the problems are written as one chain, whose steps include the inner answers.
 """
 from rlx.core import ranges
 from rlx.core import records
 from rlx.prompts.datasets import chain
 
-SOURCE = "chain"
-
 
 def prompts(rows, split, *, problems: ranges.Range(1, 1000, is_whole=True) = 2):
-  """Rows -> Prompts, one for every `problems` rows; those of the other split are left out.
+  """Rows -> Prompts, one for every `problems` rows, without those of the other split.
 
-  `meta["ends"]` are the steps, from 0, that each problem ends with.
+  `meta["ends"]` has the number, from 0, of the last step of each problem.
   """
   group = []
   for row in rows:

@@ -1,19 +1,18 @@
 """The chain task with each question in two wordings: "4M7m2M5=" and "7M4m2M5=".
 
-The other wording has the first two digits the other way round, where the first
-operation allows that: other tokens, the same steps and the same answer.
+The other wording exchanges the first two digits if the first operation is commutative: other
+tokens, the same steps and the same answer.
 """
 from rlx.core import records
 from rlx.prompts.datasets import chain
 
-SOURCE = "chain"
 COMMUTE = "Mm+*"
 
 
 def prompts(rows, split):
-  """Rows -> Prompts, two a row; a row without a second wording of its split gives none.
+  """Rows -> Prompts, two per row; none for a row without a second wording in its split.
 
-  `meta["pair"]` is the id of the other one.
+  `meta["pair"]` is the id of the other wording.
   """
   for row in rows:
     drawn = chain.generate(split=split, **row)
@@ -27,7 +26,7 @@ def prompts(rows, split):
 
 
 def other_wording(text):
-  """The same question in other words; None where there are none. Its own inverse."""
+  """The question with its first digits exchanged; None if that is another question or none."""
   first, op, second = text[:3]
   if op not in COMMUTE or first == second: return None
   return second + op + first + text[3:]

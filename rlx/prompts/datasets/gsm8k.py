@@ -1,7 +1,5 @@
-"""GSM8K, grade-school word problems (Cobbe et al. 2021, arXiv:2110.14168)."""
+"""GSM8K, grade-school word problems (Cobbe et al. 2021, arXiv:2110.14168): `tfds:gsm8k`."""
 from rlx.core import records
-
-SOURCE = "tfds:gsm8k"
 
 
 def prompts(rows, split, *, verifier="math_answer.final"):

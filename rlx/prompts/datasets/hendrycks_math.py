@@ -1,12 +1,11 @@
 r"""MATH, competition problems (Hendrycks et al. 2021, arXiv:2103.03874).
 
-The answer is in the last \boxed{...} of the worked solution.
+The answer is in the last \boxed{...} of the worked solution. Rows have "problem", "solution",
+"level" and "type".
 """
 import re
 
 from rlx.core import records
-
-SOURCE = "jsonl:PATH"  # Rows with "problem", "solution", "level" and "type".
 
 
 def prompts(rows, split, *, verifier="math_answer.boxed"):

@@ -1,4 +1,4 @@
-r"""Any JSONL file of questions and answers.
+r"""Any JSONL file of questions and answers: `jsonl:PATH`, {split} in PATH or "split" in all rows.
 
 A row with tests, for `verifier="code_tests.passed", meta=("tests",)`; its answer is a
 reference solution:
@@ -7,11 +7,9 @@ reference solution:
    "answer": "def add(a, b): return a + b\nif __name__ == '__main__': print(add(*map(int, input().split())))",
    "tests": ["assert add(1, 2) == 3", {"input": "1 2\n", "output": "3\n"}]}
 
-What a test may be, and the columns test_setup_code and entry_point: verifiers/code_tests.py.
+verifiers/code_tests.py describes tests and the columns test_setup_code and entry_point.
 """
 from rlx.prompts.datasets import _columns
-
-SOURCE = "jsonl:PATH"  # {split} in PATH, or a "split" in every row.
 
 
 def prompts(rows, split, *, question="question", answer="answer",
@@ -21,13 +19,13 @@ def prompts(rows, split, *, question="question", answer="answer",
   Args:
     question, answer: columns.
     verifier: a verifier (<module>.<function>), or the column that names it.
-    meta: columns that go into the prompts' meta, such as how hard they are.
+    meta: columns that are copied to the prompts' meta, such as the difficulty.
   """
   return _columns.prompts("jsonl", rows, split, question=question, answer=answer,
                           verifier=verifier, meta=meta)
 
 
 def demonstration(prompt, rng):
-  """The text that supervised training learns: the answer column."""
+  """The target of supervised training: the answer column."""
   del rng
   return prompt.answer

@@ -1,7 +1,5 @@
-"""Any tensorflow-datasets set with a question and an answer in text columns."""
+"""Any data set of tensorflow-datasets, `tfds:NAME`, with text columns question and answer."""
 from rlx.prompts.datasets import _columns
-
-SOURCE = "tfds:NAME"
 
 
 def prompts(rows, split, *, question="question", answer="answer",
@@ -11,7 +9,7 @@ def prompts(rows, split, *, question="question", answer="answer",
   Args:
     question, answer: columns.
     verifier: a verifier (<module>.<function>), or the column that names it.
-    meta: columns that go into the prompts' meta, such as how hard they are.
+    meta: columns that are copied to the prompts' meta, such as the difficulty.
   """
   return _columns.prompts("tfds", rows, split, question=question, answer=answer,
                           verifier=verifier, meta=meta)
