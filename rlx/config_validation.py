@@ -30,24 +30,6 @@ _ROWS = 2**20  # Completions of a step: methods hold a few arrays of so many.
 _FEW = 4       # Of prompts, tokens, ... of a batch that methods are tried on.
 ORDERS = ("single", "double", "none", "reverse")
 REFERENCES = ("frozen", "policy", "self")
-# Estimators that take a prompt's mean off, and of those the ones that divide by its
-# spread: what a reward adds for all its completions, or multiplies by, is gone then.
-SCALES = ("group.grpo", "group.variance_weighted", "group.ucas", "group.self_rewarded",
-          "group.tempo")
-CENTRES = SCALES + (
-    "group.rloo", "group.mean_baseline", "group.against_sampled", "group.opo",
-    "group.gpg", "group.best_minus_second", "group.pass_at_k_training",
-    "batch.group_mean_batch_std", "batch.reinforce_pp_baseline")
-CANCELS = (  # reward, its options, estimators, what is left of it
-    ("noise.forward", {}, CENTRES, "the plain verdict, but for a factor"),
-    ("noise.channel", dict(correction="forward"), CENTRES,
-     "the noisy verdict, but for a factor"),
-    ("noise.backward", {}, CENTRES, "the plain verdict, but for a factor"),
-    ("noise.channel", dict(correction="backward"), CENTRES,
-     "the noisy verdict, but for a factor"),
-    ("noise.control", dict(kind="constant"), CENTRES, "nothing"),
-    ("shaping.plain", dict(kind="zscore"), SCALES, "the plain score"),
-    ("shaping.plain", dict(kind="minmax"), SCALES, "the plain score"))
 
 
 def check(c, methods):
@@ -119,7 +101,7 @@ def check(c, methods):
   refuse(c.kl.kind not in divergence.KINDS, "kl.kind", f"one of {divergence.KINDS}")
   refuse(c.learner.aggregation not in aggregate.MODES, "learner.aggregation",
          f"one of {aggregate.MODES}")
-  forced = aggregate.OF_LOSS.get(c.learner.loss.name)
+  forced = getattr(resolve.lookup("losses", c.learner.loss.name), "aggregation", None)
   refuse(forced and c.learner.aggregation != forced, "learner.aggregation",
          f"{c.learner.loss.name} is defined for {forced}")
   refuse(c.model.dtype not in ("float32", "bfloat16"), "model.dtype",
@@ -293,19 +275,20 @@ def _example(c):
 
 
 def cancelled(c, methods):
-  """A line for each reward term whose method its estimator undoes, see CANCELS.
+  """A line for each reward term that its estimator undoes, see `resolve.declares`.
 
   Only where the term is estimated by itself: in a sum it shifts the other terms.
   """
   for term, spec in c.rewards.items():
-    by, spec = term if term in methods.estimators else "total", dict(spec)
-    if by == "total" and len(c.rewards) + methods.has_kl_reward > 1: continue
-    estimator = c.advantages[by].name
-    for name, options, estimators, left in CANCELS:
-      if (spec["name"] == name and options.items() <= spec.items()
-          and estimator in estimators):
-        yield (f"rewards.{term}.name={name!r}: advantages.{by}.name={estimator!r} leaves "
-               f"{left}; an estimator such as batch.reinforce keeps it.")
+    entry, spec = term if term in methods.estimators else "total", dict(spec)
+    if entry == "total" and len(c.rewards) + methods.has_kl_reward > 1: continue
+    reward = resolve.lookup("rewards", spec["name"])
+    estimator = resolve.lookup("advantages", c.advantages[entry].name)
+    for attribute, options, left in getattr(reward, "cancelled", ()):
+      if getattr(estimator, attribute, False) and options.items() <= spec.items():
+        yield (f"rewards.{term}.name={spec['name']!r}: advantages.{entry}.name="
+               f"{c.advantages[entry].name!r} leaves {left}; an estimator such as "
+               "batch.reinforce keeps it.")
 
 
 def uncorrected(c, methods):

@@ -104,14 +104,6 @@ def test_in_a_sum_of_terms_nothing_is_undone_for_sure(monkeypatch):
   assert len(said) == 1
 
 
-def test_every_name_in_the_table_exists():
-  from rlx.core import resolve
-  for reward, options, estimators, _ in config_validation.CANCELS:
-    resolve.lookup("rewards", reward)
-    for name in estimators: resolve.lookup("advantages", name)
-  assert set(config_validation.SCALES) < set(config_validation.CENTRES)
-
-
 def test_scores_belong_to_valid_rows_only():
   scored = records.Scored(
       action_BT=jnp.ones((4, 2), bool), outcome_B=jnp.array([1., 0., nan, 1.]), group=2,

@@ -196,6 +196,19 @@ def test_source_is_cited(name):
   assert "Differs from" in " ".join(doc.split()), f"{name}: say how it differs."
 
 
+@pytest.mark.parametrize("name", [n for n in FOUND if n.startswith("advantages")])
+def test_an_estimator_declares_whether_it_centres_and_scales(name):
+  fn, declared = _call(name), vars(resolve.lookup("advantages", name.partition(".")[2]))
+  term, rewards_B = _record("advantages", 0.0), np.array([.9, .1, .4, .3, .2, .7], np.float32)
+  def estimate(rewards_B):
+    return np.asarray(resolve.measured(fn(term.replace(rewards=jnp.asarray(rewards_B))))[0])
+  same = lambda rewards_B: np.allclose(estimate(rewards_B), want, rtol=1e-3, atol=1e-5)
+  want = estimate(rewards_B)
+  if declared.get("centres"): assert same(rewards_B + 0.25)
+  elif want.any(): assert not same(rewards_B + np.repeat(np.float32([.25, .5]), 3))
+  if declared.get("scales"): assert same(2 * rewards_B) and declared["centres"]
+
+
 @pytest.mark.parametrize("name", [n for n in FOUND if n.startswith("rewards")])
 def test_options_are_not_keys_of_the_term(name):
   """`coef` and its schedule are the term's: an option of such a name could not be set."""

@@ -1056,8 +1056,9 @@ def policy_losses(c):
       # One weight per row: the geometric mean, as the loss itself.
       weight_BT = jnp.exp(masked.mean(jnp.log(weight_BT), mask_BT, axis=1, keepdims=True))
   # verl reduces its geo_mean, gspo and sapo in one way whatever it is told.
-  forced = {"geo_mean": "sequence.gmpo", "gspo": "sequence.gspo", "sapo": "policy.sapo"}
-  mode = aggregate.OF_LOSS.get(forced.get(name), c.get("loss_agg_mode", "token-mean"))
+  forced = {"geo_mean": sequence.gmpo, "gspo": sequence.gspo, "sapo": policy.sapo}
+  mode = (forced[name].aggregation if name in forced else
+          c.get("loss_agg_mode", "token-mean"))
   loss = lambda x_BT: aggregate.aggregate(
       resolve.measured(fn(x_BT, old_BT, a_BT, mask_BT))[0] * weight_BT, mask_BT, mode=mode,
       length=c.get("loss_scale_factor")).mean()
@@ -1090,7 +1091,7 @@ def value_loss(c):
 TRL_MODES = {"grpo": "seq-mean-token-mean", "sapo": "seq-mean-token-mean",
              "bnpo": "token-mean", "dapo": "token-mean", "cispo": "token-mean",
              "vespo": "token-mean", "dr_grpo": "seq-mean-token-sum-norm",
-             "luspo": aggregate.OF_LOSS["sequence.luspo"]}
+             "luspo": sequence.luspo.aggregation}
 
 
 @adapter("trl.loss")

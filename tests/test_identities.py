@@ -288,7 +288,7 @@ def test_policy_gradients():
 def test_gspo_on_policy_is_reinforce():
   logps_BT = jnp.where(MASK, draw(0), 0.0)
   a_BT = jnp.broadcast_to(jnp.arange(P * G)[:, None] - 3.0, MASK.shape)
-  mode = aggregate.OF_LOSS["sequence.gspo"]
+  mode = sequence.gspo.aggregation
   reduce = lambda loss_BT: aggregate.aggregate(loss_BT, MASK, mode=mode).mean()
   # Clip bounds away from 1: at the bound the slope is a matter of taste.
   gspo = jax.grad(lambda x: reduce(sequence.gspo(x, logps_BT, a_BT, MASK)[0]))(logps_BT)

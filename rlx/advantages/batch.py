@@ -6,6 +6,7 @@ from rlx.advantages import temporal
 from rlx.core import axes
 from rlx.core import masked
 from rlx.core import ranges
+from rlx.core import resolve
 
 
 def reinforce(rewards_PG, learn_PG, *, use_mean=False):
@@ -31,6 +32,7 @@ def reinforce(rewards_PG, learn_PG, *, use_mean=False):
   return masked.where_valid(rewards_PG - masked.mean(rewards_PG, learn_PG), learn_PG)
 
 
+@resolve.declares(centres=True)
 def group_mean_batch_std(rewards_PG, learn_PG, *, eps: ranges.POSITIVE = 1e-4):
   """Lite PPO: the mean of the group off, divided by the std of the batch.
 
@@ -72,6 +74,7 @@ def reinforce_pp(rewards_BT, learn_BT, learn_B, *, gamma: ranges.SHARE = 1.0):
       temporal.return_to_go(rewards_BT, learn_BT, gamma=gamma), learn_BT)
 
 
+@resolve.declares(centres=True)
 def reinforce_pp_baseline(rewards_PG, learn_PG, learn_BT):
   """REINFORCE++-baseline: the group mean off, then whitened over all tokens.
 

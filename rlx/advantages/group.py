@@ -10,8 +10,10 @@ from rlx.core import axes
 from rlx.core import masked
 from rlx.core import prefixes
 from rlx.core import ranges
+from rlx.core import resolve
 
 
+@resolve.declares(centres=True)
 def rloo(rewards_PG, learn_PG):
   """REINFORCE leave-one-out: each completion against the mean of the others.
 
@@ -32,6 +34,7 @@ def rloo(rewards_PG, learn_PG):
   return _against(rewards_PG, learn_PG) / jnp.maximum(n_P1 - 1, 1)
 
 
+@resolve.declares(centres=True)
 def mean_baseline(rewards_PG, learn_PG):
   """Dr. GRPO: each completion against the mean of its group, itself included.
 
@@ -47,6 +50,7 @@ def mean_baseline(rewards_PG, learn_PG):
   return _against(rewards_PG, learn_PG) / jnp.maximum(n_P1, 1)
 
 
+@resolve.declares(centres=True, scales=True)
 def grpo(rewards_PG, learn_PG, *, eps: ranges.POSITIVE = 1e-6):
   """GRPO: the group's z-scores.
 
@@ -62,6 +66,7 @@ def grpo(rewards_PG, learn_PG, *, eps: ranges.POSITIVE = 1e-6):
   return mean_baseline(rewards_PG, learn_PG) / (_std(rewards_PG, learn_PG) + eps)
 
 
+@resolve.declares(centres=True)
 def opo(rewards_PG, learn_PG, lengths_PG):
   """OPO: the baseline of least variance, a length-weighted mean.
 
@@ -80,6 +85,7 @@ def opo(rewards_PG, learn_PG, lengths_PG):
           / jnp.maximum(total_P1, 1).astype(rewards_PG.dtype))
 
 
+@resolve.declares(centres=True)
 def gpg(rewards_PG, learn_PG):
   """GPG: centred rewards, scaled up by the share of the batch that carries them.
 
@@ -97,6 +103,7 @@ def gpg(rewards_PG, learn_PG):
   return scale * mean_baseline(rewards_PG, learn_PG)
 
 
+@resolve.declares(centres=True)
 def best_minus_second(rewards_PG, learn_PG, *, eps: ranges.POSITIVE = 1e-6, use_std=True):
   """The gradient of the group's best reward: only the best completion learns.
 
@@ -125,6 +132,7 @@ def best_minus_second(rewards_PG, learn_PG, *, eps: ranges.POSITIVE = 1e-6, use_
   return masked.where_valid(gap_P1, is_best_PG & has_P1)
 
 
+@resolve.declares(centres=True)
 def pass_at_k_training(rewards_PG, learn_PG, *, k: ranges.COUNT = 4):
   """Pass@k Training: GRPO on the best of k, averaged over all k of the n completions.
 
@@ -162,6 +170,7 @@ def pass_at_k_training(rewards_PG, learn_PG, *, k: ranges.COUNT = 4):
                             / jnp.where(sigma_P1 > 0, sigma_P1, 1), learn_PG & (sigma_P1 > 0))
 
 
+@resolve.declares(centres=True, scales=True)
 def variance_weighted(rewards_PG, scores_PG, learn_PG, *, low: ranges.NOT_NEGATIVE = 0.4,
                       high: ranges.NOT_NEGATIVE = 3.0, k: ranges.ANY = 6.0,
                       eps: ranges.POSITIVE = 1e-6):
@@ -191,6 +200,7 @@ def variance_weighted(rewards_PG, scores_PG, learn_PG, *, low: ranges.NOT_NEGATI
   return weight_P1 * grpo(rewards_PG, learn_PG, eps=eps)
 
 
+@resolve.declares(centres=True)
 def against_sampled(rewards_PG, learn_PG, demo_PG=None):
   """Each completion, demonstrations too, against the mean of those that were sampled.
 
@@ -211,6 +221,7 @@ def against_sampled(rewards_PG, learn_PG, demo_PG=None):
   return _against(rewards_PG, learn_PG, ~demo_PG) / jnp.maximum(n_P1, 1)
 
 
+@resolve.declares(centres=True, scales=True)
 def ucas(rewards_PG, learn_PG, learn_BT, old_mean_logps_BT, old_logits_BT, *,
          beta_pos: ranges.ANY = 0.25, beta_neg: ranges.ANY = 0.35, penalty: ranges.ANY = 0.05,
          eps: ranges.POSITIVE = 1e-6):
@@ -255,6 +266,7 @@ def ucas(rewards_PG, learn_PG, learn_BT, old_mean_logps_BT, old_logits_BT, *,
   return masked.where_valid(jnp.where(shaped_B1 > 0, jnp.maximum(less_BT, 0), less_BT), learn_BT)
 
 
+@resolve.declares(centres=True, scales=True)
 def self_rewarded(rewards_PG, self_logps_B, learn_PG, *, c_ref: ranges.ANY,
                   beta: ranges.POSITIVE = 0.1, tau: ranges.SHARE = 0.1,
                   least_std: ranges.NOT_NEGATIVE = 0.1, eps: ranges.POSITIVE = 1e-6):
@@ -284,6 +296,7 @@ def self_rewarded(rewards_PG, self_logps_B, learn_PG, *, c_ref: ranges.ANY,
   return jnp.where(_std(self_PG, learn_PG) > least_std, mixed_PG, plain_PG)
 
 
+@resolve.declares(centres=True, scales=True)
 def tempo(rewards_PG, tokens_BT, learn_BT, learn_PG, *, eps: ranges.POSITIVE = 1e-6):
   """TEMPO: GRPO, and what each token changed in the value of the prefix.
 

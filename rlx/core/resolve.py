@@ -81,6 +81,24 @@ def whole(**statistics):
   return mark
 
 
+def declares(**facts):
+  """Decorator: what a method says about itself, as attributes of the function.
+
+    @resolve.declares(aggregation="seq-mean-token-mean")
+
+  centres: the estimator subtracts the mean of each group, so that a constant added to all
+    rewards of a group has no effect.
+  scales: it also divides by the spread of the group, so that a factor has no effect either.
+  cancelled: of a reward, ((attribute of the estimator, options, what is left), ...): with
+    these options such an estimator undoes the reward.
+  aggregation: the learner.aggregation that the loss is defined for; others are refused.
+  """
+  def mark(fn):
+    vars(fn).update(facts)
+    return fn
+  return mark
+
+
 def measured(found):
   """Splits what a method returned, a value or (value, metrics), into (value, metrics).
 

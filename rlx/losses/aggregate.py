@@ -9,12 +9,6 @@ from rlx.core import axes
 from rlx.core import masked
 from rlx.core import records
 
-# The aggregation a loss was published with and is defined for; others take any.
-OF_LOSS = {"policy.sapo": "seq-mean-token-mean", "sequence.gspo": "seq-mean-token-mean",
-           "sequence.gmpo": "seq-mean-token-mean", "sequence.pacs": "seq-mean-token-mean",
-           "sequence.dpo": "seq-mean-token-mean",
-           "sequence.crew_dpo": "seq-mean-token-mean", "sequence.dro": "seq-mean-token-sum",
-           "sequence.luspo": "seq-mean-token-sum"}
 MODES = ("token-mean", "token-sum", "seq-mean-token-sum",
          "seq-mean-token-mean", "seq-mean-token-sum-norm")
 

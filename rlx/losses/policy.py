@@ -102,6 +102,7 @@ def rl_plus(logps_BT, old_logps_BT, advantages_BT, learn_BT, demo_B=None, *,
   return jnp.where(demo_B[:, None] & learn_BT, -advantages_BT * rare_BT * ratio_BT, loss_BT)
 
 
+@resolve.declares(aggregation="seq-mean-token-mean")
 def sapo(logps_BT, old_logps_BT, advantages_BT, learn_BT, *, tau_pos: ranges.POSITIVE = 1.0,
          tau_neg: ranges.POSITIVE = 1.05, level="token"):
   """SAPO: a smooth gate in place of the clip.

@@ -13,9 +13,11 @@ import jax.numpy as jnp
 from rlx.core import axes
 from rlx.core import masked
 from rlx.core import ranges
+from rlx.core import resolve
 from rlx.losses import _ratio
 
 
+@resolve.declares(aggregation="seq-mean-token-mean")
 def gspo(logps_BT, old_logps_BT, advantages_BT, learn_BT, *, clip_low: ranges.NOT_NEGATIVE = 3e-4,
          clip_high: ranges.NOT_NEGATIVE = 4e-4):
   """GSPO: the clip acts on the ratio of the whole completion.
@@ -39,6 +41,7 @@ def gspo(logps_BT, old_logps_BT, advantages_BT, learn_BT, *, clip_low: ranges.NO
   return _ratio.clipped(ratio_BT, advantages_BT, clip_low, clip_high)
 
 
+@resolve.declares(aggregation="seq-mean-token-sum")
 def luspo(logps_BT, old_logps_BT, advantages_BT, learn_BT, *, clip_low: ranges.NOT_NEGATIVE = 2e-3,
           clip_high: ranges.NOT_NEGATIVE = 2.5e-3):
   """LUSPO: GSPO with every completion weighted by its length.
@@ -57,6 +60,7 @@ def luspo(logps_BT, old_logps_BT, advantages_BT, learn_BT, *, clip_low: ranges.N
               clip_high=clip_high)
 
 
+@resolve.declares(aggregation="seq-mean-token-mean")
 def gmpo(logps_BT, old_logps_BT, advantages_BT, learn_BT, *, clip_low: ranges.NOT_NEGATIVE = 0.4,
          clip_high: ranges.NOT_NEGATIVE = 0.4):
   """GMPO: the geometric mean of clipped token ratios, once per completion.
@@ -113,6 +117,7 @@ def vespo(logps_BT, sampler_logps_BT, advantages_BT, learn_BT, *, k_pos: ranges.
   return -jax.lax.stop_gradient(phi_BT) * advantages_BT * logps_BT
 
 
+@resolve.declares(aggregation="seq-mean-token-mean")
 def pacs(logps_BT, old_logps_BT, learn_BT, outcome_PG, learn_PG, *, beta: ranges.POSITIVE = 1.0):
   """PACS: the verdict as the label of a completion's score within its group.
 
@@ -147,6 +152,7 @@ def pacs(logps_BT, old_logps_BT, learn_BT, outcome_PG, learn_PG, *, beta: ranges
   return masked.where_valid(loss_PG.reshape(-1, 1), learn_BT)
 
 
+@resolve.declares(aggregation="seq-mean-token-sum")
 def dro(logps_BT, ref_logps_BT, advantages_BT, learn_BT, *, tau: ranges.POSITIVE = 1.0):
   """DRO: the completion's log-ratio is fitted to its advantage.
 
@@ -170,6 +176,7 @@ def dro(logps_BT, ref_logps_BT, advantages_BT, learn_BT, *, tau: ranges.POSITIVE
   return -(advantages_BT - tau * jax.lax.stop_gradient(ratio_B1)) * logps_BT
 
 
+@resolve.declares(aggregation="seq-mean-token-mean")
 def dpo(logps_BT, ref_logps_BT, learn_BT, outcome_PG, learn_PG, *,
         beta: ranges.POSITIVE = 0.1):
   """DPO of the policy on one pair of each group, its best and its worst completion.
@@ -201,6 +208,7 @@ def dpo(logps_BT, ref_logps_BT, learn_BT, outcome_PG, learn_PG, *,
   return _pair(logps_BT, ref_logps_BT, learn_BT, best_P, worst_P, is_pair_P1, beta)
 
 
+@resolve.declares(aggregation="seq-mean-token-mean")
 def crew_dpo(logps_BT, ref_logps_BT, old_logps_BT, answer_span_BT, learn_BT, outcome_PG,
              learn_PG, *, beta: ranges.POSITIVE = 0.1):
   """CRew-DPO: `dpo` on the pair of right and wrong that the policy was surest how to rank.

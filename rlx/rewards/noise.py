@@ -4,12 +4,16 @@ import jax.numpy as jnp
 from rlx.core import axes
 from rlx.core import masked
 from rlx.core import ranges
+from rlx.core import resolve
 
 LEVELS = ("sample", "group")
 CORRECTIONS = ("none", "backward", "forward")
 CONTROLS = ("random", "constant", "inverse")
 
 
+@resolve.declares(cancelled=tuple(
+    ("centres", dict(correction=kind), "the noisy verdict, but for a factor")
+    for kind in ("forward", "backward")))
 def channel(outcome_PG, noise_PG, learn_PG, *, false_positive: ranges.SHARE = 0.0,
             false_negative: ranges.SHARE = 0.0, level="sample", correction="none"):
   """The verdict of a verifier that errs at known rates, corrected or not.
@@ -52,6 +56,7 @@ def channel(outcome_PG, noise_PG, learn_PG, *, false_positive: ranges.SHARE = 0.
   return masked.where_valid(noisy_B, learn_B)
 
 
+@resolve.declares(cancelled=(("centres", {}, "the plain verdict, but for a factor"),))
 def backward(outcome_B, learn_B, *, false_positive: ranges.SHARE, false_negative: ranges.SHARE):
   """PGBC: a reward whose mean over the verifier's errors is the true verdict.
 
@@ -79,6 +84,7 @@ def backward(outcome_B, learn_B, *, false_positive: ranges.SHARE, false_negative
   return masked.where_valid((outcome_B - false_positive) / gap, learn_B)
 
 
+@resolve.declares(cancelled=(("centres", {}, "the plain verdict, but for a factor"),))
 def forward(outcome_B, learn_B, *, false_negative: ranges.SHARE):
   """PGFC: weights whose mean update points where the true verdicts' does.
 
@@ -100,6 +106,7 @@ def forward(outcome_B, learn_B, *, false_negative: ranges.SHARE):
   return masked.where_valid(outcome_B - (1 - false_negative), learn_B)
 
 
+@resolve.declares(cancelled=(("centres", dict(kind="constant"), "nothing"),))
 def control(outcome_B, noise_B, learn_B, *, kind="random", rate: ranges.SHARE = 0.5):
   """Rewards that know nothing of the task: what a method has to beat.
 

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from rlx.core import axes
 from rlx.core import masked
 from rlx.core import ranges
+from rlx.core import resolve
 
 KINDS = ("linear", "sigmoid", "tanh", "clip", "zscore", "minmax")
 ENSEMBLES = ("mean", "median", "min", "uwo", "mean_minus_std", "nominal_min",
@@ -16,6 +17,8 @@ ENSEMBLES = ("mean", "median", "min", "uwo", "mean_minus_std", "nominal_min",
 WEIGHTS = ("uniform", "exp", "density")
 
 
+@resolve.declares(cancelled=tuple(
+    ("scales", dict(kind=kind), "the plain score") for kind in ("zscore", "minmax")))
 def plain(scores_PG, learn_PG, *, kind="linear", k: ranges.POSITIVE = 1.0, centre: ranges.ANY = 0.0,
           limit: ranges.POSITIVE = 1.0):
   """A second verifier's score, as it is or squeezed.

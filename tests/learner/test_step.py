@@ -92,7 +92,7 @@ def test_losses_within_a_group_have_the_same_gradient_for_every_cut(name):
     found = fn(scored.replace(prm_logps_BT=logps_BT, logps_BT=logps_BT))
     if name.startswith("sequence"):
       found = aggregate.aggregate(found, scored.action_BT & scored.learn_B[:, None],
-                                  mode=aggregate.OF_LOSS[name])
+                                  mode=resolve.lookup("losses", name).aggregation)
     return found, {}, None
 
   def norm(microbatches, shards):

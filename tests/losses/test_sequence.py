@@ -1,7 +1,6 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
 from rlx.advantages import group
 from rlx.losses import aggregate
@@ -24,7 +23,7 @@ def test_gspo_and_luspo():
   loss = aggregate.aggregate(
       sequence.luspo(jnp.concatenate([OLD + D, OLD + .1]), OLD.repeat(2, 0),
                      jnp.array([[1.], [-1.]]).repeat(6, 1), mask_BT)[0],
-      mask_BT, mode=aggregate.OF_LOSS["sequence.luspo"])
+      mask_BT, mode=sequence.luspo.aggregation)
   np.testing.assert_allclose(loss.mean(), (-6 * 1.0025 + 2 * np.exp(.1)) / 2, rtol=1e-6)
 
 
@@ -141,5 +140,5 @@ def test_first_gradient_of_pacs_is_rloo():
                                     beta=.3)
   reinforce = lambda x_BT: policy.reinforce(x_BT, rloo_BT, counts_BT)
   np.testing.assert_allclose(
-      gradient(pacs, aggregate.OF_LOSS["sequence.pacs"]),
+      gradient(pacs, sequence.pacs.aggregation),
       .3 * gradient(reinforce, "seq-mean-token-sum"), rtol=1e-5, atol=1e-7)
