@@ -1,25 +1,23 @@
-"""Runs tests that are Python statements, with the solution's calls made elsewhere.
+"""Interprets tests that are Python statements; calls of the solution are made elsewhere.
 
-A test is interpreted here, on plain values. A function that neither the test nor the list
-below defines is the solution's: it is called elsewhere, as the text of a call with literal
-arguments. No argument may depend on what another call returned. Everything else is computed
-here, with functions that no solution can change:
+A test is interpreted in this process, on plain values. A function that neither the test nor
+the list below defines belongs to the solution. It is called in the sandbox, as the text of a
+call with literal arguments; no argument may depend on what another call returned. Everything
+else is computed here, with functions that no solution can change (_asserts.toml):
 
-  builtins    abs all any ascii bin bool chr complex dict divmod enumerate filter float format
-              frozenset hex int isinstance len list map max min oct ord pow print range repr
-              reversed round set sorted str sum tuple type zip
+  builtins    such as abs, len, sorted and print
   modules     math, cmath, string, copy, sys.maxsize, collections.Counter
-  methods     of texts, lists, tuples, sets, dicts and numbers, see _METHODS
+  methods     of strings, lists, tuples, sets, dicts and numbers
   syntax      operators, comparisons, indexing, displays, comprehensions, f-strings, lambda,
-              `assert`, assignment, `def`, and `if` and `for` over what the test itself states
+              `assert`, assignment, `def`, and `if` and `for` over values that the test states
 
-`Solution().f(3)` is a call of the solution as a whole: a name with a capital letter may be
-a class. So is `s.f(3)` of an `s = Solution()`, after all earlier calls on `s`. A call that is
-a statement of its own, `f(x)`, changes the lists, sets and dicts among the variables that it is
-given; of any other call they stay what they were. A test that calls builtins alone is one of
-functions with their names, such as `assert sum(10, 15) == 6`.
+A name with a capital letter may be a class, so `Solution().f(3)` is one call of the solution.
+After `s = Solution()`, `s.f(3)` is one call too, and repeats all earlier calls on `s`. A call
+that is a statement, `f(x)`, may change the lists, sets and dicts that are passed as variables;
+other calls do not change their arguments. If a test calls builtins alone, these are functions
+of the solution with the same names, as in `assert sum(10, 15) == 6`.
 
-Time and memory are bounded, whatever a solution returns: see _BUDGET, _GUARDS and _values.py.
+Time and memory are bounded whatever a solution returns: see _BUDGET, _GUARDS and _values.py.
 """
 import ast
 import builtins
@@ -29,40 +27,43 @@ import copy
 import itertools
 import math
 import operator
+import pathlib
 import re
 import string
 import sys
 import textwrap
+import tomllib
 
 from rlx.verifiers import _values
 
-_BUDGET = 2_000_000  # Of steps and of values looked at, by a test: about a second.
-_STEP = 4            # What a step costs, in values looked at.
-_MAX_CALLS = 200     # Of the solution, by a test.
-_MAX_TRIES = 500     # Of `constants`.
+_BUDGET = 2_000_000  # Values that a test may visit, which takes about a second.
+_STEP = 4            # The cost of an interpreted node, in visited values.
+_MAX_CALLS = 200     # Calls of the solution in a test.
+_MAX_TRIES = 500     # Combinations that `constants` tries.
 _ERRORS = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, MemoryError)
 
 
 class Refused(Exception):
-  """A test that cannot be run so, whatever the solution."""
+  """The test cannot be interpreted, whatever the solution."""
 
 
 class Failed(Exception):
   """The solution does not pass the test."""
 
 
-UNKNOWN = type("Unknown", (), {"__repr__": lambda self: "UNKNOWN"})()  # Of a call not made.
+# The value of a call that is not made.
+UNKNOWN = type("Unknown", (), {"__repr__": lambda self: "UNKNOWN"})()
 
 
 def parse(test, *, setup="", entry_point=None):
-  """The statements of a test.
+  """Parses a test into statements.
 
   Args:
-    test: Python.
-    setup: Python that stands before it.
-    entry_point: what `check` is applied to where the test defines it and does not call it.
+    test: Python source.
+    setup: Python source that is run before the test.
+    entry_point: the argument of `check`, for a test that defines `check` without calling it.
   Raises:
-    Refused: it is no Python.
+    Refused: the source is not Python.
   """
   try:
     body = [s for text in (setup, test) for s in ast.parse(textwrap.dedent(text).strip()).body]
@@ -81,15 +82,15 @@ def run(body, call, *, own=(), seen=None):
   """Runs a test.
 
   Args:
-    body: of `parse`.
-    call: (expression, name, kept) -> value of an expression with a call of the solution's
-      function `name`; UNKNOWN: go on without. The value is a list of `kept` variables as
-      they are afterwards where that is a number, not None. What it raises ends the test.
-    own: builtins whose names are those of functions of the solution.
-    seen: a list that gets the values with which UNKNOWN is compared, added, and so on.
+    body: the result of `parse`.
+    call: (expression, name, kept) -> value of an expression that calls the solution's function
+      `name`. If `kept` is a number, the value is the list of that many variables after the
+      call. UNKNOWN continues the test without a value; an exception ends it.
+    own: names of builtins that are functions of the solution.
+    seen: a list to which the values are added that UNKNOWN is compared or combined with.
   Raises:
-    Failed: an assert does not hold, or a value is not what the test computes with.
-    Refused: the test has what cannot be computed here.
+    Failed: an assert does not hold, or a value has another type than the test needs.
+    Refused: the test needs something that cannot be computed here.
   """
   try:
     _Test(call, own, [] if seen is None else seen).run(body)
@@ -98,16 +99,15 @@ def run(body, call, *, own=(), seen=None):
 
 
 def calls(body):
-  """({function of the solution: texts of its calls}, builtins that are such functions).
+  """Returns ({function of the solution: texts of its calls}, builtins that are such functions).
 
   Raises:
-    Refused: the test cannot be run, calls nothing, or fails whatever the solution.
+    Refused: the test cannot be run, calls no function, or fails whatever the solution.
   """
   used = {n.id for s in body for n in ast.walk(s) if isinstance(n, ast.Name)}
   for own in (), sorted(n for n in used & _BUILTINS.keys() if not isinstance(_BUILTINS[n], type)):
     made, problem = collections.defaultdict(set), None
-    def call(expression, name, kept):
-      del kept
+    def call(expression, name, _):
       made[name].add(expression)  # pylint: disable=cell-var-from-loop
       return UNKNOWN
     try:
@@ -124,15 +124,15 @@ def calls(body):
 
 
 def constants(bodies):
-  """For each function a value such that all tests pass if it always returns that; or None.
+  """Searches for functions that pass all tests by always returning the same value.
 
-  Tried are values that anybody would (True, 0, "", ...) and, for functions that are called
-  in more than one way, what the tests compare with.
+  The candidates are obvious values (True, 0, "", ...) and, for functions that are called in
+  more than one way, the values that the tests compare with.
 
   Args:
-    bodies: of `parse`; `calls` takes them.
+    bodies: results of `parse` that `calls` accepts.
   Returns:
-    {function of the solution: value}, or None.
+    {function of the solution: value}, or None if no candidates pass.
   """
   ways, owns, seen = collections.defaultdict(set), [], []
   for body in bodies:
@@ -142,8 +142,7 @@ def constants(bodies):
     run(body, lambda *_: UNKNOWN, own=own, seen=seen)
 
   def passes(values):
-    def call(expression, name, kept):
-      del expression
+    def call(_, name, kept):
       if name not in values: return UNKNOWN
       value = lambda: copy.deepcopy(values[name])
       return value() if kept is None else [value() for _ in range(kept)]
@@ -162,7 +161,7 @@ def constants(bodies):
 
 
 def _near(seen):
-  """Values that agree with one of `seen`, or with a member, the length or a bound of it."""
+  """Returns values that may equal or lie next to one of `seen`, or share a member or length."""
   values = [v for x in seen for v in (x, *(x if isinstance(x, (list, tuple, set)) else ()))
            if v is None or isinstance(v, _values.PLAIN)]
   numbers = [v for v in values if isinstance(v, (int, float)) and not isinstance(v, bool)]
@@ -175,15 +174,15 @@ _OBVIOUS = (True, False, None, 0, 1, -1, 0.0, "", [], (), {}, set())
 
 
 class _Call:
-  """A call of the solution, made when its value is asked for; or an object of the solution."""
+  """A call of the solution, made when its value is needed; or an object of the solution."""
 
   def __init__(self, expression, name, kept=None):
     self.expression, self.name, self.kept = expression, name, kept
     self.value, self.is_made = None, False
-    self.later = []  # Calls on the object.
+    self.later = []  # Texts of the calls on the object.
 
   def then(self, attribute, is_kept):
-    """Text of an attribute or a call of one; of a variable, after all earlier calls on it."""
+    """Returns the text of an attribute or method call, after earlier calls on a variable."""
     if not self.later or not is_kept: return f"{self.expression}.{attribute}"
     steps = ", ".join(f"_object.{step}" for step in (*self.later, attribute))
     return f"[_object := {self.expression}, {steps}][-1]"
@@ -194,15 +193,15 @@ class _Solution:
 
   def __init__(self, name, path, owner=None, is_kept=False):
     self.name, self.path, self.owner = name, path, owner
-    self.is_kept = is_kept  # Has the object a name?
+    self.is_kept = is_kept  # Is the object the value of a variable?
 
   def text(self, path):
-    """`path`, a call of this or this itself, as an expression."""
+    """Returns the expression of `path`, which is this or a call of it."""
     return path if self.owner is None else self.owner.then(path, self.is_kept)
 
 
 class _Named:
-  """What has no value that can be computed with: a module, a method, a function of the test."""
+  """What is not a plain value: a module, a method, a function of the test."""
 
   def __init__(self, **fields):
     self.__dict__.update(fields)
@@ -215,11 +214,11 @@ class _Absent(_Named): pass      # why
 
 
 class _Return(Exception):
-  """Carries what a function of the test returns."""
+  """Carries the value that a function of the test returns."""
 
 
 class _Test:
-  """A test that is being run."""
+  """Interpreter of one test."""
 
   def __init__(self, call, own, seen):
     self._call, self._own, self._seen = call, own, seen
@@ -237,7 +236,7 @@ class _Test:
     if method is None: self._refuse(node)
     return method(node, **given)
 
-  def _do_Pass(self, node): del node
+  def _do_Pass(self, node): pass
 
   def _do_Assert(self, node):
     holds = self._apply(bool, self._value(node.test))
@@ -317,7 +316,7 @@ class _Test:
     else:
       self._refuse(target)
 
-  # Expressions. `_eval` may give one of the classes above, `_value` gives a plain value.
+  # Expressions. `_eval` may return one of the classes above, `_value` returns a plain value.
 
   def _eval(self, node): return self._visit("_eval_", node)
 
@@ -356,11 +355,11 @@ class _Test:
     self._bind(node.target, value)
     return value
 
-  def _eval_List(self, node): return self._whole(list, self._items(node.elts))
+  def _eval_List(self, node): return self._whole(list, self._items(node.elts, self._value))
 
-  def _eval_Tuple(self, node): return self._whole(tuple, self._items(node.elts))
+  def _eval_Tuple(self, node): return self._whole(tuple, self._items(node.elts, self._value))
 
-  def _eval_Set(self, node): return self._whole(set, self._items(node.elts))
+  def _eval_Set(self, node): return self._whole(set, self._items(node.elts, self._value))
 
   def _eval_Dict(self, node):
     if None in node.keys: self._refuse(node)
@@ -450,10 +449,7 @@ class _Test:
     return _Method(receiver=owner, name=node.attr)
 
   def _eval_Call(self, node, is_statement=False):
-    fn, args, kwargs = self._eval(node.func), [], {}
-    for n in node.args:
-      args += (self._apply(list, self._known(n.value)) if isinstance(n, ast.Starred)
-               else [self._eval(n)])
+    fn, args, kwargs = self._eval(node.func), self._items(node.args, self._eval), {}
     for k in node.keywords:
       kwargs.update(self._known(k.value) if k.arg is None else {k.arg: self._eval(k.value)})
     if not is_statement or not isinstance(fn, _Solution):
@@ -462,18 +458,18 @@ class _Test:
         n.id for n in node.args
         if isinstance(n, ast.Name) and isinstance(self._scope.get(n.id), (list, dict, set))])
 
-  def _of_solution(self, fn, args, kwargs):
+  def _call_solution(self, fn, args, kwargs):
     text = f"{fn.path}({self._texts(args, kwargs)})"
     whole = fn.text(text)
     if fn.is_kept: fn.owner.later.append(text)
     return _Call(whole, fn.name)
 
   def _as_statement(self, fn, args, kwargs, names):
-    """A _Call that returns what the variables `names` are after it."""
+    """Returns a _Call whose value is the list of the variables `names` after it."""
     before = [self._scope[name] for name in names]
     places = {id(value): f"_kept[{i}]" for i, value in enumerate(before)}
     text = fn.text(f"{fn.path}({self._texts(args, kwargs, places)})")
-    if fn.is_kept: self._of_solution(fn, args, kwargs)  # Another call on the object repeats it.
+    if fn.is_kept: self._call_solution(fn, args, kwargs)  # Later calls on the object repeat it.
     if fn.is_kept and not names: return None
     return _Call(f"[_kept := {self._text(before)}, {text}][0]", fn.name, names)
 
@@ -482,7 +478,7 @@ class _Test:
     return ", ".join(texts + [f"{k}={self._text(v)}" for k, v in kwargs.items()])
 
   def _text(self, value):
-    """An argument of a call of the solution as text."""
+    """Returns the text of an argument of a call of the solution."""
     if isinstance(value, _Call) or self._is_unknown(value):
       raise Refused("an argument of a call of the solution is what another call returns")
     if isinstance(value, _Solution) and value.owner is None: return value.path
@@ -492,9 +488,9 @@ class _Test:
       raise Refused("an argument of a call of the solution is no literal") from None
 
   def _called(self, fn, args, kwargs, node):
-    """What a call gives."""
-    if isinstance(fn, _Solution): return self._of_solution(fn, args, kwargs)
-    if isinstance(fn, _Function): return self._of_test(fn, args, kwargs)
+    """Returns the value of a call."""
+    if isinstance(fn, _Solution): return self._call_solution(fn, args, kwargs)
+    if isinstance(fn, _Function): return self._call_function(fn, args, kwargs)
     if isinstance(fn, _Method): return self._method(fn, args, kwargs)
     if not callable(fn) or isinstance(fn, (_Named, _Call)): self._refuse(node)
     if fn in _TAKE_FUNCTIONS:
@@ -505,19 +501,19 @@ class _Test:
                        **{k: self._force(v) for k, v in kwargs.items()})
 
   def _function(self, x, inputs):
-    """An argument that builtins may call on `inputs`, as a function; others as they are."""
+    """Wraps an argument that builtins may call on `inputs`; returns other arguments unchanged."""
     if isinstance(x, (_Function, _Solution)) and any(
         map(self._is_unknown, map(self._force, inputs))):
-      # It is not called then. Could it be?
+      # The builtin is not called then, so check here that the function could be called.
       n = len(x.node.args.args) if isinstance(x, _Function) else 1
       self._called(x, [UNKNOWN] * n, {}, None)
-    if isinstance(x, _Solution): return lambda *a: self._force(self._of_solution(x, a, {}))
-    if isinstance(x, _Function): return lambda *a: self._force(self._of_test(x, a, {}))
+    if isinstance(x, _Solution): return lambda *a: self._force(self._call_solution(x, a, {}))
+    if isinstance(x, _Function): return lambda *a: self._force(self._call_function(x, a, {}))
     if callable(x) and not isinstance(x, (_Named, _Call)): return lambda *a: self._apply(x, *a)
     return x
 
-  def _of_test(self, fn, args, kwargs):
-    """What a function that the test defines returns."""
+  def _call_function(self, fn, args, kwargs):
+    """Returns the value of a call of a function that the test defines."""
     names = [a.arg for a in fn.node.args.args]
     defaults = fn.node.args.defaults
     given = dict(zip(names[len(names) - len(defaults):], map(self._eval, defaults)))
@@ -551,20 +547,21 @@ class _Test:
     if self._is_unknown(value): self._refuse(node)
     return value
 
-  def _items(self, nodes):
+  def _items(self, nodes, evaluate):
+    """Evaluates items of a display or arguments of a call, of which some may have a star."""
     items = []
     for n in nodes:
       items += (self._apply(list, self._known(n.value)) if isinstance(n, ast.Starred)
-                else [self._value(n)])
+                else [evaluate(n)])
     return items
 
   def _whole(self, kind, items):
-    """A container of items; UNKNOWN if one of them is."""
+    """Returns a container of items, UNKNOWN if one of them is."""
     if any(v is UNKNOWN for v in items): return self._apply(bool, *items)
     return self._apply(kind, items)
 
   def _drawn(self, node, element):
-    """The elements of a comprehension; UNKNOWN is drawn from once."""
+    """Returns the elements of a comprehension; UNKNOWN counts as one element."""
     drawn = []
     def draw(generators):
       if not generators:
@@ -588,7 +585,7 @@ class _Test:
       self._scope = outer
 
   def _apply(self, fn, *args, **kwargs):
-    """fn of plain values, within limits; UNKNOWN if one of them is."""
+    """Returns fn of plain values, within limits; UNKNOWN if one of them is."""
     values = (*args, *kwargs.values())
     known = [v for v in values if not self._is_unknown(v)]
     if len(known) < len(values):
@@ -602,7 +599,7 @@ class _Test:
       raise Failed(f"{type(e).__name__}: {e}"[:200]) from None
 
   def _is_unknown(self, value):
-    """Does it depend on a call that is not made?"""
+    """Tells whether a value depends on a call that is not made."""
     cost, has_unknown = _values.weigh(value, self._left + 1, UNKNOWN)
     self._spend(cost)
     return has_unknown
@@ -618,19 +615,11 @@ class _Test:
     raise Refused(f"`{ast.unparse(node)[:100]}` cannot be computed outside of the sandbox")
 
 
-_OPERATORS = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Pow: operator.pow,
-    ast.Div: operator.truediv, ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod,
-    ast.BitAnd: operator.and_, ast.BitOr: operator.or_, ast.BitXor: operator.xor,
-    ast.LShift: operator.lshift, ast.RShift: operator.rshift, ast.Not: operator.not_,
-    ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert,
-    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le,
-    ast.Gt: operator.gt, ast.GtE: operator.ge, ast.Is: operator.is_, ast.IsNot: operator.is_not,
-    ast.In: lambda a, b: a in b, ast.NotIn: lambda a, b: a not in b}
-_BUILTINS = {name: getattr(builtins, name) for name in (
-    "abs all any ascii bin bool bytes chr complex dict divmod enumerate filter float format "
-    "frozenset hex int isinstance len list map max min oct ord pow range repr reversed round set "
-    "sorted str sum tuple type zip").split()}
+_TABLES = tomllib.loads(pathlib.Path(__file__).with_name("_asserts.toml").read_text())
+_OPERATORS = {getattr(ast, node): getattr(operator, name)
+              for node, name in _TABLES["operators"].items()}
+_OPERATORS |= {ast.In: lambda a, b: a in b, ast.NotIn: lambda a, b: a not in b}
+_BUILTINS = {name: getattr(builtins, name) for name in _TABLES["builtins"].split()}
 _BUILTINS["print"] = lambda *args, **kwargs: None
 _MODULES = {name: {k: v for k, v in vars(module).items() if k[0] != "_"}
             for name, module in (("math", math), ("cmath", cmath))}
@@ -641,18 +630,8 @@ _MODULES["sys"] = dict(maxsize=sys.maxsize)
 _TAKE_FUNCTIONS = (map, filter, sorted, min, max)
 _EAGER = (map, filter, zip, enumerate, reversed)
 _CHANGING = ("append", "extend", "add")
-_METHODS = {kind: frozenset(names.split()) for kind, names in {
-    str: "capitalize casefold center count encode endswith find index isalnum isalpha isdecimal "
-         "isdigit islower isnumeric isspace istitle isupper join ljust lower lstrip partition "
-         "removeprefix removesuffix replace rfind rindex rjust rpartition rsplit rstrip split "
-         "splitlines startswith strip swapcase title upper zfill",
-    bytes: "count decode endswith find hex index startswith",
-    list: "append copy count extend index reverse sort", tuple: "count index",
-    set: "add copy difference intersection isdisjoint issubset issuperset symmetric_difference "
-         "union",
-    frozenset: "difference intersection isdisjoint issubset issuperset symmetric_difference union",
-    dict: "copy get items keys values", int: "bit_count bit_length", float: "is_integer hex",
-    complex: "conjugate", collections.Counter: "elements most_common"}.items()}
+_METHODS = {_BUILTINS.get(name, collections.Counter): frozenset(methods.split())
+            for name, methods in _TABLES["methods"].items()}
 _ANY_METHOD = frozenset().union(*_METHODS.values())
 
 
@@ -673,15 +652,13 @@ def _product(a, b):
     if hasattr(x, "__len__") and isinstance(n, int): _limit(len(x) * n, _values.MAX_LENGTH)
 
 
-def _formatted(template, value):
-  del value
+def _formatted(template, _):
   if isinstance(template, int | float): return
   _limit(len(template), 1000)
   _spec(None, template if isinstance(template, str) else template.decode("latin-1"))
 
 
-def _spec(value, spec=""):
-  del value
+def _spec(_, spec=""):
   if re.search(r"\d{4}|\*", spec): raise ValueError("a wide format")
 
 
@@ -690,28 +667,24 @@ def _hashed(*containers):
     if not isinstance(items, (str, range, dict)): _values.check_hashes(items)
 
 
-def _pairs(items=(), **named):
-  del named
+def _pairs(items=(), **_):
   if not isinstance(items, dict): _values.check_hashes(k for k, _ in items)
 
 
-def _added(items, start=0):
-  del start
+def _added(items, *_, **__):
   if not all(isinstance(v, (int, float, complex)) for v in items): _limit(len(list(items)), 1000)
 
 
-def _bits(items, *more, **named):
-  del named
-  numbers = [v for v in (*(items if not isinstance(items, int) else [items]), *more)]
+def _bits(items, *more, **_):
+  numbers = (*(items if not isinstance(items, int) else [items]), *more)
   _limit(sum(v.bit_length() for v in numbers if isinstance(v, int)), _values.MAX_BITS)
 
 
-def _replaced(text, old, new, count=-1):
-  del count
+def _replaced(text, old, new, *_):
   _limit((text.count(old) + 1) * len(new), _values.MAX_LENGTH)
 
 
-# What may take long, or much memory, with small arguments: checked before it is called.
+# Checks of the arguments of functions that may need much time or memory for small arguments.
 _GUARDS = {
     operator.pow: _power, pow: _power, operator.mul: _product, operator.mod: _formatted,
     operator.lshift: lambda a, b: _limit(b, _values.MAX_BITS), format: _spec,

@@ -1,22 +1,22 @@
-"""Plain values on their way into a sandbox, as text, and out of it, as JSON.
+"""Writes plain values into a sandbox, as Python source, and reads them from it, as JSON.
 
-What comes out was written by a solution. Reading it takes time in proportion to its length,
-which is limited, and what is read holds nothing but plain values: None, numbers, texts, bytes,
-lists, tuples, sets, dicts, and `Iterable` for whatever else can be iterated over.
+The JSON is written by an untrusted solution. Reading takes time proportional to its length,
+which is limited, and returns plain values only: None, numbers, strings, bytes, lists, tuples,
+sets, dicts, and `Iterable` for any other iterable.
 """
 import collections.abc
 import json
 
-MAX_BYTES = 2**20   # Of a result.
-MAX_DEPTH = 100     # Of lists in lists.
-MAX_BITS = 2**17    # Of an integer.
-MAX_LENGTH = 2**20  # Of a text or a list that is not a result.
-_SAME_HASH = 16     # Different members of a set, or keys of a dict, that may share a hash.
+MAX_BYTES = 2**20   # Size of a result.
+MAX_DEPTH = 100     # Nested lists.
+MAX_BITS = 2**17    # Size of an integer.
+MAX_LENGTH = 2**20  # Length of a string or list that is not a result.
+_SAME_HASH = 16     # Different members of a set, or keys of a dict, with the same hash.
 PLAIN = (bool, int, float, complex, str, bytes, list, tuple, set, frozenset, dict)
 
 
 class Iterable:
-  """What a generator or another iterable of no plain type gives; equal to nothing else."""
+  """The items of a generator or another iterable of no plain type; equal to itself alone."""
 
   def __init__(self, items):
     self.items = list(items)
@@ -26,10 +26,10 @@ class Iterable:
 
 
 def decode(printed):
-  """The value in the bytes of `encode` of _solution.py.
+  """Returns the value in the bytes that `encode` of _solution.py wrote.
 
   Raises:
-    ValueError: they are no value, or one beyond the limits; anything may stand there.
+    ValueError: the bytes, which may be anything, are not a value within the limits.
   """
   if len(printed) > MAX_BYTES: raise ValueError(f"more than {MAX_BYTES} bytes")
   try:
@@ -70,11 +70,11 @@ _CONTAINERS = {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset,
 
 
 def check_hashes(values):
-  """For a set or the keys of a dict: many with one hash take quadratic time to tell apart.
+  """Checks members of a set or keys of a dict: equal hashes would take quadratic time.
 
   Raises:
-    ValueError: too many share one.
-    TypeError: one has no hash.
+    ValueError: too many values have the same hash.
+    TypeError: a value has no hash.
   """
   by_hash = {}
   for v in values:
@@ -84,7 +84,7 @@ def check_hashes(values):
 
 
 def weigh(value, limit, marker):
-  """(about how many numbers there are in a value, up to `limit`; is `marker` one of them?)"""
+  """Returns (size of a value in numbers, up to about `limit`; whether it contains `marker`)."""
   n, stack, has_marker = 0, [value], False
   while stack and n < limit:
     x = stack.pop()
@@ -100,14 +100,14 @@ def weigh(value, limit, marker):
 
 
 def source(value):
-  """A plain value, or a type of one, as Python text.
+  """Returns the Python source of a plain value or of the type of one.
 
   Raises:
-    ValueError: there is no such text.
+    ValueError: the value is not plain.
   """
   if value is None or isinstance(value, (bool, str, bytes, range)): return repr(value)
   if isinstance(value, int): return repr(value) if value.bit_length() < 4096 else hex(value)
-  if isinstance(value, float):  # 1e999 is infinite, whatever a solution makes of names.
+  if isinstance(value, float):  # 1e999 is infinite even if a solution redefines names.
     return repr(value).replace("inf", "1e999").replace("nan", "(1e999-1e999)")
   if isinstance(value, complex): return f"complex({source(value.real)}, {source(value.imag)})"
   listed = lambda items: ", ".join(map(source, items))

@@ -1,37 +1,37 @@
-"""Python solutions against tests, in a sandbox (_sandbox.py).
+"""Runs Python solutions against tests, in a sandbox (_sandbox.py).
 
-The solution is the completion's last closed ``` block, or all of it if it has none. The
-tests are a list in `prompt.meta["tests"]`, of two kinds:
+The solution is the completion's last closed ``` block, or the whole completion if it has none.
+`prompt.meta["tests"]` is a list of tests of two kinds:
 
-  {"input": "1 2\\n", "output": "3\\n"}   a program: what it prints for that stdin. Spaces
-                                       at the end of a line and empty lines at the end
-                                       do not count; numbers are compared as text.
-  "assert add(1, 2) == 3"              statements about functions, after the solution has been
-                                       run: asserts, with what they need (_asserts.py).
+  {"input": "1 2\\n", "output": "3\\n"}   the stdin of a program and what it has to print.
+                                       Trailing spaces and trailing empty lines are ignored;
+                                       numbers are compared as text.
+  "assert add(1, 2) == 3"              statements about functions of the solution: asserts, and
+                                       what they need (_asserts.py).
 
-A test of the second kind may be a whole `def check(candidate): ...`, applied to the function
-that `prompt.meta["entry_point"]` names, and has `prompt.meta["test_setup_code"]` before it.
+A test of the second kind may be a function `def check(candidate): ...`, which is applied to the
+function that `prompt.meta["entry_point"]` names. `prompt.meta["test_setup_code"]` is run first.
 
-Only calls of the solution's functions run inside, each in a process of its own, which holds
-the solution and that call with its literal arguments: nothing of what is expected, and no
-other test. A value comes out as plain data, at most 1 MB of it, and everything else in
-the test is computed here, within limits: a solution can overwrite whatever runs beside it, but
-all that could earn it is to state a value, and it knows none.
+Only calls of the solution's functions run in the sandbox. Each call has a process of its own,
+which receives the solution and the call with literal arguments, but neither expected values nor
+other tests. The result is returned as plain data of at most 1 MB, and the rest of the test is
+computed outside, within limits. A solution can overwrite everything in its process, but it earns
+a reward only if it returns the right values.
 
-A prompt with a test that cannot be run so is refused before the run starts (`check`), and so is,
-unless `verifier.allow_constant`, one whose tests pass without a look at what is given
-(`constant`): with functions that always return True, 0, "" or another such value or, where a
-function is called in more than one way, a value that the tests state; with a program that always
-prints the same, where all outputs are the same. A single call or a single output of any other
-value is taken: to find that value is the task.
+Before a run starts, `check` refuses prompts whose tests cannot be run in this way. Unless
+`verifier.allow_constant`, prompts are also refused if a constant passes their tests
+(`constant`): functions that always return an obvious value (True, 0, "") or, for functions that
+are called in several ways, a value that the tests contain; or a program that always prints the
+same. A single call or output with any other value is accepted, because finding that value is
+the task.
 
-A solution that crashes, exits early, prints too much or exceeds a limit has failed the test. A
-sandbox that does not start is no verdict.
+A solution fails a test if it crashes, exits early, prints too much or exceeds a limit. If the
+sandbox does not start, the verdict is unknown.
 
-Limits are those of the config, `verifier.test_s` and `.test_mb` for each call or program; all
-tests of a completion have 0.8 `verifier.timeout_s` together, and those that have no time left
-failed. Without bubblewrap there is an error at the start unless `verifier.unsafe`: then
-programs run as this user, with limits alone.
+`verifier.test_s` and `verifier.test_mb` limit each call or program. All tests of a completion
+share 0.8 `verifier.timeout_s`; tests for which no time is left fail. Without bubblewrap, the run
+stops with an error, unless `verifier.unsafe` allows programs to run as this user, with resource
+limits but without a sandbox.
 """
 import functools
 import time
@@ -46,18 +46,18 @@ _OBVIOUS = ("", "0", "1", "-1", "yes", "no", "true", "false", "none", "possible"
 
 
 def passed(prompt, text):
-  """1.0 if every test passes, else 0.0; no test is run after the first that fails."""
+  """Returns 1.0 if all tests pass, else 0.0; stops at the first test that fails."""
   return float(all(_outcomes(prompt, text)))
 
 
 def fraction(prompt, text):
-  """Tests that pass as a share of all."""
+  """Returns the share of tests that pass."""
   outcomes = list(_outcomes(prompt, text))
   return sum(outcomes) / len(outcomes)
 
 
 def solution(text):
-  """The code of a completion; "" if a block was opened and none closed."""
+  """Returns the code of a completion; "" if a block was opened but none was closed."""
   lines, fences = text.split("\n"), []
   for i, line in enumerate(lines):
     if line.lstrip().startswith("```"): fences.append(i)
@@ -67,16 +67,16 @@ def solution(text):
 
 
 def check(prompt):
-  """Can the tests of a prompt be run?
+  """Checks that the tests of a prompt can be run.
 
   Raises:
-    ValueError: why not.
+    ValueError: they cannot; says why.
   """
   _tests(prompt)
 
 
 def constant(prompt):
-  """What passes all tests whatever it is given, in words; None: nothing that was tried does."""
+  """Describes a solution that passes all tests with constants; None if none was found."""
   tests, words = _tests(prompt), []
   programs = [t for t in tests if isinstance(t, dict)]
   bodies = [t[0] for t in tests if not isinstance(t, dict)]
@@ -98,7 +98,7 @@ for _fn in (passed, fraction): _fn.check, _fn.constant = check, constant
 
 
 def _tests(prompt):
-  """Tests of a prompt: dicts of programs, and (body, calls, own) of _asserts.py."""
+  """Returns the tests of a prompt: dicts of programs, and (body, calls, own) of _asserts.py."""
   tests = prompt.meta.get("tests")
   if isinstance(tests, str): tests = [tests]
   if not tests or not isinstance(tests, (list, tuple)):
@@ -126,20 +126,20 @@ def _statements(i, test, meta):
 
 
 def _outcomes(prompt, text):
-  """Does it pass? Of one test after the other, as they are asked for."""
+  """Yields for each test whether it passes, and runs it only then."""
   try:
     tests = _tests(prompt)
   except ValueError as e:
     raise errors.Unknown(str(e)) from None
   options = _OPTIONS | prompt.meta.get("code", {})
-  if not options["unsafe"]: _sandbox.bubblewrap()  # Whatever the text: missing, it ends the run.
+  if not options["unsafe"]: _sandbox.bubblewrap()  # Raises where it is missing, even for an empty text.
   run = functools.partial(_run, options, solution(text), time.monotonic() + options["total_s"])
   for test in tests:
     yield _prints(run, test) if isinstance(test, dict) else _holds(run, *test)
 
 
 def _run(options, source, end, call=None, stdin=b""):
-  """What the sandbox printed; None if the solution failed or no time is left."""
+  """Returns what the sandbox printed; None if the solution failed or no time is left."""
   left_s = end - time.monotonic()
   if not source.strip() or left_s <= 0: return None
   return _sandbox.run(
@@ -154,9 +154,8 @@ def _prints(run, test):
 
 
 def _holds(run, body, calls, own):
-  def call(expression, name, kept):
-    del kept
-    # No more is called than was foreseen without any result, so none can be an argument.
+  def call(expression, name, _):
+    # Only calls that were listed without any result are made, so no result is an argument.
     printed = run(call=expression) if expression in calls.get(name, ()) else None
     if printed is None: raise _asserts.Failed("it did not return")
     try:
@@ -166,7 +165,7 @@ def _holds(run, body, calls, own):
   try:
     _asserts.run(body, call, own=own)
   except (_asserts.Failed, _asserts.Refused):
-    return False  # `_tests` has taken it: what it cannot compute now is what it was given.
+    return False  # `_tests` accepted the test, so what cannot be computed is a result.
   return True
 
 
