@@ -110,7 +110,7 @@ def test_a_chat_template_that_is_not_prefix_stable_is_said_with_what_to_do():
   assert list(example.faults) == ["before", "history"]
   found = doctor.template_closes([example])
   assert found.level == "warning" and "in 1 of 1 dialogues" in found.text
-  assert "before the assistant's words a finished dialogue has '<assistant>' more" in found.text
+  assert "a finished dialogue has '<assistant>' in addition before the reply" in found.text
   assert all(doctor.ADVICE[kind] in found.advice for kind in example.faults)
   assert set(doctor.ADVICE) == set(re.findall(r"^      (\w+)  ", chat.faults.__doc__, re.M))
 

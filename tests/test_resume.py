@@ -143,7 +143,7 @@ def test_a_damaged_checkpoint_is_passed_over(model, whole, tmp_path, capsys, dam
   damage(largest)
   rl.train(config_of(model), workdir)
   err = capsys.readouterr().err
-  assert said in err and "checkpoints/3: " in err and "passed over" in err
+  assert said in err and "checkpoints/3: " in err and "skipped" in err
   assert_same(workdir, whole)
   assert (workdir / "checkpoints/damaged-3").exists()
   assert (workdir / "checkpoints/3").exists()  # Written again.

@@ -1,25 +1,25 @@
-"""The other end of bounded.py: a process with limits.
+"""The process of bounded.py, with limits on time and memory.
 
-Imports little, so that it starts in a tenth of a second. It speaks JSON, a line a message:
-what a file can make of this process is no more than an answer.
+Imports little, so that it starts in a tenth of a second. A message is a line of JSON: an untrusted
+file can influence no more than the reply.
 """
 import functools
 import json
 import signal
 import sys
 
-LONGEST = 2**20  # Characters of a text that is rendered or encoded; tokens take 400 bytes each.
-_GROWTH = 64     # Characters or tokens for one of a text, at most.
+LONGEST = 2**20  # Characters of a rendered or encoded text; a token takes 400 bytes.
+_GROWTH = 64     # Largest number of characters or tokens for a character of the text.
 _TEXTS = ("a", " ", "0", "\n", "é", "Ab 1", "x.y\n", "0a ", "日本")  # Repeated.
 
 
 def main():
-  """Answers until the other end closes. Arguments: render or probe, megabytes, seconds."""
+  """Answers requests from stdin. Arguments: render or probe, megabytes, seconds."""
   kind, megabytes, seconds = sys.argv[1:]
   if sys.platform == "linux": _limit_memory(int(megabytes))
   answer = dict(render=_renderer, probe=lambda: probe)[kind]()
   for line in sys.stdin.buffer:
-    signal.setitimer(signal.ITIMER_REAL, float(seconds))  # Kills, in native code too.
+    signal.setitimer(signal.ITIMER_REAL, float(seconds))  # Kills this process, also in native code.
     try:
       reply = dict(value=answer(**json.loads(line)))
     except MemoryError:
@@ -47,7 +47,7 @@ def _renderer():
   import jinja2.sandbox  # pylint: disable=g-import-not-at-top
 
   class Generation(jinja2.ext.Extension):
-    """{% generation %} marks the assistant's words and changes no text."""
+    """{% generation %} marks the assistant's text and does not change it."""
     tags = {"generation"}
 
     def parse(self, parser):
@@ -80,7 +80,7 @@ def _renderer():
 
 
 def probe(path):
-  """Reads a tokenizer.json and tries it on texts: nothing, or what is wrong is raised."""
+  """Reads a tokenizer.json and applies it to texts; raises if it fails or grows them."""
   import tokenizers  # pylint: disable=g-import-not-at-top
   core = tokenizers.Tokenizer.from_file(path)
   parts = [core.normalizer, core.decoder]
@@ -90,18 +90,18 @@ def probe(path):
                        f"most {_GROWTH} are allowed")
   for text in _TEXTS:
     for times in (1, 30, 3000 // len(text)):
-      for end in ("", "!"): _try(core, text * times + end)  # Where a pattern nearly matches.
+      for end in ("", "!"): _try(core, text * times + end)  # With an end that makes a pattern fail late.
 
 
 def _growth(part):
-  """Into how many characters those that are replaced can grow, one replacement after another."""
+  """By which factor successive replacements can lengthen a text."""
   if isinstance(part, list):
     out = 1.0
     for x in part: out *= _growth(x)
     return out
   if not isinstance(part, dict): return 1.0
   if part.get("type") == "Replace":
-    # What a regular expression matches may be one character.
+    # A regular expression may match one character.
     old = part["pattern"].get("String", "x")
     return max(1.0, len(part["content"]) / max(len(old), 1))
   return _growth([x for x in part.values() if isinstance(x, list)])
@@ -111,7 +111,7 @@ def _try(core, text):
   try:
     ids = core.encode(text).ids
   except Exception:  # pylint: disable=broad-exception-caught
-    return  # A character that it has no token for.
+    return  # A character has no token.
   most = _GROWTH * (len(text.encode()) + 16)
   if len(ids) > most:
     raise ValueError(f"{len(ids)} tokens for {text[:20]!r}... of {len(text)} characters")

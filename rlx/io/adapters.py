@@ -1,4 +1,4 @@
-"""Low-rank adapters over a stored model: merged as it is read, or as files of PEFT."""
+"""Low-rank adapters of a stored model: merged while it is read, or written for PEFT."""
 import dataclasses
 import functools
 import json
@@ -17,7 +17,7 @@ from rlx.models import lora
 
 @dataclasses.dataclass(frozen=True)
 class Merged:
-  """A leaf of a model with its adapters added where it is indexed; see models/lora.py."""
+  """A leaf of a model to which its adapters are added as it is indexed; see models/lora.py."""
   leaf: Any
   name: str    # of the matrix
   pair: dict   # {name: leaf} of A and B
@@ -35,13 +35,14 @@ class Merged:
 
 
 def check(adapters, leaves, rank, source):
-  """Refuses adapters that are not of a model's matrices, or have another rank.
+  """Checks that adapters belong to matrices of a model and have the rank of the config.
 
   Args:
-    adapters, leaves: {path: leaf} of A and B, of the model.
-    source: what messages start with.
+    adapters: {path: leaf} of A and B.
+    leaves: {path: leaf} of the model.
+    source: the start of messages.
   Raises:
-    ValueError: one line, naming one of them.
+    ValueError: one line that names an adapter.
   """
   matrices = {path.rpartition("_")[0]: path for path in leaves}
   for path, leaf in adapters.items():
@@ -74,16 +75,16 @@ def merge(leaves, adapters, *, scale, dtype):
 def save(path, config, hf, adapters, *, rank, alpha, base):
   """Writes adapter_config.json and adapter_model.safetensors, which peft loads over the base.
 
-  A checkpoint may hold several of our matrices one below the other (Phi-3's qkv_proj).
-  There the A's lie one below the other too and the B's along a diagonal: one adapter of as
-  many times the rank, and with as many times alpha the same sum.
+  A tensor of a checkpoint may concatenate several of our matrices (Phi-3's qkv_proj). Then the A's
+  are concatenated too and the B's are blocks of a diagonal: an adapter whose rank and alpha are the
+  sums of those of its parts.
 
   Args:
-    path: made if absent.
-    config: DecoderConfig; param_dtype is that of the file.
+    path: created if absent.
+    config: DecoderConfig; param_dtype is the dtype of the file.
     hf: the base's config.json.
     adapters: {path: leaf} of A and B.
-    base: what adapter_config.json calls the model.
+    base: the name of the model in adapter_config.json.
   """
   table, rows, tensors, ranks = {}, {}, {}, {}
   for pattern, parts in families.named(hf["model_type"]).tensors.items():
@@ -96,14 +97,14 @@ def save(path, config, hf, adapters, *, rank, alpha, base):
     table |= {f"{module} {pair[1]}": (pair[1], f"{y}I") for pair, _, y, _ in trained}
     rows[module] = [(pair and pair[1], _size(p, y, config)) for pair, p, y, _ in parts]
     if len(trained) > 1: ranks[module.rpartition(".")[2]] = len(trained)
-  made = tables.write(adapters, table, config)
-  for pattern, found in rows.items():
+  written = tables.write(adapters, table, config)
+  for pattern, blocks in rows.items():
     for layer in range(config.n_layers):
       module = pattern.replace("{L}", str(layer))
-      a, name = made[f"{module} A"], f"base_model.model.{module}.lora_"
+      a, name = written[f"{module} A"], f"base_model.model.{module}.lora_"
       tensors |= {f"{name}A.weight": a, f"{name}B.weight": tables.Tensor(
-          (sum(n for _, n in found), a.shape[0]), functools.partial(
-              _diagonal, [(p and made[f"{module} {p}"], n) for p, n in found], a.shape[0],
+          (sum(n for _, n in blocks), a.shape[0]), functools.partial(
+              _diagonal, [(p and written[f"{module} {p}"], n) for p, n in blocks], a.shape[0],
               config.param_dtype))}
   path.mkdir(parents=True, exist_ok=True)
   shards.write_file(path / "adapter_model.safetensors", tensors, config.param_dtype)
@@ -117,19 +118,19 @@ def save(path, config, hf, adapters, *, rank, alpha, base):
 
 def _pair(path, adapters):
   """The paths of A and B of a matrix, or None."""
-  found = {p.rpartition("_")[0]: p for p in adapters}
+  by_stem = {p.rpartition("_")[0]: p for p in adapters}
   stem = path.rpartition("_")[0]
-  return (found[f"{stem}_a"], found[f"{stem}_b"]) if f"{stem}_a" in found else None
+  return (by_stem[f"{stem}_a"], by_stem[f"{stem}_b"]) if f"{stem}_a" in by_stem else None
 
 
 def _size(path, group, config):
-  """Of a group of axes of a matrix."""
+  """The size of a group of axes of a matrix."""
   sizes = dict(zip(path.rpartition("_")[2], tables.paths(config)[path]))
   return math.prod(sizes[axis] for axis in group.strip("()"))
 
 
 def _diagonal(parts, width, dtype):
-  """Blocks along a diagonal, rows after rows; parts: (tensor or None, rows)."""
+  """Rows of a matrix with blocks along its diagonal; parts: (tensor or None, rows)."""
   column = 0
   for tensor, rows in parts:
     out = np.zeros((rows, width), dtype)

@@ -1,8 +1,8 @@
-"""What files ask to be run, chat templates and tokenizers, in processes with limits.
+"""Runs chat templates and tokenizers of untrusted files in processes with limits.
 
-A template is a program in Jinja's language: its sandbox keeps it from the machine, not from
-time and memory. A tokenizer is run by native code, which nothing can interrupt. So templates
-are rendered in a process of their own, and a tokenizer is tried in one before it is used.
+A template is a program in Jinja's language, whose sandbox limits neither time nor memory. A
+tokenizer runs native code, which cannot be interrupted. So templates are rendered in a process of
+their own, and a tokenizer is tested in one before it is used.
 """
 import json
 import os
@@ -13,18 +13,18 @@ import weakref
 from rlx.io import _bounded
 
 _COMMAND = (sys.executable, "-c", "from rlx.io import _bounded; _bounded.main()")
-SECONDS = 5  # For a question; a template takes a thousandth.
+SECONDS = 5  # For a request; a usual template takes a thousandth of that.
 LONGEST = _bounded.LONGEST
-_LINE = 16 * LONGEST  # Bytes of an answer: each character may be escaped.
+_LINE = 16 * LONGEST  # Bytes of a reply: each character may be escaped.
 
 
 class Process:
-  """Answers one kind of question; after one that it does not survive, it answers none."""
+  """A process that answers requests of one kind until one of them exceeds the limits."""
 
   def __init__(self, kind, megabytes):
-    """`kind`: render or probe, as _bounded.py has them."""
+    """`kind`: render or probe, see _bounded.py."""
     paths = os.pathsep.join(p or os.getcwd() for p in sys.path)
-    # A session of its own: Ctrl-C is for the run, which closes this when it ends.
+    # A session of its own, which Ctrl-C does not reach: the run ends this process.
     self._process = subprocess.Popen(
         [*_COMMAND, kind, str(megabytes), str(SECONDS)],
         env=dict(os.environ, PYTHONPATH=paths, TOKENIZERS_PARALLELISM="false"),
@@ -33,20 +33,20 @@ class Process:
     self._end = weakref.finalize(self, _end, self._process)
     self._limits, self._fault = f"{SECONDS} s or {megabytes} MB", None
 
-  def send(self, **question):
-    """Asks; `receive` has the answer."""
+  def send(self, **request):
+    """Sends a request; `receive` returns the reply."""
     if self._fault is not None: return
     try:
-      self._process.stdin.write(json.dumps(question, default=str).encode() + b"\n")
+      self._process.stdin.write(json.dumps(request, default=str).encode() + b"\n")
       self._process.stdin.flush()
     except BrokenPipeError:
-      pass  # `receive` says that it is gone.
+      pass  # `receive` reports it.
 
   def receive(self):
-    """The answer.
+    """Returns the reply.
 
     Raises:
-      ValueError: there is none, with why.
+      ValueError: with the reason why there is none.
     """
     if self._fault is None:
       line = self._process.stdout.readline(_LINE)
@@ -58,9 +58,9 @@ class Process:
       self._fault = f"it takes more than {self._limits}"
     raise ValueError(self._fault)
 
-  def ask(self, **question):
-    """Sends and receives; raises as `receive`."""
-    self.send(**question)
+  def ask(self, **request):
+    """Sends a request and returns its reply; raises as `receive`."""
+    self.send(**request)
     return self.receive()
 
   def close(self):

@@ -1,4 +1,4 @@
-"""Checkpoints of everything a run needs to go on, through orbax."""
+"""Checkpoints of the complete state of a run, written by orbax."""
 import json
 import logging
 import os
@@ -15,24 +15,24 @@ import orbax.checkpoint as ocp
 from rlx.io import strict_json
 from rlx.io import terminal
 
-# In each checkpoint: its number as `step`, and {file: [bytes, CRC-32]} of the others as `files`.
+# A file in each checkpoint: its number as `step`, and {file: [bytes, CRC-32]} as `files`.
 _SEAL = "CHECKSUMS"
-# Written when the checkpoint appears, after its seal: marks, and times nobody reads here.
+# orbax writes it after the checksums. It has times, which rlx does not use.
 _TIMES = "_CHECKPOINT_METADATA"
 _UNSEALED = (_SEAL, "commit_success.txt", _TIMES)
-_ROOM = 1.1, 2**20   # A checkpoint takes at most so many times the bytes of its arrays, and these.
+_ROOM = 1.1, 2**20   # A checkpoint takes at most 1.1 times the bytes of its arrays plus 1 MiB.
 
 
 class Checkpoints:
   """Numbered checkpoints in `<workdir>/checkpoints`.
 
-  One holds the arrays of a TrainState and a JSON-able dict of host state
-  (iterator, buffer, counters): k steps, a kill, a resume and n - k steps give
-  what n steps give, bit for bit. Writing is in the background; a checkpoint
-  appears when it is whole, with the checksums of its files. One that has none, or whose
-  files no longer agree with them, is passed over, with a line on stderr, for the one before.
+  A checkpoint holds the arrays of a TrainState and a dict of host state that JSON can express
+  (iterator, buffer, counters): k steps, a kill, a resume and n - k steps give the same bits as n
+  steps. Checkpoints are written in the background and atomically, with checksums of their files.
+  A checkpoint without checksums, or whose files do not agree with them, is skipped with a line on
+  stderr, and the one before is used.
 
-  With several processes all call the same methods and share the folder.
+  If there are several processes, all call the same methods and share the folder.
   """
 
   def __init__(self, workdir, *, max_to_keep=2):
@@ -41,13 +41,14 @@ class Checkpoints:
       ValueError: the folder cannot be written.
     """
     self._dir = pathlib.Path(workdir).absolute() / "checkpoints"
-    self._damaged, self._whole, self._saving = {}, set(), None
+    self._damaged, self._intact, self._saving = {}, set(), None
     try:
       self._dir.mkdir(parents=True, exist_ok=True)
       if not os.access(self._dir, os.W_OK): raise PermissionError("it cannot be written")
     except OSError as e:
       raise ValueError(f"{self._dir}: {e.strerror or e}.") from None
-    logging.getLogger("absl").addFilter(terminal.logged)  # orbax warns with keys of its files.
+    # Warnings of orbax contain keys of its files.
+    logging.getLogger("absl").addFilter(terminal.logged)
     def manager():
       return ocp.CheckpointManager(
           self._dir, item_handlers=dict(state=ocp.StandardCheckpointHandler(),
@@ -57,7 +58,7 @@ class Checkpoints:
               async_options=ocp.AsyncOptions(post_finalization_callback=self._seal)))
     try:
       self._manager = manager()
-    except Exception:  # Orbax reads the times, which are of no use here.
+    except Exception:  # orbax could not read the times, which are not needed.
       for step in self._steps(): (self._dir / str(step) / _TIMES).unlink(missing_ok=True)
       print(f"rlx: {self._dir}: the files {_TIMES} could not be read and are removed.",
             file=sys.stderr)
@@ -65,30 +66,30 @@ class Checkpoints:
 
   @property
   def latest(self):
-    """Number of the newest whole checkpoint, or None.
+    """Number of the newest intact checkpoint; None if there is no checkpoint.
 
     Raises:
-      ValueError: there are checkpoints, and all are damaged.
+      ValueError: all checkpoints are damaged.
     """
     for step in sorted(self._steps(), reverse=True):
-      if self._is_whole(step): return step
+      if self._is_intact(step): return step
     if self._damaged:
       raise ValueError(f"{self._dir}: all checkpoints are damaged: {self._damaged}.")
     return None
 
   def save(self, step, state, host):
-    """Starts writing; the arrays may be donated as soon as this returns.
+    """Starts to write a checkpoint; the arrays may be donated as soon as this returns.
 
-    Where the disk is full it drops the older checkpoints first, and then ends.
+    If the disk is full, older checkpoints are deleted first, and the run ends afterwards.
 
     Raises:
-      ValueError: this checkpoint or the one before was not written, or the next
-        one could not be.
+      ValueError: this checkpoint or the previous one was not written, or there is no room for the
+        next one.
     """
     self._put_aside()
     is_full = self._shortage(state) is not None
     try:
-      self._manager.wait_until_finished()  # `_seal` is of the one before until then.
+      self._manager.wait_until_finished()  # Until then `_seal` needs the previous number.
       self._saving = step
       if is_full:
         for old in sorted(self._manager.all_steps())[:-1]: self._manager.delete(old)
@@ -103,11 +104,11 @@ class Checkpoints:
                        "and run again to go on.")
 
   def restore(self, template):
-    """(state, host) of the newest whole checkpoint, in the template's shardings.
+    """(state, host) of the newest intact checkpoint, in the shardings of the template.
 
     Raises:
-      ValueError: the checkpoint's arrays do not fit the template, which means
-        that the config's model differs from the one that was saved; or it cannot be read.
+      ValueError: the checkpoint cannot be read, or its arrays do not have the shapes of the
+        template: the model of the config is not the one that was saved.
     """
     step = self.latest
     abstract = jax.tree.map(ocp.utils.to_shape_dtype_struct, template)
@@ -115,32 +116,32 @@ class Checkpoints:
     shapes = {_name(path): tuple(x.shape) for path, x in
               jax.tree.leaves_with_path(saved) if hasattr(x, "shape")}
     for path, x in jax.tree.leaves_with_path(abstract):
-      found = shapes.pop(_name(path), "none")
-      if found != np.shape(x): self._refuse(step, _name(path), found, np.shape(x))
-    for name, found in shapes.items(): self._refuse(step, name, found, "none")
+      shape = shapes.pop(_name(path), "none")
+      if shape != np.shape(x): self._refuse(step, _name(path), shape, np.shape(x))
+    for name, shape in shapes.items(): self._refuse(step, name, shape, "none")
     out = self._read(step, lambda: self._manager.restore(step, args=ocp.args.Composite(
         state=ocp.args.StandardRestore(abstract), host=ocp.args.JsonRestore())))
     return out["state"], out["host"]
 
   def _read(self, step, call):
-    """What orbax reads of a checkpoint whose files are those that were written."""
+    """call(), which lets orbax read a checkpoint with correct checksums."""
     try:
       return call()
     except Exception as e:
-      said = (str(e).splitlines() or [""])[0]
+      line = (str(e).splitlines() or [""])[0]
       raise ValueError(f"{self._dir}/{step}: orbax cannot read it: {type(e).__name__}: "
-                       f"{said:.300}") from e
+                       f"{line:.300}") from e
 
-  def _refuse(self, step, name, found, wanted):
-    raise ValueError(f"{self._dir}/{step}: {name} has shape {found}, this config makes it "
+  def _refuse(self, step, name, shape, wanted):
+    raise ValueError(f"{self._dir}/{step}: {name} has shape {shape}, this config makes it "
                      f"{wanted}; use the config the run was started with or another "
                      "--workdir.")
 
   def check_room(self, state):
-    """Refuses to go on where the disk has no room for one more checkpoint of `state`.
+    """Checks that the disk has room for one more checkpoint of `state`.
 
     Raises:
-      ValueError: one line with both sizes.
+      ValueError: it has not; one line with both sizes.
     """
     if problem := self._shortage(state): raise ValueError(f"{self._dir}: {problem}.")
 
@@ -153,7 +154,7 @@ class Checkpoints:
     return f"{free / 1e6:.1f} MB are free and a checkpoint takes {need / 1e6:.1f}"
 
   def close(self):
-    """Waits for writes under way.
+    """Waits for the checkpoint that is being written.
 
     Raises:
       ValueError: a write failed.
@@ -165,37 +166,37 @@ class Checkpoints:
     self._manager.close()
 
   def _failure(self, error):
-    # What the file system said comes last in a long chain.
+    # The error of the file system is the last of a long chain.
     lines = [line for line in str(error).splitlines() if line.strip()] or [repr(error)]
-    said = "No space left on device" if "No space left" in lines[-1] else lines[-1].strip()
-    return (f"{self._dir}: a checkpoint was not written: {said}; run again to go on from the "
+    reason = "No space left on device" if "No space left" in lines[-1] else lines[-1].strip()
+    return (f"{self._dir}: a checkpoint was not written: {reason}; run again to go on from the "
             "one before.")
 
   def _seal(self):
-    """Writes the checksums of the checkpoint that is about to appear."""
+    """Writes the checksums of a checkpoint before orbax renames its folder."""
     if jax.process_index(): return
-    for folder in self._dir.iterdir():  # Before it has its name there may be more in it.
+    for folder in self._dir.iterdir():  # Its temporary name has a suffix.
       if folder.name.partition(".")[0] == str(self._saving) and folder.is_dir():
         (folder / _SEAL).write_text(json.dumps(dict(step=self._saving, files=_checksums(folder))))
 
   def _steps(self):
-    """The numbers that entries of the folder have for a name, whole or not."""
+    """The numbers of the entries in the folder, intact or not."""
     return [int(p.name) for p in self._dir.iterdir()
             if p.name.isascii() and p.name.isdigit() and p.name == str(int(p.name))]
 
-  def _is_whole(self, step):
+  def _is_intact(self, step):
     folder = self._dir / str(step)
-    if step in self._whole: return True
+    if step in self._intact: return True
     if step not in self._damaged and (problem := _problem(folder)):
       self._damaged[step] = problem
-      print(f"rlx: {folder}: {problem}; it is passed over.", file=sys.stderr)
-    if step not in self._damaged: self._whole.add(step)
-    return step in self._whole
+      print(f"rlx: {folder}: {problem}; it is skipped.", file=sys.stderr)
+    if step not in self._damaged: self._intact.add(step)
+    return step in self._intact
 
   def _put_aside(self):
-    """Renames damaged checkpoints: orbax writes none older than those it sees."""
+    """Renames damaged checkpoints: orbax writes none that is older than an existing one."""
     for step in self._steps():
-      if (self._dir / str(step)).is_symlink(): self._is_whole(step)
+      if (self._dir / str(step)).is_symlink(): self._is_intact(step)
     if not self._damaged: return
     if not jax.process_index():
       for step in self._damaged:
@@ -207,28 +208,28 @@ class Checkpoints:
 
 
 def _checksums(folder):
-  """{file: [bytes, CRC-32]} of everything below that is sealed."""
-  found = {}
+  """{file: [bytes, CRC-32]} of the files of a checkpoint that have checksums."""
+  checksums = {}
   for path in sorted(folder.rglob("*")):
     if path.is_file() and path.name not in _UNSEALED and not path.name.startswith("."):
       crc = 0
       with path.open("rb") as f:
         while block := f.read(1 << 22): crc = zlib.crc32(block, crc)
-      found[str(path.relative_to(folder))] = [path.stat().st_size, crc]
-  return found
+      checksums[str(path.relative_to(folder))] = [path.stat().st_size, crc]
+  return checksums
 
 
 def _problem(folder):
-  """Why a folder is no whole checkpoint; None if it is one."""
-  # Orbax could not delete a link.
+  """Why a folder is no intact checkpoint; None if it is one."""
+  # orbax cannot delete a link.
   if folder.is_symlink() or not folder.is_dir(): return "it is no folder"
   if not (folder / _SEAL).is_file(): return f"{_SEAL} is missing"
   try:
-    said, now = strict_json.read(folder / _SEAL), _checksums(folder)
+    seal, now = strict_json.read(folder / _SEAL), _checksums(folder)
   except (OSError, ValueError) as e:
     return f"it cannot be read: {e}".rstrip(".")
-  if said.get("step") != int(folder.name): return f"it is of step {said.get('step')!r:.40}"
-  if not isinstance(then := said.get("files"), dict): return f"{_SEAL} has no files"
+  if seal.get("step") != int(folder.name): return f"it is of step {seal.get('step')!r:.40}"
+  if not isinstance(then := seal.get("files"), dict): return f"{_SEAL} has no files"
   for name in sorted(then.keys() | now.keys()):
     if name not in now: return f"{name} is missing"
     if name not in then: return f"{name} is not in {_SEAL}"
@@ -238,6 +239,6 @@ def _problem(folder):
 
 
 def _name(path):
-  """Path as text, the same for records, tuples and the dicts orbax reports."""
+  """A path as text, the same for records, tuples and the dicts of orbax."""
   return ".".join(str(getattr(k, "key", getattr(k, "name", getattr(k, "idx", k))))
                   for k in path)

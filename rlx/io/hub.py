@@ -11,7 +11,7 @@ import sys
 from rlx import configs
 from rlx.io import terminal
 
-# Of the top folder: config, weights and tokenizer; no pickles, no second copy of the weights.
+# Config, weights and tokenizer in the top folder; no pickles, no second copy of the weights.
 _FILES = ("config.json", "generation_config.json", "*.safetensors",
           "*.safetensors.index.json", "tokenizer*", "special_tokens_map.json",
           "added_tokens.json", "vocab.json", "merges.txt", "chat_template.jinja")
@@ -20,16 +20,15 @@ _NOT = ("*/*", "consolidated*")
 
 @functools.cache
 def folder(path):
-  """The pathlib.Path of a model's files; one that does not start with hf: is `path` itself.
+  """The pathlib.Path of a model's files: a local path, or the snapshot of an hf: path.
 
-  The models that come with rlx, configs/models/NAME, are found from every working directory.
-
-  What is missing is fetched once a process. If the hub does not answer, the newest cached
-  commit of the revision is taken, with a line on stderr.
+  The models that come with rlx, configs/models/NAME, exist in every working directory. Files that
+  are not cached are downloaded, and the hub is asked once per process. If it does not answer, the
+  newest cached commit of the revision is used, and a line on stderr says so.
 
   Raises:
-    ValueError: no such repository or revision, none that may be read, no safetensors, a
-      download that ended early, or no answer and nothing cached; one line.
+    ValueError: the repository or revision does not exist or may not be read, it has no
+      safetensors, a download was interrupted, or the hub does not answer and nothing is cached.
   """
   if not str(path).startswith("hf:"):
     folder_ = pathlib.Path(path)
@@ -41,11 +40,11 @@ def folder(path):
   name, at, revision = str(path).removeprefix("hf:").partition("@")
   try:
     utils.validate_repo_id(name)
-    is_right = "/" in name and bool(at) == bool(revision)
+    is_valid = "/" in name and bool(at) == bool(revision)
   except errors.HFValidationError:
-    is_right = False
-  if not is_right:
-    raise ValueError(f"{str(path)!r}: no name on the hub; hf:OWNER/NAME or "
+    is_valid = False
+  if not is_valid:
+    raise ValueError(f"{str(path)!r}: this is no name of a model on the hub; use hf:OWNER/NAME or "
                      "hf:OWNER/NAME@REVISION.")
   snapshot = functools.partial(
       huggingface_hub.snapshot_download, name, revision=revision or None,
@@ -54,27 +53,27 @@ def folder(path):
     info = huggingface_hub.HfApi().model_info(name, revision=revision or None)
   except Exception as e:  # The HTTP library has errors of its own.
     is_refusal = _status(e) is not None and _status(e) < 500
-    if is_refusal: raise ValueError(f"{path}: {_said(e, name)}.") from e
-    return _cached(path, snapshot, _said(e, name))
+    if is_refusal: raise ValueError(f"{path}: {_reason(e, name)}.") from e
+    return _cached(path, snapshot, _reason(e, name))
   _check(path, [x.rfilename for x in info.siblings])
   try:
     return pathlib.Path(snapshot())
   except Exception as e:
     if getattr(e, "errno", None) is not None: raise  # A full disk, say.
-    raise ValueError(f"{path}: {_said(e, name)}; what has arrived is kept, run again to go "
-                     "on.") from e
+    raise ValueError(f"{path}: {_reason(e, name)}; downloaded parts are kept, run again to "
+                     "continue.") from e
 
 
 def commit(path):
-  """The commit behind a path that starts with hf:, after `folder`; None of another."""
+  """The commit of an hf: path that `folder` resolved; None for a local path."""
   return folder(path).name if str(path).startswith("hf:") else None
 
 
 def check_links(path):
-  """Raises ValueError if a file of a folder is a link to one elsewhere, or is no file.
+  """Raises ValueError if an entry of a folder is a link out of it, or is no file.
 
-  What is read is what the folder has, and conversions copy texts that lie beside weights.
-  Of a snapshot in the hub's cache all files are links, to blobs of the same repository.
+  Only files of the folder are read, and conversions copy its text files. All files of a snapshot in
+  the hub's cache are links to blobs of the same repository, which is allowed.
   """
   folder_ = path.resolve()
   inside = [folder_, *[folder_.parent.parent / "blobs"] * (folder_.parent.name == "snapshots")]
@@ -91,50 +90,50 @@ def _cached(path, snapshot, why):
   """The newest snapshot in the cache.
 
   Raises:
-    ValueError: there is none, or not all of it.
+    ValueError: there is none, or it is incomplete.
   """
   from huggingface_hub import errors
   try:
-    found = pathlib.Path(snapshot(local_files_only=True))
+    cached = pathlib.Path(snapshot(local_files_only=True))
   except errors.LocalEntryNotFoundError:
-    raise ValueError(f"{path}: {why}, and the cache has no whole copy of it.") from None
-  _check(path, [p.name for p in found.iterdir()])
-  print(terminal.line(f"rlx: {path}: {why}; the cached commit {found.name} is taken."),
+    raise ValueError(f"{path}: {why}, and the cache has no complete copy of it.") from None
+  _check(path, [p.name for p in cached.iterdir()])
+  print(terminal.line(f"rlx: {path}: {why}; the cached commit {cached.name} is used."),
         file=sys.stderr)
-  return found
+  return cached
 
 
 def _check(path, files):
-  """Raises ValueError if the names are not those of a model that can be read."""
+  """Raises ValueError if files of a supported model are missing."""
   if "config.json" not in files or not any(
       "/" not in f and f.endswith(".safetensors") for f in files):
     raise ValueError(f"{path}: config.json and *.safetensors are needed; there are "
                      f"{sorted(files)[:12]}.")
 
 
-def _said(error, name):
-  """What an error of huggingface_hub means."""
+def _reason(error, name):
+  """An error of huggingface_hub in words."""
   from huggingface_hub import constants
   from huggingface_hub import errors
   where, error = constants.ENDPOINT, _first(error)
   if isinstance(error, errors.OfflineModeIsEnabled): return "HF_HUB_OFFLINE is set"
   if isinstance(error, errors.GatedRepoError):
     return f"gated; ask for access at {where}/{name} and set HF_TOKEN"
-  # 401 is also what the hub says of a repository that does not exist.
+  # The hub also answers 401 if a repository does not exist.
   if isinstance(error, errors.RepositoryNotFoundError) or _status(error) == 401:
-    return f"{where} has no such repository, or a private one, which takes HF_TOKEN"
+    return f"{where} has no such repository, or it is private: set HF_TOKEN"
   if isinstance(error, errors.RevisionNotFoundError): return f"{where} has no such revision"
   text = " ".join(f"{type(error).__name__}: {error}".split())
   return f"{where} does not answer as it should ({text:.200})"
 
 
 def _status(error):
-  """Of an HTTP answer; None of an error that is none."""
+  """The status of an HTTP error; None for other errors."""
   return getattr(getattr(error, "response", None), "status_code", None)
 
 
 def _first(error):
-  """The error behind one that only says that the cache does not have it either."""
+  """The cause of an error which only says that the cache does not have the file either."""
   from huggingface_hub import errors
   is_of_cache = isinstance(error, errors.LocalEntryNotFoundError)
   return error.__cause__ if is_of_cache and error.__cause__ else error

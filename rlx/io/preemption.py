@@ -1,13 +1,13 @@
-"""SIGTERM, which a machine that is taken away sends: noted, so that the step can end."""
+"""SIGTERM, which a scheduler sends before it stops a machine: the current step is finished."""
 import signal
 import sys
 import threading
 
 
 class Notice:
-  """Whether SIGTERM came. A second one ends the process, as without this.
+  """Records whether SIGTERM was received. A second one ends the process.
 
-  Only the main thread hears signals; made in another it never says yes.
+  Only the main thread receives signals; a Notice of another thread is never given.
   """
 
   def __init__(self):
@@ -16,7 +16,7 @@ class Notice:
       self._before = signal.signal(signal.SIGTERM, self._note)
 
   def close(self):
-    """What SIGTERM did before, it does again."""
+    """Restores the previous handler of SIGTERM."""
     if self._before is not None: signal.signal(signal.SIGTERM, self._before)
 
   def _note(self, *_):

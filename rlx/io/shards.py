@@ -1,9 +1,9 @@
 """The tensors of a Hugging Face directory: *.safetensors, one file or shards with an index.
 
 A file is 8 bytes with the length of a header, the header, which is JSON
-{name: {dtype, shape, data_offsets}}, and the data, without holes. It is read here
-and not by the safetensors package so that an error names the tensor, and written
-here so that no more than a tensor is in memory.
+{name: {dtype, shape, data_offsets}}, and the data, without gaps. This module reads it instead of
+the safetensors package so that errors name the tensor, and writes it so that only one tensor at a
+time is in memory.
 """
 import dataclasses
 import itertools
@@ -21,18 +21,18 @@ _INDEX = "model.safetensors.index.json"
 _DTYPES = {"F64": np.float64, "F32": np.float32, "F16": np.float16,
            "BF16": ml_dtypes.bfloat16}
 _NAMES = {np.dtype(dtype): name for name, dtype in _DTYPES.items()}
-_BLOCK = 2**22  # Bytes that are cast and written at a time.
-_HEADER = strict_json.LARGEST  # Bytes; of 100,000 tensors it has 12 million.
-_OTHERS = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".h5", ".msgpack")  # Not opened.
+_BLOCK = 2**22  # Bytes that are cast and written at once.
+_HEADER = strict_json.LARGEST  # Bytes; 100,000 tensors need 12 million.
+_OTHERS = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".h5", ".msgpack")  # Never opened.
 
 
 @dataclasses.dataclass(frozen=True)
 class Stored:
-  """A tensor of a file. Rows are read when they are asked for; nothing stays mapped."""
+  """A tensor of a file. Indexing reads rows; nothing stays mapped."""
   file: pathlib.Path
   dtype: Any
   shape: tuple
-  start: int  # of its bytes in the file
+  start: int  # first byte in the file
 
   def __getitem__(self, rows):
     start, stop, _ = rows.indices(self.shape[0])
@@ -43,11 +43,11 @@ class Stored:
 
 
 def tensors(path):
-  """(file that lists them, {name: Stored}) of a directory.
+  """(file that lists the tensors, {name: Stored}) of a directory.
 
   Raises:
-    ValueError: a file is missing, damaged or not of this folder, its dtypes are no
-      floats, or the index does not say what the shards have.
+    ValueError: a file is missing, damaged or outside of the folder, a dtype is not a float, or the
+      index does not agree with the shards.
   """
   index, present = path / _INDEX, {p.name for p in path.glob("*.safetensors")
                                    if p.is_file()}
@@ -57,23 +57,23 @@ def tensors(path):
       raise ValueError(f"{path}: no model.safetensors and no {_INDEX}; only "
                        "safetensors are read" + f", not {others}" * bool(others) + ".")
     return path / "model.safetensors", _read(path / "model.safetensors")
-  place = strict_json.read(index).get("weight_map")
-  if not isinstance(place, dict):
-    raise ValueError(f"{index}: weight_map={place!r:.60}; an object is needed.")
-  found, files = {}, {}
-  for name, file in place.items():
-    if not isinstance(file, str) or file not in present:  # Also if it is no plain name.
+  file_of = strict_json.read(index).get("weight_map")
+  if not isinstance(file_of, dict):
+    raise ValueError(f"{index}: weight_map={file_of!r:.60}; an object is needed.")
+  out, files = {}, {}
+  for name, file in file_of.items():
+    if not isinstance(file, str) or file not in present:  # Also for a path.
       raise ValueError(f"{index}: {name} is in {file!r:.200}; {path} has {sorted(present)}.")
     if file not in files: files[file] = _read(path / file)
     if name not in files[file]:
       raise ValueError(f"{path / file}: {name} is missing; {_INDEX} says it is here.")
-    found[name] = files[file][name]
-  for file, held in files.items():
-    for name in held:
-      if place.get(name) != file:
+    out[name] = files[file][name]
+  for file, tensors_ in files.items():
+    for name in tensors_:
+      if file_of.get(name) != file:
         raise ValueError(f"{path / file}: {name} is here; {_INDEX} says "
-                         f"{place.get(name, 'nothing')!r}.")
-  return index, found
+                         f"{file_of.get(name, 'nothing')!r}.")
+  return index, out
 
 
 def _read(file):
@@ -101,7 +101,7 @@ def _read(file):
 
 
 def _span(where, entry, size):
-  """(dtype, count, shape, start) of a header's entry, checked against `size` bytes of data."""
+  """(dtype, count, shape, start) of an entry of a header, checked against `size` bytes of data."""
   if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
     raise ValueError(f"{where}: {entry!r:.60}; dtype, shape and data_offsets are "
                      "needed.")
@@ -126,10 +126,10 @@ def write(path, tensors_, dtype, shard_bytes):
 
   Args:
     path: a directory.
-    tensors_: {name: tables.Tensor}, in the order of the files. Each is made when its
-      turn comes and cast block by block: no more than one is in memory.
+    tensors_: {name: tables.Tensor}, in the order of the files. Streams one tensor at a time and
+      casts it block by block; the model need not fit in memory.
     dtype: of the files.
-    shard_bytes: the most that a file has of data; a larger tensor has a file of its own.
+    shard_bytes: the largest size of a file's data; a larger tensor gets a file of its own.
   Raises:
     ValueError: a value is beyond the range of `dtype`.
   """
@@ -141,15 +141,15 @@ def write(path, tensors_, dtype, shard_bytes):
       left = shard_bytes
     shards[-1].append(name)
     left -= size(name)
-  (path / _INDEX).unlink(missing_ok=True)  # Of an earlier model: it would be believed.
+  (path / _INDEX).unlink(missing_ok=True)  # Of an earlier model in this folder.
   if len(shards) == 1: return write_file(path / "model.safetensors", tensors_, dtype)
-  place = {}
+  file_of = {}
   for i, names in enumerate(shards):
     file = f"model-{i + 1:05d}-of-{len(shards):05d}.safetensors"
     write_file(path / file, {name: tensors_[name] for name in names}, dtype)
-    place |= dict.fromkeys(names, file)
+    file_of |= dict.fromkeys(names, file)
   (path / _INDEX).write_text(json.dumps(
-      dict(metadata=dict(total_size=sum(map(size, tensors_))), weight_map=place), indent=2))
+      dict(metadata=dict(total_size=sum(map(size, tensors_))), weight_map=file_of), indent=2))
 
 
 def write_file(file, tensors_, dtype):
@@ -159,7 +159,7 @@ def write_file(file, tensors_, dtype):
     start, end = end, end + math.prod(tensor.shape) * dtype.itemsize
     header[name] = dict(dtype=_NAMES[dtype], shape=tensor.shape, data_offsets=[start, end])
   text = json.dumps(header).encode()
-  text += b" " * (-len(text) % 8)  # The data is aligned.
+  text += b" " * (-len(text) % 8)  # Aligns the data.
   with file.open("wb") as f:
     f.write(len(text).to_bytes(8, "little") + text)
     for name, tensor in tensors_.items():

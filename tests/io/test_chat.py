@@ -226,8 +226,8 @@ def test_sentencepiece_puts_no_space_before_a_completion():
 
 @pytest.mark.parametrize("name, said", [
     ("smollm2", None), ("llama3", None),
-    ("qwen3", "a finished dialogue has '<think>\\n\\n</think>\\n\\n' more; when another turn"),
-    ("llama3_2", "the prompt has the date in it")])
+    ("qwen3", "has '<think>\\n\\n</think>\\n\\n' in addition before the reply; when another turn"),
+    ("llama3_2", "the prompt contains the date")])
 def test_the_start_of_training_says_it_in_one_line(bare, capsys, name, said):
   bare.hf.chat_template = dict(SHORT, smollm2=SMOLLM2)[name]
   c = quickstart.get_config("smoke")

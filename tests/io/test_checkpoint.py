@@ -15,9 +15,9 @@ STATE = {"a": np.arange(4.0)}
 def start(tmp_path_factory):
   """Three checkpoints, saved one after the other without waiting."""
   workdir = tmp_path_factory.mktemp("start")
-  found = checkpoint.Checkpoints(workdir, max_to_keep=3)
-  for step in (1, 2, 3): found.save(step, STATE, dict(step=step))
-  found.close()
+  checkpoints = checkpoint.Checkpoints(workdir, max_to_keep=3)
+  for step in (1, 2, 3): checkpoints.save(step, STATE, dict(step=step))
+  checkpoints.close()
   return workdir
 
 
@@ -87,15 +87,15 @@ def test_the_newest_whole_checkpoint_is_used(start, tmp_path, capsys, damage, ne
   workdir = tmp_path / "w"
   shutil.copytree(start, workdir)
   damage(workdir / "checkpoints")
-  found = checkpoint.Checkpoints(workdir, max_to_keep=3)
-  assert found.latest == newest
-  state, host = found.restore(STATE)
+  checkpoints = checkpoint.Checkpoints(workdir, max_to_keep=3)
+  assert checkpoints.latest == newest
+  state, host = checkpoints.restore(STATE)
   np.testing.assert_array_equal(state["a"], STATE["a"])
   assert host == dict(step=newest)
   lines = capsys.readouterr().err.splitlines()
   assert len(lines) == bool(said) and said in "".join(lines)
-  found.save(newest + 1, STATE, dict(step=newest + 1))
-  found.close()
+  checkpoints.save(newest + 1, STATE, dict(step=newest + 1))
+  checkpoints.close()
   assert checkpoint.Checkpoints(workdir).latest == newest + 1
   assert not capsys.readouterr().err
 
@@ -104,19 +104,19 @@ def test_an_old_one_that_is_a_link_is_put_aside(start, tmp_path):
   shutil.copytree(start, tmp_path, dirs_exist_ok=True)
   (tmp_path / "checkpoints/1").rename(tmp_path / "x")
   (tmp_path / "checkpoints/1").symlink_to(tmp_path / "x")
-  found = checkpoint.Checkpoints(tmp_path, max_to_keep=1)
-  assert found.latest == 3
-  found.save(4, STATE, {})
-  found.close()
+  checkpoints = checkpoint.Checkpoints(tmp_path, max_to_keep=1)
+  assert checkpoints.latest == 3
+  checkpoints.save(4, STATE, {})
+  checkpoints.close()
   assert checkpoint.Checkpoints(tmp_path).latest == 4 and (tmp_path / "x/CHECKSUMS").exists()
 
 
 def test_what_was_not_sealed_is_not_sealed_later(start, tmp_path):
   shutil.copytree(start, tmp_path, dirs_exist_ok=True)
   (tmp_path / "checkpoints/2/CHECKSUMS").unlink()
-  found = checkpoint.Checkpoints(tmp_path, max_to_keep=9)
-  found.save(4, STATE, {})
-  found.close()
+  checkpoints = checkpoint.Checkpoints(tmp_path, max_to_keep=9)
+  checkpoints.save(4, STATE, {})
+  checkpoints.close()
   assert not (tmp_path / "checkpoints/2/CHECKSUMS").exists()
 
 

@@ -47,7 +47,7 @@ def test_fetched_then_cached_then_offline(ask):
     offline = ask("hf:a/chain", server, offline=True)
     assert offline[:3] == (found, MAIN, files) and len(server.asked) == asked
     assert offline[3] == [
-        f"rlx: hf:a/chain: HF_HUB_OFFLINE is set; the cached commit {MAIN} is taken."]
+        f"rlx: hf:a/chain: HF_HUB_OFFLINE is set; the cached commit {MAIN} is used."]
   away = ask("hf:a/chain", server)  # Nobody is there any more.
   assert away[:3] == (found, MAIN, files)
   assert len(away[3]) == 1 and "does not answer" in away[3][0] and MAIN in away[3][0]
@@ -85,14 +85,14 @@ def test_who_may_read(ask, monkeypatch):
       "a/gated": "gated", "a/private": "private", "a/down": 500}) as server:
     for path in ("hf:a/private", "hf:a/nobody"):  # The hub says the same of both.
       assert ask(path, server)[3] == [
-          f"{path}: {server.url} has no such repository, or a private one, which takes "
-          "HF_TOKEN."]
+          f"{path}: {server.url} has no such repository, or it is private: "
+          "set HF_TOKEN."]
     assert ask("hf:a/gated", server)[3] == [
         f"hf:a/gated: gated; ask for access at {server.url}/a/gated and set HF_TOKEN; "
-        "what has arrived is kept, run again to go on."]
+        "downloaded parts are kept, run again to continue."]
     line, = ask("hf:a/down", server)[3]
     assert "does not answer as it should (HfHubHTTPError" in line
-    assert line.endswith("and the cache has no whole copy of it.")
+    assert line.endswith("and the cache has no complete copy of it.")
     monkeypatch.setenv("HF_TOKEN", "secret")
     assert ask("hf:a/private", server)[1] == MAIN
 
@@ -119,9 +119,9 @@ def test_not_a_model_that_can_be_read(ask, leave_out):
 def test_nothing_cached_and_nobody_there(ask):
   with hub_stub.serve({}) as server: pass
   line, = ask("hf:a/chain", server)[3]
-  assert "does not answer" in line and "the cache has no whole copy of it" in line
+  assert "does not answer" in line and "the cache has no complete copy of it" in line
   line, = ask("hf:a/chain", server, offline=True)[3]
-  assert line == ("hf:a/chain: HF_HUB_OFFLINE is set, and the cache has no whole copy "
+  assert line == ("hf:a/chain: HF_HUB_OFFLINE is set, and the cache has no complete copy "
                   "of it.")
 
 
@@ -135,9 +135,9 @@ def test_a_cut_download_goes_on_where_it_was(ask):
 def test_a_download_that_stays_cut_is_one_line_and_no_model(ask):
   with hub_stub.serve({"a/chain": {MAIN: FILES}}, cut=[SIZE // 2] + [0] * 9) as server:
     line, = ask("hf:a/chain", server)[3]
-    assert line.startswith("hf:a/chain: ") and "run again to go on" in line
+    assert line.startswith("hf:a/chain: ") and "run again to continue" in line
     # What is there of it is not taken for the model.
     line, = ask("hf:a/chain", server, offline=True)[3]
-    assert "the cache has no whole copy of it" in line
+    assert "the cache has no complete copy of it" in line
     server.cut.clear()
     assert ask("hf:a/chain", server)[1] == MAIN
