@@ -1,8 +1,8 @@
-"""The other end of pool.py: a process that checks one completion after another.
+"""The worker process of pool.py, which checks one completion after another.
 
-Imports neither jax nor the records, so that it starts fast and stays small. Requests
-are pickles, made by the pool. Replies are lines of JSON: once this process has read an
-untrusted text, it may send anything, and none of it may run in the pool's process.
+It imports neither jax nor the records, so that it starts fast and needs little memory. The
+pool sends requests as pickles. Replies are lines of JSON, because a process that has read
+untrusted text may send anything, and the pool must not run any of it.
 """
 import functools
 import json
@@ -19,7 +19,7 @@ from rlx.verifiers import errors
 
 
 def main():
-  """Serves until the other end closes. Arguments: fd, memory_gb."""
+  """Serves requests until the pool closes the connection. Arguments: fd, memory_gb."""
   fd, memory_gb = sys.argv[1:]
   os.set_inheritable(int(fd), False)
   connection = socket.socket(fileno=int(fd))
@@ -32,8 +32,8 @@ def main():
       number, limit_s, kind, args = pickle.load(requests)
     except (EOFError, OSError, pickle.UnpicklingError):
       return
-    # The pool kills a worker that is late. If the pool itself is gone, this
-    # alarm does, even in C code that no Python thread can interrupt.
+    # The pool kills a worker that is late. If the pool has died, this alarm ends the worker,
+    # even in C code that no Python thread can interrupt.
     signal.setitimer(signal.ITIMER_REAL, 2 * limit_s + 1)
     if kind == "load":
       result = load(functions, *args)
@@ -48,9 +48,9 @@ def main():
 
 
 def load(functions, path, pickled):
-  """Imports a verifier, or reads it from a pickle, and adds it to {path: function}.
+  """Imports or unpickles a verifier and adds it to `functions`, {path: function}.
 
-  Returns as `run`; the verdict has no meaning.
+  Returns a result like that of `run`, in which the verdict has no meaning.
   """
   try:
     functions[path] = lookup(path) if pickled is None else pickle.loads(pickled)
@@ -60,11 +60,10 @@ def load(functions, path, pickled):
 
 
 def run(fn, prompt, text, memory_mb=None):
-  """(verdict, kind of error or None, message or None) that a verifier gives one completion.
+  """Returns (verdict, kind of error or None, message or None) of one completion.
 
-  The verdict is a list where the verifier judges steps; in it, NaN is no error. With
-  `memory_mb` address space may grow by that much, on top of what packages and the
-  completions before have taken (Linux only).
+  The verdict of a verifier of steps is a list, in which NaN is not an error. With `memory_mb`,
+  the address space may grow by that much during the call (Linux only).
   """
   if memory_mb is None or sys.platform != "linux": return _verdict(fn, prompt, text)
   hard = resource.getrlimit(resource.RLIMIT_AS)[1]
@@ -79,7 +78,7 @@ def run(fn, prompt, text, memory_mb=None):
 
 @functools.lru_cache(maxsize=None)
 def lookup(path):
-  """The verifier at a path below rlx/verifiers.
+  """Returns the verifier at a path (resolve.lookup).
 
   Raises:
     ValueError: there is none, or its module imports a package that is not installed.
@@ -108,10 +107,10 @@ def _verdict(fn, prompt, text):
 
 
 def _address_space():
-  """Bytes that this process has of it (Linux only)."""
+  """Returns the size of this process in bytes (Linux only)."""
   return int(os.pread(_statm(), 64, 0).split()[0]) * resource.getpagesize()
 
 
 @functools.cache
 def _statm():
-  return os.open("/proc/self/statm", os.O_RDONLY)  # Once: to open it takes most of the time.
+  return os.open("/proc/self/statm", os.O_RDONLY)  # Opened once, which is what takes time.

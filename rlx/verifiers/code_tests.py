@@ -126,13 +126,14 @@ def _statements(i, test, meta):
 
 
 def _outcomes(prompt, text):
-  """Yields for each test whether it passes, and runs it only then."""
+  """Yields whether each test passes; a test runs when its result is requested."""
   try:
     tests = _tests(prompt)
   except ValueError as e:
     raise errors.Unknown(str(e)) from None
   options = _OPTIONS | prompt.meta.get("code", {})
-  if not options["unsafe"]: _sandbox.bubblewrap()  # Raises where it is missing, even for an empty text.
+  # Without bubblewrap this raises, even for an empty text.
+  if not options["unsafe"]: _sandbox.bubblewrap()
   run = functools.partial(_run, options, solution(text), time.monotonic() + options["total_s"])
   for test in tests:
     yield _prints(run, test) if isinstance(test, dict) else _holds(run, *test)

@@ -1,25 +1,28 @@
 """Runs verifiers in processes with a deadline and a memory limit per completion.
 
 A completion is untrusted text: it can send a parser into an infinite loop, fill the
-memory or kill the process that reads it. Whatever happens, the verdicts of the other
-completions are not touched, and its own is
+memory or kill the process that reads it. Such a failure never changes the verdicts of
+other completions. The verdict of the completion itself is
 
-  0      if the completion caused it; `failures` counts these. A policy could otherwise
-         trade the 0 of a wrong answer for "unknown".
-  NaN    if it cannot have: the verifier says NaN or raises errors.Unknown, or the
-         reference alone, fn(prompt, prompt.answer), fails in the same way; `errors`.
+  0      if the completion caused the failure; `failures` counts these. Otherwise a policy
+         could avoid the 0 of a wrong answer by making its verdict unknown.
+  NaN    if it did not: the verifier returns NaN or raises errors.Unknown, or the call with
+         the reference answer, fn(prompt, prompt.answer), fails in the same way; `errors`
+         counts these.
 
-A worker can also be lost to something else (the machine is out of memory, or stands
-still). A completion whose worker was lost is therefore checked once more in a new one.
+A worker can also be lost for other reasons, for example because the machine is out of
+memory. A completion whose worker was lost is therefore checked once more in a new worker.
 
-What a verifier needs, it says with attributes of the function:
+Attributes of the function declare what a verifier needs:
 
-  is_bounded   True: runs in about linear time of its text and touches nothing outside,
-               so that it may run in the trainer's process (verifier.workers=0).
-  is_tried     False: is not called on a reference answer (a judge: it costs a request).
-               What fails without being tried is unknown.
-  timeout_s    limits of a completion, where those of the config are larger;
-  memory_mb    on top of what the process holds once packages are imported (Linux only).
+  is_bounded   True: the time is about linear in the length of the text, and nothing outside
+               is changed, so the verifier may run in the trainer's process
+               (verifier.workers=0).
+  is_tried     False: the verifier is not called with a reference answer, because a call is
+               expensive (an LLM judge). Its failures are unknown verdicts.
+  timeout_s    deadline of a completion, if it is earlier than that of the config.
+  memory_mb    memory limit, in addition to what the process holds after its imports (Linux
+               only).
 
 A verifier is named by its path below rlx/verifiers or as "package.module:function"
 (resolve.lookup), or is one of the Python functions that the pool is given. Those of
@@ -45,16 +48,15 @@ import numpy as np
 
 from rlx.verifiers import _worker
 
-_COMMAND = (sys.executable, "-c",
-            "from rlx.verifiers import _worker; _worker.main()")
-_LOAD_S = 120.0     # For a worker to start and to import a verifier,
-_FIRST_S = 30.0     # and for its first call, which imports packages.
+_COMMAND = (sys.executable, "-c", "from rlx.verifiers import _worker; _worker.main()")
+_LOAD_S = 120.0     # Deadline for a worker to start and to import a verifier.
+_FIRST_S = 30.0     # Deadline for the first call of a verifier, which imports packages.
 _STARTS = 20        # Workers in a row that may be killed before they have a verifier.
-_WINDOW = 1024      # Verdicts that `check` looks back on.
-_LIFE = 2000        # Requests that a worker answers before a new one takes its place.
+_WINDOW = 1024      # Newest verdicts that `check` examines.
+_LIFE = 2000        # Requests that a worker answers before it is replaced.
 _MAX_REPLY = 2**22  # Bytes.
-_LOST = ("timeout", "crash", "memory")  # Another worker takes the place of this one.
-_SAID = ("memory", "exception", "import", "unknown")  # By a worker about a text.
+_LOST = ("timeout", "crash", "memory")  # Errors after which the worker is replaced.
+_REPORTED = ("memory", "exception", "import", "unknown")  # Errors that a worker reports.
 
 
 class Pool:
@@ -65,21 +67,24 @@ class Pool:
 
   Attributes:
     errors: Counter of unknown verdicts since the start, by kind: "timeout", "crash"
-      (the worker died), "memory", "exception", "import", "unknown" (the verifier said
-      NaN or raised errors.Unknown).
+      (the worker died), "memory", "exception", "import", "unknown" (the verifier
+      returned NaN or raised errors.Unknown).
     failures: Counter of verdicts that are 0 because the completion made its verifier
       fail, by the same kinds.
-    last_error: the newest message of either, such as an exception's.
-    recycled: workers that gave way to new ones: late, dead, out of memory or old.
+    last_error: the newest message of an error or failure.
+    recycled: number of workers that were replaced: late, dead, out of memory or old.
   """
 
   def __init__(self, workers, timeout_s, memory_gb=4.0, options=None,
                gather=lambda value: [value], functions=None):
-    """`timeout_s` is per completion, `memory_gb` per worker (Linux only).
+    """Starts no worker yet.
 
     Args:
+      workers: number of processes; 0 runs verifiers in this process.
+      timeout_s: deadline of a completion.
+      memory_gb: limit of a worker (Linux only).
       options: {verifier module: its options}, added to the `meta` of prompts.
-      gather: gives the values of all processes that share the completions.
+      gather: value -> values of all hosts that share the completions.
       functions: {name: (prompt, text) -> verdict}, for prompts whose `verifier` is that
         name. With `workers=0` they run in this process, marked as bounded or not.
     """
@@ -93,36 +98,36 @@ class Pool:
     self._pickles = {name: _pickled(fn) for name, fn in self._functions.items()}
     self._local = {name for name, content in self._pickles.items() if content is None}
     self._workers = []
-    self._sound = set()   # Digests of prompts whose reference alone does not fail,
-    self._unsafe = set()  # and of those whose reference was a lost worker's first call.
-    self._first = {}      # {path: prompt that is a verifier's first call in new workers}
-    self._deaths = 0      # Of workers in a row that had no verifier yet.
-    self._recent = collections.deque(maxlen=_WINDOW)
-    self._failed = self._judged = 0  # Verdicts since `failed_share` was asked for.
+    self._sound = set()   # Digests of prompts whose reference answer does not fail.
+    self._unsafe = set()  # Digests of prompts whose reference answer killed a worker at once.
+    self._first = {}      # {path: prompt of the first call of a verifier in new workers}
+    self._deaths = 0      # Workers in a row that died before they had a verifier.
+    self._recent = collections.deque(maxlen=_WINDOW)  # Is the verdict unknown?
+    self._failed = self._verdicts = 0  # Counts since the last call of `failed_share`.
     self.errors, self.failures = collections.Counter(), collections.Counter()
     self.last_error = ""
     self.recycled = 0
 
   def require(self, verifiers):
-    """Checks that the pool can run verifiers: {path below rlx/verifiers: who names it}.
+    """Checks that the pool can run verifiers, {path: source of the path for messages}.
 
     Raises:
-      ValueError: one does not exist, or is not bounded where there are no workers.
+      ValueError: a verifier does not exist, or is not bounded and there are no workers.
     """
     for path, source in verifiers.items():
       try:
         fn = self.lookup(path)
       except ValueError as e:
         raise ValueError(f"{source}: {e}") from None
-      is_ours = path not in self._functions
-      if self._count == 0 and is_ours and not getattr(fn, "is_bounded", False):
+      is_path = path not in self._functions
+      if self._count == 0 and is_path and not getattr(fn, "is_bounded", False):
         raise ValueError(
-            f"verifier.workers=0: {path} ({source}) may run for ever, which only a process of "
-            "its own survives; set verifier.workers >= 1 (0 is for verifiers marked is_bounded, "
-            "see rlx/verifiers/pool.py).")
+            f"verifier.workers=0: {path} ({source}) may run for ever, so it needs a process of "
+            "its own; set verifier.workers >= 1 (0 is for verifiers marked is_bounded, see "
+            "rlx/verifiers/pool.py).")
 
   def lookup(self, path):
-    """The function that a prompt's `verifier` names.
+    """Returns the function that a prompt's `verifier` names.
 
     Raises:
       ValueError: there is none.
@@ -130,31 +135,32 @@ class Pool:
     return self._functions.get(path) or _worker.lookup(path)
 
   def verify(self, prompts, texts):
-    """Verdicts of `texts`, each by the verifier that its prompt names.
+    """Returns the verdicts of `texts`, each by the verifier that its prompt names.
 
     Args:
       prompts: list of Prompt, one for each text.
       texts: list of completions.
     Returns:
-      float64 [n]; NaN = could not tell.
+      float64 [n]; NaN is unknown.
     Raises:
       ValueError: a prompt names a verifier that does not exist, that `require` refuses
         or that needs a package which is not installed.
     """
-    return np.array(self._judge(prompts, texts, float), np.float64)
+    return np.array(self._run(prompts, texts, float), np.float64)
 
   def verify_steps(self, prompts, texts):
-    """As `verify`, by verifiers that judge each step of a completion.
+    """Returns as `verify`, for verifiers that check each step of a completion.
 
     Returns:
-      of each text a list of verdicts, NaN = could not tell; [] if that is so of all of
-      them, and 0.0 if the completion made its verifier fail: no step of it is right.
+      a list of verdicts for each text, in which NaN is unknown. The list is empty if all of
+      them are unknown. It is replaced by 0.0 if the completion made its verifier fail, which
+      means that no step is right.
     """
     return [[] if isinstance(v, float) and math.isnan(v) else v
-            for v in self._judge(prompts, texts, list)]
+            for v in self._run(prompts, texts, list)]
 
-  def _judge(self, prompts, texts, kind):
-    """What the verifiers return; NaN or 0.0 where they fail, which it counts."""
+  def _run(self, prompts, texts, kind):
+    """Returns what the verifiers return, NaN or 0.0 for failures, and counts these."""
     if len(prompts) != len(texts):
       raise ValueError(f"{len(prompts)} prompts for {len(texts)} completions.")
     self.require({p.verifier: f"prompt {p.id!r}" for p in prompts})
@@ -176,13 +182,13 @@ class Pool:
       if message is not None: self.last_error = message
       self._recent.append(is_unknown)
       self._failed += error is not None and not is_unknown
-    self._judged += len(texts)
+    self._verdicts += len(texts)
     return [results[i][0] for i in range(len(texts))]
 
   def check(self, max_rate):
-    """Raises if more than `max_rate` of the last 1024 verdicts of each process are unknown.
+    """Raises if more than `max_rate` of the last 1024 verdicts of each host are unknown.
 
-    All processes call it and raise the same: one alone would leave the others waiting.
+    All hosts have to call it. All raise the same error, so that none waits for the others.
     """
     lost_I, n_I, errors_I, last_I = zip(*self._gather(
         [sum(self._recent), len(self._recent), self.errors, self.last_error]))
@@ -196,30 +202,30 @@ class Pool:
           f"are unknown (since the start: {kinds}{last}).")
 
   def failed_share(self):
-    """Of the verdicts of all processes since the last call, those counted in `failures`."""
-    failed, judged = np.sum(self._gather([self._failed, self._judged]), axis=0)
-    self._failed = self._judged = 0
-    return failed / max(judged, 1)
+    """Returns the share of `failures` in the verdicts of all hosts since the last call."""
+    failed, verdicts = np.sum(self._gather([self._failed, self._verdicts]), axis=0)
+    self._failed = self._verdicts = 0
+    return failed / max(verdicts, 1)
 
   def close(self):
-    """Ends the workers; the next `verify` starts new ones."""
+    """Stops the workers; the next `verify` starts new ones."""
     for worker in self._workers: worker.kill()
     self._workers = []
 
   def _trial(self, run, prompt, text):
-    """Checks one completion; a generator that waits for replies where `run` does.
+    """Checks one completion; a generator that yields while `run` waits for a reply.
 
     Args:
-      run: (prompt, text) -> a generator that returns what `_worker.run` does.
+      run: (prompt, text) -> generator that returns the result of `_worker.run`.
     Returns:
       (verdict, kind of error or None, message or None).
     """
     _, error, message = result = yield from run(prompt, text)
     if error in (None, "unknown") or not self._is_tried(prompt): return result
     if (digest := _digest(prompt)) not in self._sound:
-      _, of_reference, _ = yield from run(prompt, prompt.answer)
-      if of_reference is None: self._sound.add(digest)
-      elif of_reference == "unknown" or (of_reference in _LOST) == (error in _LOST):
+      _, reference_error, _ = yield from run(prompt, prompt.answer)
+      if reference_error is None: self._sound.add(digest)
+      elif reference_error == "unknown" or (reference_error in _LOST) == (error in _LOST):
         return result
     if error in _LOST:
       _, error, message = result = yield from run(prompt, text)
@@ -236,7 +242,7 @@ class Pool:
     return results
 
   def _here(self, prompt, text):
-    yield from ()  # Waits for nobody.
+    yield from ()  # Makes this a generator that never waits.
     fn = self.lookup(prompt.verifier)
     if prompt.verifier not in self._first and self._is_tried(prompt):
       _admit(prompt, _worker.run(fn, prompt, prompt.answer))
@@ -265,12 +271,12 @@ class Pool:
     return results
 
   def _there(self, w, prompt, text):
-    """Has worker `w` check a text, after loading the verifier if that is new to it.
+    """Lets worker `w` check a text, after it has loaded the verifier.
 
-    Yields when it has asked; is sent the reply.
+    Yields after each request; the caller sends the reply into the generator.
     """
     fn, path = self.lookup(prompt.verifier), prompt.verifier
-    if self._workers[w].process.poll() is not None: self._replace(w)  # It died idle.
+    if self._workers[w].process.poll() is not None: self._replace(w)  # It died while it was idle.
     while path not in self._workers[w].loaded:
       _, error, _ = reply = yield self._workers[w].ask(
           _LOAD_S, "load", path, self._pickles.get(path))
@@ -284,10 +290,10 @@ class Pool:
         if is_new and code > 0 or self._deaths == _STARTS:
           raise RuntimeError(f"verifier {path!r}: its process died while it started, with exit "
                              f"code {code}.")
-        continue  # Killed, by whomever.
+        continue  # It was killed from outside.
       self._deaths = 0
-      # Packages are imported on a verifier's first call. It is made here, on a reference
-      # answer, so that no completion's deadline pays for it.
+      # The first call of a verifier imports packages. This call uses a reference answer, so
+      # that the import does not count towards the deadline of a completion.
       first = self._first.get(path, prompt)
       if self._is_tried(prompt) and _digest(first) not in self._unsafe:
         _, error, _ = reply = yield self._workers[w].ask(_FIRST_S, "run", first, first.answer)
@@ -302,11 +308,11 @@ class Pool:
     limit_s = min(self._timeout_s, getattr(fn, "timeout_s", math.inf))
     _, error, _ = reply = yield self._workers[w].ask(
         limit_s, "run", prompt, text, getattr(fn, "memory_mb", None))
-    if error in _LOST or self._workers[w].is_old(): self._replace(w)
+    if error in _LOST or self._workers[w].number >= _LIFE: self._replace(w)
     return reply
 
   def _replies(self, at_work):
-    """[(number, reply)] of the workers that have one or are late; waits for something."""
+    """Waits, and returns [(worker, reply)] of the workers that replied or are late."""
     busy, replies, sockets = {w: self._workers[w] for w in at_work}, [], select.poll()
     for worker in busy.values(): sockets.register(worker.connection, worker.events())
     wait_s = min(worker.deadline for worker in busy.values()) - time.monotonic()
@@ -318,7 +324,7 @@ class Pool:
     return replies
 
   def _replace(self, w):
-    """Puts a new worker into a place. Returns the exit code of the old one."""
+    """Replaces a worker. Returns the exit code of the old one."""
     self.recycled += 1
     code = self._workers[w].kill()
     self._workers[w] = _Worker(self._memory_gb)
@@ -328,27 +334,27 @@ class Pool:
     return getattr(self.lookup(prompt.verifier), "is_tried", True)
 
   def _plain(self, prompt):
-    """A Prompt without its class, whose module imports jax."""
+    """Copies a Prompt into an object that workers can unpickle without importing jax."""
     return types.SimpleNamespace(
         id=prompt.id, text=prompt.text, answer=prompt.answer,
         verifier=prompt.verifier, meta={**prompt.meta, **self._options})
 
 
 class _Worker:
-  """One process, what it is asked and what it has said so far."""
+  """A process, the request that is sent to it and the reply as far as it is received."""
 
   def __init__(self, memory_gb):
-    self.deadline = math.inf  # Of its reply, on time.monotonic.
+    self.deadline = math.inf  # Time of time.monotonic by which a reply has to arrive.
     self.loaded = set()       # Paths of verifiers.
-    self._number = 0          # Of the newest request; its reply has the same.
-    self._unsent, self._said = memoryview(b""), bytearray()
+    self.number = 0           # Of the newest request; the reply contains the same number.
+    self._unsent, self._received = memoryview(b""), bytearray()
     self.connection, theirs = socket.socketpair()
-    # Neither a message that it does not read nor one that it does not end may
-    # make this process wait beyond the deadline.
+    # A worker that stops reading, or stops in the middle of a reply, must not block this
+    # process beyond the deadline.
     self.connection.setblocking(False)
-    # Not multiprocessing.Process: its children import the main module again,
-    # and with it jax. A session of its own, so that a kill takes along
-    # whatever the verifier has started, and Ctrl-C does not reach it.
+    # multiprocessing.Process would import the main module again, and with it jax. In a session
+    # of its own, the worker is killed together with everything that the verifier has started,
+    # and does not receive Ctrl-C.
     paths = os.pathsep.join(p or os.getcwd() for p in sys.path)
     self.process = subprocess.Popen(
         [*_COMMAND, str(theirs.fileno()), str(memory_gb)],
@@ -358,18 +364,18 @@ class _Worker:
     theirs.close()
 
   def ask(self, limit_s, kind, *args):
-    """Sends a request, of which `exchange` gives the reply."""
-    self._number += 1
+    """Sends a request; `exchange` returns the reply."""
+    self.number += 1
     self.deadline = time.monotonic() + limit_s
-    self._unsent = memoryview(pickle.dumps((self._number, limit_s, kind, args)))
+    self._unsent = memoryview(pickle.dumps((self.number, limit_s, kind, args)))
     self._send()
 
   def events(self):
-    """What to wait for before `exchange` has something to do."""
+    """Returns the events after which `exchange` can continue."""
     return select.POLLIN | (select.POLLOUT if self._unsent else 0)
 
   def exchange(self):
-    """Sends and receives what there is. Returns the reply once it is whole, else None."""
+    """Sends and receives without waiting. Returns the reply when it is complete, else None."""
     self._send()
     try:
       part = self.connection.recv(2**16)
@@ -377,21 +383,18 @@ class _Worker:
       return None
     except OSError:
       part = b""
-    self._said += part
-    if part and len(self._said) <= _MAX_REPLY and not part.endswith(b"\n"): return None
-    said, self._said = self._said, bytearray()
-    return _read(said, self._number) or (math.nan, "crash", None)
-
-  def is_old(self):
-    return self._number >= _LIFE
+    self._received += part
+    if part and len(self._received) <= _MAX_REPLY and not part.endswith(b"\n"): return None
+    line, self._received = self._received, bytearray()
+    return _read(line, self.number) or (math.nan, "crash", None)
 
   def kill(self):
-    """Returns its exit code, negative if a signal ended it."""
+    """Kills the process. Returns its exit code, which is negative for a signal."""
     self.connection.close()
     try:
       os.killpg(self.process.pid, signal.SIGKILL)
     except ProcessLookupError:
-      pass  # It is gone already.
+      pass  # It has already ended.
     return self.process.wait()
 
   def _send(self):
@@ -400,16 +403,16 @@ class _Worker:
     except BlockingIOError:
       pass
     except OSError:
-      self._unsent = memoryview(b"")  # It died; receiving finds that out.
+      self._unsent = memoryview(b"")  # It died, which receiving will report.
 
 
 def _pickled(fn):
-  """A function as bytes for a worker; None if a worker cannot have it."""
+  """Pickles a function for a worker; returns None if a worker cannot import it."""
   try:
     content = pickle.dumps(fn)
   except Exception:  # pylint: disable=broad-exception-caught
-    return None  # Whatever its parts raise.
-  # A function is pickled as its name, and __main__ of a worker is another module.
+    return None  # Its parts may raise any exception.
+  # Functions are pickled by name, and the module __main__ of a worker is a different one.
   return None if b"__main__" in content else content
 
 
@@ -418,20 +421,20 @@ def _digest(prompt):
 
 
 def _admit(prompt, reply):
-  """Raises if a verifier's first reply says that it cannot work on this machine."""
+  """Raises if a reply says that the verifier, or a package that it needs, cannot be imported."""
   _, error, message = reply
   if error == "import": raise ValueError(f"verifier {prompt.verifier!r}: {message}")
 
 
 def _read(line, number):
-  """What `_worker.run` returned, from a line of anything; None: it is not that."""
+  """Returns the result of `_worker.run` from an untrusted line; None if it is malformed."""
   try:
     reply_to, verdict, error, message = json.loads(line)
   except (ValueError, TypeError, RecursionError):
     return None
   if reply_to != number or not isinstance(message, str | None): return None
-  if error is not None: return (math.nan, error, message) if error in _SAID else None
-  of_steps = isinstance(verdict, list)  # Of them alone, NaN is no error.
-  is_valid = all(type(v) is float and (0 <= v <= 1 or of_steps and math.isnan(v))
-                 for v in (verdict if of_steps else [verdict]))
+  if error is not None: return (math.nan, error, message) if error in _REPORTED else None
+  has_steps = isinstance(verdict, list)  # Verdicts of steps may be NaN.
+  is_valid = all(type(v) is float and (0 <= v <= 1 or has_steps and math.isnan(v))
+                 for v in (verdict if has_steps else [verdict]))
   return (verdict, None, None) if is_valid else None
