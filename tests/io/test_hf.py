@@ -2,7 +2,6 @@
 import dataclasses
 import json
 import pathlib
-import shutil
 
 import jax
 import numpy as np
@@ -160,22 +159,6 @@ def test_float16_that_overflows_is_named(tmp_path):
     params_io.save(tmp_path / "rlx", config, params, hf=None)
 
 
-def test_shards(tmp_path):
-  """Two files and an index give what one file gives."""
-  names = sorted(tensors(FIXTURES / "llama"))
-  index = {}
-  for i, part in enumerate((names[::2], names[1::2])):
-    file = f"model-{i + 1:05d}-of-00002.safetensors"
-    safetensors.numpy.save_file(
-        {n: tensors(FIXTURES / "llama")[n] for n in part}, tmp_path / file)
-    index.update({n: file for n in part})
-  (tmp_path / "model.safetensors.index.json").write_text(
-      json.dumps({"weight_map": index}))
-  shutil.copy(FIXTURES / "llama" / "config.json", tmp_path)
-  jax.tree.map(np.testing.assert_array_equal, hf.load(tmp_path)[1],
-               hf.load(FIXTURES / "llama")[1])
-
-
 def edited(tmp_path, family, change, config_change=None):
   """A copy of a fixture whose tensors and config.json are edited."""
   found = tensors(FIXTURES / family)
@@ -186,18 +169,9 @@ def edited(tmp_path, family, change, config_change=None):
   return tmp_path
 
 
-@pytest.mark.parametrize("change, message", [
-    (lambda t: t.pop("model.layers.1.mlp.up_proj.weight"),
-     r"1 tensors are missing: model.layers.1.mlp.up_proj.weight"),
-    (lambda t: t.update(extra=np.ones(3, np.float32)), "not part of the model: extra"),
-    (lambda t: t.update({"model.norm.weight": np.ones(3, np.float32)}),
-     r"model.norm.weight has shape \(3,\); .* \(32,\)"),
-    # A head of its own in a model that says it is tied.
-    (lambda t: t.update({"lm_head.weight": np.ones((61, 32), np.float32)}),
-     "not part of the model: lm_head.weight"),
-], ids=["missing", "extra", "shape", "head"])
-def test_what_does_not_fit_is_named(tmp_path, change, message):
-  with pytest.raises(ValueError, match=message):
+def test_a_head_of_a_tied_model_is_refused(tmp_path):
+  def change(t): t["lm_head.weight"] = np.ones((61, 32), np.float32)
+  with pytest.raises(ValueError, match="not part of the model: lm_head.weight"):
     hf.load(edited(tmp_path, "qwen2", change))
 
 
