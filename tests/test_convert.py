@@ -350,7 +350,7 @@ def test_what_pads_is_suppressed_and_ends_stay(bases, tmp_path):
     (dict(source="run", adapters="peft"), "adapters='peft': .* has no adapters"),
     (dict(source="empty"), "source='.*empty': the run has no checkpoint"),
     (dict(to="full"), "to='.*full': it exists and is not empty"),
-    (dict(to="cut"), "cut.part exists, as a conversion that was cut off leaves it"),
+    (dict(to="cut"), "cut.part exists, left by an interrupted conversion"),
 ], ids=str)
 def test_refused_before_anything_is_written(bases, tmp_path, monkeypatch, options, message):
   monkeypatch.chdir(tmp_path)

@@ -90,7 +90,7 @@ def probe(path):
                        f"most {_GROWTH} are allowed")
   for text in _TEXTS:
     for times in (1, 30, 3000 // len(text)):
-      for end in ("", "!"): _try(core, text * times + end)  # With an end that makes a pattern fail late.
+      for end in ("", "!"): _try(core, text * times + end)  # "!": patterns fail at the end.
 
 
 def _growth(part):

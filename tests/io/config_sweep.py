@@ -246,10 +246,10 @@ def logits(model, tokens, valid):
   """What transformers computes of a batch, 0 on padding."""
   import torch
   with torch.no_grad():
-    found = model(input_ids=torch.tensor(tokens), attention_mask=torch.tensor(valid),
+    out = model(input_ids=torch.tensor(tokens), attention_mask=torch.tensor(valid),
                   position_ids=torch.tensor(record_logits.positions(valid)),
                   return_dict=True).logits.float().numpy()
-  return np.where(valid[:, :, None], found, 0)
+  return np.where(valid[:, :, None], out, 0)
 
 
 def compare(file, path, model):
@@ -275,9 +275,9 @@ def compare(file, path, model):
   def forward(params, *batch):
     return transformer.logits(params, config, transformer.hidden(params, config, *batch))
 
-  found = np.asarray(forward(params, tokens.astype(np.int32), record_logits.positions(valid),
+  ours = np.asarray(forward(params, tokens.astype(np.int32), record_logits.positions(valid),
                              valid))
-  out = {"logits": far(np.where(valid[:, :, None], found, 0), exact),
+  out = {"logits": far(np.where(valid[:, :, None], ours, 0), exact),
          "decode": _decoded(config, params, model, far)}
   hf.save(path / "saved", config, params, hf=file)
   said = json.loads((path / "saved" / "config.json").read_text())
@@ -297,11 +297,11 @@ def _decoded(config, params, model, far):
   tokens, valid = tokens[:, :prompt].astype(np.int32), valid[:, :prompt]
   sample = sampler.make(config, group=1, max_tokens=completion, chunk=completion,
                         temperature=0.0)
-  found = jax.device_get(sample(params, tokens, valid.sum(axis=1).astype(np.int32),
+  rollouts = jax.device_get(sample(params, tokens, valid.sum(axis=1).astype(np.int32),
                                 np.arange(len(tokens), dtype=np.uint32), jax.random.key(0)))
   filled = np.pad(valid, ((0, 0), (0, completion)), constant_values=True)
-  exact_BTV = logits(model, found.tokens_BS.astype(np.int64), filled)[:, prompt - 1:-1]
-  chosen_BT = np.take_along_axis(exact_BTV, found.tokens_BS[:, prompt:, None], axis=2)[..., 0]
+  exact_BTV = logits(model, rollouts.tokens_BS.astype(np.int64), filled)[:, prompt - 1:-1]
+  chosen_BT = np.take_along_axis(exact_BTV, rollouts.tokens_BS[:, prompt:, None], axis=2)[..., 0]
   most_BT = exact_BTV.max(axis=2)
   logps_BT = chosen_BT - most_BT - np.log(np.exp(exact_BTV - most_BT[..., None]).sum(axis=2))
-  return max(far(found.sampler_logps_BT, logps_BT), far(chosen_BT, most_BT))
+  return max(far(rollouts.sampler_logps_BT, logps_BT), far(chosen_BT, most_BT))

@@ -89,9 +89,9 @@ def train():
   texts = ["▁" + s.replace(" ", "▁") for s in texts]
   common = collections.Counter("".join(texts)).most_common(300)
   alphabet = sorted(c for c, _ in common if c not in "\n\t")
-  found = trained([[c for c in s] for s in texts], 400,
+  merged = trained([[c for c in s] for s in texts], 400,
                   lambda a, b: not set(a + b) <= set(alphabet))
-  pieces = list(dict.fromkeys([m.replace(" ", "") for m in found] + alphabet))
+  pieces = list(dict.fromkeys([m.replace(" ", "") for m in merged] + alphabet))
   return dict(merges=merges, pieces=pieces)
 
 
@@ -138,16 +138,16 @@ def llama_cpp(path):
 
 if __name__ == "__main__":
   what, *args = sys.argv[1:]
-  found = dict(np.load(FILE)) if FILE.exists() else {}
-  if what == "train": found = train()
+  recorded = dict(np.load(FILE)) if FILE.exists() else {}
+  if what == "train": recorded = train()
   elif what == "hf":
     for case, _, source in (x.partition("=") for x in args):
-      found[f"hf/{case}"] = checksums(hf(case, source))
-  elif what == "smollm2": found["llama_cpp/smollm2"] = checksums(llama_cpp(args[0]))
+      recorded[f"hf/{case}"] = checksums(hf(case, source))
+  elif what == "smollm2": recorded["llama_cpp/smollm2"] = checksums(llama_cpp(args[0]))
   else:
     for case in CASES:
       file = write(pathlib.Path("/tmp") / f"{case}.gguf", case)
-      found[f"llama_cpp/{case}"] = checksums(llama_cpp(file))
+      recorded[f"llama_cpp/{case}"] = checksums(llama_cpp(file))
   FILE.parent.mkdir(exist_ok=True)
-  np.savez_compressed(FILE, **found)
-  print({key: len(x) for key, x in found.items()})
+  np.savez_compressed(FILE, **recorded)
+  print({key: len(x) for key, x in recorded.items()})

@@ -6,7 +6,8 @@ import unicodedata
 
 # {kind: strings}: words, numbers, scripts, emoji, marks, spaces, control, code, maths, punctuation,
 # special tokens.
-_KINDS = json.loads((pathlib.Path(__file__).parent / "fixtures" / "strings.json").read_text("utf-8"))
+_KINDS = json.loads(
+    (pathlib.Path(__file__).parent / "fixtures" / "strings.json").read_text("utf-8"))
 _LISTS = (*_KINDS.values(), (" ",), (" ",))  # Plain spaces more often than anything else.
 
 

@@ -32,15 +32,15 @@ def told(template):
 
 
 @pytest.mark.parametrize("template", [
-    "{% for m in messages %}<|{{ m['role'] }}|>\n{{ m.content | trim }}{{ eos_token }}\n{% endfor %}"
-    "{%- if add_generation_prompt %}<|assistant|>\n{% endif %}",
+    "{% for m in messages %}<|{{ m['role'] }}|>\n{{ m.content | trim }}{{ eos_token }}\n"
+    "{% endfor %}{%- if add_generation_prompt %}<|assistant|>\n{% endif %}",
     "{% for m in messages %}{% if m.role == 'user' %}{% continue %}{% endif %}{{ m | tojson }}"
     "{{ messages | tojson(indent=2) }}{% break %}{% endfor %}",
     "{% for m in messages %}\n  {% generation %}\n{{ m.content }}{% endgeneration %}\n{% endfor %}",
-    "{% set n = namespace(last='') %}{% for m in messages %}{% set n.last = m.content %}{% endfor %}"
-    "{{ n.last }}{{ tools is none }}{{ documents is defined }}{{ bos_token is defined }}",
+    "{% set n = namespace(last='') %}{% for m in messages %}{% set n.last = m.content %}"
+    "{% endfor %}{{ n.last }}{{ tools is none }}{{ documents is defined }}",
     "{{ strftime_now('%Y') }}{{ messages[1:] | map(attribute='content') | join('|') | upper }}",
-    "{{ (messages | selectattr('role', 'eq', 'user') | list)[0].content.split('+') }}{{ dict(a=1) }}"])
+    "{{ (messages | selectattr('role', 'eq', 'user') | list)[0].content.split('+') }}"])
 @pytest.mark.parametrize("opens", [True, False])
 def test_the_text_is_that_of_transformers(template, opens):
   text = told(template)
@@ -50,11 +50,9 @@ def test_the_text_is_that_of_transformers(template, opens):
 
 @pytest.mark.parametrize("template, said", [
     ("{{ 1 / 0 }}", "division by zero"), ("{{ 'a' * 10**9 }}", "more than 512 MB"),
-    ("{{ range(10**9) | list }}", "Range too big"), ("{{ 'a' * 2**20 }}a", "1048577 characters; at"),
+    ("{{ range(10**9) | list }}", "Range too big"), ("{{ 'a' * 2**20 }}a", "1048577 characters"),
     ("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "recursion"),
-    ("{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}",
-     "more than 2 s or 512 MB"),
-    ("{% set n = namespace(x='ab') %}{% for i in range(60) %}{% set n.x = n.x ~ n.x %}{% endfor %}",
+    ("{% set n = namespace(x='a') %}{% for i in range(60) %}{% set n.x = n.x ~ n.x %}{% endfor %}",
      "more than 512 MB"),
     ("{{ nothing.at.all }}", "'nothing' is undefined"), ("{% for %}", "Expected an expression"),
     ("{{ 'a' + 1 }}", "can only concatenate"), ("{{ raise_exception('no\nway') }}", "no way$"),
@@ -72,7 +70,7 @@ def test_a_template_that_was_killed_is_not_asked_again():
   text = told("{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}")
   assert text.closing == ""  # Takes the 2 s.
   begin = time.monotonic()
-  with pytest.raises(ValueError, match="more than 2 s"): text.chat(TURNS)
+  with pytest.raises(ValueError, match="more than 2 s or 512 MB"): text.chat(TURNS)
   assert time.monotonic() < begin + 1
 
 
@@ -96,14 +94,15 @@ def split(regex):
 
 
 @pytest.mark.parametrize("change, said", [
-    (dict(normalizer=replaced({"String": "a"}, "aa", 40)), "makes 1099511627776 characters of one"),
+    (dict(normalizer=replaced({"String": "a"}, "aa", 40)), "makes 1099511627776 characters of"),
     (dict(normalizer=replaced({"String": "@?"}, "@?@?", 40)), "makes 1099511627776 characters"),
-    (dict(normalizer=replaced({"Regex": "q"}, "q" * 65, 1)), "makes 65 characters of one; at most 64"),
+    (dict(normalizer=replaced({"Regex": "q"}, "q" * 65, 1)), "makes 65 characters of one; at most"),
     (dict(normalizer=replaced({"Regex": ""}, "x", 40)), "more than 2 s or 256 MB|tokens for"),
     (dict(normalizer={"type": "Prepend", "prepend": "a" * 10**5}), "tokens for"),
     (dict(pre_tokenizer=split("(0+)+$")), "more than 2 s|retry-limit"),
     (dict(decoder={"type": "Sequence", "decoders": [
-        {"type": "Replace", "pattern": {"String": "a"}, "content": "aa"}] * 40}), "makes 1099511627776"),
+        {"type": "Replace", "pattern": {"String": "a"}, "content": "aa"}] * 40}),
+     "makes 1099511627776"),
     (dict(model=3), "line 1|invalid type|did not match"),
 ], ids=["doubles", "rare", "one", "empty", "prefix", "regex", "decoder", "model"])
 def test_a_tokenizer_that_grows_or_hangs_is_refused(tmp_path, change, said):
@@ -155,8 +154,8 @@ def test_a_text_that_is_too_long_is_not_encoded():
 
 
 @pytest.mark.parametrize("text, shown", [
-    ("plain é 日本", "plain é 日本"), ("\x1b[2J\x07\r\n", r"\x1b[2J\x07\r\n"), ("\u202egnp", r"\u202egnp"),
-    ("\ud800", r"\ud800"), ("a" * 3000, "a" * 2000 + "...")])
+    ("plain é 日本", "plain é 日本"), ("\x1b[2J\x07\r\n", r"\x1b[2J\x07\r\n"),
+    ("\u202egnp", r"\u202egnp"), ("\ud800", r"\ud800"), ("a" * 3000, "a" * 2000 + "...")])
 def test_a_line_for_a_terminal(text, shown):
   assert terminal.line(text) == shown
 

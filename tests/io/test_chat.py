@@ -195,8 +195,8 @@ def test_a_template_without_finished_dialogues_is_no_obstacle(bare):
   bare.hf.chat_template = TEMPLATES["phi4"].replace(
       "{{ m.content }}", "{{ m.content if m.role == 'user' else raise_exception('Only users') }}")
   tokens = tokenizer.wrap(bare.hf)
-  found = chat.faults(tokens, [USER], "4")
-  assert list(found) == ["prompt"] and found["prompt"].endswith("(prompts.template): Only users")
+  faults = chat.faults(tokens, [USER], "4")
+  assert list(faults) == ["prompt"] and faults["prompt"].endswith("(prompts.template): Only users")
   assert (tokens.closing, tokens.hf.convert_ids_to_tokens(tokens.end_id)) == ("", "</s>")
 
 

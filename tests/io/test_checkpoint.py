@@ -1,4 +1,4 @@
-"""Damaged checkpoints: the newest whole one is used, and a line says what was passed over."""
+"""Damaged checkpoints: the newest intact one is used, and stderr names those that are skipped."""
 import json
 import os
 import shutil
@@ -71,13 +71,15 @@ def _less(d):
     (_seal("{"), 2, "not JSON"), (_seal("\0\0"), 2, "not JSON"),
     (_less, 2, "host/metadata is not in CHECKSUMS"),
     (_folder_for_file, 2, "CHECKSUMS is missing"), (_file_for_folder, 2, "it is no folder"),
-    (_empty, 2, "it is empty"), (_linked, 2, "it is no folder"), (_put_aside_before, 2, "CHECKSUMS is missing"),
+    (_empty, 2, "it is empty"), (_linked, 2, "it is no folder"),
+    (_put_aside_before, 2, "CHECKSUMS is missing"),
     (lambda d: shutil.rmtree(d / "3/state"), 2, "is missing"),
     (lambda d: (d / "3/host/metadata").write_text("{}"), 2, "host/metadata was altered"),
     (lambda d: (d / "7").mkdir(), 3, "7: CHECKSUMS is missing"),
     (lambda d: (d / "7").symlink_to("nowhere"), 3, "7: it is no folder"),
     (lambda d: (d / "99999999999999999999").mkdir(), 3, "99: CHECKSUMS is missing"),
-    (lambda d: (d / "007").mkdir(), 3, ""), (lambda d: (d / "7.orbax-checkpoint-tmp-1").mkdir(), 3, ""),
+    (lambda d: (d / "007").mkdir(), 3, ""),
+    (lambda d: (d / "7.orbax-checkpoint-tmp-1").mkdir(), 3, ""),
     (lambda d: (d / "³").mkdir(), 3, ""), (lambda d: (d / "3/.nfs01").write_text("x"), 3, ""),
     (lambda d: os.mkfifo(d / "3/state/pipe"), 3, ""),
     (_times("[]"), 3, "_CHECKPOINT_METADATA could not be read and are removed"),

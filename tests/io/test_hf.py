@@ -77,12 +77,12 @@ def test_config_json_is_kept(case, tmp_path):
 
 def test_rotary_frequencies_in_old_files_are_not_read(tmp_path):
   """transformers once wrote them with each layer; they follow from the config."""
-  def add(found):
+  def add(arrays):
     for i in range(2):
-      found[f"model.layers.{i}.self_attn.rotary_emb.inv_freq"] = np.full(4, 7, np.float32)
+      arrays[f"model.layers.{i}.self_attn.rotary_emb.inv_freq"] = np.full(4, 7, np.float32)
   path = edited(tmp_path, "llama", add)
-  for found, expected in zip(hf.load(path), hf.load(FIXTURES / "llama")):
-    jax.tree.map(np.testing.assert_array_equal, found, expected)
+  for part, expected in zip(hf.load(path), hf.load(FIXTURES / "llama")):
+    jax.tree.map(np.testing.assert_array_equal, part, expected)
   half = {name: x.astype(np.float16) for name, x in tensors(FIXTURES / "llama").items()}
   add(half)
   safetensors.numpy.save_file(half, path / "model.safetensors")
@@ -106,8 +106,8 @@ def test_transformers_reads_what_is_written(family, tmp_path):
   recorded = np.load(FIXTURES / family / "logits.npz")
   model = transformers.AutoModelForCausalLM.from_pretrained(tmp_path)
   with torch.no_grad():  # Row 0 has no padding.
-    found = model(torch.tensor(recorded["tokens"][:1])).logits.float().numpy()
-  np.testing.assert_allclose(found, recorded["logits"][:1], atol=1e-5)
+    logits = model(torch.tensor(recorded["tokens"][:1])).logits.float().numpy()
+  np.testing.assert_allclose(logits, recorded["logits"][:1], atol=1e-5)
 
 
 def test_dtype(tmp_path):
@@ -128,17 +128,17 @@ def test_shards_are_written(tmp_path):
   hf.save(tmp_path, config, params, shard_bytes=7000)
   index = json.loads((tmp_path / "model.safetensors.index.json").read_text())
   n = len(set(index["weight_map"].values()))
-  found = {}
+  arrays = {}
   for i in range(n):
     name = f"model-{i + 1:05d}-of-{n:05d}.safetensors"
     held = safetensors.numpy.load_file(tmp_path / name)
     assert {k for k, v in index["weight_map"].items() if v == name} == set(held)
     assert sum(x.nbytes for x in held.values()) <= 7000 or len(held) == 1
-    found |= held
-  assert n > 5 and index["metadata"]["total_size"] == sum(x.nbytes for x in found.values())
+    arrays |= held
+  assert n > 5 and index["metadata"]["total_size"] == sum(x.nbytes for x in arrays.values())
   before = tensors(FIXTURES / "llama")
-  assert set(before) == set(found)
-  for name, x in before.items(): np.testing.assert_array_equal(found[name], x)
+  assert set(before) == set(arrays)
+  for name, x in before.items(): np.testing.assert_array_equal(arrays[name], x)
   jax.tree.map(np.testing.assert_array_equal, hf.load(tmp_path)[1], params)
 
 
@@ -161,9 +161,9 @@ def test_float16_that_overflows_is_named(tmp_path):
 
 def edited(tmp_path, family, change, config_change=None):
   """A copy of a fixture whose tensors and config.json are edited."""
-  found = tensors(FIXTURES / family)
-  change(found)
-  safetensors.numpy.save_file(found, tmp_path / "model.safetensors")
+  arrays = tensors(FIXTURES / family)
+  change(arrays)
+  safetensors.numpy.save_file(arrays, tmp_path / "model.safetensors")
   config = json.loads((FIXTURES / family / "config.json").read_text())
   (tmp_path / "config.json").write_text(json.dumps({**config, **(config_change or {})}))
   return tmp_path
@@ -210,8 +210,8 @@ def test_model_directory_with_tokenizer(tmp_path):
       vocab_size=6, d_model=8, n_layers=1, n_heads=1, n_kv_heads=1, head_dim=8, d_ff=8)
   params = transformer.init(config, jax.random.key(0))
   hf.save(tmp_path, config, params, tokenizer.characters("01+="))
-  found, params_again, tok = weights.load(tmp_path, dtype="float32")
-  assert found == config
+  config_again, params_again, tok = weights.load(tmp_path, dtype="float32")
+  assert config_again == config
   jax.tree.map(np.testing.assert_array_equal, params_again, params)
   assert tok.encode("1+0=") == [3, 4, 2, 5] and tok.eos_ids == (1,)
 

@@ -35,28 +35,28 @@ def ask(monkeypatch, tmp_path, capsys):
 
 def test_fetched_then_cached_then_offline(ask):
   with hub_stub.serve({"a/chain": {MAIN: FILES | OTHERS}}) as server:
-    found, commit, files, lines = ask("hf:a/chain", server)
+    cached, commit, files, lines = ask("hf:a/chain", server)
     assert commit == MAIN and files == sorted(FILES) and lines == []
-    for name, data in FILES.items(): assert (found / name).read_bytes() == data, name
+    for name, data in FILES.items(): assert (cached / name).read_bytes() == data, name
     assert not [x for x in server.asked if any(name in x for name in OTHERS)]
     fetched = len(server.asked)
     again = ask("hf:a/chain", server)
-    assert again == (found, MAIN, files, [])
+    assert again == (cached, MAIN, files, [])
     assert all("/api/" in x for x in server.asked[fetched:])  # It is asked, not fetched again.
     asked = len(server.asked)
     offline = ask("hf:a/chain", server, offline=True)
-    assert offline[:3] == (found, MAIN, files) and len(server.asked) == asked
+    assert offline[:3] == (cached, MAIN, files) and len(server.asked) == asked
     assert offline[3] == [
         f"rlx: hf:a/chain: HF_HUB_OFFLINE is set; the cached commit {MAIN} is used."]
   away = ask("hf:a/chain", server)  # Nobody is there any more.
-  assert away[:3] == (found, MAIN, files)
+  assert away[:3] == (cached, MAIN, files)
   assert len(away[3]) == 1 and "does not answer" in away[3][0] and MAIN in away[3][0]
 
 
 def test_the_model_is_that_of_its_folder(ask):
   with hub_stub.serve({"a/chain": {MAIN: FILES}}) as server:
-    found = ask("hf:a/chain", server)[0]
-  (config, params, text), (expected, numbers, own) = (weights.load(p) for p in (found, CHAIN))
+    cached = ask("hf:a/chain", server)[0]
+  (config, params, text), (expected, numbers, own) = (weights.load(p) for p in (cached, CHAIN))
   assert config == expected and text.encode("4M7=") == own.encode("4M7=")
   jax.tree.map(np.testing.assert_array_equal, params, numbers)
 
@@ -71,9 +71,9 @@ def test_a_revision_is_a_branch_or_a_commit(ask):
   with hub_stub.serve({"a/chain": {MAIN: FILES, OLDER: older}}) as server:
     for path, commit in (("hf:a/chain", MAIN), ("hf:a/chain@older", OLDER),
                          (f"hf:a/chain@{OLDER}", OLDER)):
-      found, is_, _, _ = ask(path, server)
-      assert is_ == found.name == commit
-      text = (found / "generation_config.json").read_bytes()
+      cached, is_, _, _ = ask(path, server)
+      assert is_ == cached.name == commit
+      text = (cached / "generation_config.json").read_bytes()
       assert text == (FILES if commit == MAIN else older)["generation_config.json"]
     *_, lines = ask("hf:a/chain@never", server)
     assert lines == [f"hf:a/chain@never: {server.url} has no such revision."]
@@ -127,8 +127,8 @@ def test_nothing_cached_and_nobody_there(ask):
 
 def test_a_cut_download_goes_on_where_it_was(ask):
   with hub_stub.serve({"a/chain": {MAIN: FILES}}, cut=[SIZE // 2]) as server:
-    found, *_ = ask("hf:a/chain", server)
-    assert (found / "model.safetensors").read_bytes() == FILES["model.safetensors"]
+    cached, *_ = ask("hf:a/chain", server)
+    assert (cached / "model.safetensors").read_bytes() == FILES["model.safetensors"]
     assert len([x for x in server.asked if x.startswith("GET /cdn/")]) == 2
 
 

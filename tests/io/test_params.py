@@ -28,11 +28,11 @@ def model(tmp_path):
 
 def test_orbax_restores_it_into_shardings(model):
   expected, mesh = hf.load(FIXTURES / "qwen2")[1], sharding.make_mesh(fsdp=4, data=2)
-  found = ocp.StandardCheckpointer().restore(model / "params", sharding.shapes(expected, mesh))
-  jax.tree.map(np.testing.assert_array_equal, found, expected)
+  restored = ocp.StandardCheckpointer().restore(model / "params", sharding.shapes(expected, mesh))
+  jax.tree.map(np.testing.assert_array_equal, restored, expected)
   where = lambda tree: jax.tree.map(lambda x: x.sharding, tree)
-  assert where(found) == where(sharding.place(expected, mesh))
-  assert len({str(s.index) for s in found["layers"]["mlp"]["up_LDF"].addressable_shards}) == 4
+  assert where(restored) == where(sharding.place(expected, mesh))
+  assert len({str(s.index) for s in restored["layers"]["mlp"]["up_LDF"].addressable_shards}) == 4
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])

@@ -85,11 +85,11 @@ def test_same_ids_as_others(tmp_path, case):
   tok = tokenizer.load(record_tokens.write(tmp_path / "m.gguf", case))
   texts = strings.varied()
   encoded = [tok.encode(text, add_bos=False) for text in texts]
-  found = record_tokens.checksums(encoded)
+  checksums = record_tokens.checksums(encoded)
   if case != "smollm":  # Whose rule llama.cpp alone recorded.
-    apart = np.flatnonzero(found != recorded[f"hf/{case}"])
+    apart = np.flatnonzero(checksums != recorded[f"hf/{case}"])
     assert not apart.size, texts[apart[0]]
-  assert (found != recorded[f"llama_cpp/{case}"]).sum() == APART[case]
+  assert (checksums != recorded[f"llama_cpp/{case}"]).sum() == APART[case]
   # Text comes back, but for what the model itself does not keep.
   for text, ids in zip(texts, encoded):
     if case == "qwen2": text = unicodedata.normalize("NFC", text)
@@ -258,11 +258,11 @@ def test_smollm2():
   tok = tokenizer.load(os.environ["RLX_SMOLLM2"])
   texts = strings.varied()
   encoded = [tok.encode(text) for text in texts]
-  recorded, found = np.load(record_tokens.FILE), record_tokens.checksums(encoded)
-  apart = np.flatnonzero(found != recorded["hf/smollm2"])
+  recorded, checksums = np.load(record_tokens.FILE), record_tokens.checksums(encoded)
+  apart = np.flatnonzero(checksums != recorded["hf/smollm2"])
   assert not apart.size, texts[apart[0]]
   # One string has a character without a token between two that merge; they do here.
-  assert (found != recorded["llama_cpp/smollm2"]).sum() == 1
+  assert (checksums != recorded["llama_cpp/smollm2"]).sum() == 1
   # It has no token for six control characters and for some bytes of no script.
   without = set("\x04\x06\x13\x14\x16\x1d")
   lost = [text for text, ids in zip(texts, encoded) if tok.hf.decode(ids) != text]
