@@ -22,8 +22,7 @@ setuptools.setup(
         f"rlx.{name}" for name in setuptools.find_packages(include=["configs*"])],
     package_dir={"rlx.configs": "configs"},
     package_data={"rlx": ["py.typed"], "rlx.configs": ["models/*/*"],
-                  "rlx.tools": ["view.html"], "rlx.models.families": ["*.toml"],
-                  "rlx.verifiers": ["*.toml", "_math/*.toml"]},
+                  "rlx.tools": ["view.html"], "rlx.verifiers": ["*.toml", "_math/*.toml"]},
     entry_points={"console_scripts": ["rlx=rlx.__main__:main"]},
     install_requires=[
         "absl-py", "array-record", "flax", "gguf", "huggingface_hub", "importlib_resources",

@@ -1,16 +1,46 @@
 """A family of models: its Hugging Face config.json <-> DecoderConfig."""
 import dataclasses
 import math
-import pathlib
-import tomllib
 from typing import Callable
 
 from rlx.models import transformer
 
-_KEYS = tomllib.loads(pathlib.Path(__file__).with_name("_keys.toml").read_text())
-_FIELDS, _ONLY, _ROPE = (_KEYS[table] for table in ("fields", "only", "rope"))
-_IGNORED = {*_KEYS["ignored"]["model"], *_KEYS["ignored"]["sampling"]}
+_FIELDS = {  # config.json -> DecoderConfig
+    "vocab_size": "vocab_size", "hidden_size": "d_model",
+    "num_hidden_layers": "n_layers", "num_attention_heads": "n_heads",
+    "num_key_value_heads": "n_kv_heads", "head_dim": "head_dim",
+    "intermediate_size": "d_ff", "rms_norm_eps": "norm_eps",
+    "tie_word_embeddings": "tied_head", "max_position_embeddings": "context"}
+
+# The only values that the decoder supports. The first is named in messages.
+_ONLY = {
+    "attention_bias": (False, None), "full_attn_mod": (1, None), "hidden_act": ("silu",),
+    "interpolate_factor": (1, None), "is_encoder_decoder": (False, None),
+    "lm_head_bias": (False, None), "mlp_bias": (False, None),
+    "partial_rotary_factor": (1.0, None), "use_bidirectional_attention": (False, None),
+    "use_mrope": (False, None), "use_sliding_window": (False, None)}
+
+# Keys that do not change the forward pass. Any other key that is not null is refused.
+_IGNORED = {
+    "_attn_implementation_autoset", "_model_name_or_path", "_name_or_path",
+    "architectures", "attention_dropout", "bos_token_id", "cache_implementation",
+    "chunk_size_feed_forward", "dtype", "eos_token_id", "id2label", "initializer_range",
+    "is_llama_config", "label2id", "layer_types", "max_sequence_length", "model_type",
+    "output_attentions", "output_hidden_states", "pad_token_id", "pretraining_tp",
+    "problem_type", "return_dict", "rope_interleaved", "rope_parameters", "rope_scaling",
+    "rope_theta", "tokenizer_class", "torch_dtype", "transformers.js_config",
+    "transformers_version", "unk_token_id", "unsloth_fixed", "unsloth_version", "use_cache",
+    # Sampling options, which transformers 4 stored here; a run has its own.
+    "do_sample", "length_penalty", "max_length", "max_new_tokens", "min_length", "num_beams",
+    "repetition_penalty", "temperature", "top_k", "top_p"}
+
 _ORIGINAL = "original_max_position_embeddings"
+# Kind of rotary scaling -> its keys in config.json, in the order of DecoderConfig.rope_scaling.
+_ROPE = {
+    "linear": ("factor",), "dynamic": ("factor",),
+    "llama3": ("factor", "low_freq_factor", "high_freq_factor", _ORIGINAL),
+    "yarn": ("factor", "beta_fast", "beta_slow", _ORIGINAL, "attention_factor", "truncate"),
+    "longrope": (_ORIGINAL, "attention_factor", "short_factor", "long_factor")}
 _ROPE_KEYS = {  # all that are read or known not to matter
     "rope_theta", "rope_type", "type", "partial_rotary_factor", "finetuned", "mscale",
     "mscale_all_dim", *(key for keys in _ROPE.values() for key in keys)}
@@ -61,8 +91,7 @@ class Family:
     switches = self.fixed | self.switches(hf, source)
     if self.d_ff in hf: hf["intermediate_size"] = hf[self.d_ff]
     for key in sorted(set(hf) - set(_FIELDS) - _IGNORED - {*self.reads, *self.biases}):
-      # A key that is null counts as absent, but no file leaves the activation out.
-      allowed = [*_ONLY.get(key, ()), *[None] * (key != "hidden_act")]
+      allowed = _ONLY.get(key, (None,))
       if hf[key] not in allowed:
         raise ValueError(f"{source}: {key}={hf[key]!r:.60} is not supported for {self.model_type}"
                          + (f"; only {allowed[0]!r} is." if key in _ONLY else "."))

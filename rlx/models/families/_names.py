@@ -1,4 +1,4 @@
-"""Names of tensors in Hugging Face and GGUF checkpoints, from _names.toml.
+"""Names of tensors in Hugging Face and GGUF checkpoints.
 
 A family has two tables, {name: (our path, layout)}. A layout spells the axes of the foreign
 tensor in our letters, out before in; (NH) is one axis made of two. In a name, `{L}` stands for
@@ -6,15 +6,30 @@ the layer and `{E}` for the expert. Some GGUF files interleave the two halves of
 is rotated: there H is written hc, for H/2 pairs of c = 2.
 """
 
-import pathlib
-import tomllib
+_START = {  # our path: (layout, Hugging Face name, GGUF name)
+    "embed.w_VD": ("VD", "model.embed_tokens", "token_embd")}
+_END = {
+    "norm.scale_D": ("D", "model.norm", "output_norm"), "head.w_DV": ("VD", "lm_head", "output")}
 
-# {our path: (layout, Hugging Face name, GGUF name)} of each part of a decoder.
-_PARTS = {
-    part: {path: tuple(tensor) for path, tensor in tensors.items()} for part, tensors in
-    tomllib.loads(pathlib.Path(__file__).with_suffix(".toml").read_text()).items()}
-NORMS, POST_NORMS, HEAD_NORMS, ATTENTION, MLP = (
-    _PARTS[part] for part in ("norms", "post_norms", "head_norms", "attention", "mlp"))
+# Tensors of a layer, whose names follow "model.layers.{L}." and "blk.{L}.".
+NORMS = {
+    "layers.attn_norm.scale_LD": ("D", "input_layernorm", "attn_norm"),
+    "layers.mlp_norm.scale_LD": ("D", "post_attention_layernorm", "ffn_norm")}
+POST_NORMS = {
+    "layers.attn_post_norm.scale_LD": ("D", "post_attention_layernorm", "post_attention_norm"),
+    "layers.mlp_post_norm.scale_LD": ("D", "post_feedforward_layernorm", "post_ffw_norm")}
+HEAD_NORMS = {  # one scale for all heads
+    "layers.attn.q_norm.scale_LH": ("H", "self_attn.q_norm", "attn_q_norm"),
+    "layers.attn.k_norm.scale_LH": ("H", "self_attn.k_norm", "attn_k_norm")}
+ATTENTION = {
+    "layers.attn.q_LDNH": ("(NH)D", "self_attn.q_proj", "attn_q"),
+    "layers.attn.k_LDKH": ("(KH)D", "self_attn.k_proj", "attn_k"),
+    "layers.attn.v_LDKH": ("(KH)D", "self_attn.v_proj", "attn_v"),
+    "layers.attn.o_LNHD": ("D(NH)", "self_attn.o_proj", "attn_output")}
+MLP = {
+    "layers.mlp.gate_LDF": ("FD", "mlp.gate_proj", "ffn_gate"),
+    "layers.mlp.up_LDF": ("FD", "mlp.up_proj", "ffn_up"),
+    "layers.mlp.down_LFD": ("DF", "mlp.down_proj", "ffn_down")}
 
 
 def experts(prefix, gate, up, down):
@@ -49,7 +64,7 @@ def tables(*parts, interleaved=False):
     if "{E}" in hf_name: layout = "E" + layout
     if interleaved and gguf_name in ("attn_q", "attn_k"): layout = layout.replace("H", "hc")
     gguf["blk.{L}." * in_layer + f"{gguf_name}.{kind}"] = path, layout
-  for path, tensor in (_PARTS["start"] | layer | _PARTS["end"]).items(): add(path, *tensor)
+  for path, tensor in (_START | layer | _END).items(): add(path, *tensor)
   for path, (layout, *names) in biases.items():
     out = layout[:layout.index(")") + 1] if layout.startswith("(") else layout[0]
     add(f"{path.rpartition('_')[0]}_bias_L{out.strip('()')}", out, *names, kind="bias")
