@@ -385,9 +385,10 @@ def changed(cells, folders):
     now["seed"] = cell.seed
     old, new = (keys.flat(json.loads(text)) for text in (
         path.read_text(), json.dumps(now, default=list)))
-    if keys := sorted(k for k in old.keys() | new.keys() if old.get(k) != new.get(k)):
-      yield (f"{cell.name} is finished, with {keys[0]}={old.get(keys[0])!r}, now "
-             f"{new.get(keys[0])!r}; {len(keys)} keys differ.")
+    differ = sorted(k for k in old.keys() | new.keys() if old.get(k) != new.get(k))
+    if not differ: continue
+    yield (f"{cell.name} is finished, with {differ[0]}={old.get(differ[0])!r}, now "
+           f"{new.get(differ[0])!r}; {len(differ)} keys differ.")
 
 
 def _span(seconds):

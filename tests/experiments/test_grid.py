@@ -83,7 +83,7 @@ def test_the_argument_of_a_config():
     (OUTCOME | {"rewards.process.floor": 1.0}, "rewards.process: no such section"),
     ({"prm.order": "after"}, "prm.order='after': one of"),
     ({"config": "configs/nowhere.py"}, "configs/nowhere.py: no such file"),
-    ({"config": "configs/quickstart.py:smok"}, "arg 'smok' after the config's colon"),
+    ({"config": "configs/quickstart.py:smok"}, "config argument 'smok': there is smoke only"),
 ], ids=str)
 def test_refuses_before_anything_runs(changes, message):
   with pytest.raises(ValueError) as e: grids.check(one(**changes))
