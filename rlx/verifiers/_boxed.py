@@ -1,14 +1,14 @@
-r"""Finds \boxed{...}."""
+r"""Extracts \boxed{...}."""
 import re
 
 _BOX = re.compile(r"\\(?:boxed|fbox)\s*")
 
 
 def last(text):
-  r"""Inside of the last \boxed{...} of a text; None if there is none.
+  r"""Returns the content of the last \boxed{...} of a text, None if there is none.
 
-  A box that is not closed is no box. Of \boxed{\boxed{5}} it is the inner one.
-  Of "\boxed 72" it is 72: what follows up to the next space, which is what is meant.
+  A box that is not closed does not count. In \boxed{\boxed{5}} the inner box is the last one.
+  The content of "\boxed 72" is 72, the text up to the next space.
   """
   start = None
   for match in _BOX.finditer(text): start = match.end()

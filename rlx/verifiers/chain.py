@@ -1,7 +1,7 @@
 """Checks completions of the chain task: "7;2;5#5" for the question "4M7m2M5="."""
 import re
 
-# The data set has its own table: two independent statements of the rules.
+# The data set has a table of its own, so that the rules are stated twice, independently.
 _OPS = {
     "M": max,
     "m": min,
@@ -13,25 +13,25 @@ _COMPLETION = re.compile(r"([0-9](?:;[0-9])*)#([0-9])")
 
 
 def answer(prompt, text):
-  """1.0 if the answer is right and the completion well-formed, else 0.0.
+  """Returns 1.0 if the answer is right and the completion is well-formed, else 0.0.
 
-  Well-formed: one digit per operation, separated by `;`, then `#` and the
-  answer, and nothing else. Whether the steps are right does not matter here.
+  A well-formed completion has one digit per operation, separated by `;`, then `#` and the
+  answer, and nothing else. The steps need not be right.
   """
   return float(form(prompt, text) == 1.0 and text[-1] == prompt.answer)
 
 
 def form(prompt, text):
-  """1.0 if the completion is well-formed (see `answer`), right or not."""
+  """Returns 1.0 if the completion is well-formed (see `answer`), right or wrong."""
   match = _COMPLETION.fullmatch(text)
   n = (len(prompt.text) - 2) // 2
   return float(match is not None and len(match[1]) == 2 * n - 1)
 
 
 def milestones(prompt, text):
-  """`answer`, and right is also what is stated at every step in `meta["ends"]`.
+  """Returns 1.0 if the `answer` and all steps with indices in `meta["ends"]` are right.
 
-  For questions that are several in a row: each one's answer has to be right.
+  It checks chains of several questions, of which each answer has to be right.
   """
   if answer(prompt, text) != 1.0: return 0.0
   right, value = [], int(prompt.text[0])
@@ -42,10 +42,10 @@ def milestones(prompt, text):
 
 
 def steps(prompt, text):
-  """For every stated step: does it follow from the value stated before it?
+  """Tells of every stated step whether it follows from the value stated before it.
 
-  A step that is not a digit, the step after it, and steps beyond the last
-  operation are False. The text may be unfinished.
+  A step that is not a digit, the step after it, and steps after the last operation are False.
+  The text may be unfinished.
   """
   question = prompt.text
   value, checks = int(question[0]), []
@@ -60,10 +60,10 @@ def steps(prompt, text):
 
 
 def recoverable(prompt, text):
-  """For every stated step: does going on from it without a mistake reach the answer?
+  """Tells of every stated step whether continuing without a mistake reaches the answer.
 
-  It is the value of a step under a prover who makes none. Steps that are not a digit
-  or beyond the last operation are False. The text may be unfinished.
+  This is the value of a step under a prover that makes no mistakes. Steps that are not a digit
+  or that come after the last operation are False. The text may be unfinished.
   """
   question = prompt.text
   operations = list(zip(question[1:-1:2], question[2:-1:2]))
@@ -79,9 +79,10 @@ def recoverable(prompt, text):
 
 
 def step_share(prompt, text):
-  """Right steps (see `steps`) as a share of the operations, or of all stated if more.
+  """Returns the number of right steps (see `steps`) divided by the number of operations.
 
-  A right answer may have wrong steps, and most steps of a wrong one are right.
+  If more steps are stated than there are operations, it is divided by the number of steps. A
+  right answer may have wrong steps, and most steps of a wrong answer may be right.
   """
   checks = steps(prompt, text)
   return sum(checks) / max((len(prompt.text) - 2) // 2, len(checks))
@@ -92,5 +93,5 @@ steps.is_bounded = recoverable.is_bounded = step_share.is_bounded = True
 
 
 def step_ends(text):
-  """Character offsets right after each `;`, where a reasoning step ends."""
+  """Returns the character offsets after each `;`, where reasoning steps end."""
   return [i + 1 for i, c in enumerate(text) if c == ";"]

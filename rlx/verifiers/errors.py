@@ -1,13 +1,12 @@
-"""What a verifier raises when it cannot tell; imports nothing, so that all of them may."""
+"""The exception for unknown verdicts; imports nothing, so that all verifiers may import it."""
 
 
 class Unknown(Exception):
-  """No verdict, for a reason that the completion cannot cause: the verdict is NaN.
+  """The verdict is unknown (NaN), for a reason that the completion cannot cause.
 
-  An endpoint that does not answer, a sandbox that does not start before the completion's
-  first instruction, a prompt that states nothing to compare with. Whatever else a verifier
-  raises, and a timeout, a crash or a lack of memory, counts as caused by the completion:
-  its verdict is 0, unless the reference alone, `fn(prompt, prompt.answer)`, fails in the
-  same way. A verifier that returns NaN says the same as one that raises this, without
-  the reason.
+  Examples are an endpoint that does not respond, a sandbox that does not start, and a prompt
+  without a reference answer. Any other exception, a timeout, a crash or a lack of memory counts
+  as caused by the completion: its verdict is 0, unless the call with the reference answer,
+  `fn(prompt, prompt.answer)`, fails in the same way. Returning NaN has the same meaning as
+  raising this exception, without a reason.
   """

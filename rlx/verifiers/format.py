@@ -1,6 +1,6 @@
-r"""Is a completion of the form asked for? About its shape, not what it says.
+r"""Checks the format of completions, not their content.
 
-Options are set with a prompt's `meta`: {"format": {"max_chars": 500}}.
+Options are part of a prompt's `meta`: {"format": {"max_chars": 500}}.
 """
 import functools
 import re
@@ -9,14 +9,14 @@ from rlx.verifiers import _boxed
 
 
 def tags(prompt, text):
-  """1.0 if the completion is exactly one block of each tag, in order.
+  """Returns 1.0 if the completion is exactly one block of each tag, in order.
 
     space <think> inside </think> space <answer> inside </answer> space
 
-  `meta["format"]["tags"]` has the names, default ("think", "answer"). A space is white
-  space or nothing. An inside is any text without a tag of these names: neither nested
-  nor quoted in code, and in no spelling that a lenient parser might take for one (upper
-  case, spaces, attributes, <think/>). It may be empty; &lt;think&gt; is text.
+  `meta["format"]["tags"]` has the names, default ("think", "answer"). A space is optional white
+  space. The inside is any text, also an empty one, without a tag of these names: neither nested
+  nor quoted in code, and in no spelling that a lenient parser might accept (upper case, spaces,
+  attributes, <think/>). &lt;think&gt; is text.
   """
   names = _option(prompt, "tags", ("think", "answer"))
   tag = _tag(tuple(names))
@@ -26,20 +26,20 @@ def tags(prompt, text):
 
 
 def boxed(prompt, text):
-  r"""1.0 if the completion has a closed \boxed{...} that is not empty."""
+  r"""Returns 1.0 if the completion has a closed \boxed{...} that is not empty."""
   del prompt
   return float(bool(_boxed.last(text)))
 
 
 def length(prompt, text):
-  """1.0 if it has 1 to `meta["format"]["max_chars"]` characters (default 4096)."""
+  """Returns 1.0 for 1 to `meta["format"]["max_chars"]` characters (default 4096)."""
   return float(0 < len(text) <= _option(prompt, "max_chars", 4096))
 
 
 def ascii_share(prompt, text):
-  """Share of its letters that are ASCII; 1.0 = no other script, 0.0 = no letter.
+  """Returns the share of letters that are ASCII; 0.0 without letters.
 
-  A cheap measure of mixed languages, for tasks asked in English.
+  It is a cheap measure of mixed languages, for tasks in English.
   """
   del prompt
   letters = re.findall(r"[^\W\d_]", text)
@@ -55,7 +55,7 @@ def _option(prompt, name, default):
 
 @functools.cache
 def _tag(names):
-  """A tag of these names in any spelling; of linear time on every text."""
+  """Returns a pattern of tags of these names in any spelling, which takes linear time."""
   name = "|".join(map(re.escape, names))
   return re.compile(rf"<\s*(?:/\s*)?(?:{name})\s*(?:/\s*)?>|</?(?:{name})\s[^<>]*>",
                     re.IGNORECASE)

@@ -1,7 +1,7 @@
 r"""Scores answers to Reasoning Gym tasks with the task's own scorer, in [0, 1].
 
-The three functions differ in where they look for the answer. A completion
-without one scores 0; some scorers give 0.01 for any wrong answer.
+The three functions differ in where the answer has to stand. A completion without an answer
+scores 0; some scorers give 0.01 for any wrong answer.
 """
 import functools
 import json
@@ -13,19 +13,19 @@ _MARK = re.compile(r"answer\s*:", re.IGNORECASE)
 
 
 def answer(prompt, text):
-  """What follows the last "answer:", to the end; the last line if there is none."""
+  """Scores the text after the last "answer:", or the last line if there is none."""
   if marks := list(_MARK.finditer(text)):
     return _score(prompt, text[marks[-1].end():].strip(" *\n"))
   return last_line(prompt, text)
 
 
 def boxed(prompt, text):
-  r"""The last \boxed{...}."""
+  r"""Scores the last \boxed{...}."""
   return _score(prompt, _boxed.last(text))
 
 
 def last_line(prompt, text):
-  """The last line that is not empty."""
+  """Scores the last line that is not empty."""
   return _score(prompt, text.strip().rpartition("\n")[2].strip())
 
 

@@ -1,17 +1,17 @@
-"""A judge reads a text that is made of question, answer and reference, and scores it.
+"""Judges score a text that is rendered from the question, the answer and the reference.
 
   chat       a language model behind an OpenAI-compatible endpoint
   function   any Python function text -> score
 
-Options are `verifier.judge` of the config; the pool hands them over in a prompt's
-`meta`. What cannot be told, for whatever reason, is unknown (NaN).
+The options are `verifier.judge` of the config; the pool adds them to the `meta` of prompts.
+If a judge returns no valid score, for whatever reason, the verdict is unknown (NaN).
 
-An answer is untrusted text. Every request has a nonce, a random word that neither the
-answer nor the question or the reference contains. The lines around them carry it, so
-that none of them can end early, and so does the verdict, so that an answer that the
-judge repeats is no verdict. Neither keeps a model from being talked into a verdict, and
-many models pass a lone ":", Zhao et al. 2025, arXiv:2507.08794: measure a judge with
-rlx/evals/verifier.py.
+An answer is untrusted text. Every request contains a nonce, a random word that occurs neither
+in the answer nor in the question or the reference. The lines around these texts contain the
+nonce, so that no text can imitate its own end. The verdict contains it too, so that an answer
+that the judge repeats is not read as a verdict. This does not prevent an answer from persuading
+the model, and many models accept a lone ":" (Zhao et al. 2025, arXiv:2507.08794): measure a
+judge with rlx/evals/verifier.py.
 """
 import functools
 import hashlib
@@ -28,91 +28,91 @@ import urllib.request
 from rlx.verifiers import errors
 
 _SLOT = re.compile(r"{(question|answer|reference|nonce)}")
-# An answer on lines of its own, between two that carry the nonce.
+# An answer on lines of its own, between two lines that contain the nonce.
 _FENCED = re.compile(r"^.*{nonce}.*\n{answer}\n(?=.*{nonce})", re.MULTILINE)
-_AGAIN = {408, 425, 429, 500, 502, 503, 504}  # What may be different in a moment.
+_TRANSIENT = {408, 425, 429, 500, 502, 503, 504}  # HTTP errors that a retry may avoid.
 _MAX_BYTES = 2**22
 
 
 def chat(prompt, text):
-  """The score that a language model's reply states, see `read`.
+  """Returns the score in a language model's reply, see `read`.
 
-  A request that fails in a way that may pass (no connection, too late, a busy
-  server) is made again `retries` times, after `pause_s`, twice that, and so on. The
-  reply comes in one piece; a redirection, which would take the key elsewhere, is an error.
+  After a transient failure (no connection, a timeout, a busy server) the request is repeated
+  up to `retries` times, after `pause_s`, twice that, and so on. The reply is not streamed. A
+  redirection is an error, because it would send the key to another address.
   """
-  return _judged(prompt, text, _options(prompt, "url"), ask)
+  return _scored(prompt, text, _options(prompt, "url"), ask)
 
 
 def function(prompt, text):
-  """`verifier.judge.function`, "package.module:name", of the rendered text.
+  """Returns the score that `verifier.judge.function` gives the rendered text.
 
-  It returns a number, which is divided by `full`, or a text that is read as a reply is.
-  Whatever it raises is unknown.
+  The function, "package.module:name", returns a number, which is divided by `full`, or a text
+  that `read` parses. If it raises an exception, the verdict is unknown.
   """
   options = _options(prompt, "function")
   fn = _named(options["function"])
-  return _judged(prompt, text, options, lambda rendered, _: fn(rendered))
+  return _scored(prompt, text, options, lambda rendered, _: fn(rendered))
 
 
 def new_nonce(prompt, text, key=""):
-  """12 hex digits that none of question, answer and reference contains.
+  """Returns 12 hex digits that neither question nor answer nor reference contains.
 
-    blake2b_key(count, id, question, answer, reference)     for the first count that will do
+    blake2b_key(count, id, question, answer, reference)     for the smallest count that is valid
 
-  The same for the same request, so that a resumed run asks the same.
+  The nonce depends on the request alone, so a resumed run sends the same request.
 
   Args:
-    key: text of at most 64 characters, the run's own. Without it whoever knows a request
-      can tell its nonce, but cannot put it into the request.
+    key: secret of the run, at most 64 characters. Without it, the nonce can be computed from
+      the request, but a request cannot contain its own nonce.
   """
   texts = (prompt.text, text, prompt.answer)
   for count in itertools.count():
     request = json.dumps([count, prompt.id, *texts]).encode()
-    found = hashlib.blake2b(request, key=key.encode(), digest_size=6).hexdigest()
-    if not any(found in t.lower() for t in texts): return found
+    nonce = hashlib.blake2b(request, key=key.encode(), digest_size=6).hexdigest()
+    if not any(nonce in t.lower() for t in texts): return nonce
 
 
 def render(prompt, text, template, nonce=""):
-  """The template with its slots filled; what looks like a slot in a text stays."""
+  """Fills the slots of a template; slots inside the inserted texts stay as they are."""
   slots = dict(question=prompt.text, answer=text, reference=prompt.answer, nonce=nonce)
   return _SLOT.sub(lambda slot: slots[slot[1]], template)
 
 
 def read(reply, reads, full=1.0, nonce=None):
-  """The score that a reply states at the one place for it, over `full`.
+  """Returns the score that the last line of a reply states, divided by `full`.
 
-  The place is the last line, white space apart; reasoning may stand before it. Without
-  a nonce it is the whole reply, and an answer that the judge repeats may pass for it.
+  The lines before it may hold reasoning. Without a nonce, the whole reply has to be the score,
+  and an answer that the judge repeats may be read as one.
 
   Args:
-    reads: what stands there, and nothing beside it.
-      yes_no: "Verdict NONCE: yes" or "no", 1 or 0, in upper or lower case, with or without
-        a full stop and the marks `*_ of Markdown; without a nonce also the word alone.
-      A regular expression with one group, a number; {nonce} in it is the nonce.
-    nonce: of the request; None: its template has none.
+    reads: format of the last line.
+      yes_no: "Verdict NONCE: yes" is 1 and "Verdict NONCE: no" is 0, in any case, with or
+        without a full stop and the Markdown marks `*_; without a nonce also the word alone.
+      Otherwise a regular expression with one group, a number; {nonce} stands for the nonce.
+    nonce: nonce of the request, None if its template has none.
   Raises:
-    errors.Unknown: the place holds anything else, or a number that is not in [0, full],
-      or another line states another score.
+    errors.Unknown: the last line has another format, the number is not in [0, full], or
+      another line states another score.
   """
   if is_yes_no := reads == "yes_no":
     head = rf"verdict {nonce}[*_`]*:" if nonce else "(?:verdict:)?"
     reads, full = rf"(?ai)[*_`]*{head}[*_` ]*(?:(yes)|no)[*_`.]*", 1.0
   pattern = re.compile(reads.replace("{nonce}", nonce or ""))
   lines = [line.strip() for line in (reply.strip().splitlines() if nonce else [reply])]
-  found = [match for line in lines if (match := pattern.fullmatch(line))]
-  scores = {_score(bool(m[1]) if is_yes_no else m[1], full) for m in found}
+  matches = filter(None, map(pattern.fullmatch, lines))
+  scores = {_score(bool(m[1]) if is_yes_no else m[1], full) for m in matches}
   if len(scores) != 1 or not pattern.fullmatch(lines[-1]):
-    raise errors.Unknown(f"{'the last line' if nonce else 'the whole'} of a reply is to match "
-                         f"{pattern.pattern!r}, and no other score is: {reply[-80:]!r}")
+    raise errors.Unknown(f"{'the last line' if nonce else 'the whole'} of a reply has to match "
+                         f"{pattern.pattern!r} and state the only score: {reply[-80:]!r}")
   return scores.pop()
 
 
 def ask(question, options):
-  """The text a model replies with.
+  """Returns the reply of a model.
 
   Raises:
-    errors.Unknown: no reply, after all attempts; names the last failure, not the key.
+    errors.Unknown: no attempt gave a reply; the message names the last failure, not the key.
   """
   key, name = None, options["api_key_env"]
   if name is not None and not (key := os.environ.get(name)):
@@ -130,20 +130,20 @@ def ask(question, options):
     except urllib.error.HTTPError as e:
       failure = f"HTTP {e.code}"
       e.close()
-      if e.code not in _AGAIN: break
+      if e.code not in _TRANSIENT: break
     except (OSError, http.client.HTTPException) as e:  # URLError, timeouts.
       failure = f"{type(e).__name__}: {e}"
   raise errors.Unknown(f"{options['url']} after {attempt + 1} attempts: {failure}")
 
 
 def longest_s(options):
-  """Seconds that a completion may take before its judge gives up."""
+  """Returns the seconds after which a judge stops trying to score a completion."""
   pauses = options["pause_s"] * (2 ** options["retries"] - 1)
   return options["timeout_s"] * (options["retries"] + 1) + pauses
 
 
 def problem(options):
-  """(key, what is allowed) of the first option that cannot work; None: none."""
+  """Returns (key, allowed values) of the first invalid option, None if all are valid."""
   url, fn, env = options["url"], options["function"], options["api_key_env"]
   template, reads = options["template"], options["reads"]
   try:
@@ -157,9 +157,9 @@ def problem(options):
        "package.module:name of a function text -> score"),
       ("model", url is None or options["model"], "the endpoint's name of a model"),
       ("template", "{answer}" in template,
-       "a text with {answer}, and {question} or {reference} where they are wanted"),
+       "a text with {answer}, and optionally {question} and {reference}"),
       ("template", url is None or len(_FENCED.findall(template)) == template.count("{answer}"),
-       "{answer} stands on a line of its own, after and before a line with {nonce}"),
+       "{answer} has a line of its own, after and before a line with {nonce}"),
       ("reads", groups == 1, "yes_no, or a regular expression with one group, a number"),
       ("reads", reads == "yes_no" or ("{nonce}" in reads) == ("{nonce}" in template),
        "{nonce} is both in it and in verifier.judge.template, or in neither"),
@@ -169,8 +169,8 @@ def problem(options):
   return next(((key, allowed) for key, ok, allowed in checks if not ok), None)
 
 
-# A worker tries a verifier on the prompt's answer before its first completion; that
-# would be a request of its own.
+# Calling a judge with the prompt's answer, as the pool does with other verifiers, would cost a
+# request.
 chat.is_tried = function.is_tried = False
 
 
@@ -181,13 +181,13 @@ def _options(prompt, needed):
   return options
 
 
-def _judged(prompt, text, options, judge):
-  """The score that judge(rendered text, options) gives."""
+def _scored(prompt, text, options, reply_to):
+  """Returns the score in what reply_to(rendered text, options) returns."""
   nonce = (new_nonce(prompt, text, options.get("key", ""))
            if "{nonce}" in options["template"] else None)
-  found = judge(render(prompt, text, options["template"], nonce), options)
-  if isinstance(found, str): return read(found, options["reads"], options["full"], nonce)
-  return _score(found, options["full"])
+  reply = reply_to(render(prompt, text, options["template"], nonce), options)
+  if isinstance(reply, str): return read(reply, options["reads"], options["full"], nonce)
+  return _score(reply, options["full"])
 
 
 def _score(number, full):
@@ -199,17 +199,15 @@ def _score(number, full):
   return score
 
 
-class _Stay(urllib.request.HTTPRedirectHandler):
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
 
-  def redirect_request(self, *args):
-    return None  # It becomes an HTTPError.
+  def redirect_request(self, *args): return None  # The redirection becomes an HTTPError.
 
 
 def _posted(request, timeout_s):
-  """Bytes of the response, all of them before the deadline: a socket's own time
-  limit starts anew with every byte."""
+  """Returns the response; raises at the deadline, which a socket's own timeout does not."""
   deadline, parts, size = time.monotonic() + timeout_s, [], 0
-  with urllib.request.build_opener(_Stay).open(request, timeout=timeout_s) as response:
+  with urllib.request.build_opener(_NoRedirects).open(request, timeout=timeout_s) as response:
     while part := response.read1(2**16):
       parts.append(part)
       size += len(part)
@@ -226,7 +224,7 @@ def _content(body):
     content = finish = None
   if not isinstance(content, str):
     raise errors.Unknown(f"not a chat completion: {body[:80]!r}")
-  # Its last line may lack an end: 1 of what was to be 10.
+  # The last line may be incomplete, such as 1 of 10.
   if finish == "length": raise errors.Unknown(f"cut by max_tokens: {content[-80:]!r}")
   return content
 

@@ -30,6 +30,7 @@ modules that a worker can import run in the workers. All others, such as lambdas
 and functions of a script or notebook (__main__), run in this process, without a deadline.
 """
 import collections
+import contextlib
 import functools
 import hashlib
 import json
@@ -391,10 +392,7 @@ class _Worker:
   def kill(self):
     """Kills the process. Returns its exit code, which is negative for a signal."""
     self.connection.close()
-    try:
-      os.killpg(self.process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-      pass  # It has already ended.
+    with contextlib.suppress(ProcessLookupError): os.killpg(self.process.pid, signal.SIGKILL)
     return self.process.wait()
 
   def _send(self):

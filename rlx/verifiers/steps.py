@@ -1,15 +1,14 @@
-"""Where reasoning steps end in a text, and which tokens those are."""
+"""Splits texts into reasoning steps, and maps their ends to tokens."""
 import bisect
 import itertools
 import re
 
 
 def boundaries(text, separator="\n\n"):
-  """Character offsets where reasoning steps end.
+  """Returns the character offsets where reasoning steps end.
 
-  A step ends right after a separator, which belongs to it: the next step
-  starts with its own first character. Text after the last separator is a step
-  that ends with the text. Separators with nothing before them end no step.
+  A step includes the separator at its end. Text after the last separator is a step that ends
+  with the text. A separator without text before it does not end a step.
 
   Args:
     separator: str, or a compiled regular expression.
@@ -28,7 +27,7 @@ def boundaries(text, separator="\n\n"):
 
 
 def token_ends(offsets, token_texts):
-  """The token that holds the last character before each offset.
+  """Returns the index of the token that contains the last character before each offset.
 
   Args:
     offsets: character offsets into "".join(token_texts), in (0, length].

@@ -199,7 +199,7 @@ def test_no_test_is_run_after_the_first_that_fails_and_time_is_shared(monkeypatc
 
 
 def test_rows_of_a_file_carry_tests():
-  example = re.search(r"\{.*\}", jsonl.__doc__, re.DOTALL)[0]  # Of its docstring.
+  example = re.search(r'\{"question".*\}', jsonl.__doc__, re.DOTALL)[0]  # Of its docstring.
   row = json.loads(example)
   (p,) = jsonl.prompts([row], "train", verifier="code_tests.passed", meta=("tests",))
   unsafe = types.SimpleNamespace(meta=dict(p.meta, code=dict(unsafe=True)))
