@@ -106,7 +106,7 @@ _TYPES = {bool: ranges.SWITCH, str: ranges.TEXT, tuple: ranges.TEXTS,
 FREE = ("rewards.", "advantages.", "prompts.options.", "prompts.columns.", "sft.fresh.")
 
 
-# Keys, sections and methods of earlier versions, and what they are called now.
+# Keys, sections, methods and options of methods as earlier versions called them: new names.
 RENAMED = {
     "learner.behaviour": "learner.rollout_correction",
     "behaviour.icepop": "rollout_correction.icepop",
@@ -127,6 +127,20 @@ RENAMED = {
     "checkpoint.keep": "checkpoint.max_to_keep",
     "group.pass_at_k": "group.best_minus_second",
     "group.passk": "group.pass_at_k_training",
+    "auxiliary.last_token.beta": "auxiliary.last_token.beta_v",
+    "distribution.lp_reg.coef": "distribution.lp_reg.kl_coef",
+    "group.self_rewarded.beta": "group.self_rewarded.beta_v",
+    "likelihood.last_token.beta": "likelihood.last_token.beta_v",
+    "policy.dro.beta": "policy.dro.ratio_penalty",
+    "policy.kl_cov.coef": "policy.kl_cov.kl_coef",
+    "policy.rl_plus.gamma": "policy.rl_plus.focal_exponent",
+    "reward_model.focal.gamma": "reward_model.focal.focal_exponent",
+    "sequence.crew_dpo.beta": "sequence.crew_dpo.dpo_beta",
+    "sequence.dpo.beta": "sequence.dpo.dpo_beta",
+    "sequence.pacs.beta": "sequence.pacs.score_scale",
+    "shaping.stratified.alpha": "shaping.stratified.wrong_range",
+    "shaping.stratified.beta": "shaping.stratified.right_range",
+    "steps.redistribute.beta": "steps.redistribute.share",
 }
 
 
@@ -139,8 +153,9 @@ def check(config):
   given, known = flat(config.to_dict()), flat(base.get_config().to_dict())
   for key, value in given.items():
     refuse_renamed(key)
-    if key.endswith(".name") and str(value) in RENAMED:
-      raise ValueError(f"{key}={value!r}: renamed to {RENAMED[value]!r}.")
+    section, _, option = key.rpartition(".")
+    old = str(value) if option == "name" else f"{given.get(f'{section}.name')}.{option}"
+    if old in RENAMED: raise ValueError(f"{key}={value!r}: renamed to {RENAMED[old]}.")
   for key in known:
     if key not in given and not _is_free(key, given): raise ValueError(f"{key} is missing.")
   for key, value in given.items():

@@ -42,7 +42,7 @@ def test_the_update_reads_the_token_where_the_reward_does(pack):
   run, state, rollouts, scored = setup(pack=pack)
   own = run.config.learner.auxiliary
   want = auxiliary.last_token(scored.self_logps_B, scored.outcome_B, scored.learn_B,
-                              scored.finish_B, c_ref=own.c_ref, beta=own.beta).mean()
+                              scored.finish_B, c_ref=own.c_ref, beta_v=own.beta_v).mean()
   logps_BT = run.scorers[0](state.full("policy"), rollouts.rows(), None)
   before = np.asarray(scored.self_logps_B)
   state, metrics = run.learn_policy(state, rollouts, scored, 0)

@@ -1028,12 +1028,12 @@ def _policy_loss(c, name):
       "sapo": (policy.sapo, {k: c[k] for k in ("tau_pos", "tau_neg") if k in c}),
       "geo_mean": (sequence.gmpo, clip),
       "kl_cov": (policy.kl_cov, dict(fraction=c.get("kl_cov_ratio", 2e-4),
-                                     coef=c.get("ppo_kl_coef", 1.0))),
+                                     kl_coef=c.get("ppo_kl_coef", 1.0))),
       "clip_cov": (policy.clip_cov, dict(clip, fraction=c.get("clip_cov_ratio", 2e-4),
                                          cov_low=c.get("clip_cov_lb", 1.0),
                                          cov_high=c.get("clip_cov_ub", 5.0))),
       "dppo_tv": (policy.dppo_tv, near), "dppo_kl": (policy.dppo_kl, near),
-      "dro": (policy.dro, dict(beta=c.get("dro_beta"))),
+      "dro": (policy.dro, dict(ratio_penalty=c.get("dro_beta"))),
       "gpg": (policy.reinforce, {}), "reinforce": (policy.reinforce, {}),
   }[name]
   if fn is policy.reinforce: return lambda x, old, a, m: fn(x, a, m)

@@ -152,8 +152,16 @@ def test_what_is_no_number_has_its_type(key, value, message):
 @pytest.mark.parametrize("old", keys.RENAMED)
 def test_an_old_name_is_refused_with_the_new_one(old):
   config, new = base.get_config().unlock(), keys.RENAMED[old]
-  key, name = ("learner.loss.name", repr(old)) if old.split(".")[0] not in config else (old, "")
-  config.update(functools.reduce(lambda tree, part: {part: tree}, reversed(key.split(".")), old))
+  sections, option = old.rpartition(".")[::2]
+  if any(key.startswith(new.rpartition(".")[0]) for key in keys.flat(config.to_dict())):
+    message = f"{old}: renamed to {new}."
+    nested = functools.reduce(lambda tree, part: {part: tree}, reversed(old.split(".")), 1)
+  elif "." in sections:
+    nested = dict(learner=dict(loss={"name": sections, option: 1}))
+    message = f"learner.loss.{option}=1: renamed to {new}."
+  else:
+    nested = dict(learner=dict(loss=dict(name=old)))
+    message = f"learner.loss.name={old!r}: renamed to {new}."
+  config.update(nested)
   with pytest.raises(ValueError) as e: keys.check(config)
-  assert str(e.value) == (f"{key}={name}: renamed to {new!r}." if name else
-                          f"{key}: renamed to {new}.")
+  assert str(e.value) == message

@@ -149,7 +149,7 @@ def test_groups_end_with_a_demonstration(files, tmp_path):
   changes = dict(
       prompts__columns=dict(answer="question", verifier="format.ascii_share"),
       rollouts__demonstration=dictionary(dict(name="jsonl.demonstration")),
-      learner__loss=dictionary(dict(name="policy.rl_plus", gamma=.5)),
+      learner__loss=dictionary(dict(name="policy.rl_plus", focal_exponent=.5)),
       rewards=dictionary(dict(outcome=dict(name="outcome.verdict", coef=1.0))),
       advantages=dictionary(dict(outcome=dict(name="group.against_sampled"), whiten=False)))
   run = build.build(config_of(files, **changes))
@@ -283,7 +283,7 @@ def test_a_stale_sampler(files, tmp_path):
   """Synced every second step; DPO over pairs of the group, its reference frozen."""
   dictionary = base.ml_collections.ConfigDict
   changes = dict(rollouts__sync_every=2, learner__loss=dictionary(
-      dict(name="sequence.dpo", beta=.1)), learner__minibatches=1,
+      dict(name="sequence.dpo", dpo_beta=.1)), learner__minibatches=1,
       rewards=dictionary(dict(outcome=dict(name="outcome.verdict", coef=1.0))),
       advantages=dictionary(dict(outcome=dict(name="group.rloo"), whiten=False)))
   rl.train(config_of(files, **changes), tmp_path / "whole")

@@ -23,7 +23,7 @@ def get_config(arg=""):
   c.likelihood.separator = "#"
   c.rewards.outcome = dict(
       name="likelihood.answer_confidence", coef=1.0, agg="mean_p")  # P, for the curves
-  c.learner.loss = dict(name="sequence.crew_dpo", beta=0.1)  # P; O: beta
+  c.learner.loss = dict(name="sequence.crew_dpo", dpo_beta=0.1)  # P; O: beta
   # O: a group of one verdict has no pair.
   c.rollouts.filter_groups = dict(name="filter_groups.accuracy_band", low=1e-3, high=1 - 1e-3)
   return c

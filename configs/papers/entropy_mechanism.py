@@ -22,7 +22,7 @@ CLAIMS = (
 LOSSES = dict(  # C
     clip=dict(name="policy.clip_cov", clip_low=1.0, clip_high=1.0, fraction=2e-4,
               cov_low=1.0, cov_high=5.0),
-    kl=dict(name="policy.kl_cov", fraction=2e-4, coef=1.0))
+    kl=dict(name="policy.kl_cov", fraction=2e-4, kl_coef=1.0))
 
 
 def get_config(arg=""):

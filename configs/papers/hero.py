@@ -21,6 +21,7 @@ CLAIMS = (
 def get_config(arg=""):
   c = quickstart.grpo(arg)  # No filter by accuracy: scores differ where all answers are right.
   c.verifier.scores = ("chain.step_share",)       # stands in for a reward model
-  c.rewards.outcome = dict(name="shaping.stratified", coef=1.0, alpha=0.05, beta=0.05)
+  c.rewards.outcome = dict(name="shaping.stratified", coef=1.0, 
+                             wrong_range=0.05, right_range=0.05)
   c.advantages.outcome = dict(name="group.variance_weighted", low=0.4, high=3.0, k=6.0)
   return c

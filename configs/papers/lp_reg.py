@@ -25,7 +25,7 @@ def get_config(arg=""):
   kind, size = base.variant(arg, tuple(MINIBATCHES))
   c = quickstart.grpo(size)  # C: the estimator.
   c.distribution.min_p = 0.02  # C
-  c.learner.loss = dict(name="distribution.lp_reg", fraction=0.01, coef=1.0,
+  c.learner.loss = dict(name="distribution.lp_reg", fraction=0.01, kl_coef=1.0,
                         clip_low=1.0, clip_high=9.0)  # C
   c.learner.aggregation = "token-mean"  # C
   c.learner.minibatches = MINIBATCHES[kind]

@@ -21,7 +21,7 @@ def get_config(arg=""):
   c = quickstart.grpo(arg)
   # O: only logged
   c.advantages.outcome = dict(name="group.rloo")
-  c.learner.loss = dict(name="sequence.pacs", beta=1.0)  # C
+  c.learner.loss = dict(name="sequence.pacs", score_scale=1.0)  # C
   c.learner.aggregation = "seq-mean-token-mean"  # C
   c.learner.minibatches = 4  # O: at the first all scores are 0
   return c

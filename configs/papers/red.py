@@ -21,7 +21,7 @@ CLAIMS = (
 
 def get_config(arg=""):
   c = quickstart.grpo(arg)
-  c.rewards.outcome = dict(name="steps.redistribute", coef=1.0, beta=1.0)  # O: 0.5 to 1
+  c.rewards.outcome = dict(name="steps.redistribute", coef=1.0, share=1.0)  # O: 0.5 to 1
   # Rewards to go and the value add up to the outcome: it is the value target.
   c.advantages = dict(outcome=dict(name="process.reinforce", gamma=1.0), whiten=True)
   c.value.optimizer.lr = c.learner.optimizer.lr  # O: as the policy

@@ -21,7 +21,7 @@ def get_config(arg=""):
   c = quickstart.grpo(arg)
   c.rollouts.demonstration = dict(name="chain.trace", wrong_rate=0.0)  # C: 1 of 8
   c.advantages.outcome = dict(name="group.against_sampled")  # C
-  c.learner.loss = dict(name="policy.rl_plus", gamma=0.5)              # C
+  c.learner.loss = dict(name="policy.rl_plus", focal_exponent=0.5)              # C
   c.learner.aggregation = "seq-mean-token-sum-norm"                    # C
   c.learner.entropy_coef = 1e-3                                        # C
   c.learner.minibatches = 4                                            # O

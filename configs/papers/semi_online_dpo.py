@@ -20,7 +20,7 @@ CLAIMS = (
 def get_config(arg=""):
   c = quickstart.grpo(arg)  # The reward is for the curves alone.
   c.advantages.outcome = dict(name="group.rloo")
-  c.learner.loss = dict(name="sequence.dpo", beta=0.1)              # O
+  c.learner.loss = dict(name="sequence.dpo", dpo_beta=0.1)          # O
   c.rollouts.filter_groups = dict(name="filter_groups.accuracy_band", low=1e-3, high=1 - 1e-3)
   c.rollouts.sync_every = 2 if arg == "smoke" else 10               # P
   return c

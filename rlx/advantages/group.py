@@ -268,13 +268,13 @@ def ucas(rewards_PG, learn_PG, learn_BT, old_mean_logps_BT, old_logits_BT, *,
 
 @resolve.declares(centres=True, scales=True)
 def self_rewarded(rewards_PG, self_logps_B, learn_PG, *, c_ref: ranges.ANY,
-                  beta: ranges.POSITIVE = 0.1, tau: ranges.SHARE = 0.1,
+                  beta_v: ranges.POSITIVE = 0.1, tau: ranges.SHARE = 0.1,
                   least_std: ranges.NOT_NEGATIVE = 0.1, eps: ranges.POSITIVE = 1e-6):
   """LaSeR: GRPO, mixed with GRPO on what the policy itself thinks of its completions.
 
     A = (1 - tau) A^v + tau A^s      where std_j s_j > least_std, else A^v
     A^x_i = (x_i - mean_j x_j) / (std_j x_j + eps)
-    s = clip(beta (log pi(z_c | x, y) - c_ref), 0, 1)
+    s = clip(beta_v (log pi(z_c | x, y) - c_ref), 0, 1)
 
   Source: Yang et al. 2025, arXiv:2510.14943, in the form of its released code. Differs
   from the code: the mix is there from the first step, there after a warm-up of 400.
@@ -282,7 +282,7 @@ def self_rewarded(rewards_PG, self_logps_B, learn_PG, *, c_ref: ranges.ANY,
   Args:
     self_logps_B: log pi(likelihood.token | x, y), nats; anything where not valid.
     c_ref: what a model before training says of that token.
-    beta: scale of the self-reward, the paper's beta_v, as in losses.auxiliary.last_token,
+    beta_v: scale of the self-reward, as in losses.auxiliary.last_token,
       which gives it a meaning.
     tau: share of the self-reward.
     least_std: prompts whose self-rewards differ less keep A^v.
@@ -290,7 +290,7 @@ def self_rewarded(rewards_PG, self_logps_B, learn_PG, *, c_ref: ranges.ANY,
   """
   axes.dims(rewards_PG=rewards_PG, self_logps_B=self_logps_B, learn_PG=learn_PG)
   self_PG = masked.where_valid(self_logps_B.reshape(learn_PG.shape), learn_PG)
-  self_PG = jnp.clip(beta * (self_PG - c_ref), 0, 1)
+  self_PG = jnp.clip(beta_v * (self_PG - c_ref), 0, 1)
   plain_PG = grpo(rewards_PG, learn_PG, eps=eps)
   mixed_PG = (1 - tau) * plain_PG + tau * grpo(self_PG, learn_PG, eps=eps)
   return jnp.where(_std(self_PG, learn_PG) > least_std, mixed_PG, plain_PG)

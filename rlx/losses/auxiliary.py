@@ -24,10 +24,10 @@ def _class_weights(outcome_B, learn_B, finish_B, *, balanced):
 
 @resolve.whole(weight_B=_class_weights)
 def last_token(self_logps_B, outcome_B, learn_B, finish_B, weight_B=None, *, c_ref: ranges.ANY,
-               beta: ranges.POSITIVE = 0.1, balanced=True):
+               beta_v: ranges.POSITIVE = 0.1, balanced=True):
   """LaSeR: the self-reward read after the last token learns the verdict.
 
-    l = w (beta (log pi(z_c | x, y) - c_ref) - v)^2
+    l = w (beta_v (log pi(z_c | x, y) - c_ref) - v)^2
     w = n / (2 n_class),  class = (v > 1/2), or 1 without balance
 
   Source: Yang et al. 2025, arXiv:2510.14943. Differs from the paper: its warm-up, the
@@ -40,7 +40,7 @@ def last_token(self_logps_B, outcome_B, learn_B, finish_B, weight_B=None, *, c_r
     finish_B: index into records.FINISH; truncated completions do not count.
     weight_B: w, with n counted over the minibatch; None: over the rows given.
     c_ref: what a model before training says of that token, nats.
-    beta: scale of the self-reward, the paper's beta_v.
+    beta_v: scale of the self-reward.
     balanced: right and wrong completions have half of the weight each.
   Returns:
     Weighted over the completions that count.
@@ -50,7 +50,7 @@ def last_token(self_logps_B, outcome_B, learn_B, finish_B, weight_B=None, *, c_r
   counts_B = _counted(learn_B, finish_B)
   if weight_B is None:
     weight_B = _class_weights(outcome_B, learn_B, finish_B, balanced=balanced)
-  error_B = (beta * (masked.where_valid(self_logps_B, counts_B) - c_ref)
+  error_B = (beta_v * (masked.where_valid(self_logps_B, counts_B) - c_ref)
              - masked.where_valid(outcome_B, counts_B))
   return records.Weighted(masked.total(weight_B * error_B**2, counts_B),
                           jnp.sum(counts_B).astype(error_B.dtype))

@@ -110,7 +110,7 @@ def _rare(logps_BT, old_min_p_logps_BT, advantages_BT, learn_BT, *, fraction):
 
 @resolve.whole(guarded_BT=_rare)
 def lp_reg(logps_BT, old_logps_BT, old_min_p_logps_BT, advantages_BT, learn_BT, guarded_BT=None, *,
-           fraction: ranges.SHARE = 0.01, coef: ranges.NOT_NEGATIVE = 1.0,
+           fraction: ranges.SHARE = 0.01, kl_coef: ranges.NOT_NEGATIVE = 1.0,
            clip_low: ranges.NOT_NEGATIVE = 1.0, clip_high: ranges.NOT_NEGATIVE = 9.0):
   """Lp-Reg: rare tokens of wrong completions are drawn to a distribution without noise.
 
@@ -130,7 +130,7 @@ def lp_reg(logps_BT, old_logps_BT, old_min_p_logps_BT, advantages_BT, learn_BT, 
   Args:
     guarded_BT: bool; None: its quantile is of the rows given (see `resolve.whole`).
     fraction: share of the tokens with A < 0 that may be guarded.
-    coef: of k3.
+    kl_coef: coef, of k3.
     clip_low, clip_high: as `policy.ppo_clip`; the defaults let rho be 0 to 10.
   """
   logps_BT, old_logps_BT, advantages_BT = _ratio.where_valid(
@@ -142,7 +142,7 @@ def lp_reg(logps_BT, old_logps_BT, old_min_p_logps_BT, advantages_BT, learn_BT, 
   ratio_BT = _ratio.importance_ratio(logps_BT, old_logps_BT)
   pull_BT = divergence.estimate(logps_BT, proxy_BT, guarded_BT, kind="k3")
   loss_BT, removed = _ratio.clipped(ratio_BT, advantages_BT, clip_low, clip_high)
-  return (jnp.where(guarded_BT, -advantages_BT * ratio_BT + coef * pull_BT, loss_BT),
+  return (jnp.where(guarded_BT, -advantages_BT * ratio_BT + kl_coef * pull_BT, loss_BT),
           {name: x_BT & ~guarded_BT for name, x_BT in removed.items()})
 
 

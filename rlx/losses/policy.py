@@ -73,7 +73,7 @@ def cispo(logps_BT, old_logps_BT, advantages_BT, learn_BT, *,
 
 
 def rl_plus(logps_BT, old_logps_BT, advantages_BT, learn_BT, demo_B=None, *,
-            gamma: ranges.NOT_NEGATIVE = 0.5):
+            focal_exponent: ranges.NOT_NEGATIVE = 0.5):
   """RL-PLUS: samples without a clip, demonstrations by a ratio to a mixture.
 
     sampled         l = -A rho
@@ -90,14 +90,14 @@ def rl_plus(logps_BT, old_logps_BT, advantages_BT, learn_BT, demo_B=None, *,
 
   Args:
     demo_B: bool, rows that are demonstrations; None: there are none.
-    gamma: 0 is off.
+    focal_exponent: gamma; 0 is off.
   """
   logps_BT, old_logps_BT, advantages_BT = _ratio.where_valid(
       logps_BT, old_logps_BT, advantages_BT, learn_BT)
   loss_BT = -advantages_BT * _ratio.importance_ratio(logps_BT, old_logps_BT)
   if demo_B is None: return loss_BT
   probs_BT, old_BT = jnp.exp(logps_BT), jnp.exp(old_logps_BT)
-  rare_BT = jax.lax.stop_gradient(jnp.maximum(1 - probs_BT, 0)) ** gamma
+  rare_BT = jax.lax.stop_gradient(jnp.maximum(1 - probs_BT, 0)) ** focal_exponent
   ratio_BT = 2 * probs_BT / (old_BT + (old_BT + 1) / 2)
   return jnp.where(demo_B[:, None] & learn_BT, -advantages_BT * rare_BT * ratio_BT, loss_BT)
 
@@ -146,7 +146,7 @@ def _costly(logps_BT, advantages_BT, learn_BT, *, fraction):
 
 @resolve.whole(held_BT=_costly)
 def kl_cov(logps_BT, old_logps_BT, advantages_BT, learn_BT, held_BT=None, *,
-           fraction: ranges.SHARE = 2e-4, coef: ranges.NOT_NEGATIVE = 1.0):
+           fraction: ranges.SHARE = 2e-4, kl_coef: ranges.NOT_NEGATIVE = 1.0):
   """KL-Cov: holds back the tokens whose update costs most entropy.
 
     l = -A rho + coef |log rho|  on the k tokens of largest covariance
@@ -161,7 +161,7 @@ def kl_cov(logps_BT, old_logps_BT, advantages_BT, learn_BT, held_BT=None, *,
   Args:
     held_BT: bool, the k tokens.
     fraction: share of the valid tokens; 0 is off.
-    coef: of the penalty.
+    kl_coef: coef, of the penalty.
   """
   logps_BT, old_logps_BT, advantages_BT = _ratio.where_valid(
       logps_BT, old_logps_BT, advantages_BT, learn_BT)
@@ -170,7 +170,7 @@ def kl_cov(logps_BT, old_logps_BT, advantages_BT, learn_BT, held_BT=None, *,
   if not fraction: return loss_BT
   if held_BT is None:
     held_BT = _costly(logps_BT, advantages_BT, learn_BT, fraction=fraction)
-  return loss_BT + masked.where_valid(coef * masked.absolute(d_BT), held_BT)
+  return loss_BT + masked.where_valid(kl_coef * masked.absolute(d_BT), held_BT)
 
 
 def _costly_unclipped(logps_BT, old_logps_BT, advantages_BT, learn_BT, *, clip_low,
@@ -266,7 +266,7 @@ def dppo_kl(logps_BT, old_logps_BT, advantages_BT, learn_BT, *, low: ranges.NOT_
                      advantages_BT)
 
 
-def dro(logps_BT, old_logps_BT, advantages_BT, learn_BT, *, beta: ranges.NOT_NEGATIVE = 0.5):
+def dro(logps_BT, old_logps_BT, advantages_BT, learn_BT, *, ratio_penalty: ranges.NOT_NEGATIVE = 0.5):
   """DRO of tokens: the policy gradient with a quadratic pull to the old policy.
 
     l = -(A log pi_theta(y_t) - beta/2 (log rho)^2)
@@ -276,12 +276,12 @@ def dro(logps_BT, old_logps_BT, advantages_BT, learn_BT, *, beta: ranges.NOT_NEG
   per token, and clamped.
 
   Args:
-    beta: strength of the pull, > 0.
+    ratio_penalty: beta, strength of the pull, > 0.
   """
   logps_BT, old_logps_BT, advantages_BT = _ratio.where_valid(
       logps_BT, old_logps_BT, advantages_BT, learn_BT)
   d_BT = jnp.clip(logps_BT - old_logps_BT, -_ratio.MAX_LOG_RATIO, _ratio.MAX_LOG_RATIO)
-  return -(advantages_BT * logps_BT - beta / 2 * d_BT**2)
+  return -(advantages_BT * logps_BT - ratio_penalty / 2 * d_BT**2)
 
 
 def minirl(logps_BT, old_logps_BT, sampler_logps_BT, advantages_BT, learn_BT, *,

@@ -62,7 +62,7 @@ def scaled_bradley_terry(chosen_N, rejected_N, strength_N, valid_N):
   return _mean(masked.where_valid(strength_N, valid_N) * jax.nn.softplus(-gap_N), valid_N)
 
 
-def focal(chosen_N, rejected_N, valid_N, *, gamma: ranges.NOT_NEGATIVE = 2.0, discount="all"):
+def focal(chosen_N, rejected_N, valid_N, *, focal_exponent: ranges.NOT_NEGATIVE = 2.0, discount="all"):
   """Bradley-Terry with less weight on pairs that are already right.
 
     all:    l = (1 - P)^gamma softplus(-D)                      P = sigmoid(D)
@@ -73,7 +73,7 @@ def focal(chosen_N, rejected_N, valid_N, *, gamma: ranges.NOT_NEGATIVE = 2.0, di
   papers: nothing known. The weight is differentiated, too.
 
   Args:
-    gamma: 0 is Bradley-Terry.
+    focal_exponent: gamma; 0 is Bradley-Terry.
     discount: all, or right (pairs ordered wrong keep their whole weight).
     Otherwise, and Returns: as `bradley_terry`.
   Raises:
@@ -84,7 +84,7 @@ def focal(chosen_N, rejected_N, valid_N, *, gamma: ranges.NOT_NEGATIVE = 2.0, di
   gap_N = _gap(chosen_N, rejected_N, valid_N)
   log_weight_N = -jax.nn.softplus(gap_N)  # log(1 - P): a power of 0 has no slope.
   if discount == "right": log_weight_N = jnp.minimum(log_weight_N + jnp.log(2.0), 0)
-  return _mean(jnp.exp(gamma * log_weight_N) * jax.nn.softplus(-gap_N), valid_N)
+  return _mean(jnp.exp(focal_exponent * log_weight_N) * jax.nn.softplus(-gap_N), valid_N)
 
 
 def hinge(chosen_N, rejected_N, valid_N, *, margin: ranges.ANY = 1.0):

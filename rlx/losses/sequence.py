@@ -118,7 +118,7 @@ def vespo(logps_BT, sampler_logps_BT, advantages_BT, learn_BT, *, k_pos: ranges.
 
 
 @resolve.declares(aggregation="seq-mean-token-mean")
-def pacs(logps_BT, old_logps_BT, learn_BT, outcome_PG, learn_PG, *, beta: ranges.POSITIVE = 1.0):
+def pacs(logps_BT, old_logps_BT, learn_BT, outcome_PG, learn_PG, *, score_scale: ranges.POSITIVE = 1.0):
   """PACS: the verdict as the label of a completion's score within its group.
 
     l_i = -r_i log sigmoid(z_i) - (1 - r_i) log sigmoid(-z_i),   on every token of row i
@@ -136,12 +136,12 @@ def pacs(logps_BT, old_logps_BT, learn_BT, outcome_PG, learn_PG, *, beta: ranges
   Args:
     outcome_PG: verdicts in [0, 1]; anything where learn_PG is False.
     learn_PG: bool.
-    beta: of the score, > 0.
+    score_scale: beta, of the score, > 0.
   """
   axes.dims(logps_BT=logps_BT, old_logps_BT=old_logps_BT, learn_BT=learn_BT,
             outcome_PG=outcome_PG, learn_PG=learn_PG)
   ratio_BT = masked.where_valid(logps_BT, learn_BT) - masked.where_valid(old_logps_BT, learn_BT)
-  score_B = beta * jnp.sum(ratio_BT, axis=1)
+  score_B = score_scale * jnp.sum(ratio_BT, axis=1)
   score_PG = masked.where_valid(score_B.reshape(learn_PG.shape), learn_PG)
   n_P1 = jnp.sum(learn_PG, axis=1, keepdims=True)
   z_PG = ((n_P1 * score_PG - jnp.sum(score_PG, axis=1, keepdims=True))
@@ -178,7 +178,7 @@ def dro(logps_BT, ref_logps_BT, advantages_BT, learn_BT, *, tau: ranges.POSITIVE
 
 @resolve.declares(aggregation="seq-mean-token-mean")
 def dpo(logps_BT, ref_logps_BT, learn_BT, outcome_PG, learn_PG, *,
-        beta: ranges.POSITIVE = 0.1):
+        dpo_beta: ranges.POSITIVE = 0.1):
   """DPO of the policy on one pair of each group, its best and its worst completion.
 
     l_p = softplus(-(z_w - z_l)),   on every token of group p
@@ -197,7 +197,7 @@ def dpo(logps_BT, ref_logps_BT, learn_BT, outcome_PG, learn_PG, *,
     ref_logps_BT: nats, at the sampling temperature; see kl.sync_every.
     outcome_PG: verdicts; anything where learn_PG is False.
     learn_PG: bool.
-    beta: of the log-ratio, > 0.
+    dpo_beta: beta, scale of the log-ratio, > 0.
   """
   axes.dims(logps_BT=logps_BT, ref_logps_BT=ref_logps_BT, learn_BT=learn_BT,
             outcome_PG=outcome_PG, learn_PG=learn_PG)
@@ -205,12 +205,12 @@ def dpo(logps_BT, ref_logps_BT, learn_BT, outcome_PG, learn_PG, *,
   worst_P = jnp.argmin(jnp.where(learn_PG, outcome_PG, jnp.inf), axis=1)
   is_pair_P1 = (jnp.any(learn_PG, axis=1, keepdims=True)
                 & (_pick(outcome_PG, best_P) > _pick(outcome_PG, worst_P)))
-  return _pair(logps_BT, ref_logps_BT, learn_BT, best_P, worst_P, is_pair_P1, beta)
+  return _pair(logps_BT, ref_logps_BT, learn_BT, best_P, worst_P, is_pair_P1, dpo_beta)
 
 
 @resolve.declares(aggregation="seq-mean-token-mean")
 def crew_dpo(logps_BT, ref_logps_BT, old_logps_BT, answer_span_BT, learn_BT, outcome_PG,
-             learn_PG, *, beta: ranges.POSITIVE = 0.1):
+             learn_PG, *, dpo_beta: ranges.POSITIVE = 0.1):
   """CRew-DPO: `dpo` on the pair of right and wrong that the policy was surest how to rank.
 
     w = the right completion of the highest c, l = the wrong one of the lowest
@@ -240,7 +240,7 @@ def crew_dpo(logps_BT, ref_logps_BT, old_logps_BT, answer_span_BT, learn_BT, out
   worst_P = jnp.argmin(jnp.where(wrong_PG, sure_PG, jnp.inf), axis=1)
   is_pair_P1 = (jnp.any(right_PG, axis=1, keepdims=True)
                 & jnp.any(wrong_PG, axis=1, keepdims=True))
-  return _pair(logps_BT, ref_logps_BT, learn_BT, best_P, worst_P, is_pair_P1, beta)
+  return _pair(logps_BT, ref_logps_BT, learn_BT, best_P, worst_P, is_pair_P1, dpo_beta)
 
 
 def _pick(x_PG, which_P):

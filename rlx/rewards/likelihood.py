@@ -244,11 +244,11 @@ def answer_confidence(old_logps_BT, answer_span_BT, learn_B, *, agg="mean_p"):
                             counts_B)
 
 
-def last_token(self_logps_B, learn_B, *, c_ref: ranges.ANY, beta: ranges.POSITIVE = 0.1,
+def last_token(self_logps_B, learn_B, *, c_ref: ranges.ANY, beta_v: ranges.POSITIVE = 0.1,
                use_clip=True):
   """LaSeR's self-reward: a token nobody uses, read after the completion's last.
 
-    r = beta (log pi(z_c | x, y) - c_ref),   in [0, 1] with use_clip
+    r = beta_v (log pi(z_c | x, y) - c_ref),   in [0, 1] with use_clip
 
   Source: Yang et al. 2025, arXiv:2510.14943. Differs from the paper: the reward by
   itself. The regression on the verdict that gives it a meaning is
@@ -258,12 +258,12 @@ def last_token(self_logps_B, learn_B, *, c_ref: ranges.ANY, beta: ranges.POSITIV
     self_logps_B: log pi(likelihood.token | x, y), nats.
     learn_B: bool; other rows get 0.
     c_ref: what a model before training says of that token, about -23 to -25.
-    beta: scale, the paper's beta_v.
+    beta_v: scale of the self-reward.
   Returns:
     rewards_B.
   """
   axes.dims(self_logps_B=self_logps_B, learn_B=learn_B)
-  rewards_B = beta * (masked.where_valid(self_logps_B, learn_B) - c_ref)
+  rewards_B = beta_v * (masked.where_valid(self_logps_B, learn_B) - c_ref)
   return masked.where_valid(jnp.clip(rewards_B, 0, 1) if use_clip else rewards_B, learn_B)
 
 

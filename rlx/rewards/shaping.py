@@ -172,8 +172,8 @@ def ensemble(scores_BE, learn_B, *, kind="mean", weight: ranges.NOT_NEGATIVE = 0
   return masked.where_valid(rewards_B, learn_B)
 
 
-def stratified(scores_PG, outcome_PG, learn_PG, *, alpha: ranges.NOT_NEGATIVE = 0.05,
-               beta: ranges.NOT_NEGATIVE = 0.05):
+def stratified(scores_PG, outcome_PG, learn_PG, *, wrong_range: ranges.NOT_NEGATIVE = 0.05,
+               right_range: ranges.NOT_NEGATIVE = 0.05):
   """HERO: the verdict, with the score ranking completions of equal verdict.
 
     r = -alpha + 2 alpha u  if wrong,   1 - beta + 2 beta u  if right
@@ -188,14 +188,15 @@ def stratified(scores_PG, outcome_PG, learn_PG, *, alpha: ranges.NOT_NEGATIVE = 
     scores_PG: anything where learn_PG is False.
     outcome_PG: verdicts, right above 1/2.
     learn_PG: bool.
-    alpha, beta: half the range of wrong and of right completions.
+    wrong_range, right_range: alpha and beta, half the range of wrong and of right
+      completions.
   Returns:
     rewards_B in [-alpha, alpha] and [1 - beta, 1 + beta], 0 where not valid.
   """
   axes.dims(scores_PG=scores_PG, outcome_PG=outcome_PG, learn_PG=learn_PG)
   right_PG, wrong_PG = learn_PG & (outcome_PG > 0.5), learn_PG & ~(outcome_PG > 0.5)
-  good_PG = 1 + beta * (2 * _unit(scores_PG, right_PG) - 1)
-  bad_PG = alpha * (2 * _unit(scores_PG, wrong_PG) - 1)
+  good_PG = 1 + right_range * (2 * _unit(scores_PG, right_PG) - 1)
+  bad_PG = wrong_range * (2 * _unit(scores_PG, wrong_PG) - 1)
   return (masked.where_valid(good_PG, right_PG) + masked.where_valid(bad_PG, wrong_PG)).reshape(-1)
 
 

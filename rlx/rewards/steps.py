@@ -203,7 +203,7 @@ def flaw_penalty(step_scores_BT, step_ends_BT, learn_BT, outcome_B, learn_B, *,
   return masked.where_valid(jnp.where(outcome_B > 0.5, right_B, -1), learn_B)
 
 
-def redistribute(values_BT, learn_BT, outcome_B, learn_B, *, beta: ranges.ANY = 1.0):
+def redistribute(values_BT, learn_BT, outcome_B, learn_B, *, share: ranges.ANY = 1.0):
   """RED: the outcome, spread over the tokens by what they added to its expectation.
 
     r_t = beta (v_{t+1} - v_t) + (1 - beta) o 1[t is the last token]
@@ -213,14 +213,14 @@ def redistribute(values_BT, learn_BT, outcome_B, learn_B, *, beta: ranges.ANY = 
 
   Source: Li et al. 2024, arXiv:2411.08302. Differs from the paper: it reads v and
   o from the head of one reward model, here they are the value model and the
-  verifier. The paper's beta_c is beta; its default was not found.
+  verifier. The paper's beta_c is beta; its default is not known.
 
   Args:
     values_BT: anything on padding.
     learn_BT: bool.
     outcome_B: verdicts, NaN where not valid.
     learn_B: bool.
-    beta: share that is redistributed.
+    share: beta, the share that is redistributed.
   Returns:
     rewards_BT.
   """
@@ -230,7 +230,7 @@ def redistribute(values_BT, learn_BT, outcome_B, learn_B, *, beta: ranges.ANY = 
   outcome_B = masked.where_valid(outcome_B, learn_B)
   final_BT = masked.where_valid(outcome_B[:, None], masked.last(learn_BT))
   next_BT = _segments.following(values_BT, learn_BT) + final_BT
-  return beta * (next_BT - values_BT) + (1 - beta) * final_BT
+  return share * (next_BT - values_BT) + (1 - share) * final_BT
 
 
 def _known(step_scores_BT, step_ends_BT, learn_BT, learn_B):

@@ -130,7 +130,7 @@ def test_lp_reg():
   ratio = jnp.array([[20., 1., 1., 20., 20.]])
   a = jnp.array([[-1., -1., -1., -1., 1.]])
   of = lambda x, **o: distribution.lp_reg(
-      x, jnp.log(p / ratio), proxy, a, ROW, fraction=.5, coef=3., **o)[0]
+      x, jnp.log(p / ratio), proxy, a, ROW, fraction=.5, kl_coef=3., **o)[0]
   np.testing.assert_allclose(
       of(jnp.log(p)), [[20 + 3 * (1 - np.log(2)), 1, 1, 20, -10]], rtol=1e-5)
   # The pull: d/d log pi of k3 is 1 - proxy / pi = -1. The gradient of rho is rho.

@@ -62,7 +62,7 @@ def test_covariance_tokens():
   mask_BT = jnp.ones((1, 6), bool)
   old_BT = logps_BT - 0.1
   plain_BT = -a_BT * jnp.exp(jnp.float32(0.1))
-  held = policy.kl_cov(logps_BT, old_BT, a_BT, mask_BT, fraction=0.4, coef=2.0) - plain_BT
+  held = policy.kl_cov(logps_BT, old_BT, a_BT, mask_BT, fraction=0.4, kl_coef=2.0) - plain_BT
   np.testing.assert_allclose(held, [[.2, .2, 0, 0, 0, 0]], atol=1e-6)   # floor(6 * .4).
   np.testing.assert_allclose(
       policy.kl_cov(logps_BT, old_BT, a_BT, mask_BT, fraction=0.0), plain_BT, rtol=1e-6)

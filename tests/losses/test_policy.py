@@ -79,7 +79,7 @@ def test_rl_plus(old, new, gamma, ratio):
   logs = lambda p: jnp.log(jnp.full((2, 1), p))
   mask_BT, demo_B = jnp.ones((2, 1), bool), jnp.array([True, False])
   loss = lambda x_BT: policy.rl_plus(x_BT, logs(old), jnp.full((2, 1), 2.), mask_BT, demo_B,
-                                     gamma=gamma)
+                                     focal_exponent=gamma)
   np.testing.assert_allclose(loss(logs(new)), [[-2 * ratio], [-2 * new / old]], rtol=1e-3)
   # d pi = pi d log pi: the gradient is the loss, the power has none.
   grads_BT = jax.grad(lambda x: loss(x).sum())(logs(new))

@@ -22,7 +22,7 @@ def sigmoid(x): return 1 / (1 + np.exp(-x))
     ("bradley_terry", (), dict(smoothing=.1),
      .9 * soft(-1) + .1 * soft(1) + .9 * soft(2) + .1 * soft(-2)),
     ("focal", (), {}, sigmoid(-1)**2 * soft(-1) + sigmoid(2)**2 * soft(2)),
-    ("focal", (), dict(gamma=1., discount="right"), 2 * sigmoid(-1) * soft(-1) + soft(2)),
+    ("focal", (), dict(focal_exponent=1., discount="right"), 2 * sigmoid(-1) * soft(-1) + soft(2)),
     ("hinge", (), dict(margin=1.5), .5 + 3.5), ("hinge", (), dict(margin=.5), 2.5),
 ])
 def test_pairs(name, extra, options, expected):
@@ -39,7 +39,7 @@ def test_strong_preferences_count_more():
 def test_without_discount_focal_is_bradley_terry():
   want = reward_model.bradley_terry(*PAIR, VALID)
   for discount in reward_model.DISCOUNTS:
-    got = reward_model.focal(*PAIR, VALID, gamma=0., discount=discount)
+    got = reward_model.focal(*PAIR, VALID, focal_exponent=0., discount=discount)
     np.testing.assert_allclose(got.total, want.total, rtol=1e-6)
 
 
@@ -50,7 +50,7 @@ def test_far_pairs_have_finite_slopes(gap):
         jnp.array([gap]))
     assert np.isfinite(grad).all()
   slope = jax.grad(lambda x: reward_model.focal(
-      x, jnp.zeros(1), jnp.ones(1, bool), gamma=.5).total)(jnp.array([gap]))
+      x, jnp.zeros(1), jnp.ones(1, bool), focal_exponent=.5).total)(jnp.array([gap]))
   assert np.isfinite(slope).all()
 
 

@@ -87,7 +87,7 @@ def test_dpo():
   mask_BT = mask_BT & learn_PG.reshape(-1, 1)
   def loss(d_BT):
     return sequence.dpo(d_BT, jnp.zeros_like(d_BT), mask_BT, outcome_PG,
-                        learn_PG, beta=0.1)
+                        learn_PG, dpo_beta=0.1)
   pair = np.log1p(np.exp(-.3))
   np.testing.assert_allclose(
       loss(d_BT), [[pair] * 2, [pair, 0], [pair] * 2] + [[0, 0]] * 5, rtol=1e-6)
@@ -102,7 +102,7 @@ def test_dpo():
 def test_dpo_takes_the_best_and_the_worst_of_graded_verdicts():
   outcome_PG, learn_PG = jnp.array([[.2, .9, .1, .5]]), jnp.ones((1, 4), bool)
   d_BT = jnp.array([[1.], [2.], [4.], [8.]])
-  got = sequence.dpo(d_BT, 0 * d_BT, d_BT > 0, outcome_PG, learn_PG, beta=1.0)
+  got = sequence.dpo(d_BT, 0 * d_BT, d_BT > 0, outcome_PG, learn_PG, dpo_beta=1.0)
   np.testing.assert_allclose(got, np.log1p(np.exp(2.)), rtol=1e-6)  # -(2 - 4)
 
 
@@ -116,13 +116,13 @@ def test_crew_dpo():
   mask_BT = jnp.broadcast_to(learn_PG.reshape(-1, 1), p_BT.shape)
   d_BT = jnp.array([[1., 0], [2, 0], [4, 0], [3, 5], [9, 9], [9, 9]] * 2)
   got = sequence.crew_dpo(d_BT, 0 * d_BT, jnp.log(p_BT), span_BT, mask_BT, outcome_PG,
-                          learn_PG, beta=0.1)
+                          learn_PG, dpo_beta=0.1)
   # 2 of the surer right against 8 of the less sure wrong.
   pair = np.log1p(np.exp(.8 - .2))
   np.testing.assert_allclose(got, [[pair] * 2] * 4 + [[0, 0]] * 8, rtol=1e-6)
   # Without an answer nobody is sure: 0 is below .3.
   got = sequence.crew_dpo(d_BT, 0 * d_BT, jnp.log(p_BT), span_BT.at[2].set(False), mask_BT,
-                          outcome_PG, learn_PG, beta=0.1)
+                          outcome_PG, learn_PG, dpo_beta=0.1)
   np.testing.assert_allclose(got[0], np.log1p(np.exp(.4 - .2)), rtol=1e-6)
 
 
@@ -137,7 +137,7 @@ def test_first_gradient_of_pacs_is_rloo():
     return jax.grad(lambda x_BT: aggregate.aggregate(
         fn(x_BT), counts_BT, mode=mode).total)(logps_BT)
   pacs = lambda x_BT: sequence.pacs(x_BT, logps_BT, counts_BT, outcome_PG, learn_PG,
-                                    beta=.3)
+                                    score_scale=.3)
   reinforce = lambda x_BT: policy.reinforce(x_BT, rloo_BT, counts_BT)
   np.testing.assert_allclose(
       gradient(pacs, sequence.pacs.aggregation),

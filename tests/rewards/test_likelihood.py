@@ -190,4 +190,4 @@ def test_last_token():
   self_logps_B, learn_B = jnp.array([-20., -25., -3., nan]), jnp.array([1, 1, 1, 0], bool)
   found = lambda **o: likelihood.last_token(self_logps_B, learn_B, c_ref=-23., **o)
   np.testing.assert_allclose(found(), [.3, 0, 1, 0], rtol=1e-6)
-  np.testing.assert_allclose(found(use_clip=False, beta=.2), [.6, -.4, 4, 0], rtol=1e-6)
+  np.testing.assert_allclose(found(use_clip=False, beta_v=.2), [.6, -.4, 4, 0], rtol=1e-6)

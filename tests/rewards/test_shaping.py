@@ -70,12 +70,12 @@ def test_ensemble(options, expected):
 def test_stratified_ranks_within_a_verdict_and_never_across():
   scores_PG = jnp.array([[.9, .1, .5, .3, nan], [.2, .2, .7, nan, nan]])
   outcome_PG = jnp.array([[0., 1., 0., 0., 1.], [1., 1., 0., nan, nan]])
-  got = shaping.stratified(scores_PG, outcome_PG, ~jnp.isnan(scores_PG), alpha=.1, beta=.2)
+  got = shaping.stratified(scores_PG, outcome_PG, ~jnp.isnan(scores_PG), wrong_range=.1, right_range=.2)
   # Wrong: .3 .5 .9 -> 0, 1/3, 1. A lone one and ties are in the middle.
   np.testing.assert_allclose(
       got.reshape(2, 5), [[.1, 1, -.1 / 3, -.1, 0], [1, 1, 0, 0, 0]], atol=1e-6)
   got = shaping.stratified(jnp.array([[0., 1., .5]]), jnp.ones((1, 3)),
-                           jnp.ones((1, 3), bool), beta=.2)
+                           jnp.ones((1, 3), bool), right_range=.2)
   np.testing.assert_allclose(got, [.8, 1.2, 1], rtol=1e-6)
 
 
@@ -128,7 +128,7 @@ def test_what_reduces_to_what():
   """No range leaves the verdict; one scorer, or the same one thrice, is no ensemble."""
   outcome_PG = jnp.array([[1., 0., 1., nan], [0., 1., nan, nan], [1., nan, nan, nan]])
   np.testing.assert_array_equal(
-      shaping.stratified(SCORES_PG, outcome_PG, VALID_PG, alpha=0., beta=0.),
+      shaping.stratified(SCORES_PG, outcome_PG, VALID_PG, wrong_range=0., right_range=0.),
       outcome.verdict(outcome_PG.reshape(-1), VALID_PG.reshape(-1)))
   scores_B, learn_B = SCORES_PG.reshape(-1), VALID_PG.reshape(-1)
   for scores_BE in (scores_B[:, None], jnp.stack([scores_B] * 3, axis=1)):

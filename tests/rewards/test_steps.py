@@ -158,7 +158,7 @@ def test_redistribute(beta, expected):
   values_BT = jnp.array([[.25, .5, .1, nan], [.5, nan, nan, nan], [.3, .2, .1, .7]])
   mask_BT = jnp.array([[1, 1, 1, 0], [1, 0, 0, 0], [1, 1, 1, 1]], bool)
   got_BT = steps.redistribute(values_BT, mask_BT, jnp.array([1., 0., nan]),
-                              jnp.array([True, True, False]), beta=beta)
+                              jnp.array([True, True, False]), share=beta)
   np.testing.assert_allclose(got_BT, expected, atol=1e-6)
   # Rewards add up to outcome - beta v_0.
   np.testing.assert_allclose(got_BT.sum(axis=1), [1 - .25 * beta, -.5 * beta, 0], atol=1e-6)
