@@ -69,9 +69,9 @@ def test_its_mean_does_not_depend_on_how_tokens_are_averaged(aggregation):
       self_logps_B=jnp.array([-10., -15, -15, 0]), logps_BT=zeros_BT, entropy_BT=zeros_BT,
       sampler_logps_BT=zeros_BT, advantages_BT=zeros_BT)
   loss, metrics = update.policy_loss(c, found)(scored, jnp.zeros(4))
-  # c_ref and beta of the config: r of the right one, and r of the wrong ones, which are 0.
+  # c_ref and beta_v of the config: r of the right one, and r of the wrong ones, which are 0.
   own = c.learner.auxiliary
-  error = own.beta * (-10 - own.c_ref) - 1, own.beta * (-15 - own.c_ref)
+  error = own.beta_v * (-10 - own.c_ref) - 1, own.beta_v * (-15 - own.c_ref)
   want = (1.5 * error[0]**2 + 2 * .75 * error[1]**2) / 3
   np.testing.assert_allclose(metrics["auxiliary"].mean(), want, rtol=1e-5)
   np.testing.assert_allclose(loss.mean(), .5 * want, rtol=1e-5)
