@@ -26,199 +26,239 @@ from rlx.rewards import step_labels
 from rlx.verifiers import answers
 from rlx.verifiers import judge
 
-_ROWS = 2**20  # Completions of a step: methods hold a few arrays of so many.
-_FEW = 4       # Of prompts, tokens, ... of a batch that methods are tried on.
-ORDERS = ("single", "double", "none", "reverse")
-REFERENCES = ("frozen", "policy", "self")
+_ROWS = 2**20  # Completions of a step: methods hold a few arrays with so many rows.
+_FEW = 4       # Prompts, tokens, ... of the batch that methods are tried on.
+_DTYPES = ("float32", "bfloat16")
+# Keys whose value is one of a few.
+CHOICES = {
+    "kl.kind": divergence.KINDS,
+    "kl.place": ("loss", "reward"),
+    "learner.aggregation": aggregate.MODES,
+    "likelihood.model": ("policy", "reference"),
+    "memory_check": ("error", "warn", "off"),
+    "model.attention": attention.KINDS,
+    "model.dtype": _DTYPES,
+    "model.param_dtype": _DTYPES,
+    "model.param_update": optimizer.PARAM_UPDATES,
+    "model.remat": ("none", "full", "dots"),
+    "prm.order": ("single", "double", "none", "reverse"),
+    "prm.reference": ("frozen", "policy", "self"),
+    "rollouts.fill": ("drop", "failed", "error"),
+    "train_prm.labels": (None, *step_labels.KINDS),
+}
+# Keys that must be set if a method reads a field of the batch.
+SET_FOR_FIELD = {
+    "answer_mask_BM": "likelihood.max_tokens",
+    "answer_span_BT": "likelihood.separator",
+    "old_min_p_logps_BT": "distribution.min_p",
+    "self_logps_B": "likelihood.token",
+    "step_answer_logps_BJM": "likelihood.steps",
+    "top_logps_BTK": "distribution.top",
+}
 
 
 def check(c, methods):
-  """Values and contradictions. One line each; nothing has compiled yet."""
-  def refuse(condition, key, allowed):
-    if condition:
-      value = functools.reduce(getattr, key.split("."), c)
-      raise ValueError(f"{key}={value!r}: {allowed}.")
-  refuse(c.prompts.per_step * c.rollouts.per_prompt > _ROWS, "prompts.per_step",
-         f"at most {_ROWS} completions a step, with rollouts.per_prompt={c.rollouts.per_prompt}")
-  refuse("" in c.rollouts.stops, "rollouts.stops", "texts that are not empty")
-  refuse(c.rollouts.step_separator == "", "rollouts.step_separator", "None or a text")
-  refuse(not answers.is_pattern(c.eval.answer), "eval.answer", "a regular expression with at "
-         "most one group")
-  refuse(c.rollouts.slots is not None and c.rollouts.slots % c.rollouts.per_prompt,
-         "rollouts.slots", "None, from the device's memory, or a multiple of rollouts.per_prompt="
-         f"{c.rollouts.per_prompt}")
-  of_sampler = methods.reading("sampler_logps_BT")
-  refuse(c.rollouts.demonstration.name is not None and bool(of_sampler),
-         "rollouts.demonstration.name", f"None with {', '.join(of_sampler)}, which reads the "
-         "sampler's log-probs; those of a demonstration are not known")
-  if c.rollouts.demonstration.name is not None:
-    resolve.bind("prompts.datasets", c.rollouts.demonstration, "rollouts.demonstration",
-                 n_given=2)
-  if c.rollouts.budget.name is not None:
-    refuse(c.rollouts.budget.first >= c.rollouts.per_prompt, "rollouts.budget.first",
-           f"below rollouts.per_prompt={c.rollouts.per_prompt}, of which a second pass draws "
-           "the rest")
-    for key, off in (("rollouts.demonstration.name", None), ("rollouts.rehearsal", 0)):
-      refuse(functools.reduce(getattr, key.split("."), c) != off, key,
-             f"{off} with rollouts.budget")
-  refuse(c.rollouts.rehearsal >= c.prompts.per_step, "rollouts.rehearsal",
-         f"below prompts.per_step={c.prompts.per_step}")
-  refuse(c.rollouts.rehearsal and c.prompts.paired, "rollouts.rehearsal",
-         "0 with prompts.paired: the other wording would stay in training")
-  rehearses = methods.asking("rehearsal_BT")
-  refuse(bool(rehearses) != bool(c.rollouts.rehearsal), "rollouts.rehearsal",
-         f"{rehearses[0]} learns from them: at least 1" if rehearses else
-         "0 without learner.auxiliary.name='auxiliary.rehearsal', which learns from them")
-  refuse(c.rollouts.fill not in ("drop", "failed", "error"), "rollouts.fill",
-         "drop, failed or error")
-  refuse(c.memory_check not in ("error", "warn", "off"), "memory_check",
-         "error, warn or off")
-  for path in c.eval.prm_sets:
-    if path.endswith(".jsonl"): continue
-    resolve.lookup("verifiers", path, "eval.prm_sets")
-    refuse(c.rollouts.step_separator is None, "rollouts.step_separator",
-           f"eval.prm_sets={path!r} needs it")
-  refuse(c.train_prm.labels not in (None, *step_labels.KINDS), "train_prm.labels",
-         f"None or one of {step_labels.KINDS}")
-  refuse(c.train_prm.labels is not None and c.rollouts.step_separator is None,
-         "rollouts.step_separator", "train_prm.labels needs it")
-  refuse(c.prm.order not in ORDERS, "prm.order", f"one of {ORDERS}")
-  refuse(c.prm.reference not in REFERENCES, "prm.reference", f"one of {REFERENCES}")
-  refuse(c.kl.place not in ("loss", "reward"), "kl.place", "loss or reward")
-  if c.kl.target is not None:
-    refuse(not c.kl.coef > 0, "kl.coef", f"> 0 with kl.target={c.kl.target}, which multiplies it")
-    least = 0.2 * c.prompts.per_step * c.rollouts.per_prompt  # See divergence.adaptive_coef.
-    refuse(not c.kl.horizon > least, "kl.horizon", f"more than {least:g}, a fifth of a step's "
-           "completions, or the coefficient becomes negative")
-  refuse(c.kl.sync_every and c.rollouts.rehearsal, "kl.sync_every",
-         "0 with rollouts.rehearsal, which is of the start")
-  refuse(c.kl.sync_every and not methods.needs("ref_logps_BT"), "kl.sync_every",
-         "nothing reads the policy's reference; set kl.coef or leave it at 0")
-  refuse(c.kl.sync_mix < 1 and c.lora.rank, "kl.sync_mix",
-         "1 with lora.rank: a mean of adapters is not the adapter of a mean")
-  refuse(c.kl.reset_optimizer and not c.kl.sync_every, "kl.reset_optimizer",
-         "it happens with a sync; set kl.sync_every")
-  refuse(c.kl.kind not in divergence.KINDS, "kl.kind", f"one of {divergence.KINDS}")
-  refuse(c.learner.aggregation not in aggregate.MODES, "learner.aggregation",
-         f"one of {aggregate.MODES}")
-  forced = getattr(resolve.lookup("losses", c.learner.loss.name), "aggregation", None)
-  refuse(forced and c.learner.aggregation != forced, "learner.aggregation",
-         f"{c.learner.loss.name} is defined for {forced}")
-  refuse(c.model.dtype not in ("float32", "bfloat16"), "model.dtype",
-         "float32 or bfloat16")
-  refuse(c.model.param_dtype not in ("float32", "bfloat16"), "model.param_dtype",
-         "float32 or bfloat16")
-  refuse(c.model.param_update not in optimizer.PARAM_UPDATES, "model.param_update",
-         f"one of {optimizer.PARAM_UPDATES}")
-  refuse(c.kl.reset_optimizer and c.model.param_dtype != "float32" and not c.lora.rank,
-         "kl.reset_optimizer", f"False with model.param_dtype={c.model.param_dtype}: what its "
-         "parameters lack in bits is in the optimizer's state")
-  refuse(c.kl.sync_mix < 1 and c.model.param_dtype != "float32", "kl.sync_mix",
-         f"1 with model.param_dtype={c.model.param_dtype}, in which a mean that moves "
-         "little by little would be rounded back")
-  refuse(c.model.frozen_dtype not in (None, c.model.dtype), "model.frozen_dtype",
-         f"None or model.dtype={c.model.dtype}; in another the PRM would differ "
-         "from its own start")
-  refuse(c.model.attention not in attention.KINDS, "model.attention",
-         f"one of {attention.KINDS}")
-  refuse(c.model.attention == "cudnn" and (
-      c.model.dtype != "bfloat16" or jax.default_backend() != "gpu"), "model.attention",
-      "blocks; cudnn needs a GPU and model.dtype=bfloat16")
-  refuse(c.model.attention == "splash" and set(c.mesh.values()) != {1},
-         "model.attention", "blocks; splash runs on one device")
-  refuse(c.model.remat not in ("none", "full", "dots"), "model.remat",
-         "none, full or dots")
-  refuse(not c.lora.targets or set(c.lora.targets) - set(lora.TARGETS), "lora.targets",
-         f"some of {lora.TARGETS}")
-  refuse(c.lora.rank and c.prm.path is not None, "prm.path",
-         "None with lora.rank: PRM and policy are adapters over one base")
-  resolve.bind("rollouts", c.rollouts.filter_groups, "rollouts.filter_groups", n_given=2)
-  resolve.bind("prompts.templates", c.prompts.template, "prompts.template", n_given=1)
-  lonely = [] if c.rollouts.per_prompt > 1 else compares(c, methods)
-  refuse(bool(lonely), "rollouts.per_prompt",
-         f"advantages.{lonely[0] if lonely else ''} compares completions of a "
-         "group; use >= 2, or an estimator such as batch.reinforce")
-  if len(methods.value_terms) > 1:
-    keys = ", ".join(f"advantages.{t}.name={c.advantages[t].name!r}" for t in methods.value_terms)
-    raise ValueError(f"{keys}: one value model cannot learn the targets of several terms; use "
-                     "values in one term, or advantages.total for the sum of the rewards.")
+  """Refuses a config whose values are not allowed or contradict each other.
+
+  Raises:
+    ValueError: one line with the key, its value and what is allowed.
+  """
+  for key, allowed in CHOICES.items():
+    if _value(c, key) not in allowed: _refuse(c, key, f"one of {allowed}")
+  _resolve_functions(c)
+  for section in (_texts, _rollouts, _paired, _kl, _model, _learner, _verifiers, _fields, _steps):
+    for is_wrong, key, allowed in section(c, methods):
+      if is_wrong: _refuse(c, key, allowed)
+  _check_judge(c)
+  _check_value_model(c, methods)
   for name in ("learner", "prm", "value"):
     methods_lib.scheduled(f"{name}.optimizer", c[name].optimizer.lr, c[name].optimizer)
   trackers.check(c.log.writers)
-  _check_sources(c, methods, refuse)
   _try(c, methods)
-  refuse(c.prm.order != "none" and not methods.needs("prm_logps_BT") and
-         c.prm.path is not None, "prm.path",
-         "no reward or estimator reads the PRM; drop the path or add a process reward")
-  for line in (*cancelled(c, methods), *uncorrected(c, methods), *loud(c)): logging.warning("%s", line)
+  if (c.prm.order != "none" and not methods.needs("prm_logps_BT")
+      and c.prm.path is not None):
+    _refuse(c, "prm.path", "no reward or estimator reads the PRM; drop the path or add a "
+            "process reward")
+  for line in (*cancelled(c, methods), *uncorrected(c, methods), *loud(c)):
+    logging.warning("%s", line)
 
 
-def _check_sources(c, methods, refuse):
-  """What methods read beside verdict and log-probs has somebody who gives it."""
-  scored = methods.asking("step_scores_BT")
-  refuse(bool(scored) and c.verifier.steps is None, "verifier.steps",
-         f"{', '.join(scored)} reads the scores of steps; name what judges them, "
-         "such as chain.steps")
-  scored = methods.asking("scores_B", "scores_PG", "scores_BE")
-  refuse(bool(scored) and not c.verifier.scores, "verifier.scores",
-         f"{', '.join(scored)} reads scores beside the verdict; name verifiers such as "
-         "('format.boxed',)")
-  for path in c.verifier.scores: resolve.lookup("verifiers", path, "verifier.scores")
+def _value(c, key):
+  return functools.reduce(getattr, key.split("."), c)
+
+
+def _refuse(c, key, allowed):
+  raise ValueError(f"{key}={_value(c, key)!r}: {allowed}.")
+
+
+# Each of these yields (is it wrong, key, what is allowed).
+
+
+def _texts(c, methods):
+  del methods
+  yield "" in c.rollouts.stops, "rollouts.stops", "texts that are not empty"
+  for key in ("rollouts.step_separator", "likelihood.separator"):
+    yield _value(c, key) == "", key, "None or a text"
+  yield (not answers.is_pattern(c.eval.answer), "eval.answer",
+         "a regular expression with at most one group")
+  yield ("{}" not in c.likelihood.answer, "likelihood.answer",
+         "a text with {} where the reference answer stands")
+
+
+def _rollouts(c, methods):
+  r, group = c.rollouts, f"rollouts.per_prompt={c.rollouts.per_prompt}"
+  yield (c.prompts.per_step * r.per_prompt > _ROWS, "prompts.per_step",
+         f"at most {_ROWS} completions a step, with {group}")
+  yield (r.slots is not None and r.slots % r.per_prompt, "rollouts.slots",
+         f"None, from the device's memory, or a multiple of {group}")
+  readers = methods.reading("sampler_logps_BT")
+  yield (r.demonstration.name is not None and readers, "rollouts.demonstration.name",
+         f"None with {', '.join(readers)}, which reads the sampler's log-probs; those of a "
+         "demonstration are not known")
+  if r.budget.name is not None:
+    yield (r.budget.first >= r.per_prompt, "rollouts.budget.first",
+           f"below {group}, of which a second pass draws the rest")
+    for key, off in (("rollouts.demonstration.name", None), ("rollouts.rehearsal", 0)):
+      yield _value(c, key) != off, key, f"{off} with rollouts.budget"
+  yield (r.rehearsal >= c.prompts.per_step, "rollouts.rehearsal",
+         f"below prompts.per_step={c.prompts.per_step}")
+  learners = methods.asking("rehearsal_BT")
+  yield (bool(learners) != bool(r.rehearsal), "rollouts.rehearsal",
+         f"{learners[0]} learns from them: at least 1" if learners else
+         "0 without learner.auxiliary.name='auxiliary.rehearsal', which learns from them")
+  compared = [] if r.per_prompt > 1 else compares(c, methods)
+  yield (compared, "rollouts.per_prompt",
+         f"advantages.{' '.join(compared[:1])} compares completions of a group; use >= 2, or an "
+         "estimator such as batch.reinforce")
+
+
+def _paired(c, methods):
+  yield (methods.needs("pair_PG") and not c.prompts.paired, "prompts.paired",
+         "a reward compares two wordings of a question; True, and a prompts.dataset that "
+         "has them, such as chain_pairs")
+  if not c.prompts.paired: return
+  yield (c.rollouts.rehearsal, "rollouts.rehearsal",
+         "0 with prompts.paired: the other wording would stay in training")
+  yield c.prompts.per_step % 2, "prompts.per_step", "must be even with prompts.paired"
+  for key, only in (("rollouts.filter_groups.name", "filter_groups.with_verdict"),
+                    ("rollouts.oversample", 1.0)):
+    yield (_value(c, key) != only, key,
+           f"{only} with prompts.paired: both wordings stay in the batch")
+
+
+def _kl(c, methods):
+  if c.kl.target is not None:
+    yield not c.kl.coef > 0, "kl.coef", f"> 0 with kl.target={c.kl.target}, which multiplies it"
+    least = 0.2 * c.prompts.per_step * c.rollouts.per_prompt  # See divergence.adaptive_coef.
+    yield (not c.kl.horizon > least, "kl.horizon",
+           f"more than {least:g}, a fifth of a step's completions, or the coefficient becomes "
+           "negative")
+  yield (c.kl.sync_every and c.rollouts.rehearsal, "kl.sync_every",
+         "0 with rollouts.rehearsal, whose completions are those of the start")
+  yield (c.kl.sync_every and not methods.needs("ref_logps_BT"), "kl.sync_every",
+         "nothing reads the policy's reference; set kl.coef or leave it at 0")
+  yield (c.kl.reset_optimizer and not c.kl.sync_every, "kl.reset_optimizer",
+         "it happens with a sync; set kl.sync_every")
+  dtype = f"model.param_dtype={c.model.param_dtype}"
+  yield (c.kl.reset_optimizer and c.model.param_dtype != "float32" and not c.lora.rank,
+         "kl.reset_optimizer", f"False with {dtype}: the bits that its parameters lack are in "
+         "the optimizer's state")
+  if c.kl.sync_mix < 1:
+    yield (c.lora.rank, "kl.sync_mix",
+           "1 with lora.rank: a mean of adapters is not the adapter of a mean")
+    yield (c.model.param_dtype != "float32", "kl.sync_mix",
+           f"1 with {dtype}, in which small changes of a mean would be rounded away")
+
+
+def _model(c, methods):
+  del methods
+  yield (c.model.frozen_dtype not in (None, c.model.dtype), "model.frozen_dtype",
+         f"None or model.dtype={c.model.dtype}; in another the PRM would differ "
+         "from its own start")
+  yield (c.model.attention == "cudnn" and (
+      c.model.dtype != "bfloat16" or jax.default_backend() != "gpu"), "model.attention",
+         "blocks; cudnn needs a GPU and model.dtype=bfloat16")
+  yield (c.model.attention == "splash" and set(c.mesh.values()) != {1}, "model.attention",
+         "blocks; splash runs on one device")
+  yield (not c.lora.targets or set(c.lora.targets) - set(lora.TARGETS), "lora.targets",
+         f"some of {lora.TARGETS}")
+  yield (c.lora.rank and c.prm.path is not None, "prm.path",
+         "None with lora.rank: PRM and policy are adapters over one base")
+
+
+def _learner(c, methods):
+  forced = getattr(resolve.lookup("losses", c.learner.loss.name), "aggregation", None)
+  yield (forced and c.learner.aggregation != forced, "learner.aggregation",
+         f"{c.learner.loss.name} is defined for {forced}")
   for term, (_, fn) in methods.estimators.items():
     if "greedy_B" not in fn.fields: continue
     plain = dict(name="outcome.verdict", coef=1.0)
-    of = [c.rewards[term]] if term in c.rewards else list(c.rewards.values())
-    refuse([{k: spec[k] for k in plain} for spec in of] != [plain], f"advantages.{term}.name",
+    specs = [c.rewards[term]] if term in c.rewards else list(c.rewards.values())
+    yield ([{k: spec[k] for k in plain} for spec in specs] != [plain], f"advantages.{term}.name",
            f"compares with the verdict of a greedy completion, so the reward must be {plain}")
-  _check_judge(c, refuse)
-  refuse(methods.needs("pair_PG") and not c.prompts.paired, "prompts.paired",
-         "a reward compares two wordings of a question; True, and a prompts.dataset that "
-         "has them, such as chain_pairs")
-  refuse(c.prompts.paired and c.prompts.per_step % 2, "prompts.per_step",
-         "must be even with prompts.paired")
-  for key, only in (("rollouts.filter_groups.name", "filter_groups.with_verdict"),
-                    ("rollouts.oversample", 1.0)):
-    refuse(c.prompts.paired and functools.reduce(getattr, key.split("."), c) != only, key,
-           f"{only} with prompts.paired: both wordings stay in the batch")
-  refuse(c.likelihood.model not in ("policy", "reference"), "likelihood.model",
-         "policy or reference")
-  refuse("{}" not in c.likelihood.answer, "likelihood.answer",
-         "a text with {} where the reference answer stands")
-  for field, key, wrong in (
-      ("answer_mask_BM", "likelihood.max_tokens", c.likelihood.max_tokens < 1),
-      ("step_answer_logps_BJM", "likelihood.steps", c.likelihood.steps < 1),
-      ("answer_span_BT", "likelihood.separator", not c.likelihood.separator),
-      ("self_logps_B", "likelihood.token", c.likelihood.token is None)):
-    refuse(bool(methods.needs(field) or methods.asking(field)) and wrong, key,
+
+
+def _verifiers(c, methods):
+  for fields, key, example in (
+      (("step_scores_BT",), "steps", "reads the scores of steps; name a verifier of steps, "
+       "such as chain.steps"),
+      (("scores_B", "scores_PG", "scores_BE"), "scores", "reads scores other than the "
+       "verdict; name verifiers such as ('format.boxed',)")):
+    readers = methods.asking(*fields)
+    yield readers and not c.verifier[key], f"verifier.{key}", f"{', '.join(readers)} {example}"
+
+
+def _steps(c, methods):
+  """What needs a text that ends reasoning steps."""
+  needing = [f"eval.prm_sets={path!r}" for path in c.eval.prm_sets
+             if not path.endswith(".jsonl")]
+  if c.train_prm.labels is not None: needing.append("train_prm.labels")
+  needing += [f"rewards.{term}.granularity='step'" for term, spec in c.rewards.items()
+              if dict(spec).get("granularity") == "step"]
+  needing += methods.asking("step_ends_BT")
+  if c.verifier.steps is not None: needing.append(f"verifier.steps={c.verifier.steps!r}")
+  yield (needing and c.rollouts.step_separator is None, "rollouts.step_separator",
+         f"{' '.join(needing[:1])} needs it")
+
+
+def _fields(c, methods):
+  for field, key in SET_FOR_FIELD.items():
+    yield ((methods.needs(field) or methods.asking(field)) and not _value(c, key), key,
            f"a method reads {field} and needs it")
-  refuse(c.likelihood.separator == "", "likelihood.separator", "None or a text")
-  for field, key, wrong in (
-      ("top_logps_BTK", "distribution.top", c.distribution.top < 1),
-      ("old_min_p_logps_BT", "distribution.min_p", c.distribution.min_p == 0)):
-    refuse(methods.needs(field) and wrong, key, f"a method reads {field} and needs it")
-  steps = [f"rewards.{t}.granularity='step'" for t, s in c.rewards.items()
-           if dict(s).get("granularity") == "step"] + methods.asking("step_ends_BT")
-  if c.verifier.steps is not None:
-    resolve.lookup("verifiers", c.verifier.steps, "verifier.steps")
-    steps.append(f"verifier.steps={c.verifier.steps!r}")
-  refuse(bool(steps) and c.rollouts.step_separator is None,
-         "rollouts.step_separator", f"{steps[0] if steps else ''} needs it")
 
 
-def _check_judge(c, refuse):
-  """Options of verifiers/judge.py, and that the pool has the patience for them."""
+def _resolve_functions(c):
+  """Refuses names of functions that do not exist, and options that they do not take."""
+  for path in c.eval.prm_sets:
+    if not path.endswith(".jsonl"): resolve.lookup("verifiers", path, "eval.prm_sets")
+  if c.verifier.steps is not None: resolve.lookup("verifiers", c.verifier.steps, "verifier.steps")
+  for path in c.verifier.scores: resolve.lookup("verifiers", path, "verifier.scores")
+  if c.rollouts.demonstration.name is not None:
+    resolve.bind("prompts.datasets", c.rollouts.demonstration, "rollouts.demonstration",
+                 n_given=2)
+  resolve.bind("rollouts", c.rollouts.filter_groups, "rollouts.filter_groups", n_given=2)
+  resolve.bind("prompts.templates", c.prompts.template, "prompts.template", n_given=1)
+
+
+def _check_value_model(c, methods):
+  if len(methods.value_terms) < 2: return
+  keys = ", ".join(f"advantages.{t}.name={c.advantages[t].name!r}" for t in methods.value_terms)
+  raise ValueError(f"{keys}: one value model cannot learn the targets of several terms; use "
+                   "values in one term, or advantages.total for the sum of the rewards.")
+
+
+def _check_judge(c):
+  """Options of verifiers/judge.py; the pool's deadline must leave time for its requests."""
   options = c.verifier.judge.to_dict()
-  found = judge.problem(options)
-  refuse(bool(found), f"verifier.judge.{found[0]}" if found else "", found and found[1])
+  if problem := judge.problem(options): _refuse(c, f"verifier.judge.{problem[0]}", problem[1])
   named = {*c.verifier.scores, c.prompts.columns.get("verifier")}
   for verifier, key in (("judge.chat", "url"), ("judge.function", "function")):
-    refuse(verifier in named and options[key] is None, f"verifier.judge.{key}",
-           f"{verifier} needs it")
+    if verifier in named and options[key] is None:
+      _refuse(c, f"verifier.judge.{key}", f"{verifier} needs it")
   longest = judge.longest_s(options)
-  refuse("judge.chat" in named and c.verifier.workers > 0
-         and c.verifier.timeout_s <= longest, "verifier.timeout_s",
-         f"judge.chat may take {longest:g} s with its repeats; allow more, or lower "
-         "verifier.judge.timeout_s or .retries")
+  if ("judge.chat" in named and c.verifier.workers > 0 and c.verifier.timeout_s <= longest):
+    _refuse(c, "verifier.timeout_s", f"judge.chat may take {longest:g} s with its repeats; "
+            "allow more, or lower verifier.judge.timeout_s or .retries")
 
 
 def _try(c, methods):

@@ -42,7 +42,7 @@ def _check(c):
 ], ids=["scores_B", "scores_BE", "estimator", "completions"])
 def test_scores_that_nobody_gives_are_refused(config):
   c = config()
-  with pytest.raises(ValueError, match=r"^verifier.scores=\(\): .* reads scores beside"):
+  with pytest.raises(ValueError, match=r"^verifier.scores=\(\): .* reads scores other than"):
     _check(c)
   c.verifier.scores = ("format.boxed",)
   _check(c)
