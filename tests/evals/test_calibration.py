@@ -20,20 +20,6 @@ def test_reliability_by_hand():
                       right=0.75, low=high["low"], high=high["high"])
 
 
-def test_reliability_against_histograms():
-  """One completion a prompt: sums of the bins of numpy."""
-  draw = np.random.default_rng(0)
-  p_B = draw.uniform(size=500)
-  outcome_B = (draw.uniform(size=500) < p_B**2).astype(float)
-  bins = calibration.reliability(p_B, outcome_B, np.arange(500), bins=10)
-  edges = np.linspace(0, 1, 11)
-  count, _ = np.histogram(p_B, edges)
-  for key, weights in (("predicted", p_B), ("right", outcome_B)):
-    total, _ = np.histogram(p_B, edges, weights=weights)
-    np.testing.assert_allclose([b[key] for b in bins], total / count)
-  assert [b["n"] for b in bins] == count.tolist() == [b["prompts"] for b in bins]
-
-
 def test_an_empty_bin_is_unknown():
   empty = calibration.reliability([0.9], [1], [0], bins=2)[0]
   assert empty["n"] == 0 and math.isnan(empty["predicted"]) and math.isnan(empty["right"])

@@ -19,13 +19,13 @@ def test_f1_of_processbench_rows():
   # A weight of 2 is as two copies, a weight of 0 as none.
   twice = step_errors.f1([1, 0, -1, -1, 2], [1, 2, 0, -1, -1], [2, 1, 0, 1, 3])
   assert twice == step_errors.f1([1, 1, 0, -1, 2, 2, 2], [1, 1, 2, -1, -1, -1, -1])
-  assert step_errors.f1([0, -1], [1, -1])["f1"] == 0      # No error found where it is.
+  assert step_errors.f1([0, -1], [1, -1])["f1"] == 0      # No error predicted where it is.
   assert step_errors.f1([0, 0], [1, -1])["f1"] == 0       # Neither: 0, not 0 / 0.
   assert np.isnan(step_errors.f1([0], [0])["f1"])         # Nothing without an error.
   assert np.isnan(step_errors.f1([nan, -1], [1, -1])["f1"])
 
 
-def test_tune_finds_the_best_threshold_there_is():
+def test_tune_returns_the_best_threshold():
   rng = np.random.default_rng(0)
   steps_BJ = rng.normal(size=(12, 4))
   steps_BJ[3:6, 2:] = nan

@@ -25,14 +25,6 @@ def test_report():
   assert list(verifier.report(verdict_N, label_N)) == ["all"]
 
 
-@pytest.mark.parametrize("accepts, youden", [
-    (lambda label_N: label_N, 1), (lambda label_N: 1 - label_N, -1),
-    (lambda label_N: np.ones(4), 0)])
-def test_youden_of_perfect_inverted_and_constant_verdicts(accepts, youden):
-  label_N = np.array([1., 1., 0., 0.])
-  assert verifier.report(accepts(label_N), label_N)["all"]["youden"] == youden
-
-
 def test_false_positive_rates():
   table = {":": [1., 0., nan], ".": [0., 0., 0.], " ": [nan] * 3}
   asked = []

@@ -1,4 +1,4 @@
-"""The kernels of attention against each other, and what each refuses."""
+"""The kernels of attention against each other, and what they refuse."""
 import dataclasses
 import functools
 
@@ -41,9 +41,9 @@ def _with_gradient(kind, rows, qkv):
 def test_splash_interpreted_equals_blocks(qkv, rows):
   valid_BS, _ = rows
   expected, expected_gradient = _with_gradient("blocks", rows, qkv)
-  found, gradient = _with_gradient("splash", rows, qkv)
-  assert np.isfinite(found).all()
-  np.testing.assert_allclose(found[valid_BS], expected[valid_BS], atol=1e-5)
+  out, gradient = _with_gradient("splash", rows, qkv)
+  assert np.isfinite(out).all()
+  np.testing.assert_allclose(out[valid_BS], expected[valid_BS], atol=1e-5)
   assert all(np.abs(g).max() > 0.1 for g in expected_gradient)
   for a, b in zip(gradient, expected_gradient):
     np.testing.assert_allclose(a, b, atol=2e-5)
@@ -51,13 +51,13 @@ def test_splash_interpreted_equals_blocks(qkv, rows):
 
 @pytest.mark.parametrize("window, scale, softcap", [(0, H**-0.5, None), (20, 0.5, 1.5)],
                          ids=["plain", "window"])
-def test_blocks_is_softmax_over_what_may_be_seen(qkv, rows, window, scale, softcap):
+def test_blocks_is_softmax_over_the_keys_that_the_mask_allows(qkv, rows, window, scale, softcap):
   """In float64, with loops. Branches: the first 10 columns of row 0 are a trunk."""
   valid_BS, segments_BS = rows
   branches_BS = np.stack([np.clip(np.arange(S) - 49, 0, None) // 30, np.zeros(S, int)])
-  # Positions go on from the trunk in each branch, whatever the columns.
+  # In each branch, positions continue from those of the trunk.
   positions_BS = np.where(branches_BS > 0, 10 + (np.arange(S) - 79) % 30, np.arange(S))
-  found = attention.attend("blocks", *map(jnp.asarray, qkv), attention.prepare(
+  out_BSNH = attention.attend("blocks", *map(jnp.asarray, qkv), attention.prepare(
       "blocks", jnp.asarray(valid_BS), jnp.asarray(segments_BS), jnp.asarray(branches_BS),
       positions_BS=jnp.asarray(positions_BS), window=window), scale=scale, softcap=softcap)
   q, k, v = (x.astype(np.float64) for x in qkv)
@@ -69,12 +69,12 @@ def test_blocks_is_softmax_over_what_may_be_seen(qkv, rows, window, scale, softc
     assert 0 < len(seen) < s + 1
     scores = k[b, seen, n // 2] @ q[b, s, n] * scale
     scores = np.exp(softcap * np.tanh(scores / softcap) if softcap else scores)
-    np.testing.assert_allclose(found[b, s, n], scores @ v[b, seen, n // 2] / scores.sum(),
+    np.testing.assert_allclose(out_BSNH[b, s, n], scores @ v[b, seen, n // 2] / scores.sum(),
                                atol=1e-5)
 
 
 def test_cudnn_asks_for_the_kernel_of_that_name(qkv, rows, monkeypatch):
-  """Only that it is called, with the mask: what it computes needs a GPU."""
+  """Only that it is called, with the mask: its result needs a GPU."""
   called = []
   monkeypatch.setattr(jax.nn, "dot_product_attention",
                       lambda *qkv, **options: called.append(options) or qkv[0])
@@ -103,6 +103,6 @@ def test_a_packed_batch_under_splash():
   tokens = rng.integers(0, 31, (4, 6))
   positions = np.maximum(np.arange(6) - (3 - prompt_len_B[:, None]), 0)
   hidden = jax.jit(functools.partial(packing.hidden, params), static_argnums=0)
-  found, expected = (hidden(c, tokens, positions, plan) for c in (
+  splash, expected = (hidden(c, tokens, positions, plan) for c in (
       config, dataclasses.replace(config, attention="blocks")))
-  np.testing.assert_allclose(found, expected, atol=1e-5)
+  np.testing.assert_allclose(splash, expected, atol=1e-5)

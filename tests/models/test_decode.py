@@ -49,13 +49,13 @@ def test_equals_whole_sequences(config):
       columns_1S >= start_B1)
   expected = np.asarray(transformer.logits(params, config, hidden))
 
-  # Each call compiles anew: the size of tiles is not an argument.
+  # A new function for each call, because the size of tiles is not an argument.
   jit = lambda f: jax.jit(functools.partial(f), static_argnums=1)
   weights = jit(decode.lay_out)(params, config)
   prompts = jit(decode.prompts)(
       params, config, jnp.asarray(tokens_BS[::G, :X]), jnp.asarray(len_P))
   assert prompts.k_PKnHx[0].shape[:4] == (P, config.n_kv_heads, decode._tiles(X)[0], 6)
-  width = T + 2  # Two columns that no row uses; what they hold must not matter.
+  width = T + 2  # Two columns that no row uses; their values must not matter.
   suffix = jax.tree.map(lambda x: x + 9.0, decode.empty_suffix(config, P * G, width))
   step = jit(decode.step)
   for t in range(T):
@@ -69,7 +69,7 @@ def test_equals_whole_sequences(config):
 
 
 def test_tiles_of_keys_do_not_matter(monkeypatch):
-  """The prompts' 5 columns are two tiles of 3, of which one column is nobody's."""
+  """The prompts' 5 columns are two tiles of 3, one column of which is unused."""
   monkeypatch.setitem(decode._TILE, "cpu", 4)
   assert decode._tiles(X) == (2, 3)
   test_equals_whole_sequences(PLAIN)
@@ -80,13 +80,13 @@ def test_moved_rows_keep_their_columns(monkeypatch):
   rng = np.random.default_rng(0)
   k_WKHT, v_WKTH = rng.normal(size=(3, 2, 4, 7)), rng.normal(size=(3, 2, 7, 4))
   suffix = decode.Suffix([decode._tiled(jnp.asarray(k_WKHT))], [jnp.asarray(v_WKTH)])
-  found = decode.moved(suffix, jnp.array([2, 0]), 5, width=6, free=2)
-  np.testing.assert_array_equal(found.v_WKTH[0], np.pad(
+  moved = decode.moved(suffix, jnp.array([2, 0]), 5, width=6, free=2)
+  np.testing.assert_array_equal(moved.v_WKTH[0], np.pad(
       v_WKTH[[2, 0], :, :5].astype("float32"), [(0, 0), (0, 0), (1, 2), (0, 0)]))
   np.testing.assert_array_equal(
-      decode._untiled(found.k_WKnHt[0], 8), np.pad(
+      decode._untiled(moved.k_WKnHt[0], 8), np.pad(
           k_WKHT[[2, 0], ..., :5].astype("float32"), [(0, 0), (0, 0), (0, 0), (1, 2)]))
-  assert found.k_WKnHt[0].shape == (2, 2, 4, 4, 2)
+  assert moved.k_WKnHt[0].shape == (2, 2, 4, 4, 2)
 
 
 def test_bfloat16_is_close():
@@ -98,8 +98,8 @@ def test_bfloat16_is_close():
     prompts = decode.prompts(params, c, jnp.ones((2, 3), jnp.int32), jnp.array([3, 2]))
     return decode.step(decode.lay_out(params, c), c, *args, prompts,
                        decode.empty_suffix(c, 2, 4), np.eye(4, dtype=bool)[:2] | True, 0)[0]
-  found, expected = logits(config), logits(CONFIG)
-  assert found.dtype == jnp.float32
+  computed, expected = logits(config), logits(CONFIG)
+  assert computed.dtype == jnp.float32
   assert decode.lay_out(params, config)["layers"][0]["down_DF"].dtype == jnp.bfloat16
-  error = np.std(np.asarray(found - expected)) / np.std(np.asarray(expected))
+  error = np.std(np.asarray(computed - expected)) / np.std(np.asarray(expected))
   assert 1e-4 < error < 0.05

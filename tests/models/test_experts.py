@@ -8,14 +8,14 @@ import pytest
 
 from rlx.models import experts
 
-M, D, E, F = 7, 6, 4, 5
+U, D, E, F = 7, 6, 4, 5
 
 
 @pytest.fixture(scope="module")
 def arrays():
   rng = np.random.default_rng(0)
   return [rng.normal(size=shape) for shape in
-          ((M, D), (D, E), (E, D, F), (E, D, F), (E, F, D))]
+          ((U, D), (D, E), (E, D, F), (E, D, F), (E, F, D))]
 
 
 def gated(gate, up):
@@ -24,7 +24,7 @@ def gated(gate, up):
 
 def by_loops(x, router, gate, up, down, per_token, norm_topk):
   out = np.zeros_like(x)
-  for m in range(M):
+  for m in range(U):
     p = np.exp(x[m] @ router)
     p /= p.sum()
     chosen = np.argsort(-p)[:per_token]
@@ -37,16 +37,16 @@ def by_loops(x, router, gate, up, down, per_token, norm_topk):
 @pytest.mark.parametrize("per_token, norm_topk", [(1, False), (2, True), (2, False), (E, True)])
 def test_mix(arrays, per_token, norm_topk):
   x = arrays[0].copy()
-  x[3:] = x[3]  # Most tokens go to the same experts, some experts get none.
-  found = jax.jit(functools.partial(
+  x[3:] = x[3]  # Most tokens have the same experts; some experts have none.
+  y_UD = jax.jit(functools.partial(
       experts.mix, per_token=per_token, norm_topk=norm_topk, activated=gated))(
           *(jnp.asarray(a, jnp.float32) for a in (x, *arrays[1:])))
-  np.testing.assert_allclose(found, by_loops(x, *arrays[1:], per_token, norm_topk), atol=2e-5)
+  np.testing.assert_allclose(y_UD, by_loops(x, *arrays[1:], per_token, norm_topk), atol=2e-5)
 
 
 def test_gradients(arrays):
   """Against finite differences of the loops, along a random direction of each argument."""
-  weights = np.random.default_rng(1).normal(size=(M, D))
+  weights = np.random.default_rng(1).normal(size=(U, D))
   total = lambda *args: jnp.sum(weights * experts.mix(
       *args, per_token=2, norm_topk=True, activated=gated))
   gradients = jax.jit(jax.grad(total, argnums=range(5)))(

@@ -36,17 +36,24 @@ def batch():
 def plain(params, batch, temperature):
   """Log-probs and entropy from all logits at once; 0 on padding."""
   tokens, _, valid = batch
-  logits = transformer.logits(
-      params, CONFIG, transformer.hidden(params, CONFIG, *batch)) / temperature
-  all_logps = jax.nn.log_softmax(logits)
-  picked, entropy = [], []
-  for t in range(X, X + T):
-    before = all_logps[:, t - 1]
-    picked.append(before[np.arange(B), tokens[:, t]])
-    entropy.append(-jnp.sum(jnp.exp(before) * before, axis=1))
-  mask = valid[:, X:]
-  return (jnp.where(mask, jnp.stack(picked, 1), 0),
-          jnp.where(mask, jnp.stack(entropy, 1), 0))
+  hidden_BSD = transformer.hidden(params, CONFIG, *batch)
+  return from_all_logits(params, CONFIG, hidden_BSD[:, X - 1:-1], tokens[:, X:], valid[:, X:],
+                         temperature)[:2]
+
+
+def from_all_logits(params, config, hidden, targets, mask, temperature=0.7):
+  """Log-probs, entropy and ALL from all logits at once; 0 on padding."""
+  z = transformer.logits(params, config, hidden) / temperature
+  p = jax.nn.softmax(z)
+  kept = jnp.where(p >= 0.2 * jnp.max(p, -1, keepdims=True), p, 0)
+  kept = kept / jnp.sum(kept, -1, keepdims=True)
+  of_target = lambda x: jnp.take_along_axis(x, targets[..., None], -1)[..., 0]
+  left = of_target(kept)
+  out = (jnp.log(of_target(p)), -jnp.sum(p * jnp.log(p), -1), jnp.mean(jnp.log(p), -1),
+         jnp.log(jnp.sort(p, -1)[..., :-4:-1]), of_target(z),
+         jnp.where(left > 0, jnp.log(jnp.where(left > 0, left, 1)), logps.REMOVED),
+         jnp.sum(p * p, -1))
+  return [jnp.where(mask if x.ndim == 2 else mask[..., None], x, 0) for x in out]
 
 
 @functools.cache
@@ -75,28 +82,13 @@ def test_gradient(params, batch):
   gradient = jax.jit(jax.grad(lambda p: loss(
       lambda p: scorer(6, 0.7)(p, CONFIG, *batch), p)))(params)
   expected = jax.jit(jax.grad(lambda p: loss(
-      lambda p: plain(p, batch, 0.7), p)))(params)
+      lambda p: tuple(plain(p, batch, 0.7)), p)))(params)
   assert np.abs(expected["embed"]["w_VD"]).max() > 0.1
   jax.tree.map(functools.partial(np.testing.assert_allclose, atol=1e-5),
                gradient, expected)
 
 
 ALL = (("mean",), ("top", 3), ("logit",), ("min_p", 0.2), ("squared",))
-
-
-def of_all_logits(params, config, hidden, targets, mask):
-  """Log-probs, entropy and ALL from all logits at once; 0 on padding."""
-  z = transformer.logits(params, config, hidden) / 0.7
-  p = jax.nn.softmax(z)
-  kept = jnp.where(p >= 0.2 * jnp.max(p, -1, keepdims=True), p, 0)
-  kept = kept / jnp.sum(kept, -1, keepdims=True)
-  of_target = lambda x: jnp.take_along_axis(x, targets[..., None], -1)[..., 0]
-  left = of_target(kept)
-  out = (jnp.log(of_target(p)), -jnp.sum(p * jnp.log(p), -1), jnp.mean(jnp.log(p), -1),
-         jnp.log(jnp.sort(p, -1)[..., :-4:-1]), of_target(z),
-         jnp.where(left > 0, jnp.log(jnp.where(left > 0, left, 1)), logps.REMOVED),
-         jnp.sum(p * p, -1))
-  return [jnp.where(mask if x.ndim == 2 else mask[..., None], x, 0) for x in out]
 
 
 @pytest.mark.parametrize("tied", [True, False])
@@ -124,7 +116,7 @@ def test_statistics_of_the_distribution(params, batch, tied):
       return jax.jit(jax.value_and_grad(
           functools.partial(loss, fn), argnums=(0, 1), has_aux=True))(params, hidden)
     got = computed(chunked)
-    want = computed(lambda p, h: of_all_logits(p, config, h, targets, mask))
+    want = computed(lambda p, h: from_all_logits(p, config, h, targets, mask))
     jax.tree.map(functools.partial(np.testing.assert_allclose, rtol=1e-10, atol=1e-11),
                  got[0][1], tuple(want[0][1]))
     jax.tree.map(functools.partial(np.testing.assert_allclose, rtol=1e-9, atol=1e-10),
