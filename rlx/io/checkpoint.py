@@ -41,7 +41,7 @@ class Checkpoints:
       ValueError: the folder cannot be written.
     """
     self._dir = pathlib.Path(workdir).absolute() / "checkpoints"
-    self._damaged, self._intact, self._saving = {}, set(), None
+    self._problems, self._saving = {}, None  # {step: why it is damaged, or None}
     try:
       self._dir.mkdir(parents=True, exist_ok=True)
       if not os.access(self._dir, os.W_OK): raise PermissionError("it cannot be written")
@@ -73,8 +73,8 @@ class Checkpoints:
     """
     for step in sorted(self._steps(), reverse=True):
       if self._is_intact(step): return step
-    if self._damaged:
-      raise ValueError(f"{self._dir}: all checkpoints are damaged: {self._damaged}.")
+    if damaged := self._damaged():
+      raise ValueError(f"{self._dir}: all checkpoints are damaged: {damaged}.")
     return None
 
   def save(self, step, state, host):
@@ -185,25 +185,28 @@ class Checkpoints:
             if p.name.isascii() and p.name.isdigit() and p.name == str(int(p.name))]
 
   def _is_intact(self, step):
-    folder = self._dir / str(step)
-    if step in self._intact: return True
-    if step not in self._damaged and (problem := _problem(folder)):
-      self._damaged[step] = problem
-      print(f"rlx: {folder}: {problem}; it is skipped.", file=sys.stderr)
-    if step not in self._damaged: self._intact.add(step)
-    return step in self._intact
+    if step not in self._problems:
+      folder = self._dir / str(step)
+      self._problems[step] = _problem(folder)
+      if self._problems[step]:
+        print(f"rlx: {folder}: {self._problems[step]}; it is skipped.", file=sys.stderr)
+    return self._problems[step] is None
+
+  def _damaged(self):
+    return {step: problem for step, problem in self._problems.items() if problem}
 
   def _put_aside(self):
     """Renames damaged checkpoints: orbax writes none that is older than an existing one."""
     for step in self._steps():
       if (self._dir / str(step)).is_symlink(): self._is_intact(step)
-    if not self._damaged: return
+    damaged = self._damaged()
+    if not damaged: return
     if not jax.process_index():
-      for step in self._damaged:
+      for step in damaged:
         there = sum(1 for _ in self._dir.glob(f"damaged-{step}*"))
         (self._dir / str(step)).rename(self._dir / f"damaged-{step}{f'-{there}' * bool(there)}")
     if jax.process_count() > 1: multihost_utils.sync_global_devices("damaged")
-    self._damaged = {}
+    for step in damaged: del self._problems[step]
     self._manager.reload()
 
 
