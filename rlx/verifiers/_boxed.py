@@ -1,6 +1,8 @@
 r"""Extracts \boxed{...}."""
 import re
 
+from rlx.verifiers._math import latex
+
 _BOX = re.compile(r"\\(?:boxed|fbox)\s*")
 
 
@@ -14,9 +16,7 @@ def last(text):
   for match in _BOX.finditer(text): start = match.end()
   if start is None or start == len(text): return None
   if text[start] != "{": return re.match(r"[^\s$]*", text[start:])[0].rstrip(".,") or None
-  depth = 0
-  for match in re.finditer(r"\\.|[{}]", text[start:], re.DOTALL):
-    if match[0] == "{": depth += 1
-    if match[0] == "}": depth -= 1
-    if depth == 0: return text[start + 1:start + match.start()].strip()
-  return None
+  try:
+    return text[start + 1:latex.balanced(text, start) - 1].strip()
+  except latex.Unreadable:
+    return None

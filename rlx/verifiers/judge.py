@@ -13,10 +13,8 @@ that the judge repeats is not read as a verdict. This does not prevent an answer
 the model, and many models accept a lone ":" (Zhao et al. 2025, arXiv:2507.08794): measure a
 judge with rlx/evals/verifier.py.
 """
-import functools
 import hashlib
 import http.client
-import importlib
 import itertools
 import json
 import os
@@ -25,6 +23,7 @@ import time
 import urllib.error
 import urllib.request
 
+from rlx.core import resolve
 from rlx.verifiers import errors
 
 _SLOT = re.compile(r"{(question|answer|reference|nonce)}")
@@ -51,7 +50,10 @@ def function(prompt, text):
   that `read` parses. If it raises an exception, the verdict is unknown.
   """
   options = _options(prompt, "function")
-  fn = _named(options["function"])
+  try:
+    fn = resolve.lookup("verifiers", options["function"], "verifier.judge.function")
+  except ValueError as e:
+    raise errors.Unknown(str(e)) from None
   return _scored(prompt, text, options, lambda rendered, _: fn(rendered))
 
 
@@ -227,12 +229,3 @@ def _content(body):
   # The last line may be incomplete, such as 1 of 10.
   if finish == "length": raise errors.Unknown(f"cut by max_tokens: {content[-80:]!r}")
   return content
-
-
-@functools.lru_cache(maxsize=None)
-def _named(path):
-  module, _, name = path.partition(":")
-  try:
-    return getattr(importlib.import_module(module), name)
-  except (ImportError, AttributeError) as e:
-    raise errors.Unknown(f"verifier.judge.function={path!r}: {e}") from None

@@ -224,7 +224,7 @@ def test_any_function_of_text(function, full, text, score):
 
 
 @pytest.mark.parametrize("function, message", [
-    ("rlx.nowhere:f", "rlx.nowhere"), ("rlx.verifiers.judge:f", "has no"),
+    ("rlx.nowhere:f", "rlx.nowhere"), ("rlx.verifiers.judge:f", r"judge has \["),
     (None, "^verifier.judge.function=None")])
 def test_a_function_that_does_not_exist_is_unknown(function, message):
   stated, problem = verdict("yes", judge.function, function=function)

@@ -368,11 +368,11 @@ def test_refuses(kwargs, message):
     pool_lib.Pool(**kwargs)
 
 
-@pytest.mark.parametrize("text, verdict", [("", 1), ("regex", 0)])
-def test_a_function_of_a_module_runs_in_a_worker(make, text, verdict):
+@pytest.mark.parametrize("verifier", ["own", "tests.verifiers.hostile:elsewhere"])
+def test_a_function_of_a_module_runs_in_a_worker(make, verifier):
   pool = make(1, timeout_s=0.5, functions=dict(own=functools.partial(hostile.elsewhere)))
-  np.testing.assert_array_equal(verify(pool, [text], "own", str(os.getpid())), [verdict])
-  assert pool.failures == (dict(timeout=1) if text else {})
+  np.testing.assert_array_equal(verify(pool, ["", "regex"], verifier, str(os.getpid())), [1, 0])
+  assert pool.failures == dict(timeout=1)
 
 
 def script(prompt, text): return hostile.elsewhere(prompt, text)

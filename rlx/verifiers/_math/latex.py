@@ -84,7 +84,11 @@ def tokens(text, is_unit=lambda word: False):
 
 
 def balanced(text, start):
-  """Returns the index after the group whose { is at `start`."""
+  """Returns the index after the group whose { is at `start`.
+
+  Raises:
+    Unreadable: the group is not closed.
+  """
   depth = 0
   for match in re.compile(r"\\.|[{}]", re.DOTALL).finditer(text, start):
     depth += (match[0] == "{") - (match[0] == "}")
