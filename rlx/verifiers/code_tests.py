@@ -76,7 +76,7 @@ def check(prompt):
 
 
 def constant(prompt):
-  """Describes a solution that passes all tests with constants; None if none was found."""
+  """Describes a solution that passes all tests with constants, or returns None without one."""
   tests, words = _tests(prompt), []
   programs = [t for t in tests if isinstance(t, dict)]
   bodies = [t[0] for t in tests if not isinstance(t, dict)]

@@ -1,4 +1,4 @@
-"""Reads the cases of the tests, which are rows of files in this folder."""
+"""Reads the cases of tests from files in this folder."""
 import json
 import pathlib
 import tomllib
@@ -7,14 +7,14 @@ FOLDER = pathlib.Path(__file__).parent
 
 
 def read(name):
-  """What a .toml or .json file holds, or the rows of a .jsonl file."""
+  """Returns the content of a .toml or .json file, or the rows of a .jsonl file."""
   text = (FOLDER / name).read_text("utf-8")
   if name.endswith(".jsonl"): return [json.loads(line) for line in text.splitlines()]
   return (tomllib if name.endswith(".toml") else json).loads(text)
 
 
 def families(name):
-  """The attacks of a .toml file, {family: {name: Python}}."""
+  """Returns the attacks in a .toml file, {family: {name: Python source}}."""
   content = read(name)
   attacks, replaced = content["families"], content.get("replaced", dict(names="", attack=""))
   for builtin in replaced["names"].split():

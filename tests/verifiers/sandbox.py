@@ -1,6 +1,6 @@
-"""What tests of the sandbox of code_tests share; `needed` skips them where it does not start.
+"""Helpers for tests of the sandbox of code_tests; `needed` skips them if it does not start.
 
-Where RLX_NEEDS_SANDBOX is set, as by .ci/run, they fail without one and are not skipped.
+If RLX_NEEDS_SANDBOX is set, as in .ci/run, the tests fail instead of being skipped.
 """
 import concurrent.futures
 import functools
@@ -18,7 +18,7 @@ LIMITS = dict(cpu_s=2, wall_s=5, memory_mb=512, unsafe=False)
 
 @functools.cache
 def problem():
-  """Why it does not start, or None."""
+  """Returns why the sandbox does not start, None if it does."""
   try:
     printed = _sandbox.run(dict(source="print(1)"), b"", **LIMITS)
   except (ImportError, errors.Unknown) as e:
@@ -27,7 +27,7 @@ def problem():
 
 
 def is_left_out():
-  """Are the tests that need it skipped?"""
+  """Tells whether tests that need the sandbox are skipped."""
   return problem() is not None and "RLX_NEEDS_SANDBOX" not in os.environ
 
 
@@ -35,12 +35,12 @@ needed = pytest.mark.skipif(is_left_out(), reason=f"no sandbox: {problem()}")
 
 
 def prompt(tests, meta=None, **options):
-  """A prompt of code_tests with these tests, options of its limits and further `meta`."""
+  """Returns a prompt of code_tests with these tests, options of its limits and more `meta`."""
   code = dict(unsafe=False, test_s=1, test_mb=512, total_s=30.0) | options
   return types.SimpleNamespace(id="p", text="?", answer="", verifier="code_tests.passed",
                                meta=dict(meta or {}, tests=list(tests), code=code))
 
 
 def at_once(fn, items):
-  """[fn(item)] of all items, four at a time: programs that attack mostly wait."""
+  """Returns [fn(item)] of all items, four at a time, since attacks mostly wait for limits."""
   with concurrent.futures.ThreadPoolExecutor(4) as threads: return list(threads.map(fn, items))

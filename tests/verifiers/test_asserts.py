@@ -142,7 +142,7 @@ def test_prompts_that_cannot_be_judged_are_refused_by_their_number():
   with pytest.raises(ValueError, match=r"tests\[0\]\['input'\] is 5; a text is allowed"):
     check([prompt(dict(input=5, output=""))])
   with pytest.raises(ValueError, match=r"^prompt 'p': a prompt without tests"): check([prompt()])
-  # Also where the code is judged beside the prompt's own verifier.
+  # The same holds if verifier.scores runs the code, not the prompt's own verifier.
   other = records.Prompt("q", "?", verifier="math_answer.final")
   check([other])
   with pytest.raises(ValueError, match="^prompt 'q': a prompt without tests"):

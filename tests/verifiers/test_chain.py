@@ -79,8 +79,8 @@ def test_what_can_still_be_made_good():
   assert chain.recoverable(prompt("4M7m2M5=", "5"), "7;9;9#5") == [True, False, False]
   assert chain.recoverable(prompt("4M7m2M5=", "5"), "1;;5;5") == [True, False, True, False]
   # 8+7=5, 5-6=9, 9*9=1: one digit alone leads from each step to the answer.
-  found = [chain.recoverable(prompt("8+7-6*9=", "1"), f"{d};{d};{d}") for d in range(10)]
-  assert [[d for d in range(10) if found[d][i]] for i in range(3)] == [[5], [9], [1]]
+  checks = [chain.recoverable(prompt("8+7-6*9=", "1"), f"{d};{d};{d}") for d in range(10)]
+  assert [[d for d in range(10) if checks[d][i]] for i in range(3)] == [[5], [9], [1]]
   assert chain.recoverable(prompt("8+7-6*9=", "1"), "") == []
 
 

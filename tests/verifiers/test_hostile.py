@@ -1,4 +1,4 @@
-"""Completions that attack their verifier: every verdict comes, is in order, and in bounds."""
+"""Completions that attack their verifiers: all verdicts are returned, in order and in range."""
 import collections
 import dataclasses
 import functools
@@ -184,7 +184,7 @@ def test_master_keys_open_nothing(path):
   assert fn(p, GOOD[path][1]) == 1.0
 
 
-# Verdicts that stay what they are, whatever stands beside them.
+# Completions whose verdicts may not depend on the other completions of a batch.
 KNOWN = (("chain.answer", "5#5", 1), ("chain.answer", "5#4", 0), ("format.boxed", r"\boxed{1}", 1),
          ("math_answer.boxed", r"\boxed{72}", 1), ("math_answer.boxed", r"\boxed{71}", 0))
 

@@ -2,6 +2,7 @@ r"""Extracts the answer of a completion that has no \boxed{...}; `answer` lists 
 import re
 
 from rlx.verifiers._math import latex
+from rlx.verifiers._math import tables
 from rlx.verifiers._math import units
 
 _MAX_LINE = 3000  # Characters of a line that are searched for mathematics.
@@ -15,12 +16,7 @@ _DENIED = re.compile(
     r"\b(?:not|cannot|\w+n't|never|instead of|rather than|unlike|except)\b"
     r"(?:(?!,(?!\d)|;|\.(?!\d)|\bbut\b|\bit\b).)*(?:,\s*|;\s*)?", re.IGNORECASE)
 # The text states a bound, one of several numbers or a task instead of a number.
-_BOUND = re.compile(
-    r"\b(?:(?:less|more|fewer|greater|smaller|larger|bigger|lower|higher|other) than|"
-    r"at (?:least|most)|under|over|above|below|between|up to|no more|from|within|almost|nearly|"
-    r"either|neither|half of|twice|"
-    r"double|triple|out of|maybe|perhaps|possibly|unknown|a multiple of|divisible by|"
-    r"(?:one|two|three|four|five|six) (?:times|more|less))\b", re.IGNORECASE)
+_BOUND = re.compile(rf"\b(?:{'|'.join(tables.TABLES['bounds'])})\b", re.IGNORECASE)
 # After a number: the text continues so that another number is meant.
 _CONTINUES = re.compile(
     r"[\s,]*(?:(?:to|or|and|through|plus|minus|times|by|-|out of|divided by|choose|mod|modulo|over)"
