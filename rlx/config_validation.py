@@ -1,7 +1,7 @@
 """Config validation: refuses values that are not allowed, and options that contradict each other.
 
 Everything here runs before a model is read or anything compiles. A refusal is a
-ValueError of one line: key, value found, what is allowed.
+ValueError of one line: the key, its value, what is allowed.
 """
 import dataclasses
 import functools
@@ -354,8 +354,8 @@ def loud(c):
     if spec["name"] != "implicit.process" or c.prm.path is not None: continue
     warmup_steps = dict(spec).get("warmup_steps", 0)  # Off where a term does not name it.
     options = {k: v for k, v in spec.items() if k not in ("coef", *schedule.OPTIONS)}
-    found = inspect.signature(resolve.bind("rewards", options)).parameters
-    if found["norm"].default == "max_return" and not found["floor"].default and not warmup_steps:
+    bound = inspect.signature(resolve.bind("rewards", options)).parameters
+    if bound["norm"].default == "max_return" and not bound["floor"].default and not warmup_steps:
       yield (f"rewards.{term}.floor=0.0, rewards.{term}.warmup_steps=0: norm='max_return' makes "
              "the rewards of a PRM that has hardly moved as large as those of a trained one; "
              "set one of the two.")

@@ -148,7 +148,7 @@ def check(config):
   """Refuses keys that configs/base.py does not have, and values that are not allowed.
 
   Raises:
-    ValueError: one line naming the key, the value found and what is allowed.
+    ValueError: one line with the key, its value and what is allowed.
   """
   given, known = flat(config.to_dict()), flat(base.get_config().to_dict())
   for key, value in given.items():
@@ -194,5 +194,5 @@ def flat(tree, prefix=""):
   return out
 
 
-def _is_free(key, found):
-  return key.startswith(FREE) or f"{key.rpartition('.')[0]}.name" in found
+def _is_free(key, given):
+  return key.startswith(FREE) or f"{key.rpartition('.')[0]}.name" in given

@@ -133,13 +133,13 @@ def test_a_loss_of_groups_is_that_of_their_minibatch(name):
     return jax.grad(total, has_aux=True)(x)
 
   def cut(whole):
-    found = [grad(rows(p, x), rows(p, record), rows(p, whole)) for p in parts]
-    return jax.tree.map(lambda *a: sum(a) if a[0].ndim == 0 else np.concatenate(a), *found)
+    parts_of = [grad(rows(p, x), rows(p, record), rows(p, whole)) for p in parts]
+    return jax.tree.map(lambda *a: sum(a) if a[0].ndim == 0 else np.concatenate(a), *parts_of)
 
   same = lambda got: jax.tree.map(
       lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-7),
       got, grad(x, record, {}))
-  whole = {argument: of(record) for argument, of in fn.whole.items()}
+  whole = {argument: fn_(record) for argument, fn_ in fn.whole.items()}
   same(cut(whole))
   if whole:
     with pytest.raises(AssertionError): same(cut({}))

@@ -1,6 +1,6 @@
 """Cases recorded from the reference implementations: values and gradients.
 
-RLX_GOLDEN names a folder of JSON files (default: golden/ beside this file).
+RLX_GOLDEN names a folder of JSON files (default: golden/ next to this file).
 Each file has `inputs` and `cases`; a case has a name, args (literals, or
 expressions over the inputs), what the reference returned, and a tolerance. The
 function part of the name chooses the comparison; every number is read from the
@@ -1000,8 +1000,8 @@ def _advantages(c, mask_BT):
 
 def _clip_fraction(removed, mask_BT):
   """On either side, as the references count them."""
-  found = diagnostics.means(removed, mask_BT)
-  return found["clip_low"].mean() + found["clip_high"].mean()
+  clipped = diagnostics.means(removed, mask_BT)
+  return clipped["clip_low"].mean() + clipped["clip_high"].mean()
 
 
 @adapter("paper.ppo_clip")
@@ -1019,7 +1019,7 @@ def paper_ppo_clip(c):
 
 def _policy_loss(c, name):
   """The function of a verl loss with the case's options."""
-  low, high = c.get("clip_ratio_low", c.get("clip_ratio")), c.get("clip_ratio_high", c.get("clip_ratio"))
+  low, high = (c.get(f"clip_ratio_{side}", c.get("clip_ratio")) for side in ("low", "high"))
   clip = dict(clip_low=low, clip_high=high)
   near = dict(low=low, high=high, ratio_cap=c.get("clip_ratio_c", 20.0))
   fn, options = {
@@ -1055,7 +1055,7 @@ def policy_losses(c):
     if "rollout_is_weights" in c:
       # One weight per row: the geometric mean, as the loss itself.
       weight_BT = jnp.exp(masked.mean(jnp.log(weight_BT), mask_BT, axis=1, keepdims=True))
-  # verl reduces its geo_mean, gspo and sapo in one way whatever it is told.
+  # verl reduces its geo_mean, gspo and sapo in one way whatever loss_agg_mode says.
   forced = {"geo_mean": sequence.gmpo, "gspo": sequence.gspo, "sapo": policy.sapo}
   mode = (forced[name].aggregation if name in forced else
           c.get("loss_agg_mode", "token-mean"))
@@ -1171,21 +1171,21 @@ def test_what_the_rewards_of_an_order_are_of():
   c = next(case for case in load() if case.name == name)
   mask_BT, read = _toy(c)[1:]
   start, ref_BT = f64(c["prm_init"]), read(f64(c["ref"]))
-  of = lambda **options: _learn_prm(c, start, ref_BT, **options)
-  after, single, _ = of(order="single")
+  learned = lambda **options: _learn_prm(c, start, ref_BT, **options)
+  after, single, _ = learned(order="single")
   half = mask_BT.shape[0] // 2
   c.check(after, c.want["prm_after"])
   np.testing.assert_array_equal(single.prm_logps_BT, read(start))
-  found, double, _ = of(order="double")
-  np.testing.assert_array_equal(found, after)
+  params, double, _ = learned(order="double")
+  np.testing.assert_array_equal(params, after)
   c.check(double.prm_logps_BT, read(after))
-  found, cut, _ = of(order="single", snapshot=False)
-  np.testing.assert_array_equal(found, after)
+  params, cut, _ = learned(order="single", snapshot=False)
+  np.testing.assert_array_equal(params, after)
   c.check(cut.prm_logps_BT[:half], read(start)[:half])
   for table in (start, after):
     assert jnp.abs(cut.prm_logps_BT - read(table))[half:].max() > 1e-3
-  found, none, metrics = of(order="none")
-  np.testing.assert_array_equal(found, start)
+  params, none, metrics = learned(order="none")
+  np.testing.assert_array_equal(params, start)
   np.testing.assert_array_equal(none.prm_logps_BT, read(start))
   assert not metrics
   for scored in (single, double, cut):  # What metrics are of stays.

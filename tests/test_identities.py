@@ -167,7 +167,7 @@ def test_scale_and_sign_of_process_rewards():
 def test_a_common_factor_is_inert():
   process_BT = process.rloo(implicit_rewards(draw(0), draw(1)), MASK, VALID_PG)
   white = lambda c: normalize.whiten(c * process_BT + c * outcome_advantages(), MASK)
-  close(white(1.0), white(5.0), 1e-7)      # The 1e-8 beside the variance.
+  close(white(1.0), white(5.0), 1e-7)      # The 1e-8 added to the variance.
 
 
 @pytest.mark.parametrize("shards", [1, 2, 4])
@@ -245,7 +245,8 @@ LOSSES = {
     "nca": lambda a, b: prm.nca(a, b, MASK, OUTCOME.reshape(P, G), VALID_PG, prm_beta=0.5),
     "kto": lambda a, b: prm.kto(a, b, MASK, jnp.asarray(OUTCOME), VALID_B,
                                 jnp.full(P * G, 0.3), prm_beta=0.5),
-    "kto_even": lambda a, b: prm.kto_even(a, b, MASK, OUTCOME.reshape(P, G), VALID_PG, prm_beta=0.5),
+    "kto_even": lambda a, b: prm.kto_even(a, b, MASK, OUTCOME.reshape(P, G), VALID_PG,
+                                          prm_beta=0.5),
     "detached_dpo": lambda a, b: prm.detached_dpo(
         a, b, MASK, OUTCOME.reshape(P, G), VALID_PG, draw(7), prm_beta=0.5),
 }

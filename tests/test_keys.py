@@ -27,15 +27,15 @@ CALLED = {"sampler", "decoding", "answers", "padding", "slots"}
 
 def _numbers():
   """{(key, method): (module, value)} of the numbers of all configs."""
-  found = {}
+  numbers = {}
   for path in FILES:
     module = importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
     flat = keys.flat(module.get_config().to_dict())
     for key, value in flat.items():
       if isinstance(value, int | float) and not isinstance(value, bool):
         method = flat.get(f"{key.rpartition('.')[0]}.name")
-        found.setdefault((key, method), (module, value))
-  return found
+        numbers.setdefault((key, method), (module, value))
+  return numbers
 
 
 NUMBERS = _numbers()
@@ -123,7 +123,8 @@ OPTIONS = dict(_options())
 @pytest.mark.parametrize("path", OPTIONS)
 def test_an_option_of_a_method_has_a_range(path):
   parameter = OPTIONS[path]
-  assert isinstance(parameter.annotation, ranges.Range) and parameter.default in parameter.annotation
+  assert isinstance(parameter.annotation, ranges.Range)
+  assert parameter.default in parameter.annotation
   for wrong in NEVER[:-1]: assert wrong not in parameter.annotation
 
 

@@ -68,7 +68,7 @@ def check(key, value, allowed):
   Args:
     allowed: a Range or Kind; None allows all.
   Raises:
-    ValueError: key, value found and what is allowed.
+    ValueError: the key, its value and what is allowed.
   """
   if allowed is not None and value not in allowed:
     raise ValueError(f"{key}={value!r:.80}: {allowed}.")

@@ -1,4 +1,4 @@
-"""What the policy learns beside acting: losses added to its own, over completions.
+"""Auxiliary losses, means over completions that are added to the policy loss.
 
 A function returns Weighted over the rows given. The gradient goes through
 log-probs of what was not sampled to act, which `update.py` computes in the pass over the

@@ -1,4 +1,4 @@
-"""What a policy update does, as metrics: means kept as (total, weight)."""
+"""Metrics of a policy update: means kept as (total, weight)."""
 import jax.numpy as jnp
 
 from rlx.core import axes
@@ -40,7 +40,7 @@ def token_mean(x_BT, learn_BT):
 
 
 def means(metrics, learn_BT):
-  """{name: Weighted} of what a method returns beside its value.
+  """{name: Weighted} of the metrics that a method returns.
 
   [B, T] is a mean over the tokens in the mask, [B] over the rows that have one; a scalar
   counts once in each microbatch.

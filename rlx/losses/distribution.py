@@ -1,6 +1,6 @@
 """Policy losses that read more of a distribution than the token drawn from it.
 
-What they take and return is as in policy.py, with beside it, per token,
+Arguments and results are those of policy.py, with in addition, per token,
 
   top_logps_BTK        log-probs of the K most likely tokens, the most likely first
   mean_logps_BT        mean log-prob of all tokens of the vocabulary
@@ -74,7 +74,7 @@ def simko(logps_BT, old_logps_BT, top_logps_BTK, entropy_BT, advantages_BT, lear
   log-probs of the K do not occur.
 
   Source: Peng et al. 2025, arXiv:2510.14807, and released code. Differs from the
-  paper: right and wrong is told from the sign of A, as a verdict of 0 or 1 gives it;
+  paper: the sign of A decides what is right, as a verdict of 0 or 1 does;
   within 1e-5 nats of the most likely token is as likely; the clamp of the log-ratio.
 
   Args:

@@ -26,8 +26,9 @@ from rlx.core import resolve
 from rlx.losses import _ratio
 
 
-def ppo_clip(logps_BT, old_logps_BT, advantages_BT, learn_BT, *, clip_low: ranges.NOT_NEGATIVE = 0.2,
-             clip_high: ranges.NOT_NEGATIVE = 0.2, dual_clip: ranges.Range(1, 1e12).or_none = None,
+def ppo_clip(logps_BT, old_logps_BT, advantages_BT, learn_BT, *,
+             clip_low: ranges.NOT_NEGATIVE = 0.2, clip_high: ranges.NOT_NEGATIVE = 0.2,
+             dual_clip: ranges.Range(1, 1e12).or_none = None,
              ratio_cap: ranges.POSITIVE.or_none = None):
   """PPO's clipped surrogate.
 
@@ -175,7 +176,7 @@ def kl_cov(logps_BT, old_logps_BT, advantages_BT, learn_BT, held_BT=None, *,
 
 def _costly_unclipped(logps_BT, old_logps_BT, advantages_BT, learn_BT, *, clip_low,
                       clip_high, fraction, cov_low, cov_high):
-  """True on the tokens that `clip_cov` gives no gradient, beside those PPO clips."""
+  """True on the tokens that `clip_cov` clips in addition to those that PPO clips."""
   ratio_BT = jnp.exp(logps_BT - old_logps_BT)
   plain_BT = -advantages_BT * ratio_BT
   near_BT = -advantages_BT * jnp.clip(ratio_BT, 1 - clip_low, 1 + clip_high)
@@ -266,7 +267,8 @@ def dppo_kl(logps_BT, old_logps_BT, advantages_BT, learn_BT, *, low: ranges.NOT_
                      advantages_BT)
 
 
-def dro(logps_BT, old_logps_BT, advantages_BT, learn_BT, *, ratio_penalty: ranges.NOT_NEGATIVE = 0.5):
+def dro(logps_BT, old_logps_BT, advantages_BT, learn_BT, *,
+        ratio_penalty: ranges.NOT_NEGATIVE = 0.5):
   """DRO of tokens: the policy gradient with a quadratic pull to the old policy.
 
     l = -(A log pi_theta(y_t) - beta/2 (log rho)^2)

@@ -62,7 +62,8 @@ def scaled_bradley_terry(chosen_N, rejected_N, strength_N, valid_N):
   return _mean(masked.where_valid(strength_N, valid_N) * jax.nn.softplus(-gap_N), valid_N)
 
 
-def focal(chosen_N, rejected_N, valid_N, *, focal_exponent: ranges.NOT_NEGATIVE = 2.0, discount="all"):
+def focal(chosen_N, rejected_N, valid_N, *, focal_exponent: ranges.NOT_NEGATIVE = 2.0,
+          discount="all"):
   """Bradley-Terry with less weight on pairs that are already right.
 
     all:    l = (1 - P)^gamma softplus(-D)                      P = sigmoid(D)

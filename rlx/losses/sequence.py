@@ -118,7 +118,8 @@ def vespo(logps_BT, sampler_logps_BT, advantages_BT, learn_BT, *, k_pos: ranges.
 
 
 @resolve.declares(aggregation="seq-mean-token-mean")
-def pacs(logps_BT, old_logps_BT, learn_BT, outcome_PG, learn_PG, *, score_scale: ranges.POSITIVE = 1.0):
+def pacs(logps_BT, old_logps_BT, learn_BT, outcome_PG, learn_PG, *,
+         score_scale: ranges.POSITIVE = 1.0):
   """PACS: the verdict as the label of a completion's score within its group.
 
     l_i = -r_i log sigmoid(z_i) - (1 - r_i) log sigmoid(-z_i),   on every token of row i

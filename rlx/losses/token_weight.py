@@ -52,7 +52,8 @@ def top(entropy_BT, learn_BT, *, fraction: ranges.Range(1e-6, 1) = 0.2, over="mi
 
 
 def steer(logps_BT, old_logps_BT, advantages_BT, entropy_BT, learn_BT, *,
-          low: ranges.Range(1e-6, 1e6) = 0.8, high: ranges.Range(1e-6, 1e6) = 1.2, shape="exponential"):
+          low: ranges.Range(1e-6, 1e6) = 0.8, high: ranges.Range(1e-6, 1e6) = 1.2,
+          shape="exponential"):
   """STEER: less weight on tokens whose update would change the entropy most.
 
     omega_t = |A rho (1 - pi_theta(y_t)) (log pi_theta(y_t) + H_t)|

@@ -41,7 +41,7 @@ def overlong(lengths_B, learn_B, *, max_length: ranges.COUNT, buffer: ranges.COU
     r = 0 if L <= L_max - buffer,  (L_max - buffer - L) / buffer after,  -1 if L > L_max
 
   Source: Yu et al. 2025, arXiv:2503.14476, eq. 13. Differs from the paper: nothing
-  known. Give it as a term of its own beside the verdict, under one estimator `total`.
+  known. Use it as a second reward term next to the verdict, with the estimator `total`.
 
   Args:
     lengths_B: tokens, EOS included.

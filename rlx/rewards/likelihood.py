@@ -199,7 +199,7 @@ def self_aligned(old_logps_BT, noprompt_logps_BT, learn_BT, learn_B):
 
     r = max(1 - PPL(y | x) / PPL(y), -1)
 
-  Source: Han et al. 2025, arXiv:2509.05489; a term beside the verdict, with
+  Source: Han et al. 2025, arXiv:2509.05489; a term in addition to the verdict, with
   coef 0.2. Differs from the paper: PPL(y) starts from the BOS, or the EOS where
   a tokenizer has none; both are at the sampling temperature.
 

@@ -1,4 +1,4 @@
-"""Rewards from the scores of verifiers beside the one that gives the verdict.
+"""Rewards from the scores of verifiers other than the one that gives the verdict.
 
 Scores are in [0, 1], as verifiers give them; papers that shape the logits of a
 reward model get their units back through a factor `k`.
@@ -50,7 +50,7 @@ def plain(scores_PG, learn_PG, *, kind="linear", k: ranges.POSITIVE = 1.0, centr
   elif kind == "zscore":
     centred_PG = scores_PG - masked.mean(scores_PG, learn_PG, axis=1, keepdims=True)
     std_P1 = masked.root(masked.var(scores_PG, learn_PG, axis=1, keepdims=True))
-    # A mean of equal floats can be off by one bit: a tie is told by the range.
+    # A mean of equal floats can be off by one bit: the range decides whether they tie.
     low_P1, high_P1 = _range(scores_PG, learn_PG)
     is_tie_P1 = low_P1 >= high_P1
     rewards_PG = jnp.where(is_tie_P1, 0, centred_PG / jnp.where(is_tie_P1, 1, std_P1))

@@ -170,7 +170,7 @@ def bisect_first_error(is_open, steps):
     low = middle if is_open(middle) else high = middle
 
   Source: OmegaPRM, Luo et al. 2024, arXiv:2406.06592. Differs from the
-  paper: nothing known. If values are not monotone the step found is still one
+  paper: nothing known. If values are not monotone the step returned is still one
   before which the answer could be reached and after which it could not.
 
   Args:

@@ -130,7 +130,7 @@ def completion(step_scores_BT, step_ends_BT, learn_BT, learn_B, *, kind="min"):
 
   Source: Pan et al. 2023, Let's Reinforce Step by Step, arXiv:2311.05821 (prod,
   min, mean, max as the reward of PPO); the others are of the evaluation of
-  RewardMATH, Kim et al. 2024, arXiv:2410.01729. kind="mean" with coef 0.75 beside
+  RewardMATH, Kim et al. 2024, arXiv:2410.01729. kind="mean" with coef 0.75 and
   an outcome with coef 0.25 is the reward of ReasonFlux-PRM, Zou et al. 2025,
   arXiv:2506.18896.
   Differs from the papers: geo and the odds see scores clipped to [1e-6, 1 - 1e-6],

@@ -21,7 +21,8 @@ def test_place():
       combine.place(jnp.array([1., 2., 3., 4.]), MASK),
       [[0, 0, 1], [2, 0, 0], [0, 0, 3], [0, 0, 0]])
   np.testing.assert_array_equal(
-      combine.place(jnp.full((4, 3), nan).at[:, 0].set(1.), MASK[:, :1] & (jnp.arange(3) == 0)[None]),
+      combine.place(jnp.full((4, 3), nan).at[:, 0].set(1.),
+                    MASK[:, :1] & (jnp.arange(3) == 0)[None]),
       [[1, 0, 0], [1, 0, 0], [1, 0, 0], [0, 0, 0]])
 
 

@@ -91,12 +91,12 @@ RATIO = jnp.array([[1., 1.1, .9, 1.1, .9]])
 @pytest.mark.parametrize("sign", [1., -1.])
 def test_simko_keeps_the_value_and_shares_the_gradient(sign):
   args = LOGPS - jnp.log(RATIO), TOP, ENTROPY, sign * jnp.ones((1, 5)), ROW
-  of = lambda x, top: distribution.simko(x, args[0], top, *args[2:], alpha=.2, quantile=.5,
-                                         penalty=1.5)[0]
-  loss = of(LOGPS, TOP)
+  simko = lambda x, top: distribution.simko(x, args[0], top, *args[2:], alpha=.2, quantile=.5,
+                                            penalty=1.5)[0]
+  loss = simko(LOGPS, TOP)
   scale = np.array([[1, 1, 1, 1, 1.5 if sign < 0 else 1]])
   np.testing.assert_allclose(loss, -sign * scale * RATIO, rtol=1e-6)
-  grads = jax.grad(lambda *x: jnp.sum(of(*x)), argnums=(0, 1))(LOGPS, TOP)
+  grads = jax.grad(lambda *x: jnp.sum(simko(*x)), argnums=(0, 1))(LOGPS, TOP)
   share = np.array([[0, 0, 0, .2, .2]]) * (sign > 0)
   np.testing.assert_allclose(grads[0], loss * (1 - share), rtol=1e-5)
   np.testing.assert_allclose(grads[1], (loss * share / 2)[..., None] * np.ones((1, 1, 2)),
@@ -129,12 +129,12 @@ def test_lp_reg():
   proxy = jnp.array([[jnp.log(.02), -1e4, 0., 0., 0.]])
   ratio = jnp.array([[20., 1., 1., 20., 20.]])
   a = jnp.array([[-1., -1., -1., -1., 1.]])
-  of = lambda x, **o: distribution.lp_reg(
+  lp_reg = lambda x, **o: distribution.lp_reg(
       x, jnp.log(p / ratio), proxy, a, ROW, fraction=.5, kl_coef=3., **o)[0]
   np.testing.assert_allclose(
-      of(jnp.log(p)), [[20 + 3 * (1 - np.log(2)), 1, 1, 20, -10]], rtol=1e-5)
+      lp_reg(jnp.log(p)), [[20 + 3 * (1 - np.log(2)), 1, 1, 20, -10]], rtol=1e-5)
   # The pull: d/d log pi of k3 is 1 - proxy / pi = -1. The gradient of rho is rho.
-  grad = jax.grad(lambda x: jnp.sum(of(x)))(jnp.log(p))
+  grad = jax.grad(lambda x: jnp.sum(lp_reg(x)))(jnp.log(p))
   np.testing.assert_allclose(grad, [[20 - 3, 1, 1, 20, 0]], rtol=1e-5)
 
 

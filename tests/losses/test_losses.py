@@ -145,7 +145,8 @@ def test_pairs():
 
 def test_fractional_verdicts_pair_by_order():
   outcome_PG, z_B1 = jnp.array([[.2, .6]]), jnp.array([[1.], [3.]])
-  got = prm.dpo(z_B1, jnp.zeros_like(z_B1), ONE[:2], outcome_PG, jnp.ones((1, 2), bool), prm_beta=1.0)
+  got = prm.dpo(z_B1, jnp.zeros_like(z_B1), ONE[:2], outcome_PG, jnp.ones((1, 2), bool),
+                prm_beta=1.0)
   np.testing.assert_allclose(got.total, soft(-2), rtol=1e-6)
 
 

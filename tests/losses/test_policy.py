@@ -30,7 +30,8 @@ def test_all_rules_agree_where_nothing_has_moved(name):
     def gradient(name):
       fn = resolve.resolve("losses", dict(name=name), records.Scored)
       loss = lambda x_BT: aggregate.aggregate(
-          resolve.measured(fn(scored.replace(logps_BT=x_BT)))[0], scored.action_BT, mode="seq-mean-token-mean")
+          resolve.measured(fn(scored.replace(logps_BT=x_BT)))[0], scored.action_BT,
+          mode="seq-mean-token-mean")
       return jax.grad(lambda x_BT: loss(x_BT).total)(logps_BT)
     np.testing.assert_allclose(gradient(name), gradient("policy.reinforce"), rtol=1e-12)
 

@@ -61,11 +61,11 @@ def test_jepo_credits_what_a_completion_adds_to_the_bound():
   # P = .25, .16, .25 with mean .22; without the first .205. In the second prompt
   # mean .45, and the other alone is left.
   expected = np.log([.22/.205, .22/.25, .22/.205, .45/.6, .45/.3])
-  found = rewards(agg="log_mean_exp")
-  np.testing.assert_allclose(found, [*expected, 0], rtol=2e-5)
+  advantages = rewards(agg="log_mean_exp")
+  np.testing.assert_allclose(advantages, [*expected, 0], rtol=2e-5)
   # n log mean_j P_j >= sum_i log mean_{j != i} P_j, by Jensen; for n = 2 the right
   # side is sum_i log P_i. Equal where all tie.
-  assert found[:3].sum() > 0 and found[3:].sum() > 0
+  assert advantages[:3].sum() > 0 and advantages[3:].sum() > 0
   np.testing.assert_allclose(rewards(p=np.full((6, 2), .3), agg="log_mean_exp"),
                              np.zeros(6), atol=1e-6)
   # Alone there is no rival.
@@ -129,20 +129,20 @@ def test_reference_refuses(options, message):
 def test_efficiency():
   # Perplexities 2, 2.5, 2; lengths 10, 1, 100. The first beats nobody: the third is
   # longer but as likely. In the second prompt lengths tie.
-  def found(p, lengths, **options):
+  def ranked(p, lengths, **options):
     return np.asarray(likelihood.efficiency(
         log(p), MASK_BM, VALID_PG, jnp.array(lengths), OUTCOME_B,
         **dict(dict(len_norm="none", use_gate=False), **options)))
-  np.testing.assert_array_equal(found(P_BM, LENGTHS_B), np.zeros(6))
+  np.testing.assert_array_equal(ranked(P_BM, LENGTHS_B), np.zeros(6))
   p = P_BM.copy()
   p[2, 1] = .5
   # Now 2, 2.5, 2.83: the first two beat the third. In the second prompt .6 beats .3.
-  np.testing.assert_array_equal(found(p, [10, 1, 100, 10, 9, 5]), [.5, .5, 0, 0, 1, 0])
+  np.testing.assert_array_equal(ranked(p, [10, 1, 100, 10, 9, 5]), [.5, .5, 0, 0, 1, 0])
   # Gated, the first has one rival left, and beats it; the second counts no more.
-  np.testing.assert_array_equal(found(p, [10, 1, 100, 10, 9, 5], use_gate=True),
+  np.testing.assert_array_equal(ranked(p, [10, 1, 100, 10, 9, 5], use_gate=True),
                                 [1, 0, 0, 0, 1, 0])
   with pytest.raises(ValueError, match="len_norm='log'"):
-    found(p, LENGTHS_B, len_norm="log")
+    ranked(p, LENGTHS_B, len_norm="log")
 
 
 def test_turn_gain():
@@ -154,20 +154,20 @@ def test_turn_gain():
   mask_BT = jnp.arange(6)[None, :] < jnp.array([[5], [3], [4]])
   ends_BT = jnp.array([[1, 0, 1, 1, 0, 1], [0, 0, 1, 1, 0, 0], [1, 1, 0, 0, 0, 0]], bool)
   learn_B = jnp.array([True, True, False])
-  def found(p_BJM, **options):
+  def gains(p_BJM, **options):
     return np.asarray(likelihood.turn_gain(log(p_BJM), mask_BM, mask_BT, learn_B, ends_BT,
                                            **options))
   expected = np.zeros((3, 6))
   expected[0, [0, 2]] = [.3, -.2]
-  np.testing.assert_allclose(found(p_BJM), expected, rtol=1e-5, atol=1e-7)
+  np.testing.assert_allclose(gains(p_BJM), expected, rtol=1e-5, atol=1e-7)
   # Gains of log-probs add up to that of the whole.
-  logs = found(p_BJM, agg="mean_lp")
+  logs = gains(p_BJM, agg="mean_lp")
   np.testing.assert_allclose(logs.sum(axis=1), [np.log(2), 0, 0], rtol=1e-5, atol=1e-6)
   # Scored after the first step only, later ones get nothing.
   expected[0, 2] = 0
-  np.testing.assert_allclose(found(p_BJM[:, :2]), expected, rtol=1e-5, atol=1e-7)
+  np.testing.assert_allclose(gains(p_BJM[:, :2]), expected, rtol=1e-5, atol=1e-7)
   with pytest.raises(ValueError, match="agg='log_mean_exp': one of"):
-    found(p_BJM, agg="log_mean_exp")
+    gains(p_BJM, agg="log_mean_exp")
 
 
 def test_rewards_of_the_completion_itself():
@@ -188,6 +188,6 @@ def test_rewards_of_the_completion_itself():
 
 def test_last_token():
   self_logps_B, learn_B = jnp.array([-20., -25., -3., nan]), jnp.array([1, 1, 1, 0], bool)
-  found = lambda **o: likelihood.last_token(self_logps_B, learn_B, c_ref=-23., **o)
-  np.testing.assert_allclose(found(), [.3, 0, 1, 0], rtol=1e-6)
-  np.testing.assert_allclose(found(use_clip=False, beta_v=.2), [.6, -.4, 4, 0], rtol=1e-6)
+  rewards = lambda **o: likelihood.last_token(self_logps_B, learn_B, c_ref=-23., **o)
+  np.testing.assert_allclose(rewards(), [.3, 0, 1, 0], rtol=1e-6)
+  np.testing.assert_allclose(rewards(use_clip=False, beta_v=.2), [.6, -.4, 4, 0], rtol=1e-6)

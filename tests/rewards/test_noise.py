@@ -40,13 +40,13 @@ PI = np.array([.2, .5, .3])
 def test_corrections_recover_the_clean_update_of_a_bandit():
   """Exactly: a sum over arms and over the verifier's errors."""
   def mean_update(reward_of):  # E[r grad_logits log pi]
-    found = np.zeros(3)
+    expectation = np.zeros(3)
     for arm, wrong in itertools.product(range(3), (False, True)):
       rate = FN if TRUE[arm] else FP
       verdict = 1 - TRUE[arm] if wrong else TRUE[arm]
-      found += PI[arm] * (rate if wrong else 1 - rate) * reward_of(verdict) * (
+      expectation += PI[arm] * (rate if wrong else 1 - rate) * reward_of(verdict) * (
           np.eye(3)[arm] - PI)
-    return found
+    return expectation
   one = lambda fn, **o: lambda v: float(fn(jnp.array([v]), jnp.array([True]), **o)[0])
   clean = sum(PI[a] * TRUE[a] * (np.eye(3)[a] - PI) for a in range(3))
   backward = one(noise.backward, false_positive=FP, false_negative=FN)

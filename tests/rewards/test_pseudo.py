@@ -34,9 +34,9 @@ def test_paired():
 
 
 def test_an_answer_that_is_missing_on_both_sides_is_no_agreement():
-  found = pseudo.paired(jnp.full((2, 2), -1), jnp.array([[1, 1], [0, 0]]),
+  rewards_B = pseudo.paired(jnp.full((2, 2), -1), jnp.array([[1, 1], [0, 0]]),
                         jnp.ones((2, 2), bool))
-  np.testing.assert_array_equal(found, [0] * 4)
+  np.testing.assert_array_equal(rewards_B, [0] * 4)
 
 
 def test_wrong_majority_pays_only_where_the_majority_is_wrong():

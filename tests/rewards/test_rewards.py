@@ -50,7 +50,8 @@ def test_cascade(options, expected):
     # The last token makes the sum the verdict: 1 - 7 and 0 - 16.
     (dict(use_outcome=True, outcome_B=jnp.array([1., 0., nan])),
      [[1, 2, 4, -6], [16, -16, 0, 0]]),
-], ids=["token", "beta", "no_beta", "completion", "step", "no_last", "no_last_completion", "lam", "outcome"])
+], ids=["token", "beta", "no_beta", "completion", "step", "no_last", "no_last_completion",
+        "lam", "outcome"])
 def test_process(options, expected):
   np.testing.assert_allclose(rewards(**options), expected + [[0] * 4], rtol=1e-6)
 

@@ -70,7 +70,8 @@ def test_ensemble(options, expected):
 def test_stratified_ranks_within_a_verdict_and_never_across():
   scores_PG = jnp.array([[.9, .1, .5, .3, nan], [.2, .2, .7, nan, nan]])
   outcome_PG = jnp.array([[0., 1., 0., 0., 1.], [1., 1., 0., nan, nan]])
-  got = shaping.stratified(scores_PG, outcome_PG, ~jnp.isnan(scores_PG), wrong_range=.1, right_range=.2)
+  got = shaping.stratified(scores_PG, outcome_PG, ~jnp.isnan(scores_PG),
+                           wrong_range=.1, right_range=.2)
   # Wrong: .3 .5 .9 -> 0, 1/3, 1. A lone one and ties are in the middle.
   np.testing.assert_allclose(
       got.reshape(2, 5), [[.1, 1, -.1 / 3, -.1, 0], [1, 1, 0, 0, 0]], atol=1e-6)

@@ -69,7 +69,8 @@ def test_identities_of_refine():
   draw = np.random.default_rng(0)
   rows = [draw.uniform(-1, 1, n) for n in (5, 3, 1, 4)]
   low_B = [min(r) for r in rows]
-  np.testing.assert_allclose(refine(*rows, kind="softmin", temperature=1e-3).sum(1), low_B, rtol=1e-5)
+  got = refine(*rows, kind="softmin", temperature=1e-3).sum(1)
+  np.testing.assert_allclose(got, low_B, rtol=1e-5)
   togo = lambda x_BK: np.cumsum(x_BK[:, ::-1], axis=1)[:, ::-1]
   raw_BK, clipped_BK = refine(*rows), refine(*rows, kind="clip", eta=.2)
   np.testing.assert_allclose(togo(refine(*rows, kind="delta")), raw_BK, atol=1e-6)
