@@ -217,6 +217,22 @@ def test_options_are_not_keys_of_the_term(name):
   assert not {"name", "coef", *schedule.OPTIONS} & set(inspect.signature(fn).parameters)
 
 
+def _choices():
+  """(method, option) of the options whose default is a text."""
+  for name in FOUND:
+    stage, _, path = name.partition(".")
+    for p in inspect.signature(resolve.lookup(stage, path)).parameters.values():
+      if p.kind is p.KEYWORD_ONLY and isinstance(p.default, str): yield name, p.name
+
+
+@pytest.mark.parametrize("name, option", list(_choices()))
+def test_an_unknown_choice_is_refused(name, option):
+  stage, record = name.split(".")[0], _record(name.split(".")[0], 0.0)
+  spec = dict(OPTIONS.get(name, {}), name=name.partition(".")[2]) | {option: "x"}
+  fn = resolve.resolve(stage, spec, combine.Term if stage == "advantages" else records.Scored)
+  with pytest.raises(ValueError, match=f"^{option}='x': "): jax.eval_shape(fn, record)
+
+
 def test_methods_are_found():
   # The search itself: one of each folder, and helpers left out.
   assert {"rewards.implicit.process", "advantages.group.rloo", "losses.prm.ce",

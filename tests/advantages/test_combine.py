@@ -3,7 +3,6 @@ import numpy as np
 import pytest
 
 from rlx.advantages import combine
-from rlx.advantages import process
 from rlx.core import records
 from rlx.core import resolve
 
@@ -58,8 +57,3 @@ def test_add_then_estimate_equals_estimate_then_add_for_linear_ones():
   apart = sum(combine.estimate(x, scored(), 1.0, fn)[0] for x in (a, b))
   placed_BT = combine.place(a, MASK) + combine.place(b, MASK)
   np.testing.assert_allclose(combine.estimate(placed_BT, scored(), 1.0, fn)[0], apart, rtol=1e-6)
-
-
-def test_unknown_choice_is_refused():
-  with pytest.raises(ValueError, match="loo='none': one of"):
-    process.rloo(jnp.zeros((4, 3)), MASK, jnp.ones((2, 2), bool), loo="none")

@@ -60,9 +60,3 @@ def test_steps():
   # -2; .5 - 2 / 2; 1 - .5 / 2.
   np.testing.assert_allclose(process.steps(*args, gamma=.5),
                              [[.75, .75, -.5, -2], [3, 0, 0, 0], [0] * 4])
-
-
-def test_rloo_steps_refuses():
-  x_BT = jnp.ones((2, 1))
-  with pytest.raises(ValueError, match="unit='word': one of"):
-    process.rloo_steps(x_BT, x_BT > 0, x_BT > 0, jnp.ones((1, 2), bool), unit="word")

@@ -72,11 +72,6 @@ def test_covariance_tokens():
   np.testing.assert_array_equal(np.asarray(cut == 0)[0, :2], [True, True])
 
 
-def test_unknown_level_is_refused():
-  with pytest.raises(ValueError, match="level='word': one of"):
-    policy.cispo(LOSS, LOSS, LOSS, MASK, level="word")
-
-
 @pytest.mark.parametrize("kind, expected", [
     ("k1", .5), ("abs", .5), ("k2", .125), ("k3", np.exp(-.5) + .5 - 1), ("k3+", np.exp(-.5) - .5)])
 def test_divergence(kind, expected):
@@ -90,8 +85,6 @@ def test_divergence_is_flat_where_nothing_differs():
   for kind in ("abs", "k2", "k3", "k1+"):
     np.testing.assert_array_equal(
         jax.grad(lambda a: jnp.sum(divergence.estimate(a, x, kind=kind)))(x), 0)
-  with pytest.raises(ValueError, match="kind='k4': one of"):
-    divergence.estimate(x, x, kind="k4")
 
 
 def test_adaptive_coef():
@@ -178,8 +171,6 @@ def test_detached_dpo():
                          weighting="bon_acc")
   np.testing.assert_allclose(got.mean(), want @ [2, 1, 1], rtol=1e-6)
   assert got.weight == 0
-  with pytest.raises(ValueError, match="weighting='acc': one of"):
-    prm.detached_dpo(*args, 1.0, weighting="acc")
 
 
 def test_diagnostics():

@@ -56,8 +56,3 @@ def test_far_apart_stays_finite():
   for old, sampler in ((far_BT, 0 * far_BT), (0 * far_BT, far_BT)):
     got = rollout_correction.icepop(old, sampler, jnp.ones((1, 2), bool), low=0., high=jnp.inf)
     assert np.isfinite(got).all()
-
-
-def test_unknown_level_is_refused():
-  with pytest.raises(ValueError, match="level='word': one of"):
-    rollout_correction.tis(OLD, SAMPLER, MASK, level="word")

@@ -113,11 +113,6 @@ def test_identities():
 
 
 @pytest.mark.parametrize("options, message", [
-    (dict(agg="median"), "agg='median': one of"),
-    (dict(baseline="ratio"), "baseline='ratio': one of"),
-    (dict(token_weight="std"), "token_weight='std': one of"),
-    (dict(len_norm="log"), "len_norm='log': one of"),
-    (dict(post="sigmoid"), "post='sigmoid': one of"),
     (dict(agg="mean_p", baseline="rel_ppl"), "agg='mean_p': ppl with"),
     (dict(agg="log_mean_exp", baseline="diff"), "baseline='diff': none with"),
     (dict(base=None, baseline="diff"), "baseline='diff': needs base_answer_logps_BM"),
@@ -141,8 +136,6 @@ def test_efficiency():
   # Gated, the first has one rival left, and beats it; the second counts no more.
   np.testing.assert_array_equal(ranked(p, [10, 1, 100, 10, 9, 5], use_gate=True),
                                 [1, 0, 0, 0, 1, 0])
-  with pytest.raises(ValueError, match="len_norm='log'"):
-    ranked(p, LENGTHS_B, len_norm="log")
 
 
 def test_turn_gain():
@@ -183,7 +176,6 @@ def test_rewards_of_the_completion_itself():
   crew = lambda **o: likelihood.answer_confidence(log(p_BT), span_BT, learn_B, **o)
   np.testing.assert_allclose(crew(), [.5, .25, 0, 0], rtol=1e-5)
   np.testing.assert_allclose(crew(agg="prod_p"), [.5, .04, 0, 0], rtol=1e-5)
-  with pytest.raises(ValueError, match="agg='max': one of"): crew(agg="max")
 
 
 def test_last_token():

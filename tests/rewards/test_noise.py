@@ -87,12 +87,6 @@ def test_control(options, expected):
   np.testing.assert_array_equal(got, expected)
 
 
-@pytest.mark.parametrize("call, message", [
-    (lambda: noise.channel(OUTCOME_PG, NOISE_PG, VALID_PG, level="batch"), "level='batch'"),
-    (lambda: noise.channel(OUTCOME_PG, NOISE_PG, VALID_PG, correction="both"),
-     "correction='both'"),
-    (lambda: noise.backward(TRUE, TRUE == 1, false_positive=.5, false_negative=.5),
-     "false_positive=0.5, false_negative=0.5: their sum is below 1"),
-    (lambda: noise.control(TRUE, TRUE, TRUE == 1, kind="format"), "kind='format': one of")])
-def test_refuses(call, message):
-  with pytest.raises(ValueError, match=message): call()
+def test_refuses_a_channel_that_tells_nothing():
+  with pytest.raises(ValueError, match="false_positive=0.5, false_negative=0.5: their sum is below"):
+    noise.backward(TRUE, TRUE == 1, false_positive=.5, false_negative=.5)

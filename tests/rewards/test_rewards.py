@@ -73,9 +73,7 @@ def test_value():
 
 
 @pytest.mark.parametrize("options, message", [
-    (dict(granularity="sentence"), "granularity='sentence': token, step or completion"),
     (dict(granularity="step"), "needs step_ends_BT"),
-    (dict(norm="zscore"), "norm='zscore': one of"),
     (dict(use_outcome=True), "use_outcome=True needs outcome_B"),
     (dict(norm="max_return", norm_shards=2), "norm_shards=2 must divide the 3 rows"),
 ])

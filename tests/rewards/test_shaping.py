@@ -113,14 +113,10 @@ def test_density_takes_weight_from_many_tests_of_one_rate():
 
 
 @pytest.mark.parametrize("call, message", [
-    (lambda: shaping.plain(SCORES_PG, VALID_PG, kind="rank"), "kind='rank': one of"),
-    (lambda: shaping.ensemble(jnp.ones((2, 3)), jnp.ones(2, bool), kind="max"), "kind='max'"),
     (lambda: shaping.ensemble(jnp.ones((2, 3)), jnp.ones(2, bool), kind="lagrange"),
      "thresholds=None: lagrange needs 3, one for each"),
     (lambda: shaping.ensemble(jnp.ones((2, 3)), jnp.ones(2, bool), kind="logsig_sum",
-                             thresholds=(1, 2)), r"thresholds=\(1, 2\): logsig_sum needs 3"),
-    (lambda: shaping.unit_tests(jnp.ones((2, 3)), jnp.ones((1, 2), bool), weight="hard"),
-     "weight='hard': one of")])
+                             thresholds=(1, 2)), r"thresholds=\(1, 2\): logsig_sum needs 3")])
 def test_refuses(call, message):
   with pytest.raises(ValueError, match=message): call()
 

@@ -163,14 +163,3 @@ def test_redistribute(beta, expected):
   np.testing.assert_allclose(got_BT, expected, atol=1e-6)
   # Rewards add up to outcome - beta v_0.
   np.testing.assert_allclose(got_BT.sum(axis=1), [1 - .25 * beta, -.5 * beta, 0], atol=1e-6)
-
-
-@pytest.mark.parametrize("name, options, message", [
-    ("refine", dict(kind="softmax"), "kind='softmax': one of"),
-    ("mix", dict(kind="add"), "kind='add': one of"),
-    ("completion", dict(kind="median"), "kind='median': one of"),
-])
-def test_refuses(name, options, message):
-  b = batch([.5])
-  if name != "mix": del b["outcome_B"]
-  with pytest.raises(ValueError, match=message): getattr(steps, name)(**b, **options)
