@@ -88,5 +88,5 @@ def test_control(options, expected):
 
 
 def test_refuses_a_channel_that_tells_nothing():
-  with pytest.raises(ValueError, match="false_positive=0.5, false_negative=0.5: their sum is below"):
+  with pytest.raises(ValueError, match="false_positive=0.5, false_negative=0.5: their sum"):
     noise.backward(TRUE, TRUE == 1, false_positive=.5, false_negative=.5)
