@@ -54,7 +54,8 @@ def _megabyte(rng):
 
 
 def _latex(rng):
-  return r"\boxed{" + "".join(rng.choices(PARTS["latex"], k=rng.randint(1, 40))) + "}" * rng.randint(0, 3)
+  formula = "".join(rng.choices(PARTS["latex"], k=rng.randint(1, 40)))
+  return r"\boxed{" + formula + "}" * rng.randint(0, 3)
 
 
 def _regex(rng):
@@ -73,7 +74,8 @@ def _bytes(rng):
 def _odd(rng): return "".join(rng.choices(PARTS["odd"] + string.printable, k=rng.randint(1, 80)))
 
 
-def _words(rng): return rng.choice(("", " ")).join(rng.choices(PARTS["words"], k=rng.randint(1, 30)))
+def _words(rng):
+  return rng.choice(("", " ")).join(rng.choices(PARTS["words"], k=rng.randint(1, 30)))
 
 
 def _code(rng):

@@ -1,4 +1,4 @@
-"""Programs that attack the sandbox get nothing but a verdict of 0, and change no file of the host."""
+"""Programs that attack the sandbox get a verdict of 0 and change nothing on the host."""
 import ctypes
 import os
 import pathlib
