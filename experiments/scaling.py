@@ -487,18 +487,23 @@ TEXT = """# Scaling, on paper
 
 Made by `python -m experiments.scaling` from closed forms and docs/scaling.jsonl; `experiments/scaling.py` says how each figure is computed.
 
-**Nothing on this page was run on any of these chips.** It says what would be needed at least (seconds) and at most (bytes). Meshes of more than 8
-devices are those of several hosts. `--hosts` starts such a run ([tpu_vm.md](tpu_vm.md)), but the tests cover two processes on one machine, of two CPU devices each, which train as one process does;
-with real hosts nothing has been run.
+**Nothing on this page was run on any of these chips.** Seconds are lower bounds, bytes are upper
+bounds. Meshes of more than 8 devices span several hosts. `--hosts` starts such a run
+([tpu_vm.md](tpu_vm.md)), but the tests cover only two processes on one machine, with two CPU devices
+each, which train as one process does; nothing has been run on several real hosts.
 
-The step is `configs/papers/prime.py` with `model.frozen_dtype=bfloat16`: 256 prompts of 1024 tokens, 4 completions of 3072 each, all of full length, one draw
-that fills the batch (the preset filters by accuracy: two draws double prefill and decode); float32 parameters and moments (12 bytes a parameter that is trained;
-with `model.param_dtype=bfloat16` 14, or 10 with `model.param_update=stochastic`), bfloat16 activations,
-`remat=full`, 4 optimizer steps each for PRM and policy (one where 256 devices share the 256 groups), and as many microbatches as make one group of 4 rows a device, the least there is. Meshes are data x fsdp x tensor.
+The step is `configs/papers/prime.py` with `model.frozen_dtype=bfloat16`: 256 prompts of 1024 tokens, 4
+completions of 3072 each, all of full length, and one draw that fills the batch (the preset filters by
+accuracy: two draws double prefill and decode). Parameters and moments are float32 (12 bytes for each
+trained parameter; with `model.param_dtype=bfloat16` 14, or 10 with `model.param_update=stochastic`),
+activations bfloat16, `remat=full`. PRM and policy make 4 optimizer steps each (one where 256 devices
+share the 256 groups). There are as many microbatches as possible: one group of 4 rows per device.
+Meshes are data x fsdp x tensor.
 
 ## The smallest mesh that fits
 
-Of 8, 32, 64, 256 and 512 devices, laid out as below, with the estimate of [Bytes](#bytes-per-device-gb) against the chip's memory:
+The smallest of 8, 32, 64, 256 and 512 devices, with the meshes below, for which the estimate of
+[bytes](#bytes-per-device-gb) is within the chip's memory:
 
 {fits}
 
@@ -506,23 +511,28 @@ Of 8, 32, 64, 256 and 512 devices, laid out as below, with the estimate of [Byte
 
 {chips}
 
-HBM, FLOP/s (dense) and bandwidth are the vendors' (TPU: Google's pages on [v5e](https://docs.cloud.google.com/tpu/docs/v5e) and
-[v6e](https://docs.cloud.google.com/tpu/docs/v6e); H100 SXM and H200: NVIDIA's data sheets). Links are one way, all of a chip's: 1600 and 3584 Gbit/s of
-inter-chip interconnect (the same pages), half of NVLink's 900 GB/s. A domain is what they join: a pod of 256 chips, a node of 8 GPUs. The network between domains, per
+HBM, FLOP/s (dense) and bandwidth are the vendors' figures (TPU: Google's pages on
+[v5e](https://docs.cloud.google.com/tpu/docs/v5e) and [v6e](https://docs.cloud.google.com/tpu/docs/v6e);
+H100 SXM and H200: NVIDIA's data sheets). Links are in one direction, all links of a chip together: 1600
+and 3584 Gbit/s of inter-chip interconnect (the same pages), half of NVLink's 900 GB/s. A domain is the
+set of chips that they connect: a pod of 256 chips, a node of 8 GPUs. The network connects domains, per
 device: 6.4 and 25.6 Tbit/s a pod, 400 Gbit/s a GPU (assumed: a network card of that speed each).
 
 ## Meshes
 
-The tensor axis must divide key-value heads, so it ends at 2 for Qwen2.5-0.5B and 8 for the others; fsdp must divide the width. `build` further wants data x fsdp to divide
-the 256 prompts of a step, so that 512 devices need tensor >= 2. What `sharding.check` says of others:
+The tensor axis must divide the number of key-value heads, so it is at most 2 for Qwen2.5-0.5B and 8 for
+the others; fsdp must divide the width. `build` also requires that data x fsdp divides the 256 prompts
+of a step, so 512 devices need tensor >= 2. `sharding.check` refuses other meshes:
 
 {refused}
 
 ## Bytes per device, GB
 
-From `preflight`'s own functions over abstract meshes. What is held is exact, the rest upper estimates; stages take turns, so that need is what is held and the
-largest of them. The caches count the weights laid out for decoding, whole but for the tensor axis, and, for a moment at each chunk's end, two suffixes; or, if
-that is more, the weights twice, as they are gathered.
+Computed by `preflight`'s functions on abstract meshes. Parameters and optimizer states are exact, the
+other figures are upper estimates. Stages run one after another, so the need is what is always held plus
+the largest stage. The caches include the weights in the layout for decoding, complete except for the
+tensor axis, and, briefly at the end of each chunk, two suffixes; or, if that is more, the weights twice
+while they are gathered.
 
 {bytes}
 
@@ -534,31 +544,42 @@ TFLOP / GB of memory traffic / GB received from other devices.
 
 ## Seconds at least
 
-Each phase takes the slowest of FLOPs, memory traffic and links, each at the figure in [Chips](#chips), perfectly overlapped and with nothing else to wait for. Training in
-maxtext's published runs on v5p and v6e is at 35 to 65% of the first alone. H100 and H200 differ where memory limits: in decoding, and at 0.5B.
+Each phase takes the time of the slowest of FLOPs, memory traffic and links, each at the figure in
+[Chips](#chips), assuming perfect overlap and no other delays. Training in maxtext's published runs on v5p
+and v6e reaches 35 to 65% of the FLOP/s. H100 and H200 differ where memory is the limit: in decoding, and
+at 0.5B.
 
 {seconds}
 
 ## What limits
 
-- **Decoding, by memory**, on every row. `build.layout` gathers the decoder's weights over fsdp once a policy version, cast to the activations' dtype, and every draw of the batch reads them: a token
-  needs nothing from other devices but over tensor. What the gathering brings is (fsdp - 1) / fsdp of 2 bytes a parameter / tensor, at 70B on 1 x 64 x 8 17.4 GB, 0.35 s over the network of H100s.
-  The price is that each device holds, and reads for each of 3072 tokens, all weights of its tensor share, on however many devices: 16 GB at 8B, 18 at 70B with tensor=8, 141 at 70B with tensor=1. Of the
-  35.8 s that 70B decodes on 512 v6e at least, 33.4 are this reading, for 16 rows a group of 8 devices. A larger tensor axis would read less, but key-value heads end it at 8.
-- **The layout while it is made** takes its bytes twice: the compiler for TPUs gathers all weights before it transposes any (below), and the estimate counts that. It takes
-  32 GB at 8B, 16 with tensor=2, which a v5e does not have; 35 at 70B with tensor=8, so that no number of v6e holds it by this estimate. A layout made layer by layer would need half.
+- **Decoding, by memory**, on every row. `build.layout` gathers the decoder's weights over fsdp once per
+  policy version, cast to the dtype of activations, and every draw of the batch reads them, so a token
+  communicates over tensor only. The gathering receives (fsdp - 1) / fsdp of 2 bytes a parameter / tensor: at
+  70B on 1 x 64 x 8 17.4 GB, 0.35 s over the network of H100s. The price is that each device holds all weights
+  of its tensor share, and reads them for each of 3072 tokens, on any number of devices: 16 GB at 8B, 18 at
+  70B with tensor=8, 141 at 70B with tensor=1. Of at least 35.8 s for decoding 70B on 512 v6e, 33.4 are this
+  reading, for 16 rows per group of 8 devices. A larger tensor axis would read less, but it cannot exceed the
+  8 key-value heads.
+- **The layout while it is made** takes its bytes twice: the compiler for TPUs gathers all weights before
+  it transposes any (below), and the estimate counts that. It takes 32 GB at 8B; 16 with tensor=2, more
+  than a v5e has; 35 at 70B with tensor=8, so that by this estimate no number of v6e holds it. A layout
+  made layer by layer would need half.
 - **Updates of 0.5B, by memory, of 8B, by FLOPs**, except with tensor=2 on 512 GPUs. Of what they receive, gradients of [vocabulary, width] in float32 are {tables_small:.0%} at 0.5B and {tables:.0%} at 8B on 8 devices: the
   embedding's is summed once for each microbatch of one group a device, the head's three times, as `logps.from_hidden` reads it in chunks of 1024 tokens a device.
-- **Updates of 70B, by FLOPs on TPUs, by links on GPUs** of more than one node: weights gathered and gradients summed for every microbatch of one group a device.
-- **Scoring, by FLOPs**; at 0.5B by memory, where float32 attention scores of 4096 x 4096 are written and read (no flash kernel runs on a mesh).
+- **Updates of 70B, by FLOPs on TPUs, by links on GPUs** with more than one node: weights are gathered and
+  gradients summed for every microbatch of one group per device.
+- **Scoring, by FLOPs**; at 0.5B by memory, where float32 attention scores of 4096 x 4096 are written and
+  read (no flash kernel runs on a mesh).
 - **Fitting, by the key-value cache on few devices, by activations on many.** All 1024 rows are decoded at once where rows are spread (`rollouts.slots` is for one device). The activations
   of a group of 4 rows of 4096 tokens shrink by tensor only, and those of scoring, which has the microbatches of an update for the whole batch, are 4 times as many until a device has one group. Their estimate is {low:.2f} to {high:.2f} times what XLA on CPU says of these steps (below): a mesh that it refuses for its activations may do, one that it accepts within 3% of the memory may not.
 - **The network.** 512 TPUs are two pods, more than 8 GPUs several nodes. With tensor=8 in a node every byte over fsdp crosses it.
 
 ## How the page is checked
 
-The programs were lowered ahead of time with JAX 0.10.2, for TPUs, on `jax.sharding.AbstractMesh`, from shapes with shardings alone: all shardings are accepted.
-Seconds of lowering, on one core shared with other work:
+The programs were lowered ahead of time with JAX 0.10.2, for TPUs, on `jax.sharding.AbstractMesh`, from
+shapes with shardings only; all shardings are accepted. Seconds of lowering, on one core shared with other
+work:
 
 {lowered}
 
@@ -568,19 +589,27 @@ the collectives of the partitioned program. Updates are of one minibatch, a quar
 
 {compiled}
 
-Before activations were told to stay with their rows (`DecoderConfig.rows`), XLA kept parameters where they were and summed activations of all rows instead: two layers of
-8B on 8 devices took 30.6 GB for scoring instead of 8.3, 16.6 GB for an update instead of 8.8, and received 4989 GB instead of 58 in a scoring pass (of programs whose head took 1024 tokens of all devices at a time;
-at 1024 a device it sums its gradient less often and holds more logits).
+Before activations were constrained to stay with their rows (`DecoderConfig.rows`), XLA kept parameters in
+place and summed activations of all rows instead: two layers of 8B on 8 devices took 30.6 GB for scoring
+instead of 8.3, 16.6 GB for an update instead of 8.8, and received 4989 GB instead of 58 in a scoring pass
+(with programs whose head took 1024 tokens of all devices at a time; with 1024 per device it sums its
+gradient less often and holds more logits).
 
-The sampler's programs have a layer after the other, so they were compiled by hand for two layers of 8B, on CPU. The layout receives 5.204 GB over fsdp on 1 x 8 x 1 and 2.230 on 1 x 4 x 2, the closed form's
-figures (4 bytes an activation) to four digits. A token of all rows receives nothing over fsdp; over tensor 21.6 MB on 1 x 4 x 2 and 129.9 on 1 x 2 x 4, the closed form's 21.0 and 128.6 and what sampling sums and looks up.
-The 65.7 MB of logits in the latter are there because 1002 blocks of 128 tokens do not divide by 4; with Qwen's 1187 tensor=2 gathers them all.
+The sampler's programs are not a loop over layers, so they were compiled by hand for two layers of 8B, on
+CPU. The layout receives 5.204 GB over fsdp on 1 x 8 x 1 and 2.230 on 1 x 4 x 2, equal to the closed form
+(4 bytes an activation) to four digits. Decoding one token of all rows receives nothing over fsdp; over
+tensor it receives 21.6 MB on 1 x 4 x 2 and 129.9 on 1 x 2 x 4, where the closed form gives 21.0 and 128.6
+plus the sums and look-ups of sampling. The 65.7 MB of logits in the latter arise because 1002 blocks of
+128 tokens do not divide by 4; with Qwen's 1187 blocks, tensor=2 gathers all logits.
 
-The compiler for TPUs (libtpu 0.0.42.1, which needs none) was asked by hand: scoring of Qwen2.5-0.5B on 1 x 8 x 1 of a v5e, in 69 s, took 6.0 GB, of one row a device, where the
-estimate is 8.5 and XLA on CPU said 3.3 (of the program with smaller chunks). And for the layout of 8 layers of 8B on that mesh, in 9 s: 5.59 GB, and 5.60 beside it while it is made; of 2 layers 2.97 and 2.97, on
-1 x 4 x 2 half of both.
+The compiler for TPUs (libtpu 0.0.42.1, which needs no TPU) was run by hand. Scoring of Qwen2.5-0.5B on
+1 x 8 x 1 of a v5e, compiled in 69 s, took 6.0 GB with one row per device, where the estimate is 8.5 and XLA
+on CPU gave 3.3 (for the program with smaller chunks). The layout of 8 layers of 8B on that mesh, compiled
+in 9 s, took 5.59 GB, and another 5.60 while it is made; that of 2 layers 2.97 and 2.97, on 1 x 4 x 2 half of
+both.
 
-Not checked: what prefill sends, and what the compilers for TPU and GPU make of the other programs. `preflight` has no term for the activations of prefill, all prompts at once, which took 6.0 GB of
+Not checked: what prefill sends, and how the compilers for TPU and GPU translate the other programs.
+`preflight` has no term for the activations of prefill, all prompts at once, which took 6.0 GB of
 temporaries there (1 x 4 x 2, on CPU).
 """
 
