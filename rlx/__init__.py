@@ -4,6 +4,12 @@ The flow, one folder a stage, in the order of the loop in `rlx/loops/rl.py`:
 
   prompts -> rollouts -> verifiers -> rewards -> advantages -> losses -> learner
 
-`core` and `models` are what the stages compute with, `io` and `evals` what
-stands beside them. Importing `rlx` imports nothing.
+`core` and `models` are what the stages compute with; `io` and `evals` serve all of them.
+The functions for users are here, and in the command `rlx`; see rlx/api.py.
 """
+from rlx.api import evaluate
+from rlx.api import sample
+from rlx.api import score
+from rlx.api import train
+
+__all__ = ["evaluate", "sample", "score", "train"]

@@ -4,11 +4,397 @@ Nothing heavy is imported before one of them is called.
 """
 import difflib
 import importlib.util
+import itertools
+import json
+import os
 import pathlib
+import pickle
 import re
-from typing import Any
+import sys
+import types
+from typing import Any, Callable, Iterable, Mapping, Sequence
+import zlib
 
 from rlx import configs
+
+Reward = Callable[..., Iterable[Any]]
+Rows = str | os.PathLike[str] | Iterable[Mapping[str, Any]]
+_HELD_OUT = 10  # One row in so many is held out.
+
+
+def train(config: Any, *, rows: Rows | None = None, eval_rows: Rows | None = None,
+          reward: Reward | None = None, model: str | None = None, workdir: str | None = None,
+          **changes: Any) -> dict[str, Any] | None:
+  """Trains a policy with reinforcement learning, on your rows and your reward if you give them.
+
+    >>> def ends_right(completions, answer, **columns):
+    ...   return [float(c.endswith(a)) for c, a in zip(completions, answer)]
+    >>> rows = [{"prompt": f"{i}M4=", "answer": str(max(i, 4))} for i in range(10)]
+    >>> summary = train("quickstart:smoke", rows=rows, reward=ends_right, workdir=folder,
+    ...                 **{"steps": 1, "eval.prompts": 2, "prompts.per_step": 8})
+    >>> summary["steps"], 0 <= summary["after"]["greedy"]["mean"] <= 1
+    (1, True)
+
+  Args:
+    config: a config's name, such as quickstart or papers/prime, the path of a .py file, or a
+      ConfigDict.
+    rows: what is asked, one dict for each row, with a text in `prompt`; a list, a datasets.Dataset, the
+      path of a .jsonl, .json, .csv or .parquet file, or a name such as hf:OWNER/NAME. None: the
+      prompts of the config. Without a reward, the column `verifier` names the function below
+      rlx/verifiers that compares a completion with the column `answer`.
+    eval_rows: rows held out to measure accuracy, as rows. None: of rows with a column `split`
+      those of "test"; else a tenth of rows, at most eval.prompts, chosen by a hash of each row.
+    reward: function (completions, columns of the rows by name) -> one number in [0, 1] for each
+      completion, None where it could not tell. It is the verdict that filters, held-out accuracy
+      and a process reward model learn from. Completions and columns are lists of texts and of
+      values; how many are passed at a time is not fixed. A function of a module runs in worker
+      processes with the deadline verifier.timeout_s, all others in this process.
+    model: where the policy starts, as model.path: a folder, a .gguf file or hf:OWNER/NAME.
+    workdir: folder of the run; a run that has a checkpoint there is continued. None:
+      runs/CONFIG.
+    **changes: keys of the config and their values, such as **{"learner.optimizer.lr": 1e-4}.
+      Where a key names a function, the value may be the function itself.
+  Returns:
+    the summary of the run, see rlx/loops/rl.py: held-out accuracy "before" and "after" with 95%
+    intervals, "steps", "seconds", ...; None if SIGTERM ended it early.
+  Raises:
+    ValueError: one line saying what is wrong and what is allowed.
+  """
+  config, workdir = _prepare(config, rows, eval_rows, reward, model, workdir, changes)
+  from rlx import cli
+  from rlx.loops import rl
+  cli.keep_compiled(config.compile_cache, workdir)
+  return rl.train(config, workdir)
+
+
+def evaluate(config: Any, *, rows: Rows | None = None, reward: Reward | None = None,
+             model: str | None = None, workdir: str | None = None,
+             **changes: Any) -> dict[str, Any]:
+  """Held-out accuracy of a run's newest checkpoint, or of a model, with 95% intervals.
+
+    >>> result = evaluate("quickstart:smoke", workdir=folder, **{"eval.prompts": 4})
+    >>> sorted(result["greedy"])
+    ['high', 'low', 'mean', 'prompts']
+
+  Args:
+    config: as for `train`, or the folder of a run, whose config is taken.
+    rows: held-out rows, as eval_rows of `train`; None: those of the config or run.
+    reward: as for `train`.
+    model: as for `train`.
+    workdir: folder of a run, whose newest checkpoint is evaluated if it has one, and where
+      evaluate.json is written. None: the run's folder, or runs/CONFIG.
+    **changes: as for `train`.
+  Returns:
+    {metric: {"mean", "low", "high", ...}}, see rlx/tools/evaluate.py: "greedy", "sampled",
+    "pass@k", "maj@k", ...
+  Raises:
+    ValueError: one line saying what is wrong and what is allowed.
+  """
+  if isinstance(config, str | os.PathLike) and (pathlib.Path(config) / "config.json").is_file():
+    workdir = workdir or str(config)
+    config = _config_of_run(str(config))
+  config, workdir = _prepare(config, None, rows, reward, model, workdir, changes)
+  from rlx import cli
+  from rlx.tools import evaluate as evaluate_tool
+  cli.keep_compiled(config.compile_cache, workdir)
+  return evaluate_tool.evaluate(config, workdir)
+
+
+def sample(model: str, prompts: Sequence[Any], *, per_prompt: int = 1, max_tokens: int = 256,
+           temperature: float = 1.0, seed: int = 0) -> list[list[dict[str, Any]]]:
+  """Samples completions of prompts.
+
+    >>> (completion,), = sample("configs/models/chain", ["4M7m2M5="], max_tokens=8, temperature=0)
+    >>> completion["text"]
+    '7;2;5#5'
+
+  Args:
+    model: as model.path: a folder, a .gguf file or hf:OWNER/NAME.
+    prompts: texts, or lists of chat messages {"role", "content"}, which the model's chat
+      template turns into text.
+    per_prompt: completions of each prompt.
+    max_tokens: the longest completion, in tokens.
+    temperature: 0 is greedy.
+    seed: the same seed gives the same completions.
+  Returns:
+    for each prompt a list of completions {"text", "tokens", "logps", "finish"}: the text of each
+    token, its log-prob in nats (at this temperature), and how the completion ended: eos or length.
+  Raises:
+    ValueError: there is no such model, or the model cannot read a prompt; one line.
+  """
+  import jax
+  import numpy as np
+  from rlx.core import records
+  from rlx.core import rng
+  from rlx.rollouts import padding
+  from rlx.rollouts import sampler
+  config, params, tokenizer = _load(model)
+  ids = [_encode(tokenizer, prompt, i) for i, prompt in enumerate(prompts)]
+  if not ids: return []
+  _check_length(model, config, max(map(len, ids)) + max_tokens)
+  draw = sampler.make(config, group=per_prompt, max_tokens=max_tokens, chunk=min(max_tokens, 64),
+                      temperature=temperature, eos_ids=tokenizer.eos_ids,
+                      pad_id=tokenizer.pad_id)
+  rollouts = jax.device_get(draw(
+      params, *padding.left_pad(ids, max(map(len, ids)), tokenizer.pad_id),
+      np.arange(len(ids), dtype=np.uint32), rng.key(seed, "sample")))
+  completions = [
+      dict(text=tokenizer.decode(tokens), tokens=tokenizer.pieces(tokens),
+           logps=logps_T[:len(tokens)].tolist(), finish=records.FINISH[finish])
+      for tokens, logps_T, finish in zip(
+          padding.completions(rollouts), rollouts.sampler_logps_BT, rollouts.finish_B)]
+  return [completions[i:i + per_prompt] for i in range(0, len(completions), per_prompt)]
+
+
+def score(model: str, reference: str, texts: Sequence[tuple[Any, str]], *,
+          beta: float = 0.05) -> list[dict[str, Any]]:
+  """Rewards of tokens by an implicit process reward model.
+
+    r_t = beta (log pi_model(y_t) - log pi_reference(y_t))
+
+    >>> chain = "configs/models/chain"
+    >>> scored, = score(chain, chain, [("4M7m2M5=", "7;2;5#5")])
+    >>> scored["tokens"], set(scored["rewards"])
+    (['7', ';', '2', ';', '5', '#', '5', ''], {0.0})
+
+  Source: Yuan et al. 2024, arXiv:2412.01981, equation 4. Differs from the paper: nothing known.
+
+  Args:
+    model: the reward model, as model.path.
+    reference: the model that it was trained from, with the same tokenizer.
+    texts: pairs (prompt, completion); prompts as for `sample`.
+    beta: of the model's training, prm.beta.
+  Returns:
+    for each text {"tokens", "rewards"}: the text of each token of the completion, end of
+    sequence included, and its reward.
+  Raises:
+    ValueError: there is no such model, the tokenizers differ, or a text cannot be read; one line.
+  """
+  import functools
+  import jax
+  import numpy as np
+  from rlx.models import logps
+  from rlx.rollouts import padding
+  if not texts: return []
+  config, params, tokenizer = _load(model)
+  ref_config, ref_params, ref_tokenizer = _load(reference)
+  if ref_tokenizer.vocabulary != tokenizer.vocabulary:
+    raise ValueError(f"reference={reference!r}: its tokenizer differs from that of {model!r}.")
+  prompts, completions = [], []
+  for i, text in enumerate(texts):
+    if len(text) != 2 or isinstance(text, str):
+      raise ValueError(f"text {i}: a pair (prompt, completion) is needed, not {text!r:.60}.")
+    prompts.append(_encode(tokenizer, text[0], i))
+    asked, ids = tokenizer.pair(tokenizer.decode(prompts[-1]), text[1])
+    completions.append(ids + [tokenizer.end_id])
+  x = max(map(len, prompts))
+  tokens_PX, prompt_len_P = padding.left_pad(prompts, x, tokenizer.pad_id)
+  tokens_BT, len_B = padding.right_pad(completions, max(map(len, completions)), tokenizer.pad_id)
+  tokens_BS = np.concatenate([tokens_PX, tokens_BT], axis=1)
+  _check_length(model, config, tokens_BS.shape[1])
+  columns_S = np.arange(tokens_BS.shape[1])
+  positions_BS = np.maximum(columns_S - (x - prompt_len_P)[:, None], 0)
+  valid_BS = ((columns_S >= (x - prompt_len_P)[:, None]) & (columns_S < x + len_B[:, None]))
+  def logps_of(config, params):
+    run = jax.jit(functools.partial(
+        logps.logps, config=config, completion_width=tokens_BT.shape[1], with_entropy=False))
+    return np.asarray(run(params, tokens_BS=tokens_BS, positions_BS=positions_BS,
+                          valid_BS=valid_BS)[0])
+  rewards_BT = beta * (logps_of(config, params) - logps_of(ref_config, ref_params))
+  return [dict(tokens=tokenizer.pieces(ids), rewards=rewards_T[:len(ids)].tolist())
+          for ids, rewards_T in zip(completions, rewards_BT)]
+
+
+def _load(path):
+  from rlx.io import weights
+  return weights.load(path)
+
+
+def _encode(tokenizer, prompt, number):
+  try:
+    return tokenizer.encode(tokenizer.render(prompt))
+  except ValueError as e:
+    raise ValueError(f"prompt {number}: {e}") from None
+
+
+def _check_length(path, config, length):
+  if config.max_positions is not None and length > config.max_positions:
+    raise ValueError(f"{path!r} supports at most {config.max_positions} positions; prompt and "
+                     f"completion have {length}.")
+
+
+def _prepare(config, rows, eval_rows, reward, model, workdir, changes):
+  """(ConfigDict, workdir) of a call; rows are written into the workdir."""
+  import ml_collections
+  if isinstance(config, ml_collections.ConfigDict):
+    workdir, config = workdir or "runs/train", config.copy_and_resolve_references()
+  else:
+    workdir, config = workdir or default_workdir(str(config)), load_config(str(config))
+  with config.unlocked():
+    if model is not None: config.model.path = str(model)
+    for key, value in changes.items(): _set(config, key, value)
+    taken = {}
+    _name_functions(config, taken)
+    if rows is not None or eval_rows is not None or reward is not None:
+      splits = _splits(config, rows, eval_rows)
+      _use_rows(config, splits, reward, pathlib.Path(workdir), taken)
+    if reward is not None and "verifier.workers" not in changes and not config.verifier.workers:
+      config.verifier.workers = min(os.cpu_count() or 1, 8)
+  return config, workdir
+
+
+def _set(config, key, value):
+  """Sets a key by its dotted name."""
+  check_key(config, key)
+  *section, name = key.split(".")
+  for part in section: config = config[part]
+  try:
+    if callable(value):
+      config.update({name: _name_of(value, {})})
+    else:
+      config[name] = value
+  except (TypeError, ValueError) as e:
+    raise ValueError(f"{key}={value!r:.80}: {str(e).splitlines()[0]}") from None
+
+
+def _name_functions(section, taken):
+  """Replaces functions in a config by their names."""
+  for key, value in list(section.items()):
+    if hasattr(value, "items"):
+      _name_functions(value, taken)
+    elif callable(value):
+      with section.ignore_type(): section[key] = _name_of(value, taken)
+
+
+def _name_of(fn, taken):
+  """"package.module:function" by which this process finds a function.
+
+  One that its module does not have, such as a lambda, is put into the module `rlx.given`.
+
+  Args:
+    taken: {name: function} of `rlx.given` that the config names already; it is added.
+  """
+  from rlx.core import resolve
+  path = f"{fn.__module__}:{getattr(fn, '__qualname__', '')}"
+  if fn.__module__ in sys.modules:
+    try:
+      if resolve.lookup("", path) is fn: return path
+    except ValueError:
+      pass
+  module = sys.modules.setdefault("rlx.given", types.ModuleType("rlx.given"))
+  stem = re.sub(r"\W", "", getattr(fn, "__name__", "")) or "function"
+  name = next(n for n in itertools.chain([stem], (f"{stem}_{i}" for i in itertools.count(2)))
+              if taken.get(n, fn) is fn)
+  taken[name] = fn
+  setattr(module, name, fn)
+  return f"rlx.given:{name}"
+
+
+def _use_rows(config, splits, reward, workdir, taken):
+  """Makes rows of `_splits` the config's prompts, in <workdir>/rows.jsonl."""
+  first = [row for row in itertools.chain(*splits.values())][:2]
+  if reward is not None:
+    verifier = _name_of(_tried(reward, [row["columns"] for row in first]), taken)
+  elif all("verifier" in row["columns"] for row in itertools.chain(*splits.values())):
+    verifier = ""
+  else:
+    raise ValueError("rows: without reward=, the column `verifier` of each row names a function "
+                     "such as math_answer.final.")
+  path = workdir / "rows.jsonl"
+  text = "".join(json.dumps(row | dict(split=split)) + "\n"
+                 for split, part in splits.items() for row in part)
+  if path.exists() and path.read_text() != text and any(workdir.glob("checkpoints/*")):
+    raise ValueError(f"rows: {workdir} has checkpoints of a run with other rows; give the same "
+                     "rows or another workdir.")
+  workdir.mkdir(parents=True, exist_ok=True)
+  path.write_text(text)
+  config.prompts.source, config.prompts.dataset = f"jsonl:{path}", "_rows"
+  config.prompts.split, config.eval.split = "train", "test"
+  config.prompts.options = {}
+  config.prompts.columns = dict(verifier=verifier)
+
+
+def _splits(config, rows, eval_rows):
+  """{"train", "test": [{"id", "columns"}]} of the rows given, or of the config's prompts."""
+  from rlx.io import rows as io_rows
+  if rows is None and eval_rows is None:
+    from rlx import build
+    return {name: [dict(id=p.id, columns=p.meta.get(
+        "row", p.meta | dict(prompt=p.text, answer=p.answer)))
+                   for p in build.read_prompts(config, split)]
+            for name, split in (("train", config.prompts.split), ("test", config.eval.split))}
+  if eval_rows is not None:
+    train_rows = [] if rows is None else _read(io_rows, rows, "row", "rows", None)
+    return dict(train=train_rows, test=_read(io_rows, eval_rows, "eval row", "eval_rows", None))
+  if not isinstance(rows, str | os.PathLike | Mapping): rows = list(rows)
+  if io_rows.has_splits(rows, "rows"):
+    return {split: _read(io_rows, rows, f"{split} row", "rows", split)
+            for split in ("train", "test")}
+  rows = _read(io_rows, rows, "row", "rows", None)
+  hashed = sorted(rows, key=lambda row: (_hash(row), row["id"]))
+  held_out = [row for row in hashed if not _hash(row) % _HELD_OUT] or hashed[:1]
+  held_out = {row["id"] for row in held_out[:config.eval.prompts]}
+  return dict(train=[row for row in rows if row["id"] not in held_out],
+              test=[row for row in rows if row["id"] in held_out])
+
+
+def _read(io_rows, source, name, key, split):
+  """[{"id", "columns"}] of a source of rows."""
+  if not isinstance(source, str | os.PathLike | Mapping): source = list(source)
+  if split is None and io_rows.has_splits(source, key):
+    split = "test" if key == "eval_rows" else "train"
+  out = []
+  for i, row in enumerate(io_rows.rows(source, split, key)):
+    columns = {str(column): _plain(value, f"{name} {i}: column {column!r}")
+               for column, value in row.items() if column != "split"}
+    if not isinstance(columns.get("prompt"), str) or not columns["prompt"]:
+      raise ValueError(f"{name} {i}: a text is needed in the column `prompt`; it has "
+                       f"{sorted(columns)}.")
+    out.append(dict(id=f"{name} {i}", columns=columns))
+  if not out: raise ValueError(f"{key}: there are none.")
+  return out
+
+
+def _plain(value, where):
+  """The value as json writes and reads it."""
+  if hasattr(value, "tolist"): value = value.tolist()  # Of numpy.
+  try:
+    return json.loads(json.dumps(value, allow_nan=False))
+  except (TypeError, ValueError) as e:
+    raise ValueError(f"{where}: {value!r:.60} is not plain: text, number, list or dict.") from e
+
+
+def _hash(row):
+  return zlib.crc32(json.dumps(row["columns"], sort_keys=True).encode())
+
+
+def _tried(fn, rows):
+  """The verifier of a reward function, after a call on the reference answers of a few rows.
+
+  Raises:
+    ValueError: it fails, or returns something that is no reward for each completion.
+  """
+  from rlx.verifiers import errors
+  from rlx.verifiers import reward_function
+  if not callable(fn): raise ValueError(f"reward={fn!r:.60}: a function is needed.")
+  name = getattr(fn, "__name__", type(fn).__name__)
+  verifier = reward_function.RewardFunction(name, fn)
+  verifier.columns(rows[0])
+  try:
+    rewards = verifier.rewards([str(row.get("answer") or "") for row in rows], rows)
+  except errors.Unknown as e:
+    raise ValueError(f"{e}.") from None
+  except Exception as e:  # Whatever the function raises.
+    raise ValueError(f"reward {name!r}: it fails on the reference answers of the first rows: "
+                     f"{type(e).__name__}: {e}") from e
+  return verifier
+
+
+def _config_of_run(workdir):
+  """The ConfigDict of a run's config.json, with the types of configs/base.py."""
+  import ml_collections
+  from rlx import cli
+  return ml_collections.ConfigDict(cli.run_config(workdir))
 
 
 def config_file(name: str) -> str:
@@ -85,8 +471,8 @@ def check_key(config: Any, key: str) -> None:
     names = sorted(section) if hasattr(section, "keys") else []
     if part not in names:
       prefix = "".join(f"{p}." for p in path[:i])
-      near = "".join(f"did you mean {prefix}{n}? "
-                     for n in difflib.get_close_matches(part, names, n=1))
-      there = f"There are {names}." if names else f"{prefix[:-1]} has no keys."
-      raise ValueError(f"{key}: no such key; {near}{there}")
+      near = difflib.get_close_matches(part, names, n=1)
+      raise ValueError(f"{key}: no such key; " + (
+          f"did you mean {prefix}{near[0]}? There are {names}." if near else
+          f"there are {names}." if names else f"{prefix[:-1]} has no keys."))
     section = section[part]

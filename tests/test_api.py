@@ -1,4 +1,6 @@
 """The command `rlx` and the functions of the package, as users call them."""
+import doctest
+import importlib
 import os
 import pathlib
 import shutil
@@ -7,7 +9,14 @@ import sys
 import zipfile
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 import pytest
+
+import rlx
+from rlx.core import records
+from rlx.verifiers import pool
+from rlx.verifiers import reward_function
 
 ROOT = pathlib.Path(__file__).parent.parent
 
@@ -89,3 +98,127 @@ def test_the_quickstart_trains_from_a_wheel_in_an_empty_folder(wheel, tmp_path):
   assert done.returncode == 0, done.stderr
   assert "the run's folder is runs/quickstart-smoke" in done.stdout
   assert (tmp_path / "runs/quickstart-smoke/summary.json").exists()
+
+
+def correct(completions, answer):
+  return [float(c.endswith(a)) for c, a in zip(completions, answer)]
+
+
+def generated(completions, **columns):
+  del columns
+  yield from (np.float32(0.25) for _ in completions)
+
+
+def per_kind(completions):
+  """The reward that each completion names."""
+  named = dict(none=None, nan=float("nan"), true=True, numpy=np.float64(0.5), int=1, high=3.0,
+               text="1", jax=jnp.float32(0.75))
+  return [1 / 0 if c == "fails" else named.get(c, 0.0) for c in completions]
+
+
+ROWS = [{"prompt": f"{i}{op}{j}=", "answer": str(max(i, j) if op == "M" else min(i, j))}
+        for i in range(10) for j in range(10) for op in "Mm"]
+
+
+@pytest.mark.parametrize("reward, match", [
+    (lambda completions: [1.0], "reward '<lambda>' returned 1 rewards for 2 completions"),
+    (lambda completions: (0.0 for _ in iter(int, 1)), "returned more than 2 rewards for 2"),
+    (lambda completions: 1.0, "returned 1.0; a list is needed, with one reward for each"),
+    (lambda completions: ["yes" for c in completions], "returned 'yes' for a completion; a num"),
+    (lambda completions: [float("inf") for c in completions], "returned inf for a completion"),
+    (lambda completions, anwser: [0.0 for c in completions],
+     r"takes 'anwser'; the rows have the columns \['answer', 'prompt'\]"),
+    (lambda completions: [c.undefined for c in completions],
+     "reward '<lambda>': it fails on the reference answers of the first rows: AttributeError: "),
+    (lambda: [], "its first argument has to be the completions"),
+    ("math_answer.final", "reward='math_answer.final': a function is needed"),
+])
+def test_mistakes_of_a_reward_are_one_line_before_anything_runs(tmp_path, reward, match):
+  with pytest.raises(ValueError, match=match) as error:
+    rlx.train("quickstart:smoke", rows=ROWS, reward=reward, workdir=tmp_path / "run")
+  assert "\n" not in str(error.value) and not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("changes, match", [
+    (dict(rows=[{"question": "4M7="}]), r"row 0: a text is needed in the column `prompt`; it has"),
+    (dict(rows=[*ROWS, {"prompt": "4M7=", "x": object()}]), "row 200: column 'x': <object object"),
+    (dict(rows=[*ROWS, {"prompt": "four", "answer": "4"}]),
+     "prompt 'row 200': The tokenizer cannot encode 'four'"),
+    (dict(rows=ROWS, reward=None), "rows: without reward=, the column `verifier` of each row"),
+    (dict(rows=[]), "rows: there are none"),
+    (dict(rows="nowhere.jsonl"), "rows='nowhere.jsonl': no file nowhere.jsonl"),
+    (dict(model="/nowhere"), "model.path='/nowhere' is missing"),
+    (dict(config="quikstart"), "no config 'quikstart'; did you mean quickstart"),
+    ({"learner.optimizer.lrate": 1.0}, "learner.optimizer.lrate: no such key; there are "),
+    ({"steps": "many"}, "steps='many': "),
+], ids=lambda x: str(x)[:40])
+def test_mistakes_of_a_call_are_one_line(tmp_path, changes, match):
+  call = dict(config="quickstart:smoke", rows=ROWS, reward=correct, workdir=tmp_path) | changes
+  with pytest.raises(ValueError, match=match) as error: rlx.train(**call)
+  assert "\n" not in str(error.value)
+
+
+def verdicts(fn, texts, workers):
+  """What a run's pool says of completions; the pool."""
+  verifier = reward_function.RewardFunction(fn.__name__, fn)
+  verifiers = pool.Pool(workers, timeout_s=1.0, functions=dict(mine=verifier))
+  prompt = records.Prompt(id="row 0", text="", verifier="mine",
+                          meta=dict(row=dict(prompt="", answer="4")))
+  outcomes = verifiers.verify([prompt] * len(texts), texts)
+  verifiers.close()
+  return outcomes, verifiers
+
+
+def test_each_kind_of_reward():
+  """None and NaN are unknown, numbers of any library and True are numbers; what is no reward of
+  a completion is unknown with a message, and a completion that makes the function fail gets 0."""
+  texts = ["none", "nan", "true", "numpy", "int", "jax", "high", "text", "fails"]
+  outcomes, verifiers = verdicts(per_kind, texts, 0)
+  np.testing.assert_array_equal(
+      outcomes, [np.nan, np.nan, 1, 0.5, 1, 0.75, np.nan, np.nan, 0])
+  assert verifiers.errors == dict(unknown=4) and verifiers.failures == dict(exception=1)
+  outcomes, verifiers = verdicts(per_kind, ["high"], 0)
+  assert verifiers.last_error == "reward 'per_kind' returned 3; a number in [0, 1] is needed"
+  assert verdicts(generated, ["a", "b"], 0)[0].tolist() == [0.25, 0.25]
+
+
+def test_functions_of_modules_run_in_workers_with_a_deadline(tmp_path, monkeypatch):
+  (tmp_path / "my_reward.py").write_text(
+      "import os\ndef where(completions, answer):\n"
+      "  while completions == ['hang']: pass\n"
+      "  return [float(os.environ['PID'] != str(os.getpid())) for c in completions]")
+  monkeypatch.syspath_prepend(str(tmp_path))
+  monkeypatch.setenv("PID", str(os.getpid()))
+  where = importlib.import_module("my_reward").where
+  outcomes, verifiers = verdicts(where, ["a", "hang", "b"], 2)
+  assert outcomes.tolist() == [1, 0, 1] and verifiers.failures == dict(timeout=1)
+  here = lambda completions: where(completions, None)  # Cannot be sent to a worker.
+  assert verdicts(here, ["a"], 2)[0].tolist() == [0]
+
+
+def test_the_functions_stay_callable_after_modules_of_the_same_names_are_imported():
+  code = """
+import rlx, rlx.train, rlx.tools.evaluate, rlx.loops.score, rlx.rollouts.sampler, inspect
+from rlx import train
+for name in ("train", "evaluate", "sample", "score"):
+  assert inspect.isfunction(getattr(rlx, name)), name
+  assert getattr(rlx, name) is getattr(rlx.api, name), name
+try: train("nothing")
+except ValueError as e: print(e)"""
+  done = run("-c", code)
+  assert done.stdout.startswith("no config 'nothing'"), done.stderr
+
+
+PURE = [p for stage in ("core", "rewards", "advantages", "losses", "models", "evals", "prompts",
+                        "verifiers") for p in (ROOT / "rlx" / stage).rglob("[!_]*.py")]
+
+
+@pytest.mark.parametrize("path", [ROOT / "rlx/api.py", *PURE],
+                         ids=lambda p: str(p.relative_to(ROOT)))
+def test_examples_of_docstrings_are_right(path, tmp_path, monkeypatch):
+  if ">>>" not in path.read_text(): return
+  monkeypatch.chdir(tmp_path)
+  module = importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
+  result = doctest.testmod(module, extraglobs=dict(folder=str(tmp_path / "run")),
+                           optionflags=doctest.ELLIPSIS)
+  assert result.attempted and not result.failed

@@ -8,9 +8,14 @@ def by_length(prompts, length, max_tokens):
   Args:
     length: prompt -> tokens, template included.
   Raises:
-    ValueError: every prompt is too long.
+    ValueError: every prompt is too long, or `length` refuses one.
   """
-  lengths = [length(p) for p in prompts]
+  lengths = []
+  for p in prompts:
+    try:
+      lengths.append(length(p))
+    except ValueError as e:
+      raise ValueError(f"prompt {p.id!r}: {e}") from None
   kept = [p for p, n in zip(prompts, lengths) if n <= max_tokens]
   if lengths and not kept:
     raise ValueError(f"prompts.max_tokens={max_tokens}: all {len(lengths)} prompts "

@@ -47,6 +47,7 @@ import types
 
 import numpy as np
 
+from rlx.core import resolve
 from rlx.verifiers import _worker
 
 _COMMAND = (sys.executable, "-c", "from rlx.verifiers import _worker; _worker.main()")
@@ -95,9 +96,8 @@ class Pool:
       raise ValueError(f"verifier.timeout_s={timeout_s}: must be > 0.")
     self._count, self._timeout_s, self._memory_gb = workers, timeout_s, memory_gb
     self._options, self._gather = options or {}, gather
-    self._functions = functions or {}
-    self._pickles = {name: _pickled(fn) for name, fn in self._functions.items()}
-    self._local = {name for name, content in self._pickles.items() if content is None}
+    self._functions, self._pickles, self._local = {}, {}, set()
+    for name, fn in (functions or {}).items(): self._add(name, fn)
     self._workers = []
     self._sound = set()   # Digests of prompts whose reference answer does not fail.
     self._unsafe = set()  # Digests of prompts whose reference answer killed a worker at once.
@@ -133,7 +133,14 @@ class Pool:
     Raises:
       ValueError: there is none.
     """
+    if ":" in path and path not in self._functions:
+      self._add(path, resolve.lookup("verifiers", path, "verifier"))
     return self._functions.get(path) or _worker.lookup(path)
+
+  def _add(self, path, fn):
+    """Adds a function that is not one of rlx/verifiers; it runs where it can."""
+    self._functions[path], self._pickles[path] = fn, _pickled(fn)
+    if self._pickles[path] is None: self._local.add(path)
 
   def verify(self, prompts, texts):
     """Returns the verdicts of `texts`, each by the verifier that its prompt names.

@@ -1,0 +1,73 @@
+"""A user's reward function as a verifier."""
+import inspect
+import itertools
+import math
+
+from rlx.verifiers import errors
+
+
+class RewardFunction:
+  """(prompt, text) -> the reward that `fn(completions, **columns)` gives the text.
+
+  The columns of `prompt.meta["row"]` that fn takes are passed by name, as lists.
+  """
+
+  def __init__(self, name, fn):
+    self.name, self.fn = name, fn
+
+  def __call__(self, prompt, text):
+    reward, = self.rewards([text], [prompt.meta["row"]])
+    if isinstance(reward, float) and not (math.isnan(reward) or 0 <= reward <= 1):
+      raise errors.Unknown(f"reward {self.name!r} returned {reward:g}; a number in [0, 1] is "
+                           "needed")
+    return reward
+
+  def rewards(self, completions, rows):
+    """What fn returns for completions of these rows, as floats; NaN where it says None.
+
+    Raises:
+      errors.Unknown: it returned something else than a reward for each completion.
+    """
+    names = self.columns(rows[0])
+    returned = self.fn(completions, **{name: [row[name] for row in rows] for name in names})
+    return _numbers(self.name, returned, len(completions))
+
+  def columns(self, row):
+    """Names of the row's columns that fn takes.
+
+    Raises:
+      ValueError: it needs one that the row does not have, or takes no completions.
+    """
+    parameters = list(inspect.signature(self.fn).parameters.values())
+    if not parameters or parameters[0].kind is inspect.Parameter.KEYWORD_ONLY:
+      raise ValueError(f"reward {self.name!r}: its first argument has to be the completions.")
+    named = [p for p in parameters[1:] if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    if missing := [p.name for p in named if p.default is p.empty and p.name not in row]:
+      raise ValueError(f"reward {self.name!r} takes {missing[0]!r}; the rows have the columns "
+                       f"{sorted(row)}.")
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+      return [name for name in row if name != parameters[0].name]
+    return [p.name for p in named if p.name in row]
+
+
+def _numbers(name, returned, n):
+  """Rewards as a list of floats, or of lists of them where the function gives several."""
+  is_list = hasattr(returned, "__iter__") and not isinstance(returned, str | bytes | dict)
+  if not is_list:
+    raise errors.Unknown(f"reward {name!r} returned {returned!r:.60}; a list is needed, with one "
+                        "reward for each completion")
+  rewards = list(itertools.islice(returned, n + 1))  # A generator may have no end.
+  if len(rewards) != n:
+    count = len(rewards) if len(rewards) < n else f"more than {n}"
+    raise errors.Unknown(f"reward {name!r} returned {count} rewards for {n} completions")
+  return [_number(name, reward) for reward in rewards]
+
+
+def _number(name, reward):
+  if hasattr(reward, "tolist"): reward = reward.tolist()  # Of numpy, jax or torch.
+  if reward is None: return math.nan
+  if isinstance(reward, list | tuple): return [_number(name, part) for part in reward]
+  if not isinstance(reward, int | float) or math.isinf(reward):
+    raise errors.Unknown(f"reward {name!r} returned {reward!r:.60} for a completion; a number, "
+                        "None or a list of numbers is needed")
+  return float(reward)
