@@ -73,8 +73,8 @@ def evaluate(config: Any, *, rows: Rows | None = None, reward: Reward | None = N
   """Held-out accuracy of a run's newest checkpoint, or of a model, with 95% intervals.
 
     >>> result = evaluate("quickstart:smoke", workdir=folder, **{"eval.prompts": 4})
-    >>> sorted(result["greedy"])
-    ['high', 'low', 'mean', 'prompts']
+    >>> 0 <= result["greedy"]["low"] <= result["greedy"]["mean"] <= 1
+    True
 
   Args:
     config: as for `train`, or the folder of a run, whose config is taken.
@@ -104,9 +104,10 @@ def sample(model: str, prompts: Sequence[Any], *, per_prompt: int = 1, max_token
            temperature: float = 1.0, seed: int = 0) -> list[list[dict[str, Any]]]:
   """Samples completions of prompts.
 
-    >>> (completion,), = sample("configs/models/chain", ["4M7m2M5="], max_tokens=8, temperature=0)
+    >>> chain = "configs/models/chain"
+    >>> (completion,), = sample(chain, ["4M7m2M5m9="], max_tokens=18, temperature=0)
     >>> completion["text"]
-    '7;2;5#5'
+    '7;2;5;5#5'
 
   Args:
     model: as model.path: a folder, a .gguf file or hf:OWNER/NAME.

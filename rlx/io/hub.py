@@ -18,7 +18,6 @@ _FILES = ("config.json", "generation_config.json", "*.safetensors",
 _NOT = ("*/*", "consolidated*")
 
 
-@functools.cache
 def folder(path):
   """The pathlib.Path of a model's files: a local path, or the snapshot of an hf: path.
 
@@ -34,6 +33,12 @@ def folder(path):
     folder_ = pathlib.Path(path)
     if folder_.exists() or folder_.parts[:2] != ("configs", "models"): return folder_
     return pathlib.Path(configs.__path__[0], *folder_.parts[1:])
+  return _snapshot(path)
+
+
+@functools.cache
+def _snapshot(path):
+  """The folder of an hf: path. Raises as `folder`."""
   import huggingface_hub
   from huggingface_hub import errors
   from huggingface_hub import utils

@@ -50,7 +50,7 @@ def use(server, home, monkeypatch, *, offline=False):
   monkeypatch.setattr(constants, "HF_HUB_CACHE", str(home))
   monkeypatch.setattr(constants, "HF_HUB_OFFLINE", offline)
   monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-  hub.folder.cache_clear()
+  hub._snapshot.cache_clear()
 
 
 class Hub(http.server.ThreadingHTTPServer):
