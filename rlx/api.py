@@ -38,10 +38,10 @@ def train(config: Any, *, rows: Rows | None = None, eval_rows: Rows | None = Non
   Args:
     config: a config's name, such as quickstart or papers/prime, the path of a .py file, or a
       ConfigDict.
-    rows: what is asked, one dict for each row, with a text in `prompt`; a list, a datasets.Dataset, the
-      path of a .jsonl, .json, .csv or .parquet file, or a name such as hf:OWNER/NAME. None: the
-      prompts of the config. Without a reward, the column `verifier` names the function below
-      rlx/verifiers that compares a completion with the column `answer`.
+    rows: what is asked, one dict for each row, with a text in `prompt`; a list, a
+      datasets.Dataset, the path of a .jsonl, .json, .csv or .parquet file, or a name such as
+      hf:OWNER/NAME. None: the prompts of the config. Without a reward, the column `verifier`
+      names the function below rlx/verifiers that compares a completion with the column `answer`.
     eval_rows: rows held out to measure accuracy, as rows. None: of rows with a column `split`
       those of "test"; else a tenth of rows, at most eval.prompts, chosen by a hash of each row.
     reward: function (completions, columns of the rows by name) -> one number in [0, 1] for each
