@@ -10,7 +10,7 @@ MEASURE = "entropy at an accuracy of 0.7, or the most that both reach, KL-Cov le
 MARGIN, RATE = 0.1, 20.0
 FIRST = ("not seen", "the step that reaches an accuracy is interpolated")
 DIFFERS = {f"learner.loss.{key}": "KL-Cov is the variant `kl` of the config"
-           for key in ("name", "coef", "clip_low", "clip_high", "cov_low", "cov_high")} | {
+           for key in ("name", "kl_coef", "clip_low", "clip_high", "cov_low", "cov_high")} | {
                "learner.loss.fraction": "a batch has 192 tokens, of which 2e-4 is none"}
 compare = sparse.matched
 

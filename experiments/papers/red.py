@@ -11,7 +11,7 @@ FIRST = ("confirmed", None)
 
 
 def arms():
-  def config(beta):
-    return tabular.changed(red.get_config(), rewards__outcome__beta=beta)
+  def config(share):
+    return tabular.changed(red.get_config(), rewards__outcome__share=share)
   return chains.arms({"redistributed": config(1.0), "at the end": config(0.0)},
                      tabular.mean("accuracy"))
