@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+import rlx
 from rlx import __main__ as rlx_main
 from rlx.core import resolve
 
@@ -17,10 +18,10 @@ TEXTS = {str(p.relative_to(ROOT)): p.read_text() for p in sorted(PAGES)}
 each = pytest.mark.parametrize("page", TEXTS)
 
 
-def blocks(text):
-  """Code blocks without a language, which hold commands."""
-  return [block for language, block in re.findall(r"^```(\w*)\n(.*?)^```$", text, re.S | re.M)
-          if not language]
+def blocks(text, language=""):
+  """Code blocks of a language; those without one hold commands."""
+  return [block for name, block in re.findall(r"^```(\w*)\n(.*?)^```$", text, re.S | re.M)
+          if name == language]
 
 
 # Commands of rlx in which nothing is left for the reader to fill in.
@@ -113,6 +114,18 @@ def test_mistakes_are_one_line_before_anything_compiles(tmp_path):
   for (flag, message), (status, errors) in zip(MISTAKES, results):
     lines = errors.strip().splitlines()
     assert status == 2 and len(lines) == 1 and re.match(message, lines[0]), (flag, errors)
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/api.md"])
+def test_python_examples_run(page, tmp_path, monkeypatch):
+  """As printed, but for one step of the small form of the config."""
+  train = rlx.train
+  monkeypatch.setattr(rlx, "train", lambda config, **options: train(
+      f"{config}:smoke", **options | {"workdir": tmp_path / "run", "steps": 1}))
+  monkeypatch.chdir(ROOT)
+  names = {}
+  for block in blocks(TEXTS[page], "python"): exec(block, names)  # pylint: disable=exec-used
+  assert (tmp_path / "run" / "summary.json").exists()
 
 
 @each
