@@ -18,12 +18,14 @@ import zlib
 from rlx import configs
 
 Reward = Callable[..., Iterable[Any]]
+Rewards = Reward | Mapping[str, Reward]
 Rows = str | os.PathLike[str] | Iterable[Mapping[str, Any]]
 _HELD_OUT = 10  # One row in so many is held out.
 
 
 def train(config: Any, *, rows: Rows | None = None, eval_rows: Rows | None = None,
-          reward: Reward | None = None, model: str | None = None, workdir: str | None = None,
+          reward: Rewards | None = None, coefficients: Mapping[str, float] | None = None,
+          model: str | None = None, workdir: str | None = None,
           **changes: Any) -> dict[str, Any] | None:
   """Trains a policy with reinforcement learning, on your rows and your reward if you give them.
 
@@ -49,6 +51,10 @@ def train(config: Any, *, rows: Rows | None = None, eval_rows: Rows | None = Non
       and a process reward model learn from. Completions and columns are lists of texts and of
       values; how many are passed at a time is not fixed. A function of a module runs in worker
       processes with the deadline verifier.timeout_s, all others in this process.
+      A function may return a list for each completion, one number for each of its steps, which
+      end with rollouts.step_separator; the verdict is then their mean. A dict name -> function
+      has several rewards, each a term of the config's rewards; the first is the verdict.
+    coefficients: name -> what the advantages of that reward are multiplied by; 1 by default.
     model: where the policy starts, as model.path: a folder, a .gguf file or hf:OWNER/NAME.
     workdir: folder of the run; a run that has a checkpoint there is continued. None:
       runs/CONFIG.
@@ -60,14 +66,15 @@ def train(config: Any, *, rows: Rows | None = None, eval_rows: Rows | None = Non
   Raises:
     ValueError: one line saying what is wrong and what is allowed.
   """
-  config, workdir = _prepare(config, rows, eval_rows, reward, model, workdir, changes)
+  config, workdir = _prepare(
+      config, rows, eval_rows, reward, coefficients, model, workdir, changes)
   from rlx import cli
   from rlx.loops import rl
   cli.keep_compiled(config.compile_cache, workdir)
   return rl.train(config, workdir)
 
 
-def evaluate(config: Any, *, rows: Rows | None = None, reward: Reward | None = None,
+def evaluate(config: Any, *, rows: Rows | None = None, reward: Rewards | None = None,
              model: str | None = None, workdir: str | None = None,
              **changes: Any) -> dict[str, Any]:
   """Held-out accuracy of a run's newest checkpoint, or of a model, with 95% intervals.
@@ -93,7 +100,7 @@ def evaluate(config: Any, *, rows: Rows | None = None, reward: Reward | None = N
   if isinstance(config, str | os.PathLike) and (pathlib.Path(config) / "config.json").is_file():
     workdir = workdir or str(config)
     config = _config_of_run(str(config))
-  config, workdir = _prepare(config, None, rows, reward, model, workdir, changes)
+  config, workdir = _prepare(config, None, rows, reward, None, model, workdir, changes)
   from rlx import cli
   from rlx.tools import evaluate as evaluate_tool
   cli.keep_compiled(config.compile_cache, workdir)
@@ -224,7 +231,7 @@ def _check_length(path, config, length):
                      f"completion have {length}.")
 
 
-def _prepare(config, rows, eval_rows, reward, model, workdir, changes):
+def _prepare(config, rows, eval_rows, reward, coefficients, model, workdir, changes):
   """(ConfigDict, workdir) of a call; rows are written into the workdir."""
   import ml_collections
   if isinstance(config, ml_collections.ConfigDict):
@@ -234,11 +241,11 @@ def _prepare(config, rows, eval_rows, reward, model, workdir, changes):
   with config.unlocked():
     if model is not None: config.model.path = str(model)
     for key, value in changes.items(): _set(config, key, value)
-    taken = {}
+    taken: dict[str, Any] = {}
     _name_functions(config, taken)
     if rows is not None or eval_rows is not None or reward is not None:
       splits = _splits(config, rows, eval_rows)
-      _use_rows(config, splits, reward, pathlib.Path(workdir), taken)
+      _use_rows(config, splits, reward, coefficients, pathlib.Path(workdir), taken)
     if reward is not None and "verifier.workers" not in changes and not config.verifier.workers:
       config.verifier.workers = min(os.cpu_count() or 1, 8)
   return config, workdir
@@ -291,11 +298,12 @@ def _name_of(fn, taken):
   return f"rlx.given:{name}"
 
 
-def _use_rows(config, splits, reward, workdir, taken):
+def _use_rows(config, splits, reward, coefficients, workdir, taken):
   """Makes rows of `_splits` the config's prompts, in <workdir>/rows.jsonl."""
   first = [row for row in itertools.chain(*splits.values())][:2]
   if reward is not None:
-    verifier = _name_of(_tried(reward, [row["columns"] for row in first]), taken)
+    verifier = _use_rewards(config, reward, coefficients or {},
+                            [row["columns"] for row in first], taken)
   elif all("verifier" in row["columns"] for row in itertools.chain(*splits.values())):
     verifier = ""
   else:
@@ -313,6 +321,39 @@ def _use_rows(config, splits, reward, workdir, taken):
   config.prompts.split, config.eval.split = "train", "test"
   config.prompts.options = {}
   config.prompts.columns = dict(verifier=verifier)
+
+
+def _use_rewards(config, reward, coefficients, rows, taken):
+  """Makes reward functions terms of the config; returns the name of the verifier."""
+  rewards = reward if isinstance(reward, Mapping) else {"outcome": reward}
+  if unknown := sorted(set(coefficients) - set(rewards)):
+    raise ValueError(f"coefficients: no reward {unknown[0]!r}; there are {list(rewards)}.")
+  tried = {name: _tried(fn, rows) for name, fn in rewards.items()}
+  if not tried: raise ValueError("reward: there are none.")
+  verdict, is_list = next(iter(tried.values()))
+  verdict.is_mean = is_list
+  verifier = _name_of(verdict, taken)
+  if len(tried) == 1 and not is_list and not coefficients: return verifier
+  terms, estimators, scores = dict(config.rewards), dict(config.advantages), []
+  if "outcome" not in terms: raise ValueError("reward: the config has no term rewards.outcome.")
+  outcome, estimator = terms.pop("outcome"), estimators.pop("outcome", None)
+  for name, (fn, is_list) in tried.items():
+    if name in terms or not name.isidentifier():
+      raise ValueError(f"reward {name!r}: another name; the config has the rewards {list(terms)}.")
+    term, by = dict(name="outcome.verdict"), estimator
+    if is_list:
+      if any(is_list for _, is_list in list(tried.values())[:list(tried).index(name)]):
+        raise ValueError(f"reward {name!r}: only one reward may return a list for a completion.")
+      config.verifier.steps = _name_of(type(fn)(fn.name, fn.fn), taken)
+      term, by = dict(name="steps.refine", kind="raw"), dict(name="process.rloo")
+    elif fn is not verdict:
+      term = dict(name="outcome.score", index=len(scores))
+      scores.append(_name_of(fn, taken))
+    terms[name] = term | dict(coef=float(coefficients.get(name, outcome["coef"])))
+    if estimator is not None: estimators[name] = by
+  config.verifier.scores = tuple(scores)
+  config.rewards, config.advantages = terms, estimators
+  return verifier
 
 
 def _splits(config, rows, eval_rows):
@@ -370,7 +411,8 @@ def _hash(row):
 
 
 def _tried(fn, rows):
-  """The verifier of a reward function, after a call on the reference answers of a few rows.
+  """(verifier, does it return lists) of a reward function, which is called on the reference
+  answers of a few rows.
 
   Raises:
     ValueError: it fails, or returns something that is no reward for each completion.
@@ -388,7 +430,7 @@ def _tried(fn, rows):
   except Exception as e:  # Whatever the function raises.
     raise ValueError(f"reward {name!r}: it fails on the reference answers of the first rows: "
                      f"{type(e).__name__}: {e}") from e
-  return verifier
+  return verifier, any(isinstance(reward, list) for reward in rewards)
 
 
 def _config_of_run(workdir):

@@ -1,6 +1,7 @@
 """The command `rlx` and the functions of the package, as users call them."""
 import doctest
 import importlib
+import json
 import os
 import pathlib
 import shutil
@@ -181,6 +182,22 @@ def test_each_kind_of_reward():
   outcomes, verifiers = verdicts(per_kind, ["high"], 0)
   assert verifiers.last_error == "reward 'per_kind' returned 3; a number in [0, 1] is needed"
   assert verdicts(generated, ["a", "b"], 0)[0].tolist() == [0.25, 0.25]
+
+
+def test_several_rewards_with_coefficients_and_one_of_steps(tmp_path):
+  """Each is a term of its own: what a run logs is what the functions return."""
+  def half(completions): return [0.5 for _ in completions]
+  def steps(completions): return [[0.25] * (c.count(";") + 1) for c in completions]
+  rlx.train("quickstart:smoke", rows=ROWS, workdir=tmp_path / "run", steps=1,
+            reward=dict(right=correct, half=half, steps=steps), coefficients=dict(half=0.1))
+  config = json.loads((tmp_path / "run/config.json").read_text())
+  assert {name: term["coef"] for name, term in config["rewards"].items()} == dict(
+      right=1.0, half=0.1, steps=1.0, process=1.0)
+  logged = json.loads((tmp_path / "run/metrics.jsonl").read_text().splitlines()[0])
+  assert logged["rewards/half"] == 0.5 and logged["rewards/steps"] > 0.25
+  with pytest.raises(ValueError, match=r"no reward 'haf'; there are \['half'\]"):
+    rlx.train("quickstart:smoke", rows=ROWS, workdir=tmp_path / "other",
+              reward=dict(half=half), coefficients=dict(haf=1.0))
 
 
 def test_functions_of_modules_run_in_workers_with_a_deadline(tmp_path, monkeypatch):

@@ -57,3 +57,26 @@ def cascade(outcome_B, scores_B, learn_B, *, mode="addon", weight: ranges.ANY = 
   else:
     raise ValueError(f"mode={mode!r}: addon, only or mixed.")
   return jnp.where(learn_B, rewards_B, 0)
+
+
+def score(scores_BE, learn_B, *, index: ranges.WHOLE = 0):
+  """The score of one of the verifiers in verifier.scores, as it is.
+
+    r_i = s_{i, index}
+
+  Source: one of the several rewards of GDPO, arXiv:2601.05242, whose advantages are computed for
+  each reward and then added. Differs from the paper: a score is in [0, 1].
+
+  Args:
+    scores_BE: anything where learn_B is False.
+    learn_B: bool.
+    index: of the verifier, from 0.
+  Returns:
+    rewards_B, 0 where learn_B is False.
+  Raises:
+    ValueError: there is no such verifier.
+  """
+  axes.dims(scores_BE=scores_BE, learn_B=learn_B)
+  if index >= scores_BE.shape[1]:
+    raise ValueError(f"index={index}: verifier.scores names {scores_BE.shape[1]} verifiers.")
+  return jnp.where(learn_B, scores_BE[:, index], 0)

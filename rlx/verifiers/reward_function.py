@@ -12,14 +12,18 @@ class RewardFunction:
   The columns of `prompt.meta["row"]` that fn takes are passed by name, as lists.
   """
 
-  def __init__(self, name, fn):
-    self.name, self.fn = name, fn
+  def __init__(self, name, fn, is_mean=False):
+    """`is_mean`: the reward is the mean of the list that fn gives a completion."""
+    self.name, self.fn, self.is_mean = name, fn, is_mean
 
   def __call__(self, prompt, text):
     reward, = self.rewards([text], [prompt.meta["row"]])
-    if isinstance(reward, float) and not (math.isnan(reward) or 0 <= reward <= 1):
-      raise errors.Unknown(f"reward {self.name!r} returned {reward:g}; a number in [0, 1] is "
-                           "needed")
+    for part in reward if isinstance(reward, list) else [reward]:
+      if not (math.isnan(part) or 0 <= part <= 1):
+        raise errors.Unknown(f"reward {self.name!r} returned {part:g}; a number in [0, 1] is "
+                             "needed")
+    if self.is_mean and isinstance(reward, list):
+      return sum(reward) / len(reward) if reward else 0.0
     return reward
 
   def rewards(self, completions, rows):
