@@ -185,24 +185,27 @@ def table(records):
   outcomes = [seen for *_, seen in tests.values()]
   checked = {r["key"] for r in records}
   lines = [
-      "# Papers and what was seen of their claims", "",
-      "Made by `python -m experiments.claims --out docs/papers.jsonl --docs docs/papers.md`. A "
-      "check is `experiments/papers/<key>.py`, in a toy environment that runs in seconds: tables "
-      "of logits, small reward models. It shows the direction of a claim there or fails to, and "
-      "says nothing about its size in language models. Each row compares the paper's method with "
-      "one rival. Effect: mean over seeds with its 95% interval (Student's t); above 0 is the "
-      "direction claimed. Every seed draws its own environment, and the learning rate of every "
-      f"arm is tuned over the same list of {len(RATES)} on {len(TUNING)} other seeds; a rate at an "
-      "end of the list, beyond which the best may lie, is marked with *.", "",
-      "- confirmed, opposite: p < 0.05 after Holm's correction over all rows but illustrations, "
-      "and the mean above or below 0.",
-      "- not seen: neither, and the interval lies within the margin, which was fixed beforehand.",
-      "- underpowered: neither, and the interval is wider than the margin.",
+      "# Claims of papers, checked in toy environments", "",
+      "Written by `python -m experiments.claims --out docs/papers.jsonl --docs docs/papers.md`.",
+      "",
+      "A check is `experiments/papers/<key>.py`. It tests one claim in a toy environment that runs "
+      "in seconds, such as a table of logits or a small reward model. It can show the direction of "
+      "the claimed effect; it says nothing about the size of the effect in language models.", "",
+      "Each row compares the paper's method with one rival. The effect is the mean over seeds with "
+      "its 95% interval (Student's t); above 0 is the direction that the paper claims. Every seed "
+      "draws its own environment. The learning rate of every arm is tuned over the same list of "
+      f"{len(RATES)} rates on {len(TUNING)} other seeds. A rate marked with * is at an end of the "
+      "list, so the best rate may lie beyond it.", "",
+      "- confirmed, opposite: p < 0.05 after Holm's correction over all rows except illustrations, "
+      "with the mean above or below 0.",
+      "- not seen: neither of these, and the interval lies within the margin, which was fixed "
+      "beforehand.",
+      "- underpowered: neither of these, and the interval exceeds the margin.",
       "- illustration: the result follows from the formula. It shows what the formula does and "
-      "proves nothing.", "",
-      "First outcome: what the check showed first, with five seeds, one environment for all seeds "
-      "and one learning rate for all arms, and why its environment or measure was changed "
-      "afterwards, if it was.", "",
+      "is no evidence for the claim.", "",
+      "The first outcome is that of the first version of the check, with five seeds, one "
+      "environment for all seeds and one learning rate for all arms. If the environment or the "
+      "measure was changed afterwards, the reason follows.", "",
       f"{len(keys())} papers, {len(records)} rows: " + ", ".join(
           f"{outcomes.count(s)} {s}" for s in OUTCOMES)
       + f"; {len(set(keys()) - checked)} papers without a check.", "",
