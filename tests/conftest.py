@@ -13,14 +13,17 @@ os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=8 "
                       + "--xla_cpu_use_fusion_emitters=false " * _HAS_OLD_EMITTERS
                       + "--xla_cpu_parallel_codegen_split_count=1")
 
+# One test reads what another one compiled, also in other processes, which inherit this.
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR",
+                      str(pathlib.Path(tempfile.gettempdir()) / "rlx-test-cache"))
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+
 import jax  # pylint: disable=g-import-not-at-top
+import pytest  # pylint: disable=g-import-not-at-top
+
+from rlx.io import curves  # pylint: disable=g-import-not-at-top
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
-# What one test compiled, the next one reads.
-jax.config.update("jax_compilation_cache_dir", os.environ.get(
-    "JAX_COMPILATION_CACHE_DIR",
-    str(pathlib.Path(tempfile.gettempdir()) / "rlx-test-cache")))
-jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 
 # The files that take longest come first: one of them last would keep one core busy alone.
 SLOW = ("test_loop", "test_hosts", "test_quickstart", "test_resume", "test_notebooks",
@@ -37,6 +40,15 @@ def pytest_addoption(parser):
 
 def pytest_collection_modifyitems(items):
   items.sort(key=lambda item: item.path.stem not in SLOW)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def draw_curves():
+  """The function `curves.draw`; runs of the tests leave it out, as it takes a second each."""
+  draw = curves.draw
+  with pytest.MonkeyPatch.context() as patch:
+    patch.setattr(curves, "draw", lambda workdir: None)
+    yield draw
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -22,3 +22,4 @@ def test_the_first_steps_raise_held_out_accuracy_and_the_prm_is_of_use(tmp_path)
   assert 0.2 < before["sampled"]["mean"] < 0.5
   assert after["sampled"]["mean"] > before["sampled"]["mean"] + 0.1
   assert summary["prm_accuracy"] > 0.6
+  assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")

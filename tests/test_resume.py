@@ -177,7 +177,7 @@ def test_sigterm_ends_the_step_saves_and_leaves(model, whole, tmp_path, monkeypa
   def preempted(run, state, host, step, clock):
     if step == 2: os.kill(os.getpid(), signal.SIGTERM)
     return batch(run, state, host, step, clock)
-  monkeypatch.setattr(draw, "batch", preempted)
+  monkeypatch.setattr(collect, "batch", preempted)
   before = signal.getsignal(signal.SIGTERM)
   assert rl.train(config_of(model, checkpoint__every=STEPS), tmp_path) is None
   assert signal.getsignal(signal.SIGTERM) == before

@@ -9,7 +9,6 @@ import pytest
 
 from configs import base
 from rlx import cli
-from rlx.io import curves
 from rlx.io import metrics as io_metrics
 from rlx.tools import view
 
@@ -77,9 +76,9 @@ def test_a_resume_and_a_page_refuse_in_one_line(workdir, damage, message):
     _cut("summary.json"), _text("summary.json", "[]"), _json("summary.json", steps="2"),
     _json("summary.json", seconds=3), _json("summary.json", after=[]), _json("summary.json", before=None),
     _json("summary.json", after=dict(greedy=dict(mean="a"))), _text("summary.json", "[" * 10**5)])
-def test_a_page_refuses_a_summary_in_one_line(workdir, damage):
+def test_a_page_refuses_a_summary_in_one_line(workdir, draw_curves, damage):
   damage(workdir)
-  for call in (view.view, curves.draw):
+  for call in (view.view, draw_curves):
     with pytest.raises(ValueError, match="^.*summary.json: (not JSON|this is no summary)"): call(workdir)
 
 
@@ -87,7 +86,7 @@ def test_a_page_refuses_a_summary_in_one_line(workdir, damage):
     b"\0" * 50, b"{", b"[]", b"5", b'{"a": 1}', b'{"step": "1"}', b'{"step": -1}', b'{"step": true}',
     b'{"step": 1.5}', b'{"step": 1, "a": "b"}', b'{"step": 1, "a": [1]}', b'{"step": 1, "a": 1e999}',
     b"\xff\xfe", b"[" * 10**5, b'{"step": 1, "a": ' + b"9" * 400 + b"}", b"not json}"])
-def test_damaged_lines_of_metrics_are_left_out(workdir, capsys, line):
+def test_damaged_lines_of_metrics_are_left_out(workdir, draw_curves, capsys, line):
   path = workdir / "metrics.jsonl"
   whole = io_metrics.read(workdir)
   first, second = path.read_bytes().splitlines(keepends=True)
@@ -95,7 +94,7 @@ def test_damaged_lines_of_metrics_are_left_out(workdir, capsys, line):
   found = io_metrics.read(workdir)
   assert [l["step"] for l in found] == [0, 1] == [l["step"] for l in whole]
   view.view(workdir)
-  curves.draw(workdir)
+  draw_curves(workdir)
   io_metrics.Writer(workdir, first_step=1)
   assert path.read_bytes() == first
   assert capsys.readouterr().err == (
