@@ -2,7 +2,11 @@ import collections
 import importlib.metadata
 import os
 import pathlib
+import runpy
+import sys
 import tempfile
+import types
+import warnings
 
 # Before jax starts: several CPU devices for the sharding tests, and quick
 # compilation, which is most of the time: not optimised, not cut into parts, loops
@@ -18,6 +22,7 @@ os.environ.setdefault("JAX_COMPILATION_CACHE_DIR",
                       str(pathlib.Path(tempfile.gettempdir()) / "rlx-test-cache"))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 
+from absl import flags  # pylint: disable=g-import-not-at-top
 import jax  # pylint: disable=g-import-not-at-top
 import pytest  # pylint: disable=g-import-not-at-top
 
@@ -49,6 +54,35 @@ def draw_curves():
   with pytest.MonkeyPatch.context() as patch:
     patch.setattr(curves, "draw", lambda workdir: None)
     yield draw
+
+
+@pytest.fixture(scope="session")
+def tiny_files(tmp_path_factory):
+  """The folder of a tiny model and its questions (tests/tiny.py)."""
+  from tests import tiny  # pylint: disable=g-import-not-at-top
+  folder = tmp_path_factory.mktemp("tiny")
+  tiny.write(folder)
+  return folder
+
+
+@pytest.fixture
+def command(monkeypatch, capsys):
+  """Function that runs `python -m MODULE ARGUMENT ...` in this process."""
+  def run(module, *arguments):
+    known, code = set(flags.FLAGS), 0
+    monkeypatch.setattr(sys, "argv", [module, *arguments])
+    capsys.readouterr()
+    try:
+      with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*found in sys.modules")  # Imported before.
+        runpy.run_module(module, run_name="__main__")
+    except SystemExit as e:
+      code = e.code
+    finally:
+      for name in set(flags.FLAGS) - known: delattr(flags.FLAGS, name)
+    return types.SimpleNamespace(
+        returncode=code, **dict(zip(("stdout", "stderr"), capsys.readouterr())))
+  return run
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -8,7 +8,6 @@ import jax
 import numpy as np
 import pytest
 
-from configs import base
 from rlx import build
 from rlx import methods
 from rlx.core import records
@@ -27,8 +26,11 @@ from rlx.rollouts import padding
 from rlx.tools import convert
 from rlx.tools import evaluate
 from rlx.tools import view
+from tests import tiny
 
-_Dict = lambda **entries: base.ml_collections.ConfigDict(entries)
+OUTCOMES = dict(rewards=dict(outcome=dict(name="outcome.verdict", coef=1.0)),
+                rollouts__filter_groups=dict(name="filter_groups.with_verdict"),
+                rollouts__oversample=1.0)
 
 
 class Clock:
@@ -36,123 +38,71 @@ class Clock:
   def lap(self, *_): pass
 
 
-@pytest.fixture(scope="module")
-def files(tmp_path_factory):
-  """A random model, and questions whose verdict is "has it a letter"."""
-  folder = tmp_path_factory.mktemp("files")
-  tokens = tokenizer.characters("0123456789abcdefgh")
-  config = transformer.DecoderConfig(
-      vocab_size=len(tokens.vocabulary), d_model=16, n_layers=1, n_heads=8,
-      n_kv_heads=4, head_dim=4, d_ff=32)
-  hf.save(folder / "model", config, transformer.init(config, jax.random.key(0)), tokens)
-  for split, n in (("train", 64), ("test", 8)):
-    (folder / f"{split}.jsonl").write_text("".join(json.dumps(dict(
-        question=f"{split[:1].replace('t', 'a' if n > 8 else 'b')}{i:02d}",
-        answer="x")) + "\n" for i in range(n)))
-  return folder
-
-
-def config_of(files, **changes):
-  c = base.get_config()
-  c.steps = 4
-  c.model.path = str(files / "model")
-  c.prompts.source, c.prompts.dataset = f"jsonl:{files}/{{split}}.jsonl", "jsonl"
-  c.prompts.columns = dict(verifier="format.ascii_share")
-  c.prompts.per_step, c.prompts.max_tokens = 8, 4
-  c.rollouts.per_prompt, c.rollouts.max_tokens = 4, 4
-  c.rollouts.chunk = c.rollouts.bucket = 4
-  c.rollouts.filter_groups.low, c.rollouts.filter_groups.high = 0.25, 0.8
-  c.rollouts.max_draws = 3
-  c.rollouts.oversample = 1.5
-  c.learner.pack = False  # One shape to compile, not one per batch.
-  c.learner.optimizer.lr = c.prm.optimizer.lr = 3e-3
-  c.learner.minibatches, c.prm.minibatches = 2, 2
-  c.eval.every, c.eval.prompts, c.eval.batch, c.eval.final_samples = 0, 8, 8, 1
-  c.checkpoint.every, c.log.completions_every = 2, 1
-  for key, value in changes.items():
-    target, *rest = c, *key.split("__")
-    for part in rest[:-1]: target = target[part]
-    target[rest[-1]] = value
-  return c
-
-
-def _final(workdir, files, **changes):
-  run = build.build(config_of(files, **changes))
-  checkpoints = checkpoint.Checkpoints(workdir)
-  state, host = checkpoints.restore(rl._saved(run.init()))
-  checkpoints.close()
-  return jax.device_get(state), host
-
-
-def _without_clock(lines):
-  return [{k: v for k, v in l.items() if "seconds" not in k and "_per_s" not in k}
-          for l in lines]
+def resumed(folder, tmp_path, k, **changes):
+  """(lines of metrics.jsonl, last state) of a run, which a resume after step k repeats exactly."""
+  c, whole, parts = tiny.config(folder, **changes), tmp_path / "whole", tmp_path / "parts"
+  rl.train(c, whole)
+  tiny.killed_after(whole, k, parts)
+  rl.train(c, parts)
+  state = tiny.restored(whole, c)[0]
+  tiny.assert_equal_trees(state, tiny.restored(parts, c)[0])
+  np.testing.assert_equal(tiny.lines(parts), tiny.lines(whole))
+  return io_metrics.read(whole), state
 
 
 @pytest.fixture(scope="module")
-def four_steps(files, tmp_path_factory):
+def four_steps(tiny_files, tmp_path_factory):
   workdir = tmp_path_factory.mktemp("four")
-  return workdir, rl.train(config_of(files, learner__pack=True), workdir)
+  return workdir, rl.train(tiny.config(tiny_files, learner__pack=True), workdir)
 
 
 @pytest.mark.parametrize("name", ["policy", "prm"])
-def test_a_runs_models_are_converted_bit_for_bit(files, four_steps, tmp_path, name):
+def test_a_runs_models_are_converted_bit_for_bit(tiny_files, four_steps, tmp_path, name):
   convert.convert(four_steps[0], tmp_path / name, model=name)
-  state, _ = _final(four_steps[0], files, learner__pack=True)
-  jax.tree.map(np.testing.assert_array_equal, hf.load(tmp_path / name)[1], getattr(state, name))
+  state, _ = tiny.restored(four_steps[0], tiny.config(tiny_files, learner__pack=True))
+  tiny.assert_equal_trees(hf.load(tmp_path / name)[1], getattr(state, name))
   assert (getattr(state, name)["norm"]["scale_D"] != 1).any()
 
 
 def test_two_steps_a_resume_and_two_more_equal_four_bit_for_bit(
-    files, four_steps, tmp_path):
-  rl.train(config_of(files, learner__pack=True, steps=2), tmp_path)
-  rl.train(config_of(files, learner__pack=True, steps=4), tmp_path)
-  state, host = _final(four_steps[0], files)
-  resumed, resumed_host = _final(tmp_path, files)
-  jax.tree.map(np.testing.assert_array_equal, state, resumed)
+    tiny_files, four_steps, tmp_path):
+  rl.train(tiny.config(tiny_files, learner__pack=True, steps=2), tmp_path)
+  rl.train(tiny.config(tiny_files, learner__pack=True, steps=4), tmp_path)
+  state, host = tiny.restored(four_steps[0], tiny.config(tiny_files))
+  resumed, resumed_host = tiny.restored(tmp_path, tiny.config(tiny_files))
+  tiny.assert_equal_trees(state, resumed)
   assert host["prompts"] == resumed_host["prompts"]
   assert host["buffer"] == resumed_host["buffer"] and host["buffer"]
-  np.testing.assert_equal(_without_clock(io_metrics.read(four_steps[0])),
-                          _without_clock(io_metrics.read(tmp_path)))
+  np.testing.assert_equal(tiny.lines(four_steps[0]), tiny.lines(tmp_path))
   tables = [(w / "completions.jsonl").read_text() for w in (four_steps[0], tmp_path)]
   assert tables[0] == tables[1]
 
 
-_SPREAD = base.ml_collections.ConfigDict(dict(
-    name="reward_std_filter.running_mean", fraction=1.0, decay=0.5, start=0, filter_from=1))
+_SPREAD = dict(
+    name="reward_std_filter.running_mean", fraction=1.0, decay=0.5, start=0, filter_from=1)
 
 
-def test_what_moves_beside_the_models_resumes_bit_for_bit(files, tmp_path):
+def test_what_moves_beside_the_models_resumes_bit_for_bit(tiny_files, tmp_path):
   """A reference mixed every step, with a fresh optimizer, beside a PRM over the frozen
   start; and the running spread of rewards, below which a group gets no gradient."""
   changes = dict(kl__coef=0.1, kl__sync_every=1, kl__sync_mix=0.5,
                  kl__reset_optimizer=True, learner__minibatches=1,
-                 learner__reward_std_filter=_SPREAD,
-                 steps=3, checkpoint__every=1)
-  rl.train(config_of(files, **changes), tmp_path / "whole")
-  rl.train(config_of(files, **changes | dict(steps=2)), tmp_path / "parts")
-  rl.train(config_of(files, **changes), tmp_path / "parts")
-  state, _ = _final(tmp_path / "whole", files, **changes)
-  assert state.kl_reference is not None and state.reference is None  # What is saved.
-  jax.tree.map(np.testing.assert_array_equal, state,
-               _final(tmp_path / "parts", files, **changes)[0])
-  np.testing.assert_equal(_without_clock(io_metrics.read(tmp_path / "whole")),
-                          _without_clock(io_metrics.read(tmp_path / "parts")))
-  assert state.reward_std > 0
-  kept = [l["rewards/kept"] for l in io_metrics.read(tmp_path / "whole")]
+                 learner__reward_std_filter=_SPREAD, steps=3, checkpoint__every=1)
+  lines, state = resumed(tiny_files, tmp_path, 2, **changes)
+  assert state.kl_reference is not None and state.reward_std > 0
+  kept = [l["rewards/kept"] for l in lines]
   assert kept[0] == 1 and 0 < min(kept[1:]) < 1
 
 
-def test_groups_end_with_a_demonstration(files, tmp_path):
+def test_groups_end_with_a_demonstration(tiny_files, tmp_path):
   """Of the answer column, "x": one token and EOS, judged and learned from."""
-  dictionary = base.ml_collections.ConfigDict
   changes = dict(
       prompts__columns=dict(answer="question", verifier="format.ascii_share"),
-      rollouts__demonstration=dictionary(dict(name="jsonl.demonstration")),
-      learner__loss=dictionary(dict(name="policy.rl_plus", focal_exponent=.5)),
-      rewards=dictionary(dict(outcome=dict(name="outcome.verdict", coef=1.0))),
-      advantages=dictionary(dict(outcome=dict(name="group.against_sampled"), whiten=False)))
-  run = build.build(config_of(files, **changes))
+      rollouts__demonstration=dict(name="jsonl.demonstration"),
+      learner__loss=dict(name="policy.rl_plus", focal_exponent=.5),
+      rewards=dict(outcome=dict(name="outcome.verdict", coef=1.0)),
+      advantages=dict(outcome=dict(name="group.against_sampled"), whiten=False))
+  run = build.build(tiny.config(tiny_files, **changes))
   state, host = run.init(), dict(buffer=[], rehearsed={})
   rollouts, judged, _ = collect.batch(run, state, host, 0, Clock())
   text = {rng.number(p.id): p.text for p in run.prompts.by_id(
@@ -167,20 +117,15 @@ def test_groups_end_with_a_demonstration(files, tmp_path):
   assert metrics["policy/grad_norm"] > 0
   assert metrics["rollouts/sampler_gap_max"] < 1e-4  # Of samples; theirs is not known.
   with pytest.raises(ValueError, match="rollouts.max_tokens=3: the demonstration of 'jsonl/"):
-    build.build(config_of(files, **changes, rollouts__max_tokens=3))
+    build.build(tiny.config(tiny_files, **changes, rollouts__max_tokens=3))
 
 
-_OUTCOMES = dict(
-    rewards=_Dict(outcome=_Dict(name="outcome.verdict", coef=1.0)),
-    rollouts__filter_groups=_Dict(name="filter_groups.with_verdict"), rollouts__oversample=1.0)
-
-
-def test_a_second_pass_draws_more_of_hard_prompts(files):
+def test_a_second_pass_draws_more_of_hard_prompts(tiny_files):
   """Two completions of each prompt, then as many as the budget says of up to seven."""
-  run = build.build(config_of(
-      files, **_OUTCOMES, rollouts__per_prompt=7,
-      rollouts__budget=_Dict(name="budget.dars", first=2),
-      advantages=_Dict(outcome=_Dict(name="group.mean_baseline"), whiten=False)))
+  run = build.build(tiny.config(
+      tiny_files, **OUTCOMES, rollouts__per_prompt=7,
+      rollouts__budget=dict(name="budget.dars", first=2),
+      advantages=dict(outcome=dict(name="group.mean_baseline"), whiten=False)))
   right = lambda prompts, rollouts: np.reshape(
       [float(ids[0] % 3 == 0) for ids in padding.completions(rollouts)], (len(prompts), -1))
   run = dataclasses.replace(run, verify=right)
@@ -209,7 +154,7 @@ def test_a_second_pass_draws_more_of_hard_prompts(files):
   assert metrics["policy/grad_norm"] > 0
 
 
-def test_what_the_start_solves_is_rehearsed_and_not_trained(files):
+def test_what_the_start_solves_is_rehearsed_and_not_trained(tiny_files):
   """Groups of stored completions: no verdict, a mean of their own in any microbatches."""
   solved = [f"jsonl/train/{i}" for i in range(0, 64, 5)]
   def right(prompts, rollouts):
@@ -217,11 +162,11 @@ def test_what_the_start_solves_is_rehearsed_and_not_trained(files):
     return np.where([[p.id in solved] for p in prompts], 1.0, outcome_PG)
   def run_of(microbatches, **changes):
     changes = dict(rollouts__rehearsal=2) | changes
-    return dataclasses.replace(build.build(config_of(
-        files, **_OUTCOMES, **changes, learner__minibatches=1,
+    return dataclasses.replace(build.build(tiny.config(
+        tiny_files, **OUTCOMES, **changes, learner__minibatches=1,
         learner__microbatches=microbatches,
-        advantages=_Dict(outcome=_Dict(name="group.grpo"), whiten=False),
-        learner__auxiliary=_Dict(name="auxiliary.rehearsal", coef=50.0))), verify=right)
+        advantages=dict(outcome=dict(name="group.grpo"), whiten=False),
+        learner__auxiliary=dict(name="auxiliary.rehearsal", coef=50.0))), verify=right)
 
   def after(run):
     state, host = run.init(), dict(buffer=[])
@@ -260,10 +205,10 @@ def test_what_the_start_solves_is_rehearsed_and_not_trained(files):
     collect.solved(run, run.init())
 
 
-def test_remax_compares_with_the_greedy_completion(files):
-  run = build.build(config_of(
-      files, **_OUTCOMES, rollouts__per_prompt=1, learner__minibatches=1,
-      advantages=_Dict(outcome=_Dict(name="batch.remax"), whiten=False)))
+def test_remax_compares_with_the_greedy_completion(tiny_files):
+  run = build.build(tiny.config(
+      tiny_files, **OUTCOMES, rollouts__per_prompt=1, learner__minibatches=1,
+      advantages=dict(outcome=dict(name="batch.remax"), whiten=False)))
   state = run.init()
   rollouts, judged, _ = collect.batch(
       run, state, dict(buffer=[], rehearsed={}), 0, Clock())
@@ -279,35 +224,27 @@ def test_remax_compares_with_the_greedy_completion(files):
       scored.outcome_B - want_B, atol=1e-6)
 
 
-def test_a_stale_sampler(files, tmp_path):
+def test_a_stale_sampler(tiny_files, tmp_path):
   """Synced every second step; DPO over pairs of the group, its reference frozen."""
-  dictionary = base.ml_collections.ConfigDict
-  changes = dict(rollouts__sync_every=2, learner__loss=dictionary(
-      dict(name="sequence.dpo", dpo_beta=.1)), learner__minibatches=1,
-      rewards=dictionary(dict(outcome=dict(name="outcome.verdict", coef=1.0))),
-      advantages=dictionary(dict(outcome=dict(name="group.rloo"), whiten=False)))
-  rl.train(config_of(files, **changes), tmp_path / "whole")
-  rl.train(config_of(files, **changes, steps=3, checkpoint__every=3), tmp_path / "parts")
-  rl.train(config_of(files, **changes), tmp_path / "parts")
-  state, _ = _final(tmp_path / "whole", files, **changes)
-  jax.tree.map(np.testing.assert_array_equal, state,
-               _final(tmp_path / "parts", files, **changes)[0])
-  lines = io_metrics.read(tmp_path / "whole")
+  lines, state = resumed(
+      tiny_files, tmp_path, 3, rollouts__sync_every=2, checkpoint__every=1,
+      learner__loss=dict(name="sequence.dpo", dpo_beta=.1), learner__minibatches=1,
+      rewards=OUTCOMES["rewards"],
+      advantages=dict(outcome=dict(name="group.rloo"), whiten=False))
   gaps = [l["rollouts/sampler_gap_max"] for l in lines]
   # In steps 0 and 2 the sampler is the policy, in 1 and 3 the one before.
   assert max(gaps[0], gaps[2]) < 1e-4 and min(gaps[1], gaps[3]) > 1e-3
   # Policy and reference are the same at the start: every pair's loss is log 2.
   assert 0 < lines[0]["policy/loss"] <= np.log(2) + 1e-6
   assert lines[0]["policy/grad_norm"] > 0 and lines[1]["policy/kl_ref"] != 0
-  jax.tree.map(np.testing.assert_array_equal, state.sampler, state.policy)  # 4 steps.
+  tiny.assert_equal_trees(state.sampler, state.policy)  # 4 steps.
 
 
-def test_groups_left_out_by_the_spread_of_their_rewards(files):
+def test_groups_left_out_by_the_spread_of_their_rewards(tiny_files):
   # Four completions: a spread of .5 for one of the other kind, .577 for two and two.
-  run = build.build(config_of(files, rewards=base.ml_collections.ConfigDict(dict(
-      outcome=dict(name="outcome.verdict", coef=1.0))), advantages=base.ml_collections.
-      ConfigDict(dict(outcome=dict(name="group.rloo"), whiten=False)),
-      learner__reward_std_filter=_SPREAD))
+  run = build.build(tiny.config(
+      tiny_files, rewards=OUTCOMES["rewards"], learner__reward_std_filter=_SPREAD,
+      advantages=dict(outcome=dict(name="group.rloo"), whiten=False)))
   outcome_PG = np.float32([[1, 0, 0, 0], [1, 1, 0, 0]] * 4)
   scored = records.Scored(outcome_B=outcome_PG.ravel(), action_BT=np.ones((32, 2), bool),
                           group=4)
@@ -319,13 +256,13 @@ def test_groups_left_out_by_the_spread_of_their_rewards(files):
   assert not advantages_PGT[::2].any() and advantages_PGT[1::2].all()
 
 
-def test_annealed_rollouts_are_scored_at_the_temperature_that_is_learned(files, tmp_path):
+def test_annealed_rollouts_are_scored_at_the_temperature_that_is_learned(tiny_files, tmp_path):
   """Three steps of warm-up at a factor of 1, then log-probs of sampler and trainer part."""
-  changes = dict(rollouts__anneal=base.ml_collections.ConfigDict(dict(
-      name="anneal.ead", rate=5.0, warmup_steps=3)),
-      learner__rollout_correction=base.ml_collections.ConfigDict(dict(
-          name="rollout_correction.tis", cap=2.0)))
-  rl.train(config_of(files, **changes), tmp_path)
+  changes = dict(rollouts__anneal=dict(
+      name="anneal.ead", rate=5.0, warmup_steps=3),
+      learner__rollout_correction=dict(
+          name="rollout_correction.tis", cap=2.0))
+  rl.train(tiny.config(tiny_files, **changes), tmp_path)
   lines = io_metrics.read(tmp_path)
   for l in lines[:3]:
     assert l["rollouts/sampler_gap_max"] < 1e-4
@@ -334,9 +271,9 @@ def test_annealed_rollouts_are_scored_at_the_temperature_that_is_learned(files, 
   assert abs(lines[3]["policy/behaviour_mean"] - 1) > 1e-4
 
 
-def test_a_reset_of_the_kl_reference_is_not_seen_by_the_prm(files):
+def test_a_reset_of_the_kl_reference_is_not_seen_by_the_prm(tiny_files):
   changes = dict(kl__coef=0.1, kl__sync_every=2, kl__reset_optimizer=True)
-  run = build.build(config_of(files, **changes))
+  run = build.build(tiny.config(tiny_files, **changes))
   state = run.init()
   prompts = run.prompts.take(8)
   rollouts = run.sample(state.policy, *run.encode(prompts), rng.key(0, "sample", 0))
@@ -362,7 +299,7 @@ def test_a_reset_of_the_kl_reference_is_not_seen_by_the_prm(files):
   # The policy goes on: its arrays are donated, the reference is a copy.
   scored, _ = run.advantage(state, run.score(state, rollouts, outcome_B))
   state, _ = run.learn_policy(state, rollouts, scored, 2)
-  jax.tree.map(np.testing.assert_array_equal, jax.device_get(state.kl_reference),
+  tiny.assert_equal_trees(jax.device_get(state.kl_reference),
                after.policy)
 
 
@@ -386,7 +323,7 @@ def test_the_loop_learns_something_and_says_so(four_steps):
   assert json.loads((workdir / "versions.json").read_text())["jax"] == jax.__version__
 
 
-def test_completions_are_stored_token_by_token(files, four_steps):
+def test_completions_are_stored_token_by_token(tiny_files, four_steps):
   rows = io_metrics.tables(four_steps[0])
   assert {r["step"] for r in rows} == {0, 1, 2, 3} and len(rows) == 4 * 8
   for r in rows:
@@ -397,30 +334,30 @@ def test_completions_are_stored_token_by_token(files, four_steps):
   assert "4 of the 4 steps" in view.view(four_steps[0]).read_text()
 
 
-def test_a_finished_run_does_not_run_again(files, four_steps, tmp_path):
+def test_a_finished_run_does_not_run_again(tiny_files, four_steps, tmp_path):
   shutil.copytree(four_steps[0], tmp_path / "w")
   before = (tmp_path / "w" / "metrics.jsonl").read_text()
-  summary = rl.train(config_of(files), tmp_path / "w")
+  summary = rl.train(tiny.config(tiny_files), tmp_path / "w")
   assert (tmp_path / "w" / "metrics.jsonl").read_text() == before
   assert summary["after"] == four_steps[1]["after"]
 
 
-def test_another_model_in_the_workdir_is_one_clear_line(files, four_steps, tmp_path):
+def test_another_model_in_the_workdir_is_one_clear_line(tiny_files, four_steps, tmp_path):
   tokens = tokenizer.characters("0123456789abcdefgh")
   config = transformer.DecoderConfig(
       vocab_size=20, d_model=8, n_layers=1, n_heads=2, n_kv_heads=1, head_dim=4, d_ff=8)
   hf.save(tmp_path / "other", config, transformer.init(config, jax.random.key(0)), tokens)
   with pytest.raises(ValueError, match=r"^model.path=.*/other'.* another --workdir"):
-    rl.train(config_of(files, model__path=str(tmp_path / "other")), four_steps[0])
+    rl.train(tiny.config(tiny_files, model__path=str(tmp_path / "other")), four_steps[0])
   # Also where the folder is the same.
-  run = build.build(config_of(files, model__path=str(tmp_path / "other")))
+  run = build.build(tiny.config(tiny_files, model__path=str(tmp_path / "other")))
   with pytest.raises(ValueError, match=r"has shape .* another --workdir"):
     rl.restore(run, checkpoint.Checkpoints(four_steps[0]))
 
 
-def test_evaluate_reads_the_checkpoint(files, four_steps):
+def test_evaluate_reads_the_checkpoint(tiny_files, four_steps):
   workdir, summary = four_steps
-  found = evaluate.evaluate(config_of(files, eval__samples=4), workdir)
+  found = evaluate.evaluate(tiny.config(tiny_files, eval__samples=4), workdir)
   assert json.loads((workdir / "evaluate.json").read_text()) == found
   assert found["greedy"] == summary["after"]["greedy"]
   mean = {name: x["mean"] for name, x in found.items() if "mean" in x}
@@ -431,20 +368,24 @@ def test_evaluate_reads_the_checkpoint(files, four_steps):
 
 
 @pytest.mark.parametrize("loss", [
-    dict(name="prm.kto"), dict(name="prm.detached_dpo", weighting="bon_rm")], ids=lambda l: l["name"])
-def test_prm_losses_that_need_more_than_the_batch(files, loss):
-  _, _, metrics = _one_step(files, prm__loss=base.ml_collections.ConfigDict(loss),
+    dict(name="prm.kto"), dict(name="prm.detached_dpo", weighting="bon_rm")],
+    ids=lambda loss: loss["name"])
+def test_prm_losses_that_need_more_than_the_batch(tiny_files, one_device, loss):
+  _, _, metrics = _one_step(tiny_files, one_device[1], prm__loss=loss,
                             prm__beta_schedule__warmup_steps=4)
   assert metrics["prm/beta"] == pytest.approx(.05 * 2 / 4)
   assert metrics["prm/grad_norm"] > 0 and metrics["prm/abs_log_ratio"] > 0
 
 
-def _one_step(files, **changes):
-  """State and metrics after one whole step from the same start."""
-  run = build.build(config_of(files, **changes))
+def _one_step(tiny_files, rollouts=None, **changes):
+  """(state, rollouts, metrics) after two updates on one batch from the same start."""
+  run = build.build(tiny.config(tiny_files, **changes))
   state = run.init()
   prompts = run.prompts.take(8)
-  rollouts = run.sample(state.policy, *run.encode(prompts), rng.key(0, "sample", 0))
+  if rollouts is None:
+    rollouts = run.sample(state.policy, *run.encode(prompts), rng.key(0, "sample", 0))
+  else:
+    rollouts = sharding.place_rows(rollouts, run.mesh)
   outcome_PG = run.verify(prompts, jax.device_get(rollouts)).astype(np.float32)
   # One verdict that could not be told, so that validity matters.
   outcome_PG[0, 0] = np.nan
@@ -457,56 +398,45 @@ def _one_step(files, **changes):
     state, m3 = run.learn_value(state, rollouts, scored, step)
     state, m4 = run.learn_policy(state, rollouts, scored, step)
     metrics |= m | m2 | m3 | m4
-  return jax.device_get((state, padding.completions(jax.device_get(rollouts)), metrics))
+  return jax.device_get((state, rollouts, metrics))
 
 
 @pytest.fixture(scope="module")
-def one_device(files):
-  return _one_step(files)
+def one_device(tiny_files):
+  return _one_step(tiny_files)
 
 
-@pytest.mark.parametrize("mesh", [
-    dict(data=4), dict(fsdp=4), dict(data=2, fsdp=2, tensor=2), dict(tensor=4)], ids=str)
-def test_devices_take_the_step_of_one(files, one_device, mesh):
-  state, completions, metrics = one_device
-  other, other_completions, other_metrics = _one_step(
-      files, mesh=dict(data=1, fsdp=1, tensor=1) | mesh,
+@pytest.mark.parametrize("mesh", [dict(data=2, fsdp=2, tensor=2), dict(tensor=4)], ids=str)
+def test_devices_take_the_step_of_one(tiny_files, one_device, mesh):
+  state, rollouts, metrics = one_device
+  other, other_rollouts, other_metrics = _one_step(
+      tiny_files, mesh=dict(data=1, fsdp=1, tensor=1) | mesh,
       rollouts__oversample=1.0)
-  assert completions == other_completions
+  assert padding.completions(rollouts) == padding.completions(other_rollouts)
   jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5),
                (state.policy, state.prm), (other.policy, other.prm))
   for k, v in metrics.items():
     np.testing.assert_allclose(other_metrics[k], v, atol=1e-4, rtol=1e-4, err_msg=k)
 
 
-def test_microbatches_change_nothing(files, one_device):
-  state, _, metrics = one_device
-  other, _, other_metrics = _one_step(files, learner__microbatches=4,
-                                      prm__microbatches=2)
+@pytest.mark.parametrize("changes", [
+    dict(learner__microbatches=4, prm__microbatches=2), dict(learner__pack=True)], ids=str)
+def test_microbatches_and_packing_change_nothing(tiny_files, one_device, changes):
+  state, rollouts, metrics = one_device
+  other, _, other_metrics = _one_step(tiny_files, rollouts, **changes)
   jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=2e-5),
                (state.policy, state.prm), (other.policy, other.prm))
-  np.testing.assert_allclose(other_metrics["policy/loss"], metrics["policy/loss"],
-                             atol=1e-5)
-
-
-def test_packing_changes_nothing(files, one_device):
-  state, completions, metrics = one_device
-  other, other_completions, other_metrics = _one_step(files, learner__pack=True)
-  assert completions == other_completions
-  jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5),
-               (state.policy, state.prm), (other.policy, other.prm))
   for k, v in metrics.items():
     np.testing.assert_allclose(other_metrics[k], v, atol=1e-4, rtol=1e-4, err_msg=k)
 
 
-def test_weights_of_the_policy_loss(files, one_device):
+def test_weights_of_the_policy_loss(tiny_files, one_device):
   """A tenth of the loss of half of the advantages; Adam takes (almost) the same steps."""
-  _, _, metrics = one_device
-  spec = base.ml_collections.ConfigDict
+  _, rollouts, metrics = one_device
   _, _, other_metrics = _one_step(
-      files, learner__rollout_correction=spec(dict(name="rollout_correction.tis", cap=.1)),
-      learner__token_weight=spec(dict(name="token_weight.steer", shape="linear", low=.5,
-                                      high=.5)))
+      tiny_files, rollouts,
+      learner__rollout_correction=dict(name="rollout_correction.tis", cap=.1),
+      learner__token_weight=dict(name="token_weight.steer", shape="linear", low=.5, high=.5))
   assert "policy/behaviour_mean" not in metrics
   np.testing.assert_allclose(other_metrics["policy/behaviour_mean"], .1, rtol=1e-6)
   for key in ("policy/loss", "policy/grad_norm"):
@@ -514,24 +444,22 @@ def test_weights_of_the_policy_loss(files, one_device):
 
 
 @pytest.mark.parametrize("changes", [
-    {}, dict(learner__microbatches=4), dict(learner__loss=dict(name="sequence.gspo")),
-    dict(kl__coef=0.1)], ids=str)
-def test_a_single_optimizer_step_needs_no_pass_before_it(files, monkeypatch, changes):
+    dict(learner__microbatches=4),
+    dict(learner__loss=dict(name="sequence.gspo"), kl__coef=0.1)], ids=str)
+def test_a_single_optimizer_step_needs_no_pass_before_it(
+    tiny_files, one_device, monkeypatch, changes):
   """Same parameters and metrics as with old_logps computed beforehand."""
-  if loss := changes.get("learner__loss"):
-    changes = dict(changes, learner__loss=base.ml_collections.ConfigDict(loss))
   changes = dict(changes, learner__minibatches=1)
   passes, logps_fn = [], score.logps_fn
   def counted(*key):
     fn = logps_fn(*key)
     return lambda *args: passes.append(key) or fn(*args)
   monkeypatch.setattr(score, "logps_fn", counted)
-  state, _, metrics = _one_step(files, **changes)
-  # PRM and reference, twice. The reference of the policy's KL is the PRM's.
-  assert len(passes) == 4
+  state, _, metrics = _one_step(tiny_files, one_device[1], **changes)
+  without = len(passes)
   monkeypatch.setattr(score, "reads_old_logps", lambda *_: True)
-  other, _, other_metrics = _one_step(files, **changes)
-  assert len(passes) == 4 + 6
+  other, _, other_metrics = _one_step(tiny_files, one_device[1], **changes)
+  assert len(passes) - without == without + 2  # The policy's, in each of the two steps.
   jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-6),
                (state.policy, state.prm), (other.policy, other.prm))
   assert metrics.keys() == other_metrics.keys()
@@ -541,14 +469,14 @@ def test_a_single_optimizer_step_needs_no_pass_before_it(files, monkeypatch, cha
 
 @pytest.mark.parametrize("temperature, passes", [(1.0, 2), (0.6, 3)])
 def test_the_policy_as_the_prms_reference_is_scored_at_temperature_1(
-    files, monkeypatch, temperature, passes):
+    tiny_files, monkeypatch, temperature, passes):
   """Equal weights: the log-ratio is exactly 0, the cross-entropy ln 2."""
   taken, logps_fn = [], score.logps_fn
   def counted(*key):
     fn = logps_fn(*key)
     return lambda *args: taken.append(key[1]) or fn(*args)
   monkeypatch.setattr(score, "logps_fn", counted)
-  c = config_of(files, prm__reference="policy", prm__minibatches=1)
+  c = tiny.config(tiny_files, prm__reference="policy", prm__minibatches=1)
   c.rollouts.decoding.temperature = temperature
   run = build.build(c)
   state = run.init()
@@ -571,19 +499,18 @@ def test_the_policy_as_the_prms_reference_is_scored_at_temperature_1(
           advantages=dict(total=dict(name="temporal.return_to_go"))), True),
     (dict(advantages=dict(total=dict(name="batch.optimal_token_baseline"))), True),
     (dict(kl__coef=0.1), False), ({}, False)], ids=str)
-def test_who_asks_for_old_logps_before_the_update(files, changes, passes):
+def test_who_asks_for_old_logps_before_the_update(tiny_files, changes, passes):
   if estimators := changes.get("advantages"):
-    changes = dict(changes, advantages=base.ml_collections.ConfigDict(
-        dict(estimators, whiten=True)))
-  c = config_of(files, **dict(dict(learner__minibatches=1), **changes))
+    changes = dict(changes, advantages=dict(estimators, whiten=True))
+  c = tiny.config(tiny_files, **dict(dict(learner__minibatches=1), **changes))
   assert score.reads_old_logps(c, methods.of(c)) == passes
 
 
-def test_ppo_with_a_value_model_and_kl_in_both_places(files):
+def test_ppo_with_a_value_model_and_kl_in_both_places(tiny_files, one_device):
   total = dict(total=dict(name="temporal.gae", gamma=1.0, lam=0.95), whiten=True)
-  c = config_of(files)
+  c = tiny.config(tiny_files)
   state, _, metrics = _one_step(
-      files, advantages=type(c)(total), kl=type(c)(dict(c.kl.to_dict(), coef=0.1)),
+      tiny_files, one_device[1], advantages=total, kl=dict(c.kl.to_dict(), coef=0.1),
       learner__epochs=2, learner__optimizer__warmup_steps=2)
   assert metrics["value/grad_norm"] > 0 and np.isfinite(metrics["policy/kl_ref"])
   assert 0 <= metrics["value/clip"] <= 1 and 0 <= metrics["policy/clip_low"] <= 1
@@ -593,10 +520,10 @@ def test_ppo_with_a_value_model_and_kl_in_both_places(files):
   assert state.value["value"]["w_D1"].any()
 
 
-def test_orders_of_the_prm_update(files):
+def test_orders_of_the_prm_update(tiny_files):
   """double rescored by the new PRM; none leaves it alone; single has the old one's rewards."""
   def after_two(order, **more):
-    run = build.build(config_of(files, prm__order=order, prm__minibatches=1,
+    run = build.build(tiny.config(tiny_files, prm__order=order, prm__minibatches=1,
                                 rewards__process__norm="none", **more))
     state = run.init()
     prompts = run.prompts.take(8)
@@ -612,16 +539,17 @@ def test_orders_of_the_prm_update(files):
   assert np.abs(now - old).max() > 1e-3
   (old, _), (used, double_after), now = after_two("double")
   np.testing.assert_array_equal(used, now)
-  jax.tree.map(np.testing.assert_array_equal, prm_after, double_after)
+  tiny.assert_equal_trees(prm_after, double_after)
   (old, prm), (used, prm_after), now = after_two("none")
   np.testing.assert_array_equal(used, old)
-  jax.tree.map(np.testing.assert_array_equal, prm, prm_after)
+  tiny.assert_equal_trees(prm, prm_after)
 
 
-def test_draws_until_the_batch_is_full_and_says_when_it_cannot(files):
+def test_draws_until_the_batch_is_full_and_says_when_it_cannot(tiny_files):
   """A stub sampler of known accuracy: number of draws, buffer, fill, cap."""
-  run = build.build(config_of(files, prompts__per_step=4, rollouts__oversample=1.0, learner__minibatches=1,
-                              prm__minibatches=1, rollouts__fill="failed"))
+  run = build.build(tiny.config(
+      tiny_files, prompts__per_step=4, rollouts__oversample=1.0, learner__minibatches=1,
+      prm__minibatches=1, rollouts__fill="failed"))
   asked = []
   def sample(params, tokens_PX, len_P, prompt_P, key, factor_T, weights):
     asked.append(np.asarray(prompt_P))
@@ -663,30 +591,23 @@ def test_draws_until_the_batch_is_full_and_says_when_it_cannot(files):
   np.testing.assert_array_equal(judged["outcome_B"], [1, 1, 0, 0] + [np.nan] * 12)
   stub.config.rollouts.fill = "error"
   stub = dataclasses.replace(stub, verify=verify_as([[4] * 4] * 3))
-  with pytest.raises(ValueError, match=r"0 of 12 prompts passed rollouts.filter_groups=.* in 3 draws, 4 are needed"):
+  with pytest.raises(ValueError, match=(
+      r"0 of 12 prompts passed rollouts.filter_groups=.* in 3 draws, 4 are needed")):
     collect.batch(stub, state, host, 3, Clock())
 
 
-def test_adapters_train_over_one_frozen_base(files, tmp_path):
+def test_adapters_train_over_one_frozen_base(tiny_files, tmp_path):
   """PRIME with policy and PRM as adapters: what moves, what is saved, what is converted."""
   changes = dict(lora__rank=2, lora__alpha=8.0, steps=2, checkpoint__every=1)
-  rl.train(config_of(files, **changes), tmp_path / "whole")
-  lines = io_metrics.read(tmp_path / "whole")
+  lines, state = resumed(tiny_files, tmp_path, 1, **changes)
   assert lines[0]["prm/abs_log_ratio"] == 0  # The PRM starts as the reference, exactly.
   assert lines[1]["prm/abs_log_ratio"] > 0
-  state, _ = _final(tmp_path / "whole", files, **changes)
-  assert set(state.policy) == set(state.prm) == {"layers"} and state.frozen is None
-  run = build.build(config_of(files, **changes))
-  run.pool.close()
+  assert set(state.policy) == set(state.prm) == {"layers"}
+  run = build.build(tiny.config(tiny_files, **changes))
   start = run.init()
   for name in ("policy", "prm"):
     b = getattr(state, name)["layers"]["mlp"]["down_b_LID"]
     assert np.abs(b).max() > 0 and not np.any(start.policy["layers"]["mlp"]["down_b_LID"])
-
-  rl.train(config_of(files, **(changes | dict(steps=1))), tmp_path / "parts")
-  rl.train(config_of(files, **changes), tmp_path / "parts")
-  jax.tree.map(np.testing.assert_array_equal, state,
-               _final(tmp_path / "parts", files, **changes)[0])
 
   convert.convert(tmp_path / "whole", tmp_path / "policy")
   config, params = hf.load(tmp_path / "policy")
@@ -701,19 +622,13 @@ def test_adapters_train_over_one_frozen_base(files, tmp_path):
 
 
 @pytest.mark.parametrize("mode", ["master", "stochastic"])
-def test_parameters_in_bfloat16_learn_resume_and_are_converted(files, tmp_path, mode):
-  changes = dict(model__param_dtype="bfloat16", model__param_update=mode, steps=2,
-                 checkpoint__every=1, learner__microbatches=2, advantages__outcome=dict(
-                     name="temporal.gae", gamma=1.0, lam=1.0), value__optimizer__lr=3e-3)
-  rl.train(config_of(files, **changes), tmp_path / "whole")
-  lines = io_metrics.read(tmp_path / "whole")
+def test_parameters_in_bfloat16_learn_resume_and_are_converted(tiny_files, tmp_path, mode):
+  lines, state = resumed(
+      tiny_files, tmp_path, 1, model__param_dtype="bfloat16", model__param_update=mode, steps=2,
+      checkpoint__every=1, learner__microbatches=2, value__optimizer__lr=3e-3,
+      advantages__outcome=dict(name="temporal.gae", gamma=1.0, lam=1.0))
   assert lines[0]["prm/abs_log_ratio"] == 0 < lines[1]["prm/abs_log_ratio"]
-  rl.train(config_of(files, **(changes | dict(steps=1))), tmp_path / "parts")
-  rl.train(config_of(files, **changes), tmp_path / "parts")
-  state, _ = _final(tmp_path / "whole", files, **changes)
-  jax.tree.map(np.testing.assert_array_equal, state,
-               _final(tmp_path / "parts", files, **changes)[0])
-  _, start = hf.load(files / "model", "bfloat16")
+  _, start = hf.load(tiny_files / "model", "bfloat16")
   for name in ("policy", "prm", "value"):
     params, opt = getattr(state, name), getattr(state, f"{name}_opt")
     assert {x.dtype for x in jax.tree.leaves(params)} == {jax.numpy.bfloat16.dtype}

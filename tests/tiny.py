@@ -1,0 +1,80 @@
+"""A run of a few thousand parameters on made-up questions, for tests of whole loops."""
+import json
+import shutil
+
+import jax
+import numpy as np
+
+from rlx import build
+from rlx.configs import base
+from rlx.io import checkpoint
+from rlx.io import hf
+from rlx.io import metrics as io_metrics
+from rlx.io import tokenizer
+from rlx.loops import rl
+from rlx.models import transformer
+
+
+def write(folder, *, train=64, test=8):
+  """A random model, and questions whose verdict is the share of letters in a completion."""
+  tokens = tokenizer.characters("0123456789abcdefgh")
+  config = transformer.DecoderConfig(
+      vocab_size=len(tokens.vocabulary), d_model=16, n_layers=1, n_heads=8,
+      n_kv_heads=4, head_dim=4, d_ff=32)
+  hf.save(folder / "model", config, transformer.init(config, jax.random.key(0)), tokens)
+  for split, letter, n in (("train", "a", train), ("test", "b", test)):
+    (folder / f"{split}.jsonl").write_text("".join(
+        json.dumps(dict(question=f"{letter}{i:02d}", answer="x")) + "\n" for i in range(n)))
+
+
+def config(folder, **changes):
+  """The config of a run on what `write` wrote; in `changes`, __ stands for the dots of a key."""
+  c = base.get_config()
+  c.steps, c.model.path = 4, str(folder / "model")
+  c.prompts.source, c.prompts.dataset = f"jsonl:{folder}/{{split}}.jsonl", "jsonl"
+  c.prompts.columns = dict(verifier="format.ascii_share")
+  c.prompts.per_step, c.prompts.max_tokens = 8, 4
+  c.rollouts.per_prompt, c.rollouts.max_tokens = 4, 4
+  c.rollouts.chunk = c.rollouts.bucket = 4
+  c.rollouts.filter_groups.low, c.rollouts.filter_groups.high = 0.25, 0.8
+  c.rollouts.oversample, c.rollouts.max_draws = 1.5, 3
+  c.learner.pack = False  # One shape to compile, not one per batch.
+  c.learner.optimizer.lr = c.prm.optimizer.lr = 3e-3
+  c.learner.minibatches = c.prm.minibatches = 2
+  c.eval.every, c.eval.prompts, c.eval.batch, c.eval.final_samples = 0, 8, 8, 1
+  c.checkpoint.every, c.log.completions_every = 2, 1
+  for key, value in changes.items():
+    *sections, name = key.split("__")
+    section = c
+    for part in sections: section = section[part]
+    with section.ignore_type():
+      section[name] = base.ml_collections.ConfigDict(value) if isinstance(value, dict) else value
+  return c
+
+
+def restored(workdir, config):
+  """(state, host state) of the newest checkpoint."""
+  run, checkpoints = build.build(config), checkpoint.Checkpoints(workdir)
+  state, host = rl.restore(run, checkpoints)
+  checkpoints.close()
+  run.pool.close()
+  return jax.device_get(state), host
+
+
+def killed_after(whole, k, workdir):
+  """A copy of the workdir `whole` as a kill during step k + 1 leaves it."""
+  shutil.copytree(whole, workdir)
+  for path in (workdir / "checkpoints").iterdir():
+    if int(path.name) > k: shutil.rmtree(path)
+  (workdir / "summary.json").unlink()
+  return workdir
+
+
+def lines(workdir):
+  """The lines of metrics.jsonl without what depends on the time."""
+  return [{k: v for k, v in line.items() if "seconds" not in k and "_per_s" not in k}
+          for line in io_metrics.read(workdir)]
+
+
+def assert_equal_trees(tree, expected):
+  jax.tree.map(np.testing.assert_array_equal, tree, expected)
