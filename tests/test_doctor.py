@@ -36,7 +36,8 @@ def test_rewards_vary(outcome, level, said):
   assert found.level == level and said in str(found), found
 
 
-@pytest.mark.parametrize("outcome, says", [([[0, 0]], True), ([[0, 1]], True), ([[nan, nan]], False)])
+@pytest.mark.parametrize("outcome, says", [
+    ([[0, 0]], True), ([[0, 1]], True), ([[nan, nan]], False)])
 def test_completions_that_make_their_verifier_fail_are_named(outcome, says):
   found = doctor.rewards_vary(np.array(outcome, float), 0.4, "Boom", failed=0.25)
   assert ("the verifier failed on 25% of completions, last Boom" in found.text) == says
@@ -51,7 +52,8 @@ def test_verdicts_that_no_reward_reads_are_no_error():
 
 
 @pytest.mark.parametrize("keep, draws, fill, level, said", [
-    ([1, 1, 0, 0], 2, "failed", "ok", "50% of groups pass rollouts.filter_groups; 4 of them take 2 draws of 4"),
+    ([1, 1, 0, 0], 2, "failed", "ok",
+     "50% of groups pass rollouts.filter_groups; 4 of them take 2 draws of 4"),
     ([1, 1, 0, 0], 1, "failed", "warning", "after rollouts.max_draws=1 rollouts.fill=failed holds"),
     ([0, 0, 0, 0], 9, "error", "error", "take no end of draws of 4"),
 ], ids=str)
@@ -74,10 +76,14 @@ PLAIN = doctor.Example("2+2=", "2+2=", [5, 6], [5, 6, 7])
 
 @pytest.mark.parametrize("change, level, said", [
     ({}, "ok", "prompts end with '2+2=', the same in text and in tokens"),
-    (dict(back="2 +2="), "warning", "1 of 2 prompts are another text once encoded and decoded: '2+2=' is '2 +2='"),
+    (dict(back="2 +2="), "warning",
+     "1 of 2 prompts are another text once encoded and decoded: '2+2=' is '2 +2='"),
     (dict(whole_ids=[5, 9, 7]), "warning", "in 1 of 2 the prompt's last tokens change"),
-    (dict(faults=dict(before="B", history="H")), "warning", "in 1 of 2 dialogues the chat template is not prefix-stable: B; H; a model that thinks may write it itself"),
-    (dict(closing="<end>", closes=False), "error", "ends a turn with '<end>', which does not end a completion; add it to eos_token_id"),
+    (dict(faults=dict(before="B", history="H")), "warning",
+     "in 1 of 2 dialogues the chat template is not prefix-stable: B; H; a model that thinks may "
+     "write it itself"),
+    (dict(closing="<end>", closes=False), "error",
+     "ends a turn with '<end>', which does not end a completion; add it to eos_token_id"),
 ], ids=str)
 def test_template_closes(change, level, said):
   found = doctor.template_closes([PLAIN, dataclasses.replace(PLAIN, **change)])
@@ -145,9 +151,12 @@ def _ends(**changes):
 
 @pytest.mark.parametrize("changes, level, said", [
     ({}, "ok", "1 of 2 completions end by EOS, which the mask and the log-probs have"),
-    (dict(mask_BT=np.array([[1, 1, 0, 0], [1, 1, 1, 1]], bool)), "error", "1 of 2 completions have a mask that is not their tokens"),
-    (dict(mask_BT=np.ones((2, 4), bool)), "error", "1 of 2 completions have a mask that is not their tokens"),
-    (dict(logps_BT=np.array([[-1, -1, nan, 0], [-1] * 4])), "error", "1 of 2 completions have a token without a log-prob"),
+    (dict(mask_BT=np.array([[1, 1, 0, 0], [1, 1, 1, 1]], bool)), "error",
+     "1 of 2 completions have a mask that is not their tokens"),
+    (dict(mask_BT=np.ones((2, 4), bool)), "error",
+     "1 of 2 completions have a mask that is not their tokens"),
+    (dict(logps_BT=np.array([[-1, -1, nan, 0], [-1] * 4])), "error",
+     "1 of 2 completions have a token without a log-prob"),
     (dict(eos_ids=(9,)), "error", "1 of 2 completions end by EOS and their last token is another"),
     (dict(eos_ids=(1, 6)), "error", "2 of 2 completions go on after an EOS"),
     (dict(finish_B=np.array([0, 0])), "warning", "the EOS ids are [1, 2]; is one of them"),
@@ -208,7 +217,8 @@ def test_the_quickstart_passes(batch, monkeypatch, capsys):
   lines = capsys.readouterr().out.splitlines()
   assert lines == [str(f) for f in findings] and all(l.startswith("ok  ") for l in lines)
   texts = {f.question: f.text for f in findings}
-  assert "turns" not in texts["the template closes"] and "prompts end with" in texts["the template closes"]
+  closing = texts["the template closes"]
+  assert "turns" not in closing and "prompts end with" in closing
   assert "of 64 prompts" in texts["prompts fit"]
 
 

@@ -129,7 +129,7 @@ def test_two_processes_train_evaluate_checkpoint_and_resume_until_one_dies(one, 
     assert line.pop("rollouts/sampler_gap_max") < 1e-4  # Rounding itself.
     for key in line:
       if "seconds" not in key and "_per_s" not in key:
-        np.testing.assert_allclose(line[key], other[key], rtol=1e-5, atol=1e-5, err_msg=key)
+        np.testing.assert_allclose(line[key], other[key], rtol=3e-5, atol=1e-5, err_msg=key)
   texts = [[(r["prompt"], r["completion"], r["verdict"]) for r in io_metrics.tables(w)
             if r["step"] < 3] for w in (tmp_path, one)]
   assert texts[0] == texts[1]
@@ -143,7 +143,8 @@ def test_verdicts_lost_by_one_process_are_one_line_in_both():
       "unknown 4; last message: not today)."], texts
 
 
-@pytest.mark.parametrize("spec", ["here", "a:1,2", "a:1,two,0", "a,2,1", "a:1,2,-1", "a:1," + "9" * 20 + ",0"])
+@pytest.mark.parametrize("spec", [
+    "here", "a:1,2", "a:1,two,0", "a,2,1", "a:1,2,-1", "a:1," + "9" * 20 + ",0"])
 def test_a_wrong_address_is_one_line(spec):
   with pytest.raises(ValueError, match="auto or ADDRESS:PORT,COUNT,INDEX"): hosts.start(spec)
 

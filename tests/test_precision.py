@@ -93,7 +93,7 @@ def test_only_activations_are_bfloat16(steps, name):
 
 
 def test_frozen_weights_in_the_activations_dtype_change_no_bit(run):
-  """Half the bytes of references: the same completions, the same log-probs, no reward at the start."""
+  """Half the bytes of references: the same completions and log-probs, no reward at the start."""
   half = build.build(config_of(**{"model.frozen_dtype": "bfloat16"}))
   prompts, key = run.encode(run.eval_prompts[:8]), rng.key(0, "sample", 0)
   outcome_B = sharding.place_rows(np.float32([1, 0] * 16), run.mesh)

@@ -125,7 +125,8 @@ def test_microbatches_are_what_makes_it_smaller(stages):
 @pytest.mark.parametrize("share, parts", [
     # Half of the largest step finds room: both updates are too large, caches are not.
     (0.5, ["activations of the", "; change learner.microbatches=1 to more or "
-           "model.remat=dots to full; ", "; change prm.microbatches=1 to more", "memory_check=warn"]),
+           "model.remat=dots to full; ", "; change prm.microbatches=1 to more",
+           "memory_check=warn"]),
     (None, ["; change mesh.fsdp to spread it over devices"])],
     ids=["activations", "held"])
 def test_what_cannot_fit_is_refused_before_step_0(
@@ -146,7 +147,8 @@ def test_what_cannot_fit_is_refused_before_step_0(
 def test_what_fits_is_a_table_and_a_file(run, tmp_path, capsys):
   preflight.check(run, tmp_path, limit=10**9)
   out = capsys.readouterr().out
-  assert out.startswith("memory per device, of 1.0 GB (estimated)\n") and "policy + optimizer" in out
+  assert out.startswith("memory per device, of 1.0 GB (estimated)\n")
+  assert "policy + optimizer" in out
   found = json.loads((tmp_path / "memory.json").read_text())
   assert found["need"] == memory.need(found["held"], found["stages"]) < 10**9
   assert found["source"] == "estimated"

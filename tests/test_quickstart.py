@@ -13,8 +13,9 @@ def test_the_first_steps_raise_held_out_accuracy_and_the_prm_is_of_use(tmp_path)
   environment = {k: v for k, v in os.environ.items() if k != "XLA_FLAGS"}
   subprocess.run(
       [sys.executable, "-m", "rlx.train", "--config=configs/quickstart.py",
-       f"--workdir={tmp_path}", "--config.steps=24", "--config.eval.prompts=256",
-       "--config.eval.batch=256", "--config.eval.every=0", "--config.eval.final_samples=1"],
+       f"--workdir={tmp_path}", "--config.steps=18", "--config.eval.prompts=256",
+       "--config.prompts.options.size=2048", "--config.eval.batch=256",
+       "--config.eval.every=0", "--config.eval.final_samples=1"],
       cwd=ROOT, env=environment, check=True, capture_output=True)
   summary = json.loads((tmp_path / "summary.json").read_text())
   before, after = summary["before"], summary["after"]

@@ -2,8 +2,7 @@
 import json
 import math
 import pathlib
-import subprocess
-import sys
+import shutil
 
 import pytest
 
@@ -19,19 +18,25 @@ ROW = dict(prompt="3m4=", completion="3#3", verdict=1.0, finish="eos", tokens=["
            log_ratio=[0.5, -1.0], beta=0.05, advantages=[1.0, math.nan])
 
 
-@pytest.fixture
-def workdir(tmp_path):
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
   """The files of a run of two steps, as its loop writes them."""
-  cli.record(base.get_config(), tmp_path, device_bytes=None)
-  writer = io_metrics.Writer(tmp_path)
+  folder = tmp_path_factory.mktemp("written")
+  cli.record(base.get_config(), folder, device_bytes=None)
+  writer = io_metrics.Writer(folder)
   for step in range(2):
     writer.write(step, {"rollouts/accuracy": 0.25, "seconds/sample": math.nan})
     writer.table(step, [ROW])
   writer.close()
-  (tmp_path / "checkpoints" / "1").mkdir(parents=True)
-  io_metrics.strict_json.write(tmp_path / "summary.json", SUMMARY)
-  io_metrics._note.cache_clear()
-  return tmp_path
+  (folder / "checkpoints" / "1").mkdir(parents=True)
+  io_metrics.strict_json.write(folder / "summary.json", SUMMARY)
+  return folder
+
+
+@pytest.fixture
+def workdir(written, tmp_path):
+  """A copy of these files, for damage."""
+  return shutil.copytree(written, tmp_path / "run")
 
 
 def _json(name, **change):
@@ -57,10 +62,13 @@ def _folder(name):
 @pytest.mark.parametrize("damage, message", [
     (_cut("config.json"), "config.json: not JSON"), (_text("config.json", "{}"), "it has no seed"),
     (_text("config.json", "[]"), "config.json: an object is needed"),
-    (_json("config.json", steps="2"), "it has no steps"), (_json("config.json", model=5), "it has no model.path"),
+    (_json("config.json", steps="2"), "it has no steps"),
+    (_json("config.json", model=5), "it has no model.path"),
     (_json("config.json", prm=dict(loss=None)), "it has no prm.loss.name"),
-    (_text("config.json", "\0" * 99), "config.json: not JSON"), (_folder("config.json"), "config.json: no such file"),
-    (_cut("versions.json"), "versions.json: not JSON"), (_text("versions.json", "[]"), "versions.json: an object"),
+    (_text("config.json", "\0" * 99), "config.json: not JSON"),
+    (_folder("config.json"), "config.json: no such file"),
+    (_cut("versions.json"), "versions.json: not JSON"),
+    (_text("versions.json", "[]"), "versions.json: an object"),
     (_json("versions.json", device_bytes="8"), "versions.json: device_bytes='8' is no size"),
     (_json("versions.json", device_bytes=-1), "device_bytes=-1 is no size"),
     (_json("versions.json", commit=5), "versions.json: commit=5 is no text")])
@@ -74,52 +82,67 @@ def test_a_resume_and_a_page_refuse_in_one_line(workdir, damage, message):
 
 @pytest.mark.parametrize("damage", [
     _cut("summary.json"), _text("summary.json", "[]"), _json("summary.json", steps="2"),
-    _json("summary.json", seconds=3), _json("summary.json", after=[]), _json("summary.json", before=None),
-    _json("summary.json", after=dict(greedy=dict(mean="a"))), _text("summary.json", "[" * 10**5)])
+    _json("summary.json", seconds=3), _json("summary.json", after=[]),
+    _json("summary.json", before=None), _text("summary.json", "[" * 10**5),
+    _json("summary.json", after=dict(greedy=dict(mean="a")))])
 def test_a_page_refuses_a_summary_in_one_line(workdir, draw_curves, damage):
   damage(workdir)
   for call in (view.view, draw_curves):
-    with pytest.raises(ValueError, match="^.*summary.json: (not JSON|this is no summary)"): call(workdir)
+    with pytest.raises(ValueError, match="^.*summary.json: (not JSON|this is no summary)"):
+      call(workdir)
 
 
-@pytest.mark.parametrize("line", [
-    b"\0" * 50, b"{", b"[]", b"5", b'{"a": 1}', b'{"step": "1"}', b'{"step": -1}', b'{"step": true}',
-    b'{"step": 1.5}', b'{"step": 1, "a": "b"}', b'{"step": 1, "a": [1]}', b'{"step": 1, "a": 1e999}',
-    b"\xff\xfe", b"[" * 10**5, b'{"step": 1, "a": ' + b"9" * 400 + b"}", b"not json}"])
-def test_damaged_lines_of_metrics_are_left_out(workdir, draw_curves, capsys, line):
+LINES = [
+    b"\0" * 50, b"{", b"[]", b"5", b'{"a": 1}', b'{"step": "1"}', b'{"step": -1}',
+    b'{"step": true}', b'{"step": 1.5}', b'{"step": 1, "a": "b"}', b'{"step": 1, "a": [1]}',
+    b'{"step": 1, "a": 1e999}',
+    b"\xff\xfe", b"[" * 10**5, b'{"step": 1, "a": ' + b"9" * 400 + b"}", b"not json}"]
+COMPLETIONS = [
+    dict(prompt=5), dict(completion=None), dict(verdict="1"), dict(finish=[]), dict(tokens=["a"]),
+    dict(tokens=5), dict(tokens=[1, 2]), dict(log_ratio=[1.0]), dict(log_ratio="gone"),
+    dict(verdict="gone"), dict(log_ratio=["a", "b"]), dict(advantages=None),
+    dict(advantages=[True, 1.0]), dict(beta="a"), dict(step="0")]
+
+
+def _add_completion(workdir, change):
+  row = {k: v for k, v in (dict(step=1, **ROW) | change).items() if v != "gone"}
+  with (workdir / "completions.jsonl").open("a") as f: f.write(json.dumps(row) + "\n")
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_damaged_lines_of_metrics_are_left_out(workdir, capsys, line):
   path = workdir / "metrics.jsonl"
-  whole = io_metrics.read(workdir)
   first, second = path.read_bytes().splitlines(keepends=True)
   path.write_bytes(first + line + b"\n" + second + b'{"step": 2, "half')
-  found = io_metrics.read(workdir)
-  assert [l["step"] for l in found] == [0, 1] == [l["step"] for l in whole]
-  view.view(workdir)
-  draw_curves(workdir)
+  assert [l["step"] for l in io_metrics.read(workdir)] == [0, 1]
   io_metrics.Writer(workdir, first_step=1)
   assert path.read_bytes() == first
   assert capsys.readouterr().err == (
       f"rlx: {path}: 1 of 4 lines cannot be read and are left out, the first is line 2.\n")
 
 
-@pytest.mark.parametrize("change", [
-    dict(prompt=5), dict(completion=None), dict(verdict="1"), dict(finish=[]), dict(tokens=["a"]),
-    dict(tokens=5), dict(tokens=[1, 2]), dict(log_ratio=[1.0]), dict(log_ratio="gone"), dict(verdict="gone"),
-    dict(log_ratio=["a", "b"]),
-    dict(advantages=None), dict(advantages=[True, 1.0]), dict(beta="a"), dict(step="0")])
+@pytest.mark.parametrize("change", COMPLETIONS)
 def test_damaged_completions_are_left_out_of_the_page(workdir, capsys, change):
-  row = {k: v for k, v in (dict(step=1, **ROW) | change).items() if v != "gone"}
-  with (workdir / "completions.jsonl").open("a") as f: f.write(json.dumps(row) + "\n")
+  _add_completion(workdir, change)
   assert len(view._rows(workdir)) == 2
   assert capsys.readouterr().err.count("\n") == 1
-  view.view(workdir)
+
+
+def test_damaged_lines_are_left_out_of_page_and_curves(workdir, draw_curves, capsys):
+  with (workdir / "metrics.jsonl").open("ab") as f: f.write(b"\n".join(LINES) + b"\n")
+  for change in COMPLETIONS: _add_completion(workdir, change)
+  assert view.view(workdir).exists() and draw_curves(workdir).exists()
+  error = capsys.readouterr().err
+  assert "metrics.jsonl: 16 of 18 lines cannot" in error
+  assert "completions.jsonl: 14 of 16 rows" in error
 
 
 @pytest.mark.parametrize("name", ["metrics.jsonl", "completions.jsonl", "summary.json"])
-def test_a_folder_for_a_file_is_one_line(workdir, name):
+def test_a_folder_for_a_file_is_one_line(workdir, capsys, name):
   _folder(name)(workdir)
-  done = subprocess.run([sys.executable, "-m", "rlx.tools.view", workdir], capture_output=True, text=True,
-                        check=False)
-  assert done.returncode == 2 and done.stderr.startswith("rlx: ") and done.stderr.count("\n") == 1
+  with pytest.raises(SystemExit) as ended: cli.run(lambda: view.view(workdir), again="")
+  error = capsys.readouterr().err
+  assert ended.value.code == 2 and error.startswith("rlx: ") and error.count("\n") == 1
 
 
 def test_a_write_that_is_cut_leaves_what_was_there(workdir, monkeypatch):

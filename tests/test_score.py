@@ -31,8 +31,9 @@ def batch():
   mask_BT = jnp.asarray(np.arange(T)[None] < lengths_B1)
   return records.Scored(
       action_BT=mask_BT, outcome_B=jnp.asarray(draw.integers(0, 2, P * G), jnp.float32),
-      prm_logps_BT=f32(P * G, T), prm_old_logps_BT=f32(P * G, T), prm_ref_logps_BT=f32(P * G, T), old_logps_BT=f32(P * G, T),
-      ref_logps_BT=f32(P * G, T), values_BT=f32(P * G, T), prm_beta_B=jnp.full(P * G, 0.05), group=G)
+      prm_logps_BT=f32(P * G, T), prm_old_logps_BT=f32(P * G, T),
+      prm_ref_logps_BT=f32(P * G, T), old_logps_BT=f32(P * G, T), ref_logps_BT=f32(P * G, T),
+      values_BT=f32(P * G, T), prm_beta_B=jnp.full(P * G, 0.05), group=G)
 
 
 def scored_by(c, kl_coef=0.0, step=0, **changes):
@@ -169,7 +170,8 @@ def test_zeros_are_whitened_where_they_are_a_verdict():
   got_BT = whitened([1.0] + [0.0] * 7, "batch.reinforce")
   tokens = np.array([1.0] * 2 + [0.0] * 7)
   np.testing.assert_allclose(
-      np.append(got_BT[0, 0], got_BT[:, 0]), (tokens - tokens.mean()) / tokens.std(ddof=1), atol=1e-6)
+      np.append(got_BT[0, 0], got_BT[:, 0]), (tokens - tokens.mean()) / tokens.std(ddof=1),
+      atol=1e-6)
 
 
 @pytest.mark.parametrize("options", [

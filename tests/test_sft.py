@@ -8,14 +8,18 @@ from rlx.io import weights
 from rlx.loops import sft
 
 
-def test_learns_and_exports_a_model_that_loads(tmp_path):
+def config_of(steps, lr, **model):
   c = sft_chain.get_config("smoke")
-  c.sft.steps, c.sft.batch = 30, 16
+  c.model.update(model)
+  c.sft.steps, c.sft.batch = steps, 16
   c.sft.fresh.update(d_model=16, n_layers=1, n_heads=2, n_kv_heads=1, head_dim=8, d_ff=32)
-  c.sft.optimizer = type(c)(dict(c.sft.optimizer.to_dict(), lr=3e-2, warmup_steps=0,
-                                 schedule="constant", total_steps=0))
+  c.sft.optimizer.update(lr=lr, warmup_steps=0, schedule="constant", total_steps=0)
   c.prompts.options.size = c.eval.prompts = 64
-  sft.train(c, tmp_path)
+  return c
+
+
+def test_learns_and_exports_a_model_that_loads(tmp_path):
+  sft.train(config_of(30, 3e-2), tmp_path)
   losses = [l["sft/loss"] for l in io_metrics.read(tmp_path)]
   assert losses[0] == pytest.approx(np.log(20), abs=.2)  # 18 characters, pad, eos.
   assert losses[-1] < losses[0] - 0.8
@@ -27,13 +31,7 @@ def test_learns_and_exports_a_model_that_loads(tmp_path):
 
 def test_parameters_in_bfloat16_learn_from_updates_below_their_precision(tmp_path):
   """20 of 1e-5, of weights of about 0.2 in steps of 1e-3."""
-  c = sft_chain.get_config("smoke")
-  c.model.param_dtype, c.model.param_update = "bfloat16", "stochastic"
-  c.sft.steps, c.sft.batch = 20, 8
-  c.sft.fresh.update(d_model=16, n_layers=1, n_heads=2, n_kv_heads=1, head_dim=8, d_ff=32)
-  c.sft.optimizer = type(c)(dict(c.sft.optimizer.to_dict(), lr=1e-5, warmup_steps=0,
-                                 schedule="constant", total_steps=0))
-  c.prompts.options.size = c.eval.prompts = 64
+  c = config_of(20, 1e-5, param_dtype="bfloat16", param_update="stochastic")
   before = np.asarray(sft.start(c)[1]["layers"]["mlp"]["up_LDF"])
   sft.train(c, tmp_path)
   assert io_metrics.read(tmp_path)[-1]["sft/lr"] == pytest.approx(1e-5)

@@ -5,7 +5,6 @@ import math
 import re
 import shutil
 import subprocess
-import sys
 
 import pytest
 
@@ -226,10 +225,9 @@ def test_a_long_run_shows_steps_from_first_to_last(monkeypatch, tmp_path):
   assert "5 of the 31 steps" in page.text and page.text.count("… 2 more tokens") == 5
 
 
-def test_one_page_for_each_folder_and_a_line_for_what_is_none(tmp_path):
+def test_one_page_for_each_folder_and_a_line_for_what_is_none(tmp_path, command):
   folders = [str(write(tmp_path / name)) for name in "ab"]
-  done = subprocess.run([sys.executable, "-m", "rlx.tools.view", *folders, str(tmp_path)],
-                        capture_output=True, text=True)
+  done = command("rlx.tools.view", *folders, str(tmp_path))
   assert done.returncode == 2
   assert done.stdout.splitlines() == [f"{f}/view.html" for f in folders]
   assert done.stderr.splitlines() == [

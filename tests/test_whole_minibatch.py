@@ -19,8 +19,7 @@ from rlx.models import transformer
 B, G, X, T, V = 16, 2, 3, 5, 12
 CONFIG = transformer.DecoderConfig(
     vocab_size=V, d_model=8, n_layers=1, n_heads=2, n_kv_heads=2, head_dim=4, d_ff=8)
-CUTS = [dict(microbatches=2, pack=True), dict(microbatches=4), dict(data=2),
-        dict(microbatches=2, data=2)]
+CUTS = [dict(microbatches=2, pack=True), dict(microbatches=2, data=2)]
 LOSSES = {
     "kl_cov": dict(loss=dict(name="policy.kl_cov", fraction=.1),
                    token_weight=dict(name="token_weight.top", fraction=.5)),
@@ -45,7 +44,8 @@ def batch():
       sampler_logps_BT=-np.abs(normal_BT()), finish_B=np.ones(B, np.int32), prompt_P=None)
   outcome_B = np.float32([1, 0] * 2 + [np.nan, 0] + [1, 0] + [0, 0] * 2 + [1, 0, 0, 1])
   scored = records.Scored(
-      action_BT=rollouts.mask_BT, outcome_B=outcome_B, group=G, prm_beta_B=np.full(B, .5, np.float32),
+      action_BT=rollouts.mask_BT, outcome_B=outcome_B, group=G,
+      prm_beta_B=np.full(B, .5, np.float32),
       finish_B=rollouts.finish_B, sampler_logps_BT=rollouts.sampler_logps_BT,
       prm_ref_logps_BT=np.float32(-2 * later_B1) - np.abs(normal_BT()),
       old_min_p_logps_BT=-np.abs(normal_BT()),
