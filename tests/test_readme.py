@@ -120,12 +120,12 @@ def test_mistakes_are_one_line_before_anything_compiles(tmp_path):
 def test_python_examples_run(page, tmp_path, monkeypatch):
   """As printed, but for one step of the small form of the config."""
   train = rlx.train
-  monkeypatch.setattr(rlx, "train", lambda config, **options: train(
-      f"{config}:smoke", **options | {"workdir": tmp_path / "run", "steps": 1}))
+  monkeypatch.setattr(rlx, "train", lambda config, workdir, **options: train(
+      f"{config}:smoke", workdir=tmp_path / workdir, **options | {"steps": 1}))
   monkeypatch.chdir(ROOT)
   names = {}
   for block in blocks(TEXTS[page], "python"): exec(block, names)  # pylint: disable=exec-used
-  assert (tmp_path / "run" / "summary.json").exists()
+  assert (tmp_path / "runs/mine/summary.json").exists()
 
 
 @each
