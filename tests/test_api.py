@@ -195,6 +195,8 @@ def test_several_rewards_with_coefficients_and_one_of_steps(tmp_path):
       right=1.0, half=0.1, steps=1.0, process=1.0)
   logged = json.loads((tmp_path / "run/metrics.jsonl").read_text().splitlines()[0])
   assert logged["rewards/half"] == 0.5 and logged["rewards/steps"] > 0.25
+  with pytest.raises(ValueError, match="has checkpoints of a run with other rows; give the same"):
+    rlx.train("quickstart:smoke", rows=ROWS[:-1], workdir=tmp_path / "run", reward=correct)
   with pytest.raises(ValueError, match=r"no reward 'haf'; there are \['half'\]"):
     rlx.train("quickstart:smoke", rows=ROWS, workdir=tmp_path / "other",
               reward=dict(half=half), coefficients=dict(haf=1.0))

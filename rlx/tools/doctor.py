@@ -1,6 +1,6 @@
 """Will a run learn? Questions to its first batch, before any training.
 
-  python -m rlx.tools.doctor --config=configs/quickstart.py
+  rlx doctor quickstart
 
 Samples what the first draw of the run would, without the filter. A line each: ok,
 warning or error, what was measured, what to change. The exit code is 1 after an error.

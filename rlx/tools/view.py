@@ -1,6 +1,6 @@
 """A run on one page: curves, time, completions with token rewards, PRM calibration, config.
 
-  python -m rlx.tools.view /tmp/rlx/quickstart
+  rlx view /tmp/rlx/quickstart
 
 Writes <workdir>/view.html, one for each folder named. The page needs no network and no
 script, and says what the workdir's files say, whether the run is finished or not.
