@@ -21,8 +21,8 @@ from rlx.io import terminal
 from rlx.learner import hosts
 
 # What a checkpoint's state or a run's figures are of: another value is another run.
-FIXED = ("seed", "model.path", "model.param_dtype", "model.param_update", "lora", "prompts", "prm.path",
-         "prm.reference", "rollouts.rehearsal", "eval.split", "eval.prompts")
+FIXED = ("seed", "model.path", "model.param_dtype", "model.param_update", "lora", "prompts",
+         "prm.path", "prm.reference", "rollouts.rehearsal", "eval.split", "eval.prompts")
 FREE = ("prompts.per_step",)  # of those.
 PACKAGES = ("jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "transformers",
             "numpy")
@@ -97,7 +97,7 @@ def _end(error):
 
 def refuse(error):
   """One line and exit code 2. Of a wrapped error, the line that says what is wrong."""
-  # str() of a KeyError is a repr, also when another error carries one.
+  # str() of a KeyError is the repr of its argument, also inside another error.
   while isinstance(error, BaseException) and error.args and not isinstance(error, OSError):
     error = error.args[0]
   text = str(error)
