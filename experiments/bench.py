@@ -49,9 +49,9 @@ from rlx.io import progress
 from rlx.io import tokenizer
 from rlx.io import weights
 from rlx.learner import sharding
-from rlx.loops import collect
-from rlx.loops import score
-from rlx.loops import update
+from rlx.loops import annotate
+from rlx.loops import logps
+from rlx.loops import rl
 from rlx.models import transformer
 from rlx.rollouts import sampler
 
@@ -134,34 +134,38 @@ def upd(args):
   c = config_of(args)
   mesh = sharding.make_mesh()
   adamw = build.optimizer_of(c, "learner")
-  logps_of = score.logps_fn(config, 1.0, c.learner.microbatches, 1)
-  learn, _ = update.policy(c, methods_lib.of(c), dict(policy=(config, None)), mesh, adamw)
+  learn = build.device_stages(
+      c, methods_lib.of(c), dict(policy=config, prm=config), mesh,
+      dict.fromkeys(("learner", "prm", "value"), adamw))["learn_policy"]
+  logps_of = logps.compiled(config, 1.0, c.learner.microbatches, 1)
   params = sharding.place(params, mesh)
   state = records.TrainState(
       step=0, policy=params,
       policy_opt=sharding.made(adamw.init, params, mesh),
       reference=jax.tree.map(jnp.copy, params), kl_coef=jnp.float32(args.beta))
   b, t = args.batch, args.new
-  rollouts = sharding.place_rows(records.Rollouts(
+  rollouts = records.Rollouts(
       tokens_BS=random_ids(config, b, args.prompt_len + t),
       prompt_len_B=np.full(b, args.prompt_len, np.int32),
       completion_len_B=np.full(b, t, np.int32),
       sampler_logps_BT=np.zeros((b, t), np.float32), finish_B=np.zeros(b, np.int32),
-      prompt_P=np.arange(b // args.group, dtype=np.uint32)), mesh)
+      prompt_P=np.arange(b // args.group, dtype=np.uint32))
+  annotated = annotate.Annotated(rollouts, records.Batch(args.group, **annotate.columns(
+      rollouts, np.zeros(b, np.float32))), {})
   advantages_B1 = np.random.default_rng(0).standard_normal((b, 1), np.float32)
 
   def rep():
     nonlocal state
     clock = progress.Clock()
-    plan = score.pack(c, config, mesh, rollouts, c.learner.microbatches)
-    old_BT = logps_of(state.policy, rollouts.rows(), plan)
+    placed = annotate.Placer(mesh, c.learner.pack)(annotated)
+    plan = placed.plan(config, c.learner.microbatches)
+    old_BT = logps_of(state.policy, placed.rollouts.rows(), plan)
     clock.lap("old", old_BT)
-    ref_BT = logps_of(state.reference, rollouts.rows(), plan)
+    ref_BT = logps_of(state.reference, placed.rollouts.rows(), plan)
     clock.lap("ref", ref_BT)
-    state, metrics = learn(state, rollouts, records.Scored(
-        action_BT=rollouts.mask_BT, outcome_B=jnp.zeros(b), old_logps_BT=old_BT,
-        sampler_logps_BT=rollouts.sampler_logps_BT, ref_logps_BT=ref_BT,
-        advantages_BT=jnp.broadcast_to(advantages_B1, (b, t)), group=args.group), 0)
+    state, _, metrics = learn(state, placed.replace(batch=placed.batch.replace(
+        old_logps_BT=old_BT, ref_logps_BT=ref_BT,
+        advantages_BT=jnp.broadcast_to(advantages_B1, (b, t)))), 0)
     clock.lap("grad", state.policy)
     return dict(s=stages(clock), tokens=rollouts.tokens_BS.size,
                 grad_norm=float(metrics["policy/grad_norm"]))
@@ -179,30 +183,20 @@ def e2e(args):
     c.prompts.source = f"jsonl:{folder}/{{split}}.jsonl"
     with mock.patch.object(weights, "load", endless): run = build.build(c)
     state = jax.block_until_ready(run.init())
-  host = dict(buffer=[], rehearsed={})
+  host = rl.HostState(rehearsed={})
   build_s = time.perf_counter() - start
 
   def rep():
     nonlocal state
     clock = progress.Clock()
-    rollouts, judged, metrics = collect.batch(run, state, host, state.step, clock)
-    scored = run.score(state, rollouts, **judged)
-    clock.lap("score", scored)
-    state, scored, prm_metrics = run.learn_prm(state, rollouts, scored)
-    clock.lap("prm", (state.prm, scored))
-    scored, reward_metrics = run.advantage(state, scored)
-    state, value_metrics = run.learn_value(state, rollouts, scored, state.step)
-    state, policy_metrics = run.learn_policy(state, rollouts, scored, state.step)
-    clock.lap("policy", state.policy)
-    metrics |= prm_metrics | reward_metrics | value_metrics | policy_metrics
-    state = run.follow(state, metrics)
+    state, *_, metrics = rl.iteration(run, state, host, state.step, clock)
     tokens = int(metrics["rollouts/tokens"])
     assert tokens == rows_of(args) * args.new, tokens
     split = stages(clock)
     return dict(s=dict(step=sum(split.values())), stages=split, tokens=tokens,
                 grad_norm=float(metrics["policy/grad_norm"]))
 
-  return rep, dict(config=dataclasses.asdict(run.model_config), setup_s=build_s)
+  return rep, dict(config=dataclasses.asdict(run.models["policy"]), setup_s=build_s)
 
 
 def config_of(args):

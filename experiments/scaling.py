@@ -27,8 +27,6 @@ from rlx import config_validation
 from rlx import methods as methods_lib
 from rlx.learner import memory
 from rlx.learner import sharding
-from rlx.loops import score
-from rlx.loops import update
 from rlx.models import size
 from rlx.models import transformer
 from rlx.tools import preflight
@@ -123,12 +121,14 @@ def planned(c, model, mesh):
         c, methods, sharding.make_mesh(), optimizers, models, None), mesh)
 
   return types.SimpleNamespace(
-      config=c, mesh=mesh, model_config=model, prm_config=model, shapes=shapes,
-      slots=dict.fromkeys(("train", "sampled")), methods=methods,
-      measure_full=score.measure(c, methods, models, mesh, full=True),
-      advantage=score.advantage(c, methods), scorers=score.scorers(c, models, mesh),
-      updates=dict(prm=update.prm(c, methods, models, mesh, optimizers["prm"])[1],
-                   learner=update.policy(c, methods, models, mesh, optimizers["learner"])[1]))
+      config=c, mesh=mesh, shapes=shapes, methods=methods,
+      sampling=types.SimpleNamespace(slots=dict.fromkeys(("train", "sampled"))),
+      **build.device_stages(c, methods, dict(policy=model, prm=model), mesh, optimizers))
+
+
+def passes_of(run):
+  """Passes over whole batches in a step: PRM, reference, and the policy where it is asked for."""
+  return 2 + any(f.name == "old_logps_BT" for f in run.planned)
 
 
 # ---- work per device of one step
@@ -142,7 +142,7 @@ def work_of(run):
   keys and values, attention scores in float32 (written and read once), gradients and
   optimizer state; other activations and logits are left out.
   """
-  c, m, mesh = run.config, run.model_config, run.mesh.shape
+  c, m, mesh = run.config, run.models["policy"], run.mesh.shape
   shards, tensor = sharding.row_shards(run.mesh), mesh["tensor"]
   x, t = c.prompts.max_tokens, c.rollouts.max_tokens
   prompts = c.prompts.per_step / shards
@@ -165,7 +165,7 @@ def work_of(run):
     # Parameters and two moments are read and written, the gradient is read.
     return 4 * one_pass, (parts * 3 * gathered + 4 * scores + sums + steps * 7 * 4 * held)
 
-  passes = 2 + score.reads_old_logps(c, run.methods)  # PRM, reference and policy.
+  passes = passes_of(run)
   kv = size.kv_bytes_per_token(m) / tensor
   # Laid out once, then read for each token, but of a table of its own only rows.
   table = 0 if m.tied_head else m.d_model * m.vocab_size * jnp.dtype(m.dtype).itemsize
@@ -203,7 +203,7 @@ def exchanged(run, width=None):
   Args:
     width: bytes of what is computed with; None: as the dtypes say.
   """
-  c, m, mesh = run.config, run.model_config, run.mesh.shape
+  c, m, mesh = run.config, run.models["policy"], run.mesh.shape
   data, fsdp, tensor = (mesh[a] for a in sharding.MESH_AXES)
   a, of_param = (width or jnp.dtype(dtype).itemsize for dtype in (m.dtype, m.param_dtype))
   shards, (x, t) = data * fsdp, (c.prompts.max_tokens, c.rollouts.max_tokens)
@@ -231,7 +231,7 @@ def exchanged(run, width=None):
                     + parts * reduce_(4 * v * d, shards),
             "tensor": (8 * m.n_layers + 1) * summed(rows * s) + summed(rows * t)}
 
-  passes = 2 + score.reads_old_logps(c, run.methods)
+  passes = passes_of(run)
   scoring = forward(c.learner.microbatches, rows * s)
   prompts = forward(1, rows / c.rollouts.per_prompt * x)
   prompts["fsdp"] -= head  # No logits.
@@ -356,7 +356,7 @@ def page(found):
 def _share_of_tables(model, shape):
   """Of what the policy's update receives, the part that gradients of [V, D] are."""
   run, *_ = plan(model, shape)
-  m, c, of = run.model_config, run.config.learner, math.prod(shape[:2])
+  m, c, of = run.models["policy"], run.config.learner, math.prod(shape[:2])
   table = 4 * m.vocab_size * m.d_model / shape[2] * 2 * (of - 1) / of
   return (c.minibatches * c.microbatches * (chunks_of(run, "learner") + 1) * table
           / sum(exchanged(run)["policy update"].values()))
@@ -439,7 +439,7 @@ def compared(line):
   """
   run, _, stages = plan(line["model"], tuple(line["mesh"]))
   sent, c = exchanged(run, width=4), run.config
-  ours = (sum(sent["scoring"].values()) / (2 + score.reads_old_logps(c, run.methods))
+  ours = (sum(sent["scoring"].values()) / passes_of(run)
           if "scoring" in line["program"] else
           sum(sent["policy update"].values()) / c.learner.minibatches)
   received = sum(line["received"].values())

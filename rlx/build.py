@@ -2,10 +2,9 @@
 
 `build(config)` checks the config before anything compiles and returns a `Run`:
 the stages as functions of the state and the records, with all options bound.
-What a config may say is in `config_validation.py`, what is computed of a batch in
-`score.py`, how models learn from it in `update.py`.
+What a config may say is in `config_validation.py`; what is computed of a batch, and how
+models learn from it, is in the folder `loops`.
 """
-import collections
 import dataclasses
 import functools
 import itertools
@@ -30,8 +29,10 @@ from rlx.learner import hosts
 from rlx.learner import memory
 from rlx.learner import optimizer
 from rlx.learner import sharding
-from rlx.loops import likelihoods
-from rlx.loops import score
+from rlx.loops import advantage
+from rlx.loops import annotate
+from rlx.loops import collect
+from rlx.loops import logps
 from rlx.loops import update
 from rlx.models import decode
 from rlx.models import lora
@@ -42,54 +43,59 @@ from rlx.prompts import iterator
 from rlx.rollouts import padding
 from rlx.rollouts import sampler
 from rlx.rollouts import slots
-from rlx.verifiers import answers
 from rlx.verifiers import pool
 
 
 @dataclasses.dataclass(frozen=True)
+class Sampling:
+  """Completions of the policy, for training and for evaluation."""
+  encode: Callable             # prompts -> tokens_PX, prompt_len_P, prompt_P
+  lay_out: Callable            # params -> weights as decoding reads them, once a policy
+  train: Callable              # (params, *encoded, key, factor_T, weights) -> Rollouts
+  greedy: Callable             # the same, one completion a prompt
+  sampled: Callable            # the same, eval.samples completions a prompt
+  slots: dict                  # {"train", "greedy", "sampled"}: most rows decoded at once; None: all
+  device_bytes: int | None     # from which slots are chosen; None: a device does not say
+
+
+@dataclasses.dataclass(frozen=True)
 class Run:
-  """What a config became. Functions hold their options; state is passed in."""
+  """What a config became: stages as functions of the state and the records, options bound."""
   config: Any
+  methods: Any                 # methods.Methods
   mesh: Any
   tokenizer: Any
-  model_config: Any            # DecoderConfig of the policy
-  prm_config: Any              # and of the PRM
-  prompts: Any                 # resumable iterator over training prompts
+  models: dict                 # {"policy", "prm"}: DecoderConfig
+  prompts: Any                 # resumable iterator over training prompts; None without them
   eval_prompts: list
   init: Callable               # () -> TrainState
   shapes: Callable             # () -> the same as shapes on the mesh; allocates nothing
-  encode: Callable             # prompts -> tokens_PX, prompt_len_P, prompt_P
-  device_bytes: int | None     # that slots are chosen from; None: a device does not say
-  slots: dict                  # {"train", "greedy", "sampled"}: most rows decoded at once; None: all
-  lay_out: Callable            # params -> what decoding reads of them, where it reads it: once a policy
-  sample: Callable             # (params, tokens_PX, prompt_len_P, prompt_P, key, factor_T, weights) -> Rollouts
-  demonstrate: Callable        # (prompts, Rollouts on the host) -> Rollouts that end groups with a demonstration
-  greedy: Callable             # (params, prompts) -> {} or greedy_B
-  budget: Callable | None      # right_P of a first pass -> completions that a second adds; None: no second
-  anneal: Callable             # RL iterations done -> factor_T of the temperature, or None
-  eval_sample: dict            # {"greedy", "sampled"}: as sample
+  sampling: Sampling
   verify: Callable             # (prompts, rollouts) -> outcome_PG
-  judge: Callable              # (prompts, rollouts) -> the other fields of Scored that are read off text
-  pool: Any
-  filter_groups: Callable      # (outcome_PG, truncated_PG) -> keep_P
-  score: Callable              # (state, rollouts, outcome_B, **more fields) -> Scored
-  measure_full: Callable       # as score, of shapes: rows of full length, no step ends
-  scorers: tuple               # (policy, reference, prm): jitted (params, rollouts, plan) -> logps_BT
-  prm_steps: Callable          # (state, rollouts, columns=None) -> {variant: steps_BJ} of the PRM
-  learn_prm: Callable          # (state, rollouts, scored) -> (state, scored, metrics); see train_prm.labels
-  advantage: Callable          # (state, scored) -> (scored, metrics)
-  learn_value: Callable        # (state, rollouts, scored, step) -> (state, metrics)
-  learn_policy: Callable       # (state, rollouts, scored, step) -> (state, metrics)
+  pool: Any                    # of verifiers
+  collector: Any               # collect.Collector; None without training prompts
+  annotate: Callable           # (state, Collected) -> Annotated: all that is read on the host
+  place: Callable              # Annotated -> Placed: on the mesh
+  score: Callable              # (state, Placed) -> Placed with the log-probs that methods read
+  advantage: Callable          # (state, Batch) -> (Batch, metrics): rewards, then advantages
+  learners: dict               # {"prm", "value", "learner"}: update.Learner
+  learn_prm: Callable          # (state, Placed) -> (state, Batch, metrics)
+  learn_value: Callable        # (state, Placed, step) -> (state, metrics)
+  learn_policy: Callable       # (state, Placed, step) -> (state, Batch, metrics)
   updates: dict                # {"prm", "value", "learner"}: the jitted optimizer steps in them
-  follow: Callable             # (state, metrics) -> the state of the next step
+  end_step: Callable           # (state, metrics) -> the state of the next step
+  passes: Any                  # logps.Options
+  planned: list                # Fields that are computed of a batch
 
 
-def build(config, splits=("train", "eval"), recorded=None):
+def build(config, splits=("train", "eval"), recorded=None, learns="policy"):
   """Checks `config` and binds it.
 
   Args:
     recorded: what `cli.recorded` has of the sittings before. With as many slots as then,
       a resume draws with the same log-probs to the last bit; None: a run of its own.
+    learns: "policy", or "prm" where a PRM learns of stored completions alone: then only the
+      fields of its loss are computed of a batch.
     splits: which prompts are loaded. Without "train" Run.prompts is None, without
       "eval" Run.eval_prompts is empty.
   Raises:
@@ -147,43 +153,98 @@ def build(config, splits=("train", "eval"), recorded=None):
     ids_P = np.array([rng.number(p.id) for p in prompts], np.uint32)
     return tuple(sharding.place_rows(x, mesh) for x in (tokens_PX, len_P, ids_P))
 
-  def verify(prompts, rollouts):
-    return np.array(_shared(verifier_pool.verify, *_texts(
-        tokenizer, prompts, rollouts))).reshape(len(prompts), -1)
-
-  learn_prm, prm_step = (
-      update.prm(c, methods, models, mesh, optimizers["prm"]) if c.train_prm.labels is None
-      else update.steps(c, models, mesh, optimizers["prm"]))
-  learn_value, value_step = update.value(c, methods, models, mesh, optimizers["value"])
-  learn_policy, policy_step = update.policy(
-      c, methods, models, mesh, optimizers["learner"], likelihoods.token_id(c, tokenizer))
+  verify = verifier_of(c, tokenizer, verifier_pool)
+  stages = device_stages(c, methods, {name: model[0] for name, model in models.items()}, mesh,
+                         optimizers, token_id=token_id(c, tokenizer), learns=learns)
+  sampling = Sampling(
+      encode=encode, lay_out=lay_out, slots=slots_, device_bytes=limit,
+      train=draw(first_pass(c), c.rollouts.decoding, slots_["train"]),
+      greedy=draw(1, dict(temperature=0.0), slots_["greedy"]),
+      sampled=draw(c.eval.samples, c.rollouts.decoding, slots_["sampled"]))
+  prompts = None if "train" not in splits else iterator.PromptIterator(
+      train_prompts, seed=c.seed, paired=c.prompts.paired)
   return Run(
-      config=c, mesh=mesh, tokenizer=tokenizer, model_config=model_config,
-      prm_config=models["prm"][0],
-      prompts=None if "train" not in splits else iterator.PromptIterator(
-          train_prompts, seed=c.seed, paired=c.prompts.paired),
+      config=c, methods=methods, mesh=mesh, tokenizer=tokenizer, prompts=prompts,
       eval_prompts=eval_prompts,
       init=functools.partial(_init, c, methods, mesh, optimizers, models, frozen),
-      shapes=shapes, encode=encode, device_bytes=limit, slots=slots_, lay_out=lay_out,
-      sample=draw(first_pass(c), c.rollouts.decoding, slots_["train"]),
-      demonstrate=_demonstrate(c, tokenizer, text, train_prompts),
-      greedy=_greedy(c, methods, draw, encode, verify),
-      budget=methods.budget, anneal=methods.anneal,
-      eval_sample=dict(
-          greedy=draw(1, dict(temperature=0.0), slots_["greedy"]),
-          sampled=draw(c.eval.samples, c.rollouts.decoding, slots_["sampled"])),
-      verify=verify, judge=_judge(c, methods, tokenizer, verifier_pool),
-      pool=verifier_pool,
-      filter_groups=resolve.bind("rollouts", c.rollouts.filter_groups, "rollouts.filter_groups"),
-      score=score.score(c, methods, models, mesh, tokenizer,
-                        _answers(c, methods, tokenizer, text, train_prompts)),
-      measure_full=score.measure(c, methods, models, mesh, full=True),
-      scorers=score.scorers(c, models, mesh),
-      prm_steps=score.prm_steps(c, methods, models, mesh, tokenizer),
-      learn_prm=learn_prm, advantage=score.advantage(c, methods),
+      shapes=shapes, sampling=sampling, verify=verify, pool=verifier_pool,
+      collector=prompts and collect.Collector(
+          prompts=prompts, encode=encode, sample=sampling.train, lay_out=lay_out,
+          anneal=methods.anneal, demonstrate=_demonstrate(c, tokenizer, text, train_prompts),
+          verify=verify, pool=verifier_pool, budget=methods.budget,
+          filter_groups=methods.filter_groups, seed=c.seed, per_prompt=c.rollouts.per_prompt,
+          draw_size=per_draw, trained=trained(c), max_draws=c.rollouts.max_draws,
+          fill=c.rollouts.fill, rehearsal=c.rollouts.rehearsal, max_tokens=c.rollouts.max_tokens,
+          bucket=c.rollouts.bucket, max_error_rate=c.verifier.max_error_rate),
+      annotate=_annotate(c, methods, stages["planned"], tokenizer, verifier_pool, train_prompts,
+                         _greedy_outcome(c, draw, encode, verify)),
+      place=annotate.Placer(mesh, c.learner.pack), **stages)
+
+
+def device_stages(c, methods, models, mesh, optimizers, *, token_id=None, learns="policy"):
+  """{field of Run: value} of the stages from log-probs to the update; nothing is allocated.
+
+  Args:
+    models: {"policy", "prm"}: DecoderConfig.
+    mesh: may be abstract.
+    token_id, learns: see `token_id` and `build`.
+  """
+  learners = {name: update.Learner(
+      config=models["prm" if name == "prm" else "policy"], optimizer=optimizers[name],
+      mesh=mesh, group=c.rollouts.per_prompt, epochs=1 if name == "prm" else c[name].epochs,
+      minibatches=c[name].minibatches, microbatches=c[name].microbatches, seed=c.seed)
+              for name in optimizers}
+  learn_prm, prm_step = update.prm_head(learners["prm"]) if c.train_prm.labels else update.prm(
+      methods.prm, learners["prm"], order=c.prm.order, snapshot=c.prm.snapshot,
+      parts=c.learner.microbatches)
+  learn_value, value_step = update.value(learners["value"], clip=c.value.clip)
+  now, before = statistics(c, methods)
+  learn_policy, policy_step = update.policy(
+      methods, learners["learner"], policy_loss_options(c),
+      temperature=c.rollouts.decoding.temperature, statistics=now, token_id=token_id)
+  planned = methods.planned(c) if learns == "policy" else methods.planned_for_prm(c)
+  passes = logps.Options(
+      mesh=mesh, models=models, temperature=c.rollouts.decoding.temperature,
+      parts=c.learner.microbatches, value_parts=c.value.microbatches, pack=c.learner.pack,
+      prm_reference=c.prm.reference, asked=c.likelihood.model, group=c.rollouts.per_prompt,
+      beta=methods.prm_beta, seed=c.seed, statistics=before)
+  return dict(
+      models=models, planned=planned, passes=passes,
+      score=annotate.scorer(planned, methods_lib.field_options(c), passes),
+      advantage=advantage_of(c, methods), learners=learners, learn_prm=learn_prm,
       learn_value=learn_value, learn_policy=learn_policy,
       updates=dict(prm=prm_step, value=value_step, learner=policy_step),
-      follow=update.follow(c, mesh, optimizers["learner"]))
+      end_step=update.end_step(update.Moves(
+          sampler_every=c.rollouts.sync_every, reference_every=c.kl.sync_every,
+          reference_mix=c.kl.sync_mix, resets_optimizer=c.kl.reset_optimizer,
+          kl_target=c.kl.target, kl_horizon=c.kl.horizon,
+          completions=c.prompts.per_step * c.rollouts.per_prompt), mesh, optimizers["learner"]))
+
+
+def advantage_of(c, methods):
+  """(state, Batch) -> (Batch, metrics): rewards, then advantages, of this config."""
+  compares = config_validation.compares(c, methods) if c.advantages.whiten else ()
+  return advantage.make(methods, whiten=c.advantages.whiten, kl_kind=c.kl.kind,
+                        whiten_signal_only=len(compares) == len(methods.estimators))
+
+
+def policy_loss_options(c):
+  """update.PolicyLoss of this config."""
+  return update.PolicyLoss(
+      aggregation=c.learner.aggregation, max_tokens=c.rollouts.max_tokens,
+      entropy_coef=c.learner.entropy_coef, auxiliary_coef=c.learner.auxiliary.coef,
+      kl_kind=c.kl.kind)
+
+
+def statistics(c, methods):
+  """What is read of whole distributions: ((field, spec), ...) of the policy being updated,
+  and of the policy before its update."""
+  declared = methods.declared()
+  read = {name for fn in (*methods.readers().values(), methods.auxiliary) if fn
+          for name in methods_lib.all_fields(fn)}
+  return tuple(methods_lib.statistics(
+      declared, [name for name, f in declared.items() if f.where == where and name in read], c)
+               for where in ("later", "model"))
 
 
 def optimizer_of(c, name):
@@ -348,10 +409,14 @@ def _pool(c, prompts):
   return found
 
 
-def _texts(tokenizer, prompts, rollouts):
-  """Of every completion its prompt and its text."""
-  texts = [tokenizer.decode(ids) for ids in padding.completions(rollouts)]
-  return [p for p in prompts for _ in range(len(texts) // len(prompts))], texts
+def verifier_of(c, tokenizer, pool_):
+  """(prompts, rollouts) -> outcome_PG, the verdicts of the prompts' verifiers."""
+  def verify(prompts, rollouts):
+    texts = [tokenizer.decode(ids) for ids in padding.completions(rollouts)]
+    rows = [p for p in prompts for _ in range(len(texts) // len(prompts))]
+    return np.array(_shared(pool_.verify, rows, texts)).reshape(len(prompts), -1)
+
+  return verify
 
 
 def _shared(judge, prompts, texts):
@@ -360,32 +425,25 @@ def _shared(judge, prompts, texts):
       [prompts[i] for i in rows], [texts[i] for i in rows])), len(texts))
 
 
-def _judge(c, methods, tokenizer, pool_):
-  """(prompts, rollouts) -> the fields of Scored that texts tell beside the verdict."""
-  asks_answers, asks_pairs = methods.needs("answer_PG"), methods.needs("pair_PG")
+def _annotate(c, methods, planned, tokenizer, pool_, prompts, greedy_outcome):
+  """(state, Collected) -> Annotated."""
+  def judged_by(path, rows): return [dataclasses.replace(p, verifier=path) for p in rows]
+  resources = dict(
+      tokenizer=tokenizer,
+      verify=lambda path, rows, texts: _shared(pool_.verify, judged_by(path, rows), texts),
+      verify_steps=lambda path, rows, texts: _shared(
+          pool_.verify_steps, judged_by(path, rows), texts))
+  if any("answer_ids" in f.reads for f in planned):
+    resources["answer_ids"] = _answer_ids(c, tokenizer, prompts)
+  run = annotate.annotator(planned, methods_lib.field_options(c), group=c.rollouts.per_prompt,
+                           select=methods.select_completions, resources=resources)
 
-  def of(prompts, rollouts):
-    if not (c.verifier.steps or c.verifier.scores or asks_answers): return {}
-    found = {}
-    if asks_pairs:
-      place = {p.id: i for i, p in enumerate(prompts)}
-      found["pair_B"] = np.repeat(
-          np.array([place[p.meta["pair"]] for p in prompts], np.int32), c.rollouts.per_prompt)
-    prompts, texts = _texts(tokenizer, prompts, rollouts)
-    judged_by = lambda path: [dataclasses.replace(p, verifier=path) for p in prompts]
-    if c.verifier.steps:
-      found["step_scores_BT"] = score.step_scores(
-          _shared(pool_.verify_steps, judged_by(c.verifier.steps), texts), rollouts, tokenizer,
-          c.rollouts.step_separator)
-    if c.verifier.scores:
-      found["scores_BE"] = np.stack([
-          _shared(pool_.verify, judged_by(path), texts) for path in c.verifier.scores],
-          axis=1).astype(np.float32)
-    if asks_answers:
-      found["answer_B"] = answers.ids(answers.stated(texts, c.eval.answer))
-    return found
+  def annotate_(state, collected):
+    annotated = run(*collected, greedy_outcome=functools.partial(greedy_outcome, state))
+    pool_.check(c.verifier.max_error_rate)
+    return annotated
 
-  return of
+  return annotate_
 
 
 def _demonstrate(c, tokenizer, prompt, prompts):
@@ -409,41 +467,45 @@ def _demonstrate(c, tokenizer, prompt, prompts):
       rollouts, [found[p.id] for p in prompts], eos)
 
 
-def _greedy(c, methods, draw, encode, verify):
-  """(params, prompts) -> greedy_B, the verdict of each prompt's greedy completion."""
-  if not methods.needs("greedy_B"): return lambda params, prompts: {}
+def _greedy_outcome(c, draw, encode, verify):
+  """(state, prompts) -> the verdict of each prompt's greedy completion under the policy."""
   sample = draw(1, dict(temperature=0.0), None)
 
-  def of(params, prompts):
-    rollouts = hosts.fetch(sample(params, *encode(prompts), rng.key(c.seed, "greedy")))
-    return dict(greedy_B=np.repeat(
-        verify(prompts, rollouts)[:, 0].astype(np.float32), c.rollouts.per_prompt))
+  def greedy_outcome(state, prompts):
+    rollouts = hosts.fetch(sample(state.full("policy"), *encode(prompts),
+                                  rng.key(c.seed, "greedy")))
+    return verify(prompts, rollouts)[:, 0]
 
-  return of
+  return greedy_outcome
 
 
-def _answers(c, methods, tokenizer, text, prompts):
-  """(number of a prompt, its ids) -> ids of its reference answer.
+def _answer_ids(c, tokenizer, prompts):
+  """Prompt -> token ids of its reference answer.
 
   Raises:
-    ValueError: an answer is empty or longer than likelihood.max_tokens, and asked for.
+    ValueError: an answer is empty or longer than likelihood.max_tokens.
   """
-  if not methods.needs("answer_mask_BM"): return None
-  found, most = collections.defaultdict(list), c.likelihood.max_tokens
+  ids_of, most = {}, c.likelihood.max_tokens
   for p in prompts:
-    ids = tokenizer.encode(c.likelihood.answer.replace("{}", p.answer), add_bos=False)
+    ids_of[p.id] = ids = tokenizer.encode(c.likelihood.answer.replace("{}", p.answer),
+                                          add_bos=False)
     if not p.answer or len(ids) > most:
       raise ValueError(f"likelihood.max_tokens={most}: the reference answer of "
                        f"{p.id!r} has {len(ids) if p.answer else 0} tokens; 1 to "
                        f"{most} are allowed.")
-    found[rng.number(p.id)].append((p, ids))
+  return lambda prompt: ids_of[prompt.id]
 
-  def of(number, prompt_ids):
-    same = found[int(number)]
-    # Of 32 bits: two prompts may share a number.
-    return next(ids for p, ids in same
-                if len(same) == 1 or tokenizer.encode(text(p)) == prompt_ids)
-  return of
+
+def token_id(c, tokenizer):
+  """The id of likelihood.token; None without one.
+
+  Raises:
+    ValueError: it is no token of the vocabulary.
+  """
+  token = c.likelihood.token
+  if token is not None and token not in tokenizer.vocabulary:
+    raise ValueError(f"likelihood.token={token!r}: a token of the vocabulary.")
+  return tokenizer.vocabulary.get(token)
 
 
 def trained(c):
@@ -534,7 +596,7 @@ def _init(c, methods, mesh, optimizers, models, frozen):
                              frozen=None if frozen is None else copy(frozen))
   has_prm = methods.needs("prm_logps_BT")
   is_frozen = has_prm and c.prm.reference == "frozen"
-  is_asked = methods.needs("answer_mask_BM") and c.likelihood.model == "reference"
+  is_asked = any(methods.needs(f) for f in ("answer_mask_BM", "answer_logps_BM")) and c.likelihood.model == "reference"
   has_policy_ref = methods.needs("ref_logps_BT")
   if has_policy_ref and c.kl.sync_every:
     state = state.replace(kl_reference=copy(models["policy"][1]))

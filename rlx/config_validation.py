@@ -3,7 +3,6 @@
 Everything here runs before a model is read or anything compiles. A refusal is a
 ValueError of one line: the key, its value, what is allowed.
 """
-import dataclasses
 import functools
 import inspect
 
@@ -13,6 +12,7 @@ import numpy as np
 
 from rlx import methods as methods_lib
 from rlx.advantages import combine
+from rlx.core import fields
 from rlx.core import records
 from rlx.core import resolve
 from rlx.core import schedule
@@ -46,15 +46,6 @@ CHOICES = {
     "rollouts.fill": ("drop", "failed", "error"),
     "train_prm.labels": (None, *step_labels.KINDS),
 }
-# Keys that must be set if a method reads a field of the batch.
-SET_FOR_FIELD = {
-    "answer_mask_BM": "likelihood.max_tokens",
-    "answer_span_BT": "likelihood.separator",
-    "old_min_p_logps_BT": "distribution.min_p",
-    "self_logps_B": "likelihood.token",
-    "step_answer_logps_BJM": "likelihood.steps",
-    "top_logps_BTK": "distribution.top",
-}
 
 
 def check(c, methods):
@@ -66,7 +57,7 @@ def check(c, methods):
   for key, allowed in CHOICES.items():
     if _value(c, key) not in allowed: _refuse(c, key, f"one of {allowed}")
   _resolve_functions(c)
-  for section in (_texts, _rollouts, _paired, _kl, _model, _learner, _verifiers, _fields, _steps):
+  for section in (_texts, _rollouts, _paired, _kl, _model, _learner, _verifiers, _steps):
     for is_wrong, key, allowed in section(c, methods):
       if is_wrong: _refuse(c, key, allowed)
   _check_judge(c)
@@ -74,6 +65,7 @@ def check(c, methods):
   for name in ("learner", "prm", "value"):
     methods_lib.scheduled(f"{name}.optimizer", c[name].optimizer.lr, c[name].optimizer)
   trackers.check(c.log.writers)
+  methods.planned(c)
   _try(c, methods)
   if (c.prm.order != "none" and not methods.needs("prm_logps_BT")
       and c.prm.path is not None):
@@ -221,12 +213,6 @@ def _steps(c, methods):
          f"{' '.join(needing[:1])} needs it")
 
 
-def _fields(c, methods):
-  for field, key in SET_FOR_FIELD.items():
-    yield ((methods.needs(field) or methods.asking(field)) and not _value(c, key), key,
-           f"a method reads {field} and needs it")
-
-
 def _resolve_functions(c):
   """Refuses names of functions that do not exist, and options that they do not take."""
   for path in c.eval.prm_sets:
@@ -236,7 +222,6 @@ def _resolve_functions(c):
   if c.rollouts.demonstration.name is not None:
     resolve.bind("prompts.datasets", c.rollouts.demonstration, "rollouts.demonstration",
                  n_given=2)
-  resolve.bind("rollouts", c.rollouts.filter_groups, "rollouts.filter_groups", n_given=2)
   resolve.bind("prompts.templates", c.prompts.template, "prompts.template", n_given=1)
 
 
@@ -263,7 +248,7 @@ def _check_judge(c):
 
 def _try(c, methods):
   """Runs every method on shapes: what its options may be is known to itself alone."""
-  scored = _example(c)
+  scored = _example(c, methods)
   def attempt(key, fn, record, run=jax.eval_shape):
     try:
       return run(lambda: fn and fn(record))
@@ -279,8 +264,9 @@ def _try(c, methods):
                   ("learner.token_weight", methods.token_weight),
                   ("learner.auxiliary", methods.auxiliary)):
     attempt(key, fn, scored)
-  # It runs on the host, with numpy.
-  attempt("rollouts.select_completions", methods.select_completions, scored, lambda f: f())
+  # These run on the host, with numpy.
+  for name in ("select_completions", "filter_groups"):
+    attempt(f"rollouts.{name}", getattr(methods, name), scored, lambda f: f())
   attempt("rollouts.anneal", methods.anneal, 0)
   attempt("rollouts.budget", methods.budget, np.zeros(1))
   attempt("learner.reward_std_filter", methods.reward_std_filter and (
@@ -293,7 +279,7 @@ def compares(c, methods):
   For others, such as batch.reinforce, 0 is the advantage of a wrong answer. Found by
   running each estimator on groups in which all completions have the same reward.
   """
-  scored = _example(c)
+  scored = _example(c, methods)
   scored = scored.replace(action_BT=np.ones_like(scored.action_BT))
   rewards_B = np.repeat(np.arange(_FEW, dtype=np.float32), c.rollouts.per_prompt)
   term = combine.Term(rewards=rewards_B, scored=scored)
@@ -301,17 +287,13 @@ def compares(c, methods):
           if not np.any(resolve.measured(fn(term))[0])]
 
 
-def _example(c):
-  """Scored of whole groups of this config, all zeros; it is small, however large a batch is."""
-  size = dict(B=_FEW * c.rollouts.per_prompt, T=_FEW, E=max(len(c.verifier.scores), 1),
-              M=_FEW, J=_FEW, K=_FEW)
-  def zeros(name):
-    dtype = (bool if any(word in name for word in ("action", "mask", "ends", "span", "demo")) else
-             np.int32 if name in ("answer_B", "finish_B", "pair_B", "tokens_BT") else np.float32)
-    return np.zeros([size[axis] for axis in name.rpartition("_")[2]], dtype)
-  return records.Scored(group=c.rollouts.per_prompt, **{
-      f.name: zeros(f.name) for f in dataclasses.fields(records.Scored)
-      if f.name != "group"})
+def _example(c, methods):
+  """A Batch of whole groups of this config, all zeros; it is small, however large a batch is."""
+  sizes = dict(B=_FEW * c.rollouts.per_prompt, T=_FEW, E=max(len(c.verifier.scores), 1),
+               M=_FEW, J=_FEW, K=_FEW)
+  return records.Batch(c.rollouts.per_prompt, **{
+      f.name: fields.zeros(f, sizes) for f in methods.declared().values()
+      if f.axes and f.name not in records.DERIVED})
 
 
 def cancelled(c, methods):

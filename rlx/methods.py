@@ -1,14 +1,17 @@
 """The methods that a config names, resolved to functions; config_validation.py checks them."""
 import dataclasses
+import functools
 import inspect
 from typing import Callable
 
 import numpy as np
 
-from rlx.advantages import combine
+from rlx.core import fields
 from rlx.core import records
 from rlx.core import resolve
 from rlx.core import schedule
+from rlx.loops import annotations
+from rlx.loops import logps
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,35 +25,80 @@ class Methods:
   auxiliary: Callable | None     # loss beside the policy's; None is off
   prm: Callable
   prm_beta: Callable           # RL iterations done -> beta
-  select_completions: Callable  # Scored -> keep_PG
+  select_completions: Callable  # Batch -> keep_PG
+  filter_groups: Callable      # Batch -> keep_P
   reward_std_filter: Callable | None  # (rewards_PG, learn_PG, ema, step) -> keep_P, ema
   budget: Callable | None      # right_P -> completions that a second pass adds; None is off
   anneal: Callable             # RL iterations done -> factor_T of the temperature, or None
   has_kl_reward: bool
   has_kl_loss: bool
-  has_base: bool               # a reward is taken against the answer's without reasoning
 
   def readers(self):
-    """{config key: function} of the methods that read Scored, but for the PRM's loss."""
-    found = {f"rewards.{term}": fn for term, (_, fn) in self.rewards.items()}
-    found |= {f"advantages.{term}": fn for term, (_, fn) in self.estimators.items()}
-    found |= {"learner.loss": self.policy,
-              "learner.rollout_correction": self.rollout_correction,
-              "learner.token_weight": self.token_weight,
-              "rollouts.select_completions": self.select_completions}
-    return {key: fn for key, fn in found.items() if fn}
+    """{config key: function} of the methods that read the scored batch, but for the PRM's loss."""
+    readers = {f"rewards.{term}": fn for term, (_, fn) in self.rewards.items()}
+    readers |= {f"advantages.{term}": fn for term, (_, fn) in self.estimators.items()}
+    readers |= {"learner.loss": self.policy,
+                "learner.rollout_correction": self.rollout_correction,
+                "learner.token_weight": self.token_weight,
+                "rollouts.select_completions": self.select_completions}
+    return {key: fn for key, fn in readers.items() if fn}
 
-  def needs(self, *fields):
-    """Does a reader read one of these fields of Scored?"""
-    if "ref_logps_BT" in fields and (
+  def needs(self, field):
+    """Does a reader read this field of the batch?"""
+    if field == "ref_logps_BT" and (
         self.has_kl_reward or self.has_kl_loss or self.auxiliary
-        and "ref_logps_BT" in self.auxiliary.fields): return True
-    if "base_answer_logps_BM" in fields: return self.has_base
-    return any(self.reading(f) for f in fields)
+        and field in self.auxiliary.fields): return True
+    return bool(self.reading(field))
 
   def reading(self, field):
-    """Config keys of the readers that read this field of Scored."""
-    return [key for key, fn in self.readers().items() if field in fn.fields]
+    """Config keys of the readers that read this field of the batch."""
+    return [key for key, fn in self.readers().items()
+            if fields.column(field) in map(fields.column, all_fields(fn))]
+
+  def asking(self, *names):
+    """Config keys of the methods that cannot do without one of these fields of the batch."""
+    losses = {"prm.loss": self.prm, "learner.auxiliary": self.auxiliary}
+    return [key for key, fn in (self.readers() | losses).items()
+            if fn and any(f in fn.required for f in names)]
+
+  def declared(self):
+    """{name: Field}: rlx's own fields, and those in the modules of the methods."""
+    modules = [fn.module for fn in (*self.readers().values(), self.prm, self.auxiliary) if fn]
+    return fields.table(records, annotations, logps, *dict.fromkeys(modules))
+
+  def planned(self, c):
+    """The Fields to compute of a batch, see `fields.plan`."""
+    declared, readers = self.declared(), list(self._plan_readers(c))
+    planned = fields.plan(declared, readers, RESOURCES, setting(c))
+    if any(f.where == "model" and f.statistic for f in planned):  # The same pass gives it.
+      readers.append(fields.Reader("learner", ("old_logps_BT",)))
+      planned = fields.plan(declared, readers, RESOURCES, setting(c))
+    return planned
+
+  def _plan_readers(self, c):
+    has_prm = self.needs("prm_logps_BT")
+    yield fields.Reader("rlx", ("action_BT", "outcome_B"), ("scores_BE", "demo_B", "rehearsal_BT"))
+    for key, fn in self.readers().items():
+      yield fields.Reader(key, *_without(fn, _given_by_update(c, key)))
+    if self.auxiliary:
+      if "self_logps_B" in self.auxiliary.fields:  # Given by the update's own pass.
+        fields.require(logps.self_logps_B.field, "learner.auxiliary", setting(c))
+      yield fields.Reader("learner.auxiliary", *_without(
+          self.auxiliary, {"self_logps_B", *_given_by_update(c, "learner.auxiliary")}))
+    if has_prm:
+      yield fields.Reader("prm.loss", *_without(self.prm, ()))
+      yield fields.Reader("prm", ("prm_old_logps_BT", "prm_ref_logps_BT", "prm_beta_B"))
+    if self.has_kl_reward: yield fields.Reader("kl", ("old_logps_BT", "ref_logps_BT"))
+    if self.has_kl_loss: yield fields.Reader("kl", ("ref_logps_BT",))
+    if c.learner.epochs * c.learner.minibatches > 1:
+      yield fields.Reader("learner.minibatches", ("old_logps_BT",))
+
+  def planned_for_prm(self, c):
+    """The Fields that the update of an implicit PRM reads, of completions without prompts."""
+    return fields.plan(self.declared(), [
+        fields.Reader("prm.loss", *_without(self.prm, ())),
+        fields.Reader("prm", ("prm_old_logps_BT", "prm_ref_logps_BT", "prm_beta_B"))],
+                       RESOURCES, setting(c))
 
   @property
   def value_terms(self):
@@ -59,11 +107,56 @@ class Methods:
             or any("values_BT" in reward.fields for term, (_, reward) in self.rewards.items()
                    if name in (term, "total"))]
 
-  def asking(self, *fields):
-    """Config keys of the methods that cannot do without one of these fields of Scored."""
-    losses = {"prm.loss": self.prm, "learner.auxiliary": self.auxiliary}
-    return [key for key, fn in (self.readers() | losses).items()
-            if fn and any(f in fn.required for f in fields)]
+
+# What the loop passes to producers of fields.
+RESOURCES = ("tokenizer", "rollouts", "prompts", "group_prompts", "verify", "verify_steps",
+             "greedy_outcome", "answer_ids", "passes", "prompt_P")
+
+
+def setting(c):
+  """config key -> its value."""
+  return lambda key: functools.reduce(getattr, key.split("."), c)
+
+
+def field_options(c):
+  """(Field) -> {keyword: value} of its producer."""
+  value = setting(c)
+  return lambda f: {keyword: value(key) for keyword, key in f.options.items()}
+
+
+def statistics(declared, names, c):
+  """((field, spec), ...) of the named fields that are statistics of a distribution.
+
+  A spec is what models/logps.py computes; an option that is a config key has its value.
+  """
+  value = setting(c)
+  return tuple(
+      (name, tuple(value(x) if "." in str(x) else x for x in declared[name].statistic))
+      for name in names if name in declared and declared[name].statistic)
+
+
+def all_fields(fn):
+  """The fields that a method and its statistics of the whole minibatch read."""
+  return {f for part in (fn, *fn.whole.values()) for f in part.fields}
+
+
+def _without(fn, names):
+  """(required, optional) fields of a method, but for these."""
+  every = [f for f in all_fields(fn) if f not in names and f not in TERM]
+  required = {f for part in (fn, *fn.whole.values()) for f in part.required}
+  return (tuple(f for f in every if f in required), tuple(f for f in every if f not in required))
+
+
+TERM = ("rewards", "rewards_PG", "rewards_BT")  # What combine.Term adds to the batch.
+
+
+def _given_by_update(c, key):
+  """Fields of a loss that the update gives itself.
+
+  With one optimizer step a batch the log-probs before the update are those of the update.
+  """
+  is_single = c.learner.epochs * c.learner.minibatches == 1
+  return ("old_logps_BT",) if key.startswith("learner.") and is_single else ()
 
 
 def of(c):
@@ -75,7 +168,7 @@ def of(c):
     coef = scheduled(f"rewards.{term}", spec.pop("coef"), spec)
     for option in schedule.OPTIONS: spec.pop(option, None)
     rewards[term] = coef, resolve.resolve(
-        "rewards", spec, records.Scored, f"rewards.{term}")
+        "rewards", spec, f"rewards.{term}")
   estimators = {}
   for term, spec in c.advantages.items():
     if term == "whiten": continue
@@ -85,7 +178,7 @@ def of(c):
     # Estimators of whole completions know no time: gamma is for their spread.
     if "gamma" not in inspect.signature(fn).parameters: spec.pop("gamma", None)
     estimators[term] = gamma, resolve.resolve(
-        "advantages", spec, combine.Term, f"advantages.{term}")
+        "advantages", spec, f"advantages.{term}")
   kl = c.kl.coef != 0.0
   terms = set(rewards) | ({"kl"} if kl and c.kl.place == "reward" else set())
   if set(estimators) != {"total"} and set(estimators) != terms:
@@ -94,39 +187,38 @@ def of(c):
         f"reward term {sorted(terms)}, or `total` alone.")
   def optional(spec, key):
     if spec["name"] is None: return None
-    return resolve.resolve("losses", spec, records.Scored, key)
+    return resolve.resolve("losses", spec, key)
   if "coef" not in c.learner.auxiliary: raise ValueError("learner.auxiliary.coef is missing.")
   auxiliary = {k: v for k, v in c.learner.auxiliary.items() if k != "coef"}
   return Methods(
       rewards, estimators,
-      policy=resolve.resolve("losses", c.learner.loss, records.Scored, "learner.loss"),
+      policy=resolve.resolve("losses", c.learner.loss, "learner.loss"),
       rollout_correction=optional(c.learner.rollout_correction, "learner.rollout_correction"),
       token_weight=optional(c.learner.token_weight, "learner.token_weight"),
       auxiliary=optional(auxiliary, "learner.auxiliary"),
-      prm=resolve.resolve("losses", c.prm.loss, records.Scored, "prm.loss"),
+      prm=resolve.resolve("losses", c.prm.loss, "prm.loss"),
       prm_beta=scheduled("prm.beta_schedule", c.prm.beta, c.prm.beta_schedule),
       select_completions=resolve.resolve("rollouts", c.rollouts.select_completions,
-                                         records.Scored, "rollouts.select_completions"),
+                                         "rollouts.select_completions"),
+      filter_groups=resolve.resolve("rollouts", c.rollouts.filter_groups,
+                                    "rollouts.filter_groups"),
       reward_std_filter=None if c.learner.reward_std_filter.name is None else resolve.bind(
           "advantages", c.learner.reward_std_filter, "learner.reward_std_filter", n_given=4),
       budget=_budget(c),
       anneal=_anneal(c),
       has_kl_reward=kl and c.kl.place == "reward",
-      has_kl_loss=kl and c.kl.place == "loss",
-      has_base=any("base_answer_logps_BM" in fn.fields and
-                   dict(c.rewards[t]).get("baseline", "none") != "none"
-                   for t, (_, fn) in rewards.items()))
+      has_kl_loss=kl and c.kl.place == "loss")
 
 
 def scheduled(key, peak, section):
   """Steps done -> the value in force, by the options of core/schedule.py in a section."""
   options = {k: section[k] for k in schedule.OPTIONS if k in section}
-  of = lambda step: peak * schedule.factor(step, **options)
+  value = lambda step: peak * schedule.factor(step, **options)
   try:
-    of(0)
+    value(0)
   except ValueError as e:
     raise ValueError(f"{key}.{e}") from None
-  return of
+  return value
 
 
 def _anneal(c):

@@ -8,9 +8,11 @@ from configs.papers import laser
 from rlx import build
 from rlx import methods
 from rlx.core import records
+from rlx.loops import logps
 from rlx.loops import update
 from rlx.losses import auxiliary
 from rlx.rollouts import padding
+from tests import stages
 
 TEXTS = ["1;2#3", "4#4", "5", "1;3#3"] * 8
 
@@ -22,7 +24,7 @@ def setup(**changes):
   for key, value in changes.items(): c.learner[key] = value
   run = build.build(c)
   prompts = run.prompts.take(8)
-  tokens_PX, len_P, prompt_P = map(np.asarray, run.encode(prompts))
+  tokens_PX, len_P, prompt_P = map(np.asarray, run.sampling.encode(prompts))
   texts = [run.tokenizer.encode(t) + [run.tokenizer.eos_ids[0]] for t in TEXTS]
   tokens_BT, len_B = padding.right_pad(texts, 6, 0)
   rollouts = records.Rollouts(
@@ -32,28 +34,29 @@ def setup(**changes):
       finish_B=np.where(np.arange(32) == 3, 0, 1).astype(np.int32), prompt_P=prompt_P)
   outcome_B = np.float32([1, 0, 0, 1] * 8)
   state = run.init()
-  scored = run.score(state, jax.tree.map(jnp.asarray, rollouts), jnp.asarray(outcome_B))
-  return run, state, jax.tree.map(jnp.asarray, rollouts), run.advantage(state, scored)[0]
+  placed = stages.score(run, state, rollouts, outcome_B)
+  return run, state, placed.replace(batch=run.advantage(state, placed.batch)[0])
 
 
 @pytest.mark.parametrize("pack", [True, False])
 def test_the_update_reads_the_token_where_the_reward_does(pack):
   """Two passes, one over completions with the token behind them, say the same."""
-  run, state, rollouts, scored = setup(pack=pack)
+  run, state, placed = setup(pack=pack)
+  scored, rollouts = placed.batch, placed.host
   own = run.config.learner.auxiliary
   want = auxiliary.last_token(scored.self_logps_B, scored.outcome_B, scored.learn_B,
                               scored.finish_B, c_ref=own.c_ref, beta_v=own.beta_v).mean()
-  logps_BT = run.scorers[0](state.full("policy"), rollouts.rows(), None)
+  logps_BT = logps.Passes(run.passes, state, rollouts.rows(), lambda *_: None).logps("policy")
   before = np.asarray(scored.self_logps_B)
-  state, metrics = run.learn_policy(state, rollouts, scored, 0)
+  state, _, metrics = run.learn_policy(state, placed, 0)
   np.testing.assert_allclose(metrics["policy/auxiliary"], want, rtol=1e-5)
   # The policy's own log-probs are those of a pass without the token.
   np.testing.assert_allclose(metrics["rollouts/sampler_gap_max"],
                              np.abs(logps_BT[np.asarray(scored.action_BT)]).max(), rtol=1e-5)
   # And it learns: towards the verdict of the right ones, which it held for wrong.
   for step in range(1, 9):
-    scored = run.advantage(state, run.score(state, rollouts, scored.outcome_B))[0]
-    state, later = run.learn_policy(state, rollouts, scored, step)
+    placed = stages.score(run, state, rollouts, scored.outcome_B)
+    state, scored, later = stages.update(run, state, placed, step)
   assert later["policy/auxiliary"] < metrics["policy/auxiliary"]
   assert not np.allclose(before, scored.self_logps_B, atol=1e-2)
 
@@ -63,12 +66,12 @@ def test_its_mean_does_not_depend_on_how_tokens_are_averaged(aggregation):
   c = laser.get_config("smoke")
   c.learner.aggregation, c.learner.auxiliary.coef = aggregation, 0.5
   found, zeros_BT = methods.of(c), jnp.zeros((4, 3))
-  scored = records.Scored(
+  scored = records.Batch(
       action_BT=jnp.array([[1, 1, 1], [1, 0, 0], [1, 1, 0], [0, 0, 0]], bool), group=4,
       outcome_B=jnp.array([1., 0, 0, 1]), finish_B=jnp.ones(4, int),
       self_logps_B=jnp.array([-10., -15, -15, 0]), logps_BT=zeros_BT, entropy_BT=zeros_BT,
       sampler_logps_BT=zeros_BT, advantages_BT=zeros_BT)
-  loss, metrics = update.policy_loss(c, found)(scored, jnp.zeros(4))
+  loss, metrics = update.policy_loss(found, build.policy_loss_options(c))(scored, jnp.zeros(4))
   # c_ref and beta_v of the config: r of the right one, and r of the wrong ones, which are 0.
   own = c.learner.auxiliary
   error = own.beta_v * (-10 - own.c_ref) - 1, own.beta_v * (-15 - own.c_ref)

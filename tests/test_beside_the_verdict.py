@@ -1,5 +1,6 @@
 """What methods may read beside the verdict: scores, answers, noise; and who says no."""
 import re
+import types
 
 from absl import logging
 import jax
@@ -14,9 +15,10 @@ from rlx import config_validation
 from rlx import methods
 from rlx.core import records
 from rlx.core import rng
-from rlx.loops import score
+from rlx.loops import logps
 from rlx.rollouts import padding
 from rlx.verifiers import judge
+from tests import stages
 
 nan = np.nan
 
@@ -105,7 +107,7 @@ def test_in_a_sum_of_terms_nothing_is_undone_for_sure(monkeypatch):
 
 
 def test_scores_belong_to_valid_rows_only():
-  scored = records.Scored(
+  scored = records.Batch(
       action_BT=jnp.ones((4, 2), bool), outcome_B=jnp.array([1., 0., nan, 1.]), group=2,
       scores_BE=jnp.array([[.5, .25], [.5, nan], [1., 1.], [0., 1.]]),
       answer_B=jnp.arange(4), noise_B=jnp.arange(4.))
@@ -115,16 +117,15 @@ def test_scores_belong_to_valid_rows_only():
 
 
 def test_noise_is_of_seed_step_prompt_and_place():
-  c = base.get_config()
-  c.rollouts.per_prompt = 3
   prompts = jnp.array([7, 9], jnp.uint32)
-  first = np.asarray(score.noise(c, 4, prompts)).reshape(2, 3)
+  def noise(step, prompts, seed=0):
+    passes = types.SimpleNamespace(options=types.SimpleNamespace(seed=seed, group=3),
+                                   state=types.SimpleNamespace(step=step))
+    return np.asarray(logps.noise_B(passes, prompts)).reshape(2, 3)
+  first = noise(4, prompts)
   assert len(np.unique(first)) == 6 and (0 <= first).all() and (first < 1).all()
-  np.testing.assert_array_equal(
-      np.asarray(score.noise(c, 4, prompts[::-1])).reshape(2, 3), first[::-1])
-  assert not (np.asarray(score.noise(c, 5, prompts)).reshape(2, 3) == first).any()
-  c.seed = 1
-  assert not (np.asarray(score.noise(c, 4, prompts)).reshape(2, 3) == first).any()
+  np.testing.assert_array_equal(noise(4, prompts[::-1]), first[::-1])
+  assert not (noise(5, prompts) == first).any() and not (noise(4, prompts, 1) == first).any()
 
 
 def test_prompts_are_told_where_their_other_wording_is():
@@ -135,14 +136,14 @@ def test_prompts_are_told_where_their_other_wording_is():
   c.rollouts.filter_groups = dict(name="filter_groups.with_verdict")
   run = build.build(c)
   prompts = run.prompts.take(8)
-  tokens_PX, len_P, prompt_P = map(np.asarray, run.encode(prompts))
+  tokens_PX, len_P, prompt_P = map(np.asarray, run.sampling.encode(prompts))
   rollouts = records.Rollouts(
       tokens_BS=np.repeat(np.pad(tokens_PX, ((0, 0), (0, 1))), 4, axis=0),
       prompt_len_B=np.repeat(len_P, 4), completion_len_B=np.ones(32, np.int32),
       sampler_logps_BT=np.zeros((32, 1), np.float32), finish_B=np.ones(32, np.int32),
       prompt_P=prompt_P)
-  judged = run.judge(prompts, rollouts)
-  assert judged["pair_B"].tolist() == np.repeat([1, 0, 3, 2, 5, 4, 7, 6], 4).tolist()
+  batch = stages.annotate(run, None, rollouts, np.ones(32), prompts).batch
+  assert batch.pair_B.tolist() == np.repeat([1, 0, 3, 2, 5, 4, 7, 6], 4).tolist()
   assert [p.meta["pair"] for p in prompts[:2]] == [prompts[1].id, prompts[0].id]
 
 
@@ -172,40 +173,34 @@ def test_a_run_gives_methods_what_they_ask_for(monkeypatch):
   run = build.build(c)
   state = records.TrainState(step=3, policy=None, policy_opt=None, kl_coef=jnp.float32(0))
   prompts = run.prompts.take(8)
-  tokens_PX, len_P, prompt_P = map(np.asarray, run.encode(prompts))
+  tokens_PX, len_P, prompt_P = map(np.asarray, run.sampling.encode(prompts))
   tokens_BT, len_B = padding.right_pad([run.tokenizer.encode(t) for t in TEXTS], 8, 0)
   rollouts = records.Rollouts(
       tokens_BS=np.concatenate([np.repeat(tokens_PX, 4, axis=0), tokens_BT], axis=1),
       prompt_len_B=np.repeat(len_P, 4), completion_len_B=len_B,
       sampler_logps_BT=np.zeros((32, 8), np.float32), finish_B=np.ones(32, np.int32),
       prompt_P=prompt_P)
-  judged = run.judge(prompts, rollouts)
-  np.testing.assert_array_equal(judged["scores_BE"], [[t != "", 0, 1] for t in TEXTS])
+  outcome_B = np.float32([1, 0, 0, 1] * 8)
+  placed = stages.score(run, state, rollouts, outcome_B, prompts)
+  scored = placed.batch
+  np.testing.assert_array_equal(scored.scores_BE, [[t != "", 0, 1] for t in TEXTS])
   # What the judge read carries nonces of this run.
   nonces = [judge.new_nonce(p, t, rng.secret(c.seed, "judge"))
             for p, t in zip(np.repeat(prompts, 4), TEXTS)]
   assert [n in asked for n, asked in zip(nonces, _ASKED)] == [True] * 32
-  assert judged["answer_B"].tolist() == [0, 1, -1, 0, -1, 2, 0, -1] * 4
-  outcome_B = np.float32([1, 0, 0, 1] * 8)
-  scored = run.score(state, rollouts, outcome_B, **judged)
-  np.testing.assert_array_equal(scored.noise_B, score.noise(c, 3, prompt_P))
+  assert scored.answer_B.tolist() == [0, 1, -1, 0, -1, 2, 0, -1] * 4
+  draws_PG = [jax.random.uniform(rng.key(c.seed, "noise", 3, p), (4,)) for p in prompt_P]
+  np.testing.assert_array_equal(scored.noise_PG, draws_PG)
   # Of two right and two wrong ones a right and a wrong one; the empty text is not valid.
-  kept_PG = ~np.isnan(scored.outcome_PG)
+  kept_PG = np.asarray(scored.learn_PG)
   assert kept_PG.tolist() == [[True, True, False, False], [False, True, False, True]] * 4
   advantages_BT = np.asarray(run.advantage(state, scored)[0].advantages_BT)
   assert np.isfinite(advantages_BT).all() and not advantages_BT[~kept_PG.ravel()].any()
-  # Shapes of the batch before it is there, for the memory estimate.
-  batch = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype),
-                       (rollouts.rows(), outcome_B))
-  full = jax.eval_shape(run.measure_full, state, *batch)
-  assert full.scores_BE.shape == judged["scores_BE"].shape
-  assert full.answer_B.dtype == judged["answer_B"].dtype and full.noise_B is not None
   # Nothing is judged, and no text decoded, for methods that do not ask.
   del c.rewards["label"], c.rewards["noisy"]
   c.rewards.dense = dict(name="outcome.verdict", coef=1.0)
   c.verifier.scores, c.rollouts.select_completions = (), dict(name="select_completions.everything")
   plain = build.build(c)
-  assert plain.judge(None, None) == {}
-  scored = plain.score(state, rollouts, outcome_B)
-  assert scored.scores_BE is scored.answer_B is scored.noise_B is None
+  assert not {f.name for f in plain.planned} & {"texts", "scores_BE", "answer_B", "noise_B"}
+  scored = stages.score(plain, state, rollouts, outcome_B, prompts).batch
   np.testing.assert_array_equal(scored.outcome_B, outcome_B)

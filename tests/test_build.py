@@ -13,9 +13,11 @@ from rlx import methods
 from rlx.core import records
 from rlx.io import tokenizer
 from rlx.learner import sharding
-from rlx.loops import score
+from rlx.loops import annotations
+from rlx.loops import logps
 from rlx.models import transformer
 from rlx.rollouts import padding
+from tests import stages
 
 nan = np.nan
 P, G, T = 2, 4, 5
@@ -28,7 +30,7 @@ def _scored(seed=0, outcome=OUTCOME_B, lengths=LENGTHS_B, group=G, **changes):
   draw = lambda: jnp.array(rng.normal(-1, .5, (len(lengths), T)), jnp.float32)
   mask_BT = jnp.arange(T)[None, :] < jnp.array(lengths)[:, None]
   prm = draw()
-  scored = records.Scored(
+  scored = records.Batch(
       action_BT=mask_BT, outcome_B=jnp.array(outcome, jnp.float32), old_logps_BT=draw(),
       sampler_logps_BT=draw(), prm_logps_BT=prm, prm_old_logps_BT=prm,
       prm_ref_logps_BT=draw(), ref_logps_BT=draw(), values_BT=draw(),
@@ -51,7 +53,7 @@ def _advantages(c, scored):
   found = methods.of(c)
   state = records.TrainState(step=0, policy=None, policy_opt=None,
                              kl_coef=jnp.float32(c.kl.coef))
-  return score.advantage(c, found)(state, scored)
+  return build.advantage_of(c, found)(state, scored)
 
 
 OUTCOME = ["group.rloo", "group.grpo", "group.mean_baseline", "batch.reinforce"]
@@ -155,7 +157,7 @@ def test_mismatched_rows_pair_prompts_with_the_next_groups_completions():
       prompt_len_B=np.array([1, 1, 2, 2]), completion_len_B=np.array([1, 0, 1, 1]),
       sampler_logps_BT=np.zeros((4, 1), np.float32), finish_B=np.zeros(4, np.int32),
       prompt_P=None)
-  out = score.mismatched(r, 2)
+  out = logps.mismatched_rows(r, group=2)
   assert out.tokens_BS.tolist() == [[0, 1, 7], [0, 1, 8], [2, 3, 5], [2, 3, 6]]
   assert out.prompt_len_B.tolist() == [1, 1, 2, 2]
   assert out.completion_len_B.tolist() == [1, 1, 1, 0]
@@ -205,6 +207,12 @@ def test_spread_rows_and_slots_exclude_each_other():
     build.build(c)
 
 
+def step_scores(verdicts, rollouts, tokens):
+  columns = annotations.columns_of_steps(padding.completions(rollouts), tokens, ";")
+  return annotations.step_scores_BT(columns, None, None, rollouts, lambda *_: verdicts,
+                                    verifier="steps")
+
+
 def test_step_scores_are_on_the_steps_of_the_text():
   tokens = tokenizer.characters("0123456789;#")
   texts = ["7;3;5#5", "7;2;5#5", "7;2", "7;2;5#"]
@@ -216,13 +224,14 @@ def test_step_scores_are_on_the_steps_of_the_text():
   # Of the last two: a verdict too few, one too many.
   # A number is that of every step: the completion made its verifier fail.
   np.testing.assert_array_equal(
-      score.step_scores([0.0, [], 0.0, []], rollouts, tokens, ";")[:2],
+      step_scores([0.0, [], 0.0, []], rollouts, tokens)[:2],
       [[0] * 9, [0, nan, 0, nan, 0, 0, nan, 0, 0]])
-  got_BT = score.step_scores([[1, 0, 1], [1, nan, 1], [1], [1, 1, 1, 0]], rollouts, tokens, ";")
+  got_BT = step_scores([[1, 0, 1], [1, nan, 1], [1], [1, 1, 1, 0]], rollouts, tokens)
   np.testing.assert_array_equal(got_BT, [
       [0, 1, 0, 0, 0, 0, 1, 0, 0], [0, 1, 0, nan, 0, 0, 1, 0, 0],
       [0, 1, nan, 0, 0, 0, 0, 0, 0], [0, 1, 0, 1, 0, 1, 0, 0, 0]])
-  ends_BT = score.step_ends(rollouts, tokens, ";")
+  ends_BT = annotations.step_ends_BT(annotations.columns_of_steps(
+      padding.completions(rollouts), tokens, ";"), rollouts)
   np.testing.assert_array_equal(ends_BT[0], [0, 1, 0, 1, 0, 0, 1, 0, 0])
   assert not got_BT[~ends_BT].any()
 
@@ -267,7 +276,7 @@ def test_of_steps_in_one_token_the_lowest_counts(verdicts, low):
       tokens_BS=np.array([[0, 1, 2]]), prompt_len_B=np.zeros(1, int),
       completion_len_B=np.array([3]), sampler_logps_BT=np.zeros((1, 3)),
       finish_B=np.ones(1, int), prompt_P=None)
-  got_BT = score.step_scores([verdicts], rollouts, Words(), ";")
+  got_BT = step_scores([verdicts], rollouts, Words())
   np.testing.assert_array_equal(got_BT, [[low, 0, 1]])
 
 
@@ -289,11 +298,9 @@ def test_step_scores_reach_the_advantages():
       tokens_BS=np.concatenate([tokens_BX, completions_BT], axis=1), prompt_len_B=prompt_len_B,
       completion_len_B=len_B, sampler_logps_BT=np.zeros((2, 8), np.float32),
       finish_B=np.ones(2, np.int32), prompt_P=np.zeros(1, np.uint32))
-  judged = run.judge([prompt], rollouts)
-  assert set(judged) == {"step_scores_BT"}
   state = records.TrainState(step=0, policy=None, policy_opt=None, kl_coef=jnp.float32(0))
-  scored = run.score(state, rollouts, outcome_B=jnp.ones(2), **judged)
-  scored, _ = run.advantage(state, scored)
+  placed = stages.score(run, state, rollouts, np.ones(2), [prompt])
+  scored, _ = run.advantage(state, placed.batch)
   # Scores 1, -1, 1 and 1, 1, 1. softmin: -1 on the second step; 1/3 on each. Baselines
   # per token: 1/8 and -1/8; the steps have 2, 2 and 3 tokens.
   np.testing.assert_allclose(scored.advantages_BT, [

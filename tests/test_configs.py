@@ -99,7 +99,7 @@ def test_every_key_is_read_by_someone():
         section.rpartition(".")[2] in ("optimizer", "beta_schedule", "decoding", "mesh", "rewards",
                                        "advantages") and name in arguments | {
                                            "outcome", "process"}) or (
-            section == "verifier.judge" and name in of_judge)
+            section == "verifier.judge" and name in of_judge) or f'"{key}"' in source
     assert read, f"{key} has no reader."
 
 
@@ -170,14 +170,14 @@ def _changed(**changes):
     (dict(likelihood__model="prm"), "likelihood.model='prm': one of"),
     (dict(likelihood__answer="#"), "likelihood.answer='#': a text with {} where"),
     (dict(likelihood__separator=""), "likelihood.separator='': None or a text"),
-    (dict(rewards__outcome__name="likelihood.reference"), "likelihood.max_tokens=0: a method reads answer_mask_BM"),
-    (dict(rewards__outcome={"name": "likelihood.turn_gain", "coef": 1.0}, likelihood__max_tokens=4), "likelihood.steps=0: a method reads step_answer"),
+    (dict(rewards__outcome__name="likelihood.reference"), "likelihood.max_tokens=0: .* reads answer_"),
+    (dict(rewards__outcome={"name": "likelihood.turn_gain", "coef": 1.0}, likelihood__max_tokens=4, rollouts__step_separator=";"), "likelihood.steps=0: .* reads step_answer"),
     (dict(rewards__outcome={"name": "likelihood.turn_gain", "coef": 1.0}, likelihood__max_tokens=4, likelihood__steps=2), "rollouts.step_separator=None: rewards.outcome needs it"),
-    (dict(rewards__outcome__name="likelihood.answer_confidence"), "likelihood.separator=None: a method reads answer_span_BT"),
+    (dict(rewards__outcome__name="likelihood.answer_confidence"), "likelihood.separator=None: .* reads answer_span_BT"),
     (dict(rewards__outcome={"name": "likelihood.last_token", "coef": 1.0}), "rewards.outcome.c_ref: likelihood.last_token needs it"),
-    (dict(rewards__outcome={"name": "likelihood.last_token", "coef": 1.0, "c_ref": -23.0}), "likelihood.token=None: a method reads self_logps_B"),
-    (dict(learner__loss={"name": "distribution.simko"}), "distribution.top=0: a method reads top_logps_BTK"),
-    (dict(learner__loss={"name": "distribution.lp_reg"}), "distribution.min_p=0.0: a method reads old_min_p_logps_BT"),
+    (dict(rewards__outcome={"name": "likelihood.last_token", "coef": 1.0, "c_ref": -23.0}), "likelihood.token=None: .* reads self_logps_B"),
+    (dict(learner__loss={"name": "distribution.simko"}), "distribution.top=0: .* reads top_logps_BTK"),
+    (dict(learner__loss={"name": "distribution.lp_reg"}), "distribution.min_p=0.0: .* reads old_min_p_logps_BT"),
     (dict(rollouts__slots=6), "rollouts.slots=6: None, from the device's memory, or a multiple of rollouts.per_prompt=4"),
     (dict(rollouts__slots=0), "rollouts.slots=0: a whole number from 1 to 1048576, or None"),
     (dict(rollouts__stops=(5,)), "^rollouts.stops=.5,.: a list of texts"),
@@ -203,7 +203,7 @@ def _changed(**changes):
     (dict(prompts__paired=True, prompts__per_step=3), "^prompts.per_step=3: must be even"),
     (dict(prompts__paired=True, rollouts__filter_groups={"name": "filter_groups.with_verdict"}, rollouts__oversample=2.), "^rollouts.oversample=2.0: 1.0 with"),
     (dict(learner__auxiliary={"name": "auxiliary.last_token", "coef": .1}), "^learner.auxiliary.c_ref: auxiliary.last_token needs it"),
-    (dict(learner__auxiliary={"name": "auxiliary.last_token", "coef": .1, "c_ref": -9.}), "^likelihood.token=None: a method reads self_logps_B"),
+    (dict(learner__auxiliary={"name": "auxiliary.last_token", "coef": .1, "c_ref": -9.}), "^likelihood.token=None: .* reads self_logps_B"),
     (dict(learner__auxiliary={"name": "auxiliary.last_token", "c_ref": -9.}, likelihood__token="*"), "^learner.auxiliary.coef is missing"),
     (dict(learner__auxiliary={"name": "auxiliary.last_token", "coef": .1, "c_ref": -9., "beta_v": 0.}, likelihood__token="*"), "^learner.auxiliary.beta_v=0.0: a number from 1e-12"),
     (dict(advantages__outcome={"name": "group.self_rewarded", "c_ref": -9., "tau": 2.}, likelihood__token="*"), "^advantages.outcome.tau=2.0: a number from 0 to 1"),

@@ -10,9 +10,12 @@ import numpy as np
 import pytest
 
 from rlx.advantages import combine
+from rlx.core import fields
 from rlx.core import records
 from rlx.core import resolve
 from rlx.core import schedule
+from rlx.loops import annotations
+from rlx.loops import logps
 
 NAN = np.nan
 # Options without a default, and choices that make a function read more arrays.
@@ -42,11 +45,14 @@ OPTIONS = {"advantages.group.pass_at_k_training": dict(k=1),
 NOT_METHODS = {"combine", "normalize"}
 
 
+DECLARED = fields.table(records, annotations, logps)
+
+
 def _found():
   """stage.module.function of every function that asks only for known arrays."""
   for stage in ("rewards", "advantages", "losses"):
-    record = combine.Term if stage == "advantages" else records.Scored
-    known = resolve.names(record)
+    known = {*DECLARED, *(f"{f.removesuffix('_B')}_PG" for f in DECLARED), "prm_beta"}
+    if stage == "advantages": known |= {"rewards", "rewards_PG", "rewards_BT"}
     package = importlib.import_module(f"rlx.{stage}")
     for m in pkgutil.iter_modules(package.__path__):
       if m.name.startswith("_") or m.name in NOT_METHODS: continue
@@ -75,7 +81,7 @@ def _record(stage, padding):
   def fill(low=-2.0, high=-0.1):
     x_BT = draw.uniform(low, high, mask_BT.shape)
     return jnp.asarray(np.where(learn_BT, x_BT, padding), jnp.float32)
-  scored = records.Scored(
+  scored = records.Batch(
       action_BT=jnp.asarray(mask_BT), outcome_B=jnp.asarray(outcome_B, jnp.float32), group=3,
       old_logps_BT=fill(), logps_BT=fill(), entropy_BT=fill(0.1, 2.0),
       sampler_logps_BT=fill(), prm_logps_BT=fill(), prm_old_logps_BT=fill(),
@@ -107,8 +113,7 @@ def _record(stage, padding):
 
 def _call(name):
   stage, _, path = name.partition(".")
-  record = combine.Term if stage == "advantages" else records.Scored
-  return resolve.resolve(stage, dict(OPTIONS.get(name, {}), name=path), record)
+  return resolve.resolve(stage, dict(OPTIONS.get(name, {}), name=path))
 
 
 # A token weight is always given the whole minibatch, see update.policy_whole.
@@ -119,7 +124,7 @@ CUT = [n for n in FOUND if n.startswith("losses") and "token_weight" not in n]
 def test_a_loss_of_groups_is_that_of_their_minibatch(name):
   """In value and gradient: what is not of a group is given as `whole`."""
   fn, record = _call(name), _record("losses", 0.0)
-  x = {f: getattr(record, f) for f in fn.fields if f in record.__dataclass_fields__
+  x = {f: getattr(record, f) for f in fn.fields if f in record.columns
        and f.endswith(("_BT", "_BTK", "_B")) and "kl_ratio" not in f
        and jnp.issubdtype(getattr(record, f).dtype, jnp.floating)}
   rows = lambda part, tree: jax.tree.map(lambda a: a[part], tree)
@@ -154,7 +159,7 @@ def test_padding_is_inert(name):
   stage = name.split(".")[0]
   fn, record = _call(name), _record(stage, NAN)
   scored = record.scored if stage == "advantages" else record
-  floats = [f for f in fn.fields if f in scored.__dataclass_fields__
+  floats = [f for f in fn.fields if f in scored.columns
             and f.endswith(("_BT", "_BM", "_BTK"))
             and jnp.issubdtype(getattr(scored, f).dtype, jnp.floating)]
   x = {f: getattr(scored, f) for f in floats}
@@ -229,7 +234,7 @@ def _choices():
 def test_an_unknown_choice_is_refused(name, option):
   stage, record = name.split(".")[0], _record(name.split(".")[0], 0.0)
   spec = dict(OPTIONS.get(name, {}), name=name.partition(".")[2]) | {option: "x"}
-  fn = resolve.resolve(stage, spec, combine.Term if stage == "advantages" else records.Scored)
+  fn = resolve.resolve(stage, spec)
   with pytest.raises(ValueError, match=f"^{option}='x': "): jax.eval_shape(fn, record)
 
 

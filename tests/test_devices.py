@@ -52,7 +52,7 @@ def lowered(run, state):
           completion_len_B=((b,), np.int32), sampler_logps_BT=((b, t), np.float32),
           finish_B=((b,), np.int32)), is_leaf=lambda s: isinstance(s, tuple)), run.mesh)
   rollouts = records.Rollouts(prompt_P=None, **row)
-  scored = jax.eval_shape(lambda r: records.Scored(
+  scored = jax.eval_shape(lambda r: records.Batch(
       action_BT=r.mask_BT, outcome_B=r.sampler_logps_BT[:, 0],
       advantages_BT=r.sampler_logps_BT, group=4), rollouts)
   scored, coef_B = sharding.row_shapes((scored, scored.outcome_B), run.mesh)
@@ -160,7 +160,7 @@ def test_a_run_starts_without_a_whole_model_on_any_device(model, monkeypatch):
 def test_the_sampler_reads_whole_weights_but_for_the_tensor_axis(model):
   run = run_of(model, fsdp=2, tensor=2)
   params = run.init().policy
-  weights = run.lay_out(params)
+  weights = run.sampling.lay_out(params)
   for path, x in jax.tree.leaves_with_path(weights):
     spread = [a for a in x.sharding.spec if a is not None]
     assert set(spread) <= {"tensor"}, (path, x.sharding)
@@ -177,15 +177,16 @@ def test_the_sampler_reads_whole_weights_but_for_the_tensor_axis(model):
 def test_weights_are_laid_out_once_a_policy(model, monkeypatch):
   """Of all draws of a batch."""
   from rlx.loops import collect  # pylint: disable=g-import-not-at-top
+  from rlx.loops import rl  # pylint: disable=g-import-not-at-top
   import dataclasses  # pylint: disable=g-import-not-at-top
   calls, run = [], run_of(model, fsdp=2)
-  run = dataclasses.replace(
-      run, lay_out=lambda p, of=run.lay_out: calls.append(1) or of(p),
-      keep=lambda outcome_PG, cut_PG: np.zeros(len(outcome_PG), bool))
-  run.config.rollouts.max_draws = 3
+  lay_out = run.collector.lay_out
+  collector = dataclasses.replace(
+      run.collector, lay_out=lambda params: calls.append(1) or lay_out(params), max_draws=3,
+      fill="drop", filter_groups=lambda batch: np.zeros(len(batch.outcome_PG), bool))
   class Clock:
     def lap(self, *_): pass
-  _, _, metrics = collect.batch(run, run.init(), dict(buffer=[], rehearsed={}), 0, Clock())
+  _, metrics = collect.batch(collector, run.init(), rl.HostState(rehearsed={}), 0, Clock())
   assert metrics["rollouts/draws"] == 3 and len(calls) == 1
 
 

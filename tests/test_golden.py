@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 
 from configs import base
+from rlx import build
 from rlx import methods
 from rlx.advantages import batch
 from rlx.advantages import combine
@@ -35,7 +36,7 @@ from rlx.evals import prm_metrics
 from rlx.evals import step_errors
 from rlx.learner import optimizer
 from rlx.learner import sharding
-from rlx.loops import update
+from rlx.loops import annotate
 from rlx.losses import aggregate
 from rlx.losses import rollout_correction
 from rlx.losses import diagnostics
@@ -393,7 +394,7 @@ def _tables(monkeypatch):
 
 
 def _learn_prm(c, start, ref_BT, loss="prm.ce", **options):
-  """The trainer's update of a PRM that is a table: (table after, Scored, metrics).
+  """The trainer's update of a PRM that is a table: (table after, Batch, metrics).
 
   Microbatches are those of the case, but of whole groups.
   """
@@ -407,19 +408,21 @@ def _learn_prm(c, start, ref_BT, loss="prm.ce", **options):
   config.prm.loss = dict(name=loss)
   config.prm.update(options)
   transform, prm_BT = _optimizer(c), read(start)
-  learn, _ = update.prm(config, methods.of(config), dict(prm=("table", None)),
-                        sharding.make_mesh(), transform)
+  mesh = sharding.make_mesh()
+  learn = build.device_stages(
+      config, methods.of(config), dict.fromkeys(("policy", "prm"), "table"), mesh,
+      dict.fromkeys(("learner", "prm", "value"), transform), learns="prm")["learn_prm"]
   table = {"w_VV": jnp.array(start)}
   state, scored, metrics = learn(
       records.TrainState(step=0, policy=None, policy_opt=None, prm=table,
                          prm_opt=transform.init(table)),
-      records.Rollouts(
-          tokens_BS=ids_BS, prompt_len_B=jnp.zeros(rows, int),
-          completion_len_B=mask_BT.sum(axis=1), sampler_logps_BT=jnp.zeros((rows, width)),
-          finish_B=jnp.zeros(rows, int), prompt_P=None),
-      records.Scored(action_BT=mask_BT, outcome_B=f64(c["acc"]), group=n, prm_ref_logps_BT=ref_BT,
+      annotate.Placer(mesh, False)(annotate.Annotated(records.Rollouts(
+          tokens_BS=np.asarray(ids_BS), prompt_len_B=np.zeros(rows, int),
+          completion_len_B=np.asarray(mask_BT).sum(axis=1),
+          sampler_logps_BT=np.zeros((rows, width)),
+          finish_B=np.zeros(rows, int), prompt_P=None), records.Batch(action_BT=mask_BT, outcome_B=f64(c["acc"]), group=n, prm_ref_logps_BT=ref_BT,
                      prm_logps_BT=prm_BT, prm_old_logps_BT=prm_BT,
-                     prm_beta_B=jnp.full(rows, c["beta"])))
+                     prm_beta_B=jnp.full(rows, c["beta"])), {})))
   return state.prm["w_VV"], scored, metrics
 
 
@@ -672,7 +675,7 @@ def processbench_threshold(c):
 def _check_rloo(c, want, rm_BT, acc, mask_BT, n, *, gammas=(1.0, 1.0), coefs=(1.0, 1.0)):
   """PRIME's two terms through combine.estimate, as a run composes them."""
   rows = len(mask_BT)
-  scored = records.Scored(action_BT=mask_BT, outcome_B=jnp.zeros(rows), group=n)
+  scored = records.Batch(action_BT=mask_BT, outcome_B=jnp.zeros(rows), group=n)
   total_BT = jnp.zeros(mask_BT.shape)
   if rm_BT is not None:
     total_BT += combine.estimate(
@@ -955,7 +958,8 @@ def prompt_filter(c):
               read(fourth.split("float32")[1]).astype(np.float32), False)}
   for key, (acc_B, drop) in runs.items():
     keep_P = filter_groups.accuracy_band(
-        acc_B.reshape(-1, n), cut_B.reshape(-1, n), low=c["accuracy_lower_bound"],
+        acc_B.reshape(-1, n), ok((len(acc_B) // n, n)),
+        np.where(cut_B, 0, 1).reshape(-1, n), low=c["accuracy_lower_bound"],
         high=c["accuracy_upper_bound"], drop_truncated=drop)
     c.check(np.flatnonzero(np.repeat(keep_P, n)), c.want[key])
 
@@ -964,7 +968,8 @@ def prompt_filter(c):
 def filter_and_downsample(c):
   n, (low, high) = c["n"], c["accuracy_band"]
   acc_PG = c["scores"].reshape(-1, n)
-  keep_P = filter_groups.accuracy_band(acc_PG, np.zeros(acc_PG.shape, bool), low=low, high=high)
+  keep_P = filter_groups.accuracy_band(
+      acc_PG, ok(acc_PG.shape), np.ones(acc_PG.shape, int), low=low, high=high)
   rows = lambda factor: [int(p) * n + g for p in filter_groups.fill(keep_P, len(keep_P) // factor)
                          for g in range(n)]
   for key, want in c.want.items():

@@ -198,7 +198,7 @@ def test_whitened_advantages():
 
 def advantages_of(rows_B, prm_BT, ref_BT, mask_BT):
   """PRIME's advantages of a batch made of these rows."""
-  scored = records.Scored(action_BT=mask_BT[rows_B], group=G,
+  scored = records.Batch(action_BT=mask_BT[rows_B], group=G,
                           outcome_B=jnp.asarray(OUTCOME)[rows_B])
   rewards_BT, _ = implicit.process(prm_BT[rows_B], ref_BT[rows_B], scored.action_BT, scored.learn_B,
                                 0.05)
@@ -355,7 +355,7 @@ def test_planted_reward_is_found():
 def test_unknown_verdicts_are_nobodys_business():
   """A NaN verdict changes its group as if the row were not there."""
   outcome_B = jnp.asarray(OUTCOME).at[1].set(jnp.nan)
-  scored = records.Scored(action_BT=MASK, outcome_B=outcome_B, group=G)
+  scored = records.Batch(action_BT=MASK, outcome_B=outcome_B, group=G)
   prm_BT, ref_BT = draw(0), draw(1)
   rewards_BT, _ = implicit.process(prm_BT, ref_BT, MASK, scored.learn_B, 0.05)
   process_fn = lambda t: process.rloo(t.rewards_BT, t.learn_BT, t.learn_PG)

@@ -16,6 +16,7 @@ from rlx.learner import sharding
 from rlx.models import transformer
 from rlx.rollouts import padding
 from rlx.tools import preflight
+from tests import stages
 
 TOKENS = io_tokenizer.characters("0123456789ab;#")
 CONFIG = transformer.DecoderConfig(
@@ -62,7 +63,7 @@ def config_of(files, **likelihood):
 
 
 def rollouts_of(run, prompts):
-  tokens_PX, len_P, number_P = map(np.asarray, run.encode(prompts))
+  tokens_PX, len_P, number_P = map(np.asarray, run.sampling.encode(prompts))
   right, len_B = padding.right_pad(COMPLETIONS, 12, TOKENS.pad_id)
   return records.Rollouts(
       tokens_BS=np.concatenate([tokens_PX.repeat(2, axis=0), right], axis=1),
@@ -88,7 +89,7 @@ def plain(params, before, ids, temperature=1.0):
 
 @pytest.fixture(scope="module", params=["policy", "reference", "devices"])
 def scored(request, files):
-  """(run, its prompts, parameters of policy and of who is asked, Scored)."""
+  """(run, its prompts, parameters of policy and of who is asked, Batch)."""
   c = config_of(files)
   if request.param == "reference": c.likelihood.model, c.learner.microbatches = "reference", 2
   if request.param == "devices": c.mesh.data = 2
@@ -99,8 +100,7 @@ def scored(request, files):
   # The policy has moved on: it is no more its own start.
   state = state.replace(policy=jax.tree.map(lambda x: 1.5 * x, state.policy))
   rollouts = rollouts_of(run, prompts)
-  found = run.score(state, sharding.place_rows(rollouts, run.mesh),
-                    jnp.array([1., 0., 1., 0.]))
+  found = stages.score(run, state, rollouts, [1., 0., 1., 0.], prompts).batch
   return run, prompts, state.policy, state.full(run.config.likelihood.model), state, found
 
 
@@ -151,14 +151,12 @@ def test_rewards_read_them_and_preflight_knows_their_shapes(scored):
   out, metrics = run.advantage(state, found)
   assert np.isfinite(out.advantages_BT).all() and np.ptp(out.advantages_BT) > 0
   assert all(f"rewards/{name}" in metrics for name in NAMES)
-  # What is traced before the run has the same fields and sizes.
-  rollouts = rollouts_of(run, run.prompts.take(2)).rows()
-  traced = jax.eval_shape(run.measure_full, run.shapes(), rollouts, jnp.zeros(4))
-  for name in ("answer_logps_BM", "answer_mask_BM", "base_answer_logps_BM",
-               "step_answer_logps_BJM", "answer_span_BT", "noprompt_logps_BT",
-               "self_logps_B"):
-    now, before = getattr(found, name), getattr(traced, name)
-    assert (now.shape, now.dtype) == (before.shape, before.dtype), name
+  # What is traced before the run has the fields and types of the batch.
+  planned = {f.name: f.dtype for f in run.planned if f.axes and f.where in ("host", "model")}
+  assert planned.keys() >= {
+      "answer_logps_BM", "answer_mask_BM", "base_answer_logps_BM", "step_answer_logps_BJM",
+      "answer_span_BT", "noprompt_logps_BT", "self_logps_B"}
+  for name, dtype in planned.items(): assert found.columns[name].dtype == dtype, name
   stages = preflight.estimated_bytes(run, run.shapes())
   run.config.likelihood.max_tokens += 100
   more = preflight.estimated_bytes(run, run.shapes())
@@ -166,24 +164,14 @@ def test_rewards_read_them_and_preflight_knows_their_shapes(scored):
   assert [k for k in stages if more[k] > stages[k]] == ["activations of scoring"]
 
 
-def test_two_prompts_with_one_number_keep_their_answers(files, monkeypatch):
-  monkeypatch.setattr(rng, "number", lambda _: 7)
-  run = build.build(config_of(files))
-  prompts = run.prompts.take(2)
-  assert prompts[0].answer != prompts[1].answer
-  found = run.score(run.init(), rollouts_of(run, prompts), jnp.ones(4))
-  np.testing.assert_array_equal(found.answer_mask_BM.sum(axis=1),
-                                [len(prompts[b // 2].answer) for b in range(4)])
-
-
 def test_nothing_is_scored_that_nobody_reads(files):
   c = config_of(files)
   c.rewards = dict(reference=dict(name="likelihood.reference", coef=1.0))
   found = build.build(c)
   prompts = found.prompts.take(2)
-  scored = found.score(found.init(), rollouts_of(found, prompts), jnp.ones(4))
-  assert scored.answer_logps_BM is not None
-  assert all(getattr(scored, f) is None for f in (
+  scored = stages.score(found, found.init(), rollouts_of(found, prompts), np.ones(4), prompts).batch
+  assert "answer_logps_BM" in scored
+  assert all(f not in scored for f in (
       "base_answer_logps_BM", "step_answer_logps_BJM", "answer_span_BT",
       "noprompt_logps_BT", "self_logps_B", "old_logps_BT"))
 

@@ -16,16 +16,17 @@ from rlx.io import checkpoint
 from rlx.io import hf
 from rlx.io import metrics as io_metrics
 from rlx.io import tokenizer
-from rlx.learner import sharding
+from rlx.loops import advantage
 from rlx.loops import collect
+from rlx.loops import logps
 from rlx.loops import rl
-from rlx.loops import score
 from rlx.models import transformer
 from rlx.rollouts import budget
 from rlx.rollouts import padding
 from rlx.tools import convert
 from rlx.tools import evaluate
 from rlx.tools import view
+from tests import stages
 from tests import tiny
 
 OUTCOMES = dict(rewards=dict(outcome=dict(name="outcome.verdict", coef=1.0)),
@@ -71,8 +72,8 @@ def test_two_steps_a_resume_and_two_more_equal_four_bit_for_bit(
   state, host = tiny.restored(four_steps[0], tiny.config(tiny_files))
   resumed, resumed_host = tiny.restored(tmp_path, tiny.config(tiny_files))
   tiny.assert_equal_trees(state, resumed)
-  assert host["prompts"] == resumed_host["prompts"]
-  assert host["buffer"] == resumed_host["buffer"] and host["buffer"]
+  assert host.prompts == resumed_host.prompts
+  assert host.buffer == resumed_host.buffer and host.buffer
   np.testing.assert_equal(tiny.lines(four_steps[0]), tiny.lines(tmp_path))
   tables = [(w / "completions.jsonl").read_text() for w in (four_steps[0], tmp_path)]
   assert tables[0] == tables[1]
@@ -103,21 +104,26 @@ def test_groups_end_with_a_demonstration(tiny_files, tmp_path):
       rewards=dict(outcome=dict(name="outcome.verdict", coef=1.0)),
       advantages=dict(outcome=dict(name="group.against_sampled"), whiten=False))
   run = build.build(tiny.config(tiny_files, **changes))
-  state, host = run.init(), dict(buffer=[], rehearsed={})
-  rollouts, judged, _ = collect.batch(run, state, host, 0, Clock())
+  state, host = run.init(), rl.HostState(rehearsed={})
+  placed, _ = stages.collected(run, state, host, 0, Clock())
+  rollouts, scored = placed.host, placed.batch
   text = {rng.number(p.id): p.text for p in run.prompts.by_id(
       [f"jsonl/train/{i}" for i in range(64)])}
-  texts = [run.tokenizer.decode(ids) for ids in padding.completions(jax.device_get(rollouts))]
+  texts = [run.tokenizer.decode(ids) for ids in padding.completions(rollouts)]
   assert texts[3::4] == [text[int(p)] for p in rollouts.prompt_P]
   assert not set(texts[0::4]) & set(text.values())
-  scored = run.score(state, rollouts, **judged)
   np.testing.assert_array_equal(scored.demo_PG, [[False, False, False, True]] * 8)
-  scored, _ = run.advantage(state, scored)
-  state, metrics = run.learn_policy(state, rollouts, scored, 0)
+  state, _, metrics = stages.update(run, state, placed)
   assert metrics["policy/grad_norm"] > 0
   assert metrics["rollouts/sampler_gap_max"] < 1e-4  # Of samples; theirs is not known.
   with pytest.raises(ValueError, match="rollouts.max_tokens=3: the demonstration of 'jsonl/"):
     build.build(tiny.config(tiny_files, **changes, rollouts__max_tokens=3))
+
+
+def with_verify(run, verify):
+  """The run with other verdicts."""
+  return dataclasses.replace(run, verify=verify,
+                             collector=dataclasses.replace(run.collector, verify=verify))
 
 
 def test_a_second_pass_draws_more_of_hard_prompts(tiny_files):
@@ -128,12 +134,12 @@ def test_a_second_pass_draws_more_of_hard_prompts(tiny_files):
       advantages=dict(outcome=dict(name="group.mean_baseline"), whiten=False)))
   right = lambda prompts, rollouts: np.reshape(
       [float(ids[0] % 3 == 0) for ids in padding.completions(rollouts)], (len(prompts), -1))
-  run = dataclasses.replace(run, verify=right)
+  run = with_verify(run, right)
   state = run.init()
-  rollouts, judged, metrics = collect.batch(
-      run, state, dict(buffer=[], rehearsed={}), 0, Clock())
-  outcome_PG = np.asarray(judged["outcome_B"]).reshape(8, 7)
-  drawn_PG = ~np.isnan(outcome_PG)
+  placed, metrics = stages.collected(run, state, rl.HostState(rehearsed={}), 0, Clock())
+  rollouts, scored = placed.host, placed.batch
+  outcome_PG = np.asarray(scored.outcome_PG)
+  drawn_PG = np.asarray(scored.excluded_PG) != records.EXCLUDED.index("not_drawn")
   # Of 2: none right counts as 1/4, S = 3/8, M = 1: (1 - 3/4) / S = 1 more; 5 at most.
   more_P = np.asarray(budget.dars(outcome_PG[:, :2].sum(axis=1), 2, 7))
   assert 0 < (more_P > 0).sum() < 8
@@ -148,9 +154,8 @@ def test_a_second_pass_draws_more_of_hard_prompts(tiny_files):
   # A prompt's third completion is not its first again.
   texts = np.array(padding.completions(rollouts), object).reshape(8, 7)
   assert any(row[2] != row[0] and row[2] != row[1] for row in texts[drawn_PG[:, 2]])
-  scored = run.score(state, rollouts, **judged)
   assert np.abs(scored.sampler_logps_BT - scored.old_logps_BT).max() < 1e-4
-  _, metrics = run.learn_policy(state, rollouts, run.advantage(state, scored)[0], 0)
+  _, _, metrics = stages.update(run, state, placed)
   assert metrics["policy/grad_norm"] > 0
 
 
@@ -162,33 +167,34 @@ def test_what_the_start_solves_is_rehearsed_and_not_trained(tiny_files):
     return np.where([[p.id in solved] for p in prompts], 1.0, outcome_PG)
   def run_of(microbatches, **changes):
     changes = dict(rollouts__rehearsal=2) | changes
-    return dataclasses.replace(build.build(tiny.config(
+    return with_verify(build.build(tiny.config(
         tiny_files, **OUTCOMES, **changes, learner__minibatches=1,
         learner__microbatches=microbatches,
         advantages=dict(outcome=dict(name="group.grpo"), whiten=False),
-        learner__auxiliary=dict(name="auxiliary.rehearsal", coef=50.0))), verify=right)
+        learner__auxiliary=dict(name="auxiliary.rehearsal", coef=50.0))), right)
 
   def after(run):
-    state, host = run.init(), dict(buffer=[])
-    host["rehearsed"] = collect.solved(run, state)
-    assert sorted(host["rehearsed"]) == sorted(solved)
+    state, host = run.init(), rl.HostState()
+    host.rehearsed = collect.solved(run.collector, state)
+    assert sorted(host.rehearsed) == sorted(solved)
     found = []
     for step in range(3):
-      rollouts, judged, _ = collect.batch(run, state, host, step, Clock())
+      placed, _ = stages.collected(run, state, host, step, Clock())
+      rollouts, scored = placed.host, placed.batch
       numbers = [rng.number(i) for i in solved]
       is_stored_P = np.isin(rollouts.prompt_P, numbers)
       assert is_stored_P.tolist() == [False] * 6 + [True] * 2
-      ids = {rng.number(i): ids for i, ids in host["rehearsed"].items()}
+      ids = {rng.number(i): ids for i, ids in host.rehearsed.items()}
       completions = padding.completions(rollouts)
       assert completions[27::4] == [ids[int(p)] for p in rollouts.prompt_P[6:]]
       assert all(not c for c in completions[24:27] + completions[28:31])
-      scored = run.score(state, rollouts, **judged)
-      assert np.isnan(scored.outcome_B[24:]).all() and scored.learn_B[:24].all()
+      # The verifier found them right; they are excluded by what they are.
+      assert (scored.outcome_B[27::4] == 1).all()
+      assert not scored.learn_B[24:].any() and scored.learn_B[:24].all()
       np.testing.assert_array_equal(scored.rehearsal_BT.any(axis=1),
                                     [False] * 27 + [True] + [False] * 3 + [True])
-      state, metrics = run.learn_policy(
-          state, rollouts, run.advantage(state, scored)[0], step)
-      state = run.follow(state, metrics)
+      state, _, metrics = stages.update(run, state, placed, step)
+      state = run.end_step(state, metrics)
       found.append(float(metrics["policy/auxiliary"]))
       assert metrics["rollouts/sampler_gap_max"] < 1e-4
       # On-policy z-scores have a mean of 0, so that this is all of the loss.
@@ -200,9 +206,9 @@ def test_what_the_start_solves_is_rehearsed_and_not_trained(tiny_files):
   jax.tree.map(functools.partial(np.testing.assert_allclose, atol=2e-6),
                one.policy, two.policy)
   with pytest.raises(ValueError, match="rollouts.rehearsal=7: the start solves 0 of 64"):
-    run = dataclasses.replace(run_of(1, rollouts__rehearsal=7), verify=(
-        lambda prompts, _: np.zeros((len(prompts), 4))))
-    collect.solved(run, run.init())
+    run = with_verify(run_of(1, rollouts__rehearsal=7),
+                      lambda prompts, _: np.zeros((len(prompts), 4)))
+    collect.solved(run.collector, run.init())
 
 
 def test_remax_compares_with_the_greedy_completion(tiny_files):
@@ -210,15 +216,15 @@ def test_remax_compares_with_the_greedy_completion(tiny_files):
       tiny_files, **OUTCOMES, rollouts__per_prompt=1, learner__minibatches=1,
       advantages=dict(outcome=dict(name="batch.remax"), whiten=False)))
   state = run.init()
-  rollouts, judged, _ = collect.batch(
-      run, state, dict(buffer=[], rehearsed={}), 0, Clock())
+  placed, _ = stages.collected(run, state, rl.HostState(rehearsed={}), 0, Clock())
+  rollouts, scored = placed.host, placed.batch
   by_number = {rng.number(p.id): p for p in run.prompts.all()}
   prompts = [by_number[int(p)] for p in rollouts.prompt_P]
-  greedy = run.eval_sample["greedy"](state.policy, *run.encode(prompts), rng.key(0, "x"))
+  greedy = run.sampling.greedy(state.policy, *run.sampling.encode(prompts), rng.key(0, "x"))
   want_B = run.verify(prompts, jax.device_get(greedy))[:, 0]
-  np.testing.assert_allclose(judged["greedy_B"], want_B, rtol=1e-6)
+  np.testing.assert_allclose(scored.greedy_B, want_B, rtol=1e-6)
   assert len(set(want_B.tolist())) > 1
-  scored, _ = run.advantage(state, run.score(state, rollouts, **judged))
+  scored, _ = run.advantage(state, scored)
   np.testing.assert_allclose(
       np.where(scored.action_BT[:, 0], scored.advantages_BT[:, 0], 0),
       scored.outcome_B - want_B, atol=1e-6)
@@ -246,7 +252,7 @@ def test_groups_left_out_by_the_spread_of_their_rewards(tiny_files):
       tiny_files, rewards=OUTCOMES["rewards"], learner__reward_std_filter=_SPREAD,
       advantages=dict(outcome=dict(name="group.rloo"), whiten=False)))
   outcome_PG = np.float32([[1, 0, 0, 0], [1, 1, 0, 0]] * 4)
-  scored = records.Scored(outcome_B=outcome_PG.ravel(), action_BT=np.ones((32, 2), bool),
+  scored = records.Batch(outcome_B=outcome_PG.ravel(), action_BT=np.ones((32, 2), bool),
                           group=4)
   state = run.init().replace(step=1, reward_std=np.float32(.55))
   scored, metrics = run.advantage(state, scored)
@@ -266,9 +272,9 @@ def test_annealed_rollouts_are_scored_at_the_temperature_that_is_learned(tiny_fi
   lines = io_metrics.read(tmp_path)
   for l in lines[:3]:
     assert l["rollouts/sampler_gap_max"] < 1e-4
-    np.testing.assert_allclose(l["policy/behaviour_mean"], 1, atol=1e-4)
+    np.testing.assert_allclose(l["policy/rollout_correction_mean"], 1, atol=1e-4)
   assert lines[3]["rollouts/sampler_gap_max"] > 1e-2
-  assert abs(lines[3]["policy/behaviour_mean"] - 1) > 1e-4
+  assert abs(lines[3]["policy/rollout_correction_mean"] - 1) > 1e-4
 
 
 def test_a_reset_of_the_kl_reference_is_not_seen_by_the_prm(tiny_files):
@@ -276,16 +282,15 @@ def test_a_reset_of_the_kl_reference_is_not_seen_by_the_prm(tiny_files):
   run = build.build(tiny.config(tiny_files, **changes))
   state = run.init()
   prompts = run.prompts.take(8)
-  rollouts = run.sample(state.policy, *run.encode(prompts), rng.key(0, "sample", 0))
+  rollouts = run.sampling.train(state.policy, *run.sampling.encode(prompts), rng.key(0, "sample", 0))
   outcome_B = np.float32(run.verify(prompts, jax.device_get(rollouts))).reshape(-1)
-  start = jax.device_get(run.score(state, rollouts, outcome_B))
+  start = jax.device_get(stages.score(run, state, rollouts, outcome_B).batch)
   np.testing.assert_array_equal(start.ref_logps_BT, start.old_logps_BT)
   seen = {}
   for step in range(2):
-    scored, _ = run.advantage(state, run.score(state, rollouts, outcome_B))
-    state, _ = run.learn_policy(state, rollouts, scored, step)
-    state = run.follow(state, {})
-    seen[step] = jax.device_get((run.score(state, rollouts, outcome_B), state))
+    state, *_ = stages.update(run, state, stages.score(run, state, rollouts, outcome_B), step)
+    state = run.end_step(state, {})
+    seen[step] = jax.device_get((stages.score(run, state, rollouts, outcome_B).batch, state))
   (one, before), (two, after) = seen[0], seen[1]
   for scored in (one, two):  # The PRM and its reference are where they were.
     np.testing.assert_array_equal(scored.prm_ref_logps_BT, start.prm_ref_logps_BT)
@@ -297,8 +302,7 @@ def test_a_reset_of_the_kl_reference_is_not_seen_by_the_prm(tiny_files):
   moments = lambda s: sum(np.abs(x).sum() for x in jax.tree.leaves(s.policy_opt))
   assert moments(before) > 0 and moments(after) == 0
   # The policy goes on: its arrays are donated, the reference is a copy.
-  scored, _ = run.advantage(state, run.score(state, rollouts, outcome_B))
-  state, _ = run.learn_policy(state, rollouts, scored, 2)
+  state, *_ = stages.update(run, state, stages.score(run, state, rollouts, outcome_B), 2)
   tiny.assert_equal_trees(jax.device_get(state.kl_reference),
                after.policy)
 
@@ -383,20 +387,18 @@ def _one_step(tiny_files, rollouts=None, **changes):
   state = run.init()
   prompts = run.prompts.take(8)
   if rollouts is None:
-    rollouts = run.sample(state.policy, *run.encode(prompts), rng.key(0, "sample", 0))
-  else:
-    rollouts = sharding.place_rows(rollouts, run.mesh)
+    rollouts = run.sampling.train(state.policy, *run.sampling.encode(prompts), rng.key(0, "sample", 0))
   outcome_PG = run.verify(prompts, jax.device_get(rollouts)).astype(np.float32)
   # One verdict that could not be told, so that validity matters.
   outcome_PG[0, 0] = np.nan
-  outcome_B = sharding.place_rows(outcome_PG.reshape(-1), run.mesh)
   metrics = {}
   for step in range(2):  # The second time the PRM differs from its reference.
-    scored = run.score(state.replace(step=step), rollouts, outcome_B)
-    state, scored, m = run.learn_prm(state, rollouts, scored)
-    scored, m2 = run.advantage(state, scored)
-    state, m3 = run.learn_value(state, rollouts, scored, step)
-    state, m4 = run.learn_policy(state, rollouts, scored, step)
+    placed = stages.score(run, state.replace(step=step), rollouts, outcome_PG.reshape(-1))
+    state, batch, m = run.learn_prm(state, placed)
+    batch, m2 = run.advantage(state, batch)
+    placed = placed.replace(batch=batch)
+    state, m3 = run.learn_value(state, placed, step)
+    state, _, m4 = run.learn_policy(state, placed, step)
     metrics |= m | m2 | m3 | m4
   return jax.device_get((state, rollouts, metrics))
 
@@ -437,8 +439,8 @@ def test_weights_of_the_policy_loss(tiny_files, one_device):
       tiny_files, rollouts,
       learner__rollout_correction=dict(name="rollout_correction.tis", cap=.1),
       learner__token_weight=dict(name="token_weight.steer", shape="linear", low=.5, high=.5))
-  assert "policy/behaviour_mean" not in metrics
-  np.testing.assert_allclose(other_metrics["policy/behaviour_mean"], .1, rtol=1e-6)
+  assert "policy/rollout_correction_mean" not in metrics
+  np.testing.assert_allclose(other_metrics["policy/rollout_correction_mean"], .1, rtol=1e-6)
   for key in ("policy/loss", "policy/grad_norm"):
     np.testing.assert_allclose(other_metrics[key], .05 * metrics[key], rtol=2e-2, err_msg=key)
 
@@ -450,14 +452,14 @@ def test_a_single_optimizer_step_needs_no_pass_before_it(
     tiny_files, one_device, monkeypatch, changes):
   """Same parameters and metrics as with old_logps computed beforehand."""
   changes = dict(changes, learner__minibatches=1)
-  passes, logps_fn = [], score.logps_fn
+  passes, logps_fn = [], logps.compiled
   def counted(*key):
     fn = logps_fn(*key)
     return lambda *args: passes.append(key) or fn(*args)
-  monkeypatch.setattr(score, "logps_fn", counted)
+  monkeypatch.setattr(logps, "compiled", counted)
   state, _, metrics = _one_step(tiny_files, one_device[1], **changes)
   without = len(passes)
-  monkeypatch.setattr(score, "reads_old_logps", lambda *_: True)
+  monkeypatch.setattr(methods, "_given_by_update", lambda *_: ())
   other, _, other_metrics = _one_step(tiny_files, one_device[1], **changes)
   assert len(passes) - without == without + 2  # The policy's, in each of the two steps.
   jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-6),
@@ -471,25 +473,25 @@ def test_a_single_optimizer_step_needs_no_pass_before_it(
 def test_the_policy_as_the_prms_reference_is_scored_at_temperature_1(
     tiny_files, monkeypatch, temperature, passes):
   """Equal weights: the log-ratio is exactly 0, the cross-entropy ln 2."""
-  taken, logps_fn = [], score.logps_fn
+  taken, logps_fn = [], logps.compiled
   def counted(*key):
     fn = logps_fn(*key)
     return lambda *args: taken.append(key[1]) or fn(*args)
-  monkeypatch.setattr(score, "logps_fn", counted)
+  monkeypatch.setattr(logps, "compiled", counted)
   c = tiny.config(tiny_files, prm__reference="policy", prm__minibatches=1)
   c.rollouts.decoding.temperature = temperature
   run = build.build(c)
   state = run.init()
-  rollouts = run.sample(state.policy, *run.encode(run.prompts.take(8)), rng.key(0, "sample", 0))
-  scored = run.score(state, rollouts, sharding.place_rows(
-      np.arange(32, dtype=np.float32) % 2, run.mesh))
+  rollouts = run.sampling.train(state.policy, *run.sampling.encode(run.prompts.take(8)), rng.key(0, "sample", 0))
+  placed = stages.score(run, state, rollouts, np.arange(32) % 2)
+  scored = placed.batch
   assert scored.action_BT.any() and (scored.prm_logps_BT == scored.prm_ref_logps_BT).all()
   assert sorted(taken) == sorted([1.0, 1.0, temperature][:passes])
   assert np.abs(scored.old_logps_BT - scored.sampler_logps_BT).max() < 1e-4
   assert (scored.old_logps_BT == scored.prm_ref_logps_BT).all() == (temperature == 1)
-  state, scored, metrics = run.learn_prm(state, rollouts, scored)
+  state, scored, metrics = run.learn_prm(state, placed)
   assert metrics["prm/loss"] == pytest.approx(np.log(2), abs=1e-6)
-  metrics = score.old_metrics(scored, temperature)
+  metrics = advantage.old_metrics(scored, temperature)
   assert metrics.get("prm/kl_policy") == (0 if temperature == 1 else None)
 
 
@@ -503,7 +505,8 @@ def test_who_asks_for_old_logps_before_the_update(tiny_files, changes, passes):
   if estimators := changes.get("advantages"):
     changes = dict(changes, advantages=dict(estimators, whiten=True))
   c = tiny.config(tiny_files, **dict(dict(learner__minibatches=1), **changes))
-  assert score.reads_old_logps(c, methods.of(c)) == passes
+  planned = methods.of(c).planned(c)
+  assert any(f.name == "old_logps_BT" for f in planned) == passes
 
 
 def test_ppo_with_a_value_model_and_kl_in_both_places(tiny_files, one_device):
@@ -527,12 +530,12 @@ def test_orders_of_the_prm_update(tiny_files):
                                 rewards__process__norm="none", **more))
     state = run.init()
     prompts = run.prompts.take(8)
-    rollouts = run.sample(state.policy, *run.encode(prompts), rng.key(0, "sample", 0))
+    rollouts = run.sampling.train(state.policy, *run.sampling.encode(prompts), rng.key(0, "sample", 0))
     outcome_B = np.float32(run.verify(prompts, jax.device_get(rollouts))).reshape(-1)
-    scored = run.score(state, rollouts, outcome_B)
-    old = jax.device_get((scored.prm_logps_BT, state.prm))
-    state, scored, _ = run.learn_prm(state, rollouts, scored)
-    now = run.score(state, rollouts, outcome_B).prm_logps_BT
+    placed = stages.score(run, state, rollouts, outcome_B)
+    old = jax.device_get((placed.batch.prm_logps_BT, state.prm))
+    state, scored, _ = run.learn_prm(state, placed)
+    now = stages.score(run, state, rollouts, outcome_B).batch.prm_logps_BT
     return old, jax.device_get((scored.prm_logps_BT, state.prm)), np.asarray(now)
   (old, prm), (used, prm_after), now = after_two("single")
   np.testing.assert_array_equal(used, old)
@@ -562,37 +565,38 @@ def test_draws_until_the_batch_is_full_and_says_when_it_cannot(tiny_files):
     turns = iter(accuracies)
     return lambda prompts, _: np.array([
         [1.0] * a + [0.0] * (4 - a) for a in next(turns)])
-  stub = dataclasses.replace(run, sample=sample, lay_out=lambda params: None, verify=verify_as(
-      [[2, 4, 2, 0], [2, 2, 2, 4]]))
-  host = dict(buffer=[], rehearsed={})
+  stub = dataclasses.replace(run.collector, sample=sample, lay_out=lambda params: None,
+                             verify=verify_as([[2, 4, 2, 0], [2, 2, 2, 4]]))
+  host = rl.HostState(rehearsed={})
   state = records.TrainState(step=0, policy=None, policy_opt=None)
-  rollouts, judged, metrics = collect.batch(stub, state, host, 0, Clock())
+  batch, metrics = collect.batch(stub, state, host, 0, Clock())
   assert metrics["rollouts/draws"] == 2 and metrics["rollouts/pass_fraction"] == 5 / 8
-  np.testing.assert_array_equal(judged["outcome_B"], [1, 1, 0, 0] * 4)
+  np.testing.assert_array_equal(batch.outcome_B, [1, 1, 0, 0] * 4)
   first, second = asked
   kept = [first[0], first[2], second[0], second[1]]
-  np.testing.assert_array_equal(rollouts.prompt_P, kept)
+  np.testing.assert_array_equal(batch.rollouts.prompt_P, kept)
   # The surplus group waits by id and is asked first in the next step.
-  assert [rng.number(i) for i in host["buffer"]] == [second[2]]
+  assert [rng.number(i) for i in host.buffer] == [second[2]]
   stub = dataclasses.replace(stub, verify=verify_as([[2, 2, 2, 2]]))
   collect.batch(stub, state, host, 1, Clock())
-  assert asked[2][0] == second[2] and host["buffer"] == []
+  assert asked[2][0] == second[2] and host.buffer == []
   assert len(set(asked[2].tolist())) == 4
   # The cap: three draws, then groups that failed fill up, or a clear line.
   stub = dataclasses.replace(stub, verify=verify_as([[4] * 4, [0] * 4, [4, 2, 4, 4]]))
-  _, judged, metrics = collect.batch(stub, state, host, 2, Clock())
+  batch, metrics = collect.batch(stub, state, host, 2, Clock())
   assert metrics["rollouts/draws"] == 3 and metrics["rollouts/filled"] == 3
-  np.testing.assert_array_equal(judged["outcome_B"], [1, 1, 0, 0] + [1] * 12)
-  # Or they keep the batch's shape and have no verdict, and are counted all the same.
-  stub.config.rollouts.fill = "drop"
-  stub = dataclasses.replace(stub, verify=verify_as([[4] * 4, [0] * 4, [4, 2, 4, 4]]))
-  rollouts, judged, metrics = collect.batch(stub, state, host, 2, Clock())
-  assert metrics["rollouts/filled"] == 3 and len(rollouts.completion_len_B) == 16
-  np.testing.assert_array_equal(judged["outcome_B"], [1, 1, 0, 0] + [np.nan] * 12)
-  stub.config.rollouts.fill = "error"
-  stub = dataclasses.replace(stub, verify=verify_as([[4] * 4] * 3))
+  np.testing.assert_array_equal(batch.outcome_B, [1, 1, 0, 0] + [1] * 12)
+  # Or they keep the batch's shape and their verdicts, and do not learn.
+  stub = dataclasses.replace(stub, fill="drop",
+                             verify=verify_as([[4] * 4, [0] * 4, [4, 2, 4, 4]]))
+  batch, metrics = collect.batch(stub, state, host, 2, Clock())
+  assert metrics["rollouts/filled"] == 3 and len(batch.rollouts.completion_len_B) == 16
+  np.testing.assert_array_equal(batch.outcome_B, [1, 1, 0, 0] + [1] * 12)
+  filtered = records.EXCLUDED.index("filtered")
+  np.testing.assert_array_equal(batch.excluded_B, [0] * 4 + [filtered] * 12)
+  stub = dataclasses.replace(stub, fill="error", verify=verify_as([[4] * 4] * 3))
   with pytest.raises(ValueError, match=(
-      r"0 of 12 prompts passed rollouts.filter_groups=.* in 3 draws, 4 are needed")):
+      r"0 of 12 prompts passed rollouts.filter_groups in 3 draws, 4 are needed")):
     collect.batch(stub, state, host, 3, Clock())
 
 
@@ -617,7 +621,7 @@ def test_adapters_train_over_one_frozen_base(tiny_files, tmp_path):
   args = (tokens, columns, columns >= 0)
   hidden = jax.jit(transformer.hidden, static_argnums=1)
   found = hidden(params, config, *args)
-  np.testing.assert_allclose(found, hidden(full, run.model_config, *args), atol=1e-5)
+  np.testing.assert_allclose(found, hidden(full, run.models["policy"], *args), atol=1e-5)
   assert np.abs(hidden(start.frozen, config, *args) - found).max() > 1e-4
 
 

@@ -6,9 +6,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from rlx import build
 from rlx import methods
 from rlx.core import records
-from rlx.loops import score
 
 # Two completions of a prompt, of two steps of two tokens each.
 ENDS_BT = jnp.array([[False, True, False, True]] * 2)
@@ -18,9 +18,9 @@ def advantages(key, outcome_B, *, changes=(), **fields):
   """Of completions of four tokens, two of each prompt."""
   c = importlib.import_module(f"configs.papers.{key}").get_config()
   for section, values in dict(changes).items(): c.rewards[section].update(values)
-  scored = records.Scored(action_BT=jnp.ones((len(outcome_B), 4), bool), group=2,
+  scored = records.Batch(action_BT=jnp.ones((len(outcome_B), 4), bool), group=2,
                           outcome_B=jnp.array(outcome_B), **fields)
-  of = score.advantage(c, methods.of(c))
+  of = build.advantage_of(c, methods.of(c))
   state = types.SimpleNamespace(kl_coef=c.kl.coef, step=1000)
   return of(state, scored)[0].advantages_BT
 

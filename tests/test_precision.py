@@ -9,9 +9,9 @@ from configs import quickstart
 from rlx import build
 from rlx.core import rng
 from rlx.io import metrics as io_metrics
-from rlx.learner import sharding
 from rlx.loops import rl
 from rlx.tools import preflight
+from tests import stages as stages_
 
 # Where rounding to 8 bits would be felt: all of these are float32.
 WIDE = {"exp", "exp2", "log", "log1p", "rsqrt", "sqrt", "sin", "cos", "div",
@@ -73,10 +73,9 @@ class Recorder:
 def steps(run):
   """{"learner", "prm", "score"}: the traced steps of a run."""
   updates = {name: Recorder(run.updates[name]) for name in ("learner", "prm")}
-  scorers = tuple(map(Recorder, run.scorers))
-  preflight.compiled_bytes(
-      dataclasses.replace(run, updates=updates, scorers=scorers), run.shapes())
-  return {name: r.traced for name, r in (updates | {"score": scorers[0]}).items()}
+  traced = preflight.traced_steps(dataclasses.replace(run, updates=updates), run.shapes())
+  return {name: r.traced for name, r in updates.items()} | {
+      "score": traced["activations of scoring"][0][0]}
 
 
 @pytest.mark.parametrize("name", ["learner", "prm", "score"])
@@ -95,15 +94,15 @@ def test_only_activations_are_bfloat16(steps, name):
 def test_frozen_weights_in_the_activations_dtype_change_no_bit(run):
   """Half the bytes of references: the same completions and log-probs, no reward at the start."""
   half = build.build(config_of(**{"model.frozen_dtype": "bfloat16"}))
-  prompts, key = run.encode(run.eval_prompts[:8]), rng.key(0, "sample", 0)
-  outcome_B = sharding.place_rows(np.float32([1, 0] * 16), run.mesh)
+  prompts, key = run.sampling.encode(run.eval_prompts[:8]), rng.key(0, "sample", 0)
   found, bytes_of = [], []
   for r in (run, half):
     state = r.init()
     # Away from weights that were stored in fewer bits than float32 has.
     state = state.replace(policy=jax.tree.map(lambda x: x * 1.001, state.policy))
-    rollouts = sharding.place_rows(jax.device_get(r.sample(state.policy, *prompts, key)), r.mesh)
-    found.append(jax.device_get((rollouts, r.score(state, rollouts, outcome_B))))
+    rollouts = jax.device_get(r.sampling.train(state.policy, *prompts, key))
+    batch = stages_.score(r, state, rollouts, np.float32([1, 0] * 16)).batch
+    found.append((rollouts, jax.device_get(batch)))
     bytes_of.append(preflight.held_bytes(r.shapes()))
   jax.tree.map(np.testing.assert_array_equal, *found)
   np.testing.assert_array_equal(found[1][1].prm_logps_BT, found[1][1].prm_ref_logps_BT)

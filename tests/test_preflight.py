@@ -13,9 +13,9 @@ from rlx.core import rng
 from rlx.learner import memory
 from rlx.learner import sharding
 from rlx.loops import rl
-from rlx.loops import score
 from rlx.models import size
 from rlx.tools import preflight
+from tests import stages as stages_
 
 
 def config_of(**changes):
@@ -57,7 +57,7 @@ def test_bytes_of_a_trained_parameter(changes, each):
   """And no advice to store what is trained in fewer bits."""
   run = build.build(config_of(**changes))
   held = preflight.held_bytes(run.shapes())
-  parameters = size.param_count(run.model_config)
+  parameters = size.param_count(run.models["policy"])
   for name in ("policy + optimizer", "PRM + optimizer"):
     assert 0 <= held[name] - each * parameters < 16  # Counters.
   assert held["reference"] == parameters * (2 if changes else 4)
@@ -78,33 +78,33 @@ def test_steps_are_predicted_and_not_compiled_again(run, stages, caplog):
   """A whole step on rows of full length and different prompts: the same programs, and
   the bytes XLA says they take."""
   state = run.init()
-  rollouts = run.sample(state.policy, *run.encode(run.prompts.take(4)),
+  rollouts = run.sampling.train(state.policy, *run.sampling.encode(run.prompts.take(4)),
                         rng.key(0, "sample", 0))
-  rollouts, outcome_B = sharding.place_rows(
-      (jax.device_get(rollouts), np.float32([1, 0] * 4)), run.mesh)
+  rollouts, outcome_B = jax.device_get(rollouts), np.float32([1, 0] * 4)
   x, t = rollouts.prompt_width, 8
+  tokens_BS = np.array(rollouts.tokens_BS)
+  tokens_BS[:, 0] = np.arange(8)  # No two prompts share a trunk.
   rollouts = rollouts.replace(
-      tokens_BS=rollouts.tokens_BS.at[:, 0].set(jax.numpy.arange(8)),
-      prompt_len_B=jax.numpy.full_like(rollouts.prompt_len_B, x),
-      completion_len_B=jax.numpy.full_like(rollouts.completion_len_B, t))
+      tokens_BS=tokens_BS, prompt_len_B=np.full_like(rollouts.prompt_len_B, x),
+      completion_len_B=np.full_like(rollouts.completion_len_B, t))
   taken, updates = {}, dict(run.updates)
   def watched(name):
     def lower(params, opt_state, part):
-      batch = *part, score.pack(run.config, run.model_config, run.mesh, part[0], 1)
+      batch = *part, placed.plan(run.models["policy"], 1)
       found = updates[name].lower(
           params, opt_state, batch, state.frozen).compile().memory_analysis()
       taken[name] = found.temp_size_in_bytes + sum(x.nbytes for x in jax.tree.leaves(batch))
     return lower
   with jax.log_compiles(), caplog.at_level(logging.WARNING, logger="jax"):
-    scored = run.score(state, rollouts, outcome_B)
-    watched("prm")(state.prm, state.prm_opt, (rollouts.rows(), scored))
-    state, scored, _ = run.learn_prm(state, rollouts, scored)
-    scored, _ = run.advantage(state, scored)
-    watched("learner")(state.policy, state.policy_opt,
-                       (rollouts.rows(), scored, outcome_B))
-    state, _ = run.learn_policy(state, rollouts, scored, 0)
+    placed = stages_.score(run, state, rollouts, outcome_B)
+    rows = placed.rollouts.rows()
+    watched("prm")(state.prm, state.prm_opt, (rows, placed.batch))
+    state, batch, _ = run.learn_prm(state, placed)
+    batch, _ = run.advantage(state, batch)
+    watched("learner")(state.policy, state.policy_opt, (rows, batch, placed.batch.outcome_B))
+    state, *_ = run.learn_policy(state, placed.replace(batch=batch), 0)
   compiled = [r.getMessage() for r in caplog.records if "Compiling" in r.getMessage()]
-  assert any("jit(of)" in m for m in compiled)  # The log is read: advantages compile.
+  assert any("jit(compute)" in m for m in compiled)  # The log is read: advantages compile.
   assert not [m for m in compiled if "jit(step)" in m or "jit(logps_of)" in m]
   assert stages["activations of the PRM update"] == pytest.approx(taken["prm"], rel=0.2)
   assert stages["activations of the policy update"] == pytest.approx(
@@ -213,12 +213,13 @@ def test_cache_is_counted_per_prompt_and_completion(run, chunk, suffix):
   With chunks of 4 a suffix of 8 may be copied into one of 12.
   """
   run = dataclasses.replace(run, config=config_of(**{"rollouts.chunk": chunk}))
-  m, weights = run.model_config, _bytes_on_a_device(run.lay_out(run.init().policy))
+  m, weights = run.models["policy"], _bytes_on_a_device(run.sampling.lay_out(run.init().policy))
   per_token = 2 * m.n_layers * m.n_kv_heads * m.head_dim * 4
   assert preflight.cache_bytes(run) == {
       "KV cache of sampling": weights + (4 * 18 + 8 * (18 + suffix)) * per_token,
       "KV cache of evaluation": weights + (4 * 18 + 4 * (18 + suffix)) * per_token}
-  run = dataclasses.replace(run, slots=dict(run.slots, train=2))
+  run = dataclasses.replace(run, sampling=dataclasses.replace(
+      run.sampling, slots=dict(run.sampling.slots, train=2)))
   assert preflight.cache_bytes(run)["KV cache of sampling"] == (
       weights + (4 * 18 + 2 * (18 + suffix)) * per_token)
 
@@ -228,7 +229,7 @@ def test_weights_are_counted_where_decoding_reads_them():
   found = {}
   for fsdp in (1, 2):
     run = build.build(config_of(**{"mesh.fsdp": fsdp, "mesh.tensor": 2}))
-    m, weights = run.model_config, _bytes_on_a_device(run.lay_out(run.init().policy))
+    m, weights = run.models["policy"], _bytes_on_a_device(run.sampling.lay_out(run.init().policy))
     kv = (4 * 18 + 8 * (18 + 8)) * m.n_layers * m.n_kv_heads * m.head_dim * 4 // fsdp
     found[fsdp] = preflight.cache_bytes(run)["KV cache of sampling"], weights, kv
   total, weights, kv = found[1]

@@ -1,4 +1,5 @@
 """Kills, preemption, damaged checkpoints, full disks, bad updates: nothing is lost."""
+import dataclasses
 import json
 import os
 import pathlib
@@ -71,7 +72,7 @@ def saved(model):
     checkpoints = checkpoint.Checkpoints(workdir)
     state, host = rl.restore(run, checkpoints)
     checkpoints.close()
-    return jax.device_get(state), {k: v for k, v in host.items() if "seconds" not in k}
+    return jax.device_get(state), dataclasses.replace(host, seconds=None, seconds_before=None)
   return read
 
 
@@ -202,19 +203,19 @@ def test_updates_that_stay_non_finite_leave_batch_and_parameters(
     model, whole, saved, tmp_path, monkeypatch):
   shutil.copytree(tiny.killed_after(whole, 2, tmp_path / "run"), tmp_path / "copy")
   workdir = tmp_path / "run"
-  advantage = build.score.advantage
+  advantage_of = build.advantage_of
   def poisoned(c, methods):
-    fn = advantage(c, methods)
-    def of(state, scored):
-      scored, metrics = fn(state, scored)
-      return scored.replace(advantages_BT=scored.advantages_BT * np.nan), metrics
-    return of
-  monkeypatch.setattr(build.score, "advantage", poisoned)
+    fn = advantage_of(c, methods)
+    def advantage(state, batch):
+      batch, metrics = fn(state, batch)
+      return batch.replace(advantages_BT=batch.advantages_BT * np.nan), metrics
+    return advantage
+  monkeypatch.setattr(build, "advantage_of", poisoned)
   with pytest.raises(ValueError, match="learner.max_skipped=2: that many .*stuck.npz has"):
     rl.train(config_of(model, learner__max_skipped=2), workdir)
   monkeypatch.undo()
   batch = np.load(workdir / "stuck.npz")
-  assert np.isnan(batch["scored.advantages_BT"]).all() and batch["rollouts.tokens_BS"].any()
+  assert np.isnan(batch["batch.advantages_BT"]).all() and batch["rollouts.tokens_BS"].any()
   (state, _), (before, _) = saved(workdir), saved(tmp_path / "copy")
   assert state.step == 4
   tiny.assert_equal_trees(state.policy, before.policy)
@@ -245,11 +246,11 @@ def test_a_resume_decodes_as_many_rows_at_once_as_before(model, tmp_path, monkey
   """Whatever memory the device has then: other slots are other bits of log-probs."""
   c, built = config_of(model, memory_check="off", steps=2, eval__every=0), build.build
   run, slots = built(c), []
-  row = (4 + 4 + 4) * size.kv_bytes_per_token(run.model_config)
+  row = (4 + 4 + 4) * size.kv_bytes_per_token(run.models["policy"])
   held = memory.tree_bytes(run.shapes())
 
   def build_and_note(*args, **options):
-    slots.append((run := built(*args, **options)).slots)
+    slots.append((run := built(*args, **options)).sampling.slots)
     return run
 
   def train(name, steps, rows):
@@ -263,7 +264,7 @@ def test_a_resume_decodes_as_many_rows_at_once_as_before(model, tmp_path, monkey
   train("resumed", 2, 1000)
   assert slots == 3 * [dict(train=6, greedy=None, sampled=None)]
   assert_same(tmp_path / "resumed", tmp_path / "whole")
-  assert built(c).slots["train"] is None
+  assert built(c).sampling.slots["train"] is None
   (tmp_path / "resumed" / "versions.json").write_text("{")
   with pytest.raises(ValueError, match="^.*versions.json: "): train("resumed", 3, 6)
 

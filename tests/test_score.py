@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from configs import base
+from rlx import build
 from rlx import config_validation
 from rlx import methods
 from rlx.advantages import combine
 from rlx.core import records
 from rlx.core import schedule
-from rlx.loops import score
 
 P, G, T = 3, 4, 5
 GAE = dict(name="temporal.gae", gamma=0.9, lam=0.8)
@@ -29,7 +29,7 @@ def batch():
   f32 = lambda *shape: jnp.asarray(draw.normal(size=shape), jnp.float32)
   lengths_B1 = draw.integers(1, T + 1, (P * G, 1))
   mask_BT = jnp.asarray(np.arange(T)[None] < lengths_B1)
-  return records.Scored(
+  return records.Batch(
       action_BT=mask_BT, outcome_B=jnp.asarray(draw.integers(0, 2, P * G), jnp.float32),
       prm_logps_BT=f32(P * G, T), prm_old_logps_BT=f32(P * G, T),
       prm_ref_logps_BT=f32(P * G, T), old_logps_BT=f32(P * G, T), ref_logps_BT=f32(P * G, T),
@@ -37,9 +37,9 @@ def batch():
 
 
 def scored_by(c, kl_coef=0.0, step=0, **changes):
-  """Scored with advantages, and metrics."""
+  """Batch with advantages, and metrics."""
   state = types.SimpleNamespace(kl_coef=jnp.float32(kl_coef), step=step)
-  return score.advantage(c, methods.of(c))(state, batch().replace(**changes))
+  return build.advantage_of(c, methods.of(c))(state, batch().replace(**changes))
 
 
 def advantages(c, kl_coef=0.0, step=0):
@@ -99,7 +99,7 @@ def test_a_coefficient_follows_its_schedule():
 
 def test_a_schedule_compiles_nothing_again(monkeypatch):
   c = config(dict(outcome=dict(OUTCOME, warmup_steps=9)), dict(outcome=dict(name="group.rloo")))
-  learn, scored = score.advantage(c, methods.of(c)), batch()
+  learn, scored = build.advantage_of(c, methods.of(c)), batch()
   traced, factor = [], schedule.factor
   monkeypatch.setattr(schedule, "factor", lambda *a, **k: traced.append(a) or factor(*a, **k))
   for step in (1, 2, 3):
@@ -148,9 +148,9 @@ def whitened(outcome, estimator):
   c = base.get_config()
   c.rewards, c.advantages = dict(outcome=OUTCOME), dict(outcome=dict(name=estimator), whiten=True)
   mask_BT = jnp.ones((8, 2), bool).at[1:, 1].set(False)
-  scored = records.Scored(action_BT=mask_BT, outcome_B=jnp.asarray(outcome), group=4)
+  scored = records.Batch(action_BT=mask_BT, outcome_B=jnp.asarray(outcome), group=4)
   state = types.SimpleNamespace(kl_coef=jnp.float32(0), step=0)
-  found, _ = score.advantage(c, methods.of(c))(state, scored)
+  found, _ = build.advantage_of(c, methods.of(c))(state, scored)
   return np.asarray(found.advantages_BT)
 
 
@@ -213,6 +213,6 @@ def test_an_estimators_own_metrics_are_logged():
   more.fields = rloo.fields
   found.estimators["outcome"] = gamma, more
   state = types.SimpleNamespace(kl_coef=jnp.float32(0), step=0)
-  metrics = score.advantage(c, found)(state, batch())[1]
+  metrics = build.advantage_of(c, found)(state, batch())[1]
   assert metrics["advantages/outcome_size"] == 7
   np.testing.assert_allclose(metrics["advantages/outcome_right"], batch().outcome_B.mean())

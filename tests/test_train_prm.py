@@ -10,12 +10,13 @@ from rlx import build
 from rlx.evals import best_of_n
 from rlx.io import checkpoint
 from rlx.io import metrics as io_metrics
+from rlx.loops import annotations
 from rlx.loops import prm_sets
 from rlx.loops import rl
-from rlx.loops import score
 from rlx.loops import stored
 from rlx.loops import train_prm
 from rlx.tools import evaluate
+from tests import stages
 
 
 def config_of(**changes):
@@ -107,7 +108,7 @@ def test_step_rewards_add_up_to_the_log_ratio_with_eos(implicit):
   steps = prm_sets.score(run, state, [x.prompt for x in completions],
                          [x.ids for x in completions])
   rollouts, _, _ = stored.batch([completions[i:i + 4] for i in range(0, 32, 4)], 0, run)
-  scored = run.score(state, rollouts, np.zeros(32, np.float32))
+  scored = stages.score(run, state, rollouts, np.zeros(32)).batch
   ratio_B = np.where(scored.action_BT, scored.prm_logps_BT - scored.prm_ref_logps_BT, 0).sum(1)
   by_text = dict(zip(map(bytes, np.asarray(rollouts.tokens_BS)), .5 * ratio_B))  # beta = 0.5
   got = best_of_n.scores(steps[""])["sum"]
@@ -141,7 +142,7 @@ def test_a_head_learns_labels_made_by_going_on_from_each_step(implicit, tmp_path
   # The score of a step is read after its last token and sees nothing behind it.
   run, state, _ = _state(tmp_path, **changes)
   x, *_ = [x for x in stored.read(workdir / "held_out.jsonl", run) if len(x.ids) > 8]
-  end = score.step_columns([x.ids], run.tokenizer, ";")[0][1]
+  end = annotations.columns_of_steps([x.ids], run.tokenizer, ";")[0][1]
   other = [*x.ids[:end + 1], *reversed(x.ids[end + 1:])]
   whole = prm_sets.score(run, state, [x.prompt] * 2, [x.ids, other], [[end]] * 2)[""]
   assert whole[0, 0] == pytest.approx(whole[1, 0], abs=1e-6) and whole[0, 0] != 0
@@ -155,7 +156,7 @@ def test_a_head_learns_labels_made_by_going_on_from_each_step(implicit, tmp_path
 
 @pytest.mark.parametrize("changes, message", [
     (dict(prm__order="none"), "prm.order='none': single, double or reverse"),
-    (dict(train_prm__labels="firm"), "train_prm.labels='firm': None or one of"),
+    (dict(train_prm__labels="firm"), "train_prm.labels='firm': one of \\(None"),
     (dict(train_prm__prompts=0), "train_prm.prompts=0: a whole number from 1"),
     (dict(eval__prm_sets=("chain.step",)), "eval.prm_sets.name='chain.step': rlx/verifiers"),
     (dict(rollouts__step_separator=None), "rollouts.step_separator=None: .*needs it"),

@@ -15,16 +15,17 @@ from experiments.environments import tabular
 from rlx import build
 from rlx import methods
 from rlx.core import records
-from rlx.loops import score
 from rlx.models import logps
 from rlx.models import transformer
 from rlx.rollouts import padding
+from tests import stages
 
 
 def test_what_is_computed_is_what_is_asked_for():
   def of(c):
     m = methods.of(c)
-    return score.beyond(c, m), score.beyond(c, m, "old_"), score.reads_old_logps(c, m)
+    now, before = build.statistics(c, m)
+    return dict(now), dict(before), any(f.name == "old_logps_BT" for f in m.planned(c))
   assert of(base.get_config()) == ({}, {}, False)
   assert of(simko.get_config()) == ({"top_logps_BTK": ("top", 3)}, {}, True)
   assert of(rover.get_config()) == (
@@ -46,7 +47,7 @@ def test_a_run_gives_methods_what_they_ask_for():
   c.distribution.min_p, c.rollouts.decoding.temperature = 0.3, 0.8
   run = build.build(c)
   state = run.init()
-  tokens_PX, len_P, prompt_P = map(np.asarray, run.encode(run.prompts.take(8)))
+  tokens_PX, len_P, prompt_P = map(np.asarray, run.sampling.encode(run.prompts.take(8)))
   texts = ["1;2#3", "#4", "5", "1#3", "", "9#9", "#3", "8#"] * 4
   tokens_BT, len_B = padding.right_pad([run.tokenizer.encode(t) for t in texts], 8, 0)
   rollouts = records.Rollouts(
@@ -55,22 +56,20 @@ def test_a_run_gives_methods_what_they_ask_for():
       sampler_logps_BT=np.zeros((32, 8), np.float32), finish_B=np.ones(32, np.int32),
       prompt_P=prompt_P)
   outcome_B = np.float32([1, 0, 0, 1] * 8)
-  scored = run.score(state, rollouts, outcome_B)
+  scored = stages.score(run, state, rollouts, outcome_B).batch
   params, r = state.full("policy"), rollouts
-  config = dataclasses.replace(run.model_config, remat="none")
+  config = dataclasses.replace(run.models["policy"], remat="none")
   hidden_BSD = jax.jit(transformer.hidden, static_argnums=1)(
       params, config, r.tokens_BS, r.positions_BS, r.valid_BS)
   logits_BTV = transformer.logits(params, config, hidden_BSD)[:, r.prompt_width - 1:-1] / 0.8
-  more = score.beyond(c, methods.of(c), "old_")
+  more = dict(build.statistics(c, run.methods)[1])
   mask_BT = np.asarray(r.mask_BT)
   wanted = logps.distribution_statistics(logits_BTV, r.completions_BT, tuple(more.values()))
   assert set(more) == {"old_mean_logps_BT", "old_logits_BT", "old_min_p_logps_BT"}
   for field, x in zip(more, wanted):
     np.testing.assert_allclose(getattr(scored, field), np.where(mask_BT, x, 0), atol=1e-4)
-  assert scored.old_logps_BT is not None and scored.top_logps_BTK is None
+  assert "old_logps_BT" in scored and "top_logps_BTK" not in scored
   assert np.isfinite(run.advantage(state, scored)[0].advantages_BT).all()
-  full = jax.eval_shape(run.measure_full, state, rollouts.rows(), outcome_B)
-  assert full.old_logits_BT.shape == mask_BT.shape
 
   tree = tabular.Tree(prompts=2, vocab=3, length=2, eos=True)
   logits_PNV = tree.start(jax.random.key(0), 1.0)

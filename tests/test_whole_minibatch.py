@@ -13,6 +13,7 @@ from rlx import methods
 from rlx.core import records
 from rlx.learner import optimizer as optimizer_lib
 from rlx.learner import sharding
+from rlx.loops import annotate
 from rlx.loops import update
 from rlx.models import transformer
 
@@ -43,14 +44,14 @@ def batch():
       completion_len_B=draw.integers(1, T, B).astype(np.int32),
       sampler_logps_BT=-np.abs(normal_BT()), finish_B=np.ones(B, np.int32), prompt_P=None)
   outcome_B = np.float32([1, 0] * 2 + [np.nan, 0] + [1, 0] + [0, 0] * 2 + [1, 0, 0, 1])
-  scored = records.Scored(
+  scored = records.Batch(
       action_BT=rollouts.mask_BT, outcome_B=outcome_B, group=G,
       prm_beta_B=np.full(B, .5, np.float32),
       finish_B=rollouts.finish_B, sampler_logps_BT=rollouts.sampler_logps_BT,
       prm_ref_logps_BT=np.float32(-2 * later_B1) - np.abs(normal_BT()),
       old_min_p_logps_BT=-np.abs(normal_BT()),
       kl_ratio_B=np.float32(3 * later_B1[:, 0]), advantages_BT=normal_BT() + np.float32(later_B1))
-  return jax.tree.map(jnp.asarray, (rollouts, scored))
+  return annotate.Annotated(rollouts, jax.tree.map(np.asarray, scored), {})
 
 
 def step_of(name, microbatches=1, data=1, pack=False):
@@ -58,25 +59,27 @@ def step_of(name, microbatches=1, data=1, pack=False):
   c = base.get_config()
   c.prompts.per_step, c.rollouts.per_prompt, c.learner.pack = B // G, G, pack
   c.learner.minibatches = c.prm.minibatches = 1
+  c.likelihood.token, c.distribution.min_p = "#", 0.1
   c.learner.microbatches = c.prm.microbatches = microbatches
   for key, spec in LOSSES[name].items(): c.learner[key] = base.ml_collections.ConfigDict(spec)
   if name.startswith("prm"): c.prm.loss = base.ml_collections.ConfigDict(dict(name=name))
   c.mesh.data = data
   mesh = sharding.make_mesh(**c.mesh)
   start = jax.tree.map(lambda x: 3 * x, transformer.init(CONFIG, jax.random.key(0)))
-  placed = lambda: sharding.place(jax.device_get(start), mesh, copies=True)
-  models = {name: (build.on_rows(CONFIG, mesh), start) for name in ("policy", "prm")}
+  copy = lambda: sharding.place(jax.device_get(start), mesh, copies=True)
+  models = dict.fromkeys(("policy", "prm"), build.on_rows(CONFIG, mesh))
   rate = 2.**14
   optimizer = optimizer_lib.Optimizer(*optax.sgd(rate), rate=lambda state: rate)
   state = records.TrainState(
-      step=0, kl_coef=0., policy=placed(), policy_opt=optimizer.init(start), prm=placed(),
+      step=0, kl_coef=0., policy=copy(), policy_opt=optimizer.init(start), prm=copy(),
       prm_opt=optimizer.init(start))
-  rollouts, scored = sharding.place_rows(batch(), mesh)
-  args = c, methods.of(c), models, mesh, optimizer
+  placed = annotate.Placer(mesh, pack)(batch())
+  stages = build.device_stages(c, methods.of(c), models, mesh, dict.fromkeys(
+      ("learner", "prm", "value"), optimizer), token_id=1, learns="prm")
   if name.startswith("prm"):
-    state, _, metrics = update.prm(*args)[0](state, rollouts, scored)
+    state, _, metrics = stages["learn_prm"](state, placed)
   else:
-    state, metrics = update.policy(*args, token_id=1)[0](state, rollouts, scored, 0)
+    state, _, metrics = stages["learn_policy"](state, placed, 0)
   after = state.prm if name.startswith("prm") else state.policy
   return jax.device_get((metrics, jax.tree.map(lambda a, b: (b - a) / rate, after, start)))
 

@@ -20,6 +20,7 @@ import numpy as np
 import optax
 
 from experiments.environments import learn
+from rlx import build
 from rlx import keys
 from rlx import methods as methods_lib
 from rlx.core import masked
@@ -27,7 +28,6 @@ from rlx.core import records
 from rlx.core import resolve
 from rlx.learner import reference as reference_lib
 from rlx.losses import value as value_loss
-from rlx.loops import score
 from rlx.loops import update
 from rlx.models import logps as logps_lib
 
@@ -117,7 +117,7 @@ def logps(logits_PNV, batch):
 
 
 def beyond(more, logits_PNV, batch):
-  """{field: array} of what methods read of whole distributions; more: score.beyond."""
+  """{field: array} of what methods read of whole distributions; more: {field: spec}."""
   statistics = logps_lib.distribution_statistics(
       logits_PNV[batch.prompt_B[:, None], batch.nodes_BT], batch.tokens_BT, tuple(more.values()))
   mask_BT = batch.mask_BT
@@ -126,11 +126,11 @@ def beyond(more, logits_PNV, batch):
 
 
 def record(mask_BT, outcome_B, **columns):
-  """Scored of completions and their verdicts, as the training loop would hand it to methods.
+  """The Batch of completions and their verdicts, as the training loop would hand it to methods.
 
   Every toy environment and every check builds its records here.
   """
-  return records.Scored(action_BT=mask_BT, outcome_B=outcome_B, **columns)
+  return records.Batch(action_BT=mask_BT, outcome_B=outcome_B, **columns)
 
 
 class _State(NamedTuple):
@@ -146,7 +146,7 @@ class _State(NamedTuple):
 class Environment(NamedTuple):
   """What a run learns in, drawn from its seed.
 
-  verify   (Batch, key=, logits_PNV=) -> {field of Scored: array}, outcome_B at least
+  verify   (Batch, key=, logits_PNV=) -> {field of Batch: array}, outcome_B at least
   measure  logits_PNV -> {name: scalar}
   start    logits_PNV of policy, reference and PRM; None: uniform
   sampler  (key, logits_PNV) -> the logits that are sampled from, for trainers and samplers
@@ -159,6 +159,10 @@ class Environment(NamedTuple):
   start: Any = None
   sampler: Callable | None = None
   demo_PT: Any = None
+
+
+EOS = records.FINISH.index("eos")
+FILTERED = records.EXCLUDED.index("filtered")
 
 
 def environment_key(seed):
@@ -199,9 +203,10 @@ def train(c, tree, environment, *, seeds, lr, steps, prm_lr=1.0, value_lr=0.5,
     Numpy.
   """
   methods = methods_lib.of(c)
-  advantage, policy_loss = score.advantage(c, methods), update.policy_loss(c, methods)
-  now, before = score.beyond(c, methods), score.beyond(c, methods, "old_")
-  outcome_of = _filtered(c, methods)
+  advantage = build.advantage_of(c, methods)
+  policy_loss = update.policy_loss(methods, build.policy_loss_options(c))
+  now, before = map(dict, build.statistics(c, methods))
+  excluded_of = _excluded(c, methods)
   group, kl_coef = c.rollouts.per_prompt, jnp.float32(c.kl.coef)
   kl_coef_B = jnp.full(tree.prompts * group, kl_coef)
 
@@ -250,7 +255,7 @@ def train(c, tree, environment, *, seeds, lr, steps, prm_lr=1.0, value_lr=0.5,
         values_BT=values(state.value[0], batch),
         **beyond(before, policy_PNV, batch),
         **env.verify(batch, key=keys[1], logits_PNV=policy_PNV))
-    scored, prm, value = scored.replace(outcome_B=outcome_of(scored)), state.prm, state.value
+    scored, prm, value = scored.replace(excluded_B=excluded_of(scored)), state.prm, state.value
     if methods.needs("prm_logps_BT"):
       prm, scored = score_and_learn_prm(env, learn["prm"], prm, scored, batch, i)
     scored, metrics = advantage(types.SimpleNamespace(
@@ -326,23 +331,22 @@ def _demonstrated(tree, batch, demo_PT, group):
   return tree.batch(batch.prompt_B, tokens_BT, batch.mask_BT | demo_B[:, None]), demo_B
 
 
-def _filtered(c, methods):
-  """Scored -> outcome_B without the rows that the config's filters leave out."""
+def _excluded(c, methods):
+  """Batch -> excluded_B of the config's filters, None without filters."""
   if (c.rollouts.filter_groups.name, c.rollouts.select_completions.name) == (
       "filter_groups.with_verdict", "select_completions.everything"):
-    return lambda scored: scored.outcome_B
-  keep = resolve.bind("rollouts", c.rollouts.filter_groups, "rollouts.filter_groups")
+    return lambda scored: None
 
   def on_host(scored):
     """Of all runs at once: their groups are one batch here."""
     shape = scored.outcome_B.shape
     scored = jax.tree.map(lambda x: np.reshape(x, (-1, *x.shape[len(shape):])), scored)
-    keep_P = keep(scored.outcome_PG, np.zeros_like(scored.outcome_PG, bool))
-    stays_PG = keep_P[:, None] & methods.select_completions(scored)
-    return np.where(np.ravel(stays_PG), scored.outcome_B, np.nan).astype(np.float32).reshape(shape)
+    scored = scored.replace(finish_B=np.full(scored.outcome_B.shape, EOS))
+    stays_PG = methods.filter_groups(scored)[:, None] & methods.select_completions(scored)
+    return np.where(stays_PG, 0, FILTERED).astype(np.int8).reshape(shape)
 
   return lambda scored: jax.pure_callback(
-      on_host, jax.ShapeDtypeStruct(scored.outcome_B.shape, jnp.float32), scored,
+      on_host, jax.ShapeDtypeStruct(scored.outcome_B.shape, jnp.int8), scored,
       vmap_method="broadcast_all")
 
 

@@ -46,7 +46,7 @@ def of_seed(seed):
     right_L = tokens_LT[:, 2] * 4 + tokens_LT[:, 3] == gold
     def score(agg, first):
       spec = dict(name=crew.get_config().rewards.outcome.name, agg=agg)
-      return ranked(resolve.resolve("rewards", spec, records.Scored)(tabular.record(
+      return ranked(resolve.resolve("rewards", spec)(tabular.record(
           mask_LT, jnp.zeros(256), old_logps_BT=logps_LT,
           answer_span_BT=mask_LT & (jnp.arange(4)[None] >= first))),
                     right_L, jnp.exp(logps_LT.sum(axis=1)))

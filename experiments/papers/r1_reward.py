@@ -9,8 +9,8 @@ import jax.numpy as jnp
 from configs.papers import r1_reward
 from experiments.environments import sparse
 from experiments.environments import tabular
+from rlx import build
 from rlx import methods
-from rlx.loops import score
 from rlx.loops import update
 
 CLAIM = 0
@@ -35,9 +35,10 @@ def effects(seeds):
         batch.mask_BT, env.verify(batch, key=None, logits_PNV=None)["outcome_B"].at[0].set(0.0),
         group=c.rollouts.per_prompt, logps_BT=logps_BT, entropy_BT=entropy_BT,
         old_logps_BT=before_BT, ref_logps_BT=before_BT)
-    scored, _ = score.advantage(c, found)(
+    scored, _ = build.advantage_of(c, found)(
         types.SimpleNamespace(kl_coef=c.kl.coef, step=0), scored)
-    loss, _ = update.policy_loss(c, found)(scored, jnp.full(len(before_BT), c.kl.coef))
+    loss, _ = update.policy_loss(found, build.policy_loss_options(c))(
+        scored, jnp.full(len(before_BT), c.kl.coef))
     return jnp.log10(jnp.abs(loss.mean()))
 
   def sizes(c):

@@ -18,9 +18,8 @@ from rlx.core import resolve
 @flax.struct.dataclass
 class Term:
   """One reward of a batch, with everything an estimator may ask for by name."""
-  DELEGATES_TO = records.Scored
   rewards: jax.Array           # [B], an outcome per completion, or [B, T]
-  scored: records.Scored
+  scored: records.Batch
 
   @property
   def rewards_PG(self):

@@ -1,8 +1,8 @@
 """The records that travel between stages. There are five.
 
   Prompt     one question with what its verifier needs (host)
-  Rollouts   sampled completions (device)
-  Scored     rollouts with everything a method may ask for by name (device)
+  Rollouts   trajectories: prompts, and what the policy drew and read after them
+  Batch      their fields, by name: what methods read
   Weighted   a mean kept as sum and weight
   TrainState everything that learning changes
 """
@@ -12,8 +12,16 @@ from typing import Any
 import flax.struct
 import jax
 import jax.numpy as jnp
+import numpy as np
+
+from rlx.core import fields
+from rlx.core.fields import given
 
 FINISH = ("length", "eos", "stop")  # How a completion ended; Rollouts.finish_B.
+# Why a row does not learn; Batch.excluded_B. The verdicts of such rows stay what the verifier
+# said. "unknown" (a verifier could not tell) and "empty" (no token was drawn) follow from other
+# fields and are never in excluded_B: they are only counted.
+EXCLUDED = ("", "unknown", "empty", "filtered", "thinned", "not_drawn", "stored")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,13 +40,19 @@ class Prompt:
 
 @flax.struct.dataclass
 class Rollouts:
-  """P*G sampled completions: [left padding | prompt | completion | right padding]."""
+  """P*G trajectories: [left padding | prompt | what came after it | right padding].
+
+  A trajectory is a prompt and then segments: actions, drawn by the policy, and
+  observations, which it read (results of tools, words of a user). Where there is one
+  action, the completion, turn_BT is None.
+  """
   tokens_BS: jax.Array         # int32
   prompt_len_B: jax.Array      # int32, tokens of the prompt
-  completion_len_B: jax.Array  # int32, tokens of the completion, EOS included
-  sampler_logps_BT: jax.Array  # float32, what the sampler drew from, 0 on padding
+  completion_len_B: jax.Array  # int32, tokens after the prompt, EOS and observations included
+  sampler_logps_BT: jax.Array  # float32, what the sampler drew from, 0 on other tokens
   finish_B: jax.Array          # int32, index into FINISH
   prompt_P: jax.Array          # uint32, rng.number(prompt id): groups stay traceable
+  turn_BT: jax.Array | None = None  # int32, 0, 1, ... the action of a token, -1: it was read
 
   def rows(self):
     """The same without what is per prompt, so that it can be cut between any rows."""
@@ -54,8 +68,13 @@ class Rollouts:
     return self.tokens_BS[:, self.prompt_width:]
 
   @property
+  def action_BT(self):
+    """True on tokens that the policy drew, EOS included."""
+    return self.mask_BT if self.turn_BT is None else self.mask_BT & (self.turn_BT >= 0)
+
+  @property
   def mask_BT(self):
-    """True on completion tokens, EOS included."""
+    """True on the tokens after the prompt, EOS and observations included."""
     columns_1T = jnp.arange(self.sampler_logps_BT.shape[1])[None, :]
     return columns_1T < self.completion_len_B[:, None]
 
@@ -75,61 +94,82 @@ class Rollouts:
     return (columns_1S >= start_B1) & (columns_1S < end_B1)
 
 
-@flax.struct.dataclass
-class Scored:
-  """Completions with everything a reward, estimator or loss may ask for by name.
+# What the rollouts and the verifiers give, and what stages after the forward passes set.
+FIELDS = (
+    given("action_BT", bool, "Tokens that the policy drew, EOS included."),
+    given("turn_BT", np.int32, "Number of the action a token belongs to; -1 on tokens it read."),
+    given("outcome_B", np.float32, "Verdict in [0, 1]; NaN where a verifier could not tell."),
+    given("excluded_B", np.int8, "Index into EXCLUDED: why a row does not learn."),
+    given("learn_B", bool, "Rows that give a gradient or a baseline."),
+    given("learn_BT", bool, "Tokens that give a gradient: drawn by the policy, in such a row."),
+    given("scores_B", np.float32, "Scores of the first verifier in verifier.scores.",
+          needs={"verifier.scores": ()}),
+    given("lengths_B", np.int32, "Tokens that the policy drew."),
+    given("sampler_logps_BT", np.float32, "Log-probs that the sampler drew from."),
+    given("finish_B", np.int32, "Index into FINISH: how the completion ended."),
+    given("advantages_BT", np.float32, "Advantage of each token.", where="later"),
+    given("old_values_BT", np.float32, "The value model before its update.", where="later"),
+    given("returns_BT", np.float32, "Targets of the value model.", where="later"),
+    given("logps_BT", np.float32, "The policy being updated; differentiable.", where="later"),
+    given("entropy_BT", np.float32, "Entropy of the policy being updated.", where="later"),
+    given("top_logps_BTK", np.float32, "Log-probs of the K most likely tokens, in order; "
+          "differentiable.", where="later", needs={"distribution.top": 0},
+          statistic=("top", "distribution.top")),
+    given("mean_logps_BT", np.float32, "Mean log-prob of all tokens of the vocabulary; "
+          "differentiable.", where="later", statistic=("mean",)),
+)
+GIVEN = tuple(f for f in FIELDS if f.where == "given")
+DERIVED = ("learn_B", "learn_BT", "lengths_B", "scores_B")  # Properties, not columns.
 
-  Fields default to None; `build.py` refuses at startup a config whose methods
-  ask for a field that the run does not compute.
+
+@jax.tree_util.register_pytree_with_keys_class
+class Batch:
+  """Completions with every field that a reward, estimator or loss asks for by name.
+
+    batch.outcome_B          a column
+    batch.outcome_PG         the same by prompt: [P, G] instead of [B]
+    batch.prm_beta           the first row of a column prm_beta_B that is the same in all
+    batch.learn_B, .learn_BT, .lengths_B, .scores_B     what follows from columns
+    batch.replace(outcome_B=x), batch.get(name)         None stands for "there is none"
+
+  `group` is G, the completions of a prompt. Which columns there are is the result of
+  `fields.plan`; asking for another is an AttributeError that lists them.
   """
-  action_BT: jax.Array                 # bool, tokens that the policy drew, EOS included
-  outcome_B: jax.Array                 # verdict in [0, 1]; NaN = could not tell
-  tokens_BT: jax.Array | None = None         # int32, the completions
-  old_logps_BT: jax.Array | None = None      # policy before the update, at the sampling temperature; None until the update if only that needs it
-  logps_BT: jax.Array | None = None          # policy being updated (differentiable)
-  entropy_BT: jax.Array | None = None        # of the policy being updated
-  top_logps_BTK: jax.Array | None = None     # log-probs of the K most likely tokens, the most likely first (differentiable)
-  mean_logps_BT: jax.Array | None = None     # mean log-prob of all tokens of the vocabulary
-  old_mean_logps_BT: jax.Array | None = None   # the same of the policy before the update
-  old_sum_pi_squared_BT: jax.Array | None = None  # sum of the squared probabilities of all tokens, before the update
-  old_logits_BT: jax.Array | None = None     # logit of the token drawn, before the update
-  old_min_p_logps_BT: jax.Array | None = None  # log-prob among the tokens that distribution.min_p leaves, before the update
-  sampler_logps_BT: jax.Array | None = None  # what the sampler drew from
-  prm_logps_BT: jax.Array | None = None      # log pi_phi (differentiable in PRM losses)
-  prm_old_logps_BT: jax.Array | None = None  # log pi_phi of the scoring pass
-  prm_ref_logps_BT: jax.Array | None = None      # log pi_ref of the PRM's log-ratio, both at temperature 1
-  ref_logps_BT: jax.Array | None = None  # log pi_ref of the policy's KL, at the sampling temperature
-  prm_beta_B: jax.Array | None = None        # prm.beta, the same in every row: batches are cut by rows
-  kl_ratio_B: jax.Array | None = None        # log-ratio sums of mismatched prompt-completion rows (KTO)
-  values_BT: jax.Array | None = None         # value model before the update
-  old_values_BT: jax.Array | None = None
-  returns_BT: jax.Array | None = None        # targets of the value model
-  step_ends_BT: jax.Array | None = None      # bool, last token of each reasoning step
-  step_scores_BT: jax.Array | None = None    # of each step on its last token, in [0, 1], 0 elsewhere; NaN = could not tell
-  finish_B: jax.Array | None = None          # int32, index into FINISH
-  scores_BE: jax.Array | None = None         # of the verifiers in verifier.scores; NaN = could not tell
-  answer_B: jax.Array | None = None          # int32, equal where the answers stated are; -1 = none
-  pair_B: jax.Array | None = None            # int32, place in the batch of the prompt that is the other wording; -1 = none
-  noise_B: jax.Array | None = None           # uniform in [0, 1), one draw for every method that reads it
-  answer_logps_BM: jax.Array | None = None   # the reference answer after prompt and reasoning, at temperature 1
-  answer_mask_BM: jax.Array | None = None    # bool, tokens of the reference answer
-  base_answer_logps_BM: jax.Array | None = None   # the same after the prompt alone
-  step_answer_logps_BJM: jax.Array | None = None  # the same after the first j steps; j = 0 is the base
-  answer_span_BT: jax.Array | None = None    # bool, the completion's own answer
-  noprompt_logps_BT: jax.Array | None = None  # policy without the prompt, at the sampling temperature
-  self_logps_B: jax.Array | None = None      # policy of likelihood.token after the completion
-  demo_B: jax.Array | None = None            # bool, rows that are demonstrations, not samples
-  rehearsal_BT: jax.Array | None = None      # bool, tokens of stored completions, which have no verdict
-  greedy_B: jax.Array | None = None          # verdict of the prompt's greedy completion, on each of its rows; NaN = could not tell
-  advantages_BT: jax.Array | None = None
-  group: int = flax.struct.field(pytree_node=False, default=1)  # G
+
+  def __init__(self, group=1, **columns):
+    self.group = group
+    self.columns = {name: x for name, x in columns.items() if x is not None}
+
+  def replace(self, group=None, **columns):
+    """A batch with these columns added or replaced; None removes one."""
+    return Batch(self.group if group is None else group, **{**self.columns, **columns})
+
+  def get(self, name, default=None):
+    """A column or what follows from one; `default` if there is none."""
+    return getattr(self, name) if name in self else default
+
+  def __contains__(self, name):
+    name = fields.column(name)
+    return name in self.columns or name in ("learn_B", "learn_BT", "lengths_B") or (
+        name == "scores_B" and "scores_BE" in self.columns) or f"{name}_B" in self.columns
+
+  def __getattr__(self, name):
+    columns = self.__dict__.get("columns", {})
+    if name in columns: return columns[name]
+    if name.endswith("_PG") and name in self:
+      return getattr(self, fields.column(name)).reshape(-1, self.group)
+    if f"{name}_B" in columns: return columns[f"{name}_B"][0]
+    raise AttributeError(f"The batch has no {name}; it has {sorted(columns)}.")
 
   @property
   def learn_B(self):
-    """Rows that may give a gradient or a baseline: judged by all, not empty."""
-    learn_B = ~jnp.isnan(self.outcome_B) & jnp.any(self.action_BT, axis=1)
-    if self.scores_BE is None: return learn_B
-    return learn_B & ~jnp.any(jnp.isnan(self.scores_BE), axis=1)
+    """Rows that give a gradient or a baseline: judged by all verifiers, not empty, not
+    excluded."""
+    xp = np if isinstance(self.action_BT, np.ndarray) else jnp
+    learn_B = ~xp.isnan(self.outcome_B) & xp.any(self.action_BT, axis=1)
+    if "scores_BE" in self.columns:
+      learn_B = learn_B & ~xp.any(xp.isnan(self.scores_BE), axis=1)
+    return learn_B & (self.excluded_B == 0) if "excluded_B" in self.columns else learn_B
 
   @property
   def learn_BT(self):
@@ -137,54 +177,26 @@ class Scored:
     return self.action_BT & self.learn_B[:, None]
 
   @property
-  def prm_beta(self):
-    """Scale of the PRM's log-ratio."""
-    return None if self.prm_beta_B is None else self.prm_beta_B[0]
-
-  @property
   def lengths_B(self):
-    return jnp.sum(self.action_BT, axis=1)
-
-  @property
-  def outcome_PG(self):
-    return self.outcome_B.reshape(-1, self.group)
-
-  @property
-  def learn_PG(self):
-    return self.learn_B.reshape(-1, self.group)
-
-  @property
-  def lengths_PG(self):
-    return self.lengths_B.reshape(-1, self.group)
-
-  @property
-  def finish_PG(self):
-    return self.finish_B.reshape(-1, self.group)
+    """Tokens that the policy drew."""
+    return self.action_BT.sum(axis=1)
 
   @property
   def scores_B(self):
-    """Of the first verifier in verifier.scores."""
+    """Scores of the first verifier in verifier.scores."""
     return self.scores_BE[:, 0]
 
-  @property
-  def scores_PG(self):
-    return self.scores_B.reshape(-1, self.group)
+  def tree_flatten_with_keys(self):
+    names = tuple(sorted(self.columns))
+    return ([(jax.tree_util.GetAttrKey(n), self.columns[n]) for n in names],
+            (names, self.group))
 
-  @property
-  def answer_PG(self):
-    return self.answer_B.reshape(-1, self.group)
-
-  @property
-  def demo_PG(self):
-    return None if self.demo_B is None else self.demo_B.reshape(-1, self.group)
-
-  @property
-  def pair_PG(self):
-    return self.pair_B.reshape(-1, self.group)
-
-  @property
-  def noise_PG(self):
-    return self.noise_B.reshape(-1, self.group)
+  @classmethod
+  def tree_unflatten(cls, aux, leaves):
+    names, group = aux
+    batch = cls(group)
+    batch.columns = dict(zip(names, leaves))
+    return batch
 
 
 @flax.struct.dataclass

@@ -7,59 +7,63 @@ import inspect
 from rlx.core import ranges
 
 
-def resolve(stage, spec, record_type, key=None):
-  """Returns `fn(record)` for a spec like {"name": "group.rloo"}.
+def resolve(stage, spec, key=None):
+  """Returns `fn(batch)` for a spec like {"name": "group.rloo"}.
 
-  Positional arguments of the function are filled from the record's fields of the
-  same name; its keyword-only arguments are the options a config may set.
+  Positional arguments of the function are filled from the batch's fields of the same
+  name; its keyword-only arguments are the options a config may set.
 
   Args:
     stage: folder below rlx/, such as "advantages".
     spec: mapping with "name" and the function's options.
-    record_type: class whose fields and properties the function may ask for.
     key: the config key, for messages; default the stage.
   Returns:
-    fn(record, **given); `fn.fields` are the record fields it reads, `fn.required` those
-    it cannot do without, `fn.whole` what `given` may hold, see `whole`.
+    fn(batch, **given); `fn.fields` are the fields it reads, `fn.required` those it cannot do
+    without, `fn.whole` what `given` may hold, see `whole`, `fn.module` where it is defined.
   Raises:
-    ValueError: no such module or function, an unknown or missing option, or a
-      field that the record lacks; the message names the key and what exists.
+    ValueError: no such module or function, or an unknown or missing option; the message
+      names the key and what exists.
   """
-  key = key or stage
-  bound = bind(stage, spec, key)
+  bound = bind(stage, spec, key or stage)
   statistics = getattr(bound.func, "whole", {})
   options = {p.name: p.default for p in inspect.signature(bound).parameters.values()
              if p.kind is p.KEYWORD_ONLY}
-  call = _reader(bound, given=statistics)
+  ignored = [name for name, is_unread in getattr(bound.func, "unread", {}).items()
+             if is_unread(options)]
+  call = _reader(bound, given=[*statistics, *ignored])
   call.whole = {name: _reader(functools.partial(fn, **{
       k: v for k, v in options.items() if k in inspect.signature(fn).parameters}))
                 for name, fn in statistics.items()}
-  has = names(record_type)
-  asked = {f for fn in (call, *call.whole.values()) for f in fn.fields}
-  if absent := sorted(asked - has):
-    raise ValueError(f"{key}: {spec['name']} asks for {absent}, which "
-                     f"{record_type.__name__} lacks.")
+  call.module = inspect.getmodule(bound.func)
   return call
 
 
-def names(record_type):
-  """The fields and properties that a record of this type offers to methods."""
-  own = set(dir(record_type)) | set(record_type.__dataclass_fields__)
-  others = getattr(record_type, "DELEGATES_TO", None)
-  return own | names(others) if others else own
-
-
 def _reader(fn, given=()):
-  """fn(record, **given): its positional arguments, but for those given, are fields."""
+  """fn(batch, **given): its positional arguments, but for those given, are fields."""
   params = [p for p in inspect.signature(fn).parameters.values()
             if p.kind is p.POSITIONAL_OR_KEYWORD and p.name not in given]
 
-  def call(record, **given):
-    return fn(*(getattr(record, p.name) for p in params), **given)
+  def value(batch, p):
+    if p.default is p.empty: return getattr(batch, p.name)
+    return getattr(batch, p.name, p.default)
+
+  def call(batch, **given):
+    return fn(**{p.name: value(batch, p) for p in params}, **given)
 
   call.fields = tuple(p.name for p in params)
   call.required = tuple(p.name for p in params if p.default is p.empty)
   return call
+
+
+def unread(**predicates):
+  """Decorator: optional arguments that a method does not read with some options.
+
+    @resolve.unread(base_answer_logps_BM=lambda options: options["baseline"] == "none")
+  """
+  def mark(fn):
+    fn.unread = predicates
+    return fn
+  return mark
 
 
 def whole(**statistics):

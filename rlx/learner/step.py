@@ -5,6 +5,7 @@ loss they hand in.
 """
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 
 from rlx.core import records
@@ -123,20 +124,17 @@ def _at_least_float32(dtype):
   return jnp.promote_types(dtype, jnp.float32)
 
 
-def minibatches(batch, n, group, order_P=None):
-  """Yields n equal parts of a batch, each of whole groups, in order.
+def minibatch_rows(groups, group, n, order_P=None):
+  """The row numbers of n equal parts of a batch, each of whole groups, in order. Numpy.
 
   Args:
-    batch: tree of [B, ...] arrays.
-    n: number of parts; divides the number of groups.
+    groups: number of groups; n divides it.
     group: G.
     order_P: group numbers in the order wanted; None keeps the batch's.
+  Returns:
+    a list of n arrays; [None] stands for the whole batch as it is.
   """
-  if n == 1 and order_P is None:
-    yield batch
-    return
-  rows_B = jnp.arange(len(jax.tree.leaves(batch)[0]))
-  if order_P is not None:
-    rows_B = (order_P[:, None] * group + jnp.arange(group)[None, :]).reshape(-1)
-  for rows in jnp.split(rows_B, n):
-    yield jax.tree.map(lambda x: x[rows], batch)
+  if n == 1 and order_P is None: return [None]
+  order_P = np.arange(groups) if order_P is None else np.asarray(order_P)
+  rows_B = (order_P[:, None] * group + np.arange(group)[None, :]).reshape(-1)
+  return np.split(rows_B, n)

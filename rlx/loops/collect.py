@@ -1,77 +1,119 @@
 """A batch to learn from: prompts, completions, verdicts, groups that pass the filter."""
+import dataclasses
+from typing import Any, Callable, NamedTuple
+
 import numpy as np
 
-from rlx import build
 from rlx.core import records
 from rlx.core import rng
 from rlx.learner import hosts
-from rlx.learner import sharding
+from rlx.loops import annotate
 from rlx.rollouts import budget
 from rlx.rollouts import filter_groups
 from rlx.rollouts import padding
 
+FILTERED, NOT_DRAWN, STORED = map(records.EXCLUDED.index, ("filtered", "not_drawn", "stored"))
 
-def batch(run, state, host, step, clock):
+
+@dataclasses.dataclass(frozen=True)
+class Collector:
+  """What batches are collected with: stages as functions, and their options."""
+  prompts: Any               # resumable iterator over training prompts
+  encode: Callable           # prompts -> tokens_PX, prompt_len_P, prompt_P on the mesh
+  sample: Callable           # (params, *encoded, key, factor_T, weights) -> Rollouts
+  lay_out: Callable          # params -> weights as decoding reads them
+  anneal: Callable           # RL iterations done -> factor_T of the temperature, or None
+  demonstrate: Callable      # (prompts, Rollouts) -> Rollouts whose groups end with a demonstration
+  verify: Callable           # (prompts, Rollouts) -> outcome_PG
+  pool: Any                  # of verifiers
+  budget: Callable | None    # right_P of a first pass -> completions that a second adds
+  filter_groups: Callable    # Batch -> keep_P
+  seed: int
+  per_prompt: int            # G
+  draw_size: int             # prompts sampled per draw
+  trained: int               # prompts of a batch whose completions are sampled
+  max_draws: int
+  fill: str                  # drop | failed | error
+  rehearsal: int             # prompts whose stored completions are in the batch
+  max_tokens: int
+  bucket: int
+  max_error_rate: float
+
+
+class Collected(NamedTuple):
+  """A batch on the host, before it is annotated."""
+  prompts: list
+  rollouts: records.Rollouts
+  outcome_B: np.ndarray      # what the verifiers said; NaN: could not tell
+  excluded_B: np.ndarray     # int8, index into records.EXCLUDED
+
+
+def batch(c, state, host, step, clock):
   """Samples groups until a batch of them passes the filter.
 
-  Prompts that passed but found no place wait in `host["buffer"]` (ids only)
-  and are sampled afresh in the next step, so every completion is on-policy (or
-  as old as rollouts.sync_every allows).
-  After `rollouts.max_draws` draws the batch is completed with groups that
-  failed, which learn or have no verdict from here on, or the run stops, as
-  `rollouts.fill` says.
+  Prompts that passed but found no place wait in `host.buffer` (ids only) and are sampled
+  afresh in the next step, so every completion is on-policy (or as old as
+  rollouts.sync_every allows). After `max_draws` draws the batch is completed with groups
+  that failed, which learn (fill="failed"), are excluded from learning ("drop"), or end the
+  run ("error").
 
+  Args:
+    c: Collector.
+    host: HostState.
   Returns:
-    rollouts on the mesh, {field of Scored: what verifiers say}, metrics.
+    Collected, metrics.
   """
-  c = run.config
-  size, want = build.draw_size(c), build.trained(c)
-  params, factor_T = state.full(state.sampled_from), run.anneal(step)
-  weights = run.lay_out(params)
+  params, factor_T = state.full(state.sampled_from), c.anneal(step)
+  weights = c.lay_out(params)
   clock.lap("hand-over", weights)
-  drawn, parts, outcomes, kept, first_look = [], [], [], [], []
-  while sum(map(np.sum, kept)) < want and len(parts) < c.rollouts.max_draws:
-    waiting, host["buffer"] = host["buffer"][:size], host["buffer"][size:]
-    prompts = run.prompts.by_id(waiting)
-    prompts += run.prompts.take(size - len(prompts), skip=[*waiting, *host["rehearsed"]])
+  drawn, parts, outcomes, exclusions, kept, first_look = [], [], [], [], [], []
+  while sum(map(np.sum, kept)) < c.trained and len(parts) < c.max_draws:
+    waiting, host.buffer = host.buffer[:c.draw_size], host.buffer[c.draw_size:]
+    prompts = c.prompts.by_id(waiting)
+    prompts += c.prompts.take(c.draw_size - len(prompts), skip=[*waiting, *host.rehearsed])
     key = rng.key(c.seed, "sample", step, len(parts))
     def sample(prompts):
-      return hosts.fetch(run.sample(
-          params, *run.encode(prompts), key, factor_T, weights))  # pylint: disable=cell-var-from-loop
-    rollouts = run.demonstrate(prompts, sample(prompts))
+      return hosts.fetch(c.sample(
+          params, *c.encode(prompts), key, factor_T, weights))  # pylint: disable=cell-var-from-loop
+    rollouts = c.demonstrate(prompts, sample(prompts))
     clock.lap("sample")
-    outcome_PG = run.verify(prompts, rollouts)
+    outcome_PG = c.verify(prompts, rollouts)
+    excluded_PG = np.zeros(outcome_PG.shape, np.int8)
     first_look.append(outcome_PG)
-    if run.budget:
-      rollouts, outcome_PG = _second_pass(
-          run, prompts, rollouts, outcome_PG, sample, clock)
-    run.pool.check(c.verifier.max_error_rate)
+    if c.budget:
+      rollouts, outcome_PG, excluded_PG = _second_pass(
+          c, prompts, rollouts, outcome_PG, sample, clock)
+    c.pool.check(c.max_error_rate)
     clock.lap("verify")
-    cut_PG = (rollouts.finish_B == records.FINISH.index("length")).reshape(outcome_PG.shape)
-    kept.append(run.filter_groups(outcome_PG, cut_PG))
+    kept.append(c.filter_groups(records.Batch(c.per_prompt, **annotate.columns(
+        rollouts, outcome_PG.ravel().astype(np.float32), excluded_PG.ravel()))))
     drawn += prompts
     parts.append(rollouts)
     outcomes.append(outcome_PG)
+    exclusions.append(excluded_PG)
   keep_P, outcome_PG = np.concatenate(kept), np.concatenate(outcomes)
-  if keep_P.sum() < want and c.rollouts.fill == "error":
+  if keep_P.sum() < c.trained and c.fill == "error":
     raise ValueError(
-        f"step {step}: {keep_P.sum()} of {len(keep_P)} prompts passed "
-        f"rollouts.filter_groups={c.rollouts.filter_groups.to_dict()} in {len(parts)} draws, "
-        f"{want} are needed; mean accuracy of the groups was "
-        f"{np.nanmean(outcome_PG):.3f}. Widen the band, raise rollouts.max_draws "
-        "or set rollouts.fill=drop.")
-  chosen = filter_groups.fill(keep_P, want)
-  host["buffer"] += [drawn[i].id for i in np.flatnonzero(keep_P) if i not in chosen]
+        f"step {step}: {keep_P.sum()} of {len(keep_P)} prompts passed rollouts.filter_groups in "
+        f"{len(parts)} draws, {c.trained} are needed; mean accuracy of the groups was "
+        f"{np.nanmean(outcome_PG):.3f}. Widen the band, raise rollouts.max_draws or set "
+        "rollouts.fill=drop.")
+  chosen = filter_groups.fill(keep_P, c.trained)
+  host.buffer += [drawn[i].id for i in np.flatnonzero(keep_P) if i not in chosen]
   prompts = [drawn[i] for i in chosen]
-  rollouts = padding.select(parts, _rows(chosen, c.rollouts.per_prompt), chosen)
-  learns_P1 = keep_P[chosen, None] | (c.rollouts.fill == "failed")
-  outcome_B = np.where(learns_P1, outcome_PG[chosen], np.nan).reshape(-1).astype(np.float32)
+  rollouts = padding.select(parts, _rows(chosen, c.per_prompt), chosen)
+  outcome_B = outcome_PG[chosen].reshape(-1).astype(np.float32)
+  excluded_PG = np.concatenate(exclusions)[chosen]
+  if c.fill != "failed":
+    is_filtered_PG = (excluded_PG == 0) & ~keep_P[chosen, None]
+    excluded_PG = np.where(is_filtered_PG, FILTERED, excluded_PG)
+  excluded_B = excluded_PG.reshape(-1).astype(np.int8)
   lengths_B = rollouts.completion_len_B[rollouts.completion_len_B > 0]
   metrics = {
       "rollouts/accuracy": np.nanmean(np.concatenate(first_look)),
       "rollouts/pass_fraction": keep_P.mean(),
       "rollouts/draws": len(parts),
-      "rollouts/filled": max(want - keep_P.sum(), 0),
+      "rollouts/filled": max(c.trained - keep_P.sum(), 0),
       "rollouts/tokens": sum(p.completion_len_B.sum() for p in parts),
       "rollouts/length": lengths_B.mean(),
       "rollouts/length_max": lengths_B.max(),
@@ -80,79 +122,83 @@ def batch(run, state, host, step, clock):
       "verifiers/unknown": np.isnan(np.concatenate(first_look)).mean(),
       # Of all verdicts since the last update, those that are 0 because the completion made
       # its verifier fail (rlx/verifiers/pool.py).
-      "verifiers/failed": run.pool.failed_share(),
+      "verifiers/failed": c.pool.failed_share(),
   }
-  if run.budget: metrics["rollouts/per_prompt"] = len(lengths_B) / want
-  if c.rollouts.rehearsal:
-    old, stored = _rehearsal(run, host["rehearsed"], step)
-    prompts, rollouts = prompts + old, padding.join([rollouts, stored])
-    outcome_B = np.append(outcome_B, np.full(len(stored.finish_B), np.nan, np.float32))
-  rollouts = padding.trim(rollouts, c.rollouts.bucket)
-  judged = dict(outcome_B=outcome_B, **run.judge(prompts, rollouts),
-                **run.greedy(state.full("policy"), prompts))
-  run.pool.check(c.verifier.max_error_rate)
-  clock.lap("verify")
-  rollouts, judged = sharding.place_rows((rollouts, judged), run.mesh)
-  return rollouts, judged, metrics
+  if c.budget: metrics["rollouts/per_prompt"] = len(lengths_B) / c.trained
+  if c.rehearsal:
+    stored = _rehearsal(c, host.rehearsed, step)
+    prompts, rollouts = prompts + stored.prompts, padding.join([rollouts, stored.rollouts])
+    outcome_B = np.append(outcome_B, stored.outcome_B)
+    excluded_B = np.append(excluded_B, stored.excluded_B)
+  return Collected(prompts, padding.trim(rollouts, c.bucket), outcome_B, excluded_B), metrics
 
 
-def solved(run, state):
+def solved(c, state):
   """{id: token ids}: a completion of each training prompt that the start always solves.
 
   What rollouts.rehearsal keeps in the batch; empty without it. All per_prompt completions
   are right; the first is stored.
   """
-  if not run.config.rollouts.rehearsal: return {}
-  c, found, size = run.config, {}, build.draw_size(run.config)
-  for prompts in padding.batches(run.prompts.all(), size):
-    rollouts = hosts.fetch(run.sample(
-        state.full("policy"), *run.encode(prompts), rng.key(c.seed, "rehearsal"), None))
-    first_P = padding.completions(rollouts)[::c.rollouts.per_prompt]
-    for prompt, ids, outcome_G in zip(prompts, first_P, run.verify(prompts, rollouts)):
-      if (outcome_G == 1).all(): found[prompt.id] = ids
-  if len(found) < c.rollouts.rehearsal:
+  if not c.rehearsal: return {}
+  ids_of = {}
+  for prompts in padding.batches(c.prompts.all(), c.draw_size):
+    rollouts = hosts.fetch(c.sample(
+        state.full("policy"), *c.encode(prompts), rng.key(c.seed, "rehearsal"), None))
+    first_P = padding.completions(rollouts)[::c.per_prompt]
+    for prompt, ids, outcome_G in zip(prompts, first_P, c.verify(prompts, rollouts)):
+      if (outcome_G == 1).all(): ids_of[prompt.id] = ids
+  if len(ids_of) < c.rehearsal:
     raise ValueError(
-        f"rollouts.rehearsal={c.rollouts.rehearsal}: the start solves {len(found)} of "
-        f"{len(run.prompts.all())} training prompts in all of its "
-        f"{c.rollouts.per_prompt} completions; that many are needed.")
-  return found
+        f"rollouts.rehearsal={c.rehearsal}: the start solves {len(ids_of)} of "
+        f"{len(c.prompts.all())} training prompts in all of its "
+        f"{c.per_prompt} completions; that many are needed.")
+  return ids_of
 
 
-def _second_pass(run, prompts, rollouts, outcome_PG, sample, clock):
-  """The same with more completions of the prompts that rollouts.budget finds worth them.
+def _second_pass(c, prompts, rollouts, outcome_PG, sample, clock):
+  """The same with more completions of the prompts that rollouts.budget gives them to.
 
-  Groups become rollouts.per_prompt wide; what was not drawn is an empty row without a
-  verdict. Completions are keyed by prompt and round, so that no two are drawn alike.
+  Groups become per_prompt wide; what was not drawn is an empty row, excluded as
+  "not_drawn", whose outcome 0 nobody reads. Completions are keyed by prompt and round, so
+  that no two are drawn with the same key.
+
+  Returns:
+    rollouts, outcome_PG, excluded_PG.
   """
   known_PG = ~np.isnan(outcome_PG)
   right_P = (np.where(known_PG, outcome_PG, 0).sum(axis=1) * outcome_PG.shape[1]
              / np.maximum(known_PG.sum(axis=1), 1))
-  again, row_PG = budget.rows(np.asarray(run.budget(right_P)), outcome_PG.shape[1],
-                              run.config.rollouts.per_prompt)
+  again, row_PG = budget.rows(np.asarray(c.budget(right_P)), outcome_PG.shape[1], c.per_prompt)
   batches = list(padding.batches(again, len(prompts)))
   clock.lap("verify")
   parts = [sample([prompts[p].again(i) for p, i in pairs]) for pairs in batches]
   clock.lap("sample")
   outcome_B = np.concatenate([outcome_PG.ravel()] + [
-      run.verify([prompts[p] for p, _ in pairs], part).ravel()
+      c.verify([prompts[p] for p, _ in pairs], part).ravel()
       for pairs, part in zip(batches, parts)])
-  is_drawn_B = row_PG.ravel() >= 0
-  whole = padding.select([rollouts, *parts], np.maximum(row_PG, 0).ravel(), np.arange(len(prompts)))
-  outcome_B = np.where(is_drawn_B, outcome_B[row_PG.ravel()], np.nan)
-  return padding.emptied(whole, ~is_drawn_B), outcome_B.reshape(row_PG.shape)
+  is_drawn_PG = row_PG >= 0
+  whole = padding.select([rollouts, *parts], np.maximum(row_PG, 0).ravel(),
+                         np.arange(len(prompts)))
+  outcome_PG = np.where(is_drawn_PG, outcome_B[row_PG], 0.0)
+  return (padding.emptied(whole, ~is_drawn_PG.ravel()), outcome_PG,
+          np.where(is_drawn_PG, 0, NOT_DRAWN))
 
 
-def _rehearsal(run, rehearsed, step):
-  """(prompts, rollouts): stored completions, each the last row of a group else empty."""
-  c = run.config
+def _rehearsal(c, rehearsed, step):
+  """Collected: stored completions, each the last row of its group, else empty.
+
+  The verifier found each of them right when it was stored.
+  """
   ids = sorted(rehearsed)
   at = np.random.default_rng([c.seed, rng.number("rehearsal"), step]).choice(
-      len(ids), c.rollouts.rehearsal, replace=False)
-  prompts = run.prompts.by_id([ids[i] for i in at])
-  empty = padding.empty(*hosts.fetch(run.encode(prompts)), c.rollouts.per_prompt,
-                        c.rollouts.max_tokens)
-  return prompts, padding.put_last(empty, [rehearsed[p.id] for p in prompts],
-                                   records.FINISH.index("eos"))
+      len(ids), c.rehearsal, replace=False)
+  prompts = c.prompts.by_id([ids[i] for i in at])
+  empty = padding.empty(*hosts.fetch(c.encode(prompts)), c.per_prompt, c.max_tokens)
+  rollouts = padding.put_last(empty, [rehearsed[p.id] for p in prompts],
+                              records.FINISH.index("eos"))
+  is_stored_B = rollouts.completion_len_B > 0
+  return Collected(prompts, rollouts, is_stored_B.astype(np.float32),
+                   np.where(is_stored_B, STORED, NOT_DRAWN).astype(np.int8))
 
 
 def _rows(groups_P, group):

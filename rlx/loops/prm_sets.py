@@ -23,9 +23,12 @@ from rlx.evals import best_of_n
 from rlx.evals import reward_model
 from rlx.evals import step_errors
 from rlx.io import rows as io_rows
+from rlx.learner import hosts
 from rlx.learner import sharding
-from rlx.rollouts import answers as answers_lib
+from rlx.loops import annotations
+from rlx.loops import logps
 from rlx.rollouts import padding
+from rlx.rollouts import trajectories
 from rlx.verifiers import steps as verifier_steps
 
 
@@ -118,7 +121,7 @@ def judge(run, state, solutions):
 
 
 def score(run, state, prompts, completions, columns=None):
-  """{variant: steps_BJ}, see `score.prm_steps`, of completions after prompts, lists of ids."""
+  """{variant: steps_BJ}, see `step_rewards`, of completions after prompts, lists of ids."""
   c, n = run.config, len(prompts)
   size = c.prompts.per_step * c.rollouts.per_prompt
   longest = [padding.bucket(max(map(len, x)), c.rollouts.bucket)
@@ -127,12 +130,48 @@ def score(run, state, prompts, completions, columns=None):
   for start in range(0, n, size):
     chosen = [i % n for i in range(start, start + size)]  # The last is filled up.
     take = lambda x: [x[i] for i in chosen]  # pylint: disable=cell-var-from-loop
-    rollouts = sharding.place_rows(answers_lib.rows(
-        take(prompts), take(completions), bucket=longest[0], width=longest[1],
-        pad_id=run.tokenizer.pad_id), run.mesh)
-    found = run.prm_steps(state, rollouts, columns and take(columns))
-    parts.append({k: steps_BJ[:n - start] for k, steps_BJ in found.items()})
+    rollouts = trajectories.pairs(take(prompts), take(completions), run.tokenizer,
+                                  longest[1], longest[0])
+    steps = step_rewards(run, state, rollouts, columns and take(columns))
+    parts.append({k: steps_BJ[:n - start] for k, steps_BJ in steps.items()})
   return {k: best_of_n.stacked([part[k] for part in parts]) for k in parts[0]}
+
+
+def step_rewards(run, state, rollouts, columns=None):
+  """{variant: steps_BJ} of the PRM over rollouts on the host.
+
+    ""      beta sum over the step's tokens of log pi_phi - log pi_ref
+    no_ref  the same of log pi_phi alone
+
+  The last step ends with the completion, EOS included. A PRM with a head
+  (train_prm.labels) has "" alone, its log-odds at the end of each step. NaN where a
+  row has fewer steps.
+
+  Args:
+    columns: those in which each row's steps end; None: as rollouts.step_separator cuts
+      them, without one a completion is one step.
+  """
+  c, rollouts = run.config, rollouts.rows()
+  if columns is None:
+    columns = annotations.columns_of_steps(padding.completions(rollouts), run.tokenizer,
+                                           c.rollouts.step_separator)
+  if c.train_prm.labels is not None:
+    longer, config, parts = padding.append(rollouts, 0), run.models["prm"], c.prm.microbatches
+    odds_BT = hosts.fetch(logps.compiled_head(config, parts, run.passes.shards)(
+        state.full("prm"), sharding.place_rows(longer, run.mesh),
+        logps.planner(longer, run.mesh, pack=c.learner.pack)(config, parts)))
+    return {"": best_of_n.padded([row[columns_J] for row, columns_J in zip(odds_BT, columns)])}
+  passes = logps.Passes(run.passes, state, sharding.place_rows(rollouts, run.mesh),
+                        logps.planner(rollouts, run.mesh, pack=c.learner.pack))
+  prm_BT, ref_BT = hosts.fetch((passes.logps("prm", "prm"), passes.prm_reference()))
+  last_B = rollouts.completion_len_B - 1
+  ends_BJ = best_of_n.padded([[*ends[:-1], last] if ends else []
+                              for ends, last in zip(columns, last_B)])
+  ends_BJ = np.where(np.isnan(ends_BJ), -1, ends_BJ).astype(int)
+  scale = float(run.methods.prm_beta(state.step))
+  return {name: best_of_n.step_rewards(best_of_n.step_values(
+      ratio_BT, rollouts.action_BT, ends_BJ, scale=scale))
+          for name, ratio_BT in {"": prm_BT - ref_BT, "no_ref": prm_BT}.items()}
 
 
 def scores(steps):

@@ -6,6 +6,7 @@ Run again with the same workdir to resume, also after a kill or SIGTERM. Any key
 config can be set: `--config.learner.optimizer.lr=1e-4`.
 """
 import contextlib
+import dataclasses
 import pathlib
 
 import numpy as np
@@ -42,10 +43,23 @@ def train(config, workdir):
     return _train(config, workdir, clock, notice)
 
 
+@dataclasses.dataclass
+class HostState:
+  """What a run keeps on the host beside the TrainState; saved with every checkpoint."""
+  before: dict | None = None       # held-out accuracy before training
+  buffer: list = dataclasses.field(default_factory=list)  # prompt ids that passed the filter and wait
+  stuck: int = 0                   # updates in a row without a finite gradient
+  seconds: float | None = None     # of all sittings, up to the last checkpoint
+  seconds_before: float | None = None  # of the sittings before this one
+  rehearsed: dict | None = None    # prompt id -> token ids, see collect.solved
+  prompts: dict | None = None      # state of the prompt iterator
+  training_tokens: int = 0         # of completions that a PRM learned of (loops/train_prm.py)
+
+
 def _train(config, workdir, clock, notice):
   workdir = pathlib.Path(workdir)
   run = build.build(config, recorded=cli.recorded(workdir))
-  cli.record(config, workdir, device_bytes=run.device_bytes)
+  cli.record(config, workdir, device_bytes=run.sampling.device_bytes)
   checkpoints = checkpoint.Checkpoints(workdir, max_to_keep=config.checkpoint.max_to_keep)
   checkpoints.check_room(_saved(run.shapes()))
   clock.lap("build")
@@ -55,71 +69,80 @@ def _train(config, workdir, clock, notice):
   writer = io_metrics.Writer(workdir, first_step=state.step, writes=hosts.is_first(),
                              trackers=config.log.writers, config=config.to_dict())
   clock.lap("build")
-  if host["rehearsed"] is None: host["rehearsed"] = collect.solved(run, state)
-  if host["before"] is None:
-    host["before"] = evaluate(run, state, "final", config.eval.final_samples)
+  if host.rehearsed is None: host.rehearsed = collect.solved(run.collector, state)
+  if host.before is None:
+    host.before = evaluate(run, state, "final", config.eval.final_samples)
     clock.lap("eval")
   bar = progress.Bar(config.steps, state.step, is_shown=hosts.is_first())
   for step in range(state.step, config.steps):
     held_out = {}
     if is_due(step, config.eval.every):
-      held_out = evaluate(run, state, "curve", 1) if step else host["before"]
+      held_out = evaluate(run, state, "curve", 1) if step else host.before
       clock.lap("eval")
-    rollouts, judged, metrics = collect.batch(run, state, host, step, clock)
-    scored = run.score(state, rollouts, **judged)           # log-probs of all models
-    clock.lap("score", scored)
-    state, scored, prm_metrics = run.learn_prm(state, rollouts, scored)
-    clock.lap("prm", (state.prm, scored))
-    scored, reward_metrics = run.advantage(state, scored)   # rewards, then advantages
-    state, value_metrics = run.learn_value(state, rollouts, scored, step)
-    state, policy_metrics = run.learn_policy(state, rollouts, scored, step)
-    clock.lap("policy", state.policy)
-    metrics |= prm_metrics | reward_metrics | value_metrics | policy_metrics
+    state, annotated, batch, metrics = iteration(run, state, host, step, clock)
     metrics |= {f"eval/{k}": v["mean"] for k, v in held_out.items()}
-    state = run.follow(state, metrics)                      # KL coefficient, stale copies
     if is_due(step, config.log.completions_every):
-      writer.table(step, completion_rows(run, rollouts, scored))
+      writer.table(step, completion_rows(run, annotated, batch))
     writer.write(step, metrics | clock.metrics(metrics["rollouts/tokens"]))
-    host["stuck"] = host["stuck"] + 1 if is_skipped(metrics) else 0
+    host.stuck = host.stuck + 1 if is_skipped(metrics) else 0
     is_last = (step + 1 == config.steps or hosts.any_of(notice.is_given)
-               or host["stuck"] >= config.learner.max_skipped)
+               or host.stuck >= config.learner.max_skipped)
     if is_due(step + 1, config.checkpoint.every) or is_last:
       writer.flush()  # Lines before the checkpoint are not written again.
-      host["seconds"] = clock.total(host["seconds_before"])
+      host.seconds = clock.total(host.seconds_before)
       save(run, checkpoints, state, host)
     bar.show(writer.last)
     clock.end_step()
     if is_last: break
   for part in (bar, writer, checkpoints, run.pool): part.close()
-  if host["stuck"] >= config.learner.max_skipped: refuse_stuck(run, workdir, rollouts, scored)
+  if host.stuck >= config.learner.max_skipped: refuse_stuck(run, workdir, annotated, batch)
   if state.step < config.steps: return cli.leave(state.step, config.steps, workdir)
   return finish(run, state, host, workdir, clock)
+
+
+def iteration(run, state, host, step, clock):
+  """One RL iteration: (state, Annotated, Batch, metrics)."""
+  collected, metrics = collect.batch(run.collector, state, host, step, clock)
+  annotated = run.annotate(state, collected)             # on the host: texts, steps, scores
+  clock.lap("verify")
+  placed = run.score(state, run.place(annotated))        # log-probs of all models
+  clock.lap("score", placed.batch)
+  state, batch, prm_metrics = run.learn_prm(state, placed)
+  clock.lap("prm", (state.prm, batch))
+  batch, reward_metrics = run.advantage(state, batch)    # rewards, then advantages
+  placed = placed.replace(batch=batch)
+  state, value_metrics = run.learn_value(state, placed, step)
+  state, batch, policy_metrics = run.learn_policy(state, placed, step)
+  clock.lap("policy", state.policy)
+  metrics |= prm_metrics | reward_metrics | value_metrics | policy_metrics
+  state = run.end_step(state, metrics)                   # KL coefficient, stale copies
+  return state, annotated, batch, metrics
 
 
 def evaluate(run, state, stream, repeats, which=("greedy", "sampled")):
   """Held-out accuracy: {"greedy", "sampled"} -> dict(mean, low, high, ...)."""
   c, params = run.config, state.full("policy")
-  found, weights = {}, run.lay_out(params)
+  accuracies, weights = {}, run.sampling.lay_out(params)
   for name in which:
-    sample = run.eval_sample[name]
-    found[name] = accuracy.interval(accuracy.outcomes(
+    sample = getattr(run.sampling, name)
+    accuracies[name] = accuracy.interval(accuracy.outcomes(
         lambda prompts, key: hosts.fetch(sample(  # pylint: disable=cell-var-from-loop
-            params, *run.encode(prompts), key, None, weights)),
+            params, *run.sampling.encode(prompts), key, None, weights)),
         run.verify, run.eval_prompts, batch=c.eval.batch,
         repeats=1 if name == "greedy" else repeats,
         key=rng.key(c.seed, f"eval-{stream}")))
-  return found
+  return accuracies
 
 
-def completion_rows(run, rollouts, scored):
+def completion_rows(run, annotated, batch):
   """The first completions of the batch as readable rows, with their rewards."""
-  n, x = run.config.log.completions, rollouts.prompt_width
-  rollouts, scored = hosts.fetch((rollouts, scored))
+  rollouts, n = annotated.rollouts, run.config.log.completions
+  x, scored = rollouts.prompt_width, hosts.fetch(batch)
   completions = padding.completions(rollouts)[:n]
   prompts = [run.tokenizer.decode(ids[x - k:x]) for ids, k in zip(
       rollouts.tokens_BS[:n], rollouts.prompt_len_B)]
-  process_BT = (None if scored.prm_logps_BT is None
-                else scored.prm_logps_BT - scored.prm_ref_logps_BT)
+  process_BT = (scored.prm_logps_BT - scored.prm_ref_logps_BT if "prm_logps_BT" in scored
+                else None)
   rows = []
   for b, (prompt, ids) in enumerate(zip(prompts, completions)):
     mask_T, verdict = scored.action_BT[b], float(scored.outcome_B[b])
@@ -130,7 +153,7 @@ def completion_rows(run, rollouts, scored):
         tokens=run.tokenizer.pieces(ids),
         log_ratio=None if process_BT is None else
         process_BT[b][mask_T].astype(float).round(4).tolist(),
-        beta=None if process_BT is None else round(float(scored.prm_beta), 6),
+        beta=None if process_BT is None else round(float(scored.prm_beta_B[0]), 6),
         advantages=scored.advantages_BT[b][mask_T].astype(float).round(4).tolist()))
   return rows
 
@@ -138,25 +161,25 @@ def completion_rows(run, rollouts, scored):
 def restore(run, checkpoints):
   """(state, host): the newest checkpoint's, or the start's."""
   state = run.init()
-  host = dict(before=None, after=None, buffer=[], stuck=0, seconds=None,
-              rehearsed=None, prompts=None)
+  host = HostState()
   if checkpoints.latest is not None:
     kept = state
     state, saved = checkpoints.restore(_saved(state))
-    host |= saved  # One written by an earlier version may lack entries.
+    # One written by an earlier version may lack entries.
+    host = HostState(**{f.name: saved[f.name] for f in dataclasses.fields(HostState)
+                        if f.name in saved})
     state = state.replace(reference=kept.reference, prm_reference=kept.prm_reference,
                           frozen=kept.frozen)
-    if run.prompts is not None: run.prompts.restore(host["prompts"])
-    if host["stuck"] >= run.config.learner.max_skipped: host["stuck"] = 0  # Tried anew.
-  host["seconds_before"] = host["seconds"]
+    if run.prompts is not None: run.prompts.restore(host.prompts)
+    if host.stuck >= run.config.learner.max_skipped: host.stuck = 0  # Tried anew.
+  host.seconds_before = host.seconds
   return state, host
 
 
 def save(run, checkpoints, state, host):
   """State and host state of this step. References that do not change are not saved."""
-  host = {k: v for k, v in host.items() if k != "seconds_before"}
-  prompts = None if run.prompts is None else run.prompts.state()
-  checkpoints.save(state.step, _saved(state), host | dict(prompts=prompts))
+  host.prompts = None if run.prompts is None else run.prompts.state()
+  checkpoints.save(state.step, _saved(state), dataclasses.asdict(host))
 
 
 def _saved(state):
@@ -165,14 +188,15 @@ def _saved(state):
 
 def is_skipped(metrics):
   """Was an update left out because its loss or gradient was not finite?"""
-  return any(float(v) > 0 for k, v in metrics.items() if k.endswith("/nonfinite"))
+  counts = hosts.fetch({k: v for k, v in metrics.items() if k.endswith("/nonfinite")})
+  return any(v > 0 for v in counts.values())
 
 
-def refuse_stuck(run, workdir, rollouts, scored):
-  """Ends a run whose updates stay non-finite: the batch is kept for a look."""
-  fields = hosts.fetch({f"{name}.{f}": getattr(record, f)
-                        for name, record in dict(rollouts=rollouts, scored=scored).items()
-                        for f in record.__dataclass_fields__})
+def refuse_stuck(run, workdir, annotated, batch):
+  """Ends a run whose updates stay non-finite; the last batch is written to a file."""
+  fields = {f"rollouts.{f.name}": getattr(annotated.rollouts, f.name)
+            for f in dataclasses.fields(annotated.rollouts)}
+  fields |= {f"batch.{name}": x for name, x in hosts.fetch(batch.columns).items()}
   path = workdir / "stuck.npz"
   if hosts.is_first():
     np.savez(path, **{k: v for k, v in fields.items() if v is not None})
@@ -185,15 +209,15 @@ def refuse_stuck(run, workdir, rollouts, scored):
 def finish(run, state, host, workdir, clock):
   """Evaluates, writes summary.json and curves.png, prints what they say."""
   c = run.config
-  after = host["before"]
+  after = host.before
   if c.steps:
     after = evaluate(run, state, "final", c.eval.final_samples)
     clock.lap("eval")
   accuracies = [l["prm/accuracy"] for l in io_metrics.read(workdir) if "prm/accuracy" in l]
-  summary = dict(before=host["before"], after=after, steps=state.step,
+  summary = dict(before=host.before, after=after, steps=state.step,
                  # A mean over steps: one step has few pairs once most answers are right.
                  prm_accuracy=float(np.nanmean(accuracies[-10:])) if accuracies else None,
-                 seed=c.seed, seconds=clock.total(host["seconds_before"]))
+                 seed=c.seed, seconds=clock.total(host.seconds_before))
   if hosts.is_first():
     strict_json.write(workdir / "summary.json", summary)
     curves.draw(workdir)

@@ -27,10 +27,10 @@ from rlx.io import rows as io_rows
 from rlx.learner import hosts
 from rlx.learner import sharding
 from rlx.loops import prm_sets
-from rlx.loops import score
+from rlx.loops import annotations
 from rlx.rewards import step_labels
-from rlx.rollouts import answers as answers_lib
 from rlx.rollouts import padding
+from rlx.rollouts import trajectories
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,7 +58,7 @@ def sample(path, run, state, prompts, draw, *, batch, group, stream, verifier=No
   def make(start, stop):
     some = prompts[start // group:stop // group]
     asked = [some[i % len(some)] for i in range(batch)]
-    rollouts = hosts.fetch(draw(state.full("policy"), *run.encode(asked),
+    rollouts = hosts.fetch(draw(state.full("policy"), *run.sampling.encode(asked),
                                    rng.key(c.seed, stream)))
     outcome_B = run.verify(asked, rollouts).ravel()
     run.pool.check(c.verifier.max_error_rate)
@@ -89,8 +89,9 @@ def label(path, run, state, completions):
     ValueError: a completion's group is no training prompt.
   """
   c, k = run.config, run.config.train_prm.step_rollouts
-  slots = run.slots["train"]
-  draw = build.samplers(c, run.model_config, run.tokenizer, run.mesh, run.lay_out)(
+  slots = run.sampling.slots["train"]
+  draw = build.samplers(c, run.models["policy"], run.tokenizer, run.mesh,
+                        run.sampling.lay_out)(
       k, c.rollouts.decoding, slots and max(slots // k, 1) * k)
   size = c.prompts.per_step * c.rollouts.per_prompt
   width = c.prompts.max_tokens + c.rollouts.max_tokens
@@ -260,9 +261,9 @@ def batch(groups, step, run):
     group = groups[draw.permutation(n)[i % n]]
     empty = dataclasses.replace(group[0], ids=[], verdict=math.nan, labels=())
     rows += group + [empty] * (c.rollouts.per_prompt - len(group))
-  rollouts = padding.trim(answers_lib.rows(
-      [x.prompt for x in rows], [x.ids for x in rows], bucket=c.prompts.max_tokens,
-      width=c.rollouts.max_tokens, pad_id=run.tokenizer.pad_id), c.rollouts.bucket)
+  rollouts = padding.trim(trajectories.pairs(
+      [x.prompt for x in rows], [x.ids for x in rows], run.tokenizer, c.rollouts.max_tokens,
+      c.prompts.max_tokens), c.rollouts.bucket)
   labels_BT = np.full(rollouts.sampler_logps_BT.shape, np.nan, np.float32)
   if c.train_prm.labels is not None:
     for labels_T, x, columns in zip(labels_BT, rows, _columns(rows, run)):
@@ -272,8 +273,8 @@ def batch(groups, step, run):
 
 def _columns(completions, run):
   """For each completion, the columns in which its steps end."""
-  return score.step_columns([x.ids for x in completions], run.tokenizer,
-                            run.config.rollouts.step_separator)
+  return annotations.columns_of_steps([x.ids for x in completions], run.tokenizer,
+                                      run.config.rollouts.step_separator)
 
 
 def _complete(path, count, size, make):

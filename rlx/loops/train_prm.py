@@ -21,7 +21,7 @@ from rlx.io import curves
 from rlx.io import metrics as io_metrics
 from rlx.io import progress
 from rlx.io import strict_json
-from rlx.learner import sharding
+from rlx.loops import collect
 from rlx.loops import prm_sets
 from rlx.loops import rl
 from rlx.loops import stored
@@ -41,7 +41,7 @@ def train(config, workdir):
     raise ValueError("prm.order='none': single, double or reverse; the PRM learns here.")
   given = c.train_prm.rollouts is not None and c.train_prm.held_out is not None
   run = build.build(c, splits=() if given and c.train_prm.labels is None
-                    else ("train", "eval"))
+                    else ("train", "eval"), learns="prm")
   cli.record(c, workdir)
   checkpoints = checkpoint.Checkpoints(workdir, max_to_keep=c.checkpoint.max_to_keep)
   state, host = rl.restore(run, checkpoints)
@@ -50,7 +50,6 @@ def train(config, workdir):
   clock.lap("build")
   completions, held_out = data(run, state, workdir)
   clock.lap("sample")
-  host["training_tokens"] = host.get("training_tokens", 0)
   # A head learns of each completion by itself, a loss may compare those of a group.
   groups = stored.grouped(completions) if c.train_prm.labels is None else [completions]
   groups = stored.cut(groups, c.rollouts.per_prompt)
@@ -59,27 +58,28 @@ def train(config, workdir):
   for step in tqdm.tqdm(range(state.step, c.steps), initial=state.step, total=c.steps,
                         unit="step"):
     rollouts, outcome_B, labels_BT = stored.batch(groups, step, run)
-    host["training_tokens"] += int(rollouts.completion_len_B.sum())
-    rollouts, outcome_B, labels_BT = sharding.place_rows(
-        (rollouts, outcome_B, labels_BT), run.mesh)
+    host.training_tokens += int(rollouts.completion_len_B.sum())
+    annotated = run.annotate(state, collect.Collected([], rollouts, outcome_B, None))
+    more = {}
     if c.train_prm.labels is None:
-      scored, found = run.score(state, rollouts, outcome_B), {}
-      found["prm/accuracy"] = ranks(scored.prm_logps_BT, scored.prm_ref_logps_BT, scored.action_BT,
-                                    scored.outcome_PG, scored.learn_PG)
-      found["prm/beta"] = scored.prm_beta
-      state, _, metrics = run.learn_prm(state, rollouts, scored)
+      placed = run.score(state, run.place(annotated))
+      batch = placed.batch
+      more["prm/accuracy"] = ranks(batch.prm_logps_BT, batch.prm_ref_logps_BT, batch.action_BT,
+                                   batch.outcome_PG, batch.learn_PG)
+      more["prm/beta"] = batch.prm_beta_B[0]
     else:
-      state, _, metrics = run.learn_prm(state, rollouts, labels_BT)
-      found = {}
+      placed = run.place(annotated.replace(
+          batch=annotated.batch.replace(labels_BT=labels_BT))).append(0)
+    state, _, metrics = run.learn_prm(state, placed)
     state = state.replace(step=step + 1)
     clock.lap("prm", state.prm)
     if rl.is_due(step + 1, c.eval.every) and step + 1 < c.steps:
-      found |= in_short(judge(run, state, held_out))
+      more |= in_short(judge(run, state, held_out))
       clock.lap("eval")
-    writer.write(step, metrics | found)
+    writer.write(step, metrics | more)
     clock.end_step()
     if rl.is_due(step + 1, c.checkpoint.every) or step + 1 == c.steps:
-      host["seconds"] = clock.total(host["seconds_before"])
+      host.seconds = clock.total(host.seconds_before)
       writer.flush()
       rl.save(run, checkpoints, state, host)
   writer.close()
@@ -92,10 +92,10 @@ def train(config, workdir):
       found, labels=c.train_prm.labels, loss=c.prm.loss.name, steps=int(state.step),
       seed=c.seed, completions=len(completions),
       sampled_tokens=stored.sampled_tokens(completions),
-      training_tokens=host["training_tokens"],
+      training_tokens=host.training_tokens,
       # A mean over steps, as in the RL loop; None of a PRM with a head.
       prm_accuracy=float(np.nanmean(accuracies[-10:])) if accuracies else None,
-      seconds=clock.total(host["seconds_before"]))
+      seconds=clock.total(host.seconds_before))
   strict_json.write(workdir / "summary.json", summary)
   curves.draw(workdir)
   curves.draw_at_k(workdir / "at_k.png", found)
@@ -112,12 +112,13 @@ def data(run, state, workdir):
   held_out, rollouts = c.train_prm.held_out, c.train_prm.rollouts
   if held_out is None:
     held_out = workdir / "held_out.jsonl"
-    stored.sample(held_out, run, state, run.eval_prompts, run.eval_sample["sampled"],
+    stored.sample(held_out, run, state, run.eval_prompts, run.sampling.sampled,
                   batch=c.eval.batch, group=c.eval.samples, stream="held_out",
                   verifier=verifier)
   if rollouts is None:
     rollouts = workdir / "rollouts.jsonl"
-    stored.sample(rollouts, run, state, run.prompts.first(c.train_prm.prompts), run.sample,
+    stored.sample(rollouts, run, state, run.prompts.first(c.train_prm.prompts),
+                  run.sampling.train,
                   batch=c.prompts.per_step, group=c.rollouts.per_prompt, stream="rollouts")
   completions = stored.read(rollouts, run)
   if c.train_prm.labels is not None:

@@ -16,16 +16,16 @@ def policy(scored):
     sampler_gap  mean |old_logps - sampler_logps|: trainer against sampler, nats
 
   Args:
-    scored: Scored; learn_BT chooses the tokens.
+    scored: Batch; learn_BT chooses the tokens.
   """
   s, out = scored, {}
-  if s.logps_BT is not None and s.old_logps_BT is not None:
+  if "logps_BT" in s and "old_logps_BT" in s:
     d_BT = masked.where_valid(s.logps_BT - s.old_logps_BT, s.learn_BT)
     out["old_kl"] = token_mean(-d_BT, s.learn_BT)
     out["ratio_far"] = token_mean(jnp.abs(jnp.expm1(d_BT)) > 0.2, s.learn_BT)
-  if s.entropy_BT is not None:
+  if "entropy_BT" in s:
     out["entropy"] = token_mean(s.entropy_BT, s.learn_BT)
-  if s.sampler_logps_BT is not None and s.old_logps_BT is not None:
+  if "sampler_logps_BT" in s and "old_logps_BT" in s:
     out["sampler_gap"] = token_mean(
         jnp.abs(s.old_logps_BT - s.sampler_logps_BT), s.learn_BT)
   return out

@@ -26,6 +26,7 @@ import jax.numpy as jnp
 from rlx.core import axes
 from rlx.core import masked
 from rlx.core import ranges
+from rlx.core import resolve
 
 AGGREGATES = ("sum_lp", "mean_lp", "prod_p", "mean_p", "geo_p", "ppl", "log_mean_exp")
 BASELINES = ("none", "diff", "rel_ppl")
@@ -34,6 +35,7 @@ NORMS = ("none", "log10")
 POSTS = ("none", "clip01", "rank", "thresholds")
 
 
+@resolve.unread(base_answer_logps_BM=lambda options: options["baseline"] == "none")
 def reference(answer_logps_BM, answer_mask_BM, learn_PG, lengths_B, outcome_B,
               base_answer_logps_BM=None, *, agg="mean_p", baseline="none", token_weight="none",
               len_norm="none", post="none",

@@ -1,22 +1,21 @@
-"""Which sampled groups deserve a gradient. Host side, numpy.
+"""Which sampled groups learn. Host side, numpy.
 
-Each function takes what is known of every group and returns keep_P, bool. NaN
-verdicts count neither as right nor as wrong; a group with no verdict at all is
-never kept.
+Each function reads fields of the batch by name and returns keep_P, bool. Unknown verdicts
+count neither as right nor as wrong; a group with no verdict at all is never kept.
 """
 import numpy as np
 
 from rlx.core import ranges
+from rlx.core import records
 
 
-def with_verdict(outcome_PG, truncated_PG):
+def with_verdict(learn_PG):
   """Keeps every group that has at least one verdict."""
-  del truncated_PG
-  return ~np.isnan(outcome_PG).all(axis=1)
+  return learn_PG.any(axis=1)
 
 
-def accuracy_band(outcome_PG, truncated_PG, *, low: ranges.SHARE = 0.2, high: ranges.SHARE = 0.8,
-                  drop_truncated=False):
+def accuracy_band(outcome_PG, learn_PG, finish_PG, *, low: ranges.SHARE = 0.2,
+                  high: ranges.SHARE = 0.8, drop_truncated=False):
   """Keeps groups whose mean verdict is within [low, high], both included.
 
     keep_p = low <= mean_g outcome[p, g] <= high
@@ -27,17 +26,17 @@ def accuracy_band(outcome_PG, truncated_PG, *, low: ranges.SHARE = 0.2, high: ra
   slack for float32 means); the mean is over known verdicts.
 
   Args:
-    outcome_PG: verdicts, NaN = could not tell.
-    truncated_PG: bool, the completion was cut at the length limit.
+    outcome_PG: verdicts.
+    learn_PG: bool, completions with a verdict.
+    finish_PG: index into records.FINISH.
     low, high: the band.
-    drop_truncated: also drop groups with any truncated completion.
+    drop_truncated: also drop groups with a completion that was cut at the length limit.
   """
-  known_PG = ~np.isnan(outcome_PG)
-  total_P = np.sum(np.where(known_PG, outcome_PG, 0.0), axis=1)
-  mean_P = total_P / np.maximum(known_PG.sum(axis=1), 1)
-  keep_P = (known_PG.any(axis=1)
-            & (mean_P >= low - 1e-6) & (mean_P <= high + 1e-6))
-  return keep_P & ~truncated_PG.any(axis=1) if drop_truncated else keep_P
+  total_P = np.sum(np.where(learn_PG, outcome_PG, 0.0), axis=1)
+  mean_P = total_P / np.maximum(learn_PG.sum(axis=1), 1)
+  keep_P = learn_PG.any(axis=1) & (mean_P >= low - 1e-6) & (mean_P <= high + 1e-6)
+  if not drop_truncated: return keep_P
+  return keep_P & ~(finish_PG == records.FINISH.index("length")).any(axis=1)
 
 
 def fill(keep_P, n):

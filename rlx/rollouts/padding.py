@@ -1,6 +1,5 @@
 """Ragged lists <-> left-padded prompts, right-padded completions."""
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from rlx.core import records
@@ -121,11 +120,10 @@ def completions(rollouts):
 
 
 def append(rollouts, token_id):
-  """The same with this token after every completion, in a column more."""
-  end_B1 = (rollouts.prompt_width + rollouts.completion_len_B)[:, None]
-  tokens_BS = jnp.pad(jnp.asarray(rollouts.tokens_BS), ((0, 0), (0, 1)))
-  columns_1S = jnp.arange(tokens_BS.shape[1])[None, :]
+  """The same (numpy) with this token after every completion, in a column more."""
+  end_B = rollouts.prompt_width + rollouts.completion_len_B
+  tokens_BS = np.pad(rollouts.tokens_BS, ((0, 0), (0, 1)))
+  tokens_BS[np.arange(len(end_B)), end_B] = token_id
   return rollouts.replace(
-      tokens_BS=jnp.where(columns_1S == end_B1, token_id, tokens_BS),
-      completion_len_B=rollouts.completion_len_B + 1,
-      sampler_logps_BT=jnp.pad(rollouts.sampler_logps_BT, ((0, 0), (0, 1))))
+      tokens_BS=tokens_BS, completion_len_B=rollouts.completion_len_B + 1,
+      sampler_logps_BT=np.pad(rollouts.sampler_logps_BT, ((0, 0), (0, 1))))

@@ -1,6 +1,6 @@
 """Selects the completions of each group that are trained on. Runs on the host, with numpy.
 
-Each function reads fields of `records.Scored` and returns keep_PG, bool. A completion
+Each function reads fields of `records.Batch` and returns keep_PG, bool. A completion
 that is not selected stays in the batch without a verdict: its advantage is 0, no
 baseline includes it, and the PRM is not trained on it.
 """

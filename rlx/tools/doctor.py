@@ -8,19 +8,19 @@ warning or error, what was measured, what to change. The exit code is 1 after an
 import dataclasses
 import sys
 
-import jax
 import numpy as np
 
 from rlx import build
 from rlx import cli
-from rlx import methods
 from rlx.core import records
 from rlx.core import rng
 from rlx.io import chat
 from rlx.io import terminal
+from rlx.learner import hosts
 from rlx.learner import memory
 from rlx.learner import sharding
-from rlx.loops import score
+from rlx.loops import annotate
+from rlx.loops import logps
 from rlx.rollouts import padding
 from rlx.tools import preflight
 from rlx.verifiers import answers as answers_lib
@@ -92,9 +92,9 @@ def first_batch(run):
   the verifiers and as the trainer scores it."""
   c, state = run.config, run.init()
   prompts = run.prompts.take(build.draw_size(c))
-  rollouts = jax.device_get(run.sample(
-      state.full(state.sampled_from), *run.encode(prompts),
-      rng.key(c.seed, "sample", 0, 0), run.anneal(0)))
+  rollouts = hosts.fetch(run.sampling.train(
+      state.full(state.sampled_from), *run.sampling.encode(prompts),
+      rng.key(c.seed, "sample", 0, 0), run.methods.anneal(0)))
   rollouts = padding.trim(rollouts, c.rollouts.bucket)
   # The trainer's passes are made for the rows of an update. A draw may have more, of
   # which the first are looked at, or less, which are then scored more than once.
@@ -104,9 +104,9 @@ def first_batch(run):
   rollouts, placed = (padding.select([rollouts], r, np.arange(len(prompts)))
                       for r in (rows, np.arange(wanted) % len(rows)))
   outcome_PG = run.verify(prompts, rollouts)
-  placed = sharding.place_rows(placed.rows(), run.mesh)
-  plan = score.pack(c, run.model_config, run.mesh, placed, c.learner.microbatches)
-  logps_BT = jax.device_get(run.scorers[0](state.full("policy"), placed, plan))[rows]
+  plan = logps.planner(placed, run.mesh, pack=c.learner.pack)
+  passes = logps.Passes(run.passes, state, sharding.place_rows(placed.rows(), run.mesh), plan)
+  logps_BT = hosts.fetch(passes.logps("policy", temperature=run.passes.temperature))[rows]
   return prompts, rollouts, outcome_PG, logps_BT
 
 
@@ -117,8 +117,9 @@ def of_batch(run, prompts, rollouts, outcome_PG, logps_BT):
   texts = [tokenizer.decode(row) for row in ids]
   mask_BT = np.asarray(rollouts.mask_BT)
   is_cut_B = rollouts.finish_B == records.FINISH.index("length")
-  keep_P = run.filter_groups(outcome_PG, is_cut_B.reshape(outcome_PG.shape))
-  reads = any(field.startswith("outcome") for _, fn in methods.of(c).rewards.values()
+  keep_P = run.methods.filter_groups(records.Batch(outcome_PG.shape[1], **annotate.columns(
+      rollouts, outcome_PG.ravel())))
+  reads = any(field.startswith("outcome") for _, fn in run.methods.rewards.values()
               for field in fn.fields)
   yield rewards_vary(outcome_PG, c.verifier.max_error_rate, run.pool.last_error, reads,
                      run.pool.failed_share())

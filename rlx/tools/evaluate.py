@@ -57,8 +57,8 @@ def evaluate(config, workdir):
   n, g, text = len(run.eval_prompts), c.eval.samples, build.text_of(c, run.tokenizer)
   outcomes, completions, finishes = [], [], []
   for prompts in padding.batches(run.eval_prompts, c.eval.batch):
-    rollouts = hosts.fetch(run.eval_sample["sampled"](
-        state.full("policy"), *run.encode(prompts), rng.key(c.seed, "evaluate")))
+    rollouts = hosts.fetch(run.sampling.sampled(
+        state.full("policy"), *run.sampling.encode(prompts), rng.key(c.seed, "evaluate")))
     outcomes.append(run.verify(prompts, rollouts))
     completions += padding.completions(rollouts)
     finishes.append(rollouts.finish_B)

@@ -19,8 +19,7 @@ from rlx.core import records
 from rlx.learner import hosts
 from rlx.learner import memory
 from rlx.learner import sharding
-from rlx.learner import step as learner_step
-from rlx.loops import score
+from rlx.loops import logps
 from rlx.models import size
 
 _SURE = 0.4  # An estimate below this share of the device is not looked into.
@@ -100,7 +99,7 @@ def cache_bytes(run):
   for TPU and for CPU gathers all of them before it transposes any.
   """
   c, shards = run.config, sharding.row_shards(run.mesh)
-  m = size.part(run.model_config, run.mesh.shape["tensor"])
+  m = size.part(run.models["policy"], run.mesh.shape["tensor"])
   weights = (size.param_count(dataclasses.replace(m, tied_head=False))
              * jnp.dtype(m.dtype).itemsize)
   chunk = min(c.rollouts.chunk, c.rollouts.max_tokens)
@@ -112,20 +111,20 @@ def cache_bytes(run):
     kv = tokens * size.kv_bytes_per_token(m) // shards
     return weights + (kv if run.mesh.shape["fsdp"] == 1 else max(kv, weights))
   return {"KV cache of sampling": cache(
-              build.draw_size(c), build.first_pass(c), run.slots["train"]),
+              build.draw_size(c), build.first_pass(c), run.sampling.slots["train"]),
           "KV cache of evaluation": cache(
-              c.eval.batch, c.eval.samples, run.slots["sampled"])}
+              c.eval.batch, c.eval.samples, run.sampling.slots["sampled"])}
 
 
 def estimated_bytes(run, state):
   """{term: bytes} that the steps take beside the state at most, in closed form.
 
   A position of the batch is counted as 64 bytes: its token, its place in the
-  plan, and a dozen [B, T] fields of Scored. Where parameters are spread over fsdp, an
+  plan, and a dozen [B, T] columns. Where parameters are spread over fsdp, an
   update has the tables whole, in float32 as all else: the embedding and three times
   the head, gathered once for all microbatches.
   """
-  c, m, shards = run.config, run.model_config, sharding.row_shards(run.mesh)
+  c, m, shards = run.config, run.models["policy"], sharding.row_shards(run.mesh)
   t, width = c.rollouts.max_tokens, c.prompts.max_tokens + c.rollouts.max_tokens
   batch = c.prompts.per_step * c.rollouts.per_prompt // shards
   def of(bytes_of, config, rows, parts, width=width, **more):
@@ -136,11 +135,11 @@ def estimated_bytes(run, state):
   # A reference answer may come after a whole completion.
   stages = {_SCORING: max(of(size.forward_bytes, config, batch, c.learner.microbatches,
                              width=width + c.likelihood.max_tokens)
-                          for config in (run.model_config, run.prm_config))}
+                          for config in run.models.values())}
   for name, config, params in (
-      ("prm", run.prm_config, state.prm if state.prm_opt is not None else None),
-      ("value", run.model_config, state.value),
-      ("learner", run.model_config, state.policy)):
+      ("prm", run.models["prm"], state.prm if state.prm_opt is not None else None),
+      ("value", run.models["policy"], state.value),
+      ("learner", run.models["policy"], state.policy)):
     if params is not None:
       stages[_UPDATE[name]] = of(
           size.update_bytes, config, batch // c[name].minibatches,
@@ -162,38 +161,50 @@ def traced_steps(run, state):
   The mesh may be abstract: then they lower for a platform that is named.
   """
   c, rows = run.config, lambda tree: sharding.row_shapes(tree, run.mesh)
-  b, t = c.prompts.per_step * c.rollouts.per_prompt, c.rollouts.max_tokens
-  ints_B, floats_B = (jax.ShapeDtypeStruct((b,), d) for d in (jnp.int32, jnp.float32))
+  group, x, t = c.rollouts.per_prompt, c.prompts.max_tokens, c.rollouts.max_tokens
+  b = c.prompts.per_step * group
+  ints_B = jax.ShapeDtypeStruct((b,), jnp.int32)
   rollouts = rows(records.Rollouts(
-      tokens_BS=jax.ShapeDtypeStruct((b, c.prompts.max_tokens + t), jnp.int32),
+      tokens_BS=jax.ShapeDtypeStruct((b, x + t), jnp.int32),
       prompt_len_B=ints_B, completion_len_B=ints_B,
       sampler_logps_BT=jax.ShapeDtypeStruct((b, t), jnp.float32), finish_B=ints_B,
       prompt_P=None))
-  scored = jax.eval_shape(run.measure_full, state, rollouts, rows(floats_B))
-  trained = jax.eval_shape(run.advantage, state, scored)[0]
+  sizes = dict(B=b, T=t, M=c.likelihood.max_tokens, J=c.likelihood.steps + 1,
+               K=c.distribution.top, E=len(c.verifier.scores))
+  batch = rows(records.Batch(group, **{
+      f.name: jax.ShapeDtypeStruct([sizes[letter] for letter in f.axes], f.dtype)
+      for f in (*records.GIVEN, *run.planned)
+      if f.axes and f.where != "later" and f.name not in (*records.DERIVED, "turn_BT")}))
+  trained = jax.eval_shape(run.advantage, state, batch)[0]
 
-  def plan(rollouts, parts):  # Of full rows; it does not depend on the model.
-    return rows(score.pack(c, run.model_config, run.mesh, rollouts, parts, full=True))
+  def plan(rows_, parts):  # Of full rows; it does not depend on the model.
+    return rows(logps.full_plan(run.models["policy"], run.mesh, rows_, x, t, parts,
+                                pack=c.learner.pack))
 
-  def update(name, params, opt_state, *batch):
-    part = jax.eval_shape(lambda batch: next(learner_step.minibatches(
-        batch, c[name].minibatches, scored.group)), batch)
-    part = *rows(part), plan(part[0], c[name].microbatches)
+  def update(name, params, opt_state, *whole):
+    n = c[name].minibatches
+    part = jax.tree.map(lambda s: jax.ShapeDtypeStruct((s.shape[0] // n, *s.shape[1:]), s.dtype),
+                        whole)
+    part = *rows(part), plan(b // n, c[name].microbatches)
     return [(run.updates[name].trace(params, opt_state, part, state.frozen),
              (params, opt_state, state.frozen))]
 
-  models = [None if getattr(state, name) is None else state.full(name)
-            for name in ("policy", "reference", "prm")]
-  batch = rollouts, plan(rollouts, c.learner.microbatches)
-  stages = {_SCORING: [(fn.trace(params, *batch), params)
-                       for fn, params in zip(run.scorers, models) if params is not None]}
+  options, passes = run.passes, []
+  for name, model, temperature in (("policy", "policy", options.temperature),
+                                   ("reference", "policy", 1.0), ("prm", "prm", 1.0)):
+    if getattr(state, name) is not None:
+      fn = logps.compiled(run.models[model], temperature, options.parts, options.shards)
+      params = state.full(name)
+      passes.append((fn.trace(params, rollouts, plan(b, options.parts)), params))
+  stages = {_SCORING: passes}
   if state.prm_opt is not None:
-    stages[_UPDATE["prm"]] = update("prm", state.prm, state.prm_opt, rollouts, scored)
+    stages[_UPDATE["prm"]] = update("prm", state.prm, state.prm_opt, rollouts, batch)
   if state.value is not None:
     stages[_UPDATE["value"]] = update(
         "value", state.value, state.value_opt, rollouts, trained)
   stages[_UPDATE["learner"]] = update(
-      "learner", state.policy, state.policy_opt, rollouts, trained, floats_B)
+      "learner", state.policy, state.policy_opt, rollouts, trained,
+      jax.ShapeDtypeStruct((b,), jnp.float32))
   return stages
 
 

@@ -11,7 +11,7 @@ MASK = jnp.array([[True, True, True], [True, False, False], [True, False, True],
 
 
 def scored(outcome=(1., 0., nan, 1.)):
-  return records.Scored(action_BT=MASK, outcome_B=jnp.array(outcome), group=2)
+  return records.Batch(action_BT=MASK, outcome_B=jnp.array(outcome), group=2)
 
 
 def test_place():
@@ -43,7 +43,7 @@ def test_term_offers_both_forms():
     dict(name="group.rloo"), dict(name="group.opo"), dict(name="batch.reinforce"),
     dict(name="batch.reinforce_pp", gamma=0.9), dict(name="process.rloo", loo="strict")])
 def test_estimate_takes_any_estimator(spec):
-  fn = resolve.resolve("advantages", spec, combine.Term)
+  fn = resolve.resolve("advantages", spec)
   got_BT, _ = combine.estimate(jnp.array([1., 0., nan, nan]), scored(), 0.5, fn)
   assert got_BT.shape == MASK.shape
   np.testing.assert_array_equal(got_BT[2:], 0)   # Unknown verdict, empty row.
@@ -52,7 +52,7 @@ def test_estimate_takes_any_estimator(spec):
 
 def test_add_then_estimate_equals_estimate_then_add_for_linear_ones():
   # RLOO is linear, so the order of + matters only to estimators that are not.
-  fn = resolve.resolve("advantages", dict(name="group.rloo"), combine.Term)
+  fn = resolve.resolve("advantages", dict(name="group.rloo"))
   a, b = jnp.array([1., 0., nan, nan]), jnp.array([.5, 2., nan, nan])
   apart = sum(combine.estimate(x, scored(), 1.0, fn)[0] for x in (a, b))
   placed_BT = combine.place(a, MASK) + combine.place(b, MASK)

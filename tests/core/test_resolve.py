@@ -10,41 +10,39 @@ from rlx.core import resolve
 
 def _term():
   z_BT = jnp.zeros((4, 3))
-  scored = records.Scored(action_BT=z_BT == 0, outcome_B=jnp.array([1., 0., np.nan, 1.]),
+  scored = records.Batch(action_BT=z_BT == 0, outcome_B=jnp.array([1., 0., np.nan, 1.]),
                           group=4)
   return combine.Term(rewards=scored.outcome_B, scored=scored)
 
 
 def test_fields_are_found_by_name():
-  fn = resolve.resolve("advantages", {"name": "group.rloo"}, combine.Term)
+  fn = resolve.resolve("advantages", {"name": "group.rloo"})
   assert fn.fields == ("rewards_PG", "learn_PG")
   np.testing.assert_allclose(jax.jit(fn)(_term()), [[.5, -1, 0, .5]], rtol=1e-6)
 
 
 def test_an_argument_of_the_whole_minibatch_is_given_or_computed():
-  fn = resolve.resolve("losses", {"name": "policy.stable_reinforce", "width": 1.}, records.Scored)
+  fn = resolve.resolve("losses", {"name": "policy.stable_reinforce", "width": 1.})
   assert set(fn.whole) == {"near_BT"} and "near_BT" not in fn.fields
   # The statistic is given the method's option: the mean is 1, the last row is too far.
   ones_BT, a_BT = jnp.ones((3, 1)), jnp.array([[0.], [0.], [3.]])
-  scored = records.Scored(action_BT=ones_BT == 1, outcome_B=ones_BT[:, 0], logps_BT=ones_BT,
+  scored = records.Batch(action_BT=ones_BT == 1, outcome_B=ones_BT[:, 0], logps_BT=ones_BT,
                           old_logps_BT=ones_BT, advantages_BT=a_BT)
   np.testing.assert_array_equal(fn.whole["near_BT"](scored), [[True], [True], [False]])
   np.testing.assert_array_equal(fn(scored)[0], 0 * a_BT)
   np.testing.assert_array_equal(fn(scored, near_BT=ones_BT == 1)[0], -a_BT)
 
 
-@pytest.mark.parametrize("stage, spec, record, match", [
-    ("advantages", {"name": "group.rlo"}, combine.Term,
+@pytest.mark.parametrize("stage, spec, match", [
+    ("advantages", {"name": "group.rlo"},
      r"advantages.name='group.rlo': rlx/advantages/group.py has \[.*'rloo'"),
-    ("advantages", {"name": "grop.rloo"}, combine.Term, "there is no rlx/advantages/grop.py"),
-    ("rewards", {"name": "implicit.process", "gamma": 1}, records.Scored,
+    ("advantages", {"name": "grop.rloo"}, "there is no rlx/advantages/grop.py"),
+    ("rewards", {"name": "implicit.process", "gamma": 1},
      r"rewards.gamma: implicit.process takes \['floor'"),
-    ("advantages", {"name": "group.rloo"}, records.Prompt,
-     r"advantages: group.rloo asks for \['learn_PG', 'rewards_PG'\], which Prompt lacks"),
 ], ids=str)
-def test_refuses(stage, spec, record, match):
+def test_refuses(stage, spec, match):
   with pytest.raises(ValueError, match=match):
-    resolve.resolve(stage, spec, record)
+    resolve.resolve(stage, spec)
 
 
 def test_private_and_imported_functions_have_no_name():
@@ -71,7 +69,7 @@ def mine(tmp_path, monkeypatch):
 def test_functions_of_any_module_and_functions_themselves(mine):
   named = resolve.lookup("rewards", "my_methods:half")
   for name in ("my_methods:half", named, lambda outcome_B, *, factor=0.5: factor * outcome_B):
-    fn = resolve.resolve("rewards", {"name": name, "factor": 2.0}, records.Scored)
+    fn = resolve.resolve("rewards", {"name": name, "factor": 2.0})
     assert fn.fields == ("outcome_B",)
     np.testing.assert_array_equal(fn(_term().scored), [2, 0, np.nan, 2])
   assert resolve.path_of(named) == "my_methods:half" == resolve.path_of("my_methods:half")

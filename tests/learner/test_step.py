@@ -80,11 +80,11 @@ def test_losses_within_a_group_have_the_same_gradient_for_every_cut(name):
   x_BTD, logps_BT = draw.normal(size=(32, 2, 3)), draw.normal(-1, 1, (32, 2))
   lengths_B, outcome_B = draw.integers(0, 3, 32), draw.choice([0, .5, 1, np.nan], 32)
   x_BTD, logps_BT, outcome_B = (x.astype(np.float32) for x in (x_BTD, logps_BT, outcome_B))
-  scored = records.Scored(
+  scored = records.Batch(
       action_BT=np.arange(2)[None, :] < lengths_B[:, None], outcome_B=outcome_B,
       old_logps_BT=logps_BT, prm_ref_logps_BT=logps_BT, prm_old_logps_BT=2 * logps_BT,
       ref_logps_BT=logps_BT, prm_beta_B=np.ones(32, np.float32), group=4)
-  fn = resolve.resolve("losses", dict(name=name), records.Scored, "loss")
+  fn = resolve.resolve("losses", dict(name=name), "loss")
 
   def loss(params, batch):
     scored, x_BTD = batch
@@ -113,11 +113,10 @@ def test_losses_within_a_group_have_the_same_gradient_for_every_cut(name):
 
 
 def test_minibatches_are_whole_groups_in_the_order_given():
-  batch = dict(row=jnp.arange(8))
-  parts = list(step.minibatches(batch, 2, 2, jnp.array([3, 0, 2, 1])))
-  assert [p["row"].tolist() for p in parts] == [[6, 7, 0, 1], [4, 5, 2, 3]]
-  parts = list(step.minibatches(batch, 2, 2))
-  assert [p["row"].tolist() for p in parts] == [[0, 1, 2, 3], [4, 5, 6, 7]]
+  rows = lambda *args: [part.tolist() for part in step.minibatch_rows(4, 2, 2, *args)]
+  assert rows([3, 0, 2, 1]) == [[6, 7, 0, 1], [4, 5, 2, 3]]
+  assert rows() == [[0, 1, 2, 3], [4, 5, 6, 7]]
+  assert step.minibatch_rows(4, 2, 1) == [None]  # The batch as it is.
 
 
 def _rate(**options):

@@ -175,7 +175,7 @@ def test_detached_dpo():
 
 def test_diagnostics():
   logps_BT, old_BT = jnp.array([[0., -1., nan]]), jnp.array([[-.5, -1., nan]])
-  scored = records.Scored(
+  scored = records.Batch(
       action_BT=jnp.array([[True, True, False]]), outcome_B=jnp.ones(1), logps_BT=logps_BT,
       old_logps_BT=old_BT, sampler_logps_BT=old_BT + .1)
   got = {k: float(v.mean()) for k, v in diagnostics.policy(scored).items()}
@@ -221,10 +221,10 @@ def test_clip_fractions_are_of_the_tokens_that_have_no_gradient(name, options):
   moved_B1 = np.array([[.2], [-.2], [0], [.5], [0], [0]])
   logps_BT = old_BT + draw.normal(scale=.4, size=shape) + moved_B1
   fill = lambda x_BT: jnp.asarray(np.where(mask_BT, x_BT, nan), jnp.float32)
-  scored = records.Scored(
+  scored = records.Batch(
       action_BT=jnp.asarray(mask_BT), outcome_B=jnp.ones(6), group=3, old_logps_BT=fill(old_BT),
       sampler_logps_BT=fill(old_BT), old_min_p_logps_BT=fill(old_BT), advantages_BT=fill(a_BT))
-  fn = resolve.resolve("losses", dict(options, name=name), records.Scored)
+  fn = resolve.resolve("losses", dict(options, name=name))
   loss_of = lambda x_BT: fn(scored.replace(logps_BT=x_BT))
   _, removed = loss_of(fill(logps_BT))
   assert set(removed) >= {"clip_low", "clip_high"}

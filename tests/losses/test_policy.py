@@ -23,12 +23,12 @@ def test_all_rules_agree_where_nothing_has_moved(name):
   with jax.enable_x64(True):
     draw = np.random.default_rng(0)
     logps_BT = jnp.asarray(np.where(MASK, draw.uniform(-3, -.1, MASK.shape), np.nan))
-    scored = records.Scored(
+    scored = records.Batch(
         action_BT=jnp.asarray(MASK), outcome_B=jnp.zeros(4), old_logps_BT=logps_BT,
         sampler_logps_BT=logps_BT, entropy_BT=-logps_BT,
         advantages_BT=jnp.broadcast_to(jnp.array([[.5], [-.4], [.2], [-.3]]), MASK.shape))
     def gradient(name):
-      fn = resolve.resolve("losses", dict(name=name), records.Scored)
+      fn = resolve.resolve("losses", dict(name=name))
       loss = lambda x_BT: aggregate.aggregate(
           resolve.measured(fn(scored.replace(logps_BT=x_BT)))[0], scored.action_BT,
           mode="seq-mean-token-mean")

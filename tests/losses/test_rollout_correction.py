@@ -41,8 +41,8 @@ def test_opsm():
 
 @pytest.mark.parametrize("name", resolve.public(rollout_correction))
 def test_agreement_weighs_one_and_nothing_is_learned_through_it(name):
-  fn = resolve.resolve("losses", {"name": f"rollout_correction.{name}"}, records.Scored)
-  scored = records.Scored(action_BT=MASK, outcome_B=jnp.zeros(3), old_logps_BT=OLD,
+  fn = resolve.resolve("losses", {"name": f"rollout_correction.{name}"})
+  scored = records.Batch(action_BT=MASK, outcome_B=jnp.zeros(3), old_logps_BT=OLD,
                           advantages_BT=-jnp.ones((3, 3)))
   weigh = lambda x_BT: fn(scored.replace(logps_BT=x_BT, sampler_logps_BT=x_BT))
   np.testing.assert_array_equal(weigh(OLD), 1.0 * MASK)

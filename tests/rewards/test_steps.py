@@ -9,7 +9,7 @@ nan = np.nan
 
 
 def batch(*rows, outcome=None):
-  """Rows of step scores -> fields of Scored: steps of two tokens, then EOS and padding."""
+  """Rows of step scores -> fields of Batch: steps of two tokens, then EOS and padding."""
   k = max(map(len, rows))
   scores_BT = np.full((len(rows), 2 * k + 2), nan)
   ends_BT = np.zeros(scores_BT.shape, bool)

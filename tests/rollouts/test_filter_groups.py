@@ -16,26 +16,27 @@ nan = np.nan
     ([nan] * 5, False),
 ])
 def test_accuracy_band(outcomes, kept):
-  cut_PG = np.zeros((1, 5), bool)
-  out = filter_groups.accuracy_band(np.array([outcomes]), cut_PG, low=0.2, high=0.8)
+  outcome_PG = np.array([outcomes])
+  out = filter_groups.accuracy_band(outcome_PG, ~np.isnan(outcome_PG), np.ones((1, 5), int),
+                                    low=0.2, high=0.8)
   assert out.tolist() == [kept]
 
 
 def test_band_edges_survive_float32():
   outcome_PG = np.full((1, 4), np.float32(0.8), np.float32)  # 0.800000012
-  assert filter_groups.accuracy_band(outcome_PG, np.zeros((1, 4), bool)).all()
+  assert filter_groups.accuracy_band(outcome_PG, outcome_PG > 0, np.ones((1, 4), int)).all()
 
 
 def test_truncated_groups_can_be_dropped():
   outcome_PG = np.array([[1., 0.], [1., 0.]])
-  cut_PG = np.array([[False, True], [False, False]])
-  out = filter_groups.accuracy_band(outcome_PG, cut_PG, drop_truncated=True)
+  finish_PG = np.array([[1, 0], [1, 2]])  # Index 0 of records.FINISH is "length".
+  out = filter_groups.accuracy_band(outcome_PG, outcome_PG >= 0, finish_PG, drop_truncated=True)
   assert out.tolist() == [False, True]
 
 
-def test_everything_drops_only_what_has_no_verdict():
-  out = filter_groups.with_verdict(np.array([[1, 1], [nan, 0], [nan, nan]]), None)
-  assert out.tolist() == [True, True, False]
+def test_groups_without_a_verdict_are_dropped():
+  learn_PG = np.array([[True, True], [False, True], [False, False]])
+  assert filter_groups.with_verdict(learn_PG).tolist() == [True, True, False]
 
 
 def test_fill_takes_kept_first_in_order():

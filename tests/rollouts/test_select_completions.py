@@ -12,9 +12,9 @@ def test_truncated():
   length, eos, stop = range(3)  # As in records.FINISH.
   got = select_completions.truncated(np.array([[length, eos, stop], [eos, length, length]]))
   assert got.tolist() == [[False, True, True], [True, False, False]]
-  scored = records.Scored(action_BT=None, outcome_B=None, group=2,
+  scored = records.Batch(action_BT=None, outcome_B=None, group=2,
                           finish_B=np.array([length, eos, stop, length]))
-  fn = resolve.resolve("rollouts", dict(name="select_completions.truncated"), records.Scored)
+  fn = resolve.resolve("rollouts", dict(name="select_completions.truncated"))
   assert fn(scored).tolist() == [[False, True], [True, False]]
 
 

@@ -2,7 +2,7 @@ import types
 
 import pytest
 
-from rlx.rollouts import answers
+from rlx.loops import annotations
 
 # A tokenizer whose tokens are longer than a character; 0 is the EOS.
 PIECES = ["", "think", "ing", "#", "#7", "7", "</", "th", "ink>", ">7"]
@@ -28,12 +28,4 @@ TOKENIZER = types.SimpleNamespace(
     ([0], None, ([], 0, 0)),
 ])
 def test_split(ids, separator, expected):
-  assert answers.split(ids, TOKENIZER, separator) == expected
-
-
-def test_rows():
-  r = answers.rows([[1, 2, 3], [4]], [[5], [6, 7]], bucket=2, width=3, pad_id=9)
-  assert r.tokens_BS.tolist() == [[9, 1, 2, 3, 5, 9, 9], [9, 9, 9, 4, 6, 7, 9]]
-  assert r.prompt_width == 4 and r.prompt_len_B.tolist() == [3, 1]
-  assert r.mask_BT.tolist() == [[True, False, False], [True, True, False]]
-  assert r.positions_BS[0].tolist() == [0, 0, 1, 2, 3, 4, 5]
+  assert annotations.split(ids, TOKENIZER, separator) == expected

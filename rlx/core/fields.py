@@ -1,0 +1,185 @@
+"""Fields: the columns of a batch, each declared once, beside the function that computes it.
+
+A field's name ends in its axes. Its declaration says its dtype, its meaning (the first line
+of the producer's docstring), what of the config it needs, and when it is computed:
+
+  given    by the rollouts or the verifiers
+  host     from texts and token ids, in numpy, before the batch is placed on devices
+  model    from forward passes, on devices
+  later    by the stages after that: rewards, advantages, the update itself
+
+A producer reads other fields and resources (`texts`, `tokenizer`, ...) by the names of its
+positional parameters, as methods do; its keyword-only parameters are set from the config.
+A host value whose name has no axes is an intermediate that other producers read.
+
+A field from outside the package, in the module of a reward or imported into it:
+
+  @fields.field(np.float32)
+  def words_B(texts):
+    \"\"\"Words of each completion.\"\"\"
+    return [len(t.split()) for t in texts]
+
+  def brief(outcome_B, words_B, learn_B, *, most=4): ...
+
+With `rewards.brief.name="package.module:brief"` the plan computes `words_B` for it.
+"""
+import dataclasses
+import inspect
+from typing import Any, Callable, Mapping
+
+import numpy as np
+
+STAGES = ("given", "host", "model", "later")
+
+
+@dataclasses.dataclass(frozen=True)
+class Field:
+  """The declaration of one column."""
+  name: str
+  dtype: Any                   # None: a host value that is no array
+  where: str                   # one of STAGES
+  doc: str
+  fn: Callable | None = None
+  reads: tuple = ()            # fields and resources, in the order of fn's parameters
+  options: Mapping = dataclasses.field(default_factory=dict)  # keyword of fn -> config key
+  needs: Mapping = dataclasses.field(default_factory=dict)    # config key -> its value when off
+  statistic: tuple = ()        # of the policy's distribution, see models/logps.statistics
+
+  @property
+  def axes(self):
+    """The axis letters that end the name; "" for a host value without axes."""
+    return axes_of(self.name)
+
+
+def axes_of(name):
+  """Axis letters of a field's name, "" if it has none."""
+  _, separator, letters = name.rpartition("_")
+  return letters if separator and letters.isupper() else ""
+
+
+def given(name, dtype, doc, *, where="given", needs=None, statistic=()):
+  """A Field that a stage of the loop sets, without a producer."""
+  return Field(name, dtype, where, doc, needs=needs or {}, statistic=statistic)
+
+
+def field(dtype, *, where="host", options=None, needs=None, statistic=()):
+  """Declares the decorated function as the producer of the field of the same name.
+
+  Args:
+    dtype: of the column; None for a host value without axes.
+    where: "host" or "model".
+    options: {keyword-only parameter: config key}.
+    needs: {config key: value with which the field cannot be computed}.
+  """
+  def declare(fn):
+    parameters = inspect.signature(fn).parameters.values()
+    fn.field = Field(
+        fn.__name__, dtype, where, (inspect.getdoc(fn) or "").partition("\n")[0], fn,
+        reads=tuple(p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD),
+        options=options or {}, needs=needs or {}, statistic=statistic)
+    return fn
+  return declare
+
+
+def table(*modules):
+  """{name: Field} of all fields that modules declare or import, and of their `FIELDS`.
+
+  Raises:
+    ValueError: two different fields have one name.
+  """
+  declared = {}
+  for module in modules:
+    members = [getattr(x, "field", None) for x in vars(module).values()]
+    for f in [*getattr(module, "FIELDS", ()), *(f for f in members if isinstance(f, Field))]:
+      if declared.setdefault(f.name, f) is not f:
+        raise ValueError(f"{f.name} is declared twice, also in {module.__name__}.")
+  return declared
+
+
+def column(name):
+  """The column that a name reads: `outcome_PG` is `outcome_B` by prompt."""
+  return name.removesuffix("_PG") + "_B" if name.endswith("_PG") else name
+
+
+@dataclasses.dataclass(frozen=True)
+class Reader:
+  """A method or stage that reads fields, by the config key that names it."""
+  key: str
+  required: tuple
+  optional: tuple = ()
+
+
+def plan(declared, readers, resources, setting):
+  """The fields to compute for readers, in an order in which each finds what it reads.
+
+  A field that a reader can do without is computed if the config allows it.
+
+  Args:
+    declared: {name: Field}.
+    resources: names of what the loop passes to producers.
+    setting: config key -> value.
+  Raises:
+    ValueError: a reader or producer reads what nothing computes, the config lacks what a
+      field needs, or fields need each other.
+  """
+  order, visiting = [], []
+
+  def need(name, by):
+    name = column(name)
+    if name not in declared and name + "_B" in declared: name += "_B"  # Its first row.
+    if name in resources or name in order: return
+    if name in visiting: raise ValueError(f"{' <- '.join([*visiting, name])}: fields need each other.")
+    if name not in declared: raise ValueError(f"{by} reads {name}, which nothing computes.")
+    f = declared[name]
+    require(f, by, setting)
+    visiting.append(name)
+    for other in f.reads: need(other, by)
+    visiting.pop()
+    order.append(name)
+
+  for reader in readers:
+    for name in reader.required: need(name, reader.key)
+    for name in map(column, reader.optional):
+      if name in declared and missing(declared[name], setting) is None: need(name, reader.key)
+  for name in order:
+    late = [r for r in declared[name].reads if r in declared and STAGES.index(
+        declared[r].where) > STAGES.index(declared[name].where)]
+    if late:
+      raise ValueError(f"{name} is computed in the stage {declared[name].where!r} and reads "
+                       f"{late[0]}, which is computed later.")
+  return [declared[name] for name in order]
+
+
+def missing(f, setting):
+  """The first config key without which the field cannot be computed; None: it can."""
+  return next((key for key, off in f.needs.items() if setting(key) == off), None)
+
+
+def require(f, by, setting):
+  """Raises a ValueError if the config lacks what the field needs."""
+  if (key := missing(f, setting)) is not None:
+    raise ValueError(f"{key}={setting(key)!r}: {by} reads {f.name}, which needs it.")
+
+
+def compute(planned, where, values, options):
+  """The values of the planned fields of a stage, added to `values`.
+
+  Args:
+    planned: of `plan`.
+    values: {name: fields and resources that are known}; host arrays are numpy.
+    options: (Field) -> {keyword: value} of its producer.
+  Returns:
+    {name: value} of values and of the fields of this stage.
+  """
+  values = dict(values)
+  for f in planned:
+    if f.where != where or f.name in values: continue
+    value = f.fn(*(values[name] for name in f.reads), **options(f))
+    if where == "host" and f.dtype is not None: value = np.asarray(value, f.dtype)
+    values[f.name] = value
+  return values
+
+
+def zeros(f, sizes):
+  """A numpy array of zeros for the field, with {axis letter: size}."""
+  return np.zeros([sizes[letter] for letter in f.axes], f.dtype)

@@ -1,0 +1,112 @@
+"""From rollouts on the host to a batch on devices: annotate, place, compute log-probs.
+
+  annotate   texts, steps, scores and packing plans are read off the host's copy, once
+  place      rollouts and columns go to the devices
+  score      forward passes give the log-probs that methods read
+"""
+import dataclasses
+from typing import Any, Callable
+
+import numpy as np
+
+from rlx.core import fields
+from rlx.core import records
+from rlx.learner import sharding
+from rlx.loops import logps
+from rlx.rollouts import padding
+
+THINNED = records.EXCLUDED.index("thinned")
+
+
+@dataclasses.dataclass(frozen=True)
+class Annotated:
+  """Rollouts on the host with everything that is read off them there."""
+  rollouts: records.Rollouts   # numpy
+  batch: records.Batch         # numpy
+  values: dict                 # host values without axes that model fields read
+
+  def replace(self, **changes):
+    return dataclasses.replace(self, **changes)
+
+
+@dataclasses.dataclass(frozen=True)
+class Placed:
+  """The same on devices, and the plans by which models run over it."""
+  rollouts: records.Rollouts
+  batch: records.Batch
+  plan: Callable               # see logps.planner
+  values: dict
+  host: records.Rollouts       # the host's copy of rollouts
+  placer: Any                  # the Placer that placed it
+
+  def replace(self, **changes):
+    return dataclasses.replace(self, **changes)
+
+  def append(self, token_id):
+    """The same with this token after every completion, in a column more."""
+    return self.placer.place_rollouts(self, padding.append(self.host, token_id))
+
+
+@dataclasses.dataclass(frozen=True)
+class Placer:
+  """Puts annotated rollouts on a mesh."""
+  mesh: Any
+  pack: bool
+
+  def __call__(self, annotated):
+    rollouts, batch = sharding.place_rows((annotated.rollouts, annotated.batch), self.mesh)
+    return Placed(rollouts, batch, logps.planner(annotated.rollouts, self.mesh, pack=self.pack),
+                  annotated.values, annotated.rollouts, self)
+
+  def place_rollouts(self, placed, rollouts):
+    """`placed` over other rollouts, numpy; its columns stay."""
+    return placed.replace(rollouts=sharding.place_rows(rollouts, self.mesh), host=rollouts,
+                          plan=logps.planner(rollouts, self.mesh, pack=self.pack))
+
+
+def columns(rollouts, outcome_B, excluded_B=None):
+  """The columns that every batch has. Numpy."""
+  given = dict(action_BT=np.asarray(rollouts.action_BT), outcome_B=outcome_B,
+               sampler_logps_BT=rollouts.sampler_logps_BT, finish_B=rollouts.finish_B,
+               excluded_B=np.zeros(len(outcome_B), np.int8) if excluded_B is None else excluded_B)
+  if rollouts.turn_BT is not None: given["turn_BT"] = rollouts.turn_BT
+  return given
+
+
+def annotator(planned, options, *, select, group, resources):
+  """annotate(prompts, rollouts, outcome_B, excluded_B=None, **more) -> Annotated.
+
+  Args:
+    planned: Fields of `fields.plan`.
+    options: (Field) -> {keyword: value} of its producer.
+    select: Batch -> keep_PG, which completions of a group learn (rollouts.select_completions).
+    group: G.
+    resources: {name: value} that producers read; `more` adds those of the step.
+  """
+  def annotate(prompts, rollouts, outcome_B, excluded_B=None, **more):
+    given = columns(rollouts, outcome_B, excluded_B)
+    repeats = len(outcome_B) // len(prompts) if prompts else 0
+    values = fields.compute(planned, "host", dict(
+        resources, **more, **given, rollouts=rollouts, group_prompts=prompts,
+        prompts=[p for p in prompts for _ in range(repeats)]), options)
+    hosted = [f for f in planned if f.where == "host"]
+    batch = records.Batch(group, **given, **{f.name: values[f.name] for f in hosted if f.axes})
+    keep_B = np.ravel(select(batch))
+    excluded_B = np.where((batch.excluded_B == 0) & ~keep_B, THINNED, batch.excluded_B)
+    return Annotated(rollouts, batch.replace(excluded_B=excluded_B.astype(np.int8)),
+                     {f.name: values[f.name] for f in hosted if not f.axes})
+
+  return annotate
+
+
+def scorer(planned, options, pass_options):
+  """score(state, placed) -> placed with the columns of the model fields."""
+  def score(state, placed):
+    passes = logps.Passes(pass_options, state, placed.rollouts.rows(), placed.plan)
+    values = fields.compute(planned, "model", dict(
+        placed.values, **placed.batch.columns, passes=passes,
+        prompt_P=placed.rollouts.prompt_P), options)
+    return placed.replace(batch=placed.batch.replace(
+        **{f.name: values[f.name] for f in planned if f.where == "model"}))
+
+  return score

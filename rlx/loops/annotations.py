@@ -1,0 +1,226 @@
+"""Host fields of a batch: what is read off its texts and token ids, in numpy.
+
+Each producer runs at most once a step, before the batch is placed on devices, and only if a
+method reads its field (core/fields.py). Resources that the loop passes: `tokenizer`,
+`rollouts` (numpy), `prompts` (one a row), `group_prompts` (one a group), `verify` and
+`verify_steps` ((verifier's path, prompts, texts) -> a verdict or list of verdicts a row),
+`greedy_outcome` ((prompts) -> verdicts of greedy completions), `answer_ids` (Prompt -> ids).
+"""
+import bisect
+import itertools
+
+import numpy as np
+
+from rlx.core import records
+from rlx.core.fields import field
+from rlx.rollouts import padding
+from rlx.rollouts import trajectories
+from rlx.verifiers import answers as answers_lib
+from rlx.verifiers import steps as verifier_steps
+
+
+@field(None)
+def completions(rollouts):
+  """Token ids of each completion, EOS included."""
+  return padding.completions(rollouts)
+
+
+@field(None)
+def texts(completions, tokenizer):
+  """The text of each completion."""
+  return [tokenizer.decode(ids) for ids in completions]
+
+
+@field(np.int32)
+def tokens_BT(rollouts):
+  """The tokens after the prompt."""
+  return rollouts.completions_BT
+
+
+@field(bool, options=dict(group="rollouts.per_prompt"),
+       needs={"rollouts.demonstration.name": None})
+def demo_B(rollouts, *, group):
+  """Rows that are demonstrations, not samples."""
+  return np.arange(len(rollouts.finish_B)) % group == group - 1
+
+
+@field(bool, needs={"rollouts.rehearsal": 0})
+def rehearsal_BT(action_BT, excluded_B):
+  """Tokens of stored completions, which no policy gradient reads."""
+  return action_BT & (excluded_B == records.EXCLUDED.index("stored"))[:, None]
+
+
+@field(None, options=dict(separator="rollouts.step_separator"))
+def step_columns(completions, tokenizer, *, separator):
+  """For each completion, the columns in which its reasoning steps end."""
+  return columns_of_steps(completions, tokenizer, separator)
+
+
+@field(bool, needs={"rollouts.step_separator": None})
+def step_ends_BT(step_columns, rollouts):
+  """The last token of each reasoning step."""
+  ends_BT = np.zeros(rollouts.sampler_logps_BT.shape, bool)
+  for ends_T, columns in zip(ends_BT, step_columns): ends_T[columns] = True
+  return ends_BT
+
+
+@field(np.float32, options=dict(verifier="verifier.steps"), needs={"verifier.steps": None})
+def step_scores_BT(step_columns, prompts, texts, rollouts, verify_steps, *, verifier):
+  """Score of each step in [0, 1] on its last token, 0 elsewhere; NaN: could not tell.
+
+  A step without a score is NaN; a number instead of a list is the score of every step. Of
+  steps that end in one token the lowest score counts.
+  """
+  scores_BT = np.zeros(rollouts.sampler_logps_BT.shape, np.float32)
+  judged = verify_steps(verifier, prompts, texts)
+  for scores_T, columns, scores in zip(scores_BT, step_columns, judged):
+    scores_T[columns] = np.nan
+    if not isinstance(scores, list): scores = [scores] * len(columns)
+    for column, score in zip(columns, scores):
+      scores_T[column] = np.fmin(scores_T[column], score)
+  return scores_BT
+
+
+@field(np.float32, options=dict(verifiers="verifier.scores"), needs={"verifier.scores": ()})
+def scores_BE(prompts, texts, verify, *, verifiers):
+  """Scores of the verifiers in verifier.scores; NaN: could not tell."""
+  return np.stack([verify(path, prompts, texts) for path in verifiers], axis=1)
+
+
+@field(np.int32, options=dict(pattern="eval.answer"))
+def answer_B(texts, *, pattern):
+  """Equal numbers where the stated answers are equal; -1: none is stated."""
+  return answers_lib.ids(answers_lib.stated(texts, pattern))
+
+
+@field(np.int32, options=dict(group="rollouts.per_prompt"), needs={"prompts.paired": False})
+def pair_B(group_prompts, *, group):
+  """Place in the batch of the prompt that words the same question otherwise."""
+  place = {p.id: i for i, p in enumerate(group_prompts)}
+  return np.repeat([place[p.meta["pair"]] for p in group_prompts], group)
+
+
+@field(np.float32, options=dict(group="rollouts.per_prompt"))
+def greedy_B(group_prompts, greedy_outcome, *, group):
+  """Verdict of the prompt's greedy completion, on each of its rows; NaN: could not tell."""
+  return np.repeat(greedy_outcome(group_prompts), group)
+
+
+# Rows of further passes, for rewards that are likelihoods.
+
+
+@field(None)
+def prompt_ids(rollouts):
+  """Token ids of each row's prompt."""
+  x = rollouts.prompt_width
+  return [ids[x - n:x].tolist() for ids, n in zip(rollouts.tokens_BS, rollouts.prompt_len_B)]
+
+
+@field(None, options=dict(separator="likelihood.separator"))
+def reasoning(completions, tokenizer, *, separator):
+  """(ids of the reasoning, start and end of the answer) of each completion."""
+  return [split(ids, tokenizer, separator) for ids in completions]
+
+
+@field(None, options=dict(separator="likelihood.separator"))
+def separator_ids(tokenizer, *, separator):
+  """Token ids of likelihood.separator."""
+  return [] if separator is None else tokenizer.encode(separator, add_bos=False)
+
+
+_ROWS = dict(width="likelihood.max_tokens", bucket="rollouts.bucket")
+
+
+@field(None, options=_ROWS)
+def answer_rows(prompt_ids, reasoning, prompts, answer_ids, tokenizer, *, width, bucket):
+  """The reference answer after each prompt and reasoning, as rollouts."""
+  return trajectories.pairs([p + r for p, (r, _, _) in zip(prompt_ids, reasoning)],
+                            [answer_ids(p) for p in prompts], tokenizer, width, bucket)
+
+
+@field(None, options=dict(_ROWS, group="rollouts.per_prompt"))
+def base_rows(prompt_ids, separator_ids, group_prompts, answer_ids, tokenizer, *, width, bucket,
+              group):
+  """The reference answer after each prompt alone, once a group, as rollouts."""
+  return trajectories.pairs([p + separator_ids for p in prompt_ids[::group]],
+                            [answer_ids(p) for p in group_prompts], tokenizer, width, bucket)
+
+
+@field(None, options=dict(_ROWS, steps="likelihood.steps"))
+def step_rows(prompt_ids, completions, step_columns, separator_ids, prompts, answer_ids,
+              tokenizer, *, width, bucket, steps):
+  """The reference answer after the first 1, 2, ... steps of each completion, as rollouts."""
+  answers = [answer_ids(p) for p in prompts]
+  def after(j):
+    return [p + (ids[:columns[j] + 1] if j < len(columns) else []) + separator_ids
+            for p, ids, columns in zip(prompt_ids, completions, step_columns)]
+  return [trajectories.pairs(after(j), answers, tokenizer, width, bucket) for j in range(steps)]
+
+
+@field(None, options=dict(bucket="rollouts.bucket"))
+def noprompt_rows(completions, rollouts, tokenizer, *, bucket):
+  """Each completion after the first token of a text alone, as rollouts."""
+  first = tokenizer.eos_ids[0] if tokenizer.bos_id is None else tokenizer.bos_id
+  return trajectories.pairs([[first]] * len(completions), completions, tokenizer,
+                            rollouts.sampler_logps_BT.shape[1], bucket)
+
+
+@field(None, options=dict(token="likelihood.token", bucket="rollouts.bucket"))
+def last_token_rows(prompt_ids, completions, tokenizer, *, token, bucket):
+  """likelihood.token after each completion, as rollouts."""
+  return trajectories.pairs([p + ids for p, ids in zip(prompt_ids, completions)],
+                            [[tokenizer.vocabulary[token]]] * len(completions), tokenizer, 1,
+                            bucket)
+
+
+@field(bool, needs={"likelihood.max_tokens": 0})
+def answer_mask_BM(answer_rows):
+  """Tokens of the reference answer."""
+  columns_1M = np.arange(answer_rows.sampler_logps_BT.shape[1])[None, :]
+  return columns_1M < answer_rows.completion_len_B[:, None]
+
+
+@field(bool, needs={"likelihood.separator": None})
+def answer_span_BT(reasoning, rollouts):
+  """The answer that the completion states."""
+  columns_1T = np.arange(rollouts.sampler_logps_BT.shape[1])[None, :]
+  _, start_B, end_B = zip(*reasoning)
+  return ((columns_1T >= np.array(start_B)[:, None]) & (columns_1T < np.array(end_B)[:, None]))
+
+
+def columns_of_steps(completions, tokenizer, separator):
+  """For every list of ids, the columns in which its steps end; separator None: one step."""
+  columns = []
+  for ids in completions:
+    pieces = tokenizer.pieces(ids)
+    whole = "".join(pieces)
+    offsets = ([len(whole)] * bool(whole) if separator is None else
+               verifier_steps.boundaries(whole, separator))
+    columns.append(verifier_steps.token_ends(offsets, pieces))
+  return columns
+
+
+def split(ids, tokenizer, separator):
+  """A completion's reasoning, and where its own answer begins and ends.
+
+  The reasoning ends with the last `separator`. A token that contains the end of the separator
+  and more is not part of the reasoning, because it would reveal how the answer begins; its
+  part of the separator is tokenised again.
+
+  Args:
+    ids: token ids of a completion.
+    separator: text, or None.
+  Returns:
+    ids of the reasoning, and start and end of the answer in `ids`, without EOS.
+    Without a separator all is reasoning and start = end.
+  """
+  if ids and ids[-1] in tokenizer.eos_ids: ids = ids[:-1]
+  pieces = tokenizer.pieces(ids)
+  whole = "".join(pieces)
+  if not separator or separator not in whole: return ids, len(ids), len(ids)
+  cut = whole.rindex(separator) + len(separator)
+  ends = [0, *itertools.accumulate(map(len, pieces))]
+  n = bisect.bisect_left(ends, cut)  # Tokens up to the one that the separator ends in.
+  if ends[n] == cut: return ids[:n], n, len(ids)
+  respelled = tokenizer.encode(whole[ends[n - 1]:cut], add_bos=False)
+  return ids[:n - 1] + respelled, n - 1, len(ids)

@@ -1,0 +1,315 @@
+"""Forward passes over a batch, and the model fields that they give.
+
+A pass is named by the parameters, the model, the temperature and what else is wanted of the
+distributions. Passes that are the same run once: the policy where it is the PRM's
+reference, the start where it is the reference of both log-ratios.
+"""
+import dataclasses
+import functools
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from rlx.core import masked
+from rlx.core import rng
+from rlx.core.fields import field
+from rlx.learner import sharding
+from rlx.learner import step as learner_step
+from rlx.models import logps
+from rlx.models import packing
+from rlx.models import value as value_model
+from rlx.rollouts import padding
+
+def compiled(config, temperature, parts, shards, more=()):
+  """One compiled function (params, rollouts, plan) -> logps_BT per model and temperature.
+
+  PRM and reference share it, so that equal weights give exactly equal log-probs. With
+  `more` (see models/logps.distribution_statistics) it returns (logps_BT, *more).
+  """
+  return _compiled(config, temperature, parts, shards, more)  # One key, default or not.
+
+
+@functools.lru_cache(maxsize=None)
+def _compiled(config, temperature, parts, shards, more):
+  def logps_of(params, rollouts, plan):
+    def one(batch):
+      r, plan = batch
+      logps_BT, _, *others = logps.logps(
+          params, config, r.tokens_BS, r.positions_BS, r.valid_BS,
+          completion_width=r.sampler_logps_BT.shape[1], temperature=temperature,
+          with_entropy=False, statistics=more, plan=plan)
+      return (logps_BT, *others) if more else logps_BT
+    return learner_step.mapped(one, (rollouts, plan), parts, shards)
+  return jax.jit(logps_of)
+
+
+@functools.lru_cache(maxsize=None)
+def compiled_values(config, parts, shards):
+  """(params, rollouts, plan) -> values_BT of a value model."""
+  return jax.jit(lambda params, rollouts, plan: learner_step.mapped(
+      lambda batch: value_model.values(
+          params, config, batch[0].tokens_BS, batch[0].positions_BS, batch[0].valid_BS,
+          completion_width=batch[0].sampler_logps_BT.shape[1], plan=batch[1]),
+      (rollouts, plan), parts, shards))
+
+
+@functools.lru_cache(maxsize=None)
+def compiled_head(config, parts, shards):
+  """(params, rollouts, plan) -> scores_BT of a PRM with a head, see `head`."""
+  return jax.jit(lambda params, rollouts, plan: learner_step.mapped(
+      lambda batch: head(params, config, *batch), (rollouts, plan), parts, shards))
+
+
+def head(params, config, rollouts, plan):
+  """scores_BT after each token, of rollouts with a token appended to each completion."""
+  return value_model.values(
+      params, config, rollouts.tokens_BS, rollouts.positions_BS, rollouts.valid_BS,
+      completion_width=rollouts.sampler_logps_BT.shape[1], plan=plan)[:, 1:]
+
+
+def planner(rollouts, mesh, *, pack):
+  """plan(config, parts, rows_B=None) -> packing.Plan on the mesh, each computed once; or None.
+
+  None where rows are spread over devices: a row must not leave its own.
+
+  Args:
+    rollouts: numpy; plans are read off its lengths and prompts.
+    pack: False: no plan at all.
+  """
+  plans = {}
+  if not pack or sharding.row_shards(mesh) > 1: return lambda config, parts, rows_B=None: None
+  x, t = rollouts.prompt_width, rollouts.sampler_logps_BT.shape[1]
+  trunk_B = functools.cache(lambda: packing.same_prompt(
+      rollouts.tokens_BS[:, :x], rollouts.prompt_len_B))
+
+  def plan(config, parts, rows_B=None):
+    key = config, parts, None if rows_B is None else rows_B.tobytes()
+    if key not in plans:
+      lengths = rollouts.prompt_len_B, rollouts.completion_len_B
+      if rows_B is None:
+        trunks_B = trunk_B()
+      else:
+        lengths = tuple(x_B[rows_B] for x_B in lengths)
+        trunks_B = packing.same_prompt(rollouts.tokens_BS[rows_B, :x], lengths[0])
+      plans[key] = sharding.place_rows(
+          packing.plan(*lengths, x, t, config, parts=parts, trunk_B=trunks_B), mesh)
+    return plans[key]
+
+  return plan
+
+
+def full_plan(config, mesh, rows, prompt_width, width, parts, *, pack):
+  """The largest packing.Plan, of rows without padding or a shared prompt; or None."""
+  if not pack or sharding.row_shards(mesh) > 1: return None
+  return packing.plan(np.full(rows, prompt_width), np.full(rows, width), prompt_width, width,
+                      config, parts=parts, trunk_B=None)
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+  """What the passes of a run have in common."""
+  mesh: Any
+  models: dict              # {"policy", "prm"}: DecoderConfig
+  temperature: float        # of sampling, and of the policy's log-probs
+  parts: int                # microbatches of passes over policy, PRM and references
+  value_parts: int          # and over the value model
+  pack: bool
+  prm_reference: str        # one of config_validation.REFERENCES
+  asked: str                # "policy" | "reference": who scores reference answers
+  group: int
+  statistics: tuple = ()    # (old field, spec) of what one pass of the policy gives beside
+  beta: Any = None          # RL iterations done -> prm.beta
+  seed: int = 0
+
+  @property
+  def shards(self):
+    return sharding.row_shards(self.mesh)
+
+
+class Passes:
+  """Forward passes over one placed batch; each runs once, when a field asks for it."""
+
+  def __init__(self, options, state, rollouts, plan):
+    """
+    Args:
+      rollouts: on the mesh, `rows()`.
+      plan: of `planner`, for these rollouts.
+    """
+    self.options, self.state, self.rollouts, self.plan = options, state, rollouts, plan
+    self._done = {}
+
+  def logps(self, name, model="policy", temperature=1.0, more=()):
+    """logps_BT of the TrainState's parameters `name`; with `more` (logps_BT, *more)."""
+    key = name, model, temperature, more
+    if key not in self._done:
+      o, config = self.options, self.options.models[model]
+      fn = compiled(config, temperature, o.parts, o.shards, more)
+      self._done[key] = fn(self.state.full(name), self.rollouts, self.plan(config, o.parts))
+    return self._done[key]
+
+  def prm_reference(self):
+    """log pi_ref of the PRM's log-ratio, as prm.reference says; at temperature 1 like log pi_phi."""
+    if self.options.prm_reference == "self": return self.logps("prm_reference", "prm")
+    return self.logps("policy" if self.options.prm_reference == "policy" else "reference")
+
+  def before(self, name):
+    """The policy's field `name` before its update: of one pass that gives all such fields."""
+    o = self.options
+    if not o.statistics: return self.logps("policy", temperature=o.temperature)
+    names, specs = zip(*o.statistics)
+    arrays = self.logps("policy", temperature=o.temperature, more=specs)
+    return dict(zip(("old_logps_BT", *names), arrays))[name]
+
+  def values(self):
+    """values_BT of the value model."""
+    o, config = self.options, self.options.models["policy"]
+    return compiled_values(config, o.value_parts, o.shards)(
+        self.state.full("value"), self.rollouts, self.plan(config, o.value_parts))
+
+  def of_rows(self, name, rows, temperature=1.0):
+    """logps_BT of the policy's model over other rollouts, numpy."""
+    o, config = self.options, self.options.models["policy"]
+    parts = math.gcd(o.parts, len(rows.tokens_BS) // o.shards)
+    plan = planner(rows, o.mesh, pack=o.pack)(config, parts)
+    return compiled(config, temperature, parts, o.shards)(
+        self.state.full(name), sharding.place_rows(rows, o.mesh), plan)
+
+  def answers(self, rows):
+    """logps_BM of reference answers under likelihood.model."""
+    return self.of_rows(self.options.asked, rows)
+
+  def with_rollouts(self, rollouts):
+    """The same over other rollouts on the host, placed here."""
+    o = self.options
+    return Passes(o, self.state, sharding.place_rows(rollouts, o.mesh),
+                  planner(rollouts, o.mesh, pack=o.pack))
+
+
+@field(np.float32, where="model")
+def prm_logps_BT(passes):
+  """log pi_phi, at temperature 1; differentiable in the PRM's loss."""
+  return passes.logps("prm", "prm")
+
+
+@field(np.float32, where="model")
+def prm_old_logps_BT(prm_logps_BT):
+  """log pi_phi before the PRM's update."""
+  return prm_logps_BT
+
+
+@field(np.float32, where="model")
+def prm_ref_logps_BT(passes):
+  """log pi_ref of the PRM's log-ratio, at temperature 1."""
+  return passes.prm_reference()
+
+
+@field(np.float32, where="model")
+def prm_beta_B(passes, outcome_B):
+  """prm.beta, the same in every row: batches are cut by rows."""
+  return jnp.full_like(outcome_B, passes.options.beta(passes.state.step))
+
+
+@field(None, options=dict(group="rollouts.per_prompt"))
+def mismatched_rows(rollouts, *, group):
+  """Each prompt with the completion of the next prompt's group, as rollouts (for KTO's KL)."""
+  rows, x = rollouts.rows(), rollouts.prompt_width
+  rolled = jax.tree.map(lambda a: np.roll(a, -group, axis=0), rows)
+  return rolled.replace(
+      tokens_BS=np.concatenate([rows.tokens_BS[:, :x], rolled.tokens_BS[:, x:]], axis=1),
+      prompt_len_B=rows.prompt_len_B)
+
+
+@field(np.float32, where="model")
+def kl_ratio_B(passes, mismatched_rows):
+  """Sums of the PRM's log-ratio over mismatched_rows; NaN of an empty completion (KTO's KL)."""
+  other = passes.with_rollouts(mismatched_rows)
+  ratio_BT = other.logps("prm", "prm") - other.prm_reference()
+  return jnp.where(other.rollouts.completion_len_B > 0,
+                   masked.total(ratio_BT, other.rollouts.action_BT, axis=1), jnp.nan)
+
+
+@field(np.float32, where="model")
+def old_logps_BT(passes):
+  """The policy before its update, at the sampling temperature."""
+  return passes.before("old_logps_BT")
+
+
+@field(np.float32, where="model", statistic=("mean",))
+def old_mean_logps_BT(passes):
+  """mean_logps_BT of the policy before its update."""
+  return passes.before("old_mean_logps_BT")
+
+
+@field(np.float32, where="model", statistic=("squared",))
+def old_sum_pi_squared_BT(passes):
+  """Sum of the squared probabilities of all tokens, before the update."""
+  return passes.before("old_sum_pi_squared_BT")
+
+
+@field(np.float32, where="model", statistic=("logit",))
+def old_logits_BT(passes):
+  """Logit of the token drawn, before the update."""
+  return passes.before("old_logits_BT")
+
+
+@field(np.float32, where="model", needs={"distribution.min_p": 0},
+       statistic=("min_p", "distribution.min_p"))
+def old_min_p_logps_BT(passes):
+  """Log-prob among the tokens that distribution.min_p keeps, before the update."""
+  return passes.before("old_min_p_logps_BT")
+
+
+@field(np.float32, where="model")
+def ref_logps_BT(passes):
+  """log pi_ref of the policy's KL, at the sampling temperature."""
+  moves = passes.state.kl_reference is not None
+  return passes.logps("kl_reference" if moves else "reference",
+                      temperature=passes.options.temperature)
+
+
+@field(np.float32, where="model")
+def values_BT(passes):
+  """The value model before its update."""
+  return passes.values()
+
+
+@field(np.float32, where="model")
+def noise_B(passes, prompt_P):
+  """Uniform in [0, 1): of seed, step, prompt and place in the group, nothing else."""
+  o = passes.options
+  return jax.vmap(lambda prompt: jax.random.uniform(
+      rng.key(o.seed, "noise", passes.state.step, prompt), (o.group,)))(prompt_P).ravel()
+
+
+@field(np.float32, where="model", needs={"likelihood.max_tokens": 0})
+def answer_logps_BM(passes, answer_rows):
+  """The reference answer after prompt and reasoning, at temperature 1."""
+  return passes.answers(answer_rows)
+
+
+@field(np.float32, where="model", needs={"likelihood.max_tokens": 0})
+def base_answer_logps_BM(passes, base_rows):
+  """The reference answer after the prompt alone, at temperature 1."""
+  return jnp.repeat(passes.answers(base_rows), passes.options.group, axis=0)
+
+
+@field(np.float32, where="model",
+       needs={"likelihood.steps": 0, "likelihood.max_tokens": 0, "rollouts.step_separator": None})
+def step_answer_logps_BJM(passes, step_rows, base_answer_logps_BM):
+  """The reference answer after the first j steps; j = 0 is the base."""
+  return jnp.stack([base_answer_logps_BM, *map(passes.answers, step_rows)], axis=1)
+
+
+@field(np.float32, where="model")
+def noprompt_logps_BT(passes, noprompt_rows):
+  """The policy without the prompt, at the sampling temperature."""
+  return passes.of_rows("policy", noprompt_rows, passes.options.temperature)
+
+
+@field(np.float32, where="model", needs={"likelihood.token": None})
+def self_logps_B(passes, last_token_rows):
+  """The policy's log-prob of likelihood.token after the completion, at temperature 1."""
+  return passes.of_rows("policy", last_token_rows)[:, 0]

@@ -1,0 +1,59 @@
+"""Trajectories from segments of token ids: prompts, actions and observations. Numpy."""
+import numpy as np
+
+from rlx.core import records
+from rlx.rollouts import padding
+
+KINDS = ("action", "observation")
+
+
+def rows(prompts, segments, *, prompt_width, width, pad_id, logps=None, finish="eos"):
+  """Rollouts of prompts and the segments after them.
+
+    row b:   prompt | action 0 | observation | action 1 | ...
+    turn_BT        0 0 0 0    -1 -1 -1       1 1 1 1
+
+  Tokens that the policy drew are taken as they are, never tokenised again.
+
+  Args:
+    prompts: lists of token ids.
+    segments: for each row a list of (kind, ids), kind one of KINDS.
+    prompt_width, width: columns before and after the end of the prompt.
+    logps: for each row the sampler's log-probs of its actions' tokens, in order; None: 0.
+    finish: how the last action ended, one of records.FINISH.
+  Raises:
+    ValueError: a prompt or row is too long, or a segment has another kind.
+  """
+  for kind in {kind for row in segments for kind, _ in row} - set(KINDS):
+    raise ValueError(f"A segment of kind {kind!r}: one of {KINDS}.")
+  left, prompt_len_B = padding.left_pad(prompts, prompt_width, pad_id)
+  right, len_B = padding.right_pad([sum((ids for _, ids in row), []) for row in segments],
+                                   width, pad_id)
+  turn_BT = np.full(right.shape, -1, np.int32)
+  logps_BT = np.zeros(right.shape, np.float32)
+  for b, row in enumerate(segments):
+    start = turn = 0
+    for kind, ids in row:
+      if kind == "action":
+        turn_BT[b, start:start + len(ids)] = turn
+        turn += 1
+      start += len(ids)
+    if logps is not None: logps_BT[b, turn_BT[b] >= 0] = logps[b]
+  has_one_action = all([kind for kind, _ in row] == ["action"] for row in segments)
+  return records.Rollouts(
+      tokens_BS=np.concatenate([left, right], axis=1), prompt_len_B=prompt_len_B,
+      completion_len_B=len_B, sampler_logps_BT=logps_BT,
+      finish_B=np.full(len(len_B), records.FINISH.index(finish), np.int32), prompt_P=None,
+      turn_BT=None if has_one_action else turn_BT)
+
+
+def pairs(prompts, completions, tokenizer, width, bucket):
+  """Rollouts of one completion after each prompt, lists of ids.
+
+  Args:
+    width: columns of the completions.
+    bucket: prompts are padded to a multiple of it; each width is a compilation.
+  """
+  return rows(prompts, [[("action", list(ids))] for ids in completions],
+              prompt_width=padding.bucket(max(map(len, prompts)), bucket), width=width,
+              pad_id=tokenizer.pad_id)
