@@ -218,7 +218,7 @@ def test_functions_of_modules_run_in_workers_with_a_deadline(tmp_path, monkeypat
 
 def test_the_functions_stay_callable_after_modules_of_the_same_names_are_imported():
   code = """
-import rlx, rlx.train, rlx.tools.evaluate, rlx.loops.score, rlx.rollouts.sampler, inspect
+import rlx, rlx.train, rlx.tools.evaluate, rlx.loops.advantage, rlx.rollouts.sampler, inspect
 from rlx import train
 for name in ("train", "evaluate", "sample", "score"):
   assert inspect.isfunction(getattr(rlx, name)), name
