@@ -7,6 +7,7 @@ models learn from it, is in the folder `loops`.
 """
 import dataclasses
 import functools
+import inspect
 import itertools
 import sys
 from typing import Any, Callable
@@ -18,6 +19,7 @@ import numpy as np
 from rlx import config_validation
 from rlx import keys
 from rlx import methods as methods_lib
+from rlx.core import fields
 from rlx.core import records
 from rlx.core import resolve
 from rlx.core import rng
@@ -59,9 +61,26 @@ class Sampling:
 
 
 @dataclasses.dataclass(frozen=True)
+class Loop:
+  """What the RL loop itself reads of a config; see configs/base.py for each key."""
+  seed: int
+  steps: int
+  eval_every: int
+  eval_batch: int
+  final_samples: int           # times that held-out prompts are sampled before and after
+  completions: int             # rows of a table of completions
+  completions_every: int
+  writers: tuple
+  checkpoint_every: int
+  max_to_keep: int
+  max_skipped: int
+
+
+@dataclasses.dataclass(frozen=True)
 class Run:
   """What a config became: stages as functions of the state and the records, options bound."""
-  config: Any
+  config: Any                  # for the tools and for what is recorded; no stage reads it
+  loop: Loop
   methods: Any                 # methods.Methods
   mesh: Any
   tokenizer: Any
@@ -146,14 +165,16 @@ def build(config, splits=("train", "eval"), recorded=None, learns="policy"):
   slots_ = dict(train=slots_of(per_draw, first_pass(c)),
                 greedy=slots_of(c.eval.batch, 1),
                 sampled=slots_of(c.eval.batch, c.eval.samples))
+  width = c.prompts.max_tokens
+
   def encode(prompts):
     tokens_PX, len_P = padding.left_pad(
-        [tokenizer.encode(text(p)) for p in prompts], c.prompts.max_tokens,
-        tokenizer.pad_id)
+        [tokenizer.encode(text(p)) for p in prompts], width, tokenizer.pad_id)
     ids_P = np.array([rng.number(p.id) for p in prompts], np.uint32)
     return tuple(sharding.place_rows(x, mesh) for x in (tokens_PX, len_P, ids_P))
 
-  verify = verifier_of(c, tokenizer, verifier_pool)
+  rows_of = _rows_of(c, methods, tokenizer, verifier_pool, train_prompts + eval_prompts)
+  verify = verifier_of(rows_of, verifier_pool)
   stages = device_stages(c, methods, {name: model[0] for name, model in models.items()}, mesh,
                          optimizers, token_id=token_id(c, tokenizer), learns=learns)
   sampling = Sampling(
@@ -164,7 +185,13 @@ def build(config, splits=("train", "eval"), recorded=None, learns="policy"):
   prompts = None if "train" not in splits else iterator.PromptIterator(
       train_prompts, seed=c.seed, paired=c.prompts.paired)
   return Run(
-      config=c, methods=methods, mesh=mesh, tokenizer=tokenizer, prompts=prompts,
+      config=c, loop=Loop(
+          seed=c.seed, steps=c.steps, eval_every=c.eval.every, eval_batch=c.eval.batch,
+          final_samples=c.eval.final_samples, completions=c.log.completions,
+          completions_every=c.log.completions_every, writers=c.log.writers,
+          checkpoint_every=c.checkpoint.every, max_to_keep=c.checkpoint.max_to_keep,
+          max_skipped=c.learner.max_skipped),
+      methods=methods, mesh=mesh, tokenizer=tokenizer, prompts=prompts,
       eval_prompts=eval_prompts,
       init=functools.partial(_init, c, methods, mesh, optimizers, models, frozen),
       shapes=shapes, sampling=sampling, verify=verify, pool=verifier_pool,
@@ -177,7 +204,7 @@ def build(config, splits=("train", "eval"), recorded=None, learns="policy"):
           fill=c.rollouts.fill, rehearsal=c.rollouts.rehearsal, max_tokens=c.rollouts.max_tokens,
           bucket=c.rollouts.bucket, max_error_rate=c.verifier.max_error_rate),
       annotate=_annotate(c, methods, stages["planned"], tokenizer, verifier_pool, train_prompts,
-                         _greedy_outcome(c, draw, encode, verify)),
+                         rows_of, _greedy_outcome(c, draw, encode, verify)),
       place=annotate.Placer(mesh, c.learner.pack), **stages)
 
 
@@ -409,14 +436,52 @@ def _pool(c, prompts):
   return found
 
 
-def verifier_of(c, tokenizer, pool_):
+def verifier_of(rows_of, pool_):
   """(prompts, rollouts) -> outcome_PG, the verdicts of the prompts' verifiers."""
   def verify(prompts, rollouts):
-    texts = [tokenizer.decode(ids) for ids in padding.completions(rollouts)]
-    rows = [p for p in prompts for _ in range(len(texts) // len(prompts))]
+    rows, texts = rows_of(prompts, rollouts)
     return np.array(_shared(pool_.verify, rows, texts)).reshape(len(prompts), -1)
 
   return verify
+
+
+FROM_ROLLOUTS = ("action_BT", "sampler_logps_BT", "finish_B")  # Known before any verdict.
+
+
+def _rows_of(c, methods, tokenizer, pool_, prompts):
+  """(prompts, rollouts) -> each completion's prompt and text.
+
+  The meta of these prompts has the values of the fields that verifiers read by name.
+
+  Raises:
+    ValueError: a verifier reads a field that nothing computes on the host.
+  """
+  paths = dict.fromkeys([*(p.verifier for p in prompts), *c.verifier.scores,
+                         *filter(None, [c.verifier.steps])])
+  read = {path: pool_.fields_of(path) for path in paths}
+  declared = fields.table(*dict.fromkeys(
+      inspect.getmodule(pool_.lookup(path)) for path in paths if read[path])) if any(
+          read.values()) else {}
+  declared = methods.declared() | declared
+  planned = fields.plan(declared, [fields.Reader(path, names) for path, names in read.items()],
+                        methods_lib.RESOURCES, methods_lib.setting(c))
+  for f in planned:
+    if f.where != "host" and f.name not in FROM_ROLLOUTS:
+      raise ValueError(f"a verifier reads {f.name}, which is computed after it.")
+  names = [f.name for f in planned if f.axes]
+
+  def rows_of(prompts, rollouts):
+    texts = [tokenizer.decode(ids) for ids in padding.completions(rollouts)]
+    rows = [p for p in prompts for _ in range(len(texts) // len(prompts))] if prompts else []
+    if not names: return rows, texts
+    values = fields.compute(planned, "host", dict(
+        tokenizer=tokenizer, rollouts=rollouts, group_prompts=prompts, prompts=rows, texts=texts,
+        **{n: np.asarray(getattr(rollouts, n)) for n in FROM_ROLLOUTS}),
+                            methods_lib.field_options(c))
+    return [dataclasses.replace(p, meta={**p.meta, **{n: values[n][b].tolist() for n in names}})
+            for b, p in enumerate(rows)], texts
+
+  return rows_of
 
 
 def _shared(judge, prompts, texts):
@@ -425,7 +490,7 @@ def _shared(judge, prompts, texts):
       [prompts[i] for i in rows], [texts[i] for i in rows])), len(texts))
 
 
-def _annotate(c, methods, planned, tokenizer, pool_, prompts, greedy_outcome):
+def _annotate(c, methods, planned, tokenizer, pool_, prompts, rows_of, greedy_outcome):
   """(state, Collected) -> Annotated."""
   def judged_by(path, rows): return [dataclasses.replace(p, verifier=path) for p in rows]
   resources = dict(
@@ -436,11 +501,14 @@ def _annotate(c, methods, planned, tokenizer, pool_, prompts, greedy_outcome):
   if any("answer_ids" in f.reads for f in planned):
     resources["answer_ids"] = _answer_ids(c, tokenizer, prompts)
   run = annotate.annotator(planned, methods_lib.field_options(c), group=c.rollouts.per_prompt,
-                           select=methods.select_completions, resources=resources)
+                           select=methods.select_completions, rows_of=rows_of,
+                           resources=resources)
+
+  max_error_rate = c.verifier.max_error_rate
 
   def annotate_(state, collected):
     annotated = run(*collected, greedy_outcome=functools.partial(greedy_outcome, state))
-    pool_.check(c.verifier.max_error_rate)
+    pool_.check(max_error_rate)
     return annotated
 
   return annotate_
@@ -469,11 +537,11 @@ def _demonstrate(c, tokenizer, prompt, prompts):
 
 def _greedy_outcome(c, draw, encode, verify):
   """(state, prompts) -> the verdict of each prompt's greedy completion under the policy."""
-  sample = draw(1, dict(temperature=0.0), None)
+  sample, seed = draw(1, dict(temperature=0.0), None), c.seed
 
   def greedy_outcome(state, prompts):
     rollouts = hosts.fetch(sample(state.full("policy"), *encode(prompts),
-                                  rng.key(c.seed, "greedy")))
+                                  rng.key(seed, "greedy")))
     return verify(prompts, rollouts)[:, 0]
 
   return greedy_outcome

@@ -109,7 +109,7 @@ class Methods:
 
 
 # What the loop passes to producers of fields.
-RESOURCES = ("tokenizer", "rollouts", "prompts", "group_prompts", "verify", "verify_steps",
+RESOURCES = ("tokenizer", "rollouts", "prompts", "texts", "group_prompts", "verify", "verify_steps",
              "greedy_outcome", "answer_ids", "passes", "prompt_P")
 
 

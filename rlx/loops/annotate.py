@@ -73,7 +73,7 @@ def columns(rollouts, outcome_B, excluded_B=None):
   return given
 
 
-def annotator(planned, options, *, select, group, resources):
+def annotator(planned, options, *, select, group, rows_of, resources):
   """annotate(prompts, rollouts, outcome_B, excluded_B=None, **more) -> Annotated.
 
   Args:
@@ -81,14 +81,16 @@ def annotator(planned, options, *, select, group, resources):
     options: (Field) -> {keyword: value} of its producer.
     select: Batch -> keep_PG, which completions of a group learn (rollouts.select_completions).
     group: G.
+    rows_of: (prompts, rollouts) -> each completion's prompt and text.
     resources: {name: value} that producers read; `more` adds those of the step.
   """
   def annotate(prompts, rollouts, outcome_B, excluded_B=None, **more):
     given = columns(rollouts, outcome_B, excluded_B)
-    repeats = len(outcome_B) // len(prompts) if prompts else 0
+    needs_texts = any({"prompts", "texts"} & {*f.reads, f.name} for f in planned)
+    rows, texts = rows_of(prompts, rollouts) if needs_texts else (None, None)
     values = fields.compute(planned, "host", dict(
-        resources, **more, **given, rollouts=rollouts, group_prompts=prompts,
-        prompts=[p for p in prompts for _ in range(repeats)]), options)
+        resources, **more, **given, rollouts=rollouts, group_prompts=prompts, prompts=rows,
+        texts=texts), options)
     hosted = [f for f in planned if f.where == "host"]
     batch = records.Batch(group, **given, **{f.name: values[f.name] for f in hosted if f.axes})
     keep_B = np.ravel(select(batch))

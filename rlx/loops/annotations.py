@@ -2,7 +2,7 @@
 
 Each producer runs at most once a step, before the batch is placed on devices, and only if a
 method reads its field (core/fields.py). Resources that the loop passes: `tokenizer`,
-`rollouts` (numpy), `prompts` (one a row), `group_prompts` (one a group), `verify` and
+`rollouts` (numpy), `prompts` and `texts` (one a row), `group_prompts` (one a group), `verify` and
 `verify_steps` ((verifier's path, prompts, texts) -> a verdict or list of verdicts a row),
 `greedy_outcome` ((prompts) -> verdicts of greedy completions), `answer_ids` (Prompt -> ids).
 """
@@ -23,12 +23,6 @@ from rlx.verifiers import steps as verifier_steps
 def completions(rollouts):
   """Token ids of each completion, EOS included."""
   return padding.completions(rollouts)
-
-
-@field(None)
-def texts(completions, tokenizer):
-  """The text of each completion."""
-  return [tokenizer.decode(ids) for ids in completions]
 
 
 @field(np.int32)

@@ -60,34 +60,35 @@ def _train(config, workdir, clock, notice):
   workdir = pathlib.Path(workdir)
   run = build.build(config, recorded=cli.recorded(workdir))
   cli.record(config, workdir, device_bytes=run.sampling.device_bytes)
-  checkpoints = checkpoint.Checkpoints(workdir, max_to_keep=config.checkpoint.max_to_keep)
+  loop = run.loop
+  checkpoints = checkpoint.Checkpoints(workdir, max_to_keep=loop.max_to_keep)
   checkpoints.check_room(_saved(run.shapes()))
   clock.lap("build")
   preflight.check(run, workdir)
   clock.lap("compile")
   state, host = restore(run, checkpoints)
   writer = io_metrics.Writer(workdir, first_step=state.step, writes=hosts.is_first(),
-                             trackers=config.log.writers, config=config.to_dict())
+                             trackers=loop.writers, config=config.to_dict())
   clock.lap("build")
   if host.rehearsed is None: host.rehearsed = collect.solved(run.collector, state)
   if host.before is None:
-    host.before = evaluate(run, state, "final", config.eval.final_samples)
+    host.before = evaluate(run, state, "final", loop.final_samples)
     clock.lap("eval")
-  bar = progress.Bar(config.steps, state.step, is_shown=hosts.is_first())
-  for step in range(state.step, config.steps):
+  bar = progress.Bar(loop.steps, state.step, is_shown=hosts.is_first())
+  for step in range(state.step, loop.steps):
     held_out = {}
-    if is_due(step, config.eval.every):
+    if is_due(step, loop.eval_every):
       held_out = evaluate(run, state, "curve", 1) if step else host.before
       clock.lap("eval")
     state, annotated, batch, metrics = iteration(run, state, host, step, clock)
     metrics |= {f"eval/{k}": v["mean"] for k, v in held_out.items()}
-    if is_due(step, config.log.completions_every):
+    if is_due(step, loop.completions_every):
       writer.table(step, completion_rows(run, annotated, batch))
     writer.write(step, metrics | clock.metrics(metrics["rollouts/tokens"]))
     host.stuck = host.stuck + 1 if is_skipped(metrics) else 0
-    is_last = (step + 1 == config.steps or hosts.any_of(notice.is_given)
-               or host.stuck >= config.learner.max_skipped)
-    if is_due(step + 1, config.checkpoint.every) or is_last:
+    is_last = (step + 1 == loop.steps or hosts.any_of(notice.is_given)
+               or host.stuck >= loop.max_skipped)
+    if is_due(step + 1, loop.checkpoint_every) or is_last:
       writer.flush()  # Lines before the checkpoint are not written again.
       host.seconds = clock.total(host.seconds_before)
       save(run, checkpoints, state, host)
@@ -95,8 +96,8 @@ def _train(config, workdir, clock, notice):
     clock.end_step()
     if is_last: break
   for part in (bar, writer, checkpoints, run.pool): part.close()
-  if host.stuck >= config.learner.max_skipped: refuse_stuck(run, workdir, annotated, batch)
-  if state.step < config.steps: return cli.leave(state.step, config.steps, workdir)
+  if host.stuck >= loop.max_skipped: refuse_stuck(run, workdir, annotated, batch)
+  if state.step < loop.steps: return cli.leave(state.step, loop.steps, workdir)
   return finish(run, state, host, workdir, clock)
 
 
@@ -121,22 +122,22 @@ def iteration(run, state, host, step, clock):
 
 def evaluate(run, state, stream, repeats, which=("greedy", "sampled")):
   """Held-out accuracy: {"greedy", "sampled"} -> dict(mean, low, high, ...)."""
-  c, params = run.config, state.full("policy")
+  params = state.full("policy")
   accuracies, weights = {}, run.sampling.lay_out(params)
   for name in which:
     sample = getattr(run.sampling, name)
     accuracies[name] = accuracy.interval(accuracy.outcomes(
         lambda prompts, key: hosts.fetch(sample(  # pylint: disable=cell-var-from-loop
             params, *run.sampling.encode(prompts), key, None, weights)),
-        run.verify, run.eval_prompts, batch=c.eval.batch,
+        run.verify, run.eval_prompts, batch=run.loop.eval_batch,
         repeats=1 if name == "greedy" else repeats,
-        key=rng.key(c.seed, f"eval-{stream}")))
+        key=rng.key(run.loop.seed, f"eval-{stream}")))
   return accuracies
 
 
 def completion_rows(run, annotated, batch):
   """The first completions of the batch as readable rows, with their rewards."""
-  rollouts, n = annotated.rollouts, run.config.log.completions
+  rollouts, n = annotated.rollouts, run.loop.completions
   x, scored = rollouts.prompt_width, hosts.fetch(batch)
   completions = padding.completions(rollouts)[:n]
   prompts = [run.tokenizer.decode(ids[x - k:x]) for ids, k in zip(
@@ -171,7 +172,7 @@ def restore(run, checkpoints):
     state = state.replace(reference=kept.reference, prm_reference=kept.prm_reference,
                           frozen=kept.frozen)
     if run.prompts is not None: run.prompts.restore(host.prompts)
-    if host.stuck >= run.config.learner.max_skipped: host.stuck = 0  # Tried anew.
+    if host.stuck >= run.loop.max_skipped: host.stuck = 0  # Tried anew.
   host.seconds_before = host.seconds
   return state, host
 
@@ -200,7 +201,7 @@ def refuse_stuck(run, workdir, annotated, batch):
   path = workdir / "stuck.npz"
   if hosts.is_first():
     np.savez(path, **{k: v for k, v in fields.items() if v is not None})
-  raise ValueError(f"learner.max_skipped={run.config.learner.max_skipped}: that many updates "
+  raise ValueError(f"learner.max_skipped={run.loop.max_skipped}: that many updates "
                    f"in a row had a loss or gradient that is not finite. {path} has the last "
                    "batch, the checkpoint parameters as they were before; lower "
                    "learner.optimizer.lr or look at metrics.jsonl.")
@@ -208,16 +209,15 @@ def refuse_stuck(run, workdir, annotated, batch):
 
 def finish(run, state, host, workdir, clock):
   """Evaluates, writes summary.json and curves.png, prints what they say."""
-  c = run.config
   after = host.before
-  if c.steps:
-    after = evaluate(run, state, "final", c.eval.final_samples)
+  if run.loop.steps:
+    after = evaluate(run, state, "final", run.loop.final_samples)
     clock.lap("eval")
   accuracies = [l["prm/accuracy"] for l in io_metrics.read(workdir) if "prm/accuracy" in l]
   summary = dict(before=host.before, after=after, steps=state.step,
                  # A mean over steps: one step has few pairs once most answers are right.
                  prm_accuracy=float(np.nanmean(accuracies[-10:])) if accuracies else None,
-                 seed=c.seed, seconds=clock.total(host.seconds_before))
+                 seed=run.loop.seed, seconds=clock.total(host.seconds_before))
   if hosts.is_first():
     strict_json.write(workdir / "summary.json", summary)
     curves.draw(workdir)

@@ -5,6 +5,7 @@ pool sends requests as pickles. Replies are lines of JSON, because a process tha
 untrusted text may send anything, and the pool must not run any of it.
 """
 import functools
+import inspect
 import json
 import math
 import os
@@ -89,9 +90,20 @@ def lookup(path):
     raise ValueError(f"verifier {path!r}: {e}") from None
 
 
+@functools.lru_cache(maxsize=None)
+def fields_of(fn):
+  """Names of the batch's fields that a verifier reads: its arguments after prompt and text.
+
+  The trainer puts their values for the completion into prompt.meta.
+  """
+  parameters = list(inspect.signature(fn).parameters.values())[2:]
+  return tuple(p.name for p in parameters
+               if p.kind is p.POSITIONAL_OR_KEYWORD and p.default is p.empty)
+
+
 def _verdict(fn, prompt, text):
   try:
-    returned = fn(prompt, text)
+    returned = fn(prompt, text, *(prompt.meta[name] for name in fields_of(fn)))
     is_list = isinstance(returned, list)
     verdict = [float(v) for v in returned] if is_list else float(returned)
   except errors.Unknown as e:

@@ -215,6 +215,10 @@ class Pool:
     self._failed = self._verdicts = 0
     return failed / max(verdicts, 1)
 
+  def fields_of(self, path):
+    """Names of the batch's fields that the verifier at a path reads, see _worker.fields_of."""
+    return _worker.fields_of(self.lookup(path))
+
   def close(self):
     """Stops the workers; the next `verify` starts new ones."""
     for worker in self._workers: worker.kill()

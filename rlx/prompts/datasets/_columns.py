@@ -7,11 +7,12 @@ def prompts(name, rows, split, *, question, answer, verifier, meta):
 
   Args:
     question, answer: columns.
-    verifier: a verifier (<module>.<function>), or the column that names it.
+    verifier: a verifier (<module>.<function> or <package.module>:<function>), or the column
+      that names it.
     meta: columns that are copied to the prompts' meta.
   """
   columns = dict(question=question, answer=answer)
-  if "." not in verifier: columns["verifier"] = verifier
+  if not {".", ":"} & set(verifier): columns["verifier"] = verifier
   columns |= {f"meta.{column}": column for column in meta}
   for i, row in enumerate(rows):
     for key, column in columns.items():

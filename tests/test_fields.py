@@ -1,0 +1,315 @@
+"""Fields: declared once, planned from what methods read, computed once on the host or on devices."""
+import dataclasses
+import sys
+import types
+
+import jax
+import ml_collections
+import numpy as np
+import pytest
+
+from rlx import build
+from rlx.core import fields
+from rlx.core import records
+from rlx.core import rng
+from rlx.io import metrics as io_metrics
+from rlx.learner import hosts
+from rlx.loops import rl
+from rlx.models import packing
+from rlx.rollouts import padding
+from rlx.rollouts import trajectories
+from tests import stages
+from tests import tiny
+
+CLOCK = types.SimpleNamespace(lap=lambda *_: None)
+OUTCOME = dict(rewards=dict(outcome=dict(name="outcome.verdict", coef=1.0)),
+               advantages=dict(outcome=dict(name="group.grpo"), whiten=False))
+OUTSIDE = '''
+import numpy as np
+from rlx.core import fields, masked
+
+@fields.field(np.float32, options=dict(letters="eval.answer"))
+def letters_B(texts, *, letters):
+  """Characters of each completion that are in eval.answer."""
+  return [sum(x in letters for x in text) for text in texts]
+
+@fields.field(np.float32, where="model")
+def surprise_B(passes, letters_B):
+  """Minus the log-prob of the completion under the policy, and its letters."""
+  logps_BT = passes.logps("policy", temperature=passes.options.temperature)
+  return masked.where_valid(-logps_BT, passes.rollouts.action_BT).sum(axis=1) + 0 * letters_B
+
+def brief(outcome_B, letters_B, surprise_B, learn_B, *, weight=0.5):
+  return masked.where_valid(outcome_B - weight * letters_B + 0 * surprise_B, learn_B)
+
+def has_letters(prompt, text, letters_B):
+  assert letters_B == sum(x in "abc" for x in text)
+  return float(letters_B > 0)
+has_letters.is_bounded = True
+'''
+
+
+def test_a_field_a_reward_and_a_verifier_from_outside_the_package(
+    tiny_files, tmp_path, monkeypatch):
+  (tmp_path / "outside.py").write_text(OUTSIDE)
+  monkeypatch.syspath_prepend(tmp_path)
+  c = tiny.config(tiny_files, steps=2, eval__answer="abc", rewards=dict(
+      outcome=dict(name="outside:brief", coef=1.0)), advantages=OUTCOME["advantages"],
+                  prompts__columns=dict(verifier="outside:has_letters"),
+                  rollouts__filter_groups=dict(name="filter_groups.with_verdict"))
+  rl.train(c, tmp_path / "run")
+  lines = io_metrics.read(tmp_path / "run")
+  assert len(lines) == 2 and all(l["policy/grad_norm"] > 0 for l in lines)
+  assert 0 < lines[0]["rollouts/accuracy"] < 1
+  run = build.build(c)
+  placed, _ = stages.collected(run, run.init(), rl.HostState(rehearsed={}), 0, CLOCK)
+  texts = [run.tokenizer.decode(ids) for ids in padding.completions(placed.host)]
+  want_B = np.array([sum(x in "abc" for x in text) for text in texts])
+  np.testing.assert_array_equal(placed.batch.letters_B, want_B)
+  np.testing.assert_array_equal(placed.batch.outcome_B, want_B > 0)
+  rewards_B = run.methods.rewards["outcome"][1](placed.batch)
+  np.testing.assert_allclose(rewards_B, (want_B > 0) - 0.5 * want_B)
+  assert (placed.batch.surprise_B > 0).all()
+  sys.modules.pop("outside")
+
+
+def _table():
+  @fields.field(np.float32)
+  def one_B(texts): return [len(t) for t in texts]
+  @fields.field(np.float32, needs={"key": 0})
+  def two_B(one_B): return 2 * one_B
+  @fields.field(np.float32)
+  def early_B(late_B): return late_B
+  @fields.field(np.float32, where="model")
+  def late_B(one_B): return one_B
+  @fields.field(np.float32)
+  def left_B(right_B): return right_B
+  @fields.field(np.float32)
+  def right_B(left_B): return left_B
+  return fields.table(types.SimpleNamespace(**{
+      fn.__name__: fn for fn in (one_B, two_B, early_B, late_B, left_B, right_B)}, __name__="m"))
+
+
+def _plan(required=(), optional=(), key=1):
+  return [f.name for f in fields.plan(
+      _table(), [fields.Reader("rewards.mine", required, optional)], ("texts",), lambda _: key)]
+
+
+def test_the_plan_computes_what_is_read_in_order_and_nothing_else():
+  assert _plan(("two_PG", "late_B")) == ["one_B", "two_B", "late_B"]
+  assert _plan(optional=("two_B",)) == ["one_B", "two_B"] and _plan(optional=("two_B",), key=0) == []
+  assert _plan(optional=("unknown_B",)) == []
+  declared = _table()
+  values = fields.compute([declared[n] for n in ("one_B", "two_B")], "host",
+                          dict(texts=["a", "bcd"]), lambda f: {})
+  np.testing.assert_array_equal(values["two_B"], [2, 6])
+  assert values["two_B"].dtype == np.float32
+
+
+@pytest.mark.parametrize("required, key, message", [
+    (("none_B",), 1, "rewards.mine reads none_B, which nothing computes."),
+    (("two_B",), 0, "key=0: rewards.mine reads two_B, which needs it."),
+    (("early_B",), 1, "early_B is computed in the stage 'host' and reads late_B"),
+    (("left_B",), 1, "left_B <- right_B <- left_B: fields need each other.")])
+def test_a_plan_that_cannot_be(required, key, message):
+  with pytest.raises(ValueError, match=message): _plan(required, key=key)
+
+
+def test_two_declarations_of_one_name():
+  one = fields.given("same_B", np.float32, "One.")
+  other = fields.given("same_B", np.float32, "Other.")
+  with pytest.raises(ValueError, match="same_B is declared twice, also in m"):
+    fields.table(types.SimpleNamespace(FIELDS=(one, other), __name__="m"))
+
+
+def test_a_batch_says_what_it_has():
+  batch = records.Batch(2, action_BT=np.ones((4, 1), bool), outcome_B=np.float32([1, 0, np.nan, 1]))
+  assert batch.outcome_PG.shape == (2, 2) and "demo_B" not in batch and batch.get("demo_B") is None
+  np.testing.assert_array_equal(batch.learn_B, [True, True, False, True])
+  excluded_B = np.int8([records.EXCLUDED.index("filtered"), 0, 0, 0])
+  np.testing.assert_array_equal(batch.replace(excluded_B=excluded_B).learn_BT[:, 0],
+                                [False, True, False, True])
+  with pytest.raises(AttributeError, match=r"The batch has no demo_B; it has \['action_BT', 'out"):
+    batch.demo_B  # pylint: disable=pointless-statement
+
+
+# One way of not learning each: changes of the config, and how many rows of 32 it leaves out.
+EXCLUDED = {
+    "filtered": (dict(rollouts__filter_groups=dict(name="filter_groups.accuracy_band"),
+                      rollouts__fill="drop", rollouts__max_draws=1), 16),
+    "thinned": (dict(rollouts__select_completions=dict(name="select_completions.truncated")), None),
+    "not_drawn": (dict(rollouts__budget=dict(name="budget.dars", first=2)), None),
+    "stored": (dict(rollouts__rehearsal=2, learner__auxiliary=dict(
+        name="auxiliary.rehearsal", coef=1.0)), 2),
+    "unknown": ({}, 1)}
+
+
+@pytest.mark.parametrize("reason", EXCLUDED)
+def test_a_row_that_does_not_learn_keeps_its_verdict_and_is_counted(tiny_files, reason):
+  changes, expected = EXCLUDED[reason]
+  run = build.build(tiny.config(tiny_files, **dict(
+      OUTCOME | dict(rollouts__filter_groups=dict(name="filter_groups.with_verdict"),
+                     rollouts__oversample=1.0, learner__minibatches=1), **changes)))
+  said = {}
+
+  def verify(prompts, rollouts):
+    """Groups in turn all right and half right; unknown for one prompt."""
+    group = len(rollouts.finish_B) // len(prompts)
+    outcome_PG = np.zeros((len(prompts), group))
+    outcome_PG[::2] = 1
+    outcome_PG[1::2, :group // 2] = 1
+    if reason == "unknown": outcome_PG[0, 0] = np.nan
+    for p, ids_G, outcome_G in zip(prompts, np.array(
+        padding.completions(rollouts), object).reshape(len(prompts), group), outcome_PG):
+      said.update({(p.id, tuple(ids)): o for ids, o in zip(ids_G, outcome_G)})
+    return outcome_PG
+
+  collector = dataclasses.replace(run.collector, verify=verify)
+  run = dataclasses.replace(run, collector=collector, verify=verify)
+  host = rl.HostState(rehearsed={} if reason != "stored" else {
+      p.id: [3, run.tokenizer.end_id] for p in run.prompts.first(4)})
+  state = run.init()
+  batch, _ = rl.collect.batch(run.collector, state, host, 0, CLOCK)
+  annotated = run.annotate(state, batch)
+  _, metrics = run.advantage(state, run.score(state, run.place(annotated)).batch)
+  counts = {name: int(metrics[f"rollouts/excluded/{name}"]) for name in records.EXCLUDED[1:]}
+  assert counts[reason] > 0 and (expected is None or counts[reason] == expected), counts
+  assert sum(counts.values()) == 32 - int(annotated.batch.learn_B.sum())
+  code = records.EXCLUDED.index(reason)
+  rows = zip([p for p in batch.prompts for _ in range(len(batch.outcome_B) // len(batch.prompts))],
+             padding.completions(batch.rollouts), annotated.batch.outcome_B,
+             annotated.batch.excluded_B)
+  checked = 0
+  for p, ids, outcome, excluded in rows:
+    assert np.isnan(outcome) == (reason == "unknown" and not excluded and np.isnan(
+        said.get((p.id, tuple(ids)), 0)))
+    if excluded and excluded != code: continue
+    if ids and reason != "stored":
+      np.testing.assert_equal(outcome, said[p.id, tuple(ids)])
+      checked += 1
+    if excluded and reason == "stored": assert outcome == 1  # It was right when it was stored.
+  assert checked or reason == "stored"
+
+
+def test_a_demonstration_is_judged_and_learns(tiny_files):
+  run = build.build(tiny.config(
+      tiny_files, **OUTCOME, rollouts__demonstration=dict(name="jsonl.demonstration"),
+      prompts__columns=dict(answer="question", verifier="format.ascii_share"),
+      learner__loss=dict(name="policy.rl_plus", focal_exponent=.5),
+      rollouts__filter_groups=dict(name="filter_groups.with_verdict")))
+  state = run.init()
+  batch, _ = rl.collect.batch(run.collector, state, rl.HostState(rehearsed={}), 0, CLOCK)
+  annotated = run.annotate(state, batch)
+  demo_B = annotated.batch.demo_B
+  assert demo_B.sum() == len(batch.prompts) and annotated.batch.learn_B[demo_B].all()
+  np.testing.assert_array_equal(
+      annotated.batch.outcome_B, run.verify(batch.prompts, batch.rollouts).ravel())
+
+
+def test_an_empty_row_is_counted():
+  import jax.numpy as jnp  # pylint: disable=g-import-not-at-top
+  from rlx.loops import advantage  # pylint: disable=g-import-not-at-top
+  batch = records.Batch(2, action_BT=jnp.array([[True], [False]]), outcome_B=jnp.array([1., 0.]))
+  counts = advantage.excluded(batch)
+  assert {k: int(v) for k, v in counts.items() if v} == {"rollouts/excluded/empty": 1}
+
+
+@pytest.mark.parametrize("minibatches, plans", [(1, 1), (2, 5)])
+def test_a_step_reads_devices_once_a_draw_and_plans_once(
+    tiny_files, monkeypatch, minibatches, plans):
+  """After its completions arrive, nothing is fetched but the order of shuffled minibatches;
+  one packing plan for all passes over the batch, and one for each minibatch of a model."""
+  fetches, is_allowed, fetch = [], [], hosts.fetch
+
+  def counted(tree):
+    fetches.append(tree)
+    is_allowed.append(True)
+    try:
+      return fetch(tree)
+    finally:
+      is_allowed.pop()
+
+  monkeypatch.setattr(hosts, "fetch", counted)
+  run = build.build(tiny.config(
+      tiny_files, learner__pack=True, learner__minibatches=minibatches,
+      prm__minibatches=minibatches, rollouts__oversample=1.0, rollouts__max_draws=1,
+      rollouts__filter_groups=dict(name="filter_groups.with_verdict")))
+  state, host = run.init(), rl.HostState(rehearsed={})
+  made, plan = [], packing.plan
+  monkeypatch.setattr(packing, "plan", lambda *a, **k: made.append(1) or plan(*a, **k))
+  array = type(jax.numpy.zeros(1))
+  value = array._value  # What every way to read an array on the host goes through.
+
+  def read(self):
+    assert is_allowed, "A device array was read without hosts.fetch."
+    return value.fget(self)
+
+  with monkeypatch.context() as m:
+    m.setattr(array, "_value", property(read))
+    fetches.clear()
+    state, annotated, batch, metrics = rl.iteration(run, state, host, 0, CLOCK)
+    in_step = len(fetches)
+    with pytest.raises(AssertionError, match="read without hosts.fetch"):
+      float(metrics["policy/loss"])
+    assert not rl.is_skipped(metrics) and len(fetches) == in_step + 1
+  assert len(made) == plans
+  assert in_step <= 2 + (minibatches > 1)  # One chunk's state, the completions, the order.
+
+
+def test_no_stage_reads_the_config_once_a_run_has_started(tiny_files, monkeypatch, tmp_path):
+  """Two steps, evaluation and the files of a run."""
+  c, restore = tiny.config(tiny_files, steps=2, eval__every=1), rl.restore
+  reads = []
+
+  def restored(*args):
+    start = restore(*args)
+    for name in ("__getattr__", "__getitem__"):
+      def read(self, key, real=getattr(ml_collections.ConfigDict, name)):
+        reads.append(key)
+        return real(self, key)
+      monkeypatch.setattr(ml_collections.ConfigDict, name, read)
+    monkeypatch.setattr(ml_collections.ConfigDict, "to_dict", lambda self: {})  # For trackers.
+    return start
+
+  monkeypatch.setattr(rl, "restore", restored)
+  assert rl.train(c, tmp_path)["steps"] == 2
+  assert reads == []
+  assert c.steps == 2 and "steps" in reads  # Reads are seen.
+
+
+def test_observations_are_read_and_not_learned(tiny_files):
+  """Two actions with an observation between them: what it says gets no gradient."""
+  run = build.build(tiny.config(tiny_files, **OUTCOME, prompts__per_step=1,
+                                learner__minibatches=1, prm__minibatches=1,
+                                rollouts__max_tokens=8, rollouts__chunk=8))
+  ids = run.tokenizer.encode("abcdefgh", add_bos=False)
+  def rollouts(observation):
+    rows = [[("action", ids[i:i + 2]), ("observation", observation), ("action", ids[i + 1:i + 3])]
+            for i in range(4)]
+    return trajectories.rows([ids[:2]] * 4, rows, prompt_width=4, width=8,
+                             pad_id=run.tokenizer.pad_id).replace(
+                                 prompt_P=np.array([rng.number("x")], np.uint32))
+  state = run.init()
+  placed = stages.score(run, state, rollouts(ids[5:7]), [1, 0, 0, 1])
+  np.testing.assert_array_equal(placed.batch.turn_BT[0], [0, 0, -1, -1, 1, 1, -1, -1])
+  np.testing.assert_array_equal(placed.batch.action_BT[0], [1, 1, 0, 0, 1, 1, 0, 0])
+  batch, _ = run.advantage(state, placed.batch)
+  advantages_BT = np.asarray(batch.advantages_BT)
+  assert (advantages_BT[:, 2:4] == 0).all() and (advantages_BT[:, [0, 1, 4, 5]] != 0).all()
+  np.testing.assert_array_equal(batch.lengths_B, 4)
+
+  def gradient(mask_observation):
+    """Of the policy's loss by the log-prob of each token, before any model."""
+    from rlx.loops import update  # pylint: disable=g-import-not-at-top
+    loss = update.policy_loss(run.methods, build.policy_loss_options(run.config))
+    logps_BT = -1.0 - 0.1 * np.arange(8)[None] * np.ones((4, 1), np.float32)
+    if mask_observation: logps_BT[:, 2:4] = np.nan
+    return jax.grad(lambda x: loss(batch.replace(
+        logps_BT=x, entropy_BT=x), jax.numpy.zeros(4))[0].total)(jax.numpy.asarray(logps_BT))
+
+  grad_BT = np.asarray(gradient(True))  # NaN on what was only read reaches nothing.
+  assert np.isfinite(grad_BT).all() and (grad_BT[:, 2:4] == 0).all()
+  assert (grad_BT[:, [0, 1, 4, 5]] != 0).all()
+  np.testing.assert_array_equal(grad_BT, gradient(False))
+  _, _, metrics = run.learn_policy(state, placed.replace(batch=batch), 0)
+  assert metrics["policy/grad_norm"] > 0
