@@ -69,7 +69,6 @@ def reinforce_pp(rewards_BT, learn_BT, learn_B, *, gamma: ranges.SHARE = 1.0):
     advantages_BT, 0 on padding.
   """
   axes.dims(rewards_BT=rewards_BT, learn_BT=learn_BT, learn_B=learn_B)
-  learn_BT = learn_BT & learn_B[:, None]
   return masked.whiten(
       temporal.return_to_go(rewards_BT, learn_BT, gamma=gamma), learn_BT)
 
@@ -88,7 +87,6 @@ def reinforce_pp_baseline(rewards_PG, learn_PG, learn_BT):
     advantages_BT, 0 on padding and where not valid.
   """
   axes.dims(rewards_PG=rewards_PG, learn_PG=learn_PG, learn_BT=learn_BT)
-  learn_BT = learn_BT & learn_PG.reshape(-1)[:, None]
   centred_B = group.mean_baseline(rewards_PG, learn_PG).reshape(-1)
   return masked.whiten(
       jnp.broadcast_to(centred_B[:, None], learn_BT.shape), learn_BT)

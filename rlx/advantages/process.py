@@ -84,7 +84,6 @@ def rloo_steps(rewards_BT, step_ends_BT, learn_BT, learn_PG, *, unit="token"):
   axes.dims(rewards_BT=rewards_BT, step_ends_BT=step_ends_BT, learn_BT=learn_BT,
             learn_PG=learn_PG)
   if unit not in UNITS: raise ValueError(f"unit={unit!r}: one of {UNITS}.")
-  learn_BT = learn_BT & learn_PG.reshape(-1)[:, None]
   rewards_BT, ends_BT = masked.where_valid(rewards_BT, learn_BT), step_ends_BT & learn_BT
   counted_BT = learn_BT if unit == "token" else ends_BT
   reward_PG = jnp.sum(rewards_BT, axis=1).reshape(learn_PG.shape)
@@ -182,7 +181,6 @@ def steps(rewards_BT, step_ends_BT, learn_BT, learn_PG, *, gamma: ranges.SHARE =
   """
   axes.dims(rewards_BT=rewards_BT, step_ends_BT=step_ends_BT, learn_BT=learn_BT,
             learn_PG=learn_PG)
-  learn_BT = learn_BT & learn_PG.reshape(-1)[:, None]
   ends_BT = step_ends_BT & learn_BT
   return masked.where_valid(masked.accumulate(masked.where_valid(rewards_BT, ends_BT),
                                               jnp.where(ends_BT, gamma, 1.0), reverse=True),
@@ -202,14 +200,12 @@ def value_baseline(rewards_BT, learn_BT, learn_PG):
   Args, Returns: as `rloo`.
   """
   axes.dims(rewards_BT=rewards_BT, learn_BT=learn_BT, learn_PG=learn_PG)
-  learn_BT = learn_BT & learn_PG.reshape(-1)[:, None]
   rewards_BT = masked.where_valid(rewards_BT, learn_BT)
   return masked.where_valid(rewards_BT - jnp.cumsum(rewards_BT, axis=1), learn_BT)
 
 
 def _groups(rewards_BT, learn_BT, learn_PG):
   """rewards_PGT and each completion's token mean, 0 where not valid; n per prompt."""
-  learn_BT = learn_BT & learn_PG.reshape(-1)[:, None]
   rewards_BT = masked.where_valid(rewards_BT, learn_BT)
   mean_PG = masked.mean(rewards_BT, learn_BT, axis=1).reshape(learn_PG.shape)
   return (rewards_BT.reshape(*learn_PG.shape, -1), mean_PG,

@@ -210,7 +210,6 @@ def detached_dpo(prm_logps_BT, prm_ref_logps_BT, learn_BT, outcome_PG, learn_PG,
 
 def _log_ratio(prm_logps_BT, prm_ref_logps_BT, learn_BT, learn_B):
   """d_i, 0 for rows that are not valid; gradients go to the PRM only."""
-  learn_BT = learn_BT & learn_B[:, None]
   prm_ref_logps_BT = jax.lax.stop_gradient(prm_ref_logps_BT)
   return jnp.sum(masked.where_valid(prm_logps_BT, learn_BT)
                  - masked.where_valid(prm_ref_logps_BT, learn_BT), axis=1)

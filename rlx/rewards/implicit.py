@@ -63,7 +63,6 @@ def process(prm_logps_BT, prm_ref_logps_BT, learn_BT, learn_B, prm_beta, step_en
   if use_outcome and outcome_B is None:
     raise ValueError("use_outcome=True needs outcome_B.")
   ends_BT = _segments.ends(learn_BT, granularity, step_ends_BT)
-  learn_BT = learn_BT & learn_B[:, None]
   last_BT = masked.last(learn_BT)
   rewards_BT = (masked.where_valid(prm_logps_BT, learn_BT)
                 - masked.where_valid(prm_ref_logps_BT, learn_BT))

@@ -215,7 +215,6 @@ def self_aligned(old_logps_BT, noprompt_logps_BT, learn_BT, learn_B):
   """
   axes.dims(old_logps_BT=old_logps_BT, noprompt_logps_BT=noprompt_logps_BT,
             learn_BT=learn_BT, learn_B=learn_B)
-  learn_BT = learn_BT & learn_B[:, None]
   log_ratio_B = masked.mean(masked.where_valid(noprompt_logps_BT, learn_BT)
                             - masked.where_valid(old_logps_BT, learn_BT), learn_BT, axis=1)
   # 1 - e^x >= -1 as long as x <= log 2; clipped before exp, which stays finite.

@@ -174,7 +174,7 @@ def wrong_step_penalty(step_scores_BT, step_ends_BT, learn_BT, outcome_B, learn_
   # An unknown step ends a segment too: its tokens are not those of the next.
   of_step_BT = masked.accumulate(wrong_BT, ~(step_ends_BT & learn_BT), reverse=True)
   return masked.where_valid(outcome * outcome_B[:, None] - penalty * of_step_BT,
-                            learn_BT & learn_B[:, None])
+                            learn_BT)
 
 
 def flaw_penalty(step_scores_BT, step_ends_BT, learn_BT, outcome_B, learn_B, *,
@@ -225,7 +225,6 @@ def redistribute(values_BT, learn_BT, outcome_B, learn_B, *, share: ranges.ANY =
     rewards_BT.
   """
   axes.dims(values_BT=values_BT, learn_BT=learn_BT, outcome_B=outcome_B, learn_B=learn_B)
-  learn_BT = learn_BT & learn_B[:, None]
   values_BT = masked.where_valid(values_BT, learn_BT)
   outcome_B = masked.where_valid(outcome_B, learn_B)
   final_BT = masked.where_valid(outcome_B[:, None], masked.last(learn_BT))
@@ -237,5 +236,5 @@ def _known(step_scores_BT, step_ends_BT, learn_BT, learn_B):
   """(scores, 0 elsewhere; True where there is one)."""
   axes.dims(step_scores_BT=step_scores_BT, step_ends_BT=step_ends_BT, learn_BT=learn_BT,
             learn_B=learn_B)
-  ends_BT = step_ends_BT & learn_BT & learn_B[:, None] & ~jnp.isnan(step_scores_BT)
+  ends_BT = step_ends_BT & learn_BT & ~jnp.isnan(step_scores_BT)
   return masked.where_valid(step_scores_BT, ends_BT), ends_BT

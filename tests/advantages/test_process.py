@@ -18,12 +18,12 @@ def test_rloo_steps(unit, expected):
   rewards_BT = jnp.array([[nan, 1., .5, nan], [0, .4, 0, 0], [nan] * 4])
   rewards_BT = rewards_BT.at[0, 0].set(0.)
   ends_BT = jnp.array([[0, 1, 1, 1], [0, 1, 1, 0], [1, 1, 1, 1]], bool)
-  mask_BT = jnp.array([[1, 1, 1, 0], [1, 1, 1, 1], [1, 1, 1, 1]], bool)
+  mask_BT = jnp.array([[1, 1, 1, 0], [1, 1, 1, 1], [0, 0, 0, 0]], bool)
   got_BT = process.rloo_steps(rewards_BT, ends_BT, mask_BT,
                               jnp.array([[True, True, False]]), unit=unit)
   np.testing.assert_allclose(got_BT, [*expected, [0] * 4], atol=1e-6)
   # Alone there is no rival.
-  alone_BT = process.rloo_steps(rewards_BT, ends_BT, mask_BT,
+  alone_BT = process.rloo_steps(rewards_BT, ends_BT, mask_BT.at[1].set(False),
                                 jnp.array([[True, False, False]]), unit=unit)
   assert not np.asarray(alone_BT).any()
 
@@ -54,7 +54,7 @@ def test_steps():
   """Steps of two tokens, one and one; a token after the last step; not valid."""
   rewards_BT = jnp.array([[nan, 1., .5, -2.], [3., nan, nan, nan], [1.] * 4])
   ends_BT = jnp.array([[0, 1, 1, 1], [1, 0, 1, 1], [1] * 4], bool)
-  mask_BT = jnp.array([[1, 1, 1, 1], [1, 1, 0, 0], [1] * 4], bool)
+  mask_BT = jnp.array([[1, 1, 1, 1], [1, 1, 0, 0], [0] * 4], bool)
   args = rewards_BT, ends_BT, mask_BT, jnp.array([[True, True, False]])
   np.testing.assert_allclose(process.steps(*args), [[1, 1, .5, -2], [3, 0, 0, 0], [0] * 4])
   # -2; .5 - 2 / 2; 1 - .5 / 2.

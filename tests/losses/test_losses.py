@@ -126,7 +126,7 @@ def test_ce():
 
 def test_pairs():
   # Only the first prompt has a pair: (2, -1). A row without verdict pairs with nobody.
-  args = Z, jnp.zeros_like(Z), ONE, OUTCOME, VALID
+  args = Z, jnp.zeros_like(Z), ONE & VALID.reshape(-1, 1), OUTCOME, VALID
   dpo, nca, even = (fn(*args, prm_beta=1.0) for fn in (prm.dpo, prm.nca, prm.kto_even))
   np.testing.assert_allclose([dpo.total, dpo.weight], [soft(-3), 1], rtol=1e-6)
   np.testing.assert_allclose(nca.total, soft(-2) + soft(2) / 2 + soft(-1) / 2, rtol=1e-6)
