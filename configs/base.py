@@ -118,7 +118,8 @@ def get_config():
       # itself samples; larger than the number of steps: offline RL.
       sync_every=1,
       stops=(),                # strings that end a completion
-      step_separator=placeholder(str),  # text that ends a reasoning step; None: no steps
+      # Text that ends a reasoning step; "": every token is a step; None: no steps.
+      step_separator=placeholder(str),
       # Which groups of completions are trained on: a function in rlx/rollouts/filter_groups.py.
       filter_groups=dict(name="filter_groups.accuracy_band", low=0.2, high=0.8,
                          drop_truncated=False),

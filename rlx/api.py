@@ -51,8 +51,9 @@ def train(config: Any, *, rows: Rows | None = None, eval_rows: Rows | None = Non
       and a process reward model learn from. Completions and columns are lists of texts and of
       values; how many are passed at a time is not fixed. A function of a module runs in worker
       processes with the deadline verifier.timeout_s, all others in this process.
-      A function may return a list for each completion, one number for each of its steps, which
-      end with rollouts.step_separator; the verdict is then their mean. A dict name -> function
+      A function may return a list for each completion: one number for each of its steps, which
+      end with rollouts.step_separator, or for each of its tokens, if that is "" (or None in the
+      config); the verdict is then their mean. A dict name -> function
       has several rewards, each a term of the config's rewards; the first is the verdict.
     coefficients: name -> what the advantages of that reward are multiplied by; 1 by default.
     model: where the policy starts, as model.path: a folder, a .gguf file or hf:OWNER/NAME.
@@ -345,6 +346,7 @@ def _use_rewards(config, reward, coefficients, rows, taken):
       if any(is_list for _, is_list in list(tried.values())[:list(tried).index(name)]):
         raise ValueError(f"reward {name!r}: only one reward may return a list for a completion.")
       config.verifier.steps = _name_of(type(fn)(fn.name, fn.fn), taken)
+      if config.rollouts.step_separator is None: config.rollouts.step_separator = ""
       term, by = dict(name="steps.refine", kind="raw"), dict(name="process.rloo")
     elif fn is not verdict:
       term = dict(name="outcome.score", index=len(scores))

@@ -89,8 +89,10 @@ def _refuse(c, key, allowed):
 def _texts(c, methods):
   del methods
   yield "" in c.rollouts.stops, "rollouts.stops", "texts that are not empty"
-  for key in ("rollouts.step_separator", "likelihood.separator"):
-    yield _value(c, key) == "", key, "None or a text"
+  yield c.likelihood.separator == "", "likelihood.separator", "None or a text"
+  for key in ("eval.prm_sets", "train_prm.labels"):  # They cut texts, not tokens.
+    yield (c.rollouts.step_separator == "" and _value(c, key), "rollouts.step_separator",
+           f"a text with {key}={_value(c, key)!r}")
   yield (not answers.is_pattern(c.eval.answer), "eval.answer",
          "a regular expression with at most one group")
   yield ("{}" not in c.likelihood.answer, "likelihood.answer",

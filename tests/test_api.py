@@ -184,6 +184,17 @@ def test_each_kind_of_reward():
   assert verdicts(generated, ["a", "b"], 0)[0].tolist() == [0.25, 0.25]
 
 
+def test_a_reward_of_each_token(tmp_path):
+  """One character is one token here; each token's reward is added up over the later ones."""
+  def letters(completions): return [[float(x == "#") for x in c] for c in completions]
+  rlx.train("quickstart:smoke", rows=ROWS, workdir=tmp_path, steps=1,
+            reward=dict(right=correct, letters=letters), **{"rollouts.step_separator": ""})
+  logged, = [json.loads(line) for line in (tmp_path / "metrics.jsonl").open()]
+  rows = [json.loads(line) for line in (tmp_path / "completions.jsonl").open()]
+  assert logged["rewards/letters"] > 0.5 and logged["verifiers/unknown"] == 0
+  assert {row["completion"].count("#") for row in rows} - {0}
+
+
 def test_several_rewards_with_coefficients_and_one_of_steps(tmp_path):
   """Each is a term of its own: what a run logs is what the functions return."""
   def half(completions): return [0.5 for _ in completions]

@@ -183,11 +183,18 @@ def answer_span_BT(reasoning, rollouts):
 
 
 def columns_of_steps(completions, tokenizer, separator):
-  """For every list of ids, the columns in which its steps end; separator None: one step."""
+  """For every list of ids, the columns in which its steps end.
+
+  Args:
+    separator: text that ends a step; None: one step; "": every token with a text is a step.
+  """
   columns = []
   for ids in completions:
     pieces = tokenizer.pieces(ids)
     whole = "".join(pieces)
+    if separator == "":
+      columns.append([i for i, piece in enumerate(pieces) if piece])
+      continue
     offsets = ([len(whole)] * bool(whole) if separator is None else
                verifier_steps.boundaries(whole, separator))
     columns.append(verifier_steps.token_ends(offsets, pieces))
