@@ -135,7 +135,7 @@ def upd(args):
   mesh = sharding.make_mesh()
   adamw = build.optimizer_of(c, "learner")
   learn = build.device_stages(
-      c, methods_lib.of(c), dict(policy=config, prm=config), mesh,
+      c, methods_lib.resolved(c), dict(policy=config, prm=config), mesh,
       dict.fromkeys(("learner", "prm", "value"), adamw))["learn_policy"]
   logps_of = logps.compiled(config, 1.0, c.learner.microbatches, 1)
   params = sharding.place(params, mesh)

@@ -126,7 +126,7 @@ def check(cell):
     # Only the machine that the cell will run on knows what it has.
     if c.model.attention == "cudnn": c.model.attention = "blocks"
     keys.check(c)
-    config_validation.check(c, methods.of(c))
+    config_validation.check(c, methods.resolved(c))
   except (ValueError, TypeError, KeyError, AttributeError) as e:
     raise ValueError(f"{cell.name}: " + " ".join(str(e).split())) from None
 

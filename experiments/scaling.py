@@ -108,7 +108,7 @@ def planned(c, model, mesh):
       model, dtype=c.model.dtype, param_dtype=c.model.param_dtype,
       attention=c.model.attention, remat=c.model.remat)
   model = build.on_rows(model, mesh)
-  methods = methods_lib.of(c)
+  methods = methods_lib.resolved(c)
   config_validation.check(c, methods)
   build.check_cuts(c, sharding.row_shards(mesh))
   params = jax.eval_shape(functools.partial(transformer.init, model), jax.random.key(0))

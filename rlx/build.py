@@ -122,7 +122,7 @@ def build(config, splits=("train", "eval"), recorded=None, learns="policy"):
   """
   c = config
   keys.check(c)
-  methods = methods_lib.of(c)
+  methods = methods_lib.resolved(c)
   config_validation.check(c, methods)
   mesh = sharding.make_mesh(**c.mesh)
   check_cuts(c, sharding.row_shards(mesh))

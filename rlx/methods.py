@@ -159,7 +159,7 @@ def _given_by_update(c, key):
   return ("old_logps_BT",) if key.startswith("learner.") and is_single else ()
 
 
-def of(c):
+def resolved(c):
   """Resolves every named method; unknown names and options end here."""
   rewards = {}
   for term, spec in c.rewards.items():

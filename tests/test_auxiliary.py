@@ -65,7 +65,7 @@ def test_the_update_reads_the_token_where_the_reward_does(pack):
 def test_its_mean_does_not_depend_on_how_tokens_are_averaged(aggregation):
   c = laser.get_config("smoke")
   c.learner.aggregation, c.learner.auxiliary.coef = aggregation, 0.5
-  found, zeros_BT = methods.of(c), jnp.zeros((4, 3))
+  found, zeros_BT = methods.resolved(c), jnp.zeros((4, 3))
   scored = records.Batch(
       action_BT=jnp.array([[1, 1, 1], [1, 0, 0], [1, 1, 0], [0, 0, 0]], bool), group=4,
       outcome_B=jnp.array([1., 0, 0, 1]), finish_B=jnp.ones(4, int),

@@ -32,7 +32,7 @@ def _config(reward, estimator="batch.reinforce", **sections):
 
 
 def _check(c):
-  config_validation.check(c, methods.of(c))
+  config_validation.check(c, methods.resolved(c))
 
 
 @pytest.mark.parametrize("config", [

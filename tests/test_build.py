@@ -50,7 +50,7 @@ def _config(terms=None, whiten=False, **rewards):
 
 
 def _advantages(c, scored):
-  found = methods.of(c)
+  found = methods.resolved(c)
   state = records.TrainState(step=0, policy=None, policy_opt=None,
                              kl_coef=jnp.float32(c.kl.coef))
   return build.advantage_of(c, found)(state, scored)

@@ -41,11 +41,11 @@ def test_loads_and_is_accepted(path):
   for c in (config, smoke):
     keys.check(c)
     build.check_cuts(c, 1)
-  config_validation.check(config, methods.of(config))
+  config_validation.check(config, methods.resolved(config))
   full, small = (keys.flat(c.to_dict()) for c in (config, smoke))
   changed = {key for key in full.keys() | small.keys() if full.get(key) != small.get(key)}
   if not all(map(SIZES.fullmatch, changed)):
-    config_validation.check(smoke, methods.of(smoke))
+    config_validation.check(smoke, methods.resolved(smoke))
 
 
 def test_what_is_off_by_default_can_be_set_by_a_flag():
@@ -60,7 +60,7 @@ def test_what_is_off_by_default_can_be_set_by_a_flag():
 
 def test_prime_presets():
   config = _load(ROOT / "configs/papers/prime.py", "recipe")
-  config_validation.check(config, methods.of(config))
+  config_validation.check(config, methods.resolved(config))
   build.check_cuts(config, 1)
   assert config.prm.order == "double" and not config.rewards.process.include_last
   with pytest.raises(ValueError, match="recipe"):
@@ -224,7 +224,7 @@ def test_refuses_with_one_line_that_names_the_key(changes, message):
   config = _changed(**changes)
   with pytest.raises(ValueError, match=message) as e:
     keys.check(config)
-    config_validation.check(config, methods.of(config))
+    config_validation.check(config, methods.resolved(config))
   assert "\n" not in str(e.value)
 
 
@@ -235,7 +235,7 @@ def test_refuses_with_one_line_that_names_the_key(changes, message):
     (dict(rollouts__sync_every=1), False)], ids=str)
 def test_an_older_sampler_that_nothing_corrects_for_is_a_warning(caplog, changes, warned):
   config = _changed(**{"rollouts__sync_every": 4} | changes)
-  config_validation.check(config, methods.of(config))
+  config_validation.check(config, methods.resolved(config))
   lines = [r.getMessage() for r in caplog.records if "sync_every" in r.getMessage()]
   assert len(lines) == warned
   if warned:

@@ -410,7 +410,7 @@ def _learn_prm(c, start, ref_BT, loss="prm.ce", **options):
   transform, prm_BT = _optimizer(c), read(start)
   mesh = sharding.make_mesh()
   learn = build.device_stages(
-      config, methods.of(config), dict.fromkeys(("policy", "prm"), "table"), mesh,
+      config, methods.resolved(config), dict.fromkeys(("policy", "prm"), "table"), mesh,
       dict.fromkeys(("learner", "prm", "value"), transform), learns="prm")["learn_prm"]
   table = {"w_VV": jnp.array(start)}
   state, scored, metrics = learn(

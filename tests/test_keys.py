@@ -18,7 +18,7 @@ from rlx.core import resolve
 ROOT = pathlib.Path(__file__).parent.parent
 FILES = sorted(p for p in (ROOT / "configs").rglob("*.py") if p.stem != "__init__")
 NEVER = (math.nan, math.inf, -math.inf, 2.0**70, True, "1", [1.0])
-# Methods that are bound elsewhere than in `methods.of`: section -> stage.
+# Methods that are bound elsewhere than in `methods.resolved`: section -> stage.
 BOUND = {"rollouts.filter_groups": "rollouts", "rollouts.demonstration": "prompts.datasets",
          "sft.target": "prompts.datasets"}
 # Functions of these are called by rlx, not named by a config.
@@ -61,7 +61,7 @@ def _check(config, key):
     resolve.bind(BOUND[section], {k.rpartition(".")[2]: v for k, v in at.items()
                                   if k.rpartition(".")[0] == section}, section)
   else:
-    methods.of(config)
+    methods.resolved(config)
 
 
 def _stated(module, key, method):

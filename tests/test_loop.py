@@ -505,7 +505,7 @@ def test_who_asks_for_old_logps_before_the_update(tiny_files, changes, passes):
   if estimators := changes.get("advantages"):
     changes = dict(changes, advantages=dict(estimators, whiten=True))
   c = tiny.config(tiny_files, **dict(dict(learner__minibatches=1), **changes))
-  planned = methods.of(c).planned(c)
+  planned = methods.resolved(c).planned(c)
   assert any(f.name == "old_logps_BT" for f in planned) == passes
 
 

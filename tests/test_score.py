@@ -39,7 +39,7 @@ def batch():
 def scored_by(c, kl_coef=0.0, step=0, **changes):
   """Batch with advantages, and metrics."""
   state = types.SimpleNamespace(kl_coef=jnp.float32(kl_coef), step=step)
-  return build.advantage_of(c, methods.of(c))(state, batch().replace(**changes))
+  return build.advantage_of(c, methods.resolved(c))(state, batch().replace(**changes))
 
 
 def advantages(c, kl_coef=0.0, step=0):
@@ -99,7 +99,7 @@ def test_a_coefficient_follows_its_schedule():
 
 def test_a_schedule_compiles_nothing_again(monkeypatch):
   c = config(dict(outcome=dict(OUTCOME, warmup_steps=9)), dict(outcome=dict(name="group.rloo")))
-  learn, scored = build.advantage_of(c, methods.of(c)), batch()
+  learn, scored = build.advantage_of(c, methods.resolved(c)), batch()
   traced, factor = [], schedule.factor
   monkeypatch.setattr(schedule, "factor", lambda *a, **k: traced.append(a) or factor(*a, **k))
   for step in (1, 2, 3):
@@ -139,7 +139,7 @@ def test_values_of_two_terms_are_refused(change):
   c = config(dict(outcome=OUTCOME, process=dict(name=reward, coef=1.0)), dict(outcome=GAE) | change)
   with pytest.raises(ValueError, match=r"^advantages.outcome.name='temporal.gae', "
                      r"advantages.process.name=.*one value model") as e:
-    config_validation.check(c, methods.of(c))
+    config_validation.check(c, methods.resolved(c))
   assert "\n" not in str(e.value)
 
 
@@ -150,7 +150,7 @@ def whitened(outcome, estimator):
   mask_BT = jnp.ones((8, 2), bool).at[1:, 1].set(False)
   scored = records.Batch(action_BT=mask_BT, outcome_B=jnp.asarray(outcome), group=4)
   state = types.SimpleNamespace(kl_coef=jnp.float32(0), step=0)
-  found, _ = build.advantage_of(c, methods.of(c))(state, scored)
+  found, _ = build.advantage_of(c, methods.resolved(c))(state, scored)
   return np.asarray(found.advantages_BT)
 
 
@@ -207,7 +207,7 @@ def test_metrics_of_the_prm_are_of_before_its_update():
 
 def test_an_estimators_own_metrics_are_logged():
   c = config(dict(outcome=OUTCOME), dict(outcome=dict(name="group.rloo")))
-  found = methods.of(c)
+  found = methods.resolved(c)
   gamma, rloo = found.estimators["outcome"]
   def more(term): return rloo(term), dict(size=7.0, right=term.scored.outcome_B)
   more.fields = rloo.fields

@@ -23,7 +23,7 @@ from tests import stages
 
 def test_what_is_computed_is_what_is_asked_for():
   def of(c):
-    m = methods.of(c)
+    m = methods.resolved(c)
     now, before = build.statistics(c, m)
     return dict(now), dict(before), any(f.name == "old_logps_BT" for f in m.planned(c))
   assert of(base.get_config()) == ({}, {}, False)

@@ -74,7 +74,7 @@ def step_of(name, microbatches=1, data=1, pack=False):
       step=0, kl_coef=0., policy=copy(), policy_opt=optimizer.init(start), prm=copy(),
       prm_opt=optimizer.init(start))
   placed = annotate.Placer(mesh, pack)(batch())
-  stages = build.device_stages(c, methods.of(c), models, mesh, dict.fromkeys(
+  stages = build.device_stages(c, methods.resolved(c), models, mesh, dict.fromkeys(
       ("learner", "prm", "value"), optimizer), token_id=1, learns="prm")
   if name.startswith("prm"):
     state, _, metrics = stages["learn_prm"](state, placed)

@@ -202,7 +202,7 @@ def train(c, tree, environment, *, seeds, lr, steps, prm_lr=1.0, value_lr=0.5,
     ({name: [I, steps + 1]}, before every step and at the end; logits_IPNV at the end).
     Numpy.
   """
-  methods = methods_lib.of(c)
+  methods = methods_lib.resolved(c)
   advantage = build.advantage_of(c, methods)
   policy_loss = update.policy_loss(methods, build.policy_loss_options(c))
   now, before = map(dict, build.statistics(c, methods))

@@ -40,7 +40,7 @@ def environment(key, factor_T):
 def arms():
   def arm(**changes):
     c = tabular.changed(ead.get_config(), rollouts__max_tokens=4, **changes)
-    anneal_T = methods.of(c).anneal(0)
+    anneal_T = methods.resolved(c).anneal(0)
     return tabular.arm(c, TREE, functools.partial(environment, factor_T=anneal_T),
                        tabular.mean("accuracy"), steps=150)  # Both may end at 1.
   return {"annealed": arm(rollouts__anneal__rate=5.0, rollouts__anneal__growth=0.0,

@@ -47,7 +47,7 @@ def implicit(key, ok_PNV, policy, batch, rate):
   """Batch -> steps_BT, learned from verdicts."""
   del key
   c = implicit_prm.get_config()
-  loss_of = methods.of(c).prm
+  loss_of = methods.resolved(c).prm
   scored = tabular.record(
       batch.mask_BT, steps.verdict_B(ok_PNV, batch), group=GROUP,
       prm_ref_logps_BT=tabular.logps(policy, batch)[0],

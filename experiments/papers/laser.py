@@ -37,7 +37,7 @@ def draw(key, favourite, noise):
 def arms():
   c = laser.get_config()
   c_ref, beta = c.learner.auxiliary.c_ref, c.learner.auxiliary.beta_v
-  loss_of = methods.of(c).auxiliary
+  loss_of = methods.resolved(c).auxiliary
 
   @jax.jit
   @jax.vmap

@@ -30,7 +30,7 @@ def effects(seeds):
     batch = problem.tree.sample(keys[1], env.start, c.rollouts.per_prompt)
     logps_BT, entropy_BT = tabular.logps(env.start, batch)
     before_BT = logps_BT.at[0, 0].add(-100.0)
-    found = methods.of(c)
+    found = methods.resolved(c)
     scored = tabular.record(
         batch.mask_BT, env.verify(batch, key=None, logits_PNV=None)["outcome_B"].at[0].set(0.0),
         group=c.rollouts.per_prompt, logps_BT=logps_BT, entropy_BT=entropy_BT,

@@ -160,7 +160,7 @@ def test_ragged_lengths_are_geometric(monkeypatch):
 
 
 def test_variants_are_configs_the_trainer_takes(model):
-  needs = lambda *flags: methods.of(bench.config_of(resolved(
+  needs = lambda *flags: methods.resolved(bench.config_of(resolved(
       "--task", "e2e", "--model", model, *flags))).needs
   assert needs()("ref_logps_BT") and not needs()("prm_logps_BT")
   assert not needs("--beta", "0")("ref_logps_BT")

@@ -139,7 +139,7 @@ def check_flags(folder):
   def loop(config, workdir):
     del workdir
     keys.check(config)
-    config_validation.check(config, methods.of(config))
+    config_validation.check(config, methods.resolved(config))
   sys.argv = ["rlx", *json.loads((folder / "argv.json").read_text())]
   # Several hosts would wait for each other.
   if any(a.startswith("--hosts") and "," in a for a in sys.argv): return
