@@ -77,7 +77,7 @@ class Local(run.Local):
 
 
 def start(cells, folders, command, screen, workers=2):
-  executor = Local(run.sampling.slots(workers), command)
+  executor = Local(run.slots(workers), command)
   return run.run(cells, folders, executor, screen), executor.started
 
 
@@ -126,10 +126,10 @@ def test_a_cell_has_its_cores_and_devices(tmp_path, stub, screen, monkeypatch):
   assert f"cores {mine} 5" in (folders["ok-seed0"] / "log.txt").read_text()
   assert told == [(0, mine)]
   monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2, 3, 8, 9, 10})
-  assert [c for c, _ in run.sampling.slots(2)] == [[0, 1, 2], [3, 8, 9, 10]]
-  assert [env for _, env in run.sampling.slots(2)] == [{}, {}]
-  assert [c for c, _ in run.sampling.slots(9)][:3] == [[0], [0], [1]]
-  (_, one), (_, two), _ = run.sampling.slots(1, ["0", "2,3", "0"])
+  assert [c for c, _ in run.slots(2)] == [[0, 1, 2], [3, 8, 9, 10]]
+  assert [env for _, env in run.slots(2)] == [{}, {}]
+  assert [c for c, _ in run.slots(9)][:3] == [[0], [0], [1]]
+  (_, one), (_, two), _ = run.slots(1, ["0", "2,3", "0"])
   assert one["CUDA_VISIBLE_DEVICES"] == one["TPU_VISIBLE_DEVICES"] == "0"
   assert one["XLA_PYTHON_CLIENT_MEM_FRACTION"] == "0.450"
   assert two["TPU_CHIPS_PER_PROCESS_BOUNDS"] == "1,2,1"

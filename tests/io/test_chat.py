@@ -18,7 +18,7 @@ from rlx.io import chat
 from rlx.io import tokenizer
 from rlx.loops import sft
 from rlx.loops import stored
-from rlx.rollouts import answers
+from rlx.rollouts import trajectories
 from rlx.rollouts import padding
 from tests.io import gguf_files
 
@@ -155,7 +155,7 @@ def test_stored_completions_are_the_prompts_ids_then_their_own(chatml, tmp_path)
   c = quickstart.get_config("smoke")
   c.rollouts.demonstration = dict(name="jsonl.demonstration")
   p = records.Prompt(id="a", text=USER["content"], answer="\n4")
-  rollouts = answers.rows([prompt] * 2, [[7], [8]], bucket=16, width=4, pad_id=0)
+  rollouts = trajectories.pairs([prompt] * 2, [[7], [8]], types.SimpleNamespace(pad_id=0), 4, 16)
   demonstrate = build._demonstrate(c, chatml, lambda p: chatml.chat([USER]), [p])
   rollouts = demonstrate([p], rollouts.replace(prompt_P=np.zeros(1, np.uint32)))
   assert padding.completions(rollouts) == [[7], completion + [end]]
