@@ -1,9 +1,10 @@
-"""Will a run learn? Questions to its first batch, before any training.
+"""Checks whether a run can learn, from its first batch and without training.
 
   rlx doctor quickstart
 
-Samples what the first draw of the run would, without the filter. A line each: ok,
-warning or error, what was measured, what to change. The exit code is 1 after an error.
+Samples the first batch of the run, without filtering groups, and prints one line per check:
+ok, warning or error, what was measured, and what to change. The exit code is 1 if a check
+ends in an error.
 """
 import dataclasses
 import sys
@@ -25,25 +26,25 @@ from rlx.rollouts import padding
 from rlx.tools import preflight
 from rlx.verifiers import answers as answers_lib
 
-# |sampler - trainer| of a token's log-prob, nats: mean and largest that rounding may
-# explain, and a mean that it does not.
+# Difference between the log-probs of sampler and trainer, per token in nats: the mean and the
+# maximum that rounding can explain, and a mean above which it is an error.
 GAPS = {"float32": (1e-4, 1e-2), "bfloat16": (3e-2, 1.0)}
 WRONG = 0.1
-EXAMPLES = 256  # Prompts whose texts are looked at.
-# What to do about the faults of io/chat.py.
+EXAMPLES = 256  # Completions whose texts are checked.
+# How to fix the faults that io/chat.py reports.
 ADVICE = dict(
     turns="write the examples of prompts.template as the model reads them, with few_shot",
-    date="put the day into the template: a prompt of tomorrow is another one",
-    prompt="mend the chat template: what it asks with is no part of a dialogue",
-    before="a model that thinks may write it itself; if not, mend the chat template",
-    reply="no harm to training here, which is on what was sampled; it is in a later turn",
+    date="write a fixed date into the template, so that prompts do not change every day",
+    prompt="fix the chat template: the rendered prompt is not a prefix of the dialogue",
+    before="a model that thinks may write it itself; if not, fix the chat template",
+    reply="single-turn training is not affected; later turns see a changed reply",
     tokens="end the prompt without a space or half a word (prompts.template)",
-    history="no harm to a single turn; a second one is asked with another past")
+    history="single-turn training is not affected; later turns see a changed history")
 
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-  """The answer to a question."""
+  """The result of one check."""
   level: str        # ok | warning | error
   question: str
   text: str         # what was measured
@@ -56,48 +57,51 @@ class Finding:
 
 @dataclasses.dataclass(frozen=True)
 class Example:
-  """What became of a prompt and its completion on the way through the tokenizer."""
-  text: str          # the prompt, as the model reads it
-  back: str          # encoded and decoded
+  """A prompt and its completion before and after the tokenizer."""
+  text: str          # the prompt as the model reads it
+  back: str          # the prompt encoded and decoded again
   prompt_ids: list
-  whole_ids: list    # of prompt and completion, encoded as one text
-  # Of a chat template: what it has after the assistant's words, and does that end a
-  # completion? What else it makes of the dialogue, see io/chat.py.
+  whole_ids: list    # prompt and completion encoded as one text
+  # Chat templates only: the text that follows the assistant's message, whether that text ends
+  # a completion, and the faults listed in io/chat.py.
   closing: str = ""
   closes: bool = True
   faults: dict = dataclasses.field(default_factory=dict)
 
 
 def doctor(config):
-  """Prints the findings and returns them."""
+  """Runs all checks on a config; prints the findings and returns them."""
   run = build.build(config)
-  found = []
-  def say(finding):
-    found.append(finding)
+  findings = []
+  def report(finding):
+    findings.append(finding)
     print(terminal.line(str(finding)), flush=True)
   try:
     limit = memory.device_bytes(run.mesh)
-    *_, (held, stages, _) = preflight.looks(run, limit)
-    say(memory_fits(memory.need(held, stages), limit,
-                    preflight.refusal(run, held, stages, limit)))
-    if found[-1].level == "error": return found  # Nothing to sample with.
-    for finding in of_batch(run, *first_batch(run)): say(finding)
+    *_, (held, stages, _) = preflight.memory_terms(run, limit)
+    report(memory_fits(memory.need(held, stages), limit,
+                       preflight.refusal(run, held, stages, limit)))
+    if findings[-1].level == "error": return findings  # Sampling would run out of memory.
+    for finding in check_batch(run, *first_batch(run)): report(finding)
   finally:
     run.pool.close()
-  return found
+  return findings
 
 
 def first_batch(run):
-  """(prompts, rollouts, outcome_PG, logps_BT): the first draw, on the host, as judged by
-  the verifiers and as the trainer scores it."""
+  """Samples the first batch of the run, verifies it and computes the trainer's log-probs.
+
+  Returns:
+    (prompts, rollouts, outcome_PG, logps_BT), all on the host.
+  """
   c, state = run.config, run.init()
   prompts = run.prompts.take(build.draw_size(c))
   rollouts = hosts.fetch(run.sampling.train(
       state.full(state.sampled_from), *run.sampling.encode(prompts),
       rng.key(c.seed, "sample", 0, 0), run.methods.anneal(0)))
   rollouts = padding.trim(rollouts, c.rollouts.bucket)
-  # The trainer's passes are made for the rows of an update. A draw may have more, of
-  # which the first are looked at, or less, which are then scored more than once.
+  # The trainer computes log-probs for exactly the rows of an update. Of a larger batch the
+  # first rows are used; the rows of a smaller one are repeated.
   wanted, group = c.prompts.per_step * c.rollouts.per_prompt, build.first_pass(c)
   prompts = prompts[:wanted // group]
   rows = np.arange(len(prompts) * group)
@@ -110,8 +114,8 @@ def first_batch(run):
   return prompts, rollouts, outcome_PG, logps_BT
 
 
-def of_batch(run, prompts, rollouts, outcome_PG, logps_BT):
-  """The findings on `first_batch`."""
+def check_batch(run, prompts, rollouts, outcome_PG, logps_BT):
+  """Yields the findings on what `first_batch` returns."""
   c, tokenizer = run.config, run.tokenizer
   template, ids = build.template_of(c), padding.completions(rollouts)
   texts = [tokenizer.decode(row) for row in ids]
@@ -126,9 +130,9 @@ def of_batch(run, prompts, rollouts, outcome_PG, logps_BT):
   yield draws_suffice(keep_P, build.draw_size(c), build.trained(c),
                       c.rollouts.max_draws, c.rollouts.fill)
   yield answers_fit(rollouts.completion_len_B, is_cut_B, c.rollouts.max_tokens)
-  of_prompt = [template(p) for p in prompts for _ in range(outcome_PG.shape[1])]
+  rendered = [template(p) for p in prompts for _ in range(outcome_PG.shape[1])]
   yield template_closes([example(tokenizer, *pair, c.rollouts.stops)
-                         for pair in list(zip(of_prompt, texts))[:EXAMPLES]])
+                         for pair in list(zip(rendered, texts))[:EXAMPLES]])
   yield prompts_fit([len(tokenizer.encode(tokenizer.render(template(p))))
                      for p in build.read_prompts(c, c.prompts.split)],
                     c.prompts.max_tokens)
@@ -143,19 +147,23 @@ def of_batch(run, prompts, rollouts, outcome_PG, logps_BT):
 
 
 def rewards_vary(outcome_PG, max_error_rate, last_error="", reads_verdicts=True, failed=0.0):
-  """Do verdicts within a group differ? A group in which they do not teaches nothing.
+  """Checks that verdicts within a group differ; nothing is learned from a group of equal ones.
 
-  Without groups (G = 1) the batch is one. Where no reward reads verdicts, what they
-  are is no error. `failed` is the share of completions that made their verifier fail.
+  Without groups (G = 1) the whole batch counts as one group.
+
+  Args:
+    reads_verdicts: whether a reward reads verdicts; if not, errors become warnings.
+    failed: share of completions on which the verifier failed.
   """
-  found = _verdicts_vary(
+  finding = _verdicts_vary(
       outcome_PG if outcome_PG.shape[1] > 1 else outcome_PG.T, max_error_rate, last_error)
-  if failed and "unknown" not in found.text:
-    found = dataclasses.replace(found, text=f"{found.text}; the verifier failed on {failed:.0%} "
-                                f"of completions, last {last_error or 'without a message'}")
-  if reads_verdicts or found.level == "ok": return found
-  return dataclasses.replace(found, level="warning",
-                             text=found.text + "; no reward reads verdicts")
+  if failed and "unknown" not in finding.text:
+    finding = dataclasses.replace(
+        finding, text=f"{finding.text}; the verifier failed on {failed:.0%} of completions, "
+        f"last {last_error or 'without a message'}")
+  if reads_verdicts or finding.level == "ok": return finding
+  return dataclasses.replace(finding, level="warning",
+                             text=finding.text + "; no reward reads verdicts")
 
 
 def _verdicts_vary(outcome_PG, max_error_rate, last_error):
@@ -164,7 +172,7 @@ def _verdicts_vary(outcome_PG, max_error_rate, last_error):
   if unknown > max_error_rate:
     return Finding("error", question, f"{unknown:.0%} of verdicts are unknown"
                    + (f", last {last_error}" if last_error else ""),
-                   "mend the verifier (prompts.columns, verifier.timeout_s)")
+                   "fix the verifier (prompts.columns, verifier.timeout_s)")
   mean = float(outcome_PG[known_PG].mean())
   low_P, high_P = (f(np.where(known_PG, outcome_PG, o), axis=1)
                    for f, o in ((np.min, np.inf), (np.max, -np.inf)))
@@ -178,13 +186,13 @@ def _verdicts_vary(outcome_PG, max_error_rate, last_error):
                    "harder prompts (prompts.options)")
   if spread < 0.2:
     return Finding("warning" if spread else "error", question, text,
-                   "more completions (rollouts.per_prompt), or prompts nearer to what the "
-                   "model can do (prompts.options)")
+                   "more completions (rollouts.per_prompt), or prompts that the model "
+                   "solves some of the time (prompts.options)")
   return Finding("ok", question, text)
 
 
 def draws_suffice(keep_P, draw, want, max_draws, fill):
-  """Do so many groups pass the filter that draws fill a batch?"""
+  """Checks that enough groups pass the filter to fill a batch within rollouts.max_draws."""
   rate = float(np.mean(keep_P))
   draws = f"{-(-want // (rate * draw)):.0f}" if rate else "no end of"
   text = (f"{rate:.0%} of groups pass rollouts.filter_groups; {want} of them take {draws} draws "
@@ -196,7 +204,7 @@ def draws_suffice(keep_P, draw, want, max_draws, fill):
 
 
 def answers_fit(lengths_B, is_cut_B, max_tokens):
-  """Do completions end by themselves?"""
+  """Checks that completions end before rollouts.max_tokens cuts them."""
   cut, (half, most) = float(np.mean(is_cut_B)), np.quantile(lengths_B, (0.5, 0.95))
   text = (f"{cut:.0%} are cut at rollouts.max_tokens={max_tokens}; lengths: half of them "
           f"<= {half:.0f}, 95% <= {most:.0f}, longest {np.max(lengths_B)}")
@@ -207,7 +215,7 @@ def answers_fit(lengths_B, is_cut_B, max_tokens):
 
 
 def example(tokenizer, prompt, completion, stops=()):
-  """An `Example` of a prompt, as its template returned it, and a completion's text."""
+  """Builds the `Example` of a prompt, as its template returned it, and a completion's text."""
   text, chat_ = tokenizer.render(prompt), {}
   ids = tokenizer.encode(text)
   has_bos = tokenizer.bos_id is not None and not text.startswith(tokenizer.hf.bos_token)
@@ -223,7 +231,7 @@ def example(tokenizer, prompt, completion, stops=()):
 
 
 def template_closes(examples):
-  """Does the prompt end where the completion begins, in text and in tokens?"""
+  """Checks that the prompt ends where the completion begins, in text and in tokens."""
   question, n = "the template closes", len(examples)
   lost = [e for e in examples if e.back != e.text]
   merged = [e for e in examples if e.whole_ids[:len(e.prompt_ids)] != e.prompt_ids]
@@ -238,44 +246,46 @@ def template_closes(examples):
     return Finding("warning", question, f"{len(lost)} of {n} prompts are another text "
                    "once encoded and decoded: "
                    f"{lost[0].text[-40:]!r} is {lost[0].back[-40:]!r}",
-                   "look at prompts.template and the tokenizer's normaliser")
+                   "check prompts.template and the tokenizer's normaliser")
   if merged:
     return Finding("warning", question, f"in {len(merged)} of {n} the prompt's last tokens "
                    f"change when the completion follows; {ends}",
                    "end the template without a space or half a word (prompts.template)")
   if faulty:
-    found = {kind: text for e in reversed(faulty) for kind, text in e.faults.items()}
+    faults = {kind: text for e in reversed(faulty) for kind, text in e.faults.items()}
     return Finding("warning", question, f"{ends}; in {len(faulty)} of {n} dialogues the chat "
-                   "template is not prefix-stable: " + "; ".join(found.values()),
-                   "; ".join(ADVICE[kind] for kind in found))
+                   "template is not prefix-stable: " + "; ".join(faults.values()),
+                   "; ".join(ADVICE[kind] for kind in faults))
   return Finding("ok", question, ends + ", the same in text and in tokens" + (
       f"; turns end with {examples[0].closing!r}" if examples[0].closing else ""))
 
 
 def prompts_fit(lengths, max_tokens):
-  """How many prompts are dropped for their length?"""
+  """Checks that few prompts are dropped because they are too long."""
   dropped = float(np.mean(np.array(lengths) > max_tokens))
   text = (f"{dropped:.1%} of {len(lengths)} prompts are longer than "
           f"prompts.max_tokens={max_tokens} and dropped; longest {max(lengths)}")
   return Finding("ok" if dropped <= 0.01 else "warning", "prompts fit", text,
-                 "raise prompts.max_tokens: what is dropped is not a random part")
+                 "raise prompts.max_tokens; dropping long prompts biases the data")
 
 
 def no_constant_passes(constants):
-  """Of how many prompts are the tests passed whatever is asked? See verifiers/code_tests.py.
+  """Checks that no program that ignores its input passes a prompt's tests.
+
+  See verifiers/code_tests.py.
 
   Args:
-    constants: {id of a prompt: what passes, or None}.
+    constants: {id of a prompt: description of the constant that passes, or None}.
   """
-  found = [f"of {i!r} by {words}" for i, words in constants.items() if words]
-  text = f"the tests of {len(found)} of {len(constants)} prompts are" + (
-      f", {found[0]}" if found else "")
-  return Finding("warning" if found else "ok", "no constant passes", text,
-                 "add tests to them, or leave them out (verifier.allow_constant=false)")
+  passed = [f"{i!r} by {words}" for i, words in constants.items() if words]
+  text = f"constants pass the tests of {len(passed)} of {len(constants)} prompts" + (
+      f", such as {passed[0]}" if passed else "")
+  return Finding("warning" if passed else "ok", "no constant passes", text,
+                 "add tests to these prompts, or exclude them (verifier.allow_constant=false)")
 
 
 def base_answers(answers, outcome_PG, pattern):
-  """Does the start say anything that could be an answer?"""
+  """Checks that the initial model states answers that eval.answer can extract."""
   question = "the base ever answers"
   share = float(np.mean([a is not None for a in answers]))
   known = outcome_PG[~np.isnan(outcome_PG)]
@@ -284,19 +294,19 @@ def base_answers(answers, outcome_PG, pattern):
           f"accuracy {right:.3f}")
   if share == 0 and right > 0:
     return Finding("warning", question, text, "verdicts find answers where eval.answer "
-                   "does not; mend it, majority and pseudo labels read it")
-  if not right > 0:  # NaN is not.
+                   "does not; fix it: majority voting and pseudo labels read it")
+  if not right > 0:  # Includes NaN.
     return Finding("warning" if share else "error", question, text, "another start "
                    "(model.path), worked examples (prompts.template), or sft first")
   return Finding("ok" if share >= 0.5 else "warning", question, text,
-                 "show the format (prompts.template), or mend eval.answer")
+                 "show the format (prompts.template), or fix eval.answer")
 
 
 def masks_cover_eos(completions, mask_BT, finish_B, logps_BT, eos_ids):
-  """Is the EOS that ends a completion learned, once, and is nothing after it?
+  """Checks that the mask includes the EOS that ends a completion and nothing after it.
 
   Args:
-    completions: lists of ids, as lengths cut them.
+    completions: lists of token ids, without padding.
   """
   question, is_eos_B = "masks cover EOS", finish_B == records.FINISH.index("eos")
   wrong = {}
@@ -317,39 +327,40 @@ def masks_cover_eos(completions, mask_BT, finish_B, logps_BT, eos_ids):
   text = f"{is_eos_B.sum()} of {len(completions)} completions end by EOS"
   if not is_eos_B.any():
     return Finding("warning", question, text, f"the EOS ids are {list(eos_ids)}; is one "
-                   "of them what the model ends with? (generation_config.json), or is "
-                   "rollouts.max_tokens too short")
+                   "of them what the model ends with (generation_config.json)? If so, "
+                   "rollouts.max_tokens may be too short")
   return Finding("ok", question, text + ", which the mask and the log-probs have")
 
 
 def sampler_agrees(sampler_logps_BT, logps_BT, mask_BT, dtype, anneal=None):
-  """Do sampler and trainer give the tokens drawn the same log-probs?"""
+  """Checks that sampler and trainer compute the same log-probs for the sampled tokens."""
   gap_N = np.abs(np.asarray(sampler_logps_BT, float) - logps_BT)[np.asarray(mask_BT)]
   mean, largest = float(np.mean(gap_N)), float(np.max(gap_N))
   bounds = GAPS[dtype]
   text = (f"log-probs of {len(gap_N)} tokens differ by {mean:.1e} on average, "
-          f"{largest:.1e} at most; {dtype} may explain {bounds[0]:.0e} and {bounds[1]:.0e}")
+          f"{largest:.1e} at most; rounding in {dtype} explains up to {bounds[0]:.0e} and "
+          f"{bounds[1]:.0e}")
   if anneal is not None: text += f"; rollouts.anneal={anneal} draws at other temperatures"
   is_small = mean <= bounds[0] and largest <= bounds[1]
   is_explained = mean <= WRONG or (anneal is not None and np.isfinite(mean))
   return Finding(
       "ok" if is_small else "warning" if is_explained else "error",
       "sampler and trainer agree", text,
-      "weigh by it (learner.rollout_correction.name=rollout_correction.tis), or compute in more "
-      "bits (model.dtype, JAX_DEFAULT_MATMUL_PRECISION=highest)")
+      "correct for it (learner.rollout_correction.name=rollout_correction.tis), or compute in "
+      "higher precision (model.dtype, JAX_DEFAULT_MATMUL_PRECISION=highest)")
 
 
 def memory_fits(need, limit, refusal):
-  """Does it fit the device?"""
+  """Checks that the run fits into the memory of a device."""
   question = "memory fits"
   if limit is None:
-    return Finding("warning", question, f"at most {memory.show(need)} a device, which does "
-                   "not say how much it has", "watch the first step")
+    return Finding("warning", question, f"at most {memory.show(need)} per device, which "
+                   "does not report its memory", "watch the memory of the first step")
   if refusal: return Finding("error", question, refusal)
-  text = f"at most {memory.show(need)} of {memory.show(limit)} a device"
+  text = f"at most {memory.show(need)} of {memory.show(limit)} per device"
   if need <= 0.9 * limit: return Finding("ok", question, text)
-  return Finding("warning", question, text, "little is left for what nobody counts; "
-                 "more learner.microbatches and prm.microbatches take less")
+  return Finding("warning", question, text, "little is left for allocations that are not "
+                 "estimated; more learner.microbatches and prm.microbatches need less memory")
 
 
 def main(config):

@@ -1,10 +1,10 @@
-"""Will the run fit? An estimate, and where it is close the compiled steps, before step 0.
+"""Checks before step 0 whether the run fits into device memory.
 
-What the state holds is exact; caches and activations are upper estimates in closed
-form (models/size.py), which take no time. Only if all of it together exceeds
-40% of a device are the steps compiled, for rows of full length (the largest plan
-of packing), and what XLA says of them decides. Real batches are mostly smaller
-and have programs of their own, so compiling always would be time wasted.
+The bytes of the training state are exact; those of caches and activations are upper bounds in
+closed form (models/size.py) that cost no time. Only if the sum exceeds 40% of a device are the
+steps compiled, for rows of full length (the largest packing plan), and XLA's memory analysis
+decides. Real batches are mostly smaller and are compiled separately, so compiling the steps here
+in every run would waste time.
 """
 import dataclasses
 import json
@@ -22,7 +22,7 @@ from rlx.learner import sharding
 from rlx.loops import logps
 from rlx.models import size
 
-_SURE = 0.4  # An estimate below this share of the device is not looked into.
+_SURE = 0.4  # The steps are not compiled if the estimate is below this share of the device.
 _SCORING = "activations of scoring"
 _UPDATE = {"prm": "activations of the PRM update",
            "value": "activations of the value update",
@@ -30,18 +30,18 @@ _UPDATE = {"prm": "activations of the PRM update",
 
 
 def check(run, workdir, limit=None):
-  """Prints the table of terms, writes memory.json, refuses what cannot fit.
+  """Prints the memory table, writes memory.json and refuses a run that does not fit.
 
   Args:
     run: build.Run.
     workdir: folder of memory.json.
-    limit: bytes of a device; None asks it.
+    limit: bytes of a device; None: the memory that the device reports.
   Raises:
     ValueError: it does not fit and memory_check is "error".
   """
   if run.config.memory_check == "off": return
   limit = memory.device_bytes(run.mesh) if limit is None else limit
-  for held, stages, source in looks(run, limit):
+  for held, stages, source in memory_terms(run, limit):
     if not hosts.is_first(): continue
     (pathlib.Path(workdir) / "memory.json").write_text(json.dumps(dict(
         limit=limit, need=memory.need(held, stages), source=source, held=held,
@@ -54,11 +54,11 @@ def check(run, workdir, limit=None):
   print(f"rlx: memory: {message}.", file=sys.stderr)
 
 
-def looks(run, limit):
-  """(held, stages, source): an estimate, then, where it is close, what XLA says.
+def memory_terms(run, limit):
+  """Yields (held, stages, source) from the estimate and, if it is close, from the compiled steps.
 
   Args:
-    limit: bytes of a device; None: it does not say, and the estimate is all.
+    limit: bytes of a device; None if it is not known, and the steps are not compiled.
   """
   state = run.shapes()
   held, caches = held_bytes(state), cache_bytes(run)
@@ -69,13 +69,13 @@ def looks(run, limit):
 
 
 def refusal(run, held, stages, limit):
-  """One line that says why it does not fit and what to change; None if it may fit."""
+  """Returns one line that says why the run does not fit and what to change, None if it may fit."""
   if limit is None: return None
   return memory.refusal(held, stages, limit, _advice(run))
 
 
 def held_bytes(state):
-  """{term: bytes} of what a TrainState holds from start to end."""
+  """Returns {term: bytes} of the TrainState, which is held during the whole run."""
   terms = {"policy + optimizer": (state.policy, state.policy_opt),
            "PRM + optimizer": (state.prm, state.prm_opt),
            "value model + optimizer": (state.value, state.value_opt),
@@ -87,16 +87,16 @@ def held_bytes(state):
 
 
 def cache_bytes(run):
-  """{term: bytes} of the samplers' key-value caches and weights, a closed form.
+  """Returns {term: bytes} of the samplers' key-value caches and weights, in closed form.
 
     kv (P X + W (X + 2 T' + chunk)) + weights laid out for decoding;  T for 2 T' + chunk
     where T is one chunk
 
-  W slots may come to hold a copy of a prompt each; when a chunk is over, their
-  suffixes of up to T' = T rounded up to chunks are copied to ones wider by a chunk.
-  The weights are spread over the tensor axis alone; a tied table lies there twice.
-  Before there is a cache they are gathered over fsdp, which takes them once more: XLA
-  for TPU and for CPU gathers all of them before it transposes any.
+  P prompts of X tokens; each of the W slots may hold a copy of a prompt. After each chunk the
+  suffixes of up to T' = T rounded up to chunks are copied to buffers that are one chunk longer.
+  The weights are sharded over the tensor axis only, and a tied embedding is stored twice.
+  Before the cache is allocated the weights are gathered over fsdp, which needs their size once
+  more: XLA for TPU and for CPU gathers all of them before it transposes any.
   """
   c, shards = run.config, sharding.row_shards(run.mesh)
   m = size.part(run.models["policy"], run.mesh.shape["tensor"])
@@ -117,38 +117,38 @@ def cache_bytes(run):
 
 
 def estimated_bytes(run, state):
-  """{term: bytes} that the steps take beside the state at most, in closed form.
+  """Returns {term: bytes}: upper bounds, in closed form, of what the steps need besides the state.
 
-  A position of the batch is counted as 64 bytes: its token, its place in the
-  plan, and a dozen [B, T] columns. Where parameters are spread over fsdp, an
-  update has the tables whole, in float32 as all else: the embedding and three times
-  the head, gathered once for all microbatches.
+  A position of the batch is counted as 64 bytes: its token, its index in the packing plan, and a
+  dozen [B, T] fields. Where parameters are sharded over fsdp, an update also holds the embedding
+  once and the head three times in float32, gathered once for all microbatches.
   """
   c, m, shards = run.config, run.models["policy"], sharding.row_shards(run.mesh)
   t, width = c.rollouts.max_tokens, c.prompts.max_tokens + c.rollouts.max_tokens
   batch = c.prompts.per_step * c.rollouts.per_prompt // shards
-  def of(bytes_of, config, rows, parts, width=width, **more):
+  def stage_bytes(bytes_fn, config, rows, parts, width=width, **more):
     part, config = -(-rows // parts), size.part(config, run.mesh.shape["tensor"])
-    return 64 * rows * width + bytes_of(config, part, width, part * t, **more)
+    return 64 * rows * width + bytes_fn(config, part, width, part * t, **more)
   tables = 0 if run.mesh.shape["fsdp"] == 1 else (
       4 * 4 * m.vocab_size * m.d_model // run.mesh.shape["tensor"])
-  # A reference answer may come after a whole completion.
-  stages = {_SCORING: max(of(size.forward_bytes, config, batch, c.learner.microbatches,
-                             width=width + c.likelihood.max_tokens)
-                          for config in run.models.values())}
+  # A reference answer may follow a completion of full length.
+  stages = {_SCORING: max(
+      stage_bytes(size.forward_bytes, config, batch, c.learner.microbatches,
+                  width=width + c.likelihood.max_tokens)
+      for config in run.models.values())}
   for name, config, params in (
       ("prm", run.models["prm"], state.prm if state.prm_opt is not None else None),
       ("value", run.models["policy"], state.value),
       ("learner", run.models["policy"], state.policy)):
     if params is not None:
-      stages[_UPDATE[name]] = of(
+      stages[_UPDATE[name]] = stage_bytes(
           size.update_bytes, config, batch // c[name].minibatches,
           c[name].microbatches, param_bytes=memory.tree_bytes(params, 4)) + tables
   return stages
 
 
 def compiled_bytes(run, state):
-  """{term: bytes} that the compiled steps take beside the state. Compiles them."""
+  """Compiles the steps and returns {term: bytes} that they need besides the state."""
   return {name: max(memory.stage_bytes(traced.lower().compile().memory_analysis(),
                                        memory.tree_bytes(held))
                     for traced, held in programs)
@@ -156,9 +156,12 @@ def compiled_bytes(run, state):
 
 
 def traced_steps(run, state):
-  """{term: [(jax.stages.Traced, the arguments that exist anyway)]} of rows of full length.
+  """Traces the steps for rows of full length.
 
-  The mesh may be abstract: then they lower for a platform that is named.
+  The mesh may be abstract; the steps can then be lowered for any named platform.
+
+  Returns:
+    {term: [(jax.stages.Traced, those of its arguments that the state holds anyway)]}.
   """
   c, rows = run.config, lambda tree: sharding.row_shapes(tree, run.mesh)
   group, x, t = c.rollouts.per_prompt, c.prompts.max_tokens, c.rollouts.max_tokens
@@ -177,7 +180,7 @@ def traced_steps(run, state):
       if f.axes and f.where != "later" and f.name not in (*records.DERIVED, "turn_BT")}))
   trained = jax.eval_shape(run.advantage, state, batch)[0]
 
-  def plan(rows_, parts):  # Of full rows; it does not depend on the model.
+  def plan(rows_, parts):  # For rows of full length; it does not depend on the model.
     return rows(logps.full_plan(run.models["policy"], run.mesh, rows_, x, t, parts,
                                 pack=c.learner.pack))
 
@@ -209,13 +212,13 @@ def traced_steps(run, state):
 
 
 def _advice(run):
-  """What to change when a term is too large."""
+  """Returns {term: what to change if the term is too large}."""
   c, shards = run.config, sharding.row_shards(run.mesh)
   remat = "" if c.model.remat == "full" else f" or model.remat={c.model.remat} to full"
   smaller = ["mesh.fsdp to spread it over devices"]
   if c.model.frozen_dtype is None and c.model.param_dtype == "float32":
     smaller.append("model.frozen_dtype to bfloat16, if model.dtype is, for references")
-  smaller.append("model.path to something smaller")
+  smaller.append("model.path to a smaller model")
   def microbatches(name, remat):
     has_a_group = c.prompts.per_step == c[name].minibatches * c[name].microbatches * shards
     return ("change rollouts.per_prompt or rollouts.max_tokens to less" if has_a_group else

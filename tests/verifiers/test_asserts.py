@@ -158,5 +158,6 @@ def test_prompts_that_a_constant_passes_are_refused_or_counted():
   check(prompts, allow_constant=True)
   finding = doctor.no_constant_passes({p.id: code_tests.constant(p) for p in prompts})
   assert finding.level == "warning"
-  assert finding.text.startswith("the tests of 2 of 3 prompts are, of 'a' by f that")
+  assert finding.text.startswith(
+      "constants pass the tests of 2 of 3 prompts, such as 'a' by f that")
   assert doctor.no_constant_passes({"b": None}).level == "ok"
