@@ -59,7 +59,7 @@ def test_at_k_is_the_mean_over_all_sets():
 def test_what_completions_are_like():
   outcome_PG = np.array([[1., 0.], [nan, 1.]])
   eos, length = records.FINISH.index("eos"), records.FINISH.index("length")
-  found = evaluate.of_texts(outcome_PG, ["5", None, "3", None],
+  found = evaluate.text_metrics(outcome_PG, ["5", None, "3", None],
                             [eos, length, eos, eos], [2, 10, 4, 6])
   assert found["no_answer"]["mean"] == .5 and found["truncated"]["mean"] == .25
   # Of prompts: 6 and 5. Of right ones: 2 and 6; wrong: 10; one is unknown.

@@ -1,10 +1,11 @@
-"""Held-out evaluation of a checkpoint or a model, on any set of prompts, and of its PRM.
+"""Evaluates a checkpoint or a model, and its PRM, on held-out prompts.
 
-  python -m rlx.tools.evaluate --config=configs/quickstart.py --workdir=/tmp/rlx/quickstart --config.eval.samples=8
+  rlx evaluate quickstart workdir=runs/quickstart eval.samples=8
 
-Reads the workdir's newest checkpoint; without one, the models the config names.
-`eval.difficulty` splits accuracy, `eval.prm_sets` are sets that the PRM is judged on.
-Writes evaluate.json, evaluate.png and, of a verifier of steps, the set it marked.
+Loads the newest checkpoint in the workdir; without a checkpoint, the models named in the config.
+`eval.difficulty` groups accuracy by a field of the prompts; `eval.prm_sets` names the sets on
+which the PRM is evaluated. Writes evaluate.json and evaluate.png and, for each step verifier in
+`eval.prm_sets`, the set that it labelled.
 """
 import json
 import pathlib
@@ -30,15 +31,14 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 
 
 def evaluate(config, workdir):
-  """Samples eval.samples completions per held-out prompt and judges them.
+  """Samples eval.samples completions per held-out prompt and verifies them.
 
   Returns:
-    {metric: dict(mean, low, high, ...)}, which is also in <workdir>/evaluate.json:
-    accuracy sampled and greedy; what `at_k` gives; "difficulty/VALUE"; "no_answer" and
-    "truncated", shares of completions; "length" in tokens; and under "prm" the
-    numbers of prm_sets.py for each of eval.prm_sets. Intervals are 95%: Wilson's over
-    prompts for shares (`accuracy.interval`), percentile bootstrap over prompts or
-    problems for "length" and "prm".
+    {metric: dict(mean, low, high, ...)}, which is also written to <workdir>/evaluate.json:
+    "sampled" and "greedy" accuracy; the metrics of `at_k`; "difficulty/VALUE"; "no_answer" and
+    "truncated", shares of completions; "length" in tokens; and under "prm" the metrics of
+    prm_sets.py for each of eval.prm_sets. Intervals are 95%: Wilson's over prompts for shares
+    (`accuracy.interval`), percentile bootstrap over prompts or problems for "length" and "prm".
   """
   c, workdir = config, pathlib.Path(workdir)
   run = build.build(c, splits=("eval",))
@@ -47,7 +47,7 @@ def evaluate(config, workdir):
   difficulty_P = c.eval.difficulty and _meta(run.eval_prompts, c.eval.difficulty)
   checkpoints = checkpoint.Checkpoints(workdir)
   state, _ = rl.restore(run, checkpoints)
-  # A PRM that was not trained, nor read from elsewhere, is its own reference.
+  # A PRM that is neither trained nor loaded from prm.path equals its reference.
   has_prm = state.prm is not None and (
       checkpoints.latest is not None or c.prm.path is not None)
   checkpoints.close()
@@ -65,37 +65,38 @@ def evaluate(config, workdir):
   outcome_PG, finish_B = np.concatenate(outcomes)[:n], np.concatenate(finishes)[:n * g]
   texts = [run.tokenizer.decode(ids) for ids in completions[:n * g]]
   answers = answers_lib.stated(texts, c.eval.answer)
-  asked = [p for p in run.eval_prompts for _ in range(g)]
-  steps = prm_sets.score(run, state, [run.tokenizer.encode(text(p)) for p in asked],
+  prompts_B = [p for p in run.eval_prompts for _ in range(g)]
+  steps = prm_sets.score(run, state, [run.tokenizer.encode(text(p)) for p in prompts_B],
                          completions[:n * g]) if has_prm else {}
   scores = prm_sets.scores(steps)
-  found = {"sampled": accuracy.interval(outcome_PG),
-           "greedy": rl.evaluate(run, state, "evaluate", 1, ("greedy",))["greedy"]}
-  found |= at_k(outcome_PG, answers, scores)
+  metrics = {"sampled": accuracy.interval(outcome_PG),
+             "greedy": rl.evaluate(run, state, "evaluate", 1, ("greedy",))["greedy"]}
+  metrics |= at_k(outcome_PG, answers, scores)
   if difficulty_P:
-    found |= {f"difficulty/{value}": x for value, x in accuracy.by(
+    metrics |= {f"difficulty/{value}": x for value, x in accuracy.by(
         outcome_PG, difficulty_P, buckets=c.eval.buckets).items()}
-  found |= of_texts(outcome_PG, answers, finish_B, list(map(len, completions[:n * g])))
-  judged = {path: prm_sets.judge(run, state, s) for path, s in sets.items()}
+  metrics |= text_metrics(outcome_PG, answers, finish_B, list(map(len, completions[:n * g])))
+  prm_metrics = {path: prm_sets.judge(run, state, s) for path, s in sets.items()}
   for path in [p for p in c.eval.prm_sets if p not in sets]:
-    label_B = prm_sets.first_errors(run, path, asked, texts, outcome_PG.ravel(), finish_B)
-    prm_sets.write(workdir / f"{path}.jsonl", run, asked, texts, label_B, outcome_PG.ravel())
-    judged[path] = prm_sets.first_error_f1(
+    label_B = prm_sets.first_errors(run, path, prompts_B, texts, outcome_PG.ravel(), finish_B)
+    prm_sets.write(workdir / f"{path}.jsonl", run, prompts_B, texts, label_B,
+                   outcome_PG.ravel())
+    prm_metrics[path] = prm_sets.first_error_f1(
         steps, label_B, np.arange(n * g) // g) | prm_sets.sampled_preferences(
             scores, outcome_PG)
   run.pool.close()
-  if judged: found["prm"] = judged
-  (workdir / "evaluate.json").write_text(json.dumps(found, indent=2))
-  curves.draw_at_k(workdir / "evaluate.png", found)
-  show(found)
+  if prm_metrics: metrics["prm"] = prm_metrics
+  (workdir / "evaluate.json").write_text(json.dumps(metrics, indent=2))
+  curves.draw_at_k(workdir / "evaluate.png", metrics)
+  show(metrics)
   for name in ("evaluate.json", "evaluate.png"): print(f"  {workdir / name}")
-  return found
+  return metrics
 
 
 def at_k(outcome_PG, answers, scores):
-  """pass@k, maj@k, and by the PRM weighted@k and best@k, for k = 1, 2, 4, ...
+  """Computes pass@k, maj@k and, with PRM scores, weighted@k and best@k for k = 1, 2, 4, ...
 
-  Each is the mean over all sets of k completions, or many (`maj_at_k`).
+  Each is the mean over all sets of k completions, or over a sample of them (`maj_at_k`).
 
   Args:
     outcome_PG: verdicts.
@@ -106,28 +107,29 @@ def at_k(outcome_PG, answers, scores):
   """
   p, g = outcome_PG.shape
   answers_PG = [answers[i * g:(i + 1) * g] for i in range(p)]
-  groups = lambda found: {k: np.asarray(v, float).reshape(p, g) for k, v in found.items()}
+  groups = lambda by_name: {k: np.asarray(v, float).reshape(p, g) for k, v in by_name.items()}
   weights, scores = groups(best_of_n.weights(scores)), groups(scores)
   right_PG = np.where(np.isnan(outcome_PG), np.nan, outcome_PG > 0.5)
-  found = {}
+  values = {}
   def vote(k, weight_PG=(None,) * p):
     return [pass_at_k.maj_at_k(*row, k, w) for *row, w in zip(
         answers_PG, outcome_PG, weight_PG)]
   for k in [2**i for i in range(g.bit_length()) if 2**i <= g]:
-    found |= {f"pass@{k}": pass_at_k.each(outcome_PG, k), f"maj@{k}": vote(k)}
-    found |= {f"weighted@{k}/{name}": vote(k, w_PG) for name, w_PG in weights.items()}
-    found |= {f"best@{k}/{name}": [best_of_n.at_n(*row, k)[1] for row in zip(
+    values |= {f"pass@{k}": pass_at_k.each(outcome_PG, k), f"maj@{k}": vote(k)}
+    values |= {f"weighted@{k}/{name}": vote(k, w_PG) for name, w_PG in weights.items()}
+    values |= {f"best@{k}/{name}": [best_of_n.at_n(*row, k)[1] for row in zip(
         score_PG, right_PG)] for name, score_PG in scores.items()}
   return {name: accuracy.interval(np.array(value_P)[:, None])
-          for name, value_P in found.items()}
+          for name, value_P in values.items()}
 
 
-def of_texts(outcome_PG, answers, finish_B, length_B):
-  """What completions are like: without an answer, cut off, how long.
+def text_metrics(outcome_PG, answers, finish_B, length_B):
+  """Computes the shares of completions without an answer and truncated, and their lengths.
 
   Returns:
-    {"no_answer", "truncated": as `accuracy.interval`; "length": tokens, dict(mean, low,
-    high, quantiles, right, wrong)}, the last two of right and of wrong ones.
+    {"no_answer", "truncated": as `accuracy.interval`; "length": in tokens, dict(mean, low, high,
+    quantiles, right, wrong)}, where right and wrong are the mean lengths of right and wrong
+    completions.
   """
   by_prompt = lambda x_B: np.asarray(x_B, float).reshape(outcome_PG.shape)
   length_PG = by_prompt(length_B)
@@ -143,10 +145,10 @@ def of_texts(outcome_PG, answers, finish_B, length_B):
 
 
 def _meta(prompts, field):
-  """The field of each prompt's meta.
+  """Returns the value of a field in the metadata of each prompt.
 
   Raises:
-    ValueError: a prompt has no such field.
+    ValueError: a prompt does not have the field.
   """
   for p in prompts:
     if field not in p.meta:
@@ -155,26 +157,26 @@ def _meta(prompts, field):
   return [p.meta[field] for p in prompts]
 
 
-def show(found):
-  """Prints the numbers: those at k in a table, the others a line each."""
+def show(metrics):
+  """Prints the metrics: one line each, and those at k in a table with one column per k."""
   from rich import box, console, table  # pylint: disable=g-import-not-at-top
-  of_k, plain = {}, {}
-  for name, x in found.items():
+  at_k_rows, plain = {}, {}
+  for name, x in metrics.items():
     kind, is_at_k, rest = name.partition("@")
     if is_at_k:
       k, _, score = rest.partition("/")
-      of_k.setdefault(" ".join([kind, *filter(None, [score])]), {})[int(k)] = x
+      at_k_rows.setdefault(" ".join([kind, *filter(None, [score])]), {})[int(k)] = x
     elif name != "prm":
       plain[name] = x
-  plain |= {f"{path}  {name}": x for path, numbers in found.get("prm", {}).items()
+  plain |= {f"{path}  {name}": x for path, numbers in metrics.get("prm", {}).items()
             for name, x in numbers.items()}
   cell = lambda x: "{mean:.3f} [{low:.3f}, {high:.3f}]".format(**x)
   out = console.Console(width=200, highlight=False)
   for head, rows in (
       (["", "95% interval", "prompts"], [
           [name, cell(x), str(x["prompts"])] for name, x in plain.items()]),
-      (["k", *map(str, next(iter(of_k.values()), ()))], [
-          [name, *map(cell, by_k.values())] for name, by_k in of_k.items()])):
+      (["k", *map(str, next(iter(at_k_rows.values()), ()))], [
+          [name, *map(cell, by_k.values())] for name, by_k in at_k_rows.items()])):
     shown = table.Table(*head, box=box.SIMPLE_HEAD)
     for row in rows: shown.add_row(*row)
     if rows: out.print(shown)
