@@ -1,11 +1,12 @@
-"""A run on one page: curves, time, completions with token rewards, PRM calibration, config.
+"""Writes an HTML report of a run: curves, completions with token rewards, calibration, config.
 
-  rlx view /tmp/rlx/quickstart
+  rlx view runs/quickstart
 
-Writes <workdir>/view.html, one for each folder named. The page needs no network and no
-script, and says what the workdir's files say, whether the run is finished or not.
+Writes <workdir>/view.html for each folder given. The page needs neither network access nor
+JavaScript. It shows the content of the workdir's files, for finished and unfinished runs.
 """
 import argparse
+import functools
 import itertools
 import json
 import math
@@ -21,10 +22,10 @@ from rlx.evals import calibration
 from rlx.io import curves
 from rlx.io import metrics as io_metrics
 
-NUMBERS = {"log_ratio": "log-ratio", "advantages": "advantage"}  # Of a token.
-LEVELS = 4       # Shades of a sign.
-TOKENS = 30_000  # On a page, about 100 bytes each; more of a phone's memory helps nobody.
-LONGEST = 2_000  # Tokens shown of a completion.
+NUMBERS = {"log_ratio": "log-ratio", "advantages": "advantage"}  # Numbers shown for each token.
+LEVELS = 4       # Shades of colour for each sign.
+TOKENS = 30_000  # Tokens on a page, about 100 bytes each, so that the page opens on a phone.
+LONGEST = 2_000  # Tokens of a completion that are shown.
 _ABSENT = object()
 
 
@@ -32,7 +33,7 @@ def view(workdir):
   """Writes <workdir>/view.html; returns its path.
 
   Raises:
-    ValueError: the folder is not that of a run.
+    ValueError: the folder is not the workdir of a run.
   """
   import jinja2  # pylint: disable=g-import-not-at-top
   import markupsafe  # pylint: disable=g-import-not-at-top
@@ -44,18 +45,18 @@ def view(workdir):
       undefined=jinja2.StrictUndefined).from_string(
           pathlib.Path(__file__).with_suffix(".html").read_text(encoding="utf-8"))
   path = workdir / "view.html"
-  path.write_text(page.render(of(workdir), svg=markupsafe.Markup), encoding="utf-8",
+  path.write_text(page.render(page_content(workdir), svg=markupsafe.Markup), encoding="utf-8",
                   errors="replace")
   return path
 
 
-def of(workdir):
-  """What the page says, as text and numbers; a section without its files is None."""
+def page_content(workdir):
+  """Returns the values that the template shows; a section whose files are missing is None."""
   config, versions, summary = (
       cli.run_config(workdir), cli.versions(workdir), io_metrics.summary(workdir))
   lines, rows = io_metrics.read(workdir), _rows(workdir)
   done = lines[-1]["step"] + 1 if lines else 0
-  # Of fewer steps: the run goes on after it was finished once.
+  # A summary of fewer steps is from before the run was continued with more steps.
   if summary and summary["steps"] < done: summary = {}
   return dict(
       name=workdir.absolute().name, header=header(config, versions, done, summary),
@@ -66,39 +67,39 @@ def of(workdir):
 
 
 def header(config, versions, done, summary):
-  """[(name, value)] of what was run, on what."""
-  found = {"config": versions.get("config"), "model": config["model"]["path"],
-           "steps": f"{done} of {config['steps']}", "seed": config["seed"],
-           "commit": versions.get("commit")}
+  """Returns [(name, value)]: config, model, steps, seed, commit, time and package versions."""
+  fields = {"config": versions.get("config"), "model": config["model"]["path"],
+            "steps": f"{done} of {config['steps']}", "seed": config["seed"],
+            "commit": versions.get("commit")}
   if summary:
-    found["time"] = (f"{_duration(summary['seconds']['total'])}, first step after "
-                     f"{_duration(summary['seconds']['to_first_step'])}")
-  known = [(k, v) for k, v in found.items() if v is not None]
+    fields["time"] = (f"{_duration(summary['seconds']['total'])}, first step after "
+                      f"{_duration(summary['seconds']['to_first_step'])}")
+  known = [(k, v) for k, v in fields.items() if v is not None]
   packages = [f"{k} {v}" for k, v in versions.items()
               if k not in ("config", "commit", "device_bytes")]
   return known + [("versions", ", ".join(packages))] * bool(packages)
 
 
 def accuracy(lines, summary):
-  """[(how it was sampled, before, after)] on held-out prompts."""
-  if "after" in summary:  # Not of train_prm.
+  """Returns [(greedy or sampled, accuracy before, after)] on the held-out prompts."""
+  if "after" in summary:  # The summary of train_prm has no accuracies.
     show = lambda x: "{mean:.3f} [{low:.3f}, {high:.3f}]".format(**x)
     return [(name, show(summary["before"][name]), show(summary["after"][name]))
             for name in summary["after"]]
-  found = []
+  accuracies = []
   for name in ("greedy", "sampled"):
     seen = [l for l in lines if f"eval/{name}" in l]
     if seen:
-      found.append((name, *(f"{l[f'eval/{name}']:.3f} (step {l['step']})"
-                            for l in (seen[0], seen[-1]))))
-  return found
+      accuracies.append((name, *(f"{l[f'eval/{name}']:.3f} (step {l['step']})"
+                                 for l in (seen[0], seen[-1]))))
+  return accuracies
 
 
 def times(lines):
-  """[(stage, seconds of the first step, median of those after it, share of them)]."""
+  """Returns for each stage its seconds in the first step, and their median and share afterwards."""
   stages = [k for k in dict.fromkeys(itertools.chain(*lines))
             if k.startswith("seconds/") and k not in ("seconds/step", "seconds/eval")]
-  # Held-out evaluation is not in every step.
+  # Not every step evaluates on held-out prompts.
   if any("seconds/eval" in l for l in lines): stages.append("seconds/eval")
   later = {k: [l[k] for l in lines[1:] if k in l] for k in stages}
   total = sum(map(sum, later.values()))
@@ -109,7 +110,7 @@ def times(lines):
 
 
 def completions(rows):
-  """The completions of some steps by prompt, each token with the shade of its numbers."""
+  """Returns completions of some steps, grouped by prompt, with a shade for each token's numbers."""
   if not rows: return None
   scales = {key: _scale(rows, key) for key in NUMBERS}
   by_step = {s: list(g) for s, g in itertools.groupby(rows, lambda r: r["step"])}
@@ -127,11 +128,12 @@ def completions(rows):
 
 
 def calibrated(rows, config):
-  """Reliability of what the PRM says of whole completions, over the later recorded steps.
+  """Computes the calibration of the PRM's probability that a completion is right.
 
     p = sigmoid(beta * sum_t log [ pi_phi / pi_ref ])
 
-  Earlier ones were scored by another PRM: it learns, and starts as its reference.
+  Uses the second half of the recorded steps, because the PRM is trained during the run and is
+  equal to its reference at the start.
   """
   rows = [r for r in rows if r["log_ratio"] and r.get("beta") and r["verdict"] is not None
           and math.isfinite(sum(r["log_ratio"]))]
@@ -139,7 +141,7 @@ def calibrated(rows, config):
   if not steps: return None
   steps = steps[len(steps) // 2:]
   rows = [r for r in rows if r["step"] >= steps[0]]
-  p_B, outcome_B = [_chance(r) for r in rows], [r["verdict"] for r in rows]
+  p_B, outcome_B = [_prm_probability(r) for r in rows], [r["verdict"] for r in rows]
   prompts = list(dict.fromkeys(r["prompt"] for r in rows))
   bins = calibration.reliability(
       p_B, outcome_B, [prompts.index(r["prompt"]) for r in rows],
@@ -153,14 +155,14 @@ def calibrated(rows, config):
 
 
 def compared(config):
-  """The config as a tree, and the keys whose values differ from configs/base.py."""
+  """Returns the config as a tree, and the keys whose values differ from configs/base.py."""
   known = json.loads(json.dumps(base.get_config().to_dict(), default=list))
   tree = _tree(config, known)
   return dict(config=tree, changes=list(_changes(tree)))
 
 
 def _tree(here, known):
-  """[node] by key: dict(key, differs) and children, or value and what base has."""
+  """Returns nodes sorted by key: dict(key, differs) with children, or with value and base value."""
   nodes = []
   for key in sorted(here.keys() | known.keys()):
     pair = here.get(key, _ABSENT), known.get(key, _ABSENT)
@@ -181,9 +183,9 @@ def _changes(nodes, prefix=""):
 
 
 def _completion(row, scales):
-  """One row: its verdict in words, and its tokens as (text, classes, title)."""
+  """Returns a completion's verdict in words and its tokens as dict(text, shades, title, ...)."""
   verdict, n = row["verdict"], len(row["advantages"])
-  said = _chance(row) if row["log_ratio"] and row.get("beta") else None
+  prm_probability = _prm_probability(row) if row["log_ratio"] and row.get("beta") else None
   texts = row.get("tokens")
   tokens = []
   for i in range(min(n, LONGEST) if texts else 0):
@@ -195,30 +197,31 @@ def _completion(row, scales):
         shades=" ".join(f"{k[0]}{_level(v, scales[k])}" for k, v in numbers.items()),
         title=", ".join(f"{NUMBERS[k]} {v:+.3g}" for k, v in numbers.items())))
   return dict(kind="unknown" if verdict is None else "right" if verdict >= 0.5 else "wrong",
-              verdict=verdict, finish=row["finish"], length=n, said=said, tokens=tokens,
-              text=row["completion"], more=max(n - LONGEST, 0) if texts else 0)
+              verdict=verdict, finish=row["finish"], length=n,
+              prm_probability=prm_probability, tokens=tokens, text=row["completion"],
+              more=max(n - LONGEST, 0) if texts else 0)
 
 
 def _scale(rows, key):
-  """What the darkest shade stands for: few values are beyond it. None: all are 0."""
+  """Returns the 98% quantile of the absolute values, for the darkest shade; None if all are 0."""
   values = np.abs(np.concatenate([r[key] for r in rows if r[key]] or [[]]))
   values = values[(values > 0) & np.isfinite(values)]
   return float(np.quantile(values, 0.98)) if len(values) else None
 
 
 def _level(value, scale):
-  """-LEVELS to LEVELS; 0 also of what is no number."""
+  """Returns the shade of a value, from -LEVELS to LEVELS; 0 for NaN."""
   if not scale or math.isnan(value): return 0
   return round(max(-1.0, min(1.0, value / scale)) * LEVELS)
 
 
-def _chance(row):
-  """What the PRM gives a completion of being right."""
+def _prm_probability(row):
+  """Returns the PRM's probability that a completion is right."""
   return 0.5 * (1 + math.tanh(row["beta"] * math.fsum(row["log_ratio"]) / 2))
 
 
 def _spread(steps, sizes):
-  """As many steps as TOKENS allow, evenly spread, the first and the last among them."""
+  """Selects evenly spaced steps, with the first and the last, whose tokens fit into TOKENS."""
   count = max(2, int(TOKENS * len(steps) / max(sum(sizes), 1)))
   if count >= len(steps): return steps
   return [steps[round(i)] for i in np.linspace(0, len(steps) - 1, count)]
@@ -230,18 +233,18 @@ def _mean(values):
 
 
 def _rows(workdir):
-  """The rows of completions.jsonl that are whole; the others are a line on stderr."""
+  """Returns the valid rows of completions.jsonl; reports the number of invalid ones on stderr."""
   rows = io_metrics.tables(workdir)
-  found = [r for r in rows if _is_row(r)]
-  if len(found) < len(rows):
-    print(f"rlx: {workdir / 'completions.jsonl'}: {len(rows) - len(found)} of {len(rows)} rows "
-          "are not what a run writes and are left out.", file=sys.stderr)
-  return found
+  valid = [r for r in rows if _is_row(r)]
+  if len(valid) < len(rows):
+    print(f"rlx: {workdir / 'completions.jsonl'}: {len(rows) - len(valid)} of {len(rows)} rows "
+          "do not have the fields that a run writes and are skipped.", file=sys.stderr)
+  return valid
 
 
 def _is_row(row):
-  """Has it what train.completion_rows writes?"""
-  def is_number(x):  # NaN is one.
+  """Tells whether a row has the fields and types that a run writes."""
+  def is_number(x):  # NaN counts as a number.
     return isinstance(x, int | float) and not isinstance(x, bool) and not abs(x) > 1e30
   n = len(row["advantages"]) if isinstance(row.get("advantages"), list) else 0
   def has(key, test): return isinstance(row.get(key), list) and len(row[key]) == n and all(
@@ -264,12 +267,17 @@ def _duration(seconds):
   return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
+def _print_path(workdir):
+  print(view(workdir))
+
+
 def main():
+  """Writes the report of each workdir on the command line and prints its path."""
   parser = argparse.ArgumentParser(
       prog="rlx view", description=__doc__.splitlines()[0])
   parser.add_argument("workdir", nargs="+", help="folder of a run")
   for workdir in parser.parse_args().workdir:
-    cli.run(lambda: print(view(workdir)), workdir, again="nothing was written.")  # pylint: disable=cell-var-from-loop
+    cli.run(functools.partial(_print_path, workdir), workdir, again="nothing was written.")
 
 
 if __name__ == "__main__":
