@@ -1,4 +1,4 @@
-"""Command lines of the loops: flags, one-line errors, and what a run was."""
+"""Command lines of the loops: flags, errors in one line, and the recorded config of a run."""
 import errno
 import importlib.metadata
 import json
@@ -20,10 +20,10 @@ from rlx.io import strict_json
 from rlx.io import terminal
 from rlx.learner import hosts
 
-# What a checkpoint's state or a run's figures are of: another value is another run.
+# Keys that cannot change once a run has a checkpoint: its state or its metrics depend on them.
 FIXED = ("seed", "model.path", "model.param_dtype", "model.param_update", "lora", "prompts",
          "prm.path", "prm.reference", "rollouts.rehearsal", "eval.split", "eval.prompts")
-FREE = ("prompts.per_step",)  # of those.
+FREE = ("prompts.per_step",)  # Keys below FIXED that may change nevertheless.
 PACKAGES = ("jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "transformers",
             "numpy")
 
@@ -31,15 +31,15 @@ PACKAGES = ("jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "transformers"
 def main(loop, *, has_workdir=True):
   """Runs loop(config, workdir) from the command line, or loop(config) without one.
 
-  A mistake in the flags or the config ends the program with one line and exit
-  code 2. Failures of the program itself keep their traceback.
+  An error in the flags or the config ends the program with one line and exit code 2. Errors of
+  the program itself keep their traceback.
   """
   config_flag = config_flags.DEFINE_config_file(
       "config", None, "Config file, with an optional :variant.", lock_config=True)
   workdir_flag = has_workdir and flags.DEFINE_string(
       "workdir", None, "Folder of the run; resumed if it has a checkpoint.")
   hosts_flag = flags.DEFINE_string(
-      "hosts", None, "Of a run of several processes: auto or ADDRESS:PORT,COUNT,INDEX.")
+      "hosts", None, "For runs with several processes: auto or ADDRESS:PORT,COUNT,INDEX.")
   try:
     for argument in sys.argv[1:]:
       keys.refuse_renamed(argument.lstrip("-").removeprefix("config.").partition("=")[0])
@@ -56,19 +56,19 @@ def main(loop, *, has_workdir=True):
   folders = [workdir_flag.value] if has_workdir else []
 
   def start():
-    # Without a folder of the run there is none beside it.
+    # The default cache folder is next to the workdir; without a workdir there is no default.
     if folders or config.compile_cache: keep_compiled(config.compile_cache, *folders)
     loop(config, *folders)
 
-  run(start, *folders, again="run again to go on from the newest checkpoint.")
+  run(start, *folders, again="run again to resume from the newest checkpoint.")
 
 
 def run(call, folder=None, *, again):
-  """call(); what a user can mend ends the program with one line and exit code 2.
+  """Runs call(); an error that the user can fix ends the program with one line and exit code 2.
 
   Args:
-    folder: what a message about the disk names if the error does not.
-    again: what to do once the disk is mended.
+    folder: the path that a message about the disk names if the error has none.
+    again: the end of a message about the disk: what was kept, or how to continue.
   """
   try:
     call()
@@ -82,21 +82,24 @@ def run(call, folder=None, *, again):
     _end(e)
 
 
-# No space, quota, read-only, not allowed, unreadable; a file for a folder, or the reverse.
+# Disk full, quota, read-only, no permission, read errors, or a file where a folder is expected.
 _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO,
          errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG)
 
 
 def _end(error):
-  """Raises it; one process of several says it and is gone, so that the others end too."""
+  """Raises the error; one process of several prints it and exits, so that the others end too."""
   if isinstance(error, SystemExit) or not jax.distributed.is_initialized(): raise error
   traceback.print_exception(error)
   sys.stderr.flush()
-  os._exit(1)  # Leaving in order would wait for all others.
+  os._exit(1)  # A regular exit would wait for all other processes.
 
 
 def refuse(error):
-  """One line and exit code 2. Of a wrapped error, the line that says what is wrong."""
+  """Prints an error in one line and exits with code 2.
+
+  Of an error that wraps another, the message of the innermost one is printed.
+  """
   # str() of a KeyError is the repr of its argument, also inside another error.
   while isinstance(error, BaseException) and error.args and not isinstance(error, OSError):
     error = error.args[0]
@@ -105,29 +108,30 @@ def refuse(error):
   wrapped = any(sign in text for sign in ("Traceback", "Failed loading"))
   print("rlx: " + terminal.line(lines[-1] if wrapped else " ".join(lines)), file=sys.stderr,
         flush=True)
-  if jax.distributed.is_initialized(): os._exit(2)  # Leaving in order would wait for all others.
+  # A regular exit would wait for all other processes.
+  if jax.distributed.is_initialized(): os._exit(2)
   sys.exit(2)
 
 
 def _is_raised_here(error):
-  """Did a `raise` of rlx say this? A bug's ValueError keeps its traceback."""
+  """Tells whether a `raise` in rlx raised the error; a bug's ValueError keeps its traceback."""
   last = traceback.extract_tb(error.__traceback__)[-1]
   return (last.filename.startswith(str(pathlib.Path(__file__).parent))
           and bool(re.search(r"(^|: )raise ", last.line)))
 
 
 def keep_compiled(setting, workdir=None):
-  """Keeps compiled programs on disk: the next run with the same shapes reads them.
+  """Enables JAX's compilation cache, so that the next run with the same shapes does not compile.
 
-  JAX_COMPILATION_CACHE_DIR of the environment wins. A folder that cannot be
-  written is a line on stderr, not a failure.
+  The environment variable JAX_COMPILATION_CACHE_DIR takes precedence. If the folder cannot be
+  written, a line on stderr says so and the run continues without a cache.
 
   Args:
-    setting: config.compile_cache. None is <workdir>/../.jax_cache, which runs
-      side by side share; "" or "off" is off; else a folder.
-    workdir: the run's folder; not read if the setting names one.
+    setting: config.compile_cache. None is <workdir>/../.jax_cache, which runs in the same parent
+      folder share; "" or "off" disables the cache; any other text is the cache's folder.
+    workdir: the run's folder; used only if the setting is None.
   Raises:
-    ValueError: the setting is something else.
+    ValueError: the setting is neither text nor None.
   """
   if not isinstance(setting, str | None):
     raise ValueError(f"compile_cache={setting!r}: a folder, off or None.")
@@ -137,17 +141,17 @@ def keep_compiled(setting, workdir=None):
     folder.mkdir(parents=True, exist_ok=True)
     tempfile.TemporaryFile(dir=folder).close()
   except OSError as e:
-    print(f"rlx: compile_cache={str(folder)!r}: {e.strerror}; this run's compiled "
-          "programs are not kept.", file=sys.stderr)
+    print(f"rlx: compile_cache={str(folder)!r}: {e.strerror}; this run does not "
+          "cache compiled programs.", file=sys.stderr)
     return
   jax.config.update("jax_compilation_cache_dir", str(folder))
-  # Also the small ones: a start has tens of them, 1 MB together.
+  # Small programs are cached too: a run compiles tens of them at its start, 1 MB in total.
   jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
   jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
 
 def recorded(workdir):
-  """versions.json of a run that has a checkpoint; {} without one.
+  """Returns versions.json of a run that has a checkpoint, {} if it has none.
 
   Raises:
     ValueError: as `versions`.
@@ -156,58 +160,59 @@ def recorded(workdir):
 
 
 def versions(workdir):
-  """versions.json of a run; {} without one.
+  """Returns versions.json of a run, {} if there is no such file.
 
   Raises:
-    ValueError: it is not what `record` writes.
+    ValueError: the file does not have the entries that `record` writes.
   """
-  def problem(found):
-    memory = found.get("device_bytes")
+  def problem(entries):
+    memory = entries.get("device_bytes")
     if not (memory is None or type(memory) is int and memory > 0):
       return f"device_bytes={memory!r:.40} is no size"
-    return next((f"{k}={v!r:.40} is no text" for k, v in found.items()
+    return next((f"{k}={v!r:.40} is no text" for k, v in entries.items()
                  if k != "device_bytes" and not isinstance(v, str | None)), None)
   path = pathlib.Path(workdir) / "versions.json"
   return _recorded(path, problem) if path.exists() else {}
 
 
 def run_config(workdir):
-  """config.json of a run, as nested dicts.
+  """Returns config.json of a run, as nested dicts.
 
   Raises:
-    ValueError: it is none of a run.
+    ValueError: the file is not the config of a run.
   """
-  def problem(found):
+  def problem(entries):
     kinds = {"seed": int, "steps": int, "model.path": str | None, "prm.loss.name": str}
-    there = keys.flat(found)
+    values = keys.flat(entries)
     return next((f"it has no {key}" for key, kind in kinds.items()
-                 if not isinstance(there.get(key, ()), kind)), None)
+                 if not isinstance(values.get(key, ()), kind)), None)
   return _recorded(pathlib.Path(workdir) / "config.json", problem)
 
 
 def _recorded(path, problem):
-  """The object in a file of a workdir, in which `problem` finds none (None)."""
+  """Reads the JSON object in a file of a workdir; `problem` says what is wrong with it, or None."""
   try:
-    found = strict_json.read(path)
-    if wrong := problem(found): raise ValueError(f"{path}: {wrong}.")
+    entries = strict_json.read(path)
+    if message := problem(entries): raise ValueError(f"{path}: {message}.")
   except ValueError as e:
-    raise ValueError(f"{str(e).rstrip('.')}; without it the run goes on, with what it may find "
-                     "changed unnoticed.") from None
-  return found
+    raise ValueError(f"{str(e).rstrip('.')}; remove the file to resume without checking whether "
+                     "the config or the versions have changed.") from None
+  return entries
 
 
 def has_checkpoint(workdir):
+  """Tells whether the run in a workdir has a checkpoint."""
   return any(p.name.isdigit() for p in (pathlib.Path(workdir) / "checkpoints").glob("*"))
 
 
 def record(config, workdir, **more):
-  """Writes config.json and versions.json; reports keys changed since the last sitting.
+  """Writes config.json and versions.json; prints the keys that changed since the last start.
 
   Args:
-    more: entries of versions.json beside the versions.
+    more: further entries of versions.json.
   Raises:
-    ValueError: one of FIXED was changed, or is another commit now, and there is a
-      checkpoint.
+    ValueError: there is a checkpoint, and a key of FIXED has another value or names another
+      commit.
   """
   workdir = pathlib.Path(workdir)
   workdir.mkdir(parents=True, exist_ok=True)
@@ -220,7 +225,7 @@ def record(config, workdir, **more):
   for key, commit in commits.items() if is_resume else ():
     if before.get(key, commit) != commit:
       raise ValueError(f"{key}: {workdir} has checkpoints of commit {before[key]}, now it is "
-                       f"{commit}; put @{before[key]} behind the name.")
+                       f"{commit}; append @{before[key]} to the name.")
   new = json.loads(json.dumps(config.to_dict(), sort_keys=True, default=list))
   if path.exists():
     old, now = keys.flat(run_config(workdir)), keys.flat(new)
@@ -246,21 +251,21 @@ def _is_fixed(key):
 
 
 def leave(step, steps, workdir):
-  """Says that a run ends before its last step, and how it goes on; stopped.json has both."""
+  """Reports a run that stops before its last step and how to resume it; writes stopped.json."""
   if not hosts.is_first(): return
   strict_json.write(workdir / "stopped.json", dict(step=step, steps=steps))
   print(f"rlx: step {step} of {steps} is saved in {workdir}/checkpoints; the same command "
-        "goes on.", file=sys.stderr)
+        "resumes from it.", file=sys.stderr)
 
 
 def _config_file():
-  """The config as --config names it; None if the run has no command line."""
+  """Returns the value of --config; None if the run was not started from the command line."""
   if "config" not in flags.FLAGS: return None
   return config_flags.get_config_filename(flags.FLAGS["config"])
 
 
 def _commit():
-  """The commit of the code that runs, with + if the tree has changes; None outside git."""
+  """Returns the git commit of this code, with + if files were modified; None outside git."""
   here = pathlib.Path(__file__).parent
   def git(*args):
     done = subprocess.run(["git", "-C", here, *args], capture_output=True,
@@ -271,7 +276,7 @@ def _commit():
 
 
 def report(summary, workdir):
-  """Prints what a person wants to know of a run."""
+  """Prints the accuracies and times of a run and the files in its workdir."""
   print("\nheld-out accuracy, 95% interval")
   for name in ("greedy", "sampled"):
     before, after = summary["before"][name], summary["after"][name]
@@ -287,7 +292,7 @@ def report(summary, workdir):
                      ("metrics.jsonl", "every step"),
                      ("completions.jsonl", "sampled completions with rewards"),
                      ("tensorboard", "TensorBoard events"),
-                     ("config.json", "resolved config; versions.json beside it"),
+                     ("config.json", "resolved config; versions are in versions.json"),
                      ("checkpoints", "resume by running again")):
     if (workdir / path).exists(): print(f"  {workdir / path}  {what}")
-  print(f"  rlx view {workdir}  all of it on one page")
+  print(f"  rlx view {workdir}  writes a report of the run")

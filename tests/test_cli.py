@@ -100,7 +100,7 @@ def test_a_model_of_the_hub_is_that_commit_until_the_run_ends(tmp_path, monkeypa
   record()
   commits["hf:a/b"] = "2222"
   with pytest.raises(ValueError, match=r"^model.path: .* has checkpoints of commit 1111, now it "
-                     "is 2222; put @1111 behind the name"):
+                     "is 2222; append @1111 to the name"):
     record()
   c.model.path = "hf:a/b@1111"  # As it says.
   record()
