@@ -1,8 +1,8 @@
-"""Several processes, one program: how they find each other and come to agree.
+"""Runs with several processes: how they connect and how they exchange host data.
 
-Every process runs the same loop over the same host data. What differs is which rows
-lie on its devices and which completions it verifies. What one process sees alone (a
-verdict, a signal) decides nothing before all have it.
+Every process runs the same loop on the same host data. Processes differ only in the rows on their
+devices and in the completions that they verify. Values known to a single process (verdicts,
+signals) are gathered by all processes before any of them acts on them.
 """
 import json
 import re
@@ -11,64 +11,64 @@ import jax
 from jax.experimental import multihost_utils
 import numpy as np
 
-_SILENCE_S = 60  # Of a process, until the others end with a message.
+_HEARTBEAT_TIMEOUT_S = 60  # The other processes exit if one does not respond for this long.
 
 
 def start(spec):
-  """Joins the processes of a run. Before anything else touches a device.
+  """Connects the processes of a run; must be called before any other use of a device.
 
   Args:
-    spec: "auto", where the cluster says who is who (TPU pods, SLURM, Open MPI);
-      "ADDRESS:PORT,COUNT,INDEX", the address being the first process's.
+    spec: "auto" if the cluster describes its processes (TPU pods, SLURM, Open MPI), else
+      "ADDRESS:PORT,COUNT,INDEX" with the address of the first process.
   Raises:
-    ValueError: spec is neither, or the others do not come.
+    ValueError: spec has another form, or the other processes do not connect.
   """
   given = {}
   if spec != "auto":
-    if not (found := re.fullmatch(r"([^\s,]+:\d{1,5}),(\d{1,6}),(\d{1,6})", spec)):
+    if not (parts := re.fullmatch(r"([^\s,]+:\d{1,5}),(\d{1,6}),(\d{1,6})", spec)):
       raise ValueError(f"hosts={spec!r:.200}: auto or ADDRESS:PORT,COUNT,INDEX.")
-    given = dict(coordinator_address=found[1], num_processes=int(found[2]),
-                 process_id=int(found[3]))
+    given = dict(coordinator_address=parts[1], num_processes=int(parts[2]),
+                 process_id=int(parts[3]))
   try:
-    jax.distributed.initialize(heartbeat_timeout_seconds=_SILENCE_S, **given)
+    jax.distributed.initialize(heartbeat_timeout_seconds=_HEARTBEAT_TIMEOUT_S, **given)
   except (RuntimeError, ValueError) as e:
     raise ValueError(f"hosts={spec!r}: {str(e).splitlines()[0]}") from e
 
 
 def is_first():
-  """Does this process write the files that a run has once?"""
+  """Tells whether this process writes the files of the run."""
   return jax.process_index() == 0
 
 
 def gather(value):
-  """The values of all processes, in their order. JSON-able; floats keep their bits."""
+  """Returns the values of all processes, in their order. Values are JSON; floats are exact."""
   if jax.process_count() == 1: return [value]
   text = np.frombuffer(json.dumps(value).encode(), np.uint8)
   longest = int(np.max(multihost_utils.process_allgather(np.int32(len(text)))))
-  width = 1 << max(longest - 1, 1).bit_length()  # Few shapes: each is a program.
+  width = 1 << max(longest - 1, 1).bit_length()  # Powers of 2: each shape is compiled.
   rows = multihost_utils.process_allgather(
       np.pad(text, (0, width - len(text)), constant_values=ord(" ")))
   return [json.loads(row.tobytes()) for row in rows]
 
 
 def shared(fn, n):
-  """What fn(indices) -> list gives for range(n), each process doing its share.
+  """Computes fn(indices) -> list for range(n), each process for a part of the indices.
 
-  fn's results are JSON-able. Every process gets all of them, in order.
+  The results of fn must be JSON-serialisable. Every process gets all of them, in order.
   """
-  count, found = jax.process_count(), [None] * n
+  count, results = jax.process_count(), [None] * n
   for i, part in enumerate(gather(fn(range(jax.process_index(), n, count)))):
-    found[i::count] = part
-  return found
+    results[i::count] = part
+  return results
 
 
 def any_of(flag):
-  """True if `flag` is in any process."""
+  """Returns True if `flag` is true in any process."""
   return any(gather(bool(flag)))
 
 
 def fetch(tree):
-  """Arrays, wherever their parts lie, as numpy arrays in every process."""
+  """Copies arrays, also those sharded over processes, to numpy arrays in every process."""
   if jax.process_count() == 1: return jax.device_get(tree)
   return jax.tree.map(
       lambda x: multihost_utils.process_allgather(x, tiled=True)
@@ -76,24 +76,24 @@ def fetch(tree):
 
 
 def put(tree, sharding_of=None, *, copies=False):
-  """Numpy arrays, which every process has all of, and arrays to their devices.
+  """Puts arrays on devices; numpy arrays must be complete in every process.
 
   Args:
-    sharding_of: (path, x) -> where it lies; None: everywhere the same.
+    sharding_of: (path, x) -> sharding of the array; None replicates all arrays.
     copies: the result shares no memory with `tree`.
   """
   if jax.process_count() == 1:
     return jax.device_put(tree, sharding_of and jax.tree.map_with_path(sharding_of, tree),
                           may_alias=False if copies else None)
-  # A program takes what lies on the host as the same everywhere.
+  # Compiled functions treat host arrays as replicated.
   return tree if sharding_of is None else jax.tree.map_with_path(
-      lambda path, x: _spread(x, sharding_of(path, x), copies), tree)
+      lambda path, x: _put_array(x, sharding_of(path, x), copies), tree)
 
 
-def _spread(x, where, copies):
+def _put_array(x, sharding, copies):
   if isinstance(x, jax.core.Tracer) or (
       isinstance(x, jax.Array) and not x.is_fully_addressable):
-    return jax.device_put(x, where, may_alias=False if copies else None)
+    return jax.device_put(x, sharding, may_alias=False if copies else None)
   x = np.asarray(x)
   return jax.make_array_from_callback(
-      x.shape, where, lambda index: np.array(x[index]) if copies else x[index])
+      x.shape, sharding, lambda index: np.array(x[index]) if copies else x[index])

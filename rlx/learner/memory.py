@@ -1,6 +1,6 @@
-"""Does a run fit? Its bytes as named terms, the verdict, and the table of them.
+"""Device memory of a run: its terms in bytes, whether they fit, and a table of them.
 
-  need = sum of what is held throughout + the largest of the stages, which take turns
+  need = sum of the terms held during the whole run + the largest stage (stages run in turn)
 
 All bytes are per device.
 """
@@ -11,21 +11,21 @@ import jax
 
 
 def device_bytes(mesh):
-  """Bytes a device may use; None if it does not say."""
+  """Returns the bytes that a device may use, None if it does not report them."""
   device = mesh.local_devices[0]
-  if device.platform == "cpu":  # Shared by all devices that XLA makes of it.
-    found = pathlib.Path("/proc/meminfo")
-    lines = found.read_text().splitlines() if found.exists() else []
+  if device.platform == "cpu":  # All CPU devices of XLA share the memory.
+    meminfo = pathlib.Path("/proc/meminfo")
+    lines = meminfo.read_text().splitlines() if meminfo.exists() else []
     free = [int(l.split()[1]) * 1024 for l in lines if l.startswith("MemAvailable:")]
     return free[0] // len(mesh.local_devices) if free else None
   return (device.memory_stats() or {}).get("bytes_limit")
 
 
 def tree_bytes(tree, itemsize=None):
-  """Bytes per device of arrays, or of their shapes with shardings.
+  """Returns the bytes per device of arrays or of ShapeDtypeStructs with shardings.
 
   Args:
-    itemsize: bytes of each number; None: as their dtypes say.
+    itemsize: bytes per element; None: the size of each array's dtype.
   """
   def leaf(x):
     sharding = getattr(x, "sharding", None)
@@ -35,14 +35,14 @@ def tree_bytes(tree, itemsize=None):
 
 
 def stage_bytes(analysis, held):
-  """What a compiled step takes beside the `held` bytes of its arguments.
+  """Returns the bytes that a compiled step needs besides the `held` bytes of its arguments.
 
     arguments + outputs - aliased + temporaries - held
 
   Args:
     analysis: `memory_analysis()` of the compiled step.
-    held: bytes of those arguments that exist whether or not the step runs, such
-      as parameters; what it writes in their place is aliased.
+    held: bytes of the arguments that exist whether or not the step runs, such as parameters;
+      outputs written in their place are aliased.
   """
   a = analysis
   return (a.argument_size_in_bytes + a.output_size_in_bytes - a.alias_size_in_bytes
@@ -50,22 +50,22 @@ def stage_bytes(analysis, held):
 
 
 def need(held, stages):
-  """The most bytes that exist at once."""
+  """Returns the largest number of bytes that are in use at once."""
   return sum(held.values()) + max(stages.values(), default=0)
 
 
 def refusal(held, stages, limit, advice):
-  """One line that says why it does not fit and what to change; None if it fits.
+  """Returns one line that says why a run does not fit and what to change, None if it fits.
 
   Args:
-    held: {term: bytes} that exist throughout.
-    stages: {term: bytes}, one at a time.
+    held: {term: bytes} held during the whole run.
+    stages: {term: bytes} of stages that run one at a time.
     limit: bytes of the device.
     advice: {term: what to change}, for every stage and for "held".
   """
   if need(held, stages) <= limit: return None
   over = {k: v for k, v in stages.items() if sum(held.values()) + v > limit}
-  # Without room for what is held, no stage is to blame.
+  # If the held terms alone do not fit, no change to a stage helps.
   to_change = (["held"] if sum(held.values()) > limit else _by_size(over))
   largest = max(over, key=over.get, default=None)
   terms = held | ({largest: over[largest]} if largest else {})
@@ -75,11 +75,11 @@ def refusal(held, stages, limit, advice):
 
 
 def table(held, stages, limit, source):
-  """The terms as lines of text.
+  """Returns the terms as lines of text.
 
   Args:
-    limit: bytes of the device; None: it does not say.
-    source: how the stages are known: "estimated" or "compiled".
+    limit: bytes of the device, None if it does not report them.
+    source: how the stages were computed: "estimated" or "compiled".
   """
   row = lambda name, n: f"  {name:36} {show(n):>9}"
   return "\n".join(
@@ -91,7 +91,7 @@ def table(held, stages, limit, source):
 
 
 def show(n):
-  """Bytes for people: 3.2 GB, 41.0 MB."""
+  """Formats bytes for messages: 3.2 GB, 41.0 MB."""
   return f"{n / 1e9:.1f} GB" if n >= 1e8 else f"{n / 1e6:.1f} MB"
 
 

@@ -1,4 +1,4 @@
-"""Options -> optimizer: schedule, clipping, AdamW, and parameters stored in bfloat16."""
+"""Builds optimizers: schedule, clipping, AdamW, and updates of parameters stored in bfloat16."""
 from typing import Any, Callable, NamedTuple
 
 import jax
@@ -12,7 +12,7 @@ PARAM_UPDATES = ("master", "stochastic")
 
 
 class Optimizer(NamedTuple):
-  """An optax transform that reports its learning rate."""
+  """An optax transformation that also returns its learning rate."""
   init: Callable    # params -> state, float32
   update: Callable  # (gradients, state, params) -> (updates, state)
   rate: Callable    # state -> the learning rate of the next update
@@ -21,24 +21,25 @@ class Optimizer(NamedTuple):
 def adamw(*, lr, warmup_steps=0, schedule="constant", total_steps=0,
           final_fraction=0.0, b1=0.9, b2=0.999, eps=1e-8, weight_decay=0.0,
           decay="matrices", max_grad_norm=1.0, updates=1):
-  """AdamW behind a global-norm clip.
+  """Returns AdamW on gradients clipped by their global norm.
 
   Args:
     lr: peak learning rate.
-    warmup_steps, schedule, total_steps, final_fraction: of the learning rate, as in
-      core/schedule.py; steps are iterations.
+    warmup_steps, schedule, total_steps, final_fraction: the learning rate's schedule, as in
+      core/schedule.py; steps are iterations of the loop.
     b1, b2, eps, weight_decay: as in AdamW (Loshchilov & Hutter,
       arXiv:1711.05101); decay is multiplied by the learning rate.
-    decay: "matrices" spares vectors (norms, biases), "all" does not (PyTorch).
-    max_grad_norm: None is off.
-    updates: optimizer steps of an iteration; no key of a config: build gives it.
+    decay: "matrices" excludes vectors (norms, biases) from weight decay; "all" includes them, as
+      PyTorch does.
+    max_grad_norm: largest global norm of the gradient; None disables clipping.
+    updates: optimizer steps per iteration; set by build, not a key of the config.
   """
   if decay not in ("matrices", "all"):
     raise ValueError(f"decay={decay!r}: matrices or all.")
   rate = lambda k: lr * schedules.factor(
       k, warmup_steps=warmup_steps * updates, schedule=schedule,
       total_steps=total_steps * updates, final_fraction=final_fraction)
-  rate(0)  # Refuses its options before anything compiles.
+  rate(0)  # Raises on invalid options before anything is compiled.
   mask = None if decay == "all" else lambda params: jax.tree.map_with_path(
       lambda path, _: not _is_vector(path[-1].key), params)
   clip = (optax.identity() if max_grad_norm is None
@@ -51,27 +52,27 @@ def adamw(*, lr, warmup_steps=0, schedule="constant", total_steps=0,
 
 class Bfloat16State(NamedTuple):
   count: jax.Array  # updates so far
-  inner: Any        # of the optimizer
+  inner: Any        # state of the wrapped optimizer
   master: Any       # the parameters in float32; None with stochastic rounding
 
 
 def over_bfloat16(optimizer, key, *, param_update):
-  """The optimizer for parameters that are all stored in bfloat16; its state is float32.
+  """Wraps an optimizer for parameters that are all stored in bfloat16; its state is float32.
 
     x = p + u in float32,   p <- x in bfloat16
 
-  Rounded to nearest, an update below 2^-9 |p| would be lost each time. "master" keeps
-  x for the next update to start from (14 bytes a parameter with two moments; parameters in
-  float32 take 12). "stochastic" keeps p alone (10 bytes) and rounds x to one of its two
-  neighbours, each with the probability that makes E[p] = x.
+  With rounding to nearest, every update below 2^-9 |p| would be lost. "master" keeps x, from which
+  the next update starts (14 bytes per parameter with two moments; parameters in float32 need 12).
+  "stochastic" keeps only p (10 bytes) and rounds x to one of its two neighbours with
+  probabilities such that E[p] = x.
 
   Source: Micikevicius et al. 2017, arXiv:1710.03740 (master copies); Gupta et al. 2015,
   arXiv:1502.02551, and Zamirai et al. 2020, arXiv:2010.06192 (stochastic rounding).
   Differs from the papers: nothing known.
 
   Args:
-    key: of the rounding, folded with the number of the update and the path of the
-      leaf, so that draws depend on nothing else: not on the mesh, nor on a resume.
+    key: random key of the rounding. It is folded with the number of the update and the path of
+      the leaf, so that the rounding does not depend on the mesh or on a resume.
     param_update: one of PARAM_UPDATES.
   """
   def init(params):
@@ -87,7 +88,7 @@ def over_bfloat16(optimizer, key, *, param_update):
       step_key = jax.random.fold_in(key, state.count)
       stored = jax.tree.map_with_path(lambda path, x: _stochastic(x, jax.random.fold_in(
           step_key, rng.number(jax.tree_util.keystr(path)))), after)
-    else:  # XLA may leave out a cast to bfloat16 and back, this never.
+    else:  # XLA may remove a cast to bfloat16 and back, but never reduce_precision.
       stored = jax.tree.map(lambda x: jax.lax.reduce_precision(x, 8, 7), after)
     updates = jax.tree.map(lambda x, p: x - p.astype(jnp.float32), stored, params)
     master = None if state.master is None else after
@@ -108,5 +109,5 @@ def _stochastic(x, key):
 
 
 def _is_vector(name):
-  """Norm scales and biases, by name: stacked layers give them extra axes."""
+  """Tells norm scales and biases by name, because stacked layers add axes to them."""
   return name.startswith(("scale_", "b_")) or "_bias_" in name

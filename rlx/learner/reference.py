@@ -1,14 +1,14 @@
-"""Where the reference of the policy's KL goes when it does not stay the start."""
+"""Updates the reference model of the policy's KL, if it is not fixed to the initial policy."""
 import jax
 import jax.numpy as jnp
 
 
 def moved(reference, policy, *, mix):
-  """The next reference, between the last one and the policy.
+  """Returns the next reference, an interpolation between the last one and the policy.
 
     reference <- (1 - mix) reference + mix policy
 
-  A copy, also with mix = 1: the policy's arrays are donated to its next update.
+  The result is a copy even if mix = 1, because the policy's arrays are donated to its next update.
 
   Source: Gorbatovski et al. 2024, arXiv:2404.09656 (soft update, mix < 1; hard
   update, mix = 1); Liu et al. 2025, arXiv:2507.12507 (hard reset). Differs from
@@ -16,7 +16,7 @@ def moved(reference, policy, *, mix):
 
   Args:
     reference, policy: trees of parameters of the same shapes.
-    mix: share of the policy, in (0, 1].
+    mix: weight of the policy, in (0, 1].
   """
   if mix == 1: return jax.tree.map(jnp.copy, policy)
   return jax.tree.map(lambda r, p: (1 - mix) * r + mix * p, reference, policy)

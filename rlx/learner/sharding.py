@@ -1,8 +1,8 @@
-"""The mesh, and where each axis of a parameter lies on it.
+"""The device mesh and the sharding of parameters and batches.
 
-A parameter's name ends in its axes (`q_LDNH`), so the layout is one table from
-axis letters to mesh axes. It serves any tree with such leaves: policy, PRM,
-value model, gradients, optimizer state.
+A parameter's name ends in its axes (`q_LDNH`), so one table from axis letters to mesh axes
+defines the sharding of every tree with such leaves: policy, PRM, value model, gradients and
+optimizer state.
 """
 import math
 
@@ -13,15 +13,15 @@ import numpy as np
 from rlx.learner import hosts
 
 MESH_AXES = ("data", "fsdp", "tensor")
-ROWS = PartitionSpec(("data", "fsdp"))  # Batches: rows over all but `tensor`.
+ROWS = PartitionSpec(("data", "fsdp"))  # Rows of a batch are sharded over data and fsdp.
 _AXIS = {"D": "fsdp", "N": "tensor", "K": "tensor", "F": "tensor", "V": "tensor"}
 
 
 def make_mesh(*, data=1, fsdp=1, tensor=1):
-  """A mesh over the first data * fsdp * tensor devices; data=-1 takes the rest.
+  """Returns a mesh over the first data * fsdp * tensor devices; data=-1 is the largest that fits.
 
   Raises:
-    ValueError: the devices do not suffice or do not divide.
+    ValueError: there are too few devices.
   """
   n = len(jax.devices())
   if data == -1:
@@ -35,7 +35,7 @@ def make_mesh(*, data=1, fsdp=1, tensor=1):
 
 
 def spec(path, shape):
-  """PartitionSpec of a parameter from the axis letters that end its name."""
+  """Returns the PartitionSpec of a parameter from the axis letters at the end of its name."""
   leaf = next((str(k.key) for k in reversed(path) if hasattr(k, "key")), "")
   letters = leaf.rpartition("_")[2]
   if len(letters) != len(shape): return PartitionSpec()
@@ -43,7 +43,7 @@ def spec(path, shape):
 
 
 def check(tree, mesh):
-  """Refuses sizes that the mesh does not divide, naming the parameter."""
+  """Raises ValueError, naming the parameter, if the mesh does not divide one of its axes."""
   for path, x in jax.tree.leaves_with_path(tree):
     for size, axis in zip(x.shape, spec(path, x.shape)):
       if axis and size % mesh.shape[axis]:
@@ -53,22 +53,22 @@ def check(tree, mesh):
 
 
 def place(tree, mesh, *, copies=False):
-  """Puts parameters or optimizer state on the mesh; `copies` as `hosts.put`."""
+  """Puts parameters or optimizer state on the mesh; for `copies` see `hosts.put`."""
   return hosts.put(
       tree, lambda path, x: NamedSharding(mesh, spec(path, np.shape(x))), copies=copies)
 
 
 def made(fn, params, mesh):
-  """fn(params), such as an optimizer's state, where `place` would put it.
+  """Computes fn(params), such as an optimizer's state, with the sharding that `place` uses.
 
-  By itself XLA makes what depends on no number, as zeros do, whole on every device.
+  Without explicit shardings XLA replicates values that do not depend on the input, such as zeros.
   """
-  where = jax.tree.map(lambda x: x.sharding, shapes(jax.eval_shape(fn, params), mesh))
-  return jax.jit(fn, out_shardings=where)(params)
+  shardings = jax.tree.map(lambda x: x.sharding, shapes(jax.eval_shape(fn, params), mesh))
+  return jax.jit(fn, out_shardings=shardings)(params)
 
 
 def gathered(tree, mesh):
-  """In a jitted function: the tree, spread over the tensor axis alone."""
+  """Constrains a tree, inside a jitted function, to be sharded over the tensor axis only."""
   def leaf(path, x):
     axes = [axis if axis == "tensor" else None for axis in spec(path, x.shape)]
     return jax.lax.with_sharding_constraint(x, NamedSharding(mesh, PartitionSpec(*axes)))
@@ -76,7 +76,7 @@ def gathered(tree, mesh):
 
 
 def shapes(tree, mesh):
-  """Shapes of parameters or optimizer state, as `place` would put them."""
+  """Returns the shapes of parameters or optimizer state, with the shardings of `place`."""
   return jax.tree.map_with_path(
       lambda path, x: jax.ShapeDtypeStruct(
           np.shape(x), x.dtype, sharding=NamedSharding(mesh, spec(path, np.shape(x)))),
@@ -84,16 +84,16 @@ def shapes(tree, mesh):
 
 
 def row_shapes(tree, mesh):
-  """Shapes of a batch, as `place_rows` would put it."""
+  """Returns the shapes of a batch, with the sharding of `place_rows`."""
   return jax.tree.map(lambda x: jax.ShapeDtypeStruct(
       x.shape, x.dtype, sharding=NamedSharding(mesh, ROWS)), tree)
 
 
 def place_rows(tree, mesh):
-  """Puts a batch on the mesh, rows over the data and fsdp axes."""
+  """Puts a batch on the mesh, with its rows sharded over the data and fsdp axes."""
   return hosts.put(tree, lambda path, x: NamedSharding(mesh, ROWS))
 
 
 def row_shards(mesh):
-  """How many devices a batch's rows are spread over."""
+  """Returns the number of shards of a batch's rows."""
   return math.prod(mesh.shape[a] for a in ("data", "fsdp"))

@@ -1,7 +1,6 @@
-"""Losses become parameters: one optimizer step over microbatches.
+"""The training step: gradients over microbatches and one optimizer update.
 
-Policy, PRM, value model and SFT all learn through `make`; they differ in the
-loss they hand in.
+Policy, PRM, value model and SFT all use `make`; they differ in the loss function that they pass.
 """
 import jax
 import jax.numpy as jnp
@@ -12,16 +11,16 @@ from rlx.core import records
 
 
 def split(batch, n, shards=1, group=1):
-  """[B, ...] leaves -> [n, B / n, ...]: n microbatches of whole groups.
+  """Splits [B, ...] leaves into n microbatches of whole groups, [n, B / n, ...].
 
-  Each device keeps its own rows: with `shards` row blocks, microbatch i takes
-  the i-th part of every block.
+  No row moves to another device: with `shards` blocks of rows, microbatch i consists of the i-th
+  part of every block.
 
   Args:
-    batch: tree whose first leaf has the B rows; those of a group are consecutive.
-    group: rows that stay together; 1 cuts between any rows.
+    batch: tree whose first leaf has the B rows; the rows of a group are consecutive.
+    group: rows per group; a group is not split.
   Raises:
-    ValueError: the groups do not divide.
+    ValueError: the number of groups is not divisible.
   """
   rows = len(jax.tree.leaves(batch)[0])
   if rows % (shards * n * group):
@@ -43,7 +42,7 @@ def join(parts, shards=1):
 
 
 def mapped(fn, batch, n, shards=1):
-  """fn(batch) computed over n microbatches in turn; rows come back in order."""
+  """Computes fn(batch) over n microbatches in turn and returns the rows in order."""
   if n == 1: return fn(batch)
   return join(jax.lax.map(fn, split(batch, n, shards)), shards)
 
@@ -53,26 +52,25 @@ def make(loss_fn, optimizer, *, microbatches=1, shards=1, group=1, before=None):
 
     gradient = (sum over microbatches of d total / d params) / (sum of weights)
 
-  summed in float32 whatever dtype parameters have, so the update is the same for any
-  number of microbatches and devices. A loss may compare the rows of a group: all of them
-  are in one microbatch.
+  Gradients are summed in float32, whatever the dtype of the parameters, so the update is the same
+  for any number of microbatches and devices. A loss may compare the rows of a group, because all
+  of them are in one microbatch.
 
-  A loss or gradient that is not finite, or a gradient of zero (an empty batch, no
-  signal), changes neither parameters nor optimizer state and is counted in `nonfinite`
-  or `empty`.
+  Non-finite updates and updates with a zero gradient (an empty batch, no signal) are skipped:
+  parameters and optimizer state do not change. They are counted in `nonfinite` and `empty`.
 
   Args:
-    loss_fn: of (params joined with `frozen`, batch): (Weighted loss, {name: Weighted metric}, rows);
-      rows are [B, ...] arrays of the forward pass that are wanted back, or None.
+    loss_fn: (params joined with `frozen`, batch) -> (Weighted loss, {name: Weighted metric},
+      rows); rows are [B, ...] arrays of the forward pass that the step returns, or None.
     optimizer: optimizer.Optimizer.
-    microbatches: how many parts the batch is computed in.
+    microbatches: number of parts into which the batch is split.
     shards, group: see `split`.
-    before: of (params joined with `frozen`, batch): the batch that is cut, with what
-      microbatches cannot know by themselves. No gradient. None: as it is.
+    before: (params joined with `frozen`, batch) -> batch; adds, before the split and without
+      gradient, quantities that need the whole batch. None: the batch is not changed.
   Returns:
-    the function, jitted; params and opt_state are donated. Metrics are device
-    scalars: loss, grad_norm, lr (of this step), nonfinite, empty and those of loss_fn.
-    Rows come back in order.
+    the jitted function; params and opt_state are donated. Metrics are device scalars: loss,
+    grad_norm, lr (of this step), nonfinite, empty and those of loss_fn. The returned rows are in
+    the order of the batch.
   """
   def total(params, frozen, batch):
     loss, metrics, rows = loss_fn(records.join(frozen, params), batch)
@@ -81,8 +79,8 @@ def make(loss_fn, optimizer, *, microbatches=1, shards=1, group=1, before=None):
   def gradient(params, frozen, batch):
     grad_fn = jax.grad(total, has_aux=True)
     if microbatches == 1:
-      grads, found = grad_fn(params, frozen, batch)
-      return jax.tree.map(lambda g: g.astype(_at_least_float32(g.dtype)), grads), found
+      grads, outputs = grad_fn(params, frozen, batch)
+      return jax.tree.map(lambda g: g.astype(_at_least_float32(g.dtype)), grads), outputs
     parts = split(batch, microbatches, shards, group)
     grads, (sums, _) = jax.eval_shape(
         grad_fn, params, frozen, jax.tree.map(lambda x: x[0], parts))
@@ -106,9 +104,9 @@ def make(loss_fn, optimizer, *, microbatches=1, shards=1, group=1, before=None):
       grads = jax.tree.map(lambda g: g * scale, grads)
       updates, opt_state = optimizer.update(grads, opt_state, params)
       return optax.apply_updates(params, updates), opt_state
-    # A select over every array afterwards needs old and new at once: 860 ms of
-    # norm and AdamW on 36M parameters against 520 on two CPU cores, and 260 MB of
-    # temporaries against 143. Scaled inside, so that it fuses with the update.
+    # A jnp.where over every array after the update would hold old and new arrays at once: 860 ms
+    # for norm and AdamW on 36M parameters instead of 520 on two CPU cores, and 260 MB of
+    # temporaries instead of 143. The scaling is inside the cond to fuse with the update.
     params, opt_state = jax.lax.cond(
         ok, apply, lambda params, opt_state, _: (params, opt_state),
         params, opt_state, grads)
@@ -125,14 +123,14 @@ def _at_least_float32(dtype):
 
 
 def minibatch_rows(groups, group, n, order_P=None):
-  """The row numbers of n equal parts of a batch, each of whole groups, in order. Numpy.
+  """Returns the row indices of n equal minibatches of whole groups, as numpy arrays.
 
   Args:
-    groups: number of groups; n divides it.
-    group: G.
-    order_P: group numbers in the order wanted; None keeps the batch's.
+    groups: number of groups, divisible by n.
+    group: rows per group, G.
+    order_P: indices of the groups in their new order; None keeps the order of the batch.
   Returns:
-    a list of n arrays; [None] stands for the whole batch as it is.
+    a list of n arrays; [None] stands for the whole batch in its order.
   """
   if n == 1 and order_P is None: return [None]
   order_P = np.arange(groups) if order_P is None else np.asarray(order_P)
