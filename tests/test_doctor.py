@@ -54,8 +54,9 @@ def test_verdicts_that_no_reward_reads_are_no_error():
 @pytest.mark.parametrize("keep, draws, fill, level, said", [
     ([1, 1, 0, 0], 2, "failed", "ok",
      "50% of groups pass rollouts.filter_groups; 4 of them take 2 draws of 4"),
-    ([1, 1, 0, 0], 1, "failed", "warning", "after rollouts.max_draws=1 rollouts.fill=failed holds"),
-    ([0, 0, 0, 0], 9, "error", "error", "take no end of draws of 4"),
+    ([1, 1, 0, 0], 1, "failed", "warning",
+     "after rollouts.max_draws=1 draws rollouts.fill=failed applies"),
+    ([0, 0, 0, 0], 9, "error", "error", "take infinitely many draws of 4"),
 ], ids=str)
 def test_draws_suffice(keep, draws, fill, level, said):
   found = doctor.draws_suffice(np.array(keep, bool), 4, 4, draws, fill)
@@ -77,7 +78,7 @@ PLAIN = doctor.Example("2+2=", "2+2=", [5, 6], [5, 6, 7])
 @pytest.mark.parametrize("change, level, said", [
     ({}, "ok", "prompts end with '2+2=', the same in text and in tokens"),
     (dict(back="2 +2="), "warning",
-     "1 of 2 prompts are another text once encoded and decoded: '2+2=' is '2 +2='"),
+     "1 of 2 prompts change when encoded and decoded: '2+2=' becomes '2 +2='"),
     (dict(whole_ids=[5, 9, 7]), "warning", "in 1 of 2 the prompt's last tokens change"),
     (dict(faults=dict(before="B", history="H")), "warning",
      "in 1 of 2 dialogues the chat template is not prefix-stable: B; H; a model that thinks may "
@@ -128,11 +129,12 @@ def test_prompts_fit(lengths, level):
 
 
 @pytest.mark.parametrize("answers, outcome, level, said", [
-    (["7", None], [1, 0], "ok", "50% of 2 state one (eval.answer='#(.)'), accuracy 0.500"),
+    (["7", None], [1, 0], "ok",
+     "50% of 2 completions state an answer (eval.answer='#(.)'), accuracy 0.500"),
     (["7", None, None], [1, 0, 0], "warning", "show the format"),
-    ([None, None], [0, 0], "error", "another start (model.path)"),
+    ([None, None], [0, 0], "error", "use another model (model.path)"),
     ([None, None], [0, nan], "error", "accuracy 0.000"),
-    (["7", "7"], [0, 0], "warning", "another start"),
+    (["7", "7"], [0, 0], "warning", "use another model"),
     ([None, None], [1, 0], "warning", "verdicts find answers where eval.answer does not"),
 ], ids=str)
 def test_base_answers(answers, outcome, level, said):
@@ -150,15 +152,16 @@ def _ends(**changes):
 
 
 @pytest.mark.parametrize("changes, level, said", [
-    ({}, "ok", "1 of 2 completions end by EOS, which the mask and the log-probs have"),
+    ({}, "ok", "1 of 2 completions end by EOS, which the mask and the log-probs cover"),
     (dict(mask_BT=np.array([[1, 1, 0, 0], [1, 1, 1, 1]], bool)), "error",
-     "1 of 2 completions have a mask that is not their tokens"),
+     "1 of 2 completions have a mask that does not cover exactly their tokens"),
     (dict(mask_BT=np.ones((2, 4), bool)), "error",
-     "1 of 2 completions have a mask that is not their tokens"),
+     "1 of 2 completions have a mask that does not cover exactly their tokens"),
     (dict(logps_BT=np.array([[-1, -1, nan, 0], [-1] * 4])), "error",
      "1 of 2 completions have a token without a log-prob"),
-    (dict(eos_ids=(9,)), "error", "1 of 2 completions end by EOS and their last token is another"),
-    (dict(eos_ids=(1, 6)), "error", "2 of 2 completions go on after an EOS"),
+    (dict(eos_ids=(9,)), "error",
+     "1 of 2 completions count as ended by EOS but end with another token"),
+    (dict(eos_ids=(1, 6)), "error", "2 of 2 completions have tokens after an EOS"),
     (dict(finish_B=np.array([0, 0])), "warning", "the EOS ids are [1, 2]; is one of them"),
 ], ids=lambda x: str(x)[:30])
 def test_masks_cover_eos(changes, level, said):

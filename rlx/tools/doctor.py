@@ -194,12 +194,12 @@ def _verdicts_vary(outcome_PG, max_error_rate, last_error):
 def draws_suffice(keep_P, draw, want, max_draws, fill):
   """Checks that enough groups pass the filter to fill a batch within rollouts.max_draws."""
   rate = float(np.mean(keep_P))
-  draws = f"{-(-want // (rate * draw)):.0f}" if rate else "no end of"
+  draws = f"{-(-want // (rate * draw)):.0f}" if rate else "infinitely many"
   text = (f"{rate:.0%} of groups pass rollouts.filter_groups; {want} of them take {draws} draws "
           f"of {draw}")
   if rate * draw * max_draws >= want: return Finding("ok", "draws suffice", text)
   return Finding("error" if fill == "error" else "warning", "draws suffice", text,
-                 f"after rollouts.max_draws={max_draws} rollouts.fill={fill} holds; widen "
+                 f"after rollouts.max_draws={max_draws} draws rollouts.fill={fill} applies; widen "
                  "rollouts.filter_groups or raise rollouts.max_draws")
 
 
@@ -243,9 +243,8 @@ def template_closes(examples):
                    f"{open_[0].closing!r}, which does not end a completion",
                    "add it to eos_token_id in generation_config.json, or to rollouts.stops")
   if lost:
-    return Finding("warning", question, f"{len(lost)} of {n} prompts are another text "
-                   "once encoded and decoded: "
-                   f"{lost[0].text[-40:]!r} is {lost[0].back[-40:]!r}",
+    return Finding("warning", question, f"{len(lost)} of {n} prompts change when encoded and "
+                   f"decoded: {lost[0].text[-40:]!r} becomes {lost[0].back[-40:]!r}",
                    "check prompts.template and the tokenizer's normaliser")
   if merged:
     return Finding("warning", question, f"in {len(merged)} of {n} the prompt's last tokens "
@@ -290,14 +289,14 @@ def base_answers(answers, outcome_PG, pattern):
   share = float(np.mean([a is not None for a in answers]))
   known = outcome_PG[~np.isnan(outcome_PG)]
   right = float(known.mean()) if known.size else float("nan")
-  text = (f"{share:.0%} of {len(answers)} state one (eval.answer={pattern!r}), "
-          f"accuracy {right:.3f}")
+  text = (f"{share:.0%} of {len(answers)} completions state an answer "
+          f"(eval.answer={pattern!r}), accuracy {right:.3f}")
   if share == 0 and right > 0:
     return Finding("warning", question, text, "verdicts find answers where eval.answer "
                    "does not; fix it: majority voting and pseudo labels read it")
   if not right > 0:  # Includes NaN.
-    return Finding("warning" if share else "error", question, text, "another start "
-                   "(model.path), worked examples (prompts.template), or sft first")
+    return Finding("warning" if share else "error", question, text, "use another "
+                   "model (model.path), worked examples (prompts.template), or sft first")
   return Finding("ok" if share >= 0.5 else "warning", question, text,
                  "show the format (prompts.template), or fix eval.answer")
 
@@ -312,11 +311,11 @@ def masks_cover_eos(completions, mask_BT, finish_B, logps_BT, eos_ids):
   wrong = {}
   for b, ids in enumerate(completions):
     if is_eos_B[b] and (not ids or ids[-1] not in eos_ids):
-      wrong.setdefault("end by EOS and their last token is another", []).append(b)
+      wrong.setdefault("count as ended by EOS but end with another token", []).append(b)
     if any(i in eos_ids for i in ids[:-1]):
-      wrong.setdefault("go on after an EOS", []).append(b)
+      wrong.setdefault("have tokens after an EOS", []).append(b)
     if mask_BT[b].sum() != len(ids) or not mask_BT[b][:len(ids)].all():
-      wrong.setdefault("have a mask that is not their tokens", []).append(b)
+      wrong.setdefault("have a mask that does not cover exactly their tokens", []).append(b)
     elif not np.isfinite(logps_BT[b][mask_BT[b]]).all():
       wrong.setdefault("have a token without a log-prob", []).append(b)
   if wrong:
@@ -329,7 +328,7 @@ def masks_cover_eos(completions, mask_BT, finish_B, logps_BT, eos_ids):
     return Finding("warning", question, text, f"the EOS ids are {list(eos_ids)}; is one "
                    "of them what the model ends with (generation_config.json)? If so, "
                    "rollouts.max_tokens may be too short")
-  return Finding("ok", question, text + ", which the mask and the log-probs have")
+  return Finding("ok", question, text + ", which the mask and the log-probs cover")
 
 
 def sampler_agrees(sampler_logps_BT, logps_BT, mask_BT, dtype, anneal=None):
