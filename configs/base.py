@@ -55,7 +55,7 @@ def get_config():
   c.memory_check = "error"     # if the run cannot fit into device memory: error | warn | off
 
   c.model = ml_collections.ConfigDict(dict(
-      # Hugging Face directory, output of rlx.tools.convert, .gguf file, wheel that contains one,
+      # Hugging Face directory, output of `rlx convert`, .gguf file, wheel that contains one,
       # or hf:OWNER/NAME[@REVISION].
       path="configs/models/chain",
       dtype="float32",         # of activations: float32 | bfloat16
@@ -150,7 +150,7 @@ def get_config():
       test_mb=1024,
       unsafe=False,
       # code_tests refuses prompts whose tests a constant solution passes, which ignores its
-      # arguments or its stdin; True accepts them. rlx.tools.doctor counts them.
+      # arguments or its stdin; True accepts them. `rlx doctor` counts them.
       allow_constant=False,
       judge=dict(              # options of the verifiers judge.chat and judge.function
           url=placeholder(str),       # OpenAI-compatible: http://HOST/v1/chat/completions

@@ -1,6 +1,6 @@
 """PRIME on longer chains with noisier steps: the task of its ablations (experiments/papers/prime.py).
 
-  python -m rlx.loops.sft --config=configs/sft_long_chain.py --workdir=runs/starts/same
+  rlx sft sft_long_chain workdir=runs/starts/same
   python -m rlx.train --config=configs/long_chain.py --workdir=DIR
 
 8 to 10 operations instead of the quickstart's 5 to 8, from a start that saw as many, with

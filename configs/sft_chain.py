@@ -1,6 +1,6 @@
 """The start of the quickstart: a decoder that half knows how to do chains.
 
-  python -m rlx.loops.sft --config=configs/sft_chain.py --workdir=/tmp/rlx/sft_chain
+  rlx sft sft_chain workdir=/tmp/rlx/sft_chain
 
 made configs/models/chain, which is its output. The traces it learns from have 4 to
 7 operations, one fewer than the quickstart asks for, and 35% wrong steps, so it

@@ -1,6 +1,6 @@
 """Starts for configs/long_chain.py: decoders that get half of the steps right.
 
-  python -m rlx.loops.sft --config=configs/sft_long_chain.py --workdir=runs/starts/same
+  rlx sft sft_long_chain workdir=runs/starts/same
   :small and :large are other sizes, for PRMs that differ from the policy; each with -smoke.
 """
 from rlx.configs import base

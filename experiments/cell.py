@@ -12,7 +12,7 @@ checkpoints, summary.json, as rlx/loops/rl.py leaves them). Beside that it has
 
 The folder is a config, too:
 
-  python -m rlx.tools.evaluate --config=experiments/cell.py:FOLDER --workdir=FOLDER
+  rlx evaluate experiments/cell.py:FOLDER workdir=FOLDER
 """
 import contextlib
 import dataclasses

@@ -314,7 +314,7 @@ def load_model(c, path):
   Raises:
     ValueError: no path, or sequences could be longer than the model supports.
   """
-  if path is None: raise ValueError("model.path=None: a model; only rlx.loops.sft makes one.")
+  if path is None: raise ValueError("model.path=None: a model; only `rlx sft` makes one.")
   config, params, tokenizer = weights.load(path, dtype=c.model.param_dtype)
   length = c.prompts.max_tokens + c.rollouts.max_tokens + c.likelihood.max_tokens
   if config.max_positions is not None and length > config.max_positions:

@@ -1,8 +1,8 @@
 """Free Process Rewards without Process Labels (arXiv:2412.01981): a PRM learns step
 rewards from outcomes.
 
-  python -m rlx.loops.train_prm --config=configs/papers/implicit_prm.py --workdir=DIR
-  python -m rlx.loops.train_prm --config=configs/papers/implicit_prm.py:smoke --workdir=DIR
+  rlx train_prm papers/implicit_prm workdir=DIR
+  rlx train_prm papers/implicit_prm:smoke workdir=DIR
   :dpo, :nca, :kto are its other losses, each with -smoke too; rlx.train runs it on
   completions sampled anew in every step. --config.train_prm.labels=hard is the PRM of
   Monte Carlo step labels that it is compared with (experiments/prm_comparison.py).
@@ -10,7 +10,7 @@ rewards from outcomes.
 P (paper) the losses; C (code) PRIME-RL/ImplicitPRM, loss.py and ce_trainer.py (beta
 0.05, rate 5e-7, 8 completions; NCA unchecked); O (ours) beta and rate, those of the
 quickstart, steps and sizes. The policy does not learn, it gives the data. best@k of
-rlx.tools.evaluate is the paper's measure.
+`rlx evaluate` is the paper's measure.
 
 Confidence in the formula: high.
 """
