@@ -275,13 +275,17 @@ def _commit():
   return commit and commit + ("+" if git("status", "--porcelain") else "")
 
 
+def interval_text(interval):
+  """Formats a mean and its interval: 0.500 [0.400, 0.600]."""
+  return "{mean:.3f} [{low:.3f}, {high:.3f}]".format(**interval)
+
+
 def report(summary, workdir):
   """Prints the accuracies and times of a run and the files in its workdir."""
   print("\nheld-out accuracy, 95% interval")
   for name in ("greedy", "sampled"):
-    before, after = summary["before"][name], summary["after"][name]
-    shown = ["{mean:.3f} [{low:.3f}, {high:.3f}]".format(**x) for x in (before, after)]
-    print(f"  {name:8} {shown[0]} -> {shown[1]}")
+    before, after = (interval_text(summary[when][name]) for when in ("before", "after"))
+    print(f"  {name:8} {before} -> {after}")
   if summary["prm_accuracy"] is not None:
     print(f"  PRM ranks {summary['prm_accuracy']:.3f} of pairs right "
           "(last 10 steps)")

@@ -170,13 +170,12 @@ def show(metrics):
       plain[name] = x
   plain |= {f"{path}  {name}": x for path, numbers in metrics.get("prm", {}).items()
             for name, x in numbers.items()}
-  cell = lambda x: "{mean:.3f} [{low:.3f}, {high:.3f}]".format(**x)
   out = console.Console(width=200, highlight=False)
   for head, rows in (
       (["", "95% interval", "prompts"], [
-          [name, cell(x), str(x["prompts"])] for name, x in plain.items()]),
+          [name, cli.interval_text(x), str(x["prompts"])] for name, x in plain.items()]),
       (["k", *map(str, next(iter(at_k_rows.values()), ()))], [
-          [name, *map(cell, by_k.values())] for name, by_k in at_k_rows.items()])):
+          [name, *map(cli.interval_text, by_k.values())] for name, by_k in at_k_rows.items()])):
     shown = table.Table(*head, box=box.SIMPLE_HEAD)
     for row in rows: shown.add_row(*row)
     if rows: out.print(shown)

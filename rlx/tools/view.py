@@ -83,8 +83,7 @@ def header(config, versions, done, summary):
 def accuracy(lines, summary):
   """Returns [(greedy or sampled, accuracy before, after)] on the held-out prompts."""
   if "after" in summary:  # The summary of train_prm has no accuracies.
-    show = lambda x: "{mean:.3f} [{low:.3f}, {high:.3f}]".format(**x)
-    return [(name, show(summary["before"][name]), show(summary["after"][name]))
+    return [(name, *(cli.interval_text(summary[when][name]) for when in ("before", "after")))
             for name in summary["after"]]
   accuracies = []
   for name in ("greedy", "sampled"):
