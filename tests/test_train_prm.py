@@ -93,7 +93,7 @@ def test_evaluate_reads_it_on_another_set_of_prompts(implicit):
   assert found["pass@4"]["mean"] >= found["best@4/product/no_ref"]["mean"]
   marked = found["prm"]["chain.steps"]
   run, state, _ = _state(workdir)
-  again = prm_sets.judge(run, state, prm_sets.read(
+  again = prm_sets.evaluate(run, state, prm_sets.read(
       workdir / "chain.steps.jsonl", run.config, run.tokenizer))
   assert set(again) == {name for name in marked if name.startswith("f1/")}
   for name, x in again.items():

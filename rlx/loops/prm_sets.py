@@ -1,14 +1,15 @@
-"""Sets that a PRM is judged on: marked solutions, better and worse ones.
+"""Evaluation sets for a PRM: solutions with labelled steps, and preference pairs.
 
-A set is a JSONL file of one of two kinds, `prompt` also being called `problem` or
-`question`,
+A set is a JSONL file of one of two kinds. The key `prompt` may also be `problem` or
+`question`.
 
-  {"prompt", "steps": [...], "label"}           the first wrong step, -1 for none:
-                                                ProcessBench, arXiv:2412.06559
-  {"prompt", "chosen", "rejected", "subset"?}   texts or lists of them: RewardBench,
+  {"prompt", "steps": [...], "label"}           index of the first wrong step, -1 if all
+                                                are right: ProcessBench, arXiv:2412.06559
+  {"prompt", "chosen", "rejected", "subset"?}   a text or a list of texts each: RewardBench,
                                                 arXiv:2403.13787, RewardMATH, 2410.01729
 
-or the policy's own completions, marked by a verifier of steps (`first_errors`).
+A set can also be made of the policy's own completions, which a verifier of steps labels
+(`first_errors`).
 """
 import dataclasses
 import json
@@ -34,27 +35,28 @@ from rlx.verifiers import steps as verifier_steps
 
 @dataclasses.dataclass(frozen=True)
 class Solutions:
-  """Rows of one set. label_B and right_B: of solutions of which that is known."""
+  """The rows of one set. A set of labelled steps has label_B, one of preferences has right_B."""
   prompts: list         # what the model reads
   texts: list
-  problem_B: np.ndarray   # solutions of the same problem have the same number
-  offsets: list | None    # where steps end in each text; None: as rollouts.step_separator says
-  label_B: np.ndarray | None = None   # first wrong step, -1 for none
+  problem_B: np.ndarray   # number of the problem; solutions of the same problem share it
+  offsets: list | None    # ends of the steps in each text; None: rollouts.step_separator splits
+  label_B: np.ndarray | None = None   # index of the first wrong step, -1 if all are right
   right_B: np.ndarray | None = None   # bool
-  subset_P: list | None = None        # of every problem
+  subset_P: list | None = None        # name of each problem's subset
 
 
 def read(path, c, tokenizer):
-  """The Solutions of a JSONL file.
+  """Reads the Solutions of a JSONL file.
 
   Raises:
-    ValueError: no such file, or a row is of neither kind; names file and line.
+    ValueError: the file does not exist, or a row is of neither kind; the message names the
+      file and the row.
   """
   path = pathlib.Path(path)
   if not path.is_file(): raise ValueError(f"eval.prm_sets: no file {path}.")
   text = build.text_of(c, tokenizer)
-  found = dict(prompts=[], texts=[], problem_B=[], offsets=[], label_B=[], right_B=[],
-               subset_P=[])
+  columns = dict(prompts=[], texts=[], problem_B=[], offsets=[], label_B=[], right_B=[],
+                 subset_P=[])
   seen = {}
   for i, (_, row) in enumerate(io_rows.numbered(path)):
     where = f"{path}: row {i}"
@@ -64,21 +66,21 @@ def read(path, c, tokenizer):
                        "or `question`.")
     if "steps" in row:
       texts, more = _marked(row, where, c.rollouts.step_separator)
-      problem = seen.setdefault(asked, len(seen))  # Several solutions of one.
+      problem = seen.setdefault(asked, len(seen))  # A problem may have several solutions.
     else:
       texts, more = _preferred(row, where)
       problem = i
-    found["subset_P"].append(row.get("subset"))
-    found["problem_B"] += [problem] * len(texts)
-    found["prompts"] += [text(records.Prompt(id=str(i), text=asked))] * len(texts)
-    found["texts"] += texts
-    for key, values in more.items(): found[key] += values
-  if not found["texts"] or found["label_B"] and found["right_B"]:
+    columns["subset_P"].append(row.get("subset"))
+    columns["problem_B"] += [problem] * len(texts)
+    columns["prompts"] += [text(records.Prompt(id=str(i), text=asked))] * len(texts)
+    columns["texts"] += texts
+    for key, values in more.items(): columns[key] += values
+  if not columns["texts"] or columns["label_B"] and columns["right_B"]:
     raise ValueError(f"{path}: needed are rows of one kind, with `steps` and `label` or "
                      "with `chosen` and `rejected`.")
-  found = {k: v or None for k, v in found.items()}
-  arrays = {k: np.array(v) for k, v in found.items() if v and k.endswith("_B")}
-  return Solutions(**found | arrays)
+  columns = {k: v or None for k, v in columns.items()}
+  arrays = {k: np.array(v) for k, v in columns.items() if v and k.endswith("_B")}
+  return Solutions(**columns | arrays)
 
 
 def _marked(row, where, separator):
@@ -105,9 +107,12 @@ def _preferred(row, where):
   return sides[0] + sides[1], dict(right_B=right)
 
 
-def judge(run, state, solutions):
-  """{number: dict(mean, low, high, ...)} of the PRM on a set, see `first_error_f1` and
-  `preferences`."""
+def evaluate(run, state, solutions):
+  """Evaluates the PRM on a set.
+
+  Returns:
+    {metric: dict(mean, low, high, ...)} of `first_error_f1` or `preferences`.
+  """
   t = run.tokenizer
   prompts, ids = zip(*map(t.pair, solutions.prompts, solutions.texts))
   columns = solutions.offsets and [
@@ -121,14 +126,19 @@ def judge(run, state, solutions):
 
 
 def score(run, state, prompts, completions, columns=None):
-  """{variant: steps_BJ}, see `step_rewards`, of completions after prompts, lists of ids."""
+  """Computes {variant: steps_BJ} of `step_rewards` for prompts and completions, in parts.
+
+  Args:
+    prompts, completions: lists of token ids.
+    columns: see `step_rewards`.
+  """
   c, n = run.config, len(prompts)
   size = c.prompts.per_step * c.rollouts.per_prompt
   longest = [padding.bucket(max(map(len, x)), c.rollouts.bucket)
              for x in (prompts, completions)]
   parts = []
   for start in range(0, n, size):
-    chosen = [i % n for i in range(start, start + size)]  # The last is filled up.
+    chosen = [i % n for i in range(start, start + size)]  # Repeated rows fill the last part.
     take = lambda x: [x[i] for i in chosen]  # pylint: disable=cell-var-from-loop
     rollouts = trajectories.pairs(take(prompts), take(completions), run.tokenizer,
                                   longest[1], longest[0])
@@ -138,18 +148,19 @@ def score(run, state, prompts, completions, columns=None):
 
 
 def step_rewards(run, state, rollouts, columns=None):
-  """{variant: steps_BJ} of the PRM over rollouts on the host.
+  """Computes the PRM's reward of each step, for rollouts on the host.
 
     ""      beta sum over the step's tokens of log pi_phi - log pi_ref
-    no_ref  the same of log pi_phi alone
+    no_ref  the same with log pi_phi alone
 
   The last step ends with the completion, EOS included. A PRM with a head
-  (train_prm.labels) has "" alone, its log-odds at the end of each step. NaN where a
-  row has fewer steps.
+  (train_prm.labels) has only the variant "": its log-odds at the end of each step.
 
   Args:
-    columns: those in which each row's steps end; None: as rollouts.step_separator cuts
-      them, without one a completion is one step.
+    columns: the columns in which each row's steps end. None: rollouts.step_separator splits
+      the completions; without a separator a completion is one step.
+  Returns:
+    {variant: steps_BJ}, NaN where a row has fewer than J steps.
   """
   c, rollouts = run.config, rollouts.rows()
   if columns is None:
@@ -175,33 +186,35 @@ def step_rewards(run, state, rollouts, columns=None):
 
 
 def scores(steps):
-  """{aggregate or aggregate/variant: score_B} of {variant: steps_BJ}."""
+  """Aggregates {variant: steps_BJ} to {aggregate or aggregate/variant: score_B}."""
   return {a + (variant and f"/{variant}"): score_B for variant, steps_BJ in steps.items()
           for a, score_B in best_of_n.scores(steps_BJ).items()}
 
 
 def first_errors(run, verifier, prompts, texts, outcome_B, finish_B):
-  """label_B of completions: the first wrong step, -1 for none, NaN = cannot be told.
+  """Labels completions with the index of the first wrong step: label_B, -1 if all are right.
 
-  Of a wrong completion whose steps are all right it is the last one, which states the
-  answer. It cannot be told where the verifier sees another number of steps than
-  rollouts.step_separator or fails, or the completion was cut off.
+  If a completion is wrong although all of its steps are right, the label is its last step,
+  which states the answer. The label is NaN if the verifier fails or returns another number
+  of steps than rollouts.step_separator gives, or if the completion was truncated.
   """
-  judged = run.pool.verify_steps(
+  verdicts = run.pool.verify_steps(
       [dataclasses.replace(p, verifier=verifier) for p in prompts], texts)
   cut = records.FINISH.index("length")
   labels = []
-  for found, text, outcome, finish in zip(judged, texts, outcome_B, finish_B):
-    if not isinstance(found, list): found = []  # The verifier failed: no step stands out.
+  for verdicts_J, text, outcome, finish in zip(verdicts, texts, outcome_B, finish_B):
+    if not isinstance(verdicts_J, list): verdicts_J = []  # The verifier failed.
     n = len(verifier_steps.boundaries(text, run.config.rollouts.step_separator))
-    is_known = n == len(found) > 0 and finish != cut and not np.isnan([outcome, *found]).any()
-    first = next((j for j, v in enumerate(found) if v < 0.5), -1 if outcome > 0.5 else n - 1)
+    is_known = (n == len(verdicts_J) > 0 and finish != cut
+                and not np.isnan([outcome, *verdicts_J]).any())
+    first = next((j for j, v in enumerate(verdicts_J) if v < 0.5),
+                 -1 if outcome > 0.5 else n - 1)
     labels.append(first if is_known else np.nan)
   return np.array(labels, float)
 
 
 def write(path, run, prompts, texts, label_B, outcome_B):
-  """A set of `first_errors` as a file that `read` takes; what cannot be told is left out."""
+  """Writes the labels of `first_errors` as a file for `read`, without unknown labels."""
   separator = run.config.rollouts.step_separator
   with pathlib.Path(path).open("w") as f:
     for i, (p, text, label, outcome) in enumerate(zip(prompts, texts, label_B, outcome_B)):
@@ -217,42 +230,45 @@ def write(path, run, prompts, texts, label_B, outcome_B):
 def first_error_f1(steps, label_B, problem_B):
   """F1 of finding the first wrong step, see `step_errors.f1`.
 
-  Each half of the problems is told at the threshold that is best on the other half,
-  by the steps' own log-odds (f1/step), and by their running sum (f1/value), which of
-  an implicit PRM is its expectation of the outcome. A label of NaN is left out.
+  A step counts as wrong below a threshold. For each half of the problems it is the one that
+  is best on the other half. f1/step compares the log-odds of the steps, f1/value their running
+  sum, which for an implicit PRM is the expected outcome. Rows whose label is NaN are ignored.
   """
+  # pylint: disable=cell-var-from-loop
   known_B = ~np.isnan(label_B)
   label_B, problem_B = label_B[known_B].astype(int), np.asarray(problem_B)[known_B]
   _, problem_B = np.unique(problem_B, return_inverse=True)
   often = lambda p: np.bincount(p, minlength=n)[problem_B]
-  n, found = len(np.unique(problem_B)), {}
+  n, metrics = len(np.unique(problem_B)), {}
   for variant, steps_BJ in steps.items():
-    for name, of_BJ in (("step", steps_BJ), ("value", np.cumsum(steps_BJ, axis=1))):
-      error_B = step_errors.crossed(of_BJ[known_B], label_B, problem_B % 2 == 0)
-      told = step_errors.f1(error_B, label_B)
-      found[f"f1/{name}" + (variant and f"/{variant}")] = accuracy.bootstrap(
-          lambda p: step_errors.f1(error_B, label_B, often(p))["f1"], n) | dict(  # pylint: disable=cell-var-from-loop
-              erroneous=told["erroneous"], correct=told["correct"], solutions=len(label_B))
-  return found
+    for name, scores_BJ in (("step", steps_BJ), ("value", np.cumsum(steps_BJ, axis=1))):
+      error_B = step_errors.crossed(scores_BJ[known_B], label_B, problem_B % 2 == 0)
+      f1 = step_errors.f1(error_B, label_B)
+      metrics[f"f1/{name}" + (variant and f"/{variant}")] = accuracy.bootstrap(
+          lambda p: step_errors.f1(error_B, label_B, often(p))["f1"], n) | dict(
+              erroneous=f1["erroneous"], correct=f1["correct"], solutions=len(label_B))
+  return metrics
 
 
 def preferences(scores_, right_B, problem_B, subset_P=None):
-  """How often a right solution is above a wrong one (pair) and above all (one_to_many).
+  """How often a right solution scores above a wrong one (pair) or above all (one_to_many).
 
   Args:
     scores_: {name: score_B}.
     right_B: bool.
-    subset_P: names of parts that accuracy of pairs is also given for, or None.
+    subset_P: name of each problem's subset; the pair accuracy is also computed for each
+      subset. None: there are no subsets.
   Returns:
-    {"pair/NAME"[, "pair/NAME/SUBSET"], "one_to_many/NAME": dict(mean, low, high, ...)},
-    the mean of the first over all pairs, with a bootstrap interval over problems, of the
-    other over problems, with Wilson's.
+    {"pair/NAME"[, "pair/NAME/SUBSET"], "one_to_many/NAME": dict(mean, low, high, ...)}.
+    "pair" is the mean over all pairs with a bootstrap interval over problems, "one_to_many"
+    the mean over problems with Wilson's interval.
   """
+  # pylint: disable=cell-var-from-loop
   rows_P = _rows(problem_B)
   parts = {} if subset_P is None else {
       f"/{s}": np.flatnonzero([s == t for t in subset_P])
       for s in sorted({s for s in subset_P if s is not None})}
-  found = {}
+  metrics = {}
   for name, score_B in scores_.items():
     score_B, right_B = np.asarray(score_B, float), np.asarray(right_B)
     sides_P = [(score_B[rows][right_B[rows]], score_B[rows][~right_B[rows]])
@@ -260,22 +276,25 @@ def preferences(scores_, right_B, problem_B, subset_P=None):
     pairs_P = [np.broadcast_arrays(better[:, None], worse) for better, worse in sides_P]
     count_P = np.array([better.size for better, _ in pairs_P])
     right_P = np.nan_to_num([reward_model.pair_accuracy(*p) for p in pairs_P]) * count_P
-    share = lambda p: (right_P[p].sum() / count_P[p].sum() if count_P[p].any()  # pylint: disable=cell-var-from-loop
+    share = lambda p: (right_P[p].sum() / count_P[p].sum() if count_P[p].any()
                        else float("nan"))
     for part, chosen in {"": np.arange(len(rows_P)), **parts}.items():
-      found[f"pair/{name}{part}"] = accuracy.bootstrap(
-          lambda p: share(chosen[p]), len(chosen))  # pylint: disable=cell-var-from-loop
+      metrics[f"pair/{name}{part}"] = accuracy.bootstrap(
+          lambda p: share(chosen[p]), len(chosen))
     each_P = [reward_model.one_to_many(score_B[None, rows], right_B[None, rows])
               for rows in rows_P]
-    column = lambda key: np.array([x[key] for x in each_P])[:, None]  # pylint: disable=cell-var-from-loop
-    if each_P: found[f"one_to_many/{name}"] = accuracy.interval(column("accuracy")) | dict(
+    column = lambda key: np.array([x[key] for x in each_P])[:, None]
+    if each_P: metrics[f"one_to_many/{name}"] = accuracy.interval(column("accuracy")) | dict(
         mrr=accuracy.interval(column("mrr"))["mean"])
-  return found
+  return metrics
 
 
 def sampled_preferences(scores_, outcome_PG):
-  """`preferences` of sampled groups: of each prompt its first right completion against
-  its wrong ones, as in RewardMATH, arXiv:2410.01729."""
+  """`preferences` of sampled groups.
+
+  Each prompt's first right completion is compared with its wrong ones, as in RewardMATH,
+  arXiv:2410.01729.
+  """
   known_PG = ~np.isnan(outcome_PG)
   right_PG = outcome_PG > 0.5
   is_first_PG = right_PG & (np.cumsum(right_PG, axis=1) == 1)
@@ -286,7 +305,7 @@ def sampled_preferences(scores_, outcome_PG):
 
 
 def _rows(problem_B):
-  """The rows of each problem."""
+  """Returns the row numbers of each problem."""
   order_B = np.argsort(problem_B, kind="stable")
   _, starts_P = np.unique(np.asarray(problem_B)[order_B], return_index=True)
   return np.split(order_B, starts_P[1:]) if len(order_B) else []

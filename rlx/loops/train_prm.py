@@ -1,11 +1,11 @@
-"""Trains a PRM on stored completions: implicit, of verdicts, or with a head, of step labels.
+"""Trains a PRM on stored completions: an implicit PRM on verdicts, or one with a head on labels.
 
-  python -m rlx.loops.train_prm --config=configs/papers/implicit_prm.py --workdir=/tmp/rlx/implicit
-  python -m rlx.loops.train_prm --config=configs/papers/implicit_prm.py --workdir=/tmp/rlx/hard --config.train_prm.labels=hard
+  rlx train_prm papers/implicit_prm workdir=/tmp/rlx/implicit
+  rlx train_prm papers/implicit_prm workdir=/tmp/rlx/hard train_prm.labels=hard
 
-Completions that train_prm.rollouts and train_prm.held_out do not name are sampled by the
-policy into the workdir. Run again with the same workdir to resume. rlx.tools.evaluate and
-rlx.tools.convert read what it leaves.
+If train_prm.rollouts or train_prm.held_out names no file, the policy samples these
+completions into the workdir. The same command with the same workdir resumes the run.
+rlx.tools.evaluate and rlx.tools.convert read the checkpoints.
 """
 import pathlib
 
@@ -25,16 +25,16 @@ from rlx.loops import collect
 from rlx.loops import prm_sets
 from rlx.loops import rl
 from rlx.loops import stored
-from rlx.tools import evaluate
+from rlx.tools import evaluate as evaluate_tool
 from rlx.verifiers import answers as answers_lib
 
 
 def train(config, workdir):
-  """Trains config.steps steps of prompts.per_step groups, or on from the newest checkpoint.
+  """Trains to config.steps steps of prompts.per_step groups each, from the newest checkpoint.
 
   Returns:
-    the summary, which is also in <workdir>/summary.json: what `judge` gives, and
-    completions, sampled_tokens and training_tokens, of completions, that it took.
+    the summary, which is also written to <workdir>/summary.json: the metrics of `evaluate`,
+    and the numbers of completions, of tokens sampled for them and of tokens trained on.
   """
   c, workdir, clock = config, pathlib.Path(workdir), progress.Clock()
   if c.prm.order == "none":
@@ -50,7 +50,7 @@ def train(config, workdir):
   clock.lap("build")
   completions, held_out = data(run, state, workdir)
   clock.lap("sample")
-  # A head learns of each completion by itself, a loss may compare those of a group.
+  # A head is trained on single completions; an implicit PRM's loss may compare a group's.
   groups = stored.grouped(completions) if c.train_prm.labels is None else [completions]
   groups = stored.cut(groups, c.rollouts.per_prompt)
   writer = io_metrics.Writer(workdir, first_step=state.step)
@@ -74,7 +74,7 @@ def train(config, workdir):
     state = state.replace(step=step + 1)
     clock.lap("prm", state.prm)
     if rl.is_due(step + 1, c.eval.every) and step + 1 < c.steps:
-      more |= in_short(judge(run, state, held_out))
+      more |= curve_metrics(evaluate(run, state, held_out))
       clock.lap("eval")
     writer.write(step, metrics | more)
     clock.end_step()
@@ -84,29 +84,29 @@ def train(config, workdir):
       rl.save(run, checkpoints, state, host)
   writer.close()
   checkpoints.close()
-  found = judge(run, state, held_out)
+  evaluation = evaluate(run, state, held_out)
   run.pool.close()
   clock.lap("eval")
   accuracies = [l["prm/accuracy"] for l in io_metrics.read(workdir) if "prm/accuracy" in l]
   summary = dict(
-      found, labels=c.train_prm.labels, loss=c.prm.loss.name, steps=int(state.step),
+      evaluation, labels=c.train_prm.labels, loss=c.prm.loss.name, steps=int(state.step),
       seed=c.seed, completions=len(completions),
       sampled_tokens=stored.sampled_tokens(completions),
       training_tokens=host.training_tokens,
-      # A mean over steps, as in the RL loop; None of a PRM with a head.
+      # A mean over steps, as in the RL loop; None for a PRM with a head.
       prm_accuracy=float(np.nanmean(accuracies[-10:])) if accuracies else None,
       seconds=clock.total(host.seconds_before))
   strict_json.write(workdir / "summary.json", summary)
   curves.draw(workdir)
-  curves.draw_at_k(workdir / "at_k.png", found)
-  evaluate.show(found)
+  curves.draw_at_k(workdir / "at_k.png", evaluation)
+  evaluate_tool.show(evaluation)
   print("{completions} completions, {sampled_tokens} tokens sampled for them, "
         "{training_tokens} trained on".format(**summary))
   return summary
 
 
 def data(run, state, workdir):
-  """(completions to learn from, held-out ones), sampled and labelled if they are not stored."""
+  """Reads (training completions, held-out ones); samples and labels those not yet stored."""
   c = run.config
   verifier = next((p for p in c.eval.prm_sets if not p.endswith(".jsonl")), None)
   held_out, rollouts = c.train_prm.held_out, c.train_prm.rollouts
@@ -130,12 +130,12 @@ def data(run, state, workdir):
                            spread=c.train_prm.labels is not None), stored.read(held_out, run)
 
 
-def judge(run, state, completions):
-  """What the PRM is worth on held-out completions.
+def evaluate(run, state, completions):
+  """Evaluates the PRM on held-out completions.
 
   Returns:
-    what `evaluate.at_k` gives, and under "prm" the numbers of prm_sets.py on them:
-    F1 of first errors, where rows have a `label`, and preferences.
+    the metrics of tools/evaluate.py's `at_k`, and under "prm" those of prm_sets.py:
+    preferences, and the F1 of first errors if rows have a `label`.
   """
   groups = stored.grouped(completions)
   rows = [x for group in groups for x in group]
@@ -150,20 +150,20 @@ def judge(run, state, completions):
   stated = answers_lib.stated([x.row["completion"] for x in rows], run.config.eval.answer)
   answers = [stated[i] if has else None for i, has in zip(at_PG.ravel(), has_PG.ravel())]
   outcome_PG = spread([x.verdict for x in rows])
-  found = evaluate.at_k(outcome_PG, answers, scores)
+  metrics = evaluate_tool.at_k(outcome_PG, answers, scores)
   label_B = np.array([x.row.get("label") for x in rows], float)  # None is NaN.
-  found["prm"] = {"held out": prm_sets.sampled_preferences(scores, outcome_PG)}
+  metrics["prm"] = {"held out": prm_sets.sampled_preferences(scores, outcome_PG)}
   if not np.isnan(label_B).all():
-    found["prm"]["held out"] |= prm_sets.first_error_f1(
+    metrics["prm"]["held out"] |= prm_sets.first_error_f1(
         steps, label_B, np.repeat(np.arange(len(groups)), length_P))
-  return found
+  return metrics
 
 
-def in_short(found):
-  """{metric: number} of what `judge` gives, for the curves."""
-  k = max(int(name[5:]) for name in found if name.startswith("pass@"))
-  f1 = found["prm"]["held out"].get("f1/step", dict(mean=float("nan")))
-  return {f"eval/best/{a}": found[f"best@{k}/{a}"]["mean"] for a in ("min", "sum")} | {
+def curve_metrics(evaluation):
+  """{metric: number}: the metrics of `evaluate` that are logged during training."""
+  k = max(int(name[5:]) for name in evaluation if name.startswith("pass@"))
+  f1 = evaluation["prm"]["held out"].get("f1/step", dict(mean=float("nan")))
+  return {f"eval/best/{a}": evaluation[f"best@{k}/{a}"]["mean"] for a in ("min", "sum")} | {
       "eval/f1/step": f1["mean"]}
 
 

@@ -76,7 +76,7 @@ def evaluate(config, workdir):
     metrics |= {f"difficulty/{value}": x for value, x in accuracy.by(
         outcome_PG, difficulty_P, buckets=c.eval.buckets).items()}
   metrics |= text_metrics(outcome_PG, answers, finish_B, list(map(len, completions[:n * g])))
-  prm_metrics = {path: prm_sets.judge(run, state, s) for path, s in sets.items()}
+  prm_metrics = {path: prm_sets.evaluate(run, state, s) for path, s in sets.items()}
   for path in [p for p in c.eval.prm_sets if p not in sets]:
     label_B = prm_sets.first_errors(run, path, prompts_B, texts, outcome_PG.ravel(), finish_B)
     prm_sets.write(workdir / f"{path}.jsonl", run, prompts_B, texts, label_B,
