@@ -1,7 +1,7 @@
-"""How models learn from a batch: PRM, value model, policy, in their orders.
+"""Updates of the PRM, the value model and the policy on a batch.
 
-Each function returns `learn`, which the loop calls, and the jitted optimizer step in it:
-step(params, opt_state, minibatch).
+Each function returns `learn`, which the loop calls, and the jitted optimizer step that
+`learn` uses: step(params, opt_state, minibatch).
 """
 import dataclasses
 from typing import Any
@@ -30,14 +30,14 @@ from rlx.models import value as value_model
 
 @dataclasses.dataclass(frozen=True)
 class Learner:
-  """What the update of a model is made of, beside its loss."""
+  """The parts of a model's update other than its loss."""
   config: Any               # DecoderConfig
   optimizer: Any            # optimizer.Optimizer
   mesh: Any
   group: int                # G
   epochs: int = 1
   minibatches: int = 1      # optimizer steps per epoch
-  microbatches: int = 1     # parts that each of them is computed in
+  microbatches: int = 1     # parts in which the gradient of each step is computed
   seed: int = 0
 
   @property
@@ -45,7 +45,7 @@ class Learner:
     return sharding.row_shards(self.mesh)
 
   def make(self, loss, before=None):
-    """learner.step.make with these cuts."""
+    """`learner.step.make` with these microbatches and shards."""
     return learner_step.make(loss, self.optimizer, microbatches=self.microbatches,
                              shards=self.shards, group=self.group, before=before)
 
@@ -62,13 +62,14 @@ class Learner:
         order_P = hosts.fetch(jax.random.permutation(
             rng.key(self.seed, "minibatches", step, epoch), groups))
       for rows_B in learner_step.minibatch_rows(groups, self.group, self.minibatches, order_P):
-        part = whole if rows_B is None else jax.tree.map(lambda x: x[rows_B], whole)  # pylint: disable=cell-var-from-loop
+        # pylint: disable-next=cell-var-from-loop
+        part = whole if rows_B is None else jax.tree.map(lambda x: x[rows_B], whole)
         yield *sharding.place_rows(part, self.mesh), placed.plan(
             self.config, self.microbatches, rows_B)
 
 
 def prm(loss_fn, learner, *, order, snapshot, parts):
-  """The PRM's update in the order asked for; the batch comes back with its rewards' log-probs.
+  """The PRM's update; `learn` returns the batch with the log-probs that its rewards read.
 
   Args:
     loss_fn: Methods.prm.
@@ -78,7 +79,7 @@ def prm(loss_fn, learner, *, order, snapshot, parts):
     learn(state, placed) -> (state, batch, metrics), and the jitted step.
   """
   config, shards = learner.config, learner.shards
-  # Of the whole batch, as the reference is scored; and of one minibatch.
+  # One for the whole batch, cut as for the reference's log-probs, and one for a minibatch.
   logps_fn = logps_lib.compiled(config, 1.0, parts, shards)
   part_logps_fn = logps_lib.compiled(config, 1.0, learner.microbatches, shards)
 
@@ -121,9 +122,9 @@ def prm_head(learner):
   """The update of a PRM with a head: cross-entropy of its log-odds at the ends of steps.
 
   Returns:
-    learn(state, placed) -> (state, batch, metrics), and the jitted step. The column
-    labels_BT of the batch is in [0, 1] on the last token of each step, NaN elsewhere; the
-    rollouts have a token appended to each completion (`padding.append`).
+    learn(state, placed) -> (state, batch, metrics), and the jitted step. The batch's column
+    labels_BT is in [0, 1] on the last token of each step and NaN elsewhere. The rollouts have
+    a token appended to each completion (`padding.append`).
   """
   def loss(params, part):
     rollouts, batch, plan = part
@@ -145,8 +146,10 @@ def prm_head(learner):
 
 
 def value(learner, *, clip):
-  """The value model's regression on the returns; `clip` is value.clip.
+  """The value model's regression on the returns.
 
+  Args:
+    clip: value.clip.
   Returns:
     learn(state, placed, step) -> (state, metrics), and the jitted step.
   """
@@ -176,34 +179,35 @@ def value(learner, *, clip):
 
 @dataclasses.dataclass(frozen=True)
 class PolicyLoss:
-  """Options of the policy's loss that are not those of a method."""
+  """Options of the policy's loss that do not belong to a method."""
   aggregation: str          # one of aggregate.MODES
-  max_tokens: int           # the constant length of aggregate's "constant" modes
+  max_tokens: int           # the length that the "constant" modes of aggregate divide by
   entropy_coef: float = 0.0
   auxiliary_coef: float = 0.0
   kl_kind: str = "k3"
 
 
 def policy_loss(methods, options):
-  """(scored, kl_coef_B, whole) -> (Weighted, metrics): policy loss, entropy bonus, KL.
+  """Returns a function (batch, kl_coef_B, whole) -> (Weighted, metrics): the policy's loss.
 
     (rollout correction) * loss(token weight * advantages) + entropy bonus + KL
 
-  under one aggregation, and learner.auxiliary. `scored` has the log-probs and entropy of
-  the policy being updated, `whole` what `policy_whole` says of the minibatch that it is a
-  part of; empty or None: it is all of it.
+  These terms are aggregated together; the loss of learner.auxiliary is added to the result.
+  `batch` has the log-probs and entropy of the policy being updated. `whole` is the result of
+  `policy_whole` for the minibatch that `batch` is a part of; if it is empty or None, `batch`
+  is the whole minibatch.
   """
   whole_of = policy_whole(methods, options)
 
-  def loss(scored, kl_coef_B, whole=None):
-    scored = _read(scored)
-    if not whole: whole = whole_of(jax.lax.stop_gradient(scored))
-    logps_BT, entropy_BT, learn_BT = scored.logps_BT, scored.entropy_BT, scored.learn_BT
-    metrics = diagnostics.policy(scored)
-    scored = _weighted(scored, whole)
+  def loss(batch, kl_coef_B, whole=None):
+    batch = _read(batch)
+    if not whole: whole = whole_of(jax.lax.stop_gradient(batch))
+    logps_BT, entropy_BT, learn_BT = batch.logps_BT, batch.entropy_BT, batch.learn_BT
+    metrics = diagnostics.policy(batch)
+    batch = _weighted(batch, whole)
     def value_of(name):
-      value, found = resolve.measured(getattr(methods, name)(scored, **whole[name]))
-      metrics.update(diagnostics.means(found, learn_BT))
+      value, own_metrics = resolve.measured(getattr(methods, name)(batch, **whole[name]))
+      metrics.update(diagnostics.means(own_metrics, learn_BT))
       return value
     loss_BT = value_of("policy")
     if methods.rollout_correction:
@@ -213,12 +217,12 @@ def policy_loss(methods, options):
     if options.entropy_coef:
       loss_BT = loss_BT + entropy.bonus(entropy_BT, learn_BT, coef=options.entropy_coef)
     if methods.has_kl_loss:
-      kl_BT = divergence.estimate(logps_BT, scored.ref_logps_BT, learn_BT,
+      kl_BT = divergence.estimate(logps_BT, batch.ref_logps_BT, learn_BT,
                                   kind=options.kl_kind)
       loss_BT = loss_BT + kl_coef_B[:, None] * kl_BT
-    if "ref_logps_BT" in scored:
+    if "ref_logps_BT" in batch:
       metrics["kl_ref"] = diagnostics.token_mean(
-          logps_BT - scored.ref_logps_BT, learn_BT)
+          logps_BT - batch.ref_logps_BT, learn_BT)
     total = aggregate.aggregate(loss_BT, learn_BT, mode=options.aggregation,
                                 length=options.max_tokens)
     if methods.auxiliary:
@@ -231,69 +235,72 @@ def policy_loss(methods, options):
 
 
 def policy_whole(methods, options):
-  """The Batch of a whole minibatch -> what its microbatches cannot know, on its rows.
+  """Returns a function of a minibatch's Batch that computes what microbatches cannot.
 
-    policy, behaviour, auxiliary   {argument: rows} that the method asks for
-    token_weight_BT                of learner.token_weight
-    auxiliary_B                    what learner.auxiliary's sum is times:
-                                   coef (weight of the policy's loss) / (weight of its own)
+  Its result has one row for each row of the minibatch:
 
-  With the last, both losses are means of their own.
+    policy, rollout_correction, auxiliary   {argument: rows} that the method asks for
+    token_weight_BT    weights of learner.token_weight
+    auxiliary_B        factor of learner.auxiliary's sum:
+                       coef (weight of the policy's loss) / (weight of the auxiliary loss)
+
+  With this factor each of the two losses is a mean with its own weight.
   """
-  def whole_of(scored):
-    scored, whole = _read(scored), {}
-    if methods.token_weight: whole["token_weight_BT"] = methods.token_weight(scored)
-    scored = _weighted(scored, whole)
+  def whole_of(batch):
+    batch, whole = _read(batch), {}
+    if methods.token_weight: whole["token_weight_BT"] = methods.token_weight(batch)
+    batch = _weighted(batch, whole)
     for name in ("policy", "rollout_correction", "auxiliary"):
-      whole[name] = _statistics(getattr(methods, name), scored)
+      whole[name] = _statistics(getattr(methods, name), batch)
     if methods.auxiliary:
-      zeros_BT = jnp.zeros(scored.action_BT.shape)  # Weights need no network.
-      own = aggregate.aggregate(zeros_BT, scored.learn_BT, mode=options.aggregation).weight
-      other = resolve.measured(methods.auxiliary(scored.replace(
+      zeros_BT = jnp.zeros(batch.action_BT.shape)  # The weights do not depend on log-probs.
+      own = aggregate.aggregate(zeros_BT, batch.learn_BT, mode=options.aggregation).weight
+      other = resolve.measured(methods.auxiliary(batch.replace(
           logps_BT=zeros_BT, self_logps_B=zeros_BT[:, 0]), **whole["auxiliary"]))[0].weight
       divided = lambda weight: jnp.where(weight > 0, weight, 1)
       whole["auxiliary_B"] = jnp.full_like(
-          scored.outcome_B, options.auxiliary_coef * divided(own) / divided(other))
+          batch.outcome_B, options.auxiliary_coef * divided(own) / divided(other))
     return whole
 
   return whole_of
 
 
-def _read(scored):
-  """Batch as losses read it: with the policy's log-probs before the update.
+def _read(batch):
+  """The Batch as losses read it: with the policy's log-probs before the update.
 
-  Without old_logps_BT the batch has one optimizer step, whose own log-probs are those
-  before the update: every ratio is 1 and a forward pass is saved.
+  A batch without old_logps_BT has one optimizer step. Its own log-probs are then those before
+  the update: every ratio is 1, and a forward pass is saved.
   """
-  if "old_logps_BT" in scored or "logps_BT" not in scored: return scored
-  return scored.replace(old_logps_BT=jax.lax.stop_gradient(scored.logps_BT))
+  if "old_logps_BT" in batch or "logps_BT" not in batch: return batch
+  return batch.replace(old_logps_BT=jax.lax.stop_gradient(batch.logps_BT))
 
 
-def _weighted(scored, whole):
-  """Batch with the token weights of policy_whole, if any, in its advantages."""
-  if "token_weight_BT" not in whole: return scored
-  return scored.replace(advantages_BT=whole["token_weight_BT"] * scored.advantages_BT)
+def _weighted(batch, whole):
+  """The Batch with its advantages multiplied by the token weights of policy_whole, if any."""
+  if "token_weight_BT" not in whole: return batch
+  return batch.replace(advantages_BT=whole["token_weight_BT"] * batch.advantages_BT)
 
 
-def _statistics(method, scored):
-  """{argument: rows} that a method asks for of the whole minibatch, see resolve.whole."""
-  return {name: fn(scored) for name, fn in method.whole.items()} if method else {}
+def _statistics(method, batch):
+  """{argument: rows}: a method's statistics of the whole minibatch, see resolve.whole."""
+  return {name: fn(batch) for name, fn in method.whole.items()} if method else {}
 
 
 def _asks(fields, *methods):
-  """Does a method ask for a statistic that reads one of these fields of Batch?"""
+  """Whether any method has a minibatch statistic that reads one of these fields of Batch."""
   return any(f in fields for method in methods if method
              for fn in method.whole.values() for f in fn.fields)
 
 
 def _before(forward, whole_of, asks, learner):
-  """(params, part) -> the part with whole_of(batch) as its last entry, for learner.step.
+  """Returns (params, part) -> the part with whole_of(batch) as its last entry.
 
-  The entry is {} if the part is not cut: the loss sees all of it.
+  It is the argument `before` of `learner.step.make`. The entry is {} if there is one
+  microbatch, because the loss then sees the whole minibatch.
 
   Args:
     forward: (params, rollouts, batch, plan) -> {field: rows} of the model.
-    asks: does whole_of read these fields? If so they are computed, one more pass.
+    asks: whether whole_of reads these fields; they then take one more forward pass.
   """
   def before(params, part):
     rollouts, batch, *_, plan = part
@@ -310,9 +317,9 @@ def policy(methods, learner, options, *, temperature, statistics=(), token_id=No
   """The policy's update by `policy_loss`.
 
   Args:
-    temperature: of sampling.
-    statistics: (field, spec) of what the loss reads of whole distributions.
-    token_id: of likelihood.token, for auxiliary.last_token.
+    temperature: the sampling temperature.
+    statistics: (field, spec) of each distribution statistic that the loss reads.
+    token_id: id of likelihood.token, for auxiliary.last_token.
   Returns:
     learn(state, placed, step) -> (state, batch, metrics), and the jitted step.
   """
@@ -330,7 +337,7 @@ def policy(methods, learner, options, *, temperature, statistics=(), token_id=No
         completion_width=rollouts.sampler_logps_BT.shape[1], temperature=temperature,
         statistics=specs, plan=plan)))
     if not asks_self: return given
-    # The token after the completion, at temperature 1 but for the normaliser.
+    # The token after the completion, at temperature 1 except for the normaliser.
     self_logps_B = temperature * jnp.take_along_axis(
         given["logps_BT"], rollouts.completion_len_B[:, None] - 1, axis=1, mode="clip")[:, 0]
     return dict({k: x[:, :batch.action_BT.shape[1]] for k, x in given.items()},
@@ -362,22 +369,24 @@ def policy(methods, learner, options, *, temperature, statistics=(), token_id=No
 
 @dataclasses.dataclass(frozen=True)
 class Moves:
-  """What moves beside the models from one RL iteration to the next: see rollouts.sync_every
-  and the section kl of the config."""
+  """Options of what changes between RL iterations in addition to the models.
+
+  See rollouts.sync_every and the section kl of the config.
+  """
   sampler_every: int = 1
   reference_every: int = 0
   reference_mix: float = 1.0
   resets_optimizer: bool = False
   kl_target: float | None = None
   kl_horizon: float = 0.0
-  completions: int = 0      # of a step, P * G
+  completions: int = 0      # completions per step, P * G
 
 
 def end_step(moves, mesh, optimizer_):
-  """(state, metrics) -> the state of the next step.
+  """Returns a function (state, metrics) -> the state of the next step.
 
-  The KL's coefficient, the running spread of rewards, and after so many iterations the
-  sampler's copy of the policy and the policy's reference.
+  It updates the KL coefficient and the running spread of rewards in each iteration, and at
+  their intervals the sampler's copy of the policy and the policy's reference.
   """
   def kl_coef(state, metrics):
     if moves.kl_target is None: return state.kl_coef
@@ -400,6 +409,6 @@ def end_step(moves, mesh, optimizer_):
 
 
 def _mean(prefix, metrics):
-  """Mean over the optimizer steps of an iteration."""
+  """The mean of each metric over the optimizer steps of an iteration."""
   return {f"{prefix}/{k}": sum(m[k] for m in metrics) / len(metrics)
           for k in metrics[0]}
