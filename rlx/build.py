@@ -1,9 +1,9 @@
-"""Config -> functions, once, at startup.
+"""Turns a config into functions, once, at startup.
 
 `build(config)` checks the config before anything compiles and returns a `Run`:
 the stages as functions of the state and the records, with all options bound.
-What a config may say is in `config_validation.py`; what is computed of a batch, and how
-models learn from it, is in the folder `loops`.
+`config_validation.py` defines which configs are valid. The folder `loops` computes the fields
+of a batch and updates the models.
 """
 import dataclasses
 import functools
@@ -52,17 +52,17 @@ from rlx.verifiers import pool
 class Sampling:
   """Completions of the policy, for training and for evaluation."""
   encode: Callable             # prompts -> tokens_PX, prompt_len_P, prompt_P
-  lay_out: Callable            # params -> weights as decoding reads them, once a policy
+  lay_out: Callable            # params -> weights as decoding reads them, once per policy
   train: Callable              # (params, *encoded, key, factor_T, weights) -> Rollouts
   greedy: Callable             # the same, one completion a prompt
   sampled: Callable            # the same, eval.samples completions a prompt
-  slots: dict                  # {"train", "greedy", "sampled"}: most rows decoded at once; None: all
-  device_bytes: int | None     # from which slots are chosen; None: a device does not say
+  slots: dict                  # {"train", "greedy", "sampled"}: most rows decoded at once, or None
+  device_bytes: int | None     # memory of a device, which limits the slots; None: unknown
 
 
 @dataclasses.dataclass(frozen=True)
 class Loop:
-  """What the RL loop itself reads of a config; see configs/base.py for each key."""
+  """The config values that the RL loop itself reads; see configs/base.py for each key."""
   seed: int
   steps: int
   eval_every: int
@@ -78,8 +78,8 @@ class Loop:
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-  """What a config became: stages as functions of the state and the records, options bound."""
-  config: Any                  # for the tools and for what is recorded; no stage reads it
+  """The built config: stages as functions of the state and the records, with options bound."""
+  config: Any                  # for the tools and the record of the run; no stage reads it
   loop: Loop
   methods: Any                 # methods.Methods
   mesh: Any
@@ -88,12 +88,12 @@ class Run:
   prompts: Any                 # resumable iterator over training prompts; None without them
   eval_prompts: list
   init: Callable               # () -> TrainState
-  shapes: Callable             # () -> the same as shapes on the mesh; allocates nothing
+  shapes: Callable             # () -> TrainState of shapes with shardings; allocates nothing
   sampling: Sampling
   verify: Callable             # (prompts, rollouts) -> outcome_PG
-  pool: Any                    # of verifiers
+  pool: Any                    # verifiers.pool.Pool
   collector: Any               # collect.Collector; None without training prompts
-  annotate: Callable           # (state, Collected) -> Annotated: all that is read on the host
+  annotate: Callable           # (state, Collected) -> Annotated: fields computed on the host
   place: Callable              # Annotated -> Placed: on the mesh
   score: Callable              # (state, Placed) -> Placed with the log-probs that methods read
   advantage: Callable          # (state, Batch) -> (Batch, metrics): rewards, then advantages
@@ -104,21 +104,22 @@ class Run:
   updates: dict                # {"prm", "value", "learner"}: the jitted optimizer steps in them
   end_step: Callable           # (state, metrics) -> the state of the next step
   passes: Any                  # logps.Options
-  planned: list                # Fields that are computed of a batch
+  planned: list                # the Fields that are computed for a batch
 
 
 def build(config, splits=("train", "eval"), recorded=None, learns="policy"):
   """Checks `config` and binds it.
 
   Args:
-    recorded: what `cli.recorded` has of the sittings before. With as many slots as then,
-      a resume draws with the same log-probs to the last bit; None: a run of its own.
-    learns: "policy", or "prm" where a PRM learns of stored completions alone: then only the
-      fields of its loss are computed of a batch.
     splits: which prompts are loaded. Without "train" Run.prompts is None, without
       "eval" Run.eval_prompts is empty.
+    recorded: the result of `cli.recorded` for a run that is resumed. With the recorded number
+      of slots the sampler's log-probs are bitwise those of an uninterrupted run. None: a new
+      run.
+    learns: "policy", or "prm" if only a PRM is trained, on stored completions. Then only the
+      fields of its loss are computed for a batch.
   Raises:
-    ValueError: one line naming the key, the value found and what is allowed.
+    ValueError: one line with the key, its value and what is allowed.
   """
   c = config
   keys.check(c)
@@ -157,7 +158,7 @@ def build(config, splits=("train", "eval"), recorded=None, learns="policy"):
   shapes = functools.partial(shapes_of, c, methods, mesh, optimizers, models, frozen)
   lay_out = layout(model_config, mesh)
   draw = samplers(c, model_config, tokenizer, mesh, lay_out)
-  # Processes must agree; the first one records it.
+  # All processes must use the same value; the first one records it.
   limit = (recorded or {}).get("device_bytes") or hosts.gather(memory.device_bytes(mesh))[0]
   slots_of = functools.partial(
       sampler_slots, c, model_config, mesh,
@@ -209,7 +210,7 @@ def build(config, splits=("train", "eval"), recorded=None, learns="policy"):
 
 
 def device_stages(c, methods, models, mesh, optimizers, *, token_id=None, learns="policy"):
-  """{field of Run: value} of the stages from log-probs to the update; nothing is allocated.
+  """{field of Run: value} for the stages from log-probs to the update; allocates nothing.
 
   Args:
     models: {"policy", "prm"}: DecoderConfig.
@@ -249,7 +250,7 @@ def device_stages(c, methods, models, mesh, optimizers, *, token_id=None, learns
 
 
 def advantage_of(c, methods):
-  """(state, Batch) -> (Batch, metrics): rewards, then advantages, of this config."""
+  """Returns this config's (state, Batch) -> (Batch, metrics): rewards, then advantages."""
   compares = config_validation.compares(c, methods) if c.advantages.whiten else ()
   return advantage.make(methods, whiten=c.advantages.whiten, kl_kind=c.kl.kind,
                         whiten_signal_only=len(compares) == len(methods.estimators))
@@ -264,8 +265,12 @@ def policy_loss_options(c):
 
 
 def statistics(c, methods):
-  """What is read of whole distributions: ((field, spec), ...) of the policy being updated,
-  and of the policy before its update."""
+  """The distribution statistics that methods read.
+
+  Returns:
+    ((field, spec), ...) for the policy being updated, and the same for the policy before its
+    update.
+  """
   declared = methods.declared()
   read = {name for fn in (*methods.readers().values(), methods.auxiliary) if fn
           for name in methods_lib.all_fields(fn)}
@@ -275,20 +280,20 @@ def statistics(c, methods):
 
 
 def optimizer_of(c, name):
-  """AdamW of "learner", "prm", "value" or "sft", for parameters as `model` stores them."""
+  """AdamW for "learner", "prm", "value" or "sft", for parameters in model.param_dtype."""
   epochs = c[name].epochs if name in ("learner", "value") else 1
   minibatches = 1 if name == "sft" else c[name].minibatches
-  found = optimizer.adamw(**c[name].optimizer, updates=epochs * minibatches)
-  if c.model.param_dtype == "float32" or c.lora.rank: return found  # Adapters are float32.
-  return optimizer.over_bfloat16(found, rng.key(c.seed, "rounding", rng.number(name)),
+  adamw = optimizer.adamw(**c[name].optimizer, updates=epochs * minibatches)
+  if c.model.param_dtype == "float32" or c.lora.rank: return adamw  # Adapters are float32.
+  return optimizer.over_bfloat16(adamw, rng.key(c.seed, "rounding", rng.number(name)),
                                  param_update=c.model.param_update)
 
 
 def check_cuts(c, shards):
-  """Of a batch, minibatches, microbatches and devices get whole groups.
+  """Checks that minibatches, microbatches and devices get whole groups of a batch.
 
   Args:
-    shards: devices that rows are spread over.
+    shards: number of devices that rows are spread over.
   Raises:
     ValueError: one line naming the keys.
   """
@@ -329,41 +334,42 @@ def load_model(c, path):
 
 
 def on_rows(config, mesh):
-  """A DecoderConfig whose activations and caches keep to the devices of their rows.
+  """A DecoderConfig whose activations and caches are sharded by rows.
 
-  Left to itself XLA keeps parameters where they are and sends activations around.
+  Without these constraints XLA keeps the parameters in place and transfers activations.
   """
   if sharding.row_shards(mesh) == 1: return config
-  of = lambda *axes: jax.sharding.NamedSharding(
+  by_rows = lambda *axes: jax.sharding.NamedSharding(
       mesh, jax.sharding.PartitionSpec(*sharding.ROWS, *axes))
-  return dataclasses.replace(config, rows=of(), heads=of("tensor"))
+  return dataclasses.replace(config, rows=by_rows(), heads=by_rows("tensor"))
 
 
 def template_of(c):
-  """Prompt -> a text or chat messages, as prompts.template says."""
+  """Returns the function of prompts.template: Prompt -> a text or chat messages."""
   return resolve.bind("prompts.templates", c.prompts.template, "prompts.template")
 
 
 def text_of(c, tokenizer):
-  """Prompt -> what the model reads."""
+  """Returns a function from a Prompt to the text that the model reads."""
   template = template_of(c)
   return lambda p: tokenizer.render(template(p))
 
 
 def note_template(c, tokenizer, prompt):
-  """A line on stderr if a chat template makes more of a dialogue than prompt and reply."""
+  """Prints a line on stderr if the chat template is not prefix-stable."""
   messages = template_of(c)(prompt)
   if isinstance(messages, str) or not hosts.is_first(): return
-  found = {}
-  for reply in chat.PROBES: found |= chat.faults(tokenizer, messages, reply)
-  if found:
+  faults = {}
+  for reply in chat.PROBES: faults |= chat.faults(tokenizer, messages, reply)
+  if faults:
     print("rlx: the chat template is not prefix-stable: "
-          + terminal.line("; ".join(found.values()))
-          + ". Training is on the prompt as it is asked (rlx/io/chat.py).", file=sys.stderr)
+          + terminal.line("; ".join(faults.values()))
+          + ". Training uses the prompt as it is rendered for sampling (rlx/io/chat.py).",
+          file=sys.stderr)
 
 
 def read_prompts(c, split):
-  """The prompts of a split, all there are."""
+  """Returns all prompts of a split."""
   path = c.prompts.dataset
   if isinstance(path, str) and ":" not in path: path = f"datasets.{path}.prompts"
   resolve.lookup("prompts", path, "prompts.dataset")
@@ -373,13 +379,13 @@ def read_prompts(c, split):
 
 
 def load_prompts(c, tokenizer, text, splits=("train", "eval")):
-  """(training prompts, held-out prompts), filtered, with no text in common."""
+  """Returns (training prompts, held-out prompts), filtered and without common texts."""
   def load(split, at_most=None):
-    found = itertools.islice(read_prompts(c, split), at_most)
-    return filters.by_length(filters.unique(list(found)),
+    prompts = itertools.islice(read_prompts(c, split), at_most)
+    return filters.by_length(filters.unique(list(prompts)),
                              lambda p: len(tokenizer.encode(text(p))),
                              c.prompts.max_tokens)
-  # Twice as many rows as held-out prompts are wanted: some are dropped.
+  # Reads twice as many rows as held-out prompts are wanted, because the filters drop some.
   held_out = (load(c.eval.split, 2 * c.eval.prompts)[:c.eval.prompts]
               if "eval" in splits else [])
   train = filters.not_in(load(c.prompts.split), held_out) if "train" in splits else []
@@ -387,13 +393,15 @@ def load_prompts(c, tokenizer, text, splits=("train", "eval")):
 
 
 def check_prompts(c, prompts):
-  """Can verifiers judge the prompts, and does none pass whatever is said? Those that know have
-  `check(prompt)`, which raises a ValueError, and `constant(prompt)`, which says what passes.
+  """Checks that the verifiers support the prompts, and that no constant answer passes them.
+
+  A verifier may have `check(prompt)`, which raises a ValueError, and `constant(prompt)`, which
+  describes an answer that passes whatever the question is.
 
   Raises:
-    ValueError: one line on the first prompt that is not so.
+    ValueError: one line about the first prompt that fails.
   """
-  found = []
+  errors = []
   for p in prompts:
     try:
       for fn in verifiers_of(c, p):
@@ -402,42 +410,42 @@ def check_prompts(c, prompts):
         raise ValueError(f"its tests are passed by {constant}, whatever is asked: add tests, "
                          "leave it out, or take it with verifier.allow_constant=true")
     except ValueError as e:
-      found.append(f"prompt {p.id!r}: {e}")
-  if found:
-    more = f" ({len(found) - 1} more such prompts)" if len(found) > 1 else ""
-    raise ValueError(f"{found[0].rstrip('.')}.{more}")
+      errors.append(f"prompt {p.id!r}: {e}")
+  if errors:
+    more = f" ({len(errors) - 1} more such prompts)" if len(errors) > 1 else ""
+    raise ValueError(f"{errors[0].rstrip('.')}.{more}")
 
 
 def verifiers_of(c, prompt):
-  """The functions that give a completion of a prompt its verdict and its scores."""
+  """The functions that compute the verdict and the scores of a prompt's completions."""
   return [resolve.lookup("verifiers", path, "verifier")
           for path in dict.fromkeys((prompt.verifier, *c.verifier.scores))]
 
 
 def constant_of(c, prompt):
-  """What passes one of its verifiers whatever is asked, in words; None: they know of nothing."""
-  found = (fn.constant(prompt) for fn in verifiers_of(c, prompt) if hasattr(fn, "constant"))
-  return next(filter(None, found), None)
+  """Describes an answer that passes a verifier whatever the question is; None if there is none."""
+  constants = (fn.constant(prompt) for fn in verifiers_of(c, prompt) if hasattr(fn, "constant"))
+  return next(filter(None, constants), None)
 
 
 def _pool(c, prompts):
-  """The pool of verifiers, once it is known to take all that the run will ask."""
-  found = pool.Pool(
+  """Returns the pool of verifiers, after a check that it can run all verifiers of the run."""
+  verifiers = pool.Pool(
       workers=c.verifier.workers, timeout_s=c.verifier.timeout_s, gather=hosts.gather,
       options=dict(
           judge=dict(c.verifier.judge.to_dict(), key=rng.secret(c.seed, "judge")),
           code=dict(unsafe=c.verifier.unsafe, test_s=c.verifier.test_s,
                     test_mb=c.verifier.test_mb, total_s=0.8 * c.verifier.timeout_s)))
-  found.require({p.verifier: f"prompt {p.id!r}" for p in prompts})
-  found.require({path: "verifier.scores" for path in c.verifier.scores})
-  found.require({path: "verifier.steps" for path in [c.verifier.steps] if path is not None})
-  found.require({path: "eval.prm_sets" for path in c.eval.prm_sets
-                 if not path.endswith(".jsonl")})
-  return found
+  verifiers.require({p.verifier: f"prompt {p.id!r}" for p in prompts})
+  verifiers.require({path: "verifier.scores" for path in c.verifier.scores})
+  verifiers.require({path: "verifier.steps" for path in [c.verifier.steps] if path is not None})
+  verifiers.require({path: "eval.prm_sets" for path in c.eval.prm_sets
+                     if not path.endswith(".jsonl")})
+  return verifiers
 
 
 def verifier_of(rows_of, pool_):
-  """(prompts, rollouts) -> outcome_PG, the verdicts of the prompts' verifiers."""
+  """Returns (prompts, rollouts) -> outcome_PG, the verdicts of the prompts' verifiers."""
   def verify(prompts, rollouts):
     rows, texts = rows_of(prompts, rollouts)
     return np.array(_shared(pool_.verify, rows, texts)).reshape(len(prompts), -1)
@@ -449,9 +457,9 @@ FROM_ROLLOUTS = ("action_BT", "sampler_logps_BT", "finish_B")  # Known before an
 
 
 def _rows_of(c, methods, tokenizer, pool_, prompts):
-  """(prompts, rollouts) -> each completion's prompt and text.
+  """Returns (prompts, rollouts) -> each completion's prompt and text.
 
-  The meta of these prompts has the values of the fields that verifiers read by name.
+  The meta of these prompts contains the values of the fields that verifiers read by name.
 
   Raises:
     ValueError: a verifier reads a field that nothing computes on the host.
@@ -467,7 +475,7 @@ def _rows_of(c, methods, tokenizer, pool_, prompts):
                         methods_lib.RESOURCES, methods_lib.setting(c))
   for f in planned:
     if f.where != "host" and f.name not in FROM_ROLLOUTS:
-      raise ValueError(f"a verifier reads {f.name}, which is computed after it.")
+      raise ValueError(f"a verifier reads {f.name}, which is computed after the verdicts.")
   names = [f.name for f in planned if f.axes]
 
   def rows_of(prompts, rollouts):
@@ -484,20 +492,20 @@ def _rows_of(c, methods, tokenizer, pool_, prompts):
   return rows_of
 
 
-def _shared(judge, prompts, texts):
-  """What `judge` says of the texts, in order; each process asks it about its share."""
-  return hosts.shared(lambda rows: list(judge(
+def _shared(verify, prompts, texts):
+  """The verdicts of `verify` on the texts, in order; each process computes its share."""
+  return hosts.shared(lambda rows: list(verify(
       [prompts[i] for i in rows], [texts[i] for i in rows])), len(texts))
 
 
 def _annotate(c, methods, planned, tokenizer, pool_, prompts, rows_of, greedy_outcome):
-  """(state, Collected) -> Annotated."""
-  def judged_by(path, rows): return [dataclasses.replace(p, verifier=path) for p in rows]
+  """Returns a function (state, Collected) -> Annotated."""
+  def verified_by(path, rows): return [dataclasses.replace(p, verifier=path) for p in rows]
   resources = dict(
       tokenizer=tokenizer,
-      verify=lambda path, rows, texts: _shared(pool_.verify, judged_by(path, rows), texts),
+      verify=lambda path, rows, texts: _shared(pool_.verify, verified_by(path, rows), texts),
       verify_steps=lambda path, rows, texts: _shared(
-          pool_.verify_steps, judged_by(path, rows), texts))
+          pool_.verify_steps, verified_by(path, rows), texts))
   if any("answer_ids" in f.reads for f in planned):
     resources["answer_ids"] = _answer_ids(c, tokenizer, prompts)
   run = annotate.annotator(planned, methods_lib.field_options(c), group=c.rollouts.per_prompt,
@@ -515,7 +523,7 @@ def _annotate(c, methods, planned, tokenizer, pool_, prompts, rows_of, greedy_ou
 
 
 def _demonstrate(c, tokenizer, prompt, prompts):
-  """(prompts, rollouts) -> rollouts whose groups end with the prompt's demonstration.
+  """Returns (prompts, rollouts) -> rollouts whose groups end with the prompt's demonstration.
 
   Raises:
     ValueError: a demonstration is longer than rollouts.max_tokens.
@@ -523,20 +531,20 @@ def _demonstrate(c, tokenizer, prompt, prompts):
   if c.rollouts.demonstration.name is None: return lambda prompts, rollouts: rollouts
   written = resolve.bind("prompts.datasets", c.rollouts.demonstration,
                          "rollouts.demonstration")
-  found = {}
+  ids_of = {}
   for p in prompts:
     draw = np.random.default_rng([c.seed, rng.number(p.id)])
-    found[p.id] = ids = tokenizer.pair(prompt(p), written(p, draw))[1] + [tokenizer.end_id]
+    ids_of[p.id] = ids = tokenizer.pair(prompt(p), written(p, draw))[1] + [tokenizer.end_id]
     if len(ids) > c.rollouts.max_tokens:
       raise ValueError(f"rollouts.max_tokens={c.rollouts.max_tokens}: the demonstration "
                        f"of {p.id!r} has {len(ids)} tokens.")
   eos = records.FINISH.index("eos")
   return lambda prompts, rollouts: padding.put_last(
-      rollouts, [found[p.id] for p in prompts], eos)
+      rollouts, [ids_of[p.id] for p in prompts], eos)
 
 
 def _greedy_outcome(c, draw, encode, verify):
-  """(state, prompts) -> the verdict of each prompt's greedy completion under the policy."""
+  """Returns (state, prompts) -> verdicts of the policy's greedy completions of the prompts."""
   sample, seed = draw(1, dict(temperature=0.0), None), c.seed
 
   def greedy_outcome(state, prompts):
@@ -548,7 +556,7 @@ def _greedy_outcome(c, draw, encode, verify):
 
 
 def _answer_ids(c, tokenizer, prompts):
-  """Prompt -> token ids of its reference answer.
+  """Returns a function from a Prompt to the token ids of its reference answer.
 
   Raises:
     ValueError: an answer is empty or longer than likelihood.max_tokens.
@@ -565,10 +573,10 @@ def _answer_ids(c, tokenizer, prompts):
 
 
 def token_id(c, tokenizer):
-  """The id of likelihood.token; None without one.
+  """The id of likelihood.token; None if no token is configured.
 
   Raises:
-    ValueError: it is no token of the vocabulary.
+    ValueError: the token is not in the vocabulary.
   """
   token = c.likelihood.token
   if token is not None and token not in tokenizer.vocabulary:
@@ -577,46 +585,46 @@ def token_id(c, tokenizer):
 
 
 def trained(c):
-  """Prompts of a batch whose completions are sampled: all but those rehearsed."""
+  """Number of prompts of a batch whose completions are sampled: all but the rehearsed ones."""
   return c.prompts.per_step - c.rollouts.rehearsal
 
 
 def draw_size(c):
-  """Prompts sampled per draw."""
+  """Number of prompts sampled per draw."""
   return int(round(trained(c) * c.rollouts.oversample))
 
 
 def first_pass(c):
-  """Completions of a prompt before rollouts.budget says how many more."""
+  """Completions of a prompt in the first pass; rollouts.budget may add others."""
   return c.rollouts.budget.first if c.rollouts.budget.name else c.rollouts.per_prompt
 
 
 def sampler_slots(c, model_config, mesh, bytes_free, prompts, group):
-  """The most rows of a draw that are decoded at once; None: all of them.
+  """The largest number of rows of a draw that are decoded at once; None: all of them.
 
   Args:
-    bytes_free: of a device, beside what the state holds; None: it does not say.
-    prompts, group: of the draw, P and G.
+    prompts, group: P and G of the draw.
+    bytes_free: memory of a device that the state does not use; None: unknown.
   """
   if sharding.row_shards(mesh) > 1: return None  # Rows stay where they are.
   if c.rollouts.slots is not None: return max(c.rollouts.slots // group, 1) * group
-  # A row may come to hold a copy of its prompt, and its cache grows by chunks.
+  # A row may need its own copy of its prompt's cache, and its cache grows by chunks.
   tokens = c.prompts.max_tokens + c.rollouts.max_tokens + c.rollouts.chunk
   return slots.that_fit(prompts * group, group,
                         tokens * size.kv_bytes_per_token(model_config), bytes_free)
 
 
 def layout(config, mesh):
-  """params -> the decoder's weights: whole on every device but for the tensor axis.
+  """Returns params -> the decoder's weights, replicated except over the tensor axis.
 
-  Trained parameters are spread over fsdp; a decode step multiplies few rows and would
-  gather all of them for each token.
+  Trained parameters are sharded over fsdp. A decode step multiplies few rows and would gather
+  all parameters for each token.
   """
   return jax.jit(lambda params: sharding.gathered(decode.lay_out(params, config), mesh))
 
 
 def samplers(c, model_config, tokenizer, mesh, lay_out):
-  """(completions per prompt, decoding rule, slots) -> sample, see `sampler.make`."""
+  """Returns (completions per prompt, decoding rule, slots) -> sample, see `sampler.make`."""
   def draw(group, rule, slots_):
     return sampler.make(
         model_config, lay_out=lay_out, group=group, max_tokens=c.rollouts.max_tokens,
@@ -628,10 +636,10 @@ def samplers(c, model_config, tokenizer, mesh, lay_out):
 
 
 def freeze(c, params):
-  """Parameters that only forward passes read, in model.frozen_dtype.
+  """Casts parameters that only forward passes read to model.frozen_dtype.
 
-  Norm scales stay as they are: a pass multiplies by them in float32, everything
-  else it casts to model.dtype first. So the log-probs are the same bits.
+  Norm scales keep their dtype, because a forward pass multiplies by them in float32 and casts
+  all other parameters to model.dtype first. The log-probs are therefore bitwise the same.
   """
   if c.model.frozen_dtype is None: return params
   return jax.tree.map_with_path(
@@ -640,7 +648,7 @@ def freeze(c, params):
 
 
 def shapes_of(c, methods, mesh, optimizers, models, frozen):
-  """What `_init` returns, as shapes with shardings."""
+  """The result of `_init` as shapes with shardings."""
   def init(params, frozen):
     return _init(c, methods, mesh, optimizers,
                  {name: (models[name][0], p) for name, p in params.items()}, frozen)
@@ -649,10 +657,10 @@ def shapes_of(c, methods, mesh, optimizers, models, frozen):
 
 
 def _init(c, methods, mesh, optimizers, models, frozen):
-  """The state before the first step. Models start from copies: all are donated.
+  """The state before the first step. It has copies of the models, because steps donate it.
 
-  With adapters the references are the adapters of the start, which add nothing:
-  the same program runs over PRM and reference, so that equal is exactly equal.
+  With adapters, the references are the initial adapters, whose output is 0. The same program
+  then runs for the PRM and its reference, so that equal weights give exactly equal log-probs.
   """
   def copy(params):
     return sharding.place(params, mesh, copies=True)
@@ -664,7 +672,8 @@ def _init(c, methods, mesh, optimizers, models, frozen):
                              frozen=None if frozen is None else copy(frozen))
   has_prm = methods.needs("prm_logps_BT")
   is_frozen = has_prm and c.prm.reference == "frozen"
-  is_asked = any(methods.needs(f) for f in ("answer_mask_BM", "answer_logps_BM")) and c.likelihood.model == "reference"
+  is_asked = c.likelihood.model == "reference" and any(
+      methods.needs(f) for f in ("answer_mask_BM", "answer_logps_BM"))
   has_policy_ref = methods.needs("ref_logps_BT")
   if has_policy_ref and c.kl.sync_every:
     state = state.replace(kl_reference=copy(models["policy"][1]))

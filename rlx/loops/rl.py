@@ -1,9 +1,9 @@
-"""The RL loop: PRIME and everything that fits its stages.
+"""The RL loop: sampling, verification, rewards, advantages and updates.
 
-  python -m rlx.train --config=configs/quickstart.py --workdir=/tmp/rlx/quickstart
+  rlx train quickstart workdir=/tmp/rlx/quickstart
 
-Run again with the same workdir to resume, also after a kill or SIGTERM. Any key of the
-config can be set: `--config.learner.optimizer.lr=1e-4`.
+The same command with the same workdir resumes the run, also after SIGTERM or SIGKILL. Every
+key of the config can be set, as in `learner.optimizer.lr=1e-4`.
 """
 import contextlib
 import dataclasses
@@ -29,11 +29,11 @@ from rlx.tools import preflight
 
 
 def train(config, workdir):
-  """Trains to config.steps, or on from the workdir's newest checkpoint.
+  """Trains to config.steps, starting from the workdir's newest checkpoint if there is one.
 
   Returns:
-    the summary, which is also in <workdir>/summary.json; None if SIGTERM came before
-    the last step, after which the same call goes on.
+    the summary, which is also written to <workdir>/summary.json; None if SIGTERM stopped the
+    run before the last step. The same call then resumes it.
   """
   if config.train_prm.labels is not None:
     raise ValueError(f"train_prm.labels={config.train_prm.labels!r}: None; the rewards of "
@@ -45,15 +45,15 @@ def train(config, workdir):
 
 @dataclasses.dataclass
 class HostState:
-  """What a run keeps on the host beside the TrainState; saved with every checkpoint."""
+  """The state of a run that is kept on the host; saved with every checkpoint."""
   before: dict | None = None       # held-out accuracy before training
-  buffer: list = dataclasses.field(default_factory=list)  # prompt ids that passed the filter and wait
-  stuck: int = 0                   # updates in a row without a finite gradient
-  seconds: float | None = None     # of all sittings, up to the last checkpoint
-  seconds_before: float | None = None  # of the sittings before this one
+  buffer: list = dataclasses.field(default_factory=list)  # ids of prompts for the next step
+  stuck: int = 0                   # consecutive updates without a finite loss and gradient
+  seconds: float | None = None     # run time up to the last checkpoint, restarts included
+  seconds_before: float | None = None  # run time before the last restart
   rehearsed: dict | None = None    # prompt id -> token ids, see collect.solved
   prompts: dict | None = None      # state of the prompt iterator
-  training_tokens: int = 0         # of completions that a PRM learned of (loops/train_prm.py)
+  training_tokens: int = 0         # tokens that a PRM was trained on (loops/train_prm.py)
 
 
 def _train(config, workdir, clock, notice):
@@ -89,7 +89,7 @@ def _train(config, workdir, clock, notice):
     is_last = (step + 1 == loop.steps or hosts.any_of(notice.is_given)
                or host.stuck >= loop.max_skipped)
     if is_due(step + 1, loop.checkpoint_every) or is_last:
-      writer.flush()  # Lines before the checkpoint are not written again.
+      writer.flush()  # A resumed run does not write the lines before its checkpoint again.
       host.seconds = clock.total(host.seconds_before)
       save(run, checkpoints, state, host)
     bar.show(writer.last)
@@ -116,7 +116,7 @@ def iteration(run, state, host, step, clock):
   state, batch, policy_metrics = run.learn_policy(state, placed, step)
   clock.lap("policy", state.policy)
   metrics |= prm_metrics | reward_metrics | value_metrics | policy_metrics
-  state = run.end_step(state, metrics)                   # KL coefficient, stale copies
+  state = run.end_step(state, metrics)                   # KL coefficient, copies of the policy
   return state, annotated, batch, metrics
 
 
@@ -136,17 +136,17 @@ def evaluate(run, state, stream, repeats, which=("greedy", "sampled")):
 
 
 def completion_rows(run, annotated, batch):
-  """The first completions of the batch as readable rows, with their rewards."""
+  """The first completions of the batch as rows of a table, with their rewards."""
   rollouts, n = annotated.rollouts, run.loop.completions
-  x, scored = rollouts.prompt_width, hosts.fetch(batch)
+  x, batch = rollouts.prompt_width, hosts.fetch(batch)
   completions = padding.completions(rollouts)[:n]
   prompts = [run.tokenizer.decode(ids[x - k:x]) for ids, k in zip(
       rollouts.tokens_BS[:n], rollouts.prompt_len_B)]
-  process_BT = (scored.prm_logps_BT - scored.prm_ref_logps_BT if "prm_logps_BT" in scored
+  process_BT = (batch.prm_logps_BT - batch.prm_ref_logps_BT if "prm_logps_BT" in batch
                 else None)
   rows = []
   for b, (prompt, ids) in enumerate(zip(prompts, completions)):
-    mask_T, verdict = scored.action_BT[b], float(scored.outcome_B[b])
+    mask_T, verdict = batch.action_BT[b], float(batch.outcome_B[b])
     rows.append(dict(
         prompt=prompt, completion=run.tokenizer.decode(ids),
         verdict=None if np.isnan(verdict) else verdict,
@@ -154,31 +154,31 @@ def completion_rows(run, annotated, batch):
         tokens=run.tokenizer.pieces(ids),
         log_ratio=None if process_BT is None else
         process_BT[b][mask_T].astype(float).round(4).tolist(),
-        beta=None if process_BT is None else round(float(scored.prm_beta_B[0]), 6),
-        advantages=scored.advantages_BT[b][mask_T].astype(float).round(4).tolist()))
+        beta=None if process_BT is None else round(float(batch.prm_beta_B[0]), 6),
+        advantages=batch.advantages_BT[b][mask_T].astype(float).round(4).tolist()))
   return rows
 
 
 def restore(run, checkpoints):
-  """(state, host): the newest checkpoint's, or the start's."""
+  """(state, host) of the newest checkpoint; initial ones if there is no checkpoint."""
   state = run.init()
   host = HostState()
   if checkpoints.latest is not None:
-    kept = state
+    initial = state
     state, saved = checkpoints.restore(_saved(state))
-    # One written by an earlier version may lack entries.
+    # A checkpoint of an earlier version may lack entries.
     host = HostState(**{f.name: saved[f.name] for f in dataclasses.fields(HostState)
                         if f.name in saved})
-    state = state.replace(reference=kept.reference, prm_reference=kept.prm_reference,
-                          frozen=kept.frozen)
+    state = state.replace(reference=initial.reference, prm_reference=initial.prm_reference,
+                          frozen=initial.frozen)
     if run.prompts is not None: run.prompts.restore(host.prompts)
-    if host.stuck >= run.loop.max_skipped: host.stuck = 0  # Tried anew.
+    if host.stuck >= run.loop.max_skipped: host.stuck = 0  # The resumed run tries again.
   host.seconds_before = host.seconds
   return state, host
 
 
 def save(run, checkpoints, state, host):
-  """State and host state of this step. References that do not change are not saved."""
+  """Saves the state and the host state, without references that do not change."""
   host.prompts = None if run.prompts is None else run.prompts.state()
   checkpoints.save(state.step, _saved(state), dataclasses.asdict(host))
 
@@ -188,34 +188,34 @@ def _saved(state):
 
 
 def is_skipped(metrics):
-  """Was an update left out because its loss or gradient was not finite?"""
+  """Whether an update was skipped because its loss or gradient was not finite."""
   counts = hosts.fetch({k: v for k, v in metrics.items() if k.endswith("/nonfinite")})
   return any(v > 0 for v in counts.values())
 
 
 def refuse_stuck(run, workdir, annotated, batch):
-  """Ends a run whose updates stay non-finite; the last batch is written to a file."""
+  """Ends a run whose updates stay non-finite and writes the last batch to a file."""
   fields = {f"rollouts.{f.name}": getattr(annotated.rollouts, f.name)
             for f in dataclasses.fields(annotated.rollouts)}
   fields |= {f"batch.{name}": x for name, x in hosts.fetch(batch.columns).items()}
   path = workdir / "stuck.npz"
   if hosts.is_first():
     np.savez(path, **{k: v for k, v in fields.items() if v is not None})
-  raise ValueError(f"learner.max_skipped={run.loop.max_skipped}: that many updates "
-                   f"in a row had a loss or gradient that is not finite. {path} has the last "
-                   "batch, the checkpoint parameters as they were before; lower "
-                   "learner.optimizer.lr or look at metrics.jsonl.")
+  raise ValueError(f"learner.max_skipped={run.loop.max_skipped}: that many consecutive updates "
+                   f"had a non-finite loss or gradient. {path} has the last batch, and the "
+                   "checkpoint has the parameters before these updates; lower "
+                   "learner.optimizer.lr or inspect metrics.jsonl.")
 
 
 def finish(run, state, host, workdir, clock):
-  """Evaluates, writes summary.json and curves.png, prints what they say."""
+  """Evaluates the policy, writes summary.json and curves.png, and prints a summary."""
   after = host.before
   if run.loop.steps:
     after = evaluate(run, state, "final", run.loop.final_samples)
     clock.lap("eval")
   accuracies = [l["prm/accuracy"] for l in io_metrics.read(workdir) if "prm/accuracy" in l]
   summary = dict(before=host.before, after=after, steps=state.step,
-                 # A mean over steps: one step has few pairs once most answers are right.
+                 # A mean over steps, because one step has few pairs when most answers are right.
                  prm_accuracy=float(np.nanmean(accuracies[-10:])) if accuracies else None,
                  seed=run.loop.seed, seconds=clock.total(host.seconds_before))
   if hosts.is_first():
@@ -226,6 +226,7 @@ def finish(run, state, host, workdir, clock):
 
 
 def is_due(step, every):
+  """Whether something that happens at multiples of `every` steps happens now; 0 is never."""
   return bool(every) and step % every == 0
 
 

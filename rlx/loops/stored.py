@@ -1,15 +1,15 @@
-"""Completions on disk: sampled and judged, their steps labelled, read as batches.
+"""Completions on disk: samples and verifies them, labels their steps, and reads batches.
 
 A row of a file is one completion:
 
-  prompt      what the model reads; or `question`, which prompts.template makes it of
+  prompt      the text that the model reads; or `question`, to which prompts.template is applied
   completion  its text
-  verdict     in [0, 1]; null = could not tell
-  group       rows with the same one belong together; without it, those of one prompt
-  finish      eos, stop or length; without it eos, which a token of its own says
-  values      after each step, the share of right ones of completions sampled there
-  sampled     tokens sampled for the row, those behind `values` included
-  label       the first wrong step, -1 for none; only to judge a PRM by
+  verdict     in [0, 1]; null if unknown
+  group       name of the group that the row belongs to; the default is the prompt
+  finish      eos, stop or length; the default is eos, for which an EOS token is added
+  values      for each step, the share of right completions among those sampled after it
+  sampled     number of tokens sampled for the row, including those sampled for `values`
+  label       index of the first wrong step, -1 if all are right; only for evaluation
 """
 import collections
 import dataclasses
@@ -35,23 +35,23 @@ from rlx.rollouts import trajectories
 
 @dataclasses.dataclass(frozen=True)
 class Completion:
-  """A row, encoded."""
+  """A row with its token ids."""
   row: dict
   prompt: list      # token ids
   ids: list         # EOS included
   group: str
-  verdict: float    # NaN = could not tell
-  labels: tuple = ()  # of its steps, see `labelled`
+  verdict: float    # NaN if unknown
+  labels: tuple = ()  # one for each step, see `labelled`
 
 
 def sample(path, run, state, prompts, draw, *, batch, group, stream, verifier=None):
-  """Writes `group` completions of each prompt, with verdicts, as far as they are missing.
+  """Samples `group` completions of each prompt and writes them with their verdicts.
 
   Args:
-    path: the file; one that was left off is completed.
-    draw: of Run, samples `batch` prompts.
-    stream: name of the random draws; they depend on the seed and the prompt alone.
-    verifier: of steps, for `label`; None leaves it out.
+    path: the file; an incomplete file is completed.
+    draw: the sampler, which takes `batch` prompts.
+    stream: name of the random stream; samples depend only on it, the seed and the prompt.
+    verifier: verifier of steps that `label` is computed with; None leaves it out.
   """
   c, text = run.config, build.text_of(run.config, run.tokenizer)
 
@@ -71,22 +71,24 @@ def sample(path, run, state, prompts, draw, *, batch, group, stream, verifier=No
                  finish=records.FINISH[int(f)], sampled=len(ids), label=_number(error))
             for p, t, o, f, ids, error in zip(
                 asked, texts, outcome_B, rollouts.finish_B, completions, label_B)]
-    return rows[:stop - start]  # The last batch was filled up.
+    return rows[:stop - start]  # The last batch has repeated prompts.
 
   _complete(path, len(prompts) * group, batch * group, make)
 
 
 def label(path, run, state, completions):
-  """Writes the rows of completions with `values`, as far as they are missing.
+  """Writes the rows of completions with `values`, Monte Carlo estimates for their steps.
 
-    v_j = share of right ones among train_prm.step_rollouts completions that go on
-          after step j,   the verdict after the last
+    v_j = share of right completions among train_prm.step_rollouts that continue after
+          step j;   the verdict of the completion itself for the last step
+
+  An incomplete file is completed. A value is null if no verdict is known.
 
   Source: Math-Shepherd, Wang et al. 2023, arXiv:2312.08935. Differs from the paper:
-  nothing known. A value is null where no verdict is known.
+  nothing known.
 
   Raises:
-    ValueError: a completion's group is no training prompt.
+    ValueError: a completion's group is not the id of a training prompt.
   """
   c, k = run.config, run.config.train_prm.step_rollouts
   slots = run.sampling.slots["train"]
@@ -98,7 +100,7 @@ def label(path, run, state, completions):
 
   def make(start, stop):
     ends = _columns(completions[start:stop], run)
-    after = [(i, column) for i, found in enumerate(ends, start) for column in found[:-1]]
+    after = [(i, column) for i, columns in enumerate(ends, start) for column in columns[:-1]]
     right, tokens = {}, {}
     for at in range(0, len(after), size):
       some = after[at:at + size]
@@ -132,21 +134,21 @@ def label(path, run, state, completions):
     prompts = run.prompts.by_id([x.group for x in completions])
   except ValueError as e:
     raise ValueError(f"train_prm.labels={c.train_prm.labels!r}: the group of a completion "
-                     f"is the id of its prompt, which has the verifier; {e}") from None
+                     f"must be the id of its prompt, which names the verifier; {e}") from None
   _complete(path, len(completions), size, make)
 
 
 def read(path, run):
-  """The Completions of a file, in its order.
+  """Reads the Completions of a file, in order.
 
   Raises:
-    ValueError: no such file, a row that lacks a field or has one that is none, or a text
-      that is too long; names file and line.
+    ValueError: the file does not exist, a row lacks a field or has an invalid one, or a text
+      is too long; the message names the file and the line.
   """
   c, t, path = run.config, run.tokenizer, pathlib.Path(path)
   if not path.is_file():
     raise ValueError(f"train_prm: no file {path}.")
-  text, found = build.text_of(c, t), []
+  text, completions = build.text_of(c, t), []
   for i, row in io_rows.numbered(path):
     where, prompt = f"{path}:{i}", row.get("prompt")
     if prompt is None and isinstance(row.get("question"), str):
@@ -167,11 +169,11 @@ def read(path, run):
       if not 0 < n <= most:
         raise ValueError(f"{where} has {n} tokens; {key}={most}.")
     verdict = row["verdict"]
-    found.append(Completion(row, *ids, group=str(row.get("group", prompt)),
-                            verdict=math.nan if verdict is None else float(verdict)))
-  if not found:
+    completions.append(Completion(row, *ids, group=str(row.get("group", prompt)),
+                                  verdict=math.nan if verdict is None else float(verdict)))
+  if not completions:
     raise ValueError(f"{path}: no rows.")
-  return found
+  return completions
 
 
 def _is_share(x):
@@ -182,7 +184,7 @@ def _is_whole(x):
   return type(x) is int and 0 <= x < 2**31
 
 
-_ALLOWED = (  # field, is it right, what is
+_ALLOWED = (  # field, whether a value is valid, which values are
     ("verdict", _is_share, "null or 0 to 1"),
     ("values", lambda x: isinstance(x, list) and all(map(_is_share, x)),
      "a list of nulls or 0 to 1"),
@@ -194,16 +196,16 @@ _ALLOWED = (  # field, is it right, what is
 
 
 def labelled(completions, run):
-  """The Completions with labels of train_prm.labels; those with an unknown value are left out.
+  """The Completions with the labels of train_prm.labels, without those with unknown values.
 
   Raises:
-    ValueError: a row has no values, or not one for each step.
+    ValueError: the number of values of a row is not the number of its steps.
   """
-  for x, found in zip(completions, _columns(completions, run)):
+  for x, columns in zip(completions, _columns(completions, run)):
     n = len(x.row.get("values", ()))
-    if n != max(len(found), 1):
+    if n != max(len(columns), 1):
       raise ValueError(f"train_prm.rollouts: {x.row['completion']!r} has {n} values for "
-                       f"{len(found)} steps.")
+                       f"{len(columns)} steps.")
   completions = [x for x in completions if None not in x.row["values"]]
   values_BJ = best_of_n.padded([x.row["values"] for x in completions])
   labels_BJ = np.asarray(step_labels.from_values(
@@ -213,24 +215,25 @@ def labelled(completions, run):
 
 
 def grouped(completions):
-  """Lists of completions of the same group."""
-  found = {}
-  for x in completions: found.setdefault(x.group, []).append(x)
-  return list(found.values())
+  """Returns a list of the completions of each group."""
+  groups = {}
+  for x in completions: groups.setdefault(x.group, []).append(x)
+  return list(groups.values())
 
 
 def cut(groups, size):
-  """The same in parts of at most `size`."""
+  """Splits groups into parts of at most `size` completions."""
   return [group[i:i + size] for group in groups for i in range(0, len(group), size)]
 
 
 def affordable(completions, tokens, *, spread):
-  """The first completions for which at most so many tokens were sampled; None: all.
+  """The first completions for which at most `tokens` tokens were sampled in total.
 
   Args:
-    spread: the first of every group before the second of any.
+    tokens: the limit, or None for no limit.
+    spread: take the first completion of every group before the second of any.
   Raises:
-    ValueError: that is none.
+    ValueError: the first completion exceeds the limit.
   """
   if tokens is None: return completions
   place, seen = [], collections.Counter()
@@ -245,15 +248,15 @@ def affordable(completions, tokens, *, spread):
 
 
 def sampled_tokens(completions):
-  """Tokens that were sampled for them."""
+  """Number of tokens that were sampled for the completions, `values` included."""
   return sum(x.row.get("sampled", len(x.ids)) for x in completions)
 
 
 def batch(groups, step, run):
-  """(rollouts, outcome_B, labels_BT) of a step, numpy; every epoch has an order of its own.
+  """(rollouts, outcome_B, labels_BT) of a step, in numpy; groups are reshuffled every epoch.
 
-  A group with fewer than rollouts.per_prompt rows is filled up with empty ones, which
-  have no verdict and no labels. labels_BT is NaN but at the ends of labelled steps.
+  A group with fewer than rollouts.per_prompt rows is padded with empty rows, which have no
+  verdict and no labels. labels_BT is NaN except at the ends of labelled steps.
   """
   c, n, rows = run.config, len(groups), []
   for i in range(step * c.prompts.per_step, (step + 1) * c.prompts.per_step):
@@ -272,17 +275,17 @@ def batch(groups, step, run):
 
 
 def _columns(completions, run):
-  """For each completion, the columns in which its steps end."""
+  """Returns, for each completion, the columns in which its steps end."""
   return annotations.columns_of_steps([x.ids for x in completions], run.tokenizer,
                                       run.config.rollouts.step_separator)
 
 
 def _complete(path, count, size, make):
-  """Appends to a JSONL file of `count` rows those it lacks: make(start, stop), `size` a time."""
+  """Appends the missing rows to a JSONL file of `count` rows: make(start, stop), by `size`."""
   path = pathlib.Path(path)
   path.parent.mkdir(parents=True, exist_ok=True)
   lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
-  lines = [line for line in lines if line.endswith(b"\n")]  # A kill leaves the last one half.
+  lines = [line for line in lines if line.endswith(b"\n")]  # SIGKILL may cut the last line.
   if len(lines) > count:
     raise ValueError(f"{path} has {len(lines)} rows, this config makes it {count}; remove "
                      "it or use another --workdir.")
@@ -295,7 +298,7 @@ def _complete(path, count, size, make):
 
 
 def _number(x):
-  """As JSON: NaN is null."""
+  """The number as JSON stores it: None, which is null, for NaN."""
   return None if math.isnan(x) else float(x)
 
 
