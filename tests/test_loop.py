@@ -205,7 +205,7 @@ def test_what_the_start_solves_is_rehearsed_and_not_trained(tiny_files):
   one, two = after(run_of(1)), after(run_of(2))
   jax.tree.map(functools.partial(np.testing.assert_allclose, atol=2e-6),
                one.policy, two.policy)
-  with pytest.raises(ValueError, match="rollouts.rehearsal=7: the start solves 0 of 64"):
+  with pytest.raises(ValueError, match="rollouts.rehearsal=7: the initial policy solves only 0"):
     run = with_verify(run_of(1, rollouts__rehearsal=7),
                       lambda prompts, _: np.zeros((len(prompts), 4)))
     collect.solved(run.collector, run.init())

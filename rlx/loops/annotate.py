@@ -1,8 +1,8 @@
 """From rollouts on the host to a batch on devices: annotate, place, compute log-probs.
 
-  annotate   texts, steps, scores and packing plans are read off the host's copy, once
-  place      rollouts and columns go to the devices
-  score      forward passes give the log-probs that methods read
+  annotate   computes texts, steps and scores once, from the rollouts on the host
+  place      transfers rollouts and columns to the devices
+  score      computes the log-probs that methods read, by forward passes
 """
 import dataclasses
 from typing import Any, Callable
@@ -20,10 +20,10 @@ THINNED = records.EXCLUDED.index("thinned")
 
 @dataclasses.dataclass(frozen=True)
 class Annotated:
-  """Rollouts on the host with everything that is read off them there."""
+  """Rollouts on the host with the fields that are computed there."""
   rollouts: records.Rollouts   # numpy
   batch: records.Batch         # numpy
-  values: dict                 # host values without axes that model fields read
+  values: dict                 # host values without axes, which model fields read
 
   def replace(self, **changes):
     return dataclasses.replace(self, **changes)
@@ -31,7 +31,7 @@ class Annotated:
 
 @dataclasses.dataclass(frozen=True)
 class Placed:
-  """The same on devices, and the plans by which models run over it."""
+  """Annotated rollouts on devices, with the packing plans of forward passes over them."""
   rollouts: records.Rollouts
   batch: records.Batch
   plan: Callable               # see logps.planner
@@ -43,7 +43,7 @@ class Placed:
     return dataclasses.replace(self, **changes)
 
   def append(self, token_id):
-    """The same with this token after every completion, in a column more."""
+    """Returns a copy with this token after every completion, in one more column."""
     return self.placer.place_rollouts(self, padding.append(self.host, token_id))
 
 
@@ -59,7 +59,7 @@ class Placer:
                   annotated.values, annotated.rollouts, self)
 
   def place_rollouts(self, placed, rollouts):
-    """`placed` over other rollouts, numpy; its columns stay."""
+    """Returns `placed` with other rollouts (numpy) and the same columns."""
     return placed.replace(rollouts=sharding.place_rows(rollouts, self.mesh), host=rollouts,
                           plan=logps.planner(rollouts, self.mesh, pack=self.pack))
 
@@ -74,15 +74,15 @@ def columns(rollouts, outcome_B, excluded_B=None):
 
 
 def annotator(planned, options, *, select, group, rows_of, resources):
-  """annotate(prompts, rollouts, outcome_B, excluded_B=None, **more) -> Annotated.
+  """Returns annotate(prompts, rollouts, outcome_B, excluded_B=None, **more) -> Annotated.
 
   Args:
     planned: Fields of `fields.plan`.
     options: (Field) -> {keyword: value} of its producer.
-    select: Batch -> keep_PG, which completions of a group learn (rollouts.select_completions).
+    select: Batch -> keep_PG, the completions to train on (rollouts.select_completions).
     group: G.
     rows_of: (prompts, rollouts) -> each completion's prompt and text.
-    resources: {name: value} that producers read; `more` adds those of the step.
+    resources: {name: value} that producers read; `more` has those of the step.
   """
   def annotate(prompts, rollouts, outcome_B, excluded_B=None, **more):
     given = columns(rollouts, outcome_B, excluded_B)
@@ -102,7 +102,7 @@ def annotator(planned, options, *, select, group, rows_of, resources):
 
 
 def scorer(planned, options, pass_options):
-  """score(state, placed) -> placed with the columns of the model fields."""
+  """Returns score(state, placed) -> placed with the columns of the model fields."""
   def score(state, placed):
     passes = logps.Passes(pass_options, state, placed.rollouts.rows(), placed.plan)
     values = fields.compute(planned, "model", dict(

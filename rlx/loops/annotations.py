@@ -1,10 +1,11 @@
-"""Host fields of a batch: what is read off its texts and token ids, in numpy.
+"""Host fields of a batch, which are computed from its texts and token ids, in numpy.
 
-Each producer runs at most once a step, before the batch is placed on devices, and only if a
-method reads its field (core/fields.py). Resources that the loop passes: `tokenizer`,
-`rollouts` (numpy), `prompts` and `texts` (one a row), `group_prompts` (one a group), `verify` and
-`verify_steps` ((verifier's path, prompts, texts) -> a verdict or list of verdicts a row),
-`greedy_outcome` ((prompts) -> verdicts of greedy completions), `answer_ids` (Prompt -> ids).
+Each producer runs at most once per step, before the batch is placed on devices, and only if a
+method reads its field (core/fields.py). The loop passes these resources: `tokenizer`,
+`rollouts` (numpy), `prompts` and `texts` (one per row), `group_prompts` (one per group),
+`verify` and `verify_steps` ((path of the verifier, prompts, texts) -> for each row a verdict
+or a list of verdicts), `greedy_outcome` ((prompts) -> verdicts of greedy completions) and
+`answer_ids` (Prompt -> token ids).
 """
 import bisect
 import itertools
@@ -62,12 +63,12 @@ def step_ends_BT(step_columns, rollouts):
 def step_scores_BT(step_columns, prompts, texts, rollouts, verify_steps, *, verifier):
   """Score of each step in [0, 1] on its last token, 0 elsewhere; NaN: could not tell.
 
-  A step without a score is NaN; a number instead of a list is the score of every step. Of
-  steps that end in one token the lowest score counts.
+  A step without a score is NaN. A number instead of a list is the score of every step. If
+  several steps end in the same token, the lowest score is used.
   """
   scores_BT = np.zeros(rollouts.sampler_logps_BT.shape, np.float32)
-  judged = verify_steps(verifier, prompts, texts)
-  for scores_T, columns, scores in zip(scores_BT, step_columns, judged):
+  verdicts = verify_steps(verifier, prompts, texts)
+  for scores_T, columns, scores in zip(scores_BT, step_columns, verdicts):
     scores_T[columns] = np.nan
     if not isinstance(scores, list): scores = [scores] * len(columns)
     for column, score in zip(columns, scores):
@@ -83,13 +84,13 @@ def scores_BE(prompts, texts, verify, *, verifiers):
 
 @field(np.int32, options=dict(pattern="eval.answer"))
 def answer_B(texts, *, pattern):
-  """Equal numbers where the stated answers are equal; -1: none is stated."""
+  """Number of the stated answer, equal where answers are equal; -1: none is stated."""
   return answers_lib.ids(answers_lib.stated(texts, pattern))
 
 
 @field(np.int32, options=dict(group="rollouts.per_prompt"), needs={"prompts.paired": False})
 def pair_B(group_prompts, *, group):
-  """Place in the batch of the prompt that words the same question otherwise."""
+  """Place in the batch of the prompt with the other wording of the same question."""
   place = {p.id: i for i, p in enumerate(group_prompts)}
   return np.repeat([place[p.meta["pair"]] for p in group_prompts], group)
 
@@ -100,7 +101,7 @@ def greedy_B(group_prompts, greedy_outcome, *, group):
   return np.repeat(greedy_outcome(group_prompts), group)
 
 
-# Rows of further passes, for rewards that are likelihoods.
+# Rows of additional forward passes, for rewards that are likelihoods.
 
 
 @field(None)
@@ -112,7 +113,7 @@ def prompt_ids(rollouts):
 
 @field(None, options=dict(separator="likelihood.separator"))
 def reasoning(completions, tokenizer, *, separator):
-  """(ids of the reasoning, start and end of the answer) of each completion."""
+  """For each completion, the ids of its reasoning and the start and end of its answer."""
   return [split(ids, tokenizer, separator) for ids in completions]
 
 
@@ -135,7 +136,7 @@ def answer_rows(prompt_ids, reasoning, prompts, answer_ids, tokenizer, *, width,
 @field(None, options=dict(_ROWS, group="rollouts.per_prompt"))
 def base_rows(prompt_ids, separator_ids, group_prompts, answer_ids, tokenizer, *, width, bucket,
               group):
-  """The reference answer after each prompt alone, once a group, as rollouts."""
+  """The reference answer directly after each prompt, once per group, as rollouts."""
   return trajectories.pairs([p + separator_ids for p in prompt_ids[::group]],
                             [answer_ids(p) for p in group_prompts], tokenizer, width, bucket)
 
@@ -153,7 +154,7 @@ def step_rows(prompt_ids, completions, step_columns, separator_ids, prompts, ans
 
 @field(None, options=dict(bucket="rollouts.bucket"))
 def noprompt_rows(completions, rollouts, tokenizer, *, bucket):
-  """Each completion after the first token of a text alone, as rollouts."""
+  """Each completion after BOS alone (EOS if there is no BOS), without its prompt, as rollouts."""
   first = tokenizer.eos_ids[0] if tokenizer.bos_id is None else tokenizer.bos_id
   return trajectories.pairs([[first]] * len(completions), completions, tokenizer,
                             rollouts.sampler_logps_BT.shape[1], bucket)
@@ -183,10 +184,11 @@ def answer_span_BT(reasoning, rollouts):
 
 
 def columns_of_steps(completions, tokenizer, separator):
-  """For every list of ids, the columns in which its steps end.
+  """For each list of ids, the columns in which its steps end.
 
   Args:
-    separator: text that ends a step; None: one step; "": every token with a text is a step.
+    separator: text that ends a step. None: the completion is one step. "": every token with a
+      text is a step.
   """
   columns = []
   for ids in completions:
@@ -212,8 +214,8 @@ def split(ids, tokenizer, separator):
     ids: token ids of a completion.
     separator: text, or None.
   Returns:
-    ids of the reasoning, and start and end of the answer in `ids`, without EOS.
-    Without a separator all is reasoning and start = end.
+    ids of the reasoning, and start and end of the answer in `ids`, without EOS. If there is
+    no separator, the whole completion is reasoning and start = end.
   """
   if ids and ids[-1] in tokenizer.eos_ids: ids = ids[:-1]
   pieces = tokenizer.pieces(ids)
@@ -221,7 +223,7 @@ def split(ids, tokenizer, separator):
   if not separator or separator not in whole: return ids, len(ids), len(ids)
   cut = whole.rindex(separator) + len(separator)
   ends = [0, *itertools.accumulate(map(len, pieces))]
-  n = bisect.bisect_left(ends, cut)  # Tokens up to the one that the separator ends in.
+  n = bisect.bisect_left(ends, cut)  # Number of tokens up to the end of the separator.
   if ends[n] == cut: return ids[:n], n, len(ids)
   respelled = tokenizer.encode(whole[ends[n - 1]:cut], add_bos=False)
   return ids[:n - 1] + respelled, n - 1, len(ids)

@@ -1,4 +1,4 @@
-"""A batch to learn from: prompts, completions, verdicts, groups that pass the filter."""
+"""Collects a batch: samples and verifies completions until enough groups pass the filter."""
 import dataclasses
 from typing import Any, Callable, NamedTuple
 
@@ -17,16 +17,16 @@ FILTERED, NOT_DRAWN, STORED = map(records.EXCLUDED.index, ("filtered", "not_draw
 
 @dataclasses.dataclass(frozen=True)
 class Collector:
-  """What batches are collected with: stages as functions, and their options."""
+  """The stages that batches are collected with, as functions, and their options."""
   prompts: Any               # resumable iterator over training prompts
   encode: Callable           # prompts -> tokens_PX, prompt_len_P, prompt_P on the mesh
   sample: Callable           # (params, *encoded, key, factor_T, weights) -> Rollouts
   lay_out: Callable          # params -> weights as decoding reads them
   anneal: Callable           # RL iterations done -> factor_T of the temperature, or None
-  demonstrate: Callable      # (prompts, Rollouts) -> Rollouts whose groups end with a demonstration
+  demonstrate: Callable      # (prompts, Rollouts) -> Rollouts with a demonstration in each group
   verify: Callable           # (prompts, Rollouts) -> outcome_PG
-  pool: Any                  # of verifiers
-  budget: Callable | None    # right_P of a first pass -> completions that a second adds
+  pool: Any                  # verifiers.pool.Pool
+  budget: Callable | None    # right_P of a first pass -> completions that a second pass adds
   filter_groups: Callable    # Batch -> keep_P
   seed: int
   per_prompt: int            # G
@@ -44,18 +44,18 @@ class Collected(NamedTuple):
   """A batch on the host, before it is annotated."""
   prompts: list
   rollouts: records.Rollouts
-  outcome_B: np.ndarray      # what the verifiers said; NaN: could not tell
+  outcome_B: np.ndarray      # verdicts; NaN: unknown
   excluded_B: np.ndarray     # int8, index into records.EXCLUDED
 
 
 def batch(c, state, host, step, clock):
   """Samples groups until a batch of them passes the filter.
 
-  Prompts that passed but found no place wait in `host.buffer` (ids only) and are sampled
-  afresh in the next step, so every completion is on-policy (or as old as
-  rollouts.sync_every allows). After `max_draws` draws the batch is completed with groups
-  that failed, which learn (fill="failed"), are excluded from learning ("drop"), or end the
-  run ("error").
+  If more prompts pass than the batch holds, the ids of the others are kept in `host.buffer`.
+  These prompts are sampled again in the next step, so that every completion is on-policy (or
+  as old as rollouts.sync_every allows). After `max_draws` draws the batch is completed with
+  groups that failed the filter. They are trained on (fill="failed"), excluded from training
+  ("drop"), or the run ends with an error ("error").
 
   Args:
     c: Collector.
@@ -120,8 +120,8 @@ def batch(c, state, host, step, clock):
       "rollouts/truncated": (rollouts.finish_B == records.FINISH.index("length")).sum()
                             / len(lengths_B),
       "verifiers/unknown": np.isnan(np.concatenate(first_look)).mean(),
-      # Of all verdicts since the last update, those that are 0 because the completion made
-      # its verifier fail (rlx/verifiers/pool.py).
+      # Share of the verdicts since the last update that are 0 because the completion made its
+      # verifier fail (rlx/verifiers/pool.py).
       "verifiers/failed": c.pool.failed_share(),
   }
   if c.budget: metrics["rollouts/per_prompt"] = len(lengths_B) / c.trained
@@ -134,10 +134,10 @@ def batch(c, state, host, step, clock):
 
 
 def solved(c, state):
-  """{id: token ids}: a completion of each training prompt that the start always solves.
+  """{id: token ids}: a completion of each training prompt that the initial policy always solves.
 
-  What rollouts.rehearsal keeps in the batch; empty without it. All per_prompt completions
-  are right; the first is stored.
+  A prompt counts as solved if all of its per_prompt completions are right; the first one is
+  stored. rollouts.rehearsal puts them into batches; without it the result is empty.
   """
   if not c.rehearsal: return {}
   ids_of = {}
@@ -149,18 +149,18 @@ def solved(c, state):
       if (outcome_G == 1).all(): ids_of[prompt.id] = ids
   if len(ids_of) < c.rehearsal:
     raise ValueError(
-        f"rollouts.rehearsal={c.rehearsal}: the start solves {len(ids_of)} of "
-        f"{len(c.prompts.all())} training prompts in all of its "
-        f"{c.per_prompt} completions; that many are needed.")
+        f"rollouts.rehearsal={c.rehearsal}: the initial policy solves only {len(ids_of)} of "
+        f"{len(c.prompts.all())} training prompts in all of its {c.per_prompt} completions; "
+        f"at least {c.rehearsal} are needed.")
   return ids_of
 
 
 def _second_pass(c, prompts, rollouts, outcome_PG, sample, clock):
-  """The same with more completions of the prompts that rollouts.budget gives them to.
+  """Samples more completions of the prompts that rollouts.budget selects.
 
-  Groups become per_prompt wide; what was not drawn is an empty row, excluded as
-  "not_drawn", whose outcome 0 nobody reads. Completions are keyed by prompt and round, so
-  that no two are drawn with the same key.
+  Groups get per_prompt rows. Rows without a completion are empty and excluded as "not_drawn";
+  no method reads their outcome, 0. The random key depends on the prompt and the round, so
+  that no two completions are drawn with the same key.
 
   Returns:
     rollouts, outcome_PG, excluded_PG.
@@ -185,9 +185,9 @@ def _second_pass(c, prompts, rollouts, outcome_PG, sample, clock):
 
 
 def _rehearsal(c, rehearsed, step):
-  """Collected: stored completions, each the last row of its group, else empty.
+  """Returns stored completions as Collected: each is the last row of an otherwise empty group.
 
-  The verifier found each of them right when it was stored.
+  Each had the verdict right when it was stored.
   """
   ids = sorted(rehearsed)
   at = np.random.default_rng([c.seed, rng.number("rehearsal"), step]).choice(
@@ -202,5 +202,5 @@ def _rehearsal(c, rehearsed, step):
 
 
 def _rows(groups_P, group):
-  """Numbers of the rows of these groups, in order."""
+  """Returns the row numbers of these groups, in order."""
   return (groups_P[:, None] * group + np.arange(group)).reshape(-1)

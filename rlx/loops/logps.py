@@ -1,8 +1,8 @@
-"""Forward passes over a batch, and the model fields that they give.
+"""Forward passes over a batch, and the model fields that they compute.
 
-A pass is named by the parameters, the model, the temperature and what else is wanted of the
-distributions. Passes that are the same run once: the policy where it is the PRM's
-reference, the start where it is the reference of both log-ratios.
+A pass is identified by the parameters, the model, the temperature and the distribution
+statistics. The same pass runs only once, for example if the policy is also the PRM's
+reference, or if the initial policy is the reference of both log-ratios.
 """
 import dataclasses
 import functools
@@ -21,15 +21,16 @@ from rlx.learner import step as learner_step
 from rlx.models import logps
 from rlx.models import packing
 from rlx.models import value as value_model
-from rlx.rollouts import padding
+
 
 def compiled(config, temperature, parts, shards, more=()):
-  """One compiled function (params, rollouts, plan) -> logps_BT per model and temperature.
+  """The compiled function (params, rollouts, plan) -> logps_BT of a model and temperature.
 
   PRM and reference share it, so that equal weights give exactly equal log-probs. With
   `more` (see models/logps.distribution_statistics) it returns (logps_BT, *more).
   """
-  return _compiled(config, temperature, parts, shards, more)  # One key, default or not.
+  # All arguments are passed by position, so that each combination has one cache entry.
+  return _compiled(config, temperature, parts, shards, more)
 
 
 @functools.lru_cache(maxsize=None)
@@ -64,20 +65,21 @@ def compiled_head(config, parts, shards):
 
 
 def head(params, config, rollouts, plan):
-  """scores_BT after each token, of rollouts with a token appended to each completion."""
+  """scores_BT after each token of rollouts that have a token appended to each completion."""
   return value_model.values(
       params, config, rollouts.tokens_BS, rollouts.positions_BS, rollouts.valid_BS,
       completion_width=rollouts.sampler_logps_BT.shape[1], plan=plan)[:, 1:]
 
 
 def planner(rollouts, mesh, *, pack):
-  """plan(config, parts, rows_B=None) -> packing.Plan on the mesh, each computed once; or None.
+  """Returns plan(config, parts, rows_B=None) -> packing.Plan on the mesh, or None.
 
-  None where rows are spread over devices: a row must not leave its own.
+  Each plan is computed once. It is None if rows are spread over devices, because packing must
+  not move a row to another device.
 
   Args:
-    rollouts: numpy; plans are read off its lengths and prompts.
-    pack: False: no plan at all.
+    rollouts: numpy; plans depend on its lengths and prompts.
+    pack: False disables packing: all plans are None.
   """
   plans = {}
   if not pack or sharding.row_shards(mesh) > 1: return lambda config, parts, rows_B=None: None
@@ -102,7 +104,7 @@ def planner(rollouts, mesh, *, pack):
 
 
 def full_plan(config, mesh, rows, prompt_width, width, parts, *, pack):
-  """The largest packing.Plan, of rows without padding or a shared prompt; or None."""
+  """The largest packing.Plan, for rows without padding or shared prompts; or None."""
   if not pack or sharding.row_shards(mesh) > 1: return None
   return packing.plan(np.full(rows, prompt_width), np.full(rows, width), prompt_width, width,
                       config, parts=parts, trunk_B=None)
@@ -110,17 +112,17 @@ def full_plan(config, mesh, rows, prompt_width, width, parts, *, pack):
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-  """What the passes of a run have in common."""
+  """The options that all passes of a run share."""
   mesh: Any
   models: dict              # {"policy", "prm"}: DecoderConfig
-  temperature: float        # of sampling, and of the policy's log-probs
-  parts: int                # microbatches of passes over policy, PRM and references
-  value_parts: int          # and over the value model
+  temperature: float        # of sampling and of the policy's log-probs
+  parts: int                # microbatches of the passes of policy, PRM and references
+  value_parts: int          # microbatches of the value model's passes
   pack: bool
   prm_reference: str        # one of config_validation.REFERENCES
-  asked: str                # "policy" | "reference": who scores reference answers
+  asked: str                # "policy" | "reference": the model that scores reference answers
   group: int
-  statistics: tuple = ()    # (old field, spec) of what one pass of the policy gives beside
+  statistics: tuple = ()    # (old field, spec) of the policy's distribution statistics
   beta: Any = None          # RL iterations done -> prm.beta
   seed: int = 0
 
@@ -130,19 +132,19 @@ class Options:
 
 
 class Passes:
-  """Forward passes over one placed batch; each runs once, when a field asks for it."""
+  """Forward passes over one placed batch; each runs once, when a field needs it first."""
 
   def __init__(self, options, state, rollouts, plan):
     """
     Args:
-      rollouts: on the mesh, `rows()`.
-      plan: of `planner`, for these rollouts.
+      rollouts: `Rollouts.rows()` on the mesh.
+      plan: result of `planner` for these rollouts.
     """
     self.options, self.state, self.rollouts, self.plan = options, state, rollouts, plan
     self._done = {}
 
   def logps(self, name, model="policy", temperature=1.0, more=()):
-    """logps_BT of the TrainState's parameters `name`; with `more` (logps_BT, *more)."""
+    """logps_BT of the TrainState's parameters `name`, or (logps_BT, *more) with `more`."""
     key = name, model, temperature, more
     if key not in self._done:
       o, config = self.options, self.options.models[model]
@@ -151,12 +153,12 @@ class Passes:
     return self._done[key]
 
   def prm_reference(self):
-    """log pi_ref of the PRM's log-ratio, as prm.reference says; at temperature 1 like log pi_phi."""
+    """log pi_ref of the PRM's log-ratio (prm.reference), at temperature 1 like log pi_phi."""
     if self.options.prm_reference == "self": return self.logps("prm_reference", "prm")
     return self.logps("policy" if self.options.prm_reference == "policy" else "reference")
 
   def before(self, name):
-    """The policy's field `name` before its update: of one pass that gives all such fields."""
+    """The policy's field `name` before its update; one pass computes all such fields."""
     o = self.options
     if not o.statistics: return self.logps("policy", temperature=o.temperature)
     names, specs = zip(*o.statistics)
@@ -170,7 +172,7 @@ class Passes:
         self.state.full("value"), self.rollouts, self.plan(config, o.value_parts))
 
   def of_rows(self, name, rows, temperature=1.0):
-    """logps_BT of the policy's model over other rollouts, numpy."""
+    """logps_BT of the policy's model on other rollouts (numpy)."""
     o, config = self.options, self.options.models["policy"]
     parts = math.gcd(o.parts, len(rows.tokens_BS) // o.shards)
     plan = planner(rows, o.mesh, pack=o.pack)(config, parts)
@@ -182,7 +184,7 @@ class Passes:
     return self.of_rows(self.options.asked, rows)
 
   def with_rollouts(self, rollouts):
-    """The same over other rollouts on the host, placed here."""
+    """Returns Passes over other rollouts (numpy), which are placed on the mesh."""
     o = self.options
     return Passes(o, self.state, sharding.place_rows(rollouts, o.mesh),
                   planner(rollouts, o.mesh, pack=o.pack))
@@ -208,7 +210,7 @@ def prm_ref_logps_BT(passes):
 
 @field(np.float32, where="model")
 def prm_beta_B(passes, outcome_B):
-  """prm.beta, the same in every row: batches are cut by rows."""
+  """prm.beta, repeated in every row because batches are cut by rows."""
   return jnp.full_like(outcome_B, passes.options.beta(passes.state.step))
 
 
@@ -233,7 +235,7 @@ def kl_ratio_B(passes, mismatched_rows):
 
 @field(np.float32, where="model")
 def old_logps_BT(passes):
-  """The policy before its update, at the sampling temperature."""
+  """Log-probs of the policy before its update, at the sampling temperature."""
   return passes.before("old_logps_BT")
 
 
@@ -251,14 +253,14 @@ def old_sum_pi_squared_BT(passes):
 
 @field(np.float32, where="model", statistic=("logit",))
 def old_logits_BT(passes):
-  """Logit of the token drawn, before the update."""
+  """Logit of the sampled token, before the update."""
   return passes.before("old_logits_BT")
 
 
 @field(np.float32, where="model", needs={"distribution.min_p": 0},
        statistic=("min_p", "distribution.min_p"))
 def old_min_p_logps_BT(passes):
-  """Log-prob among the tokens that distribution.min_p keeps, before the update."""
+  """Log-prob after truncation to the tokens of distribution.min_p, before the update."""
   return passes.before("old_min_p_logps_BT")
 
 
@@ -272,13 +274,13 @@ def ref_logps_BT(passes):
 
 @field(np.float32, where="model")
 def values_BT(passes):
-  """The value model before its update."""
+  """Values of the value model before its update."""
   return passes.values()
 
 
 @field(np.float32, where="model")
 def noise_B(passes, prompt_P):
-  """Uniform in [0, 1): of seed, step, prompt and place in the group, nothing else."""
+  """Uniform in [0, 1); depends on the seed, step, prompt and place in the group only."""
   o = passes.options
   return jax.vmap(lambda prompt: jax.random.uniform(
       rng.key(o.seed, "noise", passes.state.step, prompt), (o.group,)))(prompt_P).ravel()
@@ -286,26 +288,26 @@ def noise_B(passes, prompt_P):
 
 @field(np.float32, where="model", needs={"likelihood.max_tokens": 0})
 def answer_logps_BM(passes, answer_rows):
-  """The reference answer after prompt and reasoning, at temperature 1."""
+  """Log-probs of the reference answer after prompt and reasoning, at temperature 1."""
   return passes.answers(answer_rows)
 
 
 @field(np.float32, where="model", needs={"likelihood.max_tokens": 0})
 def base_answer_logps_BM(passes, base_rows):
-  """The reference answer after the prompt alone, at temperature 1."""
+  """Log-probs of the reference answer directly after the prompt, at temperature 1."""
   return jnp.repeat(passes.answers(base_rows), passes.options.group, axis=0)
 
 
 @field(np.float32, where="model",
        needs={"likelihood.steps": 0, "likelihood.max_tokens": 0, "rollouts.step_separator": None})
 def step_answer_logps_BJM(passes, step_rows, base_answer_logps_BM):
-  """The reference answer after the first j steps; j = 0 is the base."""
+  """Log-probs of the reference answer after the first j steps; j = 0 is after the prompt."""
   return jnp.stack([base_answer_logps_BM, *map(passes.answers, step_rows)], axis=1)
 
 
 @field(np.float32, where="model")
 def noprompt_logps_BT(passes, noprompt_rows):
-  """The policy without the prompt, at the sampling temperature."""
+  """Log-probs of the policy without the prompt, at the sampling temperature."""
   return passes.of_rows("policy", noprompt_rows, passes.options.temperature)
 
 

@@ -1,6 +1,6 @@
-"""Supervised fine-tuning: the start of a policy from worked examples.
+"""Supervised fine-tuning on worked examples, which gives a policy to start RL from.
 
-  python -m rlx.loops.sft --config=configs/sft_chain.py --workdir=/tmp/rlx/sft_chain
+  rlx sft sft_chain workdir=/tmp/rlx/sft_chain
 
 The result is an HF directory, <workdir>/model, which `model.path` reads.
 """
@@ -31,7 +31,7 @@ from rlx.rollouts import padding
 
 
 def train(config, workdir):
-  """Trains config.sft.steps steps on (prompt, target) pairs and exports to HF."""
+  """Trains config.sft.steps steps on (prompt, target) pairs and exports the model to HF."""
   c, workdir = config, pathlib.Path(workdir)
   keys.check(c)
   if c.lora.rank: raise ValueError(f"lora.rank={c.lora.rank}: 0; sft trains all parameters.")
@@ -78,15 +78,16 @@ def train(config, workdir):
 
 
 def start(c):
-  """The model of model.path, or without one a random one as sft.fresh says.
+  """Loads the model of model.path; if it is None, initialises one with the sizes of sft.fresh.
 
   Raises:
-    ValueError: sft.fresh lacks a size, or has one that no decoder has.
+    ValueError: sft.fresh lacks a size or has an unknown one.
   """
   if c.model.path is not None: return build.load_model(c, c.model.path)
   sizes = c.sft.fresh.to_dict()
   fields = {f.name: f.default for f in dataclasses.fields(transformer.DecoderConfig)}
-  needed = {k for k, v in fields.items() if v is dataclasses.MISSING} - {"vocab_size"} | {"alphabet"}
+  needed = {k for k, v in fields.items() if v is dataclasses.MISSING}
+  needed = needed - {"vocab_size"} | {"alphabet"}
   if needed - sizes.keys() or sizes.keys() - needed - fields.keys():
     raise ValueError(f"sft.fresh has {sorted(sizes)}; needed are {sorted(needed)}.")
   tokens = tokenizer_io.characters(sizes.pop("alphabet"))
@@ -98,7 +99,7 @@ def start(c):
 
 
 def batch_of(pairs, c, tokenizer):
-  """(prompt, target) texts as Rollouts, the record the models read; EOS is added."""
+  """Returns (prompt, target) texts as Rollouts, with EOS after each target."""
   prompts, targets = zip(*(tokenizer.pair(*pair) for pair in pairs))
   targets = [ids + [tokenizer.end_id] for ids in targets]
   tokens_BX, prompt_len_B = padding.left_pad(
