@@ -2,11 +2,11 @@
 
 A prompt's keys and values are computed and stored once and shared by its G
 completions. Rows are decoded together, at most `slots` at once, in chunks on the
-device. A chunk is over when its columns are full or, if it is not the only one, half of
-its rows have ended. Then the host looks, once, at which did; they leave, waiting ones
-take their place, and the rest move together into a smaller batch (`slots.py` plans
-that). The suffix cache is as wide as the oldest row needs, in whole chunks, so a step
-reads what can be live, not what may be allocated.
+device. A chunk ends when its columns are full or, if it is not the only one, when half
+of its rows have ended. The host then synchronises once: rows that ended are removed,
+waiting rows take their slots, and otherwise the remaining rows are packed into a smaller
+batch (`slots.py` plans this). The suffix cache is as wide as the longest row needs, in
+whole chunks, so that a step reads only columns that may be in use.
 """
 import functools
 
@@ -26,7 +26,7 @@ _RUNNING = -1  # In finish_W while a row is being decoded.
 
 @flax.struct.dataclass
 class _Rows:
-  """What may be asked of each of the P * G rows, decoded or not yet."""
+  """The inputs of each of the P * G rows, whether it is decoded yet or not."""
   last_token_B: jax.Array  # of its prompt
   prompt_len_B: jax.Array
   keys_B: jax.Array        # one key per row, folded with the column for each draw
@@ -35,17 +35,17 @@ class _Rows:
 @flax.struct.dataclass
 class _Working:
   """The W rows being decoded."""
-  row_W: jax.Array      # which of the B rows; B where there is none
-  fed_W: jax.Array      # the token that is fed next
+  row_W: jax.Array      # number of the row; B where the slot is empty
+  fed_W: jax.Array      # the next input token
   count_W: jax.Array    # completion tokens drawn so far
   finish_W: jax.Array   # index into FINISH, or _RUNNING
   suffix: decoder.Suffix  # before a chunk: ends with a chunk of free columns
-  steps: jax.Array      # of those, columns that the chunk has filled
+  steps: jax.Array      # number of these free columns that the chunk has filled
 
 
 @flax.struct.dataclass
 class _Drawn:
-  """What has been drawn so far, of all rows."""
+  """The tokens of all rows that have been drawn so far."""
   tokens_BT: jax.Array
   logps_BT: jax.Array
   len_B: jax.Array
@@ -57,9 +57,9 @@ def make(config, *, group, max_tokens, chunk, slots=None, temperature=1.0, top_k
          moves=True, lay_out=None, fetch=jax.device_get, put=jax.device_put):
   """Builds `sample(params, tokens_PX, prompt_len_P, prompt_P, key, factor_T, weights) -> Rollouts`.
 
-  factor_T, if not None, is what the temperature of each position is multiplied by;
-  log-probs are then at that temperature. weights, if not None, is `decode.lay_out` of
-  params, which serves any number of calls.
+  factor_T, if not None, multiplies the temperature of each position, and log-probs are
+  then at that temperature. weights, if not None, is `decode.lay_out` of params, which can
+  be used for any number of calls.
 
   Results depend on the key, the prompt's number and the sample's index only,
   not on which rows share the batch, the chunk size, the number of slots or the
@@ -69,18 +69,18 @@ def make(config, *, group, max_tokens, chunk, slots=None, temperature=1.0, top_k
   Args:
     config: DecoderConfig.
     group: G, completions per prompt.
-    max_tokens: T, the most tokens of a completion.
-    chunk: the most tokens decoded between two looks from the host.
-    slots: the most rows decoded at once, a multiple of G; None is all of them.
+    max_tokens: T, the largest number of tokens of a completion.
+    chunk: the largest number of decode steps per host synchronisation.
+    slots: the largest number of rows decoded at once, a multiple of G; None is all rows.
     temperature, top_k, top_p, min_p: see `decoding.next_token`.
     eos_ids: tokens that end a completion; the token is part of it.
-    pad_id: what fills the columns after the end.
+    pad_id: token that fills the columns after the end.
     stops: strings that end a completion; it keeps every token up to the one
       that completes the string.
     decode: token ids -> text; needed by `stops`.
     moves: False keeps every row where it is: for batches sharded over devices.
     lay_out: params -> `decode.lay_out` of them, jitted; None: on one device.
-    fetch, put: a tree's arrays to the host, wherever their parts lie, and back.
+    fetch, put: transfer the arrays of a tree from the devices to the host, and back.
   """
   if stops and decode is None:
     raise ValueError("Stop strings need a function that decodes tokens.")
@@ -90,12 +90,12 @@ def make(config, *, group, max_tokens, chunk, slots=None, temperature=1.0, top_k
   eos = np.asarray(sorted(eos_ids), np.int32)
   chunk = min(chunk, max_tokens)
   lay_out = lay_out or jax.jit(lambda params: decoder.lay_out(params, config))
-  # One chunk is one program; short completions are not worth those of smaller batches.
+  # Each batch size compiles a program, which does not pay off for a single chunk.
   shrinks = moves and chunk < max_tokens
 
   @jax.jit
   def start(params, tokens_PX, prompt_len_P, prompt_P, key):
-    """Prefill of all prompts, and what every row starts from."""
+    """Prefills all prompts and returns the initial rows."""
     b = axes.dims(tokens_PX=tokens_PX, prompt_len_P=prompt_len_P,
                   prompt_P=prompt_P)["P"] * group
     keys_P = jax.vmap(lambda p: jax.random.fold_in(key, p))(prompt_P)
@@ -112,9 +112,10 @@ def make(config, *, group, max_tokens, chunk, slots=None, temperature=1.0, top_k
 
   @functools.partial(jax.jit, static_argnames=("width", "is_same"))
   def move(rows, old, row_W, source_W, *, width, is_same):
-    """Puts rows into slots: `width` suffix columns of the past, then a free chunk.
+    """Puts rows into slots with `width` columns of earlier tokens and a free chunk.
 
-    `width`, of whole chunks, may begin before the old columns do: that part is empty.
+    `width`, a multiple of the chunk, may be larger than the number of old columns; the
+    additional columns are empty.
     """
     last_token_W = rows.last_token_B.at[row_W].get(mode="clip")
     finish_W = jnp.where(row_W < rows.prompt_len_B.shape[0], _RUNNING,
@@ -129,7 +130,7 @@ def make(config, *, group, max_tokens, chunk, slots=None, temperature=1.0, top_k
     return _Working(
         row_W, jnp.where(is_new_W, last_token_W, take(old.fed_W)),
         jnp.where(is_new_W, 0, take(old.count_W)), finish_W,
-        # What is live ends where the last chunk ended.
+        # The columns in use end where the last chunk ended.
         decoder.moved(old.suffix, at_W, old.suffix.columns - chunk + old.steps,
                       width=width, free=chunk), jnp.int32(0))
 
@@ -139,17 +140,17 @@ def make(config, *, group, max_tokens, chunk, slots=None, temperature=1.0, top_k
 
   @functools.partial(jax.jit, donate_argnums=(3, 4))
   def advance(weights, rows, prompts, working, drawn, factor_T, enough):
-    """Decodes until the free chunk of columns is full or `enough` rows or fewer go on."""
+    """Decodes until the chunk of columns is full or at most `enough` rows are running."""
     columns_T = jnp.arange(working.suffix.columns)
     first = columns_T.shape[0] - chunk
     row_W, count_W = working.row_W, working.count_W
-    of_row = lambda x_B: x_B.at[row_W].get(mode="clip")
+    by_row = lambda x_B: x_B.at[row_W].get(mode="clip")
     start_W = first - count_W          # The column of a row's first token.
     steps_C = jnp.arange(chunk)
     uniform_WC = jax.vmap(jax.vmap(
         lambda k, t: decoding.uniform(jax.random.fold_in(k, t)),
-        in_axes=(None, 0)))(of_row(rows.keys_B), count_W[:, None] + steps_C[None, :])
-    position_W = of_row(rows.prompt_len_B) - 1 + count_W
+        in_axes=(None, 0)))(by_row(rows.keys_B), count_W[:, None] + steps_C[None, :])
+    position_W = by_row(rows.prompt_len_B) - 1 + count_W
 
     def one(carry):
       i, fed_W, finish_W, len_W, tokens_WC, logps_WC, suffix = carry
@@ -209,24 +210,28 @@ def make(config, *, group, max_tokens, chunk, slots=None, temperature=1.0, top_k
       if stops:
         running_W &= ~_stopped(plan, fetch((drawn.tokens_BT, drawn.len_B)), cuts, stops, decode)
       plan = slots_lib.following(plan, running_W, steps, moves)
-    return finish(tokens_PX, prompt_P, rows, _cut(drawn, cuts, pad_id, fetch, put) if cuts else drawn)
+    if cuts: drawn = _cut(drawn, cuts, pad_id, fetch, put)
+    return finish(tokens_PX, prompt_P, rows, drawn)
 
   return sample
 
 
-def _stopped(plan, found, cuts, stops, decode):
-  """bool [W]: rows whose text holds a stop string. Host side; notes where to cut.
+def _stopped(plan, drawn, cuts, stops, decode):
+  """bool [W]: rows whose text has a stop string; their lengths are put into `cuts`.
 
-  Exact on text: whatever way the string is split into tokens, and also when
-  an EOS was drawn after it within the same chunk.
+  Runs on the host. It compares texts, so the result does not depend on how the string is
+  split into tokens, nor on an EOS drawn after it within the same chunk.
+
+  Args:
+    drawn: tokens_BT and len_B on the host.
   """
-  tokens_BT, len_B = found
+  tokens_BT, len_B = drawn
   stopped_W = np.zeros(plan.row_W.shape, bool)
   for i in np.flatnonzero(plan.live_W):
     b = int(plan.row_W[i])
     ids = tokens_BT[b, :len_B[b]].tolist()
     if not any(s in decode(ids) for s in stops): continue
-    # The shortest prefix that holds a stop string. Monotone, so bisect.
+    # Bisects for the shortest prefix that contains a stop string.
     low, high = 1, len(ids)
     while low < high:
       middle = (low + high) // 2
@@ -237,7 +242,7 @@ def _stopped(plan, found, cuts, stops, decode):
 
 
 def _cut(drawn, cuts, pad_id, fetch, put):
-  """Ends the rows of `cuts` at the lengths it says."""
+  """Truncates the rows of `cuts`, {row: length}."""
   len_B, finish_B = map(np.array, fetch((drawn.len_B, drawn.finish_B)))
   for b, n in cuts.items():
     len_B[b], finish_B[b] = n, records.FINISH.index("stop")

@@ -1,4 +1,4 @@
-"""Which rows are decoded together: a plan per chunk, made on the host from lengths.
+"""Plans which rows are decoded together, once per chunk, on the host, from their lengths.
 
 Row p * G + g is sample g of prompt p. A plan puts rows into slots in groups of
 equal size that share a prompt's keys and values.
@@ -7,15 +7,15 @@ import dataclasses
 
 import numpy as np
 
-_SHARE = 0.3  # Of the free memory, for keys and values.
+_SHARE = 0.3  # Share of the free memory that keys and values may take.
 
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
   """The W slots of the next chunk."""
-  row_W: np.ndarray      # int32, the row that is decoded in the slot; `rows`: none
-  source_W: np.ndarray   # int32, the slot it had in the chunk before; -1: it starts
-  count_W: np.ndarray    # int32, tokens it has drawn so far
+  row_W: np.ndarray      # int32, the row that is decoded in the slot; `rows`: no row
+  source_W: np.ndarray   # int32, its slot in the previous chunk; -1: it starts now
+  count_W: np.ndarray    # int32, number of its tokens that are drawn so far
   prompt_P: np.ndarray | None  # int32, the prompt of each group of slots; None: as before
   is_same: bool          # Every row stays in its slot.
   waiting: int           # Rows from this one on have not started.
@@ -29,29 +29,29 @@ class Plan:
 
   @property
   def columns(self):
-    """Suffix columns that hold something that is still needed."""
+    """Number of suffix columns that are still needed."""
     return int(np.max(self.count_W, where=self.live_W, initial=0))
 
   @property
   def enough(self):
-    """int32: once so many rows or fewer go on, the next plan has other slots than this."""
+    """int32: repack when at most this many rows are still running."""
     if self.waiting < self.rows: return np.int32(len(self.row_W) // 2)
     less = -(-len(self.row_W) // 2)
     return np.int32(less if smallest(less, self.slots) < len(self.row_W) else 0)
 
 
 def that_fit(rows, group, bytes_per_row, bytes_free):
-  """How many of `rows` are decoded at once: None, all of them, if they fit.
+  """The largest number of rows that are decoded at once; None if all of them fit.
 
     bytes_per_row slots <= 0.3 bytes_free
 
-  Otherwise the most whole groups for which that holds, and at least one. The
-  rest is for the cache they move to, prompts, weights and activations.
+  The result is the largest number of whole groups for which this holds, and at least one. The
+  rest of the memory is for a copy of the cache when rows move, prompts, weights and activations.
 
   Args:
-    rows: of a draw, a multiple of `group`.
-    bytes_per_row: keys and values of a row at its longest.
-    bytes_free: of the device; None: it does not say.
+    rows: rows of a draw, a multiple of `group`.
+    bytes_per_row: size of the keys and values of a row of the largest length.
+    bytes_free: free memory of the device; None: unknown.
   """
   if bytes_free is None or rows * bytes_per_row <= _SHARE * bytes_free: return None
   return max(int(_SHARE * bytes_free // (group * bytes_per_row)), 1) * group
@@ -71,9 +71,9 @@ def start(prompts, group, slots=None):
 def following(plan, running_W, steps, moves=True):
   """The plan after `plan`; None when every row has ended.
 
-  Rows that ended make room for waiting ones. Once half of the slots suffice,
-  half of them are used. Groups are as large as fits, so that as few slots as
-  can be hold a copy of a prompt's keys and values.
+  Waiting rows take the slots of rows that ended. When half of the slots suffice, the number
+  of slots is halved. Groups are as large as possible, so that there are as few copies of a
+  prompt's keys and values as possible.
 
   Args:
     running_W: bool, rows that have not ended after `plan`'s chunk.
@@ -103,12 +103,13 @@ def following(plan, running_W, steps, moves=True):
     prompt_P[i] = members[0] // plan.group if members else 0
   source_W = np.array([source.get(r, -1) for r in row_W.tolist()], np.int32)
   return dataclasses.replace(
-      plan, row_W=row_W, source_W=source_W, count_W=np.where(source_W < 0, 0, count_W[source_W]), prompt_P=prompt_P,
+      plan, row_W=row_W, source_W=source_W,
+      count_W=np.where(source_W < 0, 0, count_W[source_W]), prompt_P=prompt_P,
       is_same=False, waiting=plan.waiting + len(new))
 
 
 def smallest(n, slots):
-  """The smallest of slots, slots / 2, slots / 4, ... (rounded up) that holds n rows."""
+  """The smallest of slots, slots / 2, slots / 4, ... (rounded up) that is at least n."""
   while slots > 4 and -(-slots // 2) >= n:
     slots = -(-slots // 2)
   return slots
