@@ -16,13 +16,13 @@ from rlx.loops import logps
 
 @dataclasses.dataclass(frozen=True)
 class Methods:
-  """The functions a config names, resolved, and what they ask for."""
+  """The functions that a config names, and the fields that they need."""
   rewards: dict                # term -> (RL iterations done -> coefficient, fn)
   estimators: dict             # term or "total" -> (gamma of spread, fn)
   policy: Callable
   rollout_correction: Callable | None  # weight of the policy loss; None is off
   token_weight: Callable | None  # weight of the advantages; None is off
-  auxiliary: Callable | None     # loss beside the policy's; None is off
+  auxiliary: Callable | None     # loss in addition to the policy's; None is off
   prm: Callable
   prm_beta: Callable           # RL iterations done -> beta
   select_completions: Callable  # Batch -> keep_PG
@@ -34,7 +34,7 @@ class Methods:
   has_kl_loss: bool
 
   def readers(self):
-    """{config key: function} of the methods that read the scored batch, but for the PRM's loss."""
+    """{config key: function} of the methods that read the batch, except the PRM's loss."""
     readers = {f"rewards.{term}": fn for term, (_, fn) in self.rewards.items()}
     readers |= {f"advantages.{term}": fn for term, (_, fn) in self.estimators.items()}
     readers |= {"learner.loss": self.policy,
@@ -44,7 +44,7 @@ class Methods:
     return {key: fn for key, fn in readers.items() if fn}
 
   def needs(self, field):
-    """Does a reader read this field of the batch?"""
+    """Whether a reader reads this field of the batch."""
     if field == "ref_logps_BT" and (
         self.has_kl_reward or self.has_kl_loss or self.auxiliary
         and field in self.auxiliary.fields): return True
@@ -56,7 +56,7 @@ class Methods:
             if fields.column(field) in map(fields.column, all_fields(fn))]
 
   def asking(self, *names):
-    """Config keys of the methods that cannot do without one of these fields of the batch."""
+    """Config keys of the methods that require one of these fields of the batch."""
     losses = {"prm.loss": self.prm, "learner.auxiliary": self.auxiliary}
     return [key for key, fn in (self.readers() | losses).items()
             if fn and any(f in fn.required for f in names)]
@@ -67,7 +67,7 @@ class Methods:
     return fields.table(records, annotations, logps, *dict.fromkeys(modules))
 
   def planned(self, c):
-    """The Fields to compute of a batch, see `fields.plan`."""
+    """The Fields to compute for a batch, see `fields.plan`."""
     declared, readers = self.declared(), list(self._plan_readers(c))
     planned = fields.plan(declared, readers, RESOURCES, setting(c))
     if any(f.where == "model" and f.statistic for f in planned):  # The same pass gives it.
@@ -94,7 +94,7 @@ class Methods:
       yield fields.Reader("learner.minibatches", ("old_logps_BT",))
 
   def planned_for_prm(self, c):
-    """The Fields that the update of an implicit PRM reads, of completions without prompts."""
+    """The Fields that the update of an implicit PRM reads."""
     return fields.plan(self.declared(), [
         fields.Reader("prm.loss", *_without(self.prm, ())),
         fields.Reader("prm", ("prm_old_logps_BT", "prm_ref_logps_BT", "prm_beta_B"))],
@@ -141,7 +141,7 @@ def all_fields(fn):
 
 
 def _without(fn, names):
-  """(required, optional) fields of a method, but for these."""
+  """(required, optional) fields of a method, without these names."""
   every = [f for f in all_fields(fn) if f not in names and f not in TERM]
   required = {f for part in (fn, *fn.whole.values()) for f in part.required}
   return (tuple(f for f in every if f in required), tuple(f for f in every if f not in required))
@@ -151,16 +151,20 @@ TERM = ("rewards", "rewards_PG", "rewards_BT")  # What combine.Term adds to the 
 
 
 def _given_by_update(c, key):
-  """Fields of a loss that the update gives itself.
+  """Fields of a loss that the update itself computes.
 
-  With one optimizer step a batch the log-probs before the update are those of the update.
+  With one optimizer step per batch, the log-probs before the update are those of the update.
   """
   is_single = c.learner.epochs * c.learner.minibatches == 1
   return ("old_logps_BT",) if key.startswith("learner.") and is_single else ()
 
 
 def resolved(c):
-  """Resolves every named method; unknown names and options end here."""
+  """Resolves all methods that a config names.
+
+  Raises:
+    ValueError: a name or an option is unknown, or a term lacks its coefficient or estimator.
+  """
   rewards = {}
   for term, spec in c.rewards.items():
     spec = dict(spec)
@@ -175,7 +179,7 @@ def resolved(c):
     spec = dict(spec)
     gamma = spec.get("gamma", 1.0)
     fn = resolve.lookup("advantages", spec["name"], f"advantages.{term}")
-    # Estimators of whole completions know no time: gamma is for their spread.
+    # Estimators of whole completions take no gamma; it then only spreads their estimates.
     if "gamma" not in inspect.signature(fn).parameters: spec.pop("gamma", None)
     estimators[term] = gamma, resolve.resolve(
         "advantages", spec, f"advantages.{term}")
@@ -211,7 +215,7 @@ def resolved(c):
 
 
 def scheduled(key, peak, section):
-  """Steps done -> the value in force, by the options of core/schedule.py in a section."""
+  """Returns steps done -> current value, by a section's options of core/schedule.py."""
   options = {k: section[k] for k in schedule.OPTIONS if k in section}
   value = lambda step: peak * schedule.factor(step, **options)
   try:

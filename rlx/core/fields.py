@@ -10,7 +10,7 @@ of the producer's docstring), what of the config it needs, and when it is comput
 
 A producer reads other fields and resources (`texts`, `tokenizer`, ...) by the names of its
 positional parameters, as methods do; its keyword-only parameters are set from the config.
-A host value whose name has no axes is an intermediate that other producers read.
+A host value whose name has no axes is an intermediate result that other producers read.
 
 A field from outside the package, in the module of a reward or imported into it:
 
@@ -110,9 +110,9 @@ class Reader:
 
 
 def plan(declared, readers, resources, setting):
-  """The fields to compute for readers, in an order in which each finds what it reads.
+  """The fields to compute for readers, each after the fields that it reads.
 
-  A field that a reader can do without is computed if the config allows it.
+  A field that is optional for a reader is computed if the config allows it.
 
   Args:
     declared: {name: Field}.
@@ -128,7 +128,8 @@ def plan(declared, readers, resources, setting):
     name = column(name)
     if name not in declared and name + "_B" in declared: name += "_B"  # Its first row.
     if name in resources or name in order: return
-    if name in visiting: raise ValueError(f"{' <- '.join([*visiting, name])}: fields need each other.")
+    if name in visiting:
+      raise ValueError(f"{' <- '.join([*visiting, name])}: fields need each other.")
     if name not in declared: raise ValueError(f"{by} reads {name}, which nothing computes.")
     f = declared[name]
     require(f, by, setting)
@@ -151,7 +152,7 @@ def plan(declared, readers, resources, setting):
 
 
 def missing(f, setting):
-  """The first config key without which the field cannot be computed; None: it can."""
+  """The first config key that the field needs and that is off; None if there is none."""
   return next((key for key, off in f.needs.items() if setting(key) == off), None)
 
 

@@ -31,7 +31,7 @@ class Prompt:
   text: str                  # the question, before any template
   answer: str = ""           # what the verifier compares with
   verifier: str = ""         # import path below rlx/verifiers: "math_answer.boxed"
-  meta: dict = dataclasses.field(default_factory=dict)  # whatever else the verifier needs
+  meta: dict = dataclasses.field(default_factory=dict)  # other data for the verifier
 
   def again(self, i):
     """The same under another id: its completions are drawn with other keys."""
@@ -55,7 +55,7 @@ class Rollouts:
   turn_BT: jax.Array | None = None  # int32, 0, 1, ... the action of a token, -1: it was read
 
   def rows(self):
-    """The same without what is per prompt, so that it can be cut between any rows."""
+    """A copy without the fields per prompt, so that it can be split between any rows."""
     return self.replace(prompt_P=None)
 
   @property
@@ -163,8 +163,7 @@ class Batch:
 
   @property
   def learn_B(self):
-    """Rows that give a gradient or a baseline: judged by all verifiers, not empty, not
-    excluded."""
+    """Rows that give a gradient or a baseline: all verdicts known, not empty, not excluded."""
     xp = np if isinstance(self.action_BT, np.ndarray) else jnp
     learn_B = ~xp.isnan(self.outcome_B) & xp.any(self.action_BT, axis=1)
     if "scores_BE" in self.columns:
@@ -217,21 +216,21 @@ class Weighted:
 
 @flax.struct.dataclass
 class TrainState:
-  """Everything that learning changes, and what it is measured against."""
+  """The models and optimizer states that training changes, and their references."""
   step: Any                    # int, RL iterations done
   policy: Any
   policy_opt: Any
-  reference: Any = None        # the policy's start, frozen; None when nothing asks for it
-  kl_reference: Any = None     # the policy's reference where it moves (kl.sync_every)
+  reference: Any = None        # the initial policy, frozen; None if nothing reads it
+  kl_reference: Any = None     # the policy's reference if it is updated (kl.sync_every)
   prm: Any = None
   prm_opt: Any = None
-  prm_reference: Any = None    # the PRM's start, frozen, if the PRM is its own reference
+  prm_reference: Any = None    # the initial PRM, frozen, if the PRM is its own reference
   value: Any = None
   value_opt: Any = None
   kl_coef: Any = None          # adaptive KL coefficient, if one is used
-  sampler: Any = None          # what completions are drawn from if not from the policy (rollouts.sync_every)
-  reward_std: Any = None       # running spread of a group's rewards, if groups are kept by it
-  frozen: Any = None           # what all models above are adapters over; None: they are whole
+  sampler: Any = None          # older copy of the policy that samples (rollouts.sync_every)
+  reward_std: Any = None       # running spread of a group's rewards (learner.reward_std_filter)
+  frozen: Any = None           # base parameters if the models above are adapters, else None
 
   @property
   def sampled_from(self):
@@ -239,11 +238,11 @@ class TrainState:
     return "policy" if self.sampler is None else "sampler"
 
   def full(self, name):
-    """The parameters of a model, adapters together with what they adapt."""
+    """The parameters of a model; adapters are joined with the base parameters."""
     return join(self.frozen, getattr(self, name))
 
 
 def join(frozen, trained):
-  """One tree of both; `trained` wins. Copies nothing; frozen None is no tree."""
+  """Merges two trees without copies; `trained` takes precedence, `frozen` may be None."""
   if frozen is None or not isinstance(trained, dict): return trained
   return {**frozen, **{k: join(frozen.get(k), v) for k, v in trained.items()}}

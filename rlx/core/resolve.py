@@ -18,8 +18,9 @@ def resolve(stage, spec, key=None):
     spec: mapping with "name" and the function's options.
     key: the config key, for messages; default the stage.
   Returns:
-    fn(batch, **given); `fn.fields` are the fields it reads, `fn.required` those it cannot do
-    without, `fn.whole` what `given` may hold, see `whole`, `fn.module` where it is defined.
+    fn(batch, **given); `fn.fields` are the fields that it reads, `fn.required` those without a
+    default, `fn.whole` the arguments that `given` may have (see `whole`), and `fn.module` the
+    module that defines it.
   Raises:
     ValueError: no such module or function, or an unknown or missing option; the message
       names the key and what exists.
@@ -39,7 +40,7 @@ def resolve(stage, spec, key=None):
 
 
 def _reader(fn, given=()):
-  """fn(batch, **given): its positional arguments, but for those given, are fields."""
+  """Returns fn(batch, **given), whose positional arguments, except those given, are fields."""
   params = [p for p in inspect.signature(fn).parameters.values()
             if p.kind is p.POSITIONAL_OR_KEYWORD and p.name not in given]
 
@@ -86,15 +87,15 @@ def whole(**statistics):
 
 
 def declares(**facts):
-  """Decorator: what a method says about itself, as attributes of the function.
+  """Decorator: sets properties of a method as attributes of the function.
 
     @resolve.declares(aggregation="seq-mean-token-mean")
 
   centres: the estimator subtracts the mean of each group, so that a constant added to all
     rewards of a group has no effect.
   scales: it also divides by the spread of the group, so that a factor has no effect either.
-  cancelled: of a reward, ((attribute of the estimator, options, what is left), ...): with
-    these options such an estimator undoes the reward.
+  cancelled: for a reward, ((attribute of the estimator, options, what is left), ...): an
+    estimator with this attribute cancels the reward that has these options.
   aggregation: the learner.aggregation that the loss is defined for; others are refused.
   """
   def mark(fn):
@@ -103,21 +104,22 @@ def declares(**facts):
   return mark
 
 
-def measured(found):
-  """Splits what a method returned, a value or (value, metrics), into (value, metrics).
+def measured(result):
+  """Returns (value, metrics) for the result of a method, a value or (value, metrics).
 
   Metrics are {name: scalar, [B] or [B, T]}; the mean of an array is logged.
   """
-  return found if isinstance(found, tuple) else (found, {})
+  return result if isinstance(result, tuple) else (result, {})
 
 
 def bind(stage, spec, key=None, n_given=None):
-  """The function a spec names with its options bound; the caller gives the rest.
+  """Returns the function that a spec names, with its options bound.
 
   Args:
-    n_given: how many arguments that is; None: their names are looked at later.
+    n_given: number of positional arguments that the caller passes; None: not checked here.
   Raises:
-    ValueError: as `resolve`, or it takes others, or an option is out of its range.
+    ValueError: as `resolve`; also if the number of positional arguments differs, or an option
+      is out of its range.
   """
   key = key or stage
   options = dict(spec)
@@ -186,7 +188,7 @@ def _imported(path, shown):
 
 
 def path_of(fn):
-  """A function as lookup's path: "package.module:function"; of a name, the name itself."""
+  """The path of a function for `lookup`, "package.module:function"; a name is returned as is."""
   if not callable(fn): return fn
   return f"{fn.__module__}:{getattr(fn, '__qualname__', type(fn).__qualname__)}"
 

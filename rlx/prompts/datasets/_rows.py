@@ -3,10 +3,12 @@ from rlx.core import records
 
 
 def prompts(rows, split, *, verifier=""):
-  """Rows {"id", "split", "columns"} -> Prompts. Their meta is the columns, and in `row` the columns alone.
+  """Rows {"id", "split", "columns"} -> Prompts.
+
+  The meta of a prompt has the columns of its row, and a copy of them under the key `row`.
 
   Args:
-    verifier: of all rows; "" is what each row has in its column `verifier`.
+    verifier: the verifier of all rows; "": each row names its own in the column `verifier`.
   """
   del split
   for row in rows:

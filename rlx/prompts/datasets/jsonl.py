@@ -4,7 +4,8 @@ A row with tests, for `verifier="code_tests.passed", meta=("tests",)`; its answe
 reference solution:
 
   {"question": "Write add(a, b). As a program, add the two numbers of a line.",
-   "answer": "def add(a, b): return a + b\nif __name__ == '__main__': print(add(*map(int, input().split())))",
+   "answer":
+   "def add(a, b): return a + b\nif __name__ == '__main__': print(add(*map(int, input().split())))",
    "tests": ["assert add(1, 2) == 3", {"input": "1 2\n", "output": "3\n"}]}
 
 verifiers/code_tests.py describes tests and the columns test_setup_code and entry_point.
