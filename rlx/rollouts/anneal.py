@@ -15,9 +15,9 @@ def ead(columns_T, step, *, peak: ranges.Range(1e-3, 1e3) = 1.2,
   and 1 in the first `warmup_steps` iterations. d grows as completions do.
 
   The sampler's log-probs are those of the temperatures it drew with. Policy, old
-  policy and reference are scored at decoding.temperature, 1 in the paper: they are
-  what is learned. learner.rollout_correction.name=rollout_correction.tis with cap 2 corrects
-  for the rest.
+  policy and reference are computed at decoding.temperature, 1 in the paper, because this
+  is the distribution that is trained. learner.rollout_correction.name=rollout_correction.tis
+  with cap 2 corrects for the difference.
 
   Source: Yang et al. 2025, arXiv:2510.05251; numbers of its released code. Differs
   from the paper: evaluation samples at decoding.temperature.

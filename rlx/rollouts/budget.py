@@ -1,4 +1,4 @@
-"""How many more completions a prompt is worth, after a first look at it."""
+"""The number of completions that a second pass adds to each prompt, from a first pass."""
 import jax.numpy as jnp
 import numpy as np
 
@@ -6,7 +6,7 @@ SCHEDULES = ("equal", "hard")
 
 
 def dars(right_P, n, most, *, schedule="equal", divides_by_std=False):
-  """Completions of a second pass, so that hard prompts weigh as much as others.
+  """Completions of a second pass, so that hard prompts have as much weight as others.
 
     a = right / n, 1/2 / n where none was right
     S = 2 a (1 - a), or 2 sqrt(a (1 - a)) where advantages are divided by the spread
@@ -22,10 +22,10 @@ def dars(right_P, n, most, *, schedule="equal", divides_by_std=False):
   Args:
     right_P: right completions of the first pass, 0 to n.
     n: completions of the first pass.
-    most: completions of a prompt in both passes, >= n; the code has 32 with equal, 64
-      with hard.
+    most: largest number of completions of a prompt in both passes, >= n; the code has 32
+      with equal and 64 with hard.
     schedule: one of SCHEDULES.
-    divides_by_std: does the estimator divide by the group's spread.
+    divides_by_std: whether the estimator divides by the standard deviation of the group.
   Returns:
     more_P, int32 in [0, most - n].
   Raises:
@@ -38,22 +38,22 @@ def dars(right_P, n, most, *, schedule="equal", divides_by_std=False):
   def mass(a): return 2 * jnp.sqrt(a * (1 - a)) if divides_by_std else 2 * a * (1 - a)
   aim_P = n * mass(0.5) * (2 * (1 - a_P) if schedule == "hard" else 1)
   mass_P = mass(jnp.minimum(a_P, 0.5))
-  # Less a rounding error: what is a whole number must not become the next one.
+  # Subtracts a tolerance, so that rounding errors do not lift a whole number to the next one.
   more_P = jnp.ceil((aim_P - n * mass_P) / mass_P - 1e-4)
   return jnp.where(a_P < 0.5, jnp.clip(more_P, 0, most - n), 0).astype(jnp.int32)
 
 
 def rows(more_P, n, most):
-  """Where the completions of both passes lie in groups of `most`. Numpy.
+  """The places of the completions of both passes in groups of `most`. Numpy.
 
-  The second pass draws n at a time, as the first: what is over is left out.
+  The second pass draws n completions at a time, as the first; surplus ones are not used.
 
   Args:
-    more_P: completions wanted beside the first n, at most `most` - n.
+    more_P: completions wanted in addition to the first n, at most `most` - n.
   Returns:
-    again: (prompt, round) of each n completions to draw, rounds of a prompt in a row.
-    row_PG: which completion is there, those of the first pass counted first, then those
-      of `again`; -1 where there is none.
+    again: (prompt, round) of each n completions to draw; rounds of a prompt are consecutive.
+    row_PG: number of the completion in each place, counting those of the first pass and then
+      those of `again`; -1 if the place is empty.
   """
   rounds_P = -(-more_P // n)
   again = [(p, i) for p, rounds in enumerate(rounds_P) for i in range(rounds)]

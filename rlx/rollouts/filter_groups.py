@@ -1,7 +1,7 @@
-"""Which sampled groups learn. Host side, numpy.
+"""Selects the sampled groups that are trained on. Runs on the host, with numpy.
 
 Each function reads fields of the batch by name and returns keep_P, bool. Unknown verdicts
-count neither as right nor as wrong; a group with no verdict at all is never kept.
+count neither as right nor as wrong. A group without any verdict is never kept.
 """
 import numpy as np
 
@@ -40,10 +40,9 @@ def accuracy_band(outcome_PG, learn_PG, finish_PG, *, low: ranges.SHARE = 0.2,
 
 
 def fill(keep_P, n):
-  """Row numbers of `n` groups: those kept first, then those that failed.
+  """Returns the numbers of `n` groups: first those that are kept, then those that failed.
 
-  The order within each part is the order drawn (stable), so the result does
-  not depend on a sort's whims. Source: the PRIME recipe in verl
-  (filter_and_downsample), which fills its quota with groups that failed.
+  Each part keeps the order in which groups were drawn (a stable sort). Source: the PRIME
+  recipe in verl (filter_and_downsample), which fills its quota with groups that failed.
   """
   return np.argsort(~keep_P, kind="stable")[:n]

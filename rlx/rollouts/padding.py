@@ -1,10 +1,10 @@
-"""Ragged lists <-> left-padded prompts, right-padded completions."""
+"""Converts lists of token ids to left-padded prompts and right-padded completions, and back."""
 import jax
 import numpy as np
 
 from rlx.core import records
 
-_EOS = records.FINISH.index("eos")  # How an empty completion ends: it is not cut.
+_EOS = records.FINISH.index("eos")  # Empty completions end with this: they are not truncated.
 
 
 def bucket(n, multiple):
@@ -43,14 +43,14 @@ def right_pad(sequences, width, pad_id):
 
 
 def select(parts, rows_B, groups_P):
-  """The rows and groups of several Rollouts (numpy), counted through, as one."""
+  """Selects rows and groups of several Rollouts (numpy), numbered as in their `join`."""
   whole = join(parts)
   rows = jax.tree.map(lambda x: x[rows_B], whole.replace(prompt_P=None))
   return rows.replace(prompt_P=whole.prompt_P[groups_P])
 
 
 def join(parts):
-  """Several Rollouts (numpy) as one, in order."""
+  """Concatenates several Rollouts (numpy)."""
   return jax.tree.map(lambda *x: np.concatenate(x), *parts)
 
 
@@ -65,7 +65,7 @@ def empty(tokens_PX, prompt_len_P, prompt_P, group, width):
 
 
 def emptied(rollouts, rows_B):
-  """The same (numpy) without the completions of these rows."""
+  """Returns a copy (numpy) in which the completions of these rows are empty."""
   return rollouts.replace(
       completion_len_B=np.where(rows_B, 0, rollouts.completion_len_B),
       finish_B=np.where(rows_B, _EOS, rollouts.finish_B),
@@ -73,26 +73,26 @@ def emptied(rollouts, rows_B):
 
 
 def batches(items, size):
-  """Lists of `size` items in order; the last is filled up with some taken before."""
+  """Yields lists of `size` items in order; items from the start fill the last list."""
   for i in range(0, len(items), size):
     yield [items[j % len(items)] for j in range(i, i + size)]
 
 
 def put_last(rollouts, completions_P, finish):
-  """The last row of each group becomes a completion that was not sampled. Numpy.
+  """Replaces the last row of each group by a completion that was not sampled. Numpy.
 
   Args:
     completions_P: lists of token ids, EOS included.
     finish: how they end, an index into FINISH.
   Returns:
-    rollouts; sampler_logps_BT is 0 on those rows: it is not known.
+    rollouts; sampler_logps_BT is 0 on those rows, because it is unknown.
   """
   x = rollouts.prompt_width
   group = len(rollouts.tokens_BS) // len(completions_P)
   last_P = np.arange(len(completions_P)) * group + group - 1
   new = {name: np.array(getattr(rollouts, name)) for name in (
       "tokens_BS", "completion_len_B", "sampler_logps_BT", "finish_B")}
-  # Columns after the end are read by nobody.
+  # Nothing reads the columns after the end.
   new["tokens_BS"][last_P, x:], new["completion_len_B"][last_P] = right_pad(
       completions_P, new["sampler_logps_BT"].shape[1], 0)
   new["sampler_logps_BT"][last_P], new["finish_B"][last_P] = 0.0, finish
@@ -100,9 +100,9 @@ def put_last(rollouts, completions_P, finish):
 
 
 def trim(rollouts, multiple):
-  """Cuts completion columns that no row uses, to a multiple of `multiple`.
+  """Removes completion columns that no row uses, down to a multiple of `multiple`.
 
-  A bucket, not the exact length: each new width is a new compilation.
+  Widths are rounded up, because each new width is a new compilation.
   """
   full = rollouts.sampler_logps_BT.shape[1]
   longest = int(np.max(np.asarray(rollouts.completion_len_B)))
@@ -120,7 +120,7 @@ def completions(rollouts):
 
 
 def append(rollouts, token_id):
-  """The same (numpy) with this token after every completion, in a column more."""
+  """Returns a copy (numpy) with this token after every completion, in one more column."""
   end_B = rollouts.prompt_width + rollouts.completion_len_B
   tokens_BS = np.pad(rollouts.tokens_BS, ((0, 0), (0, 1)))
   tokens_BS[np.arange(len(end_B)), end_B] = token_id
