@@ -131,10 +131,10 @@ def sample(model: str, prompts: Sequence[Any], *, per_prompt: int = 1, max_token
   Raises:
     ValueError: there is no such model, or the model cannot read a prompt; one line.
   """
-  import jax
   import numpy as np
   from rlx.core import records
   from rlx.core import rng
+  from rlx.learner import hosts
   from rlx.rollouts import padding
   from rlx.rollouts import sampler
   config, params, tokenizer = _load(model)
@@ -144,7 +144,7 @@ def sample(model: str, prompts: Sequence[Any], *, per_prompt: int = 1, max_token
   draw = sampler.make(config, group=per_prompt, max_tokens=max_tokens, chunk=min(max_tokens, 64),
                       temperature=temperature, eos_ids=tokenizer.eos_ids,
                       pad_id=tokenizer.pad_id)
-  rollouts = jax.device_get(draw(
+  rollouts = hosts.fetch(draw(
       params, *padding.left_pad(ids, max(map(len, ids)), tokenizer.pad_id),
       np.arange(len(ids), dtype=np.uint32), rng.key(seed, "sample")))
   completions = [

@@ -33,11 +33,16 @@ def letters_B(texts, *, letters):
   """Characters of each completion that are in eval.answer."""
   return [sum(x in letters for x in text) for text in texts]
 
+@fields.field(np.float32)
+def best_B(outcome_PG, learn_PG, lengths_B):
+  """The largest verdict of the group, on each of its rows."""
+  return np.where(learn_PG, outcome_PG, 0).max(axis=1).repeat(outcome_PG.shape[1]) + 0 * lengths_B
+
 @fields.field(np.float32, where="model")
-def surprise_B(passes, letters_B):
+def surprise_B(passes, letters_B, best_B, learn_BT):
   """Minus the log-prob of the completion under the policy, and its letters."""
   logps_BT = passes.logps("policy", temperature=passes.options.temperature)
-  return masked.where_valid(-logps_BT, passes.rollouts.action_BT).sum(axis=1) + 0 * letters_B
+  return masked.where_valid(-logps_BT, passes.rollouts.action_BT).sum(axis=1) + 0 * letters_B * best_B
 
 def brief(outcome_B, letters_B, surprise_B, learn_B, *, weight=0.5):
   return masked.where_valid(outcome_B - weight * letters_B + 0 * surprise_B, learn_B)
@@ -70,6 +75,7 @@ def test_a_field_a_reward_and_a_verifier_from_outside_the_package(
   rewards_B = run.methods.rewards["outcome"][1](placed.batch)
   np.testing.assert_allclose(rewards_B, (want_B > 0) - 0.5 * want_B)
   assert (placed.batch.surprise_B > 0).all()
+  np.testing.assert_array_equal(placed.batch.best_PG[:, 0], placed.batch.outcome_PG.max(axis=1))
   sys.modules.pop("outside")
 
 
@@ -244,8 +250,16 @@ def test_a_step_reads_devices_once_a_draw_and_plans_once(
     assert is_allowed, "A device array was read without hosts.fetch."
     return value.fget(self)
 
+  def guarded(convert):  # On a CPU these may read the buffer of an array themselves.
+    def guard(x, *args, **kwargs):
+      assert is_allowed or not isinstance(x, array), "A device array was read without hosts.fetch."
+      return convert(x, *args, **kwargs)
+    return guard
+
   with monkeypatch.context() as m:
     m.setattr(array, "_value", property(read))
+    for name in ("asarray", "array", "where", "ravel", "isnan"):
+      m.setattr(np, name, guarded(getattr(np, name)))
     fetches.clear()
     state, annotated, batch, metrics = rl.iteration(run, state, host, 0, CLOCK)
     in_step = len(fetches)

@@ -43,7 +43,7 @@ class Field:
   reads: tuple = ()            # fields and resources, in the order of fn's parameters
   options: Mapping = dataclasses.field(default_factory=dict)  # keyword of fn -> config key
   needs: Mapping = dataclasses.field(default_factory=dict)    # config key -> its value when off
-  statistic: tuple = ()        # of the policy's distribution, see models/logps.statistics
+  statistic: tuple = ()        # of the policy's distribution, see models/logps.py
 
   @property
   def axes(self):
@@ -162,20 +162,22 @@ def require(f, by, setting):
     raise ValueError(f"{key}={setting(key)!r}: {by} reads {f.name}, which needs it.")
 
 
-def compute(planned, where, values, options):
+def compute(planned, where, values, options, view=None):
   """The values of the planned fields of a stage, added to `values`.
 
   Args:
     planned: of `plan`.
     values: {name: fields and resources that are known}; host arrays are numpy.
     options: (Field) -> {keyword: value} of its producer.
+    view: (values, name) -> what a name stands for that is in no column, such as outcome_PG.
   Returns:
     {name: value} of values and of the fields of this stage.
   """
   values = dict(values)
   for f in planned:
     if f.where != where or f.name in values: continue
-    value = f.fn(*(values[name] for name in f.reads), **options(f))
+    value = f.fn(*(values[name] if name in values else view(values, name) for name in f.reads),
+                 **options(f))
     if where == "host" and f.dtype is not None: value = np.asarray(value, f.dtype)
     values[f.name] = value
   return values

@@ -24,6 +24,11 @@ FINISH = ("length", "eos", "stop")  # How a completion ended; Rollouts.finish_B.
 EXCLUDED = ("", "unknown", "empty", "filtered", "thinned", "not_drawn", "stored")
 
 
+def _numpy_of(x):
+  """numpy for an array on the host, so that no device computes with it; else jax.numpy."""
+  return np if isinstance(x, np.ndarray) else jnp
+
+
 @dataclasses.dataclass(frozen=True)
 class Prompt:
   """One question. `id` is unique within its data set and stable across runs."""
@@ -75,7 +80,7 @@ class Rollouts:
   @property
   def mask_BT(self):
     """True on the tokens after the prompt, EOS and observations included."""
-    columns_1T = jnp.arange(self.sampler_logps_BT.shape[1])[None, :]
+    columns_1T = _numpy_of(self.tokens_BS).arange(self.sampler_logps_BT.shape[1])[None, :]
     return columns_1T < self.completion_len_B[:, None]
 
   @property
@@ -164,7 +169,7 @@ class Batch:
   @property
   def learn_B(self):
     """Rows that give a gradient or a baseline: all verdicts known, not empty, not excluded."""
-    xp = np if isinstance(self.action_BT, np.ndarray) else jnp
+    xp = _numpy_of(self.action_BT)
     learn_B = ~xp.isnan(self.outcome_B) & xp.any(self.action_BT, axis=1)
     if "scores_BE" in self.columns:
       learn_B = learn_B & ~xp.any(xp.isnan(self.scores_BE), axis=1)

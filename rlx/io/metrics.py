@@ -5,8 +5,6 @@ import math
 import pathlib
 import sys
 
-import numpy as np
-
 from rlx.io import strict_json
 from rlx.io import trackers as trackers_lib
 
@@ -19,17 +17,19 @@ class Writer:
   any case: a metric backend that fails is reported on stderr and not called again.
   """
 
-  def __init__(self, workdir, *, first_step=0, trackers=(), config=None, writes=True):
+  def __init__(self, workdir, *, first_step=0, trackers=(), config=None, writes=True,
+               fetch=dict):
     """Drops lines of steps >= first_step: a resumed run writes them again.
 
     Args:
       writes: False only converts, for `last`: another process writes the files.
       trackers: names of trackers.KINDS, in addition to TensorBoard.
       config: {key: value}, for the metric backends.
+      fetch: transfers a dict of device arrays to the host.
     Raises:
       ValueError: a metric backend does not start.
     """
-    self._dir, self._writes = pathlib.Path(workdir), writes
+    self._dir, self._writes, self._fetch = pathlib.Path(workdir), writes, fetch
     self._pending, self._trackers = None, {}
     self.last = {}  # The newest converted metrics, for the progress bar.
     if not writes: return
@@ -48,7 +48,7 @@ class Writer:
     """Writes the queued metrics; waits for their values."""
     if self._pending is None: return
     (step, metrics), self._pending = self._pending, None
-    self.last = {k: float(np.asarray(v)) for k, v in metrics.items()}
+    self.last = {k: float(v) for k, v in self._fetch(metrics).items()}
     if not self._writes: return
     finite = {k: v for k, v in self.last.items() if math.isfinite(v)}
     self._append("metrics.jsonl", [dict.fromkeys(self.last) | finite], step)

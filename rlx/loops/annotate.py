@@ -73,6 +73,15 @@ def columns(rollouts, outcome_B, excluded_B=None):
   return given
 
 
+def _view(group):
+  """(values, name) -> outcome_PG, learn_B and other views of the columns in values.
+
+  On the host, learn_B does not yet know of rows that select_completions leaves out.
+  """
+  return lambda values, name: getattr(records.Batch(
+      group, **{key: x for key, x in values.items() if fields.axes_of(key)}), name)
+
+
 def annotator(planned, options, *, select, group, rows_of, resources):
   """Returns annotate(prompts, rollouts, outcome_B, excluded_B=None, **more) -> Annotated.
 
@@ -90,7 +99,7 @@ def annotator(planned, options, *, select, group, rows_of, resources):
     rows, texts = rows_of(prompts, rollouts) if needs_texts else (None, None)
     values = fields.compute(planned, "host", dict(
         resources, **more, **given, rollouts=rollouts, group_prompts=prompts, prompts=rows,
-        texts=texts), options)
+        texts=texts), options, view=_view(group))
     hosted = [f for f in planned if f.where == "host"]
     batch = records.Batch(group, **given, **{f.name: values[f.name] for f in hosted if f.axes})
     keep_B = np.ravel(select(batch))
@@ -107,7 +116,7 @@ def scorer(planned, options, pass_options):
     passes = logps.Passes(pass_options, state, placed.rollouts.rows(), placed.plan)
     values = fields.compute(planned, "model", dict(
         placed.values, **placed.batch.columns, passes=passes,
-        prompt_P=placed.rollouts.prompt_P), options)
+        prompt_P=placed.rollouts.prompt_P), options, view=_view(placed.batch.group))
     return placed.replace(batch=placed.batch.replace(
         **{f.name: values[f.name] for f in planned if f.where == "model"}))
 

@@ -168,7 +168,7 @@ def _second_pass(c, prompts, rollouts, outcome_PG, sample, clock):
   known_PG = ~np.isnan(outcome_PG)
   right_P = (np.where(known_PG, outcome_PG, 0).sum(axis=1) * outcome_PG.shape[1]
              / np.maximum(known_PG.sum(axis=1), 1))
-  again, row_PG = budget.rows(np.asarray(c.budget(right_P)), outcome_PG.shape[1], c.per_prompt)
+  again, row_PG = budget.rows(hosts.fetch(c.budget(right_P)), outcome_PG.shape[1], c.per_prompt)
   batches = list(padding.batches(again, len(prompts)))
   clock.lap("verify")
   parts = [sample([prompts[p].again(i) for p, i in pairs]) for pairs in batches]

@@ -119,7 +119,7 @@ class Options:
   parts: int                # microbatches of the passes of policy, PRM and references
   value_parts: int          # microbatches of the value model's passes
   pack: bool
-  prm_reference: str        # one of config_validation.REFERENCES
+  prm_reference: str        # see prm.reference
   asked: str                # "policy" | "reference": the model that scores reference answers
   group: int
   statistics: tuple = ()    # (old field, spec) of the policy's distribution statistics

@@ -67,7 +67,7 @@ def _train(config, workdir, clock, notice):
   preflight.check(run, workdir)
   clock.lap("compile")
   state, host = restore(run, checkpoints)
-  writer = io_metrics.Writer(workdir, first_step=state.step, writes=hosts.is_first(),
+  writer = io_metrics.Writer(workdir, first_step=state.step, writes=hosts.is_first(), fetch=hosts.fetch,
                              trackers=loop.writers, config=config.to_dict())
   clock.lap("build")
   if host.rehearsed is None: host.rehearsed = collect.solved(run.collector, state)

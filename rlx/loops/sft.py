@@ -21,6 +21,7 @@ from rlx.io import hf
 from rlx.io import metrics as io_metrics
 from rlx.io import tokenizer as tokenizer_io
 from rlx.io import trackers
+from rlx.learner import hosts
 from rlx.learner import sharding
 from rlx.learner import step as learner_step
 from rlx.losses import aggregate
@@ -45,7 +46,8 @@ def train(config, workdir):
   model_config, params, tokenizer = start(c)
   model_config = build.on_rows(model_config, mesh)
   cli.record(config, workdir)
-  writer = io_metrics.Writer(workdir, trackers=c.log.writers, config=c.to_dict())
+  writer = io_metrics.Writer(workdir, trackers=c.log.writers, config=c.to_dict(),
+                             fetch=hosts.fetch)
   transform = build.optimizer_of(c, "sft")
   params = sharding.place(params, mesh)
   opt_state = sharding.made(transform.init, params, mesh)

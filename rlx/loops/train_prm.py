@@ -21,6 +21,7 @@ from rlx.io import curves
 from rlx.io import metrics as io_metrics
 from rlx.io import progress
 from rlx.io import strict_json
+from rlx.learner import hosts
 from rlx.loops import collect
 from rlx.loops import prm_sets
 from rlx.loops import rl
@@ -53,7 +54,7 @@ def train(config, workdir):
   # A head is trained on single completions; an implicit PRM's loss may compare a group's.
   groups = stored.grouped(completions) if c.train_prm.labels is None else [completions]
   groups = stored.cut(groups, c.rollouts.per_prompt)
-  writer = io_metrics.Writer(workdir, first_step=state.step)
+  writer = io_metrics.Writer(workdir, first_step=state.step, fetch=hosts.fetch)
   ranks = jax.jit(prm_metrics.accuracy)
   for step in tqdm.tqdm(range(state.step, c.steps), initial=state.step, total=c.steps,
                         unit="step"):
