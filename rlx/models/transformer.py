@@ -364,9 +364,10 @@ class _Decoder(nn.Module):
     block = _Block
     if c.remat != "none" and not self.keeps_kv:
       block = nn.remat(_Block, policy=_REMAT[c.remat], prevent_cse=False)
-    layers = nn.scan(
+    layers = nn.scan(  # The check of invariants would trace the block a second time.
         block, variable_axes={"params": 0}, split_rngs={"params": True},
-        in_axes=(nn.broadcast, 0), out_axes=0, length=c.n_layers)
+        in_axes=(nn.broadcast, 0), out_axes=0, length=c.n_layers,
+        check_constancy_invariants=False)
     x_BQD = pinned(embedded(c, _whole_rows(c, embed_VD)[tokens_BQ]), c.rows)
     x_BQD, kv_L = layers(c, self.keeps_kv, name="layers")(x_BQD, *shared)
     return _Norm("scale_D", c, (c.d_model,), name="norm")(x_BQD), kv_L
