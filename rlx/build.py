@@ -418,8 +418,12 @@ def check_prompts(c, prompts):
 
 def verifiers_of(c, prompt):
   """The functions that compute the verdict and the scores of a prompt's completions."""
-  return [resolve.lookup("verifiers", path, "verifier")
-          for path in dict.fromkeys((prompt.verifier, *c.verifier.scores))]
+  return [_verifier(path) for path in dict.fromkeys((prompt.verifier, *c.verifier.scores))]
+
+
+@functools.cache  # The prompts of a run share a few verifiers.
+def _verifier(path):
+  return resolve.lookup("verifiers", path, "verifier")
 
 
 def constant_of(c, prompt):
