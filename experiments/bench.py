@@ -52,6 +52,7 @@ from rlx.learner import sharding
 from rlx.loops import annotate
 from rlx.loops import logps
 from rlx.loops import rl
+from rlx.loops import session
 from rlx.models import transformer
 from rlx.rollouts import sampler
 
@@ -183,7 +184,7 @@ def e2e(args):
     c.prompts.source = f"jsonl:{folder}/{{split}}.jsonl"
     with mock.patch.object(weights, "load", endless): run = build.build(c)
     state = jax.block_until_ready(run.init())
-  host = rl.HostState(rehearsed={})
+  host = session.HostState(rehearsed={})
   build_s = time.perf_counter() - start
 
   def rep():

@@ -26,6 +26,8 @@ from rlx.core import rng
 from rlx.io import chat
 from rlx.io import rows as io_rows
 from rlx.io import terminal
+from rlx.io import tokenizer as tokenizer_io
+from rlx.io import trackers
 from rlx.io import weights
 from rlx.learner import hosts
 from rlx.learner import memory
@@ -35,10 +37,13 @@ from rlx.loops import advantage
 from rlx.loops import annotate
 from rlx.loops import collect
 from rlx.loops import logps
+from rlx.loops import session
+from rlx.loops import texts as texts_lib
 from rlx.loops import update
 from rlx.models import decode
 from rlx.models import lora
 from rlx.models import size
+from rlx.models import transformer
 from rlx.models import value as value_model
 from rlx.prompts import filters
 from rlx.prompts import iterator
@@ -62,17 +67,13 @@ class Sampling:
 
 @dataclasses.dataclass(frozen=True)
 class Loop:
-  """The config values that the RL loop itself reads; see configs/base.py for each key."""
+  """The config values that only the RL loop reads; see configs/base.py for each key."""
   seed: int
-  steps: int
   eval_every: int
   eval_batch: int
   final_samples: int           # times that held-out prompts are sampled before and after
   completions: int             # rows of a table of completions
   completions_every: int
-  writers: tuple
-  checkpoint_every: int
-  max_to_keep: int
   max_skipped: int
 
 
@@ -83,7 +84,7 @@ class Run:
   loop: Loop
   methods: Any                 # methods.Methods
   mesh: Any
-  tokenizer: Any
+  texts: Any                   # texts.Texts
   models: dict                 # {"policy", "prm"}: DecoderConfig
   prompts: Any                 # resumable iterator over training prompts; None without them
   eval_prompts: list
@@ -107,17 +108,41 @@ class Run:
   planned: list                # the Fields that are computed for a batch
 
 
-def build(config, splits=("train", "eval"), recorded=None, learns="policy"):
+@dataclasses.dataclass(frozen=True)
+class Sft:
+  """The built config of supervised fine-tuning."""
+  model: Any                   # DecoderConfig
+  tokenizer: Any
+  init: Callable               # () -> TrainState of the policy
+  batch: Callable              # step -> Rollouts of worked examples, on the mesh
+  update: Callable             # (params, opt_state, Rollouts) -> params, opt_state, metrics, None
+
+
+def session_options(config, section=None):
+  """Checks `config` and returns the session.Options of a training loop.
+
+  Args:
+    section: the section whose key `steps` is the number of steps; None: the whole config.
+  """
+  c = config
+  keys.check(c)
+  trackers.check(c.log.writers)
+  return session.Options(
+      seed=c.seed, steps=(c if section is None else c[section]).steps, checkpoint_every=c.checkpoint.every,
+      max_to_keep=c.checkpoint.max_to_keep, writers=c.log.writers, silence_s=c.log.silence_s)
+
+
+def build(config, splits=None, recorded=None, learns="policy"):
   """Checks `config` and binds it.
 
   Args:
     splits: which prompts are loaded. Without "train" Run.prompts is None, without
-      "eval" Run.eval_prompts is empty.
+      "eval" Run.eval_prompts is empty. None: those that are needed for `learns`.
     recorded: the result of `cli.recorded` for a run that is resumed. With the recorded number
       of slots the sampler's log-probs are bitwise those of an uninterrupted run. None: a new
       run.
-    learns: "policy", or "prm" if only a PRM is trained, on stored completions. Then only the
-      fields of its loss are computed for a batch.
+    learns: "policy", "prm" if only a PRM is trained, on stored completions, or "" if nothing
+      is. Fields of a batch are computed only for the models that learn.
   Raises:
     ValueError: one line with the key, its value and what is allowed.
   """
@@ -125,6 +150,8 @@ def build(config, splits=("train", "eval"), recorded=None, learns="policy"):
   keys.check(c)
   methods = methods_lib.resolved(c)
   config_validation.check(c, methods)
+  _check_learns(c, methods, learns)
+  if splits is None: splits = needed_splits(c, learns)
   mesh = sharding.make_mesh(**c.mesh)
   check_cuts(c, sharding.row_shards(mesh))
   model_config, start, tokenizer = load_model(c, c.model.path)
@@ -141,14 +168,14 @@ def build(config, splits=("train", "eval"), recorded=None, learns="policy"):
     if prm_tokenizer.vocabulary != tokenizer.vocabulary:
       raise ValueError(f"prm.path={c.prm.path!r}: its tokenizer differs from "
                        f"that of model.path={c.model.path!r}.")
-  text = text_of(c, tokenizer)
-  train_prompts, eval_prompts = load_prompts(c, tokenizer, text, splits)
+  texts = texts_of(c, tokenizer)
+  train_prompts, eval_prompts = load_prompts(c, texts, splits)
   if "eval" in splits and not eval_prompts:
     raise ValueError(f"eval.split={c.eval.split!r} of prompts.source="
                      f"{c.prompts.source!r} has no prompts.")
   verifier_pool = _pool(c, train_prompts + eval_prompts)
   check_prompts(c, [*train_prompts, *eval_prompts])
-  if train_prompts: note_template(c, tokenizer, train_prompts[0])
+  if train_prompts: note_template(texts, train_prompts[0])
   per_draw = draw_size(c)
   if "train" in splits and len(train_prompts) < per_draw:
     raise ValueError(f"prompts.source={c.prompts.source!r}: {len(train_prompts)} "
@@ -170,7 +197,7 @@ def build(config, splits=("train", "eval"), recorded=None, learns="policy"):
 
   def encode(prompts):
     tokens_PX, len_P = padding.left_pad(
-        [tokenizer.encode(text(p)) for p in prompts], width, tokenizer.pad_id)
+        [texts.prompt_ids(p) for p in prompts], width, tokenizer.pad_id)
     ids_P = np.array([rng.number(p.id) for p in prompts], np.uint32)
     return tuple(sharding.place_rows(x, mesh) for x in (tokens_PX, len_P, ids_P))
 
@@ -187,18 +214,16 @@ def build(config, splits=("train", "eval"), recorded=None, learns="policy"):
       train_prompts, seed=c.seed, paired=c.prompts.paired)
   return Run(
       config=c, loop=Loop(
-          seed=c.seed, steps=c.steps, eval_every=c.eval.every, eval_batch=c.eval.batch,
+          seed=c.seed, eval_every=c.eval.every, eval_batch=c.eval.batch,
           final_samples=c.eval.final_samples, completions=c.log.completions,
-          completions_every=c.log.completions_every, writers=c.log.writers,
-          checkpoint_every=c.checkpoint.every, max_to_keep=c.checkpoint.max_to_keep,
-          max_skipped=c.learner.max_skipped),
-      methods=methods, mesh=mesh, tokenizer=tokenizer, prompts=prompts,
+          completions_every=c.log.completions_every, max_skipped=c.learner.max_skipped),
+      methods=methods, mesh=mesh, texts=texts, prompts=prompts,
       eval_prompts=eval_prompts,
       init=functools.partial(_init, c, methods, mesh, optimizers, models, frozen),
       shapes=shapes, sampling=sampling, verify=verify, pool=verifier_pool,
       collector=prompts and collect.Collector(
           prompts=prompts, encode=encode, sample=sampling.train, lay_out=lay_out,
-          anneal=methods.anneal, demonstrate=_demonstrate(c, tokenizer, text, train_prompts),
+          anneal=methods.anneal, demonstrate=_demonstrate(c, texts, train_prompts),
           verify=verify, pool=verifier_pool, budget=methods.budget,
           filter_groups=methods.filter_groups, seed=c.seed, per_prompt=c.rollouts.per_prompt,
           draw_size=per_draw, trained=trained(c), max_draws=c.rollouts.max_draws,
@@ -207,6 +232,81 @@ def build(config, splits=("train", "eval"), recorded=None, learns="policy"):
       annotate=_annotate(c, methods, stages["planned"], tokenizer, verifier_pool, train_prompts,
                          rows_of, _greedy_outcome(c, draw, encode, verify)),
       place=annotate.Placer(mesh, c.learner.pack), **stages)
+
+
+def sft(config):
+  """Checks `config` and binds what supervised fine-tuning needs of it.
+
+  Raises:
+    ValueError: one line with the key, its value and what is allowed.
+  """
+  c = config
+  if c.lora.rank: raise ValueError(f"lora.rank={c.lora.rank}: 0; sft trains all parameters.")
+  demonstrate = resolve.bind("prompts.datasets", c.sft.target, "sft.target", n_given=2)
+  mesh = sharding.make_mesh(**c.mesh)
+  shards = sharding.row_shards(mesh)
+  if c.sft.batch % (c.sft.microbatches * shards):
+    raise ValueError(f"sft.batch={c.sft.batch}: must be a multiple of sft.microbatches="
+                     f"{c.sft.microbatches} x mesh.data x mesh.fsdp = {shards}.")
+  model_config, params, tokenizer = sft_start(c)
+  model_config = on_rows(model_config, mesh)
+  transform, texts = optimizer_of(c, "sft"), texts_of(c, tokenizer)
+  prompts, _ = load_prompts(c, texts)
+  note_template(texts, prompts[0])
+  seed, size = c.seed, c.sft.batch
+
+  def init():
+    policy = sharding.place(params, mesh)
+    return records.TrainState(step=0, policy=policy,
+                              policy_opt=sharding.made(transform.init, policy, mesh))
+
+  def batch(step):
+    draw = np.random.default_rng([seed, rng.number("sft"), step])
+    chosen = [prompts[i] for i in draw.choice(len(prompts), size, replace=False)]
+    return sharding.place_rows(
+        texts.examples([(texts.prompt(p), demonstrate(p, draw)) for p in chosen]), mesh)
+
+  return Sft(model_config, tokenizer, init, batch, update.sft(
+      model_config, transform, microbatches=c.sft.microbatches, shards=shards))
+
+
+def sft_start(c):
+  """Loads the model of model.path; if it is None, initialises one with the sizes of sft.fresh.
+
+  Raises:
+    ValueError: sft.fresh lacks a size or has an unknown one.
+  """
+  if c.model.path is not None: return load_model(c, c.model.path)
+  sizes = c.sft.fresh.to_dict()
+  options = {f.name: f.default for f in dataclasses.fields(transformer.DecoderConfig)}
+  needed = {k for k, v in options.items() if v is dataclasses.MISSING}
+  needed = needed - {"vocab_size"} | {"alphabet"}
+  if needed - sizes.keys() or sizes.keys() - needed - options.keys():
+    raise ValueError(f"sft.fresh has {sorted(sizes)}; needed are {sorted(needed)}.")
+  tokens = tokenizer_io.characters(sizes.pop("alphabet"))
+  config = transformer.DecoderConfig(
+      vocab_size=len(tokens.vocabulary), dtype=c.model.dtype, param_dtype=c.model.param_dtype,
+      attention=c.model.attention, remat=c.model.remat, **sizes)
+  return config, transformer.init(config, rng.key(c.seed, "init")), tokens
+
+
+def _check_learns(c, methods, learns):
+  """Checks that the config has what learns."""
+  if learns == "policy" and c.train_prm.labels is not None:
+    raise ValueError(f"train_prm.labels={c.train_prm.labels!r}: None; the rewards of "
+                     "the loop read an implicit PRM.")
+  if learns == "prm" and c.prm.order == "none":
+    raise ValueError("prm.order='none': single, double or reverse; the PRM learns here.")
+  if learns == "prm" and not methods.needs("prm_logps_BT"):
+    raise ValueError("rewards: none reads a PRM, so there is none; add implicit.process.")
+
+
+def needed_splits(c, learns):
+  """The splits of prompts that are sampled, see `build`; stored completions need none."""
+  if not learns: return ("eval",)
+  is_stored = (c.train_prm.rollouts is not None and c.train_prm.held_out is not None
+               and c.train_prm.labels is None)
+  return () if learns == "prm" and is_stored else ("train", "eval")
 
 
 def device_stages(c, methods, models, mesh, optimizers, *, token_id=None, learns="policy"):
@@ -344,23 +444,19 @@ def on_rows(config, mesh):
   return dataclasses.replace(config, rows=by_rows(), heads=by_rows("tensor"))
 
 
-def template_of(c):
-  """Returns the function of prompts.template: Prompt -> a text or chat messages."""
-  return resolve.bind("prompts.templates", c.prompts.template, "prompts.template")
+def texts_of(c, tokenizer):
+  """The texts.Texts of a config and a tokenizer."""
+  return texts_lib.Texts(
+      tokenizer, resolve.bind("prompts.templates", c.prompts.template, "prompts.template"),
+      c.rollouts.step_separator, c.prompts.max_tokens, c.rollouts.max_tokens)
 
 
-def text_of(c, tokenizer):
-  """Returns a function from a Prompt to the text that the model reads."""
-  template = template_of(c)
-  return lambda p: tokenizer.render(template(p))
-
-
-def note_template(c, tokenizer, prompt):
+def note_template(texts, prompt):
   """Prints a line on stderr if the chat template is not prefix-stable."""
-  messages = template_of(c)(prompt)
+  messages = texts.template(prompt)
   if isinstance(messages, str) or not hosts.is_first(): return
   faults = {}
-  for reply in chat.PROBES: faults |= chat.faults(tokenizer, messages, reply)
+  for reply in chat.PROBES: faults |= chat.faults(texts.tokenizer, messages, reply)
   if faults:
     print("rlx: the chat template is not prefix-stable: "
           + terminal.line("; ".join(faults.values()))
@@ -378,12 +474,12 @@ def read_prompts(c, split):
   return dataset(io_rows.rows(c.prompts.source, split, **c.prompts.options), split)
 
 
-def load_prompts(c, tokenizer, text, splits=("train", "eval")):
+def load_prompts(c, texts, splits=("train", "eval")):
   """Returns (training prompts, held-out prompts), filtered and without common texts."""
   def load(split, at_most=None):
     prompts = itertools.islice(read_prompts(c, split), at_most)
     return filters.by_length(filters.unique(list(prompts)),
-                             lambda p: len(tokenizer.encode(text(p))),
+                             lambda p: len(texts.prompt_ids(p)),
                              c.prompts.max_tokens)
   # Reads twice as many rows as held-out prompts are wanted, because the filters drop some.
   held_out = (load(c.eval.split, 2 * c.eval.prompts)[:c.eval.prompts]
@@ -526,7 +622,7 @@ def _annotate(c, methods, planned, tokenizer, pool_, prompts, rows_of, greedy_ou
   return annotate_
 
 
-def _demonstrate(c, tokenizer, prompt, prompts):
+def _demonstrate(c, texts, prompts):
   """Returns (prompts, rollouts) -> rollouts whose groups end with the prompt's demonstration.
 
   Raises:
@@ -538,7 +634,8 @@ def _demonstrate(c, tokenizer, prompt, prompts):
   ids_of = {}
   for p in prompts:
     draw = np.random.default_rng([c.seed, rng.number(p.id)])
-    ids_of[p.id] = ids = tokenizer.pair(prompt(p), written(p, draw))[1] + [tokenizer.end_id]
+    _, ids = texts.example(texts.prompt(p), written(p, draw))
+    ids_of[p.id] = ids
     if len(ids) > c.rollouts.max_tokens:
       raise ValueError(f"rollouts.max_tokens={c.rollouts.max_tokens}: the demonstration "
                        f"of {p.id!r} has {len(ids)} tokens.")

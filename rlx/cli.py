@@ -210,6 +210,8 @@ def record(config, workdir, **more):
 
   Args:
     more: further entries of versions.json.
+  Returns:
+    the config as nested dicts that JSON can express.
   Raises:
     ValueError: there is a checkpoint, and a key of FIXED has another value or names another
       commit.
@@ -238,12 +240,13 @@ def record(config, workdir, **more):
     for key in changed if hosts.is_first() else ():
       print(f"rlx: {key} was {old.get(key)!r} in this workdir, now "
             f"{now.get(key)!r}.", file=sys.stderr)
-  if not hosts.is_first(): return
+  if not hosts.is_first(): return new
   strict_json.write(path, new)
   (workdir / "stopped.json").unlink(missing_ok=True)
   strict_json.write(workdir / "versions.json", dict(
       config=_config_file(), commit=_commit(), **commits, **more,
       python=sys.version.split()[0], **{p: importlib.metadata.version(p) for p in PACKAGES}))
+  return new
 
 
 def _is_fixed(key):

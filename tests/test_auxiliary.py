@@ -25,7 +25,7 @@ def setup(**changes):
   run = build.build(c)
   prompts = run.prompts.take(8)
   tokens_PX, len_P, prompt_P = map(np.asarray, run.sampling.encode(prompts))
-  texts = [run.tokenizer.encode(t) + [run.tokenizer.eos_ids[0]] for t in TEXTS]
+  texts = [run.texts.tokenizer.encode(t) + [run.texts.tokenizer.eos_ids[0]] for t in TEXTS]
   tokens_BT, len_B = padding.right_pad(texts, 6, 0)
   rollouts = records.Rollouts(
       tokens_BS=np.concatenate([np.repeat(tokens_PX, 4, axis=0), tokens_BT], axis=1),

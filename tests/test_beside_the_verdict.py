@@ -174,7 +174,7 @@ def test_a_run_gives_methods_what_they_ask_for(monkeypatch):
   state = records.TrainState(step=3, policy=None, policy_opt=None, kl_coef=jnp.float32(0))
   prompts = run.prompts.take(8)
   tokens_PX, len_P, prompt_P = map(np.asarray, run.sampling.encode(prompts))
-  tokens_BT, len_B = padding.right_pad([run.tokenizer.encode(t) for t in TEXTS], 8, 0)
+  tokens_BT, len_B = padding.right_pad([run.texts.tokenizer.encode(t) for t in TEXTS], 8, 0)
   rollouts = records.Rollouts(
       tokens_BS=np.concatenate([np.repeat(tokens_PX, 4, axis=0), tokens_BT], axis=1),
       prompt_len_B=np.repeat(len_P, 4), completion_len_B=len_B,

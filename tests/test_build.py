@@ -290,9 +290,9 @@ def test_step_scores_reach_the_advantages():
   c.advantages = dict(process=dict(name="process.rloo_steps"), whiten=False)
   run = build.build(c)
   prompt = records.Prompt("p", "4M7m2M5=", "5", "chain.answer")
-  tokens_BX, prompt_len_B = padding.left_pad([run.tokenizer.encode(prompt.text)] * 2, 8, 0)
+  tokens_BX, prompt_len_B = padding.left_pad([run.texts.tokenizer.encode(prompt.text)] * 2, 8, 0)
   completions_BT, len_B = padding.right_pad(
-      [[*run.tokenizer.encode(t), run.tokenizer.eos_ids[0]] for t in ("7;3;5#5", "7;2;5#5")],
+      [[*run.texts.tokenizer.encode(t), run.texts.tokenizer.eos_ids[0]] for t in ("7;3;5#5", "7;2;5#5")],
       8, 0)
   rollouts = records.Rollouts(
       tokens_BS=np.concatenate([tokens_BX, completions_BT], axis=1), prompt_len_B=prompt_len_B,

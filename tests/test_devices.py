@@ -177,7 +177,7 @@ def test_the_sampler_reads_whole_weights_but_for_the_tensor_axis(model):
 def test_weights_are_laid_out_once_a_policy(model, monkeypatch):
   """Of all draws of a batch."""
   from rlx.loops import collect  # pylint: disable=g-import-not-at-top
-  from rlx.loops import rl  # pylint: disable=g-import-not-at-top
+  from rlx.loops import session  # pylint: disable=g-import-not-at-top
   import dataclasses  # pylint: disable=g-import-not-at-top
   calls, run = [], run_of(model, fsdp=2)
   lay_out = run.collector.lay_out
@@ -186,7 +186,7 @@ def test_weights_are_laid_out_once_a_policy(model, monkeypatch):
       fill="drop", filter_groups=lambda batch: np.zeros(len(batch.outcome_PG), bool))
   class Clock:
     def lap(self, *_): pass
-  _, metrics = collect.batch(collector, run.init(), rl.HostState(rehearsed={}), 0, Clock())
+  _, metrics = collect.batch(collector, run.init(), session.HostState(rehearsed={}), 0, Clock())
   assert metrics["rollouts/draws"] == 3 and len(calls) == 1
 
 

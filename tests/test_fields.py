@@ -15,6 +15,7 @@ from rlx.core import rng
 from rlx.io import metrics as io_metrics
 from rlx.learner import hosts
 from rlx.loops import rl
+from rlx.loops import session
 from rlx.models import packing
 from rlx.rollouts import padding
 from rlx.rollouts import trajectories
@@ -67,8 +68,8 @@ def test_a_field_a_reward_and_a_verifier_from_outside_the_package(
   assert len(lines) == 2 and all(l["policy/grad_norm"] > 0 for l in lines)
   assert 0 < lines[0]["rollouts/accuracy"] < 1
   run = build.build(c)
-  placed, _ = stages.collected(run, run.init(), rl.HostState(rehearsed={}), 0, CLOCK)
-  texts = [run.tokenizer.decode(ids) for ids in padding.completions(placed.host)]
+  placed, _ = stages.collected(run, run.init(), session.HostState(rehearsed={}), 0, CLOCK)
+  texts = [run.texts.tokenizer.decode(ids) for ids in padding.completions(placed.host)]
   want_B = np.array([sum(x in "abc" for x in text) for text in texts])
   np.testing.assert_array_equal(placed.batch.letters_B, want_B)
   np.testing.assert_array_equal(placed.batch.outcome_B, want_B > 0)
@@ -172,8 +173,8 @@ def test_a_row_that_does_not_learn_keeps_its_verdict_and_is_counted(tiny_files, 
 
   collector = dataclasses.replace(run.collector, verify=verify)
   run = dataclasses.replace(run, collector=collector, verify=verify)
-  host = rl.HostState(rehearsed={} if reason != "stored" else {
-      p.id: [3, run.tokenizer.end_id] for p in run.prompts.first(4)})
+  host = session.HostState(rehearsed={} if reason != "stored" else {
+      p.id: [3, run.texts.tokenizer.end_id] for p in run.prompts.first(4)})
   state = run.init()
   batch, _ = rl.collect.batch(run.collector, state, host, 0, CLOCK)
   annotated = run.annotate(state, batch)
@@ -204,7 +205,7 @@ def test_a_demonstration_is_judged_and_learns(tiny_files):
       learner__loss=dict(name="policy.rl_plus", focal_exponent=.5),
       rollouts__filter_groups=dict(name="filter_groups.with_verdict")))
   state = run.init()
-  batch, _ = rl.collect.batch(run.collector, state, rl.HostState(rehearsed={}), 0, CLOCK)
+  batch, _ = rl.collect.batch(run.collector, state, session.HostState(rehearsed={}), 0, CLOCK)
   annotated = run.annotate(state, batch)
   demo_B = annotated.batch.demo_B
   assert demo_B.sum() == len(batch.prompts) and annotated.batch.learn_B[demo_B].all()
@@ -240,7 +241,7 @@ def test_a_step_reads_devices_once_a_draw_and_plans_once(
       tiny_files, learner__pack=True, learner__minibatches=minibatches,
       prm__minibatches=minibatches, rollouts__oversample=1.0, rollouts__max_draws=1,
       rollouts__filter_groups=dict(name="filter_groups.with_verdict")))
-  state, host = run.init(), rl.HostState(rehearsed={})
+  state, host = run.init(), session.HostState(rehearsed={})
   made, plan = [], packing.plan
   monkeypatch.setattr(packing, "plan", lambda *a, **k: made.append(1) or plan(*a, **k))
   array = type(jax.numpy.zeros(1))
@@ -272,7 +273,7 @@ def test_a_step_reads_devices_once_a_draw_and_plans_once(
 
 def test_no_stage_reads_the_config_once_a_run_has_started(tiny_files, monkeypatch, tmp_path):
   """Two steps, evaluation and the files of a run."""
-  c, restore = tiny.config(tiny_files, steps=2, eval__every=1), rl.restore
+  c, restore = tiny.config(tiny_files, steps=2, eval__every=1), session.restore
   reads = []
 
   def restored(*args):
@@ -282,10 +283,9 @@ def test_no_stage_reads_the_config_once_a_run_has_started(tiny_files, monkeypatc
         reads.append(key)
         return real(self, key)
       monkeypatch.setattr(ml_collections.ConfigDict, name, read)
-    monkeypatch.setattr(ml_collections.ConfigDict, "to_dict", lambda self: {})  # For trackers.
     return start
 
-  monkeypatch.setattr(rl, "restore", restored)
+  monkeypatch.setattr(session, "restore", restored)
   assert rl.train(c, tmp_path)["steps"] == 2
   assert reads == []
   assert c.steps == 2 and "steps" in reads  # Reads are seen.
@@ -296,12 +296,12 @@ def test_observations_are_read_and_not_learned(tiny_files):
   run = build.build(tiny.config(tiny_files, **OUTCOME, prompts__per_step=1,
                                 learner__minibatches=1, prm__minibatches=1,
                                 rollouts__max_tokens=8, rollouts__chunk=8))
-  ids = run.tokenizer.encode("abcdefgh", add_bos=False)
+  ids = run.texts.tokenizer.encode("abcdefgh", add_bos=False)
   def rollouts(observation):
     rows = [[("action", ids[i:i + 2]), ("observation", observation), ("action", ids[i + 1:i + 3])]
             for i in range(4)]
     return trajectories.rows([ids[:2]] * 4, rows, prompt_width=4, width=8,
-                             pad_id=run.tokenizer.pad_id).replace(
+                             pad_id=run.texts.tokenizer.pad_id).replace(
                                  prompt_P=np.array([rng.number("x")], np.uint32))
   state = run.init()
   placed = stages.score(run, state, rollouts(ids[5:7]), [1, 0, 0, 1])

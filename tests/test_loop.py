@@ -20,6 +20,7 @@ from rlx.loops import advantage
 from rlx.loops import collect
 from rlx.loops import logps
 from rlx.loops import rl
+from rlx.loops import session
 from rlx.models import transformer
 from rlx.rollouts import budget
 from rlx.rollouts import padding
@@ -104,12 +105,12 @@ def test_groups_end_with_a_demonstration(tiny_files, tmp_path):
       rewards=dict(outcome=dict(name="outcome.verdict", coef=1.0)),
       advantages=dict(outcome=dict(name="group.against_sampled"), whiten=False))
   run = build.build(tiny.config(tiny_files, **changes))
-  state, host = run.init(), rl.HostState(rehearsed={})
+  state, host = run.init(), session.HostState(rehearsed={})
   placed, _ = stages.collected(run, state, host, 0, Clock())
   rollouts, scored = placed.host, placed.batch
   text = {rng.number(p.id): p.text for p in run.prompts.by_id(
       [f"jsonl/train/{i}" for i in range(64)])}
-  texts = [run.tokenizer.decode(ids) for ids in padding.completions(rollouts)]
+  texts = [run.texts.tokenizer.decode(ids) for ids in padding.completions(rollouts)]
   assert texts[3::4] == [text[int(p)] for p in rollouts.prompt_P]
   assert not set(texts[0::4]) & set(text.values())
   np.testing.assert_array_equal(scored.demo_PG, [[False, False, False, True]] * 8)
@@ -136,7 +137,7 @@ def test_a_second_pass_draws_more_of_hard_prompts(tiny_files):
       [float(ids[0] % 3 == 0) for ids in padding.completions(rollouts)], (len(prompts), -1))
   run = with_verify(run, right)
   state = run.init()
-  placed, metrics = stages.collected(run, state, rl.HostState(rehearsed={}), 0, Clock())
+  placed, metrics = stages.collected(run, state, session.HostState(rehearsed={}), 0, Clock())
   rollouts, scored = placed.host, placed.batch
   outcome_PG = np.asarray(scored.outcome_PG)
   drawn_PG = np.asarray(scored.excluded_PG) != records.EXCLUDED.index("not_drawn")
@@ -174,7 +175,7 @@ def test_what_the_start_solves_is_rehearsed_and_not_trained(tiny_files):
         learner__auxiliary=dict(name="auxiliary.rehearsal", coef=50.0))), right)
 
   def after(run):
-    state, host = run.init(), rl.HostState()
+    state, host = run.init(), session.HostState()
     host.rehearsed = collect.solved(run.collector, state)
     assert sorted(host.rehearsed) == sorted(solved)
     found = []
@@ -216,7 +217,7 @@ def test_remax_compares_with_the_greedy_completion(tiny_files):
       tiny_files, **OUTCOMES, rollouts__per_prompt=1, learner__minibatches=1,
       advantages=dict(outcome=dict(name="batch.remax"), whiten=False)))
   state = run.init()
-  placed, _ = stages.collected(run, state, rl.HostState(rehearsed={}), 0, Clock())
+  placed, _ = stages.collected(run, state, session.HostState(rehearsed={}), 0, Clock())
   rollouts, scored = placed.host, placed.batch
   by_number = {rng.number(p.id): p for p in run.prompts.all()}
   prompts = [by_number[int(p)] for p in rollouts.prompt_P]
@@ -356,7 +357,7 @@ def test_another_model_in_the_workdir_is_one_clear_line(tiny_files, four_steps, 
   # Also where the folder is the same.
   run = build.build(tiny.config(tiny_files, model__path=str(tmp_path / "other")))
   with pytest.raises(ValueError, match=r"has shape .* another --workdir"):
-    rl.restore(run, checkpoint.Checkpoints(four_steps[0]))
+    session.restore(checkpoint.Checkpoints(four_steps[0]), run.init, run.prompts)
 
 
 def test_evaluate_reads_the_checkpoint(tiny_files, four_steps):
@@ -567,7 +568,7 @@ def test_draws_until_the_batch_is_full_and_says_when_it_cannot(tiny_files):
         [1.0] * a + [0.0] * (4 - a) for a in next(turns)])
   stub = dataclasses.replace(run.collector, sample=sample, lay_out=lambda params: None,
                              verify=verify_as([[2, 4, 2, 0], [2, 2, 2, 4]]))
-  host = rl.HostState(rehearsed={})
+  host = session.HostState(rehearsed={})
   state = records.TrainState(step=0, policy=None, policy_opt=None)
   batch, metrics = collect.batch(stub, state, host, 0, Clock())
   assert metrics["rollouts/draws"] == 2 and metrics["rollouts/pass_fraction"] == 5 / 8

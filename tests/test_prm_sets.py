@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from configs import quickstart
+from rlx import build
 from rlx.core import records
 from rlx.io import tokenizer
 from rlx.loops import prm_sets
@@ -19,7 +20,7 @@ EOS, CUT = (records.FINISH.index(name) for name in ("eos", "length"))
 def run():
   c = quickstart.get_config()
   return types.SimpleNamespace(
-      config=c, tokenizer=tokenizer.characters("0123456789Mm+-*=;#"),
+      config=c, texts=build.texts_of(c, tokenizer.characters("0123456789Mm+-*=;#")),
       pool=pool.Pool(workers=0, timeout_s=1.0))
 
 
@@ -33,7 +34,7 @@ def test_a_marked_solution_is_joined_and_knows_where_its_steps_end(run, tmp_path
   got = prm_sets.read(_file(
       tmp_path, dict(id="g-0", problem="4M7m2=", steps=["7", "2#2"], label=-1),
       dict(id="g-1", problem="1M2=", steps=["1#1"], label=0),
-      dict(id="g-2", problem="4M7m2=", steps=["4"], label=0)), run.config, run.tokenizer)
+      dict(id="g-2", problem="4M7m2=", steps=["4"], label=0)), run.texts)
   assert got.texts == ["7;2#2", "1#1", "4"] and got.prompts == ["4M7m2=", "1M2=", "4M7m2="]
   # A separator belongs to the step before it; the last step has none.
   assert got.offsets == [[2, 5], [3], [1]]
@@ -45,7 +46,7 @@ def test_better_and_worse_solutions_one_or_several(run, tmp_path):
   got = prm_sets.read(_file(
       tmp_path, dict(prompt="1M2=", chosen="2#2", rejected="1#1", subset="easy"),
       dict(question="4M7=", chosen=["7#7"], rejected=["4#4", "0#0"])),
-      run.config, run.tokenizer)
+      run.texts)
   assert got.texts == ["2#2", "1#1", "7#7", "4#4", "0#0"]
   assert got.right_B.tolist() == [True, False, True, False, False]
   assert got.problem_B.tolist() == [0, 0, 1, 1, 1] and got.offsets is None
@@ -62,17 +63,17 @@ def test_better_and_worse_solutions_one_or_several(run, tmp_path):
 ], ids=lambda x: str(x)[:40])
 def test_a_row_of_neither_kind_is_one_line(run, tmp_path, row, message):
   with pytest.raises(ValueError, match=message) as e:
-    prm_sets.read(_file(tmp_path, row), run.config, run.tokenizer)
+    prm_sets.read(_file(tmp_path, row), run.texts)
   assert "set.jsonl" in str(e.value) and "\n" not in str(e.value)
 
 
 def test_a_file_of_two_kinds_or_none_is_refused(run, tmp_path):
   with pytest.raises(ValueError, match="no file .*/none.jsonl"):
-    prm_sets.read(tmp_path / "none.jsonl", run.config, run.tokenizer)
+    prm_sets.read(tmp_path / "none.jsonl", run.texts)
   with pytest.raises(ValueError, match="rows of one kind"):
     prm_sets.read(_file(tmp_path, dict(prompt="1M2=", steps=["7"], label=-1),
                         dict(prompt="1M2=", chosen="7", rejected="6")),
-                  run.config, run.tokenizer)
+                  run.texts)
 
 
 PROMPT = records.Prompt(id="p", text="4M7m2=", answer="2", verifier="chain.answer")
@@ -103,7 +104,7 @@ def test_what_was_marked_can_be_read_again(run, tmp_path):
   texts, outcome_B, _, label_B = zip(*MARKED)
   path = tmp_path / "set.jsonl"
   prm_sets.write(path, run, [PROMPT] * len(texts), texts, label_B, outcome_B)
-  got = prm_sets.read(path, run.config, run.tokenizer)
+  got = prm_sets.read(path, run.texts)
   assert got.texts == [t for t, *_, label in MARKED if not np.isnan(label)]
   assert got.label_B.tolist() == [-1, 0, 1, 1, 0]
   rows = [json.loads(line) for line in path.read_text().splitlines()]

@@ -22,6 +22,7 @@ from rlx.io import progress
 from rlx.learner import memory
 from rlx.loops import collect
 from rlx.loops import rl
+from rlx.loops import session
 from rlx.models import size
 from tests import tiny
 
@@ -70,7 +71,7 @@ def saved(model):
 
   def read(workdir):
     checkpoints = checkpoint.Checkpoints(workdir)
-    state, host = rl.restore(run, checkpoints)
+    state, host = session.restore(checkpoints, run.init, run.prompts)
     checkpoints.close()
     return jax.device_get(state), dataclasses.replace(host, seconds=None, seconds_before=None)
   return read

@@ -25,7 +25,7 @@ def asked(tokens, n):
     c = smollm2_scores.get_config(task)
     for i, p in zip(range(k, n, len(smollm2_scores.TASKS)), build.read_prompts(c, "test")):
       c.prompts.template = dict(name="chat", examples=smollm2_scores.TASKS[task][2] * (i % 2))
-      found.append(tokens.encode(build.text_of(c, tokens)(p)))
+      found.append(build.texts_of(c, tokens).prompt_ids(p))
   return found
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from configs.papers import implicit_prm
+from rlx import build
 from rlx.io import tokenizer
 from rlx.loops import stored
 
@@ -16,7 +17,8 @@ nan = np.nan
 def run():
   c = implicit_prm.get_config("smoke")
   c.prompts.per_step, c.rollouts.per_prompt = 2, 3
-  return types.SimpleNamespace(config=c, tokenizer=tokenizer.characters("0123456789Mm+-*=;#"))
+  return types.SimpleNamespace(config=c, texts=build.texts_of(
+      c, tokenizer.characters("0123456789Mm+-*=;#")))
 
 
 def _file(tmp_path, *rows):
@@ -32,13 +34,13 @@ def _row(completion="7;2#2", verdict=1, group="a", **more):
 def test_reads_texts_as_token_ids(run, tmp_path):
   got = stored.read(_file(
       tmp_path, _row(), _row(verdict=None, finish="length"),
-      dict(question="4M7m2=", completion="1", verdict=.5)), run)
+      dict(question="4M7m2=", completion="1", verdict=.5)), run.texts)
   assert [len(x.ids) for x in got] == [6, 5, 2]         # EOS where it ended by itself.
-  assert run.tokenizer.decode(got[0].ids) == "7;2#2" and got[0].ids[-1] == 1
+  assert run.texts.tokenizer.decode(got[0].ids) == "7;2#2" and got[0].ids[-1] == 1
   assert got[0].verdict == 1 and np.isnan(got[1].verdict) and got[2].verdict == .5
   assert got[2].prompt == got[0].prompt and [x.group for x in got] == ["a", "a", "4M7m2="]
   assert stored.sampled_tokens(got) == 13
-  assert stored.sampled_tokens(stored.read(_file(tmp_path, _row(sampled=40)), run)) == 40
+  assert stored.sampled_tokens(stored.read(_file(tmp_path, _row(sampled=40)), run.texts)) == 40
 
 
 @pytest.mark.parametrize("row, message", [
@@ -49,27 +51,27 @@ def test_reads_texts_as_token_ids(run, tmp_path):
     (_row() | dict(prompt="4" * 20), ":1 has 20 tokens; prompts.max_tokens=18"),
 ], ids=lambda x: str(x)[:40])
 def test_a_bad_row_is_one_line(run, tmp_path, row, message):
-  with pytest.raises(ValueError, match=message) as e: stored.read(_file(tmp_path, row), run)
+  with pytest.raises(ValueError, match=message) as e: stored.read(_file(tmp_path, row), run.texts)
   assert "rollouts.jsonl" in str(e.value) and "\n" not in str(e.value)
 
 
 def test_labels_come_from_values(run, tmp_path):
   run.config.train_prm.labels = "hard"
   completions = stored.read(_file(
-      tmp_path, _row(values=[.5, 0.]), _row(values=[0., 1.]), _row(values=[None, 1.])), run)
+      tmp_path, _row(values=[.5, 0.]), _row(values=[0., 1.]), _row(values=[None, 1.])), run.texts)
   got = stored.labelled(completions, run)
   assert [x.labels for x in got] == [(1., 0.), (0., 1.)]   # An unknown value: left out.
   run.config.train_prm.labels = "soft"
   assert stored.labelled(completions, run)[0].labels == (.5, 0.)
   with pytest.raises(ValueError, match="'7;2#2' has 1 values for 2 steps"):
-    stored.labelled(stored.read(_file(tmp_path, _row(values=[.5])), run), run)
+    stored.labelled(stored.read(_file(tmp_path, _row(values=[.5])), run.texts), run)
 
 
 def test_a_batch_is_whole_groups_filled_up(run, tmp_path):
   run.config.train_prm.labels = "soft"
   completions = stored.labelled(stored.read(_file(
       tmp_path, *[_row("7;2#2", 1, "a", values=[.25, 1.])] * 2,
-      *[_row("3#3", None, "b", values=[.75])]), run), run)
+      *[_row("3#3", None, "b", values=[.75])]), run.texts), run)
   groups = stored.cut(stored.grouped(completions), 3)
   rollouts, outcome_B, labels_BT = stored.batch(groups, 0, run)
   a = 0 if rollouts.completion_len_B[0] == 6 else 3
@@ -84,8 +86,8 @@ def test_a_batch_is_whole_groups_filled_up(run, tmp_path):
 
 def test_an_epoch_has_every_group_once_in_an_order_of_its_own(run, tmp_path):
   rows = [_row(f"{i}#{i}", 1, str(i)) for i in range(8)]
-  groups = stored.cut(stored.grouped(stored.read(_file(tmp_path, *rows), run)), 3)
-  first = lambda step: [run.tokenizer.decode(ids) for ids in
+  groups = stored.cut(stored.grouped(stored.read(_file(tmp_path, *rows), run.texts)), 3)
+  first = lambda step: [run.texts.tokenizer.decode(ids) for ids in
                         stored.batch(groups, step, run)[0].completions_BT[::3, :1]]
   epochs = [sum((first(4 * e + s) for s in range(4)), []) for e in range(2)]
   assert [sorted(e) for e in epochs] == [list("01234567")] * 2
@@ -94,7 +96,7 @@ def test_an_epoch_has_every_group_once_in_an_order_of_its_own(run, tmp_path):
 
 def test_what_is_affordable(run, tmp_path):
   rows = [_row(f"{i}#{i}", 1, g) for i, g in enumerate("aabbb")]     # 4 tokens each.
-  completions = stored.read(_file(tmp_path, *rows), run)
+  completions = stored.read(_file(tmp_path, *rows), run.texts)
   texts = lambda found: [x.row["completion"][0] for x in found]
   assert texts(stored.affordable(completions, None, spread=True)) == list("01234")
   assert texts(stored.affordable(completions, 12, spread=False)) == list("012")

@@ -13,6 +13,7 @@ from rlx.io import metrics as io_metrics
 from rlx.loops import annotations
 from rlx.loops import prm_sets
 from rlx.loops import rl
+from rlx.loops import session
 from rlx.loops import stored
 from rlx.loops import train_prm
 from rlx.tools import evaluate
@@ -37,9 +38,9 @@ def implicit(tmp_path_factory):
 
 
 def _state(workdir, **changes):
-  run = build.build(config_of(**changes), splits=())
+  run = build.build(config_of(**changes), splits=(), learns="prm")
   checkpoints = checkpoint.Checkpoints(workdir)
-  state, host = rl.restore(run, checkpoints)
+  state, host = session.restore(checkpoints, run.init, run.prompts)
   checkpoints.close()
   return run, state, host
 
@@ -94,7 +95,7 @@ def test_evaluate_reads_it_on_another_set_of_prompts(implicit):
   marked = found["prm"]["chain.steps"]
   run, state, _ = _state(workdir)
   again = prm_sets.evaluate(run, state, prm_sets.read(
-      workdir / "chain.steps.jsonl", run.config, run.tokenizer))
+      workdir / "chain.steps.jsonl", run.texts))
   assert set(again) == {name for name in marked if name.startswith("f1/")}
   for name, x in again.items():
     assert x["solutions"] > 32 and 0 < x["mean"] < 1
@@ -104,7 +105,7 @@ def test_evaluate_reads_it_on_another_set_of_prompts(implicit):
 def test_step_rewards_add_up_to_the_log_ratio_with_eos(implicit):
   workdir, _ = implicit
   run, state, _ = _state(workdir)
-  completions = stored.read(workdir / "held_out.jsonl", run)[:32]
+  completions = stored.read(workdir / "held_out.jsonl", run.texts)[:32]
   steps = prm_sets.score(run, state, [x.prompt for x in completions],
                          [x.ids for x in completions])
   rollouts, _, _ = stored.batch([completions[i:i + 4] for i in range(0, 32, 4)], 0, run)
@@ -115,7 +116,7 @@ def test_step_rewards_add_up_to_the_log_ratio_with_eos(implicit):
   assert len(by_text) > 8
   rows = {tuple(x.prompt + x.ids): s for x, s in zip(completions, got)}
   for ids, want in zip(np.asarray(rollouts.tokens_BS), .5 * ratio_B):
-    key = tuple(int(i) for i in ids if i != run.tokenizer.pad_id)
+    key = tuple(int(i) for i in ids if i != run.texts.tokenizer.pad_id)
     assert rows[key] == pytest.approx(want, abs=1e-5)
   assert np.abs(ratio_B).max() > 1e-3
 
@@ -141,12 +142,12 @@ def test_a_head_learns_labels_made_by_going_on_from_each_step(implicit, tmp_path
 
   # The score of a step is read after its last token and sees nothing behind it.
   run, state, _ = _state(tmp_path, **changes)
-  x, *_ = [x for x in stored.read(workdir / "held_out.jsonl", run) if len(x.ids) > 8]
-  end = annotations.columns_of_steps([x.ids], run.tokenizer, ";")[0][1]
+  x, *_ = [x for x in stored.read(workdir / "held_out.jsonl", run.texts) if len(x.ids) > 8]
+  end = annotations.columns_of_steps([x.ids], run.texts.tokenizer, ";")[0][1]
   other = [*x.ids[:end + 1], *reversed(x.ids[end + 1:])]
   whole = prm_sets.score(run, state, [x.prompt] * 2, [x.ids, other], [[end]] * 2)[""]
   assert whole[0, 0] == pytest.approx(whole[1, 0], abs=1e-6) and whole[0, 0] != 0
-  changed = [*x.ids[:end], run.tokenizer.vocabulary["+"], *x.ids[end + 1:]]
+  changed = [*x.ids[:end], run.texts.tokenizer.vocabulary["+"], *x.ids[end + 1:]]
   moved = prm_sets.score(run, state, [x.prompt] * 2, [x.ids, changed], [[end]] * 2)[""]
   assert abs(moved[0, 0] - moved[1, 0]) > 1e-5
 

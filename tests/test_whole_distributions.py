@@ -49,7 +49,7 @@ def test_a_run_gives_methods_what_they_ask_for():
   state = run.init()
   tokens_PX, len_P, prompt_P = map(np.asarray, run.sampling.encode(run.prompts.take(8)))
   texts = ["1;2#3", "#4", "5", "1#3", "", "9#9", "#3", "8#"] * 4
-  tokens_BT, len_B = padding.right_pad([run.tokenizer.encode(t) for t in texts], 8, 0)
+  tokens_BT, len_B = padding.right_pad([run.texts.tokenizer.encode(t) for t in texts], 8, 0)
   rollouts = records.Rollouts(
       tokens_BS=np.concatenate([np.repeat(tokens_PX, 4, axis=0), tokens_BT], axis=1),
       prompt_len_B=np.repeat(len_P, 4), completion_len_B=len_B,

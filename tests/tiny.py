@@ -11,7 +11,7 @@ from rlx.io import checkpoint
 from rlx.io import hf
 from rlx.io import metrics as io_metrics
 from rlx.io import tokenizer
-from rlx.loops import rl
+from rlx.loops import session
 from rlx.models import transformer
 
 
@@ -55,7 +55,7 @@ def config(folder, **changes):
 def restored(workdir, config):
   """(state, host state) of the newest checkpoint."""
   run, checkpoints = build.build(config), checkpoint.Checkpoints(workdir)
-  state, host = rl.restore(run, checkpoints)
+  state, host = session.restore(checkpoints, run.init, run.prompts)
   checkpoints.close()
   run.pool.close()
   return jax.device_get(state), host

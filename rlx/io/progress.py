@@ -31,12 +31,12 @@ class Clock:
     self._step[stage] += now - self._last
     self._last, self._lapped = now, stage
 
-  def metrics(self, tokens):
-    """Seconds of the stages of this step so far, and its tokens per second."""
+  def metrics(self, tokens=None):
+    """Seconds of the stages of this step so far; with `tokens` also its tokens per second."""
     step = {k: v for k, v in self._step.items() if k not in ("build", "compile")}
     busy = sum(v for k, v in step.items() if k != "eval")
-    return ({f"seconds/{k}": v for k, v in step.items()}
-            | {"seconds/step": busy, "rollouts/tokens_per_s": tokens / busy})
+    rate = {} if tokens is None else {"rollouts/tokens_per_s": tokens / busy}
+    return {f"seconds/{k}": v for k, v in step.items()} | {"seconds/step": busy} | rate
 
   def end_step(self):
     """Ends a step; the time since its last lap is logging."""
@@ -71,7 +71,7 @@ class Clock:
 class Bar:
   """A progress bar with the newest known values of some metrics."""
   SHOWN = {"rollouts/accuracy": "reward", "eval/sampled": "held-out",
-           "prm/accuracy": "prm", "rollouts/tokens_per_s": "tok/s"}
+           "prm/accuracy": "prm", "sft/loss": "loss", "rollouts/tokens_per_s": "tok/s"}
 
   def __init__(self, total, done, is_shown=True):
     self._bar = tqdm.tqdm(total=total, initial=done, unit="step", dynamic_ncols=True,

@@ -17,7 +17,6 @@ import pathlib
 
 import numpy as np
 
-from rlx import build
 from rlx.core import records
 from rlx.evals import accuracy
 from rlx.evals import best_of_n
@@ -26,7 +25,6 @@ from rlx.evals import step_errors
 from rlx.io import rows as io_rows
 from rlx.learner import hosts
 from rlx.learner import sharding
-from rlx.loops import annotations
 from rlx.loops import logps
 from rlx.rollouts import padding
 from rlx.rollouts import trajectories
@@ -45,7 +43,7 @@ class Solutions:
   subset_P: list | None = None        # name of each problem's subset
 
 
-def read(path, c, tokenizer):
+def read(path, texts):
   """Reads the Solutions of a JSONL file.
 
   Raises:
@@ -54,7 +52,6 @@ def read(path, c, tokenizer):
   """
   path = pathlib.Path(path)
   if not path.is_file(): raise ValueError(f"eval.prm_sets: no file {path}.")
-  text = build.text_of(c, tokenizer)
   columns = dict(prompts=[], texts=[], problem_B=[], offsets=[], label_B=[], right_B=[],
                  subset_P=[])
   seen = {}
@@ -65,15 +62,16 @@ def read(path, c, tokenizer):
       raise ValueError(f"{where} has {sorted(row)}; needed is a text `prompt`, `problem` "
                        "or `question`.")
     if "steps" in row:
-      texts, more = _marked(row, where, c.rollouts.step_separator)
+      solutions, more = _marked(row, where, texts.step_separator)
       problem = seen.setdefault(asked, len(seen))  # A problem may have several solutions.
     else:
-      texts, more = _preferred(row, where)
+      solutions, more = _preferred(row, where)
       problem = i
     columns["subset_P"].append(row.get("subset"))
-    columns["problem_B"] += [problem] * len(texts)
-    columns["prompts"] += [text(records.Prompt(id=str(i), text=asked))] * len(texts)
-    columns["texts"] += texts
+    columns["problem_B"] += [problem] * len(solutions)
+    columns["prompts"] += [texts.prompt(records.Prompt(id=str(i), text=asked))] * len(
+        solutions)
+    columns["texts"] += solutions
     for key, values in more.items(): columns[key] += values
   if not columns["texts"] or columns["label_B"] and columns["right_B"]:
     raise ValueError(f"{path}: needed are rows of one kind, with `steps` and `label` or "
@@ -113,7 +111,7 @@ def evaluate(run, state, solutions):
   Returns:
     {metric: dict(mean, low, high, ...)} of `first_error_f1` or `preferences`.
   """
-  t = run.tokenizer
+  t = run.texts.tokenizer
   prompts, ids = zip(*map(t.pair, solutions.prompts, solutions.texts))
   columns = solutions.offsets and [
       verifier_steps.token_ends(offsets, t.pieces(row))
@@ -140,7 +138,7 @@ def score(run, state, prompts, completions, columns=None):
   for start in range(0, n, size):
     chosen = [i % n for i in range(start, start + size)]  # Repeated rows fill the last part.
     take = lambda x: [x[i] for i in chosen]  # pylint: disable=cell-var-from-loop
-    rollouts = trajectories.pairs(take(prompts), take(completions), run.tokenizer,
+    rollouts = trajectories.pairs(take(prompts), take(completions), run.texts.tokenizer,
                                   longest[1], longest[0])
     steps = step_rewards(run, state, rollouts, columns and take(columns))
     parts.append({k: steps_BJ[:n - start] for k, steps_BJ in steps.items()})
@@ -164,8 +162,7 @@ def step_rewards(run, state, rollouts, columns=None):
   """
   c, rollouts = run.config, rollouts.rows()
   if columns is None:
-    columns = annotations.columns_of_steps(padding.completions(rollouts), run.tokenizer,
-                                           c.rollouts.step_separator)
+    columns = run.texts.step_columns(padding.completions(rollouts))
   if c.train_prm.labels is not None:
     longer, config, parts = padding.append(rollouts, 0), run.models["prm"], c.prm.microbatches
     odds_BT = hosts.fetch(logps.compiled_head(config, parts, run.passes.shards)(

@@ -5,9 +5,7 @@
 The same command with the same workdir resumes the run, also after SIGTERM or SIGKILL. Every
 key of the config can be set, as in `learner.optimizer.lr=1e-4`.
 """
-import contextlib
 import dataclasses
-import pathlib
 
 import numpy as np
 
@@ -16,14 +14,9 @@ from rlx import cli
 from rlx.core import records
 from rlx.core import rng
 from rlx.evals import accuracy
-from rlx.io import checkpoint
-from rlx.io import curves
-from rlx.io import metrics as io_metrics
-from rlx.io import preemption
-from rlx.io import progress
-from rlx.io import strict_json
 from rlx.learner import hosts
 from rlx.loops import collect
+from rlx.loops import session
 from rlx.rollouts import padding
 from rlx.tools import preflight
 
@@ -35,70 +28,38 @@ def train(config, workdir):
     the summary, which is also written to <workdir>/summary.json; None if SIGTERM stopped the
     run before the last step. The same call then resumes it.
   """
-  if config.train_prm.labels is not None:
-    raise ValueError(f"train_prm.labels={config.train_prm.labels!r}: None; the rewards of "
-                     "the loop read an implicit PRM.")
-  with (contextlib.closing(progress.Clock(config.log.silence_s)) as clock,
-        contextlib.closing(preemption.Notice()) as notice):
-    return _train(config, workdir, clock, notice)
+  with session.Session(build.session_options(config), workdir) as s:
+    run = build.build(config, recorded=cli.recorded(workdir))
+    s.callback(run.pool.close)
+    s.record(config, run.shapes(), device_bytes=run.sampling.device_bytes)
+    preflight.check(run, workdir)
+    s.clock.lap("compile")
+    s.restore(run.init, run.prompts)
+    return _train(run, s)
 
 
-@dataclasses.dataclass
-class HostState:
-  """The state of a run that is kept on the host; saved with every checkpoint."""
-  before: dict | None = None       # held-out accuracy before training
-  buffer: list = dataclasses.field(default_factory=list)  # ids of prompts for the next step
-  stuck: int = 0                   # consecutive updates without a finite loss and gradient
-  seconds: float | None = None     # run time up to the last checkpoint, restarts included
-  seconds_before: float | None = None  # run time before the last restart
-  rehearsed: dict | None = None    # prompt id -> token ids, see collect.solved
-  prompts: dict | None = None      # state of the prompt iterator
-  training_tokens: int = 0         # tokens that a PRM was trained on (loops/train_prm.py)
-
-
-def _train(config, workdir, clock, notice):
-  workdir = pathlib.Path(workdir)
-  run = build.build(config, recorded=cli.recorded(workdir))
-  cli.record(config, workdir, device_bytes=run.sampling.device_bytes)
-  loop = run.loop
-  checkpoints = checkpoint.Checkpoints(workdir, max_to_keep=loop.max_to_keep)
-  checkpoints.check_room(_saved(run.shapes()))
-  clock.lap("build")
-  preflight.check(run, workdir)
-  clock.lap("compile")
-  state, host = restore(run, checkpoints)
-  writer = io_metrics.Writer(workdir, first_step=state.step, writes=hosts.is_first(), fetch=hosts.fetch,
-                             trackers=loop.writers, config=config.to_dict())
-  clock.lap("build")
-  if host.rehearsed is None: host.rehearsed = collect.solved(run.collector, state)
+def _train(run, s):
+  """The loop of a run, from the state of the session."""
+  loop, host, clock = run.loop, s.host, s.clock
+  if host.stuck >= loop.max_skipped: host.stuck = 0  # The resumed run tries again.
+  if host.rehearsed is None: host.rehearsed = collect.solved(run.collector, s.state)
   if host.before is None:
-    host.before = evaluate(run, state, "final", loop.final_samples)
+    host.before = evaluate(run, s.state, "final", loop.final_samples)
     clock.lap("eval")
-  bar = progress.Bar(loop.steps, state.step, is_shown=hosts.is_first())
-  for step in range(state.step, loop.steps):
+  for step in s.steps():
     held_out = {}
-    if is_due(step, loop.eval_every):
-      held_out = evaluate(run, state, "curve", 1) if step else host.before
+    if session.is_due(step, loop.eval_every):
+      held_out = evaluate(run, s.state, "curve", 1) if step else host.before
       clock.lap("eval")
-    state, annotated, batch, metrics = iteration(run, state, host, step, clock)
+    s.state, annotated, batch, metrics = iteration(run, s.state, host, step, clock)
     metrics |= {f"eval/{k}": v["mean"] for k, v in held_out.items()}
-    if is_due(step, loop.completions_every):
-      writer.table(step, completion_rows(run, annotated, batch))
-    writer.write(step, metrics | clock.metrics(metrics["rollouts/tokens"]))
+    s.write(metrics, completion_rows(run, annotated, batch)
+            if session.is_due(step, loop.completions_every) else None)
     host.stuck = host.stuck + 1 if is_skipped(metrics) else 0
-    is_last = (step + 1 == loop.steps or hosts.any_of(notice.is_given)
-               or host.stuck >= loop.max_skipped)
-    if is_due(step + 1, loop.checkpoint_every) or is_last:
-      writer.flush()  # A resumed run does not write the lines before its checkpoint again.
-      host.seconds = clock.total(host.seconds_before)
-      save(run, checkpoints, state, host)
-    bar.show(writer.last)
-    clock.end_step()
-    if is_last: break
-  for part in (bar, writer, checkpoints, run.pool): part.close()
-  if host.stuck >= loop.max_skipped: refuse_stuck(run, workdir, annotated, batch)
-  if state.step < loop.steps: return cli.leave(state.step, loop.steps, workdir)
-  return finish(run, state, host, workdir, clock)
+    if host.stuck >= loop.max_skipped: s.stop()
+  if host.stuck >= loop.max_skipped: refuse_stuck(run, s.workdir, annotated, batch)
+  if not s.is_done: return s.leave()
+  return finish(run, s)
 
 
 def iteration(run, state, host, step, clock):
@@ -140,7 +101,7 @@ def completion_rows(run, annotated, batch):
   rollouts, n = annotated.rollouts, run.loop.completions
   x, batch = rollouts.prompt_width, hosts.fetch(batch)
   completions = padding.completions(rollouts)[:n]
-  prompts = [run.tokenizer.decode(ids[x - k:x]) for ids, k in zip(
+  prompts = [run.texts.tokenizer.decode(ids[x - k:x]) for ids, k in zip(
       rollouts.tokens_BS[:n], rollouts.prompt_len_B)]
   process_BT = (batch.prm_logps_BT - batch.prm_ref_logps_BT if "prm_logps_BT" in batch
                 else None)
@@ -148,43 +109,15 @@ def completion_rows(run, annotated, batch):
   for b, (prompt, ids) in enumerate(zip(prompts, completions)):
     mask_T, verdict = batch.action_BT[b], float(batch.outcome_B[b])
     rows.append(dict(
-        prompt=prompt, completion=run.tokenizer.decode(ids),
+        prompt=prompt, completion=run.texts.tokenizer.decode(ids),
         verdict=None if np.isnan(verdict) else verdict,
         finish=records.FINISH[int(rollouts.finish_B[b])],
-        tokens=run.tokenizer.pieces(ids),
+        tokens=run.texts.tokenizer.pieces(ids),
         log_ratio=None if process_BT is None else
         process_BT[b][mask_T].astype(float).round(4).tolist(),
         beta=None if process_BT is None else round(float(batch.prm_beta_B[0]), 6),
         advantages=batch.advantages_BT[b][mask_T].astype(float).round(4).tolist()))
   return rows
-
-
-def restore(run, checkpoints):
-  """(state, host) of the newest checkpoint; initial ones if there is no checkpoint."""
-  state = run.init()
-  host = HostState()
-  if checkpoints.latest is not None:
-    initial = state
-    state, saved = checkpoints.restore(_saved(state))
-    # A checkpoint of an earlier version may lack entries.
-    host = HostState(**{f.name: saved[f.name] for f in dataclasses.fields(HostState)
-                        if f.name in saved})
-    state = state.replace(reference=initial.reference, prm_reference=initial.prm_reference,
-                          frozen=initial.frozen)
-    if run.prompts is not None: run.prompts.restore(host.prompts)
-    if host.stuck >= run.loop.max_skipped: host.stuck = 0  # The resumed run tries again.
-  host.seconds_before = host.seconds
-  return state, host
-
-
-def save(run, checkpoints, state, host):
-  """Saves the state and the host state, without references that do not change."""
-  host.prompts = None if run.prompts is None else run.prompts.state()
-  checkpoints.save(state.step, _saved(state), dataclasses.asdict(host))
-
-
-def _saved(state):
-  return state.replace(reference=None, prm_reference=None, frozen=None)
 
 
 def is_skipped(metrics):
@@ -207,27 +140,17 @@ def refuse_stuck(run, workdir, annotated, batch):
                    "learner.optimizer.lr or inspect metrics.jsonl.")
 
 
-def finish(run, state, host, workdir, clock):
-  """Evaluates the policy, writes summary.json and curves.png, and prints a summary."""
-  after = host.before
-  if run.loop.steps:
-    after = evaluate(run, state, "final", run.loop.final_samples)
-    clock.lap("eval")
-  accuracies = [l["prm/accuracy"] for l in io_metrics.read(workdir) if "prm/accuracy" in l]
-  summary = dict(before=host.before, after=after, steps=state.step,
-                 # A mean over steps, because one step has few pairs when most answers are right.
-                 prm_accuracy=float(np.nanmean(accuracies[-10:])) if accuracies else None,
-                 seed=run.loop.seed, seconds=clock.total(host.seconds_before))
-  if hosts.is_first():
-    strict_json.write(workdir / "summary.json", summary)
-    curves.draw(workdir)
-    cli.report(summary, workdir)
+def finish(run, s):
+  """Evaluates the policy, writes the summary and prints it."""
+  after = s.host.before
+  if s.options.steps:
+    after = evaluate(run, s.state, "final", run.loop.final_samples)
+    s.clock.lap("eval")
+  # A mean over steps, because one step has few pairs when most answers are right.
+  summary = s.finish(before=s.host.before, after=after,
+                     prm_accuracy=s.recent_mean("prm/accuracy"))
+  if hosts.is_first(): cli.report(summary, s.workdir)
   return summary
-
-
-def is_due(step, every):
-  """Whether something that happens at multiples of `every` steps happens now; 0 is never."""
-  return bool(every) and step % every == 0
 
 
 if __name__ == "__main__":

@@ -27,10 +27,8 @@ from rlx.io import rows as io_rows
 from rlx.learner import hosts
 from rlx.learner import sharding
 from rlx.loops import prm_sets
-from rlx.loops import annotations
 from rlx.rewards import step_labels
 from rlx.rollouts import padding
-from rlx.rollouts import trajectories
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,7 +51,7 @@ def sample(path, run, state, prompts, draw, *, batch, group, stream, verifier=No
     stream: name of the random stream; samples depend only on it, the seed and the prompt.
     verifier: verifier of steps that `label` is computed with; None leaves it out.
   """
-  c, text = run.config, build.text_of(run.config, run.tokenizer)
+  c = run.config
 
   def make(start, stop):
     some = prompts[start // group:stop // group]
@@ -63,11 +61,11 @@ def sample(path, run, state, prompts, draw, *, batch, group, stream, verifier=No
     outcome_B = run.verify(asked, rollouts).ravel()
     run.pool.check(c.verifier.max_error_rate)
     completions = padding.completions(rollouts)
-    texts = [run.tokenizer.decode(ids) for ids in completions]
+    texts = [run.texts.tokenizer.decode(ids) for ids in completions]
     asked = [p for p in asked for _ in range(group)]
     label_B = np.full(len(texts), np.nan) if verifier is None else prm_sets.first_errors(
         run, verifier, asked, texts, outcome_B, rollouts.finish_B)
-    rows = [dict(prompt=text(p), completion=t, verdict=_number(o), group=p.id,
+    rows = [dict(prompt=run.texts.prompt(p), completion=t, verdict=_number(o), group=p.id,
                  finish=records.FINISH[int(f)], sampled=len(ids), label=_number(error))
             for p, t, o, f, ids, error in zip(
                 asked, texts, outcome_B, rollouts.finish_B, completions, label_B)]
@@ -92,14 +90,14 @@ def label(path, run, state, completions):
   """
   c, k = run.config, run.config.train_prm.step_rollouts
   slots = run.sampling.slots["train"]
-  draw = build.samplers(c, run.models["policy"], run.tokenizer, run.mesh,
+  draw = build.samplers(c, run.models["policy"], run.texts.tokenizer, run.mesh,
                         run.sampling.lay_out)(
       k, c.rollouts.decoding, slots and max(slots // k, 1) * k)
   size = c.prompts.per_step * c.rollouts.per_prompt
   width = c.prompts.max_tokens + c.rollouts.max_tokens
 
   def make(start, stop):
-    ends = _columns(completions[start:stop], run)
+    ends = run.texts.step_columns([x.ids for x in completions[start:stop]])
     after = [(i, column) for i, columns in enumerate(ends, start) for column in columns[:-1]]
     right, tokens = {}, {}
     for at in range(0, len(after), size):
@@ -118,12 +116,12 @@ def label(path, run, state, completions):
     starts = [completions[i].ids[:column + 1] for i, column in asked]
     tokens_PX, length_P = padding.left_pad(
         [completions[i].prompt + ids for (i, _), ids in zip(asked, starts)], width,
-        run.tokenizer.pad_id)
+        run.texts.tokenizer.pad_id)
     number_P = np.array([rng.number(f"{i}/{column}") for i, column in asked], np.uint32)
     rollouts = hosts.fetch(draw(
         state.full("policy"), *sharding.place_rows((tokens_PX, length_P, number_P), run.mesh),
         rng.key(c.seed, "values")))
-    texts = [run.tokenizer.decode(starts[b // k] + ids)
+    texts = [run.texts.tokenizer.decode(starts[b // k] + ids)
              for b, ids in enumerate(padding.completions(rollouts)[:len(some) * k])]
     wins_PG = run.pool.verify(
         [prompts[i] for i, _ in some for _ in range(k)], texts).reshape(-1, k)
@@ -138,21 +136,20 @@ def label(path, run, state, completions):
   _complete(path, len(completions), size, make)
 
 
-def read(path, run):
+def read(path, texts):
   """Reads the Completions of a file, in order.
 
   Raises:
     ValueError: the file does not exist, a row lacks a field or has an invalid one, or a text
       is too long; the message names the file and the line.
   """
-  c, t, path = run.config, run.tokenizer, pathlib.Path(path)
+  path, completions = pathlib.Path(path), []
   if not path.is_file():
     raise ValueError(f"train_prm: no file {path}.")
-  text, completions = build.text_of(c, t), []
   for i, row in io_rows.numbered(path):
     where, prompt = f"{path}:{i}", row.get("prompt")
     if prompt is None and isinstance(row.get("question"), str):
-      prompt = text(records.Prompt(id="", text=row["question"]))
+      prompt = texts.prompt(records.Prompt(id="", text=row["question"]))
     if not isinstance(prompt, str) or not isinstance(row.get("completion"), str):
       raise ValueError(f"{where} has {sorted(row)}; needed are texts `prompt` or "
                        "`question`, and `completion`.")
@@ -160,12 +157,12 @@ def read(path, run):
       if (key in row or key == "verdict") and not is_right(row.get(key, "none")):
         raise ValueError(f"{where}: {key}={row.get(key, 'none')!r:.60}; {allowed}.")
     try:
-      ids = t.pair(prompt, row["completion"])
+      ids = texts.tokenizer.pair(prompt, row["completion"])
     except ValueError as e:
       raise ValueError(f"{where}: {e}") from None
-    if row.get("finish", "eos") == "eos": ids[1].append(t.end_id)
-    for key, n, most in (("prompts.max_tokens", len(ids[0]), c.prompts.max_tokens),
-                         ("rollouts.max_tokens", len(ids[1]), c.rollouts.max_tokens)):
+    if row.get("finish", "eos") == "eos": ids[1].append(texts.tokenizer.end_id)
+    for key, n, most in (("prompts.max_tokens", len(ids[0]), texts.prompt_tokens),
+                         ("rollouts.max_tokens", len(ids[1]), texts.completion_tokens)):
       if not 0 < n <= most:
         raise ValueError(f"{where} has {n} tokens; {key}={most}.")
     verdict = row["verdict"]
@@ -201,7 +198,7 @@ def labelled(completions, run):
   Raises:
     ValueError: the number of values of a row is not the number of its steps.
   """
-  for x, columns in zip(completions, _columns(completions, run)):
+  for x, columns in zip(completions, run.texts.step_columns([x.ids for x in completions])):
     n = len(x.row.get("values", ()))
     if n != max(len(columns), 1):
       raise ValueError(f"train_prm.rollouts: {x.row['completion']!r} has {n} values for "
@@ -264,20 +261,14 @@ def batch(groups, step, run):
     group = groups[draw.permutation(n)[i % n]]
     empty = dataclasses.replace(group[0], ids=[], verdict=math.nan, labels=())
     rows += group + [empty] * (c.rollouts.per_prompt - len(group))
-  rollouts = padding.trim(trajectories.pairs(
-      [x.prompt for x in rows], [x.ids for x in rows], run.tokenizer, c.rollouts.max_tokens,
-      c.prompts.max_tokens), c.rollouts.bucket)
+  rollouts = padding.trim(run.texts.rollouts([x.prompt for x in rows], [x.ids for x in rows]),
+                          c.rollouts.bucket)
   labels_BT = np.full(rollouts.sampler_logps_BT.shape, np.nan, np.float32)
   if c.train_prm.labels is not None:
-    for labels_T, x, columns in zip(labels_BT, rows, _columns(rows, run)):
+    for labels_T, x, columns in zip(labels_BT, rows, run.texts.step_columns(
+        [x.ids for x in rows])):
       labels_T[columns] = x.labels[:len(columns)]
   return rollouts, np.array([x.verdict for x in rows], np.float32), labels_BT
-
-
-def _columns(completions, run):
-  """Returns, for each completion, the columns in which its steps end."""
-  return annotations.columns_of_steps([x.ids for x in completions], run.tokenizer,
-                                      run.config.rollouts.step_separator)
 
 
 def _complete(path, count, size, make):

@@ -7,24 +7,16 @@ If train_prm.rollouts or train_prm.held_out names no file, the policy samples th
 completions into the workdir. The same command with the same workdir resumes the run.
 rlx.tools.evaluate and rlx.tools.convert read the checkpoints.
 """
-import pathlib
-
 import jax
 import numpy as np
-import tqdm
 
 from rlx import build
 from rlx import cli
 from rlx.evals import prm_metrics
-from rlx.io import checkpoint
 from rlx.io import curves
-from rlx.io import metrics as io_metrics
-from rlx.io import progress
-from rlx.io import strict_json
-from rlx.learner import hosts
 from rlx.loops import collect
 from rlx.loops import prm_sets
-from rlx.loops import rl
+from rlx.loops import session
 from rlx.loops import stored
 from rlx.tools import evaluate as evaluate_tool
 from rlx.verifiers import answers as answers_lib
@@ -35,75 +27,66 @@ def train(config, workdir):
 
   Returns:
     the summary, which is also written to <workdir>/summary.json: the metrics of `evaluate`,
-    and the numbers of completions, of tokens sampled for them and of tokens trained on.
+    and the numbers of completions, of tokens sampled for them and of tokens trained on. None if
+    SIGTERM stopped the run before the last step.
   """
-  c, workdir, clock = config, pathlib.Path(workdir), progress.Clock()
-  if c.prm.order == "none":
-    raise ValueError("prm.order='none': single, double or reverse; the PRM learns here.")
-  given = c.train_prm.rollouts is not None and c.train_prm.held_out is not None
-  run = build.build(c, splits=() if given and c.train_prm.labels is None
-                    else ("train", "eval"), learns="prm")
-  cli.record(c, workdir)
-  checkpoints = checkpoint.Checkpoints(workdir, max_to_keep=c.checkpoint.max_to_keep)
-  state, host = rl.restore(run, checkpoints)
-  if state.prm is None:
-    raise ValueError("rewards: none reads a PRM, so there is none; add implicit.process.")
-  clock.lap("build")
-  completions, held_out = data(run, state, workdir)
-  clock.lap("sample")
+  with session.Session(build.session_options(config), workdir) as s:
+    run = build.build(config, learns="prm")
+    s.callback(run.pool.close)
+    s.record(config, run.shapes())
+    s.restore(run.init, run.prompts)
+    return _train(run, s)
+
+
+def _train(run, s):
+  """The loop of a run, from the state of the session."""
+  c = run.config
+  completions, held_out = data(run, s.state, s.workdir)
+  s.clock.lap("sample")
   # A head is trained on single completions; an implicit PRM's loss may compare a group's.
   groups = stored.grouped(completions) if c.train_prm.labels is None else [completions]
   groups = stored.cut(groups, c.rollouts.per_prompt)
-  writer = io_metrics.Writer(workdir, first_step=state.step, fetch=hosts.fetch)
-  ranks = jax.jit(prm_metrics.accuracy)
-  for step in tqdm.tqdm(range(state.step, c.steps), initial=state.step, total=c.steps,
-                        unit="step"):
+  for step in s.steps():
     rollouts, outcome_B, labels_BT = stored.batch(groups, step, run)
-    host.training_tokens += int(rollouts.completion_len_B.sum())
-    annotated = run.annotate(state, collect.Collected([], rollouts, outcome_B, None))
-    more = {}
-    if c.train_prm.labels is None:
-      placed = run.score(state, run.place(annotated))
-      batch = placed.batch
-      more["prm/accuracy"] = ranks(batch.prm_logps_BT, batch.prm_ref_logps_BT, batch.action_BT,
-                                   batch.outcome_PG, batch.learn_PG)
-      more["prm/beta"] = batch.prm_beta_B[0]
-    else:
-      placed = run.place(annotated.replace(
-          batch=annotated.batch.replace(labels_BT=labels_BT))).append(0)
-    state, _, metrics = run.learn_prm(state, placed)
-    state = state.replace(step=step + 1)
-    clock.lap("prm", state.prm)
-    if rl.is_due(step + 1, c.eval.every) and step + 1 < c.steps:
-      more |= curve_metrics(evaluate(run, state, held_out))
-      clock.lap("eval")
-    writer.write(step, metrics | more)
-    clock.end_step()
-    if rl.is_due(step + 1, c.checkpoint.every) or step + 1 == c.steps:
-      host.seconds = clock.total(host.seconds_before)
-      writer.flush()
-      rl.save(run, checkpoints, state, host)
-  writer.close()
-  checkpoints.close()
-  evaluation = evaluate(run, state, held_out)
-  run.pool.close()
-  clock.lap("eval")
-  accuracies = [l["prm/accuracy"] for l in io_metrics.read(workdir) if "prm/accuracy" in l]
-  summary = dict(
-      evaluation, labels=c.train_prm.labels, loss=c.prm.loss.name, steps=int(state.step),
-      seed=c.seed, completions=len(completions),
-      sampled_tokens=stored.sampled_tokens(completions),
-      training_tokens=host.training_tokens,
+    s.host.training_tokens += int(rollouts.completion_len_B.sum())
+    annotated = run.annotate(s.state, collect.Collected([], rollouts, outcome_B, None))
+    placed, metrics = _placed(run, s.state, annotated, labels_BT)
+    state, _, prm_metrics = run.learn_prm(s.state, placed)
+    s.state = state.replace(step=step + 1)
+    s.clock.lap("prm", s.state.prm)
+    if session.is_due(step + 1, c.eval.every) and step + 1 < s.options.steps:
+      metrics |= curve_metrics(evaluate(run, s.state, held_out))
+      s.clock.lap("eval")
+    s.write(prm_metrics | metrics)
+  if not s.is_done: return s.leave()
+  evaluation = evaluate(run, s.state, held_out)
+  s.clock.lap("eval")
+  summary = s.finish(
+      **evaluation, labels=c.train_prm.labels, loss=c.prm.loss.name,
+      completions=len(completions), sampled_tokens=stored.sampled_tokens(completions),
+      training_tokens=s.host.training_tokens,
       # A mean over steps, as in the RL loop; None for a PRM with a head.
-      prm_accuracy=float(np.nanmean(accuracies[-10:])) if accuracies else None,
-      seconds=clock.total(host.seconds_before))
-  strict_json.write(workdir / "summary.json", summary)
-  curves.draw(workdir)
-  curves.draw_at_k(workdir / "at_k.png", evaluation)
+      prm_accuracy=s.recent_mean("prm/accuracy"))
+  curves.draw_at_k(s.workdir / "at_k.png", evaluation)
   evaluate_tool.show(evaluation)
   print("{completions} completions, {sampled_tokens} tokens sampled for them, "
         "{training_tokens} trained on".format(**summary))
   return summary
+
+
+def _placed(run, state, annotated, labels_BT):
+  """Returns (Placed, metrics) of a batch: with log-probs, or with labels for a head."""
+  if run.config.train_prm.labels is not None:
+    return run.place(annotated.replace(
+        batch=annotated.batch.replace(labels_BT=labels_BT))).append(0), {}
+  placed = run.score(state, run.place(annotated))
+  batch = placed.batch
+  accuracy = _accuracy(batch.prm_logps_BT, batch.prm_ref_logps_BT, batch.action_BT,
+                       batch.outcome_PG, batch.learn_PG)
+  return placed, {"prm/accuracy": accuracy, "prm/beta": batch.prm_beta_B[0]}
+
+
+_accuracy = jax.jit(prm_metrics.accuracy)
 
 
 def data(run, state, workdir):
@@ -121,14 +104,14 @@ def data(run, state, workdir):
     stored.sample(rollouts, run, state, run.prompts.first(c.train_prm.prompts),
                   run.sampling.train,
                   batch=c.prompts.per_step, group=c.rollouts.per_prompt, stream="rollouts")
-  completions = stored.read(rollouts, run)
+  completions = stored.read(rollouts, run.texts)
   if c.train_prm.labels is not None:
     if any("values" not in x.row for x in completions):
       stored.label(workdir / "labelled.jsonl", run, state, completions)
-      completions = stored.read(workdir / "labelled.jsonl", run)
+      completions = stored.read(workdir / "labelled.jsonl", run.texts)
     completions = stored.labelled(completions, run)
   return stored.affordable(completions, c.train_prm.max_sampled,
-                           spread=c.train_prm.labels is not None), stored.read(held_out, run)
+                           spread=c.train_prm.labels is not None), stored.read(held_out, run.texts)
 
 
 def evaluate(run, state, completions):

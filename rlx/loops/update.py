@@ -23,6 +23,7 @@ from rlx.losses import diagnostics
 from rlx.losses import divergence
 from rlx.losses import entropy
 from rlx.losses import reward_model
+from rlx.losses import sft as sft_loss
 from rlx.losses import value as value_loss
 from rlx.models import logps
 from rlx.models import value as value_model
@@ -175,6 +176,24 @@ def value(learner, *, clip):
     return state.replace(value=params, value_opt=opt_state), _mean("value", metrics)
 
   return learn, update
+
+
+def sft(config, optimizer_, *, microbatches, shards):
+  """Returns the jitted step of supervised fine-tuning: (params, opt_state, rollouts) -> ...
+
+  Args:
+    config: DecoderConfig.
+    optimizer_, microbatches, shards: see `learner.step.make`.
+  """
+  def loss(params, rollouts):
+    logps_BT, _ = logps.logps(
+        params, config, rollouts.tokens_BS, rollouts.positions_BS, rollouts.valid_BS,
+        completion_width=rollouts.sampler_logps_BT.shape[1], with_entropy=False)
+    mask_BT = rollouts.mask_BT
+    return aggregate.aggregate(sft_loss.nll(logps_BT, mask_BT), mask_BT,
+                               mode="token-mean"), {}, None
+
+  return learner_step.make(loss, optimizer_, microbatches=microbatches, shards=shards)
 
 
 @dataclasses.dataclass(frozen=True)

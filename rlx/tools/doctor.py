@@ -116,8 +116,8 @@ def first_batch(run):
 
 def check_batch(run, prompts, rollouts, outcome_PG, logps_BT):
   """Yields the findings on what `first_batch` returns."""
-  c, tokenizer = run.config, run.tokenizer
-  template, ids = build.template_of(c), padding.completions(rollouts)
+  c, tokenizer = run.config, run.texts.tokenizer
+  template, ids = run.texts.template, padding.completions(rollouts)
   texts = [tokenizer.decode(row) for row in ids]
   mask_BT = np.asarray(rollouts.mask_BT)
   is_cut_B = rollouts.finish_B == records.FINISH.index("length")

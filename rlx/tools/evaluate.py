@@ -24,6 +24,7 @@ from rlx.io import curves
 from rlx.learner import hosts
 from rlx.loops import prm_sets
 from rlx.loops import rl
+from rlx.loops import session
 from rlx.rollouts import padding
 from rlx.verifiers import answers as answers_lib
 
@@ -41,12 +42,12 @@ def evaluate(config, workdir):
     (`accuracy.interval`), percentile bootstrap over prompts or problems for "length" and "prm".
   """
   c, workdir = config, pathlib.Path(workdir)
-  run = build.build(c, splits=("eval",))
-  sets = {path: prm_sets.read(path, c, run.tokenizer) for path in c.eval.prm_sets
+  run = build.build(c, learns="")
+  sets = {path: prm_sets.read(path, run.texts) for path in c.eval.prm_sets
           if path.endswith(".jsonl")}
   difficulty_P = c.eval.difficulty and _meta(run.eval_prompts, c.eval.difficulty)
   checkpoints = checkpoint.Checkpoints(workdir)
-  state, _ = rl.restore(run, checkpoints)
+  state, _ = session.restore(checkpoints, run.init, run.prompts)
   # A PRM that is neither trained nor loaded from prm.path equals its reference.
   has_prm = state.prm is not None and (
       checkpoints.latest is not None or c.prm.path is not None)
@@ -54,7 +55,7 @@ def evaluate(config, workdir):
   if c.eval.prm_sets and not has_prm:
     raise ValueError(f"eval.prm_sets={c.eval.prm_sets!r}: workdir={workdir} has no "
                      "checkpoint and prm.path is None: there is no trained PRM.")
-  n, g, text = len(run.eval_prompts), c.eval.samples, build.text_of(c, run.tokenizer)
+  n, g = len(run.eval_prompts), c.eval.samples
   outcomes, completions, finishes = [], [], []
   for prompts in padding.batches(run.eval_prompts, c.eval.batch):
     rollouts = hosts.fetch(run.sampling.sampled(
@@ -63,10 +64,10 @@ def evaluate(config, workdir):
     completions += padding.completions(rollouts)
     finishes.append(rollouts.finish_B)
   outcome_PG, finish_B = np.concatenate(outcomes)[:n], np.concatenate(finishes)[:n * g]
-  texts = [run.tokenizer.decode(ids) for ids in completions[:n * g]]
+  texts = [run.texts.tokenizer.decode(ids) for ids in completions[:n * g]]
   answers = answers_lib.stated(texts, c.eval.answer)
   prompts_B = [p for p in run.eval_prompts for _ in range(g)]
-  steps = prm_sets.score(run, state, [run.tokenizer.encode(text(p)) for p in prompts_B],
+  steps = prm_sets.score(run, state, list(map(run.texts.prompt_ids, prompts_B)),
                          completions[:n * g]) if has_prm else {}
   scores = prm_sets.scores(steps)
   metrics = {"sampled": accuracy.interval(outcome_PG),

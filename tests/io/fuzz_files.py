@@ -4,7 +4,6 @@ import math
 import os
 import shutil
 import struct
-import types
 import zipfile
 
 import gguf  # pylint: disable=unused-import
@@ -386,9 +385,9 @@ def load_rows(folder):
   c.prompts.columns = dict(meta=("level", "tests"))
   c.prompts.template = dict(name="plain")
   text = tokenizer.characters("".join(map(chr, range(32, 127))))
-  build.load_prompts(c, text, build.text_of(c, text))
+  build.load_prompts(c, build.texts_of(c, text))
   c.prompts.max_tokens = c.rollouts.max_tokens = 9
-  stored.read(folder / "rows.jsonl", types.SimpleNamespace(config=c, tokenizer=text))
+  stored.read(folder / "rows.jsonl", build.texts_of(c, text))
 
 
 # Conversions; flags.json holds the options.

@@ -141,7 +141,7 @@ def test_stored_completions_are_the_prompts_ids_then_their_own(chatml, tmp_path)
 
   c = sft_chain.get_config()
   c.prompts.max_tokens, c.rollouts.max_tokens = 256, 8
-  batch = sft.batch_of([(asked, "\n4")], c, chatml)
+  batch = build.texts_of(c, chatml).examples([(asked, "\n4")])
   ids = batch.tokens_BS[0, 256 - len(prompt):][:len(prompt) + 3].tolist()
   assert ids == prompt + completion + [end] and batch.completion_len_B == [3]
 
@@ -149,14 +149,15 @@ def test_stored_completions_are_the_prompts_ids_then_their_own(chatml, tmp_path)
   c.prompts.max_tokens, c.prompts.template = 256, dict(name="chat")
   path = tmp_path / "rows.jsonl"
   path.write_text(json.dumps(dict(question=USER["content"], completion="\n4", verdict=1)) + "\n")
-  row, = stored.read(path, types.SimpleNamespace(config=c, tokenizer=chatml))
+  row, = stored.read(path, build.texts_of(c, chatml))
   assert (row.prompt, row.ids) == (prompt, completion + [end])
 
   c = quickstart.get_config("smoke")
   c.rollouts.demonstration = dict(name="jsonl.demonstration")
   p = records.Prompt(id="a", text=USER["content"], answer="\n4")
   rollouts = trajectories.pairs([prompt] * 2, [[7], [8]], types.SimpleNamespace(pad_id=0), 4, 16)
-  demonstrate = build._demonstrate(c, chatml, lambda p: chatml.chat([USER]), [p])
+  c.prompts.template = dict(name="chat")
+  demonstrate = build._demonstrate(c, build.texts_of(c, chatml), [p])
   rollouts = demonstrate([p], rollouts.replace(prompt_P=np.zeros(1, np.uint32)))
   assert padding.completions(rollouts) == [[7], completion + [end]]
 
@@ -183,10 +184,10 @@ def test_the_start_of_training_says_it_in_one_line(bare, capsys, name, said):
   bare.hf.chat_template = TEMPLATES[name]
   c = quickstart.get_config("smoke")
   p = records.Prompt(id="a", text=USER["content"])
-  build.note_template(c, bare, p)
+  build.note_template(build.texts_of(c, bare), p)
   assert capsys.readouterr().err == ""  # A plain prompt.
   c.prompts.template = dict(name="chat")
-  build.note_template(c, bare, p)
+  build.note_template(build.texts_of(c, bare), p)
   lines = capsys.readouterr().err.splitlines()
   assert lines == [] if said is None else len(lines) == 1 and said in lines[0], lines
 

@@ -13,7 +13,6 @@ import signal
 import struct
 import sys
 import tempfile
-import types
 import zipfile
 
 import numpy as np
@@ -27,8 +26,10 @@ from rlx.io import tables
 from rlx.io import tokenizer
 from rlx.io import weights
 from rlx.loops import stored
+from rlx.loops import texts
 from rlx.models import families
 from rlx.models import transformer
+from rlx.prompts import templates
 from rlx.tools import convert
 from tests.io import gguf_files
 
@@ -443,11 +444,9 @@ def read_rows(path):
 
 
 def read_stored(path):
-  size = types.SimpleNamespace(max_tokens=9)
-  c = types.SimpleNamespace(prompts=types.SimpleNamespace(
-      max_tokens=9, template=dict(name="plain")), rollouts=size)
-  return stored.read(path, types.SimpleNamespace(
-      config=c, tokenizer=tokenizer.characters("0123456789=;")))
+  return stored.read(path, texts.Texts(
+      tokenizer.characters("0123456789=;"), templates.plain, step_separator=None,
+      prompt_tokens=9, completion_tokens=9))
 
 
 LINES = {  # The second line -> what is said of it

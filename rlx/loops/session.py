@@ -1,0 +1,177 @@
+"""What all training loops share: resume, clock, progress bar, metrics, checkpoints, summary.
+
+  with session.Session(options, workdir) as s:
+    s.record(config, shapes)                    # config.json, versions.json, the checkpoints
+    s.restore(init)                             # the newest checkpoint, or init()
+    for step in s.steps():                      # saves the state after a step when it is due
+      s.state, metrics = update(s.state, step)
+      s.clock.lap("policy", s.state.policy)
+      s.write(metrics)
+    return s.finish() if s.is_done else s.leave()
+
+A run that is killed at any point and started again gives the same result as an uninterrupted one.
+"""
+import contextlib
+import dataclasses
+import pathlib
+
+import numpy as np
+
+from rlx import cli
+from rlx.io import checkpoint
+from rlx.io import curves
+from rlx.io import metrics as io_metrics
+from rlx.io import preemption
+from rlx.io import progress
+from rlx.io import strict_json
+from rlx.learner import hosts
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+  """The config values that every training loop needs; see configs/base.py for each key."""
+  seed: int
+  steps: int
+  checkpoint_every: int
+  max_to_keep: int
+  writers: tuple
+  silence_s: float
+
+
+@dataclasses.dataclass
+class HostState:
+  """The state of a run that is kept on the host; saved with every checkpoint."""
+  before: dict | None = None       # held-out accuracy before training
+  buffer: list = dataclasses.field(default_factory=list)  # ids of prompts for the next step
+  stuck: int = 0                   # consecutive updates without a finite loss and gradient
+  seconds: float | None = None     # run time up to the last checkpoint, restarts included
+  seconds_before: float | None = None  # run time before the last restart
+  rehearsed: dict | None = None    # prompt id -> token ids, see collect.solved
+  prompts: dict | None = None      # state of the prompt iterator
+  training_tokens: int = 0         # tokens that a PRM was trained on (loops/train_prm.py)
+
+
+class Session(contextlib.ExitStack):
+  """A run of a training loop in a workdir. `state` and `host` are what checkpoints save."""
+
+  def __init__(self, options, workdir):
+    super().__init__()
+    self.options, self.workdir = options, pathlib.Path(workdir)
+    self.clock = self.enter_context(contextlib.closing(progress.Clock(options.silence_s)))
+    self._notice = self.enter_context(contextlib.closing(preemption.Notice()))
+    self.state, self.host, self._is_stopped = None, HostState(), False
+
+  def record(self, config, shapes, **versions):
+    """Writes config.json and versions.json and opens the checkpoints.
+
+    Args:
+      shapes: a tree with the shapes of the state, for a check that the disk has room for it.
+      versions: further entries of versions.json.
+    Raises:
+      ValueError: as `cli.record` and `Checkpoints`.
+    """
+    self._config = cli.record(config, self.workdir, **versions)
+    self._checkpoints = checkpoint.Checkpoints(
+        self.workdir, max_to_keep=self.options.max_to_keep)
+    self._checkpoints.check_room(_saved(shapes))
+    self.clock.lap("build")
+
+  def restore(self, init, prompts=None):
+    """Sets the state to that of the newest checkpoint, see `restore`, and opens the metrics."""
+    self._prompts = prompts
+    self.state, self.host = restore(self._checkpoints, init, prompts)
+    self._writer = io_metrics.Writer(
+        self.workdir, first_step=self.state.step, writes=hosts.is_first(), fetch=hosts.fetch,
+        trackers=self.options.writers, config=self._config)
+    self.clock.lap("build")
+
+  def steps(self):
+    """Yields the number of each remaining step and saves the state after it when that is due.
+
+    Ends early, with the state saved, after `stop` or SIGTERM.
+    """
+    total = self.options.steps
+    bar = progress.Bar(total, self.state.step, is_shown=hosts.is_first())
+    for step in range(self.state.step, total):
+      self._step = step
+      yield step
+      is_last = step + 1 == total or hosts.any_of(self._notice.is_given) or self._is_stopped
+      if is_due(step + 1, self.options.checkpoint_every) or is_last: self._save()
+      bar.show(self._writer.last)
+      self.clock.end_step()
+      if is_last: break
+    for part in (bar, self._writer, self._checkpoints): part.close()
+
+  def write(self, metrics, table=None):
+    """Writes the metrics of this step with its seconds; `table` has sampled completions."""
+    if table is not None: self._writer.table(self._step, table)
+    self._writer.write(self._step, metrics | self.clock.metrics(metrics.get("rollouts/tokens")))
+
+  def stop(self):
+    """Ends the run after this step."""
+    self._is_stopped = True
+
+  @property
+  def is_done(self):
+    """Whether all steps are done."""
+    return self.state.step >= self.options.steps
+
+  def leave(self):
+    """Reports a run that stopped before its last step and how to resume it."""
+    cli.leave(self.state.step, self.options.steps, self.workdir)
+
+  def recent_mean(self, name, steps=10):
+    """The mean of a metric over the last steps that have it; None if none has it."""
+    values = [line[name] for line in io_metrics.read(self.workdir) if name in line]
+    return float(np.nanmean(values[-steps:])) if values else None
+
+  def finish(self, **figures):
+    """Writes summary.json, with these figures, and curves.png.
+
+    Returns:
+      the summary.
+    """
+    summary = dict(figures, steps=int(self.state.step), seed=self.options.seed,
+                   seconds=self.clock.total(self.host.seconds_before))
+    if hosts.is_first():
+      strict_json.write(self.workdir / "summary.json", summary)
+      curves.draw(self.workdir)
+    return summary
+
+  def _save(self):
+    self._writer.flush()  # A resumed run does not write the lines before its checkpoint again.
+    self.host.seconds = self.clock.total(self.host.seconds_before)
+    self.host.prompts = None if self._prompts is None else self._prompts.state()
+    self._checkpoints.save(self.state.step, _saved(self.state), dataclasses.asdict(self.host))
+
+
+def restore(checkpoints, init, prompts=None):
+  """Restores (state, HostState) of the newest checkpoint; init() if there is no checkpoint.
+
+  Args:
+    checkpoints: checkpoint.Checkpoints.
+    init: () -> the initial state, whose constant references are not in checkpoints.
+    prompts: iterator over training prompts, whose state is restored too.
+  """
+  state, host = init(), HostState()
+  if checkpoints.latest is not None:
+    initial = state
+    state, saved = checkpoints.restore(_saved(state))
+    # A checkpoint of an earlier version may lack entries.
+    host = HostState(**{f.name: saved[f.name] for f in dataclasses.fields(HostState)
+                        if f.name in saved})
+    state = state.replace(reference=initial.reference, prm_reference=initial.prm_reference,
+                          frozen=initial.frozen)
+    if prompts is not None: prompts.restore(host.prompts)
+  host.seconds_before = host.seconds
+  return state, host
+
+
+def is_due(step, every):
+  """Whether something that happens at multiples of `every` steps happens now; 0 is never."""
+  return bool(every) and step % every == 0
+
+
+def _saved(state):
+  """The part of a TrainState that checkpoints have: all but references that do not change."""
+  return state.replace(reference=None, prm_reference=None, frozen=None)
