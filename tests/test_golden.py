@@ -6,13 +6,11 @@ expressions over the inputs), what the reference returned, and a tolerance. The
 function part of the name chooses the comparison; every number is read from the
 case. Runs in float64.
 """
-import ast
-import functools
 import json
-import operator
 import os
 import pathlib
 import re
+import types
 
 import jax
 import jax.numpy as jnp
@@ -22,12 +20,8 @@ import pytest
 from configs import base
 from rlx import build
 from rlx import methods
-from rlx.advantages import batch
 from rlx.advantages import combine
-from rlx.advantages import group
 from rlx.advantages import normalize
-from rlx.advantages import process
-from rlx.advantages import temporal
 from rlx.core import masked
 from rlx.core import records
 from rlx.core import resolve
@@ -38,13 +32,11 @@ from rlx.learner import optimizer
 from rlx.learner import sharding
 from rlx.loops import annotate
 from rlx.losses import aggregate
-from rlx.losses import rollout_correction
 from rlx.losses import diagnostics
 from rlx.losses import divergence
 from rlx.losses import entropy
-from rlx.losses import policy
 from rlx.losses import prm
-from rlx.losses import sequence
+from rlx.losses import rollout_correction
 from rlx.losses import token_weight
 from rlx.losses import value
 from rlx.models import logps as logps_lib
@@ -54,58 +46,34 @@ from rlx.rewards import implicit
 from rlx.rewards import outcome
 from rlx.rollouts import filter_groups
 
-FOLDER = pathlib.Path(os.environ.get("RLX_GOLDEN", "golden"))
-if not FOLDER.is_absolute(): FOLDER = pathlib.Path(__file__).parent / FOLDER
+FOLDER = pathlib.Path(__file__).parent / os.environ.get("RLX_GOLDEN", "golden")
 
 # ------------------------------------------------------------ reading a case
 
-_BINARY = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
-           ast.Div: operator.truediv, ast.Pow: operator.pow}
-_CALLS = {"exp": np.exp, "log": np.log, "abs": np.abs,
-          "sum": lambda x: np.sum(x, axis=-1), "zeros": lambda *n: np.zeros(n),
-          "ones": lambda *n: np.ones(n)}
-
-
-def evaluate(text, names):
-  """An arithmetic expression over arrays: names, slices, + - * / **, a few calls."""
-  def walk(node):
-    match node:
-      case ast.Constant(): return node.value
-      case ast.Name(): return names[node.id]
-      case ast.List(): return [walk(e) for e in node.elts]
-      case ast.UnaryOp(op=ast.USub()): return -walk(node.operand)
-      case ast.BinOp(): return _BINARY[type(node.op)](walk(node.left), walk(node.right))
-      case ast.Call(func=ast.Name()): return _CALLS[node.func.id](*map(walk, node.args))
-      case ast.Subscript(slice=ast.Slice()):
-        ends = (walk(e) if e else None for e in (node.slice.lower, node.slice.upper))
-        return walk(node.value)[slice(*ends)]
-      case ast.Subscript(): return walk(node.value)[walk(node.slice)]
-    raise ValueError(f"not understood in {text!r}: {ast.dump(node)}")
-  return walk(ast.parse(text.strip(), mode="eval").body)
+# What an expression may call, besides arithmetic and slices.
+_CALLS = {"exp": np.exp, "log": np.log, "abs": np.abs, "sum": lambda x: np.sum(x, axis=-1),
+          "zeros": lambda *n: np.zeros(n), "ones": lambda *n: np.ones(n)}
 
 
 class Case:
   """One case with its file: args evaluated on access, checks at its tolerance."""
 
-  def __init__(self, data, index, path):
+  def __init__(self, data, index, stem=""):
     self.data, self.index = data, index
-    self.case = data["cases"][index]
-    self.name, self.want = self.case["name"], self.case["expected"]
-    self.tol = self.case.get("tol", 1e-9)
-    self.id = f"{path.stem}:{self.name}"
-    self.suffix = ""       # of the name, after the part that chose the adapter
+    case = data["cases"][index]
+    self.name, self.args, self.want = case["name"], case["args"], case["expected"]
+    self.tol = case.get("tol", 1e-9)
+    self.id = f"{stem}:{self.name}"
 
   def other(self, name):
     """Another case of the same file."""
-    for i, c in enumerate(self.data["cases"]):
-      if c["name"] == name: return Case(self.data, i, pathlib.Path("other"))
-    raise KeyError(name)
+    return Case(self.data, [c["name"] for c in self.data["cases"]].index(name))
 
-  def __contains__(self, key): return self.case["args"].get(key) is not None
+  def previous(self): return Case(self.data, self.index - 1)
 
-  def raw(self, key, default=None): return self.case["args"].get(key, default)
+  def __contains__(self, key): return self.args.get(key) is not None
 
-  def __getitem__(self, key): return self.read(self.case["args"][key])
+  def __getitem__(self, key): return self.read(self.args[key])
 
   def get(self, key, default=None):
     return self[key] if key in self else default
@@ -113,15 +81,22 @@ class Case:
   def read(self, value):
     """A literal as it is; lists become arrays; '@...' is evaluated."""
     if isinstance(value, list):
-      return np.array([[np.nan if x is None else x for x in row] if isinstance(row, list)
-                       else np.nan if row is None else row for row in value])
+      array = np.array(value)
+      return array.astype(float) if array.dtype == object else array  # None is NaN.
     if not isinstance(value, str) or not re.search(r"@|^\w+\(", value): return value
     text = re.sub(r"(?<=\w) +\([^()]*\)$", "", value.strip())  # "@x (8,)": a comment.
     names = {k: np.asarray(v) for k, v in self.data["inputs"].items()}
     names["mask"] = names.get("response_mask")
-    return evaluate(text.replace("@", ""), names)
+    return eval(text.replace("@", ""), {"__builtins__": {}}, _CALLS | names)  # pylint: disable=eval-used
 
   def mask(self, key="response_mask"): return jnp.asarray(self[key]) > 0
+
+  def input_mask(self): return jnp.asarray(self.data["inputs"]["response_mask"]) > 0
+
+  def groups(self, rows):
+    """Completions of a prompt, which are consecutive rows."""
+    assert rows % self["n_samples"] == 0
+    return self["n_samples"]
 
   def check(self, got, want, where=None, tol=None):
     tol = self.tol if tol is None else tol
@@ -130,18 +105,21 @@ class Case:
     if where is not None: got, want = got[np.asarray(where)], want[np.asarray(where)]
     np.testing.assert_allclose(got, want, rtol=tol, atol=tol)
 
+  def check_loss(self, loss, x, grad_key):
+    """The loss of the case and its gradient with respect to x."""
+    total, grad = jax.value_and_grad(loss)(x)
+    self.check(total, self.want["loss"])
+    self.check(grad, self.want[grad_key])
+
   def metric(self, key, got):
-    """Metrics passed through float32 in the reference."""
-    if key in self.want.get("metrics", {}):
-      self.check(got, self.want["metrics"][key], tol=max(self.tol, 1e-6))
+    """A metric, if the reference logs it; there it passes through float32."""
+    metrics = self.want.get("metrics", self.want)
+    if key in metrics: self.check(got, metrics[key], tol=max(self.tol, 1e-6))
 
 
 def load():
-  cases = []
-  for path in sorted(FOLDER.glob("*.json")):
-    data = json.loads(path.read_text())
-    cases += [Case(data, i, path) for i in range(len(data["cases"]))]
-  return cases
+  files = [(path.stem, json.loads(path.read_text())) for path in sorted(FOLDER.glob("*.json"))]
+  return [Case(data, i, stem) for stem, data in files for i in range(len(data["cases"]))]
 
 
 ADAPTERS = {}
@@ -152,6 +130,26 @@ def adapter(*prefixes):
     for prefix in prefixes: ADAPTERS[prefix] = fn
     return fn
   return add
+
+
+class Fields(types.SimpleNamespace):
+  """What methods read by name; `x_PG` is `x_B` by prompt, of `group` rows each."""
+
+  def __getattr__(self, name):
+    rows = vars(self).get(name.removesuffix("PG") + "B") if name.endswith("_PG") else None
+    if rows is None: raise AttributeError(name)
+    return rows.reshape(-1, self.group)
+
+
+def call(stage, path, fields, **options):
+  """(value, metrics) of a method that a config can name, as a run calls it."""
+  return resolve.measured(resolve.resolve(stage, dict(options, name=path))(fields))
+
+
+def options_of(c, table):
+  """{option: the value of the first of these keys that the case has}."""
+  present = {option: [k for k in keys.split() if k in c] for option, keys in table.items()}
+  return {option: c[keys[0]] for option, keys in present.items() if keys}
 
 
 def f64(x): return jnp.asarray(x, jnp.float64)
@@ -179,40 +177,31 @@ def check_whitened(c, got, want, mask):
 
 
 class Groups:
-  """Rows of equal id <-> [P, G]; G is the largest group, the rest not valid."""
+  """Rows of equal id <-> rows by prompt; copies of a group's first row, which do not learn,
+  fill it up to the largest."""
 
   def __init__(self, ids):
-    ids = list(ids)
-    order = list(dict.fromkeys(ids))
-    self.rows = [[i for i, x in enumerate(ids) if x == g] for g in order]
-    self.shape = len(order), max(map(len, self.rows))
-    self.index_PG = np.zeros(self.shape, int)
-    self.learn_PG = np.zeros(self.shape, bool)
-    for p, rows in enumerate(self.rows):
-      self.index_PG[p, :len(rows)] = rows
-      self.learn_PG[p, :len(rows)] = True
-    self.lone_B = np.array([ids.count(x) == 1 for x in ids])
+    members = [np.flatnonzero(np.asarray(ids) == i) for i in dict.fromkeys(ids)]
+    self.size = max(map(len, members))
+    fill = [np.r_[rows, [rows[0]] * (self.size - len(rows))] for rows in members]
+    self.index_B = np.concatenate(fill).astype(int)
+    self.learn_B = np.concatenate([np.arange(self.size) < len(rows) for rows in members])
+    self.lone_B = np.isin(ids, [ids[rows[0]] for rows in members if len(rows) == 1])
 
-  def pack(self, x):
-    """[B, ...] -> [P, G, ...]; copies of row 0 of the group fill up."""
-    return jnp.asarray(x)[jnp.asarray(self.index_PG)]
+  def rows(self, x):
+    """[B, ...] by prompt."""
+    return jnp.asarray(x)[self.index_B]
 
-  def flat(self, x):
-    """[B, ...] -> [P * G, ...]."""
-    return self.pack(x).reshape(-1, *np.shape(x)[1:])
+  def fields(self, **columns):
+    return Fields(group=self.size, learn_B=jnp.asarray(self.learn_B),
+                  **{name: self.rows(x) for name, x in columns.items()})
 
-  def rows_of(self, x):
-    """[P, G, ...] -> [B, ...]."""
-    out = np.zeros((len(self.lone_B), *x.shape[2:]))
-    out[self.index_PG[self.learn_PG]] = np.asarray(x)[self.learn_PG]
+  def restored(self, x):
+    """What `rows` gives, in the order of the case."""
+    x = np.asarray(x).reshape(len(self.index_B), -1)
+    out = np.zeros((len(self.lone_B), x.shape[1]))
+    out[self.index_B[self.learn_B]] = x[self.learn_B]
     return out
-
-
-def by_samples(c, rows):
-  """Consecutive groups of n_samples rows."""
-  n = c["n_samples"]
-  assert rows % n == 0
-  return n
 
 
 # ------------------------------------------------- masks, log-probs, entropy
@@ -220,14 +209,13 @@ def by_samples(c, rows):
 
 @adapter("paper.get_eos_mask")
 def eos_mask(c):
-  tokens_BT, eos = c["response_id"], c["eos_token"]
-  is_eos_BT = tokens_BT == eos
-  width = tokens_BT.shape[1]
-  length_B = np.where(is_eos_BT.any(1), is_eos_BT.argmax(1) + 1, width)
+  tokens_BT = c["response_id"]
+  is_eos_BT = tokens_BT == c["eos_token"]
   rollouts = records.Rollouts(
       tokens_BS=jnp.asarray(tokens_BT), prompt_len_B=jnp.zeros(len(tokens_BT), int),
-      completion_len_B=jnp.asarray(length_B), finish_B=None, prompt_P=None,
-      sampler_logps_BT=jnp.zeros(tokens_BT.shape))
+      completion_len_B=jnp.asarray(
+          np.where(is_eos_BT.any(1), is_eos_BT.argmax(1) + 1, tokens_BT.shape[1])),
+      finish_B=None, prompt_P=None, sampler_logps_BT=jnp.zeros(tokens_BT.shape))
   c.check(rollouts.mask_BT, c.want)
 
 
@@ -241,27 +229,21 @@ def _read_logits(logits_BTV, targets_BT, mask_BT):
                                config, f64(logits_BTV), jnp.asarray(targets_BT), mask_BT)
 
 
-@adapter("paper.logprobs_from_logits", "trl.selective_log_softmax")
-def logprobs(c):
-  targets_BT = c["labels"] if "labels" in c else c["index"]
-  logps_BT, _ = _read_logits(c["logits"], targets_BT, jnp.ones(targets_BT.shape, bool))
-  c.check(logps_BT, c.want)
-
-
-@adapter("paper.entropy_from_logits", "trl.entropy_from_logits")
-def entropy_of_logits(c):
+@adapter("paper.logprobs_from_logits", "trl.selective_log_softmax",
+         "paper.entropy_from_logits", "trl.entropy_from_logits")
+def logprobs_and_entropy(c):
   shape = c["logits"].shape[:2]
-  _, entropy_BT = _read_logits(c["logits"], np.zeros(shape, int), jnp.ones(shape, bool))
-  c.check(entropy_BT, c.want)
+  targets_BT = c.get("labels", c.get("index", np.zeros(shape, int)))
+  logps_BT, entropy_BT = _read_logits(c["logits"], targets_BT, ok(shape))
+  c.check(entropy_BT if "entropy" in c.name else logps_BT, c.want)
 
 
 @adapter("paper.entropy_loss", "verl.entropy_loss")
 def entropy_loss(c):
   mask_BT = c.mask()
   _, entropy_BT = _read_logits(c["logits"], np.zeros(mask_BT.shape, int), mask_BT)
-  mode = c.get("loss_agg_mode", "token-mean")
   c.check(aggregate.aggregate(-entropy.bonus(entropy_BT, mask_BT, coef=1.0), mask_BT,
-                              mode=mode).mean(), c.want)
+                              mode=c.get("loss_agg_mode", "token-mean")).mean(), c.want)
 
 
 @adapter("implicit_prm.batch_logps")
@@ -269,7 +251,7 @@ def batch_logps(c):
   ids_BS, seen_BS = c["input_ids"], c["attention_mask"] > 0
   column_1S = np.arange(ids_BS.shape[1])[None, :]
   mask_BT = jnp.asarray((seen_BS & (column_1S >= c["prompt_id_lens"][:, None]))[:, 1:])
-  logps_BT, _ = _read_logits(np.asarray(c.raw("logits"))[:, :-1], ids_BS[:, 1:], mask_BT)
+  logps_BT, _ = _read_logits(c["logits"][:, :-1], ids_BS[:, 1:], mask_BT)
   c.check(masked.total(logps_BT, mask_BT, axis=1), c.want["sum"])
   c.check(masked.mean(logps_BT, mask_BT, axis=1), c.want["mean"])
 
@@ -314,21 +296,26 @@ def _process(prm_BT, ref_BT, mask_BT, beta=1.0, **options):
 def _granularity(c): return {"whole": "completion"}.get(c["granularity"], c["granularity"])
 
 
+def _norm(c):
+  return "max_return" if c.get("prime_norm", "batch_norm") == "batch_norm" else "none"
+
+
 @adapter("paper.implicit_reward")
 def implicit_reward(c):
   mask_BT = c.mask()
-  got_BT = _process(c["log_probs"], c["ref_log_probs"], mask_BT, norm="none",
-                    granularity=_granularity(c), scale_by_beta=False)
-  c.check(got_BT, c.want["token_level_score"])
-  c.check(_process(c["log_probs"], c["ref_log_probs"], mask_BT, norm="none",
-                   scale_by_beta=False), c.want["q"], where=mask_BT)
+  options = dict(norm="none", scale_by_beta=False)
+  c.check(_process(c["log_probs"], c["ref_log_probs"], mask_BT, granularity=_granularity(c),
+                   **options), c.want["token_level_score"])
+  c.check(_process(c["log_probs"], c["ref_log_probs"], mask_BT, **options), c.want["q"],
+          where=mask_BT)
 
 
 @adapter("recipe.prime_norm", "formula.batch_norm")
 def prime_norm(c):
   if "scores" in c: scores_BT = f64(c["scores"])
   else:
-    field, name = re.fullmatch(r"expected\.(\w+) of (.*)", c.raw("token_level_scores")).groups()
+    field, name = re.fullmatch(
+        r"expected\.(\w+) of (.*)", c.args["token_level_scores"]).groups()
     scores_BT = f64(c.other(name).want[field])
   c.check(scores_BT / _segments.denominator(scores_BT)[0], c.want)
 
@@ -340,37 +327,66 @@ def _toy_logps(table_VV, ids_BS, width):
   return jnp.take_along_axis(logps_BTV, ids_BS[:, start:, None], axis=-1)[..., 0]
 
 
-def _toy(c):
-  """ids, completion mask, and the two log-prob tables' readings as a function."""
-  ids_BS = jnp.asarray(c["input_ids"])
-  width = np.shape(c.data["inputs"]["response_mask"])[1]
-  mask_BT = jnp.asarray(c["attention_mask"])[:, -width:] > 0
-  return ids_BS, mask_BT, lambda table: _toy_logps(table, ids_BS, width)
+class Toy:
+  """The tokens of a case, and its models, which are tables {"w_VV"}, see `_toy_logps`."""
+
+  def __init__(self, c):
+    self.ids_BS = jnp.asarray(c["input_ids"])
+    width = c.input_mask().shape[1]
+    self.mask_BT = jnp.asarray(c["attention_mask"])[:, -width:] > 0
+    self.outcome_B, self.beta = f64(c["acc"]), c["beta"]
+    self.start = f64(c.get("prm", c.get("prm_init")))
+    # Another reading of "@old_log_prob (policy ...)" than a table is by its shape.
+    ref = f64(c["ref"])
+    self.ref_BT = ref if ref.shape == self.mask_BT.shape else self.read(ref)
+
+  def read(self, table_VV): return _toy_logps(table_VV, self.ids_BS, self.mask_BT.shape[1])
+
+  def loss(self, path, prm_BT, rows, group):
+    """A loss of the PRM on some rows, with these log-probs of the PRM."""
+    return prm_loss(
+        path, self.beta, np.arange(rows.stop - rows.start) // group,
+        prm_ref_logps_BT=self.ref_BT[rows], prm_old_logps_BT=self.read(self.start)[rows],
+        learn_BT=self.mask_BT[rows], outcome_B=self.outcome_B[rows])(prm_BT[rows])
 
 
-def _recipe_options(c):
-  lam, norm = c.get("lam", 0.0), c.get("prime_norm", "batch_norm")
-  return dict(beta=c["beta"], include_last=False, lam=lam, use_outcome=c.get("use_gt", False),
-              norm="max_return" if norm == "batch_norm" else "none")
+def prm_loss(path, beta, group_B, kl_ratio_B=None, **columns):
+  """The loss of a PRM as a function of its log-probs.
+
+  Options of the method are the columns without an axis.
+  """
+  groups = Groups(group_B)
+  options = {k: v for k, v in columns.items() if "_B" not in k}
+  rows = {k: v for k, v in columns.items() if "_B" in k}
+  def loss(prm_BT):
+    fields = groups.fields(prm_logps_BT=prm_BT, **rows)
+    fields.prm_beta, fields.kl_ratio_B = beta, kl_ratio_B
+    return call("losses", path, fields, **options)[0].mean()
+  return loss
+
+
+def _recipe_process(c, toy, prm_BT, **options):
+  options = dict(beta=toy.beta, include_last=False, lam=c.get("lam", 0.0),
+                 use_outcome=c.get("use_gt", False), norm=_norm(c)) | options
+  return _process(prm_BT, toy.ref_BT, toy.mask_BT, **options)
 
 
 @adapter("recipe.forward_scores")
 def forward_scores(c):
   if "raises" in c.want: pytest.skip("the reference raises here; ours gives the sum")
-  _, mask_BT, read = _toy(c)
-  prm_BT, ref_BT = read(f64(c["prm"])), read(f64(c["ref"]))
-  options = dict(_recipe_options(c), norm="none", granularity=_granularity(c))
-  got_BT = _process(prm_BT, ref_BT, mask_BT, outcome_B=f64(c["acc"]), **options)
-  c.check(got_BT, c.want["token_level_score"])
-  c.check(masked.where_valid(prm_BT - ref_BT, mask_BT), c.want["q"])
+  toy = Toy(c)
+  prm_BT = toy.read(toy.start)
+  c.check(_recipe_process(c, toy, prm_BT, norm="none", granularity=_granularity(c),
+                          outcome_B=toy.outcome_B), c.want["token_level_score"])
+  c.check(masked.where_valid(prm_BT - toy.ref_BT, toy.mask_BT), c.want["q"])
 
 
 @adapter("recipe.compute_rm_score")
 def compute_rm_score(c):
-  _, mask_BT, read = _toy(c)
-  prm_BT, ref_BT = read(f64(c["prm"])), read(f64(c["ref"]))
-  got_BT = _process(prm_BT, ref_BT, mask_BT, **_recipe_options(c))
-  q_BT = masked.where_valid(prm_BT - ref_BT, mask_BT)
+  toy = Toy(c)
+  prm_BT = toy.read(toy.start)
+  got_BT = _recipe_process(c, toy, prm_BT)
+  q_BT = masked.where_valid(prm_BT - toy.ref_BT, toy.mask_BT)
   c.check(got_BT, c.want["rm_scores"])
   c.check(q_BT, c.want["q"])
   c.metric("reward_model/reward", jnp.mean(jnp.sum(got_BT, axis=1)))
@@ -393,13 +409,12 @@ def _tables(monkeypatch):
   monkeypatch.setattr(logps_lib, "logps", read)
 
 
-def _learn_prm(c, start, ref_BT, loss="prm.ce", **options):
+def _learn_prm(c, toy, loss="prm.ce", **options):
   """The trainer's update of a PRM that is a table: (table after, Batch, metrics).
 
   Microbatches are those of the case, but of whole groups.
   """
-  ids_BS, mask_BT, read = _toy(c)
-  (rows, width), n = mask_BT.shape, c["n_samples"]
+  (rows, width), n = toy.mask_BT.shape, c["n_samples"]
   config = base.get_config()
   config.prompts.per_step, config.rollouts.per_prompt = rows // n, n
   config.learner.pack = False
@@ -407,23 +422,24 @@ def _learn_prm(c, start, ref_BT, loss="prm.ce", **options):
   config.prm.microbatches = c["mini_batch"] // max(c["micro_batch"], n)
   config.prm.loss = dict(name=loss)
   config.prm.update(options)
-  transform, prm_BT = _optimizer(c), read(start)
+  transform, prm_BT = _optimizer(c), toy.read(toy.start)
   mesh = sharding.make_mesh()
   learn = build.device_stages(
       config, methods.resolved(config), dict.fromkeys(("policy", "prm"), "table"), mesh,
       dict.fromkeys(("learner", "prm", "value"), transform), learns="prm")["learn_prm"]
-  table = {"w_VV": jnp.array(start)}
-  state, scored, metrics = learn(
+  table = {"w_VV": jnp.array(toy.start)}
+  rollouts = records.Rollouts(
+      tokens_BS=np.asarray(toy.ids_BS), prompt_len_B=np.zeros(rows, int),
+      completion_len_B=np.asarray(toy.mask_BT).sum(axis=1), finish_B=np.zeros(rows, int),
+      sampler_logps_BT=np.zeros((rows, width)), prompt_P=None)
+  batch = records.Batch(
+      action_BT=toy.mask_BT, outcome_B=toy.outcome_B, group=n, prm_ref_logps_BT=toy.ref_BT,
+      prm_logps_BT=prm_BT, prm_old_logps_BT=prm_BT, prm_beta_B=jnp.full(rows, toy.beta))
+  state, batch, metrics = learn(
       records.TrainState(step=0, policy=None, policy_opt=None, prm=table,
                          prm_opt=transform.init(table)),
-      annotate.Placer(mesh, False)(annotate.Annotated(records.Rollouts(
-          tokens_BS=np.asarray(ids_BS), prompt_len_B=np.zeros(rows, int),
-          completion_len_B=np.asarray(mask_BT).sum(axis=1),
-          sampler_logps_BT=np.zeros((rows, width)),
-          finish_B=np.zeros(rows, int), prompt_P=None), records.Batch(action_BT=mask_BT, outcome_B=f64(c["acc"]), group=n, prm_ref_logps_BT=ref_BT,
-                     prm_logps_BT=prm_BT, prm_old_logps_BT=prm_BT,
-                     prm_beta_B=jnp.full(rows, c["beta"])), {})))
-  return state.prm["w_VV"], scored, metrics
+      annotate.Placer(mesh, False)(annotate.Annotated(rollouts, batch, {})))
+  return state.prm["w_VV"], batch, metrics
 
 
 def _parts(rows, size): return [slice(i, i + size) for i in range(0, rows, size)]
@@ -433,75 +449,49 @@ def _parts(rows, size): return [slice(i, i + size) for i in range(0, rows, size)
 def prm_update_after(c):
   if "as_" in c:
     # "one_minibatch but prm_init = @bigram_ref, micro_batch 8"
-    base, changes = c.raw("as_").split(" but ")
-    args = dict(c.other(f"paper.prm_update_after.{base}").case["args"])
+    other, changes = c.args["as_"].split(" but ")
+    c.args = dict(c.other(f"paper.prm_update_after.{other}").args)
     for change in changes.split(","):
       key, text = re.fullmatch(r"\s*(\w+)\s*=?\s*(.+)", change).groups()
-      args[key] = text if text.startswith("@") else int(text)
-    c.case = dict(c.case, args=args)
-  _, mask_BT, read = _toy(c)
-  # Another reading of "@old_log_prob (policy ...)" than a table is by its shape.
-  ref = f64(c["ref"])
-  ref_BT = ref if ref.shape == mask_BT.shape else read(ref)
-  acc_B, size, micro = f64(c["acc"]), c["mini_batch"], c["micro_batch"]
-  rows = len(acc_B)
+      c.args[key] = text if text.startswith("@") else int(text)
+  toy, size = Toy(c), c["mini_batch"]
+  rows = len(toy.outcome_B)
   # The quirk of the reference: part k is scored after k - 1 updates.
-  after, scored, metrics = _learn_prm(c, f64(c["prm_init"]), ref_BT, snapshot=False)
-  prm_BT, parts = scored.prm_logps_BT, _parts(rows, size)
-
-  def loss(part):
-    return prm.ce(prm_BT[part], ref_BT[part], mask_BT[part], acc_B[part], ok(rows)[part],
-                  c["beta"]).mean()
-
-  got_BT = _process(prm_BT, ref_BT, mask_BT, scale_by_beta=False,
-                    granularity=_granularity(c), norm="max_return"
-                    if c["prime_norm"] == "batch_norm" else "none")
-  c.check(got_BT, c.want["rm_scores"])
+  after, batch, metrics = _learn_prm(c, toy, snapshot=False)
+  prm_BT = batch.prm_logps_BT
+  loss = lambda part: toy.loss("prm.ce", prm_BT, part, 1)
+  c.check(_process(prm_BT, toy.ref_BT, toy.mask_BT, scale_by_beta=False, norm=_norm(c),
+                   granularity=_granularity(c)), c.want["rm_scores"])
   c.check(after, c.want["prm_after"])
   c.check(metrics["prm/grad_norm"], np.mean(c.want["metrics"]["reward_model/grad_norm"]),
           tol=max(c.tol, 1e-6))
+  parts = _parts(rows, size)
   c.check(metrics["prm/loss"], np.mean([loss(p) for p in parts]))
   # Logged there: the last micro-batch of each mini-batch.
-  c.metric("reward_model/prm_loss", [loss(slice(p.stop - micro, p.stop)) for p in parts])
-  shape = -1, by_samples(c, rows)
-  c.metric("reward_model/dpo_acc_before", [prm_metrics.accuracy(
-      prm_BT, ref_BT, mask_BT, acc_B.reshape(shape), ok(rows).reshape(shape),
-      ties="reference")])
+  c.metric("reward_model/prm_loss",
+           [loss(slice(p.stop - c["micro_batch"], p.stop)) for p in parts])
+  c.metric("reward_model/dpo_acc_before", [_accuracy(c, prm_BT - toy.ref_BT, toy.mask_BT)])
 
 
 @adapter("recipe.update_rm")
 def update_rm(c):
-  if c.raw("optimizer") == "as above":
-    previous = Case(c.data, c.index - 1, pathlib.Path("other")).case["args"]
-    args = dict(previous) | {k: v for k, v in c.case["args"].items() if v != "as above"}
-    c.case = dict(c.case, args=args)
-  _, mask_BT, read = _toy(c)
-  acc_B, beta, size, micro = f64(c["acc"]), c["beta"], c["mini_batch"], c["micro_batch"]
-  rows, n = len(acc_B), c["n_samples"]
-  ref_BT, start = read(f64(c["ref"])), f64(c["prm"])
+  if c.args["optimizer"] == "as above":
+    c.args = c.previous().args | {k: v for k, v in c.args.items() if v != "as above"}
+  toy, size, micro, n = Toy(c), c["mini_batch"], c["micro_batch"], c["n_samples"]
   is_ce = c["loss"] == "ce"
-  name = "prm.ce" if is_ce else "prm.detached_dpo"
-  after, scored, learned = _learn_prm(c, start, ref_BT, name, snapshot=False)
-  prm_BT, parts = scored.prm_logps_BT, _parts(rows, size)
-
-  def loss(part):
-    if is_ce:
-      return prm.ce(prm_BT[part], ref_BT[part], mask_BT[part], acc_B[part],
-                    ok(rows)[part], beta).mean()
-    shape = -1, n
-    return prm.detached_dpo(
-        prm_BT[part], ref_BT[part], mask_BT[part], acc_B[part].reshape(shape),
-        ok(rows)[part].reshape(shape), read(start)[part], beta).mean()
-
+  path = "prm.ce" if is_ce else "prm.detached_dpo"
+  after, batch, learned = _learn_prm(c, toy, path, snapshot=False)
+  prm_BT, parts = batch.prm_logps_BT, _parts(len(toy.outcome_B), size)
+  loss = lambda part: toy.loss(path, prm_BT, part, 1 if is_ce else n)
   c.check(after, c.want["prm_after"])
   c.check(learned["prm/loss"], np.mean([loss(p) for p in parts]))
-  from_update_BT = _process(prm_BT, ref_BT, mask_BT, **_recipe_options(c))
+  from_update_BT = _recipe_process(c, toy, prm_BT)
   metrics = c.want["update_metrics" if is_ce else "metrics"]
   check = lambda key, got: c.check(got, metrics["reward_model/" + key], tol=max(c.tol, 1e-6))
   c.check(learned["prm/grad_norm"], np.mean(metrics["reward_model/grad_norm"]),
           tol=max(c.tol, 1e-6))
   check("reward", jnp.mean(jnp.sum(from_update_BT, axis=1)))
-  check("raw_reward", jnp.mean(masked.total(prm_BT - ref_BT, mask_BT, axis=1)))
+  check("raw_reward", jnp.mean(masked.total(prm_BT - toy.ref_BT, toy.mask_BT, axis=1)))
   if not is_ce:
     # Logged per micro-batch of rows; ours needs whole groups: compare the means.
     c.check(from_update_BT, c.want["rm_scores"])
@@ -509,13 +499,13 @@ def update_rm(c):
     return
   check("dpo_loss", [loss(slice(i, i + micro)) for p in parts
                      for i in range(p.start, p.stop, micro)])
-  _, scored, _ = _learn_prm(c, start, ref_BT, order="double")
-  rescored_BT = _process(scored.prm_logps_BT, ref_BT, mask_BT, **_recipe_options(c))
+  _, batch, _ = _learn_prm(c, toy, order="double")
+  rescored_BT = _recipe_process(c, toy, batch.prm_logps_BT)
   c.check(from_update_BT, c.want["rm_scores_from_update"])
   c.check(rescored_BT, c.want["rm_scores_rescored"])
   for order, scores_BT in (("after_single_forward", from_update_BT),
                            ("before_double_forward", rescored_BT)):
-    _check_rloo(c, c.want["rloo"][order], scores_BT, acc_B, mask_BT, n,
+    _check_rloo(c, c.want["rloo"][order], scores_BT, toy.outcome_B, toy.mask_BT,
                 coefs=(c["reward_dpo_coef"], c["reward_gt_coef"]))
 
 
@@ -524,32 +514,32 @@ def update_rm(c):
 
 @adapter("paper.ce_loss", "recipe.ce_loss")
 def ce_loss(c):
-  mask_BT, q_BT = c.mask(), f64(c["q"])
-  loss = lambda q_BT: prm.ce(q_BT, jnp.zeros_like(q_BT), mask_BT, f64(c["acc"]),
-                             ok(len(q_BT)), c["beta"]).mean()
-  c.check(loss(q_BT), c.want["loss"])
-  c.check(jax.grad(loss)(q_BT), c.want["grad_q"])
+  q_BT, mask_BT = f64(c["q"]), c.mask()
+  c.check_loss(prm_loss("prm.ce", c["beta"], range(len(q_BT)), learn_BT=mask_BT,
+                        prm_ref_logps_BT=jnp.zeros_like(q_BT), outcome_B=f64(c["acc"])),
+               q_BT, "grad_q")
 
 
 @adapter("recipe.detached_dpo")
 def detached_dpo(c):
-  mask_BT, q_BT = c.mask(), f64(c["q"])
-  n = int(re.search(r"the (\d+) rows", c.raw("Q_bc")).group(1))
-  acc_PG = f64(c["acc"]).reshape(-1, n)
-  loss = lambda now_BT: prm.detached_dpo(
-      now_BT, jnp.zeros_like(q_BT), mask_BT, acc_PG, ok(len(q_BT)).reshape(-1, n), q_BT,
-      c["beta"], weighting=c["bon_mode"]).mean()
-  c.check(loss(q_BT), c.want["loss"])
-  c.check(jax.grad(loss)(q_BT), c.want["grad_q"])
+  q_BT = f64(c["q"])
+  n = int(re.search(r"the (\d+) rows", c.args["Q_bc"]).group(1))
+  c.check_loss(prm_loss("prm.detached_dpo", c["beta"], np.arange(len(q_BT)) // n,
+                        learn_BT=c.mask(), prm_ref_logps_BT=jnp.zeros_like(q_BT),
+                        prm_old_logps_BT=q_BT, outcome_B=f64(c["acc"]),
+                        weighting=c["bon_mode"]), q_BT, "grad_q")
+
+
+def _accuracy(c, scores_BT, mask_BT):
+  shape = -1, c.groups(len(scores_BT))
+  return prm_metrics.accuracy(
+      scores_BT, jnp.zeros_like(scores_BT), mask_BT, f64(c["acc"]).reshape(shape),
+      ok(len(scores_BT)).reshape(shape), ties="reference")
 
 
 @adapter("paper.dpo_accuracy", "recipe.dpo_accuracy")
 def dpo_accuracy(c):
-  scores_BT = f64(c["token_level_scores"])
-  shape = -1, by_samples(c, len(scores_BT))
-  c.check(prm_metrics.accuracy(
-      scores_BT, jnp.zeros_like(scores_BT), c.mask(), f64(c["acc"]).reshape(shape),
-      ok(len(scores_BT)).reshape(shape), ties="reference"), c.want)
+  c.check(_accuracy(c, f64(c["token_level_scores"]), c.mask()), c.want)
 
 
 @adapter("recipe.dpo_abs_accuracy")
@@ -561,75 +551,66 @@ def dpo_abs_accuracy(c):
 
 
 def _sequence_logps(c):
-  """Sums of log-probs of PRM and reference, as completions of one token: [B, 1]."""
+  """Sums of log-probs of PRM and reference."""
   sums = c.other("implicit_prm.sequence_logps")
-  return f64(sums["policy"])[:, None], f64(sums["ref"])[:, None]
+  return f64(sums["policy"]), f64(sums["ref"])
 
 
 @adapter("implicit_prm.sequence_logps")
 def sequence_logps(c):
   # The sums that the losses below form: the log-ratio, and each side alone.
-  inputs, mask_BT = c.data["inputs"], jnp.asarray(c.data["inputs"]["response_mask"]) > 0
-  for side, text in (("policy", c.raw("policy")), ("ref", c.raw("ref"))):
-    x_BT = f64(inputs[re.search(r"@(\w+)", text).group(1)])
-    c.check(masked.total(x_BT, mask_BT, axis=1), c.want[side])
+  for side in ("policy", "ref"):
+    x_BT = f64(c.data["inputs"][re.search(r"@(\w+)", c.args[side]).group(1)])
+    c.check(masked.total(x_BT, c.input_mask(), axis=1), c.want[side])
 
 
-def _check_sequence_loss(c, loss, key):
-  prm_B1, ref_B1 = _sequence_logps(c)
-  c.check(loss(prm_B1, ref_B1), c.want["loss"])
-  c.check(jax.grad(loss)(prm_B1, ref_B1)[:, 0], c.want[key])
+def _sequence_loss(c, path, group_B, outcome_B, **columns):
+  """A loss on completions of one token, whose log-prob is the sum; of prm_B."""
+  _, ref_B = _sequence_logps(c)
+  loss = prm_loss(path, c["beta"], group_B, prm_ref_logps_BT=ref_B[:, None],
+                  learn_BT=ok((len(ref_B), 1)), outcome_B=f64(outcome_B), **columns)
+  return lambda prm_B: loss(prm_B[:, None])
 
 
-@adapter("implicit_prm.ce")
-def implicit_ce(c):
-  labels_B = f64(c["labels"])
-  _check_sequence_loss(c, lambda a, b: prm.ce(
-      a, b, ok(a.shape), labels_B, ok(len(a)), c["beta"]).mean(), "grad")
-
-
-@adapter("implicit_prm.kto_unpaired")
-def kto_unpaired(c):
-  if c.get("world_size", 1) != 1: pytest.skip("one process here")
-  labels_B = f64(c["labels"])
-  ratio_B = f64(c["KL_policy_logps"]) - f64(c["KL_ref_logps"])
-  c.check(jnp.maximum(jnp.mean(ratio_B), 0), c.want["KL"])
-  _check_sequence_loss(c, lambda a, b: prm.kto(
-      a, b, ok(a.shape), labels_B, ok(len(a)), ratio_B, c["beta"],
-      weight_correct=c["desirable_weight"], weight_wrong=c["undesirable_weight"]).mean(),
-                       "grad_policy_logps")
+@adapter("implicit_prm.ce", "implicit_prm.kto_unpaired")
+def row_losses(c):
+  path, options, grad_key = "prm.ce", {}, "grad"
+  if "kto" in c.name:
+    if c.get("world_size", 1) != 1: pytest.skip("one process here")
+    ratio_B = f64(c["KL_policy_logps"]) - f64(c["KL_ref_logps"])
+    c.check(jnp.maximum(jnp.mean(ratio_B), 0), c.want["KL"])
+    path, grad_key = "prm.kto", "grad_policy_logps"
+    options = dict(kl_ratio_B=ratio_B, weight_correct=c["desirable_weight"],
+                   weight_wrong=c["undesirable_weight"])
+  prm_B, _ = _sequence_logps(c)
+  c.check_loss(_sequence_loss(c, path, range(len(prm_B)), c["labels"], **options), prm_B,
+               grad_key)
 
 
 @adapter("implicit_prm.pairs")
 def pairs(c):
   groups = Groups(c["group"])
-  is_pair_PGG = prm._pairs(groups.pack(c["acc"]), jnp.asarray(groups.learn_PG))
-  got = [[groups.index_PG[p, w], groups.index_PG[p, l]]
-         for p, w, l in np.argwhere(np.asarray(is_pair_PGG))]
-  c.check(got, c.want)
+  rows = groups.fields(outcome_B=f64(c["acc"]))
+  index_PG = groups.index_B.reshape(-1, groups.size)
+  c.check([[index_PG[p, w], index_PG[p, l]] for p, w, l in np.argwhere(
+      np.asarray(prm._pairs(rows.outcome_PG, rows.learn_PG)))], c.want)
 
 
 @adapter("implicit_prm.dpo", "implicit_prm.nca_pair", "implicit_prm.kto_vanilla")
 def pair_losses(c):
-  fn = {"dpo": prm.dpo, "nca_pair": prm.nca, "kto_vanilla": prm.kto_even}[
+  path = {"dpo": "prm.dpo", "nca_pair": "prm.nca", "kto_vanilla": "prm.kto_even"}[
       c.name.split(".")[1]]
-  source = c.other(c.raw("pairs"))
-  groups, pair_list = Groups(source["group"]), source.want
-  acc_PG, learn_PG = groups.pack(f64(source["acc"])), jnp.asarray(groups.learn_PG)
-
-  def loss(prm_B1, ref_B1):
-    return fn(groups.flat(prm_B1), groups.flat(ref_B1), ok((learn_PG.size, 1)),
-              acc_PG, learn_PG, c["beta"]).mean()
-
-  _check_sequence_loss(c, loss, "grad_policy_logps")
-  prm_B1, ref_B1 = _sequence_logps(c)
-  reward_B = c["beta"] * (prm_B1 - ref_B1)[:, 0]
+  source = c.other(c.args["pairs"])
+  (prm_B, ref_B), pair_list = _sequence_logps(c), np.array(source.want)
+  loss = _sequence_loss(c, path, source["group"], source["acc"])
+  c.check_loss(loss, prm_B, "grad_policy_logps")
+  reward_B = c["beta"] * (prm_B - ref_B)
   for i, key in enumerate(("chosen_rewards", "rejected_rewards")):
-    if key in c.want: c.check(reward_B[jnp.asarray([p[i] for p in pair_list])], c.want[key])
+    if key in c.want: c.check(reward_B[pair_list[:, i]], c.want[key])
   if "per_pair" in c.want:
-    c.check([fn(prm_B1[rows], ref_B1[rows], ok((2, 1)), f64([[1, 0]]), ok((1, 2)),
-                c["beta"]).mean() for rows in map(jnp.asarray, pair_list)],
-            c.want["per_pair"])
+    c.check([prm_loss(path, c["beta"], [0, 0], prm_ref_logps_BT=ref_B[rows, None],
+                      learn_BT=ok((2, 1)), outcome_B=f64([1, 0]))(prm_B[rows, None])
+             for rows in pair_list], c.want["per_pair"])
 
 
 @adapter("implicit_prm.step_rewards")
@@ -648,20 +629,19 @@ def step_rewards(c):
 
 @adapter("implicit_prm.step_rewards_aggregate")
 def step_rewards_aggregate(c):
-  source = c.other(c.raw("source")).want
-  for row, want_row in enumerate(c.want):
-    for ref, by_coef in want_row.items():
-      for coef, by_kind in by_coef.items():
-        for kind, by_name in by_kind.items():
-          steps_BJ = np.array(source[ref][coef][kind])
-          steps_BJ = np.where(steps_BJ == 1e3, np.nan, steps_BJ)
-          for name, want in by_name.items():
-            c.check(best_of_n.score(steps_BJ, name)[row], want)
+  source = c.other(c.args["source"]).want
+  def check(rewards, want, row):
+    if isinstance(rewards, dict):
+      for key in want: check(rewards[key], want[key], row)
+      return
+    steps_BJ = np.where(np.array(rewards) == 1e3, np.nan, rewards)
+    for name in want: c.check(best_of_n.score(steps_BJ, name)[row], want[name])
+  for row, want in enumerate(c.want): check(source, want, row)
 
 
 @adapter("implicit_prm.processbench_threshold")
 def processbench_threshold(c):
-  rows = c.raw("data")
+  rows = c.args["data"]
   threshold, f1 = step_errors.tune(
       best_of_n.padded([r["reward"] for r in rows]), [r["label"] for r in rows],
       count=c["num_thresholds"])
@@ -672,86 +652,57 @@ def processbench_threshold(c):
 # ------------------------------------------------------- advantages, PRIME's
 
 
-def _check_rloo(c, want, rm_BT, acc, mask_BT, n, *, gammas=(1.0, 1.0), coefs=(1.0, 1.0)):
+def _check_rloo(c, want, rm_BT, acc, mask_BT, *, gammas=(1.0, 1.0), coefs=(1.0, 1.0)):
   """PRIME's two terms through combine.estimate, as a run composes them."""
   rows = len(mask_BT)
-  scored = records.Batch(action_BT=mask_BT, outcome_B=jnp.zeros(rows), group=n)
+  batch = records.Batch(action_BT=mask_BT, outcome_B=jnp.zeros(rows), group=c.groups(rows))
   total_BT = jnp.zeros(mask_BT.shape)
   if rm_BT is not None:
-    total_BT += combine.estimate(
-        coefs[0] * f64(rm_BT), scored, 1.0,
-        lambda t: process.rloo(t.rewards_BT, t.learn_BT, t.learn_PG, gamma=gammas[0]))[0]
+    rloo = resolve.resolve("advantages", dict(name="process.rloo", gamma=gammas[0]))
+    total_BT += combine.estimate(coefs[0] * f64(rm_BT), batch, 1.0, rloo)[0]
   if acc is not None:
     # [B], or [B, T] with the verdict on the last token: the same to rewards_PG.
-    total_BT += combine.estimate(
-        coefs[1] * f64(acc), scored, gammas[1],
-        lambda t: group.rloo(t.rewards_PG, t.learn_PG))[0]
+    rloo = resolve.resolve("advantages", dict(name="group.rloo"))
+    total_BT += combine.estimate(coefs[1] * f64(acc), batch, gammas[1], rloo)[0]
   c.check(total_BT, want["returns"])
   check_whitened(c, normalize.whiten(total_BT, mask_BT), want["advantages"], mask_BT)
 
 
-@adapter("paper.prime_rloo")
-def paper_prime_rloo(c):
-  mask_BT = c.mask()
-  _check_rloo(c, c.want, c.get("rm_scores"), c.get("gt_scores"), mask_BT,
-              by_samples(c, len(mask_BT)),
-              gammas=(c["reward_model_gamma"], c["verifier_gamma"]))
+@adapter("paper.prime_rloo", "recipe.prime_rloo")
+def prime_rloo(c):
+  one = dict.fromkeys(("reward_model_gamma", "verifier_gamma", "reward_dpo_coef",
+                       "reward_gt_coef"), 1.0)
+  given = one | c.args
+  _check_rloo(c, c.want, c.get("rm_scores"), c.get("acc", c.get("gt_scores")), c.mask(),
+              gammas=(given["reward_model_gamma"], given["verifier_gamma"]),
+              coefs=(given["reward_dpo_coef"], given["reward_gt_coef"]))
 
 
-@adapter("recipe.prime_rloo")
-def recipe_prime_rloo(c):
-  mask_BT = c.mask()
-  _check_rloo(c, c.want, c.get("rm_scores"), c.get("acc"), mask_BT,
-              by_samples(c, len(mask_BT)),
-              coefs=(c["reward_dpo_coef"], c["reward_gt_coef"]))
+FORMULAS = {  # Estimators of process rewards, with options, and of outcomes.
+    "prime_rloo_eq5_length_normalised": ("process.rloo", dict(loo="strict"), "group.rloo"),
+    "prime_rloo_code_closed_form": ("process.rloo", {}, "group.rloo"),
+    "prime_grpo_eq7": ("process.grpo", {}, "group.grpo"),
+    "prime_reinforce_eq8": ("process.reinforce", {}, "batch.reinforce"),
+    "prm_as_value": ("process.value_baseline", {}, "batch.reinforce")}
 
 
-def _formula(c):
-  mask_BT, rewards_BT, acc_B = c.mask(), f64(c["process_rewards"]), f64(c["acc"])
-  shape = -1, by_samples(c, len(acc_B))
-  return rewards_BT, mask_BT, acc_B.reshape(shape), ok(len(acc_B)).reshape(shape)
-
-
-@adapter("formula.prime_rloo_eq5_length_normalised")
-def rloo_eq5(c):
-  rewards_BT, mask_BT, acc_PG, learn_PG = _formula(c)
-  part_BT = process.rloo(rewards_BT, mask_BT, learn_PG, gamma=c["gamma"], loo="strict")
-  c.check(part_BT, c.want["process_part"])
-  # gamma discounts process rewards only here.
-  c.check(part_BT + combine.spread(group.rloo(acc_PG, learn_PG), mask_BT), c.want["total"])
-
-
-@adapter("formula.prime_rloo_code_closed_form")
-def rloo_code(c):
-  rewards_BT, mask_BT, acc_PG, learn_PG = _formula(c)
-  c.check(process.rloo(rewards_BT, mask_BT, learn_PG, gamma=c["gamma"])
-          + combine.spread(group.rloo(acc_PG, learn_PG), mask_BT, gamma=c["gamma"]),
-          c.want["returns"])
-
-
-@adapter("formula.prime_grpo_eq7")
-def grpo_eq7(c):
-  rewards_BT, mask_BT, acc_PG, learn_PG = _formula(c)
-  eps = float(re.search(r"\+ *([\d.e+-]+)", c.raw("std")).group(1))
-  c.check(process.grpo(rewards_BT, mask_BT, learn_PG, gamma=c["gamma"], eps=eps)
-          + combine.spread(group.grpo(acc_PG, learn_PG, eps=eps), mask_BT),
-          c.want["advantages"])
-
-
-@adapter("formula.prime_reinforce_eq8")
-def reinforce_eq8(c):
-  rewards_BT, mask_BT, acc_PG, learn_PG = _formula(c)
-  c.check(process.reinforce(rewards_BT, mask_BT, learn_PG, gamma=c["gamma"])
-          + combine.spread(batch.reinforce(acc_PG, learn_PG), mask_BT),
-          c.want["advantages"])
-
-
-@adapter("formula.prm_as_value")
-def prm_as_value(c):
-  rewards_BT, mask_BT, acc_PG, learn_PG = _formula(c)
-  c.check(process.value_baseline(rewards_BT, mask_BT, learn_PG)
-          + combine.spread(batch.reinforce(acc_PG, learn_PG), mask_BT),
-          c.want["advantages"])
+@adapter(*("formula." + name for name in FORMULAS))
+def formulas(c):
+  name = c.name.split(".")[1]
+  process_path, options, outcome_path = FORMULAS[name]
+  mask_BT, acc_B = c.mask(), f64(c["acc"])
+  rows = Fields(group=c.groups(len(acc_B)), rewards_B=acc_B, rewards_BT=f64(c["process_rewards"]),
+                learn_B=ok(len(acc_B)), learn_BT=mask_BT)
+  eps = {}
+  if "std" in c: eps = dict(eps=float(re.search(r"\+ *([\d.e+-]+)", c.args["std"]).group(1)))
+  part_BT, _ = call("advantages", process_path, rows, **options, **eps,
+                    **options_of(c, dict(gamma="gamma")))
+  outcome_PG, _ = call("advantages", outcome_path, rows, **eps)
+  if "process_part" in c.want: c.check(part_BT, c.want["process_part"])
+  # Elsewhere gamma discounts process rewards only.
+  gamma = c["gamma"] if name == "prime_rloo_code_closed_form" else 1.0
+  want, = [c.want[key] for key in ("total", "returns", "advantages") if key in c.want]
+  c.check(part_BT + combine.spread(outcome_PG, mask_BT, gamma=gamma), want)
 
 
 # --------------------------------------------------------- advantages, generic
@@ -762,125 +713,105 @@ def gae(c):
   mask_BT, values_BT = c.mask(), f64(c["values"])
   if c.name.startswith("paper") and np.any(np.asarray(values_BT)[~np.asarray(mask_BT)]):
     pytest.skip("negative example: the reference reads values on padding")
-  raw_BT = temporal.gae(f64(c["token_level_rewards"]), mask_BT, values_BT,
-                        gamma=c["gamma"], lam=c["lam"])
+  rows = Fields(rewards_BT=f64(c["token_level_rewards"]), learn_BT=mask_BT, values_BT=values_BT)
+  raw_BT, _ = call("advantages", "temporal.gae", rows, gamma=c["gamma"], lam=c["lam"])
   check_whitened(c, normalize.whiten(raw_BT, mask_BT), c.want["advantages"], mask_BT)
   c.check(combine.value_targets(raw_BT, values_BT, mask_BT), c.want["returns"], where=mask_BT)
 
 
-GROUP = {"grpo": group.grpo, "grpo_vectorized": group.grpo, "rloo": group.rloo,
-         "rloo_vectorized": group.rloo, "opo": group.opo, "gpg": group.gpg,
-         "grpo_passk": group.best_minus_second, "gdpo": group.grpo,
-         "reinforce_pp_baseline": batch.reinforce_pp_baseline}
+GROUP = {"grpo": "group.grpo", "grpo_vectorized": "group.grpo", "rloo": "group.rloo",
+         "rloo_vectorized": "group.rloo", "opo": "group.opo", "gpg": "group.gpg",
+         "grpo_passk": "group.best_minus_second", "gdpo": "group.grpo",
+         "reinforce_pp_baseline": "batch.reinforce_pp_baseline",
+         "optimal_token_baseline": "batch.optimal_token_baseline"}
 
 
 @adapter(*("verl." + name for name in GROUP))
 def group_estimators(c):
   name = c.name.split(".")[1]
-  mask_BT, groups = c.mask(), Groups(c["index"])
-  rewards_B = f64(c["token_level_rewards"]).sum(axis=1)  # All columns, as the reference.
-  args, options, fn = [groups.pack(rewards_B), jnp.asarray(groups.learn_PG)], {}, GROUP[name]
+  mask_BT, groups, path, options = c.mask(), Groups(c["index"]), GROUP[name], {}
+  rewards_BT = f64(c["token_level_rewards"])
+  is_per_token = name in ("reinforce_pp_baseline", "optimal_token_baseline")
   is_whitened = name in ("gdpo", "reinforce_pp_baseline")
-  if groups.lone_B.any() and is_whitened:
+  if groups.lone_B.any() and (is_whitened or is_per_token):
     pytest.skip("a group of one: the reference keeps its reward, ours gives 0")
   if name.startswith("grpo"):
     use_std = c.get("norm_adv_by_std_in_grpo", True)
-    if "epsilon" in c: options["eps"] = c["epsilon"]
+    options = options_of(c, dict(eps="epsilon"))
     if name == "grpo_passk": options["use_std"] = use_std
-    elif not use_std: fn, options = group.mean_baseline, {}
-  if name == "opo": args.append(groups.pack(mask_BT.sum(axis=1)))
-  if name == "reinforce_pp_baseline":
-    args.append(groups.flat(mask_BT) & jnp.asarray(groups.learn_PG).reshape(-1)[:, None])
-    flat_BT = fn(*args)
-    got_BT = groups.rows_of(flat_BT.reshape(*groups.shape, -1))
-  else:
-    got_BT = jnp.asarray(groups.rows_of(fn(*args, **options)))[:, None] * mask_BT
-  if name == "gdpo": got_BT = normalize.whiten(jnp.asarray(got_BT), mask_BT)
+    elif not use_std: path, options = "group.mean_baseline", {}
+  # Rewards of all columns, as the reference.
+  rows = groups.fields(rewards_B=rewards_BT.sum(axis=1), rewards_BT=rewards_BT, learn_BT=mask_BT,
+                       lengths_B=mask_BT.sum(axis=1))
+  if name == "reinforce_pp_baseline": rows.learn_BT &= rows.learn_B[:, None]
+  if name == "optimal_token_baseline":
+    vars(rows).update(old_logps_BT=groups.rows(f64(c["old_log_probs"])),
+                      old_sum_pi_squared_BT=groups.rows(f64(c["sum_pi_squared"])))
+  got_BT = groups.restored(call("advantages", path, rows, **options)[0])
+  if not is_per_token: got_BT = jnp.asarray(got_BT) * mask_BT
+  if name == "gdpo": got_BT = normalize.whiten(got_BT, mask_BT)
   if name == "gpg":
-    got_BT = got_BT * rounded(len(rewards_B), max(int(jnp.sum(rewards_B != 0)), 1))
+    got_BT *= rounded(len(rewards_BT), max(int(jnp.sum(rewards_BT.sum(axis=1) != 0)), 1))
   if is_whitened: return check_whitened(c, got_BT, c.want["advantages"], mask_BT)
-  # A group of one: the reference gives its reward, ours 0 as documented.
-  c.check(got_BT, np.where(groups.lone_B[:, None], 0, c.want["advantages"]))
+  # A group of one: the reference gives its reward, ours 0 as documented. To the weights of
+  # the token baseline the reference adds 1e-8.
+  c.check(got_BT, np.where(groups.lone_B[:, None], 0, c.want["advantages"]),
+          tol=max(c.tol, 1e-8) if name == "optimal_token_baseline" else c.tol)
 
 
 @adapter("verl.reinforce_pp")
 def reinforce_pp(c):
-  mask_BT, rewards_BT = c.mask(), f64(c["token_level_rewards"])
-  got_BT = batch.reinforce_pp(rewards_BT, mask_BT, ok(len(mask_BT)), gamma=c["gamma"])
-  check_whitened(c, got_BT, c.want["advantages"], mask_BT)
-  c.check(temporal.return_to_go(rewards_BT, mask_BT, gamma=c["gamma"]), c.want["returns"],
-          where=mask_BT)
+  rows = Fields(rewards_BT=f64(c["token_level_rewards"]), learn_BT=c.mask(),
+                learn_B=ok(len(c.mask())))
+  estimate = lambda path: call("advantages", path, rows, gamma=c["gamma"])[0]
+  check_whitened(c, estimate("batch.reinforce_pp"), c.want["advantages"], c.mask())
+  c.check(estimate("temporal.return_to_go"), c.want["returns"], where=c.mask())
 
 
 @adapter("verl.remax")
 def remax(c):
-  mask_BT, rewards_BT = c.mask(), f64(c["token_level_rewards"])
+  mask_BT = c.mask()
+  zero_B = jnp.zeros(len(mask_BT))
+  rows = Fields(group=1, rewards_BT=f64(c["token_level_rewards"]), rewards_B=zero_B,
+                learn_BT=mask_BT, learn_B=ok(len(mask_BT)), greedy_B=f64(c["reward_baselines"]))
   # Of an outcome; with rewards on several tokens the reference's return-to-go
   # minus the same baseline on every token.
-  learn_PG = ok((1, len(mask_BT)))
-  base_B1 = batch.remax(jnp.zeros(learn_PG.shape), learn_PG, f64(c["reward_baselines"])).T
-  got_BT = temporal.return_to_go(rewards_BT, mask_BT) + combine.spread(base_B1, mask_BT)
+  got_BT = call("advantages", "temporal.return_to_go", rows)[0] + combine.spread(
+      call("advantages", "batch.remax", rows)[0], mask_BT)
   c.check(got_BT, c.want["advantages"])
 
 
-@adapter("verl.optimal_token_baseline")
-def optimal_token_baseline(c):
-  groups = Groups(c["index"])
-  if groups.lone_B.any(): pytest.skip("a group of one: ours gives 0")
-  got_BT = batch.optimal_token_baseline(
-      *map(groups.flat, (f64(c["token_level_rewards"]), c.mask())),
-      jnp.asarray(groups.learn_PG),
-      *map(groups.flat, (f64(c["old_log_probs"]), f64(c["sum_pi_squared"]))))
-  # The reference adds 1e-8 to the sum of weights.
-  c.check(groups.rows_of(got_BT.reshape(*groups.shape, -1)), c.want["advantages"],
-          tol=max(c.tol, 1e-8))
+def _normalised(x_PG, learn_PG):
+  """TRL's (x - mean) / (std + 1e-4) over the batch."""
+  std = masked.root(masked.var(x_PG, learn_PG))
+  return masked.where_valid((x_PG - masked.mean(x_PG, learn_PG)) / (std + 1e-4), learn_PG)
 
 
-def _trl_rewards(c):
-  """Weighted sum of the rewards there are; rows without any are not valid."""
-  rewards_BR, weight_R = f64(c.read(c.raw("rewards_per_func"))), f64(c["reward_weights"])
-  known_BR = ~jnp.isnan(rewards_BR)
-  shape = -1, c["num_generations"]
-  return rewards_BR, weight_R, known_BR, shape
-
-
-# TRL's nanstd multiplies by n / (n - 1) rounded to float32.
-TRL_STD_TOL = 1e-7
-
-
-@adapter("trl.advantages")
+@adapter("trl.advantages", "trl.rloo_advantages")
 def trl_advantages(c):
-  rewards_BR, weight_R, known_BR, shape = _trl_rewards(c)
-  if c["multi_objective_aggregation"] == "normalize_then_sum":
-    if c["scale_rewards"] != "group": pytest.skip("normalize_then_sum is per group here")
-    terms = [w * group.grpo(r.reshape(shape), k.reshape(shape), eps=1e-4)
-             for w, r, k in zip(weight_R, rewards_BR.T, known_BR.T)]
-    learn_PG = known_BR.any(axis=1).reshape(shape)
-    total_PG = sum(terms)
-    std = masked.root(masked.var(total_PG, learn_PG))
-    got_PG = masked.where_valid(
-        (total_PG - masked.mean(total_PG, learn_PG)) / (std + 1e-4), learn_PG)
+  rewards_BR, weight_R = f64(c["rewards_per_func"]), f64(c["reward_weights"])
+  known_BR = ~jnp.isnan(rewards_BR)  # Rows without any reward are not valid.
+  rows = Fields(group=c["num_generations"], learn_B=known_BR.any(axis=1),
+                rewards_B=masked.total(rewards_BR * weight_R[None], known_BR, axis=1))
+  estimate = lambda path, rows, **options: call("advantages", path, rows, **options)[0]
+  scale = c.get("scale_rewards")
+  if "rloo" in c.name:
+    rows.rewards_B -= c["beta"] * jnp.sum(divergence.estimate(
+        f64(c["old_log_prob"]), f64(c["ref_log_prob"]), c.mask("mask"), kind="k1"), axis=1)
+    got_PG = estimate("group.rloo", rows)
+    if c["normalize_advantages"]: got_PG = _normalised(got_PG, rows.learn_PG)
+  elif c["multi_objective_aggregation"] == "normalize_then_sum":
+    if scale != "group": pytest.skip("normalize_then_sum is per group here")
+    got_PG = _normalised(sum(
+        w * estimate("group.grpo", Fields(group=rows.group, rewards_B=r_B, learn_B=known_B),
+                     eps=1e-4)
+        for w, r_B, known_B in zip(weight_R, rewards_BR.T, known_BR.T)), rows.learn_PG)
   else:
-    fn = {"group": functools.partial(group.grpo, eps=1e-4), "none": group.mean_baseline,
-          "batch": functools.partial(batch.group_mean_batch_std, eps=1e-4)}[c["scale_rewards"]]
-    total_B = masked.total(rewards_BR * weight_R[None], known_BR, axis=1)
-    got_PG = fn(total_B.reshape(shape), known_BR.any(axis=1).reshape(shape))
-  c.check(got_PG.reshape(-1), c.want["advantages"], tol=max(c.tol, TRL_STD_TOL))
-
-
-@adapter("trl.rloo_advantages")
-def trl_rloo_advantages(c):
-  rewards_BR, weight_R, known_BR, shape = _trl_rewards(c)
-  mask_BT = c.mask("mask")
-  total_B = masked.total(rewards_BR * weight_R[None], known_BR, axis=1)
-  total_B -= c["beta"] * jnp.sum(divergence.estimate(
-      f64(c["old_log_prob"]), f64(c["ref_log_prob"]), mask_BT, kind="k1"), axis=1)
-  learn_PG = known_BR.any(axis=1).reshape(shape)
-  got_PG = group.rloo(total_B.reshape(shape), learn_PG)
-  if c["normalize_advantages"]:
-    std = masked.root(masked.var(got_PG, learn_PG))
-    got_PG = masked.where_valid((got_PG - masked.mean(got_PG, learn_PG)) / (std + 1e-4), learn_PG)
-  c.check(got_PG.reshape(-1), c.want["advantages"], tol=max(c.tol, TRL_STD_TOL))
+    path = {"group": "group.grpo", "none": "group.mean_baseline",
+            "batch": "batch.group_mean_batch_std"}[scale]
+    got_PG = estimate(path, rows, **({} if scale == "none" else dict(eps=1e-4)))
+  # TRL's nanstd multiplies by n / (n - 1) rounded to float32.
+  c.check(got_PG.reshape(-1), c.want["advantages"], tol=max(c.tol, 1e-7))
 
 
 # ------------------------------------------------------------------ KL, rewards
@@ -889,19 +820,18 @@ KINDS = {"kl": "k1", "mse": "k2", "low_var_kl": "k3"}
 
 
 def _kind(name):
-  base = name.rstrip("+")
-  return KINDS.get(base, base) + ("+" if name.endswith("+") else "")
+  short = name.rstrip("+")
+  return KINDS.get(short, short) + ("+" if name.endswith("+") else "")
 
 
 @adapter("paper.kl_penalty", "verl.kl_penalty")
 def kl_penalty(c):
-  kind = _kind(c["kind"])
-  fn = lambda a_BT: divergence.estimate(a_BT, f64(c["ref_logprob"]), kind=kind)
+  fn = lambda logps_BT: divergence.estimate(
+      logps_BT, f64(c["ref_logprob"]), kind=_kind(c["kind"]))
   logps_BT = f64(c["logprob"])
   if not isinstance(c.want, dict): return c.check(fn(logps_BT), c.want)
   c.check(fn(logps_BT), c.want["value"])
-  mask_BT = jnp.asarray(c.data["inputs"]["response_mask"]) > 0
-  c.check(jax.grad(lambda x: masked.total(fn(x), mask_BT))(logps_BT),
+  c.check(jax.grad(lambda x: masked.total(fn(x), c.input_mask()))(logps_BT),
           c.want["grad_of_masked_sum"])
 
 
@@ -909,6 +839,11 @@ def kl_penalty(c):
 def compute_rewards(c):
   kl_BT = divergence.estimate(f64(c["old_log_prob"]), f64(c["ref_log_prob"]), kind="k1")
   c.check(f64(c["token_level_scores"]) - c["kl_ratio"] * kl_BT, c.want)
+
+
+def _adapted(c, coef, kl):
+  return divergence.adaptive_coef(coef, kl, target=c["target_kl"], horizon=c["horizon"],
+                                  count=c["n_steps"])
 
 
 @adapter("paper.apply_kl_penalty")
@@ -919,48 +854,43 @@ def apply_kl_penalty(c):
   c.check(f64(c["token_level_scores"]) - coef * kl_BT, c.want["token_level_rewards"])
   kl = jnp.mean(masked.mean(kl_BT, mask_BT, axis=1))
   c.metric("critic/kl", kl)
-  c.check(divergence.adaptive_coef(coef, kl, target=c["target_kl"], horizon=c["horizon"],
-                                   count=c["n_steps"]), c.want["coef_after"])
+  c.check(_adapted(c, coef, kl), c.want["coef_after"])
 
 
 @adapter("verl.adaptive_kl_controller")
 def adaptive_kl_controller(c):
-  coef, got = c["init_kl_coef"], []
-  for kl in c["kls"]:
-    coef = divergence.adaptive_coef(coef, kl, target=c["target_kl"],
-                                    horizon=c["horizon"], count=c["n_steps"])
-    got.append(coef)
-  c.check(got, c.want)
+  coefs = [c["init_kl_coef"]]
+  for kl in c["kls"]: coefs.append(_adapted(c, coefs[-1], kl))
+  c.check(coefs[1:], c.want)
 
 
 @adapter("paper.reward_manager")
 def reward_manager(c):
-  mask_BT = jnp.asarray(c.data["inputs"]["response_mask"]) > 0
+  mask_BT = c.input_mask()
   acc_B = outcome.verdict(f64(c["acc"]), ok(len(mask_BT)))
   gt_BT, rm_BT = combine.place(acc_B, mask_BT), combine.place(f64(c["rm_scores"]), mask_BT)
   all_BT = c["rm_coef"] * rm_BT + c["reward_coef"] * gt_BT
-  for key, x_BT in (("gt_scores", gt_BT), ("rm_scores", rm_BT), ("all", all_BT)):
+  for x_BT, key, metric in ((gt_BT, "gt_scores", "verifier"), (rm_BT, "rm_scores", "reward_model"),
+                            (all_BT, "all", "reward_all")):
     c.check(x_BT, c.want["rewards"][key])
-  for key, x_BT in (("reward_model", rm_BT), ("verifier", gt_BT), ("reward_all", all_BT)):
-    c.check(jnp.mean(jnp.sum(x_BT, axis=1)), c.want["metrics"][key])
+    c.check(jnp.mean(jnp.sum(x_BT, axis=1)), c.want["metrics"][metric])
 
 
 @adapter("paper.prompt_filter")
 def prompt_filter(c):
   # "@acc ; second: @acc with truncation filter ; third: [...] ; fourth: float32 [...]"
-  first, _, third, fourth = c.raw("acc").split(";")
+  first, _, third, fourth = c.args["acc"].split(";")
   n, length = c["n_samples"], c["max_response_length"]
-  cut_B = np.asarray(c.mask().sum(axis=1)) >= length
+  finish_PG = np.where(c.mask().sum(axis=1) >= length, 0, 1).reshape(-1, n)
   read = lambda text: np.asarray(c.read("@" + text.replace("@", "").strip()), float)
-  runs = {"acc_in_band": (read(first), False), "acc_band_and_truncation": (read(first), True),
-          "all_right_dropped_one_right_kept": (read(third.split(":")[1]), False),
-          "bounds_float32_0.2_and_0.8": (
-              read(fourth.split("float32")[1]).astype(np.float32), False)}
-  for key, (acc_B, drop) in runs.items():
+  bounds = read(fourth.split("float32")[1]).astype(np.float32)
+  for key, acc_B, drop in (("acc_in_band", read(first), False),
+                           ("acc_band_and_truncation", read(first), True),
+                           ("all_right_dropped_one_right_kept", read(third.split(":")[1]), False),
+                           ("bounds_float32_0.2_and_0.8", bounds, False)):
     keep_P = filter_groups.accuracy_band(
-        acc_B.reshape(-1, n), ok((len(acc_B) // n, n)),
-        np.where(cut_B, 0, 1).reshape(-1, n), low=c["accuracy_lower_bound"],
-        high=c["accuracy_upper_bound"], drop_truncated=drop)
+        acc_B.reshape(-1, n), ok((len(acc_B) // n, n)), finish_PG,
+        low=c["accuracy_lower_bound"], high=c["accuracy_upper_bound"], drop_truncated=drop)
     c.check(np.flatnonzero(np.repeat(keep_P, n)), c.want[key])
 
 
@@ -970,11 +900,10 @@ def filter_and_downsample(c):
   acc_PG = c["scores"].reshape(-1, n)
   keep_P = filter_groups.accuracy_band(
       acc_PG, ok(acc_PG.shape), np.ones(acc_PG.shape, int), low=low, high=high)
-  rows = lambda factor: [int(p) * n + g for p in filter_groups.fill(keep_P, len(keep_P) // factor)
-                         for g in range(n)]
   for key, want in c.want.items():
-    factor = int(re.search(r"factor(\d+)", key).group(1))
-    c.check(sorted(rows(factor)), sorted(want))
+    count = len(keep_P) // int(re.search(r"factor(\d+)", key).group(1))
+    kept = [int(p) * n + g for p in filter_groups.fill(keep_P, count) for g in range(n)]
+    c.check(sorted(kept), sorted(want))
 
 
 # ----------------------------------------------------------------- policy losses
@@ -982,25 +911,28 @@ def filter_and_downsample(c):
 
 @adapter("verl.agg_loss")
 def agg_loss(c):
-  mode = c["loss_agg_mode"]
+  mode, length = c["loss_agg_mode"], c.get("loss_scale_factor")
   if "dp_size" not in c:
-    got = aggregate.aggregate(f64(c["loss_mat"]), c.mask("loss_mask"), mode=mode,
-                              length=c.get("loss_scale_factor"))
-    return c.check(got.mean(), c.want)
+    return c.check(aggregate.aggregate(
+        f64(c["loss_mat"]), c.mask("loss_mask"), mode=mode, length=length).mean(), c.want)
   # "@advantages rows 0:4 and 4:8", "@mask of the previous case"
-  name, *ends = re.fullmatch(r"@(\w+) rows (\d+):(\d+) and (\d+):(\d+)", c.raw("loss_mat")).groups()
+  name, *ends = re.fullmatch(r"@(\w+) rows (\d+):(\d+) and (\d+):(\d+)",
+                             c.args["loss_mat"]).groups()
   loss_BT, a = f64(c.data["inputs"][name]), list(map(int, ends))
-  mask_BT = Case(c.data, c.index - 1, pathlib.Path("other")).mask("loss_mask")
-  parts = [aggregate.aggregate(loss_BT[i:j], mask_BT[i:j], mode=mode,
-                               length=c["loss_scale_factor"]) for i, j in (a[:2], a[2:])]
+  mask_BT = c.previous().mask("loss_mask")
+  parts = [aggregate.aggregate(loss_BT[i:j], mask_BT[i:j], mode=mode, length=length)
+           for i, j in (a[:2], a[2:])]
   whole = parts[0] + parts[1]
   c.check(whole.mean(), c.want["mean_over_ranks"])
   c.check([p.total / whole.weight * c["dp_size"] for p in parts], c.want["per_rank"])
 
 
-def _advantages(c, mask_BT):
-  a = f64(c["advantages"])
-  return jnp.broadcast_to(a[:, None], mask_BT.shape) if a.ndim == 1 else a
+def _policy_fields(c, mask_BT):
+  logps_BT, a = f64(c["log_prob"]), f64(c["advantages"])
+  is_on_policy = str(c.args["old_log_prob"]).startswith("None")
+  old_BT = logps_BT if is_on_policy else f64(c["old_log_prob"])
+  return Fields(logps_BT=logps_BT, old_logps_BT=old_BT, sampler_logps_BT=old_BT, learn_BT=mask_BT,
+                advantages_BT=jnp.broadcast_to(a[:, None], mask_BT.shape) if a.ndim == 1 else a)
 
 
 def _clip_fraction(removed, mask_BT):
@@ -1009,133 +941,113 @@ def _clip_fraction(removed, mask_BT):
   return clipped["clip_low"].mean() + clipped["clip_high"].mean()
 
 
-@adapter("paper.ppo_clip")
-def paper_ppo_clip(c):
-  mask_BT, eps = c.mask(), c["cliprange"]
-  old_BT, a_BT, logps_BT = f64(c["old_log_prob"]), _advantages(c, mask_BT), f64(c["log_prob"])
-  fn = lambda x_BT: policy.ppo_clip(x_BT, old_BT, a_BT, mask_BT, clip_low=eps, clip_high=eps)
-  loss = lambda x_BT: aggregate.aggregate(fn(x_BT)[0], mask_BT, mode="token-mean").mean()
-  c.check(loss(logps_BT), c.want["loss"])
-  c.check(jax.grad(loss)(logps_BT), c.want["grad_log_prob"])
-  tol = max(c.tol, 1e-6)
-  c.check(_clip_fraction(fn(logps_BT)[1], mask_BT), c.want["clipfrac"], tol=tol)
-  c.check(diagnostics.token_mean(old_BT - logps_BT, mask_BT).mean(), c.want["ppo_kl"], tol=tol)
+_CLIP = dict(clip_low="clip_ratio_low clip_ratio", clip_high="clip_ratio_high clip_ratio")
+_NEAR = dict(low=_CLIP["clip_low"], high=_CLIP["clip_high"], ratio_cap="clip_ratio_c")
+_TAU = dict(tau_pos="tau_pos sapo_temperature_pos", tau_neg="tau_neg sapo_temperature_neg")
+POLICY = {  # The loss and its options, from keys of the case.
+    "paper.ppo_clip": ("policy.ppo_clip", dict(clip_low="cliprange", clip_high="cliprange")),
+    "verl.policy.vanilla": ("policy.ppo_clip", dict(_CLIP, dual_clip="clip_ratio_c")),
+    "verl.policy.gspo": ("sequence.gspo", _CLIP),
+    "verl.policy.cispo": ("policy.cispo", _CLIP),
+    "verl.policy.sapo": ("policy.sapo", _TAU),
+    "verl.policy.geo_mean": ("sequence.gmpo", _CLIP),
+    "verl.policy.kl_cov": ("policy.kl_cov", dict(fraction="kl_cov_ratio", kl_coef="ppo_kl_coef")),
+    "verl.policy.clip_cov": ("policy.clip_cov", dict(
+        _CLIP, fraction="clip_cov_ratio", cov_low="clip_cov_lb", cov_high="clip_cov_ub")),
+    "verl.policy.dppo_tv": ("policy.dppo_tv", _NEAR),
+    "verl.policy.dppo_kl": ("policy.dppo_kl", _NEAR),
+    "verl.policy.dro": ("policy.dro", dict(ratio_penalty="dro_beta")),
+    "verl.policy.gpg": ("policy.reinforce", {}),
+    "verl.policy.reinforce": ("policy.reinforce", {})}
 
 
-def _policy_loss(c, name):
-  """The function of a verl loss with the case's options."""
-  low, high = (c.get(f"clip_ratio_{side}", c.get("clip_ratio")) for side in ("low", "high"))
-  clip = dict(clip_low=low, clip_high=high)
-  near = dict(low=low, high=high, ratio_cap=c.get("clip_ratio_c", 20.0))
-  fn, options = {
-      "vanilla": (policy.ppo_clip, dict(clip, dual_clip=c.get("clip_ratio_c", 3.0))),
-      "gspo": (sequence.gspo, clip), "cispo": (policy.cispo, clip),
-      "sapo": (policy.sapo, {k: c[k] for k in ("tau_pos", "tau_neg") if k in c}),
-      "geo_mean": (sequence.gmpo, clip),
-      "kl_cov": (policy.kl_cov, dict(fraction=c.get("kl_cov_ratio", 2e-4),
-                                     kl_coef=c.get("ppo_kl_coef", 1.0))),
-      "clip_cov": (policy.clip_cov, dict(clip, fraction=c.get("clip_cov_ratio", 2e-4),
-                                         cov_low=c.get("clip_cov_lb", 1.0),
-                                         cov_high=c.get("clip_cov_ub", 5.0))),
-      "dppo_tv": (policy.dppo_tv, near), "dppo_kl": (policy.dppo_kl, near),
-      "dro": (policy.dro, dict(ratio_penalty=c.get("dro_beta"))),
-      "gpg": (policy.reinforce, {}), "reinforce": (policy.reinforce, {}),
-  }[name]
-  if fn is policy.reinforce: return lambda x, old, a, m: fn(x, a, m)
-  return functools.partial(fn, **options)
-
-
-POLICY = ("vanilla", "gspo", "cispo", "sapo", "gpg", "geo_mean", "kl_cov", "clip_cov",
-          "dppo_tv", "dppo_kl", "dro", "reinforce")
-
-
-@adapter(*("verl.policy." + name for name in POLICY))
+@adapter(*POLICY)
 def policy_losses(c):
-  name = c.name.split(".")[2]
-  mask_BT, logps_BT, old_BT = c.mask(), f64(c["log_prob"]), f64(c["old_log_prob"])
-  a_BT, fn = _advantages(c, mask_BT), _policy_loss(c, name)
-  weight_BT = f64(c["rollout_is_weights"]) if "rollout_is_weights" in c else 1.0
-  if name == "geo_mean":
+  key = next(k for k in POLICY if c.name == k or c.name.startswith(k + "."))
+  (path, table), mask_BT = POLICY[key], c.mask()
+  fields, options = _policy_fields(c, mask_BT), options_of(c, table)
+  weight_BT = f64(c.get("rollout_is_weights", 1.0))
+  if path == "sequence.gmpo":
     if not bool(jnp.all(mask_BT.any(axis=1))): pytest.skip("the reference counts empty rows")
-    if "rollout_is_weights" in c:
+    if weight_BT.ndim:
       # One weight per row: the geometric mean, as the loss itself.
       weight_BT = jnp.exp(masked.mean(jnp.log(weight_BT), mask_BT, axis=1, keepdims=True))
   # verl reduces its geo_mean, gspo and sapo in one way whatever loss_agg_mode says.
-  forced = {"geo_mean": sequence.gmpo, "gspo": sequence.gspo, "sapo": policy.sapo}
-  mode = (forced[name].aggregation if name in forced else
-          c.get("loss_agg_mode", "token-mean"))
-  loss = lambda x_BT: aggregate.aggregate(
-      resolve.measured(fn(x_BT, old_BT, a_BT, mask_BT))[0] * weight_BT, mask_BT, mode=mode,
-      length=c.get("loss_scale_factor")).mean()
-  c.check(loss(logps_BT), c.want["loss"])
-  c.check(jax.grad(loss)(logps_BT), c.want["grad_log_prob"])
-  d_BT = old_BT - logps_BT
-  if name == "kl_cov": d_BT = jnp.abs(d_BT)
-  c.metric("actor/ppo_kl", diagnostics.token_mean(d_BT, mask_BT).mean())
-  if name == "vanilla":
-    _, removed = fn(logps_BT, old_BT, a_BT, mask_BT)
-    c.metric("actor/pg_clipfrac", _clip_fraction(removed, mask_BT))
+  mode = getattr(resolve.lookup("losses", path), "aggregation",
+                 c.get("loss_agg_mode", "token-mean"))
+
+  def loss(logps_BT):
+    vars(fields).update(logps_BT=logps_BT)
+    return aggregate.aggregate(call("losses", path, fields, **options)[0] * weight_BT, mask_BT,
+                               mode=mode, length=c.get("loss_scale_factor")).mean()
+
+  logps_BT = fields.logps_BT
+  c.check_loss(loss, logps_BT, "grad_log_prob")
+  d_BT = fields.old_logps_BT - logps_BT
+  if path == "policy.kl_cov": d_BT = jnp.abs(d_BT)
+  ppo_kl = diagnostics.token_mean(d_BT, mask_BT).mean()
+  c.metric("actor/ppo_kl", ppo_kl)
+  c.metric("ppo_kl", ppo_kl)
+  if path == "policy.ppo_clip":
+    fields.logps_BT = logps_BT
+    _, removed = call("losses", path, fields, **options)
+    fraction = _clip_fraction(removed, mask_BT)
+    c.metric("actor/pg_clipfrac", fraction)
+    c.metric("clipfrac", fraction)
     c.metric("actor/pg_clipfrac_lower",
-             diagnostics.means(removed, mask_BT)["clip_dual"].mean())
+             diagnostics.means(removed, mask_BT).get("clip_dual", records.Weighted(0., 1.)).mean())
 
 
 @adapter("paper.value_loss", "verl.value_loss")
 def value_loss(c):
   mask_BT, clip = c.mask(), c["cliprange_value"]
   old_BT, returns_BT, values_BT = f64(c["values"]), f64(c["returns"]), f64(c["vpreds"])
-  loss = lambda x_BT: aggregate.aggregate(
-      value.clipped(x_BT, old_BT, returns_BT, mask_BT, clip=clip), mask_BT,
-      mode=c.get("loss_agg_mode", "token-mean")).mean()
-  c.check(loss(values_BT), c.want["loss"])
-  c.check(jax.grad(loss)(values_BT), c.want["grad_vpreds"])
-  c.check(diagnostics.value_clip_fraction(values_BT, old_BT, returns_BT, mask_BT,
-                                          clip=clip).mean(), c.want["clipfrac"],
-          tol=max(c.tol, 1e-6))
+  c.check_loss(lambda values_BT: aggregate.aggregate(
+      value.clipped(values_BT, old_BT, returns_BT, mask_BT, clip=clip), mask_BT,
+      mode=c.get("loss_agg_mode", "token-mean")).mean(), values_BT, "grad_vpreds")
+  c.metric("clipfrac", diagnostics.value_clip_fraction(
+      values_BT, old_BT, returns_BT, mask_BT, clip=clip).mean())
 
 
-TRL_MODES = {"grpo": "seq-mean-token-mean", "sapo": "seq-mean-token-mean",
-             "bnpo": "token-mean", "dapo": "token-mean", "cispo": "token-mean",
-             "vespo": "token-mean", "dr_grpo": "seq-mean-token-sum-norm",
-             "luspo": sequence.luspo.aggregation}
+_EPSILON = dict(clip_low="epsilon_low", clip_high="epsilon_high")
+TRL = {  # loss_type: the loss, its options from keys of the case, the aggregation.
+    "grpo": ("policy.ppo_clip", dict(_EPSILON, ratio_cap="delta"), "seq-mean-token-mean"),
+    "bnpo": ("policy.ppo_clip", dict(_EPSILON, ratio_cap="delta"), "token-mean"),
+    "dapo": ("policy.ppo_clip", dict(_EPSILON, ratio_cap="delta"), "token-mean"),
+    "dr_grpo": ("policy.ppo_clip", dict(_EPSILON, ratio_cap="delta"), "seq-mean-token-sum-norm"),
+    "luspo": ("policy.ppo_clip", dict(_EPSILON, ratio_cap="delta"), "seq-mean-token-sum"),
+    "cispo": ("policy.cispo", dict(level="importance_sampling_level"), "token-mean"),
+    "sapo": ("policy.sapo", dict(_TAU, level="importance_sampling_level"), "seq-mean-token-mean"),
+    "vespo": ("sequence.vespo", {}, "token-mean")}
 
 
 @adapter("trl.loss")
 def trl_loss(c):
-  kind, level = c.get("loss_type", "grpo"), c.get("importance_sampling_level", "token")
+  kind, mask_BT = c.get("loss_type", "grpo"), c.mask("mask")
+  is_sequence = c.get("importance_sampling_level") == "sequence"
   if "use_bias_correction_kl" in c: pytest.skip("no ratio-weighted KL in the loss")
-  mask_BT, logps_BT = c.mask("mask"), f64(c["log_prob"])
-  is_on_policy = str(c.raw("old_log_prob")).startswith("None")
-  old_BT = logps_BT if is_on_policy else f64(c["old_log_prob"])
-  a_BT = _advantages(c, mask_BT)
-  low, high = c.get("epsilon_low", 0.2), c.get("epsilon_high", 0.2)
-  clip = dict(clip_low=low, clip_high=high)
-  if kind == "cispo":
-    fn = functools.partial(policy.cispo, clip_high=high - 1, level=level)
-  elif kind == "sapo":
-    fn = functools.partial(policy.sapo, tau_pos=c.get("sapo_temperature_pos", 1.0),
-                           tau_neg=c.get("sapo_temperature_neg", 1.05), level=level)
-  elif kind == "vespo":
-    fn = sequence.vespo     # What drew the tokens is the old policy.
-  elif level == "sequence":
-    fn = functools.partial(sequence.luspo if kind == "luspo" else sequence.gspo, **clip)
-  else:
-    fn = functools.partial(policy.ppo_clip, ratio_cap=c.get("delta"), **clip)
-  entropy_BT, weight_BT, token_BT = f64(c["entropies"]), 1.0, 1.0
-  if "importance_sampling_ratio" in c: weight_BT = f64(c["importance_sampling_ratio"])
+  path, table, mode = TRL[kind]
+  if is_sequence and path == "policy.ppo_clip":
+    path, table = "sequence.luspo" if kind == "luspo" else "sequence.gspo", _EPSILON
+  options = options_of(c, table)
+  if table.items() >= _EPSILON.items(): options = dict(clip_low=0.2, clip_high=0.2) | options
+  if kind == "cispo": options["clip_high"] = c.get("epsilon_high", 0.2) - 1
+  fields = _policy_fields(c, mask_BT)
+  entropy_BT, a_BT = f64(c["entropies"]), fields.advantages_BT
+  weight_BT, token_BT = f64(c.get("importance_sampling_ratio", 1.0)), 1.0
   if "top_entropy_quantile" in c:
     # TRL's key is the share that is dropped.
     token_BT = token_weight.top(entropy_BT, mask_BT, fraction=1 - c["top_entropy_quantile"])
-  beta = c.get("beta", 0.0)
-  ref_BT = f64(c.read("@ref_log_prob"))
+  beta, ref_BT = c.get("beta", 0.0), f64(c.read("@ref_log_prob"))
 
-  def loss(x_BT):
-    loss_BT, _ = resolve.measured(fn(x_BT, old_BT, token_BT * a_BT, mask_BT))
+  def loss(logps_BT):
+    vars(fields).update(logps_BT=logps_BT, advantages_BT=token_BT * a_BT)
+    loss_BT = call("losses", path, fields, **options)[0] * weight_BT
     if "off_policy_mask_threshold" in c:
-      loss_BT = loss_BT * rollout_correction.opsm(x_BT, old_BT, a_BT, mask_BT,
-                                         delta=c["off_policy_mask_threshold"])
-    loss_BT = loss_BT * weight_BT
-    if beta: loss_BT = loss_BT + beta * divergence.estimate(x_BT, ref_BT, mask_BT, kind="k3")
-    total = aggregate.aggregate(loss_BT, mask_BT, mode=TRL_MODES[kind],
+      loss_BT = loss_BT * rollout_correction.opsm(
+          logps_BT, fields.old_logps_BT, a_BT, mask_BT, delta=c["off_policy_mask_threshold"])
+    if beta: loss_BT += beta * divergence.estimate(logps_BT, ref_BT, mask_BT, kind="k3")
+    total = aggregate.aggregate(loss_BT, mask_BT, mode=mode,
                                 length=c["max_completion_length"]).mean()
     if c.get("_entropy_bonus_enabled"):
       total += aggregate.aggregate(
@@ -1143,14 +1055,14 @@ def trl_loss(c):
           mode="token-mean").mean()
     return total / c.get("current_gradient_accumulation_steps", 1.0)
 
-  c.check(loss(logps_BT), c.want["loss"])
-  c.check(jax.grad(loss)(logps_BT), c.want["grad_log_prob"])
+  logps_BT = fields.logps_BT
+  c.check_loss(loss, logps_BT, "grad_log_prob")
   token_mean = lambda x_BT: diagnostics.token_mean(x_BT, mask_BT).mean()
   c.metric("entropy", token_mean(entropy_BT))
   if beta: c.metric("kl", token_mean(divergence.estimate(logps_BT, ref_BT, kind="k3")))
-  _, removed = resolve.measured(fn(logps_BT, old_BT, a_BT, mask_BT))
-  if level == "token" and removed:
-    c.metric("clip_ratio/region_mean", _clip_fraction(removed, mask_BT))
+  vars(fields).update(logps_BT=logps_BT, advantages_BT=a_BT)
+  _, removed = call("losses", path, fields, **options)
+  if not is_sequence and removed: c.metric("clip_ratio/region_mean", _clip_fraction(removed, mask_BT))
 
 
 # -------------------------------------------------------------------- the test
@@ -1174,24 +1086,22 @@ def test_what_the_rewards_of_an_order_are_of():
   """Two minibatches: the table before both, before each one's own update, or after both."""
   name = "paper.prm_update_after.two_minibatches"
   c = next(case for case in load() if case.name == name)
-  mask_BT, read = _toy(c)[1:]
-  start, ref_BT = f64(c["prm_init"]), read(f64(c["ref"]))
-  learned = lambda **options: _learn_prm(c, start, ref_BT, **options)
-  after, single, _ = learned(order="single")
-  half = mask_BT.shape[0] // 2
+  toy = Toy(c)
+  start, half = toy.start, len(toy.outcome_B) // 2
+  after, single, _ = _learn_prm(c, toy, order="single")
   c.check(after, c.want["prm_after"])
-  np.testing.assert_array_equal(single.prm_logps_BT, read(start))
-  params, double, _ = learned(order="double")
+  np.testing.assert_array_equal(single.prm_logps_BT, toy.read(start))
+  params, double, _ = _learn_prm(c, toy, order="double")
   np.testing.assert_array_equal(params, after)
-  c.check(double.prm_logps_BT, read(after))
-  params, cut, _ = learned(order="single", snapshot=False)
+  c.check(double.prm_logps_BT, toy.read(after))
+  params, cut, _ = _learn_prm(c, toy, order="single", snapshot=False)
   np.testing.assert_array_equal(params, after)
-  c.check(cut.prm_logps_BT[:half], read(start)[:half])
+  c.check(cut.prm_logps_BT[:half], toy.read(start)[:half])
   for table in (start, after):
-    assert jnp.abs(cut.prm_logps_BT - read(table))[half:].max() > 1e-3
-  params, none, metrics = learned(order="none")
+    assert jnp.abs(cut.prm_logps_BT - toy.read(table))[half:].max() > 1e-3
+  params, none, metrics = _learn_prm(c, toy, order="none")
   np.testing.assert_array_equal(params, start)
-  np.testing.assert_array_equal(none.prm_logps_BT, read(start))
+  np.testing.assert_array_equal(none.prm_logps_BT, toy.read(start))
   assert not metrics
-  for scored in (single, double, cut):  # What metrics are of stays.
-    np.testing.assert_array_equal(scored.prm_old_logps_BT, read(start))
+  for batch in (single, double, cut):  # What metrics are of stays.
+    np.testing.assert_array_equal(batch.prm_old_logps_BT, toy.read(start))
