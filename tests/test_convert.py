@@ -221,7 +221,7 @@ ADAPTED = [("llama", lora.TARGETS), ("qwen2", ("q", "down")), ("phi3", lora.TARG
 def test_peft_files_have_the_bits_of_adapters_over_a_narrower_base(bases, tmp_path):
   run_of(tmp_path / "run", bases("llama"), lora__rank=RANK, model__param_dtype="bfloat16")
   convert.convert(tmp_path / "run", tmp_path / "peft", adapters="peft")
-  held = shards._read(tmp_path / "peft" / "adapter_model.safetensors")
+  held = shards.read_file(tmp_path / "peft" / "adapter_model.safetensors")
   assert {np.dtype(x.dtype).name for x in held.values()} == {"float32"}
 
 
@@ -234,7 +234,7 @@ def test_peft_files_hold_the_adapters(bases, tmp_path, family, targets):
   convert.convert(tmp_path / "run", tmp_path / "merged")
   said = json.loads((tmp_path / "peft" / "adapter_config.json").read_text())
   assert said["base_model_name_or_path"] == str(bases(family))
-  held = {k: x[:] for k, x in shards._read(tmp_path / "peft" / "adapter_model.safetensors").items()}
+  held = {k: x[:] for k, x in shards.read_file(tmp_path / "peft" / "adapter_model.safetensors").items()}
   before, after = (shards.tensors(p)[1] for p in (bases(family), tmp_path / "merged"))
   changed = 0
   for name, x in before.items():

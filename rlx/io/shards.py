@@ -1,12 +1,9 @@
 """The tensors of a Hugging Face directory: *.safetensors, one file or shards with an index.
 
-A file is 8 bytes with the length of a header, the header, which is JSON
-{name: {dtype, shape, data_offsets}}, and the data, without gaps. This module reads it instead of
-the safetensors package so that errors name the tensor, and writes it so that only one tensor at a
-time is in memory.
+The safetensors package checks the headers. The data is read and written here, because only the
+rows that are indexed should be in memory, and only one tensor while a file is written.
 """
 import dataclasses
-import itertools
 import json
 import math
 import pathlib
@@ -14,8 +11,10 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+import safetensors
 
 from rlx.io import strict_json
+from rlx.io import terminal
 
 _INDEX = "model.safetensors.index.json"
 _DTYPES = {"F64": np.float64, "F32": np.float32, "F16": np.float16,
@@ -56,69 +55,40 @@ def tensors(path):
       others = sorted(p.name for p in path.iterdir() if p.suffix in _OTHERS)
       raise ValueError(f"{path}: no model.safetensors and no {_INDEX}; only "
                        "safetensors are read" + f", not {others}" * bool(others) + ".")
-    return path / "model.safetensors", _read(path / "model.safetensors")
+    return path / "model.safetensors", read_file(path / "model.safetensors")
   file_of = strict_json.read(index).get("weight_map")
   if not isinstance(file_of, dict):
     raise ValueError(f"{index}: weight_map={file_of!r:.60}; an object is needed.")
-  out, files = {}, {}
   for name, file in file_of.items():
     if not isinstance(file, str) or file not in present:  # Also for a path.
       raise ValueError(f"{index}: {name} is in {file!r:.200}; {path} has {sorted(present)}.")
-    if file not in files: files[file] = _read(path / file)
-    if name not in files[file]:
-      raise ValueError(f"{path / file}: {name} is missing; {_INDEX} says it is here.")
-    out[name] = files[file][name]
-  for file, tensors_ in files.items():
-    for name in tensors_:
-      if file_of.get(name) != file:
-        raise ValueError(f"{path / file}: {name} is here; {_INDEX} says "
-                         f"{file_of.get(name, 'nothing')!r}.")
-  return index, out
+  files = {file: read_file(path / file) for file in sorted(set(file_of.values()))}
+  stored = {(name, file) for file, tensors_ in files.items() for name in tensors_}
+  for name, file in sorted(stored ^ set(file_of.items())):
+    where = "lists it there, but it is not" if name not in files[file] else "does not list it there"
+    raise ValueError(f"{path / file}: {name}: {_INDEX} {where}.")
+  return index, {name: files[file][name] for name, file in file_of.items()}
 
 
-def _read(file):
-  """{name: Stored} of one file."""
-  size = file.stat().st_size
-  with file.open("rb") as f:
-    length = int.from_bytes(f.read(8), "little")
-    if size < 8 or length > min(size - 8, _HEADER):
-      raise ValueError(f"{file}: {size} bytes and a header of {length}; it is truncated "
-                       f"or no safetensors (headers: at most {_HEADER}).")
-    header = strict_json.parse(f.read(length), f"{file}: header")
-  size -= 8 + length
-  header.pop("__metadata__", None)
-  spans = {name: _span(f"{file}: {name}", entry, size)
-           for name, entry in header.items()}
-  ends = sorted((start, start + count * np.dtype(dtype).itemsize, name)
-                for name, (dtype, count, _, start) in spans.items())
-  for (_, end, before), (start, _, name) in itertools.pairwise(
-      [(0, 0, "the header"), *ends, (size, size, "the end")]):
-    if start != end:
-      raise ValueError(f"{file}: {name} starts at byte {start} of the data, {before} "
-                       f"ends at {end}; they must meet.")
-  return {name: Stored(file, dtype, shape, 8 + length + start)
-          for name, (dtype, _, shape, start) in spans.items()}
-
-
-def _span(where, entry, size):
-  """(dtype, count, shape, start) of an entry of a header, checked against `size` bytes of data."""
-  if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
-    raise ValueError(f"{where}: {entry!r:.60}; dtype, shape and data_offsets are "
-                     "needed.")
-  name, shape, span = entry["dtype"], entry["shape"], entry["data_offsets"]
-  if not isinstance(name, str) or name not in _DTYPES:
-    raise ValueError(f"{where}: dtype={name!r:.60}; {', '.join(_DTYPES)} are read.")
-  for key, numbers, lengths in (("shape", shape, range(5)), ("data_offsets", span, [2])):
-    if (not isinstance(numbers, list) or len(numbers) not in lengths
-        or not all(type(n) is int and 0 <= n < 2**63 for n in numbers)):
-      raise ValueError(f"{where}: {key}={numbers!r:.60}; whole numbers are needed, "
-                       f"{max(lengths)} at most.")
-  count, (start, end) = math.prod(shape), span
-  needed = count * np.dtype(_DTYPES[name]).itemsize
-  if end > size or end - start != needed:
-    raise ValueError(f"{where}: data_offsets={span}; {name} of shape {tuple(shape)} takes "
-                     f"{needed} bytes, the file has {size} of data.")
-  return _DTYPES[name], count, tuple(shape), start
+def read_file(file):
+  """{name: Stored} of one file; Raises as `tensors`."""
+  with file.open("rb") as f: length = int.from_bytes(f.read(8), "little")
+  if length > _HEADER:
+    raise ValueError(f"{file}: a header of {length} bytes; at most {_HEADER} are read.")
+  out, start = {}, 8 + length
+  try:
+    with safetensors.safe_open(file, "numpy") as f:
+      for name in f.offset_keys():  # In the order of the data, which has no gaps.
+        strict_json.check_name(name)
+        entry = f.get_slice(name)
+        dtype, shape = entry.get_dtype(), tuple(entry.get_shape())
+        if dtype not in _DTYPES:
+          raise ValueError(f"{name}: dtype={dtype!r}; {', '.join(_DTYPES)} are read")
+        out[name] = Stored(file, _DTYPES[dtype], shape, start)
+        start += math.prod(shape) * np.dtype(_DTYPES[dtype]).itemsize
+  except (safetensors.SafetensorError, ValueError) as e:
+    raise ValueError(f"{file}: {terminal.line(str(e)):.300}.") from None
+  return out
 
 
 def write(path, tensors_, dtype, shard_bytes):
@@ -133,23 +103,16 @@ def write(path, tensors_, dtype, shard_bytes):
   Raises:
     ValueError: a value is beyond the range of `dtype`.
   """
-  size = lambda name: math.prod(tensors_[name].shape) * np.dtype(dtype).itemsize
-  shards, left = [], 0
-  for name in tensors_:
-    if size(name) > left or not shards:
-      shards.append([])
-      left = shard_bytes
-    shards[-1].append(name)
-    left -= size(name)
+  import huggingface_hub
+  plan = huggingface_hub.split_state_dict_into_shards_factory(
+      tensors_, filename_pattern="model{suffix}.safetensors", max_shard_size=shard_bytes,
+      get_storage_size=lambda x: math.prod(x.shape) * np.dtype(dtype).itemsize)
   (path / _INDEX).unlink(missing_ok=True)  # Of an earlier model in this folder.
-  if len(shards) == 1: return write_file(path / "model.safetensors", tensors_, dtype)
-  file_of = {}
-  for i, names in enumerate(shards):
-    file = f"model-{i + 1:05d}-of-{len(shards):05d}.safetensors"
+  for file, names in plan.filename_to_tensors.items():
     write_file(path / file, {name: tensors_[name] for name in names}, dtype)
-    file_of |= dict.fromkeys(names, file)
-  (path / _INDEX).write_text(json.dumps(
-      dict(metadata=dict(total_size=sum(map(size, tensors_))), weight_map=file_of), indent=2))
+  if plan.is_sharded:
+    (path / _INDEX).write_text(json.dumps(
+        dict(metadata=plan.metadata, weight_map=plan.tensor_to_filename), indent=2))
 
 
 def write_file(file, tensors_, dtype):

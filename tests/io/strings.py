@@ -1,18 +1,36 @@
-"""Strings to try tokenizers on: `varied` makes the same ones on every machine."""
+"""Data files of the tests, and strings to try tokenizers on."""
 import json
 import pathlib
 import random
 import unicodedata
 
+
+def fixture(name):
+  """The value of fixtures/NAME.json.
+
+  A list ["@repeat", before, unit, times, after] stands for before + times * unit + after.
+  """
+  file = pathlib.Path(__file__).parent / "fixtures" / f"{name}.json"
+  return _expanded(json.loads(file.read_text("utf-8")))
+
+
+def _expanded(value):
+  if isinstance(value, dict): return {key: _expanded(x) for key, x in value.items()}
+  if not isinstance(value, list): return value
+  value = [_expanded(x) for x in value]
+  if value[:1] != ["@repeat"]: return value
+  _, before, unit, times, after = value
+  return before + times * unit + after
+
+
 # {kind: strings}: words, numbers, scripts, emoji, marks, spaces, control, code, maths, punctuation,
 # special tokens.
-_KINDS = json.loads(
-    (pathlib.Path(__file__).parent / "fixtures" / "strings.json").read_text("utf-8"))
+_KINDS = fixture("strings")
 _LISTS = (*_KINDS.values(), (" ",), (" ",))  # Plain spaces more often than anything else.
 
 
 def varied(n=2000):
-  """`n` different strings: each part alone, long runs, mixtures, and random characters."""
+  """`n` different strings, the same on every machine: each part alone, long runs, mixtures, and random characters."""
   rng = random.Random(0)
   def mixture(size):
     return "".join(rng.choice(rng.choice(_LISTS)) for _ in range(size))
