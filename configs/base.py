@@ -144,6 +144,8 @@ def get_config():
       steps=placeholder(str),
       # Additional verifiers that score completions, such as ("format.boxed",).
       scores=(),
+      # Functions that give each reasoning step a reward on any scale, for the reward steps.given.
+      step_rewards=(),
       # Limits of code_tests per test: whole CPU seconds and MB of memory. unsafe: no sandbox,
       # solutions run as the current user.
       test_s=4,

@@ -46,15 +46,15 @@ def train(config: Any, *, rows: Rows | None = None, eval_rows: Rows | None = Non
       names the function below rlx/verifiers that compares a completion with the column `answer`.
     eval_rows: rows held out to measure accuracy, as rows. None: of rows with a column `split`
       those of "test"; else a tenth of rows, at most eval.prompts, chosen by a hash of each row.
-    reward: function (completions, columns of the rows by name) -> one number in [0, 1] for each
-      completion, None where it could not tell. It is the verdict that filters, held-out accuracy
-      and a process reward model learn from. Completions and columns are lists of texts and of
-      values; how many are passed at a time is not fixed. A function of a module runs in worker
-      processes with the deadline verifier.timeout_s, all others in this process.
-      A function may return a list for each completion: one number for each of its steps, which
-      end with rollouts.step_separator, or for each of its tokens, if that is "" (or None in the
-      config); the verdict is then their mean. A dict name -> function
-      has several rewards, each a term of the config's rewards; the first is the verdict.
+    reward: function (completions, columns of the rows by name) -> for each completion a number on
+      any scale, or None where it could not tell. Completions and columns are lists of texts and
+      of values: those of one prompt, if the function runs in a worker process, which it does if
+      it is a function of a module; otherwise all. A function may return a list for each
+      completion: one number for each of its steps, which end with rollouts.step_separator, or
+      for each of its tokens, if that is "" (or None in the config). A dict name -> function has
+      several rewards, each a term of the config's rewards. Held-out accuracy, filters and a
+      process reward model read the verdict: the first reward, or the mean of its list, clipped
+      to [0, 1].
     coefficients: name -> what the advantages of that reward are multiplied by; 1 by default.
     model: where the policy starts, as model.path: a folder, a .gguf file or hf:OWNER/NAME.
     workdir: folder of the run; a run that has a checkpoint there is continued. None:
@@ -329,31 +329,32 @@ def _use_rewards(config, reward, coefficients, rows, taken):
   rewards = reward if isinstance(reward, Mapping) else {"outcome": reward}
   if unknown := sorted(set(coefficients) - set(rewards)):
     raise ValueError(f"coefficients: no reward {unknown[0]!r}; there are {list(rewards)}.")
+  if not rewards: raise ValueError("reward: there are none.")
   tried = {name: _tried(fn, rows) for name, fn in rewards.items()}
-  if not tried: raise ValueError("reward: there are none.")
-  verdict, is_list = next(iter(tried.values()))
-  verdict.is_mean = is_list
-  verifier = _name_of(verdict, taken)
-  if len(tried) == 1 and not is_list and not coefficients: return verifier
-  terms, estimators, scores = dict(config.rewards), dict(config.advantages), []
+  terms, estimators = dict(config.rewards), dict(config.advantages)
   if "outcome" not in terms: raise ValueError("reward: the config has no term rewards.outcome.")
   outcome, estimator = terms.pop("outcome"), estimators.pop("outcome", None)
+  scores, step_rewards, verifier = [], [], ""
   for name, (fn, is_list) in tried.items():
     if name in terms or not name.isidentifier():
       raise ValueError(f"reward {name!r}: another name; the config has the rewards {list(terms)}.")
-    term, by = dict(name="outcome.verdict"), estimator
+    path, by = _name_of(fn, taken), estimator
     if is_list:
-      if any(is_list for _, is_list in list(tried.values())[:list(tried).index(name)]):
-        raise ValueError(f"reward {name!r}: only one reward may return a list for a completion.")
-      config.verifier.steps = _name_of(type(fn)(fn.name, fn.fn), taken)
-      if config.rollouts.step_separator is None: config.rollouts.step_separator = ""
-      term, by = dict(name="steps.refine", kind="raw"), dict(name="process.rloo")
-    elif fn is not verdict:
+      term, by = dict(name="steps.given", index=len(step_rewards)), dict(name="process.rloo")
+      step_rewards.append(path)
+    elif verifier:
       term = dict(name="outcome.score", index=len(scores))
-      scores.append(_name_of(fn, taken))
-    terms[name] = term | dict(coef=float(coefficients.get(name, outcome["coef"])))
+      scores.append(path)
+    elif len(tried) == 1 and outcome["name"] != "outcome.verdict":
+      term = outcome  # A method that reads the verdict.
+    else:
+      term = dict(outcome) | dict(name="outcome.reward")
+    if not verifier:
+      verifier = _name_of(type(fn)(fn.name, fn.fn, is_mean=True), taken) if is_list else path
+    terms[name] = dict(term, coef=float(coefficients.get(name, outcome["coef"])))
     if estimator is not None: estimators[name] = by
-  config.verifier.scores = tuple(scores)
+  if step_rewards and config.rollouts.step_separator is None: config.rollouts.step_separator = ""
+  config.verifier.scores, config.verifier.step_rewards = tuple(scores), tuple(step_rewards)
   config.rewards, config.advantages = terms, estimators
   return verifier
 

@@ -202,7 +202,7 @@ def build(config, splits=None, recorded=None, learns="policy"):
     return tuple(sharding.place_rows(x, mesh) for x in (tokens_PX, len_P, ids_P))
 
   rows_of = _rows_of(c, methods, tokenizer, verifier_pool, train_prompts + eval_prompts)
-  verify = verifier_of(rows_of, verifier_pool)
+  reward = reward_of(rows_of, verifier_pool, _verdict_readers(c, methods))
   stages = device_stages(c, methods, {name: model[0] for name, model in models.items()}, mesh,
                          optimizers, token_id=token_id(c, tokenizer), learns=learns)
   sampling = Sampling(
@@ -218,19 +218,19 @@ def build(config, splits=None, recorded=None, learns="policy"):
           final_samples=c.eval.final_samples, completions=c.log.completions,
           completions_every=c.log.completions_every, max_skipped=c.learner.max_skipped),
       methods=methods, mesh=mesh, texts=texts, prompts=prompts,
-      eval_prompts=eval_prompts,
+      eval_prompts=eval_prompts, verify=lambda *args: annotate.verdicts(reward(*args)),
       init=functools.partial(_init, c, methods, mesh, optimizers, models, frozen),
-      shapes=shapes, sampling=sampling, verify=verify, pool=verifier_pool,
+      shapes=shapes, sampling=sampling, pool=verifier_pool,
       collector=prompts and collect.Collector(
           prompts=prompts, encode=encode, sample=sampling.train, lay_out=lay_out,
           anneal=methods.anneal, demonstrate=_demonstrate(c, texts, train_prompts),
-          verify=verify, pool=verifier_pool, budget=methods.budget,
+          verify=reward, pool=verifier_pool, budget=methods.budget,
           filter_groups=methods.filter_groups, seed=c.seed, per_prompt=c.rollouts.per_prompt,
           draw_size=per_draw, trained=trained(c), max_draws=c.rollouts.max_draws,
           fill=c.rollouts.fill, rehearsal=c.rollouts.rehearsal, max_tokens=c.rollouts.max_tokens,
           bucket=c.rollouts.bucket, max_error_rate=c.verifier.max_error_rate),
       annotate=_annotate(c, methods, stages["planned"], tokenizer, verifier_pool, train_prompts,
-                         rows_of, _greedy_outcome(c, draw, encode, verify)),
+                         rows_of, _greedy_outcome(c, draw, encode, reward)),
       place=annotate.Placer(mesh, c.learner.pack), **stages)
 
 
@@ -528,6 +528,14 @@ def constant_of(c, prompt):
   return next(filter(None, constants), None)
 
 
+def _verdict_readers(c, methods):
+  """Config keys of the methods that read the verdict."""
+  readers = methods.readers() | {"rollouts.filter_groups": methods.filter_groups}
+  if methods.needs("prm_logps_BT") and c.prm.order != "none": readers["prm.loss"] = methods.prm
+  return [key for key, fn in readers.items()
+          if "outcome_B" in map(fields.column, fn.required)]
+
+
 def _pool(c, prompts):
   """Returns the pool of verifiers, after a check that it can run all verifiers of the run."""
   verifiers = pool.Pool(
@@ -537,20 +545,35 @@ def _pool(c, prompts):
           code=dict(unsafe=c.verifier.unsafe, test_s=c.verifier.test_s,
                     test_mb=c.verifier.test_mb, total_s=0.8 * c.verifier.timeout_s)))
   verifiers.require({p.verifier: f"prompt {p.id!r}" for p in prompts})
-  verifiers.require({path: "verifier.scores" for path in c.verifier.scores})
+  for key in ("scores", "step_rewards"):
+    verifiers.require({path: f"verifier.{key}" for path in c.verifier[key]})
   verifiers.require({path: "verifier.steps" for path in [c.verifier.steps] if path is not None})
   verifiers.require({path: "eval.prm_sets" for path in c.eval.prm_sets
                      if not path.endswith(".jsonl")})
   return verifiers
 
 
-def verifier_of(rows_of, pool_):
-  """Returns (prompts, rollouts) -> outcome_PG, the verdicts of the prompts' verifiers."""
-  def verify(prompts, rollouts):
-    rows, texts = rows_of(prompts, rollouts)
-    return np.array(_shared(pool_.verify, rows, texts)).reshape(len(prompts), -1)
+def reward_of(rows_of, pool_, readers):
+  """Returns (prompts, rollouts) -> reward_PG, what the prompts' verifiers return.
 
-  return verify
+  The first reward outside [0, 1] is reported in one line on stderr.
+
+  Args:
+    readers: config keys of what reads the verdict, which is clipped to [0, 1].
+  """
+  reported = []
+
+  def reward(prompts, rollouts):
+    rows, texts = rows_of(prompts, rollouts)
+    reward_PG = np.array(_shared(pool_.verify, rows, texts)).reshape(len(prompts), -1)
+    outside = reward_PG[(reward_PG < 0) | (reward_PG > 1)]
+    if len(outside) and not reported and hosts.is_first():
+      reported.append(True)
+      print(f"rlx: a reward is {outside[0]:g}; {', '.join(['held-out accuracy', *readers])} read "
+            "rewards clipped to [0, 1].", file=sys.stderr)
+    return reward_PG
+
+  return reward
 
 
 FROM_ROLLOUTS = ("action_BT", "sampler_logps_BT", "finish_B")  # Known before any verdict.
@@ -565,7 +588,7 @@ def _rows_of(c, methods, tokenizer, pool_, prompts):
     ValueError: a verifier reads a field that nothing computes on the host.
   """
   paths = dict.fromkeys([*(p.verifier for p in prompts), *c.verifier.scores,
-                         *filter(None, [c.verifier.steps])])
+                         *filter(None, [c.verifier.steps]), *c.verifier.step_rewards])
   read = {path: pool_.fields_of(path) for path in paths}
   declared = fields.table(*dict.fromkeys(
       inspect.getmodule(pool_.lookup(path)) for path in paths if read[path])) if any(

@@ -188,7 +188,9 @@ def _learner(c, methods):
     if "greedy_B" not in fn.fields: continue
     plain = dict(name="outcome.verdict", coef=1.0)
     specs = [c.rewards[term]] if term in c.rewards else list(c.rewards.values())
-    yield ([{k: spec[k] for k in plain} for spec in specs] != [plain], f"advantages.{term}.name",
+    is_plain = [spec["name"] in ("outcome.verdict", "outcome.reward") and spec["coef"] == 1.0
+                for spec in specs] == [True]
+    yield (not is_plain, f"advantages.{term}.name",
            f"compares with the verdict of a greedy completion, so the reward must be {plain}")
 
 
@@ -211,6 +213,7 @@ def _steps(c, methods):
               if dict(spec).get("granularity") == "step"]
   needing += methods.asking("step_ends_BT")
   if c.verifier.steps is not None: needing.append(f"verifier.steps={c.verifier.steps!r}")
+  if c.verifier.step_rewards: needing.append(f"verifier.step_rewards={c.verifier.step_rewards!r}")
   yield (needing and c.rollouts.step_separator is None, "rollouts.step_separator",
          f"{' '.join(needing[:1])} needs it")
 
@@ -220,7 +223,8 @@ def _resolve_functions(c):
   for path in c.eval.prm_sets:
     if not path.endswith(".jsonl"): resolve.lookup("verifiers", path, "eval.prm_sets")
   if c.verifier.steps is not None: resolve.lookup("verifiers", c.verifier.steps, "verifier.steps")
-  for path in c.verifier.scores: resolve.lookup("verifiers", path, "verifier.scores")
+  for key in ("scores", "step_rewards"):
+    for path in c.verifier[key]: resolve.lookup("verifiers", path, f"verifier.{key}")
   if c.rollouts.demonstration.name is not None:
     resolve.bind("prompts.datasets", c.rollouts.demonstration, "rollouts.demonstration",
                  n_given=2)
@@ -292,7 +296,7 @@ def compares(c, methods):
 def _example(c, methods):
   """A Batch of whole groups of this config, all zeros; it is small, however large a batch is."""
   sizes = dict(B=_FEW * c.rollouts.per_prompt, T=_FEW, E=max(len(c.verifier.scores), 1),
-               M=_FEW, J=_FEW, K=_FEW)
+               Z=max(len(c.verifier.step_rewards), 1), M=_FEW, J=_FEW, K=_FEW)
   return records.Batch(c.rollouts.per_prompt, **{
       f.name: fields.zeros(f, sizes) for f in methods.declared().values()
       if f.axes and f.name not in records.DERIVED})

@@ -114,7 +114,7 @@ def generated(completions, **columns):
 def per_kind(completions):
   """The reward that each completion names."""
   named = dict(none=None, nan=float("nan"), true=True, numpy=np.float64(0.5), int=1, high=3.0,
-               text="1", jax=jnp.float32(0.75))
+               low=-2.5, text="1", jax=jnp.float32(0.75))
   return [1 / 0 if c == "fails" else named.get(c, 0.0) for c in completions]
 
 
@@ -160,47 +160,78 @@ def test_mistakes_of_a_call_are_one_line(tmp_path, changes, match):
   assert "\n" not in str(error.value)
 
 
-def verdicts(fn, texts, workers):
-  """What a run's pool says of completions; the pool."""
+def rewards_of(fn, texts, workers, ids="", kind="verify"):
+  """The rewards that a run's pool gives to completions of the prompts `ids`, and the pool."""
   verifier = reward_function.RewardFunction(fn.__name__, fn)
   verifiers = pool.Pool(workers, timeout_s=1.0, functions=dict(mine=verifier))
-  prompt = records.Prompt(id="row 0", text="", verifier="mine",
-                          meta=dict(row=dict(prompt="", answer="4")))
-  outcomes = verifiers.verify([prompt] * len(texts), texts)
+  prompts = [records.Prompt(id=id_, text="", answer="4", verifier="mine",
+                            meta=dict(row=dict(prompt="", answer="4", id=id_)))
+             for id_ in ids or "a" * len(texts)]
+  rewards = getattr(verifiers, kind)(prompts, texts)
   verifiers.close()
-  return outcomes, verifiers
+  return rewards, verifiers
 
 
 def test_each_kind_of_reward():
-  """None and NaN are unknown, numbers of any library and True are numbers; what is no reward of
-  a completion is unknown with a message, and a completion that makes the function fail gets 0."""
+  """None and NaN are unknown, numbers of any library and True are numbers, of any size; what is no
+  reward of a completion is unknown with a message, and a completion that makes the function fail
+  gets 0, or the lowest reward of the others."""
   texts = ["none", "nan", "true", "numpy", "int", "jax", "high", "text", "fails"]
-  outcomes, verifiers = verdicts(per_kind, texts, 0)
-  np.testing.assert_array_equal(
-      outcomes, [np.nan, np.nan, 1, 0.5, 1, 0.75, np.nan, np.nan, 0])
-  assert verifiers.errors == dict(unknown=4) and verifiers.failures == dict(exception=1)
-  outcomes, verifiers = verdicts(per_kind, ["high"], 0)
-  assert verifiers.last_error == "reward 'per_kind' returned 3; a number in [0, 1] is needed"
-  assert verdicts(generated, ["a", "b"], 0)[0].tolist() == [0.25, 0.25]
+  expected = [np.nan, np.nan, 1, 0.5, 1, 0.75, 3, np.nan, 0]
+  for workers in (0, 1):
+    rewards, verifiers = rewards_of(per_kind, texts, workers)
+    np.testing.assert_array_equal(rewards, expected)
+    assert verifiers.errors == dict(unknown=3) and verifiers.failures == dict(exception=1)
+    rewards, verifiers = rewards_of(per_kind, ["low", "fails"], workers)
+    assert rewards.tolist() == [-2.5, -2.5]
+  _, verifiers = rewards_of(per_kind, ["text"], 0)
+  assert verifiers.last_error == ("reward 'per_kind' returned '1' for a completion; a number, None "
+                                  "or a list of numbers is needed")
+  assert rewards_of(generated, ["a", "b"], 0)[0].tolist() == [0.25, 0.25]
 
 
-def test_a_reward_of_each_token(tmp_path):
-  """One character is one token here; each token's reward is added up over the later ones."""
-  def letters(completions): return [[float(x == "#") for x in c] for c in completions]
+def number_of_texts(completions, id): return [float(len(completions)) for _ in completions]
+def parts(completions): return [[-2.0, None, 0.5] if c else None for c in completions]
+
+
+def test_a_reward_is_called_with_lists():
+  """Of the completions of a prompt in a worker, of all of them in this process."""
+  texts, ids = ["x", "y", "z"], "aab"
+  assert rewards_of(number_of_texts, texts, 2, ids)[0].tolist() == [2, 2, 1]
+  assert rewards_of(lambda completions: number_of_texts(completions, 0), texts, 2, ids)[0].tolist(
+      ) == [3, 3, 3]
+  for workers in (0, 1):
+    rewards, _ = rewards_of(parts, ["x", ""], workers, kind="verify_steps")
+    np.testing.assert_array_equal(rewards[0], [-2, np.nan, 0.5])
+    assert rewards[1] == []
+
+
+def test_rewards_outside_0_and_1_and_a_list_for_each_token(tmp_path, capsys):
+  """One character is one token. The policy's rewards are the numbers as they are; the verdict,
+  which accuracy and the PRM read, is the first of them clipped to [0, 1], and one line says so."""
+  def shorter(completions): return [-float(len(c)) for c in completions]
+  def letters(completions): return [[-3.0 * (x == "#") for x in c] for c in completions]
+  def twos(completions): return [[2.0 for _ in c] for c in completions]
   rlx.train("quickstart:smoke", rows=ROWS, workdir=tmp_path, steps=1,
-            reward=dict(right=correct, letters=letters), **{"rollouts.step_separator": ""})
+            reward=dict(shorter=shorter, letters=letters, twos=twos),
+            **{"rollouts.fill": "failed", "rollouts.step_separator": ""})
   logged, = [json.loads(line) for line in (tmp_path / "metrics.jsonl").open()]
   rows = [json.loads(line) for line in (tmp_path / "completions.jsonl").open()]
-  assert logged["rewards/letters"] > 0.5 and logged["verifiers/unknown"] == 0
-  assert {row["completion"].count("#") for row in rows} - {0}
+  assert logged["rewards/shorter"] < -1 and logged["rewards/letters"] < 0
+  assert logged["rewards/twos"] == pytest.approx(-2 * logged["rewards/shorter"], rel=1e-5)
+  assert logged["rollouts/accuracy"] == 0 and {row["verdict"] for row in rows} == {0}
+  notes = [line for line in capsys.readouterr().err.splitlines() if "clipped" in line]
+  assert len(notes) == 1 and notes[0].startswith("rlx: a reward is -")
+  assert "held-out accuracy, rollouts.filter_groups, prm.loss read" in notes[0]
 
 
 def test_several_rewards_with_coefficients_and_one_of_steps(tmp_path):
   """Each is a term of its own: what a run logs is what the functions return."""
   def half(completions): return [0.5 for _ in completions]
-  def steps(completions): return [[0.25] * (c.count(";") + 1) for c in completions]
+  def steps(completions): return [[0.25 for part in c.split(";") if part] for c in completions]
   rlx.train("quickstart:smoke", rows=ROWS, workdir=tmp_path / "run", steps=1,
-            reward=dict(right=correct, half=half, steps=steps), coefficients=dict(half=0.1))
+            reward=dict(right=correct, half=half, steps=steps), coefficients=dict(half=0.1),
+            **{"rollouts.step_separator": ";"})
   config = json.loads((tmp_path / "run/config.json").read_text())
   assert {name: term["coef"] for name, term in config["rewards"].items()} == dict(
       right=1.0, half=0.1, steps=1.0, process=1.0)
@@ -216,15 +247,15 @@ def test_several_rewards_with_coefficients_and_one_of_steps(tmp_path):
 def test_functions_of_modules_run_in_workers_with_a_deadline(tmp_path, monkeypatch):
   (tmp_path / "my_reward.py").write_text(
       "import os\ndef where(completions, answer):\n"
-      "  while completions == ['hang']: pass\n"
+      "  while 'hang' in completions: pass\n"
       "  return [float(os.environ['PID'] != str(os.getpid())) for c in completions]")
   monkeypatch.syspath_prepend(str(tmp_path))
   monkeypatch.setenv("PID", str(os.getpid()))
   where = importlib.import_module("my_reward").where
-  outcomes, verifiers = verdicts(where, ["a", "hang", "b"], 2)
-  assert outcomes.tolist() == [1, 0, 1] and verifiers.failures == dict(timeout=1)
+  rewards, verifiers = rewards_of(where, ["a", "hang", "b"], 2)
+  assert rewards.tolist() == [1, 0, 1] and verifiers.failures == dict(timeout=1)
   here = lambda completions: where(completions, None)  # Cannot be sent to a worker.
-  assert verdicts(here, ["a"], 2)[0].tolist() == [0]
+  assert rewards_of(here, ["a"], 2)[0].tolist() == [0]
 
 
 def test_the_functions_stay_callable_after_modules_of_the_same_names_are_imported():

@@ -183,8 +183,8 @@ def test_a_row_that_does_not_learn_keeps_its_verdict_and_is_counted(tiny_files, 
   assert counts[reason] > 0 and (expected is None or counts[reason] == expected), counts
   assert sum(counts.values()) == 32 - int(annotated.batch.learn_B.sum())
   code = records.EXCLUDED.index(reason)
-  rows = zip([p for p in batch.prompts for _ in range(len(batch.outcome_B) // len(batch.prompts))],
-             padding.completions(batch.rollouts), annotated.batch.outcome_B,
+  rows = zip([p for p in batch.prompts for _ in range(len(batch.reward_B) // len(batch.prompts))],
+             padding.completions(batch.rollouts), annotated.batch.reward_B,
              annotated.batch.excluded_B)
   checked = 0
   for p, ids, outcome, excluded in rows:

@@ -8,7 +8,8 @@
   H head size           Q queries of attention that read the same keys
   W rows decoded at once              Y packed rows of C columns
   U tokens in a list without padding  A see models/decode.py
-  E verifiers that score a completion in addition to the one that gives its verdict
+  E verifiers or reward functions in addition to the one that gives the verdict
+  Z reward functions that give each step a reward
   1 a kept axis of size one
 
 In models/, E counts the experts of a mixture; in names of log-probs outside of it, K counts the

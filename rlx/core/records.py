@@ -103,7 +103,8 @@ class Rollouts:
 FIELDS = (
     given("action_BT", bool, "Tokens that the policy drew, EOS included."),
     given("turn_BT", np.int32, "Number of the action a token belongs to; -1 on tokens it read."),
-    given("outcome_B", np.float32, "Verdict in [0, 1]; NaN where a verifier could not tell."),
+    given("reward_B", np.float32, "What the verifier or reward function returned; NaN: unknown."),
+    given("outcome_B", np.float32, "Verdict: reward_B clipped to [0, 1]; NaN: unknown."),
     given("excluded_B", np.int8, "Index into EXCLUDED: why a row does not learn."),
     given("learn_B", bool, "Rows that give a gradient or a baseline."),
     given("learn_BT", bool, "Tokens that give a gradient: drawn by the policy, in such a row."),
@@ -173,6 +174,8 @@ class Batch:
     learn_B = ~xp.isnan(self.outcome_B) & xp.any(self.action_BT, axis=1)
     if "scores_BE" in self.columns:
       learn_B = learn_B & ~xp.any(xp.isnan(self.scores_BE), axis=1)
+    if "step_rewards_BTZ" in self.columns:
+      learn_B = learn_B & ~xp.any(xp.isnan(self.step_rewards_BTZ), axis=(1, 2))
     return learn_B & (self.excluded_B == 0) if "excluded_B" in self.columns else learn_B
 
   @property

@@ -64,11 +64,17 @@ class Placer:
                           plan=logps.planner(rollouts, self.mesh, pack=self.pack))
 
 
-def columns(rollouts, outcome_B, excluded_B=None):
+def verdicts(rewards):
+  """Verdicts, which filters, accuracies and PRMs read: the rewards clipped to [0, 1]."""
+  return np.clip(rewards, 0, 1)
+
+
+def columns(rollouts, reward_B, excluded_B=None):
   """The columns that every batch has. Numpy."""
-  given = dict(action_BT=np.asarray(rollouts.action_BT), outcome_B=outcome_B,
+  given = dict(action_BT=np.asarray(rollouts.action_BT), reward_B=reward_B,
+               outcome_B=verdicts(reward_B),
                sampler_logps_BT=rollouts.sampler_logps_BT, finish_B=rollouts.finish_B,
-               excluded_B=np.zeros(len(outcome_B), np.int8) if excluded_B is None else excluded_B)
+               excluded_B=np.zeros(len(reward_B), np.int8) if excluded_B is None else excluded_B)
   if rollouts.turn_BT is not None: given["turn_BT"] = rollouts.turn_BT
   return given
 
@@ -83,7 +89,7 @@ def _view(group):
 
 
 def annotator(planned, options, *, select, group, rows_of, resources):
-  """Returns annotate(prompts, rollouts, outcome_B, excluded_B=None, **more) -> Annotated.
+  """Returns annotate(prompts, rollouts, reward_B, excluded_B=None, **more) -> Annotated.
 
   Args:
     planned: Fields of `fields.plan`.
@@ -93,8 +99,8 @@ def annotator(planned, options, *, select, group, rows_of, resources):
     rows_of: (prompts, rollouts) -> each completion's prompt and text.
     resources: {name: value} that producers read; `more` has those of the step.
   """
-  def annotate(prompts, rollouts, outcome_B, excluded_B=None, **more):
-    given = columns(rollouts, outcome_B, excluded_B)
+  def annotate(prompts, rollouts, reward_B, excluded_B=None, **more):
+    given = columns(rollouts, reward_B, excluded_B)
     needs_texts = any({"prompts", "texts"} & {*f.reads, f.name} for f in planned)
     rows, texts = rows_of(prompts, rollouts) if needs_texts else (None, None)
     values = fields.compute(planned, "host", dict(

@@ -76,6 +76,33 @@ def step_scores_BT(step_columns, prompts, texts, rollouts, verify_steps, *, veri
   return scores_BT
 
 
+@field(np.float32, options=dict(verifiers="verifier.step_rewards",
+                                max_error_rate="verifier.max_error_rate"),
+       needs={"verifier.step_rewards": ()})
+def step_rewards_BTZ(step_columns, prompts, texts, rollouts, verify_steps, *, verifiers,
+                     max_error_rate):
+  """Reward of each step on its last token, 0 elsewhere; NaN in a row: could not tell.
+
+  Rewards of several steps that end in the same token are added. A row is NaN if a reward is, or
+  if there are more or fewer rewards than steps.
+  """
+  rewards_BTZ = np.zeros((*rollouts.sampler_logps_BT.shape, len(verifiers)), np.float32)
+  for z, path in enumerate(verifiers):
+    wrong = []
+    for b, (columns, rewards) in enumerate(zip(step_columns, verify_steps(path, prompts, texts))):
+      if not isinstance(rewards, list): continue  # The function failed: 0.
+      if len(rewards) == len(columns): np.add.at(rewards_BTZ[b, :, z], columns, rewards)
+      else: rewards_BTZ[b, :, z] = np.nan
+      if rewards and len(rewards) != len(columns): wrong.append(b)
+    if len(wrong) > max_error_rate * len(texts):
+      example = wrong[0]
+      raise ValueError(f"verifier.step_rewards: {path} gives another number of rewards than there "
+                       f"are steps for {len(wrong)} of {len(texts)} completions, such as "
+                       f"{texts[example]!r:.80}, which has {len(step_columns[example])}; "
+                       "rollouts.step_separator ends a step, '' stands for each token.")
+  return rewards_BTZ
+
+
 @field(np.float32, options=dict(verifiers="verifier.scores"), needs={"verifier.scores": ()})
 def scores_BE(prompts, texts, verify, *, verifiers):
   """Scores of the verifiers in verifier.scores; NaN: could not tell."""

@@ -24,7 +24,7 @@ class Collector:
   lay_out: Callable          # params -> weights as decoding reads them
   anneal: Callable           # RL iterations done -> factor_T of the temperature, or None
   demonstrate: Callable      # (prompts, Rollouts) -> Rollouts with a demonstration in each group
-  verify: Callable           # (prompts, Rollouts) -> outcome_PG
+  verify: Callable           # (prompts, Rollouts) -> reward_PG, any numbers; NaN: unknown
   pool: Any                  # verifiers.pool.Pool
   budget: Callable | None    # right_P of a first pass -> completions that a second pass adds
   filter_groups: Callable    # Batch -> keep_P
@@ -44,7 +44,7 @@ class Collected(NamedTuple):
   """A batch on the host, before it is annotated."""
   prompts: list
   rollouts: records.Rollouts
-  outcome_B: np.ndarray      # verdicts; NaN: unknown
+  reward_B: np.ndarray       # what the verifiers returned; NaN: unknown
   excluded_B: np.ndarray     # int8, index into records.EXCLUDED
 
 
@@ -66,7 +66,7 @@ def batch(c, state, host, step, clock):
   params, factor_T = state.full(state.sampled_from), c.anneal(step)
   weights = c.lay_out(params)
   clock.lap("hand-over", weights)
-  drawn, parts, outcomes, exclusions, kept, first_look = [], [], [], [], [], []
+  drawn, parts, rewards, exclusions, kept, first_look = [], [], [], [], [], []
   while sum(map(np.sum, kept)) < c.trained and len(parts) < c.max_draws:
     waiting, host.buffer = host.buffer[:c.draw_size], host.buffer[c.draw_size:]
     prompts = c.prompts.by_id(waiting)
@@ -77,32 +77,32 @@ def batch(c, state, host, step, clock):
           params, *c.encode(prompts), key, factor_T, weights))  # pylint: disable=cell-var-from-loop
     rollouts = c.demonstrate(prompts, sample(prompts))
     clock.lap("sample")
-    outcome_PG = c.verify(prompts, rollouts)
-    excluded_PG = np.zeros(outcome_PG.shape, np.int8)
-    first_look.append(outcome_PG)
+    reward_PG = c.verify(prompts, rollouts)
+    excluded_PG = np.zeros(reward_PG.shape, np.int8)
+    first_look.append(reward_PG)
     if c.budget:
-      rollouts, outcome_PG, excluded_PG = _second_pass(
-          c, prompts, rollouts, outcome_PG, sample, clock)
+      rollouts, reward_PG, excluded_PG = _second_pass(
+          c, prompts, rollouts, reward_PG, sample, clock)
     c.pool.check(c.max_error_rate)
     clock.lap("verify")
     kept.append(c.filter_groups(records.Batch(c.per_prompt, **annotate.columns(
-        rollouts, outcome_PG.ravel().astype(np.float32), excluded_PG.ravel()))))
+        rollouts, reward_PG.ravel().astype(np.float32), excluded_PG.ravel()))))
     drawn += prompts
     parts.append(rollouts)
-    outcomes.append(outcome_PG)
+    rewards.append(reward_PG)
     exclusions.append(excluded_PG)
-  keep_P, outcome_PG = np.concatenate(kept), np.concatenate(outcomes)
+  keep_P, reward_PG = np.concatenate(kept), np.concatenate(rewards)
   if keep_P.sum() < c.trained and c.fill == "error":
     raise ValueError(
         f"step {step}: {keep_P.sum()} of {len(keep_P)} prompts passed rollouts.filter_groups in "
         f"{len(parts)} draws, {c.trained} are needed; mean accuracy of the groups was "
-        f"{np.nanmean(outcome_PG):.3f}. Widen the band, raise rollouts.max_draws or set "
-        "rollouts.fill=drop.")
+        f"{np.nanmean(annotate.verdicts(reward_PG)):.3f}. Widen the band, raise "
+        "rollouts.max_draws or set rollouts.fill=drop.")
   chosen = filter_groups.fill(keep_P, c.trained)
   host.buffer += [drawn[i].id for i in np.flatnonzero(keep_P) if i not in chosen]
   prompts = [drawn[i] for i in chosen]
   rollouts = padding.select(parts, _rows(chosen, c.per_prompt), chosen)
-  outcome_B = outcome_PG[chosen].reshape(-1).astype(np.float32)
+  reward_B = reward_PG[chosen].reshape(-1).astype(np.float32)
   excluded_PG = np.concatenate(exclusions)[chosen]
   if c.fill != "failed":
     is_filtered_PG = (excluded_PG == 0) & ~keep_P[chosen, None]
@@ -110,7 +110,7 @@ def batch(c, state, host, step, clock):
   excluded_B = excluded_PG.reshape(-1).astype(np.int8)
   lengths_B = rollouts.completion_len_B[rollouts.completion_len_B > 0]
   metrics = {
-      "rollouts/accuracy": np.nanmean(np.concatenate(first_look)),
+      "rollouts/accuracy": np.nanmean(annotate.verdicts(np.concatenate(first_look))),
       "rollouts/pass_fraction": keep_P.mean(),
       "rollouts/draws": len(parts),
       "rollouts/filled": max(c.trained - keep_P.sum(), 0),
@@ -128,9 +128,9 @@ def batch(c, state, host, step, clock):
   if c.rehearsal:
     stored = _rehearsal(c, host.rehearsed, step)
     prompts, rollouts = prompts + stored.prompts, padding.join([rollouts, stored.rollouts])
-    outcome_B = np.append(outcome_B, stored.outcome_B)
+    reward_B = np.append(reward_B, stored.reward_B)
     excluded_B = np.append(excluded_B, stored.excluded_B)
-  return Collected(prompts, padding.trim(rollouts, c.bucket), outcome_B, excluded_B), metrics
+  return Collected(prompts, padding.trim(rollouts, c.bucket), reward_B, excluded_B), metrics
 
 
 def solved(c, state):
@@ -145,8 +145,8 @@ def solved(c, state):
     rollouts = hosts.fetch(c.sample(
         state.full("policy"), *c.encode(prompts), rng.key(c.seed, "rehearsal"), None))
     first_P = padding.completions(rollouts)[::c.per_prompt]
-    for prompt, ids, outcome_G in zip(prompts, first_P, c.verify(prompts, rollouts)):
-      if (outcome_G == 1).all(): ids_of[prompt.id] = ids
+    for prompt, ids, reward_G in zip(prompts, first_P, c.verify(prompts, rollouts)):
+      if (annotate.verdicts(reward_G) == 1).all(): ids_of[prompt.id] = ids
   if len(ids_of) < c.rehearsal:
     raise ValueError(
         f"rollouts.rehearsal={c.rehearsal}: the initial policy solves only {len(ids_of)} of "
@@ -155,32 +155,32 @@ def solved(c, state):
   return ids_of
 
 
-def _second_pass(c, prompts, rollouts, outcome_PG, sample, clock):
+def _second_pass(c, prompts, rollouts, reward_PG, sample, clock):
   """Samples more completions of the prompts that rollouts.budget selects.
 
   Groups get per_prompt rows. Rows without a completion are empty and excluded as "not_drawn";
-  no method reads their outcome, 0. The random key depends on the prompt and the round, so
+  no method reads their reward, 0. The random key depends on the prompt and the round, so
   that no two completions are drawn with the same key.
 
   Returns:
-    rollouts, outcome_PG, excluded_PG.
+    rollouts, reward_PG, excluded_PG.
   """
-  known_PG = ~np.isnan(outcome_PG)
-  right_P = (np.where(known_PG, outcome_PG, 0).sum(axis=1) * outcome_PG.shape[1]
+  known_PG = ~np.isnan(reward_PG)
+  right_P = (np.where(known_PG, annotate.verdicts(reward_PG), 0).sum(axis=1) * reward_PG.shape[1]
              / np.maximum(known_PG.sum(axis=1), 1))
-  again, row_PG = budget.rows(hosts.fetch(c.budget(right_P)), outcome_PG.shape[1], c.per_prompt)
+  again, row_PG = budget.rows(hosts.fetch(c.budget(right_P)), reward_PG.shape[1], c.per_prompt)
   batches = list(padding.batches(again, len(prompts)))
   clock.lap("verify")
   parts = [sample([prompts[p].again(i) for p, i in pairs]) for pairs in batches]
   clock.lap("sample")
-  outcome_B = np.concatenate([outcome_PG.ravel()] + [
+  reward_B = np.concatenate([reward_PG.ravel()] + [
       c.verify([prompts[p] for p, _ in pairs], part).ravel()
       for pairs, part in zip(batches, parts)])
   is_drawn_PG = row_PG >= 0
   whole = padding.select([rollouts, *parts], np.maximum(row_PG, 0).ravel(),
                          np.arange(len(prompts)))
-  outcome_PG = np.where(is_drawn_PG, outcome_B[row_PG], 0.0)
-  return (padding.emptied(whole, ~is_drawn_PG.ravel()), outcome_PG,
+  reward_PG = np.where(is_drawn_PG, reward_B[row_PG], 0.0)
+  return (padding.emptied(whole, ~is_drawn_PG.ravel()), reward_PG,
           np.where(is_drawn_PG, 0, NOT_DRAWN))
 
 

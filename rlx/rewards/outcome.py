@@ -25,6 +25,25 @@ def verdict(outcome_B, learn_B):
   return jnp.where(learn_B, outcome_B, 0)
 
 
+def reward(reward_B, learn_B):
+  """What the verifier or the reward function returned, as it is.
+
+    r_i = reward_i
+
+  Source: a reward on any scale, such as that of a reward model in Ouyang et al. 2022,
+  arXiv:2203.02155. Differs from the paper: an unknown reward (NaN) gives 0 and is marked by
+  learn_B, so that it is nobody's baseline.
+
+  Args:
+    reward_B: any numbers, NaN = could not tell.
+    learn_B: bool.
+  Returns:
+    rewards_B, 0 where learn_B is False.
+  """
+  axes.dims(reward_B=reward_B, learn_B=learn_B)
+  return jnp.where(learn_B, reward_B, 0)
+
+
 def cascade(outcome_B, scores_B, learn_B, *, mode="addon", weight: ranges.ANY = 1.0):
   """A second verifier's word on what the first one rejects.
 
@@ -65,7 +84,8 @@ def score(scores_BE, learn_B, *, index: ranges.WHOLE = 0):
     r_i = s_{i, index}
 
   Source: one of the several rewards of GDPO, arXiv:2601.05242, whose advantages are computed for
-  each reward and then added. Differs from the paper: a score is in [0, 1].
+  each reward and then added. Differs from the paper: a verifier's score is in [0, 1], that of a
+  reward function any number.
 
   Args:
     scores_BE: anything where learn_B is False.

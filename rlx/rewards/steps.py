@@ -84,6 +84,29 @@ def refine(step_scores_BT, step_ends_BT, learn_BT, learn_B, *, kind="raw", signe
   return masked.where_valid(ahead_BT, ends_BT & (distance_BT <= window))
 
 
+def given(step_rewards_BTZ, learn_BT, *, index: ranges.WHOLE = 0):
+  """The rewards that one of the functions in verifier.step_rewards gives to steps, as they are.
+
+    r_t = reward of the step that ends with token t, 0 if no step ends there
+
+  Source: rewards of tokens or steps as in PRIME, Cui et al. 2025, arXiv:2502.01456, equation 5.
+  Differs from the paper: a function of the text gives them, on any scale.
+
+  Args:
+    step_rewards_BTZ: anything where learn_BT is False.
+    learn_BT: bool.
+    index: of the function, from 0.
+  Returns:
+    rewards_BT.
+  Raises:
+    ValueError: there is no such function.
+  """
+  if index >= step_rewards_BTZ.shape[2]:
+    raise ValueError(f"index={index}: verifier.step_rewards names {step_rewards_BTZ.shape[2]} "
+                     "functions.")
+  return masked.where_valid(step_rewards_BTZ[:, :, index], learn_BT)
+
+
 def mix(step_scores_BT, step_ends_BT, learn_BT, outcome_B, learn_B, *, kind="gate",
         theta: ranges.ANY = 0.5, mu: ranges.ANY = 1.0):
   """The reward of each step in the light of its completion's outcome o.

@@ -12,9 +12,9 @@ from rlx.core import records
 KINDS = ("best_worst", "best_random", "best")
 
 
-def everything(outcome_PG):
+def everything(learn_PG):
   """Selects every completion."""
-  return np.ones(outcome_PG.shape, bool)
+  return np.ones(learn_PG.shape, bool)
 
 
 def truncated(finish_PG):

@@ -173,7 +173,8 @@ def traced_steps(run, state):
       sampler_logps_BT=jax.ShapeDtypeStruct((b, t), jnp.float32), finish_B=ints_B,
       prompt_P=None))
   sizes = dict(B=b, T=t, M=c.likelihood.max_tokens, J=c.likelihood.steps + 1,
-               K=c.distribution.top, E=len(c.verifier.scores))
+               K=c.distribution.top, E=len(c.verifier.scores),
+               Z=len(c.verifier.step_rewards))
   batch = rows(records.Batch(group, **{
       f.name: jax.ShapeDtypeStruct([sizes[letter] for letter in f.axes], f.dtype)
       for f in (*records.GIVEN, *run.planned)

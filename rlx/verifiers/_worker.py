@@ -63,7 +63,8 @@ def load(functions, path, pickled):
 def run(fn, prompt, text, memory_mb=None):
   """Returns (verdict, kind of error or None, message or None) of one completion.
 
-  The verdict of a verifier of steps is a list, in which NaN is not an error. With `memory_mb`,
+  The verdict of a verifier of steps is a list, in which NaN is not an error. A reward function
+  gets a list of texts and gives a list of rewards, see reward_function.py. With `memory_mb`,
   the address space may grow by that much during the call (Linux only).
   """
   if memory_mb is None or sys.platform != "linux": return _verdict(fn, prompt, text)
@@ -103,6 +104,7 @@ def fields_of(fn):
 
 def _verdict(fn, prompt, text):
   try:
+    if isinstance(text, list): return fn(prompt, text), None, None
     returned = fn(prompt, text, *(prompt.meta[name] for name in fields_of(fn)))
     is_list = isinstance(returned, list)
     verdict = [float(v) for v in returned] if is_list else float(returned)

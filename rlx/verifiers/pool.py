@@ -10,6 +10,11 @@ other completions. The verdict of the completion itself is
          the reference answer, fn(prompt, prompt.answer), fails in the same way; `errors`
          counts these.
 
+A reward function (`is_reward`, see reward_function.py) returns any numbers. It is called with
+lists: of the completions of one prompt, or of all of them if it runs in this process. If that
+call fails, each completion is checked alone. The reward of a completion that causes a failure is
+the lowest one of the call to `verify`, at most 0.
+
 A worker can also be lost for other reasons, for example because the machine is out of
 memory. A completion whose worker was lost is therefore checked once more in a new worker.
 
@@ -33,6 +38,7 @@ import collections
 import contextlib
 import functools
 import hashlib
+import itertools
 import json
 import math
 import os
@@ -172,14 +178,15 @@ class Pool:
     if len(prompts) != len(texts):
       raise ValueError(f"{len(prompts)} prompts for {len(texts)} completions.")
     self.require({p.verifier: f"prompt {p.id!r}" for p in prompts})
-    local = [i for i, p in enumerate(prompts)
-             if self._count == 0 or p.verifier in self._local]
-    results = self._in_process(prompts, texts, local)
+    jobs = self._jobs(prompts, texts)
+    results = self._in_process([job for job in jobs if self._is_local(job[1].verifier)])
     try:
-      results |= self._in_workers(prompts, texts, set(range(len(texts))) - set(local))
+      results |= self._in_workers([job for job in jobs if not self._is_local(job[1].verifier)])
     except BaseException:
       self.close()  # Workers may be busy with completions of this call.
       raise
+    lowest = min([0.0, *(v for v, error, _ in results.values() if isinstance(v, float)
+                         and error is None)])
     for i, (verdict, error, message) in sorted(results.items()):
       if error is None and not isinstance(verdict, kind):
         raise ValueError(f"verifier {prompts[i].verifier!r} gives a "
@@ -190,8 +197,25 @@ class Pool:
       if message is not None: self.last_error = message
       self._recent.append(is_unknown)
       self._failed += error is not None and not is_unknown
+      if error is not None and not is_unknown: results[i] = lowest, error, message
     self._verdicts += len(texts)
     return [results[i][0] for i in range(len(texts))]
+
+  def _is_local(self, path): return self._count == 0 or path in self._local
+
+  def _jobs(self, prompts, texts):
+    """[(indices, prompt, text)] of the calls of verifiers; lists for a reward function."""
+    def share(i):
+      path = prompts[i].verifier
+      if not getattr(self.lookup(path), "is_reward", False): return i
+      return path if self._is_local(path) else (path, prompts[i].id)
+    jobs = []
+    for key, indices in itertools.groupby(range(len(texts)), share):
+      indices = list(indices)
+      if isinstance(key, int): jobs.append((indices, self._plain(prompts[key]), texts[key]))
+      else:
+        jobs.append((indices, _share([prompts[i] for i in indices]), [texts[i] for i in indices]))
+    return jobs
 
   def check(self, max_rate):
     """Raises if more than `max_rate` of the last 1024 verdicts of each host are unknown.
@@ -244,13 +268,24 @@ class Pool:
       if error in (None, "unknown"): return result
     return 0.0, error, message
 
-  def _in_process(self, prompts, texts, indices):
+  def _job(self, run, prompt, text):
+    """As `_trial`, for a job of `_jobs`; the result is a list."""
+    if not isinstance(text, list): return [(yield from self._trial(run, prompt, text))]
+    rewards, error, _ = yield from run(prompt, text)
+    if error is None: return [_of_reward(reward) for reward in rewards]
+    results = []
+    for i, completion in enumerate(text):
+      rewards, *result = yield from self._trial(run, prompt.parts[i], [completion])
+      results.append(_of_reward(rewards[0]) if isinstance(rewards, list) else (rewards, *result))
+    return results
+
+  def _in_process(self, jobs):
     results = {}
-    for i in indices:
+    for indices, prompt, text in jobs:
       try:
-        next(self._trial(self._here, self._plain(prompts[i]), texts[i]))
+        next(self._job(self._here, prompt, text))
       except StopIteration as end:
-        results[i] = end.value
+        results |= zip(indices, end.value)
     return results
 
   def _here(self, prompt, text):
@@ -261,24 +296,23 @@ class Pool:
       self._first[prompt.verifier] = prompt
     return _worker.run(fn, prompt, text)
 
-  def _in_workers(self, prompts, texts, indices):
-    todo, results = collections.deque(sorted(indices)), {}
-    at_work = {}  # {number of a worker: (index of its completion, trial)}
-    while len(self._workers) < min(self._count, len(indices)):
+  def _in_workers(self, jobs):
+    todo, results = collections.deque(jobs), {}
+    at_work = {}  # {number of a worker: (indices of its completions, generator of `_job`)}
+    while len(self._workers) < min(self._count, len(jobs)):
       self._workers.append(_Worker(self._memory_gb))
-    while len(results) < len(indices):
+    while todo or at_work:
       for w in range(len(self._workers)):
         if w not in at_work and todo:
-          i = todo.popleft()
-          run = functools.partial(self._there, w)
-          at_work[w] = i, self._trial(run, self._plain(prompts[i]), texts[i])
+          indices, prompt, text = todo.popleft()
+          at_work[w] = indices, self._job(functools.partial(self._there, w), prompt, text)
           next(at_work[w][1])
       for w, reply in self._replies(at_work):
-        i, trial = at_work[w]
+        indices, job = at_work[w]
         try:
-          trial.send(reply)
+          job.send(reply)
         except StopIteration as end:
-          results[i] = end.value
+          results |= zip(indices, end.value)
           del at_work[w]
     return results
 
@@ -318,6 +352,7 @@ class Pool:
         self._first[path] = first
       self._workers[w].loaded.add(path)
     limit_s = min(self._timeout_s, getattr(fn, "timeout_s", math.inf))
+    if isinstance(text, list): limit_s *= len(text)
     _, error, _ = reply = yield self._workers[w].ask(
         limit_s, "run", prompt, text, getattr(fn, "memory_mb", None))
     if error in _LOST or self._workers[w].number >= _LIFE: self._replace(w)
@@ -359,6 +394,7 @@ class _Worker:
     self.deadline = math.inf  # Time of time.monotonic by which a reply has to arrive.
     self.loaded = set()       # Paths of verifiers.
     self.number = 0           # Of the newest request; the reply contains the same number.
+    self.rewards = None       # Of the newest request; None: it is about one verdict.
     self._unsent, self._received = memoryview(b""), bytearray()
     self.connection, theirs = socket.socketpair()
     # A worker that stops reading, or stops in the middle of a reply, must not block this
@@ -378,6 +414,7 @@ class _Worker:
   def ask(self, limit_s, kind, *args):
     """Sends a request; `exchange` returns the reply."""
     self.number += 1
+    self.rewards = len(args[1]) if kind == "run" and isinstance(args[1], list) else None
     self.deadline = time.monotonic() + limit_s
     self._unsent = memoryview(pickle.dumps((self.number, limit_s, kind, args)))
     self._send()
@@ -398,7 +435,7 @@ class _Worker:
     self._received += part
     if part and len(self._received) <= _MAX_REPLY and not part.endswith(b"\n"): return None
     line, self._received = self._received, bytearray()
-    return _read(line, self.number) or (math.nan, "crash", None)
+    return _read(line, self.number, self.rewards) or (math.nan, "crash", None)
 
   def kill(self):
     """Kills the process. Returns its exit code, which is negative for a signal."""
@@ -435,15 +472,38 @@ def _admit(prompt, reply):
   if error == "import": raise ValueError(f"verifier {prompt.verifier!r}: {message}")
 
 
-def _read(line, number):
-  """Returns the result of `_worker.run` from an untrusted line; None if it is malformed."""
+def _share(prompts):
+  """The prompts of a call of a reward function as one, and each of them alone in `parts`."""
+  def joined(prompts, **more):
+    return types.SimpleNamespace(
+        id=prompts[0].id, verifier=prompts[0].verifier, answer=[p.answer for p in prompts],
+        meta=dict(rows=[p.meta["row"] for p in prompts]), **more)
+  return joined(prompts, parts=[joined([p]) for p in prompts])
+
+
+def _of_reward(reward):
+  """(reward, kind of error or None, message or None); NaN is unknown."""
+  return reward, "unknown" if isinstance(reward, float) and math.isnan(reward) else None, None
+
+
+def _read(line, number, n_rewards=None):
+  """Returns the result of `_worker.run` from an untrusted line; None if it is malformed.
+
+  Args:
+    n_rewards: the result is a list of so many rewards. None: it is a verdict in [0, 1].
+  """
   try:
     reply_to, verdict, error, message = json.loads(line)
   except (ValueError, TypeError, RecursionError):
     return None
   if reply_to != number or not isinstance(message, str | None): return None
   if error is not None: return (math.nan, error, message) if error in _REPORTED else None
-  has_steps = isinstance(verdict, list)  # Verdicts of steps may be NaN.
-  is_valid = all(type(v) is float and (0 <= v <= 1 or has_steps and math.isnan(v))
-                 for v in (verdict if has_steps else [verdict]))
+  if n_rewards is not None:
+    is_valid = isinstance(verdict, list) and len(verdict) == n_rewards and all(
+        type(v) is float and not math.isinf(v)
+        for part in verdict for v in (part if isinstance(part, list) else [part]))
+  else:
+    has_steps = isinstance(verdict, list)  # Verdicts of steps may be NaN.
+    is_valid = all(type(v) is float and (0 <= v <= 1 or has_steps and math.isnan(v))
+                   for v in (verdict if has_steps else [verdict]))
   return (verdict, None, None) if is_valid else None

@@ -7,24 +7,19 @@ from rlx.verifiers import errors
 
 
 class RewardFunction:
-  """(prompt, text) -> the reward that `fn(completions, **columns)` gives the text.
+  """(prompt, texts) -> the rewards that `fn(completions, **columns)` gives the texts.
 
-  The columns of `prompt.meta["row"]` that fn takes are passed by name, as lists.
+  The columns of the rows `prompt.meta["rows"]` that fn takes are passed by name, as lists.
   """
+  is_reward = True  # It is called with lists and returns any numbers, see pool.py.
 
   def __init__(self, name, fn, is_mean=False):
     """`is_mean`: the reward is the mean of the list that fn gives a completion."""
     self.name, self.fn, self.is_mean = name, fn, is_mean
 
-  def __call__(self, prompt, text):
-    reward, = self.rewards([text], [prompt.meta["row"]])
-    for part in reward if isinstance(reward, list) else [reward]:
-      if not (math.isnan(part) or 0 <= part <= 1):
-        raise errors.Unknown(f"reward {self.name!r} returned {part:g}; a number in [0, 1] is "
-                             "needed")
-    if self.is_mean and isinstance(reward, list):
-      return sum(reward) / len(reward) if reward else 0.0
-    return reward
+  def __call__(self, prompt, texts):
+    rewards = self.rewards(texts, prompt.meta["rows"])
+    return [_mean(r) for r in rewards] if self.is_mean else rewards
 
   def rewards(self, completions, rows):
     """What fn returns for completions of these rows, as floats; NaN where it says None.
@@ -33,7 +28,7 @@ class RewardFunction:
       errors.Unknown: it returned something else than a reward for each completion.
     """
     names = self.columns(rows[0])
-    returned = self.fn(completions, **{name: [row[name] for row in rows] for name in names})
+    returned = self.fn(completions, **{name: [row.get(name) for row in rows] for name in names})
     return _numbers(self.name, returned, len(completions))
 
   def columns(self, row):
@@ -52,6 +47,13 @@ class RewardFunction:
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
       return [name for name in row if name != parameters[0].name]
     return [p.name for p in named if p.name in row]
+
+
+def _mean(reward):
+  """The mean of the known parts of a reward; 0 of an empty list."""
+  if not isinstance(reward, list): return reward
+  known = [part for part in reward if not math.isnan(part)]
+  return sum(known) / len(known) if known else math.nan if reward else 0.0
 
 
 def _numbers(name, returned, n):
