@@ -178,7 +178,7 @@ def _same_list(gold, stated, words):
 
 
 def _same_set(gold, stated, words):
-  if not gold.items: return stated == gold
+  if not gold.items: return isinstance(stated, kinds.Set) and not stated.items
   return _same_items(gold.items, kinds.items(stated), words)
 
 
@@ -302,21 +302,13 @@ def _same_family(gold, stated, words):
     if not isinstance(stated, kinds.Value) or len(ex.variables(stated.tree)) != 1: return False
     stated = kinds.Family(stated, *ex.variables(stated.tree), gold.domain)
   if gold.domain != stated.domain: return False
-  families = [[_renamed(item, family.name) for item in kinds.items(family.answer)]
+  families = [kinds.items(ex.replaced(family.answer, family.name, ("sym", "k")))
               for family in (gold, stated)]
   if _same_each(*families, words): return True
   golds, others = ([reading.tree_of(item) for item in items] for items in families)
   return len(golds) == len(others) and all(
       any(_same_values_of_k(a, b, gold.domain) for b in those)
       for these, those in ((golds, others), (others, golds)) for a in these)
-
-
-def _renamed(part, name):
-  """Returns an answer, or a part of one, with the variable `name` renamed to k."""
-  if part == ("sym", name): return ("sym", "k")
-  if isinstance(part, (tuple, list)): return type(part)(_renamed(p, name) for p in part)
-  if type(part) in _AGREE: return type(part)(*(_renamed(p, name) for p in vars(part).values()))
-  return part
 
 
 def _same_values_of_k(a, b, domain):
@@ -359,7 +351,7 @@ def _same_based(gold, stated, words):
   return gold == stated
 
 
-def _is_same(gold, stated, _): return gold == stated
+def _is_same(gold, stated, _): return type(gold) is type(stated) and gold == stated
 
 
 _AGREE = {

@@ -11,10 +11,10 @@ A tree is a tuple of a name and its parts:
                         one or several trees
 """
 import fractions
-import functools
 import math
 import operator
 import random
+import re
 
 import mpmath
 
@@ -23,20 +23,21 @@ from rlx.verifiers._math.latex import Unreadable
 
 _MAX_BITS = 200_000  # Largest exact number.
 _MAX_WORKING_BITS = 20_000  # Highest precision of numbers that are not rational.
-_MAX_DEPTH = 60  # Nested groups.
 _MAX_FACTORIAL = 2000
 _OPERATIONS = {"neg": operator.neg, "abs": abs, "%": lambda a: a / 100, "+": operator.add,
                "*": operator.mul, "/": operator.truediv}
 _ARITHMETIC = frozenset(["^", "!", "binom", "root"]) | _OPERATIONS.keys()
 _ACCENTS = frozenset([r"\vec", r"\bar", r"\hat", r"\tilde"])
 _OF_SEVERAL = frozenset([r"\max", r"\min", r"\gcd", r"\lcm"])
+# Tokens behind which a factor may begin without a sign; a letter or number begins one too.
 _STARTS = frozenset(["(", "{", "|", r"\frac", r"\sqrt", r"\binom", r"\pi", r"\infty", r"\lfloor",
-                     r"\lceil"]) | _ACCENTS | _OF_SEVERAL
+                     r"\lceil", *(f"\\{name}" for name in latex.FUNCTIONS | latex.LETTERS)]
+                    ) | _ACCENTS | _OF_SEVERAL
 _CLOSING = {"(": ")", "{": "}", "[": "]", r"\{": r"\}", r"\lfloor": r"\rfloor",
             r"\lceil": r"\rceil"}
-
-class _Irrational(Exception):
-  """The value of a tree is not rational by its form."""
+_NUMBER = re.compile(r"(\d*)\.?(\d*)(?:[eE]([+-]?\d+))?(?:\\overline\{(\d+)\})?")
+_SIGNS = {"+": "+", "-": "neg", r"\pm": "pm", r"\mp": "mp"}
+_CONSTANTS = {r"\pi": "pi", r"\infty": "inf"}
 
 
 def parse(tokens):
@@ -46,10 +47,7 @@ def parse(tokens):
     Unreadable: the tokens do not form an expression.
   """
   reader = _Reader(["{", *tokens, "}"] if r"\over" in tokens else tokens)
-  try:
-    tree = reader.sum()
-  except RecursionError:
-    raise Unreadable("too deep") from None
+  tree = reader.sum()
   if reader.next(): raise Unreadable(f"{reader.next()!r} behind an expression")
   return tree
 
@@ -58,7 +56,7 @@ class _Reader:
   """Recursive descent parser; `i` is the index of the next token."""
 
   def __init__(self, tokens):
-    self.tokens, self.i, self.depth, self.bars = tokens, 0, 0, 0
+    self.tokens, self.i, self.bars = tokens, 0, 0
 
   def next(self, offset=0):
     i = self.i + offset
@@ -70,77 +68,59 @@ class _Reader:
     self.i += 1
     return token
 
+  def accept(self, *allowed):
+    return self.take() if self.next() in allowed else ""
+
   def sum(self):
-    self.depth += 1
-    if self.depth > _MAX_DEPTH: raise Unreadable("too deep")
-    signs = {"+": "+", "-": "neg", r"\pm": "pm", r"\mp": "mp"}
     tree = None
-    while tree is None or self.next() in signs:
-      sign = signs[self.take()] if self.next() in signs else "+"
-      if self.next() in signs and tree is not None: raise Unreadable("two signs")
+    while tree is None or self.next() in _SIGNS:
+      sign = _SIGNS[self.accept(*_SIGNS) or "+"]
+      if self.next() in _SIGNS and tree is not None: raise Unreadable("two signs")
       term = self.product()
       if sign != "+": term = (sign, term)
       tree = term if tree is None else ("+", tree, term)
-    self.depth -= 1
     return tree
 
   def product(self):
-    tree = self.signed()
+    tree = self.signed(self.power)
     while True:
       token = self.next()
-      if token in (r"\cdot", r"\times", "*"):
-        self.take()
-        tree = ("*", tree, self.signed(), True)
-      elif token in ("/", r"\div"):
-        self.take()
-        tree = ("/", tree, self.signed())
+      if self.accept(r"\cdot", r"\times", "*"):
+        tree = ("*", tree, self.signed(self.power), True)
+      elif self.accept("/", r"\div"):
+        tree = ("/", tree, self.signed(self.power))
       elif self._starts(token) and not ((token[0].isdigit() or token[0] == ".") and not (
           self.tokens[self.i - 1] == ")" and variables(tree))):
         if token == "{" and self.next(1)[:1].isdigit():  # 1{2} looks like 12.
           raise Unreadable("two numbers")
         right = self.power()
-        is_mixed = (token == r"\frac" and tree[0] == "num" and tree[2] is None
-                    and _is_proper(right))
-        if token == r"\frac" and not is_mixed and tree[0] == "num" and rational(right) is not None:
+        if token == r"\frac" and tree[0] == "num" and rational(right) is not None:
           raise Unreadable("a number before a fraction")
-        tree = ("+", tree, right, "mixed") if is_mixed else ("*", tree, right, False)
-      elif (token.isdigit() and self.next(1) == "/" and self.next(2).isdigit()
-            and self.tokens[self.i - 1].isdigit() and tree[0] == "num"):  # 3 1/2
-        right = ("/", self.atom(), (self.take("/"), self.atom())[1])
-        if not _is_proper(right): raise Unreadable("two numbers")
-        tree = ("+", tree, right, "mixed")
+        tree = ("*", tree, right, False)
       else:
         return tree
 
-  def signed(self):
-    if self.next() == "-":
-      self.take()
-      return ("neg", self.signed())
-    if self.next() == "+": self.take()
-    return self.power()
+  def signed(self, read):
+    """Reads signs, and with `read` what follows them."""
+    if not (sign := self.accept("+", "-")): return read()
+    tree = self.signed(read)
+    return ("neg", tree) if sign == "-" else tree
 
-  def power(self):
-    base = self.postfix()
-    if self.next() != "^": return base
-    self.take()
-    return ("^", base, self.exponent())
+  def power(self, is_exponent=False):
+    tree = self.atom() if is_exponent else self.postfix()
+    return ("^", tree, self.exponent()) if self.accept("^") else tree
 
   def exponent(self):
-    if self.next() in "+-" and self.next():
-      sign = self.take()
-      tree = self.exponent()
-      return ("neg", tree) if sign == "-" else tree
-    tree = self.atom()
-    if self.next() == "^":
-      self.take()
-      tree = ("^", tree, self.exponent())
-    return tree
+    return self.signed(lambda: self.power(is_exponent=True))
 
   def postfix(self):
-    tree = self.atom()
+    tree, start = self.atom(), self.i
+    if tree[0] == "num" and tree[2] is None and self.accept(r"\frac"):
+      part = ("/", self._argument(), self._argument())
+      if _is_proper(part): tree = ("+", tree, part, "mixed")
+      else: self.i = start
     while True:
-      if self.next() == "!": tree = (self.take(), tree)
-      elif self.next() == "%": tree = (self.take(), tree)
+      if self.next() in ("!", "%"): tree = (self.take(), tree)
       elif self.next() == "^" and self.next(1) == r"\circ":
         self.i += 2
         for part, mark in ((60, ["'"]), (3600, ["'", "'"])):  # 63 degrees 45 minutes.
@@ -157,11 +137,8 @@ class _Reader:
     if token in ("(", "{", "["): return self._group(token)
     if token in (r"\lfloor", r"\lceil"): return (token[2:], self._group(token))
     if token in _OF_SEVERAL:
-      opening, items = self.take("(", r"\{"), []
-      while not items or self.next() == ",":
-        if items: self.take()
-        items.append(self.sum())
-      self.take(_CLOSING[opening])
+      closing, items = _CLOSING[self.take("(", r"\{")], []
+      while not items or self.take(",", closing) == ",": items.append(self.sum())
       return (token[1:], *items)
     if token in _ACCENTS: return self._accented(token)
     if token == "|":
@@ -179,8 +156,7 @@ class _Reader:
     if token == r"\sqrt":
       n = self._group(self.take()) if self.next() == "[" else whole(2)
       return ("root", self.atom() if self.next() == "(" else self._argument(), n)
-    if token == r"\pi": return ("pi",)
-    if token == r"\infty": return ("inf",)
+    if token in _CONSTANTS: return (_CONSTANTS[token],)
     if token[0] == "\\" and token[1:] in latex.FUNCTIONS: return self._function(token[1:])
     if token[0] == "\\" and token[1:] in latex.LETTERS or token.isalpha() and len(token) == 1:
       if token in ("e", "i") and self.next() != "_": return (token,)
@@ -189,48 +165,25 @@ class _Reader:
 
   def _accented(self, accent):
     r"""Reads \vec{a} and \hat{a} as the variable a; \vec{i} is not the imaginary unit."""
-    is_group, name = self.next() == "{", ""
-    if is_group: self.take()
-    while not name or is_group and self.next() != "}":
-      if not self.next().lstrip('"\\').isalpha(): raise Unreadable("an accent")
-      name += self.take().strip('"\\')
-    if is_group: self.take()
-    mark = "" if accent in (r"\vec", r"\hat") else accent
-    return ("sym", mark + name + self._subscript())
+    name = self._text()
+    if not name.isalpha(): raise Unreadable("an accent")
+    return ("sym", ("" if accent in (r"\vec", r"\hat") else accent) + name + self._subscript())
 
   def _starts(self, token):
     if token == "|" and self.bars: return False
-    return bool(token) and (token in _STARTS or token[0].isdigit() or token.isalpha()
-                            or token[0] == "\\" and token[1:] in latex.FUNCTIONS | latex.LETTERS)
+    return bool(token) and (token in _STARTS or token[0].isdigit() or token.isalpha())
 
   def _number(self, token):
     if self.next() == "_": raise Unreadable("a base")
-    repeated = ""
-    if "." in token and [self.next(), self.next(1)] == [r"\overline", "{"] and (
-        self.next(2).isdigit()):
-      self.i += 2
-      repeated = self.take()
-      self.take("}")
-    elif token.endswith(".") or self.next() == "." and self.next(1) == r"\overline":
-      self.take(".")
-      self.i += 1
-      self.take("{")
-      token, repeated = token + ".", self.take()
-      if not repeated.isdigit(): raise Unreadable("overline")
-      self.take("}")
-    elif "." in token and self.next() == "(" and self.next(1).isdigit() and self.next(2) == ")":
-      raise Unreadable("repeated digits or a product")
-    if len(token) > 400: raise Unreadable("a long number")
-    if "e" in token.lower() and abs(int(token.lower().partition("e")[2])) > 9999:
-      raise Unreadable("a large power")
-    value = fractions.Fraction(token.rstrip("."))
-    is_decimal = "." in token or "e" in token.lower()
+    ones, decimals, power, repeated = _NUMBER.fullmatch(token).groups("")
+    if "." in token and not repeated and self.next() == "(" and self.next(1).isdigit() and (
+        self.next(2) == ")"): raise Unreadable("repeated digits or a product")
+    if len(token) > 400 or abs(int(power or 0)) > 9999: raise Unreadable("a large number")
+    value = fractions.Fraction(token.partition("\\")[0])
     if repeated:
-      value += fractions.Fraction(int(repeated), 10 ** len(token.partition(".")[2])
-                                  * (10 ** len(repeated) - 1))
-      is_decimal = False
-    digits = token.lower().partition("e")[0].replace(".", "").lstrip("0")
-    return ("num", value, len(digits) if is_decimal else None)
+      value += fractions.Fraction(int(repeated), 10 ** len(decimals) * (10 ** len(repeated) - 1))
+    is_decimal = not repeated and not token.isdigit()
+    return ("num", value, len((ones + decimals).lstrip("0")) if is_decimal else None)
 
   def _group(self, opening):
     tree = self.sum()
@@ -252,13 +205,8 @@ class _Reader:
 
   def _function(self, name):
     if name == "exp": return ("^", ("e",), self._operand())
-    base, power = None, None
-    if name == "log" and self.next() == "_":
-      self.take()
-      base = self._argument()
-    if self.next() == "^":
-      self.take()
-      power = self.exponent()
+    base = self._argument() if name == "log" and self.accept("_") else None
+    power = self.exponent() if self.accept("^") else None
     if power is not None and rational(power) == -1:
       if name not in ("sin", "cos", "tan"): raise Unreadable("an inverse")
       name, power = "arc" + name, None
@@ -268,9 +216,7 @@ class _Reader:
   def _operand(self):
     """Reads the argument of a function: a group, or factors up to a sign or function."""
     if self.next() == "(": return self.postfix()
-    if self.next() == "-":
-      self.take()
-      return ("neg", self._operand())
+    if self.next() in ("+", "-"): return self.signed(self._operand)
     tree = self.power()
     while self._starts(token := self.next()) and token != "(" and token[1:] not in latex.FUNCTIONS:
       if token[0].isdigit(): raise Unreadable("two numbers")
@@ -278,14 +224,14 @@ class _Reader:
     return tree
 
   def _subscript(self):
-    if self.next() != "_": return ""
-    self.take()
-    if self.next() != "{": return "_" + self.take().strip('"\\')
-    self.take()
+    return "_" + self._text() if self.accept("_") else ""
+
+  def _text(self):
+    """Reads one token, or a group of tokens, as the text of a name."""
+    if not self.accept("{"): return self.take().strip('"\\')
     name = ""
-    while self.next() != "}": name += self.take().strip('" ')
-    self.take()
-    return "_" + name
+    while not self.accept("}"): name += self.take().strip('"\\ ')
+    return name
 
 
 def rational(tree):
@@ -294,10 +240,7 @@ def rational(tree):
   Raises:
     Unreadable: the tree has no value, or one that is too large.
   """
-  try:
-    return _calculated(tree, None)
-  except _Irrational:
-    return None
+  return exact_nodes(tree)[-1][1]
 
 
 def equal(a, b):
@@ -311,16 +254,10 @@ def equal(a, b):
   Raises:
     Unreadable: one of the trees has no value.
   """
-  for x, y in ((a, b), (b, a)):
-    if infinite(x) is not None or infinite(y) is not None: return infinite(x) == infinite(y)
+  if (infinite(a), infinite(b)) != (None, None): return infinite(a) == infinite(b)
   x, y = rational(a), rational(b)
-  if x is not None and y is not None: return x == y or _agrees(a, b) or _agrees(b, a)
-  names = sorted(variables(a))
-  if names != sorted(variables(b)):
-    # A variable may have no influence: 0x, or sin^2 x + cos^2 x.
-    names = sorted({*names, *variables(b)})
-  if not names: return _same_number(a, b) or _agrees(a, b) or _agrees(b, a)
-  return _same_function(a, b, names)
+  is_same = _same_function(a, b) if None in (x, y) else x == y
+  return is_same or _agrees(a, b) or _agrees(b, a)
 
 
 def infinite(tree):
@@ -341,9 +278,8 @@ def ratio(a, b):
   Raises:
     Unreadable: one of the trees has no value.
   """
-  names = sorted({*variables(a), *variables(b)})
   quotient = None
-  for x, y, eps in _points(names, a, b):
+  for x, y, eps in _points(a, b):
     if not y or not x: return None
     if quotient is not None and abs(x / y - quotient) > eps * abs(quotient): return None
     quotient = x / y
@@ -394,8 +330,8 @@ def exact_nodes(tree):
 
 def signed(tree):
   """Returns the two trees that a tree with +- stands for, or [tree] without +-."""
-  if not any(node[0] in ("pm", "mp") for node in nodes(tree)): return [tree]
-  return [_with_sign(tree, sign) for sign in ("pm", "mp")]
+  trees = [_with_sign(tree, sign) for sign in ("pm", "mp")]
+  return trees[:1] if trees[0] == trees[1] else trees
 
 
 def _with_sign(tree, positive):
@@ -412,10 +348,12 @@ def simplified(tree):
   return tree if exact is None else ("num", exact, None)
 
 
-def replaced(tree, name, by):
-  """Returns the tree with the tree `by` in place of a variable."""
-  if tree == ("sym", name): return by
-  return (tree[0], *(replaced(p, name, by) if isinstance(p, tuple) else p for p in tree[1:]))
+def replaced(part, name, by):
+  """Returns a tree, or an answer with its trees, with the tree `by` in place of a variable."""
+  if part == ("sym", name): return by
+  if not isinstance(part, (tuple, list)): return part
+  parts = [replaced(p, name, by) for p in part]
+  return type(part)(*parts) if hasattr(part, "_fields") else type(part)(parts)
 
 
 def nearest(tree):
@@ -428,36 +366,24 @@ def nearest(tree):
   with mpmath.workprec(400): return int(mpmath.nint(_real(tree, 400)))
 
 
-def _same_number(a, b):
-  """Compares numbers at two precisions: only a difference of 0 shrinks with the precision."""
-  bits = 200 + _literal_bits(a, b)
-  with mpmath.workprec(2 * bits):
-    high = abs(_value(a, {}, 2 * bits) - _value(b, {}, 2 * bits))
-  low_a = _value(a, {}, bits)
-  low = abs(low_a - _value(b, {}, bits))
-  if high == 0: return True
-  return high <= mpmath.ldexp(max(low, mpmath.ldexp(abs(low_a), -bits - 20)), -bits // 2)
+def _same_function(a, b):
+  """Compares expressions at several points, or numbers once."""
+  values = list(_points(a, b))
+  if len(values) < (3 if variables(a) | variables(b) else 1): raise Unreadable("no values")
+  return all(abs(x - y) <= eps * max(abs(x), abs(y)) or abs(x) < eps and abs(y) < eps
+             for x, y, eps in values)
 
 
-def _same_function(a, b, names):
-  """Compares expressions with variables at several points."""
-  n = 0
-  for x, y, eps in _points(names, a, b):
-    if abs(x - y) > eps * max(abs(x), abs(y)) and not (abs(x) < eps and abs(y) < eps): return False
-    n += 1
-  if n < 3: raise Unreadable("no values")
-  return True
-
-
-def _points(names, a, b):
+def _points(a, b):
   """Yields (value of a, value of b, relative tolerance) at points where a has a value.
 
   If a has real values at some points, only these count: ln x^2 and 2 ln x are equal for x > 0.
   """
+  names = sorted(variables(a) | variables(b))
   bits = 300 + _literal_bits(a, b)  # Significant bits; the computation uses twice as many.
   rng = random.Random(repr((a, names)))
   reals, others = [], []
-  for k in range(12):
+  for k in range(12 if names else 1):
     signs = [1 if k % 3 == 0 else rng.choice([1, -1]) for _ in names]
     size = (10, 70, 4)[k % 3]
     at = {name: fractions.Fraction(sign * size * rng.randint(10**8, 10**9), 5 * 10**9)
@@ -506,20 +432,16 @@ def _calculated(tree, at):
   """Returns a Fraction if every step is exact, else a number of the working precision.
 
   Args:
-    at: {variable: Fraction}; None allows nothing but Fractions.
+    at: {variable: Fraction}.
   Raises:
-    _Irrational: the value is not rational and `at` is None.
     Unreadable: the tree has no value, or one that is too large.
   """
   kind, *parts = tree
   if kind == "num": return parts[0]
-  if kind not in _ARITHMETIC:
-    if at is None: raise _Irrational
-    return _inexact(kind, parts, at)
+  if kind not in _ARITHMETIC: return _inexact(kind, parts, at)
   a, *rest = [_calculated(p, at) for p in parts if isinstance(p, tuple)]
-  if all(isinstance(x, fractions.Fraction) for x in (a, *rest)):
-    if (exact := _exactly(kind, a, *rest)) is not None: return exact
-    if at is None: raise _Irrational
+  if all(isinstance(x, fractions.Fraction) for x in (a, *rest)) and (
+      (exact := _exactly(kind, a, *rest)) is not None): return exact
   a, *floats = [_number(x) for x in (a, *rest)]
   if kind in _OPERATIONS: return _OPERATIONS[kind](a, *floats)
   if kind == "!": return mpmath.gamma(a + 1)
@@ -539,7 +461,10 @@ def _exactly(kind, a, *others):
   """Applies an operation to Fractions; returns None if its value is not rational."""
   b = others[0] if others else 0
   if kind == "/" and b == 0: raise Unreadable("division by zero")
-  if kind in _OPERATIONS: return _sized(_OPERATIONS[kind](a, *others))
+  if kind in _OPERATIONS:
+    value = _OPERATIONS[kind](a, *others)
+    if _bits(value) > _MAX_BITS: raise Unreadable("a large number")
+    return value
   if kind == "root":
     return _root(a, int(b)) if b.denominator == 1 and b >= 1 else None
   if kind in ("!", "binom"):
@@ -564,26 +489,19 @@ def _inexact(kind, parts, at):
   if kind == "fn":
     name, argument, base = parts
     x = _number(_calculated(argument, at))
-    if name in ("log", "lg", "ln"):
-      if name == "ln": return mpmath.log(x)
-      return mpmath.log(x) / mpmath.log(_number(_calculated(base, at)) if base else 10)
-    name = {"arcsin": "asin", "arccos": "acos", "arctan": "atan"}.get(name, name)
-    return getattr(mpmath, name)(x)
+    if name in ("log", "lg"):
+      return mpmath.log(x, _number(_calculated(base, at)) if base else 10)
+    return getattr(mpmath, name.replace("arc", "a"))(x)
   values = [_number(_calculated(p, at)) for p in parts]
   if kind == "deg": return values[0] * mpmath.pi / 180
   if kind in ("floor", "ceil"): return getattr(mpmath, kind)(values[0])
   if kind in ("gcd", "lcm"):
     exact = [_calculated(p, at) for p in parts]
     if not all(isinstance(x, fractions.Fraction) for x in exact): raise Unreadable(kind)
-    return functools.reduce({"gcd": _gcd, "lcm": lambda a, b: abs(a * b) / _gcd(a, b)}[kind], exact)
-  if kind in ("max", "min"): return {"max": max, "min": min}[kind](map(mpmath.re, values))
+    scale = math.lcm(*(x.denominator for x in exact))
+    return fractions.Fraction(getattr(math, kind)(*(int(scale * x) for x in exact)), scale)
+  if kind in ("max", "min"): return (max if kind == "max" else min)(map(mpmath.re, values))
   raise Unreadable(kind)
-
-
-def _gcd(a, b):
-  """Returns the largest number that divides both into whole numbers."""
-  return fractions.Fraction(math.gcd(a.numerator * b.denominator, b.numerator * a.denominator),
-                            a.denominator * b.denominator)
 
 
 def _number(x):
@@ -618,11 +536,6 @@ def _root(a, n):
 
 
 def _bits(x): return x.numerator.bit_length() + x.denominator.bit_length()
-
-
-def _sized(x):
-  if _bits(x) > _MAX_BITS: raise Unreadable("a large number")
-  return x
 
 
 def _literal_bits(*trees):

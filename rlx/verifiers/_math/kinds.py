@@ -1,11 +1,8 @@
 """The kinds of answers that reading.py parses and agreement.py compares."""
-import dataclasses
-
-record = dataclasses.dataclass(frozen=True)
+from typing import NamedTuple
 
 
-@record
-class Value:
+class Value(NamedTuple):
   """A number or an expression.
 
   Attributes:
@@ -16,84 +13,71 @@ class Value:
   unit: tuple | None = None
 
 
-@record
-class Name:
+class Name(NamedTuple):
   """The left side of an equation that names a value: x, f(x), "Area", P(X = 3)."""
   text: str
   tokens: list
 
 
-@record
-class Relation:
+class Relation(NamedTuple):
   """An equation, an inequality or a chain of them: n + 1 sides and n signs between them."""
   sides: list
   signs: list
 
 
-@record
-class Reals:
+class Reals(NamedTuple):
   """A set of real numbers: sorted pieces (low, high, includes low, includes high)."""
   pieces: list
 
 
-@record
-class Group:
+class Group(NamedTuple):
   """A tuple, point, vector or interval; the reference answer decides which."""
   opening: str
   closing: str
   items: list
 
 
-@record
-class Matrix:
+class Matrix(NamedTuple):
   rows: list
 
 
-@record
-class Set:
+class Set(NamedTuple):
   items: list
 
 
-@record
-class List:
+class List(NamedTuple):
   items: list
 
 
-@record
-class Family:
+class Family(NamedTuple):
   """An answer for each value of a variable in a domain: pi/2 + k pi, k an integer."""
   answer: object
   name: str
   domain: str
 
 
-@record
-class Either:
+class Either(NamedTuple):
   """A reference answer in several forms, such as t = ln 9 = 2 ln 3; each of them counts."""
   answers: list
 
 
-@record
-class Choice:
+class Choice(NamedTuple):
   letter: str
 
 
-@record
-class Colon:
+class Colon(NamedTuple):
   """A ratio or a time; the suffix is am, pm or empty."""
   parts: list
   suffix: str
 
 
-@record
-class Based:
+class Based(NamedTuple):
   """A number with its base as an index."""
   digits: str
   base: str
 
 
-@record
-class Text:
+class Text(NamedTuple):
   words: str
 
 

@@ -16,7 +16,8 @@ class Unreadable(ValueError):
 
 MAX_CHARS = 3000  # A longer text is not an answer.
 _MAX_DEPTH = 30   # Nested brackets.
-_OPENING, _CLOSING = frozenset(["(", "[", "{", r"\{"]), frozenset([")", "]", "}", r"\}"])
+OPENING = frozenset(["(", "[", "{", r"\{", r"\langle", r"\begin"])
+CLOSING = frozenset([")", "]", "}", r"\}", r"\rangle", r"\end"])
 FUNCTIONS = tables.words("functions")
 LETTERS = frozenset(tables.TABLES["greek"].values()) | tables.words("letters")
 # Commands that an expression may contain; any other command makes it unreadable.
@@ -35,8 +36,10 @@ _WRAPPER = re.compile(
     r"boldsymbol|bm|underline|boxed|fbox|emph|bold|ensuremath)\s*(?=\{)")
 _GROUPED = re.compile(  # 1,234,567 and 1 234 567, with any separator.
     r"(?<![\d.,}])\d{1,3}(?:(?:,|\{,\}|\\[, ;:!>]|~|[ \u00a0\u2009\u202f])\d{3})+(?![\d,]*\d|\{)")
+_MIXED = re.compile(r"(?<![\d.^_}])(\d+)\s+(\d+)\s*/\s*(\d+)(?![\d.])")  # 3 1/2
 _TOKEN = re.compile(
-    r'\s*("[^"]*"|\d+(?:\.\d+)?(?:[eE][+-]?\d+(?![\w.]))?|\.\d+|\\[A-Za-z]+|\\.|[A-Za-z]+|.)',
+    r'\s*("[^"]*"|(?:\d+\.\d*|\.\d+)\s*\\overline\s*\{\s*\d+\s*\}'
+    r'|\d+(?:\.\d+)?(?:[eE][+-]?\d+(?![\w.]))?|\.\d+|\\[A-Za-z]+|\\.|[A-Za-z]+|.)',
     re.DOTALL)
 _CONNECTIVES = tables.TABLES["connectives"]
 _SHORT_WORDS = tables.words("short_words")
@@ -72,15 +75,20 @@ def tokens(text, is_unit=lambda word: False):
       if token != "\\ ": kept.append({"\\%": "%", "\\$": "$"}.get(token, token))
     elif token in ("\\,", "\\;", "\\:", "\\>", "~", "\\"):  # A backslash ends "\\ ".
       pass
-    elif token[-1].isdigit() or token in "+-*/^_!|()[]{}<>=,;:%$€£¥₹'&.?#":
+    elif re.match(r"\.?\d", token): kept.append(re.sub(r"\s", "", token))
+    elif token in "+-*/^_!|()[]{}<>=,;:%$€£¥₹'&.?#":
       kept.append(token)
     elif not token.isspace():
       raise Unreadable(f"{token!r}")
-  depths = itertools.accumulate((t in _OPENING) - (t in _CLOSING) for t in kept)
-  if max(depths, default=0) > _MAX_DEPTH: raise Unreadable("too deep")
+  if max(depths(kept), default=0) > _MAX_DEPTH: raise Unreadable("too deep")
   while kept and kept[0] == "\\quad": del kept[0]
   while kept and kept[-1] in (".", ",", ";", "\\\\", "\\quad"): kept.pop()
   return kept
+
+
+def depths(tokens):
+  """Returns for each token how many brackets and environments are open behind it."""
+  return itertools.accumulate((t in OPENING) - (t in CLOSING) for t in tokens)
 
 
 def balanced(text, start):
@@ -113,7 +121,7 @@ def _spelled(text):
   text = _unwrapped(re.sub(r"\\(?:text)?color\s*\{[^{}]*\}", " ", text))
   for pattern, new in _REWRITES: text = pattern.sub(new, text)
   text = re.sub(r"(?<=\d)\{,\}(?=\d{3})", ",", text)
-  return _GROUPED.sub(_joined, text)
+  return _MIXED.sub(r"\1\\frac{\2}{\3}", _GROUPED.sub(_joined, text))
 
 
 def _character(c):

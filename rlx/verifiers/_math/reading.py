@@ -9,13 +9,10 @@ from rlx.verifiers._math import reals
 from rlx.verifiers._math import tables
 from rlx.verifiers._math import units
 
-_OPEN = frozenset(["(", "[", "{", r"\{", r"\langle"])
-_CLOSE = frozenset([")", "]", "}", r"\}", r"\rangle"])
 _SIGNS = tables.TABLES["signs"]
 _BETWEEN = frozenset([",", ";", r"\land", r"\lor", r"\quad", r"\\"])
 _INTEGERS = frozenset([r"\Z", r"\N"])
 _CURRENCIES = frozenset("$€£¥₹")
-_TEMPERATURES = {"C": '"celsius', "F": '"fahrenheit'}
 _MATRICES = tables.words("matrices")
 _NAMING = tables.words("naming") | _SIGNS.keys()
 # Tokens of a name that may stand before a number.
@@ -209,12 +206,12 @@ def _whole(tokens, words):
   is_transposed = len(inner) < len(tokens)
   if len(inner) > 3 and inner[1] == "(" and re.fullmatch("[A-Z]", inner[0]) and "," in inner:
     inner = inner[1:]  # P(1,2): the name of a point.
-  if inner and inner[0] in _OPEN - {"{"} and _closing(inner, 0) == len(inner) - 1:
+  if inner and inner[0] in latex.OPENING - {"{"} and _closing(inner) == len(inner) - 1:
     if (answer := _bracketed(inner, words)) is not None:
       return _transposed(answer) if is_transposed else answer
   if is_transposed and inner[:1] == [r"\begin"]: return _transposed(_environment(inner, words))
   if is_transposed: raise Unreadable("a transpose")
-  if tokens[0] == "{" and _closing(tokens, 0) == len(tokens) - 1 and not (
+  if tokens[0] == "{" and _closing(tokens) == len(tokens) - 1 and not (
       {r"\over", r"\choose"} & set(tokens)): return _answer(tokens[1:-1], words)
   if ":" in tokens: return _colon(tokens)
   return _value(tokens, words)
@@ -266,7 +263,7 @@ def _environment(tokens, words):
   if tokens.count(r"\end") != 1 or tokens[-4] != r"\end" or tokens[-2].strip('"') != name:
     raise Unreadable("rows")
   body = tokens[4:-4]
-  if name == "array" and body[:1] == ["{"]: body = body[_closing(body, 0) + 1:]
+  if name == "array" and body[:1] == ["{"]: body = body[_closing(body) + 1:]
   while body and body[-1] == r"\\": body = body[:-1]
   rows = [_split(row, ["&"])[0] for row in _split(body, [r"\\"])[0]]
   if name == "cases":
@@ -317,14 +314,12 @@ def _value(tokens, words):
   is_debt = tokens[0] == "-" and tokens[1:2] and tokens[1] in _CURRENCIES  # -$5
   if is_debt: tokens = tokens[1:]
   unit = units.read(tokens[0]) if tokens[0] in _CURRENCIES else None
-  tokens = _joined_fraction(tokens[unit is not None:])
-  if tokens[-3:-1] == ["^", r"\circ"] and tokens[-1].strip('"') in _TEMPERATURES:
-    tokens = [*tokens[:-3], _TEMPERATURES[tokens[-1].strip('"')]]
+  tokens = tokens[unit is not None:]
   # Words in braces are indices.
   end = next((i for i, token in enumerate(tokens) if token in _CURRENCIES
               or token[0] == '"' and tokens[i - 1] != "{"), len(tokens))
   if not end: raise Unreadable("words")
-  tree, behind = _quantity(tokens[:end]), " ".join(token.strip('"') for token in tokens[end:])
+  tree, behind = ex.parse(tokens[:end]), " ".join(token.strip('"') for token in tokens[end:])
   behind = re.sub(r"\s*([\^{}/])\s*", r"\1", behind).replace(r"\cdot", " ").strip()
   factor, behind = units.scale(behind)
   if factor != 1: tree = _times(ex.whole(factor), tree)
@@ -340,37 +335,16 @@ def _value(tokens, words):
   return kinds.Value(tree, unit)
 
 
-def _quantity(tokens):
-  """Parses an expression; % and degrees after a mixed number apply to the whole number."""
-  for end, kind in ((["%"], "%"), (["^", r"\circ"], "deg")):
-    if tokens[-len(end):] == end:
-      tree = ex.parse(tokens[:-len(end)])
-      if (tree[1] if tree[0] == "neg" else tree)[3:] == ("mixed",): return (kind, tree)
-  return ex.parse(tokens)
-
-
 def _times(factor, tree):
   """Returns the product, as one number if it is rational."""
   return ex.simplified(("*", factor, tree, False))
 
 
-def _joined_fraction(tokens):
-  r"""Rewrites \frac{\text{km}}{\text{h}} as km/h."""
-  for i in range(len(tokens) - 6):
-    frac, left, above, right, left_below, below, right_below = tokens[i:i + 7]
-    if [frac, left, right, left_below, right_below] == [r"\frac", "{", "}", "{", "}"] and (
-        above[0] == below[0] == '"'):
-      return [*tokens[:i], f"{above} / {below[1:]}", *tokens[i + 7:]]
-  return tokens
-
-
 def _split(tokens, marks):
   """Splits tokens at marks outside of brackets: (parts, the marks between them)."""
-  parts, between, depth, environments = [[]], [], 0, 0
-  for token in tokens:
-    depth += (token in _OPEN) - (token in _CLOSE)
-    environments += (token == r"\begin") - (token == r"\end")
-    if token in marks and depth == 0 and not environments:
+  parts, between = [[]], []
+  for token, depth in zip(tokens, latex.depths(tokens)):
+    if token in marks and depth == 0:
       parts.append([])
       between.append(token)
     else:
@@ -378,10 +352,8 @@ def _split(tokens, marks):
   return parts, between
 
 
-def _closing(tokens, start):
-  """Returns the index of the bracket that closes the one at `start`, of whatever shape."""
-  depth = 0
-  for i in range(start, len(tokens)):
-    depth += (tokens[i] in _OPEN) - (tokens[i] in _CLOSE)
-    if depth == 0: return i
-  raise Unreadable("brackets are not balanced")
+def _closing(tokens):
+  """Returns the index of the bracket that closes the first one, of whatever shape."""
+  depths = list(latex.depths(tokens))
+  if 0 not in depths: raise Unreadable("brackets are not balanced")
+  return depths.index(0)
