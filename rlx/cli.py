@@ -1,10 +1,12 @@
-"""Command lines of the loops: flags, errors in one line, and the recorded config of a run."""
+"""The command `rlx`, errors in one line, and the recorded config of a run."""
+import difflib
 import errno
 import importlib.metadata
 import json
 import os
 import pathlib
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -14,12 +16,42 @@ from absl import flags
 import jax
 from ml_collections import config_flags
 
+from rlx import api
 from rlx import keys
+from rlx.core import resolve
 from rlx.io import hub
 from rlx.io import strict_json
 from rlx.io import terminal
 from rlx.learner import hosts
 
+# Command -> (function, arguments, what it does). Functions with a CONFIG get (config, workdir),
+# doctor gets (config), all others the words of the command line.
+COMMANDS = {
+    "train": ("rlx.loops.rl:train", "CONFIG", "train a policy, or continue the run in workdir"),
+    "evaluate": ("rlx.tools.evaluate:evaluate", "CONFIG",
+                 "held-out accuracy of a run, or of model.path"),
+    "sft": ("rlx.loops.sft:train", "CONFIG", "supervised fine-tuning on worked examples"),
+    "train_prm": ("rlx.loops.train_prm:train", "CONFIG", "train a process reward model alone"),
+    "doctor": ("rlx.tools.doctor:main", "CONFIG",
+               "check a config on its first batch, without training"),
+    "view": ("rlx.tools.view:main", "WORKDIR ...", "write a run's report, one HTML page"),
+    "convert": ("rlx.tools.convert:main", "source=MODEL to=FOLDER [key=value ...]",
+                "convert a run or a model to another format"),
+}
+HELP = """\
+rlx: reinforcement learning of language models with verifiable and process rewards.
+
+  rlx train quickstart steps=20
+
+Commands:
+{commands}
+
+CONFIG is a config's name, such as quickstart, quickstart:smoke or papers/prime, or the path of
+a .py file. key=value sets a key of the config, such as learner.optimizer.lr=1e-4; all keys are
+explained in {base}.
+workdir=DIR is the folder of the run; the default is runs/CONFIG in the current directory.
+hosts=auto or hosts=ADDRESS:PORT,COUNT,INDEX starts one of several processes.
+"""
 # Keys that cannot change once a run has a checkpoint: its state or its metrics depend on them.
 FIXED = ("seed", "model.path", "model.param_dtype", "model.param_update", "lora", "prompts",
          "prm.path", "prm.reference", "rollouts.rehearsal", "eval.split", "eval.prompts")
@@ -28,39 +60,90 @@ PACKAGES = ("jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "transformers"
             "numpy")
 
 
-def main(loop, *, has_workdir=True):
-  """Runs loop(config, workdir) from the command line, or loop(config) without one.
+def main(*command):
+  """Runs the command line `rlx COMMAND ...`, or `COMMAND ...` after the words given.
 
-  An error in the flags or the config ends the program with one line and exit code 2. Errors of
-  the program itself keep their traceback.
+  An error in the command line or the config ends the program with one line and exit code 2.
+  Errors of the program itself keep their traceback.
   """
-  config_flag = config_flags.DEFINE_config_file(
-      "config", None, "Config file, with an optional :variant.", lock_config=True)
-  workdir_flag = has_workdir and flags.DEFINE_string(
-      "workdir", None, "Folder of the run; resumed if it has a checkpoint.")
-  hosts_flag = flags.DEFINE_string(
-      "hosts", None, "For runs with several processes: auto or ADDRESS:PORT,COUNT,INDEX.")
+  words = [*command, *sys.argv[1:]]
+  # As `python -m` does: configs may name functions of modules in the current directory.
+  if os.getcwd() not in sys.path and "" not in sys.path: sys.path.insert(0, os.getcwd())
+  if not words or any(word in ("-h", "--help", "help") for word in words):
+    print(_help(), end="")
+    return
   try:
-    for argument in sys.argv[1:]:
-      keys.refuse_renamed(argument.lstrip("-").removeprefix("config.").partition("=")[0])
-    rest = flags.FLAGS(sys.argv)
-    if rest[1:]: raise ValueError(f"{rest[1]!r}: not a flag.")
-    if flags.FLAGS["config"].value is None: raise ValueError("--config is missing.")
-    if has_workdir and workdir_flag.value is None:
-      raise ValueError("--workdir is missing.")
-    config = config_flag.value.copy_and_resolve_references()
-    if hosts_flag.value is not None: hosts.start(hosts_flag.value)
+    call, folder = parse(*words)
   except (flags.Error, OSError, ValueError, LookupError, AttributeError, TypeError,
           ArithmeticError, SyntaxError, RecursionError) as e:
     refuse(e)
-  folders = [workdir_flag.value] if has_workdir else []
+  run(call, folder, again="run again to resume from the newest checkpoint.")
 
-  def start():
+
+def parse(command, *words):
+  """(function without arguments, workdir or None) of a command line.
+
+  Words are written key=value. Leading dashes and `config.` are left out, so that the flags
+  --config=FILE, --workdir=DIR and --config.KEY=VALUE are accepted too.
+
+  Raises:
+    ValueError: there is no such command, config or key, or a word is not of this form; also
+      the errors that `main` lists.
+  """
+  if command not in COMMANDS:
+    near = "".join(f"; did you mean {x}?" for x in difflib.get_close_matches(command, COMMANDS, 1))
+    raise ValueError(f"no command {command!r}{near}; there are {', '.join(COMMANDS)}.")
+  path, arguments, _ = COMMANDS[command]
+  if arguments != "CONFIG":
+    fn = resolve.lookup("", path)
+    return lambda: fn(*words), None
+  has_name = bool(words) and "=" not in words[0]
+  values = dict(map(pair, words[has_name:]))
+  name = words[0] if has_name else values.pop("config", None)
+  if not name: raise ValueError(f"rlx {command} CONFIG: a config is needed, such as quickstart.")
+  given_hosts = values.pop("hosts", None)
+  given_workdir = None if command == "doctor" else values.pop("workdir", None)
+  workdir = None if command == "doctor" else given_workdir or api.default_workdir(name)
+  config = _override(api.load_config(name), values)
+  fn = resolve.lookup("", path)
+  if given_hosts is not None: hosts.start(given_hosts)
+
+  def call():
     # The default cache folder is next to the workdir; without a workdir there is no default.
-    if folders or config.compile_cache: keep_compiled(config.compile_cache, *folders)
-    loop(config, *folders)
+    if workdir or config.compile_cache: keep_compiled(config.compile_cache, workdir)
+    if workdir != given_workdir:
+      print(f"rlx: the run's folder is {workdir}; workdir=DIR names another.", flush=True)
+    fn(*[config, workdir] if workdir else [config])
 
-  run(start, *folders, again="run again to resume from the newest checkpoint.")
+  return call, workdir
+
+
+def pair(word):
+  """(key, value) of a word key=value of a command line."""
+  key, equals, value = word.partition("=")
+  key = key.lstrip("-").removeprefix("config.")
+  if not equals or not key: raise ValueError(f"{word!r}: written key=value, such as steps=20.")
+  return key, value
+
+
+def _override(config, values):
+  """The config with keys set to the values that texts stand for."""
+  for key in values:
+    keys.refuse_renamed(key)
+    api.check_key(config, key.partition("[")[0])
+  argv = ["rlx", *(f"--config.{key}={value}" for key, value in values.items())]
+  parsed = flags.FlagValues()
+  config_flags.DEFINE_config_dict("config", config, flag_values=parsed, sys_argv=argv)
+  parsed(argv)
+  return parsed.config.copy_and_resolve_references()
+
+
+def _help():
+  usage = lambda name, arguments: (
+      f"  rlx {name} {arguments}" + " [key=value ...]" * (arguments == "CONFIG"))
+  return HELP.format(base=api.config_file("base"), commands="\n".join(
+      f"{usage(name, arguments)}\n      {text}"
+      for name, (_, arguments, text) in COMMANDS.items()))
 
 
 def run(call, folder=None, *, again):
@@ -244,7 +327,7 @@ def record(config, workdir, **more):
   strict_json.write(path, new)
   (workdir / "stopped.json").unlink(missing_ok=True)
   strict_json.write(workdir / "versions.json", dict(
-      config=_config_file(), commit=_commit(), **commits, **more,
+      command=shlex.join(sys.argv), commit=_commit(), **commits, **more,
       python=sys.version.split()[0], **{p: importlib.metadata.version(p) for p in PACKAGES}))
   return new
 
@@ -259,12 +342,6 @@ def leave(step, steps, workdir):
   strict_json.write(workdir / "stopped.json", dict(step=step, steps=steps))
   print(f"rlx: step {step} of {steps} is saved in {workdir}/checkpoints; the same command "
         "resumes from it.", file=sys.stderr)
-
-
-def _config_file():
-  """Returns the value of --config; None if the run was not started from the command line."""
-  if "config" not in flags.FLAGS: return None
-  return config_flags.get_config_filename(flags.FLAGS["config"])
 
 
 def _commit():

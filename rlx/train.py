@@ -11,8 +11,7 @@ from rlx import api
 
 if __name__ == "__main__":
   from rlx import cli
-  from rlx.loops import rl
-  cli.main(rl.train)
+  cli.main("train")
 else:
   # Importing a module binds its name in the package: `rlx.train` stays the function.
   sys.modules[__name__] = api.train  # type: ignore[assignment]

@@ -3,11 +3,9 @@ import gc
 import importlib.metadata
 import os
 import pathlib
-import runpy
 import sys
 import tempfile
 import types
-import warnings
 
 # Before jax starts: several CPU devices for the sharding tests, and quick
 # compilation, which is most of the time: not optimised, not cut into parts, loops
@@ -23,10 +21,10 @@ os.environ.setdefault("JAX_COMPILATION_CACHE_DIR",
                       str(pathlib.Path(tempfile.gettempdir()) / "rlx-test-cache"))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 
-from absl import flags  # pylint: disable=g-import-not-at-top
 import jax  # pylint: disable=g-import-not-at-top
 import pytest  # pylint: disable=g-import-not-at-top
 
+from rlx import cli  # pylint: disable=g-import-not-at-top
 from rlx.io import curves  # pylint: disable=g-import-not-at-top
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
@@ -72,19 +70,15 @@ def tiny_files(tmp_path_factory):
 
 @pytest.fixture
 def command(monkeypatch, capsys):
-  """Function that runs `python -m MODULE ARGUMENT ...` in this process."""
-  def run(module, *arguments):
-    known, code = set(flags.FLAGS), 0
-    monkeypatch.setattr(sys, "argv", [module, *arguments])
+  """Function that runs `rlx ARGUMENT ...` in this process."""
+  def run(*arguments):
+    code = 0
+    monkeypatch.setattr(sys, "argv", ["rlx", *arguments])
     capsys.readouterr()
     try:
-      with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", ".*found in sys.modules")  # Imported before.
-        runpy.run_module(module, run_name="__main__")
+      cli.main()
     except SystemExit as e:
       code = e.code
-    finally:
-      for name in set(flags.FLAGS) - known: delattr(flags.FLAGS, name)
     return types.SimpleNamespace(
         returncode=code, **dict(zip(("stdout", "stderr"), capsys.readouterr())))
   return run

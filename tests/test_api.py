@@ -31,11 +31,11 @@ def run(*words, cwd=ROOT, package=ROOT):
                         text=True)
 
 
-def test_the_command_explains_itself():
-  done = run("-m", "rlx")
-  assert done.stdout == run("-m", "rlx", "--help").stdout and done.returncode == 0
-  for command in ("train", "evaluate", "sft", "train_prm", "doctor", "view", "convert"):
-    assert f"  rlx {command} " in done.stdout
+def test_the_command_explains_itself(command):
+  done = command()
+  assert done.stdout == command("--help").stdout and done.returncode == 0
+  for name in ("train", "evaluate", "sft", "train_prm", "doctor", "view", "convert"):
+    assert f"  rlx {name} " in done.stdout
 
 
 @pytest.mark.parametrize("words, message", [
@@ -46,7 +46,8 @@ def test_the_command_explains_itself():
     (["train", "prime"], "no config 'prime'; did you mean papers/prime? "),
     (["train", "mine.py"], "no config file 'mine.py'"),
     (["train", "quickstart:small"], "config argument 'small': there is smoke"),
-    (["train", "quickstart", "--steps=3"], "'--steps=3': written key=value, such as steps=20."),
+    (["train", "quickstart", "--steps"], "'--steps': written key=value, such as steps=20."),
+    (["train", "quickstart", "checkpoint.keep=3"], "checkpoint.keep: renamed to checkpoint.max_to"),
     (["train", "quickstart", "prm.bata=1"], "prm.bata: no such key; did you mean prm.beta? "),
     (["train", "quickstart", "steps.x=1"], "steps.x: no such key; steps has no keys."),
     (["train", "quickstart", "steps=many"], "flag --config.steps=many: invalid literal for int"),
@@ -57,8 +58,9 @@ def test_the_command_explains_itself():
     (["convert", "source=/nowhere", "to=x"], "source='/nowhere' is missing"),
     (["convert", "x"], "'x': written key=value"),
 ], ids=str)
-def test_mistakes_of_the_command_are_one_line(words, message, tmp_path):
-  done = run("-m", "rlx", *words, cwd=tmp_path)
+def test_mistakes_of_the_command_are_one_line(words, message, tmp_path, command, monkeypatch):
+  monkeypatch.chdir(tmp_path)
+  done = command(*words)
   assert done.returncode == 2 and len(done.stderr.splitlines()) == 1
   assert done.stderr.startswith(f"rlx: {message}"), done.stderr
 

@@ -10,6 +10,7 @@ import pytest
 
 from configs import base
 from rlx import cli
+from rlx.loops import rl
 
 ROOT = pathlib.Path(__file__).parent.parent
 
@@ -69,18 +70,22 @@ print(len(hits))"""
   assert hits[0] == 0 and hits[1] > 0
 
 
-def test_what_a_run_was_names_the_config_file(tmp_path):
-  code = "from rlx import cli; cli.main(cli.record)"
-  subprocess.run(
-      [sys.executable, "-c", code, "--config=configs/quickstart.py:smoke",
-       f"--workdir={tmp_path / 'run'}", "--config.seed=3", "--config.log.writers=wandb"],
-      cwd=ROOT, check=True)
-  found = {name: json.loads((tmp_path / "run" / f"{name}.json").read_text())
-           for name in ("versions", "config")}
-  assert found["versions"]["config"] == "configs/quickstart.py:smoke"
-  assert found["config"]["seed"] == 3 and found["config"]["log"]["writers"] == ["wandb"]
-  cli.record(base.get_config(), tmp_path / "other")  # Without a command line.
-  assert json.loads((tmp_path / "other" / "versions.json").read_text())["config"] is None
+@pytest.mark.parametrize("style", [
+    ["train", "quickstart:smoke", "workdir={}", "seed=3", "log.writers=wandb", "lora.rank=2"],
+    ["--config=configs/quickstart.py:smoke", "--workdir={}", "--config.seed=3",
+     "--config.log.writers=wandb", "--config.lora.rank=2"]], ids=["rlx", "python -m rlx.train"])
+def test_both_forms_of_the_command_line(tmp_path, monkeypatch, style):
+  """Each sets keys of any type; what a run was has the words of its command."""
+  monkeypatch.setattr(rl, "train", cli.record)
+  monkeypatch.setattr(cli, "keep_compiled", lambda *args: None)
+  words = [word.format(tmp_path / "run") for word in style]
+  monkeypatch.setattr(sys, "argv", ["rlx", *words])
+  cli.main(*([] if words[0] == "train" else ["train"]))
+  config, versions = (json.loads((tmp_path / "run" / f"{name}.json").read_text())
+                      for name in ("config", "versions"))
+  assert config["seed"] == 3 and config["log"]["writers"] == ["wandb"] and config["steps"] == 2
+  assert config["lora"]["rank"] == 2
+  assert versions["command"] == " ".join(["rlx", *words])
 
 
 def test_a_model_of_the_hub_is_that_commit_until_the_run_ends(tmp_path, monkeypatch):

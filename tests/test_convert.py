@@ -415,14 +415,17 @@ def test_a_kill_leaves_what_nobody_takes_for_a_model(bases, tmp_path):
 
 
 def test_the_command_line(bases, tmp_path, command):
-  done = command("rlx.tools.convert", f"--source={bases('llama')}", f"--to={tmp_path / 'm'}", "--dtype=bfloat16")
+  done = command("convert", f"source={bases('llama')}", f"to={tmp_path / 'm'}",
+                 "dtype=bfloat16")
   assert done.returncode == 0, done.stderr
   assert re.search(r"m  0\.\d MB, bfloat16$", done.stdout.strip())
   assert {dtype for dtype, *_ in bits(tmp_path / "m").values()} == {"bfloat16"}
   for args, message in (
-      ([], "rlx: --source is missing."), (["--source=x", "--to=y", "z"], "rlx: 'z': not a flag."),
-      ([f"--source={bases('llama')}", f"--to={tmp_path / 'm'}"], "rlx: to='.*': it exists")):
-    done = command("rlx.tools.convert", *args)
+      ([], "rlx: source=... is missing."), (["source=x", "to=y", "z"], "rlx: 'z': written key=val"),
+      (["source=x", "z=y"], r"rlx: z: not an option; there are \['source', 'to', 'format'"),
+      (["source=x", "to=y", "shard_gb=z"], "rlx: shard_gb='z': a number."),
+      ([f"source={bases('llama')}", f"to={tmp_path / 'm'}"], "rlx: to='.*': it exists")):
+    done = command("convert", *args)
     assert done.returncode == 2
     lines = done.stderr.strip().splitlines()
     assert len(lines) == 1 and re.match(message, lines[0]), done.stderr

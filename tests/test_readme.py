@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import rlx
-from rlx import __main__ as rlx_main
+from rlx import cli
 from rlx.core import resolve
 
 ROOT = pathlib.Path(__file__).parent.parent
@@ -36,10 +36,9 @@ MISTAKES = [
     ("--config.steps=many", "rlx: .*steps"),
     ("--config.prm.order=after", r"rlx: prm.order='after': one of"),
     ("--config.rollouts.per_prompt=1", "rlx: rollouts.per_prompt=1: "),
-    ("--steps=3", "rlx: .*steps"),
-    ("--config=configs/nope.py", "rlx: .*No such file.*configs/nope.py"),
-    ("--config=configs/papers/prime.py:x", "rlx: ValueError: config argument 'x': there are"),
-    ("--config.prompts.options.opps=M", "rlx: 'opps'"),
+    ("--config=configs/nope.py", "rlx: no config file 'configs/nope.py'"),
+    ("--config=configs/papers/prime.py:x", "rlx: config argument 'x': there are"),
+    ("--config.prompts.options.opps=M", "rlx: prompts.options.opps: no such key; did you mean"),
     ("--config.mesh.data=99", "rlx: mesh: data=99 .* needs 99 devices")]
 
 
@@ -105,7 +104,7 @@ def test_flags_and_configs_of_all_commands_are_accepted(tmp_path):
   """Each run ends because a file is missing, so the rest of its command was accepted."""
   commands = [c for c in COMMANDS if "mine:" not in c]  # The reader's own module.
   calls = [with_a_missing_file(c, tmp_path / "run") for c in commands]
-  assert {flags[0] for module, flags, _ in calls if module == "rlx"} == set(rlx_main.COMMANDS)
+  assert {flags[0] for module, flags, _ in calls if module == "rlx"} == set(cli.COMMANDS)
   results = run([call[:2] for call in calls])
   for command, (*_, message), (status, errors) in zip(commands, calls, results):
     assert status == 2 and errors.strip().splitlines()[-1].startswith(message), (command, errors)

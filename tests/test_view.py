@@ -227,7 +227,7 @@ def test_a_long_run_shows_steps_from_first_to_last(monkeypatch, tmp_path):
 
 def test_one_page_for_each_folder_and_a_line_for_what_is_none(tmp_path, command):
   folders = [str(write(tmp_path / name)) for name in "ab"]
-  done = command("rlx.tools.view", *folders, str(tmp_path))
+  done = command("view", *folders, str(tmp_path))
   assert done.returncode == 2
   assert done.stdout.splitlines() == [f"{f}/view.html" for f in folders]
   assert done.stderr.splitlines() == [

@@ -151,7 +151,3 @@ def finish(run, s):
                      prm_accuracy=s.recent_mean("prm/accuracy"))
   if hosts.is_first(): cli.report(summary, s.workdir)
   return summary
-
-
-if __name__ == "__main__":
-  cli.main(train)

@@ -6,7 +6,6 @@ The result is an HF directory, <workdir>/model, which `model.path` reads. The sa
 same workdir resumes the run.
 """
 from rlx import build
-from rlx import cli
 from rlx.io import hf
 from rlx.loops import session
 
@@ -33,7 +32,3 @@ def train(config, workdir):
     hf.save(s.workdir / "model", run.model, s.state.policy, run.tokenizer)
     print(f"{s.workdir / 'model'}  the model; set model.path to it")
     return s.finish()
-
-
-if __name__ == "__main__":
-  cli.main(train)

@@ -11,7 +11,6 @@ import jax
 import numpy as np
 
 from rlx import build
-from rlx import cli
 from rlx.evals import prm_metrics
 from rlx.io import curves
 from rlx.loops import collect
@@ -149,7 +148,3 @@ def curve_metrics(evaluation):
   f1 = evaluation["prm"]["held out"].get("f1/step", dict(mean=float("nan")))
   return {f"eval/best/{a}": evaluation[f"best@{k}/{a}"]["mean"] for a in ("min", "sum")} | {
       "eval/f1/step": f1["mean"]}
-
-
-if __name__ == "__main__":
-  cli.main(train)

@@ -15,14 +15,13 @@ Streams one tensor at a time; the model need not fit in RAM. Output is written a
 in DIR.part until it is complete.
 """
 import dataclasses
+import inspect
 import json
 import math
 import pathlib
 import shutil
-import sys
 from typing import Any, NamedTuple
 
-from absl import flags
 import numpy as np
 
 from rlx import cli
@@ -185,28 +184,17 @@ def _write_tokenizer(folder, source, padded):
   file.write_text(json.dumps(generation | changes, indent=2) + "\n")
 
 
-def main():
-  """Runs `convert` with the flags of the command line."""
-  flags.DEFINE_string("source", None, "Path of the model or run to convert.")
-  flags.DEFINE_string("to", None, "Output folder; new or empty.")
-  flags.DEFINE_string("format", "hf", "hf | rlx")
-  flags.DEFINE_string("dtype", None, " | ".join(DTYPES) + "; default: that of the source.")
-  flags.DEFINE_string("model", None, "policy | prm, for runs.")
-  flags.DEFINE_string("adapters", "merged", "merged | peft, for runs with adapters.")
-  flags.DEFINE_float("shard_gb", hf.SHARD_BYTES / 1e9, "Largest weights file in 10^9 bytes.")
-  flags.DEFINE_integer("pad_vocab_to_multiple_of", 1, "Pads the vocabulary with rows.")
-  names = ("source", "to", "format", "dtype", "model", "adapters", "shard_gb",
-           "pad_vocab_to_multiple_of")
-  try:
-    rest = flags.FLAGS(sys.argv)
-    if rest[1:]: raise ValueError(f"{rest[1]!r}: not a flag.")
-    given = {name: flags.FLAGS[name].value for name in names}
-    for name in ("source", "to"):
-      if given[name] is None: raise ValueError(f"--{name} is missing.")
-  except (flags.Error, ValueError) as e:
-    cli.refuse(e)
+def main(*words):
+  """Runs `convert` with the arguments key=value of the command line."""
+  options = inspect.signature(convert).parameters
+  given = dict(map(cli.pair, words))
+  for name in given:
+    if name not in options: raise ValueError(f"{name}: not an option; there are {list(options)}.")
+  for name in ("source", "to"):
+    if name not in given: raise ValueError(f"{name}=... is missing.")
+  for name, number in (("shard_gb", float), ("pad_vocab_to_multiple_of", int)):
+    try:
+      if name in given: given[name] = number(given[name])
+    except ValueError:
+      raise ValueError(f"{name}={given[name]!r}: a number.") from None
   cli.run(lambda: convert(**given), given["to"], again="the incomplete output was removed.")
-
-
-if __name__ == "__main__":
-  main()

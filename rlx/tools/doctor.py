@@ -12,7 +12,6 @@ import sys
 import numpy as np
 
 from rlx import build
-from rlx import cli
 from rlx.core import records
 from rlx.core import rng
 from rlx.io import chat
@@ -364,7 +363,3 @@ def memory_fits(need, limit, refusal):
 
 def main(config):
   if any(f.level == "error" for f in doctor(config)): sys.exit(1)
-
-
-if __name__ == "__main__":
-  cli.main(main, has_workdir=False)

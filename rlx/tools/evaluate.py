@@ -180,7 +180,3 @@ def show(metrics):
     shown = table.Table(*head, box=box.SIMPLE_HEAD)
     for row in rows: shown.add_row(*row)
     if rows: out.print(shown)
-
-
-if __name__ == "__main__":
-  cli.main(evaluate)

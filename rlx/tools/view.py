@@ -5,7 +5,6 @@
 Writes <workdir>/view.html for each folder given. The page needs neither network access nor
 JavaScript. It shows the content of the workdir's files, for finished and unfinished runs.
 """
-import argparse
 import functools
 import itertools
 import json
@@ -67,8 +66,8 @@ def page_content(workdir):
 
 
 def header(config, versions, done, summary):
-  """Returns [(name, value)]: config, model, steps, seed, commit, time and package versions."""
-  fields = {"config": versions.get("config"), "model": config["model"]["path"],
+  """Returns [(name, value)]: command, model, steps, seed, commit, time and package versions."""
+  fields = {"command": versions.get("command"), "model": config["model"]["path"],
             "steps": f"{done} of {config['steps']}", "seed": config["seed"],
             "commit": versions.get("commit")}
   if summary:
@@ -76,7 +75,7 @@ def header(config, versions, done, summary):
                       f"{_duration(summary['seconds']['to_first_step'])}")
   known = [(k, v) for k, v in fields.items() if v is not None]
   packages = [f"{k} {v}" for k, v in versions.items()
-              if k not in ("config", "commit", "device_bytes")]
+              if k not in ("command", "commit", "device_bytes")]
   return known + [("versions", ", ".join(packages))] * bool(packages)
 
 
@@ -266,18 +265,9 @@ def _duration(seconds):
   return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
-def _print_path(workdir):
-  print(view(workdir))
-
-
-def main():
-  """Writes the report of each workdir on the command line and prints its path."""
-  parser = argparse.ArgumentParser(
-      prog="rlx view", description=__doc__.splitlines()[0])
-  parser.add_argument("workdir", nargs="+", help="folder of a run")
-  for workdir in parser.parse_args().workdir:
-    cli.run(functools.partial(_print_path, workdir), workdir, again="nothing was written.")
-
-
-if __name__ == "__main__":
-  main()
+def main(*workdirs):
+  """Writes the report of each workdir and prints its path."""
+  if not workdirs: raise ValueError("rlx view WORKDIR ...: a run's folder is needed.")
+  for workdir in workdirs:
+    cli.run(lambda: print(view(workdir)), workdir,  # pylint: disable=cell-var-from-loop
+            again="nothing was written.")

@@ -134,17 +134,21 @@ def change_flag(rng, folder):
   return f"{added!r:.300}"
 
 
-def check_flags(folder):
+def check_config(config, workdir):
   """What a command line checks before it reads a model."""
-  def loop(config, workdir):
-    del workdir
-    keys.check(config)
-    config_validation.check(config, methods.resolved(config))
+  del workdir
+  keys.check(config)
+  config_validation.check(config, methods.resolved(config))
+
+
+def check_flags(folder):
+  """A command line whose command is `check_config`."""
   sys.argv = ["rlx", *json.loads((folder / "argv.json").read_text())]
   # Several hosts would wait for each other.
   if any(a.startswith("--hosts") and "," in a for a in sys.argv): return
   os.environ["JAX_COMPILATION_CACHE_DIR"] = str(folder)
-  cli.main(loop)
+  cli.COMMANDS["check"] = (f"{__name__}:check_config", "CONFIG", "")
+  cli.main("check")
 
 
 _LINES = [fuzz.line_of("metrics.jsonl"), fuzz.line_of("completions.jsonl")]
