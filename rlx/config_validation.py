@@ -303,7 +303,7 @@ def _example(c, methods):
 
 
 def cancelled(c, methods):
-  """A line for each reward term that its estimator undoes, see `resolve.declares`.
+  """A line for each reward term that its estimator undoes, see core/method.py.
 
   Only where the term is estimated by itself: in a sum it shifts the other terms.
   """

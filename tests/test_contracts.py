@@ -1,8 +1,10 @@
 """What every reward, estimator and loss keeps to, for each one found on disk."""
+import functools
 import importlib
 import inspect
 import pkgutil
 import re
+import typing
 
 import jax
 import jax.numpy as jnp
@@ -235,10 +237,18 @@ def _choices():
 
 @pytest.mark.parametrize("name, option", list(_choices()))
 def test_an_unknown_choice_is_refused(name, option):
-  stage, record = name.split(".")[0], _record(name.split(".")[0], 0.0)
-  spec = dict(OPTIONS.get(name, {}), name=name.partition(".")[2]) | {option: "x"}
-  fn = resolve.resolve(stage, spec)
-  with pytest.raises(ValueError, match=f"^{option}='x': "): jax.eval_shape(fn, record)
+  """Before anything is computed if a config names it, and by the function itself."""
+  stage, _, path = name.partition(".")
+  options = OPTIONS.get(name, {}) | {option: "x"}
+  if typing.get_origin(inspect.signature(resolve.lookup(stage, path)).parameters[
+      option].annotation) is typing.Literal:
+    with pytest.raises(ValueError, match=rf"^{stage}.{option}='x': one of \("):
+      resolve.resolve(stage, options | {"name": path})
+  read = resolve.resolve(stage, OPTIONS.get(name, {}) | {"name": path})
+  record = _record(stage, 0.0)
+  arrays = {field: getattr(record, field) for field in read.required}
+  with pytest.raises(ValueError, match=f"^{option}='x': one of "):
+    jax.eval_shape(functools.partial(resolve.lookup(stage, path), **options), **arrays)
 
 
 def test_methods_are_found():

@@ -125,7 +125,7 @@ def test_value_is_a_soft_expectation_of_the_outcome():
       assert np.sum(weight * reward_B[rows]) - 1e-12 <= soft <= reward_B[rows].max() + 1e-12
 
 
-@pytest.mark.parametrize("loo", process.LOO)
+@pytest.mark.parametrize("loo", ["code", "strict"])
 def test_advantages_of_a_group_cancel(loo):
   rewards_BT = implicit_rewards(draw(0), draw(1))
   close(jnp.sum(group.rloo(jnp.asarray(OUTCOME).reshape(P, G), VALID_PG), axis=1), 0)
@@ -148,7 +148,7 @@ def test_code_and_strict_agree_on_the_first_token():
   close(p[0] - p[1], masked.where_valid((rewards_BT - mean_B1) / (G - 1), MASK))
 
 
-@pytest.mark.parametrize("loo", process.LOO)
+@pytest.mark.parametrize("loo", ["code", "strict"])
 def test_no_signal_no_advantage(loo):
   constant_BT = jnp.where(MASK, 0.37, jnp.nan)
   close(process.rloo(constant_BT, MASK, VALID_PG, loo=loo), 0)

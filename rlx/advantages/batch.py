@@ -1,15 +1,16 @@
 """Advantages from the whole batch, or from a baseline rollout."""
 import jax.numpy as jnp
+from jax import Array
 
 from rlx.advantages import group
 from rlx.advantages import temporal
-from rlx.core import axes
 from rlx.core import masked
 from rlx.core import ranges
-from rlx.core import resolve
+from rlx.core.method import method
 
 
-def reinforce(rewards_PG, learn_PG, *, use_mean=False):
+@method
+def reinforce(rewards_PG: Array, learn_PG: Array, *, use_mean: bool = False) -> Array:
   """The reward itself, or against the mean of the batch.
 
     A_i = r_i            use_mean:  A_i = r_i - 1/N sum_j r_j
@@ -26,14 +27,12 @@ def reinforce(rewards_PG, learn_PG, *, use_mean=False):
   Returns:
     advantages_PG.
   """
-  axes.dims(rewards_PG=rewards_PG, learn_PG=learn_PG)
-  rewards_PG = masked.where_valid(rewards_PG, learn_PG)
-  if not use_mean: return rewards_PG
-  return masked.where_valid(rewards_PG - masked.mean(rewards_PG, learn_PG), learn_PG)
+  return rewards_PG - masked.mean(rewards_PG, learn_PG) if use_mean else rewards_PG
 
 
-@resolve.declares(centres=True)
-def group_mean_batch_std(rewards_PG, learn_PG, *, eps: ranges.POSITIVE = 1e-4):
+@method(centres=True)
+def group_mean_batch_std(rewards_PG: Array, learn_PG: Array, *,
+                         eps: ranges.Positive = 1e-4) -> Array:
   """Lite PPO: the mean of the group off, divided by the std of the batch.
 
     A_i = (r_i - mean of its group) / (std_{p,g} r + eps)
@@ -47,12 +46,13 @@ def group_mean_batch_std(rewards_PG, learn_PG, *, eps: ranges.POSITIVE = 1e-4):
   Returns:
     advantages_PG; a tied group gets exactly 0.
   """
-  axes.dims(rewards_PG=rewards_PG, learn_PG=learn_PG)
   std = masked.root(masked.var(rewards_PG, learn_PG))
   return group.mean_baseline(rewards_PG, learn_PG) / (std + eps)
 
 
-def reinforce_pp(rewards_BT, learn_BT, learn_B, *, gamma: ranges.SHARE = 1.0):
+@method
+def reinforce_pp(rewards_BT: Array, learn_BT: Array, learn_B: Array, *,
+                 gamma: ranges.Share = 1.0) -> Array:
   """REINFORCE++: rewards to go, whitened over all tokens of the batch.
 
     A = (G - mean G) / std G,    G_t = r_t + gamma G_{t+1}
@@ -68,13 +68,11 @@ def reinforce_pp(rewards_BT, learn_BT, learn_B, *, gamma: ranges.SHARE = 1.0):
   Returns:
     advantages_BT, 0 on padding.
   """
-  axes.dims(rewards_BT=rewards_BT, learn_BT=learn_BT, learn_B=learn_B)
-  return masked.whiten(
-      temporal.return_to_go(rewards_BT, learn_BT, gamma=gamma), learn_BT)
+  return masked.whiten(temporal.return_to_go(rewards_BT, learn_BT, gamma=gamma), learn_BT)
 
 
-@resolve.declares(centres=True)
-def reinforce_pp_baseline(rewards_PG, learn_PG, learn_BT):
+@method(centres=True)
+def reinforce_pp_baseline(rewards_PG: Array, learn_PG: Array, learn_BT: Array) -> Array:
   """REINFORCE++-baseline: the group mean off, then whitened over all tokens.
 
     A = (D - mean D) / std D,    D_{i,t} = r_i - mean of its group
@@ -86,13 +84,13 @@ def reinforce_pp_baseline(rewards_PG, learn_PG, learn_BT):
   Returns:
     advantages_BT, 0 on padding and where not valid.
   """
-  axes.dims(rewards_PG=rewards_PG, learn_PG=learn_PG, learn_BT=learn_BT)
   centred_B = group.mean_baseline(rewards_PG, learn_PG).reshape(-1)
   return masked.whiten(
       jnp.broadcast_to(centred_B[:, None], learn_BT.shape), learn_BT)
 
 
-def remax(rewards_PG, learn_PG, greedy_B):
+@method
+def remax(rewards_PG: Array, learn_PG: Array, greedy_B: Array) -> Array:
   """ReMax: against the reward of the prompt's greedy completion.
 
     A_i = r_i - r(greedy completion of the same prompt)
@@ -105,14 +103,13 @@ def remax(rewards_PG, learn_PG, greedy_B):
       where it is NaN gets 0.
     Otherwise, and Returns: as `reinforce`.
   """
-  axes.dims(rewards_PG=rewards_PG, learn_PG=learn_PG, greedy_B=greedy_B)
   greedy_PG = greedy_B.reshape(learn_PG.shape)
-  learn_PG = learn_PG & ~jnp.isnan(greedy_PG)
-  return masked.where_valid(rewards_PG, learn_PG) - masked.where_valid(greedy_PG, learn_PG)
+  return masked.where_valid(rewards_PG - greedy_PG, ~jnp.isnan(greedy_PG))
 
 
-def optimal_token_baseline(rewards_BT, learn_BT, learn_PG, old_logps_BT,
-                           old_sum_pi_squared_BT):
+@method
+def optimal_token_baseline(rewards_BT: Array, learn_BT: Array, learn_PG: Array, old_logps_BT: Array,
+                           old_sum_pi_squared_BT: Array) -> Array:
   """Per column, the baseline of least variance from the completions of a prompt.
 
     A_{i,t} = G_{i,t} - sum_j G_{j,t} W_{j,t} / sum_j W_{j,t}
@@ -134,13 +131,10 @@ def optimal_token_baseline(rewards_BT, learn_BT, learn_PG, old_logps_BT,
   Returns:
     advantages_BT, 0 on padding and where not valid.
   """
-  axes.dims(rewards_BT=rewards_BT, learn_BT=learn_BT, learn_PG=learn_PG,
-            old_logps_BT=old_logps_BT, old_sum_pi_squared_BT=old_sum_pi_squared_BT)
   counts_PG = learn_PG & (jnp.sum(learn_PG, axis=1, keepdims=True) > 1)
   learn_BT = learn_BT & counts_PG.reshape(-1)[:, None]
   returns_BT = temporal.return_to_go(rewards_BT, learn_BT)
-  score_BT = masked.where_valid(1 - 2 * jnp.exp(masked.where_valid(old_logps_BT, learn_BT))
-                                + masked.where_valid(old_sum_pi_squared_BT, learn_BT), learn_BT)
+  score_BT = masked.where_valid(1 - 2 * jnp.exp(old_logps_BT) + old_sum_pi_squared_BT, learn_BT)
   weight_BT = masked.where_valid(jnp.cumsum(score_BT, axis=1), learn_BT)
   by_group = lambda x_BT: x_BT.reshape(*learn_PG.shape, -1)
   total_P1T = jnp.sum(by_group(weight_BT), axis=1, keepdims=True)

@@ -7,12 +7,13 @@ Both are `estimate`, called once per term or once on the sum of placed terms.
 import flax.struct
 import jax
 import jax.numpy as jnp
+from jax import Array
 
-from rlx.core import axes
 from rlx.core import masked
 from rlx.core import ranges
 from rlx.core import records
 from rlx.core import resolve
+from rlx.core.method import method
 
 
 @flax.struct.dataclass
@@ -59,7 +60,8 @@ def estimate(rewards, scored, gamma, fn):
   return masked.where_valid(advantages, scored.learn_BT), metrics
 
 
-def spread(advantages_PG, learn_BT, *, gamma: ranges.SHARE = 1.0):
+@method
+def spread(advantages_PG: Array, learn_BT: Array, *, gamma: ranges.Share = 1.0) -> Array:
   """An advantage of the completion on each of its tokens.
 
     A_t = gamma^(L - 1 - t) A     L = tokens of the completion
@@ -67,7 +69,6 @@ def spread(advantages_PG, learn_BT, *, gamma: ranges.SHARE = 1.0):
   which is the discounted return-to-go of A placed on the last token. Tokens
   outside the mask do not count as time.
   """
-  axes.dims(advantages_PG=advantages_PG, learn_BT=learn_BT)
   advantages_BT = jnp.broadcast_to(
       advantages_PG.reshape(-1)[:, None], learn_BT.shape)
   if gamma != 1.0:
@@ -77,7 +78,8 @@ def spread(advantages_PG, learn_BT, *, gamma: ranges.SHARE = 1.0):
   return masked.where_valid(advantages_BT, learn_BT)
 
 
-def place(rewards, learn_BT):
+@method
+def place(rewards, learn_BT: Array) -> Array:
   """Rewards per token: [B] goes to the last valid token, [B, T] stays where it is.
 
   An empty completion has no token and gets nothing.
@@ -86,7 +88,7 @@ def place(rewards, learn_BT):
   return masked.where_valid(rewards[:, None], masked.last(learn_BT))
 
 
-def value_targets(advantages_BT, values_BT, learn_BT):
+@method
+def value_targets(advantages_BT: Array, values_BT: Array, learn_BT: Array) -> Array:
   """returns_BT = A + V, what the value model regresses on; A not whitened."""
-  axes.dims(advantages_BT=advantages_BT, values_BT=values_BT, learn_BT=learn_BT)
   return masked.where_valid(advantages_BT, learn_BT) + masked.where_valid(values_BT, learn_BT)

@@ -5,16 +5,17 @@ gets 0. A prompt with fewer than two valid completions gets 0, and so does,
 exactly, one whose completions tie.
 """
 import jax.numpy as jnp
+from jax import Array
 
 from rlx.core import axes
 from rlx.core import masked
 from rlx.core import prefixes
 from rlx.core import ranges
-from rlx.core import resolve
+from rlx.core.method import method
 
 
-@resolve.declares(centres=True)
-def rloo(rewards_PG, learn_PG):
+@method(centres=True)
+def rloo(rewards_PG: Array, learn_PG: Array) -> Array:
   """REINFORCE leave-one-out: each completion against the mean of the others.
 
     A_i = r_i - 1/(n-1) sum_{j != i} r_j     n = valid completions of a prompt
@@ -29,13 +30,12 @@ def rloo(rewards_PG, learn_PG):
   Returns:
     advantages_PG in reward units; sum to 0 over a prompt's valid completions.
   """
-  axes.dims(rewards_PG=rewards_PG, learn_PG=learn_PG)
   n_P1 = jnp.sum(learn_PG, axis=1, keepdims=True)
   return _against(rewards_PG, learn_PG) / jnp.maximum(n_P1 - 1, 1)
 
 
-@resolve.declares(centres=True)
-def mean_baseline(rewards_PG, learn_PG):
+@method(centres=True)
+def mean_baseline(rewards_PG: Array, learn_PG: Array) -> Array:
   """Dr. GRPO: each completion against the mean of its group, itself included.
 
     A_i = r_i - 1/n sum_j r_j
@@ -45,13 +45,12 @@ def mean_baseline(rewards_PG, learn_PG):
 
   Args, Returns: as `rloo`.
   """
-  axes.dims(rewards_PG=rewards_PG, learn_PG=learn_PG)
   n_P1 = jnp.sum(learn_PG, axis=1, keepdims=True)
   return _against(rewards_PG, learn_PG) / jnp.maximum(n_P1, 1)
 
 
-@resolve.declares(centres=True, scales=True)
-def grpo(rewards_PG, learn_PG, *, eps: ranges.POSITIVE = 1e-6):
+@method(centres=True, scales=True)
+def grpo(rewards_PG: Array, learn_PG: Array, *, eps: ranges.Positive = 1e-6) -> Array:
   """GRPO: the group's z-scores.
 
     A_i = (r_i - mean_j r_j) / (std_j r_j + eps)
@@ -62,12 +61,11 @@ def grpo(rewards_PG, learn_PG, *, eps: ranges.POSITIVE = 1e-6):
 
   Args, Returns: as `rloo`; eps in reward units.
   """
-  axes.dims(rewards_PG=rewards_PG, learn_PG=learn_PG)
   return mean_baseline(rewards_PG, learn_PG) / (_std(rewards_PG, learn_PG) + eps)
 
 
-@resolve.declares(centres=True)
-def opo(rewards_PG, learn_PG, lengths_PG):
+@method(centres=True)
+def opo(rewards_PG: Array, learn_PG: Array, lengths_PG: Array) -> Array:
   """OPO: the baseline of least variance, a length-weighted mean.
 
     A_i = r_i - sum_j L_j r_j / sum_j L_j
@@ -78,15 +76,14 @@ def opo(rewards_PG, learn_PG, lengths_PG):
   Args:
     lengths_PG: tokens of each completion; the rest as `rloo`.
   """
-  axes.dims(rewards_PG=rewards_PG, learn_PG=learn_PG, lengths_PG=lengths_PG)
   weight_PG = masked.where_valid(lengths_PG, learn_PG)
   total_P1 = jnp.sum(weight_PG, axis=1, keepdims=True)
   return (_against(rewards_PG, learn_PG, weight_PG)
           / jnp.maximum(total_P1, 1).astype(rewards_PG.dtype))
 
 
-@resolve.declares(centres=True)
-def gpg(rewards_PG, learn_PG):
+@method(centres=True)
+def gpg(rewards_PG: Array, learn_PG: Array) -> Array:
   """GPG: centred rewards, scaled up by the share of the batch that carries them.
 
     A_i = N / |{j : r_j != 0}| * (r_i - mean of its group)
@@ -97,14 +94,14 @@ def gpg(rewards_PG, learn_PG):
 
   Args, Returns: as `rloo`.
   """
-  axes.dims(rewards_PG=rewards_PG, learn_PG=learn_PG)
   count = jnp.sum(masked.where_valid(rewards_PG, learn_PG) != 0)
   scale = jnp.sum(learn_PG) / jnp.maximum(count, 1).astype(rewards_PG.dtype)
   return scale * mean_baseline(rewards_PG, learn_PG)
 
 
-@resolve.declares(centres=True)
-def best_minus_second(rewards_PG, learn_PG, *, eps: ranges.POSITIVE = 1e-6, use_std=True):
+@method(centres=True)
+def best_minus_second(rewards_PG: Array, learn_PG: Array, *, eps: ranges.Positive = 1e-6,
+                      use_std: bool = True) -> Array:
   """The gradient of the group's best reward: only the best completion learns.
 
     A_best = (r_best - r_second) / (std_j r_j + eps), 0 for the others
@@ -119,7 +116,6 @@ def best_minus_second(rewards_PG, learn_PG, *, eps: ranges.POSITIVE = 1e-6, use_
     use_std: False leaves the gap in reward units.
     Otherwise, and Returns: as `grpo`.
   """
-  axes.dims(rewards_PG=rewards_PG, learn_PG=learn_PG)
   low_PG = jnp.where(learn_PG, rewards_PG, -jnp.inf)
   best_P1 = jnp.max(low_PG, axis=1, keepdims=True)
   is_best_PG = learn_PG & (low_PG == best_P1)
@@ -132,8 +128,8 @@ def best_minus_second(rewards_PG, learn_PG, *, eps: ranges.POSITIVE = 1e-6, use_
   return masked.where_valid(gap_P1, is_best_PG & has_P1)
 
 
-@resolve.declares(centres=True)
-def pass_at_k_training(rewards_PG, learn_PG, *, k: ranges.COUNT = 4):
+@method(centres=True)
+def pass_at_k_training(rewards_PG: Array, learn_PG: Array, *, k: ranges.Count = 4) -> Array:
   """Pass@k Training: GRPO on the best of k, averaged over all k of the n completions.
 
     A = (1 - rho) / sigma                                   reward > 0
@@ -170,10 +166,10 @@ def pass_at_k_training(rewards_PG, learn_PG, *, k: ranges.COUNT = 4):
                             / jnp.where(sigma_P1 > 0, sigma_P1, 1), learn_PG & (sigma_P1 > 0))
 
 
-@resolve.declares(centres=True, scales=True)
-def variance_weighted(rewards_PG, scores_PG, learn_PG, *, low: ranges.NOT_NEGATIVE = 0.4,
-                      high: ranges.NOT_NEGATIVE = 3.0, k: ranges.ANY = 6.0,
-                      eps: ranges.POSITIVE = 1e-6):
+@method(centres=True, scales=True)
+def variance_weighted(rewards_PG: Array, scores_PG: Array, learn_PG: Array, *,
+                      low: ranges.NotNegative = 0.4, high: ranges.NotNegative = 3.0,
+                      k: ranges.Number = 6.0, eps: ranges.Positive = 1e-6) -> Array:
   """HERO: GRPO, with more weight on prompts whose completions score differently.
 
     A_i = w (r_i - mean_j r_j) / (std_j r_j + eps)
@@ -192,7 +188,6 @@ def variance_weighted(rewards_PG, scores_PG, learn_PG, *, low: ranges.NOT_NEGATI
     k: steepness, per unit of the scores.
     Otherwise, and Returns: as `grpo`.
   """
-  axes.dims(rewards_PG=rewards_PG, scores_PG=scores_PG, learn_PG=learn_PG)
   spread_P1 = _std(scores_PG, learn_PG)
   has_P1 = jnp.sum(learn_PG, axis=1, keepdims=True) > 1
   above_P1 = spread_P1 - masked.mean(spread_P1, has_P1)
@@ -200,8 +195,8 @@ def variance_weighted(rewards_PG, scores_PG, learn_PG, *, low: ranges.NOT_NEGATI
   return weight_P1 * grpo(rewards_PG, learn_PG, eps=eps)
 
 
-@resolve.declares(centres=True)
-def against_sampled(rewards_PG, learn_PG, demo_PG=None):
+@method(centres=True)
+def against_sampled(rewards_PG: Array, learn_PG: Array, demo_PG: Array | None = None) -> Array:
   """Each completion, demonstrations too, against the mean of those that were sampled.
 
     A_i = r_i - 1/n sum_{j sampled} r_j     n = valid sampled completions of a prompt
@@ -216,15 +211,14 @@ def against_sampled(rewards_PG, learn_PG, demo_PG=None):
   Returns: as `rloo`; 0 where nothing valid was sampled.
   """
   if demo_PG is None: return mean_baseline(rewards_PG, learn_PG)
-  axes.dims(rewards_PG=rewards_PG, learn_PG=learn_PG, demo_PG=demo_PG)
   n_P1 = jnp.sum(learn_PG & ~demo_PG, axis=1, keepdims=True)
   return _against(rewards_PG, learn_PG, ~demo_PG) / jnp.maximum(n_P1, 1)
 
 
-@resolve.declares(centres=True, scales=True)
-def ucas(rewards_PG, learn_PG, learn_BT, old_mean_logps_BT, old_logits_BT, *,
-         beta_pos: ranges.ANY = 0.25, beta_neg: ranges.ANY = 0.35, penalty: ranges.ANY = 0.05,
-         eps: ranges.POSITIVE = 1e-6):
+@method(centres=True, scales=True)
+def ucas(rewards_PG: Array, learn_PG: Array, learn_BT: Array, old_mean_logps_BT: Array,
+         old_logits_BT: Array, *, beta_pos: ranges.Number = 0.25, beta_neg: ranges.Number = 0.35,
+         penalty: ranges.Number = 0.05, eps: ranges.Positive = 1e-6) -> Array:
   """UCAS: GRPO, more for the unsure and right, less for the sure and wrong.
 
     A_t = A w - penalty z_t,   and not below 0 where A > 0
@@ -250,8 +244,6 @@ def ucas(rewards_PG, learn_PG, learn_BT, old_mean_logps_BT, old_logits_BT, *,
     advantages_BT, 0 outside the mask.
   """
   sizes = axes.dims(rewards_PG=rewards_PG, learn_PG=learn_PG)
-  axes.dims(learn_BT=learn_BT, old_mean_logps_BT=old_mean_logps_BT,
-            old_logits_BT=old_logits_BT)
   sure_B = -masked.total(old_mean_logps_BT, learn_BT, axis=1)
   sure_PG = grpo(sure_B.reshape(sizes["P"], sizes["G"]), learn_PG, eps=eps)
   advantages_PG = grpo(rewards_PG, learn_PG, eps=eps)
@@ -260,16 +252,16 @@ def ucas(rewards_PG, learn_PG, learn_BT, old_mean_logps_BT, old_logits_BT, *,
   low = jnp.min(old_logits_BT, where=learn_BT, initial=jnp.inf)
   high = jnp.max(old_logits_BT, where=learn_BT, initial=-jnp.inf)
   apart = high > low
-  z_BT = jnp.where(apart, (masked.where_valid(old_logits_BT, learn_BT) - jnp.where(apart, low, 0))
+  z_BT = jnp.where(apart, (old_logits_BT - jnp.where(apart, low, 0))
                    / (jnp.where(apart, high - low, 1) + 1e-6), 0.5)
   less_BT = shaped_B1 - penalty * z_BT
-  return masked.where_valid(jnp.where(shaped_B1 > 0, jnp.maximum(less_BT, 0), less_BT), learn_BT)
+  return jnp.where(shaped_B1 > 0, jnp.maximum(less_BT, 0), less_BT)
 
 
-@resolve.declares(centres=True, scales=True)
-def self_rewarded(rewards_PG, self_logps_B, learn_PG, *, c_ref: ranges.ANY,
-                  beta_v: ranges.POSITIVE = 0.1, tau: ranges.SHARE = 0.1,
-                  least_std: ranges.NOT_NEGATIVE = 0.1, eps: ranges.POSITIVE = 1e-6):
+@method(centres=True, scales=True)
+def self_rewarded(rewards_PG: Array, self_logps_B: Array, learn_PG: Array, *, c_ref: ranges.Number,
+                  beta_v: ranges.Positive = 0.1, tau: ranges.Share = 0.1,
+                  least_std: ranges.NotNegative = 0.1, eps: ranges.Positive = 1e-6) -> Array:
   """LaSeR: GRPO, mixed with GRPO on what the policy itself thinks of its completions.
 
     A = (1 - tau) A^v + tau A^s      where std_j s_j > least_std, else A^v
@@ -288,16 +280,15 @@ def self_rewarded(rewards_PG, self_logps_B, learn_PG, *, c_ref: ranges.ANY,
     least_std: prompts whose self-rewards differ less keep A^v.
     Otherwise, and Returns: as `grpo`.
   """
-  axes.dims(rewards_PG=rewards_PG, self_logps_B=self_logps_B, learn_PG=learn_PG)
-  self_PG = masked.where_valid(self_logps_B.reshape(learn_PG.shape), learn_PG)
-  self_PG = jnp.clip(beta_v * (self_PG - c_ref), 0, 1)
+  self_PG = jnp.clip(beta_v * (self_logps_B.reshape(learn_PG.shape) - c_ref), 0, 1)
   plain_PG = grpo(rewards_PG, learn_PG, eps=eps)
   mixed_PG = (1 - tau) * plain_PG + tau * grpo(self_PG, learn_PG, eps=eps)
   return jnp.where(_std(self_PG, learn_PG) > least_std, mixed_PG, plain_PG)
 
 
-@resolve.declares(centres=True, scales=True)
-def tempo(rewards_PG, tokens_BT, learn_BT, learn_PG, *, eps: ranges.POSITIVE = 1e-6):
+@method(centres=True, scales=True)
+def tempo(rewards_PG: Array, tokens_BT: Array, learn_BT: Array, learn_PG: Array, *,
+          eps: ranges.Positive = 1e-6) -> Array:
   """TEMPO: GRPO, and what each token changed in the value of the prefix.
 
     A_t = ((r_i - mean_j r_j) + V(y_{<=t}) - V(y_{<t})) / (std_j r_j + eps)
@@ -317,14 +308,12 @@ def tempo(rewards_PG, tokens_BT, learn_BT, learn_PG, *, eps: ranges.POSITIVE = 1
   Returns:
     advantages_BT, 0 on padding, where not valid and where rewards tie.
   """
-  axes.dims(rewards_PG=rewards_PG, tokens_BT=tokens_BT, learn_BT=learn_BT, learn_PG=learn_PG)
   # Centred before: a prompt whose rewards tie has no rounding error to scale up.
   centred_PG = mean_baseline(rewards_PG, learn_PG)
   values_BT = prefixes.values(tokens_BT, learn_BT, centred_PG, learn_PG)
   change_BT = values_BT - jnp.pad(values_BT[:, :-1], ((0, 0), (1, 0)))
   std_PG = jnp.broadcast_to(_std(rewards_PG, learn_PG) + eps, learn_PG.shape)
-  return masked.where_valid((centred_PG.reshape(-1, 1) + change_BT) / std_PG.reshape(-1, 1),
-                            learn_BT & learn_PG.reshape(-1, 1))
+  return (centred_PG.reshape(-1, 1) + change_BT) / std_PG.reshape(-1, 1)
 
 
 def _against(rewards_PG, learn_PG, weight_PG=None):

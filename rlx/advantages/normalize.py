@@ -1,9 +1,12 @@
 """Scaling of finished advantages: one visible step, never inside a sum of terms."""
-from rlx.core import axes
+from jax import Array
+
 from rlx.core import masked
+from rlx.core.method import method
 
 
-def whiten(advantages_BT, learn_BT):
+@method
+def whiten(advantages_BT: Array, learn_BT: Array) -> Array:
   """Mean 0 and variance 1 over all valid tokens of the batch.
 
     A <- (A - mean A) / sqrt(var A + 1e-8)     var unbiased
@@ -13,5 +16,4 @@ def whiten(advantages_BT, learn_BT):
 
   Token-weighted: long completions dominate mean and variance.
   """
-  axes.dims(advantages_BT=advantages_BT, learn_BT=learn_BT)
   return masked.whiten(advantages_BT, learn_BT)

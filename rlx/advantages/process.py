@@ -7,18 +7,20 @@ completion counts as much as a short one.
 Completions that are not valid are nobody's rival and get 0; so does, where a
 baseline is used, a prompt with fewer than two valid ones.
 """
+from typing import Literal
+
 import jax.numpy as jnp
+from jax import Array
 
 from rlx.advantages import temporal
-from rlx.core import axes
 from rlx.core import masked
 from rlx.core import ranges
-
-LOO = ("code", "strict")
-UNITS = ("token", "step")
+from rlx.core.method import method
 
 
-def rloo(rewards_BT, learn_BT, learn_PG, *, gamma: ranges.SHARE = 1.0, loo="code"):
+@method
+def rloo(rewards_BT: Array, learn_BT: Array, learn_PG: Array, *, gamma: ranges.Share = 1.0,
+         loo: Literal["code", "strict"] = "code") -> Array:
   """PRIME's leave-one-out advantage of process rewards.
 
     A_t = sum_{s >= t} gamma^(s-t) p_s,    m_j = mean of r over tokens of y_j
@@ -42,8 +44,6 @@ def rloo(rewards_BT, learn_BT, learn_PG, *, gamma: ranges.SHARE = 1.0, loo="code
   Returns:
     advantages_BT, 0 on padding and where not valid.
   """
-  axes.dims(rewards_BT=rewards_BT, learn_BT=learn_BT, learn_PG=learn_PG)
-  if loo not in LOO: raise ValueError(f"loo={loo!r}: one of {LOO}.")
   rewards_PGT, mean_PG, n_P1 = _groups(rewards_BT, learn_BT, learn_PG)
   rivals_P1 = jnp.maximum(n_P1 - 1, 1).astype(mean_PG.dtype)
   total_P1 = jnp.sum(mean_PG, axis=1, keepdims=True)
@@ -56,7 +56,9 @@ def rloo(rewards_BT, learn_BT, learn_PG, *, gamma: ranges.SHARE = 1.0, loo="code
   return _to_go(centred_PGT, learn_BT, learn_PG & (n_P1 > 1), gamma)
 
 
-def rloo_steps(rewards_BT, step_ends_BT, learn_BT, learn_PG, *, unit="token"):
+@method
+def rloo_steps(rewards_BT: Array, step_ends_BT: Array, learn_BT: Array, learn_PG: Array, *,
+               unit: Literal["token", "step"] = "token") -> Array:
   """PURE's leave-one-out advantage of step rewards: a step pays for its size.
 
     A_t = sum_{k >= step of t} (r_k - b_i n_k)    R_j = sum of r over y_j
@@ -81,10 +83,7 @@ def rloo_steps(rewards_BT, step_ends_BT, learn_BT, learn_PG, *, unit="token"):
   Raises:
     ValueError: unknown unit.
   """
-  axes.dims(rewards_BT=rewards_BT, step_ends_BT=step_ends_BT, learn_BT=learn_BT,
-            learn_PG=learn_PG)
-  if unit not in UNITS: raise ValueError(f"unit={unit!r}: one of {UNITS}.")
-  rewards_BT, ends_BT = masked.where_valid(rewards_BT, learn_BT), step_ends_BT & learn_BT
+  ends_BT = step_ends_BT & learn_BT
   counted_BT = learn_BT if unit == "token" else ends_BT
   reward_PG = jnp.sum(rewards_BT, axis=1).reshape(learn_PG.shape)
   size_PG = jnp.sum(counted_BT, axis=1).reshape(learn_PG.shape).astype(reward_PG.dtype)
@@ -100,8 +99,9 @@ def rloo_steps(rewards_BT, step_ends_BT, learn_BT, learn_PG, *, unit="token"):
   return _to_go(centred_BT, learn_BT, learn_PG & (n_P1 > 1), 1.0)
 
 
-def grpo(rewards_BT, learn_BT, learn_PG, *, gamma: ranges.SHARE = 1.0, eps: ranges.POSITIVE = 1e-6,
-         std_floor: ranges.NOT_NEGATIVE = 0.0):
+@method
+def grpo(rewards_BT: Array, learn_BT: Array, learn_PG: Array, *, gamma: ranges.Share = 1.0,
+         eps: ranges.Positive = 1e-6, std_floor: ranges.NotNegative = 0.0) -> Array:
   """GRPO with process rewards.
 
     A_t = sum_{s >= t} gamma^(s-t) (r_s - mean_j m_j) / (std_j m_j + eps)
@@ -114,7 +114,6 @@ def grpo(rewards_BT, learn_BT, learn_PG, *, gamma: ranges.SHARE = 1.0, eps: rang
     eps, std_floor: in units of the token rewards; std is at least std_floor.
     Otherwise, and Returns: as `rloo`.
   """
-  axes.dims(rewards_BT=rewards_BT, learn_BT=learn_BT, learn_PG=learn_PG)
   rewards_PGT, mean_PG, n_P1 = _groups(rewards_BT, learn_BT, learn_PG)
   mean_P1 = masked.mean(mean_PG, learn_PG, axis=1, keepdims=True)
   var_P1 = masked.var(mean_PG, learn_PG, axis=1, keepdims=True)
@@ -124,7 +123,9 @@ def grpo(rewards_BT, learn_BT, learn_PG, *, gamma: ranges.SHARE = 1.0, eps: rang
   return _to_go(scaled_PGT, learn_BT, learn_PG & (n_P1 > 1), gamma)
 
 
-def grpo_tokens(rewards_BT, learn_BT, learn_PG, *, eps: ranges.POSITIVE = 1e-6):
+@method
+def grpo_tokens(rewards_BT: Array, learn_BT: Array, learn_PG: Array, *,
+                eps: ranges.Positive = 1e-6) -> Array:
   """GRPO of token rewards, each against all tokens of the prompt's completions.
 
     A_t = (r_t - mean r) / (std r + eps),   over the tokens of all valid completions
@@ -136,7 +137,6 @@ def grpo_tokens(rewards_BT, learn_BT, learn_PG, *, eps: ranges.POSITIVE = 1e-6):
     eps: in units of the rewards.
     Otherwise, and Returns: as `rloo`.
   """
-  axes.dims(rewards_BT=rewards_BT, learn_BT=learn_BT, learn_PG=learn_PG)
   counts_PG = learn_PG & (jnp.sum(learn_PG, axis=1, keepdims=True) > 1)
   mask_PX = (learn_BT & counts_PG.reshape(-1)[:, None]).reshape(len(learn_PG), -1)
   rewards_PX = masked.where_valid(rewards_BT.reshape(mask_PX.shape), mask_PX)
@@ -148,7 +148,9 @@ def grpo_tokens(rewards_BT, learn_BT, learn_PG, *, eps: ranges.POSITIVE = 1e-6):
   return masked.where_valid((below_PX - mean_P1) / (std_P1 + eps), mask_PX).reshape(learn_BT.shape)
 
 
-def reinforce(rewards_BT, learn_BT, learn_PG, *, gamma: ranges.SHARE = 1.0):
+@method
+def reinforce(rewards_BT: Array, learn_BT: Array, learn_PG: Array, *,
+              gamma: ranges.Share = 1.0) -> Array:
   """Process rewards to go, no baseline.
 
     A_t = sum_{s >= t} gamma^(s-t) r_s
@@ -158,11 +160,12 @@ def reinforce(rewards_BT, learn_BT, learn_PG, *, gamma: ranges.SHARE = 1.0):
 
   Args, Returns: as `rloo`.
   """
-  axes.dims(rewards_BT=rewards_BT, learn_BT=learn_BT, learn_PG=learn_PG)
   return _to_go(rewards_BT, learn_BT, learn_PG, gamma)
 
 
-def steps(rewards_BT, step_ends_BT, learn_BT, learn_PG, *, gamma: ranges.SHARE = 0.0):
+@method
+def steps(rewards_BT: Array, step_ends_BT: Array, learn_BT: Array, learn_PG: Array, *,
+          gamma: ranges.Share = 0.0) -> Array:
   """Rewards of steps to go on every token of the step, no baseline.
 
     A_t = sum_{k >= step of t} gamma^(k - step of t) r_k
@@ -179,15 +182,13 @@ def steps(rewards_BT, step_ends_BT, learn_BT, learn_PG, *, gamma: ranges.SHARE =
     gamma: discount per step.
     Otherwise, and Returns: as `rloo`.
   """
-  axes.dims(rewards_BT=rewards_BT, step_ends_BT=step_ends_BT, learn_BT=learn_BT,
-            learn_PG=learn_PG)
   ends_BT = step_ends_BT & learn_BT
-  return masked.where_valid(masked.accumulate(masked.where_valid(rewards_BT, ends_BT),
-                                              jnp.where(ends_BT, gamma, 1.0), reverse=True),
-                            learn_BT)
+  return masked.accumulate(masked.where_valid(rewards_BT, ends_BT),
+                           jnp.where(ends_BT, gamma, 1.0), reverse=True)
 
 
-def value_baseline(rewards_BT, learn_BT, learn_PG):
+@method
+def value_baseline(rewards_BT: Array, learn_BT: Array, learn_PG: Array) -> Array:
   """The PRM as a value model: what it expected before the token is taken off.
 
     A_t = - v(y_<t) = - sum_{s < t} r_s
@@ -199,14 +200,11 @@ def value_baseline(rewards_BT, learn_BT, learn_PG):
 
   Args, Returns: as `rloo`.
   """
-  axes.dims(rewards_BT=rewards_BT, learn_BT=learn_BT, learn_PG=learn_PG)
-  rewards_BT = masked.where_valid(rewards_BT, learn_BT)
-  return masked.where_valid(rewards_BT - jnp.cumsum(rewards_BT, axis=1), learn_BT)
+  return rewards_BT - jnp.cumsum(rewards_BT, axis=1)
 
 
 def _groups(rewards_BT, learn_BT, learn_PG):
   """rewards_PGT and each completion's token mean, 0 where not valid; n per prompt."""
-  rewards_BT = masked.where_valid(rewards_BT, learn_BT)
   mean_PG = masked.mean(rewards_BT, learn_BT, axis=1).reshape(learn_PG.shape)
   return (rewards_BT.reshape(*learn_PG.shape, -1), mean_PG,
           jnp.sum(learn_PG, axis=1, keepdims=True))

@@ -1,14 +1,16 @@
 """Leaves groups out by the spread of their rewards; `rollouts/filter_groups.py` reads verdicts."""
 import jax.numpy as jnp
+from jax import Array
 
-from rlx.core import axes
 from rlx.core import masked
 from rlx.core import ranges
+from rlx.core.method import method
 
 
-def running_mean(rewards_PG, learn_PG, ema, step, *, fraction: ranges.NOT_NEGATIVE = 0.5,
-                 decay: ranges.BELOW_ONE = 0.99, start: ranges.WHOLE = 5,
-                 filter_from: ranges.WHOLE = 10):
+@method
+def running_mean(rewards_PG: Array, learn_PG: Array, ema: Array, step, *,
+                 fraction: ranges.NotNegative = 0.5, decay: ranges.BelowOne = 0.99,
+                 start: ranges.Whole = 5, filter_from: ranges.Whole = 10) -> Array:
   """Keeps groups whose rewards spread at least a fraction of the running mean spread.
 
     keep_p = std_g r[p, g] >= fraction ema        from iteration filter_from on
@@ -35,7 +37,6 @@ def running_mean(rewards_PG, learn_PG, ema, step, *, fraction: ranges.NOT_NEGATI
   Raises:
     ValueError: filter_from is before start.
   """
-  axes.dims(rewards_PG=rewards_PG, learn_PG=learn_PG)
   if filter_from < start:
     raise ValueError(f"filter_from={filter_from}: must be >= start={start}.")
   std_P = masked.root(masked.var(rewards_PG, learn_PG, axis=1))

@@ -4,13 +4,15 @@ Tokens outside the mask, at the end or inside (observations), are not time:
 they are skipped and what follows them is carried over without discount.
 """
 import jax.numpy as jnp
+from jax import Array
 
-from rlx.core import axes
 from rlx.core import masked
 from rlx.core import ranges
+from rlx.core.method import method
 
 
-def return_to_go(rewards_BT, learn_BT, *, gamma: ranges.SHARE = 1.0):
+@method
+def return_to_go(rewards_BT: Array, learn_BT: Array, *, gamma: ranges.Share = 1.0) -> Array:
   """Discounted rewards from each token on, no baseline.
 
     G_t = r_t + gamma G_{t+1}
@@ -25,13 +27,13 @@ def return_to_go(rewards_BT, learn_BT, *, gamma: ranges.SHARE = 1.0):
   Returns:
     advantages_BT, 0 on padding.
   """
-  axes.dims(rewards_BT=rewards_BT, learn_BT=learn_BT)
   decay_BT = _decay(gamma, learn_BT, rewards_BT.dtype)
-  return masked.where_valid(masked.accumulate(
-      masked.where_valid(rewards_BT, learn_BT), decay_BT, reverse=True), learn_BT)
+  return masked.accumulate(rewards_BT, decay_BT, reverse=True)
 
 
-def gae(rewards_BT, learn_BT, values_BT, *, gamma: ranges.SHARE = 1.0, lam: ranges.SHARE = 1.0):
+@method
+def gae(rewards_BT: Array, learn_BT: Array, values_BT: Array, *, gamma: ranges.Share = 1.0,
+        lam: ranges.Share = 1.0) -> Array:
   """Generalized advantage estimation.
 
     delta_t = r_t + gamma V_{t+1} - V_t      V after the last token = 0
@@ -49,15 +51,11 @@ def gae(rewards_BT, learn_BT, values_BT, *, gamma: ranges.SHARE = 1.0, lam: rang
     advantages_BT, 0 on padding. Targets of the value model: A + V
     (`combine.value_targets`).
   """
-  axes.dims(rewards_BT=rewards_BT, learn_BT=learn_BT, values_BT=values_BT)
-  values_BT = masked.where_valid(values_BT, learn_BT)
   # The value at this token or, outside the mask, at the next one inside.
   carried_BT = masked.accumulate(values_BT, ~learn_BT, reverse=True)
   next_BT = jnp.pad(carried_BT[:, 1:], ((0, 0), (0, 1)))
-  delta_BT = masked.where_valid(rewards_BT, learn_BT) + gamma * next_BT - values_BT
-  return masked.where_valid(masked.accumulate(
-      masked.where_valid(delta_BT, learn_BT),
-      _decay(gamma * lam, learn_BT, delta_BT.dtype), reverse=True), learn_BT)
+  delta_BT = masked.where_valid(rewards_BT + gamma * next_BT - values_BT, learn_BT)
+  return masked.accumulate(delta_BT, _decay(gamma * lam, learn_BT, delta_BT.dtype), reverse=True)
 
 
 def _decay(gamma, learn_BT, dtype):

@@ -1,6 +1,14 @@
-"""What the options of a config may be; the range of a method's option is its annotation."""
+"""The values that the options of a config may have.
+
+A method states them in the annotation of the option, which is a type for type checkers, too:
+
+  def grpo(rewards_PG: Array, learn_PG: Array, *, eps: ranges.Positive = 1e-6): ...
+  def gspo(..., ratio_max: Annotated[float, ranges.Range(1, 1e12)] = 1e3): ...
+"""
 import dataclasses
-from typing import Callable
+import types
+from collections.abc import Sequence
+from typing import Annotated, Any, Callable, Literal, Union, get_args, get_origin
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,6 +51,16 @@ BELOW_ONE = Range(0, 0.999999)
 WHOLE = Range(0, 2**31 - 1, is_whole=True)
 COUNT = Range(1, 2**31 - 1, is_whole=True)
 
+# The same as annotations.
+Number = Annotated[float, ANY]
+NotNegative = Annotated[float, NOT_NEGATIVE]
+Positive = Annotated[float, POSITIVE]
+Share = Annotated[float, SHARE]
+BelowOne = Annotated[float, BELOW_ONE]
+Whole = Annotated[int, WHOLE]
+Count = Annotated[int, COUNT]
+Numbers = Annotated[Sequence[Any], ANY.list]
+
 
 @dataclasses.dataclass(frozen=True)
 class Kind:
@@ -75,7 +93,21 @@ def check(key, value, allowed):
 
 
 def of_option(parameter):
-  """What an option (an inspect.Parameter) may be: its annotation, or what its default is
-  one of; None where neither says, which is for the function to check."""
-  if parameter.annotation is not parameter.empty: return parameter.annotation
-  return {bool: SWITCH, str: TEXT, int: ANY, float: ANY}.get(type(parameter.default))
+  """The Range or Kind of an option (an inspect.Parameter), from its annotation or else the type
+  of its default; None where neither states it, and the function has to check the value."""
+  if (allowed := _of_annotation(parameter.annotation)) is not None: return allowed
+  return _OF_TYPE.get(type(parameter.default))
+
+
+_OF_TYPE = {bool: SWITCH, str: TEXT, int: ANY, float: ANY}
+
+
+def _of_annotation(annotation):
+  if get_origin(annotation) is Annotated:
+    return next((x for x in annotation.__metadata__ if isinstance(x, Range | Kind)), None)
+  if get_origin(annotation) is Literal:
+    return Kind(f"one of {get_args(annotation)}", lambda x: x in get_args(annotation))
+  if get_origin(annotation) in (Union, types.UnionType):  # X | None
+    allowed = _of_annotation(get_args(annotation)[0])
+    return allowed.or_none if isinstance(allowed, Range) else None
+  return None

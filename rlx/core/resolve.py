@@ -19,8 +19,8 @@ def resolve(stage, spec, key=None):
     key: the config key, for messages; default the stage.
   Returns:
     fn(batch, **given); `fn.fields` are the fields that it reads, `fn.required` those without a
-    default, `fn.whole` the arguments that `given` may have (see `whole`), and `fn.module` the
-    module that defines it.
+    default, `fn.whole` the arguments that `given` may have (see core/method.py), and
+    `fn.module` the module that defines it.
   Raises:
     ValueError: no such module or function, or an unknown or missing option; the message
       names the key and what exists.
@@ -54,54 +54,6 @@ def _reader(fn, given=()):
   call.fields = tuple(p.name for p in params)
   call.required = tuple(p.name for p in params if p.default is p.empty)
   return call
-
-
-def unread(**predicates):
-  """Decorator: optional arguments that a method does not read with some options.
-
-    @resolve.unread(base_answer_logps_BM=lambda options: options["baseline"] == "none")
-  """
-  def mark(fn):
-    fn.unread = predicates
-    return fn
-  return mark
-
-
-def whole(**statistics):
-  """Decorator: arguments of a method that are computed over the whole minibatch.
-
-    @resolve.whole(near_BT=_near)
-    def loss(logps_BT, advantages_BT, mask_BT, near_BT=None, *, width=3.0):
-
-  A statistic is a function like the method: fields by position, and of the method's
-  options those it names. It returns one row for each row of the fields, constants:
-  update.py computes it before the minibatch is cut into microbatches, and each gets its
-  rows. Decisions (a mask, weights) are better than thresholds, which a token at the
-  threshold may pass in one program and not in another. An argument left at None is
-  for the method to compute from the rows given.
-  """
-  def mark(fn):
-    fn.whole = statistics
-    return fn
-  return mark
-
-
-def declares(**facts):
-  """Decorator: sets properties of a method as attributes of the function.
-
-    @resolve.declares(aggregation="seq-mean-token-mean")
-
-  centres: the estimator subtracts the mean of each group, so that a constant added to all
-    rewards of a group has no effect.
-  scales: it also divides by the spread of the group, so that a factor has no effect either.
-  cancelled: for a reward, ((attribute of the estimator, options, what is left), ...): an
-    estimator with this attribute cancels the reward that has these options.
-  aggregation: the learner.aggregation that the loss is defined for; others are refused.
-  """
-  def mark(fn):
-    vars(fn).update(facts)
-    return fn
-  return mark
 
 
 def measured(result):

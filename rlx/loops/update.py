@@ -301,7 +301,7 @@ def _weighted(batch, whole):
 
 
 def _statistics(method, batch):
-  """{argument: rows}: a method's statistics of the whole minibatch, see resolve.whole."""
+  """{argument: rows}: a method's statistics of the whole minibatch, see core/method.py."""
   return {name: fn(batch) for name, fn in method.whole.items()} if method else {}
 
 

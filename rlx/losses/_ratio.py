@@ -1,25 +1,20 @@
-"""What the policy losses share: inputs without padding, ratios, PPO's clip."""
+"""Importance ratios, and PPO's clip, of the policy losses."""
+from typing import Literal
+
 import jax
 import jax.numpy as jnp
+from jax import Array
 
-from rlx.core import axes
 from rlx.core import masked
 
-LEVELS = ("token", "sequence")
+Level = Literal["token", "sequence"]
+Clipped = tuple[Array, dict[str, Array]]  # loss_BT, {name: whose gradient is removed}
 MAX_LOG_RATIO = 20.0     # e^20: keeps exp finite, far outside any clip range
 MAX_LOG_SEQUENCE = 10.0  # of a ratio of many tokens, as in verl
 
 
-def where_valid(logps_BT, old_logps_BT, advantages_BT, learn_BT):
-  """Selects before anything is computed, so that padding has no gradient."""
-  axes.dims(logps_BT=logps_BT, old_logps_BT=old_logps_BT,
-            advantages_BT=advantages_BT, learn_BT=learn_BT)
-  return tuple(masked.where_valid(x, learn_BT) for x in (logps_BT, old_logps_BT, advantages_BT))
-
-
 def importance_ratio(logps_BT, old_logps_BT, level="token", learn_BT=None):
   """rho_t, or the ratio of the completion with the gradient of each token's own logp."""
-  if level not in LEVELS: raise ValueError(f"level={level!r}: one of {LEVELS}.")
   d_BT = logps_BT - old_logps_BT
   if level == "token":
     return jnp.exp(jnp.clip(d_BT, -MAX_LOG_RATIO, MAX_LOG_RATIO))
@@ -28,9 +23,8 @@ def importance_ratio(logps_BT, old_logps_BT, level="token", learn_BT=None):
   return jnp.exp(jnp.minimum(log_BT, MAX_LOG_SEQUENCE))
 
 
-def clipped(ratio_BT, advantages_BT, clip_low, clip_high, dual_clip=None,
-            ratio_cap=None):
-  """PPO's pessimistic loss with its two further bounds, see policy.ppo_clip.
+def clipped(ratio_BT, advantages_BT, clip_low, clip_high, dual_clip=None, ratio_cap=None):
+  """PPO's clipped loss with its two further bounds, see policy.ppo_clip.
 
   Returns:
     loss_BT, and whose gradient is removed: clip_low (A < 0, the ratio is low), clip_high

@@ -3,17 +3,22 @@
 The division happens once, after microbatches and devices are summed, so the
 gradient does not depend on how a batch is cut.
 """
+from typing import Literal, get_args
+
 import jax.numpy as jnp
+from jax import Array
 
-from rlx.core import axes
-from rlx.core import masked
 from rlx.core import records
+from rlx.core.method import method
 
-MODES = ("token-mean", "token-sum", "seq-mean-token-sum",
-         "seq-mean-token-mean", "seq-mean-token-sum-norm")
+Mode = Literal["token-mean", "token-sum", "seq-mean-token-sum", "seq-mean-token-mean",
+               "seq-mean-token-sum-norm"]
+MODES = get_args(Mode)
 
 
-def aggregate(loss_BT, learn_BT, *, mode, length=None):
+@method
+def aggregate(loss_BT: Array, learn_BT: Array, *, mode: Mode,
+              length: int | None = None) -> records.Weighted:
   """Reduces a loss per token.
 
     token-mean               sum_it l / number of tokens
@@ -37,9 +42,7 @@ def aggregate(loss_BT, learn_BT, *, mode, length=None):
   Returns:
     Weighted; its weight is 0 for token-sum, which divides by nothing.
   """
-  sizes = axes.dims(loss_BT=loss_BT, learn_BT=learn_BT)
-  if mode not in MODES: raise ValueError(f"mode={mode!r}: one of {MODES}.")
-  row_B = masked.total(loss_BT, learn_BT, axis=1)
+  row_B = jnp.sum(loss_BT, axis=1)
   tokens_B = jnp.sum(learn_BT, axis=1)
   rows = jnp.sum(tokens_B > 0).astype(loss_BT.dtype)
   if mode == "token-mean":
@@ -49,5 +52,5 @@ def aggregate(loss_BT, learn_BT, *, mode, length=None):
   if mode == "seq-mean-token-mean":
     row_B = row_B / jnp.maximum(tokens_B, 1)
   elif mode == "seq-mean-token-sum-norm":
-    row_B = row_B / (sizes["T"] if length is None else length)
+    row_B = row_B / (loss_BT.shape[1] if length is None else length)
   return records.Weighted(jnp.sum(row_B), rows)

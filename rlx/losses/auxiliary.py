@@ -4,13 +4,15 @@ A function returns Weighted over the rows given. The gradient goes through
 log-probs of what was not sampled to act, which `update.py` computes in the pass over the
 batch.
 """
-import jax.numpy as jnp
+from typing import Annotated
 
-from rlx.core import axes
+import jax.numpy as jnp
+from jax import Array
+
 from rlx.core import masked
 from rlx.core import ranges
 from rlx.core import records
-from rlx.core import resolve
+from rlx.core.method import method
 from rlx.losses import aggregate
 from rlx.losses import divergence
 from rlx.losses import reward_model
@@ -22,9 +24,10 @@ def _class_weights(outcome_B, learn_B, finish_B, *, balanced):
   return reward_model.class_weights(outcome_B, _counted(learn_B, finish_B))
 
 
-@resolve.whole(weight_B=_class_weights)
-def last_token(self_logps_B, outcome_B, learn_B, finish_B, weight_B=None, *, c_ref: ranges.ANY,
-               beta_v: ranges.POSITIVE = 0.1, balanced=True):
+@method(whole=dict(weight_B=_class_weights))
+def last_token(self_logps_B: Array, outcome_B: Array, learn_B: Array, finish_B: Array,
+               weight_B: Array | None = None, *, c_ref: ranges.Number,
+               beta_v: ranges.Positive = 0.1, balanced: bool = True) -> records.Weighted:
   """LaSeR: the self-reward read after the last token learns the verdict.
 
     l = w (beta_v (log pi(z_c | x, y) - c_ref) - v)^2
@@ -45,19 +48,16 @@ def last_token(self_logps_B, outcome_B, learn_B, finish_B, weight_B=None, *, c_r
   Returns:
     Weighted over the completions that count.
   """
-  axes.dims(self_logps_B=self_logps_B, outcome_B=outcome_B, learn_B=learn_B,
-            finish_B=finish_B)
   counts_B = _counted(learn_B, finish_B)
-  if weight_B is None:
-    weight_B = _class_weights(outcome_B, learn_B, finish_B, balanced=balanced)
-  error_B = (beta_v * (masked.where_valid(self_logps_B, counts_B) - c_ref)
-             - masked.where_valid(outcome_B, counts_B))
+  error_B = beta_v * (self_logps_B - c_ref) - outcome_B
   return records.Weighted(masked.total(weight_B * error_B**2, counts_B),
                           jnp.sum(counts_B).astype(error_B.dtype))
 
 
-def rehearsal(logps_BT, ref_logps_BT, rehearsal_BT, *, kind="forward",
-              alpha: ranges.Range(1e-6, 0.999999) = 0.2):
+@method
+def rehearsal(logps_BT: Array, ref_logps_BT: Array, rehearsal_BT: Array, *,
+              kind: divergence.Rehearsal = "forward",
+              alpha: Annotated[float, ranges.Range(1e-6, 0.999999)] = 0.2) -> records.Weighted:
   """DPH: the policy stays near its start where the start was always right.
 
     l_t = D_f(policy, start) at the tokens of stored completions, see divergence.rehearsal
@@ -76,11 +76,8 @@ def rehearsal(logps_BT, ref_logps_BT, rehearsal_BT, *, kind="forward",
   Raises:
     ValueError: an unknown kind.
   """
-  axes.dims(logps_BT=logps_BT, ref_logps_BT=ref_logps_BT,
-            rehearsal_BT=rehearsal_BT)
-  kept_BT = divergence.rehearsal(logps_BT, ref_logps_BT, rehearsal_BT,
-                                 kind=kind, alpha=alpha)
-  return aggregate.aggregate(kept_BT, rehearsal_BT, mode="token-mean")
+  loss_BT = divergence.rehearsal(logps_BT, ref_logps_BT, rehearsal_BT, kind=kind, alpha=alpha)
+  return aggregate.aggregate(loss_BT, rehearsal_BT, mode="token-mean")
 
 
 def _counted(learn_B, finish_B):

@@ -1,13 +1,14 @@
 """Metrics of a policy update: means kept as (total, weight)."""
 import jax.numpy as jnp
+from jax import Array
 
-from rlx.core import axes
 from rlx.core import masked
 from rlx.core import ranges
 from rlx.core import records
+from rlx.core.method import method
 
 
-def policy(scored):
+def policy(scored: records.Batch) -> dict[str, records.Weighted]:
   """{name: Weighted} of everything the batch has the arrays for.
 
     old_kl       mean of old_logps - logps, k1 of KL(old policy, policy), nats
@@ -31,15 +32,15 @@ def policy(scored):
   return out
 
 
-def token_mean(x_BT, learn_BT):
+@method
+def token_mean(x_BT: Array, learn_BT: Array) -> records.Weighted:
   """Mean over the tokens in the mask, as Weighted; a bool counts as 0 or 1."""
-  axes.dims(x_BT=x_BT, learn_BT=learn_BT)
   total = masked.total(x_BT, learn_BT)
   if not jnp.issubdtype(total.dtype, jnp.floating): total = total.astype(jnp.float32)
   return records.Weighted(total, jnp.sum(learn_BT).astype(total.dtype))
 
 
-def means(metrics, learn_BT):
+def means(metrics: dict[str, Array], learn_BT: Array) -> dict[str, records.Weighted]:
   """{name: Weighted} of the metrics that a method returns.
 
   [B, T] is a mean over the tokens in the mask, [B] over the rows that have one; a scalar
@@ -53,10 +54,9 @@ def means(metrics, learn_BT):
   return {name: mean(x) for name, x in metrics.items()}
 
 
-def value_clip_fraction(values_BT, old_values_BT, returns_BT, learn_BT, *,
-                        clip: ranges.POSITIVE.or_none):
+@method
+def value_clip_fraction(values_BT: Array, old_values_BT: Array, returns_BT: Array, learn_BT: Array,
+                        *, clip: ranges.Positive) -> records.Weighted:
   """Share of tokens where the clipped value has the larger error."""
-  axes.dims(values_BT=values_BT, old_values_BT=old_values_BT,
-            returns_BT=returns_BT, learn_BT=learn_BT)
   near_BT = jnp.clip(values_BT, old_values_BT - clip, old_values_BT + clip)
   return token_mean((near_BT - returns_BT)**2 > (values_BT - returns_BT)**2, learn_BT)

@@ -11,21 +11,24 @@ Arguments and results are those of policy.py, with in addition, per token,
 all of the distribution the token was drawn from, at its temperature; see
 `distribution_statistics` of models/logps.py.
 """
+from typing import Annotated
+
 import jax
 import jax.numpy as jnp
+from jax import Array
 
-from rlx.core import axes
-from rlx.core import masked
 from rlx.core import ranges
-from rlx.core import resolve
+from rlx.core.method import method
 from rlx.losses import _ratio
 from rlx.losses import divergence
 
 _TIE = 1e-5  # nats, within which a token is as likely as the most likely one
 
 
-def rover(logps_BT, old_logps_BT, mean_logps_BT, old_mean_logps_BT, advantages_BT, learn_BT, *,
-          rho: ranges.POSITIVE = 1.0, next_coef: ranges.ANY = 1.0):
+@method
+def rover(logps_BT: Array, old_logps_BT: Array, mean_logps_BT: Array, old_mean_logps_BT: Array,
+          advantages_BT: Array, learn_BT: Array, *, rho: ranges.Positive = 1.0,
+          next_coef: ranges.Number = 1.0) -> Array:
   """ROVER: the values of a uniform policy, held as log-ratios to the old policy.
 
     l_t = (Q_t - sg(A_t + next_coef V_{t+1}))^2
@@ -46,21 +49,19 @@ def rover(logps_BT, old_logps_BT, mean_logps_BT, old_mean_logps_BT, advantages_B
     rho: of Q.
     next_coef: of the next state's value; 0 regresses on the reward alone.
   """
-  logps_BT, old_logps_BT, advantages_BT = _ratio.where_valid(
-      logps_BT, old_logps_BT, advantages_BT, learn_BT)
-  axes.dims(learn_BT=learn_BT, mean_logps_BT=mean_logps_BT,
-            old_mean_logps_BT=old_mean_logps_BT)
-  v_BT = rho * masked.where_valid(mean_logps_BT - old_mean_logps_BT, learn_BT)
+  v_BT = rho * (mean_logps_BT - old_mean_logps_BT)
   after_BT = jnp.pad(v_BT[:, 1:], ((0, 0), (0, 1)))
   target_BT = jax.lax.stop_gradient(advantages_BT + next_coef * after_BT)
   q_BT = rho * (logps_BT - old_logps_BT)
-  return masked.where_valid((q_BT - target_BT)**2, learn_BT)
+  return (q_BT - target_BT)**2
 
 
-def simko(logps_BT, old_logps_BT, top_logps_BTK, entropy_BT, advantages_BT, learn_BT, *,
-          alpha: ranges.SHARE = 0.01, penalty: ranges.Range(1, 1e12) = 1.1,
-          quantile: ranges.SHARE = 0.8, clip_low: ranges.NOT_NEGATIVE = 0.2,
-          clip_high: ranges.NOT_NEGATIVE = 0.2):
+@method
+def simko(logps_BT: Array, old_logps_BT: Array, top_logps_BTK: Array, entropy_BT: Array,
+          advantages_BT: Array, learn_BT: Array, *, alpha: ranges.Share = 0.01,
+          penalty: Annotated[float, ranges.Range(1, 1e12)] = 1.1, quantile: ranges.Share = 0.8,
+          clip_low: ranges.NotNegative = 0.2,
+          clip_high: ranges.NotNegative = 0.2) -> _ratio.Clipped:
   """SimKO: what a right completion gains at a fork is shared with its likeliest tokens.
 
     l = max(-A' rho', -A' clip(rho', 1 - clip_low, 1 + clip_high))
@@ -83,10 +84,6 @@ def simko(logps_BT, old_logps_BT, top_logps_BTK, entropy_BT, advantages_BT, lear
     quantile: of the entropies of a completion.
     clip_low, clip_high: as `policy.ppo_clip`.
   """
-  logps_BT, old_logps_BT, advantages_BT = _ratio.where_valid(
-      logps_BT, old_logps_BT, advantages_BT, learn_BT)
-  axes.dims(learn_BT=learn_BT, entropy_BT=entropy_BT, top_logps_BTK=top_logps_BTK)
-  top_logps_BTK = masked.where_valid(top_logps_BTK, learn_BT[:, :, None])
   is_fork_BT = learn_BT & (entropy_BT > _quantile(entropy_BT, learn_BT, quantile, axis=1))
   mixed_BT = jnp.where(is_fork_BT & (advantages_BT > 0),
                        (1 - alpha) * logps_BT + alpha * jnp.mean(top_logps_BTK, axis=2),
@@ -108,10 +105,11 @@ def _rare(logps_BT, old_min_p_logps_BT, advantages_BT, learn_BT, *, fraction):
       logps_BT < _quantile(logps_BT, pushed_BT, fraction))
 
 
-@resolve.whole(guarded_BT=_rare)
-def lp_reg(logps_BT, old_logps_BT, old_min_p_logps_BT, advantages_BT, learn_BT, guarded_BT=None, *,
-           fraction: ranges.SHARE = 0.01, kl_coef: ranges.NOT_NEGATIVE = 1.0,
-           clip_low: ranges.NOT_NEGATIVE = 1.0, clip_high: ranges.NOT_NEGATIVE = 9.0):
+@method(whole=dict(guarded_BT=_rare))
+def lp_reg(logps_BT: Array, old_logps_BT: Array, old_min_p_logps_BT: Array, advantages_BT: Array,
+           learn_BT: Array, guarded_BT: Array | None = None, *, fraction: ranges.Share = 0.01,
+           kl_coef: ranges.NotNegative = 1.0, clip_low: ranges.NotNegative = 1.0,
+           clip_high: ranges.NotNegative = 9.0) -> _ratio.Clipped:
   """Lp-Reg: rare tokens of wrong completions are drawn to a distribution without noise.
 
     l = -A rho + coef k3(proxy, pi_theta)                       guarded
@@ -133,14 +131,8 @@ def lp_reg(logps_BT, old_logps_BT, old_min_p_logps_BT, advantages_BT, learn_BT, 
     kl_coef: coef, of k3.
     clip_low, clip_high: as `policy.ppo_clip`; the defaults let rho be 0 to 10.
   """
-  logps_BT, old_logps_BT, advantages_BT = _ratio.where_valid(
-      logps_BT, old_logps_BT, advantages_BT, learn_BT)
-  axes.dims(learn_BT=learn_BT, old_min_p_logps_BT=old_min_p_logps_BT)
-  proxy_BT = masked.where_valid(old_min_p_logps_BT, learn_BT)
-  if guarded_BT is None:
-    guarded_BT = _rare(logps_BT, proxy_BT, advantages_BT, learn_BT, fraction=fraction)
   ratio_BT = _ratio.importance_ratio(logps_BT, old_logps_BT)
-  pull_BT = divergence.estimate(logps_BT, proxy_BT, guarded_BT, kind="k3")
+  pull_BT = divergence.estimate(logps_BT, old_min_p_logps_BT, guarded_BT, kind="k3")
   loss_BT, removed = _ratio.clipped(ratio_BT, advantages_BT, clip_low, clip_high)
   return (jnp.where(guarded_BT, -advantages_BT * ratio_BT + kl_coef * pull_BT, loss_BT),
           {name: x_BT & ~guarded_BT for name, x_BT in removed.items()})

@@ -2,17 +2,25 @@
 
 Written once for both uses: a reward term (values only) or a loss (gradients).
 """
+from typing import Annotated, Literal, get_args
+
 import jax
 import jax.numpy as jnp
+from jax import Array
 
 from rlx.core import masked
 from rlx.core import ranges
+from rlx.core.method import method
 
-REHEARSALS = ("forward", "reverse", "js", "js_mixture", "alpha")
-KINDS = ("k1", "abs", "k2", "k3", "k1+", "abs+", "k2+", "k3+")
+Kind = Literal["k1", "abs", "k2", "k3", "k1+", "abs+", "k2+", "k3+"]
+KINDS = get_args(Kind)
+Rehearsal = Literal["forward", "reverse", "js", "js_mixture", "alpha"]
+REHEARSALS = get_args(Rehearsal)
 
 
-def estimate(logps_BT, prm_ref_logps_BT, learn_BT=None, *, kind="k3"):
+@method
+def estimate(logps_BT: Array, prm_ref_logps_BT: Array, learn_BT: Array | None = None, *,
+             kind: Kind = "k3") -> Array:
   """KL(policy, reference) per token, from tokens drawn from the policy.
 
     k1 = d    abs = |d|    k2 = d^2 / 2    k3 = exp(-d) + d - 1
@@ -35,10 +43,6 @@ def estimate(logps_BT, prm_ref_logps_BT, learn_BT=None, *, kind="k3"):
   Returns:
     kl_BT.
   """
-  if kind not in KINDS: raise ValueError(f"kind={kind!r}: one of {KINDS}.")
-  if learn_BT is not None:
-    logps_BT = masked.where_valid(logps_BT, learn_BT)
-    prm_ref_logps_BT = masked.where_valid(prm_ref_logps_BT, learn_BT)
   d_BT = logps_BT - prm_ref_logps_BT
   base = kind.rstrip("+")
   if base == "k1": kl_BT = d_BT
@@ -53,7 +57,8 @@ def estimate(logps_BT, prm_ref_logps_BT, learn_BT=None, *, kind="k3"):
   return jax.lax.stop_gradient(kl_BT) + (k2_BT - jax.lax.stop_gradient(k2_BT))
 
 
-def adaptive_coef(coef, kl, *, target, horizon, count):
+def adaptive_coef(coef: Array | float, kl: Array | float, *, target: float, horizon: int,
+                  count: Array | int) -> Array:
   """The KL coefficient after `count` completions at divergence `kl`.
 
     coef <- coef (1 + clip(kl / target - 1, -0.2, 0.2) count / horizon)
@@ -72,8 +77,10 @@ def adaptive_coef(coef, kl, *, target, horizon, count):
   return coef * (1 + error * count / horizon)
 
 
-def rehearsal(logps_BT, prm_ref_logps_BT, learn_BT, *, kind="forward",
-              alpha: ranges.Range(1e-6, 0.999999) = 0.2):
+@method
+def rehearsal(logps_BT: Array, prm_ref_logps_BT: Array, learn_BT: Array, *,
+              kind: Rehearsal = "forward",
+              alpha: Annotated[float, ranges.Range(1e-6, 0.999999)] = 0.2) -> Array:
   """D_f(policy, reference) per token, from tokens that the *reference* sampled.
 
     u = pi(y_t) / pi_ref(y_t)
@@ -98,10 +105,7 @@ def rehearsal(logps_BT, prm_ref_logps_BT, learn_BT, *, kind="forward",
     kind: one of REHEARSALS.
     alpha: of alpha.
   """
-  if kind not in REHEARSALS: raise ValueError(f"kind={kind!r}: one of {REHEARSALS}.")
-  d_BT = jnp.clip(masked.where_valid(logps_BT, learn_BT)
-                  - masked.where_valid(prm_ref_logps_BT, learn_BT),
-                  -20, 20)
+  d_BT = jnp.clip(logps_BT - prm_ref_logps_BT, -20, 20)
   u_BT = jnp.exp(d_BT)
   if kind == "forward": return u_BT - 1 - d_BT
   if kind == "reverse": return u_BT * d_BT - u_BT + 1

@@ -1,10 +1,12 @@
 """Entropy of the policy, as a bonus."""
-from rlx.core import axes
-from rlx.core import masked
+from jax import Array
+
 from rlx.core import ranges
+from rlx.core.method import method
 
 
-def bonus(entropy_BT, learn_BT, *, coef: ranges.ANY):
+@method
+def bonus(entropy_BT: Array, learn_BT: Array, *, coef: ranges.Number) -> Array:
   """A loss that rewards entropy.
 
     l_t = - coef H(pi(. | y_<t))
@@ -19,5 +21,4 @@ def bonus(entropy_BT, learn_BT, *, coef: ranges.ANY):
   Returns:
     loss_BT, 0 on padding.
   """
-  axes.dims(entropy_BT=entropy_BT, learn_BT=learn_BT)
-  return -coef * masked.where_valid(entropy_BT, learn_BT)
+  return -coef * entropy_BT

@@ -15,21 +15,23 @@ stable_reinforce) is an argument of the loss, see `resolve.whole`; left at None 
 computed from the rows given. Ratios of more than a token are in sequence.py.
 """
 import math
+from typing import Annotated
 
 import jax
 import jax.numpy as jnp
+from jax import Array
 
-from rlx.core import axes
 from rlx.core import masked
 from rlx.core import ranges
-from rlx.core import resolve
+from rlx.core.method import method
 from rlx.losses import _ratio
 
 
-def ppo_clip(logps_BT, old_logps_BT, advantages_BT, learn_BT, *,
-             clip_low: ranges.NOT_NEGATIVE = 0.2, clip_high: ranges.NOT_NEGATIVE = 0.2,
-             dual_clip: ranges.Range(1, 1e12).or_none = None,
-             ratio_cap: ranges.POSITIVE.or_none = None):
+@method
+def ppo_clip(logps_BT: Array, old_logps_BT: Array, advantages_BT: Array, learn_BT: Array, *,
+             clip_low: ranges.NotNegative = 0.2, clip_high: ranges.NotNegative = 0.2,
+             dual_clip: Annotated[float, ranges.Range(1, 1e12)] | None = None,
+             ratio_cap: ranges.Positive | None = None) -> _ratio.Clipped:
   """PPO's clipped surrogate.
 
     l = max(-A rho, -A clip(rho, 1 - clip_low, 1 + clip_high))
@@ -45,15 +47,14 @@ def ppo_clip(logps_BT, old_logps_BT, advantages_BT, learn_BT, *,
     dual_clip: c > 1, bounds the loss where A < 0; None is off.
     ratio_cap: caps rho in the unclipped term, > 1 + clip_high; None is off.
   """
-  logps_BT, old_logps_BT, advantages_BT = _ratio.where_valid(
-      logps_BT, old_logps_BT, advantages_BT, learn_BT)
   return _ratio.clipped(_ratio.importance_ratio(logps_BT, old_logps_BT), advantages_BT, clip_low,
                         clip_high, dual_clip, ratio_cap)
 
 
-def cispo(logps_BT, old_logps_BT, advantages_BT, learn_BT, *,
-          clip_low: ranges.NOT_NEGATIVE.or_none = None, clip_high: ranges.NOT_NEGATIVE = 0.28,
-          level="token"):
+@method
+def cispo(logps_BT: Array, old_logps_BT: Array, advantages_BT: Array, learn_BT: Array, *,
+          clip_low: ranges.NotNegative | None = None, clip_high: ranges.NotNegative = 0.28,
+          level: _ratio.Level = "token") -> Array:
   """CISPO: REINFORCE with a clipped weight; every token keeps its gradient.
 
     l = -sg(clip(rho, 1 - clip_low, 1 + clip_high)) A log pi_theta(y_t)
@@ -65,16 +66,15 @@ def cispo(logps_BT, old_logps_BT, advantages_BT, learn_BT, *,
     clip_low: None leaves the ratio free to fall.
     level: token, or sequence for the ratio of `gspo`.
   """
-  logps_BT, old_logps_BT, advantages_BT = _ratio.where_valid(
-      logps_BT, old_logps_BT, advantages_BT, learn_BT)
   low = None if clip_low is None else 1 - clip_low
   ratio_BT = _ratio.importance_ratio(logps_BT, old_logps_BT, level, learn_BT)
   weight_BT = jnp.clip(ratio_BT, low, 1 + clip_high)
   return -jax.lax.stop_gradient(weight_BT) * advantages_BT * logps_BT
 
 
-def rl_plus(logps_BT, old_logps_BT, advantages_BT, learn_BT, demo_B=None, *,
-            focal_exponent: ranges.NOT_NEGATIVE = 0.5):
+@method
+def rl_plus(logps_BT: Array, old_logps_BT: Array, advantages_BT: Array, learn_BT: Array,
+            demo_B: Array | None = None, *, focal_exponent: ranges.NotNegative = 0.5) -> Array:
   """RL-PLUS: samples without a clip, demonstrations by a ratio to a mixture.
 
     sampled         l = -A rho
@@ -93,8 +93,6 @@ def rl_plus(logps_BT, old_logps_BT, advantages_BT, learn_BT, demo_B=None, *,
     demo_B: bool, rows that are demonstrations; None: there are none.
     focal_exponent: gamma; 0 is off.
   """
-  logps_BT, old_logps_BT, advantages_BT = _ratio.where_valid(
-      logps_BT, old_logps_BT, advantages_BT, learn_BT)
   loss_BT = -advantages_BT * _ratio.importance_ratio(logps_BT, old_logps_BT)
   if demo_B is None: return loss_BT
   probs_BT, old_BT = jnp.exp(logps_BT), jnp.exp(old_logps_BT)
@@ -103,9 +101,10 @@ def rl_plus(logps_BT, old_logps_BT, advantages_BT, learn_BT, demo_B=None, *,
   return jnp.where(demo_B[:, None] & learn_BT, -advantages_BT * rare_BT * ratio_BT, loss_BT)
 
 
-@resolve.declares(aggregation="seq-mean-token-mean")
-def sapo(logps_BT, old_logps_BT, advantages_BT, learn_BT, *, tau_pos: ranges.POSITIVE = 1.0,
-         tau_neg: ranges.POSITIVE = 1.05, level="token"):
+@method(aggregation="seq-mean-token-mean")
+def sapo(logps_BT: Array, old_logps_BT: Array, advantages_BT: Array, learn_BT: Array, *,
+         tau_pos: ranges.Positive = 1.0, tau_neg: ranges.Positive = 1.05,
+         level: _ratio.Level = "token") -> Array:
   """SAPO: a smooth gate in place of the clip.
 
     l = -A 4/tau sigmoid(tau (rho - 1)),    tau = tau_pos if A > 0 else tau_neg
@@ -120,14 +119,13 @@ def sapo(logps_BT, old_logps_BT, advantages_BT, learn_BT, *, tau_pos: ranges.POS
     tau_pos, tau_neg: steepness; larger forgets off-policy tokens sooner.
     level: token, or sequence for the ratio of `gspo`.
   """
-  logps_BT, old_logps_BT, advantages_BT = _ratio.where_valid(
-      logps_BT, old_logps_BT, advantages_BT, learn_BT)
   ratio_BT = _ratio.importance_ratio(logps_BT, old_logps_BT, level, learn_BT)
   tau_BT = jnp.where(advantages_BT > 0, jnp.asarray(tau_pos, ratio_BT.dtype), tau_neg)
   return -advantages_BT * 4 / tau_BT * jax.nn.sigmoid(tau_BT * (ratio_BT - 1))
 
 
-def reinforce(logps_BT, advantages_BT, learn_BT):
+@method
+def reinforce(logps_BT: Array, advantages_BT: Array, learn_BT: Array) -> Array:
   """The policy gradient itself; also the loss of GPG.
 
     l = -A log pi_theta(y_t)
@@ -135,8 +133,7 @@ def reinforce(logps_BT, advantages_BT, learn_BT):
   Source: Williams 1992; GPG, Chu et al. 2025, arXiv:2504.02546. Differs from
   the papers: nothing known.
   """
-  axes.dims(logps_BT=logps_BT, advantages_BT=advantages_BT, learn_BT=learn_BT)
-  return -masked.where_valid(advantages_BT, learn_BT) * masked.where_valid(logps_BT, learn_BT)
+  return -advantages_BT * logps_BT
 
 
 def _costly(logps_BT, advantages_BT, learn_BT, *, fraction):
@@ -145,9 +142,10 @@ def _costly(logps_BT, advantages_BT, learn_BT, *, fraction):
                   _count(learn_BT, fraction, logps_BT.dtype))
 
 
-@resolve.whole(held_BT=_costly)
-def kl_cov(logps_BT, old_logps_BT, advantages_BT, learn_BT, held_BT=None, *,
-           fraction: ranges.SHARE = 2e-4, kl_coef: ranges.NOT_NEGATIVE = 1.0):
+@method(whole=dict(held_BT=_costly))
+def kl_cov(logps_BT: Array, old_logps_BT: Array, advantages_BT: Array, learn_BT: Array,
+           held_BT: Array | None = None, *, fraction: ranges.Share = 2e-4,
+           kl_coef: ranges.NotNegative = 1.0) -> Array:
   """KL-Cov: holds back the tokens whose update costs most entropy.
 
     l = -A rho + coef |log rho|  on the k tokens of largest covariance
@@ -164,13 +162,9 @@ def kl_cov(logps_BT, old_logps_BT, advantages_BT, learn_BT, held_BT=None, *,
     fraction: share of the valid tokens; 0 is off.
     kl_coef: coef, of the penalty.
   """
-  logps_BT, old_logps_BT, advantages_BT = _ratio.where_valid(
-      logps_BT, old_logps_BT, advantages_BT, learn_BT)
   d_BT = logps_BT - old_logps_BT
   loss_BT = -advantages_BT * jnp.exp(d_BT)
   if not fraction: return loss_BT
-  if held_BT is None:
-    held_BT = _costly(logps_BT, advantages_BT, learn_BT, fraction=fraction)
   return loss_BT + masked.where_valid(kl_coef * masked.absolute(d_BT), held_BT)
 
 
@@ -186,10 +180,12 @@ def _costly_unclipped(logps_BT, old_logps_BT, advantages_BT, learn_BT, *, clip_l
   return _largest(cov_BT, candidate_BT, _count(learn_BT, fraction, logps_BT.dtype))
 
 
-@resolve.whole(held_BT=_costly_unclipped)
-def clip_cov(logps_BT, old_logps_BT, advantages_BT, learn_BT, held_BT=None, *,
-             clip_low: ranges.NOT_NEGATIVE = 0.2, clip_high: ranges.NOT_NEGATIVE = 0.2,
-             fraction: ranges.SHARE = 2e-4, cov_low: ranges.ANY = 1.0, cov_high: ranges.ANY = 5.0):
+@method(whole=dict(held_BT=_costly_unclipped))
+def clip_cov(logps_BT: Array, old_logps_BT: Array, advantages_BT: Array, learn_BT: Array,
+             held_BT: Array | None = None, *, clip_low: ranges.NotNegative = 0.2,
+             clip_high: ranges.NotNegative = 0.2, fraction: ranges.Share = 2e-4,
+             cov_low: ranges.Number = 1.0,
+             cov_high: ranges.Number = 5.0) -> _ratio.Clipped:
   """Clip-Cov: PPO's clip, and no gradient for some tokens of high covariance.
 
     l = 0 on up to max(1, floor(fraction n)) tokens with cov_low < cov_t < cov_high
@@ -206,12 +202,6 @@ def clip_cov(logps_BT, old_logps_BT, advantages_BT, learn_BT, held_BT=None, *,
     fraction: largest share of the valid tokens that loses its gradient.
     cov_low, cov_high: which covariances are candidates.
   """
-  logps_BT, old_logps_BT, advantages_BT = _ratio.where_valid(
-      logps_BT, old_logps_BT, advantages_BT, learn_BT)
-  if held_BT is None:
-    held_BT = _costly_unclipped(
-        logps_BT, old_logps_BT, advantages_BT, learn_BT, clip_low=clip_low,
-        clip_high=clip_high, fraction=fraction, cov_low=cov_low, cov_high=cov_high)
   loss_BT, removed = _ratio.clipped(jnp.exp(logps_BT - old_logps_BT), advantages_BT, clip_low,
                                     clip_high)
   removed = {name: x_BT & ~held_BT for name, x_BT in removed.items()}
@@ -219,8 +209,10 @@ def clip_cov(logps_BT, old_logps_BT, advantages_BT, learn_BT, held_BT=None, *,
       clip_cov=held_BT & (advantages_BT != 0))
 
 
-def dppo_tv(logps_BT, old_logps_BT, advantages_BT, learn_BT, *, low: ranges.NOT_NEGATIVE = 0.15,
-            high: ranges.NOT_NEGATIVE = 0.15, ratio_cap: ranges.POSITIVE = 20.0):
+@method
+def dppo_tv(logps_BT: Array, old_logps_BT: Array, advantages_BT: Array, learn_BT: Array, *,
+            low: ranges.NotNegative = 0.15, high: ranges.NotNegative = 0.15,
+            ratio_cap: ranges.Positive = 20.0) -> _ratio.Clipped:
   """DPPO: no gradient where the token's probability has moved far enough.
 
     l = -A sg(min(rho, ratio_cap)) log pi_theta(y_t) if near else 0
@@ -233,16 +225,16 @@ def dppo_tv(logps_BT, old_logps_BT, advantages_BT, learn_BT, *, low: ranges.NOT_
     low, high: largest change of a probability.
     ratio_cap: of the weight.
   """
-  logps_BT, old_logps_BT, advantages_BT = _ratio.where_valid(
-      logps_BT, old_logps_BT, advantages_BT, learn_BT)
   moved_BT = jnp.exp(logps_BT) - jnp.exp(old_logps_BT)
   near_BT = jnp.where(advantages_BT > 0, moved_BT <= high, moved_BT >= -low)
   return _where_near(_capped(logps_BT, old_logps_BT, advantages_BT, ratio_cap), near_BT,
                      advantages_BT)
 
 
-def dppo_kl(logps_BT, old_logps_BT, advantages_BT, learn_BT, *, low: ranges.NOT_NEGATIVE = 0.05,
-            high: ranges.NOT_NEGATIVE = 0.05, ratio_cap: ranges.POSITIVE = 20.0):
+@method
+def dppo_kl(logps_BT: Array, old_logps_BT: Array, advantages_BT: Array, learn_BT: Array, *,
+            low: ranges.NotNegative = 0.05, high: ranges.NotNegative = 0.05,
+            ratio_cap: ranges.Positive = 20.0) -> _ratio.Clipped:
   """DPPO with the divergence of "this token or another".
 
     l = -A sg(min(rho, ratio_cap)) log pi_theta(y_t) if near else 0
@@ -256,8 +248,6 @@ def dppo_kl(logps_BT, old_logps_BT, advantages_BT, learn_BT, *, low: ranges.NOT_
     low, high: nats.
     ratio_cap: of the weight.
   """
-  logps_BT, old_logps_BT, advantages_BT = _ratio.where_valid(
-      logps_BT, old_logps_BT, advantages_BT, learn_BT)
   p_BT, old_p_BT = jnp.exp(logps_BT), jnp.exp(old_logps_BT)
   kl_BT = (old_p_BT * (old_logps_BT - logps_BT)
            + (1 - old_p_BT) * jnp.log((1 - old_p_BT + 1e-8) / (1 - p_BT + 1e-8)))
@@ -267,8 +257,9 @@ def dppo_kl(logps_BT, old_logps_BT, advantages_BT, learn_BT, *, low: ranges.NOT_
                      advantages_BT)
 
 
-def dro(logps_BT, old_logps_BT, advantages_BT, learn_BT, *,
-        ratio_penalty: ranges.NOT_NEGATIVE = 0.5):
+@method
+def dro(logps_BT: Array, old_logps_BT: Array, advantages_BT: Array, learn_BT: Array, *,
+        ratio_penalty: ranges.NotNegative = 0.5) -> Array:
   """DRO of tokens: the policy gradient with a quadratic pull to the old policy.
 
     l = -(A log pi_theta(y_t) - beta/2 (log rho)^2)
@@ -280,15 +271,15 @@ def dro(logps_BT, old_logps_BT, advantages_BT, learn_BT, *,
   Args:
     ratio_penalty: beta, strength of the pull, > 0.
   """
-  logps_BT, old_logps_BT, advantages_BT = _ratio.where_valid(
-      logps_BT, old_logps_BT, advantages_BT, learn_BT)
   d_BT = jnp.clip(logps_BT - old_logps_BT, -_ratio.MAX_LOG_RATIO, _ratio.MAX_LOG_RATIO)
   return -(advantages_BT * logps_BT - ratio_penalty / 2 * d_BT**2)
 
 
-def minirl(logps_BT, old_logps_BT, sampler_logps_BT, advantages_BT, learn_BT, *,
-           clip_low: ranges.NOT_NEGATIVE = 0.2, clip_high: ranges.NOT_NEGATIVE = 0.27,
-           weight_cap: ranges.POSITIVE = 5.0):
+@method
+def minirl(logps_BT: Array, old_logps_BT: Array, sampler_logps_BT: Array, advantages_BT: Array,
+           learn_BT: Array, *, clip_low: ranges.NotNegative = 0.2,
+           clip_high: ranges.NotNegative = 0.27,
+           weight_cap: ranges.Positive = 5.0) -> _ratio.Clipped:
   """MiniRL: REINFORCE, weighted for what the sampler drew, where PPO would not clip.
 
     l = -M sg(min(pi_theta / mu, weight_cap)) A log pi_theta(y_t)
@@ -306,9 +297,6 @@ def minirl(logps_BT, old_logps_BT, sampler_logps_BT, advantages_BT, learn_BT, *,
     clip_low, clip_high: of pi_theta / pi_old.
     weight_cap: of pi_theta / mu.
   """
-  sampler_logps_BT = masked.where_valid(sampler_logps_BT, learn_BT)
-  logps_BT, old_logps_BT, advantages_BT = _ratio.where_valid(
-      logps_BT, old_logps_BT, advantages_BT, learn_BT)
   ratio_BT = _ratio.importance_ratio(logps_BT, old_logps_BT)
   near_BT = jnp.where(advantages_BT > 0, ratio_BT <= 1 + clip_high, ratio_BT >= 1 - clip_low)
   return _where_near(_capped(logps_BT, sampler_logps_BT, advantages_BT, weight_cap), near_BT,
@@ -320,10 +308,12 @@ def _near_mean(advantages_BT, learn_BT, *, width):
   return jnp.abs(advantages_BT - masked.mean(advantages_BT, learn_BT)) <= width
 
 
-@resolve.whole(near_BT=_near_mean)
-def stable_reinforce(logps_BT, old_logps_BT, advantages_BT, learn_BT, near_BT=None, *,
-                     clip_low: ranges.NOT_NEGATIVE = 0.2, clip_high: ranges.NOT_NEGATIVE = 0.2,
-                     ratio_max: ranges.Range(1, 1e12) = 1e3, width: ranges.POSITIVE = 3.0):
+@method(whole=dict(near_BT=_near_mean))
+def stable_reinforce(logps_BT: Array, old_logps_BT: Array, advantages_BT: Array, learn_BT: Array,
+                     near_BT: Array | None = None, *, clip_low: ranges.NotNegative = 0.2,
+                     clip_high: ranges.NotNegative = 0.2,
+                     ratio_max: Annotated[float, ranges.Range(1, 1e12)] = 1e3,
+                     width: ranges.Positive = 3.0) -> _ratio.Clipped:
   """StableReinforce: PPO's clip with a guard on the ratio and one on the advantages.
 
     l = max(-A' rho', -A' clip(rho', 1 - clip_low, 1 + clip_high))
@@ -343,11 +333,8 @@ def stable_reinforce(logps_BT, old_logps_BT, advantages_BT, learn_BT, near_BT=No
     ratio_max: > 1.
     width: in units of the advantages.
   """
-  logps_BT, old_logps_BT, advantages_BT = _ratio.where_valid(
-      logps_BT, old_logps_BT, advantages_BT, learn_BT)
   limit = math.log(ratio_max)
   d_BT = logps_BT - old_logps_BT
-  if near_BT is None: near_BT = _near_mean(advantages_BT, learn_BT, width=width)
   kept_BT = masked.where_valid(advantages_BT, near_BT)
   loss_BT, removed = _ratio.clipped(jnp.exp(jnp.clip(d_BT, -limit, limit)), kept_BT,
                                     clip_low, clip_high)

@@ -11,19 +11,21 @@ normalised by length.
 
 Free Process Rewards without Process Labels, Yuan et al. 2024, arXiv:2412.01981.
 """
+from typing import Literal
+
 import jax
 import jax.numpy as jnp
+from jax import Array
 
-from rlx.core import axes
 from rlx.core import masked
 from rlx.core import ranges
 from rlx.core import records
-from rlx.core import resolve
-
-WEIGHTINGS = ("none", "bon_acc", "bon_rm")
+from rlx.core.method import method
 
 
-def ce(prm_logps_BT, prm_ref_logps_BT, learn_BT, outcome_B, learn_B, prm_beta):
+@method
+def ce(prm_logps_BT: Array, prm_ref_logps_BT: Array, learn_BT: Array, outcome_B: Array,
+       learn_B: Array, prm_beta: Array | float) -> records.Weighted:
   """Cross-entropy of the outcome. PRIME's default.
 
     l_i = softplus(z_i) - outcome_i z_i,  mean over rows
@@ -40,13 +42,13 @@ def ce(prm_logps_BT, prm_ref_logps_BT, learn_BT, outcome_B, learn_B, prm_beta):
     learn_B: bool.
     prm_beta: scale of the log-ratio.
   """
-  axes.dims(prm_logps_BT=prm_logps_BT, prm_ref_logps_BT=prm_ref_logps_BT,
-            learn_BT=learn_BT, outcome_B=outcome_B, learn_B=learn_B)
-  z_B = prm_beta * _log_ratio(prm_logps_BT, prm_ref_logps_BT, learn_BT, learn_B)
-  return _weighted(jax.nn.softplus(z_B) - masked.where_valid(outcome_B, learn_B) * z_B, learn_B)
+  z_B = prm_beta * _log_ratio(prm_logps_BT, prm_ref_logps_BT)
+  return _weighted(jax.nn.softplus(z_B) - outcome_B * z_B, learn_B)
 
 
-def dpo(prm_logps_BT, prm_ref_logps_BT, learn_BT, outcome_PG, learn_PG, prm_beta):
+@method
+def dpo(prm_logps_BT: Array, prm_ref_logps_BT: Array, learn_BT: Array, outcome_PG: Array,
+        learn_PG: Array, prm_beta: Array | float) -> records.Weighted:
   """DPO on every pair of a better and a worse completion of a prompt.
 
     l = softplus(-(z_w - z_l)),  mean over pairs
@@ -57,13 +59,15 @@ def dpo(prm_logps_BT, prm_ref_logps_BT, learn_BT, outcome_PG, learn_PG, prm_beta
 
   Args: outcome_PG, learn_PG by group; otherwise as `ce`.
   """
-  z_PG = prm_beta * _by_group(prm_logps_BT, prm_ref_logps_BT, learn_BT, outcome_PG, learn_PG)
+  z_PG = prm_beta * _log_ratio(prm_logps_BT, prm_ref_logps_BT).reshape(learn_PG.shape)
   is_pair_PGG = _pairs(outcome_PG, learn_PG)
   margin_PGG = z_PG[:, :, None] - z_PG[:, None, :]
   return _weighted(jax.nn.softplus(-margin_PGG), is_pair_PGG)
 
 
-def nca(prm_logps_BT, prm_ref_logps_BT, learn_BT, outcome_PG, learn_PG, prm_beta):
+@method
+def nca(prm_logps_BT: Array, prm_ref_logps_BT: Array, learn_BT: Array, outcome_PG: Array,
+        learn_PG: Array, prm_beta: Array | float) -> records.Weighted:
   """NCA on every pair: the better completion's reward must also be positive.
 
     l = softplus(-z_w) + 1/2 softplus(z_w) + 1/2 softplus(z_l),  mean over pairs
@@ -73,7 +77,7 @@ def nca(prm_logps_BT, prm_ref_logps_BT, learn_BT, outcome_PG, learn_PG, prm_beta
 
   Args: as `dpo`.
   """
-  z_PG = prm_beta * _by_group(prm_logps_BT, prm_ref_logps_BT, learn_BT, outcome_PG, learn_PG)
+  z_PG = prm_beta * _log_ratio(prm_logps_BT, prm_ref_logps_BT).reshape(learn_PG.shape)
   up_PG, down_PG = jax.nn.softplus(-z_PG), jax.nn.softplus(z_PG)
   pair_PGG = (up_PG + down_PG / 2)[:, :, None] + down_PG[:, None, :] / 2
   return _weighted(pair_PGG, _pairs(outcome_PG, learn_PG))
@@ -85,10 +89,11 @@ def _mismatched(kl_ratio_B):
       masked.mean(kl_ratio_B, ~jnp.isnan(kl_ratio_B)), 0)))
 
 
-@resolve.whole(baseline_B=_mismatched)
-def kto(prm_logps_BT, prm_ref_logps_BT, learn_BT, outcome_B, learn_B, kl_ratio_B, prm_beta,
-        baseline_B=None, *, weight_correct: ranges.NOT_NEGATIVE = 1.0,
-        weight_wrong: ranges.NOT_NEGATIVE = 1.0):
+@method(unmasked=("kl_ratio_B",), whole=dict(baseline_B=_mismatched))
+def kto(prm_logps_BT: Array, prm_ref_logps_BT: Array, learn_BT: Array, outcome_B: Array,
+        learn_B: Array, kl_ratio_B: Array, prm_beta: Array | float, baseline_B: Array | None = None,
+        *, weight_correct: ranges.NotNegative = 1.0,
+        weight_wrong: ranges.NotNegative = 1.0) -> records.Weighted:
   """KTO, unpaired.
 
     l_i = weight_correct (1 - sigmoid(beta (d_i - K)))   if outcome_i > 1/2
@@ -105,19 +110,17 @@ def kto(prm_logps_BT, prm_ref_logps_BT, learn_BT, outcome_B, learn_B, kl_ratio_B
     weight_correct, weight_wrong: for unbalanced data.
     Otherwise as `ce`.
   """
-  axes.dims(prm_logps_BT=prm_logps_BT, prm_ref_logps_BT=prm_ref_logps_BT, learn_BT=learn_BT,
-            outcome_B=outcome_B, learn_B=learn_B, kl_ratio_B=kl_ratio_B)
-  d_B = _log_ratio(prm_logps_BT, prm_ref_logps_BT, learn_BT, learn_B)
-  if baseline_B is None: baseline_B = _mismatched(kl_ratio_B)
+  d_B = _log_ratio(prm_logps_BT, prm_ref_logps_BT)
   is_correct_B = outcome_B > 0.5
   sign_B = jnp.where(is_correct_B, jnp.ones_like(d_B), -1)
   weight_B = jnp.where(is_correct_B, jnp.asarray(weight_correct, d_B.dtype), weight_wrong)
   return _weighted(weight_B * jax.nn.sigmoid(-prm_beta * sign_B * (d_B - baseline_B)), learn_B)
 
 
+@method
 def _even(prm_logps_BT, prm_ref_logps_BT, learn_BT, outcome_PG, learn_PG, prm_beta):
   """[B, 2]: the loss of each completion in `kto_even`, and d (sum of all losses) / d d_i."""
-  d_PG = _by_group(prm_logps_BT, prm_ref_logps_BT, learn_BT, outcome_PG, learn_PG)
+  d_PG = _log_ratio(prm_logps_BT, prm_ref_logps_BT).reshape(learn_PG.shape)
   better_PG, worse_PG = _better_worse(outcome_PG, learn_PG, d_PG.dtype)
   n = jnp.maximum(jnp.sum(better_PG), 1)
 
@@ -131,9 +134,10 @@ def _even(prm_logps_BT, prm_ref_logps_BT, learn_BT, outcome_PG, learn_PG, prm_be
   return jnp.stack([loss_PG.reshape(-1), slope_PG.reshape(-1)], axis=1)
 
 
-@resolve.whole(even_B2=_even)
-def kto_even(prm_logps_BT, prm_ref_logps_BT, learn_BT, outcome_PG, learn_PG, prm_beta,
-             even_B2=None):
+@method(whole=dict(even_B2=_even))
+def kto_even(prm_logps_BT: Array, prm_ref_logps_BT: Array, learn_BT: Array, outcome_PG: Array,
+             learn_PG: Array, prm_beta: Array | float,
+             even_B2: Array | None = None) -> records.Weighted:
   """KTO on pairs, with each side's mean log-ratio as the other's baseline.
 
     l_w = 1 - sigmoid(beta (d_w - K_l)),   l_l = 1 - sigmoid(beta (K_w - d_l))
@@ -149,17 +153,17 @@ def kto_even(prm_logps_BT, prm_ref_logps_BT, learn_BT, outcome_PG, learn_PG, prm
       baselines carry d_i into the losses of other microbatches.
     Otherwise as `dpo`.
   """
-  if even_B2 is None:
-    even_B2 = _even(prm_logps_BT, prm_ref_logps_BT, learn_BT, outcome_PG, learn_PG, prm_beta)
-  d_B = _by_group(prm_logps_BT, prm_ref_logps_BT, learn_BT, outcome_PG, learn_PG).reshape(-1)
+  d_B = _log_ratio(prm_logps_BT, prm_ref_logps_BT)
   better_PG, worse_PG = _better_worse(outcome_PG, learn_PG, d_B.dtype)
   loss_B, slope_B = even_B2[:, 0], even_B2[:, 1]
   return records.Weighted(jnp.sum(loss_B + slope_B * (d_B - jax.lax.stop_gradient(d_B))),
                           jnp.sum(better_PG + worse_PG))
 
 
-def detached_dpo(prm_logps_BT, prm_ref_logps_BT, learn_BT, outcome_PG, learn_PG,
-                 prm_old_logps_BT, prm_beta, *, weighting="none"):
+@method
+def detached_dpo(prm_logps_BT: Array, prm_ref_logps_BT: Array, learn_BT: Array, outcome_PG: Array,
+                 learn_PG: Array, prm_old_logps_BT: Array, prm_beta: Array | float, *,
+                 weighting: Literal["none", "bon_acc", "bon_rm"] = "none") -> records.Weighted:
   """DPO of each row against the mean of its opponents in an earlier pass.
 
     l_i = softplus(-s_i (z_i - mean_{j in O_i} z_j^old))
@@ -181,11 +185,9 @@ def detached_dpo(prm_logps_BT, prm_ref_logps_BT, learn_BT, outcome_PG, learn_PG,
     weighting: none, bon_acc or bon_rm.
     Otherwise as `dpo`.
   """
-  if weighting not in WEIGHTINGS:
-    raise ValueError(f"weighting={weighting!r}: one of {WEIGHTINGS}.")
-  z_PG = prm_beta * _by_group(prm_logps_BT, prm_ref_logps_BT, learn_BT, outcome_PG, learn_PG)
-  old_PG = jax.lax.stop_gradient(prm_beta * _by_group(
-      prm_old_logps_BT, prm_ref_logps_BT, learn_BT, outcome_PG, learn_PG))
+  z_PG = prm_beta * _log_ratio(prm_logps_BT, prm_ref_logps_BT).reshape(learn_PG.shape)
+  old_PG = jax.lax.stop_gradient(
+      prm_beta * _log_ratio(prm_old_logps_BT, prm_ref_logps_BT)).reshape(learn_PG.shape)
   mine_PGG, theirs_PGG = outcome_PG[:, :, None], outcome_PG[:, None, :]
   is_positive_PG = outcome_PG > 0
   rival_PGG = learn_PG[:, None, :] & jnp.where(
@@ -208,18 +210,9 @@ def detached_dpo(prm_logps_BT, prm_ref_logps_BT, learn_BT, outcome_PG, learn_PG,
       jnp.zeros((), z_PG.dtype))
 
 
-def _log_ratio(prm_logps_BT, prm_ref_logps_BT, learn_BT, learn_B):
-  """d_i, 0 for rows that are not valid; gradients go to the PRM only."""
-  prm_ref_logps_BT = jax.lax.stop_gradient(prm_ref_logps_BT)
-  return jnp.sum(masked.where_valid(prm_logps_BT, learn_BT)
-                 - masked.where_valid(prm_ref_logps_BT, learn_BT), axis=1)
-
-
-def _by_group(prm_logps_BT, prm_ref_logps_BT, learn_BT, outcome_PG, learn_PG):
-  axes.dims(prm_logps_BT=prm_logps_BT, prm_ref_logps_BT=prm_ref_logps_BT,
-            learn_BT=learn_BT, outcome_PG=outcome_PG, learn_PG=learn_PG)
-  return _log_ratio(prm_logps_BT, prm_ref_logps_BT, learn_BT,
-                    learn_PG.reshape(-1)).reshape(learn_PG.shape)
+def _log_ratio(prm_logps_BT, prm_ref_logps_BT):
+  """d_i; gradients go to the PRM only."""
+  return jnp.sum(prm_logps_BT - jax.lax.stop_gradient(prm_ref_logps_BT), axis=1)
 
 
 def _pairs(outcome_PG, learn_PG):

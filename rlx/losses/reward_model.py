@@ -8,19 +8,23 @@ gradient. All losses return Weighted, a mean over what is valid.
 
 Training language models to follow instructions, Ouyang et al. 2022, arXiv:2203.02155.
 """
+from typing import Annotated, Literal
+
 import jax
 import jax.numpy as jnp
+from jax import Array
 
 from rlx.core import axes
 from rlx.core import masked
 from rlx.core import ranges
 from rlx.core import records
+from rlx.core.method import method
 
-DISCOUNTS = ("all", "right")
 
-
-def bradley_terry(chosen_N, rejected_N, valid_N, margin_N=None, *,
-                  smoothing: ranges.Range(0, 0.499999) = 0.0):
+@method
+def bradley_terry(chosen_N: Array, rejected_N: Array, valid_N: Array, margin_N: Array | None = None,
+                  *,
+                  smoothing: Annotated[float, ranges.Range(0, 0.499999)] = 0.0) -> records.Weighted:
   """Bradley-Terry, with a margin and smoothed labels if wanted.
 
     l = (1 - smoothing) softplus(-(D - m)) + smoothing softplus(D - m)
@@ -46,7 +50,9 @@ def bradley_terry(chosen_N, rejected_N, valid_N, margin_N=None, *,
                + smoothing * jax.nn.softplus(gap_N), valid_N)
 
 
-def scaled_bradley_terry(chosen_N, rejected_N, strength_N, valid_N):
+@method
+def scaled_bradley_terry(chosen_N: Array, rejected_N: Array, strength_N: Array,
+                         valid_N: Array) -> records.Weighted:
   """Bradley-Terry, each pair as often as its preference is strong.
 
     l = m softplus(-D)
@@ -57,13 +63,14 @@ def scaled_bradley_terry(chosen_N, rejected_N, strength_N, valid_N):
   Args:
     strength_N: m, there 1, 2 or 3. Otherwise, and Returns: as `bradley_terry`.
   """
-  axes.dims(chosen_N=chosen_N, strength_N=strength_N)
   gap_N = _gap(chosen_N, rejected_N, valid_N)
   return _mean(masked.where_valid(strength_N, valid_N) * jax.nn.softplus(-gap_N), valid_N)
 
 
-def focal(chosen_N, rejected_N, valid_N, *, focal_exponent: ranges.NOT_NEGATIVE = 2.0,
-          discount="all"):
+@method
+def focal(chosen_N: Array, rejected_N: Array, valid_N: Array, *,
+          focal_exponent: ranges.NotNegative = 2.0,
+          discount: Literal["all", "right"] = "all") -> records.Weighted:
   """Bradley-Terry with less weight on pairs that are already right.
 
     all:    l = (1 - P)^gamma softplus(-D)                      P = sigmoid(D)
@@ -80,15 +87,15 @@ def focal(chosen_N, rejected_N, valid_N, *, focal_exponent: ranges.NOT_NEGATIVE 
   Raises:
     ValueError: unknown discount.
   """
-  if discount not in DISCOUNTS:
-    raise ValueError(f"discount={discount!r}: one of {DISCOUNTS}.")
   gap_N = _gap(chosen_N, rejected_N, valid_N)
   log_weight_N = -jax.nn.softplus(gap_N)  # log(1 - P): a power of 0 has no slope.
   if discount == "right": log_weight_N = jnp.minimum(log_weight_N + jnp.log(2.0), 0)
   return _mean(jnp.exp(focal_exponent * log_weight_N) * jax.nn.softplus(-gap_N), valid_N)
 
 
-def hinge(chosen_N, rejected_N, valid_N, *, margin: ranges.ANY = 1.0):
+@method
+def hinge(chosen_N: Array, rejected_N: Array, valid_N: Array, *,
+          margin: ranges.Number = 1.0) -> records.Weighted:
   """Pairs that are right by less than a margin.
 
     l = max(0, margin - D)
@@ -102,7 +109,9 @@ def hinge(chosen_N, rejected_N, valid_N, *, margin: ranges.ANY = 1.0):
   return _mean(jax.nn.relu(margin - _gap(chosen_N, rejected_N, valid_N)), valid_N)
 
 
-def bce(scores_N, labels_N, valid_N, *, balanced=False):
+@method
+def bce(scores_N: Array, labels_N: Array, valid_N: Array, *,
+        balanced: bool = False) -> records.Weighted:
   """Cross-entropy of a label, the score being its log-odds.
 
     l = w (softplus(s) - y s)
@@ -123,14 +132,15 @@ def bce(scores_N, labels_N, valid_N, *, balanced=False):
   Returns:
     Weighted over rows.
   """
-  axes.dims(scores_N=scores_N, labels_N=labels_N, valid_N=valid_N)
   scores_N, labels_N = masked.where_valid(scores_N, valid_N), masked.where_valid(labels_N, valid_N)
   loss_N = jax.nn.softplus(scores_N) - labels_N * scores_N
   if balanced: loss_N = class_weights(labels_N, valid_N) * loss_N
   return _mean(loss_N, valid_N)
 
 
-def mse(scores_N, labels_N, valid_N, *, balanced=False):
+@method
+def mse(scores_N: Array, labels_N: Array, valid_N: Array, *,
+        balanced: bool = False) -> records.Weighted:
   """Regression of a rating or a value.
 
     l = w (s - y)^2,   w as in `bce`
@@ -141,25 +151,26 @@ def mse(scores_N, labels_N, valid_N, *, balanced=False):
 
   Args, Returns: as `bce`; labels_N may be anything if not balanced.
   """
-  axes.dims(scores_N=scores_N, labels_N=labels_N, valid_N=valid_N)
   scores_N, labels_N = masked.where_valid(scores_N, valid_N), masked.where_valid(labels_N, valid_N)
   loss_N = (scores_N - labels_N)**2
   if balanced: loss_N = class_weights(labels_N, valid_N) * loss_N
   return _mean(loss_N, valid_N)
 
 
-def class_weights(labels_N, valid_N):
+@method
+def class_weights(labels_N: Array, valid_N: Array) -> Array:
   """weight_N of rows whose two classes count alike, as in `bce`: n / (2 n_class).
 
   labels_N may be anything where valid_N is False.
   """
-  axes.dims(labels_N=labels_N, valid_N=valid_N)
   is_high_N = labels_N > 0.5
   high, low = (jnp.sum(part_N & valid_N) for part_N in (is_high_N, ~is_high_N))
   return (high + low) / (2 * jnp.maximum(jnp.where(is_high_N, high, low), 1))
 
 
-def gauss_nll(means_N, log_vars_N, labels_N, valid_N):
+@method
+def gauss_nll(means_N: Array, log_vars_N: Array, labels_N: Array,
+              valid_N: Array) -> records.Weighted:
   """A head that says how sure it is: Gaussian negative log-likelihood.
 
     l = 1/2 (s + (y - mu)^2 exp(-s)),   s = log variance
@@ -172,13 +183,13 @@ def gauss_nll(means_N, log_vars_N, labels_N, valid_N):
     means_N, log_vars_N: differentiable.
     labels_N: targets in units of the mean. Otherwise, and Returns: as `bce`.
   """
-  axes.dims(means_N=means_N, log_vars_N=log_vars_N, labels_N=labels_N, valid_N=valid_N)
-  log_vars_N = masked.where_valid(log_vars_N, valid_N)
   error_N = masked.where_valid(labels_N, valid_N) - masked.where_valid(means_N, valid_N)
   return _mean((log_vars_N + error_N**2 * jnp.exp(-log_vars_N)) / 2, valid_N)
 
 
-def yes_no(yes_N, no_N, labels_N, valid_N, *, balanced=False):
+@method
+def yes_no(yes_N: Array, no_N: Array, labels_N: Array, valid_N: Array, *,
+           balanced: bool = False) -> Array:
   """A language model's answer to "is this right?" as a verifier.
 
     l = w (softplus(s) - y s),   s = logit(Yes) - logit(No),   w as in `bce`
@@ -192,11 +203,11 @@ def yes_no(yes_N, no_N, labels_N, valid_N, *, balanced=False):
     yes_N, no_N: logits (or logps) of the two tokens, differentiable.
     Otherwise, and Returns: as `bce`.
   """
-  axes.dims(yes_N=yes_N, no_N=no_N)
   return bce(yes_N - no_N, labels_N, valid_N, balanced=balanced)
 
 
-def yes_no_score(yes_NR, no_NR, valid_NR):
+@method
+def yes_no_score(yes_NR: Array, no_NR: Array, valid_NR: Array) -> Array:
   """The score of the verifier that `yes_no` trains, a mean over its rationales.
 
     r = 1/R sum_j sigmoid(logit_j(Yes) - logit_j(No))    R valid rationales
@@ -210,7 +221,6 @@ def yes_no_score(yes_NR, no_NR, valid_NR):
   Returns:
     scores_N in [0, 1], 0 without a valid rationale.
   """
-  axes.dims(yes_NR=yes_NR, no_NR=no_NR, valid_NR=valid_NR)
   odds_NR = masked.where_valid(yes_NR, valid_NR) - masked.where_valid(no_NR, valid_NR)
   return masked.mean(jax.nn.sigmoid(odds_NR), valid_NR, axis=1)
 

@@ -5,16 +5,21 @@ from (mu, sampler_logps) is not the policy before the update (pi_old, old_logps)
 Each function returns weight_BT for the loss of a token, a constant (gradients stop),
 1 where both agree and 0 outside the mask. Log-ratios are clamped to [-20, 20].
 """
+from typing import Annotated
+
 import jax
 import jax.numpy as jnp
+from jax import Array
 
-from rlx.core import axes
 from rlx.core import masked
 from rlx.core import ranges
+from rlx.core.method import method
 from rlx.losses import _ratio
 
 
-def tis(old_logps_BT, sampler_logps_BT, learn_BT, *, cap: ranges.POSITIVE = 2.0, level="token"):
+@method
+def tis(old_logps_BT: Array, sampler_logps_BT: Array, learn_BT: Array, *,
+        cap: ranges.Positive = 2.0, level: _ratio.Level = "token") -> Array:
   """TIS: truncated importance sampling.
 
     w = min(pi_old / mu, cap)
@@ -34,12 +39,12 @@ def tis(old_logps_BT, sampler_logps_BT, learn_BT, *, cap: ranges.POSITIVE = 2.0,
   Returns:
     weight_BT.
   """
-  weight_BT = _weight(old_logps_BT, sampler_logps_BT, learn_BT, level)
-  return masked.where_valid(jnp.minimum(weight_BT, cap), learn_BT)
+  return jnp.minimum(_weight(old_logps_BT, sampler_logps_BT, level), cap)
 
 
-def icepop(old_logps_BT, sampler_logps_BT, learn_BT, *, low: ranges.SHARE = 0.5,
-           high: ranges.Range(1, 1e12) = 5.0):
+@method
+def icepop(old_logps_BT: Array, sampler_logps_BT: Array, learn_BT: Array, *,
+           low: ranges.Share = 0.5, high: Annotated[float, ranges.Range(1, 1e12)] = 5.0) -> Array:
   """IcePop: no gradient from tokens on which sampler and trainer disagree.
 
     w = k if low <= k <= high else 0,   k = pi_old / mu
@@ -50,11 +55,13 @@ def icepop(old_logps_BT, sampler_logps_BT, learn_BT, *, low: ranges.SHARE = 0.5,
     low, high: the range of k that counts.
     Otherwise, and Returns: as `tis`.
   """
-  weight_BT = _weight(old_logps_BT, sampler_logps_BT, learn_BT, "token")
-  return masked.where_valid(weight_BT, learn_BT & (weight_BT >= low) & (weight_BT <= high))
+  weight_BT = _weight(old_logps_BT, sampler_logps_BT, "token")
+  return masked.where_valid(weight_BT, (weight_BT >= low) & (weight_BT <= high))
 
 
-def seq_mis(old_logps_BT, sampler_logps_BT, learn_BT, *, cap: ranges.POSITIVE = 3.0):
+@method
+def seq_mis(old_logps_BT: Array, sampler_logps_BT: Array, learn_BT: Array, *,
+            cap: ranges.Positive = 3.0) -> Array:
   """Masked importance sampling: completions far from the policy are dropped.
 
     w = k if k <= cap else 0,   k = prod_t pi_old / mu
@@ -67,11 +74,13 @@ def seq_mis(old_logps_BT, sampler_logps_BT, learn_BT, *, cap: ranges.POSITIVE = 
     cap: > 1.
     Otherwise, and Returns: as `tis`.
   """
-  weight_BT = _weight(old_logps_BT, sampler_logps_BT, learn_BT, "sequence")
-  return masked.where_valid(weight_BT, learn_BT & (weight_BT <= cap))
+  weight_BT = _weight(old_logps_BT, sampler_logps_BT, "sequence")
+  return masked.where_valid(weight_BT, weight_BT <= cap)
 
 
-def opsm(logps_BT, sampler_logps_BT, advantages_BT, learn_BT, *, delta: ranges.NOT_NEGATIVE = 0.5):
+@method
+def opsm(logps_BT: Array, sampler_logps_BT: Array, advantages_BT: Array, learn_BT: Array, *,
+         delta: ranges.NotNegative = 0.5) -> Array:
   """Off-policy sequence masking: failures that the policy left behind are dropped.
 
     w = 0 if A < 0 and mean_t log(mu / pi_theta) > delta else 1
@@ -88,18 +97,13 @@ def opsm(logps_BT, sampler_logps_BT, advantages_BT, learn_BT, *, delta: ranges.N
   Returns:
     weight_BT, 0 or 1.
   """
-  logps_BT, sampler_logps_BT, advantages_BT = _ratio.where_valid(
-      logps_BT, sampler_logps_BT, advantages_BT, learn_BT)
   gap_B1 = masked.mean(sampler_logps_BT - logps_BT, learn_BT, axis=1, keepdims=True)
-  return (learn_BT & ~((advantages_BT < 0) & (gap_B1 > delta))).astype(logps_BT.dtype)
+  return (~((advantages_BT < 0) & (gap_B1 > delta))).astype(logps_BT.dtype)
 
 
-def _weight(old_logps_BT, sampler_logps_BT, learn_BT, level):
+def _weight(old_logps_BT, sampler_logps_BT, level):
   """pi_old / mu of each token, or its product over the completion on all of them."""
-  axes.dims(old_logps_BT=old_logps_BT, sampler_logps_BT=sampler_logps_BT, learn_BT=learn_BT)
-  if level not in _ratio.LEVELS:
-    raise ValueError(f"level={level!r}: one of {_ratio.LEVELS}.")
-  log_BT = masked.where_valid(old_logps_BT - sampler_logps_BT, learn_BT)
+  log_BT = old_logps_BT - sampler_logps_BT
   if level == "sequence":
     log_BT = jnp.broadcast_to(jnp.sum(log_BT, axis=1, keepdims=True), log_BT.shape)
   log_BT = jnp.clip(log_BT, -_ratio.MAX_LOG_RATIO, _ratio.MAX_LOG_RATIO)

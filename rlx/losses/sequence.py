@@ -9,17 +9,18 @@ With the plain s, advantages that differ by token would count by their mean only
 """
 import jax
 import jax.numpy as jnp
+from jax import Array
 
-from rlx.core import axes
 from rlx.core import masked
 from rlx.core import ranges
-from rlx.core import resolve
+from rlx.core.method import method
 from rlx.losses import _ratio
 
 
-@resolve.declares(aggregation="seq-mean-token-mean")
-def gspo(logps_BT, old_logps_BT, advantages_BT, learn_BT, *, clip_low: ranges.NOT_NEGATIVE = 3e-4,
-         clip_high: ranges.NOT_NEGATIVE = 4e-4):
+@method(aggregation="seq-mean-token-mean")
+def gspo(logps_BT: Array, old_logps_BT: Array, advantages_BT: Array, learn_BT: Array, *,
+         clip_low: ranges.NotNegative = 3e-4,
+         clip_high: ranges.NotNegative = 4e-4) -> _ratio.Clipped:
   """GSPO: the clip acts on the ratio of the whole completion.
 
     s = exp(1/L sum_t log rho_t)
@@ -35,15 +36,14 @@ def gspo(logps_BT, old_logps_BT, advantages_BT, learn_BT, *, clip_low: ranges.NO
   Args:
     clip_low, clip_high: of a ratio near 1, hence small.
   """
-  logps_BT, old_logps_BT, advantages_BT = _ratio.where_valid(
-      logps_BT, old_logps_BT, advantages_BT, learn_BT)
   ratio_BT = _ratio.importance_ratio(logps_BT, old_logps_BT, "sequence", learn_BT)
   return _ratio.clipped(ratio_BT, advantages_BT, clip_low, clip_high)
 
 
-@resolve.declares(aggregation="seq-mean-token-sum")
-def luspo(logps_BT, old_logps_BT, advantages_BT, learn_BT, *, clip_low: ranges.NOT_NEGATIVE = 2e-3,
-          clip_high: ranges.NOT_NEGATIVE = 2.5e-3):
+@method(aggregation="seq-mean-token-sum")
+def luspo(logps_BT: Array, old_logps_BT: Array, advantages_BT: Array, learn_BT: Array, *,
+          clip_low: ranges.NotNegative = 2e-3,
+          clip_high: ranges.NotNegative = 2.5e-3) -> _ratio.Clipped:
   """LUSPO: GSPO with every completion weighted by its length.
 
     l_i = T_i max(-A s, -A clip(s, 1 - clip_low, 1 + clip_high))
@@ -60,9 +60,10 @@ def luspo(logps_BT, old_logps_BT, advantages_BT, learn_BT, *, clip_low: ranges.N
               clip_high=clip_high)
 
 
-@resolve.declares(aggregation="seq-mean-token-mean")
-def gmpo(logps_BT, old_logps_BT, advantages_BT, learn_BT, *, clip_low: ranges.NOT_NEGATIVE = 0.4,
-         clip_high: ranges.NOT_NEGATIVE = 0.4):
+@method(aggregation="seq-mean-token-mean")
+def gmpo(logps_BT: Array, old_logps_BT: Array, advantages_BT: Array, learn_BT: Array, *,
+         clip_low: ranges.NotNegative = 0.4,
+         clip_high: ranges.NotNegative = 0.4) -> _ratio.Clipped:
   """GMPO: the geometric mean of clipped token ratios, once per completion.
 
     l_i = -(mean_t A) exp(mean_t c_t),   on every token of row i
@@ -76,21 +77,20 @@ def gmpo(logps_BT, old_logps_BT, advantages_BT, learn_BT, *, clip_low: ranges.NO
   Args:
     clip_low, clip_high: of the log-ratio, nats.
   """
-  logps_BT, old_logps_BT, advantages_BT = _ratio.where_valid(
-      logps_BT, old_logps_BT, advantages_BT, learn_BT)
   d_BT = logps_BT - old_logps_BT
   sign_BT = jnp.sign(advantages_BT)
   c_BT = sign_BT * jnp.minimum(
       sign_BT * d_BT, sign_BT * jnp.clip(d_BT, -clip_low, clip_high))
   mean = lambda x_BT: masked.mean(x_BT, learn_BT, axis=1, keepdims=True)
-  return masked.where_valid(-mean(advantages_BT) * jnp.exp(mean(c_BT)), learn_BT), dict(
+  return jnp.broadcast_to(-mean(advantages_BT) * jnp.exp(mean(c_BT)), c_BT.shape), dict(
       clip_low=(advantages_BT < 0) & (d_BT < -clip_low),
       clip_high=(advantages_BT > 0) & (d_BT > clip_high))
 
 
-def vespo(logps_BT, sampler_logps_BT, advantages_BT, learn_BT, *, k_pos: ranges.POSITIVE = 2.0,
-          lambda_pos: ranges.POSITIVE = 3.0, k_neg: ranges.POSITIVE = 3.0,
-          lambda_neg: ranges.POSITIVE = 2.0):
+@method
+def vespo(logps_BT: Array, sampler_logps_BT: Array, advantages_BT: Array, learn_BT: Array, *,
+          k_pos: ranges.Positive = 2.0, lambda_pos: ranges.Positive = 3.0,
+          k_neg: ranges.Positive = 3.0, lambda_neg: ranges.Positive = 2.0) -> Array:
   """VESPO: REINFORCE with a smooth weight of the whole completion's probability.
 
     l = -sg(phi(w)) A log pi_theta(y_t)
@@ -109,17 +109,15 @@ def vespo(logps_BT, sampler_logps_BT, advantages_BT, learn_BT, *, k_pos: ranges.
     k_pos, lambda_pos: k and lambda where A >= 0; both > 0.
     k_neg, lambda_neg: where A < 0.
   """
-  logps_BT, sampler_logps_BT, advantages_BT = _ratio.where_valid(
-      logps_BT, sampler_logps_BT, advantages_BT, learn_BT)
   log_w_B1 = jnp.sum(logps_BT - sampler_logps_BT, axis=1, keepdims=True)
   phi = lambda k, lam: jnp.exp(k * log_w_B1 + lam * (1 - jnp.exp(log_w_B1)))
   phi_BT = jnp.where(advantages_BT >= 0, phi(k_pos, lambda_pos), phi(k_neg, lambda_neg))
   return -jax.lax.stop_gradient(phi_BT) * advantages_BT * logps_BT
 
 
-@resolve.declares(aggregation="seq-mean-token-mean")
-def pacs(logps_BT, old_logps_BT, learn_BT, outcome_PG, learn_PG, *,
-         score_scale: ranges.POSITIVE = 1.0):
+@method(aggregation="seq-mean-token-mean")
+def pacs(logps_BT: Array, old_logps_BT: Array, learn_BT: Array, outcome_PG: Array, learn_PG: Array,
+         *, score_scale: ranges.Positive = 1.0) -> Array:
   """PACS: the verdict as the label of a completion's score within its group.
 
     l_i = -r_i log sigmoid(z_i) - (1 - r_i) log sigmoid(-z_i),   on every token of row i
@@ -139,22 +137,17 @@ def pacs(logps_BT, old_logps_BT, learn_BT, outcome_PG, learn_PG, *,
     learn_PG: bool.
     score_scale: beta, of the score, > 0.
   """
-  axes.dims(logps_BT=logps_BT, old_logps_BT=old_logps_BT, learn_BT=learn_BT,
-            outcome_PG=outcome_PG, learn_PG=learn_PG)
-  ratio_BT = masked.where_valid(logps_BT, learn_BT) - masked.where_valid(old_logps_BT, learn_BT)
-  score_B = score_scale * jnp.sum(ratio_BT, axis=1)
-  score_PG = masked.where_valid(score_B.reshape(learn_PG.shape), learn_PG)
+  score_PG = score_scale * jnp.sum(logps_BT - old_logps_BT, axis=1).reshape(learn_PG.shape)
   n_P1 = jnp.sum(learn_PG, axis=1, keepdims=True)
   z_PG = ((n_P1 * score_PG - jnp.sum(score_PG, axis=1, keepdims=True))
           / jnp.maximum(n_P1 - 1, 1))
-  outcome_PG = masked.where_valid(outcome_PG, learn_PG)
-  loss_PG = masked.where_valid(jax.nn.softplus(z_PG) - outcome_PG * z_PG,
-                               learn_PG & (n_P1 > 1))
-  return masked.where_valid(loss_PG.reshape(-1, 1), learn_BT)
+  loss_PG = masked.where_valid(jax.nn.softplus(z_PG) - outcome_PG * z_PG, n_P1 > 1)
+  return jnp.broadcast_to(loss_PG.reshape(-1, 1), logps_BT.shape)
 
 
-@resolve.declares(aggregation="seq-mean-token-sum")
-def dro(logps_BT, ref_logps_BT, advantages_BT, learn_BT, *, tau: ranges.POSITIVE = 1.0):
+@method(aggregation="seq-mean-token-sum")
+def dro(logps_BT: Array, ref_logps_BT: Array, advantages_BT: Array, learn_BT: Array, *,
+        tau: ranges.Positive = 1.0) -> Array:
   """DRO: the completion's log-ratio is fitted to its advantage.
 
     l_t = -(A_t - tau sg(d)) log pi_theta(y_t),   d = sum_t log [ pi_theta(y_t) / pi_ref(y_t) ]
@@ -171,15 +164,13 @@ def dro(logps_BT, ref_logps_BT, advantages_BT, learn_BT, *, tau: ranges.POSITIVE
     ref_logps_BT: nats, at the sampling temperature; see kl.sync_every.
     tau: strength of the pull to the reference.
   """
-  logps_BT, ref_logps_BT, advantages_BT = _ratio.where_valid(
-      logps_BT, ref_logps_BT, advantages_BT, learn_BT)
   ratio_B1 = jnp.sum(logps_BT - ref_logps_BT, axis=1, keepdims=True)
   return -(advantages_BT - tau * jax.lax.stop_gradient(ratio_B1)) * logps_BT
 
 
-@resolve.declares(aggregation="seq-mean-token-mean")
-def dpo(logps_BT, ref_logps_BT, learn_BT, outcome_PG, learn_PG, *,
-        dpo_beta: ranges.POSITIVE = 0.1):
+@method(aggregation="seq-mean-token-mean")
+def dpo(logps_BT: Array, ref_logps_BT: Array, learn_BT: Array, outcome_PG: Array, learn_PG: Array,
+        *, dpo_beta: ranges.Positive = 0.1) -> Array:
   """DPO of the policy on one pair of each group, its best and its worst completion.
 
     l_p = softplus(-(z_w - z_l)),   on every token of group p
@@ -200,18 +191,17 @@ def dpo(logps_BT, ref_logps_BT, learn_BT, outcome_PG, learn_PG, *,
     learn_PG: bool.
     dpo_beta: beta, scale of the log-ratio, > 0.
   """
-  axes.dims(logps_BT=logps_BT, ref_logps_BT=ref_logps_BT, learn_BT=learn_BT,
-            outcome_PG=outcome_PG, learn_PG=learn_PG)
   best_P = jnp.argmax(jnp.where(learn_PG, outcome_PG, -jnp.inf), axis=1)
   worst_P = jnp.argmin(jnp.where(learn_PG, outcome_PG, jnp.inf), axis=1)
   is_pair_P1 = (jnp.any(learn_PG, axis=1, keepdims=True)
                 & (_pick(outcome_PG, best_P) > _pick(outcome_PG, worst_P)))
-  return _pair(logps_BT, ref_logps_BT, learn_BT, best_P, worst_P, is_pair_P1, dpo_beta)
+  return _pair(logps_BT, ref_logps_BT, best_P, worst_P, is_pair_P1, dpo_beta)
 
 
-@resolve.declares(aggregation="seq-mean-token-mean")
-def crew_dpo(logps_BT, ref_logps_BT, old_logps_BT, answer_span_BT, learn_BT, outcome_PG,
-             learn_PG, *, dpo_beta: ranges.POSITIVE = 0.1):
+@method(aggregation="seq-mean-token-mean")
+def crew_dpo(logps_BT: Array, ref_logps_BT: Array, old_logps_BT: Array, answer_span_BT: Array,
+             learn_BT: Array, outcome_PG: Array, learn_PG: Array, *,
+             dpo_beta: ranges.Positive = 0.1) -> Array:
   """CRew-DPO: `dpo` on the pair of right and wrong that the policy was surest how to rank.
 
     w = the right completion of the highest c, l = the wrong one of the lowest
@@ -230,28 +220,24 @@ def crew_dpo(logps_BT, ref_logps_BT, old_logps_BT, answer_span_BT, learn_BT, out
     outcome_PG: verdicts, right above 1/2; anything where learn_PG is False.
     Otherwise as `dpo`.
   """
-  axes.dims(logps_BT=logps_BT, ref_logps_BT=ref_logps_BT,
-            old_logps_BT=old_logps_BT, answer_span_BT=answer_span_BT, learn_BT=learn_BT,
-            outcome_PG=outcome_PG, learn_PG=learn_PG)
   span_BT = answer_span_BT & learn_BT
-  sure_PG = masked.mean(jnp.exp(masked.where_valid(old_logps_BT, span_BT)), span_BT,
-                        axis=1).reshape(learn_PG.shape)
+  sure_PG = masked.mean(jnp.exp(old_logps_BT), span_BT, axis=1).reshape(learn_PG.shape)
   right_PG, wrong_PG = learn_PG & (outcome_PG > 0.5), learn_PG & ~(outcome_PG > 0.5)
   best_P = jnp.argmax(jnp.where(right_PG, sure_PG, -jnp.inf), axis=1)
   worst_P = jnp.argmin(jnp.where(wrong_PG, sure_PG, jnp.inf), axis=1)
   is_pair_P1 = (jnp.any(right_PG, axis=1, keepdims=True)
                 & jnp.any(wrong_PG, axis=1, keepdims=True))
-  return _pair(logps_BT, ref_logps_BT, learn_BT, best_P, worst_P, is_pair_P1, dpo_beta)
+  return _pair(logps_BT, ref_logps_BT, best_P, worst_P, is_pair_P1, dpo_beta)
 
 
 def _pick(x_PG, which_P):
   return jnp.take_along_axis(x_PG, which_P[:, None], axis=1)
 
 
-def _pair(logps_BT, ref_logps_BT, learn_BT, best_P, worst_P, is_pair_P1, beta):
+def _pair(logps_BT, ref_logps_BT, best_P, worst_P, is_pair_P1, beta):
   """DPO's loss of one pair of each group, on every token of the group."""
-  ratio_BT = masked.where_valid(logps_BT, learn_BT) - masked.where_valid(ref_logps_BT, learn_BT)
-  z_PG = beta * jnp.sum(ratio_BT, axis=1).reshape(len(best_P), -1)
+  z_PG = beta * jnp.sum(logps_BT - ref_logps_BT, axis=1).reshape(len(best_P), -1)
   loss_P1 = masked.where_valid(
       jax.nn.softplus(_pick(z_PG, worst_P) - _pick(z_PG, best_P)), is_pair_P1)
-  return masked.where_valid(jnp.repeat(loss_P1, z_PG.shape[1], axis=0), learn_BT)
+  loss_B1 = jnp.repeat(loss_P1, z_PG.shape[1], axis=0)
+  return jnp.broadcast_to(loss_B1, logps_BT.shape)

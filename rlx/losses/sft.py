@@ -1,9 +1,11 @@
 """Supervised fine-tuning."""
-from rlx.core import axes
-from rlx.core import masked
+from jax import Array
+
+from rlx.core.method import method
 
 
-def nll(logps_BT, learn_BT):
+@method
+def nll(logps_BT: Array, learn_BT: Array) -> Array:
   """Negative log-likelihood of the demonstrated tokens.
 
     l_t = - log pi(y_t | x, y_<t)
@@ -17,5 +19,4 @@ def nll(logps_BT, learn_BT):
   Returns:
     loss_BT, 0 on padding.
   """
-  axes.dims(logps_BT=logps_BT, learn_BT=learn_BT)
-  return -masked.where_valid(logps_BT, learn_BT)
+  return -logps_BT

@@ -4,19 +4,22 @@ Each returns weight_BT, a constant (gradients stop), 0 outside the mask. Quantil
 maxima are of the rows given: update.py gives a whole minibatch, before it is cut into
 microbatches.
 """
+from typing import Annotated, Literal
+
 import jax
 import jax.numpy as jnp
+from jax import Array
 
-from rlx.core import axes
 from rlx.core import masked
 from rlx.core import ranges
+from rlx.core.method import method
 from rlx.losses import _ratio
 
-SHAPES = ("exponential", "linear")
-OVER = ("minibatch", "completion")
 
-
-def top(entropy_BT, learn_BT, *, fraction: ranges.Range(1e-6, 1) = 0.2, over="minibatch"):
+@method
+def top(entropy_BT: Array, learn_BT: Array, *,
+        fraction: Annotated[float, ranges.Range(1e-6, 1)] = 0.2,
+        over: Literal["minibatch", "completion"] = "minibatch") -> Array:
   """1 on the tokens where the policy hesitates most, 0 on the others.
 
     w_t = 1 if H_t >= the (1 - fraction) quantile of H else 0
@@ -37,8 +40,6 @@ def top(entropy_BT, learn_BT, *, fraction: ranges.Range(1e-6, 1) = 0.2, over="mi
   Raises:
     ValueError: an unknown `over`.
   """
-  axes.dims(entropy_BT=entropy_BT, learn_BT=learn_BT)
-  if over not in OVER: raise ValueError(f"over={over!r}: one of {OVER}.")
   rows = lambda x_BT: x_BT if over == "completion" else x_BT.reshape(1, -1)
   low = jnp.sort(jnp.where(rows(learn_BT), rows(entropy_BT), jnp.inf), axis=1)
   last = jnp.maximum(jnp.sum(rows(learn_BT), axis=1, keepdims=True) - 1, 0)
@@ -48,12 +49,14 @@ def top(entropy_BT, learn_BT, *, fraction: ranges.Range(1e-6, 1) = 0.2, over="mi
   pick = lambda i: jnp.take_along_axis(low, i, axis=1)
   edge = pick(below) + masked.where_valid((pick(above) - pick(below)) * (at - below),
                                           above > below)
-  return (learn_BT & (entropy_BT >= edge)).astype(entropy_BT.dtype)
+  return (entropy_BT >= edge).astype(entropy_BT.dtype)
 
 
-def steer(logps_BT, old_logps_BT, advantages_BT, entropy_BT, learn_BT, *,
-          low: ranges.Range(1e-6, 1e6) = 0.8, high: ranges.Range(1e-6, 1e6) = 1.2,
-          shape="exponential"):
+@method
+def steer(logps_BT: Array, old_logps_BT: Array, advantages_BT: Array, entropy_BT: Array,
+          learn_BT: Array, *, low: Annotated[float, ranges.Range(1e-6, 1e6)] = 0.8,
+          high: Annotated[float, ranges.Range(1e-6, 1e6)] = 1.2,
+          shape: Literal["exponential", "linear"] = "exponential") -> Array:
   """STEER: less weight on tokens whose update would change the entropy most.
 
     omega_t = |A rho (1 - pi_theta(y_t)) (log pi_theta(y_t) + H_t)|
@@ -76,10 +79,6 @@ def steer(logps_BT, old_logps_BT, advantages_BT, entropy_BT, learn_BT, *,
   Returns:
     weight_BT.
   """
-  if shape not in SHAPES: raise ValueError(f"shape={shape!r}: one of {SHAPES}.")
-  entropy_BT = masked.where_valid(entropy_BT, learn_BT)
-  logps_BT, old_logps_BT, advantages_BT = _ratio.where_valid(
-      logps_BT, old_logps_BT, advantages_BT, learn_BT)
   omega_BT = jnp.abs(advantages_BT * _ratio.importance_ratio(logps_BT, old_logps_BT)
                      * -jnp.expm1(logps_BT) * (logps_BT + entropy_BT))
   largest = jnp.max(omega_BT)
@@ -87,4 +86,4 @@ def steer(logps_BT, old_logps_BT, advantages_BT, entropy_BT, learn_BT, *,
     weight_BT = low ** (omega_BT / jnp.maximum(largest, 0.02))
   else:
     weight_BT = high - (high - low) * omega_BT / jnp.where(largest > 0, largest, 1)
-  return jax.lax.stop_gradient(masked.where_valid(weight_BT, learn_BT))
+  return jax.lax.stop_gradient(weight_BT)

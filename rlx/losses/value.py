@@ -1,13 +1,14 @@
 """Regression of the value model."""
 import jax.numpy as jnp
+from jax import Array
 
-from rlx.core import axes
-from rlx.core import masked
 from rlx.core import ranges
+from rlx.core.method import method
 
 
-def clipped(values_BT, old_values_BT, returns_BT, learn_BT=None, *,
-            clip: ranges.POSITIVE.or_none = None):
+@method
+def clipped(values_BT: Array, old_values_BT: Array, returns_BT: Array,
+            learn_BT: Array | None = None, *, clip: ranges.Positive | None = None) -> Array:
   """Squared error, pessimistic about values that moved further than `clip`.
 
     l_t = 1/2 max((V - R)^2, (clip(V, V_old - c, V_old + c) - R)^2)
@@ -25,10 +26,6 @@ def clipped(values_BT, old_values_BT, returns_BT, learn_BT=None, *,
   Returns:
     loss_BT.
   """
-  axes.dims(values_BT=values_BT, old_values_BT=old_values_BT, returns_BT=returns_BT)
-  if learn_BT is not None:
-    values_BT, old_values_BT, returns_BT = (
-        masked.where_valid(x, learn_BT) for x in (values_BT, old_values_BT, returns_BT))
   loss_BT = (values_BT - returns_BT)**2
   if clip is not None:
     near_BT = jnp.clip(values_BT, old_values_BT - clip, old_values_BT + clip)

@@ -1,21 +1,19 @@
-"""Reasoning steps: sums over segments, and the scale of what they return."""
+"""Sums over segments of a completion, and the scale of their returns."""
 import jax.numpy as jnp
 
 from rlx.core import masked
 
 
 def ends(learn_BT, granularity, step_ends_BT=None):
-  """True where a segment ends: every token, the marked tokens, or the last one.
+  """True where a segment (a token, a step or the completion) ends.
 
-  The last valid token always closes a segment.
+  The last valid token always ends a segment.
 
   Raises:
-    ValueError: unknown granularity, or "step" without step_ends_BT.
+    ValueError: granularity="step" without step_ends_BT.
   """
   if granularity == "token": return learn_BT
   if granularity == "completion": return masked.last(learn_BT)
-  if granularity != "step":
-    raise ValueError(f"granularity={granularity!r}: token, step or completion.")
   if step_ends_BT is None:
     raise ValueError("granularity='step' needs step_ends_BT.")
   return (step_ends_BT & learn_BT) | masked.last(learn_BT)
@@ -33,19 +31,19 @@ def sums(x_BT, ends_BT):
 
 
 def preceding(x_BT, ends_BT):
-  """At each end, `x_BT` at the end before it; 0 at the first, and between ends."""
+  """At each end, `x_BT` at the previous end; 0 at the first end and between ends."""
   held_BT = masked.accumulate(masked.where_valid(x_BT, ends_BT), ~ends_BT)
   return masked.where_valid(jnp.pad(held_BT[:, :-1], ((0, 0), (1, 0))), ends_BT)
 
 
 def following(x_BT, ends_BT):
-  """At each end, `x_BT` at the end after it; 0 at the last, and between ends."""
+  """At each end, `x_BT` at the next end; 0 at the last end and between ends."""
   held_BT = masked.accumulate(masked.where_valid(x_BT, ends_BT), ~ends_BT, reverse=True)
   return masked.where_valid(jnp.pad(held_BT[:, 1:], ((0, 0), (0, 1))), ends_BT)
 
 
 def denominator(scores_BT, *, floor=0.0, shards=1):
-  """What `norm="max_return"` divides by, one number per row block.
+  """The divisor of `norm="max_return"`, one number per block of rows.
 
     max(max_{i,t} |sum_{s >= t} scores[i, s]|, floor) + 1e-6
 

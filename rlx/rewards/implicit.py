@@ -3,20 +3,26 @@
 Free Process Rewards without Process Labels, Yuan et al. 2024, arXiv:2412.01981.
 PRIME, Cui et al. 2025, arXiv:2502.01456.
 """
-import jax.numpy as jnp
+from typing import Literal
 
-from rlx.core import axes
+import jax.numpy as jnp
+from jax import Array
+
 from rlx.core import masked
 from rlx.core import ranges
+from rlx.core.method import method
 from rlx.rewards import _segments
 
-NORMS = ("max_return", "none")
 
-
-def process(prm_logps_BT, prm_ref_logps_BT, learn_BT, learn_B, prm_beta, step_ends_BT=None,
-            outcome_B=None, *, granularity="token", include_last=True, scale_by_beta=True,
-            norm="max_return", floor: ranges.NOT_NEGATIVE = 0.0, norm_shards: ranges.COUNT = 1,
-            lam: ranges.SHARE = 0.0, use_outcome=False):
+@method
+def process(prm_logps_BT: Array, prm_ref_logps_BT: Array, learn_BT: Array, learn_B: Array,
+            prm_beta: Array | float, step_ends_BT: Array | None = None,
+            outcome_B: Array | None = None, *,
+            granularity: Literal["token", "step", "completion"] = "token",
+            include_last: bool = True, scale_by_beta: bool = True,
+            norm: Literal["max_return", "none"] = "max_return", floor: ranges.NotNegative = 0.0,
+            norm_shards: ranges.Count = 1, lam: ranges.Share = 0.0,
+            use_outcome: bool = False) -> tuple[Array, dict[str, Array]]:
   """The implicit process reward of every token, step or completion.
 
     r_t = beta log [ pi_phi(y_t | x, y_<t) / pi_ref(y_t | x, y_<t) ]
@@ -56,20 +62,13 @@ def process(prm_logps_BT, prm_ref_logps_BT, learn_BT, learn_B, prm_beta, step_en
   Raises:
     ValueError: an unknown granularity or norm, or an array that is needed.
   """
-  axes.dims(prm_logps_BT=prm_logps_BT, prm_ref_logps_BT=prm_ref_logps_BT,
-            learn_BT=learn_BT, learn_B=learn_B)
-  if norm not in NORMS:
-    raise ValueError(f"norm={norm!r}: one of {NORMS}.")
-  if use_outcome and outcome_B is None:
-    raise ValueError("use_outcome=True needs outcome_B.")
   ends_BT = _segments.ends(learn_BT, granularity, step_ends_BT)
   last_BT = masked.last(learn_BT)
-  rewards_BT = (masked.where_valid(prm_logps_BT, learn_BT)
-                - masked.where_valid(prm_ref_logps_BT, learn_BT))
+  rewards_BT = prm_logps_BT - prm_ref_logps_BT
   if scale_by_beta: rewards_BT = prm_beta * rewards_BT
   if use_outcome:
+    if outcome_B is None: raise ValueError("use_outcome=True needs outcome_B.")
     others_B = masked.total(rewards_BT, ~last_BT, axis=1)
-    outcome_B = masked.where_valid(outcome_B, learn_B)
     rewards_BT = jnp.where(last_BT, (outcome_B - others_B)[:, None], rewards_BT)
   if lam:
     decay_BT = jnp.where(learn_BT, jnp.asarray(lam, rewards_BT.dtype), 0)
@@ -85,7 +84,9 @@ def process(prm_logps_BT, prm_ref_logps_BT, learn_BT, learn_B, prm_beta, step_en
   return rewards_BT, metrics
 
 
-def value(prm_logps_BT, prm_ref_logps_BT, learn_BT, learn_B, prm_beta):
+@method
+def value(prm_logps_BT: Array, prm_ref_logps_BT: Array, learn_BT: Array, learn_B: Array,
+          prm_beta: Array | float) -> Array:
   """What the PRM expects of the outcome after each token.
 
     v_t = sum_{s <= t} beta log [ pi_phi(y_s | .) / pi_ref(y_s | .) ]
@@ -100,6 +101,5 @@ def value(prm_logps_BT, prm_ref_logps_BT, learn_BT, learn_B, prm_beta):
   Returns:
     v_BT, 0 on padding and on rows that are not valid.
   """
-  ratio_BT, _ = process(prm_logps_BT, prm_ref_logps_BT, learn_BT, learn_B, prm_beta,
-                     norm="none")
-  return masked.where_valid(jnp.cumsum(ratio_BT, axis=1), learn_BT)
+  ratio_BT, _ = process(prm_logps_BT, prm_ref_logps_BT, learn_BT, learn_B, prm_beta, norm="none")
+  return jnp.cumsum(ratio_BT, axis=1)

@@ -1,14 +1,17 @@
 """Rewards and penalties of a completion's length, in tokens."""
+from typing import Annotated
+
 import jax.numpy as jnp
+from jax import Array
 
-from rlx.core import axes
-from rlx.core import masked
 from rlx.core import ranges
+from rlx.core.method import method
 
 
-def cosine(outcome_B, lengths_B, learn_B, *, max_length: ranges.COUNT,
-           right: ranges.ANY.list = (2.0, 1.0), wrong: ranges.ANY.list = (-10.0, 0.0),
-           exceeded: ranges.ANY = -10.0):
+@method
+def cosine(outcome_B: Array, lengths_B: Array, learn_B: Array, *, max_length: ranges.Count,
+           right: ranges.Numbers = (2.0, 1.0), wrong: ranges.Numbers = (-10.0, 0.0),
+           exceeded: ranges.Number = -10.0) -> Array:
   """The cosine length reward: short pays if right, long if wrong.
 
     r = b + (a - b) (1 + cos(pi L / L_max)) / 2,  a at length 0, b at L_max
@@ -27,15 +30,16 @@ def cosine(outcome_B, lengths_B, learn_B, *, max_length: ranges.COUNT,
   Returns:
     rewards_B, 0 where not valid.
   """
-  axes.dims(outcome_B=outcome_B, lengths_B=lengths_B, learn_B=learn_B)
   is_right_B = outcome_B > 0.5
   start_B, end_B = (jnp.where(is_right_B, r, w) for r, w in zip(right, wrong))
   falling_B = (1 + jnp.cos(jnp.pi * lengths_B / max_length)) / 2
   rewards_B = end_B + (start_B - end_B) * falling_B
-  return masked.where_valid(jnp.where(lengths_B >= max_length, exceeded, rewards_B), learn_B)
+  return jnp.where(lengths_B >= max_length, exceeded, rewards_B)
 
 
-def overlong(lengths_B, learn_B, *, max_length: ranges.COUNT, buffer: ranges.COUNT):
+@method
+def overlong(lengths_B: Array, learn_B: Array, *, max_length: ranges.Count,
+             buffer: ranges.Count) -> Array:
   """DAPO's soft overlong punishment.
 
     r = 0 if L <= L_max - buffer,  (L_max - buffer - L) / buffer after,  -1 if L > L_max
@@ -53,15 +57,15 @@ def overlong(lengths_B, learn_B, *, max_length: ranges.COUNT, buffer: ranges.COU
   Raises:
     ValueError: buffer is more than max_length.
   """
-  axes.dims(lengths_B=lengths_B, learn_B=learn_B)
   if buffer > max_length:
     raise ValueError(f"buffer={buffer!r}: at most max_length={max_length}.")
   over_B = (lengths_B - (max_length - buffer)) / buffer
-  return masked.where_valid(-jnp.clip(over_B, 0, 1), learn_B)
+  return -jnp.clip(over_B, 0, 1)
 
 
-def surrogate(scores_BE, lengths_B, learn_B, *, max_length: ranges.COUNT,
-              peak: ranges.Range(1e-6, 0.999999) = 0.5):
+@method
+def surrogate(scores_BE: Array, lengths_B: Array, learn_B: Array, *, max_length: ranges.Count,
+              peak: Annotated[float, ranges.Range(1e-6, 0.999999)] = 0.5) -> Array:
   """Format and length in place of the verdict.
 
     f = mean of the scores     x = L / L_max
@@ -81,10 +85,8 @@ def surrogate(scores_BE, lengths_B, learn_B, *, max_length: ranges.COUNT,
   Returns:
     rewards_B, 0 where not valid.
   """
-  axes.dims(scores_BE=scores_BE, lengths_B=lengths_B, learn_B=learn_B)
   x_B = lengths_B / max_length
   length_B = jnp.where(x_B <= peak, 1 - (1 - x_B / peak)**2,
                        1 - 2 * ((x_B - peak) / (1 - peak))**2)
-  rewards_B = jnp.where(scores_BE[:, 0] > 0.5, jnp.mean(scores_BE, axis=1) + length_B,
-                        jnp.minimum(length_B, 0))
-  return masked.where_valid(rewards_B, learn_B)
+  return jnp.where(scores_BE[:, 0] > 0.5, jnp.mean(scores_BE, axis=1) + length_B,
+                   jnp.minimum(length_B, 0))

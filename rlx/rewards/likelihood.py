@@ -19,27 +19,29 @@ taken off again by estimators that compare within a group: there "diff" matters
 through what follows it only.
 """
 import math
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
+from jax import Array
 
-from rlx.core import axes
 from rlx.core import masked
 from rlx.core import ranges
-from rlx.core import resolve
+from rlx.core.method import method
 
-AGGREGATES = ("sum_lp", "mean_lp", "prod_p", "mean_p", "geo_p", "ppl", "log_mean_exp")
-BASELINES = ("none", "diff", "rel_ppl")
-WEIGHTS = ("none", "group_std")
-NORMS = ("none", "log10")
-POSTS = ("none", "clip01", "rank", "thresholds")
+Aggregate = Literal["sum_lp", "mean_lp", "prod_p", "mean_p", "geo_p", "ppl"]
+LengthNorm = Literal["none", "log10"]
 
 
-@resolve.unread(base_answer_logps_BM=lambda options: options["baseline"] == "none")
-def reference(answer_logps_BM, answer_mask_BM, learn_PG, lengths_B, outcome_B,
-              base_answer_logps_BM=None, *, agg="mean_p", baseline="none", token_weight="none",
-              len_norm="none", post="none",
-              thresholds: ranges.ANY.list = ((0.05, 0.5), (1.0, 0.9), (2.0, 1.0)), use_gate=False):
+@method(unread=dict(base_answer_logps_BM=lambda options: options["baseline"] == "none"))
+def reference(answer_logps_BM: Array, answer_mask_BM: Array, learn_PG: Array, lengths_B: Array,
+              outcome_B: Array, base_answer_logps_BM: Array | None = None, *,
+              agg: Literal[Aggregate, "log_mean_exp"] = "mean_p",
+              baseline: Literal["none", "diff", "rel_ppl"] = "none",
+              token_weight: Literal["none", "group_std"] = "none", len_norm: LengthNorm = "none",
+              post: Literal["none", "clip01", "rank", "thresholds"] = "none",
+              thresholds: ranges.Numbers = ((0.05, 0.5), (1.0, 0.9), (2.0, 1.0)),
+              use_gate: bool = False) -> Array:
   """How likely the sampled reasoning makes the reference answer.
 
     l_t = w_t log p(a*_t | x, z, a*_<t) / N(|y|),   p_t = exp l_t
@@ -90,12 +92,6 @@ def reference(answer_logps_BM, answer_mask_BM, learn_PG, lengths_B, outcome_B,
   Raises:
     ValueError: an unknown option, options that exclude each other, or no base.
   """
-  axes.dims(answer_logps_BM=answer_logps_BM, answer_mask_BM=answer_mask_BM,
-            learn_PG=learn_PG, lengths_B=lengths_B, outcome_B=outcome_B)
-  for name, value, allowed in (
-      ("agg", agg, AGGREGATES), ("baseline", baseline, BASELINES),
-      ("token_weight", token_weight, WEIGHTS), ("post", post, POSTS)):
-    if value not in allowed: raise ValueError(f"{name}={value!r}: one of {allowed}.")
   if baseline == "rel_ppl" and agg != "ppl":
     raise ValueError(f"agg={agg!r}: ppl with baseline='rel_ppl'.")
   if baseline != "none" and agg == "log_mean_exp":
@@ -104,35 +100,29 @@ def reference(answer_logps_BM, answer_mask_BM, learn_PG, lengths_B, outcome_B,
   if baseline != "none" and base_answer_logps_BM is None:
     raise ValueError(f"baseline={baseline!r}: needs base_answer_logps_BM.")
   counts_PG = _counts(answer_mask_BM, learn_PG, outcome_B, use_gate)
-  counts_B = counts_PG.reshape(-1)
-  mask_BM = answer_mask_BM & counts_B[:, None]
-  weight_BM = None
-  if token_weight == "group_std":
-    weight_BM = _group_std(answer_logps_BM, mask_BM, counts_PG)
-  rewards_B = _aggregate(_per_length(answer_logps_BM, lengths_B, len_norm),
-                         mask_BM, agg, weight_BM)
-  if agg == "log_mean_exp":
-    rewards_B = _leave_one_out(rewards_B.reshape(counts_PG.shape), counts_PG).reshape(-1)
-  if baseline != "none":
-    base_B = _aggregate(base_answer_logps_BM, mask_BM, agg, weight_BM)
-    rewards_B = (rewards_B - base_B if baseline == "diff"
-                 else 100 * (1 - rewards_B / base_B))
-  if post == "clip01": rewards_B = jnp.clip(rewards_B, 0, 1)
+  mask_BM = answer_mask_BM & counts_PG.reshape(-1, 1)
+  weight_BM = _group_std(answer_logps_BM, mask_BM, counts_PG) if token_weight == "group_std" else 1
+  def likelihood(logps_BM):
+    return _aggregate(logps_BM, mask_BM, agg, weight_BM).reshape(counts_PG.shape)
+  rewards_PG = likelihood(_per_length(answer_logps_BM, lengths_B, len_norm))
+  if agg == "log_mean_exp": rewards_PG = _leave_one_out(rewards_PG, counts_PG)
+  if baseline == "diff": rewards_PG = rewards_PG - likelihood(base_answer_logps_BM)
+  if baseline == "rel_ppl": rewards_PG = 100 * (1 - rewards_PG / likelihood(base_answer_logps_BM))
+  if post == "clip01": rewards_PG = jnp.clip(rewards_PG, 0, 1)
   if post == "rank":
-    better_PGG = _above(rewards_B.reshape(counts_PG.shape)) & counts_PG[:, :, None]
     n_P1 = jnp.sum(counts_PG, axis=1, keepdims=True)
-    rank_PG = jnp.sum(better_PGG, axis=1)
-    rewards_B = ((n_P1 - rank_PG) / jnp.maximum(n_P1, 1)).reshape(-1)
+    better_PG = jnp.sum(_above(rewards_PG) & counts_PG[:, :, None], axis=1)
+    rewards_PG = (n_P1 - better_PG) / jnp.maximum(n_P1, 1)
   if post == "thresholds":
-    reached_B = jnp.zeros_like(rewards_B)
-    for least, value in sorted(thresholds):
-      reached_B = jnp.where(rewards_B >= least, value, reached_B)
-    rewards_B = reached_B
-  return masked.where_valid(rewards_B, counts_B)
+    least, values = zip(*sorted(thresholds))
+    reached_PG = jnp.searchsorted(jnp.asarray(least), rewards_PG, side="right")
+    rewards_PG = jnp.asarray((0.0, *values))[reached_PG]
+  return masked.where_valid(rewards_PG, counts_PG).reshape(-1)
 
 
-def efficiency(answer_logps_BM, answer_mask_BM, learn_PG, lengths_B, outcome_B, *,
-               len_norm="log10", use_gate=True):
+@method
+def efficiency(answer_logps_BM: Array, answer_mask_BM: Array, learn_PG: Array, lengths_B: Array,
+               outcome_B: Array, *, len_norm: LengthNorm = "log10", use_gate: bool = True) -> Array:
   """NOVER's efficiency reward: who is beaten on both length and perplexity.
 
     r_i = 1/(n-1) |{j : |y_i| < |y_j| and PPL_i < PPL_j}|
@@ -142,8 +132,6 @@ def efficiency(answer_logps_BM, answer_mask_BM, learn_PG, lengths_B, outcome_B, 
 
   Args, Returns: as `reference`, whose agg is "ppl" here.
   """
-  axes.dims(answer_logps_BM=answer_logps_BM, answer_mask_BM=answer_mask_BM,
-            learn_PG=learn_PG, lengths_B=lengths_B, outcome_B=outcome_B)
   counts_PG = _counts(answer_mask_BM, learn_PG, outcome_B, use_gate)
   score_B = _aggregate(_per_length(answer_logps_BM, lengths_B, len_norm),
                        answer_mask_BM & counts_PG.reshape(-1)[:, None], "ppl")
@@ -154,8 +142,9 @@ def efficiency(answer_logps_BM, answer_mask_BM, learn_PG, lengths_B, outcome_B, 
   return masked.where_valid(rewards_PG, counts_PG).reshape(-1)
 
 
-def turn_gain(step_answer_logps_BJM, answer_mask_BM, learn_BT, learn_B, step_ends_BT, *,
-              agg="geo_p"):
+@method
+def turn_gain(step_answer_logps_BJM: Array, answer_mask_BM: Array, learn_BT: Array, learn_B: Array,
+              step_ends_BT: Array, *, agg: Aggregate = "geo_p") -> Array:
   """IGPO: what each turn or step adds to the reference answer's likelihood.
 
     r_k = p(a* | x, y_<=k) - p(a* | x, y_<k)   on the last token of step k < K
@@ -178,10 +167,6 @@ def turn_gain(step_answer_logps_BJM, answer_mask_BM, learn_BT, learn_B, step_end
     rewards_BT, 0 except on the ends of all steps but the last.
   """
   b, j, m = step_answer_logps_BJM.shape
-  axes.dims(step_answer_logps_BJM=step_answer_logps_BJM, answer_mask_BM=answer_mask_BM,
-            learn_BT=learn_BT, learn_B=learn_B, step_ends_BT=step_ends_BT)
-  if agg not in AGGREGATES[:-1]:
-    raise ValueError(f"agg={agg!r}: one of {AGGREGATES[:-1]}.")
   ends_BT = step_ends_BT & learn_BT
   ends_BT = ends_BT & ~masked.last(ends_BT)  # An EOS after the text ends no step.
   step_BT = jnp.cumsum(ends_BT, axis=1)
@@ -196,7 +181,9 @@ def turn_gain(step_answer_logps_BJM, answer_mask_BM, learn_BT, learn_B, step_end
                             ends_BT)
 
 
-def self_aligned(old_logps_BT, noprompt_logps_BT, learn_BT, learn_B):
+@method
+def self_aligned(old_logps_BT: Array, noprompt_logps_BT: Array, learn_BT: Array,
+                 learn_B: Array) -> Array:
   """SAR: how much more likely the prompt makes the completion.
 
     r = max(1 - PPL(y | x) / PPL(y), -1)
@@ -213,15 +200,14 @@ def self_aligned(old_logps_BT, noprompt_logps_BT, learn_BT, learn_B):
   Returns:
     rewards_B in [-1, 1).
   """
-  axes.dims(old_logps_BT=old_logps_BT, noprompt_logps_BT=noprompt_logps_BT,
-            learn_BT=learn_BT, learn_B=learn_B)
-  log_ratio_B = masked.mean(masked.where_valid(noprompt_logps_BT, learn_BT)
-                            - masked.where_valid(old_logps_BT, learn_BT), learn_BT, axis=1)
+  log_ratio_B = masked.mean(noprompt_logps_BT - old_logps_BT, learn_BT, axis=1)
   # 1 - e^x >= -1 as long as x <= log 2; clipped before exp, which stays finite.
-  return masked.where_valid(1 - jnp.exp(jnp.minimum(log_ratio_B, math.log(2))), learn_B)
+  return 1 - jnp.exp(jnp.minimum(log_ratio_B, math.log(2)))
 
 
-def answer_confidence(old_logps_BT, answer_span_BT, learn_B, *, agg="mean_p"):
+@method
+def answer_confidence(old_logps_BT: Array, answer_span_BT: Array, learn_B: Array, *,
+                      agg: Aggregate = "mean_p") -> Array:
   """CRew: how sure the policy is of the answer that it gave itself.
 
     r = mean of pi(y_t | x, y_<t) over the tokens of the answer in y
@@ -237,16 +223,14 @@ def answer_confidence(old_logps_BT, answer_span_BT, learn_B, *, agg="mean_p"):
   Returns:
     rewards_B.
   """
-  axes.dims(old_logps_BT=old_logps_BT, answer_span_BT=answer_span_BT, learn_B=learn_B)
-  if agg not in AGGREGATES[:-1]:
-    raise ValueError(f"agg={agg!r}: one of {AGGREGATES[:-1]}.")
   counts_B = learn_B & jnp.any(answer_span_BT, axis=1)
   return masked.where_valid(_aggregate(old_logps_BT, answer_span_BT & counts_B[:, None], agg),
                             counts_B)
 
 
-def last_token(self_logps_B, learn_B, *, c_ref: ranges.ANY, beta_v: ranges.POSITIVE = 0.1,
-               use_clip=True):
+@method
+def last_token(self_logps_B: Array, learn_B: Array, *, c_ref: ranges.Number,
+               beta_v: ranges.Positive = 0.1, use_clip: bool = True) -> Array:
   """LaSeR's self-reward: a token nobody uses, read after the completion's last.
 
     r = beta_v (log pi(z_c | x, y) - c_ref),   in [0, 1] with use_clip
@@ -263,9 +247,8 @@ def last_token(self_logps_B, learn_B, *, c_ref: ranges.ANY, beta_v: ranges.POSIT
   Returns:
     rewards_B.
   """
-  axes.dims(self_logps_B=self_logps_B, learn_B=learn_B)
-  rewards_B = beta_v * (masked.where_valid(self_logps_B, learn_B) - c_ref)
-  return masked.where_valid(jnp.clip(rewards_B, 0, 1) if use_clip else rewards_B, learn_B)
+  rewards_B = beta_v * (self_logps_B - c_ref)
+  return jnp.clip(rewards_B, 0, 1) if use_clip else rewards_B
 
 
 def _counts(answer_mask_BM, learn_PG, outcome_B, use_gate):
@@ -276,18 +259,16 @@ def _counts(answer_mask_BM, learn_PG, outcome_B, use_gate):
 
 
 def _per_length(logps_BM, lengths_B, len_norm):
-  if len_norm not in NORMS: raise ValueError(f"len_norm={len_norm!r}: one of {NORMS}.")
   if len_norm == "none": return logps_BM
   digits_B = jnp.log10(jnp.maximum(lengths_B, 1).astype(logps_BM.dtype))
   return logps_BM / (1 + digits_B)[:, None]
 
 
-def _aggregate(logps_BM, mask_BM, agg, weight_BM=None):
+def _aggregate(logps_BM, mask_BM, agg, weight_BM=1):
   """One number per row; of log_mean_exp the sum that `_leave_one_out` takes."""
   logps_BM = masked.where_valid(logps_BM, mask_BM)
-  weighted = lambda x_BM: x_BM if weight_BM is None else weight_BM * x_BM
-  if agg == "mean_p": return masked.mean(weighted(jnp.exp(logps_BM)), mask_BM, axis=1)
-  total_B = jnp.sum(weighted(logps_BM), axis=1)
+  if agg == "mean_p": return masked.mean(weight_BM * jnp.exp(logps_BM), mask_BM, axis=1)
+  total_B = jnp.sum(weight_BM * logps_BM, axis=1)
   if agg in ("sum_lp", "log_mean_exp"): return total_B
   if agg == "prod_p": return jnp.exp(total_B)
   mean_B = total_B / jnp.maximum(jnp.sum(mask_BM, axis=1), 1)

@@ -1,21 +1,20 @@
 """Verdicts that a verifier gets wrong, what undoes it, and rewards that know nothing."""
+from typing import Literal
+
 import jax.numpy as jnp
+from jax import Array
 
-from rlx.core import axes
-from rlx.core import masked
 from rlx.core import ranges
-from rlx.core import resolve
-
-LEVELS = ("sample", "group")
-CORRECTIONS = ("none", "backward", "forward")
-CONTROLS = ("random", "constant", "inverse")
+from rlx.core.method import method
 
 
-@resolve.declares(cancelled=tuple(
+@method(cancelled=tuple(
     ("centres", dict(correction=kind), "the noisy verdict, but for a factor")
     for kind in ("forward", "backward")))
-def channel(outcome_PG, noise_PG, learn_PG, *, false_positive: ranges.SHARE = 0.0,
-            false_negative: ranges.SHARE = 0.0, level="sample", correction="none"):
+def channel(outcome_PG: Array, noise_PG: Array, learn_PG: Array, *,
+            false_positive: ranges.Share = 0.0, false_negative: ranges.Share = 0.0,
+            level: Literal["sample", "group"] = "sample",
+            correction: Literal["none", "backward", "forward"] = "none") -> Array:
   """The verdict of a verifier that errs at known rates, corrected or not.
 
     r = 1 - v  if u < (fn if v > 1/2 else fp),  else v
@@ -39,11 +38,6 @@ def channel(outcome_PG, noise_PG, learn_PG, *, false_positive: ranges.SHARE = 0.
   Raises:
     ValueError: an unknown level or correction.
   """
-  axes.dims(outcome_PG=outcome_PG, noise_PG=noise_PG, learn_PG=learn_PG)
-  if level not in LEVELS: raise ValueError(f"level={level!r}: one of {LEVELS}.")
-  if correction not in CORRECTIONS:
-    raise ValueError(f"correction={correction!r}: one of {CORRECTIONS}.")
-  outcome_PG = masked.where_valid(outcome_PG, learn_PG)
   if level == "group": noise_PG = jnp.broadcast_to(noise_PG[:, :1], learn_PG.shape)
   is_wrong_PG = noise_PG < jnp.where(outcome_PG > 0.5, false_negative, false_positive)
   noisy_B = jnp.where(is_wrong_PG, 1 - outcome_PG, outcome_PG).reshape(-1)
@@ -53,11 +47,12 @@ def channel(outcome_PG, noise_PG, learn_PG, *, false_positive: ranges.SHARE = 0.
                     false_negative=false_negative)
   if correction == "forward":
     return forward(noisy_B, learn_B, false_negative=false_negative)
-  return masked.where_valid(noisy_B, learn_B)
+  return noisy_B
 
 
-@resolve.declares(cancelled=(("centres", {}, "the plain verdict, but for a factor"),))
-def backward(outcome_B, learn_B, *, false_positive: ranges.SHARE, false_negative: ranges.SHARE):
+@method(cancelled=(("centres", {}, "the plain verdict, but for a factor"),))
+def backward(outcome_B: Array, learn_B: Array, *, false_positive: ranges.Share,
+             false_negative: ranges.Share) -> Array:
   """PGBC: a reward whose mean over the verifier's errors is the true verdict.
 
     r = (v - fp) / (1 - fp - fn)
@@ -76,16 +71,15 @@ def backward(outcome_B, learn_B, *, false_positive: ranges.SHARE, false_negative
   Raises:
     ValueError: the sum of the rates is not below 1.
   """
-  axes.dims(outcome_B=outcome_B, learn_B=learn_B)
   gap = 1 - false_positive - false_negative
   if gap <= 0:
     raise ValueError(f"false_positive={false_positive!r}, false_negative={false_negative!r}:"
                      " their sum is below 1, or a verdict says nothing.")
-  return masked.where_valid((outcome_B - false_positive) / gap, learn_B)
+  return (outcome_B - false_positive) / gap
 
 
-@resolve.declares(cancelled=(("centres", {}, "the plain verdict, but for a factor"),))
-def forward(outcome_B, learn_B, *, false_negative: ranges.SHARE):
+@method(cancelled=(("centres", {}, "the plain verdict, but for a factor"),))
+def forward(outcome_B: Array, learn_B: Array, *, false_negative: ranges.Share) -> Array:
   """PGFC: weights whose mean update points where the true verdicts' does.
 
     w = v - (1 - fn),   so fn if v = 1 and fn - 1 if v = 0
@@ -102,12 +96,13 @@ def forward(outcome_B, learn_B, *, false_negative: ranges.SHARE):
   Returns:
     rewards_B, 0 where not valid.
   """
-  axes.dims(outcome_B=outcome_B, learn_B=learn_B)
-  return masked.where_valid(outcome_B - (1 - false_negative), learn_B)
+  return outcome_B - (1 - false_negative)
 
 
-@resolve.declares(cancelled=(("centres", dict(kind="constant"), "nothing"),))
-def control(outcome_B, noise_B, learn_B, *, kind="random", rate: ranges.SHARE = 0.5):
+@method(cancelled=(("centres", dict(kind="constant"), "nothing"),))
+def control(outcome_B: Array, noise_B: Array, learn_B: Array, *,
+            kind: Literal["random", "constant", "inverse"] = "random",
+            rate: ranges.Share = 0.5) -> Array:
   """Rewards that know nothing of the task: what a method has to beat.
 
     random:  r = 1 if u < rate else 0      constant:  r = rate      inverse:  r = 1 - v
@@ -129,8 +124,6 @@ def control(outcome_B, noise_B, learn_B, *, kind="random", rate: ranges.SHARE = 
   Raises:
     ValueError: an unknown kind.
   """
-  axes.dims(outcome_B=outcome_B, noise_B=noise_B, learn_B=learn_B)
-  if kind not in CONTROLS: raise ValueError(f"kind={kind!r}: one of {CONTROLS}.")
-  if kind == "random": return masked.where_valid((noise_B < rate).astype(jnp.float32), learn_B)
-  if kind == "constant": return jnp.where(learn_B, jnp.float32(rate), 0)
-  return masked.where_valid(1 - outcome_B, learn_B)
+  if kind == "random": return (noise_B < rate).astype(jnp.float32)
+  if kind == "constant": return jnp.full(outcome_B.shape, rate, jnp.float32)
+  return 1 - outcome_B

@@ -1,11 +1,15 @@
 """Rewards of whole completions."""
+from typing import Literal
+
 import jax.numpy as jnp
+from jax import Array
 
-from rlx.core import axes
 from rlx.core import ranges
+from rlx.core.method import method
 
 
-def verdict(outcome_B, learn_B):
+@method
+def verdict(outcome_B: Array, learn_B: Array) -> Array:
   """The verifier's verdict, as it is.
 
     r_i = outcome_i
@@ -21,11 +25,11 @@ def verdict(outcome_B, learn_B):
   Returns:
     rewards_B, one per completion, 0 where not valid.
   """
-  axes.dims(outcome_B=outcome_B, learn_B=learn_B)
-  return jnp.where(learn_B, outcome_B, 0)
+  return outcome_B
 
 
-def reward(reward_B, learn_B):
+@method
+def reward(reward_B: Array, learn_B: Array) -> Array:
   """What the verifier or the reward function returned, as it is.
 
     r_i = reward_i
@@ -40,11 +44,13 @@ def reward(reward_B, learn_B):
   Returns:
     rewards_B, 0 where learn_B is False.
   """
-  axes.dims(reward_B=reward_B, learn_B=learn_B)
-  return jnp.where(learn_B, reward_B, 0)
+  return reward_B
 
 
-def cascade(outcome_B, scores_B, learn_B, *, mode="addon", weight: ranges.ANY = 1.0):
+@method
+def cascade(outcome_B: Array, scores_B: Array, learn_B: Array, *,
+            mode: Literal["addon", "only", "mixed"] = "addon",
+            weight: ranges.Number = 1.0) -> Array:
   """A second verifier's word on what the first one rejects.
 
     addon:  r = v if v > 1/2 else weight s
@@ -66,19 +72,13 @@ def cascade(outcome_B, scores_B, learn_B, *, mode="addon", weight: ranges.ANY = 
   Raises:
     ValueError: an unknown mode.
   """
-  axes.dims(outcome_B=outcome_B, scores_B=scores_B, learn_B=learn_B)
-  if mode == "addon":
-    rewards_B = jnp.where(outcome_B > 0.5, outcome_B, weight * scores_B)
-  elif mode == "only":
-    rewards_B = scores_B
-  elif mode == "mixed":
-    rewards_B = weight * scores_B + (1 - weight) * outcome_B
-  else:
-    raise ValueError(f"mode={mode!r}: addon, only or mixed.")
-  return jnp.where(learn_B, rewards_B, 0)
+  if mode == "addon": return jnp.where(outcome_B > 0.5, outcome_B, weight * scores_B)
+  if mode == "only": return scores_B
+  return weight * scores_B + (1 - weight) * outcome_B
 
 
-def score(scores_BE, learn_B, *, index: ranges.WHOLE = 0):
+@method
+def score(scores_BE: Array, learn_B: Array, *, index: ranges.Whole = 0) -> Array:
   """The score of one of the verifiers in verifier.scores, as it is.
 
     r_i = s_{i, index}
@@ -96,7 +96,6 @@ def score(scores_BE, learn_B, *, index: ranges.WHOLE = 0):
   Raises:
     ValueError: there is no such verifier.
   """
-  axes.dims(scores_BE=scores_BE, learn_B=learn_B)
   if index >= scores_BE.shape[1]:
     raise ValueError(f"index={index}: verifier.scores names {scores_BE.shape[1]} verifiers.")
-  return jnp.where(learn_B, scores_BE[:, index], 0)
+  return scores_BE[:, index]

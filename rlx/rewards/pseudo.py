@@ -1,10 +1,12 @@
 """Rewards without a reference answer: what a prompt's other completions answer."""
 import jax.numpy as jnp
+from jax import Array
 
-from rlx.core import axes
+from rlx.core.method import method
 
 
-def majority(answer_PG, learn_PG):
+@method
+def majority(answer_PG: Array, learn_PG: Array) -> Array:
   """TTRL: 1 for the answer that most completions of the prompt give.
 
     r_i = 1 if a_i = argmax_a |{j : a_j = a}| else 0
@@ -23,7 +25,8 @@ def majority(answer_PG, learn_PG):
   return _is_label(answer_PG, learn_PG).astype(jnp.float32).reshape(-1)
 
 
-def paired(answer_PG, pair_PG, learn_PG):
+@method
+def paired(answer_PG: Array, pair_PG: Array, learn_PG: Array) -> Array:
   """Co-Reward: 1 for the answer that most completions of the other wording give.
 
     r_i = 1 if a_i = argmax_a |{j : a'_j = a}| else 0
@@ -42,7 +45,6 @@ def paired(answer_PG, pair_PG, learn_PG):
   Returns:
     rewards_B, 0 where not valid.
   """
-  axes.dims(answer_PG=answer_PG, pair_PG=pair_PG, learn_PG=learn_PG)
   label_P = _label(answer_PG, learn_PG)
   pair_P = pair_PG[:, 0]
   other_P1 = jnp.where(pair_P >= 0, label_P[pair_P], -1)[:, None]
@@ -50,7 +52,8 @@ def paired(answer_PG, pair_PG, learn_PG):
   return agrees_PG.astype(jnp.float32).reshape(-1)
 
 
-def wrong_majority(answer_PG, outcome_PG, learn_PG):
+@method
+def wrong_majority(answer_PG: Array, outcome_PG: Array, learn_PG: Array) -> Array:
   """The incorrect control: `majority` on prompts whose majority is wrong, else 0.
 
     r_i = 1 if a_i = m and the verdict of m is wrong,  m = the majority answer
@@ -66,7 +69,6 @@ def wrong_majority(answer_PG, outcome_PG, learn_PG):
   Returns:
     rewards_B, 0 where not valid.
   """
-  axes.dims(answer_PG=answer_PG, outcome_PG=outcome_PG, learn_PG=learn_PG)
   is_label_PG = _is_label(answer_PG, learn_PG)
   is_right_P1 = jnp.any(is_label_PG & (outcome_PG > 0.5), axis=1, keepdims=True)
   return (is_label_PG & ~is_right_P1).astype(jnp.float32).reshape(-1)
@@ -80,7 +82,6 @@ def _is_label(answer_PG, learn_PG):
 
 def _label(answer_PG, learn_PG):
   """Each prompt's majority answer, -1 where nobody votes."""
-  axes.dims(answer_PG=answer_PG, learn_PG=learn_PG)
   votes_PG = learn_PG & (answer_PG >= 0)
   agrees_PGG = (answer_PG[:, :, None] == answer_PG[:, None, :]) & votes_PG[:, None, :]
   count_PG = jnp.where(votes_PG, jnp.sum(agrees_PGG, axis=2), 0)

@@ -3,24 +3,23 @@
 Scores are in [0, 1], as verifiers give them; papers that shape the logits of a
 reward model get their units back through a factor `k`.
 """
+from typing import Annotated, Literal
+
 import jax
 import jax.numpy as jnp
+from jax import Array
 
-from rlx.core import axes
 from rlx.core import masked
 from rlx.core import ranges
-from rlx.core import resolve
-
-KINDS = ("linear", "sigmoid", "tanh", "clip", "zscore", "minmax")
-ENSEMBLES = ("mean", "median", "min", "uwo", "mean_minus_std", "nominal_min",
-             "logsig_sum", "lagrange")
-WEIGHTS = ("uniform", "exp", "density")
+from rlx.core.method import method
 
 
-@resolve.declares(cancelled=tuple(
+@method(cancelled=tuple(
     ("scales", dict(kind=kind), "the plain score") for kind in ("zscore", "minmax")))
-def plain(scores_PG, learn_PG, *, kind="linear", k: ranges.POSITIVE = 1.0, centre: ranges.ANY = 0.0,
-          limit: ranges.POSITIVE = 1.0):
+def plain(scores_PG: Array, learn_PG: Array, *,
+          kind: Literal["linear", "sigmoid", "tanh", "clip", "zscore", "minmax"] = "linear",
+          k: ranges.Positive = 1.0, centre: ranges.Number = 0.0,
+          limit: ranges.Positive = 1.0) -> Array:
   """A second verifier's score, as it is or squeezed.
 
     linear: r = z    sigmoid: 1 / (1 + exp(-z))    tanh: tanh(z)
@@ -43,11 +42,8 @@ def plain(scores_PG, learn_PG, *, kind="linear", k: ranges.POSITIVE = 1.0, centr
   Raises:
     ValueError: an unknown kind.
   """
-  axes.dims(scores_PG=scores_PG, learn_PG=learn_PG)
-  if kind not in KINDS: raise ValueError(f"kind={kind!r}: one of {KINDS}.")
-  if kind == "minmax":
-    rewards_PG = _unit(scores_PG, learn_PG)
-  elif kind == "zscore":
+  if kind == "minmax": return _unit(scores_PG, learn_PG).reshape(-1)
+  if kind == "zscore":
     centred_PG = scores_PG - masked.mean(scores_PG, learn_PG, axis=1, keepdims=True)
     std_P1 = masked.root(masked.var(scores_PG, learn_PG, axis=1, keepdims=True))
     # A mean of equal floats can be off by one bit: the range decides whether they tie.
@@ -58,10 +54,12 @@ def plain(scores_PG, learn_PG, *, kind="linear", k: ranges.POSITIVE = 1.0, centr
     z_PG = k * (scores_PG - centre)
     rewards_PG = dict(linear=lambda z: z, sigmoid=jax.nn.sigmoid, tanh=jnp.tanh,
                       clip=lambda z: jnp.clip(z, -limit, limit))[kind](z_PG)
-  return masked.where_valid(rewards_PG, learn_PG).reshape(-1)
+  return rewards_PG.reshape(-1)
 
 
-def par(scores_PG, learn_PG, *, k: ranges.POSITIVE = 1.0, reference: ranges.ANY.or_none = None):
+@method
+def par(scores_PG: Array, learn_PG: Array, *, k: ranges.Positive = 1.0,
+        reference: ranges.Number | None = None) -> Array:
   """PAR, Preference As Reward: how likely it is preferred to reference completions.
 
     r_i = 1/M sum_m sigmoid(k (s_i - s_m))
@@ -78,20 +76,16 @@ def par(scores_PG, learn_PG, *, k: ranges.POSITIVE = 1.0, reference: ranges.ANY.
   Returns:
     rewards_B in (0, 1), 0 where not valid.
   """
-  axes.dims(scores_PG=scores_PG, learn_PG=learn_PG)
-  scores_PG = masked.where_valid(scores_PG, learn_PG)
-  if reference is not None:
-    rewards_PG = jax.nn.sigmoid(k * (scores_PG - reference))
-  else:
-    prefers_PGG = jax.nn.sigmoid(k * (scores_PG[:, :, None] - scores_PG[:, None, :]))
-    others_PGG = learn_PG[:, None, :] & ~jnp.eye(learn_PG.shape[1], dtype=bool)[None]
-    rewards_PG = jnp.where(jnp.any(others_PGG, axis=2),
-                           masked.mean(prefers_PGG, others_PGG, axis=2), 0.5)
-  return masked.where_valid(rewards_PG, learn_PG).reshape(-1)
+  if reference is not None: return jax.nn.sigmoid(k * (scores_PG - reference)).reshape(-1)
+  prefers_PGG = jax.nn.sigmoid(k * (scores_PG[:, :, None] - scores_PG[:, None, :]))
+  others_PGG = learn_PG[:, None, :] & ~jnp.eye(learn_PG.shape[1], dtype=bool)[None]
+  return jnp.where(jnp.any(others_PGG, axis=2),
+                   masked.mean(prefers_PGG, others_PGG, axis=2), 0.5).reshape(-1)
 
 
-def lsc(scores_PG, learn_PG, *, k: ranges.POSITIVE = 1.0, quantile: ranges.SHARE = 0.85,
-        reference: ranges.ANY.or_none = None):
+@method
+def lsc(scores_PG: Array, learn_PG: Array, *, k: ranges.Positive = 1.0,
+        quantile: ranges.Share = 0.85, reference: ranges.Number | None = None) -> Array:
   """The log-sigmoid-centred reward: little is gained where it is good already.
 
     r_i = log sigmoid(k (s_i - s_ref)),   s_ref = a high quantile of reference scores
@@ -109,16 +103,17 @@ def lsc(scores_PG, learn_PG, *, k: ranges.POSITIVE = 1.0, quantile: ranges.SHARE
   Returns:
     rewards_B below 0, 0 where not valid.
   """
-  axes.dims(scores_PG=scores_PG, learn_PG=learn_PG)
-  if reference is None:
-    reference = jnp.nanquantile(jnp.where(learn_PG, scores_PG, jnp.nan), quantile,
-                                axis=1, keepdims=True)
-  rewards_PG = jax.nn.log_sigmoid(k * (scores_PG - reference))
-  return masked.where_valid(rewards_PG, learn_PG).reshape(-1)
+  centre_P1 = reference if reference is not None else jnp.nanquantile(
+      jnp.where(learn_PG, scores_PG, jnp.nan), quantile, axis=1, keepdims=True)
+  return jax.nn.log_sigmoid(k * (scores_PG - centre_P1)).reshape(-1)
 
 
-def ensemble(scores_BE, learn_B, *, kind="mean", weight: ranges.NOT_NEGATIVE = 0.1,
-             k: ranges.POSITIVE = 1.0, thresholds: ranges.ANY.list.or_none = None):
+@method
+def ensemble(scores_BE: Array, learn_B: Array, *,
+             kind: Literal["mean", "median", "min", "uwo", "mean_minus_std", "nominal_min",
+                           "logsig_sum", "lagrange"] = "mean",
+             weight: ranges.NotNegative = 0.1, k: ranges.Positive = 1.0,
+             thresholds: ranges.Numbers | None = None) -> Array:
   """One reward from an ensemble of scores.
 
     mean, median, min (WCO):  of the E scores      mean_minus_std:  mean - std
@@ -148,32 +143,28 @@ def ensemble(scores_BE, learn_B, *, kind="mean", weight: ranges.NOT_NEGATIVE = 0
   Raises:
     ValueError: an unknown kind, or thresholds are missing or not one for each.
   """
-  axes.dims(scores_BE=scores_BE, learn_B=learn_B)
-  if kind not in ENSEMBLES: raise ValueError(f"kind={kind!r}: one of {ENSEMBLES}.")
-  scores_BE = masked.where_valid(scores_BE, learn_B[:, None])
   if kind in ("logsig_sum", "lagrange"):
     if thresholds is None or len(thresholds) != scores_BE.shape[1]:
       raise ValueError(f"thresholds={thresholds!r}: {kind} needs {scores_BE.shape[1]}, "
                        "one for each verifier.")
     threshold_1E = jnp.asarray(thresholds, scores_BE.dtype)[None]
   mean_B, least_B = jnp.mean(scores_BE, axis=1), jnp.min(scores_BE, axis=1)
-  if kind == "mean": rewards_B = mean_B
-  elif kind == "median": rewards_B = jnp.median(scores_BE, axis=1)
-  elif kind == "min": rewards_B = least_B
-  elif kind == "uwo": rewards_B = mean_B - weight * jnp.var(scores_BE, axis=1)
-  elif kind == "mean_minus_std": rewards_B = mean_B - jnp.std(scores_BE, axis=1)
-  elif kind == "nominal_min": rewards_B = weight * scores_BE[:, 0] + (1 - weight) * least_B
-  elif kind == "logsig_sum":
-    rewards_B = jnp.sum(jax.nn.log_sigmoid(k * (scores_BE - threshold_1E)), axis=1)
-  else:
-    reached_1E = masked.mean(scores_BE, learn_B[:, None], axis=0, keepdims=True)
-    mu_1E = jax.nn.sigmoid(k * (threshold_1E - reached_1E))
-    rewards_B = jnp.sum(mu_1E * scores_BE, axis=1)
-  return masked.where_valid(rewards_B, learn_B)
+  if kind == "mean": return mean_B
+  if kind == "median": return jnp.median(scores_BE, axis=1)
+  if kind == "min": return least_B
+  if kind == "uwo": return mean_B - weight * jnp.var(scores_BE, axis=1)
+  if kind == "mean_minus_std": return mean_B - jnp.std(scores_BE, axis=1)
+  if kind == "nominal_min": return weight * scores_BE[:, 0] + (1 - weight) * least_B
+  if kind == "logsig_sum":
+    return jnp.sum(jax.nn.log_sigmoid(k * (scores_BE - threshold_1E)), axis=1)
+  reached_1E = masked.mean(scores_BE, learn_B[:, None], axis=0, keepdims=True)
+  return jnp.sum(jax.nn.sigmoid(k * (threshold_1E - reached_1E)) * scores_BE, axis=1)
 
 
-def stratified(scores_PG, outcome_PG, learn_PG, *, wrong_range: ranges.NOT_NEGATIVE = 0.05,
-               right_range: ranges.NOT_NEGATIVE = 0.05):
+@method
+def stratified(scores_PG: Array, outcome_PG: Array, learn_PG: Array, *,
+               wrong_range: ranges.NotNegative = 0.05,
+               right_range: ranges.NotNegative = 0.05) -> Array:
   """HERO: the verdict, with the score ranking completions of equal verdict.
 
     r = -alpha + 2 alpha u  if wrong,   1 - beta + 2 beta u  if right
@@ -193,15 +184,17 @@ def stratified(scores_PG, outcome_PG, learn_PG, *, wrong_range: ranges.NOT_NEGAT
   Returns:
     rewards_B in [-alpha, alpha] and [1 - beta, 1 + beta], 0 where not valid.
   """
-  axes.dims(scores_PG=scores_PG, outcome_PG=outcome_PG, learn_PG=learn_PG)
-  right_PG, wrong_PG = learn_PG & (outcome_PG > 0.5), learn_PG & ~(outcome_PG > 0.5)
-  good_PG = 1 + right_range * (2 * _unit(scores_PG, right_PG) - 1)
-  bad_PG = wrong_range * (2 * _unit(scores_PG, wrong_PG) - 1)
-  return (masked.where_valid(good_PG, right_PG) + masked.where_valid(bad_PG, wrong_PG)).reshape(-1)
+  is_right_PG = outcome_PG > 0.5
+  good_PG = 1 + right_range * (2 * _unit(scores_PG, learn_PG & is_right_PG) - 1)
+  bad_PG = wrong_range * (2 * _unit(scores_PG, learn_PG & ~is_right_PG) - 1)
+  return jnp.where(is_right_PG, good_PG, bad_PG).reshape(-1)
 
 
-def unit_tests(scores_BE, learn_PG, *, weight="density", alpha: ranges.NOT_NEGATIVE = 2.0,
-               width: ranges.Range(1e-6, 1e6) = 0.1):
+@method
+def unit_tests(scores_BE: Array, learn_PG: Array, *,
+               weight: Literal["uniform", "exp", "density"] = "density",
+               alpha: ranges.NotNegative = 2.0,
+               width: Annotated[float, ranges.Range(1e-6, 1e6)] = 0.1) -> Array:
   """VeRPO: unit tests passed, those that few completions pass counting more.
 
     r_i = sum_e w_e s_ie,   rho_e = mean of s_e over the prompt's completions
@@ -227,9 +220,7 @@ def unit_tests(scores_BE, learn_PG, *, weight="density", alpha: ranges.NOT_NEGAT
   Raises:
     ValueError: an unknown weight.
   """
-  axes.dims(scores_BE=scores_BE, learn_PG=learn_PG)
-  if weight not in WEIGHTS: raise ValueError(f"weight={weight!r}: one of {WEIGHTS}.")
-  passed_PGE = masked.where_valid(scores_BE.reshape(*learn_PG.shape, -1), learn_PG[:, :, None])
+  passed_PGE = scores_BE.reshape(*learn_PG.shape, -1)
   if weight == "uniform": return jnp.mean(passed_PGE, axis=2).reshape(-1)
   rate_PE = masked.mean(passed_PGE, learn_PG[:, :, None], axis=1)
   weight_PE = jnp.exp(-alpha * rate_PE)

@@ -7,17 +7,23 @@ core.prefixes.values.
 
 Math-Shepherd, Wang et al. 2023, arXiv:2312.08935.
 """
+from typing import Literal, get_args
+
 import jax
 import jax.numpy as jnp
+from jax import Array
 
-from rlx.core import axes
 from rlx.core import masked
 from rlx.core import ranges
+from rlx.core.method import method
 
-KINDS = ("hard", "soft", "until_first_zero", "monotone", "relative")
+Kind = Literal["hard", "soft", "until_first_zero", "monotone", "relative"]
+KINDS = get_args(Kind)
 
 
-def from_values(values_BJ, mask_BJ, start_B=None, *, kind="hard", threshold: ranges.SHARE = 0.8):
+@method
+def from_values(values_BJ: Array, mask_BJ: Array, start_B: Array | None = None, *,
+                kind: Kind = "hard", threshold: ranges.Share = 0.8) -> Array:
   """Labels of steps from Monte-Carlo values v_j = share of right rollouts after j.
 
     hard:              1[v_j > 0]
@@ -44,9 +50,6 @@ def from_values(values_BJ, mask_BJ, start_B=None, *, kind="hard", threshold: ran
   Raises:
     ValueError: unknown kind.
   """
-  axes.dims(values_BJ=values_BJ, mask_BJ=mask_BJ)
-  if kind not in KINDS: raise ValueError(f"kind={kind!r}: one of {KINDS}.")
-  values_BJ = masked.where_valid(values_BJ, mask_BJ)
   if kind == "soft": return values_BJ
   labels_BJ = values_BJ > 0
   if kind == "until_first_zero":
@@ -57,10 +60,11 @@ def from_values(values_BJ, mask_BJ, start_B=None, *, kind="hard", threshold: ran
     start_B1 = values_BJ[:, :1] if start_B is None else start_B[:, None]
     before_BJ = jnp.concatenate([start_B1, values_BJ[:, :-1]], axis=1)
     labels_BJ &= values_BJ >= threshold * before_BJ
-  return masked.where_valid(labels_BJ.astype(values_BJ.dtype), mask_BJ)
+  return labels_BJ.astype(values_BJ.dtype)
 
 
-def first_error(labels_BJ, mask_BJ):
+@method
+def first_error(labels_BJ: Array, mask_BJ: Array) -> Array:
   """Index of the first step with label < 1/2.
 
     e_i = min {j : y_j < 1/2}, -1 if there is none
@@ -74,12 +78,12 @@ def first_error(labels_BJ, mask_BJ):
   Returns:
     error_B, int32.
   """
-  axes.dims(labels_BJ=labels_BJ, mask_BJ=mask_BJ)
   is_wrong_BJ = mask_BJ & (labels_BJ < 0.5)
   return jnp.where(jnp.any(is_wrong_BJ, axis=1), jnp.argmax(is_wrong_BJ, axis=1), -1)
 
 
-def consensus(labels_BJ, judged_BJ, mask_BJ):
+@method
+def consensus(labels_BJ: Array, judged_BJ: Array, mask_BJ: Array) -> Array:
   """Whether two labellers put the first error at the same step, or see none.
 
     keep_i = 1[first_error(labels_i) = first_error(judged_i)]
@@ -98,7 +102,8 @@ def consensus(labels_BJ, judged_BJ, mask_BJ):
   return same_B & jnp.any(mask_BJ, axis=1)
 
 
-def rest_mcts(errors_BJ, mask_BJ, remaining_BJ=None):
+@method
+def rest_mcts(errors_BJ: Array, mask_BJ: Array, remaining_BJ: Array | None = None) -> Array:
   """Value targets that grow with right steps and near 1 at the end of a solution.
 
     v_j = max(v_{j-1} + w_j, 0),   v_0 = 0
@@ -118,7 +123,6 @@ def rest_mcts(errors_BJ, mask_BJ, remaining_BJ=None):
   Returns:
     values_BJ, 0 where there is no step.
   """
-  axes.dims(errors_BJ=errors_BJ, mask_BJ=mask_BJ)
   if remaining_BJ is None:
     remaining_BJ = jnp.cumsum(mask_BJ[:, ::-1], axis=1)[:, ::-1] - 1
   sign_BJ = 1 - 2 * masked.where_valid(errors_BJ, mask_BJ)
@@ -132,9 +136,10 @@ def rest_mcts(errors_BJ, mask_BJ, remaining_BJ=None):
   return masked.where_valid(values_JB.T, mask_BJ)
 
 
-def omega_priority(values_N, visits_N, lengths_NR, wrong_NR, *, alpha: ranges.SHARE = 0.5,
-                   beta: ranges.SHARE = 0.9, length: ranges.COUNT = 500,
-                   c: ranges.NOT_NEGATIVE = 0.125):
+@method
+def omega_priority(values_N: Array, visits_N: Array, lengths_NR: Array, wrong_NR: Array, *,
+                   alpha: ranges.Share = 0.5, beta: ranges.Share = 0.9, length: ranges.Count = 500,
+                   c: ranges.NotNegative = 0.125) -> Array:
   """Which rollout to search for its first error next: the highest of
 
     Q(s, r) + U(s)
@@ -154,8 +159,6 @@ def omega_priority(values_N, visits_N, lengths_NR, wrong_NR, *, alpha: ranges.SH
     priority_NR, -inf where there is nothing to find: the rollout is not wrong, or
     all or none of the prefix's rollouts are right.
   """
-  axes.dims(values_N=values_N, visits_N=visits_N, lengths_NR=lengths_NR,
-            wrong_NR=wrong_NR)
   explore_N = c * jnp.sqrt(jnp.sum(visits_N)) / (1 + visits_N)
   exploit_NR = alpha ** (1 - values_N)[:, None] * beta ** (lengths_NR / length)
   is_open_N = (values_N > 0) & (values_N < 1)

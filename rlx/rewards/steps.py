@@ -5,22 +5,25 @@ is True; a step whose score is unknown (NaN) is no step. What is returned is 0
 on padding and on rows that are not valid. Where a paper adds the outcome, a
 config has it as a reward term of its own and the paper's weights as `coef`.
 """
+from typing import Annotated, Literal
+
 import jax
 import jax.numpy as jnp
+from jax import Array
 
-from rlx.core import axes
 from rlx.core import masked
 from rlx.core import ranges
+from rlx.core.method import method
 from rlx.rewards import _segments
 
-KINDS = ("raw", "softmin", "clip", "delta", "clip_delta", "advantage", "lookahead")
-MIXES = ("gate", "renorm")
 
-
-def refine(step_scores_BT, step_ends_BT, learn_BT, learn_B, *, kind="raw", signed=False,
-           temperature: ranges.Range(1e-6, 1e6) = 0.1, eta: ranges.ANY = 0.0,
-           start: ranges.ANY = 0.0, gamma: ranges.SHARE = 0.7, eps: ranges.NOT_NEGATIVE = 1e-5,
-           window: ranges.WHOLE = 4):
+@method
+def refine(step_scores_BT: Array, step_ends_BT: Array, learn_BT: Array, learn_B: Array, *,
+           kind: Literal["raw", "softmin", "clip", "delta", "clip_delta", "advantage",
+                         "lookahead"] = "raw", signed: bool = False,
+           temperature: Annotated[float, ranges.Range(1e-6, 1e6)] = 0.1,
+           eta: ranges.Number = 0.0, start: ranges.Number = 0.0, gamma: ranges.Share = 0.7,
+           eps: ranges.NotNegative = 1e-5, window: ranges.Whole = 4) -> Array:
   """The reward of each step, on its last token, so that sums cannot be farmed.
 
     raw         r_k = s_k
@@ -61,8 +64,7 @@ def refine(step_scores_BT, step_ends_BT, learn_BT, learn_B, *, kind="raw", signe
   Raises:
     ValueError: unknown kind.
   """
-  if kind not in KINDS: raise ValueError(f"kind={kind!r}: one of {KINDS}.")
-  scores_BT, ends_BT = _known(step_scores_BT, step_ends_BT, learn_BT, learn_B)
+  scores_BT, ends_BT = _known(step_scores_BT, step_ends_BT, learn_BT)
   if signed: scores_BT = masked.where_valid(2 * scores_BT - 1, ends_BT)
   if kind == "softmin":
     low = jnp.finfo(scores_BT.dtype).min
@@ -84,7 +86,8 @@ def refine(step_scores_BT, step_ends_BT, learn_BT, learn_B, *, kind="raw", signe
   return masked.where_valid(ahead_BT, ends_BT & (distance_BT <= window))
 
 
-def given(step_rewards_BTZ, learn_BT, *, index: ranges.WHOLE = 0):
+@method
+def given(step_rewards_BTZ: Array, learn_BT: Array, *, index: ranges.Whole = 0) -> Array:
   """The rewards that one of the functions in verifier.step_rewards gives to steps, as they are.
 
     r_t = reward of the step that ends with token t, 0 if no step ends there
@@ -104,11 +107,13 @@ def given(step_rewards_BTZ, learn_BT, *, index: ranges.WHOLE = 0):
   if index >= step_rewards_BTZ.shape[2]:
     raise ValueError(f"index={index}: verifier.step_rewards names {step_rewards_BTZ.shape[2]} "
                      "functions.")
-  return masked.where_valid(step_rewards_BTZ[:, :, index], learn_BT)
+  return step_rewards_BTZ[:, :, index]
 
 
-def mix(step_scores_BT, step_ends_BT, learn_BT, outcome_B, learn_B, *, kind="gate",
-        theta: ranges.ANY = 0.5, mu: ranges.ANY = 1.0):
+@method
+def mix(step_scores_BT: Array, step_ends_BT: Array, learn_BT: Array, outcome_B: Array,
+        learn_B: Array, *, kind: Literal["gate", "renorm"] = "gate", theta: ranges.Number = 0.5,
+        mu: ranges.Number = 1.0) -> Array:
   """The reward of each step in the light of its completion's outcome o.
 
     gate    r_k = s_k if o >= theta, else 0
@@ -135,16 +140,16 @@ def mix(step_scores_BT, step_ends_BT, learn_BT, outcome_B, learn_B, *, kind="gat
   Raises:
     ValueError: unknown kind.
   """
-  if kind not in MIXES: raise ValueError(f"kind={kind!r}: one of {MIXES}.")
-  axes.dims(outcome_B=outcome_B, learn_B=learn_B)
-  scores_BT, ends_BT = _known(step_scores_BT, step_ends_BT, learn_BT, learn_B)
-  outcome_B1 = masked.where_valid(outcome_B, learn_B)[:, None]
+  scores_BT, ends_BT = _known(step_scores_BT, step_ends_BT, learn_BT)
+  outcome_B1 = outcome_B[:, None]
   if kind == "gate": return masked.where_valid(scores_BT, outcome_B1 >= theta)
   before_BT = ends_BT & ~masked.last(step_ends_BT & learn_BT)
   return masked.where_valid(scores_BT + outcome_B1 - mu, before_BT)
 
 
-def completion(step_scores_BT, step_ends_BT, learn_BT, learn_B, *, kind="min"):
+@method
+def completion(step_scores_BT: Array, step_ends_BT: Array, learn_BT: Array, learn_B: Array, *,
+               kind: str = "min") -> Array:
   """One reward per completion: an aggregate of the scores of its steps.
 
     prod = prod_k s_k    mean = 1/K sum_k s_k    geo = exp(1/K sum_k log s_k)
@@ -168,13 +173,13 @@ def completion(step_scores_BT, step_ends_BT, learn_BT, learn_B, *, kind="min"):
   Raises:
     ValueError: unknown kind.
   """
-  return masked.aggregate(
-      *_known(step_scores_BT, step_ends_BT, learn_BT, learn_B), kind)
+  return masked.aggregate(*_known(step_scores_BT, step_ends_BT, learn_BT), kind)
 
 
-def wrong_step_penalty(step_scores_BT, step_ends_BT, learn_BT, outcome_B, learn_B, *,
-                       outcome: ranges.ANY = 2.0, penalty: ranges.ANY = 1.0,
-                       threshold: ranges.ANY = 0.5):
+@method
+def wrong_step_penalty(step_scores_BT: Array, step_ends_BT: Array, learn_BT: Array,
+                       outcome_B: Array, learn_B: Array, *, outcome: ranges.Number = 2.0,
+                       penalty: ranges.Number = 1.0, threshold: ranges.Number = 0.5) -> Array:
   """CAPO: every token has the verdict, and those of a wrong step pay.
 
     r_t = outcome o - penalty 1[the step of token t has s < threshold]
@@ -192,16 +197,17 @@ def wrong_step_penalty(step_scores_BT, step_ends_BT, learn_BT, outcome_B, learn_
   Returns:
     rewards_BT.
   """
-  scores_BT, known_BT = _known(step_scores_BT, step_ends_BT, learn_BT, learn_B)
+  scores_BT, known_BT = _known(step_scores_BT, step_ends_BT, learn_BT)
   wrong_BT = (known_BT & (scores_BT < threshold)).astype(scores_BT.dtype)
   # An unknown step ends a segment too: its tokens are not those of the next.
   of_step_BT = masked.accumulate(wrong_BT, ~(step_ends_BT & learn_BT), reverse=True)
-  return masked.where_valid(outcome * outcome_B[:, None] - penalty * of_step_BT,
-                            learn_BT)
+  return outcome * outcome_B[:, None] - penalty * of_step_BT
 
 
-def flaw_penalty(step_scores_BT, step_ends_BT, learn_BT, outcome_B, learn_B, *,
-                 lam: ranges.ANY = 1.0, threshold: ranges.ANY = 0.5):
+@method
+def flaw_penalty(step_scores_BT: Array, step_ends_BT: Array, learn_BT: Array, outcome_B: Array,
+                 learn_B: Array, *, lam: ranges.Number = 1.0,
+                 threshold: ranges.Number = 0.5) -> Array:
   """FAPO: a right answer reached through a wrong step is worth less.
 
     r = 1          if o > 1/2 and all s_k >= threshold
@@ -219,14 +225,15 @@ def flaw_penalty(step_scores_BT, step_ends_BT, learn_BT, outcome_B, learn_B, *,
   Returns:
     rewards_B.
   """
-  scores_BT, ends_BT = _known(step_scores_BT, step_ends_BT, learn_BT, learn_B)
-  axes.dims(outcome_B=outcome_B, learn_B=learn_B)
+  scores_BT, ends_BT = _known(step_scores_BT, step_ends_BT, learn_BT)
   is_flawed_B = jnp.any(ends_BT & (scores_BT < threshold), axis=1)
   right_B = 1 - lam * is_flawed_B.astype(scores_BT.dtype)
-  return masked.where_valid(jnp.where(outcome_B > 0.5, right_B, -1), learn_B)
+  return jnp.where(outcome_B > 0.5, right_B, -1)
 
 
-def redistribute(values_BT, learn_BT, outcome_B, learn_B, *, share: ranges.ANY = 1.0):
+@method
+def redistribute(values_BT: Array, learn_BT: Array, outcome_B: Array, learn_B: Array, *,
+                 share: ranges.Number = 1.0) -> Array:
   """RED: the outcome, spread over the tokens by what they added to its expectation.
 
     r_t = beta (v_{t+1} - v_t) + (1 - beta) o 1[t is the last token]
@@ -247,17 +254,12 @@ def redistribute(values_BT, learn_BT, outcome_B, learn_B, *, share: ranges.ANY =
   Returns:
     rewards_BT.
   """
-  axes.dims(values_BT=values_BT, learn_BT=learn_BT, outcome_B=outcome_B, learn_B=learn_B)
-  values_BT = masked.where_valid(values_BT, learn_BT)
-  outcome_B = masked.where_valid(outcome_B, learn_B)
   final_BT = masked.where_valid(outcome_B[:, None], masked.last(learn_BT))
   next_BT = _segments.following(values_BT, learn_BT) + final_BT
   return share * (next_BT - values_BT) + (1 - share) * final_BT
 
 
-def _known(step_scores_BT, step_ends_BT, learn_BT, learn_B):
-  """(scores, 0 elsewhere; True where there is one)."""
-  axes.dims(step_scores_BT=step_scores_BT, step_ends_BT=step_ends_BT, learn_BT=learn_BT,
-            learn_B=learn_B)
+def _known(step_scores_BT, step_ends_BT, learn_BT):
+  """(scores, 0 where there is none; True where there is one)."""
   ends_BT = step_ends_BT & learn_BT & ~jnp.isnan(step_scores_BT)
   return masked.where_valid(step_scores_BT, ends_BT), ends_BT

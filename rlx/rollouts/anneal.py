@@ -1,13 +1,17 @@
 """Sampling temperature by position in the completion. Factors of decoding.temperature."""
+from typing import Annotated
+
 import jax.numpy as jnp
 
 from rlx.core import ranges
 
 
-def ead(columns_T, step, *, peak: ranges.Range(1e-3, 1e3) = 1.2,
-        floor: ranges.Range(1e-3, 1e3) = 0.1, rate: ranges.Range(1e-3, 1e9) = 25.0,
-        growth: ranges.Range(0, 1e9) = 5.0, most: ranges.Range(1e-3, 1e9) = 40000.0,
-        warmup_steps: ranges.WHOLE = 10):
+def ead(columns_T, step, *, peak: Annotated[float, ranges.Range(1e-3, 1e3)] = 1.2,
+        floor: Annotated[float, ranges.Range(1e-3, 1e3)] = 0.1,
+        rate: Annotated[float, ranges.Range(1e-3, 1e9)] = 25.0,
+        growth: Annotated[float, ranges.Range(0, 1e9)] = 5.0,
+        most: Annotated[float, ranges.Range(1e-3, 1e9)] = 40000.0,
+        warmup_steps: ranges.Whole = 10):
   """Exploratory annealed decoding: hot at the start of a completion, then cooler.
 
     tau_t = max(1 + peak - exp(t / d), floor)    d = min(rate + growth step, most)

@@ -14,8 +14,8 @@ def with_verdict(learn_PG):
   return learn_PG.any(axis=1)
 
 
-def accuracy_band(outcome_PG, learn_PG, finish_PG, *, low: ranges.SHARE = 0.2,
-                  high: ranges.SHARE = 0.8, drop_truncated=False):
+def accuracy_band(outcome_PG, learn_PG, finish_PG, *, low: ranges.Share = 0.2,
+                  high: ranges.Share = 0.8, drop_truncated=False):
   """Keeps groups whose mean verdict is within [low, high], both included.
 
     keep_p = low <= mean_g outcome[p, g] <= high

@@ -34,7 +34,7 @@ def truncated(finish_PG):
   return np.asarray(finish_PG) != records.FINISH.index("length")
 
 
-def prof(outcome_PG, scores_PG, learn_PG, *, count: ranges.COUNT, side="both"):
+def prof(outcome_PG, scores_PG, learn_PG, *, count: ranges.Count, side="both"):
   """PROF: of right completions those scored highest, of wrong ones lowest.
 
     k_right = min(max(ceil(count / 2), count - n_wrong), n_right),  k_wrong = count - k_right

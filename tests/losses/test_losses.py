@@ -81,7 +81,7 @@ def test_divergence(kind, expected):
 
 
 def test_divergence_is_flat_where_nothing_differs():
-  x = jnp.array([-1.0])
+  x = jnp.array([[-1.0]])
   for kind in ("abs", "k2", "k3", "k1+"):
     np.testing.assert_array_equal(
         jax.grad(lambda a: jnp.sum(divergence.estimate(a, x, kind=kind)))(x), 0)

@@ -38,7 +38,7 @@ def test_strong_preferences_count_more():
 
 def test_without_discount_focal_is_bradley_terry():
   want = reward_model.bradley_terry(*PAIR, VALID)
-  for discount in reward_model.DISCOUNTS:
+  for discount in ("all", "right"):
     got = reward_model.focal(*PAIR, VALID, focal_exponent=0., discount=discount)
     np.testing.assert_allclose(got.total, want.total, rtol=1e-6)
 

@@ -65,7 +65,7 @@ def test_what_centres_a_prompt_undoes_the_corrections():
   options = dict(false_positive=.2, false_negative=.3)
   as_groups = lambda r_B: jnp.reshape(r_B, (2, 4))
   plain, back, forth = (as_groups(noise.channel(
-      OUTCOME_PG, NOISE_PG, VALID_PG, correction=c, **options)) for c in noise.CORRECTIONS)
+      OUTCOME_PG, NOISE_PG, VALID_PG, correction=c, **options)) for c in ("none", "backward", "forward"))
   np.testing.assert_allclose(group.rloo(forth, VALID_PG), group.rloo(plain, VALID_PG),
                              atol=1e-6)
   np.testing.assert_allclose(group.rloo(back, VALID_PG), 2 * group.rloo(plain, VALID_PG),

@@ -31,8 +31,6 @@ def test_cascade(options, expected):
   np.testing.assert_allclose(outcome.cascade(
       jnp.array([1., 0., .25, nan]), jnp.array([0., .75, .5, 1.]),
       jnp.array([True, True, True, False]), **options), expected)
-  with pytest.raises(ValueError, match="mode='any': addon, only or mixed"):
-    outcome.cascade(jnp.ones(1), jnp.ones(1), jnp.ones(1, bool), mode="any")
 
 
 @pytest.mark.parametrize("options, expected", [

@@ -82,7 +82,7 @@ def solve(text, change=lambda value: value):
   return steps
 
 
-def trace(prompt, rng, *, wrong_rate: ranges.SHARE):
+def trace(prompt, rng, *, wrong_rate: ranges.Share):
   """A completion for supervised training, with wrong steps at a known rate.
 
   Each step is a wrong digit with probability `wrong_rate`; the steps after it are right given

@@ -7,12 +7,14 @@ the answer of problem i plus a difference, and all answers must be right. Differ
 the paper: the number is the first digit and the difference 0, which is all that chains can
 express; so the problems are written as one chain, whose steps include the inner answers.
 """
+from typing import Annotated
+
 from rlx.core import ranges
 from rlx.core import records
 from rlx.prompts.datasets import chain
 
 
-def prompts(rows, split, *, problems: ranges.Range(1, 1000, is_whole=True) = 2):
+def prompts(rows, split, *, problems: Annotated[int, ranges.Range(1, 1000, is_whole=True)] = 2):
   """Rows -> Prompts, one for every `problems` rows, without those of the other split.
 
   `meta["ends"]` has the number, from 0, of the last step of each problem.
