@@ -13,23 +13,15 @@ import pytest
 
 from rlx.io import metrics as io_metrics
 from rlx.learner import hosts
+from rlx.loops import rl
+from tests import tiny
 
 ROOT = pathlib.Path(__file__).parent.parent
-SIZES = """steps=3 mesh.data=2 mesh.fsdp=2 prompts.per_step=8 rollouts.per_prompt=4
-  eval.prompts=16 eval.batch=16 eval.final_samples=1 eval.every=2 checkpoint.every=1
-  log.completions_every=1 rollouts.max_draws=2 learner.minibatches=2
-  memory_check=off prompts.options.size=64""".split()
-
-
 CONFIG = """
-from rlx.configs import quickstart
+import pathlib
+from tests import test_hosts
 
-def get_config():
-  c = quickstart.get_config()
-  c.verifier.scores = ("format.ascii_share",)
-  # It reads what lies on all devices.
-  c.rollouts.select_completions = dict(name="select_completions.prof", count=3)
-  return c
+def get_config(): return test_hosts.config(pathlib.Path({!r}))
 """
 # The first process cannot tell the verdicts of its share.
 LOST = """
@@ -64,11 +56,14 @@ def python(devices, *args):
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
 
-def start(workdir, devices, *flags):
-  config = workdir.parent / "thinned.py"
-  config.write_text(CONFIG)
-  return python(devices, "-m", "rlx.train", f"--config={config}", f"--workdir={workdir}",
-                *(f"--config.{s}" for s in SIZES), *flags)
+def config(folder):
+  c = tiny.config(
+      folder, steps=3, mesh__data=2, mesh__fsdp=2, eval__every=2, checkpoint__every=1,
+      memory_check="off",
+      # It reads what lies on all devices.
+      rollouts__select_completions=dict(name="select_completions.prof", count=3))
+  c.verifier.scores = ("format.ascii_share",)
+  return c
 
 
 def specs():
@@ -78,21 +73,15 @@ def specs():
   return [f"localhost:{port},2,{i}" for i in range(2)]
 
 
-def both(workdir, *flags):
-  return [start(workdir, 2, f"--hosts={spec}", *flags) for spec in specs()]
+def both(folder, workdir, *flags):
+  path = workdir.parent / "two.py"
+  path.write_text(CONFIG.format(str(folder)))
+  return [python(2, "-m", "rlx.train", f"--config={path}", f"--workdir={workdir}",
+                 f"--hosts={spec}", *flags) for spec in specs()]
 
 
 def said(processes):
   return [p.communicate(timeout=300)[0] for p in processes]
-
-
-@pytest.fixture(scope="module")
-def one(tmp_path_factory):
-  workdir = tmp_path_factory.mktemp("one")
-  process = start(workdir, 4)
-  text, = said([process])
-  assert process.returncode == 0, text
-  return workdir
 
 
 def wait_for(steps, workdir, processes):
@@ -105,33 +94,36 @@ def wait_for(steps, workdir, processes):
     time.sleep(0.05)
 
 
-def test_two_processes_train_evaluate_checkpoint_and_resume_until_one_dies(one, tmp_path):
+def test_two_processes_train_evaluate_checkpoint_and_resume_until_one_dies(
+    tiny_files, tmp_path_factory):
   """SIGTERM to one of the two after a step; a resume; the death of one."""
-  processes = both(tmp_path)
-  wait_for(1, tmp_path, processes)
+  two, one = tmp_path_factory.mktemp("two"), tmp_path_factory.mktemp("one")
+  processes = both(tiny_files, two)
+  wait_for(1, two, processes)
   processes[1].send_signal(signal.SIGTERM)
   texts = said(processes)
   assert [p.returncode for p in processes] == [0, 0], texts
   assert "is saved in" in texts[0] and "is saved in" not in texts[1]
-  assert (tmp_path / "stopped.json").exists()
+  assert (two / "stopped.json").exists()
 
-  processes = both(tmp_path, "--config.steps=1000")
-  wait_for(3, tmp_path, processes)
+  processes = both(tiny_files, two, "--config.steps=1000")
+  wait_for(3, two, processes)
   processes[1].kill()
   text, _ = said(processes)
   assert processes[0].returncode != 0
   # In a collective, or where they wait for each other.
   assert re.search("Connection (closed|reset) by peer|tasks have crashed", text), text
 
-  # As one process did, evaluation included.
-  for line, other in zip(io_metrics.read(tmp_path), io_metrics.read(one)):
+  # As one process of four devices does, evaluation included.
+  rl.train(config(tiny_files), one)
+  for line, other in zip(io_metrics.read(two), io_metrics.read(one)):
     assert line.keys() == other.keys() and line["step"] == other["step"]
     assert line.pop("rollouts/sampler_gap_max") < 1e-4  # Rounding itself.
     for key in line:
       if "seconds" not in key and "_per_s" not in key:
         np.testing.assert_allclose(line[key], other[key], rtol=3e-5, atol=1e-5, err_msg=key)
   texts = [[(r["prompt"], r["completion"], r["verdict"]) for r in io_metrics.tables(w)
-            if r["step"] < 3] for w in (tmp_path, one)]
+            if r["step"] < 3] for w in (two, one)]
   assert texts[0] == texts[1]
 
 
