@@ -187,9 +187,10 @@ def get_config():
   ))
 
   # Reward terms. The estimator of the same name in `advantages` computes the advantages of a term;
-  # they are multiplied by coef and summed. With advantages.total, the rewards are multiplied by
-  # coef and summed first. With kl.place="reward", kl.coef is the coefficient of the term "kl".
-  # Each term takes the options of schedule() for its coef.
+  # coef is the factor of the term in their sum. With advantages.total, the single estimator reads
+  # the sum of the rewards, in which coef is the factor. With kl.place="reward", kl.coef is that of
+  # the term "kl". Each term takes the options of schedule() for its coef. gamma is the discount
+  # per token; the advantage of a whole completion counts as received with its last token.
   c.rewards = ml_collections.ConfigDict(dict(
       outcome=dict(name="outcome.verdict", coef=1.0, **schedule()),
       process=dict(

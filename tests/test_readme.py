@@ -12,7 +12,11 @@ import pytest
 
 import rlx
 from rlx import cli
+from rlx.core import fields
+from rlx.core import records
 from rlx.core import resolve
+from rlx.loops import annotations
+from rlx.loops import logps
 
 ROOT = pathlib.Path(__file__).parent.parent
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]
@@ -179,3 +183,35 @@ def _function(stage, name):
     return resolve.lookup(stage, name)
   except ValueError:
     return None
+
+
+def fields_page():
+  """docs/fields.md: every field that rlx declares, by where it is computed."""
+  stages = dict(given="Given by the rollouts and the verifiers",
+                host="Computed on the host, from texts and token ids",
+                model="Computed by forward passes, on devices",
+                later="Set by later stages: rewards, advantages, the update")
+  page = ["# Fields", "", "The columns of a batch, which rewards, estimators and losses read by the "
+          "names of their arguments.", "A name ends in its axes ([glossary](glossary.md)); "
+          "`outcome_PG` is `outcome_B` by prompt. A value without axes is",
+          "an intermediate result that other producers read. `python -m pytest -k fields "
+          "tests/test_readme.py --record`", "writes this page from the declarations "
+          "(`rlx/core/fields.py`).", ""]
+  for stage, title in stages.items():
+    page += [f"## {title}", "", "| field | axes | dtype | meaning | config keys | producer |",
+             "| --- | --- | --- | --- | --- | --- |"]
+    for f in fields.table(records, annotations, logps).values():
+      if f.where != stage: continue
+      keys = ", ".join(f"`{key}`" for key in dict.fromkeys([*f.needs, *f.options.values()]))
+      module = f.fn and f.fn.__module__.removeprefix("rlx.")
+      producer = f"`{module}`, from {', '.join(f.reads)}" if f.fn else ""
+      dtype = "" if f.dtype is None else np.dtype(f.dtype).name
+      page.append(f"| `{f.name}` | {' '.join(f.axes)} | {dtype} | {f.doc} | {keys} | {producer} |")
+    page.append("")
+  return "\n".join(page)
+
+
+def test_the_page_of_fields_is_up_to_date(request):
+  path = ROOT / "docs/fields.md"
+  if request.config.getoption("--record"): path.write_text(fields_page())
+  assert path.read_text() == fields_page(), "run this test with --record"
