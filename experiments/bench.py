@@ -137,7 +137,7 @@ def upd(args):
   adamw = build.optimizer_of(c, "learner")
   learn = build.device_stages(
       c, methods_lib.resolved(c), dict(policy=config, prm=config), mesh,
-      dict.fromkeys(("learner", "prm", "value"), adamw))["learn_policy"]
+      dict.fromkeys(("learner", "prm", "value"), adamw))["update"].policy
   logps_of = logps.compiled(config, 1.0, c.learner.microbatches, 1)
   params = sharding.place(params, mesh)
   state = records.TrainState(
@@ -197,7 +197,7 @@ def e2e(args):
     return dict(s=dict(step=sum(split.values())), stages=split, tokens=tokens,
                 grad_norm=float(metrics["policy/grad_norm"]))
 
-  return rep, dict(config=dataclasses.asdict(run.models["policy"]), setup_s=build_s)
+  return rep, dict(config=dataclasses.asdict(run.passes.models["policy"]), setup_s=build_s)
 
 
 def config_of(args):

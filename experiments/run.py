@@ -317,7 +317,7 @@ def configured(cell):
 def cost(cell):
   """(steps, completions, tokens at most) of training, at one draw a step."""
   c = configured(cell)
-  completions = c.steps * build.draw_size(c) * c.rollouts.per_prompt
+  completions = c.steps * build.sizes_of(c).draw * c.rollouts.per_prompt
   return c.steps, completions, completions * c.rollouts.max_tokens
 
 

@@ -116,12 +116,11 @@ def planned(c, model, mesh):
   models = dict(policy=(model, params), prm=(model, params))
   optimizers = {name: build.optimizer_of(c, name) for name in ("learner", "prm", "value")}
 
-  def shapes():  # `device_put` knows no abstract mesh: placed on one device, then on it.
-    return sharding.shapes(build.shapes_of(
-        c, methods, sharding.make_mesh(), optimizers, models, None), mesh)
+  # `device_put` knows no abstract mesh: placed on one device, then on it.
+  _, on_one = build.initializers(c, methods, sharding.make_mesh(), optimizers, models, None)
 
   return types.SimpleNamespace(
-      config=c, mesh=mesh, shapes=shapes, methods=methods,
+      config=c, sizes=build.sizes_of(c), shapes=lambda: sharding.shapes(on_one(), mesh), methods=methods,
       sampling=types.SimpleNamespace(slots=dict.fromkeys(("train", "sampled"))),
       **build.device_stages(c, methods, dict(policy=model, prm=model), mesh, optimizers))
 
@@ -142,8 +141,8 @@ def work_of(run):
   keys and values, attention scores in float32 (written and read once), gradients and
   optimizer state; other activations and logits are left out.
   """
-  c, m, mesh = run.config, run.models["policy"], run.mesh.shape
-  shards, tensor = sharding.row_shards(run.mesh), mesh["tensor"]
+  c, m, mesh = run.config, run.passes.models["policy"], run.passes.mesh.shape
+  shards, tensor = sharding.row_shards(run.passes.mesh), mesh["tensor"]
   x, t = c.prompts.max_tokens, c.rollouts.max_tokens
   prompts = c.prompts.per_step / shards
   rows = prompts * c.rollouts.per_prompt
@@ -203,7 +202,7 @@ def exchanged(run, width=None):
   Args:
     width: bytes of what is computed with; None: as the dtypes say.
   """
-  c, m, mesh = run.config, run.models["policy"], run.mesh.shape
+  c, m, mesh = run.config, run.passes.models["policy"], run.passes.mesh.shape
   data, fsdp, tensor = (mesh[a] for a in sharding.MESH_AXES)
   a, of_param = (width or jnp.dtype(dtype).itemsize for dtype in (m.dtype, m.param_dtype))
   shards, (x, t) = data * fsdp, (c.prompts.max_tokens, c.rollouts.max_tokens)
@@ -248,7 +247,7 @@ def chunks_of(run, name):
   """Chunks of columns in which the head of an update reads a microbatch."""
   c, t = run.config, run.config.rollouts.max_tokens
   b = c.prompts.per_step * c.rollouts.per_prompt // (c[name].minibatches * c[name].microbatches)
-  return -(-t // min(max(1024 * sharding.row_shards(run.mesh) // b, 1), t))
+  return -(-t // min(max(1024 * sharding.row_shards(run.passes.mesh) // b, 1), t))
 
 
 def _met(width):
@@ -282,7 +281,7 @@ def bounds(run, chip):
   FLOPs / peak, bytes / bandwidth of memory, bytes / bandwidth between devices; each at
   the figures of the data sheet, which no program reaches.
   """
-  speed, found = bandwidths(chip, run.mesh.shape), {}
+  speed, found = bandwidths(chip, run.passes.mesh.shape), {}
   for phase, (flops, traffic) in work_of(run).items():
     sent = exchanged(run)[phase]
     seconds = {"FLOPs": flops / chip.flops, "memory": traffic / chip.bandwidth,
@@ -356,7 +355,7 @@ def page(found):
 def _share_of_tables(model, shape):
   """Of what the policy's update receives, the part that gradients of [V, D] are."""
   run, *_ = plan(model, shape)
-  m, c, of = run.models["policy"], run.config.learner, math.prod(shape[:2])
+  m, c, of = run.passes.models["policy"], run.config.learner, math.prod(shape[:2])
   table = 4 * m.vocab_size * m.d_model / shape[2] * 2 * (of - 1) / of
   return (c.minibatches * c.microbatches * (chunks_of(run, "learner") + 1) * table
           / sum(exchanged(run)["policy update"].values()))

@@ -20,9 +20,11 @@ from rlx import config_validation
 from rlx import keys
 from rlx import methods as methods_lib
 from rlx.core import fields
+from rlx.core import options as options_lib
 from rlx.core import records
 from rlx.core import resolve
 from rlx.core import rng
+from rlx.core.options import key
 from rlx.io import chat
 from rlx.io import rows as io_rows
 from rlx.io import terminal
@@ -53,6 +55,33 @@ from rlx.rollouts import slots
 from rlx.verifiers import pool
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Sizes:
+  """The sizes of batches, of texts and of what is computed for them."""
+  prompts: int = key("prompts.per_step")            # P
+  group: int = key("rollouts.per_prompt")           # G
+  rehearsal: int = key("rollouts.rehearsal")        # prompts whose completions are stored
+  draw: int                                         # prompts sampled per draw
+  first_pass: int              # completions of a prompt before rollouts.budget adds others
+  eval_batch: int = key("eval.batch")
+  eval_samples: int = key("eval.samples")
+  prompt_tokens: int = key("prompts.max_tokens")
+  completion_tokens: int = key("rollouts.max_tokens")
+  chunk: int = key("rollouts.chunk")
+  bucket: int = key("rollouts.bucket")
+  axes: dict                                        # {"M", "J", "K", "E", "Z"}: see core/axes.py
+
+  @property
+  def rows(self):
+    """B, completions of a batch."""
+    return self.prompts * self.group
+
+  @property
+  def trained(self):
+    """Prompts of a batch whose completions are sampled: all but the rehearsed ones."""
+    return self.prompts - self.rehearsal
+
+
 @dataclasses.dataclass(frozen=True)
 class Sampling:
   """Completions of the policy, for training and for evaluation."""
@@ -61,31 +90,30 @@ class Sampling:
   train: Callable              # (params, *encoded, key, factor_T, weights) -> Rollouts
   greedy: Callable             # the same, one completion a prompt
   sampled: Callable            # the same, eval.samples completions a prompt
+  steps: Callable              # the same, train_prm.step_rollouts completions
   slots: dict                  # {"train", "greedy", "sampled"}: most rows decoded at once, or None
   device_bytes: int | None     # memory of a device, which limits the slots; None: unknown
 
 
 @dataclasses.dataclass(frozen=True)
-class Loop:
-  """The config values that only the RL loop reads; see configs/base.py for each key."""
-  seed: int
-  eval_every: int
-  eval_batch: int
-  final_samples: int           # times that held-out prompts are sampled before and after
-  completions: int             # rows of a table of completions
-  completions_every: int
-  max_skipped: int
+class Updates:
+  """The updates of all models, and what else changes between RL iterations."""
+  prm: Callable                # (state, Placed) -> (state, Batch, metrics)
+  value: Callable              # (state, Placed, step) -> (state, metrics)
+  policy: Callable             # (state, Placed, step) -> (state, Batch, metrics)
+  end_step: Callable           # (state, metrics) -> the state of the next step
+  learners: dict               # {"prm", "value", "learner"}: update.Learner
+  programs: dict               # {"prm", "value", "learner"}: the jitted optimizer step
 
 
 @dataclasses.dataclass(frozen=True)
 class Run:
   """The built config: stages as functions of the state and the records, with options bound."""
-  config: Any                  # for the tools and the record of the run; no stage reads it
-  loop: Loop
-  methods: Any                 # methods.Methods
-  mesh: Any
+  sizes: Sizes
   texts: Any                   # texts.Texts
-  models: dict                 # {"policy", "prm"}: DecoderConfig
+  methods: Any                 # methods.Methods
+  passes: Any                  # logps.Options: mesh, models and options of forward passes
+  planned: list                # the Fields that are computed for a batch
   prompts: Any                 # resumable iterator over training prompts; None without them
   eval_prompts: list
   init: Callable               # () -> TrainState
@@ -98,14 +126,7 @@ class Run:
   place: Callable              # Annotated -> Placed: on the mesh
   score: Callable              # (state, Placed) -> Placed with the log-probs that methods read
   advantage: Callable          # (state, Batch) -> (Batch, metrics): rewards, then advantages
-  learners: dict               # {"prm", "value", "learner"}: update.Learner
-  learn_prm: Callable          # (state, Placed) -> (state, Batch, metrics)
-  learn_value: Callable        # (state, Placed, step) -> (state, metrics)
-  learn_policy: Callable       # (state, Placed, step) -> (state, Batch, metrics)
-  updates: dict                # {"prm", "value", "learner"}: the jitted optimizer steps in them
-  end_step: Callable           # (state, metrics) -> the state of the next step
-  passes: Any                  # logps.Options
-  planned: list                # the Fields that are computed for a batch
+  update: Updates
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,18 +139,16 @@ class Sft:
   update: Callable             # (params, opt_state, Rollouts) -> params, opt_state, metrics, None
 
 
-def session_options(config, section=None):
-  """Checks `config` and returns the session.Options of a training loop.
+def options(cls, c, **values):
+  """An instance of a dataclass of core/options.py, with the values of config keys."""
+  return options_lib.read(cls, methods_lib.setting(c), **values)
 
-  Args:
-    section: the section whose key `steps` is the number of steps; None: the whole config.
-  """
-  c = config
-  keys.check(c)
-  trackers.check(c.log.writers)
-  return session.Options(
-      seed=c.seed, steps=(c if section is None else c[section]).steps, checkpoint_every=c.checkpoint.every,
-      max_to_keep=c.checkpoint.max_to_keep, writers=c.log.writers, silence_s=c.log.silence_s)
+
+def session_options(config, **values):
+  """Checks `config` and returns the session.Options of a training loop."""
+  keys.check(config)
+  trackers.check(config.log.writers)
+  return options(session.Options, config, **values)
 
 
 def build(config, splits=None, recorded=None, learns="policy"):
@@ -151,87 +170,119 @@ def build(config, splits=None, recorded=None, learns="policy"):
   methods = methods_lib.resolved(c)
   config_validation.check(c, methods)
   _check_learns(c, methods, learns)
-  if splits is None: splits = needed_splits(c, learns)
+  sizes, splits = sizes_of(c), needed_splits(c, learns) if splits is None else splits
   mesh = sharding.make_mesh(**c.mesh)
   check_cuts(c, sharding.row_shards(mesh))
-  model_config, start, tokenizer = load_model(c, c.model.path)
-  sharding.check(start, mesh)
-  base_params, model_config = start, on_rows(model_config, mesh)
+  models, frozen, tokenizer = _models(c, methods, mesh)
+  configs = {name: config for name, (config, _) in models.items()}
+  texts = texts_of(c, tokenizer)
+  train_prompts, eval_prompts = _checked_prompts(c, sizes, texts, splits)
+  verifier_pool = _pool(c, train_prompts + eval_prompts)
+  check_prompts(c, train_prompts + eval_prompts)
+  optimizers = {name: optimizer_of(c, name) for name in ("learner", "prm", "value")}
+  init, shapes = initializers(c, methods, mesh, optimizers, models, frozen)
+  # All processes must use the same value; the first one records it.
+  limit = (recorded or {}).get("device_bytes") or hosts.gather(memory.device_bytes(mesh))[0]
+  sampling = _sampling(c, sizes, texts, configs["policy"], mesh, limit,
+                       None if limit is None else limit - memory.tree_bytes(shapes()))
+  rows_of = _rows_of(c, methods, texts, verifier_pool, train_prompts + eval_prompts)
+  reward = reward_of(rows_of, verifier_pool, _verdict_readers(c, methods))
+  stages = device_stages(c, methods, configs, mesh, optimizers, token_id=token_id(c, tokenizer),
+                         learns=learns)
+  prompts = None if "train" not in splits else iterator.PromptIterator(
+      train_prompts, seed=c.seed, paired=c.prompts.paired)
+  return Run(
+      sizes=sizes, texts=texts, methods=methods, prompts=prompts, eval_prompts=eval_prompts,
+      init=init, shapes=shapes, sampling=sampling, pool=verifier_pool,
+      verify=lambda *args: annotate.verdicts(reward(*args)),
+      collector=prompts and collect.Collector(
+          prompts=prompts, sizes=sizes, encode=sampling.encode, sample=sampling.train,
+          lay_out=sampling.lay_out, anneal=methods.anneal,
+          demonstrate=_demonstrate(c, texts, train_prompts), verify=reward, pool=verifier_pool,
+          budget=methods.budget, filter_groups=methods.filter_groups, seed=c.seed,
+          max_draws=c.rollouts.max_draws, fill=c.rollouts.fill,
+          max_error_rate=c.verifier.max_error_rate),
+      annotate=_annotate(c, methods, stages["planned"], tokenizer, verifier_pool, train_prompts,
+                         rows_of, _greedy_outcome(c.seed, sampling, reward)),
+      place=annotate.Placer(mesh, c.learner.pack), **stages)
+
+
+def sizes_of(c):
+  """The Sizes of a config."""
+  drawn = c.rollouts.oversample * (c.prompts.per_step - c.rollouts.rehearsal)
+  return options(
+      Sizes, c, draw=int(round(drawn)),
+      first_pass=c.rollouts.budget.first if c.rollouts.budget.name else c.rollouts.per_prompt,
+      axes=dict(M=c.likelihood.max_tokens, J=c.likelihood.steps + 1, K=c.distribution.top,
+                E=len(c.verifier.scores), Z=len(c.verifier.step_rewards)))
+
+
+def _models(c, methods, mesh):
+  """Returns ({"policy", "prm"}: (DecoderConfig, params), frozen base or None, tokenizer)."""
+  config, base, tokenizer = load_model(c, c.model.path)
+  sharding.check(base, mesh)
+  config, params, frozen = on_rows(config, mesh), base, None
   if c.lora.rank:
-    model_config = dataclasses.replace(model_config, lora_scale=c.lora.alpha / c.lora.rank)
-    start = lora.init(base_params, rng.key(c.seed, "lora"), rank=c.lora.rank,
-                      targets=tuple(c.lora.targets))
-  models = dict(policy=(model_config, start), prm=(model_config, start))
+    config = dataclasses.replace(config, lora_scale=c.lora.alpha / c.lora.rank)
+    params = lora.init(base, rng.key(c.seed, "lora"), rank=c.lora.rank,
+                       targets=tuple(c.lora.targets))
+    frozen = freeze(base, c.model.frozen_dtype)
+  models = dict(policy=(config, params), prm=(config, params))
   if methods.needs("prm_logps_BT") and c.prm.path is not None:
-    prm_config, prm_start, prm_tokenizer = load_model(c, c.prm.path)
-    models["prm"] = on_rows(prm_config, mesh), prm_start
+    prm_config, prm_params, prm_tokenizer = load_model(c, c.prm.path)
+    models["prm"] = on_rows(prm_config, mesh), prm_params
     if prm_tokenizer.vocabulary != tokenizer.vocabulary:
       raise ValueError(f"prm.path={c.prm.path!r}: its tokenizer differs from "
                        f"that of model.path={c.model.path!r}.")
-  texts = texts_of(c, tokenizer)
+  return models, frozen, tokenizer
+
+
+def _checked_prompts(c, sizes, texts, splits):
+  """Returns (training prompts, held-out prompts) after a check that there are enough of them."""
   train_prompts, eval_prompts = load_prompts(c, texts, splits)
   if "eval" in splits and not eval_prompts:
     raise ValueError(f"eval.split={c.eval.split!r} of prompts.source="
                      f"{c.prompts.source!r} has no prompts.")
-  verifier_pool = _pool(c, train_prompts + eval_prompts)
-  check_prompts(c, [*train_prompts, *eval_prompts])
-  if train_prompts: note_template(texts, train_prompts[0])
-  per_draw = draw_size(c)
-  if "train" in splits and len(train_prompts) < per_draw:
+  if "train" in splits and len(train_prompts) < sizes.draw:
     raise ValueError(f"prompts.source={c.prompts.source!r}: {len(train_prompts)} "
-                     f"training prompts; a draw takes {per_draw} different ones.")
-  optimizers = {name: optimizer_of(c, name) for name in ("learner", "prm", "value")}
-  frozen = freeze(c, base_params) if c.lora.rank else None
-  shapes = functools.partial(shapes_of, c, methods, mesh, optimizers, models, frozen)
-  lay_out = layout(model_config, mesh)
-  draw = samplers(c, model_config, tokenizer, mesh, lay_out)
-  # All processes must use the same value; the first one records it.
-  limit = (recorded or {}).get("device_bytes") or hosts.gather(memory.device_bytes(mesh))[0]
-  slots_of = functools.partial(
-      sampler_slots, c, model_config, mesh,
-      None if limit is None else limit - memory.tree_bytes(shapes()))
-  slots_ = dict(train=slots_of(per_draw, first_pass(c)),
-                greedy=slots_of(c.eval.batch, 1),
-                sampled=slots_of(c.eval.batch, c.eval.samples))
-  width = c.prompts.max_tokens
+                     f"training prompts; a draw takes {sizes.draw} different ones.")
+  if train_prompts: note_template(texts, train_prompts[0])
+  return train_prompts, eval_prompts
+
+
+def _sampling(c, sizes, texts, config, mesh, device_bytes, bytes_free):
+  """Returns the Sampling of a run.
+
+  Args:
+    config: DecoderConfig of the policy.
+    bytes_free: memory of a device that the state does not use; None: unknown.
+  """
+  tokenizer, decoding, greedy = texts.tokenizer, c.rollouts.decoding, dict(temperature=0.0)
+  lay_out = layout(config, mesh)
+
+  def sampler_of(group, rule, slots_):
+    return sampler.make(
+        config, lay_out=lay_out, group=group, max_tokens=sizes.completion_tokens,
+        chunk=sizes.chunk, slots=slots_, eos_ids=tokenizer.eos_ids, pad_id=tokenizer.pad_id,
+        stops=texts.stops, decode=tokenizer.decode, moves=sharding.row_shards(mesh) == 1,
+        fetch=hosts.fetch, put=hosts.put, **rule)
 
   def encode(prompts):
     tokens_PX, len_P = padding.left_pad(
-        [texts.prompt_ids(p) for p in prompts], width, tokenizer.pad_id)
+        list(map(texts.prompt_ids, prompts)), sizes.prompt_tokens, tokenizer.pad_id)
     ids_P = np.array([rng.number(p.id) for p in prompts], np.uint32)
     return tuple(sharding.place_rows(x, mesh) for x in (tokens_PX, len_P, ids_P))
 
-  rows_of = _rows_of(c, methods, tokenizer, verifier_pool, train_prompts + eval_prompts)
-  reward = reward_of(rows_of, verifier_pool, _verdict_readers(c, methods))
-  stages = device_stages(c, methods, {name: model[0] for name, model in models.items()}, mesh,
-                         optimizers, token_id=token_id(c, tokenizer), learns=learns)
-  sampling = Sampling(
-      encode=encode, lay_out=lay_out, slots=slots_, device_bytes=limit,
-      train=draw(first_pass(c), c.rollouts.decoding, slots_["train"]),
-      greedy=draw(1, dict(temperature=0.0), slots_["greedy"]),
-      sampled=draw(c.eval.samples, c.rollouts.decoding, slots_["sampled"]))
-  prompts = None if "train" not in splits else iterator.PromptIterator(
-      train_prompts, seed=c.seed, paired=c.prompts.paired)
-  return Run(
-      config=c, loop=Loop(
-          seed=c.seed, eval_every=c.eval.every, eval_batch=c.eval.batch,
-          final_samples=c.eval.final_samples, completions=c.log.completions,
-          completions_every=c.log.completions_every, max_skipped=c.learner.max_skipped),
-      methods=methods, mesh=mesh, texts=texts, prompts=prompts,
-      eval_prompts=eval_prompts, verify=lambda *args: annotate.verdicts(reward(*args)),
-      init=functools.partial(_init, c, methods, mesh, optimizers, models, frozen),
-      shapes=shapes, sampling=sampling, pool=verifier_pool,
-      collector=prompts and collect.Collector(
-          prompts=prompts, encode=encode, sample=sampling.train, lay_out=lay_out,
-          anneal=methods.anneal, demonstrate=_demonstrate(c, texts, train_prompts),
-          verify=reward, pool=verifier_pool, budget=methods.budget,
-          filter_groups=methods.filter_groups, seed=c.seed, per_prompt=c.rollouts.per_prompt,
-          draw_size=per_draw, trained=trained(c), max_draws=c.rollouts.max_draws,
-          fill=c.rollouts.fill, rehearsal=c.rollouts.rehearsal, max_tokens=c.rollouts.max_tokens,
-          bucket=c.rollouts.bucket, max_error_rate=c.verifier.max_error_rate),
-      annotate=_annotate(c, methods, stages["planned"], tokenizer, verifier_pool, train_prompts,
-                         rows_of, _greedy_outcome(c, draw, encode, reward)),
-      place=annotate.Placer(mesh, c.learner.pack), **stages)
+  slots_of = functools.partial(sampler_slots, c.rollouts.slots, sizes, config, mesh, bytes_free)
+  slots_ = dict(train=slots_of(sizes.draw, sizes.first_pass), greedy=slots_of(sizes.eval_batch, 1),
+                sampled=slots_of(sizes.eval_batch, sizes.eval_samples))
+  k = c.train_prm.step_rollouts
+  return Sampling(
+      encode=encode, lay_out=lay_out, slots=slots_, device_bytes=device_bytes,
+      train=sampler_of(sizes.first_pass, decoding, slots_["train"]),
+      greedy=sampler_of(1, greedy, slots_["greedy"]),
+      sampled=sampler_of(sizes.eval_samples, decoding, slots_["sampled"]),
+      steps=sampler_of(k, decoding, slots_["train"] and max(slots_["train"] // k, 1) * k))
 
 
 def sft(config):
@@ -268,6 +319,11 @@ def sft(config):
 
   return Sft(model_config, tokenizer, init, batch, update.sft(
       model_config, transform, microbatches=c.sft.microbatches, shards=shards))
+
+
+def sft_steps(c):
+  """Number of optimizer steps of supervised fine-tuning."""
+  return c.sft.steps
 
 
 def sft_start(c):
@@ -317,36 +373,36 @@ def device_stages(c, methods, models, mesh, optimizers, *, token_id=None, learns
     mesh: may be abstract.
     token_id, learns: see `token_id` and `build`.
   """
+  planned = {"policy": methods.planned, "prm": methods.planned_for_prm}.get(
+      learns, lambda c: [])(c)
+  now, before = statistics(c, methods)
+  passes = options(
+      logps.Options, c, mesh=mesh, models=models, beta=methods.prm_beta, statistics=before,
+      head_parts=None if c.train_prm.labels is None else c.prm.microbatches)
+  return dict(planned=planned, passes=passes,
+              score=annotate.scorer(planned, methods_lib.field_options(c), passes),
+              advantage=advantage_of(c, methods),
+              update=updates_of(c, methods, models, mesh, optimizers, now, token_id))
+
+
+def updates_of(c, methods, models, mesh, optimizers, statistics_, token_id):
+  """The Updates of a config; for the arguments see `device_stages`."""
   learners = {name: update.Learner(
       config=models["prm" if name == "prm" else "policy"], optimizer=optimizers[name],
       mesh=mesh, group=c.rollouts.per_prompt, epochs=1 if name == "prm" else c[name].epochs,
       minibatches=c[name].minibatches, microbatches=c[name].microbatches, seed=c.seed)
               for name in optimizers}
-  learn_prm, prm_step = update.prm_head(learners["prm"]) if c.train_prm.labels else update.prm(
+  prm, prm_step = update.prm_head(learners["prm"]) if c.train_prm.labels else update.prm(
       methods.prm, learners["prm"], order=c.prm.order, snapshot=c.prm.snapshot,
       parts=c.learner.microbatches)
-  learn_value, value_step = update.value(learners["value"], clip=c.value.clip)
-  now, before = statistics(c, methods)
-  learn_policy, policy_step = update.policy(
+  value, value_step = update.value(learners["value"], clip=c.value.clip)
+  policy, policy_step = update.policy(
       methods, learners["learner"], policy_loss_options(c),
-      temperature=c.rollouts.decoding.temperature, statistics=now, token_id=token_id)
-  planned = methods.planned(c) if learns == "policy" else methods.planned_for_prm(c)
-  passes = logps.Options(
-      mesh=mesh, models=models, temperature=c.rollouts.decoding.temperature,
-      parts=c.learner.microbatches, value_parts=c.value.microbatches, pack=c.learner.pack,
-      prm_reference=c.prm.reference, asked=c.likelihood.model, group=c.rollouts.per_prompt,
-      beta=methods.prm_beta, seed=c.seed, statistics=before)
-  return dict(
-      models=models, planned=planned, passes=passes,
-      score=annotate.scorer(planned, methods_lib.field_options(c), passes),
-      advantage=advantage_of(c, methods), learners=learners, learn_prm=learn_prm,
-      learn_value=learn_value, learn_policy=learn_policy,
-      updates=dict(prm=prm_step, value=value_step, learner=policy_step),
-      end_step=update.end_step(update.Moves(
-          sampler_every=c.rollouts.sync_every, reference_every=c.kl.sync_every,
-          reference_mix=c.kl.sync_mix, resets_optimizer=c.kl.reset_optimizer,
-          kl_target=c.kl.target, kl_horizon=c.kl.horizon,
-          completions=c.prompts.per_step * c.rollouts.per_prompt), mesh, optimizers["learner"]))
+      temperature=c.rollouts.decoding.temperature, statistics=statistics_, token_id=token_id)
+  moves = options(update.Moves, c, completions=c.prompts.per_step * c.rollouts.per_prompt)
+  return Updates(prm=prm, value=value, policy=policy, learners=learners,
+                 end_step=update.end_step(moves, mesh, optimizers["learner"]),
+                 programs=dict(prm=prm_step, value=value_step, learner=policy_step))
 
 
 def advantage_of(c, methods):
@@ -358,10 +414,7 @@ def advantage_of(c, methods):
 
 def policy_loss_options(c):
   """update.PolicyLoss of this config."""
-  return update.PolicyLoss(
-      aggregation=c.learner.aggregation, max_tokens=c.rollouts.max_tokens,
-      entropy_coef=c.learner.entropy_coef, auxiliary_coef=c.learner.auxiliary.coef,
-      kl_kind=c.kl.kind)
+  return options(update.PolicyLoss, c)
 
 
 def statistics(c, methods):
@@ -404,10 +457,10 @@ def check_cuts(c, shards):
       raise ValueError(
           f"prompts.per_step={c.prompts.per_step}: must be a multiple of {name}.minibatches={n} "
           f"x {name}.microbatches={parts} x {rows}; microbatches hold whole groups.")
-  for key, n in (("eval.batch", c.eval.batch), ("rollouts.rehearsal", c.rollouts.rehearsal),
+  for name, n in (("eval.batch", c.eval.batch), ("rollouts.rehearsal", c.rollouts.rehearsal),
                  ("rollouts.oversample x (prompts.per_step - rollouts.rehearsal)",
-                  draw_size(c))):
-    if n % shards: raise ValueError(f"{key}={n}: must be a multiple of {rows}.")
+                  sizes_of(c).draw)):
+    if n % shards: raise ValueError(f"{name}={n}: must be a multiple of {rows}.")
   if c.rollouts.slots is not None and shards > 1:
     raise ValueError(f"rollouts.slots={c.rollouts.slots}: None where rows are spread "
                      f"over {rows} devices.")
@@ -446,9 +499,9 @@ def on_rows(config, mesh):
 
 def texts_of(c, tokenizer):
   """The texts.Texts of a config and a tokenizer."""
-  return texts_lib.Texts(
-      tokenizer, resolve.bind("prompts.templates", c.prompts.template, "prompts.template"),
-      c.rollouts.step_separator, c.prompts.max_tokens, c.rollouts.max_tokens)
+  return options(
+      texts_lib.Texts, c, tokenizer=tokenizer, stops=tuple(c.rollouts.stops),
+      template=resolve.bind("prompts.templates", c.prompts.template, "prompts.template"))
 
 
 def note_template(texts, prompt):
@@ -512,6 +565,17 @@ def check_prompts(c, prompts):
     raise ValueError(f"{errors[0].rstrip('.')}.{more}")
 
 
+def prompt_lengths(c, texts):
+  """Number of tokens of each training prompt, also of those that are too long."""
+  return [len(texts.prompt_ids(p)) for p in read_prompts(c, c.prompts.split)]
+
+
+def constants(c, prompts):
+  """{id: constant_of, or None} of the prompts whose verifiers look for constant answers."""
+  return {p.id: constant_of(c, p) for p in prompts
+          if any(hasattr(fn, "constant") for fn in verifiers_of(c, p))}
+
+
 def verifiers_of(c, prompt):
   """The functions that compute the verdict and the scores of a prompt's completions."""
   return [_verifier(path) for path in dict.fromkeys((prompt.verifier, *c.verifier.scores))]
@@ -545,8 +609,8 @@ def _pool(c, prompts):
           code=dict(unsafe=c.verifier.unsafe, test_s=c.verifier.test_s,
                     test_mb=c.verifier.test_mb, total_s=0.8 * c.verifier.timeout_s)))
   verifiers.require({p.verifier: f"prompt {p.id!r}" for p in prompts})
-  for key in ("scores", "step_rewards"):
-    verifiers.require({path: f"verifier.{key}" for path in c.verifier[key]})
+  for name in ("scores", "step_rewards"):
+    verifiers.require({path: f"verifier.{name}" for path in c.verifier[name]})
   verifiers.require({path: "verifier.steps" for path in [c.verifier.steps] if path is not None})
   verifiers.require({path: "eval.prm_sets" for path in c.eval.prm_sets
                      if not path.endswith(".jsonl")})
@@ -579,7 +643,7 @@ def reward_of(rows_of, pool_, readers):
 FROM_ROLLOUTS = ("action_BT", "sampler_logps_BT", "finish_B")  # Known before any verdict.
 
 
-def _rows_of(c, methods, tokenizer, pool_, prompts):
+def _rows_of(c, methods, texts_, pool_, prompts):
   """Returns (prompts, rollouts) -> each completion's prompt and text.
 
   The meta of these prompts contains the values of the fields that verifiers read by name.
@@ -599,16 +663,15 @@ def _rows_of(c, methods, tokenizer, pool_, prompts):
   for f in planned:
     if f.where != "host" and f.name not in FROM_ROLLOUTS:
       raise ValueError(f"a verifier reads {f.name}, which is computed after the verdicts.")
-  names = [f.name for f in planned if f.axes]
+  names, options = [f.name for f in planned if f.axes], methods_lib.field_options(c)
 
   def rows_of(prompts, rollouts):
-    texts = [tokenizer.decode(ids) for ids in padding.completions(rollouts)]
+    texts = texts_.completions(rollouts)
     rows = [p for p in prompts for _ in range(len(texts) // len(prompts))] if prompts else []
     if not names: return rows, texts
     values = fields.compute(planned, "host", dict(
-        tokenizer=tokenizer, rollouts=rollouts, group_prompts=prompts, prompts=rows, texts=texts,
-        **{n: np.asarray(getattr(rollouts, n)) for n in FROM_ROLLOUTS}),
-                            methods_lib.field_options(c))
+        tokenizer=texts_.tokenizer, rollouts=rollouts, group_prompts=prompts, prompts=rows,
+        texts=texts, **{n: np.asarray(getattr(rollouts, n)) for n in FROM_ROLLOUTS}), options)
     return [dataclasses.replace(p, meta={**p.meta, **{n: values[n][b].tolist() for n in names}})
             for b, p in enumerate(rows)], texts
 
@@ -667,13 +730,11 @@ def _demonstrate(c, texts, prompts):
       rollouts, [ids_of[p.id] for p in prompts], eos)
 
 
-def _greedy_outcome(c, draw, encode, verify):
+def _greedy_outcome(seed, sampling, verify):
   """Returns (state, prompts) -> verdicts of the policy's greedy completions of the prompts."""
-  sample, seed = draw(1, dict(temperature=0.0), None), c.seed
-
   def greedy_outcome(state, prompts):
-    rollouts = hosts.fetch(sample(state.full("policy"), *encode(prompts),
-                                  rng.key(seed, "greedy")))
+    rollouts = hosts.fetch(sampling.greedy(state.full("policy"), *sampling.encode(prompts),
+                                           rng.key(seed, "greedy")))
     return verify(prompts, rollouts)[:, 0]
 
   return greedy_outcome
@@ -708,34 +769,21 @@ def token_id(c, tokenizer):
   return tokenizer.vocabulary.get(token)
 
 
-def trained(c):
-  """Number of prompts of a batch whose completions are sampled: all but the rehearsed ones."""
-  return c.prompts.per_step - c.rollouts.rehearsal
-
-
-def draw_size(c):
-  """Number of prompts sampled per draw."""
-  return int(round(trained(c) * c.rollouts.oversample))
-
-
-def first_pass(c):
-  """Completions of a prompt in the first pass; rollouts.budget may add others."""
-  return c.rollouts.budget.first if c.rollouts.budget.name else c.rollouts.per_prompt
-
-
-def sampler_slots(c, model_config, mesh, bytes_free, prompts, group):
+def sampler_slots(slots_, sizes, config, mesh, bytes_free, prompts, group):
   """The largest number of rows of a draw that are decoded at once; None: all of them.
 
   Args:
-    prompts, group: P and G of the draw.
+    slots_: rollouts.slots.
+    config: DecoderConfig of the policy.
     bytes_free: memory of a device that the state does not use; None: unknown.
+    prompts, group: P and G of the draw.
   """
   if sharding.row_shards(mesh) > 1: return None  # Rows stay where they are.
-  if c.rollouts.slots is not None: return max(c.rollouts.slots // group, 1) * group
+  if slots_ is not None: return max(slots_ // group, 1) * group
   # A row may need its own copy of its prompt's cache, and its cache grows by chunks.
-  tokens = c.prompts.max_tokens + c.rollouts.max_tokens + c.rollouts.chunk
+  tokens = sizes.prompt_tokens + sizes.completion_tokens + sizes.chunk
   return slots.that_fit(prompts * group, group,
-                        tokens * size.kv_bytes_per_token(model_config), bytes_free)
+                        tokens * size.kv_bytes_per_token(config), bytes_free)
 
 
 def layout(config, mesh):
@@ -747,74 +795,60 @@ def layout(config, mesh):
   return jax.jit(lambda params: sharding.gathered(decode.lay_out(params, config), mesh))
 
 
-def samplers(c, model_config, tokenizer, mesh, lay_out):
-  """Returns (completions per prompt, decoding rule, slots) -> sample, see `sampler.make`."""
-  def draw(group, rule, slots_):
-    return sampler.make(
-        model_config, lay_out=lay_out, group=group, max_tokens=c.rollouts.max_tokens,
-        chunk=c.rollouts.chunk, slots=slots_, eos_ids=tokenizer.eos_ids,
-        pad_id=tokenizer.pad_id, stops=tuple(c.rollouts.stops),
-        decode=tokenizer.decode, moves=sharding.row_shards(mesh) == 1,
-        fetch=hosts.fetch, put=hosts.put, **rule)
-  return draw
-
-
-def freeze(c, params):
-  """Casts parameters that only forward passes read to model.frozen_dtype.
+def freeze(params, dtype):
+  """Casts parameters that only forward passes read to model.frozen_dtype, None: as they are.
 
   Norm scales keep their dtype, because a forward pass multiplies by them in float32 and casts
   all other parameters to model.dtype first. The log-probs are therefore bitwise the same.
   """
-  if c.model.frozen_dtype is None: return params
+  if dtype is None: return params
   return jax.tree.map_with_path(
-      lambda path, x: x if path[-1].key.startswith("scale_")
-      else x.astype(c.model.frozen_dtype), params)
+      lambda path, x: x if path[-1].key.startswith("scale_") else x.astype(dtype), params)
 
 
-def shapes_of(c, methods, mesh, optimizers, models, frozen):
-  """The result of `_init` as shapes with shardings."""
-  def init(params, frozen):
-    return _init(c, methods, mesh, optimizers,
-                 {name: (models[name][0], p) for name, p in params.items()}, frozen)
-  return sharding.shapes(jax.eval_shape(
-      init, {name: p for name, (_, p) in models.items()}, frozen), mesh)
+def initializers(c, methods, mesh, optimizers, models, frozen):
+  """Returns (init, shapes): () -> the TrainState before the first step, and its shapes.
 
+  The state has copies of the models, because steps donate it. With adapters, the references are
+  the initial adapters, whose output is 0. The same program then runs for the PRM and its
+  reference, so that equal weights give exactly equal log-probs. The shapes have shardings;
+  computing them allocates nothing.
 
-def _init(c, methods, mesh, optimizers, models, frozen):
-  """The state before the first step. It has copies of the models, because steps donate it.
-
-  With adapters, the references are the initial adapters, whose output is 0. The same program
-  then runs for the PRM and its reference, so that equal weights give exactly equal log-probs.
+  Args:
+    models: {"policy", "prm"}: (DecoderConfig, params).
+    frozen: the base parameters if the models are adapters, else None.
   """
-  def copy(params):
-    return sharding.place(params, mesh, copies=True)
-  def start(config, params, name):
-    params = copy(params)
-    return params, sharding.made(optimizers[name].init, params, mesh)
-  policy, policy_opt = start(*models["policy"], "learner")
-  state = records.TrainState(step=0, policy=policy, policy_opt=policy_opt,
-                             frozen=None if frozen is None else copy(frozen))
-  has_prm = methods.needs("prm_logps_BT")
-  is_frozen = has_prm and c.prm.reference == "frozen"
+  has_prm, has_policy_ref = methods.needs("prm_logps_BT"), methods.needs("ref_logps_BT")
   is_asked = c.likelihood.model == "reference" and any(
       methods.needs(f) for f in ("answer_mask_BM", "answer_logps_BM"))
-  has_policy_ref = methods.needs("ref_logps_BT")
-  if has_policy_ref and c.kl.sync_every:
-    state = state.replace(kl_reference=copy(models["policy"][1]))
-  if is_frozen or is_asked or (has_policy_ref and not c.kl.sync_every):
-    state = state.replace(reference=copy(freeze(c, models["policy"][1])))
-  if has_prm:
-    config, params = models["prm"]
-    if c.train_prm.labels is not None: params = value_model.init(config, params)
-    prm, prm_opt = start(config, params, "prm")
-    state = state.replace(prm=prm, prm_opt=prm_opt if c.prm.order != "none" else None)
-    if c.prm.reference == "self":
-      state = state.replace(prm_reference=copy(freeze(c, models["prm"][1])))
-  if methods.needs("values_BT"):
-    params = value_model.init(models["policy"][0], models["policy"][1])
-    value, value_opt = start(models["policy"][0], params, "value")
-    state = state.replace(value=value, value_opt=value_opt)
-  if c.rollouts.sync_every > 1: state = state.replace(sampler=copy(models["policy"][1]))
-  place = lambda number: sharding.place(jnp.float32(number), mesh)
-  if methods.reward_std_filter: state = state.replace(reward_std=place(jnp.nan))
-  return state.replace(kl_coef=place(c.kl.coef))
+  has_reference = (has_prm and c.prm.reference == "frozen") or is_asked or (
+      has_policy_ref and not c.kl.sync_every)
+  configs = {name: config for name, (config, _) in models.items()}
+
+  def state_of(params, frozen):
+    policy, prm = params["policy"], params["prm"]
+    copy = functools.partial(sharding.place, mesh=mesh, copies=True)
+    number = lambda x: sharding.place(jnp.float32(x), mesh)
+    def learned(name, optimizer_name, params):
+      params = copy(params)
+      return {name: params,
+              f"{name}_opt": sharding.made(optimizers[optimizer_name].init, params, mesh)}
+    parts = dict(learned("policy", "learner", policy), kl_coef=number(c.kl.coef),
+                 frozen=None if frozen is None else copy(frozen))
+    if has_policy_ref and c.kl.sync_every: parts["kl_reference"] = copy(policy)
+    if has_reference: parts["reference"] = copy(freeze(policy, c.model.frozen_dtype))
+    if has_prm:
+      has_head = c.train_prm.labels is not None
+      parts |= learned("prm", "prm", value_model.init(configs["prm"], prm) if has_head else prm)
+      if c.prm.order == "none": del parts["prm_opt"]
+      if c.prm.reference == "self":
+        parts["prm_reference"] = copy(freeze(prm, c.model.frozen_dtype))
+    if methods.needs("values_BT"):
+      parts |= learned("value", "value", value_model.init(configs["policy"], policy))
+    if c.rollouts.sync_every > 1: parts["sampler"] = copy(policy)
+    if methods.reward_std_filter: parts["reward_std"] = number(jnp.nan)
+    return records.TrainState(step=0, **parts)
+
+  start = {name: params for name, (_, params) in models.items()}
+  return (functools.partial(state_of, start, frozen),
+          lambda: sharding.shapes(jax.eval_shape(state_of, start, frozen), mesh))

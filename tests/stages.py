@@ -19,7 +19,7 @@ def score(run, state, rollouts, outcome_B, prompts=(), excluded_B=None):
 def update(run, state, placed, step=0):
   """(state, Batch, metrics) of rewards, advantages and the policy's update."""
   batch, metrics = run.advantage(state, placed.batch)
-  state, batch, more = run.learn_policy(state, placed.replace(batch=batch), step)
+  state, batch, more = run.update.policy(state, placed.replace(batch=batch), step)
   return state, batch, metrics | more
 
 

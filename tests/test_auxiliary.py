@@ -43,12 +43,12 @@ def test_the_update_reads_the_token_where_the_reward_does(pack):
   """Two passes, one over completions with the token behind them, say the same."""
   run, state, placed = setup(pack=pack)
   scored, rollouts = placed.batch, placed.host
-  own = run.config.learner.auxiliary
+  own = laser.get_config("smoke").learner.auxiliary
   want = auxiliary.last_token(scored.self_logps_B, scored.outcome_B, scored.learn_B,
                               scored.finish_B, c_ref=own.c_ref, beta_v=own.beta_v).mean()
   logps_BT = logps.Passes(run.passes, state, rollouts.rows(), lambda *_: None).logps("policy")
   before = np.asarray(scored.self_logps_B)
-  state, _, metrics = run.learn_policy(state, placed, 0)
+  state, _, metrics = run.update.policy(state, placed, 0)
   np.testing.assert_allclose(metrics["policy/auxiliary"], want, rtol=1e-5)
   # The policy's own log-probs are those of a pass without the token.
   np.testing.assert_allclose(metrics["rollouts/sampler_gap_max"],

@@ -167,23 +167,22 @@ def test_mismatched_rows_pair_prompts_with_the_next_groups_completions():
     (None, 8, 4, 10**9, None), (None, 8, 4, 0, 4), (None, 8, 1, 0, 1),
     (16, 8, 4, 0, 16), (16, 8, 3, 0, 15), (4, 8, 6, 0, 6)])
 def test_slots_are_the_configs_or_what_memory_holds(slots, prompts, group, free, found):
-  c, mesh = base.get_config(), sharding.make_mesh()
-  c.rollouts.slots = slots
+  sizes, mesh = build.sizes_of(base.get_config()), sharding.make_mesh()
   config = transformer.DecoderConfig(vocab_size=31, d_model=16, n_layers=3, n_heads=4,
                                      n_kv_heads=2, head_dim=6, d_ff=24)
-  assert build.sampler_slots(c, config, mesh, free, prompts, group) == found
+  assert build.sampler_slots(slots, sizes, config, mesh, free, prompts, group) == found
   spread = sharding.make_mesh(data=2)
-  assert build.sampler_slots(c, config, spread, free, prompts, group) is None
+  assert build.sampler_slots(slots, sizes, config, spread, free, prompts, group) is None
 
 
 def test_a_row_is_counted_at_its_longest():
   """64 + 64 + 64 positions of 2 x 3 layers x 2 heads x 6 numbers of 4 bytes."""
-  c, mesh = base.get_config(), sharding.make_mesh()
+  sizes, mesh = build.sizes_of(base.get_config()), sharding.make_mesh()
   config = transformer.DecoderConfig(vocab_size=31, d_model=16, n_layers=3, n_heads=4,
                                      n_kv_heads=2, head_dim=6, d_ff=24)
   row = (64 + 64 + 64) * 2 * 3 * 2 * 6 * 4
-  assert build.sampler_slots(c, config, mesh, 32 * row / .3 + 1, 8, 4) is None
-  assert build.sampler_slots(c, config, mesh, 32 * row / .3 - 1, 8, 4) == 28
+  assert build.sampler_slots(None, sizes, config, mesh, 32 * row / .3 + 1, 8, 4) is None
+  assert build.sampler_slots(None, sizes, config, mesh, 32 * row / .3 - 1, 8, 4) == 28
 
 
 def test_a_model_is_built_for_the_runs_longest_sequence(monkeypatch):

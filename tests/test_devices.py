@@ -50,13 +50,13 @@ def lowered(run, state):
       lambda s: jax.ShapeDtypeStruct(*s), dict(
           tokens_BS=((b, x + t), np.int32), prompt_len_B=((b,), np.int32),
           completion_len_B=((b,), np.int32), sampler_logps_BT=((b, t), np.float32),
-          finish_B=((b,), np.int32)), is_leaf=lambda s: isinstance(s, tuple)), run.mesh)
+          finish_B=((b,), np.int32)), is_leaf=lambda s: isinstance(s, tuple)), run.passes.mesh)
   rollouts = records.Rollouts(prompt_P=None, **row)
   scored = jax.eval_shape(lambda r: records.Batch(
       action_BT=r.mask_BT, outcome_B=r.sampler_logps_BT[:, 0],
       advantages_BT=r.sampler_logps_BT, group=4), rollouts)
-  scored, coef_B = sharding.row_shapes((scored, scored.outcome_B), run.mesh)
-  return run.updates["learner"].lower(
+  scored, coef_B = sharding.row_shapes((scored, scored.outcome_B), run.passes.mesh)
+  return run.update.programs["learner"].lower(
       state.policy, state.policy_opt, (rollouts, scored, coef_B, None), None).compile()
 
 
@@ -168,7 +168,7 @@ def test_the_sampler_reads_whole_weights_but_for_the_tensor_axis(model):
   assert layer["qkv_KAHD"].sharding.spec[0] == "tensor"
   assert layer["down_DF"].sharding.spec[1] == "tensor"
   sizes = {d: sum(s.data.nbytes for x in jax.tree.leaves(weights) for s in x.addressable_shards
-                  if s.device == d) for d in run.mesh.devices.flat}
+                  if s.device == d) for d in run.passes.mesh.devices.flat}
   assert len(set(sizes.values())) == 1
   total = sum(x.nbytes for x in jax.tree.leaves(weights))
   assert max(sizes.values()) < 0.55 * total

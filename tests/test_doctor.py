@@ -169,15 +169,15 @@ def test_masks_cover_eos(changes, level, said):
   assert found.level == level and said in str(found), found
 
 
-@pytest.mark.parametrize("gap, dtype, anneal, level", [
-    (1e-5, "float32", None, "ok"), (1e-3, "float32", None, "warning"),
-    (1e-3, "bfloat16", None, "ok"), (0.2, "bfloat16", None, "error"),
-    (0.2, "float32", "anneal.ead", "warning"), (nan, "float32", "anneal.ead", "error")])
-def test_sampler_agrees(gap, dtype, anneal, level):
+@pytest.mark.parametrize("gap, dtype, is_annealed, level", [
+    (1e-5, "float32", False, "ok"), (1e-3, "float32", False, "warning"),
+    (1e-3, "bfloat16", False, "ok"), (0.2, "bfloat16", False, "error"),
+    (0.2, "float32", True, "warning"), (nan, "float32", True, "error")])
+def test_sampler_agrees(gap, dtype, is_annealed, level):
   logps_BT = np.full((2, 3), -1.0, np.float32)
   mask_BT = np.array([[1, 1, 0], [1, 0, 0]], bool)
   found = doctor.sampler_agrees(logps_BT, np.where(mask_BT, logps_BT + gap, 9.0), mask_BT,
-                                dtype, anneal)
+                                dtype, is_annealed)
   assert found.level == level and "of 3 tokens" in found.text
   assert ("learner.rollout_correction" in str(found)) == (level != "ok")
 
@@ -214,7 +214,7 @@ def test_the_quickstart_passes(batch, monkeypatch, capsys):
   run, found = batch
   monkeypatch.setattr(build, "build", lambda c: run)
   monkeypatch.setattr(doctor, "first_batch", lambda run: found)
-  findings = doctor.doctor(run.config)
+  findings = doctor.doctor(config_of())
   assert set(levels(findings).values()) == {"ok"}, findings
   assert len(findings) == 9
   lines = capsys.readouterr().out.splitlines()
@@ -229,7 +229,8 @@ def test_a_batch_is_what_training_draws(batch):
   """8 prompts of 4 completions; at another temperature the trainer's numbers are others."""
   run, (prompts, rollouts, outcome_PG, logps_BT) = batch
   assert len(prompts) == 8 and outcome_PG.shape == (8, 4) == (8, len(rollouts.tokens_BS) // 8)
-  findings = levels(doctor.check_batch(run, prompts, rollouts, outcome_PG, 2 * logps_BT))
+  findings = levels(doctor.check_batch(
+      run, [1], {}, prompts, rollouts, outcome_PG, 2 * logps_BT))
   assert [q for q, level in findings.items() if level != "ok"] == ["sampler and trainer agree"]
 
 
@@ -239,7 +240,7 @@ def test_an_error_is_exit_code_1_and_memory_ends_it(batch, monkeypatch, capsys):
   monkeypatch.setattr(memory, "device_bytes", lambda mesh: 1000)
   monkeypatch.setattr(preflight, "compiled_bytes", lambda run, state: {
       "KV cache of sampling": 10**6})
-  with pytest.raises(SystemExit) as e: doctor.main(run.config)
+  with pytest.raises(SystemExit) as e: doctor.main(config_of())
   assert e.value.code == 1
   lines = capsys.readouterr().out.splitlines()
   assert len(lines) == 1 and lines[0].startswith("error    memory fits  ")

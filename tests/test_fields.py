@@ -4,7 +4,6 @@ import sys
 import types
 
 import jax
-import ml_collections
 import numpy as np
 import pytest
 
@@ -271,31 +270,11 @@ def test_a_step_reads_devices_once_a_draw_and_plans_once(
   assert in_step <= 2 + (minibatches > 1)  # One chunk's state, the completions, the order.
 
 
-def test_no_stage_reads_the_config_once_a_run_has_started(tiny_files, monkeypatch, tmp_path):
-  """Two steps, evaluation and the files of a run."""
-  c, restore = tiny.config(tiny_files, steps=2, eval__every=1), session.restore
-  reads = []
-
-  def restored(*args):
-    start = restore(*args)
-    for name in ("__getattr__", "__getitem__"):
-      def read(self, key, real=getattr(ml_collections.ConfigDict, name)):
-        reads.append(key)
-        return real(self, key)
-      monkeypatch.setattr(ml_collections.ConfigDict, name, read)
-    return start
-
-  monkeypatch.setattr(session, "restore", restored)
-  assert rl.train(c, tmp_path)["steps"] == 2
-  assert reads == []
-  assert c.steps == 2 and "steps" in reads  # Reads are seen.
-
-
 def test_observations_are_read_and_not_learned(tiny_files):
   """Two actions with an observation between them: what it says gets no gradient."""
-  run = build.build(tiny.config(tiny_files, **OUTCOME, prompts__per_step=1,
-                                learner__minibatches=1, prm__minibatches=1,
-                                rollouts__max_tokens=8, rollouts__chunk=8))
+  config = tiny.config(tiny_files, **OUTCOME, prompts__per_step=1, learner__minibatches=1,
+                       prm__minibatches=1, rollouts__max_tokens=8, rollouts__chunk=8)
+  run = build.build(config)
   ids = run.texts.tokenizer.encode("abcdefgh", add_bos=False)
   def rollouts(observation):
     rows = [[("action", ids[i:i + 2]), ("observation", observation), ("action", ids[i + 1:i + 3])]
@@ -315,7 +294,7 @@ def test_observations_are_read_and_not_learned(tiny_files):
   def gradient(mask_observation):
     """Of the policy's loss by the log-prob of each token, before any model."""
     from rlx.loops import update  # pylint: disable=g-import-not-at-top
-    loss = update.policy_loss(run.methods, build.policy_loss_options(run.config))
+    loss = update.policy_loss(run.methods, build.policy_loss_options(config))
     logps_BT = -1.0 - 0.1 * np.arange(8)[None] * np.ones((4, 1), np.float32)
     if mask_observation: logps_BT[:, 2:4] = np.nan
     return jax.grad(lambda x: loss(batch.replace(
@@ -325,5 +304,5 @@ def test_observations_are_read_and_not_learned(tiny_files):
   assert np.isfinite(grad_BT).all() and (grad_BT[:, 2:4] == 0).all()
   assert (grad_BT[:, [0, 1, 4, 5]] != 0).all()
   np.testing.assert_array_equal(grad_BT, gradient(False))
-  _, _, metrics = run.learn_policy(state, placed.replace(batch=batch), 0)
+  _, _, metrics = run.update.policy(state, placed.replace(batch=batch), 0)
   assert metrics["policy/grad_norm"] > 0

@@ -426,7 +426,7 @@ def _learn_prm(c, toy, loss="prm.ce", **options):
   mesh = sharding.make_mesh()
   learn = build.device_stages(
       config, methods.resolved(config), dict.fromkeys(("policy", "prm"), "table"), mesh,
-      dict.fromkeys(("learner", "prm", "value"), transform), learns="prm")["learn_prm"]
+      dict.fromkeys(("learner", "prm", "value"), transform), learns="prm")["update"].prm
   table = {"w_VV": jnp.array(toy.start)}
   rollouts = records.Rollouts(
       tokens_BS=np.asarray(toy.ids_BS), prompt_len_B=np.zeros(rows, int),

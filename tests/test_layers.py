@@ -4,7 +4,16 @@ import pathlib
 import subprocess
 import sys
 
+import ml_collections
 import pytest
+
+from configs import sft_chain
+from rlx.loops import rl
+from rlx.loops import sft
+from rlx.loops import train_prm
+from rlx.tools import doctor
+from rlx.tools import evaluate
+from tests import tiny
 
 ROOT = pathlib.Path(__file__).parent.parent
 # A module may import its own package and any package on a line above.
@@ -61,6 +70,47 @@ def test_pure_parts_have_no_side_effects_and_heavy_packages_wait(path):
       assert name not in IMPURE and root not in IMPURE | HEAVY, f"{path}: {name}"
     if root in HEAVY:
       assert id(node) not in top, f"{path}: import {name} where it is used."
+
+
+# The modules that may read a config: `build`, and those that check, record or change one.
+READERS = {"rlx.api", "rlx.build", "rlx.cli", "rlx.config_validation", "rlx.keys", "rlx.methods"}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_only_modules_that_read_configs_import_ml_collections(path):
+  imports = {name.split(".")[0] for name, _ in _imports(ast.parse(path.read_text()))}
+  module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+  assert "ml_collections" not in imports or module in READERS
+
+
+def _sft(folder):
+  c = sft_chain.get_config("smoke")
+  c.sft.fresh.update(d_model=16, n_layers=1, n_heads=2, n_kv_heads=1, head_dim=8, d_ff=32)
+  c.prompts.options.size = c.eval.prompts = 64
+  return c
+
+
+@pytest.mark.parametrize("run, config_of", [
+    (rl.train, lambda folder: tiny.config(folder, steps=2, eval__every=1)),
+    (sft.train, _sft), (train_prm.train, lambda folder: tiny.config(folder, steps=2, train_prm__prompts=16)),
+    (evaluate.evaluate, tiny.config),
+    (lambda config, _: doctor.doctor(config), tiny.config)],
+                         ids=["rl", "sft", "train_prm", "evaluate", "doctor"])
+def test_nothing_below_build_reads_the_config(run, config_of, tiny_files, tmp_path, monkeypatch):
+  """Every read of a key is made by one of READERS, whatever the entry point is."""
+  readers, config = set(), config_of(tiny_files)
+  # `resolve` reads the sections that its caller gives it.
+  between = {"ml_collections.config_dict.config_dict", "rlx.core.resolve", __name__}
+
+  for name in ("__getattr__", "__getitem__", "items", "keys", "to_dict"):
+    def read(self, *args, real=getattr(ml_collections.ConfigDict, name)):
+      frame = sys._getframe(1)
+      while frame.f_globals["__name__"] in between: frame = frame.f_back
+      readers.add(frame.f_globals["__name__"])
+      return real(self, *args)
+    monkeypatch.setattr(ml_collections.ConfigDict, name, read)
+  run(config, tmp_path)
+  assert "rlx.build" in readers and readers <= READERS
 
 
 def test_importing_the_wiring_loads_no_heavy_package_and_no_nnx():

@@ -1,4 +1,5 @@
 """The extra pass over reference answers, against forward passes of one text each."""
+import dataclasses
 import json
 
 import jax
@@ -101,12 +102,12 @@ def scored(request, files):
   state = state.replace(policy=jax.tree.map(lambda x: 1.5 * x, state.policy))
   rollouts = rollouts_of(run, prompts)
   found = stages.score(run, state, rollouts, [1., 0., 1., 0.], prompts).batch
-  return run, prompts, state.policy, state.full(run.config.likelihood.model), state, found
+  return run, prompts, state.policy, state.full(run.passes.asked), state, found
 
 
 def test_answers_are_scored_after_the_reasoning_and_without(scored):
   run, prompts, _, asked, _, found = scored
-  m = run.config.likelihood.max_tokens
+  m = run.sizes.axes["M"]
   for b, reasoned in enumerate(REASONED):
     prompt = prompts[b // 2]
     before, answer = TOKENS.encode(prompt.text), TOKENS.encode(prompt.answer)
@@ -158,9 +159,8 @@ def test_rewards_read_them_and_preflight_knows_their_shapes(scored):
       "answer_span_BT", "noprompt_logps_BT", "self_logps_B"}
   for name, dtype in planned.items(): assert found.columns[name].dtype == dtype, name
   stages = preflight.estimated_bytes(run, run.shapes())
-  run.config.likelihood.max_tokens += 100
-  more = preflight.estimated_bytes(run, run.shapes())
-  run.config.likelihood.max_tokens -= 100
+  longer = dataclasses.replace(run.sizes, axes=run.sizes.axes | dict(M=run.sizes.axes["M"] + 100))
+  more = preflight.estimated_bytes(dataclasses.replace(run, sizes=longer), run.shapes())
   assert [k for k in stages if more[k] > stages[k]] == ["activations of scoring"]
 
 

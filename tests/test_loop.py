@@ -195,7 +195,7 @@ def test_what_the_start_solves_is_rehearsed_and_not_trained(tiny_files):
       np.testing.assert_array_equal(scored.rehearsal_BT.any(axis=1),
                                     [False] * 27 + [True] + [False] * 3 + [True])
       state, _, metrics = stages.update(run, state, placed, step)
-      state = run.end_step(state, metrics)
+      state = run.update.end_step(state, metrics)
       found.append(float(metrics["policy/auxiliary"]))
       assert metrics["rollouts/sampler_gap_max"] < 1e-4
       # On-policy z-scores have a mean of 0, so that this is all of the loss.
@@ -290,7 +290,7 @@ def test_a_reset_of_the_kl_reference_is_not_seen_by_the_prm(tiny_files):
   seen = {}
   for step in range(2):
     state, *_ = stages.update(run, state, stages.score(run, state, rollouts, outcome_B), step)
-    state = run.end_step(state, {})
+    state = run.update.end_step(state, {})
     seen[step] = jax.device_get((stages.score(run, state, rollouts, outcome_B).batch, state))
   (one, before), (two, after) = seen[0], seen[1]
   for scored in (one, two):  # The PRM and its reference are where they were.
@@ -395,11 +395,11 @@ def _one_step(tiny_files, rollouts=None, **changes):
   metrics = {}
   for step in range(2):  # The second time the PRM differs from its reference.
     placed = stages.score(run, state.replace(step=step), rollouts, outcome_PG.reshape(-1))
-    state, batch, m = run.learn_prm(state, placed)
+    state, batch, m = run.update.prm(state, placed)
     batch, m2 = run.advantage(state, batch)
     placed = placed.replace(batch=batch)
-    state, m3 = run.learn_value(state, placed, step)
-    state, _, m4 = run.learn_policy(state, placed, step)
+    state, m3 = run.update.value(state, placed, step)
+    state, _, m4 = run.update.policy(state, placed, step)
     metrics |= m | m2 | m3 | m4
   return jax.device_get((state, rollouts, metrics))
 
@@ -490,7 +490,7 @@ def test_the_policy_as_the_prms_reference_is_scored_at_temperature_1(
   assert sorted(taken) == sorted([1.0, 1.0, temperature][:passes])
   assert np.abs(scored.old_logps_BT - scored.sampler_logps_BT).max() < 1e-4
   assert (scored.old_logps_BT == scored.prm_ref_logps_BT).all() == (temperature == 1)
-  state, scored, metrics = run.learn_prm(state, placed)
+  state, scored, metrics = run.update.prm(state, placed)
   assert metrics["prm/loss"] == pytest.approx(np.log(2), abs=1e-6)
   metrics = advantage.old_metrics(scored, temperature)
   assert metrics.get("prm/kl_policy") == (0 if temperature == 1 else None)
@@ -535,7 +535,7 @@ def test_orders_of_the_prm_update(tiny_files):
     outcome_B = np.float32(run.verify(prompts, jax.device_get(rollouts))).reshape(-1)
     placed = stages.score(run, state, rollouts, outcome_B)
     old = jax.device_get((placed.batch.prm_logps_BT, state.prm))
-    state, scored, _ = run.learn_prm(state, placed)
+    state, scored, _ = run.update.prm(state, placed)
     now = stages.score(run, state, rollouts, outcome_B).batch.prm_logps_BT
     return old, jax.device_get((scored.prm_logps_BT, state.prm)), np.asarray(now)
   (old, prm), (used, prm_after), now = after_two("single")
@@ -622,7 +622,7 @@ def test_adapters_train_over_one_frozen_base(tiny_files, tmp_path):
   args = (tokens, columns, columns >= 0)
   hidden = jax.jit(transformer.hidden, static_argnums=1)
   found = hidden(params, config, *args)
-  np.testing.assert_allclose(found, hidden(full, run.models["policy"], *args), atol=1e-5)
+  np.testing.assert_allclose(found, hidden(full, run.passes.models["policy"], *args), atol=1e-5)
   assert np.abs(hidden(start.frozen, config, *args) - found).max() > 1e-4
 
 

@@ -72,8 +72,9 @@ class Recorder:
 @pytest.fixture(scope="module")
 def steps(run):
   """{"learner", "prm", "score"}: the traced steps of a run."""
-  updates = {name: Recorder(run.updates[name]) for name in ("learner", "prm")}
-  traced = preflight.traced_steps(dataclasses.replace(run, updates=updates), run.shapes())
+  updates = {name: Recorder(run.update.programs[name]) for name in ("learner", "prm")}
+  traced = preflight.traced_steps(dataclasses.replace(
+      run, update=dataclasses.replace(run.update, programs=updates)), run.shapes())
   return {name: r.traced for name, r in updates.items()} | {
       "score": traced["activations of scoring"][0][0]}
 

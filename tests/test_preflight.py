@@ -57,7 +57,7 @@ def test_bytes_of_a_trained_parameter(changes, each):
   """And no advice to store what is trained in fewer bits."""
   run = build.build(config_of(**changes))
   held = preflight.held_bytes(run.shapes())
-  parameters = size.param_count(run.models["policy"])
+  parameters = size.param_count(run.passes.models["policy"])
   for name in ("policy + optimizer", "PRM + optimizer"):
     assert 0 <= held[name] - each * parameters < 16  # Counters.
   assert held["reference"] == parameters * (2 if changes else 4)
@@ -87,10 +87,10 @@ def test_steps_are_predicted_and_not_compiled_again(run, stages, caplog):
   rollouts = rollouts.replace(
       tokens_BS=tokens_BS, prompt_len_B=np.full_like(rollouts.prompt_len_B, x),
       completion_len_B=np.full_like(rollouts.completion_len_B, t))
-  taken, updates = {}, dict(run.updates)
+  taken, updates = {}, dict(run.update.programs)
   def watched(name):
     def lower(params, opt_state, part):
-      batch = *part, placed.plan(run.models["policy"], 1)
+      batch = *part, placed.plan(run.passes.models["policy"], 1)
       found = updates[name].lower(
           params, opt_state, batch, state.frozen).compile().memory_analysis()
       taken[name] = found.temp_size_in_bytes + sum(x.nbytes for x in jax.tree.leaves(batch))
@@ -99,10 +99,10 @@ def test_steps_are_predicted_and_not_compiled_again(run, stages, caplog):
     placed = stages_.score(run, state, rollouts, outcome_B)
     rows = placed.rollouts.rows()
     watched("prm")(state.prm, state.prm_opt, (rows, placed.batch))
-    state, batch, _ = run.learn_prm(state, placed)
+    state, batch, _ = run.update.prm(state, placed)
     batch, _ = run.advantage(state, batch)
     watched("learner")(state.policy, state.policy_opt, (rows, batch, placed.batch.outcome_B))
-    state, *_ = run.learn_policy(state, placed.replace(batch=batch), 0)
+    state, *_ = run.update.policy(state, placed.replace(batch=batch), 0)
   compiled = [r.getMessage() for r in caplog.records if "Compiling" in r.getMessage()]
   assert any("jit(compute)" in m for m in compiled)  # The log is read: advantages compile.
   assert not [m for m in compiled if "jit(step)" in m or "jit(logps_of)" in m]
@@ -145,14 +145,14 @@ def test_what_cannot_fit_is_refused_before_step_0(
 
 
 def test_what_fits_is_a_table_and_a_file(run, tmp_path, capsys):
-  preflight.check(run, tmp_path, limit=10**9)
+  preflight.check(run, tmp_path, "error", limit=10**9)
   out = capsys.readouterr().out
   assert out.startswith("memory per device, of 1.0 GB (estimated)\n")
   assert "policy + optimizer" in out
   found = json.loads((tmp_path / "memory.json").read_text())
   assert found["need"] == memory.need(found["held"], found["stages"]) < 10**9
   assert found["source"] == "estimated"
-  assert memory.device_bytes(run.mesh) > 10**8  # This machine's.
+  assert memory.device_bytes(run.passes.mesh) > 10**8  # This machine's.
 
 
 @pytest.mark.parametrize("share, compiles", [(0.39, False), (0.41, True)])
@@ -164,7 +164,7 @@ def test_steps_are_compiled_only_where_it_is_close(
   state = run.shapes()
   estimate = memory.need(preflight.held_bytes(state), preflight.cache_bytes(run)
                          | preflight.estimated_bytes(run, state))
-  preflight.check(run, tmp_path, limit=int(estimate / share))
+  preflight.check(run, tmp_path, "error", limit=int(estimate / share))
   assert bool(calls) == compiles == ("(compiled)" in capsys.readouterr().out)
   found = json.loads((tmp_path / "memory.json").read_text())
   assert (found["source"] == "compiled") == compiles
@@ -186,7 +186,7 @@ def test_estimate_is_above_what_xla_says_and_below_twice(run, stages, changes):
   found = preflight.estimated_bytes(run, run.shapes())
   assert set(found) == set(stages)
   ratio = {name: found[name] / n for name, n in stages.items()}
-  if run.config.model.param_dtype == "bfloat16":
+  if run.passes.models["policy"].param_dtype == "bfloat16":
     del ratio["activations of scoring"]  # XLA on CPU widens all weights there.
   assert all(1 <= x <= 2 for x in ratio.values()), ratio
 
@@ -195,8 +195,7 @@ def test_estimate_is_above_what_xla_says_and_below_twice(run, stages, changes):
 def test_memory_check_may_be_less_strict(
     run, stages, tmp_path, monkeypatch, capsys, setting):
   monkeypatch.setattr(preflight, "compiled_bytes", lambda run, state: stages)
-  run = dataclasses.replace(run, config=config_of(memory_check=setting))
-  preflight.check(run, tmp_path, limit=1000)
+  preflight.check(run, tmp_path, setting, limit=1000)
   assert ("change mesh.fsdp" in capsys.readouterr().err) == (setting == "warn")
   assert (tmp_path / "memory.json").exists() == (setting == "warn")
 
@@ -212,8 +211,8 @@ def test_cache_is_counted_per_prompt_and_completion(run, chunk, suffix):
 
   With chunks of 4 a suffix of 8 may be copied into one of 12.
   """
-  run = dataclasses.replace(run, config=config_of(**{"rollouts.chunk": chunk}))
-  m, weights = run.models["policy"], _bytes_on_a_device(run.sampling.lay_out(run.init().policy))
+  run = dataclasses.replace(run, sizes=dataclasses.replace(run.sizes, chunk=chunk))
+  m, weights = run.passes.models["policy"], _bytes_on_a_device(run.sampling.lay_out(run.init().policy))
   per_token = 2 * m.n_layers * m.n_kv_heads * m.head_dim * 4
   assert preflight.cache_bytes(run) == {
       "KV cache of sampling": weights + (4 * 18 + 8 * (18 + suffix)) * per_token,
@@ -229,7 +228,7 @@ def test_weights_are_counted_where_decoding_reads_them():
   found = {}
   for fsdp in (1, 2):
     run = build.build(config_of(**{"mesh.fsdp": fsdp, "mesh.tensor": 2}))
-    m, weights = run.models["policy"], _bytes_on_a_device(run.sampling.lay_out(run.init().policy))
+    m, weights = run.passes.models["policy"], _bytes_on_a_device(run.sampling.lay_out(run.init().policy))
     kv = (4 * 18 + 8 * (18 + 8)) * m.n_layers * m.n_kv_heads * m.head_dim * 4 // fsdp
     found[fsdp] = preflight.cache_bytes(run)["KV cache of sampling"], weights, kv
   total, weights, kv = found[1]

@@ -20,7 +20,7 @@ EOS, CUT = (records.FINISH.index(name) for name in ("eos", "length"))
 def run():
   c = quickstart.get_config()
   return types.SimpleNamespace(
-      config=c, texts=build.texts_of(c, tokenizer.characters("0123456789Mm+-*=;#")),
+      texts=build.texts_of(c, tokenizer.characters("0123456789Mm+-*=;#")),
       pool=pool.Pool(workers=0, timeout_s=1.0))
 
 
@@ -95,7 +95,7 @@ def test_first_errors_by_the_step_checker(run):
 @pytest.mark.parametrize("found", [[], 0.0])
 def test_a_step_checker_that_fails_marks_nothing(run, found):
   pool_ = types.SimpleNamespace(verify_steps=lambda prompts, texts: [found])
-  got = prm_sets.first_errors(types.SimpleNamespace(config=run.config, pool=pool_),
+  got = prm_sets.first_errors(types.SimpleNamespace(texts=run.texts, pool=pool_),
                               "chain.steps", [PROMPT], ["7;2#2"], [1], [EOS])
   np.testing.assert_array_equal(got, [nan])
 

@@ -247,7 +247,7 @@ def test_a_resume_decodes_as_many_rows_at_once_as_before(model, tmp_path, monkey
   """Whatever memory the device has then: other slots are other bits of log-probs."""
   c, built = config_of(model, memory_check="off", steps=2, eval__every=0), build.build
   run, slots = built(c), []
-  row = (4 + 4 + 4) * size.kv_bytes_per_token(run.models["policy"])
+  row = (4 + 4 + 4) * size.kv_bytes_per_token(run.passes.models["policy"])
   held = memory.tree_bytes(run.shapes())
 
   def build_and_note(*args, **options):

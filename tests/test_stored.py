@@ -17,8 +17,9 @@ nan = np.nan
 def run():
   c = implicit_prm.get_config("smoke")
   c.prompts.per_step, c.rollouts.per_prompt = 2, 3
-  return types.SimpleNamespace(config=c, texts=build.texts_of(
-      c, tokenizer.characters("0123456789Mm+-*=;#")))
+  return types.SimpleNamespace(
+      sizes=build.sizes_of(c), passes=types.SimpleNamespace(seed=0),
+      texts=build.texts_of(c, tokenizer.characters("0123456789Mm+-*=;#")))
 
 
 def _file(tmp_path, *rows):
@@ -56,22 +57,19 @@ def test_a_bad_row_is_one_line(run, tmp_path, row, message):
 
 
 def test_labels_come_from_values(run, tmp_path):
-  run.config.train_prm.labels = "hard"
   completions = stored.read(_file(
       tmp_path, _row(values=[.5, 0.]), _row(values=[0., 1.]), _row(values=[None, 1.])), run.texts)
-  got = stored.labelled(completions, run)
+  got = stored.labelled(completions, run.texts, "hard")
   assert [x.labels for x in got] == [(1., 0.), (0., 1.)]   # An unknown value: left out.
-  run.config.train_prm.labels = "soft"
-  assert stored.labelled(completions, run)[0].labels == (.5, 0.)
+  assert stored.labelled(completions, run.texts, "soft")[0].labels == (.5, 0.)
   with pytest.raises(ValueError, match="'7;2#2' has 1 values for 2 steps"):
-    stored.labelled(stored.read(_file(tmp_path, _row(values=[.5])), run.texts), run)
+    stored.labelled(stored.read(_file(tmp_path, _row(values=[.5])), run.texts), run.texts, "soft")
 
 
 def test_a_batch_is_whole_groups_filled_up(run, tmp_path):
-  run.config.train_prm.labels = "soft"
   completions = stored.labelled(stored.read(_file(
       tmp_path, *[_row("7;2#2", 1, "a", values=[.25, 1.])] * 2,
-      *[_row("3#3", None, "b", values=[.75])]), run.texts), run)
+      *[_row("3#3", None, "b", values=[.75])]), run.texts), run.texts, "soft")
   groups = stored.cut(stored.grouped(completions), 3)
   rollouts, outcome_B, labels_BT = stored.batch(groups, 0, run)
   a = 0 if rollouts.completion_len_B[0] == 6 else 3

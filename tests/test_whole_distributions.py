@@ -58,7 +58,7 @@ def test_a_run_gives_methods_what_they_ask_for():
   outcome_B = np.float32([1, 0, 0, 1] * 8)
   scored = stages.score(run, state, rollouts, outcome_B).batch
   params, r = state.full("policy"), rollouts
-  config = dataclasses.replace(run.models["policy"], remat="none")
+  config = dataclasses.replace(run.passes.models["policy"], remat="none")
   hidden_BSD = jax.jit(transformer.hidden, static_argnums=1)(
       params, config, r.tokens_BS, r.positions_BS, r.valid_BS)
   logits_BTV = transformer.logits(params, config, hidden_BSD)[:, r.prompt_width - 1:-1] / 0.8

@@ -77,9 +77,9 @@ def step_of(name, microbatches=1, data=1, pack=False):
   stages = build.device_stages(c, methods.resolved(c), models, mesh, dict.fromkeys(
       ("learner", "prm", "value"), optimizer), token_id=1, learns="prm")
   if name.startswith("prm"):
-    state, _, metrics = stages["learn_prm"](state, placed)
+    state, _, metrics = stages["update"].prm(state, placed)
   else:
-    state, _, metrics = stages["learn_policy"](state, placed, 0)
+    state, _, metrics = stages["update"].policy(state, placed, 0)
   after = state.prm if name.startswith("prm") else state.policy
   return jax.device_get((metrics, jax.tree.map(lambda a, b: (b - a) / rate, after, start)))
 

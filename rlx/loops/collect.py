@@ -19,6 +19,7 @@ FILTERED, NOT_DRAWN, STORED = map(records.EXCLUDED.index, ("filtered", "not_draw
 class Collector:
   """The stages that batches are collected with, as functions, and their options."""
   prompts: Any               # resumable iterator over training prompts
+  sizes: Any                 # build.Sizes
   encode: Callable           # prompts -> tokens_PX, prompt_len_P, prompt_P on the mesh
   sample: Callable           # (params, *encoded, key, factor_T, weights) -> Rollouts
   lay_out: Callable          # params -> weights as decoding reads them
@@ -29,14 +30,8 @@ class Collector:
   budget: Callable | None    # right_P of a first pass -> completions that a second pass adds
   filter_groups: Callable    # Batch -> keep_P
   seed: int
-  per_prompt: int            # G
-  draw_size: int             # prompts sampled per draw
-  trained: int               # prompts of a batch whose completions are sampled
   max_draws: int
   fill: str                  # drop | failed | error
-  rehearsal: int             # prompts whose stored completions are in the batch
-  max_tokens: int
-  bucket: int
   max_error_rate: float
 
 
@@ -67,10 +62,10 @@ def batch(c, state, host, step, clock):
   weights = c.lay_out(params)
   clock.lap("hand-over", weights)
   drawn, parts, rewards, exclusions, kept, first_look = [], [], [], [], [], []
-  while sum(map(np.sum, kept)) < c.trained and len(parts) < c.max_draws:
-    waiting, host.buffer = host.buffer[:c.draw_size], host.buffer[c.draw_size:]
+  while sum(map(np.sum, kept)) < c.sizes.trained and len(parts) < c.max_draws:
+    waiting, host.buffer = host.buffer[:c.sizes.draw], host.buffer[c.sizes.draw:]
     prompts = c.prompts.by_id(waiting)
-    prompts += c.prompts.take(c.draw_size - len(prompts), skip=[*waiting, *host.rehearsed])
+    prompts += c.prompts.take(c.sizes.draw - len(prompts), skip=[*waiting, *host.rehearsed])
     key = rng.key(c.seed, "sample", step, len(parts))
     def sample(prompts):
       return hosts.fetch(c.sample(
@@ -85,23 +80,23 @@ def batch(c, state, host, step, clock):
           c, prompts, rollouts, reward_PG, sample, clock)
     c.pool.check(c.max_error_rate)
     clock.lap("verify")
-    kept.append(c.filter_groups(records.Batch(c.per_prompt, **annotate.columns(
+    kept.append(c.filter_groups(records.Batch(c.sizes.group, **annotate.columns(
         rollouts, reward_PG.ravel().astype(np.float32), excluded_PG.ravel()))))
     drawn += prompts
     parts.append(rollouts)
     rewards.append(reward_PG)
     exclusions.append(excluded_PG)
   keep_P, reward_PG = np.concatenate(kept), np.concatenate(rewards)
-  if keep_P.sum() < c.trained and c.fill == "error":
+  if keep_P.sum() < c.sizes.trained and c.fill == "error":
     raise ValueError(
         f"step {step}: {keep_P.sum()} of {len(keep_P)} prompts passed rollouts.filter_groups in "
-        f"{len(parts)} draws, {c.trained} are needed; mean accuracy of the groups was "
+        f"{len(parts)} draws, {c.sizes.trained} are needed; mean accuracy of the groups was "
         f"{np.nanmean(annotate.verdicts(reward_PG)):.3f}. Widen the band, raise "
         "rollouts.max_draws or set rollouts.fill=drop.")
-  chosen = filter_groups.fill(keep_P, c.trained)
+  chosen = filter_groups.fill(keep_P, c.sizes.trained)
   host.buffer += [drawn[i].id for i in np.flatnonzero(keep_P) if i not in chosen]
   prompts = [drawn[i] for i in chosen]
-  rollouts = padding.select(parts, _rows(chosen, c.per_prompt), chosen)
+  rollouts = padding.select(parts, _rows(chosen, c.sizes.group), chosen)
   reward_B = reward_PG[chosen].reshape(-1).astype(np.float32)
   excluded_PG = np.concatenate(exclusions)[chosen]
   if c.fill != "failed":
@@ -113,7 +108,7 @@ def batch(c, state, host, step, clock):
       "rollouts/accuracy": np.nanmean(annotate.verdicts(np.concatenate(first_look))),
       "rollouts/pass_fraction": keep_P.mean(),
       "rollouts/draws": len(parts),
-      "rollouts/filled": max(c.trained - keep_P.sum(), 0),
+      "rollouts/filled": max(c.sizes.trained - keep_P.sum(), 0),
       "rollouts/tokens": sum(p.completion_len_B.sum() for p in parts),
       "rollouts/length": lengths_B.mean(),
       "rollouts/length_max": lengths_B.max(),
@@ -124,13 +119,13 @@ def batch(c, state, host, step, clock):
       # verifier fail (rlx/verifiers/pool.py).
       "verifiers/failed": c.pool.failed_share(),
   }
-  if c.budget: metrics["rollouts/per_prompt"] = len(lengths_B) / c.trained
-  if c.rehearsal:
+  if c.budget: metrics["rollouts/per_prompt"] = len(lengths_B) / c.sizes.trained
+  if c.sizes.rehearsal:
     stored = _rehearsal(c, host.rehearsed, step)
     prompts, rollouts = prompts + stored.prompts, padding.join([rollouts, stored.rollouts])
     reward_B = np.append(reward_B, stored.reward_B)
     excluded_B = np.append(excluded_B, stored.excluded_B)
-  return Collected(prompts, padding.trim(rollouts, c.bucket), reward_B, excluded_B), metrics
+  return Collected(prompts, padding.trim(rollouts, c.sizes.bucket), reward_B, excluded_B), metrics
 
 
 def solved(c, state):
@@ -139,19 +134,19 @@ def solved(c, state):
   A prompt counts as solved if all of its per_prompt completions are right; the first one is
   stored. rollouts.rehearsal puts them into batches; without it the result is empty.
   """
-  if not c.rehearsal: return {}
+  if not c.sizes.rehearsal: return {}
   ids_of = {}
-  for prompts in padding.batches(c.prompts.all(), c.draw_size):
+  for prompts in padding.batches(c.prompts.all(), c.sizes.draw):
     rollouts = hosts.fetch(c.sample(
         state.full("policy"), *c.encode(prompts), rng.key(c.seed, "rehearsal"), None))
-    first_P = padding.completions(rollouts)[::c.per_prompt]
+    first_P = padding.completions(rollouts)[::c.sizes.group]
     for prompt, ids, reward_G in zip(prompts, first_P, c.verify(prompts, rollouts)):
       if (annotate.verdicts(reward_G) == 1).all(): ids_of[prompt.id] = ids
-  if len(ids_of) < c.rehearsal:
+  if len(ids_of) < c.sizes.rehearsal:
     raise ValueError(
-        f"rollouts.rehearsal={c.rehearsal}: the initial policy solves only {len(ids_of)} of "
-        f"{len(c.prompts.all())} training prompts in all of its {c.per_prompt} completions; "
-        f"at least {c.rehearsal} are needed.")
+        f"rollouts.rehearsal={c.sizes.rehearsal}: the initial policy solves only {len(ids_of)} of "
+        f"{len(c.prompts.all())} training prompts in all of its {c.sizes.group} completions; "
+        f"at least {c.sizes.rehearsal} are needed.")
   return ids_of
 
 
@@ -168,7 +163,7 @@ def _second_pass(c, prompts, rollouts, reward_PG, sample, clock):
   known_PG = ~np.isnan(reward_PG)
   right_P = (np.where(known_PG, annotate.verdicts(reward_PG), 0).sum(axis=1) * reward_PG.shape[1]
              / np.maximum(known_PG.sum(axis=1), 1))
-  again, row_PG = budget.rows(hosts.fetch(c.budget(right_P)), reward_PG.shape[1], c.per_prompt)
+  again, row_PG = budget.rows(hosts.fetch(c.budget(right_P)), reward_PG.shape[1], c.sizes.group)
   batches = list(padding.batches(again, len(prompts)))
   clock.lap("verify")
   parts = [sample([prompts[p].again(i) for p, i in pairs]) for pairs in batches]
@@ -191,9 +186,9 @@ def _rehearsal(c, rehearsed, step):
   """
   ids = sorted(rehearsed)
   at = np.random.default_rng([c.seed, rng.number("rehearsal"), step]).choice(
-      len(ids), c.rehearsal, replace=False)
+      len(ids), c.sizes.rehearsal, replace=False)
   prompts = c.prompts.by_id([ids[i] for i in at])
-  empty = padding.empty(*hosts.fetch(c.encode(prompts)), c.per_prompt, c.max_tokens)
+  empty = padding.empty(*hosts.fetch(c.encode(prompts)), c.sizes.group, c.sizes.completion_tokens)
   rollouts = padding.put_last(empty, [rehearsed[p.id] for p in prompts],
                               records.FINISH.index("eos"))
   is_stored_B = rollouts.completion_len_B > 0

@@ -16,6 +16,7 @@ import numpy as np
 from rlx.core import masked
 from rlx.core import rng
 from rlx.core.fields import field
+from rlx.core.options import key
 from rlx.learner import sharding
 from rlx.learner import step as learner_step
 from rlx.models import logps
@@ -88,17 +89,17 @@ def planner(rollouts, mesh, *, pack):
       rollouts.tokens_BS[:, :x], rollouts.prompt_len_B))
 
   def plan(config, parts, rows_B=None):
-    key = config, parts, None if rows_B is None else rows_B.tobytes()
-    if key not in plans:
+    wanted = config, parts, None if rows_B is None else rows_B.tobytes()
+    if wanted not in plans:
       lengths = rollouts.prompt_len_B, rollouts.completion_len_B
       if rows_B is None:
         trunks_B = trunk_B()
       else:
         lengths = tuple(x_B[rows_B] for x_B in lengths)
         trunks_B = packing.same_prompt(rollouts.tokens_BS[rows_B, :x], lengths[0])
-      plans[key] = sharding.place_rows(
+      plans[wanted] = sharding.place_rows(
           packing.plan(*lengths, x, t, config, parts=parts, trunk_B=trunks_B), mesh)
-    return plans[key]
+    return plans[wanted]
 
   return plan
 
@@ -110,21 +111,22 @@ def full_plan(config, mesh, rows, prompt_width, width, parts, *, pack):
                       config, parts=parts, trunk_B=None)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Options:
   """The options that all passes of a run share."""
   mesh: Any
   models: dict              # {"policy", "prm"}: DecoderConfig
-  temperature: float        # of sampling and of the policy's log-probs
-  parts: int                # microbatches of the passes of policy, PRM and references
-  value_parts: int          # microbatches of the value model's passes
-  pack: bool
-  prm_reference: str        # see prm.reference
-  asked: str                # "policy" | "reference": the model that scores reference answers
-  group: int
-  statistics: tuple = ()    # (old field, spec) of the policy's distribution statistics
-  beta: Any = None          # RL iterations done -> prm.beta
-  seed: int = 0
+  head_parts: int | None    # microbatches of the passes of a PRM with a head; None: it has none
+  statistics: tuple         # (old field, spec) of the policy's distribution statistics
+  beta: Any                 # RL iterations done -> prm.beta
+  temperature: float = key("rollouts.decoding.temperature")
+  parts: int = key("learner.microbatches")     # of the passes of policy, PRM and references
+  value_parts: int = key("value.microbatches")
+  pack: bool = key("learner.pack")
+  prm_reference: str = key("prm.reference")
+  asked: str = key("likelihood.model")         # the model that scores reference answers
+  group: int = key("rollouts.per_prompt")
+  seed: int = key("seed")
 
   @property
   def shards(self):
@@ -145,12 +147,12 @@ class Passes:
 
   def logps(self, name, model="policy", temperature=1.0, more=()):
     """logps_BT of the TrainState's parameters `name`, or (logps_BT, *more) with `more`."""
-    key = name, model, temperature, more
-    if key not in self._done:
+    wanted = name, model, temperature, more
+    if wanted not in self._done:
       o, config = self.options, self.options.models[model]
       fn = compiled(config, temperature, o.parts, o.shards, more)
-      self._done[key] = fn(self.state.full(name), self.rollouts, self.plan(config, o.parts))
-    return self._done[key]
+      self._done[wanted] = fn(self.state.full(name), self.rollouts, self.plan(config, o.parts))
+    return self._done[wanted]
 
   def prm_reference(self):
     """log pi_ref of the PRM's log-ratio (prm.reference), at temperature 1 like log pi_phi."""
@@ -170,6 +172,12 @@ class Passes:
     o, config = self.options, self.options.models["policy"]
     return compiled_values(config, o.value_parts, o.shards)(
         self.state.full("value"), self.rollouts, self.plan(config, o.value_parts))
+
+  def head_scores(self):
+    """scores_BT of a PRM with a head; the rollouts have one more token after each completion."""
+    o, config = self.options, self.options.models["prm"]
+    return compiled_head(config, o.head_parts, o.shards)(
+        self.state.full("prm"), self.rollouts, self.plan(config, o.head_parts))
 
   def of_rows(self, name, rows, temperature=1.0):
     """logps_BT of the policy's model on other rollouts (numpy)."""

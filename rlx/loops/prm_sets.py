@@ -24,7 +24,6 @@ from rlx.evals import reward_model
 from rlx.evals import step_errors
 from rlx.io import rows as io_rows
 from rlx.learner import hosts
-from rlx.learner import sharding
 from rlx.loops import logps
 from rlx.rollouts import padding
 from rlx.rollouts import trajectories
@@ -130,10 +129,8 @@ def score(run, state, prompts, completions, columns=None):
     prompts, completions: lists of token ids.
     columns: see `step_rewards`.
   """
-  c, n = run.config, len(prompts)
-  size = c.prompts.per_step * c.rollouts.per_prompt
-  longest = [padding.bucket(max(map(len, x)), c.rollouts.bucket)
-             for x in (prompts, completions)]
+  n, size = len(prompts), run.sizes.rows
+  longest = [padding.bucket(max(map(len, x)), run.sizes.bucket) for x in (prompts, completions)]
   parts = []
   for start in range(0, n, size):
     chosen = [i % n for i in range(start, start + size)]  # Repeated rows fill the last part.
@@ -160,17 +157,14 @@ def step_rewards(run, state, rollouts, columns=None):
   Returns:
     {variant: steps_BJ}, NaN where a row has fewer than J steps.
   """
-  c, rollouts = run.config, rollouts.rows()
-  if columns is None:
-    columns = run.texts.step_columns(padding.completions(rollouts))
-  if c.train_prm.labels is not None:
-    longer, config, parts = padding.append(rollouts, 0), run.models["prm"], c.prm.microbatches
-    odds_BT = hosts.fetch(logps.compiled_head(config, parts, run.passes.shards)(
-        state.full("prm"), sharding.place_rows(longer, run.mesh),
-        logps.planner(longer, run.mesh, pack=c.learner.pack)(config, parts)))
+  rollouts = rollouts.rows()
+  if columns is None: columns = run.texts.step_columns(padding.completions(rollouts))
+  has_head = run.passes.head_parts is not None
+  if has_head: rollouts = padding.append(rollouts, 0)
+  passes = logps.Passes(run.passes, state, None, None).with_rollouts(rollouts)
+  if has_head:
+    odds_BT = hosts.fetch(passes.head_scores())
     return {"": best_of_n.padded([row[columns_J] for row, columns_J in zip(odds_BT, columns)])}
-  passes = logps.Passes(run.passes, state, sharding.place_rows(rollouts, run.mesh),
-                        logps.planner(rollouts, run.mesh, pack=c.learner.pack))
   prm_BT, ref_BT = hosts.fetch((passes.logps("prm", "prm"), passes.prm_reference()))
   last_B = rollouts.completion_len_B - 1
   ends_BJ = best_of_n.padded([[*ends[:-1], last] if ends else []
@@ -201,7 +195,7 @@ def first_errors(run, verifier, prompts, texts, outcome_B, finish_B):
   labels = []
   for verdicts_J, text, outcome, finish in zip(verdicts, texts, outcome_B, finish_B):
     if not isinstance(verdicts_J, list): verdicts_J = []  # The verifier failed.
-    n = len(verifier_steps.boundaries(text, run.config.rollouts.step_separator))
+    n = len(verifier_steps.boundaries(text, run.texts.step_separator))
     is_known = (n == len(verdicts_J) > 0 and finish != cut
                 and not np.isnan([outcome, *verdicts_J]).any())
     first = next((j for j, v in enumerate(verdicts_J) if v < 0.5),
@@ -212,7 +206,7 @@ def first_errors(run, verifier, prompts, texts, outcome_B, finish_B):
 
 def write(path, run, prompts, texts, label_B, outcome_B):
   """Writes the labels of `first_errors` as a file for `read`, without unknown labels."""
-  separator = run.config.rollouts.step_separator
+  separator = run.texts.step_separator
   with pathlib.Path(path).open("w") as f:
     for i, (p, text, label, outcome) in enumerate(zip(prompts, texts, label_B, outcome_B)):
       if np.isnan(label): continue

@@ -13,12 +13,24 @@ from rlx import build
 from rlx import cli
 from rlx.core import records
 from rlx.core import rng
+from rlx.core.options import key
 from rlx.evals import accuracy
 from rlx.learner import hosts
 from rlx.loops import collect
 from rlx.loops import session
 from rlx.rollouts import padding
 from rlx.tools import preflight
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Options:
+  """The config values that only this loop needs."""
+  eval_every: int = key("eval.every")
+  final_samples: int = key("eval.final_samples")
+  completions: int = key("log.completions")
+  completions_every: int = key("log.completions_every")
+  max_skipped: int = key("learner.max_skipped")
+  memory_check: str = key("memory_check")
 
 
 def train(config, workdir):
@@ -32,34 +44,36 @@ def train(config, workdir):
     run = build.build(config, recorded=cli.recorded(workdir))
     s.callback(run.pool.close)
     s.record(config, run.shapes(), device_bytes=run.sampling.device_bytes)
-    preflight.check(run, workdir)
+    options = build.options(Options, config)
+    preflight.check(run, s.workdir, options.memory_check)
     s.clock.lap("compile")
     s.restore(run.init, run.prompts)
-    return _train(run, s)
+    return _train(run, s, options)
 
 
-def _train(run, s):
+def _train(run, s, options):
   """The loop of a run, from the state of the session."""
-  loop, host, clock = run.loop, s.host, s.clock
-  if host.stuck >= loop.max_skipped: host.stuck = 0  # The resumed run tries again.
+  host, clock = s.host, s.clock
+  if host.stuck >= options.max_skipped: host.stuck = 0  # The resumed run tries again.
   if host.rehearsed is None: host.rehearsed = collect.solved(run.collector, s.state)
   if host.before is None:
-    host.before = evaluate(run, s.state, "final", loop.final_samples)
+    host.before = evaluate(run, s.state, "final", options.final_samples)
     clock.lap("eval")
   for step in s.steps():
     held_out = {}
-    if session.is_due(step, loop.eval_every):
+    if session.is_due(step, options.eval_every):
       held_out = evaluate(run, s.state, "curve", 1) if step else host.before
       clock.lap("eval")
     s.state, annotated, batch, metrics = iteration(run, s.state, host, step, clock)
     metrics |= {f"eval/{k}": v["mean"] for k, v in held_out.items()}
-    s.write(metrics, completion_rows(run, annotated, batch)
-            if session.is_due(step, loop.completions_every) else None)
+    s.write(metrics, completion_rows(run, annotated, batch, options.completions)
+            if session.is_due(step, options.completions_every) else None)
     host.stuck = host.stuck + 1 if is_skipped(metrics) else 0
-    if host.stuck >= loop.max_skipped: s.stop()
-  if host.stuck >= loop.max_skipped: refuse_stuck(run, s.workdir, annotated, batch)
+    if host.stuck >= options.max_skipped: s.stop()
+  if host.stuck >= options.max_skipped:
+    refuse_stuck(options.max_skipped, s.workdir, annotated, batch)
   if not s.is_done: return s.leave()
-  return finish(run, s)
+  return finish(run, s, options.final_samples)
 
 
 def iteration(run, state, host, step, clock):
@@ -69,15 +83,15 @@ def iteration(run, state, host, step, clock):
   clock.lap("verify")
   placed = run.score(state, run.place(annotated))        # log-probs of all models
   clock.lap("score", placed.batch)
-  state, batch, prm_metrics = run.learn_prm(state, placed)
+  state, batch, prm_metrics = run.update.prm(state, placed)
   clock.lap("prm", (state.prm, batch))
   batch, reward_metrics = run.advantage(state, batch)    # rewards, then advantages
   placed = placed.replace(batch=batch)
-  state, value_metrics = run.learn_value(state, placed, step)
-  state, batch, policy_metrics = run.learn_policy(state, placed, step)
+  state, value_metrics = run.update.value(state, placed, step)
+  state, batch, policy_metrics = run.update.policy(state, placed, step)
   clock.lap("policy", state.policy)
   metrics |= prm_metrics | reward_metrics | value_metrics | policy_metrics
-  state = run.end_step(state, metrics)                   # KL coefficient, copies of the policy
+  state = run.update.end_step(state, metrics)                   # KL coefficient, copies of the policy
   return state, annotated, batch, metrics
 
 
@@ -90,18 +104,18 @@ def evaluate(run, state, stream, repeats, which=("greedy", "sampled")):
     accuracies[name] = accuracy.interval(accuracy.outcomes(
         lambda prompts, key: hosts.fetch(sample(  # pylint: disable=cell-var-from-loop
             params, *run.sampling.encode(prompts), key, None, weights)),
-        run.verify, run.eval_prompts, batch=run.loop.eval_batch,
+        run.verify, run.eval_prompts, batch=run.sizes.eval_batch,
         repeats=1 if name == "greedy" else repeats,
-        key=rng.key(run.loop.seed, f"eval-{stream}")))
+        key=rng.key(run.passes.seed, f"eval-{stream}")))
   return accuracies
 
 
-def completion_rows(run, annotated, batch):
-  """The first completions of the batch as rows of a table, with their rewards."""
-  rollouts, n = annotated.rollouts, run.loop.completions
+def completion_rows(run, annotated, batch, n):
+  """The first n completions of the batch as rows of a table, with their rewards."""
+  rollouts, tokenizer = annotated.rollouts, run.texts.tokenizer
   x, batch = rollouts.prompt_width, hosts.fetch(batch)
   completions = padding.completions(rollouts)[:n]
-  prompts = [run.texts.tokenizer.decode(ids[x - k:x]) for ids, k in zip(
+  prompts = [tokenizer.decode(ids[x - k:x]) for ids, k in zip(
       rollouts.tokens_BS[:n], rollouts.prompt_len_B)]
   process_BT = (batch.prm_logps_BT - batch.prm_ref_logps_BT if "prm_logps_BT" in batch
                 else None)
@@ -109,10 +123,10 @@ def completion_rows(run, annotated, batch):
   for b, (prompt, ids) in enumerate(zip(prompts, completions)):
     mask_T, verdict = batch.action_BT[b], float(batch.outcome_B[b])
     rows.append(dict(
-        prompt=prompt, completion=run.texts.tokenizer.decode(ids),
+        prompt=prompt, completion=tokenizer.decode(ids),
         verdict=None if np.isnan(verdict) else verdict,
         finish=records.FINISH[int(rollouts.finish_B[b])],
-        tokens=run.texts.tokenizer.pieces(ids),
+        tokens=tokenizer.pieces(ids),
         log_ratio=None if process_BT is None else
         process_BT[b][mask_T].astype(float).round(4).tolist(),
         beta=None if process_BT is None else round(float(batch.prm_beta_B[0]), 6),
@@ -126,7 +140,7 @@ def is_skipped(metrics):
   return any(v > 0 for v in counts.values())
 
 
-def refuse_stuck(run, workdir, annotated, batch):
+def refuse_stuck(max_skipped, workdir, annotated, batch):
   """Ends a run whose updates stay non-finite and writes the last batch to a file."""
   fields = {f"rollouts.{f.name}": getattr(annotated.rollouts, f.name)
             for f in dataclasses.fields(annotated.rollouts)}
@@ -134,17 +148,17 @@ def refuse_stuck(run, workdir, annotated, batch):
   path = workdir / "stuck.npz"
   if hosts.is_first():
     np.savez(path, **{k: v for k, v in fields.items() if v is not None})
-  raise ValueError(f"learner.max_skipped={run.loop.max_skipped}: that many consecutive updates "
+  raise ValueError(f"learner.max_skipped={max_skipped}: that many consecutive updates "
                    f"had a non-finite loss or gradient. {path} has the last batch, and the "
                    "checkpoint has the parameters before these updates; lower "
                    "learner.optimizer.lr or inspect metrics.jsonl.")
 
 
-def finish(run, s):
+def finish(run, s, final_samples):
   """Evaluates the policy, writes the summary and prints it."""
   after = s.host.before
   if s.options.steps:
-    after = evaluate(run, s.state, "final", run.loop.final_samples)
+    after = evaluate(run, s.state, "final", final_samples)
     s.clock.lap("eval")
   # A mean over steps, because one step has few pairs when most answers are right.
   summary = s.finish(before=s.host.before, after=after,

@@ -18,6 +18,7 @@ import pathlib
 import numpy as np
 
 from rlx import cli
+from rlx.core.options import key
 from rlx.io import checkpoint
 from rlx.io import curves
 from rlx.io import metrics as io_metrics
@@ -27,15 +28,15 @@ from rlx.io import strict_json
 from rlx.learner import hosts
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Options:
-  """The config values that every training loop needs; see configs/base.py for each key."""
-  seed: int
-  steps: int
-  checkpoint_every: int
-  max_to_keep: int
-  writers: tuple
-  silence_s: float
+  """The config values that every training loop needs."""
+  seed: int = key("seed")
+  steps: int = key("steps")
+  checkpoint_every: int = key("checkpoint.every")
+  max_to_keep: int = key("checkpoint.max_to_keep")
+  writers: tuple = key("log.writers")
+  silence_s: float = key("log.silence_s")
 
 
 @dataclasses.dataclass

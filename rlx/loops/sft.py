@@ -17,7 +17,7 @@ def train(config, workdir):
     the summary, which is also written to <workdir>/summary.json; None if SIGTERM stopped the
     run before the last step. The same call then resumes it.
   """
-  with session.Session(build.session_options(config, "sft"), workdir) as s:
+  with session.Session(build.session_options(config, steps=build.sft_steps(config)), workdir) as s:
     run = build.sft(config)
     initial = run.init()
     s.record(config, initial)

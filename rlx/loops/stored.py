@@ -19,7 +19,6 @@ import pathlib
 
 import numpy as np
 
-from rlx import build
 from rlx.core import records
 from rlx.core import rng
 from rlx.evals import best_of_n
@@ -51,15 +50,13 @@ def sample(path, run, state, prompts, draw, *, batch, group, stream, verifier=No
     stream: name of the random stream; samples depend only on it, the seed and the prompt.
     verifier: verifier of steps that `label` is computed with; None leaves it out.
   """
-  c = run.config
-
   def make(start, stop):
     some = prompts[start // group:stop // group]
     asked = [some[i % len(some)] for i in range(batch)]
     rollouts = hosts.fetch(draw(state.full("policy"), *run.sampling.encode(asked),
-                                   rng.key(c.seed, stream)))
+                                   rng.key(run.passes.seed, stream)))
     outcome_B = run.verify(asked, rollouts).ravel()
-    run.pool.check(c.verifier.max_error_rate)
+    run.pool.check(run.collector.max_error_rate)
     completions = padding.completions(rollouts)
     texts = [run.texts.tokenizer.decode(ids) for ids in completions]
     asked = [p for p in asked for _ in range(group)]
@@ -74,11 +71,11 @@ def sample(path, run, state, prompts, draw, *, batch, group, stream, verifier=No
   _complete(path, len(prompts) * group, batch * group, make)
 
 
-def label(path, run, state, completions):
+def label(path, run, state, completions, k):
   """Writes the rows of completions with `values`, Monte Carlo estimates for their steps.
 
-    v_j = share of right completions among train_prm.step_rollouts that continue after
-          step j;   the verdict of the completion itself for the last step
+    v_j = share of right completions among k that continue after step j;
+          the verdict of the completion itself for the last step
 
   An incomplete file is completed. A value is null if no verdict is known.
 
@@ -88,13 +85,7 @@ def label(path, run, state, completions):
   Raises:
     ValueError: a completion's group is not the id of a training prompt.
   """
-  c, k = run.config, run.config.train_prm.step_rollouts
-  slots = run.sampling.slots["train"]
-  draw = build.samplers(c, run.models["policy"], run.texts.tokenizer, run.mesh,
-                        run.sampling.lay_out)(
-      k, c.rollouts.decoding, slots and max(slots // k, 1) * k)
-  size = c.prompts.per_step * c.rollouts.per_prompt
-  width = c.prompts.max_tokens + c.rollouts.max_tokens
+  size, width = run.sizes.rows, run.sizes.prompt_tokens + run.sizes.completion_tokens
 
   def make(start, stop):
     ends = run.texts.step_columns([x.ids for x in completions[start:stop]])
@@ -118,20 +109,21 @@ def label(path, run, state, completions):
         [completions[i].prompt + ids for (i, _), ids in zip(asked, starts)], width,
         run.texts.tokenizer.pad_id)
     number_P = np.array([rng.number(f"{i}/{column}") for i, column in asked], np.uint32)
-    rollouts = hosts.fetch(draw(
-        state.full("policy"), *sharding.place_rows((tokens_PX, length_P, number_P), run.mesh),
-        rng.key(c.seed, "values")))
+    rollouts = hosts.fetch(run.sampling.steps(
+        state.full("policy"),
+        *sharding.place_rows((tokens_PX, length_P, number_P), run.passes.mesh),
+        rng.key(run.passes.seed, "values")))
     texts = [run.texts.tokenizer.decode(starts[b // k] + ids)
              for b, ids in enumerate(padding.completions(rollouts)[:len(some) * k])]
     wins_PG = run.pool.verify(
         [prompts[i] for i, _ in some for _ in range(k)], texts).reshape(-1, k)
-    run.pool.check(c.verifier.max_error_rate)
+    run.pool.check(run.collector.max_error_rate)
     return wins_PG, rollouts.completion_len_B.reshape(-1, k).sum(axis=1)
 
   try:
     prompts = run.prompts.by_id([x.group for x in completions])
   except ValueError as e:
-    raise ValueError(f"train_prm.labels={c.train_prm.labels!r}: the group of a completion "
+    raise ValueError("train_prm.labels: the group of a completion "
                      f"must be the id of its prompt, which names the verifier; {e}") from None
   _complete(path, len(completions), size, make)
 
@@ -192,13 +184,13 @@ _ALLOWED = (  # field, whether a value is valid, which values are
     ("group", lambda x: isinstance(x, str | int), "a text or a whole number"))
 
 
-def labelled(completions, run):
-  """The Completions with the labels of train_prm.labels, without those with unknown values.
+def labelled(completions, texts, kind):
+  """The Completions with labels of a kind of step_labels, without those with unknown values.
 
   Raises:
     ValueError: the number of values of a row is not the number of its steps.
   """
-  for x, columns in zip(completions, run.texts.step_columns([x.ids for x in completions])):
+  for x, columns in zip(completions, texts.step_columns([x.ids for x in completions])):
     n = len(x.row.get("values", ()))
     if n != max(len(columns), 1):
       raise ValueError(f"train_prm.rollouts: {x.row['completion']!r} has {n} values for "
@@ -206,7 +198,7 @@ def labelled(completions, run):
   completions = [x for x in completions if None not in x.row["values"]]
   values_BJ = best_of_n.padded([x.row["values"] for x in completions])
   labels_BJ = np.asarray(step_labels.from_values(
-      values_BJ, ~np.isnan(values_BJ), kind=run.config.train_prm.labels))
+      values_BJ, ~np.isnan(values_BJ), kind=kind))
   return [dataclasses.replace(x, labels=tuple(labels_J[:len(x.row["values"])].tolist()))
           for x, labels_J in zip(completions, labels_BJ)]
 
@@ -255,16 +247,16 @@ def batch(groups, step, run):
   A group with fewer than rollouts.per_prompt rows is padded with empty rows, which have no
   verdict and no labels. labels_BT is NaN except at the ends of labelled steps.
   """
-  c, n, rows = run.config, len(groups), []
-  for i in range(step * c.prompts.per_step, (step + 1) * c.prompts.per_step):
-    draw = np.random.default_rng([c.seed, rng.number("train_prm"), i // n])
+  n, rows, sizes = len(groups), [], run.sizes
+  for i in range(step * sizes.prompts, (step + 1) * sizes.prompts):
+    draw = np.random.default_rng([run.passes.seed, rng.number("train_prm"), i // n])
     group = groups[draw.permutation(n)[i % n]]
     empty = dataclasses.replace(group[0], ids=[], verdict=math.nan, labels=())
-    rows += group + [empty] * (c.rollouts.per_prompt - len(group))
+    rows += group + [empty] * (sizes.group - len(group))
   rollouts = padding.trim(run.texts.rollouts([x.prompt for x in rows], [x.ids for x in rows]),
-                          c.rollouts.bucket)
+                          sizes.bucket)
   labels_BT = np.full(rollouts.sampler_logps_BT.shape, np.nan, np.float32)
-  if c.train_prm.labels is not None:
+  if any(x.labels for x in rows):
     for labels_T, x, columns in zip(labels_BT, rows, run.texts.step_columns(
         [x.ids for x in rows])):
       labels_T[columns] = x.labels[:len(columns)]

@@ -2,19 +2,23 @@
 import dataclasses
 from typing import Any, Callable
 
+from rlx.core.options import key
 from rlx.loops import annotations
 from rlx.rollouts import padding
 from rlx.rollouts import trajectories
+from rlx.verifiers import answers as answers_lib
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Texts:
   """The tokenizer and the prompt template of a run, with the longest texts it allows."""
   tokenizer: Any
   template: Callable           # Prompt -> a text or chat messages
-  step_separator: str | None   # text that ends a step, see annotations.columns_of_steps
-  prompt_tokens: int           # prompts.max_tokens
-  completion_tokens: int       # rollouts.max_tokens
+  stops: tuple                 # texts that end a completion
+  step_separator: str | None = key("rollouts.step_separator")
+  answer: str = key("eval.answer")  # regular expression whose last match is the answer
+  prompt_tokens: int = key("prompts.max_tokens")
+  completion_tokens: int = key("rollouts.max_tokens")
 
   def prompt(self, prompt):
     """The text that the model reads for a Prompt."""
@@ -31,6 +35,10 @@ class Texts:
   def step_columns(self, completions):
     """For each completion, a list of token ids, the columns in which its steps end."""
     return annotations.columns_of_steps(completions, self.tokenizer, self.step_separator)
+
+  def answers(self, texts):
+    """The answer that each text states, None where there is none."""
+    return answers_lib.stated(texts, self.answer)
 
   def example(self, prompt, completion):
     """Token ids of a prompt's text and of a completion's, with EOS."""

@@ -7,10 +7,13 @@ If train_prm.rollouts or train_prm.held_out names no file, the policy samples th
 completions into the workdir. The same command with the same workdir resumes the run.
 rlx.tools.evaluate and rlx.tools.convert read the checkpoints.
 """
+import dataclasses
+
 import jax
 import numpy as np
 
 from rlx import build
+from rlx.core.options import key
 from rlx.evals import prm_metrics
 from rlx.io import curves
 from rlx.loops import collect
@@ -18,7 +21,20 @@ from rlx.loops import prm_sets
 from rlx.loops import session
 from rlx.loops import stored
 from rlx.tools import evaluate as evaluate_tool
-from rlx.verifiers import answers as answers_lib
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Options:
+  """The config values that only this loop needs."""
+  labels: str | None = key("train_prm.labels")
+  rollouts: str | None = key("train_prm.rollouts")
+  held_out: str | None = key("train_prm.held_out")
+  prompts: int = key("train_prm.prompts")
+  step_rollouts: int = key("train_prm.step_rollouts")
+  max_sampled: int | None = key("train_prm.max_sampled")
+  loss: str = key("prm.loss.name")
+  prm_sets: tuple = key("eval.prm_sets")
+  eval_every: int = key("eval.every")
 
 
 def train(config, workdir):
@@ -34,26 +50,25 @@ def train(config, workdir):
     s.callback(run.pool.close)
     s.record(config, run.shapes())
     s.restore(run.init, run.prompts)
-    return _train(run, s)
+    return _train(run, s, build.options(Options, config))
 
 
-def _train(run, s):
+def _train(run, s, options):
   """The loop of a run, from the state of the session."""
-  c = run.config
-  completions, held_out = data(run, s.state, s.workdir)
+  completions, held_out = data(run, s.state, s.workdir, options)
   s.clock.lap("sample")
   # A head is trained on single completions; an implicit PRM's loss may compare a group's.
-  groups = stored.grouped(completions) if c.train_prm.labels is None else [completions]
-  groups = stored.cut(groups, c.rollouts.per_prompt)
+  groups = stored.grouped(completions) if options.labels is None else [completions]
+  groups = stored.cut(groups, run.sizes.group)
   for step in s.steps():
     rollouts, outcome_B, labels_BT = stored.batch(groups, step, run)
     s.host.training_tokens += int(rollouts.completion_len_B.sum())
     annotated = run.annotate(s.state, collect.Collected([], rollouts, outcome_B, None))
     placed, metrics = _placed(run, s.state, annotated, labels_BT)
-    state, _, prm_metrics = run.learn_prm(s.state, placed)
+    state, _, prm_metrics = run.update.prm(s.state, placed)
     s.state = state.replace(step=step + 1)
     s.clock.lap("prm", s.state.prm)
-    if session.is_due(step + 1, c.eval.every) and step + 1 < s.options.steps:
+    if session.is_due(step + 1, options.eval_every) and step + 1 < s.options.steps:
       metrics |= curve_metrics(evaluate(run, s.state, held_out))
       s.clock.lap("eval")
     s.write(prm_metrics | metrics)
@@ -61,7 +76,7 @@ def _train(run, s):
   evaluation = evaluate(run, s.state, held_out)
   s.clock.lap("eval")
   summary = s.finish(
-      **evaluation, labels=c.train_prm.labels, loss=c.prm.loss.name,
+      **evaluation, labels=options.labels, loss=options.loss,
       completions=len(completions), sampled_tokens=stored.sampled_tokens(completions),
       training_tokens=s.host.training_tokens,
       # A mean over steps, as in the RL loop; None for a PRM with a head.
@@ -75,7 +90,7 @@ def _train(run, s):
 
 def _placed(run, state, annotated, labels_BT):
   """Returns (Placed, metrics) of a batch: with log-probs, or with labels for a head."""
-  if run.config.train_prm.labels is not None:
+  if run.passes.head_parts is not None:
     return run.place(annotated.replace(
         batch=annotated.batch.replace(labels_BT=labels_BT))).append(0), {}
   placed = run.score(state, run.place(annotated))
@@ -88,29 +103,27 @@ def _placed(run, state, annotated, labels_BT):
 _accuracy = jax.jit(prm_metrics.accuracy)
 
 
-def data(run, state, workdir):
+def data(run, state, workdir, options):
   """Reads (training completions, held-out ones); samples and labels those not yet stored."""
-  c = run.config
-  verifier = next((p for p in c.eval.prm_sets if not p.endswith(".jsonl")), None)
-  held_out, rollouts = c.train_prm.held_out, c.train_prm.rollouts
+  held_out, rollouts = options.held_out, options.rollouts
   if held_out is None:
     held_out = workdir / "held_out.jsonl"
     stored.sample(held_out, run, state, run.eval_prompts, run.sampling.sampled,
-                  batch=c.eval.batch, group=c.eval.samples, stream="held_out",
-                  verifier=verifier)
+                  batch=run.sizes.eval_batch, group=run.sizes.eval_samples, stream="held_out",
+                  verifier=next((p for p in options.prm_sets if not p.endswith(".jsonl")), None))
   if rollouts is None:
     rollouts = workdir / "rollouts.jsonl"
-    stored.sample(rollouts, run, state, run.prompts.first(c.train_prm.prompts),
-                  run.sampling.train,
-                  batch=c.prompts.per_step, group=c.rollouts.per_prompt, stream="rollouts")
-  completions = stored.read(rollouts, run.texts)
-  if c.train_prm.labels is not None:
+    stored.sample(rollouts, run, state, run.prompts.first(options.prompts), run.sampling.train,
+                  batch=run.sizes.prompts, group=run.sizes.group, stream="rollouts")
+  completions, has_labels = stored.read(rollouts, run.texts), options.labels is not None
+  if has_labels:
     if any("values" not in x.row for x in completions):
-      stored.label(workdir / "labelled.jsonl", run, state, completions)
-      completions = stored.read(workdir / "labelled.jsonl", run.texts)
-    completions = stored.labelled(completions, run)
-  return stored.affordable(completions, c.train_prm.max_sampled,
-                           spread=c.train_prm.labels is not None), stored.read(held_out, run.texts)
+      path = workdir / "labelled.jsonl"
+      stored.label(path, run, state, completions, options.step_rollouts)
+      completions = stored.read(path, run.texts)
+    completions = stored.labelled(completions, run.texts, options.labels)
+  return (stored.affordable(completions, options.max_sampled, spread=has_labels),
+          stored.read(held_out, run.texts))
 
 
 def evaluate(run, state, completions):
@@ -130,7 +143,7 @@ def evaluate(run, state, completions):
                                 np.nan)
   steps = prm_sets.score(run, state, [x.prompt for x in rows], [x.ids for x in rows])
   scores = {k: spread(s_B).ravel() for k, s_B in prm_sets.scores(steps).items()}
-  stated = answers_lib.stated([x.row["completion"] for x in rows], run.config.eval.answer)
+  stated = run.texts.answers([x.row["completion"] for x in rows])
   answers = [stated[i] if has else None for i, has in zip(at_PG.ravel(), has_PG.ravel())]
   outcome_PG = spread([x.verdict for x in rows])
   metrics = evaluate_tool.at_k(outcome_PG, answers, scores)

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from rlx.core import records
 from rlx.core import resolve
 from rlx.core import rng
+from rlx.core.options import key
 from rlx.learner import hosts
 from rlx.learner import reference
 from rlx.learner import sharding
@@ -196,14 +197,14 @@ def sft(config, optimizer_, *, microbatches, shards):
   return learner_step.make(loss, optimizer_, microbatches=microbatches, shards=shards)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class PolicyLoss:
   """Options of the policy's loss that do not belong to a method."""
-  aggregation: str          # one of aggregate.MODES
-  max_tokens: int           # the length that the "constant" modes of aggregate divide by
-  entropy_coef: float = 0.0
-  auxiliary_coef: float = 0.0
-  kl_kind: str = "k3"
+  aggregation: str = key("learner.aggregation")   # one of aggregate.MODES
+  max_tokens: int = key("rollouts.max_tokens")    # the "constant" modes of aggregate divide by it
+  entropy_coef: float = key("learner.entropy_coef")
+  auxiliary_coef: float = key("learner.auxiliary.coef")
+  kl_kind: str = key("kl.kind")
 
 
 def policy_loss(methods, options):
@@ -386,19 +387,16 @@ def policy(methods, learner, options, *, temperature, statistics=(), token_id=No
   return learn, update
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Moves:
-  """Options of what changes between RL iterations in addition to the models.
-
-  See rollouts.sync_every and the section kl of the config.
-  """
-  sampler_every: int = 1
-  reference_every: int = 0
-  reference_mix: float = 1.0
-  resets_optimizer: bool = False
-  kl_target: float | None = None
-  kl_horizon: float = 0.0
-  completions: int = 0      # completions per step, P * G
+  """Options of what changes between RL iterations in addition to the models."""
+  completions: int                           # completions per step, P * G
+  sampler_every: int = key("rollouts.sync_every")
+  reference_every: int = key("kl.sync_every")
+  reference_mix: float = key("kl.sync_mix")
+  resets_optimizer: bool = key("kl.reset_optimizer")
+  kl_target: float | None = key("kl.target")
+  kl_horizon: float = key("kl.horizon")
 
 
 def end_step(moves, mesh, optimizer_):

@@ -18,12 +18,10 @@ from rlx.io import chat
 from rlx.io import terminal
 from rlx.learner import hosts
 from rlx.learner import memory
-from rlx.learner import sharding
 from rlx.loops import annotate
 from rlx.loops import logps
 from rlx.rollouts import padding
 from rlx.tools import preflight
-from rlx.verifiers import answers as answers_lib
 
 # Difference between the log-probs of sampler and trainer, per token in nats: the mean and the
 # maximum that rounding can explain, and a mean above which it is an error.
@@ -76,12 +74,14 @@ def doctor(config):
     findings.append(finding)
     print(terminal.line(str(finding)), flush=True)
   try:
-    limit = memory.device_bytes(run.mesh)
+    limit = memory.device_bytes(run.passes.mesh)
     *_, (held, stages, _) = preflight.memory_terms(run, limit)
     report(memory_fits(memory.need(held, stages), limit,
                        preflight.refusal(run, held, stages, limit)))
     if findings[-1].level == "error": return findings  # Sampling would run out of memory.
-    for finding in check_batch(run, *first_batch(run)): report(finding)
+    lengths = build.prompt_lengths(config, run.texts)
+    constants = build.constants(config, run.prompts.all())
+    for finding in check_batch(run, lengths, constants, *first_batch(run)): report(finding)
   finally:
     run.pool.close()
   return findings
@@ -93,56 +93,53 @@ def first_batch(run):
   Returns:
     (prompts, rollouts, outcome_PG, logps_BT), all on the host.
   """
-  c, state = run.config, run.init()
-  prompts = run.prompts.take(build.draw_size(c))
+  sizes, passes, state = run.sizes, run.passes, run.init()
+  prompts = run.prompts.take(sizes.draw)
   rollouts = hosts.fetch(run.sampling.train(
       state.full(state.sampled_from), *run.sampling.encode(prompts),
-      rng.key(c.seed, "sample", 0, 0), run.methods.anneal(0)))
-  rollouts = padding.trim(rollouts, c.rollouts.bucket)
+      rng.key(passes.seed, "sample", 0, 0), run.methods.anneal(0)))
+  rollouts = padding.trim(rollouts, sizes.bucket)
   # The trainer computes log-probs for exactly the rows of an update. Of a larger batch the
   # first rows are used; the rows of a smaller one are repeated.
-  wanted, group = c.prompts.per_step * c.rollouts.per_prompt, build.first_pass(c)
-  prompts = prompts[:wanted // group]
-  rows = np.arange(len(prompts) * group)
+  prompts = prompts[:sizes.rows // sizes.first_pass]
+  rows = np.arange(len(prompts) * sizes.first_pass)
   rollouts, placed = (padding.select([rollouts], r, np.arange(len(prompts)))
-                      for r in (rows, np.arange(wanted) % len(rows)))
+                      for r in (rows, np.arange(sizes.rows) % len(rows)))
   outcome_PG = run.verify(prompts, rollouts)
-  plan = logps.planner(placed, run.mesh, pack=c.learner.pack)
-  passes = logps.Passes(run.passes, state, sharding.place_rows(placed.rows(), run.mesh), plan)
+  passes = logps.Passes(passes, state, None, None).with_rollouts(placed.rows())
   logps_BT = hosts.fetch(passes.logps("policy", temperature=run.passes.temperature))[rows]
   return prompts, rollouts, outcome_PG, logps_BT
 
 
-def check_batch(run, prompts, rollouts, outcome_PG, logps_BT):
-  """Yields the findings on what `first_batch` returns."""
-  c, tokenizer = run.config, run.texts.tokenizer
-  template, ids = run.texts.template, padding.completions(rollouts)
-  texts = [tokenizer.decode(row) for row in ids]
+def check_batch(run, lengths, constants, prompts, rollouts, outcome_PG, logps_BT):
+  """Yields the findings on what `first_batch` returns.
+
+  Args:
+    lengths: tokens of each prompt before those that are too long are dropped.
+    constants: see `no_constant_passes`.
+  """
+  collector, t = run.collector, run.texts
+  ids, texts = padding.completions(rollouts), t.completions(rollouts)
   mask_BT = np.asarray(rollouts.mask_BT)
   is_cut_B = rollouts.finish_B == records.FINISH.index("length")
   keep_P = run.methods.filter_groups(records.Batch(outcome_PG.shape[1], **annotate.columns(
       rollouts, outcome_PG.ravel())))
   reads = any(field.startswith("outcome") for _, fn in run.methods.rewards.values()
               for field in fn.fields)
-  yield rewards_vary(outcome_PG, c.verifier.max_error_rate, run.pool.last_error, reads,
+  yield rewards_vary(outcome_PG, collector.max_error_rate, run.pool.last_error, reads,
                      run.pool.failed_share())
-  yield draws_suffice(keep_P, build.draw_size(c), build.trained(c),
-                      c.rollouts.max_draws, c.rollouts.fill)
-  yield answers_fit(rollouts.completion_len_B, is_cut_B, c.rollouts.max_tokens)
-  rendered = [template(p) for p in prompts for _ in range(outcome_PG.shape[1])]
-  yield template_closes([example(tokenizer, *pair, c.rollouts.stops)
+  yield draws_suffice(keep_P, run.sizes.draw, run.sizes.trained, collector.max_draws,
+                      collector.fill)
+  yield answers_fit(rollouts.completion_len_B, is_cut_B, t.completion_tokens)
+  rendered = [t.template(p) for p in prompts for _ in range(outcome_PG.shape[1])]
+  yield template_closes([example(t.tokenizer, *pair, t.stops)
                          for pair in list(zip(rendered, texts))[:EXAMPLES]])
-  yield prompts_fit([len(tokenizer.encode(tokenizer.render(template(p))))
-                     for p in build.read_prompts(c, c.prompts.split)],
-                    c.prompts.max_tokens)
-  constants = {p.id: build.constant_of(c, p) for p in run.prompts.all()
-               if any(hasattr(fn, "constant") for fn in build.verifiers_of(c, p))}
+  yield prompts_fit(lengths, t.prompt_tokens)
   if constants: yield no_constant_passes(constants)
-  yield base_answers(answers_lib.stated(texts, c.eval.answer), outcome_PG, c.eval.answer)
-  yield masks_cover_eos(ids, mask_BT, rollouts.finish_B, logps_BT,
-                        tokenizer.eos_ids)
-  yield sampler_agrees(rollouts.sampler_logps_BT, logps_BT, mask_BT, c.model.dtype,
-                       c.rollouts.anneal.name)
+  yield base_answers(t.answers(texts), outcome_PG, t.answer)
+  yield masks_cover_eos(ids, mask_BT, rollouts.finish_B, logps_BT, t.tokenizer.eos_ids)
+  yield sampler_agrees(rollouts.sampler_logps_BT, logps_BT, mask_BT,
+                       run.passes.models["policy"].dtype, run.methods.anneal(0) is not None)
 
 
 def rewards_vary(outcome_PG, max_error_rate, last_error="", reads_verdicts=True, failed=0.0):
@@ -330,7 +327,7 @@ def masks_cover_eos(completions, mask_BT, finish_B, logps_BT, eos_ids):
   return Finding("ok", question, text + ", which the mask and the log-probs cover")
 
 
-def sampler_agrees(sampler_logps_BT, logps_BT, mask_BT, dtype, anneal=None):
+def sampler_agrees(sampler_logps_BT, logps_BT, mask_BT, dtype, is_annealed=False):
   """Checks that sampler and trainer compute the same log-probs for the sampled tokens."""
   gap_N = np.abs(np.asarray(sampler_logps_BT, float) - logps_BT)[np.asarray(mask_BT)]
   mean, largest = float(np.mean(gap_N)), float(np.max(gap_N))
@@ -338,9 +335,9 @@ def sampler_agrees(sampler_logps_BT, logps_BT, mask_BT, dtype, anneal=None):
   text = (f"log-probs of {len(gap_N)} tokens differ by {mean:.1e} on average, "
           f"{largest:.1e} at most; rounding in {dtype} explains up to {bounds[0]:.0e} and "
           f"{bounds[1]:.0e}")
-  if anneal is not None: text += f"; rollouts.anneal={anneal} draws at other temperatures"
+  if is_annealed: text += "; rollouts.anneal draws at other temperatures"
   is_small = mean <= bounds[0] and largest <= bounds[1]
-  is_explained = mean <= WRONG or (anneal is not None and np.isfinite(mean))
+  is_explained = mean <= WRONG or (is_annealed and np.isfinite(mean))
   return Finding(
       "ok" if is_small else "warning" if is_explained else "error",
       "sampler and trainer agree", text,

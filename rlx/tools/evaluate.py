@@ -7,6 +7,7 @@ Loads the newest checkpoint in the workdir; without a checkpoint, the models nam
 which the PRM is evaluated. Writes evaluate.json and evaluate.png and, for each step verifier in
 `eval.prm_sets`, the set that it labelled.
 """
+import dataclasses
 import json
 import pathlib
 
@@ -16,6 +17,7 @@ from rlx import build
 from rlx import cli
 from rlx.core import records
 from rlx.core import rng
+from rlx.core.options import key
 from rlx.evals import accuracy
 from rlx.evals import best_of_n
 from rlx.evals import pass_at_k
@@ -26,9 +28,17 @@ from rlx.loops import prm_sets
 from rlx.loops import rl
 from rlx.loops import session
 from rlx.rollouts import padding
-from rlx.verifiers import answers as answers_lib
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Options:
+  """The config values that only this tool needs."""
+  prm_sets: tuple = key("eval.prm_sets")
+  difficulty: str | None = key("eval.difficulty")
+  buckets: int = key("eval.buckets")
+  prm_path: str | None = key("prm.path")
 
 
 def evaluate(config, workdir):
@@ -41,31 +51,31 @@ def evaluate(config, workdir):
     prm_sets.py for each of eval.prm_sets. Intervals are 95%: Wilson's over prompts for shares
     (`accuracy.interval`), percentile bootstrap over prompts or problems for "length" and "prm".
   """
-  c, workdir = config, pathlib.Path(workdir)
-  run = build.build(c, learns="")
-  sets = {path: prm_sets.read(path, run.texts) for path in c.eval.prm_sets
+  workdir, options = pathlib.Path(workdir), build.options(Options, config)
+  run = build.build(config, learns="")
+  sets = {path: prm_sets.read(path, run.texts) for path in options.prm_sets
           if path.endswith(".jsonl")}
-  difficulty_P = c.eval.difficulty and _meta(run.eval_prompts, c.eval.difficulty)
+  difficulty_P = options.difficulty and _meta(run.eval_prompts, options.difficulty)
   checkpoints = checkpoint.Checkpoints(workdir)
   state, _ = session.restore(checkpoints, run.init, run.prompts)
   # A PRM that is neither trained nor loaded from prm.path equals its reference.
   has_prm = state.prm is not None and (
-      checkpoints.latest is not None or c.prm.path is not None)
+      checkpoints.latest is not None or options.prm_path is not None)
   checkpoints.close()
-  if c.eval.prm_sets and not has_prm:
-    raise ValueError(f"eval.prm_sets={c.eval.prm_sets!r}: workdir={workdir} has no "
+  if options.prm_sets and not has_prm:
+    raise ValueError(f"eval.prm_sets={options.prm_sets!r}: workdir={workdir} has no "
                      "checkpoint and prm.path is None: there is no trained PRM.")
-  n, g = len(run.eval_prompts), c.eval.samples
+  n, g = len(run.eval_prompts), run.sizes.eval_samples
   outcomes, completions, finishes = [], [], []
-  for prompts in padding.batches(run.eval_prompts, c.eval.batch):
+  for prompts in padding.batches(run.eval_prompts, run.sizes.eval_batch):
     rollouts = hosts.fetch(run.sampling.sampled(
-        state.full("policy"), *run.sampling.encode(prompts), rng.key(c.seed, "evaluate")))
+        state.full("policy"), *run.sampling.encode(prompts), rng.key(run.passes.seed, "evaluate")))
     outcomes.append(run.verify(prompts, rollouts))
     completions += padding.completions(rollouts)
     finishes.append(rollouts.finish_B)
   outcome_PG, finish_B = np.concatenate(outcomes)[:n], np.concatenate(finishes)[:n * g]
   texts = [run.texts.tokenizer.decode(ids) for ids in completions[:n * g]]
-  answers = answers_lib.stated(texts, c.eval.answer)
+  answers = run.texts.answers(texts)
   prompts_B = [p for p in run.eval_prompts for _ in range(g)]
   steps = prm_sets.score(run, state, list(map(run.texts.prompt_ids, prompts_B)),
                          completions[:n * g]) if has_prm else {}
@@ -75,10 +85,10 @@ def evaluate(config, workdir):
   metrics |= at_k(outcome_PG, answers, scores)
   if difficulty_P:
     metrics |= {f"difficulty/{value}": x for value, x in accuracy.by(
-        outcome_PG, difficulty_P, buckets=c.eval.buckets).items()}
+        outcome_PG, difficulty_P, buckets=options.buckets).items()}
   metrics |= text_metrics(outcome_PG, answers, finish_B, list(map(len, completions[:n * g])))
   prm_metrics = {path: prm_sets.evaluate(run, state, s) for path, s in sets.items()}
-  for path in [p for p in c.eval.prm_sets if p not in sets]:
+  for path in [p for p in options.prm_sets if p not in sets]:
     label_B = prm_sets.first_errors(run, path, prompts_B, texts, outcome_PG.ravel(), finish_B)
     prm_sets.write(workdir / f"{path}.jsonl", run, prompts_B, texts, label_B,
                    outcome_PG.ravel())

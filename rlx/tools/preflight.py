@@ -14,7 +14,6 @@ import sys
 import jax
 import jax.numpy as jnp
 
-from rlx import build
 from rlx.core import records
 from rlx.learner import hosts
 from rlx.learner import memory
@@ -29,18 +28,19 @@ _UPDATE = {"prm": "activations of the PRM update",
            "learner": "activations of the policy update"}
 
 
-def check(run, workdir, limit=None):
+def check(run, workdir, setting, limit=None):
   """Prints the memory table, writes memory.json and refuses a run that does not fit.
 
   Args:
     run: build.Run.
     workdir: folder of memory.json.
+    setting: memory_check: off, warn or error.
     limit: bytes of a device; None: the memory that the device reports.
   Raises:
-    ValueError: it does not fit and memory_check is "error".
+    ValueError: it does not fit and memory_check is error.
   """
-  if run.config.memory_check == "off": return
-  limit = memory.device_bytes(run.mesh) if limit is None else limit
+  if setting == "off": return
+  limit = memory.device_bytes(run.passes.mesh) if limit is None else limit
   for held, stages, source in memory_terms(run, limit):
     if not hosts.is_first(): continue
     (pathlib.Path(workdir) / "memory.json").write_text(json.dumps(dict(
@@ -49,7 +49,7 @@ def check(run, workdir, limit=None):
     print(memory.table(held, stages, limit, source))
   message = refusal(run, held, stages, limit)
   if message is None: return
-  if run.config.memory_check == "error":
+  if setting == "error":
     raise ValueError(f"memory: {message}; or memory_check=warn to try.")
   print(f"rlx: memory: {message}.", file=sys.stderr)
 
@@ -70,7 +70,7 @@ def memory_terms(run, limit):
 
 def refusal(run, held, stages, limit):
   """Returns one line that says why the run does not fit and what to change, None if it may fit."""
-  if limit is None: return None
+  if limit is None or memory.need(held, stages) <= limit: return None
   return memory.refusal(held, stages, limit, _advice(run))
 
 
@@ -98,22 +98,21 @@ def cache_bytes(run):
   Before the cache is allocated the weights are gathered over fsdp, which needs their size once
   more: XLA for TPU and for CPU gathers all of them before it transposes any.
   """
-  c, shards = run.config, sharding.row_shards(run.mesh)
-  m = size.part(run.models["policy"], run.mesh.shape["tensor"])
+  sizes, mesh = run.sizes, run.passes.mesh
+  m, t = size.part(run.passes.models["policy"], mesh.shape["tensor"]), sizes.completion_tokens
   weights = (size.param_count(dataclasses.replace(m, tied_head=False))
              * jnp.dtype(m.dtype).itemsize)
-  chunk = min(c.rollouts.chunk, c.rollouts.max_tokens)
-  suffix = chunk if chunk == c.rollouts.max_tokens else (
-      2 * chunk * -(-c.rollouts.max_tokens // chunk) + chunk)
+  chunk = min(sizes.chunk, t)
+  suffix = chunk if chunk == t else 2 * chunk * -(-t // chunk) + chunk
   def cache(prompts, group, slots):
     rows = min(slots or prompts * group, prompts * group)
-    tokens = prompts * c.prompts.max_tokens + rows * (c.prompts.max_tokens + suffix)
-    kv = tokens * size.kv_bytes_per_token(m) // shards
-    return weights + (kv if run.mesh.shape["fsdp"] == 1 else max(kv, weights))
+    tokens = prompts * sizes.prompt_tokens + rows * (sizes.prompt_tokens + suffix)
+    kv = tokens * size.kv_bytes_per_token(m) // run.passes.shards
+    return weights + (kv if mesh.shape["fsdp"] == 1 else max(kv, weights))
   return {"KV cache of sampling": cache(
-              build.draw_size(c), build.first_pass(c), run.sampling.slots["train"]),
+              sizes.draw, sizes.first_pass, run.sampling.slots["train"]),
           "KV cache of evaluation": cache(
-              c.eval.batch, c.eval.samples, run.sampling.slots["sampled"])}
+              sizes.eval_batch, sizes.eval_samples, run.sampling.slots["sampled"])}
 
 
 def estimated_bytes(run, state):
@@ -123,27 +122,24 @@ def estimated_bytes(run, state):
   dozen [B, T] fields. Where parameters are sharded over fsdp, an update also holds the embedding
   once and the head three times in float32, gathered once for all microbatches.
   """
-  c, m, shards = run.config, run.models["policy"], sharding.row_shards(run.mesh)
-  t, width = c.rollouts.max_tokens, c.prompts.max_tokens + c.rollouts.max_tokens
-  batch = c.prompts.per_step * c.rollouts.per_prompt // shards
+  sizes, o, mesh = run.sizes, run.passes, run.passes.mesh.shape
+  t, width = sizes.completion_tokens, sizes.prompt_tokens + sizes.completion_tokens
+  batch, m = sizes.rows // o.shards, o.models["policy"]
   def stage_bytes(bytes_fn, config, rows, parts, width=width, **more):
-    part, config = -(-rows // parts), size.part(config, run.mesh.shape["tensor"])
+    part, config = -(-rows // parts), size.part(config, mesh["tensor"])
     return 64 * rows * width + bytes_fn(config, part, width, part * t, **more)
-  tables = 0 if run.mesh.shape["fsdp"] == 1 else (
-      4 * 4 * m.vocab_size * m.d_model // run.mesh.shape["tensor"])
+  tables = 0 if mesh["fsdp"] == 1 else 4 * 4 * m.vocab_size * m.d_model // mesh["tensor"]
   # A reference answer may follow a completion of full length.
   stages = {_SCORING: max(
-      stage_bytes(size.forward_bytes, config, batch, c.learner.microbatches,
-                  width=width + c.likelihood.max_tokens)
-      for config in run.models.values())}
-  for name, config, params in (
-      ("prm", run.models["prm"], state.prm if state.prm_opt is not None else None),
-      ("value", run.models["policy"], state.value),
-      ("learner", run.models["policy"], state.policy)):
+      stage_bytes(size.forward_bytes, config, batch, o.parts, width=width + sizes.axes["M"])
+      for config in o.models.values())}
+  for name, params in (("prm", state.prm if state.prm_opt is not None else None),
+                       ("value", state.value), ("learner", state.policy)):
+    learner = run.update.learners[name]
     if params is not None:
       stages[_UPDATE[name]] = stage_bytes(
-          size.update_bytes, config, batch // c[name].minibatches,
-          c[name].microbatches, param_bytes=memory.tree_bytes(params, 4)) + tables
+          size.update_bytes, learner.config, batch // learner.minibatches, learner.microbatches,
+          param_bytes=memory.tree_bytes(params, 4)) + tables
   return stages
 
 
@@ -163,43 +159,40 @@ def traced_steps(run, state):
   Returns:
     {term: [(jax.stages.Traced, those of its arguments that the state holds anyway)]}.
   """
-  c, rows = run.config, lambda tree: sharding.row_shapes(tree, run.mesh)
-  group, x, t = c.rollouts.per_prompt, c.prompts.max_tokens, c.rollouts.max_tokens
-  b = c.prompts.per_step * group
+  o, rows = run.passes, lambda tree: sharding.row_shapes(tree, run.passes.mesh)
+  b, x, t = run.sizes.rows, run.sizes.prompt_tokens, run.sizes.completion_tokens
   ints_B = jax.ShapeDtypeStruct((b,), jnp.int32)
   rollouts = rows(records.Rollouts(
       tokens_BS=jax.ShapeDtypeStruct((b, x + t), jnp.int32),
       prompt_len_B=ints_B, completion_len_B=ints_B,
       sampler_logps_BT=jax.ShapeDtypeStruct((b, t), jnp.float32), finish_B=ints_B,
       prompt_P=None))
-  sizes = dict(B=b, T=t, M=c.likelihood.max_tokens, J=c.likelihood.steps + 1,
-               K=c.distribution.top, E=len(c.verifier.scores),
-               Z=len(c.verifier.step_rewards))
-  batch = rows(records.Batch(group, **{
+  sizes = dict(run.sizes.axes, B=b, T=t)
+  batch = rows(records.Batch(run.sizes.group, **{
       f.name: jax.ShapeDtypeStruct([sizes[letter] for letter in f.axes], f.dtype)
       for f in (*records.GIVEN, *run.planned)
       if f.axes and f.where != "later" and f.name not in (*records.DERIVED, "turn_BT")}))
   trained = jax.eval_shape(run.advantage, state, batch)[0]
 
   def plan(rows_, parts):  # For rows of full length; it does not depend on the model.
-    return rows(logps.full_plan(run.models["policy"], run.mesh, rows_, x, t, parts,
-                                pack=c.learner.pack))
+    return rows(logps.full_plan(o.models["policy"], o.mesh, rows_, x, t, parts, pack=o.pack))
 
   def update(name, params, opt_state, *whole):
-    n = c[name].minibatches
+    learner = run.update.learners[name]
+    n = learner.minibatches
     part = jax.tree.map(lambda s: jax.ShapeDtypeStruct((s.shape[0] // n, *s.shape[1:]), s.dtype),
                         whole)
-    part = *rows(part), plan(b // n, c[name].microbatches)
-    return [(run.updates[name].trace(params, opt_state, part, state.frozen),
+    part = *rows(part), plan(b // n, learner.microbatches)
+    return [(run.update.programs[name].trace(params, opt_state, part, state.frozen),
              (params, opt_state, state.frozen))]
 
-  options, passes = run.passes, []
-  for name, model, temperature in (("policy", "policy", options.temperature),
+  passes = []
+  for name, model, temperature in (("policy", "policy", o.temperature),
                                    ("reference", "policy", 1.0), ("prm", "prm", 1.0)):
     if getattr(state, name) is not None:
-      fn = logps.compiled(run.models[model], temperature, options.parts, options.shards)
+      fn = logps.compiled(o.models[model], temperature, o.parts, o.shards)
       params = state.full(name)
-      passes.append((fn.trace(params, rollouts, plan(b, options.parts)), params))
+      passes.append((fn.trace(params, rollouts, plan(b, o.parts)), params))
   stages = {_SCORING: passes}
   if state.prm_opt is not None:
     stages[_UPDATE["prm"]] = update("prm", state.prm, state.prm_opt, rollouts, batch)
@@ -214,16 +207,19 @@ def traced_steps(run, state):
 
 def _advice(run):
   """Returns {term: what to change if the term is too large}."""
-  c, shards = run.config, sharding.row_shards(run.mesh)
-  remat = "" if c.model.remat == "full" else f" or model.remat={c.model.remat} to full"
+  m, state = run.passes.models["policy"], run.shapes()
+  remat = "" if m.remat == "full" else f" or model.remat={m.remat} to full"
   smaller = ["mesh.fsdp to spread it over devices"]
-  if c.model.frozen_dtype is None and c.model.param_dtype == "float32":
+  frozen = jax.tree.leaves((state.frozen, state.reference, state.prm_reference))
+  if m.param_dtype == "float32" and all(x.dtype == jnp.float32 for x in frozen):
     smaller.append("model.frozen_dtype to bfloat16, if model.dtype is, for references")
   smaller.append("model.path to a smaller model")
   def microbatches(name, remat):
-    has_a_group = c.prompts.per_step == c[name].minibatches * c[name].microbatches * shards
+    learner = run.update.learners[name]
+    parts = learner.minibatches * learner.microbatches * run.passes.shards
+    has_a_group = run.sizes.prompts == parts
     return ("change rollouts.per_prompt or rollouts.max_tokens to less" if has_a_group else
-            f"change {name}.microbatches={c[name].microbatches} to more") + remat
+            f"change {name}.microbatches={learner.microbatches} to more") + remat
   return {
       "held": "change " + ", ".join(smaller[:-1]) + f" or {smaller[-1]}",
       "KV cache of sampling": "change prompts.per_step, rollouts.per_prompt, "

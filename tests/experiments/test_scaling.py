@@ -25,7 +25,7 @@ def test_bytes_are_those_of_a_run_on_devices():
   c.mesh.fsdp = c.mesh.tensor = 2
   run = build.build(c)
   plan = scaling.planned(
-      c, run.models["policy"], jax.sharding.AbstractMesh((1, 2, 2), sharding.MESH_AXES))
+      c, run.passes.models["policy"], jax.sharding.AbstractMesh((1, 2, 2), sharding.MESH_AXES))
   state, other = run.shapes(), plan.shapes()
   assert preflight.held_bytes(state) == preflight.held_bytes(other)
   assert preflight.cache_bytes(run) == preflight.cache_bytes(plan)
