@@ -572,7 +572,7 @@ def test_draws_until_the_batch_is_full_and_says_when_it_cannot(tiny_files):
   state = records.TrainState(step=0, policy=None, policy_opt=None)
   batch, metrics = collect.batch(stub, state, host, 0, Clock())
   assert metrics["rollouts/draws"] == 2 and metrics["rollouts/pass_fraction"] == 5 / 8
-  np.testing.assert_array_equal(batch.outcome_B, [1, 1, 0, 0] * 4)
+  np.testing.assert_array_equal(batch.reward_B, [1, 1, 0, 0] * 4)
   first, second = asked
   kept = [first[0], first[2], second[0], second[1]]
   np.testing.assert_array_equal(batch.rollouts.prompt_P, kept)
@@ -586,13 +586,13 @@ def test_draws_until_the_batch_is_full_and_says_when_it_cannot(tiny_files):
   stub = dataclasses.replace(stub, verify=verify_as([[4] * 4, [0] * 4, [4, 2, 4, 4]]))
   batch, metrics = collect.batch(stub, state, host, 2, Clock())
   assert metrics["rollouts/draws"] == 3 and metrics["rollouts/filled"] == 3
-  np.testing.assert_array_equal(batch.outcome_B, [1, 1, 0, 0] + [1] * 12)
+  np.testing.assert_array_equal(batch.reward_B, [1, 1, 0, 0] + [1] * 12)
   # Or they keep the batch's shape and their verdicts, and do not learn.
   stub = dataclasses.replace(stub, fill="drop",
                              verify=verify_as([[4] * 4, [0] * 4, [4, 2, 4, 4]]))
   batch, metrics = collect.batch(stub, state, host, 2, Clock())
   assert metrics["rollouts/filled"] == 3 and len(batch.rollouts.completion_len_B) == 16
-  np.testing.assert_array_equal(batch.outcome_B, [1, 1, 0, 0] + [1] * 12)
+  np.testing.assert_array_equal(batch.reward_B, [1, 1, 0, 0] + [1] * 12)
   filtered = records.EXCLUDED.index("filtered")
   np.testing.assert_array_equal(batch.excluded_B, [0] * 4 + [filtered] * 12)
   stub = dataclasses.replace(stub, fill="error", verify=verify_as([[4] * 4] * 3))
