@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 import numpy as np
+import scipy.linalg
 
 from rlx.io import shards
 from rlx.io import tables
@@ -104,8 +105,7 @@ def save(path, config, hf, adapters, *, rank, alpha, base):
       a, name = written[f"{module} A"], f"base_model.model.{module}.lora_"
       tensors |= {f"{name}A.weight": a, f"{name}B.weight": tables.Tensor(
           (sum(n for _, n in blocks), a.shape[0]), functools.partial(
-              _diagonal, [(p and written[f"{module} {p}"], n) for p, n in blocks], a.shape[0],
-              config.param_dtype))}
+              _diagonal, [(p and written[f"{module} {p}"], n) for p, n in blocks]))}
   path.mkdir(parents=True, exist_ok=True)
   shards.write_file(path / "adapter_model.safetensors", tensors, config.param_dtype)
   (path / "adapter_config.json").write_text(json.dumps(dict(
@@ -129,13 +129,7 @@ def _size(path, group, config):
   return math.prod(sizes[axis] for axis in group.strip("()"))
 
 
-def _diagonal(parts, width, dtype):
-  """Rows of a matrix with blocks along its diagonal; parts: (tensor or None, rows)."""
-  column = 0
-  for tensor, rows in parts:
-    out = np.zeros((rows, width), dtype)
-    if tensor is not None:
-      block, = tensor.parts()
-      out[:, column:column + block.shape[1]] = block
-      column += block.shape[1]
-    yield out
+def _diagonal(blocks):
+  """Rows of a matrix with blocks along its diagonal; blocks: (tensor or None, rows)."""
+  yield scipy.linalg.block_diag(*[
+      np.zeros((rows, 0)) if tensor is None else next(tensor.parts()) for tensor, rows in blocks])

@@ -102,18 +102,14 @@ def summary(workdir):
   _check_is_file(path)
   try:
     value = json.loads(path.read_bytes())  # May have NaN.
-  except (ValueError, RecursionError) as e:
-    raise ValueError(f"{path}: not JSON: {e}.") from None
-  def has(x, *names):
-    return isinstance(x, dict) and all(_is_number(x.get(name)) for name in names)
-  def are_accuracies(x, names):
-    return isinstance(x, dict) and all(has(x.get(n), "mean", "low", "high") for n in names)
-  is_valid = has(value, "steps") and has(value.get("seconds"), "total", "to_first_step")
-  if is_valid and "after" in value:  # A run of train_prm has no accuracies.
-    names = value["after"] if isinstance(value["after"], dict) else [None]
-    is_valid = are_accuracies(value["after"], names) and are_accuracies(value.get("before"), names)
-  if not is_valid: raise ValueError(f"{path}: this is no summary of a run.")
-  return value
+    numbers = [value["steps"], value["seconds"]["total"], value["seconds"]["to_first_step"]]
+    if "after" in value:  # A run of train_prm has no accuracies.
+      numbers += [value[when][name][k] for name in value["before"].keys() | value["after"].keys()
+                  for when in ("before", "after") for k in ("mean", "low", "high")]
+    if all(map(_is_number, numbers)): return value
+  except (ValueError, RecursionError, LookupError, TypeError, AttributeError):
+    pass
+  raise ValueError(f"{path}: this is no summary of a run.")
 
 
 def _lines(rows):

@@ -2,7 +2,6 @@
 import collections
 import faulthandler
 import sys
-import threading
 import time
 
 import tqdm
@@ -19,17 +18,16 @@ class Clock:
     """With `silence_s` > 0, prints the stacks of all threads after so many seconds without lap."""
     self._start = self._last = time.perf_counter()
     self._step, self._sum = collections.Counter(), collections.Counter()
-    self.to_first_step = None
-    self._lapped, self._closed = "the start", threading.Event()
-    if silence_s > 0:
-      threading.Thread(target=self._watch, args=(silence_s,), daemon=True).start()
+    self.to_first_step, self._silence_s = None, silence_s
+    self._watch()
 
   def lap(self, stage, arrays=None):
     import jax  # pylint: disable=g-import-not-at-top
     if arrays is not None: jax.block_until_ready(arrays)
     now = time.perf_counter()
     self._step[stage] += now - self._last
-    self._last, self._lapped = now, stage
+    self._last = now
+    self._watch()
 
   def metrics(self, tokens=None):
     """Seconds of the stages of this step so far; with `tokens` also its tokens per second."""
@@ -54,18 +52,12 @@ class Clock:
     return dict(out, to_first_step=first)
 
   def close(self):
-    """Stops the thread that watches."""
-    self._closed.set()
+    """Ends the watch for silence."""
+    faulthandler.cancel_dump_traceback_later()
 
-  def _watch(self, silence_s):
-    reported = None
-    while not self._closed.wait(silence_s / 10):
-      silent_s = time.perf_counter() - self._last
-      if silent_s < silence_s or reported == self._last: continue
-      reported = self._last  # Once for each pause.
-      print(f"rlx: no progress for {silent_s:.0f} s, since {self._lapped!r} ended. Stacks of all "
-            "threads:", file=sys.stderr, flush=True)
-      faulthandler.dump_traceback(file=sys.stderr, all_threads=True)
+  def _watch(self):
+    # Not sys.stderr, which has no file descriptor in a notebook.
+    if self._silence_s: faulthandler.dump_traceback_later(self._silence_s, file=sys.__stderr__)
 
 
 class Bar:

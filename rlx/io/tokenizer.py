@@ -150,19 +150,18 @@ def load(path):
     with _named(path): return wrap(gguf_tokenizer.build(description), ends)
   _check_files(path)
   stored, file = _stored_eos(path), path / "tokenizer.json"
-  # The file is complete; AutoTokenizer would apply defaults of the model's family.
   has_file = file.exists()
-  trial = _trial(file) if has_file else None
-  import transformers  # Takes longer than the trial.
+  if has_file: _probe(file, file)
+  import transformers
+  # The file is complete; AutoTokenizer would apply defaults of the model's family.
   kind = transformers.PreTrainedTokenizerFast if has_file else transformers.AutoTokenizer
-  if has_file: _pass(trial, file)
   with _named(path):
     hf = kind.from_pretrained(path, local_files_only=True, trust_remote_code=False)
   if not has_file and hf.is_fast:
     with tempfile.TemporaryDirectory() as folder:
       file = pathlib.Path(folder) / "tokenizer.json"
       hf.backend_tokenizer.save(str(file))
-      _pass(_trial(file), path)
+      _probe(file, path)
   with _named(path): return wrap(hf, stored)
 
 
@@ -188,21 +187,19 @@ def _check_files(path):
       raise ValueError(f"{file}: no text in UTF-8: {e}.") from None
 
 
-def _trial(file):
-  """A process that tries a tokenizer.json on texts. Its memory limit grows with the file."""
+def _probe(file, path):
+  """Tries a tokenizer.json on texts in another process, whose memory limit grows with the file.
+
+  Raises:
+    ValueError: it cannot be read or exceeds the limits of time and memory; names `path`.
+  """
   process = bounded.Process("probe", megabytes=256 + 32 * file.stat().st_size // 2**20)
-  process.send(path=str(file))
-  return process
-
-
-def _pass(trial, path):
-  """Raises ValueError if a tokenizer cannot be read or exceeds the limits of time and memory."""
   try:
-    trial.receive()
+    process.ask(path=str(file))
   except ValueError as e:
     raise ValueError(f"{path}: the tokenizer cannot be read: {e}.") from None
   finally:
-    trial.close()
+    process.close()
 
 
 def _stored_eos(path):
