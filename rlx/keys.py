@@ -134,7 +134,6 @@ RENAMED = {
     "policy.dro.beta": "policy.dro.ratio_penalty",
     "policy.kl_cov.coef": "policy.kl_cov.kl_coef",
     "policy.rl_plus.gamma": "policy.rl_plus.focal_exponent",
-    "reward_model.focal.gamma": "reward_model.focal.focal_exponent",
     "sequence.crew_dpo.beta": "sequence.crew_dpo.dpo_beta",
     "sequence.dpo.beta": "sequence.dpo.dpo_beta",
     "sequence.pacs.beta": "sequence.pacs.score_scale",

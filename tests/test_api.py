@@ -1,6 +1,7 @@
 """The command `rlx` and the functions of the package, as users call them."""
 import doctest
 import importlib
+import inspect
 import json
 import os
 import pathlib
@@ -277,6 +278,13 @@ PURE = [p for stage in ("core", "rewards", "advantages", "losses", "models", "ev
                         "verifiers") for p in (ROOT / "rlx" / stage).rglob("[!_]*.py")]
 
 
+class Finder(doctest.DocTestFinder):
+  """Also finds the examples of decorated functions."""
+
+  def _from_module(self, module, object):
+    return super()._from_module(module, inspect.unwrap(object) if callable(object) else object)
+
+
 @pytest.mark.parametrize("path", [ROOT / "rlx/api.py", *PURE],
                          ids=lambda p: str(p.relative_to(ROOT)))
 def test_examples_of_docstrings_are_right(path, tmp_path, monkeypatch):
@@ -291,5 +299,6 @@ def test_examples_of_docstrings_are_right(path, tmp_path, monkeypatch):
   runner = doctest.DocTestRunner(types.SimpleNamespace(
       check_output=is_right, output_difference=checker.output_difference),
                                  optionflags=doctest.ELLIPSIS)
-  for test in doctest.DocTestFinder().find(module, extraglobs=dict(folder=str(tmp_path / "run"))):
+  names = {"folder": str(tmp_path / "run"), "jnp": jnp, path.stem: module}
+  for test in Finder().find(module, extraglobs=names):
     assert runner.run(test).failed == 0, test.name

@@ -206,6 +206,15 @@ def test_source_is_cited(name):
   assert "Differs from" in " ".join(doc.split()), f"{name}: say how it differs."
 
 
+@pytest.mark.parametrize("name", FOUND)
+def test_a_method_has_type_hints_and_an_example(name):
+  """The first are checked by mypy in CI, the second by tests/test_api.py."""
+  stage, _, path = name.partition(".")
+  fn = resolve.lookup(stage, path)
+  assert set(fn.__annotations__) == {*inspect.signature(fn).parameters, "return"}
+  assert re.search(rf"  Example:\n(.*\n)*    >>> .*{path}\(", fn.__doc__)
+
+
 @pytest.mark.parametrize("name", [n for n in FOUND if n.startswith("advantages")])
 def test_an_estimator_declares_whether_it_centres_and_scales(name):
   fn, declared = _call(name), vars(resolve.lookup("advantages", name.partition(".")[2]))

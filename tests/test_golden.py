@@ -985,7 +985,7 @@ def policy_losses(c):
   c.check_loss(loss, logps_BT, "grad_log_prob")
   d_BT = fields.old_logps_BT - logps_BT
   if path == "policy.kl_cov": d_BT = jnp.abs(d_BT)
-  ppo_kl = diagnostics.token_mean(d_BT, mask_BT).mean()
+  ppo_kl = aggregate.mean(d_BT, mask_BT).mean()
   c.metric("actor/ppo_kl", ppo_kl)
   c.metric("ppo_kl", ppo_kl)
   if path == "policy.ppo_clip":
@@ -1057,7 +1057,7 @@ def trl_loss(c):
 
   logps_BT = fields.logps_BT
   c.check_loss(loss, logps_BT, "grad_log_prob")
-  token_mean = lambda x_BT: diagnostics.token_mean(x_BT, mask_BT).mean()
+  token_mean = lambda x_BT: aggregate.mean(x_BT, mask_BT).mean()
   c.metric("entropy", token_mean(entropy_BT))
   if beta: c.metric("kl", token_mean(divergence.estimate(logps_BT, ref_BT, kind="k3")))
   vars(fields).update(logps_BT=logps_BT, advantages_BT=a_BT)

@@ -90,7 +90,7 @@ def test_partitions_have_one_total(beta):
 def test_return_to_go_telescopes():
   prm_BT, ref_BT = draw(0), draw(1)
   rewards_BT = implicit_rewards(prm_BT, ref_BT, norm="none")
-  value_BT = implicit.value(prm_BT, ref_BT, MASK, VALID_B, 0.05)
+  value_BT = jnp.cumsum(rewards_BT, axis=1)  # At the end of token t.
   total_B1 = jnp.sum(rewards_BT, axis=1, keepdims=True)
   before_BT = jnp.pad(value_BT[:, :-1], ((0, 0), (1, 0)))
   as_reward_BT = process.reinforce(rewards_BT, MASK, VALID_PG)
@@ -113,7 +113,8 @@ def test_value_is_a_soft_expectation_of_the_outcome():
   prm_BT, ref_BT = (jnp.asarray([[t[y[:i]][y[i]] for i in range(width)] for y in every])
                     for t in tables)
   mask_BT = jnp.ones((len(every), width), bool)
-  value_BT = np.asarray(implicit.value(prm_BT, ref_BT, mask_BT, mask_BT[:, 0], beta))
+  rewards_BT, _ = implicit.process(prm_BT, ref_BT, mask_BT, mask_BT[:, 0], beta, norm="none")
+  value_BT = np.cumsum(np.asarray(rewards_BT), axis=1)
   reward_B, ref_B = value_BT[:, -1], np.exp(np.asarray(ref_BT).sum(1))
   close(np.sum(ref_B * np.exp(reward_B / beta)), 1.0)
   for i, y in enumerate(every):

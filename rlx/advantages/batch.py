@@ -26,6 +26,9 @@ def reinforce(rewards_PG: Array, learn_PG: Array, *, use_mean: bool = False) -> 
     use_mean: take the batch mean off.
   Returns:
     advantages_PG.
+  Example:
+    >>> batch.reinforce(jnp.array([[1., 0.]]), jnp.ones((1, 2), bool), use_mean=True)
+    Array([[ 0.5, -0.5]], dtype=float32)
   """
   return rewards_PG - masked.mean(rewards_PG, learn_PG) if use_mean else rewards_PG
 
@@ -45,6 +48,9 @@ def group_mean_batch_std(rewards_PG: Array, learn_PG: Array, *,
   Args: as `reinforce`; eps in reward units, std unbiased.
   Returns:
     advantages_PG; a tied group gets exactly 0.
+  Example:
+    >>> batch.group_mean_batch_std(jnp.array([[1., 0.]]), jnp.ones((1, 2), bool)).round(2)
+    Array([[ 0.71, -0.71]], dtype=float32)
   """
   std = masked.root(masked.var(rewards_PG, learn_PG))
   return group.mean_baseline(rewards_PG, learn_PG) / (std + eps)
@@ -67,6 +73,11 @@ def reinforce_pp(rewards_BT: Array, learn_BT: Array, learn_B: Array, *,
     gamma: discount per token.
   Returns:
     advantages_BT, 0 on padding.
+  Example:
+    >>> rewards_BT, learn_BT = jnp.array([[0., 1.], [0., -1.]]), jnp.ones((2, 2), bool)
+    >>> batch.reinforce_pp(rewards_BT, learn_BT, jnp.ones(2, bool)).round(2)
+    Array([[ 0.87,  0.87],
+           [-0.87, -0.87]], dtype=float32)
   """
   return masked.whiten(temporal.return_to_go(rewards_BT, learn_BT, gamma=gamma), learn_BT)
 
@@ -83,6 +94,11 @@ def reinforce_pp_baseline(rewards_PG: Array, learn_PG: Array, learn_BT: Array) -
   Args: as in `group.rloo` and `reinforce_pp`.
   Returns:
     advantages_BT, 0 on padding and where not valid.
+  Example:
+    >>> rewards_PG, learn_PG = jnp.array([[1., 0.]]), jnp.ones((1, 2), bool)
+    >>> batch.reinforce_pp_baseline(rewards_PG, learn_PG, jnp.ones((2, 1), bool)).round(2)
+    Array([[ 0.71],
+           [-0.71]], dtype=float32)
   """
   centred_B = group.mean_baseline(rewards_PG, learn_PG).reshape(-1)
   return masked.whiten(
@@ -102,6 +118,9 @@ def remax(rewards_PG: Array, learn_PG: Array, greedy_B: Array) -> Array:
     greedy_B: verdict of the greedy completion, repeated for each row; a row
       where it is NaN gets 0.
     Otherwise, and Returns: as `reinforce`.
+  Example:
+    >>> batch.remax(jnp.array([[1., 0.]]), jnp.ones((1, 2), bool), jnp.array([1., 1.]))
+    Array([[ 0., -1.]], dtype=float32)
   """
   greedy_PG = greedy_B.reshape(learn_PG.shape)
   return masked.where_valid(rewards_PG - greedy_PG, ~jnp.isnan(greedy_PG))
@@ -130,6 +149,13 @@ def optimal_token_baseline(rewards_BT: Array, learn_BT: Array, learn_PG: Array, 
     learn_PG: bool.
   Returns:
     advantages_BT, 0 on padding and where not valid.
+  Example:
+    >>> rewards_BT, learn_PG = jnp.array([[1.], [0.]]), jnp.ones((1, 2), bool)
+    >>> old_logps_BT, sum_pi_squared_BT = jnp.log(jnp.full((2, 1), .5)), jnp.full((2, 1), .5)
+    >>> batch.optimal_token_baseline(rewards_BT, jnp.ones((2, 1), bool), learn_PG, old_logps_BT,
+    ...                              sum_pi_squared_BT)
+    Array([[ 0.5],
+           [-0.5]], dtype=float32)
   """
   counts_PG = learn_PG & (jnp.sum(learn_PG, axis=1, keepdims=True) > 1)
   learn_BT = learn_BT & counts_PG.reshape(-1)[:, None]

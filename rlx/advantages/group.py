@@ -29,6 +29,9 @@ def rloo(rewards_PG: Array, learn_PG: Array) -> Array:
     learn_PG: bool.
   Returns:
     advantages_PG in reward units; sum to 0 over a prompt's valid completions.
+  Example:
+    >>> group.rloo(jnp.array([[1., 0., 0.]]), jnp.ones((1, 3), bool))
+    Array([[ 1. , -0.5, -0.5]], dtype=float32)
   """
   n_P1 = jnp.sum(learn_PG, axis=1, keepdims=True)
   return _against(rewards_PG, learn_PG) / jnp.maximum(n_P1 - 1, 1)
@@ -44,6 +47,9 @@ def mean_baseline(rewards_PG: Array, learn_PG: Array) -> Array:
   counts valid completions only.
 
   Args, Returns: as `rloo`.
+  Example:
+    >>> group.mean_baseline(jnp.array([[1., 0., 0., 0.]]), jnp.ones((1, 4), bool))
+    Array([[ 0.75, -0.25, -0.25, -0.25]], dtype=float32)
   """
   n_P1 = jnp.sum(learn_PG, axis=1, keepdims=True)
   return _against(rewards_PG, learn_PG) / jnp.maximum(n_P1, 1)
@@ -60,6 +66,9 @@ def grpo(rewards_PG: Array, learn_PG: Array, *, eps: ranges.Positive = 1e-6) -> 
   1e-6 as in verl (TRL has 1e-4). Statistics over valid completions only.
 
   Args, Returns: as `rloo`; eps in reward units.
+  Example:
+    >>> group.grpo(jnp.array([[1., 0.]]), jnp.ones((1, 2), bool)).round(2)
+    Array([[ 0.71, -0.71]], dtype=float32)
   """
   return mean_baseline(rewards_PG, learn_PG) / (_std(rewards_PG, learn_PG) + eps)
 
@@ -75,6 +84,9 @@ def opo(rewards_PG: Array, learn_PG: Array, lengths_PG: Array) -> Array:
 
   Args:
     lengths_PG: tokens of each completion; the rest as `rloo`.
+  Example:
+    >>> group.opo(jnp.array([[1., 0.]]), jnp.ones((1, 2), bool), jnp.array([[1, 3]]))
+    Array([[ 0.75, -0.25]], dtype=float32)
   """
   weight_PG = masked.where_valid(lengths_PG, learn_PG)
   total_P1 = jnp.sum(weight_PG, axis=1, keepdims=True)
@@ -93,6 +105,9 @@ def gpg(rewards_PG: Array, learn_PG: Array) -> Array:
   signal. Differs from the paper in that, and in counting valid ones only.
 
   Args, Returns: as `rloo`.
+  Example:
+    >>> group.gpg(jnp.array([[1., 0.]]), jnp.ones((1, 2), bool))
+    Array([[ 1., -1.]], dtype=float32)
   """
   count = jnp.sum(masked.where_valid(rewards_PG, learn_PG) != 0)
   scale = jnp.sum(learn_PG) / jnp.maximum(count, 1).astype(rewards_PG.dtype)
@@ -115,6 +130,9 @@ def best_minus_second(rewards_PG: Array, learn_PG: Array, *, eps: ranges.Positiv
     eps: as `grpo`.
     use_std: False leaves the gap in reward units.
     Otherwise, and Returns: as `grpo`.
+  Example:
+    >>> group.best_minus_second(jnp.array([[1., .5, 0.]]), jnp.ones((1, 3), bool), use_std=False)
+    Array([[0.5, 0. , 0. ]], dtype=float32)
   """
   low_PG = jnp.where(learn_PG, rewards_PG, -jnp.inf)
   best_P1 = jnp.max(low_PG, axis=1, keepdims=True)
@@ -148,6 +166,10 @@ def pass_at_k_training(rewards_PG: Array, learn_PG: Array, *, k: ranges.Count = 
     Otherwise, and Returns: as `rloo`; without unit.
   Raises:
     ValueError: k is not below G.
+  Example:
+    >>> group.pass_at_k_training(jnp.array([[1., 0., 0., 0.]]), jnp.ones((1, 4), bool),
+    ...                          k=2).round(1)
+    Array([[ 1. , -0.3, -0.3, -0.3]], dtype=float32)
   """
   group = axes.dims(rewards_PG=rewards_PG, learn_PG=learn_PG)["G"]
   if k >= group: raise ValueError(f"k={k!r}: less than the group's {group}.")
@@ -187,6 +209,11 @@ def variance_weighted(rewards_PG: Array, scores_PG: Array, learn_PG: Array, *,
     low, high: least and largest weight.
     k: steepness, per unit of the scores.
     Otherwise, and Returns: as `grpo`.
+  Example:
+    >>> rewards_PG, scores_PG = jnp.array([[1., 0.]]), jnp.array([[1., 0.]])
+    >>> group.variance_weighted(rewards_PG, scores_PG, jnp.ones((1, 2), bool), low=1.,
+    ...                         high=3.).round(2)
+    Array([[ 1.41, -1.41]], dtype=float32)
   """
   spread_P1 = _std(scores_PG, learn_PG)
   has_P1 = jnp.sum(learn_PG, axis=1, keepdims=True) > 1
@@ -209,6 +236,10 @@ def against_sampled(rewards_PG: Array, learn_PG: Array, demo_PG: Array | None = 
 
   Args: as `rloo`; demo_PG bool, None: all are sampled.
   Returns: as `rloo`; 0 where nothing valid was sampled.
+  Example:
+    >>> demo_PG = jnp.array([[False, False, True]])
+    >>> group.against_sampled(jnp.array([[1., 0., 1.]]), jnp.ones((1, 3), bool), demo_PG)
+    Array([[ 0.5, -0.5,  0.5]], dtype=float32)
   """
   if demo_PG is None: return mean_baseline(rewards_PG, learn_PG)
   n_P1 = jnp.sum(learn_PG & ~demo_PG, axis=1, keepdims=True)
@@ -242,6 +273,13 @@ def ucas(rewards_PG: Array, learn_PG: Array, learn_BT: Array, old_mean_logps_BT:
     Otherwise as `grpo`.
   Returns:
     advantages_BT, 0 outside the mask.
+  Example:
+    >>> rewards_PG, learn_PG = jnp.array([[1., 0.]]), jnp.ones((1, 2), bool)
+    >>> learn_BT = jnp.ones((2, 1), bool)
+    >>> group.ucas(rewards_PG, learn_PG, learn_BT, jnp.full((2, 1), -2.), jnp.ones((2, 1)),
+    ...            penalty=.2).round(2)
+    Array([[ 0.61],
+           [-0.81]], dtype=float32)
   """
   sizes = axes.dims(rewards_PG=rewards_PG, learn_PG=learn_PG)
   sure_B = -masked.total(old_mean_logps_BT, learn_BT, axis=1)
@@ -279,6 +317,11 @@ def self_rewarded(rewards_PG: Array, self_logps_B: Array, learn_PG: Array, *, c_
     tau: share of the self-reward.
     least_std: prompts whose self-rewards differ less keep A^v.
     Otherwise, and Returns: as `grpo`.
+  Example:
+    >>> rewards_PG, self_logps_B = jnp.array([[1., 0.]]), jnp.array([-18., -23.])
+    >>> group.self_rewarded(rewards_PG, self_logps_B, jnp.ones((1, 2), bool), c_ref=-23.,
+    ...                     tau=.5).round(2)
+    Array([[ 0.71, -0.71]], dtype=float32)
   """
   self_PG = jnp.clip(beta_v * (self_logps_B.reshape(learn_PG.shape) - c_ref), 0, 1)
   plain_PG = grpo(rewards_PG, learn_PG, eps=eps)
@@ -307,6 +350,11 @@ def tempo(rewards_PG: Array, tokens_BT: Array, learn_BT: Array, learn_PG: Array,
     Otherwise as `grpo`.
   Returns:
     advantages_BT, 0 on padding, where not valid and where rewards tie.
+  Example:
+    >>> rewards_PG, tokens_BT = jnp.array([[1., 0.]]), jnp.array([[5, 1], [5, 2]])
+    >>> group.tempo(rewards_PG, tokens_BT, jnp.ones((2, 2), bool), jnp.ones((1, 2), bool)).round(2)
+    Array([[ 0.71,  1.41],
+           [-0.71, -1.41]], dtype=float32)
   """
   # Centred before: a prompt whose rewards tie has no rounding error to scale up.
   centred_PG = mean_baseline(rewards_PG, learn_PG)

@@ -43,6 +43,11 @@ def rloo(rewards_BT: Array, learn_BT: Array, learn_PG: Array, *, gamma: ranges.S
     loo: code or strict.
   Returns:
     advantages_BT, 0 on padding and where not valid.
+  Example:
+    >>> process.rloo(jnp.array([[0., 1.], [0., 0.]]), jnp.ones((2, 2), bool),
+    ...              jnp.ones((1, 2), bool))
+    Array([[ 1. ,  1.5],
+           [-1. , -0.5]], dtype=float32)
   """
   rewards_PGT, mean_PG, n_P1 = _groups(rewards_BT, learn_BT, learn_PG)
   rivals_P1 = jnp.maximum(n_P1 - 1, 1).astype(mean_PG.dtype)
@@ -82,6 +87,11 @@ def rloo_steps(rewards_BT: Array, step_ends_BT: Array, learn_BT: Array, learn_PG
     advantages_BT, 0 on padding and where not valid.
   Raises:
     ValueError: unknown unit.
+  Example:
+    >>> rewards_BT, ends_BT = jnp.array([[0., 1.], [0., 0.]]), jnp.array([[False, True]] * 2)
+    >>> process.rloo_steps(rewards_BT, ends_BT, jnp.ones((2, 2), bool), jnp.ones((1, 2), bool))
+    Array([[ 1.,  1.],
+           [-1., -1.]], dtype=float32)
   """
   ends_BT = step_ends_BT & learn_BT
   counted_BT = learn_BT if unit == "token" else ends_BT
@@ -113,6 +123,11 @@ def grpo(rewards_BT: Array, learn_BT: Array, learn_PG: Array, *, gamma: ranges.S
   Args:
     eps, std_floor: in units of the token rewards; std is at least std_floor.
     Otherwise, and Returns: as `rloo`.
+  Example:
+    >>> process.grpo(jnp.array([[1.], [0.]]), jnp.ones((2, 1), bool),
+    ...              jnp.ones((1, 2), bool)).round(2)
+    Array([[ 0.71],
+           [-0.71]], dtype=float32)
   """
   rewards_PGT, mean_PG, n_P1 = _groups(rewards_BT, learn_BT, learn_PG)
   mean_P1 = masked.mean(mean_PG, learn_PG, axis=1, keepdims=True)
@@ -136,6 +151,11 @@ def grpo_tokens(rewards_BT: Array, learn_BT: Array, learn_PG: Array, *,
   Args:
     eps: in units of the rewards.
     Otherwise, and Returns: as `rloo`.
+  Example:
+    >>> process.grpo_tokens(jnp.array([[1.], [0.]]), jnp.ones((2, 1), bool),
+    ...                     jnp.ones((1, 2), bool)).round(2)
+    Array([[ 0.71],
+           [-0.71]], dtype=float32)
   """
   counts_PG = learn_PG & (jnp.sum(learn_PG, axis=1, keepdims=True) > 1)
   mask_PX = (learn_BT & counts_PG.reshape(-1)[:, None]).reshape(len(learn_PG), -1)
@@ -159,6 +179,9 @@ def reinforce(rewards_BT: Array, learn_BT: Array, learn_PG: Array, *,
   nothing known.
 
   Args, Returns: as `rloo`.
+  Example:
+    >>> process.reinforce(jnp.array([[1., 2.]]), jnp.ones((1, 2), bool), jnp.array([[True]]))
+    Array([[3., 2.]], dtype=float32)
   """
   return _to_go(rewards_BT, learn_BT, learn_PG, gamma)
 
@@ -181,6 +204,10 @@ def steps(rewards_BT: Array, step_ends_BT: Array, learn_BT: Array, learn_PG: Arr
     step_ends_BT: bool; tokens after the last step get 0.
     gamma: discount per step.
     Otherwise, and Returns: as `rloo`.
+  Example:
+    >>> rewards_BT, ends_BT = jnp.array([[0., 1., 0., 2.]]), jnp.array([[False, True, False, True]])
+    >>> process.steps(rewards_BT, ends_BT, jnp.ones((1, 4), bool), jnp.array([[True]]))
+    Array([[1., 1., 2., 2.]], dtype=float32)
   """
   ends_BT = step_ends_BT & learn_BT
   return masked.accumulate(masked.where_valid(rewards_BT, ends_BT),
@@ -199,6 +226,9 @@ def value_baseline(rewards_BT: Array, learn_BT: Array, learn_PG: Array) -> Array
   nothing known. Use rewards with norm="none": v is in units of the outcome.
 
   Args, Returns: as `rloo`.
+  Example:
+    >>> process.value_baseline(jnp.array([[1., 2.]]), jnp.ones((1, 2), bool), jnp.array([[True]]))
+    Array([[ 0., -1.]], dtype=float32)
   """
   return rewards_BT - jnp.cumsum(rewards_BT, axis=1)
 

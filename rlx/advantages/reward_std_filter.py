@@ -8,9 +8,9 @@ from rlx.core.method import method
 
 
 @method
-def running_mean(rewards_PG: Array, learn_PG: Array, ema: Array, step, *,
+def running_mean(rewards_PG: Array, learn_PG: Array, ema: Array, step: Array | int, *,
                  fraction: ranges.NotNegative = 0.5, decay: ranges.BelowOne = 0.99,
-                 start: ranges.Whole = 5, filter_from: ranges.Whole = 10) -> Array:
+                 start: ranges.Whole = 5, filter_from: ranges.Whole = 10) -> tuple[Array, Array]:
   """Keeps groups whose rewards spread at least a fraction of the running mean spread.
 
     keep_p = std_g r[p, g] >= fraction ema        from iteration filter_from on
@@ -36,6 +36,12 @@ def running_mean(rewards_PG: Array, learn_PG: Array, ema: Array, step, *,
     keep_P bool, the next ema.
   Raises:
     ValueError: filter_from is before start.
+  Example:
+    >>> rewards_PG = jnp.array([[1., 0.], [1., 1.]])
+    >>> keep_P, ema = reward_std_filter.running_mean(rewards_PG, jnp.ones((2, 2), bool),
+    ...                                              jnp.array(1.), 10)
+    >>> keep_P
+    Array([ True, False], dtype=bool)
   """
   if filter_from < start:
     raise ValueError(f"filter_from={filter_from}: must be >= start={start}.")

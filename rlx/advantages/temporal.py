@@ -26,6 +26,9 @@ def return_to_go(rewards_BT: Array, learn_BT: Array, *, gamma: ranges.Share = 1.
     gamma: discount per token.
   Returns:
     advantages_BT, 0 on padding.
+  Example:
+    >>> temporal.return_to_go(jnp.array([[0., 0., 1.]]), jnp.ones((1, 3), bool), gamma=.5)
+    Array([[0.25, 0.5 , 1.  ]], dtype=float32)
   """
   decay_BT = _decay(gamma, learn_BT, rewards_BT.dtype)
   return masked.accumulate(rewards_BT, decay_BT, reverse=True)
@@ -50,6 +53,10 @@ def gae(rewards_BT: Array, learn_BT: Array, values_BT: Array, *, gamma: ranges.S
   Returns:
     advantages_BT, 0 on padding. Targets of the value model: A + V
     (`combine.value_targets`).
+  Example:
+    >>> rewards_BT, values_BT = jnp.array([[0., 1.]]), jnp.array([[.25, .5]])
+    >>> temporal.gae(rewards_BT, jnp.ones((1, 2), bool), values_BT)
+    Array([[0.75, 0.5 ]], dtype=float32)
   """
   # The value at this token or, outside the mask, at the next one inside.
   carried_BT = masked.accumulate(values_BT, ~learn_BT, reverse=True)

@@ -15,9 +15,10 @@
 In models/, E counts the experts of a mixture; in names of log-probs outside of it, K counts the
 most likely tokens.
 """
+from typing import Any
 
 
-def dims(**arrays) -> dict[str, int]:
+def dims(**arrays: Any) -> dict[str, int]:
   """Checks that every `name_AXES=array` agrees on sizes; returns {letter: size}.
 
   Raises:

@@ -11,6 +11,7 @@ from rlx.core import axes
 from rlx.core import fields
 
 Function = TypeVar("Function", bound=Callable)
+COMPUTED: Any = None  # Default of arguments in `whole`, which are never None inside of the method.
 
 
 @overload

@@ -1,11 +1,17 @@
 """Accuracy of a policy on held-out prompts, with an interval."""
 import math
+from collections.abc import Sequence
+from typing import Callable
 
 import jax
 import numpy as np
+from jax import Array
+
+from rlx.core import records
 
 
-def outcomes(sample, verify, prompts, *, batch, repeats, key):
+def outcomes(sample: Callable, verify: Callable, prompts: Sequence[records.Prompt], *, batch: int,
+             repeats: int, key: Array) -> np.ndarray:
   """Verdicts of sampled completions.
 
   Args:
@@ -27,12 +33,12 @@ def outcomes(sample, verify, prompts, *, batch, repeats, key):
   return np.concatenate([once(r) for r in range(repeats)], axis=1)
 
 
-def mean(values):
+def mean(values: Sequence[float] | np.ndarray) -> float:
   """The mean as a float; NaN without values."""
   return float(np.mean(values)) if len(values) else math.nan
 
 
-def interval(outcome_PG, z=1.96):
+def interval(outcome_PG: np.ndarray, z: float = 1.96) -> dict[str, float]:
   """Mean verdict with a 95% Wilson interval over prompts.
 
     n_eff = m (1 - m) / Var(mean over prompts),    m = mean verdict
@@ -59,7 +65,8 @@ def interval(outcome_PG, z=1.96):
               prompts=n, unknown=unknown)
 
 
-def bootstrap(statistic, count, *, resamples=1000):
+def bootstrap(statistic: Callable[[np.ndarray], float], count: int, *,
+              resamples: int = 1000) -> dict[str, float]:
   """A statistic with its 95% percentile interval over prompts.
 
   Source: Efron 1979. Args:
@@ -78,7 +85,7 @@ def bootstrap(statistic, count, *, resamples=1000):
   return dict(mean=float(statistic(np.arange(count))), low=low, high=high, prompts=count)
 
 
-def by(outcome_PG, value_P, *, buckets):
+def by(outcome_PG: np.ndarray, value_P: Sequence, *, buckets: int) -> dict[str, dict]:
   """`interval` for every value of a property of prompts, such as their difficulty.
 
   Args:
@@ -90,11 +97,11 @@ def by(outcome_PG, value_P, *, buckets):
   """
   values = sorted(set(value_P), key=lambda v: (isinstance(v, str), v))
   if len(values) > buckets and not any(isinstance(v, str) for v in values):
-    value_P = np.asarray(value_P, float)
-    edges = np.quantile(value_P, np.linspace(0, 1, buckets + 1)[1:-1])
-    part_P = np.searchsorted(edges, value_P, side="left")
+    number_P = np.asarray(value_P, float)
+    edges = np.quantile(number_P, np.linspace(0, 1, buckets + 1)[1:-1])
+    part_P = np.searchsorted(edges, number_P, side="left")
     name = lambda x_P: f"{x_P.min():g}..{x_P.max():g}"
-    parts = {name(value_P[part_P == i]): part_P == i for i in np.unique(part_P)}
+    parts = {name(number_P[part_P == i]): part_P == i for i in np.unique(part_P)}
   else:
     parts = {str(v): np.array([u == v for u in value_P]) for v in values}
   return {name: interval(outcome_PG[part_P]) for name, part_P in parts.items()}

@@ -3,6 +3,7 @@
 Free Process Rewards without Process Labels, Yuan et al. 2024, arXiv:2412.01981.
 """
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -10,7 +11,8 @@ from rlx.core import masked
 from rlx.evals import accuracy
 
 
-def step_values(log_ratio_BT, mask_BT, ends_BJ, *, scale=1.0):
+def step_values(log_ratio_BT: np.ndarray, mask_BT: np.ndarray, ends_BJ: np.ndarray, *,
+                scale: float = 1.0) -> np.ndarray:
   """The PRM's value at the end of each step.
 
     Q_j = scale * sum over tokens up to the end of step j of the log-ratio
@@ -29,26 +31,26 @@ def step_values(log_ratio_BT, mask_BT, ends_BJ, *, scale=1.0):
   return np.where(ends_BJ >= 0, values_BJ, np.nan)
 
 
-def step_rewards(values_BJ):
+def step_rewards(values_BJ: np.ndarray) -> np.ndarray:
   """r_j = Q_j - Q_{j-1}, the change of the value in each step. NaN where there is no step."""
   return np.diff(values_BJ, axis=1, prepend=0.0)
 
 
-def padded(rows):
+def padded(rows: Sequence[Sequence[float]]) -> np.ndarray:
   """steps_BJ of lists of numbers, NaN where a row has fewer."""
   steps_BJ = np.full((len(rows), max(map(len, rows), default=0)), np.nan)
   for steps_J, row in zip(steps_BJ, rows): steps_J[:len(row)] = row
   return steps_BJ
 
 
-def stacked(parts):
+def stacked(parts: Sequence[np.ndarray]) -> np.ndarray:
   """The rows of several steps_BJ."""
   width = max(part.shape[1] for part in parts)
   return np.concatenate([np.pad(part, ((0, 0), (0, width - part.shape[1])),
                                 constant_values=np.nan) for part in parts])
 
 
-def score(steps_BJ, aggregate="min"):
+def score(steps_BJ: np.ndarray, aggregate: str = "min") -> np.ndarray:
   """One score per completion from its step rewards, values or probabilities.
 
   Source: arXiv:2412.01981: the minimum over steps; the evaluation of RewardMATH,
@@ -67,7 +69,7 @@ def score(steps_BJ, aggregate="min"):
   return np.where(has_BJ.any(axis=1), score_B, -np.inf)
 
 
-def best_of_n(score_PG, outcome_PG):
+def best_of_n(score_PG: np.ndarray, outcome_PG: np.ndarray) -> float:
   """Share of prompts whose completion with the highest score is right.
 
   The first of equal scores is chosen. Prompts whose chosen completion has no known verdict are
@@ -85,7 +87,7 @@ def best_of_n(score_PG, outcome_PG):
   return accuracy.mean(chosen_P[~np.isnan(chosen_P)] > 0.5)
 
 
-def scores(steps_BJ):
+def scores(steps_BJ: np.ndarray) -> dict[str, np.ndarray]:
   """{aggregate: score_B} of the log-odds that steps are right.
 
   `score` by min, sum, last and mean, and log prod_j sigmoid(step_j) as "product".
@@ -97,13 +99,13 @@ def scores(steps_BJ):
   return by_aggregate | dict(product=score(log_probs_BJ, "sum"))
 
 
-def weights(scores_):
+def weights(scores_: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
   """{aggregate: weight_B}: the result of `scores` as probabilities, weights of a vote."""
   return {a: np.exp(s) if a == "product" else 1 / (1 + np.exp(-np.clip(s, -80, None)))
           for a, s in scores_.items()}
 
 
-def at_n(proxy_G, gold_G, n):
+def at_n(proxy_G: np.ndarray, gold_G: np.ndarray, n: int) -> tuple[float, float]:
   """Expected scores of one prompt's best of n by a proxy, over all sets of n completions.
 
     gold(n) = sum_{i=n}^{N} C(i-1, n-1) / C(N, n) gold_(i)    i: rank by proxy, N completions

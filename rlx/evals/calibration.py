@@ -1,11 +1,13 @@
 """Calibration of a PRM: predicted probabilities against verdicts. Pure numpy, host side."""
 import numpy as np
+import numpy.typing as npt
 
 from rlx.evals import accuracy
 from rlx.evals import best_of_n
 
 
-def reliability(probability_B, outcome_B, group_B, *, bins=5):
+def reliability(probability_B: npt.ArrayLike, outcome_B: npt.ArrayLike, group_B: npt.ArrayLike, *,
+                bins: int = 5) -> list[dict[str, float]]:
   """The share of right completions in bins of the probability that a PRM predicts.
 
     bin k holds k / bins <= p < (k + 1) / bins, the last one also p = 1
@@ -35,7 +37,7 @@ def reliability(probability_B, outcome_B, group_B, *, bins=5):
   return [one(k) for k in range(bins)]
 
 
-def brier(probability_B, outcome_B):
+def brier(probability_B: npt.ArrayLike, outcome_B: npt.ArrayLike) -> float:
   """The Brier score, mean (p - outcome)^2; NaN without completions.
 
   A constant prediction of 1/2 has 1/4 if verdicts are 0 or 1.

@@ -2,19 +2,22 @@
 import functools
 import itertools
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from rlx.evals import accuracy
 
 
-def pass_at_k(outcome_PG, k):
+def pass_at_k(outcome_PG: npt.ArrayLike, k: int) -> float:
   """Mean of `each` over prompts; NaN if no prompt has k known verdicts."""
   value_P = each(outcome_PG, k)
   return accuracy.mean(value_P[~np.isnan(value_P)])
 
 
-def each(outcome_PG, k):
+def each(outcome_PG: npt.ArrayLike, k: int) -> np.ndarray:
   """For every prompt, the unbiased probability that one of k completions is right.
 
     pass@k = 1 - C(n - c, k) / C(n, k)     n completions, c of them right
@@ -38,7 +41,7 @@ def each(outcome_PG, k):
                    if n >= k else math.nan for n, c in zip(known_P, right_P)])
 
 
-def cot_pass_at_k(outcome_PG, steps_right_PG, k):
+def cot_pass_at_k(outcome_PG: npt.ArrayLike, steps_right_PG: npt.ArrayLike, k: int) -> float:
   """pass@k where a completion is right if its answer and its reasoning are.
 
     CoT-pass@k = 1 - C(n - d, k) / C(n, k)    d of n with both right
@@ -59,7 +62,7 @@ def cot_pass_at_k(outcome_PG, steps_right_PG, k):
   return pass_at_k(np.where(is_wrong_PG, 0.0, both_PG.min(axis=0)), k)
 
 
-def majority(answers, weights=None):
+def majority(answers: Sequence, weights: Sequence[float] | None = None) -> Any:
   """The answer with the largest sum of weights; of equal sums, the first answer.
 
   Args:
@@ -68,14 +71,15 @@ def majority(answers, weights=None):
   Returns:
     an answer, or None if there is none.
   """
-  votes = {}
+  votes: dict[Any, float] = {}
   for i, answer in enumerate(answers):
     if answer is None: continue
     votes[answer] = votes.get(answer, 0.0) + (1.0 if weights is None else float(weights[i]))
-  return max(votes, key=votes.get) if votes else None
+  return max(votes, key=votes.__getitem__) if votes else None
 
 
-def maj_at_k(answers, outcome_G, k, weight_G=None, *, subsets=500):
+def maj_at_k(answers: Sequence, outcome_G: npt.ArrayLike, k: int,
+             weight_G: npt.ArrayLike | None = None, *, subsets: int = 500) -> float:
   """Unbiased probability that the majority answer of k completions is right.
 
     maj@k = mean over sets S of k of the n completions of 1[a_S right]
@@ -101,12 +105,14 @@ def maj_at_k(answers, outcome_G, k, weight_G=None, *, subsets=500):
   """
   if not 1 <= k <= len(answers):
     raise ValueError(f"k={k} must be in 1..{len(answers)}, the completions given.")
-  known = np.flatnonzero(~np.isnan(np.asarray(outcome_G, float)))
+  outcome_G = np.asarray(outcome_G, float)
+  known = np.flatnonzero(~np.isnan(outcome_G))
   if len(known) < k: return math.nan
-  names = list(dict.fromkeys(answers[i] for i in known if answers[i] is not None))
-  gave_GA = np.array([[answers[i] == a for a in names] for i in known], float)
+  given = [answers[int(i)] for i in known]
+  names = dict.fromkeys(answer for answer in given if answer is not None)
   if not names: return 0.0
-  right_A = np.array([outcome_G[i] > 0.5 for i in known]) @ gave_GA > 0
+  gave_GA = np.array([[answer == name for name in names] for answer in given], dtype=float)
+  right_A = (outcome_G[known] > 0.5) @ gave_GA > 0
   sets_MG = _sets(len(known), k, subsets)
   votes_MA = count_MA = sets_MG @ gave_GA
   if weight_G is not None:

@@ -1,14 +1,18 @@
 """Agreement of a PRM's scores with verdicts. Pure; runs on the device."""
-import jax.numpy as jnp
+from typing import Literal
 
-from rlx.core import axes
+import jax.numpy as jnp
+from jax import Array
+
 from rlx.core import masked
+from rlx.core.method import method
 
 TIES = ("half", "reference")
 
 
-def accuracy(prm_logps_BT, prm_ref_logps_BT, mask_BT, outcome_PG, valid_PG, *,
-             ties="half"):
+@method
+def accuracy(prm_logps_BT: Array, prm_ref_logps_BT: Array, mask_BT: Array, outcome_PG: Array,
+             valid_PG: Array, *, ties: Literal["half", "reference"] = "half") -> Array:
   """Share of pairs of a prompt's completions that the PRM orders as their verdicts do.
 
     acc_p = sum_{i<j} |o_i - o_j| agree(i, j) / sum_{i<j} |o_i - o_j|
@@ -30,9 +34,6 @@ def accuracy(prm_logps_BT, prm_ref_logps_BT, mask_BT, outcome_PG, valid_PG, *,
   Returns:
     scalar in [0, 1].
   """
-  axes.dims(prm_logps_BT=prm_logps_BT, prm_ref_logps_BT=prm_ref_logps_BT,
-            mask_BT=mask_BT, outcome_PG=outcome_PG, valid_PG=valid_PG)
-  if ties not in TIES: raise ValueError(f"ties={ties!r}: one of {TIES}.")
   score_PG = _scores(prm_logps_BT, prm_ref_logps_BT, mask_BT).reshape(valid_PG.shape)
   outcome_PG = masked.where_valid(outcome_PG, valid_PG)
   later_GG = jnp.triu(jnp.ones((valid_PG.shape[1],) * 2, bool), 1)
@@ -48,23 +49,23 @@ def accuracy(prm_logps_BT, prm_ref_logps_BT, mask_BT, outcome_PG, valid_PG, *,
   return jnp.mean(jnp.where(has_P, right_P / jnp.where(has_P, weight_P, 1), 0.5))
 
 
-def absolute_accuracy(prm_logps_BT, prm_ref_logps_BT, mask_BT, outcome_B, valid_B):
+@method
+def absolute_accuracy(prm_logps_BT: Array, prm_ref_logps_BT: Array, mask_BT: Array,
+                      outcome_B: Array, valid_B: Array) -> Array:
   """Share of completions whose score has the sign of their verdict.
 
     sign(s_i) = sign(2 outcome_i - 1)
 
   Source: compute_dpo_abs_accuracy of verl's PRIME recipe. Args: as `accuracy`.
   """
-  axes.dims(prm_logps_BT=prm_logps_BT, prm_ref_logps_BT=prm_ref_logps_BT,
-            mask_BT=mask_BT, outcome_B=outcome_B, valid_B=valid_B)
   score_B = _scores(prm_logps_BT, prm_ref_logps_BT, mask_BT)
   right_B = jnp.sign(score_B) == jnp.sign(2 * outcome_B - 1)
   return masked.mean(right_B.astype(score_B.dtype), valid_B)
 
 
-def correlation(x_B, y_B, valid_B):
+@method
+def correlation(x_B: Array, y_B: Array, valid_B: Array) -> Array:
   """Pearson's correlation over valid rows; 0 if one of the two is constant."""
-  axes.dims(x_B=x_B, y_B=y_B, valid_B=valid_B)
   centred = lambda a_B: masked.where_valid(a_B - masked.mean(a_B, valid_B), valid_B)
   x_B, y_B = centred(x_B), centred(y_B)
   square = jnp.sum(x_B**2) * jnp.sum(y_B**2)

@@ -3,11 +3,12 @@
 NaN is an unknown score: there are fewer candidates, or the model failed.
 """
 import numpy as np
+import numpy.typing as npt
 
 from rlx.evals import accuracy
 
 
-def pair_accuracy(chosen_N, rejected_N):
+def pair_accuracy(chosen_N: npt.ArrayLike, rejected_N: npt.ArrayLike) -> float:
   """Share of pairs whose better completion has the higher score.
 
     acc = mean 1[r_chosen > r_rejected],  a tie is a loss
@@ -25,7 +26,7 @@ def pair_accuracy(chosen_N, rejected_N):
   return accuracy.mean((chosen_N > rejected_N)[known_N])
 
 
-def one_to_many(score_PG, right_PG):
+def one_to_many(score_PG: npt.ArrayLike, right_PG: npt.ArrayLike) -> dict[str, float]:
   """How right completions of a prompt rank among wrong ones.
 
     accuracy = mean 1[min right > max wrong]
@@ -52,7 +53,8 @@ def one_to_many(score_PG, right_PG):
   return {name: accuracy.mean(value_P[has_P]) for name, value_P in parts.items()}
 
 
-def implicit_gap(implicit, explicit):
+def implicit_gap(implicit: dict[str, tuple],
+                 explicit: dict[str, tuple]) -> dict[str, dict[str, float]]:
   """How much less accurate an implicit reward model is than one with a head, by split.
 
     gap = acc_explicit - acc_implicit

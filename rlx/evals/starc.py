@@ -9,7 +9,8 @@ import numpy as np
 
 from rlx.core import axes
 
-def canonical(reward_ZAZ, transition_ZAZ, policy_ZA=None, *, gamma=1.0):
+def canonical(reward_ZAZ: np.ndarray, transition_ZAZ: np.ndarray,
+              policy_ZA: np.ndarray | None = None, *, gamma: float = 1.0) -> np.ndarray:
   """A reward without the parts that do not change the order of policies.
 
     c(s, a) = E_s'[R(s, a, s') + gamma V(s')] - V(s),   V of the policy
@@ -39,7 +40,8 @@ def canonical(reward_ZAZ, transition_ZAZ, policy_ZA=None, *, gamma=1.0):
   return reward_ZA + shape_ZAZ @ potential_Z
 
 
-def distance(first_ZAZ, second_ZAZ, transition_ZAZ, policy_ZA=None, *, gamma=1.0):
+def distance(first_ZAZ: np.ndarray, second_ZAZ: np.ndarray, transition_ZAZ: np.ndarray,
+             policy_ZA: np.ndarray | None = None, *, gamma: float = 1.0) -> float:
   """STARC: 0 if two rewards order all policies alike, 2 if in the opposite order.
 
     d = | s(R1) - s(R2) |_2,   s(R) = c(R) / |c(R)|_2, or 0 where c(R) = 0

@@ -6,9 +6,10 @@ Yuan et al. 2024, arXiv:2412.01981.
 import math
 
 import numpy as np
+import numpy.typing as npt
 
 
-def first_error(steps_BJ, threshold):
+def first_error(steps_BJ: npt.ArrayLike, threshold: float) -> np.ndarray:
   """error_B: the first step with sigmoid(step) < threshold, -1 if there is none.
 
   Args:
@@ -19,7 +20,8 @@ def first_error(steps_BJ, threshold):
   return np.where(below_BJ.any(axis=1), np.argmax(below_BJ, axis=1), -1)
 
 
-def f1(error_B, label_B, weight_B=None):
+def f1(error_B: npt.ArrayLike, label_B: npt.ArrayLike,
+       weight_B: npt.ArrayLike | None = None) -> dict[str, float]:
   """How well first errors, and solutions without an error, are predicted.
 
     F1 = 2 a b / (a + b)    a, b = share of right predictions among solutions with an error,
@@ -43,7 +45,8 @@ def f1(error_B, label_B, weight_B=None):
   return dict(f1=0.0 if a == b == 0 else 2 * a * b / (a + b), erroneous=a, correct=b)
 
 
-def tune(steps_BJ, label_B, *, count=2001):
+def tune(steps_BJ: npt.ArrayLike, label_B: npt.ArrayLike, *,
+         count: int = 2001) -> tuple[float, float]:
   """The threshold with the highest F1.
 
   Args:
@@ -58,7 +61,7 @@ def tune(steps_BJ, label_B, *, count=2001):
   return (math.nan, math.nan) if math.isnan(best[1]) else best
 
 
-def crossed(steps_BJ, label_B, fold_B):
+def crossed(steps_BJ: npt.ArrayLike, label_B: npt.ArrayLike, fold_B: npt.ArrayLike) -> np.ndarray:
   """error_B, each half predicted with the threshold that is best on the other half.
 
   Args:

@@ -1,5 +1,11 @@
 """Errors of a verifier. Pure numpy, host side."""
+from collections.abc import Sequence
+from typing import Callable
+
 import numpy as np
+import numpy.typing as npt
+
+from rlx.core import records
 
 # Zhao et al. 2025, arXiv:2507.08794: texts without content that LLM judges accepted as right
 # answers: symbols, openers, and "solution" in other languages. Blank, comma, "解" and "Respuesta"
@@ -9,7 +15,8 @@ MASTER_KEYS = (
     "Solution", "解", "かいせつ", "Respuesta")
 
 
-def report(verdict_N, label_N, strata_N=None):
+def report(verdict_N: npt.ArrayLike, label_N: npt.ArrayLike,
+           strata_N: npt.ArrayLike | None = None) -> dict[str, dict[str, float]]:
   """Metrics of a verifier's confusion matrix, of all rows and by stratum.
 
     precision = TP / (TP + FP)      fpr = FP / (FP + TN)      f1 = 2 TP / (2 TP + FP + FN)
@@ -36,7 +43,8 @@ def report(verdict_N, label_N, strata_N=None):
           for name, part_N in parts.items()}
 
 
-def false_positive_rates(verify, prompts, texts=MASTER_KEYS):
+def false_positive_rates(verify: Callable, prompts: Sequence[records.Prompt],
+                         texts: Sequence[str] = MASTER_KEYS) -> dict[str, float]:
   """How often a verifier accepts texts that contain no answer.
 
     rate(text) = share of prompts with verdict > 1/2, of those with a verdict

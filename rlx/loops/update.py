@@ -233,7 +233,7 @@ def policy_loss(methods, options):
     if methods.rollout_correction:
       weight_BT = value_of("rollout_correction")
       loss_BT = weight_BT * loss_BT
-      metrics["rollout_correction_mean"] = diagnostics.token_mean(weight_BT, learn_BT)
+      metrics["rollout_correction_mean"] = aggregate.mean(weight_BT, learn_BT)
     if options.entropy_coef:
       loss_BT = loss_BT + entropy.bonus(entropy_BT, learn_BT, coef=options.entropy_coef)
     if methods.has_kl_loss:
@@ -241,7 +241,7 @@ def policy_loss(methods, options):
                                   kind=options.kl_kind)
       loss_BT = loss_BT + kl_coef_B[:, None] * kl_BT
     if "ref_logps_BT" in batch:
-      metrics["kl_ref"] = diagnostics.token_mean(
+      metrics["kl_ref"] = aggregate.mean(
           logps_BT - batch.ref_logps_BT, learn_BT)
     total = aggregate.aggregate(loss_BT, learn_BT, mode=options.aggregation,
                                 length=options.max_tokens)

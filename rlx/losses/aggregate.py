@@ -8,12 +8,24 @@ from typing import Literal, get_args
 import jax.numpy as jnp
 from jax import Array
 
+from rlx.core import masked
 from rlx.core import records
 from rlx.core.method import method
 
 Mode = Literal["token-mean", "token-sum", "seq-mean-token-sum", "seq-mean-token-mean",
                "seq-mean-token-sum-norm"]
 MODES = get_args(Mode)
+
+
+def mean(x: Array, mask: Array) -> records.Weighted:
+  """Mean of `x` where `mask`, which has the same shape; a bool counts as 0 or 1.
+  Example:
+    >>> aggregate.mean(jnp.array([1., 3.]), jnp.array([True, True])).mean()
+    Array(2., dtype=float32)
+  """
+  total = masked.total(x, mask)
+  if not jnp.issubdtype(total.dtype, jnp.floating): total = total.astype(jnp.float32)
+  return records.Weighted(total, jnp.sum(mask).astype(total.dtype))
 
 
 @method
@@ -41,16 +53,20 @@ def aggregate(loss_BT: Array, learn_BT: Array, *, mode: Mode,
       used by the other modes.
   Returns:
     Weighted; its weight is 0 for token-sum, which divides by nothing.
+  Example:
+    >>> loss_BT = jnp.array([[1., 2., 3.], [4., 0., 0.]])
+    >>> learn_BT = jnp.array([[True] * 3, [True, False, False]])
+    >>> aggregate.aggregate(loss_BT, learn_BT, mode="token-mean").mean()
+    Array(2.5, dtype=float32)
+    >>> aggregate.aggregate(loss_BT, learn_BT, mode="seq-mean-token-mean").mean()
+    Array(3., dtype=float32)
   """
   row_B = jnp.sum(loss_BT, axis=1)
   tokens_B = jnp.sum(learn_BT, axis=1)
   rows = jnp.sum(tokens_B > 0).astype(loss_BT.dtype)
-  if mode == "token-mean":
-    return records.Weighted(jnp.sum(row_B), jnp.sum(tokens_B).astype(loss_BT.dtype))
-  if mode == "token-sum":
-    return records.Weighted(jnp.sum(row_B), jnp.zeros((), loss_BT.dtype))
-  if mode == "seq-mean-token-mean":
-    row_B = row_B / jnp.maximum(tokens_B, 1)
-  elif mode == "seq-mean-token-sum-norm":
+  if mode == "token-mean": return mean(loss_BT, learn_BT)
+  if mode == "token-sum": return records.Weighted(jnp.sum(row_B), jnp.zeros((), loss_BT.dtype))
+  if mode == "seq-mean-token-mean": row_B = row_B / jnp.maximum(tokens_B, 1)
+  if mode == "seq-mean-token-sum-norm":
     row_B = row_B / (loss_BT.shape[1] if length is None else length)
   return records.Weighted(jnp.sum(row_B), rows)

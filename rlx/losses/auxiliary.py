@@ -9,10 +9,9 @@ from typing import Annotated
 import jax.numpy as jnp
 from jax import Array
 
-from rlx.core import masked
 from rlx.core import ranges
 from rlx.core import records
-from rlx.core.method import method
+from rlx.core.method import COMPUTED, method
 from rlx.losses import aggregate
 from rlx.losses import divergence
 from rlx.losses import reward_model
@@ -26,7 +25,7 @@ def _class_weights(outcome_B, learn_B, finish_B, *, balanced):
 
 @method(whole=dict(weight_B=_class_weights))
 def last_token(self_logps_B: Array, outcome_B: Array, learn_B: Array, finish_B: Array,
-               weight_B: Array | None = None, *, c_ref: ranges.Number,
+               weight_B: Array = COMPUTED, *, c_ref: ranges.Number,
                beta_v: ranges.Positive = 0.1, balanced: bool = True) -> records.Weighted:
   """LaSeR: the self-reward read after the last token learns the verdict.
 
@@ -47,11 +46,16 @@ def last_token(self_logps_B: Array, outcome_B: Array, learn_B: Array, finish_B: 
     balanced: right and wrong completions have half of the weight each.
   Returns:
     Weighted over the completions that count.
+  Example:
+    >>> self_logps_B, outcome_B = jnp.array([-2., -2.]), jnp.array([1., 0.])
+    >>> finish_B = jnp.array([1, 1])
+    >>> auxiliary.last_token(self_logps_B, outcome_B, jnp.ones(2, bool), finish_B, c_ref=-4.,
+    ...                      beta_v=.5).mean()
+    Array(0.5, dtype=float32)
   """
   counts_B = _counted(learn_B, finish_B)
   error_B = beta_v * (self_logps_B - c_ref) - outcome_B
-  return records.Weighted(masked.total(weight_B * error_B**2, counts_B),
-                          jnp.sum(counts_B).astype(error_B.dtype))
+  return aggregate.mean(weight_B * error_B**2, counts_B)
 
 
 @method
@@ -75,6 +79,10 @@ def rehearsal(logps_BT: Array, ref_logps_BT: Array, rehearsal_BT: Array, *,
     Weighted over those tokens.
   Raises:
     ValueError: an unknown kind.
+  Example:
+    >>> logps_BT, ref_logps_BT = jnp.log(jnp.array([[.5, .5]])), jnp.log(jnp.array([[.5, .25]]))
+    >>> auxiliary.rehearsal(logps_BT, ref_logps_BT, jnp.ones((1, 2), bool)).mean().round(1)
+    Array(0.2, dtype=float32)
   """
   loss_BT = divergence.rehearsal(logps_BT, ref_logps_BT, rehearsal_BT, kind=kind, alpha=alpha)
   return aggregate.aggregate(loss_BT, rehearsal_BT, mode="token-mean")

@@ -6,6 +6,7 @@ from rlx.core import masked
 from rlx.core import ranges
 from rlx.core import records
 from rlx.core.method import method
+from rlx.losses import aggregate
 
 
 def policy(scored: records.Batch) -> dict[str, records.Weighted]:
@@ -22,22 +23,14 @@ def policy(scored: records.Batch) -> dict[str, records.Weighted]:
   s, out = scored, {}
   if "logps_BT" in s and "old_logps_BT" in s:
     d_BT = masked.where_valid(s.logps_BT - s.old_logps_BT, s.learn_BT)
-    out["old_kl"] = token_mean(-d_BT, s.learn_BT)
-    out["ratio_far"] = token_mean(jnp.abs(jnp.expm1(d_BT)) > 0.2, s.learn_BT)
+    out["old_kl"] = aggregate.mean(-d_BT, s.learn_BT)
+    out["ratio_far"] = aggregate.mean(jnp.abs(jnp.expm1(d_BT)) > 0.2, s.learn_BT)
   if "entropy_BT" in s:
-    out["entropy"] = token_mean(s.entropy_BT, s.learn_BT)
+    out["entropy"] = aggregate.mean(s.entropy_BT, s.learn_BT)
   if "sampler_logps_BT" in s and "old_logps_BT" in s:
-    out["sampler_gap"] = token_mean(
+    out["sampler_gap"] = aggregate.mean(
         jnp.abs(s.old_logps_BT - s.sampler_logps_BT), s.learn_BT)
   return out
-
-
-@method
-def token_mean(x_BT: Array, learn_BT: Array) -> records.Weighted:
-  """Mean over the tokens in the mask, as Weighted; a bool counts as 0 or 1."""
-  total = masked.total(x_BT, learn_BT)
-  if not jnp.issubdtype(total.dtype, jnp.floating): total = total.astype(jnp.float32)
-  return records.Weighted(total, jnp.sum(learn_BT).astype(total.dtype))
 
 
 def means(metrics: dict[str, Array], learn_BT: Array) -> dict[str, records.Weighted]:
@@ -48,8 +41,8 @@ def means(metrics: dict[str, Array], learn_BT: Array) -> dict[str, records.Weigh
   """
   def mean(x):
     x = jnp.asarray(x)
-    if x.ndim == 2: return token_mean(x, learn_BT)
-    if x.ndim == 1: return token_mean(x[:, None], jnp.any(learn_BT, axis=1, keepdims=True))
+    if x.ndim == 2: return aggregate.mean(x, learn_BT)
+    if x.ndim == 1: return aggregate.mean(x[:, None], jnp.any(learn_BT, axis=1, keepdims=True))
     return records.Weighted(x, jnp.ones_like(x))
   return {name: mean(x) for name, x in metrics.items()}
 
@@ -57,6 +50,13 @@ def means(metrics: dict[str, Array], learn_BT: Array) -> dict[str, records.Weigh
 @method
 def value_clip_fraction(values_BT: Array, old_values_BT: Array, returns_BT: Array, learn_BT: Array,
                         *, clip: ranges.Positive) -> records.Weighted:
-  """Share of tokens where the clipped value has the larger error."""
+  """Share of tokens where the clipped value has the larger error.
+  Example:
+    >>> values_BT, old_values_BT = jnp.array([[2., 0.]]), jnp.zeros((1, 2))
+    >>> returns_BT, learn_BT = jnp.array([[3., 0.]]), jnp.ones((1, 2), bool)
+    >>> diagnostics.value_clip_fraction(values_BT, old_values_BT, returns_BT, learn_BT,
+    ...                                 clip=.5).mean()
+    Array(0.5, dtype=float32)
+  """
   near_BT = jnp.clip(values_BT, old_values_BT - clip, old_values_BT + clip)
-  return token_mean((near_BT - returns_BT)**2 > (values_BT - returns_BT)**2, learn_BT)
+  return aggregate.mean((near_BT - returns_BT)**2 > (values_BT - returns_BT)**2, learn_BT)

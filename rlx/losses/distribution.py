@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from rlx.core import ranges
-from rlx.core.method import method
+from rlx.core.method import COMPUTED, method
 from rlx.losses import _ratio
 from rlx.losses import divergence
 
@@ -48,6 +48,13 @@ def rover(logps_BT: Array, old_logps_BT: Array, mean_logps_BT: Array, old_mean_l
   Args:
     rho: of Q.
     next_coef: of the next state's value; 0 regresses on the reward alone.
+  Example:
+    >>> logps_BT, old_logps_BT = jnp.log(jnp.array([[.5, .9]])), jnp.log(jnp.array([[.5, .5]]))
+    >>> advantages_BT, learn_BT = jnp.ones((1, 2)), jnp.ones((1, 2), bool)
+    >>> mean_BT = jnp.full((1, 2), -3.)
+    >>> distribution.rover(logps_BT, old_logps_BT, mean_BT, mean_BT, advantages_BT,
+    ...                    learn_BT).round(2)
+    Array([[1.  , 0.17]], dtype=float32)
   """
   v_BT = rho * (mean_logps_BT - old_mean_logps_BT)
   after_BT = jnp.pad(v_BT[:, 1:], ((0, 0), (0, 1)))
@@ -83,6 +90,12 @@ def simko(logps_BT: Array, old_logps_BT: Array, top_logps_BTK: Array, entropy_BT
     penalty: of A < 0.
     quantile: of the entropies of a completion.
     clip_low, clip_high: as `policy.ppo_clip`.
+  Example:
+    >>> logps_BT, old_logps_BT = jnp.log(jnp.array([[.5, .9]])), jnp.log(jnp.array([[.5, .5]]))
+    >>> advantages_BT, learn_BT = jnp.ones((1, 2)), jnp.ones((1, 2), bool)
+    >>> top_BTK, entropy_BT = jnp.log(jnp.full((1, 2, 2), .45)), jnp.array([[.6, .3]])
+    >>> distribution.simko(logps_BT, old_logps_BT, top_BTK, entropy_BT, advantages_BT, learn_BT)[0]
+    Array([[-1. , -1.2]], dtype=float32)
   """
   is_fork_BT = learn_BT & (entropy_BT > _quantile(entropy_BT, learn_BT, quantile, axis=1))
   mixed_BT = jnp.where(is_fork_BT & (advantages_BT > 0),
@@ -107,7 +120,7 @@ def _rare(logps_BT, old_min_p_logps_BT, advantages_BT, learn_BT, *, fraction):
 
 @method(whole=dict(guarded_BT=_rare))
 def lp_reg(logps_BT: Array, old_logps_BT: Array, old_min_p_logps_BT: Array, advantages_BT: Array,
-           learn_BT: Array, guarded_BT: Array | None = None, *, fraction: ranges.Share = 0.01,
+           learn_BT: Array, guarded_BT: Array = COMPUTED, *, fraction: ranges.Share = 0.01,
            kl_coef: ranges.NotNegative = 1.0, clip_low: ranges.NotNegative = 1.0,
            clip_high: ranges.NotNegative = 9.0) -> _ratio.Clipped:
   """Lp-Reg: rare tokens of wrong completions are drawn to a distribution without noise.
@@ -126,10 +139,16 @@ def lp_reg(logps_BT: Array, old_logps_BT: Array, old_min_p_logps_BT: Array, adva
   none where that is one. k3 and the log-ratio are clamped.
 
   Args:
-    guarded_BT: bool; None: its quantile is of the rows given (see `resolve.whole`).
+    guarded_BT: bool; None: its quantile is of the rows given (see core/method.py).
     fraction: share of the tokens with A < 0 that may be guarded.
     kl_coef: coef, of k3.
     clip_low, clip_high: as `policy.ppo_clip`; the defaults let rho be 0 to 10.
+  Example:
+    >>> logps_BT, old_logps_BT = jnp.log(jnp.array([[.5, .9]])), jnp.log(jnp.array([[.5, .5]]))
+    >>> advantages_BT, learn_BT = jnp.ones((1, 2)), jnp.ones((1, 2), bool)
+    >>> min_p_BT = jnp.full((1, 2), -jnp.inf)
+    >>> distribution.lp_reg(logps_BT, old_logps_BT, min_p_BT, advantages_BT, learn_BT)[0]
+    Array([[-1. , -1.8]], dtype=float32)
   """
   ratio_BT = _ratio.importance_ratio(logps_BT, old_logps_BT)
   pull_BT = divergence.estimate(logps_BT, old_min_p_logps_BT, guarded_BT, kind="k3")

@@ -42,6 +42,9 @@ def estimate(logps_BT: Array, prm_ref_logps_BT: Array, learn_BT: Array | None = 
     kind: one of KINDS.
   Returns:
     kl_BT.
+  Example:
+    >>> divergence.estimate(jnp.array([[-1.]]), jnp.array([[-3.]]), kind="k2")
+    Array([[2.]], dtype=float32)
   """
   d_BT = logps_BT - prm_ref_logps_BT
   base = kind.rstrip("+")
@@ -72,6 +75,9 @@ def adaptive_coef(coef: Array | float, kl: Array | float, *, target: float, hori
     target: divergence aimed at.
     horizon: completions it takes to adapt.
     count: completions seen since the last call.
+  Example:
+    >>> divergence.adaptive_coef(1., kl=.04, target=.02, horizon=100, count=50)
+    Array(1.1, dtype=float32, weak_type=True)
   """
   error = jnp.clip(kl / target - 1, -0.2, 0.2)
   return coef * (1 + error * count / horizon)
@@ -104,6 +110,10 @@ def rehearsal(logps_BT: Array, prm_ref_logps_BT: Array, learn_BT: Array, *,
     learn_BT: bool; elsewhere the result is 0.
     kind: one of REHEARSALS.
     alpha: of alpha.
+  Example:
+    >>> divergence.rehearsal(jnp.log(jnp.array([[.5]])), jnp.log(jnp.array([[.25]])),
+    ...                      jnp.array([[True]])).round(2)
+    Array([[0.31]], dtype=float32)
   """
   d_BT = jnp.clip(logps_BT - prm_ref_logps_BT, -20, 20)
   u_BT = jnp.exp(d_BT)

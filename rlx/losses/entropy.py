@@ -20,5 +20,8 @@ def bonus(entropy_BT: Array, learn_BT: Array, *, coef: ranges.Number) -> Array:
     coef: loss per nat.
   Returns:
     loss_BT, 0 on padding.
+  Example:
+    >>> entropy.bonus(jnp.array([[2., 1.]]), jnp.ones((1, 2), bool), coef=.5)
+    Array([[-1. , -0.5]], dtype=float32)
   """
   return -coef * entropy_BT

@@ -11,8 +11,8 @@ and return loss_BT, 0 outside the mask, for losses/aggregate.py, those that clip
 {name: bool_BT}, whose gradient which clip removes (`resolve.measured`). rho below is
 exp(logps - old_logps), with the log clamped to [-20, 20]; sg stops gradients.
 What is decided by a statistic of the whole minibatch (kl_cov, clip_cov,
-stable_reinforce) is an argument of the loss, see `resolve.whole`; left at None it is
-computed from the rows given. Ratios of more than a token are in sequence.py.
+stable_reinforce) is an argument of the loss, see core/method.py. Ratios of more than a
+token are in sequence.py.
 """
 import math
 from typing import Annotated
@@ -23,7 +23,7 @@ from jax import Array
 
 from rlx.core import masked
 from rlx.core import ranges
-from rlx.core.method import method
+from rlx.core.method import COMPUTED, method
 from rlx.losses import _ratio
 
 
@@ -46,6 +46,11 @@ def ppo_clip(logps_BT: Array, old_logps_BT: Array, advantages_BT: Array, learn_B
     clip_low, clip_high: how far the ratio may move down and up.
     dual_clip: c > 1, bounds the loss where A < 0; None is off.
     ratio_cap: caps rho in the unclipped term, > 1 + clip_high; None is off.
+  Example:
+    >>> logps_BT, old_logps_BT = jnp.log(jnp.array([[.5, .9]])), jnp.log(jnp.array([[.5, .5]]))
+    >>> advantages_BT, learn_BT = jnp.ones((1, 2)), jnp.ones((1, 2), bool)
+    >>> policy.ppo_clip(logps_BT, old_logps_BT, advantages_BT, learn_BT)[0]
+    Array([[-1. , -1.2]], dtype=float32)
   """
   return _ratio.clipped(_ratio.importance_ratio(logps_BT, old_logps_BT), advantages_BT, clip_low,
                         clip_high, dual_clip, ratio_cap)
@@ -65,6 +70,11 @@ def cispo(logps_BT: Array, old_logps_BT: Array, advantages_BT: Array, learn_BT: 
   Args:
     clip_low: None leaves the ratio free to fall.
     level: token, or sequence for the ratio of `gspo`.
+  Example:
+    >>> logps_BT, old_logps_BT = jnp.log(jnp.array([[.5, .9]])), jnp.log(jnp.array([[.5, .5]]))
+    >>> advantages_BT, learn_BT = jnp.ones((1, 2)), jnp.ones((1, 2), bool)
+    >>> policy.cispo(logps_BT, old_logps_BT, advantages_BT, learn_BT).round(2)
+    Array([[0.69, 0.13]], dtype=float32)
   """
   low = None if clip_low is None else 1 - clip_low
   ratio_BT = _ratio.importance_ratio(logps_BT, old_logps_BT, level, learn_BT)
@@ -92,6 +102,11 @@ def rl_plus(logps_BT: Array, old_logps_BT: Array, advantages_BT: Array, learn_BT
   Args:
     demo_B: bool, rows that are demonstrations; None: there are none.
     focal_exponent: gamma; 0 is off.
+  Example:
+    >>> logps_BT, old_logps_BT = jnp.log(jnp.array([[.5, .9]])), jnp.log(jnp.array([[.5, .5]]))
+    >>> advantages_BT, learn_BT = jnp.ones((1, 2)), jnp.ones((1, 2), bool)
+    >>> policy.rl_plus(logps_BT, old_logps_BT, advantages_BT, learn_BT)
+    Array([[-1. , -1.8]], dtype=float32)
   """
   loss_BT = -advantages_BT * _ratio.importance_ratio(logps_BT, old_logps_BT)
   if demo_B is None: return loss_BT
@@ -118,6 +133,11 @@ def sapo(logps_BT: Array, old_logps_BT: Array, advantages_BT: Array, learn_BT: A
   Args:
     tau_pos, tau_neg: steepness; larger forgets off-policy tokens sooner.
     level: token, or sequence for the ratio of `gspo`.
+  Example:
+    >>> logps_BT, old_logps_BT = jnp.log(jnp.array([[.5, .9]])), jnp.log(jnp.array([[.5, .5]]))
+    >>> advantages_BT, learn_BT = jnp.ones((1, 2)), jnp.ones((1, 2), bool)
+    >>> policy.sapo(logps_BT, old_logps_BT, advantages_BT, learn_BT).round(2)
+    Array([[-2.  , -2.76]], dtype=float32)
   """
   ratio_BT = _ratio.importance_ratio(logps_BT, old_logps_BT, level, learn_BT)
   tau_BT = jnp.where(advantages_BT > 0, jnp.asarray(tau_pos, ratio_BT.dtype), tau_neg)
@@ -132,19 +152,21 @@ def reinforce(logps_BT: Array, advantages_BT: Array, learn_BT: Array) -> Array:
 
   Source: Williams 1992; GPG, Chu et al. 2025, arXiv:2504.02546. Differs from
   the papers: nothing known.
+  Example:
+    >>> policy.reinforce(jnp.array([[-1., -2.]]), jnp.array([[1., -1.]]), jnp.ones((1, 2), bool))
+    Array([[ 1., -2.]], dtype=float32)
   """
   return -advantages_BT * logps_BT
 
 
 def _costly(logps_BT, advantages_BT, learn_BT, *, fraction):
   """True on the tokens that `kl_cov` holds back."""
-  return _largest(_covariance(logps_BT, advantages_BT, learn_BT), learn_BT,
-                  _count(learn_BT, fraction, logps_BT.dtype))
+  return _largest(_covariance(logps_BT, advantages_BT, learn_BT), learn_BT, learn_BT, fraction)
 
 
 @method(whole=dict(held_BT=_costly))
 def kl_cov(logps_BT: Array, old_logps_BT: Array, advantages_BT: Array, learn_BT: Array,
-           held_BT: Array | None = None, *, fraction: ranges.Share = 2e-4,
+           held_BT: Array = COMPUTED, *, fraction: ranges.Share = 2e-4,
            kl_coef: ranges.NotNegative = 1.0) -> Array:
   """KL-Cov: holds back the tokens whose update costs most entropy.
 
@@ -161,6 +183,11 @@ def kl_cov(logps_BT: Array, old_logps_BT: Array, advantages_BT: Array, learn_BT:
     held_BT: bool, the k tokens.
     fraction: share of the valid tokens; 0 is off.
     kl_coef: coef, of the penalty.
+  Example:
+    >>> logps_BT, old_logps_BT = jnp.log(jnp.array([[.5, .9]])), jnp.log(jnp.array([[.5, .5]]))
+    >>> advantages_BT, learn_BT = jnp.ones((1, 2)), jnp.ones((1, 2), bool)
+    >>> policy.kl_cov(logps_BT, old_logps_BT, advantages_BT, learn_BT)
+    Array([[-1. , -1.8]], dtype=float32)
   """
   d_BT = logps_BT - old_logps_BT
   loss_BT = -advantages_BT * jnp.exp(d_BT)
@@ -171,18 +198,16 @@ def kl_cov(logps_BT: Array, old_logps_BT: Array, advantages_BT: Array, learn_BT:
 def _costly_unclipped(logps_BT, old_logps_BT, advantages_BT, learn_BT, *, clip_low,
                       clip_high, fraction, cov_low, cov_high):
   """True on the tokens that `clip_cov` clips in addition to those that PPO clips."""
-  ratio_BT = jnp.exp(logps_BT - old_logps_BT)
-  plain_BT = -advantages_BT * ratio_BT
-  near_BT = -advantages_BT * jnp.clip(ratio_BT, 1 - clip_low, 1 + clip_high)
+  _, removed = _ratio.clipped(jnp.exp(logps_BT - old_logps_BT), advantages_BT, clip_low, clip_high)
   cov_BT = _covariance(logps_BT, advantages_BT, learn_BT)
-  candidate_BT = (learn_BT & (near_BT <= plain_BT)
+  candidate_BT = (learn_BT & ~removed["clip_low"] & ~removed["clip_high"]
                   & (cov_BT > cov_low) & (cov_BT < cov_high))
-  return _largest(cov_BT, candidate_BT, _count(learn_BT, fraction, logps_BT.dtype))
+  return _largest(cov_BT, candidate_BT, learn_BT, fraction)
 
 
 @method(whole=dict(held_BT=_costly_unclipped))
 def clip_cov(logps_BT: Array, old_logps_BT: Array, advantages_BT: Array, learn_BT: Array,
-             held_BT: Array | None = None, *, clip_low: ranges.NotNegative = 0.2,
+             held_BT: Array = COMPUTED, *, clip_low: ranges.NotNegative = 0.2,
              clip_high: ranges.NotNegative = 0.2, fraction: ranges.Share = 2e-4,
              cov_low: ranges.Number = 1.0,
              cov_high: ranges.Number = 5.0) -> _ratio.Clipped:
@@ -201,6 +226,11 @@ def clip_cov(logps_BT: Array, old_logps_BT: Array, advantages_BT: Array, learn_B
     held_BT: bool, the tokens of loss 0.
     fraction: largest share of the valid tokens that loses its gradient.
     cov_low, cov_high: which covariances are candidates.
+  Example:
+    >>> logps_BT, old_logps_BT = jnp.log(jnp.array([[.5, .9]])), jnp.log(jnp.array([[.5, .5]]))
+    >>> advantages_BT, learn_BT = jnp.ones((1, 2)), jnp.ones((1, 2), bool)
+    >>> policy.clip_cov(logps_BT, old_logps_BT, advantages_BT, learn_BT)[0]
+    Array([[-1. , -1.2]], dtype=float32)
   """
   loss_BT, removed = _ratio.clipped(jnp.exp(logps_BT - old_logps_BT), advantages_BT, clip_low,
                                     clip_high)
@@ -224,11 +254,15 @@ def dppo_tv(logps_BT: Array, old_logps_BT: Array, advantages_BT: Array, learn_BT
   Args:
     low, high: largest change of a probability.
     ratio_cap: of the weight.
+  Example:
+    >>> logps_BT, old_logps_BT = jnp.log(jnp.array([[.5, .9]])), jnp.log(jnp.array([[.5, .5]]))
+    >>> advantages_BT, learn_BT = jnp.ones((1, 2)), jnp.ones((1, 2), bool)
+    >>> policy.dppo_tv(logps_BT, old_logps_BT, advantages_BT, learn_BT)[0].round(2)
+    Array([[0.69, 0.  ]], dtype=float32)
   """
   moved_BT = jnp.exp(logps_BT) - jnp.exp(old_logps_BT)
   near_BT = jnp.where(advantages_BT > 0, moved_BT <= high, moved_BT >= -low)
-  return _where_near(_capped(logps_BT, old_logps_BT, advantages_BT, ratio_cap), near_BT,
-                     advantages_BT)
+  return _where_near(near_BT, logps_BT, old_logps_BT, advantages_BT, ratio_cap)
 
 
 @method
@@ -247,14 +281,18 @@ def dppo_kl(logps_BT: Array, old_logps_BT: Array, advantages_BT: Array, learn_BT
   Args:
     low, high: nats.
     ratio_cap: of the weight.
+  Example:
+    >>> logps_BT, old_logps_BT = jnp.log(jnp.array([[.5, .9]])), jnp.log(jnp.array([[.5, .5]]))
+    >>> advantages_BT, learn_BT = jnp.ones((1, 2)), jnp.ones((1, 2), bool)
+    >>> policy.dppo_kl(logps_BT, old_logps_BT, advantages_BT, learn_BT)[0].round(2)
+    Array([[0.69, 0.  ]], dtype=float32)
   """
   p_BT, old_p_BT = jnp.exp(logps_BT), jnp.exp(old_logps_BT)
   kl_BT = (old_p_BT * (old_logps_BT - logps_BT)
            + (1 - old_p_BT) * jnp.log((1 - old_p_BT + 1e-8) / (1 - p_BT + 1e-8)))
   near_BT = jnp.where(advantages_BT > 0, (kl_BT <= high) | (p_BT <= old_p_BT),
                       (kl_BT <= low) | (p_BT >= old_p_BT))
-  return _where_near(_capped(logps_BT, old_logps_BT, advantages_BT, ratio_cap), near_BT,
-                     advantages_BT)
+  return _where_near(near_BT, logps_BT, old_logps_BT, advantages_BT, ratio_cap)
 
 
 @method
@@ -270,6 +308,11 @@ def dro(logps_BT: Array, old_logps_BT: Array, advantages_BT: Array, learn_BT: Ar
 
   Args:
     ratio_penalty: beta, strength of the pull, > 0.
+  Example:
+    >>> logps_BT, old_logps_BT = jnp.log(jnp.array([[.5, .9]])), jnp.log(jnp.array([[.5, .5]]))
+    >>> advantages_BT, learn_BT = jnp.ones((1, 2)), jnp.ones((1, 2), bool)
+    >>> policy.dro(logps_BT, old_logps_BT, advantages_BT, learn_BT).round(2)
+    Array([[0.69, 0.19]], dtype=float32)
   """
   d_BT = jnp.clip(logps_BT - old_logps_BT, -_ratio.MAX_LOG_RATIO, _ratio.MAX_LOG_RATIO)
   return -(advantages_BT * logps_BT - ratio_penalty / 2 * d_BT**2)
@@ -296,11 +339,15 @@ def minirl(logps_BT: Array, old_logps_BT: Array, sampler_logps_BT: Array, advant
     sampler_logps_BT: log mu of the tokens drawn.
     clip_low, clip_high: of pi_theta / pi_old.
     weight_cap: of pi_theta / mu.
+  Example:
+    >>> logps_BT, old_logps_BT = jnp.log(jnp.array([[.5, .9]])), jnp.log(jnp.array([[.5, .5]]))
+    >>> advantages_BT, learn_BT = jnp.ones((1, 2)), jnp.ones((1, 2), bool)
+    >>> policy.minirl(logps_BT, old_logps_BT, old_logps_BT, advantages_BT, learn_BT)[0].round(2)
+    Array([[0.69, 0.  ]], dtype=float32)
   """
   ratio_BT = _ratio.importance_ratio(logps_BT, old_logps_BT)
   near_BT = jnp.where(advantages_BT > 0, ratio_BT <= 1 + clip_high, ratio_BT >= 1 - clip_low)
-  return _where_near(_capped(logps_BT, sampler_logps_BT, advantages_BT, weight_cap), near_BT,
-                     advantages_BT)
+  return _where_near(near_BT, logps_BT, sampler_logps_BT, advantages_BT, weight_cap)
 
 
 def _near_mean(advantages_BT, learn_BT, *, width):
@@ -310,7 +357,7 @@ def _near_mean(advantages_BT, learn_BT, *, width):
 
 @method(whole=dict(near_BT=_near_mean))
 def stable_reinforce(logps_BT: Array, old_logps_BT: Array, advantages_BT: Array, learn_BT: Array,
-                     near_BT: Array | None = None, *, clip_low: ranges.NotNegative = 0.2,
+                     near_BT: Array = COMPUTED, *, clip_low: ranges.NotNegative = 0.2,
                      clip_high: ranges.NotNegative = 0.2,
                      ratio_max: Annotated[float, ranges.Range(1, 1e12)] = 1e3,
                      width: ranges.Positive = 3.0) -> _ratio.Clipped:
@@ -332,6 +379,11 @@ def stable_reinforce(logps_BT: Array, old_logps_BT: Array, advantages_BT: Array,
     near_BT: bool, where |A_t - mean A| <= width, the mean over the minibatch's tokens.
     ratio_max: > 1.
     width: in units of the advantages.
+  Example:
+    >>> logps_BT, old_logps_BT = jnp.log(jnp.array([[.5, .9]])), jnp.log(jnp.array([[.5, .5]]))
+    >>> advantages_BT, learn_BT = jnp.ones((1, 2)), jnp.ones((1, 2), bool)
+    >>> policy.stable_reinforce(logps_BT, old_logps_BT, advantages_BT, learn_BT)[0]
+    Array([[-1. , -1.2]], dtype=float32)
   """
   limit = math.log(ratio_max)
   d_BT = logps_BT - old_logps_BT
@@ -344,15 +396,12 @@ def stable_reinforce(logps_BT: Array, old_logps_BT: Array, advantages_BT: Array,
       clip_max=(jnp.abs(d_BT) > limit) & (kept_BT != 0) & ~by_ppo_BT)
 
 
-def _where_near(loss_BT, near_BT, advantages_BT):
-  """The loss where the policy has not moved too far, and on which side it has elsewhere."""
+def _where_near(near_BT, logps_BT, old_logps_BT, advantages_BT, ratio_cap):
+  """REINFORCE with a capped ratio as weight, on tokens whose probability has not moved too far."""
+  weight_BT = jnp.minimum(_ratio.importance_ratio(logps_BT, old_logps_BT), ratio_cap)
+  loss_BT = -advantages_BT * jax.lax.stop_gradient(weight_BT) * logps_BT
   return masked.where_valid(loss_BT, near_BT), dict(clip_low=~near_BT & (advantages_BT < 0),
                                                     clip_high=~near_BT & (advantages_BT > 0))
-
-
-def _capped(logps_BT, old_logps_BT, advantages_BT, ratio_cap):
-  weight_BT = jnp.minimum(_ratio.importance_ratio(logps_BT, old_logps_BT), ratio_cap)
-  return -advantages_BT * jax.lax.stop_gradient(weight_BT) * logps_BT
 
 
 def _covariance(logps_BT, advantages_BT, learn_BT):
@@ -360,14 +409,9 @@ def _covariance(logps_BT, advantages_BT, learn_BT):
   return jax.lax.stop_gradient(centred(advantages_BT) * centred(logps_BT))
 
 
-def _count(learn_BT, fraction, dtype):
-  """max(1, floor(fraction n)) of n valid tokens."""
-  n = jnp.sum(learn_BT).astype(dtype)
-  return jnp.maximum(jnp.floor(n * fraction), 1)
-
-
-def _largest(x_BT, among_BT, count):
-  """True on the `count` largest entries of `x_BT` among those given."""
-  order = jnp.argsort(jnp.where(among_BT, -x_BT, jnp.inf), axis=None)
+def _largest(x_BT, candidate_BT, learn_BT, fraction):
+  """True on the max(1, floor(fraction n)) largest candidates, with n the tokens that learn."""
+  count = jnp.maximum(jnp.floor(jnp.sum(learn_BT).astype(x_BT.dtype) * fraction), 1)
+  order = jnp.argsort(jnp.where(candidate_BT, -x_BT, jnp.inf), axis=None)
   rank_BT = jnp.argsort(order).reshape(x_BT.shape)
-  return among_BT & (rank_BT < count)
+  return candidate_BT & (rank_BT < count)

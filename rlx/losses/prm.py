@@ -6,7 +6,7 @@
 All return Weighted. Rows that are not valid (unknown verdict, empty) give no
 gradient. A function that asks for a `_PG` array compares completions of one
 prompt; a microbatch has whole groups. What is computed of the whole minibatch is an
-argument, see `resolve.whole`; left at None it is of the rows given. Nothing is
+argument, see core/method.py; left at None it is of the rows given. Nothing is
 normalised by length.
 
 Free Process Rewards without Process Labels, Yuan et al. 2024, arXiv:2412.01981.
@@ -20,7 +20,8 @@ from jax import Array
 from rlx.core import masked
 from rlx.core import ranges
 from rlx.core import records
-from rlx.core.method import method
+from rlx.core.method import COMPUTED, method
+from rlx.losses import aggregate
 
 
 @method
@@ -41,9 +42,15 @@ def ce(prm_logps_BT: Array, prm_ref_logps_BT: Array, learn_BT: Array, outcome_B:
     outcome_B: labels in [0, 1], fractions allowed; anything where not valid.
     learn_B: bool.
     prm_beta: scale of the log-ratio.
+  Example:
+    >>> prm_BT, ref_BT = jnp.log(jnp.array([[.9], [.5]])), jnp.log(jnp.full((2, 1), .5))
+    >>> learn_B = jnp.ones(2, bool)
+    >>> prm.ce(prm_BT, ref_BT, jnp.ones((2, 1), bool), jnp.array([1., 0.]), learn_B,
+    ...        1.).mean().round(2)
+    Array(0.57, dtype=float32)
   """
   z_B = prm_beta * _log_ratio(prm_logps_BT, prm_ref_logps_BT)
-  return _weighted(jax.nn.softplus(z_B) - outcome_B * z_B, learn_B)
+  return aggregate.mean(jax.nn.softplus(z_B) - outcome_B * z_B, learn_B)
 
 
 @method
@@ -58,11 +65,16 @@ def dpo(prm_logps_BT: Array, prm_ref_logps_BT: Array, learn_BT: Array, outcome_P
   w is any completion with a higher verdict than l.
 
   Args: outcome_PG, learn_PG by group; otherwise as `ce`.
+  Example:
+    >>> prm_BT, ref_BT = jnp.log(jnp.array([[.9], [.5]])), jnp.log(jnp.array([[.5], [.5]]))
+    >>> outcome_PG, learn_PG = jnp.array([[1., 0.]]), jnp.ones((1, 2), bool)
+    >>> prm.dpo(prm_BT, ref_BT, jnp.ones((2, 1), bool), outcome_PG, learn_PG, 1.).mean().round(2)
+    Array(0.44, dtype=float32)
   """
   z_PG = prm_beta * _log_ratio(prm_logps_BT, prm_ref_logps_BT).reshape(learn_PG.shape)
   is_pair_PGG = _pairs(outcome_PG, learn_PG)
   margin_PGG = z_PG[:, :, None] - z_PG[:, None, :]
-  return _weighted(jax.nn.softplus(-margin_PGG), is_pair_PGG)
+  return aggregate.mean(jax.nn.softplus(-margin_PGG), is_pair_PGG)
 
 
 @method
@@ -76,11 +88,16 @@ def nca(prm_logps_BT: Array, prm_ref_logps_BT: Array, learn_BT: Array, outcome_P
   nca_pair). Differs from the paper: pairs as in `dpo`.
 
   Args: as `dpo`.
+  Example:
+    >>> prm_BT, ref_BT = jnp.log(jnp.array([[.9], [.5]])), jnp.log(jnp.array([[.5], [.5]]))
+    >>> outcome_PG, learn_PG = jnp.array([[1., 0.]]), jnp.ones((1, 2), bool)
+    >>> prm.nca(prm_BT, ref_BT, jnp.ones((2, 1), bool), outcome_PG, learn_PG, 1.).mean().round(2)
+    Array(1.3, dtype=float32)
   """
   z_PG = prm_beta * _log_ratio(prm_logps_BT, prm_ref_logps_BT).reshape(learn_PG.shape)
   up_PG, down_PG = jax.nn.softplus(-z_PG), jax.nn.softplus(z_PG)
   pair_PGG = (up_PG + down_PG / 2)[:, :, None] + down_PG[:, None, :] / 2
-  return _weighted(pair_PGG, _pairs(outcome_PG, learn_PG))
+  return aggregate.mean(pair_PGG, _pairs(outcome_PG, learn_PG))
 
 
 def _mismatched(kl_ratio_B):
@@ -91,7 +108,7 @@ def _mismatched(kl_ratio_B):
 
 @method(unmasked=("kl_ratio_B",), whole=dict(baseline_B=_mismatched))
 def kto(prm_logps_BT: Array, prm_ref_logps_BT: Array, learn_BT: Array, outcome_B: Array,
-        learn_B: Array, kl_ratio_B: Array, prm_beta: Array | float, baseline_B: Array | None = None,
+        learn_B: Array, kl_ratio_B: Array, prm_beta: Array | float, baseline_B: Array = COMPUTED,
         *, weight_correct: ranges.NotNegative = 1.0,
         weight_wrong: ranges.NotNegative = 1.0) -> records.Weighted:
   """KTO, unpaired.
@@ -109,12 +126,19 @@ def kto(prm_logps_BT: Array, prm_ref_logps_BT: Array, learn_BT: Array, outcome_B
     baseline_B: K.
     weight_correct, weight_wrong: for unbalanced data.
     Otherwise as `ce`.
+  Example:
+    >>> prm_BT, ref_BT = jnp.log(jnp.array([[.9], [.5]])), jnp.log(jnp.full((2, 1), .5))
+    >>> learn_B = jnp.ones(2, bool)
+    >>> outcome_B, kl_ratio_B = jnp.array([1., 0.]), jnp.zeros(2)
+    >>> prm.kto(prm_BT, ref_BT, jnp.ones((2, 1), bool), outcome_B, learn_B, kl_ratio_B,
+    ...         1.).mean().round(1)
+    Array(0.4, dtype=float32)
   """
   d_B = _log_ratio(prm_logps_BT, prm_ref_logps_BT)
   is_correct_B = outcome_B > 0.5
   sign_B = jnp.where(is_correct_B, jnp.ones_like(d_B), -1)
   weight_B = jnp.where(is_correct_B, jnp.asarray(weight_correct, d_B.dtype), weight_wrong)
-  return _weighted(weight_B * jax.nn.sigmoid(-prm_beta * sign_B * (d_B - baseline_B)), learn_B)
+  return aggregate.mean(weight_B * jax.nn.sigmoid(-prm_beta * sign_B * (d_B - baseline_B)), learn_B)
 
 
 @method
@@ -137,7 +161,7 @@ def _even(prm_logps_BT, prm_ref_logps_BT, learn_BT, outcome_PG, learn_PG, prm_be
 @method(whole=dict(even_B2=_even))
 def kto_even(prm_logps_BT: Array, prm_ref_logps_BT: Array, learn_BT: Array, outcome_PG: Array,
              learn_PG: Array, prm_beta: Array | float,
-             even_B2: Array | None = None) -> records.Weighted:
+             even_B2: Array = COMPUTED) -> records.Weighted:
   """KTO on pairs, with each side's mean log-ratio as the other's baseline.
 
     l_w = 1 - sigmoid(beta (d_w - K_l)),   l_l = 1 - sigmoid(beta (K_w - d_l))
@@ -152,6 +176,12 @@ def kto_even(prm_logps_BT: Array, prm_ref_logps_BT: Array, learn_BT: Array, outc
     even_B2: of each completion its loss and the slope of the sum of all losses in d_i. The
       baselines carry d_i into the losses of other microbatches.
     Otherwise as `dpo`.
+  Example:
+    >>> prm_BT, ref_BT = jnp.log(jnp.array([[.9], [.5]])), jnp.log(jnp.array([[.5], [.5]]))
+    >>> outcome_PG, learn_PG = jnp.array([[1., 0.]]), jnp.ones((1, 2), bool)
+    >>> prm.kto_even(prm_BT, ref_BT, jnp.ones((2, 1), bool), outcome_PG, learn_PG,
+    ...              1.).mean().round(1)
+    Array(0.4, dtype=float32)
   """
   d_B = _log_ratio(prm_logps_BT, prm_ref_logps_BT)
   better_PG, worse_PG = _better_worse(outcome_PG, learn_PG, d_B.dtype)
@@ -184,6 +214,12 @@ def detached_dpo(prm_logps_BT: Array, prm_ref_logps_BT: Array, learn_BT: Array, 
       pass), constants; anything on padding.
     weighting: none, bon_acc or bon_rm.
     Otherwise as `dpo`.
+  Example:
+    >>> prm_BT, ref_BT = jnp.log(jnp.array([[.9], [.5]])), jnp.log(jnp.array([[.5], [.5]]))
+    >>> outcome_PG, learn_PG = jnp.array([[1., 0.]]), jnp.ones((1, 2), bool)
+    >>> prm.detached_dpo(prm_BT, ref_BT, jnp.ones((2, 1), bool), outcome_PG, learn_PG, ref_BT,
+    ...                  1.).mean().round(2)
+    Array(0.57, dtype=float32)
   """
   z_PG = prm_beta * _log_ratio(prm_logps_BT, prm_ref_logps_BT).reshape(learn_PG.shape)
   old_PG = jax.lax.stop_gradient(
@@ -196,7 +232,7 @@ def detached_dpo(prm_logps_BT: Array, prm_ref_logps_BT: Array, learn_BT: Array, 
       jnp.broadcast_to(old_PG[:, None, :], rival_PGG.shape), rival_PGG, axis=2)
   sign_PG = jnp.where(is_positive_PG, jnp.ones_like(z_PG), -1)
   loss_PG = jax.nn.softplus(-sign_PG * (z_PG - opponents_PG))
-  if weighting == "none": return _weighted(loss_PG, learn_PG)
+  if weighting == "none": return aggregate.mean(loss_PG, learn_PG)
   if weighting == "bon_acc":
     below_PGG = theirs_PGG <= mine_PGG
   else:
@@ -225,7 +261,3 @@ def _better_worse(outcome_PG, learn_PG, dtype):
   """How many pairs each completion is the better, and the worse, member of."""
   is_pair_PGG = _pairs(outcome_PG, learn_PG)
   return jnp.sum(is_pair_PGG, axis=2).astype(dtype), jnp.sum(is_pair_PGG, axis=1).astype(dtype)
-
-
-def _weighted(loss, mask):
-  return records.Weighted(masked.total(loss, mask), jnp.sum(mask).astype(loss.dtype))

@@ -8,17 +8,17 @@ gradient. All losses return Weighted, a mean over what is valid.
 
 Training language models to follow instructions, Ouyang et al. 2022, arXiv:2203.02155.
 """
-from typing import Annotated, Literal
+from typing import Annotated
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from rlx.core import axes
 from rlx.core import masked
 from rlx.core import ranges
 from rlx.core import records
 from rlx.core.method import method
+from rlx.losses import aggregate
 
 
 @method
@@ -41,13 +41,15 @@ def bradley_terry(chosen_N: Array, rejected_N: Array, valid_N: Array, margin_N: 
     smoothing: probability that a label is the wrong way round.
   Returns:
     Weighted over pairs.
+  Example:
+    >>> reward_model.bradley_terry(jnp.array([2.]), jnp.array([1.]),
+    ...                            jnp.array([True])).mean().round(2)
+    Array(0.31, dtype=float32)
   """
-  gap_N = _gap(chosen_N, rejected_N, valid_N)
-  if margin_N is not None:
-    axes.dims(chosen_N=chosen_N, margin_N=margin_N)
-    gap_N = gap_N - masked.where_valid(margin_N, valid_N)
-  return _mean((1 - smoothing) * jax.nn.softplus(-gap_N)
-               + smoothing * jax.nn.softplus(gap_N), valid_N)
+  gap_N = chosen_N - rejected_N
+  if margin_N is not None: gap_N = gap_N - margin_N
+  return aggregate.mean((1 - smoothing) * jax.nn.softplus(-gap_N)
+                        + smoothing * jax.nn.softplus(gap_N), valid_N)
 
 
 @method
@@ -62,51 +64,12 @@ def scaled_bradley_terry(chosen_N: Array, rejected_N: Array, strength_N: Array,
 
   Args:
     strength_N: m, there 1, 2 or 3. Otherwise, and Returns: as `bradley_terry`.
+  Example:
+    >>> reward_model.scaled_bradley_terry(jnp.array([2.]), jnp.array([1.]), jnp.array([3.]),
+    ...                                   jnp.array([True])).mean().round(2)
+    Array(0.94, dtype=float32)
   """
-  gap_N = _gap(chosen_N, rejected_N, valid_N)
-  return _mean(masked.where_valid(strength_N, valid_N) * jax.nn.softplus(-gap_N), valid_N)
-
-
-@method
-def focal(chosen_N: Array, rejected_N: Array, valid_N: Array, *,
-          focal_exponent: ranges.NotNegative = 2.0,
-          discount: Literal["all", "right"] = "all") -> records.Weighted:
-  """Bradley-Terry with less weight on pairs that are already right.
-
-    all:    l = (1 - P)^gamma softplus(-D)                      P = sigmoid(D)
-    right:  l = (1 - 2 max(0, P - 1/2))^gamma softplus(-D)
-
-  Source: "all" as compared in Skywork-Reward, Liu et al. 2024, arXiv:2410.18451;
-  "right" is InternLM2, Cai et al. 2024, arXiv:2403.17297. Differs from the
-  papers: nothing known. The weight is differentiated, too.
-
-  Args:
-    focal_exponent: gamma; 0 is Bradley-Terry.
-    discount: all, or right (pairs ordered wrong keep their whole weight).
-    Otherwise, and Returns: as `bradley_terry`.
-  Raises:
-    ValueError: unknown discount.
-  """
-  gap_N = _gap(chosen_N, rejected_N, valid_N)
-  log_weight_N = -jax.nn.softplus(gap_N)  # log(1 - P): a power of 0 has no slope.
-  if discount == "right": log_weight_N = jnp.minimum(log_weight_N + jnp.log(2.0), 0)
-  return _mean(jnp.exp(focal_exponent * log_weight_N) * jax.nn.softplus(-gap_N), valid_N)
-
-
-@method
-def hinge(chosen_N: Array, rejected_N: Array, valid_N: Array, *,
-          margin: ranges.Number = 1.0) -> records.Weighted:
-  """Pairs that are right by less than a margin.
-
-    l = max(0, margin - D)
-
-  Source: as compared in Skywork-Reward, Liu et al. 2024, arXiv:2410.18451.
-  Differs from the paper: its margin is not known; 1 is assumed.
-
-  Args:
-    margin: in units of the score. Otherwise, and Returns: as `bradley_terry`.
-  """
-  return _mean(jax.nn.relu(margin - _gap(chosen_N, rejected_N, valid_N)), valid_N)
+  return aggregate.mean(strength_N * jax.nn.softplus(rejected_N - chosen_N), valid_N)
 
 
 @method
@@ -131,11 +94,13 @@ def bce(scores_N: Array, labels_N: Array, valid_N: Array, *,
     balanced: both classes have half of the weight; an absent one gives 0.
   Returns:
     Weighted over rows.
+  Example:
+    >>> reward_model.bce(jnp.array([0.]), jnp.array([1.]), jnp.array([True])).mean().round(2)
+    Array(0.69, dtype=float32)
   """
-  scores_N, labels_N = masked.where_valid(scores_N, valid_N), masked.where_valid(labels_N, valid_N)
   loss_N = jax.nn.softplus(scores_N) - labels_N * scores_N
   if balanced: loss_N = class_weights(labels_N, valid_N) * loss_N
-  return _mean(loss_N, valid_N)
+  return aggregate.mean(loss_N, valid_N)
 
 
 @method
@@ -150,11 +115,13 @@ def mse(scores_N: Array, labels_N: Array, valid_N: Array, *,
   al. 2025, arXiv:2510.14943. Differs from the papers: as `bce`.
 
   Args, Returns: as `bce`; labels_N may be anything if not balanced.
+  Example:
+    >>> reward_model.mse(jnp.array([3., 0.]), jnp.array([1., 0.]), jnp.ones(2, bool)).mean()
+    Array(2., dtype=float32)
   """
-  scores_N, labels_N = masked.where_valid(scores_N, valid_N), masked.where_valid(labels_N, valid_N)
   loss_N = (scores_N - labels_N)**2
   if balanced: loss_N = class_weights(labels_N, valid_N) * loss_N
-  return _mean(loss_N, valid_N)
+  return aggregate.mean(loss_N, valid_N)
 
 
 @method
@@ -162,6 +129,9 @@ def class_weights(labels_N: Array, valid_N: Array) -> Array:
   """weight_N of rows whose two classes count alike, as in `bce`: n / (2 n_class).
 
   labels_N may be anything where valid_N is False.
+  Example:
+    >>> reward_model.class_weights(jnp.array([1., 0., 0., 0.]), jnp.ones(4, bool)).round(1)
+    Array([2. , 0.7, 0.7, 0.7], dtype=float32)
   """
   is_high_N = labels_N > 0.5
   high, low = (jnp.sum(part_N & valid_N) for part_N in (is_high_N, ~is_high_N))
@@ -169,27 +139,8 @@ def class_weights(labels_N: Array, valid_N: Array) -> Array:
 
 
 @method
-def gauss_nll(means_N: Array, log_vars_N: Array, labels_N: Array,
-              valid_N: Array) -> records.Weighted:
-  """A head that says how sure it is: Gaussian negative log-likelihood.
-
-    l = 1/2 (s + (y - mu)^2 exp(-s)),   s = log variance
-
-  Source: Kendall and Gal 2017, arXiv:1703.04977, eq. 8; for reward heads Yan et
-  al. 2024, arXiv:2409.15360. Differs from the papers: the second is only known to
-  train heads with a mean and a variance; the form is the first's.
-
-  Args:
-    means_N, log_vars_N: differentiable.
-    labels_N: targets in units of the mean. Otherwise, and Returns: as `bce`.
-  """
-  error_N = masked.where_valid(labels_N, valid_N) - masked.where_valid(means_N, valid_N)
-  return _mean((log_vars_N + error_N**2 * jnp.exp(-log_vars_N)) / 2, valid_N)
-
-
-@method
 def yes_no(yes_N: Array, no_N: Array, labels_N: Array, valid_N: Array, *,
-           balanced: bool = False) -> Array:
+           balanced: bool = False) -> records.Weighted:
   """A language model's answer to "is this right?" as a verifier.
 
     l = w (softplus(s) - y s),   s = logit(Yes) - logit(No),   w as in `bce`
@@ -202,6 +153,10 @@ def yes_no(yes_N: Array, no_N: Array, labels_N: Array, valid_N: Array, *,
   Args:
     yes_N, no_N: logits (or logps) of the two tokens, differentiable.
     Otherwise, and Returns: as `bce`.
+  Example:
+    >>> reward_model.yes_no(jnp.array([1.]), jnp.array([1.]), jnp.array([1.]),
+    ...                     jnp.array([True])).mean().round(2)
+    Array(0.69, dtype=float32)
   """
   return bce(yes_N - no_N, labels_N, valid_N, balanced=balanced)
 
@@ -220,16 +175,9 @@ def yes_no_score(yes_NR: Array, no_NR: Array, valid_NR: Array) -> Array:
     valid_NR: bool.
   Returns:
     scores_N in [0, 1], 0 without a valid rationale.
+  Example:
+    >>> reward_model.yes_no_score(jnp.array([[1., 0.]]), jnp.array([[1., 0.]]),
+    ...                           jnp.ones((1, 2), bool))
+    Array([0.5], dtype=float32)
   """
-  odds_NR = masked.where_valid(yes_NR, valid_NR) - masked.where_valid(no_NR, valid_NR)
-  return masked.mean(jax.nn.sigmoid(odds_NR), valid_NR, axis=1)
-
-
-def _gap(chosen_N, rejected_N, valid_N):
-  axes.dims(chosen_N=chosen_N, rejected_N=rejected_N, valid_N=valid_N)
-  return masked.where_valid(chosen_N - rejected_N, valid_N)
-
-
-def _mean(loss_N, valid_N):
-  return records.Weighted(masked.total(loss_N, valid_N),
-                          jnp.sum(valid_N).astype(loss_N.dtype))
+  return masked.mean(jax.nn.sigmoid(yes_NR - no_NR), valid_NR, axis=1)

@@ -38,6 +38,11 @@ def tis(old_logps_BT: Array, sampler_logps_BT: Array, learn_BT: Array, *,
     level: token or sequence.
   Returns:
     weight_BT.
+  Example:
+    >>> old_logps_BT = jnp.log(jnp.array([[.5, .9]]))
+    >>> sampler_logps_BT = jnp.log(jnp.array([[.5, .3]]))
+    >>> rollout_correction.tis(old_logps_BT, sampler_logps_BT, jnp.ones((1, 2), bool))
+    Array([[1., 2.]], dtype=float32)
   """
   return jnp.minimum(_weight(old_logps_BT, sampler_logps_BT, level), cap)
 
@@ -54,6 +59,11 @@ def icepop(old_logps_BT: Array, sampler_logps_BT: Array, learn_BT: Array, *,
   Args:
     low, high: the range of k that counts.
     Otherwise, and Returns: as `tis`.
+  Example:
+    >>> old_logps_BT = jnp.log(jnp.array([[.5, .9]]))
+    >>> sampler_logps_BT = jnp.log(jnp.array([[.5, .1]]))
+    >>> rollout_correction.icepop(old_logps_BT, sampler_logps_BT, jnp.ones((1, 2), bool))
+    Array([[1., 0.]], dtype=float32)
   """
   weight_BT = _weight(old_logps_BT, sampler_logps_BT, "token")
   return masked.where_valid(weight_BT, (weight_BT >= low) & (weight_BT <= high))
@@ -73,6 +83,11 @@ def seq_mis(old_logps_BT: Array, sampler_logps_BT: Array, learn_BT: Array, *,
   Args:
     cap: > 1.
     Otherwise, and Returns: as `tis`.
+  Example:
+    >>> old_logps_BT = jnp.log(jnp.array([[.5, .5]]))
+    >>> sampler_logps_BT = jnp.log(jnp.array([[.5, .25]]))
+    >>> rollout_correction.seq_mis(old_logps_BT, sampler_logps_BT, jnp.ones((1, 2), bool))
+    Array([[2., 2.]], dtype=float32)
   """
   weight_BT = _weight(old_logps_BT, sampler_logps_BT, "sequence")
   return masked.where_valid(weight_BT, weight_BT <= cap)
@@ -96,6 +111,12 @@ def opsm(logps_BT: Array, sampler_logps_BT: Array, advantages_BT: Array, learn_B
     delta: nats per token.
   Returns:
     weight_BT, 0 or 1.
+  Example:
+    >>> logps_BT, sampler_logps_BT = jnp.array([[-2.], [-2.]]), jnp.array([[-1.], [-1.]])
+    >>> rollout_correction.opsm(logps_BT, sampler_logps_BT, jnp.array([[-1.], [1.]]),
+    ...                         jnp.ones((2, 1), bool))
+    Array([[0.],
+           [1.]], dtype=float32)
   """
   gap_B1 = masked.mean(sampler_logps_BT - logps_BT, learn_BT, axis=1, keepdims=True)
   return (~((advantages_BT < 0) & (gap_B1 > delta))).astype(logps_BT.dtype)

@@ -35,6 +35,11 @@ def gspo(logps_BT: Array, old_logps_BT: Array, advantages_BT: Array, learn_BT: A
 
   Args:
     clip_low, clip_high: of a ratio near 1, hence small.
+  Example:
+    >>> logps_BT, old_logps_BT = jnp.log(jnp.array([[.5, .9]])), jnp.log(jnp.array([[.5, .5]]))
+    >>> advantages_BT, learn_BT = jnp.ones((1, 2)), jnp.ones((1, 2), bool)
+    >>> sequence.gspo(logps_BT, old_logps_BT, advantages_BT, learn_BT)[0]
+    Array([[-1.0004, -1.0004]], dtype=float32)
   """
   ratio_BT = _ratio.importance_ratio(logps_BT, old_logps_BT, "sequence", learn_BT)
   return _ratio.clipped(ratio_BT, advantages_BT, clip_low, clip_high)
@@ -55,6 +60,11 @@ def luspo(logps_BT: Array, old_logps_BT: Array, advantages_BT: Array, learn_BT: 
   Differs from the paper: log s_t is capped at 10.
 
   Args: as `gspo`.
+  Example:
+    >>> logps_BT, old_logps_BT = jnp.log(jnp.array([[.5, .9]])), jnp.log(jnp.array([[.5, .5]]))
+    >>> advantages_BT, learn_BT = jnp.ones((1, 2)), jnp.ones((1, 2), bool)
+    >>> sequence.luspo(logps_BT, old_logps_BT, advantages_BT, learn_BT)[0]
+    Array([[-1.0025, -1.0025]], dtype=float32)
   """
   return gspo(logps_BT, old_logps_BT, advantages_BT, learn_BT, clip_low=clip_low,
               clip_high=clip_high)
@@ -76,6 +86,11 @@ def gmpo(logps_BT: Array, old_logps_BT: Array, advantages_BT: Array, learn_BT: A
 
   Args:
     clip_low, clip_high: of the log-ratio, nats.
+  Example:
+    >>> logps_BT, old_logps_BT = jnp.log(jnp.array([[.5, .9]])), jnp.log(jnp.array([[.5, .5]]))
+    >>> advantages_BT, learn_BT = jnp.ones((1, 2)), jnp.ones((1, 2), bool)
+    >>> sequence.gmpo(logps_BT, old_logps_BT, advantages_BT, learn_BT)[0].round(2)
+    Array([[-1.22, -1.22]], dtype=float32)
   """
   d_BT = logps_BT - old_logps_BT
   sign_BT = jnp.sign(advantages_BT)
@@ -108,6 +123,11 @@ def vespo(logps_BT: Array, sampler_logps_BT: Array, advantages_BT: Array, learn_
     sampler_logps_BT: log mu of the tokens drawn.
     k_pos, lambda_pos: k and lambda where A >= 0; both > 0.
     k_neg, lambda_neg: where A < 0.
+  Example:
+    >>> logps_BT, sampler_logps_BT = jnp.log(jnp.array([[.5, .9]])), jnp.log(jnp.array([[.5, .5]]))
+    >>> advantages_BT, learn_BT = jnp.ones((1, 2)), jnp.ones((1, 2), bool)
+    >>> sequence.vespo(logps_BT, sampler_logps_BT, advantages_BT, learn_BT).round(1)
+    Array([[0.2, 0. ]], dtype=float32)
   """
   log_w_B1 = jnp.sum(logps_BT - sampler_logps_BT, axis=1, keepdims=True)
   phi = lambda k, lam: jnp.exp(k * log_w_B1 + lam * (1 - jnp.exp(log_w_B1)))
@@ -136,6 +156,12 @@ def pacs(logps_BT: Array, old_logps_BT: Array, learn_BT: Array, outcome_PG: Arra
     outcome_PG: verdicts in [0, 1]; anything where learn_PG is False.
     learn_PG: bool.
     score_scale: beta, of the score, > 0.
+  Example:
+    >>> logps_BT, old_logps_BT = jnp.log(jnp.array([[.9], [.5]])), jnp.log(jnp.array([[.5], [.5]]))
+    >>> outcome_PG, learn_PG = jnp.array([[1., 0.]]), jnp.ones((1, 2), bool)
+    >>> sequence.pacs(logps_BT, old_logps_BT, jnp.ones((2, 1), bool), outcome_PG, learn_PG).round(2)
+    Array([[0.44],
+           [0.44]], dtype=float32)
   """
   score_PG = score_scale * jnp.sum(logps_BT - old_logps_BT, axis=1).reshape(learn_PG.shape)
   n_P1 = jnp.sum(learn_PG, axis=1, keepdims=True)
@@ -163,6 +189,11 @@ def dro(logps_BT: Array, ref_logps_BT: Array, advantages_BT: Array, learn_BT: Ar
   Args:
     ref_logps_BT: nats, at the sampling temperature; see kl.sync_every.
     tau: strength of the pull to the reference.
+  Example:
+    >>> logps_BT, ref_logps_BT = jnp.log(jnp.array([[.5, .9]])), jnp.log(jnp.array([[.5, .5]]))
+    >>> advantages_BT, learn_BT = jnp.ones((1, 2)), jnp.ones((1, 2), bool)
+    >>> sequence.dro(logps_BT, ref_logps_BT, advantages_BT, learn_BT).round(2)
+    Array([[0.29, 0.04]], dtype=float32)
   """
   ratio_B1 = jnp.sum(logps_BT - ref_logps_BT, axis=1, keepdims=True)
   return -(advantages_BT - tau * jax.lax.stop_gradient(ratio_B1)) * logps_BT
@@ -190,12 +221,18 @@ def dpo(logps_BT: Array, ref_logps_BT: Array, learn_BT: Array, outcome_PG: Array
     outcome_PG: verdicts; anything where learn_PG is False.
     learn_PG: bool.
     dpo_beta: beta, scale of the log-ratio, > 0.
+  Example:
+    >>> logps_BT, ref_logps_BT = jnp.log(jnp.array([[.9], [.5]])), jnp.log(jnp.array([[.5], [.5]]))
+    >>> outcome_PG, learn_PG = jnp.array([[1., 0.]]), jnp.ones((1, 2), bool)
+    >>> sequence.dpo(logps_BT, ref_logps_BT, jnp.ones((2, 1), bool), outcome_PG, learn_PG,
+    ...              dpo_beta=1.).round(2)
+    Array([[0.44],
+           [0.44]], dtype=float32)
   """
-  best_P = jnp.argmax(jnp.where(learn_PG, outcome_PG, -jnp.inf), axis=1)
-  worst_P = jnp.argmin(jnp.where(learn_PG, outcome_PG, jnp.inf), axis=1)
-  is_pair_P1 = (jnp.any(learn_PG, axis=1, keepdims=True)
-                & (_pick(outcome_PG, best_P) > _pick(outcome_PG, worst_P)))
-  return _pair(logps_BT, ref_logps_BT, best_P, worst_P, is_pair_P1, dpo_beta)
+  low_P1 = jnp.min(outcome_PG, axis=1, keepdims=True, where=learn_PG, initial=jnp.inf)
+  high_P1 = jnp.max(outcome_PG, axis=1, keepdims=True, where=learn_PG, initial=-jnp.inf)
+  better_PG, worse_PG = learn_PG & (outcome_PG > low_P1), learn_PG & (outcome_PG < high_P1)
+  return _pair(logps_BT, ref_logps_BT, outcome_PG, better_PG, worse_PG, dpo_beta)
 
 
 @method(aggregation="seq-mean-token-mean")
@@ -219,25 +256,32 @@ def crew_dpo(logps_BT: Array, ref_logps_BT: Array, old_logps_BT: Array, answer_s
     answer_span_BT: bool, the tokens after likelihood.separator.
     outcome_PG: verdicts, right above 1/2; anything where learn_PG is False.
     Otherwise as `dpo`.
+  Example:
+    >>> logps_BT, ref_logps_BT = jnp.log(jnp.array([[.9], [.5]])), jnp.log(jnp.array([[.5], [.5]]))
+    >>> outcome_PG, learn_PG = jnp.array([[1., 0.]]), jnp.ones((1, 2), bool)
+    >>> learn_BT = jnp.ones((2, 1), bool)
+    >>> sequence.crew_dpo(logps_BT, ref_logps_BT, logps_BT, learn_BT, learn_BT, outcome_PG,
+    ...                   learn_PG).round(1)
+    Array([[0.7],
+           [0.7]], dtype=float32)
   """
   span_BT = answer_span_BT & learn_BT
   sure_PG = masked.mean(jnp.exp(old_logps_BT), span_BT, axis=1).reshape(learn_PG.shape)
-  right_PG, wrong_PG = learn_PG & (outcome_PG > 0.5), learn_PG & ~(outcome_PG > 0.5)
-  best_P = jnp.argmax(jnp.where(right_PG, sure_PG, -jnp.inf), axis=1)
-  worst_P = jnp.argmin(jnp.where(wrong_PG, sure_PG, jnp.inf), axis=1)
-  is_pair_P1 = (jnp.any(right_PG, axis=1, keepdims=True)
-                & jnp.any(wrong_PG, axis=1, keepdims=True))
-  return _pair(logps_BT, ref_logps_BT, best_P, worst_P, is_pair_P1, dpo_beta)
+  right_PG = outcome_PG > 0.5
+  return _pair(logps_BT, ref_logps_BT, sure_PG, learn_PG & right_PG, learn_PG & ~right_PG,
+               dpo_beta)
 
 
-def _pick(x_PG, which_P):
-  return jnp.take_along_axis(x_PG, which_P[:, None], axis=1)
+def _pair(logps_BT, ref_logps_BT, score_PG, better_PG, worse_PG, beta):
+  """DPO's loss of the better completion of the highest score and the worse one of the lowest.
 
-
-def _pair(logps_BT, ref_logps_BT, best_P, worst_P, is_pair_P1, beta):
-  """DPO's loss of one pair of each group, on every token of the group."""
-  z_PG = beta * jnp.sum(logps_BT - ref_logps_BT, axis=1).reshape(len(best_P), -1)
-  loss_P1 = masked.where_valid(
-      jax.nn.softplus(_pick(z_PG, worst_P) - _pick(z_PG, best_P)), is_pair_P1)
+  It is on every token of the group; 0 in a group that lacks one of the two.
+  """
+  best_P1 = jnp.argmax(jnp.where(better_PG, score_PG, -jnp.inf), axis=1, keepdims=True)
+  worst_P1 = jnp.argmin(jnp.where(worse_PG, score_PG, jnp.inf), axis=1, keepdims=True)
+  z_PG = beta * jnp.sum(logps_BT - ref_logps_BT, axis=1).reshape(score_PG.shape)
+  z = lambda which_P1: jnp.take_along_axis(z_PG, which_P1, axis=1)
+  has_pair_P1 = jnp.any(better_PG, 1, keepdims=True) & jnp.any(worse_PG, 1, keepdims=True)
+  loss_P1 = masked.where_valid(jax.nn.softplus(z(worst_P1) - z(best_P1)), has_pair_P1)
   loss_B1 = jnp.repeat(loss_P1, z_PG.shape[1], axis=0)
   return jnp.broadcast_to(loss_B1, logps_BT.shape)

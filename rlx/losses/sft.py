@@ -18,5 +18,8 @@ def nll(logps_BT: Array, learn_BT: Array) -> Array:
     learn_BT: bool, the tokens to learn.
   Returns:
     loss_BT, 0 on padding.
+  Example:
+    >>> sft.nll(jnp.array([[-1., -2.]]), jnp.array([[True, False]]))
+    Array([[1., 0.]], dtype=float32)
   """
   return -logps_BT

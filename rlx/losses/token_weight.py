@@ -39,6 +39,9 @@ def top(entropy_BT: Array, learn_BT: Array, *,
     weight_BT.
   Raises:
     ValueError: an unknown `over`.
+  Example:
+    >>> token_weight.top(jnp.array([[.1, .5, .2, .4]]), jnp.ones((1, 4), bool), fraction=.5)
+    Array([[0., 1., 0., 1.]], dtype=float32)
   """
   rows = lambda x_BT: x_BT if over == "completion" else x_BT.reshape(1, -1)
   low = jnp.sort(jnp.where(rows(learn_BT), rows(entropy_BT), jnp.inf), axis=1)
@@ -78,6 +81,12 @@ def steer(logps_BT: Array, old_logps_BT: Array, advantages_BT: Array, entropy_BT
     shape: exponential or linear.
   Returns:
     weight_BT.
+  Example:
+    >>> logps_BT, old_logps_BT = jnp.log(jnp.array([[.5, .9]])), jnp.log(jnp.array([[.5, .5]]))
+    >>> advantages_BT, learn_BT = jnp.ones((1, 2)), jnp.ones((1, 2), bool)
+    >>> token_weight.steer(logps_BT, old_logps_BT, advantages_BT, jnp.array([[.6, .3]]),
+    ...                    learn_BT).round(1)
+    Array([[0.8, 0.8]], dtype=float32)
   """
   omega_BT = jnp.abs(advantages_BT * _ratio.importance_ratio(logps_BT, old_logps_BT)
                      * -jnp.expm1(logps_BT) * (logps_BT + entropy_BT))

@@ -25,6 +25,9 @@ def clipped(values_BT: Array, old_values_BT: Array, returns_BT: Array,
     clip: c, in units of the return; None is plain squared error.
   Returns:
     loss_BT.
+  Example:
+    >>> value.clipped(jnp.array([[2.]]), jnp.array([[0.]]), jnp.array([[3.]]), clip=.5)
+    Array([[3.125]], dtype=float32)
   """
   loss_BT = (values_BT - returns_BT)**2
   if clip is not None:

@@ -61,6 +61,11 @@ def process(prm_logps_BT: Array, prm_ref_logps_BT: Array, learn_BT: Array, learn
     {"normaliser": what max_return divided by, the mean over blocks}.
   Raises:
     ValueError: an unknown granularity or norm, or an array that is needed.
+  Example:
+    >>> prm_BT, ref_BT = jnp.array([[-1., -1.]]), jnp.array([[-2., -3.]])
+    >>> implicit.process(prm_BT, ref_BT, jnp.ones((1, 2), bool), jnp.array([True]), .5,
+    ...                  norm="none")[0]
+    Array([[0.5, 1. ]], dtype=float32)
   """
   ends_BT = _segments.ends(learn_BT, granularity, step_ends_BT)
   last_BT = masked.last(learn_BT)
@@ -82,24 +87,3 @@ def process(prm_logps_BT: Array, prm_ref_logps_BT: Array, learn_BT: Array, learn
     rewards_BT = rewards_BT / jnp.repeat(scale, rows)[:, None]
     metrics["normaliser"] = jnp.mean(scale)
   return rewards_BT, metrics
-
-
-@method
-def value(prm_logps_BT: Array, prm_ref_logps_BT: Array, learn_BT: Array, learn_B: Array,
-          prm_beta: Array | float) -> Array:
-  """What the PRM expects of the outcome after each token.
-
-    v_t = sum_{s <= t} beta log [ pi_phi(y_s | .) / pi_ref(y_s | .) ]
-        = beta log E_{y ~ pi_ref(. | y_<=t)} exp(r_phi(y) / beta)
-
-  Its increments are the token rewards, its last entry is r_phi(y).
-
-  Source: Yuan et al. 2024, arXiv:2412.01981, proposition 3.1.
-  Differs from the paper: nothing known.
-
-  Args: see `process`.
-  Returns:
-    v_BT, 0 on padding and on rows that are not valid.
-  """
-  ratio_BT, _ = process(prm_logps_BT, prm_ref_logps_BT, learn_BT, learn_B, prm_beta, norm="none")
-  return jnp.cumsum(ratio_BT, axis=1)

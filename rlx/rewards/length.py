@@ -29,6 +29,10 @@ def cosine(outcome_B: Array, lengths_B: Array, learn_B: Array, *, max_length: ra
     exceeded: reward of completions that reach max_length.
   Returns:
     rewards_B, 0 where not valid.
+  Example:
+    >>> outcome_B, lengths_B = jnp.array([1., 0., 1.]), jnp.array([0, 0, 10])
+    >>> length.cosine(outcome_B, lengths_B, jnp.ones(3, bool), max_length=10)
+    Array([  2., -10., -10.], dtype=float32, weak_type=True)
   """
   is_right_B = outcome_B > 0.5
   start_B, end_B = (jnp.where(is_right_B, r, w) for r, w in zip(right, wrong))
@@ -56,6 +60,9 @@ def overlong(lengths_B: Array, learn_B: Array, *, max_length: ranges.Count,
     rewards_B in [-1, 0].
   Raises:
     ValueError: buffer is more than max_length.
+  Example:
+    >>> length.overlong(jnp.array([5, 6, 9]), jnp.ones(3, bool), max_length=8, buffer=4)
+    Array([-0.25, -0.5 , -1.  ], dtype=float32)
   """
   if buffer > max_length:
     raise ValueError(f"buffer={buffer!r}: at most max_length={max_length}.")
@@ -84,6 +91,10 @@ def surrogate(scores_BE: Array, lengths_B: Array, learn_B: Array, *, max_length:
     peak: p, the share of max_length that is paid best.
   Returns:
     rewards_B, 0 where not valid.
+  Example:
+    >>> scores_BE, lengths_B = jnp.array([[1., 1.], [0., 1.]]), jnp.array([5, 5])
+    >>> length.surrogate(scores_BE, lengths_B, jnp.ones(2, bool), max_length=10)
+    Array([2., 0.], dtype=float32)
   """
   x_B = lengths_B / max_length
   length_B = jnp.where(x_B <= peak, 1 - (1 - x_B / peak)**2,

@@ -91,6 +91,12 @@ def reference(answer_logps_BM: Array, answer_mask_BM: Array, learn_PG: Array, le
     rewards_B, 0 where a completion does not count.
   Raises:
     ValueError: an unknown option, options that exclude each other, or no base.
+  Example:
+    >>> answer_logps_BM, mask_BM = jnp.log(jnp.array([[.5, 1.], [.25, .25]])), jnp.ones((2, 2),
+    ...                                                                                 bool)
+    >>> lengths_B, outcome_B = jnp.array([3, 3]), jnp.array([1., 0.])
+    >>> likelihood.reference(answer_logps_BM, mask_BM, jnp.ones((1, 2), bool), lengths_B, outcome_B)
+    Array([0.75, 0.25], dtype=float32)
   """
   if baseline == "rel_ppl" and agg != "ppl":
     raise ValueError(f"agg={agg!r}: ppl with baseline='rel_ppl'.")
@@ -131,6 +137,12 @@ def efficiency(answer_logps_BM: Array, answer_mask_BM: Array, learn_PG: Array, l
   length of the whole completion, the paper's of its reasoning.
 
   Args, Returns: as `reference`, whose agg is "ppl" here.
+  Example:
+    >>> answer_logps_BM, mask_BM = jnp.array([[-1.], [-2.]]), jnp.ones((2, 1), bool)
+    >>> lengths_B, outcome_B = jnp.array([4, 8]), jnp.ones(2)
+    >>> likelihood.efficiency(answer_logps_BM, mask_BM, jnp.ones((1, 2), bool), lengths_B,
+    ...                       outcome_B)
+    Array([1., 0.], dtype=float32)
   """
   counts_PG = _counts(answer_mask_BM, learn_PG, outcome_B, use_gate)
   score_B = _aggregate(_per_length(answer_logps_BM, lengths_B, len_norm),
@@ -165,6 +177,12 @@ def turn_gain(step_answer_logps_BJM: Array, answer_mask_BM: Array, learn_BT: Arr
     agg: of `reference`, without log_mean_exp.
   Returns:
     rewards_BT, 0 except on the ends of all steps but the last.
+  Example:
+    >>> logps_BJM = jnp.log(jnp.array([[[.25], [.5], [1.]]]))
+    >>> ends_BT = jnp.array([[False, True, True]])
+    >>> likelihood.turn_gain(logps_BJM, jnp.array([[True]]), jnp.ones((1, 3), bool),
+    ...                      jnp.array([True]), ends_BT)
+    Array([[0.  , 0.25, 0.  ]], dtype=float32)
   """
   b, j, m = step_answer_logps_BJM.shape
   ends_BT = step_ends_BT & learn_BT
@@ -199,6 +217,11 @@ def self_aligned(old_logps_BT: Array, noprompt_logps_BT: Array, learn_BT: Array,
     learn_B: bool; other rows get 0.
   Returns:
     rewards_B in [-1, 1).
+  Example:
+    >>> old_logps_BT, noprompt_logps_BT = jnp.zeros((1, 2)), jnp.log(jnp.full((1, 2), .5))
+    >>> likelihood.self_aligned(old_logps_BT, noprompt_logps_BT, jnp.ones((1, 2), bool),
+    ...                         jnp.array([True]))
+    Array([0.5], dtype=float32)
   """
   log_ratio_B = masked.mean(noprompt_logps_BT - old_logps_BT, learn_BT, axis=1)
   # 1 - e^x >= -1 as long as x <= log 2; clipped before exp, which stays finite.
@@ -222,6 +245,10 @@ def answer_confidence(old_logps_BT: Array, answer_span_BT: Array, learn_B: Array
     agg: of `reference`, without log_mean_exp.
   Returns:
     rewards_B.
+  Example:
+    >>> old_logps_BT, span_BT = jnp.log(jnp.array([[.1, .5, 1.]])), jnp.array([[False, True, True]])
+    >>> likelihood.answer_confidence(old_logps_BT, span_BT, jnp.array([True]))
+    Array([0.75], dtype=float32)
   """
   counts_B = learn_B & jnp.any(answer_span_BT, axis=1)
   return masked.where_valid(_aggregate(old_logps_BT, answer_span_BT & counts_B[:, None], agg),
@@ -246,6 +273,9 @@ def last_token(self_logps_B: Array, learn_B: Array, *, c_ref: ranges.Number,
     beta_v: scale of the self-reward.
   Returns:
     rewards_B.
+  Example:
+    >>> likelihood.last_token(jnp.array([-20.]), jnp.array([True]), c_ref=-21., beta_v=.5)
+    Array([0.5], dtype=float32)
   """
   rewards_B = beta_v * (self_logps_B - c_ref)
   return jnp.clip(rewards_B, 0, 1) if use_clip else rewards_B

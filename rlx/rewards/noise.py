@@ -37,6 +37,11 @@ def channel(outcome_PG: Array, noise_PG: Array, learn_PG: Array, *,
     rewards_B, 0 where not valid.
   Raises:
     ValueError: an unknown level or correction.
+  Example:
+    >>> outcome_PG, noise_PG = jnp.array([[1., 0., 0.]]), jnp.array([[.1, .9, .1]])
+    >>> noise.channel(outcome_PG, noise_PG, jnp.ones((1, 3), bool), false_positive=.2,
+    ...               false_negative=.2)
+    Array([0., 0., 1.], dtype=float32)
   """
   if level == "group": noise_PG = jnp.broadcast_to(noise_PG[:, :1], learn_PG.shape)
   is_wrong_PG = noise_PG < jnp.where(outcome_PG > 0.5, false_negative, false_positive)
@@ -70,6 +75,10 @@ def backward(outcome_B: Array, learn_B: Array, *, false_positive: ranges.Share,
     rewards_B, 0 where not valid.
   Raises:
     ValueError: the sum of the rates is not below 1.
+  Example:
+    >>> noise.backward(jnp.array([1., 0.]), jnp.ones(2, bool), false_positive=.25,
+    ...                false_negative=.25)
+    Array([ 1.5, -0.5], dtype=float32)
   """
   gap = 1 - false_positive - false_negative
   if gap <= 0:
@@ -95,6 +104,9 @@ def forward(outcome_B: Array, learn_B: Array, *, false_negative: ranges.Share) -
   Args: as `backward`.
   Returns:
     rewards_B, 0 where not valid.
+  Example:
+    >>> noise.forward(jnp.array([1., 0.]), jnp.ones(2, bool), false_negative=.25)
+    Array([ 0.25, -0.75], dtype=float32)
   """
   return outcome_B - (1 - false_negative)
 
@@ -123,6 +135,9 @@ def control(outcome_B: Array, noise_B: Array, learn_B: Array, *,
     rewards_B, 0 where not valid.
   Raises:
     ValueError: an unknown kind.
+  Example:
+    >>> noise.control(jnp.array([1., 0.]), jnp.array([.7, .2]), jnp.ones(2, bool), rate=.5)
+    Array([0., 1.], dtype=float32)
   """
   if kind == "random": return (noise_B < rate).astype(jnp.float32)
   if kind == "constant": return jnp.full(outcome_B.shape, rate, jnp.float32)

@@ -24,6 +24,9 @@ def verdict(outcome_B: Array, learn_B: Array) -> Array:
     learn_B: bool.
   Returns:
     rewards_B, one per completion, 0 where not valid.
+  Example:
+    >>> outcome.verdict(jnp.array([1., jnp.nan]), jnp.array([True, False]))
+    Array([1., 0.], dtype=float32)
   """
   return outcome_B
 
@@ -43,6 +46,9 @@ def reward(reward_B: Array, learn_B: Array) -> Array:
     learn_B: bool.
   Returns:
     rewards_B, 0 where learn_B is False.
+  Example:
+    >>> outcome.reward(jnp.array([2.5, jnp.nan]), jnp.array([True, False]))
+    Array([2.5, 0. ], dtype=float32)
   """
   return reward_B
 
@@ -71,6 +77,9 @@ def cascade(outcome_B: Array, scores_B: Array, learn_B: Array, *,
     rewards_B, 0 where not valid.
   Raises:
     ValueError: an unknown mode.
+  Example:
+    >>> outcome.cascade(jnp.array([1., 0.]), jnp.array([0., .5]), jnp.ones(2, bool))
+    Array([1. , 0.5], dtype=float32)
   """
   if mode == "addon": return jnp.where(outcome_B > 0.5, outcome_B, weight * scores_B)
   if mode == "only": return scores_B
@@ -95,6 +104,9 @@ def score(scores_BE: Array, learn_B: Array, *, index: ranges.Whole = 0) -> Array
     rewards_B, 0 where learn_B is False.
   Raises:
     ValueError: there is no such verifier.
+  Example:
+    >>> outcome.score(jnp.array([[1., .5]]), jnp.array([True]), index=1)
+    Array([0.5], dtype=float32)
   """
   if index >= scores_BE.shape[1]:
     raise ValueError(f"index={index}: verifier.scores names {scores_BE.shape[1]} verifiers.")

@@ -21,6 +21,9 @@ def majority(answer_PG: Array, learn_PG: Array) -> Array:
     learn_PG: bool.
   Returns:
     rewards_B, 0 where not valid.
+  Example:
+    >>> pseudo.majority(jnp.array([[7, 7, 3]]), jnp.ones((1, 3), bool))
+    Array([1., 1., 0.], dtype=float32)
   """
   return _is_label(answer_PG, learn_PG).astype(jnp.float32).reshape(-1)
 
@@ -44,6 +47,10 @@ def paired(answer_PG: Array, pair_PG: Array, learn_PG: Array) -> Array:
     learn_PG: bool.
   Returns:
     rewards_B, 0 where not valid.
+  Example:
+    >>> answer_PG, pair_PG = jnp.array([[7, 7], [3, 7]]), jnp.array([[1, 1], [0, 0]])
+    >>> pseudo.paired(answer_PG, pair_PG, jnp.ones((2, 2), bool))
+    Array([0., 0., 0., 1.], dtype=float32)
   """
   label_P = _label(answer_PG, learn_PG)
   pair_P = pair_PG[:, 0]
@@ -68,6 +75,10 @@ def wrong_majority(answer_PG: Array, outcome_PG: Array, learn_PG: Array) -> Arra
     learn_PG: bool.
   Returns:
     rewards_B, 0 where not valid.
+  Example:
+    >>> pseudo.wrong_majority(jnp.array([[7, 7, 3]]), jnp.array([[0., 0., 1.]]),
+    ...                       jnp.ones((1, 3), bool))
+    Array([1., 1., 0.], dtype=float32)
   """
   is_label_PG = _is_label(answer_PG, learn_PG)
   is_right_P1 = jnp.any(is_label_PG & (outcome_PG > 0.5), axis=1, keepdims=True)

@@ -41,6 +41,9 @@ def plain(scores_PG: Array, learn_PG: Array, *,
     rewards_B, 0 where not valid.
   Raises:
     ValueError: an unknown kind.
+  Example:
+    >>> shaping.plain(jnp.array([[0., .5, 1.]]), jnp.ones((1, 3), bool), kind="zscore")
+    Array([-1.,  0.,  1.], dtype=float32)
   """
   if kind == "minmax": return _unit(scores_PG, learn_PG).reshape(-1)
   if kind == "zscore":
@@ -75,6 +78,9 @@ def par(scores_PG: Array, learn_PG: Array, *, k: ranges.Positive = 1.0,
     reference: a score to compare with; None: those of the others.
   Returns:
     rewards_B in (0, 1), 0 where not valid.
+  Example:
+    >>> shaping.par(jnp.array([[1., 0.]]), jnp.ones((1, 2), bool), k=2.).round(2)
+    Array([0.88, 0.12], dtype=float32)
   """
   if reference is not None: return jax.nn.sigmoid(k * (scores_PG - reference)).reshape(-1)
   prefers_PGG = jax.nn.sigmoid(k * (scores_PG[:, :, None] - scores_PG[:, None, :]))
@@ -102,6 +108,9 @@ def lsc(scores_PG: Array, learn_PG: Array, *, k: ranges.Positive = 1.0,
     reference: s_ref; None: the quantile.
   Returns:
     rewards_B below 0, 0 where not valid.
+  Example:
+    >>> shaping.lsc(jnp.array([[0., 1.]]), jnp.ones((1, 2), bool), reference=0.).round(2)
+    Array([-0.69, -0.31], dtype=float32)
   """
   centre_P1 = reference if reference is not None else jnp.nanquantile(
       jnp.where(learn_PG, scores_PG, jnp.nan), quantile, axis=1, keepdims=True)
@@ -142,6 +151,10 @@ def ensemble(scores_BE: Array, learn_B: Array, *,
     rewards_B, 0 where not valid.
   Raises:
     ValueError: an unknown kind, or thresholds are missing or not one for each.
+  Example:
+    >>> shaping.ensemble(jnp.array([[1., .5, 0.]]), jnp.array([True]), kind="nominal_min",
+    ...                  weight=.5)
+    Array([0.5], dtype=float32)
   """
   if kind in ("logsig_sum", "lagrange"):
     if thresholds is None or len(thresholds) != scores_BE.shape[1]:
@@ -183,6 +196,10 @@ def stratified(scores_PG: Array, outcome_PG: Array, learn_PG: Array, *,
       completions.
   Returns:
     rewards_B in [-alpha, alpha] and [1 - beta, 1 + beta], 0 where not valid.
+  Example:
+    >>> scores_PG, outcome_PG = jnp.array([[0., 1., 0., 1.]]), jnp.array([[1., 1., 0., 0.]])
+    >>> shaping.stratified(scores_PG, outcome_PG, jnp.ones((1, 4), bool), right_range=.25)
+    Array([ 0.75,  1.25, -0.05,  0.05], dtype=float32)
   """
   is_right_PG = outcome_PG > 0.5
   good_PG = 1 + right_range * (2 * _unit(scores_PG, learn_PG & is_right_PG) - 1)
@@ -219,6 +236,10 @@ def unit_tests(scores_BE: Array, learn_PG: Array, *,
     rewards_B, 0 where not valid.
   Raises:
     ValueError: an unknown weight.
+  Example:
+    >>> shaping.unit_tests(jnp.array([[1., 1.], [1., 0.]]), jnp.ones((1, 2), bool),
+    ...                    weight="uniform")
+    Array([1. , 0.5], dtype=float32)
   """
   passed_PGE = scores_BE.reshape(*learn_PG.shape, -1)
   if weight == "uniform": return jnp.mean(passed_PGE, axis=2).reshape(-1)

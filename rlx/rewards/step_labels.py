@@ -9,11 +9,9 @@ Math-Shepherd, Wang et al. 2023, arXiv:2312.08935.
 """
 from typing import Literal, get_args
 
-import jax
 import jax.numpy as jnp
 from jax import Array
 
-from rlx.core import masked
 from rlx.core import ranges
 from rlx.core.method import method
 
@@ -49,6 +47,9 @@ def from_values(values_BJ: Array, mask_BJ: Array, start_B: Array | None = None, 
     labels_BJ, 0 where there is no step.
   Raises:
     ValueError: unknown kind.
+  Example:
+    >>> step_labels.from_values(jnp.array([[.5, 0.]]), jnp.ones((1, 2), bool))
+    Array([[1., 0.]], dtype=float32)
   """
   if kind == "soft": return values_BJ
   labels_BJ = values_BJ > 0
@@ -77,6 +78,9 @@ def first_error(labels_BJ: Array, mask_BJ: Array) -> Array:
     mask_BJ: bool.
   Returns:
     error_B, int32.
+  Example:
+    >>> step_labels.first_error(jnp.array([[1., 0., 1.]]), jnp.ones((1, 3), bool))
+    Array([1], dtype=int32)
   """
   is_wrong_BJ = mask_BJ & (labels_BJ < 0.5)
   return jnp.where(jnp.any(is_wrong_BJ, axis=1), jnp.argmax(is_wrong_BJ, axis=1), -1)
@@ -97,73 +101,12 @@ def consensus(labels_BJ: Array, judged_BJ: Array, mask_BJ: Array) -> Array:
     mask_BJ: bool.
   Returns:
     keep_B, bool; False for a row without steps.
+  Example:
+    >>> step_labels.consensus(jnp.array([[1., 0.]]), jnp.array([[0., 0.]]), jnp.ones((1, 2), bool))
+    Array([False], dtype=bool)
   """
   same_B = first_error(labels_BJ, mask_BJ) == first_error(judged_BJ, mask_BJ)
   return same_B & jnp.any(mask_BJ, axis=1)
-
-
-@method
-def rest_mcts(errors_BJ: Array, mask_BJ: Array, remaining_BJ: Array | None = None) -> Array:
-  """Value targets that grow with right steps and near 1 at the end of a solution.
-
-    v_j = max(v_{j-1} + w_j, 0),   v_0 = 0
-    w_j = (1 - v_{j-1}) / (m_j + 1) (1 - 2 e_j)
-
-  A solution of K right steps has v_j = j / K.
-
-  Source: ReST-MCTS*, Zhang et al. 2024, arXiv:2406.03816. Differs from
-  the paper: e_j, which it calls the process reward, is read as an error flag, the
-  only reading in which right steps raise the value.
-
-  Args:
-    errors_BJ: e_j, 1 for a wrong step; anything where there is no step.
-    mask_BJ: bool, the steps there are; they come first.
-    remaining_BJ: m_j, the fewest steps from the end of j to a right answer; None
-      takes those that the row itself still has.
-  Returns:
-    values_BJ, 0 where there is no step.
-  """
-  if remaining_BJ is None:
-    remaining_BJ = jnp.cumsum(mask_BJ[:, ::-1], axis=1)[:, ::-1] - 1
-  sign_BJ = 1 - 2 * masked.where_valid(errors_BJ, mask_BJ)
-  rate_BJ = masked.where_valid(sign_BJ / (masked.where_valid(remaining_BJ, mask_BJ) + 1), mask_BJ)
-
-  def step(value_B, rate_B):
-    value_B = jnp.maximum(value_B + (1 - value_B) * rate_B, 0)
-    return value_B, value_B
-
-  _, values_JB = jax.lax.scan(step, jnp.zeros_like(rate_BJ[:, 0]), rate_BJ.T)
-  return masked.where_valid(values_JB.T, mask_BJ)
-
-
-@method
-def omega_priority(values_N: Array, visits_N: Array, lengths_NR: Array, wrong_NR: Array, *,
-                   alpha: ranges.Share = 0.5, beta: ranges.Share = 0.9, length: ranges.Count = 500,
-                   c: ranges.NotNegative = 0.125) -> Array:
-  """Which rollout to search for its first error next: the highest of
-
-    Q(s, r) + U(s)
-    Q(s, r) = alpha^(1 - MC(s)) beta^(len(r) / length)
-    U(s) = c sqrt(sum_i visits(s_i)) / (1 + visits(s))
-
-  Source: OmegaPRM, Luo et al. 2024, arXiv:2406.06592. Differs from
-  the paper: nothing known.
-
-  Args:
-    values_N: MC(s), the share of right rollouts from each of N prefixes.
-    visits_N: how often each was chosen before; 0 for a row that is no prefix.
-    lengths_NR: tokens of each prefix's R rollouts.
-    wrong_NR: bool, the rollouts that are there and failed; only these are searched.
-    alpha, beta, length, c: as in the equations; length in tokens.
-  Returns:
-    priority_NR, -inf where there is nothing to find: the rollout is not wrong, or
-    all or none of the prefix's rollouts are right.
-  """
-  explore_N = c * jnp.sqrt(jnp.sum(visits_N)) / (1 + visits_N)
-  exploit_NR = alpha ** (1 - values_N)[:, None] * beta ** (lengths_NR / length)
-  is_open_N = (values_N > 0) & (values_N < 1)
-  return jnp.where(wrong_NR & is_open_N[:, None],
-                   exploit_NR + explore_N[:, None], -jnp.inf)
 
 
 def bisect_first_error(is_open, steps):
@@ -184,6 +127,9 @@ def bisect_first_error(is_open, steps):
     index of the step, from 0.
   Raises:
     ValueError: steps < 1.
+  Example:
+    >>> step_labels.bisect_first_error(lambda k: k < 3, steps=5)
+    2
   """
   if steps < 1: raise ValueError(f"steps={steps!r}: must be >= 1.")
   low, high = 0, steps

@@ -63,6 +63,11 @@ def refine(step_scores_BT: Array, step_ends_BT: Array, learn_BT: Array, learn_B:
     rewards_BT.
   Raises:
     ValueError: unknown kind.
+  Example:
+    >>> step_scores_BT = jnp.array([[0., .25, 0., 1.]])
+    >>> ends_BT, learn_BT = jnp.array([[False, True, False, True]]), jnp.ones((1, 4), bool)
+    >>> steps.refine(step_scores_BT, ends_BT, learn_BT, jnp.array([True]), kind="advantage")
+    Array([[0.  , 0.25, 0.  , 0.75]], dtype=float32)
   """
   scores_BT, ends_BT = _known(step_scores_BT, step_ends_BT, learn_BT)
   if signed: scores_BT = masked.where_valid(2 * scores_BT - 1, ends_BT)
@@ -103,6 +108,10 @@ def given(step_rewards_BTZ: Array, learn_BT: Array, *, index: ranges.Whole = 0) 
     rewards_BT.
   Raises:
     ValueError: there is no such function.
+  Example:
+    >>> step_rewards_BTZ = jnp.array([[[0., 0.], [.5, 2.]]])
+    >>> steps.given(step_rewards_BTZ, jnp.ones((1, 2), bool), index=1)
+    Array([[0., 2.]], dtype=float32)
   """
   if index >= step_rewards_BTZ.shape[2]:
     raise ValueError(f"index={index}: verifier.step_rewards names {step_rewards_BTZ.shape[2]} "
@@ -139,6 +148,12 @@ def mix(step_scores_BT: Array, step_ends_BT: Array, learn_BT: Array, outcome_B: 
     rewards_BT.
   Raises:
     ValueError: unknown kind.
+  Example:
+    >>> step_scores_BT = jnp.array([[0., .25, 0., 1.]])
+    >>> ends_BT, learn_BT = jnp.array([[False, True, False, True]]), jnp.ones((1, 4), bool)
+    >>> steps.mix(step_scores_BT, ends_BT, learn_BT, jnp.array([1.]), jnp.array([True]),
+    ...           kind="renorm")
+    Array([[0.  , 0.25, 0.  , 0.  ]], dtype=float32)
   """
   scores_BT, ends_BT = _known(step_scores_BT, step_ends_BT, learn_BT)
   outcome_B1 = outcome_B[:, None]
@@ -172,8 +187,14 @@ def completion(step_scores_BT: Array, step_ends_BT: Array, learn_BT: Array, lear
     rewards_B, 0 for a completion without steps.
   Raises:
     ValueError: unknown kind.
+  Example:
+    >>> step_scores_BT = jnp.array([[0., .25, 0., 1.]])
+    >>> ends_BT, learn_BT = jnp.array([[False, True, False, True]]), jnp.ones((1, 4), bool)
+    >>> steps.completion(step_scores_BT, ends_BT, learn_BT, jnp.array([True]), kind="mean")
+    Array([0.625], dtype=float32)
   """
-  return masked.aggregate(*_known(step_scores_BT, step_ends_BT, learn_BT), kind)
+  scores_BT, ends_BT = _known(step_scores_BT, step_ends_BT, learn_BT)
+  return masked.aggregate(scores_BT, ends_BT, kind)
 
 
 @method
@@ -196,6 +217,12 @@ def wrong_step_penalty(step_scores_BT: Array, step_ends_BT: Array, learn_BT: Arr
     threshold: scores below it are wrong; unknown ones are not.
   Returns:
     rewards_BT.
+  Example:
+    >>> step_scores_BT = jnp.array([[0., .25, 0., 1.]])
+    >>> ends_BT, learn_BT = jnp.array([[False, True, False, True]]), jnp.ones((1, 4), bool)
+    >>> steps.wrong_step_penalty(step_scores_BT, ends_BT, learn_BT, jnp.array([1.]),
+    ...                          jnp.array([True]))
+    Array([[1., 1., 2., 2.]], dtype=float32)
   """
   scores_BT, known_BT = _known(step_scores_BT, step_ends_BT, learn_BT)
   wrong_BT = (known_BT & (scores_BT < threshold)).astype(scores_BT.dtype)
@@ -224,6 +251,12 @@ def flaw_penalty(step_scores_BT: Array, step_ends_BT: Array, learn_BT: Array, ou
     threshold: scores below it are flaws; unknown ones are not.
   Returns:
     rewards_B.
+  Example:
+    >>> step_scores_BT = jnp.array([[0., .25, 0., 1.]])
+    >>> ends_BT, learn_BT = jnp.array([[False, True, False, True]]), jnp.ones((1, 4), bool)
+    >>> steps.flaw_penalty(step_scores_BT, ends_BT, learn_BT, jnp.array([1.]), jnp.array([True]),
+    ...                    lam=.5)
+    Array([0.5], dtype=float32)
   """
   scores_BT, ends_BT = _known(step_scores_BT, step_ends_BT, learn_BT)
   is_flawed_B = jnp.any(ends_BT & (scores_BT < threshold), axis=1)
@@ -253,6 +286,10 @@ def redistribute(values_BT: Array, learn_BT: Array, outcome_B: Array, learn_B: A
     share: beta, the share that is redistributed.
   Returns:
     rewards_BT.
+  Example:
+    >>> steps.redistribute(jnp.array([[.25, .5]]), jnp.ones((1, 2), bool), jnp.ones(1),
+    ...                    jnp.array([True]))
+    Array([[0.25, 0.5 ]], dtype=float32)
   """
   final_BT = masked.where_valid(outcome_B[:, None], masked.last(learn_BT))
   next_BT = _segments.following(values_BT, learn_BT) + final_BT

@@ -65,11 +65,6 @@ def test_normalizer():
   np.testing.assert_allclose(rewards(norm="max_return", norm_shards=3)[0, 3], 8/15, rtol=1e-6)
 
 
-def test_value():
-  got = implicit.value(RATIO, jnp.zeros_like(RATIO), MASK, VALID, 1.0)
-  np.testing.assert_allclose(got, [[1, 3, 7, 15], [16, 48, 0, 0], [0] * 4])
-
-
 @pytest.mark.parametrize("options, message", [
     (dict(granularity="step"), "needs step_ends_BT"),
     (dict(use_outcome=True), "use_outcome=True needs outcome_B"),

@@ -46,30 +46,6 @@ def test_consensus():
                                 [True, True, False, False, False])
 
 
-def test_rest_mcts():
-  errors_BJ = jnp.array([[0., 0., 0., 0.], [0., 1., 0., nan], [1., 0., nan, nan]])
-  mask_BJ = ~jnp.isnan(errors_BJ)
-  # Right steps: j / K. 1/3 - (2/3)/2 = 0, then all of the rest. Below 0 is 0.
-  np.testing.assert_allclose(
-      step_labels.rest_mcts(errors_BJ, mask_BJ),
-      [[.25, .5, .75, 1], [1/3, 0, 1, 0], [0, 1, 0, 0]], rtol=1e-6, atol=1e-7)
-  # A longer way: 1/3, then 1/3 + (2/3)/3.
-  got = step_labels.rest_mcts(errors_BJ[:1, :2], mask_BJ[:1, :2], jnp.array([[2, 2]]))
-  np.testing.assert_allclose(got, [[1/3, 5/9]], rtol=1e-6)
-
-
-def test_omega_priority():
-  # Visits 1 + 0 + 3: U = .125 * 2 / 2, .125 * 2 / 1, .125 * 2 / 4.
-  got = step_labels.omega_priority(
-      jnp.array([.5, 0., .25, nan]), jnp.array([1, 0, 3, 0]),
-      jnp.array([[500, 1000], [1, 1], [0, 250], [0, 0]]),
-      jnp.array([[True, True], [True, True], [True, False], [False, False]]))
-  low = -np.inf
-  np.testing.assert_allclose(got, [
-      [.5**.5 * .9 + .125, .5**.5 * .81 + .125], [low, low],
-      [.5**.75 + .0625, low], [low, low]], rtol=1e-6)
-
-
 @pytest.mark.parametrize("steps", [1, 2, 3, 7, 8, 33])
 def test_bisection_finds_every_first_error(steps):
   for error in range(steps):
