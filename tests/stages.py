@@ -1,8 +1,25 @@
 """Parts of an RL iteration for tests: completions that a test chose, through the run's stages."""
 import numpy as np
 
+from rlx.core import records
 from rlx.learner import hosts
 from rlx.loops import collect
+from rlx.rollouts import padding
+
+
+def rollouts(run, prompts, completions, width, finish_B=None):
+  """Rollouts on the host of completions, lists of token ids, in order of their prompts.
+
+  All ended with EOS where finish_B is None; the sampler's log-probs are 0.
+  """
+  tokens_PX, len_P, prompt_P = map(np.asarray, run.sampling.encode(prompts))
+  tokens_BT, len_B = padding.right_pad(completions, width, run.texts.tokenizer.pad_id)
+  group = len(completions) // len(prompts)
+  return records.Rollouts(
+      tokens_BS=np.concatenate([tokens_PX.repeat(group, axis=0), tokens_BT], axis=1),
+      prompt_len_B=len_P.repeat(group), completion_len_B=len_B,
+      sampler_logps_BT=np.zeros(tokens_BT.shape, np.float32), prompt_P=prompt_P,
+      finish_B=np.ones(len(completions), np.int32) if finish_B is None else finish_B)
 
 
 def annotate(run, state, rollouts, outcome_B, prompts=(), excluded_B=None):

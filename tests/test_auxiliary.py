@@ -1,5 +1,4 @@
-"""A loss beside the policy's: read where it should be, added as a mean of its own."""
-import jax
+"""An auxiliary loss: the log-probs that it reads, and its own mean in the policy's loss."""
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -11,7 +10,6 @@ from rlx.core import records
 from rlx.loops import logps
 from rlx.loops import update
 from rlx.losses import auxiliary
-from rlx.rollouts import padding
 from tests import stages
 
 TEXTS = ["1;2#3", "4#4", "5", "1;3#3"] * 8
@@ -24,14 +22,9 @@ def setup(**changes):
   for key, value in changes.items(): c.learner[key] = value
   run = build.build(c)
   prompts = run.prompts.take(8)
-  tokens_PX, len_P, prompt_P = map(np.asarray, run.sampling.encode(prompts))
-  texts = [run.texts.tokenizer.encode(t) + [run.texts.tokenizer.eos_ids[0]] for t in TEXTS]
-  tokens_BT, len_B = padding.right_pad(texts, 6, 0)
-  rollouts = records.Rollouts(
-      tokens_BS=np.concatenate([np.repeat(tokens_PX, 4, axis=0), tokens_BT], axis=1),
-      prompt_len_B=np.repeat(len_P, 4), completion_len_B=len_B,
-      sampler_logps_BT=np.zeros((32, 6), np.float32),
-      finish_B=np.where(np.arange(32) == 3, 0, 1).astype(np.int32), prompt_P=prompt_P)
+  ids = [run.texts.tokenizer.encode(t) + [run.texts.tokenizer.eos_ids[0]] for t in TEXTS]
+  rollouts = stages.rollouts(run, prompts, ids, 6,
+                             finish_B=np.where(np.arange(32) == 3, 0, 1).astype(np.int32))
   outcome_B = np.float32([1, 0, 0, 1] * 8)
   state = run.init()
   placed = stages.score(run, state, rollouts, outcome_B)
@@ -54,7 +47,7 @@ def test_the_update_reads_the_token_where_the_reward_does(pack):
   np.testing.assert_allclose(metrics["rollouts/sampler_gap_max"],
                              np.abs(logps_BT[np.asarray(scored.action_BT)]).max(), rtol=1e-5)
   # And it learns: towards the verdict of the right ones, which it held for wrong.
-  for step in range(1, 9):
+  for step in range(1, 5):
     placed = stages.score(run, state, rollouts, scored.outcome_B)
     state, scored, later = stages.update(run, state, placed, step)
   assert later["policy/auxiliary"] < metrics["policy/auxiliary"]
@@ -65,13 +58,14 @@ def test_the_update_reads_the_token_where_the_reward_does(pack):
 def test_its_mean_does_not_depend_on_how_tokens_are_averaged(aggregation):
   c = laser.get_config("smoke")
   c.learner.aggregation, c.learner.auxiliary.coef = aggregation, 0.5
-  found, zeros_BT = methods.resolved(c), jnp.zeros((4, 3))
+  zeros_BT = jnp.zeros((4, 3))
   scored = records.Batch(
       action_BT=jnp.array([[1, 1, 1], [1, 0, 0], [1, 1, 0], [0, 0, 0]], bool), group=4,
       outcome_B=jnp.array([1., 0, 0, 1]), finish_B=jnp.ones(4, int),
       self_logps_B=jnp.array([-10., -15, -15, 0]), logps_BT=zeros_BT, entropy_BT=zeros_BT,
       sampler_logps_BT=zeros_BT, advantages_BT=zeros_BT)
-  loss, metrics = update.policy_loss(found, build.policy_loss_options(c))(scored, jnp.zeros(4))
+  loss, metrics = update.policy_loss(
+      methods.resolved(c), build.policy_loss_options(c))(scored, jnp.zeros(4))
   # c_ref and beta_v of the config: r of the right one, and r of the wrong ones, which are 0.
   own = c.learner.auxiliary
   error = own.beta_v * (-10 - own.c_ref) - 1, own.beta_v * (-15 - own.c_ref)

@@ -9,13 +9,9 @@ import pytest
 
 from configs import base
 from rlx import build
-from rlx.core import records
-from rlx.core import rng
 from rlx.io import hf
 from rlx.io import tokenizer as io_tokenizer
-from rlx.learner import sharding
 from rlx.models import transformer
-from rlx.rollouts import padding
 from rlx.tools import preflight
 from tests import stages
 
@@ -63,16 +59,6 @@ def config_of(files, **likelihood):
   return c
 
 
-def rollouts_of(run, prompts):
-  tokens_PX, len_P, number_P = map(np.asarray, run.sampling.encode(prompts))
-  right, len_B = padding.right_pad(COMPLETIONS, 12, TOKENS.pad_id)
-  return records.Rollouts(
-      tokens_BS=np.concatenate([tokens_PX.repeat(2, axis=0), right], axis=1),
-      prompt_len_B=len_P.repeat(2), completion_len_B=len_B,
-      sampler_logps_BT=np.zeros(right.shape, np.float32),
-      finish_B=np.ones(4, np.int32), prompt_P=number_P)
-
-
 @jax.jit
 def logits_of(params, row):
   hidden = transformer.hidden(params, CONFIG, row, jnp.arange(row.shape[1])[None],
@@ -100,7 +86,7 @@ def scored(request, files):
   assert (state.reference is None) == (request.param != "reference")
   # The policy has moved on: it is no more its own start.
   state = state.replace(policy=jax.tree.map(lambda x: 1.5 * x, state.policy))
-  rollouts = rollouts_of(run, prompts)
+  rollouts = stages.rollouts(run, prompts, COMPLETIONS, 12)
   found = stages.score(run, state, rollouts, [1., 0., 1., 0.], prompts).batch
   return run, prompts, state.policy, state.full(run.passes.asked), state, found
 
@@ -169,7 +155,8 @@ def test_nothing_is_scored_that_nobody_reads(files):
   c.rewards = dict(reference=dict(name="likelihood.reference", coef=1.0))
   found = build.build(c)
   prompts = found.prompts.take(2)
-  scored = stages.score(found, found.init(), rollouts_of(found, prompts), np.ones(4), prompts).batch
+  scored = stages.score(found, found.init(), stages.rollouts(
+      found, prompts, COMPLETIONS, 12), np.ones(4), prompts).batch
   assert "answer_logps_BM" in scored
   assert all(f not in scored for f in (
       "base_answer_logps_BM", "step_answer_logps_BJM", "answer_span_BT",

@@ -24,15 +24,6 @@ def test_steps():
     best_of_n.score(rewards_BJ, "median")
 
 
-@pytest.mark.parametrize("aggregate, expected", [
-    ("min", .2), ("max", .8), ("sum", 1.5), ("mean", .5), ("last", .2), ("prod", .08),
-    ("geo", .08**(1/3)), ("mean_odds", 1.75), ("mean_logit", 0.0)])
-def test_scores_of_probabilities(aggregate, expected):
-  score_B = best_of_n.score(np.array([[.5, .8, .2, nan], [.5, .5, .5, .5], [nan] * 4]), aggregate)
-  np.testing.assert_allclose(score_B[0], expected, rtol=1e-5, atol=1e-6)
-  assert score_B[2] == -np.inf and np.isfinite(score_B[1])
-
-
 def test_best_of_n():
   # Right; wrong; the chosen one is unknown, so the prompt is excluded.
   got = best_of_n.best_of_n(np.array([[1., 2.], [3., 0.], [nan, 1.]]),

@@ -35,16 +35,6 @@ def test_accuracy(scores, outcome, expected):
 def test_ties_of_the_reference_depend_on_the_order():
   assert accuracy([1., 1.], [1., 0.], ties="reference") == 0
   assert accuracy([1., 1.], [0., 1.], ties="reference") == 1
-  with pytest.raises(ValueError, match="ties='first': one of"):
-    accuracy([1., 1.], [0., 1.], ties="first")
-
-
-def test_absolute_accuracy():
-  scores_B1 = jnp.array([[1.], [-1.], [2.], [nan]])
-  share = jax.jit(prm_metrics.absolute_accuracy)(
-      scores_B1, jnp.zeros_like(scores_B1), jnp.ones((4, 1), bool),
-      jnp.array([1., 0., 0., nan]), jnp.array([True, True, True, False]))
-  np.testing.assert_allclose(share, 2/3, rtol=1e-6)
 
 
 def test_correlation():

@@ -5,46 +5,12 @@ import pytest
 
 from rlx.core import records
 from rlx.core import resolve
-from rlx.losses import aggregate
 from rlx.losses import diagnostics
 from rlx.losses import divergence
-from rlx.losses import entropy
 from rlx.losses import policy
 from rlx.losses import prm
-from rlx.losses import sft
-from rlx.losses import value
 
 nan = np.nan
-MASK = jnp.array([[True, True, True], [True, False, False], [False] * 3])
-LOSS = jnp.array([[1., 2., 6.], [4., nan, nan], [nan] * 3])
-
-
-@pytest.mark.parametrize("mode, total, weight", [
-    ("token-mean", 13, 4), ("token-sum", 13, 0), ("seq-mean-token-sum", 13, 2),
-    ("seq-mean-token-mean", 3 + 4, 2), ("seq-mean-token-sum-norm", 13/10, 2)])
-def test_aggregate(mode, total, weight):
-  got = aggregate.aggregate(LOSS, MASK, mode=mode, length=10)
-  np.testing.assert_allclose([got.total, got.weight], [total, weight], rtol=1e-6)
-  grad = jax.grad(lambda x: aggregate.aggregate(x, MASK, mode=mode, length=10).total)(LOSS)
-  np.testing.assert_array_equal(grad[~MASK], 0)
-
-
-def test_aggregate_refuses():
-  with pytest.raises(ValueError, match="mode='mean': one of"):
-    aggregate.aggregate(LOSS, MASK, mode="mean")
-
-
-@pytest.mark.parametrize("ratio, advantage, options, expected", [
-    (1.5, 1., {}, -1.2), (0.5, 1., {}, -0.5),      # Clipped above; free below.
-    (1.5, -1., {}, 1.5), (0.5, -1., {}, 0.8),      # Free above; clipped below.
-    (1.5, 1., dict(clip_high=0.4), -1.4),
-    (5.0, -1., dict(dual_clip=3.0), 3.0), (5.0, 1., dict(dual_clip=3.0), -1.2),
-    (5.0, -1., dict(ratio_cap=4.0), 4.0),
-])
-def test_ppo_clip(ratio, advantage, options, expected):
-  got, _ = policy.ppo_clip(jnp.log(jnp.array([[ratio]])), jnp.zeros((1, 1)),
-                           jnp.array([[advantage]]), jnp.ones((1, 1), bool), **options)
-  np.testing.assert_allclose(got, [[expected]], rtol=1e-6)
 
 
 def test_ratio_stays_finite():
@@ -55,29 +21,10 @@ def test_ratio_stays_finite():
     assert np.isfinite(jax.grad(lambda x: jnp.sum(loss_of(x)))(args[0])).all()
 
 
-def test_covariance_tokens():
-  # Six tokens; centred A times centred logp is largest on the first, then the last.
-  logps_BT = jnp.array([[-1., -3., -2., -2., -2., -2.9]])
-  a_BT = jnp.array([[3., -1., -1., 0., 0., -1.]])
-  mask_BT = jnp.ones((1, 6), bool)
-  old_BT = logps_BT - 0.1
-  plain_BT = -a_BT * jnp.exp(jnp.float32(0.1))
-  held = policy.kl_cov(logps_BT, old_BT, a_BT, mask_BT, fraction=0.4, kl_coef=2.0) - plain_BT
-  np.testing.assert_allclose(held, [[.2, .2, 0, 0, 0, 0]], atol=1e-6)   # floor(6 * .4).
-  np.testing.assert_allclose(
-      policy.kl_cov(logps_BT, old_BT, a_BT, mask_BT, fraction=0.0), plain_BT, rtol=1e-6)
-  cut, removed = policy.clip_cov(logps_BT, old_BT, a_BT, mask_BT, fraction=0.4, cov_low=0.5,
-                                 cov_high=9.)
-  np.testing.assert_array_equal(removed["clip_cov"], [[True, True] + [False] * 4])
-  np.testing.assert_array_equal(np.asarray(cut == 0)[0, :2], [True, True])
-
-
-@pytest.mark.parametrize("kind, expected", [
-    ("k1", .5), ("abs", .5), ("k2", .125), ("k3", np.exp(-.5) + .5 - 1), ("k3+", np.exp(-.5) - .5)])
-def test_divergence(kind, expected):
-  got = divergence.estimate(jnp.array([[-1., nan]]), jnp.array([[-1.5, nan]]),
-                            jnp.array([[True, False]]), kind=kind)
-  np.testing.assert_allclose(got, [[expected, 0]], rtol=1e-5)
+def test_without_tokens_to_hold_back_kl_cov_is_the_plain_loss():
+  logps_BT, a_BT = jnp.array([[-1., -3.]]), jnp.array([[3., -1.]])
+  got = policy.kl_cov(logps_BT, logps_BT - .1, a_BT, jnp.ones((1, 2), bool), fraction=0.0)
+  np.testing.assert_allclose(got, [[-3 * np.exp(.1), np.exp(.1)]], rtol=1e-6)
 
 
 def test_divergence_is_flat_where_nothing_differs():
@@ -87,53 +34,11 @@ def test_divergence_is_flat_where_nothing_differs():
         jax.grad(lambda a: jnp.sum(divergence.estimate(a, x, kind=kind)))(x), 0)
 
 
-def test_adaptive_coef():
-  step = lambda kl: divergence.adaptive_coef(0.1, kl, target=0.02, horizon=100, count=10)
-  np.testing.assert_allclose([step(0.02), step(1.0), step(0.0), step(0.022)],
-                             [.1, .1 * 1.02, .1 * .98, .1 * 1.01], rtol=1e-6)
-
-
-def test_entropy():
-  entropy_BT = jnp.array([[1., 2., 3.], [4., nan, nan], [nan] * 3])
-  np.testing.assert_allclose(entropy.bonus(entropy_BT, MASK, coef=0.5),
-                             [[-.5, -1, -1.5], [-2, 0, 0], [0] * 3])
-
-
-def test_value_loss():
-  args = jnp.array([[2.]]), jnp.array([[0.]]), jnp.array([[3.]])
-  np.testing.assert_allclose(value.clipped(*args), [[.5]])
-  np.testing.assert_allclose(value.clipped(*args, clip=0.5), [[.5 * 2.5**2]])   # Pessimistic.
-
-
-def test_nll():
-  np.testing.assert_array_equal(sft.nll(LOSS, MASK), [[-1, -2, -6], [-4, 0, 0], [0] * 3])
-
-
 # ------------------------------------------------------------------------- PRM
 
 ONE = jnp.ones((4, 1), bool)
 Z = jnp.array([[2.], [-1.], [.5], [nan]])     # Log-ratios; the last verdict is unknown.
-OUTCOME = jnp.array([[1., 0.], [.25, nan]])
-VALID = ~jnp.isnan(OUTCOME)
 soft = lambda x: np.log1p(np.exp(x))
-
-
-def test_ce():
-  got = prm.ce(Z, jnp.zeros_like(Z), ONE, OUTCOME.reshape(-1), VALID.reshape(-1), prm_beta=1.0)
-  np.testing.assert_allclose(got.total, soft(-2) + soft(-1) + soft(.5) - .25 * .5, rtol=1e-6)
-  assert got.weight == 3
-
-
-def test_pairs():
-  # Only the first prompt has a pair: (2, -1). A row without verdict pairs with nobody.
-  args = Z, jnp.zeros_like(Z), ONE & VALID.reshape(-1, 1), OUTCOME, VALID
-  dpo, nca, even = (fn(*args, prm_beta=1.0) for fn in (prm.dpo, prm.nca, prm.kto_even))
-  np.testing.assert_allclose([dpo.total, dpo.weight], [soft(-3), 1], rtol=1e-6)
-  np.testing.assert_allclose(nca.total, soft(-2) + soft(2) / 2 + soft(-1) / 2, rtol=1e-6)
-  # K_l = max(0, -1) = 0, K_w = 2.
-  sigmoid = lambda x: 1 / (1 + np.exp(-x))
-  np.testing.assert_allclose(even.total, 1 - sigmoid(2 - 0) + 1 - sigmoid(2 + 1), rtol=1e-5)
-  assert even.weight == 2
 
 
 def test_fractional_verdicts_pair_by_order():
@@ -157,20 +62,6 @@ def test_kto_baseline_is_clamped_and_detached():
   np.testing.assert_allclose(loss(-9.).total, 1 - sigmoid(2.) + 2 * (1 - sigmoid(1.)), rtol=1e-5)
   np.testing.assert_allclose(loss(.5).total, 1 - sigmoid(1.5) + 2 * (1 - sigmoid(1.5)), rtol=1e-5)
   assert jax.grad(lambda r: loss(r).total)(0.5) == 0
-
-
-def test_detached_dpo():
-  old_B1 = jnp.array([[1.], [4.], [nan], [nan]])
-  args = Z, jnp.zeros_like(Z), ONE, OUTCOME, VALID, old_B1
-  # Against the other's earlier score; the third row has no opponent.
-  want = np.array([soft(-(2 - 4)), soft(-1 - 1), soft(-.5)])
-  got = prm.detached_dpo(*args[:5], jnp.where(jnp.isnan(old_B1), 0, old_B1), prm_beta=1.0)
-  np.testing.assert_allclose(got.mean(), want.mean(), rtol=1e-6)
-  # bon_acc, n (share at or below)^(n-1): 2 * 1, 2 * 1/2; n = 1 gives 1.
-  got = prm.detached_dpo(*args[:5], jnp.where(jnp.isnan(old_B1), 0, old_B1), prm_beta=1.0,
-                         weighting="bon_acc")
-  np.testing.assert_allclose(got.mean(), want @ [2, 1, 1], rtol=1e-6)
-  assert got.weight == 0
 
 
 def test_diagnostics():

@@ -3,7 +3,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from rlx.losses import prm
 from rlx.losses import reward_model
 
 nan = np.nan
@@ -59,14 +58,6 @@ def test_balanced_is_the_mean_of_both_classes():
   np.testing.assert_allclose(got.mean(), 2.5 / 2, rtol=1e-6)
 
 
-def test_cross_entropy_is_that_of_an_implicit_reward():
-  got = reward_model.bce(*ROWS, VALID)
-  want = prm.ce(ROWS[0][:, None], jnp.zeros((3, 1)), jnp.ones((3, 1), bool), ROWS[1],
-                VALID, prm_beta=1.0)
-  np.testing.assert_allclose([got.total, got.weight], [want.total, want.weight],
-                             rtol=1e-6)
-
-
 def test_yes_no():
   yes_N, no_N = jnp.array([3., 0., nan]), jnp.array([1., 1., nan])
   got = reward_model.yes_no(yes_N, no_N, ROWS[1], VALID)
@@ -99,10 +90,3 @@ def test_invalid_rows_are_inert(name, arrays, options):
   grad = jax.grad(lambda x: loss(x)[0])(at(nan))
   assert np.isfinite(grad).all() and np.any(grad != 0)
   np.testing.assert_array_equal(grad[:, ~valid_N], 0)
-
-
-def test_nothing_valid_nothing_lost():
-  for fn in (reward_model.bradley_terry, reward_model.mse):
-    got = fn(*PAIR, jnp.zeros(3, bool))
-    assert got.total == 0 and got.weight == 0 and got.mean() == 0
-  assert reward_model.bce(*ROWS, jnp.zeros(3, bool), balanced=True).mean() == 0

@@ -14,19 +14,6 @@ ALL = jnp.ones((1, 6), bool)
 wide = dict(clip_low=9., clip_high=9.)
 
 
-def test_gspo_and_luspo():
-  # Mean of D is 1/24: s = 1.0425.
-  got = sequence.gspo(OLD + D, OLD, jnp.ones((1, 6)), ALL, **wide)[0]
-  np.testing.assert_allclose(got, [[-np.exp(.25 / 6)] * 6], rtol=1e-6)
-  # Two completions of lengths 6 and 2, A of 1 and -1: (6 * -1.0025 + 2 s) / 2.
-  mask_BT = jnp.concatenate([ALL, jnp.arange(6)[None] < 2])
-  loss = aggregate.aggregate(
-      sequence.luspo(jnp.concatenate([OLD + D, OLD + .1]), OLD.repeat(2, 0),
-                     jnp.array([[1.], [-1.]]).repeat(6, 1), mask_BT)[0],
-      mask_BT, mode=sequence.luspo.aggregation)
-  np.testing.assert_allclose(loss.mean(), (-6 * 1.0025 + 2 * np.exp(.1)) / 2, rtol=1e-6)
-
-
 def test_a_shared_ratio_has_the_gradient_of_each_token():
   a_BT = jnp.array([[1., -1., 2., 1., -1., .5]])
   grad = lambda fn: jax.grad(lambda x: jnp.sum(fn(x, OLD, a_BT, ALL, **wide)[0]))(OLD + D)
@@ -48,17 +35,10 @@ def test_dro():
   np.testing.assert_allclose(got, grad(squared), atol=1e-6)
 
 
-def test_vespo():
-  # w = 2 over two tokens: w^2 e^(3 - 3 w) = 4 e^-3, and w^3 e^(2 - 2 w) = 8 e^-2.
-  logps_BT = jnp.array([[-1., -2., nan]]).repeat(2, 0)
-  drawn_BT = logps_BT - jnp.log(jnp.array([4., .5, 1.]))[None]
-  mask_BT = jnp.array([[True, True, False]]).repeat(2, 0)
-  a_BT = jnp.array([[1.], [-1.]]).repeat(3, 1)
-  got = sequence.vespo(logps_BT, drawn_BT, a_BT, mask_BT)
-  up, down = 4 * np.exp(-3), 8 * np.exp(-2)
-  np.testing.assert_allclose(got, [[up, 2 * up, 0], [-down, -2 * down, 0]], rtol=1e-5)
+def test_vespo_is_finite_far_from_the_sampler():
+  logps_BT, mask_BT = jnp.array([[-1., -2.]]), jnp.ones((1, 2), bool)
   for far in (-100., 100.):   # Products of infinity and of 0.
-    got = sequence.vespo(logps_BT, logps_BT + far, a_BT, mask_BT)
+    got = sequence.vespo(logps_BT, logps_BT + far, jnp.ones((1, 2)), mask_BT)
     np.testing.assert_array_equal(got, 0)
 
 

@@ -22,12 +22,6 @@ def test_cosine():
   np.testing.assert_allclose(got, [.5 + .5 * left, -.5 + .5 * left], rtol=1e-6)
 
 
-def test_overlong():
-  got = length.overlong(jnp.array([1, 6, 7, 9, 10, 11, 8]), jnp.arange(7) < 6,
-                        max_length=10, buffer=4)
-  np.testing.assert_allclose(got, [0, 0, -.25, -.75, -1, -1, 0])
-
-
 def test_surrogate():
   scores_BE = jnp.array([[1., 1.], [1., 0.], [1., 1.], [0., 1.], [0., 1.], [nan, nan]])
   lengths_B = jnp.array([10, 5, 20, 10, 20, 4])

@@ -96,22 +96,6 @@ def test_group_std_weighs_the_tokens_that_reasoning_changes():
                              np.log([.2] * 3), rtol=1e-5)
 
 
-def test_identities():
-  geo, ppl = rewards(agg="geo_p")[:5], rewards(agg="ppl")[:5]
-  np.testing.assert_allclose(np.exp(rewards(agg="mean_lp")[:5]), geo, rtol=1e-6)
-  np.testing.assert_allclose(-1 / ppl, geo, rtol=1e-6)
-  np.testing.assert_allclose(np.exp(rewards(agg="sum_lp")[:5]),
-                             rewards(agg="prod_p")[:5], rtol=1e-6)
-  # Answers of one token: VeriFree and RLPR without its base are the same.
-  one = MASK_BM.at[:, 1].set(False)
-  np.testing.assert_array_equal(rewards(mask=one, agg="prod_p"),
-                                rewards(mask=one, agg="mean_p"))
-  # VR-CLI is SAR's ratio of perplexities in percent.
-  sar = likelihood.self_aligned(log(P_BM), log(BASE_BM), MASK_BM, VALID_PG.reshape(-1))
-  rel = rewards(agg="ppl", baseline="rel_ppl")
-  np.testing.assert_allclose(100 * sar, np.maximum(rel, -100), rtol=1e-5, atol=1e-5)
-
-
 @pytest.mark.parametrize("options, message", [
     (dict(agg="mean_p", baseline="rel_ppl"), "agg='mean_p': ppl with"),
     (dict(agg="log_mean_exp", baseline="diff"), "baseline='diff': none with"),

@@ -4,8 +4,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from rlx.advantages import batch
-from rlx.advantages import group
 from rlx.rewards import noise
 
 nan = np.nan
@@ -58,23 +56,6 @@ def test_corrections_recover_the_clean_update_of_a_bandit():
   for true, rate in ((1, FN), (0, FP)):
     mean = (1 - rate) * backward(float(true)) + rate * backward(1. - true)
     assert mean == pytest.approx(true, abs=1e-6)
-
-
-def test_what_centres_a_prompt_undoes_the_corrections():
-  """Forward under a group mean; both under a z-score. A batch mean keeps them."""
-  options = dict(false_positive=.2, false_negative=.3)
-  as_groups = lambda r_B: jnp.reshape(r_B, (2, 4))
-  plain, back, forth = (as_groups(noise.channel(
-      OUTCOME_PG, NOISE_PG, VALID_PG, correction=c, **options)) for c in ("none", "backward", "forward"))
-  np.testing.assert_allclose(group.rloo(forth, VALID_PG), group.rloo(plain, VALID_PG),
-                             atol=1e-6)
-  np.testing.assert_allclose(group.rloo(back, VALID_PG), 2 * group.rloo(plain, VALID_PG),
-                             atol=1e-6)  # 1 / (1 - .2 - .3)
-  for corrected in (back, forth):
-    np.testing.assert_allclose(group.grpo(corrected, VALID_PG),
-                               group.grpo(plain, VALID_PG), atol=1e-5)
-    assert np.abs(batch.reinforce(corrected, VALID_PG)
-                  - batch.reinforce(plain, VALID_PG)).max() > .1
 
 
 @pytest.mark.parametrize("options, expected", [

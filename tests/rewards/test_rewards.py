@@ -17,11 +17,6 @@ def rewards(**options):
   return implicit.process(RATIO, jnp.zeros_like(RATIO), MASK, VALID, **options)[0]
 
 
-def test_verdict():
-  np.testing.assert_array_equal(
-      outcome.verdict(jnp.array([1., .25, nan]), VALID), [1, .25, 0])
-
-
 @pytest.mark.parametrize("options, expected", [
     (dict(), [1, .75, .5, 0]), (dict(weight=.5), [1, .375, .25, 0]),
     (dict(mode="only"), [0, .75, .5, 0]),

@@ -99,19 +99,6 @@ def test_unit_tests(options, weights):
   np.testing.assert_allclose(got, [*(passed @ weights), 0, 0] * 2, rtol=1e-6)
 
 
-def test_density_takes_weight_from_many_tests_of_one_rate():
-  """Three easy tests that go together against one hard one."""
-  passed = jnp.array([[1, 1, 1, 0], [1, 1, 1, 0], [0, 0, 0, 1.]])
-  got = {w: np.asarray(shaping.unit_tests(passed, jnp.ones((1, 3), bool), weight=w))
-         for w in ("exp", "density")}
-  easy, hard = np.exp(-4 / 3), np.exp(-2 / 3)
-  np.testing.assert_allclose(got["exp"], [3 * easy, 3 * easy, hard], rtol=1e-6)
-  near = np.exp(-(1 / 3) ** 2 / (2 * .1**2))
-  np.testing.assert_allclose(got["density"], [3 * easy / (3 + near)] * 2
-                             + [hard / (1 + 3 * near)], rtol=1e-6)
-  assert got["exp"][0] > got["exp"][2] and got["density"][0] < got["density"][2]
-
-
 @pytest.mark.parametrize("call, message", [
     (lambda: shaping.ensemble(jnp.ones((2, 3)), jnp.ones(2, bool), kind="lagrange"),
      "thresholds=None: lagrange needs 3, one for each"),

@@ -85,13 +85,6 @@ def test_identities_of_refine():
                              refine(*rows, kind="advantage", start=.3), atol=1e-6)
 
 
-def test_rows_that_are_not_valid_have_no_steps():
-  b = batch([.6, -.2], [.5, .1], outcome=[nan, 1.])
-  assert not np.asarray(steps.wrong_step_penalty(**b))[0].any()
-  del b["outcome_B"]
-  np.testing.assert_allclose(at_ends(steps.refine(**b)), [[0, 0], [.5, .1]])
-
-
 @pytest.mark.parametrize("options, expected", [
     (dict(kind="gate"), [[.9, .2, .5], [0, 0, 0], [0, 0, 0], [0, 0, 0]]),
     (dict(kind="gate", theta=.25), [[.9, .2, .5], [0, 0, 0], [0, 0, 0], [.5, .7, 0]]),
@@ -109,25 +102,19 @@ def test_an_unknown_last_step_is_still_the_last():
   np.testing.assert_allclose(at_ends(got), [[-.1, 0], [0, 0]], atol=1e-6)
 
 
-@pytest.mark.parametrize("kind, expected", [
-    ("min", .2), ("max", .8), ("sum", 1.5), ("mean", .5), ("last", .2), ("prod", .08),
-    ("geo", .08**(1/3)),
-    ("mean_odds", (1 + 4 + .25) / 3),
-    ("mean_logit", 0.0),  # log 1, log 4 and log 1/4.
-])
-def test_completion(kind, expected):
+AGGREGATES = dict(min=.2, max=.8, sum=1.5, mean=.5, last=.2, prod=.08, geo=.08**(1/3),
+                  mean_odds=(1 + 4 + .25) / 3, mean_logit=0.)  # log 1, log 4 and log 1/4.
+
+
+@pytest.mark.parametrize("kind", masked.AGGREGATES)
+def test_completion(kind):
   b = batch([.5, .8, .2], [.5, nan, .8, .2], [nan], [.1], outcome=[1, 0, 1, nan])
   del b["outcome_B"]
-  np.testing.assert_allclose(steps.completion(**b, kind=kind), [expected, expected, 0, 0],
-                             rtol=1e-5, atol=1e-6)
+  expected = [AGGREGATES[kind]] * 2 + [0, 0]
+  np.testing.assert_allclose(steps.completion(**b, kind=kind), expected, rtol=1e-5, atol=1e-6)
   exact = batch([1., 0., 1.])
   del exact["outcome_B"]
   assert np.isfinite(steps.completion(**exact, kind=kind)).all()
-
-
-def test_every_aggregate_has_its_case():
-  cases, = test_completion.pytestmark
-  assert {kind for kind, _ in cases.args[1]} == set(masked.AGGREGATES)
 
 
 def test_wrong_step_penalty():

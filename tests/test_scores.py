@@ -1,4 +1,4 @@
-"""What methods may read beside the verdict: scores, answers, noise; and who says no."""
+"""Fields that methods read in addition to the verdict: scores, answers, noise; and their checks."""
 import re
 import types
 
@@ -16,7 +16,6 @@ from rlx import methods
 from rlx.core import records
 from rlx.core import rng
 from rlx.loops import logps
-from rlx.rollouts import padding
 from rlx.verifiers import judge
 from tests import stages
 
@@ -29,6 +28,14 @@ def _config(reward, estimator="batch.reinforce", **sections):
   c.advantages = dict(outcome=dict(name=estimator), whiten=False)
   for section, keys in sections.items(): c[section].update(keys)
   return c
+
+
+@pytest.fixture
+def said(monkeypatch):
+  """The warnings of a test."""
+  said = []
+  monkeypatch.setattr(logging, "warning", lambda form, *a: said.append(form % a))
+  return said
 
 
 def _check(c):
@@ -67,9 +74,7 @@ def test_scores_that_nobody_gives_are_refused(config):
     (dict(name="shaping.plain", kind="minmax"), "group.variance_weighted", "the plain score"),
     (dict(name="shaping.plain", kind="minmax"), "group.rloo", None),
 ], ids=str)
-def test_a_method_that_its_estimator_undoes_is_told(reward, estimator, warns, monkeypatch):
-  said = []
-  monkeypatch.setattr(logging, "warning", lambda form, *a: said.append(form % a))
+def test_a_method_that_its_estimator_undoes_gives_a_warning(reward, estimator, warns, said):
   _check(_config(reward, estimator, verifier=dict(scores=("format.boxed",))))
   if warns is None: assert not said
   else:
@@ -80,11 +85,9 @@ def test_a_method_that_its_estimator_undoes_is_told(reward, estimator, warns, mo
 @pytest.mark.parametrize("process, path, warns", [
     (dict(), None, True), (dict(floor=0.5), None, False), (dict(warmup_steps=9), None, False),
     (dict(norm="none"), None, False),
-    # A PRM from elsewhere has something to say from the start.
+    # A PRM that was trained before.
     (dict(), "trained", False)], ids=str)
-def test_a_normaliser_without_floor_or_warm_up_is_told(process, path, warns, monkeypatch):
-  said = []
-  monkeypatch.setattr(logging, "warning", lambda form, *a: said.append(form % a))
+def test_a_normaliser_without_floor_or_warm_up_gives_a_warning(process, path, warns, said):
   c = base.get_config()
   c.rewards.process.update(process)
   c.prm.path = path
@@ -94,9 +97,7 @@ def test_a_normaliser_without_floor_or_warm_up_is_told(process, path, warns, mon
       "rewards.process.floor=0.0, rewards.process.warmup_steps=0: ") and "\n" not in said[0]
 
 
-def test_in_a_sum_of_terms_nothing_is_undone_for_sure(monkeypatch):
-  said = []
-  monkeypatch.setattr(logging, "warning", lambda form, *a: said.append(form % a))
+def test_a_term_of_a_sum_gives_no_warning(said):
   c = _config(dict(name="noise.control", kind="constant"))
   c.advantages = dict(total=dict(name="group.rloo"), whiten=False)
   _check(c)
@@ -128,7 +129,7 @@ def test_noise_is_of_seed_step_prompt_and_place():
   assert not (noise(5, prompts) == first).any() and not (noise(4, prompts, 1) == first).any()
 
 
-def test_prompts_are_told_where_their_other_wording_is():
+def test_the_two_wordings_of_a_prompt_are_paired():
   c = quickstart.get_config("smoke")
   c.prompts.dataset, c.prompts.paired = "chain_pairs", True
   c.rewards = dict(outcome=dict(name="pseudo.paired", coef=1.0))
@@ -136,12 +137,7 @@ def test_prompts_are_told_where_their_other_wording_is():
   c.rollouts.filter_groups = dict(name="filter_groups.with_verdict")
   run = build.build(c)
   prompts = run.prompts.take(8)
-  tokens_PX, len_P, prompt_P = map(np.asarray, run.sampling.encode(prompts))
-  rollouts = records.Rollouts(
-      tokens_BS=np.repeat(np.pad(tokens_PX, ((0, 0), (0, 1))), 4, axis=0),
-      prompt_len_B=np.repeat(len_P, 4), completion_len_B=np.ones(32, np.int32),
-      sampler_logps_BT=np.zeros((32, 1), np.float32), finish_B=np.ones(32, np.int32),
-      prompt_P=prompt_P)
+  rollouts = stages.rollouts(run, prompts, [[0]] * 32, 1)
   batch = stages.annotate(run, None, rollouts, np.ones(32), prompts).batch
   assert batch.pair_B.tolist() == np.repeat([1, 0, 3, 2, 5, 4, 7, 6], 4).tolist()
   assert [p.meta["pair"] for p in prompts[:2]] == [prompts[1].id, prompts[0].id]
@@ -173,13 +169,7 @@ def test_a_run_gives_methods_what_they_ask_for(monkeypatch):
   run = build.build(c)
   state = records.TrainState(step=3, policy=None, policy_opt=None, kl_coef=jnp.float32(0))
   prompts = run.prompts.take(8)
-  tokens_PX, len_P, prompt_P = map(np.asarray, run.sampling.encode(prompts))
-  tokens_BT, len_B = padding.right_pad([run.texts.tokenizer.encode(t) for t in TEXTS], 8, 0)
-  rollouts = records.Rollouts(
-      tokens_BS=np.concatenate([np.repeat(tokens_PX, 4, axis=0), tokens_BT], axis=1),
-      prompt_len_B=np.repeat(len_P, 4), completion_len_B=len_B,
-      sampler_logps_BT=np.zeros((32, 8), np.float32), finish_B=np.ones(32, np.int32),
-      prompt_P=prompt_P)
+  rollouts = stages.rollouts(run, prompts, [run.texts.tokenizer.encode(t) for t in TEXTS], 8)
   outcome_B = np.float32([1, 0, 0, 1] * 8)
   placed = stages.score(run, state, rollouts, outcome_B, prompts)
   scored = placed.batch
@@ -189,7 +179,7 @@ def test_a_run_gives_methods_what_they_ask_for(monkeypatch):
             for p, t in zip(np.repeat(prompts, 4), TEXTS)]
   assert [n in asked for n, asked in zip(nonces, _ASKED)] == [True] * 32
   assert scored.answer_B.tolist() == [0, 1, -1, 0, -1, 2, 0, -1] * 4
-  draws_PG = [jax.random.uniform(rng.key(c.seed, "noise", 3, p), (4,)) for p in prompt_P]
+  draws_PG = [jax.random.uniform(rng.key(c.seed, "noise", 3, p), (4,)) for p in rollouts.prompt_P]
   np.testing.assert_array_equal(scored.noise_PG, draws_PG)
   # Of two right and two wrong ones a right and a wrong one; the empty text is not valid.
   kept_PG = np.asarray(scored.learn_PG)

@@ -1,4 +1,4 @@
-"""What methods read of whole distributions: who computes it, and who does not."""
+"""Statistics of the policy's whole distribution: computed if and only if a method reads them."""
 import dataclasses
 
 import jax
@@ -14,28 +14,26 @@ from configs.papers import ucas
 from experiments.environments import tabular
 from rlx import build
 from rlx import methods
-from rlx.core import records
 from rlx.models import logps
 from rlx.models import transformer
-from rlx.rollouts import padding
 from tests import stages
 
 
 def test_what_is_computed_is_what_is_asked_for():
-  def of(c):
+  def statistics(c):
     m = methods.resolved(c)
     now, before = build.statistics(c, m)
     return dict(now), dict(before), any(f.name == "old_logps_BT" for f in m.planned(c))
-  assert of(base.get_config()) == ({}, {}, False)
-  assert of(simko.get_config()) == ({"top_logps_BTK": ("top", 3)}, {}, True)
-  assert of(rover.get_config()) == (
+  assert statistics(base.get_config()) == ({}, {}, False)
+  assert statistics(simko.get_config()) == ({"top_logps_BTK": ("top", 3)}, {}, True)
+  assert statistics(rover.get_config()) == (
       {"mean_logps_BT": ("mean",)}, {"old_mean_logps_BT": ("mean",)}, True)
   # Read before the update also where the batch has one optimizer step.
   assert lp_reg.get_config().learner.minibatches == 1
-  assert of(lp_reg.get_config()) == ({}, {"old_min_p_logps_BT": ("min_p", 0.02)}, True)
-  assert of(ucas.get_config())[1] == {
+  assert statistics(lp_reg.get_config()) == ({}, {"old_min_p_logps_BT": ("min_p", 0.02)}, True)
+  assert statistics(ucas.get_config())[1] == {
       "old_mean_logps_BT": ("mean",), "old_logits_BT": ("logit",)}
-  assert of(otb.get_config()) == ({}, {"old_sum_pi_squared_BT": ("squared",)}, True)
+  assert statistics(otb.get_config()) == ({}, {"old_sum_pi_squared_BT": ("squared",)}, True)
 
 
 def test_a_run_gives_methods_what_they_ask_for():
@@ -47,14 +45,9 @@ def test_a_run_gives_methods_what_they_ask_for():
   c.distribution.min_p, c.rollouts.decoding.temperature = 0.3, 0.8
   run = build.build(c)
   state = run.init()
-  tokens_PX, len_P, prompt_P = map(np.asarray, run.sampling.encode(run.prompts.take(8)))
   texts = ["1;2#3", "#4", "5", "1#3", "", "9#9", "#3", "8#"] * 4
-  tokens_BT, len_B = padding.right_pad([run.texts.tokenizer.encode(t) for t in texts], 8, 0)
-  rollouts = records.Rollouts(
-      tokens_BS=np.concatenate([np.repeat(tokens_PX, 4, axis=0), tokens_BT], axis=1),
-      prompt_len_B=np.repeat(len_P, 4), completion_len_B=len_B,
-      sampler_logps_BT=np.zeros((32, 8), np.float32), finish_B=np.ones(32, np.int32),
-      prompt_P=prompt_P)
+  rollouts = stages.rollouts(run, run.prompts.take(8),
+                             [run.texts.tokenizer.encode(t) for t in texts], 8)
   outcome_B = np.float32([1, 0, 0, 1] * 8)
   scored = stages.score(run, state, rollouts, outcome_B).batch
   params, r = state.full("policy"), rollouts
@@ -74,12 +67,12 @@ def test_a_run_gives_methods_what_they_ask_for():
   tree = tabular.Tree(prompts=2, vocab=3, length=2, eos=True)
   logits_PNV = tree.start(jax.random.key(0), 1.0)
   batch = tree.sample(jax.random.key(1), logits_PNV, 4)
-  found = tabular.beyond(dict(top_logps_BTK=("top", 2), old_logits_BT=("logit",)),
+  fields = tabular.beyond(dict(top_logps_BTK=("top", 2), old_logits_BT=("logit",)),
                          logits_PNV, batch)
   assert not batch.mask_BT.all()
   logits = np.where(batch.mask_BT[:, :, None],
                     np.asarray(logits_PNV)[batch.prompt_B[:, None], batch.nodes_BT], np.nan)
   z = np.take_along_axis(logits, np.asarray(batch.tokens_BT)[..., None], -1)[..., 0]
-  np.testing.assert_allclose(found["old_logits_BT"], np.nan_to_num(z), rtol=1e-6)
+  np.testing.assert_allclose(fields["old_logits_BT"], np.nan_to_num(z), rtol=1e-6)
   top = np.sort(logits, -1)[..., :0:-1] - np.log(np.exp(logits).sum(-1, keepdims=True))
-  np.testing.assert_allclose(found["top_logps_BTK"], np.nan_to_num(top), rtol=1e-5)
+  np.testing.assert_allclose(fields["top_logps_BTK"], np.nan_to_num(top), rtol=1e-5)
