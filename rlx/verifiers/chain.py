@@ -1,8 +1,11 @@
 """Checks completions of the chain task: "7;2;5#5" for the question "4M7m2M5="."""
 import re
+from typing import TYPE_CHECKING, Callable
+
+if TYPE_CHECKING: from rlx.core import records
 
 # The data set has a table of its own, so that the rules are stated twice, independently.
-_OPS = {
+_OPS: dict[str, Callable[[int, int], int]] = {
     "M": max,
     "m": min,
     "+": lambda a, b: (a + b) % 10,
@@ -12,7 +15,7 @@ _OPS = {
 _COMPLETION = re.compile(r"([0-9](?:;[0-9])*)#([0-9])")
 
 
-def answer(prompt, text):
+def answer(prompt: "records.Prompt", text: str) -> float:
   """Returns 1.0 if the answer is right and the completion is well-formed, else 0.0.
 
   A well-formed completion has one digit per operation, separated by `;`, then `#` and the
@@ -21,14 +24,14 @@ def answer(prompt, text):
   return float(form(prompt, text) == 1.0 and text[-1] == prompt.answer)
 
 
-def form(prompt, text):
+def form(prompt: "records.Prompt", text: str) -> float:
   """Returns 1.0 if the completion is well-formed (see `answer`), right or wrong."""
   match = _COMPLETION.fullmatch(text)
   n = (len(prompt.text) - 2) // 2
   return float(match is not None and len(match[1]) == 2 * n - 1)
 
 
-def milestones(prompt, text):
+def milestones(prompt: "records.Prompt", text: str) -> float:
   """Returns 1.0 if the `answer` and all steps with indices in `meta["ends"]` are right.
 
   It checks chains of several questions, of which each answer has to be right.
@@ -41,14 +44,15 @@ def milestones(prompt, text):
   return float(all(int(text[2 * j]) == right[j] for j in prompt.meta["ends"]))
 
 
-def steps(prompt, text):
+def steps(prompt: "records.Prompt", text: str) -> list[bool]:
   """Tells of every stated step whether it follows from the value stated before it.
 
   A step that is not a digit, the step after it, and steps after the last operation are False.
   The text may be unfinished.
   """
   question = prompt.text
-  value, checks = int(question[0]), []
+  value: int | None = int(question[0])
+  checks: list[bool] = []
   stated = text.partition("#")[0]
   for i, step in enumerate(stated.split(";") if stated else []):
     op, digit = question[2 * i + 1:2 * i + 2], question[2 * i + 2:2 * i + 3]
@@ -59,7 +63,7 @@ def steps(prompt, text):
   return checks
 
 
-def recoverable(prompt, text):
+def recoverable(prompt: "records.Prompt", text: str) -> list[bool]:
   """Tells of every stated step whether continuing without a mistake reaches the answer.
 
   This is the value of a step under a prover that makes no mistakes. Steps that are not a digit
@@ -70,15 +74,14 @@ def recoverable(prompt, text):
   stated = text.partition("#")[0]
   checks = []
   for i, step in enumerate(stated.split(";") if stated else []):
-    value = step if len(step) == 1 and step in "0123456789" else None
-    if i >= len(operations): value = None
-    for op, digit in operations[i + 1:] if value is not None else ():
-      value = str(_OPS[op](int(value), int(digit)))
-    checks.append(value == prompt.answer)
+    is_digit = len(step) == 1 and step in "0123456789" and i < len(operations)
+    value = int(step) if is_digit else 0
+    for op, digit in operations[i + 1:]: value = _OPS[op](value, int(digit))
+    checks.append(is_digit and str(value) == prompt.answer)
   return checks
 
 
-def step_share(prompt, text):
+def step_share(prompt: "records.Prompt", text: str) -> float:
   """Returns the number of right steps (see `steps`) divided by the number of operations.
 
   If more steps are stated than there are operations, it is divided by the number of steps. A
@@ -88,10 +91,10 @@ def step_share(prompt, text):
   return sum(checks) / max((len(prompt.text) - 2) // 2, len(checks))
 
 
-answer.is_bounded = form.is_bounded = milestones.is_bounded = True
-steps.is_bounded = recoverable.is_bounded = step_share.is_bounded = True
+for _fn in (answer, form, milestones, steps, recoverable, step_share):
+  vars(_fn)["is_bounded"] = True
 
 
-def step_ends(text):
+def step_ends(text: str) -> list[int]:
   """Returns the character offsets after each `;`, where reasoning steps end."""
   return [i + 1 for i, c in enumerate(text) if c == ";"]

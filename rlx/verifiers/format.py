@@ -4,11 +4,14 @@ Options are part of a prompt's `meta`: {"format": {"max_chars": 500}}.
 """
 import functools
 import re
+from typing import TYPE_CHECKING
 
 from rlx.verifiers import _boxed
 
+if TYPE_CHECKING: from rlx.core import records
 
-def tags(prompt, text):
+
+def tags(prompt: "records.Prompt", text: str) -> float:
   """Returns 1.0 if the completion is exactly one block of each tag, in order.
 
     space <think> inside </think> space <answer> inside </answer> space
@@ -25,18 +28,18 @@ def tags(prompt, text):
                and not "".join(outside).strip())
 
 
-def boxed(prompt, text):
+def boxed(prompt: "records.Prompt", text: str) -> float:
   r"""Returns 1.0 if the completion has a closed \boxed{...} that is not empty."""
   del prompt
   return float(bool(_boxed.last(text)))
 
 
-def length(prompt, text):
+def length(prompt: "records.Prompt", text: str) -> float:
   """Returns 1.0 for 1 to `meta["format"]["max_chars"]` characters (default 4096)."""
   return float(0 < len(text) <= _option(prompt, "max_chars", 4096))
 
 
-def ascii_share(prompt, text):
+def ascii_share(prompt: "records.Prompt", text: str) -> float:
   """Returns the share of letters that are ASCII; 0.0 without letters.
 
   It is a cheap measure of mixed languages, for tasks in English.
@@ -46,7 +49,7 @@ def ascii_share(prompt, text):
   return sum(c.isascii() for c in letters) / len(letters) if letters else 0.0
 
 
-tags.is_bounded = boxed.is_bounded = length.is_bounded = ascii_share.is_bounded = True
+for _fn in (tags, boxed, length, ascii_share): vars(_fn)["is_bounded"] = True
 
 
 def _option(prompt, name, default):

@@ -22,9 +22,12 @@ import re
 import time
 import urllib.error
 import urllib.request
+from typing import TYPE_CHECKING, Any, Mapping
 
 from rlx.core import resolve
 from rlx.verifiers import errors
+
+if TYPE_CHECKING: from rlx.core import records
 
 _SLOT = re.compile(r"{(question|answer|reference|nonce)}")
 # An answer on lines of its own, between two lines that contain the nonce.
@@ -33,7 +36,7 @@ _TRANSIENT = {408, 425, 429, 500, 502, 503, 504}  # HTTP errors that a retry may
 _MAX_BYTES = 2**22
 
 
-def chat(prompt, text):
+def chat(prompt: "records.Prompt", text: str) -> float:
   """Returns the score in a language model's reply, see `read`.
 
   After a transient failure (no connection, a timeout, a busy server) the request is repeated
@@ -43,7 +46,7 @@ def chat(prompt, text):
   return _scored(prompt, text, _options(prompt, "url"), ask)
 
 
-def function(prompt, text):
+def function(prompt: "records.Prompt", text: str) -> float:
   """Returns the score that `verifier.judge.function` gives the rendered text.
 
   The function, "package.module:name", returns a number, which is divided by `full`, or a text
@@ -57,7 +60,7 @@ def function(prompt, text):
   return _scored(prompt, text, options, lambda rendered, _: fn(rendered))
 
 
-def new_nonce(prompt, text, key=""):
+def new_nonce(prompt: "records.Prompt", text: str, key: str = "") -> str:
   """Returns 12 hex digits that neither question nor answer nor reference contains.
 
     blake2b_key(count, id, question, answer, reference)     for the smallest count that is valid
@@ -69,19 +72,19 @@ def new_nonce(prompt, text, key=""):
       the request, but a request cannot contain its own nonce.
   """
   texts = (prompt.text, text, prompt.answer)
-  for count in itertools.count():
+  def nonce(count):
     request = json.dumps([count, prompt.id, *texts]).encode()
-    nonce = hashlib.blake2b(request, key=key.encode(), digest_size=6).hexdigest()
-    if not any(nonce in t.lower() for t in texts): return nonce
+    return hashlib.blake2b(request, key=key.encode(), digest_size=6).hexdigest()
+  return next(x for x in map(nonce, itertools.count()) if not any(x in t.lower() for t in texts))
 
 
-def render(prompt, text, template, nonce=""):
+def render(prompt: "records.Prompt", text: str, template: str, nonce: str = "") -> str:
   """Fills the slots of a template; slots inside the inserted texts stay as they are."""
   slots = dict(question=prompt.text, answer=text, reference=prompt.answer, nonce=nonce)
   return _SLOT.sub(lambda slot: slots[slot[1]], template)
 
 
-def read(reply, reads, full=1.0, nonce=None):
+def read(reply: str, reads: str, full: float = 1.0, nonce: str | None = None) -> float:
   """Returns the score that the last line of a reply states, divided by `full`.
 
   The lines before it may hold reasoning. Without a nonce, the whole reply has to be the score,
@@ -110,7 +113,7 @@ def read(reply, reads, full=1.0, nonce=None):
   return scores.pop()
 
 
-def ask(question, options):
+def ask(question: str, options: Mapping[str, Any]) -> str:
   """Returns the reply of a model.
 
   Raises:
@@ -138,13 +141,13 @@ def ask(question, options):
   raise errors.Unknown(f"{options['url']} after {attempt + 1} attempts: {failure}")
 
 
-def longest_s(options):
+def longest_s(options: Mapping[str, Any]) -> float:
   """Returns the seconds after which a judge stops trying to score a completion."""
   pauses = options["pause_s"] * (2 ** options["retries"] - 1)
   return options["timeout_s"] * (options["retries"] + 1) + pauses
 
 
-def problem(options):
+def problem(options: Mapping[str, Any]) -> tuple[str, str] | None:
   """Returns (key, allowed values) of the first invalid option, None if all are valid."""
   url, fn, env = options["url"], options["function"], options["api_key_env"]
   template, reads = options["template"], options["reads"]
@@ -173,7 +176,7 @@ def problem(options):
 
 # Calling a judge with the prompt's answer, as the pool does with other verifiers, would cost a
 # request.
-chat.is_tried = function.is_tried = False
+for _fn in (chat, function): vars(_fn)["is_tried"] = False
 
 
 def _options(prompt, needed):

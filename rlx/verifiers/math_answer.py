@@ -34,6 +34,7 @@ a reference such as t = ln 9 = 2 ln 3, each side that is an answer is accepted.
 docs/verifiers.md reports the error rates of this module and of other graders.
 """
 import functools
+from typing import TYPE_CHECKING
 
 from rlx.verifiers import _boxed
 from rlx.verifiers._math import agreement
@@ -42,10 +43,12 @@ from rlx.verifiers._math import reading
 from rlx.verifiers._math import stated
 from rlx.verifiers._math import units
 
+if TYPE_CHECKING: from rlx.core import records
+
 _MAX_CHARS = 2000  # A longer text is not an answer.
 
 
-def boxed(prompt, text):
+def boxed(prompt: "records.Prompt", text: str) -> float:
   r"""Compares the last \boxed{...} of the completion with the prompt's answer.
 
   Raises:
@@ -55,7 +58,7 @@ def boxed(prompt, text):
   return _verdict(prompt.answer, gold, _boxed.last(text), words)
 
 
-def final(prompt, text):
+def final(prompt: "records.Prompt", text: str) -> float:
   """Compares the completion's final answer with the prompt's answer.
 
   The final answer is the last box. Without a box, it is the text after the last "answer is",
@@ -72,8 +75,7 @@ def final(prompt, text):
   return _verdict(prompt.answer, gold, next(iter(readable or texts), None), words)
 
 
-boxed.timeout_s = final.timeout_s = 2.0
-boxed.memory_mb = final.memory_mb = 512
+for _fn in (boxed, final): vars(_fn).update(timeout_s=2.0, memory_mb=512)
 
 
 def _verdict(answer, gold, text, words):

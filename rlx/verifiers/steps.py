@@ -2,9 +2,10 @@
 import bisect
 import itertools
 import re
+from collections.abc import Sequence
 
 
-def boundaries(text, separator="\n\n"):
+def boundaries(text: str, separator: str | re.Pattern = "\n\n") -> list[int]:
   """Returns the character offsets where reasoning steps end.
 
   A step includes the separator at its end. Text after the last separator is a step that ends
@@ -26,7 +27,7 @@ def boundaries(text, separator="\n\n"):
   return ends
 
 
-def token_ends(offsets, token_texts):
+def token_ends(offsets: Sequence[int], token_texts: Sequence[str]) -> list[int]:
   """Returns the index of the token that contains the last character before each offset.
 
   Args:
