@@ -68,17 +68,17 @@ def spread(advantages_PG: Array, learn_BT: Array, *, gamma: ranges.Share = 1.0) 
 
   which is the discounted return-to-go of A placed on the last token. Tokens
   outside the mask do not count as time.
+
   Example:
     >>> combine.spread(jnp.array([[1.]]), jnp.ones((1, 3), bool), gamma=.5)
     Array([[0.25, 0.5 , 1.  ]], dtype=float32)
   """
-  advantages_BT = jnp.broadcast_to(
-      advantages_PG.reshape(-1)[:, None], learn_BT.shape)
+  advantages_BT = jnp.broadcast_to(advantages_PG.reshape(-1, 1), learn_BT.shape)
   if gamma != 1.0:
     after_BT = jnp.sum(learn_BT, axis=1, keepdims=True) - jnp.cumsum(learn_BT, axis=1)
     base = jnp.asarray(gamma, advantages_BT.dtype)
     advantages_BT = advantages_BT * base ** jnp.maximum(after_BT, 0)
-  return masked.where_valid(advantages_BT, learn_BT)
+  return advantages_BT
 
 
 @method
@@ -86,19 +86,21 @@ def place(rewards: Array, learn_BT: Array) -> Array:
   """Rewards per token: [B] goes to the last valid token, [B, T] stays where it is.
 
   An empty completion has no token and gets nothing.
+
   Example:
     >>> combine.place(jnp.array([1.]), jnp.array([[True, True, False]]))
     Array([[0., 1., 0.]], dtype=float32)
   """
-  if rewards.ndim == 2: return masked.where_valid(rewards, learn_BT)
+  if rewards.ndim == 2: return rewards
   return masked.where_valid(rewards[:, None], masked.last(learn_BT))
 
 
 @method
 def value_targets(advantages_BT: Array, values_BT: Array, learn_BT: Array) -> Array:
   """returns_BT = A + V, what the value model regresses on; A not whitened.
+
   Example:
     >>> combine.value_targets(jnp.array([[1., 2.]]), jnp.array([[.5, .5]]), jnp.ones((1, 2), bool))
     Array([[1.5, 2.5]], dtype=float32)
   """
-  return masked.where_valid(advantages_BT, learn_BT) + masked.where_valid(values_BT, learn_BT)
+  return advantages_BT + values_BT

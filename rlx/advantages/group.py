@@ -7,7 +7,6 @@ exactly, one whose completions tie.
 import jax.numpy as jnp
 from jax import Array
 
-from rlx.core import axes
 from rlx.core import masked
 from rlx.core import prefixes
 from rlx.core import ranges
@@ -33,8 +32,8 @@ def rloo(rewards_PG: Array, learn_PG: Array) -> Array:
     >>> group.rloo(jnp.array([[1., 0., 0.]]), jnp.ones((1, 3), bool))
     Array([[ 1. , -0.5, -0.5]], dtype=float32)
   """
-  n_P1 = jnp.sum(learn_PG, axis=1, keepdims=True)
-  return _against(rewards_PG, learn_PG) / jnp.maximum(n_P1 - 1, 1)
+  rivals_P1 = jnp.sum(learn_PG, axis=1, keepdims=True) - 1
+  return _against(rewards_PG, learn_PG) / jnp.maximum(rivals_P1, 1)
 
 
 @method(centres=True)
@@ -88,9 +87,8 @@ def opo(rewards_PG: Array, learn_PG: Array, lengths_PG: Array) -> Array:
     >>> group.opo(jnp.array([[1., 0.]]), jnp.ones((1, 2), bool), jnp.array([[1, 3]]))
     Array([[ 0.75, -0.25]], dtype=float32)
   """
-  weight_PG = masked.where_valid(lengths_PG, learn_PG)
-  total_P1 = jnp.sum(weight_PG, axis=1, keepdims=True)
-  return (_against(rewards_PG, learn_PG, weight_PG)
+  total_P1 = jnp.sum(lengths_PG, axis=1, keepdims=True, where=learn_PG)
+  return (_against(rewards_PG, learn_PG, lengths_PG)
           / jnp.maximum(total_P1, 1).astype(rewards_PG.dtype))
 
 
@@ -109,7 +107,7 @@ def gpg(rewards_PG: Array, learn_PG: Array) -> Array:
     >>> group.gpg(jnp.array([[1., 0.]]), jnp.ones((1, 2), bool))
     Array([[ 1., -1.]], dtype=float32)
   """
-  count = jnp.sum(masked.where_valid(rewards_PG, learn_PG) != 0)
+  count = jnp.sum(rewards_PG != 0)
   scale = jnp.sum(learn_PG) / jnp.maximum(count, 1).astype(rewards_PG.dtype)
   return scale * mean_baseline(rewards_PG, learn_PG)
 
@@ -171,7 +169,7 @@ def pass_at_k_training(rewards_PG: Array, learn_PG: Array, *, k: ranges.Count = 
     ...                          k=2).round(1)
     Array([[ 1. , -0.3, -0.3, -0.3]], dtype=float32)
   """
-  group = axes.dims(rewards_PG=rewards_PG, learn_PG=learn_PG)["G"]
+  group = learn_PG.shape[1]
   if k >= group: raise ValueError(f"k={k!r}: less than the group's {group}.")
   good_PG = learn_PG & (rewards_PG > 0)
   n_P1 = jnp.sum(learn_PG, axis=1, keepdims=True)
@@ -281,9 +279,8 @@ def ucas(rewards_PG: Array, learn_PG: Array, learn_BT: Array, old_mean_logps_BT:
     Array([[ 0.61],
            [-0.81]], dtype=float32)
   """
-  sizes = axes.dims(rewards_PG=rewards_PG, learn_PG=learn_PG)
   sure_B = -masked.total(old_mean_logps_BT, learn_BT, axis=1)
-  sure_PG = grpo(sure_B.reshape(sizes["P"], sizes["G"]), learn_PG, eps=eps)
+  sure_PG = grpo(sure_B.reshape(learn_PG.shape), learn_PG, eps=eps)
   advantages_PG = grpo(rewards_PG, learn_PG, eps=eps)
   shaped_B1 = (advantages_PG * jnp.exp(jnp.where(
       advantages_PG > 0, -beta_pos, beta_neg) * sure_PG)).reshape(-1, 1)
@@ -366,18 +363,13 @@ def tempo(rewards_PG: Array, tokens_BT: Array, learn_BT: Array, learn_PG: Array,
 
 def _against(rewards_PG, learn_PG, weight_PG=None):
   """sum_j w_j (r_i - r_j) over valid j: exactly 0 for ties, also under jit."""
-  rewards_PG = masked.where_valid(rewards_PG, learn_PG)
   diff_PGG = rewards_PG[:, :, None] - rewards_PG[:, None, :]
   if weight_PG is not None:
     diff_PGG = diff_PGG * weight_PG[:, None, :].astype(diff_PGG.dtype)
-  return masked.where_valid(jnp.sum(diff_PGG, axis=2, where=learn_PG[:, None, :]),
-                            learn_PG)
+  return jnp.sum(diff_PGG, axis=2, where=learn_PG[:, None, :])
 
 
 def _std(rewards_PG, learn_PG):
   """Unbiased std of each group, [P, 1]; exactly 0 where it ties."""
-  n_P1 = jnp.sum(learn_PG, axis=1, keepdims=True)
-  centred_PG = mean_baseline(rewards_PG, learn_PG)
-  var_P1 = (jnp.sum(centred_PG**2, axis=1, keepdims=True)
-            / jnp.maximum(n_P1 - 1, 1))
-  return masked.root(var_P1)
+  square_P1 = jnp.sum(mean_baseline(rewards_PG, learn_PG)**2, axis=1, keepdims=True)
+  return masked.root(square_P1 / jnp.maximum(jnp.sum(learn_PG, axis=1, keepdims=True) - 1, 1))

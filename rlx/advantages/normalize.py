@@ -15,6 +15,7 @@ def whiten(advantages_BT: Array, learn_BT: Array) -> Array:
   from the released code: padding gets 0.
 
   Token-weighted: long completions dominate mean and variance.
+
   Example:
     >>> normalize.whiten(jnp.array([[1., 2., 3.]]), jnp.ones((1, 3), bool))
     Array([[-1.,  0.,  1.]], dtype=float32)

@@ -7,7 +7,6 @@ from jax import Array
 from rlx.core import masked
 from rlx.core.method import method
 
-TIES = ("half", "reference")
 
 
 @method
@@ -34,8 +33,7 @@ def accuracy(prm_logps_BT: Array, prm_ref_logps_BT: Array, mask_BT: Array, outco
   Returns:
     scalar in [0, 1].
   """
-  score_PG = _scores(prm_logps_BT, prm_ref_logps_BT, mask_BT).reshape(valid_PG.shape)
-  outcome_PG = masked.where_valid(outcome_PG, valid_PG)
+  score_PG = jnp.sum(prm_logps_BT - prm_ref_logps_BT, axis=1).reshape(valid_PG.shape)
   later_GG = jnp.triu(jnp.ones((valid_PG.shape[1],) * 2, bool), 1)
   is_pair_PGG = valid_PG[:, :, None] & valid_PG[:, None, :] & later_GG[None]
   score_PGG = score_PG[:, :, None] - score_PG[:, None, :]
@@ -58,7 +56,7 @@ def absolute_accuracy(prm_logps_BT: Array, prm_ref_logps_BT: Array, mask_BT: Arr
 
   Source: compute_dpo_abs_accuracy of verl's PRIME recipe. Args: as `accuracy`.
   """
-  score_B = _scores(prm_logps_BT, prm_ref_logps_BT, mask_BT)
+  score_B = jnp.sum(prm_logps_BT - prm_ref_logps_BT, axis=1)
   right_B = jnp.sign(score_B) == jnp.sign(2 * outcome_B - 1)
   return masked.mean(right_B.astype(score_B.dtype), valid_B)
 
@@ -70,8 +68,3 @@ def correlation(x_B: Array, y_B: Array, valid_B: Array) -> Array:
   x_B, y_B = centred(x_B), centred(y_B)
   square = jnp.sum(x_B**2) * jnp.sum(y_B**2)
   return jnp.sum(x_B * y_B) / jnp.sqrt(jnp.where(square > 0, square, 1))
-
-
-def _scores(prm_logps_BT, prm_ref_logps_BT, mask_BT):
-  return jnp.sum(masked.where_valid(prm_logps_BT, mask_BT)
-                 - masked.where_valid(prm_ref_logps_BT, mask_BT), axis=1)

@@ -19,6 +19,7 @@ MODES = get_args(Mode)
 
 def mean(x: Array, mask: Array) -> records.Weighted:
   """Mean of `x` where `mask`, which has the same shape; a bool counts as 0 or 1.
+
   Example:
     >>> aggregate.mean(jnp.array([1., 3.]), jnp.array([True, True])).mean()
     Array(2., dtype=float32)

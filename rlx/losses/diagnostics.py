@@ -51,6 +51,7 @@ def means(metrics: dict[str, Array], learn_BT: Array) -> dict[str, records.Weigh
 def value_clip_fraction(values_BT: Array, old_values_BT: Array, returns_BT: Array, learn_BT: Array,
                         *, clip: ranges.Positive) -> records.Weighted:
   """Share of tokens where the clipped value has the larger error.
+
   Example:
     >>> values_BT, old_values_BT = jnp.array([[2., 0.]]), jnp.zeros((1, 2))
     >>> returns_BT, learn_BT = jnp.array([[3., 0.]]), jnp.ones((1, 2), bool)

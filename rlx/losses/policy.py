@@ -152,6 +152,7 @@ def reinforce(logps_BT: Array, advantages_BT: Array, learn_BT: Array) -> Array:
 
   Source: Williams 1992; GPG, Chu et al. 2025, arXiv:2504.02546. Differs from
   the papers: nothing known.
+
   Example:
     >>> policy.reinforce(jnp.array([[-1., -2.]]), jnp.array([[1., -1.]]), jnp.ones((1, 2), bool))
     Array([[ 1., -2.]], dtype=float32)

@@ -129,6 +129,7 @@ def class_weights(labels_N: Array, valid_N: Array) -> Array:
   """weight_N of rows whose two classes count alike, as in `bce`: n / (2 n_class).
 
   labels_N may be anything where valid_N is False.
+
   Example:
     >>> reward_model.class_weights(jnp.array([1., 0., 0., 0.]), jnp.ones(4, bool)).round(1)
     Array([2. , 0.7, 0.7, 0.7], dtype=float32)
