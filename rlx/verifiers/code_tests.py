@@ -6,42 +6,46 @@ The solution is the completion's last closed ``` block, or the whole completion 
   {"input": "1 2\\n", "output": "3\\n"}   the stdin of a program and what it has to print.
                                        Trailing spaces and trailing empty lines are ignored;
                                        numbers are compared as text.
-  "assert add(1, 2) == 3"              statements about functions of the solution: asserts, and
-                                       what they need (_asserts.py).
+  "assert add(1, 2) == 3"              Python, with asserts about functions of the solution.
 
-A test of the second kind may be a function `def check(candidate): ...`, which is applied to the
-function that `prompt.meta["entry_point"]` names. `prompt.meta["test_setup_code"]` is run first.
+A name that a test of the second kind uses but does not define, such as `add`, is a function of
+the solution; `from solution import add` is allowed too. If a test uses names of builtins alone,
+these are functions of the solution, as in `assert sum(10, 15) == 6`. A test may be a function
+`def check(candidate): ...`, which is applied to the function that `prompt.meta["entry_point"]`
+names. `prompt.meta["test_setup_code"]` is run first.
 
-Only calls of the solution's functions run in the sandbox. Each call has a process of its own,
-which receives the solution and the call with literal arguments, but neither expected values nor
-other tests. The result is returned as plain data of at most 1 MB, and the rest of the test is
-computed outside, within limits. A solution can overwrite everything in its process, but it earns
-a reward only if it returns the right values.
+A test and the solution run in different processes (_inside.py). A call has a process of its
+own, which receives the solution and the arguments, but neither expected values nor other tests,
+and returns plain data. A solution can overwrite everything in its process, but it earns a reward
+only if it returns the right values.
 
-Before a run starts, `check` refuses prompts whose tests cannot be run in this way. Unless
-`verifier.allow_constant`, prompts are also refused if a constant passes their tests
-(`constant`): functions that always return an obvious value (True, 0, "") or, for functions that
-are called in several ways, a value that the tests contain; or a program that always prints the
-same. A single call or output with any other value is accepted, because finding that value is
-the task.
+Before a run starts, `inspect` runs the tests with functions that return constants. It refuses
+tests that call no function of the solution, that pass what one call returns to another, that can
+pass without an assert, or that catch exceptions, since an exception of the solution ends the
+test. Unless `verifier.allow_constant`, prompts are also refused if a constant passes their tests:
+functions that always return an obvious value (True, 0, "") or, for functions that are called in
+several ways, a value in or near the tests; or a program that always prints the same. A single
+call or output with any other value is accepted, because finding that value is the task.
 
 A solution fails a test if it crashes, exits early, prints too much or exceeds a limit. If the
 sandbox does not start, the verdict is unknown.
 
-`verifier.test_s` and `verifier.test_mb` limit each call or program. All tests of a completion
-share 0.8 `verifier.timeout_s`; tests for which no time is left fail. Without bubblewrap, the run
-stops with an error, unless `verifier.unsafe` allows programs to run as this user, with resource
-limits but without a sandbox.
+`verifier.test_s` and `verifier.test_mb` limit each test, and each call or program. All tests of a
+completion share 0.8 `verifier.timeout_s`; tests for which no time is left fail. Without
+bubblewrap, the run stops with an error, unless `verifier.unsafe` allows programs to run as this
+user, with resource limits but without a sandbox.
 """
-import functools
-import time
+import ast
+import builtins
+import json
+import textwrap
 
-from rlx.verifiers import _asserts
+from rlx.verifiers import _inside
 from rlx.verifiers import _sandbox
-from rlx.verifiers import _values
 from rlx.verifiers import errors
 
 _OPTIONS = dict(unsafe=False, test_s=4, test_mb=1024, total_s=30.0)
+_INSPECTION_S = 600  # Limit of the inspection of all prompts.
 _OBVIOUS = ("", "0", "1", "-1", "yes", "no", "true", "false", "none", "possible", "impossible")
 
 
@@ -66,39 +70,70 @@ def solution(text):
   return "\n".join(lines[fences[last - 2] + 1:fences[last - 1]]) if last else ""
 
 
-def check(prompt):
-  """Checks that the tests of a prompt can be run.
+def inspect(prompts, unsafe=False):
+  """Inspects the tests of prompts, before any solution exists.
 
-  Raises:
-    ValueError: they cannot; says why.
+  Args:
+    prompts: list of Prompt.
+    unsafe: True runs the tests without a sandbox.
+  Returns:
+    for each prompt, (why its tests cannot be run, or None; a solution that passes them with
+    constants, or None).
   """
-  _tests(prompt)
+  static, jobs = [], []
+  for prompt in prompts:
+    try:
+      tests = _tests(prompt)
+    except ValueError as e:
+      static.append((str(e), None))
+      continue
+    static.append((None, tests))
+    jobs.append([t for t in tests if not isinstance(t, dict)])
+  lines = iter(_inspected(jobs, unsafe))
+  return [(problem, None) if problem else _described(prompt, tests, *next(lines))
+          for prompt, (problem, tests) in zip(prompts, static)]
 
 
-def constant(prompt):
-  """Describes a solution that passes all tests with constants, or returns None without one."""
-  tests, words = _tests(prompt), []
-  programs = [t for t in tests if isinstance(t, dict)]
-  bodies = [t[0] for t in tests if not isinstance(t, dict)]
-  if bodies:
-    values = _asserts.constants(bodies)
-    if values is None: return None
-    words += [f"{name} that returns {_values.source(value)}"[:100]
-              for name, value in values.items()]
-  if programs:
-    outputs = {tuple(_lines(t["output"])) for t in programs}
+def _inspected(jobs, unsafe):
+  """Returns what `inspect` of _inside.py prints for each list of tests."""
+  results = []
+  while len(results) < len(jobs):
+    todo = "".join(json.dumps(job) + "\n" for job in jobs[len(results):])
+    try:
+      printed, _ = _sandbox.output(_sandbox.INSIDE + "inspect()", todo.encode(), unsafe=unsafe,
+                                   cpu_s=_INSPECTION_S, total_s=_INSPECTION_S, memory_mb=1024)
+    except errors.Unknown as e:
+      raise ValueError(f"verifier.name='code_tests': {e}") from None
+    results += map(json.loads, printed.decode().splitlines())
+    if len(results) < len(jobs): results.append(({"0": "it takes too long or too much memory"}, None))
+  return results
+
+
+def _described(prompt, tests, problems, constants):
+  statements = [i for i, t in enumerate(tests) if not isinstance(t, dict)]
+  for i, problem in problems.items():
+    test = prompt.meta["tests"][statements[int(i)]]
+    return f"tests[{statements[int(i)]}] is {test[:100]!r}: {problem}", None
+  if constants is None: return None, None
+  words = [f"{name} that returns {value}"[:100] for name, value in constants.items()]
+  if programs := [t for t in tests if isinstance(t, dict)]:
+    outputs = {tuple(_inside.lines(t["output"])) for t in programs}
     printed = "\n".join(outputs.pop())
     is_one = len({t["input"] for t in programs}) == 1
-    if outputs or is_one and printed.lower() not in _OBVIOUS: return None
+    if outputs or is_one and printed.lower() not in _OBVIOUS: return None, None
     words.append(f"a program that prints {printed!r}"[:100])
-  return " and ".join(words)
+  return None, " and ".join(words)
 
 
-for _fn in (passed, fraction): _fn.check, _fn.constant = check, constant
+for _fn in (passed, fraction): _fn.inspect = inspect
 
 
 def _tests(prompt):
-  """Returns the tests of a prompt: dicts of programs, and (body, calls, own) of _asserts.py."""
+  """Returns the tests of a prompt: dicts of programs, and (source, own) for _inside.py.
+
+  Raises:
+    ValueError: they cannot be run; says why.
+  """
   tests = prompt.meta.get("tests")
   if isinstance(tests, str): tests = [tests]
   if not tests or not isinstance(tests, (list, tuple)):
@@ -115,18 +150,40 @@ def _program(i, test):
 
 
 def _statements(i, test, meta):
+  """Returns the source of a test, and the names of builtins that are functions of the solution."""
   if not isinstance(test, str):
     raise ValueError(f"tests[{i}] is {test!r}; a text or a dict of input and output is allowed")
   try:
-    body = _asserts.parse(test, setup=meta.get("test_setup_code") or "",
-                          entry_point=meta.get("entry_point"))
-    return body, *_asserts.calls(body)
-  except _asserts.Refused as e:
-    raise ValueError(f"tests[{i}] is {test[:100]!r}: {e}") from None
+    source = "\n".join(textwrap.dedent(text).strip() for text in (
+        meta.get("test_setup_code") or "", test))
+    return _completed(source, meta.get("entry_point"))
+  except (SyntaxError, ValueError, RecursionError, MemoryError) as e:
+    problem = e if type(e) is ValueError else f"it is no Python: {e}"
+    raise ValueError(f"tests[{i}] is {test[:100]!r}: {problem}") from None
+
+
+def _completed(source, entry_point):
+  tree = ast.parse(source)
+  nodes = list(ast.walk(tree))
+  names = {n.id for n in nodes if isinstance(n, ast.Name)}
+  for s in [s for s in tree.body if isinstance(s, ast.FunctionDef) and s.name not in names]:
+    if s.name == "check" and entry_point:
+      source += f"\ncheck({entry_point})"
+      names.add(entry_point)
+    elif s.name.startswith("test") and not s.args.args and not (entry_point and "check" in names):
+      source += f"\n{s.name}()"
+  if any(isinstance(n, ast.Try) for n in nodes):
+    raise ValueError("it catches exceptions, which do not leave the solution's process")
+  bound = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+  bound |= {n.arg for n in nodes if isinstance(n, ast.arg)}
+  bound |= {n.asname or n.name for n in nodes if isinstance(n, ast.alias)}
+  own = sorted(n for n in names - bound - {"eval", "exec", "print"}
+               if not isinstance(getattr(builtins, n, int), type))
+  return source, own if names <= {*bound, *dir(builtins)} else ()
 
 
 def _outcomes(prompt, text):
-  """Yields whether each test passes; a test runs when its result is requested."""
+  """Returns whether each test passes; a test runs when its result is requested."""
   try:
     tests = _tests(prompt)
   except ValueError as e:
@@ -134,41 +191,7 @@ def _outcomes(prompt, text):
   options = _OPTIONS | prompt.meta.get("code", {})
   # Without bubblewrap this raises, even for an empty text.
   if not options["unsafe"]: _sandbox.bubblewrap()
-  run = functools.partial(_run, options, solution(text), time.monotonic() + options["total_s"])
-  for test in tests:
-    yield _prints(run, test) if isinstance(test, dict) else _holds(run, *test)
-
-
-def _run(options, source, end, call=None, stdin=b""):
-  """Returns what the sandbox printed; None if the solution failed or no time is left."""
-  left_s = end - time.monotonic()
-  if not source.strip() or left_s <= 0: return None
-  return _sandbox.run(
-      dict(source=source, call=call), stdin, cpu_s=options["test_s"],
-      wall_s=min(left_s, 2 * options["test_s"] + 1), memory_mb=options["test_mb"],
-      unsafe=options["unsafe"])
-
-
-def _prints(run, test):
-  printed = run(stdin=test["input"].encode())
-  return printed is not None and _lines(printed.decode(errors="replace")) == _lines(test["output"])
-
-
-def _holds(run, body, calls, own):
-  def call(expression, name, _):
-    # Only calls that were listed without any result are made, so no result is an argument.
-    printed = run(call=expression) if expression in calls.get(name, ()) else None
-    if printed is None: raise _asserts.Failed("it did not return")
-    try:
-      return _values.decode(printed)
-    except ValueError as e:
-      raise _asserts.Failed(str(e)) from None
-  try:
-    _asserts.run(body, call, own=own)
-  except (_asserts.Failed, _asserts.Refused):
-    return False  # `_tests` accepted the test, so what cannot be computed is a result.
-  return True
-
-
-def _lines(text):
-  return [line.rstrip() for line in text.rstrip().split("\n")]
+  source = solution(text)
+  if not source.strip(): return [False] * len(tests)
+  return _sandbox.verdicts(source, tests, cpu_s=options["test_s"], total_s=options["total_s"],
+                           memory_mb=options["test_mb"], unsafe=options["unsafe"])

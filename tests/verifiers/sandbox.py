@@ -13,17 +13,17 @@ from rlx.verifiers import _sandbox
 from rlx.verifiers import errors
 
 
-LIMITS = dict(cpu_s=2, wall_s=5, memory_mb=512, unsafe=False)
+LIMITS = dict(cpu_s=2, total_s=5, memory_mb=512, unsafe=False)
 
 
 @functools.cache
 def problem():
   """Returns why the sandbox does not start, None if it does."""
   try:
-    printed = _sandbox.run(dict(source="print(1)"), b"", **LIMITS)
+    printed = _sandbox.output("print(1)", b"", **LIMITS)
   except (ImportError, errors.Unknown) as e:
     return str(e)
-  return None if printed == b"1\n" else f"it printed {printed!r}"
+  return None if printed == (b"1\n", True) else f"it printed {printed!r}"
 
 
 def is_left_out():

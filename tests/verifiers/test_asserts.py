@@ -1,4 +1,4 @@
-"""Tests that are statements: what they compute, what they refuse, and that it ends."""
+"""Tests that are Python: what they may do, what is refused, and that they end."""
 import json
 import math
 import time
@@ -11,124 +11,96 @@ from rlx import build
 from rlx.core import records
 from rlx.prompts.datasets import jsonl
 from rlx.tools import doctor
-from rlx.verifiers import _asserts
-from rlx.verifiers import _values
+from rlx.verifiers import _inside
 from rlx.verifiers import code_tests
 from tests.verifiers import cases
+from tests.verifiers import sandbox
 
 CASES = cases.read("asserts.toml")
 
 
-def parametrize(kind):
-  """One test for each case of a kind."""
-  rows = CASES[kind]
-  return pytest.mark.parametrize(",".join(rows[0]), [tuple(row.values()) for row in rows])
-
-
-def outcome(test, solution, made):
-  """Does a test pass whose calls are evaluated here? Adds their texts to `made`."""
-  body = _asserts.parse(test, entry_point="f")
-  calls, own = _asserts.calls(body)
-  def call(expression, name, kept):
-    assert expression in calls[name] and (kept is None or isinstance(kept, int))
-    made.append(expression)
+def passes(test, solution):
+  """Runs a test here, with each call of the solution on a new copy of its names."""
+  (source, own), = code_tests._tests(sandbox.prompt([test], meta=dict(entry_point="f")))
+  def result(call, _):
     names = {}
     exec(solution, names)
-    return eval(expression, names)
+    return json.loads(json.dumps(_inside.called(names, **json.loads(json.dumps(call)))))
   try:
-    _asserts.run(body, call, own=own)
-  except _asserts.Failed:
+    return _inside.run_test(_inside.compiled(source), _inside.Calls(result), own)
+  except Exception:
     return False
-  return True
 
 
-@parametrize("calls")
-def test_only_calls_of_the_solution_are_handed_on(test, solution, calls):
-  made = []
-  assert outcome(test, solution, made) and made == calls
+@pytest.mark.parametrize("case", CASES["passes"], ids=lambda case: case["test"])
+def test_a_right_solution_passes(case): assert passes(**case)
 
 
-@parametrize("wrong")
-def test_what_is_wrong_fails(test, solution):
-  made = []
-  assert not outcome(test, solution, made) and made
-
-
-def calls_of(test): return _asserts.calls(_asserts.parse(test))[0]
-
-
-@parametrize("refused")
-def test_what_cannot_be_computed_is_refused(test, message):
-  start = time.monotonic()
-  with pytest.raises(_asserts.Refused, match=message): calls_of(test)
-  assert time.monotonic() - start < 5
-
-
-def test_what_is_nested_too_deeply_is_refused_and_what_fails_late_is_not():
-  with pytest.raises(_asserts.Refused, match="no Python"):
-    calls_of("assert f(\n" + "(" * 300 + ")" * 300 + ")")
-  assert list(calls_of("assert f(1) == 1 and 1 == 2")) == ["f"]  # It fails only if f(1) is 1.
-
-
-def colliding(n): return [1 + i * (2**61 - 1) for i in range(n)]
-
-
-def encoded(kind, members): return json.dumps([kind, [["int", hex(m)] for m in members]]).encode()
-
-
-@parametrize("slow")
-def test_what_a_solution_returns_costs_a_bounded_time(test, returned):
-  body, value, start = _asserts.parse(test), eval(returned), time.monotonic()
-  with pytest.raises(_asserts.Failed): _asserts.run(body, lambda *_: value)
-  assert time.monotonic() - start < 5
-
-
-@pytest.mark.parametrize("printed", CASES["crafted"])
-def test_a_crafted_result_is_no_value_and_costs_a_bounded_time(printed):
-  printed, start = eval(printed), time.monotonic()
-  with pytest.raises(ValueError): _values.decode(printed)
-  assert time.monotonic() - start < 1
-
-
-def test_a_value_of_the_greatest_size_is_read_in_bounded_time():
-  spread = [(i * 0x9E3779B97F4A7C15) % 2**61 for i in range(30_000)]  # No two with one hash.
-  start = time.monotonic()
-  assert _values.decode(encoded("set", spread)) == set(spread)
-  assert time.monotonic() - start < 2
-
-
-@pytest.mark.parametrize("value", [
-    None, True, -3, 2**5000, 0.1, -0.0, math.inf, -math.inf, 2 - 1j, complex(-0.0, math.inf),
-    "a'\n\ud800", b"\0", [], [1, [2]], (), (1,), (1, 2), set(), {1, (2,)}, frozenset(),
-    frozenset({1}), {}, {"a": {1: None}}, range(2, 9, 3), int])
-def test_arguments_are_written_as_they_are(value):
-  again = eval(_values.source(value))
-  assert again == value and type(again) is type(value)
-  assert repr(again) == repr(value)
-  assert math.isnan(eval(_values.source(math.nan)))
-  assert list(eval(_values.source(_values.Iterable([1])))) == [1]
+@pytest.mark.parametrize("case", CASES["fails"], ids=lambda case: case["test"])
+def test_a_wrong_solution_fails(case): assert not passes(**case)
 
 
 def prompt(*tests, id="p", **meta):
   return records.Prompt(id, "?", verifier="code_tests.passed", meta=dict(meta, tests=list(tests)))
 
 
-@parametrize("constant")
-def test_what_passes_whatever_is_asked(tests, message):
-  description = code_tests.constant(prompt(*tests, entry_point="f"))
-  assert (description is None) == (not message) and message in (description or "")
+@sandbox.needed
+def test_tests_that_cannot_be_run_are_refused():
+  problems = code_tests.inspect([prompt(case["test"]) for case in CASES["refused"]])
+  for case, (problem, _) in zip(CASES["refused"], problems, strict=True):
+    assert problem.startswith("tests[0] is ") and case["message"] in problem, (case, problem)
 
 
+def test_what_is_nested_too_deeply_is_refused():
+  (problem, _), = code_tests.inspect([prompt("assert f(\n" + "(" * 300 + ")" * 300 + ")")])
+  assert "it is no Python" in problem
+
+
+@sandbox.needed
+def test_a_result_that_makes_a_test_slow_fails_it():
+  def check(case):
+    start = time.monotonic()
+    assert code_tests.fraction(sandbox.prompt([case["test"]], total_s=6.0),
+                               f"def f(x): return {case['returned']}") == 0.0, case
+    assert time.monotonic() - start < 15, case
+
+  sandbox.at_once(check, CASES["slow"])
+
+
+@pytest.mark.parametrize("printed", CASES["crafted"])
+def test_a_crafted_result_is_no_value(printed):
+  with pytest.raises(Exception): _inside.decode(json.loads(printed))
+
+
+@pytest.mark.parametrize("value", [
+    None, True, -3, 2**5000, 0.1, -0.0, math.inf, -math.inf, math.nan, 2 - 1j,
+    complex(-0.0, math.inf), "a'\n\ud800", b"\0", [], [1, [2]], (), (1,), (1, 2), set(), {1, (2,)},
+    frozenset(), frozenset({1}), {}, {"a": {1: None}}, range(2, 9, 3)])
+def test_values_are_sent_as_they_are(value):
+  again = _inside.decode(json.loads(json.dumps(_inside.encode(value))))
+  assert repr(again) == repr(value) and type(again) is type(value)
+
+
+@sandbox.needed
+def test_constants_that_pass_all_tests_are_described():
+  prompts = [prompt(*case["tests"], entry_point="f") for case in CASES["constant"]]
+  for case, (problem, constant) in zip(CASES["constant"], code_tests.inspect(prompts)):
+    assert problem is None and (constant is None) == (not case["message"]), (case, constant)
+    assert case["message"] in (constant or ""), (case, constant)
+
+
+@sandbox.needed
 def test_a_constant_may_be_a_large_number():
-  tests = [f"assert f({i}) == {hex(7**9000)}" for i in (1, 2)]
-  assert "0x" in code_tests.constant(prompt(*tests))
+  (_, constant), = code_tests.inspect([prompt(*(f"assert f({i}) == {hex(7**9000)}" for i in (1, 2)))])
+  assert constant.startswith("f that returns ") and len(constant) == 100
 
 
 def check(prompts, **verifier):
-  options = dict(dict(scores=(), allow_constant=False), **verifier)
+  options = dict(dict(scores=(), allow_constant=False, unsafe=False), **verifier)
   build.check_prompts(types.SimpleNamespace(verifier=ml_collections.ConfigDict(options)), prompts)
 
 
+@sandbox.needed
 def test_prompts_that_cannot_be_judged_are_refused_by_their_number():
   rows = [dict(question="?", answer="x", tests=["assert f(1) == 1", "assert f(2) == 2"])
           for _ in range(3)]
@@ -149,6 +121,7 @@ def test_prompts_that_cannot_be_judged_are_refused_by_their_number():
     check([other], scores=("code_tests.passed",))
 
 
+@sandbox.needed
 def test_prompts_that_a_constant_passes_are_refused_or_counted():
   prompts = [prompt("assert f(1)", id="a"), prompt("assert f(1) == 5", id="b"),
              prompt("assert f(2)", id="c")]
@@ -156,7 +129,8 @@ def test_prompts_that_a_constant_passes_are_refused_or_counted():
                      r"verifier.allow_constant=true. \(1 more such prompts\)$"):
     check(prompts)
   check(prompts, allow_constant=True)
-  finding = doctor.no_constant_passes({p.id: code_tests.constant(p) for p in prompts})
+  constants = [constant for _, constant in code_tests.inspect(prompts)]
+  finding = doctor.no_constant_passes({p.id: c for p, c in zip(prompts, constants)})
   assert finding.level == "warning"
   assert finding.text.startswith(
       "constants pass the tests of 2 of 3 prompts, such as 'a' by f that")

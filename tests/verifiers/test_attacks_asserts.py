@@ -1,11 +1,9 @@
 """Solutions that attack the asserts of code_tests earn 0; tests in common forms are usable."""
 import collections
-import re
 import time
 
 import pytest
 
-from rlx.verifiers import _sandbox
 from rlx.verifiers import code_tests
 from tests.verifiers import cases
 from tests.verifiers import sandbox
@@ -33,7 +31,7 @@ def test_no_attack_passes_a_test(family, request):
 
 @sandbox.needed
 def test_what_is_attacked_can_be_passed():
-  assert code_tests.constant(sandbox.prompt(CASES["tests"][:1])) is None
+  assert code_tests.inspect([sandbox.prompt(CASES["tests"][:1])]) == [(None, None)]
   prompt = sandbox.prompt(CASES["tests"], total_s=120.0)
   assert code_tests.passed(prompt, CASES["before"] + CASES["right"]) == 1.0
 
@@ -42,26 +40,44 @@ def test_what_is_attacked_can_be_passed():
 def test_nothing_is_forged():
   def check(name):
     *tests, solution = CASES["forged"][name]
-    code_tests.check(sandbox.prompt(tests))
+    assert code_tests.inspect([sandbox.prompt(tests)])[0][0] is None
     assert code_tests.passed(sandbox.prompt(tests), CASES["before"] + solution) == 0.0, name
 
   sandbox.at_once(check, CASES["forged"])
 
 
-@pytest.mark.parametrize("test", CASES["refused"])
-def test_a_test_that_hands_over_what_is_expected_is_refused(test):
-  with pytest.raises(ValueError, match=r"^tests\[1\] is "):
-    code_tests.check(sandbox.prompt(["assert f(1) == 1", test]))
+@sandbox.needed
+def test_a_test_that_hands_over_what_is_expected_is_refused():
+  problems = code_tests.inspect([sandbox.prompt([test]) for test in CASES["refused"]])
+  assert all(problem for problem, _ in problems), [
+      test for test, (problem, _) in zip(CASES["refused"], problems) if not problem]
 
 
-@pytest.mark.parametrize("tests", CASES["constant"])
-def test_a_prompt_that_a_constant_passes_is_found(tests):
-  assert code_tests.constant(sandbox.prompt(tests)) is not None
+@sandbox.needed
+def test_what_looks_like_handing_over_is_not():
+  """The solution is asked for values alone: one that agrees with everything earns nothing."""
+  problems = code_tests.inspect([sandbox.prompt([test]) for test in CASES["computed"]])
+  assert all(problem is None for problem, _ in problems), problems
+  prompt = sandbox.prompt(CASES["computed"], test_s=2, total_s=60.0)
+  assert code_tests.fraction(prompt, CASES["before"] + CASES["agrees"]) == 0.0
 
 
-# Everything that can be reached from inside: objects, frames, code, files, arguments.
+@sandbox.needed
+def test_a_prompt_that_a_constant_passes_is_found():
+  prompts = [sandbox.prompt(tests) for tests in CASES["constant"]]
+  for tests, (_, constant) in zip(CASES["constant"], code_tests.inspect(prompts)):
+    assert constant is not None, tests
+
+
+# Everything that can be reached from inside: objects, frames, code, files, arguments, memory.
 INVENTORY = """
-import gc, os, sys
+import ctypes, gc, os, sys
+C = ctypes.CDLL(None)
+def memory():
+  file = open('memory', 'w+b', 0)
+  for block in {id(v) >> 16 for v in gc.get_objects()}:
+    C.pwrite(file.fileno(), ctypes.c_void_p(block << 16), 2**16, ctypes.c_long(0))
+    yield os.pread(file.fileno(), 2**16, 0).decode('latin-1')
 def f(x, y=None):
   texts, todo, seen = [], [*gc.get_objects(), sys.argv, sys.orig_argv, dict(os.environ)], set()
   frame = sys._getframe()
@@ -75,41 +91,35 @@ def f(x, y=None):
   for fd in range(64):
     try: texts.append(os.pread(fd, 2**20, 0).decode(errors='replace'))
     except OSError: pass
-  whole = {t[i:i + 12] for t in texts for i in range(len(t)) if t.startswith('CANA' + 'RY-', i)}
-  return sorted(t for t in whole if len(t) == 12)
+  texts += memory()
+  start = 'CANA' + 'RY-'
+  whole = {part[:5] for t in texts for part in t.split(start)[1:]}
+  return sorted(t for t in whole if len(t) == 5 and t.isdigit())
 """
 
 
 @sandbox.needed
-def test_inside_are_the_solution_and_one_call_with_its_arguments(monkeypatch):
-  printed, run = [], _sandbox.run
-  monkeypatch.setattr(_sandbox, "run", lambda *a, **k: printed.append(run(*a, **k)) or printed[-1])
-  tests = ["NAME = 'CANARY-00001'\nassert f('CANARY-00002') == 'CANARY-00003', 'CANARY-00004'",
+def test_inside_are_the_solution_and_one_call_with_its_arguments():
+  tests = ["NAME = 'CANARY-00001'\nassert f('CANARY-00002') == ['00002'], 'CANARY-00004'",
            "def check(candidate):\n  'CANARY-00005'\n"
-           "  assert candidate(1, y=['CANARY-00006'])[0] == 'CANARY-00007'",
-           "assert abs(f(0) - len('CANARY-00008')) < 1 or 'CANARY-00009' in f(2)"]
-  prompt = sandbox.prompt(tests, meta=dict(entry_point="f"))
-  assert code_tests.fraction(prompt, INVENTORY) == 0.0
-  reached = [sorted(re.findall(r"CANARY-\d+", p.decode())) for p in printed]
-  assert reached == [["CANARY-00002"], ["CANARY-00006"], []]
+           "  assert candidate(1, y=['CANARY-00006']) == ['00006']",
+           "assert f('CANARY-00007') and f(0) == [] or 'CANARY-00008' in f(2)"]
+  prompt = sandbox.prompt(tests, meta=dict(entry_point="f"), test_s=4, total_s=60.0)
+  assert code_tests.fraction(prompt, INVENTORY) == 1.0
 
 
 def of_row(row):
-  """The prompt of a row of code_forms.jsonl."""
+  """Returns the prompt of a row of code_forms.jsonl."""
   keys = row.keys() & {"entry_point", "test_setup_code"}
   return sandbox.prompt(row["tests"], meta={k: row[k] for k in keys})
 
 
+@sandbox.needed
 def test_most_tests_of_common_forms_are_usable():
   usable = collections.Counter()
-  for row in FORMS:
-    prompt = of_row(row)
-    if row["usable"]:
-      code_tests.check(prompt)
-      assert not code_tests.constant(prompt), row
-      usable[row["family"]] += 1
-    else:
-      with pytest.raises(ValueError): code_tests.check(prompt)
+  for row, (problem, constant) in zip(FORMS, code_tests.inspect([of_row(row) for row in FORMS])):
+    assert (problem is None and constant is None) == row["usable"], (row, problem, constant)
+    usable[row["family"]] += row["usable"]
   assert len(FORMS) == 300 and usable.keys() == {"mbpp", "humaneval", "solution", "stdin"}
   assert usable.total() >= 0.95 * len(FORMS)
 
@@ -125,11 +135,3 @@ def test_right_solutions_of_common_forms_pass_and_wrong_ones_fail(family, reques
     assert verdicts == [1.0, 0.0], row
 
   sandbox.at_once(check, rows)
-
-
-def test_no_call_is_made_that_was_not_foreseen():
-  """Even if it escaped the check that no argument depends on a result."""
-  run, asked = lambda call: asked.append(call) or b"true", []
-  body, calls, own = code_tests._tests(sandbox.prompt(["assert f(1)"]))[0]
-  assert code_tests._holds(run, body, calls, own) and asked == ["f(1)"]
-  assert not code_tests._holds(run, body, {"f": {"f(2)"}}, own) and asked == ["f(1)"]

@@ -31,8 +31,7 @@ def prompt(*tests, **options):
   return sandbox.prompt(tests, **dict(test_s=2, total_s=20.0) | options)
 
 
-def prints(source):
-  return _sandbox.run(dict(source=CALLS + source), b"", **sandbox.LIMITS)
+def prints(source): return _sandbox.output(CALLS + source, b"", **sandbox.LIMITS)
 
 
 @both
@@ -66,13 +65,13 @@ def test_the_last_closed_block_is_the_solution(text, code):
     ("assert f()", "0", 0), ("assert f() is None", "None", 1), ("assert f() is True", "1", 0),
     ("assert sorted(f()) == [1, 2]", "{2, 1}", 1), ("assert len(f()) == 5000", "'9' * 5000", 1),
     ("assert f() == " + hex(7 ** 9000), "7 ** 9000", 1), ("assert f() == 1", "lambda: 1", 0),
-    ("assert f() != 1", "2", 1), ("assert f() == f(*[])", "2", 1), ("f() == 1", "1", None),
-    ("assert close(f(), 1)", "1", None), ("assert f(f()) == 1", "1", None),
-    ("assert (f() == 1) is True", "1", 1), ("assert 1 == 1", "1", None), ("assert", "1", None)])
+    ("assert f() != 1", "2", 1), ("assert f() == f(*[])", "2", 1),
+    ("assert close(f(), 1)", "1", 0), ("assert (f() == 1) is True", "1", 1),
+    ("try: f()\nexcept TypeError: pass", "1", None), ("assert", "1", None)])
 def test_asserts(test, value, verdict):
   check = lambda: code_tests.passed(prompt(test, unsafe=True), f"def f(): return {value}")
   if verdict is None:
-    with pytest.raises(errors.Unknown, match=r"tests\[0\] is '.*': (it|an|`)"): check()
+    with pytest.raises(errors.Unknown, match=r"tests\[0\] is '.*': it"): check()
   else:
     assert check() == verdict
 
@@ -103,7 +102,7 @@ def test_no_cheat_earns_reward(unsafe):
     ("import concurrent.futures as c\nwith c.ThreadPoolExecutor(8) as e:\n"
      "  print(sum(e.map(abs, [-1, 2])))", "3")])
 def test_a_solution_may_use_threads_files_and_its_libraries(source, printed):
-  assert prints(source).decode() == printed + "\n"
+  assert prints(source) == (f"{printed}\n".encode(), True)
 
 
 @sandbox.needed
@@ -187,12 +186,11 @@ def test_without_bubblewrap_the_run_stops(monkeypatch):
     code_tests.passed(prompt(*TESTS), "x = 1")
 
 
-def test_no_test_is_run_after_the_first_that_fails_and_time_is_shared(monkeypatch):
-  calls, run = [], _sandbox.run
-  monkeypatch.setattr(_sandbox, "run", lambda job, *a, **k: calls.append(job) or run(job, *a, **k))
+def test_no_test_is_run_after_the_first_that_fails_and_time_is_shared(tmp_path):
+  log = tmp_path / "log"
   tests = ["assert f(1) == 2"] + ["assert f(1) == 1"] * 4
-  slow = "import time\ntime.sleep(0.8)\nf = lambda x: x"
-  assert code_tests.passed(prompt(*tests, unsafe=True), slow) == 0.0 and len(calls) == 1
+  slow = f"import time\ntime.sleep(0.8)\nopen({str(log)!r}, 'a').write('x')\nf = lambda x: x"
+  assert code_tests.passed(prompt(*tests, unsafe=True), slow) == 0.0 and log.read_text() == "x"
   # The first fails, one or two pass, the others have no time left.
   shares_time = prompt(*tests, unsafe=True, total_s=2.8)
   assert 0.2 <= code_tests.fraction(shares_time, slow) <= 0.4

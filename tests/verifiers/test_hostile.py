@@ -4,7 +4,6 @@ import dataclasses
 import functools
 import importlib.util
 import inspect
-import json
 import pathlib
 import pkgutil
 import random
@@ -22,7 +21,7 @@ from rlx.core import resolve
 from rlx.evals import verifier as verifier_eval
 from rlx.prompts import templates
 from rlx.verifiers import _boxed
-from rlx.verifiers import _values
+from rlx.verifiers import _inside
 from rlx.verifiers import answers
 from rlx.verifiers import code_tests
 from rlx.verifiers import errors
@@ -136,15 +135,19 @@ def test_parsers_take_any_text(text, boxes):
 
 @fuzz
 @hypothesis.given(st.recursive(
-    st.none() | st.booleans() | st.text() | st.lists(st.text() | st.integers()),
-    lambda x: st.lists(x, max_size=3)))
-def test_what_a_sandbox_states_is_a_value_or_nothing(x):
-  """Whatever stands in its output, it is no value that it cannot know, and no other error."""
-  for printed in (json.dumps(x).encode(), repr(x).encode("utf-8", "replace")):
-    try:
-      assert _values.decode(printed) != (4711, "unknown")
-    except ValueError:
-      pass
+    st.none() | st.booleans() | st.text() | st.sampled_from([*_inside.NUMBERS, "dict", "0x1"]),
+    lambda x: st.lists(x, max_size=3) | st.tuples(st.sampled_from([*_inside.CONTAINERS]), x)))
+def test_what_a_solution_process_writes_is_plain_or_no_value(x):
+  def types(value):
+    items = [v for pair in value.items() for v in pair] if isinstance(value, dict) else (
+        value if isinstance(value, (list, tuple, set, frozenset)) else [])
+    return {type(value)}.union(*map(types, items))
+
+  try:
+    value = _inside.decode(x)
+  except Exception:
+    return
+  assert types(value) <= {type(None), *_inside.PLAIN, type(iter([]))}
 
 
 @pytest.mark.parametrize("name", sorted(resolve.public(templates)))
