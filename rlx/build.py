@@ -185,8 +185,8 @@ def build(config, splits=None, recorded=None, learns="policy"):
   limit = (recorded or {}).get("device_bytes") or hosts.gather(memory.device_bytes(mesh))[0]
   sampling = _sampling(c, sizes, texts, configs["policy"], mesh, limit,
                        None if limit is None else limit - memory.tree_bytes(shapes()))
-  rows_of = _rows_of(c, methods, texts, verifier_pool, train_prompts + eval_prompts)
-  reward = reward_of(rows_of, verifier_pool, _verdict_readers(c, methods))
+  rows_of = _rows_of(c, methods, tokenizer, verifier_pool, train_prompts + eval_prompts)
+  reward = reward_of(texts, rows_of, verifier_pool, _verdict_readers(c, methods))
   stages = device_stages(c, methods, configs, mesh, optimizers, token_id=token_id(c, tokenizer),
                          learns=learns)
   prompts = None if "train" not in splits else iterator.PromptIterator(
@@ -195,15 +195,18 @@ def build(config, splits=None, recorded=None, learns="policy"):
       sizes=sizes, texts=texts, methods=methods, prompts=prompts, eval_prompts=eval_prompts,
       init=init, shapes=shapes, sampling=sampling, pool=verifier_pool,
       verify=lambda *args: annotate.verdicts(reward(*args)),
-      collector=prompts and collect.Collector(
-          prompts=prompts, sizes=sizes, encode=sampling.encode, sample=sampling.train,
-          lay_out=sampling.lay_out, anneal=methods.anneal,
-          demonstrate=_demonstrate(c, texts, train_prompts), verify=reward, pool=verifier_pool,
-          budget=methods.budget, filter_groups=methods.filter_groups, seed=c.seed,
-          max_draws=c.rollouts.max_draws, fill=c.rollouts.fill,
-          max_error_rate=c.verifier.max_error_rate),
-      annotate=_annotate(c, methods, stages["planned"], tokenizer, verifier_pool, train_prompts,
-                         rows_of, _greedy_outcome(c.seed, sampling, reward)),
+      collector=prompts and options(
+          collect.Collector, c, prompts=prompts, sizes=sizes, encode=sampling.encode,
+          sample=sampling.train, lay_out=sampling.lay_out, anneal=methods.anneal,
+          demonstrate=_demonstrate(c, texts, train_prompts), decode=texts.completions,
+          verify=reward, pool=verifier_pool, budget=methods.budget,
+          filter_groups=methods.filter_groups),
+      annotate=annotate.annotator(
+          stages["planned"], methods_lib.field_options(c), select=methods.select_completions,
+          group=sizes.group, decode=texts.completions, rows_of=rows_of,
+          resources=_resources(c, stages["planned"], tokenizer, verifier_pool, train_prompts),
+          greedy_outcome=_greedy_outcome(c.seed, sampling, reward),
+          check=functools.partial(verifier_pool.check, c.verifier.max_error_rate)),
       place=annotate.Placer(mesh, c.learner.pack), **stages)
 
 
@@ -613,18 +616,19 @@ def _pool(c, prompts):
   return verifiers
 
 
-def reward_of(rows_of, pool_, readers):
-  """Returns (prompts, rollouts) -> reward_PG, what the prompts' verifiers return.
+def reward_of(texts_, rows_of, pool_, readers):
+  """Returns (prompts, rollouts, texts=None) -> reward_PG, what the prompts' verifiers return.
 
-  The first reward outside [0, 1] is reported in one line on stderr.
+  The texts are those of the completions; None: they are decoded. The first reward outside [0, 1] is reported in one line on stderr.
 
   Args:
     readers: config keys of what reads the verdict, which is clipped to [0, 1].
   """
   reported = []
 
-  def reward(prompts, rollouts):
-    rows, texts = rows_of(prompts, rollouts)
+  def reward(prompts, rollouts, texts=None):
+    texts = texts_.completions(rollouts) if texts is None else texts
+    rows = rows_of(prompts, rollouts, texts)
     reward_PG = np.array(_shared(pool_.verify, rows, texts)).reshape(len(prompts), -1)
     outside = reward_PG[(reward_PG < 0) | (reward_PG > 1)]
     if len(outside) and not reported and hosts.is_first():
@@ -639,8 +643,8 @@ def reward_of(rows_of, pool_, readers):
 FROM_ROLLOUTS = ("action_BT", "sampler_logps_BT", "finish_B")  # Known before any verdict.
 
 
-def _rows_of(c, methods, texts_, pool_, prompts):
-  """Returns (prompts, rollouts) -> each completion's prompt and text.
+def _rows_of(c, methods, tokenizer, pool_, prompts):
+  """Returns (prompts, rollouts, texts) -> each completion's prompt.
 
   The meta of these prompts contains the values of the fields that verifiers read by name.
 
@@ -661,15 +665,14 @@ def _rows_of(c, methods, texts_, pool_, prompts):
       raise ValueError(f"a verifier reads {f.name}, which is computed after the verdicts.")
   names, options = [f.name for f in planned if f.axes], methods_lib.field_options(c)
 
-  def rows_of(prompts, rollouts):
-    texts = texts_.completions(rollouts)
+  def rows_of(prompts, rollouts, texts):
     rows = [p for p in prompts for _ in range(len(texts) // len(prompts))] if prompts else []
-    if not names: return rows, texts
+    if not names: return rows
     values = fields.compute(planned, "host", dict(
-        tokenizer=texts_.tokenizer, rollouts=rollouts, group_prompts=prompts, prompts=rows,
+        tokenizer=tokenizer, rollouts=rollouts, group_prompts=prompts, prompts=rows,
         texts=texts, **{n: np.asarray(getattr(rollouts, n)) for n in FROM_ROLLOUTS}), options)
     return [dataclasses.replace(p, meta={**p.meta, **{n: values[n][b].tolist() for n in names}})
-            for b, p in enumerate(rows)], texts
+            for b, p in enumerate(rows)]
 
   return rows_of
 
@@ -680,28 +683,16 @@ def _shared(verify, prompts, texts):
       [prompts[i] for i in rows], [texts[i] for i in rows])), len(texts))
 
 
-def _annotate(c, methods, planned, tokenizer, pool_, prompts, rows_of, greedy_outcome):
-  """Returns a function (state, Collected) -> Annotated."""
+def _resources(c, planned, tokenizer, pool_, prompts):
+  """{name: value} that the producers of host fields read, see loops/annotations.py."""
   def verified_by(path, rows): return [dataclasses.replace(p, verifier=path) for p in rows]
-  resources = dict(
-      tokenizer=tokenizer,
-      verify=lambda path, rows, texts: _shared(pool_.verify, verified_by(path, rows), texts),
-      verify_steps=lambda path, rows, texts: _shared(
-          pool_.verify_steps, verified_by(path, rows), texts))
+  def shared(verify):
+    return lambda path, rows, texts: _shared(verify, verified_by(path, rows), texts)
+  resources = dict(tokenizer=tokenizer, verify=shared(pool_.verify),
+                   verify_steps=shared(pool_.verify_steps))
   if any("answer_ids" in f.reads for f in planned):
     resources["answer_ids"] = _answer_ids(c, tokenizer, prompts)
-  run = annotate.annotator(planned, methods_lib.field_options(c), group=c.rollouts.per_prompt,
-                           select=methods.select_completions, rows_of=rows_of,
-                           resources=resources)
-
-  max_error_rate = c.verifier.max_error_rate
-
-  def annotate_(state, collected):
-    annotated = run(*collected, greedy_outcome=functools.partial(greedy_outcome, state))
-    pool_.check(max_error_rate)
-    return annotated
-
-  return annotate_
+  return resources
 
 
 def _demonstrate(c, texts, prompts):

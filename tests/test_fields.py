@@ -12,6 +12,7 @@ from rlx.core import fields
 from rlx.core import records
 from rlx.core import rng
 from rlx.io import metrics as io_metrics
+from rlx.io import tokenizer
 from rlx.learner import hosts
 from rlx.loops import rl
 from rlx.loops import session
@@ -158,7 +159,7 @@ def test_a_row_that_does_not_learn_keeps_its_verdict_and_is_counted(tiny_files, 
                      rollouts__oversample=1.0, learner__minibatches=1), **changes)))
   said = {}
 
-  def verify(prompts, rollouts):
+  def verify(prompts, rollouts, _=None):
     """Groups in turn all right and half right; unknown for one prompt."""
     group = len(rollouts.finish_B) // len(prompts)
     outcome_PG = np.zeros((len(prompts), group))
@@ -224,7 +225,8 @@ def test_an_empty_row_is_counted():
 def test_a_step_reads_devices_once_a_draw_and_plans_once(
     tiny_files, monkeypatch, minibatches, plans):
   """After its completions arrive, nothing is fetched but the order of shuffled minibatches;
-  one packing plan for all passes over the batch, and one for each minibatch of a model."""
+  one packing plan for all passes over the batch, and one for each minibatch of a model. Each
+  completion is decoded once."""
   fetches, is_allowed, fetch = [], [], hosts.fetch
 
   def counted(tree):
@@ -238,10 +240,14 @@ def test_a_step_reads_devices_once_a_draw_and_plans_once(
   monkeypatch.setattr(hosts, "fetch", counted)
   run = build.build(tiny.config(
       tiny_files, learner__pack=True, learner__minibatches=minibatches,
+      verifier__scores=("format.ascii_share",),
       prm__minibatches=minibatches, rollouts__oversample=1.0, rollouts__max_draws=1,
       rollouts__filter_groups=dict(name="filter_groups.with_verdict")))
   state, host = run.init(), session.HostState(rehearsed={})
   made, plan = [], packing.plan
+  decoded, decode = [], tokenizer.Tokenizer.decode
+  monkeypatch.setattr(tokenizer.Tokenizer, "decode",
+                      lambda self, ids: decoded.append(1) or decode(self, ids))
   monkeypatch.setattr(packing, "plan", lambda *a, **k: made.append(1) or plan(*a, **k))
   array = type(jax.numpy.zeros(1))
   value = array._value  # What every way to read an array on the host goes through.
@@ -266,7 +272,7 @@ def test_a_step_reads_devices_once_a_draw_and_plans_once(
     with pytest.raises(AssertionError, match="read without hosts.fetch"):
       float(metrics["policy/loss"])
     assert not rl.is_skipped(metrics) and len(fetches) == in_step + 1
-  assert len(made) == plans
+  assert len(made) == plans and len(decoded) == len(annotated.rollouts.finish_B)
   assert in_step <= 2 + (minibatches > 1)  # One chunk's state, the completions, the order.
 
 

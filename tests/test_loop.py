@@ -122,9 +122,10 @@ def test_groups_end_with_a_demonstration(tiny_files, tmp_path):
 
 
 def with_verify(run, verify):
-  """The run with other verdicts."""
-  return dataclasses.replace(run, verify=verify,
-                             collector=dataclasses.replace(run.collector, verify=verify))
+  """The run with the verdicts of verify(prompts, rollouts)."""
+  given = lambda prompts, rollouts, texts=None: verify(prompts, rollouts)
+  return dataclasses.replace(run, verify=given,
+                             collector=dataclasses.replace(run.collector, verify=given))
 
 
 def test_a_second_pass_draws_more_of_hard_prompts(tiny_files):
@@ -564,9 +565,10 @@ def test_draws_until_the_batch_is_full_and_says_when_it_cannot(tiny_files):
         finish_B=np.ones(b, np.int32), prompt_P=asked[-1])
   def verify_as(accuracies):
     turns = iter(accuracies)
-    return lambda prompts, _: np.array([
+    return lambda *_: np.array([
         [1.0] * a + [0.0] * (4 - a) for a in next(turns)])
   stub = dataclasses.replace(run.collector, sample=sample, lay_out=lambda params: None,
+                             decode=lambda rollouts: [""] * len(rollouts.finish_B),
                              verify=verify_as([[2, 4, 2, 0], [2, 2, 2, 4]]))
   host = session.HostState(rehearsed={})
   state = records.TrainState(step=0, policy=None, policy_opt=None)

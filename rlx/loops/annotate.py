@@ -5,6 +5,7 @@
   score      computes the log-probs that methods read, by forward passes
 """
 import dataclasses
+import functools
 from typing import Any, Callable
 
 import numpy as np
@@ -88,25 +89,34 @@ def _view(group):
       group, **{key: x for key, x in values.items() if fields.axes_of(key)}), name)
 
 
-def annotator(planned, options, *, select, group, rows_of, resources):
-  """Returns annotate(prompts, rollouts, reward_B, excluded_B=None, **more) -> Annotated.
+def annotator(planned, options, *, select, group, decode, rows_of, resources, greedy_outcome,
+              check):
+  """Returns annotate(state, Collected) -> Annotated.
 
   Args:
     planned: Fields of `fields.plan`.
     options: (Field) -> {keyword: value} of its producer.
     select: Batch -> keep_PG, the completions to train on (rollouts.select_completions).
     group: G.
-    rows_of: (prompts, rollouts) -> each completion's prompt and text.
-    resources: {name: value} that producers read; `more` has those of the step.
+    decode: Rollouts -> the texts of the completions.
+    rows_of: (prompts, Rollouts, texts) -> each completion's prompt.
+    resources: {name: value} that producers read.
+    greedy_outcome: (state, prompts) -> verdicts of greedy completions.
+    check: called after all verifiers; raises if too many of them failed.
   """
-  def annotate(prompts, rollouts, reward_B, excluded_B=None, **more):
-    given = columns(rollouts, reward_B, excluded_B)
-    needs_texts = any({"prompts", "texts"} & {*f.reads, f.name} for f in planned)
-    rows, texts = rows_of(prompts, rollouts) if needs_texts else (None, None)
+  needs_texts = any({"prompts", "texts"} & {*f.reads, f.name} for f in planned)
+  hosted = [f for f in planned if f.where == "host"]
+
+  def annotate(state, collected):
+    prompts, rollouts, reward_B, excluded_B, texts = collected
+    given, rows = columns(rollouts, reward_B, excluded_B), None
+    if needs_texts:
+      texts = decode(rollouts) if texts is None else texts
+      rows = rows_of(prompts, rollouts, texts)
     values = fields.compute(planned, "host", dict(
-        resources, **more, **given, rollouts=rollouts, group_prompts=prompts, prompts=rows,
-        texts=texts), options, view=_view(group))
-    hosted = [f for f in planned if f.where == "host"]
+        resources, **given, rollouts=rollouts, group_prompts=prompts, prompts=rows, texts=texts,
+        greedy_outcome=functools.partial(greedy_outcome, state)), options, view=_view(group))
+    check()
     batch = records.Batch(group, **given, **{f.name: values[f.name] for f in hosted if f.axes})
     keep_B = np.ravel(select(batch))
     excluded_B = np.where((batch.excluded_B == 0) & ~keep_B, THINNED, batch.excluded_B)

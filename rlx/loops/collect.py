@@ -6,6 +6,7 @@ import numpy as np
 
 from rlx.core import records
 from rlx.core import rng
+from rlx.core.options import key
 from rlx.learner import hosts
 from rlx.loops import annotate
 from rlx.rollouts import budget
@@ -15,7 +16,7 @@ from rlx.rollouts import padding
 FILTERED, NOT_DRAWN, STORED = map(records.EXCLUDED.index, ("filtered", "not_drawn", "stored"))
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Collector:
   """The stages that batches are collected with, as functions, and their options."""
   prompts: Any               # resumable iterator over training prompts
@@ -25,14 +26,15 @@ class Collector:
   lay_out: Callable          # params -> weights as decoding reads them
   anneal: Callable           # RL iterations done -> factor_T of the temperature, or None
   demonstrate: Callable      # (prompts, Rollouts) -> Rollouts with a demonstration in each group
-  verify: Callable           # (prompts, Rollouts) -> reward_PG, any numbers; NaN: unknown
+  decode: Callable           # Rollouts -> the texts of the completions
+  verify: Callable           # (prompts, Rollouts, texts=None) -> reward_PG, any numbers; NaN: unknown
   pool: Any                  # verifiers.pool.Pool
   budget: Callable | None    # right_P of a first pass -> completions that a second pass adds
   filter_groups: Callable    # Batch -> keep_P
-  seed: int
-  max_draws: int
-  fill: str                  # drop | failed | error
-  max_error_rate: float
+  seed: int = key("seed")
+  max_draws: int = key("rollouts.max_draws")
+  fill: str = key("rollouts.fill")  # drop | failed | error
+  max_error_rate: float = key("verifier.max_error_rate")
 
 
 class Collected(NamedTuple):
@@ -40,7 +42,19 @@ class Collected(NamedTuple):
   prompts: list
   rollouts: records.Rollouts
   reward_B: np.ndarray       # what the verifiers returned; NaN: unknown
-  excluded_B: np.ndarray     # int8, index into records.EXCLUDED
+  excluded_B: np.ndarray | None  # int8, index into records.EXCLUDED; None: no row is excluded
+  texts: list | None = None  # of the completions; None: they are decoded where they are read
+
+
+class Draw(NamedTuple):
+  """The verified completions of the prompts of one draw."""
+  prompts: list
+  rollouts: records.Rollouts
+  texts: list
+  reward_PG: np.ndarray
+  excluded_PG: np.ndarray
+  first_PG: np.ndarray       # reward_PG of the first pass, see rollouts.budget
+  keep_P: np.ndarray         # the groups that pass the filter
 
 
 def batch(c, state, host, step, clock):
@@ -59,73 +73,93 @@ def batch(c, state, host, step, clock):
     Collected, metrics.
   """
   params, factor_T = state.full(state.sampled_from), c.anneal(step)
-  weights = c.lay_out(params)
+  weights, draws = c.lay_out(params), []
   clock.lap("hand-over", weights)
-  drawn, parts, rewards, exclusions, kept, first_look = [], [], [], [], [], []
-  while sum(map(np.sum, kept)) < c.sizes.trained and len(parts) < c.max_draws:
+  while sum(d.keep_P.sum() for d in draws) < c.sizes.trained and len(draws) < c.max_draws:
     waiting, host.buffer = host.buffer[:c.sizes.draw], host.buffer[c.sizes.draw:]
     prompts = c.prompts.by_id(waiting)
     prompts += c.prompts.take(c.sizes.draw - len(prompts), skip=[*waiting, *host.rehearsed])
-    key = rng.key(c.seed, "sample", step, len(parts))
+    random = rng.key(c.seed, "sample", step, len(draws))
     def sample(prompts):
       return hosts.fetch(c.sample(
-          params, *c.encode(prompts), key, factor_T, weights))  # pylint: disable=cell-var-from-loop
-    rollouts = c.demonstrate(prompts, sample(prompts))
-    clock.lap("sample")
-    reward_PG = c.verify(prompts, rollouts)
-    excluded_PG = np.zeros(reward_PG.shape, np.int8)
-    first_look.append(reward_PG)
-    if c.budget:
-      rollouts, reward_PG, excluded_PG = _second_pass(
-          c, prompts, rollouts, reward_PG, sample, clock)
-    c.pool.check(c.max_error_rate)
-    clock.lap("verify")
-    kept.append(c.filter_groups(records.Batch(c.sizes.group, **annotate.columns(
-        rollouts, reward_PG.ravel().astype(np.float32), excluded_PG.ravel()))))
-    drawn += prompts
-    parts.append(rollouts)
-    rewards.append(reward_PG)
-    exclusions.append(excluded_PG)
-  keep_P, reward_PG = np.concatenate(kept), np.concatenate(rewards)
+          params, *c.encode(prompts), random, factor_T, weights))  # pylint: disable=cell-var-from-loop
+    draws.append(_draw(c, prompts, sample, clock))
+  collected, waiting = _chosen(c, draws, step)
+  host.buffer += waiting
+  metrics = _metrics(c, draws, collected.rollouts)
+  if c.sizes.rehearsal: collected = _joined(collected, _rehearsal(c, host.rehearsed, step))
+  return collected._replace(rollouts=padding.trim(collected.rollouts, c.sizes.bucket)), metrics
+
+
+def _draw(c, prompts, sample, clock):
+  """Samples and verifies completions of these prompts: a Draw."""
+  rollouts = c.demonstrate(prompts, sample(prompts))
+  clock.lap("sample")
+  texts = c.decode(rollouts)
+  reward_PG = first_PG = c.verify(prompts, rollouts, texts)
+  excluded_PG = np.zeros(reward_PG.shape, np.int8)
+  if c.budget:
+    rollouts, texts, reward_PG, excluded_PG = _second_pass(
+        c, prompts, rollouts, texts, reward_PG, sample, clock)
+  c.pool.check(c.max_error_rate)
+  clock.lap("verify")
+  keep_P = c.filter_groups(records.Batch(c.sizes.group, **annotate.columns(
+      rollouts, reward_PG.ravel().astype(np.float32), excluded_PG.ravel())))
+  return Draw(prompts, rollouts, texts, reward_PG, excluded_PG, first_PG, np.asarray(keep_P))
+
+
+def _chosen(c, draws, step):
+  """Returns Collected, the groups of a batch, and the ids of prompts that wait for the next."""
+  keep_P, reward_PG, excluded_PG = (np.concatenate([getattr(d, name) for d in draws]) for name in (
+      "keep_P", "reward_PG", "excluded_PG"))
   if keep_P.sum() < c.sizes.trained and c.fill == "error":
     raise ValueError(
         f"step {step}: {keep_P.sum()} of {len(keep_P)} prompts passed rollouts.filter_groups in "
-        f"{len(parts)} draws, {c.sizes.trained} are needed; mean accuracy of the groups was "
+        f"{len(draws)} draws, {c.sizes.trained} are needed; mean accuracy of the groups was "
         f"{np.nanmean(annotate.verdicts(reward_PG)):.3f}. Widen the band, raise "
         "rollouts.max_draws or set rollouts.fill=drop.")
   chosen = filter_groups.fill(keep_P, c.sizes.trained)
-  host.buffer += [drawn[i].id for i in np.flatnonzero(keep_P) if i not in chosen]
-  prompts = [drawn[i] for i in chosen]
-  rollouts = padding.select(parts, _rows(chosen, c.sizes.group), chosen)
-  reward_B = reward_PG[chosen].reshape(-1).astype(np.float32)
-  excluded_PG = np.concatenate(exclusions)[chosen]
   if c.fill != "failed":
-    is_filtered_PG = (excluded_PG == 0) & ~keep_P[chosen, None]
-    excluded_PG = np.where(is_filtered_PG, FILTERED, excluded_PG)
-  excluded_B = excluded_PG.reshape(-1).astype(np.int8)
+    excluded_PG = np.where((excluded_PG == 0) & ~keep_P[:, None], FILTERED, excluded_PG)
+  prompts, texts = (sum((getattr(d, name) for d in draws), []) for name in ("prompts", "texts"))
+  rows_B = (chosen[:, None] * c.sizes.group + np.arange(c.sizes.group)).ravel()
+  return Collected(
+      [prompts[i] for i in chosen],
+      padding.select([d.rollouts for d in draws], rows_B, chosen),
+      reward_PG[chosen].ravel().astype(np.float32),
+      excluded_PG[chosen].ravel().astype(np.int8), [texts[i] for i in rows_B]), [
+          prompts[i].id for i in np.flatnonzero(keep_P) if i not in chosen]
+
+
+def _metrics(c, draws, rollouts):
+  """{metric: number} of all draws and of the completions of the batch."""
+  keep_P, first_PG = (np.concatenate([getattr(d, name) for d in draws])
+                      for name in ("keep_P", "first_PG"))
   lengths_B = rollouts.completion_len_B[rollouts.completion_len_B > 0]
+  is_cut_B = rollouts.finish_B == records.FINISH.index("length")
   metrics = {
-      "rollouts/accuracy": np.nanmean(annotate.verdicts(np.concatenate(first_look))),
+      "rollouts/accuracy": np.nanmean(annotate.verdicts(first_PG)),
       "rollouts/pass_fraction": keep_P.mean(),
-      "rollouts/draws": len(parts),
+      "rollouts/draws": len(draws),
       "rollouts/filled": max(c.sizes.trained - keep_P.sum(), 0),
-      "rollouts/tokens": sum(p.completion_len_B.sum() for p in parts),
+      "rollouts/tokens": sum(d.rollouts.completion_len_B.sum() for d in draws),
       "rollouts/length": lengths_B.mean(),
       "rollouts/length_max": lengths_B.max(),
-      "rollouts/truncated": (rollouts.finish_B == records.FINISH.index("length")).sum()
-                            / len(lengths_B),
-      "verifiers/unknown": np.isnan(np.concatenate(first_look)).mean(),
+      "rollouts/truncated": is_cut_B.sum() / len(lengths_B),
+      "verifiers/unknown": np.isnan(first_PG).mean(),
       # Share of the verdicts since the last update that are 0 because the completion made its
       # verifier fail (rlx/verifiers/pool.py).
       "verifiers/failed": c.pool.failed_share(),
   }
   if c.budget: metrics["rollouts/per_prompt"] = len(lengths_B) / c.sizes.trained
-  if c.sizes.rehearsal:
-    stored = _rehearsal(c, host.rehearsed, step)
-    prompts, rollouts = prompts + stored.prompts, padding.join([rollouts, stored.rollouts])
-    reward_B = np.append(reward_B, stored.reward_B)
-    excluded_B = np.append(excluded_B, stored.excluded_B)
-  return Collected(prompts, padding.trim(rollouts, c.sizes.bucket), reward_B, excluded_B), metrics
+  return metrics
+
+
+def _joined(one, other):
+  """Collected with the rows of both."""
+  return Collected(one.prompts + other.prompts, padding.join([one.rollouts, other.rollouts]),
+                   np.append(one.reward_B, other.reward_B),
+                   np.append(one.excluded_B, other.excluded_B), one.texts + other.texts)
 
 
 def solved(c, state):
@@ -150,7 +184,7 @@ def solved(c, state):
   return ids_of
 
 
-def _second_pass(c, prompts, rollouts, reward_PG, sample, clock):
+def _second_pass(c, prompts, rollouts, texts, reward_PG, sample, clock):
   """Samples more completions of the prompts that rollouts.budget selects.
 
   Groups get per_prompt rows. Rows without a completion are empty and excluded as "not_drawn";
@@ -158,7 +192,7 @@ def _second_pass(c, prompts, rollouts, reward_PG, sample, clock):
   that no two completions are drawn with the same key.
 
   Returns:
-    rollouts, reward_PG, excluded_PG.
+    rollouts, texts, reward_PG, excluded_PG.
   """
   known_PG = ~np.isnan(reward_PG)
   right_P = (np.where(known_PG, annotate.verdicts(reward_PG), 0).sum(axis=1) * reward_PG.shape[1]
@@ -168,15 +202,16 @@ def _second_pass(c, prompts, rollouts, reward_PG, sample, clock):
   clock.lap("verify")
   parts = [sample([prompts[p].again(i) for p, i in pairs]) for pairs in batches]
   clock.lap("sample")
+  part_texts = list(map(c.decode, parts))
   reward_B = np.concatenate([reward_PG.ravel()] + [
-      c.verify([prompts[p] for p, _ in pairs], part).ravel()
-      for pairs, part in zip(batches, parts)])
-  is_drawn_PG = row_PG >= 0
+      c.verify([prompts[p] for p, _ in pairs], part, some).ravel()
+      for pairs, part, some in zip(batches, parts, part_texts)])
+  is_drawn_PG, texts = row_PG >= 0, sum(part_texts, texts)
   whole = padding.select([rollouts, *parts], np.maximum(row_PG, 0).ravel(),
                          np.arange(len(prompts)))
-  reward_PG = np.where(is_drawn_PG, reward_B[row_PG], 0.0)
-  return (padding.emptied(whole, ~is_drawn_PG.ravel()), reward_PG,
-          np.where(is_drawn_PG, 0, NOT_DRAWN))
+  return (padding.emptied(whole, ~is_drawn_PG.ravel()),
+          [texts[row] if row >= 0 else "" for row in row_PG.ravel()],
+          np.where(is_drawn_PG, reward_B[row_PG], 0.0), np.where(is_drawn_PG, 0, NOT_DRAWN))
 
 
 def _rehearsal(c, rehearsed, step):
@@ -193,9 +228,4 @@ def _rehearsal(c, rehearsed, step):
                               records.FINISH.index("eos"))
   is_stored_B = rollouts.completion_len_B > 0
   return Collected(prompts, rollouts, is_stored_B.astype(np.float32),
-                   np.where(is_stored_B, STORED, NOT_DRAWN).astype(np.int8))
-
-
-def _rows(groups_P, group):
-  """Returns the row numbers of these groups, in order."""
-  return (groups_P[:, None] * group + np.arange(group)).reshape(-1)
+                   np.where(is_stored_B, STORED, NOT_DRAWN).astype(np.int8), c.decode(rollouts))

@@ -70,6 +70,26 @@ class Learner:
             self.config, self.microbatches, rows_B)
 
 
+  def learn(self, update, state, name, placed, *more, step=None, before=None):
+    """Applies `update`, a result of `make`, to a model of the state on every minibatch.
+
+    Args:
+      name: field of the TrainState.
+      more, step: see `parts`.
+      before: (params, minibatch) -> rows that the step does not return; None: there are none.
+    Returns:
+      state, metrics averaged over the steps, rows of the last minibatch, rows of `before`.
+    """
+    params, opt_state = getattr(state, name), getattr(state, f"{name}_opt")
+    metrics, rows_before = [], []
+    for part in self.parts(placed, *more, step=step):
+      if before: rows_before.append(before(records.join(state.frozen, params), part))
+      params, opt_state, measured, rows = update(params, opt_state, part, state.frozen)
+      metrics.append(measured)
+    mean = {f"{name}/{k}": sum(m[k] for m in metrics) / len(metrics) for k in metrics[0]}
+    return state.replace(**{name: params, f"{name}_opt": opt_state}), mean, rows, rows_before
+
+
 def prm(loss_fn, learner, *, order, snapshot, parts):
   """The PRM's update; `learn` returns the batch with the log-probs that its rewards read.
 
@@ -103,19 +123,15 @@ def prm(loss_fn, learner, *, order, snapshot, parts):
   def learn(state, placed):
     batch = placed.batch
     if state.prm is None or order == "none": return state, batch, {}
-    params, opt_state, before, metrics = state.prm, state.prm_opt, [], []
-    for part in learner.parts(placed):
-      if not snapshot:
-        before.append(part_logps_fn(records.join(state.frozen, params), part[0], part[-1]))
-      params, opt_state, m, _ = update(params, opt_state, part, state.frozen)
-      metrics.append(m)
-    state = state.replace(prm=params, prm_opt=opt_state)
+    state, metrics, _, before = learner.learn(
+        update, state, "prm", placed, before=None if snapshot else lambda params, part:
+        part_logps_fn(params, part[0], part[-1]))
     if order == "double":
       batch = batch.replace(prm_logps_BT=logps_fn(
           state.full("prm"), placed.rollouts.rows(), placed.plan(config, parts)))
     elif not snapshot:
       batch = batch.replace(prm_logps_BT=jnp.concatenate(before))
-    return state, batch, _mean("prm", metrics)
+    return state, batch, metrics
 
   return learn, update
 
@@ -137,12 +153,8 @@ def prm_head(learner):
   update = learner.make(loss)
 
   def learn(state, placed):
-    params, opt_state, metrics = state.prm, state.prm_opt, []
-    for part in learner.parts(placed):
-      params, opt_state, m, _ = update(params, opt_state, part, state.frozen)
-      metrics.append(m)
-    return (state.replace(prm=params, prm_opt=opt_state), placed.batch,
-            _mean("prm", metrics))
+    state, metrics, *_ = learner.learn(update, state, "prm", placed)
+    return state, placed.batch, metrics
 
   return learn, update
 
@@ -170,11 +182,7 @@ def value(learner, *, clip):
 
   def learn(state, placed, step):
     if state.value is None: return state, {}
-    params, opt_state, metrics = state.value, state.value_opt, []
-    for part in learner.parts(placed, step=step):
-      params, opt_state, m, _ = update(params, opt_state, part, state.frozen)
-      metrics.append(m)
-    return state.replace(value=params, value_opt=opt_state), _mean("value", metrics)
+    return learner.learn(update, state, "value", placed, step=step)[:2]
 
   return learn, update
 
@@ -373,16 +381,13 @@ def policy(methods, learner, options, *, temperature, statistics=(), token_id=No
       forward, policy_whole(methods, options), asks, learner))
 
   def learn(state, placed, step):
-    params, opt_state, metrics = state.policy, state.policy_opt, []
     kl_coef_B = jnp.full_like(placed.batch.outcome_B, state.kl_coef)
     if asks_self: placed = placed.append(token_id)
-    for part in learner.parts(placed, kl_coef_B, step=step):
-      params, opt_state, m, logps_BT = update(params, opt_state, part, state.frozen)
-      metrics.append(m)
+    state, metrics, logps_BT, _ = learner.learn(
+        update, state, "policy", placed, kl_coef_B, step=step)
     batch = placed.batch
     if "old_logps_BT" not in batch: batch = batch.replace(old_logps_BT=logps_BT)
-    return (state.replace(policy=params, policy_opt=opt_state), batch,
-            _mean("policy", metrics) | advantage.old_metrics(batch, temperature))
+    return state, batch, metrics | advantage.old_metrics(batch, temperature)
 
   return learn, update
 
@@ -423,9 +428,3 @@ def end_step(moves, mesh, optimizer_):
     return state.replace(policy_opt=sharding.made(optimizer_.init, state.policy, mesh))
 
   return end
-
-
-def _mean(prefix, metrics):
-  """The mean of each metric over the optimizer steps of an iteration."""
-  return {f"{prefix}/{k}": sum(m[k] for m in metrics) / len(metrics)
-          for k in metrics[0]}

@@ -7,6 +7,7 @@ ok, warning or error, what was measured, and what to change. The exit code is 1 
 ends in an error.
 """
 import dataclasses
+import functools
 import sys
 
 import numpy as np
@@ -42,14 +43,21 @@ ADVICE = dict(
 @dataclasses.dataclass(frozen=True)
 class Finding:
   """The result of one check."""
-  level: str        # ok | warning | error
   question: str
+  level: str        # ok | warning | error
   text: str         # what was measured
   advice: str = ""  # what to change, with its key
 
   def __str__(self):
     return f"{self.level:8} {self.question:26} {self.text}" + (
         f"; {self.advice}" if self.level != "ok" and self.advice else "")
+
+
+def check(question):
+  """Decorates a function that returns (level, text[, advice]): it then returns a Finding."""
+  def decorated(fn):
+    return functools.wraps(fn)(lambda *args, **options: Finding(question, *fn(*args, **options)))
+  return decorated
 
 
 @dataclasses.dataclass(frozen=True)
@@ -142,6 +150,7 @@ def check_batch(run, lengths, constants, prompts, rollouts, outcome_PG, logps_BT
                        run.passes.models["policy"].dtype, run.methods.anneal(0) is not None)
 
 
+@check("rewards vary")
 def rewards_vary(outcome_PG, max_error_rate, last_error="", reads_verdicts=True, failed=0.0):
   """Checks that verdicts within a group differ; nothing is learned from a group of equal ones.
 
@@ -151,63 +160,60 @@ def rewards_vary(outcome_PG, max_error_rate, last_error="", reads_verdicts=True,
     reads_verdicts: whether a reward reads verdicts; if not, errors become warnings.
     failed: share of completions on which the verifier failed.
   """
-  finding = _verdicts_vary(
-      outcome_PG if outcome_PG.shape[1] > 1 else outcome_PG.T, max_error_rate, last_error)
-  if failed and "unknown" not in finding.text:
-    finding = dataclasses.replace(
-        finding, text=f"{finding.text}; the verifier failed on {failed:.0%} of completions, "
-        f"last {last_error or 'without a message'}")
-  if reads_verdicts or finding.level == "ok": return finding
-  return dataclasses.replace(finding, level="warning",
-                             text=finding.text + "; no reward reads verdicts")
-
-
-def _verdicts_vary(outcome_PG, max_error_rate, last_error):
-  question, known_PG = "rewards vary", ~np.isnan(outcome_PG)
-  unknown = 1 - known_PG.mean()
+  unknown = np.isnan(outcome_PG).mean()
   if unknown > max_error_rate:
-    return Finding("error", question, f"{unknown:.0%} of verdicts are unknown"
-                   + (f", last {last_error}" if last_error else ""),
-                   "fix the verifier (prompts.columns, verifier.timeout_s)")
+    level, text, advice = ("error", f"{unknown:.0%} of verdicts are unknown"
+                           + (f", last {last_error}" if last_error else ""),
+                           "fix the verifier (prompts.columns, verifier.timeout_s)")
+  else:
+    level, text, advice = _verdicts_vary(outcome_PG if outcome_PG.shape[1] > 1 else outcome_PG.T)
+    if failed: text += (f"; the verifier failed on {failed:.0%} of completions, "
+                        f"last {last_error or 'without a message'}")
+  if reads_verdicts or level == "ok": return level, text, advice
+  return "warning", text + "; no reward reads verdicts", advice
+
+
+def _verdicts_vary(outcome_PG):
+  """(level, text, advice) for verdicts of which enough are known."""
+  known_PG = ~np.isnan(outcome_PG)
   mean = float(outcome_PG[known_PG].mean())
   low_P, high_P = (f(np.where(known_PG, outcome_PG, o), axis=1)
                    for f, o in ((np.min, np.inf), (np.max, -np.inf)))
   spread = float(np.mean(high_P > low_P))
-  text = (f"verdicts differ in {spread:.0%} of {len(outcome_PG)} groups, "
-          f"their mean is {mean:.3f}")
-  if mean in (0.0, 1.0):
-    return Finding("error", question, f"every verdict is {mean:.0f}", (
-        "easier prompts (prompts.options), a better start (model.path), or a format that "
-        "the verifier reads (prompts.template)") if mean == 0 else
-                   "harder prompts (prompts.options)")
-  if spread < 0.2:
-    return Finding("warning" if spread else "error", question, text,
-                   "more completions (rollouts.per_prompt), or prompts that the model "
-                   "solves some of the time (prompts.options)")
-  return Finding("ok", question, text)
+  if mean == 0:
+    return ("error", "every verdict is 0", "easier prompts (prompts.options), a better start "
+            "(model.path), or a format that the verifier reads (prompts.template)")
+  if mean == 1: return "error", "every verdict is 1", "harder prompts (prompts.options)"
+  return ("ok" if spread >= 0.2 else "warning" if spread else "error",
+          f"verdicts differ in {spread:.0%} of {len(outcome_PG)} groups, "
+          f"their mean is {mean:.3f}",
+          "more completions (rollouts.per_prompt), or prompts that the model "
+          "solves some of the time (prompts.options)")
 
 
+@check("draws suffice")
 def draws_suffice(keep_P, draw, want, max_draws, fill):
   """Checks that enough groups pass the filter to fill a batch within rollouts.max_draws."""
   rate = float(np.mean(keep_P))
   draws = f"{-(-want // (rate * draw)):.0f}" if rate else "infinitely many"
-  text = (f"{rate:.0%} of groups pass rollouts.filter_groups; {want} of them take {draws} draws "
-          f"of {draw}")
-  if rate * draw * max_draws >= want: return Finding("ok", "draws suffice", text)
-  return Finding("error" if fill == "error" else "warning", "draws suffice", text,
-                 f"after rollouts.max_draws={max_draws} draws rollouts.fill={fill} applies; widen "
-                 "rollouts.filter_groups or raise rollouts.max_draws")
+  is_enough = rate * draw * max_draws >= want
+  return ("ok" if is_enough else "error" if fill == "error" else "warning",
+          f"{rate:.0%} of groups pass rollouts.filter_groups; {want} of them take {draws} draws "
+          f"of {draw}",
+          f"after rollouts.max_draws={max_draws} draws rollouts.fill={fill} applies; widen "
+          "rollouts.filter_groups or raise rollouts.max_draws")
 
 
+@check("answers fit the length")
 def answers_fit(lengths_B, is_cut_B, max_tokens):
   """Checks that completions end before rollouts.max_tokens cuts them."""
   cut, (half, most) = float(np.mean(is_cut_B)), np.quantile(lengths_B, (0.5, 0.95))
-  text = (f"{cut:.0%} are cut at rollouts.max_tokens={max_tokens}; lengths: half of them "
-          f"<= {half:.0f}, 95% <= {most:.0f}, longest {np.max(lengths_B)}")
-  level = "ok" if cut <= 0.05 else "warning" if cut <= 0.5 else "error"
-  return Finding(level, "answers fit the length", text, "raise rollouts.max_tokens"
-                 + (", or tell the model to end (rollouts.stops, prompts.template)"
-                    if cut > 0.5 else ""))
+  return ("ok" if cut <= 0.05 else "warning" if cut <= 0.5 else "error",
+          f"{cut:.0%} are cut at rollouts.max_tokens={max_tokens}; lengths: half of them "
+          f"<= {half:.0f}, 95% <= {most:.0f}, longest {np.max(lengths_B)}",
+          "raise rollouts.max_tokens" + (
+              ", or tell the model to end (rollouts.stops, prompts.template)"
+              if cut > 0.5 else ""))
 
 
 def example(tokenizer, prompt, completion, stops=()):
@@ -226,44 +232,46 @@ def example(tokenizer, prompt, completion, stops=()):
   return Example(text, back, ids, tokenizer.encode(text + completion), **chat_)
 
 
+@check("the template closes")
 def template_closes(examples):
   """Checks that the prompt ends where the completion begins, in text and in tokens."""
-  question, n = "the template closes", len(examples)
+  n, first = len(examples), examples[0]
   lost = [e for e in examples if e.back != e.text]
   merged = [e for e in examples if e.whole_ids[:len(e.prompt_ids)] != e.prompt_ids]
-  open_ = [e for e in examples if not e.closes]
   faulty = [e for e in examples if e.faults]
-  ends = f"prompts end with {examples[0].text[-20:]!r}"
-  if open_:
-    return Finding("error", question, f"{ends}; the chat template ends a turn with "
-                   f"{open_[0].closing!r}, which does not end a completion",
-                   "add it to eos_token_id in generation_config.json, or to rollouts.stops")
+  ends = f"prompts end with {first.text[-20:]!r}"
+  if still_open := [e for e in examples if not e.closes]:
+    return ("error", f"{ends}; the chat template ends a turn with {still_open[0].closing!r}, which "
+            "does not end a completion",
+            "add it to eos_token_id in generation_config.json, or to rollouts.stops")
   if lost:
-    return Finding("warning", question, f"{len(lost)} of {n} prompts change when encoded and "
-                   f"decoded: {lost[0].text[-40:]!r} becomes {lost[0].back[-40:]!r}",
-                   "check prompts.template and the tokenizer's normaliser")
+    return ("warning", f"{len(lost)} of {n} prompts change when encoded and decoded: "
+            f"{lost[0].text[-40:]!r} becomes {lost[0].back[-40:]!r}",
+            "check prompts.template and the tokenizer's normaliser")
   if merged:
-    return Finding("warning", question, f"in {len(merged)} of {n} the prompt's last tokens "
-                   f"change when the completion follows; {ends}",
-                   "end the template without a space or half a word (prompts.template)")
+    return ("warning", f"in {len(merged)} of {n} the prompt's last tokens change when the "
+            f"completion follows; {ends}",
+            "end the template without a space or half a word (prompts.template)")
   if faulty:
     faults = {kind: text for e in reversed(faulty) for kind, text in e.faults.items()}
-    return Finding("warning", question, f"{ends}; in {len(faulty)} of {n} dialogues the chat "
-                   "template is not prefix-stable: " + "; ".join(faults.values()),
-                   "; ".join(ADVICE[kind] for kind in faults))
-  return Finding("ok", question, ends + ", the same in text and in tokens" + (
-      f"; turns end with {examples[0].closing!r}" if examples[0].closing else ""))
+    return ("warning", f"{ends}; in {len(faulty)} of {n} dialogues the chat template is not "
+            "prefix-stable: " + "; ".join(faults.values()),
+            "; ".join(ADVICE[kind] for kind in faults))
+  return "ok", ends + ", the same in text and in tokens" + (
+      f"; turns end with {first.closing!r}" if first.closing else "")
 
 
+@check("prompts fit")
 def prompts_fit(lengths, max_tokens):
   """Checks that few prompts are dropped because they are too long."""
   dropped = float(np.mean(np.array(lengths) > max_tokens))
-  text = (f"{dropped:.1%} of {len(lengths)} prompts are longer than "
-          f"prompts.max_tokens={max_tokens} and dropped; longest {max(lengths)}")
-  return Finding("ok" if dropped <= 0.01 else "warning", "prompts fit", text,
-                 "raise prompts.max_tokens; dropping long prompts biases the data")
+  return ("ok" if dropped <= 0.01 else "warning",
+          f"{dropped:.1%} of {len(lengths)} prompts are longer than "
+          f"prompts.max_tokens={max_tokens} and dropped; longest {max(lengths)}",
+          "raise prompts.max_tokens; dropping long prompts biases the data")
 
 
+@check("no constant passes")
 def no_constant_passes(constants):
   """Checks that no program that ignores its input passes a prompt's tests.
 
@@ -273,38 +281,38 @@ def no_constant_passes(constants):
     constants: {id of a prompt: description of the constant that passes, or None}.
   """
   passed = [f"{i!r} by {words}" for i, words in constants.items() if words]
-  text = f"constants pass the tests of {len(passed)} of {len(constants)} prompts" + (
-      f", such as {passed[0]}" if passed else "")
-  return Finding("warning" if passed else "ok", "no constant passes", text,
-                 "add tests to these prompts, or exclude them (verifier.allow_constant=false)")
+  return ("warning" if passed else "ok",
+          f"constants pass the tests of {len(passed)} of {len(constants)} prompts"
+          + (f", such as {passed[0]}" if passed else ""),
+          "add tests to these prompts, or exclude them (verifier.allow_constant=false)")
 
 
+@check("the base ever answers")
 def base_answers(answers, outcome_PG, pattern):
   """Checks that the initial model states answers that eval.answer can extract."""
-  question = "the base ever answers"
   share = float(np.mean([a is not None for a in answers]))
   known = outcome_PG[~np.isnan(outcome_PG)]
   right = float(known.mean()) if known.size else float("nan")
   text = (f"{share:.0%} of {len(answers)} completions state an answer "
           f"(eval.answer={pattern!r}), accuracy {right:.3f}")
   if share == 0 and right > 0:
-    return Finding("warning", question, text, "verdicts find answers where eval.answer "
-                   "does not; fix it: majority voting and pseudo labels read it")
+    return ("warning", text, "verdicts find answers where eval.answer does not; fix it: majority "
+            "voting and pseudo labels read it")
   if not right > 0:  # Includes NaN.
-    return Finding("warning" if share else "error", question, text, "use another "
-                   "model (model.path), worked examples (prompts.template), or sft first")
-  return Finding("ok" if share >= 0.5 else "warning", question, text,
-                 "show the format (prompts.template), or fix eval.answer")
+    return ("warning" if share else "error", text, "use another model (model.path), worked "
+            "examples (prompts.template), or sft first")
+  return ("ok" if share >= 0.5 else "warning", text,
+          "show the format (prompts.template), or fix eval.answer")
 
 
+@check("masks cover EOS")
 def masks_cover_eos(completions, mask_BT, finish_B, logps_BT, eos_ids):
   """Checks that the mask includes the EOS that ends a completion and nothing after it.
 
   Args:
     completions: lists of token ids, without padding.
   """
-  question, is_eos_B = "masks cover EOS", finish_B == records.FINISH.index("eos")
-  wrong = {}
+  is_eos_B, n, wrong = finish_B == records.FINISH.index("eos"), len(completions), {}
   for b, ids in enumerate(completions):
     if is_eos_B[b] and (not ids or ids[-1] not in eos_ids):
       wrong.setdefault("count as ended by EOS but end with another token", []).append(b)
@@ -315,47 +323,42 @@ def masks_cover_eos(completions, mask_BT, finish_B, logps_BT, eos_ids):
     elif not np.isfinite(logps_BT[b][mask_BT[b]]).all():
       wrong.setdefault("have a token without a log-prob", []).append(b)
   if wrong:
-    return Finding("error", question, ", ".join(
-        f"{len(rows)} of {len(completions)} completions {what}"
-        for what, rows in wrong.items()),
-                   "compare the tokenizer's EOS with eos_token_id in generation_config.json")
-  text = f"{is_eos_B.sum()} of {len(completions)} completions end by EOS"
-  if not is_eos_B.any():
-    return Finding("warning", question, text, f"the EOS ids are {list(eos_ids)}; is one "
-                   "of them what the model ends with (generation_config.json)? If so, "
-                   "rollouts.max_tokens may be too short")
-  return Finding("ok", question, text + ", which the mask and the log-probs cover")
+    return ("error", ", ".join(f"{len(rows)} of {n} completions {what}"
+                               for what, rows in wrong.items()),
+            "compare the tokenizer's EOS with eos_token_id in generation_config.json")
+  text = f"{is_eos_B.sum()} of {n} completions end by EOS"
+  if is_eos_B.any(): return "ok", text + ", which the mask and the log-probs cover"
+  return ("warning", text, f"the EOS ids are {list(eos_ids)}; is one of them what the model ends "
+          "with (generation_config.json)? If so, rollouts.max_tokens may be too short")
 
 
+@check("sampler and trainer agree")
 def sampler_agrees(sampler_logps_BT, logps_BT, mask_BT, dtype, is_annealed=False):
   """Checks that sampler and trainer compute the same log-probs for the sampled tokens."""
   gap_N = np.abs(np.asarray(sampler_logps_BT, float) - logps_BT)[np.asarray(mask_BT)]
-  mean, largest = float(np.mean(gap_N)), float(np.max(gap_N))
-  bounds = GAPS[dtype]
-  text = (f"log-probs of {len(gap_N)} tokens differ by {mean:.1e} on average, "
-          f"{largest:.1e} at most; rounding in {dtype} explains up to {bounds[0]:.0e} and "
-          f"{bounds[1]:.0e}")
-  if is_annealed: text += "; rollouts.anneal draws at other temperatures"
+  (mean, largest), bounds = (float(f(gap_N)) for f in (np.mean, np.max)), GAPS[dtype]
   is_small = mean <= bounds[0] and largest <= bounds[1]
   is_explained = mean <= WRONG or (is_annealed and np.isfinite(mean))
-  return Finding(
-      "ok" if is_small else "warning" if is_explained else "error",
-      "sampler and trainer agree", text,
-      "correct for it (learner.rollout_correction.name=rollout_correction.tis), or compute in "
-      "higher precision (model.dtype, JAX_DEFAULT_MATMUL_PRECISION=highest)")
+  return ("ok" if is_small else "warning" if is_explained else "error",
+          f"log-probs of {len(gap_N)} tokens differ by {mean:.1e} on average, "
+          f"{largest:.1e} at most; rounding in {dtype} explains up to {bounds[0]:.0e} and "
+          f"{bounds[1]:.0e}"
+          + ("; rollouts.anneal draws at other temperatures" if is_annealed else ""),
+          "correct for it (learner.rollout_correction.name=rollout_correction.tis), or compute in "
+          "higher precision (model.dtype, JAX_DEFAULT_MATMUL_PRECISION=highest)")
 
 
+@check("memory fits")
 def memory_fits(need, limit, refusal):
   """Checks that the run fits into the memory of a device."""
-  question = "memory fits"
   if limit is None:
-    return Finding("warning", question, f"at most {memory.show(need)} per device, which "
-                   "does not report its memory", "watch the memory of the first step")
-  if refusal: return Finding("error", question, refusal)
-  text = f"at most {memory.show(need)} of {memory.show(limit)} per device"
-  if need <= 0.9 * limit: return Finding("ok", question, text)
-  return Finding("warning", question, text, "little is left for allocations that are not "
-                 "estimated; more learner.microbatches and prm.microbatches need less memory")
+    return ("warning", f"at most {memory.show(need)} per device, which "
+            "does not report its memory", "watch the memory of the first step")
+  if refusal: return "error", refusal
+  return ("ok" if need <= 0.9 * limit else "warning",
+          f"at most {memory.show(need)} of {memory.show(limit)} per device",
+          "little is left for allocations that are not estimated; more learner.microbatches and "
+          "prm.microbatches need less memory")
 
 
 def main(config):

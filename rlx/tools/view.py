@@ -5,7 +5,6 @@
 Writes <workdir>/view.html for each folder given. The page needs neither network access nor
 JavaScript. It shows the content of the workdir's files, for finished and unfinished runs.
 """
-import functools
 import itertools
 import json
 import math
@@ -16,6 +15,7 @@ import sys
 import numpy as np
 
 from rlx import cli
+from rlx import keys
 from rlx.configs import base
 from rlx.evals import calibration
 from rlx.io import curves
@@ -62,7 +62,7 @@ def page_content(workdir):
       accuracy=accuracy(lines, summary), is_done=bool(summary),
       curves=curves.svgs(workdir), time=times(lines), time_svg=curves.time_svg(workdir),
       completions=completions(rows), calibration=calibrated(rows, config),
-      levels=range(-LEVELS, LEVELS + 1), **compared(config))
+      levels=range(-LEVELS, LEVELS + 1), config=compared(config))
 
 
 def header(config, versions, done, summary):
@@ -153,31 +153,13 @@ def calibrated(rows, config):
 
 
 def compared(config):
-  """Returns the config as a tree, and the keys whose values differ from configs/base.py."""
-  known = json.loads(json.dumps(base.get_config().to_dict(), default=list))
-  tree = _tree(config, known)
-  return dict(config=tree, changes=list(_changes(tree)))
-
-
-def _tree(here, known):
-  """Returns nodes sorted by key: dict(key, differs) with children, or with value and base value."""
-  nodes = []
-  for key in sorted(here.keys() | known.keys()):
-    pair = here.get(key, _ABSENT), known.get(key, _ABSENT)
-    if any(isinstance(x, dict) and x for x in pair):
-      children = _tree(*(x if isinstance(x, dict) else {} for x in pair))
-      nodes.append(dict(key=key, children=children,
-                        differs=sum(n["differs"] for n in children)))
-    else:
-      nodes.append(dict(key=key, value=_shown(pair[0]), base=_shown(pair[1]),
-                        differs=int(pair[0] != pair[1])))
-  return nodes
-
-
-def _changes(nodes, prefix=""):
-  for node in nodes:
-    if "children" in node: yield from _changes(node["children"], f"{prefix}{node['key']}.")
-    elif node["differs"]: yield dict(node, key=prefix + node["key"])
+  """Returns each key of the config with its value here and in configs/base.py."""
+  here, known = keys.flat(config), keys.flat(json.loads(json.dumps(
+      base.get_config().to_dict(), default=list)))
+  pairs = {key: (here.get(key, _ABSENT), known.get(key, _ABSENT))
+           for key in sorted(here.keys() | known.keys())}
+  return [dict(key=key, value=_shown(value), base=_shown(other), differs=value != other)
+          for key, (value, other) in pairs.items()]
 
 
 def _completion(row, scales):
