@@ -20,75 +20,122 @@ def levels(findings):
   return {f.question: f.level for f in findings}
 
 
-@pytest.mark.parametrize("outcome, level, said", [
-    ([[0, 1], [1, 1]], "ok", "in 50% of 2 groups, their mean is 0.750"),
-    ([[0, 0], [0, 0]], "error", "every verdict is 0; easier prompts (prompts.options)"),
-    ([[1, 1], [1, nan]], "error", "every verdict is 1; harder prompts"),
-    # Prompts are all right or all wrong.
-    ([[0, 0], [1, 1]], "error", "in 0% of 2 groups, their mean is 0.500; more completions"),
-    ([[0, 1]] + [[0, 0]] * 9, "warning", "in 10% of 10 groups"),
-    ([[nan, 1], [0, nan], [nan, nan], [0, 1]], "error", "50% of verdicts are unknown, last Boom"),
-    ([[nan, 1], [0, nan], [0, 1]], "ok", "in 33% of 3 groups, their mean is 0.500"),
-    ([[0], [1]], "ok", "in 100% of 1 groups"),  # One completion each: the batch is the group.
-], ids=str)
-def test_rewards_vary(outcome, level, said):
-  found = doctor.rewards_vary(np.array(outcome, float), 0.4, "Boom")
-  assert found.level == level and said in str(found), found
+def vary(outcome, **options):
+  return doctor.rewards_vary(np.array(outcome, float), 0.4, "Boom", **options)
 
 
-@pytest.mark.parametrize("outcome, says", [
-    ([[0, 0]], True), ([[0, 1]], True), ([[nan, nan]], False)])
-def test_completions_that_make_their_verifier_fail_are_named(outcome, says):
-  found = doctor.rewards_vary(np.array(outcome, float), 0.4, "Boom", failed=0.25)
-  assert ("the verifier failed on 25% of completions, last Boom" in found.text) == says
-  assert "failed" not in doctor.rewards_vary(np.array(outcome, float), 0.4, "Boom").text
+def suffice(keep, draws, fill):
+  return doctor.draws_suffice(np.array(keep, bool), 4, 4, draws, fill)
 
 
-def test_verdicts_that_no_reward_reads_are_no_error():
-  zeros = np.zeros((2, 2))
-  assert doctor.rewards_vary(zeros, 0.1).level == "error"
-  found = doctor.rewards_vary(zeros, 0.1, reads_verdicts=False)
-  assert found.level == "warning" and "no reward reads verdicts" in found.text
-
-
-@pytest.mark.parametrize("keep, draws, fill, level, said", [
-    ([1, 1, 0, 0], 2, "failed", "ok",
-     "50% of groups pass rollouts.filter_groups; 4 of them take 2 draws of 4"),
-    ([1, 1, 0, 0], 1, "failed", "warning",
-     "after rollouts.max_draws=1 draws rollouts.fill=failed applies"),
-    ([0, 0, 0, 0], 9, "error", "error", "take infinitely many draws of 4"),
-], ids=str)
-def test_draws_suffice(keep, draws, fill, level, said):
-  found = doctor.draws_suffice(np.array(keep, bool), 4, 4, draws, fill)
-  assert found.level == level and said in str(found), found
-
-
-@pytest.mark.parametrize("cut, level", [(1, "ok"), (2, "warning"), (15, "error")])
-def test_answers_fit(cut, level):
+def fit(cut):
+  """Of 20 answers, `cut` are cut."""
   lengths_B = np.array([8] * cut + [3] * (20 - cut))
-  found = doctor.answers_fit(lengths_B, lengths_B == 8, 8)
-  assert found.level == level
-  assert f"{cut * 5}% are cut at rollouts.max_tokens=8" in found.text
-  assert "longest 8" in found.text and ("raise rollouts.max_tokens" in str(found)) == (cut > 1)
+  return doctor.answers_fit(lengths_B, lengths_B == 8, 8)
+
+
+def base(answers, outcome):
+  return doctor.base_answers(answers, np.array([outcome], float), "#(.)")
 
 
 PLAIN = doctor.Example("2+2=", "2+2=", [5, 6], [5, 6, 7])
 
 
-@pytest.mark.parametrize("change, level, said", [
-    ({}, "ok", "prompts end with '2+2=', the same in text and in tokens"),
-    (dict(back="2 +2="), "warning",
+def closes(**change):
+  return doctor.template_closes([PLAIN, dataclasses.replace(PLAIN, **change)])
+
+
+def ends(**changes):
+  """Two completions: one ends by EOS (1), one at the length."""
+  given = dict(completions=[[5, 6, 1], [5, 6, 7, 8]], finish_B=np.array([1, 0]),
+               mask_BT=np.array([[1, 1, 1, 0], [1, 1, 1, 1]], bool),
+               logps_BT=np.full((2, 4), -1.0), eos_ids=(1, 2))
+  given["logps_BT"][0, 3] = nan  # Padding may hold anything.
+  return doctor.masks_cover_eos(**given | changes)
+
+
+def agrees(gap, dtype, is_annealed=False):
+  logps_BT, mask_BT = np.full((2, 3), -1.0, np.float32), np.array([[1, 1, 0], [1, 0, 0]], bool)
+  return doctor.sampler_agrees(logps_BT, np.where(mask_BT, logps_BT + gap, 9.0), mask_BT, dtype,
+                               is_annealed)
+
+
+FAR = np.zeros((1, 1000))
+FAR[0, 0] = 0.05  # 5e-5 on average.
+
+
+@pytest.mark.parametrize("finding, level, said", [
+    (vary([[0, 1], [1, 1]]), "ok", "in 50% of 2 groups, their mean is 0.750"),
+    (vary([[0, 0], [0, 0]]), "error", "every verdict is 0; easier prompts (prompts.options)"),
+    (vary([[1, 1], [1, nan]]), "error", "every verdict is 1; harder prompts"),
+    # Prompts are all right or all wrong.
+    (vary([[0, 0], [1, 1]]), "error", "in 0% of 2 groups, their mean is 0.500; more completions"),
+    (vary([[0, 1]] + [[0, 0]] * 9), "warning", "in 10% of 10 groups"),
+    (vary([[nan, 1], [0, nan], [nan, nan], [0, 1]]), "error",
+     "50% of verdicts are unknown, last Boom"),
+    (vary([[nan, 1], [0, nan], [0, 1]]), "ok", "in 33% of 3 groups, their mean is 0.500"),
+    (vary([[0], [1]]), "ok", "in 100% of 1 groups"),  # One completion each: the batch is the group.
+    (vary([[0, 0]], failed=0.25), "error", "verifier failed on 25% of completions, last Boom"),
+    (vary([[0, 1]], failed=0.25), "ok", "verifier failed on 25% of completions, last Boom"),
+    (vary([[nan, nan]], failed=0.25), "error", "100% of verdicts are unknown, last Boom; fix"),
+    (vary([[0, 0]], reads_verdicts=False), "warning", "is 0; no reward reads verdicts; easier"),
+    (suffice([1, 1, 0, 0], 2, "failed"), "ok",
+     "50% of groups pass rollouts.filter_groups; 4 of them take 2 draws of 4"),
+    (suffice([1, 1, 0, 0], 1, "failed"), "warning",
+     "after rollouts.max_draws=1 draws rollouts.fill=failed applies"),
+    (suffice([0, 0, 0, 0], 9, "error"), "error", "take infinitely many draws of 4"),
+    (fit(1), "ok", "5% are cut at rollouts.max_tokens=8; lengths: half of them <= 3, 95% <= 3, "
+     "longest 8"),
+    (fit(2), "warning", "10% are cut at rollouts.max_tokens=8"),
+    (fit(15), "error", "longest 8; raise rollouts.max_tokens, or tell the model to end"),
+    (closes(), "ok", "prompts end with '2+2=', the same in text and in tokens"),
+    (closes(back="2 +2="), "warning",
      "1 of 2 prompts change when encoded and decoded: '2+2=' becomes '2 +2='"),
-    (dict(whole_ids=[5, 9, 7]), "warning", "in 1 of 2 the prompt's last tokens change"),
-    (dict(faults=dict(before="B", history="H")), "warning",
+    (closes(whole_ids=[5, 9, 7]), "warning", "in 1 of 2 the prompt's last tokens change"),
+    (closes(faults=dict(before="B", history="H")), "warning",
      "in 1 of 2 dialogues the chat template is not prefix-stable: B; H; a model that thinks may "
      "write it itself"),
-    (dict(closing="<end>", closes=False), "error",
+    (closes(closing="<end>", closes=False), "error",
      "ends a turn with '<end>', which does not end a completion; add it to eos_token_id"),
-], ids=str)
-def test_template_closes(change, level, said):
-  found = doctor.template_closes([PLAIN, dataclasses.replace(PLAIN, **change)])
-  assert found.level == level and said in str(found), found
+    (doctor.prompts_fit([3, 4], 4), "ok", "longest 4"),
+    (doctor.prompts_fit([3, 5], 4), "warning", "50.0% of 2 prompts are longer"),
+    (base(["7", None], [1, 0]), "ok",
+     "50% of 2 completions state an answer (eval.answer='#(.)'), accuracy 0.500"),
+    (base(["7", None, None], [1, 0, 0]), "warning", "show the format"),
+    (base([None, None], [0, 0]), "error", "use another model (model.path)"),
+    (base([None, None], [0, nan]), "error", "accuracy 0.000"),
+    (base(["7", "7"], [0, 0]), "warning", "use another model"),
+    (base([None, None], [1, 0]), "warning", "verdicts find answers where eval.answer does not"),
+    (ends(), "ok", "1 of 2 completions end by EOS, which the mask and the log-probs cover"),
+    (ends(mask_BT=np.array([[1, 1, 0, 0], [1, 1, 1, 1]], bool)), "error",
+     "1 of 2 completions have a mask that does not cover exactly their tokens"),
+    (ends(mask_BT=np.ones((2, 4), bool)), "error",
+     "1 of 2 completions have a mask that does not cover exactly their tokens"),
+    (ends(logps_BT=np.array([[-1, -1, nan, 0], [-1] * 4])), "error",
+     "1 of 2 completions have a token without a log-prob"),
+    (ends(eos_ids=(9,)), "error",
+     "1 of 2 completions count as ended by EOS but end with another token"),
+    (ends(eos_ids=(1, 6)), "error", "2 of 2 completions have tokens after an EOS"),
+    (ends(finish_B=np.array([0, 0])), "warning", "the EOS ids are [1, 2]; is one of them"),
+    (agrees(1e-5, "float32"), "ok", "log-probs of 3 tokens differ by 1.0e-05 on average"),
+    (agrees(1e-3, "float32"), "warning", "learner.rollout_correction.name"),
+    (agrees(1e-3, "bfloat16"), "ok", "rounding in bfloat16"),
+    (agrees(0.2, "bfloat16"), "error", "learner.rollout_correction.name"),
+    (agrees(0.2, "float32", True), "warning", "rollouts.anneal draws at other temperatures"),
+    (agrees(nan, "float32", True), "error", "of 3 tokens"),
+    (doctor.sampler_agrees(np.zeros((1, 1000)), FAR, FAR == FAR, "float32"), "warning",
+     "5.0e-02 at most"),
+    (doctor.memory_fits(5, 10, None), "ok", "at most 0.0 MB of 0.0 MB"),
+    (doctor.memory_fits(9.5, 10, None), "warning", "little is left"),
+    (doctor.memory_fits(5, None, None), "warning", "does not report its memory"),
+    (doctor.memory_fits(20, 10, "a device has 10, this run needs 20"), "error", "needs 20"),
+    (doctor.no_constant_passes({"a": None}), "ok", "tests of 0 of 1 prompts"),
+    (doctor.no_constant_passes({"a": "7", "b": None}), "warning",
+     "of 1 of 2 prompts, such as 'a' by 7; add tests"),
+], ids=lambda x: None if isinstance(x, doctor.Finding) else x[:40])
+def test_a_check_has_a_level_a_measure_and_advice(finding, level, said):
+  assert finding.level == level and said in str(finding), finding
+  assert (finding.advice in str(finding)) == (level != "ok") or not finding.advice
 
 
 CHAT = ("{% for m in messages %}<{{ m.role }}>{{ m.content }}" "%s" "{% endfor %}"
@@ -120,81 +167,6 @@ def test_a_chat_template_that_is_not_prefix_stable_is_said_with_what_to_do():
   assert "a finished dialogue has '<assistant>' in addition before the reply" in found.text
   assert all(doctor.ADVICE[kind] in found.advice for kind in example.faults)
   assert set(doctor.ADVICE) == set(re.findall(r"^      (\w+)  ", chat.faults.__doc__, re.M))
-
-
-@pytest.mark.parametrize("lengths, level", [([3, 4], "ok"), ([3, 5], "warning")])
-def test_prompts_fit(lengths, level):
-  found = doctor.prompts_fit(lengths, 4)
-  assert found.level == level and f"longest {lengths[1]}" in found.text
-
-
-@pytest.mark.parametrize("answers, outcome, level, said", [
-    (["7", None], [1, 0], "ok",
-     "50% of 2 completions state an answer (eval.answer='#(.)'), accuracy 0.500"),
-    (["7", None, None], [1, 0, 0], "warning", "show the format"),
-    ([None, None], [0, 0], "error", "use another model (model.path)"),
-    ([None, None], [0, nan], "error", "accuracy 0.000"),
-    (["7", "7"], [0, 0], "warning", "use another model"),
-    ([None, None], [1, 0], "warning", "verdicts find answers where eval.answer does not"),
-], ids=str)
-def test_base_answers(answers, outcome, level, said):
-  found = doctor.base_answers(answers, np.array([outcome], float), "#(.)")
-  assert found.level == level and said in str(found), found
-
-
-def _ends(**changes):
-  """Two completions: one ends by EOS (1), one at the length."""
-  given = dict(completions=[[5, 6, 1], [5, 6, 7, 8]], finish_B=np.array([1, 0]),
-               mask_BT=np.array([[1, 1, 1, 0], [1, 1, 1, 1]], bool),
-               logps_BT=np.full((2, 4), -1.0), eos_ids=(1, 2))
-  given["logps_BT"][0, 3] = nan  # Padding may hold anything.
-  return doctor.masks_cover_eos(**given | changes)
-
-
-@pytest.mark.parametrize("changes, level, said", [
-    ({}, "ok", "1 of 2 completions end by EOS, which the mask and the log-probs cover"),
-    (dict(mask_BT=np.array([[1, 1, 0, 0], [1, 1, 1, 1]], bool)), "error",
-     "1 of 2 completions have a mask that does not cover exactly their tokens"),
-    (dict(mask_BT=np.ones((2, 4), bool)), "error",
-     "1 of 2 completions have a mask that does not cover exactly their tokens"),
-    (dict(logps_BT=np.array([[-1, -1, nan, 0], [-1] * 4])), "error",
-     "1 of 2 completions have a token without a log-prob"),
-    (dict(eos_ids=(9,)), "error",
-     "1 of 2 completions count as ended by EOS but end with another token"),
-    (dict(eos_ids=(1, 6)), "error", "2 of 2 completions have tokens after an EOS"),
-    (dict(finish_B=np.array([0, 0])), "warning", "the EOS ids are [1, 2]; is one of them"),
-], ids=lambda x: str(x)[:30])
-def test_masks_cover_eos(changes, level, said):
-  found = _ends(**changes)
-  assert found.level == level and said in str(found), found
-
-
-@pytest.mark.parametrize("gap, dtype, is_annealed, level", [
-    (1e-5, "float32", False, "ok"), (1e-3, "float32", False, "warning"),
-    (1e-3, "bfloat16", False, "ok"), (0.2, "bfloat16", False, "error"),
-    (0.2, "float32", True, "warning"), (nan, "float32", True, "error")])
-def test_sampler_agrees(gap, dtype, is_annealed, level):
-  logps_BT = np.full((2, 3), -1.0, np.float32)
-  mask_BT = np.array([[1, 1, 0], [1, 0, 0]], bool)
-  found = doctor.sampler_agrees(logps_BT, np.where(mask_BT, logps_BT + gap, 9.0), mask_BT,
-                                dtype, is_annealed)
-  assert found.level == level and "of 3 tokens" in found.text
-  assert ("learner.rollout_correction" in str(found)) == (level != "ok")
-
-
-def test_one_token_that_is_far_off_is_a_warning():
-  logps_BT = np.zeros((1, 1000))
-  other_BT = logps_BT.copy()
-  other_BT[0, 0] = 0.05  # 5e-5 on average.
-  found = doctor.sampler_agrees(logps_BT, other_BT, logps_BT == 0, "float32")
-  assert found.level == "warning" and "5.0e-02 at most" in found.text
-
-
-@pytest.mark.parametrize("need, limit, refusal, level", [
-    (5, 10, None, "ok"), (9.5, 10, None, "warning"), (5, None, None, "warning"),
-    (20, 10, "a device has 10, this run needs 20", "error")])
-def test_memory_fits(need, limit, refusal, level):
-  assert doctor.memory_fits(need, limit, refusal).level == level
 
 
 def config_of():

@@ -24,6 +24,20 @@ from rlx.models import packing
 from rlx.models import value as value_model
 
 
+def forward(params, config, rollouts, plan, **options):
+  """The results of models/logps.logps for rollouts: logps_BT, entropy_BT, statistics."""
+  return logps.logps(
+      params, config, rollouts.tokens_BS, rollouts.positions_BS, rollouts.valid_BS,
+      completion_width=rollouts.sampler_logps_BT.shape[1], plan=plan, **options)
+
+
+def values(params, config, rollouts, plan):
+  """values_BT of a value model, or the scores of a PRM with a head."""
+  return value_model.values(
+      params, config, rollouts.tokens_BS, rollouts.positions_BS, rollouts.valid_BS,
+      completion_width=rollouts.sampler_logps_BT.shape[1], plan=plan)
+
+
 def compiled(config, temperature, parts, shards, more=()):
   """The compiled function (params, rollouts, plan) -> logps_BT of a model and temperature.
 
@@ -34,42 +48,22 @@ def compiled(config, temperature, parts, shards, more=()):
   return _compiled(config, temperature, parts, shards, more)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _compiled(config, temperature, parts, shards, more):
   def logps_of(params, rollouts, plan):
     def one(batch):
-      r, plan = batch
-      logps_BT, _, *others = logps.logps(
-          params, config, r.tokens_BS, r.positions_BS, r.valid_BS,
-          completion_width=r.sampler_logps_BT.shape[1], temperature=temperature,
-          with_entropy=False, statistics=more, plan=plan)
+      logps_BT, _, *others = forward(params, config, *batch, temperature=temperature,
+                                     with_entropy=False, statistics=more)
       return (logps_BT, *others) if more else logps_BT
     return learner_step.mapped(one, (rollouts, plan), parts, shards)
   return jax.jit(logps_of)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def compiled_values(config, parts, shards):
-  """(params, rollouts, plan) -> values_BT of a value model."""
+  """The compiled function (params, rollouts, plan) -> `values`."""
   return jax.jit(lambda params, rollouts, plan: learner_step.mapped(
-      lambda batch: value_model.values(
-          params, config, batch[0].tokens_BS, batch[0].positions_BS, batch[0].valid_BS,
-          completion_width=batch[0].sampler_logps_BT.shape[1], plan=batch[1]),
-      (rollouts, plan), parts, shards))
-
-
-@functools.lru_cache(maxsize=None)
-def compiled_head(config, parts, shards):
-  """(params, rollouts, plan) -> scores_BT of a PRM with a head, see `head`."""
-  return jax.jit(lambda params, rollouts, plan: learner_step.mapped(
-      lambda batch: head(params, config, *batch), (rollouts, plan), parts, shards))
-
-
-def head(params, config, rollouts, plan):
-  """scores_BT after each token of rollouts that have a token appended to each completion."""
-  return value_model.values(
-      params, config, rollouts.tokens_BS, rollouts.positions_BS, rollouts.valid_BS,
-      completion_width=rollouts.sampler_logps_BT.shape[1], plan=plan)[:, 1:]
+      lambda batch: values(params, config, *batch), (rollouts, plan), parts, shards))
 
 
 def planner(rollouts, mesh, *, pack):
@@ -167,17 +161,16 @@ class Passes:
     arrays = self.logps("policy", temperature=o.temperature, more=specs)
     return dict(zip(("old_logps_BT", *names), arrays))[name]
 
-  def values(self):
-    """values_BT of the value model."""
-    o, config = self.options, self.options.models["policy"]
-    return compiled_values(config, o.value_parts, o.shards)(
-        self.state.full("value"), self.rollouts, self.plan(config, o.value_parts))
+  def values(self, name="value", model="policy", parts=None):
+    """values_BT of the value model, or of the TrainState's parameters `name`."""
+    o, config = self.options, self.options.models[model]
+    parts = o.value_parts if parts is None else parts
+    return compiled_values(config, parts, o.shards)(
+        self.state.full(name), self.rollouts, self.plan(config, parts))
 
   def head_scores(self):
     """scores_BT of a PRM with a head; the rollouts have one more token after each completion."""
-    o, config = self.options, self.options.models["prm"]
-    return compiled_head(config, o.head_parts, o.shards)(
-        self.state.full("prm"), self.rollouts, self.plan(config, o.head_parts))
+    return self.values("prm", "prm", self.options.head_parts)[:, 1:]
 
   def of_rows(self, name, rows, temperature=1.0):
     """logps_BT of the policy's model on other rollouts (numpy)."""

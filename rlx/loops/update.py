@@ -18,7 +18,7 @@ from rlx.learner import reference
 from rlx.learner import sharding
 from rlx.learner import step as learner_step
 from rlx.loops import advantage
-from rlx.loops import logps as logps_lib
+from rlx.loops import logps
 from rlx.losses import aggregate
 from rlx.losses import diagnostics
 from rlx.losses import divergence
@@ -26,8 +26,6 @@ from rlx.losses import entropy
 from rlx.losses import reward_model
 from rlx.losses import sft as sft_loss
 from rlx.losses import value as value_loss
-from rlx.models import logps
-from rlx.models import value as value_model
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,13 +100,11 @@ def prm(loss_fn, learner, *, order, snapshot, parts):
   """
   config, shards = learner.config, learner.shards
   # One for the whole batch, cut as for the reference's log-probs, and one for a minibatch.
-  logps_fn = logps_lib.compiled(config, 1.0, parts, shards)
-  part_logps_fn = logps_lib.compiled(config, 1.0, learner.microbatches, shards)
+  logps_fn = logps.compiled(config, 1.0, parts, shards)
+  part_logps_fn = logps.compiled(config, 1.0, learner.microbatches, shards)
 
   def forward(params, rollouts, batch, plan):
-    return dict(prm_logps_BT=logps.logps(
-        params, config, rollouts.tokens_BS, rollouts.positions_BS, rollouts.valid_BS,
-        completion_width=batch.action_BT.shape[1], with_entropy=False, plan=plan)[0])
+    return dict(prm_logps_BT=logps.forward(params, config, rollouts, plan, with_entropy=False)[0])
 
   def loss(params, part):
     rollouts, batch, plan, whole = part
@@ -146,7 +142,7 @@ def prm_head(learner):
   """
   def loss(params, part):
     rollouts, batch, plan = part
-    scores_B = logps_lib.head(params, learner.config, rollouts, plan).ravel()
+    scores_B = logps.values(params, learner.config, rollouts, plan)[:, 1:].ravel()
     labels_B = batch.labels_BT.ravel()
     return reward_model.bce(scores_B, labels_B, ~jnp.isnan(labels_B)), {}, None
 
@@ -169,9 +165,7 @@ def value(learner, *, clip):
   """
   def loss(params, part):
     rollouts, batch, plan = part
-    values_BT = value_model.values(
-        params, learner.config, rollouts.tokens_BS, rollouts.positions_BS, rollouts.valid_BS,
-        completion_width=batch.action_BT.shape[1], plan=plan)
+    values_BT = logps.values(params, learner.config, rollouts, plan)
     args = values_BT, batch.old_values_BT, batch.returns_BT, batch.learn_BT
     metrics = {} if clip is None else dict(
         clip=diagnostics.value_clip_fraction(*args, clip=clip))
@@ -195,9 +189,7 @@ def sft(config, optimizer_, *, microbatches, shards):
     optimizer_, microbatches, shards: see `learner.step.make`.
   """
   def loss(params, rollouts):
-    logps_BT, _ = logps.logps(
-        params, config, rollouts.tokens_BS, rollouts.positions_BS, rollouts.valid_BS,
-        completion_width=rollouts.sampler_logps_BT.shape[1], with_entropy=False)
+    logps_BT, _ = logps.forward(params, config, rollouts, None, with_entropy=False)
     mask_BT = rollouts.mask_BT
     return aggregate.aggregate(sft_loss.nll(logps_BT, mask_BT), mask_BT,
                                mode="token-mean"), {}, None
@@ -360,10 +352,8 @@ def policy(methods, learner, options, *, temperature, statistics=(), token_id=No
       methods.policy, methods.rollout_correction, methods.auxiliary)
 
   def forward(params, rollouts, batch, plan):
-    given = dict(zip(("logps_BT", "entropy_BT", *names), logps.logps(
-        params, config, rollouts.tokens_BS, rollouts.positions_BS, rollouts.valid_BS,
-        completion_width=rollouts.sampler_logps_BT.shape[1], temperature=temperature,
-        statistics=specs, plan=plan)))
+    given = dict(zip(("logps_BT", "entropy_BT", *names), logps.forward(
+        params, config, rollouts, plan, temperature=temperature, statistics=specs)))
     if not asks_self: return given
     # The token after the completion, at temperature 1 except for the normaliser.
     self_logps_B = temperature * jnp.take_along_axis(
