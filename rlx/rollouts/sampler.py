@@ -8,6 +8,8 @@ waiting rows take their slots, and otherwise the remaining rows are packed into 
 batch (`slots.py` plans this). The suffix cache is as wide as the longest row needs, in
 whole chunks, so that a step reads only columns that may be in use.
 """
+import bisect
+import dataclasses
 import functools
 
 import flax.struct
@@ -18,10 +20,24 @@ import numpy as np
 from rlx.core import axes
 from rlx.core import records
 from rlx.models import decode as decoder
+from rlx.models import transformer
 from rlx.rollouts import decoding
 from rlx.rollouts import slots as slots_lib
 
 _RUNNING = -1  # In finish_W while a row is being decoded.
+_EOS, _LENGTH, _STOP = map(records.FINISH.index, ("eos", "length", "stop"))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Options:
+  """What the compiled functions depend on; see `make`. Hashable: static under jit."""
+  config: transformer.DecoderConfig
+  group: int
+  max_tokens: int
+  chunk: int
+  rule: tuple     # items of the keyword arguments of decoding.next_token
+  eos_ids: tuple
+  pad_id: int
 
 
 @flax.struct.dataclass
@@ -86,134 +102,143 @@ def make(config, *, group, max_tokens, chunk, slots=None, temperature=1.0, top_k
     raise ValueError("Stop strings need a function that decodes tokens.")
   if slots is not None and (slots < group or slots % group):
     raise ValueError(f"slots={slots} must be a multiple of group={group}.")
-  rule = dict(temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p)
-  eos = np.asarray(sorted(eos_ids), np.int32)
   chunk = min(chunk, max_tokens)
+  rule = dict(temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p)
+  options = _Options(config, group, max_tokens, chunk, tuple(rule.items()),
+                     tuple(sorted(eos_ids)), pad_id)
   lay_out = lay_out or jax.jit(lambda params: decoder.lay_out(params, config))
   # Each batch size compiles a program, which does not pay off for a single chunk.
   shrinks = moves and chunk < max_tokens
 
-  @jax.jit
-  def start(params, tokens_PX, prompt_len_P, prompt_P, key):
-    """Prefills all prompts and returns the initial rows."""
-    b = axes.dims(tokens_PX=tokens_PX, prompt_len_P=prompt_len_P,
-                  prompt_P=prompt_P)["P"] * group
-    keys_P = jax.vmap(lambda p: jax.random.fold_in(key, p))(prompt_P)
-    keys_PG = jax.vmap(lambda k: jax.vmap(
-        lambda g: jax.random.fold_in(k, g))(jnp.arange(group)))(keys_P)
-    rows = _Rows(last_token_B=jnp.repeat(tokens_PX[:, -1], group),
-                 prompt_len_B=jnp.repeat(prompt_len_P, group),
-                 keys_B=keys_PG.reshape(b))
-    drawn = _Drawn(tokens_BT=jnp.full((b, max_tokens), pad_id, jnp.int32),
-                   logps_BT=jnp.zeros((b, max_tokens), jnp.float32),
-                   len_B=jnp.zeros(b, jnp.int32),
-                   finish_B=jnp.full(b, _RUNNING, jnp.int32))
-    return decoder.prompts(params, config, tokens_PX, prompt_len_P), rows, drawn
-
-  @functools.partial(jax.jit, static_argnames=("width", "is_same"))
-  def move(rows, old, row_W, source_W, *, width, is_same):
-    """Puts rows into slots with `width` columns of earlier tokens and a free chunk.
-
-    `width`, a multiple of the chunk, may be larger than the number of old columns; the
-    additional columns are empty.
-    """
-    last_token_W = rows.last_token_B.at[row_W].get(mode="clip")
-    finish_W = jnp.where(row_W < rows.prompt_len_B.shape[0], _RUNNING,
-                         records.FINISH.index("length"))
-    if old is None:
-      return _Working(row_W, last_token_W, jnp.zeros_like(row_W), finish_W,
-                      decoder.empty_suffix(config, row_W.shape[0], width + chunk),
-                      jnp.int32(0))
-    at_W = None if is_same else jnp.maximum(source_W, 0)
-    take = lambda x: x if is_same else x[at_W]
-    is_new_W = source_W < 0
-    return _Working(
-        row_W, jnp.where(is_new_W, last_token_W, take(old.fed_W)),
-        jnp.where(is_new_W, 0, take(old.count_W)), finish_W,
-        # The columns in use end where the last chunk ended.
-        decoder.moved(old.suffix, at_W, old.suffix.columns - chunk + old.steps,
-                      width=width, free=chunk), jnp.int32(0))
-
-  @jax.jit
-  def gather(prompts, prompt_P):
-    return jax.tree.map(lambda x: x[prompt_P], prompts)
-
-  @functools.partial(jax.jit, donate_argnums=(3, 4))
-  def advance(weights, rows, prompts, working, drawn, factor_T, enough):
-    """Decodes until the chunk of columns is full or at most `enough` rows are running."""
-    columns_T = jnp.arange(working.suffix.columns)
-    first = columns_T.shape[0] - chunk
-    row_W, count_W = working.row_W, working.count_W
-    by_row = lambda x_B: x_B.at[row_W].get(mode="clip")
-    start_W = first - count_W          # The column of a row's first token.
-    steps_C = jnp.arange(chunk)
-    uniform_WC = jax.vmap(jax.vmap(
-        lambda k, t: decoding.uniform(jax.random.fold_in(k, t)),
-        in_axes=(None, 0)))(by_row(rows.keys_B), count_W[:, None] + steps_C[None, :])
-    position_W = by_row(rows.prompt_len_B) - 1 + count_W
-
-    def one(carry):
-      i, fed_W, finish_W, len_W, tokens_WC, logps_WC, suffix = carry
-      live_WT = ((columns_T[None, :] >= start_W[:, None])
-                 & (columns_T[None, :] <= first + i))
-      logits_WV, suffix = decoder.step(
-          weights, config, fed_W, position_W + i, prompts, suffix, live_WT, first + i)
-      if factor_T is not None:
-        logits_WV = logits_WV / factor_T.at[count_W + i].get(mode="clip")[:, None]
-      drawn_W, logps_W = decoding.next_token(
-          logits_WV, jax.lax.dynamic_index_in_dim(uniform_WC, i, 1, keepdims=False), **rule)
-      live_W = finish_W == _RUNNING
-      ends_W = jnp.any(drawn_W[:, None] == eos[None, :], axis=1)
-      finish_W = jnp.where(live_W, jnp.where(
-          ends_W, records.FINISH.index("eos"),
-          jnp.where(count_W + i + 1 == max_tokens,
-                    records.FINISH.index("length"), _RUNNING)), finish_W)
-      write = jax.lax.dynamic_update_index_in_dim
-      return (i + 1, drawn_W, finish_W, len_W + live_W,
-              write(tokens_WC, jnp.where(live_W, drawn_W, pad_id), i, 1),
-              write(logps_WC, jnp.where(live_W, logps_W, 0.0), i, 1), suffix)
-
-    w = row_W.shape[0]
-    steps, fed_W, finish_W, len_W, tokens_WC, logps_WC, suffix = jax.lax.while_loop(
-        lambda c: (c[0] < chunk) & (jnp.sum(c[2] == _RUNNING) > enough), one,
-        (jnp.int32(0), working.fed_W, working.finish_W, count_W,
-         jnp.full((w, chunk), pad_id, jnp.int32), jnp.zeros((w, chunk), jnp.float32),
-         working.suffix))
-    at = (row_W[:, None], count_W[:, None] + steps_C[None, :])
-    drawn = _Drawn(tokens_BT=drawn.tokens_BT.at[at].set(tokens_WC, mode="drop"),
-                   logps_BT=drawn.logps_BT.at[at].set(logps_WC, mode="drop"),
-                   len_B=drawn.len_B.at[row_W].set(len_W, mode="drop"),
-                   finish_B=drawn.finish_B.at[row_W].set(finish_W, mode="drop"))
-    return _Working(row_W, fed_W, len_W, finish_W, suffix, steps), drawn
-
-  @jax.jit
-  def finish(tokens_PX, prompt_P, rows, drawn):
-    return records.Rollouts(
-        tokens_BS=jnp.concatenate(
-            [jnp.repeat(tokens_PX, group, axis=0), drawn.tokens_BT], axis=1),
-        prompt_len_B=rows.prompt_len_B, completion_len_B=drawn.len_B,
-        sampler_logps_BT=drawn.logps_BT, finish_B=drawn.finish_B, prompt_P=prompt_P)
-
   def sample(params, tokens_PX, prompt_len_P, prompt_P, key, factor_T=None, weights=None):
     if weights is None: weights = lay_out(params)
-    prompts, rows, drawn = start(params, tokens_PX, prompt_len_P, prompt_P, key)
+    prompts, rows, drawn = _start(options, params, tokens_PX, prompt_len_P, prompt_P, key)
     plan, working, read, cuts = slots_lib.start(len(prompt_P), group, slots), None, prompts, {}
     while plan is not None:
       if plan.prompt_P is not None:
-        read = gather(prompts, put(plan.prompt_P))
-      working = move(rows, working, *put((plan.row_W, plan.source_W)),
-                     width=-(-plan.columns // chunk) * chunk, is_same=plan.is_same)
-      working, drawn = advance(weights, rows, read, working, drawn, factor_T,
-                               put(plan.enough if shrinks else np.int32(0)))
+        read = _gather(prompts, put(plan.prompt_P))
+      working = _move(options, rows, working, *put((plan.row_W, plan.source_W)),
+                      width=-(-plan.columns // chunk) * chunk, is_same=plan.is_same)
+      working, drawn = _advance(options, weights, rows, read, working, drawn, factor_T,
+                                put(plan.enough if shrinks else np.int32(0)))
       finish_W, steps = fetch((working.finish_W, working.steps))
       running_W = finish_W == _RUNNING
       if stops:
         running_W &= ~_stopped(plan, fetch((drawn.tokens_BT, drawn.len_B)), cuts, stops, decode)
       plan = slots_lib.following(plan, running_W, steps, moves)
     if cuts: drawn = _cut(drawn, cuts, pad_id, fetch, put)
-    return finish(tokens_PX, prompt_P, rows, drawn)
+    return _rollouts(options, tokens_PX, prompt_P, rows, drawn)
 
   return sample
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _start(options, params, tokens_PX, prompt_len_P, prompt_P, key):
+  """Prefills all prompts and returns the initial rows."""
+  group = options.group
+  b = axes.dims(tokens_PX=tokens_PX, prompt_len_P=prompt_len_P, prompt_P=prompt_P)["P"] * group
+  keys_P = jax.vmap(lambda p: jax.random.fold_in(key, p))(prompt_P)
+  keys_PG = jax.vmap(lambda k: jax.vmap(
+      lambda g: jax.random.fold_in(k, g))(jnp.arange(group)))(keys_P)
+  rows = _Rows(last_token_B=jnp.repeat(tokens_PX[:, -1], group),
+               prompt_len_B=jnp.repeat(prompt_len_P, group), keys_B=keys_PG.reshape(b))
+  drawn = _Drawn(tokens_BT=jnp.full((b, options.max_tokens), options.pad_id, jnp.int32),
+                 logps_BT=jnp.zeros((b, options.max_tokens), jnp.float32),
+                 len_B=jnp.zeros(b, jnp.int32), finish_B=jnp.full(b, _RUNNING, jnp.int32))
+  return decoder.prompts(params, options.config, tokens_PX, prompt_len_P), rows, drawn
+
+
+@jax.jit
+def _gather(prompts, prompt_P):
+  return jax.tree.map(lambda x: x[prompt_P], prompts)
+
+
+@functools.partial(jax.jit, static_argnums=0, static_argnames=("width", "is_same"))
+def _move(options, rows, old, row_W, source_W, *, width, is_same):
+  """Puts rows into slots with `width` columns of earlier tokens and a free chunk.
+
+  `width`, a multiple of the chunk, may be larger than the number of old columns; the
+  additional columns are empty.
+  """
+  chunk = options.chunk
+  last_token_W = rows.last_token_B.at[row_W].get(mode="clip")
+  finish_W = jnp.where(row_W < rows.prompt_len_B.shape[0], _RUNNING, _LENGTH)
+  if old is None:
+    return _Working(row_W, last_token_W, jnp.zeros_like(row_W), finish_W,
+                    decoder.empty_suffix(options.config, row_W.shape[0], width + chunk),
+                    jnp.int32(0))
+  at_W = None if is_same else jnp.maximum(source_W, 0)
+  take = lambda x: x if is_same else x[at_W]
+  is_new_W = source_W < 0
+  return _Working(
+      row_W, jnp.where(is_new_W, last_token_W, take(old.fed_W)),
+      jnp.where(is_new_W, 0, take(old.count_W)), finish_W,
+      # The columns in use end where the last chunk ended.
+      decoder.moved(old.suffix, at_W, old.suffix.columns - chunk + old.steps,
+                    width=width, free=chunk), jnp.int32(0))
+
+
+@functools.partial(jax.jit, static_argnums=0, donate_argnums=(4, 5))
+def _advance(options, weights, rows, prompts, working, drawn, factor_T, enough):
+  """Decodes until the chunk of columns is full or at most `enough` rows are running."""
+  chunk, pad_id = options.chunk, options.pad_id
+  columns_T = jnp.arange(working.suffix.columns)
+  first = columns_T.shape[0] - chunk
+  row_W, count_W = working.row_W, working.count_W
+  by_row = lambda x_B: x_B.at[row_W].get(mode="clip")
+  start_W = first - count_W          # The column of a row's first token.
+  steps_C = jnp.arange(chunk)
+  uniform_WC = jax.vmap(jax.vmap(
+      lambda k, t: decoding.uniform(jax.random.fold_in(k, t)),
+      in_axes=(None, 0)))(by_row(rows.keys_B), count_W[:, None] + steps_C[None, :])
+  position_W = by_row(rows.prompt_len_B) - 1 + count_W
+
+  def one(carry):
+    i, fed_W, finish_W, len_W, tokens_WC, logps_WC, suffix = carry
+    live_WT = ((columns_T[None, :] >= start_W[:, None])
+               & (columns_T[None, :] <= first + i))
+    logits_WV, suffix = decoder.step(weights, options.config, fed_W, position_W + i, prompts,
+                                     suffix, live_WT, first + i)
+    if factor_T is not None:
+      logits_WV = logits_WV / factor_T.at[count_W + i].get(mode="clip")[:, None]
+    drawn_W, logps_W = decoding.next_token(
+        logits_WV, jax.lax.dynamic_index_in_dim(uniform_WC, i, 1, keepdims=False),
+        **dict(options.rule))
+    live_W = finish_W == _RUNNING
+    finish_W = jnp.where(live_W, _finish(options, drawn_W, count_W + i + 1), finish_W)
+    write = jax.lax.dynamic_update_index_in_dim
+    return (i + 1, drawn_W, finish_W, len_W + live_W,
+            write(tokens_WC, jnp.where(live_W, drawn_W, pad_id), i, 1),
+            write(logps_WC, jnp.where(live_W, logps_W, 0.0), i, 1), suffix)
+
+  w = row_W.shape[0]
+  steps, fed_W, finish_W, len_W, tokens_WC, logps_WC, suffix = jax.lax.while_loop(
+      lambda c: (c[0] < chunk) & (jnp.sum(c[2] == _RUNNING) > enough), one,
+      (jnp.int32(0), working.fed_W, working.finish_W, count_W,
+       jnp.full((w, chunk), pad_id, jnp.int32), jnp.zeros((w, chunk), jnp.float32),
+       working.suffix))
+  at = (row_W[:, None], count_W[:, None] + steps_C[None, :])
+  drawn = _Drawn(tokens_BT=drawn.tokens_BT.at[at].set(tokens_WC, mode="drop"),
+                 logps_BT=drawn.logps_BT.at[at].set(logps_WC, mode="drop"),
+                 len_B=drawn.len_B.at[row_W].set(len_W, mode="drop"),
+                 finish_B=drawn.finish_B.at[row_W].set(finish_W, mode="drop"))
+  return _Working(row_W, fed_W, len_W, finish_W, suffix, steps), drawn
+
+
+def _finish(options, drawn_W, count_W):
+  """How rows of `count_W` tokens end with the token that they have drawn, or _RUNNING."""
+  eos = np.asarray(options.eos_ids, np.int32)
+  ends_W = jnp.any(drawn_W[:, None] == eos[None, :], axis=1)
+  return jnp.where(ends_W, _EOS, jnp.where(count_W == options.max_tokens, _LENGTH, _RUNNING))
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _rollouts(options, tokens_PX, prompt_P, rows, drawn):
+  return records.Rollouts(
+      tokens_BS=jnp.concatenate(
+          [jnp.repeat(tokens_PX, options.group, axis=0), drawn.tokens_BT], axis=1),
+      prompt_len_B=rows.prompt_len_B, completion_len_B=drawn.len_B,
+      sampler_logps_BT=drawn.logps_BT, finish_B=drawn.finish_B, prompt_P=prompt_P)
 
 
 def _stopped(plan, drawn, cuts, stops, decode):
@@ -230,22 +255,18 @@ def _stopped(plan, drawn, cuts, stops, decode):
   for i in np.flatnonzero(plan.live_W):
     b = int(plan.row_W[i])
     ids = tokens_BT[b, :len_B[b]].tolist()
-    if not any(s in decode(ids) for s in stops): continue
-    # Bisects for the shortest prefix that contains a stop string.
-    low, high = 1, len(ids)
-    while low < high:
-      middle = (low + high) // 2
-      has = any(s in decode(ids[:middle]) for s in stops)
-      low, high = (low, middle) if has else (middle + 1, high)
-    cuts[b], stopped_W[i] = low, True
+    has_stop = lambda n, ids=ids: any(s in decode(ids[:n]) for s in stops)
+    if not has_stop(len(ids)): continue
+    # The shortest prefix that contains a stop string.
+    lengths = range(1, len(ids))
+    cuts[b], stopped_W[i] = 1 + bisect.bisect_left(lengths, True, key=has_stop), True
   return stopped_W
 
 
 def _cut(drawn, cuts, pad_id, fetch, put):
   """Truncates the rows of `cuts`, {row: length}."""
   len_B, finish_B = map(np.array, fetch((drawn.len_B, drawn.finish_B)))
-  for b, n in cuts.items():
-    len_B[b], finish_B[b] = n, records.FINISH.index("stop")
+  for b, n in cuts.items(): len_B[b], finish_B[b] = n, _STOP
   is_in_BT = put(np.arange(drawn.tokens_BT.shape[1])[None, :] < len_B[:, None])
   return _Drawn(tokens_BT=jnp.where(is_in_BT, drawn.tokens_BT, pad_id),
                 logps_BT=jnp.where(is_in_BT, drawn.logps_BT, 0.0),
