@@ -1,4 +1,5 @@
 """What the programs of a mesh do between devices, and what each device holds."""
+import functools
 import math
 import re
 
@@ -32,6 +33,7 @@ def model(tmp_path_factory):
   return path
 
 
+@functools.cache
 def run_of(model, **mesh):
   c = base.get_config()
   c.model.path, c.mesh = str(model), base.ml_collections.ConfigDict(
@@ -43,9 +45,11 @@ def run_of(model, **mesh):
   return build.build(c)
 
 
-def lowered(run, state):
+@functools.cache
+def compiled_update(model, **mesh):
   """The policy's update on a batch of the mesh, compiled."""
-  b, x, t = 32, 8, 4
+  run, (b, x, t) = run_of(model, **mesh), (32, 8, 4)
+  state = run.shapes()
   row = sharding.row_shapes(jax.tree.map(
       lambda s: jax.ShapeDtypeStruct(*s), dict(
           tokens_BS=((b, x + t), np.int32), prompt_len_B=((b,), np.int32),
@@ -72,48 +76,37 @@ def collectives(program):
   return found
 
 
-@pytest.fixture(scope="module")
-def fsdp(model):
-  run = run_of(model, fsdp=8)
-  return run, lowered(run, run.shapes())
-
-
-def test_fsdp_gathers_a_layer_at_a_time_and_no_activations(model, fsdp):
-  run, program = fsdp
-  found = collectives(program)
+def test_fsdp_gathers_a_layer_at_a_time_and_no_activations(model):
+  found = collectives(compiled_update(model, fsdp=8))
   kinds = {kind for kind, _ in found}
   assert "all-gather" in kinds and kinds & {"reduce-scatter", "all-reduce"}
   assert not kinds & {"all-to-all", "collective-permute"}, found
-  params = run.shapes().policy["layers"]
+  params = run_of(model, fsdp=8).shapes().policy["layers"]
   layer = max(x.size // 3 for x in jax.tree.leaves(params))
   table = 24 * 16
   assert max(n for kind, n in found if kind == "all-gather") <= max(layer, table), found
 
 
 def test_tensor_parallel_adds_activations_and_gathers_layers(model):
-  run = run_of(model, data=2, fsdp=2, tensor=2)
-  found = collectives(lowered(run, run.shapes()))
+  found = collectives(compiled_update(model, data=2, fsdp=2, tensor=2))
   assert not {kind for kind, _ in found} & {"all-to-all", "collective-permute"}, found
   # An eighth of the tokens' activations, or a layer, or the table.
   assert max(n for _, n in found) <= max(32 * 12 * 16 // 4, 24 * 16 * 2), found
 
 
 def test_data_parallel_reduces_gradients_and_gathers_nothing(model):
-  run = run_of(model, data=8)
-  kinds = {kind for kind, _ in collectives(lowered(run, run.shapes()))}
+  kinds = {kind for kind, _ in collectives(compiled_update(model, data=8))}
   assert kinds == {"all-reduce"}
 
 
 def test_one_device_talks_to_nobody(model):
-  run = run_of(model)
-  assert collectives(lowered(run, run.shapes())) == []
+  assert collectives(compiled_update(model, fsdp=1)) == []
 
 
-def test_a_step_leaves_parameters_where_they_were(fsdp):
+def test_a_step_leaves_parameters_where_they_were(model):
   """Otherwise the second step would be another program, or hold all of them."""
-  run, program = fsdp
-  params, opt_state = program.output_shardings[:2]
-  state = run.shapes()
+  params, opt_state = compiled_update(model, fsdp=8).output_shardings[:2]
+  state = run_of(model, fsdp=8).shapes()
   for out, x in ((params, state.policy), (opt_state, state.policy_opt)):
     jax.tree.map(lambda s, x: None if s.is_equivalent_to(x.sharding, len(x.shape))
                  else pytest.fail(f"{x}: {s}"), out, x)
@@ -123,13 +116,12 @@ def test_parameters_and_optimizer_take_a_devices_share(model):
   """Also by what the compiled update says of its arguments."""
   whole = None
   for n in (1, 2, 4, 8):
-    run = run_of(model, fsdp=n)
-    state = run.shapes()
+    state = run_of(model, fsdp=n).shapes()
     held = memory.tree_bytes((state.policy, state.policy_opt))
     whole = whole or held
     assert held == pytest.approx(whole / n, rel=0.02), n
     if n in (1, 8):
-      taken = lowered(run, state).memory_analysis().argument_size_in_bytes
+      taken = compiled_update(model, fsdp=n).memory_analysis().argument_size_in_bytes
       assert held <= taken <= held + 4000, (n, held, taken)
 
 

@@ -5,31 +5,26 @@ import jax
 import numpy as np
 import pytest
 
-from configs import quickstart
 from rlx import build
 from rlx.core import rng
 from rlx.io import metrics as io_metrics
 from rlx.loops import rl
 from rlx.tools import preflight
 from tests import stages as stages_
+from tests import tiny
 
 # Where rounding to 8 bits would be felt: all of these are float32.
 WIDE = {"exp", "exp2", "log", "log1p", "rsqrt", "sqrt", "sin", "cos", "div",
         "cumsum", "reduce_max", "argmax", "integer_pow", "square"}
 
 
-def config_of(**changes):
-  c = quickstart.get_config("smoke")
-  c.eval.prompts = c.eval.batch = 16
-  c.model.dtype, c.kl.coef = "bfloat16", 0.01
-  with c.ignore_type():
-    c.update_from_flattened_dict(changes)
-  return c
+def config_of(folder, **changes):
+  return tiny.config(folder, steps=2, model__dtype="bfloat16", kl__coef=0.01, **changes)
 
 
 @pytest.fixture(scope="module")
-def run():
-  return build.build(config_of())
+def run(tiny_files):
+  return build.build(config_of(tiny_files))
 
 
 def equations(jaxpr):
@@ -42,8 +37,8 @@ def equations(jaxpr):
       if hasattr(inner, "eqns"): yield from equations(inner)
 
 
-def test_a_run_trains_float32_parameters(tmp_path):
-  summary = rl.train(config_of(), tmp_path)
+def test_a_run_trains_float32_parameters(tiny_files, tmp_path):
+  summary = rl.train(config_of(tiny_files), tmp_path)
   lines = io_metrics.read(tmp_path)
   assert summary["steps"] == len(lines) == 2
   for l in lines:
@@ -92,9 +87,9 @@ def test_only_activations_are_bfloat16(steps, name):
   assert out <= {"float32", "int32"}
 
 
-def test_frozen_weights_in_the_activations_dtype_change_no_bit(run):
+def test_frozen_weights_in_the_activations_dtype_change_no_bit(run, tiny_files):
   """Half the bytes of references: the same completions and log-probs, no reward at the start."""
-  half = build.build(config_of(**{"model.frozen_dtype": "bfloat16"}))
+  half = build.build(config_of(tiny_files, model__frozen_dtype="bfloat16"))
   prompts, key = run.sampling.encode(run.eval_prompts[:8]), rng.key(0, "sample", 0)
   found, bytes_of = [], []
   for r in (run, half):

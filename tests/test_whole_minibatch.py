@@ -20,7 +20,7 @@ from rlx.models import transformer
 B, G, X, T, V = 16, 2, 3, 5, 12
 CONFIG = transformer.DecoderConfig(
     vocab_size=V, d_model=8, n_layers=1, n_heads=2, n_kv_heads=2, head_dim=4, d_ff=8)
-CUTS = [dict(microbatches=2, pack=True), dict(microbatches=2, data=2)]
+CUT = dict(microbatches=2, pack=True, data=2)
 LOSSES = {
     "kl_cov": dict(loss=dict(name="policy.kl_cov", fraction=.1),
                    token_weight=dict(name="token_weight.top", fraction=.5)),
@@ -95,11 +95,10 @@ def differs(a, b):
           norm(jax.tree.map(np.subtract, other, grad)) / norm(grad))
 
 
-@pytest.mark.parametrize("cut", CUTS, ids=str)
 @pytest.mark.parametrize("name", LOSSES)
-def test_a_step_is_the_same_however_its_minibatch_is_cut(name, cut):
-  found = differs(whole(name), step_of(name, **cut))
-  assert found[0] < 1e-6 and found[1] < 3e-6, found
+def test_a_step_is_the_same_however_its_minibatch_is_cut(name):
+  of_metrics, of_gradient = differs(whole(name), step_of(name, **CUT))
+  assert of_metrics < 1e-6 and of_gradient < 3e-6
 
 
 @pytest.mark.parametrize("without, with_one", [("stable_reinforce", "lp_reg"),

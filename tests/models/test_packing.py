@@ -1,5 +1,4 @@
 """Packed against padded: layout, log-probs, values, gradients."""
-import dataclasses
 import functools
 
 import jax
@@ -19,7 +18,8 @@ X, T, V = 4, 6, 31
 PROMPT_B = np.array([4, 1, 2, 3, 4, 1, 2, 2])
 COMPLETION_B = np.array([6, 1, 0, 2, 3, 5, 1, 2])
 CONFIG = transformer.DecoderConfig(
-    vocab_size=V, d_model=16, n_layers=2, n_heads=4, n_kv_heads=2, head_dim=4, d_ff=16)
+    vocab_size=V, d_model=16, n_layers=2, n_heads=4, n_kv_heads=2, head_dim=4, d_ff=16,
+    windows=(3, 0), local_theta=100.0)
 
 
 def test_first_fit_decreasing_by_hand():
@@ -33,17 +33,18 @@ ALONE_B = np.arange(8)
 SHARED_B = np.array([0, 0, 2, 2, 2, 5, 5, 5])  # Rows 0, 1 have one prompt; ...
 
 
-@pytest.fixture(params=["alone", "together", "apart"])
-def trunk_B(request, monkeypatch):
+@pytest.fixture
+def trunk_B(layout, monkeypatch):
   """The row whose prompt each row has; shared prompts are in packed rows or stored apart."""
-  if request.param == "apart": monkeypatch.setattr(packing, "_WIDTHS", ())
-  if request.param == "together": monkeypatch.setattr(
+  if layout == "apart": monkeypatch.setattr(packing, "_WIDTHS", ())
+  if layout == "together": monkeypatch.setattr(
       packing, "_apart", lambda *lengths_XT: packing._together(
           PROMPT_B[SHARED_B], *lengths_XT[:3], X + T, X + T))
-  return ALONE_B if request.param == "alone" else SHARED_B
+  return ALONE_B if layout == "alone" else SHARED_B
 
 
 @pytest.mark.parametrize("parts", [1, 2])
+@pytest.mark.parametrize("layout", ["alone", "together", "apart"])
 def test_every_completion_token_attends_to_its_prompt_and_the_tokens_before_it(parts, trunk_B):
   prompt_B = PROMPT_B[trunk_B]
   plan = packing.plan(prompt_B, COMPLETION_B, X, T, CONFIG, parts=parts,
@@ -171,22 +172,19 @@ def outputs_and_gradients(params, config, rollouts, plan, parts):
   return out, gradients
 
 
-@pytest.mark.parametrize("config, parts", [
-    (CONFIG, 1), (CONFIG, 4),
-    (dataclasses.replace(CONFIG, windows=(3, 0), local_theta=100.0), 1)],
-                         ids=["plain", "microbatches", "window"])
-def test_packed_equals_padded_and_so_do_gradients(rollouts, trunk_B, parts, config):
+@pytest.mark.parametrize("layout, parts", [("alone", 4), ("together", 1), ("apart", 4)])
+def test_packed_equals_padded_and_so_do_gradients(rollouts, trunk_B, parts):
   rollouts = rollouts.replace(
       prompt_len_B=PROMPT_B[trunk_B], tokens_BS=np.concatenate(
           [rollouts.tokens_BS[trunk_B, :X], rollouts.tokens_BS[:, X:]], axis=1))
-  params = transformer.init(config, jax.random.key(0))
+  params = transformer.init(CONFIG, jax.random.key(0))
   params["embed"]["w_VD"] *= 15  # Logits of size one.
-  params = value.init(config, params) | params
+  params = value.init(CONFIG, params) | params
   params["value"]["w_D1"] += 1.0
-  plan = packing.plan(PROMPT_B[trunk_B], COMPLETION_B, X, T, config, parts=parts,
+  plan = packing.plan(PROMPT_B[trunk_B], COMPLETION_B, X, T, CONFIG, parts=parts,
                       trunk_B=trunk_B)
-  padded, padded_gradients = outputs_and_gradients(params, config, rollouts, None, 1)
-  packed, packed_gradients = outputs_and_gradients(params, config, rollouts, plan, parts)
+  padded, padded_gradients = outputs_and_gradients(params, CONFIG, rollouts, None, 1)
+  packed, packed_gradients = outputs_and_gradients(params, CONFIG, rollouts, plan, parts)
   assert (np.abs(padded).max(axis=(0, 2)) > 0.5).all()
   close = functools.partial(np.testing.assert_allclose, rtol=1e-5, atol=1e-5)
   close(packed, padded)
