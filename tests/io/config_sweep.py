@@ -15,6 +15,7 @@ import numpy as np
 from rlx.io import hf
 from rlx.models import transformer
 from rlx.rollouts import sampler
+from tests.io import strings
 from tests.models import record_logits
 
 # Largest difference of logits and log-probs, as a part of the largest logit.
@@ -27,19 +28,7 @@ _LENGTHS = [16, 24, 32, 39, 40, 64, 96]
 _GEMMA = ("gemma2", "gemma3_text")
 
 # What does not change the forward pass, in all classes.
-_INERT = {
-    "architectures": [None, ["SomeForCausalLM"]], "transformers_version": ["4.40.0", "5.1.0"],
-    "torch_dtype": ["bfloat16", "float32", "float16"], "dtype": ["bfloat16", "float32"],
-    "output_hidden_states": [False, True], "return_dict": [True],
-    "output_attentions": [False], "chunk_size_feed_forward": [0], "is_encoder_decoder": [False],
-    "id2label": [None, {"0": "LABEL_0", "1": "LABEL_1"}],
-    "label2id": [None, {"LABEL_0": 0, "LABEL_1": 1}],
-    "problem_type": [None, "regression"], "_name_or_path": ["some/model"],
-    "temperature": [0.7], "do_sample": [True], "max_length": [20, 4096], "top_p": [0.9],
-    "initializer_range": [0.02, 0.2], "attention_dropout": [0.0, 0.1], "use_cache": [True, False],
-    "pad_token_id": [None, 0, 60], "bos_token_id": [None, 1], "eos_token_id": [None, 2, [2, 3]],
-    "pretraining_tp": [1, 2], "quantization_config": [None]}
-
+_INERT = strings.fixture("config_sweep")
 _ROPE_KINDS = ["linear", "dynamic", "llama3", "yarn", "longrope"]
 _MOST_HEADS = {"mistral": 8, "mixtral": 8, "gemma2": 4, "gemma3_text": 4, "smollm3": 4,
                "qwen3_moe": 4}  # Key and value heads of a file that leaves them out.

@@ -1,18 +1,17 @@
 """Records what others make of tests/io/strings.py with small vocabularies and SmolLM2's.
 
-  python -m tests.io.record_tokens train
   python -m tests.io.record_tokens hf qwen2=tokenizer.json gemma=tokenizer.json ...
   python -m tests.io.record_tokens smollm2 WHEEL.gguf      # needs llama_cpp
   python -m tests.io.record_tokens llama_cpp               # needs llama_cpp
 
 `hf` takes published tokenizer.json of models that use a rule (of Mistral's: tekken.json)
 and puts the small vocabulary into them, but for smollm2=, which stays as it is. Writes
-tests/io/fixtures/tokens.npz: merges and pieces, and for each case and reference a checksum of
-the ids of each string.
+tests/io/fixtures/tokens.npz, for each case and reference a checksum of the ids of each string.
+The vocabulary is in that file too: `merges` of bytes and `pieces` of characters, made by merging
+the most frequent pairs over whole strings. Merges cross what a rule cuts, so that a wrong cut
+shows.
 """
-import collections
 import ctypes
-import itertools
 import json
 import pathlib
 import sys
@@ -65,36 +64,6 @@ def write(path, case, **more):
                           {"a": np.ones(3, np.float32)})
 
 
-def trained(sequences, n, apart):
-  """`n` merges, the most frequent pair first, over whole strings: merges cross what a rule
-  cuts, so that a wrong cut shows."""
-  merges = []
-  for _ in range(n):
-    counts = collections.Counter(itertools.chain.from_iterable(
-        set(zip(s, s[1:])) for s in sequences))
-    a, b = max((pair for pair in counts if len("".join(pair)) <= 8 and not apart(*pair)),
-               key=lambda pair: (counts[pair], pair))
-    merges.append(f"{a} {b}")
-    for s in sequences:
-      i = 0
-      while i < len(s) - 1:
-        if (s[i], s[i + 1]) == (a, b): s[i:i + 2] = [a + b]
-        i += 1
-  return merges
-
-
-def train():
-  texts, spell = strings.varied(), gguf_files.letters()
-  merges = trained([[spell[b] for b in s.encode()] for s in texts], 400, lambda a, b: False)
-  texts = ["▁" + s.replace(" ", "▁") for s in texts]
-  common = collections.Counter("".join(texts)).most_common(300)
-  alphabet = sorted(c for c, _ in common if c not in "\n\t")
-  merged = trained([[c for c in s] for s in texts], 400,
-                  lambda a, b: not set(a + b) <= set(alphabet))
-  pieces = list(dict.fromkeys([m.replace(" ", "") for m in merged] + alphabet))
-  return dict(merges=merges, pieces=pieces)
-
-
 def hf(case, path):
   """ids of `tokenizers` by a published file, with the small vocabulary."""
   import tokenizers
@@ -139,8 +108,7 @@ def llama_cpp(path):
 if __name__ == "__main__":
   what, *args = sys.argv[1:]
   recorded = dict(np.load(FILE)) if FILE.exists() else {}
-  if what == "train": recorded = train()
-  elif what == "hf":
+  if what == "hf":
     for case, _, source in (x.partition("=") for x in args):
       recorded[f"hf/{case}"] = checksums(hf(case, source))
   elif what == "smollm2": recorded["llama_cpp/smollm2"] = checksums(llama_cpp(args[0]))

@@ -11,6 +11,9 @@ import transformers
 from rlx.io import bounded
 from rlx.io import terminal
 from rlx.io import tokenizer
+from tests.io import strings
+
+CASES = strings.fixture("bounded")
 
 
 
@@ -31,16 +34,7 @@ def told(template):
   return text
 
 
-@pytest.mark.parametrize("template", [
-    "{% for m in messages %}<|{{ m['role'] }}|>\n{{ m.content | trim }}{{ eos_token }}\n"
-    "{% endfor %}{%- if add_generation_prompt %}<|assistant|>\n{% endif %}",
-    "{% for m in messages %}{% if m.role == 'user' %}{% continue %}{% endif %}{{ m | tojson }}"
-    "{{ messages | tojson(indent=2) }}{% break %}{% endfor %}",
-    "{% for m in messages %}\n  {% generation %}\n{{ m.content }}{% endgeneration %}\n{% endfor %}",
-    "{% set n = namespace(last='') %}{% for m in messages %}{% set n.last = m.content %}"
-    "{% endfor %}{{ n.last }}{{ tools is none }}{{ documents is defined }}",
-    "{{ strftime_now('%Y') }}{{ messages[1:] | map(attribute='content') | join('|') | upper }}",
-    "{{ (messages | selectattr('role', 'eq', 'user') | list)[0].content.split('+') }}"])
+@pytest.mark.parametrize("template", CASES["renders"])
 @pytest.mark.parametrize("opens", [True, False])
 def test_the_text_is_that_of_transformers(template, opens):
   text = told(template)
@@ -48,16 +42,7 @@ def test_the_text_is_that_of_transformers(template, opens):
   assert text.chat(TURNS, opens=opens) == expected and expected
 
 
-@pytest.mark.parametrize("template, said", [
-    ("{{ 1 / 0 }}", "division by zero"), ("{{ 'a' * 10**9 }}", "more than 512 MB"),
-    ("{{ range(10**9) | list }}", "Range too big"), ("{{ 'a' * 2**20 }}a", "1048577 characters"),
-    ("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "recursion"),
-    ("{% set n = namespace(x='a') %}{% for i in range(60) %}{% set n.x = n.x ~ n.x %}{% endfor %}",
-     "more than 512 MB"),
-    ("{{ nothing.at.all }}", "'nothing' is undefined"), ("{% for %}", "Expected an expression"),
-    ("{{ 'a' + 1 }}", "can only concatenate"), ("{{ raise_exception('no\nway') }}", "no way$"),
-    ("{% if 1 %}" * 3000 + "{% endif %}" * 3000, "more than|recursion|nested"), (7, "template"),
-    ("{{ messages.append(1) }}", "unsafe|not safely callable")], ids=lambda x: str(x)[:40])
+@pytest.mark.parametrize("template, said", CASES["fails"], ids=lambda x: str(x)[:40])
 def test_a_template_that_fails_is_refused(template, said):
   begin = time.monotonic()
   with pytest.raises(ValueError, match="The chat template refuses turns of .*: ") as e:
@@ -84,27 +69,7 @@ def test_one_process_serves_a_tokenizer_and_ends_with_it():
   assert process.poll() is not None
 
 
-def replaced(old, new, times):
-  return {"type": "Sequence", "normalizers": [
-      {"type": "Replace", "pattern": old, "content": new}] * times}
-
-
-def split(regex):
-  return {"type": "Split", "pattern": {"Regex": regex}, "behavior": "Isolated", "invert": False}
-
-
-@pytest.mark.parametrize("change, said", [
-    (dict(normalizer=replaced({"String": "a"}, "aa", 40)), "makes 1099511627776 characters of"),
-    (dict(normalizer=replaced({"String": "@?"}, "@?@?", 40)), "makes 1099511627776 characters"),
-    (dict(normalizer=replaced({"Regex": "q"}, "q" * 65, 1)), "makes 65 characters of one; at most"),
-    (dict(normalizer=replaced({"Regex": ""}, "x", 40)), "more than 2 s or 256 MB|tokens for"),
-    (dict(normalizer={"type": "Prepend", "prepend": "a" * 10**5}), "tokens for"),
-    (dict(pre_tokenizer=split("(0+)+$")), "more than 2 s|retry-limit"),
-    (dict(decoder={"type": "Sequence", "decoders": [
-        {"type": "Replace", "pattern": {"String": "a"}, "content": "aa"}] * 40}),
-     "makes 1099511627776"),
-    (dict(model=3), "line 1|invalid type|did not match"),
-], ids=["doubles", "rare", "one", "empty", "prefix", "regex", "decoder", "model"])
+@pytest.mark.parametrize("change, said", CASES["tokenizers"].values(), ids=CASES["tokenizers"])
 def test_a_tokenizer_that_grows_or_hangs_is_refused(tmp_path, change, said):
   tokenizer.characters("abcdeq@?0x").save(tmp_path)
   file = tmp_path / "tokenizer.json"

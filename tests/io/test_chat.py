@@ -21,14 +21,16 @@ from rlx.loops import stored
 from rlx.rollouts import trajectories
 from rlx.rollouts import padding
 from tests.io import gguf_files
+from tests.io import strings
 
 CHAIN = pathlib.Path(build.__file__).parent.parent / "configs" / "models" / "chain"
 
 # What published templates do with text, tools left out, in fewer words; SmolLM2's is as published.
 # Qwen 3 adds empty thoughts to the last turn and drops thoughts of earlier turns; Mistral v0.3 puts
 # the system's text only before a question that ends the dialogue.
-TEMPLATES = json.loads(
-    (pathlib.Path(__file__).parent / "fixtures" / "chat_templates.json").read_text())
+FIXTURE = strings.fixture("chat_templates")
+# {template: {dialogue: faults}}; there are none in the other dialogues.
+TEMPLATES, VERDICTS = FIXTURE["templates"], FIXTURE["faults"]
 
 USER, MORE = (dict(role="user", content=c) for c in ("What is 2+2?", "And 3+3?"))
 THOUGHT = "<think>\n2 and 2\n</think>\n\n4"
@@ -39,26 +41,6 @@ DIALOGUES = dict(
     thought=([USER], THOUGHT),
     system=([dict(role="system", content="Be brief."), USER], "4"),
     example=([USER, dict(role="assistant", content=THOUGHT), MORE], "6"))
-TRIMS = dict(padded="history reply", newline="history reply")
-NEWLINE = dict(newline="tokens")  # The prompt ends with one.
-# What faults there are in which dialogue; in the others none.
-VERDICTS = {
-    "smollm2": NEWLINE,
-    "qwen2_5": NEWLINE,
-    "qwen3": dict(plain="before", padded="before", newline="before tokens", system="before",
-                  thought="history", example="before turns"),
-    "llama3": TRIMS,
-    "llama3_2": {k: " ".join(sorted(["date", *TRIMS.get(k, "").split()])) for k in DIALOGUES},
-    "gemma": dict(TRIMS, newline="history reply tokens", system="refused"),
-    "phi3": NEWLINE,
-    "phi4": {},
-    "olmo2": NEWLINE,
-    "mistral_v0_2": dict(system="refused"),
-    "mistral_v0_3": dict(plain="before history", padded="before history reply",
-                         newline="before history reply", thought="before history",
-                         system="history prompt", example="before history"),
-}
-
 
 @pytest.fixture(scope="module")
 def bare():

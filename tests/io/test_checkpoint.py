@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from rlx.io import checkpoint
+from tests.io import strings
 
 STATE = {"a": np.arange(4.0)}
 
@@ -21,74 +22,26 @@ def start(tmp_path_factory):
   return workdir
 
 
-def _seal(text): return lambda d: (d / "3/CHECKSUMS").write_text(text)
-def _files(text): return _seal(f'{{"step": 3, "files": {text}}}')
-def _times(text): return lambda d: (d / "3/_CHECKPOINT_METADATA").write_text(text)
+def _unlist(file, name):
+  """Removes a name from the checksums."""
+  checksums = json.loads(file.read_text())
+  del checksums["files"][name]
+  file.write_text(json.dumps(checksums))
 
 
-def _file_for_folder(d):
-  shutil.rmtree(d / "3")
-  (d / "3").write_text("")
+# The verbs of fixtures/checkpoints.json.
+CHANGES = dict(
+    remove=lambda path: shutil.rmtree(path) if path.is_dir() else path.unlink(),
+    write=lambda path, text: path.write_text(text), folder=lambda path: path.mkdir(),
+    rename=lambda path, name: path.rename(path.with_name(name)), unlist=_unlist,
+    link=lambda path, target: path.symlink_to(target), pipe=os.mkfifo)
 
 
-def _folder_for_file(d):
-  (d / "3/CHECKSUMS").unlink()
-  (d / "3/CHECKSUMS").mkdir()
-
-
-def _empty(d):
-  shutil.rmtree(d / "3")
-  (d / "3").mkdir()
-  _files("{}")(d)
-
-
-def _linked(d):
-  (d / "3").rename(d / "x")
-  (d / "3").symlink_to("x")
-
-
-def _put_aside_before(d):
-  (d / "3/CHECKSUMS").unlink()
-  (d / "damaged-3").mkdir()
-  (d / "damaged-3/x").write_text("")
-
-
-def _less(d):
-  """One file less, which the checksums then do not have."""
-  then = json.loads((d / "3/CHECKSUMS").read_text())
-  del then["files"]["host/metadata"]
-  (d / "3/CHECKSUMS").write_text(json.dumps(then))
-
-
-@pytest.mark.parametrize("damage, newest, said", [
-    (lambda d: (d / "3/CHECKSUMS").unlink(), 2, "CHECKSUMS is missing"),
-    (lambda d: (d / "2/CHECKSUMS").unlink(), 3, ""),
-    (_seal("[]"), 2, "an object is needed, not []"),
-    (_seal("{}"), 2, "it is of step None"), (_files("5"), 2, "CHECKSUMS has no files"),
-    (_files("{}"), 2, "host/metadata is not in CHECKSUMS"),
-    (lambda d: (d / "2").rename(d / "4"), 3, "4: it is of step 2"),
-    (_files('{"host/metadata": 5}'), 2, "host/metadata was altered: [bytes, CRC-32] are"),
-    (_seal("{"), 2, "not JSON"), (_seal("\0\0"), 2, "not JSON"),
-    (_less, 2, "host/metadata is not in CHECKSUMS"),
-    (_folder_for_file, 2, "CHECKSUMS is missing"), (_file_for_folder, 2, "it is no folder"),
-    (_empty, 2, "it is empty"), (_linked, 2, "it is no folder"),
-    (_put_aside_before, 2, "CHECKSUMS is missing"),
-    (lambda d: shutil.rmtree(d / "3/state"), 2, "is missing"),
-    (lambda d: (d / "3/host/metadata").write_text("{}"), 2, "host/metadata was altered"),
-    (lambda d: (d / "7").mkdir(), 3, "7: CHECKSUMS is missing"),
-    (lambda d: (d / "7").symlink_to("nowhere"), 3, "7: it is no folder"),
-    (lambda d: (d / "99999999999999999999").mkdir(), 3, "99: CHECKSUMS is missing"),
-    (lambda d: (d / "007").mkdir(), 3, ""),
-    (lambda d: (d / "7.orbax-checkpoint-tmp-1").mkdir(), 3, ""),
-    (lambda d: (d / "³").mkdir(), 3, ""), (lambda d: (d / "3/.nfs01").write_text("x"), 3, ""),
-    (lambda d: os.mkfifo(d / "3/state/pipe"), 3, ""),
-    (_times("[]"), 3, "_CHECKPOINT_METADATA could not be read and are removed"),
-    (_times('{"item_handlers": 5}'), 3, "_CHECKPOINT_METADATA could not be read"),
-])
+@pytest.mark.parametrize("damage, newest, said", strings.fixture("checkpoints"))
 def test_the_newest_whole_checkpoint_is_used(start, tmp_path, capsys, damage, newest, said):
   workdir = tmp_path / "w"
   shutil.copytree(start, workdir)
-  damage(workdir / "checkpoints")
+  for verb, path, *args in damage: CHANGES[verb](workdir / "checkpoints" / path, *args)
   checkpoints = checkpoint.Checkpoints(workdir, max_to_keep=3)
   assert checkpoints.latest == newest
   state, host = checkpoints.restore(STATE)

@@ -10,7 +10,6 @@ import safetensors.numpy
 
 from rlx.io import hf
 from rlx.io import params as params_io
-from rlx.io import tables
 from rlx.io import tokenizer
 from rlx.io import weights
 from rlx.models import families

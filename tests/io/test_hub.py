@@ -1,5 +1,6 @@
 """Models of the hub, against a stub on loopback: fetched, cached, offline, refused."""
 import pathlib
+import time
 
 import jax
 import numpy as np
@@ -21,6 +22,7 @@ SIZE = len(FILES["model.safetensors"])
 def ask(monkeypatch, tmp_path, capsys):
   """(path, server, offline=False) -> (folder, commit, its files, lines on stderr); of an error only
   the lines."""
+  monkeypatch.setattr(time, "sleep", lambda seconds: None)  # Between tries of a download.
   def ask_(path, server, *, offline=False):
     hub_stub.use(server, tmp_path, monkeypatch, offline=offline)
     try:
