@@ -56,11 +56,9 @@ def read(path):
     ValueError: this is no GGUF file, it is truncated, or a value is impossible; names the key or
       the tensor.
   """
-  with path.open("rb") as f:
-    size = f.seek(0, 2)
-    if size < 24:
-      raise ValueError(f"{path}: {size} bytes are no GGUF file.")
-    data = memoryview(mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ))
+  size = path.stat().st_size
+  if size < 24: raise ValueError(f"{path}: {size} bytes are no GGUF file.")
+  with path.open("rb") as f: data = memoryview(mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ))
   if data[:4] != b"GGUF":
     raise ValueError(f"{path}: starts with {bytes(data[:4])!r}, not with b'GGUF'.")
   version = int.from_bytes(data[4:8], "little")
@@ -96,11 +94,13 @@ def _tensors(path, first, size, infos, align):
   tensors, ends, size = {}, [], max(size - first, 0)
   for name, (shape, kind, start) in infos.items():
     where = f"{path}: {name}"
-    if not _is_read(kind):
-      names = {int(x): f" ({x.name})" for x in gguf.GGMLQuantizationType}
-      raise ValueError(f"{where} is of type {kind}, which is not read{names.get(kind, '')}.")
-    kind = gguf.GGMLQuantizationType(kind)
-    block, n_bytes = gguf.GGML_QUANT_SIZES[kind]
+    try:
+      kind = gguf.GGMLQuantizationType(kind)
+      block, n_bytes = gguf.GGML_QUANT_SIZES[kind]
+      # All types but integers, float64, Q8_1, Q8_K and Q1_0 can be dequantised.
+      gguf.dequantize(np.zeros((1, n_bytes), np.uint8), kind)
+    except (ValueError, NotImplementedError):
+      raise ValueError(f"{where} is of type {kind!r}, which is not read.") from None
     width, rest = divmod(shape[-1], block)
     if rest:
       raise ValueError(f"{where} has rows of {shape[-1]}; {kind.name} needs a multiple "
@@ -117,21 +117,6 @@ def _tensors(path, first, size, infos, align):
       raise ValueError(f"{path}: {name} starts at byte {start} of the data, within "
                        f"{before}.")
   return tensors
-
-
-def _is_read(kind):
-  """Whether the gguf package can dequantise this type.
-
-  It can dequantise all types but integers, float64, Q8_1, Q8_K and Q1_0, and agrees with llama.cpp
-  bit for bit on blocks of random bytes.
-  """
-  import gguf
-  try:
-    kind = gguf.GGMLQuantizationType(kind)
-    gguf.dequantize(np.zeros((1, gguf.GGML_QUANT_SIZES[kind][1]), np.uint8), kind)
-  except (ValueError, NotImplementedError):
-    return False
-  return True
 
 
 class _Taker:
@@ -167,13 +152,12 @@ class _Taker:
     if kind != _ARRAY:
       raise ValueError(f"{self.path}: {self.what} is of type {kind}, which is none.")
     kind, count = self.number(_U32), self.number(_U64)
-    self.left -= min(count, (len(self.data) - self.at) // _SCALARS.get(kind, _U64).itemsize)
-    if self.left < 0:
-      raise ValueError(f"{self.path}: {self.what}: more than {_VALUES} values in arrays.")
-    if kind in _SCALARS:
-      dtype = _SCALARS[kind]
-      return np.frombuffer(self.bytes(count * dtype.itemsize), dtype).tolist()
-    if kind != _STRING:
+    if kind not in (_STRING, *_SCALARS):
       raise ValueError(f"{self.path}: {self.what} is an array of type {kind}; of numbers "
                        "and texts they are read.")
-    return [self.text() for _ in range(count)]
+    dtype = _SCALARS.get(kind, _U64)  # A text is at least its length.
+    self.left -= min(count, (len(self.data) - self.at) // dtype.itemsize)
+    if self.left < 0:
+      raise ValueError(f"{self.path}: {self.what}: more than {_VALUES} values in arrays.")
+    if kind == _STRING: return [self.text() for _ in range(count)]
+    return np.frombuffer(self.bytes(count * dtype.itemsize), dtype).tolist()
