@@ -400,8 +400,8 @@ def read_rows(path):
 
 def read_stored(path):
   return stored.read(path, texts.Texts(
-      tokenizer.characters("0123456789=;"), templates.plain, step_separator=None,
-      prompt_tokens=9, completion_tokens=9))
+      tokenizer=tokenizer.characters("0123456789=;"), template=templates.plain, stops=(),
+      step_separator=None, answer="", prompt_tokens=9, completion_tokens=9))
 
 
 @pytest.mark.parametrize("name", CASES["lines"])
