@@ -49,6 +49,13 @@ def interval(outcome_PG: np.ndarray, z: float = 1.96) -> dict[str, float]:
   Source: Wilson 1927. Args: outcome_PG; NaN verdicts are excluded.
   Returns:
     dict(mean, low, high, prompts, unknown), all NaN if nothing is known.
+  Example:
+    >>> accuracy.interval(np.array([[1.]] * 8 + [[0.]] * 2))
+    {'mean': 0.8, 'low': 0.4901..., 'high': 0.9433..., 'prompts': 10, 'unknown': 0.0}
+    >>> accuracy.interval(np.array([[np.nan, 1.], [np.nan, np.nan], [0., 0.]]))
+    {'mean': 0.5, 'low': 0.0945..., 'high': 0.9054..., 'prompts': 2, 'unknown': 0.5}
+    >>> accuracy.interval(np.array([[np.nan]]))
+    {'mean': nan, 'low': nan, 'high': nan, 'prompts': 0, 'unknown': 1.0}
   """
   known_P = ~np.isnan(outcome_PG).all(axis=1)
   n = int(known_P.sum())
@@ -94,6 +101,15 @@ def by(outcome_PG: np.ndarray, value_P: Sequence, *, buckets: int) -> dict[str, 
       ranges, with equal numbers of prompts as far as equal values allow.
   Returns:
     {value, or "lowest..highest" of a range: result of `interval`}, in order.
+  Example:
+    >>> outcome_PG = np.array([[1.], [0.], [1.], [1.], [0.], [0.]])
+    >>> {name: x["mean"] for name, x in accuracy.by(outcome_PG, list("babbab"), buckets=2).items()}
+    {'a': 0.0, 'b': 0.75}
+    >>> {name: x["mean"] for name, x in accuracy.by(outcome_PG, [3, 1, 2, 9, 5, 4],
+    ...                                             buckets=3).items()}
+    {'1..2': 0.5, '3..4': 0.5, '5..9': 0.5}
+    >>> list(accuracy.by(outcome_PG, [1, 1, 1, 1, 2, 7], buckets=2))
+    ['1..1', '2..7']
   """
   values = sorted(set(value_P), key=lambda v: (isinstance(v, str), v))
   if len(values) > buckets and not any(isinstance(v, str) for v in values):

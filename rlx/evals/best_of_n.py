@@ -24,6 +24,11 @@ def step_values(log_ratio_BT: np.ndarray, mask_BT: np.ndarray, ends_BJ: np.ndarr
     scale: > 0; it changes no order.
   Returns:
     values_BJ, NaN where there is no step.
+  Example:
+    >>> mask_BT = np.array([[False, True, True, True]])
+    >>> best_of_n.step_values(np.array([[np.nan, 1., 2., -4.]]), mask_BT, np.array([[2, 3, -1]]),
+    ...                       scale=.5)
+    array([[ 1.5, -0.5,  nan]])
   """
   log_ratio_BT, ends_BJ = np.asarray(log_ratio_BT), np.asarray(ends_BJ)
   running_BT = scale * np.cumsum(np.where(mask_BT, log_ratio_BT, 0.0), axis=1)
@@ -32,19 +37,36 @@ def step_values(log_ratio_BT: np.ndarray, mask_BT: np.ndarray, ends_BJ: np.ndarr
 
 
 def step_rewards(values_BJ: np.ndarray) -> np.ndarray:
-  """r_j = Q_j - Q_{j-1}, the change of the value in each step. NaN where there is no step."""
+  """r_j = Q_j - Q_{j-1}, the change of the value in each step. NaN where there is no step.
+
+  Example:
+    >>> best_of_n.step_rewards(np.array([[1.5, -.5, np.nan]]))
+    array([[ 1.5, -2. ,  nan]])
+  """
   return np.diff(values_BJ, axis=1, prepend=0.0)
 
 
 def padded(rows: Sequence[Sequence[float]]) -> np.ndarray:
-  """steps_BJ of lists of numbers, NaN where a row has fewer."""
+  """steps_BJ of lists of numbers, NaN where a row has fewer.
+
+  Example:
+    >>> best_of_n.padded([[1.], [2., 3.]])
+    array([[ 1., nan],
+           [ 2.,  3.]])
+  """
   steps_BJ = np.full((len(rows), max(map(len, rows), default=0)), np.nan)
   for steps_J, row in zip(steps_BJ, rows): steps_J[:len(row)] = row
   return steps_BJ
 
 
 def stacked(parts: Sequence[np.ndarray]) -> np.ndarray:
-  """The rows of several steps_BJ."""
+  """The rows of several steps_BJ.
+
+  Example:
+    >>> best_of_n.stacked([np.ones((1, 1)), np.full((1, 2), 2.)])
+    array([[ 1., nan],
+           [ 2.,  2.]])
+  """
   width = max(part.shape[1] for part in parts)
   return np.concatenate([np.pad(part, ((0, 0), (0, width - part.shape[1])),
                                 constant_values=np.nan) for part in parts])
@@ -63,6 +85,9 @@ def score(steps_BJ: np.ndarray, aggregate: str = "min") -> np.ndarray:
     score_B, -inf for a completion without steps.
   Raises:
     ValueError: unknown aggregate.
+  Example:
+    >>> best_of_n.score(np.array([[1.5, -2.], [1.5, np.nan], [np.nan, np.nan]]))
+    array([-2. ,  1.5, -inf], dtype=float32)
   """
   has_BJ = ~np.isnan(steps_BJ)
   score_B = np.asarray(masked.aggregate(steps_BJ, has_BJ, aggregate))
@@ -80,6 +105,10 @@ def best_of_n(score_PG: np.ndarray, outcome_PG: np.ndarray) -> float:
     outcome_PG: verdicts; right means > 1/2.
   Returns:
     float, NaN if nothing is known.
+  Example:
+    >>> score_PG = np.array([[1., 2.], [3., 0.], [np.nan, 1.]])
+    >>> best_of_n.best_of_n(score_PG, np.array([[0., 1.], [0., 1.], [1., np.nan]]))
+    0.5
   """
   score_PG = np.where(np.isnan(score_PG), -np.inf, score_PG)
   chosen_P = np.take_along_axis(
@@ -122,6 +151,13 @@ def at_n(proxy_G: np.ndarray, gold_G: np.ndarray, n: int) -> tuple[float, float]
     (proxy, gold) of the chosen one, NaN with fewer than n completions.
   Raises:
     ValueError: n < 1.
+  Example:
+    >>> best_of_n.at_n(np.array([1., 2., 3.]), np.array([0., 1., 0.]), 2)
+    (2.6666..., 0.3333...)
+    >>> best_of_n.at_n(np.array([1., 1.]), np.array([0., 1.]), 2)
+    (1.0, 0.5)
+    >>> best_of_n.at_n(np.array([-np.inf, 1., 2.]), np.array([1., 0., np.nan]), 2)
+    (1.0, 0.0)
   """
   if n < 1: raise ValueError(f"n={n!r}: must be >= 1.")
   proxy_G, gold_G = np.asarray(proxy_G, float), np.asarray(gold_G, float)

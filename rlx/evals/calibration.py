@@ -23,6 +23,13 @@ def reliability(probability_B: npt.ArrayLike, outcome_B: npt.ArrayLike, group_B:
   Returns:
     a list of dict(low_edge, high_edge, n, prompts, predicted, right, low, high), NaN
     in a bin without completions.
+  Example:
+    >>> low, high = calibration.reliability([.1, .3, .4, .5, 1.], [0, 1, 0, 1, .5], [0, 0, 1, 1, 1],
+    ...                                     bins=2)
+    >>> low["n"], low["prompts"], round(low["predicted"], 2), low["right"]
+    (3, 2, 0.3, 0.25)
+    >>> high["n"], high["prompts"], high["predicted"], high["right"]
+    (2, 1, 0.75, 0.75)
   """
   probability_B, outcome_B, group_B = map(np.asarray, (probability_B, outcome_B, group_B))
   bin_B = np.minimum((probability_B * bins).astype(int), bins - 1)
@@ -43,5 +50,9 @@ def brier(probability_B: npt.ArrayLike, outcome_B: npt.ArrayLike) -> float:
   A constant prediction of 1/2 has 1/4 if verdicts are 0 or 1.
 
   Source: Brier 1950. Differs from it: nothing known.
+
+  Example:
+    >>> calibration.brier([1., .5], [1, 0])
+    0.125
   """
   return accuracy.mean((np.asarray(probability_B) - np.asarray(outcome_B)) ** 2)

@@ -12,7 +12,14 @@ from rlx.evals import accuracy
 
 
 def pass_at_k(outcome_PG: npt.ArrayLike, k: int) -> float:
-  """Mean of `each` over prompts; NaN if no prompt has k known verdicts."""
+  """Mean of `each` over prompts; NaN if no prompt has k known verdicts.
+
+  Example:
+    >>> pass_at_k.pass_at_k([[1., np.nan, 0.], [0., np.nan, np.nan]], 1)
+    0.25
+    >>> pass_at_k.pass_at_k([[1., np.nan, 0.], [0., np.nan, np.nan]], 2)
+    1.0
+  """
   value_P = each(outcome_PG, k)
   return accuracy.mean(value_P[~np.isnan(value_P)])
 
@@ -32,6 +39,9 @@ def each(outcome_PG: npt.ArrayLike, k: int) -> np.ndarray:
     value_P, NaN for a prompt with fewer than k known verdicts.
   Raises:
     ValueError: k < 1.
+  Example:
+    >>> pass_at_k.each([[1., 0., 0., 0.]], 2)
+    array([0.5])
   """
   if k < 1: raise ValueError(f"k={k} must be >= 1.")
   outcome_PG = np.asarray(outcome_PG)
@@ -55,6 +65,9 @@ def cot_pass_at_k(outcome_PG: npt.ArrayLike, steps_right_PG: npt.ArrayLike, k: i
       with one verdict NaN and the other not wrong is unknown.
     k: >= 1.
   Returns, Raises: as `pass_at_k`.
+  Example:
+    >>> pass_at_k.cot_pass_at_k([[1., 1., 1., 0.]], [[1., 0., np.nan, np.nan]], 2)
+    0.6666...
   """
   # The lower verdict; NaN if one is unknown and the other is not wrong.
   both_PG = np.stack([outcome_PG, steps_right_PG])
@@ -70,6 +83,13 @@ def majority(answers: Sequence, weights: Sequence[float] | None = None) -> Any:
     weights: numbers, default 1 each.
   Returns:
     an answer, or None if there is none.
+  Example:
+    >>> pass_at_k.majority(["a", "b", "b", None, None, None])
+    'b'
+    >>> pass_at_k.majority(["a", "b"])
+    'a'
+    >>> pass_at_k.majority(["a", "b", "b"], [3, 1, 1])
+    'a'
   """
   votes: dict[Any, float] = {}
   for i, answer in enumerate(answers):
@@ -102,6 +122,11 @@ def maj_at_k(answers: Sequence, outcome_G: npt.ArrayLike, k: int,
     float, NaN with fewer than k known verdicts.
   Raises:
     ValueError: k is out of range.
+  Example:
+    >>> pass_at_k.maj_at_k(["a", "b", "a", "b"], [0., 1., np.nan, 0.], 3)
+    1.0
+    >>> pass_at_k.maj_at_k([None, None], [0., 0.], 1)
+    0.0
   """
   if not 1 <= k <= len(answers):
     raise ValueError(f"k={k} must be in 1..{len(answers)}, the completions given.")

@@ -32,6 +32,10 @@ def accuracy(prm_logps_BT: Array, prm_ref_logps_BT: Array, mask_BT: Array, outco
     ties: half or reference.
   Returns:
     scalar in [0, 1].
+  Example:
+    >>> score_BT, outcome_PG = jnp.array([[2.], [3.], [1.]]), jnp.array([[1., .5, 0.]])
+    >>> prm_metrics.accuracy(score_BT, 0 * score_BT, score_BT > 0, outcome_PG, outcome_PG >= 0)
+    Array(0.75, dtype=float32)
   """
   score_PG = jnp.sum(prm_logps_BT - prm_ref_logps_BT, axis=1).reshape(valid_PG.shape)
   later_GG = jnp.triu(jnp.ones((valid_PG.shape[1],) * 2, bool), 1)
@@ -55,6 +59,12 @@ def absolute_accuracy(prm_logps_BT: Array, prm_ref_logps_BT: Array, mask_BT: Arr
     sign(s_i) = sign(2 outcome_i - 1)
 
   Source: compute_dpo_abs_accuracy of verl's PRIME recipe. Args: as `accuracy`.
+
+  Example:
+    >>> score_BT, outcome_B = jnp.array([[1.], [-1.], [2.], [2.]]), jnp.array([1., 0., 0., 1.])
+    >>> prm_metrics.absolute_accuracy(score_BT, 0 * score_BT, score_BT != 0, outcome_B,
+    ...                               outcome_B >= 0)
+    Array(0.75, dtype=float32)
   """
   score_B = jnp.sum(prm_logps_BT - prm_ref_logps_BT, axis=1)
   right_B = jnp.sign(score_B) == jnp.sign(2 * outcome_B - 1)
@@ -63,7 +73,12 @@ def absolute_accuracy(prm_logps_BT: Array, prm_ref_logps_BT: Array, mask_BT: Arr
 
 @method
 def correlation(x_B: Array, y_B: Array, valid_B: Array) -> Array:
-  """Pearson's correlation over valid rows; 0 if one of the two is constant."""
+  """Pearson's correlation over valid rows; 0 if one of the two is constant.
+
+  Example:
+    >>> prm_metrics.correlation(jnp.array([1., 2., 4.]), jnp.array([2., 4., 8.]), jnp.ones(3, bool))
+    Array(1., dtype=float32)
+  """
   centred = lambda a_B: masked.where_valid(a_B - masked.mean(a_B, valid_B), valid_B)
   x_B, y_B = centred(x_B), centred(y_B)
   square = jnp.sum(x_B**2) * jnp.sum(y_B**2)

@@ -20,6 +20,9 @@ def pair_accuracy(chosen_N: npt.ArrayLike, rejected_N: npt.ArrayLike) -> float:
     chosen_N, rejected_N: scores.
   Returns:
     float, NaN without pairs.
+  Example:
+    >>> reward_model.pair_accuracy([2., 0., 1., 1., np.nan], [1., 1., 1., 0., 0.])
+    0.5
   """
   chosen_N, rejected_N = np.asarray(chosen_N, float), np.asarray(rejected_N, float)
   known_N = ~np.isnan(chosen_N) & ~np.isnan(rejected_N)
@@ -42,6 +45,10 @@ def one_to_many(score_PG: npt.ArrayLike, right_PG: npt.ArrayLike) -> dict[str, f
     right_PG: bool.
   Returns:
     dict(accuracy, mrr, top), NaN without prompts.
+  Example:
+    >>> reward_model.one_to_many([[3., 1., 2.], [2., 2., 0.]],
+    ...                          [[True, False, False], [True, False, False]])
+    {'accuracy': 0.5, 'mrr': 0.75, 'top': 0.75}
   """
   score_PG, right_PG = np.asarray(score_PG, float), np.asarray(right_PG, bool)
   least_P, best_P, wrong_P = _extremes(score_PG, right_PG)
@@ -67,6 +74,9 @@ def implicit_gap(implicit: dict[str, tuple],
     explicit: the same splits and pairs, scores of the head.
   Returns:
     {split: dict(implicit, explicit, gap)}.
+  Example:
+    >>> reward_model.implicit_gap({'test': ([1., 0.], [0., 1.])}, {'test': ([1., 2.], [0., 1.])})
+    {'test': {'implicit': 0.5, 'explicit': 1.0, 'gap': 0.5}}
   """
   pairs = {split: (pair_accuracy(*implicit[split]), pair_accuracy(*explicit[split]))
            for split in implicit}

@@ -28,6 +28,12 @@ def canonical(reward_ZAZ: np.ndarray, transition_ZAZ: np.ndarray,
     gamma: discount; < 1 if an episode need not end.
   Returns:
     c_ZA.
+  Example:
+    >>> transition_ZAZ = np.array([[[0, 1., 0], [0, 0, 1.]], np.zeros((2, 3)), np.zeros((2, 3))])
+    >>> starc.canonical(np.array([[[0, 1., 0], [0, 0, 0]]] * 3), transition_ZAZ)
+    array([[ 0.5, -0.5],
+           [ 0. ,  0. ],
+           [ 0. ,  0. ]])
   """
   reward_ZAZ, transition_ZAZ = np.asarray(reward_ZAZ), np.asarray(transition_ZAZ)
   sizes = axes.dims(reward_ZAZ=reward_ZAZ, transition_ZAZ=transition_ZAZ)

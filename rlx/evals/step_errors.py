@@ -15,6 +15,9 @@ def first_error(steps_BJ: npt.ArrayLike, threshold: float) -> np.ndarray:
   Args:
     steps_BJ: log-odds that a step is right; NaN where there is no step.
     threshold: in [0, 1].
+  Example:
+    >>> step_errors.first_error([[1., 0., np.nan], [1., -1., -2.], [np.nan] * 3], .5)
+    array([-1,  1, -1])
   """
   below_BJ = 1 / (1 + np.exp(-np.asarray(steps_BJ, float))) < threshold
   return np.where(below_BJ.any(axis=1), np.argmax(below_BJ, axis=1), -1)
@@ -36,6 +39,9 @@ def f1(error_B: npt.ArrayLike, label_B: npt.ArrayLike,
     weight_B: weight of each solution; None: 1.
   Returns:
     dict(f1, erroneous, correct): F1, a, b.
+  Example:
+    >>> step_errors.f1([1, 0, -1, -1], [1, 2, 0, -1])
+    {'f1': 0.5, 'erroneous': 0.3333..., 'correct': 1.0}
   """
   error_B, label_B = np.asarray(error_B, float), np.asarray(label_B)
   right_B = np.where(np.isnan(error_B), np.nan, error_B == label_B)

@@ -34,6 +34,10 @@ def report(verdict_N: npt.ArrayLike, label_N: npt.ArrayLike,
   Returns:
     {stratum: dict(count, unknown, accuracy, precision, recall, f1, fpr, fnr, youden)}
     with "all" first; a ratio without cases is NaN, `unknown` is a share.
+  Example:
+    >>> counts = verifier.report([1., 1., 1., 0., 0., np.nan], [1., 1., 0., 1., 0., 1.])['all']
+    >>> counts['accuracy'], counts['fpr'], counts['count']
+    (0.6, 0.5, 6)
   """
   verdict_N, label_N = np.asarray(verdict_N, float), np.asarray(label_N, float) > 0.5
   parts = {"all": np.ones(len(verdict_N), bool)}
@@ -59,6 +63,11 @@ def false_positive_rates(verify: Callable, prompts: Sequence[records.Prompt],
     texts: each is verified as the completion of every prompt.
   Returns:
     {text: rate}, NaN where no verdict is known.
+  Example:
+    >>> verdicts = {':': [1., 0.], '.': [0., np.nan]}
+    >>> verifier.false_positive_rates(lambda prompts, texts: verdicts[texts[0]], [None] * 2,
+    ...                               [':', '.'])
+    {':': 0.5, '.': 0.0}
   """
   rates = {}
   for text in texts:

@@ -6,13 +6,6 @@ from rlx.evals import reward_model
 nan = np.nan
 
 
-def test_pair_accuracy():
-  # Right, wrong, a tie (a loss), one without a score.
-  got = reward_model.pair_accuracy([2., 0., 1., nan], [1., 1., 1., 0.])
-  assert got == pytest.approx(1/3)
-  assert np.isnan(reward_model.pair_accuracy([nan], [1.]))
-
-
 def test_one_to_many():
   score_PG = np.array([[3., 1., 2., nan],     # First of three.
                        [1., 2., 3., 0.],      # Third.
@@ -28,11 +21,3 @@ def test_one_to_many():
   got = reward_model.one_to_many([[3., 1., 2.]], [[True, True, False]])
   assert got == dict(accuracy=0, mrr=1, top=1)
   assert np.isnan(reward_model.one_to_many([[1.]], [[True]])["mrr"])
-
-
-def test_implicit_gap():
-  got = reward_model.implicit_gap(
-      dict(train=([1.], [0.]), shifted=([1., 0.], [0., 1.])),
-      dict(train=([2.], [0.]), shifted=([1., 2.], [0., 1.])))
-  assert got == dict(train=dict(implicit=1, explicit=1, gap=0),
-                     shifted=dict(implicit=.5, explicit=1, gap=.5))

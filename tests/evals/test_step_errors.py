@@ -6,12 +6,6 @@ from rlx.evals import step_errors
 nan = np.nan
 
 
-def test_first_error_is_the_first_step_below_the_threshold():
-  # sigmoid(0) = 1/2 is not below 1/2; NaN is no step; a second error does not count.
-  steps_BJ = [[1., 0., nan], [1., -1., -2.], [-1., 2., nan], [nan] * 3]
-  assert step_errors.first_error(steps_BJ, 0.5).tolist() == [-1, 1, 0, -1]
-
-
 def test_f1_of_processbench_rows():
   # With an error: predicted at 1, at 0 instead of 2, missed. Without: accepted, refused.
   got = step_errors.f1([1, 0, -1, -1, 2], [1, 2, 0, -1, -1])

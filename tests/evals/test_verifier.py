@@ -25,17 +25,6 @@ def test_report():
   assert list(verifier.report(verdict_N, label_N)) == ["all"]
 
 
-def test_false_positive_rates():
-  table = {":": [1., 0., nan], ".": [0., 0., 0.], " ": [nan] * 3}
-  asked = []
-  def verify(prompts, texts):
-    asked.append((len(prompts), texts))
-    return np.array(table[texts[0]])
-  got = verifier.false_positive_rates(verify, [None] * 3, list(table))
-  np.testing.assert_equal(got, {":": .5, ".": 0., " ": nan})
-  assert asked[0] == (3, [":"] * 3)
-
-
 def test_a_rule_accepts_no_master_key():
   prompt = records.Prompt(id="p", text="4+2=", answer="6", verifier="chain.answer")
   workers = pool.Pool(0, 1.0)
