@@ -17,13 +17,9 @@ from rlx.advantages import normalize
 from rlx.advantages import process
 from rlx.core import masked
 from rlx.core import records
-from rlx.core import resolve
 from rlx.evals import prm_metrics
 from rlx.losses import aggregate
-from rlx.losses import divergence
-from rlx.losses import policy
 from rlx.losses import prm
-from rlx.losses import sequence
 from rlx.rewards import implicit
 
 P, G, T = 2, 4, 6
@@ -190,13 +186,6 @@ def test_floor_stops_noise():
   assert size() > 0.3 and size(floor=0.1) < 1e-4
 
 
-def test_whitened_advantages():
-  a_BT = normalize.whiten(draw(4), MASK)
-  values = np.asarray(a_BT)[np.asarray(MASK)]
-  close(values.mean(), 0)
-  close(values.var(ddof=1), 1, 1e-7)
-
-
 def advantages_of(rows_B, prm_BT, ref_BT, mask_BT):
   """PRIME's advantages of a batch made of these rows."""
   scored = records.Batch(action_BT=mask_BT[rows_B], group=G,
@@ -216,19 +205,6 @@ def test_permutations(rows):
   rows = jnp.asarray(rows)
   args = draw(0), draw(1), MASK
   close(advantages_of(rows, *args), advantages_of(jnp.arange(P * G), *args)[rows])
-
-
-def test_columns_of_padding_change_nothing():
-  wide = lambda x, fill: jnp.pad(x, ((0, 0), (0, 3)), constant_values=fill)
-  got = advantages_of(jnp.arange(P * G), wide(draw(0), jnp.nan), wide(draw(1), jnp.inf),
-                      wide(MASK, False))
-  close(got[:, :T], advantages_of(jnp.arange(P * G), draw(0), draw(1), MASK))
-  np.testing.assert_array_equal(got[:, T:], 0)
-
-
-def test_two_completions():
-  got = group.rloo(jnp.asarray([[1.0, 0.25]]), jnp.ones((1, 2), bool))
-  close(got, [[0.75, -0.75]])
 
 
 # ------------------------------------------------------------------- gradients
@@ -264,48 +240,6 @@ def test_prm_losses_have_their_gradient(name):
   np.testing.assert_array_equal(ref_grad_BT, 0)
 
 
-def test_ce_gradient_in_closed_form():
-  prm_BT, ref_BT, beta = jnp.where(MASK, draw(0), 0.0), jnp.where(MASK, draw(1), 0.0), 0.5
-  z_B = beta * jnp.sum(prm_BT - ref_BT, axis=1)
-  grad_BT = jax.grad(lambda a: LOSSES["ce"](a, ref_BT).mean())(prm_BT)
-  want_B = beta / (P * G) * (jax.nn.sigmoid(z_B) - OUTCOME)
-  close(grad_BT, masked.where_valid(want_B[:, None], MASK))
-
-
-def test_policy_gradients():
-  logps_BT, old_BT = jnp.where(MASK, draw(0), 0.0), jnp.where(MASK, draw(1), 0.0)
-  a_BT = jnp.where(MASK, draw(2, -1.0, 1.0), 0.0)
-  grad = lambda fn, x: jax.grad(lambda y: masked.total(
-      resolve.measured(fn(y, old_BT, a_BT, MASK))[0], MASK))(x)
-  ratio_BT = np.exp(logps_BT - old_BT)
-  # PPO: none where clipped, -A rho elsewhere.
-  clipped = np.where(a_BT > 0, ratio_BT > 1.2, ratio_BT < 0.8)
-  close(grad(policy.ppo_clip, logps_BT),
-        masked.where_valid(jnp.where(clipped, 0, -a_BT * ratio_BT), MASK))
-  # CISPO: every token, with a clipped weight.
-  cispo = lambda *x: policy.cispo(*x, clip_low=0.2, clip_high=0.2)
-  close(grad(cispo, logps_BT), masked.where_valid(-np.clip(ratio_BT, 0.8, 1.2) * a_BT, MASK))
-
-
-def test_gspo_on_policy_is_reinforce():
-  logps_BT = jnp.where(MASK, draw(0), 0.0)
-  a_BT = jnp.broadcast_to(jnp.arange(P * G)[:, None] - 3.0, MASK.shape)
-  mode = sequence.gspo.aggregation
-  reduce = lambda loss_BT: aggregate.aggregate(loss_BT, MASK, mode=mode).mean()
-  # Clip bounds away from 1: at the bound the slope is a matter of taste.
-  gspo = jax.grad(lambda x: reduce(sequence.gspo(x, logps_BT, a_BT, MASK)[0]))(logps_BT)
-  close(gspo, jax.grad(lambda x: reduce(policy.reinforce(x, a_BT, MASK)))(logps_BT))
-
-
-@pytest.mark.parametrize("kind", ["k1+", "k3+", "abs+"])
-def test_straight_through_gradient_is_the_log_ratio(kind):
-  a_BT, b_BT = jnp.where(MASK, draw(0), 0.0), jnp.where(MASK, draw(1), 0.0)
-  fn = lambda x: masked.total(divergence.estimate(x, b_BT, kind=kind), MASK)
-  close(jax.grad(fn)(a_BT), masked.where_valid(a_BT - b_BT, MASK))
-  close(divergence.estimate(a_BT, b_BT, kind=kind),
-        divergence.estimate(a_BT, b_BT, kind=kind[:-1]))
-
-
 @pytest.mark.parametrize("mode", aggregate.MODES)
 def test_microbatches_change_nothing(mode):
   loss_BT = draw(0)
@@ -315,7 +249,6 @@ def test_microbatches_change_nothing(mode):
   close((parts[0] + parts[1] + parts[2]).mean(), whole.mean())
 
 
-# ------------------------------------------------------------------- rollout correction
 
 
 def test_planted_reward_is_found():
