@@ -1,5 +1,4 @@
 """Each number of each config has a stated range; what is outside is one line."""
-import fnmatch
 import functools
 import importlib
 import inspect
@@ -38,7 +37,7 @@ def _numbers():
   return numbers
 
 
-NUMBERS = _numbers()
+NUMBERS, BASE = _numbers(), keys.flat(base.get_config().to_dict())
 
 
 def _set(config, key, value):
@@ -66,10 +65,10 @@ def _check(config, key):
 
 def _stated(module, key, method):
   """The Range of a number: of the table, or of the method's option."""
-  for pattern, allowed in keys.ALLOWED.items():
-    if fnmatch.fnmatchcase(key, pattern): return allowed
+  if allowed := keys.allowed(key, 1): return allowed
+  if isinstance(BASE.get(key), int) and not key.startswith(keys.FREE) and method is None:
+    return ranges.WHOLE
   section, _, option = key.rpartition(".")
-  if key.startswith("prompts.options."): return ranges.ANY  # Of a package: it checks its own.
   if section == "prompts.columns":
     fn = resolve.lookup("prompts", f"datasets.{module.get_config().prompts.dataset}.prompts")
   else:

@@ -44,7 +44,7 @@ _UNIT = ranges.Range(1, 2**20, is_whole=True)
 _RUN_KEYS = {  # The keys that are read from a run's config.json, and their allowed values.
     "model.path": ranges.TEXT, "prm.path": ranges.TEXT_OR_NONE,
     "model.param_dtype": ranges.Kind(f"one of {list(DTYPES)}", lambda x: x in list(DTYPES)),
-    "lora.rank": keys.ALLOWED["lora.rank"], "lora.alpha": keys.ALLOWED["lora.alpha"]}
+    "lora.rank": keys.allowed("lora.rank"), "lora.alpha": keys.allowed("lora.alpha")}
 
 
 class Source(NamedTuple):
