@@ -35,11 +35,10 @@ def test_a_marked_solution_is_joined_and_knows_where_its_steps_end(run, tmp_path
       tmp_path, dict(id="g-0", problem="4M7m2=", steps=["7", "2#2"], label=-1),
       dict(id="g-1", problem="1M2=", steps=["1#1"], label=0),
       dict(id="g-2", problem="4M7m2=", steps=["4"], label=0)), run.texts)
-  assert got.texts == ["7;2#2", "1#1", "4"] and got.prompts == ["4M7m2=", "1M2=", "4M7m2="]
   # A separator belongs to the step before it; the last step has none.
-  assert got.offsets == [[2, 5], [3], [1]]
-  assert got.label_B.tolist() == [-1, 0, 0] and got.right_B is None
-  assert got.problem_B.tolist() == [0, 1, 0]
+  assert got == [prm_sets.Solution("4M7m2=", "7;2#2", 0, ends=[2, 5], label=-1),
+                 prm_sets.Solution("1M2=", "1#1", 1, ends=[3], label=0),
+                 prm_sets.Solution("4M7m2=", "4", 0, ends=[1], label=0)]
 
 
 def test_better_and_worse_solutions_one_or_several(run, tmp_path):
@@ -47,10 +46,9 @@ def test_better_and_worse_solutions_one_or_several(run, tmp_path):
       tmp_path, dict(prompt="1M2=", chosen="2#2", rejected="1#1", subset="easy"),
       dict(question="4M7=", chosen=["7#7"], rejected=["4#4", "0#0"])),
       run.texts)
-  assert got.texts == ["2#2", "1#1", "7#7", "4#4", "0#0"]
-  assert got.right_B.tolist() == [True, False, True, False, False]
-  assert got.problem_B.tolist() == [0, 0, 1, 1, 1] and got.offsets is None
-  assert got.subset_P == ["easy", None]
+  assert [(s.text, s.is_right, s.problem, s.subset) for s in got] == [
+      ("2#2", True, 0, "easy"), ("1#1", False, 0, "easy"), ("7#7", True, 1, None),
+      ("4#4", False, 1, None), ("0#0", False, 1, None)]
 
 
 @pytest.mark.parametrize("row, message", [
@@ -105,8 +103,8 @@ def test_what_was_marked_can_be_read_again(run, tmp_path):
   path = tmp_path / "set.jsonl"
   prm_sets.write(path, run, [PROMPT] * len(texts), texts, label_B, outcome_B)
   got = prm_sets.read(path, run.texts)
-  assert got.texts == [t for t, *_, label in MARKED if not np.isnan(label)]
-  assert got.label_B.tolist() == [-1, 0, 1, 1, 0]
+  assert [(s.text, s.label) for s in got] == [
+      (t, label) for t, *_, label in MARKED if not np.isnan(label)]
   rows = [json.loads(line) for line in path.read_text().splitlines()]
   assert rows[1] == dict(id="p/1", problem="4M7m2=", steps=["4", "2#2"], label=0,
                          final_answer_correct=True)

@@ -31,15 +31,15 @@ from rlx.verifiers import steps as verifier_steps
 
 
 @dataclasses.dataclass(frozen=True)
-class Solutions:
-  """The rows of one set. A set of labelled steps has label_B, one of preferences has right_B."""
-  prompts: list         # what the model reads
-  texts: list
-  problem_B: np.ndarray   # number of the problem; solutions of the same problem share it
-  offsets: list | None    # ends of the steps in each text; None: rollouts.step_separator splits
-  label_B: np.ndarray | None = None   # index of the first wrong step, -1 if all are right
-  right_B: np.ndarray | None = None   # bool
-  subset_P: list | None = None        # name of each problem's subset
+class Solution:
+  """A solution of a set: with a label, or with is_right and perhaps a subset."""
+  prompt: str               # what the model reads
+  text: str
+  problem: int              # number of the problem; solutions of the same problem share it
+  ends: list | None = None  # ends of the steps; None: rollouts.step_separator splits the text
+  label: int | None = None  # index of the first wrong step, -1 if all are right
+  is_right: bool | None = None
+  subset: str | None = None
 
 
 def read(path, texts):
@@ -51,36 +51,27 @@ def read(path, texts):
   """
   path = pathlib.Path(path)
   if not path.is_file(): raise ValueError(f"eval.prm_sets: no file {path}.")
-  columns = dict(prompts=[], texts=[], problem_B=[], offsets=[], label_B=[], right_B=[],
-                 subset_P=[])
-  seen = {}
+  solutions, seen = [], {}
   for i, (_, row) in enumerate(io_rows.numbered(path)):
     where = f"{path}: row {i}"
     asked = next((row[k] for k in ("prompt", "problem", "question") if k in row), None)
     if not isinstance(asked, str) or not asked:
       raise ValueError(f"{where} has {sorted(row)}; needed is a text `prompt`, `problem` "
                        "or `question`.")
-    if "steps" in row:
-      solutions, more = _marked(row, where, texts.step_separator)
-      problem = seen.setdefault(asked, len(seen))  # A problem may have several solutions.
+    prompt = texts.prompt(records.Prompt(id=str(i), text=asked))
+    if "steps" in row:  # A problem may have several solutions.
+      problem = seen.setdefault(asked, len(seen))
+      solutions.append(_labelled(row, where, texts.step_separator, prompt, problem))
     else:
-      solutions, more = _preferred(row, where)
-      problem = i
-    columns["subset_P"].append(row.get("subset"))
-    columns["problem_B"] += [problem] * len(solutions)
-    columns["prompts"] += [texts.prompt(records.Prompt(id=str(i), text=asked))] * len(
-        solutions)
-    columns["texts"] += solutions
-    for key, values in more.items(): columns[key] += values
-  if not columns["texts"] or columns["label_B"] and columns["right_B"]:
+      solutions += [Solution(prompt, text, i, is_right=is_right, subset=row.get("subset"))
+                    for text, is_right in _preferred(row, where)]
+  if len({s.label is None for s in solutions}) != 1:
     raise ValueError(f"{path}: needed are rows of one kind, with `steps` and `label` or "
                      "with `chosen` and `rejected`.")
-  columns = {k: v or None for k, v in columns.items()}
-  arrays = {k: np.array(v) for k, v in columns.items() if v and k.endswith("_B")}
-  return Solutions(**columns | arrays)
+  return solutions
 
 
-def _marked(row, where, separator):
+def _labelled(row, where, separator, prompt, problem):
   steps, label = row["steps"], row.get("label")
   if (not isinstance(steps, list) or not steps
       or not all(isinstance(s, str) and s for s in steps)):
@@ -90,18 +81,18 @@ def _marked(row, where, separator):
   if separator is None:
     raise ValueError(f"rollouts.step_separator=None: {where} has steps, which it joins.")
   ends = np.cumsum([len(s) + len(separator) for s in steps])
-  offsets = [*ends[:-1].tolist(), int(ends[-1]) - len(separator)]
-  return [separator.join(steps)], dict(offsets=[offsets], label_B=[label])
+  ends[-1] -= len(separator)  # The last step has none.
+  return Solution(prompt, separator.join(steps), problem, ends=ends.tolist(), label=label)
 
 
 def _preferred(row, where):
+  """[(text, whether it is the better one)] of a row."""
   sides = [[x] if isinstance(x, str) else x for x in (row.get("chosen"), row.get("rejected"))]
   if not all(isinstance(side, list) and side and all(isinstance(t, str) and t for t in side)
              for side in sides):
     raise ValueError(f"{where} has {sorted(row)}; needed are `steps` and `label`, or "
                      "`chosen` and `rejected`, a text or a list of texts each.")
-  right = [True] * len(sides[0]) + [False] * len(sides[1])
-  return sides[0] + sides[1], dict(right_B=right)
+  return [(text, is_right) for side, is_right in zip(sides, (True, False)) for text in side]
 
 
 def evaluate(run, state, solutions):
@@ -110,16 +101,16 @@ def evaluate(run, state, solutions):
   Returns:
     {metric: dict(mean, low, high, ...)} of `first_error_f1` or `preferences`.
   """
-  t = run.texts.tokenizer
-  prompts, ids = zip(*map(t.pair, solutions.prompts, solutions.texts))
-  columns = solutions.offsets and [
-      verifier_steps.token_ends(offsets, t.pieces(row))
-      for offsets, row in zip(solutions.offsets, ids)]
+  t, has_labels = run.texts.tokenizer, solutions[0].label is not None
+  prompts, ids = zip(*(t.pair(s.prompt, s.text) for s in solutions))
+  columns = [verifier_steps.token_ends(s.ends, t.pieces(row))
+             for s, row in zip(solutions, ids)] if has_labels else None
   steps = score(run, state, prompts, [[*row, t.end_id] for row in ids], columns)
-  if solutions.label_B is not None:
-    return first_error_f1(steps, solutions.label_B, solutions.problem_B)
-  return preferences(scores(steps), solutions.right_B, solutions.problem_B,
-                     solutions.subset_P)
+  problem_B = np.array([s.problem for s in solutions])
+  if has_labels: return first_error_f1(steps, np.array([s.label for s in solutions]), problem_B)
+  subset_of = {s.problem: s.subset for s in solutions}
+  return preferences(scores(steps), np.array([s.is_right for s in solutions]), problem_B,
+                     [subset_of[problem] for problem in sorted(subset_of)])
 
 
 def score(run, state, prompts, completions, columns=None):

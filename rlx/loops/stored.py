@@ -215,6 +215,13 @@ def cut(groups, size):
   return [group[i:i + size] for group in groups for i in range(0, len(group), size)]
 
 
+def filled(group, size):
+  """A group with empty completions, without a verdict and labels, up to `size` of them."""
+  empty = dataclasses.replace(group[0], row=dict(completion=""), ids=[], verdict=math.nan,
+                              labels=())
+  return group + [empty] * (size - len(group))
+
+
 def affordable(completions, tokens, *, spread):
   """The first completions for which at most `tokens` tokens were sampled in total.
 
@@ -250,9 +257,7 @@ def batch(groups, step, run):
   n, rows, sizes = len(groups), [], run.sizes
   for i in range(step * sizes.prompts, (step + 1) * sizes.prompts):
     draw = np.random.default_rng([run.passes.seed, rng.number("train_prm"), i // n])
-    group = groups[draw.permutation(n)[i % n]]
-    empty = dataclasses.replace(group[0], ids=[], verdict=math.nan, labels=())
-    rows += group + [empty] * (sizes.group - len(group))
+    rows += filled(groups[draw.permutation(n)[i % n]], sizes.group)
   rollouts = padding.trim(run.texts.rollouts([x.prompt for x in rows], [x.ids for x in rows]),
                           sizes.bucket)
   labels_BT = np.full(rollouts.sampler_logps_BT.shape, np.nan, np.float32)

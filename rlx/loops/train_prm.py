@@ -134,24 +134,18 @@ def evaluate(run, state, completions):
     preferences, and the F1 of first errors if rows have a `label`.
   """
   groups = stored.grouped(completions)
-  rows = [x for group in groups for x in group]
-  length_P = np.array([len(group) for group in groups])
-  column_G = np.arange(length_P.max())
-  at_PG = (np.cumsum(length_P) - length_P)[:, None] + column_G  # Row of each completion.
-  has_PG = column_G < length_P[:, None]
-  spread = lambda x_B: np.where(has_PG, np.asarray(x_B, float)[np.where(has_PG, at_PG, 0)],
-                                np.nan)
+  size = max(map(len, groups))
+  rows = [x for group in groups for x in stored.filled(group, size)]
   steps = prm_sets.score(run, state, [x.prompt for x in rows], [x.ids for x in rows])
-  scores = {k: spread(s_B).ravel() for k, s_B in prm_sets.scores(steps).items()}
-  stated = run.texts.answers([x.row["completion"] for x in rows])
-  answers = [stated[i] if has else None for i, has in zip(at_PG.ravel(), has_PG.ravel())]
-  outcome_PG = spread([x.verdict for x in rows])
-  metrics = evaluate_tool.at_k(outcome_PG, answers, scores)
+  scores = prm_sets.scores(steps)
+  outcome_PG = np.reshape([x.verdict for x in rows], (-1, size))
+  metrics = evaluate_tool.at_k(
+      outcome_PG, run.texts.answers([x.row["completion"] for x in rows]), scores)
   label_B = np.array([x.row.get("label") for x in rows], float)  # None is NaN.
   metrics["prm"] = {"held out": prm_sets.sampled_preferences(scores, outcome_PG)}
   if not np.isnan(label_B).all():
     metrics["prm"]["held out"] |= prm_sets.first_error_f1(
-        steps, label_B, np.repeat(np.arange(len(groups)), length_P))
+        steps, label_B, np.arange(len(rows)) // size)
   return metrics
 
 
