@@ -144,11 +144,11 @@ def options(cls, c, **values):
   return options_lib.read(cls, methods_lib.setting(c), **values)
 
 
-def session_options(config, **values):
-  """Checks `config` and returns the session.Options of a training loop."""
+def session_options(config, cls=session.Options):
+  """Checks `config` and returns the session.Options of a training loop, of this class."""
   keys.check(config)
   trackers.check(config.log.writers)
-  return options(session.Options, config, **values)
+  return options(cls, config)
 
 
 def build(config, splits=None, recorded=None, learns="policy"):
@@ -322,11 +322,6 @@ def sft(config):
 
   return Sft(model_config, tokenizer, init, batch, update.sft(
       model_config, transform, microbatches=c.sft.microbatches, shards=shards))
-
-
-def sft_steps(c):
-  """Number of optimizer steps of supervised fine-tuning."""
-  return c.sft.steps
 
 
 def sft_start(c):
@@ -653,13 +648,11 @@ def _rows_of(c, methods, tokenizer, pool_, prompts):
   """
   paths = dict.fromkeys([*(p.verifier for p in prompts), *c.verifier.scores,
                          *filter(None, [c.verifier.steps]), *c.verifier.step_rewards])
-  read = {path: pool_.fields_of(path) for path in paths}
-  declared = fields.table(*dict.fromkeys(
-      inspect.getmodule(pool_.lookup(path)) for path in paths if read[path])) if any(
-          read.values()) else {}
-  declared = methods.declared() | declared
-  planned = fields.plan(declared, [fields.Reader(path, names) for path, names in read.items()],
-                        methods_lib.RESOURCES, methods_lib.setting(c))
+  read = {path: names for path in paths if (names := pool_.fields_of(path))}
+  declared = fields.table(*dict.fromkeys(inspect.getmodule(pool_.lookup(path)) for path in read))
+  planned = fields.plan(
+      methods.declared() | declared, [fields.Reader(*item) for item in read.items()],
+      methods_lib.RESOURCES, methods_lib.setting(c))
   for f in planned:
     if f.where != "host" and f.name not in FROM_ROLLOUTS:
       raise ValueError(f"a verifier reads {f.name}, which is computed after the verdicts.")

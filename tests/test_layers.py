@@ -46,41 +46,27 @@ def _part(path):
   return path.relative_to(ROOT / "rlx").parts[0].removesuffix(".py")
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_imports_point_down(path):
-  rank = {name: i for i, layer in enumerate(LAYERS) for name in layer}
-  here = _part(path)
-  assert here in rank, f"{here} has no layer."
-  for name, _ in _imports(ast.parse(path.read_text())):
-    assert not name.startswith("flax.nnx"), f"{path}: {name}"
-    if not name.startswith("rlx."): continue
-    there = name.split(".")[1]
-    wiring = rank[here] == len(LAYERS) - 1
-    assert there == here or rank[there] < rank[here] or (
-        wiring and rank[there] == rank[here]), f"{path} must not import {name}"
-
-
-@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_pure_parts_have_no_side_effects_and_heavy_packages_wait(path):
-  tree = ast.parse(path.read_text())
-  top = {id(n) for n in tree.body}
-  for name, node in _imports(tree):
-    root = name.split(".")[0]
-    if _part(path) in PURE:
-      assert name not in IMPURE and root not in IMPURE | HEAVY, f"{path}: {name}"
-    if root in HEAVY:
-      assert id(node) not in top, f"{path}: import {name} where it is used."
-
-
 # The modules that may read a config: `build`, and those that check, record or change one.
 READERS = {"rlx.api", "rlx.build", "rlx.cli", "rlx.config_validation", "rlx.keys", "rlx.methods"}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_only_modules_that_read_configs_import_ml_collections(path):
-  imports = {name.split(".")[0] for name, _ in _imports(ast.parse(path.read_text()))}
-  module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
-  assert "ml_collections" not in imports or module in READERS
+def test_imports_point_down_and_pure_parts_have_no_side_effects(path):
+  rank = {name: i for i, layer in enumerate(LAYERS) for name in layer}
+  here, tree = _part(path), ast.parse(path.read_text())
+  assert here in rank, f"{here} has no layer."
+  top, wiring = {id(n) for n in tree.body}, rank[here] == len(LAYERS) - 1
+  for name, node in _imports(tree):
+    root = name.split(".")[0]
+    assert not name.startswith("flax.nnx"), f"{path}: {name}"
+    if here in PURE: assert not {name, root} & (IMPURE | HEAVY), f"{path}: {name}"
+    if root in HEAVY: assert id(node) not in top, f"{path}: import {name} where it is used."
+    if root == "ml_collections":
+      assert ".".join(path.relative_to(ROOT).with_suffix("").parts) in READERS
+    if root != "rlx": continue
+    there = name.split(".")[1]
+    assert there == here or rank[there] < rank[here] or (
+        wiring and rank[there] == rank[here]), f"{path} must not import {name}"
 
 
 def _sft(folder):
@@ -113,18 +99,12 @@ def test_nothing_below_build_reads_the_config(run, config_of, tiny_files, tmp_pa
   assert "rlx.build" in readers and readers <= READERS
 
 
-def test_importing_the_wiring_loads_no_heavy_package_and_no_nnx():
-  code = ("import sys, rlx.train, rlx.loops.sft, rlx.tools.evaluate, rlx.tools.convert, rlx.tools.view, "
-          "rlx.tools.doctor, rlx.loops.train_prm; "
-          "print([m for m in sys.modules if m in %r or m.startswith('flax.nnx')])"
-          % (HEAVY | {"torch", "tensorflow"},))
-  out = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True,
-                       capture_output=True, text=True)
-  assert out.stdout.strip() == "[]"
-
-
-def test_importing_rlx_loads_neither_jax_nor_numpy():
-  code = "import sys, rlx; print([m for m in sys.modules if m in ('jax', 'numpy', 'flax', 'absl')])"
+@pytest.mark.parametrize("imports, packages", [
+    ("rlx.train, rlx.loops.sft, rlx.loops.train_prm, rlx.tools.evaluate, rlx.tools.convert, "
+     "rlx.tools.view, rlx.tools.doctor", HEAVY | {"torch", "tensorflow", "flax.nnx"}),
+    ("rlx", {"jax", "numpy", "flax", "absl"})], ids=["wiring", "package"])
+def test_importing_loads_no_heavy_package(imports, packages):
+  code = f"import sys, {imports}; print([m for m in {packages} if m in sys.modules])"
   out = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True,
                        capture_output=True, text=True)
   assert out.stdout.strip() == "[]"

@@ -5,9 +5,18 @@
 The result is an HF directory, <workdir>/model, which `model.path` reads. The same command with the
 same workdir resumes the run.
 """
+import dataclasses
+
 from rlx import build
+from rlx.core.options import key
 from rlx.io import hf
 from rlx.loops import session
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Options(session.Options):
+  """The config values of this loop."""
+  steps: int = key("sft.steps")
 
 
 def train(config, workdir):
@@ -17,7 +26,7 @@ def train(config, workdir):
     the summary, which is also written to <workdir>/summary.json; None if SIGTERM stopped the
     run before the last step. The same call then resumes it.
   """
-  with session.Session(build.session_options(config, steps=build.sft_steps(config)), workdir) as s:
+  with session.Session(build.session_options(config, Options), workdir) as s:
     run = build.sft(config)
     initial = run.init()
     s.record(config, initial)
