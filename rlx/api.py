@@ -183,7 +183,7 @@ def score(model: str, reference: str, texts: Sequence[tuple[Any, str]], *,
   import jax
   import numpy as np
   from rlx.models import logps
-  from rlx.rollouts import padding
+  from rlx.rollouts import trajectories
   if not texts: return []
   config, params, tokenizer = _load(model)
   ref_config, ref_params, ref_tokenizer = _load(reference)
@@ -194,21 +194,16 @@ def score(model: str, reference: str, texts: Sequence[tuple[Any, str]], *,
     if len(text) != 2 or isinstance(text, str):
       raise ValueError(f"text {i}: a pair (prompt, completion) is needed, not {text!r:.60}.")
     prompts.append(_encode(tokenizer, text[0], i))
-    asked, ids = tokenizer.pair(tokenizer.decode(prompts[-1]), text[1])
+    _, ids = tokenizer.pair(tokenizer.decode(prompts[-1]), text[1])
     completions.append(ids + [tokenizer.end_id])
-  x = max(map(len, prompts))
-  tokens_PX, prompt_len_P = padding.left_pad(prompts, x, tokenizer.pad_id)
-  tokens_BT, len_B = padding.right_pad(completions, max(map(len, completions)), tokenizer.pad_id)
-  tokens_BS = np.concatenate([tokens_PX, tokens_BT], axis=1)
-  _check_length(model, config, tokens_BS.shape[1])
-  columns_S = np.arange(tokens_BS.shape[1])
-  positions_BS = np.maximum(columns_S - (x - prompt_len_P)[:, None], 0)
-  valid_BS = ((columns_S >= (x - prompt_len_P)[:, None]) & (columns_S < x + len_B[:, None]))
+  rows = trajectories.pairs(prompts, completions, tokenizer, max(map(len, completions)), bucket=1)
+  _check_length(model, config, rows.tokens_BS.shape[1])
   def logps_of(config, params):
     run = jax.jit(functools.partial(
-        logps.logps, config=config, completion_width=tokens_BT.shape[1], with_entropy=False))
-    return np.asarray(run(params, tokens_BS=tokens_BS, positions_BS=positions_BS,
-                          valid_BS=valid_BS)[0])
+        logps.logps, config=config, completion_width=rows.completions_BT.shape[1],
+        with_entropy=False))
+    return np.asarray(run(params, tokens_BS=rows.tokens_BS, positions_BS=rows.positions_BS,
+                          valid_BS=rows.valid_BS)[0])
   rewards_BT = beta * (logps_of(config, params) - logps_of(ref_config, ref_params))
   return [dict(tokens=tokenizer.pieces(ids), rewards=rewards_T[:len(ids)].tolist())
           for ids, rewards_T in zip(completions, rewards_BT)]
@@ -254,7 +249,8 @@ def _prepare(config, rows, eval_rows, reward, coefficients, model, workdir, chan
 
 def _set(config, key, value):
   """Sets a key by its dotted name."""
-  check_key(config, key)
+  from rlx import keys
+  keys.check_exists(config, key)
   *section, name = key.split(".")
   for part in section: config = config[part]
   try:
@@ -503,22 +499,3 @@ def default_workdir(name: str) -> str:
   path, _, variant = name.partition(":")
   if path.endswith(".py"): path = pathlib.Path(path).stem
   return "runs/" + re.sub(r"[^\w.-]+", "-", f"{path}-{variant}" if variant else path)
-
-
-def check_key(config: Any, key: str) -> None:
-  """Raises ValueError if a config has no key of this dotted name.
-
-    >>> check_key(load_config("quickstart"), "prm.bata")
-    Traceback (most recent call last):
-    ValueError: prm.bata: no such key; did you mean prm.beta? There are ...
-  """
-  section, path = config, key.split(".")
-  for i, part in enumerate(path):
-    names = sorted(section) if hasattr(section, "keys") else []
-    if part not in names:
-      prefix = "".join(f"{p}." for p in path[:i])
-      near = difflib.get_close_matches(part, names, n=1)
-      raise ValueError(f"{key}: no such key; " + (
-          f"did you mean {prefix}{near[0]}? There are {names}." if near else
-          f"there are {names}." if names else f"{prefix[:-1]} has no keys."))
-    section = section[part]

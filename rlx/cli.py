@@ -129,8 +129,7 @@ def pair(word):
 def _override(config, values):
   """The config with keys set to the values that texts stand for."""
   for key in values:
-    keys.refuse_renamed(key)
-    api.check_key(config, key.partition("[")[0])
+    keys.check_exists(config, key.partition("[")[0])
   argv = ["rlx", *(f"--config.{key}={value}" for key, value in values.items())]
   parsed = flags.FlagValues()
   config_flags.DEFINE_config_dict("config", config, flag_values=parsed, sys_argv=argv)

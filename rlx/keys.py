@@ -3,6 +3,7 @@
 The options of a method have their ranges at the method, see core/ranges.py. renamed.toml has the
 names of earlier versions.
 """
+import difflib
 import fnmatch
 import pathlib
 import tomllib
@@ -78,7 +79,6 @@ def check(config):
   """
   given, known = flat(config.to_dict()), flat(base.get_config().to_dict())
   for key, value in given.items():
-    refuse_renamed(key)
     section, _, option = key.rpartition(".")
     old = str(value) if option == "name" else f"{given.get(f'{section}.name')}.{option}"
     if old in RENAMED: raise ValueError(f"{key}={value!r}: renamed to {RENAMED[old]}.")
@@ -89,10 +89,8 @@ def check(config):
     if section in ("rewards", "advantages") and key != "advantages.whiten":
       raise ValueError(f"{key}={value!r:.80}: a section with the name of a method.")
     if key not in known and not _is_free(key, given):
-      prefix = section and f"{section}."
-      there = sorted({k.removeprefix(prefix).partition(".")[0]
-                      for k in known if k.startswith(prefix)})
-      raise ValueError(f"{key}: no such key; there are {there}.")
+      check_exists(base.get_config(), key)
+      raise ValueError(f"{key}={value!r:.80}: a section of keys.")
     # The function of a section, or the source of prompts, checks its other options.
     is_free = _is_free(key, given)
     ranges.check(key, value, allowed(key, value) or (
@@ -108,15 +106,29 @@ def allowed(key, value=None):
   return ranges.ANY if key.startswith("prompts.options.") and is_number else None
 
 
-def refuse_renamed(key):
-  """Refuses a key of an earlier version; the message has the new one.
+def check_exists(config, key):
+  """Refuses a dotted name that is no key or section of a config.
+
+    >>> check_exists(base.get_config(), "prm.bata")
+    Traceback (most recent call last):
+    ValueError: prm.bata: no such key; did you mean prm.beta? There are ...
 
   Raises:
-    ValueError: the key, or a section that it is in, is in RENAMED.
+    ValueError: one line with similar names, or with the new name of a key in RENAMED.
   """
   for old, new in RENAMED.items():
     if key == old or key.startswith(f"{old}."):
       raise ValueError(f"{key}: renamed to {new}{key.removeprefix(old)}.")
+  section, path = config, key.split(".")
+  for i, part in enumerate(path):
+    names = sorted(section) if hasattr(section, "keys") else []
+    if part not in names:
+      prefix = "".join(f"{p}." for p in path[:i])
+      near = difflib.get_close_matches(part, names, n=1)
+      raise ValueError(f"{key}: no such key; " + (
+          f"did you mean {prefix}{near[0]}? There are {names}." if near else
+          f"there are {names}." if names else f"{prefix[:-1]} has no keys."))
+    section = section[part]
 
 
 def flat(tree, prefix=""):

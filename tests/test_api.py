@@ -285,7 +285,7 @@ class Finder(doctest.DocTestFinder):
     return super()._from_module(module, inspect.unwrap(object) if callable(object) else object)
 
 
-@pytest.mark.parametrize("path", [ROOT / "rlx/api.py", *PURE],
+@pytest.mark.parametrize("path", [ROOT / "rlx/api.py", ROOT / "rlx/keys.py", *PURE],
                          ids=lambda p: str(p.relative_to(ROOT)))
 def test_examples_of_docstrings_are_right(path, tmp_path, monkeypatch):
   if ">>>" not in path.read_text(): return
