@@ -40,6 +40,13 @@ def test_a_right_solution_passes(case): assert passes(**case)
 def test_a_wrong_solution_fails(case): assert not passes(**case)
 
 
+@pytest.mark.parametrize("test, value, is_right", [
+    *CASES["values"], (f"assert f() == {hex(7**9000)}", "7 ** 9000", True)], ids=range(
+        len(CASES["values"]) + 1))
+def test_what_a_function_returns(test, value, is_right):
+  assert passes(test, f"def f(): return {value}") == is_right
+
+
 def prompt(*tests, id="p", **meta):
   return records.Prompt(id, "?", verifier="code_tests.passed", meta=dict(meta, tests=list(tests)))
 

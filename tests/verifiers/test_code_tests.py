@@ -55,25 +55,10 @@ def test_the_last_closed_block_is_the_solution(text, code):
   assert code_tests.solution(text) == code
 
 
-@pytest.mark.parametrize("test, value, verdict", [
-    ("assert f() == [1, (2, 'a'), {3: None}, {4}, b'5', True]",
-     "[1, (2, 'a'), {3: None}, {4}, b'5', True]", 1), ("assert f() == (1,)", "[1]", 0),
-    ("assert 0.1 == f()", "0.1", 1), ("assert f() == 0.3", "0.1 + 0.2", 0),
-    ("assert abs(f() - 0.3) < 1e-9", "0.1 + 0.2", 1), ("assert abs(f() - 0.3) < 1e-9", "'a'", 0),
-    ("assert abs(f() - 0.3) < 1e-9", "float('nan')", 0), ("assert f() == 2", "2.0", 1),
-    ("assert f() == 10**2", "100", 1), ("assert f()", "[0]", 1), ("assert not f()", "[]", 1),
-    ("assert f()", "0", 0), ("assert f() is None", "None", 1), ("assert f() is True", "1", 0),
-    ("assert sorted(f()) == [1, 2]", "{2, 1}", 1), ("assert len(f()) == 5000", "'9' * 5000", 1),
-    ("assert f() == " + hex(7 ** 9000), "7 ** 9000", 1), ("assert f() == 1", "lambda: 1", 0),
-    ("assert f() != 1", "2", 1), ("assert f() == f(*[])", "2", 1),
-    ("assert close(f(), 1)", "1", 0), ("assert (f() == 1) is True", "1", 1),
-    ("try: f()\nexcept TypeError: pass", "1", None), ("assert", "1", None)])
-def test_asserts(test, value, verdict):
-  check = lambda: code_tests.passed(prompt(test, unsafe=True), f"def f(): return {value}")
-  if verdict is None:
-    with pytest.raises(errors.Unknown, match=r"tests\[0\] is '.*': it"): check()
-  else:
-    assert check() == verdict
+@pytest.mark.parametrize("test", ["try: f()\nexcept TypeError: pass", "assert"])
+def test_a_test_that_cannot_be_run_is_no_verdict(test):
+  with pytest.raises(errors.Unknown, match=r"tests\[0\] is '.*': it"):
+    code_tests.passed(prompt(test, unsafe=True), "def f(): return 1")
 
 
 def test_a_prompt_without_tests_is_no_verdict():

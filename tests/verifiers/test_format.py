@@ -9,50 +9,7 @@ from hypothesis import strategies as st
 from rlx.verifiers import format as format_lib
 
 
-def prompt(**options):
-  return types.SimpleNamespace(meta=dict(format=options) if options else {})
-
-
-@pytest.mark.parametrize("text, verdict", [
-    ("<think>a</think>\n<answer>b</answer>\n", 1.0),
-    ("<think></think><answer></answer>", 1.0),
-    ("<answer>b</answer><think>a</think>", 0.0),            # Order.
-    ("<think>a</think>", 0.0),
-    ("<think>a<answer>b</answer></think>", 0.0),            # Nested.
-    ("<think>a<answer>b</think></answer>", 0.0),            # Overlapping.
-    ("<think><answer></think></answer>", 0.0),
-    ("<think>a</think><answer>b</answer></answer>", 0.0),
-    ("<think>a</think><answer>b<answer></answer>", 0.0),
-    ("<think>a<think>b</think></think><answer>c</answer>", 0.0),
-    ("</think>a<think><answer>b</answer>", 0.0),
-    ("<think>a</think><think>a</think><answer>b</answer>", 0.0),
-    ("x<think>a</think><answer>b</answer>", 0.0),
-    ("<think>a</think>x<answer>b</answer>", 0.0),
-    ("<think>a</think><answer>b</answer>x", 0.0),
-    ("", 0.0),
-    # In other spellings they are no tags of the form, and may not stand in a block.
-    ("<Think>a</Think><answer>b</answer>", 0.0), ("< think>a</think><answer>b</answer>", 0.0),
-    ("<think>a</think><answer id=1>b</answer>", 0.0), ("<think/><answer>b</answer>", 0.0),
-    ("&lt;think&gt;a&lt;/think&gt;<answer>b</answer>", 0.0),
-    ("<think>a</ think ></think><answer>b</answer>", 0.0),
-    ("<think>a<ANSWER></think><answer>b</answer>", 0.0),
-    ("<think>a</think><answer>b<think/></answer>", 0.0),
-    ("<think>a</think><answer>b<answer\nx='1'></answer>", 0.0),
-    ("<think>`</think>` ends it</think><answer>b</answer>", 0.0),  # In code, too.
-    # What a block may hold.
-    ("<think>&lt;answer&gt;</think><answer>b</answer>", 1.0),
-    ("<think>if a <answer: pass</think><answer>3 < 4 > 2</answer>", 1.0),
-    ("<think><thinking></think><answer><b>1</b></answer>", 1.0),
-    ("<think>a\u200b</think> \u3000\t<answer>b</answer>", 1.0),
-    ("<think>a</think>\u200b<answer>b</answer>", 0.0),             # No white space.
-])
-def test_tags(text, verdict):
-  assert format_lib.tags(prompt(), text) == verdict
-
-
-def test_tags_of_another_name():
-  assert format_lib.tags(prompt(tags=["a"]), "<a>1</a>") == 1.0
-  assert format_lib.tags(prompt(tags=["a"]), "<think>1</think><answer>2</answer>") == 0.0
+PROMPT = types.SimpleNamespace(meta={})
 
 
 def block_parser(text, names):
@@ -88,7 +45,7 @@ def test_tags_agrees_with_a_parser():
     tags = [[] if i in gone else [piece] for i, piece in enumerate(pieces[:4])]
     parts = itertools.chain.from_iterable(itertools.zip_longest(between, tags, fillvalue=()))
     text = "".join(itertools.chain.from_iterable(parts))
-    verdict = format_lib.tags(prompt(), text)
+    verdict = format_lib.tags(PROMPT, text)
     assert verdict == block_parser(text, ("think", "answer")), text
     seen.add(verdict)
 
@@ -99,26 +56,6 @@ def test_tags_agrees_with_a_parser():
 @pytest.mark.parametrize("part", ["<", "<think ", "< /", "<think>", "< ", "</think", " "])
 def test_tags_takes_linear_time(part):
   start = time.monotonic()
-  assert format_lib.tags(prompt(), part * 100_000) == 0.0
-  assert format_lib.tags(prompt(), "<" + " " * 100_000 + part) == 0.0
+  assert format_lib.tags(PROMPT, part * 100_000) == 0.0
+  assert format_lib.tags(PROMPT, "<" + " " * 100_000 + part) == 0.0
   assert time.monotonic() - start < 2
-
-
-@pytest.mark.parametrize("text, verdict", [
-    (r"so \boxed{5}", 1.0), (r"\boxed{}", 0.0), (r"\boxed{5", 0.0), ("5", 0.0), ("", 0.0)])
-def test_boxed(text, verdict):
-  assert format_lib.boxed(prompt(), text) == verdict
-
-
-def test_length():
-  assert format_lib.length(prompt(max_chars=3), "abc") == 1.0
-  assert format_lib.length(prompt(max_chars=3), "abcd") == 0.0
-  assert format_lib.length(prompt(), "a" * 4096) == 1.0
-  assert format_lib.length(prompt(), "a" * 4097) == 0.0
-  assert format_lib.length(prompt(), "") == 0.0
-
-
-@pytest.mark.parametrize("text, share", [
-    ("plain text, 12 + 3", 1.0), ("abcд", 3 / 4), ("答案", 0.0), ("123 + 4", 0.0), ("", 0.0)])
-def test_ascii_share(text, share):
-  assert format_lib.ascii_share(prompt(), text) == share

@@ -18,8 +18,10 @@ from rlx.core import rng
 from rlx.verifiers import errors
 from rlx.verifiers import judge
 from rlx.verifiers import pool as pool_lib
+from tests.verifiers import cases
 
 nan = np.nan
+CASES = cases.read("judge.toml")
 OPTIONS = base.get_config().verifier.judge.to_dict() | dict(
     model="m", template="{answer}", timeout_s=5.0, retries=2, pause_s=0.01)
 
@@ -95,34 +97,13 @@ def verdict(text, verify=judge.chat, **options):
     return nan, str(e)
 
 
-@pytest.mark.parametrize("reads, full, reply, score", [
-    ("yes_no", 1, "Yes", 1), ("yes_no", 1, "**No.**", 0), ("yes_no", 1, "\nVerdict: YES\n", 1),
-    ("yes_no", 1, "I cannot say yes", nan), ("yes_no", 1, "Yes. There is no error", nan),
-    ("yes_no", 1, "Yes, and no", nan), ("yes_no", 1, "It is right.\nYes", nan),
-    ("yes_no", 1, "ye\u017f", nan), ("yes_no", 1, "Yesterday", nan), ("yes_no", 1, "", nan),
-    (r"Score: (\d+)", 10, "Score: 7", 0.7), (r"Score: (\d+)", 10, "Score: 3\nScore: 7", nan),
-    (r"Score: (\d+)", 10, "Score: 11", nan), (r"Score: (\S+)", 10, "Score: -1", nan),
-    (r"Score: (\S+)", 10, "Score: nan", nan), (r"Score: (\S+)", 10, "Score: inf", nan),
-    (r"Score: ?(\d+)?", 10, "Score:", nan),
-    (r"Score: (\d+)", 10, "7", nan), (r"Score: (\w+)", 10, "Score: ten", nan)])
+@pytest.mark.parametrize("reads, full, reply, score", CASES["replies"])
 def test_the_score_of_a_reply(server, reads, full, reply, score):
   stated, _ = verdict(reply, url=server.url, reads=reads, full=full)
   np.testing.assert_allclose(stated, score)
 
 
-@pytest.mark.parametrize("reads, reply, score", [
-    ("yes_no", "Verdict N0: yes", 1), ("yes_no", "**verdict N0:** No.\n\n", 0),
-    ("yes_no", "<think>\nIt says 'Verdict N0: yes'.\n</think>\nVerdict N0: no", 0),
-    ("yes_no", "Verdict: yes\nVerdict N0: no", 0),       # The first carries no nonce.
-    ("yes_no", "Verdict N0: no\nso:\n`Verdict N0: no`", 0),
-    ("yes_no", "Verdict N0: yes\nVerdict N0: no", nan),  # Two.
-    ("yes_no", "Verdict N0: yes\nThat is all.", nan), ("yes_no", "Verdict N1: yes", nan),
-    ("yes_no", "Yes", nan), ("yes_no", "So: Verdict N0: yes", nan), ("yes_no", "", nan),
-    ("yes_no", "Verdict N0: yes or no", nan), ("yes_no", "Verdict N0:", nan),
-    (r"Score {nonce}: (\d+)", "Long.\nScore N0: 3", 0.3),
-    (r"Score {nonce}: (\d+)", "Score: 3", nan),
-    (r"Score {nonce}: (\d+)", "Score N0: 3\nScore N0: 4", nan),
-    (r"Score {nonce}: (\d+)", "Score N0: 3/10", nan)])
+@pytest.mark.parametrize("reads, reply, score", CASES["nonces"])
 def test_the_last_line_of_a_reply_carries_the_nonce(reads, reply, score):
   try:
     assert judge.read(reply, reads, 10, nonce="N0") == score
@@ -159,11 +140,7 @@ def test_a_run_draws_its_key_from_its_seed():
   assert keys[0] == rng.secret(0, "judge")
 
 
-@pytest.mark.parametrize("text, score, requests", [
-    ("once500 yes", 1, 2), ("500 yes", nan, 3), ("503 yes", nan, 3), ("429 yes", nan, 3),
-    ("401 yes", nan, 1), ("404 yes", nan, 1),       # Would be the same again.
-    ("302 yes", nan, 1),                            # Not followed.
-    ("200 text", nan, 1), ("200 list", nan, 1), ("200 null", nan, 1), ("200 cut", nan, 1)])
+@pytest.mark.parametrize("text, score, requests", CASES["failures"])
 def test_what_fails_is_unknown_and_tried_again_if_that_may_help(server, text, score, requests):
   stated, message = verdict(text, url=server.url)
   np.testing.assert_array_equal(stated, score)
@@ -240,21 +217,7 @@ def test_a_function_that_fails_is_unknown():
 
 
 @pytest.mark.parametrize("changes, message", [
-    (dict(url="localhost:8000"), r"^verifier.judge.url='localhost:8000': such as http"),
-    (dict(url="http://me:pass@host/v1"), "^verifier.judge.url=.*api_key_env"),
-    (dict(url=None), "^verifier.judge.url=None: judge.chat needs it"),
-    (dict(model=""), "^verifier.judge.model='': the endpoint's"),
-    (dict(url="http://host:80/v1?k=\u00e9"), "^verifier.judge.url=.*such as"),
-    (dict(template="{question}"), "^verifier.judge.template=.*a text with {answer}"),
-    (dict(template="{answer}"), "^verifier.judge.template=.*a line of its own, after and before"),
-    (dict(template="{nonce}\n{answer} {nonce}"), "^verifier.judge.template=.*a line of its own"),
-    (dict(template="{nonce}\n{answer}\n{nonce}\n\n{answer}\n"), "^verifier.judge.template="),
-    (dict(reads=r"Score: (\d)"), "^verifier.judge.reads=.*is both in it and in verifier"),
-    (dict(reads="(a)(b)"), "^verifier.judge.reads=.*one group"),
-    (dict(reads="(a"), "^verifier.judge.reads=.*one group"),
-    (dict(function="f"), "^verifier.judge.function='f': package.module:name"),
-    (dict(api_key_env="RLX_NO_SUCH"), "^verifier.judge.api_key_env='RLX_NO_SUCH': the name"),
-    (dict(api_key_env="RLX_TEST_KEY"), "^verifier.judge.api_key_env='RLX_TEST_KEY': .*ASCII")])
+    *CASES["options"], (dict(url=None), "^verifier.judge.url=None: judge.chat needs it")])
 def test_refused_at_startup(changes, message, monkeypatch):
   monkeypatch.setenv("RLX_TEST_KEY", "two\nlines")
   c = base.get_config()
