@@ -25,6 +25,7 @@ import ast
 import builtins
 import cmath
 import collections
+import contextlib
 import copy
 import ctypes
 import itertools
@@ -103,7 +104,7 @@ def serve_test(options, i, end):
     if not (is_open := bool(kind)): break
     solution = start_solution(options, kind)
     if wait(solution, min(end, time.monotonic() + limit_s)) != 0: break
-    os.write(answers, b"1")
+    with contextlib.suppress(BrokenPipeError): os.write(answers, b"1")  # It may have been killed.
   os.close(asks)
   os.close(answers)
   return wait(test, 0 if is_open else end) == 0

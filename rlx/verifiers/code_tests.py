@@ -105,7 +105,8 @@ def _inspected(jobs, unsafe):
     except errors.Unknown as e:
       raise ValueError(f"verifier.name='code_tests': {e}") from None
     results += map(json.loads, printed.decode().splitlines())
-    if len(results) < len(jobs): results.append(({"0": "it takes too long or too much memory"}, None))
+    if len(results) < len(jobs):
+      results.append(({"0": "it takes too long or too much memory"}, None))
   return results
 
 

@@ -83,8 +83,8 @@ def names(tmp_path_factory):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_no_attack_leaks_or_earns(family, names, request):
-  """With `--soak` both as a program and as a module whose function is called."""
-  is_long = request.config.getoption("--soak")
+  """Signals, and with `--soak` all, also from a module whose function a test calls."""
+  is_long = family == "signals" or request.config.getoption("--soak")
   prompt = sandbox.prompt(TESTS if is_long else TESTS[:1], total_s=6.0)
   def check(name):
     source, start = names + BEFORE + FAMILIES[family][name], time.monotonic()
