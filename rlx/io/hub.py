@@ -51,22 +51,28 @@ def _snapshot(path):
   if not is_valid:
     raise ValueError(f"{str(path)!r}: this is no name of a model on the hub; use hf:OWNER/NAME or "
                      "hf:OWNER/NAME@REVISION.")
-  snapshot = functools.partial(
-      huggingface_hub.snapshot_download, name, revision=revision or None,
-      allow_patterns=list(_FILES), ignore_patterns=list(_NOT))
+  why = None  # The reason why the hub cannot be asked.
   try:
     info = huggingface_hub.HfApi().model_info(name, revision=revision or None)
   except Exception as e:  # The HTTP library has errors of its own.
-    is_refusal = _status(e) is not None and _status(e) < 500
-    if is_refusal: raise ValueError(f"{path}: {_reason(e, name)}.") from e
-    return _cached(path, snapshot, _reason(e, name))
-  _check(path, [x.rfilename for x in info.siblings])
+    why, status = _reason(e, name), _status(e)
+    if status is not None and status < 500: raise ValueError(f"{path}: {why}.") from e
+  else:
+    _check(path, [x.rfilename for x in info.siblings])
   try:
-    return pathlib.Path(snapshot())
+    folder_ = pathlib.Path(huggingface_hub.snapshot_download(
+        name, revision=revision or None, allow_patterns=list(_FILES), ignore_patterns=list(_NOT),
+        local_files_only=why is not None))
   except Exception as e:
+    if why: raise ValueError(f"{path}: {why}, and the cache has no complete copy of it.") from e
     if getattr(e, "errno", None) is not None: raise  # A full disk, say.
     raise ValueError(f"{path}: {_reason(e, name)}; downloaded parts are kept, run again to "
                      "continue.") from e
+  if why:
+    _check(path, [p.name for p in folder_.iterdir()])
+    print(terminal.line(f"rlx: {path}: {why}; the cached commit {folder_.name} is used."),
+          file=sys.stderr)
+  return folder_
 
 
 def commit(path):
@@ -89,23 +95,6 @@ def check_links(path):
       raise ValueError(f"{entry}: a link to {target}, outside of the folder; put the file itself "
                        "here.")
     if not target.is_file(): raise ValueError(f"{entry}: this is no file.")
-
-
-def _cached(path, snapshot, why):
-  """The newest snapshot in the cache.
-
-  Raises:
-    ValueError: there is none, or it is incomplete.
-  """
-  from huggingface_hub import errors
-  try:
-    cached = pathlib.Path(snapshot(local_files_only=True))
-  except errors.LocalEntryNotFoundError:
-    raise ValueError(f"{path}: {why}, and the cache has no complete copy of it.") from None
-  _check(path, [p.name for p in cached.iterdir()])
-  print(terminal.line(f"rlx: {path}: {why}; the cached commit {cached.name} is used."),
-        file=sys.stderr)
-  return cached
 
 
 def _check(path, files):
