@@ -1,6 +1,7 @@
 """Models in and out: the same bits, the same logits, little memory, and nothing half."""
 import dataclasses
 import functools
+import itertools
 import json
 import os
 import pathlib
@@ -33,6 +34,7 @@ from rlx.tools import convert
 HERE = pathlib.Path(__file__).parent
 FIXTURES = HERE / "models" / "fixtures"
 FAMILIES = ["llama", "smollm2", "qwen2", "qwen3", "mistral", "phi3"]
+NESTED = ["gemma3", "phi3_longrope", "qwen3_yarn"]  # config.json with objects of rotary parameters.
 TOKENS = np.arange(12)[None] * 5 % 61
 RANK, ALPHA = 3, 7.5
 
@@ -48,11 +50,11 @@ def bases(tmp_path_factory):
   """Family -> its fixture with a tokenizer of as many tokens as it has rows."""
   folder = tmp_path_factory.mktemp("bases")
   @functools.cache
-  def of(family):
+  def base(family):
     shutil.copytree(FIXTURES / family, folder / family)
     tokenizer.characters("".join(map(chr, range(48, 107)))).save(folder / family)
     return folder / family
-  return of
+  return base
 
 
 def run_of(workdir, start, **changes):
@@ -97,8 +99,8 @@ def theirs(model):
 # The same bits.
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family, dtype", [
+    *itertools.product(FAMILIES, ["float32", "bfloat16"]), *((x, "float32") for x in NESTED)])
 def test_there_and_back_is_the_same_bits(family, dtype, tmp_path):
   """Hugging Face -> shards -> rlx -> Hugging Face: of its own family, fused ones fused."""
   one, two, three = (tmp_path / name for name in ("shards", "rlx", "back"))
@@ -111,9 +113,9 @@ def test_there_and_back_is_the_same_bits(family, dtype, tmp_path):
   said = [json.loads((p / "config.json").read_text()) for p in (FIXTURES / family, three)]
   assert said[1] == said[0] | {"dtype": dtype}
   expected = hf.load(FIXTURES / family, dtype)
-  found = params_io.load(two, dtype)
-  assert found[0] == expected[0]
-  jax.tree.map(np.testing.assert_array_equal, found[1], expected[1])
+  config, params = params_io.load(two, dtype)
+  assert config == expected[0]
+  jax.tree.map(np.testing.assert_array_equal, params, expected[1])
 
 
 def test_gguf(tmp_path):
@@ -197,14 +199,14 @@ def test_merged_adapters(bases, tmp_path, family, dtype):
   convert.convert(tmp_path / "run", tmp_path / "rlx", format="rlx")
   config, whole = hf.load(start, dtype)
   expected = lora.merge(_joined(whole, models["policy"]), ALPHA / RANK)
-  found_config, found = hf.load(tmp_path / "m", dtype)
-  assert found_config == config
-  jax.tree.map(np.testing.assert_array_equal, params_io.load(tmp_path / "rlx", dtype)[1], found)
+  converted_config, converted = hf.load(tmp_path / "m", dtype)
+  assert converted_config == config
+  jax.tree.map(np.testing.assert_array_equal, params_io.load(tmp_path / "rlx", dtype)[1], converted)
   tolerance = dict(float32=1e-6, bfloat16=2**-7)[dtype]
   jax.tree.map(lambda a, b: np.testing.assert_allclose(
       np.asarray(a, np.float32), np.asarray(b, np.float32), rtol=tolerance, atol=tolerance),
-               found, jax.device_get(expected))
-  assert np.abs(logits_of(config, found) - logits_of(config, whole)).max() > 1
+               converted, jax.device_get(expected))
+  assert np.abs(logits_of(config, converted) - logits_of(config, whole)).max() > 1
   assert next(iter(bits(tmp_path / "m").values()))[0] == dtype
 
 
@@ -441,13 +443,13 @@ from rlx.tools import convert
 from rlx.io import hf, tables
 convert.convert("configs/models/chain", sys.argv[2] + "-small", format=sys.argv[3])
 tables.paths(hf.config_of(sys.argv[1])[0])  # What jax takes to trace, 3 MB.
-def of(key):
+def memory(key):
   lines = pathlib.Path("/proc/self/status").read_text().splitlines()
   return next(int(l.split()[1]) for l in lines if l.startswith(key)) * 1024
 pathlib.Path("/proc/self/clear_refs").write_text("5")  # The highest so far is the present.
-before = of("VmRSS:")
+before = memory("VmRSS:")
 convert.convert(sys.argv[1], sys.argv[2], format=sys.argv[3])
-print(of("VmHWM:") - before)
+print(memory("VmHWM:") - before)
 """
 
 

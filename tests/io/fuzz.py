@@ -232,7 +232,7 @@ def another_kind(rng, file):
 
 
 def another_folder(rng, file):
-  """Copies, moves, links, empties or removes the folder of a file, or puts something beside it."""
+  """Copies, moves, links, empties or removes the folder of a file, or adds an entry next to it."""
   one = file.parent
   new = one.parent / rng.choice(CORPUS["folders"])
   kind = rng.choice(("folder", "file", "dangling", "pipe", "move", "copy", "remove", "empty",

@@ -1,4 +1,4 @@
-"""Templates and tokenizers of strangers: what they do ends, in little memory, in one line."""
+"""Templates and tokenizers of untrusted files: limits of time and memory, one line for a fault."""
 import logging
 import json
 import re
@@ -6,7 +6,6 @@ import time
 
 import pytest
 import tokenizers
-import transformers
 
 from rlx.io import bounded
 from rlx.io import terminal
@@ -14,7 +13,6 @@ from rlx.io import tokenizer
 from tests.io import strings
 
 CASES = strings.fixture("bounded")
-
 
 
 @pytest.fixture(autouse=True)
@@ -27,7 +25,7 @@ TURNS = [dict(role="system", content=" be <b>rief</b> "), dict(role="user", cont
          dict(role="assistant", content="é12")]
 
 
-def told(template):
+def with_template(template):
   """A tokenizer with a chat template."""
   text = tokenizer.characters("ab")
   text.hf.chat_template = template
@@ -37,7 +35,7 @@ def told(template):
 @pytest.mark.parametrize("template", CASES["renders"])
 @pytest.mark.parametrize("opens", [True, False])
 def test_the_text_is_that_of_transformers(template, opens):
-  text = told(template)
+  text = with_template(template)
   expected = text.hf.apply_chat_template(TURNS, tokenize=False, add_generation_prompt=opens)
   assert text.chat(TURNS, opens=opens) == expected and expected
 
@@ -46,13 +44,13 @@ def test_the_text_is_that_of_transformers(template, opens):
 def test_a_template_that_fails_is_refused(template, said):
   begin = time.monotonic()
   with pytest.raises(ValueError, match="The chat template refuses turns of .*: ") as e:
-    told(template).chat(TURNS)
+    with_template(template).chat(TURNS)
   assert re.search(said, str(e.value)) and "\n" not in str(e.value)
   assert time.monotonic() < begin + 15
 
 
 def test_a_template_that_was_killed_is_not_asked_again():
-  text = told("{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}")
+  text = with_template("{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}")
   assert text.closing == ""  # Takes the 2 s.
   begin = time.monotonic()
   with pytest.raises(ValueError, match="more than 2 s or 512 MB"): text.chat(TURNS)
@@ -60,7 +58,7 @@ def test_a_template_that_was_killed_is_not_asked_again():
 
 
 def test_one_process_serves_a_tokenizer_and_ends_with_it():
-  text = told("{{ messages[0].content }}")
+  text = with_template("{{ messages[0].content }}")
   assert [text.chat([dict(role="user", content=str(i))]) for i in range(50)] == list(
       map(str, range(50)))
   process = text._renderer._process
@@ -79,24 +77,6 @@ def test_a_tokenizer_that_grows_or_hangs_is_refused(tmp_path, change, said):
     tokenizer.load(tmp_path)
   assert re.search(said, str(e.value)), e.value
   assert time.monotonic() < begin + 15
-
-
-def test_what_ordinary_tokenizers_do_is_allowed(tmp_path):
-  """Normal forms, spaces as in SentencePiece, bytes for what has no token, GPT-2's cut."""
-  pieces = ["<unk>", "<s>", "</s>", *(f"<0x{b:02X}>" for b in range(256)), "▁", "a", "b", "▁a"]
-  core = tokenizers.Tokenizer(tokenizers.models.BPE(
-      vocab={t: i for i, t in enumerate(pieces)}, merges=[("▁", "a")], byte_fallback=True))
-  replace = tokenizers.normalizers.Replace
-  core.normalizer = tokenizers.normalizers.Sequence([
-      tokenizers.normalizers.NFKD(), replace("``", '"'), replace(tokenizers.Regex(" {2,}"), " "),
-      tokenizers.normalizers.Prepend("▁"), replace(" ", "▁")])
-  core.decoder = tokenizers.decoders.Sequence([
-      tokenizers.decoders.Replace("▁", " "), tokenizers.decoders.ByteFallback(),
-      tokenizers.decoders.Fuse(), tokenizers.decoders.Strip(" ", 1, 0)])
-  transformers.PreTrainedTokenizerFast(tokenizer_object=core, eos_token="</s>").save_pretrained(
-      tmp_path / "pieces")
-  text = tokenizer.load(tmp_path / "pieces")
-  assert text.decode(text.encode("a ab é")) == "a ab e\u0301"
 
 
 @pytest.mark.parametrize("name, data, said", [

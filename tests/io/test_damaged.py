@@ -1,6 +1,6 @@
-"""Files from strangers: each damage is one line that names the file and what is wrong.
+"""Damaged files: each is refused with one line that names the file and what is wrong.
 
-Whatever the bytes, a load is right or a ValueError; within 400 MB and 10 s.
+A load succeeds or raises ValueError, within 400 MB and 10 s.
 """
 import contextlib
 import json

@@ -46,21 +46,6 @@ def test_gguf(tmp_path):
 TEXT = "hello  wörld 12\n\n\tdef f(x): 日本 🤖 <b>"
 
 
-@pytest.mark.parametrize("pre", ["smollm", "qwen2", "llama-bpe"])
-def test_gguf_round_trip(tmp_path, pre):
-  tok = tokenizer.load(write_gguf(tmp_path / "m.gguf", pre)[0])
-  assert tok.decode(tok.encode(TEXT)) == TEXT
-
-
-@pytest.mark.parametrize("text, qwen2, llama", [
-    ("12", ["1", "2"], ["12"]),  # Llama 3 keeps up to three digits together, Qwen2 none.
-    ("zzz", ["z"] * 3, ["zzz"])])  # Llama 3 takes whole tokens before merges.
-def test_rules_of_pre_tokenizers(tmp_path, text, qwen2, llama):
-  for pre, expected in (("qwen2", qwen2), ("llama-bpe", llama)):
-    path, ids = write_gguf(tmp_path / f"{pre}.gguf", pre)
-    assert tokenizer.load(path).encode(text) == [ids[t] for t in expected]
-
-
 def test_bos(tmp_path):
   """Added once: not where a chat template already wrote it, not when asked not to."""
   path, ids = write_gguf(tmp_path / "m.gguf", add_bos=True)
@@ -196,15 +181,6 @@ def test_characters_refuse():
     tokenizer.characters("aa")
   with pytest.raises(ValueError, match="cannot encode 'axb'"):
     tokenizer.characters("ab").encode("axb")
-
-
-def test_save_and_load(tmp_path):
-  tok = tokenizer.characters("ab")
-  tok.save(tmp_path)
-  again = tokenizer.load(tmp_path)
-  assert again.vocabulary == tok.vocabulary
-  assert (again.eos_ids, again.pad_id) == (tok.eos_ids, tok.pad_id)
-  assert again.decode(again.encode("abba")) == "abba"
 
 
 @pytest.mark.parametrize("stored, expected", [
