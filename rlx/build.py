@@ -603,11 +603,7 @@ def _pool(c, prompts):
           code=dict(unsafe=c.verifier.unsafe, test_s=c.verifier.test_s,
                     test_mb=c.verifier.test_mb, total_s=0.8 * c.verifier.timeout_s)))
   verifiers.require({p.verifier: f"prompt {p.id!r}" for p in prompts})
-  for name in ("scores", "step_rewards"):
-    verifiers.require({path: f"verifier.{name}" for path in c.verifier[name]})
-  verifiers.require({path: "verifier.steps" for path in [c.verifier.steps] if path is not None})
-  verifiers.require({path: "eval.prm_sets" for path in c.eval.prm_sets
-                     if not path.endswith(".jsonl")})
+  verifiers.require(config_validation.verifiers(c))
   return verifiers
 
 

@@ -220,15 +220,20 @@ def _steps(c, methods):
 
 def _resolve_functions(c):
   """Refuses names of functions that do not exist, and options that they do not take."""
-  for path in c.eval.prm_sets:
-    if not path.endswith(".jsonl"): resolve.lookup("verifiers", path, "eval.prm_sets")
-  if c.verifier.steps is not None: resolve.lookup("verifiers", c.verifier.steps, "verifier.steps")
-  for key in ("scores", "step_rewards"):
-    for path in c.verifier[key]: resolve.lookup("verifiers", path, f"verifier.{key}")
+  for path, key in verifiers(c).items(): resolve.lookup("verifiers", path, key)
   if c.rollouts.demonstration.name is not None:
     resolve.bind("prompts.datasets", c.rollouts.demonstration, "rollouts.demonstration",
                  n_given=2)
   resolve.bind("prompts.templates", c.prompts.template, "prompts.template", n_given=1)
+
+
+def verifiers(c):
+  """{path: config key} of the verifiers that a config names, other than those of prompts."""
+  steps = [] if c.verifier.steps is None else [c.verifier.steps]
+  sets = [path for path in c.eval.prm_sets if not path.endswith(".jsonl")]
+  return {path: key for key, paths in (
+      ("verifier.scores", c.verifier.scores), ("verifier.step_rewards", c.verifier.step_rewards),
+      ("verifier.steps", steps), ("eval.prm_sets", sets)) for path in paths}
 
 
 def _check_value_model(c, methods):
