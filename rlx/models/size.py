@@ -1,20 +1,18 @@
 """Bytes and operations of a decoder, estimated from its DecoderConfig."""
 import dataclasses
+import functools
 
+import jax
 import jax.numpy as jnp
 
+from rlx.models import transformer
 
+
+@functools.cache
 def param_count(config):
   """Number of parameters that `transformer.init` makes."""
-  c = config
-  heads = c.n_heads + 2 * c.n_kv_heads  # of q, k and v
-  each = _matmul_params(c, c.n_experts or 1)
-  layer = each + c.d_model * {"pre": 2, "post": 2, "both": 4}[c.norms]
-  layer += c.qkv_bias * heads * c.head_dim + c.o_bias * c.d_model
-  layer += c.mlp_bias * (2 * c.d_ff + c.d_model)
-  layer += c.head_dim * {None: 0, "head": 2, "all": c.n_heads + c.n_kv_heads}[c.qk_norm]
-  tables = c.vocab_size * c.d_model * (1 if c.tied_head else 2)
-  return tables + c.n_layers * layer + c.d_model
+  shapes = jax.eval_shape(functools.partial(transformer.init, config), jax.random.key(0))
+  return sum(x.size for x in jax.tree.leaves(shapes))
 
 
 def part(config, n):
@@ -23,11 +21,6 @@ def part(config, n):
   return dataclasses.replace(
       c, n_heads=c.n_heads // n, n_kv_heads=c.n_kv_heads // n, d_ff=c.d_ff // n,
       vocab_size=c.vocab_size // n)
-
-
-def param_bytes(config):
-  """Bytes of the parameters in `config.param_dtype`."""
-  return param_count(config) * jnp.dtype(config.param_dtype).itemsize
 
 
 def kv_bytes_per_token(config):

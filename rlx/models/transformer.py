@@ -96,7 +96,7 @@ class DecoderConfig:
     values = dict(zip(ROPE_SCALING[self.rope_scaling[0]], self.rope_scaling[1:]))
     # Files with these two kinds may give the context before it was extended.
     if self.rope_scaling[0] not in ("yarn", "dynamic"): return self.context
-    return max(self.context, int(values["factor"] * values["original"]))
+    return max(self.context, int(values["factor"] * values[ORIGINAL]))
 
   @property
   def kinds(self):
@@ -111,11 +111,12 @@ _REMAT = {"none": None, "full": jax.checkpoint_policies.nothing_saveable,
           "dots": jax.checkpoint_policies.dots_with_no_batch_dims_saveable}
 _CHOICES = dict(norms=("pre", "post", "both"), activation=("silu", "gelu_tanh"),
                 qk_norm=(None, "head", "all"), attention=attention.KINDS, remat=tuple(_REMAT))
-ROPE_SCALING = {  # kind -> the numbers that follow it
-    "linear": ("factor",), "dynamic": ("factor", "original"),
-    "llama3": ("factor", "low_freq_factor", "high_freq_factor", "original"),
-    "yarn": ("factor", "beta_fast", "beta_slow", "original", "attention_factor", "truncate"),
-    "longrope": ("original", "attention_factor", "short", "long")}
+ORIGINAL = "original_max_position_embeddings"
+ROPE_SCALING = {  # kind -> the numbers that follow it, by their keys in config.json
+    "linear": ("factor",), "dynamic": ("factor", ORIGINAL),
+    "llama3": ("factor", "low_freq_factor", "high_freq_factor", ORIGINAL),
+    "yarn": ("factor", "beta_fast", "beta_slow", ORIGINAL, "attention_factor", "truncate"),
+    "longrope": (ORIGINAL, "attention_factor", "short_factor", "long_factor")}
 
 
 @functools.partial(jax.jit, static_argnames="config")  # Eager, it takes 10 s.

@@ -14,18 +14,26 @@ FIXTURES = pathlib.Path(__file__).parent / "fixtures"
 # name: {"config": config.json as published, without what says where the file is from,
 #        "decoder": the fields of DecoderConfig that it means}.
 PUBLISHED = json.loads((FIXTURES / "published.json").read_text())
-ABSENT = object()  # A key that `changed` removes.
-_ONE = dict(original_max_position_embeddings=1)
+# "refused" and "unusual": [{"file": name of a published file, "change": its keys with other
+# values, "without": keys that it lacks, "why": of the case}], each with the "message" or the
+# "fields" of DecoderConfig that follow.
+CHANGED = json.loads((FIXTURES / "changed.json").read_text())
 
 
 def decoder_config(file):
   return families.named(file["model_type"]).decoder_config(file)
 
 
-def changed(name, change):
+def changed(file, change, without=(), **_):
   """A published file with other values."""
-  file = {**PUBLISHED[name]["config"], **change}
-  return {key: value for key, value in file.items() if value is not ABSENT}
+  hf = PUBLISHED[file]["config"] | change
+  return {key: value for key, value in hf.items() if key not in without}
+
+
+def tuples(value):
+  """JSON with tuples for lists."""
+  if isinstance(value, dict): return {key: tuples(x) for key, x in value.items()}
+  return tuple(map(tuples, value)) if isinstance(value, list) else value
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
@@ -39,63 +47,10 @@ def test_config(name):
   assert decoder_config(written) == config
 
 
-@pytest.mark.parametrize("name, change, message", [
-    ("Qwen2.5-0.5B", dict(layer_types=["full_attention", "sliding_attention"]),
-     "sliding_attention.*24 of full_attention"),
-    ("Qwen3-0.6B", dict(attention_bias=1), "attention_bias=1"),
-    ("Qwen3-0.6B", dict(layer_types="full_attention"), "layer_types='full_attention'"),
-    ("Llama-3.2-1B", dict(sliding_window=4096), "sliding_window=4096"),
-    ("Llama-3.2-1B", dict(use_sliding_window=True), "use_sliding_window=True.*only False"),
-    ("Llama-3.2-1B", dict(partial_rotary_factor=0), "partial_rotary_factor=0.*only 1.0"),
-    ("Llama-3.2-1B", dict(hidden_act=None), "hidden_act=None"),
-    ("Mistral-7B-Instruct-v0.3", dict(attention_bias=True), "attention_bias=True"),
-    # False, but it is not known what true would mean.
-    ("Llama-3.2-1B", dict(is_causal=False), "is_causal=False"),
-    ("Mistral-7B-Instruct-v0.3", dict(sliding_window="all"), "sliding_window='all'"),
-    ("Phi-4", dict(sliding_window=-1), "sliding_window=-1"),
-    ("Phi-4", dict(partial_rotary_factor=1.5), "partial_rotary_factor=1.5"),
-    ("Phi-4", dict(rope_scaling=dict(type="longrope", short_factor=[1.0])),
-     r"short_factor=\[1.0\]; 64 numbers"),
-    ("Phi-4", dict(rope_scaling=dict(type="linear", factor=2.0)),
-     "'linear' is not supported for phi3"),
-    ("Llama-3.2-1B", dict(resid_pdrop=0.1), "resid_pdrop=0.1"),  # Phi's, not Llama's.
-    ("Llama-3.2-1B", dict(hidden_act="gelu"), "hidden_act='gelu'.*only 'silu'"),
-    ("Llama-3.2-1B", dict(rope_scaling=dict(rope_type="ntk", factor=4.0)), "'ntk'"),
-    ("Llama-3.2-1B", dict(max_position_embeddings=None, rope_scaling=dict(rope_type="yarn")),
-     "original_max_position_embeddings"),
-    ("Llama-3.2-1B", dict(rope_scaling=None, rope_parameters=dict(
-        rope_type="default", partial_rotary_factor=0.5)), "partial_rotary_factor=0.5"),
-    ("Llama-3.2-1B", dict(rope_scaling=_ONE | dict(rope_type="yarn", factor=4.0)),
-     "original_max_position_embeddings=1; at least 2"),
-    ("Phi-4", _ONE | dict(rope_scaling=dict(type="longrope", short_factor=[1], long_factor=[1])),
-     "original_max_position_embeddings=1; at least 2"),
-    ("Llama-3.2-1B", dict(head_dim=2, rope_scaling=dict(type="dynamic", factor=2.0)), "head_dim=2"),
-    ("Llama-3.2-1B", dict(rope_theta=1), "rope_theta=1.0; a number above 1"),
-    ("Llama-3.2-1B", dict(rope_parameters=[]), r"rope_parameters=\[\]; null or an object"),
-    ("Llama-3.2-1B", dict(is_encoder_decoder=True), "is_encoder_decoder=True.*only False"),
-    # transformers 5 reads neither of these three.
-    ("gemma-3-1b-it", dict(rope_scaling=dict(type="linear", factor=8.0)), "type='linear'"),
-    ("gemma-3-1b-it", dict(rope_parameters=dict(rope_type="default", rope_theta=1e5)),
-     "rope_parameters.rope_theta=100000.0.*only full_attention"),
-    ("gemma-3-1b-it", dict(rope_scaling=dict(
-        rope_type="yarn", factor=4.0, truncate=False)), "truncate=False"),
-    ("gemma-3-1b-it", dict(rope_parameters=dict(sliding_attention=dict(type="linear", factor=8.0))),
-     "sliding_attention={'type': 'linear'.*only rope_type 'default'"),
-    ("gemma-3-1b-it", dict(rope_parameters=dict(sliding_attention=dict(new=1))), "rope new=1"),
-    ("gemma-3-1b-it", dict(rope_parameters=dict(sliding_attention=[1])),
-     r"sliding_attention=\[1\]; null or an object"),
-    ("Phi-3-mini-4k-instruct", dict(layer_types=["full_attention", "sliding_attention"] * 16),
-     "layer_types=.*sliding_window says sliding_attention for all"),
-    ("SmolLM3-3B", dict(no_rope_layers=[1, 1, 1, 0] * 8), "no_rope_layers=.*36 times 0 or 1"),
-    ("Mixtral-8x7B-v0.1", dict(layer_types=["sliding_attention"] * 32),
-     "layer_types=.*sliding_window says full_attention for all"),
-    ("Llama-3.2-1B", dict(num_attention_heads=33), "num_key_value_heads=8 must divide"),
-    ("Llama-3.2-1B", dict(rms_norm_eps=ABSENT), r"\['rms_norm_eps'\] missing"),
-    ("Qwen3-30B-A3B", dict(num_local_experts=64), "num_experts=128 and num_local_experts=64"),
-])
-def test_refusals(name, change, message):
-  with pytest.raises(ValueError, match=message):
-    decoder_config(changed(name, change))
+@pytest.mark.parametrize("case", CHANGED["refused"], ids=lambda case: case["message"])
+def test_refusals(case):
+  with pytest.raises(ValueError, match=case["message"]):
+    decoder_config(changed(**case))
 
 
 def test_a_file_is_read_and_not_changed():
@@ -106,63 +61,12 @@ def test_a_file_is_read_and_not_changed():
     assert file == before
 
 
-_YARN = dict(rope_type="yarn", factor=4.0, original_max_position_embeddings=1024)
-
-
-@pytest.mark.parametrize("name, change, expected", [
-    # rope_scaling takes the place of all of rope_parameters.
-    ("Qwen3-0.6B", dict(rope_scaling=dict(type="linear", factor=4.0), rope_parameters=dict(
-        rope_type="linear", factor=2.0, rope_theta=5e5)),
-     dict(rope_scaling=("linear", 4.0), rope_theta=1e6)),
-    ("Qwen3-0.6B", dict(rope_scaling={}, rope_parameters=dict(
-        rope_type="linear", factor=2.0, rope_theta=5e5)),
-     dict(rope_scaling=("linear", 2.0), rope_theta=5e5)),
-    # In Gemma 3 it updates the parameters of layers without a window.
-    ("gemma-3-1b-it", dict(rope_scaling=dict(rope_type="linear", factor=8.0), rope_parameters=dict(
-        full_attention=dict(rope_type="linear", factor=2.0, rope_theta=5e5),
-        sliding_attention=dict(rope_theta=2e4))),
-     dict(rope_scaling=("linear", 8.0), rope_theta=5e5, local_theta=2e4)),
-    ("gemma-3-1b-it", dict(rope_parameters=dict(sliding_attention=None, full_attention=dict(
-        type="linear", factor=8.0)), rope_local_base_freq=2e4),
-     dict(rope_scaling=("linear", 8.0), rope_theta=1e6, local_theta=2e4)),
-    ("gemma-3-1b-it", dict(sliding_window=32768),
-     dict(windows=((32768,) * 5 + (0,)) * 4 + (32768,) * 2)),
-    # io/gguf.py gives the original length with the scaling alone.
-    ("Phi-4", dict(original_max_position_embeddings=None, rope_scaling=dict(
-        type="su", original_max_position_embeddings=64, attention_factor=1.0,
-        short_factor=[1.0] * 64, long_factor=[2.0] * 64)),
-     dict(rope_scaling=("longrope", 64, 1.0, (1.0,) * 64, (2.0,) * 64))),
-    ("Llama-3.2-1B", dict(rope_scaling=dict(
-        rope_type="llama3", factor=32.0, low_freq_factor=1.0, high_freq_factor=4.0)),
-     dict(rope_scaling=("llama3", 32.0, 1.0, 4.0, 131072.0))),
-    # null counts as false.
-    ("Llama-3.2-1B", dict(rope_scaling=_YARN | dict(truncate=None, attention_factor=1.0)),
-     dict(rope_scaling=("yarn", 4.0, 32.0, 1.0, 1024, 1.0, False))),
-    ("Llama-3.2-1B", dict(rope_scaling=_YARN | dict(finetuned=True, attention_factor=1.0)),
-     dict(rope_scaling=("yarn", 4.0, 32.0, 1.0, 1024, 1.0, True))),
-    ("Mistral-7B-v0.1", dict(layer_types=["full_attention", "sliding_attention"] * 16),
-     dict(windows=(0, 4096) * 16)),
-    ("Mixtral-8x7B-v0.1", dict(layer_types=["full_attention"] * 32), {}),
-    ("SmolLM3-3B", dict(no_rope_layers=[1, 1, 1, 0] * 10), {}),
-    # The length that only rope_scaling has does not count in Phi-3: 4096.
-    ("Phi-4-mini-instruct", dict(original_max_position_embeddings=ABSENT, rope_scaling=dict(
-        PUBLISHED["Phi-4-mini-instruct"]["config"]["rope_scaling"],
-        original_max_position_embeddings=8192)), {}),
-    # Sampling, what the file is from, and what does not change the forward pass.
-    ("Llama-3.2-1B", dict(temperature=0.6, max_length=4096, id2label={"0": "LABEL_0"},
-                          output_hidden_states=True, is_encoder_decoder=False, unk_token_id=3,
-                          _model_name_or_path="a/b", _name_or_path="c"), {}),
-    # The default of head_dim is 128 in Qwen3; in its mixture hidden_size / heads, 2048 / 32.
-    ("Qwen3-0.6B", dict(head_dim=ABSENT), {}),
-    ("Qwen3-30B-A3B", dict(head_dim=ABSENT), dict(head_dim=64)),
-    ("Mistral-7B-Instruct-v0.3", dict(sliding_window=ABSENT), dict(windows=(4096,) * 32)),
-    # A window as long as the context is kept: sequences may be longer.
-    ("Mistral-7B-Instruct-v0.3", dict(sliding_window=32768), dict(windows=(32768,) * 32)),
-])
-def test_unusual_files(name, change, expected):
+@pytest.mark.parametrize("case", CHANGED["unusual"], ids=lambda case: case["why"])
+def test_unusual_files(case):
   """As transformers reads them; tests/io/test_config_sweep.py compares the two."""
-  assert decoder_config(changed(name, change)) == dataclasses.replace(
-      decoder_config(PUBLISHED[name]["config"]), **expected)
+  expected = dataclasses.replace(
+      decoder_config(PUBLISHED[case["file"]]["config"]), **tuples(case["fields"]))
+  assert decoder_config(changed(**case)) == expected
 
 
 def test_splash_takes_windows_that_cut_nothing_off():

@@ -34,13 +34,7 @@ _IGNORED = {
     "do_sample", "length_penalty", "max_length", "max_new_tokens", "min_length", "num_beams",
     "repetition_penalty", "temperature", "top_k", "top_p"}
 
-_ORIGINAL = "original_max_position_embeddings"
-# Kind of rotary scaling -> its keys in config.json, in the order of DecoderConfig.rope_scaling.
-_ROPE = {
-    "linear": ("factor",), "dynamic": ("factor",),
-    "llama3": ("factor", "low_freq_factor", "high_freq_factor", _ORIGINAL),
-    "yarn": ("factor", "beta_fast", "beta_slow", _ORIGINAL, "attention_factor", "truncate"),
-    "longrope": (_ORIGINAL, "attention_factor", "short_factor", "long_factor")}
+_ORIGINAL, _ROPE = transformer.ORIGINAL, transformer.ROPE_SCALING
 _ROPE_KEYS = {  # all that are read or known not to matter
     "rope_theta", "rope_type", "type", "partial_rotary_factor", "finetuned", "mscale",
     "mscale_all_dim", *(key for keys in _ROPE.values() for key in keys)}
@@ -128,6 +122,7 @@ class Family:
       kind, *numbers = config.rope_scaling
       rope.update(zip(_ROPE[kind], [list(x) if isinstance(x, tuple) else x for x in numbers]),
                   rope_type=kind)
+      if kind == "dynamic": del rope[_ORIGINAL]  # It is max_position_embeddings.
     if _ORIGINAL in rope: rope[_ORIGINAL] = int(rope[_ORIGINAL])  # transformers wants an integer.
     if config.rope_dim is not None:
       rope["partial_rotary_factor"] = config.rope_dim / config.head_dim

@@ -1,10 +1,9 @@
 """Phi-3 and Phi-4: Llama with fused projections and, in some, a window, a part of each head
 without rotary angles (Phi-4-mini) or longrope."""
+from rlx.models import transformer
 from rlx.models.families import _config
 from rlx.models.families import _names
 from rlx.models.families import llama
-
-_ORIGINAL = "original_max_position_embeddings"
 
 
 def _fused(table, attention, mlp):
@@ -25,7 +24,7 @@ _HF, _GGUF = _names.tables(llama.LAYER)
 
 
 def _keys(config):
-  original = {_ORIGINAL: config.rope_scaling[1]} if config.rope_scaling else {}
+  original = {transformer.ORIGINAL: config.rope_scaling[1]} if config.rope_scaling else {}
   return _config.window_keys(config) | original
 
 
@@ -36,8 +35,8 @@ PHI3 = _config.Family(
     _fused(_GGUF, "blk.{L}.attn_qkv.weight", "blk.{L}.ffn_up.weight"),
     ropes=("longrope",), keys=_keys,
     # A file without it means 4096, also where its rotary scaling has a number of that name.
-    defaults={_ORIGINAL: 4096},
+    defaults={transformer.ORIGINAL: 4096},
     # auto_map names code that Phi's files came with; none is run.
-    reads={"auto_map", "embd_pdrop", _ORIGINAL, "partial_rotary_factor", "resid_pdrop",
+    reads={"auto_map", "embd_pdrop", transformer.ORIGINAL, "partial_rotary_factor", "resid_pdrop",
            "sliding_window"},
     switches=lambda hf, source: dict(windows=_config.windows(hf, source, by_layer=False)))
