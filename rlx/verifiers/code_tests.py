@@ -39,28 +39,32 @@ import ast
 import builtins
 import json
 import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rlx.verifiers import _inside
 from rlx.verifiers import _sandbox
 from rlx.verifiers import errors
+
+if TYPE_CHECKING: from rlx.core import records
 
 _OPTIONS = dict(unsafe=False, test_s=4, test_mb=1024, total_s=30.0)
 _INSPECTION_S = 600  # Limit of the inspection of all prompts.
 _OBVIOUS = ("", "0", "1", "-1", "yes", "no", "true", "false", "none", "possible", "impossible")
 
 
-def passed(prompt, text):
+def passed(prompt: "records.Prompt", text: str) -> float:
   """Returns 1.0 if all tests pass, else 0.0; stops at the first test that fails."""
   return float(all(_outcomes(prompt, text)))
 
 
-def fraction(prompt, text):
+def fraction(prompt: "records.Prompt", text: str) -> float:
   """Returns the share of tests that pass."""
   outcomes = list(_outcomes(prompt, text))
   return sum(outcomes) / len(outcomes)
 
 
-def solution(text):
+def solution(text: str) -> str:
   """Returns the code of a completion; "" if a block was opened but none was closed."""
   lines, fences = text.split("\n"), []
   for i, line in enumerate(lines):
@@ -70,7 +74,7 @@ def solution(text):
   return "\n".join(lines[fences[last - 2] + 1:fences[last - 1]]) if last else ""
 
 
-def inspect(prompts, unsafe=False):
+def inspect(prompts: Sequence["records.Prompt"], unsafe: bool = False) -> list[tuple]:
   """Inspects the tests of prompts, before any solution exists.
 
   Args:
@@ -80,7 +84,8 @@ def inspect(prompts, unsafe=False):
     for each prompt, (why its tests cannot be run, or None; a solution that passes them with
     constants, or None).
   """
-  static, jobs = [], []
+  static: list[tuple] = []
+  jobs = []
   for prompt in prompts:
     try:
       tests = _tests(prompt)
@@ -126,7 +131,7 @@ def _described(prompt, tests, problems, constants):
   return None, " and ".join(words)
 
 
-for _fn in (passed, fraction): _fn.inspect = inspect
+for _fn in (passed, fraction): vars(_fn)["inspect"] = inspect
 
 
 def _tests(prompt):

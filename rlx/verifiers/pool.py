@@ -50,11 +50,15 @@ import subprocess
 import sys
 import time
 import types
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Callable
 
 import numpy as np
 
 from rlx.core import resolve
 from rlx.verifiers import _worker
+
+if TYPE_CHECKING: from rlx.core import records
 
 _COMMAND = (sys.executable, "-c", "from rlx.verifiers import _worker; _worker.main()")
 _LOAD_S = 120.0     # Deadline for a worker to start and to import a verifier.
@@ -115,7 +119,7 @@ class Pool:
     self.last_error = ""
     self.recycled = 0
 
-  def require(self, verifiers):
+  def require(self, verifiers: Mapping[str, str]) -> None:
     """Checks that the pool can run verifiers, {path: source of the path for messages}.
 
     Raises:
@@ -133,7 +137,7 @@ class Pool:
             "its own; set verifier.workers >= 1 (0 is for verifiers marked is_bounded, see "
             "rlx/verifiers/pool.py).")
 
-  def lookup(self, path):
+  def lookup(self, path: str) -> Callable:
     """Returns the function that a prompt's `verifier` names.
 
     Raises:
@@ -148,7 +152,7 @@ class Pool:
     self._functions[path], self._pickles[path] = fn, _pickled(fn)
     if self._pickles[path] is None: self._local.add(path)
 
-  def verify(self, prompts, texts):
+  def verify(self, prompts: Sequence["records.Prompt"], texts: Sequence[str]) -> np.ndarray:
     """Returns the verdicts of `texts`, each by the verifier that its prompt names.
 
     Args:
@@ -162,7 +166,7 @@ class Pool:
     """
     return np.array(self._run(prompts, texts, float), np.float64)
 
-  def verify_steps(self, prompts, texts):
+  def verify_steps(self, prompts: Sequence["records.Prompt"], texts: Sequence[str]) -> list:
     """Returns as `verify`, for verifiers that check each step of a completion.
 
     Returns:
@@ -217,7 +221,7 @@ class Pool:
         jobs.append((indices, _share([prompts[i] for i in indices]), [texts[i] for i in indices]))
     return jobs
 
-  def check(self, max_rate):
+  def check(self, max_rate: float) -> None:
     """Raises if more than `max_rate` of the last 1024 verdicts of each host are unknown.
 
     All hosts have to call it. All raise the same error, so that none waits for the others.
@@ -226,24 +230,24 @@ class Pool:
         [sum(self._recent), len(self._recent), self.errors, self.last_error]))
     lost, n = sum(lost_I), sum(n_I)
     if lost > max_rate * n:
-      errors = sum(map(collections.Counter, errors_I), collections.Counter())
-      kinds = ", ".join(f"{k} {c}" for k, c in sorted(errors.items()))
+      counts: collections.Counter = sum(map(collections.Counter, errors_I), collections.Counter())
+      kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(counts.items()))
       last = next((f"; last message: {text}" for text in last_I if text), "")
       raise RuntimeError(
           f"verifier.max_error_rate={max_rate}: {lost} of the last {n} verdicts "
           f"are unknown (since the start: {kinds}{last}).")
 
-  def failed_share(self):
+  def failed_share(self) -> float:
     """Returns the share of `failures` in the verdicts of all hosts since the last call."""
     failed, verdicts = np.sum(self._gather([self._failed, self._verdicts]), axis=0)
     self._failed = self._verdicts = 0
     return failed / max(verdicts, 1)
 
-  def fields_of(self, path):
+  def fields_of(self, path: str) -> tuple[str, ...]:
     """Names of the batch's fields that the verifier at a path reads, see _worker.fields_of."""
     return _worker.fields_of(self.lookup(path))
 
-  def close(self):
+  def close(self) -> None:
     """Stops the workers; the next `verify` starts new ones."""
     for worker in self._workers: worker.kill()
     self._workers = []

@@ -2,8 +2,11 @@
 import inspect
 import itertools
 import math
+from typing import TYPE_CHECKING, Callable
 
 from rlx.verifiers import errors
+
+if TYPE_CHECKING: from rlx.core import records
 
 
 class RewardFunction:
@@ -13,15 +16,15 @@ class RewardFunction:
   """
   is_reward = True  # It is called with lists and returns any numbers, see pool.py.
 
-  def __init__(self, name, fn, is_mean=False):
+  def __init__(self, name: str, fn: Callable, is_mean: bool = False):
     """`is_mean`: the reward is the mean of the list that fn gives a completion."""
     self.name, self.fn, self.is_mean = name, fn, is_mean
 
-  def __call__(self, prompt, texts):
+  def __call__(self, prompt: "records.Prompt", texts: list[str]) -> list:
     rewards = self.rewards(texts, prompt.meta["rows"])
     return [_mean(r) for r in rewards] if self.is_mean else rewards
 
-  def rewards(self, completions, rows):
+  def rewards(self, completions: list[str], rows: list[dict]) -> list:
     """What fn returns for completions of these rows, as floats; NaN where it says None.
 
     Raises:
@@ -31,7 +34,7 @@ class RewardFunction:
     returned = self.fn(completions, **{name: [row.get(name) for row in rows] for name in names})
     return _numbers(self.name, returned, len(completions))
 
-  def columns(self, row):
+  def columns(self, row: dict) -> list[str]:
     """Names of the row's columns that fn takes.
 
     Raises:
