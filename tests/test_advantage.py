@@ -54,12 +54,12 @@ BOTH = {"rloo": dict(outcome=dict(name="group.rloo"), process=dict(name="process
 @pytest.mark.parametrize("name", BOTH)
 def test_coef_multiplies_the_advantages_of_its_term(name):
   """Linear in coef, for an estimator that divides by a spread too."""
-  def of(coef):
+  def with_coef(coef):
     return advantages(config(dict(outcome=OUTCOME, process=dict(
         name="implicit.process", coef=coef, norm="none")), BOTH[name]))
-  alone, once = of(0.0), of(1.0) - of(0.0)
+  alone, once = with_coef(0.0), with_coef(1.0) - with_coef(0.0)
   assert np.abs(once).max() > 0.1
-  np.testing.assert_allclose(of(0.01) - alone, 0.01 * once, atol=1e-6)
+  np.testing.assert_allclose(with_coef(0.01) - alone, 0.01 * once, atol=1e-6)
 
 
 def test_kl_coef_multiplies_the_advantages_of_the_kl_reward():
@@ -72,13 +72,14 @@ def test_kl_coef_multiplies_the_advantages_of_the_kl_reward():
 
 
 def test_total_adds_rewards_times_coef_before_its_estimator():
-  def of(outcome, process):
+  def with_coefs(outcome, process):
     return advantages(config(
         dict(outcome=dict(OUTCOME, coef=outcome),
              process=dict(name="implicit.process", coef=process, norm="none")),
         dict(total=dict(name="group.grpo"))))
-  np.testing.assert_allclose(of(2.0, 1.0), of(1.0, 0.5), atol=1e-4)  # One scale: undone.
-  assert np.abs(of(2.0, 1.0) - of(1.0, 2.0)).max() > 0.1
+  # The estimator divides by the scale.
+  np.testing.assert_allclose(with_coefs(2.0, 1.0), with_coefs(1.0, 0.5), atol=1e-4)
+  assert np.abs(with_coefs(2.0, 1.0) - with_coefs(1.0, 2.0)).max() > 0.1
 
 
 def test_a_coefficient_follows_its_schedule(monkeypatch):
@@ -165,19 +166,20 @@ def test_zeros_are_whitened_where_they_are_a_verdict():
     dict(floor=0.5), dict(granularity="completion")], ids=str)
 def test_the_normaliser_logged_is_the_one_that_rewards_were_divided_by(options):
   """Also where a row without a verdict has by far the largest log-ratios."""
-  def of(norm, **changes):
+  def metrics_with(norm, **changes):
     c = config(dict(outcome=OUTCOME, process=dict(
         name="implicit.process", coef=1.0, norm=norm, **options)), BOTH["rloo"])
     return scored_by(c, **changes)[1]
-  metrics, plain = of("max_return"), of("none")
+  metrics, plain = metrics_with("max_return"), metrics_with("none")
   np.testing.assert_allclose(metrics["rewards/process"] * metrics["rewards/process_normaliser"],
                              plain["rewards/process"], rtol=1e-5)
   assert abs(plain["rewards/process"]) > 1e-3
   assert "rewards/process_normaliser" not in plain and "prm/max_return" not in plain
   outcome_B = batch().outcome_B.at[2].set(jnp.nan)
-  found = [of("max_return", outcome_B=outcome_B, prm_logps_BT=batch().prm_logps_BT.at[2].mul(x))
-           for x in (1.0, 100.0)]
-  assert found[0]["rewards/process_normaliser"] == found[1]["rewards/process_normaliser"]
+  first, second = (metrics_with("max_return", outcome_B=outcome_B,
+                                prm_logps_BT=batch().prm_logps_BT.at[2].mul(factor))
+                   for factor in (1.0, 100.0))
+  assert first["rewards/process_normaliser"] == second["rewards/process_normaliser"]
 
 
 def test_metrics_of_the_prm_are_of_before_its_update():
@@ -193,12 +195,12 @@ def test_metrics_of_the_prm_are_of_before_its_update():
 
 def test_an_estimators_own_metrics_are_logged():
   c = config(dict(outcome=OUTCOME), dict(outcome=dict(name="group.rloo")))
-  found = methods.resolved(c)
-  gamma, rloo = found.estimators["outcome"]
+  resolved = methods.resolved(c)
+  gamma, rloo = resolved.estimators["outcome"]
   def more(term): return rloo(term), dict(size=7.0, right=term.scored.outcome_B)
   more.fields = rloo.fields
-  found.estimators["outcome"] = gamma, more
+  resolved.estimators["outcome"] = gamma, more
   state = types.SimpleNamespace(kl_coef=jnp.float32(0), step=0)
-  metrics = build.advantage_of(c, found)(state, batch())[1]
+  metrics = build.advantage_of(c, resolved)(state, batch())[1]
   assert metrics["advantages/outcome_size"] == 7
   np.testing.assert_allclose(metrics["advantages/outcome_right"], batch().outcome_B.mean())

@@ -286,7 +286,7 @@ def test_planted_reward_is_found():
                              by_group(ok_B)), 1.0)
 
 
-def test_unknown_verdicts_are_nobodys_business():
+def test_unknown_verdicts_have_no_effect():
   """A NaN verdict changes its group as if the row were not there."""
   outcome_B = jnp.asarray(OUTCOME).at[1].set(jnp.nan)
   scored = records.Batch(action_BT=MASK, outcome_B=outcome_B, group=G)

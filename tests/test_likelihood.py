@@ -87,55 +87,55 @@ def scored(request, files):
   # The policy has moved on: it is no more its own start.
   state = state.replace(policy=jax.tree.map(lambda x: 1.5 * x, state.policy))
   rollouts = stages.rollouts(run, prompts, COMPLETIONS, 12)
-  found = stages.score(run, state, rollouts, [1., 0., 1., 0.], prompts).batch
-  return run, prompts, state.policy, state.full(run.passes.asked), state, found
+  batch = stages.score(run, state, rollouts, [1., 0., 1., 0.], prompts).batch
+  return run, prompts, state.policy, state.full(run.passes.asked), state, batch
 
 
 def test_answers_are_scored_after_the_reasoning_and_without(scored):
-  run, prompts, _, asked, _, found = scored
+  run, prompts, _, asked, _, batch = scored
   m = run.sizes.axes["M"]
   for b, reasoned in enumerate(REASONED):
     prompt = prompts[b // 2]
     before, answer = TOKENS.encode(prompt.text), TOKENS.encode(prompt.answer)
-    np.testing.assert_array_equal(found.answer_mask_BM[b], np.arange(m) < len(answer))
-    for got, reasoning in ((found.answer_logps_BM, reasoned),
-                           (found.base_answer_logps_BM, "#")):
+    np.testing.assert_array_equal(batch.answer_mask_BM[b], np.arange(m) < len(answer))
+    for got, reasoning in ((batch.answer_logps_BM, reasoned),
+                           (batch.base_answer_logps_BM, "#")):
       want = plain(asked, before + TOKENS.encode(reasoning), answer)
       np.testing.assert_allclose(got[b, :len(answer)], want, atol=2e-5)
       np.testing.assert_array_equal(got[b, len(answer):], 0)
-  assert np.ptp(found.answer_logps_BM[:, 0]) > 0.1
+  assert np.ptp(batch.answer_logps_BM[:, 0]) > 0.1
 
 
 def test_answers_are_scored_after_each_step(scored):
-  _, prompts, _, asked, _, found = scored
+  _, prompts, _, asked, _, batch = scored
   # The first two steps of every completion; one that has ended is at its base again.
   steps = [["1;", "1;22;"], ["5;", "5;6"], ["a#b#77", ""], ["", ""]]
   for b, texts in enumerate(steps):
     prompt = prompts[b // 2]
     before, answer = TOKENS.encode(prompt.text), TOKENS.encode(prompt.answer)
-    np.testing.assert_array_equal(found.step_answer_logps_BJM[b, 0],
-                                  found.base_answer_logps_BM[b])
+    np.testing.assert_array_equal(batch.step_answer_logps_BJM[b, 0],
+                                  batch.base_answer_logps_BM[b])
     for j, text in enumerate(texts):
       want = plain(asked, before + TOKENS.encode(text + "#"), answer)
-      got = found.step_answer_logps_BJM[b, j + 1, :len(answer)]
+      got = batch.step_answer_logps_BJM[b, j + 1, :len(answer)]
       np.testing.assert_allclose(got, want, atol=2e-5)
 
 
 def test_fields_of_the_completion_itself(scored):
-  _, prompts, policy, asked, _, found = scored
+  _, prompts, policy, asked, _, batch = scored
   spans = [[7], [], [4, 5], []]
   for b, ids in enumerate(COMPLETIONS):
-    np.testing.assert_array_equal(np.flatnonzero(found.answer_span_BT[b]), spans[b])
+    np.testing.assert_array_equal(np.flatnonzero(batch.answer_span_BT[b]), spans[b])
     before = TOKENS.encode(prompts[b // 2].text)
-    np.testing.assert_allclose(found.noprompt_logps_BT[b, :len(ids)],
+    np.testing.assert_allclose(batch.noprompt_logps_BT[b, :len(ids)],
                                plain(policy, [EOS], ids, 0.7), atol=2e-5)
     want = plain(policy, before + ids, TOKENS.encode("9"))[0]
-    np.testing.assert_allclose(found.self_logps_B[b], want, atol=2e-5)
+    np.testing.assert_allclose(batch.self_logps_B[b], want, atol=2e-5)
 
 
 def test_rewards_read_them_and_preflight_knows_their_shapes(scored):
-  run, _, _, _, state, found = scored
-  out, metrics = run.advantage(state, found)
+  run, _, _, _, state, batch = scored
+  out, metrics = run.advantage(state, batch)
   assert np.isfinite(out.advantages_BT).all() and np.ptp(out.advantages_BT) > 0
   assert all(f"rewards/{name}" in metrics for name in NAMES)
   # What is traced before the run has the fields and types of the batch.
@@ -143,20 +143,20 @@ def test_rewards_read_them_and_preflight_knows_their_shapes(scored):
   assert planned.keys() >= {
       "answer_logps_BM", "answer_mask_BM", "base_answer_logps_BM", "step_answer_logps_BJM",
       "answer_span_BT", "noprompt_logps_BT", "self_logps_B"}
-  for name, dtype in planned.items(): assert found.columns[name].dtype == dtype, name
+  for name, dtype in planned.items(): assert batch.columns[name].dtype == dtype, name
   stages = preflight.estimated_bytes(run, run.shapes())
   longer = dataclasses.replace(run.sizes, axes=run.sizes.axes | dict(M=run.sizes.axes["M"] + 100))
   more = preflight.estimated_bytes(dataclasses.replace(run, sizes=longer), run.shapes())
   assert [k for k in stages if more[k] > stages[k]] == ["activations of scoring"]
 
 
-def test_nothing_is_scored_that_nobody_reads(files):
+def test_fields_that_no_method_reads_are_not_computed(files):
   c = config_of(files)
   c.rewards = dict(reference=dict(name="likelihood.reference", coef=1.0))
-  found = build.build(c)
-  prompts = found.prompts.take(2)
-  scored = stages.score(found, found.init(), stages.rollouts(
-      found, prompts, COMPLETIONS, 12), np.ones(4), prompts).batch
+  run = build.build(c)
+  prompts = run.prompts.take(2)
+  scored = stages.score(run, run.init(), stages.rollouts(
+      run, prompts, COMPLETIONS, 12), np.ones(4), prompts).batch
   assert "answer_logps_BM" in scored
   assert all(f not in scored for f in (
       "base_answer_logps_BM", "step_answer_logps_BJM", "answer_span_BT",

@@ -49,7 +49,7 @@ def _check(c):
     lambda: _config(dict(name="outcome.verdict"), rollouts=dict(
         select_completions=dict(name="select_completions.extremes"))),
 ], ids=["scores_B", "scores_BE", "estimator", "completions"])
-def test_scores_that_nobody_gives_are_refused(config):
+def test_scores_without_a_verifier_are_refused(config):
   c = config()
   with pytest.raises(ValueError, match=r"^verifier.scores=\(\): .* reads scores other than"):
     _check(c)

@@ -11,7 +11,7 @@ from rlx.core.method import method
 
 @method
 def reinforce(rewards_PG: Array, learn_PG: Array, *, use_mean: bool = False) -> Array:
-  """The reward itself, or against the mean of the batch.
+  """The reward itself, or minus the mean of the batch.
 
     A_i = r_i            use_mean:  A_i = r_i - 1/N sum_j r_j
 
@@ -36,7 +36,7 @@ def reinforce(rewards_PG: Array, learn_PG: Array, *, use_mean: bool = False) -> 
 @method(centres=True)
 def group_mean_batch_std(rewards_PG: Array, learn_PG: Array, *,
                          eps: ranges.Positive = 1e-4) -> Array:
-  """Lite PPO: the mean of the group off, divided by the std of the batch.
+  """Lite PPO: rewards minus the group's mean, divided by the std of the batch.
 
     A_i = (r_i - mean of its group) / (std_{p,g} r + eps)
 
@@ -84,7 +84,7 @@ def reinforce_pp(rewards_BT: Array, learn_BT: Array, learn_B: Array, *,
 
 @method(centres=True)
 def reinforce_pp_baseline(rewards_PG: Array, learn_PG: Array, learn_BT: Array) -> Array:
-  """REINFORCE++-baseline: the group mean off, then whitened over all tokens.
+  """REINFORCE++-baseline: rewards minus the group's mean, whitened over all tokens.
 
     A = (D - mean D) / std D,    D_{i,t} = r_i - mean of its group
 
@@ -107,7 +107,7 @@ def reinforce_pp_baseline(rewards_PG: Array, learn_PG: Array, learn_BT: Array) -
 
 @method
 def remax(rewards_PG: Array, learn_PG: Array, greedy_B: Array) -> Array:
-  """ReMax: against the reward of the prompt's greedy completion.
+  """ReMax: minus the reward of the prompt's greedy completion.
 
     A_i = r_i - r(greedy completion of the same prompt)
 

@@ -1,4 +1,4 @@
-"""From reward terms to one advantage per token: what build.py composes.
+"""Combines reward terms to one advantage per token.
 
 A term is one reward (outcome, process, a penalty ...). PRIME estimates each
 term's advantages and adds them; most papers add the terms and then estimate.

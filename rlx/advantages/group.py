@@ -1,7 +1,7 @@
 """Advantages from the G completions of a prompt.
 
-A completion that is not valid (unknown verdict, empty) is nobody's rival and
-gets 0. A prompt with fewer than two valid completions gets 0, and so does,
+A completion that is not valid (unknown verdict, empty) is part of no baseline
+and gets 0. A prompt with fewer than two valid completions gets 0, and so does,
 exactly, one whose completions tie.
 """
 import jax.numpy as jnp
@@ -21,7 +21,7 @@ def rloo(rewards_PG: Array, learn_PG: Array) -> Array:
 
   Source: Ahmadian et al. 2024, arXiv:2402.14740. Differs from the
   paper: completions with valid=False (verifier failed, dropped as truncated)
-  are nobody's baseline and get advantage 0, as do groups with n < 2.
+  are part of no baseline and get advantage 0, as do groups with n < 2.
 
   Args:
     rewards_PG: outcome rewards; anything, NaN too, where learn_PG is False.
@@ -94,7 +94,7 @@ def opo(rewards_PG: Array, learn_PG: Array, lengths_PG: Array) -> Array:
 
 @method(centres=True)
 def gpg(rewards_PG: Array, learn_PG: Array) -> Array:
-  """GPG: centred rewards, scaled up by the share of the batch that carries them.
+  """GPG: centred rewards, divided by the share of the batch with a non-zero reward.
 
     A_i = N / |{j : r_j != 0}| * (r_i - mean of its group)
 
@@ -222,12 +222,12 @@ def variance_weighted(rewards_PG: Array, scores_PG: Array, learn_PG: Array, *,
 
 @method(centres=True)
 def against_sampled(rewards_PG: Array, learn_PG: Array, demo_PG: Array | None = None) -> Array:
-  """Each completion, demonstrations too, against the mean of those that were sampled.
+  """Rewards, also of demonstrations, minus the mean of the sampled completions.
 
     A_i = r_i - 1/n sum_{j sampled} r_j     n = valid sampled completions of a prompt
 
-  A demonstration that the policy always matches gets 0, and is nobody's rival: with
-  none it is `mean_baseline`.
+  A demonstration that the policy always matches gets 0, and demonstrations are part of
+  no baseline. Without any this is `mean_baseline`.
 
   Source: RL-PLUS, Dong et al. 2025, arXiv:2508.00222, and its code (no division by
   the spread). Differs from the paper: nothing known.
@@ -248,7 +248,7 @@ def against_sampled(rewards_PG: Array, learn_PG: Array, demo_PG: Array | None = 
 def ucas(rewards_PG: Array, learn_PG: Array, learn_BT: Array, old_mean_logps_BT: Array,
          old_logits_BT: Array, *, beta_pos: ranges.Number = 0.25, beta_neg: ranges.Number = 0.35,
          penalty: ranges.Number = 0.05, eps: ranges.Positive = 1e-6) -> Array:
-  """UCAS: GRPO, more for the unsure and right, less for the sure and wrong.
+  """UCAS: GRPO, larger for uncertain right and smaller for certain wrong completions.
 
     A_t = A w - penalty z_t,   and not below 0 where A > 0
     w = exp(-beta_pos c) where A > 0, exp(beta_neg c) elsewhere
@@ -297,7 +297,7 @@ def ucas(rewards_PG: Array, learn_PG: Array, learn_BT: Array, old_mean_logps_BT:
 def self_rewarded(rewards_PG: Array, self_logps_B: Array, learn_PG: Array, *, c_ref: ranges.Number,
                   beta_v: ranges.Positive = 0.1, tau: ranges.Share = 0.1,
                   least_std: ranges.NotNegative = 0.1, eps: ranges.Positive = 1e-6) -> Array:
-  """LaSeR: GRPO, mixed with GRPO on what the policy itself thinks of its completions.
+  """LaSeR: GRPO on verdicts, mixed with GRPO on the policy's self-rewards.
 
     A = (1 - tau) A^v + tau A^s      where std_j s_j > least_std, else A^v
     A^x_i = (x_i - mean_j x_j) / (std_j x_j + eps)
@@ -329,7 +329,7 @@ def self_rewarded(rewards_PG: Array, self_logps_B: Array, learn_PG: Array, *, c_
 @method(centres=True, scales=True)
 def tempo(rewards_PG: Array, tokens_BT: Array, learn_BT: Array, learn_PG: Array, *,
           eps: ranges.Positive = 1e-6) -> Array:
-  """TEMPO: GRPO, and what each token changed in the value of the prefix.
+  """TEMPO: GRPO, plus the change of the prefix's value by each token.
 
     A_t = ((r_i - mean_j r_j) + V(y_{<=t}) - V(y_{<t})) / (std_j r_j + eps)
 

@@ -1,4 +1,4 @@
-"""Scaling of finished advantages: one visible step, never inside a sum of terms."""
+"""Whitening of advantages, after the terms are summed."""
 from jax import Array
 
 from rlx.core import masked

@@ -4,7 +4,7 @@ The token forms of PRIME, Process Reinforcement through Implicit Rewards, Cui et
 al. 2025, arXiv:2502.01456. The baseline is made of means per token: a long
 completion counts as much as a short one.
 
-Completions that are not valid are nobody's rival and get 0; so does, where a
+Completions that are not valid are part of no baseline and get 0; so does, where a
 baseline is used, a prompt with fewer than two valid ones.
 """
 from typing import Literal
@@ -64,7 +64,7 @@ def rloo(rewards_BT: Array, learn_BT: Array, learn_PG: Array, *, gamma: ranges.S
 @method
 def rloo_steps(rewards_BT: Array, step_ends_BT: Array, learn_BT: Array, learn_PG: Array, *,
                unit: Literal["token", "step"] = "token") -> Array:
-  """PURE's leave-one-out advantage of step rewards: a step pays for its size.
+  """PURE's leave-one-out advantage of step rewards, with a baseline per token or step.
 
     A_t = sum_{k >= step of t} (r_k - b_i n_k)    R_j = sum of r over y_j
     token:  b_i = sum_{j != i} R_j / sum_{j != i} L_j        n_k = tokens of step k
@@ -216,7 +216,7 @@ def steps(rewards_BT: Array, step_ends_BT: Array, learn_BT: Array, learn_PG: Arr
 
 @method
 def value_baseline(rewards_BT: Array, learn_BT: Array, learn_PG: Array) -> Array:
-  """The PRM as a value model: what it expected before the token is taken off.
+  """The PRM as a value model: minus the value before the token.
 
     A_t = - v(y_<t) = - sum_{s < t} r_s
 

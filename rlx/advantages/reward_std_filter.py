@@ -1,4 +1,4 @@
-"""Leaves groups out by the spread of their rewards; `rollouts/filter_groups.py` reads verdicts."""
+"""Filters groups by the std of their rewards; `rollouts/filter_groups.py` uses verdicts."""
 import jax.numpy as jnp
 from jax import Array
 
@@ -11,7 +11,7 @@ from rlx.core.method import method
 def running_mean(rewards_PG: Array, learn_PG: Array, ema: Array, step: Array | int, *,
                  fraction: ranges.NotNegative = 0.5, decay: ranges.BelowOne = 0.99,
                  start: ranges.Whole = 5, filter_from: ranges.Whole = 10) -> tuple[Array, Array]:
-  """Keeps groups whose rewards spread at least a fraction of the running mean spread.
+  """Keeps groups whose reward std is at least a fraction of its running mean.
 
     keep_p = std_g r[p, g] >= fraction ema        from iteration filter_from on
     ema <- decay ema + (1 - decay) mean_p std_g r[p, g]     from iteration start on

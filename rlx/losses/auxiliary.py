@@ -27,7 +27,7 @@ def _class_weights(outcome_B, learn_B, finish_B, *, balanced):
 def last_token(self_logps_B: Array, outcome_B: Array, learn_B: Array, finish_B: Array,
                weight_B: Array = COMPUTED, *, c_ref: ranges.Number,
                beta_v: ranges.Positive = 0.1, balanced: bool = True) -> records.Weighted:
-  """LaSeR: the self-reward read after the last token learns the verdict.
+  """LaSeR: regression of the self-reward after the last token on the verdict.
 
     l = w (beta_v (log pi(z_c | x, y) - c_ref) - v)^2
     w = n / (2 n_class),  class = (v > 1/2), or 1 without balance
@@ -62,7 +62,7 @@ def last_token(self_logps_B: Array, outcome_B: Array, learn_B: Array, finish_B: 
 def rehearsal(logps_BT: Array, ref_logps_BT: Array, rehearsal_BT: Array, *,
               kind: divergence.Rehearsal = "forward",
               alpha: Annotated[float, ranges.Range(1e-6, 0.999999)] = 0.2) -> records.Weighted:
-  """DPH: the policy stays near its start where the start was always right.
+  """DPH: a divergence from the start on prompts that the start always solved.
 
     l_t = D_f(policy, start) at the tokens of stored completions, see divergence.rehearsal
 

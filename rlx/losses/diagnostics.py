@@ -10,7 +10,7 @@ from rlx.losses import aggregate
 
 
 def policy(scored: records.Batch) -> dict[str, records.Weighted]:
-  """{name: Weighted} of everything the batch has the arrays for.
+  """{name: Weighted} of the metrics whose arrays the batch has.
 
     old_kl       mean of old_logps - logps, k1 of KL(old policy, policy), nats
     ratio_far    share of tokens with |rho - 1| > 0.2

@@ -29,7 +29,7 @@ _TIE = 1e-5  # nats, within which a token is as likely as the most likely one
 def rover(logps_BT: Array, old_logps_BT: Array, mean_logps_BT: Array, old_mean_logps_BT: Array,
           advantages_BT: Array, learn_BT: Array, *, rho: ranges.Positive = 1.0,
           next_coef: ranges.Number = 1.0) -> Array:
-  """ROVER: the values of a uniform policy, held as log-ratios to the old policy.
+  """ROVER: values of a uniform policy, represented by log-ratios to the old policy.
 
     l_t = (Q_t - sg(A_t + next_coef V_{t+1}))^2
     Q_t = rho (log pi_theta - log pi_old)(y_t)
@@ -69,7 +69,7 @@ def simko(logps_BT: Array, old_logps_BT: Array, top_logps_BTK: Array, entropy_BT
           penalty: Annotated[float, ranges.Range(1, 1e12)] = 1.1, quantile: ranges.Share = 0.8,
           clip_low: ranges.NotNegative = 0.2,
           clip_high: ranges.NotNegative = 0.2) -> _ratio.Clipped:
-  """SimKO: what a right completion gains at a fork is shared with its likeliest tokens.
+  """SimKO: at uncertain tokens the gain is shared with the most likely tokens.
 
     l = max(-A' rho', -A' clip(rho', 1 - clip_low, 1 + clip_high))
     rho' = (1 - alpha) rho + alpha/K sum_k sg(rho / rho_k) rho_k    forks, A > 0
@@ -123,7 +123,7 @@ def lp_reg(logps_BT: Array, old_logps_BT: Array, old_min_p_logps_BT: Array, adva
            learn_BT: Array, guarded_BT: Array = COMPUTED, *, fraction: ranges.Share = 0.01,
            kl_coef: ranges.NotNegative = 1.0, clip_low: ranges.NotNegative = 1.0,
            clip_high: ranges.NotNegative = 9.0) -> _ratio.Clipped:
-  """Lp-Reg: rare tokens of wrong completions are drawn to a distribution without noise.
+  """Lp-Reg: regularises rare tokens of wrong completions towards a denoised policy.
 
     l = -A rho + coef k3(proxy, pi_theta)                       guarded
     l = max(-A rho, -A clip(rho, 1 - clip_low, 1 + clip_high))  elsewhere

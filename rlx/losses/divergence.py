@@ -19,7 +19,7 @@ REHEARSALS = get_args(Rehearsal)
 
 
 @method
-def estimate(logps_BT: Array, prm_ref_logps_BT: Array, learn_BT: Array | None = None, *,
+def estimate(logps_BT: Array, ref_logps_BT: Array, learn_BT: Array | None = None, *,
              kind: Kind = "k3") -> Array:
   """KL(policy, reference) per token, from tokens drawn from the policy.
 
@@ -36,7 +36,7 @@ def estimate(logps_BT: Array, prm_ref_logps_BT: Array, learn_BT: Array | None = 
   beyond.
 
   Args:
-    logps_BT, prm_ref_logps_BT: nats, at one temperature.
+    logps_BT, ref_logps_BT: nats, at one temperature.
     learn_BT: bool; elsewhere the result is 0. None: all entries are read, and
       NaN on padding would reach the gradient.
     kind: one of KINDS.
@@ -46,7 +46,7 @@ def estimate(logps_BT: Array, prm_ref_logps_BT: Array, learn_BT: Array | None = 
     >>> divergence.estimate(jnp.array([[-1.]]), jnp.array([[-3.]]), kind="k2")
     Array([[2.]], dtype=float32)
   """
-  d_BT = logps_BT - prm_ref_logps_BT
+  d_BT = logps_BT - ref_logps_BT
   base = kind.rstrip("+")
   if base == "k1": kl_BT = d_BT
   elif base == "abs": kl_BT = masked.absolute(d_BT)
@@ -84,7 +84,7 @@ def adaptive_coef(coef: Array | float, kl: Array | float, *, target: float, hori
 
 
 @method
-def rehearsal(logps_BT: Array, prm_ref_logps_BT: Array, learn_BT: Array, *,
+def rehearsal(logps_BT: Array, ref_logps_BT: Array, learn_BT: Array, *,
               kind: Rehearsal = "forward",
               alpha: Annotated[float, ranges.Range(1e-6, 0.999999)] = 0.2) -> Array:
   """D_f(policy, reference) per token, from tokens that the *reference* sampled.
@@ -106,7 +106,7 @@ def rehearsal(logps_BT: Array, prm_ref_logps_BT: Array, learn_BT: Array, *,
 
   Args:
     logps_BT: nats, differentiable.
-    prm_ref_logps_BT: nats, stored with the answers.
+    ref_logps_BT: nats, stored with the answers.
     learn_BT: bool; elsewhere the result is 0.
     kind: one of REHEARSALS.
     alpha: of alpha.
@@ -115,7 +115,7 @@ def rehearsal(logps_BT: Array, prm_ref_logps_BT: Array, learn_BT: Array, *,
     ...                      jnp.array([[True]])).round(2)
     Array([[0.31]], dtype=float32)
   """
-  d_BT = jnp.clip(logps_BT - prm_ref_logps_BT, -20, 20)
+  d_BT = jnp.clip(logps_BT - ref_logps_BT, -20, 20)
   u_BT = jnp.exp(d_BT)
   if kind == "forward": return u_BT - 1 - d_BT
   if kind == "reverse": return u_BT * d_BT - u_BT + 1

@@ -5,7 +5,7 @@ All take (logps_BT, old_logps_BT, advantages_BT, learn_BT), where
   logps_BT       log pi_theta of the policy being updated, differentiable, nats
   old_logps_BT   the policy before the update, same graph and temperature
   advantages_BT  constants
-  learn_BT        bool, the tokens that count; elsewhere anything, NaN too
+  learn_BT       bool, the tokens that count; elsewhere anything, NaN too
 
 and return loss_BT, 0 outside the mask, for losses/aggregate.py, those that clip also
 {name: bool_BT}, whose gradient which clip removes (`resolve.measured`). rho below is
@@ -169,7 +169,7 @@ def _costly(logps_BT, advantages_BT, learn_BT, *, fraction):
 def kl_cov(logps_BT: Array, old_logps_BT: Array, advantages_BT: Array, learn_BT: Array,
            held_BT: Array = COMPUTED, *, fraction: ranges.Share = 2e-4,
            kl_coef: ranges.NotNegative = 1.0) -> Array:
-  """KL-Cov: holds back the tokens whose update costs most entropy.
+  """KL-Cov: a KL penalty on the tokens whose update costs most entropy.
 
     l = -A rho + coef |log rho|  on the k tokens of largest covariance
     l = -A rho                   elsewhere
@@ -324,7 +324,7 @@ def minirl(logps_BT: Array, old_logps_BT: Array, sampler_logps_BT: Array, advant
            learn_BT: Array, *, clip_low: ranges.NotNegative = 0.2,
            clip_high: ranges.NotNegative = 0.27,
            weight_cap: ranges.Positive = 5.0) -> _ratio.Clipped:
-  """MiniRL: REINFORCE, weighted for what the sampler drew, where PPO would not clip.
+  """MiniRL: REINFORCE with importance weights to the sampler, where PPO would not clip.
 
     l = -M sg(min(pi_theta / mu, weight_cap)) A log pi_theta(y_t)
     M = 0 where A > 0 and rho > 1 + clip_high, or A < 0 and rho < 1 - clip_low
@@ -362,7 +362,7 @@ def stable_reinforce(logps_BT: Array, old_logps_BT: Array, advantages_BT: Array,
                      clip_high: ranges.NotNegative = 0.2,
                      ratio_max: Annotated[float, ranges.Range(1, 1e12)] = 1e3,
                      width: ranges.Positive = 3.0) -> _ratio.Clipped:
-  """StableReinforce: PPO's clip with a guard on the ratio and one on the advantages.
+  """StableReinforce: PPO's clip with bounds on the ratio and on the advantages.
 
     l = max(-A' rho', -A' clip(rho', 1 - clip_low, 1 + clip_high))
     rho' = exp(clip(log rho, -log ratio_max, log ratio_max))

@@ -25,7 +25,7 @@ from rlx.losses import aggregate
 def bradley_terry(chosen_N: Array, rejected_N: Array, valid_N: Array, margin_N: Array | None = None,
                   *,
                   smoothing: Annotated[float, ranges.Range(0, 0.499999)] = 0.0) -> records.Weighted:
-  """Bradley-Terry, with a margin and smoothed labels if wanted.
+  """Bradley-Terry, optionally with a margin and smoothed labels.
 
     l = (1 - smoothing) softplus(-(D - m)) + smoothing softplus(D - m)
 
@@ -55,7 +55,7 @@ def bradley_terry(chosen_N: Array, rejected_N: Array, valid_N: Array, margin_N: 
 @method
 def scaled_bradley_terry(chosen_N: Array, rejected_N: Array, strength_N: Array,
                          valid_N: Array) -> records.Weighted:
-  """Bradley-Terry, each pair as often as its preference is strong.
+  """Bradley-Terry, weighted by the strength of the preference.
 
     l = m softplus(-D)
 
@@ -126,7 +126,7 @@ def mse(scores_N: Array, labels_N: Array, valid_N: Array, *,
 
 @method
 def class_weights(labels_N: Array, valid_N: Array) -> Array:
-  """weight_N of rows whose two classes count alike, as in `bce`: n / (2 n_class).
+  """Weights with which both classes have half of the total, as in `bce`: n / (2 n_class).
 
   labels_N may be anything where valid_N is False.
 

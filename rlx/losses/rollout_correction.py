@@ -1,4 +1,4 @@
-"""Weights for tokens that were not drawn by the policy as the trainer sees it.
+"""Importance weights for tokens that the sampler drew from another distribution.
 
 The sampler computes in another precision, order or at another step: what it drew
 from (mu, sampler_logps) is not the policy before the update (pi_old, old_logps).
@@ -96,7 +96,7 @@ def seq_mis(old_logps_BT: Array, sampler_logps_BT: Array, learn_BT: Array, *,
 @method
 def opsm(logps_BT: Array, sampler_logps_BT: Array, advantages_BT: Array, learn_BT: Array, *,
          delta: ranges.NotNegative = 0.5) -> Array:
-  """Off-policy sequence masking: failures that the policy left behind are dropped.
+  """Off-policy sequence masking: drops failures that the policy has moved away from.
 
     w = 0 if A < 0 and mean_t log(mu / pi_theta) > delta else 1
 

@@ -239,7 +239,7 @@ def dpo(logps_BT: Array, ref_logps_BT: Array, learn_BT: Array, outcome_PG: Array
 def crew_dpo(logps_BT: Array, ref_logps_BT: Array, old_logps_BT: Array, answer_span_BT: Array,
              learn_BT: Array, outcome_PG: Array, learn_PG: Array, *,
              dpo_beta: ranges.Positive = 0.1) -> Array:
-  """CRew-DPO: `dpo` on the pair of right and wrong that the policy was surest how to rank.
+  """CRew-DPO: `dpo` on the pair with the largest difference in answer confidence.
 
     w = the right completion of the highest c, l = the wrong one of the lowest
     c_i = mean of pi_old(y_t) over the tokens of the answer in y_i

@@ -1,4 +1,4 @@
-"""Weights that say which tokens learn how much: they multiply the advantages.
+"""Token weights, which multiply the advantages.
 
 Each returns weight_BT, a constant (gradients stop), 0 outside the mask. Quantiles and
 maxima are of the rows given: update.py gives a whole minibatch, before it is cut into
@@ -20,7 +20,7 @@ from rlx.losses import _ratio
 def top(entropy_BT: Array, learn_BT: Array, *,
         fraction: Annotated[float, ranges.Range(1e-6, 1)] = 0.2,
         over: Literal["minibatch", "completion"] = "minibatch") -> Array:
-  """1 on the tokens where the policy hesitates most, 0 on the others.
+  """1 on the tokens with the highest entropy, 0 on the others.
 
     w_t = 1 if H_t >= the (1 - fraction) quantile of H else 0
 

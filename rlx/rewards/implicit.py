@@ -1,4 +1,4 @@
-"""Rewards of an implicit PRM: a language model read against its reference.
+"""Rewards of an implicit PRM: log-ratios of a language model to its reference.
 
 Free Process Rewards without Process Labels, Yuan et al. 2024, arXiv:2412.01981.
 PRIME, Cui et al. 2025, arXiv:2502.01456.

@@ -12,7 +12,7 @@ from rlx.core.method import method
 def cosine(outcome_B: Array, lengths_B: Array, learn_B: Array, *, max_length: ranges.Count,
            right: ranges.Numbers = (2.0, 1.0), wrong: ranges.Numbers = (-10.0, 0.0),
            exceeded: ranges.Number = -10.0) -> Array:
-  """The cosine length reward: short pays if right, long if wrong.
+  """The cosine length reward: right completions should be short, wrong ones long.
 
     r = b + (a - b) (1 + cos(pi L / L_max)) / 2,  a at length 0, b at L_max
     r = exceeded  if L >= L_max
@@ -73,7 +73,7 @@ def overlong(lengths_B: Array, learn_B: Array, *, max_length: ranges.Count,
 @method
 def surrogate(scores_BE: Array, lengths_B: Array, learn_B: Array, *, max_length: ranges.Count,
               peak: Annotated[float, ranges.Range(1e-6, 0.999999)] = 0.5) -> Array:
-  """Format and length in place of the verdict.
+  """A reward of format and length that replaces the verdict.
 
     f = mean of the scores     x = L / L_max
     l = 1 - (1 - x / p)^2  if x <= p,   1 - 2 ((x - p) / (1 - p))^2  after

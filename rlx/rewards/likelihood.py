@@ -129,7 +129,7 @@ def reference(answer_logps_BM: Array, answer_mask_BM: Array, learn_PG: Array, le
 @method
 def efficiency(answer_logps_BM: Array, answer_mask_BM: Array, learn_PG: Array, lengths_B: Array,
                outcome_B: Array, *, len_norm: LengthNorm = "log10", use_gate: bool = True) -> Array:
-  """NOVER's efficiency reward: who is beaten on both length and perplexity.
+  """NOVER's efficiency reward: the share of completions that are longer and less likely.
 
     r_i = 1/(n-1) |{j : |y_i| < |y_j| and PPL_i < PPL_j}|
 
@@ -258,7 +258,7 @@ def answer_confidence(old_logps_BT: Array, answer_span_BT: Array, learn_B: Array
 @method
 def last_token(self_logps_B: Array, learn_B: Array, *, c_ref: ranges.Number,
                beta_v: ranges.Positive = 0.1, use_clip: bool = True) -> Array:
-  """LaSeR's self-reward: a token nobody uses, read after the completion's last.
+  """LaSeR's self-reward: the log-prob of an unused token after the completion.
 
     r = beta_v (log pi(z_c | x, y) - c_ref),   in [0, 1] with use_clip
 
@@ -282,7 +282,7 @@ def last_token(self_logps_B: Array, learn_B: Array, *, c_ref: ranges.Number,
 
 
 def _counts(answer_mask_BM, learn_PG, outcome_B, use_gate):
-  """Completions that count: valid, with an answer to score, through the gate."""
+  """Completions that count: valid, with an answer to score, and a verdict of 1 if gated."""
   counts_B = learn_PG.reshape(-1) & jnp.any(answer_mask_BM, axis=1)
   if use_gate: counts_B = counts_B & (outcome_B == 1)
   return counts_B.reshape(learn_PG.shape)
@@ -319,7 +319,7 @@ def _group_std(logps_BM, mask_BM, counts_PG):
 
 
 def _leave_one_out(logps_PG, counts_PG):
-  """log of the group's mean probability, minus that of the others' mean; 0 if alone."""
+  """Log of the group's mean probability minus the log of the others' mean; 0 if alone."""
   def log_mean(of_PGG):
     n_PG1 = jnp.sum(of_PGG, axis=2, keepdims=True)
     # Nobody to average: zeros, for -inf would have a NaN gradient.

@@ -1,4 +1,4 @@
-"""Verdicts that a verifier gets wrong, what undoes it, and rewards that know nothing."""
+"""Verifiers that err at known rates, corrections of their errors, and control rewards."""
 from typing import Literal
 
 import jax.numpy as jnp
@@ -83,13 +83,13 @@ def backward(outcome_B: Array, learn_B: Array, *, false_positive: ranges.Share,
   gap = 1 - false_positive - false_negative
   if gap <= 0:
     raise ValueError(f"false_positive={false_positive!r}, false_negative={false_negative!r}:"
-                     " their sum is below 1, or a verdict says nothing.")
+                     " their sum must be below 1.")
   return (outcome_B - false_positive) / gap
 
 
 @method(cancelled=(("centres", {}, "the plain verdict, but for a factor"),))
 def forward(outcome_B: Array, learn_B: Array, *, false_negative: ranges.Share) -> Array:
-  """PGFC: weights whose mean update points where the true verdicts' does.
+  """PGFC: weights whose mean update has the direction of the update by true verdicts.
 
     w = v - (1 - fn),   so fn if v = 1 and fn - 1 if v = 0
     E[w grad log pi] = (1 - fp - fn) E[true verdict * grad log pi]
@@ -115,7 +115,7 @@ def forward(outcome_B: Array, learn_B: Array, *, false_negative: ranges.Share) -
 def control(outcome_B: Array, noise_B: Array, learn_B: Array, *,
             kind: Literal["random", "constant", "inverse"] = "random",
             rate: ranges.Share = 0.5) -> Array:
-  """Rewards that know nothing of the task: what a method has to beat.
+  """Control rewards, which contain no information about the task.
 
     random:  r = 1 if u < rate else 0      constant:  r = rate      inverse:  r = 1 - v
 

@@ -17,7 +17,7 @@ def verdict(outcome_B: Array, learn_B: Array) -> Array:
   Source: the verifiable reward of Lambert et al. 2024 (Tulu 3),
   arXiv:2411.15124, without its scale. Differs from the paper: a
   verdict may be fractional, and an unknown one (NaN) gives 0 and is marked by
-  learn_B, so that it is nobody's baseline.
+  learn_B, so that it is part of no baseline.
 
   Args:
     outcome_B: verdicts in [0, 1], NaN = could not tell.
@@ -39,7 +39,7 @@ def reward(reward_B: Array, learn_B: Array) -> Array:
 
   Source: a reward on any scale, such as that of a reward model in Ouyang et al. 2022,
   arXiv:2203.02155. Differs from the paper: an unknown reward (NaN) gives 0 and is marked by
-  learn_B, so that it is nobody's baseline.
+  learn_B, so that it is part of no baseline.
 
   Args:
     reward_B: any numbers, NaN = could not tell.
@@ -57,7 +57,7 @@ def reward(reward_B: Array, learn_B: Array) -> Array:
 def cascade(outcome_B: Array, scores_B: Array, learn_B: Array, *,
             mode: Literal["addon", "only", "mixed"] = "addon",
             weight: ranges.Number = 1.0) -> Array:
-  """A second verifier's word on what the first one rejects.
+  """The score of a second verifier for completions that the first one rejects.
 
     addon:  r = v if v > 1/2 else weight s
     only:   r = s                            mixed:  r = weight s + (1 - weight) v

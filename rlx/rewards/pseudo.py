@@ -1,4 +1,4 @@
-"""Rewards without a reference answer: what a prompt's other completions answer."""
+"""Rewards without a reference answer, by a vote of the prompt's completions."""
 import jax.numpy as jnp
 from jax import Array
 
@@ -92,7 +92,7 @@ def _is_label(answer_PG, learn_PG):
 
 
 def _label(answer_PG, learn_PG):
-  """Each prompt's majority answer, -1 where nobody votes."""
+  """Each prompt's majority answer, -1 without a vote."""
   votes_PG = learn_PG & (answer_PG >= 0)
   agrees_PGG = (answer_PG[:, :, None] == answer_PG[:, None, :]) & votes_PG[:, None, :]
   count_PG = jnp.where(votes_PG, jnp.sum(agrees_PGG, axis=2), 0)

@@ -20,7 +20,7 @@ def plain(scores_PG: Array, learn_PG: Array, *,
           kind: Literal["linear", "sigmoid", "tanh", "clip", "zscore", "minmax"] = "linear",
           k: ranges.Positive = 1.0, centre: ranges.Number = 0.0,
           limit: ranges.Positive = 1.0) -> Array:
-  """A second verifier's score, as it is or squeezed.
+  """A second verifier's score, as it is or transformed.
 
     linear: r = z    sigmoid: 1 / (1 + exp(-z))    tanh: tanh(z)
     clip: min(max(z, -limit), limit),   z = k (s - centre)
@@ -92,7 +92,7 @@ def par(scores_PG: Array, learn_PG: Array, *, k: ranges.Positive = 1.0,
 @method
 def lsc(scores_PG: Array, learn_PG: Array, *, k: ranges.Positive = 1.0,
         quantile: ranges.Share = 0.85, reference: ranges.Number | None = None) -> Array:
-  """The log-sigmoid-centred reward: little is gained where it is good already.
+  """The log-sigmoid-centred reward, which saturates above a reference score.
 
     r_i = log sigmoid(k (s_i - s_ref)),   s_ref = a high quantile of reference scores
 
@@ -178,7 +178,7 @@ def ensemble(scores_BE: Array, learn_B: Array, *,
 def stratified(scores_PG: Array, outcome_PG: Array, learn_PG: Array, *,
                wrong_range: ranges.NotNegative = 0.05,
                right_range: ranges.NotNegative = 0.05) -> Array:
-  """HERO: the verdict, with the score ranking completions of equal verdict.
+  """HERO: the verdict, plus a score that ranks completions of equal verdict.
 
     r = -alpha + 2 alpha u  if wrong,   1 - beta + 2 beta u  if right
     u = (s - min s) / (max s - min s)   over the prompt's completions of that verdict
@@ -212,7 +212,7 @@ def unit_tests(scores_BE: Array, learn_PG: Array, *,
                weight: Literal["uniform", "exp", "density"] = "density",
                alpha: ranges.NotNegative = 2.0,
                width: Annotated[float, ranges.Range(1e-6, 1e6)] = 0.1) -> Array:
-  """VeRPO: unit tests passed, those that few completions pass counting more.
+  """VeRPO: passed unit tests, with more weight on those that few completions pass.
 
     r_i = sum_e w_e s_ie,   rho_e = mean of s_e over the prompt's completions
     uniform: w = 1 / number of tests    exp: w = exp(-alpha rho)

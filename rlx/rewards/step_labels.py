@@ -88,7 +88,7 @@ def first_error(labels_BJ: Array, mask_BJ: Array) -> Array:
 
 @method
 def consensus(labels_BJ: Array, judged_BJ: Array, mask_BJ: Array) -> Array:
-  """Whether two labellers put the first error at the same step, or see none.
+  """Whether two labellers agree on the first wrong step, or on that there is none.
 
     keep_i = 1[first_error(labels_i) = first_error(judged_i)]
 

@@ -24,7 +24,7 @@ def refine(step_scores_BT: Array, step_ends_BT: Array, learn_BT: Array, learn_B:
            temperature: Annotated[float, ranges.Range(1e-6, 1e6)] = 0.1,
            eta: ranges.Number = 0.0, start: ranges.Number = 0.0, gamma: ranges.Share = 0.7,
            eps: ranges.NotNegative = 1e-5, window: ranges.Whole = 4) -> Array:
-  """The reward of each step, on its last token, so that sums cannot be farmed.
+  """The reward of each step, on its last token; more steps do not give more reward.
 
     raw         r_k = s_k
     softmin     r_k = s_k softmax_k(-s_k / temperature);  sum_k r_k ~ min_k s_k
@@ -123,7 +123,7 @@ def given(step_rewards_BTZ: Array, learn_BT: Array, *, index: ranges.Whole = 0) 
 def mix(step_scores_BT: Array, step_ends_BT: Array, learn_BT: Array, outcome_B: Array,
         learn_B: Array, *, kind: Literal["gate", "renorm"] = "gate", theta: ranges.Number = 0.5,
         mu: ranges.Number = 1.0) -> Array:
-  """The reward of each step in the light of its completion's outcome o.
+  """The reward of each step, changed by the outcome o of its completion.
 
     gate    r_k = s_k if o >= theta, else 0
     renorm  r_k = s_k + o - mu before the last step, which is the outcome's alone: 0
@@ -201,7 +201,7 @@ def completion(step_scores_BT: Array, step_ends_BT: Array, learn_BT: Array, lear
 def wrong_step_penalty(step_scores_BT: Array, step_ends_BT: Array, learn_BT: Array,
                        outcome_B: Array, learn_B: Array, *, outcome: ranges.Number = 2.0,
                        penalty: ranges.Number = 1.0, threshold: ranges.Number = 0.5) -> Array:
-  """CAPO: every token has the verdict, and those of a wrong step pay.
+  """CAPO: every token gets the verdict, minus a penalty in wrong steps.
 
     r_t = outcome o - penalty 1[the step of token t has s < threshold]
 
@@ -267,7 +267,7 @@ def flaw_penalty(step_scores_BT: Array, step_ends_BT: Array, learn_BT: Array, ou
 @method
 def redistribute(values_BT: Array, learn_BT: Array, outcome_B: Array, learn_B: Array, *,
                  share: ranges.Number = 1.0) -> Array:
-  """RED: the outcome, spread over the tokens by what they added to its expectation.
+  """RED: the outcome, distributed over tokens by the changes of the expected outcome.
 
     r_t = beta (v_{t+1} - v_t) + (1 - beta) o 1[t is the last token]
 
