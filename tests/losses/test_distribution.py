@@ -112,13 +112,6 @@ def test_simko_without_its_parts_is_ppo():
   np.testing.assert_array_equal(loss(quantile=1., alpha=1., penalty=9.), ppo)  # No forks.
 
 
-def test_simko_where_the_clip_holds_nothing_is_shared():
-  old_BT = LOGPS - jnp.log(1.5)
-  grad = jax.grad(lambda top: jnp.sum(distribution.simko(
-      LOGPS, old_BT, top, ENTROPY, jnp.ones((1, 5)), ROW, quantile=.5)[0]))(TOP)
-  np.testing.assert_array_equal(grad, 0)
-
-
 def test_lp_reg():
   # Of four tokens with A < 0, p = .01, .02, .3, .4, the half quantile is about .08: two
   # may be guarded, the first has a proxy above it, the second was taken for noise. The

@@ -9,15 +9,6 @@ nan = np.nan
 MASK = jnp.array([[True, True, True], [True, False, False], [False] * 3])
 
 
-def test_top():
-  entropy_BT = jnp.array([[1., 2., 3.], [4., nan, nan], [nan] * 3])
-  # Half of 1, 2, 3, 4: the median 2.5 is the edge.
-  np.testing.assert_array_equal(token_weight.top(entropy_BT, MASK, fraction=0.5),
-                                [[0, 0, 1], [1, 0, 0], [0] * 3])
-  np.testing.assert_array_equal(token_weight.top(entropy_BT, MASK, fraction=1.0), MASK)
-  assert not token_weight.top(entropy_BT, jnp.zeros_like(MASK)).any()
-
-
 def test_top_of_each_completion():
   entropy_BT = jnp.array([[1., 2., 3., 6.], [9., nan, nan, nan], [4., 5., nan, nan],
                           [nan] * 4])

@@ -2,7 +2,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from rlx.rewards import outcome
 from rlx.rewards import shaping
 
 nan = np.nan
@@ -106,16 +105,3 @@ def test_unit_tests(options, weights):
                              thresholds=(1, 2)), r"thresholds=\(1, 2\): logsig_sum needs 3")])
 def test_refuses(call, message):
   with pytest.raises(ValueError, match=message): call()
-
-
-def test_what_reduces_to_what():
-  """No range leaves the verdict; one scorer, or the same one thrice, is no ensemble."""
-  outcome_PG = jnp.array([[1., 0., 1., nan], [0., 1., nan, nan], [1., nan, nan, nan]])
-  np.testing.assert_array_equal(
-      shaping.stratified(SCORES_PG, outcome_PG, VALID_PG, wrong_range=0., right_range=0.),
-      outcome.verdict(outcome_PG.reshape(-1), VALID_PG.reshape(-1)))
-  scores_B, learn_B = SCORES_PG.reshape(-1), VALID_PG.reshape(-1)
-  for scores_BE in (scores_B[:, None], jnp.stack([scores_B] * 3, axis=1)):
-    for kind in ("mean", "median", "min", "uwo", "mean_minus_std", "nominal_min"):
-      np.testing.assert_allclose(shaping.ensemble(scores_BE, learn_B, kind=kind),
-                                 shaping.plain(SCORES_PG, VALID_PG), atol=1e-6)
