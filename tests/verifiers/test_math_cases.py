@@ -124,7 +124,8 @@ def test_what_a_policy_may_write_ends_soon(gold, answer):
 
 @pytest.mark.parametrize("answer", [
     r"\pmod{7}", "radius:", "radius: 5, center: (1,2)", "7\\ ", ":", r"\text{area}:",
-    r"a + k\pi, k \in \mathbb{Z}", r"\overline", "{", r"^\circ", r"5^\circ '", r"\vec{}"])
+    r"a + k\pi, k \in \mathbb{Z}", r"\overline", "{", r"^\circ", r"5^\circ '", r"\vec{}",
+    r"k \in\in \mathbb{Z}"])
 @pytest.mark.parametrize("gold", ["5", r"b + k\pi, k \in \mathbb{Z}", r"\vec{a}", "(1,2)", "[1,2)"])
 def test_a_text_that_is_no_answer_is_a_zero(gold, answer):
   assert boxed(gold, answer) == 0.0

@@ -69,12 +69,11 @@ def is_task(tree, gold):
 
 def _tasks(tree, is_rational):
   """Returns the calculations that a tree leaves; roots and powers only for a rational number."""
-  tasks, exact, has_names = set(), {}, {}
-  for node, value in ex.exact_nodes(tree):
-    kind, parts = node[0], [id(part) for part in node[1:] if isinstance(part, tuple)]
-    exact[id(node)] = value
-    has_names[id(node)] = is_open = kind == "sym" or any(has_names[part] for part in parts)
-    values = [exact[part] for part in parts]
+  tasks, exact = set(), ex.exact_values(tree)
+  for node in ex.nodes(tree):
+    kind, value = node[0], exact[id(node)]
+    values = [exact[id(part)] for part in node[1:] if isinstance(part, tuple)]
+    is_open = kind in ("fn", "root", "abs") and ex.variables(node)
     if kind in ("!", "binom"): tasks.add("!")
     elif kind in ("floor", "ceil", "max", "min", "gcd", "lcm"): tasks.add(kind)
     elif kind == "fn" and not is_open: tasks.add("log" if node[1] in _LOGARITHMS else "fn")

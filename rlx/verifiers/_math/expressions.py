@@ -74,7 +74,7 @@ class _Reader:
   def sum(self):
     tree = None
     while tree is None or self.next() in _SIGNS:
-      sign = _SIGNS[self.accept(*_SIGNS) or "+"]
+      sign = _SIGNS[self.take()] if self.next() in _SIGNS else "+"
       if self.next() in _SIGNS and tree is not None: raise Unreadable("two signs")
       term = self.product()
       if sign != "+": term = (sign, term)
@@ -240,7 +240,7 @@ def rational(tree):
   Raises:
     Unreadable: the tree has no value, or one that is too large.
   """
-  return exact_nodes(tree)[-1][1]
+  return exact_values(tree)[id(tree)]
 
 
 def equal(a, b):
@@ -254,7 +254,8 @@ def equal(a, b):
   Raises:
     Unreadable: one of the trees has no value.
   """
-  if (infinite(a), infinite(b)) != (None, None): return infinite(a) == infinite(b)
+  signs = infinite(a), infinite(b)
+  if signs != (None, None): return signs[0] == signs[1]
   x, y = rational(a), rational(b)
   is_same = _same_function(a, b) if None in (x, y) else x == y
   return is_same or _agrees(a, b) or _agrees(b, a)
@@ -311,21 +312,21 @@ def nodes(tree):
     waiting += [part for part in node[1:] if isinstance(part, tuple)]
 
 
-def exact_nodes(tree):
-  """Returns [(node, exact value or None)] for all nodes, each after its parts.
+def exact_values(tree):
+  """Returns {id of a node: its exact value, or None} of all nodes of a tree.
 
   Raises:
     Unreadable: a node has no value, or one that is too large.
   """
-  pairs = []
+  values = {}
   def add(node):
-    values = [add(part) for part in node[1:] if isinstance(part, tuple)]
+    parts = [add(part) for part in node[1:] if isinstance(part, tuple)]
     value = node[1] if node[0] == "num" else None
-    if values and node[0] in _ARITHMETIC and None not in values: value = _exactly(node[0], *values)
-    pairs.append((node, value))
+    if parts and node[0] in _ARITHMETIC and None not in parts: value = _exactly(node[0], *parts)
+    values[id(node)] = value
     return value
   add(tree)
-  return pairs
+  return values
 
 
 def signed(tree):
@@ -368,10 +369,11 @@ def nearest(tree):
 
 def _same_function(a, b):
   """Compares expressions at several points, or numbers once."""
-  values = list(_points(a, b))
-  if len(values) < (3 if variables(a) | variables(b) else 1): raise Unreadable("no values")
-  return all(abs(x - y) <= eps * max(abs(x), abs(y)) or abs(x) < eps and abs(y) < eps
-             for x, y, eps in values)
+  n = 0
+  for n, (x, y, eps) in enumerate(_points(a, b), 1):
+    if abs(x - y) > eps * max(abs(x), abs(y)) and not (abs(x) < eps and abs(y) < eps): return False
+  if n < (3 if variables(a) | variables(b) else 1): raise Unreadable("no values")
+  return True
 
 
 def _points(a, b):
@@ -540,13 +542,14 @@ def _bits(x): return x.numerator.bit_length() + x.denominator.bit_length()
 
 def _literal_bits(*trees):
   """Returns the bits of the exact numbers and large powers in trees, which no sum may lose."""
-  bits = 0
-  for tree in trees:
-    exact = None if tree[0] in ("sym", "pi", "e", "i") else rational(tree)
-    if exact is not None:
-      bits += _bits(exact)
+  bits, waiting, exact = 0, list(trees), {}
+  for tree in trees: exact |= exact_values(tree)
+  while waiting:
+    tree = waiting.pop()
+    if (value := exact[id(tree)]) is not None:
+      bits += _bits(value)
       continue
-    bits += _literal_bits(*(p for p in tree[1:] if isinstance(p, tuple)))
+    waiting += [part for part in tree[1:] if isinstance(part, tuple)]
     is_power = tree[0] == "^" or tree[0] == "fn" and tree[1] in ("sinh", "cosh", "tanh")
     if is_power and not variables(tree[2]):
       bits += 8 * int(min(abs(_value(tree[2], {}, 60)), _MAX_WORKING_BITS))

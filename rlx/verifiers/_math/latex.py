@@ -41,6 +41,9 @@ _TOKEN = re.compile(
     r'\s*("[^"]*"|(?:\d+\.\d*|\.\d+)\s*\\overline\s*\{\s*\d+\s*\}'
     r'|\d+(?:\.\d+)?(?:[eE][+-]?\d+(?![\w.]))?|\.\d+|\\[A-Za-z]+|\\.|[A-Za-z]+|.)',
     re.DOTALL)
+_MARKS = frozenset("+-*/^_!|()[]{}<>=,;:%$€£¥₹'&.?#") | {r"\{", r"\}", r"\\", r"\%", r"\$", r"\|"}
+# Spaces that are not kept; a text may end in the backslash of "\\ ".
+_SPACES = frozenset([" ", r"\,", r"\;", r"\:", r"\>", r"\ ", "~", "\\"])
 _CONNECTIVES = tables.TABLES["connectives"]
 _SHORT_WORDS = tables.words("short_words")
 _NUMBER_IN_TEXT = re.compile(
@@ -71,14 +74,9 @@ def tokens(text, is_unit=lambda word: False):
     elif token[0] == "\\" and token[1:].isalpha():
       if token[1:] not in _KNOWN: raise Unreadable(f"{token}")
       kept.append(token)
-    elif token in ("\\{", "\\}", "\\\\", "\\%", "\\$", "\\|", "\\ "):
-      if token != "\\ ": kept.append({"\\%": "%", "\\$": "$"}.get(token, token))
-    elif token in ("\\,", "\\;", "\\:", "\\>", "~", "\\"):  # A backslash ends "\\ ".
-      pass
-    elif re.match(r"\.?\d", token): kept.append(re.sub(r"\s", "", token))
-    elif token in "+-*/^_!|()[]{}<>=,;:%$€£¥₹'&.?#":
-      kept.append(token)
-    elif not token.isspace():
+    elif token in _MARKS: kept.append({r"\%": "%", r"\$": "$"}.get(token, token))
+    elif token[0] in ".0123456789": kept.append("".join(token.split()))
+    elif token not in _SPACES:
       raise Unreadable(f"{token!r}")
   if max(depths(kept), default=0) > _MAX_DEPTH: raise Unreadable("too deep")
   while kept and kept[0] == "\\quad": del kept[0]

@@ -114,7 +114,7 @@ def _without_domain(tokens):
   """Splits "k is an integer" from the end: (other tokens, (name, domain)), or (tokens, None)."""
   is_bracketed = tokens[-1] == ")"
   kept = tokens[:-1] if is_bracketed else tokens
-  if kept[-2:-1] == [r"\in"] and kept[-1] in _INTEGERS:
+  if len(kept) > 2 and kept[-2] == r"\in" and kept[-1] in _INTEGERS:
     name, domain, kept = kept[-3], kept[-1], kept[:-3]
   elif len(kept) > 2 and (integers := _INTEGER_WORDS.search(
       " ".join(token for token in kept[-2:] if token[0] == '"'))):
@@ -199,20 +199,12 @@ def _whole(tokens, words):
   if tokens == [r"\emptyset"]: return kinds.Set([])
   if tokens == [r"\R"]: return reals.EVERYWHERE
   if tokens[:2] == [r"\R", "-"]: return _difference(tokens[:1], tokens[2:], words)
-  is_environment = r"\begin" in tokens and tokens[-4:-3] == [r"\end"]
-  if is_environment and tokens[0] == r"\begin": return _environment(tokens, words)
-  if is_environment: return _scaled(tokens, words)
-  inner = _without_transpose(tokens)
-  is_transposed = len(inner) < len(tokens)
-  if len(inner) > 3 and inner[1] == "(" and re.fullmatch("[A-Z]", inner[0]) and "," in inner:
-    inner = inner[1:]  # P(1,2): the name of a point.
-  if inner and inner[0] in latex.OPENING - {"{"} and _closing(inner) == len(inner) - 1:
-    if (answer := _bracketed(inner, words)) is not None:
-      return _transposed(answer) if is_transposed else answer
-  if is_transposed and inner[:1] == [r"\begin"]: return _transposed(_environment(inner, words))
-  if is_transposed: raise Unreadable("a transpose")
-  if tokens[0] == "{" and _closing(tokens) == len(tokens) - 1 and not (
-      {r"\over", r"\choose"} & set(tokens)): return _answer(tokens[1:-1], words)
+  if r"\begin" in tokens and tokens[-4:-3] == [r"\end"]: return _environment(tokens, words)
+  if (inner := _without_transpose(tokens)) != tokens: return _transposed(_whole(inner, words))
+  if len(tokens) > 3 and tokens[1] == "(" and re.fullmatch("[A-Z]", tokens[0]) and "," in tokens:
+    inner = tokens[1:]  # P(1,2): the name of a point.
+  if inner[0] in latex.OPENING and _closing(inner) == len(inner) - 1:
+    if (answer := _bracketed(inner, words)) is not None: return answer
   if ":" in tokens: return _colon(tokens)
   return _value(tokens, words)
 
@@ -228,11 +220,14 @@ def _without_transpose(tokens):
 def _bracketed(tokens, words):
   """Parses a set, a group or round brackets; returns None for brackets of an expression."""
   opening, closing, inside = tokens[0], tokens[-1], tokens[1:-1]
+  if opening == "{":
+    return None if {r"\over", r"\choose"} & set(inside) else _answer(inside, words)
   if opening == r"\{" and closing == r"\}": return _set(inside, words)
   if r"\{" == opening or r"\}" == closing or not inside: raise Unreadable("brackets")
-  if inside[0] == r"\begin" and "array" in inside[2]: return _environment(inside, words)
   items, marks = _split(inside, [",", ";", r"\\"])
-  if not marks: return _answer(inside, words) if opening + closing == "()" else None
+  if not marks:
+    is_plain = opening + closing == "()" or inside[0] == r"\begin"
+    return _answer(inside, words) if is_plain else None
   if set(marks) not in ({","}, {";"}): raise Unreadable("brackets")
   return kinds.Group(opening, closing, [_answer(item, words) for item in items])
 
@@ -258,28 +253,24 @@ def _difference(numbers, without, words):
 
 
 def _environment(tokens, words):
-  """Parses a matrix, or the rows of cases."""
+  """Parses a matrix, also after a factor, or the rows of cases."""
+  start = tokens.index(r"\begin")
+  factor, tokens = tokens[:start], tokens[start:]
   name = tokens[2].strip('"') if len(tokens) > 4 and tokens[1] == "{" else ""
-  if tokens.count(r"\end") != 1 or tokens[-4] != r"\end" or tokens[-2].strip('"') != name:
-    raise Unreadable("rows")
+  if tokens.count(r"\end") != 1 or tokens[-2].strip('"') != name: raise Unreadable("rows")
   body = tokens[4:-4]
   if name == "array" and body[:1] == ["{"]: body = body[_closing(body) + 1:]
   while body and body[-1] == r"\\": body = body[:-1]
   rows = [_split(row, ["&"])[0] for row in _split(body, [r"\\"])[0]]
-  if name == "cases":
+  if name == "cases" and not factor:
     return _several([[token for cell in row for token in cell if token != ","] for row in rows],
                     [r"\\"] * (len(rows) - 1), words)
   if name not in _MATRICES: raise Unreadable(name)
-  return kinds.Matrix([[_answer(cell, words) for cell in row] for row in rows])
-
-
-def _scaled(tokens, words):
-  """Parses the product of a number and a matrix."""
-  start = tokens.index(r"\begin")
-  factor, matrix = ex.parse(tokens[:start]), _environment(tokens[start:], words)
-  if not isinstance(matrix, kinds.Matrix): raise Unreadable("a number before rows")
+  rows = [[_answer(cell, words) for cell in row] for row in rows]
+  if not factor: return kinds.Matrix(rows)
+  factor = ex.parse(factor)
   return kinds.Matrix([[kinds.Value(_times(factor, tree_of(cell))) for cell in row]
-                       for row in matrix.rows])
+                       for row in rows])
 
 
 def _transposed(answer):

@@ -44,12 +44,13 @@ _FILLER = re.compile(
     r"(?:option|choice|letter|number|value|solution|root|point|interval|set|expression|equation)s?"
     r")\b[\s*_:=,`]*)*", re.IGNORECASE)
 _SENTENCES = re.compile(r"(?<=[^\s\d.])[.!?]\s+|(?<=\d)[.!?]\s+(?=[A-Z])")
-# The parts of a stretch of mathematics, and the white space between them.
-_PART = re.compile(
-    r"(?P<all>\$[^$\n]+\$|\\\([^\n]*?\\\)|\\\[[^\n]*?\\\])"
-    r"|(?P<part>\\(?:text|mathrm|mathbf|operatorname)\s*\{[^{}]*\}|\\[A-Za-z]+|\\[%$,;:! {}]"
+# A stretch of mathematics: a formula in dollars, or parts and the white space between them.
+_FORMULA = r"\$[^$\n]+\$|\\\([^\n]*?\\\)|\\\[[^\n]*?\\\]"
+_PART = (
+    r"(?:\\(?:text|mathrm|mathbf|operatorname)\s*\{[^{}]*\}|\\[A-Za-z]+|\\[%$,;:! {}]"
     r"|\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]?\d+)?|\.\d+|[-+*/^=<>()\[\]{}|!%$€£¥₹°_±×÷·−–√π∞≤≥≠²³⁄,.:]"
-    r"|(?<![A-Za-z])(?:[A-Za-z]|sqrt|pi|ln|log)(?![A-Za-z]))|(?P<space>\s+)|.")
+    r"|(?<![A-Za-z])(?:[A-Za-z]|sqrt|pi|ln|log)(?![A-Za-z]))")
+_STRETCH = re.compile(rf"{_FORMULA}|{_PART}(?:\s*(?!{_FORMULA}){_PART})*")
 _VALUE = re.compile(r"\d|[√π∞]|\bpi\b|\\(?:d?frac|sqrt|pi|infty)(?![A-Za-z])")
 
 
@@ -116,15 +117,8 @@ def _is_all(line):
 
 def _stretches(line):
   """Returns (start, end) of the stretches of mathematics in a line that contain a value."""
-  spans, start, end = [], None, None
-  for match in _PART.finditer(line[:_MAX_LINE]):
-    if match["part"]: start, end = match.start() if start is None else start, match.end()
-    elif match["all"]: spans += [(start, end)] * (start is not None) + [match.span()]
-    if match["part"] or match["space"]: continue
-    if start is not None and not match["all"]: spans.append((start, end))
-    start = None
-  if start is not None: spans.append((start, end))
-  return [(a, b) for a, b in spans if _VALUE.search(line, a, b)]
+  spans = (match.span() for match in _STRETCH.finditer(line[:_MAX_LINE]))
+  return [(start, end) for start, end in spans if _VALUE.search(line, start, end)]
 
 
 def _number(line, is_marked):

@@ -8,6 +8,9 @@ from rlx.verifiers._math import tables
 _INSTEAD = ({"celsius", "fahrenheit", "temperature"},
             {"dollars", "euros", "pounds sterling", "yen", "rupees"})
 _POWERS, _SCALES = tables.TABLES["powers"], tables.TABLES["scales"]
+# A division or product sign, or a name with a power before or after it.
+_UNIT = re.compile(r"(/|per\b|[*.])|(?:(square|sq|cubic)\b[\s.]*)?([^\W\d_]+|[$€£¥₹¢])"
+                   r"\s*(\^-?\d|squared\b|cubed\b)?")
 _PERCENT = ("%", "percent", "per cent", "percents")
 _NO_UNIT = tables.words("no_unit")
 # {name: (quantity, size)}; a counted thing, such as an apple, is a quantity of its own.
@@ -46,38 +49,22 @@ def read(words, context=frozenset()):
   # 3M is three million; 3K is three thousand, unless the question is about temperatures.
   if words in ("M", "B", "T"): return None
   if words == "K" and not context & {"k", "kelvin", "temperature"}: return None
-  words = re.sub(r"[{}()]|\\cdot", " ", words)
-  words = re.sub(r"\^\s*(-?)\s*(\d)", r"^\1\2", words)
-  size, powers, sign, pending = fractions.Fraction(1), {}, 1, 1
-  tokens = re.findall(r"[^\W\d_]+|[$€£¥₹¢]|\^-?\d|[/*.]", words.lower())
-  if "".join(tokens) != re.sub(r"\s", "", words.lower()): return None
-  last = None
-  for token in tokens:
-    if token in "/" or token == "per": sign = -1
-    elif token in "*.": pass
-    elif token in _POWERS and token not in ("squared", "cubed"): pending = _POWERS[token]
-    elif token[0] == "^" or token in ("squared", "cubed"):
-      if last is None: return None
-      n = _POWERS.get(token) or int(re.sub(r"[^\d-]", "", token))
-      quantity, unit, s = last
-      powers[quantity] += s * (n - 1)
-      size *= unit ** (s * (n - 1))
-      last = None
-    elif token == "mph":
-      powers |= {"length": 1, "time": -1}
-      size *= fractions.Fraction(201168, 125 * 3600)
-    else:
-      measure = _measure(token)
-      if measure is None:
-        stem = _stem(token)
-        if len(token) < 4 or {token, stem} & _NO_UNIT or stem in _SCALES: return None
-        if stem not in context: return None
-        measure = (stem, fractions.Fraction(1))
-      quantity, unit = measure
-      s = sign * pending
-      powers[quantity] = powers.get(quantity, 0) + s
-      size *= unit ** s
-      last, pending = (quantity, unit, s), 1
+  words = re.sub(r"[{}()]|\\cdot", " ", words.lower()).replace("mph", "mile/hour")
+  words = re.sub(r"\^\s*(-?)\s*(\d)", r"^\1\2", words).strip()
+  if _UNIT.sub("", words).strip(): return None
+  size, powers, sign = fractions.Fraction(1), {}, 1
+  for mark, before, name, power in _UNIT.findall(words):
+    if mark in ("/", "per"): sign = -1
+    if not name: continue
+    if (measure := _measure(name)) is None:
+      stem = _stem(name)
+      if len(name) < 4 or {name, stem} & _NO_UNIT or stem in _SCALES: return None
+      if stem not in context: return None
+      measure = (stem, fractions.Fraction(1))
+    quantity, unit = measure
+    n = sign * _POWERS.get(before, 1) * (_POWERS.get(power) or int(power.strip("^") or 1))
+    powers[quantity] = powers.get(quantity, 0) + n
+    size *= unit ** n
   return size, {k: v for k, v in powers.items() if v and k != "units"}
 
 
