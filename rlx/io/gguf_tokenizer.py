@@ -9,7 +9,8 @@ from typing import NamedTuple
 from rlx.io import gguf
 
 _UNKNOWN, _CONTROL, _USER = 2, 3, 4  # token_type in llama.cpp
-_LONGEST = 1000  # Characters of a token; `_merges` tries all ways to split it.
+_LONGEST = 1000  # Characters of a token; all ways to split it are tried.
+_BEST = 1e9  # A score above those of files.
 _BYTES = tuple(f"<0x{b:02X}>" for b in range(256))
 
 _ENDS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
@@ -141,10 +142,16 @@ def _byte_level(tokens, get):
 
 def _sentence_piece(tokens, get):
   import tokenizers
+  from transformers import convert_slow_tokenizer
   normalizers, decoders = tokenizers.normalizers, tokenizers.decoders
+  usable = {t: i for i, (t, x) in enumerate(zip(tokens, get("token_type")))
+            if x not in (_UNKNOWN, _CONTROL)}
+  # Runs of spaces in Gemma, tokens of the user, have no scores: the longest is first.
+  scores = {t: _BEST + len(t) if get("token_type")[i] == _USER else get("scores")[i]
+            for t, i in usable.items()}
   core = tokenizers.Tokenizer(tokenizers.models.BPE(
       vocab={t: i for i, t in enumerate(tokens)}, byte_fallback=True,
-      merges=_merges(tokens, get("scores"), get("token_type"))))
+      merges=convert_slow_tokenizer.generate_merges(usable, scores)))
   has_prefix = get("add_space_prefix", True)
   core.normalizer = normalizers.Sequence(
       [normalizers.Prepend("▁")] * has_prefix + [normalizers.Replace(" ", "▁")])
@@ -152,16 +159,3 @@ def _sentence_piece(tokens, get):
       [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
       + [decoders.Strip(" ", 1, 0)] * has_prefix)
   return core
-
-
-def _merges(tokens, scores, types):
-  """Every way to merge two pieces into another, ordered by the rank of the result."""
-  usable = {t: i for i, (t, x) in enumerate(zip(tokens, types)) if x not in (_UNKNOWN, _CONTROL)}
-  ranked = []
-  for token, i in usable.items():
-    # Runs of spaces in Gemma have no scores: the longest is first.
-    rank = (0, -len(token)) if types[i] == _USER else (1, -scores[i])
-    pairs = [(usable[a], usable[b], a, b) for n in range(1, len(token))
-             if (a := token[:n]) in usable and (b := token[n:]) in usable]
-    ranked += [(rank, a, b) for _, _, a, b in sorted(pairs)]
-  return [(a, b) for _, a, b in sorted(ranked, key=lambda x: x[0])]

@@ -23,26 +23,24 @@ class Leaf:
   """An array on disk, of which only the part that is indexed is read."""
 
   def __init__(self, array):
-    self._array, self._rows = array, array.chunk_layout.read_chunk.shape[:1]
+    self._array, self._rows = array, (*array.chunk_layout.read_chunk.shape, 1)[0]
     self._start, self._block = None, None
     self.shape, self.dtype = array.shape, np.dtype(array.dtype.numpy_dtype)
 
   def __getitem__(self, index):
-    if isinstance(index, tuple) and index and all(isinstance(i, int) for i in index):
-      if self._rows > (1,) or len(index) > 1: return self._item(index)
-    return _one_line(self._array[index].read().result)
-
-  def __array__(self, dtype=None, copy=None):
-    return self[()].astype(dtype or self.dtype, copy=False)
-
-  def _item(self, index):
-    """One of several items of a file or layer: it is read once and kept until the last item."""
-    rows, = self._rows
-    start = index[0] // rows * rows
-    if self._start != start: self._start, self._block = start, self[start:start + rows]
+    if not (isinstance(index, tuple) and index and all(isinstance(i, int) for i in index)):
+      return _one_line(self._array[index].read().result)
+    # A file has several layers, or a layer several items: it is read once and kept until the last.
+    start = index[0] // self._rows * self._rows
+    if self._start != start:
+      self._block = None  # The memory is free before the next block is read.
+      self._start, self._block = start, self[start:start + self._rows]
     x = self._block[(index[0] - start, *index[1:])]
     if all(i == n - 1 for i, n in zip(index, self.shape)): self._start, self._block = None, None
     return x
+
+  def __array__(self, dtype=None, copy=None):
+    return self[()].astype(dtype or self.dtype, copy=False)
 
 
 def leaves(folder, prefix=""):
