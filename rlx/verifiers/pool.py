@@ -35,6 +35,7 @@ modules that a worker can import run in the workers. All others, such as lambdas
 and functions of a script or notebook (__main__), run in this process, without a deadline.
 """
 import collections
+from concurrent import futures
 import contextlib
 import functools
 import hashlib
@@ -43,7 +44,7 @@ import json
 import math
 import os
 import pickle
-import select
+import queue
 import signal
 import socket
 import subprocess
@@ -183,12 +184,11 @@ class Pool:
       raise ValueError(f"{len(prompts)} prompts for {len(texts)} completions.")
     self.require({p.verifier: f"prompt {p.id!r}" for p in prompts})
     jobs = self._jobs(prompts, texts)
-    results = self._in_process([job for job in jobs if self._is_local(job[1].verifier)])
-    try:
-      results |= self._in_workers([job for job in jobs if not self._is_local(job[1].verifier)])
-    except BaseException:
-      self.close()  # Workers may be busy with completions of this call.
-      raise
+    here = [job for job in jobs if self._is_local(job[1].verifier)]
+    there = [job for job in jobs if not self._is_local(job[1].verifier)]
+    returned = [self._job(self._here, *job[1:]) for job in here] + self._in_workers(there)
+    results = {i: result for (indices, *_), of_job in zip(here + there, returned)
+               for i, result in zip(indices, of_job)}
     lowest = min([0.0, *(v for v, error, _ in results.values() if isinstance(v, float)
                          and error is None)])
     for i, (verdict, error, message) in sorted(results.items()):
@@ -249,51 +249,41 @@ class Pool:
 
   def close(self) -> None:
     """Stops the workers; the next `verify` starts new ones."""
-    for worker in self._workers: worker.kill()
-    self._workers = []
+    workers, self._workers = self._workers, []  # Threads that wait for them find no others.
+    for worker in workers: worker.kill()
 
   def _trial(self, run, prompt, text):
-    """Checks one completion; a generator that yields while `run` waits for a reply.
+    """Checks one completion.
 
     Args:
-      run: (prompt, text) -> generator that returns the result of `_worker.run`.
+      run: (prompt, text) -> the result of `_worker.run`.
     Returns:
       (verdict, kind of error or None, message or None).
     """
-    _, error, message = result = yield from run(prompt, text)
+    _, error, message = result = run(prompt, text)
     if error in (None, "unknown") or not self._is_tried(prompt): return result
     if (digest := _digest(prompt)) not in self._sound:
-      _, reference_error, _ = yield from run(prompt, prompt.answer)
+      _, reference_error, _ = run(prompt, prompt.answer)
       if reference_error is None: self._sound.add(digest)
       elif reference_error == "unknown" or (reference_error in _LOST) == (error in _LOST):
         return result
     if error in _LOST:
-      _, error, message = result = yield from run(prompt, text)
+      _, error, message = result = run(prompt, text)
       if error in (None, "unknown"): return result
     return 0.0, error, message
 
   def _job(self, run, prompt, text):
     """As `_trial`, for a job of `_jobs`; the result is a list."""
-    if not isinstance(text, list): return [(yield from self._trial(run, prompt, text))]
-    rewards, error, _ = yield from run(prompt, text)
+    if not isinstance(text, list): return [self._trial(run, prompt, text)]
+    rewards, error, _ = run(prompt, text)
     if error is None: return [_of_reward(reward) for reward in rewards]
     results = []
     for i, completion in enumerate(text):
-      rewards, *result = yield from self._trial(run, prompt.parts[i], [completion])
+      rewards, *result = self._trial(run, prompt.parts[i], [completion])
       results.append(_of_reward(rewards[0]) if isinstance(rewards, list) else (rewards, *result))
     return results
 
-  def _in_process(self, jobs):
-    results = {}
-    for indices, prompt, text in jobs:
-      try:
-        next(self._job(self._here, prompt, text))
-      except StopIteration as end:
-        results |= zip(indices, end.value)
-    return results
-
   def _here(self, prompt, text):
-    yield from ()  # Makes this a generator that never waits.
     fn = self.lookup(prompt.verifier)
     if prompt.verifier not in self._first and self._is_tried(prompt):
       _admit(prompt, _worker.run(fn, prompt, prompt.answer))
@@ -301,34 +291,31 @@ class Pool:
     return _worker.run(fn, prompt, text)
 
   def _in_workers(self, jobs):
-    todo, results = collections.deque(jobs), {}
-    at_work = {}  # {number of a worker: (indices of its completions, generator of `_job`)}
+    """Returns the results of jobs; each worker has a thread that waits for its replies."""
+    if not jobs: return []
     while len(self._workers) < min(self._count, len(jobs)):
       self._workers.append(_Worker(self._memory_gb))
-    while todo or at_work:
-      for w in range(len(self._workers)):
-        if w not in at_work and todo:
-          indices, prompt, text = todo.popleft()
-          at_work[w] = indices, self._job(functools.partial(self._there, w), prompt, text)
-          next(at_work[w][1])
-      for w, reply in self._replies(at_work):
-        indices, job = at_work[w]
-        try:
-          job.send(reply)
-        except StopIteration as end:
-          results |= zip(indices, end.value)
-          del at_work[w]
-    return results
+    idle = queue.SimpleQueue()
+    for w in range(len(self._workers)): idle.put(w)
+    def work(job):
+      w, (_, prompt, text) = idle.get(), job
+      try:
+        return self._job(functools.partial(self._there, w), prompt, text)
+      finally:
+        idle.put(w)
+    with futures.ThreadPoolExecutor(len(self._workers)) as threads:
+      try:
+        return list(threads.map(work, jobs))
+      except BaseException:
+        self.close()  # Ends all waiting, also for completions that nobody wants any more.
+        raise
 
   def _there(self, w, prompt, text):
-    """Lets worker `w` check a text, after it has loaded the verifier.
-
-    Yields after each request; the caller sends the reply into the generator.
-    """
+    """Lets worker `w` check a text, after it has loaded the verifier."""
     fn, path = self.lookup(prompt.verifier), prompt.verifier
     if self._workers[w].process.poll() is not None: self._replace(w)  # It died while it was idle.
     while path not in self._workers[w].loaded:
-      _, error, _ = reply = yield self._workers[w].ask(
+      _, error, _ = reply = self._workers[w].ask(
           _LOAD_S, "load", path, self._pickles.get(path))
       _admit(prompt, reply)
       if error in _LOST:
@@ -346,7 +333,7 @@ class Pool:
       # that the import does not count towards the deadline of a completion.
       first = self._first.get(path, prompt)
       if self._is_tried(prompt) and _digest(first) not in self._unsafe:
-        _, error, _ = reply = yield self._workers[w].ask(_FIRST_S, "run", first, first.answer)
+        _, error, _ = reply = self._workers[w].ask(_FIRST_S, "run", first, first.answer)
         _admit(prompt, reply)
         if error in _LOST:
           self._unsafe.add(_digest(first))
@@ -357,22 +344,10 @@ class Pool:
       self._workers[w].loaded.add(path)
     limit_s = min(self._timeout_s, getattr(fn, "timeout_s", math.inf))
     if isinstance(text, list): limit_s *= len(text)
-    _, error, _ = reply = yield self._workers[w].ask(
+    _, error, _ = reply = self._workers[w].ask(
         limit_s, "run", prompt, text, getattr(fn, "memory_mb", None))
     if error in _LOST or self._workers[w].number >= _LIFE: self._replace(w)
     return reply
-
-  def _replies(self, at_work):
-    """Waits, and returns [(worker, reply)] of the workers that replied or are late."""
-    busy, replies, sockets = {w: self._workers[w] for w in at_work}, [], select.poll()
-    for worker in busy.values(): sockets.register(worker.connection, worker.events())
-    wait_s = min(worker.deadline for worker in busy.values()) - time.monotonic()
-    ready = {fd for fd, _ in sockets.poll(1000 * max(wait_s, 0))}
-    for w, worker in busy.items():
-      reply = worker.exchange() if worker.connection.fileno() in ready else None
-      if reply is None and time.monotonic() >= worker.deadline: reply = math.nan, "timeout", None
-      if reply is not None: replies.append((w, reply))
-    return replies
 
   def _replace(self, w):
     """Replaces a worker. Returns the exit code of the old one."""
@@ -392,18 +367,12 @@ class Pool:
 
 
 class _Worker:
-  """A process, the request that is sent to it and the reply as far as it is received."""
+  """A process that answers requests."""
 
   def __init__(self, memory_gb):
-    self.deadline = math.inf  # Time of time.monotonic by which a reply has to arrive.
     self.loaded = set()       # Paths of verifiers.
     self.number = 0           # Of the newest request; the reply contains the same number.
-    self.rewards = None       # Of the newest request; None: it is about one verdict.
-    self._unsent, self._received = memoryview(b""), bytearray()
-    self.connection, theirs = socket.socketpair()
-    # A worker that stops reading, or stops in the middle of a reply, must not block this
-    # process beyond the deadline.
-    self.connection.setblocking(False)
+    self._connection, theirs = socket.socketpair()
     # multiprocessing.Process would import the main module again, and with it jax. In a session
     # of its own, the worker is killed together with everything that the verifier has started,
     # and does not receive Ctrl-C.
@@ -416,44 +385,31 @@ class _Worker:
     theirs.close()
 
   def ask(self, limit_s, kind, *args):
-    """Sends a request; `exchange` returns the reply."""
+    """Returns the reply to a request, or an error if it is late or the process ends."""
     self.number += 1
-    self.rewards = len(args[1]) if kind == "run" and isinstance(args[1], list) else None
-    self.deadline = time.monotonic() + limit_s
-    self._unsent = memoryview(pickle.dumps((self.number, limit_s, kind, args)))
-    self._send()
-
-  def events(self):
-    """Returns the events after which `exchange` can continue."""
-    return select.POLLIN | (select.POLLOUT if self._unsent else 0)
-
-  def exchange(self):
-    """Sends and receives without waiting. Returns the reply when it is complete, else None."""
-    self._send()
+    n_rewards = len(args[1]) if kind == "run" and isinstance(args[1], list) else None
+    end, received = time.monotonic() + limit_s, bytearray()
     try:
-      part = self.connection.recv(2**16)
-    except BlockingIOError:
-      return None
+      # The worker may stop reading, or stop in the middle of a reply.
+      self._connection.settimeout(limit_s)
+      self._connection.sendall(pickle.dumps((self.number, limit_s, kind, args)))
+      while not received.endswith(b"\n") and len(received) <= _MAX_REPLY:
+        if (left_s := end - time.monotonic()) <= 0: raise TimeoutError
+        self._connection.settimeout(left_s)
+        if not (part := self._connection.recv(2**16)): break
+        received += part
+    except TimeoutError:
+      return math.nan, "timeout", None
     except OSError:
-      part = b""
-    self._received += part
-    if part and len(self._received) <= _MAX_REPLY and not part.endswith(b"\n"): return None
-    line, self._received = self._received, bytearray()
-    return _read(line, self.number, self.rewards) or (math.nan, "crash", None)
+      return math.nan, "crash", None
+    return _read(received, self.number, n_rewards) or (math.nan, "crash", None)
 
   def kill(self):
     """Kills the process. Returns its exit code, which is negative for a signal."""
-    self.connection.close()
     with contextlib.suppress(ProcessLookupError): os.killpg(self.process.pid, signal.SIGKILL)
-    return self.process.wait()
-
-  def _send(self):
-    try:
-      while self._unsent: self._unsent = self._unsent[self.connection.send(self._unsent):]
-    except BlockingIOError:
-      pass
-    except OSError:
-      self._unsent = memoryview(b"")  # It died, which receiving will report.
+    code = self.process.wait()
+    self._connection.close()
+    return code
 
 
 def _pickled(fn):

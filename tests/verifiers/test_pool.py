@@ -309,6 +309,16 @@ def test_a_worker_lost_while_idle_costs_no_verdict(make):
   assert not pool.errors
 
 
+def test_an_interrupt_ends_the_workers_at_once(make):
+  pool, start = make(2, timeout_s=60.0), time.monotonic()
+  verify(pool, ["yes", "yes"])
+  processes = [worker.process for worker in pool._workers]
+  threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+  with pytest.raises(KeyboardInterrupt): verify(pool, ["loop"] * 6)
+  assert all(process.poll() is not None for process in processes)
+  assert time.monotonic() - start < 20 and not processes_of_sessions({p.pid for p in processes})
+
+
 def test_old_and_exhausted_workers_are_recycled(make, monkeypatch):
   # Requests: to load the verifier, to try it, two completions.
   monkeypatch.setattr(pool_lib, "_LIFE", 4)
