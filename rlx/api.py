@@ -330,7 +330,8 @@ def _use_rewards(config, reward, coefficients, rows, taken):
   terms, estimators = dict(config.rewards), dict(config.advantages)
   if "outcome" not in terms: raise ValueError("reward: the config has no term rewards.outcome.")
   outcome, estimator = terms.pop("outcome"), estimators.pop("outcome", None)
-  scores, step_rewards, verifier = [], [], ""
+  scores, step_rewards = list(config.verifier.scores), list(config.verifier.step_rewards)
+  verifier = ""
   for name, (fn, is_list) in tried.items():
     if name in terms or not name.isidentifier():
       raise ValueError(f"reward {name!r}: another name; the config has the rewards {list(terms)}.")
@@ -341,10 +342,10 @@ def _use_rewards(config, reward, coefficients, rows, taken):
     elif verifier:
       term = dict(name="outcome.score", index=len(scores))
       scores.append(path)
-    elif len(tried) == 1 and outcome["name"] != "outcome.verdict":
-      term = outcome  # A method that reads the verdict.
-    else:
-      term = dict(outcome) | dict(name="outcome.reward")
+    elif outcome["name"] == "outcome.verdict":
+      term = dict(outcome, name="outcome.reward")
+    else:  # A method that reads the verdict of a single reward stays.
+      term = outcome if len(tried) == 1 else dict(name="outcome.reward")
     if not verifier:
       verifier = _name_of(type(fn)(fn.name, fn.fn, is_mean=True), taken) if is_list else path
     terms[name] = dict(term, coef=float(coefficients.get(name, outcome["coef"])))

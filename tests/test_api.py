@@ -17,7 +17,9 @@ import numpy as np
 import pytest
 
 import rlx
+from rlx import cli
 from rlx.core import records
+from rlx.loops import rl
 from rlx.verifiers import pool
 from rlx.verifiers import reward_function
 
@@ -226,6 +228,21 @@ def test_rewards_outside_0_and_1_and_a_list_for_each_token(tmp_path, capsys):
   notes = [line for line in capsys.readouterr().err.splitlines() if "clipped" in line]
   assert len(notes) == 1 and notes[0].startswith("rlx: a reward is -")
   assert "held-out accuracy, rollouts.filter_groups, prm.loss read" in notes[0]
+
+
+def test_a_reward_becomes_a_term_beside_what_the_config_has(tmp_path, monkeypatch):
+  """Its value takes the place of the verdict; methods that read verdicts and scores stay."""
+  monkeypatch.setattr(rl, "train", lambda config, workdir: config)
+  monkeypatch.setattr(cli, "keep_compiled", lambda *args: None)
+  train = lambda config, reward: rlx.train(config, rows=ROWS, reward=reward, workdir=tmp_path)
+  assert train("quickstart:smoke", correct).rewards.outcome.name == "outcome.reward"
+  cascade = rlx.api.load_config("papers/tinyv")
+  config = train("papers/tinyv", correct)
+  assert config.rewards == cascade.rewards and config.verifier.scores == cascade.verifier.scores
+  config = train("papers/tinyv", dict(first=correct, second=generated))
+  assert config.rewards.first.to_dict() == dict(name="outcome.reward", coef=1.0)
+  assert config.verifier.scores[:-1] == cascade.verifier.scores
+  assert config.rewards.second.index == len(cascade.verifier.scores)
 
 
 def test_several_rewards_with_coefficients_and_one_of_steps(tmp_path):
