@@ -366,13 +366,12 @@ def _splits(config, rows, eval_rows):
                    for p in build.read_prompts(config, split)]
             for name, split in (("train", config.prompts.split), ("test", config.eval.split))}
   if eval_rows is not None:
-    train_rows = [] if rows is None else _read(io_rows, rows, "row", "rows", None)
-    return dict(train=train_rows, test=_read(io_rows, eval_rows, "eval row", "eval_rows", None))
+    return dict(train=[] if rows is None else _read(rows, "row", "rows"),
+                test=_read(eval_rows, "eval row", "eval_rows"))
   if not isinstance(rows, str | os.PathLike | Mapping): rows = list(rows)
   if io_rows.has_splits(rows, "rows"):
-    return {split: _read(io_rows, rows, f"{split} row", "rows", split)
-            for split in ("train", "test")}
-  rows = _read(io_rows, rows, "row", "rows", None)
+    return {split: _read(rows, f"{split} row", "rows", split) for split in ("train", "test")}
+  rows = _read(rows, "row", "rows")
   hashed = sorted(rows, key=lambda row: (_hash(row), row["id"]))
   held_out = [row for row in hashed if not _hash(row) % _HELD_OUT] or hashed[:1]
   held_out = {row["id"] for row in held_out[:config.eval.prompts]}
@@ -380,8 +379,9 @@ def _splits(config, rows, eval_rows):
               test=[row for row in rows if row["id"] in held_out])
 
 
-def _read(io_rows, source, name, key, split):
+def _read(source, name, key, split=None):
   """[{"id", "columns"}] of a source of rows."""
+  from rlx.io import rows as io_rows
   if not isinstance(source, str | os.PathLike | Mapping): source = list(source)
   if split is None and io_rows.has_splits(source, key):
     split = "test" if key == "eval_rows" else "train"

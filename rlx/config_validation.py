@@ -3,7 +3,6 @@
 Everything here runs before a model is read or anything compiles. A refusal is a
 ValueError of one line: the key, its value, what is allowed.
 """
-import functools
 import inspect
 
 from absl import logging
@@ -55,7 +54,7 @@ def check(c, methods):
     ValueError: one line with the key, its value and what is allowed.
   """
   for key, allowed in CHOICES.items():
-    if _value(c, key) not in allowed: _refuse(c, key, f"one of {allowed}")
+    if methods_lib.setting(c)(key) not in allowed: _refuse(c, key, f"one of {allowed}")
   _resolve_functions(c)
   for section in (_texts, _rollouts, _paired, _kl, _model, _learner, _verifiers, _steps):
     for is_wrong, key, allowed in section(c, methods):
@@ -67,20 +66,12 @@ def check(c, methods):
   trackers.check(c.log.writers)
   methods.planned(c)
   _try(c, methods)
-  if (c.prm.order != "none" and not methods.needs("prm_logps_BT")
-      and c.prm.path is not None):
-    _refuse(c, "prm.path", "no reward or estimator reads the PRM; drop the path or add a "
-            "process reward")
   for line in (*cancelled(c, methods), *uncorrected(c, methods), *loud(c)):
     logging.warning("%s", line)
 
 
-def _value(c, key):
-  return functools.reduce(getattr, key.split("."), c)
-
-
 def _refuse(c, key, allowed):
-  raise ValueError(f"{key}={_value(c, key)!r}: {allowed}.")
+  raise ValueError(f"{key}={methods_lib.setting(c)(key)!r}: {allowed}.")
 
 
 # Each of these yields (is it wrong, key, what is allowed).
@@ -91,8 +82,8 @@ def _texts(c, methods):
   yield "" in c.rollouts.stops, "rollouts.stops", "texts that are not empty"
   yield c.likelihood.separator == "", "likelihood.separator", "None or a text"
   for key in ("eval.prm_sets", "train_prm.labels"):  # They cut texts, not tokens.
-    yield (c.rollouts.step_separator == "" and _value(c, key), "rollouts.step_separator",
-           f"a text with {key}={_value(c, key)!r}")
+    yield (c.rollouts.step_separator == "" and methods_lib.setting(c)(key), "rollouts.step_separator",
+           f"a text with {key}={methods_lib.setting(c)(key)!r}")
   yield (not answers.is_pattern(c.eval.answer), "eval.answer",
          "a regular expression with at most one group")
   yield ("{}" not in c.likelihood.answer, "likelihood.answer",
@@ -113,7 +104,7 @@ def _rollouts(c, methods):
     yield (r.budget.first >= r.per_prompt, "rollouts.budget.first",
            f"below {group}, of which a second pass draws the rest")
     for key, off in (("rollouts.demonstration.name", None), ("rollouts.rehearsal", 0)):
-      yield _value(c, key) != off, key, f"{off} with rollouts.budget"
+      yield methods_lib.setting(c)(key) != off, key, f"{off} with rollouts.budget"
   yield (r.rehearsal >= c.prompts.per_step, "rollouts.rehearsal",
          f"below prompts.per_step={c.prompts.per_step}")
   learners = methods.asking("rehearsal_BT")
@@ -136,7 +127,7 @@ def _paired(c, methods):
   yield c.prompts.per_step % 2, "prompts.per_step", "must be even with prompts.paired"
   for key, only in (("rollouts.filter_groups.name", "filter_groups.with_verdict"),
                     ("rollouts.oversample", 1.0)):
-    yield (_value(c, key) != only, key,
+    yield (methods_lib.setting(c)(key) != only, key,
            f"{only} with prompts.paired: both wordings stay in the batch")
 
 
@@ -165,7 +156,8 @@ def _kl(c, methods):
 
 
 def _model(c, methods):
-  del methods
+  yield (c.prm.path is not None and c.prm.order != "none" and not methods.needs("prm_logps_BT"),
+         "prm.path", "no reward or estimator reads the PRM; drop the path or add a process reward")
   yield (c.model.frozen_dtype not in (None, c.model.dtype), "model.frozen_dtype",
          f"None or model.dtype={c.model.dtype}; in another the PRM would differ "
          "from its own start")

@@ -76,7 +76,6 @@ class Methods:
     return planned
 
   def _plan_readers(self, c):
-    has_prm = self.needs("prm_logps_BT")
     yield fields.Reader("rlx", ("action_BT", "outcome_B"), ("scores_BE", "demo_B", "rehearsal_BT"))
     for key, fn in self.readers().items():
       yield fields.Reader(key, *_without(fn, _given_by_update(c, key)))
@@ -85,9 +84,7 @@ class Methods:
         fields.require(logps.self_logps_B.field, "learner.auxiliary", setting(c))
       yield fields.Reader("learner.auxiliary", *_without(
           self.auxiliary, {"self_logps_B", *_given_by_update(c, "learner.auxiliary")}))
-    if has_prm:
-      yield fields.Reader("prm.loss", *_without(self.prm, ()))
-      yield fields.Reader("prm", ("prm_old_logps_BT", "prm_ref_logps_BT", "prm_beta_B"))
+    if self.needs("prm_logps_BT"): yield from self._prm_readers()
     if self.has_kl_reward: yield fields.Reader("kl", ("old_logps_BT", "ref_logps_BT"))
     if self.has_kl_loss: yield fields.Reader("kl", ("ref_logps_BT",))
     if c.learner.epochs * c.learner.minibatches > 1:
@@ -95,10 +92,11 @@ class Methods:
 
   def planned_for_prm(self, c):
     """The Fields that the update of an implicit PRM reads."""
-    return fields.plan(self.declared(), [
-        fields.Reader("prm.loss", *_without(self.prm, ())),
-        fields.Reader("prm", ("prm_old_logps_BT", "prm_ref_logps_BT", "prm_beta_B"))],
-                       RESOURCES, setting(c))
+    return fields.plan(self.declared(), self._prm_readers(), RESOURCES, setting(c))
+
+  def _prm_readers(self):
+    return (fields.Reader("prm.loss", *_without(self.prm, ())),
+            fields.Reader("prm", ("prm_old_logps_BT", "prm_ref_logps_BT", "prm_beta_B")))
 
   @property
   def value_terms(self):
