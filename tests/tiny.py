@@ -5,8 +5,8 @@ import shutil
 import jax
 import numpy as np
 
-from rlx import build
 from rlx.configs import base
+from rlx.core import rng
 from rlx.io import checkpoint
 from rlx.io import hf
 from rlx.io import metrics as io_metrics
@@ -52,12 +52,11 @@ def config(folder, **changes):
   return c
 
 
-def restored(workdir, config):
-  """(state, host state) of the newest checkpoint."""
-  run, checkpoints = build.build(config), checkpoint.Checkpoints(workdir)
+def restored(run, workdir):
+  """(state, host state) of the newest checkpoint that is not damaged."""
+  checkpoints = checkpoint.Checkpoints(workdir)
   state, host = session.restore(checkpoints, run.init, run.prompts)
   checkpoints.close()
-  run.pool.close()
   return jax.device_get(state), host
 
 
@@ -78,3 +77,11 @@ def lines(workdir):
 
 def assert_equal_trees(tree, expected):
   jax.tree.map(np.testing.assert_array_equal, tree, expected)
+
+
+def sample(run, state, per_step=8):
+  """(prompts, rollouts, verdicts) of the first prompts."""
+  prompts = run.prompts.take(per_step)
+  rollouts = run.sampling.train(
+      state.policy, *run.sampling.encode(prompts), rng.key(0, "sample", 0))
+  return prompts, rollouts, np.float32(run.verify(prompts, jax.device_get(rollouts))).reshape(-1)
