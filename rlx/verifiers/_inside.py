@@ -222,7 +222,7 @@ def called(names, steps, returns):
 
   Args:
     names: those that the solution defines.
-    steps: [function, arguments, keyword arguments]; objects are results of earlier steps.
+    steps: encoded (function, arguments, keyword arguments); objects are results of earlier steps.
     returns: "value"; "object" if the result may be an object or a method; "nothing".
   """
   results = []
@@ -231,10 +231,9 @@ def called(names, steps, returns):
     if kind == "method": return getattr(decode(content[0], known), content[1])
     if kind == "operator": return getattr(operator, content)
     return names[content] if content in names else getattr(builtins, content)
-  for function, arguments, keywords in steps:
-    arguments = [decode(a, known) for a in arguments]
-    keywords = {k: decode(v, known) for k, v in keywords.items()}
-    results.append(decode(function, known)(*arguments, **keywords))
+  for step in steps:
+    function, arguments, keywords = decode(step, known)
+    results.append(function(*arguments, **keywords))
   changed = [encode(a) for a in mutable(arguments, keywords)] if returns == "nothing" else []
   result = None if returns == "nothing" else results[-1]
   if returns == "object" and not (result is None or isinstance(result, PLAIN)):
@@ -362,8 +361,7 @@ class Calls:
 
   def make(self, function, arguments, keywords={}, is_statement=False):
     try:
-      step = [encode(function, named), [encode(a, named) for a in arguments],
-              {k: encode(v, named) for k, v in keywords.items()}]
+      step = encode((function, arguments, keywords), named)
     except TypeError:
       raise Refused("an argument of a call of the solution is no literal") from None
     text = json.dumps(step)
@@ -503,7 +501,7 @@ class _Constants:
     self._counts = collections.Counter()
 
   def __call__(self, call, text):
-    step = call["steps"][-1]
+    _, (function, (_, arguments), (_, keywords)) = call["steps"][-1]
     text = re.sub(r'\["object", \d+\]', "object", text)
     frame = sys._getframe()
     while frame.f_code.co_filename != "test.py": frame = frame.f_back
@@ -514,12 +512,13 @@ class _Constants:
     if i == len(texts): texts.append(text)
     if texts[i] != text:
       raise Refused("an argument of a call of the solution is what another call returns")
-    is_statement, arguments = call["returns"] == "nothing", [*step[1], *step[2].values()]
-    changing = [a for a in arguments if isinstance(a, list) and a[0] in ("list", "dict", "set")]
+    is_statement = call["returns"] == "nothing"
+    changing = [a for a in (*arguments, *(v for _, v in keywords))
+                if isinstance(a, list) and a[0] in ("list", "dict", "set")]
     if is_statement and not changing: return None, []
-    name = f".{step[0][1][1]}()" if step[0][0] == "method" else step[0][1]
+    name = f".{function[1][1]}()" if function[0] == "method" else function[1]
     is_attribute = name == "getattr"
-    if is_attribute: name = f".{step[1][1]}"
+    if is_attribute: name = f".{arguments[1]}"
     self.ways[name].add(text)
     if name not in self._constants:
       may_be_object = call["returns"] == "object"

@@ -58,9 +58,9 @@ def output(source, stdin, **limits):
     ImportError: bubblewrap is not installed.
     errors.Unknown: the sandbox did not start, so the program was not run.
   """
-  with _files(source, stdin) as files:
-    is_passed = list(_reports(files, None, **limits)) == [True]
-    return os.pread(files["value"].fileno(), 2**23, 0), is_passed
+  with _started(source, stdin, b"", dict(tests=None, **limits)) as (reports, value):
+    is_passed = list(reports) == [True]
+    return os.pread(value.fileno(), 2**23, 0), is_passed
 
 
 def verdicts(source, tests, **limits):
@@ -78,10 +78,9 @@ def verdicts(source, tests, **limits):
     ImportError: bubblewrap is not installed.
     errors.Unknown: the sandbox did not start, so the tests were not run.
   """
-  with _files(source, b"", json.dumps(tests).encode()) as files:
-    reports = _reports(files, len(tests), **limits)
-    with contextlib.closing(reports):
-      yield from itertools.islice(itertools.chain(reports, itertools.repeat(False)), len(tests))
+  options = dict(tests=len(tests), **limits)
+  with _started(source, b"", json.dumps(tests).encode(), options) as (reports, _):
+    yield from itertools.islice(itertools.chain(reports, itertools.repeat(False)), len(tests))
 
 
 def bubblewrap():
@@ -101,66 +100,60 @@ def bubblewrap():
 
 
 @contextlib.contextmanager
-def _files(source, call, tests=b""):
-  """Opens the files that the processes of _inside.py share, and that nobody can open again."""
+def _started(source, call, tests, options):
+  """Starts the first process of _inside.py. Returns (its reports, the file for results)."""
   with contextlib.ExitStack() as stack:
     try:
-      files = {name: stack.enter_context(tempfile.NamedTemporaryFile())
-               for name in ("program", "tests", "call", "value")}
-      for name, content in dict(program=json.dumps(source).encode(), tests=tests,
-                                call=call).items():
+      # The files that the processes share. Their names do not exist inside.
+      contents = dict(program=json.dumps(source).encode(), tests=tests, call=call, value=b"")
+      files = {name: stack.enter_context(tempfile.NamedTemporaryFile()) for name in contents}
+      for name, content in contents.items():
         files[name].write(content)
         files[name].flush()
       # Programs read their stdin from it, and cannot write to it.
-      files["stdin"] = stack.enter_context(open(files["call"].name, "rb", 0))
-    except OSError as e:  # For example no space.
+      stdin = stack.enter_context(open(files["call"].name, "rb", 0))
+      process, problem = stack.enter_context(_process(files, stdin, **options))
+    except OSError as e:  # For example no space, no memory, or no permission to run bwrap.
       raise errors.Unknown(f"the sandbox did not start: {e}") from None
-    yield files
+    yield _reports(process, problem, options["total_s"]), files["value"]
 
 
-def _reports(files, n_tests, *, cpu_s, total_s, memory_mb, unsafe):
-  """Yields the reports of the first process of _inside.py, until it ends or is late."""
-  with contextlib.ExitStack() as stack:
-    try:
-      process, problem = stack.enter_context(
-          _process(files, n_tests, cpu_s, total_s, memory_mb, unsafe))
-    except OSError as e:  # For example no memory, or no permission to run bwrap.
-      raise errors.Unknown(f"the sandbox did not start: {e}") from None
-    poll, end, is_started = select.poll(), time.monotonic() + _START_S, False
-    poll.register(process.stdout, select.POLLIN)
-    while (left_s := end - time.monotonic()) > 0:
-      if poll.poll(1000 * min(left_s, 0.2)): report = os.read(process.stdout.fileno(), 1)
-      elif process.poll() is None: continue
-      else: report = b""  # It has ended, though another process still holds the pipe.
-      if report in (b"", b"?"):
-        with contextlib.suppress(subprocess.TimeoutExpired): process.wait(_END_S)
-        break
-      if is_started: yield report == b"1"
-      else: is_started, end = True, time.monotonic() + total_s + _END_S
-    if is_started and report != b"?": return
-    problem.seek(0)
-    lines, code = problem.read(2000).decode(errors="replace").strip().splitlines(), process.poll()
-    raise errors.Unknown("the sandbox did not start: " + (
-        lines[-1][:300] if lines else f"within {_START_S:g} s" if code is None else
-        f"killed by signal {-code}" if code < 0 else f"exit code {code}"))
+def _reports(process, problem, total_s):
+  """Yields the reports of the first process, until it ends or is late."""
+  poll, end, is_started = select.poll(), time.monotonic() + _START_S, False
+  poll.register(process.stdout, select.POLLIN)
+  while (left_s := end - time.monotonic()) > 0:
+    if poll.poll(1000 * min(left_s, 0.2)): report = os.read(process.stdout.fileno(), 1)
+    elif process.poll() is None: continue
+    else: report = b""  # It has ended, though another process still holds the pipe.
+    if report in (b"", b"?"):
+      with contextlib.suppress(subprocess.TimeoutExpired): process.wait(_END_S)
+      break
+    if is_started: yield report == b"1"
+    else: is_started, end = True, time.monotonic() + total_s + _END_S
+  if is_started and report != b"?": return
+  problem.seek(0)
+  lines, code = problem.read(2000).decode(errors="replace").strip().splitlines(), process.poll()
+  raise errors.Unknown("the sandbox did not start: " + (
+      lines[-1][:300] if lines else f"within {_START_S:g} s" if code is None else
+      f"killed by signal {-code}" if code < 0 else f"exit code {code}"))
 
 
 @contextlib.contextmanager
-def _process(files, n_tests, cpu_s, total_s, memory_mb, unsafe):
+def _process(files, stdin, *, tests, cpu_s, total_s, memory_mb, unsafe):
   """Starts the first process of _inside.py. Returns it and the file of its stderr."""
   alive, held = os.pipe()
   with open(alive, "rb", 0), open(held, "wb", 0) as held, (
       tempfile.TemporaryFile()) as problem, tempfile.TemporaryDirectory(
           ignore_cleanup_errors=unsafe) as folder:  # An unsafe program may still write there.
     command, user, walls = ([], {}, None) if unsafe else _walls()
-    fds = {name: file.fileno() for name, file in files.items() if name != "stdin"}
-    fds["alive"] = alive
-    options = dict(files=fds, tests=n_tests, cpu_s=cpu_s, total_s=total_s,
+    fds = dict(alive=alive, **{name: file.fileno() for name, file in files.items()})
+    options = dict(files=fds, tests=tests, cpu_s=cpu_s, total_s=total_s,
                    memory=memory_mb * 2**20, walls=walls)
     process = subprocess.Popen(
         [*command, _PYTHON, "-I", "-X", "utf8", "-c", INSIDE + "main()", json.dumps(options)],
-        bufsize=0, stdin=files["stdin"], stdout=subprocess.PIPE, stderr=problem, env={},
-        cwd=folder, pass_fds=list(fds.values()), start_new_session=True, **user)
+        bufsize=0, stdin=stdin, stdout=subprocess.PIPE, stderr=problem, env={}, cwd=folder,
+        pass_fds=list(fds.values()), start_new_session=True, **user)
     try:
       yield process, problem
     finally:

@@ -98,7 +98,8 @@ def test_constants_that_pass_all_tests_are_described():
 
 @sandbox.needed
 def test_a_constant_may_be_a_large_number():
-  (_, constant), = code_tests.inspect([prompt(*(f"assert f({i}) == {hex(7**9000)}" for i in (1, 2)))])
+  tests = [f"assert f({i}) == {hex(7**9000)}" for i in (1, 2)]
+  (_, constant), = code_tests.inspect([prompt(*tests)])
   assert constant.startswith("f that returns ") and len(constant) == 100
 
 

@@ -15,7 +15,7 @@ needs_gym = pytest.mark.skipif(not importlib.util.find_spec("reasoning_gym"),
                                reason="needs reasoning_gym")
 
 
-def prompt(text="?", answer="", meta=None): return records.Prompt("p", text, answer, meta=meta or {})
+def prompt(text="?", answer="", meta={}): return records.Prompt("p", text, answer, meta=meta)
 
 
 @pytest.mark.parametrize("group, text, verdict", [
