@@ -209,6 +209,9 @@ def test_a_reward_is_called_with_lists():
     rewards, _ = rewards_of(parts, ["x", ""], workers, kind="verify_steps")
     np.testing.assert_array_equal(rewards[0], [-2, np.nan, 0.5])
     assert rewards[1] == []
+  mean = reward_function.RewardFunction("mean", parts, is_mean=True)
+  np.testing.assert_array_equal(
+      mean(types.SimpleNamespace(meta=dict(rows=[{}, {}])), ["x", ""]), [-0.75, np.nan])
 
 
 def test_rewards_outside_0_and_1_and_a_list_for_each_token(tmp_path, capsys):

@@ -139,12 +139,6 @@ def _imported(path, shown):
   return fn
 
 
-def path_of(fn):
-  """The path of a function for `lookup`, "package.module:function"; a name is returned as is."""
-  if not callable(fn): return fn
-  return f"{fn.__module__}:{getattr(fn, '__qualname__', type(fn).__qualname__)}"
-
-
 def public(module):
   """{name: function} for the functions a module defines itself."""
   return {name: fn for name, fn in vars(module).items() if inspect.isfunction(fn)

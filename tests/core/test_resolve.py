@@ -72,7 +72,6 @@ def test_functions_of_any_module_and_functions_themselves(mine):
     fn = resolve.resolve("rewards", {"name": name, "factor": 2.0})
     assert fn.fields == ("outcome_B",)
     np.testing.assert_array_equal(fn(_term().scored), [2, 0, np.nan, 2])
-  assert resolve.path_of(named) == "my_methods:half" == resolve.path_of("my_methods:half")
 
 
 @pytest.mark.parametrize("name, match", [
