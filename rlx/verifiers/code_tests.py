@@ -83,6 +83,8 @@ def inspect(prompts: Sequence["records.Prompt"], unsafe: bool = False) -> list[t
   Returns:
     for each prompt, (why its tests cannot be run, or None; a solution that passes them with
     constants, or None).
+  Raises:
+    ValueError: the sandbox does not start.
   """
   static: list[tuple] = []
   jobs = []
@@ -107,8 +109,8 @@ def _inspected(jobs, unsafe):
     try:
       printed, _ = _sandbox.output(_sandbox.INSIDE + "inspect()", todo.encode(), unsafe=unsafe,
                                    cpu_s=_INSPECTION_S, total_s=_INSPECTION_S, memory_mb=1024)
-    except errors.Unknown as e:
-      raise ValueError(f"verifier.name='code_tests': {e}") from None
+    except (errors.Unknown, ImportError) as e:
+      raise ValueError(f"code_tests: {e}") from None
     results += map(json.loads, printed.decode().splitlines())
     if len(results) < len(jobs):
       results.append(({"0": "it takes too long or too much memory"}, None))

