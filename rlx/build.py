@@ -610,7 +610,8 @@ def _pool(c, prompts):
 def reward_of(texts_, rows_of, pool_, readers):
   """Returns (prompts, rollouts, texts=None) -> reward_PG, what the prompts' verifiers return.
 
-  The texts are those of the completions; None: they are decoded. The first reward outside [0, 1] is reported in one line on stderr.
+  The texts are those of the completions; None: they are decoded. The first reward outside
+  [0, 1] is reported in one line on stderr.
 
   Args:
     readers: config keys of what reads the verdict, which is clipped to [0, 1].

@@ -50,10 +50,10 @@ def _config(terms=None, whiten=False, **rewards):
 
 
 def _advantages(c, scored):
-  found = methods.resolved(c)
+  resolved = methods.resolved(c)
   state = records.TrainState(step=0, policy=None, policy_opt=None,
                              kl_coef=jnp.float32(c.kl.coef))
-  return build.advantage_of(c, found)(state, scored)
+  return build.advantage_of(c, resolved)(state, scored)
 
 
 OUTCOME = ["group.rloo", "group.grpo", "group.mean_baseline", "batch.reinforce"]
@@ -140,11 +140,11 @@ ENOUGH = 32 * (64 + 64 + 64) * 2 * 3 * 2 * 6 * 4 / 0.3
     (None, 8, 4, ENOUGH + 1, None), (None, 8, 4, ENOUGH - 1, 28), (None, 8, 4, 0, 4),
     (None, 8, 1, 0, 1), (16, 8, 4, 0, 16), (16, 8, 3, 0, 15), (4, 8, 6, 0, 6)])
 def test_slots_are_the_configs_or_what_memory_holds(slots, prompts, group, free, expected):
-  def found(mesh):
+  def slots_on(mesh):
     return build.sampler_slots(slots, build.sizes_of(base.get_config()), CONFIG, mesh, free,
                                prompts, group)
-  assert found(sharding.make_mesh()) == expected
-  assert found(sharding.make_mesh(data=2)) is None
+  assert slots_on(sharding.make_mesh()) == expected
+  assert slots_on(sharding.make_mesh(data=2)) is None
 
 
 def test_a_model_is_built_for_the_runs_longest_sequence(monkeypatch):

@@ -149,9 +149,9 @@ def test_a_chat_template_is_asked_how_a_turn_ends(end, closes):
       "2+2=", "2+2=", tokens.encode("2+2="), tokens.encode("2+2=7"))
   tokens.hf.chat_template = CHAT.replace("%s", end)
   messages = [dict(role="user", content="2+2=")]
-  found = doctor.example(tokens, messages, "7")
-  assert found.text == tokens.chat(messages) and found.faults == {}
-  assert found.closing == end and found.closes == closes
+  example = doctor.example(tokens, messages, "7")
+  assert example.text == tokens.chat(messages) and example.faults == {}
+  assert example.closing == end and example.closes == closes
   assert doctor.example(tokens, messages, "7", stops=("!",)).closes == (end == "!" or closes)
   # A prompt without the template is not held to it.
   assert doctor.example(tokens, "2+2=", "7").closes
@@ -162,10 +162,10 @@ def test_a_chat_template_that_is_not_prefix_stable_is_said_with_what_to_do():
   tokens.hf.chat_template = CHAT.replace("%s", "<eos>").replace("<assistant>", "")
   example = doctor.example(tokens, [dict(role="user", content="2+2=")], "7")
   assert list(example.faults) == ["before", "history"]
-  found = doctor.template_closes([example])
-  assert found.level == "warning" and "in 1 of 1 dialogues" in found.text
-  assert "a finished dialogue has '<assistant>' in addition before the reply" in found.text
-  assert all(doctor.ADVICE[kind] in found.advice for kind in example.faults)
+  finding = doctor.template_closes([example])
+  assert finding.level == "warning" and "in 1 of 1 dialogues" in finding.text
+  assert "a finished dialogue has '<assistant>' in addition before the reply" in finding.text
+  assert all(doctor.ADVICE[kind] in finding.advice for kind in example.faults)
   assert set(doctor.ADVICE) == set(re.findall(r"^      (\w+)  ", chat.faults.__doc__, re.M))
 
 
@@ -183,9 +183,9 @@ def batch():
 
 
 def test_the_quickstart_passes(batch, monkeypatch, capsys):
-  run, found = batch
+  run, first = batch
   monkeypatch.setattr(build, "build", lambda c: run)
-  monkeypatch.setattr(doctor, "first_batch", lambda run: found)
+  monkeypatch.setattr(doctor, "first_batch", lambda run: first)
   findings = doctor.doctor(config_of())
   assert set(levels(findings).values()) == {"ok"}, findings
   assert len(findings) == 9

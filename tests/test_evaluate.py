@@ -28,10 +28,10 @@ def test_at_k_is_the_mean_over_all_sets():
   outcome_PG = np.array([[0, 1, 1, 0], [0, 0, 0, 1.], [1, nan, 0, 0]])
   answers = ["a", "b", "b", "c", None, "x", "x", "y", "r", "r", "s", None]
   score_B = np.array([1, 0, 2, 3, 0, 1, 2, 9., 4, 9, -1, 5])
-  found = evaluate.at_k(outcome_PG, answers, {"sum": score_B})
+  metrics = evaluate.at_k(outcome_PG, answers, {"sum": score_B})
   names = {kind + "@" + str(k) for kind in ("pass", "maj") for k in (1, 2, 4)} | {
       f"{kind}@{k}/sum" for kind in ("weighted", "best") for k in (1, 2, 4)}
-  assert set(found) == names
+  assert set(metrics) == names
 
   def one(kind, order, p):
     rows = [p * 4 + i for i in order]
@@ -52,22 +52,22 @@ def test_at_k_is_the_mean_over_all_sets():
       there = np.flatnonzero(~np.isnan(outcome_PG[p])).tolist()
       orders = list(itertools.permutations(there, k))
       if orders: means.append(np.mean([one(kind, list(o), p) for o in orders]))
-    assert found[name]["mean"] == pytest.approx(np.mean(means)), name
-    assert found[name]["prompts"] == len(means) == (2 if k == 4 else 3)
+    assert metrics[name]["mean"] == pytest.approx(np.mean(means)), name
+    assert metrics[name]["prompts"] == len(means) == (2 if k == 4 else 3)
 
 
 def test_what_completions_are_like():
   outcome_PG = np.array([[1., 0.], [nan, 1.]])
   eos, length = records.FINISH.index("eos"), records.FINISH.index("length")
-  found = evaluate.text_metrics(outcome_PG, ["5", None, "3", None],
+  metrics = evaluate.text_metrics(outcome_PG, ["5", None, "3", None],
                             [eos, length, eos, eos], [2, 10, 4, 6])
-  assert found["no_answer"]["mean"] == .5 and found["truncated"]["mean"] == .25
+  assert metrics["no_answer"]["mean"] == .5 and metrics["truncated"]["mean"] == .25
   # Of prompts: 6 and 5. Of right ones: 2 and 6; wrong: 10; one is unknown.
-  assert found["length"]["mean"] == 5.5
-  assert (found["length"]["right"], found["length"]["wrong"]) == (4, 10)
-  quantiles = found["length"]["quantiles"]
+  assert metrics["length"]["mean"] == 5.5
+  assert (metrics["length"]["right"], metrics["length"]["wrong"]) == (4, 10)
+  quantiles = metrics["length"]["quantiles"]
   assert (quantiles["0.5"], quantiles["1.0"]) == (5, 10)
-  assert (found["length"]["low"], found["length"]["high"]) == (5, 6)
+  assert (metrics["length"]["low"], metrics["length"]["high"]) == (5, 6)
 
 
 def test_a_field_of_meta_that_is_not_there_is_named():

@@ -1,4 +1,4 @@
-"""Fields: declared once, planned from what methods read, computed once on the host or on devices."""
+"""Fields: declared once, planned from what methods read, computed once."""
 import dataclasses
 import sys
 import types
@@ -43,7 +43,8 @@ def best_B(outcome_PG, learn_PG, lengths_B):
 def surprise_B(passes, letters_B, best_B, learn_BT):
   """Minus the log-prob of the completion under the policy, and its letters."""
   logps_BT = passes.logps("policy", temperature=passes.options.temperature)
-  return masked.where_valid(-logps_BT, passes.rollouts.action_BT).sum(axis=1) + 0 * letters_B * best_B
+  surprise_BT = masked.where_valid(-logps_BT, passes.rollouts.action_BT)
+  return surprise_BT.sum(axis=1) + 0 * letters_B * best_B
 
 def brief(outcome_B, letters_B, surprise_B, learn_B, *, weight=0.5):
   return masked.where_valid(outcome_B - weight * letters_B + 0 * surprise_B, learn_B)
@@ -104,7 +105,8 @@ def _plan(required=(), optional=(), key=1):
 
 def test_the_plan_computes_what_is_read_in_order_and_nothing_else():
   assert _plan(("two_PG", "late_B")) == ["one_B", "two_B", "late_B"]
-  assert _plan(optional=("two_B",)) == ["one_B", "two_B"] and _plan(optional=("two_B",), key=0) == []
+  assert _plan(optional=("two_B",)) == ["one_B", "two_B"]
+  assert _plan(optional=("two_B",), key=0) == []
   assert _plan(optional=("unknown_B",)) == []
   declared = _table()
   values = fields.compute([declared[n] for n in ("one_B", "two_B")], "host",

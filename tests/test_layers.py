@@ -27,7 +27,8 @@ LAYERS = [
 ]
 # Heavy packages: only in these layers, and not when a module is imported.
 HEAVY = {"math_verify", "reasoning_gym", "transformers", "huggingface_hub", "gguf", "matplotlib",
-         "tensorflow_datasets", "tokenizers", "tensorboardX", "wandb", "mlflow", "jinja2", "pyarrow"}
+         "tensorflow_datasets", "tokenizers", "tensorboardX", "wandb", "mlflow", "jinja2",
+         "pyarrow"}
 PURE = {"core", "rewards", "advantages", "losses", "models"}
 IMPURE = {"os", "time", "pathlib", "random", "logging", "subprocess", "absl",
           "ml_collections", "numpy.random"}
@@ -78,7 +79,8 @@ def _sft(folder):
 
 @pytest.mark.parametrize("run, config_of", [
     (rl.train, lambda folder: tiny.config(folder, steps=2, eval__every=1)),
-    (sft.train, _sft), (train_prm.train, lambda folder: tiny.config(folder, steps=2, train_prm__prompts=16)),
+    (sft.train, _sft),
+    (train_prm.train, lambda folder: tiny.config(folder, steps=2, train_prm__prompts=16)),
     (evaluate.evaluate, tiny.config),
     (lambda config, _: doctor.doctor(config), tiny.config)],
                          ids=["rl", "sft", "train_prm", "evaluate", "doctor"])

@@ -11,7 +11,6 @@ from configs import quickstart
 from rlx import build
 from rlx.core import rng
 from rlx.learner import memory
-from rlx.learner import sharding
 from rlx.loops import rl
 from rlx.models import size
 from rlx.tools import preflight
@@ -91,9 +90,9 @@ def test_steps_are_predicted_and_not_compiled_again(run, stages, caplog):
   def watched(name):
     def lower(params, opt_state, part):
       batch = *part, placed.plan(run.passes.models["policy"], 1)
-      found = updates[name].lower(
+      analysis = updates[name].lower(
           params, opt_state, batch, state.frozen).compile().memory_analysis()
-      taken[name] = found.temp_size_in_bytes + sum(x.nbytes for x in jax.tree.leaves(batch))
+      taken[name] = analysis.temp_size_in_bytes + sum(x.nbytes for x in jax.tree.leaves(batch))
     return lower
   with jax.log_compiles(), caplog.at_level(logging.WARNING, logger="jax"):
     placed = stages_.score(run, state, rollouts, outcome_B)
@@ -113,10 +112,10 @@ def test_steps_are_predicted_and_not_compiled_again(run, stages, caplog):
 
 def test_microbatches_are_what_makes_it_smaller(stages):
   run = build.build(config_of(**{"learner.microbatches": 4}))
-  found = preflight.compiled_bytes(run, run.shapes())
+  in_parts = preflight.compiled_bytes(run, run.shapes())
   name = "activations of the policy update"
-  assert found[name] < 0.7 * stages[name]
-  assert found["activations of the PRM update"] == stages["activations of the PRM update"]
+  assert in_parts[name] < 0.7 * stages[name]
+  assert in_parts["activations of the PRM update"] == stages["activations of the PRM update"]
   # With one group in each there are no more.
   advice = preflight._advice(run)
   assert "per_prompt" in advice[name] and "prm.micro" in advice["activations of the PRM update"]
@@ -149,9 +148,9 @@ def test_what_fits_is_a_table_and_a_file(run, tmp_path, capsys):
   out = capsys.readouterr().out
   assert out.startswith("memory per device, of 1.0 GB (estimated)\n")
   assert "policy + optimizer" in out
-  found = json.loads((tmp_path / "memory.json").read_text())
-  assert found["need"] == memory.need(found["held"], found["stages"]) < 10**9
-  assert found["source"] == "estimated"
+  written = json.loads((tmp_path / "memory.json").read_text())
+  assert written["need"] == memory.need(written["held"], written["stages"]) < 10**9
+  assert written["source"] == "estimated"
   assert memory.device_bytes(run.passes.mesh) > 10**8  # This machine's.
 
 
@@ -166,9 +165,9 @@ def test_steps_are_compiled_only_where_it_is_close(
                          | preflight.estimated_bytes(run, state))
   preflight.check(run, tmp_path, "error", limit=int(estimate / share))
   assert bool(calls) == compiles == ("(compiled)" in capsys.readouterr().out)
-  found = json.loads((tmp_path / "memory.json").read_text())
-  assert (found["source"] == "compiled") == compiles
-  assert (found["need"] < estimate) == compiles
+  written = json.loads((tmp_path / "memory.json").read_text())
+  assert (written["source"] == "compiled") == compiles
+  assert (written["need"] < estimate) == compiles
 
 
 @pytest.mark.parametrize("changes", [
@@ -183,9 +182,9 @@ def test_estimate_is_above_what_xla_says_and_below_twice(run, stages, changes):
   if changes:
     run = build.build(config_of(**changes))
     stages = preflight.compiled_bytes(run, run.shapes())
-  found = preflight.estimated_bytes(run, run.shapes())
-  assert set(found) == set(stages)
-  ratio = {name: found[name] / n for name, n in stages.items()}
+  estimated = preflight.estimated_bytes(run, run.shapes())
+  assert set(estimated) == set(stages)
+  ratio = {name: estimated[name] / n for name, n in stages.items()}
   if run.passes.models["policy"].param_dtype == "bfloat16":
     del ratio["activations of scoring"]  # XLA on CPU widens all weights there.
   assert all(1 <= x <= 2 for x in ratio.values()), ratio
@@ -212,7 +211,7 @@ def test_cache_is_counted_per_prompt_and_completion(run, chunk, suffix):
   With chunks of 4 a suffix of 8 may be copied into one of 12.
   """
   run = dataclasses.replace(run, sizes=dataclasses.replace(run.sizes, chunk=chunk))
-  m, weights = run.passes.models["policy"], _bytes_on_a_device(run.sampling.lay_out(run.init().policy))
+  m, weights = _weights(run)
   per_token = 2 * m.n_layers * m.n_kv_heads * m.head_dim * 4
   assert preflight.cache_bytes(run) == {
       "KV cache of sampling": weights + (4 * 18 + 8 * (18 + suffix)) * per_token,
@@ -225,16 +224,19 @@ def test_cache_is_counted_per_prompt_and_completion(run, chunk, suffix):
 
 def test_weights_are_counted_where_decoding_reads_them():
   """Whole over fsdp, halved over tensor, and for a moment twice where they are gathered."""
-  found = {}
+  by_fsdp = {}
   for fsdp in (1, 2):
     run = build.build(config_of(**{"mesh.fsdp": fsdp, "mesh.tensor": 2}))
-    m, weights = run.passes.models["policy"], _bytes_on_a_device(run.sampling.lay_out(run.init().policy))
+    m, weights = _weights(run)
     kv = (4 * 18 + 8 * (18 + 8)) * m.n_layers * m.n_kv_heads * m.head_dim * 4 // fsdp
-    found[fsdp] = preflight.cache_bytes(run)["KV cache of sampling"], weights, kv
-  total, weights, kv = found[1]
+    by_fsdp[fsdp] = preflight.cache_bytes(run)["KV cache of sampling"], weights, kv
+  total, weights, kv = by_fsdp[1]
   assert total == weights + kv
-  assert found[2] == (2 * weights, weights, kv // 2) and kv // 2 < weights
+  assert by_fsdp[2] == (2 * weights, weights, kv // 2) and kv // 2 < weights
 
 
-def _bytes_on_a_device(tree):
-  return sum(x.addressable_shards[0].data.nbytes for x in jax.tree.leaves(tree))
+def _weights(run):
+  """(DecoderConfig, bytes of the weights that decoding reads, on a device) of the policy."""
+  laid_out = run.sampling.lay_out(run.init().policy)
+  return run.passes.models["policy"], sum(
+      x.addressable_shards[0].data.nbytes for x in jax.tree.leaves(laid_out))

@@ -90,9 +90,9 @@ def test_first_errors_by_the_step_checker(run):
   np.testing.assert_array_equal(got, want_B)
 
 
-@pytest.mark.parametrize("found", [[], 0.0])
-def test_a_step_checker_that_fails_marks_nothing(run, found):
-  pool_ = types.SimpleNamespace(verify_steps=lambda prompts, texts: [found])
+@pytest.mark.parametrize("verdicts", [[], 0.0])
+def test_a_step_checker_that_fails_marks_nothing(run, verdicts):
+  pool_ = types.SimpleNamespace(verify_steps=lambda prompts, texts: [verdicts])
   got = prm_sets.first_errors(types.SimpleNamespace(texts=run.texts, pool=pool_),
                               "chain.steps", [PROMPT], ["7;2#2"], [1], [EOS])
   np.testing.assert_array_equal(got, [nan])
@@ -114,35 +114,35 @@ def test_f1_of_steps_and_of_values():
   # By step, below 0 is wrong; by their sum 3, 2 is wrong at 2 and 1, 2, 3 never.
   steps = {"": np.array([[3., -1., nan], [1., 1., 1.]] * 2),
            "no_ref": np.array([[-1., 1., nan], [1., 1., 1.]] * 2)}
-  found = prm_sets.first_error_f1(steps, np.array([1, -1, 1, nan]), [0, 0, 5, 5])
-  assert set(found) == {"f1/step", "f1/value", "f1/step/no_ref", "f1/value/no_ref"}
-  assert found["f1/step"]["solutions"] == 3 and found["f1/step"]["prompts"] == 2
+  metrics = prm_sets.first_error_f1(steps, np.array([1, -1, 1, nan]), [0, 0, 5, 5])
+  assert set(metrics) == {"f1/step", "f1/value", "f1/step/no_ref", "f1/value/no_ref"}
+  assert metrics["f1/step"]["solutions"] == 3 and metrics["f1/step"]["prompts"] == 2
   # The half of the second problem has no right solution: no threshold for the first.
-  assert np.isnan(found["f1/step"]["mean"])
-  found = prm_sets.first_error_f1(steps, np.array([1, -1, 1, -1]), [0, 0, 5, 5])
-  assert found["f1/step"]["mean"] == 1 and found["f1/value"]["mean"] == 0
-  assert found["f1/step/no_ref"]["mean"] == 0       # Blames the first step, not the second.
-  assert found["f1/step/no_ref"]["erroneous"] == 0 < found["f1/step/no_ref"]["correct"]
-  assert (found["f1/step"]["low"], found["f1/step"]["high"]) == (1, 1)
+  assert np.isnan(metrics["f1/step"]["mean"])
+  metrics = prm_sets.first_error_f1(steps, np.array([1, -1, 1, -1]), [0, 0, 5, 5])
+  assert metrics["f1/step"]["mean"] == 1 and metrics["f1/value"]["mean"] == 0
+  assert metrics["f1/step/no_ref"]["mean"] == 0       # Blames the first step, not the second.
+  assert metrics["f1/step/no_ref"]["erroneous"] == 0 < metrics["f1/step/no_ref"]["correct"]
+  assert (metrics["f1/step"]["low"], metrics["f1/step"]["high"]) == (1, 1)
 
 
 def test_preferences_pairwise_and_one_to_many():
   # Above both; above one of two; tied, which is a loss.
   score_B = [3., 1., 2., 2., 1., 5., 1., 1.]
   right_B = [True, False, False] * 2 + [True, False]
-  found = prm_sets.preferences({"min": score_B}, right_B, [0, 0, 0, 1, 1, 1, 2, 2],
+  metrics = prm_sets.preferences({"min": score_B}, right_B, [0, 0, 0, 1, 1, 1, 2, 2],
                                ["a", "a", "b"])
-  assert found["pair/min"]["mean"] == pytest.approx(3 / 5)
-  assert found["one_to_many/min"]["mean"] == pytest.approx(1 / 3)
-  assert found["one_to_many/min"]["mrr"] == pytest.approx((1 + 1/2 + 1/2) / 3)
-  assert found["pair/min/a"]["mean"] == pytest.approx(3 / 4)
-  assert found["pair/min/b"]["mean"] == 0 and found["pair/min/b"]["prompts"] == 1
+  assert metrics["pair/min"]["mean"] == pytest.approx(3 / 5)
+  assert metrics["one_to_many/min"]["mean"] == pytest.approx(1 / 3)
+  assert metrics["one_to_many/min"]["mrr"] == pytest.approx((1 + 1/2 + 1/2) / 3)
+  assert metrics["pair/min/a"]["mean"] == pytest.approx(3 / 4)
+  assert metrics["pair/min/b"]["mean"] == 0 and metrics["pair/min/b"]["prompts"] == 1
   assert np.isnan(prm_sets.preferences({"min": []}, [], [])["pair/min"]["mean"])
 
 
 def test_of_sampled_groups_the_first_right_one_stands_against_the_wrong_ones():
   outcome_PG = np.array([[0., 1., 1.], [1., nan, 0.], [0., 0., 0.]])
-  found = prm_sets.sampled_preferences(
+  metrics = prm_sets.sampled_preferences(
       {"sum": [1., 2., 0., 0., 9., 1., 3., 3., 3.]}, outcome_PG)
   # 2 > 1, the second right one does not count; 0 < 1, the unknown one does not.
-  assert found["pair/sum"]["mean"] == .5 and found["pair/sum"]["prompts"] == 2
+  assert metrics["pair/sum"]["mean"] == .5 and metrics["pair/sum"]["prompts"] == 2

@@ -95,7 +95,7 @@ def test_an_epoch_has_every_group_once_in_an_order_of_its_own(run, tmp_path):
 def test_what_is_affordable(run, tmp_path):
   rows = [_row(f"{i}#{i}", 1, g) for i, g in enumerate("aabbb")]     # 4 tokens each.
   completions = stored.read(_file(tmp_path, *rows), run.texts)
-  texts = lambda found: [x.row["completion"][0] for x in found]
+  texts = lambda completions_: [x.row["completion"][0] for x in completions_]
   assert texts(stored.affordable(completions, None, spread=True)) == list("01234")
   assert texts(stored.affordable(completions, 12, spread=False)) == list("012")
   assert texts(stored.affordable(completions, 15, spread=True)) == list("021")

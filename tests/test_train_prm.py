@@ -82,17 +82,17 @@ def test_evaluate_reads_it_on_another_set_of_prompts(implicit):
   """Difficulty, the oracle's set, and that set read back from its file."""
   workdir, _ = implicit
   c = config_of(prompts__options=dict(size=64, n_min=3, n_max=4, ops="M"))
-  found = evaluate.evaluate(c, workdir)
-  assert json.loads((workdir / "evaluate.json").read_text()) == json.loads(json.dumps(found))
+  metrics = evaluate.evaluate(c, workdir)
+  assert json.loads((workdir / "evaluate.json").read_text()) == json.loads(json.dumps(metrics))
   assert (workdir / "evaluate.png").exists()
-  parts = [x for name, x in found.items() if name.startswith("difficulty/")]
-  assert {"difficulty/3", "difficulty/4"} <= set(found)
+  parts = [x for name, x in metrics.items() if name.startswith("difficulty/")]
+  assert {"difficulty/3", "difficulty/4"} <= set(metrics)
   assert sum(x["prompts"] * x["mean"] for x in parts) == pytest.approx(
-      16 * found["sampled"]["mean"])
-  assert found["pass@1"]["mean"] == pytest.approx(found["sampled"]["mean"])
-  assert found["maj@1"]["mean"] >= found["pass@1"]["mean"] == found["best@1/min"]["mean"]
-  assert found["pass@4"]["mean"] >= found["best@4/product/no_ref"]["mean"]
-  marked = found["prm"]["chain.steps"]
+      16 * metrics["sampled"]["mean"])
+  assert metrics["pass@1"]["mean"] == pytest.approx(metrics["sampled"]["mean"])
+  assert metrics["maj@1"]["mean"] >= metrics["pass@1"]["mean"] == metrics["best@1/min"]["mean"]
+  assert metrics["pass@4"]["mean"] >= metrics["best@4/product/no_ref"]["mean"]
+  marked = metrics["prm"]["chain.steps"]
   run, state, _ = _state(workdir)
   again = prm_sets.evaluate(run, state, prm_sets.read(
       workdir / "chain.steps.jsonl", run.texts))

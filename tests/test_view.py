@@ -40,9 +40,9 @@ def write(workdir, lines=(), rows=(), summary=None, config=None, **versions):
   (workdir / "config.json").write_text(json.dumps(config or config_of()))
   if versions: (workdir / "versions.json").write_text(json.dumps(versions))
   if summary: (workdir / "summary.json").write_text(json.dumps(summary))
-  for name, found in (("metrics", lines), ("completions", rows)):
-    if found: (workdir / f"{name}.jsonl").write_text(
-        "".join(json.dumps(r) + "\n" for r in found))
+  for name, written in (("metrics", lines), ("completions", rows)):
+    if written: (workdir / f"{name}.jsonl").write_text(
+        "".join(json.dumps(r) + "\n" for r in written))
   return workdir
 
 
@@ -130,10 +130,10 @@ def test_titles_hold_the_numbers_and_shades_follow_them(hostile):
 def test_what_is_no_number_has_no_shade_and_zeros_set_no_scale():
   rows = [row(0, log_ratio=[math.nan, 2.0, *[0.0] * 98], advantages=[0.0] * 100,
               tokens=["t"] * 100)]
-  found = view.completions(rows)
-  shades = [t["shades"] for t in found["steps"][0]["groups"][0]["rows"][0]["tokens"]]
+  shown = view.completions(rows)
+  shades = [t["shades"] for t in shown["steps"][0]["groups"][0]["rows"][0]["tokens"]]
   assert shades[:3] == ["l0 a0", "l4 a0", "l0 a0"]
-  assert found["scales"] == {"log_ratio": [-2, -1.5, -1, -.5, 0, .5, 1, 1.5, 2]}
+  assert shown["scales"] == {"log_ratio": [-2, -1.5, -1, -.5, 0, .5, 1, 1.5, 2]}
 
 
 def test_sections_say_what_the_files_say(hostile):
@@ -153,11 +153,11 @@ def test_calibration_is_of_the_later_half_and_says_of_how_many(tmp_path):
   rows = [row(0, log_ratio=[9.0, 9.0])]
   rows += [row(s, prompt=f"p{s}", verdict=v, log_ratio=[log3, x]) for s in (1, 2, 3)
            for v, x in ((1.0, 0.0), (0.0, -2 * log3), (None, 0.0))]
-  found = view.calibrated(rows, config_of())
-  assert (found["n"], found["prompts"], found["first"], found["last"]) == (4, 2, 2, 3)
-  of_bin = {b["low_edge"]: (b["n"], b["predicted"], b["right"]) for b in found["bins"] if b["n"]}
+  calibrated = view.calibrated(rows, config_of())
+  assert (calibrated["n"], calibrated["prompts"], calibrated["first"], calibrated["last"]) == (4, 2, 2, 3)
+  of_bin = {b["low_edge"]: (b["n"], b["predicted"], b["right"]) for b in calibrated["bins"] if b["n"]}
   assert of_bin == {0.2: (2, pytest.approx(0.25), 0.0), 0.6: (2, pytest.approx(0.75), 1.0)}
-  assert found["brier"] == pytest.approx(1 / 16) and found["constant"] == 0.25
+  assert calibrated["brier"] == pytest.approx(1 / 16) and calibrated["constant"] == 0.25
   page = Page(view.view(write(tmp_path, rows=rows)))
   check(page)
   assert "n = 4 completions of 2 prompts" in page.text and "steps 2 to 3" in page.text
@@ -218,10 +218,10 @@ def test_a_long_run_shows_steps_from_first_to_last(monkeypatch, tmp_path):
   numbers = [0.5] * 6
   rows = [row(10 * s, log_ratio=numbers, advantages=numbers, tokens=["t"] * 6)
           for s in range(31)]
-  found = view.completions(rows)
+  shown = view.completions(rows)
   # Of 31 steps with 4 tokens shown each there is room for 5.
-  assert [s["step"] for s in found["steps"]] == [0, 80, 150, 220, 300]
-  assert len(found["steps"][0]["groups"][0]["rows"][0]["tokens"]) == 4
+  assert [s["step"] for s in shown["steps"]] == [0, 80, 150, 220, 300]
+  assert len(shown["steps"][0]["groups"][0]["rows"][0]["tokens"]) == 4
   page = Page(view.view(write(tmp_path, rows=rows)))
   assert "5 of the 31 steps" in page.text and page.text.count("… 2 more tokens") == 5
 

@@ -1,5 +1,6 @@
 """Collects a batch: samples and verifies completions until enough groups pass the filter."""
 import dataclasses
+import functools
 from typing import Any, Callable, NamedTuple
 
 import numpy as np
@@ -27,7 +28,7 @@ class Collector:
   anneal: Callable           # RL iterations done -> factor_T of the temperature, or None
   demonstrate: Callable      # (prompts, Rollouts) -> Rollouts with a demonstration in each group
   decode: Callable           # Rollouts -> the texts of the completions
-  verify: Callable           # (prompts, Rollouts, texts=None) -> reward_PG, any numbers; NaN: unknown
+  verify: Callable           # (prompts, Rollouts, texts=None) -> reward_PG; NaN: unknown
   pool: Any                  # verifiers.pool.Pool
   budget: Callable | None    # right_P of a first pass -> completions that a second pass adds
   filter_groups: Callable    # Batch -> keep_P
@@ -80,15 +81,18 @@ def batch(c, state, host, step, clock):
     prompts = c.prompts.by_id(waiting)
     prompts += c.prompts.take(c.sizes.draw - len(prompts), skip=[*waiting, *host.rehearsed])
     random = rng.key(c.seed, "sample", step, len(draws))
-    def sample(prompts):
-      return hosts.fetch(c.sample(
-          params, *c.encode(prompts), random, factor_T, weights))  # pylint: disable=cell-var-from-loop
+    sample = functools.partial(_sample, c, params, random, factor_T, weights)
     draws.append(_draw(c, prompts, sample, clock))
   collected, waiting = _chosen(c, draws, step)
   host.buffer += waiting
   metrics = _metrics(c, draws, collected.rollouts)
   if c.sizes.rehearsal: collected = _joined(collected, _rehearsal(c, host.rehearsed, step))
   return collected._replace(rollouts=padding.trim(collected.rollouts, c.sizes.bucket)), metrics
+
+
+def _sample(c, params, random, factor_T, weights, prompts):
+  """Rollouts of these prompts, on the host."""
+  return hosts.fetch(c.sample(params, *c.encode(prompts), random, factor_T, weights))
 
 
 def _draw(c, prompts, sample, clock):

@@ -91,7 +91,7 @@ def iteration(run, state, host, step, clock):
   state, batch, policy_metrics = run.update.policy(state, placed, step)
   clock.lap("policy", state.policy)
   metrics |= prm_metrics | reward_metrics | value_metrics | policy_metrics
-  state = run.update.end_step(state, metrics)                   # KL coefficient, copies of the policy
+  state = run.update.end_step(state, metrics)            # KL coefficient, copies of the policy
   return state, annotated, batch, metrics
 
 
