@@ -1,4 +1,5 @@
 """Every config loads, holds only keys that exist, and every key has a reader."""
+import dataclasses
 import importlib.util
 import pathlib
 import re
@@ -8,11 +9,15 @@ import ml_collections
 import pytest
 
 from configs import base
+from configs import quickstart
 from rlx import build
 from rlx import config_validation
 from rlx import keys
 from rlx import methods
-from rlx.core import resolve
+from rlx.loops import rl
+from rlx.loops import session
+from rlx.loops import sft
+from rlx.loops import train_prm
 
 ROOT = pathlib.Path(__file__).parent.parent
 FILES = sorted(p for p in (ROOT / "configs").rglob("*.py")
@@ -126,3 +131,38 @@ def test_refuses_keys_that_nobody_reads():
   config.prm.bta = 1.0
   with pytest.raises(ValueError, match=r"prm.bta: no such key; did you mean prm.beta\? There are \['beta', "):
     keys.check(config)
+
+
+# Read only by the command line, the tools and SFT, or where something is on that is off here.
+READ_ELSEWHERE = ("compile_cache", "distribution.min_p", "eval.buckets", "eval.difficulty",
+                  "lora.alpha", "rollouts.budget.first", "sft.batch", "sft.microbatches",
+                  "sft.target.name", "verifier.allow_constant")
+
+
+def test_every_key_is_read(monkeypatch):
+  """By `build`, after the check of all keys, or as a declared option of a loop."""
+  config, read, sections = quickstart.get_config("smoke"), set(), {}
+
+  def add(section, prefix):
+    sections[id(section)] = prefix
+    for key, value in section.items():
+      if isinstance(value, ml_collections.ConfigDict): add(value, f"{prefix}{key}.")
+
+  def getitem(section, key):
+    if id(section) in sections: read.add(sections[id(section)] + key)
+    return original(section, key)
+
+  add(config, "")
+  original, check = ml_collections.ConfigDict.__getitem__, keys.check
+  def check_and_record(config):
+    check(config)
+    monkeypatch.setattr(ml_collections.ConfigDict, "__getitem__", getitem)
+  monkeypatch.setattr(keys, "check", check_and_record)
+  build.build(config)
+  build.optimizer_of(config, "sft")
+  monkeypatch.undo()
+  for module in (rl, session, sft, train_prm):
+    for cls in filter(dataclasses.is_dataclass, vars(module).values()):
+      read |= {f.metadata["key"] for f in dataclasses.fields(cls) if "key" in f.metadata}
+  unread = set(keys.flat(config.to_dict())) - read - set(READ_ELSEWHERE)
+  assert not unread
