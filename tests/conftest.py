@@ -1,4 +1,3 @@
-import collections
 import gc
 import importlib.metadata
 import os
@@ -29,9 +28,9 @@ from rlx.io import curves  # pylint: disable=g-import-not-at-top
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
-# The files that take longest come first: one of them last would keep one core busy alone.
-SLOW = ("test_loop", "test_hosts", "test_quickstart", "test_resume", "test_notebooks",
-        "test_precision", "test_preflight", "test_bench")
+# The files that take longest, longest first: one of them last would keep one core busy alone.
+SLOW = ("test_loop", "test_resume", "test_hosts", "test_quickstart", "test_api", "test_notebooks",
+        "test_readme", "test_golden", "test_preflight", "test_fields", "test_bench")
 
 
 def pytest_addoption(parser):
@@ -43,7 +42,8 @@ def pytest_addoption(parser):
 
 
 def pytest_collection_modifyitems(items):
-  items.sort(key=lambda item: item.path.stem not in SLOW)
+  order = {stem: i for i, stem in enumerate(SLOW)}
+  items.sort(key=lambda item: order.get(item.path.stem, len(order)))
   # Tracing allocates many objects: with the default thresholds, the garbage collector takes an
   # eighth of the time, most of it for the modules imported so far.
   gc.freeze()
@@ -82,17 +82,3 @@ def command(monkeypatch, capsys):
     return types.SimpleNamespace(
         returncode=code, **dict(zip(("stdout", "stderr"), capsys.readouterr())))
   return run
-
-
-def pytest_terminal_summary(terminalreporter):
-  """Golden cases: how many agree, and why the others were not compared."""
-  golden = lambda outcome: [
-      r for r in terminalreporter.stats.get(outcome, ())
-      if "test_golden.py::test_case" in getattr(r, "nodeid", "")]
-  passed, failed, skipped = (golden(o) for o in ("passed", "failed", "skipped"))
-  if not passed + failed + skipped: return
-  terminalreporter.write_line(
-      f"golden: {len(passed)} agree, {len(failed)} differ, {len(skipped)} not compared")
-  reasons = collections.Counter(r.longrepr[2] for r in skipped)
-  for reason, n in reasons.most_common():
-    terminalreporter.write_line(f"  {n:3d} {reason}")
