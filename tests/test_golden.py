@@ -87,7 +87,8 @@ class Case:
     text = re.sub(r"(?<=\w) +\([^()]*\)$", "", value.strip())  # "@x (8,)": a comment.
     names = {k: np.asarray(v) for k, v in self.data["inputs"].items()}
     names["mask"] = names.get("response_mask")
-    return eval(text.replace("@", ""), {"__builtins__": {}}, _CALLS | names)  # pylint: disable=eval-used
+    return eval(  # pylint: disable=eval-used
+        text.replace("@", ""), {"__builtins__": {}}, _CALLS | names)
 
   def mask(self, key="response_mask"): return jnp.asarray(self[key]) > 0
 
@@ -442,7 +443,17 @@ def _learn_prm(c, toy, loss="prm.ce", **options):
   return state.prm["w_VV"], batch, metrics
 
 
-def _parts(rows, size): return [slice(i, i + size) for i in range(0, rows, size)]
+def _check_update(c, toy, path, grad_norms, group=1):
+  """Checks an update in minibatches, of which part k is scored after k - 1 updates: a quirk of
+  the reference. Returns (its log-probs, its loss of some rows, the minibatches, metrics)."""
+  after, batch, metrics = _learn_prm(c, toy, path, snapshot=False)
+  loss = lambda part: toy.loss(path, batch.prm_logps_BT, part, group)
+  size = c["mini_batch"]
+  parts = [slice(i, i + size) for i in range(0, len(toy.outcome_B), size)]
+  c.check(after, c.want["prm_after"])
+  c.check(metrics["prm/loss"], np.mean([loss(part) for part in parts]))
+  c.check(metrics["prm/grad_norm"], np.mean(grad_norms), tol=max(c.tol, 1e-6))
+  return batch.prm_logps_BT, loss, parts, metrics
 
 
 @adapter("paper.prm_update_after")
@@ -454,19 +465,11 @@ def prm_update_after(c):
     for change in changes.split(","):
       key, text = re.fullmatch(r"\s*(\w+)\s*=?\s*(.+)", change).groups()
       c.args[key] = text if text.startswith("@") else int(text)
-  toy, size = Toy(c), c["mini_batch"]
-  rows = len(toy.outcome_B)
-  # The quirk of the reference: part k is scored after k - 1 updates.
-  after, batch, metrics = _learn_prm(c, toy, snapshot=False)
-  prm_BT = batch.prm_logps_BT
-  loss = lambda part: toy.loss("prm.ce", prm_BT, part, 1)
+  toy = Toy(c)
+  prm_BT, loss, parts, _ = _check_update(
+      c, toy, "prm.ce", c.want["metrics"]["reward_model/grad_norm"])
   c.check(_process(prm_BT, toy.ref_BT, toy.mask_BT, scale_by_beta=False, norm=_norm(c),
                    granularity=_granularity(c)), c.want["rm_scores"])
-  c.check(after, c.want["prm_after"])
-  c.check(metrics["prm/grad_norm"], np.mean(c.want["metrics"]["reward_model/grad_norm"]),
-          tol=max(c.tol, 1e-6))
-  parts = _parts(rows, size)
-  c.check(metrics["prm/loss"], np.mean([loss(p) for p in parts]))
   # Logged there: the last micro-batch of each mini-batch.
   c.metric("reward_model/prm_loss",
            [loss(slice(p.stop - c["micro_batch"], p.stop)) for p in parts])
@@ -477,19 +480,13 @@ def prm_update_after(c):
 def update_rm(c):
   if c.args["optimizer"] == "as above":
     c.args = c.previous().args | {k: v for k, v in c.args.items() if v != "as above"}
-  toy, size, micro, n = Toy(c), c["mini_batch"], c["micro_batch"], c["n_samples"]
-  is_ce = c["loss"] == "ce"
-  path = "prm.ce" if is_ce else "prm.detached_dpo"
-  after, batch, learned = _learn_prm(c, toy, path, snapshot=False)
-  prm_BT, parts = batch.prm_logps_BT, _parts(len(toy.outcome_B), size)
-  loss = lambda part: toy.loss(path, prm_BT, part, 1 if is_ce else n)
-  c.check(after, c.want["prm_after"])
-  c.check(learned["prm/loss"], np.mean([loss(p) for p in parts]))
-  from_update_BT = _recipe_process(c, toy, prm_BT)
+  toy, micro, is_ce = Toy(c), c["micro_batch"], c["loss"] == "ce"
   metrics = c.want["update_metrics" if is_ce else "metrics"]
+  prm_BT, loss, parts, learned = _check_update(
+      c, toy, "prm.ce" if is_ce else "prm.detached_dpo", metrics["reward_model/grad_norm"],
+      1 if is_ce else c["n_samples"])
+  from_update_BT = _recipe_process(c, toy, prm_BT)
   check = lambda key, got: c.check(got, metrics["reward_model/" + key], tol=max(c.tol, 1e-6))
-  c.check(learned["prm/grad_norm"], np.mean(metrics["reward_model/grad_norm"]),
-          tol=max(c.tol, 1e-6))
   check("reward", jnp.mean(jnp.sum(from_update_BT, axis=1)))
   check("raw_reward", jnp.mean(masked.total(prm_BT - toy.ref_BT, toy.mask_BT, axis=1)))
   if not is_ce:
@@ -1062,7 +1059,8 @@ def trl_loss(c):
   if beta: c.metric("kl", token_mean(divergence.estimate(logps_BT, ref_BT, kind="k3")))
   vars(fields).update(logps_BT=logps_BT, advantages_BT=a_BT)
   _, removed = call("losses", path, fields, **options)
-  if not is_sequence and removed: c.metric("clip_ratio/region_mean", _clip_fraction(removed, mask_BT))
+  if not is_sequence and removed:
+    c.metric("clip_ratio/region_mean", _clip_fraction(removed, mask_BT))
 
 
 # -------------------------------------------------------------------- the test
