@@ -13,11 +13,15 @@
 Trusted are this file and the tests. Solutions are not: a solution process may change all of its
 memory and write anything as its result. Results are plain data (`decode`) of built-in types, so
 nothing of the solution runs in a test process. If a result is large or slow to compute with, the
-test process exceeds its limits, and the test fails. A solution never receives what a test
-compares its results with: `inspect` refuses tests that pass results to further calls.
+test process exceeds its limits, and the test fails. A solution should never receive what a test
+compares its results with. `inspect` therefore refuses tests that pass results to further calls:
+it runs them with many constants as results and compares the arguments. That cannot detect calls
+which none of the constants leads to.
 
   objects     A name with a capital letter may be a class. Its result may be an `Object`, which
-              represents all calls that led to it: each process that needs it repeats them.
+              represents all calls that led to it: each process that needs it repeats them. The
+              solution computes attributes of its objects, and comparisons of two of them, but
+              no comparison of an object with another value.
   statements  Only a call that is a statement, f(x), may change the lists, sets and dicts that
               are its arguments. Other calls get copies.
 """
