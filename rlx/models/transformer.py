@@ -359,9 +359,11 @@ class _Decoder(nn.Module):
   @nn.compact
   def __call__(self, tokens_BQ, shared):
     c = self.config
-    embed_VD = _Table("w_VD", c, (c.vocab_size, c.d_model), name="embed")()
-    if self.is_initializing() and not c.tied_head:
-      _Table("w_DV", c, (c.d_model, c.vocab_size), name="head")()
+    # So small that all tokens are about equally likely at first.
+    table = lambda name, leaf, *shape: self.param(
+        name, lambda _: {leaf: jnp.full(shape, 0.02, c.param_dtype)})[leaf]
+    embed_VD = table("embed", "w_VD", c.vocab_size, c.d_model)
+    if self.is_initializing() and not c.tied_head: table("head", "w_DV", c.d_model, c.vocab_size)
     block = _Block
     if c.remat != "none" and not self.keeps_kv:
       block = nn.remat(_Block, policy=_REMAT[c.remat], prevent_cse=False)
@@ -371,7 +373,7 @@ class _Decoder(nn.Module):
         check_constancy_invariants=False)
     x_BQD = pinned(embedded(c, _whole_rows(c, embed_VD)[tokens_BQ]), c.rows)
     x_BQD, kv_L = layers(c, self.keeps_kv, name="layers")(x_BQD, *shared)
-    return _Norm("scale_D", c, (c.d_model,), name="norm")(x_BQD), kv_L
+    return _normed(self, "norm", "scale_D", (c.d_model,), x_BQD), kv_L
 
 
 class _Block(nn.Module):
@@ -382,11 +384,11 @@ class _Block(nn.Module):
   def __call__(self, x_BQD, shared, kind):
     c = self.config
     if kind is not None: shared = jax.tree.map(lambda x: x[kind], shared)
-    norm = lambda name: _Norm("scale_LD", c, (c.d_model,), name=name)
+    norm = lambda name, x_BQD: _normed(self, name, "scale_LD", (c.d_model,), x_BQD)
     def added(x_BQD, name, sublayer):
-      y_BQD = x_BQD if c.norms == "post" else norm(f"{name}_norm")(x_BQD)
+      y_BQD = x_BQD if c.norms == "post" else norm(f"{name}_norm", x_BQD)
       y_BQD, more = sublayer(y_BQD)
-      if c.norms != "pre": y_BQD = norm(f"{name}_post_norm")(y_BQD)
+      if c.norms != "pre": y_BQD = norm(f"{name}_post_norm", y_BQD)
       return pinned(x_BQD + y_BQD, c.rows), more
     x_BQD, kv = added(x_BQD, "attn", lambda y: _Attention(c, name="attn")(y, shared))
     x_BQD, _ = added(x_BQD, "mlp", lambda y: (_Mlp(c, name="mlp")(y), None))
@@ -413,11 +415,11 @@ class _Attention(nn.Module):
       k_ = k_ + _bias(self, "k_bias_LKH", (k, h))[None, None]
       v = v + _bias(self, "v_bias_LKH", (k, h))[None, None]
     if c.qk_norm == "head":
-      q = _Norm("scale_LH", c, (h,), name="q_norm")(q)
-      k_ = _Norm("scale_LH", c, (h,), name="k_norm")(k_)
+      q = _normed(self, "q_norm", "scale_LH", (h,), q)
+      k_ = _normed(self, "k_norm", "scale_LH", (h,), k_)
     elif c.qk_norm == "all":
-      q = _Norm("scale_LNH", c, (n, h), name="q_norm")(q)
-      k_ = _Norm("scale_LKH", c, (k, h), name="k_norm")(k_)
+      q = _normed(self, "q_norm", "scale_LNH", (n, h), q)
+      k_ = _normed(self, "k_norm", "scale_LKH", (k, h), k_)
     q, k_ = rotate(q, turns), rotate(k_, turns)
     out_BQNH = attention.attend(c.attention, q, k_, v, attended, scale=attn_scale(c),
                                 softcap=c.attn_softcap)
@@ -452,31 +454,13 @@ class _Mlp(nn.Module):
     return y_UD.reshape(x_BQD.shape)
 
 
-class _Norm(nn.Module):
-  """RMSNorm over the last axes, those of its scale."""
-  leaf: str
-  config: DecoderConfig
-  shape: tuple
-
-  @nn.compact
-  def __call__(self, x):
-    c, n = self.config, len(self.shape)
-    start = nn.initializers.zeros if c.norm_plus_one else nn.initializers.ones
-    scale = norm_scale(c, self.param(self.leaf, start, self.shape, c.param_dtype))
-    return rms_norm(x, scale.reshape((1,) * (x.ndim - n) + self.shape), c.norm_eps,
-                    axis=tuple(range(-n, 0)))
-
-
-class _Table(nn.Module):
-  """Embedding or head, initialised so small that all tokens are about equally likely."""
-  leaf: str
-  config: DecoderConfig
-  shape: tuple
-
-  @nn.compact
-  def __call__(self):
-    return self.param(self.leaf, nn.initializers.constant(0.02), self.shape,
-                      self.config.param_dtype)
+def _normed(module, name, leaf, shape, x):
+  """RMSNorm over the last axes of x, those of its scale, the parameter `leaf` of part `name`."""
+  c = module.config
+  start = jnp.zeros if c.norm_plus_one else jnp.ones
+  scale = module.param(name, lambda _: {leaf: start(shape, c.param_dtype)})[leaf]
+  scale = norm_scale(c, scale).reshape((1,) * (x.ndim - len(shape)) + shape)
+  return rms_norm(x, scale, c.norm_eps, axis=tuple(range(-len(shape), 0)))
 
 
 def _matrix(module, leaf, shape, fan_in):
