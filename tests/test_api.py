@@ -295,7 +295,8 @@ except ValueError as e: print(e)"""
 
 
 PURE = [p for stage in ("core", "rewards", "advantages", "losses", "models", "evals", "prompts",
-                        "verifiers") for p in (ROOT / "rlx" / stage).rglob("[!_]*.py")]
+                        "verifiers", "rollouts", "learner")
+        for p in (ROOT / "rlx" / stage).rglob("[!_]*.py")]
 
 
 class Finder(doctest.DocTestFinder):

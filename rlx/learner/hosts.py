@@ -6,6 +6,7 @@ signals) are gathered by all processes before any of them acts on them.
 """
 import json
 import re
+from typing import Any
 
 import jax
 from jax.experimental import multihost_utils
@@ -14,7 +15,7 @@ import numpy as np
 _HEARTBEAT_TIMEOUT_S = 60  # The other processes exit if one does not respond for this long.
 
 
-def start(spec):
+def start(spec: str) -> None:
   """Connects the processes of a run; must be called before any other use of a device.
 
   Args:
@@ -23,7 +24,7 @@ def start(spec):
   Raises:
     ValueError: spec has another form, or the other processes do not connect.
   """
-  given = {}
+  given: dict[str, Any] = {}
   if spec != "auto":
     if not (parts := re.fullmatch(r"([^\s,]+:\d{1,5}),(\d{1,6}),(\d{1,6})", spec)):
       raise ValueError(f"hosts={spec!r:.200}: auto or ADDRESS:PORT,COUNT,INDEX.")
@@ -35,12 +36,12 @@ def start(spec):
     raise ValueError(f"hosts={spec!r}: {str(e).splitlines()[0]}") from e
 
 
-def is_first():
+def is_first() -> bool:
   """Tells whether this process writes the files of the run."""
   return jax.process_index() == 0
 
 
-def gather(value):
+def gather(value: Any) -> list:
   """Returns the values of all processes, in their order. Values are JSON; floats are exact."""
   if jax.process_count() == 1: return [value]
   text = np.frombuffer(json.dumps(value).encode(), np.uint8)
@@ -62,12 +63,12 @@ def shared(fn, n):
   return results
 
 
-def any_of(flag):
+def any_of(flag: bool) -> bool:
   """Returns True if `flag` is true in any process."""
   return any(gather(bool(flag)))
 
 
-def fetch(tree):
+def fetch(tree: Any) -> Any:
   """Copies arrays, also those sharded over processes, to numpy arrays in every process."""
   if jax.process_count() == 1: return jax.device_get(tree)
   return jax.tree.map(

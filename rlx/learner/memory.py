@@ -49,7 +49,7 @@ def stage_bytes(analysis, held):
           + a.temp_size_in_bytes - held)
 
 
-def need(held, stages):
+def need(held: dict, stages: dict) -> int:
   """Returns the largest number of bytes that are in use at once."""
   return sum(held.values()) + max(stages.values(), default=0)
 
@@ -90,8 +90,13 @@ def table(held, stages, limit, source):
       + [row("at most", need(held, stages)) + "  (* one at a time)"])
 
 
-def show(n):
-  """Formats bytes for messages: 3.2 GB, 41.0 MB."""
+def show(n: float) -> str:
+  """Formats bytes for messages.
+
+  Example:
+    >>> memory.show(3_200_000_000)
+    '3.2 GB'
+  """
   return f"{n / 1e9:.1f} GB" if n >= 1e8 else f"{n / 1e6:.1f} MB"
 
 

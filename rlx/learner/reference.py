@@ -1,9 +1,11 @@
 """Updates the reference model of the policy's KL, if it is not fixed to the initial policy."""
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 
 
-def moved(reference, policy, *, mix):
+def moved(reference: Any, policy: Any, *, mix: float) -> Any:
   """Returns the next reference, an interpolation between the last one and the policy.
 
     reference <- (1 - mix) reference + mix policy
@@ -17,6 +19,9 @@ def moved(reference, policy, *, mix):
   Args:
     reference, policy: trees of parameters of the same shapes.
     mix: weight of the policy, in (0, 1].
+  Example:
+    >>> reference.moved(jnp.zeros(2), jnp.ones(2), mix=0.25)
+    Array([0.25, 0.25], dtype=float32)
   """
   if mix == 1: return jax.tree.map(jnp.copy, policy)
   return jax.tree.map(lambda r, p: (1 - mix) * r + mix * p, reference, policy)

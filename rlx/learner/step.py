@@ -122,7 +122,7 @@ def _at_least_float32(dtype):
   return jnp.promote_types(dtype, jnp.float32)
 
 
-def minibatch_rows(groups, group, n, order_P=None):
+def minibatch_rows(groups: int, group: int, n: int, order_P=None) -> list:
   """Returns the row indices of n equal minibatches of whole groups, as numpy arrays.
 
   Args:
@@ -131,6 +131,9 @@ def minibatch_rows(groups, group, n, order_P=None):
     order_P: indices of the groups in their new order; None keeps the order of the batch.
   Returns:
     a list of n arrays; [None] stands for the whole batch in its order.
+  Example:
+    >>> step.minibatch_rows(groups=2, group=3, n=2)
+    [array([0, 1, 2]), array([3, 4, 5])]
   """
   if n == 1 and order_P is None: return [None]
   order_P = np.arange(groups) if order_P is None else np.asarray(order_P)

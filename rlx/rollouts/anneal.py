@@ -1,17 +1,18 @@
 """Sampling temperature by position in the completion. Factors of decoding.temperature."""
 from typing import Annotated
 
+from jax import Array
 import jax.numpy as jnp
 
 from rlx.core import ranges
 
 
-def ead(columns_T, step, *, peak: Annotated[float, ranges.Range(1e-3, 1e3)] = 1.2,
+def ead(columns_T: Array, step: int, *, peak: Annotated[float, ranges.Range(1e-3, 1e3)] = 1.2,
         floor: Annotated[float, ranges.Range(1e-3, 1e3)] = 0.1,
         rate: Annotated[float, ranges.Range(1e-3, 1e9)] = 25.0,
         growth: Annotated[float, ranges.Range(0, 1e9)] = 5.0,
         most: Annotated[float, ranges.Range(1e-3, 1e9)] = 40000.0,
-        warmup_steps: ranges.Whole = 10):
+        warmup_steps: ranges.Whole = 10) -> Array:
   """Exploratory annealed decoding: hot at the start of a completion, then cooler.
 
     tau_t = max(1 + peak - exp(t / d), floor)    d = min(rate + growth step, most)

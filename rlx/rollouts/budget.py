@@ -1,11 +1,15 @@
 """The number of completions that a second pass adds to each prompt, from a first pass."""
+from typing import Literal
+
+from jax import Array
 import jax.numpy as jnp
 import numpy as np
 
 SCHEDULES = ("equal", "hard")
 
 
-def dars(right_P, n, most, *, schedule="equal", divides_by_std=False):
+def dars(right_P: Array, n: int, most: int, *, schedule: Literal["equal", "hard"] = "equal",
+         divides_by_std: bool = False) -> Array:
   """Completions of a second pass, so that hard prompts have as much weight as others.
 
     a = right / n, 1/2 / n where none was right
@@ -30,6 +34,9 @@ def dars(right_P, n, most, *, schedule="equal", divides_by_std=False):
     more_P, int32 in [0, most - n].
   Raises:
     ValueError: an option is out of its range.
+  Example: of 8 completions 1, 4 and 8 were right.
+    >>> budget.dars(jnp.array([1, 4, 8]), 8, 32)
+    Array([11,  0,  0], dtype=int32)
   """
   if schedule not in SCHEDULES:
     raise ValueError(f"schedule={schedule!r}: one of {SCHEDULES}.")
@@ -43,7 +50,7 @@ def dars(right_P, n, most, *, schedule="equal", divides_by_std=False):
   return jnp.where(a_P < 0.5, jnp.clip(more_P, 0, most - n), 0).astype(jnp.int32)
 
 
-def rows(more_P, n, most):
+def rows(more_P: np.ndarray, n: int, most: int) -> tuple[list[tuple[int, int]], np.ndarray]:
   """The places of the completions of both passes in groups of `most`. Numpy.
 
   The second pass draws n completions at a time, as the first; surplus ones are not used.

@@ -1,11 +1,12 @@
 """Logits -> next token. Pure; one uniform number decides a row."""
 import jax
+from jax import Array
 import jax.numpy as jnp
 
 from rlx.core import axes
 
 
-def uniform(key):
+def uniform(key: Array) -> Array:
   """One float32 of the open interval (0, 1): (k + 1/2) 2^-23, k in [0, 2^23).
 
   `jax.random.uniform` gives k 2^-23, where k = 0 would draw the first token of any mass,
@@ -14,7 +15,8 @@ def uniform(key):
   return jax.random.uniform(key) + 2.0**-24
 
 
-def truncate(logits_BV, *, top_k=0, top_p=1.0, min_p=0.0):
+def truncate(logits_BV: Array, *, top_k: int = 0, top_p: float = 1.0,
+             min_p: float = 0.0) -> Array:
   """Sets the logits outside the allowed set to -inf.
 
   Applied in this order, each to the distribution the one before left:
@@ -26,6 +28,10 @@ def truncate(logits_BV, *, top_k=0, top_p=1.0, min_p=0.0):
   2024, arXiv:2407.01082. Differs from the papers: nothing known.
 
   The vocabulary is sorted only by top_p without top_k.
+
+  Example:
+    >>> decoding.truncate(jnp.log(jnp.array([[.1, .4, .2, .3]])), top_k=2) > -jnp.inf
+    Array([[False,  True, False,  True]], dtype=bool)
   """
   axes.dims(logits_BV=logits_BV)
   if top_k:
@@ -46,7 +52,7 @@ def truncate(logits_BV, *, top_k=0, top_p=1.0, min_p=0.0):
   return logits_BV
 
 
-def draw(logits_BV, uniform_B):
+def draw(logits_BV: Array, uniform_B: Array) -> tuple[Array, Array]:
   """Samples softmax(logits) by inverting its cumulative sum at `uniform_B`.
 
   One uniform per row instead of one Gumbel per token: a row's draw needs only
@@ -61,6 +67,9 @@ def draw(logits_BV, uniform_B):
   Returns:
     tokens_B: int32.
     logps_B: their log-probs.
+  Example: cumulative probabilities are 0.1, 0.5, 0.7 and 1.
+    >>> decoding.draw(jnp.log(jnp.array([[.1, .4, .2, .3]])), jnp.array([0.6]))[0]
+    Array([2], dtype=int32)
   """
   sizes = axes.dims(logits_BV=logits_BV, uniform_B=uniform_B)
   b, v = sizes["B"], sizes["V"]
@@ -96,8 +105,8 @@ def _first_beyond(until_Bn, wanted_B1):
   return jnp.minimum(below_B1, last_B1.astype(jnp.int32))
 
 
-def next_token(logits_BV, uniform_B, *, temperature, top_k=0, top_p=1.0,
-               min_p=0.0):
+def next_token(logits_BV: Array, uniform_B: Array, *, temperature: float, top_k: int = 0,
+               top_p: float = 1.0, min_p: float = 0.0) -> tuple[Array, Array]:
   """Draws the next token and its log-prob.
 
   Args:

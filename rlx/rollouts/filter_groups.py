@@ -9,13 +9,14 @@ from rlx.core import ranges
 from rlx.core import records
 
 
-def with_verdict(learn_PG):
+def with_verdict(learn_PG: np.ndarray) -> np.ndarray:
   """Keeps every group that has at least one verdict."""
-  return learn_PG.any(axis=1)
+  return np.any(learn_PG, axis=1)
 
 
-def accuracy_band(outcome_PG, learn_PG, finish_PG, *, low: ranges.Share = 0.2,
-                  high: ranges.Share = 0.8, drop_truncated=False):
+def accuracy_band(outcome_PG: np.ndarray, learn_PG: np.ndarray, finish_PG: np.ndarray, *,
+                  low: ranges.Share = 0.2, high: ranges.Share = 0.8,
+                  drop_truncated: bool = False) -> np.ndarray:
   """Keeps groups whose mean verdict is within [low, high], both included.
 
     keep_p = low <= mean_g outcome[p, g] <= high
@@ -39,10 +40,14 @@ def accuracy_band(outcome_PG, learn_PG, finish_PG, *, low: ranges.Share = 0.2,
   return keep_P & ~(finish_PG == records.FINISH.index("length")).any(axis=1)
 
 
-def fill(keep_P, n):
+def fill(keep_P: np.ndarray, n: int) -> np.ndarray:
   """Returns the numbers of `n` groups: first those that are kept, then those that failed.
 
   Each part keeps the order in which groups were drawn (a stable sort). Source: the PRIME
   recipe in verl (filter_and_downsample), which fills its quota with groups that failed.
+
+  Example:
+    >>> filter_groups.fill(np.array([False, True, False, True]), 3)
+    array([1, 3, 0])
   """
   return np.argsort(~keep_P, kind="stable")[:n]

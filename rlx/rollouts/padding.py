@@ -1,4 +1,7 @@
 """Converts lists of token ids to left-padded prompts and right-padded completions, and back."""
+from collections.abc import Iterator, Sequence
+from typing import Any
+
 import jax
 import numpy as np
 
@@ -7,16 +10,25 @@ from rlx.core import records
 _EOS = records.FINISH.index("eos")  # Empty completions end with this: they are not truncated.
 
 
-def bucket(n, multiple):
-  """The smallest multiple of `multiple` that is >= max(n, 1)."""
+def bucket(n: int, multiple: int) -> int:
+  """The smallest multiple of `multiple` that is >= max(n, 1).
+
+  Example:
+    >>> padding.bucket(17, 8)
+    24
+  """
   return -(-max(n, 1) // multiple) * multiple
 
 
-def left_pad(sequences, width, pad_id):
+def left_pad(sequences: Sequence[Sequence[int]], width: int,
+             pad_id: int) -> tuple[np.ndarray, np.ndarray]:
   """Lists of token ids -> (tokens_PX int32, lengths_P int32).
 
   Raises:
     ValueError: a prompt is empty or longer than `width`.
+  Example:
+    >>> padding.left_pad([[7, 8], [9]], 3, 0)[0].tolist()
+    [[0, 7, 8], [0, 0, 9]]
   """
   tokens_PX = np.full((len(sequences), width), pad_id, np.int32)
   for row, ids in zip(tokens_PX, sequences):
@@ -27,7 +39,8 @@ def left_pad(sequences, width, pad_id):
   return tokens_PX, np.array([len(ids) for ids in sequences], np.int32)
 
 
-def right_pad(sequences, width, pad_id):
+def right_pad(sequences: Sequence[Sequence[int]], width: int,
+              pad_id: int) -> tuple[np.ndarray, np.ndarray]:
   """Lists of token ids -> (tokens_BT int32, lengths_B int32).
 
   Raises:
@@ -42,19 +55,21 @@ def right_pad(sequences, width, pad_id):
   return tokens_BT, np.array([len(ids) for ids in sequences], np.int32)
 
 
-def select(parts, rows_B, groups_P):
+def select(parts: Sequence[records.Rollouts], rows_B: np.ndarray,
+           groups_P: np.ndarray) -> records.Rollouts:
   """Selects rows and groups of several Rollouts (numpy), numbered as in their `join`."""
   whole = join(parts)
   rows = jax.tree.map(lambda x: x[rows_B], whole.replace(prompt_P=None))
   return rows.replace(prompt_P=whole.prompt_P[groups_P])
 
 
-def join(parts):
+def join(parts: Sequence[records.Rollouts]) -> records.Rollouts:
   """Concatenates several Rollouts (numpy)."""
   return jax.tree.map(lambda *x: np.concatenate(x), *parts)
 
 
-def empty(tokens_PX, prompt_len_P, prompt_P, group, width):
+def empty(tokens_PX: np.ndarray, prompt_len_P: np.ndarray, prompt_P: np.ndarray, group: int,
+          width: int) -> records.Rollouts:
   """Rollouts (numpy) whose G completions of every prompt have no token."""
   b = len(tokens_PX) * group
   return records.Rollouts(
@@ -64,7 +79,7 @@ def empty(tokens_PX, prompt_len_P, prompt_P, group, width):
       sampler_logps_BT=np.zeros((b, width), np.float32))
 
 
-def emptied(rollouts, rows_B):
+def emptied(rollouts: records.Rollouts, rows_B: np.ndarray) -> records.Rollouts:
   """Returns a copy (numpy) in which the completions of these rows are empty."""
   return rollouts.replace(
       completion_len_B=np.where(rows_B, 0, rollouts.completion_len_B),
@@ -72,13 +87,19 @@ def emptied(rollouts, rows_B):
       sampler_logps_BT=np.where(rows_B[:, None], 0, rollouts.sampler_logps_BT))
 
 
-def batches(items, size):
-  """Yields lists of `size` items in order; items from the start fill the last list."""
+def batches(items: Sequence[Any], size: int) -> Iterator[list]:
+  """Yields lists of `size` items in order; items from the start fill the last list.
+
+  Example:
+    >>> list(padding.batches("abcde", 2))
+    [['a', 'b'], ['c', 'd'], ['e', 'a']]
+  """
   for i in range(0, len(items), size):
     yield [items[j % len(items)] for j in range(i, i + size)]
 
 
-def put_last(rollouts, completions_P, finish):
+def put_last(rollouts: records.Rollouts, completions_P: Sequence[Sequence[int]],
+             finish: int) -> records.Rollouts:
   """Replaces the last row of each group by a completion that was not sampled. Numpy.
 
   Args:
@@ -99,7 +120,7 @@ def put_last(rollouts, completions_P, finish):
   return rollouts.replace(**new)
 
 
-def trim(rollouts, multiple):
+def trim(rollouts: records.Rollouts, multiple: int) -> records.Rollouts:
   """Removes completion columns that no row uses, down to a multiple of `multiple`.
 
   Widths are rounded up, because each new width is a new compilation.
@@ -112,14 +133,14 @@ def trim(rollouts, multiple):
       sampler_logps_BT=rollouts.sampler_logps_BT[:, :width])
 
 
-def completions(rollouts):
+def completions(rollouts: records.Rollouts) -> list[list[int]]:
   """Rollouts -> list of B lists of token ids, EOS included."""
   ids_BT = np.asarray(rollouts.completions_BT)
   lengths_B = np.asarray(rollouts.completion_len_B)
   return [row[:n].tolist() for row, n in zip(ids_BT, lengths_B)]
 
 
-def append(rollouts, token_id):
+def append(rollouts: records.Rollouts, token_id: int) -> records.Rollouts:
   """Returns a copy (numpy) with this token after every completion, in one more column."""
   end_B = rollouts.prompt_width + rollouts.completion_len_B
   tokens_BS = np.pad(rollouts.tokens_BS, ((0, 0), (0, 1)))

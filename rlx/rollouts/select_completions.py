@@ -4,6 +4,8 @@ Each function reads fields of `records.Batch` and returns keep_PG, bool. A compl
 that is not selected stays in the batch without a verdict: its advantage is 0, no
 baseline includes it, and the PRM is not trained on it.
 """
+from typing import Literal
+
 import numpy as np
 
 from rlx.core import ranges
@@ -12,12 +14,12 @@ from rlx.core import records
 KINDS = ("best_worst", "best_random", "best")
 
 
-def everything(learn_PG):
+def everything(learn_PG: np.ndarray) -> np.ndarray:
   """Selects every completion."""
   return np.ones(learn_PG.shape, bool)
 
 
-def truncated(finish_PG):
+def truncated(finish_PG: np.ndarray) -> np.ndarray:
   """DAPO's overlong filtering: completions that were cut at the length limit do not learn.
 
     keep_i = (finish_i != length)
@@ -34,7 +36,8 @@ def truncated(finish_PG):
   return np.asarray(finish_PG) != records.FINISH.index("length")
 
 
-def prof(outcome_PG, scores_PG, learn_PG, *, count: ranges.Count, side="both"):
+def prof(outcome_PG: np.ndarray, scores_PG: np.ndarray, learn_PG: np.ndarray, *,
+         count: ranges.Count, side: Literal["both", "right"] = "both") -> np.ndarray:
   """PROF: of right completions those scored highest, of wrong ones lowest.
 
     k_right = min(max(ceil(count / 2), count - n_wrong), n_right),  k_wrong = count - k_right
@@ -68,7 +71,8 @@ def prof(outcome_PG, scores_PG, learn_PG, *, count: ranges.Count, side="both"):
           | _lowest(order_PG, wrong_PG, count - k_right_P))
 
 
-def extremes(scores_PG, learn_PG, *, kind="best_worst"):
+def extremes(scores_PG: np.ndarray, learn_PG: np.ndarray, *,
+             kind: Literal["best_worst", "best_random", "best"] = "best_worst") -> np.ndarray:
   """PF-PPO: only the completions whose score can be relied on, the extreme ones.
 
     keep argmax_i s_i and, best_worst: argmin_i s_i, best_random: one of the others

@@ -40,7 +40,7 @@ class Plan:
     return np.int32(less if smallest(less, self.slots) < len(self.row_W) else 0)
 
 
-def that_fit(rows, group, bytes_per_row, bytes_free):
+def that_fit(rows: int, group: int, bytes_per_row: int, bytes_free: int | None) -> int | None:
   """The largest number of rows that are decoded at once; None if all of them fit.
 
     bytes_per_row slots <= 0.3 bytes_free
@@ -52,12 +52,15 @@ def that_fit(rows, group, bytes_per_row, bytes_free):
     rows: rows of a draw, a multiple of `group`.
     bytes_per_row: size of the keys and values of a row of the largest length.
     bytes_free: free memory of the device; None: unknown.
+  Example: keys and values may take 300 of 1000 bytes.
+    >>> slots.that_fit(64, 4, bytes_per_row=10, bytes_free=1000)
+    28
   """
   if bytes_free is None or rows * bytes_per_row <= _SHARE * bytes_free: return None
   return max(int(_SHARE * bytes_free // (group * bytes_per_row)), 1) * group
 
 
-def start(prompts, group, slots=None):
+def start(prompts: int, group: int, slots: int | None = None) -> Plan:
   """The first plan: all rows, or the groups that fit into `slots`."""
   rows = prompts * group
   w = min(slots or rows, rows)
@@ -68,7 +71,8 @@ def start(prompts, group, slots=None):
               is_same=False, waiting=w, rows=rows, group=group, slots=w)
 
 
-def following(plan, running_W, steps, moves=True):
+def following(plan: Plan, running_W: np.ndarray, steps: int,
+              moves: bool = True) -> Plan | None:
   """The plan after `plan`; None when every row has ended.
 
   Waiting rows take the slots of rows that ended. When half of the slots suffice, the number
@@ -108,8 +112,13 @@ def following(plan, running_W, steps, moves=True):
       is_same=False, waiting=plan.waiting + len(new))
 
 
-def smallest(n, slots):
-  """The smallest of slots, slots / 2, slots / 4, ... (rounded up) that is at least n."""
+def smallest(n: int, slots: int) -> int:
+  """The smallest of slots, slots / 2, slots / 4, ... (rounded up) that is at least n.
+
+  Example:
+    >>> slots.smallest(10, 64)
+    16
+  """
   while slots > 4 and -(-slots // 2) >= n:
     slots = -(-slots // 2)
   return slots

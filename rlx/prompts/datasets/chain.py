@@ -5,6 +5,7 @@ r"""Chains of digit operations: multi-step reasoning whose every step can be che
 
 Synthetic, `prompts.source="chain"`: a row has the arguments of `generate`.
 """
+from collections.abc import Callable
 import random
 import zlib
 
@@ -12,7 +13,7 @@ from rlx.core import ranges
 from rlx.core import records
 
 HELD_OUT = 4  # One in four questions belongs to the "test" split.
-OPS = {
+OPS: dict[str, Callable[[int, int], int]] = {
     "M": max,
     "m": min,
     "+": lambda a, b: (a + b) % 10,
@@ -64,13 +65,17 @@ def generate(seed, index, n_min=2, n_max=6, ops="Mm", split="train"):
       return dict(text=text, answer=str(solve(text)[-1]))
 
 
-def split_of(text):
+def split_of(text: str) -> str:
   """The split that a question belongs to."""
   return "train" if zlib.crc32(text.encode()) % HELD_OUT else "test"
 
 
-def solve(text, change=lambda value: value):
-  """Every intermediate result of a question: "4M7m2M5=" -> [7, 2, 5].
+def solve(text: str, change: Callable[[int], int] = lambda value: value) -> list[int]:
+  """Every intermediate result of a question.
+
+  Example:
+    >>> chain.solve("4M7m2M5=")
+    [7, 2, 5]
 
   Args:
     change: result of an operation -> the number that is stated and used from there on.

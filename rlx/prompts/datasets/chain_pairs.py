@@ -25,8 +25,13 @@ def prompts(rows, split):
                            verifier="chain.answer", meta=dict(pair=pair))
 
 
-def other_wording(text):
-  """The question with its first digits exchanged; None if that is another question or none."""
+def other_wording(text: str) -> str | None:
+  """The question with its first digits exchanged; None if that is another question or none.
+
+  Example:
+    >>> chain_pairs.other_wording("4M7m2M5=")
+    '7M4m2M5='
+  """
   first, op, second = text[:3]
   if op not in COMMUTE or first == second: return None
   return second + op + first + text[3:]
