@@ -2,14 +2,15 @@
 from rlx.core import records
 
 
-def prompts(name, rows, split, *, question, answer, verifier, meta):
-  """Prompts of rows; ids are <name>/<split>/<row number>.
+def prompts(name, rows, split, *, question="question", answer="answer",
+            verifier="math_answer.final", meta=()):
+  """Rows -> Prompts; ids are <name>/<split>/<row number>.
 
   Args:
     question, answer: columns.
     verifier: a verifier (<module>.<function> or <package.module>:<function>), or the column
       that names it.
-    meta: columns that are copied to the prompts' meta.
+    meta: columns that are copied to the prompts' meta, such as the difficulty.
   """
   columns = dict(question=question, answer=answer)
   if not {".", ":"} & set(verifier): columns["verifier"] = verifier

@@ -10,20 +10,11 @@ reference solution:
 
 verifiers/code_tests.py describes tests and the columns test_setup_code and entry_point.
 """
+import functools
+
 from rlx.prompts.datasets import _columns
 
-
-def prompts(rows, split, *, question="question", answer="answer",
-            verifier="math_answer.final", meta=()):
-  """Rows -> Prompts.
-
-  Args:
-    question, answer: columns.
-    verifier: a verifier (<module>.<function>), or the column that names it.
-    meta: columns that are copied to the prompts' meta, such as the difficulty.
-  """
-  return _columns.prompts("jsonl", rows, split, question=question, answer=answer,
-                          verifier=verifier, meta=meta)
+prompts = functools.partial(_columns.prompts, "jsonl")
 
 
 def demonstration(prompt, rng):
