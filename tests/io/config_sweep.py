@@ -27,8 +27,10 @@ _WINDOWS = [1, 9, 9, 30, 39, 40, 64, 128]
 _LENGTHS = [16, 24, 32, 39, 40, 64, 96]
 _GEMMA = ("gemma2", "gemma3_text")
 
-# What does not change the forward pass, in all classes.
-_INERT = strings.fixture("config_sweep")
+# `inert` does not change the forward pass, in all classes. A row of `switches` has families, a key
+# and its values; `chance` is that of the key, 0.03 that of one of the values in `rare`.
+_TABLES = strings.fixture("config_sweep")
+_INERT = _TABLES["inert"]
 _ROPE_KINDS = ["linear", "dynamic", "llama3", "yarn", "longrope"]
 _MOST_HEADS = {"mistral": 8, "mixtral": 8, "gemma2": 4, "gemma3_text": 4, "smollm3": 4,
                "qwen3_moe": 4}  # Key and value heads of a file that leaves them out.
@@ -75,37 +77,16 @@ def _sizes(r, family):
 
 
 def _switches(r, family):
+  """The fields of the table `switches` for a family."""
   out = {}
-  act = ["gelu_pytorch_tanh"] if family in _GEMMA else ["silu"]
-  out["hidden_activation" if family in _GEMMA else "hidden_act"] = (
-      r.choice(["gelu", "relu"]) if r.random() < 0.03 else r.choice(act))
-  if family in ("llama", "qwen3", "qwen3_moe", "smollm3", "olmo2", *_GEMMA):
-    out["attention_bias"] = _maybe(r, 0.7, [True, False])
-  if family in ("llama", "smollm3"): out["mlp_bias"] = _maybe(r, 0.7, [True, False])
-  if family == "qwen2": out["use_mrope"] = _maybe(r, 0.3, [False])
-  if family == "phi3":
-    out |= dict(resid_pdrop=_maybe(r, 0.5, [0.0, 0.1]), embd_pdrop=_maybe(r, 0.5, [0.0, 0.1]))
-  if family in _GEMMA:
-    out |= dict(
-        query_pre_attn_scalar=_maybe(r, 0.8, [8, 24]),
-        final_logit_softcapping=_maybe(r, 0.7, [None, 3.0]),
-        attn_logit_softcapping=(_maybe(r, 0.7, [None, 2.0]) if family == "gemma2" else
-                                _rarely(r, [None], [2.0])),
-        use_bidirectional_attention=_rarely(r, [False], [True]),
-        cache_implementation=_maybe(r, 0.3, ["hybrid"]))
-  if family in ("mixtral", "qwen3_moe"):
-    experts = r.choice([4, 5])
-    out |= dict(num_experts_per_tok=r.choice([1, 2, 3]),
-                output_router_logits=_maybe(r, 0.5, [True, False]),
-                router_aux_loss_coef=_maybe(r, 0.5, [0.001]))
-    new = family == "mixtral" or r.random() < 0.4
-    out["num_local_experts" if new else "num_experts"] = experts
-  if family == "mixtral": out["router_jitter_noise"] = _maybe(r, 0.5, [0.0, 0.1])
-  if family == "qwen3_moe":
-    out |= dict(moe_intermediate_size=r.choice([16, 24]),
-                norm_topk_prob=_maybe(r, 0.8, [True, False]),
-                mlp_only_layers=_rarely(r, [[], None], [[0]]),
-                decoder_sparse_step=_rarely(r, [1], [2]))
+  for row in _TABLES["switches"]:
+    if family not in row["families"].split(): continue
+    is_rare = "rare" in row and r.random() < 0.03
+    if not is_rare and "chance" in row and r.random() >= row["chance"]: continue
+    values = row["rare"] if is_rare else row.get("values")
+    out[row["key"]] = True if values is None else r.choice(values)
+  is_new = out.pop("is_new", family == "mixtral")
+  if "experts" in out: out["num_local_experts" if is_new else "num_experts"] = out.pop("experts")
   return out
 
 
