@@ -113,12 +113,13 @@ class Checkpoints:
     step = self.latest
     abstract = jax.tree.map(ocp.utils.to_shape_dtype_struct, template)
     saved = self._read(step, lambda: self._manager.item_metadata(step)["state"])
-    shapes = {_name(path): tuple(x.shape) for path, x in
-              jax.tree.leaves_with_path(saved) if hasattr(x, "shape")}
-    for path, x in jax.tree.leaves_with_path(abstract):
-      shape = shapes.pop(_name(path), "none")
-      if shape != np.shape(x): self._refuse(step, _name(path), shape, np.shape(x))
-    for name, shape in shapes.items(): self._refuse(step, name, shape, "none")
+    there = {name: tuple(x.shape) for name, x in _named(saved) if hasattr(x, "shape")}
+    wanted = {name: np.shape(x) for name, x in _named(abstract)}
+    for name in sorted(there.keys() | wanted.keys()):
+      if (shape := there.get(name, "none")) != (needed := wanted.get(name, "none")):
+        raise ValueError(f"{self._dir}/{step}: {name} has shape {shape}, this config makes it "
+                         f"{needed}; use the config the run was started with or another "
+                         "--workdir.")
     out = self._read(step, lambda: self._manager.restore(step, args=ocp.args.Composite(
         state=ocp.args.StandardRestore(abstract), host=ocp.args.JsonRestore())))
     return out["state"], out["host"]
@@ -131,11 +132,6 @@ class Checkpoints:
       line = (str(e).splitlines() or [""])[0]
       raise ValueError(f"{self._dir}/{step}: orbax cannot read it: {type(e).__name__}: "
                        f"{line:.300}") from e
-
-  def _refuse(self, step, name, shape, wanted):
-    raise ValueError(f"{self._dir}/{step}: {name} has shape {shape}, this config makes it "
-                     f"{wanted}; use the config the run was started with or another "
-                     "--workdir.")
 
   def check_room(self, state):
     """Checks that the disk has room for one more checkpoint of `state`.
@@ -241,7 +237,7 @@ def _problem(folder):
   return None if now else "it is empty"
 
 
-def _name(path):
-  """A path as text, the same for records, tuples and the dicts of orbax."""
-  return ".".join(str(getattr(k, "key", getattr(k, "name", getattr(k, "idx", k))))
-                  for k in path)
+def _named(tree):
+  """(name, leaf) of a tree; names are the same for records, tuples and the dicts of orbax."""
+  return [(jax.tree_util.keystr(path, simple=True, separator="."), x)
+          for path, x in jax.tree.leaves_with_path(tree)]
