@@ -142,7 +142,8 @@ def _byte_level(tokens, get):
 
 def _sentence_piece(tokens, get):
   import tokenizers
-  from transformers import convert_slow_tokenizer
+  # transformers has a function of the module's name too.
+  from transformers.convert_slow_tokenizer import generate_merges
   normalizers, decoders = tokenizers.normalizers, tokenizers.decoders
   usable = {t: i for i, (t, x) in enumerate(zip(tokens, get("token_type")))
             if x not in (_UNKNOWN, _CONTROL)}
@@ -151,7 +152,7 @@ def _sentence_piece(tokens, get):
             for t, i in usable.items()}
   core = tokenizers.Tokenizer(tokenizers.models.BPE(
       vocab={t: i for i, t in enumerate(tokens)}, byte_fallback=True,
-      merges=convert_slow_tokenizer.generate_merges(usable, scores)))
+      merges=generate_merges(usable, scores)))
   has_prefix = get("add_space_prefix", True)
   core.normalizer = normalizers.Sequence(
       [normalizers.Prepend("▁")] * has_prefix + [normalizers.Replace(" ", "▁")])
