@@ -1,7 +1,9 @@
-"""PRIME on longer chains with noisier steps: the task of its ablations (experiments/papers/prime.py).
+"""PRIME on longer chains with noisier steps.
+
+The ablations of experiments/papers/prime.py use this task.
 
   rlx sft sft_long_chain workdir=runs/starts/same
-  python -m rlx.train --config=configs/long_chain.py --workdir=DIR
+  rlx train long_chain workdir=DIR
 
 8 to 10 operations instead of the quickstart's 5 to 8, from a start that saw as many, with
 half of its steps wrong: few completions are right, and which of their steps were good is

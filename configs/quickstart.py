@@ -1,7 +1,7 @@
 """PRIME on chains of digit operations: six CPU minutes from start to curves.
 
-  python -m rlx.train --config=configs/quickstart.py --workdir=/tmp/rlx/quickstart
-  python -m rlx.train --config=configs/quickstart.py:smoke --workdir=/tmp/rlx/smoke
+  rlx train quickstart workdir=/tmp/rlx/quickstart
+  rlx train quickstart:smoke workdir=/tmp/rlx/smoke
 
 The start is configs/models/chain, made by configs/sft_chain.py on chains of 4 to 7
 operations with noisy steps; here they have 5 to 8.

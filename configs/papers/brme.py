@@ -1,8 +1,8 @@
 """Reward-Robust RLHF in LLMs (arXiv:2409.15360): the nominal score mixed with the
 worst of the ensemble.
 
-  python -m rlx.train --config=configs/papers/brme.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/brme.py:smoke --workdir=DIR
+  rlx train papers/brme workdir=DIR
+  rlx train papers/brme:smoke workdir=DIR
 
 P (paper) lambda within 0.4 to 0.6, unchecked; O (ours) all else. Five heads that
 know their own spread are here two verifiers, the nominal one the share of right

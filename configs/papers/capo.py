@@ -2,8 +2,8 @@
 Assignment (arXiv:2508.02298): tokens of a wrong step pay a penalty, beside
 the outcome of all, and are compared with all tokens of the group.
 
-  python -m rlx.train --config=configs/papers/capo.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/capo.py:smoke --workdir=DIR
+  rlx train papers/capo workdir=DIR
+  rlx train papers/capo:smoke workdir=DIR
 
 P the paper, O ours. The steps are judged by the exact checker, there by votes of a
 language model; 8 completions, there 16.

@@ -2,8 +2,8 @@
 (arXiv:2506.13585): CISPO, REINFORCE with a clipped weight, where every token
 keeps its gradient.
 
-  python -m rlx.train --config=configs/papers/cispo.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/cispo.py:smoke --workdir=DIR
+  rlx train papers/cispo workdir=DIR
+  rlx train papers/cispo:smoke workdir=DIR
 
 P the paper and verl, O ours: the upper bound, which it tunes and does not state.
 

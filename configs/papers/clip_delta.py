@@ -2,8 +2,8 @@
 (arXiv:2410.15115): scores of steps are clipped at 0 and differenced, so that
 no number of steps adds up.
 
-  python -m rlx.train --config=configs/papers/clip_delta.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/clip_delta.py:smoke --workdir=DIR
+  rlx train papers/clip_delta workdir=DIR
+  rlx train papers/clip_delta:smoke workdir=DIR
 
 M from memory of the paper, O ours. The scores of steps are the exact
 checker's, there a trained PRM's.

@@ -2,8 +2,8 @@
 via Contrastive Agreement (arXiv:2508.00410): GRPO on agreement with the majority answer
 to the question in another wording, no label.
 
-  python -m rlx.train --config=configs/papers/co_reward.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/co_reward.py:smoke --workdir=DIR
+  rlx train papers/co_reward workdir=DIR
+  rlx train papers/co_reward:smoke workdir=DIR
 
 C (code) the reward (tmlr-group/Co-Reward, co_reward.py); O (ours) all else. There a
 language model words the questions anew, once and before training; here a chain's first

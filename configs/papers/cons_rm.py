@@ -1,8 +1,8 @@
 """Confronting Reward Model Overoptimization with Constrained RLHF (arXiv:2310.04373):
 each of several rewards loses its weight where it reaches its threshold.
 
-  python -m rlx.train --config=configs/papers/cons_rm.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/cons_rm.py:smoke --workdir=DIR
+  rlx train papers/cons_rm workdir=DIR
+  rlx train papers/cons_rm:smoke workdir=DIR
 
 C (code) tedmoskovitz/ConstrainedRL4LMs for the form; O (ours) thresholds, k, KL and
 PPO's numbers. The multipliers have no memory here (the paper's descend with rate

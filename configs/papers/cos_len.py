@@ -1,8 +1,8 @@
 """Demystifying Long Chain-of-Thought Reasoning in LLMs (arXiv:2502.03373): short
 completions pay if right, long ones if wrong, along a cosine.
 
-  python -m rlx.train --config=configs/papers/cos_len.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/cos_len.py:smoke --workdir=DIR
+  rlx train papers/cos_len workdir=DIR
+  rlx train papers/cos_len:smoke workdir=DIR
 
 C (code) eddycmu/demystify-long-cot, section_4.2 cosine script; O (ours) the lengths
 and the value model's rate. Without its repetition penalty. Right completions of a

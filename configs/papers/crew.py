@@ -1,8 +1,8 @@
 """Confidence as a Reward: Transforming LLMs into Reward Models (arXiv:2510.13501): how
 sure the policy is of its own answer, as a score.
 
-  python -m rlx.train --config=configs/papers/crew.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/crew.py:smoke --workdir=DIR
+  rlx train papers/crew workdir=DIR
+  rlx train papers/crew:smoke workdir=DIR
 
 P the paper: the score, the mean probability of the answer's tokens, and CRew-DPO, which
 learns from the right and the wrong completion that it ranks apart furthest. O ours: one

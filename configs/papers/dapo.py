@@ -2,8 +2,8 @@
 (arXiv:2503.14476): a higher upper clip, no groups without signal, the loss
 by token, soft overlong punishment.
 
-  python -m rlx.train --config=configs/papers/dapo.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/dapo.py:smoke --workdir=DIR
+  rlx train papers/dapo workdir=DIR
+  rlx train papers/dapo:smoke workdir=DIR
 
 P the paper (section 4.1), O ours: lengths (the longest answer takes 18 tokens
 and is not punished) and minibatches, there 16.

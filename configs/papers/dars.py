@@ -1,8 +1,8 @@
 """Depth-Breadth Synergy in RLVR: Unlocking LLM Reasoning Gains with Adaptive Exploration
 (arXiv:2508.13755): a first look at each prompt, then more completions for hard ones.
 
-  python -m rlx.train --config=configs/papers/dars.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/dars.py:smoke --workdir=DIR
+  rlx train papers/dars workdir=DIR
+  rlx train papers/dars:smoke workdir=DIR
 
 C (code) yangzhch6/DARS; O (ours): the quickstart's prompts and learning rate, there one
 update of 3072 prompts, two passes.

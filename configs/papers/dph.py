@@ -2,8 +2,8 @@
 Reinforcement Learning with Verifiable Reward (arXiv:2509.07430): what the start always
 solves is rehearsed on its own stored completions, the rest is trained without a KL.
 
-  python -m rlx.train --config=configs/papers/dph.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/dph.py:smoke --workdir=DIR
+  rlx train papers/dph workdir=DIR
+  rlx train papers/dph:smoke workdir=DIR
 
 C (code) seamoke/DPH-RL; O (ours): how many of a batch are rehearsed, there what the
 shuffle brings; training prompts fewer than the quickstart's, as the start is asked all.
@@ -21,5 +21,5 @@ def get_config(arg=""):
   c.rollouts.rehearsal = 2 if arg == "smoke" else 8                    # O
   c.rollouts.filter_groups = dict(name="filter_groups.accuracy_band", low=1e-3, high=1 - 1e-3)  # C
   c.learner.auxiliary = dict(name="auxiliary.rehearsal", coef=0.05, kind="forward")  # C: .01 to .05
-  c.learner.minibatches = 1 if arg == "smoke" else 4                   # O: clipping acts off-policy only
+  c.learner.minibatches = 1 if arg == "smoke" else 4  # O: clipping acts only off-policy.
   return c

@@ -1,8 +1,8 @@
 """Rethinking the Trust Region in LLM Reinforcement Learning (arXiv:2602.04879):
 DPPO, no gradient where a token's probability has moved too far.
 
-  python -m rlx.train --config=configs/papers/dppo.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/dppo.py:smoke --workdir=DIR
+  rlx train papers/dppo workdir=DIR
+  rlx train papers/dppo:smoke workdir=DIR
   :kl and :kl-smoke measure the distance by the token's binary divergence, not by
   its probability.
 

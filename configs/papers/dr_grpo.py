@@ -1,8 +1,8 @@
 """Understanding R1-Zero-Like Training: A Critical Perspective
 (arXiv:2503.20783): GRPO without the division by the std and by the length.
 
-  python -m rlx.train --config=configs/papers/dr_grpo.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/dr_grpo.py:smoke --workdir=DIR
+  rlx train papers/dr_grpo workdir=DIR
+  rlx train papers/dr_grpo:smoke workdir=DIR
 
 P the paper, C the released code (sail-sg/understand-r1-zero); 8 completions as
 there.

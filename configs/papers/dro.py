@@ -2,8 +2,8 @@
 Alignment (arXiv:2405.19107): the log-ratio of a completion to the reference is
 fitted to its reward above a learned value.
 
-  python -m rlx.train --config=configs/papers/dro.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/dro.py:smoke --workdir=DIR
+  rlx train papers/dro workdir=DIR
+  rlx train papers/dro:smoke workdir=DIR
 
 P the paper, O ours: completions of the policy, there of a fixed data set with one
 a prompt; verdicts, there scores.

@@ -2,8 +2,8 @@
 Open-Ended Tasks (arXiv:2506.13351): the reference's log-prob, its tokens weighted
 by how much the reasoning moves them.
 
-  python -m rlx.train --config=configs/papers/dro_r3.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/dro_r3.py:smoke --workdir=DIR
+  rlx train papers/dro_r3 workdir=DIR
+  rlx train papers/dro_r3:smoke workdir=DIR
 
 P (paper) weights that grow with the tokens' spread over the group and the base
 without reasoning, unchecked; O (ours) the weight (the spread itself) and all

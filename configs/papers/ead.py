@@ -1,8 +1,8 @@
 """Let it Calm: Exploratory Annealed Decoding for Verifiable Reinforcement Learning
 (arXiv:2510.05251): completions begin hot and cool, the loss is corrected for it.
 
-  python -m rlx.train --config=configs/papers/ead.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/ead.py:smoke --workdir=DIR
+  rlx train papers/ead workdir=DIR
+  rlx train papers/ead:smoke workdir=DIR
 
 C (code) the schedule, the cap of the weights, the clips; O (ours): d and its growth,
 there 25 and 5 for responses of thousands of tokens, and minibatches.

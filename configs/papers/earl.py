@@ -2,8 +2,8 @@
 (arXiv:2511.12033): the policy gradient only where entropy is high for the
 completion, with a KL penalty.
 
-  python -m rlx.train --config=configs/papers/earl.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/earl.py:smoke --workdir=DIR
+  rlx train papers/earl workdir=DIR
+  rlx train papers/earl:smoke workdir=DIR
 
 P the paper (abstract, and its summary at sciencestack.ai/paper/2511.12033), O ours:
 the share and the penalty's size. Chains of digits in place of code for circuits.

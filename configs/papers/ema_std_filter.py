@@ -1,8 +1,8 @@
 """RLPR: Extrapolating RLVR to General Domains without Verifiers (arXiv:2506.18254),
 with its filter: prompts whose rewards spread little do not learn.
 
-  python -m rlx.train --config=configs/papers/ema_std_filter.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/ema_std_filter.py:smoke --workdir=DIR
+  rlx train papers/ema_std_filter workdir=DIR
+  rlx train papers/ema_std_filter:smoke workdir=DIR
 
 C (code) OpenBMB/RLPR, reproduce_qwen.sh; the rest is rlpr.py.
 

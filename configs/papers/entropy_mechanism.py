@@ -2,8 +2,8 @@
 (arXiv:2505.22617): Clip-Cov, no gradient for some tokens whose log-prob and
 advantage vary together.
 
-  python -m rlx.train --config=configs/papers/entropy_mechanism.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/entropy_mechanism.py:smoke --workdir=DIR
+  rlx train papers/entropy_mechanism workdir=DIR
+  rlx train papers/entropy_mechanism:smoke workdir=DIR
   :kl and :kl-smoke are KL-Cov, a penalty on the tokens where they do so most.
 
 C the released code (7b_clip_cov.sh; KL-Cov as in verl), O ours. Here the share is

@@ -2,8 +2,8 @@
 (arXiv:2510.22543): a right answer after a wrong step is worth less than a
 sound one.
 
-  python -m rlx.train --config=configs/papers/fapo.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/fapo.py:smoke --workdir=DIR
+  rlx train papers/fapo workdir=DIR
+  rlx train papers/fapo:smoke workdir=DIR
 
 C the released code (yyDing1/FAPO), O ours. The exact checker finds the flaws,
 there a generative reward model.

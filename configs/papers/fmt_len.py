@@ -2,8 +2,8 @@
 Mathematical Problems without Ground Truth Answers (arXiv:2505.19439): GRPO on the form
 and the length of a completion, no label.
 
-  python -m rlx.train --config=configs/papers/fmt_len.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/fmt_len.py:smoke --workdir=DIR
+  rlx train papers/fmt_len workdir=DIR
+  rlx train papers/fmt_len:smoke workdir=DIR
 
 C (code) formula and peak (insightLLM/rl-without-gt, math_reward.py); O (ours) all else.
 There two checks of format count, half each, thinking tags and an answer that can be

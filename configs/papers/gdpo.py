@@ -2,8 +2,8 @@
 Multi-reward RL Optimization (arXiv:2601.05242): every reward is normalised
 in its group before they are added.
 
-  python -m rlx.train --config=configs/papers/gdpo.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/gdpo.py:smoke --workdir=DIR
+  rlx train papers/gdpo workdir=DIR
+  rlx train papers/gdpo:smoke workdir=DIR
 
 C the released code (NVlabs/GDPO; its verl whitens over tokens, its TRL over
 completions), O ours: the two rewards are the answer and the share of right steps,

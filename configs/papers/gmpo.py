@@ -1,8 +1,8 @@
 """Geometric-Mean Policy Optimization (arXiv:2507.20673): the geometric mean of
 the clipped token ratios, in place of their mean.
 
-  python -m rlx.train --config=configs/papers/gmpo.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/gmpo.py:smoke --workdir=DIR
+  rlx train papers/gmpo workdir=DIR
+  rlx train papers/gmpo:smoke workdir=DIR
 
 P the paper, O ours.
 

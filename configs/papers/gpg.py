@@ -2,8 +2,8 @@
 (arXiv:2504.02546): the policy gradient of centred rewards, scaled up for
 groups without signal.
 
-  python -m rlx.train --config=configs/papers/gpg.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/gpg.py:smoke --workdir=DIR
+  rlx train papers/gpg workdir=DIR
+  rlx train papers/gpg:smoke workdir=DIR
 
 P the paper, C verl's form (rewards that are not 0 are counted, there groups
 with signal), O ours.

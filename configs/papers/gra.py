@@ -1,8 +1,8 @@
 """Stabilizing Long-term Multi-turn Reinforcement Learning with Gated Rewards
 (arXiv:2508.10548): steps are paid only where the outcome is good enough.
 
-  python -m rlx.train --config=configs/papers/gra.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/gra.py:smoke --workdir=DIR
+  rlx train papers/gra workdir=DIR
+  rlx train papers/gra:smoke workdir=DIR
 
 P the paper's definition: a reward counts if those of a higher priority meet their
 thresholds. O ours. Steps of a chain in place of an agent's turns; two priorities, the

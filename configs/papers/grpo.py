@@ -2,8 +2,8 @@
 Models (arXiv:2402.03300): the z-scores of a prompt's completions are their
 advantages.
 
-  python -m rlx.train --config=configs/papers/grpo.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/grpo.py:smoke --workdir=DIR
+  rlx train papers/grpo workdir=DIR
+  rlx train papers/grpo:smoke workdir=DIR
 
 P the paper (section 4), O ours. A verdict in place of a reward model; 8
 completions, there 64.

@@ -1,8 +1,8 @@
 """Group Sequence Policy Optimization (arXiv:2507.18071): the ratio and its clip
 are of the whole completion.
 
-  python -m rlx.train --config=configs/papers/gspo.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/gspo.py:smoke --workdir=DIR
+  rlx train papers/gspo workdir=DIR
+  rlx train papers/gspo:smoke workdir=DIR
 
 P the paper (section 5.1), O ours. At the learning rate here ratios move
 further than there, so more is clipped.

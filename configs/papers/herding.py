@@ -2,12 +2,12 @@
 Hacking (arXiv:2312.09244): the mean of an ensemble's scores less their standard
 deviation.
 
-  python -m rlx.train --config=configs/papers/herding.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/herding.py:smoke --workdir=DIR
+  rlx train papers/herding workdir=DIR
+  rlx train papers/herding:smoke workdir=DIR
 
 P (paper) the kinds (mean, median, min, mean_minus_std), unchecked; O (ours) all
 else. Five reward models of different pretraining seeds are here two verifiers that
-judge different things. Others: --config.rewards.outcome.kind=median
+judge different things. Others: rewards.outcome.kind=median
 
 Confidence in the formula: medium.
 """

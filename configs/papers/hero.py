@@ -2,8 +2,8 @@
 (arXiv:2510.07242): the verdict, with a reward model ranking completions of equal
 verdict.
 
-  python -m rlx.train --config=configs/papers/hero.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/hero.py:smoke --workdir=DIR
+  rlx train papers/hero workdir=DIR
+  rlx train papers/hero:smoke workdir=DIR
 
 P (paper) formulas, eq. 3 to 5; the numbers are of a re-implementation of its table 6
 on verifiable prompts (docs of HERO in a fork of verl). Its reward model is here the

@@ -2,8 +2,8 @@
 Reinforcement Learning for LLM Reasoning (arXiv:2506.01939): only the fifth
 of the tokens with most entropy learns.
 
-  python -m rlx.train --config=configs/papers/high_entropy_tokens.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/high_entropy_tokens.py:smoke --workdir=DIR
+  rlx train papers/high_entropy_tokens workdir=DIR
+  rlx train papers/high_entropy_tokens:smoke workdir=DIR
 
 P the paper (section 5.2), O ours. DAPO, without the overlong punishment.
 

@@ -2,8 +2,8 @@
 Thinking Model (arXiv:2510.18855): IcePop, no gradient from tokens on which
 sampler and trainer disagree.
 
-  python -m rlx.train --config=configs/papers/icepop.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/icepop.py:smoke --workdir=DIR
+  rlx train papers/icepop workdir=DIR
+  rlx train papers/icepop:smoke workdir=DIR
 
 P the paper, O ours.
 

@@ -2,8 +2,8 @@
 Multi-Turn LLM Agents (arXiv:2510.14967): what each turn adds to the reference
 answer's probability, then the verdict.
 
-  python -m rlx.train --config=configs/papers/igpo.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/igpo.py:smoke --workdir=DIR
+  rlx train papers/igpo workdir=DIR
+  rlx train papers/igpo:smoke workdir=DIR
 
 C (code) GuoqingWang1/IGPO for the reward, KL and gamma = 1 (16 completions). Turns
 with tools are here steps of one completion. O (ours) the estimator, the nearest

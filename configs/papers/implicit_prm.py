@@ -4,7 +4,7 @@ rewards from outcomes.
   rlx train_prm papers/implicit_prm workdir=DIR
   rlx train_prm papers/implicit_prm:smoke workdir=DIR
   :dpo, :nca, :kto are its other losses, each with -smoke too; rlx.train runs it on
-  completions sampled anew in every step. --config.train_prm.labels=hard is the PRM of
+  completions sampled anew in every step. train_prm.labels=hard is the PRM of
   Monte Carlo step labels that it is compared with (experiments/prm_comparison.py).
 
 P (paper) the losses; C (code) PRIME-RL/ImplicitPRM, loss.py and ce_trainer.py (beta

@@ -2,8 +2,8 @@
 Reinforcement Learning (arXiv:2505.07291): GRPO whose ratio is capped where
 the advantage is negative, too.
 
-  python -m rlx.train --config=configs/papers/intellect_2.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/intellect_2.py:smoke --workdir=DIR
+  rlx train papers/intellect_2 workdir=DIR
+  rlx train papers/intellect_2:smoke workdir=DIR
 
 P the paper (section 4.1), M from memory, O ours. Synchronous, there two to
 four steps stale; no length rewards.

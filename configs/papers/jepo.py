@@ -2,8 +2,8 @@
 Unverifiable Data (arXiv:2503.19618): a bound on the answer's log-prob over all
 reasonings, credited leave-one-out.
 
-  python -m rlx.train --config=configs/papers/jepo.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/jepo.py:smoke --workdir=DIR
+  rlx train papers/jepo workdir=DIR
+  rlx train papers/jepo:smoke workdir=DIR
 
 P (paper) the multi-sample bound and its control variate; O (ours) all else. Without
 the gradient of the answer's own log-prob and without its format penalty.

@@ -2,8 +2,8 @@
 policy learns to say, in the logit of a token that nobody uses, whether it was right,
 and a tenth of the advantage is of what it says.
 
-  python -m rlx.train --config=configs/papers/laser.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/laser.py:smoke --workdir=DIR
+  rlx train papers/laser workdir=DIR
+  rlx train papers/laser:smoke workdir=DIR
 
 C (code) formulas, beta_v, alpha, tau and the gate on the std (RUCBM/LaSeR, dp_actor.py,
 ray_trainer.py, actor.yaml); O (ours) the token and its c_ref, and no warm-up: there the

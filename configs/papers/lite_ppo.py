@@ -2,8 +2,8 @@
 (arXiv:2508.08221): Lite PPO, the mean of the group, the std of the batch,
 the loss by token.
 
-  python -m rlx.train --config=configs/papers/lite_ppo.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/lite_ppo.py:smoke --workdir=DIR
+  rlx train papers/lite_ppo workdir=DIR
+  rlx train papers/lite_ppo:smoke workdir=DIR
 
 P the paper, O ours. Sampling is not truncated, there top_p is 0.99 and top_k
 100.

@@ -1,12 +1,12 @@
 """Likelihood-Based Reward Designs for General LLM Reasoning (arXiv:2602.03979): RLOO
 on the log-prob of the reference answer after the reasoning.
 
-  python -m rlx.train --config=configs/papers/ll_rew.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/ll_rew.py:smoke --workdir=DIR
+  rlx train papers/ll_rew workdir=DIR
+  rlx train papers/ll_rew:smoke workdir=DIR
 
 P (paper) the log-prob as the reward to choose; O (ours) the estimator and all
 numbers. The paper compares it with RLPR, VeriFree, JEPO and NOVER, which have files
-of their own. Per token: --config.rewards.outcome.agg=mean_lp (the same here, where
+of their own. Per token: rewards.outcome.agg=mean_lp (the same here, where
 the answer is one token).
 
 Confidence in the formula: medium.

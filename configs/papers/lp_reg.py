@@ -2,8 +2,8 @@
 Verifiable Reward (arXiv:2510.03222): rare tokens of wrong completions, if they are
 not noise, are held by a divergence.
 
-  python -m rlx.train --config=configs/papers/lp_reg.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/lp_reg.py:smoke --workdir=DIR
+  rlx train papers/lp_reg workdir=DIR
+  rlx train papers/lp_reg:smoke workdir=DIR
   :off and :off-smoke have 8 optimizer steps a batch, as the paper's off-policy runs.
 
 C the released code (CarlanLark/Lp-Reg-dev, Qwen3_14b_lp_reg_*.sh). There 256 prompts.

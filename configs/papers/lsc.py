@@ -2,8 +2,8 @@
 (arXiv:2402.00742): log-sigmoids of centred scores, added: little is gained where a
 score is good.
 
-  python -m rlx.train --config=configs/papers/lsc.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/lsc.py:smoke --workdir=DIR
+  rlx train papers/lsc workdir=DIR
+  rlx train papers/lsc:smoke workdir=DIR
 
 P (paper) the transform and its sum; O (ours) k, the thresholds, KL and PPO's
 numbers. Its reward models (helpful, harmless) are here the answer and the share of

@@ -2,8 +2,8 @@
 Response Length Variation in RLVR (arXiv:2602.05261): GSPO with every
 completion weighted by its length.
 
-  python -m rlx.train --config=configs/papers/luspo.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/luspo.py:smoke --workdir=DIR
+  rlx train papers/luspo workdir=DIR
+  rlx train papers/luspo:smoke workdir=DIR
 
 P the paper (section 5.1), O ours. Lengths are given by the task here.
 

@@ -2,8 +2,8 @@
 (arXiv:2512.01374): REINFORCE weighted for what the sampler drew, where PPO
 would not clip.
 
-  python -m rlx.train --config=configs/papers/minirl.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/minirl.py:smoke --workdir=DIR
+  rlx train papers/minirl workdir=DIR
+  rlx train papers/minirl:smoke workdir=DIR
 
 P the paper, O ours. No mixture of experts here, so no replayed routing.
 

@@ -1,8 +1,8 @@
 """The Climb Carves Wisdom Deeper Than the Summit: On the Noisy Rewards in Learning to
 Reason (arXiv:2505.22653): verdicts flipped for all completions of a prompt at once.
 
-  python -m rlx.train --config=configs/papers/noisy_rew.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/noisy_rew.py:smoke --workdir=DIR
+  rlx train papers/noisy_rew workdir=DIR
+  rlx train papers/noisy_rew:smoke workdir=DIR
 
 P (paper) the rate, PPO with gamma = lambda = 1 and no KL; C (code)
 trestad/Noisy-Rewards-in-Learning-to-Reason at train_rl_math_7b_orz_flip.sh; O

@@ -1,13 +1,13 @@
 """Reinforcement Learning with Verifiable yet Noisy Rewards under Imperfect Verifiers
 (arXiv:2510.00915): a noisy verifier's verdicts, corrected by its error rates.
 
-  python -m rlx.train --config=configs/papers/noisy_rlvr.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/noisy_rlvr.py:smoke --workdir=DIR
+  rlx train papers/noisy_rlvr workdir=DIR
+  rlx train papers/noisy_rlvr:smoke workdir=DIR
 
 P (paper) formulas of both corrections; O (ours) the rates 0.1 and 0.2 and the
 estimator. The paper hooks into GRPO; an estimator that centres would take both
 corrections off again, so that here there is none. PGFC:
---config.rewards.outcome.correction=forward
+rewards.outcome.correction=forward
 
 Confidence in the formula: medium.
 """

@@ -2,8 +2,8 @@
 Learning (arXiv:2505.16022): ranks of the reference answer's perplexity in the
 group, and efficiency.
 
-  python -m rlx.train --config=configs/papers/nover.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/nover.py:smoke --workdir=DIR
+  rlx train papers/nover workdir=DIR
+  rlx train papers/nover:smoke workdir=DIR
 
 C (code) thinkwee/NOVER, reward_functions.py, utils.py, config.py (8 completions).
 Without its format reward and gate: on chains the verdict is about the answer. Its

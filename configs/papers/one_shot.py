@@ -1,12 +1,12 @@
 """Reinforcement Learning for Reasoning in Large Language Models with One Training
 Example (arXiv:2504.20571): GRPO on a single prompt, over and over.
 
-  python -m rlx.train --config=configs/papers/one_shot.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/one_shot.py:smoke --workdir=DIR
+  rlx train papers/one_shot workdir=DIR
+  rlx train papers/one_shot:smoke workdir=DIR
 
 P (paper) one prompt, entropy and KL coefficients; O (ours) the prompt, the first, and 64
-completions of it (there 128 copies of 8). Two prompts: --config.prompts.limit=2
---config.prompts.per_step=2.
+completions of it (there 128 copies of 8). Two prompts: prompts.limit=2
+prompts.per_step=2.
 
 Confidence in the formula: medium.
 """

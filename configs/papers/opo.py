@@ -1,8 +1,8 @@
 """On-Policy RL with Optimal Reward Baseline (arXiv:2505.23585): exactly
 on-policy, against the mean weighted by length.
 
-  python -m rlx.train --config=configs/papers/opo.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/opo.py:smoke --workdir=DIR
+  rlx train papers/opo workdir=DIR
+  rlx train papers/opo:smoke workdir=DIR
 
 P the paper, O ours.
 

@@ -2,8 +2,8 @@
 called Online Process Reward Learning: a PRM learns steps from pairs of a right and a
 wrong completion, its reference is the policy before the update.
 
-  python -m rlx.train --config=configs/papers/oprl.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/oprl.py:smoke --workdir=DIR
+  rlx train papers/oprl workdir=DIR
+  rlx train papers/oprl:smoke workdir=DIR
 
 P (paper) loss, reference and both advantages, each against its group; C (code)
 CharacterRL-iStar of Tongyi-ConvAI/Tongyi-Character (coefficient 1, beta 0.05);

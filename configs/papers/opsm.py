@@ -2,8 +2,8 @@
 (arXiv:2512.02556): off-policy sequence masking, failures that the policy
 left behind are dropped.
 
-  python -m rlx.train --config=configs/papers/opsm.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/opsm.py:smoke --workdir=DIR
+  rlx train papers/opsm workdir=DIR
+  rlx train papers/opsm:smoke workdir=DIR
 
 P the paper (eq. 9), C a value suggested by TRL, as the paper has none, O ours.
 

@@ -2,8 +2,8 @@
 (arXiv:2602.07078): completions whose gradients are large so far count more in the
 baseline of a token.
 
-  python -m rlx.train --config=configs/papers/otb.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/otb.py:smoke --workdir=DIR
+  rlx train papers/otb workdir=DIR
+  rlx train papers/otb:smoke workdir=DIR
 
 P (paper): the baseline, four completions a prompt; O (ours): the quickstart's prompts.
 

@@ -2,8 +2,8 @@
 (arXiv:2509.02522): the verdict is the label of a completion's score within
 its group.
 
-  python -m rlx.train --config=configs/papers/pacs.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/pacs.py:smoke --workdir=DIR
+  rlx train papers/pacs workdir=DIR
+  rlx train papers/pacs:smoke workdir=DIR
 
 C the released code (ritzz-ai/PACS), O ours.
 

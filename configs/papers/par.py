@@ -1,8 +1,8 @@
 """Reward Shaping to Mitigate Reward Hacking in RLHF (arXiv:2502.18770): a score
 becomes the chance of being preferred to reference completions.
 
-  python -m rlx.train --config=configs/papers/par.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/par.py:smoke --workdir=DIR
+  rlx train papers/par workdir=DIR
+  rlx train papers/par:smoke workdir=DIR
 
 C (code) PorUna-byte/PAR, reward_shaper.py and configs/config.py; O (ours) k. Its
 references are 10 completions of the start, here the prompt's others; its reward

@@ -2,8 +2,8 @@
 Learning (arXiv:2503.19595): the gradient of the best of k, so only a group's
 best completion learns.
 
-  python -m rlx.train --config=configs/papers/pass_at_k.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/pass_at_k.py:smoke --workdir=DIR
+  rlx train papers/pass_at_k workdir=DIR
+  rlx train papers/pass_at_k:smoke workdir=DIR
 
 P the paper, C verl (grpo_passk), O ours. With verdicts of 0 and 1 a group
 learns where just one is right.

@@ -2,8 +2,8 @@
 Large Reasoning Models (arXiv:2508.10751): GRPO on the best of k, averaged
 over all k of a group in closed form.
 
-  python -m rlx.train --config=configs/papers/passk_training.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/passk_training.py:smoke --workdir=DIR
+  rlx train papers/passk_training workdir=DIR
+  rlx train papers/passk_training:smoke workdir=DIR
 
 P the paper and its code (RUCAIBox/Passk_Training), O ours. Its second phase, k
 = 1, is not here.

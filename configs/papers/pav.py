@@ -2,8 +2,8 @@
 (arXiv:2410.08146): a step is paid by how much it changes the chance of
 another policy, the prover.
 
-  python -m rlx.train --config=configs/papers/pav.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/pav.py:smoke --workdir=DIR
+  rlx train papers/pav workdir=DIR
+  rlx train papers/pav:smoke workdir=DIR
 
 P the paper's gradient, in which a step weighs Q + alpha A; M from memory of it, O
 ours. The value after a step is exact, of a prover who makes no mistakes; there it is

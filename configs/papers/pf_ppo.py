@@ -1,13 +1,13 @@
 """Policy Filtration in RLHF to Fine-Tune LLM for Code Generation (arXiv:2409.06957):
 PPO on completions with extreme scores, where the reward model is reliable.
 
-  python -m rlx.train --config=configs/papers/pf_ppo.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/pf_ppo.py:smoke --workdir=DIR
+  rlx train papers/pf_ppo workdir=DIR
+  rlx train papers/pf_ppo:smoke workdir=DIR
 
 C (code) swtheing/PF-PPO-RLHF, train_ppo_llama.sh; O (ours) lambda and the value
 model's rate. It keeps of 5 completions by weight, here of 8 the best and one other.
 Its reward model is here the share of right steps. Other rule:
---config.rollouts.select_completions.kind=best_worst
+rollouts.select_completions.kind=best_worst
 
 Confidence in the formula: medium.
 """

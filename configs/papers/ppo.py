@@ -1,8 +1,8 @@
 """Proximal Policy Optimization Algorithms (arXiv:1707.06347): the clipped
 surrogate, with a critic and generalized advantage estimation.
 
-  python -m rlx.train --config=configs/papers/ppo.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/ppo.py:smoke --workdir=DIR
+  rlx train papers/ppo workdir=DIR
+  rlx train papers/ppo:smoke workdir=DIR
 
 P the paper, O ours. A verdict on the last token; one epoch, there 3 to 10.
 

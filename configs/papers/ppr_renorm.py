@@ -2,8 +2,8 @@
 Tasks (arXiv:2509.25598): the outcome shifts the rewards of the steps before the
 last, so that a failure keeps none above 0.
 
-  python -m rlx.train --config=configs/papers/ppr_renorm.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/ppr_renorm.py:smoke --workdir=DIR
+  rlx train papers/ppr_renorm workdir=DIR
+  rlx train papers/ppr_renorm:smoke workdir=DIR
 
 C the released code (Zhuohao-Li/ppr, examples/train_3b.sh), O ours. The scores of steps
 are the exact checker's, there a judge's by principles; 8 completions, there one.

@@ -1,7 +1,7 @@
 """Process Reinforcement through Implicit Rewards (arXiv:2502.01456): PRIME.
 
-  python -m rlx.train --config=configs/papers/prime.py --workdir=DIR --config.model.path=MODEL --config.prompts.source=jsonl:FILE
-  python -m rlx.train --config=configs/papers/prime.py:smoke --workdir=DIR   # CPU seconds, on the quickstart's task
+  rlx train papers/prime workdir=DIR model.path=MODEL prompts.source=jsonl:FILE
+  rlx train papers/prime:smoke workdir=DIR   # CPU seconds, on the quickstart's task
   :recipe is the other published preset, the PRIME recipe of verl.
 
 Origin of every number: S run_prime_main.sh, Y ppo_trainer.yaml, C code of

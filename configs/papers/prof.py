@@ -2,8 +2,8 @@
 (arXiv:2509.03403): right completions with good steps and wrong ones with bad steps
 learn.
 
-  python -m rlx.train --config=configs/papers/prof.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/prof.py:smoke --workdir=DIR
+  rlx train papers/prof workdir=DIR
+  rlx train papers/prof:smoke workdir=DIR
 
 P (paper) the filter, as its summary has it; O (ours) what is kept of each side. 4
 of 8 completions learn. Its scores are means of a PRM over steps, here the share of

@@ -2,8 +2,8 @@
 (arXiv:2507.12507): a small KL whose reference, and the optimizer, start anew from
 the policy now and then.
 
-  python -m rlx.train --config=configs/papers/prorl.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/prorl.py:smoke --workdir=DIR
+  rlx train papers/prorl workdir=DIR
+  rlx train papers/prorl:smoke workdir=DIR
 
 P (paper), O (ours): the paper resets when validation stagnates or the KL grows, here
 it is every 25th step; minibatches. Without its stages of longer and longer context.

@@ -2,8 +2,8 @@
 for Reasoning (arXiv:2504.15275): the value of a completion is its worst
 step, not the sum of its steps.
 
-  python -m rlx.train --config=configs/papers/pure.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/pure.py:smoke --workdir=DIR
+  rlx train papers/pure workdir=DIR
+  rlx train papers/pure:smoke workdir=DIR
 
 C the released code (CJReinforce/PURE), O ours. The scores of steps are the
 exact checker's, there a trained PRM's; every prompt has a verdict, there about

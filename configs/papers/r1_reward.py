@@ -2,8 +2,8 @@
 Learning (arXiv:2505.02835): StableReinforce, PPO with guards on the ratio
 and on outliers among advantages.
 
-  python -m rlx.train --config=configs/papers/r1_reward.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/r1_reward.py:smoke --workdir=DIR
+  rlx train papers/r1_reward workdir=DIR
+  rlx train papers/r1_reward:smoke workdir=DIR
 
 C the released code (yfzhang114/r1_reward), O ours. No images and no reward for
 consistency; 8 completions, there one.

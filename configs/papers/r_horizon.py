@@ -2,11 +2,11 @@
 (arXiv:2510.08189): GRPO on problems in a row, each of which needs the answer of the one
 before.
 
-  python -m rlx.train --config=configs/papers/r_horizon.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/r_horizon.py:smoke --workdir=DIR
+  rlx train papers/r_horizon workdir=DIR
+  rlx train papers/r_horizon:smoke workdir=DIR
 
-P (paper) n = 2 problems (4 with --config.prompts.columns.problems=4), a reward for all
-answers right; O (ours) all else. Only the last answer: --config.prompts.dataset=chain
+P (paper) n = 2 problems (4 with prompts.columns.problems=4), a reward for all
+answers right; O (ours) all else. Only the last answer: prompts.dataset=chain
 with twice the operations. A chain of two starts where the first ends, without the
 difference that the paper adds.
 

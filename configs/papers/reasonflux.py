@@ -2,8 +2,8 @@
 LLMs (arXiv:2506.18896): the mean score of the steps and the verdict, three
 to one.
 
-  python -m rlx.train --config=configs/papers/reasonflux.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/reasonflux.py:smoke --workdir=DIR
+  rlx train papers/reasonflux workdir=DIR
+  rlx train papers/reasonflux:smoke workdir=DIR
 
 C the released code (Gen-Verse/ReasonFlux), O ours. The scores of steps are the
 exact checker's, there a trained PRM's, which scores the trajectory too.

@@ -2,8 +2,8 @@
 Redistribution (arXiv:2411.08302): a token is paid by what it adds to the
 predicted outcome.
 
-  python -m rlx.train --config=configs/papers/red.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/red.py:smoke --workdir=DIR
+  rlx train papers/red workdir=DIR
+  rlx train papers/red:smoke workdir=DIR
 
 M from memory of the paper, O ours. A stand-in: the value model predicts the
 outcome, there a reward model with a head at every token; PPO's critic would be

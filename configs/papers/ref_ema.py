@@ -1,8 +1,8 @@
 """Learn Your Reference Model for Real Good Alignment (arXiv:2404.09656): GRPO whose
 KL reference is now and then mixed with the policy.
 
-  python -m rlx.train --config=configs/papers/ref_ema.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/ref_ema.py:smoke --workdir=DIR
+  rlx train papers/ref_ema workdir=DIR
+  rlx train papers/ref_ema:smoke workdir=DIR
 
 C (code) TRL, sync_ref_model: alpha 0.6 every 512 optimizer steps. O (ours): every
 10th of 100 iterations, the coefficient of the KL, and GRPO, where the paper has DPO

@@ -2,8 +2,8 @@
 Advantage Normalization (arXiv:2501.03262): rewards to go, with KL, whitened
 over all tokens of the batch.
 
-  python -m rlx.train --config=configs/papers/reinforce_pp.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/reinforce_pp.py:smoke --workdir=DIR
+  rlx train papers/reinforce_pp workdir=DIR
+  rlx train papers/reinforce_pp:smoke workdir=DIR
 
 P the paper and verl, O ours. 8 completions of a prompt that do not know of each other,
 there one; the variant with a baseline is reinforce_pp_baseline.py.

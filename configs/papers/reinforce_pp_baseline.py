@@ -2,8 +2,8 @@
 Advantage Normalization (arXiv:2501.03262): its variant with a baseline, the
 group's mean, before the batch is whitened.
 
-  python -m rlx.train --config=configs/papers/reinforce_pp_baseline.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/reinforce_pp_baseline.py:smoke --workdir=DIR
+  rlx train papers/reinforce_pp_baseline workdir=DIR
+  rlx train papers/reinforce_pp_baseline:smoke workdir=DIR
 
 P the paper and verl, O ours.
 

@@ -1,8 +1,8 @@
 """ReMax: A Simple, Effective, and Efficient Reinforcement Learning Method for Aligning Large
 Language Models (arXiv:2310.10505): against the verdict of the prompt's greedy completion.
 
-  python -m rlx.train --config=configs/papers/remax.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/remax.py:smoke --workdir=DIR
+  rlx train papers/remax workdir=DIR
+  rlx train papers/remax:smoke workdir=DIR
 
 P (paper): one completion a prompt and its baseline; O (ours): the quickstart's batch as
 that many prompts.

@@ -2,8 +2,8 @@
 Hybrid-policy Optimization (arXiv:2508.00222): one completion of each group is a
 demonstration, weighted by a ratio to a mixture and by how rare its tokens are.
 
-  python -m rlx.train --config=configs/papers/rl_plus.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/rl_plus.py:smoke --workdir=DIR
+  rlx train papers/rl_plus workdir=DIR
+  rlx train papers/rl_plus:smoke workdir=DIR
 
 C (code) YihongDong/RL-PLUS; O (ours): minibatches, the constant length. The
 demonstrations are solutions without a wrong step.

@@ -2,8 +2,8 @@
 Human Feedback in LLMs (arXiv:2402.14740): REINFORCE of the whole completion
 against the mean of the others.
 
-  python -m rlx.train --config=configs/papers/rloo.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/rloo.py:smoke --workdir=DIR
+  rlx train papers/rloo workdir=DIR
+  rlx train papers/rloo:smoke workdir=DIR
 
 P the paper (appendix C), O ours. A verdict in place of a reward model; 8
 completions, there 2 or 4.

@@ -1,8 +1,8 @@
 """RLPR: Extrapolating RLVR to General Domains without Verifiers (arXiv:2506.18254):
 GRPO on the mean probability of the reference answer after the reasoning.
 
-  python -m rlx.train --config=configs/papers/rlpr.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/rlpr.py:smoke --workdir=DIR
+  rlx train papers/rlpr workdir=DIR
+  rlx train papers/rlpr:smoke workdir=DIR
 
 C (code) OpenBMB/RLPR, prob.py and reproduce_qwen.sh. Without its format reward
 (weight 0.1); its filter of prompts by their rewards' spread is ema_std_filter.py. The

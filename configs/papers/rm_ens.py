@@ -1,13 +1,13 @@
 """Reward Model Ensembles Help Mitigate Overoptimization (arXiv:2310.02743): the mean
 of an ensemble's scores less a multiple of their variance (UWO).
 
-  python -m rlx.train --config=configs/papers/rm_ens.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/rm_ens.py:smoke --workdir=DIR
+  rlx train papers/rm_ens workdir=DIR
+  rlx train papers/rm_ens:smoke workdir=DIR
 
 P (paper) the variance's factor and KL, unchecked; C (code) tlc4418/llm_optimization
 for the formulas; O (ours) the rest of PPO. Five reward models of different seeds
 are here two verifiers that judge different things. WCO:
---config.rewards.outcome.kind=min
+rewards.outcome.kind=min
 
 Confidence in the formula: medium.
 """

@@ -2,8 +2,8 @@
 (arXiv:2509.24981): the policy is a softmax of the values of a uniform one, learned
 by the squared error of their Bellman equation.
 
-  python -m rlx.train --config=configs/papers/rover.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/rover.py:smoke --workdir=DIR
+  rlx train papers/rover workdir=DIR
+  rlx train papers/rover:smoke workdir=DIR
 
 C the released code (tinnerhrhe/ROVER, Math; Countdown leaves the division by std
 out), O ours. There lr 1e-6, 128 prompts.

@@ -1,8 +1,8 @@
 """Let's Reinforce Step by Step (arXiv:2311.05821): the reward of PPO is the
 product of the scores of the steps.
 
-  python -m rlx.train --config=configs/papers/rsbs.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/rsbs.py:smoke --workdir=DIR
+  rlx train papers/rsbs workdir=DIR
+  rlx train papers/rsbs:smoke workdir=DIR
 
 M from memory of the paper, O ours. The scores of steps are the exact
 checker's, there a trained PRM's; kind is prod, min, mean or max.

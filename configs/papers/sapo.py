@@ -1,8 +1,8 @@
 """Soft Adaptive Policy Optimization (arXiv:2511.20347): a smooth gate in place
 of the clip, steeper for failures.
 
-  python -m rlx.train --config=configs/papers/sapo.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/sapo.py:smoke --workdir=DIR
+  rlx train papers/sapo workdir=DIR
+  rlx train papers/sapo:smoke workdir=DIR
 
 P the paper, O ours.
 

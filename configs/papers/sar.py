@@ -1,8 +1,8 @@
 """Self-Aligned Reward: Towards Effective and Efficient Reasoners (arXiv:2509.05489):
 the verdict, and how much more likely the prompt makes the completion.
 
-  python -m rlx.train --config=configs/papers/sar.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/sar.py:smoke --workdir=DIR
+  rlx train papers/sar workdir=DIR
+  rlx train papers/sar:smoke workdir=DIR
 
 C (code)
 amazon-science/Self-Aligned-Reward-Towards_Effective_and_Efficient_Reasoners,

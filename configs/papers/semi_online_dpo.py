@@ -1,8 +1,8 @@
 """Bridging Offline and Online Reinforcement Learning for LLMs (arXiv:2506.21495): DPO on
 a right and a wrong completion of each group, from a sampler synced every s steps.
 
-  python -m rlx.train --config=configs/papers/semi_online_dpo.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/semi_online_dpo.py:smoke --workdir=DIR
+  rlx train papers/semi_online_dpo workdir=DIR
+  rlx train papers/semi_online_dpo:smoke workdir=DIR
 
 P (paper): s one of 1 (online), 5, 10, 100; the reference stays the start. O (ours):
 beta. kl.sync_every lets the reference move too.

@@ -2,8 +2,8 @@
 Thinking Model (arXiv:2510.18855): its rule for whole completions, those far
 from the policy are dropped.
 
-  python -m rlx.train --config=configs/papers/seq_mis.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/seq_mis.py:smoke --workdir=DIR
+  rlx train papers/seq_mis workdir=DIR
+  rlx train papers/seq_mis:smoke workdir=DIR
 
 The form is sequence-level MIS, Liu et al. 2025 (When Speed Kills Stability, a
 note without an arXiv number): C its cap in TRL, O ours.

@@ -2,8 +2,8 @@
 completion shares its gradient with the likeliest tokens, and the likeliest token of a
 wrong one pays more.
 
-  python -m rlx.train --config=configs/papers/simko.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/simko.py:smoke --workdir=DIR
+  rlx train papers/simko workdir=DIR
+  rlx train papers/simko:smoke workdir=DIR
 
 C the released code (CLR-Lab/SimKO, run_qwen2.5-math-7b_SimKO.sh). There 1024 prompts.
 

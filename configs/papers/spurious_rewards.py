@@ -1,11 +1,11 @@
 """Spurious Rewards: Rethinking Training Signals in RLVR (arXiv:2506.10947): GRPO on a
 coin instead of a verdict, as a control.
 
-  python -m rlx.train --config=configs/papers/spurious_rewards.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/spurious_rewards.py:smoke --workdir=DIR
+  rlx train papers/spurious_rewards workdir=DIR
+  rlx train papers/spurious_rewards:smoke workdir=DIR
 
 C (code) the coin's rate (ruixin31/Spurious_Rewards, auto_verify.py; 16 completions
-there). Other controls: --config.rewards.outcome.kind=inverse, or the reward
+there). Other controls: rewards.outcome.kind=inverse, or the reward
 pseudo.wrong_majority. Chains have no verifier of format alone, so that the format
 control is not here.
 

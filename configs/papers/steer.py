@@ -2,8 +2,8 @@
 (arXiv:2510.10150): less weight on tokens whose update would change the
 entropy most.
 
-  python -m rlx.train --config=configs/papers/steer.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/steer.py:smoke --workdir=DIR
+  rlx train papers/steer workdir=DIR
+  rlx train papers/steer:smoke workdir=DIR
 
 C the released code (zz-haooo/STEER), O ours.
 

@@ -3,12 +3,12 @@ Reasoning and Beyond (arXiv:2505.19641): GRPO on generated logic tasks of severa
 each with a rule that checks it and a level, and of those the prompts that are sometimes
 solved.
 
-  python -m rlx.train --config=configs/papers/synlogic.py --workdir=DIR --config.model.path=WHEEL
-  python -m rlx.train --config=configs/papers/synlogic.py:smoke --workdir=DIR --config.model.path=WHEEL
+  rlx train papers/synlogic workdir=DIR model.path=WHEEL
+  rlx train papers/synlogic:smoke workdir=DIR model.path=WHEEL
 
 P (paper) the recipe; O (ours) kinds and levels, from reasoning-gym, five for 35, and
 SmolLM2-135M (configs/smollm2.py says where WHEEL is from). A level is an option of its
-kind, such as --config.prompts.options.config.mini_sudoku.max_empty=6.
+kind, such as prompts.options.config.mini_sudoku.max_empty=6.
 
 Confidence in the formula: high.
 """

@@ -2,8 +2,8 @@
 (arXiv:2509.18314): GRPO, and to every token what it changed in the mean reward of the
 completions that begin alike.
 
-  python -m rlx.train --config=configs/papers/tempo.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/tempo.py:smoke --workdir=DIR
+  rlx train papers/tempo workdir=DIR
+  rlx train papers/tempo:smoke workdir=DIR
 
 P (paper) the estimator; O (ours) all else, 16 completions among them: chains of digits
 share prefixes, most texts share few.

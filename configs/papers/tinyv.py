@@ -1,8 +1,8 @@
 """TinyV: Reducing False Negatives in Verification Improves RL for LLM Reasoning
 (arXiv:2505.14625): a second verifier is asked about what the strict one rejects.
 
-  python -m rlx.train --config=configs/papers/tinyv.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/tinyv.py:smoke --workdir=DIR
+  rlx train papers/tinyv workdir=DIR
+  rlx train papers/tinyv:smoke workdir=DIR
 
 C (code) uw-nsl/TinyV, tinyv.py and run_grpo_tinyv.sh (8 completions). Its second
 verifier is a model of 1.5B; here it is a looser rule, since the verdict on chains

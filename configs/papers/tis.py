@@ -2,8 +2,8 @@
 Architectures (arXiv:1802.01561): the loss of a token is weighted by trainer
 over sampler, truncated.
 
-  python -m rlx.train --config=configs/papers/tis.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/tis.py:smoke --workdir=DIR
+  rlx train papers/tis workdir=DIR
+  rlx train papers/tis:smoke workdir=DIR
 
 The form for language models is TIS, Yao et al. 2025 (Your Efficient RL
 Framework Secretly Brings You Off-Policy RL Training, a note without an arXiv

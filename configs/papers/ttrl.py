@@ -1,8 +1,8 @@
 """TTRL: Test-Time Reinforcement Learning (arXiv:2504.16084): GRPO on agreement with
 the majority answer, no label.
 
-  python -m rlx.train --config=configs/papers/ttrl.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/ttrl.py:smoke --workdir=DIR
+  rlx train papers/ttrl workdir=DIR
+  rlx train papers/ttrl:smoke workdir=DIR
 
 P (paper) the reward; O (ours) all else (the paper votes with 64 completions and
 learns from 32). What counts as an answer is eval.answer. The paper trains on the

@@ -2,8 +2,8 @@
 Reasoning (arXiv:2510.10649): unsure right completions learn more, sure wrong ones
 lose more, and sure tokens pay.
 
-  python -m rlx.train --config=configs/papers/ucas.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/ucas.py:smoke --workdir=DIR
+  rlx train papers/ucas workdir=DIR
+  rlx train papers/ucas:smoke workdir=DIR
 
 C the released code (xvolcano02/UCAS, train_ucas_math_7b.sh), O ours. There 16
 completions of 1024 prompts, in 8 minibatches.

@@ -2,8 +2,8 @@
 Reasoning (arXiv:2505.22203): the hybrid verifier: a rule, then a second one on what
 it rejects.
 
-  python -m rlx.train --config=configs/papers/ver_pitfall.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/ver_pitfall.py:smoke --workdir=DIR
+  rlx train papers/ver_pitfall workdir=DIR
+  rlx train papers/ver_pitfall:smoke workdir=DIR
 
 P (paper) the hybrid; O (ours) all else, unchecked. The same function as TinyV's.
 The paper's second verifier is a model; here it is a looser rule, since the verdict

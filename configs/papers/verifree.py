@@ -1,8 +1,8 @@
 """Reinforcing General Reasoning without Verifiers (arXiv:2505.21493): RLOO on the
 probability of the reference answer after the reasoning.
 
-  python -m rlx.train --config=configs/papers/verifree.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/verifree.py:smoke --workdir=DIR
+  rlx train papers/verifree workdir=DIR
+  rlx train papers/verifree:smoke workdir=DIR
 
 C (code) sail-sg/VeriFree, run.sh: rloo, 8 completions, no KL. Without its second
 gradient, that of the answer's own log-prob, and without the gate on form: on chains

@@ -2,8 +2,8 @@
 (arXiv:2601.03525): unit tests passed, weighted by how few pass them, beside the
 verdict.
 
-  python -m rlx.train --config=configs/papers/verpo.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/verpo.py:smoke --workdir=DIR
+  rlx train papers/verpo workdir=DIR
+  rlx train papers/verpo:smoke workdir=DIR
 
 P the paper, in its third version (Beyond Binary: Turning Partial Success into Dense
 Verifiable Rewards), O ours. Its unit tests are here two verifiers, one of which gives a

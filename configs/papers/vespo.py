@@ -2,8 +2,8 @@
 Off-Policy LLM Training (arXiv:2602.10693): a smooth weight of the
 probability ratio of the whole completion.
 
-  python -m rlx.train --config=configs/papers/vespo.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/vespo.py:smoke --workdir=DIR
+  rlx train papers/vespo workdir=DIR
+  rlx train papers/vespo:smoke workdir=DIR
 
 C TRL's form and constants, O ours. The sampler is the policy at the start of
 the step.

@@ -1,8 +1,8 @@
 """Learning to Reason for Long-Form Story Generation (arXiv:2503.22828): steps of how
 far the reasoning lowers a frozen model's perplexity of the reference.
 
-  python -m rlx.train --config=configs/papers/vr_cli.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/vr_cli.py:smoke --workdir=DIR
+  rlx train papers/vr_cli workdir=DIR
+  rlx train papers/vr_cli:smoke workdir=DIR
 
 C (code) Alex-Gurung/ReasoningNCP, ray_utils.py: thresholds and values; O (ours) the
 estimator GRPO and all else. Its reference is the next chapter of a book, here one

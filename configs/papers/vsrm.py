@@ -2,8 +2,8 @@
 (arXiv:2508.10293): a step is paid by the change of accuracy it makes, or
 that the next ones make.
 
-  python -m rlx.train --config=configs/papers/vsrm.py --workdir=DIR
-  python -m rlx.train --config=configs/papers/vsrm.py:smoke --workdir=DIR
+  rlx train papers/vsrm workdir=DIR
+  rlx train papers/vsrm:smoke workdir=DIR
 
 C the released code (1benwu1/VSRM-Efficient-LRMs), O ours. A stand-in: the
 score after a step is the exact checker's verdict of it, there the accuracy of
