@@ -1,7 +1,7 @@
 """PRIME past this machine, on paper: bytes, operations and seconds per device.
 
   python -m experiments.scaling                      # docs/scaling.md; a minute, no hardware
-  python -m experiments.scaling --look lower         # lowers every row's programs; minutes
+  python -m experiments.scaling --record lower       # lowers every row's programs; minutes
 
 What is held and what a stage takes beside it comes from `rlx.tools.preflight`, the check
 that a run makes before step 0, here over meshes that do not exist. What the programs
@@ -32,7 +32,8 @@ from rlx.models import transformer
 from rlx.tools import preflight
 
 ROOT = pathlib.Path(__file__).parent.parent
-FOUND, PAGE = ROOT / "docs/scaling.jsonl", ROOT / "docs/scaling.md"
+RECORDED, PAGE = ROOT / "docs/scaling.jsonl", ROOT / "docs/scaling.md"
+TEMPLATE = pathlib.Path(__file__).with_name("scaling_page.md")  # PAGE without its figures.
 
 _LLAMA = dict(vocab_size=128256, n_kv_heads=8, head_dim=128, rope_theta=5e5,
               norm_eps=1e-5, tied_head=False,
@@ -120,7 +121,8 @@ def planned(c, model, mesh):
   _, on_one = build.initializers(c, methods, sharding.make_mesh(), optimizers, models, None)
 
   return types.SimpleNamespace(
-      config=c, sizes=build.sizes_of(c), shapes=lambda: sharding.shapes(on_one(), mesh), methods=methods,
+      config=c, sizes=build.sizes_of(c), methods=methods,
+      shapes=lambda: sharding.shapes(on_one(), mesh),
       sampling=types.SimpleNamespace(slots=dict.fromkeys(("train", "sampled"))),
       **build.device_stages(c, methods, dict(policy=model, prm=model), mesh, optimizers))
 
@@ -263,13 +265,13 @@ def bandwidths(chip, mesh):
   within a domain has the chip's links, all of them; of one that spans domains each
   device's part arrives once through the networks of those that share a domain.
   """
-  found, inner = {}, 1
+  bandwidth, inner = {}, 1
   for axis in reversed(sharding.MESH_AXES):
     n = mesh[axis]
     local = max(1, min(n, chip.domain // inner))
-    found[axis] = chip.link if local == n else min(chip.link, local * chip.network)
+    bandwidth[axis] = chip.link if local == n else min(chip.link, local * chip.network)
     inner *= n
-  return found
+  return bandwidth
 
 
 # ---- time, and what it is made of
@@ -281,14 +283,14 @@ def bounds(run, chip):
   FLOPs / peak, bytes / bandwidth of memory, bytes / bandwidth between devices; each at
   the figures of the data sheet, which no program reaches.
   """
-  speed, found = bandwidths(chip, run.passes.mesh.shape), {}
+  speed, bounded = bandwidths(chip, run.passes.mesh.shape), {}
   for phase, (flops, traffic) in work_of(run).items():
     sent = exchanged(run)[phase]
     seconds = {"FLOPs": flops / chip.flops, "memory": traffic / chip.bandwidth,
                "links": sum(n / speed[axis] for axis, n in sent.items())}
     slowest = max(seconds, key=seconds.get)
-    found[phase] = seconds[slowest], slowest
-  return found
+    bounded[phase] = seconds[slowest], slowest
+  return bounded
 
 
 @functools.cache
@@ -322,9 +324,9 @@ TERMS = ("policy + optimizer", "PRM + optimizer", "reference", "KV cache of samp
          "activations of the policy update")
 
 
-def page(found):
-  """docs/scaling.md; `found` are the lines of docs/scaling.jsonl."""
-  return TEXT.format(
+def page(lines):
+  """docs/scaling.md; `lines` are the lines of docs/scaling.jsonl."""
+  return TEMPLATE.read_text().format(
       fits=_table(["model", *CHIPS], [[model, *(_first(model, chip) for chip in CHIPS.values())]
                                       for model in MODELS]),
       chips=_table(["chip", "HBM, GB", "bf16 FLOP/s", "HBM, GB/s", "links, GB/s", "domain",
@@ -344,12 +346,12 @@ def page(found):
                            for model in MODELS),
       tables_small=_share_of_tables("Qwen2.5-0.5B", (1, 8, 1)),
       tables=_share_of_tables("Llama-3.1-8B", (1, 8, 1)),
-      **dict(zip(("low", "high"), _ratios(found))),
+      **dict(zip(("low", "high"), _ratios(lines))),
       lowered=_table(["model", "mesh", "scoring, s", "PRM update, s", "policy update, s"],
-                     _lowered(found)),
+                     _lowered(lines)),
       compiled=_table(["model", "mesh", "program", "compiled in, s", "XLA, GB",
                        "estimate / XLA", "received, GB", "closed form / received"],
-                      [compared(line) for line in found if "bytes" in line]))
+                      [compared(line) for line in lines if "bytes" in line]))
 
 
 def _share_of_tables(model, shape):
@@ -361,9 +363,9 @@ def _share_of_tables(model, shape):
           / sum(exchanged(run)["policy update"].values()))
 
 
-def _ratios(found):
+def _ratios(lines):
   """The least and the most estimate / XLA of the compiled programs."""
-  ratios = [float(compared(line)[5]) for line in found if "bytes" in line]
+  ratios = [float(compared(line)[5]) for line in lines if "bytes" in line]
   return min(ratios), max(ratios)
 
 
@@ -412,17 +414,17 @@ def work_row(model, shape):
 def seconds_row(model, shape, name):
   """Cells: whether it fits, each phase's bound with what sets it, and their sum."""
   chip, (run, held, stages) = CHIPS[name], plan(model, shape)
-  found = bounds(run, chip)
+  bounded = bounds(run, chip)
   by = collections.Counter()
-  for seconds, why in found.values(): by[why] += seconds
+  for seconds, why in bounded.values(): by[why] += seconds
   return [_name(shape), name, "yes" if memory.need(held, stages) <= chip.hbm else "no",
-          *(f"{seconds:.3g} {why}" for seconds, why in found.values()),
+          *(f"{seconds:.3g} {why}" for seconds, why in bounded.values()),
           f"{by.total():.3g}", by.most_common(1)[0][0]]
 
 
-def _lowered(found):
+def _lowered(lines):
   rows = {}
-  for line in found:
+  for line in lines:
     if "bytes" not in line:
       rows.setdefault((line["model"], tuple(line["mesh"])), {})[line["program"]] = (
           f"{line['lower_s']:.1f}")
@@ -451,7 +453,7 @@ def compared(line):
 # ---- the programs themselves: lowered for any mesh, compiled for CPU devices
 
 
-def look(model, shape, compile_):
+def programs_of(model, shape, compile_):
   """Lines of docs/scaling.jsonl: each program of a row lowered, or compiled on CPU devices.
 
   Scoring, which PRM, reference and policy share but for parameters, and the policy's
@@ -476,158 +478,27 @@ def look(model, shape, compile_):
     yield line
 
 
-def looked():
-  """The lines found so far."""
-  if not FOUND.exists(): return []
-  return [json.loads(line) for line in FOUND.read_text().splitlines()]
-
-
-TEXT = """# Scaling, on paper
-
-Made by `python -m experiments.scaling` from closed forms and docs/scaling.jsonl; `experiments/scaling.py` says how each figure is computed.
-
-**Nothing on this page was run on any of these chips.** Seconds are lower bounds, bytes are upper
-bounds. Meshes of more than 8 devices span several hosts. `--hosts` starts such a run
-([tpu_vm.md](tpu_vm.md)), but the tests cover only two processes on one machine, with two CPU devices
-each, which train as one process does; nothing has been run on several real hosts.
-
-The step is `configs/papers/prime.py` with `model.frozen_dtype=bfloat16`: 256 prompts of 1024 tokens, 4
-completions of 3072 each, all of full length, and one draw that fills the batch (the preset filters by
-accuracy: two draws double prefill and decode). Parameters and moments are float32 (12 bytes for each
-trained parameter; with `model.param_dtype=bfloat16` 14, or 10 with `model.param_update=stochastic`),
-activations bfloat16, `remat=full`. PRM and policy make 4 optimizer steps each (one where 256 devices
-share the 256 groups). There are as many microbatches as possible: one group of 4 rows per device.
-Meshes are data x fsdp x tensor.
-
-## The smallest mesh that fits
-
-The smallest of 8, 32, 64, 256 and 512 devices, with the meshes below, for which the estimate of
-[bytes](#bytes-per-device-gb) is within the chip's memory:
-
-{fits}
-
-## Chips
-
-{chips}
-
-HBM, FLOP/s (dense) and bandwidth are the vendors' figures (TPU: Google's pages on
-[v5e](https://docs.cloud.google.com/tpu/docs/v5e) and [v6e](https://docs.cloud.google.com/tpu/docs/v6e);
-H100 SXM and H200: NVIDIA's data sheets). Links are in one direction, all links of a chip together: 1600
-and 3584 Gbit/s of inter-chip interconnect (the same pages), half of NVLink's 900 GB/s. A domain is the
-set of chips that they connect: a pod of 256 chips, a node of 8 GPUs. The network connects domains, per
-device: 6.4 and 25.6 Tbit/s a pod, 400 Gbit/s a GPU (assumed: a network card of that speed each).
-
-## Meshes
-
-The tensor axis must divide the number of key-value heads, so it is at most 2 for Qwen2.5-0.5B and 8 for
-the others; fsdp must divide the width. `build` also requires that data x fsdp divides the 256 prompts
-of a step, so 512 devices need tensor >= 2. `sharding.check` refuses other meshes:
-
-{refused}
-
-## Bytes per device, GB
-
-Computed by `preflight`'s functions on abstract meshes. Parameters and optimizer states are exact, the
-other figures are upper estimates. Stages run one after another, so the need is what is always held plus
-the largest stage. The caches include the weights in the layout for decoding, complete except for the
-tensor axis, and, briefly at the end of each chunk, two suffixes; or, if that is more, the weights twice
-while they are gathered.
-
-{bytes}
-
-## Work per device and step
-
-TFLOP / GB of memory traffic / GB received from other devices.
-
-{work}
-
-## Seconds at least
-
-Each phase takes the time of the slowest of FLOPs, memory traffic and links, each at the figure in
-[Chips](#chips), assuming perfect overlap and no other delays. Training in maxtext's published runs on v5p
-and v6e reaches 35 to 65% of the FLOP/s. H100 and H200 differ where memory is the limit: in decoding, and
-at 0.5B.
-
-{seconds}
-
-## What limits
-
-- **Decoding, by memory**, on every row. `build.layout` gathers the decoder's weights over fsdp once per
-  policy version, cast to the dtype of activations, and every draw of the batch reads them, so a token
-  communicates over tensor only. The gathering receives (fsdp - 1) / fsdp of 2 bytes a parameter / tensor: at
-  70B on 1 x 64 x 8 17.4 GB, 0.35 s over the network of H100s. The price is that each device holds all weights
-  of its tensor share, and reads them for each of 3072 tokens, on any number of devices: 16 GB at 8B, 18 at
-  70B with tensor=8, 141 at 70B with tensor=1. Of at least 35.8 s for decoding 70B on 512 v6e, 33.4 are this
-  reading, for 16 rows per group of 8 devices. A larger tensor axis would read less, but it cannot exceed the
-  8 key-value heads.
-- **The layout while it is made** takes its bytes twice: the compiler for TPUs gathers all weights before
-  it transposes any (below), and the estimate counts that. It takes 32 GB at 8B; 16 with tensor=2, more
-  than a v5e has; 35 at 70B with tensor=8, so that by this estimate no number of v6e holds it. A layout
-  made layer by layer would need half.
-- **Updates of 0.5B, by memory, of 8B, by FLOPs**, except with tensor=2 on 512 GPUs. Of what they receive, gradients of [vocabulary, width] in float32 are {tables_small:.0%} at 0.5B and {tables:.0%} at 8B on 8 devices: the
-  embedding's is summed once for each microbatch of one group a device, the head's three times, as `logps.from_hidden` reads it in chunks of 1024 tokens a device.
-- **Updates of 70B, by FLOPs on TPUs, by links on GPUs** with more than one node: weights are gathered and
-  gradients summed for every microbatch of one group per device.
-- **Scoring, by FLOPs**; at 0.5B by memory, where float32 attention scores of 4096 x 4096 are written and
-  read (no flash kernel runs on a mesh).
-- **Fitting, by the key-value cache on few devices, by activations on many.** All 1024 rows are decoded at once where rows are spread (`rollouts.slots` is for one device). The activations
-  of a group of 4 rows of 4096 tokens shrink by tensor only, and those of scoring, which has the microbatches of an update for the whole batch, are 4 times as many until a device has one group. Their estimate is {low:.2f} to {high:.2f} times what XLA on CPU says of these steps (below): a mesh that it refuses for its activations may do, one that it accepts within 3% of the memory may not.
-- **The network.** 512 TPUs are two pods, more than 8 GPUs several nodes. With tensor=8 in a node every byte over fsdp crosses it.
-
-## How the page is checked
-
-The programs were lowered ahead of time with JAX 0.10.2, for TPUs, on `jax.sharding.AbstractMesh`, from
-shapes with shardings only; all shardings are accepted. Seconds of lowering, on one core shared with other
-work:
-
-{lowered}
-
-Compiled at full depth for forced CPU devices (`--xla_force_host_platform_device_count`, on one core shared with other work), to compare the closed forms with `memory_analysis()` and with
-the collectives of the partitioned program. Updates are of one minibatch, a quarter of a phase; scoring is one pass of three. XLA on CPU widens bfloat16 to float32, so
-`received` is compared with activations of 4 bytes.
-
-{compiled}
-
-Before activations were constrained to stay with their rows (`DecoderConfig.rows`), XLA kept parameters in
-place and summed activations of all rows instead: two layers of 8B on 8 devices took 30.6 GB for scoring
-instead of 8.3, 16.6 GB for an update instead of 8.8, and received 4989 GB instead of 58 in a scoring pass
-(with programs whose head took 1024 tokens of all devices at a time; with 1024 per device it sums its
-gradient less often and holds more logits).
-
-The sampler's programs are not a loop over layers, so they were compiled by hand for two layers of 8B, on
-CPU. The layout receives 5.204 GB over fsdp on 1 x 8 x 1 and 2.230 on 1 x 4 x 2, equal to the closed form
-(4 bytes an activation) to four digits. Decoding one token of all rows receives nothing over fsdp; over
-tensor it receives 21.6 MB on 1 x 4 x 2 and 129.9 on 1 x 2 x 4, where the closed form gives 21.0 and 128.6
-plus the sums and look-ups of sampling. The 65.7 MB of logits in the latter arise because 1002 blocks of
-128 tokens do not divide by 4; with Qwen's 1187 blocks, tensor=2 gathers all logits.
-
-The compiler for TPUs (libtpu 0.0.42.1, which needs no TPU) was run by hand. Scoring of Qwen2.5-0.5B on
-1 x 8 x 1 of a v5e, compiled in 69 s, took 6.0 GB with one row per device, where the estimate is 8.5 and XLA
-on CPU gave 3.3 (for the program with smaller chunks). The layout of 8 layers of 8B on that mesh, compiled
-in 9 s, took 5.59 GB, and another 5.60 while it is made; that of 2 layers 2.97 and 2.97, on 1 x 4 x 2 half of
-both.
-
-Not checked: what prefill sends, and how the compilers for TPU and GPU translate the other programs.
-`preflight` has no term for the activations of prefill, all prompts at once, which took 6.0 GB of
-temporaries there (1 x 4 x 2, on CPU).
-"""
+def recorded():
+  """Returns the lines of docs/scaling.jsonl."""
+  if not RECORDED.exists(): return []
+  return [json.loads(line) for line in RECORDED.read_text().splitlines()]
 
 
 def main():
   parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-  parser.add_argument("--look", choices=("lower", "compile"), help=(
-      "lower or compile the programs of --rows and add what is found to docs/scaling.jsonl; "
+  parser.add_argument("--record", choices=("lower", "compile"), help=(
+      "lower or compile the programs of --rows and add a line for each to docs/scaling.jsonl; "
       "compiling wants XLA_FLAGS=--xla_force_host_platform_device_count=N"))
   parser.add_argument("--rows", nargs="+", metavar="MODEL:DxFxT", default=[
       f"{model}:{'x'.join(map(str, shape))}" for model in MODELS for shape in MESHES[model]])
   args = parser.parse_args()
-  if args.look is None:
-    PAGE.write_text(page(looked()))
+  if args.record is None:
+    PAGE.write_text(page(recorded()))
     return
   for row in args.rows:
     model, _, shape = row.partition(":")
-    for line in look(model, tuple(map(int, shape.split("x"))), args.look == "compile"):
-      with FOUND.open("a") as out: print(json.dumps(line), file=out)
+    for line in programs_of(model, tuple(map(int, shape.split("x"))), args.record == "compile"):
+      with RECORDED.open("a") as out: print(json.dumps(line), file=out)
 
 
 if __name__ == "__main__": main()

@@ -42,24 +42,24 @@ def received(text, mesh):
   """
   own, called, here, entry = collections.defaultdict(collections.Counter), {}, None, None
   for line in text.splitlines():
-    if found := _COMPUTATION.match(line):
-      here, called[found[1]] = found[1], []
+    if match := _COMPUTATION.match(line):
+      here, called[match[1]] = match[1], []
       if line.startswith("ENTRY"): entry = here
-    elif found := _COLLECTIVE.match(line):
+    elif match := _COLLECTIVE.match(line):
       members = _group(line, mesh)
       axes = "+".join(a for a, places in zip(mesh, np.unravel_index(
           members, tuple(mesh.values()))) if len(set(places)) > 1)
       nbytes = [math.prod(map(int, filter(None, dims.split(",")))) * _BYTES[kind]
-                for kind, dims in re.findall(r"(\w+)\[([\d,]*)\]", found[1])]
+                for kind, dims in re.findall(r"(\w+)\[([\d,]*)\]", match[1])]
       # A start names its argument and its result.
-      total = max(nbytes) if found[3] else sum(nbytes)
-      if axes: own[here][axes] += total * _RECEIVED[found[2]](len(members))
+      total = max(nbytes) if match[3] else sum(nbytes)
+      if axes: own[here][axes] += total * _RECEIVED[match[2]](len(members))
     elif here is not None:
       times = _TIMES.search(line)
       is_loop = " while(" in line
       names = _CALLED.findall(line)
-      if found := re.search(r"branch_computations=\{([^}]*)\}", line):
-        names += re.findall(r"%?([\w.\-]+)", found[1])
+      if match := re.search(r"branch_computations=\{([^}]*)\}", line):
+        names += re.findall(r"%?([\w.\-]+)", match[1])
       called[here] += [(name, int(times[1]) if times else None if is_loop else 1)
                        for name in names]
 
@@ -77,22 +77,23 @@ def received(text, mesh):
 
 def _group(line, mesh):
   """Devices of the first group of a collective."""
-  if found := re.search(
+  if match := re.search(
       r"replica_groups=mesh\[([^\]]*)\](?:, device_ids=\((.*?)\))? \{([^}]*)\}", line):
-    sizes = {name: int(n) for name, n in re.findall(r"'([^']+)'=(\d+)", found[1])}
-    names = re.findall(r"'([^']+)'", found[3])
-    if found[3].replace(" ", "") != ",".join(f"'{name}'" for name in names):
+    sizes = {name: int(n) for name, n in re.findall(r"'([^']+)'=(\d+)", match[1])}
+    names = re.findall(r"'([^']+)'", match[3])
+    if match[3].replace(" ", "") != ",".join(f"'{name}'" for name in names):
       raise ValueError(f"Cannot read the devices of: {line}")
     devices = np.arange(math.prod(sizes.values()))
-    if found[2]: devices = _iota(*re.fullmatch(r"\[([\d,]+)\](?:T\(([\d,]+)\))?", found[2]).groups())
+    if match[2]:
+      devices = _iota(*re.fullmatch(r"\[([\d,]+)\](?:T\(([\d,]+)\))?", match[2]).groups())
     return devices.reshape(tuple(sizes.values()))[
         tuple(slice(None) if name in names else 0 for name in sizes)].ravel()
-  if found := re.search(
+  if match := re.search(
       r"replica_groups=\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?", line):
-    out, dims, order = found.groups()
+    out, dims, order = match.groups()
     return _iota(dims, order).reshape(tuple(map(int, out.split(","))))[0]
-  if found := re.search(r"(?:replica_groups|source_target_pairs)=\{\{([\d,]+)\}", line):
-    return np.array(list(map(int, found[1].split(","))))
+  if match := re.search(r"(?:replica_groups|source_target_pairs)=\{\{([\d,]+)\}", line):
+    return np.array(list(map(int, match[1].split(","))))
   return np.arange(math.prod(mesh.values()))
 
 
@@ -106,5 +107,5 @@ def _iota(dims, order):
 def timed(call):
   """(what it returns, seconds)."""
   start = time.perf_counter()
-  found = call()
-  return found, time.perf_counter() - start
+  result = call()
+  return result, time.perf_counter() - start

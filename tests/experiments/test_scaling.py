@@ -40,7 +40,7 @@ def test_what_is_held_falls_as_one_over_devices():
   held = {shape: scaling.plan("Llama-3.1-8B", shape)[1] for shape in
           ((1, 8, 1), (1, 32, 1), (1, 256, 2))}
   for term in ("policy + optimizer", "PRM + optimizer", "reference"):
-    total = [scaling.devices(shape) * found[term] for shape, found in held.items()]
+    total = [scaling.devices(shape) * terms[term] for shape, terms in held.items()]
     np.testing.assert_allclose(total, total[0], rtol=1e-3)
   # Two moments and a parameter of 4 bytes each.
   assert held[1, 8, 1]["policy + optimizer"] == pytest.approx(12 * 8.03e9 / 8, rel=1e-3)
@@ -48,11 +48,11 @@ def test_what_is_held_falls_as_one_over_devices():
 
 def test_steps_lower_for_512_devices_that_are_not_here(monkeypatch):
   monkeypatch.setitem(scaling.MODELS, "tiny", TINY)
-  lines = list(scaling.look("tiny", (2, 128, 2), compile_=False))
+  lines = list(scaling.programs_of("tiny", (2, 128, 2), compile_=False))
   assert [line["program"] for line in lines] == list(scaling.TERMS[-3:])
   assert all(line["lower_s"] > 0 for line in lines)
   with pytest.raises(ValueError, match=r"mesh.tensor=4 does not divide an axis of size 2"):
-    next(scaling.look("tiny", (2, 64, 4), compile_=False))
+    next(scaling.programs_of("tiny", (2, 64, 4), compile_=False))
 
 
 def test_rows_stay_and_weights_travel():
@@ -63,9 +63,9 @@ def test_rows_stay_and_weights_travel():
   def sent(config, b):
     tokens_BS = sharding.row_shapes(jax.ShapeDtypeStruct((b, 64), jnp.int32), mesh)
     step = jax.jit(lambda p, x: transformer.hidden(p, config, x, x, x == 0).sum())
-    found = sharded_programs.received(
+    received = sharded_programs.received(
         step.lower(params, tokens_BS).compile().as_text(), dict(mesh.shape))
-    return sum(found.values())
+    return sum(received.values())
   pinned = build.on_rows(TINY, mesh)
   many = sent(pinned, 64)
   assert 0 < many < 1.5 * sent(pinned, 8)
@@ -112,12 +112,12 @@ def test_the_page_is_what_the_command_writes():
                 scaling.work_row("Llama-3.1-70B", (1, 8, 8)),
                 scaling.seconds_row("Llama-3.1-70B", (1, 8, 8), "H100")):
     assert row(cells) in text
-  compiled = [line for line in scaling.looked() if "bytes" in line]
+  compiled = [line for line in scaling.recorded() if "bytes" in line]
   assert compiled and row(scaling.compared(compiled[0])) in text
 
 
 def test_what_was_compiled_is_within_the_estimate_and_sends_what_the_closed_form_says():
-  compiled = [line for line in scaling.looked() if "bytes" in line]
+  compiled = [line for line in scaling.recorded() if "bytes" in line]
   ratios = {tuple(cells[:3]): (float(cells[5]), float(cells[7]))
             for cells in map(scaling.compared, compiled)}
   assert {mesh for _, mesh, _ in ratios} >= {"1 x 8 x 1", "1 x 4 x 2", "1 x 8 x 4"}
