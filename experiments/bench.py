@@ -231,10 +231,11 @@ def endless(*args, load=weights.load, **more):
 
 
 def write_files(model, folder, args):
-  """A model, and prompts of exactly the length asked for.
+  """Writes a model, and prompts of exactly the requested length.
 
-  The weights are `model`'s. The tokenizer is a new one. Its tokens are bytes, then words with an ASCII or another letter in turn, so that
-  `format.ascii_share` tells completions apart.
+  The weights are those of `model`. The tokenizer is new: its tokens are bytes, then words that
+  contain an ASCII letter or another letter in turn, so that `format.ascii_share` differs
+  between completions.
   """
   import tokenizers  # pylint: disable=g-import-not-at-top
   import transformers  # pylint: disable=g-import-not-at-top
@@ -339,10 +340,10 @@ def others_s():
 
 def memory():
   """Peak memory so far in MB, of the process and of the accelerator."""
-  found = dict(peak_rss_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+  peaks = dict(peak_rss_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
   stats = jax.devices()[0].memory_stats()
-  if stats: found["peak_device_mb"] = stats["peak_bytes_in_use"] / 2**20
-  return found
+  if stats: peaks["peak_device_mb"] = stats["peak_bytes_in_use"] / 2**20
+  return peaks
 
 
 def versions():
@@ -373,25 +374,25 @@ def ask(args, task, reps):
       return reply()
 
     ready = reply()
-    found = [say("go") for _ in range(reps)] if ready and reps else []
+    reports = [say("go") for _ in range(reps)] if ready and reps else []
     last = say("quit") if ready and reps else ready
-    if last is None or None in found:
+    if last is None or None in reports:
       worker.wait()
       errors.seek(0)
       return None, errors.read()[-600:], None
-  return ready, found, last
+  return ready, reports, last
 
 
 def arguments(args, task):
   """The worker's flags; `task` is "limits" or a key of speed_tables.TASKS."""
   stem, impl = speed_tables.TASKS.get(task, (task, ""))
-  found = ["--task", stem, "--impl", impl]
+  flags = ["--task", stem, "--impl", impl]
   for name in ("model", "random", "batch", "prompt_len", "new", "prompts", "group",
                "beta", "micro", "lr", "threads", "dtype", "param_dtype", "remat",
                "chunk"):
     value = getattr(args, name)
-    if value is not None: found += ["--" + name.replace("_", "-"), str(value)]
-  return found
+    if value is not None: flags += ["--" + name.replace("_", "-"), str(value)]
+  return flags
 
 
 def measure(args, task, machine):

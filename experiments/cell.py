@@ -38,7 +38,7 @@ PATIENCE_S = 10.0   # Between asking a run to end and ending it.
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-  """One run. Values are as JSON reads them back: what is checked is what runs."""
+  """One run. Its values have passed through JSON, so the checked values are those that run."""
   arm: str
   seed: int
   config: str
@@ -52,26 +52,26 @@ class Cell:
 
 
 def get_config(folder):
-  """The config of the cell in `folder`."""
+  """Returns the config of the cell in `folder`."""
   # Not above: a job that waits for its run has no use for jax.
   from experiments import grid  # pylint: disable=g-import-not-at-top
   return grid.configured(read(folder))
 
 
 def read(folder):
-  """The cell that a folder holds; None without cell.json."""
+  """Reads the cell in a folder; returns None without cell.json."""
   path = pathlib.Path(folder) / "cell.json"
   return Cell(**json.loads(path.read_text())) if path.exists() else None
 
 
 def prepare(folder, cell):
-  """Makes the cell's folder."""
+  """Creates the folder of the cell."""
   folder.mkdir(parents=True, exist_ok=True)
   _write(folder / "cell.json", dataclasses.asdict(cell))
 
 
 def state(folder):
-  """done, failed, started or new."""
+  """Returns the state of the cell: done, failed, started or new."""
   if (folder / "done.json").exists(): return "done"
   tried = attempts(folder)
   if tried and tried[-1]["exit"]: return "failed"
@@ -79,18 +79,18 @@ def state(folder):
 
 
 def attempts(folder):
-  """The lines of attempts.jsonl."""
+  """Returns the lines of attempts.jsonl."""
   path = folder / "attempts.jsonl"
   return [json.loads(l) for l in path.read_text().splitlines()] if path.exists() else []
 
 
 def seconds(folder):
-  """Of all attempts together."""
+  """Returns the seconds of all attempts together."""
   return sum(a["seconds"] for a in attempts(folder))
 
 
 def newest(folder):
-  """The newest whole line of metrics.jsonl, or {}."""
+  """Returns the last complete line of metrics.jsonl, or {}."""
   path = folder / "metrics.jsonl"
   if not path.exists(): return {}
   with path.open("rb") as f:
@@ -101,13 +101,13 @@ def newest(folder):
 
 
 def holder(folder):
-  """Who runs the cell: "host, process, start"; "" if nobody does."""
+  """Returns the process that runs the cell as "host, process, start"; "" if there is none."""
   path = folder / "lock"
   return path.read_text() if path.exists() else ""
 
 
 def attempt(folder, command=COMMAND, env=None, stop=None):
-  """Runs the cell's command once, which resumes what an earlier one left.
+  """Runs the command of the cell once; it resumes an earlier attempt.
 
   Args:
     folder: of the cell, prepared.
@@ -140,7 +140,7 @@ def attempt(folder, command=COMMAND, env=None, stop=None):
 
 
 def _run(folder, command, env, stop, start, lock):
-  """Exit status of the command, None if it was stopped; a line in attempts.jsonl."""
+  """Returns the exit status of the command, None if stopped, and logs it in attempts.jsonl."""
   clock, code = time.perf_counter(), None
   words = [w.replace("{folder}", str(folder)) for w in shlex.split(command)]
   with (folder / "log.txt").open("a") as log:
@@ -162,7 +162,7 @@ def _run(folder, command, env, stop, start, lock):
 
 
 def _end(process):
-  """Ends a process and what it started."""
+  """Terminates a process and its children."""
   with contextlib.suppress(ProcessLookupError):
     if process.poll() is None:
       process.terminate()
@@ -172,7 +172,7 @@ def _end(process):
 
 
 def _last_line(path, start):
-  """What was printed last, from byte `start` on."""
+  """Returns the end of the output, from byte `start` on."""
   with path.open("rb") as f:
     f.seek(max(start, path.stat().st_size - 4096))
     lines = re.split(r"[\r\n]+", f.read().decode(errors="replace").strip())
@@ -180,14 +180,14 @@ def _last_line(path, start):
 
 
 def _write(path, value):
-  """The whole file or none of it."""
+  """Writes a file atomically."""
   part = path.with_suffix(f".{os.getpid()}.part")
   part.write_text(json.dumps(value, indent=2))
   part.replace(path)
 
 
 class Job:
-  """An attempt as submitit runs it. A job that is cut off is queued again."""
+  """An attempt that submitit runs. A preempted job is queued again."""
 
   def __init__(self, command):
     self.command = command

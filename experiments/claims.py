@@ -27,8 +27,9 @@ A check that trains nothing at a rate has `effects(seeds) -> {rival: effects_I}`
 
 Every arm runs at each of RATES times RATE on the TUNING seeds, which no test uses. The
 rate with the best mean score (the value itself if the arm gives no scores) is the arm's.
-An effect is the value of the first arm less that of a rival, of the same seed, at
-the rates found so (or `compare` of them); with one arm alone it is its value. Each rival is a row of its own.
+An effect is the value of the first arm less that of a rival with the same seed (or `compare` of
+the two), each at its own rate; with a single arm it is the value of that arm. Each rival is a
+row of its own.
 An arm draws its environment from the seed, so that intervals cover environments too.
 
 The outcome of a row, after Holm's correction (Holm 1979) of the two-sided t-tests of all rows but
@@ -139,8 +140,8 @@ def tuned(arm, middle, rates=RATES, seeds=TUNING):
 
 
 def _measured(arm, seeds, rates):
-  found = arm(np.asarray(seeds), np.asarray(rates, np.float32))
-  values, scores = found if isinstance(found, tuple) else (found, found)
+  measured = arm(np.asarray(seeds), np.asarray(rates, np.float32))
+  values, scores = measured if isinstance(measured, tuple) else (measured, measured)
   return np.asarray(values, float), np.asarray(scores, float)
 
 
@@ -148,7 +149,7 @@ def run(key, seeds=SEEDS):
   """[record] of a check, one for each rival."""
   start, check, rates = time.perf_counter(), check_of(key), {}
   if hasattr(check, "effects"):
-    found = check.effects(np.asarray(seeds))
+    by_rival = check.effects(np.asarray(seeds))
   else:
     arms = check.arms()
     rates = {name: tuned(arm, check.RATE) for name, arm in arms.items()}
@@ -156,11 +157,11 @@ def run(key, seeds=SEEDS):
               for name, arm in arms.items()}
     first, *rivals = values
     compare = getattr(check, "compare", np.subtract)
-    found = ({name: compare(values[first], values[name]) for name in rivals} if rivals else
-             {first: values[first]})
+    by_rival = ({name: compare(values[first], values[name]) for name in rivals} if rivals else
+                {first: values[first]})
   seconds = round(time.perf_counter() - start, 1)
   records = []
-  for rival, effects in found.items():
+  for rival, effects in by_rival.items():
     effects = [float(e) for e in effects]
     if not np.isfinite(effects).all():
       raise ValueError(f"{key}, {rival}: effects={effects}: all must be finite.")
@@ -171,12 +172,12 @@ def run(key, seeds=SEEDS):
 def judged(records):
   """{(key, rival): (p, corrected p, outcome)} of all records; illustrations have no p."""
   tests = [r for r in records if not hasattr(check_of(r["key"]), "ILLUSTRATION")]
-  found = {(r["key"], r["rival"]): (None, None, "illustration") for r in records}
+  results = {(r["key"], r["rival"]): (None, None, "illustration") for r in records}
   p_values = [p_value(r["effects"]) for r in tests]
   for r, p, corrected in zip(tests, p_values, holm(p_values)):
-    found[r["key"], r["rival"]] = p, corrected, outcome(
+    results[r["key"], r["rival"]] = p, corrected, outcome(
         r["effects"], check_of(r["key"]).MARGIN, corrected)
-  return found
+  return results
 
 
 def table(records):

@@ -16,16 +16,16 @@ from rlx.io import curves
 
 
 def differences(a, b, name):
-  """(key, value in a, value in b) of a JSON file of both; absent is None."""
-  found = [keys.flat(json.loads(path.read_text())) if (path := f / name).exists() else {}
-           for f in (a, b)]
-  return [(k, *(f.get(k) for f in found))
-          for k in sorted(found[0].keys() | found[1].keys())
-          if found[0].get(k) != found[1].get(k)]
+  """Returns (key, value in a, value in b) where a JSON file differs; None if the key is absent."""
+  settings = [keys.flat(json.loads(path.read_text())) if (path := f / name).exists() else {}
+              for f in (a, b)]
+  return [(k, *(f.get(k) for f in settings))
+          for k in sorted(settings[0].keys() | settings[1].keys())
+          if settings[0].get(k) != settings[1].get(k)]
 
 
 def accuracies(folder):
-  """{metric: "mean [low, high]"} after the last step."""
+  """Returns {metric: "mean [low, high]"} after the last step."""
   path = folder / "summary.json"
   if not path.exists(): return {}
   return {f"eval/{k}": "{mean:.3f} [{low:.3f}, {high:.3f}]".format(**v)
@@ -33,7 +33,7 @@ def accuracies(folder):
 
 
 def report(folders, names, runs):
-  """Markdown of two runs."""
+  """Returns a comparison of two runs in Markdown."""
   steps = [len(r.x["steps"]) - 1 for r in runs]
   rows = [("steps", *steps),
           ("tokens sampled", *(f"{r.x['tokens'][-1]:,.0f}" for r in runs)),
@@ -45,8 +45,8 @@ def report(folders, names, runs):
                              for h, r in zip(held_out, runs))))
   parts = [plots.table(("at the end", *names), rows)]
   for what, name in (("config", "config.json"), ("version", "versions.json")):
-    found = differences(*folders, name)
-    parts.append(plots.table((what, *names), found) if found else f"The same {what}s.")
+    changes = differences(*folders, name)
+    parts.append(plots.table((what, *names), changes) if changes else f"The same {what}s.")
   return "\n\n".join(parts)
 
 

@@ -196,7 +196,7 @@ def digest(cases):
 def page(lines):
   """docs/verifiers.md with its tables, between two marks, made of recorded lines."""
   sets = {key: labelled(key) for key in SETS}
-  found = {(line["grader"], line["set"]): line for line in lines}
+  recorded = {(line["grader"], line["set"]): line for line in lines}
   without = disputed()
   before, after = re.fullmatch(
       r"(.*<!-- graders -->\n).*(<!-- end graders -->.*)", PAGE.read_text(), re.DOTALL).groups()
@@ -208,7 +208,7 @@ def page(lines):
             "| grader | wrong rewarded | right accepted | precision | no verdict | late | "
             "verdicts / s |", "| --- " * 7 + "|"]
     for name in GRADERS:
-      line = found[name, key]
+      line = recorded[name, key]
       f = figures(cases, line["verdicts"])
       out.append(f"| {name} | " + " | ".join((
           f"{f['wrong_rewarded']:.1%}", f"{f['right_accepted']:.1%}", f"{f['precision']:.3f}",
@@ -223,7 +223,7 @@ def page(lines):
           "| kind | equal | not equal | precision | recall | false positives |",
           "| --- " * 6 + "|"]
   kinds, right = zip(*((c["kind"], c["right"]) for c in sets["pairs"]))
-  numbers = [{"1": 1.0, "0": 0.0}.get(v, math.nan) for v in found["rlx", "pairs"]["verdicts"]]
+  numbers = [{"1": 1.0, "0": 0.0}.get(v, math.nan) for v in recorded["rlx", "pairs"]["verdicts"]]
   for kind, m in report_lib.report(numbers, right, kinds).items():
     equal = sum(r for k, r in zip(kinds, right) if kind in ("all", k))
     out.append(f"| {kind} | {equal} | {m['count'] - equal} | " + " | ".join(
@@ -231,7 +231,7 @@ def page(lines):
   for title, letters, label in (("Wrong, and rewarded by rlx", "1", False),
                                 ("Right, and not accepted by rlx", "0?t", True)):
     missed = [c for key, cases in sets.items()
-              for c, v in zip(cases, found["rlx", key]["verdicts"], strict=True)
+              for c, v in zip(cases, recorded["rlx", key]["verdicts"], strict=True)
               if v in letters and c["right"] == label and c["name"] not in without]
     out += ["", f"## {title}: {len(missed)}", "", *(f"- {_shown(c)}" for c in missed)]
   return before + "\n".join(out) + "\n" + after
@@ -261,10 +261,10 @@ def _open(*packages):
   """Makes modules of packages importable that cannot, or need not, be imported as a whole."""
   for name in packages:
     parent, _, _ = name.rpartition(".")
-    found = importlib.machinery.PathFinder.find_spec(
+    spec = importlib.machinery.PathFinder.find_spec(
         name, sys.modules[parent].__path__ if parent else None)
     sys.modules[name] = types.ModuleType(name)
-    sys.modules[name].__path__ = list(found.submodule_search_locations)
+    sys.modules[name].__path__ = list(spec.submodule_search_locations)
 
 
 def _start(load, case):

@@ -40,12 +40,12 @@ SUMS = ("rewards", "advantages")  # Their keys are terms, which a change may add
 
 
 def product(*lists):
-  """Every combination, the last list's changes quickest."""
+  """Returns every combination; changes of the last list vary fastest."""
   return [_merge(parts) for parts in itertools.product(*lists)]
 
 
 def zip_(*lists):
-  """Lists of one length, change by change.
+  """Combines lists of equal length element by element.
 
   Raises:
     ValueError: they differ in length.
@@ -54,7 +54,7 @@ def zip_(*lists):
 
 
 def chain(*lists):
-  """One list after the other."""
+  """Concatenates lists of changes."""
   return list(itertools.chain(*lists))
 
 
@@ -72,7 +72,7 @@ def _is_in(key, section):
 
 
 def load(path, config=None):
-  """The cells of a grid file, all of them checked as far as that needs no model.
+  """Returns the cells of a grid file, after all checks that need no model.
 
   Args:
     path: FILE, or FILE:FUNCTION where it holds more grids than `grid`.
@@ -116,7 +116,7 @@ def _cell(index, change):
 
 
 def check(cell):
-  """Refuses what can be known before a model is read: keys, methods, values.
+  """Checks keys, methods and values before a model is loaded.
 
   Raises:
     ValueError: one line that starts with the cell's name.
@@ -132,7 +132,7 @@ def check(cell):
 
 
 def configured(cell):
-  """The cell's config: that of its file with its changes."""
+  """Returns the config of a cell: the config of its file with its changes."""
   file, _, argument = cell.config.partition(":")
   module = _module(file)
   c = module.get_config(*[argument] if argument else [])
@@ -142,7 +142,7 @@ def configured(cell):
 
 
 def _set(c, key, value):
-  """Sets a key that is there, an option of a method or a term of a sum."""
+  """Sets an existing key, an option of a method or a term of a sum."""
   *path, last = key.split(".")
   section = c
   for i, part in enumerate(path):
@@ -164,14 +164,14 @@ def _set(c, key, value):
 
 
 def _tuples(value):
-  """JSON has no tuples, configs no lists."""
+  """Converts lists to tuples: JSON has no tuples, and configs have no lists."""
   if isinstance(value, dict): return {k: _tuples(v) for k, v in value.items()}
   return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
 @functools.cache
 def _module(path):
-  """A Python file as a module."""
+  """Imports a Python file as a module."""
   if not pathlib.Path(path).is_file(): raise ValueError(f"{path}: no such file.")
   spec = importlib.util.spec_from_file_location(pathlib.Path(path).stem, path)
   module = importlib.util.module_from_spec(spec)

@@ -39,14 +39,14 @@ MARKERS = "osD^vxP*"
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-  """What a workdir says. Place N is after the last of N steps."""
+  """The metrics of a workdir. Index N holds the evaluation after the last of N steps."""
   name: str
   x: dict        # axis -> x_N1
   points: dict   # metric -> (places, values), known ones only
 
 
 def read(folder):
-  """The run of a workdir.
+  """Reads the run of a workdir.
 
   Raises:
     ValueError: it has no metrics.jsonl.
@@ -64,8 +64,8 @@ def read(folder):
         points.setdefault(key, {})[place] = value
   if (folder / "summary.json").exists():
     summary = json.loads((folder / "summary.json").read_text())
-    for place, found in ((0, summary["before"]), (len(lines), summary["after"])):
-      for key, value in found.items():
+    for place, metrics in ((0, summary["before"]), (len(lines), summary["after"])):
+      for key, value in metrics.items():
         points.setdefault(f"eval/{key}", {})[place] = value["mean"]
   return Run(folder.resolve().name,
              x=dict(steps=np.arange(len(lines) + 1.0), tokens=until("rollouts/tokens"),
@@ -75,7 +75,7 @@ def read(folder):
 
 
 def arms(folder):
-  """({arm: its finished runs}, {arm: how many cells it has}), in the grid's order."""
+  """Returns ({arm: its finished runs}, {arm: number of its cells}), in the grid's order."""
   cells = [(cell, path) for path in sorted(pathlib.Path(folder).glob("*/"))
            if (cell := cell_lib.read(path))]
   if not cells: raise ValueError(f"{folder}: no cell of a grid in it.")
@@ -88,37 +88,40 @@ def arms(folder):
 
 
 def smoothed(values, n):
-  """Means of n values in a row, which stand where the last of them does."""
+  """Returns running means of n values, each at the position of its last value."""
   return np.convolve(values, np.ones(n) / n, mode="valid")
 
 
 def curve(run, metric, axis, smooth=1):
-  """(x, values) of a metric's known values."""
+  """Returns (x, values) of a metric, without unknown values."""
   places, values = run.points.get(metric, (np.zeros(0, int), np.zeros(0)))
   if len(values) < smooth: return np.zeros(0), np.zeros(0)
   return run.x[axis][places[smooth - 1:]], smoothed(values, smooth)
 
 
 def band(runs, metric, axis, smooth=1):
-  """(x, mean, low, high) over runs: steps that all know; tokens and seconds that all
-  have passed, where values stand on the line between two that are known."""
-  found = [curve(r, metric, axis, smooth) for r in runs]
-  if not found or not all(len(x) and np.isfinite(x).all() for x, _ in found):
+  """Returns (x, mean, low, high) over runs.
+
+  With axis "steps", x holds the steps that all runs have. With tokens and seconds, x covers the
+  range that all runs cover, and values are interpolated linearly.
+  """
+  curves = [curve(r, metric, axis, smooth) for r in runs]
+  if not curves or not all(len(x) and np.isfinite(x).all() for x, _ in curves):
     return None
   if axis == "steps":
-    x = np.array(sorted(set.intersection(*(set(x) for x, _ in found))))
+    x = np.array(sorted(set.intersection(*(set(x) for x, _ in curves))))
     if not len(x): return None
-    values = [[v[np.searchsorted(at, step)] for step in x] for at, v in found]
+    values = [[v[np.searchsorted(at, step)] for step in x] for at, v in curves]
   else:
-    first, last = max(x[0] for x, _ in found), min(x[-1] for x, _ in found)
+    first, last = max(x[0] for x, _ in curves), min(x[-1] for x, _ in curves)
     if first > last: return None
-    x = np.unique(np.concatenate([x[(first <= x) & (x <= last)] for x, _ in found]))
-    values = [np.interp(x, *f) for f in found]
+    x = np.unique(np.concatenate([x[(first <= x) & (x <= last)] for x, _ in curves]))
+    values = [np.interp(x, *f) for f in curves]
   return x, *interval(values)
 
 
 def interval(values_SN):
-  """(mean, low, high) over seeds, the first axis."""
+  """Returns (mean, low, high) over seeds, the first axis."""
   values_SN = np.asarray(values_SN, float)
   mean, seeds = values_SN.mean(axis=0), len(values_SN)
   if seeds < 2: return mean, np.full_like(mean, np.nan), np.full_like(mean, np.nan)
@@ -130,8 +133,10 @@ def interval(values_SN):
 
 
 def final(run, metric):
-  """What a run ends with: an accuracy of eval/ after the last step, of another metric
-  the mean of its last steps; NaN if unknown."""
+  """Returns the final value of a metric; NaN if unknown.
+
+  For metrics of eval/ it is the value after the last step, for others the mean of the last steps.
+  """
   places, values = run.points.get(metric, ((), ()))
   if not len(values): return math.nan
   if metric.startswith("eval/"): return float(values[-1])
@@ -140,14 +145,14 @@ def final(run, metric):
 
 
 def reached(run, metric, threshold, axis, smooth=1):
-  """Where a curve is first at or above the threshold; inf: nowhere."""
+  """Returns the first x at which a curve reaches the threshold; inf if it never does."""
   x, values = curve(run, metric, axis, smooth)
   above = np.flatnonzero(values >= threshold)
   return float(x[above[0]]) if len(above) else math.inf
 
 
 def ratio(x_S, baseline_S):
-  """(ratio of medians over seeds, low, high); seeds of both arms are drawn anew.
+  """Returns (ratio of medians over seeds, low, high) by a bootstrap over the seeds of both arms.
 
   A seed that does not get there counts as inf, so a median is inf once half of them
   do not. inf / inf is unknown: NaN as the ratio, and in the interval it
@@ -160,8 +165,8 @@ def ratio(x_S, baseline_S):
   with np.errstate(invalid="ignore", divide="ignore"):
     value = float(np.median(x_S) / np.median(baseline_S))
     if min(len(x_S), len(baseline_S)) < 2: return value, math.nan, math.nan
-    found = draw(x_S) / draw(baseline_S)
-  low, high = (np.quantile(np.where(np.isnan(found), unknown, found), end,
+    ratios = draw(x_S) / draw(baseline_S)
+  low, high = (np.quantile(np.where(np.isnan(ratios), unknown, ratios), end,
                            method="inverted_cdf")
                for end, unknown in zip(ENDS, (0.0, math.inf)))
   return value, float(low), float(high)
@@ -180,8 +185,8 @@ def figure(runs, metrics, path, smooth=1):
     for row, metric in zip(grid, metrics):
       for axis, (key, label) in zip(row, AXES.items()):
         for i, (arm, some) in enumerate(runs.items()):
-          if (found := band(some, metric, key, smooth)) is None: continue
-          x, mean, low, high = found
+          if (line := band(some, metric, key, smooth)) is None: continue
+          x, mean, low, high = line
           axis.plot(x, mean, color=shades[i], linestyle=DASHES[i % len(DASHES)],
                     marker=MARKERS[i % len(MARKERS)], markersize=4, markevery=0.1,
                     label=arm)
@@ -200,7 +205,7 @@ def figure(runs, metrics, path, smooth=1):
 
 
 def final_rows(runs, of, metrics):
-  """A dict for each arm and metric."""
+  """Yields a dict for each arm and metric."""
   for arm, some in runs.items():
     for metric in metrics:
       mean, low, high = interval([final(r, metric) for r in some] or [math.nan])
@@ -209,13 +214,16 @@ def final_rows(runs, of, metrics):
 
 
 def over_the_run(run, metric):
-  """The mean of all values of a metric: high where it rose early; NaN if unknown."""
+  """Returns the mean of all values of a metric, which is high if it rose early; NaN if unknown."""
   return float(np.mean(run.points[metric][1])) if metric in run.points else math.nan
 
 
 def difference_rows(runs, metrics, baseline):
-  """A dict for each other arm and metric: how far it ends above the baseline and is
-  above it over the run, seed by seed, with Student's intervals."""
+  """Yields a dict for each metric and each arm except the baseline.
+
+  It holds the mean difference from the baseline with the same seed, at the end of the run and
+  over the run, with Student's intervals.
+  """
   by_seed = lambda some: {r.name.rpartition("-seed")[2]: r for r in some}
   base = by_seed(runs[baseline])
   for arm, some in runs.items():
@@ -226,33 +234,33 @@ def difference_rows(runs, metrics, baseline):
       for name, measure in (("end", final), ("run", over_the_run)):
         differences = [measure(r, metric) - measure(b, metric) for r, b in pairs]
         is_known = len(pairs) > 1 and all(map(math.isfinite, differences))
-        found = claims.interval(differences) if is_known else [math.nan] * 3
-        row |= dict(zip((name, f"{name}_low", f"{name}_high"), found))
+        estimates = claims.interval(differences) if is_known else [math.nan] * 3
+        row |= dict(zip((name, f"{name}_low", f"{name}_high"), estimates))
       yield row
 
 
 def threshold_rows(runs, metric, threshold, baseline, smooth=1):
-  """A dict for each arm and axis."""
+  """Yields a dict for each arm and axis."""
   for arm, some in runs.items():
     for axis in AXES:
       x_S, base_S = ([reached(r, metric, threshold, axis, smooth) for r in rs]
                      for rs in (some, runs[baseline]))
       median = float(np.median(x_S)) if some else math.nan
-      found = ratio(x_S, base_S) if some and base_S else [math.nan] * 3
-      if arm == baseline: found = [1.0 if math.isfinite(median) else math.nan] * 3
+      ratios = ratio(x_S, base_S) if some and base_S else [math.nan] * 3
+      if arm == baseline: ratios = [1.0 if math.isfinite(median) else math.nan] * 3
       yield dict(arm=arm, axis=axis, reached=sum(map(math.isfinite, x_S)),
                  seeds=len(some), median=median,
-                 **dict(zip(("ratio", "low", "high"), found)))
+                 **dict(zip(("ratio", "low", "high"), ratios)))
 
 
 def table(header, rows):
-  """Markdown."""
+  """Returns a table in Markdown."""
   return "\n".join("| " + " | ".join(str(x).replace("|", "\\|") for x in row) + " |"
                    for row in (header, ["---"] * len(header), *rows))
 
 
 def final_table(rows, metrics):
-  """Markdown of `final_rows`."""
+  """Returns `final_rows` as a table in Markdown."""
   return table(("arm", "seeds", *metrics), (
       (mine[0]["arm"], "{seeds} of {of}".format(**mine[0]),
        *("{mean:.3f} [{low:.3f}, {high:.3f}]".format(**r) for r in mine))
@@ -260,7 +268,7 @@ def final_table(rows, metrics):
 
 
 def difference_table(rows, metrics):
-  """Markdown of `difference_rows`."""
+  """Returns `difference_rows` as a table in Markdown."""
   return table(("arm", "seeds", *(x for m in metrics for x in (f"{m}, end", "over the run"))), (
       (mine[0]["arm"], mine[0]["pairs"],
        *(x.format(**r).replace("+nan", "nan") for r in mine for x in (
@@ -270,7 +278,7 @@ def difference_table(rows, metrics):
 
 
 def threshold_table(rows):
-  """Markdown of `threshold_rows`."""
+  """Returns `threshold_rows` as a table in Markdown."""
   return table(("arm", "reached", *(x for a in AXES for x in (a, "ratio"))), (
       (mine[0]["arm"], "{reached} of {seeds}".format(**mine[0]),
        *(x.format(**r) for r in mine
@@ -283,7 +291,7 @@ def _parts(rows, n):
 
 
 def chosen(runs, metrics):
-  """The metrics asked for, or those of METRICS that a run has.
+  """Returns the requested metrics, by default those of METRICS that a run has.
 
   Raises:
     ValueError: no run has one that was asked for, or any of METRICS.
@@ -292,10 +300,10 @@ def chosen(runs, metrics):
   if unknown := [m for m in metrics or () if m not in known]:
     raise ValueError(f"--metrics {unknown[0]}: no finished run has it; there are "
                      f"{known}.")
-  found = metrics or [m for m in METRICS if m in known]
-  if not found: raise ValueError("no finished run has a metric of "
+  shown = metrics or [m for m in METRICS if m in known]
+  if not shown: raise ValueError("no finished run has a metric of "
                                  f"{METRICS}; name some of {known} with --metrics.")
-  return found
+  return shown
 
 
 def _threshold(text):
@@ -314,7 +322,7 @@ def _write_csv(path, rows):
 
 
 def options(args):
-  """Arguments that plots and compare share."""
+  """Adds the command-line arguments that plots.py and compare.py share."""
   args.add_argument("--metrics", nargs="+", metavar="METRIC",
                     help="keys of metrics.jsonl; those of "
                     f"{', '.join(METRICS)} that are there")

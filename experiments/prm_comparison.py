@@ -51,19 +51,19 @@ def arms(seed, out, variant, labels):
   first = folder("implicit")
   shared = dict(rollouts=str(first / "rollouts.jsonl"),
                 held_out=str(first / "held_out.jsonl"))
-  found = {"implicit": run("implicit")}
-  cheap = found["implicit"]["sampled_tokens"]
-  found["mc, same data"] = run("mc, same data", **shared, labels=labels)
-  dear = found["mc, same data"]["sampled_tokens"]
-  found["mc, same cost"] = run(
+  results = {"implicit": run("implicit")}
+  cheap = results["implicit"]["sampled_tokens"]
+  results["mc, same data"] = run("mc, same data", **shared, labels=labels)
+  dear = results["mc, same data"]["sampled_tokens"]
+  results["mc, same cost"] = run(
       "mc, same cost", labels=labels, max_sampled=cheap, held_out=shared["held_out"],
       rollouts=str(folder("mc, same data") / "labelled.jsonl"))
   prompts = implicit_prm.get_config(variant).train_prm.prompts
   # A little more than the mean says, so that there is enough to spend.
-  found["implicit, mc cost"] = run(
+  results["implicit, mc cost"] = run(
       "implicit, mc cost", max_sampled=dear, held_out=shared["held_out"],
       prompts=int(1.05 * prompts * dear / cheap))
-  return found
+  return results
 
 
 def table(results, k):
@@ -71,15 +71,15 @@ def table(results, k):
   head = ["arm", *(name.replace("_", " ") for name in COSTS),
           *(name.format(k=k) for name in MEASURES)]
   lines = ["| " + " | ".join(head) + " |", "| --- " * len(head) + "|"]
-  for arm, found in results.items():
-    cells = [f"{sum(s[cost] for s in found) / len(found):.0f}" for cost in COSTS]
-    cells += [shown([of(s, k) for s in found]) for of in MEASURES.values()]
+  for arm, scores in results.items():
+    cells = [f"{sum(s[cost] for s in scores) / len(scores):.0f}" for cost in COSTS]
+    cells += [shown([of(s, k) for s in scores]) for of in MEASURES.values()]
     lines.append("| " + " | ".join([arm, *cells]) + " |")
   lines += ["", "implicit less the other, the same seeds:", "",
             "| arm | " + " | ".join(head[1 + len(COSTS):]) + " |",
             "| --- " * (1 + len(MEASURES)) + "|"]
-  for arm, found in list(results.items())[1:]:
-    cells = [shown([of(a, k) - of(b, k) for a, b in zip(results["implicit"], found)])
+  for arm, scores in list(results.items())[1:]:
+    cells = [shown([of(a, k) - of(b, k) for a, b in zip(results["implicit"], scores)])
              for of in MEASURES.values()]
     lines.append("| " + " | ".join([arm, *cells]) + " |")
   policy = [f"{name.format(k=k)} " + shown([s[key.format(k=k)]["mean"] for s in
@@ -100,14 +100,15 @@ def main():
   args.add_argument("--seeds", type=int, default=5)
   args.add_argument("--variant", default="", help="of configs/papers/implicit_prm.py: "
                     "another loss, smoke")
-  args.add_argument("--labels", default="hard", help="of the Monte Carlo arms, see train_prm.labels")
+  args.add_argument("--labels", default="hard",
+                    help="labels of the Monte Carlo arms, as in train_prm.labels")
   args = args.parse_args()
   results = {}
   for seed in range(args.seeds):
     for arm, summary in arms(seed, args.out, args.variant, args.labels).items():
       results.setdefault(arm, []).append(summary)
   (args.out / "results.jsonl").write_text("".join(
-      json.dumps(dict(arm=arm, **s)) + "\n" for arm, found in results.items() for s in found))
+      json.dumps(dict(arm=arm, **s)) + "\n" for arm, scores in results.items() for s in scores))
   k = implicit_prm.get_config(args.variant).eval.samples
   (args.out / "table.md").write_text(table(results, k) + "\n")
   print(table(results, k))

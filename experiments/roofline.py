@@ -117,13 +117,13 @@ def limits(dtype):
       host, ones = np.asarray(x), np.ones(4096, np.float32)
       seconds.append(_seconds(lambda: host @ ones))
     rates[str(x.nbytes)] = x.nbytes / min(seconds)
-  found = dict(gemm={k: max(v) for k, v in gemm.items() if v}, read=rates)
+  measured = dict(gemm={k: max(v) for k, v in gemm.items() if v}, read=rates)
   if device.device_kind in PEAKS:
     half, single, bandwidth = PEAKS[device.device_kind]
-    return found | dict(peak=half if dtype == jnp.bfloat16 else single,
-                        bandwidth={"0": bandwidth}, source="data sheet")
-  return found | dict(peak=max(found["gemm"].values()), bandwidth=rates,
-                      source="measured")
+    return measured | dict(peak=half if dtype == jnp.bfloat16 else single,
+                           bandwidth={"0": bandwidth}, source="data sheet")
+  return measured | dict(peak=max(measured["gemm"].values()), bandwidth=rates,
+                         source="measured")
 
 
 def _seconds(call, reps=5, at_least=0.03):

@@ -107,7 +107,7 @@ def _arguments():
 
 
 def default_folder(file):
-  """experiments/papers/prime.py:rates -> prime-rates"""
+  """Returns the name of a grid: prime-rates for experiments/papers/prime.py:rates."""
   path, _, name = file.partition(":")
   return pathlib.Path(path).stem + (f"-{name}" if name else "")
 
@@ -128,26 +128,26 @@ def _shard(text):
 
 
 def slots(workers, devices=None):
-  """(cores, environment) for each cell that runs at once.
+  """Returns (cores, environment variables) for each cell that runs at the same time.
 
   Cores are dealt out in blocks: a program of XLA starts a thread for each that it
   may use. A device that several cells share gives each its part of 90% of the memory.
   """
   devices = devices or [None] * workers
   cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
-  n, found = len(devices), []
+  n, blocks = len(devices), []
   for i, device in enumerate(devices):
     block = cores[i * len(cores) // n:(i + 1) * len(cores) // n]
     if cores and not block: block = [cores[i % len(cores)]]
     env = {} if device is None else _see(device, port=8476 + i)
     if (share := devices.count(device)) > 1 and device is not None:
       env["XLA_PYTHON_CLIENT_MEM_FRACTION"] = f"{0.9 / share:.3f}"
-    found.append((block, env))
-  return found
+    blocks.append((block, env))
+  return blocks
 
 
 def _see(device, port):
-  """The environment in which a program sees these devices alone."""
+  """Returns the environment variables with which a program uses only these devices."""
   env = dict(CUDA_VISIBLE_DEVICES=device, TPU_VISIBLE_DEVICES=device,
              TPU_VISIBLE_CHIPS=device, TPU_PROCESS_BOUNDS="1,1,1",
              TPU_PROCESS_ADDRESSES=f"localhost:{port}", TPU_PROCESS_PORT=str(port),
@@ -253,7 +253,7 @@ def run(cells, folders, executor, screen):
 
 
 def _end(job):
-  """How a job ended; one that could not even fail properly says why."""
+  """Returns how a job ended, with the error if it failed outside of its command."""
   try:
     return job.result()
   except Exception as e:  # pylint: disable=broad-exception-caught
@@ -261,7 +261,7 @@ def _end(job):
 
 
 def _why(end, folder):
-  """A line on what went wrong."""
+  """Returns one line that describes the failure."""
   tried = cell_lib.attempts(folder)
   if end != "failed" or not tried: return end
   code = tried[-1]["exit"]
@@ -270,7 +270,7 @@ def _why(end, folder):
 
 
 def report(ends, folders, screen):
-  """Prints what is not finished; returns the exit status."""
+  """Prints the cells that are not finished and returns the exit status."""
   for name, end in ends.items():
     folder = folders[name]
     if end == "busy":
@@ -283,7 +283,7 @@ def report(ends, folders, screen):
 
 
 def progress(cells, folders, ends, running, skipped, elapsed, width):
-  """The live table: running cells, and how many there are of the others."""
+  """Returns the live table: the running cells, and the number of cells in each other state."""
   from rich import console, table  # pylint: disable=g-import-not-at-top
   shown = table.Table("cell", "step", *progress_lib.Bar.SHOWN.values(), box=None,
                       padding=(0, 2, 0, 0))
@@ -308,22 +308,25 @@ _CONFIGS = {}
 
 
 def configured(cell):
-  """The cell's config; read once for all seeds."""
+  """Returns the config of a cell, which is read once for all seeds."""
   key = json.dumps([cell.config, cell.changes])
   if key not in _CONFIGS: _CONFIGS[key] = grid.configured(cell)
   return _CONFIGS[key]
 
 
 def cost(cell):
-  """(steps, completions, tokens at most) of training, at one draw a step."""
+  """Returns (steps, completions, maximum tokens) of training, sampling once per step."""
   c = configured(cell)
   completions = c.steps * build.sizes_of(c).draw * c.rollouts.per_prompt
   return c.steps, completions, completions * c.rollouts.max_tokens
 
 
 def estimates(cells, folders):
-  """{name: seconds}: of a finished cell its own; of another the mean of its arm's
-  finished ones, or the mean per token of all that are finished; NaN where none is."""
+  """Returns {name of a cell: seconds}, measured or estimated.
+
+  The estimate for a cell that is not finished is the mean over the finished cells of its arm, or
+  the mean time per token of all finished cells; NaN if no cell is finished.
+  """
   took = {c.name: cell_lib.seconds(folders[c.name]) for c in cells
           if cell_lib.state(folders[c.name]) == "done"}
   tokens = {c.name: cost(c)[2] for c in cells}
@@ -337,7 +340,7 @@ def estimates(cells, folders):
 
 
 def plan(cells, folders):
-  """What the dry run prints: cells, their state and cost, and what is changed."""
+  """Returns the text of a dry run: the cells with their state, cost and changes."""
   from rich import table  # pylint: disable=g-import-not-at-top
   shown = table.Table("cell", "state", "steps", "completions", "tokens at most", "time",
                       "config", "changes", box=None, padding=(0, 2, 0, 0))
@@ -377,7 +380,7 @@ def refuse_another(folder, cell):
 
 
 def changed(cells, folders):
-  """A line for each finished cell whose config is not what it would be now."""
+  """Yields a line for each finished cell whose config has changed since it ran."""
   for cell in cells:
     path = folders[cell.name] / "config.json"
     if cell_lib.state(folders[cell.name]) != "done" or not path.exists(): continue
@@ -392,7 +395,7 @@ def changed(cells, folders):
 
 
 def _span(seconds):
-  """Hours, minutes and seconds; ? where unknown."""
+  """Returns hours, minutes and seconds as text; ? if unknown."""
   return "?" if math.isnan(seconds) else str(datetime.timedelta(seconds=round(seconds)))
 
 

@@ -50,10 +50,10 @@ def ratios(new, old):
   """{figure: new / old} of the figures that both lines have."""
   def figures(line):
     named = ("median_s", "tok_s", "first_s", "compile_s", "peak_rss_mb", "peak_device_mb")
-    found = {k: line.get(k) for k in named}
+    options = {k: line.get(k) for k in named}
     for group in ("parts", "stages"):
-      if len(line.get(group, ())) > 1: found |= line[group]
-    return {k: v for k, v in found.items() if v}
+      if len(line.get(group, ())) > 1: options |= line[group]
+    return {k: v for k, v in options.items() if v}
   new, old = figures(new), figures(old)
   return {k: new[k] / old[k] for k in new if k in old}
 
@@ -111,8 +111,8 @@ def _tables(newest):
 
 
 def _origin(line):
-  found = ", ".join(f"{k} {v}" for k, v in (line.get("versions") or {}).items())
-  return f"{line['system']}, {line.get('time', 'no date')[:10]}: {found}"
+  versions = ", ".join(f"{k} {v}" for k, v in (line.get("versions") or {}).items())
+  return f"{line['system']}, {line.get('time', 'no date')[:10]}: {versions}"
 
 
 def _row(line, own):
@@ -139,11 +139,11 @@ def _cells(cells):
 
 def _cost_of_prime(lines):
   """PRIME's seconds over those of the outcome-only step of the same size."""
-  found = {(kind(l), l["model"], size(l)): l["median_s"] for l in lines
-           if l["system"] == "rlx" and "failed" not in l}
-  rows = [_cells([model, text, f"{s / found['rloo', model, text]:.2f}"])
-          for (name, model, text), s in found.items()
-          if name == "prime" and ("rloo", model, text) in found]
+  seconds = {(kind(l), l["model"], size(l)): l["median_s"] for l in lines
+             if l["system"] == "rlx" and "failed" not in l}
+  rows = [_cells([model, text, f"{s / seconds['rloo', model, text]:.2f}"])
+          for (name, model, text), s in seconds.items()
+          if name == "prime" and ("rloo", model, text) in seconds]
   if not rows: return []
   return ["", "### What PRIME costs", "", "| model | size | PRIME step / RLOO step |",
           "|---|---|---|", *rows]

@@ -37,7 +37,7 @@ def texts(seed, count, *, opened=(0.5, 0.5)):
   Args:
     opened: how often a wrong and a right text start with one of OPENERS.
   """
-  rng, found = random.Random(f"judges/{seed}"), []
+  rng, examples = random.Random(f"judges/{seed}"), []
   for index in range(count):
     label = index % 2
     prompt, steps, stated = next(drawn for drawn in _drawn(rng, f"{seed}/{index}")
@@ -45,8 +45,8 @@ def texts(seed, count, *, opened=(0.5, 0.5)):
     opener = rng.choice(OPENERS) if rng.random() < opened[label] else ""
     text = opener + ";".join(steps) + " " + rng.choice(FORMS).format(
         a=stated, n=len(steps))
-    found.append((prompt, text, float(label)))
-  return found
+    examples.append((prompt, text, float(label)))
+  return examples
 
 
 def _drawn(rng, seed):

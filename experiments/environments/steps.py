@@ -59,9 +59,9 @@ def curve(c, *, steps=240):
   as far at any other beta.
   """
   def arm(seeds, rates):
-    found, _ = tabular.train(c, SPARED, environment, seeds=seeds, lr=rates,
-                             prm_lr=rates / 2 / c.prm.beta**2, steps=steps)
-    return found["accuracy"], found["accuracy"].mean(axis=1)
+    metrics, _ = tabular.train(c, SPARED, environment, seeds=seeds, lr=rates,
+                               prm_lr=rates / 2 / c.prm.beta**2, steps=steps)
+    return metrics["accuracy"], metrics["accuracy"].mean(axis=1)
   return arm
 
 

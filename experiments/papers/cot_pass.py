@@ -49,9 +49,9 @@ def sampled(seed, trained_PNV):
   """Of the start and of the policy: which tokens of 64 completions are right, [2, P, G, T]."""
   key = tabular.environment_key(seed)
   right_PT, start_PNV = drawn(key)
-  found = lambda logits_PNV: TREE.sample(key, logits_PNV, 64).tokens_BT.reshape(
+  is_right = lambda logits_PNV: TREE.sample(key, logits_PNV, 64).tokens_BT.reshape(
       16, 64, 3) == right_PT[:, None]
-  return jnp.stack([found(start_PNV), found(trained_PNV)])
+  return jnp.stack([is_right(start_PNV), is_right(trained_PNV)])
 
 
 def hidden(found_PGT):
@@ -61,9 +61,9 @@ def hidden(found_PGT):
 
 def arms():
   def gain(seeds, rates):
-    found, trained_IPNV = tabular.train(grpo.get_config(), TREE, environment, seeds=seeds,
-                                        lr=rates, steps=100)
+    metrics, trained_IPNV = tabular.train(grpo.get_config(), TREE, environment, seeds=seeds,
+                                          lr=rates, steps=100)
     found_I2 = np.array([[hidden(x) for x in both] for both in np.asarray(
         sampled(seeds, trained_IPNV))])
-    return found_I2[:, 1] - found_I2[:, 0], found["accuracy"][:, -1]
+    return found_I2[:, 1] - found_I2[:, 0], metrics["accuracy"][:, -1]
   return {"GRPO": gain}

@@ -20,9 +20,9 @@ TREE = tabular.Tree(prompts=16, vocab=4, length=3)
 
 def environment(key):
   keys = jax.random.split(key, 5)
-  share, found, fooled, gap, noise = tabular.around(keys[0], [0.1, 1 / 7, 0.03, 0.2, 0.15])
+  share, recall, fooled, gap, noise = tabular.around(keys[0], [0.1, 1 / 7, 0.03, 0.2, 0.15])
   right_PL = verdicts.drawn(keys[1], TREE, share)
-  accepted_PL = right_PL & verdicts.drawn(keys[2], TREE, found)
+  accepted_PL = right_PL & verdicts.drawn(keys[2], TREE, recall)
   fooled_PL = ~right_PL & verdicts.drawn(keys[3], TREE, fooled)
   scores_PL = 0.4 + gap * right_PL + noise * jax.random.normal(keys[4], right_PL.shape)
   scores_PL = jnp.where(fooled_PL, 0.95, scores_PL)

@@ -40,5 +40,6 @@ def environment(key):
 
 def arms():
   c = tabular.changed(lp_reg.get_config("off"), rollouts__per_prompt=16, learner__epochs=8)
-  return tabular.arms({"Lp-Reg": c, "no divergence": tabular.changed(c, learner__loss__kl_coef=0.0)},
+  without = tabular.changed(c, learner__loss__kl_coef=0.0)
+  return tabular.arms({"Lp-Reg": c, "no divergence": without},
                       TREE, environment, "accuracy", steps=300)

@@ -28,7 +28,7 @@ ILLUSTRATION = ("Both shares follow from the binomial chances that are set here:
 STEPS, ROLLOUTS, SOLUTIONS = 16, 8, 500
 
 
-def found(seed):
+def located(seed):
   rng = np.random.default_rng(seed)
   wrong_B = rng.integers(0, STEPS, SOLUTIONS)
   well, luck = rng.uniform(0.94, 0.96), rng.uniform(0.016, 0.024)
@@ -54,4 +54,4 @@ def found(seed):
 
 
 def effects(seeds):
-  return {"rollouts from every step": [found(seed) for seed in seeds]}
+  return {"rollouts from every step": [located(seed) for seed in seeds]}

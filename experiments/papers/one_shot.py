@@ -34,9 +34,9 @@ def environment(key):
 
 def arms():
   def rise(seeds, rates):
-    found, _ = tabular.train(one_shot.get_config(), TREE, environment, seeds=seeds, lr=rates,
-                             steps=500)
-    train_IS, others_IS = found["train"], found["others"]
+    metrics, _ = tabular.train(one_shot.get_config(), TREE, environment, seeds=seeds, lr=rates,
+                               steps=500)
+    train_IS, others_IS = metrics["train"], metrics["others"]
     first_I = np.argmax(train_IS >= 0.99 * train_IS.max(axis=1, keepdims=True), axis=1)
     return others_IS[:, -1] - others_IS[np.arange(len(first_I)), first_I], others_IS[:, -1]
   return {"no rise": rise}

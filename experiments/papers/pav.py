@@ -21,13 +21,13 @@ TREE = chains.TREE
 
 def values(logits_PNV, right_PL):
   """Chance of a right answer from every node and, after all tokens, of every leaf."""
-  found, nodes = [right_PL], TREE.nodes
+  by_depth, nodes = [right_PL], TREE.nodes
   while nodes:
-    count = found[0].shape[1] // TREE.vocab
+    count = by_depth[0].shape[1] // TREE.vocab
     chance_PNV = jax.nn.softmax(logits_PNV[:, nodes - count:nodes])
-    found.insert(0, jnp.sum(chance_PNV * found[0].reshape(chance_PNV.shape), axis=2))
+    by_depth.insert(0, jnp.sum(chance_PNV * by_depth[0].reshape(chance_PNV.shape), axis=2))
     nodes -= count
-  return jnp.concatenate(found, axis=1)
+  return jnp.concatenate(by_depth, axis=1)
 
 
 def environment(key):

@@ -25,9 +25,9 @@ def environment(key):
 
   def chance(batch):
     """Of a right answer."""
-    found = lambda token: (batch.tokens_BT == token) & batch.mask_BT
-    searches_B = found(1).sum(axis=1)
-    can_B = found(0).any(axis=1) & ~found(2).any(axis=1) & (searches_B > 0)
+    positions_BT = lambda token: (batch.tokens_BT == token) & batch.mask_BT
+    searches_B = positions_BT(1).sum(axis=1)
+    can_B = positions_BT(0).any(axis=1) & ~positions_BT(2).any(axis=1) & (searches_B > 0)
     return jnp.where(can_B, (1 - misled) ** (searches_B - 1.0), 0.0)
 
   def verify(batch, key, **_):

@@ -30,14 +30,14 @@ def effects(seeds):
     batch = problem.tree.sample(keys[1], env.start, c.rollouts.per_prompt)
     logps_BT, entropy_BT = tabular.logps(env.start, batch)
     before_BT = logps_BT.at[0, 0].add(-100.0)
-    found = methods.resolved(c)
+    resolved = methods.resolved(c)
     scored = tabular.record(
         batch.mask_BT, env.verify(batch, key=None, logits_PNV=None)["outcome_B"].at[0].set(0.0),
         group=c.rollouts.per_prompt, logps_BT=logps_BT, entropy_BT=entropy_BT,
         old_logps_BT=before_BT, ref_logps_BT=before_BT)
-    scored, _ = build.advantage_of(c, found)(
+    scored, _ = build.advantage_of(c, resolved)(
         types.SimpleNamespace(kl_coef=c.kl.coef, step=0), scored)
-    loss, _ = update.policy_loss(found, build.policy_loss_options(c))(
+    loss, _ = update.policy_loss(resolved, build.policy_loss_options(c))(
         scored, jnp.full(len(before_BT), c.kl.coef))
     return jnp.log10(jnp.abs(loss.mean()))
 

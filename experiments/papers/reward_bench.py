@@ -54,8 +54,8 @@ def arms():
       first_IPX = worth_IPL[..., one_X] > worth_IPL[..., two_X]
       chosen_IPX, rejected_IPX = (np.where(first_IPX, *x) for x in ((one_X, two_X), (two_X, one_X)))
       at = lambda leaf_IPX: np.take_along_axis(score_of(own_IPL, ref_IPL), leaf_IPX, 2)
-      found = [reward_model.pair_accuracy(*x) for x in zip(at(chosen_IPX), at(rejected_IPX))]
-      return found, np.sum(np.exp(own_IPL) * worth_IPL, axis=2).mean(axis=1)
+      accuracies = [reward_model.pair_accuracy(*x) for x in zip(at(chosen_IPX), at(rejected_IPX))]
+      return accuracies, np.sum(np.exp(own_IPL) * worth_IPL, axis=2).mean(axis=1)
     return arm
   return {"with the reference": accuracy(lambda own, ref: BETA * (own - ref)),
           "without": accuracy(lambda own, ref: own)}

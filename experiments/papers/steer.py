@@ -17,9 +17,9 @@ TREE = tabular.Tree(prompts=8, vocab=8, length=2)
 
 
 def environment(key):
-  found = verdicts.environment(TREE, 0.25, spread=0.5)(key)
-  return found._replace(measure=lambda x: dict(
-      found.measure(x), entropy=verdicts.entropy(TREE, x)))
+  plain = verdicts.environment(TREE, 0.25, spread=0.5)(key)
+  return plain._replace(measure=lambda x: dict(
+      plain.measure(x), entropy=verdicts.entropy(TREE, x)))
 
 
 def compare(steer_I, rival_I):

@@ -61,7 +61,7 @@ def environment(key):
 def arms():
   c = tabular.changed(synlogic.get_config(), rollouts__per_prompt=8)
   def gained(seeds, rates):
-    found, _ = tabular.train(c, TREE, environment, seeds=seeds, lr=rates, steps=100,
-                             optimizer=tied)
-    return found["new"][:, -1] - found["new"][:, 0], found["trained"][:, -1]
+    metrics, _ = tabular.train(c, TREE, environment, seeds=seeds, lr=rates, steps=100,
+                               optimizer=tied)
+    return metrics["new"][:, -1] - metrics["new"][:, 0], metrics["trained"][:, -1]
   return {"before training": gained}

@@ -43,9 +43,9 @@ def asked(seed):
 
 def arms():
   def beyond_votes(seeds, rates):
-    found, _ = tabular.train(
+    metrics, _ = tabular.train(
         ttrl.get_config(), TREE, environment, seeds=seeds, lr=rates, steps=200)
     votes = [np.mean([pass_at_k.majority(answer_G) == 0 for answer_G in answers_XG.tolist()])
              for answers_XG in np.asarray(asked(seeds)).reshape(len(seeds), -1, GROUP)]
-    return found["accuracy"][:, -1] - votes, found["accuracy"][:, -1]
+    return metrics["accuracy"][:, -1] - votes, metrics["accuracy"][:, -1]
   return {"votes of the start": beyond_votes}

@@ -171,10 +171,12 @@ def test_variants_are_configs_the_trainer_takes(model):
 
 @pytest.mark.parametrize("flags, message", [
     (["--task", "e2e", "--random", "qwen2.5-0.5b"], "--random=qwen2.5-0.5b: e2e needs"),
-    (["--task", "gen", "--impl", "prime", "--random", "qwen2.5-0.5b"], r"--impl='prime': gen has \['', 'ragged'\]"),
+    (["--task", "gen", "--impl", "prime", "--random", "qwen2.5-0.5b"],
+     r"--impl='prime': gen has \['', 'ragged'\]"),
     (["--task", "gen", "--model", "/nowhere"], "--model='/nowhere': a directory with"),
     (["--task", "gen"], "--model or --random"),
-    (["--task", "upd", "--random", "qwen2.5-0.5b", "--batch", "6", "--micro", "4"], "--micro=4: must divide 6 rows"),
+    (["--task", "upd", "--random", "qwen2.5-0.5b", "--batch", "6", "--micro", "4"],
+     "--micro=4: must divide 6 rows"),
 ])
 def test_refuses(flags, message):
   with pytest.raises(ValueError, match=message):

@@ -170,9 +170,9 @@ def test_differences():
   c = paper_config(CHECKS[0])
   assert differences(c, c) == set()
   other = tabular.changed(c, learner__epochs=7, rewards=dict(only=dict(name="x", coef=1.0)))
-  found = differences(other, c)
-  assert {"learner.epochs", "rewards.only.name"} < found and all(
-      key == "learner.epochs" or key.startswith("rewards.") for key in found)
+  changed = differences(other, c)
+  assert {"learner.epochs", "rewards.only.name"} < changed and all(
+      key == "learner.epochs" or key.startswith("rewards.") for key in changed)
 
 
 @pytest.mark.parametrize("key", claims.keys())
@@ -200,7 +200,8 @@ def test_table_has_a_row_for_each_rival(fake):
   # p of t = 1 / (0.1 / sqrt(3)) with two degrees of freedom, alone and times 2.
   assert "| old | confirmed | 3 | 1 [0.752, 1.25] | 0.5 | 0.0033 | 0.0066 |" in mine[0]
   assert "| same | underpowered | 3 |" in mine[1] and "opposite: too easy" in mine[1]
-  assert f"{len(claims.keys())} papers, 2 rows: 1 confirmed, 0 opposite, 0 not seen, 1 under" in text
+  papers = len(claims.keys())
+  assert f"{papers} papers, 2 rows: 1 confirmed, 0 opposite, 0 not seen, 1 under" in text
   assert sum("no check" in row for row in rows) == len(claims.keys()) - 1
 
 
@@ -208,9 +209,9 @@ def test_illustrations_are_not_tested(fake, monkeypatch):
   """They have no p, and the correction does not count them."""
   other = CHECKS[1]
   monkeypatch.setattr(FakeCheck, "ILLUSTRATION", "it is built in", raising=False)
-  found = claims.judged([record(fake), record(other)])
-  assert found[fake, "old"] == (None, None, "illustration")
-  p, corrected, _ = found[other, "old"]
+  outcomes = claims.judged([record(fake), record(other)])
+  assert outcomes[fake, "old"] == (None, None, "illustration")
+  p, corrected, _ = outcomes[other, "old"]
   assert p == corrected < 0.05
   assert f"- {fake}: it is built in" in claims.table([record(fake)])
 

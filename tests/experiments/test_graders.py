@@ -40,8 +40,8 @@ def test_figures(monkeypatch):
   monkeypatch.setattr(graders, "disputed", lambda: dict(g="why"))
   # Right: accepted, not, late, none. Wrong: rewarded, not, disputed.
   cases = [dict(name=name, right=name in "abcd") for name in "abcdefg"]
-  found = graders.figures(cases, "10t?101")
-  np.testing.assert_allclose([found[k] for k in (
+  figures = graders.figures(cases, "10t?101")
+  np.testing.assert_allclose([figures[k] for k in (
       "wrong_rewarded", "right_accepted", "precision", "unknown", "late")],
       [1 / 2, 1 / 4, 1 / 2, 2 / 6, 1 / 6])
   assert np.isnan(graders.figures(cases[:2], "00")["precision"])

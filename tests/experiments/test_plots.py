@@ -69,11 +69,11 @@ def test_smoothing_and_the_first_step_above():
 
 def quantiles(draws, unknown=(None, None)):
   """2.5% and 97.5% of equally likely draws, by counting; NaN counts as `unknown` says."""
-  found = []
+  values = []
   for q, instead in zip((0.025, 0.975), unknown):
     ordered = sorted(instead if math.isnan(d) else d for d in draws)
-    found.append(ordered[math.ceil(q * len(ordered)) - 1])
-  return found
+    values.append(ordered[math.ceil(q * len(ordered)) - 1])
+  return values
 
 
 def test_interval_is_that_of_all_resamples():
@@ -111,9 +111,9 @@ def test_ratio_is_that_of_all_resamples(x, baseline, value):
     draws = [float(np.median(a) / np.median(b))
              for a in itertools.product(x, repeat=3)
              for b in itertools.product(baseline, repeat=3)]
-  found = plots.ratio(x, baseline)
-  assert found[0] == pytest.approx(value, nan_ok=True)
-  assert list(found[1:]) == pytest.approx(quantiles(draws, (0.0, INF)))
+  ratio = plots.ratio(x, baseline)
+  assert ratio[0] == pytest.approx(value, nan_ok=True)
+  assert list(ratio[1:]) == pytest.approx(quantiles(draws, (0.0, INF)))
 
 
 def test_band_of_steps_takes_those_all_seeds_know(tmp_path):
@@ -171,8 +171,8 @@ def test_main_writes_figures_and_tables(tmp_path, monkeypatch, capsys):
   # The unfinished cell is left out.
   assert "| dense | 2 of 3 | 0.850 [0.800, 0.900] |" in text
   # 0.55 is passed at step 6 and 5 against 3 and 3: medians 5.5 and 3.
-  found = "0.55 [0.50, 0.60]"
-  assert f"| dense | 2 of 2 | 3 | {found} | 30 | {found} | 6 | {found} |" in text
+  ratio = "0.55 [0.50, 0.60]"
+  assert f"| dense | 2 of 2 | 3 | {ratio} | 30 | {ratio} | 6 | {ratio} |" in text
   assert "| outcome | 2 of 2 | 6 | 1.00 [1.00, 1.00] | 55 | 1.00" in text
   assert text.index("| outcome | 2 of 2") < text.index("| dense | 2 of 3")
   out = tmp_path / "figures"

@@ -155,11 +155,11 @@ def pids(folder, process):
 
 def test_ctrl_c_leaves_nothing_behind_and_the_next_call_goes_on(tmp_path, stub, screen):
   process, slow = call(tmp_path, stub), tmp_path / "g/slow-seed0"
-  found = pids(slow, process)
-  assert all(map(is_alive, found))
+  processes = pids(slow, process)
+  assert all(map(is_alive, processes))
   process.send_signal(signal.SIGINT)
   assert process.wait(60) == 130 and "Stopped." in process.stdout.read()
-  assert not any(map(is_alive, found))
+  assert not any(map(is_alive, processes))
   assert cell_lib.state(slow) == "started" and exits(slow) == [None]
   # It was one at a time: the other cell has not begun.
   assert cell_lib.state(tmp_path / "g/ok-seed0") == "new"
@@ -170,12 +170,12 @@ def test_ctrl_c_leaves_nothing_behind_and_the_next_call_goes_on(tmp_path, stub, 
 
 def test_a_cell_outlives_a_killed_call_and_is_not_started_twice(tmp_path, stub):
   process, slow = call(tmp_path, stub), tmp_path / "g/slow-seed0"
-  found = pids(slow, process)
+  processes = pids(slow, process)
   process.kill()
   process.wait()
-  assert all(map(is_alive, found))
+  assert all(map(is_alive, processes))
   assert cell_lib.attempt(slow, stub) == "busy" and times(slow) == 1
-  os.killpg(found[0], signal.SIGKILL)
+  os.killpg(processes[0], signal.SIGKILL)
   deadline = time.time() + 10
   while (end := cell_lib.attempt(slow, stub)) == "busy" and time.time() < deadline: pass
   assert end == "done" and times(slow) == 2

@@ -21,7 +21,7 @@ def table(tree, seed=0):
 
 def enumerated(logits_NV, eos):
   """{tokens of a completion: (probability, logps, entropies)} of one prompt, by loops."""
-  logits_NV, found = np.asarray(logits_NV, np.float64), {}
+  logits_NV, leaves = np.asarray(logits_NV, np.float64), {}
   for tokens in itertools.product(range(V), repeat=T):
     node, seen, entropies = 0, [], []
     for n, token in enumerate(tokens):
@@ -31,8 +31,8 @@ def enumerated(logits_NV, eos):
       entropies.append(-(p * np.log(p)).sum())
       node = node * V + token + 1
       if eos and token == 0: break
-    found[tokens[:n + 1]] = np.exp(sum(seen)), seen, entropies
-  return found
+    leaves[tokens[:n + 1]] = np.exp(sum(seen)), seen, entropies
+  return leaves
 
 
 def reinforce(**changes):
@@ -68,14 +68,14 @@ def test_leaves_and_log_probs_by_enumeration(eos):
   leaves = [tuple(t[m]) for t, m in zip(tokens_LT, mask_LT)]
   logps_PL = np.asarray(tree.leaf_logps(logits_PNV))
   for prompt in range(P):
-    found = enumerated(logits_PNV[prompt], eos)
-    assert sorted(leaves) == sorted(found)
+    expected = enumerated(logits_PNV[prompt], eos)
+    assert sorted(leaves) == sorted(expected)
     assert len(leaves) == (27 if not eos else 1 + 2 + 4 * 3)
     batch = tree.batch(jnp.full(len(leaves), prompt), jnp.asarray(tokens_LT),
                        jnp.asarray(mask_LT))
     logps_LT, entropy_LT = map(np.asarray, tabular.logps(logits_PNV, batch))
     for i, leaf in enumerate(leaves):
-      probability, logps, entropies = found[leaf]
+      probability, logps, entropies = expected[leaf]
       padding = [0.0] * (T - len(leaf))
       np.testing.assert_allclose(np.exp(logps_PL[prompt, i]), probability, rtol=1e-5)
       np.testing.assert_allclose(logps_LT[i], logps + padding, rtol=1e-5)
@@ -98,9 +98,9 @@ def test_samples_are_the_leaves_as_often_as_they_are_probable(eos):
     rows = slice(prompt * group, (prompt + 1) * group)
     drawn = [tuple(t[m]) for t, m in zip(*map(np.asarray, (
         batch.tokens_BT[rows], batch.mask_BT[rows])))]
-    found = enumerated(logits_PNV[prompt], eos)
-    assert set(drawn) <= set(found)
-    for leaf, (p, *_) in found.items():
+    expected = enumerated(logits_PNV[prompt], eos)
+    assert set(drawn) <= set(expected)
+    for leaf, (p, *_) in expected.items():
       error = (p * (1 - p) / group) ** 0.5
       assert abs(drawn.count(leaf) / group - p) < 5 * error, leaf
 
@@ -141,10 +141,10 @@ def test_every_seed_draws_its_environment():
     return tabular.Environment(verify_by(jnp.broadcast_to(jnp.arange(27) == code, (P, 27)) * 1.0),
                                lambda x: dict(code=code, chance=tree.expected_P(
                                    x, (jnp.arange(27) == code)[None] * jnp.ones((P, 1))).mean()))
-  found, _ = tabular.train(reinforce(rollouts__per_prompt=64), tree, environment,
-                           seeds=range(4), steps=30, lr=30.0)
-  assert len(set(found["code"][:, 0])) > 1
-  assert (found["chance"][:, -1] > 0.9).all() and np.allclose(found["chance"][:, 0], 1 / 27)
+  metrics, _ = tabular.train(reinforce(rollouts__per_prompt=64), tree, environment,
+                             seeds=range(4), steps=30, lr=30.0)
+  assert len(set(metrics["code"][:, 0])) > 1
+  assert (metrics["chance"][:, -1] > 0.9).all() and np.allclose(metrics["chance"][:, 0], 1 / 27)
 
 
 ONLY_1 = lambda key, logits_PNV: jnp.broadcast_to(jnp.array([0.0, 50.0, 0.0]),
@@ -183,7 +183,8 @@ def test_passes_over_a_batch():
 
 @pytest.mark.parametrize("filters", [
     dict(rollouts__filter_groups=dict(name="filter_groups.accuracy_band", low=0.1, high=0.9)),
-    dict(rollouts__select_completions=dict(name="select_completions.extremes"))], ids=["groups", "completions"])
+    dict(rollouts__select_completions=dict(name="select_completions.extremes"))],
+                         ids=["groups", "completions"])
 def test_filters_leave_out(filters):
   """A band leaves the group out whose verdicts agree, of a group two completions learn."""
   tree = TREES[False]
@@ -202,7 +203,8 @@ def test_filters_leave_out(filters):
 @pytest.mark.parametrize("changes, message", [
     (dict(advantages__outcome=dict(name="group.grpo", typo=1)), "advantages.outcome.typo"),
     (dict(learner__loss=dict(name="policy.no_such")), "learner.loss.name='policy.no_such'"),
-    (dict(rollouts__filter_groups=dict(name="filter_groups.accuracy_band", lo=1)), "rollouts.filter_groups.lo"),
+    (dict(rollouts__filter_groups=dict(name="filter_groups.accuracy_band", lo=1)),
+     "rollouts.filter_groups.lo"),
     (dict(advantages=dict(other=dict(name="group.grpo"))), "advantages has entries"),
 ], ids=lambda x: x if isinstance(x, str) else "")
 def test_refuses_options_of_methods(changes, message):
@@ -228,31 +230,32 @@ def test_sparse_problems():
     every = lambda x_LT: jnp.asarray(np.tile(x_LT, (3, 1)))
     batch = problem.tree.batch(jnp.repeat(jnp.arange(3), len(tokens_LT)), every(tokens_LT),
                              every(mask_LT))
-    verdict_PL = np.asarray(environment.verify(batch, key=None, logits_PNV=None)["outcome_B"]).reshape(3, -1)
-    found = jax.jit(environment.measure)(jnp.zeros_like(environment.start))
+    outcome_B = environment.verify(batch, key=None, logits_PNV=None)["outcome_B"]
+    verdict_PL = np.asarray(outcome_B).reshape(3, -1)
+    metrics = jax.jit(environment.measure)(jnp.zeros_like(environment.start))
     share_L = float(problem.tree.vocab) ** -mask_LT.sum(axis=1)
-    np.testing.assert_allclose(found["accuracy"], (verdict_PL @ share_L).mean(), rtol=1e-5)
-    np.testing.assert_allclose(found["wrong_length"], ((1 - verdict_PL) @ (
+    np.testing.assert_allclose(metrics["accuracy"], (verdict_PL @ share_L).mean(), rtol=1e-5)
+    np.testing.assert_allclose(metrics["wrong_length"], ((1 - verdict_PL) @ (
         share_L * mask_LT.sum(axis=1))).sum() / ((1 - verdict_PL) @ share_L).sum(), rtol=1e-5)
-    assert 0.02 < found["accuracy"] < 0.2 and len(set(verdict_PL.sum(axis=1))) > 1
+    assert 0.02 < metrics["accuracy"] < 0.2 and len(set(verdict_PL.sum(axis=1))) > 1
     other = problem.environment(jax.random.key(1)).verify(batch)["outcome_B"]
     assert (verdict_PL.ravel() != other).any()
     if problem.tree.eos:
       ended_L = np.any(mask_LT & (tokens_LT == 0), axis=1)
       assert verdict_PL[:, ~ended_L].sum() == 0 and (~ended_L).sum() == 3**5
       # A token more with probability 3/4, five at most.
-      np.testing.assert_allclose(found["length"], sum(0.75**t for t in range(5)), rtol=1e-5)
+      np.testing.assert_allclose(metrics["length"], sum(0.75**t for t in range(5)), rtol=1e-5)
 
 
 def test_late_is_the_second_half():
-  found = dict(accuracy=np.array([[0.1, 0.5, 0.4], [0.2, 0.3, 0.9]]))
-  np.testing.assert_allclose(sparse.late(found), [0.45, 0.6])
+  metrics = dict(accuracy=np.array([[0.1, 0.5, 0.4], [0.2, 0.3, 0.9]]))
+  np.testing.assert_allclose(sparse.late(metrics), [0.45, 0.6])
 
 
 def test_matched_by_hand():
   """At 0.3, the rival's most: half way, 5.5, less 4. At 0.7: 2/3 and 3/4 of the way."""
-  found = np.array([[[0.1, 0.5, 0.4], [6.0, 5.0, 4.0]], [[0.2, 0.3, 0.9], [3.0, 2.0, 1.0]]])
+  metrics = np.array([[[0.1, 0.5, 0.4], [6.0, 5.0, 4.0]], [[0.2, 0.3, 0.9], [3.0, 2.0, 1.0]]])
   rival = np.array([[[0.1, 0.3, 0.2], [6.0, 4.0, 0.0]], [[0.1, 0.9, 0.9], [3.0, 2.0, 0.0]]])
-  np.testing.assert_allclose(sparse.matched(found, rival), [1.5, 4 / 3 - 2.25])
+  np.testing.assert_allclose(sparse.matched(metrics, rival), [1.5, 4 / 3 - 2.25])
   # Below where it starts an arm is at its start.
-  np.testing.assert_allclose(sparse.matched(found, rival, 0.05), [0, 0])
+  np.testing.assert_allclose(sparse.matched(metrics, rival, 0.05), [0, 0])

@@ -33,9 +33,9 @@ def test_verdicts_are_flipped_as_often_as_asked(flip, share):
 def test_blind_at_the_start():
   # 16 completions, one right whatever is asked: 1/16, and 1 - (15/16)^4.
   tree = tabular.Tree(prompts=2, vocab=4, length=2)
-  found = verdicts.blind(jax.random.key(0), tree).measure(tree.start())
+  metrics = verdicts.blind(jax.random.key(0), tree).measure(tree.start())
   np.testing.assert_allclose(
-      [found["pass_at_1"], found["pass_at_4"], found["entropy"]],
+      [metrics["pass_at_1"], metrics["pass_at_4"], metrics["entropy"]],
       [1 / 16, 1 - (15 / 16) ** 4, np.log(16)], rtol=1e-5)
 
 
