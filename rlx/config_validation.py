@@ -56,7 +56,7 @@ def check(c, methods):
   for key, allowed in CHOICES.items():
     if methods_lib.setting(c)(key) not in allowed: _refuse(c, key, f"one of {allowed}")
   _resolve_functions(c)
-  for section in (_texts, _rollouts, _paired, _kl, _model, _learner, _verifiers, _steps):
+  for section in (_texts, _rollouts, _paired, _kl, _model, _learner, _steps):
     for is_wrong, key, allowed in section(c, methods):
       if is_wrong: _refuse(c, key, allowed)
   _check_judge(c)
@@ -82,8 +82,9 @@ def _texts(c, methods):
   yield "" in c.rollouts.stops, "rollouts.stops", "texts that are not empty"
   yield c.likelihood.separator == "", "likelihood.separator", "None or a text"
   for key in ("eval.prm_sets", "train_prm.labels"):  # They cut texts, not tokens.
-    yield (c.rollouts.step_separator == "" and methods_lib.setting(c)(key), "rollouts.step_separator",
-           f"a text with {key}={methods_lib.setting(c)(key)!r}")
+    value = methods_lib.setting(c)(key)
+    yield (c.rollouts.step_separator == "" and value, "rollouts.step_separator",
+           f"a text with {key}={value!r}")
   yield (not answers.is_pattern(c.eval.answer), "eval.answer",
          "a regular expression with at most one group")
   yield ("{}" not in c.likelihood.answer, "likelihood.answer",
@@ -186,26 +187,13 @@ def _learner(c, methods):
            f"compares with the verdict of a greedy completion, so the reward must be {plain}")
 
 
-def _verifiers(c, methods):
-  for fields, key, example in (
-      (("step_scores_BT",), "steps", "reads the scores of steps; name a verifier of steps, "
-       "such as chain.steps"),
-      (("scores_B", "scores_PG", "scores_BE"), "scores", "reads scores other than the "
-       "verdict; name verifiers such as ('format.boxed',)")):
-    readers = methods.asking(*fields)
-    yield readers and not c.verifier[key], f"verifier.{key}", f"{', '.join(readers)} {example}"
-
-
 def _steps(c, methods):
   """What needs a text that ends reasoning steps."""
-  needing = [f"eval.prm_sets={path!r}" for path in c.eval.prm_sets
-             if not path.endswith(".jsonl")]
+  needing = [f"{key}={path!r}" for path, key in verifiers(c).items() if key != "verifier.scores"]
   if c.train_prm.labels is not None: needing.append("train_prm.labels")
   needing += [f"rewards.{term}.granularity='step'" for term, spec in c.rewards.items()
               if dict(spec).get("granularity") == "step"]
   needing += methods.asking("step_ends_BT")
-  if c.verifier.steps is not None: needing.append(f"verifier.steps={c.verifier.steps!r}")
-  if c.verifier.step_rewards: needing.append(f"verifier.step_rewards={c.verifier.step_rewards!r}")
   yield (needing and c.rollouts.step_separator is None, "rollouts.step_separator",
          f"{' '.join(needing[:1])} needs it")
 

@@ -191,8 +191,8 @@ def fields_page():
                 host="Computed on the host, from texts and token ids",
                 model="Computed by forward passes, on devices",
                 later="Set by later stages: rewards, advantages, the update")
-  page = ["# Fields", "", "The columns of a batch, which rewards, estimators and losses read by the "
-          "names of their arguments.", "A name ends in its axes ([glossary](glossary.md)); "
+  page = ["# Fields", "", "The columns of a batch, which rewards, estimators and losses read "
+          "by the names of their arguments.", "A name ends in its axes ([glossary](glossary.md)); "
           "`outcome_PG` is `outcome_B` by prompt. A value without axes is",
           "an intermediate result that other producers read. `python -m pytest -k fields "
           "tests/test_readme.py --record`", "writes this page from the declarations "

@@ -51,7 +51,7 @@ def _check(c):
 ], ids=["scores_B", "scores_BE", "estimator", "completions"])
 def test_scores_without_a_verifier_are_refused(config):
   c = config()
-  with pytest.raises(ValueError, match=r"^verifier.scores=\(\): .* reads scores other than"):
+  with pytest.raises(ValueError, match=r"^verifier.scores=\(\): .* reads scores_"):
     _check(c)
   c.verifier.scores = ("format.boxed",)
   _check(c)
