@@ -1077,7 +1077,7 @@ def test_case(case):
   parts = case.name.split(".")
   for n in range(len(parts), 0, -1):
     if fn := ADAPTERS.get(".".join(parts[:n])): return fn(case)
-  pytest.skip(f"nothing here does {'.'.join(parts[:3])}")
+  pytest.skip(f"no adapter for {'.'.join(parts[:3])}")
 
 
 def test_what_the_rewards_of_an_order_are_of():

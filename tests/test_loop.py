@@ -35,14 +35,15 @@ OUTCOMES = dict(rewards=dict(outcome=dict(name="outcome.verdict", coef=1.0)),
 
 
 class Clock:
-  """Of a loop that nobody times."""
+  """A clock that measures nothing."""
   def lap(self, *_): pass
 
 
 _SPREAD = dict(
     name="reward_std_filter.running_mean", fraction=1.0, decay=0.5, start=0, filter_from=1)
-# Beside the models: a reference mixed every step, with a fresh optimizer, beside a PRM over the
-# frozen start; and the running spread of rewards, below which a group gets no gradient.
+# State besides policy and PRM: a KL reference that is mixed with the policy every step, which
+# resets the optimizer, while the PRM keeps the initial model as its reference; and the running
+# standard deviation of rewards, below which a group gets no gradient.
 MOVING = dict(learner__pack=True, learner__minibatches=1, learner__reward_std_filter=_SPREAD,
               kl__coef=0.1, kl__sync_every=1, kl__sync_mix=0.5, kl__reset_optimizer=True)
 
@@ -162,7 +163,7 @@ def test_what_the_start_solves_is_rehearsed_and_not_trained(tiny_files):
     state, host = run.init(), session.HostState()
     host.rehearsed = collect.solved(run.collector, state)
     assert sorted(host.rehearsed) == sorted(solved)
-    found = []
+    losses = []
     for step in range(3):
       placed, _ = stages.collected(run, state, host, step, Clock())
       rollouts, scored = placed.host, placed.batch
@@ -173,18 +174,18 @@ def test_what_the_start_solves_is_rehearsed_and_not_trained(tiny_files):
       completions = padding.completions(rollouts)
       assert completions[27::4] == [ids[int(p)] for p in rollouts.prompt_P[6:]]
       assert all(not c for c in completions[24:27] + completions[28:31])
-      # The verifier found them right; they are excluded by what they are.
+      # The verifier accepts them; they are excluded because they are stored.
       assert (scored.outcome_B[27::4] == 1).all()
       assert not scored.learn_B[24:].any() and scored.learn_B[:24].all()
       np.testing.assert_array_equal(scored.rehearsal_BT.any(axis=1),
                                     [False] * 27 + [True] + [False] * 3 + [True])
       state, _, metrics = stages.update(run, state, placed, step)
       state = run.update.end_step(state, metrics)
-      found.append(float(metrics["policy/auxiliary"]))
+      losses.append(float(metrics["policy/auxiliary"]))
       assert metrics["rollouts/sampler_gap_max"] < 1e-4
       # On-policy z-scores have a mean of 0, so that this is all of the loss.
-      np.testing.assert_allclose(metrics["policy/loss"], 50 * found[-1], atol=1e-5)
-    assert found[0] == 0 < found[1]   # The policy begins as its start.
+      np.testing.assert_allclose(metrics["policy/loss"], 50 * losses[-1], atol=1e-5)
+    assert losses[0] == 0 < losses[1]   # The policy begins as its start.
     return state
 
   one, two = after(run_of(1)), after(run_of(2))
@@ -287,7 +288,7 @@ def test_a_reset_of_the_kl_reference_is_not_seen_by_the_prm(tiny_files):
   np.testing.assert_array_equal(two.ref_logps_BT, two.old_logps_BT)
   moments = lambda s: sum(np.abs(x).sum() for x in jax.tree.leaves(s.policy_opt))
   assert moments(before) > 0 and moments(after) == 0
-  # The policy goes on: its arrays are donated, the reference is a copy.
+  # Training continues: the policy's arrays are donated, the reference is a copy.
   state, *_ = stages.update(run, state, stages.score(run, state, rollouts, outcome_B), 2)
   tiny.assert_equal_trees(jax.device_get(state.kl_reference),
                after.policy)
@@ -349,11 +350,11 @@ def test_another_model_in_the_workdir_is_one_clear_line(tiny_files, four_steps, 
 
 def test_evaluate_reads_the_checkpoint(tiny_files, four_steps):
   workdir, summary, _ = four_steps
-  found = evaluate.evaluate(
+  results = evaluate.evaluate(
       tiny.config(tiny_files, **MOVING, eval__samples=4), workdir)
-  assert json.loads((workdir / "evaluate.json").read_text()) == found
-  assert found["greedy"] == summary["after"]["greedy"]
-  mean = {name: x["mean"] for name, x in found.items() if "mean" in x}
+  assert json.loads((workdir / "evaluate.json").read_text()) == results
+  assert results["greedy"] == summary["after"]["greedy"]
+  mean = {name: x["mean"] for name, x in results.items() if "mean" in x}
   assert mean["pass@1"] == pytest.approx(mean["sampled"])
   for name in ("pass@4", "maj@4", "best@4/min", "best@4/sum", "best@4/last"):
     assert 0 <= mean[name] <= 1
@@ -581,9 +582,10 @@ def test_adapters_train_over_one_frozen_base(tiny_files, tmp_path):
   full = state.replace(frozen=start.frozen).full("policy")
   args = (tokens, columns, columns >= 0)
   hidden = jax.jit(transformer.hidden, static_argnums=1)
-  found = hidden(params, config, *args)
-  np.testing.assert_allclose(found, hidden(full, run.passes.models["policy"], *args), atol=1e-5)
-  assert np.abs(hidden(start.frozen, config, *args) - found).max() > 1e-4
+  hidden_BSD = hidden(params, config, *args)
+  np.testing.assert_allclose(
+      hidden_BSD, hidden(full, run.passes.models["policy"], *args), atol=1e-5)
+  assert np.abs(hidden(start.frozen, config, *args) - hidden_BSD).max() > 1e-4
 
 
 @pytest.mark.parametrize("mode", ["master", "stochastic"])
