@@ -53,9 +53,9 @@ def test_tree_bytes_are_per_device():
   tree = {"w_DF": np.zeros((8, 4), np.float32), "count": np.zeros(3, jnp.bfloat16)}
   assert memory.tree_bytes(tree) == 8 * 4 * 4 + 3 * 2
   placed = sharding.place(tree, sharding.make_mesh(fsdp=2, tensor=2))
-  found = memory.tree_bytes(placed)
-  assert found == 8 * 4 * 4 / 4 + 3 * 2
-  assert found == sum(x.addressable_shards[0].data.nbytes for x in jax.tree.leaves(placed))
+  held = memory.tree_bytes(placed)
+  assert held == 8 * 4 * 4 / 4 + 3 * 2
+  assert held == sum(x.addressable_shards[0].data.nbytes for x in jax.tree.leaves(placed))
 
 
 def test_stage_bytes():
@@ -70,5 +70,5 @@ def test_stage_bytes_of_a_compiled_step():
   def step(w_DF, x_BD): return w_DF + x_BD.T @ jnp.sin(x_BD @ w_DF)
   compiled = jax.jit(step, donate_argnums=0).lower(w_DF, x_BD).compile()
   # The batch, and at least the one [64, 128] between the two products.
-  found = memory.stage_bytes(compiled.memory_analysis(), w_DF.nbytes)
-  assert x_BD.nbytes + 64 * 128 * 4 <= found <= x_BD.nbytes + 4 * 64 * 128 * 4
+  needed = memory.stage_bytes(compiled.memory_analysis(), w_DF.nbytes)
+  assert x_BD.nbytes + 64 * 128 * 4 <= needed <= x_BD.nbytes + 4 * 64 * 128 * 4

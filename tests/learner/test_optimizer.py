@@ -29,13 +29,13 @@ def _loss(params, signs):
   return records.Weighted(total, jnp.float32(1)), {}, None
 
 
-def _trained(found, params, steps, opt_state=None, mesh=None, first=0):
+def _trained(transform, params, steps, opt_state=None, mesh=None, first=0):
   """Parameters and state after steps of gradients 1 and -1."""
   mesh = mesh or sharding.make_mesh()
   params = sharding.place(params, mesh, copies=True)
-  opt_state = (sharding.made(found.init, params, mesh) if opt_state is None else
+  opt_state = (sharding.made(transform.init, params, mesh) if opt_state is None else
                sharding.place(opt_state, mesh, copies=True))
-  update = step.make(_loss, found)
+  update = step.make(_loss, transform)
   for i in range(first, first + steps):
     draw = np.random.default_rng(i)
     signs = {k: np.where(draw.uniform(size=(1, *x.shape)) < UP[k], np.float32(1),
@@ -73,8 +73,8 @@ def test_300_steps_of_1e_6_move_as_far_as_in_float32(mode):
 def test_a_mesh_and_a_resume_change_no_bit(mode):
   whole, whole_state = _trained(_of(mode), START, 6)
   half, state = _trained(_of(mode), START, 3, mesh=sharding.make_mesh(fsdp=2))
-  found = _trained(_of(mode), half, 3, state, sharding.make_mesh(fsdp=2, tensor=4), first=3)
-  jax.tree.map(np.testing.assert_array_equal, found, (whole, whole_state))
+  resumed = _trained(_of(mode), half, 3, state, sharding.make_mesh(fsdp=2, tensor=4), first=3)
+  jax.tree.map(np.testing.assert_array_equal, resumed, (whole, whole_state))
   assert any((half[k] != whole[k]).any() for k in whole)
   assert any((half[k] != START[k]).any() for k in whole)
 
@@ -82,13 +82,13 @@ def test_a_mesh_and_a_resume_change_no_bit(mode):
 def test_stochastic_rounding_goes_to_a_neighbour_and_is_right_on_average():
   """A quarter of the way from 1 to its next 1 + 2^-7, and what is exact already."""
   x = jnp.repeat(jnp.array([[1 + 2**-9], [-1 - 2**-9], [0.], [-3.], [2**-130]]), 20000, axis=1)
-  found = np.asarray(optimizer._stochastic(x, jax.random.key(0)))
-  np.testing.assert_array_equal(found, found.astype(jnp.bfloat16))
-  assert set(found[0]) == {1, 1 + 2**-7} and set(found[1]) == {-1, -1 - 2**-7}
+  rounded = np.asarray(optimizer._stochastic(x, jax.random.key(0)))
+  np.testing.assert_array_equal(rounded, rounded.astype(jnp.bfloat16))
+  assert set(rounded[0]) == {1, 1 + 2**-7} and set(rounded[1]) == {-1, -1 - 2**-7}
   # Five standard errors.
   error = 5 * 2**-7 * np.sqrt(3 / 16 / 20000)
-  np.testing.assert_allclose(found[:2].mean(axis=1), x[:2, 0], atol=error, rtol=0)
-  np.testing.assert_array_equal(found[2:], x[2:])
+  np.testing.assert_allclose(rounded[:2].mean(axis=1), x[:2, 0], atol=error, rtol=0)
+  np.testing.assert_array_equal(rounded[2:], x[2:])
 
 
 def test_draws_differ_by_step_leaf_and_seed():
@@ -97,9 +97,9 @@ def test_draws_differ_by_step_leaf_and_seed():
   plain = optimizer.Optimizer(
       lambda params: None, lambda grads, state, params: (grads, state), lambda state: 0)
   def ups(key, count):
-    found = optimizer.over_bfloat16(plain, key, param_update="stochastic")
-    state = found.init(params)._replace(count=jnp.int32(count))
-    updates, _ = found.update(jax.tree.map(lambda x: x - 1, x), state, params)
+    transform = optimizer.over_bfloat16(plain, key, param_update="stochastic")
+    state = transform.init(params)._replace(count=jnp.int32(count))
+    updates, _ = transform.update(jax.tree.map(lambda x: x - 1, x), state, params)
     return [u > 0 for u in updates.values()]
   draws = [*ups(rng.key(0, "a"), 0), *ups(rng.key(0, "a"), 1), *ups(rng.key(1, "a"), 0)]
   for i, one in enumerate(draws):
@@ -113,8 +113,8 @@ def test_gradients_of_microbatches_are_summed_in_float32():
                             jnp.float32(1)), {}, None
   x_BD = np.full((8, 1), 2**-9, np.float32)
   x_BD[0] = 1
-  found = _of("master")
+  transform = _of("master")
   params = {"w_D": jnp.zeros(1, jnp.bfloat16)}
-  update = step.make(loss, found, microbatches=8)
-  *_, metrics, _ = update(params, found.init(params), x_BD)
+  update = step.make(loss, transform, microbatches=8)
+  *_, metrics, _ = update(params, transform.init(params), x_BD)
   np.testing.assert_allclose(metrics["grad_norm"], (1 + 7 * 2**-9) / 8, rtol=1e-7)

@@ -89,11 +89,11 @@ def test_losses_within_a_group_have_the_same_gradient_for_every_cut(name):
   def loss(params, batch):
     scored, x_BTD = batch
     logps_BT = jnp.einsum("BTD,D->BT", x_BTD, params["w_D"])
-    found = fn(scored.replace(prm_logps_BT=logps_BT, logps_BT=logps_BT))
+    weighted = fn(scored.replace(prm_logps_BT=logps_BT, logps_BT=logps_BT))
     if name.startswith("sequence"):
-      found = aggregate.aggregate(found, scored.action_BT & scored.learn_B[:, None],
-                                  mode=resolve.lookup("losses", name).aggregation)
-    return found, {}, None
+      weighted = aggregate.aggregate(weighted, scored.action_BT & scored.learn_B[:, None],
+                                     mode=resolve.lookup("losses", name).aggregation)
+    return weighted, {}, None
 
   def norm(microbatches, shards):
     params = {"w_D": jnp.ones(3)}
@@ -134,11 +134,11 @@ def test_a_step_says_its_learning_rate():
   """Those of `test_schedules`; one without a gradient does not use its own up."""
   transform = optimizer.adamw(lr=2.0, warmup_steps=4)
   params = {"w_D": jnp.zeros(3)}
-  state, update, found = transform.init(params), step.make(_loss, transform), []
+  state, update, rates = transform.init(params), step.make(_loss, transform), []
   for x_BD in (X_BD, X_BD, np.full_like(X_BD, np.nan), X_BD, X_BD, X_BD):
     params, state, metrics, _ = update(params, state, (x_BD, MASK_B))
-    found.append(float(metrics["lr"]))
-  assert found == [.5, 1, 1.5, 1.5, 2, 2]
+    rates.append(float(metrics["lr"]))
+  assert rates == [.5, 1, 1.5, 1.5, 2, 2]
 
 
 @pytest.mark.parametrize("options, rates", [

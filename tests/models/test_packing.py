@@ -83,7 +83,7 @@ def test_every_completion_token_attends_to_its_prompt_and_the_tokens_before_it(p
 
 
 def test_a_group_too_long_for_one_packed_row_has_its_prompt_again():
-  # Beside a trunk of 3, two completions of 3 fill the 9 columns.
+  # After a trunk of 3, two completions of 3 fill the 9 columns.
   lengths = np.full(4, 3), np.zeros(4, int), 4
   together = packing._together(np.full(4, 4), *lengths, 9, 9)
   assert together[:3] == (0, 2, 9) and together.trunk_B.tolist() == [0, 0, 2, 2]

@@ -79,9 +79,9 @@ def test_frequencies_match_probabilities():
   n = 40000
   uniform_B = jax.random.uniform(jax.random.key(0), (n,))
   out_B, _ = decoding.draw(jnp.repeat(jnp.array(LOGITS), n, axis=0), uniform_B)
-  found = np.bincount(out_B, minlength=4) / n
+  shares = np.bincount(out_B, minlength=4) / n
   # Four standard errors.
-  np.testing.assert_allclose(found, [.1, .4, .2, .3], atol=4 * np.sqrt(.25 / n))
+  np.testing.assert_allclose(shares, [.1, .4, .2, .3], atol=4 * np.sqrt(.25 / n))
 
 
 def test_logps_are_those_before_truncation():

@@ -28,22 +28,22 @@ def test_half_the_slots_as_soon_as_half_suffice():
   plan = slots.start(4, 2)
   assert slots.following(plan, np.arange(8) < 5, 3).is_same
   running_W = np.isin(np.arange(8), [1, 2, 6, 7])
-  found = slots.following(plan, running_W, 3)
-  assert found.row_W.tolist() == [1, 2, 6, 7] and found.source_W.tolist() == [1, 2, 6, 7]
-  assert found.prompt_P.tolist() == [0, 1, 3, 3]  # Groups of two would need six slots.
-  assert found.columns == 3 and found.count_W.tolist() == [3] * 4
+  plan_after = slots.following(plan, running_W, 3)
+  assert plan_after.row_W.tolist() == [1, 2, 6, 7] and plan_after.source_W.tolist() == [1, 2, 6, 7]
+  assert plan_after.prompt_P.tolist() == [0, 1, 3, 3]  # Groups of two would need six slots.
+  assert plan_after.columns == 3 and plan_after.count_W.tolist() == [3] * 4
   pairs = slots.following(plan, np.isin(np.arange(8), [2, 3, 6, 7]), 3)
   assert pairs.prompt_P.tolist() == [1, 3]        # Here they fit.
 
 
 def test_waiting_rows_take_free_slots():
   plan = slots.start(3, 2, slots=4)
-  found = slots.following(plan, np.array([True, False, False, True]), 5)
-  assert found.row_W.tolist() == [0, 3, 4, 5] and found.waiting == 6
-  assert found.source_W.tolist() == [0, 3, -1, -1]
-  assert found.count_W.tolist() == [5, 5, 0, 0]
-  assert found.prompt_P.tolist() == [0, 1, 2, 2]
-  after = slots.following(found, np.array([False, True, True, True]), 5)
+  plan_after = slots.following(plan, np.array([True, False, False, True]), 5)
+  assert plan_after.row_W.tolist() == [0, 3, 4, 5] and plan_after.waiting == 6
+  assert plan_after.source_W.tolist() == [0, 3, -1, -1]
+  assert plan_after.count_W.tolist() == [5, 5, 0, 0]
+  assert plan_after.prompt_P.tolist() == [0, 1, 2, 2]
+  after = slots.following(plan_after, np.array([False, True, True, True]), 5)
   assert after.is_same and after.row_W.tolist() == [6, 3, 4, 5]
   assert after.count_W[after.live_W].tolist() == [10, 5, 5] and after.columns == 10
   assert slots.following(after, np.zeros(4, bool), 5) is None
@@ -51,8 +51,8 @@ def test_waiting_rows_take_free_slots():
 
 def test_nothing_moves_when_it_must_not():
   plan = slots.start(4, 2)
-  found = slots.following(plan, np.arange(8) == 5, 3, moves=False)
-  assert found.is_same and found.row_W.tolist() == [8, 8, 8, 8, 8, 5, 8, 8]
+  plan_after = slots.following(plan, np.arange(8) == 5, 3, moves=False)
+  assert plan_after.is_same and plan_after.row_W.tolist() == [8, 8, 8, 8, 8, 5, 8, 8]
 
 
 def test_enough_is_when_the_next_plan_differs():
