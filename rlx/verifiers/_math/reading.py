@@ -20,25 +20,17 @@ _BEFORE_DIGITS = frozenset(["_", "{", "(", r"\to"]) | _SIGNS.keys()
 # Names that contain a number: f(-3), A^{-1}, f^{-1}(x).
 _NUMBERED_NAME = re.compile(
     r"[A-Za-z]\(-?[\d.]+(?:,-?[\d.]+)*\)|[A-Za-z]\^\{?(?:-1|T)\}?(?:\((?:[a-z]|-?\d+)\))?")
-# Words that may stand before an answer, and words that deny it.
-_PREFIX = re.compile(
-    r"(?:so |thus |therefore |hence )?(?:the |my |our )?(?:final |correct )?"
-    r"(?:answer|result|solution|value)s?(?: is| are|:|=)*:?|exactly|[\w ]+:", re.IGNORECASE)
-_DENIAL = re.compile(r"\b(?:not|no|never|isn't|wrong|incorrect|false)\b", re.IGNORECASE)
-_EXCEPT = re.compile(
-    r'"all (?:real numbers|reals|real values)(?: of)?(?: x)?,? (?:except|but|other than)(?: for)?',
-    re.IGNORECASE)
-_INTEGER_WORDS = re.compile(
-    r"\b((?:positive|negative|non-?negative) )?integers?$|\bintegers?\b", re.IGNORECASE)
+_PREFIX = tables.phrase("prefix")
+_DENIAL = tables.phrase("denial")
+_EXCEPT = tables.phrase("except")
+_INTEGER_WORDS = tables.phrase("integers")
 _WRAPPED = re.compile(
     r"\\(?:text(?:rm|bf|it|sf|tt|normal)?|mbox|hbox|math(?:rm|bf|it|sf)|operatorname\*?|boldsymbol|"
     r"bm|underline|boxed|fbox|left|right|emph)(?![A-Za-z])|[{}$]|\\[,;:! ]|~")
 _CHOICE = re.compile(
     r"(?:(?:option|choice|answer)\s+)?\(?\s*([A-Z])\s*\)?\s*[.:]?", re.IGNORECASE)
 _CHOICE_AND_WHY = re.compile(r"(?:\(\s*([A-Z])\s*\)|([A-Z])\s*[.:)])\s*(\S.*)", re.DOTALL)
-# After the letter of a choice: words that leave open which choice is meant.
-_HEDGE = re.compile(
-    r"\b(?i:or|not|no|isn't|wrong|incorrect|false|neither|both|and)\b|\b[A-Z]\s*[).:]|\b[B-H]\b")
+_HEDGE = tables.phrase("hedge")
 _BASED = re.compile(r"\(?\s*(?=[A-Z]*\d)([\dA-Z]+)\s*\)?\s*_\s*(\d\d?)")
 _NOTHING, _ALL = tables.TABLES["nothing"], tables.TABLES["everything"]
 

@@ -6,43 +6,17 @@ from rlx.verifiers._math import tables
 from rlx.verifiers._math import units
 
 _MAX_LINE = 3000  # Characters of a line that are searched for mathematics.
-_MARK = re.compile(
-    r'\#\#\#\#|<answer>|\b(?:answers?|correct (?:option|choice|value))\b["\'*_]*\s*'
-    r'(?:(?:is|are)\b(?:\s+(?:therefore|thus|then|hence|simply|just)\b)?|:|=)'
-    r"[\s:*_=]*", re.IGNORECASE)
-# A negation, up to the next punctuation mark or "but": "not 72" in "not 72, it is 71".
-_DENIED = re.compile(
-    r"(?:,\s*)?(?:\b(?:and|but)\s+)?"
-    r"\b(?:not|cannot|\w+n't|never|instead of|rather than|unlike|except)\b"
-    r"(?:(?!,(?!\d)|;|\.(?!\d)|\bbut\b|\bit\b).)*(?:,\s*|;\s*)?", re.IGNORECASE)
+_MARK = tables.phrase("mark")
+_DENIED = tables.phrase("denied")
 # The text states a bound, one of several numbers or a task instead of a number.
 _BOUND = re.compile(rf"\b(?:{'|'.join(tables.TABLES['bounds'])})\b", re.IGNORECASE)
-# After a number: the text continues so that another number is meant.
-_CONTINUES = re.compile(
-    r"[\s,]*(?:(?:to|or|and|through|plus|minus|times|by|-|out of|divided by|choose|mod|modulo|over)"
-    r"\s+[-+$\\]?[\d.(\\]"
-    r"|and\s+(?:an?|one|two|three)\b|if\b|unless\b|when\b"
-    r"|(?:less|more|fewer|greater|higher|lower)\s+than|squared|cubed|factorial|"
-    r"(?:ten|hundred|thousand|million)ths?|halves|thirds|quarters|plus|minus|times|divided|"
-    r"to the power|or\b)", re.IGNORECASE)
+_CONTINUES = tables.phrase("continues")
 _CONTINUES_BELOW = re.compile(r"\n[ \t]*(?=[×*/+=÷·^])")
 _MINUS = re.compile(r"\b(?:negative|minus)\s+(?=[\d\\$.(])", re.IGNORECASE)
-# Before a mark, in the same clause: the answer is denied.
-_NO_ANSWER = re.compile(
-    r"\b(?:\w+n't(?! hard| difficult)|do not|does not|cannot|never|false|wrong|incorrect|"
-    r"(?<!no )doubt|deny|untrue)\b[^.,:;\n]*$", re.IGNORECASE)
-# After a number: the number is denied.
-_REFUSED = re.compile(r"[\d})$]\s*(?:is|are|was|can|could|would)"
-                      r"(?:n't|\s+(?:not|wrong|incorrect|impossible|false))\b")
-# After an answer: the reason for it.
-_REASON = re.compile(
-    r"[\s,;]*\(?\s*\b(?:because|since|as (?:we|the|it)|where|given that)\b.*", re.IGNORECASE)
-_FILLER = re.compile(
-    r"[\s*_:=>`'\"~]*(?:(?:therefore|thus|so|then|hence|exactly|equal(?:s)?(?: to)?|simply|just|"
-    r"about|approximately|around|precisely|clearly|is|are|that|we get|it is|given by|the|(?-i:an?)|"
-    r"total of|"
-    r"(?:option|choice|letter|number|value|solution|root|point|interval|set|expression|equation)s?"
-    r")\b[\s*_:=,`]*)*", re.IGNORECASE)
+_NO_ANSWER = tables.phrase("no_answer")
+_REFUSED = tables.phrase("refused")
+_REASON = tables.phrase("reason")
+_FILLER = tables.phrase("filler")
 _SENTENCES = re.compile(r"(?<=[^\s\d.])[.!?]\s+|(?<=\d)[.!?]\s+(?=[A-Z])")
 # A stretch of mathematics: a formula in dollars, or parts and the white space between them.
 _FORMULA = r"\$[^$\n]+\$|\\\([^\n]*?\\\)|\\\[[^\n]*?\\\]"
