@@ -140,6 +140,7 @@ def _imported(path, shown):
 
 
 def public(module):
-  """{name: function} for the functions a module defines itself."""
-  return {name: fn for name, fn in vars(module).items() if inspect.isfunction(fn)
-          and fn.__module__ == module.__name__ and not name.startswith("_")}
+  """{name: function} for the functions a module defines itself, functools.partial among them."""
+  return {name: fn for name, fn in vars(module).items() if not name.startswith("_") and (
+      isinstance(fn, functools.partial)
+      or inspect.isfunction(fn) and fn.__module__ == module.__name__)}

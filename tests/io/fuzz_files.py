@@ -456,7 +456,7 @@ FAMILIES = {name: fuzz.Family(*values) for name, values in dict(
         *[("flags.json", flags_of(RUN_FLAGS))] * 5, *_file("m/config.json", CORPUS["runs"]),
         *_CHECKPOINT]),
     resume=(450, start_run, resume, [*_WORKDIR, *[("*.jsonl", fuzz.line_with())] * 5]),
-    view=(350, start_run, show, [*_WORKDIR, *[("*.jsonl", fuzz.line_with())] * 15]),
+    view=(150, start_run, show, [*_WORKDIR, *[("*.jsonl", fuzz.line_with())] * 15]),
     checkpoint=(600, start_checkpoints, go_on, [
         *_CHECKPOINT, ("*", fuzz.another_kind), *[("CHECKSUMS", fuzz.another_folder)] * 4]),
     flags=(600, start_flags, check_flags, [("argv.json", change_flag)])).items()}
