@@ -76,7 +76,7 @@ SHAPES = {
 
 
 def needed(config, args, lengths_B):
-  """[(FLOPs, bytes)] of one repetition; bytes count where decoding reads them."""
+  """Returns [(FLOPs, bytes)] of one repetition; bytes matter only in decoding."""
   work = []
   prompts = args.prompts if is_grouped(args) else args.batch
   if args.task != "upd":
@@ -100,7 +100,7 @@ def rows_of(args):
 
 
 def gen(args):
-  """Sampling as the trainer samples, with a new key each time."""
+  """Samples as the trainer does, with a new key each time."""
   config, params = load(args)
   params = sharding.place(params, sharding.make_mesh())
   group = args.group if is_grouped(args) else 1
@@ -128,7 +128,7 @@ def gen(args):
 
 
 def upd(args):
-  """Log-probs and one update through the trainer's own functions."""
+  """Computes log-probs and one update with the functions of the trainer."""
   config, params = load(args)
   if args.batch % args.group:
     raise ValueError(f"--batch={args.batch}: a multiple of --group={args.group}.")
@@ -201,7 +201,7 @@ def e2e(args):
 
 
 def config_of(args):
-  """The trainer's config of an update or a step."""
+  """Returns the config of the trainer for an update or a step."""
   c = base.get_config()
   c.model.dtype, c.model.param_dtype = args.dtype, args.param_dtype
   c.model.remat = args.remat
@@ -225,7 +225,7 @@ def config_of(args):
 
 
 def endless(*args, load=weights.load, **more):
-  """As weights.load; EOS is an id past the vocabulary, so that no completion is shorter."""
+  """Loads weights with an EOS outside of the vocabulary, so that no completion ends early."""
   config, params, tokens = load(*args, **more)
   return config, params, dataclasses.replace(tokens, eos_ids=(config.vocab_size,))
 
@@ -264,7 +264,7 @@ def write_files(model, folder, args):
 
 
 def load(args):
-  """(DecoderConfig, host params): the model asked for, or a random one of a shape."""
+  """Returns (DecoderConfig, host params) of the given model, or of random weights of a shape."""
   if args.random:
     config = SHAPES[args.random]
     params = transformer.init(
@@ -276,14 +276,14 @@ def load(args):
 
 
 def random_ids(config, rows, columns):
-  """int32 [rows, columns]; no special tokens, which have low ids."""
+  """Returns int32 [rows, columns] without special tokens, which have low ids."""
   low = min(100, config.vocab_size // 2)
   return np.random.default_rng(0).integers(
       low, config.vocab_size, (rows, columns), np.int32)
 
 
 def stages(clock):
-  """{stage: seconds} of a clock's step."""
+  """Returns {stage: seconds} of the last step of a clock."""
   return {k.removeprefix("seconds/"): v for k, v in clock.metrics(0).items()
           if k.startswith("seconds/") and k != "seconds/step"}
 
@@ -329,7 +329,7 @@ def serve(args, out):
 
 
 def others_s():
-  """CPU seconds that other processes used since boot; None where /proc is missing."""
+  """Returns the CPU seconds that other processes used since boot; None without /proc."""
   stat = pathlib.Path("/proc/stat")
   if not stat.exists(): return None
   user, nice, system, _, _, *interrupts_and_steal = map(
@@ -339,7 +339,7 @@ def others_s():
 
 
 def memory():
-  """Peak memory so far in MB, of the process and of the accelerator."""
+  """Returns the peak memory of the process and of the accelerator in MB."""
   peaks = dict(peak_rss_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
   stats = jax.devices()[0].memory_stats()
   if stats: peaks["peak_device_mb"] = stats["peak_bytes_in_use"] / 2**20
@@ -355,7 +355,7 @@ def versions():
 
 
 def ask(args, task, reps):
-  """(ready line, repetitions, last line) of a worker, or (None, its last words, None)."""
+  """Returns (ready line, repetitions, last line) of a worker; (None, errors, None) if it fails."""
   command = [sys.executable, "-m", "experiments.bench", "--worker",
              *arguments(args, task)]
   with tempfile.TemporaryFile("w+") as errors, subprocess.Popen(
@@ -384,7 +384,7 @@ def ask(args, task, reps):
 
 
 def arguments(args, task):
-  """The worker's flags; `task` is "limits" or a key of speed_tables.TASKS."""
+  """Returns the flags of the worker; `task` is "limits" or a key of speed_tables.TASKS."""
   stem, impl = speed_tables.TASKS.get(task, (task, ""))
   flags = ["--task", stem, "--impl", impl]
   for name in ("model", "random", "batch", "prompt_len", "new", "prompts", "group",
@@ -396,7 +396,7 @@ def arguments(args, task):
 
 
 def measure(args, task, machine):
-  """The line of one task: what was asked for, what was measured, what limits it."""
+  """Returns the line of one task: its options, its measurements and its limits."""
   full = resolved(parser().parse_args(["--worker", *arguments(args, task)]))
   line = dict(
       task=full.task, impl=full.impl, system="rlx",
@@ -503,7 +503,7 @@ def parser():
 
 
 def resolved(args):
-  """A worker's args with every size filled in, checked."""
+  """Returns the arguments of a worker with all sizes set and checked."""
   if args.task is None: raise ValueError("--task is missing.")
   if args.task != "limits" and (args.task, args.impl) not in speed_tables.TASKS.values():
     raise ValueError(f"--impl={args.impl!r}: {args.task} has "
@@ -554,7 +554,7 @@ def main():
 
 
 def use_cores(n):
-  """Keeps this process and those it starts on n cores; XLA starts a thread for each."""
+  """Binds this process and its children to n cores; XLA starts one thread for each core."""
   if n and hasattr(os, "sched_setaffinity"):
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:n])
 

@@ -52,7 +52,7 @@ MODELS = {
 
 @dataclasses.dataclass(frozen=True)
 class Chip:
-  """A device and what it is joined to others by. Bytes and bytes/s, each way."""
+  """A device with its memory and its links, in bytes and in bytes/s for each direction."""
   hbm: float
   flops: float      # bfloat16, dense
   bandwidth: float  # of hbm
@@ -246,14 +246,14 @@ def exchanged(run, width=None):
 
 
 def chunks_of(run, name):
-  """Chunks of columns in which the head of an update reads a microbatch."""
+  """Returns in how many chunks of columns the head of an update reads a microbatch."""
   c, t = run.config, run.config.rollouts.max_tokens
   b = c.prompts.per_step * c.rollouts.per_prompt // (c[name].minibatches * c[name].microbatches)
   return -(-t // min(max(1024 * sharding.row_shards(run.passes.mesh) // b, 1), t))
 
 
 def _met(width):
-  """Columns that a query meets on average in attention.py's blocks."""
+  """Returns the mean number of columns that a query attends to in the blocks of attention.py."""
   block = 64 * -(-width // 512)
   return (width + min(block, width)) / 2
 
@@ -295,7 +295,7 @@ def bounds(run, chip):
 
 @functools.cache
 def plan(model, shape):
-  """(planned run, held, stages) of a row of the tables."""
+  """Returns (planned run, held, stages) of a row of the tables."""
   run = planned(config_of(shape), MODELS[model],
                 jax.sharding.AbstractMesh(shape, sharding.MESH_AXES))
   state = run.shapes()
@@ -308,7 +308,7 @@ def devices(shape):
 
 
 def smallest(model, chip):
-  """The first mesh of a model on which it fits, or None."""
+  """Returns the first mesh on which a model fits, or None."""
   for shape in MESHES[model]:
     _, held, stages = plan(model, shape)
     if memory.need(held, stages) <= chip.hbm: return shape
@@ -325,7 +325,7 @@ TERMS = ("policy + optimizer", "PRM + optimizer", "reference", "KV cache of samp
 
 
 def page(lines):
-  """docs/scaling.md; `lines` are the lines of docs/scaling.jsonl."""
+  """Returns the text of docs/scaling.md; `lines` are those of docs/scaling.jsonl."""
   return TEMPLATE.read_text().format(
       fits=_table(["model", *CHIPS], [[model, *(_first(model, chip) for chip in CHIPS.values())]
                                       for model in MODELS]),
@@ -355,7 +355,7 @@ def page(lines):
 
 
 def _share_of_tables(model, shape):
-  """Of what the policy's update receives, the part that gradients of [V, D] are."""
+  """Returns the share of gradients of [V, D] in the bytes that the policy update receives."""
   run, *_ = plan(model, shape)
   m, c, of = run.passes.models["policy"], run.config.learner, math.prod(shape[:2])
   table = 4 * m.vocab_size * m.d_model / shape[2] * 2 * (of - 1) / of
@@ -364,7 +364,7 @@ def _share_of_tables(model, shape):
 
 
 def _ratios(lines):
-  """The least and the most estimate / XLA of the compiled programs."""
+  """Returns the minimum and maximum of estimate / XLA over the compiled programs."""
   ratios = [float(compared(line)[5]) for line in lines if "bytes" in line]
   return min(ratios), max(ratios)
 
@@ -394,7 +394,7 @@ def _refusal(model, shape):
 
 
 def bytes_row(model, shape):
-  """Cells in GB: every term, and what is held with the largest stage."""
+  """Returns cells in GB: each term, and the need in the largest stage."""
   _, held, stages = plan(model, shape)
   terms = held | stages
   assert set(terms) == set(TERMS), set(terms) ^ set(TERMS)
@@ -403,7 +403,7 @@ def bytes_row(model, shape):
 
 
 def work_row(model, shape):
-  """Cells: TFLOP / GB of memory traffic / GB received, per device and phase."""
+  """Returns cells: TFLOP / GB of memory traffic / GB received, per device and phase."""
   run, *_ = plan(model, shape)
   sent = exchanged(run)
   return [model, _name(shape), *(
@@ -412,7 +412,7 @@ def work_row(model, shape):
 
 
 def seconds_row(model, shape, name):
-  """Cells: whether it fits, each phase's bound with what sets it, and their sum."""
+  """Returns cells: whether it fits, the bound of each phase with its cause, and their sum."""
   chip, (run, held, stages) = CHIPS[name], plan(model, shape)
   bounded = bounds(run, chip)
   by = collections.Counter()

@@ -76,7 +76,7 @@ def received(text, mesh):
 
 
 def _group(line, mesh):
-  """Devices of the first group of a collective."""
+  """Returns the devices of the first group of a collective."""
   if match := re.search(
       r"replica_groups=mesh\[([^\]]*)\](?:, device_ids=\((.*?)\))? \{([^}]*)\}", line):
     sizes = {name: int(n) for name, n in re.findall(r"'([^']+)'=(\d+)", match[1])}
@@ -98,14 +98,14 @@ def _group(line, mesh):
 
 
 def _iota(dims, order):
-  """Devices 0, 1, ... as XLA lists them: [4,2]T(1,0)."""
+  """Returns devices 0, 1, ... in the order of XLA's notation [4,2]T(1,0)."""
   dims, order = (x and tuple(map(int, x.split(","))) for x in (dims, order))
   devices = np.arange(math.prod(dims)).reshape(dims)
   return devices.transpose(order or range(len(dims)))
 
 
 def timed(call):
-  """(what it returns, seconds)."""
+  """Returns (the result of a call, its seconds)."""
   start = time.perf_counter()
   result = call()
   return result, time.perf_counter() - start

@@ -49,12 +49,12 @@ def matched(own_I2S, rival_I2S, level=0.7):
 
 
 def late(curves):
-  """Accuracy, mean over the second half of training; by seed."""
+  """Returns the mean accuracy over the second half of training, for each seed."""
   return curves["accuracy"][:, curves["accuracy"].shape[1] // 2:].mean(axis=1)
 
 
 def noisy(key, logits_PNV):
-  """A sampler whose logits are the policy's with noise of 1, other at every step."""
+  """Adds noise with standard deviation 1, drawn anew at every step, to the logits of the policy."""
   return logits_PNV + jax.random.normal(key, logits_PNV.shape)
 
 
@@ -66,11 +66,11 @@ class Problem:
   spread: float
 
   def code(self, tokens_BT):
-    """Of a completion, a number: its tokens as digits."""
+    """Returns a number for each completion, with its tokens as digits."""
     return tokens_BT @ (self.tree.vocab ** jnp.arange(self.tree.length)[::-1])
 
   def right(self, key):
-    """right_PC: which completions are right, by their code."""
+    """Returns right_PC, which completions are right, by their code."""
     tree = self.tree
     codes = jnp.arange(tree.vocab ** tree.length)
     digits_CT = codes[:, None] // tree.vocab ** jnp.arange(tree.length)[None] % tree.vocab
@@ -87,7 +87,7 @@ class Problem:
                                start=self.tree.start(keys[1], self.spread))
 
   def measure(self, right_PC, logits_PNV):
-    """accuracy; entropy, nats a completion; length, wrong_length: mean tokens."""
+    """Returns accuracy, entropy in nats per completion, and mean lengths in tokens."""
     tokens_LT, mask_LT = map(jnp.asarray, self.tree.leaves)
     right_PL = right_PC[:, self.code(tokens_LT)]
     length_1L = mask_LT.sum(axis=1)[None]

@@ -7,20 +7,20 @@ from experiments.environments import tabular
 
 
 def right_steps(key, tree, count):
-  """ok_PNV: at every node `count` tokens, drawn at random, are right steps."""
+  """Returns ok_PNV: `count` random tokens at every node are right steps."""
   draw_PNV = jax.random.uniform(key, (tree.prompts, tree.nodes, tree.vocab))
   return draw_PNV <= jnp.sort(draw_PNV)[..., count - 1:count]
 
 
 def right_leaves(tree, ok_PNV):
-  """right_PL: every step is right."""
+  """Returns right_PL, whether every step of a completion is right."""
   tokens_LT, mask_LT = map(jnp.asarray, tree.leaves)
   nodes_LT = tree.batch(jnp.zeros(len(tokens_LT), int), tokens_LT, mask_LT).nodes_BT
   return jnp.all(ok_PNV[:, nodes_LT, tokens_LT] | ~mask_LT[None], axis=2)
 
 
 def verdict_B(ok_PNV, batch):
-  """Of a batch, 1 where every step is right."""
+  """Returns 1 for completions of a batch whose steps are all right, else 0."""
   ok_BT = ok_PNV[batch.prompt_B[:, None], batch.nodes_BT, batch.tokens_BT]
   return 1.0 * jnp.all(ok_BT | ~batch.mask_BT, axis=1)
 
@@ -66,7 +66,7 @@ def curve(c, *, steps=240):
 
 
 def outcomes_alone(c):
-  """A config without its process rewards."""
+  """Returns a config without its process rewards."""
   return tabular.changed(
       c, rewards=dict(outcome=c.rewards.outcome),
       advantages=dict(outcome=c.advantages.outcome, whiten=c.advantages.whiten))

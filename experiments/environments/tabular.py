@@ -42,7 +42,7 @@ class Batch(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Tree:
-  """The completions of up to `length` of `vocab` tokens, for each of `prompts`."""
+  """All completions of at most `length` tokens from `vocab`, for each of `prompts`."""
   prompts: int = 4
   vocab: int = 4
   length: int = 3
@@ -54,7 +54,7 @@ class Tree:
 
   @functools.cached_property
   def leaves(self):
-    """(tokens_LT, mask_LT) of every completion. Numpy; 0 after the end."""
+    """Returns (tokens_LT, mask_LT) of every completion as Numpy arrays; 0 after the end."""
     tokens_LT = np.array(list(itertools.product(range(self.vocab), repeat=self.length)))
     mask_LT = np.ones_like(tokens_LT, bool)
     if self.eos:
@@ -72,12 +72,12 @@ class Tree:
     return Batch(prompt_B, tokens_BT, mask_BT, jnp.stack(nodes, axis=1))
 
   def start(self, key=None, spread=0.0):
-    """logits_PNV: uniform, or with noise of this standard deviation."""
+    """Returns logits_PNV, uniform or with noise of this standard deviation."""
     shape = self.prompts, self.nodes, self.vocab
     return jnp.zeros(shape) if key is None else spread * jax.random.normal(key, shape)
 
   def sample(self, key, logits_PNV, group):
-    """Batch of `group` completions of every prompt."""
+    """Samples a Batch with `group` completions of every prompt."""
     prompt_B = jnp.repeat(jnp.arange(self.prompts), group)
     node_B, going_B = jnp.zeros_like(prompt_B), jnp.ones_like(prompt_B, bool)
     tokens, mask = [], []
@@ -91,12 +91,12 @@ class Tree:
     return self.batch(prompt_B, jnp.stack(tokens, axis=1), jnp.stack(mask, axis=1))
 
   def leaf_B(self, batch):
-    """Row of `leaves` of each completion; of trees without an end token."""
+    """Returns the row of `leaves` of each completion, for trees without an end token."""
     if self.eos: raise ValueError("Completions that end early are not numbered by their tokens.")
     return batch.tokens_BT @ self.vocab ** jnp.arange(self.length)[::-1]
 
   def leaf_logps(self, logits_PNV):
-    """logps_PL: of every whole completion."""
+    """Returns logps_PL of all complete completions."""
     tokens_LT, mask_LT = map(jnp.asarray, self.leaves)
     def of(prompt):
       batch = self.batch(jnp.full(len(tokens_LT), prompt), tokens_LT, mask_LT)
@@ -104,12 +104,12 @@ class Tree:
     return jax.vmap(of)(jnp.arange(self.prompts))
 
   def expected_P(self, logits_PNV, values_PL):
-    """Of every prompt, the mean of a value of completions under the policy."""
+    """Returns the expected value of completions under the policy, for every prompt."""
     return jnp.sum(jnp.exp(self.leaf_logps(logits_PNV)) * values_PL, axis=1)
 
 
 def logps(logits_PNV, batch):
-  """(logps_BT, entropy_BT) of a batch under a table; 0 on padding."""
+  """Returns (logps_BT, entropy_BT) of a batch under a table; 0 on padding."""
   all_BTV = jax.nn.log_softmax(logits_PNV[batch.prompt_B[:, None], batch.nodes_BT])
   chosen_BT = jnp.take_along_axis(all_BTV, batch.tokens_BT[..., None], axis=-1)[..., 0]
   entropy_BT = -jnp.sum(jnp.exp(all_BTV) * all_BTV, axis=-1)
@@ -134,7 +134,7 @@ def record(mask_BT, outcome_B, **columns):
 
 
 class _State(NamedTuple):
-  """What a step changes."""
+  """The state that a step changes."""
   policy: tuple           # (logits_PNV, optimizer state)
   prm: tuple              # the same
   value: tuple            # (value_PN, optimizer state)
@@ -166,18 +166,18 @@ FILTERED = records.EXCLUDED.index("filtered")
 
 
 def environment_key(seed):
-  """The key that `train` hands to `environment` for this seed."""
+  """Returns the key that `train` passes to `environment` for this seed."""
   return jax.random.split(jax.random.key(seed))[0]
 
 
 def around(key, x, spread=0.2):
-  """Each number of x times another one from the uniform in 1 +- spread."""
+  """Multiplies each number of x by an own random factor, uniform in 1 +- spread."""
   x = jnp.asarray(x, jnp.float32)
   return x * jax.random.uniform(key, x.shape, minval=1 - spread, maxval=1 + spread)
 
 
 def values(value_PN, batch):
-  """values_BT of a batch under a table of values."""
+  """Returns values_BT of a batch under a table of values."""
   return value_PN[batch.prompt_B[:, None], batch.nodes_BT]
 
 
@@ -229,7 +229,7 @@ def train(c, tree, environment, *, seeds, lr, steps, prm_lr=1.0, value_lr=0.5,
     return records.Weighted(jnp.sum(loss_BT), jnp.float32(group))
 
   def score_and_learn_prm(env, learn_prm, prm, scored, batch, i):
-    """PRM scores and its update, in the order of the config."""
+    """Scores with the PRM and updates it, in the order of the config."""
     logps_BT = logps(prm[0], batch)[0]
     ref_BT = scored.old_logps_BT if c.prm.reference == "policy" else logps(env.start, batch)[0]
     scored = scored.replace(
@@ -269,7 +269,7 @@ def train(c, tree, environment, *, seeds, lr, steps, prm_lr=1.0, value_lr=0.5,
     return jax.lax.cond((i + 1) % c.kl.sync_every == 0, synced, lambda same: same, state)
 
   def synced(state):
-    """The state after kl.sync_every steps."""
+    """Returns the state with the reference moved, as after kl.sync_every steps."""
     logits_PNV, opt_state = state.policy
     if c.kl.reset_optimizer: opt_state = jax.tree.map(jnp.zeros_like, opt_state)
     return state._replace(policy=(logits_PNV, opt_state), kl_reference_PNV=reference_lib.moved(
@@ -315,17 +315,17 @@ def arm(c, tree, environment, measure, **options):
 
 
 def arms(configs, *args, **options):
-  """{name: arm} of {name: config}; the arguments are those of `arm`."""
+  """Returns {name: arm} for {name: config}; the arguments are those of `arm`."""
   return {name: arm(c, *args, **options) for name, c in configs.items()}
 
 
 def mean(name):
-  """The measure for `arm` that is the mean over training."""
+  """Returns the measure for `arm` that is the mean over training."""
   return lambda curves: curves[name].mean(axis=1)
 
 
 def _demonstrated(tree, batch, demo_PT, group):
-  """(Batch whose groups end with their demonstration, demo_B)."""
+  """Returns (Batch whose groups end with their demonstration, demo_B)."""
   demo_B = jnp.arange(len(batch.prompt_B)) % group == group - 1
   tokens_BT = jnp.where(demo_B[:, None], jnp.repeat(demo_PT, group, axis=0), batch.tokens_BT)
   return tree.batch(batch.prompt_B, tokens_BT, batch.mask_BT | demo_B[:, None]), demo_B
@@ -351,7 +351,7 @@ def _excluded(c, methods):
 
 
 def changed(c, **changes):
-  """A copy of a config with keys set: __ stands for a dot, a dict replaces a section."""
+  """Returns a copy of a config with keys set; __ is a dot, and a dict replaces a section."""
   c = c.copy_and_resolve_references()
   for path, value in changes.items():
     *sections, key = path.split("__")

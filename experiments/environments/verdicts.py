@@ -12,7 +12,7 @@ QUESTIONS = (0.4, 0.3, 0.2, 0.1)  # Chances of those behind one prompt.
 
 
 def drawn(key, tree, share):
-  """right_PL: each completion is right with this probability."""
+  """Returns right_PL, in which each completion is right with this probability."""
   return jax.random.uniform(key, (tree.prompts, tree.vocab**tree.length)) < share
 
 
@@ -25,7 +25,7 @@ def of_leaves(tree, value_of):
 
 
 def verifier(tree, right_PL, flip=0.0):
-  """Verdicts, each the wrong way round with probability `flip`."""
+  """Returns a verifier whose verdicts are inverted with probability `flip`."""
   def verify(batch, key, **_):
     right_B = right_PL[batch.prompt_B, tree.leaf_B(batch)]
     flips_B = jax.random.bernoulli(key, flip, right_B.shape)
@@ -34,12 +34,12 @@ def verifier(tree, right_PL, flip=0.0):
 
 
 def accuracy(tree, right_PL):
-  """The measure of `tabular.train`: mean chance of a right completion."""
+  """Returns a measure for `tabular.train`, the mean probability of a right completion."""
   return lambda logits_PNV: dict(accuracy=tree.expected_P(logits_PNV, right_PL).mean())
 
 
 def entropy(tree, logits_PNV):
-  """Of the completions of a prompt, nats, mean over prompts."""
+  """Returns the entropy over completions in nats, the mean over prompts."""
   logps_PL = tree.leaf_logps(logits_PNV)
   return -tree.expected_P(logits_PNV, logps_PL).mean()
 
