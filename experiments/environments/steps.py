@@ -25,15 +25,15 @@ def verdict_B(ok_PNV, batch):
   return 1.0 * jnp.all(ok_BT | ~batch.mask_BT, axis=1)
 
 
-def saved(found_IS, other_IS):
+def saved(accuracy_IS, other_IS):
   """Share of the other's steps that an arm saves on the way to what both reach; 0 where
   both start there.
 
   Args:
-    found_IS, other_IS: accuracy of every seed before each step and at the end.
+    accuracy_IS, other_IS: accuracy of every seed before each step and at the end.
   """
-  level_I1 = np.minimum(found_IS[:, -1:], other_IS[:, -1:])
-  first_I, other_I = (np.argmax(x_IS >= level_I1, axis=1) for x_IS in (found_IS, other_IS))
+  level_I1 = np.minimum(accuracy_IS[:, -1:], other_IS[:, -1:])
+  first_I, other_I = (np.argmax(x_IS >= level_I1, axis=1) for x_IS in (accuracy_IS, other_IS))
   return np.where(other_I > 0, 1 - first_I / np.maximum(other_I, 1), 0)
 
 

@@ -54,8 +54,8 @@ def sampled(seed, trained_PNV):
   return jnp.stack([is_right(start_PNV), is_right(trained_PNV)])
 
 
-def hidden(found_PGT):
-  outcome_PG, steps_PG = 1.0 * found_PGT[..., 2], 1.0 * found_PGT[..., :2].all(axis=2)
+def hidden(is_right_PGT):
+  outcome_PG, steps_PG = 1.0 * is_right_PGT[..., 2], 1.0 * is_right_PGT[..., :2].all(axis=2)
   return pass_at_k.cot_pass_at_k(outcome_PG, steps_PG, 16) - pass_at_k.pass_at_k(outcome_PG, 16)
 
 
@@ -63,7 +63,7 @@ def arms():
   def gain(seeds, rates):
     metrics, trained_IPNV = tabular.train(grpo.get_config(), TREE, environment, seeds=seeds,
                                           lr=rates, steps=100)
-    found_I2 = np.array([[hidden(x) for x in both] for both in np.asarray(
+    hidden_I2 = np.array([[hidden(x) for x in both] for both in np.asarray(
         sampled(seeds, trained_IPNV))])
-    return found_I2[:, 1] - found_I2[:, 0], metrics["accuracy"][:, -1]
+    return hidden_I2[:, 1] - hidden_I2[:, 0], metrics["accuracy"][:, -1]
   return {"GRPO": gain}

@@ -25,8 +25,8 @@ def environment(key):
   asked_P2, gold_P = draws_P3[:, :2], draws_P3[:, 2]
   chance_3 = tabular.around(keys[1], [0.01, 0.2, 0.8])
   leaves_LT = jnp.asarray(TREE.leaves[0])
-  found_PN = jnp.sum(leaves_LT[None, ::V, :2] == asked_P2[:, None], axis=2)
-  known_PN = chance_3[found_PN]
+  facts_PN = jnp.sum(leaves_LT[None, ::V, :2] == asked_P2[:, None], axis=2)
+  known_PN = chance_3[facts_PN]
   start_PNV = TREE.start().at[
       jnp.arange(P)[:, None], 1 + V + jnp.arange(V * V)[None], gold_P[:, None]].set(
           jnp.log((V - 1) * known_PN / (1 - known_PN)))

@@ -14,8 +14,8 @@ def test_a_completion_is_the_leaf_of_its_tokens():
   leaf_B = np.asarray(tree.leaf_B(batch))
   np.testing.assert_array_equal(tree.leaves[0][leaf_B], batch.tokens_BT)
   # Read off the tokens or looked up by the leaf: the same completions are right.
-  found_PL = verdicts.of_leaves(tree, lambda batch: batch.tokens_BT[:, 1] == 2)
-  np.testing.assert_array_equal(found_PL[batch.prompt_B, leaf_B],
+  is_right_PL = verdicts.of_leaves(tree, lambda batch: batch.tokens_BT[:, 1] == 2)
+  np.testing.assert_array_equal(is_right_PL[batch.prompt_B, leaf_B],
                                 batch.tokens_BT[:, 1] == 2)
 
 
