@@ -236,7 +236,8 @@ def test_peft_files_hold_the_adapters(bases, tmp_path, family, targets):
   convert.convert(tmp_path / "run", tmp_path / "merged")
   said = json.loads((tmp_path / "peft" / "adapter_config.json").read_text())
   assert said["base_model_name_or_path"] == str(bases(family))
-  held = {k: x[:] for k, x in shards.read_file(tmp_path / "peft" / "adapter_model.safetensors").items()}
+  file = tmp_path / "peft" / "adapter_model.safetensors"
+  held = {k: x[:] for k, x in shards.read_file(file).items()}
   before, after = (shards.tensors(p)[1] for p in (bases(family), tmp_path / "merged"))
   changed = 0
   for name, x in before.items():

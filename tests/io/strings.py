@@ -30,7 +30,10 @@ _LISTS = (*_KINDS.values(), (" ",), (" ",))  # Plain spaces more often than anyt
 
 
 def varied(n=2000):
-  """`n` different strings, the same on every machine: each part alone, long runs, mixtures, and random characters."""
+  """`n` different strings, the same on every machine.
+
+  They are each part alone, long runs, mixtures, and random characters.
+  """
   rng = random.Random(0)
   def mixture(size):
     return "".join(rng.choice(rng.choice(_LISTS)) for _ in range(size))

@@ -50,7 +50,8 @@ def test_a_template_that_fails_is_refused(template, said):
 
 
 def test_a_template_that_was_killed_is_not_asked_again():
-  text = with_template("{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}")
+  text = with_template(
+      "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}")
   assert text.closing == ""  # Takes the 2 s.
   begin = time.monotonic()
   with pytest.raises(ValueError, match="more than 2 s or 512 MB"): text.chat(TURNS)
