@@ -1,12 +1,16 @@
 """Random Policy Valuation is Enough for LLM Reasoning with Verifiable Rewards
-(arXiv:2509.24981): the policy is a softmax of the values of a uniform one, learned
-by the squared error of their Bellman equation.
+(arXiv:2509.24981).
+
+The policy is a softmax of the Q-values of the uniform policy. They are learned by minimising
+the squared error of the uniform policy's Bellman equation, instead of with a policy gradient.
 
   rlx train papers/rover workdir=DIR
   rlx train papers/rover:smoke workdir=DIR
 
-C the released code (tinnerhrhe/ROVER, Math; Countdown leaves the division by std
-out), O ours. There lr 1e-6, 128 prompts.
+Letters beside the values: C taken from the released code (tinnerhrhe/ROVER, the Math recipe;
+the Countdown recipe does not divide the rewards by their standard deviation). All other values
+are our choice. Differences from the paper: the released code uses a learning rate of 1e-6 and
+128 prompts per step; this config uses those of the quickstart.
 
 Confidence in the formula: high.
 """

@@ -1,11 +1,14 @@
-"""Let's Reinforce Step by Step (arXiv:2311.05821): the reward of PPO is the
-product of the scores of the steps.
+"""Let's Reinforce Step by Step (arXiv:2311.05821).
+
+A process reward model scores every step of a completion, and PPO is trained on the product of
+these scores.
 
   rlx train papers/rsbs workdir=DIR
   rlx train papers/rsbs:smoke workdir=DIR
 
-M from memory of the paper, O ours. The scores of steps are the exact
-checker's, there a trained PRM's; kind is prod, min, mean or max.
+Letters beside the values: O our choice; the product of the scores is written from memory of
+the paper. `kind` is prod, min, mean or max. Differences from the paper: its step scores come
+from a trained PRM; this config takes them from the exact checker of chains.
 
 Confidence in the formula: medium.
 """
@@ -18,7 +21,7 @@ CLAIMS = (
 
 
 def get_config(arg=""):
-  c = quickstart.ppo(arg, lam=1.0)  # PPO; O: the value model's rate is the policy's.
+  c = quickstart.ppo(arg, lam=1.0)  # O: the value model has the policy's learning rate.
   c.verifier.steps = "chain.steps"  # O
   c.rewards = dict(process=dict(name="steps.completion", coef=1.0, kind="prod"))
   return c

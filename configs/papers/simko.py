@@ -1,11 +1,14 @@
-"""SimKO: Simple Pass@K Policy Optimization (arXiv:2510.14807): at forks a right
-completion shares its gradient with the likeliest tokens, and the likeliest token of a
-wrong one pays more.
+"""SimKO: Simple Pass@K Policy Optimization (arXiv:2510.14807).
+
+At tokens of high entropy (forks), a right completion shares its gradient with the K most likely
+tokens. A wrong completion that chose the most likely token at a fork is penalised more.
 
   rlx train papers/simko workdir=DIR
   rlx train papers/simko:smoke workdir=DIR
 
-C the released code (CLR-Lab/SimKO, run_qwen2.5-math-7b_SimKO.sh). There 1024 prompts.
+Letters beside the values: C taken from the released code (CLR-Lab/SimKO,
+run_qwen2.5-math-7b_SimKO.sh). All other values are our choice. Differences from the paper: the
+released script uses 1024 prompts per step, this config those of the quickstart.
 
 Confidence in the formula: high.
 """

@@ -1,13 +1,16 @@
-"""Spurious Rewards: Rethinking Training Signals in RLVR (arXiv:2506.10947): GRPO on a
-coin instead of a verdict, as a control.
+"""Spurious Rewards: Rethinking Training Signals in RLVR (arXiv:2506.10947).
+
+GRPO is trained on random rewards, drawn independently of the completion, instead of verdicts.
+This is a control: the rewards contain no information about the task.
 
   rlx train papers/spurious_rewards workdir=DIR
   rlx train papers/spurious_rewards:smoke workdir=DIR
 
-C (code) the coin's rate (ruixin31/Spurious_Rewards, auto_verify.py; 16 completions
-there). Other controls: rewards.outcome.kind=inverse, or the reward
-pseudo.wrong_majority. Chains have no verifier of format alone, so that the format
-control is not here.
+Letters beside the values: C taken from the released code (ruixin31/Spurious_Rewards,
+auto_verify.py), the probability of a reward of 1. Differences from the paper: the released code
+samples 16 completions per prompt, the quickstart 8. Other controls of the paper are
+rewards.outcome.kind=inverse and the reward pseudo.wrong_majority; its format control is
+missing, because chains have no verifier of the format alone.
 
 Confidence in the formula: high.
 """
@@ -20,6 +23,6 @@ CLAIMS = (
 
 
 def get_config(arg=""):
-  c = quickstart.grpo(arg)  # No filter by accuracy: it would use the verdicts.
+  c = quickstart.grpo(arg)  # No filter by accuracy, because it would use the verdicts.
   c.rewards.outcome = dict(name="noise.control", coef=1.0, kind="random", rate=0.5)  # C
   return c

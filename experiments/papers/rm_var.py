@@ -1,8 +1,10 @@
 """What Makes a Reward Model a Good Teacher? An Optimization Perspective (arXiv:2503.15477).
 
-Completions of a hidden quality in [0, 1] and two reward models: one orders all of
-them right and has a fifth of the scale, one has the whole scale and errs by 0.2, so
-that it is the less accurate and varies more. The quality that RLOO reaches in equal steps.
+Every completion has a hidden quality in [0, 1]. Two reward models are compared. The accurate
+one ranks all completions correctly, but its rewards span a fifth of the scale. The varied one
+spans the whole scale and has errors with standard deviation 0.2, so that it is less accurate
+and its rewards vary more. RLOO is trained on each of them, and the expected quality of the
+policy is measured after equally many steps.
 
 Confidence in the formula: medium.
 """

@@ -1,9 +1,10 @@
-"""Chains (experiments/environments/chains.py) under PPO on an aggregate of step scores alone, no
-verdicts: the product, as in the paper, against the others. Right answers have the
-largest mean and, among those that work, the largest least score.
+"""PPO is trained on chains (experiments/environments/chains.py) with an aggregate of the step
+scores as its only reward, without verdicts. The product, which the paper uses, is compared with
+the minimum, the mean and the maximum. In this environment right answers have the largest mean
+and, among the completions that do any work, the largest minimum of step scores.
 
-Above 0 if the aggregate matters more than which seed it is: how far the arms are apart
-less how far two seeds of an arm are.
+The measure is the distance in accuracy between two arms less the distance between two seeds of
+the same arm. It is above 0 if the choice of the aggregate matters more than the seed.
 """
 import numpy as np
 
@@ -15,7 +16,7 @@ CLAIM = 0
 MEASURE = "distance in accuracy of the product from the other aggregate less that of two seeds"
 MARGIN, RATE = 0.05, 10.0
 FIRST = ("confirmed", "called an illustration until, at tuned rates, it came out otherwise")
-OTHER = 10**6  # Added to a seed: that of another run of the arm.
+OTHER = 10**6  # Added to a seed to get the seed of a second run of the same arm.
 
 
 def arms():

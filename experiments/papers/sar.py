@@ -1,7 +1,10 @@
-"""End (0), fill (1) that suits any prompt, and a step of work (2 to 5) for each of four
-prompts. Right: ended, the prompt's own work in it, no other. Policies start with fill
-and the own work likelier; without a prompt one speaks as all of them on average. At the
-rate of the best accuracy.
+"""A completion consists of an end token (0), fill (1), which suits any prompt, and steps of work
+(2 to 5), one for each of four prompts. It is right if it ends, contains the work of its own
+prompt and contains no other work. The policies start with fill and their own work more likely
+than other tokens; the likelihood without a prompt is the average over the four prompts.
+
+The config with the self-aligned term is compared with verdicts alone. Measured is the accuracy
+per token, at the learning rate with the best accuracy.
 """
 import jax
 import jax.numpy as jnp
@@ -26,7 +29,7 @@ def is_right(batch):
 
 
 def without_prompt(logits_PNV, batch):
-  """logps_BT of tokens given those before, the prompt being any."""
+  """Returns logps_BT of tokens given the previous ones, under the average over all prompts."""
   so_far_PBT = jax.vmap(lambda prompt: jnp.cumsum(tabular.logps(
       logits_PNV, batch._replace(prompt_B=jnp.full_like(batch.prompt_B, prompt)))[0],
       axis=1))(jnp.arange(4))

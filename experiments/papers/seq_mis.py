@@ -1,6 +1,8 @@
-"""A sampler whose logits are the policy's with noise of 1, other at every step; right
-completions are rare at every length, four passes over every batch. Weights of whole
-completions, masked, against those of tokens, truncated."""
+"""The logits of the sampler are the policy's plus noise with standard deviation 1, drawn anew at
+every step. A tenth of the completions of every length is right, and each batch is used for four
+passes. Masked weights of whole completions are compared with truncated weights of tokens, by the
+mean accuracy in the second half of training.
+"""
 from configs.papers import seq_mis
 from experiments.environments import sparse
 from experiments.environments import tabular

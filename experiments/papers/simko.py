@@ -1,5 +1,7 @@
-"""Rare right completions of 512, policies that start unevenly: GRPO, and the same with
-shared gradients and the penalty of the most likely token, after equal steps."""
+"""One completion in 20 of 512 is right, and the policies start with uneven probabilities. GRPO
+is compared with SimKO, which adds the shared gradients and the larger penalty on the most likely
+token, by pass@8 after equally many steps.
+"""
 import jax
 
 from configs.papers import simko

@@ -1,13 +1,14 @@
 """GLoRe: When, Where, and How to Improve LLM Reasoning via Global and Local Refinements
 (arXiv:2402.10963).
 
-Trees of four steps with one right completion in 20: a step is wrong if no right
-completion goes on from it.
+Completions are trees of four steps, of which one in 20 is right. A step is wrong if no right
+completion continues from it.
 
-A logit for every prefix, learned from the labels of 32 sampled completions a prompt:
-whether any of 8 rollouts from a step is right, or a later step has one that is (SORM),
-against the completion's own outcome for all its steps (ORM). Both with balanced
-classes. What a model would carry from one prefix to others is left out.
+A logit is learned for every prefix from the labels of 32 sampled completions per prompt. A
+stepwise outcome model (SORM) labels a step with whether any of 8 rollouts from it, or from a
+later step, is right. An outcome model (ORM) labels all steps with the completion's own
+outcome. Both losses balance the classes. A real model would also generalise from one prefix to
+others, which is not simulated.
 
 Confidence in the formula: medium.
 """
@@ -36,12 +37,12 @@ TREE = tabular.Tree(prompts=8, vocab=4, length=4)
 
 
 def after(batch):
-  """Prefix after each step of a completion, [B, T], leaves included."""
+  """Returns the index of the prefix after each step of a completion, [B, T], leaves included."""
   return batch.nodes_BT * 4 + batch.tokens_BT + 1
 
 
 def accuracy(seed, rate, *, stepwise):
-  """On the policy's steps, half of the weight on right ones; a coin where unsure."""
+  """Balanced accuracy on the steps that the policy takes; a logit of 0 counts as half right."""
   keys = jax.random.split(jax.random.key(seed), 5)
   right_PL = jax.random.bernoulli(keys[0], 0.05, (8, 256))
   logits_PNV = TREE.start(keys[1], 1.0)
@@ -50,7 +51,7 @@ def accuracy(seed, rate, *, stepwise):
   after_LT = after(TREE.batch(jnp.zeros(256, int), tokens_LT, mask_LT))
 
   def below(x_PL):
-    """Sum over the completions of each prefix, [P, prefixes]."""
+    """Returns the sum over the completions that start with each prefix, [P, prefixes]."""
     return jnp.zeros((8, TREE.nodes + 256)).at[:, after_LT].add(x_PL[:, :, None])
 
   visits_PN, open_PN = below(chance_PL), below(1.0 * right_PL) > 0
@@ -61,7 +62,7 @@ def accuracy(seed, rate, *, stepwise):
   if stepwise:
     labels_BJ = step_labels.from_values(reached_BJ, batch.mask_BT, kind="monotone")
   else:
-    labels_BJ = jnp.broadcast_to(values_PN[at][:, -1:], reached_BJ.shape)  # Of the leaf.
+    labels_BJ = jnp.broadcast_to(values_PN[at][:, -1:], reached_BJ.shape)  # The last is the leaf's.
 
   def loss(scores_PN, _):
     return reward_model.bce(scores_PN[at].ravel(), labels_BJ.ravel(), batch.mask_BT.ravel(),

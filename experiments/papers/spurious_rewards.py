@@ -1,9 +1,10 @@
-"""A coin for a verdict, for policies with a latent skill: at every node they lean to the
-right steps, four completions in ten are right before training.
+"""Policies with a latent skill are trained on random rewards. At every node they start with a
+preference for the right steps, so that four completions in ten are right before training.
 
-Each batch is learned from eight times, as the paper holds the clipping of stale ratios
-responsible. The measure is a before and after, as in its table, at the rate that is the
-best with true verdicts, as the paper changes the reward alone.
+Each batch is used for eight passes, because the paper explains the gain by the clipping of
+stale ratios. As in the paper's table, accuracy after training is compared with accuracy
+before it. The learning rate is the one that is best with true verdicts, because the paper
+changes nothing but the reward.
 """
 import jax
 
