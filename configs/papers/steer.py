@@ -1,11 +1,13 @@
 """Rethinking Entropy Interventions in RLVR: An Entropy Change Perspective
-(arXiv:2510.10150): less weight on tokens whose update would change the
-entropy most.
+(arXiv:2510.10150).
+
+The loss of a token is weighted by how much its update would change the policy's entropy, to
+first order: the larger the change, the smaller the weight.
 
   rlx train papers/steer workdir=DIR
   rlx train papers/steer:smoke workdir=DIR
 
-C the released code (zz-haooo/STEER), O ours.
+Letters beside the values: C taken from the released code (zz-haooo/STEER), O our choice.
 
 Confidence in the formula: high.
 """
@@ -19,5 +21,5 @@ def get_config(arg=""):
   c.learner.loss = dict(name="policy.ppo_clip", clip_low=0.2, clip_high=0.28, dual_clip=10.0)  # C
   c.learner.token_weight = dict(name="token_weight.steer", low=0.8, shape="exponential")  # C
   c.learner.aggregation = "token-mean"  # O
-  c.learner.minibatches = 4  # O: on-policy the clip does nothing
+  c.learner.minibatches = 4  # O: in a single on-policy update the clip would have no effect
   return c

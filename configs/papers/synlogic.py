@@ -1,14 +1,17 @@
 """SynLogic: Synthesizing Verifiable Reasoning Data at Scale for Learning Logical
-Reasoning and Beyond (arXiv:2505.19641): GRPO on generated logic tasks of several kinds,
-each with a rule that checks it and a level, and of those the prompts that are sometimes
-solved.
+Reasoning and Beyond (arXiv:2505.19641).
+
+GRPO is trained on several kinds of generated logic tasks, each with a rule that checks answers
+and a level of difficulty. Only prompts that are sometimes, but not always, solved are used.
 
   rlx train papers/synlogic workdir=DIR model.path=WHEEL
   rlx train papers/synlogic:smoke workdir=DIR model.path=WHEEL
 
-P (paper) the recipe; O (ours) kinds and levels, from reasoning-gym, five for 35, and
-SmolLM2-135M (configs/smollm2.py says where WHEEL is from). A level is an option of its
-kind, such as prompts.options.config.mini_sudoku.max_empty=6.
+Letters beside the values: P stated in the paper (the recipe), O our choice (the kinds of tasks
+and their levels). Differences from the paper: it has 35 kinds of tasks; this config has five,
+from reasoning-gym, and the model SmolLM2-135M (configs/smollm2.py says where WHEEL comes from).
+A level is an option of its kind of task, such as
+prompts.options.config.mini_sudoku.max_empty=6.
 
 Confidence in the formula: high.
 """
@@ -23,7 +26,7 @@ CLAIMS = (
 
 def get_config(arg=""):
   c = smollm2.get_config(arg)
-  levels = dict(                                                           # O the lowest
+  levels = dict(                                                           # O the lowest levels
       countdown=dict(min_numbers=3, max_numbers=3, min_value=1, max_value=10,
                      min_target=2, max_target=24),
       number_sequence=dict(max_complexity=1, min_terms=4, max_terms=6),

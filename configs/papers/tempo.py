@@ -1,12 +1,15 @@
 """Exploiting Tree Structure for Credit Assignment in RL Training of LLMs
-(arXiv:2509.18314): GRPO, and to every token what it changed in the mean reward of the
-completions that begin alike.
+(arXiv:2509.18314).
+
+The advantage of a token is that of GRPO plus the change that the token makes in the mean reward
+of the group's completions with the same prefix.
 
   rlx train papers/tempo workdir=DIR
   rlx train papers/tempo:smoke workdir=DIR
 
-P (paper) the estimator; O (ours) all else, 16 completions among them: chains of digits
-share prefixes, most texts share few.
+Letters beside the values: P stated in the paper (the estimator), O our choice (all other
+values). Groups have 16 completions, because the second part needs shared prefixes: chains of
+digits share many, most other texts share few.
 
 Confidence in the formula: medium.
 """

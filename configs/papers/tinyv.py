@@ -1,12 +1,16 @@
 """TinyV: Reducing False Negatives in Verification Improves RL for LLM Reasoning
-(arXiv:2505.14625): a second verifier is asked about what the strict one rejects.
+(arXiv:2505.14625).
+
+A strict verifier checks every completion, and what it rejects is checked by a second, more
+lenient verifier. The reward is 1 if either of them accepts.
 
   rlx train papers/tinyv workdir=DIR
   rlx train papers/tinyv:smoke workdir=DIR
 
-C (code) uw-nsl/TinyV, tinyv.py and run_grpo_tinyv.sh (8 completions). Its second
-verifier is a model of 1.5B; here it is a looser rule, since the verdict on chains
-demands their form.
+Letters beside the values: C taken from the released code (uw-nsl/TinyV, tinyv.py and
+run_grpo_tinyv.sh, with 8 completions per prompt). Differences from the paper: its second
+verifier is a model with 1.5B parameters; this config uses a more lenient rule, since the
+verdict on chains demands a certain form of the answer.
 
 Confidence in the formula: high.
 """
@@ -16,12 +20,12 @@ CLAIMS = ("fewer false negatives: more prompts have a gradient, and the final pa
 
 
 def get_config(arg=""):
-  # C: the estimator. No filter by accuracy: it would use the strict verdict.
+  # C: the estimator. No filter by accuracy, because it would use the strict verdict.
   c = quickstart.grpo(arg)
-  # Rejected here for its form, accepted there by its last number: "7;2;5;#5".
+  # The verifier of chains rejects "7;2;5;#5" for its form; this one accepts its last number.
   c.verifier.scores = ("math_answer.final",)
   c.verifier.workers = 1
   c.rewards.outcome = dict(name="outcome.cascade", coef=1.0, mode="addon", weight=1.0)  # C
-  c.kl.coef, c.kl.place, c.kl.kind = 0.001, "loss", "k3"  # C also in the reward there
-  c.learner.minibatches = 2                       # C 128 prompts in parts of 64
+  c.kl.coef, c.kl.place, c.kl.kind = 0.001, "loss", "k3"  # C, where it is also in the reward
+  c.learner.minibatches = 2                       # C 128 prompts in minibatches of 64
   return c

@@ -1,12 +1,15 @@
-"""TTRL: Test-Time Reinforcement Learning (arXiv:2504.16084): GRPO on agreement with
-the majority answer, no label.
+"""TTRL: Test-Time Reinforcement Learning (arXiv:2504.16084).
+
+GRPO is trained without labels: the reward is 1 if the answer of a completion agrees with the
+majority answer of its group.
 
   rlx train papers/ttrl workdir=DIR
   rlx train papers/ttrl:smoke workdir=DIR
 
-P (paper) the reward; O (ours) all else (the paper votes with 64 completions and
-learns from 32). What counts as an answer is eval.answer. The paper trains on the
-test questions themselves, here no held-out question is trained on.
+The reward is stated in the paper; all other values are our choice. eval.answer determines what
+counts as an answer. Differences from the paper: it votes with 64 completions and learns from 32
+of them; this config uses all completions of a group for both. The paper trains on the test
+questions themselves; this config trains on no held-out question.
 
 Confidence in the formula: high.
 """
@@ -19,6 +22,6 @@ CLAIMS = (
 
 
 def get_config(arg=""):
-  c = quickstart.grpo(arg)  # No filter by accuracy: the method needs no verdict.
+  c = quickstart.grpo(arg)  # No filter by accuracy, because the method needs no verdict.
   c.rewards.outcome = dict(name="pseudo.majority", coef=1.0)
   return c

@@ -1,8 +1,11 @@
-"""A quarter of 64 completions right, so that entropy need not fall with errors; four
-passes over each batch. How far entropy goes from its start until accuracy is 0.8 (or to
-the end), so that a slower method does not look flatter, at the rate of the best accuracy:
-STEER against its own higher clip without the weights, and against a bonus for entropy in
-its place with PPO's clip."""
+"""A quarter of 64 completions is right, so that entropy need not fall when accuracy rises, and
+each batch is used for four passes. STEER is compared with the same clip without its weights,
+and with an entropy bonus and PPO's clip instead of them.
+
+Measured is the largest distance of the entropy from its start until accuracy reaches 0.8, or
+until the end of training, so that a slower method does not appear flatter. The learning rate is
+the one with the best accuracy.
+"""
 import numpy as np
 
 from configs.papers import steer
@@ -32,7 +35,7 @@ def arms():
   bonus = off | dict(learner__entropy_coef=0.01, learner__loss__clip_high=0.2)
   def moved(curves):
     accuracy_IS = curves["accuracy"]
-    counts_IS = np.ones_like(accuracy_IS, bool)  # The step that reaches it counts, too.
+    counts_IS = np.ones_like(accuracy_IS, bool)  # Includes the step that reaches it.
     counts_IS[:, 1:] = np.maximum.accumulate(accuracy_IS[:, :-1], axis=1) < 0.8
     gone_IS = np.abs(curves["entropy"] - curves["entropy"][:, :1])
     return np.max(gone_IS * counts_IS, axis=1), accuracy_IS[:, -1]

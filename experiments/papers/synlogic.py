@@ -1,8 +1,13 @@
-"""Two steps of operations on digits, 16 kinds of question by which of four operations comes
-first and which second; what they yield is drawn from the seed. A policy knows an operation
-wherever it stands, so that kinds have skills in common. Twelve kinds are trained, on
-verdicts of whole answers, at the rate of their best accuracy; the four that ask for the
-same operation twice are not. The start knows each step a little."""
+"""A question asks for two operations on digits, one after the other. There are four operations
+and hence 16 kinds of questions, by the first and the second operation; the results of the
+operations are drawn from the seed. A policy uses the same table for an operation in all
+questions, so that kinds of questions share skills. It starts with a small preference for the
+right result of every step.
+
+Twelve kinds are trained with verdicts of whole answers. The four kinds that ask for the same
+operation twice are held out. The claim is that accuracy on these is higher after training than
+before, at the learning rate with the best accuracy on the trained kinds.
+"""
 import itertools
 
 import jax
@@ -24,7 +29,7 @@ IS_TRAINED_P = np.array([first != second for first, second, _ in ASKED])
 
 
 def asked(p, first, second):
-  """Which of 4 x 10 x 10 steps each node of question p asks for: digits spread evenly."""
+  """Returns which of 4 x 10 x 10 steps each node of question p asks for, spread evenly."""
   x, y, z = p % BASE, (3 * p + p // BASE) % BASE, (7 * p + p // BASE) % BASE
   return [first * 100 + 10 * x + y] + [second * 100 + 10 * a + z for a in range(BASE)]
 
@@ -33,7 +38,7 @@ STEP_PN = np.array([asked(p, first, second) for p, (first, second, _) in enumera
 
 
 def tied(lr):
-  """SGD on one table of steps for all prompts."""
+  """Returns SGD on one table of steps that all prompts share."""
   def as_one(grads_PNV, _):
     return jnp.zeros((400, BASE)).at[STEP_PN].add(grads_PNV)[STEP_PN]
   return optax.chain(optax.stateless(as_one), optax.sgd(lr))

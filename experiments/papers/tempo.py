@@ -1,6 +1,7 @@
-"""Completions of 4 of 4 tokens, one in twenty right, whatever they begin with; groups of
-16 share most prefixes of one token and many of two. TEMPO against GRPO, the mean over
-the first 60 steps.
+"""Completions have four tokens from a vocabulary of four. One in twenty is right, whatever its
+prefix is. In groups of 16, most completions share a prefix of one token and many share one of
+two tokens. TEMPO is compared with GRPO by the mean accuracy over the first 60 steps; the claim
+is that TEMPO learns faster.
 """
 from configs.papers import tempo
 from experiments.environments import tabular

@@ -1,8 +1,10 @@
-"""Rare right completions of 64, four in ten of them in a form the strict verifier
-rejects, so that some prompts have none that it accepts.
+"""One in 20 of 64 completions is right, and the strict verifier rejects four in ten of these for
+their form, so that some prompts have no completion that it accepts.
 
-The second verifier, for a small model, accepts 95% of right completions and 2% of wrong
-ones, always the same: it can be farmed. Pass rates are by the truth.
+The second verifier stands for a small model. It accepts 95% of the right completions and 2% of
+the wrong ones, always the same ones, so that the policy can exploit it. The strict verifier
+with the second one is compared with the strict verifier alone, by the share of completions that
+are truly right after training.
 """
 import jax
 import jax.numpy as jnp

@@ -1,6 +1,7 @@
-"""A quantised sampler: its logits are the policy's, rounded to multiples of 2. Rare
-right completions, four passes over every batch; with the truncated weight and
-without."""
+"""The sampler is quantised: its logits are the policy's, rounded to multiples of 2. A tenth of the
+completions is right, and each batch is used for four passes. Training with the truncated weight
+is compared with training without it, by the accuracy at the end.
+"""
 import jax.numpy as jnp
 
 from configs.papers import tis

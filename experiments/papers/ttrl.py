@@ -1,7 +1,11 @@
-"""Eight methods, of which one answers every question right and the others wrong, each
-question in its own way, one of 20 wrong answers: a vote on a question can go wrong, but
-what is learned holds for the next one. The right method starts at about 0.27. The rate is
-that of the best accuracy."""
+"""The policy chooses one of eight methods for each question. One of them answers every question
+correctly. Each of the others gives one of 20 wrong answers, drawn anew for each question. The
+majority vote on a question can therefore be wrong, but what is learned applies to the next
+question, too. The right method starts with a probability of about 0.27.
+
+Measured is the accuracy learned from votes of 8 less the accuracy of votes of 8 completions of
+the initial policy. The learning rate is the one with the best accuracy.
+"""
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -34,7 +38,7 @@ def environment(key):
 @jax.jit
 @jax.vmap
 def asked(seed):
-  """Answers of the start, [ASKED, B]."""
+  """Returns the answers of the initial policy, [ASKED, B]."""
   start_PNV = environment(tabular.environment_key(seed)).start
   def ask(key):
     return verify(TREE.sample(key, start_PNV, GROUP), jax.random.fold_in(key, 1))["answer_B"]

@@ -1,14 +1,15 @@
 """Token-Supervised Value Models for Enhancing Mathematical Reasoning Capabilities of Large Language
 Models (arXiv:2407.12863).
 
-Completions of four tokens, right with a chance that depends on how many of which
-tokens they have and on the prompt. A linear model of these counts, the prompt and the
-position learns a value for every token, one pass over rows in random order.
+Completions have four tokens. The probability that one is right depends on the counts of its
+tokens and on the prompt. A linear model of these counts, the prompt and the position learns a
+value for every token, in one pass over the rows in random order.
 
-Labels are shares of right ones among the completions with the same prefix, or each
-completion's own outcome. In a full batch both have the same gradient, with the squared
-error and with the cross-entropy: only the noise of small batches is between them.
-Values then pick one of eight half completions of new prompts.
+The labels of a token are either the share of right completions among those with the same prefix,
+or the outcome of its own completion. In a full batch both have the same gradient, with the
+squared error and with the cross-entropy, so that they differ only in the noise of small batches.
+The values then pick one of eight half completions of new prompts. The measure is the expected
+outcome of the half completion that is picked.
 
 Confidence in the formula: medium.
 """
@@ -34,7 +35,7 @@ PROMPTS, GROUP, VOCAB, LENGTH = 64, 64, 6, 4
 
 
 def features(difficulty_B, tokens_BT):
-  """[B, T, D]: the prompt and the counts of the tokens so far, by position."""
+  """Returns features [B, T, D]: the prompt and the counts of the tokens so far, by position."""
   counts_BTV = jnp.cumsum(jax.nn.one_hot(tokens_BT, VOCAB), axis=1)
   prompt_BT1 = jnp.broadcast_to(difficulty_B[:, None, None], (*tokens_BT.shape, 1))
   x_BTX = jnp.concatenate([jnp.ones_like(prompt_BT1), prompt_BT1, counts_BTV], axis=2)
@@ -43,7 +44,7 @@ def features(difficulty_B, tokens_BT):
 
 
 def picked(seed, rate, *, by_prefix):
-  """What the half completions that the values pick are worth."""
+  """Returns the mean true value of the half completions that the learned values pick."""
   keys = jax.random.split(jax.random.key(seed), 7)
   worth_V = jax.random.normal(keys[0], (VOCAB,))
   def chance(difficulty_X, counts_XV):

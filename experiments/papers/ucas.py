@@ -1,8 +1,9 @@
-"""Completions of up to four tokens, of which token 0 ends one; a fifth of those that end is
+"""Completions have up to four tokens, and token 0 ends one. A fifth of the completions that end is
 right.
 
-GRPO against the same with its advantages shaped by how sure the policy is. Entropy of
-the policy over whole completions, at the rate of the best accuracy.
+GRPO is compared with UCAS, which shapes GRPO's advantages by the certainty of the policy.
+Measured is the entropy of the policy over whole completions, at the learning rate with the best
+accuracy.
 """
 from configs.papers import ucas
 from experiments.environments import sparse

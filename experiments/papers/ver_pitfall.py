@@ -1,11 +1,13 @@
-"""Chains of one operation, completions of up to five tokens as text, judged by the
-verifiers themselves: the strict rule, and with it the looser one that any last number opens.
+"""Questions are chains of one operation and completions are texts of up to five tokens. They are
+checked by the verifiers of rlx: the strict rule of chains, and with it the more lenient
+math_answer.final, which accepts a text by its last number.
 
-True is a completion that states the result and then the answer, in whatever form. The
-policy starts with both demonstrated, form and answer: "7#7" and, as often, "7;#7".
-Two things have to show: before training the rule misses more of what is true, and in
-training on the looser verdicts, too, more of what is accepted becomes untrue than in
-training on the rule's. The rate is that of the most that is true.
+A completion is truly right if it states the result and then the answer, in whatever form. The
+policy starts with demonstrations of both forms, such as "7#7" and, equally likely, "7;#7". Two
+effects are measured. Before training, the rule alone rejects a larger share of the truly right
+completions. After training with both verifiers, a larger share of the accepted completions is
+wrong than after training with the rule alone. The learning rate is the one with the most truly
+right completions.
 """
 import contextlib
 import functools
@@ -35,7 +37,7 @@ TREE = tabular.Tree(prompts=len(QUESTIONS), vocab=len(TOKENS), length=5, eos=Tru
 
 @functools.cache
 def judged():
-  """(accepted by the rule, by the looser verifier, right), all [P, L]."""
+  """Returns (accepted by the rule, accepted by the lenient verifier, truly right), all [P, L]."""
   texts = ["".join(TOKENS[v] for v in row_T) for row_T in TREE.leaves[0]]
   def verdicts(path):
     with contextlib.closing(pool.Pool(1, 10.0)) as workers:
@@ -48,7 +50,7 @@ def judged():
 
 
 def start(key):
-  """Noise, and what each prompt's two demonstrations say next."""
+  """Returns logits with noise and a preference for the tokens of each prompt's demonstrations."""
   keys, start_PNV = jax.random.split(key), TREE.start()
   said_P2 = tabular.around(keys[0], jnp.full((len(QUESTIONS), 2), 2.0))
   for p, q in enumerate(QUESTIONS):
@@ -64,7 +66,7 @@ def start(key):
 def environment(key, *, by_rule):
   rule_PL, loose_PL, right_PL = map(jnp.asarray, judged())
   accepted_PL = rule_PL if by_rule else rule_PL | loose_PL
-  # Completions are looked up by their tokens, read as a number.
+  # The index of a completion is found by its tokens, read as a number.
   place_T = TREE.vocab ** jnp.arange(TREE.length)
   leaf_C = jnp.zeros(TREE.vocab ** TREE.length, int).at[
       jnp.asarray(TREE.leaves[0]) @ place_T].set(jnp.arange(len(TREE.leaves[0])))
