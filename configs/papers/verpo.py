@@ -1,13 +1,16 @@
 """VeRPO: Verifiable Dense Reward Policy Optimization for Code Generation
-(arXiv:2601.03525): unit tests passed, weighted by how few pass them, beside the
-verdict.
+(arXiv:2601.03525).
+
+A dense reward for the unit tests that a completion passes, each weighted by how few completions
+pass it, is added to the verdict. Both rewards have their own advantages.
 
   rlx train papers/verpo workdir=DIR
   rlx train papers/verpo:smoke workdir=DIR
 
-P the paper, in its third version (Beyond Binary: Turning Partial Success into Dense
-Verifiable Rewards), O ours. Its unit tests are here two verifiers, one of which gives a
-share, and the verdict is whether the answer is right; one turn.
+Letters beside the values: P stated in the third version of the paper (Beyond Binary: Turning
+Partial Success into Dense Verifiable Rewards), O our choice. Differences from the paper: two
+verifiers, one of which gives a share, stand in for its unit tests, and the verdict is whether
+the answer is right; there is only one turn.
 
 Confidence in the formula: high.
 """
@@ -18,7 +21,7 @@ CLAIMS = ("beats the reward for passing all tests and the plain share of tests p
 
 def get_config(arg=""):
   c = quickstart.grpo(arg)  # No filter by accuracy: completions that fail still pass some tests.
-  c.verifier.scores = ("chain.answer", "chain.step_share")  # stand in for unit tests
+  c.verifier.scores = ("chain.answer", "chain.step_share")  # These stand in for unit tests.
   c.rewards = dict(
       tests=dict(name="shaping.unit_tests", weight="density", alpha=2.0,  # P
                  coef=1.0, width=0.1),                                    # O

@@ -1,7 +1,11 @@
-"""Answers (experiments/environments/answers.py) of one token, likely after sound reasoning, one of
-ten. A model as verifier sees one drawn answer and errs on one verdict in ten.
+"""The policy learns reasonings (experiments/environments/answers.py), of which one in ten is
+sound. The reference answer has one token and is likely after sound reasoning. RLOO on the
+probability of the answer is compared with RLOO on verdicts. The verdict of a model as verifier
+judges one sampled answer and is wrong in one case in ten. Measured is the mean share of sound
+reasonings over training.
 
-The gradient of the answer's own log-prob, which the config lacks, would not show here.
+The gradient of the answer's own log-probability, which the config does not have, would make no
+difference in this environment.
 """
 import jax
 import jax.numpy as jnp

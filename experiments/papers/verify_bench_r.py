@@ -1,9 +1,11 @@
 """VerifyBench: Benchmarking Reference-based Reward Systems for Large Language Models
 (arXiv:2505.15801).
 
-Judges trained on 800 texts, asked about 400 others, half of them right. With or
-without the reference they see how many steps are right, from the question; a text may
-slip and be right, or not slip and state something else (`judges.texts`).
+Small judges are trained on 800 texts and tested on 400 others, half of which are right. With
+and without the reference answer, a judge knows the question and thus how many steps of a text
+are right. A text can have a wrong step and still be right, or have no wrong step and state a
+different answer (`judges.texts`). The claim is that a judge that also sees the reference answer
+is more accurate.
 
 Confidence in the formula: medium.
 """
@@ -28,7 +30,7 @@ ILLUSTRATION = ("A text is right if it states the reference answer, and the judg
 
 @functools.cache
 def texts(seed, count, reference):
-  """(features_NF, labels_N)."""
+  """Returns (features_NF, labels_N)."""
   prompts, completions, labels = zip(*judges.texts(seed, count))
   return judges.features(prompts, completions, reference=reference), np.array(labels)
 

@@ -1,8 +1,10 @@
 """VerifyBench: A Systematic Benchmark for Evaluating Reasoning Verifiers Across Domains
 (arXiv:2507.09884).
 
-Two verifiers of rlx on texts that state an answer in six forms, half of them right:
-the one that reads boxes only, and the one that takes the last number if it must.
+Two verifiers of rlx check texts that state an answer in six forms, half of them right. The
+strict one reads only boxed answers; the looser one takes the last number if there is no other
+statement of the answer. The claim is that the strict verifier has a higher precision and a lower
+recall.
 
 Confidence in the formula: medium.
 """

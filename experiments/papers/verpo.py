@@ -1,9 +1,10 @@
-"""Eight unit tests, six of them easy and nearly the same: they only look at the first
-token. One first token passes all six and no hard test after it; another passes three to
-five, the last token adds the others, and the two hard tests look at what is between.
+"""A completion is checked by eight unit tests. Six of them are easy and nearly the same: they check
+mainly the first token. One first token passes all six, but then neither of the two hard tests
+can pass. Another first token passes three to five of the easy tests and the last token decides
+the others; after it the two hard tests check the tokens in between.
 
-Probability of passing all after 150 steps: VeRPO, tests and verdict, against the
-verdict alone and against the plain share of tests.
+Measured is the probability of passing all tests after 150 steps. VeRPO, with tests and verdict,
+is compared with the verdict alone and with the plain share of tests passed.
 """
 import jax
 import jax.numpy as jnp
@@ -24,7 +25,7 @@ def environment(key):
   easy_P = jax.random.randint(keys[0], (TREE.prompts,), 3, 6)
 
   def passed(batch):
-    """scores_BE: what each of eight tests says of completions."""
+    """Returns scores_BE, the result of each of the eight tests for each completion."""
     first_B1, second_B1, third_B1, last_B1 = jnp.split(batch.tokens_BT, 4, axis=1)
     good_B1 = first_B1 == 2
     is_easy_B6 = (jnp.arange(6) < easy_P[batch.prompt_B][:, None]) | (last_B1 == 1)

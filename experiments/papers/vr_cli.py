@@ -1,5 +1,8 @@
-"""Plans (experiments/environments/answers.py) that change a frozen model's perplexity of the next
-chapter, about 10, by their quality and by chance, in percent: normal, and with heavy tails."""
+"""Plans (experiments/environments/answers.py) lower a frozen model's perplexity of the next
+chapter, which is about 10. The improvement in percent is the plan's quality, which is normally
+distributed, plus noise with heavy tails. Rewards by thresholds of the improvement are compared
+with the improvement itself as the reward, by the quality of the plans that are learned.
+"""
 import jax
 import jax.numpy as jnp
 

@@ -1,10 +1,11 @@
-"""End (0), work (1), fill (2), at most seven tokens. Accuracy, if it ends now, is about
-0.1, 0.5 and 0.9 after no, one and two pieces of work: the score of a step, exact here.
-The policy starts by going on too long.
+"""A completion consists of an end token (0), work (1) and fill (2) and has at most seven tokens.
+The accuracy of an answer that ends now is about 0.1, 0.5 and 0.9 after zero, one and two pieces
+of work. This accuracy is the score of a step and is known exactly. The policy starts with
+completions that are too long.
 
-Both arms learn from the verdict, one from the changes of accuracy too, at the rate of the
-best accuracy. Where accuracy comes out lower by more than 0.02, what was saved counts as
-lost.
+Both arms learn from the verdict, and one of them also from the changes of accuracy, at the
+learning rate with the best accuracy. Measured are the tokens saved. Where accuracy is lower by
+more than 0.02, the tokens saved count as lost.
 """
 import jax
 import jax.numpy as jnp
@@ -32,7 +33,7 @@ def environment(key):
     return value_3[jnp.minimum(jnp.cumsum(batch.tokens_BT == 1, axis=1), 2)]
 
   def chance(batch):
-    """Of a right answer."""
+    """Returns the probability of a right answer."""
     return jnp.sum(((batch.tokens_BT == 0) & batch.mask_BT) * values_BT(batch), axis=1)
 
   def verify(batch, key, **_):
