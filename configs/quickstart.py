@@ -1,10 +1,10 @@
-"""PRIME on chains of digit operations: six CPU minutes from start to curves.
+"""PRIME on chains of digit operations, which takes six minutes on a CPU from start to curves.
 
   rlx train quickstart workdir=/tmp/rlx/quickstart
   rlx train quickstart:smoke workdir=/tmp/rlx/smoke
 
-The start is configs/models/chain, made by configs/sft_chain.py on chains of 4 to 7
-operations with noisy steps; here they have 5 to 8.
+The initial model is configs/models/chain. configs/sft_chain.py trained it on chains of 4 to 7
+operations with noisy steps; the chains of this config have 5 to 8.
 """
 from rlx.configs import base
 
@@ -18,22 +18,23 @@ def get_config(arg=""):
   c.rollouts.chunk = c.rollouts.bucket = 18
   c.rollouts.step_separator = ";"
   c.rollouts.filter_groups.low, c.rollouts.filter_groups.high = 0.1, 0.9
-  # "failed", as in the recorded runs: 6 groups in 100 steps, at the end, none before.
+  # "failed" as in the recorded runs, where it filled 6 groups in 100 steps, all at the end.
   c.rollouts.max_draws, c.rollouts.fill = 4, "failed"
   c.learner.optimizer.lr = c.prm.optimizer.lr = 5e-4
-  # Completions are 8 to 16 tokens, not thousands: with the paper's 0.05 the PRM
-  # would have to move every token by nats before its logit says anything.
+  # Completions have 8 to 16 tokens, not thousands: with the paper's 0.05 the PRM would have to
+  # change the log-prob of every token by nats before its logit is informative.
   c.prm.beta = 0.5
-  # Until the PRM has something to say, the normaliser must not make it louder.
+  # The normaliser must not amplify the rewards of the PRM before it has learned anything.
   c.rewards.process.floor = 0.5
   c.eval.prompts, c.eval.batch = 512, 512
   return base.sized(c, arg)
 
 
 def grpo(arg=""):
-  """The quickstart's task with GRPO: one reward, the verdict, and no filter by accuracy.
+  """Returns the quickstart's task with GRPO, with the verdict as the only reward.
 
-  The base of most configs in configs/papers/, which change what their paper changes.
+  No group is filtered by its accuracy. Most configs in configs/papers/ start from this config and
+  change what their paper changes.
   """
   c = get_config(arg)
   c.rollouts.filter_groups = dict(name="filter_groups.with_verdict")
@@ -43,7 +44,7 @@ def grpo(arg=""):
 
 
 def ppo(arg="", *, lam=0.95):
-  """As `grpo`, with a value model that learns at the policy's rate, and whitened GAE."""
+  """Returns `grpo` with whitened GAE and a value model that learns at the policy's rate."""
   c = grpo(arg)
   c.advantages = dict(total=dict(name="temporal.gae", gamma=1.0, lam=lam), whiten=True)
   c.value.optimizer.lr = c.learner.optimizer.lr

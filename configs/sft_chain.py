@@ -1,10 +1,10 @@
-"""The start of the quickstart: a decoder that half knows how to do chains.
+"""The initial model of the quickstart: a decoder that solves some chains of operations.
 
   rlx sft sft_chain workdir=/tmp/rlx/sft_chain
 
-made configs/models/chain, which is its output. The traces it learns from have 4 to
-7 operations, one fewer than the quickstart asks for, and 35% wrong steps, so it
-solves some but not most problems.
+The output of this command is configs/models/chain. The model learns from traces that have 4 to
+7 operations, one fewer than the problems of the quickstart, and in which 35% of the steps are
+wrong. It therefore solves some but not most problems.
 """
 from rlx.configs import base
 from rlx.configs import quickstart

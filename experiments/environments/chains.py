@@ -1,12 +1,12 @@
-"""An environment for rewards of steps: end (0), fill (1) and work (2, 3), at most five steps.
+"""An environment for step rewards: end (0), fill (1) and work (2, 3), at most five steps.
 
 An answer is right if it ends after the two steps of work that its prompt asks for, in
-their order, and no other work. Fill is allowed and does nothing. At random one in 30
-is right.
+their order, without other work. Fill is allowed and has no effect. One answer in 30 is right
+under uniform sampling.
 
-The step verifier scores each step alone. It scores fill almost as high as work and sees
-work that the prompt did not ask for, and an end that comes too early: the more steps,
-the more it hands out in total. The scores are drawn from the seed.
+The step verifier scores each step alone. It scores fill almost as high as work, and it
+recognises work that the prompt did not ask for and an end that comes too early. The more steps
+a completion has, the larger is the sum of its scores. The scores are drawn from the seed.
 """
 import jax
 import jax.numpy as jnp
@@ -15,11 +15,11 @@ from experiments.environments import tabular
 
 TREE = tabular.Tree(prompts=4, vocab=4, length=5, eos=True)
 WORK_P2 = jnp.array([[2, 2], [2, 3], [3, 2], [3, 3]])
-SCORES_3 = jnp.array([0.7, 0.75, 0.3])  # of fill, of good steps and of bad ones, +- 0.05
+SCORES_3 = jnp.array([0.7, 0.75, 0.3])  # Scores of fill, good steps and bad steps, +- 0.05.
 
 
 def walk(prompt_B, tokens_BT, mask_BT, scores_3=SCORES_3):
-  """(scores_BT of the step verifier, is_right_B)."""
+  """Returns (scores_BT of the step verifier, is_right_B)."""
   done_B, ok_B = jnp.zeros_like(prompt_B), jnp.ones_like(prompt_B, bool)
   right_B, scores, (fill, good, bad) = jnp.zeros_like(ok_B), [], scores_3
   for token_B, is_token_B in zip(tokens_BT.T, mask_BT.T):
@@ -34,14 +34,14 @@ def walk(prompt_B, tokens_BT, mask_BT, scores_3=SCORES_3):
 
 
 def over_prompts(tokens_LT, mask_LT):
-  """right_PL of completions, for every prompt."""
+  """Returns right_PL, which of the completions are right for each prompt."""
   tokens_LT, mask_LT = jnp.asarray(tokens_LT), jnp.asarray(mask_LT)
   return jax.vmap(lambda prompt: walk(
       jnp.full(len(tokens_LT), prompt), tokens_LT, mask_LT)[1])(jnp.arange(TREE.prompts))
 
 
 def environment(key, *, scores_end=True):
-  """tabular.Environment. Without scores_end the end is no step: only the verdict scores it."""
+  """Returns a tabular.Environment; without scores_end only the verdict scores the end token."""
   scores_3 = SCORES_3 + jax.random.uniform(key, (3,), minval=-0.05, maxval=0.05)
   right_PL = over_prompts(*TREE.leaves)
 
@@ -55,5 +55,5 @@ def environment(key, *, scores_end=True):
 
 
 def arms(configs, measure, *, environment=environment, steps=300):
-  """{name: arm} of {name: config}; measure of tabular.arm, of the chance of a right answer."""
+  """Returns {name: arm} for {name: config}; "accuracy" is the probability of a right answer."""
   return tabular.arms(configs, TREE, environment, measure, steps=steps)

@@ -1,8 +1,8 @@
-"""Texts about chains of operations, and small judges that learn to tell the right ones.
+"""Texts about chains of operations, and small judges that learn to tell which ones are right.
 
-A judge is a logistic regression on what verifiers of rlx say of a text and on the
-trigrams it is made of. One that sees the reference is told, too, whether the number
-stated last is that.
+A judge is a logistic regression on the trigrams of a text and on the result of a step verifier
+of rlx. A judge that sees the reference answer has, as an additional feature, whether it equals
+the number that the text states last.
 """
 import itertools
 import random
@@ -22,20 +22,21 @@ from rlx.verifiers import answers
 from rlx.verifiers import chain as chain_verifier
 
 OPENERS = ("Solution: ", "Thought process: ", "Let's solve this problem step by step. ")
-# How an answer is stated; the last one ends in another number.
+# Forms in which an answer is stated; the last one ends with another number.
 FORMS = ("#{a}", "\\boxed{{{a}}}", "The answer is {a}.", "So it is {a}", "= {a}",
          "{a}, after {n} operations")
 HASHES = 96
 
 
 def texts(seed, count, *, opened=(0.5, 0.5)):
-  """count of (Prompt, text, label), half of them right.
+  """Returns a list of `count` (Prompt, text, label), half of them right.
 
-  A step slips in every fifth case, and those after it are right given it; one answer in
-  ten is not that of the last step. Right is a text whose answer is, whatever its steps.
+  A step is wrong with probability 1/5, and later steps continue from its result. One answer in
+  ten is drawn at random instead of taken from the last step. A text is right if its answer is
+  right, whatever its steps are.
 
   Args:
-    opened: how often a wrong and a right text start with one of OPENERS.
+    opened: probabilities that a wrong and a right text start with one of OPENERS.
   """
   rng, examples = random.Random(f"judges/{seed}"), []
   for index in range(count):
@@ -50,7 +51,7 @@ def texts(seed, count, *, opened=(0.5, 0.5)):
 
 
 def _drawn(rng, seed):
-  """Endless (Prompt, steps, stated answer)."""
+  """Yields (Prompt, steps, stated answer) without end."""
   for index in itertools.count():
     question = chain.generate(seed, index, n_min=2, n_max=5)
     prompt = records.Prompt(id=str(index), text=question["text"], answer=question["answer"])
@@ -63,7 +64,7 @@ def _drawn(rng, seed):
 
 
 def features(prompts, completions, *, reference=True):
-  """features_NF of texts."""
+  """Returns features_NF of texts, without those of the reference answer if not `reference`."""
   rows_NF = np.zeros((len(completions), HASHES + 4), np.float32)
   for row_F, prompt, text, stated in zip(
       rows_NF, prompts, completions, answers.stated(completions, r"\d")):
@@ -80,7 +81,7 @@ def features(prompts, completions, *, reference=True):
 @jax.jit
 @jax.vmap
 def fit(features_NF, labels_N, rate):
-  """weights_IF of judges, one for each rate: features_INF, labels_IN, rates_I."""
+  """Returns weights_IF of one judge for each of features_INF, labels_IN and rates_I."""
   mask_N = jnp.ones(labels_N.shape, bool)
   return learn.descend(
       jnp.zeros(features_NF.shape[1]),

@@ -1,4 +1,4 @@
-"""Gradient descent of toy environments, by the trainer's own step (rlx/learner/step.py)."""
+"""Gradient descent for toy environments, with the trainer's own step (rlx/learner/step.py)."""
 import jax
 import jax.numpy as jnp
 
@@ -7,14 +7,14 @@ from rlx.learner import step as learner_step
 
 
 def step(loss_of, transform):
-  """The trainer's optimizer step for one loss.
+  """Returns the trainer's optimizer step for one loss.
 
   Args:
-    loss_of: (params, batch) -> Weighted loss.
-    transform: optax transform. Toy environments tune a rate of plain SGD or Adam, without the
-      trainer's clipping and schedules.
+    loss_of: function from (params, batch) to a Weighted loss.
+    transform: optax transform. Toy environments tune the learning rate of plain SGD or Adam,
+      without the trainer's clipping and schedules.
   Returns:
-    (params, optimizer state, batch) -> (params, optimizer state).
+    a function from (params, optimizer state, batch) to (params, optimizer state).
   """
   optimizer = optimizer_lib.Optimizer(*transform, rate=lambda state: jnp.float32(jnp.nan))
   update = learner_step.make(
@@ -23,10 +23,10 @@ def step(loss_of, transform):
 
 
 def descend(params, loss_of, transform, *, steps=None, batches=None):
-  """Parameters after one optimizer step on each batch, or `steps` steps on the whole data.
+  """Returns the parameters after one optimizer step on each batch, or `steps` on all data.
 
   Args:
-    loss_of: (params, batch) -> Weighted loss; without batches, batch is None.
+    loss_of: function from (params, batch) to a Weighted loss; without batches, batch is None.
     batches: tree of [steps, ...] arrays.
   """
   update = step(loss_of, transform)

@@ -2,10 +2,10 @@
 
   L completions   D features   N pairs   E models
 
-A completion of TREE is a bag of tokens. Of its twelve tokens the start seldom draws
-eight, and their quality is bad; what a reward model learned from few pairs of the start
-thinks of these is up to its own start. With fewer such tokens, or more pairs, one
-reward model alone is enough.
+A completion of TREE is a bag of tokens. The initial policy seldom samples eight of the twelve
+tokens, and these have a low quality. A reward model that is learned from few pairs of the
+initial policy scores them by its own initial weights. If there were fewer such tokens, or more
+pairs, a single reward model would be enough.
 """
 import jax
 import jax.numpy as jnp
@@ -18,18 +18,18 @@ from rlx.losses import reward_model
 TREE = tabular.Tree(prompts=2, vocab=12, length=3)
 COUNTS_LV = jnp.sum(jax.nn.one_hot(TREE.leaves[0], 12), axis=1)
 GOLD_L = COUNTS_LV @ jnp.array([-1.0, -1 / 3, 1 / 3, 1.0] + [-1.0] * 8) / 3
-LOGITS_V = jnp.array([0.0] * 4 + [-3.5] * 8)  # Rare: one token in 140, each.
+LOGITS_V = jnp.array([0.0] * 4 + [-3.5] * 8)  # Each of the last eight is one token in 140.
 PAIRS = 50
 
 
 def start(key):
-  """logits_PNV of the policy that the pairs were drawn from."""
+  """Returns logits_PNV of the initial policy, from which the pairs are sampled."""
   del key
   return jnp.broadcast_to(LOGITS_V, (TREE.prompts, TREE.nodes, 12))
 
 
 def pairs(key, logps_L, gold_L, count, *, flips=0.25):
-  """(chosen_N, rejected_N, valid_N): drawn by logps, ordered by gold but for flips."""
+  """Returns (chosen_N, rejected_N, valid_N) of sampled pairs, ordered by gold except for flips."""
   keys = jax.random.split(key)
   drawn_N2 = jax.random.categorical(keys[0], logps_L, shape=(count, 2))
   gap_N = gold_L[drawn_N2[:, 0]] - gold_L[drawn_N2[:, 1]]
@@ -39,7 +39,7 @@ def pairs(key, logps_L, gold_L, count, *, flips=0.25):
 
 
 def bradley_terry(start_D, features_LD, pairs_N):
-  """scores_L of a linear model, learned from pairs; 0 on the mean of the pairs."""
+  """Returns scores_L of a linear model learned from pairs; the mean over the pairs is 0."""
   chosen_N, rejected_N, valid_N = pairs_N
   def loss(weights_D, _):
     scores_L = features_LD @ weights_D
@@ -49,7 +49,7 @@ def bradley_terry(start_D, features_LD, pairs_N):
 
 
 def ensemble(key, *, members=5):
-  """scores_LE of linear models of the counts that differ in their start alone."""
+  """Returns scores_LE of linear models of the counts that differ only in their initial weights."""
   pairs_key, key = jax.random.split(key)
   pairs_N = pairs(pairs_key, TREE.leaf_logps(start(None))[0], GOLD_L, PAIRS)
   starts_ED = jax.random.normal(key, (members, 12))
@@ -58,11 +58,12 @@ def ensemble(key, *, members=5):
 
 
 def arms(configs, measure, *, drawn=ensemble, steps=400):
-  """{name: arm} of {name: config}: what completions are worth while scores are learned from.
+  """Returns {name: arm} for {name: config}; "gold" is the expected true quality of completions.
 
   Args:
-    measure: of tabular.arm; its name is "gold".
-    drawn: key -> scores_LE of the reward models; verdicts are not learned from.
+    measure: as in `tabular.arm`; its name is "gold".
+    drawn: function from a key to scores_LE of the reward models, which are the only rewards;
+      all verdicts are 0.
   """
   def environment(key):
     scores_LE = drawn(key)

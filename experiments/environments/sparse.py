@@ -1,11 +1,11 @@
-"""Environments that checks share: trees in which few completions are right.
+"""Environments that several checks share: trees in which few completions are right.
 
-  rare      completions of 3 of 5 tokens
-  endings   completions of up to 5 of 4 tokens that end with token 0; what does not
-            end is wrong
+  rare      completions of 3 tokens from a vocabulary of 5
+  endings   completions of up to 5 tokens from a vocabulary of 4 that end with token 0; a
+            completion without an end is wrong
 
 Every completion of a prompt is right with the same probability, whatever its length.
-Which are, and where the policy starts, is drawn from the seed.
+Which ones are right, and the initial policy, are drawn from the seed.
 """
 import dataclasses
 import functools
@@ -18,24 +18,25 @@ from experiments.environments import tabular
 
 
 def rare(prompts=8, share=0.1, spread=1.5):
-  """125 completions a prompt, without lengths to learn."""
+  """Returns a problem with 125 completions per prompt, all of the same length."""
   return Problem(tabular.Tree(prompts, vocab=5, length=3), share, spread)
 
 
 def endings(prompts=8, share=0.1, spread=0.5):
-  """364 completions a prompt, 3 tokens long on average at the start."""
+  """Returns a problem with 364 completions per prompt, on average 3 tokens long at the start."""
   return Problem(tabular.Tree(prompts, vocab=4, length=5, eos=True), share, spread)
 
 
 def with_entropy(curves):
-  """(accuracy and entropy by step, [I, 2, S], late accuracy): an arm for `matched`."""
+  """Measure of an arm for `matched`: (accuracy and entropy by step, [I, 2, S], late accuracy)."""
   return np.stack([curves["accuracy"], curves["entropy"]], axis=1), late(curves)
 
 
 def matched(own_I2S, rival_I2S, level=0.7):
-  """Entropy less the rival's, each where its accuracy first reaches `level`, between steps.
+  """Returns the entropy less the rival's, each where its accuracy first reaches `level`.
 
-  Where one of both never does, the level is the most that both reach. Args: of `with_entropy`.
+  Values between two steps are interpolated. If one of the two never reaches the level, it is the
+  largest accuracy that both reach. The arguments are those that `with_entropy` returns.
   """
   most_I = np.minimum(own_I2S[:, 0].max(axis=1), rival_I2S[:, 0].max(axis=1))
   level_I = np.minimum(most_I, level)
@@ -70,7 +71,7 @@ class Problem:
     return tokens_BT @ (self.tree.vocab ** jnp.arange(self.tree.length)[::-1])
 
   def right(self, key):
-    """Returns right_PC, which completions are right, by their code."""
+    """Returns right_PC, which completions are right, indexed by `code`."""
     tree = self.tree
     codes = jnp.arange(tree.vocab ** tree.length)
     digits_CT = codes[:, None] // tree.vocab ** jnp.arange(tree.length)[None] % tree.vocab
@@ -78,7 +79,7 @@ class Problem:
     return right_PC & jnp.any(digits_CT == 0, axis=1)[None] if tree.eos else right_PC
 
   def environment(self, key):
-    """For tabular.train: verdicts without noise, `measure`, a random start."""
+    """Returns a tabular.Environment with verdicts without noise and a random initial policy."""
     keys = jax.random.split(key)
     right_PC = self.right(keys[0])
     def verify(batch, **_):
@@ -99,6 +100,6 @@ class Problem:
             mean_P(~right_PL * length_1L).sum() / mean_P(~right_PL).sum()))
 
   def arms(self, configs, measure, *, sampler=None, **options):
-    """{name: arm} of {name: config}; measure and options of tabular.arm."""
+    """Returns {name: arm} for {name: config}; `measure` and `options` are those of tabular.arm."""
     environment = lambda key: self.environment(key)._replace(sampler=sampler)
     return tabular.arms(configs, self.tree, environment, measure, **options)

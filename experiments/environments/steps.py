@@ -26,8 +26,9 @@ def verdict_B(ok_PNV, batch):
 
 
 def saved(accuracy_IS, other_IS):
-  """Share of the other's steps that an arm saves on the way to what both reach; 0 where
-  both start there.
+  """Returns the share of the other arm's steps that an arm saves until an accuracy both reach.
+
+  The share is 0 where both start at that accuracy.
 
   Args:
     accuracy_IS, other_IS: accuracy of every seed before each step and at the end.
@@ -41,7 +42,7 @@ SPARED = tabular.Tree(prompts=16, vocab=4, length=5)
 
 
 def environment(key):
-  """One completion of SPARED in 32 is right: five steps, of which any wrong one spoils it."""
+  """One completion of SPARED in 32 is right: it has five steps, and all of them must be right."""
   ok_PNV = right_steps(key, SPARED, 2)
   right_PL = right_leaves(SPARED, ok_PNV)
 
@@ -53,10 +54,10 @@ def environment(key):
 
 
 def curve(c, *, steps=240):
-  """(seeds, rates) -> (accuracy_IS in `environment`, its mean).
+  """Returns an arm: a function from (seeds, rates) to (accuracy_IS in `environment`, its mean).
 
-  The PRM's rate is twice the policy's where its beta is 1/2; small updates move its log-odds
-  as far at any other beta.
+  The learning rate of the PRM is twice the policy's at a beta of 1/2, and changes with beta so
+  that small updates move its log-odds equally far.
   """
   def arm(seeds, rates):
     metrics, _ = tabular.train(c, SPARED, environment, seeds=seeds, lr=rates,

@@ -1,10 +1,10 @@
-"""Toy environments that run in seconds: small, with exact expectations.
+"""Toy environments that run in seconds: they are small and have exact expectations.
 
-A prompt is a tree of tokens and the policy a table of logits with a row for every
-node. The methods are those of a config, called as the training loop calls them;
-what a real run only estimates (accuracy, pass@k, entropy) is a sum over the leaves.
+A prompt is a tree of tokens and the policy is a table of logits with a row for every
+node. The methods are those of a config and are called as the training loop calls them.
+Accuracy, pass@k and entropy, which a real run can only estimate, are sums over the leaves.
 
-  P prompts   V tokens   T most tokens   N inner nodes   L leaves: completions
+  P prompts   V vocabulary   T most tokens   N inner nodes   L leaves: completions
 
 Nodes are numbered from the root, 0: token v leads from node n to n V + v + 1.
 """
@@ -37,7 +37,7 @@ class Batch(NamedTuple):
   prompt_B: jax.Array
   tokens_BT: jax.Array
   mask_BT: jax.Array
-  nodes_BT: jax.Array   # before each token
+  nodes_BT: jax.Array   # The node before each token.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,7 +117,11 @@ def logps(logits_PNV, batch):
 
 
 def beyond(more, logits_PNV, batch):
-  """{field: array} of what methods read of whole distributions; more: {field: spec}."""
+  """Returns {field: array} of the statistics of whole distributions that methods read.
+
+  Args:
+    more: {field: spec}.
+  """
   statistics = logps_lib.distribution_statistics(
       logits_PNV[batch.prompt_B[:, None], batch.nodes_BT], batch.tokens_BT, tuple(more.values()))
   mask_BT = batch.mask_BT
@@ -126,9 +130,9 @@ def beyond(more, logits_PNV, batch):
 
 
 def record(mask_BT, outcome_B, **columns):
-  """The Batch of completions and their verdicts, as the training loop would hand it to methods.
+  """Returns a records.Batch of completions and verdicts, as the training loop passes it to methods.
 
-  Every toy environment and every check builds its records here.
+  Every toy environment and every check builds its records with this function.
   """
   return records.Batch(action_BT=mask_BT, outcome_B=outcome_B, **columns)
 
@@ -136,23 +140,24 @@ def record(mask_BT, outcome_B, **columns):
 class _State(NamedTuple):
   """The state that a step changes."""
   policy: tuple           # (logits_PNV, optimizer state)
-  prm: tuple              # the same
+  prm: tuple              # (logits_PNV, optimizer state)
   value: tuple            # (value_PN, optimizer state)
   kl_reference_PNV: jax.Array
-  stale_PNV: jax.Array    # what the sampler has
-  reward_std: jax.Array   # of learner.reward_std_filter
+  stale_PNV: jax.Array    # The logits of the sampler.
+  reward_std: jax.Array   # The average of learner.reward_std_filter.
 
 
 class Environment(NamedTuple):
-  """What a run learns in, drawn from its seed.
+  """The environment of a run, drawn from its seed.
 
-  verify   (Batch, key=, logits_PNV=) -> {field of Batch: array}, outcome_B at least
-  measure  logits_PNV -> {name: scalar}
-  start    logits_PNV of policy, reference and PRM; None: uniform
-  sampler  (key, logits_PNV) -> the logits that are sampled from, for trainers and samplers
-           that differ; None: the same
-  demo_PT  tokens of a demonstration of each prompt, of full length, that takes the place of
-           the last completion of its group; None: all are sampled
+  verify   function (Batch, key=, logits_PNV=) -> {field of records.Batch: array}; outcome_B is
+           required
+  measure  function logits_PNV -> {name: scalar}
+  start    initial logits_PNV of policy, reference and PRM; None: uniform
+  sampler  function (key, logits_PNV) -> logits that are sampled from, for samplers that differ
+           from the trainer; None: the same logits
+  demo_PT  tokens of a demonstration for each prompt, of full length, which replaces the last
+           completion of the group; None: all completions are sampled
   """
   verify: Callable
   measure: Callable
@@ -171,7 +176,7 @@ def environment_key(seed):
 
 
 def around(key, x, spread=0.2):
-  """Multiplies each number of x by an own random factor, uniform in 1 +- spread."""
+  """Multiplies each number of x by its own random factor, uniform in 1 +- spread."""
   x = jnp.asarray(x, jnp.float32)
   return x * jax.random.uniform(key, x.shape, minval=1 - spread, maxval=1 + spread)
 
@@ -185,22 +190,23 @@ def train(c, tree, environment, *, seeds, lr, steps, prm_lr=1.0, value_lr=0.5,
           optimizer=optax.sgd):
   """Learns tables with the methods of a config and the trainer's optimizer step.
 
-  All seeds run at once. Of the config it reads the methods, rollouts.per_prompt and
+  All seeds run at once. The config determines the methods, rollouts.per_prompt and
   rollouts.sync_every, kl, learner.epochs (passes over a batch, each one optimizer step)
-  and prm.order; sizes and learning rates of language models do not fit tables.
+  and prm.order. Its other keys, such as sizes and learning rates of language models, are not
+  used, because they do not fit tables.
 
   Args:
     c: config; its filters act as in the training loop, and a group that is filtered out
       has no verdict.
     tree: Tree.
-    environment: key -> Environment, called once for each seed.
+    environment: function from a key to an Environment, called once for each seed.
     seeds: ints [I].
-    lr, prm_lr, value_lr: rates of `optimizer` for policy and PRM, of SGD for values; numbers,
-      or one for each seed, [I].
-    optimizer: learning rate -> optax transform.
+    lr, prm_lr, value_lr: learning rates of `optimizer` for the policy and the PRM, and of SGD
+      for the values; numbers, or one for each seed, [I].
+    optimizer: function from a learning rate to an optax transform.
   Returns:
-    ({name: [I, steps + 1]}, before every step and at the end; logits_IPNV at the end).
-    Numpy.
+    ({name: [I, steps + 1]} of measures before every step and at the end, logits_IPNV at the
+    end), as Numpy arrays.
   """
   methods = methods_lib.resolved(c)
   advantage = build.advantage_of(c, methods)
@@ -299,13 +305,13 @@ def train(c, tree, environment, *, seeds, lr, steps, prm_lr=1.0, value_lr=0.5,
 
 
 def arm(c, tree, environment, measure, **options):
-  """An arm of a check (experiments/claims.py): (seeds, rates) -> what `measure` says of its runs.
+  """Returns an arm of a check (experiments/claims.py): a function from (seeds, rates) to values.
 
   Args:
-    c, tree, environment, options: of `train`.
-    measure: a name, for the value at the end of training; two names, for this and the score;
-      or a function of the curves {name: [I, steps + 1]} that gives values_I or
-      (values_I, scores_I).
+    c, tree, environment, options: as in `train`.
+    measure: a name, for the value at the end of training; two names, for the value and the
+      score, by which the learning rate is tuned; or a function from the curves
+      {name: [I, steps + 1]} to values_I or (values_I, scores_I).
   """
   names = measure
   if isinstance(names, str): measure = lambda curves: curves[names][:, -1]
@@ -332,13 +338,13 @@ def _demonstrated(tree, batch, demo_PT, group):
 
 
 def _excluded(c, methods):
-  """Batch -> excluded_B of the config's filters, None without filters."""
+  """Returns a function from a Batch to excluded_B by the config's filters, None without any."""
   if (c.rollouts.filter_groups.name, c.rollouts.select_completions.name) == (
       "filter_groups.with_verdict", "select_completions.everything"):
     return lambda scored: None
 
   def on_host(scored):
-    """Of all runs at once: their groups are one batch here."""
+    """Returns excluded_B of all runs at once, with the groups of all of them as one batch."""
     shape = scored.outcome_B.shape
     scored = jax.tree.map(lambda x: np.reshape(x, (-1, *x.shape[len(shape):])), scored)
     scored = scored.replace(finish_B=np.full(scored.outcome_B.shape, EOS))

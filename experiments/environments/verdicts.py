@@ -8,7 +8,7 @@ import numpy as np
 
 from experiments.environments import tabular
 
-QUESTIONS = (0.4, 0.3, 0.2, 0.1)  # Chances of those behind one prompt.
+QUESTIONS = (0.4, 0.3, 0.2, 0.1)  # Probabilities of the questions that share one prompt.
 
 
 def drawn(key, tree, share):
@@ -17,7 +17,11 @@ def drawn(key, tree, share):
 
 
 def of_leaves(tree, value_of):
-  """values_PL of every completion, by Batch -> values_B; with end tokens, too."""
+  """Returns values_PL of every completion, for trees with and without end tokens.
+
+  Args:
+    value_of: function from a tabular.Batch to values_B.
+  """
   tokens_LT, mask_LT = map(jnp.asarray, tree.leaves)
   return jnp.stack([
       value_of(tree.batch(jnp.full(len(tokens_LT), p), tokens_LT, mask_LT))
@@ -45,10 +49,10 @@ def entropy(tree, logits_PNV):
 
 
 def environment(tree, share, *, flip=0.0, spread=0.0):
-  """key -> tabular.Environment: `drawn` completions are right, verdicts are flipped.
+  """Returns a function from a key to a tabular.Environment that measures the accuracy.
 
-  The chance of a flip is drawn around `flip`. Measured is the accuracy. The start has
-  noise of `spread`.
+  Each completion is right with probability `share`. Verdicts are inverted with a probability
+  that is drawn around `flip`. The initial logits have noise with standard deviation `spread`.
   """
   def draw(key):
     keys = jax.random.split(key, 3)
@@ -60,10 +64,11 @@ def environment(tree, share, *, flip=0.0, spread=0.0):
 
 
 def one_right(key, tree, leans_T, *, flip=0.0):
-  """One right completion of each prompt, drawn: tabular.Environment.
+  """Returns a tabular.Environment with one right completion per prompt, drawn at random.
 
-  At every node the start leans by leans_T nats of its depth towards the token that the
-  right completion has there, and has noise of 0.5. Measured is the accuracy.
+  At every node, the initial logit of the token that the right completion has at that depth is
+  larger by leans_T of the depth, in nats. All logits have noise with standard deviation 0.5. The
+  accuracy is measured.
   """
   keys = jax.random.split(key)
   right_PT = jax.random.randint(keys[0], (tree.prompts, tree.length), 0, tree.vocab)
@@ -75,10 +80,10 @@ def one_right(key, tree, leans_T, *, flip=0.0):
 
 
 def fork(key, tree, *, flip=0.0):
-  """`one_right` with one token, at a place that is drawn, to be learned: a fork.
+  """Returns `one_right` with a single token to learn (a fork), at a position drawn at random.
 
-  The start knows the others of the right completion: it leans to them by about 7 nats.
-  The chance of a flip is drawn around `flip`.
+  The logits of all other tokens of the right completion are larger by about 7 nats at the
+  start. Verdicts are inverted with a probability that is drawn around `flip`.
   """
   keys = jax.random.split(key, 4)
   leans_T = tabular.around(keys[0], jnp.full(tree.length, 7.0))
@@ -88,7 +93,7 @@ def fork(key, tree, *, flip=0.0):
 
 
 def noisy(tree, share):
-  """`environment` for rewards.noise: verdicts are right, what may flip them is drawn."""
+  """Returns `environment` with correct verdicts and the random numbers that rewards.noise reads."""
   drawn_by = environment(tree, share)
   def draw(key):
     env = drawn_by(key)
@@ -100,11 +105,11 @@ def noisy(tree, share):
 
 
 def blind(key, tree):
-  """Questions that a policy cannot tell apart: tabular.Environment.
+  """Returns a tabular.Environment with questions that the policy cannot tell apart.
 
-  Behind each prompt is one of four questions, drawn for each group, each with a right
-  completion of its own; their chances are drawn around QUESTIONS. Measured are pass@1,
-  pass@4 and entropy.
+  Each prompt stands for four questions, each with its own right completion. Which of them is
+  asked is drawn for each group, with probabilities around QUESTIONS. Measured are pass@1, pass@4
+  and the entropy.
   """
   leaves, (chance_key, key) = tree.vocab**tree.length, jax.random.split(key)
   chance_Q = tabular.around(chance_key, QUESTIONS)
