@@ -1,11 +1,12 @@
 """Implicit Actor Critic Coupling via a Supervised Learning Framework for RLVR
-(arXiv:2509.02522): the verdict is the label of a completion's score within
-its group.
+(arXiv:2509.02522). PACS trains with a cross-entropy loss: the verdict is the label of a
+completion, and its logit is the completion's log-ratio to the old policy less the mean of
+those of the other completions in its group.
 
   rlx train papers/pacs workdir=DIR
   rlx train papers/pacs:smoke workdir=DIR
 
-C the released code (ritzz-ai/PACS), O ours.
+Letters beside the values: C taken from the released code (ritzz-ai/PACS), O our choice.
 
 Confidence in the formula: high.
 """
@@ -19,9 +20,9 @@ CLAIMS = (
 
 def get_config(arg=""):
   c = quickstart.grpo(arg)
-  # O: only logged
+  # O: these advantages are only logged, the loss does not read them.
   c.advantages.outcome = dict(name="group.rloo")
   c.learner.loss = dict(name="sequence.pacs", score_scale=1.0)  # C
   c.learner.aggregation = "seq-mean-token-mean"  # C
-  c.learner.minibatches = 4  # O: at the first all scores are 0
+  c.learner.minibatches = 4  # O: in the first minibatch all scores are 0
   return c

@@ -1,12 +1,16 @@
-"""Reward Shaping to Mitigate Reward Hacking in RLHF (arXiv:2502.18770): a score
-becomes the chance of being preferred to reference completions.
+"""Reward Shaping to Mitigate Reward Hacking in RLHF (arXiv:2502.18770). PAR replaces the reward
+model's score by the mean probability that the completion is preferred to reference
+completions: the sigmoid of the difference of their scores.
 
   rlx train papers/par workdir=DIR
   rlx train papers/par:smoke workdir=DIR
 
-C (code) PorUna-byte/PAR, reward_shaper.py and configs/config.py; O (ours) k. Its
-references are 10 completions of the start, here the prompt's others; its reward
-model is here the share of right steps, and verdicts are only measured.
+Letters beside the values: C taken from the released code (PorUna-byte/PAR, reward_shaper.py
+and configs/config.py), O our choice (k, among others).
+
+Differences from the paper: Its references are 10 completions of the initial policy; this
+config uses the other completions of the same prompt. Its scores come from a reward model;
+this config uses the share of right steps, and verdicts are only logged.
 
 Confidence in the formula: high.
 """
@@ -16,10 +20,11 @@ CLAIMS = ("a bounded, centred reward that grows fast and then slowly resists hac
 
 
 def get_config(arg=""):
-  # C: gamma and lambda; O: whitening and the value model's rate. RLHF has no verdict.
+  # C: gamma and lambda; O: whitening and the value model's learning rate. Prompts are not
+  # filtered by accuracy, because RLHF has no verdicts.
   c = quickstart.ppo(arg)
   c.verifier.scores = ("chain.step_share",)       # stands in for a reward model
-  # C k = 1 on logits that spread over several units; a share spreads over one.
+  # C uses k = 1 for logits with a range of several units; a share has a range of one.
   c.rewards = dict(outcome=dict(name="shaping.par", coef=1.0, k=4.0))
   c.kl.coef, c.kl.place, c.kl.kind = 0.005, "reward", "k1"  # C
   return c

@@ -1,12 +1,14 @@
 """Optimizing Language Models for Inference Time Objectives using Reinforcement
-Learning (arXiv:2503.19595): the gradient of the best of k, so only a group's
-best completion learns.
+Learning (arXiv:2503.19595). The objective is the expected reward of the best of k
+completions. In its gradient only the best completion of a group has an advantage: its
+reward less that of the second best.
 
   rlx train papers/pass_at_k workdir=DIR
   rlx train papers/pass_at_k:smoke workdir=DIR
 
-P the paper, C verl (grpo_passk), O ours. With verdicts of 0 and 1 a group
-learns where just one is right.
+Letters beside the values: P stated in the paper, C taken from verl (grpo_passk), O our
+choice. With verdicts of 0 and 1 a group contributes a gradient only if exactly one of its
+completions is right.
 
 Confidence in the formula: medium.
 """
@@ -17,6 +19,6 @@ CLAIMS = ("pass@k improves over training on the mean, at some cost of pass@1",)
 
 def get_config(arg=""):
   c = quickstart.grpo(arg)
-  c.advantages = dict(  # P; C divides by the std
+  c.advantages = dict(  # P; C divides by the group's std.
       outcome=dict(name="group.best_minus_second", use_std=False), whiten=False)
   return c

@@ -1,12 +1,16 @@
 """Pass@k Training for Adaptively Balancing Exploration and Exploitation of
-Large Reasoning Models (arXiv:2508.10751): GRPO on the best of k, averaged
-over all k of a group in closed form.
+Large Reasoning Models (arXiv:2508.10751). The reward of k completions is that of the best
+of them. The advantage of GRPO on this reward is averaged in closed form over all choices of
+k completions from a group.
 
   rlx train papers/passk_training workdir=DIR
   rlx train papers/passk_training:smoke workdir=DIR
 
-P the paper and its code (RUCAIBox/Passk_Training), O ours. Its second phase, k
-= 1, is not here.
+Letters beside the values: P stated in the paper or taken from its code
+(RUCAIBox/Passk_Training), O our choice.
+
+Differences from the paper: The paper trains in a second phase with k = 1; this config has
+the first phase only.
 
 Confidence in the formula: high.
 """
@@ -20,7 +24,7 @@ CLAIMS = (
 
 def get_config(arg=""):
   c = quickstart.grpo(arg)
-  # P: 4 or 8, less than the group, which smoke cuts to 4.
+  # P: k is 4 or 8. It has to be less than the group size, which smoke reduces to 4.
   k = min(4, c.rollouts.per_prompt - 1)
   c.advantages.outcome = dict(name="group.pass_at_k_training", k=k)
   return c

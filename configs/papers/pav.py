@@ -1,13 +1,16 @@
 """Rewarding Progress: Scaling Automated Process Verifiers for LLM Reasoning
-(arXiv:2410.08146): a step is paid by how much it changes the chance of
-another policy, the prover.
+(arXiv:2410.08146). The reward of a step is its progress: the change, caused by the step, of
+the probability that another policy, the prover, reaches the right answer.
 
   rlx train papers/pav workdir=DIR
   rlx train papers/pav:smoke workdir=DIR
 
-P the paper's gradient, in which a step weighs Q + alpha A; M from memory of it, O
-ours. The value after a step is exact, of a prover who makes no mistakes; there it is
-of one who takes the best of 4, predicted by a network.
+Letters beside the values: P the paper's gradient, in which a step has the weight
+Q + alpha A, M from memory of the paper, O our choice.
+
+Differences from the paper: The paper predicts the value after a step with a network, for a
+prover that takes the best of 4 completions. This config uses the exact value for a prover
+that makes no mistakes.
 
 Confidence in the formula: medium.
 """
@@ -25,9 +28,9 @@ def get_config(arg=""):
   c.rewards = dict(
       outcome=dict(name="outcome.verdict", coef=1.0),
       process=dict(name="steps.refine", coef=5.0,          # M: alpha is 3 to 5
-                   kind="advantage", start=1.0))  # O: the prover solves every question
+                   kind="advantage", start=1.0))  # O: the prover solves every prompt
   c.advantages = dict(
-      outcome=dict(name="group.rloo"),                     # P: Q; O: its baseline
-      process=dict(name="process.steps", gamma=0.0),       # P: A of the step alone
+      outcome=dict(name="group.rloo"),                     # P: Q; O: the baseline
+      process=dict(name="process.steps", gamma=0.0),       # P: A of this step only
       whiten=False)
   return c

@@ -1,13 +1,17 @@
-"""Policy Filtration in RLHF to Fine-Tune LLM for Code Generation (arXiv:2409.06957):
-PPO on completions with extreme scores, where the reward model is reliable.
+"""Policy Filtration in RLHF to Fine-Tune LLM for Code Generation (arXiv:2409.06957). PF-PPO
+trains PPO only on the completions of a group with extreme scores, for which the reward
+model is the most reliable.
 
   rlx train papers/pf_ppo workdir=DIR
   rlx train papers/pf_ppo:smoke workdir=DIR
 
-C (code) swtheing/PF-PPO-RLHF, train_ppo_llama.sh; O (ours) lambda and the value
-model's rate. It keeps of 5 completions by weight, here of 8 the best and one other.
-Its reward model is here the share of right steps. Other rule:
-rollouts.select_completions.kind=best_worst
+Letters beside the values: C taken from the released code (swtheing/PF-PPO-RLHF,
+train_ppo_llama.sh), O our choice (lambda and the value model's learning rate, among others).
+The paper's other rule is rollouts.select_completions.kind=best_worst.
+
+Differences from the paper: The code samples from 5 completions by weight; this config takes
+the best of 8 and one other. The paper scores with a reward model; this config uses the
+share of right steps.
 
 Confidence in the formula: medium.
 """
@@ -19,7 +23,8 @@ CLAIMS = (
 
 
 def get_config(arg=""):
-  c = quickstart.ppo(arg)  # O. No filter by accuracy: RLHF has no verdict.
+  # O. Prompts are not filtered by accuracy, because RLHF has no verdicts.
+  c = quickstart.ppo(arg)
   c.verifier.scores = ("chain.step_share",)       # stands in for a reward model
   c.rollouts.select_completions = dict(name="select_completions.extremes", kind="best_random")  # C
   c.rewards = dict(outcome=dict(name="shaping.plain", coef=1.0, kind="linear"))

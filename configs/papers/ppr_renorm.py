@@ -1,12 +1,16 @@
 """Hybrid Reward Normalization for Process-supervised Non-verifiable Agentic
-Tasks (arXiv:2509.25598): the outcome shifts the rewards of the steps before the
-last, so that a failure keeps none above 0.
+Tasks (arXiv:2509.25598). ReNorm adds the outcome less a constant to the score of every step
+before the last, so that no step of a failed completion has a reward above 0.
 
   rlx train papers/ppr_renorm workdir=DIR
   rlx train papers/ppr_renorm:smoke workdir=DIR
 
-C the released code (Zhuohao-Li/ppr, examples/train_3b.sh), O ours. The scores of steps
-are the exact checker's, there a judge's by principles; 8 completions, there one.
+Letters beside the values: C taken from the released code (Zhuohao-Li/ppr,
+examples/train_3b.sh), O our choice.
+
+Differences from the paper: In the paper a judge scores the steps by principles; this config
+uses the exact checker of steps. The paper samples one completion for each prompt; this
+config samples 8.
 
 Confidence in the formula: high.
 """

@@ -1,13 +1,16 @@
 """Beyond Correctness: Harmonizing Process and Outcome Rewards through RL Training
-(arXiv:2509.03403): right completions with good steps and wrong ones with bad steps
-learn.
+(arXiv:2509.03403). PROF filters the completions of a group: it trains on the right
+completions whose steps score highest and on the wrong ones whose steps score lowest.
 
   rlx train papers/prof workdir=DIR
   rlx train papers/prof:smoke workdir=DIR
 
-P (paper) the filter, as its summary has it; O (ours) what is kept of each side. 4
-of 8 completions learn. Its scores are means of a PRM over steps, here the share of
-right steps, the exact one.
+Letters beside the values: P stated in the paper (the filter, as its summary describes it),
+O our choice (how many completions are kept of each side). 4 of 8 completions are used for
+training.
+
+Differences from the paper: The paper's scores are a PRM's, averaged over steps. This config
+uses the exact share of right steps.
 
 Confidence in the formula: medium.
 """
@@ -24,6 +27,6 @@ def get_config(arg=""):
   c.verifier.scores = ("chain.step_share",)       # stands in for the PRM's mean
   c.rollouts.select_completions = dict(
       name="select_completions.prof", count=c.rollouts.per_prompt // 2, side="both")
-  c.rewards = dict(outcome=dict(name="outcome.verdict", coef=1.0))  # P no PRM in it
+  c.rewards = dict(outcome=dict(name="outcome.verdict", coef=1.0))  # P: no PRM score
   c.advantages = dict(outcome=dict(name="group.grpo"), whiten=False)
   return c

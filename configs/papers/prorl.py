@@ -1,12 +1,15 @@
 """Scaling Up RL: Unlocking Diverse Reasoning in LLMs via Prolonged Training
-(arXiv:2507.12507): a small KL whose reference, and the optimizer, start anew from
-the policy now and then.
+(arXiv:2507.12507). ProRL trains with a small KL penalty and resets its reference model to
+the current policy, together with the optimizer's state, from time to time.
 
   rlx train papers/prorl workdir=DIR
   rlx train papers/prorl:smoke workdir=DIR
 
-P (paper), O (ours): the paper resets when validation stagnates or the KL grows, here
-it is every 25th step; minibatches. Without its stages of longer and longer context.
+Letters beside the values: P stated in the paper, O our choice (the interval between resets
+and the number of minibatches).
+
+Differences from the paper: The paper resets when validation stagnates or the KL grows; this
+config resets every 25 steps. The paper's stages of increasing context length are left out.
 
 Confidence in the formula: medium.
 """
@@ -24,7 +27,7 @@ def get_config(arg=""):
   c.rollouts.decoding.temperature = 1.2                     # P
   c.learner.loss.clip_low, c.learner.loss.clip_high = 0.2, 0.4  # P
   c.learner.aggregation = "token-mean"                      # P
-  c.learner.minibatches = 4                                 # O: clipping acts off-policy only
+  c.learner.minibatches = 4                                 # O: no effect of clipping on-policy
   c.kl.coef, c.kl.kind = 1e-4, "k3"                         # P
   c.kl.sync_every = 1 if arg == "smoke" else 25             # O
   c.kl.reset_optimizer = True                               # P

@@ -1,13 +1,16 @@
 """Stop Summation: Min-Form Credit Assignment Is All Process Reward Model Needs
-for Reasoning (arXiv:2504.15275): the value of a completion is its worst
-step, not the sum of its steps.
+for Reasoning (arXiv:2504.15275). PURE takes the lowest score among the steps of a
+completion as its value, in place of the sum: a softmin weighs the process rewards so that
+they add up to about this minimum.
 
   rlx train papers/pure workdir=DIR
   rlx train papers/pure:smoke workdir=DIR
 
-C the released code (CJReinforce/PURE), O ours. The scores of steps are the
-exact checker's, there a trained PRM's; every prompt has a verdict, there about
-one in ten.
+Letters beside the values: C taken from the released code (CJReinforce/PURE), O our choice.
+
+Differences from the paper: A trained PRM scores the steps in the paper; this config uses
+the exact checker of steps. About one in ten of the paper's prompts has a verdict; in this
+config every prompt has one.
 
 Confidence in the formula: high.
 """
@@ -20,7 +23,7 @@ CLAIMS = (
 
 
 def get_config(arg=""):
-  c = quickstart.grpo(arg)  # C: no filter by accuracy.
+  c = quickstart.grpo(arg)  # C: prompts are not filtered by accuracy.
   c.verifier.steps = "chain.steps"  # O
   c.rewards = dict(
       outcome=dict(name="outcome.verdict", coef=1.0),      # C
@@ -29,7 +32,7 @@ def get_config(arg=""):
   c.advantages = dict(
       outcome=dict(name="group.rloo"),                     # C
       process=dict(name="process.rloo_steps", unit="token"),  # C
-      kl=dict(name="process.reinforce"),  # C: to go, no baseline
+      kl=dict(name="process.reinforce"),  # C: rewards to go without a baseline
       whiten=False)
   c.kl.coef, c.kl.kind, c.kl.place = 1e-3, "k1", "reward"  # C
   return c

@@ -1,12 +1,16 @@
 """R1-Reward: Training Multimodal Reward Model Through Stable Reinforcement
-Learning (arXiv:2505.02835): StableReinforce, PPO with guards on the ratio
-and on outliers among advantages.
+Learning (arXiv:2505.02835). Its algorithm, StableReinforce, is PPO that bounds the
+probability ratio before it is used and sets outliers among the advantages to 0.
 
   rlx train papers/r1_reward workdir=DIR
   rlx train papers/r1_reward:smoke workdir=DIR
 
-C the released code (yfzhang114/r1_reward), O ours. No images and no reward for
-consistency; 8 completions, there one.
+Letters beside the values: C taken from the released code (yfzhang114/r1_reward), O our
+choice.
+
+Differences from the paper: The paper trains on images and has a reward for consistency;
+this config has neither. The paper samples one completion for each prompt; this config
+samples 8.
 
 Confidence in the formula: high.
 """
@@ -22,7 +26,7 @@ def get_config(arg=""):
       name="policy.stable_reinforce", clip_low=0.2, clip_high=0.2,
       ratio_max=1e3, width=3.0)
   c.learner.aggregation = "seq-mean-token-mean"  # C
-  # C: 1e-3; O: its place
+  # C: the coefficient 1e-3; O: as part of the reward
   c.kl.coef, c.kl.kind, c.kl.place = 1e-3, "k1", "reward"
-  c.learner.minibatches = 4  # O: on-policy the rule does nothing
+  c.learner.minibatches = 4  # O: the bounds on the ratio have no effect on-policy
   return c

@@ -1,14 +1,17 @@
 """R-Horizon: How Far Can Your Large Reasoning Model Really Go in Breadth and Depth?
-(arXiv:2510.08189): GRPO on problems in a row, each of which needs the answer of the one
-before.
+(arXiv:2510.08189). GRPO is trained on composed prompts: sequences of problems in which each
+problem needs the answer of the one before it.
 
   rlx train papers/r_horizon workdir=DIR
   rlx train papers/r_horizon:smoke workdir=DIR
 
-P (paper) n = 2 problems (4 with prompts.columns.problems=4), a reward for all
-answers right; O (ours) all else. Only the last answer: prompts.dataset=chain
-with twice the operations. A chain of two starts where the first ends, without the
-difference that the paper adds.
+Letters beside the values: P stated in the paper (n = 2 problems, or 4 with
+prompts.columns.problems=4, and a reward only if all answers are right), O our choice
+(everything else). For a reward for the last answer alone, set prompts.dataset=chain with
+twice as many operations.
+
+Differences from the paper: In this config the second chain starts with the answer of the
+first; the paper adds a difference to that answer.
 
 Confidence in the formula: high.
 """

@@ -1,12 +1,15 @@
 """ReasonFlux-PRM: Trajectory-Aware PRMs for Long Chain-of-Thought Reasoning in
-LLMs (arXiv:2506.18896): the mean score of the steps and the verdict, three
-to one.
+LLMs (arXiv:2506.18896). The reward of a completion is the mean score of its steps, with a
+weight of 0.75, plus the verdict, with a weight of 0.25.
 
   rlx train papers/reasonflux workdir=DIR
   rlx train papers/reasonflux:smoke workdir=DIR
 
-C the released code (Gen-Verse/ReasonFlux), O ours. The scores of steps are the
-exact checker's, there a trained PRM's, which scores the trajectory too.
+Letters beside the values: C taken from the released code (Gen-Verse/ReasonFlux), O our
+choice.
+
+Differences from the paper: The paper trains a PRM, which scores the steps and also the
+whole trajectory. This config uses the exact checker's scores of steps.
 
 Confidence in the formula: medium.
 """

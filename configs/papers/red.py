@@ -1,13 +1,16 @@
 """RED: Unleashing Token-Level Rewards from Holistic Feedback via Reward
-Redistribution (arXiv:2411.08302): a token is paid by what it adds to the
-predicted outcome.
+Redistribution (arXiv:2411.08302). The reward of a token is the change that it causes in the
+predicted outcome, so that the rewards of all tokens add up to the outcome less a constant
+of the prompt.
 
   rlx train papers/red workdir=DIR
   rlx train papers/red:smoke workdir=DIR
 
-M from memory of the paper, O ours. A stand-in: the value model predicts the
-outcome, there a reward model with a head at every token; PPO's critic would be
-the same network, so there is none.
+Letters beside the values: M from memory of the paper, O our choice.
+
+Differences from the paper: The paper predicts the outcome with a reward model that has a
+head at every token; this config uses the value model in its place. PPO's critic would be
+the same network, so this config has no critic.
 
 Confidence in the formula: medium.
 """
@@ -22,7 +25,7 @@ CLAIMS = (
 def get_config(arg=""):
   c = quickstart.grpo(arg)
   c.rewards.outcome = dict(name="steps.redistribute", coef=1.0, share=1.0)  # O: 0.5 to 1
-  # Rewards to go and the value add up to the outcome: it is the value target.
+  # Rewards to go plus the value are the outcome, which is therefore the target of the value.
   c.advantages = dict(outcome=dict(name="process.reinforce", gamma=1.0), whiten=True)
-  c.value.optimizer.lr = c.learner.optimizer.lr  # O: as the policy
+  c.value.optimizer.lr = c.learner.optimizer.lr  # O: as for the policy
   return c

@@ -1,12 +1,15 @@
 """REINFORCE++: Stabilizing Critic-Free Policy Optimization with Global
-Advantage Normalization (arXiv:2501.03262): rewards to go, with KL, whitened
-over all tokens of the batch.
+Advantage Normalization (arXiv:2501.03262). The advantage of a token is its reward to go,
+which includes the KL penalty, whitened over all tokens of the batch.
 
   rlx train papers/reinforce_pp workdir=DIR
   rlx train papers/reinforce_pp:smoke workdir=DIR
 
-P the paper and verl, O ours. 8 completions of a prompt that do not know of each other,
-there one; the variant with a baseline is reinforce_pp_baseline.py.
+Letters beside the values: P stated in the paper or taken from verl, O our choice. The
+variant with a baseline is reinforce_pp_baseline.py.
+
+Differences from the paper: The paper samples one completion for each prompt. This config
+samples 8, and the advantage of each is independent of the other completions of its prompt.
 
 Confidence in the formula: high.
 """

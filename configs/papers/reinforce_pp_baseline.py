@@ -1,11 +1,11 @@
 """REINFORCE++: Stabilizing Critic-Free Policy Optimization with Global
-Advantage Normalization (arXiv:2501.03262): its variant with a baseline, the
-group's mean, before the batch is whitened.
+Advantage Normalization (arXiv:2501.03262). This is its variant with a baseline: the mean
+reward of the group is subtracted before advantages are whitened over the batch.
 
   rlx train papers/reinforce_pp_baseline workdir=DIR
   rlx train papers/reinforce_pp_baseline:smoke workdir=DIR
 
-P the paper and verl, O ours.
+Letters beside the values: P stated in the paper or taken from verl, O our choice.
 
 Confidence in the formula: high.
 """

@@ -1,11 +1,12 @@
 """ReMax: A Simple, Effective, and Efficient Reinforcement Learning Method for Aligning Large
-Language Models (arXiv:2310.10505): against the verdict of the prompt's greedy completion.
+Language Models (arXiv:2310.10505). ReMax is REINFORCE whose baseline is the reward of the
+greedy completion of the same prompt.
 
   rlx train papers/remax workdir=DIR
   rlx train papers/remax:smoke workdir=DIR
 
-P (paper): one completion a prompt and its baseline; O (ours): the quickstart's batch as
-that many prompts.
+Letters beside the values: P stated in the paper (one sampled completion for each prompt and
+its baseline), O our choice (as many prompts as the quickstart's batch has completions).
 
 Confidence in the formula: high.
 """

@@ -1,12 +1,14 @@
 """RL-PLUS: Countering Capability Boundary Collapse of LLMs in Reinforcement Learning with
-Hybrid-policy Optimization (arXiv:2508.00222): one completion of each group is a
-demonstration, weighted by a ratio to a mixture and by how rare its tokens are.
+Hybrid-policy Optimization (arXiv:2508.00222). One completion of each group is a
+demonstration. Its tokens are weighted by an importance ratio to a mixture of policies, and
+more if the policy finds them improbable.
 
   rlx train papers/rl_plus workdir=DIR
   rlx train papers/rl_plus:smoke workdir=DIR
 
-C (code) YihongDong/RL-PLUS; O (ours): minibatches, the constant length. The
-demonstrations are solutions without a wrong step.
+Letters beside the values: C taken from the released code (YihongDong/RL-PLUS), O our choice
+(the number of minibatches and the constant length). The demonstrations are solutions
+without a wrong step.
 
 Confidence in the formula: high.
 """
@@ -19,7 +21,7 @@ CLAIMS = (
 
 def get_config(arg=""):
   c = quickstart.grpo(arg)
-  c.rollouts.demonstration = dict(name="chain.trace", wrong_rate=0.0)  # C: 1 of 8
+  c.rollouts.demonstration = dict(name="chain.trace", wrong_rate=0.0)  # C: one of 8
   c.advantages.outcome = dict(name="group.against_sampled")  # C
   c.learner.loss = dict(name="policy.rl_plus", focal_exponent=0.5)              # C
   c.learner.aggregation = "seq-mean-token-sum-norm"                    # C

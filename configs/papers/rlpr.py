@@ -1,12 +1,17 @@
-"""RLPR: Extrapolating RLVR to General Domains without Verifiers (arXiv:2506.18254):
-GRPO on the mean probability of the reference answer after the reasoning.
+"""RLPR: Extrapolating RLVR to General Domains without Verifiers (arXiv:2506.18254). The reward
+of GRPO is the mean probability that the policy assigns to the tokens of the reference
+answer after the completion's reasoning, so that no verifier is needed.
 
   rlx train papers/rlpr workdir=DIR
   rlx train papers/rlpr:smoke workdir=DIR
 
-C (code) OpenBMB/RLPR, prob.py and reproduce_qwen.sh. Without its format reward
-(weight 0.1); its filter of prompts by their rewards' spread is ema_std_filter.py. The
-answer is one token here: the mean is that token's probability.
+Letters beside the values: C taken from the released code (OpenBMB/RLPR, prob.py and
+reproduce_qwen.sh).
+
+Differences from the paper: The paper adds a reward for the format with a weight of 0.1; this
+config leaves it out. Its filter of prompts by the spread of their rewards is in
+ema_std_filter.py. In this config the answer is one token, so the mean is the probability of
+that token.
 
 Confidence in the formula: high.
 """
@@ -19,11 +24,11 @@ CLAIMS = (
 
 
 def get_config(arg=""):
-  c = quickstart.grpo(arg)  # No filter by accuracy: the method needs no verdict.
-  c.likelihood.separator, c.likelihood.max_tokens = "#", 1  # the answer is one digit
+  c = quickstart.grpo(arg)  # Prompts are not filtered by accuracy: the method needs no verdict.
+  c.likelihood.separator, c.likelihood.max_tokens = "#", 1  # The answer is one digit.
   c.rewards.outcome = dict(
       name="likelihood.reference", coef=1.0, agg="mean_p", baseline="diff",
       post="clip01")  # C
   c.learner.loss.clip_low, c.learner.loss.clip_high = 0.2, 0.27  # C
-  c.learner.minibatches = 4                       # clipping acts off-policy only
+  c.learner.minibatches = 4                       # Clipping has no effect on-policy.
   return c

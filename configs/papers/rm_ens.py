@@ -1,13 +1,16 @@
-"""Reward Model Ensembles Help Mitigate Overoptimization (arXiv:2310.02743): the mean
-of an ensemble's scores less a multiple of their variance (UWO).
+"""Reward Model Ensembles Help Mitigate Overoptimization (arXiv:2310.02743). The reward is the
+mean of the scores of several reward models less a multiple of their variance (UWO).
 
   rlx train papers/rm_ens workdir=DIR
   rlx train papers/rm_ens:smoke workdir=DIR
 
-P (paper) the variance's factor and KL, unchecked; C (code) tlc4418/llm_optimization
-for the formulas; O (ours) the rest of PPO. Five reward models of different seeds
-are here two verifiers that judge different things. WCO:
-rewards.outcome.kind=min
+Letters beside the values: P stated in the paper (the factor of the variance and the KL
+coefficient, not verified against the paper's text), C taken from the released code
+(tlc4418/llm_optimization, for the formulas), O our choice (the rest of PPO). The paper's
+other rule, the minimum of the scores (WCO), is rewards.outcome.kind=min.
+
+Differences from the paper: The paper has five reward models of different seeds. This config
+has two verifiers that check different properties of a completion.
 
 Confidence in the formula: medium.
 """
@@ -17,9 +20,10 @@ CLAIMS = ("WCO and UWO reduce overoptimization in PPO; with a small KL penalty t
 
 
 def get_config(arg=""):
-  c = quickstart.ppo(arg)  # O. No filter by accuracy: RLHF has no verdict.
-  c.verifier.scores = ("chain.answer", "chain.step_share")  # for reward models
-  # Its variance counts 0.1 times (P for PPO), the function's default.
+  # O. Prompts are not filtered by accuracy, because RLHF has no verdicts.
+  c = quickstart.ppo(arg)
+  c.verifier.scores = ("chain.answer", "chain.step_share")  # stand in for reward models
+  # The factor of the variance is the function's default, 0.1 (P, for PPO).
   c.rewards = dict(outcome=dict(name="shaping.ensemble", coef=1.0, kind="uwo"))
-  c.kl.coef, c.kl.place, c.kl.kind = 0.01, "reward", "k1"  # P the small one
+  c.kl.coef, c.kl.place, c.kl.kind = 0.01, "reward", "k1"  # P: the small coefficient
   return c
