@@ -1,11 +1,12 @@
-"""Group Sequence Policy Optimization (arXiv:2507.18071): the ratio and its clip
-are of the whole completion.
+"""Group Sequence Policy Optimization (arXiv:2507.18071): the importance ratio of a whole
+completion, normalised by its length, replaces the ratio of each token and is clipped.
 
   rlx train papers/gspo workdir=DIR
   rlx train papers/gspo:smoke workdir=DIR
 
-P the paper (section 5.1), O ours. At the learning rate here ratios move
-further than there, so more is clipped.
+Letters beside the values: P stated in the paper (section 5.1); the other values are our
+choice. With the learning rate of this config the ratios move further from 1 than in the paper,
+so more completions are clipped.
 
 Confidence in the formula: high.
 """
@@ -21,5 +22,5 @@ def get_config(arg=""):
   c = quickstart.grpo(arg)
   c.learner.loss = dict(name="sequence.gspo", clip_low=3e-4, clip_high=4e-4)  # P
   c.learner.aggregation = "seq-mean-token-mean"  # P
-  c.learner.minibatches = 4  # P; on-policy the clip does nothing
+  c.learner.minibatches = 4  # P; with one minibatch no ratio would be clipped
   return c

@@ -1,13 +1,15 @@
 """Helping or Herding? Reward Model Ensembles Mitigate but do not Eliminate Reward
-Hacking (arXiv:2312.09244): the mean of an ensemble's scores less their standard
-deviation.
+Hacking (arXiv:2312.09244): the reward is the mean of the scores of several reward models
+minus the standard deviation of these scores.
 
   rlx train papers/herding workdir=DIR
   rlx train papers/herding:smoke workdir=DIR
 
-P (paper) the kinds (mean, median, min, mean_minus_std), unchecked; O (ours) all
-else. Five reward models of different pretraining seeds are here two verifiers that
-judge different things. Others: rewards.outcome.kind=median
+Letters beside the values: O our choice. The ways to combine the scores (mean, median, min,
+mean_minus_std) come from the paper, but are not verified against its text; all other values
+are our choice. Set rewards.outcome.kind=median for another way. Differences from the paper:
+the paper uses five reward models with different pretraining seeds; this config uses two
+verifiers that check different properties.
 
 Confidence in the formula: medium.
 """
@@ -20,8 +22,8 @@ CLAIMS = (
 
 
 def get_config(arg=""):
-  c = quickstart.ppo(arg)  # O. No filter by accuracy: RLHF has no verdict.
-  c.verifier.scores = ("chain.answer", "chain.step_share")  # for reward models
+  c = quickstart.ppo(arg)  # O; no filter by accuracy, because RLHF has no verdict
+  c.verifier.scores = ("chain.answer", "chain.step_share")  # stand in for reward models
   c.rewards = dict(outcome=dict(name="shaping.ensemble", coef=1.0, kind="mean_minus_std"))
   c.kl.coef, c.kl.place, c.kl.kind = 0.01, "reward", "k1"  # O
   return c

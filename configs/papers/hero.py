@@ -1,13 +1,15 @@
 """Hybrid Reinforcement: When Reward Is Sparse, It's Better to Be Dense
-(arXiv:2510.07242): the verdict, with a reward model ranking completions of equal
-verdict.
+(arXiv:2510.07242): the reward is the verifier's verdict plus a small term, in which the score
+of a reward model ranks the completions that have the same verdict. Prompts whose scores vary
+more get larger advantages.
 
   rlx train papers/hero workdir=DIR
   rlx train papers/hero:smoke workdir=DIR
 
-P (paper) formulas, eq. 3 to 5; the numbers are of a re-implementation of its table 6
-on verifiable prompts (docs of HERO in a fork of verl). Its reward model is here the
-share of right steps.
+The formulas are stated in the paper (eq. 3 to 5). The values come from a re-implementation
+of its table 6 on verifiable prompts (documentation of HERO in a fork of verl). Differences
+from the paper: the paper scores completions with a reward model; this config uses the share
+of right steps.
 
 Confidence in the formula: high.
 """
@@ -19,7 +21,7 @@ CLAIMS = (
 
 
 def get_config(arg=""):
-  c = quickstart.grpo(arg)  # No filter by accuracy: scores differ where all answers are right.
+  c = quickstart.grpo(arg)  # No filter by accuracy: scores also differ if all are right.
   c.verifier.scores = ("chain.step_share",)       # stands in for a reward model
   c.rewards.outcome = dict(name="shaping.stratified", coef=1.0, 
                              wrong_range=0.05, right_range=0.05)

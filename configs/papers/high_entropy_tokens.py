@@ -1,11 +1,12 @@
 """Beyond the 80/20 Rule: High-Entropy Minority Tokens Drive Effective
-Reinforcement Learning for LLM Reasoning (arXiv:2506.01939): only the fifth
-of the tokens with most entropy learns.
+Reinforcement Learning for LLM Reasoning (arXiv:2506.01939): the policy gradient is
+computed from only the 20% of the tokens at which the policy has the highest entropy.
 
   rlx train papers/high_entropy_tokens workdir=DIR
   rlx train papers/high_entropy_tokens:smoke workdir=DIR
 
-P the paper (section 5.2), O ours. DAPO, without the overlong punishment.
+Letters beside the values: P stated in the paper (section 5.2), O our choice. The other
+settings are those of DAPO, without its penalty for overlong completions.
 
 Confidence in the formula: high.
 """
@@ -19,10 +20,10 @@ CLAIMS = (
 
 def get_config(arg=""):
   c = quickstart.grpo(arg)
-  # P: of DAPO
+  # P: as in DAPO
   c.rollouts.filter_groups = dict(name="filter_groups.accuracy_band", low=1e-3, high=1 - 1e-3)
   c.learner.loss = dict(name="policy.ppo_clip", clip_low=0.2, clip_high=0.28)  # P
   c.learner.token_weight = dict(name="token_weight.top", fraction=0.2)  # P
   c.learner.aggregation = "token-mean"  # P
-  c.learner.minibatches = 4  # O: on-policy the clip does nothing
+  c.learner.minibatches = 4  # O: with one minibatch no ratio would be clipped
   return c

@@ -1,11 +1,11 @@
 """Every Step Evolves: Scaling Reinforcement Learning for Trillion-Scale
-Thinking Model (arXiv:2510.18855): IcePop, no gradient from tokens on which
-sampler and trainer disagree.
+Thinking Model (arXiv:2510.18855): IcePop multiplies the loss of a token by the ratio of its
+probabilities under trainer and sampler. A token whose ratio is out of bounds gives no gradient.
 
   rlx train papers/icepop workdir=DIR
   rlx train papers/icepop:smoke workdir=DIR
 
-P the paper, O ours.
+Letters beside the values: P stated in the paper, O our choice.
 
 Confidence in the formula: high.
 """
@@ -20,7 +20,7 @@ def get_config(arg=""):
   c = quickstart.grpo(arg)
   c.learner.loss = dict(name="policy.ppo_clip", clip_low=0.2, clip_high=0.2)
   c.learner.rollout_correction = dict(name="rollout_correction.icepop", low=0.5, high=5.0)  # P
-  # O: in float32 sampler and trainer agree to a rounding and all weights are 1.
+  # O: in float32 sampler and trainer agree up to rounding errors, so all weights would be 1.
   c.model.dtype = "bfloat16"
-  c.learner.minibatches = 4  # O: the clip and the weight are two corrections
+  c.learner.minibatches = 4  # O: with one minibatch the clip would have no effect
   return c

@@ -1,14 +1,15 @@
 """Information Gain-based Policy Optimization: A Simple and Effective Approach for
-Multi-Turn LLM Agents (arXiv:2510.14967): what each turn adds to the reference
-answer's probability, then the verdict.
+Multi-Turn LLM Agents (arXiv:2510.14967): the reward of a turn is the increase of the reference
+answer's probability by that turn. The last turn receives the verdict.
 
   rlx train papers/igpo workdir=DIR
   rlx train papers/igpo:smoke workdir=DIR
 
-C (code) GuoqingWang1/IGPO for the reward, KL and gamma = 1 (16 completions). Turns
-with tools are here steps of one completion. O (ours) the estimator, the nearest
-there is: the paper takes z-scores of all turns of a group, its code a mean of the
-group per position.
+Letters beside the values: C taken from the released code (GuoqingWang1/IGPO), which gives the
+reward, the KL term and gamma = 1 (its groups have 16 completions). The estimator is our choice.
+Differences from the paper: the paper's turns call tools; this config uses the steps of one
+completion. The paper takes z-scores over all turns of a group, and its code a mean over the
+group for each position; this config uses the most similar estimator that rlx has.
 
 Confidence in the formula: medium.
 """
@@ -20,7 +21,7 @@ CLAIMS = ("no prompt is left without a gradient, and learning is faster than fro
 def get_config(arg=""):
   c = quickstart.grpo(arg)
   c.likelihood.separator, c.likelihood.max_tokens = "#", 1  # the answer is one digit
-  c.likelihood.steps = 7                          # of at most 8, the last has the verdict
+  c.likelihood.steps = 7                          # of at most 8; the last receives the verdict
   c.rewards = dict(
       gain=dict(name="likelihood.turn_gain", coef=1.0, agg="geo_p"),  # C
       outcome=dict(name="outcome.verdict", coef=1.0))

@@ -1,16 +1,19 @@
-"""Free Process Rewards without Process Labels (arXiv:2412.01981): a PRM learns step
-rewards from outcomes.
+"""Free Process Rewards without Process Labels (arXiv:2412.01981): a process reward model
+(PRM) is trained on outcomes only. Its step rewards are log-ratios to a reference model.
 
   rlx train_prm papers/implicit_prm workdir=DIR
   rlx train_prm papers/implicit_prm:smoke workdir=DIR
-  :dpo, :nca, :kto are its other losses, each with -smoke too; rlx.train runs it on
-  completions sampled anew in every step. train_prm.labels=hard is the PRM of
-  Monte Carlo step labels that it is compared with (experiments/prm_comparison.py).
 
-P (paper) the losses; C (code) PRIME-RL/ImplicitPRM, loss.py and ce_trainer.py (beta
-0.05, rate 5e-7, 8 completions; NCA unchecked); O (ours) beta and rate, those of the
-quickstart, steps and sizes. The policy does not learn, it gives the data. best@k of
-`rlx evaluate` is the paper's measure.
+The variants :dpo, :nca and :kto use the other losses of the paper; each also has a -smoke
+variant. `rlx train` trains the PRM on completions that are sampled anew in every step.
+train_prm.labels=hard trains the PRM on Monte Carlo step labels with which the paper compares
+it (experiments/prm_comparison.py).
+
+Letters beside the values: O our choice. The losses are stated in the paper. The released code
+(PRIME-RL/ImplicitPRM, loss.py and ce_trainer.py) uses beta 0.05, learning rate 5e-7 and 8
+completions; the NCA loss is not verified. Beta and the learning rate of this config are those
+of the quickstart, and the steps and sizes are our choice. The policy is not trained; it only
+generates the data. The paper's measure is best@k of `rlx evaluate`.
 
 Confidence in the formula: high.
 """
@@ -32,7 +35,7 @@ def get_config(arg=""):
   c.prm.beta = 0.5
   c.rewards = dict(process=dict(name="implicit.process", coef=1.0, granularity="step", norm="none"))
   c.advantages = dict(process=dict(name="process.reinforce"), whiten=False)
-  c.learner.optimizer.lr = 0.0                    # the policy stays
+  c.learner.optimizer.lr = 0.0                    # the policy is not trained
   c.train_prm.prompts = 256                       # O; the paper has 33k
   c.eval.every, c.eval.prompts, c.eval.batch, c.eval.samples = 0, 256, 256, 16
   c.eval.difficulty, c.eval.prm_sets = "operations", ("chain.steps",)

@@ -1,12 +1,14 @@
 """Beyond Verifiable Rewards: Scaling Reinforcement Learning for Language Models to
-Unverifiable Data (arXiv:2503.19618): a bound on the answer's log-prob over all
-reasonings, credited leave-one-out.
+Unverifiable Data (arXiv:2503.19618): the objective is a lower bound on the reference answer's
+log-prob, from several sampled reasonings. Each reasoning is credited with the difference that
+leaving it out makes to the bound.
 
   rlx train papers/jepo workdir=DIR
   rlx train papers/jepo:smoke workdir=DIR
 
-P (paper) the multi-sample bound and its control variate; O (ours) all else. Without
-the gradient of the answer's own log-prob and without its format penalty.
+The multi-sample bound and its control variate are stated in the paper; all other values are
+our choice. Differences from the paper: the paper adds the gradient of the answer's own
+log-prob and a format penalty; this config has neither.
 
 Confidence in the formula: medium.
 """

@@ -1,13 +1,15 @@
-"""LaSeR: Reinforcement Learning with Last-Token Self-Rewarding (arXiv:2510.14943): the
-policy learns to say, in the logit of a token that nobody uses, whether it was right,
-and a tenth of the advantage is of what it says.
+"""LaSeR: Reinforcement Learning with Last-Token Self-Rewarding (arXiv:2510.14943): an auxiliary
+loss trains the policy to predict, by the logit of an unused token after the completion,
+whether the completion is right. A tenth of the advantage comes from this prediction.
 
   rlx train papers/laser workdir=DIR
   rlx train papers/laser:smoke workdir=DIR
 
-C (code) formulas, beta_v, alpha, tau and the gate on the std (RUCBM/LaSeR, dp_actor.py,
-ray_trainer.py, actor.yaml); O (ours) the token and its c_ref, and no warm-up: there the
-loss starts after 200 steps, the mix after 200 more. Without weighted voting at the end.
+Letters beside the values: C taken from the released code (RUCBM/LaSeR, dp_actor.py,
+ray_trainer.py, actor.yaml), which gives the formulas, beta_v, alpha, tau and the threshold on
+the standard deviation; O our choice (the token and its c_ref). Differences from the code: the
+code starts the auxiliary loss after 200 steps and the mixed advantage after 200 more; this
+config has no warm-up. The paper's final weighted voting is not included.
 
 Confidence in the formula: high.
 """
@@ -23,8 +25,8 @@ CLAIMS = (
 
 def get_config(arg=""):
   c = quickstart.get_config(arg)
-  c.likelihood.token = "*"                    # O an operation these chains do not have
-  own = dict(c_ref=-9.7, beta_v=0.1)          # O the start says -9.7 +- 1.2; C beta_v
+  c.likelihood.token = "*"                    # O an operation that does not occur in the chains
+  own = dict(c_ref=-9.7, beta_v=0.1)          # O the initial model's log-prob: -9.7 +- 1.2; C beta_v
   c.rewards = dict(outcome=dict(name="outcome.verdict", coef=1.0))
   c.advantages = dict(outcome=dict(
       name="group.self_rewarded", tau=0.1, least_std=0.1, **own), whiten=False)  # C

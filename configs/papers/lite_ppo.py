@@ -1,12 +1,13 @@
 """Part I: Tricks or Traps? A Deep Dive into RL for LLM Reasoning
-(arXiv:2508.08221): Lite PPO, the mean of the group, the std of the batch,
-the loss by token.
+(arXiv:2508.08221): Lite PPO subtracts the mean reward of the group, divides by the standard
+deviation of the batch and averages the loss over all tokens.
 
   rlx train papers/lite_ppo workdir=DIR
   rlx train papers/lite_ppo:smoke workdir=DIR
 
-P the paper, O ours. Sampling is not truncated, there top_p is 0.99 and top_k
-100.
+Letters beside the values: P stated in the paper; the other values are our choice. Differences
+from the paper: the paper samples with top_p 0.99 and top_k 100; this config does not truncate
+the distribution.
 
 Confidence in the formula: high.
 """

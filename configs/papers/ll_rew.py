@@ -1,13 +1,13 @@
-"""Likelihood-Based Reward Designs for General LLM Reasoning (arXiv:2602.03979): RLOO
-on the log-prob of the reference answer after the reasoning.
+"""Likelihood-Based Reward Designs for General LLM Reasoning (arXiv:2602.03979): RLOO with the
+log-prob of the reference answer after the sampled reasoning as the reward.
 
   rlx train papers/ll_rew workdir=DIR
   rlx train papers/ll_rew:smoke workdir=DIR
 
-P (paper) the log-prob as the reward to choose; O (ours) the estimator and all
-numbers. The paper compares it with RLPR, VeriFree, JEPO and NOVER, which have files
-of their own. Per token: rewards.outcome.agg=mean_lp (the same here, where
-the answer is one token).
+The paper recommends the log-prob as the reward; the estimator and all values are our choice.
+The paper compares it with RLPR, VeriFree, JEPO and NOVER, which have configs of their own.
+Set rewards.outcome.agg=mean_lp for the log-prob per token; the result is the same on this
+task, because the answer is one token.
 
 Confidence in the formula: medium.
 """

@@ -1,12 +1,17 @@
 """Low-probability Tokens Sustain Exploration in Reinforcement Learning with
-Verifiable Reward (arXiv:2510.03222): rare tokens of wrong completions, if they are
-not noise, are held by a divergence.
+Verifiable Reward (arXiv:2510.03222): a KL term towards the policy without its least likely
+tokens, which are regarded as noise, keeps up the probability of the other rare tokens of wrong
+completions.
 
   rlx train papers/lp_reg workdir=DIR
   rlx train papers/lp_reg:smoke workdir=DIR
-  :off and :off-smoke have 8 optimizer steps a batch, as the paper's off-policy runs.
 
-C the released code (CarlanLark/Lp-Reg-dev, Qwen3_14b_lp_reg_*.sh). There 256 prompts.
+The variants :off and :off-smoke take 8 optimizer steps per batch, as the paper's off-policy
+runs do.
+
+Letters beside the values: C taken from the released code (CarlanLark/Lp-Reg-dev,
+Qwen3_14b_lp_reg_*.sh). The code uses 256 prompts per batch; this config uses the
+quickstart's number.
 
 Confidence in the formula: high.
 """
@@ -23,7 +28,7 @@ MINIBATCHES = dict(on=1, off=8)  # C
 
 def get_config(arg=""):
   kind, size = base.variant(arg, tuple(MINIBATCHES))
-  c = quickstart.grpo(size)  # C: the estimator.
+  c = quickstart.grpo(size)  # C: the estimator
   c.distribution.min_p = 0.02  # C
   c.learner.loss = dict(name="distribution.lp_reg", fraction=0.01, kl_coef=1.0,
                         clip_low=1.0, clip_high=9.0)  # C

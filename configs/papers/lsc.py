@@ -1,14 +1,15 @@
 """Transforming and Combining Rewards for Aligning Large Language Models
-(arXiv:2402.00742): log-sigmoids of centred scores, added: little is gained where a
-score is good.
+(arXiv:2402.00742): the reward is the sum of the log-sigmoids of the centred scores of several
+reward models, so that raising a score that is already good adds little.
 
   rlx train papers/lsc workdir=DIR
   rlx train papers/lsc:smoke workdir=DIR
 
-P (paper) the transform and its sum; O (ours) k, the thresholds, KL and PPO's
-numbers. Its reward models (helpful, harmless) are here the answer and the share of
-right steps, its centre, the 85% quantile of the start's scores, is 1 as soon as 15%
-of the completions are right.
+Letters beside the values: O our choice (k, the thresholds, the KL term and PPO's values). The
+transform and the sum are stated in the paper. Differences from the paper: the paper uses
+reward models for helpfulness and harmlessness; this config uses the answer's correctness and
+the share of right steps. The paper centres a score at the 85% quantile of the initial policy's
+scores; this quantile is 1 here as soon as 15% of the completions are right.
 
 Confidence in the formula: medium.
 """
@@ -21,8 +22,8 @@ CLAIMS = (
 
 
 def get_config(arg=""):
-  c = quickstart.ppo(arg)  # O. No filter by accuracy: RLHF has no verdict.
-  c.verifier.scores = ("chain.answer", "chain.step_share")  # for reward models
+  c = quickstart.ppo(arg)  # O; no filter by accuracy, because RLHF has no verdict
+  c.verifier.scores = ("chain.answer", "chain.step_share")  # stand in for reward models
   c.rewards = dict(outcome=dict(
       name="shaping.ensemble", coef=1.0, kind="logsig_sum", k=4.0, thresholds=(1.0, 1.0)))
   c.kl.coef, c.kl.place, c.kl.kind = 0.01, "reward", "k1"  # O

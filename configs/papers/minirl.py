@@ -1,11 +1,13 @@
 """Stabilizing Reinforcement Learning with LLMs: Formulation and Practices
-(arXiv:2512.01374): REINFORCE weighted for what the sampler drew, where PPO
-would not clip.
+(arXiv:2512.01374): REINFORCE with importance weights between the policy and the sampler.
+Tokens that PPO would clip give no gradient.
 
   rlx train papers/minirl workdir=DIR
   rlx train papers/minirl:smoke workdir=DIR
 
-P the paper, O ours. No mixture of experts here, so no replayed routing.
+Letters beside the values: P stated in the paper, O our choice. Differences from the paper: the
+paper trains mixture-of-experts models and replays their routing; the model of this config has
+no experts.
 
 Confidence in the formula: high.
 """
@@ -19,9 +21,9 @@ CLAIMS = (
 
 def get_config(arg=""):
   c = quickstart.grpo(arg)
-  # P: no std
+  # P: without division by the standard deviation
   c.advantages.outcome = dict(name="group.mean_baseline")
   c.learner.loss = dict(name="policy.minirl", clip_low=0.2, clip_high=0.27, weight_cap=5.0)  # P
-  c.learner.aggregation = "seq-mean-token-sum"  # P: not by length
-  c.learner.minibatches = 4  # O: on-policy the rule does nothing
+  c.learner.aggregation = "seq-mean-token-sum"  # P: without division by the length
+  c.learner.minibatches = 4  # O: with one minibatch no token would be clipped
   return c

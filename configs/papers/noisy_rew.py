@@ -1,13 +1,15 @@
 """The Climb Carves Wisdom Deeper Than the Summit: On the Noisy Rewards in Learning to
-Reason (arXiv:2505.22653): verdicts flipped for all completions of a prompt at once.
+Reason (arXiv:2505.22653): PPO on verdicts that are inverted at random, for all completions of
+a prompt at once.
 
   rlx train papers/noisy_rew workdir=DIR
   rlx train papers/noisy_rew:smoke workdir=DIR
 
-P (paper) the rate, PPO with gamma = lambda = 1 and no KL; C (code)
-trestad/Noisy-Rewards-in-Learning-to-Reason at train_rl_math_7b_orz_flip.sh; O
-(ours) the value model's rate. The reward of reasoning phrases (RPR) is not here:
-chains have no phrases.
+Letters beside the values: P stated in the paper (the rate of inverted verdicts, PPO with
+gamma = lambda = 1, no KL term), C taken from the released code
+(trestad/Noisy-Rewards-in-Learning-to-Reason at train_rl_math_7b_orz_flip.sh), O our choice (the
+value model's learning rate). Differences from the paper: the paper also rewards phrases of
+reasoning (RPR); this config does not, because the completions of its task have no phrases.
 
 Confidence in the formula: high.
 """
@@ -23,8 +25,8 @@ def get_config(arg=""):
   c = quickstart.grpo(arg)  # No filter by accuracy: it would use the verdicts without noise.
   c.rewards.outcome = dict(
       name="noise.channel", coef=1.0, false_positive=0.4, false_negative=0.4,  # P 0 to 0.5
-      level="group")  # C all completions share the coin
+      level="group")  # C one random draw for all completions of a prompt
   c.advantages = dict(outcome=dict(name="temporal.gae", gamma=1.0, lam=1.0),   # P
                       whiten=True)                 # C verl's PPO
-  c.value.optimizer.lr = 5e-4                      # O as the policy's (C 5e-6 and 1e-6)
+  c.value.optimizer.lr = 5e-4                      # O equal to the policy's (C 5e-6 and 1e-6)
   return c

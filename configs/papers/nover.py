@@ -1,14 +1,16 @@
 """NOVER: Incentive Training for Language Models via Verifier-Free Reinforcement
-Learning (arXiv:2505.16022): ranks of the reference answer's perplexity in the
-group, and efficiency.
+Learning (arXiv:2505.16022): the rewards are the rank, within the group, of the reference
+answer's perplexity after the reasoning, and an efficiency term for short reasoning.
 
   rlx train papers/nover workdir=DIR
   rlx train papers/nover:smoke workdir=DIR
 
-C (code) thinkwee/NOVER, reward_functions.py, utils.py, config.py (8 completions).
-Without its format reward and gate: on chains the verdict is about the answer. Its
-proxy model, the policy's moving average (0.9), is here the policy. A prompt's
-completions mostly have one length here, so that the efficiency term says little.
+Letters beside the values: C taken from the released code (thinkwee/NOVER, reward_functions.py,
+utils.py, config.py; its groups have 8 completions). Differences from the paper: its format
+reward and its gate are left out, because the verdict on this task is about the answer. The
+paper reads the perplexity from a proxy model, a moving average (0.9) of the policy; this config
+uses the policy. The completions of a prompt mostly have the same length on this task, so the
+efficiency term has little effect.
 
 Confidence in the formula: high.
 """

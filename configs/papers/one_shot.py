@@ -1,12 +1,13 @@
 """Reinforcement Learning for Reasoning in Large Language Models with One Training
-Example (arXiv:2504.20571): GRPO on a single prompt, over and over.
+Example (arXiv:2504.20571): GRPO trains on a single prompt in every step.
 
   rlx train papers/one_shot workdir=DIR
   rlx train papers/one_shot:smoke workdir=DIR
 
-P (paper) one prompt, entropy and KL coefficients; O (ours) the prompt, the first, and 64
-completions of it (there 128 copies of 8). Two prompts: prompts.limit=2
-prompts.per_step=2.
+Letters beside the values: P stated in the paper (one prompt, the coefficients of entropy and
+KL), O our choice (the prompt, which is the first one, and 64 completions of it). Differences
+from the paper: the paper's batch has 128 copies of the prompt with 8 completions each. For two
+prompts set prompts.limit=2 prompts.per_step=2.
 
 Confidence in the formula: medium.
 """

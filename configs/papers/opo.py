@@ -1,10 +1,10 @@
-"""On-Policy RL with Optimal Reward Baseline (arXiv:2505.23585): exactly
-on-policy, against the mean weighted by length.
+"""On-Policy RL with Optimal Reward Baseline (arXiv:2505.23585): exactly on-policy REINFORCE
+whose baseline is the mean reward of the group, weighted by the lengths of the completions.
 
   rlx train papers/opo workdir=DIR
   rlx train papers/opo:smoke workdir=DIR
 
-P the paper, O ours.
+Letters beside the values: P stated in the paper, O our choice.
 
 Confidence in the formula: high.
 """

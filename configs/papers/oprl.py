@@ -1,16 +1,17 @@
 """Agentic Reinforcement Learning with Implicit Step Rewards (arXiv:2509.19199), first
-called Online Process Reward Learning: a PRM learns steps from pairs of a right and a
-wrong completion, its reference is the policy before the update.
+called Online Process Reward Learning: an implicit PRM learns step rewards with the DPO loss
+from pairs of a right and a wrong completion. Its reference is the policy before the update.
 
   rlx train papers/oprl workdir=DIR
   rlx train papers/oprl:smoke workdir=DIR
 
-P (paper) loss, reference and both advantages, each against its group; C (code)
-CharacterRL-iStar of Tongyi-ConvAI/Tongyi-Character (coefficient 1, beta 0.05);
-O (ours) beta and rate, those of the quickstart. A step is one token here, there a
-turn of the dialogue: no estimator spreads the reward of a longer step over its tokens
-and leaves out the steps after it. The code's loss takes the mean over steps, here it
-is the sum.
+Letters beside the values: P stated in the paper (the loss, the reference and both advantages,
+each normalised within its group), C taken from the released code (CharacterRL-iStar of
+Tongyi-ConvAI/Tongyi-Character: coefficient 1, beta 0.05). Beta and the learning rate are those
+of the quickstart. Differences from the paper: a step of the paper is a turn of the dialogue; a
+step of this config is one token, because no estimator spreads the reward of a longer step over
+its tokens and leaves out the steps after it. The loss of the code is the mean over the steps;
+the loss of this config is their sum.
 
 Confidence in the formula: medium.
 """

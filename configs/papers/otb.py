@@ -1,11 +1,12 @@
 """The Optimal Token Baseline: Variance Reduction for Long-Horizon LLM-RL
-(arXiv:2602.07078): completions whose gradients are large so far count more in the
-baseline of a token.
+(arXiv:2602.07078): every token has its own baseline, a mean of the rewards of the group in
+which completions whose gradients up to this token are larger have more weight.
 
   rlx train papers/otb workdir=DIR
   rlx train papers/otb:smoke workdir=DIR
 
-P (paper): the baseline, four completions a prompt; O (ours): the quickstart's prompts.
+Letters beside the values: P stated in the paper (the baseline, four completions per prompt).
+The prompts are those of the quickstart, which is our choice.
 
 Confidence in the formula: high.
 """
