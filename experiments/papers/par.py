@@ -1,8 +1,11 @@
-"""A reward model that likes one token, say a flattering one, the more the better, where
-about two of four would do and four are worse than none.
+"""PAR against the plain score of a reward model, where the score is overoptimised.
 
-Times the config's k its scores spread over several units at the start, as logits do. The
-other arm learns from the scores as they are.
+The reward model likes one token, for example a flattering one: its score increases with
+every occurrence among the four tokens. The gold score is highest at about two occurrences,
+and four are worse than none.
+
+The scores, multiplied by the config's k, spread over several units at the start, as logits
+do. The other arm is trained on the scores themselves. The gold score is measured.
 """
 import jax.numpy as jnp
 
@@ -22,7 +25,7 @@ def arms():
   def environment(key):
     gain, loss, slope = tabular.around(key, (3.75, 1.0, 2.0 / c.rewards.outcome.k))
     liked_L = jnp.sum(jnp.asarray(TREE.leaves[0]) == 1, axis=1)
-    gold_L = gain * liked_L - loss * liked_L**2  # About 0, 2.75, 3.5, 2.25, -1.
+    gold_L = gain * liked_L - loss * liked_L**2  # About 0, 2.75, 3.5, 2.25 and -1.
 
     def verify(batch, **_):
       liked_B = jnp.sum(batch.tokens_BT == 1, axis=1)

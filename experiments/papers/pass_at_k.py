@@ -1,6 +1,10 @@
-"""Four questions behind each prompt, which the policy cannot tell apart, with chances
-near 0.4, 0.3, 0.2 and 0.1 and a right completion of 16 each. The best of a group of 4
-learns, against all of them by the group's mean. What pass@1 costs is not measured."""
+"""Training on the best of a group of 4 completions against training on their mean.
+
+Each prompt stands for one of four questions, which the policy cannot distinguish. Their
+probabilities are near 0.4, 0.3, 0.2 and 0.1, and each has one right completion of 16. In one
+arm only the best completion of a group has an advantage; in the other the advantage of every
+completion is its reward less the group's mean. pass@4 is measured; the cost in pass@1 is not.
+"""
 from configs.papers import pass_at_k
 from experiments.environments import tabular
 from experiments.environments import verdicts

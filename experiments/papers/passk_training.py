@@ -1,9 +1,11 @@
-"""Four questions behind each prompt, which the policy cannot tell apart, with chances
-near 0.4, 0.3, 0.2 and 0.1 and a right completion of 16 each: k = 4 against k = 1.
+"""Pass@k training with k = 4 against k = 1.
 
-Were each question a prompt of its own, its table would learn it alone, and nothing
-could be lost by settling on one answer. Rates are tuned by pass@4. The second phase
-with k = 1 is left out.
+Each prompt stands for one of four questions, which the policy cannot distinguish. Their
+probabilities are near 0.4, 0.3, 0.2 and 0.1, and each has one right completion of 16. If each
+question were a prompt, its table would learn this question alone, and a policy that settles
+on one answer would lose nothing.
+
+The learning rates are tuned by pass@4. The paper's second phase, with k = 1, is left out.
 """
 import math
 

@@ -1,8 +1,9 @@
-"""Chains (experiments/environments/chains.py) and the exact value of every prefix under a prover,
-the best of 128 of the policy as it is, which solves nearly every question.
+"""Three rewards of steps on the chains of experiments/environments/chains.py: the progress of a
+step, the value after it, and none.
 
-Beside the verdict each step is paid by its change, by itself, or not at all, as in the
-paper's gradient, Q + alpha A.
+The value of every prefix is exact. Its prover is the best of 128 completions of the current
+policy, which solves nearly every prompt. All arms have the verdict's reward, too; with
+progress this is the paper's gradient, Q + alpha A. The mean accuracy is measured.
 """
 import jax
 import jax.numpy as jnp
@@ -20,7 +21,7 @@ TREE = chains.TREE
 
 
 def values(logits_PNV, right_PL):
-  """Chance of a right answer from every node and, after all tokens, of every leaf."""
+  """The probability of a right answer from every node and, after all tokens, of every leaf."""
   by_depth, nodes = [right_PL], TREE.nodes
   while nodes:
     count = by_depth[0].shape[1] // TREE.vocab
@@ -33,7 +34,8 @@ def values(logits_PNV, right_PL):
 def environment(key):
   keys = jax.random.split(key)
   env = chains.environment(keys[0])
-  # All strings of five tokens, those beyond an end, too, as the nodes are numbered.
+  # All strings of five tokens, also those that go on after an end token, because these are
+  # numbered as nodes, too.
   whole = tabular.Tree(TREE.prompts, TREE.vocab, TREE.length)
   tokens_LT = jnp.asarray(whole.leaves[0])
   before_LT = jnp.cumsum(tokens_LT == 0, axis=1) - (tokens_LT == 0)

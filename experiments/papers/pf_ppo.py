@@ -1,6 +1,9 @@
-"""Completions of a hidden quality, right above 0.7 or so, and a reward model whose error is
-largest in the middle: standard deviation q (1 - q). Of 8 completions the best
-and one other learn, against all; PPO with the same rewards."""
+"""PPO on filtered completions against PPO on all completions, with the same rewards.
+
+Each completion has a hidden quality q and is right if q is above about 0.7. The error of the
+reward model is the largest for medium qualities: its standard deviation is q (1 - q). The
+filter keeps the best of 8 completions and one other. The accuracy is measured.
+"""
 import jax
 
 from configs.papers import pf_ppo

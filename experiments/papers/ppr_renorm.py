@@ -1,8 +1,10 @@
-"""An agent that searches: answer (0), search (1), stray (2), at most four steps.
+"""Step scores shifted by the outcome against unshifted ones, for an agent that searches.
 
-An answer needs a search before it and no stray step; each further search misleads it
-with probability near 0.3. The judge of steps likes any search. Both arms have outcome
-and steps; with the shift a failed completion keeps no step above 0.
+A completion has at most four steps: answer (0), search (1) and stray (2). An answer needs a
+search before it and no stray step; each further search makes it wrong with a probability near
+0.3. The step scores are high for any search. Both arms have rewards for the outcome and for
+the steps; with the shift no step of a failed completion has a reward above 0. The accuracy is
+measured.
 """
 import jax
 import jax.numpy as jnp
@@ -24,7 +26,7 @@ def environment(key):
   scores_V, misled = tabular.around(keys[0], SCORES_V), tabular.around(keys[1], 0.3)
 
   def chance(batch):
-    """Of a right answer."""
+    """The probability that each completion is right."""
     positions_BT = lambda token: (batch.tokens_BT == token) & batch.mask_BT
     searches_B = positions_BT(1).sum(axis=1)
     can_B = positions_BT(0).any(axis=1) & ~positions_BT(2).any(axis=1) & (searches_B > 0)

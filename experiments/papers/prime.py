@@ -1,8 +1,9 @@
-"""Rare right answers, one completion in 32: five steps, of which any wrong one spoils it.
+"""PRIME's dense rewards against outcome rewards alone, with rare right answers.
 
-Both arms take the band of accuracies, whitening and everything else of the published
-run, and an accuracy counts as reached when it is first passed. The PRM starts as the
-policy and learns online.
+One completion in 32 is right: it has five steps, and any wrong one makes it wrong. Both arms
+have the filter of accuracies, the whitening and all other settings of the published run. The
+PRM has the policy's initial weights and is trained online. Compared is the number of training
+steps until an arm first has the accuracy that both arms reach.
 """
 from configs.papers import prime
 from experiments import grid as grids
@@ -20,7 +21,7 @@ def arms():
   return {"dense rewards": steps.curve(c), "outcomes alone": steps.curve(steps.outcomes_alone(c))}
 
 
-# ---- on a language model: configs/long_chain.py, or any other: run.py --config=FILE
+# ---- on a language model: configs/long_chain.py, or another config with run.py --config=FILE
 
 STARTS = "runs/starts"  # RESULTS.md has the commands that make them.
 TASK = [{"config": "configs/long_chain.py"}]
@@ -28,7 +29,7 @@ SEEDS = [{"seed": s} for s in range(5)]
 VERDICT = dict(outcome=dict(name="outcome.verdict", coef=1.0))
 OUTCOME = {"rewards": VERDICT,
            "advantages": dict(outcome=dict(name="group.rloo"), whiten=True)}
-# In place of RLOO; ppo's is of the sum of both rewards.
+# These replace RLOO; that of ppo estimates advantages of the sum of both rewards.
 ESTIMATORS = dict(
     reinforce=dict(outcome=dict(name="batch.reinforce"),
                    process=dict(name="process.reinforce")),
@@ -37,8 +38,8 @@ ESTIMATORS = dict(
 
 
 def rates():
-  """The policy's learning rate for dense rewards and for outcomes alone, alike; and the
-  PRM's, which outcomes alone do not have."""
+  """Runs that tune the learning rates: the policy's, over the same values for dense rewards and
+  for outcomes alone, and the PRM's, which only dense rewards have."""
   return grids.product(TASK, grids.chain(
       grids.product(
           [{"arm": "dense"}, {"arm": "outcome"} | OUTCOME],
@@ -49,7 +50,8 @@ def rates():
 
 
 def grid():
-  """PRIME and what the paper changes in it, one thing at a time; and what could be why."""
+  """PRIME, the paper's ablations, which change one setting each, and arms that test possible
+  explanations of the results."""
   wrong_steps = dict(name="steps.refine", coef=0.2, kind="clip", eta=1.0)
   arms = [
       {"arm": "dense"}, {"arm": "outcome"} | OUTCOME,
@@ -57,7 +59,7 @@ def grid():
       {"arm": "prm-offline", "prm.path": f"{STARTS}/prm/hf/prm", "prm.order": "none"},
       {"arm": "prm-fast", "prm.optimizer.lr": 5e-4},
       {"arm": "weak", "rewards.process.coef": 0.2},
-      # Exact verdicts of steps in place of the PRM.
+      # Exact verdicts of steps replace the PRM.
       {"arm": "oracle", "verifier.steps": "chain.steps",
        "rewards": VERDICT | dict(process=wrong_steps)},
       {"arm": "value", "advantages.process": dict(name="process.value_baseline"),

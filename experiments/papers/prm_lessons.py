@@ -1,12 +1,14 @@
 """The Lessons of Developing Process Reward Models in Mathematical Reasoning (arXiv:2501.07301).
 
-Solutions of six steps, half of them with an error from some step on. Steps have noisy
-signs of their rightness, and their prompt's difficulty can be told.
+Solutions have six steps; in half of the solutions all steps are wrong from some step on. The
+features of a step are noisy signs of whether it is right, the difficulty of its prompt, and
+its position.
 
-One labeller has Monte-Carlo values of eight rollouts: hard prompts look wrong early,
-luck makes wrong steps look right. The other is a judge that errs about one step in
-twelve. A logistic PRM learns from the solutions on whose first error both agree, or
-from all with the labels of either. It is measured by the F1 of first errors.
+One labeller estimates Monte-Carlo values from eight rollouts: on hard prompts early right
+steps seem wrong, and by luck wrong steps seem right. The other labeller is a judge that is
+wrong about one step in twelve. A logistic PRM is trained on the solutions for which both
+labellers have the same first error, or on all solutions with the labels of one of them. The
+F1 of first errors is measured.
 
 Confidence in the formula: medium.
 """
@@ -36,7 +38,7 @@ SOLUTIONS, STEPS = 1000, 6
 def solutions(key, sign):
   """(features_BJD, is_right_BJ, difficulty_B1)."""
   keys = jax.random.split(key, 3)
-  wrong_B = jax.random.randint(keys[0], (SOLUTIONS,), 0, 2 * STEPS)  # Half of them: none.
+  wrong_B = jax.random.randint(keys[0], (SOLUTIONS,), 0, 2 * STEPS)  # Half have no error.
   is_right_BJ = jnp.arange(STEPS)[None, :] < wrong_B[:, None]
   difficulty_B1 = jax.random.uniform(keys[1], (SOLUTIONS, 1))
   signs_BJD = (jnp.where(is_right_BJ, sign, -sign)[:, :, None]

@@ -1,9 +1,11 @@
-"""One in 25 of 256 completions is right. The judge of steps likes one token, filler,
-best, whatever it leads to; other steps it scores as they are, with noise, better where
-the completion is right.
+"""PROF's filter by step scores against adding the mean score of the steps to the verdict.
 
-PROF against the mean score of steps added to the verdict. Both draw eight completions a
-prompt, of which PROF learns from four; both leave out prompts outside the band of accuracies.
+One in 25 of 256 possible completions is right. The step verifier gives one token, filler, the
+highest score whatever follows from it. Its scores of other steps are noisy, and higher in
+right completions.
+
+Both arms sample eight completions for each prompt, of which PROF is trained on four, and both
+leave out prompts outside the band of accuracies. The accuracy is measured.
 """
 import jax
 import jax.numpy as jnp

@@ -1,8 +1,9 @@
-"""Steps that can be farmed: end (0), fill (1), work (2), err (3), at most four.
+"""PURE's softmin of step scores against their sum, where additional steps raise the sum.
 
-An answer is right if it ends, after work, without err. The judge of steps likes
-filling almost as well as work. Summed, its scores pay for each step more; by the
-worst step another one gains nothing. Both arms have the verdict, too.
+A completion has at most four steps: end (0), fill (1), work (2) and err (3). It is right if it
+ends after work and without err. The step verifier scores fill almost as high as work. Under
+the sum every further step therefore increases the reward; under the minimum it adds nothing.
+Both arms have the verdict's reward, too. The accuracy is measured.
 """
 import jax
 import jax.numpy as jnp

@@ -1,6 +1,9 @@
-"""A batch in which a token of a failure has become e^100 times likelier. PPO's clip
-against this loss; rlx caps that ratio at e^20 for all, so that PPO's loss is large here
-and not infinite."""
+"""PPO's clipped loss against that of StableReinforce on a batch with one extreme ratio.
+
+One token of a failed completion has become e^100 times likelier. The size of both losses is
+measured. All losses of rlx cap this ratio at e^20, so that PPO's loss is large in this check
+and not infinite.
+"""
 import types
 
 import jax

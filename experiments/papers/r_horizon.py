@@ -1,8 +1,10 @@
-"""Two chains in a row of one step each, max or min of two digits; the second starts from the
-answer of the first, and the completion states both. The start knows how to do a step,
-not surely (its own digit leads by about 1.5 nats, noise on top), and goes on from
-whatever it stated first; max and min lead from wrong first digits to right last ones,
-too. A reward for both answers right against one for the last alone, tested on both.
+"""A reward if both answers are right against a reward for the last answer alone.
+
+Each prompt has two chains of one step, the max or min of two digits. The second chain starts
+with the answer of the first, and the completion states both answers. The initial policy
+prefers the right result of a step by about 1.5 nats, plus noise, and computes its second
+answer from the first one that it stated. Max and min sometimes lead from a wrong first digit
+to a right last one. Both arms are measured by the probability that both answers are right.
 """
 import functools
 
@@ -26,7 +28,7 @@ def environment(key, *, both):
   is_max_P2 = jax.random.bernoulli(keys[1], shape=(TREE.prompts, 2))
 
   def after(step, from_):
-    """What a step leads to: of its prompt, [P, ...]."""
+    """The results [P, ...] of each prompt's operation `step` on the digits `from_`."""
     given, is_max = (x.reshape(-1, *[1] * (from_.ndim - 1)) for x in (
         digits_P3[:, step + 1], is_max_P2[:, step]))
     return jnp.where(is_max, jnp.maximum(from_, given), jnp.minimum(from_, given))

@@ -1,5 +1,10 @@
-"""Chains (experiments/environments/chains.py), verdicts alone: all of a verdict spread by what a
-table of values expects (beta 1), or all of it on the last token (beta 0)."""
+"""RED's redistributed verdict against the verdict on the last token.
+
+On the chains of experiments/environments/chains.py both arms have verdicts as the only
+rewards. With beta = 1 the whole verdict is distributed over the tokens by the changes of the
+value that a table predicts; with beta = 0 the last token receives it. The mean accuracy is
+measured.
+"""
 from configs.papers import red
 from experiments.environments import chains
 from experiments.environments import tabular

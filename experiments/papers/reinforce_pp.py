@@ -1,7 +1,10 @@
-"""A policy that cannot tell its 8 prompts apart: their tables learn as one. What is
-right differs by prompt, and of what is right for them only a part is for prompts in
-general, so that fitting the 8 is overfitting. REINFORCE++ against z-scores of the
-prompt's completions."""
+"""REINFORCE++ against z-scores of each prompt's completions, where prompts can be overfitted.
+
+The policy cannot distinguish its 8 prompts: they share the updates of one table. Which
+completions are right differs between prompts, and only some of those that are right for these
+8 are right for prompts in general, so that fitting the 8 is overfitting. The accuracy on all
+prompts is measured.
+"""
 import jax
 import jax.numpy as jnp
 import optax
@@ -18,7 +21,7 @@ TREE = tabular.Tree(prompts=8, vocab=5, length=3)
 
 
 def tied(lr):
-  """SGD on one table for all prompts."""
+  """Returns SGD that updates the tables of all prompts as one table."""
   as_one = lambda grads, _: jax.tree.map(
       lambda g: jnp.broadcast_to(g.sum(axis=0), g.shape), grads)
   return optax.chain(optax.stateless(as_one), optax.sgd(lr))
@@ -26,7 +29,7 @@ def tied(lr):
 
 def environment(key):
   keys = jax.random.split(key, 3)
-  share_L = jax.random.beta(keys[0], 0.3, 2.0, (125,))  # of prompts it is right for
+  share_L = jax.random.beta(keys[0], 0.3, 2.0, (125,))  # of the prompts for which it is right
   right_PL = jax.random.uniform(keys[1], (8, 125)) < share_L
   start_1NV = jax.random.normal(keys[2], (1, TREE.nodes, 5))
   return tabular.Environment(

@@ -1,5 +1,9 @@
-"""Right completions are very rare and verdicts have a little noise: where all
-completions are wrong, a group's std is that of the noise and z-scores blow it up."""
+"""Statistics of the batch against z-scores of the group, with rare right completions and noise.
+
+Right completions are very rare, and verdicts have a little noise. If all completions of a
+group are wrong, its standard deviation is that of the noise, which z-scores amplify. The
+accuracy is measured.
+"""
 import jax
 
 from configs.papers import reinforce_pp_baseline

@@ -1,9 +1,11 @@
 """RewardBench: Evaluating Reward Models for Language Modeling (arXiv:2403.13787).
 
-DPO on pairs from a reference that prefers some tokens by nats, for reasons that have
-nothing to do with the quality of a completion: a sum over its tokens. Pairs of the
-benchmark are all of two completions, scored with the reference and without. Its subsets
-and sections are left out. Both arms have the rate of the best policy.
+DPO is trained on pairs sampled from a reference that prefers some tokens by several nats,
+independently of the quality of a completion, which is a sum over its tokens. The benchmark's
+pairs are all pairs of two completions. The arms score them with the trained policy's
+log-ratio to the reference or with its log-probability alone; the accuracy on pairs is
+measured. Both arms have the learning rate of the best policy. The benchmark's subsets and
+sections are left out.
 
 Confidence in the formula: high.
 """
@@ -29,7 +31,7 @@ TREE, GROUP, BETA = tabular.Tree(prompts=8, vocab=4, length=3), 8, 0.1
 @jax.jit
 @jax.vmap
 def trained(seed, rate):
-  """(log-probs of the policy, those of the reference, worth), all [P, L]."""
+  """Returns (log-probs of the policy, log-probs of the reference, quality), all [P, L]."""
   keys = jax.random.split(jax.random.key(seed), 3)
   worth_PNV = jax.random.normal(keys[0], TREE.start().shape)
   reference = TREE.start(keys[1], 2.0)

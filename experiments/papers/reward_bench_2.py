@@ -1,11 +1,12 @@
 """RewardBench 2: Advancing Reward Model Evaluation (arXiv:2506.01937).
 
-Twenty reward models that differ in the noise of their scores, each on the same 16 prompts
-with a tenth of 64 completions right. The best of four of a benchmark (one right, any
-completions), best of 16 of an uneven policy, and PPO from that policy on standardised
-scores, at the rate of the best accuracy; its advantages are whitened over all models.
-Models of another lineage than the policy's, which the paper finds worse for PPO, are left
-out; so are ties.
+Twenty reward models differ in the noise of their scores. Each scores the same 16 prompts, for
+which a tenth of 64 possible completions are right. Three results of each reward model are
+compared: the benchmark's best of four (one right completion, the candidates are any
+completions), best of 16 sampled from an uneven policy, and PPO from that policy on
+standardised scores. PPO has the learning rate of the best accuracy, and its advantages are
+whitened over all reward models. Left out are ties and reward models of another lineage than
+the policy's, which the paper finds worse for PPO.
 
 Confidence in the formula: high.
 """
@@ -30,7 +31,7 @@ TREE = tabular.Tree(prompts=MODELS * PROMPTS, vocab=8, length=2)  # Row m PROMPT
 
 
 def drawn(key):
-  """(right_PL, scores_PL, start_PNV) of all prompts of all models."""
+  """Returns (right_PL, scores_PL, start_PNV) of all prompts of all models."""
   keys = jax.random.split(key, 4)
   right_QL = jax.random.uniform(keys[0], (PROMPTS, 64)) < 0.1
   right_QL = right_QL.at[:, 0].set(right_QL[:, 0] | ~right_QL.any(axis=1))
@@ -52,7 +53,7 @@ def environment(key):
 
 
 def correlations(seed, trained_PNV):
-  """(of the benchmark with best of 16, less that with PPO; accuracy after PPO)."""
+  """Returns (the benchmark's correlation with best of 16 less that with PPO, PPO's accuracy)."""
   right_PL, score_PL, start_PNV = drawn(tabular.environment_key(seed))
   policy_PL = np.asarray(jnp.exp(TREE.leaf_logps(start_PNV)), float)
   ppo_P = TREE.expected_P(trained_PNV, right_PL)

@@ -1,9 +1,10 @@
 """Evaluating Robustness of Reward Models for Mathematical Reasoning (arXiv:2410.01729).
 
-Forty reward models, right completions 2 above wrong ones, that differ in their noise
-and in how many wrong completions slip through with a score of 6 more. A benchmark of
-200 prompts with one right and nine wrong completions, against the same with the first
-wrong one only: which tells the accuracy of best of 64? No policy is trained.
+Forty reward models score right completions 2 above wrong ones. They differ in their noise and
+in the share of wrong completions whose score is 6 higher by mistake. One benchmark has 200
+prompts with one right and nine wrong completions; the other has the same prompts with the
+first wrong completion only. The rank correlation of each with the accuracy of best of 64 is
+measured. No policy is trained.
 
 Confidence in the formula: high.
 """

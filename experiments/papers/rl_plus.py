@@ -1,9 +1,13 @@
-"""Half of the prompts have rare right completions of 64, the others one that is hardly
-ever drawn, but shown. Both arms have the same loss and estimator and eight completions,
-of which the last is a demonstration, or sampled as the others.
+"""A group with one demonstration against a group that is sampled only.
 
-A token of probability p is learned from at a rate near p: at 1e-3 a demonstration
-teaches nothing in 300 steps, so the hidden tokens have 1e-2 at the start."""
+Half of the prompts have few right completions of 64. The others have one, which is hardly ever
+sampled but is demonstrated. Both arms have the same loss, the same estimator and eight
+completions, of which the last is a demonstration or is sampled as the others. pass@8 is
+measured.
+
+A token of probability p is learned at a rate near p. At 1e-3 a demonstration would teach
+nothing in 300 steps, so the tokens of the demonstrated completions start at 1e-2.
+"""
 import functools
 
 import jax
@@ -28,7 +32,7 @@ def environment(key, *, demonstrated):
   is_hard_P1 = jnp.arange(8)[:, None] % 2 == 1
   right_PL = jnp.where(is_hard_P1, jnp.arange(64) == 0, is_lucky_PL)
   demo_P = jnp.argmax(right_PL, axis=1)
-  # Token 0 of hard prompts has a probability near 1e-2, twice.
+  # Both tokens of a hard prompt's right completion are 0, with a probability near 1e-2 each.
   rare_P1 = tabular.around(keys[1], jnp.full((8, 1), -2.5)) * is_hard_P1
 
   def measure(logits_PNV):

@@ -1,5 +1,9 @@
-"""Rare right completions, four a prompt. The mean of the other three as the baseline
-against values learned along, with GAE. DPO and the clip are left out."""
+"""RLOO against a critic with GAE, with rare right completions and four samples for each prompt.
+
+The baseline of RLOO is the mean of the other three completions; that of the other arm is a
+value model, which is trained at the same time. The accuracy is measured. The paper's
+comparisons with DPO and without the clip are left out.
+"""
 from configs.papers import rloo
 from experiments.environments import sparse
 from experiments.environments import tabular

@@ -1,6 +1,10 @@
-"""Answers (experiments/environments/answers.py) of four tokens: three that sound reasoning, one of
-ten, makes likelier, and one that could be worded otherwise, whose chance has nothing
-to do with it and spreads widely."""
+"""The mean probability of the answer's tokens as the reward against their product.
+
+The answers (experiments/environments/answers.py) have four tokens. Three are likelier after
+sound reasoning, which is one in ten. The fourth could be worded otherwise; its probability is
+independent of the reasoning and has a wide spread. The share of sound reasonings that the
+policy samples after training is measured.
+"""
 import jax
 import jax.numpy as jnp
 

@@ -1,8 +1,9 @@
-"""The overoptimised environment of reward_models: five reward models with the same pairs, a
-quarter of them flipped, and starts of their own.
+"""UWO of five reward models against the first of them alone, where one is overoptimised.
 
-UWO of the five with the config's weight and KL against the first of them alone, after
-200 steps.
+The environment is that of experiments/environments/reward_models.py. The five reward models
+are trained from different initial weights on the same pairs, a quarter of which have the
+wrong preference. UWO has the config's weight, and both arms have its KL coefficient. The gold
+score after 200 steps is measured.
 """
 from configs.papers import rm_ens
 from experiments.environments import reward_models
