@@ -22,5 +22,5 @@ def get_config(arg=""):
   c.learner.rollout_correction = dict(name="rollout_correction.icepop", low=0.5, high=5.0)  # P
   # O: in float32 sampler and trainer agree up to rounding errors, so all weights would be 1.
   c.model.dtype = "bfloat16"
-  c.learner.minibatches = 4  # O: with one minibatch the clip would have no effect
+  c.learner.minibatches = 4  # O: the clip and this weight correct for different mismatches
   return c

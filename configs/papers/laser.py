@@ -26,7 +26,7 @@ CLAIMS = (
 def get_config(arg=""):
   c = quickstart.get_config(arg)
   c.likelihood.token = "*"                    # O an operation that does not occur in the chains
-  own = dict(c_ref=-9.7, beta_v=0.1)          # O the initial model's log-prob: -9.7 +- 1.2; C beta_v
+  own = dict(c_ref=-9.7, beta_v=0.1)          # O at the start it is -9.7 +- 1.2; C beta_v
   c.rewards = dict(outcome=dict(name="outcome.verdict", coef=1.0))
   c.advantages = dict(outcome=dict(
       name="group.self_rewarded", tau=0.1, least_std=0.1, **own), whiten=False)  # C

@@ -1,6 +1,8 @@
-"""Right completions are rare at every length, four passes over every batch. GSPO
-against the clip of a token's ratio at the bounds that its paper gives GRPO. How fast
-is the mean accuracy over training; how much is clipped is not measured."""
+"""A tree in which right completions are rare at every length; every batch is used for four
+passes. GSPO is compared with a clip of each token's ratio, with the bounds that GSPO's paper
+gives GRPO. The measure is the accuracy averaged over training, which is higher for faster
+learning. How many tokens are clipped, the other part of the claim, is not measured.
+"""
 from configs.papers import gspo
 from experiments.environments import sparse
 from experiments.environments import tabular

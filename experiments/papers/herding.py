@@ -1,8 +1,9 @@
 """The overoptimised environment of reward_models, with reward models of one hidden layer.
 
-Pretraining makes the layer, random here, and fine-tuning a head on pairs, from a start
-near 0. Five members differ in both or in the head alone. The config's mean less
-standard deviation is learned from; both arms have the same pairs.
+Pretraining is simulated by the layer, which is random, and fine-tuning by a head that learns
+from pairs, starting near 0. The five members of an ensemble differ in layer and head in one
+arm, and only in the head in the other. Both arms have the same pairs, and the policy is trained
+on the config's reward, the mean minus the standard deviation.
 """
 import functools
 
@@ -20,7 +21,7 @@ MEMBERS, HIDDEN = 5, 32
 
 
 def ensemble(key, layers):
-  """scores_LE of MEMBERS models with this many different layers."""
+  """Returns scores_LE of MEMBERS reward models, which have `layers` different layers."""
   keys = jax.random.split(key, 4)
   layer_MVH = jax.random.normal(keys[0], (layers, 12, HIDDEN))
   bias_M1H = jax.random.normal(keys[1], (layers, 1, HIDDEN))

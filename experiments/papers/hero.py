@@ -1,8 +1,9 @@
-"""About a tenth of 64 completions are right; the verifier accepts nothing wrong but only
-one in seven of these, so many prompts have none that it accepts.
+"""About a tenth of 64 completions are right. The verifier accepts no wrong completion, but only
+one in seven of the right ones, so many prompts have no completion that it accepts.
 
-The score ranks right above wrong, with noise, but for a few wrong completions that it
-likes best. HERO against GRPO on the verdict and against GRPO on the score, equal steps.
+A score ranks right completions above wrong ones, with noise, except for a few wrong
+completions that receive the highest scores. HERO is compared with GRPO on the verdict and with
+GRPO on the score, after equally many steps.
 """
 import jax
 import jax.numpy as jnp

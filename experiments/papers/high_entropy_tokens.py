@@ -1,7 +1,9 @@
-"""One fork (verdicts.fork) in a completion of five tokens: there the policy starts near
-uniform, elsewhere at about 0.02 nats (in the paper half of the tokens have less than 0.01).
-Right is one completion of a prompt. The fifth of the tokens with most entropy against all of
-them; as good is 95% of the accuracy."""
+"""A completion of five tokens has one fork (verdicts.fork): there the initial policy is nearly
+uniform, and at the other tokens its entropy is about 0.02 nats (in the paper half of the tokens
+have less than 0.01). One completion per prompt is right. Learning from the fifth of the tokens
+with the highest entropy is compared with learning from all tokens; it counts as equally good
+from 95% of the accuracy.
+"""
 import functools
 
 from configs.papers import high_entropy_tokens

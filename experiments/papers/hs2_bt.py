@@ -1,10 +1,13 @@
-"""HelpSteer2-Preference: Complementing Ratings with Preferences (arXiv:2410.01257).
+"""HelpSteer2-Preference: Complementing Ratings with Preferences (arXiv:2410.01257): the loss
+of a pair is multiplied by the strength of the annotators' preference.
 
-Pairs of completions that annotators saw with noise: the better one is where the noisy
-gap is above 0, and the strength is 1, 2 or 3 by its size, a third of the pairs each.
+The simulated annotators see pairs of completions with noise. The better completion is the one
+that the noisy gap favours; the strength is 1, 2 or 3 by the size of the gap, for a third of the
+pairs each.
 
-A linear reward model learns from them with scaled Bradley-Terry, with the plain loss
-and with the strength as margin. New pairs are ordered by the true gap.
+A linear reward model learns from the pairs with scaled Bradley-Terry, with plain Bradley-Terry
+and with the strength as a margin. The measure is the accuracy on new pairs, which are ordered
+by the true gap.
 
 Confidence in the formula: medium.
 """
@@ -34,7 +37,7 @@ LOSSES = {
 
 
 def scores(seed, rate, loss_of):
-  """[better or worse, pair] of new pairs."""
+  """Returns the scores of new pairs, [better or worse, pair]."""
   keys = jax.random.split(jax.random.key(seed), 4)
   true_D = jax.random.normal(keys[0], (SIZE,)) / SIZE**0.5
   x_2ND = jax.random.normal(keys[1], (2, PAIRS, SIZE))

@@ -1,7 +1,8 @@
-"""A sampler that routes about a tenth of the nodes otherwise than the trainer, others at
-every step: there its logits have noise of about 5, elsewhere of 0.1. Rare right
-completions, four passes over every batch. What is out of bounds masked against
-truncated."""
+"""The sampler routes about a tenth of the nodes differently from the trainer, and other nodes at
+every step: its logits have noise with a standard deviation of about 5 at these nodes and of 0.1
+elsewhere. Right completions are rare, and every batch is used for four passes. Masking the
+tokens whose ratio is out of bounds is compared with truncating their weight.
+"""
 import jax
 import jax.numpy as jnp
 

@@ -1,7 +1,10 @@
-"""Two lookups among 8, then an answer: the policy knows it with a chance of about 0.01, 0.2
-or 0.8 after none, one or both of the right ones, so that most groups are all wrong.
+"""A completion makes two lookups, each of one of 8, and then answers. The initial policy knows
+the answer with a probability of about 0.01, 0.2 or 0.8 after none, one or both of the right
+lookups, so most groups contain only wrong answers. Learning from each turn's gain and the outcome
+is compared with learning from outcomes alone.
 
-After each lookup the answer is asked for by looking nothing up (0) until it is due.
+The probability of the answer after each lookup is computed with the remaining lookups
+replaced by token 0, which looks up nothing.
 """
 import jax
 import jax.numpy as jnp

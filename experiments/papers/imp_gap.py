@@ -1,12 +1,13 @@
 """On the Limited Generalization Capability of the Implicit Reward Model Induced by Direct
-Preference Optimization (arXiv:2409.03650).
+Preference Optimization (arXiv:2409.03650): a reward model with a head is compared with the
+implicit reward model that DPO trains.
 
-Two reward models from one small recurrent start, trained whole on the same pairs: a
-head by Bradley-Terry, log-ratios to the start by DPO.
+Both start from the same small recurrent network, and all their parameters learn from the same
+pairs: a head by Bradley-Terry, and log-ratios to the start by DPO.
 
-The true reward is a sum over tokens whose worth depends on the prompt. Test pairs are
-new ones, and such with prompts or with completions of another distribution; rates are
-tuned for the accuracy on the former.
+The true reward is a sum over the tokens, whose values depend on the prompt. The test pairs are
+new pairs of the same distribution, pairs with prompts of another distribution and pairs with
+completions of another distribution. The learning rates are tuned for the accuracy on the first.
 
 Confidence in the formula: medium.
 """
@@ -32,11 +33,11 @@ FIRST = ("not seen", None)
 PAIRS, TOKENS, VOCAB, SIZE = 400, 4, 12, 16
 NEW = ("same", "prompts", "completions")
 SPLITS = dict(train=(0.0, 1.0), same=(0.0, 1.0), prompts=(1.0, 1.0),
-              completions=(0.0, -1.0))  # How far prompts shift, which tokens are likely.
+              completions=(0.0, -1.0))  # (shift of the prompts, lean to tokens)
 
 
 def draw(key, task, prompt_shift, lean):
-  """(prompts_BD, tokens_BT) of pairs: rows 2 n and 2 n + 1, the better one first."""
+  """Returns (prompts_BD, tokens_BT). Rows 2 n and 2 n + 1 are a pair, the better one first."""
   worth_DV, shift_D, lean_V = task
   prompt_key, token_key = jax.random.split(key)
   prompts_ND = jax.random.normal(prompt_key, (PAIRS, SIZE)) + prompt_shift * shift_D
@@ -49,17 +50,17 @@ def draw(key, task, prompt_shift, lean):
 
 
 def run_over(params, prompts_BD, tokens_BT):
-  """(logps_BT, score_B)."""
+  """Returns (logps_BT, score_B) of the completions."""
   hidden_BD, logps = jnp.tanh(prompts_BD @ params["prompt"]), []
   for t in range(TOKENS):
-    token_BV = jax.nn.one_hot(tokens_BT[:, t], VOCAB)  # Quicker than a gather's gradient.
+    token_BV = jax.nn.one_hot(tokens_BT[:, t], VOCAB)  # faster than the gradient of a gather
     logps.append(jnp.sum(token_BV * jax.nn.log_softmax(hidden_BD @ params["out"]), axis=1))
     hidden_BD = jnp.tanh(hidden_BD @ params["mix"] + token_BV @ params["embed"])
   return jnp.stack(logps, axis=1), hidden_BD @ params["head"]
 
 
 def scores(seed, rate, is_implicit):
-  """scores_S2N of the pairs of NEW, the better completion first."""
+  """Returns scores_S2N of the pairs of each split in NEW, the better completion first."""
   keys = iter(jax.random.split(jax.random.key(seed), 11))
   normal = lambda *shape: jax.random.normal(next(keys), shape) / np.sqrt(SIZE)
   start = dict(prompt=normal(SIZE, SIZE), mix=normal(SIZE, SIZE), out=normal(SIZE, VOCAB),

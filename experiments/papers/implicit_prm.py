@@ -1,9 +1,10 @@
-"""Best of 16 by two PRMs, tables with an entry for every prefix.
+"""Two PRMs, tables with an entry for every prefix, select the best of 16 completions.
 
-Of a completion in four steps any wrong one spoils it: one in 16 is right. Both PRMs
-see the same 16 completions of every prompt. The implicit one learns from their
-verdicts; the other from hard labels of 8 rollouts after each of their steps, 33 times
-as many completions, by cross-entropy. Both rank by the lowest step.
+A completion has four steps, and any wrong step makes it wrong: one completion in 16 is right.
+Both PRMs learn from the same 16 completions of every prompt. The implicit PRM learns from their
+verdicts; the other PRM learns by cross-entropy from hard labels, for which 8 rollouts are
+sampled after each step, 33 times as many completions. Both score a completion by its lowest
+step.
 """
 import jax
 import jax.numpy as jnp
@@ -33,7 +34,7 @@ def prefixes(batch):
 
 
 def prefix_values(logits_PNV, right_PL):
-  """values_PM: chance of a right answer from every prefix, whole ones included."""
+  """Returns values_PM: the probability of a right answer from every prefix, also whole ones."""
   value_PN, levels = 1.0 * right_PL, [1.0 * right_PL]
   for t in reversed(range(TREE.length)):
     first, count = (TREE.vocab**t - 1) // (TREE.vocab - 1), TREE.vocab**t
@@ -44,7 +45,7 @@ def prefix_values(logits_PNV, right_PL):
 
 
 def implicit(key, ok_PNV, policy, batch, rate):
-  """Batch -> steps_BT, learned from verdicts."""
+  """Returns a function from a batch to steps_BT, with rewards learned from verdicts."""
   del key
   c = implicit_prm.get_config()
   loss_of = methods.resolved(c).prm
@@ -58,7 +59,7 @@ def implicit(key, ok_PNV, policy, batch, rate):
 
 
 def labelled(key, ok_PNV, policy, batch, rate):
-  """Batch -> steps_BT, learned from rollouts after every step."""
+  """Returns a function from a batch to steps_BT, learned from rollouts after every step."""
   values_PM = prefix_values(policy, steps.right_leaves(TREE, ok_PNV))
   wins_RBT = (jax.random.uniform(key, (ROLLOUTS, *batch.mask_BT.shape))
               < values_PM[prefixes(batch)])

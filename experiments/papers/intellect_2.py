@@ -1,6 +1,8 @@
-"""Rare right completions, eight passes over every batch: a token that a failure shares with
-a success may be many times likelier before the batch is left. One large gradient shows
-in the table for good."""
+"""Right completions are rare and every batch is used for eight passes, so a token that occurs in
+a wrong and in a right completion may become many times likelier during the passes. A single
+large gradient changes the table of logits permanently, so the gradients are measured by how far
+the logits have moved. The arms are INTELLECT-2 with and without the upper bound on the ratio.
+"""
 import jax.numpy as jnp
 import numpy as np
 

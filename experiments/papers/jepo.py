@@ -1,6 +1,8 @@
-"""Answers (experiments/environments/answers.py) of eight tokens that can be worded in many ways: a
-verifier that wants the reference itself finds it in one of 60 after sound reasoning,
-one of ten, and in one of 1500 after other."""
+"""Answers (experiments/environments/answers.py) of eight tokens that can be worded in many
+ways: a verifier that accepts only the reference itself accepts one in 60 answers after sound
+reasoning, which is one reasoning in ten, and one in 1500 after other reasoning. Learning from
+the bound on the answer's log-prob is compared with learning from verdicts.
+"""
 import jax
 import jax.numpy as jnp
 

@@ -1,9 +1,9 @@
-"""A head on 6 noisy signs of being right, read as the log-prob of an unused token; it
-starts at c_ref and learns the verdicts of one batch with the auxiliary loss. Then, on
-prompts it has not seen, 8 completions vote: those with equal votes against those
-weighted by the self-reward. Wrong answers share a favourite, so that majorities can be
-wrong, and right completions are a minority, which the classes' balance is for. No
-policy is trained.
+"""The simulated model is a head on 6 noisy features that indicate a right completion. Its output
+is read as the log-prob of an unused token, starts at c_ref and learns the verdicts of one batch
+with the auxiliary loss. Then 8 completions vote on each of the prompts of a new batch: votes
+weighted by the self-reward are compared with equal votes. Wrong answers have a favourite, so
+majorities can be wrong, and right completions are a minority, for which the loss balances the
+classes. No policy is trained.
 """
 import jax
 import jax.numpy as jnp
@@ -24,7 +24,11 @@ PROMPTS, GROUP, SIGNS = 256, 8, 6
 
 
 def draw(key, favourite, noise):
-  """answer_B of four, 0 is right and 1 the wrong favourite; signs_BD: the verdict's and noise."""
+  """Returns (answer_B, signs_BD).
+
+  Of the four answers 0 is right and 1 is the favourite of the wrong ones. A sign is the verdict
+  plus noise.
+  """
   keys = jax.random.split(key, 3)
   right_P = jax.random.uniform(keys[0], (PROMPTS, 1), minval=0.1, maxval=0.6)
   wrong_A = jnp.stack([favourite, (1 - favourite) / 2, (1 - favourite) / 2])

@@ -1,6 +1,8 @@
-"""Right completions are rare at every length. The batch's std and the mean over all
-tokens against GRPO's std of the group and mean over a completion's tokens; DAPO is
-left out: on-policy, its clip and its filter do next to nothing."""
+"""Right completions are rare at every length. Lite PPO, with the standard deviation of the batch
+and the mean over all tokens, is compared with GRPO, which uses the standard deviation of the
+group and the mean over each completion's tokens. DAPO is not an arm: on-policy, its clip and
+its filter change almost nothing.
+"""
 from configs.papers import lite_ppo
 from experiments.environments import sparse
 from experiments.environments import tabular

@@ -1,5 +1,8 @@
-"""Answers (experiments/environments/answers.py) of 1 and of 64 tokens, each token about twice as
-likely after sound reasoning, one of ten. Adam, so that the size of a reward is no matter."""
+"""Answers (experiments/environments/answers.py) of 1 and of 64 tokens. Each token is about
+twice as likely after sound reasoning, which is one reasoning in ten. Log-probs of the answer as
+rewards are compared with probabilities. The optimizer is Adam, so the size of a reward does not
+matter.
+"""
 import functools
 
 import jax

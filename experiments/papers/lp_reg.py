@@ -1,9 +1,10 @@
-"""Rare first tokens that are worth learning and look bad at first.
+"""Some rare first tokens are worth learning but have low rewards at first.
 
-Tokens 0-3 are common and right by luck, half of the time. 4 and 5 are rare (3% each)
-and right only if one second token of eight follows, which can be learned. 6 and 7 are
-noise (0.2%) and wrong. Eight steps a batch, as the paper's off-policy runs: on-policy
-the proxy is the policy but for the noise, 0.3% here. Lp-Reg against coef 0.
+Tokens 0 to 3 are common and right by chance, half of the time. Tokens 4 and 5 are rare (3% each)
+and right only if they are followed by one of eight second tokens, which can be learned. Tokens
+6 and 7 are noise (0.2%) and wrong. Each batch is used for eight steps, as in the paper's
+off-policy runs: on-policy the proxy is the policy except for the noise, 0.3% in this tree.
+Lp-Reg is compared with the same loss without the divergence (kl_coef = 0).
 """
 import jax
 import jax.numpy as jnp
@@ -25,7 +26,7 @@ def environment(key):
   asked_P = jax.random.randint(keys[2], (8,), 0, 8)
 
   def chance(prompt, first, second):
-    """Of being right."""
+    """Returns the probability of being right."""
     return jnp.where(first < 4, luck, (first < 6) & (second == asked_P[prompt]))
 
   def verify(batch, key, **_):

@@ -1,9 +1,10 @@
-"""Two reward models of independent scores over 256 completions: some completions are very
-good by one, few are good by both. Good is above the config's thresholds, which are the
-start's 85% quantile; its k makes logits of scores, whose standard deviation is near 2.
+"""Two reward models give independent scores to 256 completions: some completions are very good
+by one model, few are good by both. Good means above the config's thresholds, which are the
+85% quantile of the initial policy; the config's k turns scores into logits whose standard
+deviation is about 2.
 
-Log-sigmoids are added, or the scores themselves are averaged; steps, KL and all else
-are equal.
+Adding the log-sigmoids of the scores is compared with averaging the scores themselves. The
+number of steps, the KL term and everything else are equal.
 """
 import jax
 import jax.numpy as jnp
@@ -15,7 +16,7 @@ CLAIM = 1
 MEASURE = "share good by both models from log-sigmoids added less from scores averaged"
 MARGIN, RATE = 0.05, 20.0
 FIRST = ("not seen", None)
-QUANTILE = 1.036  # 85%, in standard deviations.
+QUANTILE = 1.036  # the 85% quantile, in standard deviations
 
 
 def arms():

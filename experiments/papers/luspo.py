@@ -1,6 +1,7 @@
-"""Right completions are as frequent among long as among short ones. LUSPO against GSPO
-with the same clip, which divides by the length. Rates are tuned by accuracy; completions
-are three tokens long at the start."""
+"""Right completions are equally frequent among long and short ones. LUSPO is compared with GSPO,
+which divides by the length, with the same clip. The learning rates are tuned for accuracy;
+completions are three tokens long at the start.
+"""
 from configs.papers import luspo
 from experiments.environments import sparse
 from experiments.environments import tabular

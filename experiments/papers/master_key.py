@@ -1,9 +1,11 @@
-"""One Token to Fool LLM-as-a-Judge (arXiv:2507.08794).
+"""One Token to Fool LLM-as-a-Judge (arXiv:2507.08794): a judge is trained with openers of a
+reasoning, cut off from their texts, as additional wrong answers.
 
-A judge that learns from texts of which right ones mostly open as reasoning does and
-wrong ones seldom, with and without one opener in nine that nothing follows, a wrong one.
+The simulated judge learns from texts. Most right texts begin with an opener of a reasoning, few
+wrong ones do. In one arm, one training text in nine is an opener that nothing follows, labelled
+wrong; the other arm has none of these.
 
-What is asked is texts without content, for as many prompts, and held-out texts.
+The judge is tested on texts without content, for equally many prompts, and on held-out texts.
 
 Confidence in the formula: medium.
 """
@@ -25,12 +27,15 @@ MEASURE = ("held-out accuracy less false positives on texts without content, tra
            "openers less without")
 MARGIN, RATE = 0.05, 0.05
 FIRST = ("not seen", None)
-OPENERS = 100  # added to 800 texts
+OPENERS = 100  # added to the 800 training texts
 
 
 @functools.cache
 def drawn(seed):
-  """(features_NF, labels_N) of training, openers last, and of held-out texts; prompts."""
+  """Returns (training, held-out, prompts), the first two as (features_NF, labels_N).
+
+  Of the training texts the openers are the last. The prompts are those for texts without content.
+  """
   rng = random.Random(f"master_key/{seed}")
   opened = rng.uniform(0.1, 0.3), rng.uniform(0.8, 1.0)
   train = judges.texts(f"{seed}/train", 800, opened=opened)
@@ -45,7 +50,7 @@ def drawn(seed):
 
 @functools.cache
 def keys_of(seed):
-  """{text: features_NF} of texts without content, for the prompts of a seed."""
+  """Returns {text: features_NF} of texts without content, for the prompts of a seed."""
   prompts = drawn(seed)[2]
   return {text: judges.features(prompts, [text] * len(prompts)) for text in verifier.MASTER_KEYS}
 

@@ -1,5 +1,7 @@
-"""A tenth of 64 completions right, about three verdicts of ten wrong, a sampler whose logits
-are off by 0.3, eight passes over each batch: MiniRL with its clip against without."""
+"""A tenth of 64 completions are right, about three verdicts in ten are wrong, the logits of the
+sampler have noise with a standard deviation of 0.3, and each batch is used for eight passes.
+MiniRL with its clip is compared with MiniRL without it.
+"""
 import jax
 
 from configs.papers import minirl

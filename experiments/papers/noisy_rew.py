@@ -1,7 +1,8 @@
-"""One completion in ten is right; the verdicts of a prompt are flipped together.
+"""One completion in ten is right; the verdicts of a prompt are inverted together.
 
-A cost is little if the arm ends nearer to the one without flips than to the one whose
-verdicts are a coin: the rival is the mean of these two.
+The cost of 40% of inverted verdicts counts as small if this arm ends nearer to the arm without
+inverted verdicts than to the one with 50%, whose verdicts are random. The rival is therefore
+the mean of these two arms.
 """
 from configs.papers import noisy_rew
 from experiments.environments import tabular

@@ -1,10 +1,11 @@
-"""Rare right completions of 64 and a verifier that calls one wrong answer in ten right
-and one right answer in five wrong: the rates of the config.
+"""Few of 64 completions are right, and the verifier accepts one wrong answer in ten and rejects
+one right answer in five, at the rates of the config. Learning from verdicts with the backward
+correction is compared with learning from uncorrected verdicts.
 
-Plain REINFORCE, since a baseline of the prompt takes the correction off again. Adam,
-so that the factor 1 / (1 - fp - fn) alone is no gain, and few enough steps that noise
-still costs something. The forward correction has the mean update of noisy verdicts and
-is left out.
+The estimator is plain REINFORCE, because a baseline of the prompt would cancel the correction.
+The optimizer is Adam, so the factor 1 / (1 - fp - fn) alone is no advantage, and training is
+short enough that noise still reduces the accuracy. The forward correction has the same mean
+update as noisy verdicts and is not an arm.
 """
 import optax
 

@@ -1,7 +1,8 @@
-"""Reasonings of up to four tokens that 0 ends. The answer is likelier if the prompt's
-own token is among them, a little with every token more, and by chance. What the model
-says of the answer is a fixed table; length is what the reward of ranks has no word on.
-Rates are tuned by the answer's log-prob.
+"""A reasoning has up to four tokens and ends with token 0. The answer is likelier if the prompt's
+own token is in the reasoning, slightly likelier with every further token, and varies by random
+noise. The answer's log-probs are a fixed table. The reward of ranks does not contain the length.
+NOVER with the efficiency term is compared with the reward of ranks alone. The learning rates
+are tuned for the answer's log-prob.
 """
 import jax
 import jax.numpy as jnp

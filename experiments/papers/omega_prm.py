@@ -1,12 +1,13 @@
 """Improve Mathematical Reasoning in Language Models by Automated Process Supervision
-(arXiv:2406.06592).
+(arXiv:2406.06592): the first wrong step of a solution is located by binary search, with
+rollouts from the prefixes.
 
-Failed solutions of 16 steps, the first wrong one anywhere. From a right prefix each
-step still to come goes well with probability 0.95; from a wrong one the answer is met
-by luck once in 50 rollouts.
+The simulated solutions are wrong and have 16 steps, of which any may be the first wrong one.
+After a right prefix each remaining step is right with probability 0.95; after a wrong prefix
+one rollout in 50 reaches the answer by chance.
 
-The first wrong step by halves, 8 rollouts a call, against rollouts from every step, as
-many in all, and Math-Shepherd's hard labels.
+Binary search with 8 rollouts per prefix is compared with Math-Shepherd's hard labels from
+equally many rollouts in all, distributed over all steps.
 
 Confidence in the formula: high.
 """
@@ -33,7 +34,7 @@ def located(seed):
   wrong_B = rng.integers(0, STEPS, SOLUTIONS)
   well, luck = rng.uniform(0.94, 0.96), rng.uniform(0.016, 0.024)
   def value(done_X, wrong_X):
-    """Chance that a rollout from the first steps of a solution is right."""
+    """Returns the probability that a rollout after the first `done_X` steps is right."""
     return np.where(done_X <= wrong_X, well ** (STEPS - done_X), luck)
 
   calls, halves_B = 0, []
@@ -44,7 +45,7 @@ def located(seed):
       return rng.binomial(ROLLOUTS, value(done, wrong)) > 0
     halves_B.append(step_labels.bisect_first_error(is_open, STEPS))
 
-  each = round(calls * ROLLOUTS / (SOLUTIONS * STEPS))  # Rollouts from every step.
+  each = round(calls * ROLLOUTS / (SOLUTIONS * STEPS))  # rollouts from every step
   done_1J = np.arange(1, STEPS + 1)[None, :]
   values_BJ = rng.binomial(each, value(done_1J, wrong_B[:, None])) / each
   mask_BJ = jnp.ones(values_BJ.shape, bool)

@@ -1,8 +1,8 @@
-"""One prompt is trained on; what is learned of it is added to the fixed logits of 64
-others, which have the same right completions and lean elsewhere by noise: what a model
-shares between prompts, at its simplest. GRPO with the paper's coefficients, 500 steps,
-at the rate that is best for the other prompts. Nearly learned is within 1% of the
-highest accuracy on the training prompt.
+"""One prompt is trained on. The logits learned from it are added to the fixed logits of 64
+other prompts, which have the same right completions and different random preferences: the
+simplest form of what a model shares between prompts. GRPO runs with the paper's coefficients
+for 500 steps, at the learning rate that is best for the other prompts. The training prompt
+counts as nearly learned within 1% of the highest accuracy on it.
 """
 import jax
 import jax.numpy as jnp

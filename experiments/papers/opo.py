@@ -1,6 +1,7 @@
-"""Right completions are rare at every length, so that a mean weighted by length is
-another baseline. OPO against z-scores, both on-policy, compared where they have the
-same accuracy: what takes smaller steps has more entropy at any time."""
+"""Right completions are rare at every length, so a mean weighted by length differs from the plain
+mean as a baseline. OPO is compared with z-scores, both on-policy. Their entropies are compared
+at the same accuracy, because at equal steps an arm that takes smaller steps has more entropy.
+"""
 from configs.papers import opo
 from experiments.environments import sparse
 from experiments.environments import tabular

@@ -1,7 +1,8 @@
-"""The environment of PRIME's check: rare right answers, five steps of one token, of which
-any wrong one spoils it. The other arm learns from outcomes alone.
+"""The environment of PRIME's check: right answers are rare, and any wrong one of five steps, of
+one token each, makes the answer wrong. Learning from step rewards is compared with learning
+from outcomes alone.
 
-An accuracy counts as reached when it is first passed. PRIME is not an arm.
+An accuracy counts as reached when the curve first passes it. PRIME is not an arm.
 """
 from configs.papers import oprl
 from experiments.environments import steps

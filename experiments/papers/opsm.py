@@ -1,6 +1,9 @@
-"""A sampler whose logits are the policy's with noise of 1, other at every step, and eight
-passes over every batch; right completions are rare at every length. From a sampler that
-agrees the mask does nothing: PPO's clip has stopped what was left behind."""
+"""The logits of the sampler are those of the policy with noise of standard deviation 1, drawn anew
+at every step. Every batch is used for eight passes, and right completions are rare at every
+length. Training with the mask is compared with training without it. With a sampler that agrees
+with the trainer the mask would drop nothing, because PPO's clip already stops the update of
+completions that have become unlikely.
+"""
 from configs.papers import opsm
 from experiments.environments import sparse
 from experiments.environments import tabular

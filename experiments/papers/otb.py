@@ -1,5 +1,7 @@
-"""Right completions are rare at every length. Four completions a prompt against the
-optimal token baseline, and 32 against the mean of the others, as many steps."""
+"""Right completions are rare at every length. Four completions per prompt with the optimal token
+baseline are compared with 32 completions and the mean of the other completions as the baseline
+(RLOO), after equally many steps.
+"""
 from configs.papers import otb
 from experiments.environments import sparse
 from experiments.environments import tabular
