@@ -1,5 +1,5 @@
-"""A completion makes two lookups, each of one of 8, and then answers. The initial policy knows
-the answer with a probability of about 0.01, 0.2 or 0.8 after none, one or both of the right
+"""A completion makes two lookups, each one of 8 tokens, and then answers. The initial policy
+knows the answer with a probability of about 0.01, 0.2 or 0.8 after none, one or both of the right
 lookups, so most groups contain only wrong answers. Learning from each turn's gain and the outcome
 is compared with learning from outcomes alone.
 
