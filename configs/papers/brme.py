@@ -1,12 +1,14 @@
-"""Reward-Robust RLHF in LLMs (arXiv:2409.15360): the nominal score mixed with the
-worst of the ensemble.
+"""Reward-Robust RLHF in LLMs (arXiv:2409.15360). The reward is a weighted sum, with
+weights lambda and 1 - lambda, of a nominal score and of the worst score of an ensemble.
 
   rlx train papers/brme workdir=DIR
   rlx train papers/brme:smoke workdir=DIR
 
-P (paper) lambda within 0.4 to 0.6, unchecked; O (ours) all else. Five heads that
-know their own spread are here two verifiers, the nominal one the share of right
-steps.
+Letters beside the values: P stated in the paper (lambda between 0.4 and 0.6, not verified
+against the paper's text), O our choice (all others).
+
+Differences from the paper: the paper's ensemble has five heads that predict their own
+spread; this config uses two verifiers, and the nominal score is the share of right steps.
 
 Confidence in the formula: medium.
 """
@@ -16,8 +18,8 @@ CLAIMS = ("training stays stable for longer than with a single reward model",)
 
 
 def get_config(arg=""):
-  c = quickstart.ppo(arg)  # O. No filter by accuracy: RLHF has no verdict.
-  c.verifier.scores = ("chain.step_share", "chain.answer")  # stand in for the heads
+  c = quickstart.ppo(arg)  # O. There is no filter by accuracy: RLHF has no verdict.
+  c.verifier.scores = ("chain.step_share", "chain.answer")  # in place of the heads
   c.rewards = dict(                               # P lambda and 1 - lambda
       nominal=dict(name="shaping.plain", coef=0.5, kind="linear"),
       worst=dict(name="shaping.ensemble", coef=0.5, kind="min"))

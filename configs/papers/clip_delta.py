@@ -1,12 +1,14 @@
-"""On Designing Effective RL Reward at Training Time for LLM Reasoning
-(arXiv:2410.15115): scores of steps are clipped at 0 and differenced, so that
-no number of steps adds up.
+"""On Designing Effective RL Reward at Training Time for LLM Reasoning (arXiv:2410.15115).
+The scores of steps are clipped at 0 and replaced by the differences of successive scores,
+so that a completion cannot collect more reward by having more steps.
 
   rlx train papers/clip_delta workdir=DIR
   rlx train papers/clip_delta:smoke workdir=DIR
 
-M from memory of the paper, O ours. The scores of steps are the exact
-checker's, there a trained PRM's.
+Letters beside the values: M from memory of the paper, O our choice.
+
+Differences from the paper: the paper scores steps with a trained PRM, this config with an
+exact checker.
 
 Confidence in the formula: medium.
 """
@@ -19,10 +21,10 @@ CLAIMS = (
 
 
 def get_config(arg=""):
-  c = quickstart.ppo(arg, lam=1.0)  # M: PPO; O: the value model's rate is the policy's.
+  c = quickstart.ppo(arg, lam=1.0)  # M: PPO. O: the value model's learning rate.
   c.verifier.steps = "chain.steps"  # O
   c.rewards = dict(
       outcome=dict(name="outcome.verdict", coef=1.0),
       process=dict(name="steps.refine", coef=0.02,         # M
-                   kind="clip_delta", eta=0.5))  # O: a wrong step is below
+                   kind="clip_delta", eta=0.5))  # O: only wrong steps are below it
   return c

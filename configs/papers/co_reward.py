@@ -1,13 +1,17 @@
 """Co-Reward: Self-supervised Reinforcement Learning for Large Language Model Reasoning
-via Contrastive Agreement (arXiv:2508.00410): GRPO on agreement with the majority answer
-to the question in another wording, no label.
+via Contrastive Agreement (arXiv:2508.00410). GRPO without labels: a completion is
+rewarded if its answer agrees with the majority answer to the same question in another
+wording.
 
   rlx train papers/co_reward workdir=DIR
   rlx train papers/co_reward:smoke workdir=DIR
 
-C (code) the reward (tmlr-group/Co-Reward, co_reward.py); O (ours) all else. There a
-language model words the questions anew, once and before training; here a chain's first
-two digits change places. What counts as an answer is eval.answer.
+Letters beside the values: C taken from the released code (tmlr-group/Co-Reward,
+co_reward.py), which is the reward; O our choice, which is everything else.
+
+Differences from the paper: in the paper a language model rewords the questions once,
+before training; this config exchanges the first two digits of a chain. The config key
+eval.answer says how an answer is read from a completion.
 
 Confidence in the formula: high.
 """
@@ -22,7 +26,7 @@ CLAIMS = (
 
 
 def get_config(arg=""):
-  c = quickstart.grpo(arg)  # No filter by accuracy: the method needs no verdict.
+  c = quickstart.grpo(arg)  # There is no filter by accuracy: the method needs no verdict.
   c.prompts.dataset, c.prompts.paired = "chain_pairs", True
   c.rewards.outcome = dict(name="pseudo.paired", coef=1.0)
   return c

@@ -1,12 +1,17 @@
-"""Demystifying Long Chain-of-Thought Reasoning in LLMs (arXiv:2502.03373): short
-completions pay if right, long ones if wrong, along a cosine.
+"""Demystifying Long Chain-of-Thought Reasoning in LLMs (arXiv:2502.03373). The reward
+follows a cosine of the length: right completions get more if they are short, wrong ones
+get more if they are long.
 
   rlx train papers/cos_len workdir=DIR
   rlx train papers/cos_len:smoke workdir=DIR
 
-C (code) eddycmu/demystify-long-cot, section_4.2 cosine script; O (ours) the lengths
-and the value model's rate. Without its repetition penalty. Right completions of a
-prompt all have one length here: the cosine acts across prompts and on wrong ones.
+Letters beside the values: C taken from the released code (eddycmu/demystify-long-cot, the
+cosine script of section_4.2), O our choice, which covers the lengths and the value
+model's learning rate.
+
+Differences from the paper: this config omits the paper's repetition penalty. All right
+completions of a prompt have the same length in this task, so the cosine only
+distinguishes right completions of different prompts, and wrong completions.
 
 Confidence in the formula: high.
 """
@@ -21,7 +26,7 @@ CLAIMS = (
 def get_config(arg=""):
   # C: OpenRLHF's PPO; O: the value model's rate (C: 9e-6, the policy's 5e-7).
   c = quickstart.ppo(arg, lam=1.0)
-  # The longest right chain has 18 tokens; one that reaches max_length is exceeded.
+  # The longest right chain has 18 tokens; reaching max_length gets the reward `exceeded`.
   c.rollouts.max_tokens = c.rollouts.chunk = c.rollouts.bucket = 20
   c.rewards = dict(outcome=dict(
       name="length.cosine", coef=1.0, max_length=20, right=(2.0, 1.0), wrong=(-10.0, 0.0),

@@ -1,12 +1,14 @@
-"""DAPO: An Open-Source LLM Reinforcement Learning System at Scale
-(arXiv:2503.14476): a higher upper clip, no groups without signal, the loss
-by token, soft overlong punishment.
+"""DAPO: An Open-Source LLM Reinforcement Learning System at Scale (arXiv:2503.14476).
+GRPO with a higher upper clip, without groups that give no signal, with a loss averaged
+over tokens and with a soft penalty for overlong completions.
 
   rlx train papers/dapo workdir=DIR
   rlx train papers/dapo:smoke workdir=DIR
 
-P the paper (section 4.1), O ours: lengths (the longest answer takes 18 tokens
-and is not punished) and minibatches, there 16.
+Letters beside the values: P stated in the paper (section 4.1), O our choice.
+
+Differences from the paper: the lengths are ours (the longest answer takes 18 tokens and
+receives no penalty), and the paper uses 16 minibatches, this config 4.
 
 Confidence in the formula: high.
 """
@@ -20,7 +22,7 @@ CLAIMS = (
 
 def get_config(arg=""):
   c = quickstart.grpo(arg)
-  # P: neither all nor none
+  # P: groups that are all right or all wrong are dropped
   c.rollouts.filter_groups = dict(name="filter_groups.accuracy_band", low=1e-3, high=1 - 1e-3)
   c.rollouts.max_tokens = c.rollouts.chunk = c.rollouts.bucket = 24  # O
   c.rewards = dict(
@@ -30,5 +32,5 @@ def get_config(arg=""):
   c.advantages = dict(total=dict(name="group.grpo"), whiten=False)  # P
   c.learner.loss = dict(name="policy.ppo_clip", clip_low=0.2, clip_high=0.28)  # P
   c.learner.aggregation = "token-mean"  # P
-  c.learner.minibatches = 4  # O: on-policy the rule does nothing
+  c.learner.minibatches = 4  # O: the method's rule has no effect on-policy
   return c

@@ -1,11 +1,14 @@
 """Depth-Breadth Synergy in RLVR: Unlocking LLM Reasoning Gains with Adaptive Exploration
-(arXiv:2508.13755): a first look at each prompt, then more completions for hard ones.
+(arXiv:2508.13755). A first pass samples a few completions for each prompt, and a second
+pass samples more completions for hard prompts.
 
   rlx train papers/dars workdir=DIR
   rlx train papers/dars:smoke workdir=DIR
 
-C (code) yangzhch6/DARS; O (ours): the quickstart's prompts and learning rate, there one
-update of 3072 prompts, two passes.
+Letters beside the values: C taken from the released code (yangzhch6/DARS), O our choice.
+
+Differences from the paper: the paper makes one update of two passes over 3072 prompts;
+this config uses the quickstart's prompts and learning rate.
 
 Confidence in the formula: high.
 """
@@ -22,6 +25,6 @@ def get_config(arg=""):
       schedule="equal", divides_by_std=False)                             # C
   c.rollouts.filter_groups = dict(name="filter_groups.accuracy_band", low=1e-3, high=1 - 1e-3)  # C
   c.advantages.outcome = dict(name="group.mean_baseline")  # C
-  c.learner.aggregation = "seq-mean-token-sum-norm"                       # O: of those advantages
+  c.learner.aggregation = "seq-mean-token-sum-norm"                       # O: of these advantages
   c.learner.epochs = 2                                                    # C
   return c

@@ -1,12 +1,16 @@
 """The Choice of Divergence: A Neglected Key to Mitigating Diversity Collapse in
-Reinforcement Learning with Verifiable Reward (arXiv:2509.07430): what the start always
-solves is rehearsed on its own stored completions, the rest is trained without a KL.
+Reinforcement Learning with Verifiable Reward (arXiv:2509.07430). Prompts that the initial
+policy always solves are rehearsed on its own stored completions, and all other prompts
+are trained without a KL penalty.
 
   rlx train papers/dph workdir=DIR
   rlx train papers/dph:smoke workdir=DIR
 
-C (code) seamoke/DPH-RL; O (ours): how many of a batch are rehearsed, there what the
-shuffle brings; training prompts fewer than the quickstart's, as the start is asked all.
+Letters beside the values: C taken from the released code (seamoke/DPH-RL), O our choice.
+
+Differences from the paper: in the paper the number of rehearsed completions in a batch
+results from the shuffle, in this config it is fixed. This config has fewer training
+prompts than the quickstart, because the initial policy has to answer all of them first.
 
 Confidence in the formula: high.
 """
@@ -16,7 +20,7 @@ CLAIMS = ("forward KL on stored answers keeps what was solved, reverse KL forget
 
 
 def get_config(arg=""):
-  c = quickstart.grpo(arg)  # C: the estimator.
+  c = quickstart.grpo(arg)  # C: the advantage estimator.
   c.prompts.limit = 128 if arg == "smoke" else 2048                    # O
   c.rollouts.rehearsal = 2 if arg == "smoke" else 8                    # O
   c.rollouts.filter_groups = dict(name="filter_groups.accuracy_band", low=1e-3, high=1 - 1e-3)  # C

@@ -1,12 +1,15 @@
-"""Offline Regularised Reinforcement Learning for Large Language Models
-Alignment (arXiv:2405.19107): the log-ratio of a completion to the reference is
-fitted to its reward above a learned value.
+"""Offline Regularised Reinforcement Learning for Large Language Models Alignment
+(arXiv:2405.19107). The log-ratio of a completion to the reference policy is fitted to the
+amount by which its reward exceeds a learned value.
 
   rlx train papers/dro workdir=DIR
   rlx train papers/dro:smoke workdir=DIR
 
-P the paper, O ours: completions of the policy, there of a fixed data set with one
-a prompt; verdicts, there scores.
+Letters beside the values: P stated in the paper, O our choice.
+
+Differences from the paper: the paper learns from a fixed data set with one completion per
+prompt and from scores; this config learns from completions of the policy and from
+verdicts.
 
 Confidence in the formula: high.
 """
@@ -21,5 +24,5 @@ def get_config(arg=""):
   c.value.optimizer.lr = c.learner.optimizer.lr  # P
   c.learner.loss = dict(name="sequence.dro", tau=1.0)  # P
   c.learner.aggregation = "seq-mean-token-sum"  # P
-  c.learner.minibatches = 4  # O: on-policy the rule does nothing
+  c.learner.minibatches = 4  # O: the method's rule has no effect on-policy
   return c

@@ -1,14 +1,17 @@
 """Direct Reasoning Optimization: LLMs Can Reward And Refine Their Own Reasoning for
-Open-Ended Tasks (arXiv:2506.13351): the reference's log-prob, its tokens weighted
-by how much the reasoning moves them.
+Open-Ended Tasks (arXiv:2506.13351). The reward of a reasoning is the log-probability of
+the reference answer after it, and the tokens of the answer are weighted by how much the
+reasoning changes their log-probabilities.
 
   rlx train papers/dro_r3 workdir=DIR
   rlx train papers/dro_r3:smoke workdir=DIR
 
-P (paper) weights that grow with the tokens' spread over the group and the base
-without reasoning, unchecked; O (ours) the weight (the spread itself) and all
-numbers; without its filters. So that there are tokens to weigh the reference is the
-last step and the answer, as "5#5".
+Letters beside the values: P stated in the paper (weights that grow with the spread of a
+token over the group, and the baseline without reasoning; not verified against the paper's
+text), O our choice (the weight, which is the spread itself, and all numbers).
+
+Differences from the paper: this config omits the paper's filters. The reference is the
+last step and the answer, as in "5#5", so that there are several tokens to weight.
 
 Confidence in the formula: medium.
 """
@@ -18,7 +21,7 @@ CLAIMS = ("a plain mean dilutes the signal on long references; the weights resto
 
 
 def get_config(arg=""):
-  c = quickstart.grpo(arg)  # No filter by accuracy: the method needs no verdict.
+  c = quickstart.grpo(arg)  # There is no filter by accuracy: the method needs no verdict.
   c.likelihood.separator, c.likelihood.answer = ";", "{}#{}"
   c.likelihood.max_tokens = 3
   c.rewards.outcome = dict(

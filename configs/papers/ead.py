@@ -1,11 +1,16 @@
 """Let it Calm: Exploratory Annealed Decoding for Verifiable Reinforcement Learning
-(arXiv:2510.05251): completions begin hot and cool, the loss is corrected for it.
+(arXiv:2510.05251). Completions are sampled at a high temperature at their start and at
+lower temperatures later, and the loss is corrected for the difference from the trained
+distribution.
 
   rlx train papers/ead workdir=DIR
   rlx train papers/ead:smoke workdir=DIR
 
-C (code) the schedule, the cap of the weights, the clips; O (ours): d and its growth,
-there 25 and 5 for responses of thousands of tokens, and minibatches.
+Letters beside the values: C taken from the released code (the schedule, the cap of the
+weights and the clips), O our choice.
+
+Differences from the paper: the paper uses d = 25 with a growth of 5 for responses of
+thousands of tokens; d, its growth and the number of minibatches are ours.
 
 Confidence in the formula: high.
 """

@@ -1,12 +1,15 @@
 """EARL: Entropy-Aware RL Alignment of LLMs for Reliable RTL Code Generation
-(arXiv:2511.12033): the policy gradient only where entropy is high for the
-completion, with a KL penalty.
+(arXiv:2511.12033). The policy gradient is restricted to the tokens whose entropy is high
+within their completion, and a KL penalty is added.
 
   rlx train papers/earl workdir=DIR
   rlx train papers/earl:smoke workdir=DIR
 
-P the paper (abstract, and its summary at sciencestack.ai/paper/2511.12033), O ours:
-the share and the penalty's size. Chains of digits in place of code for circuits.
+Letters beside the values: P stated in the paper (its abstract, and its summary at
+sciencestack.ai/paper/2511.12033), O our choice (the share of tokens and the coefficient
+of the penalty).
+
+Differences from the paper: the task is chains of digits, in the paper code for circuits.
 
 Confidence in the formula: high.
 """

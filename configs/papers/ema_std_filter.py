@@ -1,10 +1,12 @@
-"""RLPR: Extrapolating RLVR to General Domains without Verifiers (arXiv:2506.18254),
-with its filter: prompts whose rewards spread little do not learn.
+"""RLPR: Extrapolating RLVR to General Domains without Verifiers (arXiv:2506.18254). This
+config adds the paper's filter: prompts whose rewards have a low standard deviation are
+excluded from learning.
 
   rlx train papers/ema_std_filter workdir=DIR
   rlx train papers/ema_std_filter:smoke workdir=DIR
 
-C (code) OpenBMB/RLPR, reproduce_qwen.sh; the rest is rlpr.py.
+Letters beside the values: C taken from the released code (OpenBMB/RLPR,
+reproduce_qwen.sh). All other values are those of rlpr.py.
 
 Confidence in the formula: high.
 """

@@ -1,14 +1,17 @@
 """The Entropy Mechanism of Reinforcement Learning for Reasoning Language Models
-(arXiv:2505.22617): Clip-Cov, no gradient for some tokens whose log-prob and
-advantage vary together.
+(arXiv:2505.22617). Clip-Cov gives no gradient to some of the tokens whose log-probability
+and advantage have a high covariance.
 
   rlx train papers/entropy_mechanism workdir=DIR
   rlx train papers/entropy_mechanism:smoke workdir=DIR
-  :kl and :kl-smoke are KL-Cov, a penalty on the tokens where they do so most.
+  :kl and :kl-smoke run KL-Cov, a penalty on the tokens of the highest covariance.
 
-C the released code (7b_clip_cov.sh; KL-Cov as in verl), O ours. Here the share is
-one token of a minibatch; Clip-Cov takes those of largest covariance, there random
-ones.
+Letters beside the values: C taken from the released code (7b_clip_cov.sh; KL-Cov as in
+verl), O our choice.
+
+Differences from the paper: in this task the share amounts to one token of a minibatch.
+The paper's Clip-Cov takes random tokens of high covariance, this config those of the
+highest covariance.
 
 Confidence in the formula: high.
 """
@@ -30,5 +33,5 @@ def get_config(arg=""):
   c = quickstart.grpo(size)
   c.learner.loss = LOSSES[loss]
   c.learner.aggregation = "token-mean"  # C
-  c.learner.minibatches = 4  # O: off-policy, as there; on-policy KL-Cov's penalty is 0
+  c.learner.minibatches = 4  # O: off-policy, as in the paper; on-policy KL-Cov's penalty is 0
   return c

@@ -1,13 +1,17 @@
 """Surrogate Signals from Format and Length: Reinforcement Learning for Solving
-Mathematical Problems without Ground Truth Answers (arXiv:2505.19439): GRPO on the form
-and the length of a completion, no label.
+Mathematical Problems without Ground Truth Answers (arXiv:2505.19439). GRPO without
+labels, on a reward that depends only on the format and the length of a completion.
 
   rlx train papers/fmt_len workdir=DIR
   rlx train papers/fmt_len:smoke workdir=DIR
 
-C (code) formula and peak (insightLLM/rl-without-gt, math_reward.py); O (ours) all else.
-There two checks of format count, half each, thinking tags and an answer that can be
-read, and L_max is 3072; here one, the chain's form, which has a length of its own.
+Letters beside the values: C taken from the released code (insightLLM/rl-without-gt,
+math_reward.py), which is the formula and the peak; O our choice, which is everything
+else.
+
+Differences from the paper: the paper averages two checks of the format, thinking tags and
+an answer that can be read, and has L_max = 3072. This config has one check, the form of
+the chain, which itself requires a certain length.
 
 Confidence in the formula: high.
 """
@@ -20,8 +24,8 @@ CLAIMS = (
 
 
 def get_config(arg=""):
-  c = quickstart.grpo(arg)  # No filter by accuracy: the method needs no verdict.
+  c = quickstart.grpo(arg)  # There is no filter by accuracy: the method needs no verdict.
   c.verifier.scores = ("chain.form",)
-  # O twice the longest a prompt asks for: the peak is at 16 tokens, right ones have 12 to 18.
+  # O: the reward peaks at 16 tokens; right completions have 12 to 18.
   c.rewards.outcome = dict(name="length.surrogate", coef=1.0, max_length=32, peak=0.5)  # C
   return c

@@ -1,13 +1,15 @@
-"""GDPO: Group reward-Decoupled Normalization Policy Optimization for
-Multi-reward RL Optimization (arXiv:2601.05242): every reward is normalised
-in its group before they are added.
+"""GDPO: Group reward-Decoupled Normalization Policy Optimization for Multi-reward RL
+Optimization (arXiv:2601.05242). Each reward is normalised within its group before the
+rewards are added.
 
   rlx train papers/gdpo workdir=DIR
   rlx train papers/gdpo:smoke workdir=DIR
 
-C the released code (NVlabs/GDPO; its verl whitens over tokens, its TRL over
-completions), O ours: the two rewards are the answer and the share of right steps,
-there correctness, format and length.
+Letters beside the values: C taken from the released code (NVlabs/GDPO; its version for
+verl whitens over tokens, its version for TRL over completions), O our choice.
+
+Differences from the paper: the paper's rewards are correctness, format and length; the
+two rewards of this config are the answer and the share of right steps.
 
 Confidence in the formula: high.
 """
@@ -23,12 +25,12 @@ def get_config(arg=""):
   c = quickstart.grpo(arg)
   c.verifier.steps = "chain.steps"  # O
   c.rewards = dict(
-      # C: coef is the weight of a reward, on what its normalisation gives.
+      # C: coef is the weight of a reward after its normalisation.
       outcome=dict(name="outcome.verdict", coef=1.0),
       steps=dict(name="steps.completion", coef=1.0, kind="mean"))
   c.advantages = dict(
       outcome=dict(name="group.grpo"),                     # C
       steps=dict(name="group.grpo"),                       # C
-      whiten=True)       # C, where groups without signal are whitened with the others
+      whiten=True)       # C: groups without signal are whitened too
   c.learner.aggregation = "token-mean"  # C
   return c

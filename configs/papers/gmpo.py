@@ -1,10 +1,10 @@
-"""Geometric-Mean Policy Optimization (arXiv:2507.20673): the geometric mean of
-the clipped token ratios, in place of their mean.
+"""Geometric-Mean Policy Optimization (arXiv:2507.20673). The loss uses the geometric mean
+of a completion's clipped token ratios in place of their arithmetic mean.
 
   rlx train papers/gmpo workdir=DIR
   rlx train papers/gmpo:smoke workdir=DIR
 
-P the paper, O ours.
+Letters beside the values: P stated in the paper, O our choice.
 
 Confidence in the formula: high.
 """
@@ -17,5 +17,5 @@ def get_config(arg=""):
   c = quickstart.grpo(arg)
   c.learner.loss = dict(name="sequence.gmpo", clip_low=0.4, clip_high=0.4)  # P
   c.learner.aggregation = "seq-mean-token-mean"  # P
-  c.learner.minibatches = 4  # O: on-policy the rule does nothing
+  c.learner.minibatches = 4  # O: the method's rule has no effect on-policy
   return c

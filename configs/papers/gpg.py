@@ -1,12 +1,14 @@
 """GPG: A Simple and Strong Reinforcement Learning Baseline for Model Reasoning
-(arXiv:2504.02546): the policy gradient of centred rewards, scaled up for
+(arXiv:2504.02546). The policy gradient of centred rewards, scaled up to compensate for
 groups without signal.
 
   rlx train papers/gpg workdir=DIR
   rlx train papers/gpg:smoke workdir=DIR
 
-P the paper, C verl's form (rewards that are not 0 are counted, there groups
-with signal), O ours.
+Letters beside the values: P stated in the paper, C the form of verl, O our choice.
+
+Differences from the paper: the scale in the paper counts the groups with signal; verl and
+this config count the rewards that are not 0.
 
 Confidence in the formula: high.
 """

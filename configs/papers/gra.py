@@ -1,12 +1,15 @@
 """Stabilizing Long-term Multi-turn Reinforcement Learning with Gated Rewards
-(arXiv:2508.10548): steps are paid only where the outcome is good enough.
+(arXiv:2508.10548). The rewards of steps count only if the outcome reward is high enough.
 
   rlx train papers/gra workdir=DIR
   rlx train papers/gra:smoke workdir=DIR
 
-P the paper's definition: a reward counts if those of a higher priority meet their
-thresholds. O ours. Steps of a chain in place of an agent's turns; two priorities, the
-verdict and the steps, there more of them.
+Letters beside the values: P stated in the paper, which defines that a reward counts if
+the rewards of higher priority meet their thresholds; O our choice.
+
+Differences from the paper: the paper rewards the turns of an agent and has more
+priorities; this config rewards the steps of a chain and has two, the verdict and the
+steps.
 
 Confidence in the formula: high.
 """

@@ -1,12 +1,14 @@
-"""DeepSeekMath: Pushing the Limits of Mathematical Reasoning in Open Language
-Models (arXiv:2402.03300): the z-scores of a prompt's completions are their
-advantages.
+"""DeepSeekMath: Pushing the Limits of Mathematical Reasoning in Open Language Models
+(arXiv:2402.03300). The advantage of a completion is the z-score of its reward among the
+completions of its prompt.
 
   rlx train papers/grpo workdir=DIR
   rlx train papers/grpo:smoke workdir=DIR
 
-P the paper (section 4), O ours. A verdict in place of a reward model; 8
-completions, there 64.
+Letters beside the values: P stated in the paper (section 4), O our choice.
+
+Differences from the paper: the paper uses a reward model and 64 completions per prompt;
+this config uses the verdict of a verifier and 8 completions.
 
 Confidence in the formula: high.
 """
@@ -17,7 +19,7 @@ CLAIMS = ("reaches PPO's accuracy without a critic",)
 
 def get_config(arg=""):
   c = quickstart.grpo(arg)
-  # O: inert
+  # O: has no effect in on-policy updates
   c.learner.loss = dict(name="policy.ppo_clip", clip_low=0.2, clip_high=0.2)
   c.learner.aggregation = "seq-mean-token-mean"  # P eq. 3
   c.kl.coef, c.kl.kind, c.kl.place = 0.04, "k3", "loss"  # P
