@@ -1,7 +1,10 @@
-"""The overoptimised environment of reward_models, for 400 steps: the config's even mix of
-one reward model and the worst of five against that one alone.
+"""Simulates the overoptimised environment of experiments/environments/reward_models.py
+for 400 steps. One arm learns from the config's even mix of one reward model and the worst
+of five, the other from that one reward model alone. The gold score is averaged over
+training.
 
-Its heads that know their own spread are left out: the nominal one is the first.
+The paper's heads that predict their own spread are left out: the nominal model is the
+first of the five.
 """
 from configs.papers import brme
 from experiments.environments import reward_models

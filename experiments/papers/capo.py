@@ -1,8 +1,9 @@
-"""Four steps, each right with two of four tokens; the answer is right if all are. A
-judge of steps is wrong about one in ten of them, anew each time.
+"""Simulates completions of four steps, each of which is right with two of its four
+tokens; the answer is right if all steps are. The verifier of steps is wrong about one in
+ten of them, drawn anew each time.
 
-Accuracy over training with CAPO's penalties of steps beside the outcome, less GRPO with the
-outcome alone.
+The check measures the accuracy over training: CAPO, with penalties for wrong steps in
+addition to the outcome, less GRPO with the outcome alone.
 """
 import jax
 

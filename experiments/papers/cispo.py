@@ -1,5 +1,9 @@
-"""Rare right completions of uneven probability, four passes over every batch: PPO's
-clip takes the gradient from what has become likelier, CISPO does not."""
+"""Simulates rare right completions of uneven probability
+(experiments/environments/sparse.py) with four passes over every batch. The arms are CISPO
+and DAPO's clip: PPO's clip removes the gradient of tokens that have become more likely,
+CISPO does not. The accuracy of CISPO is compared with that of the clip after twice as
+many steps.
+"""
 from configs.papers import cispo
 from experiments.environments import sparse
 from experiments.environments import tabular

@@ -1,7 +1,9 @@
-"""Chains (experiments/environments/chains.py): fill is scored almost like work.
+"""Simulates the chains of experiments/environments/chains.py, in which fill is scored
+almost as high as work.
 
-Scores of steps, of which the end is none, are added to the verdict, as they are or
-clipped and differenced.
+The scores of steps are added to the verdict; the end of a completion is not a step. One
+arm adds them clipped and differenced, the other as they are, and the learned accuracies
+are compared.
 """
 import functools
 

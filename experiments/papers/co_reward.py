@@ -1,7 +1,9 @@
-"""Questions of 8 answers in two wordings each, no label. A start leans towards the
-right answer, and by more towards another, which differs between the wordings: what
-one of them gets wrong the other may get right. Its own majority against the other's;
-answers alone, no reasoning before them.
+"""Simulates questions with 8 possible answers and without labels, each in two wordings.
+The initial policy leans towards the right answer, but random noise, which differs between
+the wordings, may favour another one more: a question that is answered wrongly in one
+wording may be answered rightly in the other. One arm is rewarded for agreement with the
+majority of the other wording, the other for agreement with the majority of its own.
+Completions are answers alone, without reasoning.
 """
 import jax
 import jax.numpy as jnp
@@ -21,7 +23,7 @@ def environment(key):
   keys = jax.random.split(key, 3)
   right_P = jnp.repeat(jax.random.randint(keys[0], (32,), 0, 8), 2)
   right_PL = jnp.arange(8)[None] == right_P[:, None]
-  lean = tabular.around(keys[1], 1.0)  # Nats that the right answer has before the noise.
+  lean = tabular.around(keys[1], 1.0)  # Nats in favour of the right answer.
 
   def verify(batch, **_):
     answer_B = batch.tokens_BT[:, 0]

@@ -1,9 +1,10 @@
-"""Two proxies, the shares of two tokens among three: both are good up to about one third
-and bad beyond, and the start is below that. How far they are good is drawn from the seed,
-and scores are moved so that it is at the thresholds of the config.
+"""Simulates two proxy scores, the shares of two tokens among three. Both are good up to
+about one third and bad beyond it, and the initial policy is below that. The exact limits
+are drawn from the seed, and the scores are shifted so that the limits coincide with the
+thresholds of the config.
 
-The config against fixed weights. How thresholds are found, a search on the gold score in
-the paper, is left out.
+The arms are the config and fixed weights; the gold score at the end is compared. The
+paper's search for thresholds on the gold score is left out.
 """
 import jax.numpy as jnp
 

@@ -1,8 +1,9 @@
-"""Thinking longer helps, less and less: a completion of L tokens is right with probability
-1 - exp(-L / s), s about 2, and wrong if it reaches the limit of ten.
+"""Simulates longer thinking with diminishing returns: a completion of L tokens is right
+with probability 1 - exp(-L / s), s about 2, and wrong if it reaches the limit of ten.
 
-How long completions get from the plain verdict, PPO and all else being equal and rates
-tuned for the accuracy, less how long from the cosine. The repetition penalty is left out.
+The arms are PPO with the plain verdict and PPO with the cosine reward, equal otherwise,
+with learning rates tuned for the accuracy. The check measures by how many more tokens
+completions grow with the plain verdict. The paper's repetition penalty is left out.
 """
 import jax
 import jax.numpy as jnp

@@ -1,7 +1,9 @@
-"""Policies that know something of the answer: after two tokens of reasoning they draw
-two of answer from what they know, more or less sharply, the reference being drawn from
-the same. All 256 completions of 24 prompts, ranked without training by the confidence
-in the answer or in all tokens, as mean probability or geometric mean.
+"""Simulates policies that have some knowledge of the answer: after two tokens of
+reasoning they draw two tokens of answer from that knowledge, more or less sharply, and
+the reference answer is drawn from the same knowledge. Without any training, all 256
+completions of 24 prompts are ranked by the confidence in the answer and by the confidence
+in all tokens, as mean probability or as geometric mean. The check measures how often
+right completions rank above wrong ones.
 """
 import jax
 import jax.numpy as jnp
@@ -22,7 +24,7 @@ TREE = tabular.Tree(prompts=24, vocab=4, length=4)
 
 
 def ranked(score_L, right_L, chance_L):
-  """Chance that a right completion has the higher score than a wrong one; ties half."""
+  """Returns the chance that a right completion scores above a wrong one; ties count half."""
   above_LL = jnp.heaviside(score_L[:, None] - score_L[None, :], 0.5)
   weight_LL = (chance_L * right_L)[:, None] * (chance_L * ~right_L)[None, :]
   return jnp.sum(weight_LL * above_LL) / jnp.sum(weight_LL)
@@ -57,5 +59,5 @@ def of_seed(seed):
 
 
 def effects(seeds):
-  # One seed after the other: all pairs of completions take memory.
+  # Seeds run one after the other, because all pairs of completions take much memory.
   return jax.jit(lambda seeds_I: jax.lax.map(of_seed, seeds_I))(jnp.asarray(seeds))

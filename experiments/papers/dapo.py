@@ -1,6 +1,9 @@
-"""Rare right completions of uneven probability, four passes over every batch. The
-upper clip of 0.28 against 0.2, compared where both have the same accuracy; rates are
-tuned for the accuracy. The penalty on length does nothing here."""
+"""Simulates rare right completions of uneven probability
+(experiments/environments/sparse.py) with four passes over every batch. The arms are the
+upper clips 0.28 and 0.2; their entropies are compared where both have the same accuracy.
+Learning rates are tuned for the accuracy. The penalty on length has no effect in this
+environment.
+"""
 from configs.papers import dapo
 from experiments.environments import sparse
 from experiments.environments import tabular

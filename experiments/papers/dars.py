@@ -1,9 +1,10 @@
-"""Eight prompts of 64 completions, four easy to solve and four with one right completion
-or two.
+"""Simulates eight prompts of 64 completions each: four prompts are easy to solve, and
+four have one or two right completions.
 
-The first pass has 8 of each; the second shares its completions by the budget rule, or
-the same number evenly. A group's rows beyond its budget have no verdict, so that
-groups differ in size.
+The first pass samples 8 completions of each prompt. The second pass distributes further
+completions by the budget rule in one arm, and the same number evenly in the other; pass@8
+is compared. Rows of a group beyond its budget have no verdict, so that groups differ in
+size.
 """
 import functools
 

@@ -1,10 +1,12 @@
-"""Twelve prompts of sixteen answers share a linear policy: six are mostly solved at the
-start, six have one right answer that is unlikely.
+"""Simulates twelve prompts of sixteen answers with a shared linear policy: the initial
+policy mostly solves six of them, and the other six have one right answer that is
+unlikely.
 
-Exact gradients. RL raises the expected verdict of the six hard prompts; on the solved
-ones there is only the divergence from the start, under the start's own answers that
-were right. Both arms have the paper's 0.05 of it and differ in its generator; rates are
-tuned for the accuracy on all prompts.
+Gradients are exact. RL raises the expected verdict of the six hard prompts. The solved
+prompts only contribute the divergence from the initial policy, weighted by the initial
+policy's own answers that were right. Both arms give the divergence the paper's
+coefficient of 0.05; one uses the forward KL, the other the reverse KL. Learning rates are
+tuned for the accuracy on all prompts, and the accuracy on the solved prompts is compared.
 """
 import jax
 import jax.numpy as jnp
@@ -22,7 +24,7 @@ FIRST = ("not seen", None)
 
 
 def accuracies(seed, rate, kind):
-  """(on solved prompts, on all) after 1000 steps."""
+  """Returns the accuracies (on solved prompts, on all prompts) after 1000 steps."""
   coef = dph.get_config().learner.auxiliary.coef
   keys = jax.random.split(jax.random.key(seed))
   features_PD = jax.random.normal(keys[0], (12, 6)) / 6**0.5

@@ -1,6 +1,8 @@
-"""Policies that start far from uniform, so that most right completions have rare tokens;
-eight passes over every batch. A limit on how far a probability moves against one on its
-ratio."""
+"""Simulates initial policies far from uniform (experiments/environments/sparse.py), so
+that most right completions have rare tokens, with eight passes over every batch. One arm
+limits how far the probability of a token moves, the other clips its ratio; the accuracies
+are compared.
+"""
 from configs.papers import dppo
 from experiments.environments import sparse
 from experiments.environments import tabular

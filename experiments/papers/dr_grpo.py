@@ -1,7 +1,9 @@
-"""Right completions are rare at every length. Dr. GRPO's sum over tokens against the
-mean over a completion's tokens, at rates tuned for the accuracy. Its constant is the
-mean length at the start, so that both arms begin with steps of like size; the std is
-left out of both."""
+"""Simulates right completions that are rare at every length
+(experiments/environments/sparse.py). The arms are Dr. GRPO's sum over tokens and the mean
+over a completion's tokens, at learning rates tuned for the accuracy; the length of wrong
+completions is compared. Dr. GRPO's constant is the mean length at the start, so that both
+arms begin with steps of similar size. Neither arm divides by the standard deviation.
+"""
 import numpy as np
 
 from configs.papers import dr_grpo

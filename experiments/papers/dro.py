@@ -1,7 +1,9 @@
-"""Rare right completions. One completion a prompt against learned values, as in the
-paper, and against it pairs, half their difference the advantage, from as many
-completions: the singles have twice as many steps. To suffice is to have 95% of the
-accuracy."""
+"""Simulates rare right completions (experiments/environments/sparse.py). One arm samples
+one completion per prompt and compares it with learned values, as in the paper. The other
+samples pairs, whose advantage is half of their difference. Both see the same number of
+completions, so the single completions get twice as many steps. Single completions suffice
+if they reach 95% of the accuracy of pairs.
+"""
 from configs.papers import dro
 from experiments.environments import sparse
 from experiments.environments import tabular

@@ -1,6 +1,9 @@
-"""Answers (experiments/environments/answers.py) of 64 tokens: two of them, drawn from the seed, are
-much likelier after sound reasoning, one of ten; the log-probs of the others vary a little
-with any reasoning."""
+"""Simulates answers (experiments/environments/answers.py) of 64 tokens. Two of the
+tokens, drawn from the seed, are much more likely after sound reasoning, which is one
+reasoning of ten; the log-probabilities of the others vary a little with any reasoning.
+One arm weights tokens by their spread, the other takes their plain mean, and the learned
+share of sound reasonings is compared.
+"""
 import jax
 import jax.numpy as jnp
 

@@ -1,9 +1,10 @@
-"""The first token decides and is rarely right; the others, right at about 4/5, only
-execute.
+"""Simulates completions of four tokens with five choices each. The first token decides
+and is rarely right; the other tokens are right with a probability of about 4/5.
 
-Four tokens, five to choose from. A hot start finds first tokens, a cool end does not
-spoil what they lead to. Both arms weight the loss by trainer over sampler, the other
-samples at temperature 1.
+A high temperature at the start finds the right first tokens, and a low one at the end
+does not spoil what follows them. One arm anneals the temperature, the other samples at
+temperature 1; both weight the loss by the ratio of trainer to sampler, and their
+accuracies are compared.
 """
 import functools
 

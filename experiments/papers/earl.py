@@ -1,6 +1,9 @@
-"""Text of templates: of five tokens four are nearly certain from the start and have to
-stay, one (verdicts.fork) is a decision of 4. One verdict of ten is wrong, which shakes all
-tokens that learn: the fifth of highest entropy against all."""
+"""Simulates text from templates: four of five tokens are nearly certain from the start
+and have to stay so, and one (verdicts.fork) is a choice among 4. One verdict of ten
+is wrong, which disturbs all tokens that learn. One arm learns from the fifth of the
+tokens that has the highest entropy, the other from all tokens, and the accuracies are
+compared.
+"""
 import functools
 
 from configs.papers import earl

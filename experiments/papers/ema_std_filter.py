@@ -1,9 +1,10 @@
-"""Answers (experiments/environments/answers.py) of one token, about twice as likely after sound
-reasoning, one of ten, with a little noise by the reasoning.
+"""Simulates answers (experiments/environments/answers.py) of one token, which is about
+twice as likely after sound reasoning, one reasoning of ten, and varies a little with any
+reasoning.
 
-GRPO divides by the spread of a group: where all eight are sound or all are not, the noise
-is blown up to advantages of 1. The filter leaves such groups out; the other arm learns
-from all.
+GRPO divides by the standard deviation of a group. Where all eight reasonings are sound,
+or none is, this amplifies the noise to advantages of about 1. One arm filters such groups
+out, the other learns from all groups, and the share of sound reasonings is compared.
 """
 import jax
 import jax.numpy as jnp

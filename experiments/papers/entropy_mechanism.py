@@ -1,6 +1,9 @@
-"""Rare right completions of uneven probability, four passes over every batch. KL-Cov on
-a twentieth of the tokens against none, compared where both have the same accuracy: does
-entropy go with the tokens of large covariance? Rates are tuned for the accuracy."""
+"""Simulates rare right completions of uneven probability
+(experiments/environments/sparse.py) with four passes over every batch. One arm applies
+the penalty of KL-Cov to a twentieth of the tokens, the other has no penalty, and their
+entropies are compared where both have the same accuracy. This shows whether the tokens of
+large covariance reduce the entropy. Learning rates are tuned for the accuracy.
+"""
 from configs.papers import entropy_mechanism
 from experiments.environments import sparse
 from experiments.environments import tabular

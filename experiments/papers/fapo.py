@@ -1,8 +1,10 @@
-"""Of 64 completions about 3% are right and sound, 12% right after a flawed step.
+"""Simulates 64 completions per prompt, of which about 3% are right with sound steps and
+12% are right after a flawed step.
 
-The share of flawed right ones is followed with the penalty (lambda = 1) and without it
-(lambda = 0), at rates tuned for the share of sound ones. What is claimed is that it first
-rises and then falls, without a schedule: the smaller of both moves.
+The share of flawed right completions is recorded with the penalty (lambda = 1) and
+without it (lambda = 0), at learning rates tuned for the share of sound completions. The
+paper claims that this share first rises and then falls without a schedule; the check
+measures the smaller of the two changes.
 """
 import jax
 import jax.numpy as jnp

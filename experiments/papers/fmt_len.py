@@ -1,8 +1,9 @@
-"""Completions of up to 6 tokens: end (0), work (1), fill (2), err (3). The form is right
-if they end; the answer is right after enough work, one to three tokens as drawn for each
-prompt, and no err. As the paper finds for mathematics, longer answers are right more often
-up to a length, where errors take over. Nothing that is learned from tells work, fill and
-err apart. Form and length against the form alone.
+"""Simulates completions of up to 6 tokens: end (0), work (1), fill (2), err (3). The form
+is right if a completion ends. The answer is right after enough work, one to three tokens
+as drawn for each prompt, and without err. As the paper reports for mathematics, longer
+answers are right more often up to a length beyond which errors dominate. The rewards do
+not distinguish work, fill and err. One arm learns from form and length, the other from
+the form alone, and the accuracies are compared.
 """
 import jax
 import jax.numpy as jnp

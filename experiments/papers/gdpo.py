@@ -1,6 +1,8 @@
-"""Two rewards that do not know each other: a tenth of 64 completions is right, and
-about three tokens of ten are good steps. Each normalised in its group and added, against
-added and then normalised; both whitened."""
+"""Simulates two independent rewards: a tenth of 64 completions is right, and about three
+tokens of ten are good steps. One arm normalises each reward in its group before adding
+them, the other normalises their sum; both whiten. The check compares the gain of the
+reward that gains least.
+"""
 import jax
 import numpy as np
 

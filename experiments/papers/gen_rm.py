@@ -1,12 +1,14 @@
 """Generative Verifiers: Reward Modeling as Next-Token Prediction (arXiv:2408.15240).
 
-Chains of four steps whose next state a hidden table gives from the state and a digit;
-a solver errs at every fifth step, and only whole solutions have labels.
+Simulates chains of four steps in which a hidden table gives the next state from the state
+and a digit. A solver errs at every fifth step on average, and only whole solutions have
+labels.
 
-A small network predicts the next state from one hidden layer; "Is this right?" is
-answered from that layer and the state written, over all steps. It learns Yes and No
-from 200 solutions, with and without the likelihood of right ones at a third of the
-weight. Rationales before the answer are left out.
+A small network predicts the next state from one hidden layer. It answers "Is this right?"
+from that layer and the written state, summed over all steps. It learns to answer Yes and
+No from 200 solutions; one arm adds the likelihood of right solutions at a third of the
+weight, the other does not. The arms are compared by best of 8. Rationales before the
+answer are left out.
 
 Confidence in the formula: medium.
 """
@@ -34,7 +36,7 @@ STATES, STEPS, SOLUTIONS, HIDDEN = 6, 4, 200, 32
 
 
 def solved(key, table_VV, digits_BT):
-  """(states_BU with the start in front, is_right_BT) by a solver that errs."""
+  """Returns (states_BU that begin with the start, is_right_BT) of a solver that errs."""
   keys = jax.random.split(key, 2)
   errs_BT = jax.random.bernoulli(keys[0], 0.2, digits_BT.shape)
   shift_BT = jax.random.randint(keys[1], digits_BT.shape, 1, STATES)
@@ -54,7 +56,7 @@ def start(key):
 
 
 def model(params, digits_BT, states_BU):
-  """(logps_BT of the states written, logits_B2 of Yes and No)."""
+  """Returns (logps_BT of the written states, logits_B2 of Yes and No)."""
   one_hot = lambda x_BT: jax.nn.one_hot(x_BT, STATES)
   before_BTX = jnp.concatenate([one_hot(states_BU[:, :-1]), one_hot(digits_BT)], axis=2)
   hidden_BTH = jax.nn.relu(before_BTX @ params["seen"])
@@ -67,7 +69,7 @@ def model(params, digits_BT, states_BU):
 
 
 def best_of_8(seed, rate, weight):
-  """(scores_PG, is_right_PG) of new prompts by the verifier learned with this weight."""
+  """Returns (scores_PG, is_right_PG) of new prompts by a verifier trained with this weight."""
   keys = jax.random.split(jax.random.key(seed), 6)
   table_VV = jax.random.randint(keys[0], (STATES, STATES), 0, STATES)
   digits_BT = jax.random.randint(keys[1], (SOLUTIONS, STEPS), 0, STATES)

@@ -1,6 +1,8 @@
-"""Rare right completions of uneven probability, four passes over every batch. GMPO
-against the clip of token ratios at 0.2, compared where both have the same accuracy;
-rates are tuned for the accuracy."""
+"""Simulates rare right completions of uneven probability
+(experiments/environments/sparse.py) with four passes over every batch. The arms are GMPO
+and the clip of token ratios at 0.2; their entropies are compared where both have the same
+accuracy. Learning rates are tuned for the accuracy.
+"""
 from configs.papers import gmpo
 from experiments.environments import sparse
 from experiments.environments import tabular

@@ -1,5 +1,7 @@
-"""Rare right completions: GPG against all of GRPO, with clip, KL and reference. Tokens
-are averaged alike, as completions have one length."""
+"""Simulates rare right completions (experiments/environments/sparse.py). The arms are GPG
+and complete GRPO, with clip, KL penalty and reference; their accuracies are compared. The
+mean over tokens is the same in both, because all completions have the same length.
+"""
 from configs.papers import gpg
 from configs.papers import grpo
 from experiments.environments import sparse

@@ -1,7 +1,9 @@
-"""Chains (experiments/environments/chains.py): fill is scored almost like work.
+"""Simulates the chains of experiments/environments/chains.py, in which fill is scored
+almost as high as work.
 
-Scores of steps, of which the end is none, are added to the verdict where that is 1, or,
-with the gate at 0, always.
+The scores of steps are added to the verdict; the end of a completion is not a step. One
+arm adds them only where the verdict is 1, the other, whose gate is at 0, always. The
+learned accuracies are compared.
 """
 import functools
 
