@@ -8,7 +8,6 @@ import itertools
 import json
 import os
 import pathlib
-import pickle
 import re
 import sys
 import types
@@ -360,10 +359,10 @@ def _splits(config, rows, eval_rows):
   """{"train", "test": [{"id", "columns"}]} of the rows given, or of the config's prompts."""
   from rlx.io import rows as io_rows
   if rows is None and eval_rows is None:
-    from rlx import build
+    from rlx import inputs
     return {name: [dict(id=p.id, columns=p.meta.get(
         "row", p.meta | dict(prompt=p.text, answer=p.answer)))
-                   for p in build.read_prompts(config, split)]
+                   for p in inputs.read_prompts(config, split)]
             for name, split in (("train", config.prompts.split), ("test", config.eval.split))}
   if eval_rows is not None:
     return dict(train=[] if rows is None else _read(rows, "row", "rows"),

@@ -9,6 +9,7 @@ import pytest
 from configs import base
 from configs import quickstart
 from rlx import build
+from rlx import inputs
 from rlx import methods
 from rlx.core import records
 from rlx.io import tokenizer
@@ -152,11 +153,11 @@ def test_a_model_is_built_for_the_runs_longest_sequence(monkeypatch):
   monkeypatch.setattr(build.weights, "load", lambda path, dtype: (CONFIG, {}, None))
   c = base.get_config()
   c.prompts.max_tokens, c.rollouts.max_tokens = 60, 40
-  assert build.load_model(c, "m")[0].length == 100
+  assert inputs.load_model(c, "m")[0].length == 100
   c.rollouts.max_tokens = 41
   with pytest.raises(ValueError, match="^prompts.max_tokens=60 [+] rollouts.max_tokens=41: 'm' "
                      "supports at most 100 positions"):
-    build.load_model(c, "m")
+    inputs.load_model(c, "m")
 
 
 def test_spread_rows_and_slots_exclude_each_other():

@@ -22,8 +22,8 @@ LAYERS = [
     {"rewards", "advantages", "losses"},
     {"models"},
     {"prompts", "rollouts", "verifiers", "learner", "evals", "io"},
-    {"cli", "keys", "methods", "config_validation", "build", "loops", "tools", "train", "api",
-     "__init__", "__main__"},
+    {"cli", "keys", "methods", "config_validation", "inputs", "build", "loops", "tools", "train",
+     "api", "__init__", "__main__"},
 ]
 # Heavy packages: only in these layers, and not when a module is imported.
 HEAVY = {"math_verify", "reasoning_gym", "transformers", "huggingface_hub", "gguf", "matplotlib",
@@ -47,8 +47,9 @@ def _part(path):
   return path.relative_to(ROOT / "rlx").parts[0].removesuffix(".py")
 
 
-# The modules that may read a config: `build`, and those that check, record or change one.
-READERS = {"rlx.api", "rlx.build", "rlx.cli", "rlx.config_validation", "rlx.keys", "rlx.methods"}
+# The modules that may read a config: two that use it, and those that check, record or change it.
+READERS = {"rlx.api", "rlx.build", "rlx.cli", "rlx.config_validation", "rlx.inputs",
+           "rlx.keys", "rlx.methods"}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from configs import smollm2_scores
-from rlx import build
+from rlx import inputs
 from rlx.io import hf
 from rlx.io import weights
 from rlx.rollouts import padding
@@ -23,9 +23,9 @@ def asked(tokens, n):
   found = []
   for k, task in enumerate(smollm2_scores.TASKS):
     c = smollm2_scores.get_config(task)
-    for i, p in zip(range(k, n, len(smollm2_scores.TASKS)), build.read_prompts(c, "test")):
+    for i, p in zip(range(k, n, len(smollm2_scores.TASKS)), inputs.read_prompts(c, "test")):
       c.prompts.template = dict(name="chat", examples=smollm2_scores.TASKS[task][2] * (i % 2))
-      found.append(build.texts_of(c, tokens).prompt_ids(p))
+      found.append(inputs.texts_of(c, tokens).prompt_ids(p))
   return found
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from configs.papers import implicit_prm
 from rlx import build
+from rlx import inputs
 from rlx.io import tokenizer
 from rlx.loops import stored
 
@@ -19,7 +20,7 @@ def run():
   c.prompts.per_step, c.rollouts.per_prompt = 2, 3
   return types.SimpleNamespace(
       sizes=build.sizes_of(c), passes=types.SimpleNamespace(seed=0),
-      texts=build.texts_of(c, tokenizer.characters("0123456789Mm+-*=;#")))
+      texts=inputs.texts_of(c, tokenizer.characters("0123456789Mm+-*=;#")))
 
 
 def _file(tmp_path, *rows):

@@ -13,6 +13,7 @@ import sys
 import numpy as np
 
 from rlx import build
+from rlx import inputs
 from rlx.core import records
 from rlx.core import rng
 from rlx.io import chat
@@ -87,8 +88,8 @@ def doctor(config):
     report(memory_fits(memory.need(held, stages), limit,
                        preflight.refusal(run, held, stages, limit)))
     if findings[-1].level == "error": return findings  # Sampling would run out of memory.
-    lengths = build.prompt_lengths(config, run.texts)
-    constants = build.constants(config, run.prompts.all())
+    lengths = inputs.prompt_lengths(config, run.texts)
+    constants = inputs.constants(config, run.prompts.all())
     for finding in check_batch(run, lengths, constants, *first_batch(run)): report(finding)
   finally:
     run.pool.close()

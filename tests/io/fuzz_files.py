@@ -20,7 +20,7 @@ import transformers
 
 from tests import conftest  # Devices, before jax starts. pylint: disable=unused-import
 from configs import base
-from rlx import build
+from rlx import inputs
 from rlx import cli
 from rlx import config_validation
 from rlx import keys
@@ -276,9 +276,9 @@ def load_rows(folder):
   c.prompts.columns = dict(meta=("level", "tests"))
   c.prompts.template = dict(name="plain")
   text = tokenizer.characters("".join(map(chr, range(32, 127))))
-  build.load_prompts(c, build.texts_of(c, text))
+  inputs.load_prompts(c, inputs.texts_of(c, text))
   c.prompts.max_tokens = c.rollouts.max_tokens = 9
-  stored.read(folder / "rows.jsonl", build.texts_of(c, text))
+  stored.read(folder / "rows.jsonl", inputs.texts_of(c, text))
 
 
 # Conversions; flags.json holds the options.

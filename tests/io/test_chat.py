@@ -12,6 +12,7 @@ from configs import quickstart
 from configs import sft_chain
 from configs.papers import implicit_prm
 from rlx import build
+from rlx import inputs
 from rlx.core import records
 from rlx.io import chat
 from rlx.io import tokenizer
@@ -104,7 +105,7 @@ def test_stored_completions_are_the_prompts_ids_then_their_own(chatml, tmp_path)
 
   c = sft_chain.get_config()
   c.prompts.max_tokens, c.rollouts.max_tokens = 256, 8
-  batch = build.texts_of(c, chatml).examples([(asked, "\n4")])
+  batch = inputs.texts_of(c, chatml).examples([(asked, "\n4")])
   ids = batch.tokens_BS[0, 256 - len(prompt):][:len(prompt) + 3].tolist()
   assert ids == prompt + completion + [end] and batch.completion_len_B == [3]
 
@@ -112,7 +113,7 @@ def test_stored_completions_are_the_prompts_ids_then_their_own(chatml, tmp_path)
   c.prompts.max_tokens, c.prompts.template = 256, dict(name="chat")
   path = tmp_path / "rows.jsonl"
   path.write_text(json.dumps(dict(question=USER["content"], completion="\n4", verdict=1)) + "\n")
-  row, = stored.read(path, build.texts_of(c, chatml))
+  row, = stored.read(path, inputs.texts_of(c, chatml))
   assert (row.prompt, row.ids) == (prompt, completion + [end])
 
   c = quickstart.get_config("smoke")
@@ -120,7 +121,7 @@ def test_stored_completions_are_the_prompts_ids_then_their_own(chatml, tmp_path)
   p = records.Prompt(id="a", text=USER["content"], answer="\n4")
   rollouts = trajectories.pairs([prompt] * 2, [[7], [8]], types.SimpleNamespace(pad_id=0), 4, 16)
   c.prompts.template = dict(name="chat")
-  demonstrate = build._demonstrate(c, build.texts_of(c, chatml), [p])
+  demonstrate = build._demonstrate(c, inputs.texts_of(c, chatml), [p])
   rollouts = demonstrate([p], rollouts.replace(prompt_P=np.zeros(1, np.uint32)))
   assert padding.completions(rollouts) == [[7], completion + [end]]
 
@@ -147,10 +148,10 @@ def test_the_start_of_training_says_it_in_one_line(bare, capsys, name, said):
   bare.hf.chat_template = TEMPLATES[name]
   c = quickstart.get_config("smoke")
   p = records.Prompt(id="a", text=USER["content"])
-  build.note_template(build.texts_of(c, bare), p)
+  inputs.note_template(inputs.texts_of(c, bare), p)
   assert capsys.readouterr().err == ""  # A plain prompt.
   c.prompts.template = dict(name="chat")
-  build.note_template(build.texts_of(c, bare), p)
+  inputs.note_template(inputs.texts_of(c, bare), p)
   lines = capsys.readouterr().err.splitlines()
   assert lines == [] if said is None else len(lines) == 1 and said in lines[0], lines
 

@@ -7,7 +7,7 @@ import types
 import ml_collections
 import pytest
 
-from rlx import build
+from rlx import inputs
 from rlx.core import records
 from rlx.prompts.datasets import jsonl
 from rlx.tools import doctor
@@ -105,7 +105,7 @@ def test_a_constant_may_be_a_large_number():
 
 def check(prompts, **verifier):
   options = dict(dict(scores=(), allow_constant=False, unsafe=False), **verifier)
-  build.check_prompts(types.SimpleNamespace(verifier=ml_collections.ConfigDict(options)), prompts)
+  inputs.check_prompts(types.SimpleNamespace(verifier=ml_collections.ConfigDict(options)), prompts)
 
 
 @sandbox.needed
