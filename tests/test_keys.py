@@ -66,11 +66,12 @@ def _check(config, key):
 @pytest.mark.parametrize("key, method", NUMBERS, ids=lambda x: str(x))
 def test_a_number_has_a_range(key, method):
   module, _ = NUMBERS[key, method]
-  _check(module.get_config(), key)
-  # What else is in the options of a source is its own business.
+  config = module.get_config()
+  _check(config, key)
+  # A source defines what values of other types in its options mean.
   for wrong in NEVER[:4] if key.startswith("prompts.options.") else NEVER:
     with pytest.raises(ValueError, match=r"a (whole )?number from -?[\d.e+-]+ to [\d.e+-]+") as e:
-      _check(_set(module.get_config(), key, wrong), key)
+      _check(_set(config, key, wrong), key)
     assert str(e.value).startswith(f"{key}={wrong!r:.80}: ")
 
 
