@@ -41,11 +41,6 @@ def pytest_addoption(parser):
                    "tests/io/test_config_sweep.py)")
 
 
-def pytest_xdist_auto_num_workers():
-  """One worker more than cores, as many tests wait: for processes, deadlines and files."""
-  return os.cpu_count() + 1
-
-
 def pytest_collection_modifyitems(items):
   order = {stem: i for i, stem in enumerate(SLOW)}
   items.sort(key=lambda item: order.get(item.path.stem, len(order)))

@@ -15,7 +15,7 @@ def test_the_first_steps_raise_held_out_accuracy_and_the_prm_is_of_use(tmp_path)
       r"(device_count)=\d+", r"\1=1", os.environ["XLA_FLAGS"]))
   subprocess.run(
       [sys.executable, "-m", "rlx.train", "--config=configs/quickstart.py",
-       f"--workdir={tmp_path}", "--config.steps=18", "--config.eval.prompts=256",
+       f"--workdir={tmp_path}", "--config.steps=14", "--config.eval.prompts=256",
        "--config.prompts.options.size=2048", "--config.eval.batch=256",
        "--config.eval.every=0", "--config.eval.final_samples=1"],
       cwd=ROOT, env=environment, check=True, capture_output=True)
