@@ -464,8 +464,8 @@ def config_file(name: str) -> str:
     papers = sum(n.startswith("papers/") for n in names)
     top = [n for n in names if "/" not in n and n != "base"]
     raise ValueError(
-        f"no config {path!r}; " + (f"did you mean {near[0]}? " if near else "")
-        + f"There are {', '.join(top)} and {papers} named papers/...; a file's name ends in .py.")
+        f"no config {path!r}; " + (f"did you mean {near[0]}? There" if near else "there")
+        + f" are {', '.join(top)} and {papers} named papers/...; a file's name ends in .py.")
   return str(folder / f"{path}.py") + colon + variant
 
 
