@@ -30,8 +30,8 @@ def test_the_folder_is_beside_the_workdir_or_as_set(
     updates, tmp_path, monkeypatch, setting, folder):
   monkeypatch.chdir(tmp_path)
   cli.keep_compiled(setting, tmp_path / "run")
-  found = updates.get("jax_compilation_cache_dir")
-  assert (found and pathlib.Path(found).absolute()) == (folder and tmp_path / folder)
+  cache_dir = updates.get("jax_compilation_cache_dir")
+  assert (cache_dir and pathlib.Path(cache_dir).absolute()) == (folder and tmp_path / folder)
   assert [p.name for p in tmp_path.iterdir()] == ([folder] if folder else [])
 
 

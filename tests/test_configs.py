@@ -59,9 +59,9 @@ def test_what_is_off_by_default_can_be_set_by_a_flag():
     for key, value in config.items():
       if isinstance(value, ml_collections.ConfigDict): yield from unset(value)
       elif value is None: yield key, config.get_type(key)
-  found = dict(unset(base.get_config()))
-  assert found["path"] is str and found["target"] is float and len(found) > 5
-  assert type(None) not in found.values(), found
+  unset_values = dict(unset(base.get_config()))
+  assert unset_values["path"] is str and unset_values["target"] is float and len(unset_values) > 5
+  assert type(None) not in unset_values.values(), unset_values
 
 
 def test_prime_presets():

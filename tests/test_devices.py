@@ -66,32 +66,32 @@ def compiled_update(model, **mesh):
 
 def collectives(program):
   """[(kind, elements of the result)] in the compiled text."""
-  found = []
+  moved = []
   for line in program.as_text().splitlines():
     m = re.search(r"= (.*?) (" + "|".join(COLLECTIVES) + r")(-start)?\(", line)
     if m:
       sizes = [math.prod(map(int, filter(None, dims.split(","))))
                for dims in re.findall(r"\[([\d,]*)\]", m[1])]
-      found.append((m[2], max(sizes)))
-  return found
+      moved.append((m[2], max(sizes)))
+  return moved
 
 
 def test_fsdp_gathers_a_layer_at_a_time_and_no_activations(model):
-  found = collectives(compiled_update(model, fsdp=8))
-  kinds = {kind for kind, _ in found}
+  moved = collectives(compiled_update(model, fsdp=8))
+  kinds = {kind for kind, _ in moved}
   assert "all-gather" in kinds and kinds & {"reduce-scatter", "all-reduce"}
-  assert not kinds & {"all-to-all", "collective-permute"}, found
+  assert not kinds & {"all-to-all", "collective-permute"}, moved
   params = run_of(model, fsdp=8).shapes().policy["layers"]
   layer = max(x.size // 3 for x in jax.tree.leaves(params))
   table = 24 * 16
-  assert max(n for kind, n in found if kind == "all-gather") <= max(layer, table), found
+  assert max(n for kind, n in moved if kind == "all-gather") <= max(layer, table), moved
 
 
 def test_tensor_parallel_adds_activations_and_gathers_layers(model):
-  found = collectives(compiled_update(model, data=2, fsdp=2, tensor=2))
-  assert not {kind for kind, _ in found} & {"all-to-all", "collective-permute"}, found
+  moved = collectives(compiled_update(model, data=2, fsdp=2, tensor=2))
+  assert not {kind for kind, _ in moved} & {"all-to-all", "collective-permute"}, moved
   # An eighth of the tokens' activations, or a layer, or the table.
-  assert max(n for _, n in found) <= max(32 * 12 * 16 // 4, 24 * 16 * 2), found
+  assert max(n for _, n in moved) <= max(32 * 12 * 16 // 4, 24 * 16 * 2), moved
 
 
 def test_data_parallel_reduces_gradients_and_gathers_nothing(model):
@@ -203,8 +203,8 @@ def test_experts_keep_to_the_tokens_of_their_device():
   _, expected = run(config, sharding.make_mesh())
   for shape in (dict(fsdp=8), dict(data=2, fsdp=2, tensor=2)):
     mesh = sharding.make_mesh(**shape)
-    program, found = run(build.on_rows(config, mesh), mesh)
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5), found, expected)
+    program, results = run(build.on_rows(config, mesh), mesh)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5), results, expected)
     # An expert matrix of all experts is 512 numbers; the tokens of a device are 1920 at least.
     moved = collectives(program)
     assert moved and not any(kind in ("all-to-all", "collective-permute") for kind, _ in moved)

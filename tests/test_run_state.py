@@ -42,8 +42,8 @@ def workdir(written, tmp_path):
 def _json(name, **change):
   """Keys of a JSON file, or dropped with None."""
   def damage(workdir):
-    found = json.loads((workdir / name).read_text()) | change
-    (workdir / name).write_text(json.dumps({k: v for k, v in found.items() if v is not None}))
+    entries = json.loads((workdir / name).read_text()) | change
+    (workdir / name).write_text(json.dumps({k: v for k, v in entries.items() if v is not None}))
   return damage
 
 

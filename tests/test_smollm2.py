@@ -20,13 +20,13 @@ from rlx.rollouts import sampler
 def asked(tokens, n):
   """Ids of n prompts of the three tasks in turn; those of even rounds with the examples,
   which are answered in a few tokens, the others without, in tens."""
-  found = []
+  prompt_ids = []
   for k, task in enumerate(smollm2_scores.TASKS):
     c = smollm2_scores.get_config(task)
     for i, p in zip(range(k, n, len(smollm2_scores.TASKS)), inputs.read_prompts(c, "test")):
       c.prompts.template = dict(name="chat", examples=smollm2_scores.TASKS[task][2] * (i % 2))
-      found.append(inputs.texts_of(c, tokens).prompt_ids(p))
-  return found
+      prompt_ids.append(inputs.texts_of(c, tokens).prompt_ids(p))
+  return prompt_ids
 
 
 @pytest.mark.skipif("RLX_SMOLLM2" not in os.environ,

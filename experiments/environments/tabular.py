@@ -98,10 +98,10 @@ class Tree:
   def leaf_logps(self, logits_PNV):
     """Returns logps_PL of all complete completions."""
     tokens_LT, mask_LT = map(jnp.asarray, self.leaves)
-    def of(prompt):
+    def logps_of_prompt(prompt):
       batch = self.batch(jnp.full(len(tokens_LT), prompt), tokens_LT, mask_LT)
       return logps(logits_PNV, batch)[0].sum(axis=1)
-    return jax.vmap(of)(jnp.arange(self.prompts))
+    return jax.vmap(logps_of_prompt)(jnp.arange(self.prompts))
 
   def expected_P(self, logits_PNV, values_PL):
     """Returns the expected value of completions under the policy, for every prompt."""

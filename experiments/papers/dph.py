@@ -48,6 +48,6 @@ def accuracies(seed, rate, kind):
 
 
 def arms():
-  def of(kind):
+  def arm(kind):
     return jax.jit(jax.vmap(lambda seed, rate: accuracies(seed, rate, kind)))
-  return {"forward KL": of("forward"), "reverse KL": of("reverse")}
+  return {"forward KL": arm("forward"), "reverse KL": arm("reverse")}

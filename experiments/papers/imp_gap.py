@@ -89,17 +89,17 @@ def scores(seed, rate, is_implicit):
 
 
 def compare(implicit_IS2N, explicit_IS2N):
-  def of(*scores):
+  def gap(*scores):
     gaps = evaluation.implicit_gap(*(dict(zip(NEW, scores_S2N)) for scores_S2N in scores))
     return (gaps["prompts"]["gap"] + gaps["completions"]["gap"]) / 2 - gaps["same"]["gap"]
-  return np.array(list(map(of, implicit_IS2N, explicit_IS2N)))
+  return np.array(list(map(gap, implicit_IS2N, explicit_IS2N)))
 
 
 def arms():
-  def of(is_implicit):
+  def arm_with(is_implicit):
     run = jax.jit(jax.vmap(lambda seed, rate: scores(seed, rate, is_implicit)))
     def arm(seeds, rates):
       scores_IS2N = np.asarray(run(seeds, rates))
       return scores_IS2N, [evaluation.pair_accuracy(*same_2N) for same_2N in scores_IS2N[:, 0]]
     return arm
-  return {"implicit": of(True), "head": of(False)}
+  return {"implicit": arm_with(True), "head": arm_with(False)}

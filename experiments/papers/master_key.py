@@ -42,10 +42,11 @@ def drawn(seed):
   train += [(prompt, opener, 0.0) for prompt, text, _ in train
             for opener in judges.OPENERS if text.startswith(opener)][:OPENERS]
   held_out = judges.texts(f"{seed}/test", 400, opened=opened)
-  def of(rows):
+  def features_and_labels(rows):
     prompts, texts, labels = zip(*rows)
     return judges.features(prompts, texts), np.array(labels, np.float32)
-  return of(train), of(held_out), [row[0] for row in held_out[:50]]
+  return (features_and_labels(train), features_and_labels(held_out),
+          [row[0] for row in held_out[:50]])
 
 
 @functools.cache

@@ -76,6 +76,6 @@ def accuracy(seed, rate, *, stepwise):
 
 
 def arms():
-  def of(stepwise):
+  def arm(stepwise):
     return jax.jit(jax.vmap(functools.partial(accuracy, stepwise=stepwise)))
-  return {"SORM": of(True), "ORM": of(False)}
+  return {"SORM": arm(True), "ORM": arm(False)}

@@ -62,11 +62,11 @@ def effect(rng):
     second_ZAZ = np.exp(rng.normal()) * (
         (1 - share) * first_ZAZ + share * other_ZAZ
         + GAMMA * potential_Z - potential_Z[:, None, None])
-    def of(by_ZAZ):
+    def return_of_best(by_ZAZ):
       return value(best(by_ZAZ, transition_ZAZ), first_ZAZ, transition_ZAZ).mean()
-    high, low = of(first_ZAZ), of(-first_ZAZ)
+    high, low = return_of_best(first_ZAZ), return_of_best(-first_ZAZ)
     rows.append((starc.distance(first_ZAZ, second_ZAZ, transition_ZAZ, gamma=GAMMA),
-                 epic(first_ZAZ, second_ZAZ), (high - of(second_ZAZ)) / (high - low)))
+                 epic(first_ZAZ, second_ZAZ), (high - return_of_best(second_ZAZ)) / (high - low)))
   starc_N, epic_N, regret_N = zip(*rows)
   return (stats.spearmanr(starc_N, regret_N).statistic
           - stats.spearmanr(epic_N, regret_N).statistic)

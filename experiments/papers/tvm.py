@@ -81,6 +81,6 @@ def picked(seed, rate, *, by_prefix):
 
 
 def arms():
-  def of(by_prefix):
+  def arm(by_prefix):
     return jax.jit(jax.vmap(functools.partial(picked, by_prefix=by_prefix)))
-  return {"prefixes": of(True), "outcomes": of(False)}
+  return {"prefixes": arm(True), "outcomes": arm(False)}

@@ -51,13 +51,13 @@ def environment(key):
 
 def arms():
   c = tabular.changed(vsrm.get_config(), rewards__process__start=0.1)
-  def of(curves):
+  def measures(curves):
     return np.stack([curves["length"][:, -1], curves["accuracy"][:, -1]], axis=1), (
         curves["accuracy"][:, -1])
   return tabular.arms({
       "with steps": c,
       "verdict alone": tabular.changed(c, rewards__process__coef=0.0),
-  }, TREE, environment, of, steps=300)
+  }, TREE, environment, measures, steps=300)
 
 
 def compare(with_I2, without_I2):
