@@ -181,8 +181,8 @@ def _learner(c, methods):
     if "greedy_B" not in fn.fields: continue
     plain = dict(name="outcome.verdict", coef=1.0)
     specs = [c.rewards[term]] if term in c.rewards else list(c.rewards.values())
-    is_plain = [spec["name"] in ("outcome.verdict", "outcome.reward") and spec["coef"] == 1.0
-                for spec in specs] == [True]
+    is_plain = [getattr(resolve.lookup("rewards", spec["name"]), "unchanged", False)
+                and spec["coef"] == 1.0 for spec in specs] == [True]
     yield (not is_plain, f"advantages.{term}.name",
            f"compares with the verdict of a greedy completion, so the reward must be {plain}")
 

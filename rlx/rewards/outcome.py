@@ -8,7 +8,7 @@ from rlx.core import ranges
 from rlx.core.method import method
 
 
-@method
+@method(unchanged=True)
 def verdict(outcome_B: Array, learn_B: Array) -> Array:
   """The verifier's verdict, as it is.
 
@@ -31,7 +31,7 @@ def verdict(outcome_B: Array, learn_B: Array) -> Array:
   return outcome_B
 
 
-@method
+@method(unchanged=True)
 def reward(reward_B: Array, learn_B: Array) -> Array:
   """What the verifier or the reward function returned, as it is.
 
