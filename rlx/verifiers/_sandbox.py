@@ -38,7 +38,9 @@ from rlx.verifiers import _seccomp
 from rlx.verifiers import errors
 
 INSIDE = pathlib.Path(__file__).with_name("_inside.py").read_text()
-_PYTHON = os.path.realpath(sys._base_executable)  # pylint: disable=protected-access
+# Not a link of a virtual environment. The type stubs of `sys` do not list the attribute.
+# pylint: disable-next=protected-access
+_PYTHON = os.path.realpath(sys._base_executable)  # type: ignore[attr-defined]
 _MAX_FOLDER = 2**26  # Bytes of all files.
 _MAX_FILES = 4096
 _MAX_THREADS = 256
@@ -123,9 +125,10 @@ def _reports(process, problem, total_s):
   poll, end, is_started = select.poll(), time.monotonic() + _START_S, False
   poll.register(process.stdout, select.POLLIN)
   while (left_s := end - time.monotonic()) > 0:
+    has_ended = process.poll() is not None  # Asked first: what it wrote is in the pipe then.
     if poll.poll(1000 * min(left_s, 0.2)): report = os.read(process.stdout.fileno(), 1)
-    elif process.poll() is None: continue
-    else: report = b""  # It has ended, though another process still holds the pipe.
+    elif not has_ended: continue
+    else: report = b""  # Though another process still holds the pipe.
     if report in (b"", b"?"):
       with contextlib.suppress(subprocess.TimeoutExpired): process.wait(_END_S)
       break
