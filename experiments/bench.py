@@ -145,14 +145,7 @@ def upd(args):
       policy_opt=sharding.made(adamw.init, params, mesh),
       reference=jax.tree.map(jnp.copy, params), kl_coef=jnp.float32(args.beta))
   b, t = args.batch, args.new
-  rollouts = records.Rollouts(
-      tokens_BS=random_ids(config, b, args.prompt_len + t),
-      prompt_len_B=np.full(b, args.prompt_len, np.int32),
-      completion_len_B=np.full(b, t, np.int32),
-      sampler_logps_BT=np.zeros((b, t), np.float32), finish_B=np.zeros(b, np.int32),
-      prompt_P=np.arange(b // args.group, dtype=np.uint32))
-  annotated = annotate.Annotated(rollouts, records.Batch(args.group, **annotate.columns(
-      rollouts, np.zeros(b, np.float32))), {})
+  annotated = random_rollouts(config, args)
   advantages_B1 = np.random.default_rng(0).standard_normal((b, 1), np.float32)
 
   def rep():
@@ -168,10 +161,23 @@ def upd(args):
         old_logps_BT=old_BT, ref_logps_BT=ref_BT,
         advantages_BT=jnp.broadcast_to(advantages_B1, (b, t)))), 0)
     clock.lap("grad", state.policy)
-    return dict(s=stages(clock), tokens=rollouts.tokens_BS.size,
+    return dict(s=stages(clock), tokens=annotated.rollouts.tokens_BS.size,
                 grad_norm=float(metrics["policy/grad_norm"]))
 
   return rep, dict(config=dataclasses.asdict(config))
+
+
+def random_rollouts(config, args):
+  """Returns completions of random tokens with verdict 0, annotated as in the training loop."""
+  b, t = args.batch, args.new
+  rollouts = records.Rollouts(
+      tokens_BS=random_ids(config, b, args.prompt_len + t),
+      prompt_len_B=np.full(b, args.prompt_len, np.int32),
+      completion_len_B=np.full(b, t, np.int32),
+      sampler_logps_BT=np.zeros((b, t), np.float32), finish_B=np.zeros(b, np.int32),
+      prompt_P=np.arange(b // args.group, dtype=np.uint32))
+  return annotate.Annotated(rollouts, records.Batch(args.group, **annotate.columns(
+      rollouts, np.zeros(b, np.float32))), {})
 
 
 def e2e(args):
@@ -211,8 +217,7 @@ def config_of(args):
   c.rollouts.per_prompt, c.rollouts.max_tokens = args.group, args.new
   c.rollouts.chunk = args.chunk
   c.rollouts.filter_groups = dict(name="filter_groups.with_verdict")
-  c.learner.microbatches = c.prm.microbatches = (
-      rows_of(args) // args.micro if args.micro else 1)
+  c.learner.microbatches = c.prm.microbatches = rows_of(args) // args.micro if args.micro else 1
   c.learner.optimizer.lr = c.prm.optimizer.lr = args.lr
   c.eval.prompts = c.eval.batch = 1
   if args.impl != "prime":
@@ -250,8 +255,7 @@ def write_files(model, folder, args):
   words = [("a" if i % 2 else "Ã©") + str(i) for i in range(count - len(letters))]
   vocabulary = {t: i for i, t in enumerate(letters + words)}
   core = tokenizers.Tokenizer(tokenizers.models.BPE(vocab=vocabulary, merges=[]))
-  core.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(
-      add_prefix_space=False, use_regex=False)
+  core.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
   core.decoder = tokenizers.decoders.ByteLevel()
   tokenizer.wrap(transformers.PreTrainedTokenizerFast(
       tokenizer_object=core, eos_token="!", pad_token="!")).save(folder / "model")
@@ -278,8 +282,7 @@ def load(args):
 def random_ids(config, rows, columns):
   """Returns int32 [rows, columns] without special tokens, which have low ids."""
   low = min(100, config.vocab_size // 2)
-  return np.random.default_rng(0).integers(
-      low, config.vocab_size, (rows, columns), np.int32)
+  return np.random.default_rng(0).integers(low, config.vocab_size, (rows, columns), np.int32)
 
 
 def stages(clock):
@@ -332,8 +335,7 @@ def others_s():
   """Returns the CPU seconds that other processes used since boot; None without /proc."""
   stat = pathlib.Path("/proc/stat")
   if not stat.exists(): return None
-  user, nice, system, _, _, *interrupts_and_steal = map(
-      int, stat.read_text().split()[1:9])
+  user, nice, system, _, _, *interrupts_and_steal = map(int, stat.read_text().split()[1:9])
   busy = user + nice + system + sum(interrupts_and_steal)
   return busy / os.sysconf("SC_CLK_TCK") - time.process_time()
 
@@ -356,8 +358,7 @@ def versions():
 
 def ask(args, task, reps):
   """Returns (ready line, repetitions, last line) of a worker; (None, errors, None) if it fails."""
-  command = [sys.executable, "-m", "experiments.bench", "--worker",
-             *arguments(args, task)]
+  command = [sys.executable, "-m", "experiments.bench", "--worker", *arguments(args, task)]
   with tempfile.TemporaryFile("w+") as errors, subprocess.Popen(
       command, cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
       stderr=errors) as worker:
@@ -407,21 +408,13 @@ def measure(args, task, machine):
   ready, reps, last = ask(args, task, args.reps)
   if ready is None: return line | dict(failed=reps)
   seconds = [sum(r["s"].values()) for r in reps]
-  config = transformer.DecoderConfig(**ready["config"])
   lengths = [r.get("lengths") or [full.new] * rows_of(full) for r in reps]
-  works = [needed(config, full, l) for l in lengths]
-  weights = sum(roofline.matmul_weights(config)) * jnp.dtype(config.dtype).itemsize
-  bandwidth = machine["bandwidth"][min(
-      machine["bandwidth"], key=lambda nbytes: abs(float(nbytes) - weights))]
-  limit = [roofline.limit_s(w, machine["peak"], bandwidth) for w in works]
   median = statistics.median
-  tok_s = median(r["tokens"] / s for r, s in zip(reps, seconds))
   line |= dict(
       median_s=median(seconds), min_s=min(seconds), max_s=max(seconds), all_s=seconds,
-      parts=medians(r["s"] for r in reps), tokens=reps[0]["tokens"], tok_s=tok_s,
-      flops=median(sum(f for f, _ in w) for w in works),
-      limit_s=median(l for l, _ in limit), bound=limit[0][1],
-      limit_fraction=median(l / s for (l, _), s in zip(limit, seconds)),
+      parts=medians(r["s"] for r in reps), tokens=reps[0]["tokens"],
+      tok_s=median(r["tokens"] / s for r, s in zip(reps, seconds)),
+      **limits_of(full, transformer.DecoderConfig(**ready["config"]), lengths, seconds, machine),
       compile_s=ready["first_s"] - median(seconds))
   if "other" in reps[0]: line["other"] = [r["other"] for r in reps]
   if "stages" in reps[0]: line["stages"] = medians(r["stages"] for r in reps)
@@ -431,6 +424,26 @@ def measure(args, task, machine):
   return line | {k: ready[k] for k in keep} | {
       k: v for k, v in last.items() if k != "bye"} | dict(
           limits=machine, time=time.strftime("%FT%T"))
+
+
+def limits_of(args, config, lengths, seconds, machine):
+  """Returns the FLOPs of a repetition, its limit in seconds, and the share of it that was reached.
+
+  Args:
+    lengths: the lengths of the completions of each repetition.
+    seconds: the time of each repetition.
+    machine: what `roofline.limits` returned.
+  """
+  works = [needed(config, args, lengths_B) for lengths_B in lengths]
+  weights = sum(roofline.matmul_weights(config)) * jnp.dtype(config.dtype).itemsize
+  # Of the measured working sets, the one whose size is nearest to that of the weights.
+  nearest = min(machine["bandwidth"], key=lambda nbytes: abs(float(nbytes) - weights))
+  limits = [roofline.limit_s(w, machine["peak"], machine["bandwidth"][nearest]) for w in works]
+  median = statistics.median
+  return dict(
+      flops=median(sum(f for f, _ in w) for w in works),
+      limit_s=median(l for l, _ in limits), bound=limits[0][1],
+      limit_fraction=median(l / s for (l, _), s in zip(limits, seconds)))
 
 
 def medians(dicts):
@@ -485,8 +498,7 @@ def parser():
   p.add_argument("--dtype", choices=("float32", "bfloat16"), default="float32",
                  help="of activations and cache")
   p.add_argument("--param-dtype", choices=("float32", "bfloat16"), default="float32")
-  p.add_argument("--remat", choices=("none", "full", "dots"),
-                 default=base.get_config().model.remat)
+  p.add_argument("--remat", choices=("none", "full", "dots"), default=base.get_config().model.remat)
   p.add_argument("--chunk", type=int, default=base.get_config().rollouts.chunk,
                  help="tokens decoded between two looks from the host")
   p.add_argument("--tasks", nargs="+", choices=speed_tables.TASKS, default=None)
@@ -529,8 +541,7 @@ def main():
   args = p.parse_args()
   try:
     if args.report:
-      text = speed_tables.report(
-          [line for path in args.report for line in speed_tables.read(path)])
+      text = speed_tables.report([line for path in args.report for line in speed_tables.read(path)])
       pathlib.Path(args.docs).write_text(text) if args.docs else print(text, end="")
       return
     if args.threads is None: args.threads = 2 if args.worker else 0

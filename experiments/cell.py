@@ -12,7 +12,7 @@ checkpoints, summary.json, as rlx/loops/rl.py leaves them). Beside that it has
 
 The folder is a config, too:
 
-  rlx evaluate experiments/cell.py:FOLDER workdir=FOLDER
+  rlx evaluate FOLDER
 """
 import contextlib
 import dataclasses
@@ -47,7 +47,7 @@ class Cell:
 
   @property
   def name(self):
-    """Of its folder."""
+    """The name of the folder of the cell."""
     return f"{self.arm}-seed{self.seed}"
 
 
@@ -127,8 +127,7 @@ def attempt(folder, command=COMMAND, env=None, stop=None):
     if stop.is_set(): return "stopped"
     start = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
     lock.truncate(0)
-    print(f"{socket.gethostname()}, process {os.getpid()}, since {start}", file=lock,
-          flush=True)
+    print(f"{socket.gethostname()}, process {os.getpid()}, since {start}", file=lock, flush=True)
     try:
       code = _run(folder, command, env, stop, start, lock.fileno())
     finally:

@@ -1,23 +1,23 @@
-"""Does what a paper claims show in a toy environment? Runs checks, writes the table.
+"""Checks claims of papers in toy environments and writes the table of their outcomes.
 
   python -m experiments.claims pure passk_training      # some, printed
   python -m experiments.claims --out docs/papers.jsonl --docs docs/papers.md   # all, recorded
 
 A check is experiments/papers/<key>.py, its key that of configs/papers/<key>.py:
 
-  CLAIM           which of the paper's CLAIMS it tests. They stand in the paper's config, whose
-                  docstring begins with "TITLE (arXiv:NUMBER)"; where there is nothing to
-                  configure, both stand in the check.
+  CLAIM           index of the tested claim in the paper's CLAIMS. These are in the paper's
+                  config, whose docstring begins with "TITLE (arXiv:NUMBER)"; if there is
+                  nothing to configure, both are in the check.
   MEASURE         what is measured, one line; above 0 is the direction claimed
-  MARGIN          the largest effect that counts as none, in units of the measure
+  MARGIN          the largest effect that counts as no effect, in units of the measure
   arms()          {name: arm}: the paper's method first, then its rivals. An arm is a
                   function (seeds, rates) -> values_I, or (values_I, scores_I), of runs
                   whose I seeds and learning rates are arrays
   compare         (values, values of a rival) -> effects_I, where it is not the difference;
                   values may then have more axes than I, and an arm must give scores
   RATE            the middle of the list of learning rates that every arm is tuned over
-  FIRST           (outcome, reason): the first outcome that this check had, and why it
-                  was changed afterwards
+  FIRST           (outcome, reason): the first outcome that this check had, and what was wrong
+                  with that version if it was changed afterwards
   DIFFERS         {config key: reason} where the first arm is not the paper's config;
                   sizes and rates need no reason (SIZES)
   ILLUSTRATION    why the result follows from the formula, where it does
@@ -66,14 +66,14 @@ OUTCOMES = ("confirmed", "opposite", "not seen", "underpowered", "illustration")
 
 
 def interval(effects):
-  """(mean, low, high) of 95%, Student's t."""
+  """Returns (mean, low, high) of the 95% interval, by Student's t."""
   mean, error = np.mean(effects), stats.sem(effects)
   half = stats.t.ppf(0.975, len(effects) - 1) * error
   return float(mean), float(mean - half), float(mean + half)
 
 
 def p_value(effects):
-  """Of the two-sided t-test that the mean is 0; effects that are all equal are certain."""
+  """Returns p of the two-sided t-test that the mean is 0; 0 or 1 if all effects are equal."""
   if np.ptp(effects) == 0: return float(effects[0] == 0)
   return float(stats.ttest_1samp(effects, 0.0).pvalue)
 
@@ -89,26 +89,25 @@ def holm(p_values):
   p = np.asarray(p_values, float)
   order = np.argsort(p, kind="stable")
   corrected = np.empty_like(p)
-  corrected[order] = np.minimum(1, np.maximum.accumulate(
-      p[order] * np.arange(len(p), 0, -1)))
+  corrected[order] = np.minimum(1, np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)))
   return corrected.tolist()
 
 
 def outcome(effects, margin, corrected):
-  """One of OUTCOMES but illustration; see the module's docstring."""
+  """Returns one of OUTCOMES except illustration, see the docstring of this module."""
   mean, low, high = interval(effects)
   if corrected < 0.05: return "confirmed" if mean > 0 else "opposite"
   return "not seen" if -margin <= low and high <= margin else "underpowered"
 
 
 def keys():
-  """Of all papers: those with a config, those with a check."""
+  """Returns the keys of all papers, which have a config, a check, or both."""
   return sorted({p.stem for folder in ("configs", "experiments")
                  for p in (ROOT / folder / "papers").glob("*.py")} - {"__init__"})
 
 
 def check_of(key):
-  """The module of a check, or None."""
+  """Returns the module of a check, or None."""
   if not (ROOT / "experiments/papers" / f"{key}.py").exists(): return None
   return importlib.import_module(f"experiments.papers.{key}")
 
@@ -192,11 +191,11 @@ def table(records):
       "A check is `experiments/papers/<key>.py`. It tests one claim in a toy environment that runs "
       "in seconds, such as a table of logits or a small reward model. It can show the direction of "
       "the claimed effect; it says nothing about the size of the effect in language models.", "",
-      "Each row compares the paper's method with one rival. The effect is the mean over seeds with "
-      "its 95% interval (Student's t); above 0 is the direction that the paper claims. Every seed "
-      "draws its own environment. The learning rate of every arm is tuned over the same list of "
-      f"{len(RATES)} rates on {len(TUNING)} other seeds. A rate marked with * is at an end of the "
-      "list, so the best rate may lie beyond it.", "",
+      "Each row compares the paper's method with one rival. The effect is the mean of the measure "
+      "over seeds with its 95% interval (Student's t); above 0 is the direction that the paper "
+      "claims. Every seed draws its own environment. The learning rate of every arm is tuned over "
+      f"the same list of {len(RATES)} rates on {len(TUNING)} other seeds. A rate marked with * is "
+      "at an end of the list, so the best rate may lie beyond it.", "",
       "- confirmed, opposite: p < 0.05 after Holm's correction over all rows except illustrations, "
       "with the mean above or below 0.",
       "- not seen: neither of these, and the interval lies within the margin, which was fixed "
@@ -205,8 +204,8 @@ def table(records):
       "- illustration: the result follows from the formula. It shows what the formula does and "
       "is no evidence for the claim.", "",
       "The first outcome is that of the first version of the check, with five seeds, one "
-      "environment for all seeds and one learning rate for all arms. If the environment or the "
-      "measure was changed afterwards, the reason follows.", "",
+      "environment for all seeds and one learning rate for all arms. If the check was changed "
+      "afterwards, the reason follows: what was wrong with that version.", "",
       f"{len(keys())} papers, {len(records)} rows: " + ", ".join(
           f"{outcomes.count(s)} {s}" for s in OUTCOMES)
       + f"; {len(set(keys()) - checked)} papers without a check.", "",

@@ -1,7 +1,7 @@
 r"""Verifiers of mathematical answers, rlx's and those of other systems, on labelled answers.
 
   python -m experiments.graders           # docs/verifiers.md, docs/verifiers.jsonl
-  python -m experiments.graders rlx       # runs these anew, of the others takes what is recorded
+  python -m experiments.graders rlx       # runs only these; the others keep what is recorded
 
 Runs the graders whose packages are installed; verdicts of the others are those recorded
 in docs/verifiers.jsonl, one line for each grader and set. For all of them, in an
@@ -12,7 +12,7 @@ environment of their own:
   /tmp/graders/bin/pip install --no-deps trl verl
   /tmp/graders/bin/python -m experiments.graders
 
-Every call has a deadline: a grader that misses it is killed, and has given no verdict.
+Every call has a deadline. A grader that misses it is killed and has no verdict for this answer.
 """
 import dataclasses
 import hashlib
@@ -46,6 +46,8 @@ SETS = {
 LIMIT_S = 10.0   # For a verdict.
 START_S = 120.0  # For a grader to import its packages and to give a first verdict.
 MEMORY = 2**32   # Bytes.
+
+
 def labelled(name):
   """The answers of a set: dicts with name, kind, verifier, gold, text, right."""
   file = f"math_{name}.jsonl" if name in ("pairs", "cases") else f"math_cases_{name}.jsonl"
@@ -188,7 +190,7 @@ def record(name, old=()):
 
 
 def digest(cases):
-  """Of what graders read; recorded verdicts of other answers are none."""
+  """Returns a hash of what graders read, which tells whether recorded verdicts are of it."""
   return hashlib.sha256(json.dumps(
       [[c[k] for k in ("gold", "text", "verifier")] for c in cases]).encode()).hexdigest()[:16]
 

@@ -49,8 +49,7 @@ def arms(seed, out, variant, labels):
     return train_prm.train(c, folder(arm))
 
   first = folder("implicit")
-  shared = dict(rollouts=str(first / "rollouts.jsonl"),
-                held_out=str(first / "held_out.jsonl"))
+  shared = dict(rollouts=str(first / "rollouts.jsonl"), held_out=str(first / "held_out.jsonl"))
   results = {"implicit": run("implicit")}
   cheap = results["implicit"]["sampled_tokens"]
   results["mc, same data"] = run("mc, same data", **shared, labels=labels)

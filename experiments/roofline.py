@@ -98,8 +98,7 @@ def limits(dtype):
   dtype = jnp.dtype(dtype)
   device = jax.devices()[0]
   on_cpu = device.platform == "cpu"
-  shapes = ([(2048,) * 3, (6144, 576, 1536), (6144, 1536, 576)] if on_cpu
-            else [(8192,) * 3])
+  shapes = ([(2048,) * 3, (6144, 576, 1536), (6144, 1536, 576)] if on_cpu else [(8192,) * 3])
   multiply, total = jax.jit(jnp.matmul), jax.jit(jnp.sum)
   draw = np.random.default_rng(0).standard_normal
   gemm, rates = {"jax": [], "numpy": []}, {}
@@ -107,8 +106,7 @@ def limits(dtype):
     a, b = draw((m, k), np.float32), draw((k, n), np.float32)
     jax_a, jax_b = jnp.asarray(a, dtype), jnp.asarray(b, dtype)
     work = 2 * m * k * n
-    gemm["jax"].append(work / _seconds(
-        lambda: multiply(jax_a, jax_b).block_until_ready()))
+    gemm["jax"].append(work / _seconds(lambda: multiply(jax_a, jax_b).block_until_ready()))
     if on_cpu: gemm["numpy"].append(work / _seconds(lambda: a @ b))
   for rows in (1_200, 8_700, 33_000) if on_cpu else (120_000,):
     x = jnp.ones((rows, 4096), jnp.float32)
@@ -122,8 +120,7 @@ def limits(dtype):
     half, single, bandwidth = PEAKS[device.device_kind]
     return measured | dict(peak=half if dtype == jnp.bfloat16 else single,
                            bandwidth={"0": bandwidth}, source="data sheet")
-  return measured | dict(peak=max(measured["gemm"].values()), bandwidth=rates,
-                         source="measured")
+  return measured | dict(peak=max(measured["gemm"].values()), bandwidth=rates, source="measured")
 
 
 def _seconds(call, reps=5, at_least=0.03):

@@ -73,8 +73,8 @@ def main():
   try:
     ends = run(cells, folders, executor, screen)
   except KeyboardInterrupt:
-    screen.print("Stopped. The same command goes on; started cells resume from their "
-                 "newest checkpoint.")
+    screen.print("Stopped. The same command continues the grid; cells that were started resume "
+                 "from their newest checkpoint.")
     sys.exit(130)
   sys.exit(report(ends, folders, screen))
 
@@ -83,23 +83,23 @@ def _arguments():
   args = argparse.ArgumentParser(description=__doc__.splitlines()[0])
   args.add_argument("file", help="a Python file with a function grid(); FILE:NAME "
                     "takes the function NAME")
-  args.add_argument("--config", help="what all cells change, in place of their own "
-                    "config: another model, another task")
-  args.add_argument("--out", type=pathlib.Path, help="folder of the cells' folders; "
-                    "runs/<name of the file>, or runs/<name>-NAME")
+  args.add_argument("--config", help="config file for all cells in place of their own, for "
+                    "example of another model or task")
+  args.add_argument("--out", type=pathlib.Path, help="folder in which every cell "
+                    "has its folder (default: runs/<name of the file>, or runs/<name>-NAME)")
   args.add_argument("--dry-run", action="store_true")
   where = args.add_mutually_exclusive_group()
-  where.add_argument("--workers", type=int, default=1, help="cells at a time; they "
-                     "share the cores out between them")
-  where.add_argument("--devices", nargs="+", metavar="D", help="one cell at a time on "
-                     "each; 2,3 gives a cell both, 0 0 has two cells share one")
+  where.add_argument("--workers", type=int, default=1, help="number of cells that run at "
+                     "the same time; each uses an equal part of the cores")
+  where.add_argument("--devices", nargs="+", metavar="D", help="devices, each with one cell "
+                     "at a time; `2,3` is both devices for one cell, `0 0` two cells on one device")
   where.add_argument("--slurm", nargs="+", type=_option, metavar="KEY=VALUE",
-                     help="a job for each cell: parameters of submitit.AutoExecutor, "
-                     "and cluster=local to rehearse")
+                     help="run every cell as a job of SLURM: parameters of "
+                     "submitit.AutoExecutor; cluster=local runs the jobs on this machine")
   args.add_argument("--shard", type=_shard, default=(0, 1), metavar="I/N",
-                    help="every Nth cell from cell I on, for host I of N")
-  args.add_argument("--command", default=cell_lib.COMMAND, help="what runs a cell; "
-                    "{folder} is its folder. Default: rlx.train")
+                    help="run only every Nth cell from cell I on, as host I of N hosts")
+  args.add_argument("--command", default=cell_lib.COMMAND, help="command that runs a cell, with "
+                    "{folder} for its folder (default: rlx.train)")
   args = args.parse_args()
   if args.workers < 1: raise SystemExit(f"--workers={args.workers}: must be >= 1.")
   args.slurm = args.slurm and dict(args.slurm)
@@ -168,7 +168,7 @@ class Local:
     self._pool = concurrent.futures.ThreadPoolExecutor(len(slots_))
 
   def start(self, folders):
-    """A future for each folder."""
+    """Starts an attempt for each folder and returns their futures."""
     return [self._pool.submit(self._attempt, f) for f in folders]
 
   def _attempt(self, folder):
@@ -196,13 +196,12 @@ class Slurm:
   def __init__(self, options, command, folder):
     import submitit  # pylint: disable=g-import-not-at-top
     self._executor = submitit.AutoExecutor(folder, options.get("cluster", "slurm"))
-    self._executor.update_parameters(
-        **{k: v for k, v in options.items() if k != "cluster"})
+    self._executor.update_parameters(**{k: v for k, v in options.items() if k != "cluster"})
     self.width = math.inf
     self._command, self._jobs = command, []
 
   def start(self, folders):
-    """A job for each folder."""
+    """Submits a job for each folder and returns the jobs."""
     if not folders: return []
     jobs = self._executor.map_array(cell_lib.Job(self._command), map(str, folders))
     self._jobs += jobs
@@ -242,8 +241,7 @@ def run(cells, folders, executor, screen):
           else:
             ends[cell.name] = end
             screen.print(f"{end:6} {cell.name}  {_span(cell_lib.seconds(folder))}")
-        running = [c for j, c in jobs.items()
-                   if executor.is_running(j, folders[c.name])]
+        running = [c for j, c in jobs.items() if executor.is_running(j, folders[c.name])]
         shown.update(progress(cells, folders, ends, running, skipped,
                               time.perf_counter() - begin, executor.width))
         time.sleep(POLL_S)
@@ -298,8 +296,8 @@ def progress(cells, folders, ends, running, skipped, elapsed, width):
   counts["waiting"] = len(cells) - len(ends) - len(running)
   left = [s for name, s in estimates(cells, folders).items() if name not in ends]
   text = ", ".join(f"{n} {what}" for what, n in counts.items())
-  if skipped: text += f", {skipped} of them before"
-  text += f"; {_span(elapsed)} gone"
+  if skipped: text += f", {skipped} of them in earlier calls"
+  text += f"; {_span(elapsed)} elapsed"
   if width < math.inf: text += f", {_span(sum(left) / width)} left"
   return console.Group(shown, text)
 
@@ -358,22 +356,21 @@ def plan(cells, folders):
   span = _span(sum(expected[c.name] for c in left))
   return shown, (
       f"{len(cells)} cells, {len(left)} to run: {totals[0]:,} steps, {totals[1]:,} "
-      f"completions at one draw a step, {totals[2]:,} tokens at most, evaluation not "
-      f"counted; {span} one after the other"
+      f"completions if each step samples once, {totals[2]:,} tokens at most, without "
+      f"evaluation; {span} in sequence"
       + ("." if span != "?" else ": no cell is finished yet."))
 
 
 def refuse_another(folder, cell):
-  """Of a folder that holds another cell.
+  """Refuses a folder that holds another cell.
 
   Raises:
-    ValueError: one line: what was changed there, what is now.
+    ValueError: one line with the first key that differs, its value there and its value now.
   """
   there = cell_lib.read(folder)
   if there is None or there == cell: return
   old, new = (keys.flat(dict(config=c.config, **c.changes)) for c in (there, cell))
-  key = next(k for k in [*new, *old]
-             if (k in old, old.get(k)) != (k in new, new.get(k)))
+  key = next(k for k in [*new, *old] if (k in old, old.get(k)) != (k in new, new.get(k)))
   say = lambda c: repr(c[key]) if key in c else "as in the config"
   raise ValueError(f"{folder}: {key} was {say(old)} there, now {say(new)}; take "
                    "another arm or --out.")

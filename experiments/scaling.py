@@ -1,4 +1,4 @@
-"""PRIME past this machine, on paper: bytes, operations and seconds per device.
+"""Plans PRIME on larger machines: bytes, operations and seconds per device, without running it.
 
   python -m experiments.scaling                      # docs/scaling.md; a minute, no hardware
   python -m experiments.scaling --record lower       # lowers every row's programs; minutes
@@ -21,6 +21,7 @@ import jax
 import jax.numpy as jnp
 
 from configs.papers import prime
+from experiments import bench
 from experiments import sharded_programs
 from rlx import build
 from rlx import config_validation
@@ -40,9 +41,7 @@ _LLAMA = dict(vocab_size=128256, n_kv_heads=8, head_dim=128, rope_theta=5e5,
               rope_scaling=("llama3", 8.0, 1.0, 4.0, 8192))
 # From the models' published config.json; no weights are read.
 MODELS = {
-    "Qwen2.5-0.5B": transformer.DecoderConfig(
-        vocab_size=151936, d_model=896, n_layers=24, n_heads=14, n_kv_heads=2,
-        head_dim=64, d_ff=4864, rope_theta=1e6, qkv_bias=True),
+    "Qwen2.5-0.5B": bench.SHAPES["qwen2.5-0.5b"],
     "Llama-3.1-8B": transformer.DecoderConfig(
         d_model=4096, n_layers=32, n_heads=32, d_ff=14336, **_LLAMA),
     "Llama-3.1-70B": transformer.DecoderConfig(
@@ -148,8 +147,7 @@ def work_of(run):
   x, t = c.prompts.max_tokens, c.rollouts.max_tokens
   prompts = c.prompts.per_step / shards
   rows = prompts * c.rollouts.per_prompt
-  layers = lambda context: size.forward_flops_per_token(
-      m, context, with_head=False) / tensor
+  layers = lambda context: size.forward_flops_per_token(m, context, with_head=False) / tensor
   head = 2 * m.d_model * m.vocab_size / tensor
   weights = size.param_count(m) / tensor * jnp.dtype(m.dtype).itemsize
   held = size.param_count(m) / (tensor * mesh["fsdp"])
@@ -219,8 +217,7 @@ def exchanged(run, width=None):
   table = gather(of_param * v * d, fsdp)
   summed = lambda tokens: reduce_(a * tokens * d, tensor)
   def forward(parts, tokens):  # of all microbatches
-    return {"fsdp": parts * layers + table + head,
-            "tensor": (2 * m.n_layers + 1) * summed(tokens)}
+    return {"fsdp": parts * layers + table + head, "tensor": (2 * m.n_layers + 1) * summed(tokens)}
   def update(name):
     steps = c[name].minibatches
     parts = steps * c[name].microbatches
@@ -386,8 +383,7 @@ def _first(model, chip):
 
 def _refusal(model, shape):
   try:
-    planned(config_of(shape), MODELS[model],
-            jax.sharding.AbstractMesh(shape, sharding.MESH_AXES))
+    planned(config_of(shape), MODELS[model], jax.sharding.AbstractMesh(shape, sharding.MESH_AXES))
   except ValueError as e:
     return str(e)
   raise AssertionError(f"{model} divides {shape}.")
@@ -433,7 +429,7 @@ def _lowered(lines):
 
 
 def compared(line):
-  """Cells: a compiled program beside the closed forms.
+  """Returns the cells of a row that compares a compiled program with the closed forms.
 
   XLA on CPU multiplies bfloat16 in float32 and gathers it as such, so activations
   count 4 bytes here.
@@ -454,7 +450,7 @@ def compared(line):
 
 
 def programs_of(model, shape, compile_):
-  """Lines of docs/scaling.jsonl: each program of a row lowered, or compiled on CPU devices.
+  """Yields lines of docs/scaling.jsonl: each program of a row, lowered or compiled for CPU devices.
 
   Scoring, which PRM, reference and policy share but for parameters, and the policy's
   update; that of the PRM is its like. Compiled, `bytes` is what XLA says it takes beside
@@ -472,8 +468,7 @@ def programs_of(model, shape, compile_):
     lowered, line["lower_s"] = sharded_programs.timed(lambda: traced.lower(**platform))
     if compile_:
       compiled, line["compile_s"] = sharded_programs.timed(lowered.compile)
-      line["bytes"] = memory.stage_bytes(
-          compiled.memory_analysis(), memory.tree_bytes(held))
+      line["bytes"] = memory.stage_bytes(compiled.memory_analysis(), memory.tree_bytes(held))
       line["received"] = sharded_programs.received(compiled.as_text(), dict(mesh.shape))
     yield line
 

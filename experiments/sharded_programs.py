@@ -18,10 +18,8 @@ _RECEIVED = {"all-gather": lambda g: (g - 1) / g, "all-reduce": lambda g: 2 * (g
              "reduce-scatter": lambda g: g - 1, "all-to-all": lambda g: (g - 1) / g,
              "collective-permute": lambda g: 1}
 _COMPUTATION = re.compile(r"^(?:ENTRY )?%?([\w.\-]+) \(.*\) -> .* \{$")
-_COLLECTIVE = re.compile(
-    rf"^\s*(?:ROOT )?%?[\w.\-]+ = (.*?) ({'|'.join(_RECEIVED)})(-start)?\(")
-_CALLED = re.compile(
-    r"(?:to_apply|calls|body|true_computation|false_computation)=%?([\w.\-]+)")
+_COLLECTIVE = re.compile(rf"^\s*(?:ROOT )?%?[\w.\-]+ = (.*?) ({'|'.join(_RECEIVED)})(-start)?\(")
+_CALLED = re.compile(r"(?:to_apply|calls|body|true_computation|false_computation)=%?([\w.\-]+)")
 _TIMES = re.compile(r'known_trip_count"?:\{"n":"(\d+)"')
 
 
@@ -60,8 +58,7 @@ def received(text, mesh):
       names = _CALLED.findall(line)
       if match := re.search(r"branch_computations=\{([^}]*)\}", line):
         names += re.findall(r"%?([\w.\-]+)", match[1])
-      called[here] += [(name, int(times[1]) if times else None if is_loop else 1)
-                       for name in names]
+      called[here] += [(name, int(times[1]) if times else None if is_loop else 1) for name in names]
 
   def total(name):
     sums = collections.Counter(own[name])

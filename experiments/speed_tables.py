@@ -16,8 +16,7 @@ DEFAULTS = {"": dict(batch=32, prompt_len=64, new=128, prompts=8, group=4, beta=
 
 def read(path):
   """The lines of a file that were measured or failed (drive's have the same fields)."""
-  return [json.loads(line) for line in pathlib.Path(path).read_text().splitlines()
-          if line.strip()]
+  return [json.loads(line) for line in pathlib.Path(path).read_text().splitlines() if line.strip()]
 
 
 def kind(line):
@@ -31,8 +30,7 @@ def size(line):
   """What was measured, in tokens; defaults are those of the command line."""
   name = kind(line)
   get = lambda k: line.get(k, DEFAULTS.get(name, {}).get(k, DEFAULTS[""].get(k)))
-  rows = (f"{get('prompts')} x {get('group')}" if name not in ("gen", "upd")
-          else str(get("batch")))
+  rows = (f"{get('prompts')} x {get('group')}" if name not in ("gen", "upd") else str(get("batch")))
   text = f"{rows} x ({get('prompt_len')} + {get('new')})"
   text += f", KL {get('beta')}" if name == "e2e" else ""
   dtype = line.get("dtype", "float32")
@@ -40,8 +38,10 @@ def size(line):
 
 
 def key(line):
-  """Lines with the same key measured the same work by the same system, side by side with
-  the same others: `run` tells apart those that were not."""
+  """Returns the key of a line.
+
+  Lines with the same key measured the same work by the same system in the same run.
+  """
   return (kind(line), line["model"], size(line), line["system"], line.get("micro", 0),
           line.get("run", ""))
 
@@ -79,11 +79,12 @@ def report(lines):
   text = ["# Performance", "",
           "Made by `python -m experiments.bench --report FILE... --docs FILE` from "
           "measured lines; `experiments/bench.py` says what each task is.", "",
-          "Sizes are completions x (prompt + completion tokens), where prompts are "
-          "shared prompts x completions x (...). The limit is what the needed matmuls "
-          "and bytes would take at the machine's peak. `times rlx` is a system's "
-          "median over rlx's: above 1, rlx is faster; in brackets the run, where lines were "
-          "not all measured side by side. A line is disturbed when other processes used "
+          "A size is completions x (prompt tokens + completion tokens), or prompts x "
+          "completions x (...) if completions share prompts. The limit is the time that the "
+          "necessary matrix products and memory traffic would take at the peak of the machine. "
+          "`times rlx` is the median time of a system divided by that of rlx: above 1, rlx is "
+          "faster. If not all lines were measured in the same run, the run is in parentheses. A "
+          "line is disturbed if other processes used "
           f"more than {QUIET} of a core during a repetition."]
   for machine, newest in reversed(machines.items()):
     text += ["", f"## {machine}", ""]
@@ -93,7 +94,7 @@ def report(lines):
 
 
 def _tables(newest):
-  """Lines of text: a table for each task of {key: line}."""
+  """Returns lines of text with a table for each task of {key: line}."""
   text = []
   for name, title in TITLES.items():
     rows = [line for k, line in newest.items() if k[0] == name]

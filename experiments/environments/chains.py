@@ -24,8 +24,7 @@ def walk(prompt_B, tokens_BT, mask_BT, scores_3=SCORES_3):
   right_B, scores, (fill, good, bad) = jnp.zeros_like(ok_B), [], scores_3
   for token_B, is_token_B in zip(tokens_BT.T, mask_BT.T):
     ends_B, works_B = is_token_B & (token_B == 0), is_token_B & (token_B > 1)
-    fits_B = works_B & (done_B < 2) & (
-        token_B == WORK_P2[prompt_B, jnp.minimum(done_B, 1)])
+    fits_B = works_B & (done_B < 2) & (token_B == WORK_P2[prompt_B, jnp.minimum(done_B, 1)])
     right_B = right_B | (ends_B & ok_B & (done_B == 2))
     good_B = fits_B | (ends_B & right_B)
     scores.append(jnp.where(token_B == 1, fill, jnp.where(good_B, good, bad)))
@@ -50,8 +49,7 @@ def environment(key, *, scores_end=True):
     return dict(outcome_B=1.0 * right_B, step_scores_BT=scores_BT,
                 step_ends_BT=batch.mask_BT & (scores_end | (batch.tokens_BT > 0)))
 
-  return tabular.Environment(
-      verify, lambda x: dict(accuracy=TREE.expected_P(x, right_PL).mean()))
+  return tabular.Environment(verify, lambda x: dict(accuracy=TREE.expected_P(x, right_PL).mean()))
 
 
 def arms(configs, measure, *, environment=environment, steps=300):

@@ -44,8 +44,7 @@ def texts(seed, count, *, opened=(0.5, 0.5)):
     prompt, steps, stated = next(drawn for drawn in _drawn(rng, f"{seed}/{index}")
                                  if (drawn[2] == drawn[0].answer) == label)
     opener = rng.choice(OPENERS) if rng.random() < opened[label] else ""
-    text = opener + ";".join(steps) + " " + rng.choice(FORMS).format(
-        a=stated, n=len(steps))
+    text = opener + ";".join(steps) + " " + rng.choice(FORMS).format(a=stated, n=len(steps))
     examples.append((prompt, text, float(label)))
   return examples
 

@@ -17,8 +17,7 @@ def step(loss_of, transform):
     a function from (params, optimizer state, batch) to (params, optimizer state).
   """
   optimizer = optimizer_lib.Optimizer(*transform, rate=lambda state: jnp.float32(jnp.nan))
-  update = learner_step.make(
-      lambda params, batch: (loss_of(params, batch), {}, None), optimizer)
+  update = learner_step.make(lambda params, batch: (loss_of(params, batch), {}, None), optimizer)
   return lambda params, opt_state, batch: update(params, opt_state, batch)[:2]
 
 

@@ -53,8 +53,7 @@ def ensemble(key, *, members=5):
   pairs_key, key = jax.random.split(key)
   pairs_N = pairs(pairs_key, TREE.leaf_logps(start(None))[0], GOLD_L, PAIRS)
   starts_ED = jax.random.normal(key, (members, 12))
-  return jax.vmap(bradley_terry, in_axes=(0, None, None), out_axes=1)(
-      starts_ED, COUNTS_LV, pairs_N)
+  return jax.vmap(bradley_terry, in_axes=(0, None, None), out_axes=1)(starts_ED, COUNTS_LV, pairs_N)
 
 
 def arms(configs, measure, *, drawn=ensemble, steps=400):
@@ -68,8 +67,7 @@ def arms(configs, measure, *, drawn=ensemble, steps=400):
   def environment(key):
     scores_LE = drawn(key)
     def verify(batch, **_):
-      return dict(outcome_B=jnp.zeros(len(batch.prompt_B)),
-                  scores_BE=scores_LE[TREE.leaf_B(batch)])
+      return dict(outcome_B=jnp.zeros(len(batch.prompt_B)), scores_BE=scores_LE[TREE.leaf_B(batch)])
     return tabular.Environment(
         verify, lambda x: dict(gold=TREE.expected_P(x, GOLD_L).mean()), start=start(None))
 

@@ -82,8 +82,7 @@ class Tree:
     node_B, going_B = jnp.zeros_like(prompt_B), jnp.ones_like(prompt_B, bool)
     tokens, mask = [], []
     for key_t in jax.random.split(key, self.length):
-      token_B = jnp.where(going_B, jax.random.categorical(
-          key_t, logits_PNV[prompt_B, node_B]), 0)
+      token_B = jnp.where(going_B, jax.random.categorical(key_t, logits_PNV[prompt_B, node_B]), 0)
       tokens.append(token_B)
       mask.append(going_B)
       if self.eos: going_B = going_B & (token_B != 0)
@@ -209,77 +208,7 @@ def train(c, tree, environment, *, seeds, lr, steps, prm_lr=1.0, value_lr=0.5,
     end), as Numpy arrays.
   """
   methods = methods_lib.resolved(c)
-  advantage = build.advantage_of(c, methods)
-  policy_loss = update.policy_loss(methods, build.policy_loss_options(c))
-  now, before = map(dict, build.statistics(c, methods))
-  excluded_of = _excluded(c, methods)
-  group, kl_coef = c.rollouts.per_prompt, jnp.float32(c.kl.coef)
-  kl_coef_B = jnp.full(tree.prompts * group, kl_coef)
-
-  def loss_of_policy(logits_PNV, data):
-    scored, batch = data
-    logps_BT, entropy_BT = logps(logits_PNV, batch)
-    return policy_loss(scored.replace(
-        logps_BT=logps_BT, entropy_BT=entropy_BT, **beyond(now, logits_PNV, batch)),
-                       kl_coef_B)[0]
-
-  def loss_of_prm(logits_PNV, data):
-    scored, batch = data
-    return resolve.measured(methods.prm(scored.replace(
-        prm_logps_BT=logps(logits_PNV, batch)[0])))[0]
-
-  def loss_of_values(value_PN, data):
-    scored, batch = data
-    loss_BT = value_loss.clipped(values(value_PN, batch), scored.values_BT, scored.returns_BT,
-                                 scored.learn_BT)
-    return records.Weighted(jnp.sum(loss_BT), jnp.float32(group))
-
-  def score_and_learn_prm(env, learn_prm, prm, scored, batch, i):
-    """Scores with the PRM and updates it, in the order of the config."""
-    logps_BT = logps(prm[0], batch)[0]
-    ref_BT = scored.old_logps_BT if c.prm.reference == "policy" else logps(env.start, batch)[0]
-    scored = scored.replace(
-        prm_ref_logps_BT=ref_BT, prm_logps_BT=logps_BT, prm_old_logps_BT=logps_BT,
-        prm_beta_B=jnp.full(len(logps_BT), methods.prm_beta(i)))
-    if c.prm.order == "none": return prm, scored
-    prm = learn_prm(*prm, (scored, batch))
-    if c.prm.order == "double": scored = scored.replace(prm_logps_BT=logps(prm[0], batch)[0])
-    return prm, scored
-
-  def step(env, learn, state, i, key):
-    keys, policy_PNV = jax.random.split(key, 3), state.policy[0]
-    stale_PNV = jnp.where(i % c.rollouts.sync_every == 0, policy_PNV, state.stale_PNV)
-    sampler_PNV = env.sampler(keys[2], stale_PNV) if env.sampler else stale_PNV
-    batch, demo_B = tree.sample(keys[0], sampler_PNV, group), None
-    if env.demo_PT is not None:
-      batch, demo_B = _demonstrated(tree, batch, env.demo_PT, group)
-    scored = record(
-        batch.mask_BT, tokens_BT=batch.tokens_BT, group=group, demo_B=demo_B,
-        old_logps_BT=logps(policy_PNV, batch)[0],
-        sampler_logps_BT=logps(sampler_PNV, batch)[0],
-        ref_logps_BT=logps(state.kl_reference_PNV, batch)[0],
-        values_BT=values(state.value[0], batch),
-        **beyond(before, policy_PNV, batch),
-        **env.verify(batch, key=keys[1], logits_PNV=policy_PNV))
-    scored, prm, value = scored.replace(excluded_B=excluded_of(scored)), state.prm, state.value
-    if methods.needs("prm_logps_BT"):
-      prm, scored = score_and_learn_prm(env, learn["prm"], prm, scored, batch, i)
-    scored, metrics = advantage(types.SimpleNamespace(
-        kl_coef=kl_coef, reward_std=state.reward_std, step=i), scored)
-    if methods.value_terms: value = learn["value"](*value, (scored, batch))
-    policy, _ = jax.lax.scan(lambda policy, _: (learn["policy"](*policy, (scored, batch)), None),
-                             state.policy, length=c.learner.epochs)
-    state = _State(policy, prm, value, state.kl_reference_PNV, stale_PNV,
-                   metrics.get("rewards/std_ema", state.reward_std))
-    if not c.kl.sync_every: return state
-    return jax.lax.cond((i + 1) % c.kl.sync_every == 0, synced, lambda same: same, state)
-
-  def synced(state):
-    """Returns the state with the reference moved, as after kl.sync_every steps."""
-    logits_PNV, opt_state = state.policy
-    if c.kl.reset_optimizer: opt_state = jax.tree.map(jnp.zeros_like, opt_state)
-    return state._replace(policy=(logits_PNV, opt_state), kl_reference_PNV=reference_lib.moved(
-        state.kl_reference_PNV, logits_PNV, mix=c.kl.sync_mix))
+  step, losses = _step(c, methods, tree), _losses(c, methods, tree)
 
   @jax.jit
   @jax.vmap
@@ -287,7 +216,6 @@ def train(c, tree, environment, *, seeds, lr, steps, prm_lr=1.0, value_lr=0.5,
     env, (_, key) = environment(environment_key(seed)), jax.random.split(jax.random.key(seed))
     if env.start is None: env = env._replace(start=tree.start())
     transforms = dict(policy=optimizer(lr), prm=optimizer(prm_lr), value=optax.sgd(value_lr))
-    losses = dict(policy=loss_of_policy, prm=loss_of_prm, value=loss_of_values)
     tables = dict(policy=env.start, prm=env.start, value=jnp.zeros((tree.prompts, tree.nodes)))
     learn_by = {name: learn.step(losses[name], transforms[name]) for name in losses}
     state = _State(**{name: (table, transforms[name].init(table))
@@ -302,6 +230,99 @@ def train(c, tree, environment, *, seeds, lr, steps, prm_lr=1.0, value_lr=0.5,
 
   by_seed = lambda x: jnp.broadcast_to(jnp.asarray(x, jnp.float32), (len(seeds),))
   return jax.device_get(run(jnp.asarray(seeds), *map(by_seed, (lr, prm_lr, value_lr))))
+
+
+def _losses(c, methods, tree):
+  """Returns {table: function from (table, (record, Batch)) to a Weighted loss}."""
+  policy_loss = update.policy_loss(methods, build.policy_loss_options(c))
+  now, _ = map(dict, build.statistics(c, methods))
+  group = c.rollouts.per_prompt
+  kl_coef_B = jnp.full(tree.prompts * group, jnp.float32(c.kl.coef))
+
+  def of_policy(logits_PNV, data):
+    scored, batch = data
+    logps_BT, entropy_BT = logps(logits_PNV, batch)
+    return policy_loss(scored.replace(
+        logps_BT=logps_BT, entropy_BT=entropy_BT, **beyond(now, logits_PNV, batch)),
+                       kl_coef_B)[0]
+
+  def of_prm(logits_PNV, data):
+    scored, batch = data
+    return resolve.measured(methods.prm(scored.replace(
+        prm_logps_BT=logps(logits_PNV, batch)[0])))[0]
+
+  def of_values(value_PN, data):
+    scored, batch = data
+    loss_BT = value_loss.clipped(values(value_PN, batch), scored.values_BT, scored.returns_BT,
+                                 scored.learn_BT)
+    return records.Weighted(jnp.sum(loss_BT), jnp.float32(group))
+
+  return dict(policy=of_policy, prm=of_prm, value=of_values)
+
+
+def _step(c, methods, tree):
+  """Returns one step of training, (Environment, {table: update}, _State, i, key) -> _State."""
+  advantage, excluded_of = build.advantage_of(c, methods), _excluded(c, methods)
+  _, before = map(dict, build.statistics(c, methods))
+  group = c.rollouts.per_prompt
+
+  def sampled(env, state, i, keys):
+    """Returns (logits of the sampler before its noise, Batch, record of the completions)."""
+    policy_PNV = state.policy[0]
+    stale_PNV = jnp.where(i % c.rollouts.sync_every == 0, policy_PNV, state.stale_PNV)
+    sampler_PNV = env.sampler(keys[2], stale_PNV) if env.sampler else stale_PNV
+    batch, demo_B = tree.sample(keys[0], sampler_PNV, group), None
+    if env.demo_PT is not None:
+      batch, demo_B = _demonstrated(tree, batch, env.demo_PT, group)
+    scored = record(
+        batch.mask_BT, tokens_BT=batch.tokens_BT, group=group, demo_B=demo_B,
+        old_logps_BT=logps(policy_PNV, batch)[0],
+        sampler_logps_BT=logps(sampler_PNV, batch)[0],
+        ref_logps_BT=logps(state.kl_reference_PNV, batch)[0],
+        values_BT=values(state.value[0], batch),
+        **beyond(before, policy_PNV, batch),
+        **env.verify(batch, key=keys[1], logits_PNV=policy_PNV))
+    return stale_PNV, batch, scored.replace(excluded_B=excluded_of(scored))
+
+  def step(env, learn, state, i, key):
+    stale_PNV, batch, scored = sampled(env, state, i, jax.random.split(key, 3))
+    prm, value = state.prm, state.value
+    if methods.needs("prm_logps_BT"):
+      prm, scored = _scored_by_prm(c, methods.prm_beta(i), env.start, learn["prm"], prm, scored,
+                                   batch)
+    scored, metrics = advantage(types.SimpleNamespace(
+        kl_coef=jnp.float32(c.kl.coef), reward_std=state.reward_std, step=i), scored)
+    if methods.value_terms: value = learn["value"](*value, (scored, batch))
+    policy, _ = jax.lax.scan(lambda policy, _: (learn["policy"](*policy, (scored, batch)), None),
+                             state.policy, length=c.learner.epochs)
+    state = _State(policy, prm, value, state.kl_reference_PNV, stale_PNV,
+                   metrics.get("rewards/std_ema", state.reward_std))
+    if not c.kl.sync_every: return state
+    return jax.lax.cond((i + 1) % c.kl.sync_every == 0, functools.partial(_synced, c),
+                        lambda same: same, state)
+
+  return step
+
+
+def _scored_by_prm(c, beta, start_PNV, learn_prm, prm, scored, batch):
+  """Scores with the PRM and updates it, in the order of the config; returns (PRM, record)."""
+  logps_BT = logps(prm[0], batch)[0]
+  ref_BT = scored.old_logps_BT if c.prm.reference == "policy" else logps(start_PNV, batch)[0]
+  scored = scored.replace(
+      prm_ref_logps_BT=ref_BT, prm_logps_BT=logps_BT, prm_old_logps_BT=logps_BT,
+      prm_beta_B=jnp.full(len(logps_BT), beta))
+  if c.prm.order == "none": return prm, scored
+  prm = learn_prm(*prm, (scored, batch))
+  if c.prm.order == "double": scored = scored.replace(prm_logps_BT=logps(prm[0], batch)[0])
+  return prm, scored
+
+
+def _synced(c, state):
+  """Returns the state with the reference moved, as after kl.sync_every steps."""
+  logits_PNV, opt_state = state.policy
+  if c.kl.reset_optimizer: opt_state = jax.tree.map(jnp.zeros_like, opt_state)
+  return state._replace(policy=(logits_PNV, opt_state), kl_reference_PNV=reference_lib.moved(
+      state.kl_reference_PNV, logits_PNV, mix=c.kl.sync_mix))
 
 
 def arm(c, tree, environment, measure, **options):

@@ -88,8 +88,7 @@ def fork(key, tree, *, flip=0.0):
   keys = jax.random.split(key, 4)
   leans_T = tabular.around(keys[0], jnp.full(tree.length, 7.0))
   place = jax.random.randint(keys[1], (), 0, tree.length)
-  return one_right(keys[2], tree, leans_T.at[place].set(0.0),
-                   flip=tabular.around(keys[3], flip))
+  return one_right(keys[2], tree, leans_T.at[place].set(0.0), flip=tabular.around(keys[3], flip))
 
 
 def noisy(tree, share):
@@ -128,7 +127,6 @@ def blind(key, tree):
     def pass_at(k):
       misses_PQ = (1 - jnp.exp(logps_PQ)) ** k
       return jnp.sum(chance_Q[None] * (1 - misses_PQ), axis=1).mean()
-    return dict(pass_at_1=pass_at(1), pass_at_4=pass_at(4),
-                entropy=entropy(tree, logits_PNV))
+    return dict(pass_at_1=pass_at(1), pass_at_4=pass_at(4), entropy=entropy(tree, logits_PNV))
 
   return tabular.Environment(verify, measure)

@@ -11,9 +11,10 @@ from experiments.environments import reward_models
 from experiments.environments import tabular
 
 CLAIM = 0
-MEASURE = "gold score over 400 steps with the worst of five mixed in less without"
+MEASURE = ("gold score over 400 steps with the worst of five reward models mixed in minus that "
+           "without it")
 MARGIN, RATE = 0.1, 10.0
-FIRST = ("not recorded", "one reward model was not overoptimised")
+FIRST = ("not recorded", "the single reward model was not overoptimised")
 
 
 def arms():

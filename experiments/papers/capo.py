@@ -13,7 +13,7 @@ from experiments.environments import tabular
 from experiments.environments import verdicts
 
 CLAIM = 0
-MEASURE = "accuracy over 150 steps with penalties of wrong steps less with outcomes alone"
+MEASURE = "accuracy over 150 steps with penalties for wrong steps minus that with outcomes alone"
 MARGIN, RATE = 0.05, 10.0
 FIRST = ("confirmed", None)
 TREE = tabular.Tree(prompts=8, vocab=4, length=4)
@@ -30,8 +30,7 @@ def environment(key):
     return dict(outcome_B=steps.verdict_B(ok_PNV, batch),
                 step_scores_BT=1.0 * (ok_BT ^ mistaken_BT), step_ends_BT=batch.mask_BT)
 
-  return tabular.Environment(
-      verify, verdicts.accuracy(TREE, steps.right_leaves(TREE, ok_PNV)))
+  return tabular.Environment(verify, verdicts.accuracy(TREE, steps.right_leaves(TREE, ok_PNV)))
 
 
 def arms():

@@ -9,9 +9,9 @@ from experiments.environments import sparse
 from experiments.environments import tabular
 
 CLAIM = 0
-MEASURE = "accuracy of CISPO after 10 steps less that of DAPO's clip after 20"
+MEASURE = "accuracy of CISPO after 10 steps minus that of DAPO's clip after 20 steps"
 MARGIN, RATE = 0.05, 20.0
-FIRST = ("opposite", "both arms ended near 1")
+FIRST = ("opposite", "both arms ended with an accuracy near 1")
 DAPO = dict(name="policy.ppo_clip", clip_low=0.2, clip_high=0.28)
 
 

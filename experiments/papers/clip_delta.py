@@ -12,14 +12,15 @@ from experiments.environments import chains
 from experiments.environments import tabular
 
 CLAIM = 0
-MEASURE = ("accuracy learned with step scores clipped and differenced less that "
-           "with them as they are")
+MEASURE = "accuracy with step scores clipped and differenced minus that with the scores as they are"
 MARGIN, RATE = 0.05, 10.0
-FIRST = ("not recorded", "going on never paid more than a right answer")
-DIFFERS = {"rewards.process.coef": "2, not 0.02: going on for five steps has to pay more than a "
-                                   "right answer, as with hundreds of steps it does"}
-ILLUSTRATION = ("The weight makes five steps of fill pay more than a right answer where scores are "
-                "added as they are, and differences bound what they can pay.")
+FIRST = ("not recorded", "further steps never had a higher reward than a right answer")
+DIFFERS = {
+    "rewards.process.coef": "2 instead of 0.02: five further steps must have a higher reward than "
+        "a right answer, as hundreds of steps do in the paper"}
+ILLUSTRATION = ("The step scores have a weight with which five steps of fill have a higher reward "
+                "than a right answer if scores are added as they are. Differences limit this "
+                "reward.")
 
 
 def arms():

@@ -13,7 +13,8 @@ from experiments.environments import tabular
 from experiments.environments import verdicts
 
 CLAIM = 0
-MEASURE = "accuracy learned from majorities of the other wording less from the prompt's own"
+MEASURE = ("accuracy from the majority of the other wording minus that from the prompt's own "
+           "majority")
 MARGIN, RATE = 0.05, 20.0
 FIRST = ("not seen", None)
 TREE = tabular.Tree(prompts=64, vocab=8, length=1)

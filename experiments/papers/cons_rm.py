@@ -12,10 +12,11 @@ from configs.papers import cons_rm
 from experiments.environments import tabular
 
 CLAIM = 0
-MEASURE = "gold score at the end with a threshold for each proxy less with fixed weights"
+MEASURE = "gold score at the end with a threshold for each proxy minus that with fixed weights"
 MARGIN, RATE = 0.02, 10.0
-FIRST = ("confirmed", "scores are moved so that the config's thresholds fit them; called an "
-         "illustration until, at tuned rates, it came out otherwise")
+FIRST = ("confirmed",
+         "the scores were not shifted to fit the config's thresholds; the check was classified as "
+         "an illustration until it had another outcome at tuned learning rates")
 TREE = tabular.Tree(prompts=2, vocab=8, length=3)
 
 

@@ -12,11 +12,13 @@ from configs.papers import cos_len
 from experiments.environments import tabular
 
 CLAIM = 0
-MEASURE = "tokens a completion grows with the plain verdict less with the cosine reward"
+MEASURE = "growth of completions in tokens with the plain verdict minus that with the cosine reward"
 MARGIN, RATE = 0.2, 10.0
 FIRST = ("confirmed", None)
 LIMIT = 10
-DIFFERS = {"rewards.outcome.max_length": "the limit of completions here, as there"}
+DIFFERS = {
+    "rewards.outcome.max_length": "the length limit of completions, as in the paper; it is 10 "
+        "here"}
 TREE = tabular.Tree(prompts=4, vocab=2, length=LIMIT, eos=True)
 
 

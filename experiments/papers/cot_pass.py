@@ -18,13 +18,14 @@ from experiments.environments import tabular
 from experiments.environments import verdicts
 from rlx.evals import pass_at_k
 
-CLAIMS = (
-    "what RLVR gains over the base at large k is hidden in pass@k and shows in CoT-pass@k",
-)
+CLAIMS = ("the gain of RLVR over the base model at large k is visible in CoT-pass@k but not in "
+          "pass@k",)
 CLAIM = 0
-MEASURE = "gain over the start at k = 16: in CoT-pass@k less in pass@k"
+MEASURE = "gain over the initial policy in CoT-pass@16 minus its gain in pass@16"
 MARGIN, RATE = 0.05, 40.0
-FIRST = ("confirmed", "called an illustration until, at tuned rates, it came out otherwise")
+FIRST = ("confirmed",
+         "the check was classified as an illustration until it had another outcome at tuned "
+         "learning rates")
 TREE = tabular.Tree(prompts=16, vocab=5, length=3)
 
 

@@ -10,16 +10,15 @@ import jax.numpy as jnp
 
 from configs.papers import crew
 from experiments.environments import tabular
-from rlx.core import records
 from rlx.core import resolve
 
 CLAIM = 0
-MEASURE = ("chance that a right completion ranks above a wrong one: answer's "
-           "confidence less all tokens'")
+MEASURE = ("probability that a right completion ranks above a wrong one: by the confidence in the "
+           "answer minus by that in all tokens")
 MARGIN = 0.01
 FIRST = ("confirmed", None)
-ILLUSTRATION = ("The tokens before the answer are drawn without regard to it, so that confidence "
-                "in them is noise.")
+ILLUSTRATION = ("The tokens before the answer are drawn independently of it, so confidence in them "
+                "is only noise.")
 TREE = tabular.Tree(prompts=24, vocab=4, length=4)
 
 

@@ -9,9 +9,9 @@ from experiments.environments import sparse
 from experiments.environments import tabular
 
 CLAIM = 0
-MEASURE = "entropy at an accuracy of 0.7, or the most that both reach, upper clip of 0.28 less 0.2"
+MEASURE = "entropy at an accuracy of 0.7, or the highest that both reach: upper clip 0.28 minus 0.2"
 MARGIN, RATE = 0.1, 20.0
-FIRST = ("opposite", "the step that reaches an accuracy is interpolated")
+FIRST = ("opposite", "the step at which an accuracy is reached was not interpolated")
 compare = sparse.matched
 
 

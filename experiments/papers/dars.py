@@ -16,7 +16,7 @@ from experiments.environments import tabular
 from rlx.rollouts import budget
 
 CLAIM = 0
-MEASURE = "pass@8 with the budget shared by difficulty less shared evenly, 200 steps"
+MEASURE = "pass@8 after 200 steps with a budget by difficulty minus that with an even budget"
 MARGIN, RATE = 0.05, 5.0
 FIRST = ("confirmed", None)
 TREE = tabular.Tree(prompts=8, vocab=8, length=2)

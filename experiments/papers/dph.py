@@ -18,7 +18,8 @@ from rlx.core import records
 from rlx.losses import divergence
 
 CLAIM = 0
-MEASURE = "accuracy on solved prompts, forward KL less reverse KL to the start"
+MEASURE = ("accuracy on solved prompts with the forward KL to the initial policy minus that with "
+           "the reverse KL")
 MARGIN, RATE = 0.05, 1.0
 FIRST = ("not seen", None)
 

@@ -8,7 +8,7 @@ from experiments.environments import sparse
 from experiments.environments import tabular
 
 CLAIM = 0
-MEASURE = "accuracy with the limit on probabilities less that with the clip of ratios"
+MEASURE = "accuracy with the limit on probabilities minus that with the clip of ratios"
 MARGIN, RATE = 0.05, 40.0
 FIRST = ("not seen", None)
 TOKEN = dict(name="policy.ppo_clip", clip_low=0.2, clip_high=0.2)

@@ -11,9 +11,11 @@ from experiments.environments import sparse
 from experiments.environments import tabular
 
 CLAIM = 0
-MEASURE = "length of wrong completions in 150 steps, mean over a completion's tokens less Dr. GRPO"
+MEASURE = ("length of wrong completions over 150 steps: mean over a completion's tokens minus Dr. "
+           "GRPO")
 MARGIN, RATE = 0.2, 30.0
-FIRST = ("confirmed", "the mean is over all steps: at the end there may be no wrong completions")
+FIRST = ("confirmed",
+         "the length was that at the end of training, where there may be no wrong completions")
 
 
 def arms():

@@ -9,9 +9,9 @@ from experiments.environments import sparse
 from experiments.environments import tabular
 
 CLAIM = 0
-MEASURE = "accuracy from single completions less 95% of that from pairs"
+MEASURE = "accuracy from single completions minus 95% of that from pairs"
 MARGIN, RATE = 0.05, 20.0
-FIRST = ("confirmed", "both arms ended near 1")
+FIRST = ("confirmed", "both arms ended with an accuracy near 1")
 
 
 def compare(singles, pairs):

@@ -12,8 +12,8 @@ from experiments.environments import answers
 from experiments.environments import tabular
 
 CLAIM = 0
-MEASURE = ("share of sound reasonings learned with tokens weighted by their spread"
-           " less that without")
+MEASURE = ("share of sound reasonings with tokens weighted by their spread minus that without "
+           "weights")
 MARGIN, RATE = 0.05, 10.0
 FIRST = ("confirmed", None)
 

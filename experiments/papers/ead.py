@@ -17,12 +17,13 @@ from experiments.environments import verdicts
 from rlx import methods
 
 CLAIM = 0
-MEASURE = "accuracy learned from annealed samples less that from samples at temperature 1"
+MEASURE = "accuracy learned from annealed samples minus that from samples at temperature 1"
 MARGIN, RATE = 0.05, 2.0
 FIRST = ("confirmed", None)
-DIFFERS = {"rollouts.anneal.rate": "5 tokens: the schedule, 1.2 to 0.38, has to fit into four",
-           "rollouts.anneal.growth": "0: completions do not grow",
-           "rollouts.anneal.warmup_steps": "0: the schedule is the same at every step"}
+DIFFERS = {
+    "rollouts.anneal.rate": "5 tokens: the schedule from 1.2 to 0.38 must fit into four tokens",
+    "rollouts.anneal.growth": "0: completions do not become longer in training",
+    "rollouts.anneal.warmup_steps": "0: the schedule is the same at every step"}
 TREE = tabular.Tree(prompts=8, vocab=5, length=4)
 DEPTH_N = np.repeat(np.arange(4), 5 ** np.arange(4))
 

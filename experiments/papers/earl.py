@@ -11,9 +11,9 @@ from experiments.environments import tabular
 from experiments.environments import verdicts
 
 CLAIM = 0
-MEASURE = "accuracy learned from a fifth of the tokens less that from all, 150 steps"
+MEASURE = "accuracy after 150 steps from a fifth of the tokens minus that from all tokens"
 MARGIN, RATE = 0.05, 10.0
-FIRST = ("not recorded", "templates capped the accuracy of both arms")
+FIRST = ("not recorded", "the templates limited the accuracy of both arms")
 
 
 def arms():

@@ -14,9 +14,10 @@ from experiments.environments import answers
 from experiments.environments import tabular
 
 CLAIM = 0
-MEASURE = "share of sound reasonings with the filter by spread less that without, 200 steps"
+MEASURE = ("share of sound reasonings after 200 steps with the filter by spread minus that without "
+           "it")
 MARGIN, RATE = 0.05, 2.0
-FIRST = ("confirmed", "rewards are likelihoods, as in the config; they were verdicts with noise")
+FIRST = ("confirmed", "the rewards were verdicts with noise and not likelihoods, as in the config")
 
 
 def drawn(key):

@@ -9,12 +9,12 @@ from experiments.environments import sparse
 from experiments.environments import tabular
 
 CLAIM = 0
-MEASURE = "entropy at an accuracy of 0.7, or the most that both reach, KL-Cov less no penalty"
+MEASURE = "entropy at an accuracy of 0.7, or the highest that both reach: KL-Cov minus no penalty"
 MARGIN, RATE = 0.1, 20.0
-FIRST = ("not seen", "the step that reaches an accuracy is interpolated")
+FIRST = ("not seen", "the step at which an accuracy is reached was not interpolated")
 DIFFERS = {f"learner.loss.{key}": "KL-Cov is the variant `kl` of the config"
            for key in ("name", "kl_coef", "clip_low", "clip_high", "cov_low", "cov_high")} | {
-               "learner.loss.fraction": "a batch has 192 tokens, of which 2e-4 is none"}
+               "learner.loss.fraction": "2e-4 of the 192 tokens of a batch would be no token"}
 compare = sparse.matched
 
 

@@ -14,7 +14,8 @@ from configs.papers import fapo
 from experiments.environments import tabular
 
 CLAIM = 0
-MEASURE = "how far flawed right answers rise and then fall with the penalty less without"
+MEASURE = ("rise and later fall of the share of flawed right answers, the smaller of the two: with "
+           "the penalty minus without it")
 MARGIN, RATE = 0.05, 10.0
 FIRST = ("confirmed", None)
 TREE = tabular.Tree(prompts=8, vocab=4, length=3)
@@ -43,7 +44,6 @@ def arms():
   def moves(curves):
     flawed_IS = curves["flawed"]
     peak_I = flawed_IS.max(axis=1)
-    return (np.minimum(peak_I - flawed_IS[:, 0], peak_I - flawed_IS[:, -1]),
-            curves["sound"][:, -1])
+    return (np.minimum(peak_I - flawed_IS[:, 0], peak_I - flawed_IS[:, -1]), curves["sound"][:, -1])
   return tabular.arms({"penalty": config(1.0), "without": config(0.0)},
                       TREE, environment, moves, steps=200)

@@ -12,11 +12,12 @@ from configs.papers import fmt_len
 from experiments.environments import tabular
 
 CLAIM = 1
-MEASURE = "accuracy learned from form and length less that from form alone"
+MEASURE = "accuracy learned from form and length minus that from the form alone"
 MARGIN, RATE = 0.05, 5.0
 FIRST = ("confirmed", None)
-DIFFERS = {"rewards.outcome.max_length": "10: the peak, half of it, leaves room for four tokens "
-                                         "before the end"}
+DIFFERS = {
+    "rewards.outcome.max_length": "10: the best length is half of it and leaves room for four "
+        "tokens before the end"}
 TREE = tabular.Tree(prompts=8, vocab=4, length=6, eos=True)
 
 

@@ -11,10 +11,12 @@ from experiments.environments import tabular
 from experiments.environments import verdicts
 
 CLAIM = 1
-MEASURE = ("gain over 150 steps of the reward that gains least: normalised before the "
-           "sum less after it")
+MEASURE = ("the smaller of the two rewards' gains in 150 steps: normalised before the sum minus "
+           "after it")
 MARGIN, RATE = 0.05, 4.0
-FIRST = ("not seen", "the least of two differences is below 0 where both arms are equal")
+FIRST = ("not seen",
+         "the measure was the smaller of two differences, which is below 0 on average if both arms "
+         "are equal")
 TREE = tabular.Tree(prompts=8, vocab=8, length=2)
 
 
@@ -22,14 +24,12 @@ def environment(key):
   keys = jax.random.split(key)
   right_PL = verdicts.drawn(keys[0], TREE, 0.1)
   good_PNV = jax.random.uniform(keys[1], TREE.start().shape) < 0.3
-  good = lambda batch: 1.0 * good_PNV[
-      batch.prompt_B[:, None], batch.nodes_BT, batch.tokens_BT]
+  good = lambda batch: 1.0 * good_PNV[batch.prompt_B[:, None], batch.nodes_BT, batch.tokens_BT]
   steps_PL = verdicts.of_leaves(TREE, lambda batch: good(batch).mean(axis=1))
   verdict, accuracy = verdicts.verifier(TREE, right_PL), verdicts.accuracy(TREE, right_PL)
 
   def verify(batch, key, **_):
-    return dict(verdict(batch, key=key), step_scores_BT=good(batch),
-                step_ends_BT=batch.mask_BT)
+    return dict(verdict(batch, key=key), step_scores_BT=good(batch), step_ends_BT=batch.mask_BT)
 
   return tabular.Environment(verify, lambda x: dict(
       accuracy(x), steps=TREE.expected_P(x, steps_PL).mean()))

@@ -24,12 +24,12 @@ from rlx.losses import aggregate
 from rlx.losses import reward_model
 from rlx.losses import sft
 
-CLAIMS = (
-    "verifiers that answer with a token beat those with a head, more so after a rationale",
-    "learning to generate right solutions too makes the verifier better",
-)
+CLAIMS = ("verifiers that answer with a token are better than those with a head, and better still "
+          "after a rationale",
+          "a verifier that also learns to generate right solutions is better")
 CLAIM = 1
-MEASURE = "best of 8 by a verifier that learns right solutions too less by one without"
+MEASURE = ("best-of-8 accuracy of a verifier that also learns right solutions minus that of one "
+           "that does not")
 MARGIN, RATE = 0.05, 0.01
 FIRST = ("not seen", None)
 STATES, STEPS, SOLUTIONS, HIDDEN = 6, 4, 200, 32
@@ -62,10 +62,8 @@ def model(params, digits_BT, states_BU):
   hidden_BTH = jax.nn.relu(before_BTX @ params["seen"])
   written_BTV = one_hot(states_BU[:, 1:])
   all_BTV = jax.nn.log_softmax(hidden_BTH @ params["next"])
-  judged_BTH = jax.nn.relu(
-      jnp.concatenate([hidden_BTH, written_BTV], axis=2) @ params["judge"])
-  return (jnp.sum(all_BTV * written_BTV, axis=2),
-          jnp.sum(judged_BTH, axis=1) @ params["answer"])
+  judged_BTH = jax.nn.relu(jnp.concatenate([hidden_BTH, written_BTV], axis=2) @ params["judge"])
+  return (jnp.sum(all_BTV * written_BTV, axis=2), jnp.sum(judged_BTH, axis=1) @ params["answer"])
 
 
 def best_of_8(seed, rate, weight):

@@ -8,9 +8,10 @@ from experiments.environments import sparse
 from experiments.environments import tabular
 
 CLAIM = 0
-MEASURE = "entropy at an accuracy of 0.7, or the most that both reach, GMPO less the clip of tokens"
+MEASURE = ("entropy at an accuracy of 0.7, or the highest that both reach: GMPO minus the clip of "
+           "tokens")
 MARGIN, RATE = 0.1, 20.0
-FIRST = ("not seen", "entropy is compared at an accuracy that both reach")
+FIRST = ("not seen", "entropy was not compared at an accuracy that both reach")
 TOKEN = dict(name="policy.ppo_clip", clip_low=0.2, clip_high=0.2)
 compare = sparse.matched
 

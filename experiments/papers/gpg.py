@@ -7,9 +7,9 @@ from configs.papers import grpo
 from experiments.environments import sparse
 
 CLAIM = 0
-MEASURE = "accuracy of GPG less that of GRPO, 30 steps"
+MEASURE = "accuracy of GPG after 30 steps minus that of GRPO"
 MARGIN, RATE = 0.05, 20.0
-FIRST = ("not recorded", "both arms ended near 1")
+FIRST = ("not recorded", "both arms ended with an accuracy near 1")
 
 
 def arms():

@@ -12,14 +12,15 @@ from experiments.environments import chains
 from experiments.environments import tabular
 
 CLAIM = 0
-MEASURE = ("accuracy learned with step scores behind the verdict's gate less that "
-           "with them always")
+MEASURE = ("accuracy with step scores added only where the verdict is 1 minus that with them "
+           "always added")
 MARGIN, RATE = 0.05, 10.0
-FIRST = ("not recorded", "going on never paid more than a right answer")
-DIFFERS = {"rewards.process.coef": "2, not 1: going on for five steps has to pay more than a "
-                                   "right answer, as in many turns it does"}
-ILLUSTRATION = ("The weight makes five steps of fill pay more than a right answer without the "
-                "gate, and nothing behind it.")
+FIRST = ("not recorded", "further steps never had a higher reward than a right answer")
+DIFFERS = {
+    "rewards.process.coef": "2 instead of 1: five further steps must have a higher reward than a "
+        "right answer, as many turns do in the paper"}
+ILLUSTRATION = ("The step scores have a weight with which five steps of fill have a higher reward "
+                "than a right answer without the gate. With the gate they have no reward.")
 
 
 def arms():

@@ -8,7 +8,7 @@ from experiments.environments import sparse
 from experiments.environments import tabular
 
 CLAIM = 0
-MEASURE = "accuracy averaged over 150 steps, GSPO less the clip of token ratios"
+MEASURE = "accuracy averaged over 150 steps: GSPO minus the clip of token ratios"
 MARGIN, RATE = 0.05, 30.0
 FIRST = ("opposite", None)
 

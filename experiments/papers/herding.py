@@ -14,9 +14,9 @@ from configs.papers import herding
 from experiments.environments import reward_models
 
 CLAIM = 0
-MEASURE = "gold score from members of different layers less that from one layer's heads"
+MEASURE = "gold score from members with different layers minus that from heads on one layer"
 MARGIN, RATE = 0.1, 10.0
-FIRST = ("not recorded", "one reward model was not overoptimised")
+FIRST = ("not recorded", "the single reward model was not overoptimised")
 MEMBERS, HIDDEN = 5, 32
 
 
@@ -29,8 +29,7 @@ def ensemble(key, layers):
   hidden_ELH = jnp.repeat(hidden_MLH, MEMBERS // layers, axis=0)
   heads_EH = 0.3 * jax.random.normal(keys[2], (MEMBERS, HIDDEN))
   logps_L = reward_models.TREE.leaf_logps(reward_models.start(None))[0]
-  pairs_N = reward_models.pairs(keys[3], logps_L, reward_models.GOLD_L,
-                                reward_models.PAIRS)
+  pairs_N = reward_models.pairs(keys[3], logps_L, reward_models.GOLD_L, reward_models.PAIRS)
   return jax.vmap(reward_models.bradley_terry, in_axes=(0, 0, None), out_axes=1)(
       heads_EH, hidden_ELH, pairs_N)
 

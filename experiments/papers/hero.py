@@ -13,7 +13,7 @@ from experiments.environments import tabular
 from experiments.environments import verdicts
 
 CLAIM = 0
-MEASURE = "true accuracy with HERO less that with the rival"
+MEASURE = "true accuracy with HERO minus that with the rival"
 MARGIN, RATE = 0.05, 20.0
 FIRST = ("not seen", None)
 TREE = tabular.Tree(prompts=16, vocab=4, length=3)

@@ -11,10 +11,11 @@ from experiments.environments import tabular
 from experiments.environments import verdicts
 
 CLAIM = 0
-MEASURE = "accuracy learned from a fifth of the tokens less 95% of that from all, 12 steps"
+MEASURE = "accuracy after 12 steps from a fifth of the tokens minus 95% of that from all tokens"
 MARGIN, RATE = 0.05, 20.0
-FIRST = ("opposite", "tokens off the fork were not sure enough")
-ILLUSTRATION = "All tokens but the fork, a fifth, are known at the start: nothing else is to learn."
+FIRST = ("opposite", "the initial policy was not certain enough of the tokens other than the fork")
+ILLUSTRATION = ("All tokens except the fork, one token in five, are known at the start, so there "
+                "is nothing else to learn.")
 
 
 def compare(some, every):

@@ -20,12 +20,11 @@ from experiments.environments import learn
 from rlx.evals import reward_model as evaluation
 from rlx.losses import reward_model
 
-CLAIMS = (
-    "Bradley-Terry scaled by the strength of a preference beats it plain and with a margin",
-    "Bradley-Terry and regression of ratings are equal where their data match",
-)
+CLAIMS = ("Bradley-Terry scaled by the strength of a preference is better than plain Bradley-Terry "
+          "and than the strength as a margin",
+          "Bradley-Terry and regression on ratings are equally good if their data match")
 CLAIM = 0
-MEASURE = "accuracy with scaled Bradley-Terry less that of the rival"
+MEASURE = "accuracy with scaled Bradley-Terry minus that of the rival"
 MARGIN, RATE = 0.01, 0.5
 FIRST = ("not seen", None)
 PAIRS, SIZE = 200, 16

@@ -11,7 +11,8 @@ from experiments.environments import sparse
 from experiments.environments import tabular
 
 CLAIM = 0
-MEASURE = "late accuracy with the mask less that with the truncated weight"
+MEASURE = ("accuracy in the second half of training with the mask minus that with the truncated "
+           "weight")
 MARGIN, RATE = 0.05, 20.0
 FIRST = ("opposite", None)
 PROBLEM = sparse.rare()

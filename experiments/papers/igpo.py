@@ -14,8 +14,7 @@ from experiments.environments import tabular
 from experiments.environments import verdicts
 
 CLAIM = 0
-MEASURE = ("mean accuracy over 200 steps with each turn's gain less that from "
-           "outcomes alone")
+MEASURE = "mean accuracy over 200 steps with the gain of each turn minus that with outcomes alone"
 MARGIN, RATE = 0.05, 30.0
 FIRST = ("confirmed", None)
 P, V = 8, 8

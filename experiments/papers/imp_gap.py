@@ -21,13 +21,11 @@ from rlx.evals import reward_model as evaluation
 from rlx.losses import prm
 from rlx.losses import reward_model
 
-CLAIMS = (
-    "an implicit reward model loses 3% in the mean against one with a head where prompts or "
-    "completions shift, and nothing where they do not",
-)
+CLAIMS = ("an implicit reward model is 3% worse on average than one with a head if prompts or "
+          "completions shift, and equal if they do not",)
 CLAIM = 0
-MEASURE = ("accuracy the implicit model loses against the one with a head: in the mean of "
-           "both shifts less without a shift")
+MEASURE = ("accuracy that the implicit model loses against the one with a head: mean of both "
+           "shifts minus without a shift")
 MARGIN, RATE = 0.01, 3e-3
 FIRST = ("not seen", None)
 PAIRS, TOKENS, VOCAB, SIZE = 400, 4, 12, 16

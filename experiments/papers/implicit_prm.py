@@ -21,8 +21,7 @@ from rlx.losses import reward_model
 from rlx.rewards import step_labels
 
 CLAIM = 0
-MEASURE = ("accuracy of the best of 16 by an implicit PRM less that by a PRM of Monte "
-           "Carlo labels")
+MEASURE = "best-of-16 accuracy of an implicit PRM minus that of a PRM with Monte Carlo labels"
 MARGIN, RATE = 0.05, 0.05
 FIRST = ("opposite", None)
 TREE = tabular.Tree(prompts=16, vocab=4, length=4)

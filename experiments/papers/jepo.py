@@ -11,12 +11,12 @@ from experiments.environments import answers
 from experiments.environments import tabular
 
 CLAIM = 0
-MEASURE = ("share of sound reasonings learned from the bound on the answer's log-prob less that "
-           "from verdicts")
+MEASURE = ("share of sound reasonings from the bound on the answer's log-prob minus that from "
+           "verdicts")
 MARGIN, RATE = 0.05, 50.0
 FIRST = ("confirmed", None)
-ILLUSTRATION = ("The bound reads the probability that the verdicts are drawn with: it is their "
-                "signal without their noise.")
+ILLUSTRATION = ("The bound is computed from the probability with which the verdicts are drawn, so "
+                "it is the same signal without noise.")
 
 
 def drawn(key):

@@ -17,7 +17,7 @@ from rlx import methods
 from rlx.evals import pass_at_k
 
 CLAIM = 1
-MEASURE = "accuracy of votes weighted by the self-reward less that of the majority"
+MEASURE = "accuracy of votes weighted by the self-reward minus that of the majority"
 MARGIN, RATE = 0.05, 4.0
 FIRST = ("confirmed", None)
 PROMPTS, GROUP, SIGNS = 256, 8, 6

@@ -8,9 +8,9 @@ from experiments.environments import sparse
 from experiments.environments import tabular
 
 CLAIM = 0
-MEASURE = "accuracy after 30 steps, Lite PPO less GRPO's std and mean"
+MEASURE = "accuracy after 30 steps: Lite PPO minus GRPO's standard deviation and mean"
 MARGIN, RATE = 0.05, 30.0
-FIRST = ("confirmed", "both arms ended near 1")
+FIRST = ("confirmed", "both arms ended with an accuracy near 1")
 
 
 def arms():

@@ -14,12 +14,11 @@ from experiments.environments import answers
 from experiments.environments import tabular
 
 CLAIM = 0
-MEASURE = ("share of sound reasonings, mean of both lengths, from log-probs less that from "
-           "probabilities")
+MEASURE = "share of sound reasonings, mean of both lengths: from log-probs minus from probabilities"
 MARGIN, RATE = 0.05, 0.05
-FIRST = ("confirmed", "the worse length of each seed was taken")
-ILLUSTRATION = ("The product of 64 probabilities is next to 0 and differs between completions "
-                "by orders of magnitude, whatever is learned.")
+FIRST = ("confirmed", "the measure was the worse of the two lengths of each seed")
+ILLUSTRATION = ("The product of 64 probabilities is close to 0 and differs between completions by "
+                "orders of magnitude, whatever is learned.")
 
 
 def drawn(key, tokens):

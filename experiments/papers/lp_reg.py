@@ -13,7 +13,7 @@ from configs.papers import lp_reg
 from experiments.environments import tabular
 
 CLAIM = 0
-MEASURE = "accuracy after 300 steps with the divergence less that without"
+MEASURE = "accuracy after 300 steps with the divergence minus that without it"
 MARGIN, RATE = 0.05, 10.0
 FIRST = ("not recorded", "the baseline did not learn")
 TREE = tabular.Tree(prompts=8, vocab=8, length=2)

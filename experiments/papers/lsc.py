@@ -13,7 +13,8 @@ from configs.papers import lsc
 from experiments.environments import tabular
 
 CLAIM = 1
-MEASURE = "share good by both models from log-sigmoids added less from scores averaged"
+MEASURE = ("share of completions that are good by both models: log-sigmoids added minus scores "
+           "averaged")
 MARGIN, RATE = 0.05, 20.0
 FIRST = ("not seen", None)
 QUANTILE = 1.036  # the 85% quantile, in standard deviations
@@ -30,8 +31,7 @@ def arms():
 
     def verify(batch, **_):
       leaf_B = tree.leaf_B(batch)
-      return dict(outcome_B=jnp.zeros(len(leaf_B)),
-                  scores_BE=scores_PLE[batch.prompt_B, leaf_B])
+      return dict(outcome_B=jnp.zeros(len(leaf_B)), scores_BE=scores_PLE[batch.prompt_B, leaf_B])
 
     return tabular.Environment(verify, lambda x: dict(good=tree.expected_P(
         x, jnp.all(scores_PLE > threshold, axis=2)).mean()))

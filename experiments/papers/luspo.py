@@ -7,7 +7,7 @@ from experiments.environments import sparse
 from experiments.environments import tabular
 
 CLAIM = 0
-MEASURE = "length of completions after 150 steps, LUSPO less GSPO"
+MEASURE = "length of completions after 150 steps: LUSPO minus GSPO"
 MARGIN, RATE = 0.15, 20.0
 FIRST = ("confirmed", None)
 

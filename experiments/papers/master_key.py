@@ -17,14 +17,12 @@ import numpy as np
 from experiments.environments import judges
 from rlx.evals import verifier
 
-CLAIMS = (
-    "truncated openers as wrong answers in its training take a judge's false positives on master "
-    "keys to about 0, agreement kept",
-    "a symbol or an opener without an answer is accepted by many judges",
-)
+CLAIMS = ("a judge that is trained with truncated openers as wrong answers has about 0 false "
+          "positives on master keys and keeps its agreement",
+          "many judges accept a symbol or an opener without an answer")
 CLAIM = 0
-MEASURE = ("held-out accuracy less false positives on texts without content, trained with "
-           "openers less without")
+MEASURE = ("held-out accuracy, reduced by the false positives on texts without content: with "
+           "openers minus without them")
 MARGIN, RATE = 0.05, 0.05
 FIRST = ("not seen", None)
 OPENERS = 100  # added to the 800 training texts

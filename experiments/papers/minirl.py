@@ -9,9 +9,10 @@ from experiments.environments import tabular
 from experiments.environments import verdicts
 
 CLAIM = 1
-MEASURE = "accuracy with the clip less that without, eight passes a batch"
+MEASURE = "accuracy with the clip minus that without it, with eight passes over each batch"
 MARGIN, RATE = 0.05, 80.0
-FIRST = ("not recorded", "both arms started near 1, then seeds differed more than arms")
+FIRST = ("not recorded",
+         "both arms started near 1; in a second version the seeds differed more than the arms")
 
 
 def arms():

@@ -9,7 +9,7 @@ from experiments.environments import tabular
 from experiments.environments import verdicts
 
 CLAIM = 0
-MEASURE = "accuracy learned under 40% of flips less the middle of those under none and 50%"
+MEASURE = "accuracy with 40% of verdicts inverted minus the mean of those with none and with 50%"
 MARGIN, RATE = 0.05, 10.0
 FIRST = ("confirmed", None)
 

@@ -14,10 +14,12 @@ from experiments.environments import tabular
 from experiments.environments import verdicts
 
 CLAIM = 0
-MEASURE = "accuracy learned from noisy verdicts, corrected backward less uncorrected"
+MEASURE = "accuracy from noisy verdicts with the backward correction minus that without it"
 MARGIN, RATE = 0.05, 0.05
-FIRST = ("not recorded", "all arms were at 0.97 at the end, and SGD paid for the factor of the "
-         "backward correction; then the worse of both corrections of each seed was taken")
+FIRST = ("not recorded",
+         "all arms ended at 0.97 and, with SGD, the factor of the backward correction was an "
+         "advantage; the measure of a second version was the worse of the two corrections of each "
+         "seed")
 
 
 def arms():

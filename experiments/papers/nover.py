@@ -11,7 +11,7 @@ from configs.papers import nover
 from experiments.environments import tabular
 
 CLAIM = 1
-MEASURE = "tokens of a completion learned without the efficiency term less those with it"
+MEASURE = "tokens of a completion learned without the efficiency term minus those with it"
 MARGIN, RATE = 0.15, 20.0
 FIRST = ("confirmed", None)
 TREE = tabular.Tree(prompts=6, vocab=4, length=4, eos=True)
@@ -35,8 +35,7 @@ def environment(key):
                 answer_mask_BM=jnp.ones((len(logps_B), 1), bool))
 
   tokens_LT, mask_LT = map(jnp.asarray, TREE.leaves)
-  logps_PL = jax.vmap(lambda p: answer_logps(jnp.full(len(tokens_LT), p), tokens_LT))(
-      jnp.arange(6))
+  logps_PL = jax.vmap(lambda p: answer_logps(jnp.full(len(tokens_LT), p), tokens_LT))(jnp.arange(6))
   return tabular.Environment(verify, lambda x: dict(
       length=TREE.expected_P(x, mask_LT.sum(axis=1)[None]).mean(),
       answer=TREE.expected_P(x, logps_PL).mean()))

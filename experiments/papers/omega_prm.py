@@ -16,16 +16,17 @@ import numpy as np
 
 from rlx.rewards import step_labels
 
-CLAIMS = (
-    "the first wrong step is found by halves, with fewer rollouts than from every step",
-    "a PRM of its labels is better than one of Math-Shepherd's",
-)
+CLAIMS = ("binary search finds the first wrong step with fewer rollouts than rollouts from every "
+          "step",
+          "a PRM trained on these labels is better than one trained on Math-Shepherd's")
 CLAIM = 0
-MEASURE = "share of first errors found by halves less by hard labels, equal rollouts"
+MEASURE = ("share of first errors found by binary search minus that by hard labels, with equal "
+           "rollouts")
 MARGIN = 0.05
 FIRST = ("confirmed", None)
-ILLUSTRATION = ("Both shares follow from the binomial chances that are set here: two rollouts "
-                "from every step often miss, eight at each of four steps hardly ever.")
+ILLUSTRATION = ("Both shares follow from the binomial probabilities that are chosen here: two "
+                "rollouts from every step often miss an error, eight rollouts from each of four "
+                "steps hardly ever do.")
 STEPS, ROLLOUTS, SOLUTIONS = 16, 8, 500
 
 

@@ -12,9 +12,11 @@ from configs.papers import one_shot
 from experiments.environments import tabular
 
 CLAIM = 1
-MEASURE = "accuracy on other prompts at the end less when the training prompt is nearly learned"
+MEASURE = ("accuracy on other prompts at the end minus that when the training prompt is nearly "
+           "learned")
 MARGIN, RATE = 0.05, 2.0
-FIRST = ("confirmed", "99% on the training prompt need not be reached at every rate")
+FIRST = ("confirmed",
+         "an accuracy of 99% on the training prompt is not reached at every learning rate")
 TREE = tabular.Tree(prompts=1, vocab=4, length=3)
 OTHERS = tabular.Tree(prompts=64, vocab=4, length=3)
 

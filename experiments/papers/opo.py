@@ -7,9 +7,10 @@ from experiments.environments import sparse
 from experiments.environments import tabular
 
 CLAIM = 0
-MEASURE = "entropy at an accuracy of 0.7, or the most that both reach, OPO less GRPO's advantages"
+MEASURE = ("entropy at an accuracy of 0.7, or the highest that both reach: OPO minus GRPO's "
+           "advantages")
 MARGIN, RATE = 0.1, 10.0
-FIRST = ("not seen", "the step that reaches an accuracy is interpolated")
+FIRST = ("not seen", "the step at which an accuracy is reached was not interpolated")
 compare = sparse.matched
 
 

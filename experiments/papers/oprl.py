@@ -8,9 +8,11 @@ from configs.papers import oprl
 from experiments.environments import steps
 
 CLAIM = 0
-MEASURE = "share of the steps of outcomes alone that step rewards save to the accuracy both reach"
+MEASURE = ("share of training steps that step rewards save, compared with outcomes alone, to an "
+           "accuracy that both reach")
 MARGIN, RATE = 0.05, 10.0
-FIRST = ("not recorded", "at one rate for both, step rewards took larger steps than outcomes")
+FIRST = ("not recorded",
+         "at the same learning rate, step rewards led to larger updates than outcomes")
 compare = steps.saved
 
 

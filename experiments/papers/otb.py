@@ -7,7 +7,7 @@ from experiments.environments import sparse
 from experiments.environments import tabular
 
 CLAIM = 0
-MEASURE = "accuracy from 4 completions and the baseline of tokens less 95% of that from 32 and RLOO"
+MEASURE = "accuracy of the token baseline with 4 completions minus 95% of that of RLOO with 32"
 MARGIN, RATE = 0.05, 10.0
 FIRST = ("not seen", None)
 compare = lambda values, rloo: values - 0.95 * rloo

@@ -9,9 +9,11 @@ from experiments.environments import tabular
 from experiments.environments import verdicts
 
 CLAIM = 1
-MEASURE = "accuracy of PACS less that of the unclipped surrogate, eight passes a batch"
+MEASURE = ("accuracy of PACS minus that of the unclipped surrogate, with eight passes over each "
+           "batch")
 MARGIN, RATE = 0.05, 80.0
-FIRST = ("not recorded", "both arms started near 1, then seeds differed more than arms")
+FIRST = ("not recorded",
+         "both arms started near 1; in a second version the seeds differed more than the arms")
 SURROGATE = dict(name="policy.ppo_clip", clip_low=1e6, clip_high=1e6)
 
 

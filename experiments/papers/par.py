@@ -13,9 +13,9 @@ from configs.papers import par
 from experiments.environments import tabular
 
 CLAIM = 0
-MEASURE = "gold score over 300 steps with PAR less that with the plain score"
+MEASURE = "gold score over 300 steps with PAR minus that with the plain score"
 MARGIN, RATE = 0.2, 10.0
-FIRST = ("confirmed", "PAR compared with a constant score and had another k than the config")
+FIRST = ("confirmed", "PAR compared with a constant score, and its k was not that of the config")
 TREE = tabular.Tree(prompts=4, vocab=4, length=4)
 
 
@@ -31,8 +31,7 @@ def arms():
       liked_B = jnp.sum(batch.tokens_BT == 1, axis=1)
       return dict(outcome_B=jnp.zeros(len(liked_B)), scores_BE=slope * liked_B[:, None])
 
-    return tabular.Environment(
-        verify, lambda x: dict(gold=TREE.expected_P(x, gold_L[None]).mean()))
+    return tabular.Environment(verify, lambda x: dict(gold=TREE.expected_P(x, gold_L[None]).mean()))
   return tabular.arms({
       "PAR": c,
       "plain score": tabular.changed(c,

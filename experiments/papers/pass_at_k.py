@@ -10,11 +10,11 @@ from experiments.environments import tabular
 from experiments.environments import verdicts
 
 CLAIM = 0
-MEASURE = "pass@4 trained on the best of 4 less that trained on the mean of 4"
+MEASURE = "pass@4 after training on the best of 4 minus that after training on the mean of 4"
 MARGIN, RATE = 0.05, 20.0
 FIRST = ("confirmed", None)
-ILLUSTRATION = ("The measure is what the best of 4 learns, and the mean of 4 is highest for a "
-                "policy that settles on one answer of four.")
+ILLUSTRATION = ("The measure is the objective of the arm with the best of 4, and the mean of 4 is "
+                "highest for a policy that gives only one answer of four.")
 
 
 def arms():

@@ -14,11 +14,11 @@ from experiments.environments import tabular
 from experiments.environments import verdicts
 
 CLAIM = 0
-MEASURE = "mean of pass@4 and entropy, a share of the start's, trained with k = 4 less with k = 1"
+MEASURE = "mean of pass@4 and entropy, as a share of the initial entropy: k = 4 minus k = 1"
 MARGIN, RATE = 0.05, 5.0
-FIRST = ("confirmed", "the lesser gain of both, of each seed, was taken")
-ILLUSTRATION = ("The measure is what k = 4 learns, and pass@1 is highest for a policy that "
-                "settles on one answer of four.")
+FIRST = ("confirmed", "the measure was the smaller of the two gains of each seed")
+ILLUSTRATION = ("The measure is the objective of k = 4, and pass@1 is highest for a policy that "
+                "gives only one answer of four.")
 
 
 def arms():

@@ -13,10 +13,12 @@ from experiments.environments import chains
 from experiments.environments import tabular
 
 CLAIM = 0
-MEASURE = "mean accuracy over 150 steps paid for progress less the rival"
+MEASURE = "mean accuracy over 150 steps with rewards for progress minus that of the rival"
 MARGIN, RATE = 0.05, 10.0
-FIRST = ("opposite", "summed to go, as the config had it, progress is the outcome less a "
-         "baseline for any prover; then a start was taken that is not the config's")
+FIRST = ("opposite",
+         "rewards were summed to the end, as in the config of that time, so that progress was the "
+         "outcome minus a baseline for any prover; a second version had a value of start that is "
+         "not the config's")
 TREE = chains.TREE
 
 
@@ -44,8 +46,7 @@ def environment(key):
   def verify(batch, logits_PNV, **_):
     prover_PN = 1 - (1 - values(logits_PNV, right_PL)) ** 128
     after_BT = batch.nodes_BT * TREE.vocab + batch.tokens_BT + 1
-    return env.verify(batch) | dict(
-        step_scores_BT=prover_PN[batch.prompt_B[:, None], after_BT])
+    return env.verify(batch) | dict(step_scores_BT=prover_PN[batch.prompt_B[:, None], after_BT])
 
   return env._replace(verify=verify, start=TREE.start(keys[1], 0.5))
 

@@ -11,7 +11,7 @@ from experiments.environments import tabular
 from experiments.environments import verdicts
 
 CLAIM = 0
-MEASURE = "accuracy, mean over 150 steps, of filtered completions less that of all"
+MEASURE = "mean accuracy over 150 steps with filtered completions minus that with all"
 MARGIN, RATE = 0.05, 4.0
 FIRST = ("confirmed", None)
 TREE = tabular.Tree(prompts=8, vocab=8, length=2)

@@ -9,9 +9,11 @@ from experiments.environments import sparse
 from experiments.environments import tabular
 
 CLAIM = 0
-MEASURE = "accuracy after 30 steps with a clip of 0.2 less that of the rival"
+MEASURE = "accuracy after 30 steps with a clip of 0.2 minus that of the rival"
 MARGIN, RATE = 0.05, 100.0
-FIRST = ("opposite", "both arms ended near 1; then the best of the rivals was taken")
+FIRST = ("opposite",
+         "both arms ended with an accuracy near 1; the measure of a second version took the best "
+         "of the rivals")
 RIVALS = {"0.1": (0.1, 0.1), "0.3": (0.3, 0.3), "no clip": (1.0, 1e6)}  # Ratios are above 0.
 
 

@@ -14,7 +14,7 @@ from experiments.environments import tabular
 from experiments.environments import verdicts
 
 CLAIM = 0
-MEASURE = "accuracy learned from shifted step scores less that from scores as they are"
+MEASURE = "accuracy learned from shifted step scores minus that from scores as they are"
 MARGIN, RATE = 0.05, 4.0
 FIRST = ("confirmed", None)
 TREE = tabular.Tree(prompts=4, vocab=3, length=4, eos=True)
@@ -36,8 +36,7 @@ def environment(key):
     return dict(outcome_B=1.0 * jax.random.bernoulli(key, chance(batch)),
                 step_scores_BT=scores_V[batch.tokens_BT], step_ends_BT=batch.mask_BT)
 
-  return tabular.Environment(
-      verify, verdicts.accuracy(TREE, verdicts.of_leaves(TREE, chance)))
+  return tabular.Environment(verify, verdicts.accuracy(TREE, verdicts.of_leaves(TREE, chance)))
 
 
 def arms():

@@ -23,15 +23,13 @@ from rlx.evals import step_errors
 from rlx.losses import reward_model
 from rlx.rewards import step_labels
 
-CLAIMS = (
-    "labels on which Monte-Carlo values and a judge agree train a better PRM than those of either, "
-    "from about 40% of the data",
-    "PRMs of Monte-Carlo labels come to score outcomes",
-)
+CLAIMS = ("labels on which Monte Carlo values and a judge agree, about 40% of the data, train a "
+          "better PRM than the labels of either",
+          "PRMs trained on Monte Carlo labels score outcomes rather than steps")
 CLAIM = 0
-MEASURE = "score F1 of first errors, labels of consensus less those of one labeller"
+MEASURE = "the F1 of first errors with labels of consensus minus that with labels of one labeller"
 MARGIN, RATE = 0.05, 1.0
-FIRST = ("not seen", "the better labeller of each seed was taken")
+FIRST = ("not seen", "the measure took the better labeller of each seed")
 SOLUTIONS, STEPS = 1000, 6
 
 

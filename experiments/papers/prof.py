@@ -15,7 +15,7 @@ from experiments.environments import tabular
 from experiments.environments import verdicts
 
 CLAIM = 0
-MEASURE = "accuracy with scores as a filter less with scores added to the verdict"
+MEASURE = "accuracy with step scores as a filter minus that with them added to the verdict"
 MARGIN, RATE = 0.05, 20.0
 FIRST = ("not seen", "the config's filter of prompts was switched off")
 TREE = tabular.Tree(prompts=8, vocab=4, length=4)

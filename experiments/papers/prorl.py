@@ -11,11 +11,14 @@ from experiments.environments import tabular
 from experiments.environments import verdicts
 
 CLAIM = 0
-MEASURE = "accuracy with resets of the reference less that without, 200 steps"
+MEASURE = "accuracy after 200 steps with resets of the reference minus that without them"
 MARGIN, RATE = 0.05, 0.02
-FIRST = ("confirmed", "called an illustration until, at tuned rates, it came out otherwise")
-DIFFERS = {"kl.coef": "the claim is about a KL that dominates, and with 1e-4 a few hundred "
-                      "steps of a table see none"}
+FIRST = ("confirmed",
+         "the check was classified as an illustration until it had another outcome at tuned "
+         "learning rates")
+DIFFERS = {
+    "kl.coef": "the claim is about a KL that dominates, and 1e-4 has no effect on a table in a few "
+        "hundred steps"}
 
 
 def arms():

@@ -12,10 +12,11 @@ from configs.papers import pure
 from experiments.environments import tabular
 
 CLAIM = 0
-MEASURE = "accuracy learned from the softmin of step scores less that from their sum"
+MEASURE = "accuracy learned from the softmin of step scores minus that from their sum"
 MARGIN, RATE = 0.05, 10.0
-FIRST = ("confirmed", "it had no verdicts, no KL, and the mean of the other completions as its "
-         "baseline, because with the paper's own baseline the sum did not fail")
+FIRST = ("confirmed",
+         "there were no verdicts and no KL, and the baseline was the mean of the other "
+         "completions, because the sum did not fail with the paper's own baseline")
 TREE = tabular.Tree(prompts=4, vocab=4, length=4, eos=True)
 SCORES_5 = jnp.array([0.75, 0.7, 0.75, 0.3, 0.3])  # of end after work, fill, work, err; end
 
@@ -35,8 +36,7 @@ def environment(key):
     return dict(outcome_B=1.0 * is_right(batch.tokens_BT, batch.mask_BT),
                 step_scores_BT=scores_5[kind_BT], step_ends_BT=batch.mask_BT)
 
-  return tabular.Environment(
-      verify, lambda x: dict(accuracy=TREE.expected_P(x, right_1L).mean()))
+  return tabular.Environment(verify, lambda x: dict(accuracy=TREE.expected_P(x, right_1L).mean()))
 
 
 def arms():

@@ -17,10 +17,11 @@ from rlx import methods
 from rlx.loops import update
 
 CLAIM = 0
-MEASURE = "log10 of PPO's loss less that of this one, where a log-ratio is 100"
+MEASURE = "log10 of PPO's loss minus that of StableReinforce's loss, at a log-ratio of 100"
 MARGIN = 0.3
 FIRST = ("confirmed", None)
-ILLUSTRATION = "The ratio is set here, and only PPO's loss for a failure grows with it."
+ILLUSTRATION = ("The ratio is chosen here, and only PPO's loss for a failed completion grows with "
+                "it.")
 PPO = dict(name="policy.ppo_clip", clip_low=0.2, clip_high=0.2)
 
 

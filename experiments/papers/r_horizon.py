@@ -15,10 +15,10 @@ from configs.papers import r_horizon
 from experiments.environments import tabular
 
 CLAIM = 1
-MEASURE = "both answers right, trained with a reward for both less with one for the last"
+MEASURE = "probability that both answers are right: rewarded for both minus rewarded for the last"
 MARGIN, RATE = 0.05, 20.0
 FIRST = ("confirmed", "the config's filter of prompts was switched off")
-ILLUSTRATION = "One arm is rewarded for what is measured, the other for a part of it."
+ILLUSTRATION = "One arm is rewarded for what is measured, the other only for a part of it."
 TREE = tabular.Tree(prompts=16, vocab=10, length=2)
 
 

@@ -13,9 +13,9 @@ from experiments.environments import tabular
 from experiments.environments import verdicts
 
 CLAIM = 0
-MEASURE = "accuracy learned from the blend less that from verdicts alone, 300 steps"
+MEASURE = "accuracy after 300 steps learned from the blend minus that from verdicts alone"
 MARGIN, RATE = 0.05, 10.0
-FIRST = ("not seen", "with chains of three both arms ended near 1")
+FIRST = ("not seen", "with chains of three steps both arms ended with an accuracy near 1")
 TREE = tabular.Tree(prompts=8, vocab=4, length=4)
 
 
@@ -23,16 +23,14 @@ def environment(key):
   keys = jax.random.split(key, 3)
   ok_PNV = steps.right_steps(keys[0], TREE, 1)
   low, gain, error = tabular.around(keys[1], (0.2, 0.6, 0.25))
-  score_PNV = jnp.clip(
-      low + gain * ok_PNV + error * jax.random.normal(keys[2], ok_PNV.shape), 0, 1)
+  score_PNV = jnp.clip(low + gain * ok_PNV + error * jax.random.normal(keys[2], ok_PNV.shape), 0, 1)
 
   def verify(batch, **_):
     return dict(outcome_B=steps.verdict_B(ok_PNV, batch), step_ends_BT=batch.mask_BT,
                 step_scores_BT=score_PNV[
                     batch.prompt_B[:, None], batch.nodes_BT, batch.tokens_BT])
 
-  return tabular.Environment(
-      verify, verdicts.accuracy(TREE, steps.right_leaves(TREE, ok_PNV)))
+  return tabular.Environment(verify, verdicts.accuracy(TREE, steps.right_leaves(TREE, ok_PNV)))
 
 
 def arms():

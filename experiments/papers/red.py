@@ -10,7 +10,8 @@ from experiments.environments import chains
 from experiments.environments import tabular
 
 CLAIM = 1
-MEASURE = "mean accuracy over 300 steps with the verdict redistributed less that with it at the end"
+MEASURE = ("mean accuracy over 300 steps with the verdict redistributed minus that with it on the "
+           "last token")
 MARGIN, RATE = 0.05, 10.0
 FIRST = ("confirmed", None)
 

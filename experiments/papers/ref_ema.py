@@ -7,9 +7,11 @@ from experiments.environments import tabular
 from experiments.environments import verdicts
 
 CLAIM = 0
-MEASURE = "accuracy with a reference that follows the policy less that with a fixed one"
+MEASURE = "accuracy with a reference that follows the policy minus that with a fixed one"
 MARGIN, RATE = 0.05, 2.0
-FIRST = ("confirmed", "called an illustration until, at tuned rates, it came out otherwise")
+FIRST = ("confirmed",
+         "the check was classified as an illustration until it had another outcome at tuned "
+         "learning rates")
 
 
 def arms():

@@ -14,7 +14,7 @@ from experiments.environments import tabular
 from experiments.environments import verdicts
 
 CLAIM = 0
-MEASURE = "accuracy on all prompts, statistics of the batch less those of a prompt"
+MEASURE = "accuracy on all prompts: statistics of the batch minus statistics of each prompt"
 MARGIN, RATE = 0.05, 5.0
 FIRST = ("not seen", None)
 TREE = tabular.Tree(prompts=8, vocab=5, length=3)
@@ -22,8 +22,7 @@ TREE = tabular.Tree(prompts=8, vocab=5, length=3)
 
 def tied(lr):
   """Returns SGD that updates the tables of all prompts as one table."""
-  as_one = lambda grads, _: jax.tree.map(
-      lambda g: jnp.broadcast_to(g.sum(axis=0), g.shape), grads)
+  as_one = lambda grads, _: jax.tree.map(lambda g: jnp.broadcast_to(g.sum(axis=0), g.shape), grads)
   return optax.chain(optax.stateless(as_one), optax.sgd(lr))
 
 

@@ -11,7 +11,7 @@ from experiments.environments import sparse
 from experiments.environments import tabular
 
 CLAIM = 0
-MEASURE = "accuracy with the batch's statistics less that with z-scores of the group"
+MEASURE = "accuracy with the batch's statistics minus that with z-scores of the group"
 MARGIN, RATE = 0.05, 20.0
 FIRST = ("not seen", None)
 PROBLEM = sparse.rare(share=0.03)

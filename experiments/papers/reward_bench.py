@@ -22,9 +22,9 @@ from rlx.losses import prm
 
 CLAIMS = ("models trained by DPO rank completions worse without their reference",)
 CLAIM = 0
-MEASURE = "accuracy on pairs of log pi / pi_ref less that of log pi alone"
+MEASURE = "accuracy on pairs by log pi / pi_ref minus that by log pi alone"
 MARGIN, RATE = 0.05, 20.0
-FIRST = ("not seen", "after 200 steps at a larger rate DPO was far from its reference")
+FIRST = ("not seen", "DPO was far from its reference after 200 steps at a larger learning rate")
 TREE, GROUP, BETA = tabular.Tree(prompts=8, vocab=4, length=3), 8, 0.1
 
 
@@ -44,8 +44,7 @@ def trained(seed, rate):
                    batch.mask_BT, worth_PG, jnp.ones_like(worth_PG, bool), prm_beta=BETA)
   logits_PNV = learn.descend(reference, loss, optax.sgd(rate),
                              batches=jax.random.split(keys[2], 50))
-  return (TREE.leaf_logps(logits_PNV), TREE.leaf_logps(reference),
-          verdicts.of_leaves(TREE, worth))
+  return (TREE.leaf_logps(logits_PNV), TREE.leaf_logps(reference), verdicts.of_leaves(TREE, worth))
 
 
 def arms():

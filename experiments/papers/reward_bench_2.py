@@ -20,10 +20,10 @@ from experiments.environments import tabular
 from rlx.evals import best_of_n
 from rlx.evals import reward_model
 
-CLAIMS = ("its score goes with that of best of n, less with that of PPO",)
+CLAIMS = ("its score correlates with the result of best of n, and less with that of PPO",)
 CLAIM = 0
-MEASURE = ("rank correlation over reward models of the benchmark with best of 16 "
-           "less that with PPO")
+MEASURE = ("rank correlation of the benchmark with best of 16, over reward models, minus that with "
+           "PPO")
 MARGIN, RATE = 0.05, 160.0
 FIRST = ("not seen", "there were half as many prompts")
 MODELS, PROMPTS, SETS = 20, 16, 32
@@ -36,8 +36,7 @@ def drawn(key):
   right_QL = jax.random.uniform(keys[0], (PROMPTS, 64)) < 0.1
   right_QL = right_QL.at[:, 0].set(right_QL[:, 0] | ~right_QL.any(axis=1))
   noise_M = tabular.around(keys[1], jnp.linspace(0.2, 1.5, MODELS))
-  score_MQL = right_QL + noise_M[:, None, None] * jax.random.normal(
-      keys[2], (MODELS, PROMPTS, 64))
+  score_MQL = right_QL + noise_M[:, None, None] * jax.random.normal(keys[2], (MODELS, PROMPTS, 64))
   score_PL = score_MQL.reshape(-1, 64)
   score_PL -= score_PL.mean(axis=1, keepdims=True)
   start_QNV = 1.5 * jax.random.normal(keys[3], (PROMPTS, TREE.nodes, 8))

@@ -14,16 +14,14 @@ from scipy import stats
 from rlx.evals import best_of_n
 from rlx.evals import reward_model
 
-CLAIMS = (
-    "accuracy on one right against nine wrong completions goes with the optimised policy's, "
-    "accuracy on pairs does not",
-)
+CLAIMS = ("accuracy on one right and nine wrong completions correlates with that of the optimised "
+          "policy; accuracy on pairs does not",)
 CLAIM = 0
-MEASURE = ("rank correlation with best of 64 over reward models: of one-to-many "
-           "accuracy less that of pair accuracy")
+MEASURE = ("rank correlation with best of 64 over reward models: one-to-many accuracy minus pair "
+           "accuracy")
 MARGIN, FIRST = 0.05, ("confirmed", None)
-ILLUSTRATION = ("The reward models differ by how often a wrong completion slips through, which of "
-                "nine completions shows more often than of one.")
+ILLUSTRATION = ("The reward models differ in how often they score a wrong completion too high, "
+                "which nine wrong completions show more often than one.")
 MODELS = 40
 
 
@@ -31,8 +29,7 @@ def effect(rng):
   rows, (gap, slipped) = [], rng.uniform(0.8, 1.2, 2) * (2, 6)
   right_PG = np.arange(10)[None] == np.zeros((200, 1))
   sampled_PG = rng.random((500, 64)) < 0.2
-  for noise, slip in zip(rng.uniform(0.5, 2, MODELS),
-                         10 ** rng.uniform(-4, -1, MODELS)):
+  for noise, slip in zip(rng.uniform(0.5, 2, MODELS), 10 ** rng.uniform(-4, -1, MODELS)):
     def score(right_PG):
       slips_PG = ~right_PG & (rng.random(right_PG.shape) < slip)
       return gap * right_PG + slipped * slips_PG + noise * rng.normal(size=right_PG.shape)

@@ -18,11 +18,11 @@ from experiments.environments import tabular
 from experiments.environments import verdicts
 
 CLAIM = 0
-MEASURE = "pass@8 with a demonstration in the group less that without, 300 steps"
+MEASURE = "pass@8 after 300 steps with a demonstration in the group minus that without one"
 MARGIN, RATE = 0.05, 20.0
 FIRST = ("not recorded", "neither arm learned")
-ILLUSTRATION = ("Half of the prompts have one right completion, which is hardly ever sampled and "
-                "is the one demonstrated.")
+ILLUSTRATION = ("Half of the prompts have a single right completion, which is hardly ever sampled "
+                "and is the demonstrated one.")
 TREE = tabular.Tree(prompts=8, vocab=8, length=2)
 
 

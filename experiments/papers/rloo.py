@@ -9,9 +9,9 @@ from experiments.environments import sparse
 from experiments.environments import tabular
 
 CLAIM = 0
-MEASURE = "accuracy of RLOO less that of PPO's critic and GAE, 30 steps"
+MEASURE = "accuracy of RLOO after 30 steps minus that of PPO's critic and GAE"
 MARGIN, RATE = 0.05, 15.0
-FIRST = ("not recorded", "both arms ended near 1")
+FIRST = ("not recorded", "both arms ended with an accuracy near 1")
 CRITIC = dict(total=dict(name="temporal.gae", lam=0.95), whiten=False)
 
 

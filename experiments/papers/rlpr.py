@@ -13,8 +13,7 @@ from experiments.environments import answers
 from experiments.environments import tabular
 
 CLAIM = 0
-MEASURE = ("share of sound reasonings learned from the mean probability less that "
-           "from the product")
+MEASURE = "share of sound reasonings learned from the mean probability minus that from the product"
 MARGIN, RATE = 0.05, 10.0
 FIRST = ("not seen", None)
 

@@ -10,9 +10,9 @@ from experiments.environments import reward_models
 from experiments.environments import tabular
 
 CLAIM = 0
-MEASURE = "gold score learned from UWO of five reward models less that from one of them"
+MEASURE = "gold score learned from UWO of five reward models minus that from one of them"
 MARGIN, RATE = 0.1, 10.0
-FIRST = ("not recorded", "one reward model was not overoptimised")
+FIRST = ("not recorded", "the single reward model was not overoptimised")
 ONE = dict(name="shaping.ensemble", coef=1.0, kind="nominal_min", weight=1.0)
 
 

@@ -20,7 +20,7 @@ CLAIMS = (
     "under the policy",
 )
 CLAIM = 0
-MEASURE = "quality after 100 steps of the varied reward less that of the accurate one"
+MEASURE = "quality after 100 steps with the varied reward model minus that with the accurate one"
 MARGIN, RATE = 0.05, 10.0
 FIRST = ("confirmed", None)
 TREE = tabular.Tree(prompts=8, vocab=8, length=2)

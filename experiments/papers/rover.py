@@ -13,7 +13,7 @@ from experiments.environments import tabular
 from experiments.environments import verdicts
 
 CLAIM = 0
-MEASURE = "distinct right completions in 16 samples with ROVER less those with PPO's loss"
+MEASURE = "distinct right completions in 16 samples with ROVER minus those with PPO's loss"
 MARGIN, RATE = 0.3, 5.0
 FIRST = ("not recorded", "both arms kept about one of the right completions")
 TREE = tabular.Tree(prompts=8, vocab=8, length=2)

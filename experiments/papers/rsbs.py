@@ -13,9 +13,12 @@ from experiments.environments import chains
 from experiments.environments import tabular
 
 CLAIM = 0
-MEASURE = "distance in accuracy of the product from the other aggregate less that of two seeds"
+MEASURE = ("distance in accuracy between the product and another aggregate minus that between two "
+           "seeds")
 MARGIN, RATE = 0.05, 10.0
-FIRST = ("confirmed", "called an illustration until, at tuned rates, it came out otherwise")
+FIRST = ("confirmed",
+         "the check was classified as an illustration until it had another outcome at tuned "
+         "learning rates")
 OTHER = 10**6  # Added to a seed to get the seed of a second run of the same arm.
 
 

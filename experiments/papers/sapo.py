@@ -8,9 +8,9 @@ from experiments.environments import sparse
 from experiments.environments import tabular
 
 CLAIM = 0
-MEASURE = "accuracy in the second half of 30 steps, SAPO less the rival"
+MEASURE = "accuracy in the second half of 30 steps: SAPO minus the rival"
 MARGIN, RATE = 0.05, 40.0
-FIRST = ("not recorded", "both arms ended near 1")
+FIRST = ("not recorded", "both arms ended with an accuracy near 1")
 RIVALS = {"GSPO": dict(name="sequence.gspo", clip_low=3e-4, clip_high=4e-4),
           "GRPO": dict(name="policy.ppo_clip", clip_low=0.2, clip_high=0.2)}
 

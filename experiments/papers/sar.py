@@ -14,8 +14,7 @@ from experiments.environments import tabular
 from experiments.environments import verdicts
 
 CLAIM = 0
-MEASURE = ("right answers per token learned with the self-aligned term less those "
-           "with verdicts alone")
+MEASURE = "right answers per token with the self-aligned term minus those with verdicts alone"
 MARGIN, RATE = 0.02, 100.0
 FIRST = ("confirmed", None)
 TREE = tabular.Tree(prompts=4, vocab=6, length=4, eos=True)

@@ -9,7 +9,7 @@ from experiments.environments import tabular
 from experiments.environments import verdicts
 
 CLAIM = 0
-MEASURE = "accuracy of DPO with s = 10 less that of offline DPO, 200 steps"
+MEASURE = "accuracy after 200 steps of DPO with s = 10 minus that of offline DPO"
 MARGIN, RATE, STEPS = 0.05, 50.0, 200
 FIRST = ("confirmed", None)
 

@@ -8,7 +8,8 @@ from experiments.environments import sparse
 from experiments.environments import tabular
 
 CLAIM = 0
-MEASURE = "late accuracy with weights of completions less that with those of tokens"
+MEASURE = ("accuracy in the second half of training with weights of completions minus that with "
+           "weights of tokens")
 MARGIN, RATE = 0.05, 30.0
 FIRST = ("not seen", None)
 TIS = dict(name="rollout_correction.tis", cap=2.0, level="token")

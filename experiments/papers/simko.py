@@ -9,7 +9,7 @@ from experiments.environments import tabular
 from experiments.environments import verdicts
 
 CLAIM = 0
-MEASURE = "pass@8 after 200 steps with SimKO less that with alpha = 0 and penalty = 1"
+MEASURE = "pass@8 after 200 steps with SimKO minus that with alpha = 0 and penalty = 1"
 MARGIN, RATE = 0.05, 10.0
 FIRST = ("not seen", None)
 TREE = tabular.Tree(prompts=8, vocab=8, length=3)

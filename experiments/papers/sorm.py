@@ -28,11 +28,11 @@ CLAIMS = (
     "outcome models rerank final answers better",
 )
 CLAIM = 0
-MEASURE = "balanced accuracy on steps with the labels of SORM less with those of ORM"
+MEASURE = "balanced accuracy on steps with the labels of SORM minus with those of ORM"
 MARGIN, RATE = 0.05, 100.0
 FIRST = ("confirmed", None)
-ILLUSTRATION = ("The labels of SORM are what is measured, but for what eight rollouts miss, and "
-                "have eight times as many completions behind them.")
+ILLUSTRATION = ("The labels of SORM are what is measured, except for what eight rollouts miss, and "
+                "they need eight times as many completions.")
 TREE = tabular.Tree(prompts=8, vocab=4, length=4)
 
 

@@ -13,7 +13,7 @@ from experiments.environments import steps
 from experiments.environments import tabular
 
 CLAIM = 0
-MEASURE = "accuracy after 200 steps of coin rewards less that before, skilled policies"
+MEASURE = "accuracy of skilled policies after 200 steps of random rewards minus that before"
 MARGIN, RATE = 0.05, 10.0
 FIRST = ("opposite", None)
 TREE = tabular.Tree(prompts=32, vocab=4, length=3)

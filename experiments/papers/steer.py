@@ -13,16 +13,15 @@ from experiments.environments import tabular
 from experiments.environments import verdicts
 
 CLAIM = 0
-MEASURE = "nats that entropy moves until accuracy is 0.8 under the rival less those under STEER"
+MEASURE = "change of entropy in nats until the accuracy is 0.8: the rival minus STEER"
 MARGIN, RATE = 0.1, 1.0
-FIRST = ("not recorded", "a smaller rate, to tell the arms apart")
+FIRST = ("not recorded", "the learning rate was so large that the arms did not differ")
 TREE = tabular.Tree(prompts=8, vocab=8, length=2)
 
 
 def environment(key):
   plain = verdicts.environment(TREE, 0.25, spread=0.5)(key)
-  return plain._replace(measure=lambda x: dict(
-      plain.measure(x), entropy=verdicts.entropy(TREE, x)))
+  return plain._replace(measure=lambda x: dict(plain.measure(x), entropy=verdicts.entropy(TREE, x)))
 
 
 def compare(steer_I, rival_I):

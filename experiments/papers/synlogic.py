@@ -19,7 +19,7 @@ from configs.papers import synlogic
 from experiments.environments import tabular
 
 CLAIM = 0
-MEASURE = "accuracy on kinds of question that are not trained, after training less before"
+MEASURE = "accuracy on kinds of question that are not trained: after training minus before"
 MARGIN, RATE = 0.05, 5.0
 FIRST = ("confirmed", None)
 EACH, BASE = 6, 10

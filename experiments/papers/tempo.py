@@ -8,7 +8,7 @@ from experiments.environments import tabular
 from experiments.environments import verdicts
 
 CLAIM = 0
-MEASURE = "mean accuracy over 60 steps of TEMPO less that of GRPO"
+MEASURE = "mean accuracy over 60 steps of TEMPO minus that of GRPO"
 MARGIN, RATE = 0.05, 20.0
 FIRST = ("confirmed", None)
 

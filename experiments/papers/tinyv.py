@@ -13,7 +13,8 @@ from configs.papers import tinyv
 from experiments.environments import tabular
 
 CLAIM = 0
-MEASURE = "pass rate learned with the second verifier less that with the strict one alone"
+MEASURE = ("share of right completions learned with the second verifier minus that with the strict "
+           "one alone")
 MARGIN, RATE = 0.05, 10.0
 FIRST = ("opposite", None)
 TREE = tabular.Tree(prompts=16, vocab=8, length=2)

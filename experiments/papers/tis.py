@@ -9,9 +9,9 @@ from experiments.environments import sparse
 from experiments.environments import tabular
 
 CLAIM = 0
-MEASURE = "accuracy with the weight less that without, sampled from rounded logits"
+MEASURE = "accuracy with the weight minus that without it, with samples from rounded logits"
 MARGIN, RATE = 0.05, 20.0
-FIRST = ("confirmed", "both arms ended near 1")
+FIRST = ("confirmed", "both arms ended with an accuracy near 1")
 
 
 def arms():

@@ -15,7 +15,7 @@ from experiments.environments import tabular
 from rlx.evals import pass_at_k
 
 CLAIM = 1
-MEASURE = "accuracy learned from votes of 8 less that of the start's votes of 8"
+MEASURE = "accuracy learned from votes of 8 minus that of votes of 8 by the initial policy"
 MARGIN, RATE = 0.05, 16.0
 FIRST = ("confirmed", None)
 TREE, GROUP, ASKED = tabular.Tree(prompts=32, vocab=8, length=1), 8, 50

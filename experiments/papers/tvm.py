@@ -23,12 +23,10 @@ from experiments.environments import learn
 from rlx.core import prefixes
 from rlx.losses import reward_model
 
-CLAIMS = (
-    "values learned from shares of right completions of a prefix search better than those from "
-    "outcomes",
-)
+CLAIMS = ("values learned from the share of right completions of a prefix are better for search "
+          "than those learned from outcomes",)
 CLAIM = 0
-MEASURE = "value of the half completion picked by labels of prefixes less by outcomes"
+MEASURE = "value of the half completion that is picked: labels of prefixes minus labels of outcomes"
 MARGIN, RATE = 0.05, 0.1
 FIRST = ("not seen", None)
 PROMPTS, GROUP, VOCAB, LENGTH = 64, 64, 6, 4

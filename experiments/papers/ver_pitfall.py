@@ -24,12 +24,13 @@ from rlx.prompts.datasets import chain
 from rlx.verifiers import pool
 
 CLAIM = 0
-MEASURE = ("the lesser of: right ones the rule misses beyond the looser verifier, wrong "
-           "ones the looser lets in after training")
+MEASURE = ("the smaller of two differences between the verifiers: right completions that the rule "
+           "misses, wrong ones that the looser verifier lets in after training")
 MARGIN, RATE = 0.05, 10.0
 FIRST = ("confirmed", None)
-ILLUSTRATION = ("The rule accepts one form only, in which nothing is wrong; half of what is true "
-                "has another form, and what is wrong can be right for the looser verifier.")
+ILLUSTRATION = ("The rule accepts a single form, in which nothing is wrong. Half of the truly "
+                "right completions have another form, and the looser verifier accepts some wrong "
+                "ones.")
 QUESTIONS = ("3M7=", "7m3=", "3m7=", "7M3=")
 TOKENS = ("", "3", "7", ";", "#")
 TREE = tabular.Tree(prompts=len(QUESTIONS), vocab=len(TOKENS), length=5, eos=True)
@@ -91,8 +92,7 @@ def arms():
     return (np.stack([curves["missed"][:, 0], curves["wrong"][:, -1]], axis=1),
             curves["right"][:, -1])
   def arm(c, by_rule):
-    return tabular.arm(c, TREE, functools.partial(environment, by_rule=by_rule), shares,
-                       steps=100)
+    return tabular.arm(c, TREE, functools.partial(environment, by_rule=by_rule), shares, steps=100)
   return {"rule, then looser": arm(c, False),
           "rule": arm(tabular.changed(c, rewards__outcome__weight=0.0), True)}
 

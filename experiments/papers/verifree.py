@@ -15,11 +15,11 @@ from experiments.environments import answers
 from experiments.environments import tabular
 
 CLAIM = 0
-MEASURE = ("mean share of sound reasonings over 200 steps from the answer's "
-           "probability less that from verdicts")
+MEASURE = ("mean share of sound reasonings over 200 steps from the answer's probability minus that "
+           "from verdicts")
 MARGIN, RATE = 0.05, 50.0
 FIRST = ("confirmed", None)
-ILLUSTRATION = ("A verdict is a noisy draw from the same probability: its gradient has the same "
+ILLUSTRATION = ("A verdict is a noisy draw from the same probability, so its gradient has the same "
                 "direction and more noise.")
 
 

@@ -16,14 +16,12 @@ import numpy as np
 from experiments.environments import judges
 from rlx.evals import verifier
 
-CLAIMS = (
-    "a judge that sees the reference answer is more accurate than without it",
-    "small models fall behind on answers that verifiers disagree about",
-)
+CLAIMS = ("a judge that sees the reference answer is more accurate than one that does not",
+          "small models are worse on answers on which verifiers disagree")
 CLAIM = 0
-MEASURE = "accuracy of a judge that sees the reference less that of one that does not"
+MEASURE = "accuracy of a judge that sees the reference minus that of one that does not"
 MARGIN, RATE = 0.05, 0.05
-FIRST = ("not recorded", "what was wrong in a text did not depend on its label")
+FIRST = ("not recorded", "the errors in a text did not depend on its label")
 ILLUSTRATION = ("A text is right if it states the reference answer, and the judge that sees the "
                 "reference is told whether the answers agree.")
 

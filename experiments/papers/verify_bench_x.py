@@ -15,15 +15,14 @@ from experiments.environments import judges
 from rlx.evals import verifier
 from rlx.verifiers import pool
 
-CLAIMS = (
-    "specialised verifiers are more precise than general ones and miss more right answers",
-    "verdicts depend on whether the whole response or an extracted answer is judged",
-)
+CLAIMS = ("specialised verifiers have a higher precision than general ones and miss more right "
+          "answers",
+          "verdicts depend on whether the whole response or an extracted answer is judged")
 CLAIM = 0
-MEASURE = ("the lesser of what the strict verifier gains in precision over the looser one "
-           "and what it loses in recall")
+MEASURE = ("the smaller of two differences: precision that the strict verifier gains over the "
+           "looser one, recall that it loses")
 MARGIN, FIRST = 0.05, ("not seen", None)
-ILLUSTRATION = ("Only one of the six forms is a box, and the last number of one form is not the "
+ILLUSTRATION = ("Only one of the six forms is a box, and in one form the last number is not the "
                 "answer.")
 
 
@@ -36,8 +35,7 @@ def _effect(seed):
 
   def report(path):
     with contextlib.closing(pool.Pool(1, 10.0)) as workers:
-      verdict_N = workers.verify(
-          [dataclasses.replace(p, verifier=path) for p in prompts], texts)
+      verdict_N = workers.verify([dataclasses.replace(p, verifier=path) for p in prompts], texts)
     return verifier.report(verdict_N, labels)["all"]
 
   strict, loose = report("math_answer.boxed"), report("math_answer.final")

@@ -14,7 +14,7 @@ from experiments.environments import tabular
 from experiments.environments import verdicts
 
 CLAIM = 0
-MEASURE = "share passing all tests with VeRPO less that with the rival"
+MEASURE = "probability of passing all tests with VeRPO minus that with the rival"
 MARGIN, RATE = 0.05, 10.0
 FIRST = ("confirmed", None)
 TREE = tabular.Tree(prompts=8, vocab=4, length=4)

@@ -8,7 +8,8 @@ from experiments.environments import sparse
 from experiments.environments import tabular
 
 CLAIM = 0
-MEASURE = "late accuracy of VESPO, 16 passes, less that of the rival"
+MEASURE = ("accuracy in the second half of training, with 16 passes over each batch: VESPO minus "
+           "the rival")
 MARGIN, RATE = 0.05, 40.0
 FIRST = ("confirmed", None)
 RIVALS = {"GRPO": dict(name="policy.ppo_clip", clip_low=0.2, clip_high=0.2),

@@ -11,8 +11,8 @@ from experiments.environments import answers
 from experiments.environments import tabular
 
 CLAIM = 1
-MEASURE = ("quality of plans learned from thresholds of the improvement less that "
-           "from the improvement")
+MEASURE = ("quality of plans learned from thresholds of the improvement minus that from the "
+           "improvement itself")
 MARGIN, RATE = 0.1, 10.0
 FIRST = ("not seen", None)
 

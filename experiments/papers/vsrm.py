@@ -16,10 +16,10 @@ from experiments.environments import tabular
 from experiments.environments import verdicts
 
 CLAIM = 0
-MEASURE = "tokens of completions without the steps' rewards less those with them"
+MEASURE = "tokens of completions without rewards for steps minus those with them"
 MARGIN, RATE = 0.2, 4.0
-FIRST = ("not recorded", "the start did not go on for too long")
-DIFFERS = {"rewards.process.start": "the accuracy before the first step is 0.1 here"}
+FIRST = ("not recorded", "the completions of the initial policy were not too long")
+DIFFERS = {"rewards.process.start": "the accuracy before the first step is 0.1 in this environment"}
 TREE = tabular.Tree(prompts=4, vocab=3, length=7, eos=True)
 
 

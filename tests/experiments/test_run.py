@@ -68,17 +68,8 @@ def screen():
   return console.Console(width=120, record=True, file=open(os.devnull, "w"))
 
 
-class Local(run.Local):
-  started = ()
-
-  def start(self, folders):
-    self.started += tuple(f.name for f in folders)
-    return super().start(folders)
-
-
 def start(cells, folders, command, screen, workers=2):
-  executor = Local(run.slots(workers), command)
-  return run.run(cells, folders, executor, screen), executor.started
+  return run.run(cells, folders, run.Local(run.slots(workers), command), screen)
 
 
 def times(folder):
@@ -100,19 +91,17 @@ def test_failures_are_tried_again_and_reported_and_finished_cells_are_skipped(
     tmp_path, stub, screen):
   cells = cells_of("ok", "flaky", "bad", "fine")
   folders = prepared(tmp_path / "g", cells)
-  ends, _ = start(cells, folders, stub, screen)
+  ends = start(cells, folders, stub, screen)
   assert ends == {"ok-seed0": "done", "flaky-seed0": "done", "bad-seed0": "failed",
                   "fine-seed0": "done"}
   assert [exits(f) for f in folders.values()] == [[0], [1, 0], [1, 1], [0]]
-  assert [cell_lib.state(f) for f in folders.values()] == [
-      "done", "done", "failed", "done"]
+  assert [cell_lib.state(f) for f in folders.values()] == ["done", "done", "failed", "done"]
   assert run.report(ends, folders, screen) == 1
   text = screen.export_text()
   assert "bad-seed0: exit status 1: bad: no luck" in text
   assert "again  flaky-seed0: " in text and "3 of 4 cells are finished." in text
   # The next call runs what is not finished, and that alone.
-  ends, started = start(cells, folders, stub, screen)
-  assert ends["bad-seed0"] == "failed" and started == ("bad-seed0", "bad-seed0")
+  assert start(cells, folders, stub, screen)["bad-seed0"] == "failed"
   assert [times(f) for f in folders.values()] == [1, 2, 4, 1]
   assert run.report({"ok-seed0": "done"}, folders, screen) == 0
 
@@ -164,7 +153,7 @@ def test_ctrl_c_leaves_nothing_behind_and_the_next_call_goes_on(tmp_path, stub, 
   # It was one at a time: the other cell has not begun.
   assert cell_lib.state(tmp_path / "g/ok-seed0") == "new"
   cells = cells_of("slow", "ok")
-  ends, _ = start(cells, prepared(tmp_path / "g", cells), stub, screen)
+  ends = start(cells, prepared(tmp_path / "g", cells), stub, screen)
   assert set(ends.values()) == {"done"} and exits(slow) == [None, 0]
 
 
@@ -201,8 +190,7 @@ def test_a_mark_that_was_not_written_whole_is_none(tmp_path, stub, monkeypatch):
 
 def test_the_command_is_rlx_train_on_the_changed_config(tmp_path, monkeypatch):
   monkeypatch.chdir(ROOT)
-  cell = cell_lib.Cell("a", 4, "configs/quickstart.py:smoke",
-                       {"model.path": "/nowhere"}, 0)
+  cell = cell_lib.Cell("a", 4, "configs/quickstart.py:smoke", {"model.path": "/nowhere"}, 0)
   folder = prepared(tmp_path, [cell])["a-seed4"]
   assert cell_lib.attempt(folder) == "failed"
   line, = cell_lib.attempts(folder)
@@ -224,8 +212,7 @@ def test_a_folder_of_another_cell_is_refused(tmp_path):
 def test_the_dry_run_says_cells_and_cost(tmp_path, monkeypatch, screen):
   monkeypatch.chdir(ROOT)
   cells = cells_of("a", "b", seeds=2)
-  cells[3] = cell_lib.Cell("c", 0, cells[3].config,
-                           {"rollouts.oversample": 1.5, "steps": 4}, 3)
+  cells[3] = cell_lib.Cell("c", 0, cells[3].config, {"rollouts.oversample": 1.5, "steps": 4}, 3)
   folders = prepared(tmp_path, cells)
   # 2 steps of 8 x 4 completions of 18 tokens; 4 steps of 12 x 4.
   assert run.cost(cells[0]) == (2, 64, 1152) and run.cost(cells[3]) == (4, 192, 3456)
@@ -237,8 +224,8 @@ def test_the_dry_run_says_cells_and_cost(tmp_path, monkeypatch, screen):
   # Of its own arm 30 s; of an arm without one 90 s for 2304 tokens, 135 s for 3456.
   assert list(run.estimates(cells, folders).values()) == [30.0, 30.0, 60.0, 135.0]
   table, text = run.plan(cells, folders)
-  assert text.startswith("4 cells, 2 to run: 6 steps, 256 completions at one draw a step, "
-                         "4,608 tokens at most") and "0:02:45 one after the other" in text
+  assert text.startswith("4 cells, 2 to run: 6 steps, 256 completions if each step samples once, "
+                         "4,608 tokens at most") and "0:02:45 in sequence" in text
   screen.print(table)
   shown = screen.export_text()
   assert "a-seed0" in shown and "done" in shown and "rollouts.oversample" in shown

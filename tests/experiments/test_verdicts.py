@@ -15,8 +15,7 @@ def test_a_completion_is_the_leaf_of_its_tokens():
   np.testing.assert_array_equal(tree.leaves[0][leaf_B], batch.tokens_BT)
   # Read off the tokens or looked up by the leaf: the same completions are right.
   is_right_PL = verdicts.of_leaves(tree, lambda batch: batch.tokens_BT[:, 1] == 2)
-  np.testing.assert_array_equal(is_right_PL[batch.prompt_B, leaf_B],
-                                batch.tokens_BT[:, 1] == 2)
+  np.testing.assert_array_equal(is_right_PL[batch.prompt_B, leaf_B], batch.tokens_BT[:, 1] == 2)
 
 
 @pytest.mark.parametrize("flip, share", [(0.0, 0.0), (0.25, 0.25), (1.0, 1.0)])
