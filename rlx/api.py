@@ -20,6 +20,7 @@ Reward = Callable[..., Iterable[Any]]
 Rewards = Reward | Mapping[str, Reward]
 Rows = str | os.PathLike[str] | Iterable[Mapping[str, Any]]
 _HELD_OUT = 10  # One row in so many is held out.
+_FOLDER = pathlib.Path(configs.__path__[0])
 
 
 def train(config: Any, *, rows: Rows | None = None, eval_rows: Rows | None = None,
@@ -37,8 +38,8 @@ def train(config: Any, *, rows: Rows | None = None, eval_rows: Rows | None = Non
     (1, True)
 
   Args:
-    config: a config's name, such as quickstart or papers/prime, the path of a .py file, or a
-      ConfigDict.
+    config: a config's name, such as quickstart or papers/prime, the path of a .py file, the folder
+      of a run, whose config is taken, or a ConfigDict.
     rows: what is asked, one dict for each row, with a text in `prompt`; a list, a
       datasets.Dataset, the path of a .jsonl, .json, .csv or .parquet file, or a name such as
       hf:OWNER/NAME. None: the prompts of the config. Without a reward, the column `verifier`
@@ -53,11 +54,12 @@ def train(config: Any, *, rows: Rows | None = None, eval_rows: Rows | None = Non
       for each of its tokens, if that is "" (or None in the config). A dict name -> function has
       several rewards, each a term of the config's rewards. Held-out accuracy, filters and a
       process reward model read the verdict: the first reward, or the mean of its list, clipped
-      to [0, 1].
+      to [0, 1]. A completion that makes a function fail gets the lowest number that the others
+      get, at most 0; where a function gives lists, each of its steps does.
     coefficients: name -> what the advantages of that reward are multiplied by; 1 by default.
     model: where the policy starts, as model.path: a folder, a .gguf file or hf:OWNER/NAME.
-    workdir: folder of the run; a run that has a checkpoint there is continued. None:
-      runs/CONFIG.
+    workdir: folder of the run; a run that has a checkpoint there is continued. None: the folder
+      that config names, or runs/CONFIG.
     **changes: keys of the config and their values, such as **{"learner.optimizer.lr": 1e-4}.
       Where a key names a function, the value may be the function itself.
   Returns:
@@ -84,12 +86,12 @@ def evaluate(config: Any, *, rows: Rows | None = None, reward: Rewards | None = 
     True
 
   Args:
-    config: as for `train`, or the folder of a run, whose config is taken.
+    config: as for `train`.
     rows: held-out rows, as eval_rows of `train`; None: those of the config or run.
     reward: as for `train`.
     model: as for `train`.
     workdir: folder of a run, whose newest checkpoint is evaluated if it has one, and where
-      evaluate.json is written. None: the run's folder, or runs/CONFIG.
+      evaluate.json is written. None: as for `train`.
     **changes: as for `train`.
   Returns:
     {metric: {"mean", "low", "high", ...}}, see rlx/tools/evaluate.py: "greedy", "sampled",
@@ -97,9 +99,6 @@ def evaluate(config: Any, *, rows: Rows | None = None, reward: Rewards | None = 
   Raises:
     ValueError: one line saying what is wrong and what is allowed.
   """
-  if isinstance(config, str | os.PathLike) and (pathlib.Path(config) / "config.json").is_file():
-    workdir = workdir or str(config)
-    config = _config_of_run(str(config))
   config, workdir = _prepare(config, None, rows, reward, None, model, workdir, changes)
   from rlx import cli
   from rlx.tools import evaluate as evaluate_tool
@@ -321,6 +320,8 @@ def _use_rows(config, splits, reward, coefficients, workdir, taken):
 
 def _use_rewards(config, reward, coefficients, rows, taken):
   """Makes reward functions terms of the config; returns the name of the verifier."""
+  from rlx.core import resolve
+  from rlx.core import schedule
   rewards = reward if isinstance(reward, Mapping) else {"outcome": reward}
   if unknown := sorted(set(coefficients) - set(rewards)):
     raise ValueError(f"coefficients: no reward {unknown[0]!r}; there are {list(rewards)}.")
@@ -329,6 +330,8 @@ def _use_rewards(config, reward, coefficients, rows, taken):
   terms, estimators = dict(config.rewards), dict(config.advantages)
   if "outcome" not in terms: raise ValueError("reward: the config has no term rewards.outcome.")
   outcome, estimator = terms.pop("outcome"), estimators.pop("outcome", None)
+  reads_the_reward = getattr(resolve.lookup("rewards", outcome["name"]), "unchanged", False)
+  scheduled = {k: outcome[k] for k in schedule.OPTIONS if k in outcome}
   scores, step_rewards = list(config.verifier.scores), list(config.verifier.step_rewards)
   verifier = ""
   for name, (fn, is_list) in tried.items():
@@ -341,12 +344,11 @@ def _use_rewards(config, reward, coefficients, rows, taken):
     elif verifier:
       term = dict(name="outcome.score", index=len(scores))
       scores.append(path)
-    elif outcome["name"] == "outcome.verdict":
-      term = dict(outcome, name="outcome.reward")
+    elif reads_the_reward:
+      term = dict(scheduled, name="outcome.reward")
     else:  # A method that reads the verdict of a single reward stays.
       term = outcome if len(tried) == 1 else dict(name="outcome.reward")
-    if not verifier:
-      verifier = _name_of(type(fn)(fn.name, fn.fn, is_mean=True), taken) if is_list else path
+    verifier = verifier or path
     terms[name] = dict(term, coef=float(coefficients.get(name, outcome["coef"])))
     if estimator is not None: estimators[name] = by
   if step_rewards and config.rollouts.step_separator is None: config.rollouts.step_separator = ""
@@ -432,13 +434,6 @@ def _tried(fn, rows):
   return verifier, any(isinstance(reward, list) for reward in rewards)
 
 
-def _config_of_run(workdir):
-  """The ConfigDict of a run's config.json, with the types of configs/base.py."""
-  import ml_collections
-  from rlx import cli
-  return ml_collections.ConfigDict(cli.run_config(workdir))
-
-
 def config_file(name: str) -> str:
   """The file of a config, with its variant if the name has one.
 
@@ -454,10 +449,7 @@ def config_file(name: str) -> str:
   if path.endswith(".py"):
     if not pathlib.Path(path).is_file(): raise ValueError(f"no config file {path!r}.")
     return name
-  folder = pathlib.Path(configs.__path__[0])
-  names = sorted(str(p.relative_to(folder).with_suffix("")) for p in folder.rglob("*.py")
-                 if p.stem != "__init__")
-  if path not in names:
+  if path not in (names := _names()):
     by_last_part = {n.split("/")[-1]: n for n in names}
     near = (difflib.get_close_matches(path, names, n=1)
             or [by_last_part[n] for n in difflib.get_close_matches(path, by_last_part, n=1)])
@@ -466,7 +458,18 @@ def config_file(name: str) -> str:
     raise ValueError(
         f"no config {path!r}; " + (f"did you mean {near[0]}? There" if near else "there")
         + f" are {', '.join(top)} and {papers} named papers/...; a file's name ends in .py.")
-  return str(folder / f"{path}.py") + colon + variant
+  return str(_FOLDER / f"{path}.py") + colon + variant
+
+
+def _names():
+  """The names of all configs."""
+  return sorted(str(p.relative_to(_FOLDER).with_suffix("")) for p in _FOLDER.rglob("*.py")
+                if p.stem != "__init__")
+
+
+def _is_run(name):
+  """Whether this is the folder of a run; a config of the same name precedes it."""
+  return (pathlib.Path(name) / "config.json").is_file() and name not in _names()
 
 
 def load_config(name: str) -> Any:
@@ -476,10 +479,11 @@ def load_config(name: str) -> Any:
     2
 
   Args:
-    name: as of `config_file`.
+    name: as of `config_file`, or the folder of a run.
   Raises:
-    ValueError: there is no such config or variant.
+    ValueError: there is no such config or variant, or config.json is not the config of a run.
   """
+  if _is_run(name): return _config_of_run(name)
   path, _, variant = config_file(name).partition(":")
   spec = importlib.util.spec_from_file_location(pathlib.Path(path).stem, path)
   assert spec and spec.loader
@@ -490,12 +494,29 @@ def load_config(name: str) -> Any:
   return config.lock()
 
 
+def _config_of_run(folder):
+  """The ConfigDict of a run's config.json; its keys have the types that configs/base.py states."""
+  from rlx import cli
+  from rlx.configs import base
+  def fill(section, values):
+    # A section that names another method has other options.
+    is_same = values.get("name") == section.get("name")
+    for key in set(section) - (set(values) if is_same else {"name"}): del section[key]
+    for key, value in values.items():
+      if isinstance(value, dict) and key in section: fill(section[key], value)
+      else: section[key] = tuple(value) if isinstance(value, list) else value
+  config = base.get_config()
+  with config.unlocked(): fill(config, cli.run_config(folder))
+  return config
+
+
 def default_workdir(name: str) -> str:
-  """The folder of a config's run where none is given.
+  """The folder of a config's run where none is given; a run's folder is its own.
 
     >>> default_workdir("papers/prime:smoke")
     'runs/papers-prime-smoke'
   """
+  if _is_run(name): return name
   path, _, variant = name.partition(":")
   if path.endswith(".py"): path = pathlib.Path(path).stem
   return "runs/" + re.sub(r"[^\w.-]+", "-", f"{path}-{variant}" if variant else path)

@@ -9,7 +9,8 @@ import dataclasses
 import functools
 import inspect
 import sys
-from typing import Any, Callable
+from collections.abc import Collection, Sequence
+from typing import Any, Callable, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -25,6 +26,7 @@ from rlx.core import records
 from rlx.core import resolve
 from rlx.core import rng
 from rlx.core.options import key
+from rlx.io import tokenizer as tokenizer_io
 from rlx.io import trackers
 from rlx.learner import hosts
 from rlx.learner import memory
@@ -35,16 +37,20 @@ from rlx.loops import annotate
 from rlx.loops import collect
 from rlx.loops import logps
 from rlx.loops import session
+from rlx.loops import texts as texts_lib
 from rlx.loops import update
 from rlx.models import decode
 from rlx.models import lora
 from rlx.models import size
+from rlx.models import transformer
 from rlx.models import value as value_model
 from rlx.prompts import iterator
 from rlx.rollouts import padding
 from rlx.rollouts import sampler
 from rlx.rollouts import slots
 from rlx.verifiers import pool
+
+T = TypeVar("T")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -61,15 +67,15 @@ class Sizes:
   completion_tokens: int = key("rollouts.max_tokens")
   chunk: int = key("rollouts.chunk")
   bucket: int = key("rollouts.bucket")
-  axes: dict                                        # {"M", "J", "K", "E", "Z"}: see core/axes.py
+  axes: dict[str, int]                              # {"M", "J", "K", "E", "Z"}: see core/axes.py
 
   @property
-  def rows(self):
+  def rows(self) -> int:
     """B, completions of a batch."""
     return self.prompts * self.group
 
   @property
-  def trained(self):
+  def trained(self) -> int:
     """Prompts of a batch whose completions are sampled: all but the rehearsed ones."""
     return self.prompts - self.rehearsal
 
@@ -83,7 +89,7 @@ class Sampling:
   greedy: Callable             # the same, one completion a prompt
   sampled: Callable            # the same, eval.samples completions a prompt
   steps: Callable              # the same, train_prm.step_rollouts completions
-  slots: dict                  # {"train", "greedy", "sampled"}: most rows decoded at once, or None
+  slots: dict[str, int | None]  # {"train", "greedy", "sampled"}: most rows decoded at once, or None
   device_bytes: int | None     # memory of a device, which limits the slots; None: unknown
 
 
@@ -94,26 +100,26 @@ class Updates:
   value: Callable              # (state, Placed, step) -> (state, metrics)
   policy: Callable             # (state, Placed, step) -> (state, Batch, metrics)
   end_step: Callable           # (state, metrics) -> the state of the next step
-  learners: dict               # {"prm", "value", "learner"}: update.Learner
-  programs: dict               # {"prm", "value", "learner"}: the jitted optimizer step
+  learners: dict[str, update.Learner]  # {"prm", "value", "learner"}
+  programs: dict[str, jax.stages.Wrapped]  # {"prm", "value", "learner"}: the jitted optimizer step
 
 
 @dataclasses.dataclass(frozen=True)
 class Run:
   """The built config: stages as functions of the state and the records, with options bound."""
   sizes: Sizes
-  texts: Any                   # texts.Texts
-  methods: Any                 # methods.Methods
-  passes: Any                  # logps.Options: mesh, models and options of forward passes
-  planned: list                # the Fields that are computed for a batch
-  prompts: Any                 # resumable iterator over training prompts; None without them
-  eval_prompts: list
+  texts: texts_lib.Texts
+  methods: methods_lib.Methods
+  passes: logps.Options        # mesh, models and options of forward passes
+  planned: list[fields.Field]  # what is computed for a batch
+  prompts: iterator.PromptIterator | None  # training prompts; None without them
+  eval_prompts: list[records.Prompt]
   init: Callable               # () -> TrainState
   shapes: Callable             # () -> TrainState of shapes with shardings; allocates nothing
   sampling: Sampling
   verify: Callable             # (prompts, rollouts) -> outcome_PG
-  pool: Any                    # verifiers.pool.Pool
-  collector: Any               # collect.Collector; None without training prompts
+  pool: pool.Pool
+  collector: collect.Collector | None  # None without training prompts
   annotate: Callable           # (state, Collected) -> Annotated: fields computed on the host
   place: Callable              # Annotated -> Placed: on the mesh
   score: Callable              # (state, Placed) -> Placed with the log-probs that methods read
@@ -124,26 +130,28 @@ class Run:
 @dataclasses.dataclass(frozen=True)
 class Sft:
   """The built config of supervised fine-tuning."""
-  model: Any                   # DecoderConfig
-  tokenizer: Any
+  model: transformer.DecoderConfig
+  tokenizer: tokenizer_io.Tokenizer
   init: Callable               # () -> TrainState of the policy
   batch: Callable              # step -> Rollouts of worked examples, on the mesh
   update: Callable             # (params, opt_state, Rollouts) -> params, opt_state, metrics, None
 
 
-def options(cls, c, **values):
+def options(cls: type[T], c: keys.Config, **values: Any) -> T:
   """An instance of a dataclass of core/options.py, with the values of config keys."""
   return options_lib.read(cls, methods_lib.setting(c), **values)
 
 
-def session_options(config, cls=session.Options):
+def session_options(config: keys.Config,
+                    cls: type[session.Options] = session.Options) -> session.Options:
   """Checks `config` and returns the session.Options of a training loop, of this class."""
   keys.check(config)
   trackers.check(config.log.writers)
   return options(cls, config)
 
 
-def build(config, splits=None, recorded=None, learns="policy"):
+def build(config: keys.Config, splits: Collection[str] | None = None, recorded: dict | None = None,
+          learns: str = "policy") -> Run:
   """Checks `config` and binds it.
 
   Args:
@@ -168,7 +176,7 @@ def build(config, splits=None, recorded=None, learns="policy"):
   models, frozen, tokenizer = _models(c, methods, mesh)
   configs = {name: config for name, (config, _) in models.items()}
   texts = inputs.texts_of(c, tokenizer)
-  train_prompts, eval_prompts = inputs.checked_prompts(c, sizes, texts, splits)
+  train_prompts, eval_prompts = inputs.checked_prompts(c, sizes.draw, texts, splits)
   verifier_pool = _pool(c, train_prompts + eval_prompts)
   inputs.check_prompts(c, train_prompts + eval_prompts)
   optimizers = {name: optimizer_of(c, name) for name in ("learner", "prm", "value")}
@@ -178,7 +186,8 @@ def build(config, splits=None, recorded=None, learns="policy"):
   sampling = _sampling(c, sizes, texts, configs["policy"], mesh, limit,
                        None if limit is None else limit - memory.tree_bytes(shapes()))
   rows_of = _rows_of(c, methods, tokenizer, verifier_pool, train_prompts + eval_prompts)
-  reward = reward_of(texts, rows_of, verifier_pool, _verdict_readers(c, methods))
+  verifiers = annotate.Verifiers(verifier_pool, c.verifier.step_rewards)
+  reward = reward_of(texts, rows_of, verifiers, _verdict_readers(c, methods))
   stages = device_stages(c, methods, configs, mesh, optimizers, token_id=token_id(c, tokenizer),
                          learns=learns)
   prompts = None if "train" not in splits else iterator.PromptIterator(
@@ -187,22 +196,22 @@ def build(config, splits=None, recorded=None, learns="policy"):
       sizes=sizes, texts=texts, methods=methods, prompts=prompts, eval_prompts=eval_prompts,
       init=init, shapes=shapes, sampling=sampling, pool=verifier_pool,
       verify=lambda *args: annotate.verdicts(reward(*args)),
-      collector=prompts and options(
+      collector=None if prompts is None else options(
           collect.Collector, c, prompts=prompts, sizes=sizes, encode=sampling.encode,
           sample=sampling.train, lay_out=sampling.lay_out, anneal=methods.anneal,
           demonstrate=_demonstrate(c, texts, train_prompts), decode=texts.completions,
-          verify=reward, pool=verifier_pool, budget=methods.budget,
+          verify=functools.partial(reward, keep=True), pool=verifier_pool, budget=methods.budget,
           filter_groups=methods.filter_groups),
       annotate=annotate.annotator(
           stages["planned"], methods_lib.field_options(c), select=methods.select_completions,
           group=sizes.group, decode=texts.completions, rows_of=rows_of,
-          resources=_resources(c, stages["planned"], tokenizer, verifier_pool, train_prompts),
+          resources=_resources(c, stages["planned"], tokenizer, verifiers, train_prompts),
           greedy_outcome=_greedy_outcome(c.seed, sampling, reward),
           check=functools.partial(verifier_pool.check, c.verifier.max_error_rate)),
       place=annotate.Placer(mesh, c.learner.pack), **stages)
 
 
-def sizes_of(c):
+def sizes_of(c: keys.Config) -> Sizes:
   """The Sizes of a config."""
   drawn = c.rollouts.oversample * (c.prompts.per_step - c.rollouts.rehearsal)
   return options(
@@ -267,7 +276,7 @@ def _sampling(c, sizes, texts, config, mesh, device_bytes, bytes_free):
       steps=sampler_of(k, decoding, slots_["train"] and max(slots_["train"] // k, 1) * k))
 
 
-def sft(config):
+def sft(config: keys.Config) -> Sft:
   """Checks `config` and binds what supervised fine-tuning needs of it.
 
   Raises:
@@ -314,7 +323,7 @@ def _check_learns(c, methods, learns):
     raise ValueError("rewards: none reads a PRM, so there is none; add implicit.process.")
 
 
-def needed_splits(c, learns):
+def needed_splits(c: keys.Config, learns: str) -> tuple[str, ...]:
   """The splits of prompts that are sampled, see `build`; stored completions need none."""
   if not learns: return ("eval",)
   is_stored = (c.train_prm.rollouts is not None and c.train_prm.held_out is not None
@@ -322,7 +331,10 @@ def needed_splits(c, learns):
   return () if learns == "prm" and is_stored else ("train", "eval")
 
 
-def device_stages(c, methods, models, mesh, optimizers, *, token_id=None, learns="policy"):
+def device_stages(c: keys.Config, methods: "methods_lib.Methods",
+                  models: dict[str, transformer.DecoderConfig], mesh: jax.sharding.Mesh,
+                  optimizers: dict[str, optimizer.Optimizer], *, token_id: int | None = None,
+                  learns: str = "policy") -> dict[str, Any]:
   """{field of Run: value} for the stages from log-probs to the update; allocates nothing.
 
   Args:
@@ -342,7 +354,10 @@ def device_stages(c, methods, models, mesh, optimizers, *, token_id=None, learns
               update=updates_of(c, methods, models, mesh, optimizers, now, token_id))
 
 
-def updates_of(c, methods, models, mesh, optimizers, statistics_, token_id):
+def updates_of(c: keys.Config, methods: "methods_lib.Methods",
+               models: dict[str, transformer.DecoderConfig], mesh: jax.sharding.Mesh,
+               optimizers: dict[str, optimizer.Optimizer], statistics_: tuple,
+               token_id: int | None) -> Updates:
   """The Updates of a config; for the arguments see `device_stages`."""
   learners = {name: update.Learner(
       config=models["prm" if name == "prm" else "policy"], optimizer=optimizers[name],
@@ -362,19 +377,19 @@ def updates_of(c, methods, models, mesh, optimizers, statistics_, token_id):
                  programs=dict(prm=prm_step, value=value_step, learner=policy_step))
 
 
-def advantage_of(c, methods):
+def advantage_of(c: keys.Config, methods: "methods_lib.Methods") -> Callable:
   """Returns this config's (state, Batch) -> (Batch, metrics): rewards, then advantages."""
   compares = config_validation.compares(c, methods) if c.advantages.whiten else ()
   return advantage.make(methods, whiten=c.advantages.whiten, kl_kind=c.kl.kind,
                         whiten_signal_only=len(compares) == len(methods.estimators))
 
 
-def policy_loss_options(c):
+def policy_loss_options(c: keys.Config) -> update.PolicyLoss:
   """update.PolicyLoss of this config."""
   return options(update.PolicyLoss, c)
 
 
-def statistics(c, methods):
+def statistics(c: keys.Config, methods: "methods_lib.Methods") -> tuple[tuple, ...]:
   """The distribution statistics that methods read.
 
   Returns:
@@ -389,7 +404,7 @@ def statistics(c, methods):
                for where in ("later", "model"))
 
 
-def optimizer_of(c, name):
+def optimizer_of(c: keys.Config, name: str) -> optimizer.Optimizer:
   """AdamW for "learner", "prm", "value" or "sft", for parameters in model.param_dtype."""
   epochs = c[name].epochs if name in ("learner", "value") else 1
   minibatches = 1 if name == "sft" else c[name].minibatches
@@ -399,7 +414,7 @@ def optimizer_of(c, name):
                                  param_update=c.model.param_update)
 
 
-def check_cuts(c, shards):
+def check_cuts(c: keys.Config, shards: int) -> None:
   """Checks that minibatches, microbatches and devices get whole groups of a batch.
 
   Args:
@@ -423,7 +438,8 @@ def check_cuts(c, shards):
                      f"over {rows} devices.")
 
 
-def on_rows(config, mesh):
+def on_rows(config: transformer.DecoderConfig,
+            mesh: jax.sharding.Mesh) -> transformer.DecoderConfig:
   """A DecoderConfig whose activations and caches are sharded by rows.
 
   Without these constraints XLA keeps the parameters in place and transfers activations.
@@ -455,21 +471,23 @@ def _pool(c, prompts):
   return verifiers
 
 
-def reward_of(texts_, rows_of, pool_, readers):
-  """Returns (prompts, rollouts, texts=None) -> reward_PG, what the prompts' verifiers return.
+def reward_of(texts_: texts_lib.Texts, rows_of: Callable, verifiers: annotate.Verifiers,
+              readers: Sequence[str]) -> Callable:
+  """Returns (prompts, rollouts, texts=None, keep=False) -> reward_PG by the prompts' verifiers.
 
   The texts are those of the completions; None: they are decoded. The first reward outside
   [0, 1] is reported in one line on stderr.
 
   Args:
+    verifiers: annotate.Verifiers, which explains `keep`.
     readers: config keys of what reads the verdict, which is clipped to [0, 1].
   """
-  reported = []
+  reported: list[bool] = []
 
-  def reward(prompts, rollouts, texts=None):
+  def reward(prompts, rollouts, texts=None, *, keep=False):
     texts = texts_.completions(rollouts) if texts is None else texts
     rows = rows_of(prompts, rollouts, texts)
-    reward_PG = np.array(_shared(pool_.verify, rows, texts)).reshape(len(prompts), -1)
+    reward_PG = verifiers.rewards(rows, texts, keep=keep).reshape(len(prompts), -1)
     outside = reward_PG[(reward_PG < 0) | (reward_PG > 1)]
     if len(outside) and not reported and hosts.is_first():
       reported.append(True)
@@ -515,19 +533,9 @@ def _rows_of(c, methods, tokenizer, pool_, prompts):
   return rows_of
 
 
-def _shared(verify, prompts, texts):
-  """The verdicts of `verify` on the texts, in order; each process computes its share."""
-  return hosts.shared(lambda rows: list(verify(
-      [prompts[i] for i in rows], [texts[i] for i in rows])), len(texts))
-
-
-def _resources(c, planned, tokenizer, pool_, prompts):
+def _resources(c, planned, tokenizer, verifiers, prompts):
   """{name: value} that the producers of host fields read, see loops/annotations.py."""
-  def verified_by(path, rows): return [dataclasses.replace(p, verifier=path) for p in rows]
-  def shared(verify):
-    return lambda path, rows, texts: _shared(verify, verified_by(path, rows), texts)
-  resources = dict(tokenizer=tokenizer, verify=shared(pool_.verify),
-                   verify_steps=shared(pool_.verify_steps))
+  resources = dict(tokenizer=tokenizer, verify=verifiers.scores, verify_steps=verifiers.steps)
   if any("answer_ids" in f.reads for f in planned):
     resources["answer_ids"] = _answer_ids(c, tokenizer, prompts)
   return resources
@@ -582,7 +590,7 @@ def _answer_ids(c, tokenizer, prompts):
   return lambda prompt: ids_of[prompt.id]
 
 
-def token_id(c, tokenizer):
+def token_id(c: keys.Config, tokenizer: tokenizer_io.Tokenizer) -> int | None:
   """The id of likelihood.token; None if no token is configured.
 
   Raises:
@@ -594,7 +602,9 @@ def token_id(c, tokenizer):
   return tokenizer.vocabulary.get(token)
 
 
-def sampler_slots(slots_, sizes, config, mesh, bytes_free, prompts, group):
+def sampler_slots(slots_: int | None, sizes: Sizes, config: transformer.DecoderConfig,
+                  mesh: jax.sharding.Mesh, bytes_free: int | None, prompts: int,
+                  group: int) -> int | None:
   """The largest number of rows of a draw that are decoded at once; None: all of them.
 
   Args:
@@ -611,7 +621,7 @@ def sampler_slots(slots_, sizes, config, mesh, bytes_free, prompts, group):
                         tokens * size.kv_bytes_per_token(config), bytes_free)
 
 
-def layout(config, mesh):
+def layout(config: transformer.DecoderConfig, mesh: jax.sharding.Mesh) -> Callable:
   """Returns params -> the decoder's weights, replicated except over the tensor axis.
 
   Trained parameters are sharded over fsdp. A decode step multiplies few rows and would gather
@@ -620,7 +630,7 @@ def layout(config, mesh):
   return jax.jit(lambda params: sharding.gathered(decode.lay_out(params, config), mesh))
 
 
-def freeze(params, dtype):
+def freeze(params: Any, dtype: str | None) -> Any:
   """Casts parameters that only forward passes read to model.frozen_dtype, None: as they are.
 
   Norm scales keep their dtype, because a forward pass multiplies by them in float32 and casts
@@ -631,7 +641,10 @@ def freeze(params, dtype):
       lambda path, x: x if path[-1].key.startswith("scale_") else x.astype(dtype), params)
 
 
-def initializers(c, methods, mesh, optimizers, models, frozen):
+def initializers(c: keys.Config, methods: "methods_lib.Methods", mesh: jax.sharding.Mesh,
+                 optimizers: dict[str, optimizer.Optimizer],
+                 models: dict[str, tuple[transformer.DecoderConfig, Any]],
+                 frozen: Any) -> tuple[Callable, Callable]:
   """Returns (init, shapes): () -> the TrainState before the first step, and its shapes.
 
   The state has copies of the models, because steps donate it. With adapters, the references are

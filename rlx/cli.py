@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import traceback
+from typing import Any, Callable, NoReturn
 
 from absl import flags
 import jax
@@ -24,6 +25,7 @@ from rlx.io import strict_json
 from rlx.io import terminal
 from rlx.learner import hosts
 
+Path = str | os.PathLike
 # Command -> (function, arguments, what it does). Functions with a CONFIG get (config, workdir),
 # doctor gets (config), all others the words of the command line.
 COMMANDS = {
@@ -46,10 +48,11 @@ rlx: reinforcement learning of language models with verifiable and process rewar
 Commands:
 {commands}
 
-CONFIG is a config's name, such as quickstart, quickstart:smoke or papers/prime, or the path of
-a .py file. key=value sets a key of the config, such as learner.optimizer.lr=1e-4; all keys are
-explained in {base}.
-workdir=DIR is the folder of the run; the default is runs/CONFIG in the current directory.
+CONFIG is a config's name, such as quickstart, quickstart:smoke or papers/prime, the path of a .py
+file, or the folder of a run, whose config is taken. key=value sets a key of the config, such as
+learner.optimizer.lr=1e-4; all keys are explained in {base}.
+workdir=DIR is the folder of the run; the default is the folder that CONFIG names, or runs/CONFIG in
+the current directory.
 hosts=auto or hosts=ADDRESS:PORT,COUNT,INDEX starts one of several processes.
 """
 # Keys that cannot change once a run has a checkpoint: its state or its metrics depend on them.
@@ -60,7 +63,7 @@ PACKAGES = ("jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "transformers"
             "numpy")
 
 
-def main(*command):
+def main(*command: str) -> None:
   """Runs the command line `rlx COMMAND ...`, or `COMMAND ...` after the words given.
 
   An error in the command line or the config ends the program with one line and exit code 2.
@@ -80,7 +83,7 @@ def main(*command):
   run(call, folder, again="run again to resume from the newest checkpoint.")
 
 
-def parse(command, *words):
+def parse(command: str, *words: str) -> tuple[Callable[[], Any], str | None]:
   """(function without arguments, workdir or None) of a command line.
 
   Words are written key=value. Leading dashes and `config.` are left out, so that the flags
@@ -118,7 +121,7 @@ def parse(command, *words):
   return call, workdir
 
 
-def pair(word):
+def pair(word: str) -> tuple[str, str]:
   """(key, value) of a word key=value of a command line."""
   key, equals, value = word.partition("=")
   key = key.lstrip("-").removeprefix("config.")
@@ -145,7 +148,7 @@ def _help():
       for name, (_, arguments, text) in COMMANDS.items()))
 
 
-def run(call, folder=None, *, again):
+def run(call: Callable[[], Any], folder: Path | None = None, *, again: str) -> None:
   """Runs call(); an error that the user can fix ends the program with one line and exit code 2.
 
   Args:
@@ -177,7 +180,7 @@ def _end(error):
   os._exit(1)  # A regular exit would wait for all other processes.
 
 
-def refuse(error):
+def refuse(error: Any) -> NoReturn:
   """Prints an error in one line and exits with code 2.
 
   Of an error that wraps another, the message of the innermost one is printed.
@@ -202,7 +205,7 @@ def _is_raised_here(error):
           and bool(re.search(r"(^|: )raise ", last.line)))
 
 
-def keep_compiled(setting, workdir=None):
+def keep_compiled(setting: str | None, workdir: Path | None = None) -> None:
   """Enables JAX's compilation cache, so that the next run with the same shapes does not compile.
 
   The environment variable JAX_COMPILATION_CACHE_DIR takes precedence. If the folder cannot be
@@ -218,7 +221,7 @@ def keep_compiled(setting, workdir=None):
   if not isinstance(setting, str | None):
     raise ValueError(f"compile_cache={setting!r}: a folder, off or None.")
   if "JAX_COMPILATION_CACHE_DIR" in os.environ or setting in ("", "off"): return
-  folder = pathlib.Path(setting or pathlib.Path(workdir).absolute().parent / ".jax_cache")
+  folder = pathlib.Path(setting or pathlib.Path(workdir or "").absolute().parent / ".jax_cache")
   try:
     folder.mkdir(parents=True, exist_ok=True)
     tempfile.TemporaryFile(dir=folder).close()
@@ -232,7 +235,7 @@ def keep_compiled(setting, workdir=None):
   jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
 
-def recorded(workdir):
+def recorded(workdir: str | os.PathLike) -> dict[str, Any]:
   """Returns versions.json of a run that has a checkpoint, {} if it has none.
 
   Raises:
@@ -241,7 +244,7 @@ def recorded(workdir):
   return versions(workdir) if has_checkpoint(workdir) else {}
 
 
-def versions(workdir):
+def versions(workdir: str | os.PathLike) -> dict[str, Any]:
   """Returns versions.json of a run, {} if there is no such file.
 
   Raises:
@@ -257,7 +260,7 @@ def versions(workdir):
   return _recorded(path, problem) if path.exists() else {}
 
 
-def run_config(workdir):
+def run_config(workdir: str | os.PathLike) -> dict[str, Any]:
   """Returns config.json of a run, as nested dicts.
 
   Raises:
@@ -282,12 +285,12 @@ def _recorded(path, problem):
   return entries
 
 
-def has_checkpoint(workdir):
+def has_checkpoint(workdir: str | os.PathLike) -> bool:
   """Tells whether the run in a workdir has a checkpoint."""
   return any(p.name.isdigit() for p in (pathlib.Path(workdir) / "checkpoints").glob("*"))
 
 
-def record(config, workdir, **more):
+def record(config: keys.Config, workdir: str | os.PathLike, **more: Any) -> dict[str, Any]:
   """Writes config.json and versions.json; prints the keys that changed since the last start.
 
   Args:
@@ -335,7 +338,7 @@ def _is_fixed(key):
   return key not in FREE and any(key == f or key.startswith(f + ".") for f in FIXED)
 
 
-def leave(step, steps, workdir):
+def leave(step: int, steps: int, workdir: pathlib.Path) -> None:
   """Reports a run that stops before its last step and how to resume it; writes stopped.json."""
   if not hosts.is_first(): return
   strict_json.write(workdir / "stopped.json", dict(step=step, steps=steps))
@@ -354,12 +357,12 @@ def _commit():
   return commit and commit + ("+" if git("status", "--porcelain") else "")
 
 
-def interval_text(interval):
+def interval_text(interval: dict) -> str:
   """Formats a mean and its interval: 0.500 [0.400, 0.600]."""
   return "{mean:.3f} [{low:.3f}, {high:.3f}]".format(**interval)
 
 
-def report(summary, workdir):
+def report(summary: dict, workdir: pathlib.Path) -> None:
   """Prints the accuracies and times of a run and the files in its workdir."""
   print("\nheld-out accuracy, 95% interval")
   for name in ("greedy", "sampled"):

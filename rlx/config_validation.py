@@ -4,11 +4,14 @@ Everything here runs before a model is read or anything compiles. A refusal is a
 ValueError of one line: the key, its value, what is allowed.
 """
 import inspect
+from collections.abc import Iterator
 
 from absl import logging
 import jax
+import jax.numpy as jnp
 import numpy as np
 
+from rlx import keys
 from rlx import methods as methods_lib
 from rlx.advantages import combine
 from rlx.core import fields
@@ -47,7 +50,7 @@ CHOICES = {
 }
 
 
-def check(c, methods):
+def check(c: keys.Config, methods: "methods_lib.Methods") -> None:
   """Refuses a config whose values are not allowed or contradict each other.
 
   Raises:
@@ -207,7 +210,7 @@ def _resolve_functions(c):
   resolve.bind("prompts.templates", c.prompts.template, "prompts.template", n_given=1)
 
 
-def verifiers(c):
+def verifiers(c: keys.Config) -> dict[str, str]:
   """{path: config key} of the verifiers that a config names, other than those of prompts."""
   steps = [] if c.verifier.steps is None else [c.verifier.steps]
   sets = [path for path in c.eval.prm_sets if not path.endswith(".jsonl")]
@@ -264,7 +267,7 @@ def _try(c, methods):
       lambda s: methods.reward_std_filter(s.outcome_PG, s.learn_PG, np.float32(0), 0)), scored)
 
 
-def compares(c, methods):
+def compares(c: keys.Config, methods: "methods_lib.Methods") -> list[str]:
   """Entries of `advantages` that give 0 to groups whose completions have equal rewards.
 
   For others, such as batch.reinforce, 0 is the advantage of a wrong answer. Found by
@@ -272,7 +275,7 @@ def compares(c, methods):
   """
   scored = _example(c, methods)
   scored = scored.replace(action_BT=np.ones_like(scored.action_BT))
-  rewards_B = np.repeat(np.arange(_FEW, dtype=np.float32), c.rollouts.per_prompt)
+  rewards_B = jnp.repeat(jnp.arange(_FEW, dtype=jnp.float32), c.rollouts.per_prompt)
   term = combine.Term(rewards=rewards_B, scored=scored)
   return [name for name, (_, fn) in methods.estimators.items()
           if not np.any(resolve.measured(fn(term))[0])]
@@ -287,7 +290,7 @@ def _example(c, methods):
       if f.axes and f.name not in records.DERIVED})
 
 
-def cancelled(c, methods):
+def cancelled(c: keys.Config, methods: "methods_lib.Methods") -> Iterator[str]:
   """A line for each reward term that its estimator undoes, see core/method.py.
 
   Only where the term is estimated by itself: in a sum it shifts the other terms.
@@ -304,7 +307,7 @@ def cancelled(c, methods):
                "batch.reinforce keeps it.")
 
 
-def uncorrected(c, methods):
+def uncorrected(c: keys.Config, methods: "methods_lib.Methods") -> Iterator[str]:
   """A line where an older policy samples and nothing weighs what it drew.
 
   The log-probs before an update are the trainer's own, so that its ratios start at 1. A
@@ -317,7 +320,7 @@ def uncorrected(c, methods):
            "learner.rollout_correction.name='rollout_correction.tis' does.")
 
 
-def loud(c):
+def loud(c: keys.Config) -> Iterator[str]:
   """A line for each implicit reward that is scaled up before its PRM has learned anything.
 
   A PRM that starts as its reference gives log-ratios of almost 0 after one update, and the

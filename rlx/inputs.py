@@ -3,9 +3,13 @@ import dataclasses
 import functools
 import itertools
 import sys
+from collections.abc import Collection, Iterable
+from typing import Any, Callable
 
+from rlx import keys
 from rlx import methods as methods_lib
 from rlx.core import options as options_lib
+from rlx.core import records
 from rlx.core import resolve
 from rlx.core import rng
 from rlx.io import chat
@@ -18,8 +22,11 @@ from rlx.loops import texts as texts_lib
 from rlx.models import transformer
 from rlx.prompts import filters
 
+Model = tuple[transformer.DecoderConfig, Any, tokenizer_io.Tokenizer]
+Splits = tuple[list[records.Prompt], list[records.Prompt]]
 
-def load_model(c, path):
+
+def load_model(c: keys.Config, path: str | None) -> Model:
   """(DecoderConfig, params, tokenizer) of a path, in the dtypes of `model`.
 
   Raises:
@@ -39,7 +46,7 @@ def load_model(c, path):
   return config, params, tokenizer
 
 
-def sft_start(c):
+def sft_start(c: keys.Config) -> Model:
   """Loads the model of model.path; if it is None, initialises one with the sizes of sft.fresh.
 
   Raises:
@@ -59,18 +66,18 @@ def sft_start(c):
   return config, transformer.init(config, rng.key(c.seed, "init")), tokens
 
 
-def texts_of(c, tokenizer):
+def texts_of(c: keys.Config, tokenizer: tokenizer_io.Tokenizer) -> texts_lib.Texts:
   """The texts.Texts of a config and a tokenizer."""
   return options_lib.read(
       texts_lib.Texts, methods_lib.setting(c), tokenizer=tokenizer, stops=tuple(c.rollouts.stops),
       template=resolve.bind("prompts.templates", c.prompts.template, "prompts.template"))
 
 
-def note_template(texts, prompt):
+def note_template(texts: texts_lib.Texts, prompt: records.Prompt) -> None:
   """Prints a line on stderr if the chat template is not prefix-stable."""
   messages = texts.template(prompt)
   if isinstance(messages, str) or not hosts.is_first(): return
-  faults = {}
+  faults: dict[str, str] = {}
   for reply in chat.PROBES: faults |= chat.faults(texts.tokenizer, messages, reply)
   if faults:
     print("rlx: the chat template is not prefix-stable: "
@@ -79,7 +86,7 @@ def note_template(texts, prompt):
           file=sys.stderr)
 
 
-def read_prompts(c, split):
+def read_prompts(c: keys.Config, split: str) -> Iterable[records.Prompt]:
   """Returns all prompts of a split."""
   path = c.prompts.dataset
   if isinstance(path, str) and ":" not in path: path = f"datasets.{path}.prompts"
@@ -89,7 +96,8 @@ def read_prompts(c, split):
   return dataset(io_rows.rows(c.prompts.source, split, **c.prompts.options), split)
 
 
-def load_prompts(c, texts, splits=("train", "eval")):
+def load_prompts(c: keys.Config, texts: texts_lib.Texts,
+                 splits: Collection[str] = ("train", "eval")) -> Splits:
   """Returns (training prompts, held-out prompts), filtered and without common texts."""
   def load(split, at_most=None):
     prompts = itertools.islice(read_prompts(c, split), at_most)
@@ -103,20 +111,21 @@ def load_prompts(c, texts, splits=("train", "eval")):
   return train[:c.prompts.limit], held_out
 
 
-def checked_prompts(c, sizes, texts, splits):
+def checked_prompts(c: keys.Config, draw: int, texts: texts_lib.Texts,
+                    splits: Collection[str]) -> Splits:
   """Returns (training prompts, held-out prompts) after a check that there are enough of them."""
   train_prompts, eval_prompts = load_prompts(c, texts, splits)
   if "eval" in splits and not eval_prompts:
     raise ValueError(f"eval.split={c.eval.split!r} of prompts.source="
                      f"{c.prompts.source!r} has no prompts.")
-  if "train" in splits and len(train_prompts) < sizes.draw:
+  if "train" in splits and len(train_prompts) < draw:
     raise ValueError(f"prompts.source={c.prompts.source!r}: {len(train_prompts)} "
-                     f"training prompts; a draw takes {sizes.draw} different ones.")
+                     f"training prompts; a draw takes {draw} different ones.")
   if train_prompts: note_template(texts, train_prompts[0])
   return train_prompts, eval_prompts
 
 
-def check_prompts(c, prompts):
+def check_prompts(c: keys.Config, prompts: list[records.Prompt]) -> None:
   """Checks that the verifiers support the prompts, and that no constant answer passes them.
 
   Raises:
@@ -133,23 +142,24 @@ def check_prompts(c, prompts):
     raise ValueError(f"{errors[0].rstrip('.')}.{more}")
 
 
-def prompt_lengths(c, texts):
+def prompt_lengths(c: keys.Config, texts: texts_lib.Texts) -> list[int]:
   """Number of tokens of each training prompt, also of those that are too long."""
   return [len(texts.prompt_ids(p)) for p in read_prompts(c, c.prompts.split)]
 
 
-def constants(c, prompts):
+def constants(c: keys.Config, prompts: list[records.Prompt]) -> dict[str, str | None]:
   """{id: the answer that passes whatever the question is, or None} of `inspected` prompts."""
   return {p.id: constant for p, _, constant in inspected(c, prompts)}
 
 
-def inspected(c, prompts):
+def inspected(c: keys.Config,
+              prompts: list[records.Prompt]) -> list[tuple[records.Prompt, str | None, str | None]]:
   """Returns [(prompt, problem, constant)] of the prompts whose verifiers inspect prompts.
 
   A verifier may have `inspect(prompts, unsafe)`, which returns for each prompt why completions
   cannot be verified, and an answer that passes whatever the question is; None without one.
   """
-  prompts_of = {}
+  prompts_of: dict[Callable, dict[str, records.Prompt]] = {}
   for p in prompts:
     for path in (p.verifier, *c.verifier.scores):
       if inspector := getattr(_verifier(path), "inspect", None):

@@ -7,10 +7,15 @@ import difflib
 import fnmatch
 import pathlib
 import tomllib
+from collections.abc import Mapping
+from typing import Any, TypeAlias
 
-from rlx.configs import base
+import ml_collections
+
+from rlx.configs import base  # type: ignore[attr-defined]  # Found by its __path__.
 from rlx.core import ranges
 
+Config: TypeAlias = ml_collections.ConfigDict
 _LONG = ranges.Range(1, 2**20, is_whole=True)    # Tokens, rows: arrays have so many.
 _PARTS = ranges.Range(1, 2**16, is_whole=True)
 _GROUP = ranges.Range(1, 4096, is_whole=True)
@@ -71,7 +76,7 @@ FREE = ("rewards.", "advantages.", "prompts.options.", "prompts.columns.", "sft.
 RENAMED = tomllib.loads(pathlib.Path(__file__).with_name("renamed.toml").read_text())
 
 
-def check(config):
+def check(config: Config) -> None:
   """Refuses keys that configs/base.py does not have, and values that are not allowed.
 
   Raises:
@@ -97,7 +102,7 @@ def check(config):
         None if is_free else _TYPES[type(known[key])]))
 
 
-def allowed(key, value=None):
+def allowed(key: str, value: Any = None) -> ranges.Range | ranges.Kind | None:
   """The Range or Kind of a key; None: that of its type in configs/base.py, or of the method."""
   if key in _PATTERNS: return _PATTERNS[key]
   for pattern, range_ in _PATTERNS.items():
@@ -106,7 +111,7 @@ def allowed(key, value=None):
   return ranges.ANY if key.startswith("prompts.options.") and is_number else None
 
 
-def check_exists(config, key):
+def check_exists(config: Config, key: str) -> None:
   """Refuses a dotted name that is no key or section of a config.
 
     >>> check_exists(base.get_config(), "prm.bata")
@@ -121,7 +126,7 @@ def check_exists(config, key):
       raise ValueError(f"{key}: renamed to {new}{key.removeprefix(old)}.")
   section, path = config, key.split(".")
   for i, part in enumerate(path):
-    names = sorted(section) if hasattr(section, "keys") else []
+    names: list[str] = sorted(section) if hasattr(section, "keys") else []
     if part not in names:
       prefix = "".join(f"{p}." for p in path[:i])
       near = difflib.get_close_matches(part, names, n=1)
@@ -131,9 +136,9 @@ def check_exists(config, key):
     section = section[part]
 
 
-def flat(tree, prefix=""):
+def flat(tree: Mapping, prefix: str = "") -> dict[str, Any]:
   """{dotted key: value} of nested dicts."""
-  out = {}
+  out: dict[str, Any] = {}
   for k, v in tree.items():
     out |= flat(v, f"{prefix}{k}.") if isinstance(v, dict) else {prefix + k: v}
   return out

@@ -2,10 +2,12 @@
 import dataclasses
 import functools
 import inspect
-from typing import Callable
+from collections.abc import Iterable, Mapping
+from typing import Any, Callable
 
 import numpy as np
 
+from rlx import keys
 from rlx.core import fields
 from rlx.core import records
 from rlx.core import resolve
@@ -17,25 +19,26 @@ from rlx.loops import logps
 @dataclasses.dataclass(frozen=True)
 class Methods:
   """The functions that a config names, and the fields that they need."""
-  rewards: dict                # term -> (RL iterations done -> coefficient, fn)
-  estimators: dict             # term or "total" -> (gamma of spread, fn)
-  policy: Callable
-  rollout_correction: Callable | None  # weight of the policy loss; None is off
-  token_weight: Callable | None  # weight of the advantages; None is off
-  auxiliary: Callable | None     # loss in addition to the policy's; None is off
-  prm: Callable
+  rewards: dict[str, tuple[Callable, resolve.Method]]  # term -> (see `scheduled`, fn)
+  estimators: dict[str, tuple[float, resolve.Method]]  # term or "total" -> (gamma, fn)
+  policy: resolve.Method
+  rollout_correction: resolve.Method | None  # weight of the policy loss; None is off
+  token_weight: resolve.Method | None  # weight of the advantages; None is off
+  auxiliary: resolve.Method | None  # loss in addition to the policy's; None is off
+  prm: resolve.Method
   prm_beta: Callable           # RL iterations done -> beta
-  select_completions: Callable  # Batch -> keep_PG
-  filter_groups: Callable      # Batch -> keep_P
+  select_completions: resolve.Method  # Batch -> keep_PG
+  filter_groups: resolve.Method  # Batch -> keep_P
   reward_std_filter: Callable | None  # (rewards_PG, learn_PG, ema, step) -> keep_P, ema
   budget: Callable | None      # right_P -> completions that a second pass adds; None is off
   anneal: Callable             # RL iterations done -> factor_T of the temperature, or None
   has_kl_reward: bool
   has_kl_loss: bool
 
-  def readers(self):
+  def readers(self) -> dict[str, resolve.Method]:
     """{config key: function} of the methods that read the batch, except the PRM's loss."""
-    readers = {f"rewards.{term}": fn for term, (_, fn) in self.rewards.items()}
+    readers: dict[str, resolve.Method | None] = {
+        f"rewards.{term}": fn for term, (_, fn) in self.rewards.items()}
     readers |= {f"advantages.{term}": fn for term, (_, fn) in self.estimators.items()}
     readers |= {"learner.loss": self.policy,
                 "learner.rollout_correction": self.rollout_correction,
@@ -43,30 +46,30 @@ class Methods:
                 "rollouts.select_completions": self.select_completions}
     return {key: fn for key, fn in readers.items() if fn}
 
-  def needs(self, field):
+  def needs(self, field: str) -> bool:
     """Whether a reader reads this field of the batch."""
     if field == "ref_logps_BT" and (
         self.has_kl_reward or self.has_kl_loss or self.auxiliary
         and field in self.auxiliary.fields): return True
     return bool(self.reading(field))
 
-  def reading(self, field):
+  def reading(self, field: str) -> list[str]:
     """Config keys of the readers that read this field of the batch."""
     return [key for key, fn in self.readers().items()
             if fields.column(field) in map(fields.column, all_fields(fn))]
 
-  def asking(self, *names):
+  def asking(self, *names: str) -> list[str]:
     """Config keys of the methods that require one of these fields of the batch."""
     losses = {"prm.loss": self.prm, "learner.auxiliary": self.auxiliary}
     return [key for key, fn in (self.readers() | losses).items()
             if fn and any(f in fn.required for f in names)]
 
-  def declared(self):
+  def declared(self) -> dict[str, fields.Field]:
     """{name: Field}: rlx's own fields, and those in the modules of the methods."""
     modules = [fn.module for fn in (*self.readers().values(), self.prm, self.auxiliary) if fn]
     return fields.table(records, annotations, logps, *dict.fromkeys(modules))
 
-  def planned(self, c):
+  def planned(self, c: keys.Config) -> list[fields.Field]:
     """The Fields to compute for a batch, see `fields.plan`."""
     declared, readers = self.declared(), list(self._plan_readers(c))
     planned = fields.plan(declared, readers, RESOURCES, setting(c))
@@ -90,7 +93,7 @@ class Methods:
     if c.learner.epochs * c.learner.minibatches > 1:
       yield fields.Reader("learner.minibatches", ("old_logps_BT",))
 
-  def planned_for_prm(self, c):
+  def planned_for_prm(self, c: keys.Config) -> list[fields.Field]:
     """The Fields that the update of an implicit PRM reads."""
     return fields.plan(self.declared(), self._prm_readers(), RESOURCES, setting(c))
 
@@ -99,7 +102,7 @@ class Methods:
             fields.Reader("prm", ("prm_old_logps_BT", "prm_ref_logps_BT", "prm_beta_B")))
 
   @property
-  def value_terms(self):
+  def value_terms(self) -> list[str]:
     """Entries of `estimators` that read the value model; each defines a target for it."""
     return [name for name, (_, fn) in self.estimators.items() if "values_BT" in fn.fields
             or any("values_BT" in reward.fields for term, (_, reward) in self.rewards.items()
@@ -111,18 +114,18 @@ RESOURCES = ("tokenizer", "rollouts", "prompts", "texts", "group_prompts", "veri
              "greedy_outcome", "answer_ids", "passes", "prompt_P")
 
 
-def setting(c):
+def setting(c: keys.Config) -> Callable[[str], Any]:
   """config key -> its value."""
   return lambda key: functools.reduce(getattr, key.split("."), c)
 
 
-def field_options(c):
+def field_options(c: keys.Config) -> Callable[[fields.Field], dict[str, Any]]:
   """(Field) -> {keyword: value} of its producer."""
   value = setting(c)
   return lambda f: {keyword: value(key) for keyword, key in f.options.items()}
 
 
-def statistics(declared, names, c):
+def statistics(declared: dict[str, fields.Field], names: Iterable[str], c: keys.Config) -> tuple:
   """((field, spec), ...) of the named fields that are statistics of a distribution.
 
   A spec is what models/logps.py computes; an option that is a config key has its value.
@@ -133,7 +136,7 @@ def statistics(declared, names, c):
       for name in names if name in declared and declared[name].statistic)
 
 
-def all_fields(fn):
+def all_fields(fn: resolve.Method) -> set[str]:
   """The fields that a method and its statistics of the whole minibatch read."""
   return {f for part in (fn, *fn.whole.values()) for f in part.fields}
 
@@ -157,7 +160,7 @@ def _given_by_update(c, key):
   return ("old_logps_BT",) if key.startswith("learner.") and is_single else ()
 
 
-def resolved(c):
+def resolved(c: keys.Config) -> Methods:
   """Resolves all methods that a config names.
 
   Raises:
@@ -212,7 +215,7 @@ def resolved(c):
       has_kl_loss=kl and c.kl.place == "loss")
 
 
-def scheduled(key, peak, section):
+def scheduled(key: str, peak: float, section: Mapping) -> Callable:
   """Returns steps done -> current value, by a section's options of core/schedule.py."""
   options = {k: section[k] for k in schedule.OPTIONS if k in section}
   value = lambda step: peak * schedule.factor(step, **options)

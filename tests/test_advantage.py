@@ -71,6 +71,17 @@ def test_kl_coef_multiplies_the_advantages_of_the_kl_reward():
   np.testing.assert_allclose(advantages(c, 0.001) - alone, 0.001 * once, atol=1e-6)
 
 
+def test_kl_in_the_reward_lowers_the_advantage_where_the_policy_left_its_start():
+  c = config(dict(outcome=OUTCOME), dict(total=dict(name="temporal.return_to_go")),
+             kl=dict(coef=0.5, kind="k1", place="reward"))
+  with_kl, metrics = scored_by(c, 0.5)
+  kl_BT = np.where(with_kl.action_BT, with_kl.old_logps_BT - with_kl.ref_logps_BT, 0)
+  togo_BT = np.cumsum(kl_BT[:, ::-1], axis=1)[:, ::-1]
+  np.testing.assert_allclose(advantages(c) - with_kl.advantages_BT,
+                             np.where(with_kl.action_BT, 0.5 * togo_BT, 0), atol=1e-5)
+  assert "rewards/kl" in metrics
+
+
 def test_total_adds_rewards_times_coef_before_its_estimator():
   def with_coefs(outcome, process):
     return advantages(config(
@@ -151,6 +162,11 @@ def test_groups_without_signal_are_not_whitened(verdict):
   np.testing.assert_allclose(
       got_BT[:4], [[long, long], [short, 0], [short, 0], [0, 0]], atol=1e-6)
   np.testing.assert_array_equal(got_BT[4:], 0)
+
+
+def test_a_batch_without_verdicts_is_empty_not_wrong():
+  scored, _ = scored_by(base.get_config(), outcome_B=jnp.full(P * G, jnp.nan))
+  assert not np.asarray(scored.advantages_BT).any()
 
 
 def test_zeros_are_whitened_where_they_are_a_verdict():

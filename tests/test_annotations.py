@@ -33,21 +33,22 @@ def test_split(ids, separator, expected):
   assert annotations.split(ids, TOKENIZER, separator) == expected
 
 
-@pytest.mark.parametrize("max_error_rate", [0.5, 0.2])
+@pytest.mark.parametrize("max_error_rate", [0.5, 0.1])
 def test_a_list_of_rewards_has_one_for_each_step(max_error_rate):
   """Rows with an unknown reward, or with another number of rewards, do not learn."""
-  action_BT = np.ones((4, 3), bool)
+  action_BT = np.ones((5, 3), bool)
   def step_rewards():
     return annotations.step_rewards_BTZ(
-        [[0, 2], [1, 1], [0, 2], [2]], None, ["a;b", "c;d", "e;f", "g"],
+        [[0, 2], [1, 1], [0, 2], [2], [0, 1]], None, ["a;b", "c;d", "e;f", "g", "h;i"],
         types.SimpleNamespace(sampler_logps_BT=action_BT),
-        lambda path, *_: [[-1.0, 2.0], [3.0, 4.0], [1.0, np.nan], [1.0, 1.0]],
+        lambda path, *_: [[-1.0, 2.0], [3.0, 4.0], [1.0, np.nan], [1.0, 1.0], -2.0],
         verifiers=("mine:steps",), max_error_rate=max_error_rate)
   if max_error_rate < 0.25:
-    with pytest.raises(ValueError, match="for 1 of 4 completions, such as 'g', which has 1; "):
+    with pytest.raises(ValueError, match="for 1 of 5 completions, such as 'g', which has 1; "):
       step_rewards()
     return
   rewards_BTZ = step_rewards()
-  np.testing.assert_array_equal(rewards_BTZ[:2, :, 0], [[-1, 0, 2], [0, 7, 0]])
-  batch = records.Batch(action_BT=action_BT, outcome_B=np.ones(4), step_rewards_BTZ=rewards_BTZ)
-  np.testing.assert_array_equal(batch.learn_B, [True, True, False, False])
+  np.testing.assert_array_equal(rewards_BTZ[[0, 1, 4], :, 0],
+                                [[-1, 0, 2], [0, 7, 0], [-2, -2, 0]])
+  batch = records.Batch(action_BT=action_BT, outcome_B=np.ones(5), step_rewards_BTZ=rewards_BTZ)
+  np.testing.assert_array_equal(batch.learn_B, [True, True, False, False, True])

@@ -142,6 +142,7 @@ READ_ELSEWHERE = ("compile_cache", "distribution.min_p", "eval.buckets", "eval.d
 def test_every_key_is_read(monkeypatch):
   """By `build`, after the check of all keys, or as a declared option of a loop."""
   config, read, sections = quickstart.get_config("smoke"), set(), {}
+  config.prompts.options.size = 64
 
   def add(section, prefix):
     sections[id(section)] = prefix

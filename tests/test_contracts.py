@@ -69,6 +69,7 @@ def _found():
 FOUND = list(_found())
 
 
+@functools.cache
 def _record(stage, padding):
   """Two prompts of three completions; one verdict is unknown, one row empty.
 

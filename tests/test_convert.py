@@ -6,7 +6,6 @@ import json
 import os
 import pathlib
 import re
-import runpy
 import shutil
 import subprocess
 import sys
@@ -17,10 +16,9 @@ import pytest
 
 from configs import base
 from rlx import cli
+from rlx.io import adapters as adapters_io
 from rlx.io import checkpoint
-from rlx.io import gguf
 from rlx.io import hf
-from rlx.io import params as params_io
 from rlx.io import shards
 from rlx.io import tables
 from rlx.io import tokenizer
@@ -30,6 +28,7 @@ from rlx.models import lora
 from rlx.models import transformer
 from rlx.models import value
 from rlx.tools import convert
+from tests.io import test_damaged
 
 HERE = pathlib.Path(__file__).parent
 FIXTURES = HERE / "models" / "fixtures"
@@ -37,6 +36,7 @@ FAMILIES = ["llama", "smollm2", "qwen2", "qwen3", "mistral", "phi3"]
 NESTED = ["gemma3", "phi3_longrope", "qwen3_yarn"]  # config.json with objects of rotary parameters.
 TOKENS = np.arange(12)[None] * 5 % 61
 RANK, ALPHA = 3, 7.5
+GENERATION = "generation_config.json"
 
 
 def bits(path):
@@ -45,14 +45,17 @@ def bits(path):
           for name, x in shards.tensors(path)[1].items()}
 
 
+def said(folder, name="config.json"):
+  return json.loads((folder / name).read_text())
+
+
 @pytest.fixture(scope="module")
 def bases(tmp_path_factory):
   """Family -> its fixture with a tokenizer of as many tokens as it has rows."""
   folder = tmp_path_factory.mktemp("bases")
   @functools.cache
   def base(family):
-    shutil.copytree(FIXTURES / family, folder / family)
-    tokenizer.characters("".join(map(chr, range(48, 107)))).save(folder / family)
+    test_damaged.write_model(folder / family, family)
     return folder / family
   return base
 
@@ -110,27 +113,24 @@ def test_there_and_back_is_the_same_bits(family, dtype, tmp_path):
   assert len(list(one.glob("*.safetensors"))) > 2
   assert bits(one) == bits(three)
   if dtype == "float32": assert bits(one) == bits(FIXTURES / family)
-  said = [json.loads((p / "config.json").read_text()) for p in (FIXTURES / family, three)]
-  assert said[1] == said[0] | {"dtype": dtype}
+  assert said(three) == said(FIXTURES / family) | {"dtype": dtype}
   expected = hf.load(FIXTURES / family, dtype)
-  config, params = params_io.load(two, dtype)
+  config, params = test_damaged.read_model(two, dtype)
   assert config == expected[0]
   jax.tree.map(np.testing.assert_array_equal, params, expected[1])
 
 
 def test_gguf(tmp_path):
-  """Equals what gguf.load gives; the tokenizer and the context length come along."""
-  write = runpy.run_path(str(HERE / "io" / "test_damaged.py"))["write_gguf"]
-  write(tmp_path / "m.gguf")
-  expected = gguf.load(tmp_path / "m.gguf")
+  """Equals what the file gives; the tokenizer and the context length come along."""
+  test_damaged.write_gguf(tmp_path)
+  expected = test_damaged.read_model(tmp_path / "m.gguf")
   for kind in ("hf", "rlx"):
     convert.convert(tmp_path / "m.gguf", tmp_path / kind, format=kind)
     config, params, tokens = weights.load(tmp_path / kind)
     assert config == expected[0]
     jax.tree.map(np.testing.assert_array_equal, params, expected[1])
     assert tokens.vocabulary == tokenizer.load(tmp_path / "m.gguf").vocabulary
-    said = json.loads((tmp_path / kind / "config.json").read_text())
-    assert said["max_position_embeddings"] == 77
+    assert said(tmp_path / kind)["max_position_embeddings"] == 77
 
 
 def test_files_of_the_tokenizer_are_copied(bases, tmp_path):
@@ -145,10 +145,6 @@ def test_files_of_the_tokenizer_are_copied(bases, tmp_path):
   assert weights.load(tmp_path / "m")[2].vocabulary == tokenizer.load(bases("llama")).vocabulary
 
 
-def edit(file, **changes):
-  file.write_text(json.dumps(json.loads(file.read_text()) | changes))
-
-
 # Runs.
 
 
@@ -161,10 +157,8 @@ def test_a_run(bases, tmp_path, name):
   config, params, tokens = weights.load(tmp_path / "m")
   jax.tree.map(np.testing.assert_array_equal, params, models[name])
   assert config == hf.load(start)[0] and tokens.eos_ids == tokenizer.load(start).eos_ids
-  said = [json.loads((p / "config.json").read_text()) for p in (start, tmp_path / "m")]
-  assert said[0] == said[1] and said[0]["model_type"] == "mistral"
-  ends = json.loads((tmp_path / "m" / "generation_config.json").read_text())["eos_token_id"]
-  assert ends == list(tokens.eos_ids)
+  assert said(tmp_path / "m") == said(start) and said(start)["model_type"] == "mistral"
+  assert said(tmp_path / "m", GENERATION)["eos_token_id"] == list(tokens.eos_ids)
   assert np.abs(logits_of(config, models["policy"]) - logits_of(config, models["prm"])).max() > 1
 
 
@@ -201,7 +195,8 @@ def test_merged_adapters(bases, tmp_path, family, dtype):
   expected = lora.merge(_joined(whole, models["policy"]), ALPHA / RANK)
   converted_config, converted = hf.load(tmp_path / "m", dtype)
   assert converted_config == config
-  jax.tree.map(np.testing.assert_array_equal, params_io.load(tmp_path / "rlx", dtype)[1], converted)
+  _, stacked = test_damaged.read_model(tmp_path / "rlx", dtype)
+  jax.tree.map(np.testing.assert_array_equal, stacked, converted)
   tolerance = dict(float32=1e-6, bfloat16=2**-7)[dtype]
   jax.tree.map(lambda a, b: np.testing.assert_allclose(
       np.asarray(a, np.float32), np.asarray(b, np.float32), rtol=tolerance, atol=tolerance),
@@ -234,8 +229,8 @@ def test_peft_files_hold_the_adapters(bases, tmp_path, family, targets):
          lora__targets=targets)
   convert.convert(tmp_path / "run", tmp_path / "peft", adapters="peft")
   convert.convert(tmp_path / "run", tmp_path / "merged")
-  said = json.loads((tmp_path / "peft" / "adapter_config.json").read_text())
-  assert said["base_model_name_or_path"] == str(bases(family))
+  config = said(tmp_path / "peft", "adapter_config.json")
+  assert config["base_model_name_or_path"] == str(bases(family))
   file = tmp_path / "peft" / "adapter_model.safetensors"
   held = {k: x[:] for k, x in shards.read_file(file).items()}
   before, after = (shards.tensors(p)[1] for p in (bases(family), tmp_path / "merged"))
@@ -247,8 +242,8 @@ def test_peft_files_hold_the_adapters(bases, tmp_path, family, targets):
       np.testing.assert_array_equal(after[name][:], x[:])
       continue
     short = module.rpartition(".")[2]
-    assert short in said["target_modules"]
-    r, alpha = (said[f"{k}_pattern"].get(short, said[v])
+    assert short in config["target_modules"]
+    r, alpha = (config[f"{k}_pattern"].get(short, config[v])
                 for k, v in (("rank", "r"), ("alpha", "lora_alpha")))
     assert a.shape[0] == r
     np.testing.assert_allclose(x[:] + alpha / r * (b @ a), after[name][:], atol=1e-5)
@@ -261,37 +256,27 @@ def test_peft_files_hold_the_adapters(bases, tmp_path, family, targets):
 # Live, where torch and peft are.
 
 
-@pytest.mark.parametrize("name", ["policy", "prm"])
-@pytest.mark.parametrize("rank", [0, RANK])
-def test_transformers_gives_the_runs_logits(bases, tmp_path, name, rank):
-  pytest.importorskip("torch")
-  import transformers
-  models = run_of(tmp_path / "run", bases("qwen2"), lora__rank=rank)
-  convert.convert(tmp_path / "run", tmp_path / "m", model=name, shard_gb=1e-5)
-  config, whole = hf.load(bases("qwen2"))
-  params = models[name]
-  if rank:
-    params = _joined(whole, params)
-    config = dataclasses.replace(config, lora_scale=16.0 / rank)
-  model = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "m")
-  np.testing.assert_allclose(theirs(model), logits_of(config, params), atol=1e-4)
-  assert model.generation_config.eos_token_id == [1]
-
-
-@pytest.mark.parametrize("family, targets", ADAPTED, ids=str)
-def test_peft_gives_the_runs_logits(bases, tmp_path, family, targets):
+@pytest.mark.parametrize("adapters, family, targets, name", [
+    *(("merged", "qwen2", targets, name) for targets in ((), lora.TARGETS)
+      for name in ("policy", "prm")),
+    *(("peft", family, targets, "prm") for family, targets in ADAPTED)], ids=str)
+def test_transformers_and_peft_give_the_runs_logits(
+    bases, tmp_path, adapters, family, targets, name):
   pytest.importorskip("torch")
   peft = pytest.importorskip("peft")
   import transformers
-  models = run_of(tmp_path / "run", bases(family), lora__rank=RANK, lora__alpha=ALPHA,
-                  lora__targets=targets)
-  convert.convert(tmp_path / "run", tmp_path / "m", adapters="peft", model="prm")
-  model = peft.PeftModel.from_pretrained(
-      transformers.AutoModelForCausalLM.from_pretrained(bases(family)), tmp_path / "m")
+  load = transformers.AutoModelForCausalLM.from_pretrained
+  options = dict(lora__rank=RANK, lora__alpha=ALPHA, lora__targets=targets) if targets else {}
+  params = run_of(tmp_path / "run", bases(family), **options)[name]
+  convert.convert(tmp_path / "run", tmp_path / "m", adapters=adapters, model=name, shard_gb=1e-5)
+  if adapters == "merged":
+    model = load(tmp_path / "m")
+    assert model.generation_config.eos_token_id == [1]
+  else: model = peft.PeftModel.from_pretrained(load(bases(family)), tmp_path / "m")
   config, whole = hf.load(bases(family))
   config = dataclasses.replace(config, lora_scale=ALPHA / RANK)
-  np.testing.assert_allclose(
-      theirs(model), logits_of(config, _joined(whole, models["prm"])), atol=1e-4)
+  np.testing.assert_allclose(theirs(model), logits_of(
+      config, _joined(whole, params) if targets else params), atol=1e-4)
 
 
 # A padded vocabulary.
@@ -310,7 +295,7 @@ def test_rows_that_pad_are_never_likely(family, bases, tmp_path):
   for kind in ("hf", "rlx"):
     convert.convert(tmp_path / "pushed", tmp_path / kind, format=kind,
                     pad_vocab_to_multiple_of=32)
-  (wide, more), (_, same) = hf.load(tmp_path / "hf"), params_io.load(tmp_path / "rlx")
+  (wide, more), (_, same) = (test_damaged.read_model(tmp_path / kind) for kind in ("hf", "rlx"))
   jax.tree.map(np.testing.assert_array_equal, more, same)
   assert wide.vocab_size == 64 and more["embed"]["w_VD"].shape[0] == 64
   before, after = logits_of(config, params), logits_of(wide, more)
@@ -318,20 +303,18 @@ def test_rows_that_pad_are_never_likely(family, bases, tmp_path):
   p = jax.nn.softmax(after)
   assert p[..., 61:].max() < 1 / 61
   assert jax.nn.softmax(after.copy() * (np.arange(64) < 61))[..., 61:].max() > 0.3
-  said = json.loads((tmp_path / "hf" / "generation_config.json").read_text())
-  assert said["suppress_tokens"] == [61, 62, 63]
+  assert said(tmp_path / "hf", GENERATION)["suppress_tokens"] == [61, 62, 63]
   convert.convert(tmp_path / "hf", tmp_path / "again", pad_vocab_to_multiple_of=16)
   assert bits(tmp_path / "again") == bits(tmp_path / "hf")
 
 
 def test_what_pads_is_suppressed_and_ends_stay(bases, tmp_path):
   convert.convert(bases("llama"), tmp_path / "m", pad_vocab_to_multiple_of=64)
-  before, after = (json.loads((p / "generation_config.json").read_text())
-                   for p in (bases("llama"), tmp_path / "m"))
+  before, after = (said(folder, GENERATION) for folder in (bases("llama"), tmp_path / "m"))
   assert after == before | {"suppress_tokens": [61, 62, 63]} and before["eos_token_id"] == [1]
   convert.convert(FIXTURES / "phi3", tmp_path / "p", pad_vocab_to_multiple_of=64)
-  after = json.loads((tmp_path / "p" / "generation_config.json").read_text())
-  assert after["eos_token_id"] == [57, 58]  # config.json's: a file without it would end nothing.
+  # config.json's: a file without it would end nothing.
+  assert said(tmp_path / "p", GENERATION)["eos_token_id"] == [57, 58]
 
 
 # Refusals and accidents.
@@ -350,6 +333,7 @@ def test_what_pads_is_suppressed_and_ends_stay(bases, tmp_path):
     *((dict(pad_vocab_to_multiple_of=x), f"pad_vocab_to_multiple_of={x}: a whole number from 1 to")
       for x in (0, 2**31)),
     (dict(source="nowhere"), "source='nowhere' is missing; needed is"),
+    (dict(source="full"), "source='full' is something else; needed is"),
     (dict(source="run", adapters="peft"), "adapters='peft': .* has no adapters"),
     (dict(source="empty"), "source='.*empty': the run has no checkpoint"),
     (dict(to="full"), "to='.*full': it exists and is not empty"),
@@ -378,10 +362,14 @@ def test_refused_before_anything_is_written(bases, tmp_path, monkeypatch, option
     (dict(model=dict(path="x", param_dtype="int8")), "model.param_dtype='int8': one of")], ids=str)
 def test_what_a_runs_config_says_is_checked(bases, tmp_path, change, message):
   run_of(tmp_path / "run", bases("llama"), lora__rank=RANK, lora__alpha=ALPHA)
-  file = tmp_path / "run" / "config.json"
-  file.write_text(json.dumps(json.loads(file.read_text()) | change))
+  (tmp_path / "run" / "config.json").write_text(json.dumps(said(tmp_path / "run") | change))
   with pytest.raises(ValueError, match=message): convert.convert(tmp_path / "run", tmp_path / "m")
   assert not (tmp_path / "m").exists()
+
+
+def test_adapters_of_no_matrix_are_refused():
+  with pytest.raises(ValueError, match="^run: x.w_a_DI is of no matrix of the model"):
+    adapters_io.check({"x.w_a_DI": np.zeros((2, RANK))}, {}, RANK, "run")
 
 
 def test_no_room(bases, tmp_path, monkeypatch):

@@ -1,4 +1,5 @@
 """What the programs of a mesh do between devices, and what each device holds."""
+import dataclasses
 import functools
 import math
 import re
@@ -15,8 +16,11 @@ from rlx.io import tokenizer
 from rlx.learner import hosts
 from rlx.learner import memory
 from rlx.learner import sharding
+from rlx.loops import collect
+from rlx.loops import session
 from rlx.models import logps
 from rlx.models import transformer
+from tests import tiny
 
 COLLECTIVES = ("all-gather", "all-reduce", "reduce-scatter", "all-to-all",
                "collective-permute")
@@ -168,17 +172,12 @@ def test_the_sampler_reads_whole_weights_but_for_the_tensor_axis(model):
 
 def test_weights_are_laid_out_once_a_policy(model, monkeypatch):
   """Of all draws of a batch."""
-  from rlx.loops import collect  # pylint: disable=g-import-not-at-top
-  from rlx.loops import session  # pylint: disable=g-import-not-at-top
-  import dataclasses  # pylint: disable=g-import-not-at-top
   calls, run = [], run_of(model, fsdp=2)
   lay_out = run.collector.lay_out
   collector = dataclasses.replace(
       run.collector, lay_out=lambda params: calls.append(1) or lay_out(params), max_draws=3,
       fill="drop", filter_groups=lambda batch: np.zeros(len(batch.outcome_PG), bool))
-  class Clock:
-    def lap(self, *_): pass
-  _, metrics = collect.batch(collector, run.init(), session.HostState(rehearsed={}), 0, Clock())
+  _, metrics = collect.batch(collector, run.init(), session.HostState(rehearsed={}), 0, tiny.CLOCK)
   assert metrics["rollouts/draws"] == 3 and len(calls) == 1
 
 

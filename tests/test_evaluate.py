@@ -140,8 +140,3 @@ def test_a_model_in_any_form_is_evaluated_without_a_checkpoint(
     hub_stub.use(server, tmp_path / "home", monkeypatch)
     assert _evaluated(forms[form], tmp_path / form) == expected
   assert any("resolve" in x for x in server.asked) == (form == "hub")
-
-
-def test_what_is_no_model_is_one_line(tmp_path):
-  with pytest.raises(ValueError, match=r"model.path='.*/nothing' is missing"):
-    _evaluated(tmp_path / "nothing", tmp_path)

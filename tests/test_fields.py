@@ -22,7 +22,6 @@ from rlx.rollouts import trajectories
 from tests import stages
 from tests import tiny
 
-CLOCK = types.SimpleNamespace(lap=lambda *_: None)
 OUTCOME = dict(rewards=dict(outcome=dict(name="outcome.verdict", coef=1.0)),
                advantages=dict(outcome=dict(name="group.grpo"), whiten=False))
 OUTSIDE = '''
@@ -64,12 +63,12 @@ def test_a_field_a_reward_and_a_verifier_from_outside_the_package(
       outcome=dict(name="outside:brief", coef=1.0)), advantages=OUTCOME["advantages"],
                   prompts__columns=dict(verifier="outside:has_letters"),
                   rollouts__filter_groups=dict(name="filter_groups.with_verdict"))
-  rl.train(c, tmp_path / "run")
+  run = build.build(c)
+  with tiny.building(run): rl.train(c, tmp_path / "run")
   lines = io_metrics.read(tmp_path / "run")
   assert len(lines) == 2 and all(l["policy/grad_norm"] > 0 for l in lines)
   assert 0 < lines[0]["rollouts/accuracy"] < 1
-  run = build.build(c)
-  placed, _ = stages.collected(run, run.init(), session.HostState(rehearsed={}), 0, CLOCK)
+  placed, _ = stages.collected(run, run.init(), session.HostState(rehearsed={}), 0, tiny.CLOCK)
   texts = [run.texts.tokenizer.decode(ids) for ids in padding.completions(placed.host)]
   want_B = np.array([sum(x in "abc" for x in text) for text in texts])
   np.testing.assert_array_equal(placed.batch.letters_B, want_B)
@@ -178,7 +177,7 @@ def test_a_row_that_does_not_learn_keeps_its_verdict_and_is_counted(tiny_files, 
   host = session.HostState(rehearsed={} if reason != "stored" else {
       p.id: [3, run.texts.tokenizer.end_id] for p in run.prompts.first(4)})
   state = run.init()
-  batch, _ = rl.collect.batch(run.collector, state, host, 0, CLOCK)
+  batch, _ = rl.collect.batch(run.collector, state, host, 0, tiny.CLOCK)
   annotated = run.annotate(state, batch)
   _, metrics = run.advantage(state, run.score(state, run.place(annotated)).batch)
   counts = {name: int(metrics[f"rollouts/excluded/{name}"]) for name in records.EXCLUDED[1:]}
@@ -198,21 +197,6 @@ def test_a_row_that_does_not_learn_keeps_its_verdict_and_is_counted(tiny_files, 
       checked += 1
     if excluded and reason == "stored": assert outcome == 1  # It was right when it was stored.
   assert checked or reason == "stored"
-
-
-def test_a_demonstration_is_judged_and_learns(tiny_files):
-  run = build.build(tiny.config(
-      tiny_files, **OUTCOME, rollouts__demonstration=dict(name="jsonl.demonstration"),
-      prompts__columns=dict(answer="question", verifier="format.ascii_share"),
-      learner__loss=dict(name="policy.rl_plus", focal_exponent=.5),
-      rollouts__filter_groups=dict(name="filter_groups.with_verdict")))
-  state = run.init()
-  batch, _ = rl.collect.batch(run.collector, state, session.HostState(rehearsed={}), 0, CLOCK)
-  annotated = run.annotate(state, batch)
-  demo_B = annotated.batch.demo_B
-  assert demo_B.sum() == len(batch.prompts) and annotated.batch.learn_B[demo_B].all()
-  np.testing.assert_array_equal(
-      annotated.batch.outcome_B, run.verify(batch.prompts, batch.rollouts).ravel())
 
 
 def test_an_empty_row_is_counted():
@@ -269,7 +253,7 @@ def test_a_step_reads_devices_once_a_draw_and_plans_once(
     for name in ("asarray", "array", "where", "ravel", "isnan"):
       m.setattr(np, name, guarded(getattr(np, name)))
     fetches.clear()
-    state, annotated, batch, metrics = rl.iteration(run, state, host, 0, CLOCK)
+    state, annotated, batch, metrics = rl.iteration(run, state, host, 0, tiny.CLOCK)
     in_step = len(fetches)
     with pytest.raises(AssertionError, match="read without hosts.fetch"):
       float(metrics["policy/loss"])

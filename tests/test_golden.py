@@ -2,9 +2,21 @@
 
 RLX_GOLDEN names a folder of JSON files (default: golden/ next to this file).
 Each file has `inputs` and `cases`; a case has a name, args (literals, or
-expressions over the inputs), what the reference returned, and a tolerance. The
-function part of the name chooses the comparison; every number is read from the
-case. Runs in float64.
+expressions over the inputs), what the reference returned as `expected`, and a
+tolerance. The first words of the name choose the adapter; every number is read
+from the case. Runs in float64.
+
+A case of a function that has an adapter needs no code. Otherwise add a loss or an
+estimator to the tables POLICY, TRL, PAIRS, FORMULAS or GROUP, or write an adapter:
+
+  @adapter("verl.masked_mean")
+  def masked_mean(c):
+    x, mask = f64(c["values"]), c.mask("mask")
+    return {"all": masked.mean(x, mask), "axis_last": masked.mean(x, mask, axis=-1)}
+
+What it returns is compared with `expected`, or with those of its keys that are
+returned. Comparisons of another kind are methods of Case: `check` with a mask or a
+tolerance, `check_loss` for a loss and its gradient, `metric` for what is only logged.
 """
 import json
 import os
@@ -62,7 +74,7 @@ class Case:
     self.data, self.index = data, index
     case = data["cases"][index]
     self.name, self.args, self.want = case["name"], case["args"], case["expected"]
-    self.tol = case.get("tol", 1e-9)
+    self.tol, self.is_checked = case.get("tol", 1e-9), False
     self.id = f"{stem}:{self.name}"
 
   def other(self, name):
@@ -70,6 +82,13 @@ class Case:
     return Case(self.data, [c["name"] for c in self.data["cases"]].index(name))
 
   def previous(self): return Case(self.data, self.index - 1)
+
+  @property
+  def prefix(self):
+    """The longest of the adapters' prefixes that are the first words of the name, or None."""
+    words = self.name.split(".")
+    prefixes = (".".join(words[:n]) for n in range(len(words), 0, -1))
+    return next((prefix for prefix in prefixes if prefix in ADAPTERS), None)
 
   def __contains__(self, key): return self.args.get(key) is not None
 
@@ -90,17 +109,19 @@ class Case:
     return eval(  # pylint: disable=eval-used
         text.replace("@", ""), {"__builtins__": {}}, _CALLS | names)
 
+  def compare(self, got):
+    """What an adapter returned, with `expected` or with those of its keys."""
+    if got is None: return
+    pairs = [(got, self.want)] if not isinstance(got, dict) else [
+        (x, self.want[key]) for key, x in got.items()]
+    for x, want in pairs: self.check(x, want)
+
   def mask(self, key="response_mask"): return jnp.asarray(self[key]) > 0
 
   def input_mask(self): return jnp.asarray(self.data["inputs"]["response_mask"]) > 0
 
-  def groups(self, rows):
-    """Completions of a prompt, which are consecutive rows."""
-    assert rows % self["n_samples"] == 0
-    return self["n_samples"]
-
   def check(self, got, want, where=None, tol=None):
-    tol = self.tol if tol is None else tol
+    tol, self.is_checked = self.tol if tol is None else tol, True
     got, want = np.asarray(got, float), np.asarray(want, float)
     assert got.shape == want.shape
     if where is not None: got, want = got[np.asarray(where)], want[np.asarray(where)]
@@ -217,7 +238,7 @@ def eos_mask(c):
       completion_len_B=jnp.asarray(
           np.where(is_eos_BT.any(1), is_eos_BT.argmax(1) + 1, tokens_BT.shape[1])),
       finish_B=None, prompt_P=None, sampler_logps_BT=jnp.zeros(tokens_BT.shape))
-  c.check(rollouts.mask_BT, c.want)
+  return rollouts.mask_BT
 
 
 def _read_logits(logits_BTV, targets_BT, mask_BT):
@@ -236,15 +257,15 @@ def logprobs_and_entropy(c):
   shape = c["logits"].shape[:2]
   targets_BT = c.get("labels", c.get("index", np.zeros(shape, int)))
   logps_BT, entropy_BT = _read_logits(c["logits"], targets_BT, ok(shape))
-  c.check(entropy_BT if "entropy" in c.name else logps_BT, c.want)
+  return entropy_BT if "entropy" in c.name else logps_BT
 
 
 @adapter("paper.entropy_loss", "verl.entropy_loss")
 def entropy_loss(c):
   mask_BT = c.mask()
   _, entropy_BT = _read_logits(c["logits"], np.zeros(mask_BT.shape, int), mask_BT)
-  c.check(aggregate.aggregate(-entropy.bonus(entropy_BT, mask_BT, coef=1.0), mask_BT,
-                              mode=c.get("loss_agg_mode", "token-mean")).mean(), c.want)
+  return aggregate.aggregate(-entropy.bonus(entropy_BT, mask_BT, coef=1.0), mask_BT,
+                             mode=c.get("loss_agg_mode", "token-mean")).mean()
 
 
 @adapter("implicit_prm.batch_logps")
@@ -253,20 +274,20 @@ def batch_logps(c):
   column_1S = np.arange(ids_BS.shape[1])[None, :]
   mask_BT = jnp.asarray((seen_BS & (column_1S >= c["prompt_id_lens"][:, None]))[:, 1:])
   logps_BT, _ = _read_logits(c["logits"][:, :-1], ids_BS[:, 1:], mask_BT)
-  c.check(masked.total(logps_BT, mask_BT, axis=1), c.want["sum"])
-  c.check(masked.mean(logps_BT, mask_BT, axis=1), c.want["mean"])
+  return {"sum": masked.total(logps_BT, mask_BT, axis=1),
+          "mean": masked.mean(logps_BT, mask_BT, axis=1)}
 
 
 @adapter("paper.masked_mean", "verl.masked_mean")
 def masked_mean(c):
   x, mask = f64(c["values"]), c.mask("mask")
-  c.check(masked.mean(x, mask), c.want["all"], tol=max(c.tol, 1e-8))
-  c.check(masked.mean(x, mask, axis=-1), c.want["axis_last"], tol=max(c.tol, 1e-8))
+  c.tol = max(c.tol, 1e-8)
+  return {"all": masked.mean(x, mask), "axis_last": masked.mean(x, mask, axis=-1)}
 
 
 @adapter("paper.masked_var", "verl.masked_var")
 def masked_var(c):
-  c.check(masked.var(f64(c["values"]), c.mask("mask")) * torch_var(c.mask("mask")), c.want)
+  return masked.var(f64(c["values"]), c.mask("mask")) * torch_var(c.mask("mask"))
 
 
 @adapter("paper.masked_whiten", "verl.masked_whiten")
@@ -283,7 +304,7 @@ def masked_whiten(c):
 @adapter("trl.nanstd")
 def nanstd(c):
   x = f64(c["x"])
-  c.check(masked.root(masked.var(x, ~jnp.isnan(x))), c.want)
+  return masked.root(masked.var(x, ~jnp.isnan(x)))
 
 
 # -------------------------------------------------------- the implicit reward
@@ -304,11 +325,11 @@ def _norm(c):
 @adapter("paper.implicit_reward")
 def implicit_reward(c):
   mask_BT = c.mask()
-  options = dict(norm="none", scale_by_beta=False)
-  c.check(_process(c["log_probs"], c["ref_log_probs"], mask_BT, granularity=_granularity(c),
-                   **options), c.want["token_level_score"])
-  c.check(_process(c["log_probs"], c["ref_log_probs"], mask_BT, **options), c.want["q"],
-          where=mask_BT)
+  rewards = lambda granularity: _process(
+      c["log_probs"], c["ref_log_probs"], mask_BT, norm="none", scale_by_beta=False,
+      granularity=granularity)
+  c.check(rewards("token"), c.want["q"], where=mask_BT)
+  return {"token_level_score": rewards(_granularity(c))}
 
 
 @adapter("recipe.prime_norm", "formula.batch_norm")
@@ -318,7 +339,7 @@ def prime_norm(c):
     field, name = re.fullmatch(
         r"expected\.(\w+) of (.*)", c.args["token_level_scores"]).groups()
     scores_BT = f64(c.other(name).want[field])
-  c.check(scores_BT / _segments.denominator(scores_BT)[0], c.want)
+  return scores_BT / _segments.denominator(scores_BT)[0]
 
 
 def _toy_logps(table_VV, ids_BS, width):
@@ -377,9 +398,9 @@ def forward_scores(c):
   if "raises" in c.want: pytest.skip("the reference raises here; ours gives the sum")
   toy = Toy(c)
   prm_BT = toy.read(toy.start)
-  c.check(_recipe_process(c, toy, prm_BT, norm="none", granularity=_granularity(c),
-                          outcome_B=toy.outcome_B), c.want["token_level_score"])
-  c.check(masked.where_valid(prm_BT - toy.ref_BT, toy.mask_BT), c.want["q"])
+  return {"q": masked.where_valid(prm_BT - toy.ref_BT, toy.mask_BT),
+          "token_level_score": _recipe_process(
+              c, toy, prm_BT, norm="none", granularity=_granularity(c), outcome_B=toy.outcome_B)}
 
 
 @adapter("recipe.compute_rm_score")
@@ -388,10 +409,9 @@ def compute_rm_score(c):
   prm_BT = toy.read(toy.start)
   got_BT = _recipe_process(c, toy, prm_BT)
   q_BT = masked.where_valid(prm_BT - toy.ref_BT, toy.mask_BT)
-  c.check(got_BT, c.want["rm_scores"])
-  c.check(q_BT, c.want["q"])
   c.metric("reward_model/reward", jnp.mean(jnp.sum(got_BT, axis=1)))
   c.metric("reward_model/raw_reward", jnp.mean(jnp.sum(q_BT, axis=1)))
+  return {"rm_scores": got_BT, "q": q_BT}
 
 
 def _optimizer(c):
@@ -509,26 +529,19 @@ def update_rm(c):
 # ------------------------------------------------------------------ PRM losses
 
 
-@adapter("paper.ce_loss", "recipe.ce_loss")
-def ce_loss(c):
-  q_BT, mask_BT = f64(c["q"]), c.mask()
-  c.check_loss(prm_loss("prm.ce", c["beta"], range(len(q_BT)), learn_BT=mask_BT,
-                        prm_ref_logps_BT=jnp.zeros_like(q_BT), outcome_B=f64(c["acc"])),
+@adapter("paper.ce_loss", "recipe.ce_loss", "recipe.detached_dpo")
+def token_losses(c):
+  q_BT, path, n, more = f64(c["q"]), "prm.ce", 1, {}
+  if "detached_dpo" in c.name:
+    path, n = "prm.detached_dpo", int(re.search(r"the (\d+) rows", c.args["Q_bc"]).group(1))
+    more = dict(prm_old_logps_BT=q_BT, weighting=c["bon_mode"])
+  c.check_loss(prm_loss(path, c["beta"], np.arange(len(q_BT)) // n, learn_BT=c.mask(),
+                        prm_ref_logps_BT=jnp.zeros_like(q_BT), outcome_B=f64(c["acc"]), **more),
                q_BT, "grad_q")
 
 
-@adapter("recipe.detached_dpo")
-def detached_dpo(c):
-  q_BT = f64(c["q"])
-  n = int(re.search(r"the (\d+) rows", c.args["Q_bc"]).group(1))
-  c.check_loss(prm_loss("prm.detached_dpo", c["beta"], np.arange(len(q_BT)) // n,
-                        learn_BT=c.mask(), prm_ref_logps_BT=jnp.zeros_like(q_BT),
-                        prm_old_logps_BT=q_BT, outcome_B=f64(c["acc"]),
-                        weighting=c["bon_mode"]), q_BT, "grad_q")
-
-
 def _accuracy(c, scores_BT, mask_BT):
-  shape = -1, c.groups(len(scores_BT))
+  shape = -1, c["n_samples"]
   return prm_metrics.accuracy(
       scores_BT, jnp.zeros_like(scores_BT), mask_BT, f64(c["acc"]).reshape(shape),
       ok(len(scores_BT)).reshape(shape), ties="reference")
@@ -536,15 +549,14 @@ def _accuracy(c, scores_BT, mask_BT):
 
 @adapter("paper.dpo_accuracy", "recipe.dpo_accuracy")
 def dpo_accuracy(c):
-  c.check(_accuracy(c, f64(c["token_level_scores"]), c.mask()), c.want)
+  return _accuracy(c, f64(c["token_level_scores"]), c.mask())
 
 
 @adapter("recipe.dpo_abs_accuracy")
 def dpo_abs_accuracy(c):
   scores_BT = f64(c["token_level_scores"])
-  c.check(prm_metrics.absolute_accuracy(
-      scores_BT, jnp.zeros_like(scores_BT), c.mask(), f64(c["acc"]),
-      ok(len(scores_BT))), c.want)
+  return prm_metrics.absolute_accuracy(
+      scores_BT, jnp.zeros_like(scores_BT), c.mask(), f64(c["acc"]), ok(len(scores_BT)))
 
 
 def _sequence_logps(c):
@@ -556,9 +568,8 @@ def _sequence_logps(c):
 @adapter("implicit_prm.sequence_logps")
 def sequence_logps(c):
   # The sums that the losses below form: the log-ratio, and each side alone.
-  for side in ("policy", "ref"):
-    x_BT = f64(c.data["inputs"][re.search(r"@(\w+)", c.args[side]).group(1)])
-    c.check(masked.total(x_BT, c.input_mask(), axis=1), c.want[side])
+  return {side: masked.total(f64(c.read(re.search(r"@\w+", c.args[side]).group())),
+                             c.input_mask(), axis=1) for side in ("policy", "ref")}
 
 
 def _sequence_loss(c, path, group_B, outcome_B, **columns):
@@ -589,14 +600,17 @@ def pairs(c):
   groups = Groups(c["group"])
   rows = groups.fields(outcome_B=f64(c["acc"]))
   index_PG = groups.index_B.reshape(-1, groups.size)
-  c.check([[index_PG[p, w], index_PG[p, l]] for p, w, l in np.argwhere(
-      np.asarray(prm._pairs(rows.outcome_PG, rows.learn_PG)))], c.want)
+  return [[index_PG[p, w], index_PG[p, l]] for p, w, l in np.argwhere(
+      np.asarray(prm._pairs(rows.outcome_PG, rows.learn_PG)))]
 
 
-@adapter("implicit_prm.dpo", "implicit_prm.nca_pair", "implicit_prm.kto_vanilla")
+PAIRS = {"implicit_prm.dpo": "prm.dpo", "implicit_prm.nca_pair": "prm.nca",
+         "implicit_prm.kto_vanilla": "prm.kto_even"}
+
+
+@adapter(*PAIRS)
 def pair_losses(c):
-  path = {"dpo": "prm.dpo", "nca_pair": "prm.nca", "kto_vanilla": "prm.kto_even"}[
-      c.name.split(".")[1]]
+  path = PAIRS[c.prefix]
   source = c.other(c.args["pairs"])
   (prm_B, ref_B), pair_list = _sequence_logps(c), np.array(source.want)
   loss = _sequence_loss(c, path, source["group"], source["acc"])
@@ -642,8 +656,7 @@ def processbench_threshold(c):
   threshold, f1 = step_errors.tune(
       best_of_n.padded([r["reward"] for r in rows]), [r["label"] for r in rows],
       count=c["num_thresholds"])
-  c.check(threshold, c.want["threshold"])
-  c.check(f1, c.want["f1"])
+  return {"threshold": threshold, "f1": f1}
 
 
 # ------------------------------------------------------- advantages, PRIME's
@@ -652,7 +665,7 @@ def processbench_threshold(c):
 def _check_rloo(c, want, rm_BT, acc, mask_BT, *, gammas=(1.0, 1.0), coefs=(1.0, 1.0)):
   """PRIME's two terms through combine.estimate, as a run composes them."""
   rows = len(mask_BT)
-  batch = records.Batch(action_BT=mask_BT, outcome_B=jnp.zeros(rows), group=c.groups(rows))
+  batch = records.Batch(action_BT=mask_BT, outcome_B=jnp.zeros(rows), group=c["n_samples"])
   total_BT = jnp.zeros(mask_BT.shape)
   if rm_BT is not None:
     rloo = resolve.resolve("advantages", dict(name="process.rloo", gamma=gammas[0]))
@@ -667,28 +680,25 @@ def _check_rloo(c, want, rm_BT, acc, mask_BT, *, gammas=(1.0, 1.0), coefs=(1.0, 
 
 @adapter("paper.prime_rloo", "recipe.prime_rloo")
 def prime_rloo(c):
-  one = dict.fromkeys(("reward_model_gamma", "verifier_gamma", "reward_dpo_coef",
-                       "reward_gt_coef"), 1.0)
-  given = one | c.args
+  one_or = lambda key: c.get(key, 1.0)
   _check_rloo(c, c.want, c.get("rm_scores"), c.get("acc", c.get("gt_scores")), c.mask(),
-              gammas=(given["reward_model_gamma"], given["verifier_gamma"]),
-              coefs=(given["reward_dpo_coef"], given["reward_gt_coef"]))
+              gammas=(one_or("reward_model_gamma"), one_or("verifier_gamma")),
+              coefs=(one_or("reward_dpo_coef"), one_or("reward_gt_coef")))
 
 
 FORMULAS = {  # Estimators of process rewards, with options, and of outcomes.
-    "prime_rloo_eq5_length_normalised": ("process.rloo", dict(loo="strict"), "group.rloo"),
-    "prime_rloo_code_closed_form": ("process.rloo", {}, "group.rloo"),
-    "prime_grpo_eq7": ("process.grpo", {}, "group.grpo"),
-    "prime_reinforce_eq8": ("process.reinforce", {}, "batch.reinforce"),
-    "prm_as_value": ("process.value_baseline", {}, "batch.reinforce")}
+    "formula.prime_rloo_eq5_length_normalised": ("process.rloo", dict(loo="strict"), "group.rloo"),
+    "formula.prime_rloo_code_closed_form": ("process.rloo", {}, "group.rloo"),
+    "formula.prime_grpo_eq7": ("process.grpo", {}, "group.grpo"),
+    "formula.prime_reinforce_eq8": ("process.reinforce", {}, "batch.reinforce"),
+    "formula.prm_as_value": ("process.value_baseline", {}, "batch.reinforce")}
 
 
-@adapter(*("formula." + name for name in FORMULAS))
+@adapter(*FORMULAS)
 def formulas(c):
-  name = c.name.split(".")[1]
-  process_path, options, outcome_path = FORMULAS[name]
+  process_path, options, outcome_path = FORMULAS[c.prefix]
   mask_BT, acc_B = c.mask(), f64(c["acc"])
-  rows = Fields(group=c.groups(len(acc_B)), rewards_B=acc_B, rewards_BT=f64(c["process_rewards"]),
+  rows = Fields(group=c["n_samples"], rewards_B=acc_B, rewards_BT=f64(c["process_rewards"]),
                 learn_B=ok(len(acc_B)), learn_BT=mask_BT)
   eps = {}
   if "std" in c: eps = dict(eps=float(re.search(r"\+ *([\d.e+-]+)", c.args["std"]).group(1)))
@@ -697,7 +707,7 @@ def formulas(c):
   outcome_PG, _ = call("advantages", outcome_path, rows, **eps)
   if "process_part" in c.want: c.check(part_BT, c.want["process_part"])
   # Elsewhere gamma discounts process rewards only.
-  gamma = c["gamma"] if name == "prime_rloo_code_closed_form" else 1.0
+  gamma = c["gamma"] if "closed_form" in c.name else 1.0
   want, = [c.want[key] for key in ("total", "returns", "advantages") if key in c.want]
   c.check(part_BT + combine.spread(outcome_PG, mask_BT, gamma=gamma), want)
 
@@ -773,9 +783,8 @@ def remax(c):
                 learn_BT=mask_BT, learn_B=ok(len(mask_BT)), greedy_B=f64(c["reward_baselines"]))
   # Of an outcome; with rewards on several tokens the reference's return-to-go
   # minus the same baseline on every token.
-  got_BT = call("advantages", "temporal.return_to_go", rows)[0] + combine.spread(
-      call("advantages", "batch.remax", rows)[0], mask_BT)
-  c.check(got_BT, c.want["advantages"])
+  return {"advantages": call("advantages", "temporal.return_to_go", rows)[0] + combine.spread(
+      call("advantages", "batch.remax", rows)[0], mask_BT)}
 
 
 def _normalised(x_PG, learn_PG):
@@ -813,12 +822,9 @@ def trl_advantages(c):
 
 # ------------------------------------------------------------------ KL, rewards
 
-KINDS = {"kl": "k1", "mse": "k2", "low_var_kl": "k3"}
-
-
 def _kind(name):
   short = name.rstrip("+")
-  return KINDS.get(short, short) + ("+" if name.endswith("+") else "")
+  return {"kl": "k1", "mse": "k2", "low_var_kl": "k3"}.get(short, short) + name[len(short):]
 
 
 @adapter("paper.kl_penalty", "verl.kl_penalty")
@@ -826,16 +832,15 @@ def kl_penalty(c):
   fn = lambda logps_BT: divergence.estimate(
       logps_BT, f64(c["ref_logprob"]), kind=_kind(c["kind"]))
   logps_BT = f64(c["logprob"])
-  if not isinstance(c.want, dict): return c.check(fn(logps_BT), c.want)
-  c.check(fn(logps_BT), c.want["value"])
-  c.check(jax.grad(lambda x: masked.total(fn(x), c.input_mask()))(logps_BT),
-          c.want["grad_of_masked_sum"])
+  if not isinstance(c.want, dict): return fn(logps_BT)
+  return {"value": fn(logps_BT), "grad_of_masked_sum": jax.grad(
+      lambda x: masked.total(fn(x), c.input_mask()))(logps_BT)}
 
 
 @adapter("verl.compute_rewards")
 def compute_rewards(c):
   kl_BT = divergence.estimate(f64(c["old_log_prob"]), f64(c["ref_log_prob"]), kind="k1")
-  c.check(f64(c["token_level_scores"]) - c["kl_ratio"] * kl_BT, c.want)
+  return f64(c["token_level_scores"]) - c["kl_ratio"] * kl_BT
 
 
 def _adapted(c, coef, kl):
@@ -848,17 +853,17 @@ def apply_kl_penalty(c):
   mask_BT, coef = c.mask(), c["init_kl_coef"]
   kl_BT = divergence.estimate(f64(c["old_log_probs"]), f64(c["ref_log_prob"]), mask_BT,
                               kind=_kind(c["kind"]))
-  c.check(f64(c["token_level_scores"]) - coef * kl_BT, c.want["token_level_rewards"])
   kl = jnp.mean(masked.mean(kl_BT, mask_BT, axis=1))
   c.metric("critic/kl", kl)
-  c.check(_adapted(c, coef, kl), c.want["coef_after"])
+  return {"token_level_rewards": f64(c["token_level_scores"]) - coef * kl_BT,
+          "coef_after": _adapted(c, coef, kl)}
 
 
 @adapter("verl.adaptive_kl_controller")
 def adaptive_kl_controller(c):
   coefs = [c["init_kl_coef"]]
   for kl in c["kls"]: coefs.append(_adapted(c, coefs[-1], kl))
-  c.check(coefs[1:], c.want)
+  return coefs[1:]
 
 
 @adapter("paper.reward_manager")
@@ -909,19 +914,18 @@ def filter_and_downsample(c):
 @adapter("verl.agg_loss")
 def agg_loss(c):
   mode, length = c["loss_agg_mode"], c.get("loss_scale_factor")
-  if "dp_size" not in c:
-    return c.check(aggregate.aggregate(
-        f64(c["loss_mat"]), c.mask("loss_mask"), mode=mode, length=length).mean(), c.want)
+  aggregated = lambda loss_BT, mask_BT: aggregate.aggregate(
+      loss_BT, mask_BT, mode=mode, length=length)
+  if "dp_size" not in c: return aggregated(f64(c["loss_mat"]), c.mask("loss_mask")).mean()
   # "@advantages rows 0:4 and 4:8", "@mask of the previous case"
   name, *ends = re.fullmatch(r"@(\w+) rows (\d+):(\d+) and (\d+):(\d+)",
                              c.args["loss_mat"]).groups()
-  loss_BT, a = f64(c.data["inputs"][name]), list(map(int, ends))
-  mask_BT = c.previous().mask("loss_mask")
-  parts = [aggregate.aggregate(loss_BT[i:j], mask_BT[i:j], mode=mode, length=length)
-           for i, j in (a[:2], a[2:])]
+  loss_BT, mask_BT = f64(c.data["inputs"][name]), c.previous().mask("loss_mask")
+  parts = [aggregated(loss_BT[int(i):int(j)], mask_BT[int(i):int(j)])
+           for i, j in (ends[:2], ends[2:])]
   whole = parts[0] + parts[1]
-  c.check(whole.mean(), c.want["mean_over_ranks"])
-  c.check([p.total / whole.weight * c["dp_size"] for p in parts], c.want["per_rank"])
+  return {"mean_over_ranks": whole.mean(),
+          "per_rank": [p.total / whole.weight * c["dp_size"] for p in parts]}
 
 
 def _policy_fields(c, mask_BT):
@@ -930,6 +934,21 @@ def _policy_fields(c, mask_BT):
   old_BT = logps_BT if is_on_policy else f64(c["old_log_prob"])
   return Fields(logps_BT=logps_BT, old_logps_BT=old_BT, sampler_logps_BT=old_BT, learn_BT=mask_BT,
                 advantages_BT=jnp.broadcast_to(a[:, None], mask_BT.shape) if a.ndim == 1 else a)
+
+
+def _check_policy_loss(c, path, options, fields, total, token_weight_BT=1.0):
+  """The loss of the case and its gradient; returns what the method's clipping removes.
+
+  Args:
+    total: (loss_BT of the method, logps_BT) -> the loss.
+    token_weight_BT: multiplies the advantages of the loss.
+  """
+  def measured(logps_BT, weight_BT=1.0):
+    given = dict(logps_BT=logps_BT, advantages_BT=weight_BT * fields.advantages_BT)
+    return call("losses", path, Fields(**vars(fields) | given), **options)
+  c.check_loss(lambda logps_BT: total(measured(logps_BT, token_weight_BT)[0], logps_BT),
+               fields.logps_BT, "grad_log_prob")
+  return measured(fields.logps_BT)[1]
 
 
 def _clip_fraction(removed, mask_BT):
@@ -960,8 +979,7 @@ POLICY = {  # The loss and its options, from keys of the case.
 
 @adapter(*POLICY)
 def policy_losses(c):
-  key = next(k for k in POLICY if c.name == k or c.name.startswith(k + "."))
-  (path, table), mask_BT = POLICY[key], c.mask()
+  (path, table), mask_BT = POLICY[c.prefix], c.mask()
   fields, options = _policy_fields(c, mask_BT), options_of(c, table)
   weight_BT = f64(c.get("rollout_is_weights", 1.0))
   if path == "sequence.gmpo":
@@ -973,24 +991,14 @@ def policy_losses(c):
   mode = getattr(resolve.lookup("losses", path), "aggregation",
                  c.get("loss_agg_mode", "token-mean"))
 
-  def loss(logps_BT):
-    vars(fields).update(logps_BT=logps_BT)
-    return aggregate.aggregate(call("losses", path, fields, **options)[0] * weight_BT, mask_BT,
-                               mode=mode, length=c.get("loss_scale_factor")).mean()
-
-  logps_BT = fields.logps_BT
-  c.check_loss(loss, logps_BT, "grad_log_prob")
-  d_BT = fields.old_logps_BT - logps_BT
+  removed = _check_policy_loss(c, path, options, fields, lambda loss_BT, _: aggregate.aggregate(
+      loss_BT * weight_BT, mask_BT, mode=mode, length=c.get("loss_scale_factor")).mean())
+  d_BT = fields.old_logps_BT - fields.logps_BT
   if path == "policy.kl_cov": d_BT = jnp.abs(d_BT)
-  ppo_kl = aggregate.mean(d_BT, mask_BT).mean()
-  c.metric("actor/ppo_kl", ppo_kl)
-  c.metric("ppo_kl", ppo_kl)
+  for key in ("actor/ppo_kl", "ppo_kl"): c.metric(key, aggregate.mean(d_BT, mask_BT).mean())
   if path == "policy.ppo_clip":
-    fields.logps_BT = logps_BT
-    _, removed = call("losses", path, fields, **options)
     fraction = _clip_fraction(removed, mask_BT)
-    c.metric("actor/pg_clipfrac", fraction)
-    c.metric("clipfrac", fraction)
+    for key in ("actor/pg_clipfrac", "clipfrac"): c.metric(key, fraction)
     c.metric("actor/pg_clipfrac_lower",
              diagnostics.means(removed, mask_BT).get("clip_dual", records.Weighted(0., 1.)).mean())
 
@@ -1030,35 +1038,32 @@ def trl_loss(c):
   if table.items() >= _EPSILON.items(): options = dict(clip_low=0.2, clip_high=0.2) | options
   if kind == "cispo": options["clip_high"] = c.get("epsilon_high", 0.2) - 1
   fields = _policy_fields(c, mask_BT)
-  entropy_BT, a_BT = f64(c["entropies"]), fields.advantages_BT
+  entropy_BT = f64(c["entropies"])
   weight_BT, token_BT = f64(c.get("importance_sampling_ratio", 1.0)), 1.0
   if "top_entropy_quantile" in c:
     # TRL's key is the share that is dropped.
     token_BT = token_weight.top(entropy_BT, mask_BT, fraction=1 - c["top_entropy_quantile"])
   beta, ref_BT = c.get("beta", 0.0), f64(c.read("@ref_log_prob"))
 
-  def loss(logps_BT):
-    vars(fields).update(logps_BT=logps_BT, advantages_BT=token_BT * a_BT)
-    loss_BT = call("losses", path, fields, **options)[0] * weight_BT
+  def total(loss_BT, logps_BT):
+    loss_BT = loss_BT * weight_BT
     if "off_policy_mask_threshold" in c:
       loss_BT = loss_BT * rollout_correction.opsm(
-          logps_BT, fields.old_logps_BT, a_BT, mask_BT, delta=c["off_policy_mask_threshold"])
+          logps_BT, fields.old_logps_BT, fields.advantages_BT, mask_BT,
+          delta=c["off_policy_mask_threshold"])
     if beta: loss_BT += beta * divergence.estimate(logps_BT, ref_BT, mask_BT, kind="k3")
-    total = aggregate.aggregate(loss_BT, mask_BT, mode=mode,
-                                length=c["max_completion_length"]).mean()
+    loss = aggregate.aggregate(loss_BT, mask_BT, mode=mode,
+                               length=c["max_completion_length"]).mean()
     if c.get("_entropy_bonus_enabled"):
-      total += aggregate.aggregate(
+      loss += aggregate.aggregate(
           entropy.bonus(entropy_BT, mask_BT, coef=c["entropy_coef"]), mask_BT,
           mode="token-mean").mean()
-    return total / c.get("current_gradient_accumulation_steps", 1.0)
+    return loss / c.get("current_gradient_accumulation_steps", 1.0)
 
-  logps_BT = fields.logps_BT
-  c.check_loss(loss, logps_BT, "grad_log_prob")
+  removed = _check_policy_loss(c, path, options, fields, total, token_BT)
   token_mean = lambda x_BT: aggregate.mean(x_BT, mask_BT).mean()
   c.metric("entropy", token_mean(entropy_BT))
-  if beta: c.metric("kl", token_mean(divergence.estimate(logps_BT, ref_BT, kind="k3")))
-  vars(fields).update(logps_BT=logps_BT, advantages_BT=a_BT)
-  _, removed = call("losses", path, fields, **options)
+  if beta: c.metric("kl", token_mean(divergence.estimate(fields.logps_BT, ref_BT, kind="k3")))
   if not is_sequence and removed:
     c.metric("clip_ratio/region_mean", _clip_fraction(removed, mask_BT))
 
@@ -1074,10 +1079,9 @@ def _float64():
 
 @pytest.mark.parametrize("case", load(), ids=lambda c: c.id)
 def test_case(case):
-  parts = case.name.split(".")
-  for n in range(len(parts), 0, -1):
-    if fn := ADAPTERS.get(".".join(parts[:n])): return fn(case)
-  pytest.skip(f"no adapter for {'.'.join(parts[:3])}")
+  if case.prefix is None: pytest.skip(f"no adapter for {case.name}")
+  case.compare(ADAPTERS[case.prefix](case))
+  assert case.is_checked
 
 
 def test_what_the_rewards_of_an_order_are_of():

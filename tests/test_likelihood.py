@@ -150,19 +150,6 @@ def test_rewards_read_them_and_preflight_knows_their_shapes(scored):
   assert [k for k in stages if more[k] > stages[k]] == ["activations of scoring"]
 
 
-def test_fields_that_no_method_reads_are_not_computed(files):
-  c = config_of(files)
-  c.rewards = dict(reference=dict(name="likelihood.reference", coef=1.0))
-  run = build.build(c)
-  prompts = run.prompts.take(2)
-  scored = stages.score(run, run.init(), stages.rollouts(
-      run, prompts, COMPLETIONS, 12), np.ones(4), prompts).batch
-  assert "answer_logps_BM" in scored
-  assert all(f not in scored for f in (
-      "base_answer_logps_BM", "step_answer_logps_BJM", "answer_span_BT",
-      "noprompt_logps_BT", "self_logps_B", "old_logps_BT"))
-
-
 @pytest.mark.parametrize("changes, message", [
     (dict(max_tokens=2), "likelihood.max_tokens=2: the reference answer of .* has 3 tok"),
     (dict(answer="<{}>"), "cannot encode '<"),

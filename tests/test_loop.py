@@ -34,11 +34,6 @@ OUTCOMES = dict(rewards=dict(outcome=dict(name="outcome.verdict", coef=1.0)),
                 rollouts__oversample=1.0)
 
 
-class Clock:
-  """A clock that measures nothing."""
-  def lap(self, *_): pass
-
-
 _SPREAD = dict(
     name="reward_std_filter.running_mean", fraction=1.0, decay=0.5, start=0, filter_from=1)
 # State besides policy and PRM: a KL reference that is mixed with the policy every step, which
@@ -48,30 +43,34 @@ MOVING = dict(learner__pack=True, learner__minibatches=1, learner__reward_std_fi
               kl__coef=0.1, kl__sync_every=1, kl__sync_mix=0.5, kl__reset_optimizer=True)
 
 
-def resumed(c, whole, parts, k):
-  """(built run, last state) of the finished run `whole`, which a resume after step k repeats."""
-  tiny.killed_after(whole, k, parts)
-  rl.train(c, parts)
-  run = build.build(c)
+def trained(c, folder, k):
+  """(built run, summary, last state) of a run in folder / "whole".
+
+  A resume after step k repeats it bit for bit. Resumes in a new process are in test_resume.py.
+  """
+  run, whole, parts = build.build(c), folder / "whole", folder / "parts"
+  with tiny.building(run):
+    summary = rl.train(c, whole)
+    rl.train(c, tiny.killed_after(whole, k, parts))
   (state, host), (other, other_host) = (tiny.restored(run, w) for w in (whole, parts))
   tiny.assert_equal_trees(state, other)
   assert host.prompts == other_host.prompts and host.buffer == other_host.buffer
   np.testing.assert_equal(tiny.lines(parts), tiny.lines(whole))
   assert io_metrics.tables(parts) == io_metrics.tables(whole)
-  return run, state
+  return run, summary, state
 
 
 @pytest.fixture(scope="module")
 def four_steps(tiny_files, tmp_path_factory):
-  """(workdir, summary, last state) of a run that a resume repeats bit for bit."""
-  c, folder = tiny.config(tiny_files, **MOVING), tmp_path_factory.mktemp("four")
-  summary = rl.train(c, folder / "whole")
-  return folder / "whole", summary, resumed(c, folder / "whole", folder / "parts", 2)[1]
+  """(workdir, summary, last state, built run) of four steps."""
+  folder = tmp_path_factory.mktemp("four")
+  run, summary, state = trained(tiny.config(tiny_files, **MOVING), folder, 2)
+  return folder / "whole", summary, state, run
 
 
 @pytest.mark.parametrize("name", ["policy", "prm"])
 def test_a_runs_models_are_converted_bit_for_bit(four_steps, tmp_path, name):
-  workdir, _, state = four_steps
+  workdir, _, state, _ = four_steps
   convert.convert(workdir, tmp_path / name, model=name)
   tiny.assert_equal_trees(hf.load(tmp_path / name)[1], getattr(state, name))
   assert (getattr(state, name)["norm"]["scale_D"] != 1).any()
@@ -88,11 +87,13 @@ def test_groups_end_with_a_demonstration(tiny_files):
   run = build.build(tiny.config(tiny_files, **changes))
   state = run.init()
   placed, _ = collected(run, state)
-  text = {rng.number(p.id): p.text for p in run.prompts.all()}
+  prompts = prompts_of(run, placed.host)
   texts = [run.texts.tokenizer.decode(ids) for ids in padding.completions(placed.host)]
-  assert texts[3::4] == [text[int(p)] for p in placed.host.prompt_P]
-  assert not set(texts[0::4]) & set(text.values())
+  assert texts[3::4] == [p.text for p in prompts]
+  assert not set(texts[0::4]) & {p.text for p in run.prompts.all()}
   np.testing.assert_array_equal(placed.batch.demo_PG, [[False, False, False, True]] * 8)
+  np.testing.assert_array_equal(placed.batch.outcome_PG, run.verify(prompts, placed.host))
+  assert placed.batch.learn_PG[:, 3].all()
   state, _, metrics = stages.update(run, state, placed)
   assert metrics["policy/grad_norm"] > 0
   assert metrics["rollouts/sampler_gap_max"] < 1e-4  # Of samples; theirs is not known.
@@ -100,9 +101,14 @@ def test_groups_end_with_a_demonstration(tiny_files):
     build.build(tiny.config(tiny_files, **changes, rollouts__max_tokens=3))
 
 
+def prompts_of(run, rollouts):
+  by_number = {rng.number(p.id): p for p in run.prompts.all()}
+  return [by_number[int(p)] for p in rollouts.prompt_P]
+
+
 def collected(run, state):
   """(Placed, metrics) of the first batch that the run collects."""
-  return stages.collected(run, state, session.HostState(rehearsed={}), 0, Clock())
+  return stages.collected(run, state, session.HostState(rehearsed={}), 0, tiny.CLOCK)
 
 
 def with_verify(run, verify):
@@ -165,7 +171,7 @@ def test_what_the_start_solves_is_rehearsed_and_not_trained(tiny_files):
     assert sorted(host.rehearsed) == sorted(solved)
     losses = []
     for step in range(3):
-      placed, _ = stages.collected(run, state, host, step, Clock())
+      placed, _ = stages.collected(run, state, host, step, tiny.CLOCK)
       rollouts, scored = placed.host, placed.batch
       numbers = [rng.number(i) for i in solved]
       is_stored_P = np.isin(rollouts.prompt_P, numbers)
@@ -204,8 +210,7 @@ def test_remax_compares_with_the_greedy_completion(tiny_files):
   state = run.init()
   placed, _ = collected(run, state)
   rollouts, scored = placed.host, placed.batch
-  by_number = {rng.number(p.id): p for p in run.prompts.all()}
-  prompts = [by_number[int(p)] for p in rollouts.prompt_P]
+  prompts = prompts_of(run, rollouts)
   greedy = run.sampling.greedy(state.policy, *run.sampling.encode(prompts), rng.key(0, "x"))
   want_B = run.verify(prompts, jax.device_get(greedy))[:, 0]
   np.testing.assert_allclose(scored.greedy_B, want_B, rtol=1e-6)
@@ -223,8 +228,7 @@ def test_a_stale_sampler(tiny_files, tmp_path):
       learner__loss=dict(name="sequence.dpo", dpo_beta=.1), learner__minibatches=1,
       rewards=OUTCOMES["rewards"],
       advantages=dict(outcome=dict(name="group.rloo"), whiten=False))
-  rl.train(c, tmp_path / "whole")
-  _, state = resumed(c, tmp_path / "whole", tmp_path / "parts", 3)
+  _, _, state = trained(c, tmp_path, 3)
   lines = io_metrics.read(tmp_path / "whole")
   gaps = [l["rollouts/sampler_gap_max"] for l in lines]
   # In steps 0 and 2 the sampler is the policy, in 1 and 3 the one before.
@@ -295,7 +299,7 @@ def test_a_reset_of_the_kl_reference_is_not_seen_by_the_prm(tiny_files):
 
 
 def test_the_loop_learns_something_and_says_so(four_steps):
-  workdir, summary, state = four_steps
+  workdir, summary, state, _ = four_steps
   lines = io_metrics.read(workdir)
   assert [l["step"] for l in lines] == [0, 1, 2, 3]
   # The PRM starts as its reference.
@@ -328,11 +332,11 @@ def test_completions_are_stored_token_by_token(four_steps):
 
 
 def test_a_finished_run_does_not_run_again(tiny_files, four_steps, tmp_path):
-  shutil.copytree(four_steps[0], tmp_path / "w")
-  before = (tmp_path / "w" / "metrics.jsonl").read_text()
-  summary = rl.train(tiny.config(tiny_files, **MOVING), tmp_path / "w")
-  assert (tmp_path / "w" / "metrics.jsonl").read_text() == before
-  assert summary["after"] == four_steps[1]["after"]
+  whole, first_summary, _, run = four_steps
+  workdir = shutil.copytree(whole, tmp_path / "w")
+  with tiny.building(run): summary = rl.train(tiny.config(tiny_files, **MOVING), workdir)
+  assert (workdir / "metrics.jsonl").read_text() == (whole / "metrics.jsonl").read_text()
+  assert summary["after"] == first_summary["after"]
 
 
 def test_another_model_in_the_workdir_is_one_clear_line(tiny_files, four_steps, tmp_path):
@@ -349,7 +353,7 @@ def test_another_model_in_the_workdir_is_one_clear_line(tiny_files, four_steps, 
 
 
 def test_evaluate_reads_the_checkpoint(tiny_files, four_steps):
-  workdir, summary, _ = four_steps
+  workdir, summary, *_ = four_steps
   results = evaluate.evaluate(
       tiny.config(tiny_files, **MOVING, eval__samples=4), workdir)
   assert json.loads((workdir / "evaluate.json").read_text()) == results
@@ -359,13 +363,6 @@ def test_evaluate_reads_the_checkpoint(tiny_files, four_steps):
   for name in ("pass@4", "maj@4", "best@4/min", "best@4/sum", "best@4/last"):
     assert 0 <= mean[name] <= 1
   assert mean["pass@4"] >= mean["best@4/min"]
-
-
-def test_kto_of_the_prm_and_a_warm_up_of_its_beta(tiny_files, one_device):
-  _, _, metrics = _one_step(tiny_files, one_device[1], prm__loss=dict(name="prm.kto"),
-                            prm__beta_schedule__warmup_steps=4)
-  assert metrics["prm/beta"] == pytest.approx(.05 * 2 / 4)
-  assert metrics["prm/grad_norm"] > 0 and metrics["prm/abs_log_ratio"] > 0
 
 
 def _one_step(tiny_files, rollouts=None, **changes):
@@ -396,25 +393,17 @@ def one_device(tiny_files):
   return _one_step(tiny_files)
 
 
-@pytest.mark.parametrize("mesh", [dict(data=2, fsdp=2, tensor=2), dict(tensor=4)], ids=str)
-def test_devices_take_the_step_of_one(tiny_files, one_device, mesh):
+@pytest.mark.parametrize("changes, atol", [
+    (dict(mesh=dict(data=2, fsdp=2, tensor=2)), 1e-5),
+    (dict(mesh=dict(data=1, fsdp=1, tensor=4)), 1e-5),
+    (dict(learner__microbatches=4, prm__microbatches=2, learner__pack=True), 2e-5)], ids=str)
+def test_devices_microbatches_and_packing_change_nothing(tiny_files, one_device, changes, atol):
   state, rollouts, metrics = one_device
+  is_sampled = "mesh" in changes  # Devices draw the same completions, too.
   other, other_rollouts, other_metrics = _one_step(
-      tiny_files, mesh=dict(data=1, fsdp=1, tensor=1) | mesh,
-      rollouts__oversample=1.0)
+      tiny_files, None if is_sampled else rollouts, rollouts__oversample=1.0, **changes)
   assert padding.completions(rollouts) == padding.completions(other_rollouts)
-  jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5),
-               (state.policy, state.prm), (other.policy, other.prm))
-  for k, v in metrics.items():
-    np.testing.assert_allclose(other_metrics[k], v, atol=1e-4, rtol=1e-4, err_msg=k)
-
-
-@pytest.mark.parametrize("changes", [
-    dict(learner__microbatches=4, prm__microbatches=2), dict(learner__pack=True)], ids=str)
-def test_microbatches_and_packing_change_nothing(tiny_files, one_device, changes):
-  state, rollouts, metrics = one_device
-  other, _, other_metrics = _one_step(tiny_files, rollouts, **changes)
-  jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=2e-5),
+  jax.tree.map(functools.partial(np.testing.assert_allclose, atol=atol),
                (state.policy, state.prm), (other.policy, other.prm))
   for k, v in metrics.items():
     np.testing.assert_allclose(other_metrics[k], v, atol=1e-4, rtol=1e-4, err_msg=k)
@@ -433,15 +422,22 @@ def test_weights_of_the_policy_loss(tiny_files, one_device):
     np.testing.assert_allclose(other_metrics[key], .05 * metrics[key], rtol=2e-2, err_msg=key)
 
 
-def test_a_single_optimizer_step_needs_no_pass_before_it(tiny_files, one_device, monkeypatch):
+@pytest.fixture
+def passes(monkeypatch):
+  """The arguments of `logps.compiled` for each forward pass that a test takes."""
+  taken, compiled = [], logps.compiled
+  def counted(*key):
+    fn = compiled(*key)
+    return lambda *args: taken.append(key) or fn(*args)
+  monkeypatch.setattr(logps, "compiled", counted)
+  return taken
+
+
+def test_a_single_optimizer_step_needs_no_pass_before_it(
+    tiny_files, one_device, passes, monkeypatch):
   """Same parameters and metrics as with old_logps computed beforehand."""
   changes = dict(learner__minibatches=1, learner__microbatches=4, kl__coef=0.1,
                  learner__loss=dict(name="sequence.gspo"))
-  passes, logps_fn = [], logps.compiled
-  def counted(*key):
-    fn = logps_fn(*key)
-    return lambda *args: passes.append(key) or fn(*args)
-  monkeypatch.setattr(logps, "compiled", counted)
   state, _, metrics = _one_step(tiny_files, one_device[1], **changes)
   without = len(passes)
   monkeypatch.setattr(methods, "_given_by_update", lambda *_: ())
@@ -454,15 +450,10 @@ def test_a_single_optimizer_step_needs_no_pass_before_it(tiny_files, one_device,
     np.testing.assert_allclose(other_metrics[k], v, atol=1e-6, rtol=1e-4, err_msg=k)
 
 
-@pytest.mark.parametrize("temperature, passes", [(1.0, 2), (0.6, 3)])
+@pytest.mark.parametrize("temperature, count", [(1.0, 2), (0.6, 3)])
 def test_the_policy_as_the_prms_reference_is_scored_at_temperature_1(
-    tiny_files, monkeypatch, temperature, passes):
+    tiny_files, passes, temperature, count):
   """Equal weights: the log-ratio is exactly 0, the cross-entropy ln 2."""
-  taken, logps_fn = [], logps.compiled
-  def counted(*key):
-    fn = logps_fn(*key)
-    return lambda *args: taken.append(key[1]) or fn(*args)
-  monkeypatch.setattr(logps, "compiled", counted)
   c = tiny.config(tiny_files, prm__reference="policy", prm__minibatches=1)
   c.rollouts.decoding.temperature = temperature
   run = build.build(c)
@@ -471,7 +462,7 @@ def test_the_policy_as_the_prms_reference_is_scored_at_temperature_1(
   placed = stages.score(run, state, rollouts, np.arange(32) % 2)
   scored = placed.batch
   assert scored.action_BT.any() and (scored.prm_logps_BT == scored.prm_ref_logps_BT).all()
-  assert sorted(taken) == sorted([1.0, 1.0, temperature][:passes])
+  assert sorted(key[1] for key in passes) == sorted([1.0, 1.0, temperature][:count])
   assert np.abs(scored.old_logps_BT - scored.sampler_logps_BT).max() < 1e-4
   assert (scored.old_logps_BT == scored.prm_ref_logps_BT).all() == (temperature == 1)
   state, scored, metrics = run.update.prm(state, placed)
@@ -494,18 +485,22 @@ def test_who_asks_for_old_logps_before_the_update(tiny_files, changes, passes):
   assert any(f.name == "old_logps_BT" for f in planned) == passes
 
 
-def test_ppo_with_a_value_model_and_kl_in_both_places(tiny_files, one_device):
+def test_ppo_with_a_value_model_and_kl_in_both_places_and_a_prm_that_learns_by_kto(
+    tiny_files, one_device):
   total = dict(total=dict(name="temporal.gae", gamma=1.0, lam=0.95), whiten=True)
   c = tiny.config(tiny_files)
   state, _, metrics = _one_step(
       tiny_files, one_device[1], advantages=total, kl=dict(c.kl.to_dict(), coef=0.1),
-      learner__epochs=2, learner__optimizer__warmup_steps=2)
+      learner__epochs=2, learner__optimizer__warmup_steps=2,
+      prm__loss=dict(name="prm.kto"), prm__beta_schedule__warmup_steps=4)
   assert metrics["value/grad_norm"] > 0 and np.isfinite(metrics["policy/kl_ref"])
   assert 0 <= metrics["value/clip"] <= 1 and 0 <= metrics["policy/clip_low"] <= 1
   # Two iterations of warm-up are 8 steps, of 2 epochs and 2 minibatches; the last 4.
   assert metrics["policy/lr"] == pytest.approx(3e-3 * (5 + 6 + 7 + 8) / 4 / 8)
   assert metrics["value/lr"] == pytest.approx(1e-5) and metrics["prm/lr"] == pytest.approx(3e-3)
   assert state.value["value"]["w_D1"].any()
+  assert metrics["prm/beta"] == pytest.approx(.05 * 2 / 4)
+  assert metrics["prm/grad_norm"] > 0 and metrics["prm/abs_log_ratio"] > 0
 
 
 def test_draws_until_the_batch_is_full_and_says_when_it_cannot(tiny_files):
@@ -530,7 +525,7 @@ def test_draws_until_the_batch_is_full_and_says_when_it_cannot(tiny_files):
                              verify=verify_as([[2, 4, 2, 0], [2, 2, 2, 4]]))
   host = session.HostState(rehearsed={})
   state = records.TrainState(step=0, policy=None, policy_opt=None)
-  batch, metrics = collect.batch(stub, state, host, 0, Clock())
+  batch, metrics = collect.batch(stub, state, host, 0, tiny.CLOCK)
   assert metrics["rollouts/draws"] == 2 and metrics["rollouts/pass_fraction"] == 5 / 8
   np.testing.assert_array_equal(batch.reward_B, [1, 1, 0, 0] * 4)
   first, second = asked
@@ -539,18 +534,18 @@ def test_draws_until_the_batch_is_full_and_says_when_it_cannot(tiny_files):
   # The surplus group waits by id and is asked first in the next step.
   assert [rng.number(i) for i in host.buffer] == [second[2]]
   stub = dataclasses.replace(stub, verify=verify_as([[2, 2, 2, 2]]))
-  collect.batch(stub, state, host, 1, Clock())
+  collect.batch(stub, state, host, 1, tiny.CLOCK)
   assert asked[2][0] == second[2] and host.buffer == []
   assert len(set(asked[2].tolist())) == 4
   # The cap: three draws, then groups that failed fill up, or a clear line.
   stub = dataclasses.replace(stub, verify=verify_as([[4] * 4, [0] * 4, [4, 2, 4, 4]]))
-  batch, metrics = collect.batch(stub, state, host, 2, Clock())
+  batch, metrics = collect.batch(stub, state, host, 2, tiny.CLOCK)
   assert metrics["rollouts/draws"] == 3 and metrics["rollouts/filled"] == 3
   np.testing.assert_array_equal(batch.reward_B, [1, 1, 0, 0] + [1] * 12)
   # Or they keep the batch's shape and their verdicts, and do not learn.
   stub = dataclasses.replace(stub, fill="drop",
                              verify=verify_as([[4] * 4, [0] * 4, [4, 2, 4, 4]]))
-  batch, metrics = collect.batch(stub, state, host, 2, Clock())
+  batch, metrics = collect.batch(stub, state, host, 2, tiny.CLOCK)
   assert metrics["rollouts/filled"] == 3 and len(batch.rollouts.completion_len_B) == 16
   np.testing.assert_array_equal(batch.reward_B, [1, 1, 0, 0] + [1] * 12)
   filtered = records.EXCLUDED.index("filtered")
@@ -558,14 +553,13 @@ def test_draws_until_the_batch_is_full_and_says_when_it_cannot(tiny_files):
   stub = dataclasses.replace(stub, fill="error", verify=verify_as([[4] * 4] * 3))
   with pytest.raises(ValueError, match=(
       r"0 of 12 prompts passed rollouts.filter_groups in 3 draws, 4 are needed")):
-    collect.batch(stub, state, host, 3, Clock())
+    collect.batch(stub, state, host, 3, tiny.CLOCK)
 
 
 def test_adapters_train_over_one_frozen_base(tiny_files, tmp_path):
   """PRIME with policy and PRM as adapters: what moves, what is saved, what is converted."""
   c = tiny.config(tiny_files, lora__rank=2, lora__alpha=8.0, steps=2, checkpoint__every=1)
-  rl.train(c, tmp_path / "whole")
-  run, state = resumed(c, tmp_path / "whole", tmp_path / "parts", 1)
+  run, _, state = trained(c, tmp_path, 1)
   lines = io_metrics.read(tmp_path / "whole")
   assert lines[0]["prm/abs_log_ratio"] == 0  # The PRM starts as the reference, exactly.
   assert lines[1]["prm/abs_log_ratio"] > 0
@@ -593,8 +587,7 @@ def test_parameters_in_bfloat16_learn_resume_and_are_converted(tiny_files, tmp_p
   c = tiny.config(
       tiny_files, model__param_dtype="bfloat16", model__param_update=mode, steps=2,
       checkpoint__every=1, learner__minibatches=1, prm__minibatches=1)
-  rl.train(c, tmp_path / "whole")
-  _, state = resumed(c, tmp_path / "whole", tmp_path / "parts", 1)
+  _, _, state = trained(c, tmp_path, 1)
   lines = io_metrics.read(tmp_path / "whole")
   assert lines[0]["prm/abs_log_ratio"] == 0 < lines[1]["prm/abs_log_ratio"]
   _, start = hf.load(tiny_files / "model", "bfloat16")

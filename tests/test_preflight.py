@@ -1,5 +1,6 @@
 """What is said before step 0 against what the run then takes."""
 import dataclasses
+import functools
 import json
 import logging
 
@@ -28,14 +29,21 @@ def config_of(**changes):
   return c
 
 
+@functools.cache
+def compiled(**changes):
+  """(run, bytes of its stages as XLA says) of a config with these changes."""
+  run = build.build(config_of(**changes))
+  return run, preflight.compiled_bytes(run, run.shapes())
+
+
 @pytest.fixture(scope="module")
 def run():
-  return build.build(config_of())
+  return compiled()[0]
 
 
 @pytest.fixture(scope="module")
-def stages(run):
-  return preflight.compiled_bytes(run, run.shapes())
+def stages():
+  return compiled()[1]
 
 
 def test_what_is_held_is_what_the_start_allocates(run):
@@ -111,8 +119,7 @@ def test_steps_are_predicted_and_not_compiled_again(run, stages, caplog):
 
 
 def test_microbatches_are_what_makes_it_smaller(stages):
-  run = build.build(config_of(**{"learner.microbatches": 4}))
-  in_parts = preflight.compiled_bytes(run, run.shapes())
+  run, in_parts = compiled(**{"learner.microbatches": 4})
   name = "activations of the policy update"
   assert in_parts[name] < 0.7 * stages[name]
   assert in_parts["activations of the PRM update"] == stages["activations of the PRM update"]
@@ -171,17 +178,16 @@ def test_steps_are_compiled_only_where_it_is_close(
 
 
 @pytest.mark.parametrize("changes", [
-    {}, {"learner.microbatches": 4, "prm.minibatches": 2},
-    {"model.remat": "full", "model.dtype": "bfloat16", "rollouts.max_tokens": 48},
+    {}, {"learner.microbatches": 4},
+    {"model.remat": "full", "model.dtype": "bfloat16", "rollouts.max_tokens": 48,
+     "prm.minibatches": 2},
     {"model.remat": "none", "prm.order": "none", "learner.microbatches": 2},
     {"model.param_dtype": "bfloat16"},
     {"model.param_dtype": "bfloat16", "model.param_update": "stochastic",
      "learner.microbatches": 2}],
     ids=["plain", "parts", "full", "none", "master", "stochastic"])
-def test_estimate_is_above_what_xla_says_and_below_twice(run, stages, changes):
-  if changes:
-    run = build.build(config_of(**changes))
-    stages = preflight.compiled_bytes(run, run.shapes())
+def test_estimate_is_above_what_xla_says_and_below_twice(changes):
+  run, stages = compiled(**changes)
   estimated = preflight.estimated_bytes(run, run.shapes())
   assert set(estimated) == set(stages)
   ratio = {name: estimated[name] / n for name, n in stages.items()}

@@ -55,43 +55,54 @@ def assert_same(workdir, whole):
 
 
 @pytest.fixture(scope="module")
-def whole(model, tmp_path_factory):
+def run(model):
+  return build.build(config_of(model))
+
+
+@pytest.fixture(scope="module")
+def train(run):
+  """`rl.train` for configs that are built alike, which share what they compile."""
+  start = run.prompts.state()
+
+  def train(config, workdir):
+    run.prompts.restore(start)
+    with tiny.building(run): return rl.train(config, workdir)
+  return train
+
+
+@pytest.fixture(scope="module")
+def whole(model, train, tmp_path_factory):
   """The workdir of a run that nothing happens to."""
   workdir = tmp_path_factory.mktemp("whole")
-  rl.train(config_of(model), workdir)
+  train(config_of(model), workdir)
   return workdir
 
 
 @pytest.fixture(scope="module")
-def saved(model):
+def saved(run):
   """workdir -> (state, host state) of its newest whole checkpoint."""
-  run = build.build(config_of(model))
-
   def read(workdir):
     state, host = tiny.restored(run, workdir)
     return state, dataclasses.replace(host, seconds=None, seconds_before=None)
   return read
 
 
-@pytest.mark.parametrize("k, is_next_damaged", [(1, False), (3, True)])
-def test_k_steps_a_kill_and_the_rest_are_all_steps(
-    model, whole, saved, tmp_path, capsys, k, is_next_damaged):
-  """Where the next step's checkpoint is damaged, it is skipped, put aside and written again."""
-  workdir = tiny.killed_after(whole, k + is_next_damaged, tmp_path / "run")
+def test_a_damaged_checkpoint_is_skipped_put_aside_and_written_again(
+    model, train, whole, saved, tmp_path, capsys):
+  workdir = tiny.killed_after(whole, 4, tmp_path / "run")
   checkpoints = workdir / "checkpoints"
-  if is_next_damaged:
-    largest = max((checkpoints / f"{k + 1}/state").rglob("*"),
-                  key=lambda p: p.stat().st_size * p.is_file())
-    os.truncate(largest, largest.stat().st_size // 2)
-    assert saved(workdir)[0].step == k
-    err = capsys.readouterr().err
-    assert "bytes, " in err and f"checkpoints/{k + 1}: " in err and "skipped" in err
-  rl.train(config_of(model), workdir)
+  largest = max((checkpoints / "4/state").rglob("*"),
+                key=lambda p: p.stat().st_size * p.is_file())
+  os.truncate(largest, largest.stat().st_size // 2)
+  assert saved(workdir)[0].step == 3
+  err = capsys.readouterr().err
+  assert "bytes, " in err and "checkpoints/4: " in err and "skipped" in err
+  train(config_of(model), workdir)
   assert_same(workdir, whole)
   (state, host), (expected, expected_host) = saved(workdir), saved(whole)
   tiny.assert_equal_trees(state, expected)
   assert host == expected_host
-  assert (checkpoints / f"damaged-{k + 1}").exists() == is_next_damaged
+  assert (checkpoints / "damaged-4").exists()
 
 
 def test_what_the_resumes_cross(whole):
@@ -105,11 +116,11 @@ def test_what_the_resumes_cross(whole):
   assert all(l["prm/grad_norm"] > 0 for l in lines)
 
 
-def test_nothing_but_damaged_checkpoints_is_an_error(model, whole, tmp_path):
+def test_nothing_but_damaged_checkpoints_is_an_error(model, train, whole, tmp_path):
   workdir = tiny.killed_after(whole, 1, tmp_path / "run")
   (workdir / "checkpoints/1/host/metadata").unlink()
   with pytest.raises(ValueError, match="all checkpoints are damaged: {1: 'host/metadata is"):
-    rl.train(config_of(model), workdir)
+    train(config_of(model), workdir)
 
 
 def test_every_file_of_a_checkpoint_is_sealed(whole):
@@ -120,51 +131,52 @@ def test_every_file_of_a_checkpoint_is_sealed(whole):
   assert len(sealed) > 5
 
 
-def test_sigterm_ends_the_step_saves_and_leaves(model, whole, tmp_path, monkeypatch, capsys):
+def test_sigterm_ends_the_step_saves_and_leaves(
+    model, train, whole, tmp_path, monkeypatch, capsys):
   batch = collect.batch
   def preempted(run, state, host, step, clock):
     if step == 2: os.kill(os.getpid(), signal.SIGTERM)
     return batch(run, state, host, step, clock)
   monkeypatch.setattr(collect, "batch", preempted)
   before = signal.getsignal(signal.SIGTERM)
-  assert rl.train(config_of(model, checkpoint__every=STEPS), tmp_path) is None
+  assert train(config_of(model, checkpoint__every=STEPS), tmp_path) is None
   assert signal.getsignal(signal.SIGTERM) == before
   err = capsys.readouterr().err
   assert f"step 3 of {STEPS} is saved in {tmp_path}/checkpoints; the same command" in err
   assert json.loads((tmp_path / "stopped.json").read_text()) == dict(step=3, steps=STEPS)
   monkeypatch.undo()
-  rl.train(config_of(model), tmp_path)
+  train(config_of(model), tmp_path)
   assert_same(tmp_path, whole)
   assert not (tmp_path / "stopped.json").exists()
 
 
-def test_a_full_disk_is_said_before_the_start(model, tmp_path, monkeypatch):
+def test_a_full_disk_is_said_before_the_start(model, train, tmp_path, monkeypatch):
   monkeypatch.setattr(shutil, "disk_usage", lambda _: types.SimpleNamespace(free=10**4))
   before = signal.getsignal(signal.SIGTERM)
   with pytest.raises(ValueError, match=r"checkpoints: 0.0 MB are free and a checkpoint takes"):
-    rl.train(config_of(model), tmp_path)
+    train(config_of(model), tmp_path)
   assert not (tmp_path / "metrics.jsonl").exists()
   assert signal.getsignal(signal.SIGTERM) == before
 
 
 def test_a_disk_that_fills_up_ends_the_run_with_the_step_saved(
-    model, whole, tmp_path, monkeypatch):
+    model, train, whole, tmp_path, monkeypatch):
   """Room again once the older checkpoint is gone, and no more after that."""
   def usage(folder):
     steps = [p for p in folder.iterdir() if p.name.isdigit()]
     return types.SimpleNamespace(free=0 if len(steps) > 1 else 10**9)
   monkeypatch.setattr(checkpoint.shutil, "disk_usage", usage)
   with pytest.raises(ValueError, match=r"step \d is saved, and the disk is full"):
-    rl.train(config_of(model), tmp_path)
+    train(config_of(model), tmp_path)
   monkeypatch.undo()
-  rl.train(config_of(model), tmp_path)
+  train(config_of(model), tmp_path)
   assert_same(tmp_path, whole)
 
 
-def test_a_workdir_that_cannot_be_written_is_one_line(model, tmp_path):
+def test_a_workdir_that_cannot_be_written_is_one_line(model, train, tmp_path):
   (tmp_path / "checkpoints").write_text("a file")
   with pytest.raises(ValueError, match="checkpoints: File exists"):
-    rl.train(config_of(model), tmp_path)
+    train(config_of(model), tmp_path)
 
 
 def test_updates_that_stay_non_finite_leave_batch_and_parameters(
@@ -197,25 +209,25 @@ def test_updates_that_stay_non_finite_leave_batch_and_parameters(
 
 @pytest.mark.parametrize("key, value", [
     ("seed", 1), ("prompts__max_tokens", 9), ("eval__prompts", 6), ("lora__alpha", 8.0)])
-def test_a_resume_refuses_what_contradicts(model, whole, tmp_path, key, value):
+def test_a_resume_refuses_what_contradicts(model, train, whole, tmp_path, key, value):
   workdir = tiny.killed_after(whole, 2, tmp_path / "run")
   before = (workdir / "config.json").read_text()
   dotted = key.replace("__", ".")
   with pytest.raises(ValueError, match=rf"^{dotted}={value!r}: .* has checkpoints of a run with"):
-    rl.train(config_of(model, **{key: value}), workdir)
+    train(config_of(model, **{key: value}), workdir)
   assert (workdir / "config.json").read_text() == before
 
 
-def test_a_resume_decodes_as_many_rows_at_once_as_before(model, tmp_path, monkeypatch):
+def test_a_resume_decodes_as_many_rows_at_once_as_before(model, run, tmp_path, monkeypatch):
   """Whatever memory the device has then: other slots are other bits of log-probs."""
   c, built = config_of(model, memory_check="off", eval__every=0), build.build
-  run, slots = built(c), []
+  slots = []
   row = (4 + 4 + 4) * size.kv_bytes_per_token(run.passes.models["policy"])
   held = memory.tree_bytes(run.shapes())
 
   def build_and_note(*args, **options):
-    slots.append((run := built(*args, **options)).sampling.slots)
-    return run
+    slots.append((resumed := built(*args, **options)).sampling.slots)
+    return resumed
 
   def train(steps, rows):
     monkeypatch.setattr(memory, "device_bytes", lambda mesh: held + round(rows * row / 0.3) + 1)
@@ -270,14 +282,14 @@ def long_config_of(model, steps):
   return config_of(model, steps=steps, checkpoint__max_to_keep=2, eval__every=0)
 
 
-def test_kills_at_random_moments_lose_no_more_than_a_step(model, tmp_path, request):
+def test_kills_at_random_moments_lose_no_more_than_a_step(model, train, tmp_path, request):
   """One here, fifty with --soak: in steps, in writes of checkpoints and of metrics."""
   kills = 50 if request.config.getoption("--soak") else 1
   steps, seconds = 12 * kills, np.random.default_rng(0)
   workdir, log = tmp_path / "run", tmp_path / "log.txt"
   def newest(): return max((int(p.name) for p in (workdir / "checkpoints").glob("[0-9]*")
                             if p.name.isdigit()), default=0)
-  rl.train(long_config_of(model, steps), tmp_path / "whole")
+  train(long_config_of(model, steps), tmp_path / "whole")
   for _ in range(kills):
     before = newest()
     with log.open("a") as file:
@@ -290,5 +302,5 @@ def test_kills_at_random_moments_lose_no_more_than_a_step(model, tmp_path, reque
     os.killpg(process.pid, signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL, log.read_text()[-2000:]
     assert newest() >= reached
-  rl.train(long_config_of(model, steps), workdir)
+  train(long_config_of(model, steps), workdir)
   assert_same(workdir, tmp_path / "whole")

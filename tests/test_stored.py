@@ -47,8 +47,8 @@ def test_reads_texts_as_token_ids(run, tmp_path):
 
 @pytest.mark.parametrize("row, message", [
     (dict(prompt="4M7="), r":1 has \['prompt'\]; needed are texts `prompt` or `question`"),
-    (_row(verdict=2), ":1: verdict=2; null or 0 to 1"),
-    (dict(prompt="4M7=", completion="7"), ":1: verdict='none'; null or 0 to 1"),
+    (_row(verdict=2), ":1: verdict=2: a number from 0 to 1, or None"),
+    (dict(prompt="4M7=", completion="7"), ":1: verdict='none': a number from 0 to 1, or None"),
     (_row(completion="1;" * 20), ":1 has 41 tokens; rollouts.max_tokens=18"),
     (_row() | dict(prompt="4" * 20), ":1 has 20 tokens; prompts.max_tokens=18"),
 ], ids=lambda x: str(x)[:40])

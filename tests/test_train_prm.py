@@ -8,16 +8,15 @@ import pytest
 from configs.papers import implicit_prm
 from rlx import build
 from rlx.evals import best_of_n
-from rlx.io import checkpoint
 from rlx.io import metrics as io_metrics
 from rlx.loops import annotations
 from rlx.loops import prm_sets
 from rlx.loops import rl
-from rlx.loops import session
 from rlx.loops import stored
 from rlx.loops import train_prm
 from rlx.tools import evaluate
 from tests import stages
+from tests import tiny
 
 
 def config_of(**changes):
@@ -33,21 +32,19 @@ def config_of(**changes):
 
 @pytest.fixture(scope="module")
 def implicit(tmp_path_factory):
+  """(workdir, summary, built run, last state) of a trained implicit PRM."""
   workdir = tmp_path_factory.mktemp("implicit")
-  return workdir, train_prm.train(config_of(), workdir)
+  summary = train_prm.train(config_of(), workdir)
+  return workdir, summary, *_state(workdir)
 
 
 def _state(workdir, **changes):
   run = build.build(config_of(**changes), splits=(), learns="prm")
-  checkpoints = checkpoint.Checkpoints(workdir)
-  state, host = session.restore(checkpoints, run.init, run.prompts)
-  checkpoints.close()
-  return run, state, host
+  return run, tiny.restored(run, workdir)[0]
 
 
 def test_the_prm_learns_and_the_policy_does_not(implicit):
-  workdir, summary = implicit
-  run, state, _ = _state(workdir)
+  workdir, summary, run, state = implicit
   start = run.init()
   same = jax.tree.map(lambda a, b: bool((a == b).all()), state.policy, start.policy)
   assert all(jax.tree.leaves(same))
@@ -67,20 +64,20 @@ def test_the_prm_learns_and_the_policy_does_not(implicit):
 
 def test_stored_files_and_a_resume_give_the_same_bits(implicit, tmp_path):
   """From another's files, one step and one more; and without any prompts."""
-  workdir, summary = implicit
+  workdir, summary, _, state = implicit
   changes = dict(train_prm__rollouts=str(workdir / "rollouts.jsonl"),
                  train_prm__held_out=str(workdir / "held_out.jsonl"),
                  prompts__source="jsonl:/nowhere")
   train_prm.train(config_of(**changes, steps=1), tmp_path)
   again = train_prm.train(config_of(**changes), tmp_path)
-  jax.tree.map(np.testing.assert_array_equal, _state(workdir)[1].prm, _state(tmp_path)[1].prm)
+  jax.tree.map(np.testing.assert_array_equal, _state(tmp_path)[1].prm, state.prm)
   timeless = lambda s: {k: v for k, v in s.items() if k != "seconds"}
   np.testing.assert_equal(timeless(again), timeless(summary))
 
 
 def test_evaluate_reads_it_on_another_set_of_prompts(implicit):
   """Difficulty, the oracle's set, and that set read back from its file."""
-  workdir, _ = implicit
+  workdir, _, run, state = implicit
   c = config_of(prompts__options=dict(size=64, n_min=3, n_max=4, ops="M"))
   metrics = evaluate.evaluate(c, workdir)
   assert json.loads((workdir / "evaluate.json").read_text()) == json.loads(json.dumps(metrics))
@@ -93,7 +90,6 @@ def test_evaluate_reads_it_on_another_set_of_prompts(implicit):
   assert metrics["maj@1"]["mean"] >= metrics["pass@1"]["mean"] == metrics["best@1/min"]["mean"]
   assert metrics["pass@4"]["mean"] >= metrics["best@4/product/no_ref"]["mean"]
   marked = metrics["prm"]["chain.steps"]
-  run, state, _ = _state(workdir)
   again = prm_sets.evaluate(run, state, prm_sets.read(
       workdir / "chain.steps.jsonl", run.texts))
   assert set(again) == {name for name in marked if name.startswith("f1/")}
@@ -103,8 +99,7 @@ def test_evaluate_reads_it_on_another_set_of_prompts(implicit):
 
 
 def test_step_rewards_add_up_to_the_log_ratio_with_eos(implicit):
-  workdir, _ = implicit
-  run, state, _ = _state(workdir)
+  workdir, _, run, state = implicit
   completions = stored.read(workdir / "held_out.jsonl", run.texts)[:32]
   steps = prm_sets.score(run, state, [x.prompt for x in completions],
                          [x.ids for x in completions])
@@ -122,7 +117,7 @@ def test_step_rewards_add_up_to_the_log_ratio_with_eos(implicit):
 
 
 def test_a_head_learns_labels_made_by_going_on_from_each_step(implicit, tmp_path):
-  workdir, _ = implicit
+  workdir, *_ = implicit
   changes = dict(train_prm__labels="soft", train_prm__held_out=str(workdir / "held_out.jsonl"),
                  train_prm__rollouts=str(workdir / "rollouts.jsonl"))
   summary = train_prm.train(config_of(**changes), tmp_path)
@@ -141,7 +136,7 @@ def test_a_head_learns_labels_made_by_going_on_from_each_step(implicit, tmp_path
   assert "best@4/min" in summary and "best@4/min/no_ref" not in summary
 
   # The score of a step is read after its last token and sees nothing behind it.
-  run, state, _ = _state(tmp_path, **changes)
+  run, state = _state(tmp_path, **changes)
   x, *_ = [x for x in stored.read(workdir / "held_out.jsonl", run.texts) if len(x.ids) > 8]
   end = annotations.columns_of_steps([x.ids], run.texts.tokenizer, ";")[0][1]
   other = [*x.ids[:end + 1], *reversed(x.ids[end + 1:])]

@@ -1,10 +1,14 @@
 """A run of a few thousand parameters on made-up questions, for tests of whole loops."""
+import contextlib
 import json
 import shutil
+import types
 
 import jax
 import numpy as np
+import pytest
 
+from rlx import build
 from rlx.configs import base
 from rlx.core import rng
 from rlx.io import checkpoint
@@ -13,6 +17,9 @@ from rlx.io import metrics as io_metrics
 from rlx.io import tokenizer
 from rlx.loops import session
 from rlx.models import transformer
+
+
+CLOCK = types.SimpleNamespace(lap=lambda *_: None)  # It measures nothing.
 
 
 def write(folder, *, train=64, test=8):
@@ -50,6 +57,14 @@ def config(folder, **changes):
     with section.ignore_type():
       section[name] = base.ml_collections.ConfigDict(value) if isinstance(value, dict) else value
   return c
+
+
+@contextlib.contextmanager
+def building(run):
+  """Within it, `build.build` returns this run, so that what it compiled is not compiled again."""
+  with pytest.MonkeyPatch.context() as patch:
+    patch.setattr(build, "build", lambda *_, **__: run)
+    yield
 
 
 def restored(run, workdir):

@@ -33,10 +33,12 @@ def method(fn=None, *, unmasked=(), whole={}, **facts):
   mask_* are masks. Outside of the masks, floating-point arguments and results are set to 0: an
   array that starts with the axes of a mask is masked by it, and a mask [P, G] applies to arrays
   [B, ...] too. Since values are selected before anything is computed, padding may hold anything,
-  NaN too, and has gradient 0.
+  NaN too, and has gradient 0. The results have no names: an array in them is masked by each mask
+  whose shape its own shape begins with.
 
   Args:
-    unmasked: names of arrays to pass as they are.
+    unmasked: names of arrays to pass as they are; "return" is the result, for one whose shape can
+      be that of a mask by chance.
     whole: {argument: statistic} of arguments that are computed over the whole minibatch. A
       statistic is a function like the method, whose parameters are fields and options of the
       method. It returns constants, one row for each row of the fields: update.py computes it
@@ -82,7 +84,7 @@ def method(fn=None, *, unmasked=(), whole={}, **facts):
         call.arguments[name] = statistic(**{
             p: call.arguments[p] for p in inspect.signature(statistic).parameters})
     result = fn(*call.args, **call.kwargs)
-    for mask in masks.values():
+    for mask in masks.values() if "return" not in unmasked else ():
       result = jax.tree.map(
           lambda x: _select(x, mask) if jnp.shape(x)[:mask.ndim] == mask.shape else x, result)
     return result

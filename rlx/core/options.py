@@ -8,19 +8,23 @@
   read(Options, setting, end_id=2)
 """
 import dataclasses
+from typing import Any, Callable, TypeVar
+
+T = TypeVar("T")
 
 
-def key(name):
+def key(name: str) -> Any:
   """A field that has the value of this config key."""
   return dataclasses.field(metadata=dict(key=name))
 
 
-def read(cls, setting, **values):
+def read(cls: type[T], setting: Callable[[str], Any], **values: Any) -> T:
   """Returns an instance of `cls`.
 
   Args:
     setting: config key -> its value.
     values: the fields that are not declared with `key`, or that have other values.
   """
-  keys = {f.name: f.metadata["key"] for f in dataclasses.fields(cls) if "key" in f.metadata}
+  declared = dataclasses.fields(cls)  # type: ignore[arg-type]  # A dataclass.
+  keys = {f.name: f.metadata["key"] for f in declared if "key" in f.metadata}
   return cls(**{name: setting(k) for name, k in keys.items()} | values)

@@ -56,7 +56,7 @@ class Rollouts:
   completion_len_B: jax.Array  # int32, tokens after the prompt, EOS and observations included
   sampler_logps_BT: jax.Array  # float32, what the sampler drew from, 0 on other tokens
   finish_B: jax.Array          # int32, index into FINISH
-  prompt_P: jax.Array          # uint32, rng.number(prompt id): groups stay traceable
+  prompt_P: jax.Array | None   # uint32, rng.number(prompt id): groups stay traceable
   turn_BT: jax.Array | None = None  # int32, 0, 1, ... the action of a token, -1: it was read
 
   def rows(self):

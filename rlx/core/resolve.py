@@ -3,8 +3,20 @@
 import functools
 import importlib
 import inspect
+import types
+from typing import Any, Protocol
 
 from rlx.core import ranges
+
+
+class Method(Protocol):
+  """The result of `resolve`: a method that reads its arguments from a batch."""
+  fields: tuple[str, ...]      # that it reads
+  required: tuple[str, ...]    # those without a default
+  whole: dict[str, "Method"]   # the arguments that `given` may have, see core/method.py
+  module: types.ModuleType | None  # that defines it
+
+  def __call__(self, batch: Any, **given: Any) -> Any: ...
 
 
 def resolve(stage, spec, key=None):
@@ -18,9 +30,7 @@ def resolve(stage, spec, key=None):
     spec: mapping with "name" and the function's options.
     key: the config key, for messages; default the stage.
   Returns:
-    fn(batch, **given); `fn.fields` are the fields that it reads, `fn.required` those without a
-    default, `fn.whole` the arguments that `given` may have (see core/method.py), and
-    `fn.module` the module that defines it.
+    a Method.
   Raises:
     ValueError: no such module or function, or an unknown or missing option; the message
       names the key and what exists.

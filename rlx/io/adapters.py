@@ -1,8 +1,8 @@
 """Low-rank adapters of a stored model: merged while it is read, or written for PEFT."""
 import dataclasses
 import functools
-import json
 import math
+import pathlib
 import re
 from typing import Any
 
@@ -11,31 +11,35 @@ import numpy as np
 import scipy.linalg
 
 from rlx.io import shards
+from rlx.io import strict_json
 from rlx.io import tables
 from rlx.models import families
 from rlx.models import lora
+from rlx.models import transformer
+
+Leaves = dict[str, tables.Readable]
 
 
 @dataclasses.dataclass(frozen=True)
 class Merged:
   """A leaf of a model to which its adapters are added as it is indexed; see models/lora.py."""
-  leaf: Any
+  leaf: tables.Readable
   name: str    # of the matrix
-  pair: dict   # {name: leaf} of A and B
+  pair: dict[str, tables.Readable]  # A and B
   scale: float
-  dtype: Any   # of the sum
+  dtype: str   # of the sum
 
   @property
-  def shape(self): return self.leaf.shape
+  def shape(self) -> tuple[int, ...]: return self.leaf.shape
 
-  def __getitem__(self, index):
+  def __getitem__(self, index: Any) -> np.ndarray:
     w = np.asarray(self.leaf[index]).astype(self.dtype).astype(np.float32)
     pair = {name: np.asarray(x[index]) for name, x in self.pair.items()}
     with jax.default_matmul_precision("highest"):
       return (w + np.asarray(lora.added(pair, self.name, self.scale))).astype(self.dtype)
 
 
-def check(adapters, leaves, rank, source):
+def check(adapters: Leaves, leaves: Leaves, rank: int, source: object) -> None:
   """Checks that adapters belong to matrices of a model and have the rank of the config.
 
   Args:
@@ -56,7 +60,7 @@ def check(adapters, leaves, rank, source):
                        f"the model make it {wanted}.")
 
 
-def merge(leaves, adapters, *, scale, dtype):
+def merge(leaves: Leaves, adapters: Leaves, *, scale: float, dtype: str) -> Leaves:
   """{path: leaf} of a model with its adapters.
 
   Args:
@@ -65,7 +69,7 @@ def merge(leaves, adapters, *, scale, dtype):
     scale: alpha / rank.
     dtype: of the model that was trained.
   """
-  out = dict(leaves)
+  out: dict[str, tables.Readable] = dict(leaves)
   for path, leaf in leaves.items():
     if (pair := _pair(path, adapters)) is not None:
       out[path] = Merged(leaf, path.rpartition(".")[2],
@@ -73,7 +77,8 @@ def merge(leaves, adapters, *, scale, dtype):
   return out
 
 
-def save(path, config, hf, adapters, *, rank, alpha, base):
+def save(path: pathlib.Path, config: transformer.DecoderConfig, hf: dict, adapters: Leaves, *,
+         rank: int, alpha: float, base: str) -> None:
   """Writes adapter_config.json and adapter_model.safetensors, which peft loads over the base.
 
   A tensor of a checkpoint may concatenate several of our matrices (Phi-3's qkv_proj). Then the A's
@@ -87,7 +92,8 @@ def save(path, config, hf, adapters, *, rank, alpha, base):
     adapters: {path: leaf} of A and B.
     base: the name of the model in adapter_config.json.
   """
-  table, rows, tensors, ranks = {}, {}, {}, {}
+  table: dict[str, tuple] = {}
+  rows, ranks, tensors = {}, {}, dict[str, tables.Tensor]()
   for pattern, parts in families.named(hf["model_type"]).tensors.items():
     parts = [(_pair(p, adapters), p, *re.findall(r"\(\w+\)|\w", layout))
              for p, layout in tables.pairs(parts)]
@@ -108,12 +114,12 @@ def save(path, config, hf, adapters, *, rank, alpha, base):
               _diagonal, [(p and written[f"{module} {p}"], n) for p, n in blocks]))}
   path.mkdir(parents=True, exist_ok=True)
   shards.write_file(path / "adapter_model.safetensors", tensors, config.param_dtype)
-  (path / "adapter_config.json").write_text(json.dumps(dict(
+  strict_json.write(path / "adapter_config.json", dict(
       peft_type="LORA", task_type="CAUSAL_LM", base_model_name_or_path=base, r=rank,
       lora_alpha=alpha, target_modules=sorted({m.rpartition(".")[2] for m in rows}),
       rank_pattern={m: n * rank for m, n in ranks.items()},
       alpha_pattern={m: n * alpha for m, n in ranks.items()},
-      bias="none", lora_dropout=0.0, fan_in_fan_out=False, inference_mode=True), indent=2) + "\n")
+      bias="none", lora_dropout=0.0, fan_in_fan_out=False, inference_mode=True))
 
 
 def _pair(path, adapters):

@@ -12,6 +12,7 @@ import os
 import signal
 import subprocess
 import sys
+from typing import Any
 import weakref
 
 _COMMAND = (sys.executable, "-c", "from rlx.io import bounded; bounded.main()")
@@ -28,7 +29,7 @@ def _end(process):
   process.wait()
 
 
-def main():
+def main() -> None:
   """The process: answers requests from stdin. Arguments: render or probe, megabytes, seconds."""
   kind, megabytes, seconds = sys.argv[1:]
   if sys.platform == "linux":
@@ -91,7 +92,7 @@ def _renderer():
   return render
 
 
-def probe(path):
+def probe(path: str) -> None:
   """Reads a tokenizer.json and applies it to texts; raises if it fails or grows them."""
   import tokenizers  # pylint: disable=g-import-not-at-top
   core = tokenizers.Tokenizer.from_file(path)
@@ -136,7 +137,7 @@ def _try(core, text):
 class Process:
   """A process that answers requests of one kind until one of them exceeds the limits."""
 
-  def __init__(self, kind, megabytes):
+  def __init__(self, kind: str, megabytes: int):
     """`kind`: render or probe, the functions above."""
     paths = os.pathsep.join(p or os.getcwd() for p in sys.path)
     # A session of its own, which Ctrl-C does not reach: the run ends this process.
@@ -146,15 +147,17 @@ class Process:
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         start_new_session=True)
     self._end = weakref.finalize(self, _end, self._process)
-    self._limits, self._fault = f"{SECONDS} s or {megabytes} MB", None
+    self._limits = f"{SECONDS} s or {megabytes} MB"
+    self._fault: str | None = None
 
-  def ask(self, **request):
+  def ask(self, **request: Any) -> Any:
     """Sends a request and returns the reply.
 
     Raises:
       ValueError: with the reason why there is none.
     """
     if self._fault is not None: raise ValueError(self._fault)
+    assert self._process.stdin is not None and self._process.stdout is not None  # They are pipes.
     try:
       self._process.stdin.write(json.dumps(request, default=str).encode() + b"\n")
       self._process.stdin.flush()
@@ -169,6 +172,6 @@ class Process:
     if "error" in reply: raise ValueError(reply["error"])
     return reply["value"]
 
-  def close(self):
+  def close(self) -> None:
     """Ends the process."""
     self._end()

@@ -7,10 +7,12 @@ differently once it is finished or continued. This matters where text becomes a 
 (examples in prompts.template, a second turn), where other systems train or serve the model, and
 for a start model that was trained on the finished form.
 """
+from rlx.io import tokenizer as tokenizer_io
+
 PROBES = ("answer-7", "<think>\nthought-7\n</think>\n\nanswer-7")  # Without and with a thought.
 
 
-def faults(tokenizer, messages, reply):
+def faults(tokenizer: tokenizer_io.Tokenizer, messages: list[dict], reply: str) -> dict[str, str]:
   """The differences between a finished dialogue and its prompt followed by the reply.
 
   Args:

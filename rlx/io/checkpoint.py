@@ -5,6 +5,7 @@ import os
 import pathlib
 import shutil
 import sys
+from typing import Any
 import zlib
 
 import jax
@@ -35,13 +36,14 @@ class Checkpoints:
   If there are several processes, all call the same methods and share the folder.
   """
 
-  def __init__(self, workdir, *, max_to_keep=2):
+  def __init__(self, workdir: str | pathlib.Path, *, max_to_keep: int = 2):
     """
     Raises:
       ValueError: the folder cannot be written.
     """
     self._dir = pathlib.Path(workdir).absolute() / "checkpoints"
-    self._problems, self._saving = {}, None  # {step: why it is damaged, or None}
+    self._problems: dict[int, str | None] = {}  # Why a checkpoint is damaged, or None.
+    self._saving: int | None = None
     try:
       self._dir.mkdir(parents=True, exist_ok=True)
       if not os.access(self._dir, os.W_OK): raise PermissionError("it cannot be written")
@@ -65,7 +67,7 @@ class Checkpoints:
       self._manager = manager()
 
   @property
-  def latest(self):
+  def latest(self) -> int | None:
     """Number of the newest intact checkpoint; None if there is no checkpoint.
 
     Raises:
@@ -77,7 +79,7 @@ class Checkpoints:
       raise ValueError(f"{self._dir}: all checkpoints are damaged: {damaged}.")
     return None
 
-  def save(self, step, state, host):
+  def save(self, step: int, state: Any, host: dict) -> None:
     """Starts to write a checkpoint; the arrays may be donated as soon as this returns.
 
     If the disk is full, older checkpoints are deleted first, and the run ends afterwards.
@@ -103,7 +105,7 @@ class Checkpoints:
       raise ValueError(f"{self._dir}: step {step} is saved, and the disk is full: make room "
                        "and run again to go on.")
 
-  def restore(self, template):
+  def restore(self, template: Any) -> tuple[Any, dict]:
     """(state, host) of the newest intact checkpoint, in the shardings of the template.
 
     Raises:
@@ -133,7 +135,7 @@ class Checkpoints:
       raise ValueError(f"{self._dir}/{step}: orbax cannot read it: {type(e).__name__}: "
                        f"{line:.300}") from e
 
-  def check_room(self, state):
+  def check_room(self, state: Any) -> None:
     """Checks that the disk has room for one more checkpoint of `state`.
 
     Raises:
@@ -149,7 +151,7 @@ class Checkpoints:
     if free >= need: return None
     return f"{free / 1e6:.1f} MB are free and a checkpoint takes {need / 1e6:.1f}"
 
-  def close(self):
+  def close(self) -> None:
     """Waits for the checkpoint that is being written.
 
     Raises:

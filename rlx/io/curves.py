@@ -1,9 +1,11 @@
 """Plots of a run: curves.png from metrics.jsonl, and SVGs for a page."""
+from collections.abc import Mapping, Sequence
 import contextlib
 import io
 import math
 import pathlib
 import re
+from typing import Any
 
 from rlx.io import metrics as io_metrics
 
@@ -30,9 +32,7 @@ PANELS = {
 _STYLES = ("-", "--", ":", "-.", (0, (1, 3)))  # Legible without colour.
 
 
-
-
-def draw(workdir):
+def draw(workdir: str | pathlib.Path) -> pathlib.Path | None:
   """Writes <workdir>/curves.png; returns its path, or None without metrics."""
   lines = _lines(workdir)
   panels = _panels(lines)
@@ -48,14 +48,14 @@ def draw(workdir):
   return path
 
 
-def draw_at_k(path, results):
+def draw_at_k(path: str | pathlib.Path, results: Mapping[str, Any]) -> None:
   """Plots pass@k, maj@k and best of k by the PRM against k, with 95% intervals.
 
   Args:
     path: of the PNG.
     results: {"KIND@K" or "KIND@K/SCORE[/VARIANT]": dict(mean, low, high)} among others.
   """
-  panels = {}
+  panels: dict[str, dict] = {}
   for name, x in results.items():
     kind, is_at_k, rest = name.partition("@")
     if not is_at_k: continue
@@ -77,14 +77,14 @@ def draw_at_k(path, results):
     axes[0].set_ylabel("share of prompts right", fontsize=8)
 
 
-def svgs(workdir):
+def svgs(workdir: str | pathlib.Path) -> dict[str, str]:
   """{title: SVG} of the panels of `draw` that have metrics, without the seconds."""
   lines = _lines(workdir)
   return {title: _svg(title, lambda axis, title=title, keys=keys: _panel(axis, title, keys, lines))
           for title, keys in _panels(lines).items() if title != TIME}
 
 
-def time_svg(workdir):
+def time_svg(workdir: str | pathlib.Path) -> str | None:
   """SVG of the seconds of each stage, stacked; None for fewer than two steps."""
   lines = io_metrics.read(workdir)
   keys = _panels(lines).get(TIME)
@@ -104,7 +104,7 @@ def time_svg(workdir):
   return _svg(TIME, stack)
 
 
-def reliability_svg(bins):
+def reliability_svg(bins: Sequence[Mapping[str, float]]) -> str:
   """SVG of evals/calibration.py: the predicted share that is right against the actual one."""
   def plot(axis):
     used = [b for b in bins if b["n"]]

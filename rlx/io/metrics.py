@@ -1,9 +1,11 @@
 """Metrics and sampled completions of a run: metrics.jsonl, completions.jsonl, metric backends."""
+from collections.abc import Callable, Mapping, Sequence
 import functools
 import json
 import math
 import pathlib
 import sys
+from typing import Any
 
 from rlx.io import strict_json
 from rlx.io import trackers as trackers_lib
@@ -17,8 +19,9 @@ class Writer:
   any case: a metric backend that fails is reported on stderr and not called again.
   """
 
-  def __init__(self, workdir, *, first_step=0, trackers=(), config=None, writes=True,
-               fetch=dict):
+  def __init__(self, workdir: str | pathlib.Path, *, first_step: int = 0,
+               trackers: Sequence[str] = (), config: Mapping[str, Any] | None = None,
+               writes: bool = True, fetch: Callable[[dict], dict] = dict):
     """Drops lines of steps >= first_step: a resumed run writes them again.
 
     Args:
@@ -30,8 +33,9 @@ class Writer:
       ValueError: a metric backend does not start.
     """
     self._dir, self._writes, self._fetch = pathlib.Path(workdir), writes, fetch
-    self._pending, self._trackers = None, {}
-    self.last = {}  # The newest converted metrics, for the progress bar.
+    self._pending: tuple[int, dict] | None = None
+    self._trackers: dict[str, trackers_lib.Tracker] = {}
+    self.last: dict[str, float] = {}  # The newest converted metrics, for the progress bar.
     if not writes: return
     self._dir.mkdir(parents=True, exist_ok=True)
     for path in (self._dir / "metrics.jsonl", self._dir / "completions.jsonl"):
@@ -39,12 +43,12 @@ class Writer:
         strict_json.replace(path, _lines(r for r in _read(path) if r["step"] < first_step))
     self._trackers = trackers_lib.start(trackers, self._dir, first_step, config or {})
 
-  def write(self, step, metrics):
+  def write(self, step: int, metrics: Mapping[str, Any]) -> None:
     """Queues {name: scalar}; NaN means unknown and is written as null."""
     self.flush()
     self._pending = (step, dict(metrics))
 
-  def flush(self):
+  def flush(self) -> None:
     """Writes the queued metrics; waits for their values."""
     if self._pending is None: return
     (step, metrics), self._pending = self._pending, None
@@ -54,14 +58,14 @@ class Writer:
     self._append("metrics.jsonl", [dict.fromkeys(self.last) | finite], step)
     self._call("scalars", step, finite)
 
-  def table(self, step, rows):
+  def table(self, step: int, rows: list[dict]) -> None:
     """Appends sampled completions, one dict a row."""
     self.flush()  # Metric backends need the steps in order.
     if not self._writes: return
     self._append("completions.jsonl", rows, step)
     self._call("table", step, rows)
 
-  def close(self):
+  def close(self) -> None:
     """Writes the queued metrics and closes the metric backends."""
     self.flush()
     self._call("close")
@@ -79,19 +83,19 @@ class Writer:
         del self._trackers[name]
 
 
-def read(workdir):
+def read(workdir: str | pathlib.Path) -> list[dict]:
   """The lines of metrics.jsonl as dicts, with NaN for null; [] if there are none yet."""
   is_valid = lambda row: all(v is None or _is_number(v) for v in row.values())
   return [{k: math.nan if v is None else v for k, v in row.items()}
           for row in _read(pathlib.Path(workdir) / "metrics.jsonl", is_valid)]
 
 
-def tables(workdir):
+def tables(workdir: str | pathlib.Path) -> list[dict]:
   """The rows of completions.jsonl as dicts, with their step; [] if there are none yet."""
   return _read(pathlib.Path(workdir) / "completions.jsonl")
 
 
-def summary(workdir):
+def summary(workdir: str | pathlib.Path) -> dict:
   """summary.json of a finished run; {} without one.
 
   Raises:

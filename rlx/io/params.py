@@ -4,10 +4,11 @@ A model of rlx is a directory: config.json as in a Hugging Face directory, the f
 tokenizer, and params/, the stacked tree as orbax restores it. orbax itself writes whole arrays,
 and an array of 80 layers may not fit in the memory of a host.
 """
+from collections.abc import Mapping
 import dataclasses
-import json
 import math
 import pathlib
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from rlx.io import hf as hf_io
 from rlx.io import shards
 from rlx.io import strict_json
 from rlx.io import tables
+from rlx.models import transformer
 
 _FILE = 2**20, 2**25  # Smallest and largest size of the files of params/, approximately, in bytes.
 
@@ -22,12 +24,13 @@ _FILE = 2**20, 2**25  # Smallest and largest size of the files of params/, appro
 class Leaf:
   """An array on disk, of which only the part that is indexed is read."""
 
-  def __init__(self, array):
+  def __init__(self, array: Any):
     self._array, self._rows = array, (*array.chunk_layout.read_chunk.shape, 1)[0]
-    self._start, self._block = None, None
+    self._start: int | None = None
+    self._block: np.ndarray | None = None
     self.shape, self.dtype = array.shape, np.dtype(array.dtype.numpy_dtype)
 
-  def __getitem__(self, index):
+  def __getitem__(self, index: Any) -> np.ndarray:
     if not (isinstance(index, tuple) and index and all(isinstance(i, int) for i in index)):
       return _one_line(self._array[index].read().result)
     # A file has several layers, or a layer several items: it is read once and kept until the last.
@@ -35,6 +38,7 @@ class Leaf:
     if self._start != start:
       self._block = None  # The memory is free before the next block is read.
       self._start, self._block = start, self[start:start + self._rows]
+    assert self._block is not None
     x = self._block[(index[0] - start, *index[1:])]
     if all(i == n - 1 for i, n in zip(index, self.shape)): self._start, self._block = None, None
     return x
@@ -43,7 +47,7 @@ class Leaf:
     return self[()].astype(dtype or self.dtype, copy=False)
 
 
-def leaves(folder, prefix=""):
+def leaves(folder: pathlib.Path, prefix: str = "") -> dict[str, Leaf]:
   """{path: Leaf} of a folder that orbax or `write` wrote.
 
   Args:
@@ -71,17 +75,18 @@ def leaves(folder, prefix=""):
   return out
 
 
-def write(folder, leaves_, shapes, dtype):
+def write(folder: pathlib.Path, leaves_: Mapping[str, tables.Readable],
+          shapes: Mapping[str, tuple[int, ...]], dtype_name: str) -> None:
   """Writes a folder that `leaves` and orbax read. Streams one layer of one leaf at a time.
 
   Args:
     leaves_: {path: leaf} that is indexed as tables.Leaf.
     shapes: {path: shape}; a larger vocabulary is filled up as in `hf.save`.
   Raises:
-    ValueError: a value is beyond the range of `dtype`.
+    ValueError: a value is beyond the range of the dtype.
   """
   folder.mkdir(parents=True)
-  tree, dtype = {}, np.dtype(dtype)
+  tree, dtype = {}, np.dtype(dtype_name)
   is_stacked = lambda path: "L" in path.rpartition("_")[2]
   # tensorstore copies the bytes of a file while it writes: files are small next to a layer.
   largest = max(math.prod(shape[is_stacked(path):]) for path, shape in shapes.items())
@@ -106,9 +111,9 @@ def write(folder, leaves_, shapes, dtype):
         key_metadata=[dict(key=k, key_type=2) for k in keys],
         value_metadata=dict(value_type="jax.Array", skip_deserialize=False,
                             write_shape=list(shape)))
-  (folder / "_METADATA").write_text(json.dumps(dict(
+  strict_json.write(folder / "_METADATA", dict(
       tree_metadata=tree, use_ocdbt=False, use_zarr3=False, custom_metadata=None,
-      store_array_data_equal_to_fill_value=True)))
+      store_array_data_equal_to_fill_value=True))
 
 
 def _copy(array, x, dtype, name):
@@ -140,18 +145,12 @@ def _one_line(call):
     raise ValueError(str(e).splitlines()[0][:400]) from None
 
 
-def load(path, dtype="float32"):
-  """(DecoderConfig, params) of a model of rlx.
+def stored(path: str | pathlib.Path) -> tuple[transformer.DecoderConfig, dict, dict[str, Leaf]]:
+  """(DecoderConfig, config.json, {path: Leaf}) of a model of rlx.
 
   Raises:
     ValueError: config.json and params/ do not belong together, or are damaged.
   """
-  config, _, leaves_ = stored(path)
-  return tables.load(config, leaves_, dtype)
-
-
-def stored(path):
-  """(DecoderConfig, config.json, {path: Leaf}) of a model of rlx. Raises as `load`."""
   config, hf = hf_io.config_of(path)
   leaves_ = leaves(pathlib.Path(path) / "params")
   check(leaves_, config, path)
@@ -159,19 +158,20 @@ def stored(path):
   return dataclasses.replace(config, param_dtype=dtype.name), hf, leaves_
 
 
-def save(path, config, params, *, hf):
+def save(path: pathlib.Path, config: transformer.DecoderConfig, params: dict, *,
+         hf: dict | None) -> None:
   """Writes a model of rlx without its tokenizer; Args as `hf.save`."""
   path.mkdir(parents=True, exist_ok=True)
   hf = hf_io.hf_of(config, hf)
   write(path / "params", tables.flatten(params), tables.paths(config), config.param_dtype)
-  (path / "config.json").write_text(json.dumps(hf, indent=2) + "\n")
+  strict_json.write(path / "config.json", hf)
 
 
-def check(leaves_, config, source):
+def check(leaves_: Mapping[str, tables.Readable], config: transformer.DecoderConfig,
+          source: object) -> None:
   """Raises ValueError, naming a leaf, if the leaves are not those of the decoder."""
   shapes, wanted = {path: tuple(x.shape) for path, x in leaves_.items()}, tables.paths(config)
   for path in sorted(shapes.keys() | wanted.keys()):
-    shape, needed = shapes.get(path, "none"), wanted.get(path, "none")
-    if shape != needed:
+    if (shape := shapes.get(path, "none")) != (needed := wanted.get(path, "none")):
       raise ValueError(f"{source}: {path} has shape {shape}; the model's config.json makes "
                        f"it {needed}.")

@@ -15,7 +15,7 @@ class Notice:
     if threading.current_thread() is threading.main_thread():
       self._before = signal.signal(signal.SIGTERM, self._note)
 
-  def close(self):
+  def close(self) -> None:
     """Restores the previous handler of SIGTERM."""
     if self._before is not None: signal.signal(signal.SIGTERM, self._before)
 

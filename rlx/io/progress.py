@@ -3,6 +3,7 @@ import collections
 import faulthandler
 import sys
 import time
+from typing import Any
 
 import tqdm
 
@@ -14,10 +15,12 @@ class Clock:
   arrays: a stage includes its own device time.
   """
 
-  def __init__(self, silence_s=0):
+  def __init__(self, silence_s: float = 0):
     """With `silence_s` > 0, prints the stacks of all threads after so many seconds without lap."""
     self._start = self._last = time.perf_counter()
-    self._step, self._sum = collections.Counter(), collections.Counter()
+    # Any: the counts of a Counter are whole numbers for a type checker, and these are seconds.
+    self._step: collections.Counter[Any] = collections.Counter()
+    self._sum: collections.Counter[Any] = collections.Counter()
     self.to_first_step, self._silence_s = None, silence_s
     self._watch()
 

@@ -13,6 +13,7 @@
 a split are those with its name in the column `split`.
 """
 import collections.abc
+from collections.abc import Iterator, Mapping
 import csv
 import difflib
 import functools
@@ -20,6 +21,7 @@ import importlib
 import inspect
 import itertools
 import pathlib
+from typing import Any
 import zlib
 
 from rlx.io import strict_json
@@ -27,7 +29,8 @@ from rlx.io import strict_json
 _LONGEST = 1 << 24  # Bytes of a line of JSONL.
 
 
-def rows(source, split=None, key="prompts.source", /, **options):
+def rows(source: Any, split: str | None = None, key: str = "prompts.source", /,
+         **options: Any) -> Iterator[Mapping[str, Any]]:
   """Returns an iterator over the rows of one split.
 
   Args:
@@ -54,7 +57,7 @@ def rows(source, split=None, key="prompts.source", /, **options):
     raise ValueError(f"{shown}: {e}") from None
 
 
-def has_splits(source, key="prompts.source"):
+def has_splits(source: Any, key: str = "prompts.source") -> bool:
   """Whether `rows` can be asked for a split of this source: the source names its splits, or its
   first row has a column `split`. Raises as `rows`."""
   if _names_splits(*_parsed(source, key)): return True
@@ -117,7 +120,7 @@ def _of_split(numbered_rows, split, source):
     raise ValueError(f"{source}: no row of split {split!r}; there are {sorted(splits)}.")
 
 
-def numbered(path):
+def numbered(path: pathlib.Path) -> Iterator[tuple[int, dict]]:
   """(line number, object) of a JSONL file (a pathlib.Path); empty lines are skipped.
 
   Raises:

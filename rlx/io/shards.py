@@ -7,13 +7,13 @@ import dataclasses
 import json
 import math
 import pathlib
-from typing import Any
 
 import ml_dtypes
 import numpy as np
 import safetensors
 
 from rlx.io import strict_json
+from rlx.io import tables
 from rlx.io import terminal
 
 _INDEX = "model.safetensors.index.json"
@@ -29,11 +29,11 @@ _OTHERS = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".h5", ".msgpack")  # Never o
 class Stored:
   """A tensor of a file. Indexing reads rows; nothing stays mapped."""
   file: pathlib.Path
-  dtype: Any
-  shape: tuple
+  dtype: type
+  shape: tuple[int, ...]
   start: int  # first byte in the file
 
-  def __getitem__(self, rows):
+  def __getitem__(self, rows: slice) -> np.ndarray:
     start, stop, _ = rows.indices(self.shape[0])
     width, dtype = math.prod(self.shape[1:]), np.dtype(self.dtype)
     return np.fromfile(
@@ -41,7 +41,7 @@ class Stored:
         offset=self.start + start * width * dtype.itemsize).reshape(-1, *self.shape[1:])
 
 
-def tensors(path):
+def tensors(path: pathlib.Path) -> tuple[pathlib.Path, dict[str, Stored]]:
   """(file that lists the tensors, {name: Stored}) of a directory.
 
   Raises:
@@ -70,7 +70,7 @@ def tensors(path):
   return index, {name: files[file][name] for name, file in file_of.items()}
 
 
-def read_file(file):
+def read_file(file: pathlib.Path) -> dict[str, Stored]:
   """{name: Stored} of one file; Raises as `tensors`."""
   with file.open("rb") as f: length = int.from_bytes(f.read(8), "little")
   if length > _HEADER:
@@ -91,7 +91,8 @@ def read_file(file):
   return out
 
 
-def write(path, tensors_, dtype, shard_bytes):
+def write(path: pathlib.Path, tensors_: dict[str, tables.Tensor], dtype: str,
+          shard_bytes: int) -> None:
   """Writes tensors: model.safetensors, or shards and after them their index.
 
   Args:
@@ -111,13 +112,14 @@ def write(path, tensors_, dtype, shard_bytes):
   for file, names in plan.filename_to_tensors.items():
     write_file(path / file, {name: tensors_[name] for name in names}, dtype)
   if plan.is_sharded:
-    (path / _INDEX).write_text(json.dumps(
-        dict(metadata=plan.metadata, weight_map=plan.tensor_to_filename), indent=2))
+    strict_json.write(path / _INDEX, dict(
+        metadata=plan.metadata, weight_map=plan.tensor_to_filename))
 
 
-def write_file(file, tensors_, dtype):
+def write_file(file: pathlib.Path, tensors_: dict[str, tables.Tensor], dtype_name: str) -> None:
   """One file; see `write`."""
-  header, end, dtype = {"__metadata__": {"format": "pt"}}, 0, np.dtype(dtype)
+  header: dict[str, dict] = {"__metadata__": {"format": "pt"}}
+  end, dtype = 0, np.dtype(dtype_name)
   for name, tensor in tensors_.items():
     start, end = end, end + math.prod(tensor.shape) * dtype.itemsize
     header[name] = dict(dtype=_NAMES[dtype], shape=tensor.shape, data_offsets=[start, end])
@@ -129,10 +131,10 @@ def write_file(file, tensors_, dtype):
       for x in tensor.parts():
         rows = max(_BLOCK // max(x[:1].nbytes, 1), 1)
         for start in range(0, len(x), rows):
-          f.write(cast(x[start:start + rows], dtype, name).view(np.uint8))
+          f.write(cast(x[start:start + rows], dtype, name).view(np.uint8).data)
 
 
-def cast(x, dtype, name):
+def cast(x: np.ndarray, dtype: np.dtype, name: str) -> np.ndarray:
   """x as `dtype`, contiguous; ValueError where it becomes infinite."""
   with np.errstate(over="ignore"): y = np.ascontiguousarray(x, dtype)
   if dtype == np.float16 and not np.array_equal(np.isfinite(x), np.isfinite(y)):

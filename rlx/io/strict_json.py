@@ -2,12 +2,14 @@
 import collections
 import json
 import os
+import pathlib
+from typing import Any
 
 LARGEST = 25_000_000  # Bytes; parsing takes up to 24 times as many. A config.json has 1000.
 _DEEPEST = 64  # Levels of nesting, far below Python's recursion limit.
 
 
-def read(path, *, any_name=False, kind=dict):
+def read(path: pathlib.Path, *, any_name: bool = False, kind: type = dict) -> Any:
   """The value in a file (a pathlib.Path); Args and Raises as `parse`."""
   if not path.is_file():
     raise ValueError(f"{path}: no such file.")
@@ -17,19 +19,19 @@ def read(path, *, any_name=False, kind=dict):
   return parse(path.read_bytes(), path, any_name=any_name, kind=kind)
 
 
-def write(path, value):
+def write(path: pathlib.Path, value: Any) -> None:
   """Writes a value as JSON, atomically: after a kill the file is the old or the new one."""
-  replace(path, json.dumps(value, indent=2, default=list))
+  replace(path, json.dumps(value, indent=2, default=list) + "\n")
 
 
-def replace(path, text):
+def replace(path: pathlib.Path, text: str) -> None:
   """Replaces the text of a file atomically."""
   part = path.with_name(f"{path.name}.part")
   part.write_text(text)
   os.replace(part, path)
 
 
-def parse(raw, where, *, any_name=False, kind=dict):
+def parse(raw: bytes, where: object, *, any_name: bool = False, kind: type = dict) -> Any:
   """Parses an object (or a list, with `kind=list`) from bytes in UTF-8.
 
   Args:
@@ -77,7 +79,7 @@ def _plain(pairs):
   return _once(pairs)
 
 
-def check_name(name):
+def check_name(name: str) -> None:
   """Raises ValueError for a name that is too long or not printable, so that messages that contain
   names are one line."""
   if len(name) > 200 or not name.isprintable():

@@ -5,12 +5,13 @@ concatenated in the tensor; see `models/families/_names.py` and `phi3.py`. `{L}`
 stand for each layer and expert. Entries for parameters that a config does not have, such as
 biases, are ignored.
 """
+from collections.abc import Callable, Iterable, Mapping
 import dataclasses
 import functools
 import itertools
 import math
 import re
-from typing import Callable, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import numpy as np
@@ -18,6 +19,13 @@ import numpy as np
 from rlx.models import transformer
 
 _AXES = ("vocab_size", "d_model", "n_heads", "n_kv_heads", "head_dim", "d_ff")  # of DecoderConfig
+
+
+class Readable(Protocol):
+  """An array of which only the part that is indexed is read."""
+  @property
+  def shape(self) -> tuple[int, ...]: ...
+  def __getitem__(self, index: Any, /) -> np.ndarray: ...
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,10 +37,10 @@ class Leaf:
     shape: of all layers.
     parts: {index: () -> array}; indices are (layer,), (layer, expert), or () without layers.
   """
-  shape: tuple
-  parts: dict
+  shape: tuple[int, ...]
+  parts: dict[tuple[int, ...], Callable[[], np.ndarray]]
 
-  def __getitem__(self, index):
+  def __getitem__(self, index: tuple[int, ...]) -> np.ndarray:
     if index in self.parts: return self.parts[index]()
     return np.stack([self[(*index, i)] for i in range(self.shape[len(index)])])
 
@@ -44,11 +52,12 @@ class Leaf:
 
 class Tensor(NamedTuple):
   """A tensor to write, computed on demand."""
-  shape: tuple
-  parts: Callable  # () -> arrays, whose rows are concatenated
+  shape: tuple[int, ...]
+  parts: Callable[[], Iterable[np.ndarray]]  # their rows are concatenated
 
 
-def load(config, leaves_, dtype):
+def load(config: transformer.DecoderConfig, leaves_: Mapping[str, Readable],
+         dtype: str) -> tuple[transformer.DecoderConfig, dict]:
   """(DecoderConfig, params): reads one leaf after the other as host arrays of a dtype.
 
   They stay on the host: a model may be larger than one device, and `learner/sharding.py`
@@ -58,7 +67,8 @@ def load(config, leaves_, dtype):
   return config, nest({path: np.asarray(leaf, dtype) for path, leaf in leaves_.items()})
 
 
-def leaves(tensors, table, config, source):
+def leaves(tensors: Mapping[str, Readable], table: dict, config: transformer.DecoderConfig,
+           source: object) -> dict[str, Leaf]:
   """{path: Leaf} of the parameters of `config`, read from the tensors of a checkpoint.
 
   Args:
@@ -94,7 +104,7 @@ def leaves(tensors, table, config, source):
   if extra:
     raise ValueError(f"{source}: {len(extra)} tensors are not part of the model: "
                      f"{_few(extra)}.")
-  readers = {path: {} for path in shapes}
+  readers: dict[str, dict] = {path: {} for path in shapes}
   for name, (parts, index) in wanted.items():
     start = 0
     for path, layout in parts:
@@ -105,7 +115,7 @@ def leaves(tensors, table, config, source):
   return {path: Leaf(shapes[path], parts) for path, parts in readers.items()}
 
 
-def write(params, table, config):
+def write(params: dict, table: dict, config: transformer.DecoderConfig) -> dict[str, Tensor]:
   """The inverse: {name in the checkpoint: Tensor}.
 
   Args:
@@ -141,7 +151,7 @@ def _shape(shapes):
   return sum(shape[0] for shape in shapes), *shapes[0][1:]
 
 
-def pairs(value):
+def pairs(value: tuple) -> tuple:
   """A table's value as a tuple of (our path, layout)."""
   return (value,) if isinstance(value[0], str) else value
 
@@ -167,7 +177,7 @@ def _sizes(c):
 
 
 @functools.lru_cache(maxsize=8)
-def paths(config):
+def paths(config: transformer.DecoderConfig) -> dict[str, tuple[int, ...]]:
   """{path: shape} of the parameters of a DecoderConfig."""
   tree = jax.eval_shape(lambda: transformer.init(config, jax.random.key(0)))
   return {path: x.shape for path, x in flatten(tree).items()}
@@ -216,15 +226,15 @@ def _to_foreign(x, layout, ours, sizes):
   return x.reshape(_foreign_shape(layout, sizes))
 
 
-def flatten(params):
+def flatten(params: dict) -> dict[str, Any]:
   """{path: array} of a tree."""
   return {jax.tree_util.keystr(path, simple=True, separator="."): x
           for path, x in jax.tree.leaves_with_path(params)}
 
 
-def nest(flat):
+def nest(flat: Mapping[str, Any]) -> dict:
   """The inverse of `flatten`."""
-  out = {}
+  out: dict = {}
   for path, x in flat.items():
     *parents, leaf = path.split(".")
     node = out

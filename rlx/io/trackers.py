@@ -9,12 +9,24 @@ WANDB_MODE=offline, WANDB_PROJECT, MLFLOW_TRACKING_URI, MLFLOW_EXPERIMENT_NAME. 
 run is that of its workdir; its id is kept in <workdir>/trackers.json, so that a resumed run
 continues it.
 """
+from collections.abc import Callable, Mapping, Sequence
 import importlib
 import json
 import os
+import pathlib
 import secrets
+from typing import Any, Protocol
+
+from rlx.io import strict_json
 
 PROJECT = "rlx"
+
+
+class Tracker(Protocol):
+  """A metric backend."""
+  close: Callable[[], object]
+  def scalars(self, step: int, values: dict[str, float]) -> None: ...
+  def table(self, step: int, rows: list[dict]) -> None: ...
 
 
 class TensorBoard:
@@ -73,11 +85,12 @@ class Mlflow:
 
 # Name -> class, the first function of the package that it calls, what pip has to install. The
 # last two packages are for MLflow's own data base, its default without MLFLOW_TRACKING_URI.
-KINDS = {"wandb": (Wandb, "init", "wandb"),
-         "mlflow": (Mlflow, "start_run", "mlflow-skinny sqlalchemy alembic")}
+KINDS: dict[str, tuple[type[Wandb] | type[Mlflow], str, str]] = {
+    "wandb": (Wandb, "init", "wandb"),
+    "mlflow": (Mlflow, "start_run", "mlflow-skinny sqlalchemy alembic")}
 
 
-def check(names):
+def check(names: Sequence[str]) -> None:
   """Imports the named packages.
 
   Raises:
@@ -94,7 +107,8 @@ def check(names):
                        f"python -m pip install {package}") from None
 
 
-def start(names, workdir, first_step, config):
+def start(names: Sequence[str], workdir: pathlib.Path, first_step: int,
+          config: Mapping[str, Any]) -> dict[str, Tracker]:
   """{name: tracker} of TensorBoard and the named backends.
 
   A run that starts at step 0 is a new run there, too.
@@ -102,14 +116,15 @@ def start(names, workdir, first_step, config):
   Raises:
     ValueError: a backend does not start.
   """
-  trackers, path = {"tensorboard": TensorBoard(workdir, first_step)}, workdir / "trackers.json"
+  trackers: dict[str, Tracker] = {"tensorboard": TensorBoard(workdir, first_step)}
+  path = workdir / "trackers.json"
   workdir = workdir.absolute()  # Its name is that of the run.
   ids = json.loads(path.read_text()) if first_step and path.exists() else {}
   for name in names:
     try:
-      trackers[name] = KINDS[name][0](workdir, ids.get(name), config)
+      tracker = trackers[name] = KINDS[name][0](workdir, ids.get(name), config)
     except Exception as e:  # Not logged in, no server: each package has its own errors.
       raise ValueError(f"log.writers={names!r}: {name} does not start: {e}") from e
-    ids[name] = trackers[name].id
-  if names: path.write_text(json.dumps(ids, indent=2))
+    ids[name] = tracker.id
+  if names: strict_json.write(path, ids)
   return trackers

@@ -1,13 +1,18 @@
 """Models of every format that `model.path` supports."""
+from collections.abc import Mapping
+import pathlib
+
 from rlx.io import gguf
 from rlx.io import hf
 from rlx.io import hub
 from rlx.io import params as params_io
 from rlx.io import tables
 from rlx.io import tokenizer
+from rlx.models import transformer
 
 
-def load(path, *, dtype="float32"):
+def load(path: str | pathlib.Path, *, dtype: str = "float32") -> tuple[
+    transformer.DecoderConfig, dict, tokenizer.Tokenizer]:
   """(DecoderConfig, params, Tokenizer) of a model.
 
   Args:
@@ -32,7 +37,8 @@ def load(path, *, dtype="float32"):
   return config, params, text
 
 
-def stored(path, key="model.path"):
+def stored(path: str | pathlib.Path, key: str = "model.path") -> tuple[
+    transformer.DecoderConfig, dict, Mapping[str, tables.Readable]]:
   """(DecoderConfig, config.json, {path: leaf}) of a model; a leaf is read as it is indexed.
 
   `key` is the name of the path in messages. Raises as `load`.
@@ -46,7 +52,7 @@ def _opened(path, key):
   return {"hf": hf, "rlx": params_io, "gguf": gguf}[kind(folder, key)].stored(folder)
 
 
-def kind(path, key="model.path"):
+def kind(path: pathlib.Path, key: str = "model.path") -> str:
   """The format of the model at a path: hf, rlx or gguf; `key` is its name in messages."""
   if path.is_dir(): hub.check_links(path)
   if (path / "config.json").is_file():

@@ -6,6 +6,7 @@ signals) are gathered by all processes before any of them acts on them.
 """
 import json
 import re
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -52,7 +53,7 @@ def gather(value: Any) -> list:
   return [json.loads(row.tobytes()) for row in rows]
 
 
-def shared(fn, n):
+def shared(fn: Callable[[Sequence[int]], list], n: int) -> list:
   """Computes fn(indices) -> list for range(n), each process for a part of the indices.
 
   The results of fn must be JSON-serialisable. Every process gets all of them, in order.
@@ -76,7 +77,7 @@ def fetch(tree: Any) -> Any:
       if isinstance(x, jax.Array) and not x.is_fully_addressable else np.asarray(x), tree)
 
 
-def put(tree, sharding_of=None, *, copies=False):
+def put(tree: Any, sharding_of: Callable | None = None, *, copies: bool = False) -> Any:
   """Puts arrays on devices; numpy arrays must be complete in every process.
 
   Args:

@@ -6,11 +6,12 @@ All bytes are per device.
 """
 import math
 import pathlib
+from typing import Any
 
 import jax
 
 
-def device_bytes(mesh):
+def device_bytes(mesh: jax.sharding.Mesh) -> int | None:
   """Returns the bytes that a device may use, None if it does not report them."""
   device = mesh.local_devices[0]
   if device.platform == "cpu":  # All CPU devices of XLA share the memory.
@@ -21,7 +22,7 @@ def device_bytes(mesh):
   return (device.memory_stats() or {}).get("bytes_limit")
 
 
-def tree_bytes(tree, itemsize=None):
+def tree_bytes(tree: Any, itemsize: int | None = None) -> int:
   """Returns the bytes per device of arrays or of ShapeDtypeStructs with shardings.
 
   Args:
@@ -34,7 +35,7 @@ def tree_bytes(tree, itemsize=None):
   return sum(map(leaf, jax.tree.leaves(tree)))
 
 
-def stage_bytes(analysis, held):
+def stage_bytes(analysis: Any, held: int) -> int:
   """Returns the bytes that a compiled step needs besides the `held` bytes of its arguments.
 
     arguments + outputs - aliased + temporaries - held
@@ -54,7 +55,7 @@ def need(held: dict, stages: dict) -> int:
   return sum(held.values()) + max(stages.values(), default=0)
 
 
-def refusal(held, stages, limit, advice):
+def refusal(held: dict, stages: dict, limit: int, advice: dict[str, str]) -> str | None:
   """Returns one line that says why a run does not fit and what to change, None if it fits.
 
   Args:
@@ -67,14 +68,14 @@ def refusal(held, stages, limit, advice):
   over = {k: v for k, v in stages.items() if sum(held.values()) + v > limit}
   # If the held terms alone do not fit, no change to a stage helps.
   to_change = (["held"] if sum(held.values()) > limit else _by_size(over))
-  largest = max(over, key=over.get, default=None)
+  largest = max(over, key=lambda term: over[term], default=None)
   terms = held | ({largest: over[largest]} if largest else {})
   return (f"a device has {show(limit)}, this run needs {show(need(held, stages))}: "
           + ", ".join(f"{k} {show(terms[k])}" for k in _by_size(terms))
           + "; " + "; ".join(dict.fromkeys(advice[k] for k in to_change)))
 
 
-def table(held, stages, limit, source):
+def table(held: dict, stages: dict, limit: int | None, source: str) -> str:
   """Returns the terms as lines of text.
 
   Args:

@@ -18,9 +18,10 @@ class Optimizer(NamedTuple):
   rate: Callable    # state -> the learning rate of the next update
 
 
-def adamw(*, lr, warmup_steps=0, schedule="constant", total_steps=0,
-          final_fraction=0.0, b1=0.9, b2=0.999, eps=1e-8, weight_decay=0.0,
-          decay="matrices", max_grad_norm=1.0, updates=1):
+def adamw(*, lr: float, warmup_steps: int = 0, schedule: str = "constant", total_steps: int = 0,
+          final_fraction: float = 0.0, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8,
+          weight_decay: float = 0.0, decay: str = "matrices", max_grad_norm: float | None = 1.0,
+          updates: int = 1) -> Optimizer:
   """Returns AdamW on gradients clipped by their global norm.
 
   Args:
@@ -46,17 +47,17 @@ def adamw(*, lr, warmup_steps=0, schedule="constant", total_steps=0,
           else optax.clip_by_global_norm(max_grad_norm))
   chain = optax.chain(clip, optax.adamw(rate, b1, b2, eps,
                                         weight_decay=weight_decay, mask=mask))
-  return Optimizer(*chain, rate=lambda state: rate(optax.tree.get(
+  return Optimizer(chain.init, chain.update, rate=lambda state: rate(optax.tree.get(
       state, "count", filtering=lambda path, _: path[-1].tuple_name == "ScaleByAdamState")))
 
 
 class Bfloat16State(NamedTuple):
-  count: jax.Array  # updates so far
+  count: jax.Array  # type: ignore[assignment]  # Updates so far; hides tuple.count.
   inner: Any        # state of the wrapped optimizer
   master: Any       # the parameters in float32; None with stochastic rounding
 
 
-def over_bfloat16(optimizer, key, *, param_update):
+def over_bfloat16(optimizer: Optimizer, key: jax.Array, *, param_update: str) -> Optimizer:
   """Wraps an optimizer for parameters that are all stored in bfloat16; its state is float32.
 
     x = p + u in float32,   p <- x in bfloat16

@@ -5,6 +5,7 @@ defines the sharding of every tree with such leaves: policy, PRM, value model, g
 optimizer state.
 """
 import math
+from typing import Any, Callable
 
 import jax
 from jax.sharding import NamedSharding, PartitionSpec
@@ -17,7 +18,7 @@ ROWS = PartitionSpec(("data", "fsdp"))  # Rows of a batch are sharded over data 
 _AXIS = {"D": "fsdp", "N": "tensor", "K": "tensor", "F": "tensor", "V": "tensor"}
 
 
-def make_mesh(*, data=1, fsdp=1, tensor=1):
+def make_mesh(*, data: int = 1, fsdp: int = 1, tensor: int = 1) -> jax.sharding.Mesh:
   """Returns a mesh over the first data * fsdp * tensor devices; data=-1 is the largest that fits.
 
   Raises:
@@ -34,7 +35,7 @@ def make_mesh(*, data=1, fsdp=1, tensor=1):
   return jax.sharding.Mesh(devices, MESH_AXES)
 
 
-def spec(path, shape):
+def spec(path: tuple, shape: tuple[int, ...]) -> jax.sharding.PartitionSpec:
   """Returns the PartitionSpec of a parameter from the axis letters at the end of its name."""
   leaf = next((str(k.key) for k in reversed(path) if hasattr(k, "key")), "")
   letters = leaf.rpartition("_")[2]
@@ -42,7 +43,7 @@ def spec(path, shape):
   return PartitionSpec(*(_AXIS.get(a) for a in letters))
 
 
-def check(tree, mesh):
+def check(tree: Any, mesh: jax.sharding.Mesh) -> None:
   """Raises ValueError, naming the parameter, if the mesh does not divide one of its axes."""
   for path, x in jax.tree.leaves_with_path(tree):
     for size, axis in zip(x.shape, spec(path, x.shape)):
@@ -52,13 +53,13 @@ def check(tree, mesh):
             f"{size} of {jax.tree_util.keystr(path)} {x.shape}.")
 
 
-def place(tree, mesh, *, copies=False):
+def place(tree: Any, mesh: jax.sharding.Mesh, *, copies: bool = False) -> Any:
   """Puts parameters or optimizer state on the mesh; for `copies` see `hosts.put`."""
   return hosts.put(
       tree, lambda path, x: NamedSharding(mesh, spec(path, np.shape(x))), copies=copies)
 
 
-def made(fn, params, mesh):
+def made(fn: Callable, params: Any, mesh: jax.sharding.Mesh) -> Any:
   """Computes fn(params), such as an optimizer's state, with the sharding that `place` uses.
 
   Without explicit shardings XLA replicates values that do not depend on the input, such as zeros.
@@ -67,7 +68,7 @@ def made(fn, params, mesh):
   return jax.jit(fn, out_shardings=shardings)(params)
 
 
-def gathered(tree, mesh):
+def gathered(tree: Any, mesh: jax.sharding.Mesh) -> Any:
   """Constrains a tree, inside a jitted function, to be sharded over the tensor axis only."""
   def leaf(path, x):
     axes = [axis if axis == "tensor" else None for axis in spec(path, x.shape)]
@@ -75,7 +76,7 @@ def gathered(tree, mesh):
   return jax.tree.map_with_path(leaf, tree)
 
 
-def shapes(tree, mesh):
+def shapes(tree: Any, mesh: jax.sharding.Mesh) -> Any:
   """Returns the shapes of parameters or optimizer state, with the shardings of `place`."""
   return jax.tree.map_with_path(
       lambda path, x: jax.ShapeDtypeStruct(
@@ -83,17 +84,17 @@ def shapes(tree, mesh):
       tree)
 
 
-def row_shapes(tree, mesh):
+def row_shapes(tree: Any, mesh: jax.sharding.Mesh) -> Any:
   """Returns the shapes of a batch, with the sharding of `place_rows`."""
   return jax.tree.map(lambda x: jax.ShapeDtypeStruct(
       x.shape, x.dtype, sharding=NamedSharding(mesh, ROWS)), tree)
 
 
-def place_rows(tree, mesh):
+def place_rows(tree: Any, mesh: jax.sharding.Mesh) -> Any:
   """Puts a batch on the mesh, with its rows sharded over the data and fsdp axes."""
   return hosts.put(tree, lambda path, x: NamedSharding(mesh, ROWS))
 
 
-def row_shards(mesh):
+def row_shards(mesh: jax.sharding.Mesh) -> int:
   """Returns the number of shards of a batch's rows."""
   return math.prod(mesh.shape[a] for a in ("data", "fsdp"))

@@ -2,15 +2,18 @@
 
 Policy, PRM, value model and SFT all use `make`; they differ in the loss function that they pass.
 """
+from typing import Any, Callable
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 
 from rlx.core import records
+from rlx.learner.optimizer import Optimizer
 
 
-def split(batch, n, shards=1, group=1):
+def split(batch: Any, n: int, shards: int = 1, group: int = 1) -> Any:
   """Splits [B, ...] leaves into n microbatches of whole groups, [n, B / n, ...].
 
   No row moves to another device: with `shards` blocks of rows, microbatch i consists of the i-th
@@ -32,7 +35,7 @@ def split(batch, n, shards=1, group=1):
   return jax.tree.map(leaf, batch)
 
 
-def join(parts, shards=1):
+def join(parts: Any, shards: int = 1) -> Any:
   """The inverse of `split`."""
   def leaf(x):
     n = len(x)
@@ -41,13 +44,14 @@ def join(parts, shards=1):
   return jax.tree.map(leaf, parts)
 
 
-def mapped(fn, batch, n, shards=1):
+def mapped(fn: Callable, batch: Any, n: int, shards: int = 1) -> Any:
   """Computes fn(batch) over n microbatches in turn and returns the rows in order."""
   if n == 1: return fn(batch)
   return join(jax.lax.map(fn, split(batch, n, shards)), shards)
 
 
-def make(loss_fn, optimizer, *, microbatches=1, shards=1, group=1, before=None):
+def make(loss_fn: Callable, optimizer: Optimizer, *, microbatches: int = 1, shards: int = 1,
+         group: int = 1, before: Callable | None = None) -> jax.stages.Wrapped:
   """Builds `step(params, opt_state, batch, frozen) -> (params, opt_state, metrics, rows)`.
 
     gradient = (sum over microbatches of d total / d params) / (sum of weights)
@@ -122,7 +126,7 @@ def _at_least_float32(dtype):
   return jnp.promote_types(dtype, jnp.float32)
 
 
-def minibatch_rows(groups: int, group: int, n: int, order_P=None) -> list:
+def minibatch_rows(groups: int, group: int, n: int, order_P: np.ndarray | None = None) -> list:
   """Returns the row indices of n equal minibatches of whole groups, as numpy arrays.
 
   Args:

@@ -1,5 +1,6 @@
 """Rewards and advantages of a batch that has its log-probs. One jitted, pure function."""
 import functools
+from typing import TYPE_CHECKING, Callable
 
 import jax
 import jax.numpy as jnp
@@ -13,8 +14,11 @@ from rlx.evals import prm_metrics
 from rlx.losses import diagnostics
 from rlx.losses import divergence
 
+if TYPE_CHECKING: from rlx import methods as methods_lib
 
-def make(methods, *, whiten, whiten_signal_only, kl_kind):
+
+def make(methods: "methods_lib.Methods", *, whiten: bool, whiten_signal_only: bool,
+         kl_kind: str) -> Callable:
   """Returns a function (state, batch) -> (batch with advantages, metrics).
 
   Args:
@@ -70,7 +74,7 @@ def make(methods, *, whiten, whiten_signal_only, kl_kind):
   return advantage
 
 
-def excluded(batch):
+def excluded(batch: records.Batch) -> dict[str, jax.Array]:
   """{rollouts/excluded/<reason>: number of rows} for every reason not to train on a row."""
   code_B = batch.get("excluded_B", jnp.zeros(batch.outcome_B.shape, jnp.int8))
   is_empty_B = ~jnp.any(batch.action_BT, axis=1)
@@ -137,7 +141,7 @@ def _reward_metrics(rewards, coefs, parts, batch):
 
 
 @functools.partial(jax.jit, static_argnames="temperature")
-def old_metrics(batch, temperature):
+def old_metrics(batch: records.Batch, temperature: float) -> dict[str, jax.Array]:
   """Compares the policy before its update with the sampler and the PRM's reference.
 
   Args:

@@ -6,15 +6,19 @@
 """
 import dataclasses
 import functools
+from collections.abc import Sequence
 from typing import Any, Callable
 
+import jax
 import numpy as np
 
 from rlx.core import fields
 from rlx.core import records
+from rlx.learner import hosts
 from rlx.learner import sharding
 from rlx.loops import logps
 from rlx.rollouts import padding
+from rlx.verifiers import pool
 
 THINNED = records.EXCLUDED.index("thinned")
 
@@ -24,9 +28,9 @@ class Annotated:
   """Rollouts on the host with the fields that are computed there."""
   rollouts: records.Rollouts   # numpy
   batch: records.Batch         # numpy
-  values: dict                 # host values without axes, which model fields read
+  values: dict[str, Any]       # host values without axes, which model fields read
 
-  def replace(self, **changes):
+  def replace(self, **changes: Any) -> "Annotated":
     return dataclasses.replace(self, **changes)
 
 
@@ -36,14 +40,14 @@ class Placed:
   rollouts: records.Rollouts
   batch: records.Batch
   plan: Callable               # see logps.planner
-  values: dict
+  values: dict[str, Any]
   host: records.Rollouts       # the host's copy of rollouts
-  placer: Any                  # the Placer that placed it
+  placer: "Placer"             # that placed it
 
-  def replace(self, **changes):
+  def replace(self, **changes: Any) -> "Placed":
     return dataclasses.replace(self, **changes)
 
-  def append(self, token_id):
+  def append(self, token_id: int) -> "Placed":
     """Returns a copy with this token after every completion, in one more column."""
     return self.placer.place_rollouts(self, padding.append(self.host, token_id))
 
@@ -51,7 +55,7 @@ class Placed:
 @dataclasses.dataclass(frozen=True)
 class Placer:
   """Puts annotated rollouts on a mesh."""
-  mesh: Any
+  mesh: jax.sharding.Mesh
   pack: bool
 
   def __call__(self, annotated):
@@ -59,18 +63,85 @@ class Placer:
     return Placed(rollouts, batch, logps.planner(annotated.rollouts, self.mesh, pack=self.pack),
                   annotated.values, annotated.rollouts, self)
 
-  def place_rollouts(self, placed, rollouts):
+  def place_rollouts(self, placed: Placed, rollouts: records.Rollouts) -> Placed:
     """Returns `placed` with other rollouts (numpy) and the same columns."""
     return placed.replace(rollouts=sharding.place_rows(rollouts, self.mesh), host=rollouts,
                           plan=logps.planner(rollouts, self.mesh, pack=self.pack))
 
 
-def verdicts(rewards):
+def verdicts(rewards: np.ndarray) -> np.ndarray:
   """Verdicts, which filters, accuracies and PRMs read: the rewards clipped to [0, 1]."""
   return np.clip(rewards, 0, 1)
 
 
-def columns(rollouts, reward_B, excluded_B=None):
+class Verifiers:
+  """The verifiers of a run; each process asks its pool about its share of the completions.
+
+  A function of verifier.step_rewards may also be the verifier of prompts: their reward is then
+  the mean of its list. The lists are kept until `steps` asks for them, so that the function is
+  called once for each completion.
+  """
+
+  def __init__(self, pool_: pool.Pool, step_rewards: Sequence[str]):
+    """`step_rewards`: paths of verifiers that give a list."""
+    self._pool, self._step_rewards = pool_, step_rewards
+    self._kept: dict[tuple[str, str, str], Any] = {}
+
+  def rewards(self, prompts: list[records.Prompt], texts: list[str], *,
+              keep: bool = False) -> np.ndarray:
+    """The reward of each text by the verifier of its prompt, NaN where it is unknown.
+
+    Args:
+      keep: the lists of functions that give some are kept for `steps`.
+    """
+    has_list_B = np.array([p.verifier in self._step_rewards for p in prompts], bool)
+    reward_B = np.empty(len(texts))
+    reward_B[~has_list_B] = self._shared(
+        self._pool.verify, prompts, texts, np.flatnonzero(~has_list_B))
+    rows = np.flatnonzero(has_list_B)
+    lists = self._shared(self._pool.verify_steps, prompts, texts, rows)
+    reward_B[rows] = [_mean(rewards, texts[i]) for i, rewards in zip(rows, lists)]
+    if keep: self._kept |= {_key(prompts[i], texts[i]): x for i, x in zip(rows, lists)}
+    return reward_B
+
+  def scores(self, path: str, prompts: list[records.Prompt], texts: list[str]) -> list[float]:
+    """The verdict of each text by the verifier at a path."""
+    return self._shared(self._pool.verify, _verified_by(path, prompts), texts, range(len(texts)))
+
+  def steps(self, path: str, prompts: list[records.Prompt], texts: list[str]) -> list:
+    """The verdicts or rewards of the steps of each text, see `Pool.verify_steps`."""
+    prompts = _verified_by(path, prompts)
+    keys = [_key(p, text) for p, text in zip(prompts, texts)]
+    rows = [i for i, key in enumerate(keys) if key not in self._kept]
+    asked = dict(zip(rows, self._shared(self._pool.verify_steps, prompts, texts, rows)))
+    lists = [asked[i] if i in asked else self._kept[key] for i, key in enumerate(keys)]
+    self._kept = {key: x for key, x in self._kept.items() if key[0] != path}
+    return lists
+
+  def _shared(self, verify, prompts, texts, rows):
+    """What `verify` returns for these rows, in order; each process computes its share."""
+    return hosts.shared(lambda part: list(verify(
+        [prompts[rows[i]] for i in part], [texts[rows[i]] for i in part])), len(rows))
+
+
+def _verified_by(path, prompts):
+  return [dataclasses.replace(p, verifier=path) for p in prompts]
+
+
+def _key(prompt, text):
+  return prompt.verifier, prompt.id, text
+
+
+def _mean(rewards, text):
+  """The mean of the known rewards of a text's steps; NaN if none is known."""
+  if not isinstance(rewards, list): return rewards  # Of every step.
+  known = [x for x in rewards if not np.isnan(x)]
+  # Without steps the list is empty, and also where it is unknown.
+  return sum(known) / len(known) if known else np.nan if text else 0.0
+
+
+def columns(rollouts: records.Rollouts, reward_B: np.ndarray,
+            excluded_B: np.ndarray | None = None) -> dict[str, Any]:
   """The columns that every batch has. Numpy."""
   given = dict(action_BT=np.asarray(rollouts.action_BT), reward_B=reward_B,
                outcome_B=verdicts(reward_B),
@@ -89,8 +160,9 @@ def _view(group):
       group, **{key: x for key, x in values.items() if fields.axes_of(key)}), name)
 
 
-def annotator(planned, options, *, select, group, decode, rows_of, resources, greedy_outcome,
-              check):
+def annotator(planned: list[fields.Field], options: Callable, *, select: Callable, group: int,
+              decode: Callable, rows_of: Callable, resources: dict[str, Any],
+              greedy_outcome: Callable, check: Callable[[], None]) -> Callable:
   """Returns annotate(state, Collected) -> Annotated.
 
   Args:
@@ -126,7 +198,7 @@ def annotator(planned, options, *, select, group, decode, rows_of, resources, gr
   return annotate
 
 
-def scorer(planned, options, pass_options):
+def scorer(planned: list[fields.Field], options: Callable, pass_options: logps.Options) -> Callable:
   """Returns score(state, placed) -> placed with the columns of the model fields."""
   def score(state, placed):
     passes = logps.Passes(pass_options, state, placed.rollouts.rows(), placed.plan)

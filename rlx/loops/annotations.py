@@ -83,14 +83,15 @@ def step_rewards_BTZ(step_columns, prompts, texts, rollouts, verify_steps, *, ve
                      max_error_rate):
   """Reward of each step on its last token, 0 elsewhere; NaN in a row: could not tell.
 
-  Rewards of several steps that end in the same token are added. A row is NaN if a reward is, or
-  if there are more or fewer rewards than steps.
+  Rewards of several steps that end in the same token are added. A number instead of a list is
+  the reward of every step. A row is NaN if a reward is, or if there are more or fewer rewards
+  than steps.
   """
   rewards_BTZ = np.zeros((*rollouts.sampler_logps_BT.shape, len(verifiers)), np.float32)
   for z, path in enumerate(verifiers):
     wrong = []
     for b, (columns, rewards) in enumerate(zip(step_columns, verify_steps(path, prompts, texts))):
-      if not isinstance(rewards, list): continue  # The function failed: 0.
+      if not isinstance(rewards, list): rewards = [rewards] * len(columns)
       if len(rewards) == len(columns): np.add.at(rewards_BTZ[b, :, z], columns, rewards)
       else: rewards_BTZ[b, :, z] = np.nan
       if rewards and len(rewards) != len(columns): wrong.append(b)

@@ -1,18 +1,24 @@
 """Collects a batch: samples and verifies completions until enough groups pass the filter."""
 import dataclasses
 import functools
-from typing import Any, Callable, NamedTuple
+from typing import TYPE_CHECKING, Callable, NamedTuple
 
 import numpy as np
 
 from rlx.core import records
 from rlx.core import rng
 from rlx.core.options import key
+from rlx.io import progress
 from rlx.learner import hosts
 from rlx.loops import annotate
+from rlx.loops import session
+from rlx.prompts import iterator
 from rlx.rollouts import budget
 from rlx.rollouts import filter_groups
 from rlx.rollouts import padding
+from rlx.verifiers import pool
+
+if TYPE_CHECKING: from rlx import build
 
 FILTERED, NOT_DRAWN, STORED = map(records.EXCLUDED.index, ("filtered", "not_drawn", "stored"))
 
@@ -20,8 +26,8 @@ FILTERED, NOT_DRAWN, STORED = map(records.EXCLUDED.index, ("filtered", "not_draw
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Collector:
   """The stages that batches are collected with, as functions, and their options."""
-  prompts: Any               # resumable iterator over training prompts
-  sizes: Any                 # build.Sizes
+  prompts: iterator.PromptIterator
+  sizes: "build.Sizes"
   encode: Callable           # prompts -> tokens_PX, prompt_len_P, prompt_P on the mesh
   sample: Callable           # (params, *encoded, key, factor_T, weights) -> Rollouts
   lay_out: Callable          # params -> weights as decoding reads them
@@ -29,7 +35,7 @@ class Collector:
   demonstrate: Callable      # (prompts, Rollouts) -> Rollouts with a demonstration in each group
   decode: Callable           # Rollouts -> the texts of the completions
   verify: Callable           # (prompts, Rollouts, texts=None) -> reward_PG; NaN: unknown
-  pool: Any                  # verifiers.pool.Pool
+  pool: pool.Pool
   budget: Callable | None    # right_P of a first pass -> completions that a second pass adds
   filter_groups: Callable    # Batch -> keep_P
   seed: int = key("seed")
@@ -58,7 +64,8 @@ class Draw(NamedTuple):
   keep_P: np.ndarray         # the groups that pass the filter
 
 
-def batch(c, state, host, step, clock):
+def batch(c: Collector, state: records.TrainState, host: session.HostState, step: int,
+          clock: progress.Clock) -> tuple[Collected, dict]:
   """Samples groups until a batch of them passes the filter.
 
   If more prompts pass than the batch holds, the ids of the others are kept in `host.buffer`.
@@ -74,12 +81,13 @@ def batch(c, state, host, step, clock):
     Collected, metrics.
   """
   params, factor_T = state.full(state.sampled_from), c.anneal(step)
-  weights, draws = c.lay_out(params), []
+  weights = c.lay_out(params)
+  draws: list[Draw] = []
   clock.lap("hand-over", weights)
   while sum(d.keep_P.sum() for d in draws) < c.sizes.trained and len(draws) < c.max_draws:
     waiting, host.buffer = host.buffer[:c.sizes.draw], host.buffer[c.sizes.draw:]
     prompts = c.prompts.by_id(waiting)
-    prompts += c.prompts.take(c.sizes.draw - len(prompts), skip=[*waiting, *host.rehearsed])
+    prompts += c.prompts.take(c.sizes.draw - len(prompts), skip=[*waiting, *(host.rehearsed or ())])
     random = rng.key(c.seed, "sample", step, len(draws))
     sample = functools.partial(_sample, c, params, random, factor_T, weights)
     draws.append(_draw(c, prompts, sample, clock))
@@ -166,7 +174,7 @@ def _joined(one, other):
                    np.append(one.excluded_B, other.excluded_B), one.texts + other.texts)
 
 
-def solved(c, state):
+def solved(c: Collector, state: records.TrainState) -> dict[str, list[int]]:
   """{id: token ids}: a completion of each training prompt that the initial policy always solves.
 
   A prompt counts as solved if all of its per_prompt completions are right; the first one is

@@ -13,7 +13,10 @@ A set can also be made of the policy's own completions, which a verifier of step
 """
 import dataclasses
 import json
+import os
 import pathlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,9 +28,12 @@ from rlx.evals import step_errors
 from rlx.io import rows as io_rows
 from rlx.learner import hosts
 from rlx.loops import logps
+from rlx.loops import texts as texts_lib
 from rlx.rollouts import padding
 from rlx.rollouts import trajectories
 from rlx.verifiers import steps as verifier_steps
+
+if TYPE_CHECKING: from rlx import build
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,7 +48,7 @@ class Solution:
   subset: str | None = None
 
 
-def read(path, texts):
+def read(path: str | os.PathLike, texts: texts_lib.Texts) -> list[Solution]:
   """Reads the Solutions of a JSONL file.
 
   Raises:
@@ -51,7 +57,8 @@ def read(path, texts):
   """
   path = pathlib.Path(path)
   if not path.is_file(): raise ValueError(f"eval.prm_sets: no file {path}.")
-  solutions, seen = [], {}
+  solutions: list[Solution] = []
+  seen: dict[str, int] = {}
   for i, (_, row) in enumerate(io_rows.numbered(path)):
     where = f"{path}: row {i}"
     asked = next((row[k] for k in ("prompt", "problem", "question") if k in row), None)
@@ -95,7 +102,8 @@ def _preferred(row, where):
   return [(text, is_right) for side, is_right in zip(sides, (True, False)) for text in side]
 
 
-def evaluate(run, state, solutions):
+def evaluate(run: "build.Run", state: records.TrainState,
+             solutions: list[Solution]) -> dict[str, dict]:
   """Evaluates the PRM on a set.
 
   Returns:
@@ -103,7 +111,7 @@ def evaluate(run, state, solutions):
   """
   t, has_labels = run.texts.tokenizer, solutions[0].label is not None
   prompts, ids = zip(*(t.pair(s.prompt, s.text) for s in solutions))
-  columns = [verifier_steps.token_ends(s.ends, t.pieces(row))
+  columns = [verifier_steps.token_ends(s.ends or (), t.pieces(row))
              for s, row in zip(solutions, ids)] if has_labels else None
   steps = score(run, state, prompts, [[*row, t.end_id] for row in ids], columns)
   problem_B = np.array([s.problem for s in solutions])
@@ -113,7 +121,9 @@ def evaluate(run, state, solutions):
                      [subset_of[problem] for problem in sorted(subset_of)])
 
 
-def score(run, state, prompts, completions, columns=None):
+def score(run: "build.Run", state: records.TrainState, prompts: Sequence[list[int]],
+          completions: Sequence[list[int]],
+          columns: list[list[int]] | None = None) -> dict[str, np.ndarray]:
   """Computes {variant: steps_BJ} of `step_rewards` for prompts and completions, in parts.
 
   Args:
@@ -133,7 +143,8 @@ def score(run, state, prompts, completions, columns=None):
   return {k: best_of_n.stacked([part[k] for part in parts]) for k in parts[0]}
 
 
-def step_rewards(run, state, rollouts, columns=None):
+def step_rewards(run: "build.Run", state: records.TrainState, rollouts: records.Rollouts,
+                 columns: list[list[int]] | None = None) -> dict[str, np.ndarray]:
   """Computes the PRM's reward of each step, for rollouts on the host.
 
     ""      beta sum over the step's tokens of log pi_phi - log pi_ref
@@ -167,13 +178,14 @@ def step_rewards(run, state, rollouts, columns=None):
           for name, ratio_BT in {"": prm_BT - ref_BT, "no_ref": prm_BT}.items()}
 
 
-def scores(steps):
+def scores(steps: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
   """Aggregates {variant: steps_BJ} to {aggregate or aggregate/variant: score_B}."""
   return {a + (variant and f"/{variant}"): score_B for variant, steps_BJ in steps.items()
           for a, score_B in best_of_n.scores(steps_BJ).items()}
 
 
-def first_errors(run, verifier, prompts, texts, outcome_B, finish_B):
+def first_errors(run: "build.Run", verifier: str, prompts: list[records.Prompt], texts: list[str],
+                 outcome_B: np.ndarray, finish_B: np.ndarray) -> np.ndarray:
   """Labels completions with the index of the first wrong step: label_B, -1 if all are right.
 
   If a completion is wrong although all of its steps are right, the label is its last step,
@@ -182,11 +194,12 @@ def first_errors(run, verifier, prompts, texts, outcome_B, finish_B):
   """
   verdicts = run.pool.verify_steps(
       [dataclasses.replace(p, verifier=verifier) for p in prompts], texts)
-  cut = records.FINISH.index("length")
+  cut, separator = records.FINISH.index("length"), run.texts.step_separator
+  assert separator is not None  # As config_validation.py checks.
   labels = []
   for verdicts_J, text, outcome, finish in zip(verdicts, texts, outcome_B, finish_B):
     if not isinstance(verdicts_J, list): verdicts_J = []  # The verifier failed.
-    n = len(verifier_steps.boundaries(text, run.texts.step_separator))
+    n = len(verifier_steps.boundaries(text, separator))
     is_known = (n == len(verdicts_J) > 0 and finish != cut
                 and not np.isnan([outcome, *verdicts_J]).any())
     first = next((j for j, v in enumerate(verdicts_J) if v < 0.5),
@@ -195,9 +208,11 @@ def first_errors(run, verifier, prompts, texts, outcome_B, finish_B):
   return np.array(labels, float)
 
 
-def write(path, run, prompts, texts, label_B, outcome_B):
+def write(path: str | os.PathLike, run: "build.Run", prompts: list[records.Prompt],
+          texts: list[str], label_B: np.ndarray, outcome_B: np.ndarray) -> None:
   """Writes the labels of `first_errors` as a file for `read`, without unknown labels."""
   separator = run.texts.step_separator
+  assert separator is not None
   with pathlib.Path(path).open("w") as f:
     for i, (p, text, label, outcome) in enumerate(zip(prompts, texts, label_B, outcome_B)):
       if np.isnan(label): continue
@@ -209,7 +224,8 @@ def write(path, run, prompts, texts, label_B, outcome_B):
           final_answer_correct=bool(outcome > 0.5))) + "\n")
 
 
-def first_error_f1(steps, label_B, problem_B):
+def first_error_f1(steps: dict[str, np.ndarray], label_B: np.ndarray,
+                   problem_B: np.ndarray) -> dict[str, dict]:
   """F1 of finding the first wrong step, see `step_errors.f1`.
 
   A step counts as wrong below a threshold. For each half of the problems it is the one that
@@ -220,8 +236,8 @@ def first_error_f1(steps, label_B, problem_B):
   known_B = ~np.isnan(label_B)
   label_B, problem_B = label_B[known_B].astype(int), np.asarray(problem_B)[known_B]
   _, problem_B = np.unique(problem_B, return_inverse=True)
-  often = lambda p: np.bincount(p, minlength=n)[problem_B]
   n, metrics = len(np.unique(problem_B)), {}
+  often = lambda p: np.bincount(p, minlength=n)[problem_B]
   for variant, steps_BJ in steps.items():
     for name, scores_BJ in (("step", steps_BJ), ("value", np.cumsum(steps_BJ, axis=1))):
       error_B = step_errors.crossed(scores_BJ[known_B], label_B, problem_B % 2 == 0)
@@ -232,7 +248,8 @@ def first_error_f1(steps, label_B, problem_B):
   return metrics
 
 
-def preferences(scores_, right_B, problem_B, subset_P=None):
+def preferences(scores_: dict[str, np.ndarray], right_B: np.ndarray, problem_B: np.ndarray,
+                subset_P: list | None = None) -> dict[str, dict]:
   """How often a right solution scores above a wrong one (pair) or above all (one_to_many).
 
   Args:
@@ -271,7 +288,7 @@ def preferences(scores_, right_B, problem_B, subset_P=None):
   return metrics
 
 
-def sampled_preferences(scores_, outcome_PG):
+def sampled_preferences(scores_: dict[str, np.ndarray], outcome_PG: np.ndarray) -> dict[str, dict]:
   """`preferences` of sampled groups.
 
   Each prompt's first right completion is compared with its wrong ones, as in RewardMATH,

@@ -6,16 +6,23 @@ The same command with the same workdir resumes the run, also after SIGTERM or SI
 key of the config can be set, as in `learner.optimizer.lr=1e-4`.
 """
 import dataclasses
+import os
+import pathlib
+from collections.abc import Sequence
+from typing import Any, NoReturn
 
 import numpy as np
 
 from rlx import build
 from rlx import cli
+from rlx import keys
 from rlx.core import records
 from rlx.core import rng
 from rlx.core.options import key
 from rlx.evals import accuracy
+from rlx.io import progress
 from rlx.learner import hosts
+from rlx.loops import annotate
 from rlx.loops import collect
 from rlx.loops import session
 from rlx.rollouts import padding
@@ -33,7 +40,7 @@ class Options:
   memory_check: str = key("memory_check")
 
 
-def train(config, workdir):
+def train(config: keys.Config, workdir: str | os.PathLike) -> dict[str, Any] | None:
   """Trains to config.steps, starting from the workdir's newest checkpoint if there is one.
 
   Returns:
@@ -72,12 +79,17 @@ def _train(run, s, options):
     if host.stuck >= options.max_skipped: s.stop()
   if host.stuck >= options.max_skipped:
     refuse_stuck(options.max_skipped, s.workdir, annotated, batch)
-  if not s.is_done: return s.leave()
+  if not s.is_done:
+    s.leave()
+    return None
   return finish(run, s, options.final_samples)
 
 
-def iteration(run, state, host, step, clock):
+def iteration(run: build.Run, state: records.TrainState, host: session.HostState, step: int,
+              clock: progress.Clock) -> tuple[records.TrainState, annotate.Annotated,
+                                              records.Batch, dict]:
   """One RL iteration: (state, Annotated, Batch, metrics)."""
+  assert run.collector is not None
   collected, metrics = collect.batch(run.collector, state, host, step, clock)
   annotated = run.annotate(state, collected)             # on the host: texts, steps, scores
   clock.lap("verify")
@@ -95,7 +107,8 @@ def iteration(run, state, host, step, clock):
   return state, annotated, batch, metrics
 
 
-def evaluate(run, state, stream, repeats, which=("greedy", "sampled")):
+def evaluate(run: build.Run, state: records.TrainState, stream: str, repeats: int,
+             which: Sequence[str] = ("greedy", "sampled")) -> dict[str, dict]:
   """Held-out accuracy: {"greedy", "sampled"} -> dict(mean, low, high, ...)."""
   params = state.full("policy")
   accuracies, weights = {}, run.sampling.lay_out(params)
@@ -110,7 +123,8 @@ def evaluate(run, state, stream, repeats, which=("greedy", "sampled")):
   return accuracies
 
 
-def completion_rows(run, annotated, batch, n):
+def completion_rows(run: build.Run, annotated: annotate.Annotated, batch: records.Batch,
+                    n: int) -> list[dict]:
   """The first n completions of the batch as rows of a table, with their rewards."""
   rollouts, tokenizer = annotated.rollouts, run.texts.tokenizer
   x, batch = rollouts.prompt_width, hosts.fetch(batch)
@@ -134,13 +148,14 @@ def completion_rows(run, annotated, batch, n):
   return rows
 
 
-def is_skipped(metrics):
+def is_skipped(metrics: dict) -> bool:
   """Whether an update was skipped because its loss or gradient was not finite."""
   counts = hosts.fetch({k: v for k, v in metrics.items() if k.endswith("/nonfinite")})
   return any(v > 0 for v in counts.values())
 
 
-def refuse_stuck(max_skipped, workdir, annotated, batch):
+def refuse_stuck(max_skipped: int, workdir: pathlib.Path, annotated: annotate.Annotated,
+                 batch: records.Batch) -> NoReturn:
   """Ends a run whose updates stay non-finite and writes the last batch to a file."""
   fields = {f"rollouts.{f.name}": getattr(annotated.rollouts, f.name)
             for f in dataclasses.fields(annotated.rollouts)}
@@ -154,7 +169,7 @@ def refuse_stuck(max_skipped, workdir, annotated, batch):
                    "learner.optimizer.lr or inspect metrics.jsonl.")
 
 
-def finish(run, s, final_samples):
+def finish(run: build.Run, s: session.Session, final_samples: int) -> dict[str, Any]:
   """Evaluates the policy, writes the summary and prints it."""
   after = s.host.before
   if s.options.steps:

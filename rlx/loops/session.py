@@ -13,11 +13,16 @@ A run that is killed at any point and started again gives the same result as an 
 """
 import contextlib
 import dataclasses
+import os
 import pathlib
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
 from rlx import cli
+from rlx import keys
+from rlx.core import records
 from rlx.core.options import key
 from rlx.io import checkpoint
 from rlx.io import curves
@@ -26,6 +31,7 @@ from rlx.io import preemption
 from rlx.io import progress
 from rlx.io import strict_json
 from rlx.learner import hosts
+from rlx.prompts import iterator
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -55,14 +61,15 @@ class HostState:
 class Session(contextlib.ExitStack):
   """A run of a training loop in a workdir. `state` and `host` are what checkpoints save."""
 
-  def __init__(self, options, workdir):
+  def __init__(self, options: Options, workdir: str | os.PathLike):
     super().__init__()
     self.options, self.workdir = options, pathlib.Path(workdir)
     self.clock = self.enter_context(contextlib.closing(progress.Clock(options.silence_s)))
     self._notice = self.enter_context(contextlib.closing(preemption.Notice()))
-    self.state, self.host, self._is_stopped = None, HostState(), False
+    self.state: records.TrainState  # Set by `restore`.
+    self.host, self._is_stopped = HostState(), False
 
-  def record(self, config, shapes, **versions):
+  def record(self, config: keys.Config, shapes: records.TrainState, **versions: Any) -> None:
     """Writes config.json and versions.json and opens the checkpoints.
 
     Args:
@@ -77,7 +84,8 @@ class Session(contextlib.ExitStack):
     self._checkpoints.check_room(_saved(shapes))
     self.clock.lap("build")
 
-  def restore(self, init, prompts=None):
+  def restore(self, init: Callable[[], records.TrainState],
+              prompts: iterator.PromptIterator | None = None) -> None:
     """Sets the state to that of the newest checkpoint, see `restore`, and opens the metrics."""
     self._prompts = prompts
     self.state, self.host = restore(self._checkpoints, init, prompts)
@@ -86,7 +94,7 @@ class Session(contextlib.ExitStack):
         trackers=self.options.writers, config=self._config)
     self.clock.lap("build")
 
-  def steps(self):
+  def steps(self) -> Iterator[int]:
     """Yields the number of each remaining step and saves the state after it when that is due.
 
     Ends early, with the state saved, after `stop` or SIGTERM.
@@ -103,30 +111,30 @@ class Session(contextlib.ExitStack):
       if is_last: break
     for part in (bar, self._writer, self._checkpoints): part.close()
 
-  def write(self, metrics, table=None):
+  def write(self, metrics: dict, table: list[dict] | None = None) -> None:
     """Writes the metrics of this step with its seconds; `table` has sampled completions."""
     if table is not None: self._writer.table(self._step, table)
     self._writer.write(self._step, metrics | self.clock.metrics(metrics.get("rollouts/tokens")))
 
-  def stop(self):
+  def stop(self) -> None:
     """Ends the run after this step."""
     self._is_stopped = True
 
   @property
-  def is_done(self):
+  def is_done(self) -> bool:
     """Whether all steps are done."""
     return self.state.step >= self.options.steps
 
-  def leave(self):
+  def leave(self) -> None:
     """Reports a run that stopped before its last step and how to resume it."""
     cli.leave(self.state.step, self.options.steps, self.workdir)
 
-  def recent_mean(self, name, steps=10):
+  def recent_mean(self, name: str, steps: int = 10) -> float | None:
     """The mean of a metric over the last steps that have it; None if none has it."""
     values = [line[name] for line in io_metrics.read(self.workdir) if name in line]
     return float(np.nanmean(values[-steps:])) if values else None
 
-  def finish(self, **figures):
+  def finish(self, **figures: Any) -> dict[str, Any]:
     """Writes summary.json, with these figures, and curves.png.
 
     Returns:
@@ -146,7 +154,8 @@ class Session(contextlib.ExitStack):
     self._checkpoints.save(self.state.step, _saved(self.state), dataclasses.asdict(self.host))
 
 
-def restore(checkpoints, init, prompts=None):
+def restore(checkpoints: checkpoint.Checkpoints, init: Callable[[], records.TrainState],
+            prompts: iterator.PromptIterator | None = None) -> tuple[records.TrainState, HostState]:
   """Restores (state, HostState) of the newest checkpoint; init() if there is no checkpoint.
 
   Args:
@@ -163,12 +172,12 @@ def restore(checkpoints, init, prompts=None):
                         if f.name in saved})
     state = state.replace(reference=initial.reference, prm_reference=initial.prm_reference,
                           frozen=initial.frozen)
-    if prompts is not None: prompts.restore(host.prompts)
+    if prompts is not None and host.prompts is not None: prompts.restore(host.prompts)
   host.seconds_before = host.seconds
   return state, host
 
 
-def is_due(step, every):
+def is_due(step: int, every: int) -> bool:
   """Whether something that happens at multiples of `every` steps happens now; 0 is never."""
   return bool(every) and step % every == 0
 

@@ -6,8 +6,11 @@ The result is an HF directory, <workdir>/model, which `model.path` reads. The sa
 same workdir resumes the run.
 """
 import dataclasses
+import os
+from typing import Any
 
 from rlx import build
+from rlx import keys
 from rlx.core.options import key
 from rlx.io import hf
 from rlx.loops import session
@@ -19,7 +22,7 @@ class Options(session.Options):
   steps: int = key("sft.steps")
 
 
-def train(config, workdir):
+def train(config: keys.Config, workdir: str | os.PathLike) -> dict[str, Any] | None:
   """Trains to config.sft.steps steps on (prompt, target) pairs and exports the model to HF.
 
   Returns:
@@ -34,10 +37,13 @@ def train(config, workdir):
     for step in s.steps():
       policy, policy_opt, metrics, _ = run.update(
           s.state.policy, s.state.policy_opt, run.batch(step))
-      s.state = s.state.replace(step=step + 1, policy=policy, policy_opt=policy_opt)
+      s.state = dataclasses.replace(
+          s.state, step=step + 1, policy=policy, policy_opt=policy_opt)
       s.clock.lap("policy", policy)
       s.write({f"sft/{name}": value for name, value in metrics.items()})
-    if not s.is_done: return s.leave()
+    if not s.is_done:
+      s.leave()
+      return None
     hf.save(s.workdir / "model", run.model, s.state.policy, run.tokenizer)
     print(f"{s.workdir / 'model'}  the model; set model.path to it")
     return s.finish()

@@ -15,10 +15,14 @@ import collections
 import dataclasses
 import json
 import math
+import os
 import pathlib
+from typing import TYPE_CHECKING, Callable
 
+import jax.numpy as jnp
 import numpy as np
 
+from rlx.core import ranges
 from rlx.core import records
 from rlx.core import rng
 from rlx.evals import best_of_n
@@ -26,8 +30,11 @@ from rlx.io import rows as io_rows
 from rlx.learner import hosts
 from rlx.learner import sharding
 from rlx.loops import prm_sets
+from rlx.loops import texts as texts_lib
 from rlx.rewards import step_labels
 from rlx.rollouts import padding
+
+if TYPE_CHECKING: from rlx import build
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,7 +48,9 @@ class Completion:
   labels: tuple = ()  # one for each step, see `labelled`
 
 
-def sample(path, run, state, prompts, draw, *, batch, group, stream, verifier=None):
+def sample(path: str | os.PathLike, run: "build.Run", state: records.TrainState,
+           prompts: list[records.Prompt], draw: Callable, *, batch: int, group: int, stream: str,
+           verifier: str | None = None) -> None:
   """Samples `group` completions of each prompt and writes them with their verdicts.
 
   Args:
@@ -71,7 +80,8 @@ def sample(path, run, state, prompts, draw, *, batch, group, stream, verifier=No
   _complete(path, len(prompts) * group, batch * group, make)
 
 
-def label(path, run, state, completions, k):
+def label(path: str | os.PathLike, run: "build.Run", state: records.TrainState,
+          completions: list[Completion], k: int) -> None:
   """Writes the rows of completions with `values`, Monte Carlo estimates for their steps.
 
     v_j = share of right completions among k that continue after step j;
@@ -120,6 +130,7 @@ def label(path, run, state, completions, k):
     run.pool.check(run.collector.max_error_rate)
     return wins_PG, rollouts.completion_len_B.reshape(-1, k).sum(axis=1)
 
+  assert run.prompts is not None
   try:
     prompts = run.prompts.by_id([x.group for x in completions])
   except ValueError as e:
@@ -128,7 +139,7 @@ def label(path, run, state, completions, k):
   _complete(path, len(completions), size, make)
 
 
-def read(path, texts):
+def read(path: str | os.PathLike, texts: texts_lib.Texts) -> list[Completion]:
   """Reads the Completions of a file, in order.
 
   Raises:
@@ -145,9 +156,9 @@ def read(path, texts):
     if not isinstance(prompt, str) or not isinstance(row.get("completion"), str):
       raise ValueError(f"{where} has {sorted(row)}; needed are texts `prompt` or "
                        "`question`, and `completion`.")
-    for key, is_right, allowed in _ALLOWED:
-      if (key in row or key == "verdict") and not is_right(row.get(key, "none")):
-        raise ValueError(f"{where}: {key}={row.get(key, 'none')!r:.60}; {allowed}.")
+    for key, allowed in _ALLOWED.items():
+      if key in row or key == "verdict":
+        ranges.check(f"{where}: {key}", row.get(key, "none"), allowed)
     try:
       ids = texts.tokenizer.pair(prompt, row["completion"])
     except ValueError as e:
@@ -158,33 +169,26 @@ def read(path, texts):
       if not 0 < n <= most:
         raise ValueError(f"{where} has {n} tokens; {key}={most}.")
     verdict = row["verdict"]
-    completions.append(Completion(row, *ids, group=str(row.get("group", prompt)),
+    completions.append(Completion(row, ids[0], ids[1], group=str(row.get("group", prompt)),
                                   verdict=math.nan if verdict is None else float(verdict)))
   if not completions:
     raise ValueError(f"{path}: no rows.")
   return completions
 
 
-def _is_share(x):
-  return x is None or isinstance(x, int | float) and 0 <= x <= 1
+_SHARE = ranges.SHARE.or_none
+_ALLOWED = {  # field -> the values that are valid
+    "verdict": _SHARE,
+    "values": ranges.Kind("a list of numbers from 0 to 1, or nulls",
+                          lambda x: isinstance(x, list) and all(value in _SHARE for value in x)),
+    "finish": ranges.Kind(f"one of {list(records.FINISH)}", lambda x: x in records.FINISH),
+    "sampled": ranges.WHOLE,
+    "label": ranges.Range(-1, 2**31 - 1).or_none,
+    "group": ranges.Kind("a text or a whole number", lambda x: isinstance(x, str | int))}
 
 
-def _is_whole(x):
-  return type(x) is int and 0 <= x < 2**31
-
-
-_ALLOWED = (  # field, whether a value is valid, which values are
-    ("verdict", _is_share, "null or 0 to 1"),
-    ("values", lambda x: isinstance(x, list) and all(map(_is_share, x)),
-     "a list of nulls or 0 to 1"),
-    ("finish", lambda x: x in records.FINISH, f"one of {list(records.FINISH)}"),
-    ("sampled", _is_whole, "a whole number"),
-    ("label", lambda x: x is None or isinstance(x, int | float) and -1 <= x < 2**31,
-     "null, -1 or the first wrong step"),
-    ("group", lambda x: isinstance(x, str | int), "a text or a whole number"))
-
-
-def labelled(completions, texts, kind):
+def labelled(completions: list[Completion], texts: texts_lib.Texts,
+             kind: step_labels.Kind) -> list[Completion]:
   """The Completions with labels of a kind of step_labels, without those with unknown values.
 
   Raises:
@@ -198,31 +202,32 @@ def labelled(completions, texts, kind):
   completions = [x for x in completions if None not in x.row["values"]]
   values_BJ = best_of_n.padded([x.row["values"] for x in completions])
   labels_BJ = np.asarray(step_labels.from_values(
-      values_BJ, ~np.isnan(values_BJ), kind=kind))
+      jnp.asarray(values_BJ), jnp.asarray(~np.isnan(values_BJ)), kind=kind))
   return [dataclasses.replace(x, labels=tuple(labels_J[:len(x.row["values"])].tolist()))
           for x, labels_J in zip(completions, labels_BJ)]
 
 
-def grouped(completions):
+def grouped(completions: list[Completion]) -> list[list[Completion]]:
   """Returns a list of the completions of each group."""
-  groups = {}
+  groups: dict[str, list[Completion]] = {}
   for x in completions: groups.setdefault(x.group, []).append(x)
   return list(groups.values())
 
 
-def cut(groups, size):
+def cut(groups: list[list[Completion]], size: int) -> list[list[Completion]]:
   """Splits groups into parts of at most `size` completions."""
   return [group[i:i + size] for group in groups for i in range(0, len(group), size)]
 
 
-def filled(group, size):
+def filled(group: list[Completion], size: int) -> list[Completion]:
   """A group with empty completions, without a verdict and labels, up to `size` of them."""
   empty = dataclasses.replace(group[0], row=dict(completion=""), ids=[], verdict=math.nan,
                               labels=())
   return group + [empty] * (size - len(group))
 
 
-def affordable(completions, tokens, *, spread):
+def affordable(completions: list[Completion], tokens: int | None, *,
+               spread: bool) -> list[Completion]:
   """The first completions for which at most `tokens` tokens were sampled in total.
 
   Args:
@@ -232,7 +237,8 @@ def affordable(completions, tokens, *, spread):
     ValueError: the first completion exceeds the limit.
   """
   if tokens is None: return completions
-  place, seen = [], collections.Counter()
+  place: list[int] = []
+  seen: collections.Counter = collections.Counter()
   for x in completions:
     place.append(seen[x.group] * spread)
     seen[x.group] += 1
@@ -243,12 +249,13 @@ def affordable(completions, tokens, *, spread):
   return order[:int(np.searchsorted(spent, tokens, side="right"))]
 
 
-def sampled_tokens(completions):
+def sampled_tokens(completions: list[Completion]) -> int:
   """Number of tokens that were sampled for the completions, `values` included."""
   return sum(x.row.get("sampled", len(x.ids)) for x in completions)
 
 
-def batch(groups, step, run):
+def batch(groups: list[list[Completion]], step: int,
+          run: "build.Run") -> tuple[records.Rollouts, np.ndarray, np.ndarray]:
   """(rollouts, outcome_B, labels_BT) of a step, in numpy; groups are reshuffled every epoch.
 
   A group with fewer than rollouts.per_prompt rows is padded with empty rows, which have no

@@ -1,8 +1,11 @@
 """Prompts and completions as texts and as token ids."""
 import dataclasses
-from typing import Any, Callable
+from collections.abc import Iterable, Sequence
+from typing import Callable
 
+from rlx.core import records
 from rlx.core.options import key
+from rlx.io import tokenizer
 from rlx.loops import annotations
 from rlx.rollouts import padding
 from rlx.rollouts import trajectories
@@ -12,44 +15,45 @@ from rlx.verifiers import answers as answers_lib
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Texts:
   """The tokenizer and the prompt template of a run, with the longest texts it allows."""
-  tokenizer: Any
+  tokenizer: tokenizer.Tokenizer
   template: Callable           # Prompt -> a text or chat messages
-  stops: tuple                 # texts that end a completion
+  stops: tuple[str, ...]       # texts that end a completion
   step_separator: str | None = key("rollouts.step_separator")
   answer: str = key("eval.answer")  # regular expression whose last match is the answer
   prompt_tokens: int = key("prompts.max_tokens")
   completion_tokens: int = key("rollouts.max_tokens")
 
-  def prompt(self, prompt):
+  def prompt(self, prompt: records.Prompt) -> str:
     """The text that the model reads for a Prompt."""
     return self.tokenizer.render(self.template(prompt))
 
-  def prompt_ids(self, prompt):
+  def prompt_ids(self, prompt: records.Prompt) -> list[int]:
     """The token ids of a Prompt's text."""
     return self.tokenizer.encode(self.prompt(prompt))
 
-  def completions(self, rollouts):
+  def completions(self, rollouts: records.Rollouts) -> list[str]:
     """The text of each completion."""
     return [self.tokenizer.decode(ids) for ids in padding.completions(rollouts)]
 
-  def step_columns(self, completions):
+  def step_columns(self, completions: list[list[int]]) -> list[list[int]]:
     """For each completion, a list of token ids, the columns in which its steps end."""
     return annotations.columns_of_steps(completions, self.tokenizer, self.step_separator)
 
-  def answers(self, texts):
+  def answers(self, texts: list[str]) -> list[str | None]:
     """The answer that each text states, None where there is none."""
     return answers_lib.stated(texts, self.answer)
 
-  def example(self, prompt, completion):
+  def example(self, prompt: str, completion: str) -> tuple[list[int], list[int]]:
     """Token ids of a prompt's text and of a completion's, with EOS."""
     prompt_ids, ids = self.tokenizer.pair(prompt, completion)
     return prompt_ids, [*ids, self.tokenizer.end_id]
 
-  def examples(self, pairs):
+  def examples(self, pairs: Iterable[tuple[str, str]]) -> records.Rollouts:
     """Rollouts, padded to the longest allowed, of pairs (prompt, completion) of texts."""
     return self.rollouts(*zip(*(self.example(*pair) for pair in pairs)))
 
-  def rollouts(self, prompts, completions):
+  def rollouts(self, prompts: Sequence[list[int]],
+               completions: Sequence[list[int]]) -> records.Rollouts:
     """Rollouts, padded to the longest allowed, of one completion after each prompt."""
     return trajectories.pairs(prompts, completions, self.tokenizer, self.completion_tokens,
                               self.prompt_tokens)

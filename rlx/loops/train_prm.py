@@ -8,11 +8,16 @@ completions into the workdir. The same command with the same workdir resumes the
 rlx.tools.evaluate and rlx.tools.convert read the checkpoints.
 """
 import dataclasses
+import os
+import pathlib
+from typing import Any
 
 import jax
 import numpy as np
 
 from rlx import build
+from rlx import keys
+from rlx.core import records
 from rlx.core.options import key
 from rlx.evals import prm_metrics
 from rlx.io import curves
@@ -20,13 +25,14 @@ from rlx.loops import collect
 from rlx.loops import prm_sets
 from rlx.loops import session
 from rlx.loops import stored
+from rlx.rewards import step_labels
 from rlx.tools import evaluate as evaluate_tool
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options:
   """The config values that only this loop needs."""
-  labels: str | None = key("train_prm.labels")
+  labels: step_labels.Kind | None = key("train_prm.labels")
   rollouts: str | None = key("train_prm.rollouts")
   held_out: str | None = key("train_prm.held_out")
   prompts: int = key("train_prm.prompts")
@@ -37,7 +43,7 @@ class Options:
   eval_every: int = key("eval.every")
 
 
-def train(config, workdir):
+def train(config: keys.Config, workdir: str | os.PathLike) -> dict[str, Any] | None:
   """Trains to config.steps steps of prompts.per_step groups each, from the newest checkpoint.
 
   Returns:
@@ -72,7 +78,9 @@ def _train(run, s, options):
       metrics |= curve_metrics(evaluate(run, s.state, held_out))
       s.clock.lap("eval")
     s.write(prm_metrics | metrics)
-  if not s.is_done: return s.leave()
+  if not s.is_done:
+    s.leave()
+    return None
   evaluation = evaluate(run, s.state, held_out)
   s.clock.lap("eval")
   summary = s.finish(
@@ -103,30 +111,34 @@ def _placed(run, state, annotated, labels_BT):
 _accuracy = jax.jit(prm_metrics.accuracy)
 
 
-def data(run, state, workdir, options):
+def data(run: build.Run, state: records.TrainState, workdir: pathlib.Path,
+         options: Options) -> tuple[list[stored.Completion], list[stored.Completion]]:
   """Reads (training completions, held-out ones); samples and labels those not yet stored."""
-  held_out, rollouts = options.held_out, options.rollouts
+  held_out: str | pathlib.Path | None = options.held_out
+  rollouts: str | pathlib.Path | None = options.rollouts
   if held_out is None:
     held_out = workdir / "held_out.jsonl"
     stored.sample(held_out, run, state, run.eval_prompts, run.sampling.sampled,
                   batch=run.sizes.eval_batch, group=run.sizes.eval_samples, stream="held_out",
                   verifier=next((p for p in options.prm_sets if not p.endswith(".jsonl")), None))
   if rollouts is None:
+    assert run.prompts is not None
     rollouts = workdir / "rollouts.jsonl"
     stored.sample(rollouts, run, state, run.prompts.first(options.prompts), run.sampling.train,
                   batch=run.sizes.prompts, group=run.sizes.group, stream="rollouts")
-  completions, has_labels = stored.read(rollouts, run.texts), options.labels is not None
-  if has_labels:
+  completions = stored.read(rollouts, run.texts)
+  if options.labels is not None:
     if any("values" not in x.row for x in completions):
       path = workdir / "labelled.jsonl"
       stored.label(path, run, state, completions, options.step_rollouts)
       completions = stored.read(path, run.texts)
     completions = stored.labelled(completions, run.texts, options.labels)
-  return (stored.affordable(completions, options.max_sampled, spread=has_labels),
+  return (stored.affordable(completions, options.max_sampled, spread=options.labels is not None),
           stored.read(held_out, run.texts))
 
 
-def evaluate(run, state, completions):
+def evaluate(run: build.Run, state: records.TrainState,
+             completions: list[stored.Completion]) -> dict[str, Any]:
   """Evaluates the PRM on held-out completions.
 
   Returns:
@@ -149,7 +161,7 @@ def evaluate(run, state, completions):
   return metrics
 
 
-def curve_metrics(evaluation):
+def curve_metrics(evaluation: dict) -> dict[str, float]:
   """{metric: number}: the metrics of `evaluate` that are logged during training."""
   k = max(int(name[5:]) for name in evaluation if name.startswith("pass@"))
   f1 = evaluation["prm"]["held out"].get("f1/step", dict(mean=float("nan")))

@@ -4,7 +4,8 @@ Each function returns `learn`, which the loop calls, and the jitted optimizer st
 `learn` uses: step(params, opt_state, minibatch).
 """
 import dataclasses
-from typing import Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Callable
 
 import jax
 import jax.numpy as jnp
@@ -14,10 +15,12 @@ from rlx.core import resolve
 from rlx.core import rng
 from rlx.core.options import key
 from rlx.learner import hosts
+from rlx.learner import optimizer
 from rlx.learner import reference
 from rlx.learner import sharding
 from rlx.learner import step as learner_step
 from rlx.loops import advantage
+from rlx.loops import annotate
 from rlx.loops import logps
 from rlx.losses import aggregate
 from rlx.losses import diagnostics
@@ -26,14 +29,17 @@ from rlx.losses import entropy
 from rlx.losses import reward_model
 from rlx.losses import sft as sft_loss
 from rlx.losses import value as value_loss
+from rlx.models import transformer
+
+if TYPE_CHECKING: from rlx import methods as methods_lib
 
 
 @dataclasses.dataclass(frozen=True)
 class Learner:
   """The parts of a model's update other than its loss."""
-  config: Any               # DecoderConfig
-  optimizer: Any            # optimizer.Optimizer
-  mesh: Any
+  config: transformer.DecoderConfig
+  optimizer: optimizer.Optimizer
+  mesh: jax.sharding.Mesh
   group: int                # G
   epochs: int = 1
   minibatches: int = 1      # optimizer steps per epoch
@@ -41,15 +47,15 @@ class Learner:
   seed: int = 0
 
   @property
-  def shards(self):
+  def shards(self) -> int:
     return sharding.row_shards(self.mesh)
 
-  def make(self, loss, before=None):
+  def make(self, loss: Callable, before: Callable | None = None) -> jax.stages.Wrapped:
     """`learner.step.make` with these microbatches and shards."""
     return learner_step.make(loss, self.optimizer, microbatches=self.microbatches,
                              shards=self.shards, group=self.group, before=before)
 
-  def parts(self, placed, *more, step=None):
+  def parts(self, placed: annotate.Placed, *more: Any, step: int | None = None) -> Iterator[tuple]:
     """Yields (rollouts, batch, *more, plan) of each minibatch of every epoch, on the mesh.
 
     Groups are shuffled if `step` is given and there is more than one minibatch.
@@ -68,7 +74,8 @@ class Learner:
             self.config, self.microbatches, rows_B)
 
 
-  def learn(self, update, state, name, placed, *more, step=None, before=None):
+  def learn(self, update: Callable, state: records.TrainState, name: str, placed: annotate.Placed,
+            *more: Any, step: int | None = None, before: Callable | None = None) -> tuple:
     """Applies `update`, a result of `make`, to a model of the state on every minibatch.
 
     Args:
@@ -85,10 +92,12 @@ class Learner:
       params, opt_state, measured, rows = update(params, opt_state, part, state.frozen)
       metrics.append(measured)
     mean = {f"{name}/{k}": sum(m[k] for m in metrics) / len(metrics) for k in metrics[0]}
-    return state.replace(**{name: params, f"{name}_opt": opt_state}), mean, rows, rows_before
+    state = dataclasses.replace(state, **{name: params, f"{name}_opt": opt_state})
+    return state, mean, rows, rows_before
 
 
-def prm(loss_fn, learner, *, order, snapshot, parts):
+def prm(loss_fn: Callable, learner: Learner, *, order: str, snapshot: bool,
+        parts: int) -> tuple[Callable, jax.stages.Wrapped]:
   """The PRM's update; `learn` returns the batch with the log-probs that its rewards read.
 
   Args:
@@ -132,7 +141,7 @@ def prm(loss_fn, learner, *, order, snapshot, parts):
   return learn, update
 
 
-def prm_head(learner):
+def prm_head(learner: Learner) -> tuple[Callable, jax.stages.Wrapped]:
   """The update of a PRM with a head: cross-entropy of its log-odds at the ends of steps.
 
   Returns:
@@ -155,7 +164,7 @@ def prm_head(learner):
   return learn, update
 
 
-def value(learner, *, clip):
+def value(learner: Learner, *, clip: float | None) -> tuple[Callable, jax.stages.Wrapped]:
   """The value model's regression on the returns.
 
   Args:
@@ -181,7 +190,8 @@ def value(learner, *, clip):
   return learn, update
 
 
-def sft(config, optimizer_, *, microbatches, shards):
+def sft(config: transformer.DecoderConfig, optimizer_: optimizer.Optimizer, *, microbatches: int,
+        shards: int) -> Callable:
   """Returns the jitted step of supervised fine-tuning: (params, opt_state, rollouts) -> ...
 
   Args:
@@ -207,7 +217,7 @@ class PolicyLoss:
   kl_kind: str = key("kl.kind")
 
 
-def policy_loss(methods, options):
+def policy_loss(methods: "methods_lib.Methods", options: PolicyLoss) -> Callable:
   """Returns a function (batch, kl_coef_B, whole) -> (Weighted, metrics): the policy's loss.
 
     (rollout correction) * loss(token weight * advantages) + entropy bonus + KL
@@ -254,7 +264,7 @@ def policy_loss(methods, options):
   return loss
 
 
-def policy_whole(methods, options):
+def policy_whole(methods: "methods_lib.Methods", options: PolicyLoss) -> Callable:
   """Returns a function of a minibatch's Batch that computes what microbatches cannot.
 
   Its result has one row for each row of the minibatch:
@@ -333,7 +343,9 @@ def _before(forward, whole_of, asks, learner):
   return before
 
 
-def policy(methods, learner, options, *, temperature, statistics=(), token_id=None):
+def policy(methods: "methods_lib.Methods", learner: Learner, options: PolicyLoss, *,
+           temperature: float, statistics: tuple = (),
+           token_id: int | None = None) -> tuple[Callable, jax.stages.Wrapped]:
   """The policy's update by `policy_loss`.
 
   Args:
@@ -394,7 +406,7 @@ class Moves:
   kl_horizon: float = key("kl.horizon")
 
 
-def end_step(moves, mesh, optimizer_):
+def end_step(moves: Moves, mesh: jax.sharding.Mesh, optimizer_: optimizer.Optimizer) -> Callable:
   """Returns a function (state, metrics) -> the state of the next step.
 
   It updates the KL coefficient and the running spread of rewards in each iteration, and at

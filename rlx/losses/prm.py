@@ -141,7 +141,7 @@ def kto(prm_logps_BT: Array, prm_ref_logps_BT: Array, learn_BT: Array, outcome_B
   return aggregate.mean(weight_B * jax.nn.sigmoid(-prm_beta * sign_B * (d_B - baseline_B)), learn_B)
 
 
-@method
+@method(unmasked=("return",))  # With T = 2 it has the shape of learn_BT.
 def _even(prm_logps_BT, prm_ref_logps_BT, learn_BT, outcome_PG, learn_PG, prm_beta):
   """[B, 2]: the loss of each completion in `kto_even`, and d (sum of all losses) / d d_i."""
   d_PG = _log_ratio(prm_logps_BT, prm_ref_logps_BT).reshape(learn_PG.shape)

@@ -152,7 +152,8 @@ def _together(prompt_len_B, completion_len_B, trunk_B, rows, s, c):
   Rows that do not fit in one packed row with their trunk, or are in another microbatch, get
   another copy of the trunk.
   """
-  trunk_B, trunk_at_B, branch_at_B = np.copy(trunk_B), *np.zeros((2, len(trunk_B)), int)
+  trunk_B = np.copy(trunk_B)
+  trunk_at_B, branch_at_B = np.zeros((2, len(trunk_B)), int)
   y = 0
   for part in range(0, len(trunk_B), rows):
     units = []  # (rows, where the branch of each starts, tokens)
@@ -172,7 +173,8 @@ def _together(prompt_len_B, completion_len_B, trunk_B, rows, s, c):
 
 def _apart(completion_len_B, trunk_B, rows, x, c):
   """_Layout with trunks in rows of their own, and packed rows that have one trunk each."""
-  trunk_B, trunk_at_B, branch_at_B = np.copy(trunk_B), *np.zeros((2, len(trunk_B)), int)
+  trunk_B = np.copy(trunk_B)
+  trunk_at_B, branch_at_B = np.zeros((2, len(trunk_B)), int)
   p = y = 0
   for part in range(0, len(trunk_B), rows):
     packed = 0

@@ -1,8 +1,13 @@
 """Filters of prompts, which are applied once, before any prompt is sampled."""
+from typing import Callable
+
 from absl import logging
 
+from rlx.core import records
 
-def by_length(prompts, length, max_tokens):
+
+def by_length(prompts: list[records.Prompt], length: Callable[[records.Prompt], int],
+              max_tokens: int) -> list[records.Prompt]:
   """Drops prompts that are longer than `max_tokens`, and logs how many.
 
   Args:
@@ -23,14 +28,14 @@ def by_length(prompts, length, max_tokens):
   return _logged(prompts, kept, f"longer than prompts.max_tokens={max_tokens}")
 
 
-def unique(prompts):
+def unique(prompts: list[records.Prompt]) -> list[records.Prompt]:
   """The first prompt of each text."""
-  first = {}
+  first: dict[str, records.Prompt] = {}
   for p in prompts: first.setdefault(_normalised(p), p)
   return _logged(prompts, list(first.values()), "duplicates")
 
 
-def not_in(prompts, held_out):
+def not_in(prompts: list[records.Prompt], held_out: list[records.Prompt]) -> list[records.Prompt]:
   """Drops prompts whose text is also used in evaluation.
 
   Raises:

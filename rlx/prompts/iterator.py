@@ -1,7 +1,10 @@
 """Endless, resumable iteration over prompts."""
 import zlib
+from collections.abc import Iterable
 
 import numpy as np
+
+from rlx.core import records
 
 
 class PromptIterator:
@@ -35,7 +38,7 @@ class PromptIterator:
     self._waiting = []  # indices of units that come first in the next `take`
     self._order = self._shuffled()
 
-  def take(self, n, skip=()):
+  def take(self, n: int, skip: Iterable[str] = ()) -> list[records.Prompt]:
     """The next `n` prompts, all different and none with an id in `skip`."""
     busy = {self._index[i] for i in skip if i in self._index}
     if n % self._size:
@@ -43,7 +46,8 @@ class PromptIterator:
     if n > self._size * (len(self._units) - len(busy)):
       raise ValueError(f"prompts: {n} different ones asked for, there are "
                        f"{len(self._by_id)} and {self._size * len(busy)} are in use.")
-    taken, waiting, self._waiting = [], self._waiting, []
+    waiting, self._waiting = self._waiting, []
+    taken: list[int] = []
     while waiting or len(taken) < n // self._size:
       i = waiting.pop(0) if waiting else self._next()
       if i not in busy and len(taken) < n // self._size:
@@ -53,27 +57,27 @@ class PromptIterator:
         self._waiting.append(i)
     return [p for i in taken for p in self._units[i]]
 
-  def all(self):
+  def all(self) -> list[records.Prompt]:
     """Every prompt once."""
     return [p for unit in self._units for p in unit]
 
-  def first(self, n):
+  def first(self, n: int) -> list[records.Prompt]:
     """The first `n` prompts of the first epoch, independent of what has been taken."""
     return PromptIterator(self.all(), seed=self._seed, paired=self._size == 2).take(n)
 
-  def by_id(self, ids):
+  def by_id(self, ids: Iterable[str]) -> list[records.Prompt]:
     """The prompts with these ids, in this order."""
     if unknown := [i for i in ids if i not in self._by_id]:
       raise ValueError(f"prompts: no prompt has the id {unknown[0]!r}; "
                        "the data differs from the checkpoint's.")
     return [self._by_id[i] for i in ids]
 
-  def state(self):
+  def state(self) -> dict:
     """What `restore` needs, as plain ints and lists."""
     return dict(seed=self._seed, epoch=self._epoch, position=self._position,
                 waiting=list(self._waiting), **self._data())
 
-  def restore(self, state):
+  def restore(self, state: dict) -> None:
     """Continues where `state` was taken, over the same prompts.
 
     Raises:

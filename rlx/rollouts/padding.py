@@ -59,8 +59,8 @@ def select(parts: Sequence[records.Rollouts], rows_B: np.ndarray,
            groups_P: np.ndarray) -> records.Rollouts:
   """Selects rows and groups of several Rollouts (numpy), numbered as in their `join`."""
   whole = join(parts)
-  rows = jax.tree.map(lambda x: x[rows_B], whole.replace(prompt_P=None))
-  return rows.replace(prompt_P=whole.prompt_P[groups_P])
+  rows = jax.tree.map(lambda x: x[rows_B], _replaced(whole, prompt_P=None))
+  return _replaced(rows, prompt_P=jax.tree.map(lambda x: x[groups_P], whole.prompt_P))
 
 
 def join(parts: Sequence[records.Rollouts]) -> records.Rollouts:
@@ -72,17 +72,18 @@ def empty(tokens_PX: np.ndarray, prompt_len_P: np.ndarray, prompt_P: np.ndarray,
           width: int) -> records.Rollouts:
   """Rollouts (numpy) whose G completions of every prompt have no token."""
   b = len(tokens_PX) * group
-  return records.Rollouts(
+  arrays: dict[str, Any] = dict(
       tokens_BS=np.pad(np.repeat(tokens_PX, group, axis=0), ((0, 0), (0, width))),
       prompt_len_B=np.repeat(prompt_len_P, group), prompt_P=prompt_P,
       completion_len_B=np.zeros(b, np.int32), finish_B=np.full(b, _EOS, np.int32),
       sampler_logps_BT=np.zeros((b, width), np.float32))
+  return records.Rollouts(**arrays)
 
 
 def emptied(rollouts: records.Rollouts, rows_B: np.ndarray) -> records.Rollouts:
   """Returns a copy (numpy) in which the completions of these rows are empty."""
-  return rollouts.replace(
-      completion_len_B=np.where(rows_B, 0, rollouts.completion_len_B),
+  return _replaced(
+      rollouts, completion_len_B=np.where(rows_B, 0, rollouts.completion_len_B),
       finish_B=np.where(rows_B, _EOS, rollouts.finish_B),
       sampler_logps_BT=np.where(rows_B[:, None], 0, rollouts.sampler_logps_BT))
 
@@ -117,7 +118,7 @@ def put_last(rollouts: records.Rollouts, completions_P: Sequence[Sequence[int]],
   new["tokens_BS"][last_P, x:], new["completion_len_B"][last_P] = right_pad(
       completions_P, new["sampler_logps_BT"].shape[1], 0)
   new["sampler_logps_BT"][last_P], new["finish_B"][last_P] = 0.0, finish
-  return rollouts.replace(**new)
+  return _replaced(rollouts, **new)
 
 
 def trim(rollouts: records.Rollouts, multiple: int) -> records.Rollouts:
@@ -128,8 +129,8 @@ def trim(rollouts: records.Rollouts, multiple: int) -> records.Rollouts:
   full = rollouts.sampler_logps_BT.shape[1]
   longest = int(np.max(np.asarray(rollouts.completion_len_B)))
   width = min(bucket(longest, multiple), full)
-  return rollouts.replace(
-      tokens_BS=rollouts.tokens_BS[:, :rollouts.prompt_width + width],
+  return _replaced(
+      rollouts, tokens_BS=rollouts.tokens_BS[:, :rollouts.prompt_width + width],
       sampler_logps_BT=rollouts.sampler_logps_BT[:, :width])
 
 
@@ -145,6 +146,11 @@ def append(rollouts: records.Rollouts, token_id: int) -> records.Rollouts:
   end_B = rollouts.prompt_width + rollouts.completion_len_B
   tokens_BS = np.pad(rollouts.tokens_BS, ((0, 0), (0, 1)))
   tokens_BS[np.arange(len(end_B)), end_B] = token_id
-  return rollouts.replace(
-      tokens_BS=tokens_BS, completion_len_B=rollouts.completion_len_B + 1,
+  return _replaced(
+      rollouts, tokens_BS=tokens_BS, completion_len_B=rollouts.completion_len_B + 1,
       sampler_logps_BT=np.pad(rollouts.sampler_logps_BT, ((0, 0), (0, 1))))
+
+
+def _replaced(rollouts, **arrays):
+  """`rollouts.replace`, which flax adds, so mypy does not find it; numpy arrays stay numpy."""
+  return rollouts.replace(**arrays)

@@ -16,7 +16,6 @@ in DIR.part until it is complete.
 """
 import dataclasses
 import inspect
-import json
 import math
 import pathlib
 import shutil
@@ -181,7 +180,7 @@ def _write_tokenizer(folder, source, padded):
   ids = {key: source.hf[key] for key in ("bos_token_id", "eos_token_id", "pad_token_id")
          if key in source.hf}
   generation = strict_json.read(file) if file.exists() else ids
-  file.write_text(json.dumps(generation | changes, indent=2) + "\n")
+  strict_json.write(file, generation | changes)
 
 
 def main(*words):

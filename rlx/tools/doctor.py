@@ -9,15 +9,19 @@ ends in an error.
 import dataclasses
 import functools
 import sys
+from typing import Any
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
 from rlx import build
 from rlx import inputs
+from rlx import keys
 from rlx.core import records
 from rlx.core import rng
 from rlx.io import chat
 from rlx.io import terminal
+from rlx.io import tokenizer as tokenizer_io
 from rlx.learner import hosts
 from rlx.learner import memory
 from rlx.loops import annotate
@@ -54,7 +58,7 @@ class Finding:
         f"; {self.advice}" if self.level != "ok" and self.advice else "")
 
 
-def check(question):
+def check(question: str) -> Callable:
   """Decorates a function that returns (level, text[, advice]): it then returns a Finding."""
   def decorated(fn):
     return functools.wraps(fn)(lambda *args, **options: Finding(question, *fn(*args, **options)))
@@ -75,7 +79,7 @@ class Example:
   faults: dict = dataclasses.field(default_factory=dict)
 
 
-def doctor(config):
+def doctor(config: keys.Config) -> list[Finding]:
   """Runs all checks on a config; prints the findings and returns them."""
   run = build.build(config)
   findings = []
@@ -89,6 +93,7 @@ def doctor(config):
                        preflight.refusal(run, held, stages, limit)))
     if findings[-1].level == "error": return findings  # Sampling would run out of memory.
     lengths = inputs.prompt_lengths(config, run.texts)
+    assert run.prompts is not None
     constants = inputs.constants(config, run.prompts.all())
     for finding in check_batch(run, lengths, constants, *first_batch(run)): report(finding)
   finally:
@@ -96,17 +101,19 @@ def doctor(config):
   return findings
 
 
-def first_batch(run):
+def first_batch(run: build.Run) -> tuple[list[records.Prompt], records.Rollouts, np.ndarray,
+                                         np.ndarray]:
   """Samples the first batch of the run, verifies it and computes the trainer's log-probs.
 
   Returns:
     (prompts, rollouts, outcome_PG, logps_BT), all on the host.
   """
-  sizes, passes, state = run.sizes, run.passes, run.init()
+  assert run.prompts is not None
+  sizes, state = run.sizes, run.init()
   prompts = run.prompts.take(sizes.draw)
   rollouts = hosts.fetch(run.sampling.train(
       state.full(state.sampled_from), *run.sampling.encode(prompts),
-      rng.key(passes.seed, "sample", 0, 0), run.methods.anneal(0)))
+      rng.key(run.passes.seed, "sample", 0, 0), run.methods.anneal(0)))
   rollouts = padding.trim(rollouts, sizes.bucket)
   # The trainer computes log-probs for exactly the rows of an update. Of a larger batch the
   # first rows are used; the rows of a smaller one are repeated.
@@ -115,18 +122,21 @@ def first_batch(run):
   rollouts, placed = (padding.select([rollouts], r, np.arange(len(prompts)))
                       for r in (rows, np.arange(sizes.rows) % len(rows)))
   outcome_PG = run.verify(prompts, rollouts)
-  passes = logps.Passes(passes, state, None, None).with_rollouts(placed.rows())
+  passes = logps.Passes(run.passes, state, None, None).with_rollouts(placed.rows())
   logps_BT = hosts.fetch(passes.logps("policy", temperature=run.passes.temperature))[rows]
   return prompts, rollouts, outcome_PG, logps_BT
 
 
-def check_batch(run, lengths, constants, prompts, rollouts, outcome_PG, logps_BT):
+def check_batch(run: build.Run, lengths: list[int], constants: dict[str, str | None],
+                prompts: list[records.Prompt], rollouts: records.Rollouts, outcome_PG: np.ndarray,
+                logps_BT: np.ndarray) -> Iterator[Finding]:
   """Yields the findings on what `first_batch` returns.
 
   Args:
     lengths: tokens of each prompt before those that are too long are dropped.
     constants: see `no_constant_passes`.
   """
+  assert run.collector is not None
   collector, t = run.collector, run.texts
   ids, texts = padding.completions(rollouts), t.completions(rollouts)
   mask_BT = np.asarray(rollouts.mask_BT)
@@ -217,9 +227,11 @@ def answers_fit(lengths_B, is_cut_B, max_tokens):
               if cut > 0.5 else ""))
 
 
-def example(tokenizer, prompt, completion, stops=()):
+def example(tokenizer: tokenizer_io.Tokenizer, prompt: str | list[dict], completion: str,
+            stops: Sequence[str] = ()) -> Example:
   """Builds the `Example` of a prompt, as its template returned it, and a completion's text."""
-  text, chat_ = tokenizer.render(prompt), {}
+  text = tokenizer.render(prompt)
+  chat_: dict[str, Any] = {}
   ids = tokenizer.encode(text)
   has_bos = tokenizer.bos_id is not None and not text.startswith(tokenizer.hf.bos_token)
   back = tokenizer.hf.decode(ids[has_bos:], skip_special_tokens=False,
@@ -362,5 +374,5 @@ def memory_fits(need, limit, refusal):
           "prm.microbatches need less memory")
 
 
-def main(config):
+def main(config: keys.Config) -> None:
   if any(f.level == "error" for f in doctor(config)): sys.exit(1)

@@ -1,20 +1,24 @@
 """Evaluates a checkpoint or a model, and its PRM, on held-out prompts.
 
-  rlx evaluate quickstart workdir=runs/quickstart eval.samples=8
+  rlx evaluate runs/quickstart eval.samples=8
 
-Loads the newest checkpoint in the workdir; without a checkpoint, the models named in the config.
+Loads the newest checkpoint of the run; without a checkpoint, the models named in the config.
 `eval.difficulty` groups accuracy by a field of the prompts; `eval.prm_sets` names the sets on
 which the PRM is evaluated. Writes evaluate.json and evaluate.png and, for each step verifier in
 `eval.prm_sets`, the set that it labelled.
 """
 import dataclasses
 import json
+import os
 import pathlib
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from rlx import build
 from rlx import cli
+from rlx import keys
 from rlx.core import records
 from rlx.core import rng
 from rlx.core.options import key
@@ -41,7 +45,7 @@ class Options:
   prm_path: str | None = key("prm.path")
 
 
-def evaluate(config, workdir):
+def evaluate(config: keys.Config, workdir: str | os.PathLike) -> dict[str, Any]:
   """Samples eval.samples completions per held-out prompt and verifies them.
 
   Returns:
@@ -104,7 +108,8 @@ def evaluate(config, workdir):
   return metrics
 
 
-def at_k(outcome_PG, answers, scores):
+def at_k(outcome_PG: np.ndarray, answers: list[str | None],
+         scores: dict[str, np.ndarray]) -> dict[str, dict]:
   """Computes pass@k, maj@k and, with PRM scores, weighted@k and best@k for k = 1, 2, 4, ...
 
   Each is the mean over all sets of k completions, or over a sample of them (`maj_at_k`).
@@ -121,7 +126,7 @@ def at_k(outcome_PG, answers, scores):
   groups = lambda by_name: {k: np.asarray(v, float).reshape(p, g) for k, v in by_name.items()}
   weights, scores = groups(best_of_n.weights(scores)), groups(scores)
   right_PG = np.where(np.isnan(outcome_PG), np.nan, outcome_PG > 0.5)
-  values = {}
+  values: dict[str, Sequence | np.ndarray] = {}
   def vote(k, weight_PG=(None,) * p):
     return [pass_at_k.maj_at_k(*row, k, w) for *row, w in zip(
         answers_PG, outcome_PG, weight_PG)]
@@ -134,7 +139,8 @@ def at_k(outcome_PG, answers, scores):
           for name, value_P in values.items()}
 
 
-def text_metrics(outcome_PG, answers, finish_B, length_B):
+def text_metrics(outcome_PG: np.ndarray, answers: list[str | None], finish_B: np.ndarray,
+                 length_B: Sequence[int]) -> dict[str, dict]:
   """Computes the shares of completions without an answer and truncated, and their lengths.
 
   Returns:
@@ -168,10 +174,11 @@ def _meta(prompts, field):
   return [p.meta[field] for p in prompts]
 
 
-def show(metrics):
+def show(metrics: dict[str, dict]) -> None:
   """Prints the metrics: one line each, and those at k in a table with one column per k."""
   from rich import box, console, table  # pylint: disable=g-import-not-at-top
-  at_k_rows, plain = {}, {}
+  at_k_rows: dict[str, dict] = {}
+  plain = {}
   for name, x in metrics.items():
     kind, is_at_k, rest = name.partition("@")
     if is_at_k:

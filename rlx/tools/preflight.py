@@ -8,12 +8,16 @@ in every run would waste time.
 """
 import dataclasses
 import json
+import os
 import pathlib
 import sys
+from collections.abc import Iterator
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
+from rlx import build
 from rlx.core import records
 from rlx.learner import hosts
 from rlx.learner import memory
@@ -28,7 +32,8 @@ _UPDATE = {"prm": "activations of the PRM update",
            "learner": "activations of the policy update"}
 
 
-def check(run, workdir, setting, limit=None):
+def check(run: build.Run, workdir: str | os.PathLike, setting: str,
+          limit: int | None = None) -> None:
   """Prints the memory table, writes memory.json and refuses a run that does not fit.
 
   Args:
@@ -54,7 +59,7 @@ def check(run, workdir, setting, limit=None):
   print(f"rlx: memory: {message}.", file=sys.stderr)
 
 
-def memory_terms(run, limit):
+def memory_terms(run: build.Run, limit: int | None) -> Iterator[tuple[dict, dict, str]]:
   """Yields (held, stages, source) from the estimate and, if it is close, from the compiled steps.
 
   Args:
@@ -68,13 +73,13 @@ def memory_terms(run, limit):
     yield held, caches | compiled_bytes(run, state), "compiled"
 
 
-def refusal(run, held, stages, limit):
+def refusal(run: build.Run, held: dict, stages: dict, limit: int | None) -> str | None:
   """Returns one line that says why the run does not fit and what to change, None if it may fit."""
   if limit is None or memory.need(held, stages) <= limit: return None
   return memory.refusal(held, stages, limit, _advice(run))
 
 
-def held_bytes(state):
+def held_bytes(state: records.TrainState) -> dict[str, int]:
   """Returns {term: bytes} of the TrainState, which is held during the whole run."""
   terms = {"policy + optimizer": (state.policy, state.policy_opt),
            "PRM + optimizer": (state.prm, state.prm_opt),
@@ -86,7 +91,7 @@ def held_bytes(state):
   return {name: n for name, tree in terms.items() if (n := memory.tree_bytes(tree))}
 
 
-def cache_bytes(run):
+def cache_bytes(run: build.Run) -> dict[str, int]:
   """Returns {term: bytes} of the samplers' key-value caches and weights, in closed form.
 
     kv (P X + W (X + 2 T' + chunk)) + weights laid out for decoding;  T for 2 T' + chunk
@@ -115,7 +120,7 @@ def cache_bytes(run):
               sizes.eval_batch, sizes.eval_samples, run.sampling.slots["sampled"])}
 
 
-def estimated_bytes(run, state):
+def estimated_bytes(run: build.Run, state: records.TrainState) -> dict[str, int]:
   """Returns {term: bytes}: upper bounds, in closed form, of what the steps need besides the state.
 
   A position of the batch is counted as 64 bytes: its token, its index in the packing plan, and a
@@ -143,7 +148,7 @@ def estimated_bytes(run, state):
   return stages
 
 
-def compiled_bytes(run, state):
+def compiled_bytes(run: build.Run, state: records.TrainState) -> dict[str, int]:
   """Compiles the steps and returns {term: bytes} that they need besides the state."""
   return {name: max(memory.stage_bytes(traced.lower().compile().memory_analysis(),
                                        memory.tree_bytes(held))
@@ -151,7 +156,7 @@ def compiled_bytes(run, state):
           for name, programs in traced_steps(run, state).items()}
 
 
-def traced_steps(run, state):
+def traced_steps(run: build.Run, state: records.TrainState) -> dict[str, list]:
   """Traces the steps for rows of full length.
 
   The mesh may be abstract; the steps can then be lowered for any named platform.
@@ -161,12 +166,11 @@ def traced_steps(run, state):
   """
   o, rows = run.passes, lambda tree: sharding.row_shapes(tree, run.passes.mesh)
   b, x, t = run.sizes.rows, run.sizes.prompt_tokens, run.sizes.completion_tokens
-  ints_B = jax.ShapeDtypeStruct((b,), jnp.int32)
+  array: Any = jax.ShapeDtypeStruct  # It stands for an array.
+  ints_B = array((b,), jnp.int32)
   rollouts = rows(records.Rollouts(
-      tokens_BS=jax.ShapeDtypeStruct((b, x + t), jnp.int32),
-      prompt_len_B=ints_B, completion_len_B=ints_B,
-      sampler_logps_BT=jax.ShapeDtypeStruct((b, t), jnp.float32), finish_B=ints_B,
-      prompt_P=None))
+      tokens_BS=array((b, x + t), jnp.int32), prompt_len_B=ints_B, completion_len_B=ints_B,
+      sampler_logps_BT=array((b, t), jnp.float32), finish_B=ints_B, prompt_P=None))
   sizes = dict(run.sizes.axes, B=b, T=t)
   batch = rows(records.Batch(run.sizes.group, **{
       f.name: jax.ShapeDtypeStruct([sizes[letter] for letter in f.axes], f.dtype)

@@ -8,15 +8,17 @@ JavaScript. It shows the content of the workdir's files, for finished and unfini
 import itertools
 import json
 import math
+import os
 import pathlib
 import statistics
 import sys
+from typing import Any
 
 import numpy as np
 
 from rlx import cli
 from rlx import keys
-from rlx.configs import base
+from rlx.configs import base  # type: ignore[attr-defined]  # Found by its __path__.
 from rlx.evals import calibration
 from rlx.io import curves
 from rlx.io import metrics as io_metrics
@@ -28,7 +30,7 @@ LONGEST = 2_000  # Tokens of a completion that are shown.
 _ABSENT = object()
 
 
-def view(workdir):
+def view(workdir: str | os.PathLike) -> pathlib.Path:
   """Writes <workdir>/view.html; returns its path.
 
   Raises:
@@ -49,7 +51,7 @@ def view(workdir):
   return path
 
 
-def page_content(workdir):
+def page_content(workdir: pathlib.Path) -> dict[str, Any]:
   """Returns the values that the template shows; a section whose files are missing is None."""
   config, versions, summary = (
       cli.run_config(workdir), cli.versions(workdir), io_metrics.summary(workdir))
@@ -65,7 +67,7 @@ def page_content(workdir):
       levels=range(-LEVELS, LEVELS + 1), config=compared(config))
 
 
-def header(config, versions, done, summary):
+def header(config: dict, versions: dict, done: int, summary: dict) -> list[tuple[str, str]]:
   """Returns [(name, value)]: command, model, steps, seed, commit, time and package versions."""
   fields = {"command": versions.get("command"), "model": config["model"]["path"],
             "steps": f"{done} of {config['steps']}", "seed": config["seed"],
@@ -79,7 +81,7 @@ def header(config, versions, done, summary):
   return known + [("versions", ", ".join(packages))] * bool(packages)
 
 
-def accuracy(lines, summary):
+def accuracy(lines: list[dict], summary: dict) -> list[tuple]:
   """Returns [(greedy or sampled, accuracy before, after)] on the held-out prompts."""
   if "after" in summary:  # The summary of train_prm has no accuracies.
     return [(name, *(cli.interval_text(summary[when][name]) for when in ("before", "after")))
@@ -93,7 +95,7 @@ def accuracy(lines, summary):
   return accuracies
 
 
-def times(lines):
+def times(lines: list[dict]) -> list[dict]:
   """Returns for each stage its seconds in the first step, and their median and share afterwards."""
   stages = [k for k in dict.fromkeys(itertools.chain(*lines))
             if k.startswith("seconds/") and k not in ("seconds/step", "seconds/eval")]
@@ -107,7 +109,7 @@ def times(lines):
           for k in stages]
 
 
-def completions(rows):
+def completions(rows: list[dict]) -> dict | None:
   """Returns completions of some steps, grouped by prompt, with a shade for each token's numbers."""
   if not rows: return None
   scales = {key: _scale(rows, key) for key in NUMBERS}
@@ -125,7 +127,7 @@ def completions(rows):
       has_tokens=all("tokens" in r for r in rows))
 
 
-def calibrated(rows, config):
+def calibrated(rows: list[dict], config: dict) -> dict | None:
   """Computes the calibration of the PRM's probability that a completion is right.
 
     p = sigmoid(beta * sum_t log [ pi_phi / pi_ref ])
@@ -152,7 +154,7 @@ def calibrated(rows, config):
               svg=curves.reliability_svg(bins))
 
 
-def compared(config):
+def compared(config: dict) -> list[dict]:
   """Returns each key of the config with its value here and in configs/base.py."""
   here, known = keys.flat(config), keys.flat(json.loads(json.dumps(
       base.get_config().to_dict(), default=list)))
@@ -247,7 +249,7 @@ def _duration(seconds):
   return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
-def main(*workdirs):
+def main(*workdirs: str) -> None:
   """Writes the report of each workdir and prints its path."""
   if not workdirs: raise ValueError("rlx view WORKDIR ...: a run's folder is needed.")
   for workdir in workdirs:

@@ -484,7 +484,7 @@ def lines(text): return [line.rstrip() for line in text.rstrip().split("\n")]
 
 # Constants.
 
-OBVIOUS = (True, False, None, 0, 1, -1, 0.0, "", [], (), {}, set())
+OBVIOUS: tuple = (True, False, None, 0, 1, -1, 0.0, "", [], (), {}, set())
 VARIED = ([0], (1, 2), "ab", {"a": 1})  # To see whether calls depend on results.
 OBJECT, METHOD = ["object", None], ["method", None]
 

@@ -1,4 +1,5 @@
 """Checks completions of the chain task: "7;2;5#5" for the question "4M7m2M5="."""
+import itertools
 import re
 from typing import TYPE_CHECKING, Callable
 
@@ -37,11 +38,8 @@ def milestones(prompt: "records.Prompt", text: str) -> float:
   It checks chains of several questions, of which each answer has to be right.
   """
   if answer(prompt, text) != 1.0: return 0.0
-  right, value = [], int(prompt.text[0])
-  for op, digit in zip(prompt.text[1:-1:2], prompt.text[2:-1:2]):
-    value = _OPS[op](value, int(digit))
-    right.append(value)
-  return float(all(int(text[2 * j]) == right[j] for j in prompt.meta["ends"]))
+  right = _values(int(prompt.text[0]), _operations(prompt))
+  return float(all(int(text[2 * j]) == right[j + 1] for j in prompt.meta["ends"]))
 
 
 def steps(prompt: "records.Prompt", text: str) -> list[bool]:
@@ -50,16 +48,12 @@ def steps(prompt: "records.Prompt", text: str) -> list[bool]:
   A step that is not a digit, the step after it, and steps after the last operation are False.
   The text may be unfinished.
   """
-  question = prompt.text
-  value: int | None = int(question[0])
-  checks: list[bool] = []
-  stated = text.partition("#")[0]
-  for i, step in enumerate(stated.split(";") if stated else []):
-    op, digit = question[2 * i + 1:2 * i + 2], question[2 * i + 2:2 * i + 3]
-    is_digit = len(step) == 1 and step in "0123456789"
-    checks.append(is_digit and value is not None and op in _OPS
-                  and int(step) == _OPS[op](value, int(digit)))
-    value = int(step) if is_digit else None
+  operations, before = _operations(prompt), int(prompt.text[0])
+  checks = []
+  for i, step in enumerate(_stated(text)):
+    is_checked = None not in (before, step) and i < len(operations)
+    checks.append(is_checked and step == _values(before, operations[i:i + 1])[-1])
+    before = step
   return checks
 
 
@@ -69,16 +63,10 @@ def recoverable(prompt: "records.Prompt", text: str) -> list[bool]:
   This is the value of a step under a prover that makes no mistakes. Steps that are not a digit
   or that come after the last operation are False. The text may be unfinished.
   """
-  question = prompt.text
-  operations = list(zip(question[1:-1:2], question[2:-1:2]))
-  stated = text.partition("#")[0]
-  checks = []
-  for i, step in enumerate(stated.split(";") if stated else []):
-    is_digit = len(step) == 1 and step in "0123456789" and i < len(operations)
-    value = int(step) if is_digit else 0
-    for op, digit in operations[i + 1:]: value = _OPS[op](value, int(digit))
-    checks.append(is_digit and str(value) == prompt.answer)
-  return checks
+  operations = _operations(prompt)
+  return [step is not None and i < len(operations)
+          and str(_values(step, operations[i + 1:])[-1]) == prompt.answer
+          for i, step in enumerate(_stated(text))]
 
 
 def step_share(prompt: "records.Prompt", text: str) -> float:
@@ -95,6 +83,19 @@ for _fn in (answer, form, milestones, steps, recoverable, step_share):
   vars(_fn)["is_bounded"] = True
 
 
-def step_ends(text: str) -> list[int]:
-  """Returns the character offsets after each `;`, where reasoning steps end."""
-  return [i + 1 for i, c in enumerate(text) if c == ";"]
+def _operations(prompt):
+  """The (operator, digit) pairs of the question."""
+  return list(zip(prompt.text[1:-1:2], map(int, prompt.text[2:-1:2])))
+
+
+def _values(start, operations):
+  """The start and the value after each operation."""
+  return list(itertools.accumulate(
+      operations, lambda value, operation: _OPS[operation[0]](value, operation[1]), initial=start))
+
+
+def _stated(text):
+  """The steps of a completion, None for those that are not a digit."""
+  stated = text.partition("#")[0]
+  return [int(step) if re.fullmatch("[0-9]", step) else None
+          for step in (stated.split(";") if stated else [])]

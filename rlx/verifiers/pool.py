@@ -13,7 +13,7 @@ other completions. The verdict of the completion itself is
 A reward function (`is_reward`, see reward_function.py) returns any numbers. It is called with
 lists: of the completions of one prompt, or of all of them if it runs in this process. If that
 call fails, each completion is checked alone. The reward of a completion that causes a failure is
-the lowest one of the call to `verify`, at most 0.
+the lowest number of the call to `verify`, at most 0.
 
 A worker can also be lost for other reasons, for example because the machine is out of
 memory. A completion whose worker was lost is therefore checked once more in a new worker.
@@ -172,8 +172,8 @@ class Pool:
 
     Returns:
       a list of verdicts for each text, in which NaN is unknown. The list is empty if all of
-      them are unknown. It is replaced by 0.0 if the completion made its verifier fail, which
-      means that no step is right.
+      them are unknown. It is replaced by a number for all steps if the completion made its
+      verifier fail: 0.0, or the lowest of a reward function.
     """
     return [[] if isinstance(v, float) and math.isnan(v) else v
             for v in self._run(prompts, texts, list)]
@@ -189,8 +189,8 @@ class Pool:
     returned = [self._job(self._here, *job[1:]) for job in here] + self._in_workers(there)
     results = {i: result for (indices, *_), of_job in zip(here + there, returned)
                for i, result in zip(indices, of_job)}
-    lowest = min([0.0, *(v for v, error, _ in results.values() if isinstance(v, float)
-                         and error is None)])
+    lowest = min([0.0, *(part for v, error, _ in results.values() if error is None
+                         for part in (v if isinstance(v, list) else [v]))])
     for i, (verdict, error, message) in sorted(results.items()):
       if error is None and not isinstance(verdict, kind):
         raise ValueError(f"verifier {prompts[i].verifier!r} gives a "

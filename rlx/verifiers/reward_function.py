@@ -16,13 +16,11 @@ class RewardFunction:
   """
   is_reward = True  # It is called with lists and returns any numbers, see pool.py.
 
-  def __init__(self, name: str, fn: Callable, is_mean: bool = False):
-    """`is_mean`: the reward is the mean of the list that fn gives a completion."""
-    self.name, self.fn, self.is_mean = name, fn, is_mean
+  def __init__(self, name: str, fn: Callable):
+    self.name, self.fn = name, fn
 
   def __call__(self, prompt: "records.Prompt", texts: list[str]) -> list:
-    rewards = self.rewards(texts, prompt.meta["rows"])
-    return [_mean(r) for r in rewards] if self.is_mean else rewards
+    return self.rewards(texts, prompt.meta["rows"])
 
   def rewards(self, completions: list[str], rows: list[dict]) -> list:
     """What fn returns for completions of these rows, as floats; NaN where it says None.
@@ -50,13 +48,6 @@ class RewardFunction:
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
       return [name for name in row if name != parameters[0].name]
     return [p.name for p in named if p.name in row]
-
-
-def _mean(reward):
-  """The mean of the known parts of a reward; 0 of an empty list."""
-  if not isinstance(reward, list): return reward
-  known = [part for part in reward if not math.isnan(part)]
-  return sum(known) / len(known) if known else math.nan if reward else 0.0
 
 
 def _numbers(name, returned, n):

@@ -48,12 +48,3 @@ def test_estimate_takes_any_estimator(spec):
   assert got_BT.shape == MASK.shape
   np.testing.assert_array_equal(got_BT[2:], 0)   # Unknown verdict, empty row.
   assert np.isfinite(got_BT).all() and np.abs(got_BT[:2]).max() > 0
-
-
-def test_add_then_estimate_equals_estimate_then_add_for_linear_ones():
-  # RLOO is linear, so the order of + matters only to estimators that are not.
-  fn = resolve.resolve("advantages", dict(name="group.rloo"))
-  a, b = jnp.array([1., 0., nan, nan]), jnp.array([.5, 2., nan, nan])
-  apart = sum(combine.estimate(x, scored(), 1.0, fn)[0] for x in (a, b))
-  placed_BT = combine.place(a, MASK) + combine.place(b, MASK)
-  np.testing.assert_allclose(combine.estimate(placed_BT, scored(), 1.0, fn)[0], apart, rtol=1e-6)

@@ -62,12 +62,8 @@ def test_passk_is_grpo_over_all_draws():
   draws = list(itertools.combinations(rows, 3))
   best = np.array([max(rewards[list(d)]) > 0 for d in draws])
   z = (best - best.mean()) / best.std()
-  want = [np.mean([a for a, d in zip(z, draws) if i in d]) if v else 0
-          for i, v in enumerate(valid)]
+  want = [np.mean([a for a, d in zip(z, draws) if i in d]) if v else 0 for i, v in enumerate(valid)]
   np.testing.assert_allclose(one(group.pass_at_k_training, rewards, valid, k=3), want, rtol=1e-5)
-  binary = np.array([1., 0, 0, 1, 0])
-  np.testing.assert_allclose(one(group.pass_at_k_training, binary, [1] * 5, k=1),
-                             (binary - binary.mean()) / binary.std(), rtol=1e-6)
 
 
 def test_passk_needs_a_group_larger_than_k():
@@ -86,8 +82,6 @@ def test_variance_weighted_weighs_prompts_not_completions():
   plain = np.asarray(group.grpo(rewards_PG, learn_PG))
   np.testing.assert_allclose(got[:2], weight[:, None] * plain[:2], rtol=1e-5, atol=1e-6)
   np.testing.assert_array_equal(got[2], [0, 0, 0])
-  # On the reward the weight would be gone.
-  np.testing.assert_allclose(group.grpo(rewards_PG * 3, learn_PG), plain, atol=1e-5)
 
 
 def test_ucas():
@@ -142,14 +136,9 @@ def test_tempo():
                                 [1/2 + 1/6, 1/2 + 1/3], [-1/2 - 1/2, 0]])
   got = group.tempo(rewards_PG, tokens_BT, mask_BT, learn_PG, eps=0.)
   np.testing.assert_allclose(got, want, atol=1e-6)
-  np.testing.assert_allclose(got[2], [1.155, 1.443], atol=1e-3)
-  # Where nobody else ends alike the second part adds up to what GRPO gives.
-  plain_PG = group.grpo(rewards_PG, learn_PG, eps=0.)
-  np.testing.assert_allclose(got.sum(axis=1)[2:], plain_PG[0, 2:] * jnp.array([3, 2]),
-                             rtol=1e-5)
   # Nothing shared: GRPO, but for the token in which they part.
   got = group.tempo(rewards_PG, tokens_BT.at[:, 0].set(jnp.arange(4)), mask_BT, learn_PG, eps=0.)
-  np.testing.assert_allclose(got[:3, 1], plain_PG[0, :3], rtol=1e-5)
+  np.testing.assert_allclose(got[:3, 1], group.grpo(rewards_PG, learn_PG, eps=0.)[0, :3], rtol=1e-5)
   # A tie gives exactly 0, although 0.9 and its mean differ in float32.
   got = group.tempo(jnp.full((1, 4), .9), tokens_BT, mask_BT, learn_PG)
   np.testing.assert_array_equal(got, 0)

@@ -28,15 +28,6 @@ def test_rloo_steps(unit, expected):
   assert not np.asarray(alone_BT).any()
 
 
-def test_steps_of_one_token_are_the_strict_leave_one_out():
-  draw = np.random.default_rng(0)
-  mask_BT = jnp.arange(5)[None] < jnp.array([[5], [3], [4], [1], [2], [5]])
-  rewards_BT, learn_PG = jnp.array(draw.normal(size=(6, 5)), jnp.float32), jnp.ones((2, 3), bool)
-  np.testing.assert_allclose(
-      process.rloo_steps(rewards_BT, mask_BT, mask_BT, learn_PG, unit="step"),
-      process.rloo(rewards_BT, mask_BT, learn_PG, loo="strict"), atol=1e-6)
-
-
 def test_grpo_tokens():
   # Four tokens of 2, 2, 1, 1 and two of 0, -1: mean 5/6, variance 41/30. Tied; alone.
   rewards_BT = jnp.array([[2., 2, 1, 1], [0, -1, nan, nan], [.9] * 4, [.9] * 4,
@@ -45,8 +36,7 @@ def test_grpo_tokens():
   learn_PG = jnp.array([[1, 1], [1, 1], [1, 0]], bool)
   got_BT = process.grpo_tokens(rewards_BT, mask_BT, learn_PG)
   z = (np.array([2, 1, 0, -1]) - 5 / 6) / np.sqrt(41 / 30)
-  np.testing.assert_allclose(got_BT[:2], [[z[0], z[0], z[1], z[1]], [z[2], z[3], 0, 0]],
-                             rtol=1e-5)
+  np.testing.assert_allclose(got_BT[:2], [[z[0], z[0], z[1], z[1]], [z[2], z[3], 0, 0]], rtol=1e-5)
   np.testing.assert_array_equal(got_BT[2:], 0)
 
 

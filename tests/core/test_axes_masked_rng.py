@@ -12,8 +12,7 @@ nan = np.nan
 
 
 def test_dims_reads_names():
-  assert axes.dims(a_BT=jnp.zeros((2, 3)), b_B1=jnp.zeros((2, 1))) == {
-      "1": 1, "B": 2, "T": 3}
+  assert axes.dims(a_BT=jnp.zeros((2, 3)), b_B1=jnp.zeros((2, 1))) == {"1": 1, "B": 2, "T": 3}
 
 
 @pytest.mark.parametrize("arrays, match", [

@@ -10,8 +10,7 @@ from rlx.core import resolve
 
 def _term():
   z_BT = jnp.zeros((4, 3))
-  scored = records.Batch(action_BT=z_BT == 0, outcome_B=jnp.array([1., 0., np.nan, 1.]),
-                          group=4)
+  scored = records.Batch(action_BT=z_BT == 0, outcome_B=jnp.array([1., 0., np.nan, 1.]), group=4)
   return combine.Term(rewards=scored.outcome_B, scored=scored)
 
 
@@ -31,18 +30,6 @@ def test_an_argument_of_the_whole_minibatch_is_given_or_computed():
   np.testing.assert_array_equal(fn.whole["near_BT"](scored), [[True], [True], [False]])
   np.testing.assert_array_equal(fn(scored)[0], 0 * a_BT)
   np.testing.assert_array_equal(fn(scored, near_BT=ones_BT == 1)[0], -a_BT)
-
-
-@pytest.mark.parametrize("stage, spec, match", [
-    ("advantages", {"name": "group.rlo"},
-     r"advantages.name='group.rlo': rlx/advantages/group.py has \[.*'rloo'"),
-    ("advantages", {"name": "grop.rloo"}, "there is no rlx/advantages/grop.py"),
-    ("rewards", {"name": "implicit.process", "gamma": 1},
-     r"rewards.gamma: implicit.process takes \['floor'"),
-], ids=str)
-def test_refuses(stage, spec, match):
-  with pytest.raises(ValueError, match=match):
-    resolve.resolve(stage, spec)
 
 
 def test_private_and_imported_functions_have_no_name():

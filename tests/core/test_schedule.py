@@ -15,10 +15,3 @@ def test_decays_as_optax_does_after_the_warm_up(name, other):
   expected = [1/3, 2/3, 1] + [float(other(10)(k)) for k in range(15)]
   np.testing.assert_allclose([factor(k) for k in range(18)], expected, rtol=1e-6)
   np.testing.assert_allclose(jax.vmap(factor)(np.arange(18)), expected, rtol=1e-6)
-
-
-@pytest.mark.parametrize("options, match", [
-    (dict(schedule="step"), "schedule='step': constant, linear or cosine"),
-    (dict(schedule="linear", total_steps=5, warmup_steps=5), "total_steps=5: .* more than")])
-def test_refuses(options, match):
-  with pytest.raises(ValueError, match=match): schedule.factor(0, **options)

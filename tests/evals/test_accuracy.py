@@ -11,8 +11,7 @@ nan = np.nan
 
 def test_repeating_a_completion_does_not_narrow_the_interval():
   one = np.array([[1.]] * 8 + [[0.]] * 2)
-  assert accuracy.interval(np.repeat(one, 7, axis=1)) == pytest.approx(
-      accuracy.interval(one))
+  assert accuracy.interval(np.repeat(one, 7, axis=1)) == pytest.approx(accuracy.interval(one))
 
 
 def test_independent_completions_narrow_the_interval():
@@ -28,8 +27,7 @@ def test_outcomes_of_all_prompts_in_equal_batches():
     asked.append(list(prompts))
     return types.SimpleNamespace()
   verify = lambda prompts, _: np.array([[float(p)] for p in prompts])
-  out = accuracy.outcomes(sample, verify, [0, 1, 2], batch=2, repeats=2,
-                          key=jax.random.key(0))
+  out = accuracy.outcomes(sample, verify, [0, 1, 2], batch=2, repeats=2, key=jax.random.key(0))
   assert out.tolist() == [[0, 0], [1, 1], [2, 2]]
   assert asked == [[0, 1], [2, 0]] * 2
 

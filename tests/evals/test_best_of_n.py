@@ -50,8 +50,7 @@ def test_scores_and_the_weights_of_votes():
 def test_majority_is_the_mean_over_all_orders_of_all_sets(k, weight_G):
   answers, outcome_G = ["a", "b", "b", None, "c"], [1., 0., 0., 0., 1.]
   def right(order):
-    won = pass_at_k.majority([answers[i] for i in order],
-                             weight_G and [weight_G[i] for i in order])
+    won = pass_at_k.majority([answers[i] for i in order], weight_G and [weight_G[i] for i in order])
     return won in ("a", "c")
   want = np.mean([right(order) for order in itertools.permutations(range(5), k)])
   assert pass_at_k.maj_at_k(answers, outcome_G, k, weight_G) == pytest.approx(want)

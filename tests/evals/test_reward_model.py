@@ -15,8 +15,7 @@ def test_one_to_many():
                        [nan, nan, nan, nan]])
   right_PG = np.array([[1, 0, 0, 0]] * 3 + [[1, 1, 0, 0]] + [[1, 0, 0, 0]] * 2, bool)
   got = reward_model.one_to_many(score_PG, right_PG)
-  assert got == pytest.approx(
-      dict(accuracy=1/3, mrr=(1 + 1/3 + 1/2) / 3, top=(1 + 0 + .5) / 3))
+  assert got == pytest.approx(dict(accuracy=1/3, mrr=(1 + 1/3 + 1/2) / 3, top=(1 + 0 + .5) / 3))
   # Two right ones around a wrong one: the best has rank 1, the least is below.
   got = reward_model.one_to_many([[3., 1., 2.]], [[True, True, False]])
   assert got == dict(accuracy=0, mrr=1, top=1)

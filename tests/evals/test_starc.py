@@ -11,6 +11,8 @@ REWARD = RNG.normal(size=(STATES, ACTIONS, STATES))
 TREE = np.zeros((5, 2, 5))
 for state, nexts in enumerate([(1, 2), (3, 4), (3, 4)]):
   TREE[state, [0, 1], nexts] = 1
+PAID = np.zeros(TREE.shape)
+PAID[1, 0, 3] = 1.0  # The reward of the step from state 1 to state 3.
 
 
 def shaped(reward_ZAZ, transition_ZAZ, gamma, potential_Z):
@@ -34,23 +36,19 @@ def test_parts_that_do_not_order_policies_have_no_distance():
 
 
 def test_on_a_tree():
-  reward = np.zeros(TREE.shape)
-  reward[1, 0, 3] = 1.0
   potential = np.array([.3, -2., 5., 0., 0.])  # 0 where episodes end
-  noisy = np.where(TREE > 0, shaped(reward, TREE, 1.0, potential), np.nan)
-  assert starc.distance(reward, noisy, TREE) < 1e-9
+  noisy = np.where(TREE > 0, shaped(PAID, TREE, 1.0, potential), np.nan)
+  assert starc.distance(PAID, noisy, TREE) < 1e-9
   # A potential at an end is a reward for ending there.
-  other = shaped(reward, TREE, 1.0, potential + np.eye(5)[3])
-  assert starc.distance(reward, other, TREE) > 0.1
+  other = shaped(PAID, TREE, 1.0, potential + np.eye(5)[3])
+  assert starc.distance(PAID, other, TREE) > 0.1
 
 
 def test_on_a_tree_it_is_the_advantage_of_each_step():
-  reward = np.zeros(TREE.shape)
-  reward[1, 0, 3] = 1.0
   # Half of the paths from state 1 are right: V = 1/4, 1/2, 0.
-  np.testing.assert_allclose(starc.canonical(reward, TREE), [
+  np.testing.assert_allclose(starc.canonical(PAID, TREE), [
       [1/4, -1/4], [1/2, -1/2], [0, 0], [0, 0], [0, 0]], atol=1e-12)
   # The policy that always reaches the reward.
   policy = np.array([[1., 0.]] * 5)
-  np.testing.assert_allclose(starc.canonical(reward, TREE, policy), [
+  np.testing.assert_allclose(starc.canonical(PAID, TREE, policy), [
       [0, -1], [0, -1], [0, 0], [0, 0], [0, 0]], atol=1e-12)

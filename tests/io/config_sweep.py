@@ -28,10 +28,10 @@ _LENGTHS = [16, 24, 32, 39, 40, 64, 96]
 _GEMMA = ("gemma2", "gemma3_text")
 
 # `inert` does not change the forward pass, in all classes. A row of `switches` has families, a key
-# and its values; `chance` is that of the key, 0.03 that of one of the values in `rare`.
+# and its values; `chance` is that of the key, 0.03 that of one of the values in `rare`. `scaling`
+# has the keys of each kind of rotary scaling: a value, values, or values and the chance of the key.
 _TABLES = strings.fixture("config_sweep")
 _INERT = _TABLES["inert"]
-_ROPE_KINDS = ["linear", "dynamic", "llama3", "yarn", "longrope"]
 _MOST_HEADS = {"mistral": 8, "mixtral": 8, "gemma2": 4, "gemma3_text": 4, "smollm3": 4,
                "qwen3_moe": 4}  # Key and value heads of a file that leaves them out.
 
@@ -150,35 +150,22 @@ def _rope(r, family, file):
 def _scaling(r, family, file, part):
   """The values of a kind of rotary scaling; None: no scaling."""
   if r.random() < 0.3: return r.choice([None, None, {}, {"type": "default"}])
-  kind = "longrope" if family == "phi3" else r.choice(_ROPE_KINDS)
+  kind = "longrope" if family == "phi3" else r.choice(list(_TABLES["scaling"]))
   head = file["head_dim"]
   if not isinstance(head, int): head = file["hidden_size"] // file["num_attention_heads"]
   if family.startswith("qwen3") and file["head_dim"] is _ABSENT: head = 128
   half = int(head * part) // 2
-  original = ("original_max_position_embeddings", r.choice([_ABSENT, *_LENGTHS]))
+  original = r.choice([_ABSENT, *_LENGTHS])
   # transformers 5 does not read Gemma 3's type, which no published file has.
   old = 0.05 if family == "gemma3_text" else 0.5
   out = {"type" if r.random() < old else "rope_type": kind}
   if r.random() < 0.1: out = {"type": kind, "rope_type": kind}
-  factors = lambda: [round(r.uniform(1, 4), 2) for _ in range(half)]
-  out |= {
-      "linear": lambda: dict(factor=r.choice([2, 1.5, 8.0])),
-      "dynamic": lambda: dict(factor=r.choice([2, 4.0])),
-      "llama3": lambda: dict([("factor", r.choice([8, 32.0])), ("low_freq_factor", 1.0),
-                              ("high_freq_factor", r.choice([2.0, 4])), original]),
-      "yarn": lambda: dict([
-          ("factor", r.choice([1.0, 2.0, 4])), original,
-          ("beta_fast", _maybe(r, 0.3, [None, 32, 4.0])),
-          ("beta_slow", _maybe(r, 0.3, [None, 1, 0.5])),
-          ("attention_factor", _maybe(r, 0.3, [None, 1.3])),
-          ("mscale", _maybe(r, 0.3, [1.0, 0.7])), ("mscale_all_dim", _maybe(r, 0.3, [1.0, 0.5])),
-          ("truncate", _maybe(r, 0.4, [None, True, False])),
-          ("finetuned", _maybe(r, 0.1, [True]))]),
-      "longrope": lambda: dict([
-          ("short_factor", factors()), ("long_factor", factors()), original,
-          ("factor", _maybe(r, 0.3, [None, 4.0])),
-          ("attention_factor", _maybe(r, 0.3, [None, 1.2]))]),
-  }[kind]()
+  def value(drawn):
+    if drawn == "original": return original
+    if drawn == "factors": return [round(r.uniform(1, 4), 2) for _ in range(half)]
+    if isinstance(drawn, dict): return _maybe(r, **drawn)
+    return r.choice(drawn) if isinstance(drawn, list) else drawn
+  out |= {key: value(drawn) for key, drawn in _TABLES["scaling"][kind].items()}
   if family == "phi3" and r.random() < 0.2: out["type"] = "su"; out.pop("rope_type", None)
   return {key: value for key, value in out.items() if value is not _ABSENT}
 

@@ -44,8 +44,7 @@ class Family(NamedTuple):
   start: Callable    # folder: writes valid files
   call: Callable     # folder: the entry point
   # (pattern, change) with equal chances. A pattern selects files of the folder, of which one is
-  # changed: (rng, its bytes) -> (new bytes, description), or (rng, file) -> description for
-  # functions of PATHS.
+  # changed: (rng, its bytes) -> (new bytes, description); another_kind has the path instead.
   changes: list
 
 
@@ -87,7 +86,7 @@ def _change(rng, folder, family):
   files = [f for f in sorted(folder.rglob(pattern)) if f.is_file() and not f.is_symlink()]
   if not files: return f"no file {pattern} is left"
   file = rng.choice(files)
-  if change in PATHS: return change(rng, file)
+  if change is another_kind: return change(rng, file)
   data = file.read_bytes()
   try:
     data, description = change(rng, data)
@@ -229,27 +228,6 @@ def another_kind(rng, file):
   elif kind == "a pipe": os.mkfifo(file)
   elif kind != "nothing": file.symlink_to(kind)
   return f"{file.name} becomes {kind}"
-
-
-def another_folder(rng, file):
-  """Copies, moves, links, empties or removes the folder of a file, or adds an entry next to it."""
-  one = file.parent
-  new = one.parent / rng.choice(CORPUS["folders"])
-  kind = rng.choice(("folder", "file", "dangling", "pipe", "move", "copy", "remove", "empty",
-                     "link"))
-  if os.path.lexists(new): kind = "remove"
-  if kind in ("remove", "empty"): shutil.rmtree(one)
-  if kind in ("empty", "folder"): (one if kind == "empty" else new).mkdir()
-  if kind == "file": new.write_text("x")
-  if kind == "pipe": os.mkfifo(new)
-  if kind in ("move", "link"): one.rename(new)
-  if kind == "copy": shutil.copytree(one, new)
-  if kind == "dangling": new.symlink_to("nowhere")
-  if kind == "link": one.symlink_to(new.name)
-  return f"{kind} {one.name} {new.name}"
-
-
-PATHS = (another_kind, another_folder)
 
 
 def main():

@@ -8,14 +8,11 @@ import pathlib
 import struct
 import sys
 import tempfile
-import types
-import zipfile
 
 import gguf
 import jinja2.sandbox  # pylint: disable=unused-import
 import matplotlib.pyplot  # pylint: disable=unused-import
 import numpy as np
-import tokenizers
 import transformers
 
 from tests import conftest  # Devices, before jax starts. pylint: disable=unused-import
@@ -28,7 +25,6 @@ from rlx import methods
 from rlx.io import bounded
 from rlx.io import checkpoint
 from rlx.io import curves
-from rlx.io import hf
 from rlx.io import metrics as io_metrics
 from rlx.io import strict_json
 from rlx.io import tokenizer
@@ -39,24 +35,15 @@ from rlx.tools import view
 from tests import test_convert
 from tests.io import fuzz
 from tests.io import test_damaged
+from tests.io import test_tokenizer
 
 _ = transformers.AutoTokenizer, transformers.GPT2Tokenizer  # transformers imports them on access.
 bounded.SECONDS = 2  # For templates and tokenizers that never end.
 CORPUS, json_with, some_bytes = fuzz.CORPUS, fuzz.json_with, fuzz.some_bytes
+CHAT = test_tokenizer.CHAT
 
 
 # Models in Hugging Face directories.
-
-
-def start_model(folder):
-  """A Llama of two layers with a tokenizer of 61 characters."""
-  test_damaged.copy_llama(folder)
-
-
-def start_shards(folder):
-  start_model(folder)
-  hf.save(folder, *hf.load(folder), shard_bytes=30_000)
-  (folder / "model.safetensors").unlink()
 
 
 def load(name="."):
@@ -115,52 +102,32 @@ def convert_tokenizer(folder):
   use(tokenizer.load(folder / "out"))
 
 
-CHAT = ("{{ bos_token or '' }}{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m['content'] }}"
-        "<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}")
-SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
-
-
-def _byte_level():
-  """A byte-level BPE as GPT-2's, with a few merges."""
-  pre, letters = tokenizers.pre_tokenizers, sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
-  pairs = [("h", "e"), ("l", "l"), ("he", "ll"), ("Ġ", "w"), ("a", "b")]
-  core = tokenizers.Tokenizer(tokenizers.models.BPE(merges=pairs, vocab={
-      t: i for i, t in enumerate([*letters, *("".join(p) for p in pairs)])}))
-  core.pre_tokenizer = pre.Sequence([
-      pre.Split(tokenizers.Regex(r"\p{N}{1,3}|\p{L}+|[^\p{N}\p{L}]+"), "isolated"),
-      pre.ByteLevel(add_prefix_space=False, use_regex=False)])
-  core.normalizer = tokenizers.normalizers.Sequence([tokenizers.normalizers.NFC()])
-  core.decoder = tokenizers.decoders.ByteLevel()
-  core.post_processor = tokenizers.processors.TemplateProcessing(single=["$A"], special_tokens=[])
-  core.add_special_tokens(SPECIAL)
-  return core
-
-
-def _write(folder, **files):
-  for name, value in files.items(): (folder / f"{name}.json").write_text(json.dumps(value))
-
-
 def start_tokenizer(folder):
-  text = transformers.PreTrainedTokenizerFast(
-      tokenizer_object=_byte_level(), eos_token="<|im_end|>", pad_token="<|endoftext|>")
-  text.chat_template = CHAT
-  text.save_pretrained(folder)
-  _write(folder, generation_config=dict(eos_token_id=[258]),
-         special_tokens_map=dict(eos_token="<|im_end|>"),
-         added_tokens={t: 261 + i for i, t in enumerate(SPECIAL)})
+  """A byte-level BPE with a normalizer, a rule that cuts, and a BOS."""
+  gguf_file, ids = test_tokenizer.write_gguf(folder / "m.gguf", pre="qwen2", add_bos=True)
+  tokenizer.load(gguf_file).save(folder)
+  gguf_file.unlink()
+  _write(folder, special_tokens_map=dict(eos_token="<|im_end|>"),
+         added_tokens={t: ids[t] for t in test_tokenizer.SPECIAL})
 
 
 def start_parts(folder):
   """vocab.json and merges.txt, as Qwen2's and SmolLM2's checkpoints also have them."""
-  _byte_level().model.save(str(folder))
-  added = {str(261 + i): dict(content=t, special=True, lstrip=False, rstrip=False,
-                              normalized=False, single_word=False) for i, t in enumerate(SPECIAL)}
+  gguf_file, ids = test_tokenizer.write_gguf(folder / "m.gguf")
+  tokenizer.load(gguf_file).hf.backend_tokenizer.model.save(str(folder))
+  gguf_file.unlink()
+  added = {str(ids[t]): dict(content=t, special=True, lstrip=False, rstrip=False,
+                             normalized=False, single_word=False) for t in test_tokenizer.SPECIAL}
   _write(folder, added_tokens={}, special_tokens_map=dict(eos_token="<|im_end|>"),
-         config=dict(model_type="qwen2", eos_token_id=263),
+         config=dict(model_type="qwen2", eos_token_id=ids["<|im_end|>"]),
          tokenizer_config=dict(
              tokenizer_class="GPT2Tokenizer", eos_token="<|im_end|>", bos_token=None,
              unk_token="<|endoftext|>", add_prefix_space=False, model_max_length=1000,
              chat_template=CHAT, clean_up_tokenization_spaces=False, added_tokens_decoder=added))
+
+
+def _write(folder, **files):
+  for name, value in files.items(): (folder / f"{name}.json").write_text(json.dumps(value))
 
 
 _ADDED = [dict(id=264 + i, content="ab" * i, single_word=False, lstrip=False, rstrip=False,
@@ -175,16 +142,12 @@ TEMPLATES = [
 # GGUF.
 
 
-def start_gguf(folder):
-  test_damaged.write_gguf(folder / "m.gguf")
-
-
 @functools.cache
 def _gguf_fields():
   """(bytes of an undamaged file, its fields); a field is a list of (start, size in bytes)."""
   fields = []
   with tempfile.TemporaryDirectory() as folder:
-    start_gguf(pathlib.Path(folder))
+    test_damaged.write_gguf(pathlib.Path(folder))
     reader = gguf.GGUFReader(pathlib.Path(folder, "m.gguf"))
     for field in (*reader.fields.values(), *(x.field for x in reader.tensors)):
       start, parts = field.offset, []
@@ -231,31 +194,6 @@ def more_keys(rng, data):
   return data, f"key {key!r:.60}: {value[:20]!r}"
 
 
-def _zip(folder, names, data):
-  with zipfile.ZipFile(folder / "m.whl", "w", zipfile.ZIP_DEFLATED, compresslevel=1) as f:
-    for name in names: f.writestr(name, data)
-
-
-def start_wheel(folder):
-  start_gguf(folder)
-  _zip(folder, ["m/m.gguf"], (folder / "m.gguf").read_bytes())
-
-
-def change_wheel(rng, data):
-  """The contents of a wheel: inflated, with other names, more files."""
-  del data
-  model, names = _gguf_fields()[0], ["m.gguf"]
-  if rng.random() < 0.5:
-    model = rng.choice((model[:200], b"", b"GGUF" + bytes(300 * 10**6), model + b"\0",
-                        model + bytes(500 * 10**6)))
-  else:
-    names = rng.choice((["../../m.gguf"], ["/m.gguf"], ["a.gguf", "b.gguf"], ["m/"],
-                        ["m.gguf" * 100], ["\x1b.gguf"], [".gguf"]))
-  with tempfile.TemporaryDirectory() as folder:
-    _zip(pathlib.Path(folder), names, model)
-    return pathlib.Path(folder, "m.whl").read_bytes(), f"{names!r:.80} of {len(model)} bytes"
-
-
 # Prompts.
 
 ROW = dict(question="12+7=?", answer="19", split="train", prompt="12=", completion="3;4", verdict=1,
@@ -285,15 +223,13 @@ def load_rows(folder):
 
 
 def start_convert(folder):
-  (folder / "m").mkdir()
-  start_model(folder / "m")
+  test_damaged.write_model(folder / "m")
   (folder / "flags.json").write_text("{}")
 
 
 def start_adapters(folder):
   """The checkpoint of a run with adapters."""
-  (folder / "base").mkdir()
-  start_model(folder / "base")
+  test_damaged.write_model(folder / "base")
   test_convert.run_of(folder / "m", folder / "base", lora__rank=3)
   (folder / "flags.json").write_text("{}")
 
@@ -431,9 +367,9 @@ _CHECKPOINT = [
     *_file("CHECKSUMS"), *_file("*METADATA"), *_file("metadata"), ("*", some_bytes),
     ("*", some_bytes)]
 FAMILIES = {name: fuzz.Family(*values) for name, values in dict(
-    config=(450, start_model, load(), _CONFIG),
-    safetensors=(250, start_model, load(), [*_HEADER, ("*.safetensors", some_bytes)]),
-    shards=(200, start_shards, load(), [*_HEADER, *_file("*.index.json")]),
+    config=(450, test_damaged.write_model, load(), _CONFIG),
+    safetensors=(250, test_damaged.write_model, load(), [*_HEADER, ("*.safetensors", some_bytes)]),
+    shards=(200, test_damaged.write_shards, load(), [*_HEADER, *_file("*.index.json")]),
     tokenizer=(500, start_tokenizer, load_tokenizer, [
         *_TOKENIZER, ("chat_template.jinja", some_bytes), *[("*", fuzz.another_kind)] * 3]),
     tokenizer_saved=(60, start_tokenizer, convert_tokenizer, _TOKENIZER),
@@ -443,10 +379,8 @@ FAMILIES = {name: fuzz.Family(*values) for name, values in dict(
         *_file("tokenizer_config.json", CORPUS["tokenizer_configs"])]),
     template=(240, start_tokenizer, load_tokenizer, [
         ("chat_template.jinja", fuzz.one_of(TEMPLATES))]),
-    gguf=(450, start_gguf, load("m.gguf"), [
+    gguf=(500, test_damaged.write_gguf, load("m.gguf"), [
         *[("m.gguf", change_gguf)] * 3, ("m.gguf", more_keys), ("m.gguf", some_bytes)]),
-    wheel=(50, start_wheel, load("m.whl"), [
-        *[("m.whl", change_wheel)] * 3, ("m.whl", some_bytes)]),
     rows=(300, start_rows, load_rows, [
         *[("rows.jsonl", fuzz.line_with(CORPUS["rows"]))] * 9, ("rows.jsonl", some_bytes)]),
     convert=(100, start_convert, convert_model, [
@@ -458,5 +392,5 @@ FAMILIES = {name: fuzz.Family(*values) for name, values in dict(
     resume=(450, start_run, resume, [*_WORKDIR, *[("*.jsonl", fuzz.line_with())] * 5]),
     view=(150, start_run, show, [*_WORKDIR, *[("*.jsonl", fuzz.line_with())] * 15]),
     checkpoint=(600, start_checkpoints, go_on, [
-        *_CHECKPOINT, ("*", fuzz.another_kind), *[("CHECKSUMS", fuzz.another_folder)] * 4]),
+        *_CHECKPOINT, ("*", fuzz.another_kind)]),
     flags=(600, start_flags, check_flags, [("argv.json", change_flag)])).items()}

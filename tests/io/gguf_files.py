@@ -35,9 +35,10 @@ def quantized(x, kind):
 
 def letters():
   """The 256 letters of byte-level BPE, in the order of the bytes."""
-  visible = [*range(33, 127), *range(161, 173), *range(174, 256)]
-  others = (chr(256 + i) for i in range(256))
-  return [chr(b) if b in visible else next(others) for b in range(256)]
+  # transformers has a function of the module's name too.
+  from transformers.convert_slow_tokenizer import bytes_to_unicode
+  letter_of = bytes_to_unicode()
+  return [letter_of[b] for b in range(256)]
 
 
 def tokenizer_keys(model="gpt2", **keys):

@@ -5,7 +5,6 @@ import re
 import time
 
 import pytest
-import tokenizers
 
 from rlx.io import bounded
 from rlx.io import terminal
@@ -101,7 +100,8 @@ def test_a_text_that_is_too_long_is_not_encoded():
 
 @pytest.mark.parametrize("text, shown", [
     ("plain é 日本", "plain é 日本"), ("\x1b[2J\x07\r\n", r"\x1b[2J\x07\r\n"),
-    ("\u202egnp", r"\u202egnp"), ("\ud800", r"\ud800"), ("a" * 3000, "a" * 2000 + "...")])
+    ("\u202egnp", r"\u202egnp"), ("\ud800", r"\ud800"), ("a" * 3000, "a" * 2000 + "..."),
+    ("\a" * 501, r"\x07" * 500 + "...")])
 def test_a_line_for_a_terminal(text, shown):
   assert terminal.line(text) == shown
 

@@ -1,10 +1,12 @@
 import json
 import math
+import os
 
 import jax.numpy as jnp
 import pytest
 
 from rlx.io import metrics
+from rlx.io import strict_json
 
 
 def _lines(path):
@@ -36,6 +38,14 @@ def test_a_resumed_run_replaces_what_it_repeats(tmp_path):
   writer.close()
   assert [l["a"] for l in _lines(tmp_path / "metrics.jsonl")] == [0, 1, 20]
   assert [l["step"] for l in _lines(tmp_path / "completions.jsonl")] == [0, 1]
+
+
+def test_a_kill_leaves_the_old_file(tmp_path, monkeypatch):
+  def killed(*_): raise KeyboardInterrupt
+  strict_json.write(tmp_path / "x.json", ["old"])
+  monkeypatch.setattr(os, "replace", killed)
+  with pytest.raises(KeyboardInterrupt): strict_json.write(tmp_path / "x.json", ["new"])
+  assert strict_json.read(tmp_path / "x.json", kind=list) == ["old"]
 
 
 @pytest.mark.parametrize("name", ["metrics.jsonl", "completions.jsonl", "summary.json"])

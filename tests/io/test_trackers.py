@@ -61,9 +61,13 @@ def test_each_backend_gets_all_values_in_order(wandb, mlflow, tmp_path):
   assert list((tmp_path / "run" / "tensorboard").iterdir())
 
 
-def test_a_resumed_run_goes_on_in_the_same_and_a_new_one_does_not(wandb, mlflow, tmp_path):
+def test_a_resumed_run_goes_on_in_the_same_and_a_new_one_does_not(
+    wandb, mlflow, tmp_path, monkeypatch):
+  tensorboard = mock.MagicMock()
+  monkeypatch.setattr("tensorboardX.SummaryWriter", tensorboard)
   _run(tmp_path, range(3))
   _run(tmp_path, range(2, 4), first_step=2)
+  assert [call.kwargs["purge_step"] for call in tensorboard.call_args_list] == [0, 2]
   first, second = (call.kwargs["id"] for call in wandb.init.call_args_list)
   assert first == second and wandb.init.call_args.kwargs["resume"] == "allow"
   assert [call.kwargs["run_id"] for call in mlflow.start_run.call_args_list] == [None, "id1"]

@@ -22,20 +22,18 @@ def test_stages_take_turns():
   assert memory.need({}, {}) == 0
 
 
+NEED = ("this run needs 16.7 GB: activations of the policy update 9.8 GB, "
+        "policy + optimizer 3.2 GB, PRM + optimizer 3.2 GB, reference 0.5 GB; ")
+
+
 @pytest.mark.parametrize("limit, message", [
     (17 * GB, None),
     # 6.9 are held: only the policy's 9.8 do not fit into the rest.
-    (16 * GB, "a device has 16.0 GB, this run needs 16.7 GB: activations of the policy "
-     "update 9.8 GB, policy + optimizer 3.2 GB, PRM + optimizer 3.2 GB, reference "
-     "0.5 GB; raise A"),
+    (16 * GB, f"a device has 16.0 GB, {NEED}raise A"),
     # Nor do the PRM's 6, but the cache does.
-    (12 * GB, "a device has 12.0 GB, this run needs 16.7 GB: activations of the policy "
-     "update 9.8 GB, policy + optimizer 3.2 GB, PRM + optimizer 3.2 GB, reference "
-     "0.5 GB; raise A; raise B"),
+    (12 * GB, f"a device has 12.0 GB, {NEED}raise A; raise B"),
     # No microbatch is small enough.
-    (5 * GB, "a device has 5.0 GB, this run needs 16.7 GB: activations of the policy "
-     "update 9.8 GB, policy + optimizer 3.2 GB, PRM + optimizer 3.2 GB, reference "
-     "0.5 GB; use fsdp"),
+    (5 * GB, f"a device has 5.0 GB, {NEED}use fsdp"),
 ])
 def test_verdict_names_what_is_large_and_what_to_change(limit, message):
   assert memory.refusal(HELD, STAGES, limit, ADVICE) == message

@@ -9,15 +9,8 @@ from rlx.learner import reference
     # .4 (1, 0) + .6 (2, -5).
     (0.6, [1.6, -3.0]), (1.0, [2.0, -5.0])])
 def test_moves_by_the_share_of_the_policy(mix, expected):
-  moved = reference.moved(dict(w=jnp.array([1., 0.])), dict(w=jnp.array([2., -5.])),
-                          mix=mix)
+  moved = reference.moved(dict(w=jnp.array([1., 0.])), dict(w=jnp.array([2., -5.])), mix=mix)
   np.testing.assert_allclose(moved["w"], expected, rtol=1e-6)
-
-
-def test_twice_is_a_moving_average():
-  moved = jnp.zeros(1)
-  for _ in range(3): moved = reference.moved(moved, jnp.ones(1), mix=0.5)
-  np.testing.assert_allclose(moved, [1 - 0.5**3])  # .875
 
 
 def test_a_reset_is_a_copy_that_outlives_the_policy():

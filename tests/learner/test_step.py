@@ -119,19 +119,8 @@ def test_minibatches_are_whole_groups_in_the_order_given():
   assert step.minibatch_rows(4, 2, 1) == [None]  # The batch as it is.
 
 
-def _rate(**options):
-  """The size of the first steps of AdamW without decay is the learning rate."""
-  transform = optimizer.adamw(lr=1.0, max_grad_norm=None, **options)
-  params = {"w_D": jnp.zeros(1)}
-  state, rates = transform.init(params), []
-  for _ in range(4):
-    updates, state = transform.update({"w_D": jnp.ones(1)}, state, params)
-    rates.append(-float(updates["w_D"][0]))
-  return rates
-
-
 def test_a_step_says_its_learning_rate():
-  """Those of `test_schedules`; one without a gradient does not use its own up."""
+  """A step without a finite gradient does not use its learning rate up."""
   transform = optimizer.adamw(lr=2.0, warmup_steps=4)
   params = {"w_D": jnp.zeros(3)}
   state, update, rates = transform.init(params), step.make(_loss, transform), []
@@ -143,8 +132,6 @@ def test_a_step_says_its_learning_rate():
 
 @pytest.mark.parametrize("options, rates", [
     (dict(), [1, 1, 1, 1]),
-    (dict(warmup_steps=2), [.5, 1, 1, 1]),
-    (dict(schedule="linear", total_steps=4), [1, .75, .5, .25]),
     (dict(schedule="linear", total_steps=3, warmup_steps=1), [1, 1, .5, 0]),
     (dict(schedule="cosine", total_steps=2, final_fraction=.5), [1, .75, .5, .5]),
     # Two optimizer steps per iteration: warm-up of one iteration takes both.
@@ -152,7 +139,13 @@ def test_a_step_says_its_learning_rate():
     (dict(schedule="linear", total_steps=2, updates=2), [1, .75, .5, .25]),
 ], ids=str)
 def test_schedules(options, rates):
-  np.testing.assert_allclose(_rate(**options), rates, atol=1e-5)
+  """The size of the first steps of AdamW without decay is the learning rate."""
+  transform = optimizer.adamw(lr=1.0, max_grad_norm=None, **options)
+  params = {"w_D": jnp.zeros(1)}
+  state = transform.init(params)
+  for rate in rates:
+    updates, state = transform.update({"w_D": jnp.ones(1)}, state, params)
+    np.testing.assert_allclose(-updates["w_D"], rate, atol=1e-5)
 
 
 def test_decay_spares_norms_and_biases_unless_told():
@@ -165,10 +158,5 @@ def test_decay_spares_norms_and_biases_unless_told():
     assert {k for k, u in updates.items() if not u.any()} == spared
 
 
-@pytest.mark.parametrize("options, match", [
-    (dict(schedule="cosin"), "constant, linear or cosine"),
-    (dict(schedule="cosine"), "total_steps=0: .* needs more than warmup_steps=0"),
-    (dict(decay="none"), "matrices or all")])
-def test_optimizer_refuses(options, match):
-  with pytest.raises(ValueError, match=match):
-    optimizer.adamw(lr=1.0, **options)
+def test_optimizer_refuses_an_unknown_decay():
+  with pytest.raises(ValueError, match="matrices or all"): optimizer.adamw(lr=1.0, decay="none")

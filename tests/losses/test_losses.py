@@ -54,6 +54,17 @@ def test_no_pairs_no_loss():
     assert got.total == 0 and got.weight == 0 and got.mean() == 0
 
 
+def test_padding_of_kto_even_is_inert_where_there_are_as_many_tokens_as_statistics():
+  """Two: the statistics of a row then have the shape of its mask."""
+  outcome_PG, learn_PG = jnp.array([[1., 0.]]), jnp.ones((1, 2), bool)
+  def slopes(width):
+    mask_BT = jnp.arange(width)[None] < jnp.ones((2, 1))
+    logps_BT = jnp.where(mask_BT, Z[:2], nan)
+    return jax.grad(lambda x_BT: prm.kto_even(x_BT, jnp.zeros((2, width)), mask_BT, outcome_PG,
+                                              learn_PG, 1.0).total)(logps_BT)[:, :1]
+  np.testing.assert_allclose(slopes(2), slopes(3), rtol=1e-6)
+
+
 def test_kto_baseline_is_clamped_and_detached():
   sigmoid = lambda x: 1 / (1 + np.exp(-x))
   def loss(ratio):

@@ -57,9 +57,9 @@ def test_blocks_is_softmax_over_the_keys_that_the_mask_allows(qkv, rows, window,
   branches_BS = np.stack([np.clip(np.arange(S) - 49, 0, None) // 30, np.zeros(S, int)])
   # In each branch, positions continue from those of the trunk.
   positions_BS = np.where(branches_BS > 0, 10 + (np.arange(S) - 79) % 30, np.arange(S))
-  out_BSNH = attention.attend("blocks", *map(jnp.asarray, qkv), attention.prepare(
+  out_BSNH = jax.jit(lambda *qkv: attention.attend("blocks", *qkv, attention.prepare(
       "blocks", jnp.asarray(valid_BS), jnp.asarray(segments_BS), jnp.asarray(branches_BS),
-      positions_BS=jnp.asarray(positions_BS), window=window), scale=scale, softcap=softcap)
+      positions_BS=jnp.asarray(positions_BS), window=window), scale=scale, softcap=softcap))(*qkv)
   q, k, v = (x.astype(np.float64) for x in qkv)
   for b, s, n in [(0, 45, 0), (0, 75, 1), (0, 149, 3), (1, 60, 2), (1, 130, 0)]:
     seen = [j for j in range(s + 1) if valid_BS[b, j]

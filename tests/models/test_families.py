@@ -16,7 +16,7 @@ FIXTURES = pathlib.Path(__file__).parent / "fixtures"
 PUBLISHED = json.loads((FIXTURES / "published.json").read_text())
 # "refused" and "unusual": [{"file": name of a published file, "change": its keys with other
 # values, "without": keys that it lacks, "why": of the case}], each with the "message" or the
-# "fields" of DecoderConfig that follow.
+# "fields" of DecoderConfig that follow. "inert": see below.
 CHANGED = json.loads((FIXTURES / "changed.json").read_text())
 
 
@@ -97,23 +97,9 @@ def test_tables_cover_every_parameter(model_type):
       assert wanted <= {path for parts in table.values() for path, _ in tables.pairs(parts)}
 
 
-# Fields of transformers' classes that stay at their defaults in all recorded cases:
-# those that do not change the forward pass,
-INERT = {
-    "_name_or_path": "origin", "transformers_version": "origin",
-    "attention_dropout": "of training; there is no dropout", "embd_pdrop": "the same",
-    "resid_pdrop": "the same", "router_jitter_noise": "of training",
-    "router_aux_loss_coef": "of a loss that the policy's loss replaces",
-    "output_router_logits": "of that loss", "use_cache": "how it is computed",
-    "chunk_size_feed_forward": "how it is computed", "return_dict": "what is returned",
-    "output_attentions": "what is returned", "output_hidden_states": "what is returned",
-    "is_encoder_decoder": "of other classes", "id2label": "of classifiers",
-    "label2id": "of classifiers", "problem_type": "of classifiers",
-    "pretraining_tp": "how it was trained",
-    "no_rope_layer_interval": "read where no_rope_layers is absent",
-    "_sliding_window_pattern": "read where layer_types is absent"}
-
-# and those of which any other value is refused: {model_type: {field: such a value}}.
+# Fields of transformers' classes that stay at their defaults in all recorded cases are those of
+# CHANGED["inert"], {field: why it does not change the forward pass}, and those of which any
+# other value is refused: {model_type: {field: such a value}}.
 REFUSED = {model_type: {"hidden_act": "gelu"} for model_type in families.FAMILIES} | {
     model_type: {"hidden_activation": "gelu", "use_bidirectional_attention": True}
     for model_type in ("gemma2", "gemma3_text")}
@@ -131,7 +117,7 @@ def test_every_field_of_transformers_is_accounted_for(model_type):
   untouched = {field for field, value in defaults.items()
                if all(file.get(field, value) == value for file in cases()[model_type])}
   if "use_sliding_window" in untouched: untouched.remove("sliding_window")
-  assert untouched - set(INERT) - {"model_type"} == set(REFUSED[model_type])
+  assert untouched - CHANGED["inert"].keys() - {"model_type"} == set(REFUSED[model_type])
 
 
 def test_every_rotary_key_of_transformers_is_accounted_for():

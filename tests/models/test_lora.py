@@ -59,16 +59,12 @@ def test_joined_equals_merged_and_by_hand(trees):
   joined = records.join(frozen, moved)
   merged = lora.merge(joined, CONFIG.lora_scale)
   assert jax.tree.structure(merged) == jax.tree.structure(frozen)
-  down, part = merged["layers"]["mlp"]["down_LFD"], moved["layers"]["mlp"]
-  for i in range(2):
-    by_hand = (np.asarray(frozen["layers"]["mlp"]["down_LFD"][i], np.float64)
-               + 0.5 * np.asarray(part["down_a_LFI"][i], np.float64)
-               @ np.asarray(part["down_b_LID"][i], np.float64))
-    np.testing.assert_allclose(down[i], by_hand, atol=1e-6)
-  q, attn = merged["layers"]["attn"]["q_LDNH"], moved["layers"]["attn"]
-  np.testing.assert_allclose(
-      q - frozen["layers"]["attn"]["q_LDNH"],
-      0.5 * np.einsum("LDI,LINH->LDNH", attn["q_a_LDI"], attn["q_b_LINH"]), atol=1e-6)
+  for kind, name, a, b in (("mlp", "down_LFD", "down_a_LFI", "down_b_LID"),
+                           ("attn", "q_LDNH", "q_a_LDI", "q_b_LINH")):
+    before, after, adapter = (tree["layers"][kind] for tree in (frozen, merged, moved))
+    axes = [x.rpartition("_")[2] for x in (a, b, name)]
+    change = 0.5 * np.einsum("{},{}->{}".format(*axes), adapter[a], adapter[b])
+    np.testing.assert_allclose(after[name], before[name] + change, atol=1e-6)
   adapted, plain = hidden(joined, CONFIG, *BATCH), hidden(frozen, CONFIG, *BATCH)
   np.testing.assert_allclose(adapted, hidden(merged, CONFIG, *BATCH), atol=1e-5)
   assert np.abs(adapted - plain).max() > 0.1

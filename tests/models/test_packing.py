@@ -45,37 +45,23 @@ def trunk_B(layout, monkeypatch):
 
 @pytest.mark.parametrize("parts", [1, 2])
 @pytest.mark.parametrize("layout", ["alone", "together", "apart"])
-def test_every_completion_token_attends_to_its_prompt_and_the_tokens_before_it(parts, trunk_B):
+def test_a_plan_has_every_needed_token_once(parts, trunk_B):
+  """What each attends to is tested by the numbers, see test_packed_equals_padded."""
   prompt_B = PROMPT_B[trunk_B]
-  plan = packing.plan(prompt_B, COMPLETION_B, X, T, CONFIG, parts=parts,
-                      trunk_B=trunk_B)
-  assert (plan.apart_PX is None) == (trunk_B is ALONE_B or bool(packing._WIDTHS))
-  rows, s = 8 // parts, X + T
+  plan = packing.plan(prompt_B, COMPLETION_B, X, T, CONFIG, parts=parts, trunk_B=trunk_B)
+  is_apart = plan.apart_PX is not None
+  assert is_apart == (trunk_B is not ALONE_B and not packing._WIDTHS)
   split = [[None] * parts if x is None else np.split(x, parts) for x in plan]
-  for i, (source_YC, trunk_YC, state_U, token_YC, target_U, token_BT, apart_PX, apart_Y
-          ) in enumerate(zip(*split)):
-    apart_YX = np.full((len(source_YC), 0), -1) if apart_PX is None else apart_PX[apart_Y]
+  for source_YC, trunk_YC, state_U, token_YC, target_U, token_BT, _, _ in zip(*split):
     used = source_YC[source_YC >= 0]
     assert len(used) == len(set(used)) == np.count_nonzero(trunk_YC >= 0)
-    # A completion token's predictor is the column before it, and what that sees
-    # is the prompt (of a row with the same) and the row's earlier columns.
-    for u in np.flatnonzero(target_U >= 0):
-      b, t = divmod(target_U[u], T)
-      m, w = divmod(state_U[u], source_YC.shape[1])
-      assert source_YC[m, w] == b * s + X + t - 1
-      assert token_YC[m, w] == u == token_BT[b, t]
-      row, column = np.divmod(source_YC[m, :w + 1], s)
-      seen = (trunk_YC[m, :w + 1] == trunk_YC[m, w]) & ((column < X - 1) | (row == b))
-      assert trunk_B[i * rows + trunk_YC[m, w]] == trunk_B[i * rows + b]
-      apart_row, apart_column = np.divmod(apart_YX[m][apart_YX[m] >= 0], s)
-      assert (trunk_B[i * rows + apart_row] == trunk_B[i * rows + b]).all()
-      np.testing.assert_array_equal(np.r_[apart_column, column[seen]],
-                                    np.arange(X - prompt_B[i * rows + b], X + t))
-    completion_B = COMPLETION_B[i * rows:(i + 1) * rows]
-    np.testing.assert_array_equal(token_BT >= 0, np.arange(T) < completion_B[:, None])
-    assert (target_U >= 0).sum() == (token_YC >= 0).sum() == completion_B.sum()
-  tokens = (plan.source_YC >= 0).sum()
-  if plan.apart_PX is not None: tokens += (plan.apart_PX >= 0).sum()
+    # Backward gathers with the inverses.
+    listed = np.flatnonzero(target_U >= 0)
+    np.testing.assert_array_equal(token_YC.reshape(-1)[state_U[listed]], listed)
+    np.testing.assert_array_equal(token_BT.reshape(-1)[target_U[listed]], listed)
+    assert len(listed) == (token_YC >= 0).sum() == (token_BT >= 0).sum()
+  np.testing.assert_array_equal(plan.token_BT >= 0, np.arange(T) < COMPLETION_B[:, None])
+  tokens = (plan.source_YC >= 0).sum() + (is_apart and (plan.apart_PX >= 0).sum())
   if trunk_B is ALONE_B:
     assert tokens == (prompt_B + COMPLETION_B - 1)[COMPLETION_B > 0].sum()
   elif parts == 1:  # Prompts of 4, 2 and 1 tokens, once each; all fits.
@@ -190,12 +176,3 @@ def test_packed_equals_padded_and_so_do_gradients(rollouts, trunk_B, parts):
   close(packed, padded)
   assert max(np.abs(g).max() for g in jax.tree.leaves(padded_gradients)) > 0.1
   jax.tree.map(close, packed_gradients, padded_gradients)
-
-
-def test_take_and_its_gradient():
-  x = jnp.arange(8.0).reshape(4, 2)
-  index, inverse = jnp.array([2, -1, 0]), jnp.array([2, -1, 0, -1])
-  out, back = jax.vjp(lambda x: packing.take(x, index, inverse), x)
-  np.testing.assert_array_equal(out, [[4, 5], [0, 0], [0, 1]])
-  np.testing.assert_array_equal(
-      back(jnp.array([[1., 2], [3, 4], [5, 6]]))[0], [[5, 6], [0, 0], [1, 2], [0, 0]])

@@ -111,8 +111,7 @@ def test_chain_questions_are_within_their_options():
 
 def test_chain_split_depends_on_the_text_alone():
   for split in ("train", "test"):
-    drawn = [chain.generate(seed, i, split=split)["text"]
-             for seed in (0, 1) for i in range(100)]
+    drawn = [chain.generate(seed, i, split=split)["text"] for seed in (0, 1) for i in range(100)]
     assert {chain.split_of(t) for t in drawn} == {split}
   texts = [f"{a}M{b}m{c}=" for a in range(10) for b in range(10) for c in range(10)]
   share = np.mean([chain.split_of(t) == "test" for t in texts])
@@ -194,8 +193,7 @@ def test_hendrycks_math_reads_the_last_box():
 def test_columns_are_named_by_options():
   rows = [dict(q="2 + 3?", a=5, how="math_answer.boxed")]
   (prompt,) = jsonl.prompts(rows, "train", question="q", answer="a", verifier="how")
-  assert (prompt.text, prompt.answer, prompt.verifier) == (
-      "2 + 3?", "5", "math_answer.boxed")
+  assert (prompt.text, prompt.answer, prompt.verifier) == ("2 + 3?", "5", "math_answer.boxed")
   with pytest.raises(ValueError, match=(
       r"prompts.columns.question='question': row 0 of train has \['a', 'how', 'q'\]")):
     list(jsonl.prompts(rows, "train"))

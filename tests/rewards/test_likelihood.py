@@ -61,13 +61,7 @@ def test_jepo_credits_what_a_completion_adds_to_the_bound():
   # P = .25, .16, .25 with mean .22; without the first .205. In the second prompt
   # mean .45, and the other alone is left.
   expected = np.log([.22/.205, .22/.25, .22/.205, .45/.6, .45/.3])
-  advantages = rewards(agg="log_mean_exp")
-  np.testing.assert_allclose(advantages, [*expected, 0], rtol=2e-5)
-  # n log mean_j P_j >= sum_i log mean_{j != i} P_j, by Jensen; for n = 2 the right
-  # side is sum_i log P_i. Equal where all tie.
-  assert advantages[:3].sum() > 0 and advantages[3:].sum() > 0
-  np.testing.assert_allclose(rewards(p=np.full((6, 2), .3), agg="log_mean_exp"),
-                             np.zeros(6), atol=1e-6)
+  np.testing.assert_allclose(rewards(agg="log_mean_exp"), [*expected, 0], rtol=2e-5)
   # Alone there is no rival.
   assert rewards(agg="log_mean_exp", use_gate=True)[1] == 0
   lone = jnp.array([[True, False, False], [False, False, False]])
@@ -80,8 +74,6 @@ def test_group_std_weighs_the_tokens_that_reasoning_changes():
   p[:3] = [[.5, .5], [.5, .25], [.5, 1.]]
   np.testing.assert_allclose(rewards(p, agg="mean_lp", token_weight="group_std")[:3],
                              np.log([.5, .25, 1.]), atol=1e-6)
-  np.testing.assert_allclose(rewards(p, agg="mean_p", token_weight="group_std")[:3],
-                             [.5, .25, 1.], rtol=1e-5)
   # DRO: the base with the same weights.
   np.testing.assert_allclose(
       rewards(p, agg="mean_lp", token_weight="group_std", baseline="diff")[:3],

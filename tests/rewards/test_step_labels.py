@@ -34,13 +34,10 @@ def test_relative_to_the_prompt():
 
 
 def test_consensus():
-  labels_BJ = jnp.array(
-      [[1., 0., 1.], [1., 1., nan], [1., 0., 0.], [1., 1., 0.], [nan] * 3])
-  judged_BJ = jnp.array(
-      [[1., 0., 0.], [1., 1., 0.], [0., 1., 1.], [1., 1., 1.], [nan] * 3])
+  labels_BJ = jnp.array([[1., 0., 1.], [1., 1., nan], [1., 0., 0.], [1., 1., 0.], [nan] * 3])
+  judged_BJ = jnp.array([[1., 0., 0.], [1., 1., 0.], [0., 1., 1.], [1., 1., 1.], [nan] * 3])
   mask_BJ = jnp.array([[1, 1, 1], [1, 1, 0], [1, 1, 1], [1, 1, 1], [0, 0, 0]], bool)
-  np.testing.assert_array_equal(step_labels.first_error(labels_BJ, mask_BJ),
-                                [1, -1, 1, 2, -1])
+  np.testing.assert_array_equal(step_labels.first_error(labels_BJ, mask_BJ), [1, -1, 1, 2, -1])
   # Same step; none twice; another step; an error and none; no steps.
   np.testing.assert_array_equal(step_labels.consensus(labels_BJ, judged_BJ, mask_BJ),
                                 [True, True, False, False, False])

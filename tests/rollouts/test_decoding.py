@@ -75,15 +75,6 @@ def test_draw_never_takes_a_token_without_mass():
   assert set(out.tolist()) == {1, 3}
 
 
-def test_frequencies_match_probabilities():
-  n = 40000
-  uniform_B = jax.random.uniform(jax.random.key(0), (n,))
-  out_B, _ = decoding.draw(jnp.repeat(jnp.array(LOGITS), n, axis=0), uniform_B)
-  shares = np.bincount(out_B, minlength=4) / n
-  # Four standard errors.
-  np.testing.assert_allclose(shares, [.1, .4, .2, .3], atol=4 * np.sqrt(.25 / n))
-
-
 def test_logps_are_those_before_truncation():
   tokens_B, logps_B = decoding.next_token(
       jnp.array(LOGITS), jnp.array([.5]), temperature=2.0, top_k=1)

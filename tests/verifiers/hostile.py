@@ -1,4 +1,5 @@
 """Verifiers that do what the completion says; test_pool.py gives them to workers."""
+import functools
 import os
 import re
 import signal
@@ -23,10 +24,7 @@ def obey(prompt, text):
   if text == "loop":
     while True: pass
   if text == "regex": return float(bool(re.match(r"(a+)+$", "a" * 64 + "b")))
-  if text.startswith("child "):
-    child = subprocess.Popen(["sleep", "60"])
-    with open(text.removeprefix("child "), "w") as f: f.write(str(child.pid))
-    time.sleep(60)
+  if text == "child": return subprocess.Popen(["sleep", "60"]).wait()
   if text.startswith("say "):  # A line of bytes instead of a reply.
     os.write(_fd(), bytes.fromhex(text.removeprefix("say ")))
     time.sleep(60)
@@ -57,35 +55,18 @@ _KEPT = []
 
 
 take.memory_mb = 512
+unlimited = functools.partial(take)  # Without the attribute.
 
 
-def wait(prompt, text):
-  """A regular expression that takes for ever, in C code, if that is the text."""
-  return obey(prompt, text)
+def _obeying(**attributes):
+  """`obey` as a verifier with these attributes."""
+  fn = functools.partial(obey)
+  vars(fn).update(attributes)
+  return fn
 
 
-wait.timeout_s = 0.5
-
-
-def patient(prompt, text):
-  return obey(prompt, text)
-
-
-patient.timeout_s = 60.0
-
-
-def calm(prompt, text):
-  return obey(prompt, text)
-
-
-calm.is_bounded = True
-
-
-def untried(prompt, text):
-  return obey(prompt, text)
-
-
-untried.is_tried = False
+hasty, patient = _obeying(timeout_s=0.5), _obeying(timeout_s=60.0)
+calm, untried = _obeying(is_bounded=True), _obeying(is_tried=False)
 
 
 def listed(prompt, text):

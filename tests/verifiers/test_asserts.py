@@ -10,7 +10,6 @@ import pytest
 from rlx import inputs
 from rlx.core import records
 from rlx.prompts.datasets import jsonl
-from rlx.tools import doctor
 from rlx.verifiers import _inside
 from rlx.verifiers import code_tests
 from tests.verifiers import cases
@@ -67,7 +66,7 @@ def test_what_is_nested_too_deeply_is_refused():
 def test_a_result_that_makes_a_test_slow_fails_it():
   def check(case):
     start = time.monotonic()
-    assert code_tests.fraction(sandbox.prompt([case["test"]], total_s=6.0),
+    assert code_tests.fraction(sandbox.prompt([case["test"]], total_s=0.6),
                                f"def f(x): return {case['returned']}") == 0.0, case
     assert time.monotonic() - start < 15, case
 
@@ -137,9 +136,3 @@ def test_prompts_that_a_constant_passes_are_refused_or_counted():
                      r"verifier.allow_constant=true. \(1 more such prompts\)$"):
     check(prompts)
   check(prompts, allow_constant=True)
-  constants = [constant for _, constant in code_tests.inspect(prompts)]
-  finding = doctor.no_constant_passes({p.id: c for p, c in zip(prompts, constants)})
-  assert finding.level == "warning"
-  assert finding.text.startswith(
-      "constants pass the tests of 2 of 3 prompts, such as 'a' by f that")
-  assert doctor.no_constant_passes({"b": None}).level == "ok"

@@ -38,12 +38,13 @@ def test_what_is_attacked_can_be_passed():
 
 @sandbox.needed
 def test_nothing_is_forged():
+  prompts = {name: sandbox.prompt(tests) for name, (*tests, _) in CASES["forged"].items()}
+  assert [problem for problem, _ in code_tests.inspect(prompts.values())] == [None] * len(prompts)
   def check(name):
-    *tests, solution = CASES["forged"][name]
-    assert code_tests.inspect([sandbox.prompt(tests)])[0][0] is None
-    assert code_tests.passed(sandbox.prompt(tests), CASES["before"] + solution) == 0.0, name
+    solution = CASES["before"] + CASES["forged"][name][-1]
+    assert code_tests.passed(prompts[name], solution) == 0.0, name
 
-  sandbox.at_once(check, CASES["forged"])
+  sandbox.at_once(check, prompts)
 
 
 @sandbox.needed
@@ -69,35 +70,6 @@ def test_a_prompt_that_a_constant_passes_is_found():
     assert constant is not None, tests
 
 
-# Everything that can be reached from inside: objects, frames, code, files, arguments, memory.
-INVENTORY = """
-import ctypes, gc, os, sys
-C = ctypes.CDLL(None)
-def memory():
-  file = open('memory', 'w+b', 0)
-  for block in {id(v) >> 16 for v in gc.get_objects()}:
-    C.pwrite(file.fileno(), ctypes.c_void_p(block << 16), 2**16, ctypes.c_long(0))
-    yield os.pread(file.fileno(), 2**16, 0).decode('latin-1')
-def f(x, y=None):
-  texts, todo, seen = [], [*gc.get_objects(), sys.argv, sys.orig_argv, dict(os.environ)], set()
-  frame = sys._getframe()
-  while frame: todo += [frame.f_locals, frame.f_globals, frame.f_code]; frame = frame.f_back
-  while todo:
-    v = todo.pop()
-    if id(v) in seen: continue
-    seen.add(id(v))
-    if isinstance(v, (str, bytes)): texts.append(str(v))
-    else: todo += gc.get_referents(v)
-  for fd in range(64):
-    try: texts.append(os.pread(fd, 2**20, 0).decode(errors='replace'))
-    except OSError: pass
-  texts += memory()
-  start = 'CANA' + 'RY-'
-  whole = {part[:5] for t in texts for part in t.split(start)[1:]}
-  return sorted(t for t in whole if len(t) == 5 and t.isdigit())
-"""
-
-
 @sandbox.needed
 def test_inside_are_the_solution_and_one_call_with_its_arguments():
   tests = ["NAME = 'CANARY-00001'\nassert f('CANARY-00002') == ['00002'], 'CANARY-00004'",
@@ -105,7 +77,7 @@ def test_inside_are_the_solution_and_one_call_with_its_arguments():
            "  assert candidate(1, y=['CANARY-00006']) == ['00006']",
            "assert f('CANARY-00007') and f(0) == [] or 'CANARY-00008' in f(2)"]
   prompt = sandbox.prompt(tests, meta=dict(entry_point="f"), test_s=4, total_s=60.0)
-  assert code_tests.fraction(prompt, INVENTORY) == 1.0
+  assert code_tests.fraction(prompt, CASES["inventory"]) == 1.0
 
 
 def of_row(row):

@@ -1,7 +1,6 @@
 """Solutions against tests; programs that attack the checker earn nothing, and nothing gets out."""
 import contextlib
 import json
-import pathlib
 import re
 import sys
 import tempfile
@@ -29,9 +28,6 @@ both = pytest.mark.parametrize("unsafe", [pytest.param(False, marks=sandbox.need
 
 def prompt(*tests, **options):
   return sandbox.prompt(tests, **dict(test_s=2, total_s=20.0) | options)
-
-
-def prints(source): return _sandbox.output(CALLS + source, b"", **sandbox.LIMITS)
 
 
 @both
@@ -67,7 +63,7 @@ def test_a_prompt_without_tests_is_no_verdict():
 
 @both
 def test_no_cheat_earns_reward(unsafe):
-  p = prompt(*TESTS, unsafe=unsafe, test_s=1, total_s=2.0)
+  p = prompt(*TESTS, unsafe=unsafe, test_s=1, total_s=1.0)
   def check(name):
     assert code_tests.fraction(p, f"```\n{CALLS}{CHEATS[name]}\n```") == 0.0, name
 
@@ -75,19 +71,10 @@ def test_no_cheat_earns_reward(unsafe):
 
 
 @sandbox.needed
-@pytest.mark.parametrize("source, printed", [
-    ("t = threading.Thread(target=print, args=['a'])\nt.start(); t.join()", "a"),
-    ("open('x', 'w').write('a')\nprint(open('/tmp/x').read())", "a"),
-    ("import asyncio, heapq, decimal, fractions, sqlite3\nprint('é')", "é"),
-    ("open('/dev/null', 'w').write('a')\nprint(len(open('/dev/urandom', 'rb').read(3)))", "3"),
-    ("import shutil, tempfile\nwith tempfile.NamedTemporaryFile() as f: shutil.copy(f.name, 'x')\n"
-     "os.rename('x', 'y')\nprint(os.listdir())", "['y']"),
-    ("import asyncio\nasync def f(): return await asyncio.to_thread(os.getcwd)\n"
-     "print(asyncio.run(f()))", "/tmp"),
-    ("import concurrent.futures as c\nwith c.ThreadPoolExecutor(8) as e:\n"
-     "  print(sum(e.map(abs, [-1, 2])))", "3")])
-def test_a_solution_may_use_threads_files_and_its_libraries(source, printed):
-  assert prints(source) == (f"{printed}\n".encode(), True)
+@pytest.mark.parametrize("case", ATTACKS["allowed"], ids=lambda case: case["printed"])
+def test_a_solution_may_use_threads_files_and_its_libraries(case):
+  printed = _sandbox.output(CALLS + case["source"], b"", **sandbox.LIMITS)
+  assert printed == (case["printed"].encode() + b"\n", True)
 
 
 @sandbox.needed
@@ -101,41 +88,31 @@ def test_attacks_touch_no_other_verdict():
     assert not pool.errors
 
 
-@sandbox.needed
-def test_a_late_worker_takes_the_sandbox_along():
-  with contextlib.closing(pool_lib.Pool(1, timeout_s=1.0)) as pool:
-    verdict = pool.verify([prompt(*TESTS, test_s=30, total_s=60.0)], [CALLS + (
-        "ctypes.CDLL(None).prctl(15, b'rlx-sleeper', 0, 0, 0)\nprint(flush=True)\n"
-        "time.sleep(60)")])
-  assert verdict[0] == 0 and pool.failures == dict(timeout=1)
-  for _ in range(50):
-    if "rlx-sleeper" not in process_names(): return
-    time.sleep(0.1)
-  pytest.fail("the program outlived its worker")
+@pytest.fixture
+def replace_bwrap(monkeypatch, tmp_path):
+  """Function that puts a shell program in the place of bubblewrap."""
+  def replace(program):
+    path = tmp_path / "bwrap"
+    path.write_text(f"#!/bin/sh\n{program}\n")
+    path.chmod(0o755)
+    monkeypatch.setattr(_sandbox, "bubblewrap", lambda: str(path))
+  return replace
 
 
-def process_names():
-  for path in pathlib.Path("/proc").glob("[0-9]*/comm"):
-    with contextlib.suppress(OSError): yield path.read_text().strip()
-
-
-def test_a_sandbox_that_cannot_start_is_no_verdict(monkeypatch, tmp_path):
-  broken = tmp_path / "bwrap"
-  broken.write_text("#!/bin/sh\necho 'bwrap: No permissions' >&2\nexit 1\n")
-  broken.chmod(0o755)
-  monkeypatch.setattr(_sandbox, "bubblewrap", lambda: str(broken))
+@pytest.mark.parametrize("program, message", [
+    ("echo 'bwrap: No permissions' >&2; exit 1", "bwrap: No permissions"),
+    ("echo 'bwrap: busy' >&2; exit 0", "bwrap: busy"), ("kill -9 $$", "killed by signal 9"),
+    ("exit 3", "exit code 3"), ("sleep 60", "within 1 s"),
+    ("sleep 60 & kill -9 $$", "killed by signal 9"),
+    ("echo; echo 'no room' >&2; printf '?'", "no room")])
+def test_a_sandbox_that_cannot_start_is_no_verdict(monkeypatch, replace_bwrap, program, message):
+  replace_bwrap(program)
   monkeypatch.setattr(_sandbox, "_START_S", 1.0)
   monkeypatch.setattr(_sandbox, "_END_S", 0.1)
-  with pytest.raises(errors.Unknown, match="did not start: bwrap: No permissions"):
+  start = time.monotonic()
+  with pytest.raises(errors.Unknown, match="did not start: " + message):
     code_tests.passed(prompt(*TESTS), "x = 1")
-  for program, message in (
-      ("kill -9 $$", "killed by signal 9"), ("exit 3", "exit code 3"), ("sleep 60", "within 1 s"),
-      ("sleep 60 & kill -9 $$", "killed by signal 9"),
-      ("echo 'bwrap: busy' >&2; exit 0", "bwrap: busy")):
-    broken.write_text(f"#!/bin/sh\n{program}\n")
-    start = time.monotonic()
-    with pytest.raises(errors.Unknown, match=message): code_tests.passed(prompt(*TESTS), "x = 1")
-    assert time.monotonic() - start < 5
+  assert time.monotonic() - start < 5
 
 
 @pytest.mark.parametrize("unsafe", [False, True])
@@ -155,13 +132,12 @@ def test_an_unprotected_solution_cannot_lose_its_verdict_with_its_folder(monkeyp
 
 
 @sandbox.needed
-def test_what_ends_after_the_start_is_a_failed_test(monkeypatch, tmp_path):
+def test_what_ends_after_the_start_is_a_failed_test(replace_bwrap):
   """Also where it is bwrap that ends, or writes: the solution may be why."""
-  real, around = _sandbox.bubblewrap(), tmp_path / "bwrap"
-  around.write_text(f"#!/bin/sh\n'{real}' \"$@\"\necho bwrap: failed >&2\nkill -9 $$\n")
-  around.chmod(0o755)
-  monkeypatch.setattr(_sandbox, "bubblewrap", lambda: str(around))
+  replace_bwrap(f"'{_sandbox.bubblewrap()}' \"$@\"\necho bwrap: failed >&2\nkill -9 $$")
   assert code_tests.fraction(prompt(*TESTS), "x = 1") == 0.0
+  replace_bwrap("echo")  # It ends before the first test.
+  assert code_tests.passed(prompt(*TESTS), "x = 1") == 0.0
 
 
 def test_without_bubblewrap_the_run_stops(monkeypatch):

@@ -4,10 +4,8 @@ import dataclasses
 import functools
 import importlib.util
 import inspect
-import pathlib
 import pkgutil
 import random
-import re
 import time
 
 import hypothesis
@@ -25,7 +23,6 @@ from rlx.verifiers import _inside
 from rlx.verifiers import answers
 from rlx.verifiers import code_tests
 from rlx.verifiers import errors
-from rlx.verifiers import judge
 from rlx.verifiers import pool as pool_lib
 from rlx.verifiers import steps
 from tests.verifiers import cases
@@ -122,13 +119,6 @@ def test_parsers_take_any_text(text, boxes):
   assert ends == sorted(set(ends)) and (not text or (ends or [len(text)])[-1] <= len(text))
   tokens = steps.token_ends(ends, list(text))
   assert tokens == [e - 1 for e in ends]
-  for reads in ("yes_no", r"(\d+)"):
-    for nonce in (None, "9f86d081884c"):
-      try:
-        assert judge.read(text, reads, nonce=nonce) >= 0
-      except errors.Unknown:
-        pass
-  assert judge.render(MATH, text, "{question}|{answer}") == f"{MATH.text}|{text}"
   assert code_tests.solution(f"```\n{text.replace('`', '')}\n```") == text.replace("`", "")
   assert "\n".join(code_tests.solution(text).split("\n")) in text
 
@@ -192,17 +182,12 @@ KNOWN = (("chain.answer", "5#5", 1), ("chain.answer", "5#4", 0), ("format.boxed"
          ("math_answer.boxed", r"\boxed{72}", 1), ("math_answer.boxed", r"\boxed{71}", 0))
 
 
-def test_hostile_completions_cost_no_other_verdict(request, monkeypatch, capsys):
+def test_hostile_completions_cost_no_other_verdict(request, capsys):
   """Completions with known verdicts stand among them; `--soak`: 20,000."""
   n = 20_000 if request.config.getoption("--soak") else 240
   rng = random.Random(0)
   paths = [p for p in GOOD if p not in OF_STEPS and not p.startswith("code_tests") and works(p)]
   heavy = [p for p in GOOD if p.startswith("code_tests") and works(p)] or paths
-  peaks_mb, kill = [], pool_lib._Worker.kill
-  def kill_measured(worker):
-    peaks_mb.append(peak_mb(worker.process.pid))
-    kill(worker)
-  monkeypatch.setattr(pool_lib._Worker, "kill", kill_measured)
   pool = pool_lib.Pool(2, timeout_s=1.0, memory_gb=1.0, options=options(0.8))
   drawn, known, verdicts, start = [], {}, [], time.monotonic()
   try:
@@ -221,22 +206,11 @@ def test_hostile_completions_cost_no_other_verdict(request, monkeypatch, capsys)
   lost = collections.Counter(p for p, v in zip(drawn, verdicts) if np.isnan(v))
   with capsys.disabled():
     print(f"\nhostile: {n} completions, {seconds:.0f} s, unknown {dict(pool.errors)} of "
-          f"{dict(lost)}, failed {dict(pool.failures)}, {pool.recycled} workers recycled, peak of "
-          f"a worker {max(peaks_mb):.0f} MB, of this process {peak_mb('self'):.0f} MB")
+          f"{dict(lost)}, failed {dict(pool.failures)}, {pool.recycled} workers recycled")
   assert verdicts.shape == (n,) and alive == [True, True]
   assert {i: verdicts[i] for i in known} == known
   assert np.all(np.isnan(verdicts) | ((verdicts >= 0) & (verdicts <= 1)))
   assert sum(pool.errors.values()) == np.isnan(verdicts).sum()
   assert pool.failures["timeout"] + pool.failures["crash"] <= pool.recycled / 2  # Two tries.
-  assert len(peaks_mb) == pool.recycled + 2 and max(peaks_mb) < 1024
   # A late completion costs its deadline and a new worker.
   assert seconds < 60 + 10 * pool.recycled + 0.2 * n
-
-
-def peak_mb(pid):
-  """Most memory that a process has held since it started its program; 0: it is gone."""
-  try:
-    status = pathlib.Path(f"/proc/{pid}/status").read_text()
-    return int(re.search(r"VmHWM:\s+(\d+)", status)[1]) / 1024
-  except (OSError, TypeError):
-    return 0.0

@@ -156,6 +156,20 @@ def test_late_replies_are_unknown(server, text):
   assert len(server.seen) == 2 and time.monotonic() - start < 2.5
 
 
+def test_pauses_between_requests_double(server, monkeypatch):
+  pauses = []
+  monkeypatch.setattr(judge.time, "sleep", pauses.append)
+  verdict("500 x", url=server.url, retries=3, pause_s=1.5)
+  assert pauses == [1.5, 3.0, 6.0]
+
+
+def test_a_long_reply_is_unknown(server, monkeypatch):
+  monkeypatch.setattr(judge, "_MAX_BYTES", 1000)
+  assert verdict("yes", url=server.url) == (1.0, None)
+  stated, message = verdict(1000 * "x", url=server.url)
+  assert np.isnan(stated) and "a reply of more than 1000 bytes" in message
+
+
 def test_nobody_there_is_unknown():
   stated, message = verdict("yes", url="http://127.0.0.1:9/v1")
   assert np.isnan(stated) and "after 3 attempts: URLError" in message
@@ -208,12 +222,9 @@ def test_a_function_that_does_not_exist_is_unknown(function, message):
   assert np.isnan(stated) and re.search(message, problem)
 
 
-def test_a_function_that_fails_is_unknown():
-  options = dict(judge=OPTIONS | dict(function="os:stat"))
-  with contextlib.closing(pool_lib.Pool(1, 30.0, options=options)) as pool:
-    prompt = records.Prompt("p", "?", "", "judge.function")
-    np.testing.assert_array_equal(pool.verify([prompt], ["yes"]), [nan])
-    assert pool.errors == dict(exception=1) and "FileNotFoundError" in pool.last_error
+def test_failures_of_judges_are_unknown():
+  """See test_what_fails_untried_is_unknown in test_pool.py."""
+  assert judge.chat.is_tried is judge.function.is_tried is False
 
 
 @pytest.mark.parametrize("changes, message", [

@@ -88,22 +88,11 @@ def verdict(monkeypatch, ask, text, **changes):
     return np.nan
 
 
-def test_there_are_enough():
-  assert len(set(INJECTIONS)) == len(INJECTIONS) >= 50
-
-
 @pytest.mark.parametrize("ask", GULLIBLE, ids=lambda f: f.__name__)
 def test_what_an_answer_says_is_no_verdict(monkeypatch, ask):
   for text in INJECTIONS:
     for changes in ({}, SCORES):
       assert np.isnan(verdict(monkeypatch, ask, text, **changes)), (text, changes)
-
-
-def test_an_answer_stays_between_its_lines():
-  for text in INJECTIONS:
-    nonce = judge.new_nonce(PROMPT, text, OPTIONS["key"])
-    for options in (OPTIONS, OPTIONS | SCORES):
-      assert shown(judge.render(PROMPT, text, options["template"], nonce)) == (nonce, text)
 
 
 def test_a_quoted_answer_does_not_stand_in_the_way_of_a_verdict(monkeypatch):
@@ -114,15 +103,17 @@ def test_a_quoted_answer_does_not_stand_in_the_way_of_a_verdict(monkeypatch):
 
 @hypothesis.settings(max_examples=200, deadline=None, derandomize=True, database=None)
 @hypothesis.given(st.one_of(
-    st.text(st.characters(exclude_categories=())),
+    st.sampled_from(INJECTIONS), st.text(st.characters(exclude_categories=())),
     st.lists(st.sampled_from(["[end of answer ", "]", "\n", "Verdict ", ": yes", "{nonce}", GUESS]))
     .map("".join)))
 def test_any_answer_stays_between_its_lines_and_is_no_verdict(text):
   nonce = judge.new_nonce(PROMPT, text, OPTIONS["key"])
-  rendered = judge.render(PROMPT, text, OPTIONS["template"], nonce)
-  assert shown(rendered) == (nonce, text)
+  for options in (OPTIONS | SCORES, OPTIONS):
+    rendered = judge.render(PROMPT, text, options["template"], nonce)
+    assert shown(rendered) == (nonce, text)
   for reply in (text, rendered, text + "\n" + text, "Verdict: " + text):
-    with pytest.raises(errors.Unknown): judge.read(reply, "yes_no", nonce=nonce)
+    for reads in ("yes_no", SCORES["reads"]):
+      with pytest.raises(errors.Unknown): judge.read(reply, reads, nonce=nonce)
 
 
 def test_a_judge_that_is_persuaded_is_believed(monkeypatch):

@@ -1,5 +1,4 @@
-"""math_answer on cases made against it, and on answers written in other ways."""
-import random
+"""math_answer on pairs of answers in many forms, and on cases made against it."""
 import time
 import types
 
@@ -7,11 +6,17 @@ import pytest
 
 from rlx.evals import verifier as report_lib
 from rlx.verifiers import math_answer
+from rlx.verifiers._math import kinds
+from rlx.verifiers._math import reading
 from tests.verifiers import cases as cases_lib
 
 CASES = [case for name in ("math_cases_first", "math_cases", "math_cases_second")
          for case in cases_lib.read(f"{name}.jsonl")]
 DISPUTED = cases_lib.read("math_disputed.json")
+# Cases whose verdict is wrong: forms that math_answer does not read, or units that it accepts.
+MISSED = frozenset("""
+    name-26 name-32 unit-25 reals-11 reals-19 func-25 text-14 cjk-6 cjk-7 poly-21 box-16 box-27
+    box-30 vector-13 name-39 name-58 unit-72 text-34 look-27""".split())
 # How many of the pairs of different answers math_answer takes for equal at most, and of the
 # equal ones at least, as shares (docs/verifiers.md); of all other kinds 0 and 1.
 BOUNDS = dict(all=(0.0, 0.998), set=(0.0, 0.97))
@@ -49,59 +54,28 @@ def test_an_unreadable_answer_is_no_verdict(verify):
   with pytest.raises(ValueError, match="no answer: ''"): verify(prompt(""), r"\boxed{3}")
 
 
-@pytest.mark.parametrize("right", [False, True])
-def test_cases(right):
-  cases = [c for c in CASES if c["right"] == right and c["name"] not in DISPUTED]
-  assert len(cases) >= 340
-  missed = [c["name"] for c in cases if verdict(c) != right]
-  assert len(missed) <= (0.08 if right else 0.01) * len(cases), missed
-
-
-def test_every_case_ends_soon():
+def test_cases():
+  """All except MISSED have the right verdict, and all of them soon."""
+  missed = set()
   for case in CASES:
     start = time.process_time()
-    verdict(case)
+    stated = verdict(case)
     assert time.process_time() - start < 1.0, case["name"]
+    if stated != case["right"] and case["name"] not in DISPUTED: missed.add(case["name"])
+  assert missed == MISSED
 
 
-# Expressions in other forms: sums of terms, each of which is a coefficient and a factor.
-FACTORS = ("x", "x^2", r"\sqrt{2}", r"\pi", "xy", r"\sqrt{x}", r"e^{x}")
-FRACTIONS = (r"\frac{%d}{%d}", r"\dfrac{%d}{%d}", r"\tfrac{%d}{%d}", "(%d/%d)", r"{%d \over %d}")
+@pytest.mark.parametrize("text", [
+    r"(3,1) \cup (4,5)", r"[1,3] \cup (2,4)", r"[1,2] \cup [2,3]", "15_3"])
+def test_what_has_no_value_is_read_as_text(text):
+  assert isinstance(reading.read(text), kinds.Text)
 
 
-def term(rng, a, b, factor):
-  k = rng.choice([1, 2, 3])
-  number = rng.choice(FRACTIONS) % (a * k, b * k) if b > 1 or rng.random() < 0.2 else str(a)
-  if not factor: return number
-  mark = rng.choice(["", r"\cdot ", r"\times ", " * ", r"\,"])
-  # A number does not stand behind a letter.
-  return rng.choice([number + mark + factor,
-                     factor + rng.choice([r"\cdot ", r" \times "]) + number])
-
-
-def written(rng, terms):
-  parts = [(a, term(rng, abs(a), b, factor)) for a, b, factor in rng.sample(terms, len(terms))]
-  text = "".join((" - " if a < 0 else " + ") + part for a, part in parts)
-  text = text.removeprefix(" + ")
-  for new in (lambda s: rf"\left({s}\right)", lambda s: f"${s}$", lambda s: f"{{{s}}}",
-              lambda s: s.replace(" - ", " − "), lambda s: s.replace(r"\pi", "π"),
-              lambda s: s.replace(r"\sqrt{2}", "√2"), lambda s: s.replace("x^2", r"x\cdot x")):
-    if rng.random() < 0.2: text = new(text)
-  return text
-
-
-@pytest.mark.parametrize("seed", range(40))
-def test_other_forms_are_equal_and_other_values_are_not(seed):
-  rng = random.Random(seed)
-  factors = [""] + rng.sample(FACTORS, rng.randint(1, 3))
-  terms = [(rng.choice([1, -1]) * rng.randint(1, 9), rng.choice([1, 1, 2, 3, 7]), factor)
-           for factor in factors]
-  gold, i = written(rng, terms), rng.randrange(len(terms))
-  a, b, factor = terms[i]
-  for _ in range(5): assert boxed(gold, again := written(rng, terms)) == 1.0, (gold, again)
-  for changed in ((a + 10, b, factor), (a, b + 1, factor), (-a, b, factor)):
-    other = written(rng, [*terms[:i], changed, *terms[i + 1:]])
-    assert boxed(gold, other) == 0.0, (gold, other)
+def test_a_name_belongs_to_the_values_after_it():
+  items = lambda text: kinds.items(reading.read(text))
+  assert items("x = 1, 2") == items("x = 1, x = 2") == items("1, 2")
+  assert list(map(kinds.is_named, items("x = 1, y = 2"))) == [False, True]
+  assert not kinds.is_named(reading.read(r"x \approx 2"))
 
 
 @pytest.mark.parametrize("answer", [
@@ -130,8 +104,3 @@ def test_what_a_policy_may_write_ends_soon(gold, answer):
 def test_a_text_that_is_no_answer_is_a_zero(gold, answer):
   assert boxed(gold, answer) == 0.0
   assert math_answer.final(prompt(gold), f"The answer is ${answer}$.") == 0.0
-
-
-@pytest.mark.parametrize("answer", ["i", "-i", "e", r"\infty", "2i", r"\frac{\pi}{2}"])
-def test_a_constant_is_stated_without_a_digit(answer):
-  assert math_answer.final(prompt(answer), f"The answer is ${answer}$.") == 1.0

@@ -2,7 +2,6 @@ import re
 
 import pytest
 
-from rlx.verifiers import chain
 from rlx.verifiers import steps
 
 
@@ -32,9 +31,3 @@ def test_boundaries(text, separator, pieces):
 ])
 def test_token_ends(offsets, token_texts, indices):
   assert steps.token_ends(offsets, token_texts) == indices
-
-
-@pytest.mark.parametrize("text, ends", [
-    ("7;2;5#5", [2, 4]), ("7;", [2]), (";;", [1, 2]), ("", [])])
-def test_step_ends_of_a_chain(text, ends):
-  assert chain.step_ends(text) == ends

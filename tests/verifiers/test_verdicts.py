@@ -1,11 +1,13 @@
 """Verdicts of chain, format and gym_task on the completions of verdicts.toml."""
 import importlib.util
+import time
 
 import numpy as np
 import pytest
 
 from rlx.core import records
 from rlx.core import resolve
+from rlx.verifiers import _boxed
 from rlx.verifiers import format as format_lib
 from rlx.verifiers import gym_task
 from tests.verifiers import cases
@@ -29,6 +31,18 @@ def test_verdict(group, text, verdict):
 
 def test_a_length_without_a_limit_is_at_most_4096():
   assert [format_lib.length(prompt(), "a" * n) for n in (4096, 4097)] == [1.0, 0.0]
+
+
+def test_a_box_without_braces_ends_before_a_full_stop():
+  assert _boxed.last(r"so \boxed 72.") == "72"
+
+
+@pytest.mark.parametrize("part", ["<", "<think ", "< /", "<think>", "< ", "</think", " "])
+def test_tags_takes_linear_time(part):
+  start = time.monotonic()
+  assert format_lib.tags(prompt(), part * 100_000) == 0.0
+  assert format_lib.tags(prompt(), "<" + " " * 100_000 + part) == 0.0
+  assert time.monotonic() - start < 2
 
 
 @needs_gym

@@ -1,6 +1,7 @@
 """A family of models: its Hugging Face config.json <-> DecoderConfig."""
 import dataclasses
 import math
+from collections.abc import Set
 from typing import Callable
 
 from rlx.models import transformer
@@ -63,7 +64,7 @@ class Family:
   tensors: dict
   gguf_tensors: dict
   defaults: dict = dataclasses.field(default_factory=dict)
-  reads: frozenset = frozenset()
+  reads: Set[str] = frozenset()
   biases: tuple = ()
   ropes: tuple = tuple(_ROPE)
   fixed: dict = dataclasses.field(default_factory=dict)

@@ -46,7 +46,7 @@ def experts(prefix, gate, up, down):
           "layers.mlp.down_LEFD": ("DF", names + down, "ffn_down_exps")}
 
 
-def tables(*parts, interleaved=False):
+def tables(*parts: dict, interleaved: bool = False) -> tuple[dict, dict]:
   """The tables of a family, for Hugging Face and for GGUF.
 
   Names that a checkpoint's config does not ask for, such as biases, do no harm.
@@ -57,7 +57,8 @@ def tables(*parts, interleaved=False):
   """
   layer = {path: tensor for part in parts for path, tensor in part.items()}
   biases = {path: layer[path] for path in (ATTENTION | MLP) if path in layer}
-  hf, gguf = {}, {}
+  hf: dict = {}
+  gguf: dict = {}
   def add(path, layout, hf_name, gguf_name, kind="weight"):
     in_layer = path.startswith("layers.")
     hf["model.layers.{L}." * in_layer + f"{hf_name}.{kind}"] = path, layout
@@ -65,7 +66,7 @@ def tables(*parts, interleaved=False):
     if interleaved and gguf_name in ("attn_q", "attn_k"): layout = layout.replace("H", "hc")
     gguf["blk.{L}." * in_layer + f"{gguf_name}.{kind}"] = path, layout
   for path, tensor in (_START | layer | _END).items(): add(path, *tensor)
-  for path, (layout, *names) in biases.items():
+  for path, (layout, hf_name, gguf_name) in biases.items():
     out = layout[:layout.index(")") + 1] if layout.startswith("(") else layout[0]
-    add(f"{path.rpartition('_')[0]}_bias_L{out.strip('()')}", out, *names, kind="bias")
+    add(f"{path.rpartition('_')[0]}_bias_L{out.strip('()')}", out, hf_name, gguf_name, kind="bias")
   return hf, gguf

@@ -32,6 +32,6 @@ def other_wording(text: str) -> str | None:
     >>> chain_pairs.other_wording("4M7m2M5=")
     '7M4m2M5='
   """
-  first, op, second = text[:3]
+  first, op, second = tuple(text[:3])
   if op not in COMMUTE or first == second: return None
   return second + op + first + text[3:]
