@@ -1,0 +1,236 @@
+"""Tasks whose completions are steps with a known chance of success.
+
+  chain     4M7m2M5=            7;2;5#5         maximum or minimum with a digit
+  lookup    0417263250...|3>>>= 7;5;2#2         follows a table of pairs, one `>` per step
+  sums      4+9-3=              13;10#10        running sums of chain_sum of reasoning-gym
+
+A completion states the value after each operation, separated by `;`, then `#` and the last value
+again. It is right if it has this form and its last step and its answer are right; a mistake may
+be undone by later steps, on purpose or by luck. The names of this file in a config:
+
+  prompts.dataset                experiments.step_tasks:lookup, ... (prompts.source "chain", or
+                                 "gym:chain_sum" for sums)
+  sft.target                     experiments.step_tasks:trace
+  verifier.steps                 experiments.step_tasks:chances
+  rewards.process.name           experiments.step_tasks:gains
+  advantages.process.name        experiments.step_tasks:own_steps
+"""
+from collections.abc import Callable
+import functools
+import random
+import re
+import typing
+
+import jax.numpy as jnp
+from jax import Array
+import numpy as np
+
+from rlx.core import fields
+from rlx.core import masked
+from rlx.core import ranges
+from rlx.core import records
+from rlx.core.method import method
+from rlx.prompts.datasets import chain as chain_lib
+from rlx.verifiers import steps as verifier_steps
+
+SLIP = 0.1      # Share of mistakes of the continuations that `chances` is about.
+LARGEST = 80   # Absolute value up to which the chances of a step are known.
+_DIGITS = "0123456789"
+
+
+class Task(typing.NamedTuple):
+  """What the functions below need to know of a task."""
+  # question -> its operations: each maps the value before a step to the right value after it.
+  operations: Callable[[str], list[Callable[[int], int]]]
+  mistakes: tuple[int, ...]   # What a mistake adds to a right value, each equally likely.
+  modulus: int | None = None  # Of values after a mistake.
+
+
+# ---- the tasks. The first operation ignores its argument.
+
+
+def _chain_operations(question):
+  operations = [functools.partial(chain_lib.OPS[op], int(digit)) if op in "Mm" else
+                lambda value, op=op, digit=digit: chain_lib.OPS[op](value, int(digit))
+                for op, digit in zip(question[1:-1:2], question[2:-1:2])]
+  first = operations[0](int(question[0]))
+  return [lambda _: first, *operations[1:]]
+
+
+def _lookup_operations(question):
+  pairs, _, rest = question.partition("|")
+  table = dict(zip(map(int, pairs[::2]), map(int, pairs[1::2])))
+  first = table[int(rest[0])]
+  # No value of a completion but a digit is in the table; another one leads nowhere.
+  return [lambda _: first] + [lambda value: table.get(value, -1)] * (rest.count(">") - 1)
+
+
+def _sums_operations(question):
+  first, *terms = map(int, re.findall(r"[+-]?\d+", question))
+  return [lambda _: first + terms[0]] + [
+      lambda value, term=term: value + term for term in terms[1:]]
+
+
+_OTHER_DIGITS = tuple(range(1, 10))
+TASKS = dict(chain=Task(_chain_operations, _OTHER_DIGITS, 10),
+             lookup=Task(_lookup_operations, _OTHER_DIGITS, 10),
+             sums=Task(_sums_operations, (-10, -2, -1, 1, 2, 10)))
+
+
+def solve(task, question, change=lambda value: value):
+  """The values of all steps; each step starts from the changed value of the step before."""
+  value, steps = None, []
+  for operation in TASKS[task].operations(question):
+    value = change(operation(value))
+    steps.append(value)
+  return steps
+
+
+# ---- data sets (prompts.dataset)
+
+
+def chain(rows, split):
+  """Questions of rlx/prompts/datasets/chain.py."""
+  for row in rows:
+    yield _prompt("chain", split, row, chain_lib.generate(split=split, **row)["text"])
+
+
+def lookup(rows, split):
+  """A permutation of ten digits as shuffled pairs, a digit, and `n_min` to `n_max` steps."""
+  for row in rows:
+    rng = random.Random(f"lookup/{row['seed']}/{row['index']}")
+    while True:
+      keys, values = rng.sample(_DIGITS, 10), rng.sample(_DIGITS, 10)
+      text = "".join(k + v for k, v in zip(keys, values)) + "|" + rng.choice(_DIGITS)
+      text += ">" * rng.randint(row["n_min"], row["n_max"]) + "="
+      if chain_lib.split_of(text) == split: break
+    yield _prompt("lookup", split, row, text)
+
+
+def sums(rows, split):
+  """The expressions of chain_sum, without words and spaces."""
+  for row in rows:
+    question = row["entry"]["question"].partition(":")[2].replace(" ", "")
+    yield _prompt("sums", split, row, question)
+
+
+def _prompt(task, split, row, text):
+  steps = solve(task, text)
+  return records.Prompt(
+      id=f"{task}/{split}/{row['seed']}/{row['index']}", text=text, answer=str(steps[-1]),
+      verifier="experiments.step_tasks:answer", meta=dict(task=task, operations=len(steps)))
+
+
+def trace(prompt, rng, *, wrong_rate: ranges.Share):
+  """A completion for supervised training; each step is wrong with probability `wrong_rate`."""
+  task = TASKS[prompt.meta["task"]]
+  def change(value):
+    if rng.random() >= wrong_rate: return value
+    return _moved(task, value, int(rng.choice(task.mistakes)))
+  steps = solve(prompt.meta["task"], prompt.text, change)
+  return ";".join(map(str, steps)) + f"#{steps[-1]}"
+
+
+# ---- verifiers
+
+
+def answer(prompt, text):
+  """1.0 for a right completion, else 0.0."""
+  stated, mark, last = text.partition("#")
+  steps = stated.split(";")
+  return float(bool(mark) and last == steps[-1] == prompt.answer
+               and len(steps) == prompt.meta["operations"] and None not in map(_value, steps))
+
+
+def chances(prompt, text):
+  """The chance of success after each step, of a continuation that makes mistakes.
+
+    V_n(v) = 1[v is the answer]
+    V_k(v) = (1 - slip) V_{k+1}(f(v)) + slip mean_m V_{k+1}(f(v) + m)
+
+  with f the next operation and m the mistakes. The last step ends with the text, and its chance
+  is the verdict. `text` has one step for each piece that `;` ends.
+  """
+  table, steps = values(prompt.meta["task"], prompt.text), []
+  ends = verifier_steps.boundaries(text, ";")
+  start = 0
+  for k, end in enumerate(ends[:-1], 1):
+    value = _value(text[start:end].removesuffix(";"))
+    is_open = value is not None and k < len(table) - 1 and steps.count(None) == 0
+    steps.append(None if value is None else table[k].get(value, 0.0) if is_open else 0.0)
+    start = end
+  return [step or 0.0 for step in steps] + [answer(prompt, text)] * bool(ends)
+
+
+for _fn in (answer, chances): vars(_fn)["is_bounded"] = True
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def values(name, question, slip=SLIP):
+  """[{None: chance before the first step}, {value: chance after the first step}, ...]."""
+  task, known = TASKS[name], range(-LARGEST, LARGEST + 1) if name == "sums" else range(10)
+  operations = task.operations(question)
+  table = [{value: float(value == solve(name, question)[-1]) for value in known}]
+  for k in range(len(operations) - 1, -1, -1):
+    after = table[0]
+    def chance(value):
+      right = operations[k](value)  # pylint: disable=cell-var-from-loop
+      wrong = [after.get(_moved(task, right, m), 0.0) for m in task.mistakes]  # pylint: disable=cell-var-from-loop
+      return (1 - slip) * after.get(right, 0.0) + slip * sum(wrong) / len(wrong)  # pylint: disable=cell-var-from-loop
+    table.insert(0, {value: chance(value) for value in (known if k else [None])})
+  return table
+
+
+def _moved(task, value, mistake):
+  value += mistake
+  return value if task.modulus is None else value % task.modulus
+
+
+def _value(text):
+  """The number that a step states; None if it states none."""
+  return int(text) if re.fullmatch(r"0|-?[1-9][0-9]{0,2}", text) else None
+
+
+# ---- exact advantages of steps
+
+
+@fields.field(np.float32)
+def start_B(prompts):
+  """The chance of success before the first step."""
+  return [values(p.meta["task"], p.text)[0][None] for p in prompts]
+
+
+@method
+def gains(step_scores_BT: Array, step_ends_BT: Array, start_B: Array, learn_BT: Array,
+          learn_B: Array) -> Array:
+  """The change of the chance of success by each step, on its last token.
+
+    r_k = V_k - V_{k-1}
+
+  The reward of the last step is on EOS. The rewards of a completion add up to its verdict less
+  the chance before the first step, however many steps it has.
+  """
+  ends_BT = step_ends_BT & learn_BT
+  last_BT = masked.last(learn_BT)
+  final_B = masked.total(step_scores_BT, masked.last(ends_BT), axis=1)
+  ends_BT = (ends_BT & ~masked.last(ends_BT)) | last_BT
+  scores_BT = masked.where_valid(
+      jnp.where(last_BT, final_B[:, None], step_scores_BT), ends_BT)
+  # The score of the last step before each token.
+  carried_BT = jnp.pad(masked.accumulate(scores_BT, ~ends_BT)[:, :-1], ((0, 0), (1, 0)))
+  is_first_BT = jnp.cumsum(ends_BT, axis=1) - ends_BT == 0
+  before_BT = jnp.where(is_first_BT, start_B[:, None], carried_BT)
+  return masked.where_valid(scores_BT - before_BT, ends_BT)
+
+
+@method
+def own_steps(rewards_BT: Array, step_ends_BT: Array, learn_BT: Array, learn_PG: Array, *,
+              gamma: ranges.Share = 0.0) -> Array:
+  """Rewards of steps to go on every token of the step; EOS belongs to the last step.
+
+    A_t = sum_{k >= step of t} gamma^(k - step of t) r_k
+  """
+  ends_BT = step_ends_BT & learn_BT
+  ends_BT = (ends_BT & ~masked.last(ends_BT)) | masked.last(learn_BT)
+  return masked.accumulate(masked.where_valid(rewards_BT, ends_BT),
+                           jnp.where(ends_BT, gamma, 1.0), reverse=True)
