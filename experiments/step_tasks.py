@@ -86,16 +86,16 @@ def solve(task, question, change=lambda value: value):
   return steps
 
 
-# ---- data sets (prompts.dataset)
+# ---- data sets (prompts.dataset). `misread`: see `chances`; set by prompts.columns.misread.
 
 
-def chain(rows, split):
+def chain(rows, split, *, misread: ranges.Share = 0.0):
   """Questions of rlx/prompts/datasets/chain.py."""
   for row in rows:
-    yield _prompt("chain", split, row, chain_lib.generate(split=split, **row)["text"])
+    yield _prompt("chain", split, row, chain_lib.generate(split=split, **row)["text"], misread)
 
 
-def lookup(rows, split):
+def lookup(rows, split, *, misread: ranges.Share = 0.0):
   """A permutation of ten digits as shuffled pairs, a digit, and `n_min` to `n_max` steps."""
   for row in rows:
     rng = random.Random(f"lookup/{row['seed']}/{row['index']}")
@@ -104,21 +104,22 @@ def lookup(rows, split):
       text = "".join(k + v for k, v in zip(keys, values)) + "|" + rng.choice(_DIGITS)
       text += ">" * rng.randint(row["n_min"], row["n_max"]) + "="
       if chain_lib.split_of(text) == split: break
-    yield _prompt("lookup", split, row, text)
+    yield _prompt("lookup", split, row, text, misread)
 
 
-def sums(rows, split):
+def sums(rows, split, *, misread: ranges.Share = 0.0):
   """The expressions of chain_sum, without words and spaces."""
   for row in rows:
     question = row["entry"]["question"].partition(":")[2].replace(" ", "")
-    yield _prompt("sums", split, row, question)
+    yield _prompt("sums", split, row, question, misread)
 
 
-def _prompt(task, split, row, text):
+def _prompt(task, split, row, text, misread):
   steps = solve(task, text)
   return records.Prompt(
       id=f"{task}/{split}/{row['seed']}/{row['index']}", text=text, answer=str(steps[-1]),
-      verifier="experiments.step_tasks:answer", meta=dict(task=task, operations=len(steps)))
+      verifier="experiments.step_tasks:answer",
+      meta=dict(task=task, operations=len(steps), misread=misread))
 
 
 def trace(prompt, rng, *, wrong_rate: ranges.Share):
@@ -150,12 +151,16 @@ def chances(prompt, text):
 
   with f the next operation and m the mistakes. The last step ends with the text, and its chance
   is the verdict. `text` has one step for each piece that `;` ends.
+
+  A share `misread` of the other steps is read with a mistake: their chance is that of another
+  value. Which ones depends on the prompt and on the text up to the step.
   """
   table, steps = values(prompt.meta["task"], prompt.text), []
   ends = verifier_steps.boundaries(text, ";")
   start = 0
   for k, end in enumerate(ends[:-1], 1):
     value = _value(text[start:end].removesuffix(";"))
+    if value is not None: value = _read(prompt, text[:end], value)
     is_open = value is not None and k < len(table) - 1 and steps.count(None) == 0
     steps.append(None if value is None else table[k].get(value, 0.0) if is_open else 0.0)
     start = end
@@ -184,6 +189,14 @@ def values(name, question, slip=SLIP):
 def _moved(task, value, mistake):
   value += mistake
   return value if task.modulus is None else value % task.modulus
+
+
+def _read(prompt, text, value):
+  """The value of the last step of a text, with a mistake if it is misread."""
+  if not prompt.meta["misread"]: return value
+  task, draw = TASKS[prompt.meta["task"]], random.Random(f"misread/{prompt.id}/{text}")
+  if draw.random() >= prompt.meta["misread"]: return value
+  return _moved(task, value, draw.choice(task.mistakes))
 
 
 def _value(text):

@@ -15,10 +15,11 @@ CASES = dict(chain=("4M7m2M5=", "7;2;5#5", "7;2;6#6"),
              sums=("4+9-3+5=", "13;10;15#15", "13;11;16#16"))
 
 
-def _prompt(task):
+def _prompt(task, misread=0.0):
   question, right, _ = CASES[task]
   return records.Prompt(id="0", text=question, answer=right.partition("#")[2], verifier="",
-                        meta=dict(task=task, operations=right.count(";") + 1))
+                        meta=dict(task=task, operations=right.count(";") + 1,
+                                  misread=misread))
 
 
 @pytest.mark.parametrize("task", CASES)
@@ -37,6 +38,19 @@ def test_chances_by_hand():
   from_9 = (1 - s) ** 2 + s * s / 9
   np.testing.assert_allclose(step_tasks.chances(prompt, "9;5;1#1"), [from_9, 1 - s, 1])
   np.testing.assert_allclose(step_tasks.chances(prompt, "9;4;1#1"), [from_9, s / 9, 1])
+
+
+@pytest.mark.parametrize("rate", [0.25, 1.0])
+def test_a_share_of_steps_is_misread(rate):
+  prompt = _prompt("lookup", rate)
+  texts = [f"{a};{b};1#1" for a in range(10) for b in range(10)]
+  right = [step_tasks.chances(_prompt("lookup"), text) for text in texts]
+  read = [step_tasks.chances(prompt, text) for text in texts]
+  assert read == [step_tasks.chances(prompt, text) for text in texts]  # The same in every call.
+  assert [x[-1] for x in read] == [x[-1] for x in right]  # The verdict is never wrong.
+  # The value after which the answer is right, 5, is misread with this probability.
+  changed = np.mean([x[1] != y[1] for x, y, text in zip(read, right, texts) if text[2] == "5"])
+  assert changed == 1 if rate == 1 else 0 < changed < 1
 
 
 @pytest.mark.parametrize("task", CASES)

@@ -63,3 +63,15 @@ def whitened():
   arm = {"arm": "exact-summed-whitened"} | summed | {
       "advantages": summed["advantages"] | dict(whiten=True)}
   return grids.product(SEEDS, TASKS, [arm])
+
+
+def misread(rates=(0.05, 0.1, 0.2, 0.3, 0.5)):
+  """How good must the rewards be? `exact` on chain, with a share of the steps misread.
+
+  What is measured, fixed before the runs: accuracy over the run and steps to the threshold, as
+  above, with the seeds 0 to 4; also of `outcome` and `exact` (a rate of 0) on the same machine.
+  """
+  arms = [{"arm": "outcome"}, {"arm": "exact"} | exact()] + [
+      {"arm": f"misread-{rate:g}", "prompts.columns": dict(misread=rate)} | exact()
+      for rate in rates]
+  return grids.product(SEEDS, TASKS[:1], arms)
