@@ -1,20 +1,20 @@
-"""How fast rlx is: sampling, updates and whole steps, alone or beside other systems.
+"""Measures the speed of sampling, updates and whole steps, of rlx alone or beside other systems.
 
   python -m experiments.bench --model DIR --out new.jsonl --compare old.jsonl
   python -m experiments.bench --random qwen2.5-0.5b --dtype bfloat16 --tasks gen upd
   python -m experiments.bench --report new.jsonl peers.jsonl --docs docs/performance.md
-  python -m experiments.bench --worker --task gen --model DIR  # driven by lines, see `serve`
+  python -m experiments.bench --worker --task gen --model DIR  # see `serve`
 
   gen     different prompts, completions of exactly --new tokens, no EOS
   ragged  --prompts x --group completions that end with probability 1/48 a token
-  upd     old and reference log-probs, then one GRPO update, on random tokens
-  e2e     a trainer step: sampling, verdicts, log-probs, update (GRPO, KL in the loss)
-  prime   the same as PRIME: an implicit PRM is scored and trained, no KL
-  rloo    the same from outcomes alone, without reference and PRM
+  upd     log-probs of policy and reference, then one GRPO update, on random tokens
+  e2e     a training step of GRPO with KL loss: sampling, verdicts, log-probs, update
+  prime   a training step of PRIME: an implicit PRM is scored and trained; no KL
+  rloo    a training step of RLOO with outcome rewards, without reference and PRM
 
-Each task runs in a process of its own. A limit is what the needed matmuls and
-bytes would take at the peak of this machine, measured in the same run, or of the
-accelerator (`roofline.PEAKS`).
+Each task runs in its own process. The limit of a task is the time that its necessary matrix
+products and memory traffic take at the peak of this machine, which is measured in the same run,
+or of the accelerator (`roofline.PEAKS`).
 """
 import argparse
 import dataclasses
@@ -303,9 +303,9 @@ def serve(args, out):
     driver   quit, or the end of the input
     worker   @@{"bye": 1, "peak_rss_mb": ...}
 
-  With --reps it goes by itself. setup_s is the time to the warm task, for e2e
-  that of build alone; first_s is the first call's, compilation included. other is
-  how many cores other processes used meanwhile, in ticks of 0.01 s.
+  With --reps the worker needs no driver. setup_s is the time until the task is warm, for e2e until
+  it is built; first_s is that of the first call, with compilation. other is the number of cores
+  that other processes used meanwhile, in ticks of 0.01 s.
   """
   def send(**line):
     print("@@" + json.dumps(line), file=out, flush=True)
@@ -371,7 +371,7 @@ def ask(args, task, reps):
       try:
         print(word, file=worker.stdin, flush=True)
       except BrokenPipeError:
-        pass  # Its last words say why.
+        pass  # The end of its output has the reason.
       return reply()
 
     ready = reply()

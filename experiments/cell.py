@@ -1,16 +1,16 @@
-"""One cell of a grid: its folder, and an attempt to finish it.
+"""A cell of a grid: its folder, and an attempt to finish it.
 
-The folder is the workdir of a run (config.json, versions.json, metrics.jsonl,
-checkpoints, summary.json, as rlx/loops/rl.py leaves them). Beside that it has
+The folder is the workdir of a run (config.json, versions.json, metrics.jsonl, checkpoints,
+summary.json, see rlx/loops/rl.py). It also contains:
 
-  cell.json        what the cell is: arm, seed, config file, changes
-  log.txt          what its attempts printed
-  attempts.jsonl   a line an attempt: start, seconds, exit status (null: stopped) and
-                   the last line it printed
-  done.json        the mark that it is finished, written last and whole
-  lock             held while it runs, by who runs it and by the run itself; says who
+  cell.json        the definition of the cell: arm, seed, config file, changes
+  log.txt          the output of all attempts
+  attempts.jsonl   one line per attempt: start, seconds, exit status (null: stopped) and the
+                   last line of its output
+  done.json        marks the cell as finished; it is written last, atomically
+  lock             held during an attempt by this program and by the run; names the process
 
-The folder is a config, too:
+The folder can be used as a config:
 
   rlx evaluate FOLDER
 """
@@ -33,7 +33,7 @@ import time
 COMMAND = shlex.join([sys.executable, "-m", "rlx.train",
                       f"--config={__file__}:{{folder}}", "--workdir={folder}"])
 POLL_S = 0.2
-PATIENCE_S = 10.0   # Between asking a run to end and ending it.
+PATIENCE_S = 10.0   # Between SIGTERM and SIGKILL.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -145,8 +145,8 @@ def _run(folder, command, env, stop, start, lock):
   with (folder / "log.txt").open("a") as log:
     print(f"== {start} {shlex.join(words)}", file=log, flush=True)
     said_from = log.tell()
-    # A session of its own: Ctrl-C reaches it through us alone. It holds the lock
-    # too: should we be killed, nobody starts the cell while it goes on.
+    # In a session of its own, so that Ctrl-C does not reach it directly. It also holds the lock:
+    # if this process is killed, no other one starts the cell while the run continues.
     process = subprocess.Popen(
         words, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
         env=os.environ | (env or {}), start_new_session=True, pass_fds=[lock])

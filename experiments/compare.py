@@ -1,10 +1,10 @@
-"""Two runs side by side: what was set, what they ended with, their curves.
+"""Compares two runs: their configs, their final accuracies and their curves.
 
   python -m experiments.compare RUN_A RUN_B
 
-A run is any workdir of rlx.train. Prints Markdown; the picture is compare-A-B.png and
-.svg beside RUN_B. Of single runs there is no interval over seeds: those shown are over
-held-out prompts, and two runs that differ in their seed alone differ, too.
+A run is any workdir of rlx.train. The comparison is printed as Markdown; the figure is written next
+to RUN_B as compare-A-B.png and .svg. Intervals are over held-out prompts. Single runs give no
+interval over seeds, and two runs that differ only in their seed also have different results.
 """
 import argparse
 import json

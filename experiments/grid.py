@@ -1,16 +1,16 @@
 """Grids of runs: lists of changes to a config.
 
-A change is {dotted key: value}; lists of them are combined by
+A change is a dict {dotted key: value}. Three functions combine lists of changes:
 
-  product(a, b)   every change of a with every one of b
-  zip_(a, b)      the first of a with the first of b, ...
-  chain(a, b)     those of a, then those of b
+  product(a, b)   each change of a merged with each change of b
+  zip_(a, b)      the first change of a merged with the first of b, and so on
+  chain(a, b)     the changes of a, followed by those of b
 
-Where a key is set twice the later list holds, a whole section replaces keys set in it
-before. Two keys are not the config's: `config`, the file that is changed (FILE or
-FILE:ARGUMENT), and `arm`, what runs that differ in their seed alone are called;
-arms that meet are joined by "-". A Python file whose function `grid()` returns
-such a list is a grid:
+If two merged changes set the same key, the later list takes precedence; a dict for a whole section
+replaces keys that were set in it before. Two keys do not belong to the config: `config` is the file
+that is changed (FILE or FILE:ARGUMENT), and `arm` names the runs that differ only in their seed.
+The names of merged arms are joined by "-". A grid is a Python file whose function `grid()`
+returns such a list:
 
   def grid():
     return grids.product(
@@ -21,8 +21,8 @@ such a list is a grid:
             [{"arm": "clipless", "learner.loss": dict(name="policy.reinforce")}]),
         [{"seed": s} for s in range(5)])
 
-Sections that name a method, and `rewards` and `advantages` as a whole, may be replaced
-by a dict; None is a value. A cell is one run: arm, seed, config and the other changes.
+A dict may replace a section that names a method, and also the whole of `rewards` or
+`advantages`. None is a value like any other. A cell is one run: arm, seed, config and changes.
 """
 import functools
 import importlib.util
@@ -149,7 +149,7 @@ def _set(c, key, value):
     section = section[part] if part in section else None
     if not hasattr(section, "keys"):
       raise ValueError(f"{'.'.join(path[:i + 1])}: no such section.")
-  # Without a name there is no method, and nobody to ask about its options.
+  # Without a name there is no method whose options could be checked.
   is_method = "name" in section and section["name"] is not None
   is_open = is_method or ".".join(path) in SUMS
   if last not in section and not is_open:

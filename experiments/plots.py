@@ -1,17 +1,17 @@
-"""Figures and tables of a grid, from its cells' folders alone.
+"""Figures and tables of a grid, computed from the folders of its cells.
 
   python -m experiments.plots runs/prime --threshold eval/sampled=0.8 --baseline outcome
 
 Writes curves.png and curves.svg, tables.md, final.csv, difference.csv and threshold.csv
-into <folder>/figures. Finished cells only; how many of an arm's that are is in the tables.
+into <folder>/figures. Only finished cells are used; the tables state how many each arm has.
 
-What a metric of step k says is known before the update of step k: its place on the
-axes are the k updates, the tokens sampled and the seconds trained until then. The
-accuracy after the last step comes from summary.json.
+A metric of step k is measured before the update of step k. It is plotted at k updates, and at the
+tokens sampled and the seconds spent until then. The accuracy after the last step comes from
+summary.json.
 
-Intervals are of 95%: the percentile bootstrap over seeds, in numpy; NaN with fewer than
-two. Of few seeds it is too narrow: of three, five and ten normal draws it held the mean
-in 76%, 84% and 90% of 20,000 cases.
+Intervals are 95% intervals of the percentile bootstrap over seeds, and NaN for fewer than two
+seeds. For few seeds they are too narrow: with three, five and ten normal samples they contained
+the mean in 76%, 84% and 90% of 20,000 cases.
 """
 import argparse
 import csv
@@ -32,7 +32,7 @@ AXES = {"steps": "steps", "tokens": "tokens sampled",
 LAST = 10          # Steps that the final value of a noisy metric is a mean of.
 DRAWS = 10000     # Of the bootstrap.
 ENDS = 0.025, 0.975
-# Told apart without colour: by dashes, by markers, and colours differ in lightness.
+# Legible without colour: dashes and markers differ, and colours differ in lightness.
 DASHES = ("-", "--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)))
 MARKERS = "osD^vxP*"
 

@@ -1,18 +1,19 @@
-"""An implicit PRM against one of Monte Carlo step labels, at equal data and equal cost.
+"""Compares an implicit PRM with a PRM of Monte Carlo step labels, at equal data and equal cost.
 
   python -m experiments.prm_comparison --out=DIR --seeds=5
 
-Every arm makes as many updates, from the same start, and is judged on the same
-completions of held-out prompts, 16 each (rlx/loops/train_prm.py; one folder an arm and seed):
+All arms start from the same model, make the same number of updates and are evaluated on the same
+completions, 16 for each held-out prompt. Each arm and seed is a run of rlx/loops/train_prm.py in a
+folder of its own:
 
-  implicit           verdicts of N completions, S tokens
-  mc, same data      hard labels of the steps of these, from 8 more completions after each;
-                     M tokens in all
-  mc, same cost      the first completion of a prompt each, with its labels, while S lasts
-  implicit, mc cost  verdicts of completions of M tokens
+  implicit           the verdicts of N completions, which have S tokens
+  mc, same data      hard labels of the steps of these completions, each estimated from 8
+                     continuations; M tokens in total
+  mc, same cost      the labelled first completion of each prompt, up to S sampled tokens in total
+  implicit, mc cost  the verdicts of completions with M tokens in total
 
-Cost is tokens sampled. Arms that are done are not run again. DIR/table.md has means
-over seeds with 95% intervals (Student's t), DIR/results.jsonl what they are of.
+The cost is the number of sampled tokens. Finished arms are not run again. DIR/table.md has means
+over seeds with 95% intervals (Student's t), and DIR/results.jsonl the values of each run.
 """
 import argparse
 import json
@@ -36,7 +37,7 @@ OF_POLICY = {"policy: one completion": "pass@1", "policy: majority of {k}": "maj
 
 
 def arms(seed, out, variant, labels):
-  """{arm: its summary}; each uses what the ones before it left."""
+  """Returns {arm: its summary}; later arms reuse the completions of earlier ones."""
   folder = lambda arm: out / f"seed{seed}" / arm.replace(", ", "_").replace(" ", "_")
 
   def run(arm, **changes):
@@ -58,7 +59,7 @@ def arms(seed, out, variant, labels):
       "mc, same cost", labels=labels, max_sampled=cheap, held_out=shared["held_out"],
       rollouts=str(folder("mc, same data") / "labelled.jsonl"))
   prompts = implicit_prm.get_config(variant).train_prm.prompts
-  # A little more than the mean says, so that there is enough to spend.
+  # 5% more than the mean length suggests, so that M tokens are reached.
   results["implicit, mc cost"] = run(
       "implicit, mc cost", max_sampled=dear, held_out=shared["held_out"],
       prompts=int(1.05 * prompts * dear / cheap))
@@ -66,7 +67,7 @@ def arms(seed, out, variant, labels):
 
 
 def table(results, k):
-  """Markdown of {arm: [summary of a seed, ...]}."""
+  """Returns {arm: [summary of each seed]} as Markdown."""
   head = ["arm", *(name.replace("_", " ") for name in COSTS),
           *(name.format(k=k) for name in MEASURES)]
   lines = ["| " + " | ".join(head) + " |", "| --- " * len(head) + "|"]
@@ -88,7 +89,7 @@ def table(results, k):
 
 
 def shown(values):
-  """Mean with its interval over seeds; of one seed the number alone."""
+  """Returns the mean with its interval over seeds; for one seed only the number."""
   if len(values) < 2: return f"{values[0]:.3f}"
   return "{:.3f} [{:.3f}, {:.3f}]".format(*claims.interval(values))
 

@@ -1,13 +1,13 @@
-"""Runs a grid (experiments/grid.py), several cells at a time; goes on where it stopped.
+"""Runs a grid (experiments/grid.py), several cells at a time, and resumes an interrupted grid.
 
   python -m experiments.run experiments/papers/prime.py --dry-run     # cells and cost
   python -m experiments.run experiments/papers/prime.py --workers 4
   python -m experiments.run experiments/papers/prime.py --devices 0 1 2,3
   python -m experiments.run experiments/papers/prime.py --slurm timeout_min=600
 
-A finished cell is skipped, a failed one is tried once more and reported. Ctrl-C ends
-the cells that run; the same command goes on. Exit status: 0 all cells are finished,
-1 some are not, 2 the grid was refused, 130 stopped. docs/grids.md has the rest.
+Finished cells are skipped. A cell that fails is tried once more and then reported. Ctrl-C stops
+the running cells, and the same command resumes them. Exit status: 0 if all cells are finished, 1 if
+some are not, 2 if the grid was refused, 130 if it was stopped. See docs/grids.md.
 """
 import argparse
 import ast
@@ -34,7 +34,7 @@ from rlx.io import progress as progress_lib
 
 TRIES = 2
 POLL_S = 0.5
-# Chips of a TPU host that a process sees -> how they lie.
+# Number of chips of a TPU host that a process uses -> their arrangement.
 TPU_BOUNDS = {1: "1,1,1", 2: "1,2,1", 4: "2,2,1", 8: "2,4,1"}
 
 
@@ -58,8 +58,7 @@ def main():
     return
   for cell in cells: cell_lib.prepare(folders[cell.name], cell)
   signals = [signal.SIGINT, signal.SIGTERM]
-  # Jobs of a cluster outlive the terminal, cells of this machine must not; under
-  # nohup they may.
+  # Cells on this machine end with the terminal, except under nohup; jobs of a cluster do not.
   if not args.slurm and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
     signals.append(signal.SIGHUP)
   for s in signals: signal.signal(s, signal.default_int_handler)
@@ -130,7 +129,7 @@ def _shard(text):
 def slots(workers, devices=None):
   """Returns (cores, environment variables) for each cell that runs at the same time.
 
-  Cores are dealt out in blocks: a program of XLA starts a thread for each that it
+  Each slot gets a block of cores, because XLA starts a thread for each core that it
   may use. A device that several cells share gives each its part of 90% of the memory.
   """
   devices = devices or [None] * workers
@@ -208,7 +207,7 @@ class Slurm:
     return jobs
 
   def is_running(self, job, folder):
-    del job  # Its state would ask SLURM, each time.
+    del job  # Reading its state would query SLURM each time.
     return bool(cell_lib.holder(folder))
 
   def close(self):
