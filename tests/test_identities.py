@@ -15,6 +15,7 @@ from rlx.advantages import combine
 from rlx.advantages import group
 from rlx.advantages import normalize
 from rlx.advantages import process
+from rlx.core import masked
 from rlx.core import records
 from rlx.evals import prm_metrics
 from rlx.losses import prm
@@ -81,6 +82,20 @@ def test_partitions_have_one_total(beta):
   close(one.total, np.sum(np.log1p(np.exp(total_B))))
 
 
+def test_return_to_go_telescopes():
+  prm_BT, ref_BT = draw(0), draw(1)
+  rewards_BT = implicit_rewards(prm_BT, ref_BT, norm="none")
+  value_BT = jnp.cumsum(rewards_BT, axis=1)  # At the end of token t.
+  total_B1 = jnp.sum(rewards_BT, axis=1, keepdims=True)
+  before_BT = jnp.pad(value_BT[:, :-1], ((0, 0), (1, 0)))
+  as_reward_BT = process.reinforce(rewards_BT, MASK, VALID_PG)
+  close(as_reward_BT, masked.where_valid(total_B1 - before_BT, MASK))
+  # PRM as reward minus PRM as value: the sequence reward, on every token.
+  as_value_BT = process.value_baseline(rewards_BT, MASK, VALID_PG)
+  close(as_reward_BT - as_value_BT, masked.where_valid(
+      jnp.broadcast_to(total_B1, MASK.shape), MASK))
+
+
 def test_value_is_a_soft_expectation_of_the_outcome():
   """v(y_<=t) = beta log E_ref exp(r / beta), by enumeration: V = 3, T = 3."""
   vocab, width, beta = 3, 3, 0.5
@@ -106,6 +121,28 @@ def test_value_is_a_soft_expectation_of_the_outcome():
       assert np.sum(weight * reward_B[rows]) - 1e-12 <= soft <= reward_B[rows].max() + 1e-12
 
 
+@pytest.mark.parametrize("loo", ["code", "strict"])
+def test_advantages_of_a_group_cancel(loo):
+  rewards_BT = implicit_rewards(draw(0), draw(1))
+  close(jnp.sum(group.rloo(jnp.asarray(OUTCOME).reshape(P, G), VALID_PG), axis=1), 0)
+  # gamma = 0 is p itself; its mean per token cancels over the group.
+  p_BT = process.rloo(rewards_BT, MASK, VALID_PG, gamma=0.0, loo=loo)
+  mean_PG = masked.mean(p_BT, MASK, axis=1).reshape(P, G)
+  close(jnp.sum(mean_PG, axis=1), 0)
+
+
+def test_code_and_strict_agree_on_the_first_token():
+  rewards_BT = implicit_rewards(draw(0), draw(1))
+  code_BT, strict_BT = (process.rloo(rewards_BT, MASK, VALID_PG, loo=loo)
+                        for loo in ("code", "strict"))
+  close(code_BT[:, 0], strict_BT[:, 0])
+  assert np.abs(code_BT - strict_BT).max() > 0.01
+  # Per token they differ by (r - m) / (n - 1).
+  p = [process.rloo(rewards_BT, MASK, VALID_PG, gamma=0.0, loo=loo) for loo in ("code", "strict")]
+  mean_B1 = masked.mean(rewards_BT, MASK, axis=1, keepdims=True)
+  close(p[0] - p[1], masked.where_valid((rewards_BT - mean_B1) / (G - 1), MASK))
+
+
 def test_scale_and_sign_of_process_rewards():
   prm_BT, ref_BT = draw(0), draw(1)
   def part(sign, scale):
@@ -113,6 +150,12 @@ def test_scale_and_sign_of_process_rewards():
     return process.rloo(rewards_BT, MASK, VALID_PG)
   close(part(1, 1), part(1, 7.0), 1e-4)    # The normaliser's 1e-6.
   close(part(1, 1), -part(-1, 1))
+
+
+def test_a_common_factor_is_inert():
+  process_BT = process.rloo(implicit_rewards(draw(0), draw(1)), MASK, VALID_PG)
+  white = lambda c: normalize.whiten(c * process_BT + c * outcome_advantages(), MASK)
+  close(white(1.0), white(5.0), 1e-7)      # The 1e-8 added to the variance.
 
 
 def test_the_reference_gets_no_gradient():

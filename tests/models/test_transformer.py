@@ -1,6 +1,8 @@
 """Properties of the decoder; test_parity.py compares its numbers with transformers."""
 import dataclasses
 import functools
+import subprocess
+import sys
 
 import jax
 import jax.numpy as jnp
@@ -95,3 +97,9 @@ def test_max_positions(scaling, max_positions):
   config = dataclasses.replace(CONFIG, context=64, rope_scaling=scaling)
   assert config.max_positions == max_positions
   assert dataclasses.replace(config, context=None).max_positions is None
+
+
+def test_nnx_is_not_imported():
+  subprocess.run([sys.executable, "-c", "import sys, rlx.models.logps\n"
+                  "assert not any(m.startswith('flax.nnx') for m in sys.modules)"],
+                 check=True)
