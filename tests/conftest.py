@@ -51,24 +51,12 @@ def pytest_collection_modifyitems(items):
 
 
 @pytest.fixture(scope="session", autouse=True)
-def pictures():
-  """The functions `draw` and `draw_at_k` of io/curves.py, which take seconds each.
-
-  In all runs of the tests they are left out or only make the file.
-  """
-  drawing = types.SimpleNamespace(draw=curves.draw, draw_at_k=curves.draw_at_k)
+def draw_curves():
+  """The function `curves.draw`; runs of the tests leave it out, as it takes a second each."""
+  draw = curves.draw
   with pytest.MonkeyPatch.context() as patch:
     patch.setattr(curves, "draw", lambda workdir: None)
-    patch.setattr(curves, "draw_at_k", lambda path, results: path.touch())
-    yield drawing
-
-
-@pytest.fixture
-def no_evaluation(monkeypatch):
-  """Runs are not evaluated, for which two more samplers would be compiled."""
-  accuracy = dict(mean=0.5, low=0.4, high=0.6)
-  monkeypatch.setattr("rlx.loops.rl.evaluate", lambda *args, **kwargs: dict(
-      greedy=accuracy, sampled=accuracy))
+    yield draw
 
 
 @pytest.fixture(scope="session")

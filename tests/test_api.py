@@ -103,22 +103,17 @@ def wheel(tmp_path_factory):
 
 def test_a_wheel_holds_the_package_and_nothing_else(wheel):
   assert [p.name for p in wheel.iterdir() if not p.name.endswith(".dist-info")] == ["rlx"]
-  for source, there in ((ROOT / "rlx", wheel / "rlx"), (ROOT / "configs", wheel / "rlx/configs")):
-    for file in (p.relative_to(source) for p in source.rglob("*") if p.suffix != ".pyc"):
-      assert (there / file).exists(), file
   entry_points, = wheel.glob("*.dist-info/entry_points.txt")
   assert "rlx = rlx.__main__:main" in entry_points.read_text()
 
 
-def test_all_configs_load_and_the_quickstart_starts_from_a_wheel_in_an_empty_folder(
+def test_all_configs_load_and_the_quickstart_trains_from_a_wheel_in_an_empty_folder(
     wheel, tmp_path):
   """Nor do modules that have the names of the package's functions take their place."""
   code = """
 import inspect, pathlib, sys
 import rlx, rlx.train, rlx.tools.evaluate, rlx.loops.advantage, rlx.rollouts.sampler
 from rlx import __main__, api, configs
-from rlx.io import curves
-from rlx.loops import rl
 for name in ("train", "evaluate", "sample", "score"):
   assert inspect.isfunction(getattr(rlx, name)), name
   assert getattr(rlx, name) is getattr(api, name), name
@@ -126,10 +121,7 @@ folder = pathlib.Path(configs.__path__[0])
 files = [p for p in folder.rglob("*.py") if p.stem != "__init__"]
 for p in files: api.load_config(str(p.relative_to(folder).with_suffix("")))
 print(len(files), configs.__file__)
-accuracy = dict(mean=0.5, low=0.4, high=0.6)
-rl.evaluate = lambda *args: dict(greedy=accuracy, sampled=accuracy)  # Nothing is compiled.
-curves.draw = lambda workdir: None
-sys.argv = ["rlx", "train", "quickstart:smoke", "steps=0", "prompts.options.size=64"]
+sys.argv = ["rlx", "train", "quickstart:smoke", "steps=1", "prompts.options.size=64"]
 __main__.main()"""
   environment = os.environ | dict(
       PYTHONPATH=str(wheel), JAX_COMPILATION_CACHE_DIR=jax.config.jax_compilation_cache_dir)
@@ -243,7 +235,8 @@ def test_a_list_is_the_verdict_too_and_the_function_is_called_once():
   def letters(completions):
     if "fails" in completions: return 1 / 0
     calls.extend(completions)
-    return [None if c == "none" else [{"a": -2.0, "b": 1.0}.get(x) for x in c] for c in completions]
+    return [None if c == "none" else [{"a": -2.0, "b": 1.0}.get(x) for x in c]
+            for c in completions]
   verifier = reward_function.RewardFunction("letters", letters)
   verifiers = annotate.Verifiers(pool.Pool(0, 1.0, functions=dict(mine=verifier)), ("mine",))
   texts = ["ab", "b?", "", "none", "fails"]
@@ -281,8 +274,7 @@ def test_a_reward_becomes_a_term_beside_what_the_config_has(tmp_path, monkeypatc
   assert config.rewards.second.index == len(cascade.verifier.scores)
 
 
-def test_several_rewards_with_coefficients_and_lists_for_each_token(
-    tmp_path, capsys, no_evaluation):
+def test_several_rewards_with_coefficients_and_lists_for_each_token(tmp_path, capsys):
   """Each is a term of its own: what a run logs is what the functions return, numbers on any scale.
   One character is one token. The verdict, which accuracy and the PRM read, is the first reward
   clipped to [0, 1], and one line says so."""
@@ -305,7 +297,7 @@ def test_several_rewards_with_coefficients_and_lists_for_each_token(
   assert logged["rewards/twos"] == pytest.approx(-2 * logged["rewards/shorter"], rel=1e-5)
   assert logged["rollouts/accuracy"] == 0 and {row["verdict"] for row in rows} == {0}
   notes = [line for line in capsys.readouterr().err.splitlines() if "clipped" in line]
-  assert len(notes) == 1 and "rlx: a reward is -" in notes[0]
+  assert len(notes) == 1 and notes[0].startswith("rlx: a reward is -")
   assert "held-out accuracy, rollouts.filter_groups, prm.loss read" in notes[0]
   with pytest.raises(ValueError, match="has checkpoints of a run with other rows; give the same"):
     rlx.train("quickstart:smoke", rows=ROWS[:-1], workdir=workdir, reward=correct)

@@ -20,7 +20,8 @@ from rlx.loops import sft
 from rlx.loops import train_prm
 
 ROOT = pathlib.Path(__file__).parent.parent
-FILES = sorted(p for p in (ROOT / "configs").rglob("*.py") if p.stem not in ("__init__", "base"))
+FILES = sorted(p for p in (ROOT / "configs").rglob("*.py")
+               if p.stem not in ("__init__", "base"))
 PAPERS = [p for p in FILES if p.parent.name == "papers"]
 # What base.smoke makes smaller.
 SIZES = re.compile(r"steps|prompts\.per_step|rollouts\.(per_prompt|max_tokens|chunk|max_draws|fill)"

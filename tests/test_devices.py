@@ -22,7 +22,8 @@ from rlx.models import logps
 from rlx.models import transformer
 from tests import tiny
 
-COLLECTIVES = ("all-gather", "all-reduce", "reduce-scatter", "all-to-all", "collective-permute")
+COLLECTIVES = ("all-gather", "all-reduce", "reduce-scatter", "all-to-all",
+               "collective-permute")
 
 
 @pytest.fixture(scope="module")

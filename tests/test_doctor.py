@@ -201,7 +201,8 @@ def test_a_batch_is_what_training_draws(batch):
   """8 prompts of 4 completions; at another temperature the trainer's numbers are others."""
   run, (prompts, rollouts, outcome_PG, logps_BT) = batch
   assert len(prompts) == 8 and outcome_PG.shape == (8, 4) == (8, len(rollouts.tokens_BS) // 8)
-  findings = levels(doctor.check_batch(run, [1], {}, prompts, rollouts, outcome_PG, 2 * logps_BT))
+  findings = levels(doctor.check_batch(
+      run, [1], {}, prompts, rollouts, outcome_PG, 2 * logps_BT))
   assert [q for q, level in findings.items() if level != "ok"] == ["sampler and trainer agree"]
 
 

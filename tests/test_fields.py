@@ -56,7 +56,7 @@ has_letters.is_bounded = True
 
 
 def test_a_field_a_reward_and_a_verifier_from_outside_the_package(
-    tiny_files, tmp_path, monkeypatch, no_evaluation):
+    tiny_files, tmp_path, monkeypatch):
   (tmp_path / "outside.py").write_text(OUTSIDE)
   monkeypatch.syspath_prepend(tmp_path)
   c = tiny.config(tiny_files, steps=2, eval__answer="abc", rewards=dict(

@@ -157,9 +157,10 @@ def test_what_the_start_solves_is_rehearsed_and_not_trained(tiny_files):
   def right(prompts, rollouts):
     outcome_PG = np.tile([1.0, 0, 0, 1], (len(prompts), 1))
     return np.where([[p.id in solved] for p in prompts], 1.0, outcome_PG)
-  def run_of(microbatches):
+  def run_of(microbatches, **changes):
+    changes = dict(rollouts__rehearsal=2) | changes
     return with_verify(build.build(tiny.config(
-        tiny_files, **OUTCOMES, rollouts__rehearsal=2, learner__minibatches=1,
+        tiny_files, **OUTCOMES, **changes, learner__minibatches=1,
         learner__microbatches=microbatches,
         advantages=dict(outcome=dict(name="group.grpo"), whiten=False),
         learner__auxiliary=dict(name="auxiliary.rehearsal", coef=50.0))), right)
@@ -193,11 +194,12 @@ def test_what_the_start_solves_is_rehearsed_and_not_trained(tiny_files):
     assert losses[0] == 0 < losses[1]   # The policy begins as its start.
     return state
 
-  run = run_of(1)
-  one, two = after(run), after(run_of(2))
-  jax.tree.map(functools.partial(np.testing.assert_allclose, atol=2e-6), one.policy, two.policy)
-  with pytest.raises(ValueError, match="rollouts.rehearsal=2: the initial policy solves only 0"):
-    run = with_verify(run, lambda prompts, _: np.zeros((len(prompts), 4)))
+  one, two = after(run_of(1)), after(run_of(2))
+  jax.tree.map(functools.partial(np.testing.assert_allclose, atol=2e-6),
+               one.policy, two.policy)
+  with pytest.raises(ValueError, match="rollouts.rehearsal=7: the initial policy solves only 0"):
+    run = with_verify(run_of(1, rollouts__rehearsal=7),
+                      lambda prompts, _: np.zeros((len(prompts), 4)))
     collect.solved(run.collector, run.init())
 
 
@@ -219,7 +221,7 @@ def test_remax_compares_with_the_greedy_completion(tiny_files):
       scored.outcome_B - want_B, atol=1e-6)
 
 
-def test_a_stale_sampler(tiny_files, tmp_path, no_evaluation):
+def test_a_stale_sampler(tiny_files, tmp_path):
   """Synced every second step; DPO over pairs of the group, its reference frozen."""
   c = tiny.config(
       tiny_files, rollouts__sync_every=2, checkpoint__every=1,
@@ -243,7 +245,8 @@ def test_groups_left_out_by_the_spread_of_their_rewards(tiny_files):
       tiny_files, rewards=OUTCOMES["rewards"], learner__reward_std_filter=_SPREAD,
       advantages=dict(outcome=dict(name="group.rloo"), whiten=False)))
   outcome_PG = np.float32([[1, 0, 0, 0], [1, 1, 0, 0]] * 4)
-  scored = records.Batch(outcome_B=outcome_PG.ravel(), action_BT=np.ones((32, 2), bool), group=4)
+  scored = records.Batch(outcome_B=outcome_PG.ravel(), action_BT=np.ones((32, 2), bool),
+                          group=4)
   state = run.init().replace(step=1, reward_std=np.float32(.55))
   scored, metrics = run.advantage(state, scored)
   assert metrics["rewards/kept"] == .5
@@ -252,8 +255,7 @@ def test_groups_left_out_by_the_spread_of_their_rewards(tiny_files):
   assert not advantages_PGT[::2].any() and advantages_PGT[1::2].all()
 
 
-def test_annealed_rollouts_are_scored_at_the_temperature_that_is_learned(
-    tiny_files, tmp_path, no_evaluation):
+def test_annealed_rollouts_are_scored_at_the_temperature_that_is_learned(tiny_files, tmp_path):
   """Three steps of warm-up at a factor of 1, then log-probs of sampler and trainer part."""
   changes = dict(rollouts__anneal=dict(
       name="anneal.ead", rate=5.0, warmup_steps=3),
@@ -292,7 +294,8 @@ def test_a_reset_of_the_kl_reference_is_not_seen_by_the_prm(tiny_files):
   assert moments(before) > 0 and moments(after) == 0
   # Training continues: the policy's arrays are donated, the reference is a copy.
   state, *_ = stages.update(run, state, stages.score(run, state, rollouts, outcome_B), 2)
-  tiny.assert_equal_trees(jax.device_get(state.kl_reference), after.policy)
+  tiny.assert_equal_trees(jax.device_get(state.kl_reference),
+               after.policy)
 
 
 def test_the_loop_learns_something_and_says_so(four_steps):
@@ -351,7 +354,8 @@ def test_another_model_in_the_workdir_is_one_clear_line(tiny_files, four_steps, 
 
 def test_evaluate_reads_the_checkpoint(tiny_files, four_steps):
   workdir, summary, *_ = four_steps
-  results = evaluate.evaluate(tiny.config(tiny_files, **MOVING, eval__samples=4), workdir)
+  results = evaluate.evaluate(
+      tiny.config(tiny_files, **MOVING, eval__samples=4), workdir)
   assert json.loads((workdir / "evaluate.json").read_text()) == results
   assert results["greedy"] == summary["after"]["greedy"]
   mean = {name: x["mean"] for name, x in results.items() if "mean" in x}
@@ -514,7 +518,8 @@ def test_draws_until_the_batch_is_full_and_says_when_it_cannot(tiny_files):
         finish_B=np.ones(b, np.int32), prompt_P=asked[-1])
   def verify_as(accuracies):
     turns = iter(accuracies)
-    return lambda *_: np.array([[1.0] * a + [0.0] * (4 - a) for a in next(turns)])
+    return lambda *_: np.array([
+        [1.0] * a + [0.0] * (4 - a) for a in next(turns)])
   stub = dataclasses.replace(run.collector, sample=sample, lay_out=lambda params: None,
                              decode=lambda rollouts: [""] * len(rollouts.finish_B),
                              verify=verify_as([[2, 4, 2, 0], [2, 2, 2, 4]]))
@@ -538,7 +543,8 @@ def test_draws_until_the_batch_is_full_and_says_when_it_cannot(tiny_files):
   assert metrics["rollouts/draws"] == 3 and metrics["rollouts/filled"] == 3
   np.testing.assert_array_equal(batch.reward_B, [1, 1, 0, 0] + [1] * 12)
   # Or they keep the batch's shape and their verdicts, and do not learn.
-  stub = dataclasses.replace(stub, fill="drop", verify=verify_as([[4] * 4, [0] * 4, [4, 2, 4, 4]]))
+  stub = dataclasses.replace(stub, fill="drop",
+                             verify=verify_as([[4] * 4, [0] * 4, [4, 2, 4, 4]]))
   batch, metrics = collect.batch(stub, state, host, 2, tiny.CLOCK)
   assert metrics["rollouts/filled"] == 3 and len(batch.rollouts.completion_len_B) == 16
   np.testing.assert_array_equal(batch.reward_B, [1, 1, 0, 0] + [1] * 12)
@@ -550,7 +556,7 @@ def test_draws_until_the_batch_is_full_and_says_when_it_cannot(tiny_files):
     collect.batch(stub, state, host, 3, tiny.CLOCK)
 
 
-def test_adapters_train_over_one_frozen_base(tiny_files, tmp_path, no_evaluation):
+def test_adapters_train_over_one_frozen_base(tiny_files, tmp_path):
   """PRIME with policy and PRM as adapters: what moves, what is saved, what is converted."""
   c = tiny.config(tiny_files, lora__rank=2, lora__alpha=8.0, steps=2, checkpoint__every=1)
   run, _, state = trained(c, tmp_path, 1)
@@ -577,8 +583,7 @@ def test_adapters_train_over_one_frozen_base(tiny_files, tmp_path, no_evaluation
 
 
 @pytest.mark.parametrize("mode", ["master", "stochastic"])
-def test_parameters_in_bfloat16_learn_resume_and_are_converted(
-    tiny_files, tmp_path, no_evaluation, mode):
+def test_parameters_in_bfloat16_learn_resume_and_are_converted(tiny_files, tmp_path, mode):
   c = tiny.config(
       tiny_files, model__param_dtype="bfloat16", model__param_update=mode, steps=2,
       checkpoint__every=1, learner__minibatches=1, prm__minibatches=1)

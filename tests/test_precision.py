@@ -37,7 +37,7 @@ def equations(jaxpr):
       if hasattr(inner, "eqns"): yield from equations(inner)
 
 
-def test_a_run_trains_float32_parameters(run, tiny_files, tmp_path, no_evaluation):
+def test_a_run_trains_float32_parameters(run, tiny_files, tmp_path):
   with tiny.building(run): summary = rl.train(config_of(tiny_files), tmp_path)
   lines = io_metrics.read(tmp_path)
   assert summary["steps"] == len(lines) == 2

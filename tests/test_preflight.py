@@ -114,7 +114,8 @@ def test_steps_are_predicted_and_not_compiled_again(run, stages, caplog):
   assert any("jit(compute)" in m for m in compiled)  # The log is read: advantages compile.
   assert not [m for m in compiled if "jit(step)" in m or "jit(logps_of)" in m]
   assert stages["activations of the PRM update"] == pytest.approx(taken["prm"], rel=0.2)
-  assert stages["activations of the policy update"] == pytest.approx(taken["learner"], rel=0.2)
+  assert stages["activations of the policy update"] == pytest.approx(
+      taken["learner"], rel=0.2)
 
 
 def test_microbatches_are_what_makes_it_smaller(stages):
@@ -134,7 +135,8 @@ def test_microbatches_are_what_makes_it_smaller(stages):
            "memory_check=warn"]),
     (None, ["; change mesh.fsdp to spread it over devices"])],
     ids=["activations", "held"])
-def test_what_cannot_fit_is_refused_before_step_0(run, stages, tmp_path, monkeypatch, share, parts):
+def test_what_cannot_fit_is_refused_before_step_0(
+    run, stages, tmp_path, monkeypatch, share, parts):
   held = sum(preflight.held_bytes(run.shapes()).values())
   limit = held // 2 if share is None else int(held + share * max(stages.values()))
   monkeypatch.setattr(memory, "device_bytes", lambda mesh: limit)
@@ -163,7 +165,8 @@ def test_what_fits_is_a_table_and_a_file(run, tmp_path, capsys):
 def test_steps_are_compiled_only_where_it_is_close(
     run, stages, tmp_path, monkeypatch, capsys, share, compiles):
   calls = []
-  monkeypatch.setattr(preflight, "compiled_bytes", lambda *args: calls.append(args) or stages)
+  monkeypatch.setattr(preflight, "compiled_bytes",
+                      lambda *args: calls.append(args) or stages)
   state = run.shapes()
   estimate = memory.need(preflight.held_bytes(state), preflight.cache_bytes(run)
                          | preflight.estimated_bytes(run, state))
@@ -194,7 +197,8 @@ def test_estimate_is_above_what_xla_says_and_below_twice(changes):
 
 
 @pytest.mark.parametrize("setting", ["warn", "off"])
-def test_memory_check_may_be_less_strict(run, stages, tmp_path, monkeypatch, capsys, setting):
+def test_memory_check_may_be_less_strict(
+    run, stages, tmp_path, monkeypatch, capsys, setting):
   monkeypatch.setattr(preflight, "compiled_bytes", lambda run, state: stages)
   preflight.check(run, tmp_path, setting, limit=1000)
   assert ("change mesh.fsdp" in capsys.readouterr().err) == (setting == "warn")

@@ -105,8 +105,7 @@ def test_python_examples_run(page, tmp_path, monkeypatch):
   assert (tmp_path / "runs/mine/summary.json").exists()
 
 
-def test_the_extension_trains_from_outside_the_package(
-    tmp_path, monkeypatch, command, no_evaluation):
+def test_the_extension_trains_from_outside_the_package(tmp_path, monkeypatch, command):
   """The module and the command of docs/architecture.md, in an empty folder."""
   page = TEXTS["docs/architecture.md"]
   (tmp_path / "mine.py").write_text(blocks(page, "python")[0])
@@ -135,7 +134,8 @@ def test_links_lead_to_files_and_headings(page):
 
 @each
 def test_files_that_are_named_exist(page):
-  for name in re.findall(r"`((?:rlx|configs|tests|experiments|colab|docs)/[\w./]+?)`", TEXTS[page]):
+  for name in re.findall(r"`((?:rlx|configs|tests|experiments|colab|docs)/[\w./]+?)`",
+                         TEXTS[page]):
     assert (ROOT / name).exists(), name
 
 

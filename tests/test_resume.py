@@ -91,7 +91,8 @@ def test_a_damaged_checkpoint_is_skipped_put_aside_and_written_again(
     model, train, whole, saved, tmp_path, capsys):
   workdir = tiny.killed_after(whole, 4, tmp_path / "run")
   checkpoints = workdir / "checkpoints"
-  largest = max((checkpoints / "4/state").rglob("*"), key=lambda p: p.stat().st_size * p.is_file())
+  largest = max((checkpoints / "4/state").rglob("*"),
+                key=lambda p: p.stat().st_size * p.is_file())
   os.truncate(largest, largest.stat().st_size // 2)
   assert saved(workdir)[0].step == 3
   err = capsys.readouterr().err
@@ -130,7 +131,8 @@ def test_every_file_of_a_checkpoint_is_sealed(whole):
   assert len(sealed) > 5
 
 
-def test_sigterm_ends_the_step_saves_and_leaves(model, train, whole, tmp_path, monkeypatch, capsys):
+def test_sigterm_ends_the_step_saves_and_leaves(
+    model, train, whole, tmp_path, monkeypatch, capsys):
   batch = collect.batch
   def preempted(run, state, host, step, clock):
     if step == 2: os.kill(os.getpid(), signal.SIGTERM)
@@ -178,15 +180,20 @@ def test_a_workdir_that_cannot_be_written_is_one_line(model, train, tmp_path):
 
 
 def test_updates_that_stay_non_finite_leave_batch_and_parameters(
-    model, run, train, whole, saved, tmp_path, capsys):
+    model, whole, saved, tmp_path, monkeypatch, capsys):
   shutil.copytree(tiny.killed_after(whole, 2, tmp_path / "run"), tmp_path / "copy")
   workdir = tmp_path / "run"
-  def poisoned(state, batch):
-    batch, metrics = run.advantage(state, batch)
-    return batch.replace(advantages_BT=batch.advantages_BT * np.nan), metrics
-  with (tiny.building(dataclasses.replace(run, advantage=poisoned)),
-        pytest.raises(ValueError, match="learner.max_skipped=2: that many .*stuck.npz has")):
+  advantage_of = build.advantage_of
+  def poisoned(c, methods):
+    fn = advantage_of(c, methods)
+    def advantage(state, batch):
+      batch, metrics = fn(state, batch)
+      return batch.replace(advantages_BT=batch.advantages_BT * np.nan), metrics
+    return advantage
+  monkeypatch.setattr(build, "advantage_of", poisoned)
+  with pytest.raises(ValueError, match="learner.max_skipped=2: that many .*stuck.npz has"):
     rl.train(config_of(model, learner__max_skipped=2), workdir)
+  monkeypatch.undo()
   batch = np.load(workdir / "stuck.npz")
   assert np.isnan(batch["batch.advantages_BT"]).all() and batch["rollouts.tokens_BS"].any()
   (state, _), (before, _) = saved(workdir), saved(tmp_path / "copy")
@@ -195,7 +202,7 @@ def test_updates_that_stay_non_finite_leave_batch_and_parameters(
   skipped = [l["policy/nonfinite"] for l in io_metrics.read(workdir)]
   assert skipped == [0, 0, 1, 1]
   # With a learning rate that may help: a harmless change, which is reported.
-  summary = train(config_of(model, learner__max_skipped=2, learner__optimizer__lr=1e-3), workdir)
+  summary = rl.train(config_of(model, learner__max_skipped=2, learner__optimizer__lr=1e-3), workdir)
   assert summary["steps"] == STEPS
   assert "learner.optimizer.lr was 0.003 in this workdir, now 0.001" in capsys.readouterr().err
 
@@ -211,8 +218,7 @@ def test_a_resume_refuses_what_contradicts(model, train, whole, tmp_path, key, v
   assert (workdir / "config.json").read_text() == before
 
 
-def test_a_resume_decodes_as_many_rows_at_once_as_before(
-    model, run, tmp_path, monkeypatch, no_evaluation):
+def test_a_resume_decodes_as_many_rows_at_once_as_before(model, run, tmp_path, monkeypatch):
   """Whatever memory the device has then: other slots are other bits of log-probs."""
   c, built = config_of(model, memory_check="off", eval__every=0), build.build
   slots = []
@@ -279,7 +285,7 @@ def long_config_of(model, steps):
 def test_kills_at_random_moments_lose_no_more_than_a_step(model, train, tmp_path, request):
   """One here, fifty with --soak: in steps, in writes of checkpoints and of metrics."""
   kills = 50 if request.config.getoption("--soak") else 1
-  steps, seconds = 8 * kills, np.random.default_rng(0)
+  steps, seconds = 12 * kills, np.random.default_rng(0)
   workdir, log = tmp_path / "run", tmp_path / "log.txt"
   def newest(): return max((int(p.name) for p in (workdir / "checkpoints").glob("[0-9]*")
                             if p.name.isdigit()), default=0)

@@ -74,7 +74,8 @@ def _folder(name):
     (_json("versions.json", commit=5), "versions.json: commit=5 is no text")])
 def test_a_resume_and_a_page_refuse_in_one_line(workdir, damage, message):
   damage(workdir)
-  for call in (lambda: cli.record(base.get_config(), workdir), lambda: view.view(workdir)):
+  for call in (lambda: cli.record(base.get_config(), workdir),
+               lambda: view.view(workdir)):
     with pytest.raises(ValueError, match=message) as e: call()
     assert cli._is_raised_here(e.value) and "\n" not in str(e.value)
 
@@ -84,9 +85,9 @@ def test_a_resume_and_a_page_refuse_in_one_line(workdir, damage, message):
     _json("summary.json", seconds=3), _json("summary.json", after=[]),
     _json("summary.json", before=None), _text("summary.json", "[" * 10**5),
     _json("summary.json", after=dict(greedy=dict(mean="a")))])
-def test_a_page_refuses_a_summary_in_one_line(workdir, pictures, damage):
+def test_a_page_refuses_a_summary_in_one_line(workdir, draw_curves, damage):
   damage(workdir)
-  for call in (view.view, pictures.draw):
+  for call in (view.view, draw_curves):
     with pytest.raises(ValueError, match="^.*summary.json: (not JSON|this is no summary)"):
       call(workdir)
 
@@ -127,10 +128,10 @@ def test_damaged_completions_are_left_out_of_the_page(workdir, capsys, change):
   assert capsys.readouterr().err.count("\n") == 1
 
 
-def test_damaged_lines_are_left_out_of_page_and_curves(workdir, pictures, capsys):
+def test_damaged_lines_are_left_out_of_page_and_curves(workdir, draw_curves, capsys):
   with (workdir / "metrics.jsonl").open("ab") as f: f.write(b"\n".join(LINES) + b"\n")
   for change in COMPLETIONS: _add_completion(workdir, change)
-  assert view.view(workdir).exists() and pictures.draw(workdir).exists()
+  assert view.view(workdir).exists() and draw_curves(workdir).exists()
   error = capsys.readouterr().err
   assert "metrics.jsonl: 16 of 18 lines cannot" in error
   assert "completions.jsonl: 14 of 16 rows" in error

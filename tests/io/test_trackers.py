@@ -71,7 +71,8 @@ def test_a_resumed_run_goes_on_in_the_same_and_a_new_one_does_not(
   first, second = (call.kwargs["id"] for call in wandb.init.call_args_list)
   assert first == second and wandb.init.call_args.kwargs["resume"] == "allow"
   assert [call.kwargs["run_id"] for call in mlflow.start_run.call_args_list] == [None, "id1"]
-  assert json.loads((tmp_path / "trackers.json").read_text()) == {"wandb": first, "mlflow": "id1"}
+  assert json.loads((tmp_path / "trackers.json").read_text()) == {
+      "wandb": first, "mlflow": "id1"}
   _run(tmp_path, range(1))
   assert wandb.init.call_args.kwargs["id"] != first
   assert mlflow.start_run.call_args.kwargs["run_id"] is None
@@ -87,7 +88,8 @@ def test_the_project_is_that_of_the_environment(wandb, tmp_path, monkeypatch):
 @pytest.mark.parametrize("name, package", [
     ("wandb", "wandb"), ("mlflow", "mlflow-skinny sqlalchemy alembic")])
 @pytest.mark.parametrize("module", [None, types.ModuleType("a folder of that name")], ids=str)
-def test_a_package_that_is_missing_is_one_line_with_the_command(monkeypatch, name, package, module):
+def test_a_package_that_is_missing_is_one_line_with_the_command(
+    monkeypatch, name, package, module):
   monkeypatch.setitem(sys.modules, name, module)
   with pytest.raises(ValueError, match=rf"^log.writers=\('{name}',\): .*; "
                      f"python -m pip install {package}$"):

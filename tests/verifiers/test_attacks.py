@@ -175,7 +175,7 @@ def test_an_architecture_without_a_filter_is_named(monkeypatch):
 @pytest.mark.parametrize("how", ["launcher", "bwrap"])
 def test_a_kill_at_any_moment_leaves_no_process(how, request):
   """1,000 kills with `--soak`; in a process of its own, whose children orphans become."""
-  n = 1000 if request.config.getoption("--soak") else 10
+  n = 1000 if request.config.getoption("--soak") else 30
   subprocess.run([sys.executable, "-c", KILLS, how, str(n)], check=True, timeout=1200)
 
 
