@@ -286,8 +286,8 @@ def _example(c, methods):
   sizes = dict(B=_FEW * c.rollouts.per_prompt, T=_FEW, E=max(len(c.verifier.scores), 1),
                Z=max(len(c.verifier.step_rewards), 1), M=_FEW, J=_FEW, K=_FEW)
   return records.Batch(c.rollouts.per_prompt, **{
-      f.name: np.zeros([sizes[axis] for axis in f.axes], f.dtype)
-      for f in methods.declared().values() if f.axes and f.name not in records.DERIVED})
+      f.name: fields.zeros(f, sizes) for f in methods.declared().values()
+      if f.axes and f.name not in records.DERIVED})
 
 
 def cancelled(c: keys.Config, methods: "methods_lib.Methods") -> Iterator[str]:

@@ -37,8 +37,8 @@ class Field:
   """The declaration of one column."""
   name: str
   dtype: Any                   # None: a host value that is no array
+  where: str                   # one of STAGES
   doc: str
-  where: str = "given"         # one of STAGES
   fn: Callable | None = None
   reads: tuple = ()            # fields and resources, in the order of fn's parameters
   options: Mapping = dataclasses.field(default_factory=dict)  # keyword of fn -> config key
@@ -51,14 +51,15 @@ class Field:
     return axes_of(self.name)
 
 
-given = Field  # For a field that a stage of the loop sets: it has no producer.
-
-
 def axes_of(name):
   """Axis letters of a field's name, "" if it has none."""
   _, separator, letters = name.rpartition("_")
   return letters if separator and letters.isupper() else ""
 
+
+def given(name, dtype, doc, *, where="given", needs=None, statistic=()):
+  """A Field that a stage of the loop sets, without a producer."""
+  return Field(name, dtype, where, doc, needs=needs or {}, statistic=statistic)
 
 
 def field(dtype, *, where="host", options=None, needs=None, statistic=()):
@@ -73,7 +74,7 @@ def field(dtype, *, where="host", options=None, needs=None, statistic=()):
   def declare(fn):
     parameters = inspect.signature(fn).parameters.values()
     fn.field = Field(
-        fn.__name__, dtype, (inspect.getdoc(fn) or "").partition("\n")[0], where, fn,
+        fn.__name__, dtype, where, (inspect.getdoc(fn) or "").partition("\n")[0], fn,
         reads=tuple(p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD),
         options=options or {}, needs=needs or {}, statistic=statistic)
     return fn
@@ -122,7 +123,6 @@ def plan(declared, readers, resources, setting):
       field needs, or fields need each other.
   """
   order, visiting = [], []
-  stage_of = lambda name: STAGES.index(declared[name].where)
 
   def need(name, by):
     name = column(name)
@@ -143,10 +143,11 @@ def plan(declared, readers, resources, setting):
     for name in map(column, reader.optional):
       if name in declared and missing(declared[name], setting) is None: need(name, reader.key)
   for name in order:
-    for other in declared[name].reads:
-      if other in declared and stage_of(other) > stage_of(name):
-        raise ValueError(f"{name} is computed in the stage {declared[name].where!r} and reads "
-                         f"{other}, which is computed later.")
+    late = [r for r in declared[name].reads if r in declared and STAGES.index(
+        declared[r].where) > STAGES.index(declared[name].where)]
+    if late:
+      raise ValueError(f"{name} is computed in the stage {declared[name].where!r} and reads "
+                       f"{late[0]}, which is computed later.")
   return [declared[name] for name in order]
 
 
@@ -180,3 +181,8 @@ def compute(planned, where, values, options, view=None):
     if where == "host" and f.dtype is not None: value = np.asarray(value, f.dtype)
     values[f.name] = value
   return values
+
+
+def zeros(f, sizes):
+  """A numpy array of zeros for the field, with {axis letter: size}."""
+  return np.zeros([sizes[letter] for letter in f.axes], f.dtype)

@@ -26,4 +26,5 @@ def read(cls: type[T], setting: Callable[[str], Any], **values: Any) -> T:
     values: the fields that are not declared with `key`, or that have other values.
   """
   declared = dataclasses.fields(cls)  # type: ignore[arg-type]  # A dataclass.
-  return cls(**{f.name: setting(f.metadata["key"]) for f in declared if f.metadata} | values)
+  keys = {f.name: f.metadata["key"] for f in declared if "key" in f.metadata}
+  return cls(**{name: setting(k) for name, k in keys.items()} | values)

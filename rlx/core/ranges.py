@@ -95,7 +95,8 @@ def check(key, value, allowed):
 def of_option(parameter):
   """The Range or Kind of an option (an inspect.Parameter), from its annotation or else the type
   of its default; None where neither states it, and the function has to check the value."""
-  return _of_annotation(parameter.annotation) or _OF_TYPE.get(type(parameter.default))
+  if (allowed := _of_annotation(parameter.annotation)) is not None: return allowed
+  return _OF_TYPE.get(type(parameter.default))
 
 
 _OF_TYPE = {bool: SWITCH, str: TEXT, int: ANY, float: ANY}

@@ -128,6 +128,7 @@ GIVEN = tuple(f for f in FIELDS if f.where == "given")
 DERIVED = ("learn_B", "learn_BT", "lengths_B", "scores_B")  # Properties, not columns.
 
 
+@jax.tree_util.register_pytree_with_keys_class
 class Batch:
   """Completions with every field that a reward, estimator or loss asks for by name.
 
@@ -192,10 +193,17 @@ class Batch:
     """Scores of the first verifier in verifier.scores."""
     return self.scores_BE[:, 0]
 
+  def tree_flatten_with_keys(self):
+    names = tuple(sorted(self.columns))
+    return ([(jax.tree_util.GetAttrKey(n), self.columns[n]) for n in names],
+            (names, self.group))
 
-jax.tree_util.register_pytree_node(
-    Batch, lambda batch: ((batch.columns,), batch.group),
-    lambda group, children: Batch(group, **children[0]))
+  @classmethod
+  def tree_unflatten(cls, aux, leaves):
+    names, group = aux
+    batch = cls(group)
+    batch.columns = dict(zip(names, leaves))
+    return batch
 
 
 @flax.struct.dataclass
