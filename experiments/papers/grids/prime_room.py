@@ -19,6 +19,7 @@ That chance is not the policy's, so it is a baseline, but not the best one.
 
   python -m experiments.run experiments/papers/grids/prime_room.py
   python -m experiments.run experiments/papers/grids/prime_room.py:whitened --out runs/prime_room_whitened
+  python -m experiments.run experiments/papers/grids/prime_room.py:misread
   python -m experiments.plots runs/prime_room --metrics rollouts/accuracy
 """
 from experiments import grid as grids
@@ -66,10 +67,10 @@ def whitened():
 
 
 def misread(rates=(0.05, 0.1, 0.2, 0.3, 0.5)):
-  """How good must the rewards be? `exact` on chain, with a share of the steps misread.
+  """`exact` on chain with a share of the steps misread: how accurate must process rewards be?
 
-  What is measured, fixed before the runs: accuracy over the run and steps to the threshold, as
-  above, with the seeds 0 to 4; also of `outcome` and `exact` (a rate of 0) on the same machine.
+  The measures are those above. They were fixed before any run, and no run is recorded yet. The arms
+  `outcome` and `exact`, which misreads no step, are run again on the same machine.
   """
   arms = [{"arm": "outcome"}, {"arm": "exact"} | exact()] + [
       {"arm": f"misread-{rate:g}", "prompts.columns": dict(misread=rate)} | exact()
