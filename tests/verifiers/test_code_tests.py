@@ -1,6 +1,8 @@
 """Solutions against tests; programs that attack the checker earn nothing, and nothing gets out."""
 import contextlib
+import io
 import json
+import os
 import re
 import sys
 import tempfile
@@ -138,6 +140,19 @@ def test_what_ends_after_the_start_is_a_failed_test(replace_bwrap):
   assert code_tests.fraction(prompt(*TESTS), "x = 1") == 0.0
   replace_bwrap("echo")  # It ends before the first test.
   assert code_tests.passed(prompt(*TESTS), "x = 1") == 0.0
+
+
+def test_reports_that_are_written_just_before_the_end_are_read():
+  """The process starts, reports a passed test and ends between two checks of its pipe."""
+  read, write = os.pipe()
+  def poll():
+    with contextlib.suppress(OSError):  # Later calls find the pipe closed.
+      os.write(write, b"11")
+      os.close(write)
+    return 0
+  with open(read, "rb", 0) as stdout:
+    process = types.SimpleNamespace(stdout=stdout, poll=poll, wait=lambda timeout: 0)
+    assert list(_sandbox._reports(process, io.BytesIO(), 1.0)) == [True]
 
 
 def test_without_bubblewrap_the_run_stops(monkeypatch):
