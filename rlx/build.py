@@ -331,7 +331,7 @@ def needed_splits(c: keys.Config, learns: str) -> tuple[str, ...]:
   return () if learns == "prm" and is_stored else ("train", "eval")
 
 
-def device_stages(c: keys.Config, methods: "methods_lib.Methods",
+def device_stages(c: keys.Config, methods: methods_lib.Methods,
                   models: dict[str, transformer.DecoderConfig], mesh: jax.sharding.Mesh,
                   optimizers: dict[str, optimizer.Optimizer], *, token_id: int | None = None,
                   learns: str = "policy") -> dict[str, Any]:
@@ -354,7 +354,7 @@ def device_stages(c: keys.Config, methods: "methods_lib.Methods",
               update=updates_of(c, methods, models, mesh, optimizers, now, token_id))
 
 
-def updates_of(c: keys.Config, methods: "methods_lib.Methods",
+def updates_of(c: keys.Config, methods: methods_lib.Methods,
                models: dict[str, transformer.DecoderConfig], mesh: jax.sharding.Mesh,
                optimizers: dict[str, optimizer.Optimizer], statistics_: tuple,
                token_id: int | None) -> Updates:
@@ -377,7 +377,7 @@ def updates_of(c: keys.Config, methods: "methods_lib.Methods",
                  programs=dict(prm=prm_step, value=value_step, learner=policy_step))
 
 
-def advantage_of(c: keys.Config, methods: "methods_lib.Methods") -> Callable:
+def advantage_of(c: keys.Config, methods: methods_lib.Methods) -> Callable:
   """Returns this config's (state, Batch) -> (Batch, metrics): rewards, then advantages."""
   compares = config_validation.compares(c, methods) if c.advantages.whiten else ()
   return advantage.make(methods, whiten=c.advantages.whiten, kl_kind=c.kl.kind,
@@ -389,7 +389,7 @@ def policy_loss_options(c: keys.Config) -> update.PolicyLoss:
   return options(update.PolicyLoss, c)
 
 
-def statistics(c: keys.Config, methods: "methods_lib.Methods") -> tuple[tuple, ...]:
+def statistics(c: keys.Config, methods: methods_lib.Methods) -> tuple[tuple, ...]:
   """The distribution statistics that methods read.
 
   Returns:
@@ -641,7 +641,7 @@ def freeze(params: Any, dtype: str | None) -> Any:
       lambda path, x: x if path[-1].key.startswith("scale_") else x.astype(dtype), params)
 
 
-def initializers(c: keys.Config, methods: "methods_lib.Methods", mesh: jax.sharding.Mesh,
+def initializers(c: keys.Config, methods: methods_lib.Methods, mesh: jax.sharding.Mesh,
                  optimizers: dict[str, optimizer.Optimizer],
                  models: dict[str, tuple[transformer.DecoderConfig, Any]],
                  frozen: Any) -> tuple[Callable, Callable]:

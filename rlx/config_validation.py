@@ -50,7 +50,7 @@ CHOICES = {
 }
 
 
-def check(c: keys.Config, methods: "methods_lib.Methods") -> None:
+def check(c: keys.Config, methods: methods_lib.Methods) -> None:
   """Refuses a config whose values are not allowed or contradict each other.
 
   Raises:
@@ -267,7 +267,7 @@ def _try(c, methods):
       lambda s: methods.reward_std_filter(s.outcome_PG, s.learn_PG, np.float32(0), 0)), scored)
 
 
-def compares(c: keys.Config, methods: "methods_lib.Methods") -> list[str]:
+def compares(c: keys.Config, methods: methods_lib.Methods) -> list[str]:
   """Entries of `advantages` that give 0 to groups whose completions have equal rewards.
 
   For others, such as batch.reinforce, 0 is the advantage of a wrong answer. Found by
@@ -290,7 +290,7 @@ def _example(c, methods):
       if f.axes and f.name not in records.DERIVED})
 
 
-def cancelled(c: keys.Config, methods: "methods_lib.Methods") -> Iterator[str]:
+def cancelled(c: keys.Config, methods: methods_lib.Methods) -> Iterator[str]:
   """A line for each reward term that its estimator undoes, see core/method.py.
 
   Only where the term is estimated by itself: in a sum it shifts the other terms.
@@ -307,7 +307,7 @@ def cancelled(c: keys.Config, methods: "methods_lib.Methods") -> Iterator[str]:
                "batch.reinforce keeps it.")
 
 
-def uncorrected(c: keys.Config, methods: "methods_lib.Methods") -> Iterator[str]:
+def uncorrected(c: keys.Config, methods: methods_lib.Methods) -> Iterator[str]:
   """A line where an older policy samples and nothing weighs what it drew.
 
   The log-probs before an update are the trainer's own, so that its ratios start at 1. A
