@@ -12,6 +12,7 @@ be undone by later steps, on purpose or by luck. The names of this file in a con
                                  "gym:chain_sum" for sums)
   sft.target                     experiments.step_tasks:trace
   verifier.steps                 experiments.step_tasks:chances
+  eval.prm_sets                  experiments.step_tasks:right_steps
   rewards.process.name           experiments.step_tasks:gains
   advantages.process.name        experiments.step_tasks:own_steps
 """
@@ -33,7 +34,7 @@ from rlx.core.method import method
 from rlx.prompts.datasets import chain as chain_lib
 from rlx.verifiers import steps as verifier_steps
 
-SLIP = 0.1      # Share of mistakes of the continuations that `chances` is about.
+SLIP = 0.1     # Share of mistakes of the continuations that `chances` is about.
 LARGEST = 80   # Absolute value up to which the chances of a step are known.
 _DIGITS = "0123456789"
 
@@ -86,16 +87,17 @@ def solve(task, question, change=lambda value: value):
   return steps
 
 
-# ---- data sets (prompts.dataset). `misread`: see `chances`; set by prompts.columns.misread.
+# ---- data sets (prompts.dataset). `misread`, `slip`: see `chances`; keys of prompts.columns.
 
 
-def chain(rows, split, *, misread: ranges.Share = 0.0):
+def chain(rows, split, *, misread: ranges.Share = 0.0, slip: ranges.Share = SLIP):
   """Questions of rlx/prompts/datasets/chain.py."""
   for row in rows:
-    yield _prompt("chain", split, row, chain_lib.generate(split=split, **row)["text"], misread)
+    yield _prompt("chain", split, row, chain_lib.generate(split=split, **row)["text"],
+                  misread=misread, slip=slip)
 
 
-def lookup(rows, split, *, misread: ranges.Share = 0.0):
+def lookup(rows, split, *, misread: ranges.Share = 0.0, slip: ranges.Share = SLIP):
   """A permutation of ten digits as shuffled pairs, a digit, and `n_min` to `n_max` steps."""
   for row in rows:
     rng = random.Random(f"lookup/{row['seed']}/{row['index']}")
@@ -104,22 +106,22 @@ def lookup(rows, split, *, misread: ranges.Share = 0.0):
       text = "".join(k + v for k, v in zip(keys, values)) + "|" + rng.choice(_DIGITS)
       text += ">" * rng.randint(row["n_min"], row["n_max"]) + "="
       if chain_lib.split_of(text) == split: break
-    yield _prompt("lookup", split, row, text, misread)
+    yield _prompt("lookup", split, row, text, misread=misread, slip=slip)
 
 
-def sums(rows, split, *, misread: ranges.Share = 0.0):
+def sums(rows, split, *, misread: ranges.Share = 0.0, slip: ranges.Share = SLIP):
   """The expressions of chain_sum, without words and spaces."""
   for row in rows:
     question = row["entry"]["question"].partition(":")[2].replace(" ", "")
-    yield _prompt("sums", split, row, question, misread)
+    yield _prompt("sums", split, row, question, misread=misread, slip=slip)
 
 
-def _prompt(task, split, row, text, misread):
+def _prompt(task, split, row, text, **meta):
   steps = solve(task, text)
   return records.Prompt(
       id=f"{task}/{split}/{row['seed']}/{row['index']}", text=text, answer=str(steps[-1]),
       verifier="experiments.step_tasks:answer",
-      meta=dict(task=task, operations=len(steps), misread=misread))
+      meta=dict(task=task, operations=len(steps), **meta))
 
 
 def trace(prompt, rng, *, wrong_rate: ranges.Share):
@@ -143,8 +145,26 @@ def answer(prompt, text):
                and len(steps) == prompt.meta["operations"] and None not in map(_value, steps))
 
 
+def right_steps(prompt, text):
+  """Tells of every step whether it follows from the value stated before it.
+
+  A step that states no value, the step after it and steps after the last operation do not. The
+  last step ends with the text and must state its value again after `#`.
+  """
+  stated, mark, last = text.partition("#")
+  steps, before, verdicts = stated.split(";"), None, []
+  operations = TASKS[prompt.meta["task"]].operations(prompt.text)
+  for k, step in enumerate(steps):
+    value = _value(step)
+    is_known = value is not None and k < len(operations) and (k == 0 or before is not None)
+    verdicts.append(is_known and value == operations[k](before))
+    before = value
+  if mark: verdicts[-1] = verdicts[-1] and last == steps[-1]
+  return verdicts[:len(verifier_steps.boundaries(text, ";"))]
+
+
 def chances(prompt, text):
-  """The chance of success after each step, of a continuation that makes mistakes.
+  """The chance of success after each step, of a continuation that makes mistakes (share `slip`).
 
     V_n(v) = 1[v is the answer]
     V_k(v) = (1 - slip) V_{k+1}(f(v)) + slip mean_m V_{k+1}(f(v) + m)
@@ -155,7 +175,7 @@ def chances(prompt, text):
   A share `misread` of the other steps is read with a mistake: their chance is that of another
   value. Which ones depends on the prompt and on the text up to the step.
   """
-  table, steps = values(prompt.meta["task"], prompt.text), []
+  table, steps = values(prompt.meta["task"], prompt.text, prompt.meta["slip"]), []
   ends = verifier_steps.boundaries(text, ";")
   start = 0
   for k, end in enumerate(ends[:-1], 1):
@@ -167,11 +187,11 @@ def chances(prompt, text):
   return [step or 0.0 for step in steps] + [answer(prompt, text)] * bool(ends)
 
 
-for _fn in (answer, chances): vars(_fn)["is_bounded"] = True
+for _fn in (answer, right_steps, chances): vars(_fn)["is_bounded"] = True
 
 
 @functools.lru_cache(maxsize=1 << 14)
-def values(name, question, slip=SLIP):
+def values(name, question, slip):
   """[{None: chance before the first step}, {value: chance after the first step}, ...]."""
   task, known = TASKS[name], range(-LARGEST, LARGEST + 1) if name == "sums" else range(10)
   operations = task.operations(question)
@@ -210,7 +230,7 @@ def _value(text):
 @fields.field(np.float32)
 def start_B(prompts):
   """The chance of success before the first step."""
-  return [values(p.meta["task"], p.text)[0][None] for p in prompts]
+  return [values(p.meta["task"], p.text, p.meta["slip"])[0][None] for p in prompts]
 
 
 @method

@@ -18,8 +18,8 @@ CASES = dict(chain=("4M7m2M5=", "7;2;5#5", "7;2;6#6"),
 def _prompt(task, misread=0.0):
   question, right, _ = CASES[task]
   return records.Prompt(id="0", text=question, answer=right.partition("#")[2], verifier="",
-                        meta=dict(task=task, operations=right.count(";") + 1,
-                                  misread=misread))
+                        meta=dict(task=task, operations=right.count(";") + 1, misread=misread,
+                                  slip=step_tasks.SLIP))
 
 
 @pytest.mark.parametrize("task", CASES)
@@ -38,6 +38,22 @@ def test_chances_by_hand():
   from_9 = (1 - s) ** 2 + s * s / 9
   np.testing.assert_allclose(step_tasks.chances(prompt, "9;5;1#1"), [from_9, 1 - s, 1])
   np.testing.assert_allclose(step_tasks.chances(prompt, "9;4;1#1"), [from_9, s / 9, 1])
+
+
+def test_another_share_of_mistakes_has_other_chances():
+  prompt = dataclasses.replace(_prompt("lookup"), meta=_prompt("lookup").meta | dict(slip=0.3))
+  np.testing.assert_allclose(step_tasks.chances(prompt, "9;5;1#1")[:2], [.7 ** 2 + .3 ** 2 / 9, .7])
+  assert step_tasks.start_B([prompt]) == [step_tasks.values("lookup", prompt.text, .3)[0][None]]
+
+
+@pytest.mark.parametrize("text, verdicts", [
+    ("9;5;1#1", [True, True, True]), ("9;4;0#0", [True, False, True]),
+    ("8;4;0#0", [False, True, True]), ("9;5;1#2", [True, True, False]),
+    ("9;x;1#1", [True, False, False]), ("9;5;1;7#7", [True, True, True, False]),
+    ("9;5", [True, True]), ("9;5;", [True, True]), ("", [])])
+def test_steps_follow_from_the_value_before(text, verdicts):
+  assert step_tasks.right_steps(_prompt("lookup"), text) == verdicts
+  assert len(verdicts) == len(verifier_steps.boundaries(text, ";"))
 
 
 @pytest.mark.parametrize("rate", [0.25, 1.0])
@@ -84,7 +100,7 @@ def test_the_chance_is_the_share_of_right_continuations(task):
   texts = [step_tasks.trace(prompt, rng, wrong_rate=step_tasks.SLIP) for _ in range(4000)]
   right = np.array([step_tasks.answer(prompt, text) for text in texts])
   first = np.array([text.partition(";")[0] for text in texts])
-  table = step_tasks.values(task, prompt.text)
+  table = step_tasks.values(task, prompt.text, step_tasks.SLIP)
   assert abs(right.mean() - table[0][None]) < 0.03
   for value in set(first):
     share, n = right[first == value].mean(), np.sum(first == value)
