@@ -282,7 +282,8 @@ def get_config():
       beta=0.05,               # scale of the log-ratio, in the PRM's loss and in its rewards
       beta_schedule=schedule(),
       loss=dict(name="prm.ce"),
-      minibatches=1,           # optimizer steps per iteration, in the order of the batch
+      epochs=1,                # passes over the batch
+      minibatches=1,           # optimizer steps per pass, in the order of the batch
       microbatches=1,
       optimizer=optimizer(1e-6, max_grad_norm=10.0),
   ))

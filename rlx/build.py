@@ -361,7 +361,7 @@ def updates_of(c: keys.Config, methods: methods_lib.Methods,
   """The Updates of a config; for the arguments see `device_stages`."""
   learners = {name: update.Learner(
       config=models["prm" if name == "prm" else "policy"], optimizer=optimizers[name],
-      mesh=mesh, group=c.rollouts.per_prompt, epochs=1 if name == "prm" else c[name].epochs,
+      mesh=mesh, group=c.rollouts.per_prompt, epochs=c[name].epochs,
       minibatches=c[name].minibatches, microbatches=c[name].microbatches, seed=c.seed)
               for name in optimizers}
   prm, prm_step = update.prm_head(learners["prm"]) if c.train_prm.labels else update.prm(
@@ -406,9 +406,8 @@ def statistics(c: keys.Config, methods: methods_lib.Methods) -> tuple[tuple, ...
 
 def optimizer_of(c: keys.Config, name: str) -> optimizer.Optimizer:
   """AdamW for "learner", "prm", "value" or "sft", for parameters in model.param_dtype."""
-  epochs = c[name].epochs if name in ("learner", "value") else 1
-  minibatches = 1 if name == "sft" else c[name].minibatches
-  adamw = optimizer.adamw(**c[name].optimizer, updates=epochs * minibatches)
+  updates = 1 if name == "sft" else c[name].epochs * c[name].minibatches
+  adamw = optimizer.adamw(**c[name].optimizer, updates=updates)
   if c.model.param_dtype == "float32" or c.lora.rank: return adamw  # Adapters are float32.
   return optimizer.over_bfloat16(adamw, rng.key(c.seed, "rounding", rng.number(name)),
                                  param_update=c.model.param_update)

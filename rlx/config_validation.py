@@ -162,6 +162,9 @@ def _kl(c, methods):
 def _model(c, methods):
   yield (c.prm.path is not None and c.prm.order != "none" and not methods.needs("prm_logps_BT"),
          "prm.path", "no reward or estimator reads the PRM; drop the path or add a process reward")
+  yield (not c.prm.snapshot and c.prm.epochs > 1, "prm.snapshot",
+         f"True with prm.epochs={c.prm.epochs}, as the PRM would score each completion "
+         "several times")
   yield (c.model.frozen_dtype not in (None, c.model.dtype), "model.frozen_dtype",
          f"None or model.dtype={c.model.dtype}; in another the PRM would differ "
          "from its own start")

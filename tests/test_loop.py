@@ -471,6 +471,20 @@ def test_the_policy_as_the_prms_reference_is_scored_at_temperature_1(
   assert metrics.get("prm/kl_policy") == (0 if temperature == 1 else None)
 
 
+def test_two_passes_of_the_prm_are_two_updates(tiny_files):
+  once, twice = (build.build(tiny.config(tiny_files, prm__epochs=n)) for n in (1, 2))
+  _, rollouts, _ = tiny.sample(once, once.init())
+  outcome_B = np.arange(32) % 2
+  def updated(run, calls):
+    state = run.init()
+    placed = stages.score(run, state, rollouts, outcome_B)
+    for _ in range(calls): state, batch, _ = run.update.prm(state, placed)
+    # The rewards read the log-probs before the update.
+    np.testing.assert_array_equal(batch.prm_logps_BT, batch.prm_ref_logps_BT)
+    return state.prm
+  tiny.assert_equal_trees(updated(twice, 1), updated(once, 2))
+
+
 @pytest.mark.parametrize("changes, passes", [
     (dict(learner__epochs=2), True), (dict(learner__minibatches=2), True),
     (dict(kl__coef=0.1, kl__place="reward",
