@@ -6,7 +6,8 @@
 
 A completion states the value after each operation, separated by `;`, then `#` and the last value
 again. It is right if it has this form and its last step and its answer are right; a mistake may
-be undone by later steps, on purpose or by luck. The names of this file in a config:
+be undone by later steps, on purpose or by luck. With `strict` all of its steps must be right, so
+that no mistake can be undone. The names of this file in a config:
 
   prompts.dataset                experiments.step_tasks:lookup, ... (prompts.source "chain", or
                                  "gym:chain_sum" for sums)
@@ -87,17 +88,20 @@ def solve(task, question, change=lambda value: value):
   return steps
 
 
-# ---- data sets (prompts.dataset). `misread`, `slip`: see `chances`; keys of prompts.columns.
+# ---- data sets (prompts.dataset). Keys of prompts.columns: `strict`, see `answer`; `misread` and
+# `slip`, see `chances`.
 
 
-def chain(rows, split, *, misread: ranges.Share = 0.0, slip: ranges.Share = SLIP):
+def chain(rows, split, *, strict: bool = False, misread: ranges.Share = 0.0,
+          slip: ranges.Share = SLIP):
   """Questions of rlx/prompts/datasets/chain.py."""
   for row in rows:
     yield _prompt("chain", split, row, chain_lib.generate(split=split, **row)["text"],
-                  misread=misread, slip=slip)
+                  strict=strict, misread=misread, slip=slip)
 
 
-def lookup(rows, split, *, misread: ranges.Share = 0.0, slip: ranges.Share = SLIP):
+def lookup(rows, split, *, strict: bool = False, misread: ranges.Share = 0.0,
+           slip: ranges.Share = SLIP):
   """A permutation of ten digits as shuffled pairs, a digit, and `n_min` to `n_max` steps."""
   for row in rows:
     rng = random.Random(f"lookup/{row['seed']}/{row['index']}")
@@ -106,14 +110,15 @@ def lookup(rows, split, *, misread: ranges.Share = 0.0, slip: ranges.Share = SLI
       text = "".join(k + v for k, v in zip(keys, values)) + "|" + rng.choice(_DIGITS)
       text += ">" * rng.randint(row["n_min"], row["n_max"]) + "="
       if chain_lib.split_of(text) == split: break
-    yield _prompt("lookup", split, row, text, misread=misread, slip=slip)
+    yield _prompt("lookup", split, row, text, strict=strict, misread=misread, slip=slip)
 
 
-def sums(rows, split, *, misread: ranges.Share = 0.0, slip: ranges.Share = SLIP):
+def sums(rows, split, *, strict: bool = False, misread: ranges.Share = 0.0,
+         slip: ranges.Share = SLIP):
   """The expressions of chain_sum, without words and spaces."""
   for row in rows:
     question = row["entry"]["question"].partition(":")[2].replace(" ", "")
-    yield _prompt("sums", split, row, question, misread=misread, slip=slip)
+    yield _prompt("sums", split, row, question, strict=strict, misread=misread, slip=slip)
 
 
 def _prompt(task, split, row, text, **meta):
@@ -138,11 +143,14 @@ def trace(prompt, rng, *, wrong_rate: ranges.Share):
 
 
 def answer(prompt, text):
-  """1.0 for a right completion, else 0.0."""
+  """1.0 for a right completion, else 0.0. With `strict` all of its steps are right."""
   stated, mark, last = text.partition("#")
   steps = stated.split(";")
-  return float(bool(mark) and last == steps[-1] == prompt.answer
-               and len(steps) == prompt.meta["operations"] and None not in map(_value, steps))
+  if not mark or last != steps[-1]: return 0.0
+  if prompt.meta["strict"]:
+    return float(steps == list(map(str, solve(prompt.meta["task"], prompt.text))))
+  return float(last == prompt.answer and len(steps) == prompt.meta["operations"]
+               and None not in map(_value, steps))
 
 
 def right_steps(prompt, text):
@@ -169,20 +177,25 @@ def chances(prompt, text):
     V_n(v) = 1[v is the answer]
     V_k(v) = (1 - slip) V_{k+1}(f(v)) + slip mean_m V_{k+1}(f(v) + m)
 
-  with f the next operation and m the mistakes. The last step ends with the text, and its chance
-  is the verdict. `text` has one step for each piece that `;` ends.
+  with f the next operation and m the mistakes. With `strict` it is (1 - slip)^(n - k) while all
+  steps are right, then 0. The last step ends with the text, and its chance is the verdict. `text`
+  has one step for each piece that `;` ends.
 
   A share `misread` of the other steps is read with a mistake: their chance is that of another
   value. Which ones depends on the prompt and on the text up to the step.
   """
-  table, steps = values(prompt.meta["task"], prompt.text, prompt.meta["slip"]), []
+  task, is_strict = prompt.meta["task"], prompt.meta["strict"]
+  table, steps = values(task, prompt.text, prompt.meta["slip"], is_strict), []
+  right, is_right = solve(task, prompt.text), True
   ends = verifier_steps.boundaries(text, ";")
   start = 0
   for k, end in enumerate(ends[:-1], 1):
-    value = _value(text[start:end].removesuffix(";"))
-    if value is not None: value = _read(prompt, text[:end], value)
+    stated = _value(text[start:end].removesuffix(";"))
+    value = None if stated is None else _read(prompt, text[:end], stated)
     is_open = value is not None and k < len(table) - 1 and steps.count(None) == 0
+    is_open = is_open and (is_right or not is_strict)
     steps.append(None if value is None else table[k].get(value, 0.0) if is_open else 0.0)
+    is_right = is_right and k <= len(right) and stated == right[k - 1]
     start = end
   return [step or 0.0 for step in steps] + [answer(prompt, text)] * bool(ends)
 
@@ -191,10 +204,16 @@ for _fn in (answer, right_steps, chances): vars(_fn)["is_bounded"] = True
 
 
 @functools.lru_cache(maxsize=1 << 14)
-def values(name, question, slip):
-  """[{None: chance before the first step}, {value: chance after the first step}, ...]."""
+def values(name, question, slip, is_strict=False):
+  """[{None: chance before the first step}, {value: chance after the first step}, ...].
+
+  With `is_strict` these are the chances of values after right steps.
+  """
   task, known = TASKS[name], range(-LARGEST, LARGEST + 1) if name == "sums" else range(10)
   operations = task.operations(question)
+  if is_strict:
+    states = enumerate([None, *solve(name, question)])
+    return [{value: (1 - slip) ** (len(operations) - k)} for k, value in states]
   table = [{value: float(value == solve(name, question)[-1]) for value in known}]
   for k in range(len(operations) - 1, -1, -1):
     after = table[0]
@@ -230,7 +249,8 @@ def _value(text):
 @fields.field(np.float32)
 def start_B(prompts):
   """The chance of success before the first step."""
-  return [values(p.meta["task"], p.text, p.meta["slip"])[0][None] for p in prompts]
+  return [values(p.meta["task"], p.text, p.meta["slip"], p.meta["strict"])[0][None]
+          for p in prompts]
 
 
 @method

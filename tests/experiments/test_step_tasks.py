@@ -15,11 +15,11 @@ CASES = dict(chain=("4M7m2M5=", "7;2;5#5", "7;2;6#6"),
              sums=("4+9-3+5=", "13;10;15#15", "13;11;16#16"))
 
 
-def _prompt(task, misread=0.0):
+def _prompt(task, misread=0.0, strict=False):
   question, right, _ = CASES[task]
   return records.Prompt(id="0", text=question, answer=right.partition("#")[2], verifier="",
                         meta=dict(task=task, operations=right.count(";") + 1, misread=misread,
-                                  slip=step_tasks.SLIP))
+                                  strict=strict, slip=step_tasks.SLIP))
 
 
 @pytest.mark.parametrize("task", CASES)
@@ -44,6 +44,20 @@ def test_another_share_of_mistakes_has_other_chances():
   prompt = dataclasses.replace(_prompt("lookup"), meta=_prompt("lookup").meta | dict(slip=0.3))
   np.testing.assert_allclose(step_tasks.chances(prompt, "9;5;1#1")[:2], [.7 ** 2 + .3 ** 2 / 9, .7])
   assert step_tasks.start_B([prompt]) == [step_tasks.values("lookup", prompt.text, .3)[0][None]]
+
+
+@pytest.mark.parametrize("task", CASES)
+def test_with_strict_no_mistake_is_undone(task):
+  prompt, keep = _prompt(task, strict=True), 1 - step_tasks.SLIP
+  _, right, _ = CASES[task]
+  first, second, last = right.partition("#")[0].split(";")
+  assert step_tasks.answer(prompt, right) == 1
+  np.testing.assert_allclose(step_tasks.chances(prompt, right), [keep ** 2, keep, 1])
+  undone = f"{int(first) - 1};{second};{last}#{last}"
+  assert step_tasks.answer(_prompt(task), undone) == 1 and step_tasks.answer(prompt, undone) == 0
+  assert step_tasks.chances(prompt, undone) == [0, 0, 0]
+  assert step_tasks.answer(prompt, f"{first};{second};{last};{last}#{last}") == 0
+  assert step_tasks.start_B([prompt]) == pytest.approx([keep ** 3])
 
 
 @pytest.mark.parametrize("text, verdicts", [
