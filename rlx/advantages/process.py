@@ -215,6 +215,56 @@ def steps(rewards_BT: Array, step_ends_BT: Array, learn_BT: Array, learn_PG: Arr
 
 
 @method
+def steps_loo(rewards_BT: Array, step_ends_BT: Array, learn_BT: Array, learn_PG: Array, *,
+              clip: ranges.Positive = 1.0, include_last: bool = False) -> Array:
+  """A step's own reward against the same step of the prompt's other completions, clipped.
+
+    A_t = clip(R_ik - mean_{j != i} R_jk, -clip, clip)    R_ik = sum of r over step k of y_i
+
+  for the tokens t of step k; the mean is over the completions that have a step k that counts. A
+  step is paid for itself alone, which is what a log-ratio of an implicit PRM measures; a sum over
+  later steps adds their noise. The baseline at the same place removes what all completions have
+  there, so that steps cannot be collected or avoided for a constant reward. The clip limits what a
+  single step can gain from an error of the PRM.
+
+  Source: the process part of PAV, arXiv:2410.08146, which pays a step for itself alone. Differs
+  from the paper: the baseline, which is that of RLOO, arXiv:2402.14740, at each step, and the clip.
+
+  Args:
+    rewards_BT: rewards of tokens or steps; anything on padding.
+    step_ends_BT: bool; what follows the last end (EOS) belongs to the last step.
+    clip: in units of the rewards.
+    include_last: whether the last step of a completion counts. It states the answer, which the
+      outcome reward pays for.
+    Otherwise: as `rloo`.
+  Returns:
+    advantages_BT, 0 on padding, where not valid, and where no other completion has the step.
+  Example:
+    >>> rewards_BT = jnp.array([[2., 0., 0.], [0., 1., 0.]])
+    >>> ends_BT = jnp.array([[True, False, True], [False, True, True]])
+    >>> process.steps_loo(rewards_BT, ends_BT, jnp.ones((2, 3), bool), jnp.ones((1, 2), bool))
+    Array([[ 1.,  0.,  0.],
+           [-1., -1.,  0.]], dtype=float32)
+  """
+  last_BT = masked.last(learn_BT)
+  ends_BT = step_ends_BT & learn_BT
+  ends_BT = (ends_BT & ~masked.last(ends_BT)) | last_BT
+  step_BT = jnp.cumsum(ends_BT, axis=1) - ends_BT  # The number of the step that a token is in.
+  row_B1 = jnp.arange(len(learn_BT))[:, None]
+  by_step = lambda x_BT: jnp.zeros(x_BT.shape, x_BT.dtype).at[row_B1, step_BT].add(x_BT)
+  is_paid_BT = ends_BT if include_last else ends_BT & ~last_BT
+  has_PGK = (by_step(is_paid_BT.astype(int)) > 0).reshape(*learn_PG.shape, -1)
+  has_PGK &= learn_PG[:, :, None]
+  rewards_PGK = by_step(masked.where_valid(rewards_BT, learn_BT)).reshape(has_PGK.shape)
+  rewards_PGK = masked.where_valid(rewards_PGK, has_PGK)
+  n_P1K = jnp.sum(has_PGK, axis=1, keepdims=True)
+  others_PGK = jnp.sum(rewards_PGK, axis=1, keepdims=True) - rewards_PGK
+  centred_PGK = jnp.clip(rewards_PGK - others_PGK / jnp.maximum(n_P1K - 1, 1), -clip, clip)
+  centred_BK = masked.where_valid(centred_PGK, has_PGK & (n_P1K > 1)).reshape(learn_BT.shape)
+  return masked.where_valid(jnp.take_along_axis(centred_BK, step_BT, axis=1), learn_BT)
+
+
+@method
 def value_baseline(rewards_BT: Array, learn_BT: Array, learn_PG: Array) -> Array:
   """The PRM as a value model: minus the value before the token.
 

@@ -50,3 +50,43 @@ def test_steps():
   # -2; .5 - 2 / 2; 1 - .5 / 2.
   np.testing.assert_allclose(process.steps(*args, gamma=.5),
                              [[.75, .75, -.5, -2], [3, 0, 0, 0], [0] * 4])
+
+
+def _steps_loo(rewards, ends, learn_BT, learn_PG, clip, include_last):
+  """`process.steps_loo` by loops: the sums of each row's steps, then each token's step."""
+  group, out = learn_PG.shape[1], np.zeros(learn_BT.shape)
+  steps, step_of = [], []
+  for b, row in enumerate(learn_BT):
+    tokens, k, of = np.flatnonzero(row), 0, {}
+    inner = [t for t in tokens if ends[b, t]][:-1]
+    for t in tokens:
+      of[t] = k
+      k += t in inner
+    sums = [sum(rewards[b, t] for t in of if of[t] == j) for j in range(k + 1)] if of else []
+    steps.append(sums if include_last else sums[:-1])
+    step_of.append(of)
+  for b, of in enumerate(step_of):
+    rivals = [j for j in range(b // group * group, (b // group + 1) * group)
+              if j != b and learn_PG.ravel()[j]]
+    for t, k in of.items():
+      others = [steps[j][k] for j in rivals if k < len(steps[j])]
+      if learn_PG.ravel()[b] and k < len(steps[b]) and others:
+        out[b, t] = np.clip(steps[b][k] - np.mean(others), -clip, clip)
+  return out
+
+
+@pytest.mark.parametrize("include_last", [False, True])
+@pytest.mark.parametrize("clip", [0.4, 100.0])
+def test_steps_loo_by_loops(include_last, clip):
+  """Completions of any length and steps; some rows are not valid or have no step end."""
+  draw = np.random.default_rng(0)
+  lengths_B = draw.integers(0, 8, 24)
+  learn_PG = (draw.random((6, 4)) < .8) & (lengths_B.reshape(6, 4) > 0)
+  learn_BT = (np.arange(8) < lengths_B[:, None]) & learn_PG.reshape(-1, 1)
+  ends_BT = draw.random((24, 8)) < .4
+  rewards_BT = np.where(learn_BT, draw.normal(size=(24, 8)), nan)
+  got_BT = process.steps_loo(*map(jnp.asarray, (rewards_BT, ends_BT, learn_BT, learn_PG)),
+                             clip=clip, include_last=include_last)
+  want_BT = _steps_loo(rewards_BT, ends_BT, learn_BT, learn_PG, clip, include_last)
+  assert np.abs(want_BT).max() == (clip if clip < 1 else np.abs(want_BT).max()) > 0
+  np.testing.assert_allclose(got_BT, want_BT, atol=1e-5)
