@@ -1,15 +1,14 @@
 """PRIME with step rewards: a PRM that is trained first and pays each step for itself alone.
 
-  rlx train_prm prime_steps:chain-prm workdir=runs/prm/chain
-  rlx convert source=runs/prm/chain to=runs/prm/chain/model model=prm
-  rlx train prime_steps:chain workdir=DIR
-
-The argument is a task, chain or lookup, also with -prm (the config of the PRM's training) and
--smoke. The chains and their initial model are those of the quickstart. The initial model of lookup
-gets 30% of the steps wrong and is made by
-
   rlx sft sft_step_tasks:lookup workdir=runs/clean/lookup
   rlx sft sft_step_tasks:lookup-noisy workdir=runs/mild/lookup sft.target.wrong_rate=0.3
+  rlx train_prm prime_steps:lookup-prm workdir=runs/prm/lookup
+  rlx convert source=runs/prm/lookup to=runs/prm/lookup/model model=prm
+  rlx train prime_steps:lookup workdir=DIR
+
+The argument is a task, lookup, facts or chain, also with -prm (the config of the PRM's training)
+and -smoke. The first two commands make the initial model, which gets 30% of the steps wrong. For
+chain they are not needed: its prompts and initial model are those of the quickstart.
 
 Commands run in the root of the repository.
 
@@ -27,7 +26,8 @@ from rlx.configs import base
 from rlx.configs import quickstart
 from rlx.configs import step_tasks
 
-STARTS = dict(chain="configs/models/chain", lookup="runs/mild/lookup/model")
+STARTS = dict(lookup="runs/mild/lookup/model", facts="runs/mild/facts/model",
+              chain="configs/models/chain")
 
 
 def get_config(arg=""):
@@ -46,12 +46,12 @@ def get_config(arg=""):
   c.advantages = dict(outcome=dict(name="group.rloo"),
                       process=dict(name="process.steps_loo", clip=1.0), whiten=True)
   c.learner.optimizer.update(dict(lr=5e-4, schedule="linear", total_steps=120))
-  c.learner.pack = False  # Batches this small would compile a program for most packing plans.
   c.eval.samples, c.eval.prm_sets = 16, ("experiments.step_tasks:right_steps",)
   if "prm" in words:
     if not size: c.steps, c.train_prm.prompts = 200, 6400
   else:
     c.prm.path, c.prm.order = f"runs/prm/{name}/model", "none"
     if not size: c.steps, c.prompts.per_step, c.rollouts.per_prompt = 120, 8, 4
+    c.learner.pack = False  # Batches this small would compile a program for most packing plans.
     c.checkpoint.every = c.steps
   return c

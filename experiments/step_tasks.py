@@ -2,6 +2,7 @@
 
   chain     4M7m2M5=            7;2;5#5         maximum or minimum with a digit
   lookup    0417263250...|3>>>= 7;5;2#2         follows a table of pairs, one `>` per step
+  facts     0417263250...|305=  4;1;3#3         several entries of such a table; always strict
   sums      4+9-3=              13;10#10        running sums of chain_sum of reasoning-gym
 
 A completion states the value after each operation, separated by `;`, then `#` and the last value
@@ -67,6 +68,12 @@ def _lookup_operations(question):
   return [lambda _: first] + [lambda value: table.get(value, -1)] * (rest.count(">") - 1)
 
 
+def _facts_operations(question):
+  pairs, _, keys = question.removesuffix("=").partition("|")
+  table = dict(zip(pairs[::2], map(int, pairs[1::2])))
+  return [lambda _, key=key: table[key] for key in keys]
+
+
 def _sums_operations(question):
   first, *terms = map(int, re.findall(r"[+-]?\d+", question))
   return [lambda _: first + terms[0]] + [
@@ -76,6 +83,7 @@ def _sums_operations(question):
 _OTHER_DIGITS = tuple(range(1, 10))
 TASKS = dict(chain=Task(_chain_operations, _OTHER_DIGITS, 10),
              lookup=Task(_lookup_operations, _OTHER_DIGITS, 10),
+             facts=Task(_facts_operations, _OTHER_DIGITS, 10),
              sums=Task(_sums_operations, (-10, -2, -1, 1, 2, 10)))
 
 
@@ -104,13 +112,30 @@ def lookup(rows, split, *, strict: bool = False, misread: ranges.Share = 0.0,
            slip: ranges.Share = SLIP):
   """A permutation of ten digits as shuffled pairs, a digit, and `n_min` to `n_max` steps."""
   for row in rows:
-    rng = random.Random(f"lookup/{row['seed']}/{row['index']}")
-    while True:
-      keys, values = rng.sample(_DIGITS, 10), rng.sample(_DIGITS, 10)
-      text = "".join(k + v for k, v in zip(keys, values)) + "|" + rng.choice(_DIGITS)
-      text += ">" * rng.randint(row["n_min"], row["n_max"]) + "="
-      if chain_lib.split_of(text) == split: break
+    text = _table("lookup", row, split, lambda rng: rng.choice(_DIGITS) + ">" * _size(row, rng))
     yield _prompt("lookup", split, row, text, strict=strict, misread=misread, slip=slip)
+
+
+def facts(rows, split, *, misread: ranges.Share = 0.0, slip: ranges.Share = SLIP):
+  """Such pairs, and `n_min` to `n_max` digits whose partners are the steps."""
+  for row in rows:
+    text = _table("facts", row, split, lambda rng: "".join(
+        rng.choices(_DIGITS, k=_size(row, rng))))
+    yield _prompt("facts", split, row, text, strict=True, misread=misread, slip=slip)
+
+
+def _table(name, row, split, question):
+  """A question of the split: the shuffled pairs of a permutation, then `question(rng)`."""
+  rng = random.Random(f"{name}/{row['seed']}/{row['index']}")
+  while True:
+    keys, values = rng.sample(_DIGITS, 10), rng.sample(_DIGITS, 10)
+    text = "".join(k + v for k, v in zip(keys, values)) + "|"
+    text += question(rng) + "="
+    if chain_lib.split_of(text) == split: return text
+
+
+def _size(row, rng):
+  return rng.randint(row["n_min"], row["n_max"])
 
 
 def sums(rows, split, *, strict: bool = False, misread: ranges.Share = 0.0,
