@@ -1,4 +1,5 @@
 """An auxiliary loss: the log-probs that it reads, and its own mean in the policy's loss."""
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -64,8 +65,8 @@ def test_its_mean_does_not_depend_on_how_tokens_are_averaged(aggregation):
       outcome_B=jnp.array([1., 0, 0, 1]), finish_B=jnp.ones(4, int),
       self_logps_B=jnp.array([-10., -15, -15, 0]), logps_BT=zeros_BT, entropy_BT=zeros_BT,
       sampler_logps_BT=zeros_BT, advantages_BT=zeros_BT)
-  loss, metrics = update.policy_loss(
-      methods.resolved(c), build.policy_loss_options(c))(scored, jnp.zeros(4))
+  loss, metrics = jax.jit(update.policy_loss(
+      methods.resolved(c), build.policy_loss_options(c)))(scored, jnp.zeros(4))
   # c_ref and beta_v of the config: r of the right one, and r of the wrong ones, which are 0.
   own = c.learner.auxiliary
   error = own.beta_v * (-10 - own.c_ref) - 1, own.beta_v * (-15 - own.c_ref)

@@ -20,6 +20,10 @@ from rlx.core import records
 from rlx.evals import prm_metrics
 from rlx.losses import prm
 from rlx.rewards import implicit
+from tests import whole
+
+batch, group, normalize, process = map(whole.of, (batch, group, normalize, process))
+prm, implicit = map(whole.of, (prm, implicit))
 
 P, G, T = 2, 4, 6
 LENGTHS = np.array([6, 4, 5, 1, 3, 6, 2, 5])
@@ -180,14 +184,18 @@ def test_planted_reward_is_found():
   ref_BT, table_TV = logps(jnp.zeros((width, vocab))), jnp.zeros((width, vocab))
   optimizer = optax.adam(0.1)
   state = optimizer.init(table_TV)
-  loss_fn = jax.jit(jax.value_and_grad(lambda t: prm.ce(
-      logps(t), ref_BT, mask_BT, outcome_B, ok_B, prm_beta=0.5).mean()))
+
+  @jax.jit
+  def step(table_TV, state):
+    loss, grad = jax.value_and_grad(lambda t: prm.ce(
+        logps(t), ref_BT, mask_BT, outcome_B, ok_B, prm_beta=0.5).mean())(table_TV)
+    updates, state = optimizer.update(grad, state)
+    return loss, optax.apply_updates(table_TV, updates), state
+
   losses = []
   for _ in range(60):
-    loss, grad = loss_fn(table_TV)
+    loss, table_TV, state = step(table_TV, state)
     losses.append(float(loss))
-    updates, state = optimizer.update(grad, state)
-    table_TV = optax.apply_updates(table_TV, updates)
   rewards_BT = np.asarray(implicit.process(
       logps(table_TV), ref_BT, mask_BT, ok_B, 0.05, norm="none")[0])
   share_T = np.abs(rewards_BT).mean(0) / np.abs(rewards_BT).mean(0).sum()

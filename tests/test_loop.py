@@ -157,10 +157,9 @@ def test_what_the_start_solves_is_rehearsed_and_not_trained(tiny_files):
   def right(prompts, rollouts):
     outcome_PG = np.tile([1.0, 0, 0, 1], (len(prompts), 1))
     return np.where([[p.id in solved] for p in prompts], 1.0, outcome_PG)
-  def run_of(microbatches, **changes):
-    changes = dict(rollouts__rehearsal=2) | changes
+  def run_of(microbatches):
     return with_verify(build.build(tiny.config(
-        tiny_files, **OUTCOMES, **changes, learner__minibatches=1,
+        tiny_files, **OUTCOMES, rollouts__rehearsal=2, learner__minibatches=1,
         learner__microbatches=microbatches,
         advantages=dict(outcome=dict(name="group.grpo"), whiten=False),
         learner__auxiliary=dict(name="auxiliary.rehearsal", coef=50.0))), right)
@@ -194,13 +193,14 @@ def test_what_the_start_solves_is_rehearsed_and_not_trained(tiny_files):
     assert losses[0] == 0 < losses[1]   # The policy begins as its start.
     return state
 
-  one, two = after(run_of(1)), after(run_of(2))
+  run = run_of(1)
+  one, two = after(run), after(run_of(2))
   jax.tree.map(functools.partial(np.testing.assert_allclose, atol=2e-6),
                one.policy, two.policy)
   with pytest.raises(ValueError, match="rollouts.rehearsal=7: the initial policy solves only 0"):
-    run = with_verify(run_of(1, rollouts__rehearsal=7),
-                      lambda prompts, _: np.zeros((len(prompts), 4)))
-    collect.solved(run.collector, run.init())
+    none = with_verify(run, lambda prompts, _: np.zeros((len(prompts), 4))).collector
+    sizes = dataclasses.replace(none.sizes, rehearsal=7)
+    collect.solved(dataclasses.replace(none, sizes=sizes), run.init())
 
 
 def test_remax_compares_with_the_greedy_completion(tiny_files):

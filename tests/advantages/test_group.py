@@ -9,6 +9,10 @@ import pytest
 from rlx.advantages import batch
 from rlx.advantages import combine
 from rlx.advantages import group
+from tests import whole
+
+batch = whole.of(batch)
+group = whole.of(group)
 
 nan = np.nan
 

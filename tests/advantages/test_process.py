@@ -3,6 +3,9 @@ import numpy as np
 import pytest
 
 from rlx.advantages import process
+from tests import whole
+
+process = whole.of(process)
 
 nan = np.nan
 

@@ -48,6 +48,7 @@ def grid():
 @pytest.fixture
 def stub(tmp_path, monkeypatch):
   monkeypatch.chdir(ROOT)
+  for module in (cell_lib, run): monkeypatch.setattr(module, "POLL_S", 0.02)
   (tmp_path / "stub.py").write_text(STUB)
   return f"{shlex.quote(sys.executable)} {tmp_path / 'stub.py'} {{folder}}"
 

@@ -66,13 +66,18 @@ def test_leaves_and_log_probs_by_enumeration(eos):
   logits_PNV = table(tree)
   tokens_LT, mask_LT = tree.leaves
   leaves = [tuple(t[m]) for t, m in zip(tokens_LT, mask_LT)]
-  logps_PL = np.asarray(tree.leaf_logps(logits_PNV))
+  logps_PL = np.asarray(jax.jit(tree.leaf_logps)(logits_PNV))
+
+  @jax.jit
+  def logps_of(prompt):
+    batch = tree.batch(jnp.full(len(leaves), prompt), jnp.asarray(tokens_LT), jnp.asarray(mask_LT))
+    return tabular.logps(logits_PNV, batch)
+
   for prompt in range(P):
     expected = enumerated(logits_PNV[prompt], eos)
     assert sorted(leaves) == sorted(expected)
     assert len(leaves) == (27 if not eos else 1 + 2 + 4 * 3)
-    batch = tree.batch(jnp.full(len(leaves), prompt), jnp.asarray(tokens_LT), jnp.asarray(mask_LT))
-    logps_LT, entropy_LT = map(np.asarray, tabular.logps(logits_PNV, batch))
+    logps_LT, entropy_LT = map(np.asarray, logps_of(prompt))
     for i, leaf in enumerate(leaves):
       probability, logps, entropies = expected[leaf]
       padding = [0.0] * (T - len(leaf))
@@ -81,7 +86,7 @@ def test_leaves_and_log_probs_by_enumeration(eos):
       np.testing.assert_allclose(entropy_LT[i], entropies + padding, rtol=1e-5)
   np.testing.assert_allclose(np.exp(logps_PL).sum(axis=1), 1, rtol=1e-5)
   values_PL = jnp.asarray(np.random.default_rng(0).normal(size=logps_PL.shape), jnp.float32)
-  np.testing.assert_allclose(tree.expected_P(logits_PNV, values_PL),
+  np.testing.assert_allclose(jax.jit(tree.expected_P)(logits_PNV, values_PL),
                              (np.exp(logps_PL) * values_PL).sum(axis=1), rtol=1e-5)
 
 
@@ -99,7 +104,7 @@ def test_the_reference_of_the_kl_moves_after_every_second_step():
 def test_samples_are_the_leaves_as_often_as_they_are_probable(eos):
   tree, group = TREES[eos], 4000
   logits_PNV = table(tree)
-  batch = tree.sample(jax.random.key(1), logits_PNV, group)
+  batch = jax.jit(tree.sample, static_argnums=2)(jax.random.key(1), logits_PNV, group)
   assert batch.prompt_B.tolist() == [0] * group + [1] * group
   again = tree.batch(batch.prompt_B, batch.tokens_BT, batch.mask_BT)
   np.testing.assert_array_equal(again.nodes_BT, batch.nodes_BT)
@@ -121,7 +126,7 @@ def test_train_follows_the_policy_gradient():
   value_PC = jnp.asarray(np.random.default_rng(1).uniform(size=(P, V**T)) < 0.3, jnp.float32)
   codes_L = jnp.asarray(tree.leaves[0] @ np.array([V * V, V, 1]))
   objective = lambda x: tree.expected_P(x, value_PC[:, codes_L]).mean()
-  exact_PNV = jax.grad(objective)(table(tree))
+  exact_PNV = jax.jit(jax.grad(objective))(table(tree))
   steps_IPNV = moved(reinforce(rollouts__per_prompt=256), tree, verify_by(value_PC),
                      seeds=tuple(range(64)))
   error_PNV = steps_IPNV.std(axis=0, ddof=1) / 8
@@ -221,21 +226,25 @@ def test_changed_copies_and_refuses_unknown_keys():
 def test_sparse_problems():
   """Their verdict is that of the measure, and needs an end where completions end."""
   for problem in (sparse.rare(prompts=3), sparse.endings(prompts=3)):
-    environment = problem.environment(jax.random.key(0))
     tokens_LT, mask_LT = problem.tree.leaves
     every = lambda x_LT: jnp.asarray(np.tile(x_LT, (3, 1)))
-    batch = problem.tree.batch(jnp.repeat(jnp.arange(3), len(tokens_LT)), every(tokens_LT),
-                             every(mask_LT))
-    outcome_B = environment.verify(batch, key=None, logits_PNV=None)["outcome_B"]
+
+    @jax.jit
+    def judged(key):  # pylint: disable=cell-var-from-loop
+      environment = problem.environment(key)
+      batch = problem.tree.batch(jnp.repeat(jnp.arange(3), len(tokens_LT)), every(tokens_LT),
+                                 every(mask_LT))
+      outcome_B = environment.verify(batch, key=None, logits_PNV=None)["outcome_B"]
+      return outcome_B, environment.measure(jnp.zeros_like(environment.start))
+
+    outcome_B, metrics = judged(jax.random.key(0))
     verdict_PL = np.asarray(outcome_B).reshape(3, -1)
-    metrics = jax.jit(environment.measure)(jnp.zeros_like(environment.start))
     share_L = float(problem.tree.vocab) ** -mask_LT.sum(axis=1)
     np.testing.assert_allclose(metrics["accuracy"], (verdict_PL @ share_L).mean(), rtol=1e-5)
     np.testing.assert_allclose(metrics["wrong_length"], ((1 - verdict_PL) @ (
         share_L * mask_LT.sum(axis=1))).sum() / ((1 - verdict_PL) @ share_L).sum(), rtol=1e-5)
     assert 0.02 < metrics["accuracy"] < 0.2 and len(set(verdict_PL.sum(axis=1))) > 1
-    other = problem.environment(jax.random.key(1)).verify(batch)["outcome_B"]
-    assert (verdict_PL.ravel() != other).any()
+    assert (verdict_PL.ravel() != judged(jax.random.key(1))[0]).any()
     if problem.tree.eos:
       ended_L = np.any(mask_LT & (tokens_LT == 0), axis=1)
       assert verdict_PL[:, ~ended_L].sum() == 0 and (~ended_L).sum() == 3**5

@@ -2,6 +2,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlx.losses import auxiliary
+from tests import whole
+
+auxiliary = whole.of(auxiliary)
 
 nan = np.nan
 

@@ -5,6 +5,9 @@ import pytest
 
 from rlx.losses import distribution
 from rlx.losses import policy
+from tests import whole
+
+distribution = whole.of(distribution)
 
 nan = np.nan
 MASK = jnp.array([[True, True, True], [True, False, False], [False] * 3])

@@ -8,6 +8,7 @@ from rlx.core import resolve
 from rlx.losses import aggregate
 from rlx.losses import policy
 from rlx.losses import sequence
+from tests import whole
 
 ONE = jnp.ones((1, 1), bool)
 MASK = np.arange(4)[None] < np.array([[4], [2], [1], [3]])
@@ -15,6 +16,7 @@ MASK = np.arange(4)[None] < np.array([[4], [2], [1], [3]])
 RULES = [f"policy.{n}" for n in resolve.public(policy) if n != "reinforce"] + [
     f"sequence.{n}" for n in resolve.public(sequence)
     if n not in ("pacs", "dpo", "crew_dpo", "dro")]
+policy = whole.of(policy)
 
 
 @pytest.mark.parametrize("name", RULES)
@@ -32,7 +34,7 @@ def test_all_rules_agree_where_nothing_has_moved(name):
       loss = lambda x_BT: aggregate.aggregate(
           resolve.measured(fn(scored.replace(logps_BT=x_BT)))[0], scored.action_BT,
           mode="seq-mean-token-mean")
-      return jax.grad(lambda x_BT: loss(x_BT).total)(logps_BT)
+      return jax.jit(jax.grad(lambda x_BT: loss(x_BT).total))(logps_BT)
     np.testing.assert_allclose(gradient(name), gradient("policy.reinforce"), rtol=1e-12)
 
 

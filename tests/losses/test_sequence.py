@@ -6,6 +6,11 @@ from rlx.advantages import group
 from rlx.losses import aggregate
 from rlx.losses import policy
 from rlx.losses import sequence
+from tests import whole
+
+sequence = whole.of(sequence)
+policy = whole.of(policy)
+group = whole.of(group)
 
 nan = np.nan
 D = jnp.array([[.2, -.1, .4, 0., .05, -.3]])   # log rho of six tokens.

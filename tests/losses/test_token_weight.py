@@ -4,6 +4,9 @@ import numpy as np
 import pytest
 
 from rlx.losses import token_weight
+from tests import whole
+
+token_weight = whole.of(token_weight)
 
 nan = np.nan
 MASK = jnp.array([[True, True, True], [True, False, False], [False] * 3])

@@ -27,8 +27,8 @@ WINDOW = dataclasses.replace(PLAIN, no_rope=(1,), windows=(0, 2))
 def test_equals_whole_sequences(config):
   """Teacher-forced, ragged prompts that are shared, suffixes of different ages."""
   key = jax.random.key(0)
-  params = jax.tree.map(
-      lambda x: x + 0.3 * jax.random.normal(key, x.shape), transformer.init(config, key))
+  params = jax.jit(lambda: jax.tree.map(
+      lambda x: x + 0.3 * jax.random.normal(key, x.shape), transformer.init(config, key)))()
   tokens_BS = np.random.default_rng(0).integers(0, 31, (P * G, X + T))
   tokens_BS[:, :X] = np.repeat(tokens_BS[::G, :X], G, axis=0)
   len_P = np.array([X, 2], np.int32)
@@ -37,7 +37,7 @@ def test_equals_whole_sequences(config):
   hidden = jax.jit(transformer.hidden, static_argnums=1)(
       params, config, tokens_BS, np.maximum(columns_1S - start_B1, 0),
       columns_1S >= start_B1)
-  expected = np.asarray(transformer.logits(params, config, hidden))
+  expected = np.asarray(jax.jit(transformer.logits, static_argnums=1)(params, config, hidden))
 
   # A new function for each call, because the size of tiles is not an argument.
   jit = lambda f: jax.jit(functools.partial(f), static_argnums=1)
@@ -46,7 +46,8 @@ def test_equals_whole_sequences(config):
       params, config, jnp.asarray(tokens_BS[::G, :X]), jnp.asarray(len_P))
   assert prompts.k_PKnHx[0].shape[:4] == (P, config.n_kv_heads, decode._tiles(X)[0], 6)
   width = T + 2  # Two columns that no row uses; their values must not matter.
-  suffix = jax.tree.map(lambda x: x + 9.0, decode.empty_suffix(config, P * G, width))
+  suffix = jax.jit(lambda: jax.tree.map(
+      lambda x: x + 9.0, decode.empty_suffix(config, P * G, width)))()
   step = jit(decode.step)
   for t in range(T):
     column = t + 2
@@ -81,7 +82,7 @@ def test_moved_rows_keep_their_columns(monkeypatch):
 
 def test_bfloat16_is_close():
   config = dataclasses.replace(CONFIG, dtype="bfloat16")
-  params = transformer.init(CONFIG, jax.random.key(0))
+  params = jax.jit(transformer.init, static_argnums=0)(CONFIG, jax.random.key(0))
   args = (jnp.arange(2), jnp.zeros(2, jnp.int32))
   @functools.partial(jax.jit, static_argnums=0)
   def logits(c):
@@ -90,6 +91,7 @@ def test_bfloat16_is_close():
                        decode.empty_suffix(c, 2, 4), np.eye(4, dtype=bool)[:2] | True, 0)[0]
   computed, expected = logits(config), logits(CONFIG)
   assert computed.dtype == jnp.float32
-  assert decode.lay_out(params, config)["layers"][0]["down_DF"].dtype == jnp.bfloat16
+  laid_out = jax.eval_shape(lambda: decode.lay_out(params, config))
+  assert laid_out["layers"][0]["down_DF"].dtype == jnp.bfloat16
   error = np.std(np.asarray(computed - expected)) / np.std(np.asarray(expected))
   assert 1e-4 < error < 0.05

@@ -3,6 +3,9 @@ import numpy as np
 import pytest
 
 from rlx.rewards import length
+from tests import whole
+
+length = whole.of(length)
 
 nan = np.nan
 OUTCOME_B = jnp.array([1., 1., 0., 0., 1., nan])

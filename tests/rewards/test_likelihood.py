@@ -4,6 +4,9 @@ import numpy as np
 import pytest
 
 from rlx.rewards import likelihood
+from tests import whole
+
+likelihood = whole.of(likelihood)
 
 nan = np.nan
 # Two prompts of three completions. Probabilities of the reference answer's tokens: two

@@ -2,6 +2,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlx.rewards import pseudo
+from tests import whole
+
+pseudo = whole.of(pseudo)
 
 VALID_PG = jnp.array([[1, 1, 1, 1, 1], [1, 1, 1, 1, 1], [1, 1, 1, 1, 1], [0, 0, 1, 1, 1],
                       [0, 0, 0, 0, 0]], bool)

@@ -3,6 +3,9 @@ import numpy as np
 import pytest
 
 from rlx.rewards import shaping
+from tests import whole
+
+shaping = whole.of(shaping)
 
 nan = np.nan
 SCORES_PG = jnp.array([[.2, .6, 1., nan], [.5, .5, nan, nan], [.3, nan, nan, nan]])

@@ -4,6 +4,9 @@ import pytest
 
 from rlx.core import masked
 from rlx.rewards import steps
+from tests import whole
+
+steps = whole.of(steps)
 
 nan = np.nan
 

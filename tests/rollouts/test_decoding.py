@@ -4,6 +4,9 @@ import numpy as np
 import pytest
 
 from rlx.rollouts import decoding
+from tests import whole
+
+decoding = whole.of(decoding)
 
 inf = np.inf
 LOGITS = np.log(np.array([[.1, .4, .2, .3]], np.float32))
