@@ -6,7 +6,7 @@
   rlx convert source=runs/prm/lookup to=runs/prm/lookup/model model=prm
   rlx train prime_steps:lookup workdir=DIR
 
-The argument is a task, lookup, facts or chain, also with -prm (the config of the PRM's training)
+The argument is a task, lookup or chain, also with -prm (the config of the PRM's training)
 and -smoke. The first two commands make the initial model, which gets 30% of the steps wrong. For
 chain they are not needed: its prompts and initial model are those of the quickstart.
 
@@ -26,8 +26,7 @@ from rlx.configs import base
 from rlx.configs import quickstart
 from rlx.configs import step_tasks
 
-STARTS = dict(lookup="runs/mild/lookup/model", facts="runs/mild/facts/model",
-              chain="configs/models/chain")
+STARTS = dict(lookup="runs/mild/lookup/model", chain="configs/models/chain")
 
 
 def get_config(arg=""):

@@ -4,7 +4,7 @@
   rlx sft sft_step_tasks:lookup-noisy workdir=runs/starts/lookup
   rlx train step_tasks:lookup workdir=DIR
 
-The argument is a task of experiments/step_tasks.py: chain | lookup | facts | sums, also with -smoke.
+The argument is a task of experiments/step_tasks.py: chain | lookup | sums, also with -smoke.
 Commands run in the root of the repository. Few completions of the initial models are right, and
 every step can be checked, so that dense rewards have room to help. The grids of
 experiments/papers/grids/prime_room.py compare rewards on these tasks.
@@ -17,7 +17,6 @@ from rlx.configs import quickstart
 TASKS = dict(
     chain=dict(options=dict(n_min=11, n_max=13, ops="Mm"), prompt=28, completion=28, wrong=0.6),
     lookup=dict(options=dict(n_min=6, n_max=8), prompt=31, completion=18, wrong=0.5),
-    facts=dict(options=dict(n_min=6, n_max=8), prompt=30, completion=18, wrong=0.5),
     sums=dict(options=dict(config=dict(chain_sum=dict(
         min_terms=5, max_terms=6, min_digits=1, max_digits=1))), prompt=14, completion=26,
         wrong=0.5))

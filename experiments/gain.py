@@ -61,29 +61,50 @@ def tables(runs, baseline, threshold, costs):
     baseline: the arm of each task that the others are compared with.
     costs: {"TASK-ARM": {axis: cost of its PRM}}.
   """
-  shown = lambda interval, sign="": (f"{{:{sign}.3f}} [{{:{sign}.3f}}, {{:{sign}.3f}}]").format(*interval)
-  arms = ["| task | arm | drawn, mean over the run | sampled after | steps to the threshold, by seed "
-          "| 1000 tokens a run | ms a step |", "| --- " * 7 + "|"]
-  pairs = ["| task | arm | mean over the run | after | steps | tokens | seconds |",
-           "| --- " * 7 + "|"]
-  of = {name: {r.name.rpartition("-seed")[2]: measures(r, threshold, costs.get(name, {}))
-               for r in some} for name, some in runs.items()}
+  measured = {name: {r.name.rpartition("-seed")[2]: measures(r, threshold, costs.get(name, {}))
+                     for r in some} for name, some in runs.items()}
+  arms = [("task", "arm", "drawn, mean over the run", "sampled after",
+           "steps to the threshold, by seed", "1000 tokens a run", "ms a step")]
+  pairs = [("task", "arm", "mean over the run", "after", *plots.AXES)]
   for name, some in runs.items():
     task, _, arm = name.partition("-")
-    mean = lambda key: np.mean([x[key] for x in of[name].values()])  # pylint: disable=cell-var-from-loop
-    steps = " ".join(f"{x:.0f}" + "+" * (not done) for x, done in (
-        reached(r, threshold, "steps") for r in some))
-    last = lambda axis: np.mean([r.x[axis][-1] for r in some])  # pylint: disable=cell-var-from-loop
-    arms.append(f"| {task} | `{arm}` | {mean('mean'):.3f} | {mean('after'):.3f} | {steps} "
-                f"| {last('tokens') / 1000:.0f} | {1000 * last('seconds') / last('steps'):.0f} |")
-    rival = of.get(f"{task}-{baseline}", {})
-    seeds = sorted(of[name].keys() & rival.keys())
+    of, rival = measured[name], measured.get(f"{task}-{baseline}", {})
+    arms.append((task, f"`{arm}`", *_means(of.values()), _steps(some, threshold), *_sizes(some)))
+    seeds = sorted(of.keys() & rival.keys())
     if arm == baseline or len(seeds) < 2: continue
-    values = lambda key: ([of[name][s][key] for s in seeds], [rival[s][key] for s in seeds])  # pylint: disable=cell-var-from-loop
-    pairs.append(f"| {task} | `{arm}` | " + " | ".join(
-        [shown(claims.interval(np.subtract(*values(key))), "+") for key in ("mean", "after")]
-        + [shown(ratio(*values(axis))) for axis in plots.AXES]) + " |")
-  return "\n".join([*arms, "", f"Against `{baseline}`, runs with the same seed:", "", *pairs])
+    columns = {key: [[x[s][key] for s in seeds] for x in (of, rival)]
+               for key in ("mean", "after", *plots.AXES)}
+    pairs.append((task, f"`{arm}`", *(_shown(claims.interval(np.subtract(*columns[key])), "+")
+                                      for key in ("mean", "after")),
+                  *(_shown(ratio(*columns[axis])) for axis in plots.AXES)))
+  return "\n".join([_table(arms), "", f"Against `{baseline}`, runs with the same seed:", "",
+                    _table(pairs)])
+
+
+def _means(values):
+  return [f"{np.mean([x[key] for x in values]):.3f}" for key in ("mean", "after")]
+
+
+def _steps(runs, threshold):
+  """The steps to the threshold of each run; + where it is not reached."""
+  return " ".join(f"{x:.0f}" + "+" * (not is_reached) for x, is_reached in (
+      reached(r, threshold, "steps") for r in runs))
+
+
+def _sizes(runs):
+  """The tokens of a run, in thousands, and the milliseconds of a step."""
+  tokens, seconds, steps = (np.mean([r.x[axis][-1] for r in runs])
+                            for axis in ("tokens", "seconds", "steps"))
+  return f"{tokens / 1000:.0f}", f"{1000 * seconds / steps:.0f}"
+
+
+def _shown(interval, sign=""):
+  return "{:{s}.3f} [{:{s}.3f}, {:{s}.3f}]".format(*interval, s=sign)
+
+
+def _table(rows):
+  head, *rest = ("| " + " | ".join(row) + " |" for row in rows)
+  return "\n".join([head, "| --- " * len(rows[0]) + "|", *rest])
 
 
 def main():

@@ -2,7 +2,6 @@
 
   chain     4M7m2M5=            7;2;5#5         maximum or minimum with a digit
   lookup    0417263250...|3>>>= 7;5;2#2         follows a table of pairs, one `>` per step
-  facts     0417263250...|305=  4;1;3#3         several entries of such a table; always strict
   sums      4+9-3=              13;10#10        running sums of chain_sum of reasoning-gym
 
 A completion states the value after each operation, separated by `;`, then `#` and the last value
@@ -68,12 +67,6 @@ def _lookup_operations(question):
   return [lambda _: first] + [lambda value: table.get(value, -1)] * (rest.count(">") - 1)
 
 
-def _facts_operations(question):
-  pairs, _, keys = question.removesuffix("=").partition("|")
-  table = dict(zip(pairs[::2], map(int, pairs[1::2])))
-  return [lambda _, key=key: table[key] for key in keys]
-
-
 def _sums_operations(question):
   first, *terms = map(int, re.findall(r"[+-]?\d+", question))
   return [lambda _: first + terms[0]] + [
@@ -83,7 +76,6 @@ def _sums_operations(question):
 _OTHER_DIGITS = tuple(range(1, 10))
 TASKS = dict(chain=Task(_chain_operations, _OTHER_DIGITS, 10),
              lookup=Task(_lookup_operations, _OTHER_DIGITS, 10),
-             facts=Task(_facts_operations, _OTHER_DIGITS, 10),
              sums=Task(_sums_operations, (-10, -2, -1, 1, 2, 10)))
 
 
@@ -112,30 +104,13 @@ def lookup(rows, split, *, strict: bool = False, misread: ranges.Share = 0.0,
            slip: ranges.Share = SLIP):
   """A permutation of ten digits as shuffled pairs, a digit, and `n_min` to `n_max` steps."""
   for row in rows:
-    text = _table("lookup", row, split, lambda rng: rng.choice(_DIGITS) + ">" * _size(row, rng))
+    rng = random.Random(f"lookup/{row['seed']}/{row['index']}")
+    while True:
+      keys, values = rng.sample(_DIGITS, 10), rng.sample(_DIGITS, 10)
+      text = "".join(k + v for k, v in zip(keys, values)) + "|" + rng.choice(_DIGITS)
+      text += ">" * rng.randint(row["n_min"], row["n_max"]) + "="
+      if chain_lib.split_of(text) == split: break
     yield _prompt("lookup", split, row, text, strict=strict, misread=misread, slip=slip)
-
-
-def facts(rows, split, *, misread: ranges.Share = 0.0, slip: ranges.Share = SLIP):
-  """Such pairs, and `n_min` to `n_max` digits whose partners are the steps."""
-  for row in rows:
-    text = _table("facts", row, split, lambda rng: "".join(
-        rng.choices(_DIGITS, k=_size(row, rng))))
-    yield _prompt("facts", split, row, text, strict=True, misread=misread, slip=slip)
-
-
-def _table(name, row, split, question):
-  """A question of the split: the shuffled pairs of a permutation, then `question(rng)`."""
-  rng = random.Random(f"{name}/{row['seed']}/{row['index']}")
-  while True:
-    keys, values = rng.sample(_DIGITS, 10), rng.sample(_DIGITS, 10)
-    text = "".join(k + v for k, v in zip(keys, values)) + "|"
-    text += question(rng) + "="
-    if chain_lib.split_of(text) == split: return text
-
-
-def _size(row, rng):
-  return rng.randint(row["n_min"], row["n_max"])
 
 
 def sums(rows, split, *, strict: bool = False, misread: ranges.Share = 0.0,
@@ -182,7 +157,8 @@ def right_steps(prompt, text):
   """Tells of every step whether it follows from the value stated before it.
 
   A step that states no value, the step after it and steps after the last operation do not. The
-  last step ends with the text and must state its value again after `#`.
+  last step ends with the text and must state its value again after `#`. The verdicts of a share
+  `misread` of the other steps are exchanged; which ones depends on the prompt and the text so far.
   """
   stated, mark, last = text.partition("#")
   steps, before, verdicts = stated.split(";"), None, []
@@ -193,7 +169,9 @@ def right_steps(prompt, text):
     verdicts.append(is_known and value == operations[k](before))
     before = value
   if mark: verdicts[-1] = verdicts[-1] and last == steps[-1]
-  return verdicts[:len(verifier_steps.boundaries(text, ";"))]
+  ends = verifier_steps.boundaries(text, ";")
+  return [verdict != (_misread(prompt, text[:end]) is not None)
+          for verdict, end in zip(verdicts, ends[:-1])] + verdicts[len(ends) - 1:len(ends)]
 
 
 def chances(prompt, text):
@@ -216,7 +194,9 @@ def chances(prompt, text):
   start = 0
   for k, end in enumerate(ends[:-1], 1):
     stated = _value(text[start:end].removesuffix(";"))
-    value = None if stated is None else _read(prompt, text[:end], stated)
+    value, draw = stated, _misread(prompt, text[:end])
+    if stated is not None and draw:
+      value = _moved(TASKS[task], stated, draw.choice(TASKS[task].mistakes))
     is_open = value is not None and k < len(table) - 1 and steps.count(None) == 0
     is_open = is_open and (is_right or not is_strict)
     steps.append(None if value is None else table[k].get(value, 0.0) if is_open else 0.0)
@@ -255,12 +235,11 @@ def _moved(task, value, mistake):
   return value if task.modulus is None else value % task.modulus
 
 
-def _read(prompt, text, value):
-  """The value of the last step of a text, with a mistake if it is misread."""
-  if not prompt.meta["misread"]: return value
-  task, draw = TASKS[prompt.meta["task"]], random.Random(f"misread/{prompt.id}/{text}")
-  if draw.random() >= prompt.meta["misread"]: return value
-  return _moved(task, value, draw.choice(task.mistakes))
+def _misread(prompt, text):
+  """None, or a generator that draws how the last step of a text is misread."""
+  share = prompt.meta["misread"]
+  draw = random.Random(f"misread/{prompt.id}/{text}") if share else None
+  return draw if draw and draw.random() < share else None
 
 
 def _value(text):

@@ -83,6 +83,16 @@ def test_a_share_of_steps_is_misread(rate):
   assert changed == 1 if rate == 1 else 0 < changed < 1
 
 
+@pytest.mark.parametrize("rate", [0.25, 1.0])
+def test_a_share_of_verdicts_is_exchanged(rate):
+  texts = [f"{a};{b};1#1" for a in range(10) for b in range(10)]
+  right, read = ([step_tasks.right_steps(_prompt("lookup", r), text) for text in texts]
+                 for r in (0.0, rate))
+  changed = np.mean([x[:-1] != y[:-1] for x, y in zip(right, read)], axis=0)
+  assert changed == 1 if rate == 1 else 0.2 < changed < 0.8
+  assert [x[-1] for x in read] == [x[-1] for x in right]
+
+
 @pytest.mark.parametrize("task", CASES)
 @pytest.mark.parametrize("text", [
     "", "#", ";", ";;7", "7;2", "x;2;5#5", "7;2;5;1#1", "7;2;5#", "7;2;5#5#5", "07;2;5#5", "#5",

@@ -1,42 +1,51 @@
 """When does PRIME help? PRIME as published and with step rewards, against verdicts alone.
 
-Two tasks of configs/prime_steps.py with 32 completions a step: lookup, on which all settings were
-tuned with seeds 100 to 102, and facts, on which nothing was tried. The chains of the quickstart are
-not among them: exact steps gained nothing there in three runs. Fixed before the runs:
+The task is lookup of configs/prime_steps.py, with 32 completions a step. All settings were tuned on
+it with seeds 100 to 102. The chains of the quickstart are not compared: there, exact steps gained
+nothing in three runs. Fixed before the runs:
 
-- arms: those of `arms`, each with the learning rate that was best for it on lookup;
+- arms: those of `arms`, each with the learning rate that was best for it;
 - measures: those of experiments/gain.py over 120 steps, threshold 0.5, seeds 0 to 9;
-- target: `steps` needs at least 1.5 times fewer steps than `outcome` on both tasks, with the
-  interval above 1. `exact` is the room. `null` has a PRM that was trained on permuted verdicts and
-  should gain nothing;
+- target: `steps` needs at least 1.5 times fewer steps than `outcome`, with the interval above 1.
+  `exact` is the room. `null` has a PRM that was trained on permuted verdicts and should gain
+  nothing;
 - `outcome-right` starts from a model that was fine-tuned on the right ones of the completions that
   the PRM was trained on: what these completions are worth without a PRM.
 
-Commands, for TASK in lookup and facts, after those that make the initial models:
+A second task, several entries of a table, was fixed too. It has no runs, because its initial model
+did not learn the task in 1000 steps.
 
-  rlx train_prm prime_steps:TASK-prm workdir=runs/prm/TASK seed=1
-  python -m experiments.papers.grids.prime_gain TASK
-  rlx train_prm prime_steps:TASK-prm workdir=runs/prm/TASK-null seed=1 \\
-      train_prm.rollouts=runs/prm/TASK/permuted.jsonl train_prm.held_out=runs/prm/TASK/held_out.jsonl
-  rlx convert source=runs/prm/TASK to=runs/prm/TASK/model model=prm      # and TASK-null
-  rlx sft sft_step_tasks:TASK-right workdir=runs/right/TASK
+Commands, after those of configs/prime_steps.py that make the initial model:
+
+  rlx train_prm prime_steps:lookup-prm workdir=runs/prm/lookup seed=1
+  python -m experiments.papers.grids.prime_gain
+  rlx train_prm prime_steps:lookup-prm workdir=runs/prm/lookup-null seed=1 \\
+      train_prm.rollouts=runs/prm/lookup/permuted.jsonl \\
+      train_prm.held_out=runs/prm/lookup/held_out.jsonl
+  rlx convert source=runs/prm/lookup to=runs/prm/lookup/model model=prm      # and lookup-null
+  rlx sft sft_step_tasks:lookup-right workdir=runs/right/lookup
   python -m experiments.run experiments/papers/grids/prime_gain.py --workers 2
   python -m experiments.gain runs/prime_gain --baseline outcome --threshold 0.5 \\
-      --prm lookup-steps=runs/prm/lookup facts-steps=runs/prm/facts
+      --prm lookup-steps=runs/prm/lookup
 
 The second command writes permuted.jsonl, the PRM's completions with the verdicts of others, and
 train.jsonl, the right completions.
+
+How good must process rewards be? Verdicts of steps, of which a share is wrong, take the place of
+the PRM's log-ratios in `steps`, with the same measures and seeds 0 to 4. The second command puts
+the PRM on the same scale:
+
+  python -m experiments.run experiments/papers/grids/prime_gain.py:misread --out runs/prime_misread
+  python -m experiments.step_quality runs/prm/lookup
 """
 import json
 import pathlib
-import sys
 
 import numpy as np
 
 from experiments import grid as grids
 from experiments.papers.grids import prime_room
 
-TASKS = ("lookup", "facts")
 SEEDS = [{"seed": s} for s in range(10)]
 OUTCOME = {"rewards": dict(outcome=dict(name="outcome.verdict", coef=1.0)),
            "advantages": dict(outcome=dict(name="group.rloo"), whiten=True),
@@ -50,31 +59,27 @@ PRIME = OUTCOME | {
     "prm.optimizer.lr": 5e-5}
 
 
-def arms(task):
+def grid():
+  return grids.product(SEEDS, [{"config": "configs/prime_steps.py:lookup"}], [
+      {"arm": "lookup-outcome"} | OUTCOME,
+      {"arm": "lookup-outcome-right"} | OUTCOME | {"model.path": "runs/right/lookup/model"},
+      {"arm": "lookup-prime"} | PRIME,
+      {"arm": "lookup-steps"},
+      {"arm": "lookup-null", "prm.path": "runs/prm/lookup-null/model"},
+      {"arm": "lookup-exact", "prm.path": None, "prm.order": "single"} | prime_room.exact()])
+
+
+def misread(rates=(0.0, 0.05, 0.1, 0.2, 0.3, 0.5)):
+  verdicts = {"prm.path": None, "prm.order": "single",
+              "verifier.steps": "experiments.step_tasks:right_steps",
+              "rewards.process": dict(name="steps.refine", kind="raw", coef=0.3)}
   return grids.product(
-      [{"arm": task, "config": f"configs/prime_steps.py:{task}"}],
-      [{"arm": "outcome"} | OUTCOME,
-       {"arm": "outcome-right"} | OUTCOME | {"model.path": f"runs/right/{task}/model"},
-       {"arm": "prime"} | PRIME,
-       {"arm": "steps"},
-       {"arm": "null", "prm.path": f"runs/prm/{task}-null/model"},
-       {"arm": "exact", "prm.path": None, "prm.order": "single"} | prime_room.exact()])
-
-
-def grid(tasks=TASKS):
-  return grids.product(SEEDS, [arm for task in tasks for arm in arms(task)])
-
-
-def lookup():
-  return grid(("lookup",))
-
-
-def facts():
-  return grid(("facts",))
+      SEEDS[:5], [{"config": "configs/prime_steps.py:lookup"} | verdicts],
+      [{"arm": f"lookup-{rate:g}", "prompts.columns": dict(misread=rate)} for rate in rates])
 
 
 def write(folder):
-  """Writes permuted.jsonl and train.jsonl (and a part of it as test.jsonl) beside rollouts.jsonl."""
+  """Writes permuted.jsonl, train.jsonl and test.jsonl, a part of it, beside rollouts.jsonl."""
   folder = pathlib.Path(folder)
   rows = [json.loads(line) for line in (folder / "rollouts.jsonl").open()]
   order = np.random.default_rng(0).permutation(len(rows))
@@ -85,4 +90,4 @@ def write(folder):
 
 
 if __name__ == "__main__":
-  write(pathlib.Path("runs/prm") / sys.argv[1])
+  write("runs/prm/lookup")

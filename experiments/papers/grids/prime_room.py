@@ -19,7 +19,6 @@ That chance is not the policy's, so it is a baseline, but not the best one.
 
   python -m experiments.run experiments/papers/grids/prime_room.py
   python -m experiments.run experiments/papers/grids/prime_room.py:whitened --out runs/prime_room_whitened
-  python -m experiments.run experiments/papers/grids/prime_room.py:misread
   python -m experiments.plots runs/prime_room --metrics rollouts/accuracy
 """
 from experiments import grid as grids
@@ -65,14 +64,3 @@ def whitened():
       "advantages": summed["advantages"] | dict(whiten=True)}
   return grids.product(SEEDS, TASKS, [arm])
 
-
-def misread(rates=(0.05, 0.1, 0.2, 0.3, 0.5)):
-  """`exact` on chain with a share of the steps misread: how accurate must process rewards be?
-
-  The measures are those above. They were fixed before any run, and no run is recorded yet. The arms
-  `outcome` and `exact`, which misreads no step, are run again on the same machine.
-  """
-  arms = [{"arm": "outcome"}, {"arm": "exact"} | exact()] + [
-      {"arm": f"misread-{rate:g}", "prompts.columns": dict(misread=rate)} | exact()
-      for rate in rates]
-  return grids.product(SEEDS, TASKS[:1], arms)
