@@ -26,6 +26,7 @@ def test_steps_to_the_threshold_and_their_ratios():
   # Five of ten steps at 1 have a mean of 0.5: after 20 + 5 steps, the last of which is number 24.
   assert [gain.reached(r, 0.5, "steps") for r in (*slow, never)] == [
       (24, True), (25, True), (26, True), (40, False)]
+  assert gain.reached(slow[0], 0.95, "steps") == (29, True)  # The mean is that of ten steps.
   assert gain.measures(slow[0], 0.5, dict(tokens=7.0)) == dict(
       mean=0.5, after=1.0, steps=24, tokens=2407, seconds=48)
   text = gain.tables({"task-slow": slow, "task-fast": fast}, "slow", 0.5, {})

@@ -18,7 +18,7 @@ did not learn the task in 1000 steps.
 Commands, after those of configs/prime_steps.py that make the initial model:
 
   rlx train_prm prime_steps:lookup-prm workdir=runs/prm/lookup seed=1
-  python -m experiments.papers.grids.prime_gain
+  python -m experiments.papers.grids.prime_gain write
   rlx train_prm prime_steps:lookup-prm workdir=runs/prm/lookup-null seed=1 \\
       train_prm.rollouts=runs/prm/lookup/permuted.jsonl \\
       train_prm.held_out=runs/prm/lookup/held_out.jsonl
@@ -37,13 +37,17 @@ the PRM on the same scale:
 
   python -m experiments.run experiments/papers/grids/prime_gain.py:misread --out runs/prime_misread
   python -m experiments.step_quality runs/prm/lookup
+  python -m experiments.papers.grids.prime_gain figure
 """
 import json
 import pathlib
+import sys
 
 import numpy as np
 
+from experiments import gain
 from experiments import grid as grids
+from experiments import plots
 from experiments.papers.grids import prime_room
 
 SEEDS = [{"seed": s} for s in range(10)]
@@ -89,5 +93,41 @@ def write(folder):
     (folder / f"{name}.jsonl").write_text("".join(json.dumps(r) + "\n" for r in some))
 
 
+def figure(path="docs/prime_steps.png", prm_share=0.858, threshold=0.5):
+  """Draws the curves of the arms, and the steps to the threshold by the share of right verdicts.
+
+  Args:
+    prm_share: of pairs of steps that the PRM of `steps` ranks right, see step_quality.py.
+  """
+  import matplotlib  # pylint: disable=g-import-not-at-top
+  matplotlib.use("Agg")
+  from matplotlib import pyplot as plt  # pylint: disable=g-import-not-at-top
+  runs, read = (plots.arms(f"runs/{name}")[0] for name in ("prime_gain", "prime_misread"))
+  fig, (left, right) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
+  for i, (arm, some) in enumerate(runs.items()):
+    x, mean, low, high = plots.band(some, gain.METRIC, "steps", gain.SMOOTH)
+    left.plot(x, mean, plots.DASHES[i % len(plots.DASHES)], color=f"C{i}",
+              label=arm.removeprefix("lookup-"))
+    left.fill_between(x, low, high, color=f"C{i}", alpha=0.15, linewidth=0)
+  left.set(xlabel="steps", ylabel=f"accuracy of drawn completions (mean of {gain.SMOOTH} steps)")
+  left.legend()
+  def against_outcome(some):
+    seeds = {r.name.rpartition("-seed")[2]: r for r in runs["lookup-outcome"]}
+    steps = [[gain.reached(r, threshold, "steps")[0] for r in rows] for rows in (
+        some, [seeds[r.name.rpartition("-seed")[2]] for r in some])]
+    ratio, low, high = gain.ratio(*steps)
+    return ratio, [[ratio - low], [high - ratio]]
+  for arm, some in read.items():
+    ratio, error = against_outcome(some)
+    right.errorbar(1 - float(arm.removeprefix("lookup-")), ratio, error, fmt="o", color="C0")
+  ratio, error = against_outcome(runs["lookup-steps"])
+  right.errorbar(prm_share, ratio, error, fmt="s", color="C3", label="PRM of `steps`")
+  right.axhline(1, color="grey", linewidth=0.8)
+  right.set(xlabel="share of pairs of a right and a wrong step that are ranked right",
+            ylabel=f"steps to {threshold:g}, divided by those of `outcome`", yscale="log")
+  right.legend()
+  fig.savefig(path, dpi=110)
+
+
 if __name__ == "__main__":
-  write("runs/prm/lookup")
+  dict(write=lambda: write("runs/prm/lookup"), figure=figure)[sys.argv[1]]()
