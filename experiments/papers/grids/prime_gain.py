@@ -25,6 +25,7 @@ Commands, after those of configs/prime_steps.py that make the initial model:
   rlx convert source=runs/prm/lookup to=runs/prm/lookup/model model=prm      # and lookup-null
   rlx sft sft_step_tasks:lookup-right workdir=runs/right/lookup
   python -m experiments.run experiments/papers/grids/prime_gain.py --workers 2
+  python -m experiments.run experiments/papers/grids/prime_gain.py:band --out runs/prime_gain
   python -m experiments.gain runs/prime_gain --baseline outcome --threshold 0.5 \\
       --prm lookup-steps=runs/prm/lookup
 
@@ -71,6 +72,16 @@ def grid():
       {"arm": "lookup-steps"},
       {"arm": "lookup-null", "prm.path": "runs/prm/lookup-null/model"},
       {"arm": "lookup-exact", "prm.path": None, "prm.order": "single"} | prime_room.exact()])
+
+
+def band():
+  """Added after `grid` had started: both with groups of accuracy 0.1 to 0.9, in up to four draws.
+
+  With the tuning seeds this filter was the best addition to `outcome`.
+  """
+  return grids.product(SEEDS, [{"config": "configs/prime_steps.py:lookup"}], [
+      {"arm": "lookup-outcome-band"} | OUTCOME | prime_room.BAND,
+      {"arm": "lookup-steps-band"} | prime_room.BAND])
 
 
 def misread(rates=(0.0, 0.05, 0.1, 0.2, 0.3, 0.5)):
