@@ -32,6 +32,15 @@ Commands, after those of configs/prime_steps.py that make the initial model:
 The second command writes permuted.jsonl, the PRM's completions with the verdicts of others, and
 train.jsonl, the right completions.
 
+What made the difference? `ablations`, with PRMs that were also trained on 2,048 and 8,192
+completions:
+
+  rlx train_prm prime_steps:lookup-prm workdir=runs/prm/lookup2048 seed=1 steps=80 \\
+      train_prm.prompts=256
+  rlx train_prm prime_steps:lookup-prm workdir=runs/prm/lookup8192 seed=1 steps=100 \\
+      train_prm.prompts=1024
+  python -m experiments.run experiments/papers/grids/prime_gain.py:ablations --out runs/prime_gain
+
 How good must process rewards be? Verdicts of steps, of which a share is wrong, take the place of
 the PRM's log-ratios in `steps`, with the same measures and seeds 0 to 4. The second command puts
 the PRM on the same scale:
@@ -82,6 +91,23 @@ def band():
   return grids.product(SEEDS, [{"config": "configs/prime_steps.py:lookup"}], [
       {"arm": "lookup-outcome-band"} | OUTCOME | prime_room.BAND,
       {"arm": "lookup-steps-band"} | prime_room.BAND])
+
+
+def ablations():
+  """Changes of `steps`, one at a time."""
+  loo = lambda **options: {"advantages.process": dict(name="process.steps_loo", **options)}
+  return grids.product(SEEDS[:5], [{"config": "configs/prime_steps.py:lookup"}], [
+      {"arm": "lookup-summed", "advantages.process": dict(name="process.rloo")},
+      {"arm": "lookup-clip3"} | loo(clip=3.0),
+      {"arm": "lookup-clip0.5"} | loo(clip=0.5),
+      {"arm": "lookup-last"} | loo(clip=1.0, include_last=True),
+      {"arm": "lookup-coef0.1", "rewards.process.coef": 0.1},
+      {"arm": "lookup-coef1", "rewards.process.coef": 1.0},
+      {"arm": "lookup-prm2048", "prm.path": "runs/prm/lookup2048/model"},
+      {"arm": "lookup-prm8192", "prm.path": "runs/prm/lookup8192/model"},
+      {"arm": "lookup-learning", "prm.order": "single", "prm.optimizer.lr": 5e-5},
+      {"arm": "lookup-scratch", "prm.path": None, "prm.order": "single",
+       "prm.optimizer.lr": 5e-5}])
 
 
 def misread(rates=(0.0, 0.05, 0.1, 0.2, 0.3, 0.5)):
