@@ -267,10 +267,8 @@ def gains(step_scores_BT: Array, step_ends_BT: Array, start_B: Array, learn_BT: 
   The reward of the last step is on EOS. The rewards of a completion add up to its verdict less
   the chance before the first step, however many steps it has.
   """
-  ends_BT = step_ends_BT & learn_BT
-  last_BT = masked.last(learn_BT)
-  final_B = masked.total(step_scores_BT, masked.last(ends_BT), axis=1)
-  ends_BT = (ends_BT & ~masked.last(ends_BT)) | last_BT
+  ends_BT, last_BT = masked.step_ends(step_ends_BT, learn_BT), masked.last(learn_BT)
+  final_B = masked.total(step_scores_BT, masked.last(step_ends_BT & learn_BT), axis=1)
   scores_BT = masked.where_valid(
       jnp.where(last_BT, final_B[:, None], step_scores_BT), ends_BT)
   # The score of the last step before each token.
@@ -287,7 +285,6 @@ def own_steps(rewards_BT: Array, step_ends_BT: Array, learn_BT: Array, learn_PG:
 
     A_t = sum_{k >= step of t} gamma^(k - step of t) r_k
   """
-  ends_BT = step_ends_BT & learn_BT
-  ends_BT = (ends_BT & ~masked.last(ends_BT)) | masked.last(learn_BT)
+  ends_BT = masked.step_ends(step_ends_BT, learn_BT)
   return masked.accumulate(masked.where_valid(rewards_BT, ends_BT),
                            jnp.where(ends_BT, gamma, 1.0), reverse=True)

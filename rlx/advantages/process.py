@@ -246,9 +246,7 @@ def steps_loo(rewards_BT: Array, step_ends_BT: Array, learn_BT: Array, learn_PG:
     Array([[ 1.,  0.,  0.],
            [-1., -1.,  0.]], dtype=float32)
   """
-  last_BT = masked.last(learn_BT)
-  ends_BT = step_ends_BT & learn_BT
-  ends_BT = (ends_BT & ~masked.last(ends_BT)) | last_BT
+  ends_BT, last_BT = masked.step_ends(step_ends_BT, learn_BT), masked.last(learn_BT)
   step_BT = jnp.cumsum(ends_BT, axis=1) - ends_BT  # The number of the step that a token is in.
   row_B1 = jnp.arange(len(learn_BT))[:, None]
   by_step = lambda x_BT: jnp.zeros(x_BT.shape, x_BT.dtype).at[row_B1, step_BT].add(x_BT)

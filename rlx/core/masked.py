@@ -60,6 +60,17 @@ def last(mask_BT):
   return mask_BT & (after_BT == 1)
 
 
+def step_ends(ends_BT, mask_BT):
+  """Ends of steps within the mask; the last step ends with the mask's last position.
+
+  Example:
+    >>> step_ends(jnp.array([[True, False, True, False]]), jnp.ones((1, 4), bool))
+    Array([[ True, False, False,  True]], dtype=bool)
+  """
+  ends_BT = ends_BT & mask_BT
+  return (ends_BT & ~last(ends_BT)) | last(mask_BT)
+
+
 def aggregate(x_BT, mask_BT, kind):
   """One number per row from its unmasked entries; 0 for a row that has none.
 
