@@ -130,6 +130,10 @@ def write(folder):
     (folder / f"{name}.jsonl").write_text("".join(json.dumps(r) + "\n" for r in some))
 
 
+CURVES = tuple(f"lookup-{arm}" for arm in (
+    "outcome", "outcome-right", "prime", "steps", "exact", "outcome-band", "steps-band"))
+
+
 def figure(path="docs/prime_steps.png", prm_share=0.858, threshold=0.5):
   """Draws the curves of the arms, and the steps to the threshold by the share of right verdicts.
 
@@ -141,9 +145,10 @@ def figure(path="docs/prime_steps.png", prm_share=0.858, threshold=0.5):
   from matplotlib import pyplot as plt  # pylint: disable=g-import-not-at-top
   runs, read = (plots.arms(f"runs/{name}")[0] for name in ("prime_gain", "prime_misread"))
   fig, (left, right) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
-  for i, (arm, some) in enumerate(runs.items()):
+  for i, arm in enumerate(CURVES):
+    some = runs[arm]
     x, mean, low, high = plots.band(some, gain.METRIC, "steps", gain.SMOOTH)
-    left.plot(x, mean, plots.DASHES[i % len(plots.DASHES)], color=f"C{i}",
+    left.plot(x, mean, linestyle=plots.DASHES[i % len(plots.DASHES)], color=f"C{i}",
               label=arm.removeprefix("lookup-"))
     left.fill_between(x, low, high, color=f"C{i}", alpha=0.15, linewidth=0)
   left.set(xlabel="steps", ylabel=f"accuracy of drawn completions (mean of {gain.SMOOTH} steps)")
