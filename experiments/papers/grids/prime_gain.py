@@ -166,7 +166,7 @@ def figure(path="docs/prime_steps.png", prm_share=0.858, threshold=0.5):
   right.errorbar(prm_share, ratio, error, fmt="s", color="C3", label="PRM of `steps`")
   right.axhline(1, color="grey", linewidth=0.8)
   right.set(xlabel="share of pairs of a right and a wrong step that are ranked right",
-            ylabel=f"steps to {threshold:g}, divided by those of `outcome`", yscale="log")
+            ylabel=f"steps to {threshold:g}, divided by those of `outcome`", ylim=(0, 2))
   right.legend()
   fig.savefig(path, dpi=110)
 
