@@ -6,13 +6,12 @@
   rlx convert source=runs/prm/lookup to=runs/prm/lookup/model model=prm
   rlx train prime_steps:lookup workdir=DIR
 
-The argument is a task, lookup or chain, also with -prm (the config of the PRM's training)
-and -smoke. The first two commands make the initial model, which gets 30% of the steps wrong. For
-chain they are not needed: its prompts and initial model are those of the quickstart.
+The argument is a task, lookup or chain, also with -prm (the config of the PRM's training) and
+-smoke. The first two commands make the initial model, which gets 30% of the steps wrong. For chain
+they are not needed: its prompts and initial model are those of the quickstart. Commands run in the
+root of the repository.
 
-Commands run in the root of the repository.
-
-Differences from PRIME as published (arXiv:2502.01456), each of which docs/prime.md measures:
+Differences from PRIME as published (arXiv:2502.01456); docs/prime.md measures what they gain:
 
 - The PRM learns first, from 51,200 completions of the initial policy, and is then kept as it is.
 - A step is paid for its own log-ratio, not for the sum of all later ones.

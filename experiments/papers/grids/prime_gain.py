@@ -4,7 +4,7 @@ The task is lookup of configs/prime_steps.py, with 32 completions a step. All se
 it with seeds 100 to 102. The chains of the quickstart are not compared: there, exact steps gained
 nothing in three runs. Fixed before the runs:
 
-- arms: those of `arms`, each with the learning rate that was best for it;
+- arms: those of `grid`, each with the learning rate that was best for it;
 - measures: those of experiments/gain.py over 120 steps, threshold 0.5, seeds 0 to 9;
 - target: `steps` needs at least 1.5 times fewer steps than `outcome`, with the interval above 1.
   `exact` is the room. `null` has a PRM that was trained on permuted verdicts and should gain
