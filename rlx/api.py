@@ -451,7 +451,8 @@ def config_file(name: str) -> str:
     return name
   if path not in (names := _names()):
     by_last_part = {n.split("/")[-1]: n for n in names}
-    near = (difflib.get_close_matches(path, names, n=1)
+    near = ([by_last_part[path]] if path in by_last_part else
+            difflib.get_close_matches(path, names, n=1)
             or [by_last_part[n] for n in difflib.get_close_matches(path, by_last_part, n=1)])
     papers = sum(n.startswith("papers/") for n in names)
     top = [n for n in names if "/" not in n and n != "base"]
