@@ -63,9 +63,7 @@ def tables(runs, baseline, threshold, costs):
   """
   measured = {name: {r.name.rpartition("-seed")[2]: measures(r, threshold, costs.get(name, {}))
                      for r in some} for name, some in runs.items()}
-  arms = [("task", "arm", "drawn, mean over the run", "sampled after",
-           "steps to the threshold, by seed", "1000 tokens a run", "ms a step")]
-  pairs = [("task", "arm", "mean over the run", "after", *plots.AXES)]
+  arms, pairs = [], []
   for name, some in runs.items():
     task, _, arm = name.partition("-")
     of, rival = measured[name], measured.get(f"{task}-{baseline}", {})
@@ -77,8 +75,11 @@ def tables(runs, baseline, threshold, costs):
     pairs.append((task, f"`{arm}`", *(_shown(claims.interval(np.subtract(*columns[key])), "+")
                                       for key in ("mean", "after")),
                   *(_shown(ratio(*columns[axis])) for axis in plots.AXES)))
-  return "\n".join([_table(arms), "", f"Against `{baseline}`, runs with the same seed:", "",
-                    _table(pairs)])
+  return "\n".join([
+      plots.table(("task", "arm", "drawn, mean over the run", "sampled after",
+                   "steps to the threshold, by seed", "1000 tokens a run", "ms a step"), arms),
+      "", f"Against `{baseline}`, runs with the same seed:", "",
+      plots.table(("task", "arm", "mean over the run", "after", *plots.AXES), pairs)])
 
 
 def _means(values):
@@ -100,11 +101,6 @@ def _sizes(runs):
 
 def _shown(interval, sign=""):
   return "{:{s}.3f} [{:{s}.3f}, {:{s}.3f}]".format(*interval, s=sign)
-
-
-def _table(rows):
-  head, *rest = ("| " + " | ".join(row) + " |" for row in rows)
-  return "\n".join([head, "| --- " * len(rows[0]) + "|", *rest])
 
 
 def main():

@@ -58,6 +58,7 @@ import numpy as np
 from experiments import gain
 from experiments import grid as grids
 from experiments import plots
+from experiments import step_quality
 from experiments.papers.grids import prime_room
 
 SEEDS = [{"seed": s} for s in range(10)]
@@ -134,12 +135,8 @@ CURVES = tuple(f"lookup-{arm}" for arm in (
     "outcome", "outcome-right", "prime", "steps", "exact", "outcome-band", "steps-band"))
 
 
-def figure(path="docs/prime_steps.png", prm_share=0.858, threshold=0.5):
-  """Draws the curves of the arms, and the steps to the threshold by the share of right verdicts.
-
-  Args:
-    prm_share: of pairs of steps that the PRM of `steps` ranks right, see step_quality.py.
-  """
+def figure(path="docs/prime_steps.png", threshold=0.5):
+  """Draws the curves of the arms, and the steps to the threshold by the share of right verdicts."""
   import matplotlib  # pylint: disable=g-import-not-at-top
   matplotlib.use("Agg")
   from matplotlib import pyplot as plt  # pylint: disable=g-import-not-at-top
@@ -163,7 +160,8 @@ def figure(path="docs/prime_steps.png", prm_share=0.858, threshold=0.5):
     ratio, error = against_outcome(some)
     right.errorbar(1 - float(arm.removeprefix("lookup-")), ratio, error, fmt="o", color="C0")
   ratio, error = against_outcome(runs["lookup-steps"])
-  right.errorbar(prm_share, ratio, error, fmt="s", color="C3", label="PRM of `steps`")
+  share = step_quality.measure(pathlib.Path("runs/prm/lookup"))["PRM"]
+  right.errorbar(share, ratio, error, fmt="s", color="C3", label="PRM of `steps`")
   right.axhline(1, color="grey", linewidth=0.8)
   right.set(xlabel="share of pairs of a right and a wrong step that are ranked right",
             ylabel=f"steps to {threshold:g}, divided by those of `outcome`", ylim=(0, 2))
