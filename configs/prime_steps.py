@@ -1,4 +1,4 @@
-"""PRIME with step rewards: a PRM that is trained first and pays each step for itself alone.
+"""PRIME with step rewards: the PRM is trained first, and a step's advantage is its own reward.
 
   rlx sft sft_step_tasks:lookup workdir=runs/clean/lookup
   rlx sft sft_step_tasks:lookup-noisy workdir=runs/mild/lookup sft.target.wrong_rate=0.3
@@ -14,10 +14,10 @@ root of the repository.
 Differences from PRIME as published (arXiv:2502.01456); docs/prime.md measures what they gain:
 
 - The PRM learns first, from 51,200 completions of the initial policy, and is then kept as it is.
-- A step is paid for its own log-ratio, not for the sum of all later ones.
-- Its baseline is the same step of the prompt's other completions.
-- What a single step can gain or lose is limited, and the last step, which states the answer, is
-  paid for by the verdict alone.
+- The advantage of a step is its own log-ratio, not the sum of its own and all later ones.
+- The baseline is the same step of the prompt's other completions.
+- The advantage of a step is clipped, and the last step, which states the answer, has only that of
+  the verdict.
 
 A step of training has 32 completions, few enough that the noise of the gradient limits learning.
 """

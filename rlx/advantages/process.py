@@ -221,13 +221,12 @@ def steps_loo(rewards_BT: Array, step_ends_BT: Array, learn_BT: Array, learn_PG:
 
     A_t = clip(R_ik - mean_{j != i} R_jk, -clip, clip)    R_ik = sum of r over step k of y_i
 
-  for the tokens t of step k; the mean is over the completions that have a step k that counts. A
-  step is paid for itself alone, which is what a log-ratio of an implicit PRM measures; a sum over
-  later steps adds their noise. The baseline at the same place removes what all completions have
-  there, so that steps cannot be collected or avoided for a constant reward. The clip limits what a
-  single step can gain from an error of the PRM.
+  for the tokens t of step k; the mean is over the completions that have a step k that counts. A sum
+  over later steps would add their noise. The baseline removes a reward that all completions have
+  at this step, so that the number of steps is not rewarded. The clip limits the effect of an error
+  of the PRM.
 
-  Source: the process part of PAV, arXiv:2410.08146, which pays a step for itself alone. Differs
+  Source: the process part of PAV, arXiv:2410.08146, which has no later steps either. Differs
   from the paper: the baseline, which is that of RLOO, arXiv:2402.14740, at each step, and the clip.
 
   Args:
@@ -235,7 +234,7 @@ def steps_loo(rewards_BT: Array, step_ends_BT: Array, learn_BT: Array, learn_PG:
     step_ends_BT: bool; what follows the last end (EOS) belongs to the last step.
     clip: in units of the rewards.
     include_last: whether the last step of a completion counts. It states the answer, which the
-      outcome reward pays for.
+      outcome reward covers.
     Otherwise: as `rloo`.
   Returns:
     advantages_BT, 0 on padding, where not valid, and where no other completion has the step.
@@ -250,8 +249,8 @@ def steps_loo(rewards_BT: Array, step_ends_BT: Array, learn_BT: Array, learn_PG:
   step_BT = jnp.cumsum(ends_BT, axis=1) - ends_BT  # The number of the step that a token is in.
   row_B1 = jnp.arange(len(learn_BT))[:, None]
   by_step = lambda x_BT: jnp.zeros(x_BT.shape, x_BT.dtype).at[row_B1, step_BT].add(x_BT)
-  is_paid_BT = ends_BT if include_last else ends_BT & ~last_BT
-  has_PGK = (by_step(is_paid_BT.astype(int)) > 0).reshape(*learn_PG.shape, -1)
+  counts_BT = ends_BT if include_last else ends_BT & ~last_BT
+  has_PGK = (by_step(counts_BT.astype(int)) > 0).reshape(*learn_PG.shape, -1)
   has_PGK &= learn_PG[:, :, None]
   rewards_PGK = by_step(masked.where_valid(rewards_BT, learn_BT)).reshape(has_PGK.shape)
   rewards_PGK = masked.where_valid(rewards_PGK, has_PGK)
