@@ -1,23 +1,23 @@
 """PRIME with step rewards: the PRM is trained first, and a step's advantage is its own reward.
 
-  rlx sft sft_step_tasks:lookup workdir=runs/clean/lookup
-  rlx sft sft_step_tasks:lookup-noisy workdir=runs/mild/lookup sft.target.wrong_rate=0.3
-  rlx train_prm prime_steps:lookup-prm workdir=runs/prm/lookup
-  rlx convert source=runs/prm/lookup to=runs/prm/lookup/model model=prm
-  rlx train prime_steps:lookup workdir=DIR
+  rlx sft sft_step_tasks:confused_chain workdir=runs/clean/confused_chain
+  rlx sft sft_step_tasks:confused_chain-noisy workdir=runs/starts/confused_chain
+  rlx train_prm prime_steps:confused_chain-prm workdir=runs/prm/confused_chain
+  rlx convert source=runs/prm/confused_chain to=runs/prm/confused_chain/model model=prm
+  rlx train prime_steps:confused_chain workdir=DIR
 
-The argument is a task, lookup or chain, also with -prm (the config of the PRM's training) and
--smoke. The first two commands make the initial model, which gets 30% of the steps wrong. For chain
-they are not needed: its prompts and initial model are those of the quickstart. Commands run in the
-root of the repository.
+The argument is a name of STARTS, also with -prm (the config of the PRM's training) and -smoke. The
+first two commands make the initial model; those of other tasks are the same, with two differences:
+the model of lookup gets 30% of the steps wrong (workdir=runs/mild/lookup
+sft.target.wrong_rate=0.3), and for chain prompts and initial model are those of the quickstart.
+Commands run in the root of the repository.
 
 Differences from PRIME as published (arXiv:2502.01456); docs/prime.md measures what they gain:
 
 - The PRM learns first, from 51,200 completions of the initial policy, and is then kept as it is.
 - The advantage of a step is its own log-ratio, not the sum of its own and all later ones.
-- The baseline is the same step of the prompt's other completions.
-- The advantage of a step is clipped, and the last step, which states the answer, has only that of
-  the verdict.
+- It is bounded, and the last step, which states the answer, has only the advantage of the verdict.
+- There is no baseline (lookup and chain: that of the same step of the other completions).
 
 A step of training has 32 completions, few enough that the noise of the gradient limits learning.
 """
@@ -25,7 +25,10 @@ from rlx.configs import base
 from rlx.configs import quickstart
 from rlx.configs import step_tasks
 
-STARTS = dict(lookup="runs/mild/lookup/model", chain="configs/models/chain")
+STARTS = dict(lookup="runs/mild/lookup/model", chain="configs/models/chain",
+              confused_chain="runs/starts/confused_chain/model",
+              confused_lookup="runs/starts/confused_lookup/model")
+LEARNING_RATES = dict(confused_chain=3e-4, confused_lookup=4e-4)
 
 
 def get_config(arg=""):
@@ -41,9 +44,11 @@ def get_config(arg=""):
   c.rewards = dict(
       outcome=dict(name="outcome.verdict", coef=1.0),
       process=dict(name="implicit.process", coef=0.3, granularity="step", norm="none"))
-  c.advantages = dict(outcome=dict(name="group.rloo"),
-                      process=dict(name="process.steps_loo", clip=1.0), whiten=True)
-  c.learner.optimizer.update(dict(lr=5e-4, schedule="linear", total_steps=120))
+  process = (dict(name="process.own_steps", low=-5.0, high=1.0) if name.startswith("confused")
+             else dict(name="process.steps_loo", clip=1.0))
+  c.advantages = dict(outcome=dict(name="group.rloo"), process=process, whiten=True)
+  c.learner.optimizer.update(dict(
+      lr=LEARNING_RATES.get(name, 5e-4), schedule="linear", total_steps=120))
   c.eval.samples, c.eval.prm_sets = 16, ("experiments.step_tasks:right_steps",)
   if "prm" in words:
     if not size: c.steps, c.train_prm.prompts = 200, 6400

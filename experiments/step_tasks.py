@@ -3,6 +3,9 @@
   chain     4M7m2M5=            7;2;5#5         maximum or minimum with a digit
   lookup    0417263250...|3>>>= 7;5;2#2         follows a table of pairs, one `>` per step
   sums      4+9-3=              13;10#10        running sums of chain_sum of reasoning-gym
+  carry     495206=             13;08;06#06     adds 456 and 920, lowest digits first: the sum of
+                                                each pair of digits and the carry before it
+  reverse   sun=                n;u;s#s         the letters of spell_backward of reasoning-gym
 
 A completion states the value after each operation, separated by `;`, then `#` and the last value
 again. It is right if it has this form and its last step and its answer are right; a mistake may
@@ -10,7 +13,7 @@ be undone by later steps, on purpose or by luck. With `strict` all of its steps 
 that no mistake can be undone. The names of this file in a config:
 
   prompts.dataset                experiments.step_tasks:lookup, ... (prompts.source "chain", or
-                                 "gym:chain_sum" for sums)
+                                 "gym:chain_sum" for sums, "gym:spell_backward" for reverse)
   sft.target                     experiments.step_tasks:trace
   verifier.steps                 experiments.step_tasks:chances
   eval.prm_sets                  experiments.step_tasks:right_steps
@@ -46,6 +49,7 @@ class Task(typing.NamedTuple):
   operations: Callable[[str], list[Callable[[int], int]]]
   mistakes: tuple[int, ...]   # What a mistake adds to a right value, each equally likely.
   modulus: int | None = None  # Of values after a mistake.
+  text: Callable[[int], str] = str  # How a step states a value.
 
 
 # ---- the tasks. The first operation ignores its argument.
@@ -73,17 +77,30 @@ def _sums_operations(question):
       lambda value, term=term: value + term for term in terms[1:]]
 
 
+def _carry_operations(question):
+  digits = list(map(int, question[:-1]))
+  return [lambda before, pair=a + b: pair + ((before or 0) >= 10)
+          for a, b in zip(digits[::2], digits[1::2])]
+
+
+def _reverse_operations(question):
+  return [lambda _, letter=ord(letter) - ord("a"): letter for letter in question[-2::-1]]
+
+
 _OTHER_DIGITS = tuple(range(1, 10))
 TASKS = dict(chain=Task(_chain_operations, _OTHER_DIGITS, 10),
              lookup=Task(_lookup_operations, _OTHER_DIGITS, 10),
-             sums=Task(_sums_operations, (-10, -2, -1, 1, 2, 10)))
+             sums=Task(_sums_operations, (-10, -2, -1, 1, 2, 10)),
+            carry=Task(_carry_operations, (1, 9, 10, 11, 19), 20, "{:02d}".format),
+            reverse=Task(_reverse_operations, tuple(range(1, 26)), 26,
+                         lambda value: chr(ord("a") + value)))
 
 
-def solve(task, question, change=lambda value: value):
+def solve(task, question, change=lambda before, right: right):
   """The values of all steps; each step starts from the changed value of the step before."""
   value, steps = None, []
   for operation in TASKS[task].operations(question):
-    value = change(operation(value))
+    value = change(value, operation(value))
     steps.append(value)
   return steps
 
@@ -121,22 +138,60 @@ def sums(rows, split, *, strict: bool = False, misread: ranges.Share = 0.0,
     yield _prompt("sums", split, row, question, strict=strict, misread=misread, slip=slip)
 
 
+def carry(rows, split, *, strict: bool = True, misread: ranges.Share = 0.0,
+          slip: ranges.Share = SLIP):
+  """Two numbers of `n_min` to `n_max` digits; the digits of both take turns, lowest first."""
+  for row in rows:
+    rng = random.Random(f"carry/{row['seed']}/{row['index']}")
+    while True:
+      digits = rng.choices(_DIGITS, k=2 * rng.randint(row["n_min"], row["n_max"]))
+      text = "".join(digits) + "="
+      if chain_lib.split_of(text) == split: break
+    yield _prompt("carry", split, row, text, strict=strict, misread=misread, slip=slip)
+
+
+def reverse(rows, split, *, strict: bool = True, misread: ranges.Share = 0.0,
+            slip: ranges.Share = SLIP):
+  """The words of spell_backward."""
+  for row in rows:
+    word = row["entry"]["metadata"]["word"].lower()
+    yield _prompt("reverse", split, row, f"{word}=", strict=strict, misread=misread, slip=slip)
+
+
 def _prompt(task, split, row, text, **meta):
   steps = solve(task, text)
   return records.Prompt(
-      id=f"{task}/{split}/{row['seed']}/{row['index']}", text=text, answer=str(steps[-1]),
+      id=f"{task}/{split}/{row['seed']}/{row['index']}", text=text,
+      answer=TASKS[task].text(steps[-1]),
       verifier="experiments.step_tasks:answer",
       meta=dict(task=task, operations=len(steps), **meta))
 
 
-def trace(prompt, rng, *, wrong_rate: ranges.Share):
-  """A completion for supervised training; each step is wrong with probability `wrong_rate`."""
-  task = TASKS[prompt.meta["task"]]
-  def change(value):
-    if rng.random() >= wrong_rate: return value
-    return _moved(task, value, int(rng.choice(task.mistakes)))
-  steps = solve(prompt.meta["task"], prompt.text, change)
-  return ";".join(map(str, steps)) + f"#{steps[-1]}"
+def trace(prompt, rng, *, wrong_rate: ranges.Share, confused: ranges.Share = 0.0):
+  """A completion for supervised training; each step is wrong with probability `wrong_rate`.
+
+  Args:
+    wrong_rate: the share of wrong steps.
+    confused: if above 0, mistakes are systematic: steps are wrong only in this share of cases, and
+      a case has always the same wrong value. A case is the value before the step and the right one
+      after it. The most likely completion of a model trained on such traces has wrong steps;
+      random mistakes are avoided by greedy decoding.
+  """
+  name = prompt.meta["task"]
+  task = TASKS[name]
+  def change(before, right):
+    mistake = _confusion(name, before, right, confused) if confused else int(
+        rng.choice(task.mistakes))
+    return _moved(task, right, mistake) if mistake and rng.random() < wrong_rate else right
+  steps = list(map(task.text, solve(name, prompt.text, change)))
+  return ";".join(steps) + f"#{steps[-1]}"
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _confusion(name, before, right, confused):
+  """The mistake that is made in a case; 0 if none is."""
+  draw = random.Random(f"confused/{name}/{before}/{right}")
+  return draw.choice(TASKS[name].mistakes) if draw.random() < confused else 0
 
 
 # ---- verifiers
@@ -144,13 +199,14 @@ def trace(prompt, rng, *, wrong_rate: ranges.Share):
 
 def answer(prompt, text):
   """1.0 for a right completion, else 0.0. With `strict` all of its steps are right."""
+  task = TASKS[prompt.meta["task"]]
   stated, mark, last = text.partition("#")
   steps = stated.split(";")
   if not mark or last != steps[-1]: return 0.0
   if prompt.meta["strict"]:
-    return float(steps == list(map(str, solve(prompt.meta["task"], prompt.text))))
+    return float(steps == list(map(task.text, solve(prompt.meta["task"], prompt.text))))
   return float(last == prompt.answer and len(steps) == prompt.meta["operations"]
-               and None not in map(_value, steps))
+               and all(_value(task, step) is not None for step in steps))
 
 
 def right_steps(prompt, text):
@@ -162,9 +218,10 @@ def right_steps(prompt, text):
   """
   stated, mark, last = text.partition("#")
   steps, before, verdicts = stated.split(";"), None, []
-  operations = TASKS[prompt.meta["task"]].operations(prompt.text)
+  task = TASKS[prompt.meta["task"]]
+  operations = task.operations(prompt.text)
   for k, step in enumerate(steps):
-    value = _value(step)
+    value = _value(task, step)
     is_known = value is not None and k < len(operations) and (k == 0 or before is not None)
     verdicts.append(is_known and value == operations[k](before))
     before = value
@@ -193,7 +250,7 @@ def chances(prompt, text):
   ends = verifier_steps.boundaries(text, ";")
   start = 0
   for k, end in enumerate(ends[:-1], 1):
-    stated = _value(text[start:end].removesuffix(";"))
+    stated = _value(TASKS[task], text[start:end].removesuffix(";"))
     value, draw = stated, _misread(prompt, text[:end])
     if stated is not None and draw:
       value = _moved(TASKS[task], stated, draw.choice(TASKS[task].mistakes))
@@ -214,7 +271,8 @@ def values(name, question, slip, is_strict=False):
 
   With `is_strict` these are the chances of values after right steps.
   """
-  task, known = TASKS[name], range(-LARGEST, LARGEST + 1) if name == "sums" else range(10)
+  task = TASKS[name]
+  known = range(task.modulus) if task.modulus else range(-LARGEST, LARGEST + 1)
   operations = task.operations(question)
   if is_strict:
     states = enumerate([None, *solve(name, question)])
@@ -242,9 +300,11 @@ def _misread(prompt, text):
   return draw if draw and draw.random() < share else None
 
 
-def _value(text):
-  """The number that a step states; None if it states none."""
-  return int(text) if re.fullmatch(r"0|-?[1-9][0-9]{0,2}", text) else None
+@functools.lru_cache(maxsize=1 << 12)
+def _value(task, text):
+  """The value that a step states; None if it states none."""
+  if task.modulus is None: return int(text) if re.fullmatch(r"0|-?[1-9][0-9]{0,2}", text) else None
+  return next((value for value in range(task.modulus) if task.text(value) == text), None)
 
 
 # ---- exact advantages of steps

@@ -245,20 +245,47 @@ def steps_loo(rewards_BT: Array, step_ends_BT: Array, learn_BT: Array, learn_PG:
     Array([[ 1.,  0.,  0.],
            [-1., -1.,  0.]], dtype=float32)
   """
-  ends_BT, last_BT = masked.step_ends(step_ends_BT, learn_BT), masked.last(learn_BT)
-  step_BT = jnp.cumsum(ends_BT, axis=1) - ends_BT  # The number of the step that a token is in.
-  row_B1 = jnp.arange(len(learn_BT))[:, None]
-  by_step = lambda x_BT: jnp.zeros(x_BT.shape, x_BT.dtype).at[row_B1, step_BT].add(x_BT)
-  counts_BT = ends_BT if include_last else ends_BT & ~last_BT
-  has_PGK = (by_step(counts_BT.astype(int)) > 0).reshape(*learn_PG.shape, -1)
-  has_PGK &= learn_PG[:, :, None]
-  rewards_PGK = by_step(masked.where_valid(rewards_BT, learn_BT)).reshape(has_PGK.shape)
-  rewards_PGK = masked.where_valid(rewards_PGK, has_PGK)
+  rewards_BK, has_BK, step_BT = _own(rewards_BT, step_ends_BT, learn_BT, include_last)
+  by_group = lambda x_BK: x_BK.reshape(*learn_PG.shape, -1)
+  has_PGK = by_group(has_BK) & learn_PG[:, :, None]
+  rewards_PGK = masked.where_valid(by_group(rewards_BK), has_PGK)
   n_P1K = jnp.sum(has_PGK, axis=1, keepdims=True)
   others_PGK = jnp.sum(rewards_PGK, axis=1, keepdims=True) - rewards_PGK
   centred_PGK = jnp.clip(rewards_PGK - others_PGK / jnp.maximum(n_P1K - 1, 1), -clip, clip)
-  centred_BK = masked.where_valid(centred_PGK, has_PGK & (n_P1K > 1)).reshape(learn_BT.shape)
-  return masked.where_valid(jnp.take_along_axis(centred_BK, step_BT, axis=1), learn_BT)
+  centred_PGK = masked.where_valid(centred_PGK, has_PGK & (n_P1K > 1))
+  return masked.where_valid(
+      jnp.take_along_axis(centred_PGK.reshape(learn_BT.shape), step_BT, axis=1), learn_BT)
+
+
+@method
+def own_steps(rewards_BT: Array, step_ends_BT: Array, learn_BT: Array, learn_PG: Array, *,
+              low: ranges.NotPositive = -5.0, high: ranges.NotNegative = 1.0,
+              include_last: bool = False) -> Array:
+  """A step's own reward within bounds, without a baseline.
+
+    A_t = clip(R_k, low, high)    R_k = sum of r over step k, for the tokens t of step k
+
+  A PRM's reward of a step is the change of its log-odds. It is large where a step corrects the
+  mistake of the step before, so a policy could collect it by making mistakes; `high` limits that.
+  Steps after a mistake have rewards near 0, right or wrong, because the answer is wrong anyway. A
+  baseline from other completions would therefore punish their right steps; there is none.
+
+  Source: the process part of PAV, arXiv:2410.08146, which has no later steps and no baseline
+  either. Differs from the paper: the bounds.
+
+  Args:
+    low, high: in units of the rewards.
+    Otherwise: as `steps_loo`.
+  Returns:
+    advantages_BT, 0 on padding and where not valid.
+  Example:
+    >>> rewards_BT, ends_BT = jnp.array([[2., -9., .5, 3.]]), jnp.array([[1, 1, 0, 1]], bool)
+    >>> process.own_steps(rewards_BT, ends_BT, jnp.ones((1, 4), bool), jnp.array([[True]]))
+    Array([[ 1., -5.,  0.,  0.]], dtype=float32)
+  """
+  rewards_BK, has_BK, step_BT = _own(rewards_BT, step_ends_BT, learn_BT, include_last)
+  bounded_BK = masked.where_valid(jnp.clip(rewards_BK, low, high), has_BK & learn_PG.reshape(-1, 1))
+  return masked.where_valid(jnp.take_along_axis(bounded_BK, step_BT, axis=1), learn_BT)
 
 
 @method
@@ -278,6 +305,19 @@ def value_baseline(rewards_BT: Array, learn_BT: Array, learn_PG: Array) -> Array
     Array([[ 0., -1.]], dtype=float32)
   """
   return rewards_BT - jnp.cumsum(rewards_BT, axis=1)
+
+
+def _own(rewards_BT, step_ends_BT, learn_BT, include_last):
+  """The summed reward of each step, whether the step counts, and each token's step.
+
+  There are as many columns of steps (K) as tokens.
+  """
+  ends_BT = masked.step_ends(step_ends_BT, learn_BT)
+  step_BT = jnp.cumsum(ends_BT, axis=1) - ends_BT
+  row_B1 = jnp.arange(len(learn_BT))[:, None]
+  by_step = lambda x_BT: jnp.zeros(x_BT.shape, x_BT.dtype).at[row_B1, step_BT].add(x_BT)
+  counts_BT = ends_BT if include_last else ends_BT & ~masked.last(learn_BT)
+  return by_step(masked.where_valid(rewards_BT, learn_BT)), by_step(counts_BT.astype(int)) > 0, step_BT
 
 
 def _groups(rewards_BT, learn_BT, learn_PG):

@@ -45,6 +45,7 @@ class Range:
 
 ANY = Range(-1e12, 1e12)
 NOT_NEGATIVE = Range(0, 1e12)
+NOT_POSITIVE = Range(-1e12, 0)
 POSITIVE = Range(1e-12, 1e12)
 SHARE = Range(0, 1)
 BELOW_ONE = Range(0, 0.999999)
@@ -54,6 +55,7 @@ COUNT = Range(1, 2**31 - 1, is_whole=True)
 # The same as annotations.
 Number = Annotated[float, ANY]
 NotNegative = Annotated[float, NOT_NEGATIVE]
+NotPositive = Annotated[float, NOT_POSITIVE]
 Positive = Annotated[float, POSITIVE]
 Share = Annotated[float, SHARE]
 BelowOne = Annotated[float, BELOW_ONE]

@@ -55,9 +55,8 @@ def test_steps():
                              [[.75, .75, -.5, -2], [3, 0, 0, 0], [0] * 4])
 
 
-def _steps_loo(rewards, ends, learn_BT, learn_PG, clip, include_last):
-  """`process.steps_loo` by loops: the sums of each row's steps, then each token's step."""
-  group, out = learn_PG.shape[1], np.zeros(learn_BT.shape)
+def _own_steps(rewards, ends, learn_BT, include_last):
+  """By loops: the sums of each row's steps that count, and {token: step} of each row."""
   steps, step_of = [], []
   for b, row in enumerate(learn_BT):
     tokens, k, of = np.flatnonzero(row), 0, {}
@@ -68,6 +67,13 @@ def _steps_loo(rewards, ends, learn_BT, learn_PG, clip, include_last):
     sums = [sum(rewards[b, t] for t in of if of[t] == j) for j in range(k + 1)] if of else []
     steps.append(sums if include_last else sums[:-1])
     step_of.append(of)
+  return steps, step_of
+
+
+def _steps_loo(rewards, ends, learn_BT, learn_PG, include_last, *, clip):
+  """`process.steps_loo` by loops."""
+  steps, step_of = _own_steps(rewards, ends, learn_BT, include_last)
+  group, out = learn_PG.shape[1], np.zeros(learn_BT.shape)
   for b, of in enumerate(step_of):
     rivals = [j for j in range(b // group * group, (b // group + 1) * group)
               if j != b and learn_PG.ravel()[j]]
@@ -78,9 +84,22 @@ def _steps_loo(rewards, ends, learn_BT, learn_PG, clip, include_last):
   return out
 
 
+def _bounded(rewards, ends, learn_BT, learn_PG, include_last, *, low, high):
+  """`process.own_steps` by loops."""
+  out = np.zeros(learn_BT.shape)
+  for b, (sums, of) in enumerate(zip(*_own_steps(rewards, ends, learn_BT, include_last))):
+    for t, k in of.items():
+      if learn_PG.ravel()[b] and k < len(sums): out[b, t] = np.clip(sums[k], low, high)
+  return out
+
+
 @pytest.mark.parametrize("include_last", [False, True])
-@pytest.mark.parametrize("clip", [0.4, 100.0])
-def test_steps_loo_by_loops(include_last, clip):
+@pytest.mark.parametrize("fn, want, options, bounds", [
+    (process.steps_loo, _steps_loo, dict(clip=0.4), (-0.4, 0.4)),
+    (process.steps_loo, _steps_loo, dict(clip=100.0), None),
+    (process.own_steps, _bounded, dict(low=-0.5, high=0.2), (-0.5, 0.2)),
+    (process.own_steps, _bounded, dict(low=-100.0, high=100.0), None)])
+def test_own_rewards_of_steps_by_loops(fn, want, options, bounds, include_last):
   """Completions of any length and steps; some rows are not valid or have no step end."""
   draw = np.random.default_rng(0)
   lengths_B = draw.integers(0, 8, 24)
@@ -88,8 +107,8 @@ def test_steps_loo_by_loops(include_last, clip):
   learn_BT = (np.arange(8) < lengths_B[:, None]) & learn_PG.reshape(-1, 1)
   ends_BT = draw.random((24, 8)) < .4
   rewards_BT = np.where(learn_BT, draw.normal(size=(24, 8)), nan)
-  got_BT = process.steps_loo(*map(jnp.asarray, (rewards_BT, ends_BT, learn_BT, learn_PG)),
-                             clip=clip, include_last=include_last)
-  want_BT = _steps_loo(rewards_BT, ends_BT, learn_BT, learn_PG, clip, include_last)
-  assert np.abs(want_BT).max() == (clip if clip < 1 else np.abs(want_BT).max()) > 0
+  got_BT = fn(*map(jnp.asarray, (rewards_BT, ends_BT, learn_BT, learn_PG)),
+              include_last=include_last, **options)
+  want_BT = want(rewards_BT, ends_BT, learn_BT, learn_PG, include_last, **options)
+  assert (want_BT.min(), want_BT.max()) == bounds if bounds else np.abs(want_BT).max() > 1
   np.testing.assert_allclose(got_BT, want_BT, atol=1e-5)

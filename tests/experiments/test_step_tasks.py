@@ -12,7 +12,9 @@ from rlx.verifiers import steps as verifier_steps
 # task: question, right completion, a completion with a wrong answer.
 CASES = dict(chain=("4M7m2M5=", "7;2;5#5", "7;2;6#6"),
              lookup=("06172839405162738495|3>>>=", "9;5;1#1", "9;4;0#0"),
-             sums=("4+9-3+5=", "13;10;15#15", "13;11;16#16"))
+             sums=("4+9-3+5=", "13;10;15#15", "13;11;16#16"),
+             carry=("495206=", "13;08;06#06", "13;08;07#07"),
+             reverse=("sun=", "n;u;s#s", "n;u;t#t"))
 
 
 def _prompt(task, misread=0.0, strict=False):
@@ -26,7 +28,8 @@ def _prompt(task, misread=0.0, strict=False):
 def test_known_completions(task):
   question, right, wrong = CASES[task]
   prompt = _prompt(task)
-  assert ";".join(map(str, step_tasks.solve(task, question))) == right.partition("#")[0]
+  steps = map(step_tasks.TASKS[task].text, step_tasks.solve(task, question))
+  assert ";".join(steps) == right.partition("#")[0]
   assert step_tasks.answer(prompt, right) == 1 and step_tasks.answer(prompt, wrong) == 0
   assert step_tasks.chances(prompt, right)[-1] == 1 and step_tasks.chances(prompt, wrong)[-1] == 0
 
@@ -53,7 +56,8 @@ def test_with_strict_no_mistake_is_undone(task):
   first, second, last = right.partition("#")[0].split(";")
   assert step_tasks.answer(prompt, right) == 1
   np.testing.assert_allclose(step_tasks.chances(prompt, right), [keep ** 2, keep, 1])
-  undone = f"{int(first) - 1};{second};{last}#{last}"
+  undone = {"carry": "12", "reverse": "m"}.get(task) or str(int(first) - 1)
+  undone = f"{undone};{second};{last}#{last}"
   assert step_tasks.answer(_prompt(task), undone) == 1 and step_tasks.answer(prompt, undone) == 0
   assert step_tasks.chances(prompt, undone) == [0, 0, 0]
   assert step_tasks.answer(prompt, f"{first};{second};{last};{last}#{last}") == 0
@@ -105,7 +109,7 @@ def test_malformed_completions_fail(task, text):
       0 <= v <= 1 for v in chances) and chances[-1:] in ([], [0])
 
 
-@pytest.mark.parametrize("task", ["chain", "lookup"])
+@pytest.mark.parametrize("task", ["chain", "lookup", "carry"])
 def test_questions_and_traces(task):
   rows = [dict(seed=0, index=i, n_min=2, n_max=4) for i in range(30)]
   draw = lambda split: list(getattr(step_tasks, task)(rows, split))
@@ -118,6 +122,24 @@ def test_questions_and_traces(task):
   assert all(verdicts[0.0]) and 0 < sum(verdicts[0.5]) < len(prompts)
 
 
+def test_systematic_mistakes_are_the_same_every_time():
+  rng, cases = np.random.default_rng(0), {}
+  for question in [f"0617283940516273849{i}|{j}>>>>=" for i in (5, 0) for j in range(10)] * 200:
+    prompt = dataclasses.replace(_prompt("lookup"), text=question)
+    steps = step_tasks.trace(prompt, rng, wrong_rate=0.5, confused=0.4).partition("#")[0].split(";")
+    operations = step_tasks.TASKS["lookup"].operations(question)
+    before = None
+    for operation, step in zip(operations, map(int, steps)):
+      right = operation(before)
+      if right >= 0: cases.setdefault((before, right), []).append(step)
+      before = step
+  often = {case: steps for case, steps in cases.items() if len(steps) > 50}
+  wrong = {case: {step for step in steps if step != case[1]} for case, steps in often.items()}
+  assert len(often) > 10 and set(map(len, wrong.values())) == {0, 1}
+  for case, steps in often.items():
+    if wrong[case]: assert 0.2 < np.mean([step == case[1] for step in steps]) < 0.8
+
+
 @pytest.mark.parametrize("task", CASES)
 def test_the_chance_is_the_share_of_right_continuations(task):
   prompt, rng = _prompt(task), np.random.default_rng(0)
@@ -128,7 +150,7 @@ def test_the_chance_is_the_share_of_right_continuations(task):
   assert abs(right.mean() - table[0][None]) < 0.03
   for value in set(first):
     share, n = right[first == value].mean(), np.sum(first == value)
-    chance = table[1][int(value)]
+    chance = table[1][next(v for v in table[1] if step_tasks.TASKS[task].text(v) == value)]
     assert abs(share - chance) < 4 * (chance * (1 - chance) / n) ** 0.5 + 1e-9, value
 
 

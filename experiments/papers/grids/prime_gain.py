@@ -1,38 +1,49 @@
 """When does PRIME help? PRIME as published and with step rewards, against verdicts alone.
 
-The task is lookup of configs/prime_steps.py, with 32 completions a step. All settings were tuned on
-it with seeds 100 to 102. The chains of the quickstart are not compared: there, exact steps gained
-nothing in three runs. Fixed before the runs:
+The tasks are those of configs/prime_steps.py, with 32 completions a step. Settings were tuned on
+them with seeds 100 to 102 and other PRMs. Fixed before the runs of `confused`:
 
-- arms: those of `grid`, each with the learning rate that was best for it;
-- measures: those of experiments/gain.py over 120 steps, threshold 0.5, seeds 0 to 9;
-- target: `steps` needs at least 1.5 times fewer steps than `outcome`, with the interval above 1.
-  `exact` is the room. `null` has a PRM that was trained on permuted verdicts and should gain
-  nothing;
+- arms: those below, each with the learning rate that was best for it on that task;
+- measures: those of experiments/gain.py over 120 steps, threshold 0.5 (also reported at 0.7),
+  seeds 0 to 9; two PRMs, one for seeds 0 to 4 and one for seeds 5 to 9;
+- target: `steps` needs at least 1.5 times fewer steps than `outcome` on both tasks, with the
+  interval above 1. `exact` is the room. `null` has a PRM that was trained on permuted verdicts and
+  should gain nothing;
 - `outcome-right` starts from a model that was fine-tuned on the right ones of the completions that
-  the PRM was trained on: what these completions are worth without a PRM.
+  the PRM was trained on: what these completions are worth without a PRM;
+- `-band` arms learn from groups of accuracy 0.1 to 0.9, in up to four draws, and thus sample more.
 
-A second task, several entries of a table, was fixed too. It has no runs, because its initial model
-did not learn the task in 1000 steps.
+Commands, after those of configs/prime_steps.py that make the initial model, for both tasks:
 
-Commands, after those of configs/prime_steps.py that make the initial model:
+  rlx train_prm prime_steps:confused_chain-prm workdir=runs/prm/confused_chain seed=2
+  rlx train_prm prime_steps:confused_chain-prm workdir=runs/prm/confused_chain2 seed=3
+  python -m experiments.papers.grids.prime_gain write runs/prm/confused_chain
+  rlx train_prm prime_steps:confused_chain-prm workdir=runs/prm/confused_chain-null seed=2 \\
+      train_prm.rollouts=runs/prm/confused_chain/permuted.jsonl \\
+      train_prm.held_out=runs/prm/confused_chain/held_out.jsonl
+  rlx convert source=runs/prm/confused_chain to=runs/prm/confused_chain/model model=prm
+                                                     # also the other two
+  rlx sft sft_step_tasks:confused_chain-right workdir=runs/right/confused_chain
+  python -m experiments.run experiments/papers/grids/prime_gain.py:confused \\
+      --out runs/prime_confused --workers 2
+  python -m experiments.gain runs/prime_confused --baseline outcome --threshold 0.5 \\
+      --prm confused_chain-steps=runs/prm/confused_chain
 
-  rlx train_prm prime_steps:lookup-prm workdir=runs/prm/lookup seed=1
-  python -m experiments.papers.grids.prime_gain write
-  rlx train_prm prime_steps:lookup-prm workdir=runs/prm/lookup-null seed=1 \\
-      train_prm.rollouts=runs/prm/lookup/permuted.jsonl \\
-      train_prm.held_out=runs/prm/lookup/held_out.jsonl
-  rlx convert source=runs/prm/lookup to=runs/prm/lookup/model model=prm      # and lookup-null
-  rlx sft sft_step_tasks:lookup-right workdir=runs/right/lookup
-  python -m experiments.run experiments/papers/grids/prime_gain.py --workers 2
-  python -m experiments.run experiments/papers/grids/prime_gain.py:band --out runs/prime_gain
-  python -m experiments.gain runs/prime_gain --baseline outcome --threshold 0.5 \\
-      --prm lookup-steps=runs/prm/lookup
+`write` writes permuted.jsonl, the PRM's completions with the verdicts of others, and train.jsonl,
+the right completions.
 
-The second command writes permuted.jsonl, the PRM's completions with the verdicts of others, and
-train.jsonl, the right completions.
+How good must process rewards be? Verdicts of steps, of which a share is wrong, take the place of
+the PRM's log-ratios, with the same measures and seeds 0 to 4. The second command puts the PRM on
+the same scale:
 
-What made the difference? `ablations`, with PRMs that were also trained on 2,048 and 8,192
+  python -m experiments.run experiments/papers/grids/prime_gain.py:misread_confused \\
+      --out runs/prime_confused_misread
+  python -m experiments.step_quality runs/prm/confused_chain
+  python -m experiments.papers.grids.prime_gain figure
+
+`grid`, `band`, `ablations` and `misread` are the same on lookup, with random mistakes of the
+initial model, whose greedy completions are right: runs/prime_gain and runs/prime_misread, one PRM
+(runs/prm/lookup, seed=1). `ablations` has PRMs that were also trained on 2,048 and 8,192
 completions:
 
   rlx train_prm prime_steps:lookup-prm workdir=runs/prm/lookup2048 seed=1 steps=80 \\
@@ -40,14 +51,6 @@ completions:
   rlx train_prm prime_steps:lookup-prm workdir=runs/prm/lookup8192 seed=1 steps=100 \\
       train_prm.prompts=1024
   python -m experiments.run experiments/papers/grids/prime_gain.py:ablations --out runs/prime_gain
-
-How good must process rewards be? Verdicts of steps, of which a share is wrong, take the place of
-the PRM's log-ratios in `steps`, with the same measures and seeds 0 to 4. The second command puts
-the PRM on the same scale:
-
-  python -m experiments.run experiments/papers/grids/prime_gain.py:misread --out runs/prime_misread
-  python -m experiments.step_quality runs/prm/lookup
-  python -m experiments.papers.grids.prime_gain figure
 """
 import json
 import pathlib
@@ -56,6 +59,7 @@ import sys
 import numpy as np
 
 from experiments import gain
+from configs import prime_steps
 from experiments import grid as grids
 from experiments import plots
 from experiments import step_quality
@@ -72,6 +76,16 @@ PRIME = OUTCOME | {
     "advantages": dict(outcome=dict(name="group.rloo"), process=dict(name="process.rloo"),
                        whiten=True),
     "prm.optimizer.lr": 5e-5}
+
+UNTRAINED = {"prm.path": None, "prm.order": "single"}
+VERDICTS = UNTRAINED | {"verifier.steps": "experiments.step_tasks:right_steps",
+                        "rewards.process": dict(name="steps.refine", kind="raw", coef=0.3)}
+
+
+def linear(lr):
+  """A learning rate that falls to 0 at the end of the run."""
+  return {"learner.optimizer.lr": lr, "learner.optimizer.schedule": "linear",
+          "learner.optimizer.total_steps": 120}
 
 
 def grid():
@@ -94,6 +108,37 @@ def band():
       {"arm": "lookup-steps-band"} | prime_room.BAND])
 
 
+CONFUSED = ("confused_chain", "confused_lookup")
+
+
+def confused():
+  """The arms on tasks with systematic mistakes."""
+  def arms(task, prm):
+    rates = linear(prime_steps.LEARNING_RATES[task])
+    outcome, trained = OUTCOME | rates, {"prm.path": f"runs/prm/{prm}/model"}
+    return [
+        {"arm": f"{task}-outcome"} | outcome,
+        {"arm": f"{task}-steps"} | trained,
+        {"arm": f"{task}-exact"} | UNTRAINED | prime_room.exact() | linear(5e-4),
+        {"arm": f"{task}-outcome-right"} | outcome | {"model.path": f"runs/right/{task}/model"},
+        {"arm": f"{task}-outcome-band"} | outcome | linear(3e-4) | prime_room.BAND,
+        {"arm": f"{task}-steps-band"} | trained | linear(3e-4) | prime_room.BAND,
+        {"arm": f"{task}-prime"} | PRIME | rates,
+        {"arm": f"{task}-null", "prm.path": f"runs/prm/{task}-null/model"}]
+  return grids.chain(*[
+      grids.product(seeds, [{"config": f"configs/prime_steps.py:{task}"}], arms(task, task + which))
+      for seeds, which in ((SEEDS[:5], ""), (SEEDS[5:], "2")) for task in CONFUSED])
+
+
+def misread_confused(rates=(0.0, 0.1, 0.2, 0.3, 0.4, 0.5)):
+  """Verdicts of steps instead of a PRM. They need a baseline, because they are 0 or 1."""
+  return grids.product(SEEDS[:5], [a for task in CONFUSED for a in grids.product(
+      [{"config": f"configs/prime_steps.py:{task}"} | VERDICTS | {
+          "advantages.process": dict(name="process.steps_loo", clip=1.0)}],
+      [{"arm": f"{task}-{rate:g}", "prompts.columns": dict(strict=True, misread=rate)}
+       for rate in rates])])
+
+
 def ablations():
   """Changes of `steps`, one at a time; three seeds."""
   loo = lambda **options: {"advantages.process": dict(name="process.steps_loo", **options)}
@@ -112,11 +157,8 @@ def ablations():
 
 
 def misread(rates=(0.0, 0.05, 0.1, 0.2, 0.3, 0.5)):
-  verdicts = {"prm.path": None, "prm.order": "single",
-              "verifier.steps": "experiments.step_tasks:right_steps",
-              "rewards.process": dict(name="steps.refine", kind="raw", coef=0.3)}
   return grids.product(
-      SEEDS[:5], [{"config": "configs/prime_steps.py:lookup"} | verdicts],
+      SEEDS[:5], [{"config": "configs/prime_steps.py:lookup"} | VERDICTS],
       [{"arm": f"lookup-{rate:g}", "prompts.columns": dict(misread=rate)} for rate in rates])
 
 
@@ -170,4 +212,4 @@ def figure(path="docs/prime_steps.png", threshold=0.5):
 
 
 if __name__ == "__main__":
-  dict(write=lambda: write("runs/prm/lookup"), figure=figure)[sys.argv[1]]()
+  dict(write=write, figure=figure)[sys.argv[1]](*sys.argv[2:])
