@@ -46,8 +46,8 @@ def ranked(rewards, verdicts, groups):
   return float(higher / pairs)
 
 
-def measure(folder):
-  """Returns {name: share of pairs that are ranked right} for the PRM of a run and for RATES."""
+def measure(folder, rates=RATES):
+  """Returns {name: share of pairs that are ranked right}: the PRM of a run, then for `rates`."""
   config = ml_collections.ConfigDict(json.loads((folder / "config.json").read_text()))
   run = build.build(config, learns="")
   checkpoints = checkpoint.Checkpoints(folder)
@@ -61,7 +61,7 @@ def measure(folder):
   groups = [x.group for x in rows]
   steps_BJ = prm_sets.score(run, state, [x.prompt for x in rows], [x.ids for x in rows])[""]
   shares = {"PRM": ranked(steps_BJ.tolist(), verdicts, groups)}
-  for rate in RATES:
+  for rate in rates:
     read = [dataclasses.replace(p, meta=p.meta | dict(misread=rate)) for p in prompts]
     gains = [np.diff([*step_tasks.start_B([p]), *step_tasks.chances(p, text)])
              for p, text in zip(read, texts)]

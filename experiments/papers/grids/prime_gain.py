@@ -173,42 +173,50 @@ def write(folder):
     (folder / f"{name}.jsonl").write_text("".join(json.dumps(r) + "\n" for r in some))
 
 
-CURVES = tuple(f"lookup-{arm}" for arm in (
-    "outcome", "outcome-right", "prime", "steps", "exact", "outcome-band", "steps-band"))
-
-
-def figure(path="docs/prime_steps.png", threshold=0.5):
-  """Draws the curves of the arms, and the steps to the threshold by the share of right verdicts."""
+def figure(folder="docs", threshold=0.5):
+  """Draws prime_curves.png, accuracy by step, and prime_prm.png, gain by the quality of rewards."""
   import matplotlib  # pylint: disable=g-import-not-at-top
   matplotlib.use("Agg")
   from matplotlib import pyplot as plt  # pylint: disable=g-import-not-at-top
-  runs, read = (plots.arms(f"runs/{name}")[0] for name in ("prime_gain", "prime_misread"))
-  fig, (left, right) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
-  for i, arm in enumerate(CURVES):
-    some = runs[arm]
-    x, mean, low, high = plots.band(some, gain.METRIC, "steps", gain.SMOOTH)
-    left.plot(x, mean, linestyle=plots.DASHES[i % len(plots.DASHES)], color=f"C{i}",
-              label=arm.removeprefix("lookup-"))
-    left.fill_between(x, low, high, color=f"C{i}", alpha=0.15, linewidth=0)
-  left.set(xlabel="steps", ylabel=f"accuracy of drawn completions (mean of {gain.SMOOTH} steps)")
-  left.legend()
-  def against_outcome(some):
-    seeds = {r.name.rpartition("-seed")[2]: r for r in runs["lookup-outcome"]}
+  runs, read = (plots.arms(f"runs/{name}")[0] for name in (
+      "prime_confused", "prime_confused_misread"))
+  fig, axes = plt.subplots(1, len(CONFUSED), figsize=(11, 4), layout="constrained", sharey=True)
+  for axis, task in zip(axes, CONFUSED):
+    for i, arm in enumerate(CURVES):
+      x, mean, low, high = plots.band(runs[f"{task}-{arm}"], gain.METRIC, "steps", gain.SMOOTH)
+      axis.plot(x, mean, linestyle=plots.DASHES[i % len(plots.DASHES)], color=f"C{i}", label=arm)
+      axis.fill_between(x, low, high, color=f"C{i}", alpha=0.15, linewidth=0)
+    axis.set(xlabel="steps", title=task)
+  axes[0].set(ylabel=f"accuracy of drawn completions (mean of {gain.SMOOTH} steps)")
+  axes[0].legend(fontsize=8)
+  fig.savefig(f"{folder}/prime_curves.png", dpi=110)
+
+  def against_outcome(task, some):
+    seeds = {r.name.rpartition("-seed")[2]: r for r in runs[f"{task}-outcome"]}
     steps = [[gain.reached(r, threshold, "steps")[0] for r in rows] for rows in (
         some, [seeds[r.name.rpartition("-seed")[2]] for r in some])]
     ratio, low, high = gain.ratio(*steps)
     return ratio, [[ratio - low], [high - ratio]]
-  for arm, some in read.items():
-    ratio, error = against_outcome(some)
-    right.errorbar(1 - float(arm.removeprefix("lookup-")), ratio, error, fmt="o", color="C0")
-  ratio, error = against_outcome(runs["lookup-steps"])
-  share = step_quality.measure(pathlib.Path("runs/prm/lookup"))["PRM"]
-  right.errorbar(share, ratio, error, fmt="s", color="C3", label="PRM of `steps`")
-  right.axhline(1, color="grey", linewidth=0.8)
-  right.set(xlabel="share of pairs of a right and a wrong step that are ranked right",
-            ylabel=f"steps to {threshold:g}, divided by those of `outcome`", ylim=(0, 2))
-  right.legend()
-  fig.savefig(path, dpi=110)
+
+  fig, axis = plt.subplots(figsize=(6.5, 4), layout="constrained")
+  for i, task in enumerate(CONFUSED):
+    for j, (arm, some) in enumerate((k, v) for k, v in read.items() if k.startswith(f"{task}-")):
+      ratio, error = against_outcome(task, some)
+      axis.errorbar(1 - float(arm.removeprefix(f"{task}-")), ratio, error, fmt="os"[i],
+                    color=f"C{i}", label=f"{task}, verdicts of steps" if not j else None)
+    ratio, error = against_outcome(task, runs[f"{task}-steps"])
+    share = np.mean([step_quality.measure(pathlib.Path(f"runs/prm/{task}{which}"), ())["PRM"]
+                     for which in ("", "2")])
+    axis.errorbar(share, ratio, error, fmt="*", markersize=13, color=f"C{i}",
+                  label=f"{task}, PRM")
+  axis.axhline(1, color="grey", linewidth=0.8)
+  axis.set(xlabel="share of pairs of a right and a wrong step that are ranked right",
+           ylabel=f"steps to {threshold:g}, divided by those of `outcome`", ylim=(0, None))
+  axis.legend(fontsize=8)
+  fig.savefig(f"{folder}/prime_prm.png", dpi=110)
+
+
+CURVES = ("outcome", "steps", "exact", "outcome-right", "outcome-band", "steps-band", "prime")
 
 
 if __name__ == "__main__":
