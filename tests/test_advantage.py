@@ -214,7 +214,8 @@ def test_a_prompt_is_varied_by_the_verdicts_that_are_trained_on():
   outcome_B = jnp.array([1.] * 4 + [0., 1., 0., 0.] + [0., 0., 1., 1.])
   excluded_B = np.zeros(12, np.int8)
   excluded_B[5] = records.EXCLUDED.index("thinned")
-  c = config(dict(process=dict(name="implicit.process", coef=1.0)), dict(process=dict(name="process.rloo")))
+  c = config(dict(process=dict(name="implicit.process", coef=1.0)),
+             dict(process=dict(name="process.rloo")))
   metrics = scored_by(c, outcome_B=outcome_B, excluded_B=jnp.asarray(excluded_B))[1]
   np.testing.assert_allclose(metrics["prm/varied"], 1 / 3)
 

@@ -191,9 +191,10 @@ FAR[0, 0] = 0.05  # 5e-5 on average.
     (ranks(12, 20), "ok", "it ranks 0.600 [0.387, 0.781] of 20 pairs right"),
     (ranks(11, 20), "warning", "it ranks 0.550 [0.342, 0.742] of 20 pairs right"),
     (ranks(10, 20), "warning", "it ranks 0.500 [0.299, 0.701] of 20 pairs right"),
-    (ranks(50, 100), "error", "of 100 pairs right; PRMs that helped on lookup had 0.71, one that "
-     "did harm 0.46; train the PRM on more completions"),
+    (ranks(50, 100), "error", "of 100 pairs right; the PRM that helped on lookup had 0.71, one "
+     "that did harm 0.46; train the PRM on more completions"),
     (ranks(51, 100), "warning", "it ranks 0.510"),
+    (ranks(103, 200), "warning", "it ranks 0.515 [0.446, 0.583] of 200 pairs right"),
     (ranks(19, 19), "warning", "unknown, 19 pairs of a right and a wrong completion are too few"),
     (ranks(4, 5, (1, 0, 0, 1, nan)), "ok", "it ranks 0.800 [0.376, 0.964] of 20 pairs right"),
     (ranks(0, 9, (1, 1, 1)), "warning", "unknown, 0 pairs"),
@@ -277,10 +278,10 @@ def test_metrics_of_a_run_that_say_nothing_are_no_sign():
       "accuracy lasts": "ok", "lengths last": "ok", "the PRM keeps up": "ok",
       "rewards follow verdicts": "ok"}
   step = {"rollouts/accuracy": 0.5, "rollouts/length": 9.0, "rollouts/truncated": 0.0}
-  for lines in ([], [step] * 39, [{"sft/loss": 1.0}] * 60):
+  for lines, known in (([], 0), ([step] * 39 + [{}] * 9, 39), ([{"sft/loss": 1.0}] * 60, 0)):
     (finding,) = doctor.check_metrics(lines, ["process"])
-    assert (finding.level, finding.text) == (
-        "warning", f"metrics.jsonl has {len(lines)} steps of RL")
+    assert finding.text.startswith(f"metrics.jsonl has {known} steps of RL, 40 are needed")
+    assert finding.level == ("ok" if known else "warning")
   assert len(list(doctor.check_metrics([step] * 40, []))) == 2
 
 

@@ -46,7 +46,7 @@ EXAMPLES = 256  # Completions whose texts are checked.
 # Measured on lookup (docs/prime.md). With this many completions a step, and verdicts that differ in
 # most groups, exact rewards of steps gained nothing.
 MANY = 256
-# Pairs that a PRM ranks right: those that helped had 0.71, one of random verdicts, 0.46, did harm.
+# Pairs that a PRM ranks right: one that helped had 0.71, one of permuted verdicts, 0.46, did harm.
 RANKED = 0.6
 FEW = 20        # Fewer pairs say nothing.
 FALLEN = 0.55   # Accuracy of a PRM on new pairs, at which the gain was gone.
@@ -472,7 +472,7 @@ def prm_ranks(score_PG, outcome_PG):
   level = ("ok" if share["mean"] >= RANKED else
            "error" if share["mean"] <= 0.5 and share["high"] < RANKED else "warning")
   return (level, "it ranks {mean:.3f} [{low:.3f}, {high:.3f}] of ".format(**share)
-          + f"{pairs} pairs right; PRMs that helped on lookup had 0.71, one that did harm 0.46",
+          + f"{pairs} pairs right; the PRM that helped on lookup had 0.71, one that did harm 0.46",
           "train the PRM on more completions of this policy (rlx train_prm), see docs/prime.md")
 
 
@@ -492,9 +492,11 @@ def check_metrics(lines: list[dict], terms: Sequence[str]) -> Iterator[Finding]:
   """
   column = lambda name: np.array([line.get(name, np.nan) for line in lines], float)
   accuracy_S = column("rollouts/accuracy")
-  if len(lines) < 2 * RECENT or np.isnan(accuracy_S).all():
-    yield Finding("the run so far", "warning", f"metrics.jsonl has {len(lines)} steps of RL",
-                  f"{2 * RECENT} are needed to see a collapse (workdir)")
+  known = int((~np.isnan(accuracy_S)).sum())
+  if known < 2 * RECENT:
+    yield Finding("the run so far", "ok" if known else "warning", f"metrics.jsonl has {known} "
+                  f"steps of RL, {2 * RECENT} are needed to see a collapse",
+                  "name the folder of an RL run (workdir)")
     return
   yield accuracy_lasts(accuracy_S)
   yield lengths_last(column("rollouts/length"), column("rollouts/truncated"))
