@@ -27,7 +27,7 @@ from rlx.learner import hosts
 
 Path = str | os.PathLike
 # Command -> (function, arguments, what it does). Functions with a CONFIG get (config, workdir),
-# doctor gets (config), all others the words of the command line.
+# doctor without a run's folder (config), all others the words of the command line.
 COMMANDS = {
     "train": ("rlx.loops.rl:train", "CONFIG", "train a policy, or continue the run in workdir"),
     "evaluate": ("rlx.tools.evaluate:evaluate", "CONFIG",
@@ -35,7 +35,7 @@ COMMANDS = {
     "sft": ("rlx.loops.sft:train", "CONFIG", "supervised fine-tuning on worked examples"),
     "train_prm": ("rlx.loops.train_prm:train", "CONFIG", "train a process reward model alone"),
     "doctor": ("rlx.tools.doctor:main", "CONFIG",
-               "check a config on its first batch, without training"),
+               "check a config on its first batch, and the metrics of a run in workdir"),
     "view": ("rlx.tools.view:main", "WORKDIR ...", "write a run's report, one HTML page"),
     "convert": ("rlx.tools.convert:main", "source=MODEL to=FOLDER [key=value ...]",
                 "convert a run or a model to another format"),
@@ -52,7 +52,7 @@ CONFIG is a config's name, such as quickstart, quickstart:smoke or papers/prime,
 file, or the folder of a run, whose config is taken. key=value sets a key of the config, such as
 learner.optimizer.lr=1e-4; all keys are explained in {base}.
 workdir=DIR is the folder of the run; the default is the folder that CONFIG names, or runs/CONFIG in
-the current directory.
+the current directory (for doctor: none).
 hosts=auto or hosts=ADDRESS:PORT,COUNT,INDEX starts one of several processes.
 """
 # Keys that cannot change once a run has a checkpoint: its state or its metrics depend on them.
@@ -105,8 +105,9 @@ def parse(command: str, *words: str) -> tuple[Callable[[], Any], str | None]:
   name = words[0] if has_name else values.pop("config", None)
   if not name: raise ValueError(f"rlx {command} CONFIG: a config is needed, such as quickstart.")
   given_hosts = values.pop("hosts", None)
-  given_workdir = None if command == "doctor" else values.pop("workdir", None)
-  workdir = None if command == "doctor" else given_workdir or api.default_workdir(name)
+  given_workdir, default = values.pop("workdir", None), api.default_workdir(name)
+  # A doctor reads the metrics of a run that is named, not of one that may be there.
+  workdir = given_workdir or (default if command != "doctor" or default == name else None)
   config = _override(api.load_config(name), values)
   fn = resolve.lookup("", path)
   if given_hosts is not None: hosts.start(given_hosts)

@@ -209,6 +209,17 @@ def test_metrics_of_the_prm_are_of_before_its_update():
   for name in names: assert before[name] == other[name] != seen[name]
 
 
+def test_a_prompt_is_varied_by_the_verdicts_that_are_trained_on():
+  """All equal; one other, which is excluded; two others."""
+  outcome_B = jnp.array([1.] * 4 + [0., 1., 0., 0.] + [0., 0., 1., 1.])
+  excluded_B = np.zeros(12, np.int8)
+  excluded_B[5] = records.EXCLUDED.index("thinned")
+  c = config(dict(process=dict(name="implicit.process", coef=1.0)),
+             dict(process=dict(name="process.rloo")))
+  metrics = scored_by(c, outcome_B=outcome_B, excluded_B=jnp.asarray(excluded_B))[1]
+  np.testing.assert_allclose(metrics["prm/varied"], 1 / 3)
+
+
 def test_an_estimators_own_metrics_are_logged():
   c = config(dict(outcome=OUTCOME), dict(outcome=dict(name="group.rloo")))
   resolved = methods.resolved(c)

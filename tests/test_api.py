@@ -23,6 +23,7 @@ from rlx.core import method
 from rlx.core import records
 from rlx.loops import annotate
 from rlx.loops import rl
+from rlx.tools import doctor
 from rlx.tools import evaluate
 from rlx.verifiers import pool
 from rlx.verifiers import reward_function
@@ -58,7 +59,6 @@ def test_the_command_explains_itself(command):
      "prompts.options.opps: no such key; did you mean"),
     (["train", "quickstart", "mesh.data=99"], "mesh: data=99 "),
     (["doctor", "quickstart", "model.path=/nowhere"], "model.path='/nowhere' is missing"),
-    (["doctor", "quickstart", "workdir=x"], "workdir: no such key; "),
     (["view"], "rlx view WORKDIR ...: a run's folder is needed."),
     (["view", "/nowhere"], "/nowhere: no config.json there"),
     (["convert", "source=/nowhere", "to=x"], "source='/nowhere' is missing"),
@@ -86,6 +86,18 @@ def test_a_run_s_folder_stands_for_its_config(tmp_path, monkeypatch, command):
     assert {**keys.flat(read.to_dict()), "prompts.limit": None} == keys.flat(config.to_dict())
   (tmp_path / "quickstart").symlink_to(tmp_path / "run")  # A config's name precedes it.
   assert rlx.api.load_config("quickstart").rewards.outcome.name == "outcome.verdict"
+
+
+def test_a_doctor_reads_the_run_that_is_named(tmp_path, monkeypatch, command):
+  cli.record(rlx.api.load_config("quickstart"), tmp_path / "run")
+  (tmp_path / "runs" / "quickstart").mkdir(parents=True)  # Not named.
+  monkeypatch.chdir(tmp_path)
+  monkeypatch.setattr(cli, "keep_compiled", lambda *args: None)
+  called = []
+  monkeypatch.setattr(doctor, "main", lambda config, *args: called.append(args))
+  for words in (["quickstart"], ["quickstart", "workdir=x"], ["run"], ["run", "workdir=x"]):
+    assert command("doctor", *words).returncode == 0
+  assert called == [(), ("x",), ("run",), ("x",)]
 
 
 @pytest.fixture(scope="module")

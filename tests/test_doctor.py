@@ -1,15 +1,23 @@
 """Each question on arrays and texts that it has to find fault with; all on a real batch."""
 import dataclasses
+import json
 import re
 
+import jax
 import numpy as np
 import pytest
 
+from configs import prime_steps
 from configs import quickstart
 from rlx import build
+from rlx import config_validation
 from rlx.io import chat
+from rlx.io import hf
 from rlx.io import tokenizer
+from rlx.io import weights
 from rlx.learner import memory
+from rlx.loops import prm_sets
+from rlx.models import transformer
 from rlx.tools import doctor
 from rlx.tools import preflight
 
@@ -58,6 +66,42 @@ def agrees(gap, dtype, is_annealed=False):
   logps_BT, mask_BT = np.full((2, 3), -1.0, np.float32), np.array([[1, 1, 0], [1, 0, 0]], bool)
   return doctor.sampler_agrees(logps_BT, np.where(mask_BT, logps_BT + gap, 9.0), mask_BT, dtype,
                                is_annealed)
+
+
+def room(outcome, rows=32, score=None):
+  """Answers are letters, the same one for wrong completions of a prompt."""
+  outcome_PG = np.array(outcome, float)
+  answers = [chr(97 + int(o == 1)) for o in outcome_PG.ravel()]
+  return doctor.verdicts_leave_room(outcome_PG, answers, rows,
+                                    None if score is None else np.array(score, float))
+
+
+def ranks(right, prompts, verdicts=(1, 0)):
+  """All right completions are above the wrong ones in this many of the prompts, below in others.
+
+  Scores of different prompts are not comparable.
+  """
+  sign_P1 = np.where(np.arange(prompts) < right, 1, -1)[:, None]
+  outcome_PG = np.tile(np.array(verdicts, float), (prompts, 1))
+  return doctor.prm_ranks(sign_P1 * np.nan_to_num(outcome_PG) + 9 * np.arange(prompts)[:, None],
+                          outcome_PG)
+
+
+def signs(terms=("process",), **series):
+  """{question: finding} of a run whose metrics change between the given values, 20 steps each."""
+  names = {"accuracy": "rollouts/accuracy", "length": "rollouts/length",
+           "truncated": "rollouts/truncated", "process": "rewards/process"}
+  given = dict(accuracy=[0.5] * 3, length=[10.0] * 3, truncated=[0.0] * 3,
+               process=[0.0] * 3) | series
+  noise = np.tile([-0.01, 0.01], 30)
+  columns = {names.get(name, name): np.repeat(values, 20) + noise
+             for name, values in given.items()}
+  lines = [dict(step=i) | {name: x_S[i] for name, x_S in columns.items()} for i in range(60)]
+  return {f.question: f for f in doctor.check_metrics(lines, terms)}
+
+
+def sign(question, **series):
+  return signs(**series)[question]
 
 
 FAR = np.zeros((1, 1000))
@@ -132,6 +176,64 @@ FAR[0, 0] = 0.05  # 5e-5 on average.
     (doctor.no_constant_passes({"a": None}), "ok", "tests of 0 of 1 prompts"),
     (doctor.no_constant_passes({"a": "7", "b": None}), "warning",
      "of 1 of 2 prompts, such as 'a' by 7; add tests"),
+    # Of the votes of the first prompt, half choose the right one of two answers.
+    (room([[1, 0], [0, 0]]), "ok", "pass@1 0.250, maj@2 0.250, pass@2 0.500: a perfect choice "
+     "among 2 gains 0.250; verdicts differ in 50% of groups, 32 completions a step"),
+    (room([[1, 0], [0, 0]], score=[[2, 1], [0, 0]]), "ok", "maj@2 0.250, the PRM's best@2 0.500, "),
+    (room([[1, 0], [0, 0]], score=[[1, 2], [0, 0]]), "ok", "the PRM's best@2 0.000, pass@2 0.500"),
+    (room([[1, 0], [0, nan]]), "ok", "pass@1 0.500, maj@2 0.500, pass@2 1.000"),
+    (room([[nan, 0]]), "ok", "unknown, every group has an unknown verdict"),
+    (room([[1, 0], [1, 1], [0, 1]], 256, np.ones((3, 2))), "warning",
+     "in 67% of groups, 256 completions a step; with that many verdicts exact rewards"),
+    (room([[1, 0], [1, 1], [0, 1]], 255, np.ones((3, 2))), "ok", "255 completions a step"),
+    (room([[1, 0], [1, 1], [0, 1]], 256), "ok", "256 completions a step"),  # There is no PRM yet.
+    (room([[1, 0], [1, 1]], 256, np.ones((2, 2))), "ok", "in 50% of groups"),
+    (ranks(12, 20), "ok", "it ranks 0.600 [0.387, 0.781] of 20 pairs right"),
+    (ranks(11, 20), "warning", "it ranks 0.550 [0.342, 0.742] of 20 pairs right"),
+    (ranks(10, 20), "warning", "it ranks 0.500 [0.299, 0.701] of 20 pairs right"),
+    (ranks(50, 100), "error", "of 100 pairs right; the PRM that helped on lookup had 0.71, one "
+     "that did harm 0.46; train the PRM on more completions"),
+    (ranks(51, 100), "warning", "it ranks 0.510"),
+    (ranks(103, 200), "warning", "it ranks 0.515 [0.446, 0.583] of 200 pairs right"),
+    (ranks(19, 19), "warning", "unknown, 19 pairs of a right and a wrong completion are too few"),
+    (ranks(4, 5, (1, 0, 0, 1, nan)), "ok", "it ranks 0.800 [0.376, 0.964] of 20 pairs right"),
+    (ranks(0, 9, (1, 1, 1)), "warning", "unknown, 0 pairs"),
+    (doctor.prm_ranks(None, np.eye(2)), "ok", "starts as its reference and ranks nothing yet; "
+     "train it first with rlx train_prm, see docs/prime.md"),
+    (doctor.prm_ranks(np.zeros((2, 2)), np.eye(2)), "warning", "equals its reference; train it"),
+    (doctor.steps_are_own("process", []), "ok", "advantages.process does not add rewards of later"),
+    (doctor.steps_are_own("process", ["A", "B"]), "warning",
+     "A; B; advantages.process.name=process.steps_loo with its defaults"),
+    (sign("accuracy lasts", accuracy=[0.2, 0.6, 0.32]), "ok",
+     "0.320 in the last 10 steps, 0.600 in the best 10"),
+    (sign("accuracy lasts", accuracy=[0.2, 0.6, 0.28]), "warning", "the policy collapses"),
+    (sign("lengths last", length=[10, 30, 14.9]), "ok",
+     "mean length 10.0 in the first 10 steps, 14.9 in the last; 0% and 0% are cut"),
+    (sign("lengths last", length=[10, 10, 15.1]), "warning", "read completions.jsonl"),
+    (sign("lengths last", length=[10, 10, 6.8]), "ok", "6.8 in the last"),
+    (sign("lengths last", length=[10, 10, 6.6]), "warning", "6.6 in the last"),
+    (sign("lengths last", truncated=[0.1, 0.1, 0.29]), "ok", "10% and 29% are cut"),
+    (sign("lengths last", truncated=[0.1, 0.1, 0.31]), "warning", "10% and 31% are cut"),
+    (sign("lengths last", truncated=[0.5, 0.5, 0.4]), "ok", "50% and 40% are cut"),
+    (sign("the PRM keeps up", **{"prm/accuracy": [0.7, 0.5, 0.56]}), "ok",
+     "it ranks 0.560 of new pairs right in the last 20 steps, 0.700 in the first 20 (groups of "
+     "equal verdicts count as 0.5)"),
+    (sign("the PRM keeps up", **{"prm/accuracy": [0.7, 0.7, 0.54]}), "warning",
+     "below 0.55 the gain was gone on lookup"),
+    # Verdicts differ in a fifth of the groups: of these the PRM ranks 0.5 + 0.04 / 0.2 right.
+    (sign("the PRM keeps up", **{"prm/accuracy": [0.7, 0.7, 0.54], "prm/varied": [0.8, 0.5, 0.2]}),
+     "ok", "it ranks 0.700 of new pairs right in the last 20 steps, 0.750 in the first 20"),
+    (sign("the PRM keeps up", **{"prm/accuracy": [0.7, 0.7, 0.52], "prm/varied": [0.8, 0.5, 0.5]}),
+     "warning", "it ranks 0.540 of new pairs"),
+    (sign("rewards follow verdicts", accuracy=[0.3, 0.6, 0.5], process=[0, 0.1, 0.2]), "warning",
+     "rewards/process 0.100 and accuracy 0.600 in steps 20 to 39, 0.200 and 0.500 in the last 20; "
+     "the policy exploits the PRM: lower its weight (rewards.process.coef)"),
+    (sign("rewards follow verdicts", accuracy=[0.3, 0.6, 0.5], process=[0, 0.1, 0.1]), "ok", ""),
+    (sign("rewards follow verdicts", accuracy=[0.3, 0.4, 0.5], process=[0, 0.1, 0.2]), "ok", ""),
+    # Within three standard errors, 0.01.
+    (sign("rewards follow verdicts", accuracy=[0.3, 0.6, 0.592], process=[0, 0.1, 0.2]), "ok", ""),
+    (sign("rewards follow verdicts", accuracy=[0.3, 0.6, 0.588], process=[0, 0.1, 0.2]), "warning",
+     ""),
 ], ids=lambda x: None if isinstance(x, doctor.Finding) else x[:40])
 def test_a_check_has_a_level_a_measure_and_advice(finding, level, said):
   assert finding.level == level and said in str(finding), finding
@@ -169,6 +271,41 @@ def test_a_chat_template_that_is_not_prefix_stable_is_said_with_what_to_do():
   assert set(doctor.ADVICE) == set(re.findall(r"^      (\w+)  ", chat.faults.__doc__, re.M))
 
 
+def test_metrics_of_a_run_that_say_nothing_are_no_sign():
+  """Of a run without a PRM, of few steps, of another command, or of no run."""
+  assert set(signs(terms=())) == {"accuracy lasts", "lengths last"}
+  assert levels(signs(**{"prm/accuracy": [0.7] * 3}).values()) == {
+      "accuracy lasts": "ok", "lengths last": "ok", "the PRM keeps up": "ok",
+      "rewards follow verdicts": "ok"}
+  step = {"rollouts/accuracy": 0.5, "rollouts/length": 9.0, "rollouts/truncated": 0.0}
+  for lines, known in (([], 0), ([step] * 39 + [{}] * 9, 39), ([{"sft/loss": 1.0}] * 60, 0)):
+    (finding,) = doctor.check_metrics(lines, ["process"])
+    assert finding.text.startswith(f"metrics.jsonl has {known} steps of RL, 40 are needed")
+    assert finding.level == ("ok" if known else "warning")
+  assert len(list(doctor.check_metrics([step] * 40, []))) == 2
+
+
+def test_only_what_was_measured_of_rewards_of_steps_is_said_to_do_harm():
+  """The ablations of docs/prime.md, and what they do not apply to."""
+  def harm(config=None, **changes):
+    c = prime_steps.get_config("lookup") if config is None else config
+    c.update_from_flattened_dict({k.replace("__", "."): v for k, v in changes.items()})
+    return config_validation.harmful_steps(c)
+  assert harm() == {"process": []}
+  def with_estimator(**spec):
+    c = prime_steps.get_config("lookup")
+    c.advantages.process = spec
+    return c
+  (summed,) = harm(with_estimator(name="process.rloo"))["process"]
+  assert summed.startswith("advantages.process.name='process.rloo' adds the rewards of later steps")
+  assert harm(with_estimator(name="process.rloo", gamma=0.0)) == {"process": []}
+  (last,) = harm(with_estimator(name="process.steps_loo", include_last=True))["process"]
+  assert last.startswith("advantages.process.include_last=True: mean accuracy 0.347")
+  assert harm(with_estimator(name="process.rloo"), rewards__process__granularity="token") == {}
+  assert harm(with_estimator(name="process.rloo"), prm__path=None) == {}
+  assert harm(quickstart.get_config()) == {}
+
+
 def config_of():
   c = quickstart.get_config("smoke")
   c.prompts.options.size = 64
@@ -185,10 +322,10 @@ def batch():
 def test_the_quickstart_passes(batch, monkeypatch, capsys):
   run, first = batch
   monkeypatch.setattr(build, "build", lambda c: run)
-  monkeypatch.setattr(doctor, "first_batch", lambda run: first)
+  monkeypatch.setattr(doctor, "first_batch", lambda *_: first)
   findings = doctor.doctor(config_of())
   assert set(levels(findings).values()) == {"ok"}, findings
-  assert len(findings) == 9
+  assert len(findings) == 11
   lines = capsys.readouterr().out.splitlines()
   assert lines == [str(f) for f in findings] and all(l.startswith("ok  ") for l in lines)
   texts = {f.question: f.text for f in findings}
@@ -199,10 +336,11 @@ def test_the_quickstart_passes(batch, monkeypatch, capsys):
 
 def test_a_batch_is_what_training_draws(batch):
   """8 prompts of 4 completions; at another temperature the trainer's numbers are others."""
-  run, (prompts, rollouts, outcome_PG, logps_BT) = batch
+  run, (prompts, rollouts, outcome_PG, logps_BT, score_PG) = batch
+  assert score_PG is None  # The PRM starts as its reference.
   assert len(prompts) == 8 and outcome_PG.shape == (8, 4) == (8, len(rollouts.tokens_BS) // 8)
   findings = levels(doctor.check_batch(
-      run, [1], {}, prompts, rollouts, outcome_PG, 2 * logps_BT))
+      run, [1], {}, prompts, rollouts, outcome_PG, 2 * logps_BT, None))
   assert [q for q, level in findings.items() if level != "ok"] == ["sampler and trainer agree"]
 
 
@@ -217,3 +355,26 @@ def test_an_error_is_exit_code_1_and_memory_ends_it(batch, monkeypatch, capsys):
   lines = capsys.readouterr().out.splitlines()
   assert len(lines) == 1 and lines[0].startswith("error    memory fits  ")
   assert "mesh.fsdp" in lines[0]
+
+
+def test_a_trained_prm_and_the_metrics_of_a_run_are_checked(batch, tmp_path, capsys):
+  """Of the same batch: the PRM, a random model, scores it and changes nothing else."""
+  model, _, tokens = weights.load(quickstart.get_config().model.path)
+  hf.save(tmp_path / "prm", model, transformer.init(model, jax.random.key(1)), tokens)
+  (tmp_path / "metrics.jsonl").write_text("".join(json.dumps({
+      "step": i, "rollouts/accuracy": 0.5, "rollouts/length": 9.0, "rollouts/truncated": 0.0,
+      "prm/accuracy": 0.5, "rewards/process": 0.0}) + "\n" for i in range(40)))
+  c = config_of()
+  c.prm.path = str(tmp_path / "prm")
+  findings = {f.question: f for f in doctor.doctor(c, tmp_path)}
+  assert findings["the PRM keeps up"].level == "warning"
+  assert findings["accuracy lasts"].level == findings["rewards follow verdicts"].level == "ok"
+  run = build.build(c)
+  prompts, rollouts, outcome_PG, _, score_PG = doctor.first_batch(run, True)
+  np.testing.assert_array_equal(outcome_PG, batch[1][2])
+  steps_BJ = prm_sets.step_rewards(run, run.init(), rollouts)[""]
+  np.testing.assert_allclose(score_PG.ravel(), np.nansum(steps_BJ, axis=1) / c.prm.beta, rtol=1e-4)
+  assert np.ptp(score_PG) > 1
+  assert findings["the PRM ranks verdicts"] == doctor.prm_ranks(score_PG, outcome_PG)
+  assert "the PRM's best@4" in findings["verdicts leave room"].text
+  assert len(findings) == 9 + 2 + 4 == len(capsys.readouterr().out.splitlines())

@@ -52,6 +52,20 @@ def accuracy(prm_logps_BT: Array, prm_ref_logps_BT: Array, mask_BT: Array, outco
 
 
 @method
+def varied(outcome_PG: Array, valid_PG: Array) -> Array:
+  """Share of prompts whose verdicts differ: those that `accuracy` says something about.
+
+  Example:
+    >>> outcome_PG = jnp.array([[1., 0.], [1., 1.], [0., jnp.nan], [0., 1.]])
+    >>> prm_metrics.varied(outcome_PG, outcome_PG >= 0)
+    Array(0.5, dtype=float32)
+  """
+  low_P = jnp.min(outcome_PG, axis=1, where=valid_PG, initial=jnp.inf)
+  high_P = jnp.max(outcome_PG, axis=1, where=valid_PG, initial=-jnp.inf)
+  return jnp.mean(high_P > low_P)
+
+
+@method
 def absolute_accuracy(prm_logps_BT: Array, prm_ref_logps_BT: Array, mask_BT: Array,
                       outcome_B: Array, valid_B: Array) -> Array:
   """Share of completions whose score has the sign of their verdict.

@@ -134,6 +134,7 @@ def _reward_metrics(rewards, coefs, parts, batch):
         "prm/accuracy": prm_metrics.accuracy(
             before_BT, batch.prm_ref_logps_BT, batch.action_BT,
             batch.outcome_PG, batch.learn_PG),
+        "prm/varied": prm_metrics.varied(batch.outcome_PG, batch.learn_PG),
         "prm/abs_log_ratio": masked.mean(jnp.abs(ratio_BT), batch.learn_BT),
         "prm/correlation": prm_metrics.correlation(
             jnp.sum(ratio_BT, axis=1), batch.outcome_B, learn_B)}

@@ -1,13 +1,15 @@
 """Checks whether a run can learn, from its first batch and without training.
 
   rlx doctor quickstart
+  rlx doctor quickstart workdir=runs/quickstart
 
 Samples the first batch of the run, without filtering groups, and prints one line per check:
 ok, warning or error, what was measured, and what to change. The exit code is 1 if a check
-ends in an error.
+ends in an error. With the folder of a run, its metrics are searched for signs of a collapse.
 """
 import dataclasses
 import functools
+import os
 import sys
 from typing import Any
 from collections.abc import Callable, Iterator, Sequence
@@ -15,11 +17,18 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from rlx import build
+from rlx import config_validation
 from rlx import inputs
 from rlx import keys
 from rlx.core import records
 from rlx.core import rng
+from rlx.core.options import key
+from rlx.evals import accuracy
+from rlx.evals import best_of_n
+from rlx.evals import pass_at_k
+from rlx.evals import reward_model
 from rlx.io import chat
+from rlx.io import metrics as io_metrics
 from rlx.io import terminal
 from rlx.io import tokenizer as tokenizer_io
 from rlx.learner import hosts
@@ -34,6 +43,14 @@ from rlx.tools import preflight
 GAPS = {"float32": (1e-4, 1e-2), "bfloat16": (3e-2, 1.0)}
 WRONG = 0.1
 EXAMPLES = 256  # Completions whose texts are checked.
+# Measured on lookup (docs/prime.md). With this many completions a step, and verdicts that differ in
+# most groups, exact rewards of steps gained nothing.
+MANY = 256
+# Pairs that a PRM ranks right: one that helped had 0.71, one of permuted verdicts, 0.46, did harm.
+RANKED = 0.6
+FEW = 20        # Fewer pairs say nothing.
+FALLEN = 0.55   # Accuracy of a PRM on new pairs, at which the gain was gone.
+RECENT, MEAN = 20, 10  # Last steps of a run that are judged; steps of a running mean.
 # How to fix the faults that io/chat.py reports.
 ADVICE = dict(
     turns="write the examples of prompts.template as the model reads them, with few_shot",
@@ -79,14 +96,28 @@ class Example:
   faults: dict = dataclasses.field(default_factory=dict)
 
 
-def doctor(config: keys.Config) -> list[Finding]:
-  """Runs all checks on a config; prints the findings and returns them."""
-  run = build.build(config)
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Options:
+  """The config values that only this tool needs."""
+  prm_path: str | None = key("prm.path")
+
+
+def doctor(config: keys.Config, workdir: str | os.PathLike | None = None) -> list[Finding]:
+  """Runs all checks on a config and on the run in a workdir, if one is given.
+
+  Prints the findings and returns them.
+  """
+  run, options = build.build(config), build.options(Options, config)
   findings = []
   def report(finding):
     findings.append(finding)
     print(terminal.line(str(finding)), flush=True)
   try:
+    if workdir is not None:
+      lines = io_metrics.read(os.fspath(workdir))
+      for finding in check_metrics(lines, process_terms(run)): report(finding)
+    for term, harm in config_validation.harmful_steps(config).items():
+      report(steps_are_own(term, harm))
     limit = memory.device_bytes(run.passes.mesh)
     *_, (held, stages, _) = preflight.memory_terms(run, limit)
     report(memory_fits(memory.need(held, stages), limit,
@@ -95,18 +126,29 @@ def doctor(config: keys.Config) -> list[Finding]:
     lengths = inputs.prompt_lengths(config, run.texts)
     assert run.prompts is not None
     constants = inputs.constants(config, run.prompts.all())
-    for finding in check_batch(run, lengths, constants, *first_batch(run)): report(finding)
+    # A PRM that is its own reference starts with rewards of 0, whatever was loaded.
+    has_prm = options.prm_path is not None and run.passes.prm_reference != "self"
+    for finding in check_batch(run, lengths, constants, *first_batch(run, has_prm)):
+      report(finding)
   finally:
     run.pool.close()
   return findings
 
 
-def first_batch(run: build.Run) -> tuple[list[records.Prompt], records.Rollouts, np.ndarray,
-                                         np.ndarray]:
+def process_terms(run: build.Run) -> list[str]:
+  """The reward terms that read the PRM."""
+  return [term for term, (_, fn) in run.methods.rewards.items() if "prm_logps_BT" in fn.fields]
+
+
+def first_batch(run: build.Run, has_prm: bool = False) -> tuple[
+    list[records.Prompt], records.Rollouts, np.ndarray, np.ndarray, np.ndarray | None]:
   """Samples the first batch of the run, verifies it and computes the trainer's log-probs.
 
+  Args:
+    has_prm: whether the PRM differs from its reference and scores the completions.
   Returns:
-    (prompts, rollouts, outcome_PG, logps_BT), all on the host.
+    (prompts, rollouts, outcome_PG, logps_BT, score_PG), all on the host. score_PG are sums of
+    the PRM's log-ratios, or None.
   """
   assert run.prompts is not None
   sizes, state = run.sizes, run.init()
@@ -124,12 +166,15 @@ def first_batch(run: build.Run) -> tuple[list[records.Prompt], records.Rollouts,
   outcome_PG = run.verify(prompts, rollouts)
   passes = logps.Passes(run.passes, state, None, None).with_rollouts(placed.rows())
   logps_BT = hosts.fetch(passes.logps("policy", temperature=run.passes.temperature))[rows]
-  return prompts, rollouts, outcome_PG, logps_BT
+  if not (has_prm and process_terms(run)): return prompts, rollouts, outcome_PG, logps_BT, None
+  prm_BT, ref_BT = hosts.fetch((passes.logps("prm", "prm"), passes.prm_reference()))
+  ratio_BT = np.where(rollouts.action_BT, (prm_BT - ref_BT)[rows], 0.0)
+  return prompts, rollouts, outcome_PG, logps_BT, ratio_BT.sum(axis=1).reshape(outcome_PG.shape)
 
 
 def check_batch(run: build.Run, lengths: list[int], constants: dict[str, str | None],
                 prompts: list[records.Prompt], rollouts: records.Rollouts, outcome_PG: np.ndarray,
-                logps_BT: np.ndarray) -> Iterator[Finding]:
+                logps_BT: np.ndarray, score_PG: np.ndarray | None) -> Iterator[Finding]:
   """Yields the findings on what `first_batch` returns.
 
   Args:
@@ -159,6 +204,9 @@ def check_batch(run: build.Run, lengths: list[int], constants: dict[str, str | N
   yield masks_cover_eos(ids, mask_BT, rollouts.finish_B, logps_BT, t.tokenizer.eos_ids)
   yield sampler_agrees(rollouts.sampler_logps_BT, logps_BT, mask_BT,
                        run.passes.models["policy"].dtype, run.methods.anneal(0) is not None)
+  if outcome_PG.shape[1] > 1:
+    yield verdicts_leave_room(outcome_PG, t.answers(texts), run.sizes.rows, score_PG)
+    if process_terms(run): yield prm_ranks(score_PG, outcome_PG)
 
 
 @check("rewards vary")
@@ -374,5 +422,164 @@ def memory_fits(need, limit, refusal):
           "prm.microbatches need less memory")
 
 
-def main(config: keys.Config) -> None:
-  if any(f.level == "error" for f in doctor(config)): sys.exit(1)
+@check("verdicts leave room")
+def verdicts_leave_room(outcome_PG, answers, rows, score_PG=None):
+  """Measures what a better choice among completions could gain: the room for a PRM.
+
+  Args:
+    answers: [B] extracted answers, None where there is none.
+    rows: completions that a step trains on.
+    score_PG: scores of a PRM that was trained before; None without one.
+  """
+  g, known_P = outcome_PG.shape[1], ~np.isnan(outcome_PG).any(axis=1)
+  if not known_P.any(): return "ok", "unknown, every group has an unknown verdict"
+  right_PG, answers_PG = outcome_PG[known_P], np.array(answers, object).reshape(-1, g)[known_P]
+  one, best = (pass_at_k.pass_at_k(right_PG, k) for k in (1, g))
+  voted = accuracy.mean([pass_at_k.maj_at_k(list(a_G), o_G, g)
+                         for a_G, o_G in zip(answers_PG, right_PG)])
+  spread = float(np.mean(right_PG.max(axis=1) > right_PG.min(axis=1)))
+  chosen = "" if score_PG is None else (
+      f", the PRM's best@{g} {best_of_n.best_of_n(score_PG[known_P], right_PG):.3f}")
+  is_little = score_PG is not None and rows >= MANY and spread > 0.5
+  return ("warning" if is_little else "ok",
+          f"pass@1 {one:.3f}, maj@{g} {voted:.3f}{chosen}, pass@{g} {best:.3f}: a perfect choice "
+          f"among {g} gains {best - one:.3f}; verdicts differ in {spread:.0%} of groups, {rows} "
+          "completions a step",
+          "with that many verdicts exact rewards of steps gained nothing on lookup; compare with "
+          "verdicts alone, or train on fewer completions (prompts.per_step)")
+
+
+@check("the PRM ranks verdicts")
+def prm_ranks(score_PG, outcome_PG):
+  """Checks that the PRM scores right completions above wrong ones of the same prompt.
+
+  Args:
+    score_PG: None if the PRM starts as its reference.
+  """
+  if score_PG is None:
+    return ("ok", "the PRM starts as its reference and ranks nothing yet; train it first with rlx "
+            "train_prm, see docs/prime.md")
+  if not np.any(score_PG):
+    return ("warning", "the PRM of prm.path equals its reference", "train it (rlx train_prm)")
+  # Completions without a verdict are on neither side.
+  sides_P = [(s_G[o_G > 0.5], s_G[o_G <= 0.5]) for s_G, o_G in zip(score_PG, outcome_PG)]
+  pairs = sum(len(right) * len(wrong) for right, wrong in sides_P)
+  if pairs < FEW:
+    return ("warning", f"unknown, {pairs} pairs of a right and a wrong completion are too few",
+            "raise prompts.per_step for this check only")
+  share = accuracy.interval(np.array([reward_model.pair_accuracy(*np.broadcast_arrays(
+      right[:, None], wrong)) for right, wrong in sides_P])[:, None])
+  level = ("ok" if share["mean"] >= RANKED else
+           "error" if share["mean"] <= 0.5 and share["high"] < RANKED else "warning")
+  return (level, "it ranks {mean:.3f} [{low:.3f}, {high:.3f}] of ".format(**share)
+          + f"{pairs} pairs right; the PRM that helped on lookup had 0.71, one that did harm 0.46",
+          "train the PRM on more completions of this policy (rlx train_prm), see docs/prime.md")
+
+
+@check("steps have own rewards")
+def steps_are_own(term, harm):
+  """Reports the result of `config_validation.harmful_steps` for a term."""
+  return ("warning" if harm else "ok",
+          "; ".join(harm) or f"advantages.{term} does not add rewards of later steps",
+          f"advantages.{term}.name=process.steps_loo with its defaults, see docs/prime.md")
+
+
+def check_metrics(lines: list[dict], terms: Sequence[str]) -> Iterator[Finding]:
+  """Yields the findings on the metrics of an RL run, one dict per step.
+
+  Args:
+    terms: the reward terms that read the PRM.
+  """
+  column = lambda name: np.array([line.get(name, np.nan) for line in lines], float)
+  accuracy_S = column("rollouts/accuracy")
+  known = int((~np.isnan(accuracy_S)).sum())
+  if known < 2 * RECENT:
+    yield Finding("the run so far", "ok" if known else "warning", f"metrics.jsonl has {known} "
+                  f"steps of RL, {2 * RECENT} are needed to see a collapse",
+                  "name the folder of an RL run (workdir)")
+    return
+  yield accuracy_lasts(accuracy_S)
+  yield lengths_last(column("rollouts/length"), column("rollouts/truncated"))
+  if not np.isnan(column("prm/accuracy")).all():
+    yield prm_lasts(column("prm/accuracy"), column("prm/varied"))
+  for term in terms: yield rewards_agree(column(f"rewards/{term}"), accuracy_S, term)
+
+
+def _means(x_S, steps=MEAN):
+  """The running mean over this many steps, of those in which x is known."""
+  known_S = ~np.isnan(x_S)
+  total, count = (np.convolve(y_S, np.ones(steps), "valid")
+                  for y_S in (np.where(known_S, x_S, 0.0), known_S))
+  return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+
+
+@check("accuracy lasts")
+def accuracy_lasts(accuracy_S):
+  """Checks that the accuracy of drawn completions is not below half of its best."""
+  means = _means(accuracy_S)
+  best, last = float(np.nanmax(means)), float(means[-1])
+  return ("warning" if last < best / 2 else "ok",
+          f"{last:.3f} in the last {MEAN} steps, {best:.3f} in the best {MEAN}",
+          "the policy collapses; go back to a checkpoint and lower learner.optimizer.lr or "
+          "rewards.<term>.coef")
+
+
+@check("lengths last")
+def lengths_last(length_S, truncated_S):
+  """Checks that completions do not become much longer or shorter, or are cut more often."""
+  (first, last), (cut_before, cut) = ((float(x[0]), float(x[-1]))
+                                      for x in map(_means, (length_S, truncated_S)))
+  is_stable = 1 / 1.5 <= last / max(first, 1e-9) <= 1.5 and not (cut > 0.3 and cut > cut_before)
+  return ("ok" if is_stable else "warning",
+          f"mean length {first:.1f} in the first {MEAN} steps, {last:.1f} in the last; "
+          f"{cut_before:.0%} and {cut:.0%} are cut",
+          "read completions.jsonl: a reward may be paying for length")
+
+
+@check("the PRM keeps up")
+def prm_lasts(accuracy_S, varied_S):
+  """Checks the PRM's accuracy on completions that it has not seen, in the last steps.
+
+  prm/accuracy counts a prompt whose verdicts are equal as 1/2. Such prompts are taken out here, as
+  otherwise the accuracy of any PRM falls to 1/2 while the policy learns to be always right.
+
+  Args:
+    varied_S: share of prompts whose verdicts differ, NaN in runs that did not log it.
+  """
+  is_mixed = bool(np.isnan(varied_S).all())
+  if is_mixed: varied_S = np.ones(len(accuracy_S))
+  def mean(steps):
+    share = np.nanmean(varied_S[steps])
+    return 0.5 + (np.nanmean(accuracy_S[steps]) - 0.5) / share if share else np.nan
+  first, last = mean(slice(RECENT)), mean(slice(-RECENT, None))
+  return ("warning" if last < FALLEN else "ok",
+          f"it ranks {last:.3f} of new pairs right in the last {RECENT} steps, {first:.3f} in the "
+          f"first {RECENT}" + (" (groups of equal verdicts count as 0.5)" if is_mixed else ""),
+          f"below {FALLEN} the gain was gone on lookup: filter groups (rollouts.filter_groups), "
+          "train the PRM on completions of this policy, or let it learn (prm.order)")
+
+
+@check("rewards follow verdicts")
+def rewards_agree(process_S, accuracy_S, term="process"):
+  """Checks that a process reward does not rise while the accuracy falls.
+
+  The last steps are compared with those of the best accuracy before. A change counts from three
+  standard errors on, because the best of many means is high by chance.
+  """
+  start = int(np.nanargmax(_means(accuracy_S[:-RECENT], RECENT)))
+  parts = slice(start, start + RECENT), slice(-RECENT, None)
+  def change(x_S):
+    before, after = (x_S[p][~np.isnan(x_S[p])] for p in parts)
+    if min(len(before), len(after)) < 2: return np.nan, np.nan, np.nan
+    error = np.sqrt(before.var(ddof=1) / len(before) + after.var(ddof=1) / len(after))
+    return before.mean(), after.mean(), 3 * error
+  (low, high, noise), (good, bad, spread) = change(process_S), change(accuracy_S)
+  return ("warning" if high - low > noise and good - bad > spread else "ok",
+          f"rewards/{term} {low:.3f} and accuracy {good:.3f} in steps {start} to "
+          f"{start + RECENT - 1}, {high:.3f} and {bad:.3f} in the last {RECENT}",
+          "the policy exploits the PRM: lower its weight "
+          f"(rewards.{term}.coef) or train the PRM on these completions")
+
+
+def main(config: keys.Config, workdir: str | os.PathLike | None = None) -> None:
+  if any(f.level == "error" for f in doctor(config, workdir)): sys.exit(1)

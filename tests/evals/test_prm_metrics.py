@@ -37,6 +37,17 @@ def test_ties_of_the_reference_depend_on_the_order():
   assert accuracy([1., 1.], [0., 1.], ties="reference") == 1
 
 
+@pytest.mark.parametrize("outcome_PG, expected", [
+    ([[1., 0.], [1., 1.], [0., 0.], [0.2, 0.7]], 0.5),
+    ([[1., nan], [nan, nan], [nan, 0.], [1., 0.]], 0.25),  # The unknown differs from nothing.
+])
+def test_share_of_prompts_that_the_accuracy_is_about(outcome_PG, expected):
+  outcome_PG = np.array(outcome_PG)
+  for bad in (nan, -1.0, 2.0):  # Anything where not valid.
+    filled_PG = np.where(np.isnan(outcome_PG), bad, outcome_PG)
+    assert jax.jit(prm_metrics.varied)(filled_PG, ~np.isnan(outcome_PG)) == expected
+
+
 def test_correlation():
   x_B, y_B = jnp.array([1., 2., 4., nan]), jnp.array([2., 1., 5., 0.])
   got = prm_metrics.correlation(x_B, y_B, jnp.arange(4) < 3)
