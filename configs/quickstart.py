@@ -1,7 +1,12 @@
 """PRIME on chains of digit operations, which takes six minutes on a CPU from start to curves.
 
   rlx train quickstart workdir=/tmp/rlx/quickstart
+  rlx train quickstart:outcome workdir=/tmp/rlx/outcome
   rlx train quickstart:smoke workdir=/tmp/rlx/smoke
+
+The second command has no PRM and no process rewards. A recorded run of it is the baseline in
+curves.png of the first one. On this task verdicts alone are as good; docs/prime.md shows tasks on
+which process rewards help.
 
 The initial model is configs/models/chain. configs/sft_chain.py trained it on chains of 4 to 7
 operations with noisy steps; the chains of this config have 5 to 8.
@@ -10,6 +15,7 @@ from rlx.configs import base
 
 
 def get_config(arg=""):
+  name, size = base.variant(arg, ("prime", "outcome"))
   c = base.get_config()
   c.steps = 100
   c.prompts.options = dict(size=20000, n_min=5, n_max=8, ops="Mm")
@@ -27,7 +33,11 @@ def get_config(arg=""):
   # The normaliser must not amplify the rewards of the PRM before it has learned anything.
   c.rewards.process.floor = 0.5
   c.eval.prompts, c.eval.batch = 512, 512
-  return base.sized(c, arg)
+  c.log.baseline = "configs/recorded/quickstart_outcome"
+  if name == "outcome":
+    c.log.baseline = None
+    del c.rewards.process, c.advantages.process
+  return base.sized(c, size)
 
 
 def grpo(arg=""):
@@ -37,6 +47,7 @@ def grpo(arg=""):
   change what their paper changes.
   """
   c = get_config(arg)
+  c.log.baseline = None
   c.rollouts.filter_groups = dict(name="filter_groups.with_verdict")
   c.rewards = dict(outcome=dict(name="outcome.verdict", coef=1.0))
   c.advantages = dict(outcome=dict(name="group.grpo"), whiten=False)

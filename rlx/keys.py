@@ -22,7 +22,7 @@ _GROUP = ranges.Range(1, 4096, is_whole=True)
 # What keys may be; * stands for any text. A key itself precedes patterns, of which the first
 # counts. All other keys may be what their type in configs/base.py allows, see _TYPES.
 _RANGES = (
-    (ranges.TEXT_OR_NONE, ["*.name", "model.path"]),  # Without a path rlx.loops.sft makes one.
+    (ranges.TEXT_OR_NONE, ["*.name", "model.path", "log.baseline"]),  # Without a path rlx.loops.sft makes one.
     (ranges.SWITCH, ["advantages.whiten"]),
     (ranges.TEXT, ["sft.fresh.alphabet"]),
     (ranges.WHOLE, ["*.seed", "*.warmup_steps", "*.total_steps"]),

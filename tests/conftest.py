@@ -55,7 +55,7 @@ def draw_curves():
   """The function `curves.draw`; runs of the tests leave it out, as it takes a second each."""
   draw = curves.draw
   with pytest.MonkeyPatch.context() as patch:
-    patch.setattr(curves, "draw", lambda workdir: None)
+    patch.setattr(curves, "draw", lambda workdir, baseline=None: None)
     yield draw
 
 

@@ -29,12 +29,19 @@ PANELS = {
            "seconds/score": "score", "seconds/prm": "prm",
            "seconds/policy": "policy"},
 }
+COMPARED = ("reward (sampled accuracy)", "held-out accuracy")  # Panels that show a baseline.
 _STYLES = ("-", "--", ":", "-.", (0, (1, 3)))  # Legible without colour.
 
 
-def draw(workdir: str | pathlib.Path) -> pathlib.Path | None:
-  """Writes <workdir>/curves.png; returns its path, or None without metrics."""
+def draw(workdir: str | pathlib.Path,
+         baseline: str | pathlib.Path | None = None) -> pathlib.Path | None:
+  """Writes <workdir>/curves.png; returns its path, or None without metrics.
+
+  Args:
+    baseline: the folder of another run, whose accuracies are drawn in the same panels.
+  """
   lines = _lines(workdir)
+  other = _lines(baseline) if baseline else []
   panels = _panels(lines)
   if not panels: return None
   columns = min(4, len(panels))
@@ -42,7 +49,7 @@ def draw(workdir: str | pathlib.Path) -> pathlib.Path | None:
   path = pathlib.Path(workdir) / "curves.png"
   with _figure(path, rows, columns, figsize=(4 * columns, 3 * rows)) as axes:
     for axis, (title, keys) in zip(axes, panels.items()):
-      _panel(axis, title, keys, lines)
+      _panel(axis, title, keys, lines, other if title in COMPARED else [])
       axis.set_title(title, fontsize=10)
     for axis in axes[len(panels):]: axis.set_visible(False)
   return path
@@ -128,11 +135,13 @@ def _panels(lines):
   return {t: keys for t, keys in panels.items() if keys}
 
 
-def _panel(axis, title, keys, lines):
+def _panel(axis, title, keys, lines, baseline=()):
   for style, (key, label) in zip(_STYLES, keys.items()):
-    points = [(l["step"], l[key]) for l in lines if key in l]
-    axis.plot(*zip(*points), linestyle=style, label=label,
-              marker="o" if len(points) < 15 else None, markersize=3)
+    for rows, look in ((lines, dict(label=label)),
+                       (baseline, dict(label=f"baseline: {label}", color="0.6"))):
+      points = [(l["step"], l[key]) for l in rows if key in l]
+      if points: axis.plot(*zip(*points), linestyle=style, markersize=3,
+                           marker="o" if len(points) < 15 else None, **look)
   if title == TIME: axis.set_ylim(0, _typical(lines, keys))
   _finish(axis, legend=len(keys) > 1)
 

@@ -21,8 +21,7 @@ _NOT = ("*/*", "consolidated*")
 def folder(path: str | pathlib.Path) -> pathlib.Path:
   """The pathlib.Path of a model's files: a local path, or the snapshot of an hf: path.
 
-  The models that come with rlx, configs/models/NAME, exist in every working directory. Files that
-  are not cached are downloaded, and the hub is asked once per process. If it does not answer, the
+  What comes with rlx, such as configs/models/NAME, exists in every working directory. Files that are not cached are downloaded, and the hub is asked once per process. If it does not answer, the
   newest cached commit of the revision is used, and a line on stderr says so.
 
   Raises:
@@ -31,7 +30,7 @@ def folder(path: str | pathlib.Path) -> pathlib.Path:
   """
   if not str(path).startswith("hf:"):
     folder_ = pathlib.Path(path)
-    if folder_.exists() or folder_.parts[:2] != ("configs", "models"): return folder_
+    if folder_.exists() or folder_.parts[:1] != ("configs",): return folder_
     return pathlib.Path(configs.__path__[0], *folder_.parts[1:])
   return _snapshot(path)
 

@@ -26,6 +26,7 @@ from rlx.core import records
 from rlx.core.options import key
 from rlx.io import checkpoint
 from rlx.io import curves
+from rlx.io import hub
 from rlx.io import metrics as io_metrics
 from rlx.io import preemption
 from rlx.io import progress
@@ -43,6 +44,7 @@ class Options:
   max_to_keep: int = key("checkpoint.max_to_keep")
   writers: tuple = key("log.writers")
   silence_s: float = key("log.silence_s")
+  baseline: str | None = key("log.baseline")
 
 
 @dataclasses.dataclass
@@ -76,8 +78,12 @@ class Session(contextlib.ExitStack):
       shapes: a tree with the shapes of the state, for a check that the disk has room for it.
       versions: further entries of versions.json.
     Raises:
-      ValueError: as `cli.record` and `Checkpoints`.
+      ValueError: log.baseline is no run; otherwise as `cli.record` and `Checkpoints`.
     """
+    self._baseline = None if self.options.baseline is None else hub.folder(self.options.baseline)
+    if self._baseline and not (self._baseline / "metrics.jsonl").exists():
+      raise ValueError(f"log.baseline={self.options.baseline!r}: the folder of a run; it has no "
+                       "metrics.jsonl.")
     self._config = cli.record(config, self.workdir, **versions)
     self._checkpoints = checkpoint.Checkpoints(
         self.workdir, max_to_keep=self.options.max_to_keep)
@@ -144,7 +150,7 @@ class Session(contextlib.ExitStack):
                    seconds=self.clock.total(self.host.seconds_before))
     if hosts.is_first():
       strict_json.write(self.workdir / "summary.json", summary)
-      curves.draw(self.workdir)
+      curves.draw(self.workdir, self._baseline)
     return summary
 
   def _save(self):

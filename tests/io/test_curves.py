@@ -24,3 +24,22 @@ def test_accuracies_before_and_after_stand_at_the_ends(tmp_path):
       lines[0] | {"eval/sampled": 0.2}, *lines[1:], {"step": 3, "eval/sampled": 0.7}]
   (tmp_path / "metrics.jsonl").write_text("")  # Without a single step.
   assert curves._lines(tmp_path)[0] == {"step": 0, "eval/sampled": 0.2}
+
+
+def test_the_accuracies_of_a_baseline_are_drawn_beside_those_of_the_run(
+    tmp_path, monkeypatch, draw_curves):
+  drawn = {}
+  def panel(axis, title, keys, lines, baseline=()):
+    draw_panel(axis, title, keys, lines, baseline)
+    drawn[title] = [(l.get_label(), list(l.get_ydata())) for l in axis.get_lines()]
+  draw_panel = curves._panel
+  monkeypatch.setattr(curves, "_panel", panel)
+  for name, accuracy in (("run", 0.5), ("baseline", 0.25)):
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "metrics.jsonl").write_text(json.dumps(
+        {"step": 0, "rollouts/accuracy": accuracy, "policy/entropy": accuracy}) + "\n")
+  draw_curves(tmp_path / "run", tmp_path / "baseline")
+  assert drawn == {
+      "reward (sampled accuracy)": [("all groups drawn", [0.5]),
+                                    ("baseline: all groups drawn", [0.25])],
+      "entropy (nats per token)": [("policy", [0.5])]}
