@@ -216,15 +216,17 @@ FAR[0, 0] = 0.05  # 5e-5 on average.
     (sign("lengths last", truncated=[0.1, 0.1, 0.31]), "warning", "10% and 31% are cut"),
     (sign("lengths last", truncated=[0.5, 0.5, 0.4]), "ok", "50% and 40% are cut"),
     (sign("the PRM keeps up", **{"prm/accuracy": [0.7, 0.5, 0.56]}), "ok",
-     "it ranks 0.560 of new pairs right in the last 20 steps, 0.700 in the first 20 (groups of "
-     "equal verdicts count as 0.5)"),
+     "it ranks 0.560 +- 0.004 of new pairs right in the last 20 steps, 0.700 in the first 20 "
+     "(groups of equal verdicts count as 0.5)"),
     (sign("the PRM keeps up", **{"prm/accuracy": [0.7, 0.7, 0.54]}), "warning",
      "below 0.55 the gain was gone on lookup"),
     # Verdicts differ in a fifth of the groups: of these the PRM ranks 0.5 + 0.04 / 0.2 right.
     (sign("the PRM keeps up", **{"prm/accuracy": [0.7, 0.7, 0.54], "prm/varied": [0.8, 0.5, 0.2]}),
-     "ok", "it ranks 0.700 of new pairs right in the last 20 steps, 0.750 in the first 20"),
+     "ok", "it ranks 0.700 +- 0.022 of new pairs right in the last 20 steps, 0.750 in the first"),
     (sign("the PRM keeps up", **{"prm/accuracy": [0.7, 0.7, 0.52], "prm/varied": [0.8, 0.5, 0.5]}),
-     "warning", "it ranks 0.540 of new pairs"),
+     "warning", "it ranks 0.540 +- 0.009 of new pairs"),
+    (doctor.prm_lasts(np.full(40, 0.5), np.repeat([0.3, 0], 20)), "ok",
+     "unknown, no prompt of the last 20 steps had both verdicts"),
     (sign("rewards follow verdicts", accuracy=[0.3, 0.6, 0.5], process=[0, 0.1, 0.2]), "warning",
      "rewards/process 0.100 and accuracy 0.600 in steps 20 to 39, 0.200 and 0.500 in the last 20; "
      "the policy exploits the PRM: lower its weight (rewards.process.coef)"),

@@ -548,15 +548,19 @@ def prm_lasts(accuracy_S, varied_S):
   """
   is_mixed = bool(np.isnan(varied_S).all())
   if is_mixed: varied_S = np.ones(len(accuracy_S))
-  def mean(steps):
-    share = np.nanmean(varied_S[steps])
-    return 0.5 + (np.nanmean(accuracy_S[steps]) - 0.5) / share if share else np.nan
-  first, last = mean(slice(RECENT)), mean(slice(-RECENT, None))
+  def ranked(steps):
+    """(accuracy on prompts whose verdicts differ, half of a 95% interval over steps)"""
+    share, x_S = np.nanmean(varied_S[steps]), accuracy_S[steps][~np.isnan(accuracy_S[steps])]
+    if not share or len(x_S) < 2: return np.nan, np.nan
+    return (0.5 + (x_S.mean() - 0.5) / share, 1.96 * x_S.std(ddof=1) / np.sqrt(len(x_S)) / share)
+  (first, _), (last, error) = ranked(slice(RECENT)), ranked(slice(-RECENT, None))
+  if np.isnan(last): return "ok", f"unknown, no prompt of the last {RECENT} steps had both verdicts"
   return ("warning" if last < FALLEN else "ok",
-          f"it ranks {last:.3f} of new pairs right in the last {RECENT} steps, {first:.3f} in the "
-          f"first {RECENT}" + (" (groups of equal verdicts count as 0.5)" if is_mixed else ""),
-          f"below {FALLEN} the gain was gone on lookup: filter groups (rollouts.filter_groups), "
-          "train the PRM on completions of this policy, or let it learn (prm.order)")
+          f"it ranks {last:.3f} +- {error:.3f} of new pairs right in the last {RECENT} steps, "
+          f"{first:.3f} in the first {RECENT}"
+          + (" (groups of equal verdicts count as 0.5)" if is_mixed else ""),
+          f"below {FALLEN} the gain was gone on lookup: train the PRM on completions of this "
+          "policy, let it learn (prm.order), or filter groups (rollouts.filter_groups)")
 
 
 @check("rewards follow verdicts")
