@@ -43,13 +43,11 @@ from rlx.tools import preflight
 GAPS = {"float32": (1e-4, 1e-2), "bfloat16": (3e-2, 1.0)}
 WRONG = 0.1
 EXAMPLES = 256  # Completions whose texts are checked.
-# Measured on lookup (docs/prime.md). With this many completions a step, and verdicts that differ in
-# most groups, exact rewards of steps gained nothing.
-MANY = 256
-# Pairs that a PRM ranks right: one that helped had 0.71, one of permuted verdicts, 0.46, did harm.
+# Pairs that a PRM ranks right (docs/prime.md): PRMs that helped had 0.71 and more; one of permuted
+# verdicts had 0.46 and did harm.
 RANKED = 0.6
 FEW = 20        # Fewer pairs say nothing.
-FALLEN = 0.55   # Accuracy of a PRM on new pairs, at which the gain was gone.
+FALLEN = 0.55   # Accuracy of a PRM on new pairs below which it says little; a rule of thumb.
 RECENT, MEAN = 20, 10  # Last steps of a run that are judged; steps of a running mean.
 # How to fix the faults that io/chat.py reports.
 ADVICE = dict(
@@ -440,13 +438,9 @@ def verdicts_leave_room(outcome_PG, answers, rows, score_PG=None):
   spread = float(np.mean(right_PG.max(axis=1) > right_PG.min(axis=1)))
   chosen = "" if score_PG is None else (
       f", the PRM's best@{g} {best_of_n.best_of_n(score_PG[known_P], right_PG):.3f}")
-  is_little = score_PG is not None and rows >= MANY and spread > 0.5
-  return ("warning" if is_little else "ok",
-          f"pass@1 {one:.3f}, maj@{g} {voted:.3f}{chosen}, pass@{g} {best:.3f}: a perfect choice "
-          f"among {g} gains {best - one:.3f}; verdicts differ in {spread:.0%} of groups, {rows} "
-          "completions a step",
-          "with that many verdicts exact rewards of steps gained nothing on lookup; compare with "
-          "verdicts alone, or train on fewer completions (prompts.per_step)")
+  return ("ok", f"pass@1 {one:.3f}, maj@{g} {voted:.3f}{chosen}, pass@{g} {best:.3f}: a perfect "
+          f"choice among {g} gains {best - one:.3f}; verdicts differ in {spread:.0%} of groups, "
+          f"{rows} completions a step")
 
 
 @check("the PRM ranks verdicts")
@@ -472,7 +466,7 @@ def prm_ranks(score_PG, outcome_PG):
   level = ("ok" if share["mean"] >= RANKED else
            "error" if share["mean"] <= 0.5 and share["high"] < RANKED else "warning")
   return (level, "it ranks {mean:.3f} [{low:.3f}, {high:.3f}] of ".format(**share)
-          + f"{pairs} pairs right; the PRM that helped on lookup had 0.71, one that did harm 0.46",
+          + f"{pairs} pairs right; the PRMs that helped had 0.71 and more, one that did harm 0.46",
           "train the PRM on more completions of this policy (rlx train_prm), see docs/prime.md")
 
 
@@ -481,7 +475,7 @@ def steps_are_own(term, harm):
   """Reports the result of `config_validation.harmful_steps` for a term."""
   return ("warning" if harm else "ok",
           "; ".join(harm) or f"advantages.{term} does not add rewards of later steps",
-          f"advantages.{term}.name=process.steps_loo with its defaults, see docs/prime.md")
+          f"advantages.{term}.name=process.own_steps with its defaults, see docs/prime.md")
 
 
 def check_metrics(lines: list[dict], terms: Sequence[str]) -> Iterator[Finding]:
@@ -559,7 +553,7 @@ def prm_lasts(accuracy_S, varied_S):
           f"it ranks {last:.3f} +- {error:.3f} of new pairs right in the last {RECENT} steps, "
           f"{first:.3f} in the first {RECENT}"
           + (" (groups of equal verdicts count as 0.5)" if is_mixed else ""),
-          f"below {FALLEN} the gain was gone on lookup: train the PRM on completions of this "
+          f"below {FALLEN} it says little: train the PRM on completions of this "
           "policy, let it learn (prm.order), or filter groups (rollouts.filter_groups)")
 
 
