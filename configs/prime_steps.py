@@ -1,16 +1,20 @@
 """PRIME with step rewards: the PRM is trained first, and a step's advantage is its own reward.
 
+  rlx train prime_steps:confused_chain workdir=DIR
+  rlx train prime_steps:confused_chain-outcome workdir=DIR     # verdicts alone
+
+The argument is a name of STARTS, also with -outcome, -prm (the config of the PRM's training) and
+-smoke. Commands run in the root of the repository. Initial model and PRM of confused_chain are in
+configs/models; these commands made them, and make those of confused_lookup:
+
   rlx sft sft_step_tasks:confused_chain workdir=runs/clean/confused_chain
   rlx sft sft_step_tasks:confused_chain-noisy workdir=runs/starts/confused_chain
-  rlx train_prm prime_steps:confused_chain-prm workdir=runs/prm/confused_chain
+  rlx train_prm prime_steps:confused_chain-prm workdir=runs/prm/confused_chain seed=2
   rlx convert source=runs/prm/confused_chain to=runs/prm/confused_chain/model model=prm
-  rlx train prime_steps:confused_chain workdir=DIR
 
-The argument is a name of STARTS, also with -prm (the config of the PRM's training) and -smoke. The
-first two commands make the initial model; those of other tasks are the same, with two differences:
-the model of lookup gets 30% of the steps wrong (workdir=runs/mild/lookup
-sft.target.wrong_rate=0.3), and for chain prompts and initial model are those of the quickstart.
-Commands run in the root of the repository.
+The initial model of lookup gets 30% of the steps wrong at random (sft_step_tasks:lookup-noisy
+workdir=runs/mild/lookup sft.target.wrong_rate=0.3). For chain, prompts and initial model are those
+of the quickstart.
 
 Differences from PRIME as published (arXiv:2502.01456); docs/prime.md measures what they gain:
 
@@ -26,14 +30,15 @@ from rlx.configs import quickstart
 from rlx.configs import step_tasks
 
 STARTS = dict(lookup="runs/mild/lookup/model", chain="configs/models/chain",
-              confused_chain="runs/starts/confused_chain/model",
+              confused_chain="configs/models/confused_chain",
               confused_lookup="runs/starts/confused_lookup/model")
+PRMS = dict(confused_chain="configs/models/confused_chain_prm")
 LEARNING_RATES = dict(confused_chain=3e-4, confused_lookup=4e-4)
 
 
 def get_config(arg=""):
   words = arg.split("-")
-  name, size = base.variant("-".join(w for w in words if w != "prm"), tuple(STARTS))
+  name, size = base.variant("-".join(w for w in words if w not in ("prm", "outcome")), tuple(STARTS))
   c = step_tasks.get_config("-".join(filter(None, (name, size))))
   if name == "chain":
     easy = quickstart.get_config(size)
@@ -53,8 +58,11 @@ def get_config(arg=""):
   if "prm" in words:
     if not size: c.steps, c.train_prm.prompts = 200, 6400
   else:
-    c.prm.path, c.prm.order = f"runs/prm/{name}/model", "none"
+    c.prm.path, c.prm.order = PRMS.get(name, f"runs/prm/{name}/model"), "none"
     if not size: c.steps, c.prompts.per_step, c.rollouts.per_prompt = 120, 8, 4
     c.learner.pack = False  # Batches this small would compile a program for most packing plans.
     c.checkpoint.every = c.steps
+  if "outcome" in words:
+    c.prm.path, c.prm.order = None, "single"
+    del c.rewards.process, c.advantages.process
   return c

@@ -32,7 +32,7 @@ def get_config(arg=""):
   if is_right:
     c.model.path, c.sft.target = task.model.path, dict(name="jsonl.demonstration")
     c.prompts.source, c.prompts.dataset = f"jsonl:runs/prm/{name}/{{split}}.jsonl", "jsonl"
-    with c.prompts.ignore_type(): c.prompts.options = {}
+    with c.prompts.ignore_type(): c.prompts.options, c.prompts.columns = {}, {}
   if not size:
     c.sft.steps = 400 if is_noisy and "confused" in of else 200 if is_noisy or is_right else 1500
   c.sft.optimizer.total_steps = c.sft.steps

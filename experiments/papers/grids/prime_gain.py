@@ -28,18 +28,10 @@ Commands, after those of configs/prime_steps.py that make the initial model, for
       --out runs/prime_confused --workers 2
   python -m experiments.gain runs/prime_confused --baseline outcome --threshold 0.5 \\
       --prm confused_chain-steps=runs/prm/confused_chain
+  python -m experiments.papers.grids.prime_gain figure
 
 `write` writes permuted.jsonl, the PRM's completions with the verdicts of others, and train.jsonl,
 the right completions.
-
-How good must process rewards be? Verdicts of steps, of which a share is wrong, take the place of
-the PRM's log-ratios, with the same measures and seeds 0 to 4. The second command puts the PRM on
-the same scale:
-
-  python -m experiments.run experiments/papers/grids/prime_gain.py:misread_confused \\
-      --out runs/prime_confused_misread
-  python -m experiments.step_quality runs/prm/confused_chain
-  python -m experiments.papers.grids.prime_gain figure
 
 `grid`, `band`, `ablations` and `misread` are the same on lookup, with random mistakes of the
 initial model, whose greedy completions are right: runs/prime_gain and runs/prime_misread, one PRM
@@ -51,6 +43,13 @@ completions:
   rlx train_prm prime_steps:lookup-prm workdir=runs/prm/lookup8192 seed=1 steps=100 \\
       train_prm.prompts=1024
   python -m experiments.run experiments/papers/grids/prime_gain.py:ablations --out runs/prime_gain
+
+In `misread`, verdicts of steps, of which a share is wrong, take the place of the PRM's log-ratios:
+how good must process rewards be? The second command puts the PRM on the same scale:
+
+  python -m experiments.run experiments/papers/grids/prime_gain.py:misread --out runs/prime_misread
+  python -m experiments.step_quality runs/prm/lookup
+  python -m experiments.papers.grids.prime_gain figure_lookup
 """
 import json
 import pathlib
@@ -58,8 +57,8 @@ import sys
 
 import numpy as np
 
-from experiments import gain
 from configs import prime_steps
+from experiments import gain
 from experiments import grid as grids
 from experiments import plots
 from experiments import step_quality
@@ -130,15 +129,6 @@ def confused():
       for seeds, which in ((SEEDS[:5], ""), (SEEDS[5:], "2")) for task in CONFUSED])
 
 
-def misread_confused(rates=(0.0, 0.1, 0.2, 0.3, 0.4, 0.5)):
-  """Verdicts of steps instead of a PRM. They need a baseline, because they are 0 or 1."""
-  return grids.product(SEEDS[:5], [a for task in CONFUSED for a in grids.product(
-      [{"config": f"configs/prime_steps.py:{task}"} | VERDICTS | {
-          "advantages.process": dict(name="process.steps_loo", clip=1.0)}],
-      [{"arm": f"{task}-{rate:g}", "prompts.columns": dict(strict=True, misread=rate)}
-       for rate in rates])])
-
-
 def ablations():
   """Changes of `steps`, one at a time; three seeds."""
   loo = lambda **options: {"advantages.process": dict(name="process.steps_loo", **options)}
@@ -173,51 +163,64 @@ def write(folder):
     (folder / f"{name}.jsonl").write_text("".join(json.dumps(r) + "\n" for r in some))
 
 
-def figure(folder="docs", threshold=0.5):
-  """Draws prime_curves.png, accuracy by step, and prime_prm.png, gain by the quality of rewards."""
-  import matplotlib  # pylint: disable=g-import-not-at-top
-  matplotlib.use("Agg")
-  from matplotlib import pyplot as plt  # pylint: disable=g-import-not-at-top
-  runs, read = (plots.arms(f"runs/{name}")[0] for name in (
-      "prime_confused", "prime_confused_misread"))
+CURVES = ("outcome", "steps", "exact", "outcome-right", "outcome-band", "steps-band", "prime")
+
+
+def figure(path="docs/prime_curves.png"):
+  """Draws the curves of the arms of `confused`."""
+  plt = _pyplot()
+  runs = plots.arms("runs/prime_confused")[0]
   fig, axes = plt.subplots(1, len(CONFUSED), figsize=(11, 4), layout="constrained", sharey=True)
   for axis, task in zip(axes, CONFUSED):
-    for i, arm in enumerate(CURVES):
-      x, mean, low, high = plots.band(runs[f"{task}-{arm}"], gain.METRIC, "steps", gain.SMOOTH)
-      axis.plot(x, mean, linestyle=plots.DASHES[i % len(plots.DASHES)], color=f"C{i}", label=arm)
-      axis.fill_between(x, low, high, color=f"C{i}", alpha=0.15, linewidth=0)
-    axis.set(xlabel="steps", title=task)
-  axes[0].set(ylabel=f"accuracy of drawn completions (mean of {gain.SMOOTH} steps)")
+    _curves(axis, runs, task)
+    axis.set(title=task)
+  axes[1].set(ylabel=None)
   axes[0].legend(fontsize=8)
-  fig.savefig(f"{folder}/prime_curves.png", dpi=110)
+  fig.savefig(path, dpi=110)
 
-  def against_outcome(task, some):
-    seeds = {r.name.rpartition("-seed")[2]: r for r in runs[f"{task}-outcome"]}
+
+def figure_lookup(path="docs/prime_steps.png", threshold=0.5):
+  """Draws the curves of the arms, and the steps to the threshold by the share of right verdicts."""
+  plt = _pyplot()
+  runs, read = (plots.arms(f"runs/{name}")[0] for name in ("prime_gain", "prime_misread"))
+  fig, (left, right) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
+  _curves(left, runs, "lookup")
+  left.legend()
+  def against_outcome(some):
+    seeds = {r.name.rpartition("-seed")[2]: r for r in runs["lookup-outcome"]}
     steps = [[gain.reached(r, threshold, "steps")[0] for r in rows] for rows in (
         some, [seeds[r.name.rpartition("-seed")[2]] for r in some])]
     ratio, low, high = gain.ratio(*steps)
     return ratio, [[ratio - low], [high - ratio]]
-
-  fig, axis = plt.subplots(figsize=(6.5, 4), layout="constrained")
-  for i, task in enumerate(CONFUSED):
-    for j, (arm, some) in enumerate((k, v) for k, v in read.items() if k.startswith(f"{task}-")):
-      ratio, error = against_outcome(task, some)
-      axis.errorbar(1 - float(arm.removeprefix(f"{task}-")), ratio, error, fmt="os"[i],
-                    color=f"C{i}", label=f"{task}, verdicts of steps" if not j else None)
-    ratio, error = against_outcome(task, runs[f"{task}-steps"])
-    share = np.mean([step_quality.measure(pathlib.Path(f"runs/prm/{task}{which}"), ())["PRM"]
-                     for which in ("", "2")])
-    axis.errorbar(share, ratio, error, fmt="*", markersize=13, color=f"C{i}",
-                  label=f"{task}, PRM")
-  axis.axhline(1, color="grey", linewidth=0.8)
-  axis.set(xlabel="share of pairs of a right and a wrong step that are ranked right",
-           ylabel=f"steps to {threshold:g}, divided by those of `outcome`", ylim=(0, None))
-  axis.legend(fontsize=8)
-  fig.savefig(f"{folder}/prime_prm.png", dpi=110)
+  for arm, some in read.items():
+    ratio, error = against_outcome(some)
+    right.errorbar(1 - float(arm.removeprefix("lookup-")), ratio, error, fmt="o", color="C0")
+  ratio, error = against_outcome(runs["lookup-steps"])
+  share = step_quality.measure(pathlib.Path("runs/prm/lookup"))["PRM"]
+  right.errorbar(share, ratio, error, fmt="s", color="C3", label="PRM of `steps`")
+  right.axhline(1, color="grey", linewidth=0.8)
+  right.set(xlabel="share of pairs of a right and a wrong step that are ranked right",
+            ylabel=f"steps to {threshold:g}, divided by those of `outcome`", ylim=(0, 2))
+  right.legend()
+  fig.savefig(path, dpi=110)
 
 
-CURVES = ("outcome", "steps", "exact", "outcome-right", "outcome-band", "steps-band", "prime")
+def _curves(axis, runs, task):
+  """Draws the accuracy of the drawn completions of CURVES, with the band of the seeds."""
+  for i, arm in enumerate(CURVES):
+    if f"{task}-{arm}" not in runs: continue
+    x, mean, low, high = plots.band(runs[f"{task}-{arm}"], gain.METRIC, "steps", gain.SMOOTH)
+    axis.plot(x, mean, linestyle=plots.DASHES[i % len(plots.DASHES)], color=f"C{i}", label=arm)
+    axis.fill_between(x, low, high, color=f"C{i}", alpha=0.15, linewidth=0)
+  axis.set(xlabel="steps", ylabel=f"accuracy of drawn completions (mean of {gain.SMOOTH} steps)")
+
+
+def _pyplot():
+  import matplotlib  # pylint: disable=g-import-not-at-top
+  matplotlib.use("Agg")
+  from matplotlib import pyplot  # pylint: disable=g-import-not-at-top
+  return pyplot
 
 
 if __name__ == "__main__":
-  dict(write=write, figure=figure)[sys.argv[1]](*sys.argv[2:])
+  dict(write=write, figure=figure, figure_lookup=figure_lookup)[sys.argv[1]](*sys.argv[2:])
