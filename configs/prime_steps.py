@@ -20,8 +20,9 @@ Differences from PRIME as published (arXiv:2502.01456); docs/prime.md measures w
 
 - The PRM learns first, from 51,200 completions of the initial policy, and is then kept as it is.
 - The advantage of a step is its own log-ratio, not the sum of its own and all later ones.
-- It is bounded, and the last step, which states the answer, has only the advantage of the verdict.
-- There is no baseline (lookup and chain: that of the same step of the other completions).
+- It is bounded and has no baseline (lookup and chain: that of the same step of the other
+  completions, and the difference is bounded).
+- The last step, which states the answer, has only the advantage of the verdict.
 
 A step of training has 32 completions, few enough that the noise of the gradient limits learning.
 """
@@ -62,7 +63,9 @@ def get_config(arg=""):
     if not size: c.steps, c.prompts.per_step, c.rollouts.per_prompt = 120, 8, 4
     c.learner.pack = False  # Batches this small would compile a program for most packing plans.
     c.checkpoint.every = c.steps
+    # Verdicts alone, the mean of ten seeds.
+    if name == "confused_chain": c.log.baseline = "configs/recorded/confused_chain_outcome"
   if "outcome" in words:
-    c.prm.path, c.prm.order = None, "single"
+    c.prm.path, c.prm.order, c.log.baseline = None, "single", None
     del c.rewards.process, c.advantages.process
   return c

@@ -267,8 +267,7 @@ def own_steps(rewards_BT: Array, step_ends_BT: Array, learn_BT: Array, learn_PG:
 
   A PRM's reward of a step is the change of its log-odds. It is large where a step corrects the
   mistake of the step before, so a policy could collect it by making mistakes; `high` limits that.
-  Steps after a mistake have rewards near 0, right or wrong, because the answer is wrong anyway. A
-  baseline from other completions would therefore punish their right steps; there is none.
+  In a baseline such a reward would punish the right steps of the other completions.
 
   Source: the process part of PAV, arXiv:2410.08146, which has no later steps and no baseline
   either. Differs from the paper: the bounds.
