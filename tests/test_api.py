@@ -46,7 +46,7 @@ def test_the_command_explains_itself(command):
     (["train", "quikstart"], "no config 'quikstart'; did you mean quickstart? There are "),
     (["train", "prime"], "no config 'prime'; did you mean papers/prime? "),
     (["train", "mine.py"], "no config file 'mine.py'"),
-    (["train", "quickstart:small"], "config argument 'small': there is smoke"),
+    (["train", "quickstart:small"], "config argument 'small': there are smoke, "),
     (["train", "quickstart", "--steps"], "'--steps': written key=value, such as steps=20."),
     (["train", "quickstart", "checkpoint.keep=3"], "checkpoint.keep: renamed to checkpoint.max_to"),
     (["train", "quickstart", "prm.bata=1"], "prm.bata: no such key; did you mean prm.beta? "),

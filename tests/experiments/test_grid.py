@@ -76,7 +76,7 @@ def test_changes_make_the_config_that_setting_its_keys_makes(tmp_path):
     (OUTCOME | {"rewards.process.floor": 1.0}, "rewards.process: no such section"),
     ({"prm.order": "after"}, "prm.order='after': one of"),
     ({"config": "configs/nowhere.py"}, "configs/nowhere.py: no such file"),
-    ({"config": "configs/quickstart.py:smok"}, "config argument 'smok': there is smoke only"),
+    ({"config": "configs/quickstart.py:smok"}, "config argument 'smok': there are smoke, "),
 ], ids=str)
 def test_refuses_before_anything_runs(changes, message):
   with pytest.raises(ValueError) as e: grids.check(one(**changes))
