@@ -28,6 +28,8 @@ Commands, after those of configs/prime_steps.py that make the initial model, for
       --out runs/prime_confused --workers 2
   python -m experiments.gain runs/prime_confused --baseline outcome --threshold 0.5 \\
       --prm confused_chain-steps=runs/prm/confused_chain
+  python -m experiments.run experiments/papers/grids/prime_gain.py:misread_confused \\
+      --out runs/prime_confused_misread --workers 2
   python -m experiments.papers.grids.prime_gain figure
 
 `write` writes permuted.jsonl, the PRM's completions with the verdicts of others, and train.jsonl,
@@ -127,6 +129,15 @@ def confused():
   return grids.chain(*[
       grids.product(seeds, [{"config": f"configs/prime_steps.py:{task}"}], arms(task, task + which))
       for seeds, which in ((SEEDS[:5], ""), (SEEDS[5:], "2")) for task in CONFUSED])
+
+
+def misread_confused(rates=(0.0, 0.2, 0.3, 0.5)):
+  """`misread` on the tasks of `confused`; verdicts need a baseline, because they are 0 or 1."""
+  return grids.product(SEEDS[:3], [a for task in CONFUSED for a in grids.product(
+      [{"config": f"configs/prime_steps.py:{task}"} | VERDICTS | {
+          "advantages.process": dict(name="process.steps_loo", clip=1.0)}],
+      [{"arm": f"{task}-{rate:g}", "prompts.columns": dict(strict=True, misread=rate)}
+       for rate in rates])])
 
 
 def ablations():
