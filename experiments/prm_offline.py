@@ -26,8 +26,6 @@ ARMS = {
     "51,200 completions": {},
     "2,048 completions": {"train_prm.prompts": 256},
     "8,192 completions": {"train_prm.prompts": 1024},
-    "204,800 completions, 800 updates": {"train_prm.prompts": 25600, "steps": 800},
-    "800 updates": {"steps": 800},
     "beta 0.1": {"prm.beta": 0.1},
     "beta 2": {"prm.beta": 2.0},
     "learning rate 1e-4": {"prm.optimizer.lr": 1e-4},
@@ -59,7 +57,7 @@ def main():
   args = args.parse_args()
   rows, held_out = [], None
   for name, changes in ARMS.items():
-    folder = args.out / args.task / name.replace(", ", "_").replace(" ", "_").replace(",", "")
+    folder = args.out / args.task / name.replace(" ", "_").replace(",", "")
     rows.append((name, *run(args.task, changes, folder, held_out, args.seed)))
     held_out = held_out or folder / "held_out.jsonl"
   print(plots.table(("change", "1000 tokens sampled", "pairs", "step pairs", "F1", "best of 16"),
