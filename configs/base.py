@@ -343,7 +343,7 @@ def get_config():
   c.log = ml_collections.ConfigDict(dict(
       completions=8,           # rows of the completions table per step
       completions_every=10,    # RL iterations between two tables of completions
-      # Folder of another run, whose accuracies curves.png shows beside those of this run.
+      # Folder of another run on the same prompts, whose accuracies curves.png shows too.
       baseline=placeholder(str),
       # Seconds without progress after which the stacks of all threads are printed; 0: off.
       silence_s=1800.0,

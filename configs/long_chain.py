@@ -18,7 +18,6 @@ def get_config(arg=""):
   c.steps = 60
   c.model.path = "runs/starts/same/model"
   c.prompts.options.update(n_min=8, n_max=10)
-  c.log.baseline = None
   c.prompts.max_tokens = 22
   c.rollouts.per_prompt = 4                    # As in PRIME.
   c.rollouts.max_tokens = c.rollouts.chunk = c.rollouts.bucket = 22

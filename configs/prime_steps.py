@@ -50,7 +50,7 @@ def get_config(arg=""):
   c.rewards = dict(
       outcome=dict(name="outcome.verdict", coef=1.0),
       process=dict(name="implicit.process", coef=0.3, granularity="step", norm="none"))
-  process = (dict(name="process.own_steps", low=-5.0, high=1.0) if name.startswith("confused")
+  process = (dict(name="process.bounded_steps", low=-5.0, high=1.0) if name.startswith("confused")
              else dict(name="process.steps_loo", clip=1.0))
   c.advantages = dict(outcome=dict(name="group.rloo"), process=process, whiten=True)
   c.learner.optimizer.update(dict(

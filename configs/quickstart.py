@@ -47,7 +47,6 @@ def grpo(arg=""):
   change what their paper changes.
   """
   c = get_config(arg)
-  c.log.baseline = None
   c.rollouts.filter_groups = dict(name="filter_groups.with_verdict")
   c.rewards = dict(outcome=dict(name="outcome.verdict", coef=1.0))
   c.advantages = dict(outcome=dict(name="group.grpo"), whiten=False)

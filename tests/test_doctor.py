@@ -199,7 +199,7 @@ FAR[0, 0] = 0.05  # 5e-5 on average.
     (doctor.prm_ranks(np.zeros((2, 2)), np.eye(2)), "warning", "equals its reference; train it"),
     (doctor.steps_are_own("process", []), "ok", "advantages.process does not add rewards of later"),
     (doctor.steps_are_own("process", ["A", "B"]), "warning",
-     "A; B; advantages.process.name=process.own_steps with its defaults"),
+     "A; B; advantages.process.name=process.bounded_steps with its defaults"),
     (sign("accuracy lasts", accuracy=[0.2, 0.6, 0.32]), "ok",
      "0.320 in the last 10 steps, 0.600 in the best 10"),
     (sign("accuracy lasts", accuracy=[0.2, 0.6, 0.28]), "warning", "the policy collapses"),

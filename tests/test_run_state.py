@@ -7,8 +7,10 @@ import shutil
 import pytest
 
 from configs import base
+from configs import quickstart
 from rlx import cli
 from rlx.io import metrics as io_metrics
+from rlx.loops import session
 from rlx.tools import view
 
 ACCURACY = dict(mean=0.5, low=0.4, high=0.6)
@@ -155,3 +157,16 @@ def test_a_write_that_is_cut_leaves_what_was_there(workdir, monkeypatch):
   with pytest.raises(OSError): cli.record(base.get_config(), workdir)
   assert (workdir / "metrics.jsonl").read_bytes() == before
   assert cli.run_config(workdir)["steps"] == base.get_config().steps
+
+
+def test_a_baseline_is_drawn_only_for_the_same_prompts(tmp_path):
+  config = quickstart.get_config()
+  of = lambda c, name: cli.record(c, tmp_path / name)
+  recorded = of(config, "baseline")
+  with pytest.raises(ValueError, match="log.baseline=.*: the folder of a run; it has no metrics"):
+    session._baseline(str(tmp_path / "baseline"), recorded)
+  (tmp_path / "baseline" / "metrics.jsonl").write_text("")
+  assert session._baseline(str(tmp_path / "baseline"), recorded) == tmp_path / "baseline"
+  config.prompts.options.n_max += 1
+  assert session._baseline(str(tmp_path / "baseline"), of(config, "other")) is None
+  assert session._baseline(None, recorded) is None

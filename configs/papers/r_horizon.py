@@ -27,7 +27,6 @@ CLAIMS = (
 def get_config(arg=""):
   c = quickstart.get_config(arg)
   c.prompts.dataset, c.prompts.columns = "chain_horizon", dict(problems=2)     # P
-  c.log.baseline = None
   c.prompts.options = dict(size=40000, n_min=3, n_max=5, ops="Mm")             # O
   c.prompts.max_tokens = 22
   c.rollouts.max_tokens = c.rollouts.chunk = c.rollouts.bucket = 22

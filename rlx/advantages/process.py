@@ -258,10 +258,10 @@ def steps_loo(rewards_BT: Array, step_ends_BT: Array, learn_BT: Array, learn_PG:
 
 
 @method
-def own_steps(rewards_BT: Array, step_ends_BT: Array, learn_BT: Array, learn_PG: Array, *,
-              low: ranges.NotPositive = -5.0, high: ranges.NotNegative = 1.0,
-              include_last: bool = False) -> Array:
-  """A step's own reward within bounds, without a baseline.
+def bounded_steps(rewards_BT: Array, step_ends_BT: Array, learn_BT: Array, learn_PG: Array, *,
+                  low: ranges.NotPositive = -5.0, high: ranges.NotNegative = 1.0,
+                  include_last: bool = False) -> Array:
+  """A step's own reward within bounds, without a baseline (`steps`, gamma=0, has no bounds).
 
     A_t = clip(R_k, low, high)    R_k = sum of r over step k, for the tokens t of step k
 
@@ -279,7 +279,7 @@ def own_steps(rewards_BT: Array, step_ends_BT: Array, learn_BT: Array, learn_PG:
     advantages_BT, 0 on padding and where not valid.
   Example:
     >>> rewards_BT, ends_BT = jnp.array([[2., -9., .5, 3.]]), jnp.array([[1, 1, 0, 1]], bool)
-    >>> process.own_steps(rewards_BT, ends_BT, jnp.ones((1, 4), bool), jnp.array([[True]]))
+    >>> process.bounded_steps(rewards_BT, ends_BT, jnp.ones((1, 4), bool), jnp.array([[True]]))
     Array([[ 1., -5.,  0.,  0.]], dtype=float32)
   """
   rewards_BK, has_BK, step_BT = _own(rewards_BT, step_ends_BT, learn_BT, include_last)

@@ -80,11 +80,8 @@ class Session(contextlib.ExitStack):
     Raises:
       ValueError: log.baseline is no run; otherwise as `cli.record` and `Checkpoints`.
     """
-    self._baseline = None if self.options.baseline is None else hub.folder(self.options.baseline)
-    if self._baseline and not (self._baseline / "metrics.jsonl").exists():
-      raise ValueError(f"log.baseline={self.options.baseline!r}: the folder of a run; it has no "
-                       "metrics.jsonl.")
     self._config = cli.record(config, self.workdir, **versions)
+    self._baseline = _baseline(self.options.baseline, self._config)
     self._checkpoints = checkpoint.Checkpoints(
         self.workdir, max_to_keep=self.options.max_to_keep)
     self._checkpoints.check_room(_saved(shapes))
@@ -158,6 +155,19 @@ class Session(contextlib.ExitStack):
     self.host.seconds = self.clock.total(self.host.seconds_before)
     self.host.prompts = None if self._prompts is None else self._prompts.state()
     self._checkpoints.save(self.state.step, _saved(self.state), dataclasses.asdict(self.host))
+
+
+def _baseline(path, config):
+  """The folder of log.baseline, or None if there is none or its run had other prompts.
+
+  A config that is derived from another one may keep its baseline, which is then of another task.
+  """
+  if path is None: return None
+  folder = hub.folder(path)
+  for name in ("config.json", "metrics.jsonl"):
+    if not (folder / name).exists():
+      raise ValueError(f"log.baseline={path!r}: the folder of a run; it has no {name}.")
+  return folder if cli.run_config(folder)["prompts"] == config["prompts"] else None
 
 
 def restore(checkpoints: checkpoint.Checkpoints, init: Callable[[], records.TrainState],

@@ -475,7 +475,7 @@ def steps_are_own(term, harm):
   """Reports the result of `config_validation.harmful_steps` for a term."""
   return ("warning" if harm else "ok",
           "; ".join(harm) or f"advantages.{term} does not add rewards of later steps",
-          f"advantages.{term}.name=process.own_steps with its defaults, see docs/prime.md")
+          f"advantages.{term}.name=process.bounded_steps with its defaults, see docs/prime.md")
 
 
 def check_metrics(lines: list[dict], terms: Sequence[str]) -> Iterator[Finding]:

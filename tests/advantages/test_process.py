@@ -85,7 +85,7 @@ def _steps_loo(rewards, ends, learn_BT, learn_PG, include_last, *, clip):
 
 
 def _bounded(rewards, ends, learn_BT, learn_PG, include_last, *, low, high):
-  """`process.own_steps` by loops."""
+  """`process.bounded_steps` by loops."""
   out = np.zeros(learn_BT.shape)
   for b, (sums, of) in enumerate(zip(*_own_steps(rewards, ends, learn_BT, include_last))):
     for t, k in of.items():
@@ -97,8 +97,8 @@ def _bounded(rewards, ends, learn_BT, learn_PG, include_last, *, low, high):
 @pytest.mark.parametrize("fn, want, options, bounds", [
     (process.steps_loo, _steps_loo, dict(clip=0.4), (-0.4, 0.4)),
     (process.steps_loo, _steps_loo, dict(clip=100.0), None),
-    (process.own_steps, _bounded, dict(low=-0.5, high=0.2), (-0.5, 0.2)),
-    (process.own_steps, _bounded, dict(low=-100.0, high=100.0), None)])
+    (process.bounded_steps, _bounded, dict(low=-0.5, high=0.2), (-0.5, 0.2)),
+    (process.bounded_steps, _bounded, dict(low=-100.0, high=100.0), None)])
 def test_own_rewards_of_steps_by_loops(fn, want, options, bounds, include_last):
   """Completions of any length and steps; some rows are not valid or have no step end."""
   draw = np.random.default_rng(0)
