@@ -1,4 +1,4 @@
-"""PRIME on chains of digit operations, which takes six minutes on a CPU from start to curves.
+"""PRIME on chains of digit operations, which takes one to two minutes on two CPU threads.
 
   rlx train quickstart workdir=/tmp/rlx/quickstart
   rlx train quickstart:outcome workdir=/tmp/rlx/outcome
