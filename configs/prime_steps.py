@@ -32,7 +32,9 @@ from rlx.configs import step_tasks
 
 STARTS = dict(lookup="runs/mild/lookup/model", chain="configs/models/chain",
               confused_chain="configs/models/confused_chain",
-              confused_lookup="runs/starts/confused_lookup/model")
+              confused_lookup="runs/starts/confused_lookup/model",
+              confused_carry="runs/starts/confused_carry/model",
+              confused_reverse="runs/starts/confused_reverse/model")
 PRMS = dict(confused_chain="configs/models/confused_chain_prm")
 LEARNING_RATES = dict(confused_chain=3e-4, confused_lookup=4e-4)
 

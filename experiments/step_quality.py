@@ -1,4 +1,4 @@
-"""How well do process rewards rank steps: a PRM, verdicts and exact chances of steps.
+"""How well do process rewards rank steps: a PRM and its signs, verdicts and exact chances of steps.
 
   python -m experiments.step_quality runs/prm/lookup
 
@@ -47,7 +47,7 @@ def ranked(rewards, verdicts, groups):
 
 
 def measure(folder, rates=RATES):
-  """Returns {name: share of pairs that are ranked right}: the PRM of a run, then for `rates`."""
+  """Returns {name: share of pairs ranked right}: the PRM of a run and its signs, then for `rates`."""
   config = ml_collections.ConfigDict(json.loads((folder / "config.json").read_text()))
   run = build.build(config, learns="")
   checkpoints = checkpoint.Checkpoints(folder)
@@ -60,7 +60,8 @@ def measure(folder, rates=RATES):
   verdicts = list(map(step_tasks.right_steps, prompts, texts))
   groups = [x.group for x in rows]
   steps_BJ = prm_sets.score(run, state, [x.prompt for x in rows], [x.ids for x in rows])[""]
-  shares = {"PRM": ranked(steps_BJ.tolist(), verdicts, groups)}
+  shares = {"PRM": ranked(steps_BJ.tolist(), verdicts, groups),
+            "PRM, signs": ranked((steps_BJ > 0).tolist(), verdicts, groups)}
   for rate in rates:
     read = [dataclasses.replace(p, meta=p.meta | dict(misread=rate)) for p in prompts]
     gains = [np.diff([*step_tasks.start_B([p]), *step_tasks.chances(p, text)])

@@ -17,7 +17,7 @@ that no mistake can be undone. The names of this file in a config:
   sft.target                     experiments.step_tasks:trace
   verifier.steps                 experiments.step_tasks:chances
   eval.prm_sets                  experiments.step_tasks:right_steps
-  rewards.process.name           experiments.step_tasks:gains
+  rewards.process.name           experiments.step_tasks:gains, or signs of a PRM
   advantages.process.name        experiments.step_tasks:own_steps
 """
 from collections.abc import Callable
@@ -36,6 +36,7 @@ from rlx.core import ranges
 from rlx.core import records
 from rlx.core.method import method
 from rlx.prompts.datasets import chain as chain_lib
+from rlx.rewards import implicit
 from rlx.verifiers import steps as verifier_steps
 
 SLIP = 0.1     # Share of mistakes of the continuations that `chances` is about.
@@ -336,6 +337,19 @@ def gains(step_scores_BT: Array, step_ends_BT: Array, start_B: Array, learn_BT: 
   is_first_BT = jnp.cumsum(ends_BT, axis=1) - ends_BT == 0
   before_BT = jnp.where(is_first_BT, start_B[:, None], carried_BT)
   return masked.where_valid(scores_BT - before_BT, ends_BT)
+
+
+@method
+def signs(prm_logps_BT: Array, prm_ref_logps_BT: Array, step_ends_BT: Array, learn_BT: Array,
+          learn_B: Array) -> Array:
+  """A PRM's verdict of each step, on its last token: 1 if the log-ratio is above 0, else 0.
+
+  Verdicts of steps that are wrong where the PRM is wrong.
+  """
+  ratio_BT, _ = implicit.process(prm_logps_BT, prm_ref_logps_BT, learn_BT, learn_B, 1.0,
+                                 step_ends_BT, granularity="step", norm="none")
+  return masked.where_valid((ratio_BT > 0).astype(ratio_BT.dtype),
+                            masked.step_ends(step_ends_BT, learn_BT))
 
 
 @method

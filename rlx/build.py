@@ -366,6 +366,7 @@ def updates_of(c: keys.Config, methods: methods_lib.Methods,
               for name in optimizers}
   prm, prm_step = update.prm_head(learners["prm"]) if c.train_prm.labels else update.prm(
       methods.prm, learners["prm"], order=c.prm.order, snapshot=c.prm.snapshot,
+      starts_equal=c.prm.path is None or c.prm.reference == "self",
       parts=c.learner.microbatches)
   value, value_step = update.value(learners["value"], clip=c.value.clip)
   policy, policy_step = update.policy(

@@ -81,13 +81,14 @@ class Methods:
   def _plan_readers(self, c):
     yield fields.Reader("rlx", ("action_BT", "outcome_B"), ("scores_BE", "demo_B", "rehearsal_BT"))
     for key, fn in self.readers().items():
-      yield fields.Reader(key, *_without(fn, _given_by_update(c, key)))
+      given = () if key == "rollouts.select_completions" else self.given_by_prm(c)
+      yield fields.Reader(key, *_without(fn, (*_given_by_update(c, key), *given)))
     if self.auxiliary:
       if "self_logps_B" in self.auxiliary.fields:  # Given by the update's own pass.
         fields.require(logps.self_logps_B.field, "learner.auxiliary", setting(c))
       yield fields.Reader("learner.auxiliary", *_without(
           self.auxiliary, {"self_logps_B", *_given_by_update(c, "learner.auxiliary")}))
-    if self.needs("prm_logps_BT"): yield from self._prm_readers()
+    if self.needs("prm_logps_BT"): yield from self._prm_readers(c)
     if self.has_kl_reward: yield fields.Reader("kl", ("old_logps_BT", "ref_logps_BT"))
     if self.has_kl_loss: yield fields.Reader("kl", ("ref_logps_BT",))
     if c.learner.epochs * c.learner.minibatches > 1:
@@ -95,11 +96,28 @@ class Methods:
 
   def planned_for_prm(self, c: keys.Config) -> list[fields.Field]:
     """The Fields that the update of an implicit PRM reads."""
-    return fields.plan(self.declared(), self._prm_readers(), RESOURCES, setting(c))
+    return fields.plan(self.declared(), self._prm_readers(c), RESOURCES, setting(c))
 
-  def _prm_readers(self):
-    return (fields.Reader("prm.loss", *_without(self.prm, ())),
-            fields.Reader("prm", ("prm_old_logps_BT", "prm_ref_logps_BT", "prm_beta_B")))
+  def _prm_readers(self, c):
+    given = self.given_by_prm(c)
+    old = () if given else ("prm_old_logps_BT",)
+    return (fields.Reader("prm.loss", *_without(self.prm, given)),
+            fields.Reader("prm", (*old, "prm_ref_logps_BT", "prm_beta_B")))
+
+  def given_by_prm(self, c: keys.Config) -> tuple[str, ...]:
+    """Fields that the PRM's update computes, which saves a forward pass of the PRM.
+
+    With one optimizer step per batch, the log-probs before the update are those of the gradient's
+    own forward pass. They can differ from those of the scoring program by rounding: by 3e-8 in
+    float32, but by up to 0.01 in bfloat16 without rematerialisation, where XLA keeps intermediate
+    values in float32. Then, and with reference="policy", whose log-ratio at equal weights would
+    be this rounding, the scoring program computes them.
+    """
+    is_one = c.prm.order == "single" and c.prm.snapshot and c.prm.epochs * c.prm.minibatches == 1
+    is_exact = c.model.dtype == "float32" or c.model.remat != "none"
+    if not is_one or not is_exact or c.prm.reference == "policy": return ()
+    return () if "prm_old_logps_BT" in all_fields(self.prm) else (
+        "prm_logps_BT", "prm_old_logps_BT")
 
   @property
   def value_terms(self) -> list[str]:

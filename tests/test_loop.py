@@ -450,6 +450,49 @@ def test_a_single_optimizer_step_needs_no_pass_before_it(
     np.testing.assert_allclose(other_metrics[k], v, atol=1e-6, rtol=1e-4, err_msg=k)
 
 
+@pytest.mark.parametrize("changes", [{}, dict(prm__microbatches=2, learner__pack=True),
+                                     dict(prm__loss=dict(name="prm.dpo"))], ids=str)
+def test_a_single_step_of_the_prm_scores_it(tiny_files, one_device, passes, monkeypatch, changes):
+  """Same parameters and metrics as with prm_logps computed beforehand; 0 at equal weights."""
+  changes = dict(changes, prm__minibatches=1)
+  state, _, metrics = _one_step(tiny_files, one_device[1], **changes)
+  without = len(passes)
+  monkeypatch.setattr(methods.Methods, "given_by_prm", lambda *_: ())
+  other, _, other_metrics = _one_step(tiny_files, one_device[1], **changes)
+  assert len(passes) - without == without + 2  # The PRM's, in each of the two steps.
+  jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-6),
+               (state.policy, state.prm), (other.policy, other.prm))
+  assert metrics.keys() == other_metrics.keys()
+  for k, v in metrics.items():
+    np.testing.assert_allclose(other_metrics[k], v, atol=1e-5, rtol=1e-4, err_msg=k)
+
+
+def test_a_prm_scored_in_its_update_starts_at_zero(tiny_files):
+  """The log-ratio is exactly 0 before the first update, also after empty ones, and not later."""
+  run = build.build(tiny.config(tiny_files, prm__minibatches=1, prm__microbatches=2))
+  state = run.init()
+  _, rollouts, _ = tiny.sample(run, state)
+  is_equal = []
+  for outcome_B in (np.full(32, np.nan), np.arange(32) % 2, np.arange(32) % 2):
+    placed = stages.score(run, state, rollouts, outcome_B)
+    assert "prm_logps_BT" not in placed.batch
+    state, batch, _ = run.update.prm(state, placed)
+    is_equal.append(bool((batch.prm_old_logps_BT == batch.prm_ref_logps_BT).all()))
+  assert is_equal == [True, True, False]
+
+
+@pytest.mark.parametrize("changes, given", [
+    ({}, True), (dict(prm__epochs=2), False), (dict(prm__order="double"), False),
+    (dict(prm__snapshot=False), False), (dict(prm__reference="policy"), False),
+    (dict(model__dtype="bfloat16"), True),
+    (dict(model__dtype="bfloat16", model__remat="none"), False)], ids=str)
+def test_when_the_prms_update_scores_it(tiny_files, changes, given):
+  c = tiny.config(tiny_files, **dict(dict(prm__minibatches=1), **changes))
+  planned = {f.name for f in methods.resolved(c).planned(c)}
+  assert "prm_ref_logps_BT" in planned
+  assert ("prm_logps_BT" not in planned) == ("prm_old_logps_BT" not in planned) == given
+
+
 @pytest.mark.parametrize("temperature, count", [(1.0, 2), (0.6, 3)])
 def test_the_policy_as_the_prms_reference_is_scored_at_temperature_1(
     tiny_files, passes, temperature, count):

@@ -47,8 +47,13 @@ def adamw(*, lr: float, warmup_steps: int = 0, schedule: str = "constant", total
           else optax.clip_by_global_norm(max_grad_norm))
   chain = optax.chain(clip, optax.adamw(rate, b1, b2, eps,
                                         weight_decay=weight_decay, mask=mask))
-  return Optimizer(chain.init, chain.update, rate=lambda state: rate(optax.tree.get(
-      state, "count", filtering=lambda path, _: path[-1].tuple_name == "ScaleByAdamState")))
+  return Optimizer(chain.init, chain.update, rate=lambda state: rate(updates_done(state)))
+
+
+def updates_done(state: Any) -> jax.Array:
+  """The number of updates that an optimizer's state has seen."""
+  return optax.tree.get(
+      state, "count", filtering=lambda path, _: path[-1].tuple_name == "ScaleByAdamState")
 
 
 class Bfloat16State(NamedTuple):

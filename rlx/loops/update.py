@@ -96,13 +96,14 @@ class Learner:
     return state, mean, rows, rows_before
 
 
-def prm(loss_fn: Callable, learner: Learner, *, order: str, snapshot: bool,
+def prm(loss_fn: Callable, learner: Learner, *, order: str, snapshot: bool, starts_equal: bool,
         parts: int) -> tuple[Callable, jax.stages.Wrapped]:
   """The PRM's update; `learn` returns the batch with the log-probs that its rewards read.
 
   Args:
     loss_fn: Methods.prm.
     order, snapshot: see prm.order and prm.snapshot.
+    starts_equal: whether the PRM's reference is the PRM before its first update.
     parts: microbatches of a forward pass over the whole batch.
   Returns:
     learn(state, placed) -> (state, batch, metrics), and the jitted step.
@@ -119,7 +120,7 @@ def prm(loss_fn: Callable, learner: Learner, *, order: str, snapshot: bool,
     rollouts, batch, plan, whole = part
     batch = batch.replace(**forward(params, rollouts, batch, plan))
     total, metrics = resolve.measured(loss_fn(batch, **whole))
-    return total, diagnostics.means(metrics, batch.learn_BT), None
+    return total, diagnostics.means(metrics, batch.learn_BT), batch.prm_logps_BT
 
   update = learner.make(loss, before=_before(
       forward, lambda batch: _statistics(loss_fn, batch), _asks({"prm_logps_BT"}, loss_fn),
@@ -128,9 +129,14 @@ def prm(loss_fn: Callable, learner: Learner, *, order: str, snapshot: bool,
   def learn(state, placed):
     batch = placed.batch
     if state.prm is None or order == "none": return state, batch, {}
-    state, metrics, _, before = learner.learn(
+    is_first = optimizer.updates_done(state.prm_opt) == 0
+    state, metrics, logps_BT, before = learner.learn(
         update, state, "prm", placed, before=None if snapshot else lambda params, part:
         part_logps_fn(params, part[0], part[-1]))
+    if "prm_old_logps_BT" not in batch:  # See Methods.given_by_prm.
+      # Two programs round differently; equal weights must give a log-ratio of exactly 0.
+      if starts_equal: logps_BT = jnp.where(is_first, batch.prm_ref_logps_BT, logps_BT)
+      batch = batch.replace(prm_logps_BT=logps_BT, prm_old_logps_BT=logps_BT)
     if order == "double":
       batch = batch.replace(prm_logps_BT=logps_fn(
           state.full("prm"), placed.rollouts.rows(), placed.plan(config, parts)))

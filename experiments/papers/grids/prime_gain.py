@@ -140,6 +140,38 @@ def misread_confused(rates=(0.0, 0.2, 0.3, 0.5)):
        for rate in rates])])
 
 
+ROOM = ("confused_carry", "confused_reverse")
+
+
+def room():
+  """Exact steps against the better of two rates of verdicts alone, on two more tasks; five seeds.
+
+  The measures are those of `confused`.
+  """
+  return grids.product(SEEDS[:5], [a for task in ROOM for a in grids.product(
+      [{"config": f"configs/prime_steps.py:{task}"} | UNTRAINED],
+      [{"arm": f"{task}-outcome"} | OUTCOME | linear(3e-4),
+       {"arm": f"{task}-outcome5"} | OUTCOME | linear(5e-4),
+       {"arm": f"{task}-exact"} | prime_room.exact() | linear(5e-4)])])
+
+
+def judged():
+  """Verdicts of steps that are wrong where a PRM is wrong, for PRMs of several sizes of data.
+
+  As in `misread_confused`, each verdict is 0 or 1. `prm` has the log-ratios of these PRMs, as
+  `steps` has.
+  """
+  verdicts = {"rewards.process": dict(name="experiments.step_tasks:signs", coef=0.3),
+              "advantages.process": dict(name="process.steps_loo", clip=1.0)}
+  return grids.product(SEEDS[:3], [{"config": f"configs/prime_steps.py:{JUDGED}"}], [
+      {"arm": f"{JUDGED}-{kind}{n}", "prm.path": f"runs/prm/{JUDGED}{n}/model"} | changes
+      for n in ("512", "2048", "8192", "")
+      for kind, changes in (("signs", verdicts), ("prm", {}))])
+
+
+JUDGED = "confused_lookup"
+
+
 def ablations():
   """Changes of `steps`, one at a time; three seeds."""
   loo = lambda **options: {"advantages.process": dict(name="process.steps_loo", **options)}
