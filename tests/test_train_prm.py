@@ -2,6 +2,7 @@
 import json
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -104,7 +105,8 @@ def test_step_rewards_add_up_to_the_log_ratio_with_eos(implicit):
   steps = prm_sets.score(run, state, [x.prompt for x in completions],
                          [x.ids for x in completions])
   rollouts, _, _ = stored.batch([completions[i:i + 4] for i in range(0, 32, 4)], 0, run)
-  scored = stages.score(run, state, rollouts, np.zeros(32)).batch
+  copy = jax.tree.map(jnp.copy, state)  # The update takes the state's memory.
+  _, scored, _ = run.update.prm(copy, stages.score(run, state, rollouts, np.zeros(32)))
   ratio_B = np.where(scored.action_BT, scored.prm_logps_BT - scored.prm_ref_logps_BT, 0).sum(1)
   by_text = dict(zip(map(bytes, np.asarray(rollouts.tokens_BS)), .5 * ratio_B))  # beta = 0.5
   got = best_of_n.scores(steps[""])["sum"]

@@ -70,14 +70,15 @@ def _train(run, s, options):
     rollouts, outcome_B, labels_BT = stored.batch(groups, step, run)
     s.host.training_tokens += int(rollouts.completion_len_B.sum())
     annotated = run.annotate(s.state, collect.Collected([], rollouts, outcome_B, None))
-    placed, metrics = _placed(run, s.state, annotated, labels_BT)
-    state, _, prm_metrics = run.update.prm(s.state, placed)
+    placed = _placed(run, s.state, annotated, labels_BT)
+    state, batch, metrics = run.update.prm(s.state, placed)
+    if options.labels is None: metrics |= _measured(batch)
     s.state = state.replace(step=step + 1)
     s.clock.lap("prm", s.state.prm)
     if session.is_due(step + 1, options.eval_every) and step + 1 < s.options.steps:
       metrics |= curve_metrics(evaluate(run, s.state, held_out))
       s.clock.lap("eval")
-    s.write(prm_metrics | metrics)
+    s.write(metrics)
   if not s.is_done:
     s.leave()
     return None
@@ -97,15 +98,17 @@ def _train(run, s, options):
 
 
 def _placed(run, state, annotated, labels_BT):
-  """Returns (Placed, metrics) of a batch: with log-probs, or with labels for a head."""
-  if run.passes.head_parts is not None:
-    return run.place(annotated.replace(
-        batch=annotated.batch.replace(labels_BT=labels_BT))).append(0), {}
-  placed = run.score(state, run.place(annotated))
-  batch = placed.batch
-  accuracy = _accuracy(batch.prm_logps_BT, batch.prm_ref_logps_BT, batch.action_BT,
-                       batch.outcome_PG, batch.learn_PG)
-  return placed, {"prm/accuracy": accuracy, "prm/beta": batch.prm_beta_B[0]}
+  """The batch on the mesh: with log-probs, or with labels for a head."""
+  if run.passes.head_parts is None: return run.score(state, run.place(annotated))
+  return run.place(annotated.replace(
+      batch=annotated.batch.replace(labels_BT=labels_BT))).append(0)
+
+
+def _measured(batch):
+  """Metrics of an implicit PRM before its update."""
+  return {"prm/beta": batch.prm_beta_B[0], "prm/accuracy": _accuracy(
+      batch.prm_old_logps_BT, batch.prm_ref_logps_BT, batch.action_BT,
+      batch.outcome_PG, batch.learn_PG)}
 
 
 _accuracy = jax.jit(prm_metrics.accuracy)
