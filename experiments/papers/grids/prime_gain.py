@@ -172,6 +172,15 @@ def judged():
 JUDGED = "confused_lookup"
 
 
+def right():
+  """What `steps` adds after fine-tuning on right completions; five seeds, the PRM of `steps`."""
+  return grids.product(SEEDS[:5], [{
+      "config": f"configs/prime_steps.py:{JUDGED}", "model.path": f"runs/right/{JUDGED}/model"}], [
+          {"arm": f"{JUDGED}-outcome-right"} | OUTCOME | linear(
+              prime_steps.LEARNING_RATES[JUDGED]),
+          {"arm": f"{JUDGED}-steps-right"}])
+
+
 def ablations():
   """Changes of `steps`, one at a time; three seeds."""
   loo = lambda **options: {"advantages.process": dict(name="process.steps_loo", **options)}

