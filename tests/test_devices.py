@@ -19,6 +19,7 @@ from rlx.learner import sharding
 from rlx.loops import collect
 from rlx.loops import session
 from rlx.models import logps
+from rlx.models import packing
 from rlx.models import transformer
 from tests import tiny
 
@@ -50,8 +51,8 @@ def run_of(model, **mesh):
 
 
 @functools.cache
-def compiled_update(model, **mesh):
-  """The policy's update on a batch of the mesh, compiled."""
+def compiled_update(model, packed=False, **mesh):
+  """The policy's update on a batch of the mesh, compiled; packed with trunks apart."""
   run, (b, x, t) = run_of(model, **mesh), (32, 8, 4)
   state = run.shapes()
   row = sharding.row_shapes(jax.tree.map(
@@ -64,8 +65,15 @@ def compiled_update(model, **mesh):
       action_BT=r.mask_BT, outcome_B=r.sampler_logps_BT[:, 0],
       advantages_BT=r.sampler_logps_BT, group=4), rollouts)
   scored, coef_B = sharding.row_shapes((scored, scored.outcome_B), run.passes.mesh)
+  plan = None
+  if packed:
+    plan = packing.plan(
+        np.full(b, x), np.arange(b) % t + 1, x, t, run.passes.models["policy"],
+        parts=sharding.row_shards(run.passes.mesh), trunk_B=np.arange(b) // 4 * 4)
+    assert plan.apart_PX is not None
+    plan = sharding.row_shapes(plan, run.passes.mesh)
   return run.update.programs["learner"].lower(
-      state.policy, state.policy_opt, (rollouts, scored, coef_B, None), None).compile()
+      state.policy, state.policy_opt, (rollouts, scored, coef_B, plan), None).compile()
 
 
 def collectives(program):
@@ -101,6 +109,17 @@ def test_tensor_parallel_adds_activations_and_gathers_layers(model):
 def test_data_parallel_reduces_gradients_and_gathers_nothing(model):
   kinds = {kind for kind, _ in collectives(compiled_update(model, data=8))}
   assert kinds == {"all-reduce"}
+
+
+def test_packed_rows_stay_on_their_device(model, monkeypatch):
+  """As without packing, layers are gathered and gradients are summed, and that is all."""
+  monkeypatch.setattr(packing, "_WIDTHS", ())  # So that trunks are stored apart.
+  assert {kind for kind, _ in collectives(compiled_update(model, packed=True, data=8))} == {
+      "all-reduce"}
+  packed, padded = (collectives(compiled_update(model, packed=x, fsdp=8)) for x in (True, False))
+  assert {kind for kind, _ in packed} == {kind for kind, _ in padded}
+  for kind in {kind for kind, _ in packed}:
+    assert max(n for k, n in packed if k == kind) <= max(n for k, n in padded if k == kind)
 
 
 def test_one_device_talks_to_nobody(model):

@@ -396,6 +396,7 @@ def one_device(tiny_files):
 @pytest.mark.parametrize("changes, atol", [
     (dict(mesh=dict(data=2, fsdp=2, tensor=2)), 1e-5),
     (dict(mesh=dict(data=1, fsdp=1, tensor=4)), 1e-5),
+    (dict(mesh=dict(data=2, fsdp=1, tensor=1), learner__microbatches=2, prm__microbatches=2), 2e-5),
     (dict(learner__microbatches=4, prm__microbatches=2, learner__pack=True), 2e-5)], ids=str)
 def test_devices_microbatches_and_packing_change_nothing(tiny_files, one_device, changes, atol):
   state, rollouts, metrics = one_device

@@ -8,6 +8,7 @@
   H head size           Q queries of attention that read the same keys
   W rows decoded at once              Y packed rows of C columns
   U tokens in a list without padding  A see models/decode.py
+  O devices over which rows are spread
   E verifiers or reward functions in addition to the one that gives the verdict
   Z reward functions that give each step a reward
   1 a kept axis of size one

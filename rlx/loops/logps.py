@@ -74,15 +74,15 @@ def compiled_values(config: transformer.DecoderConfig, parts: int, shards: int) 
 def planner(rollouts: records.Rollouts, mesh: jax.sharding.Mesh, *, pack: bool) -> Callable:
   """Returns plan(config, parts, rows_B=None) -> packing.Plan on the mesh, or None.
 
-  Each plan is computed once. It is None if rows are spread over devices, because packing must
-  not move a row to another device.
+  Each plan is computed once. No row leaves its device.
 
   Args:
     rollouts: numpy; plans depend on its lengths and prompts.
     pack: False disables packing: all plans are None.
   """
   plans = {}
-  if not pack or sharding.row_shards(mesh) > 1: return lambda config, parts, rows_B=None: None
+  if not pack: return lambda config, parts, rows_B=None: None
+  shards = sharding.row_shards(mesh)
   x, t = rollouts.prompt_width, rollouts.sampler_logps_BT.shape[1]
   trunk_B = functools.cache(lambda: packing.same_prompt(
       rollouts.tokens_BS[:, :x], rollouts.prompt_len_B))
@@ -97,7 +97,8 @@ def planner(rollouts: records.Rollouts, mesh: jax.sharding.Mesh, *, pack: bool) 
         lengths = tuple(x_B[rows_B] for x_B in lengths)
         trunks_B = packing.same_prompt(rollouts.tokens_BS[rows_B, :x], lengths[0])
       plans[wanted] = sharding.place_rows(
-          packing.plan(*lengths, x, t, config, parts=parts, trunk_B=trunks_B), mesh)
+          packing.plan(
+              *lengths, x, t, config, parts=parts * shards, trunk_B=trunks_B), mesh)
     return plans[wanted]
 
   return plan
@@ -106,9 +107,9 @@ def planner(rollouts: records.Rollouts, mesh: jax.sharding.Mesh, *, pack: bool) 
 def full_plan(config: transformer.DecoderConfig, mesh: jax.sharding.Mesh, rows: int,
               prompt_width: int, width: int, parts: int, *, pack: bool) -> packing.Plan | None:
   """The largest packing.Plan, for rows without padding or shared prompts; or None."""
-  if not pack or sharding.row_shards(mesh) > 1: return None
+  if not pack: return None
   return packing.plan(np.full(rows, prompt_width), np.full(rows, width), prompt_width, width,
-                      config, parts=parts, trunk_B=None)
+                      config, parts=parts * sharding.row_shards(mesh), trunk_B=None)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

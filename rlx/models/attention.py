@@ -17,10 +17,10 @@ _TILE = 128  # Splash attention pads rows to a multiple of it.
 
 
 class Forked(NamedTuple):
-  """Masks for rows that continue trunks, with all tokens in one list."""
+  """Masks for rows that continue trunks, with all tokens of a device in one list."""
   trunk_PQS: Any  # mask of trunks
   row_BQS: Any    # mask of rows; S counts the keys of a row's trunk, then its own
-  trunk_B: Any    # row -> its trunk
+  trunk_OB: Any   # row -> its trunk, for each device
 
 
 def prepare(kind, valid_BS, segments_BS=None, branches_BS=None, *, positions_BS=None,
@@ -52,12 +52,20 @@ def prepare(kind, valid_BS, segments_BS=None, branches_BS=None, *, positions_BS=
                  | (branches_BS == 0)[:, None, :])
   if trunks is None: return mask_BQS
   trunk_PQS = prepare(kind, trunks.valid_PX, positions_BS=trunks.positions_PX, window=window)
-  by_row = lambda x_PX: x_PX[trunks.trunk_B][:, None, :]
-  trunk_BQX = jnp.broadcast_to(by_row(trunks.valid_PX),
+  of_trunk = lambda x_PX: by_row(x_PX, trunks.trunk_OB)[:, None, :]
+  trunk_BQX = jnp.broadcast_to(of_trunk(trunks.valid_PX),
                                (*valid_BS.shape, trunk_PQS.shape[1]))
   if window:
-    trunk_BQX &= positions_BS[:, :, None] - by_row(trunks.positions_PX) < window
-  return Forked(trunk_PQS, jnp.concatenate([trunk_BQX, mask_BQS], axis=2), trunks.trunk_B)
+    trunk_BQX &= positions_BS[:, :, None] - of_trunk(trunks.positions_PX) < window
+  return Forked(trunk_PQS, jnp.concatenate([trunk_BQX, mask_BQS], axis=2), trunks.trunk_OB)
+
+
+def by_row(x_P, trunk_OB):
+  """x of each row's trunk; trunks and rows are those of the device."""
+  if len(trunk_OB) == 1: return x_P[trunk_OB[0]]
+  x_BX = jax.vmap(lambda x_P, trunk_B: x_P[trunk_B])(
+      x_P.reshape(len(trunk_OB), -1, *x_P.shape[1:]), trunk_OB)
+  return x_BX.reshape(-1, *x_P.shape[1:])
 
 
 def attend(kind, q_BQNH, k_BSKH, v_BSKH, prepared, *, scale, softcap=None):
@@ -67,8 +75,8 @@ def attend(kind, q_BQNH, k_BSKH, v_BSKH, prepared, *, scale, softcap=None):
   Scores and softmax are float32, or float64 if the queries are.
 
   Args:
-    prepared: from `prepare`. With Forked, q, k and v are one row of tokens: those of the
-      trunks, then those of the rows.
+    prepared: from `prepare`. With Forked, q, k and v have one row of tokens for each device:
+      those of the trunks, then those of the rows.
     softcap: scores become softcap tanh(scores / softcap); with blocks only.
   """
   if isinstance(prepared, Forked):
@@ -82,17 +90,18 @@ def capped(x, cap):
   return x if cap is None else cap * jnp.tanh(x / cap)
 
 
-def _forked(kind, q_1QNH, k_1QKH, v_1QKH, prepared, scale, softcap):
-  sizes = [mask.shape[:2] for mask in prepared[:2]]
-  def parts(x_1QNH):
-    cut = jnp.split(x_1QNH[0], [math.prod(sizes[0])])
-    return [x.reshape(*size, *x.shape[1:]) for x, size in zip(cut, sizes)]
-  def continued(x_1QKH):
-    trunk_PXKH, row_BQKH = parts(x_1QKH)
-    return trunk_PXKH, jnp.concatenate([trunk_PXKH[prepared.trunk_B], row_BQKH], axis=1)
+def _forked(kind, q_OQNH, k_OQKH, v_OQKH, prepared, scale, softcap):
+  shards, sizes = len(prepared.trunk_OB), [mask.shape[:2] for mask in prepared[:2]]
+  def parts(x_OQNH):
+    cut = jnp.split(x_OQNH, [math.prod(sizes[0]) // shards], axis=1)
+    return [x.reshape(*size, *x.shape[2:]) for x, size in zip(cut, sizes)]
+  def continued(x_OQKH):
+    trunk_PXKH, row_BQKH = parts(x_OQKH)
+    return trunk_PXKH, jnp.concatenate(
+        [by_row(trunk_PXKH, prepared.trunk_OB), row_BQKH], axis=1)
   outputs = [attend(kind, *qkv, mask, scale=scale, softcap=softcap) for *qkv, mask in zip(
-      parts(q_1QNH), continued(k_1QKH), continued(v_1QKH), prepared[:2])]
-  return jnp.concatenate([x.reshape(-1, *x.shape[2:]) for x in outputs])[None]
+      parts(q_OQNH), continued(k_OQKH), continued(v_OQKH), prepared[:2])]
+  return jnp.concatenate([x.reshape(shards, -1, *x.shape[2:]) for x in outputs], axis=1)
 
 
 def _blocks(q_BQNH, k_BSKH, v_BSKH, mask_BQS, scale, softcap):

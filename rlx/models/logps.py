@@ -52,7 +52,7 @@ def predicting(params, config, tokens_BS, positions_BS, valid_BS, completion_wid
   Returns:
     hidden_BTD, targets_BT (the completion tokens), mask_BT, and a function that brings an array
     of the shape of mask_BT, or with more axes after it, to [B, T]. With a plan, the first three
-    are one row that lists the completion tokens of the batch.
+    have one row for each device, which lists the completion tokens of its part of the batch.
   """
   start = tokens_BS.shape[1] - completion_width
   if start < 1:
@@ -62,12 +62,15 @@ def predicting(params, config, tokens_BS, positions_BS, valid_BS, completion_wid
   if plan is None:
     hidden_BSD = transformer.hidden(params, config, tokens_BS, positions_BS, valid_BS)
     return hidden_BSD[:, start - 1:-1], targets_BT, valid_BS[:, start:], lambda x: x
-  hidden_UD = packing.hidden(params, config, tokens_BS, positions_BS, plan)
-  spread = lambda x_1U: packing.take(
-      x_1U[0], plan.token_BT.reshape(-1), plan.target_U).reshape(
-          *targets_BT.shape, *x_1U.shape[2:])
-  return (hidden_UD[None], targets_BT.reshape(-1)[plan.target_U][None],
-          (plan.target_U >= 0)[None], spread)
+  shards = transformer.row_shards(config)
+  listed = lambda x, index, inverse: packing.take(
+      x.reshape(-1, *x.shape[2:]), index.reshape(-1), inverse.reshape(-1), shards)
+  hidden_OUD = packing.hidden(params, config, tokens_BS, positions_BS, plan)
+  spread = lambda x_OU: listed(x_OU, plan.token_BT, plan.target_U).reshape(
+      *targets_BT.shape, *x_OU.shape[2:])
+  by_device = lambda x_U: x_U.reshape(shards, -1)
+  return (hidden_OUD, by_device(listed(targets_BT, plan.target_U, plan.token_BT)),
+          by_device(plan.target_U >= 0), spread)
 
 
 def from_hidden(params, config, hidden_BTD, targets_BT, mask_BT, *, temperature=1.0,

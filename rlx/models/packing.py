@@ -39,8 +39,8 @@ _WIDTHS = 1, 1.5, 2.5, 4
 class Plan(NamedTuple):
   """Flat indices (int32) of every token's place; -1 where there is none.
 
-  For a batch of n microbatches, each leaf is n plans of equal shapes, concatenated along axis 0;
-  indices count within the microbatch.
+  For a batch of n microbatches on O devices, each leaf is O n plans of equal shapes, concatenated
+  along axis 0, first by device; indices count within the device's part of the microbatch.
   """
   source_YC: Any  # slot -> column of [B, S]
   trunk_YC: Any   # slot -> row of the batch whose prompt it attends to
@@ -83,7 +83,7 @@ def plan(prompt_len_B, completion_len_B, prompt_width, completion_width, config,
     prompt_len_B, completion_len_B: numpy, tokens.
     prompt_width, completion_width: X and T, S = X + T.
     config: DecoderConfig of the model that runs over the plan.
-    parts: number of microbatches.
+    parts: number of microbatches times the number of devices over which rows are sharded.
     trunk_B: from `same_prompt`. None: each row has its own prompt, as it also does if the
       model's attention does not support branches.
   """
@@ -211,36 +211,54 @@ def first_fit(length_B, width):
 
 
 def hidden(params, config, tokens_BS, positions_BS, plan):
-  """The hidden states that predict completion tokens, as a list: hidden_UD."""
+  """The hidden states that predict completion tokens, as a list for each device: hidden_OUD."""
   source_YC, s = plan.source_YC, tokens_BS.shape[1]
+  shards = transformer.row_shards(config)
   # Empty slots get the batch's last token, which nothing attends to.
-  pick = lambda x_BS, source=source_YC: x_BS.reshape(-1)[source]
+  by_shard = _by_shard(lambda x_BS, source_YC: x_BS.reshape(-1)[source_YC], shards)
+  pick = lambda x_BS, source=source_YC: by_shard(x_BS, source)
   row_YC, column_YC = jnp.divmod(source_YC, s)
   in_trunk_YC = column_YC < s - plan.token_BT.shape[1] - 1
   branches_YC = jnp.where(in_trunk_YC, 0, 1 + row_YC)
   trunks = None if plan.apart_PX is None else transformer.Trunks(
       pick(tokens_BS, plan.apart_PX), pick(positions_BS, plan.apart_PX), plan.apart_PX >= 0,
-      plan.apart_Y)
+      plan.apart_Y.reshape(shards, -1))
   hidden_YCD = transformer.hidden(
       params, config, pick(tokens_BS), pick(positions_BS), source_YC >= 0,
       plan.trunk_YC, branches_YC if _has_branches(config) else None, trunks)
   return take(hidden_YCD.reshape(-1, hidden_YCD.shape[2]), plan.state_U,
-              plan.token_YC.reshape(-1))
+              plan.token_YC.reshape(-1), shards).reshape(shards, -1, hidden_YCD.shape[2])
+
+
+def take(x: Any, index: Any, inverse: Any, shards: int = 1) -> Any:
+  """x[index] along axis 0, and 0 where index is -1; indices count within the device's part.
+
+  Args:
+    inverse: the index that leads back.
+    shards: number of devices over which axis 0 of all arrays is sharded.
+  """
+  return _by_shard(_take, shards)(x, index, inverse)
+
+
+def _by_shard(fn, shards):
+  """fn of each device's part of its arguments, so that nothing is sent to another device."""
+  if shards == 1: return fn
+  def by_shard(*args):
+    out = jax.vmap(fn)(*[x.reshape(shards, -1, *x.shape[1:]) for x in args])
+    return out.reshape(-1, *out.shape[2:])
+  return by_shard
 
 
 @jax.custom_vjp
-def take(x, index, inverse):
-  """x[index] along axis 0, and 0 where index is -1.
-
-  Backward is a gather with the inverse, because XLA's scatter writes row by row on CPU.
-  """
+def _take(x, index, inverse):
+  """Backward is a gather with the inverse, because XLA's scatter writes row by row on CPU."""
   del inverse
   mask = (index >= 0).reshape(-1, *[1] * (x.ndim - 1))
   return jnp.where(mask, x[index], 0)
 
 
-take.defvjp(lambda x, index, inverse: (take(x, index, inverse), (index, inverse)),
-            lambda saved, g: (take(g, *saved[::-1]), None, None))
+_take.defvjp(lambda x, index, inverse: (_take(x, index, inverse), (index, inverse)),
+             lambda saved, g: (_take(g, *saved[::-1]), None, None))
 
 
 def _rounded(n, full, parts):

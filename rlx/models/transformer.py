@@ -141,7 +141,7 @@ class Trunks(NamedTuple):
   tokens_PX: Any
   positions_PX: Any
   valid_PX: Any
-  trunk_B: Any  # row -> its trunk
+  trunk_OB: Any  # row -> its trunk, for each of the devices over which trunks and rows are sharded
 
 
 def hidden(params, config, tokens_BS, positions_BS, valid_BS, segments_BS=None,
@@ -165,9 +165,10 @@ def hidden(params, config, tokens_BS, positions_BS, valid_BS, segments_BS=None,
   axes.dims(tokens_BS=tokens_BS, positions_BS=positions_BS, valid_BS=valid_BS)
   shared = _full_sequence(config, positions_BS, valid_BS, segments_BS, branches_BS, trunks)
   if trunks is None: return _apply(_Decoder(config), params, tokens_BS, shared)[0]
-  tokens_1Q = _listed(trunks.tokens_PX, tokens_BS)
-  hidden_1QD = _apply(_Decoder(config), params, tokens_1Q, shared)[0]
-  return hidden_1QD[0, trunks.tokens_PX.size:].reshape(*tokens_BS.shape, -1)
+  tokens_OQ = _listed(trunks, trunks.tokens_PX, tokens_BS)
+  hidden_OQD = _apply(_Decoder(config), params, tokens_OQ, shared)[0]
+  before = trunks.tokens_PX.size // len(tokens_OQ)
+  return hidden_OQD[:, before:].reshape(*tokens_BS.shape, -1)
 
 
 def prefill(params, config, tokens_PX, positions_PX, valid_PX):
@@ -244,9 +245,10 @@ def _apply(module, params, *args):
   return module.apply({"params": decoder}, *args)
 
 
-def _listed(x_PX, x_BS):
-  """The tokens of trunks, then those of the rows, as one row."""
-  return jnp.concatenate([x_PX.ravel(), x_BS.ravel()])[None]
+def _listed(trunks, x_PX, x_BS):
+  """The tokens of trunks, then those of the rows, as one row for each device."""
+  shards = len(trunks.trunk_OB)
+  return jnp.concatenate([x_PX.reshape(shards, -1), x_BS.reshape(shards, -1)], axis=1)
 
 
 def _full_sequence(config, positions_BS, valid_BS, segments_BS=None, branches_BS=None,
@@ -258,7 +260,8 @@ def _full_sequence(config, positions_BS, valid_BS, segments_BS=None, branches_BS
     kind_L, the index of each layer's kind; None if there is only one.
   """
   kinds = sorted(set(config.kinds))
-  positions = positions_BS if trunks is None else _listed(trunks.positions_PX, positions_BS)
+  positions = positions_BS if trunks is None else _listed(
+      trunks, trunks.positions_PX, positions_BS)
   def shared(window, rope):
     turns = tuple(x[:, :, None, :] for x in rotations(config, positions, rope))
     return turns, attention.prepare(config.attention, valid_BS, segments_BS, branches_BS,
