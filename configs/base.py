@@ -97,8 +97,9 @@ def get_config():
       per_prompt=4,            # G, completions per prompt (group size)
       max_tokens=64,           # T, maximum length of a completion
       chunk=64,                # decode steps per host synchronisation
-      # Maximum number of sequences decoded at once, a multiple of per_prompt. None: as many as fit
-      # into memory; a resumed run keeps the number of its first start (versions.json).
+      # Maximum number of sequences decoded at once, a multiple of per_prompt x mesh.data x
+      # mesh.fsdp. None: as many as fit into memory; a resumed run keeps the number of its first
+      # start (versions.json).
       slots=placeholder(int),
       bucket=16,               # training pads completions to a multiple of this length
       decoding=decoding(1.0),
@@ -231,7 +232,7 @@ def get_config():
       # Parts in which the gradient of a minibatch is accumulated. Each part has at least one whole
       # group per device: minibatches x microbatches x data x fsdp divides prompts.per_step.
       microbatches=1,
-      # Packs sequences, so that all models skip padding; has no effect where data x fsdp > 1.
+      # Packs sequences, so that all models skip padding. On a mesh no row leaves its device.
       pack=True,
       max_skipped=10,          # consecutive non-finite updates after which the run stops
       optimizer=optimizer(1e-6),

@@ -41,7 +41,10 @@ def get_config(arg=""):
     if not size: c.steps, c.train_prm.prompts = 16, 128
   else:
     c.prm.path, c.prm.order = f"runs/smollm2/{name}_prm/model", "none"
-    c.eval.every = 0
+    c.learner.optimizer.lr = 1e-5
+    # Every group is trained on, in one draw: steps of wrong completions have advantages, too.
+    c.rollouts.filter_groups = dict(name="filter_groups.with_verdict")
+    c.rollouts.max_draws = 1
   if not size:
     c.prompts.per_step, c.rollouts.per_prompt = 16 if "prm" in words else 8, 8
     c.rollouts.max_tokens = 32

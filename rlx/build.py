@@ -255,8 +255,7 @@ def _sampling(c, sizes, texts, config, mesh, device_bytes, bytes_free):
     return sampler.make(
         config, lay_out=lay_out, group=group, max_tokens=sizes.completion_tokens,
         chunk=sizes.chunk, slots=slots_, eos_ids=tokenizer.eos_ids, pad_id=tokenizer.pad_id,
-        stops=texts.stops, decode=tokenizer.decode, moves=sharding.row_shards(mesh) == 1,
-        fetch=hosts.fetch, put=hosts.put, **rule)
+        stops=texts.stops, decode=tokenizer.decode, fetch=hosts.fetch, put=hosts.put, **rule)
 
   def encode(prompts):
     tokens_PX, len_P = padding.left_pad(
@@ -267,13 +266,14 @@ def _sampling(c, sizes, texts, config, mesh, device_bytes, bytes_free):
   slots_of = functools.partial(sampler_slots, c.rollouts.slots, sizes, config, mesh, bytes_free)
   slots_ = dict(train=slots_of(sizes.draw, sizes.first_pass), greedy=slots_of(sizes.eval_batch, 1),
                 sampled=slots_of(sizes.eval_batch, sizes.eval_samples))
-  k = c.train_prm.step_rollouts
+  k, shards = c.train_prm.step_rollouts, sharding.row_shards(mesh)
   return Sampling(
       encode=encode, lay_out=lay_out, slots=slots_, device_bytes=device_bytes,
       train=sampler_of(sizes.first_pass, decoding, slots_["train"]),
       greedy=sampler_of(1, greedy, slots_["greedy"]),
       sampled=sampler_of(sizes.eval_samples, decoding, slots_["sampled"]),
-      steps=sampler_of(k, decoding, slots_["train"] and max(slots_["train"] // k, 1) * k))
+      steps=sampler_of(k, decoding, slots_["train"] and max(
+          slots_["train"] // (k * shards), 1) * k * shards))
 
 
 def sft(config: keys.Config) -> Sft:
@@ -433,9 +433,9 @@ def check_cuts(c: keys.Config, shards: int) -> None:
                  ("rollouts.oversample x (prompts.per_step - rollouts.rehearsal)",
                   sizes_of(c).draw)):
     if n % shards: raise ValueError(f"{name}={n}: must be a multiple of {rows}.")
-  if c.rollouts.slots is not None and shards > 1:
-    raise ValueError(f"rollouts.slots={c.rollouts.slots}: None where rows are spread "
-                     f"over {rows} devices.")
+  if (c.rollouts.slots or 0) % (c.rollouts.per_prompt * shards):
+    raise ValueError(f"rollouts.slots={c.rollouts.slots}: a multiple of rollouts.per_prompt="
+                     f"{c.rollouts.per_prompt} x {shards} devices over which rows are spread.")
 
 
 def on_rows(config: transformer.DecoderConfig,
@@ -613,12 +613,13 @@ def sampler_slots(slots_: int | None, sizes: Sizes, config: transformer.DecoderC
     bytes_free: memory of a device that the state does not use; None: unknown.
     prompts, group: P and G of the draw.
   """
-  if sharding.row_shards(mesh) > 1: return None  # Rows stay where they are.
-  if slots_ is not None: return max(slots_ // group, 1) * group
+  shards, config = sharding.row_shards(mesh), size.part(config, mesh.shape["tensor"])
+  if slots_ is not None: return max(slots_ // (group * shards), 1) * group * shards
   # A row may need its own copy of its prompt's cache, and its cache grows by chunks.
   tokens = sizes.prompt_tokens + sizes.completion_tokens + sizes.chunk
-  return slots.that_fit(prompts * group, group,
-                        tokens * size.kv_bytes_per_token(config), bytes_free)
+  fit = slots.that_fit(prompts * group // shards, group,
+                       tokens * size.kv_bytes_per_token(config), bytes_free)
+  return fit and fit * shards
 
 
 def layout(config: transformer.DecoderConfig, mesh: jax.sharding.Mesh) -> Callable:

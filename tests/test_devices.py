@@ -11,6 +11,7 @@ import pytest
 from configs import base
 from rlx import build
 from rlx.core import records
+from rlx.core import rng
 from rlx.io import hf
 from rlx.io import tokenizer
 from rlx.learner import hosts
@@ -21,6 +22,7 @@ from rlx.loops import session
 from rlx.models import logps
 from rlx.models import packing
 from rlx.models import transformer
+from rlx.rollouts import sampler
 from tests import tiny
 
 COLLECTIVES = ("all-gather", "all-reduce", "reduce-scatter", "all-to-all",
@@ -40,6 +42,10 @@ def model(tmp_path_factory):
 
 @functools.cache
 def run_of(model, **mesh):
+  return build.build(run_config(model, **mesh))
+
+
+def run_config(model, **mesh):
   c = base.get_config()
   c.model.path, c.mesh = str(model), base.ml_collections.ConfigDict(
       dict(data=1, fsdp=1, tensor=1) | mesh)
@@ -47,7 +53,7 @@ def run_of(model, **mesh):
   c.prompts.per_step, c.prompts.max_tokens = 8, 8
   c.rollouts.per_prompt, c.rollouts.max_tokens = 4, 4
   c.eval.prompts, c.eval.batch, c.learner.pack = 8, 8, False
-  return build.build(c)
+  return c
 
 
 @functools.cache
@@ -120,6 +126,44 @@ def test_packed_rows_stay_on_their_device(model, monkeypatch):
   assert {kind for kind, _ in packed} == {kind for kind, _ in padded}
   for kind in {kind for kind, _ in packed}:
     assert max(n for k, n in packed if k == kind) <= max(n for k, n in padded if k == kind)
+
+
+@functools.cache
+def sampling_run(model, slots=None, **mesh):
+  c = run_config(model, **mesh)
+  c.rollouts.max_tokens, c.rollouts.chunk, c.rollouts.slots = 24, 3, slots
+  c.rollouts.stops = ("#3",)
+  return build.build(c)
+
+
+def sampled(run):
+  weights = run.sampling.lay_out(run.init().policy)
+  return jax.device_get(run.sampling.train(
+      run.init().policy, *run.sampling.encode(run.prompts.first(8)), rng.key(0, "sample", 0), None,
+      weights))
+
+
+@pytest.mark.parametrize("mesh, slots", [
+    (dict(data=2), None), (dict(data=2, fsdp=2, tensor=2), None), (dict(data=2, fsdp=2), 16)],
+                         ids=str)
+def test_devices_decode_their_own_rows(model, mesh, slots, monkeypatch):
+  """The samples of one device; in between nothing is sent, and rows that ended leave."""
+  advance, programs = sampler._advance, []
+  def watched(options, *args):
+    programs.append((options, *jax.tree.map(lambda x: jax.ShapeDtypeStruct(
+        x.shape, x.dtype, sharding=x.sharding), args)))
+    return advance(options, *args)
+  one, run = sampled(sampling_run(model)), sampling_run(model, slots, **mesh)
+  monkeypatch.setattr(sampler, "_advance", watched)
+  several = sampled(run)
+  np.testing.assert_array_equal(one.tokens_BS, several.tokens_BS)
+  np.testing.assert_array_equal(one.finish_B, several.finish_B)
+  assert set(one.finish_B.tolist()) >= {records.FINISH.index("eos"), records.FINISH.index("stop")}
+  np.testing.assert_allclose(one.sampler_logps_BT, several.sampler_logps_BT, atol=1e-5)
+  rows = [len(working.row_W) for _, _, _, _, working, *_ in programs]
+  assert rows[0] == (slots or 32) and (rows[-1] <= 16 or "tensor" in mesh)
+  assert slots is None or sum(rows) > 16 * 24 // 3  # Waiting rows had their turn.
+  if "tensor" not in mesh: assert collectives(advance.lower(*programs[-1]).compile()) == []
 
 
 def test_one_device_talks_to_nobody(model):

@@ -7,6 +7,10 @@ of its rows have ended. The host then synchronises once: rows that ended are rem
 waiting rows take their slots, and otherwise the remaining rows are packed into a smaller
 batch (`slots.py` plans this). The suffix cache is as wide as the longest row needs, in
 whole chunks, so that a step reads only columns that may be in use.
+
+On a mesh each device decodes the rows of its own prompts and ends its chunks on its own; nothing is
+sent to others between the prefill and the end. With a tensor axis, whose devices share their rows,
+chunks end together: XLA expects the same collectives of all devices.
 """
 import bisect
 import dataclasses
@@ -38,6 +42,7 @@ class _Options:
   rule: tuple     # items of the keyword arguments of decoding.next_token
   eos_ids: tuple
   pad_id: int
+  together: tuple = ()  # mesh axes whose devices end their chunks together
 
 
 @flax.struct.dataclass
@@ -56,7 +61,7 @@ class _Working:
   count_W: jax.Array    # completion tokens drawn so far
   finish_W: jax.Array   # index into FINISH, or _RUNNING
   suffix: decoder.Suffix  # before a chunk: ends with a chunk of free columns
-  steps: jax.Array      # number of these free columns that the chunk has filled
+  steps_O: jax.Array    # number of these free columns that the chunk has filled
 
 
 @flax.struct.dataclass
@@ -70,7 +75,7 @@ class _Drawn:
 
 def make(config, *, group, max_tokens, chunk, slots=None, temperature=1.0, top_k=0,
          top_p=1.0, min_p=0.0, eos_ids=(), pad_id=0, stops=(), decode=None,
-         moves=True, lay_out=None, fetch=jax.device_get, put=jax.device_put):
+         lay_out=None, fetch=jax.device_get, put=jax.device_put):
   """Builds `sample(params, tokens_PX, prompt_len_P, prompt_P, key, factor_T, weights) -> Rollouts`.
 
   factor_T, if not None, multiplies the temperature of each position, and log-probs are
@@ -87,45 +92,53 @@ def make(config, *, group, max_tokens, chunk, slots=None, temperature=1.0, top_k
     group: G, completions per prompt.
     max_tokens: T, the largest number of tokens of a completion.
     chunk: the largest number of decode steps per host synchronisation.
-    slots: the largest number of rows decoded at once, a multiple of G; None is all rows.
+    slots: the largest number of rows decoded at once, a multiple of G on each device; None is
+      all rows.
     temperature, top_k, top_p, min_p: see `decoding.next_token`.
     eos_ids: tokens that end a completion; the token is part of it.
     pad_id: token that fills the columns after the end.
     stops: strings that end a completion; it keeps every token up to the one
       that completes the string.
     decode: token ids -> text; needed by `stops`.
-    moves: False keeps every row where it is: for batches sharded over devices.
     lay_out: params -> `decode.lay_out` of them, jitted; None: on one device.
-    fetch, put: transfer the arrays of a tree from the devices to the host, and back.
+    fetch, put: transfer the arrays of a tree from the devices to the host, and back; the second
+      argument of `put` is (path, array) -> sharding.
   """
   if stops and decode is None:
     raise ValueError("Stop strings need a function that decodes tokens.")
-  if slots is not None and (slots < group or slots % group):
-    raise ValueError(f"slots={slots} must be a multiple of group={group}.")
+  shards = transformer.row_shards(config)
+  if slots is not None and (slots < group or slots % (group * shards)):
+    raise ValueError(f"slots={slots} must be a multiple of group={group} x {shards} devices.")
   chunk = min(chunk, max_tokens)
   rule = dict(temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p)
   options = _Options(config, group, max_tokens, chunk, tuple(rule.items()),
                      tuple(sorted(eos_ids)), pad_id)
   lay_out = lay_out or jax.jit(lambda params: decoder.lay_out(params, config))
   # Each batch size compiles a program, which does not pay off for a single chunk.
-  shrinks = moves and chunk < max_tokens
+  shrinks = chunk < max_tokens
+  place = put if config.rows is None else lambda tree: put(tree, lambda *_: config.rows)
+  joined = lambda arrays: place(np.concatenate(list(arrays)))
 
   def sample(params, tokens_PX, prompt_len_P, prompt_P, key, factor_T=None, weights=None):
     if weights is None: weights = lay_out(params)
     prompts, rows, drawn = _start(options, params, tokens_PX, prompt_len_P, prompt_P, key)
-    plan, working, read, cuts = slots_lib.start(len(prompt_P), group, slots), None, prompts, {}
-    while plan is not None:
-      if plan.prompt_P is not None:
-        read = _gather(prompts, put(plan.prompt_P))
-      working = _move(options, rows, working, *put((plan.row_W, plan.source_W)),
-                      width=-(-plan.columns // chunk) * chunk, is_same=plan.is_same)
-      working, drawn = _advance(options, weights, rows, read, working, drawn, factor_T,
-                                put(plan.enough if shrinks else np.int32(0)))
-      finish_W, steps = fetch((working.finish_W, working.steps))
+    plans = [slots_lib.start(len(prompt_P) // shards, group, slots and slots // shards)] * shards
+    working, read, cuts = None, prompts, {}
+    while plans is not None:
+      if plans[0].prompt_P is not None:
+        read = _gather(options, prompts, joined(p.prompt_P for p in plans))
+      columns = max(p.columns for p in plans)
+      working = _move(options, rows, working, joined(p.row_W for p in plans),
+                      joined(p.source_W for p in plans),
+                      width=-(-columns // chunk) * chunk, is_same=plans[0].is_same)
+      working, drawn = _advance(
+          options, weights, rows, read, working, drawn, factor_T,
+          place(np.array([p.enough if shrinks else 0 for p in plans], np.int32)))
+      finish_W, steps_O = fetch((working.finish_W, working.steps_O))
       running_W = finish_W == _RUNNING
       if stops:
-        running_W &= ~_stopped(plan, fetch((drawn.tokens_BT, drawn.len_B)), cuts, stops, decode)
-      plan = slots_lib.following(plan, running_W, steps, moves)
+        running_W &= ~_stopped(plans, fetch((drawn.tokens_BT, drawn.len_B)), cuts, stops, decode)
+      plans = slots_lib.following(plans, running_W, steps_O)
     if cuts: drawn = _cut(drawn, cuts, pad_id, fetch, put)
     return _rollouts(options, tokens_PX, prompt_P, rows, drawn)
 
@@ -148,9 +161,27 @@ def _start(options, params, tokens_PX, prompt_len_P, prompt_P, key):
   return decoder.prompts(params, options.config, tokens_PX, prompt_len_P), rows, drawn
 
 
-@jax.jit
-def _gather(prompts, prompt_P):
-  return jax.tree.map(lambda x: x[prompt_P], prompts)
+def _on_each(fn, options, rows, shared=()):
+  """fn(options, *rows, *shared) on each device; `rows` are trees of its own rows."""
+  config = options.config
+  if config.rows is None: return fn(options, *rows, *shared)
+  spec = jax.sharding.PartitionSpec
+  own = spec(*config.rows.spec)
+  axes, mesh = config.rows.spec[0], config.rows.mesh
+  # Rows are not spread any further; heads are, over the tensor axis.
+  inner = dataclasses.replace(
+      options, together=axes if transformer.row_shards(config) < mesh.size else (),
+      config=dataclasses.replace(config, rows=None, heads=spec(None, *config.heads.spec[1:])))
+  return jax.shard_map(
+      functools.partial(fn, inner), mesh=mesh,
+      in_specs=(own,) * len(rows) + (spec(),) * len(shared), out_specs=own,
+      axis_names=set(axes), check_vma=False)(*rows, *shared)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _gather(options, prompts, prompt_P):
+  return _on_each(lambda _, prompts, prompt_P: jax.tree.map(lambda x: x[prompt_P], prompts),
+                  options, (prompts, prompt_P))
 
 
 @functools.partial(jax.jit, static_argnums=0, static_argnames=("width", "is_same"))
@@ -160,13 +191,18 @@ def _move(options, rows, old, row_W, source_W, *, width, is_same):
   `width`, a multiple of the chunk, may be larger than the number of old columns; the
   additional columns are empty.
   """
+  return _on_each(functools.partial(_moved, width=width, is_same=is_same), options,
+                  (rows, old, row_W, source_W))
+
+
+def _moved(options, rows, old, row_W, source_W, *, width, is_same):
   chunk = options.chunk
   last_token_W = rows.last_token_B.at[row_W].get(mode="clip")
   finish_W = jnp.where(row_W < rows.prompt_len_B.shape[0], _RUNNING, _LENGTH)
   if old is None:
     return _Working(row_W, last_token_W, jnp.zeros_like(row_W), finish_W,
                     decoder.empty_suffix(options.config, row_W.shape[0], width + chunk),
-                    jnp.int32(0))
+                    jnp.zeros(1, jnp.int32))
   at_W = None if is_same else jnp.maximum(source_W, 0)
   take = lambda x: x if is_same else x[at_W]
   is_new_W = source_W < 0
@@ -174,13 +210,18 @@ def _move(options, rows, old, row_W, source_W, *, width, is_same):
       row_W, jnp.where(is_new_W, last_token_W, take(old.fed_W)),
       jnp.where(is_new_W, 0, take(old.count_W)), finish_W,
       # The columns in use end where the last chunk ended.
-      decoder.moved(old.suffix, at_W, old.suffix.columns - chunk + old.steps,
-                    width=width, free=chunk), jnp.int32(0))
+      decoder.moved(old.suffix, at_W, old.suffix.columns - chunk + old.steps_O[0],
+                    width=width, free=chunk), jnp.zeros(1, jnp.int32))
 
 
 @functools.partial(jax.jit, static_argnums=0, donate_argnums=(4, 5))
-def _advance(options, weights, rows, prompts, working, drawn, factor_T, enough):
+def _advance(options, weights, rows, prompts, working, drawn, factor_T, enough_O):
   """Decodes until the chunk of columns is full or at most `enough` rows are running."""
+  return _on_each(_advanced, options, (rows, prompts, working, drawn, enough_O),
+                  (weights, factor_T))
+
+
+def _advanced(options, rows, prompts, working, drawn, enough_O, weights, factor_T):
   chunk, pad_id = options.chunk, options.pad_id
   columns_T = jnp.arange(working.suffix.columns)
   first = columns_T.shape[0] - chunk
@@ -211,9 +252,14 @@ def _advance(options, weights, rows, prompts, working, drawn, factor_T, enough):
             write(tokens_WC, jnp.where(live_W, drawn_W, pad_id), i, 1),
             write(logps_WC, jnp.where(live_W, logps_W, 0.0), i, 1), suffix)
 
+  def goes_on(carry):
+    is_running = jnp.sum(carry[2] == _RUNNING) > enough_O[0]
+    if options.together: is_running = jax.lax.pmax(is_running.astype(int), options.together) > 0
+    return (carry[0] < chunk) & is_running
+
   w = row_W.shape[0]
   steps, fed_W, finish_W, len_W, tokens_WC, logps_WC, suffix = jax.lax.while_loop(
-      lambda c: (c[0] < chunk) & (jnp.sum(c[2] == _RUNNING) > enough), one,
+      goes_on, one,
       (jnp.int32(0), working.fed_W, working.finish_W, count_W,
        jnp.full((w, chunk), pad_id, jnp.int32), jnp.zeros((w, chunk), jnp.float32),
        working.suffix))
@@ -222,7 +268,7 @@ def _advance(options, weights, rows, prompts, working, drawn, factor_T, enough):
                  logps_BT=drawn.logps_BT.at[at].set(logps_WC, mode="drop"),
                  len_B=drawn.len_B.at[row_W].set(len_W, mode="drop"),
                  finish_B=drawn.finish_B.at[row_W].set(finish_W, mode="drop"))
-  return _Working(row_W, fed_W, len_W, finish_W, suffix, steps), drawn
+  return _Working(row_W, fed_W, len_W, finish_W, suffix, steps[None]), drawn
 
 
 def _finish(options, drawn_W, count_W):
@@ -241,7 +287,7 @@ def _rollouts(options, tokens_PX, prompt_P, rows, drawn):
       sampler_logps_BT=drawn.logps_BT, finish_B=drawn.finish_B, prompt_P=prompt_P)
 
 
-def _stopped(plan, drawn, cuts, stops, decode):
+def _stopped(plans, drawn, cuts, stops, decode):
   """bool [W]: rows whose text has a stop string; their lengths are put into `cuts`.
 
   Runs on the host. It compares texts, so the result does not depend on how the string is
@@ -251,9 +297,10 @@ def _stopped(plan, drawn, cuts, stops, decode):
     drawn: tokens_BT and len_B on the host.
   """
   tokens_BT, len_B = drawn
-  stopped_W = np.zeros(plan.row_W.shape, bool)
-  for i in np.flatnonzero(plan.live_W):
-    b = int(plan.row_W[i])
+  row_W = np.concatenate([p.row_W + i * p.rows for i, p in enumerate(plans)])
+  stopped_W = np.zeros(row_W.shape, bool)
+  for i in np.flatnonzero(np.concatenate([p.live_W for p in plans])):
+    b = int(row_W[i])
     ids = tokens_BT[b, :len_B[b]].tolist()
     has_stop = lambda n, ids=ids: any(s in decode(ids[:n]) for s in stops)
     if not has_stop(len(ids)): continue

@@ -1,7 +1,8 @@
 """Plans which rows are decoded together, once per chunk, on the host, from their lengths.
 
 Row p * G + g is sample g of prompt p. A plan puts rows into slots in groups of
-equal size that share a prompt's keys and values.
+equal size that share a prompt's keys and values. On a mesh each device has a plan for
+its own prompts and rows, numbered from 0; plans of all devices have equal shapes.
 """
 import dataclasses
 
@@ -12,7 +13,7 @@ _SHARE = 0.3  # Share of the free memory that keys and values may take.
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-  """The W slots of the next chunk."""
+  """The W slots of the next chunk, of one device."""
   row_W: np.ndarray      # int32, the row that is decoded in the slot; `rows`: no row
   source_W: np.ndarray   # int32, its slot in the previous chunk; -1: it starts now
   count_W: np.ndarray    # int32, number of its tokens that are drawn so far
@@ -71,41 +72,52 @@ def start(prompts: int, group: int, slots: int | None = None) -> Plan:
               is_same=False, waiting=w, rows=rows, group=group, slots=w)
 
 
-def following(plan: Plan, running_W: np.ndarray, steps: int,
-              moves: bool = True) -> Plan | None:
-  """The plan after `plan`; None when every row has ended.
+def following(plans: list[Plan], running_W: np.ndarray,
+              steps_O: np.ndarray) -> list[Plan] | None:
+  """The plans after `plans`, one for each device; None when every row has ended.
 
-  Waiting rows take the slots of rows that ended. When half of the slots suffice, the number
-  of slots is halved. Groups are as large as possible, so that there are as few copies of a
-  prompt's keys and values as possible.
+  Waiting rows take the slots of rows that ended. When half of the slots suffice on every device,
+  the number of slots is halved. Groups are as large as possible, so that there are as few copies
+  of a prompt's keys and values as possible.
 
   Args:
-    running_W: bool, rows that have not ended after `plan`'s chunk.
-    steps: tokens that each of them has drawn in it.
-    moves: False leaves every row in its slot.
+    running_W: bool, rows that have not ended after the chunk of `plans`; of all devices.
+    steps_O: tokens that each running row has drawn in it.
   """
-  live_W = running_W & plan.live_W
-  live = np.flatnonzero(live_W)
+  live = [np.flatnonzero(running_W & plan.live_W)
+          for plan, running_W in zip(plans, np.split(running_W, len(plans)))]
+  new = [range(plan.waiting, min(plan.waiting + plan.slots - len(i), plan.rows))
+         for plan, i in zip(plans, live)]
+  needed = max(len(i) + len(rows) for i, rows in zip(live, new))
+  if not needed: return None
+  w, slots = len(plans[0].row_W), plans[0].slots
+  size = smallest(needed, slots)
+  if size == w and not any(new): return [_same(*x) for x in zip(plans, live, steps_O)]
+  rows = [[*sorted(plan.row_W[i].tolist()), *more] for plan, i, more in zip(plans, live, new)]
+  grouped = _grouped(rows, plans[0].group, size)
+  return [_moved(*x) for x in zip(plans, live, new, steps_O, grouped)]
+
+
+def _same(plan, live, steps):
+  """Every row stays in its slot."""
   w = len(plan.row_W)
-  new = range(plan.waiting, min(plan.waiting + plan.slots - len(live), plan.rows))
-  if not len(live) + len(new): return None
-  count_W = plan.count_W + np.int32(steps)
-  size = smallest(len(live) + len(new), plan.slots)
-  if not moves or (size == w and not new):
-    return dataclasses.replace(
-        plan, row_W=np.where(live_W, plan.row_W, np.int32(plan.rows)),
-        source_W=np.arange(w, dtype=np.int32), count_W=count_W, prompt_P=None,
-        is_same=True)
+  return dataclasses.replace(
+      plan, row_W=np.where(np.isin(np.arange(w), live), plan.row_W, np.int32(plan.rows)),
+      source_W=np.arange(w, dtype=np.int32), count_W=plan.count_W + np.int32(steps),
+      prompt_P=None, is_same=True)
+
+
+def _moved(plan, live, new, steps, groups):
+  """Rows go to the slots of `groups`, lists of the rows of a prompt."""
   source = {int(plan.row_W[i]): int(i) for i in live}
-  rows = sorted(source) + list(new)
-  group_rows = _grouped(rows, plan.group, size)
-  g = size // len(group_rows)
-  row_W = np.full(size, plan.rows, np.int32)
-  prompt_P = np.zeros(len(group_rows), np.int32)
-  for i, members in enumerate(group_rows):
+  g, groups = groups
+  row_W = np.full(g * len(groups), plan.rows, np.int32)
+  prompt_P = np.zeros(len(groups), np.int32)
+  for i, members in enumerate(groups):
     row_W[i * g:i * g + len(members)] = members
     prompt_P[i] = members[0] // plan.group if members else 0
   source_W = np.array([source.get(r, -1) for r in row_W.tolist()], np.int32)
+  count_W = plan.count_W + np.int32(steps)
   return dataclasses.replace(
       plan, row_W=row_W, source_W=source_W,
       count_W=np.where(source_W < 0, 0, count_W[source_W]), prompt_P=prompt_P,
@@ -125,14 +137,20 @@ def smallest(n: int, slots: int) -> int:
 
 
 def _grouped(rows, group, size):
-  """Lists of at most g rows of one prompt, size / g of them, for the largest g that fits."""
-  for g in (d for d in range(group, 0, -1) if group % d == 0 and size % d == 0):
+  """For each device (g, size / g lists of at most g rows of one prompt), for the largest g.
+
+  Args:
+    rows: the rows of each device, in order.
+  """
+  def lists_of(rows, g):
     lists, last = [], None
     for r in rows:
-      if last != r // group or len(lists[-1]) == g:
-        lists.append([])
+      if last != r // group or len(lists[-1]) == g: lists.append([])
       lists[-1].append(r)
       last = r // group
-    if len(lists) * g <= size:
-      return lists + [[] for _ in range(size // g - len(lists))]
-  raise ValueError(f"{len(rows)} rows do not fit into {size} slots.")
+    return lists
+  for g in (d for d in range(group, 0, -1) if group % d == 0 and size % d == 0):
+    lists = [lists_of(x, g) for x in rows]
+    if max(map(len, lists)) * g <= size:
+      return [(g, x + [[] for _ in range(size // g - len(x))]) for x in lists]
+  raise ValueError(f"{max(map(len, rows))} rows do not fit into {size} slots.")

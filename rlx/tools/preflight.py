@@ -176,7 +176,11 @@ def traced_steps(run: build.Run, state: records.TrainState) -> dict[str, list]:
       f.name: jax.ShapeDtypeStruct([sizes[letter] for letter in f.axes], f.dtype)
       for f in (*records.GIVEN, *run.planned)
       if f.axes and f.where != "later" and f.name not in (*records.DERIVED, "turn_BT")}))
-  trained = jax.eval_shape(run.advantage, state, batch)[0]
+  # The PRM's update may give its log-probs, see Methods.given_by_prm.
+  given = {} if state.prm_opt is None else {
+      name: batch.get(name, batch.sampler_logps_BT)
+      for name in ("prm_logps_BT", "prm_old_logps_BT")}
+  trained = jax.eval_shape(run.advantage, state, batch.replace(**given))[0]
 
   def plan(rows_, parts):  # For rows of full length; it does not depend on the model.
     return rows(logps.full_plan(o.models["policy"], o.mesh, rows_, x, t, parts, pack=o.pack))

@@ -5,6 +5,12 @@ import pytest
 from rlx.rollouts import slots
 
 
+def following(plan, running_W, steps):
+  """The plan after that of a single device."""
+  plans = slots.following([plan], running_W, np.array([steps]))
+  return plans and plans[0]
+
+
 def test_start_takes_what_fits():
   plan = slots.start(4, 2, slots=6)
   assert plan.row_W.tolist() == [0, 1, 2, 3, 4, 5] and plan.waiting == 6
@@ -26,38 +32,48 @@ def test_slots_that_fit(rows, group, free, slots_):
 
 def test_half_the_slots_as_soon_as_half_suffice():
   plan = slots.start(4, 2)
-  assert slots.following(plan, np.arange(8) < 5, 3).is_same
+  assert following(plan, np.arange(8) < 5, 3).is_same
   running_W = np.isin(np.arange(8), [1, 2, 6, 7])
-  plan_after = slots.following(plan, running_W, 3)
+  plan_after = following(plan, running_W, 3)
   assert plan_after.row_W.tolist() == [1, 2, 6, 7] and plan_after.source_W.tolist() == [1, 2, 6, 7]
   assert plan_after.prompt_P.tolist() == [0, 1, 3, 3]  # Groups of two would need six slots.
   assert plan_after.columns == 3 and plan_after.count_W.tolist() == [3] * 4
-  pairs = slots.following(plan, np.isin(np.arange(8), [2, 3, 6, 7]), 3)
+  pairs = following(plan, np.isin(np.arange(8), [2, 3, 6, 7]), 3)
   assert pairs.prompt_P.tolist() == [1, 3]        # Here they fit.
 
 
 def test_waiting_rows_take_free_slots():
   plan = slots.start(3, 2, slots=4)
-  plan_after = slots.following(plan, np.array([True, False, False, True]), 5)
+  plan_after = following(plan, np.array([True, False, False, True]), 5)
   assert plan_after.row_W.tolist() == [0, 3, 4, 5] and plan_after.waiting == 6
   assert plan_after.source_W.tolist() == [0, 3, -1, -1]
   assert plan_after.count_W.tolist() == [5, 5, 0, 0]
   assert plan_after.prompt_P.tolist() == [0, 1, 2, 2]
-  after = slots.following(plan_after, np.array([False, True, True, True]), 5)
+  after = following(plan_after, np.array([False, True, True, True]), 5)
   assert after.is_same and after.row_W.tolist() == [6, 3, 4, 5]
   assert after.count_W[after.live_W].tolist() == [10, 5, 5] and after.columns == 10
-  assert slots.following(after, np.zeros(4, bool), 5) is None
+  assert following(after, np.zeros(4, bool), 5) is None
 
 
-def test_nothing_moves_when_it_must_not():
-  plan = slots.start(4, 2)
-  plan_after = slots.following(plan, np.arange(8) == 5, 3, moves=False)
-  assert plan_after.is_same and plan_after.row_W.tolist() == [8, 8, 8, 8, 8, 5, 8, 8]
+def test_devices_have_plans_of_equal_shapes():
+  """Each device moves its own rows; the number of slots and of groups suits all of them."""
+  plans = [slots.start(4, 2)] * 2
+  running_W = np.r_[np.isin(np.arange(8), [2, 3]), np.isin(np.arange(8), [0, 3, 5])]
+  left, right = slots.following(plans, running_W, np.array([3, 5]))
+  # Alone, the left one would have a group of two.
+  assert left.row_W.tolist() == [2, 3, 8, 8] and right.row_W.tolist() == [0, 3, 5, 8]
+  assert left.prompt_P.tolist() == [1, 1, 0, 0] and right.prompt_P.tolist() == [0, 1, 2, 0]
+  assert (left.columns, right.columns) == (3, 5)
+  left, right = slots.following([left, right], np.r_[[False] * 4, [True] * 3, False],
+                                np.array([2, 2]))
+  assert left.is_same and right.is_same and not left.live_W.any()
+  assert right.count_W[right.live_W].tolist() == [7, 7, 7]
+  assert slots.following([left, right], np.zeros(8, bool), np.array([1, 1])) is None
 
 
 def test_enough_is_when_the_next_plan_differs():
   plan = slots.start(4, 2)
-  assert plan.enough == 4 == len(slots.following(plan, np.arange(8) < 4, 3).row_W)
+  assert plan.enough == 4 == len(following(plan, np.arange(8) < 4, 3).row_W)
   assert slots.start(3, 1).enough == 0        # Three slots are the least.
   assert slots.start(4, 2, slots=4).enough == 2  # Half are free for those that wait.
   assert slots.start(2, 2, slots=4).enough == 0
@@ -94,5 +110,5 @@ def test_every_row_is_decoded_to_its_end():
       running_W = np.zeros(len(plan.row_W), bool)
       running_W[plan.live_W] = left > steps
       done_B[live] += np.minimum(left, steps)
-      plan = slots.following(plan, running_W, steps)
+      plan = following(plan, running_W, steps)
     np.testing.assert_array_equal(done_B, length_B)

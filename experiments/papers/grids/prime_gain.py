@@ -159,14 +159,19 @@ def judged():
   """Verdicts of steps that are wrong where a PRM is wrong, for PRMs of several sizes of data.
 
   As in `misread_confused`, each verdict is 0 or 1. `prm` has the log-ratios of these PRMs, as
-  `steps` has.
+  `steps` has. The other arms are those of `confused` and `misread_confused`, because the model and
+  its PRMs were made again for this grid.
   """
-  verdicts = {"rewards.process": dict(name="experiments.step_tasks:signs", coef=0.3),
-              "advantages.process": dict(name="process.steps_loo", clip=1.0)}
+  verdicts = {"advantages.process": dict(name="process.steps_loo", clip=1.0)}
+  signs = verdicts | {"rewards.process": dict(name="experiments.step_tasks:signs", coef=0.3)}
+  prms = [{"arm": f"{JUDGED}-{kind}{n}", "prm.path": f"runs/prm/{JUDGED}{n}/model"} | changes
+          for n in ("512", "2048", "8192", "") for kind, changes in (("signs", signs), ("prm", {}))]
   return grids.product(SEEDS[:3], [{"config": f"configs/prime_steps.py:{JUDGED}"}], [
-      {"arm": f"{JUDGED}-{kind}{n}", "prm.path": f"runs/prm/{JUDGED}{n}/model"} | changes
-      for n in ("512", "2048", "8192", "")
-      for kind, changes in (("signs", verdicts), ("prm", {}))])
+      *prms,
+      {"arm": f"{JUDGED}-outcome"} | OUTCOME | linear(prime_steps.LEARNING_RATES[JUDGED]),
+      {"arm": f"{JUDGED}-exact"} | UNTRAINED | prime_room.exact() | linear(5e-4),
+      *[{"arm": f"{JUDGED}-misread{rate:g}", "prompts.columns": dict(strict=True, misread=rate)}
+        | VERDICTS | verdicts for rate in (0.0, 0.2, 0.3)]])
 
 
 JUDGED = "confused_lookup"
