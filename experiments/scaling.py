@@ -137,8 +137,8 @@ def passes_of(run):
 def work_of(run):
   """{phase: (FLOPs, bytes of memory traffic)} per device of one PRIME step.
 
-  Every completion has all of its tokens, and one draw fills the batch. Rows are not
-  packed on such meshes, so padding is computed like tokens. Traffic counts weights,
+  Every completion has all of its tokens, and one draw fills the batch. So
+  packing gains nothing but shared prompts, which are left out. Traffic counts weights,
   keys and values, attention scores in float32 (written and read once), gradients and
   optimizer state; other activations and logits are left out.
   """

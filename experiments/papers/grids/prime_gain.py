@@ -155,6 +155,15 @@ def room():
        {"arm": f"{task}-exact"} | prime_room.exact() | linear(5e-4)])])
 
 
+def rates():
+  """Learning rates of confused_carry, on which those of `room` are too high; tuning seeds."""
+  task = "confused_carry"
+  return grids.product([{"seed": s} for s in (100, 101)], [
+      {"config": f"configs/prime_steps.py:{task}"} | UNTRAINED], [
+          {"arm": f"{task}-{name}-{lr:g}"} | changes | linear(lr) for lr in (5e-5, 1e-4, 2e-4)
+          for name, changes in (("outcome", OUTCOME), ("exact", prime_room.exact()))])
+
+
 def judged():
   """Verdicts of steps that are wrong where a PRM is wrong, for PRMs of several sizes of data.
 
