@@ -442,9 +442,11 @@ def on_rows(config: transformer.DecoderConfig,
             mesh: jax.sharding.Mesh) -> transformer.DecoderConfig:
   """A DecoderConfig whose activations and caches are sharded by rows.
 
-  Without these constraints XLA keeps the parameters in place and transfers activations.
+  Without these constraints XLA keeps the parameters in place and transfers activations. A kernel
+  for attention needs them for heads alone, too.
   """
-  if sharding.row_shards(mesh) == 1: return config
+  if sharding.row_shards(mesh) == 1 and (mesh.size == 1 or config.attention == "blocks"):
+    return config
   by_rows = lambda *axes: jax.sharding.NamedSharding(
       mesh, jax.sharding.PartitionSpec(*sharding.ROWS, *axes))
   return dataclasses.replace(config, rows=by_rows(), heads=by_rows("tensor"))
@@ -628,7 +630,8 @@ def layout(config: transformer.DecoderConfig, mesh: jax.sharding.Mesh) -> Callab
   Trained parameters are sharded over fsdp. A decode step multiplies few rows and would gather
   all parameters for each token.
   """
-  return jax.jit(lambda params: sharding.gathered(decode.lay_out(params, config), mesh))
+  place = functools.partial(sharding.gathered, mesh=mesh)
+  return lambda params: decode.lay_out(params, config, place)
 
 
 def freeze(params: Any, dtype: str | None) -> Any:

@@ -171,8 +171,6 @@ def _model(c, methods):
   yield (c.model.attention == "cudnn" and (
       c.model.dtype != "bfloat16" or jax.default_backend() != "gpu"), "model.attention",
          "blocks; cudnn needs a GPU and model.dtype=bfloat16")
-  yield (c.model.attention == "splash" and set(c.mesh.values()) != {1}, "model.attention",
-         "blocks; splash runs on one device")
   yield (not c.lora.targets or set(c.lora.targets) - set(lora.TARGETS), "lora.targets",
          f"some of {lora.TARGETS}")
   yield (c.lora.rank and c.prm.path is not None, "prm.path",

@@ -19,6 +19,7 @@ from rlx.learner import memory
 from rlx.learner import sharding
 from rlx.loops import collect
 from rlx.loops import session
+from rlx.models import decode
 from rlx.models import logps
 from rlx.models import packing
 from rlx.models import transformer
@@ -231,6 +232,22 @@ def test_the_sampler_reads_whole_weights_but_for_the_tensor_axis(model):
   assert len(set(sizes.values())) == 1
   total = sum(x.nbytes for x in jax.tree.leaves(weights))
   assert max(sizes.values()) < 0.55 * total
+
+
+def test_weights_are_gathered_a_layer_at_a_time():
+  """What a layer's program needs beside its result, and the result: a twentieth of all weights."""
+  config = transformer.DecoderConfig(
+      vocab_size=24, d_model=64, n_layers=32, n_heads=4, n_kv_heads=2, head_dim=16, d_ff=128)
+  mesh = sharding.make_mesh(fsdp=8)
+  params = sharding.shapes(
+      jax.eval_shape(lambda: transformer.init(config, jax.random.key(0))), mesh)
+  program = decode._layer.lower(params["layers"], config, functools.partial(
+      sharding.gathered, mesh=mesh), 0).compile()
+  assert "all-gather" in {kind for kind, _ in collectives(program)}
+  memory_ = program.memory_analysis()
+  weights = memory.tree_bytes(jax.eval_shape(
+      lambda p: decode.lay_out(p, config), params))
+  assert 0 < memory_.temp_size_in_bytes + memory_.output_size_in_bytes < 0.1 * weights
 
 
 def test_weights_are_laid_out_once_a_policy(model, monkeypatch):

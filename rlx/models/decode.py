@@ -47,54 +47,69 @@ class Suffix:
     return self.v_WKTH[0].shape[2]
 
 
-def lay_out(params, config):
+def lay_out(params, config, place=lambda weights: weights):
   """The parameters in the layouts that `step` reads, in the dtype of the activations.
 
-  Adapters are merged. The layers are copied, which takes about as long as one decode step.
+  Adapters are merged. The layers are copied, which takes about as long as one decode step. Outside
+  of jit each layer is copied by itself, with one program for all layers, so that parameters which
+  are spread over devices are never all gathered at once in both layouts.
+
+  Args:
+    place: weights -> the same with constraints on their sharding; it is called in jit.
   """
-  params = lora.merge(params, config.lora_scale)
+  return dict(_rest(params, config, place), layers=[
+      _layer(params["layers"], config, place, i) for i in range(config.n_layers)])
+
+
+@functools.partial(jax.jit, static_argnums=(1, 2))
+def _rest(params, config, place):
+  """All but the layers."""
   cast = lambda x: x.astype(config.dtype)
-  scale = lambda x: transformer.norm_scale(config, x)
-  d = config.d_model
-  def layer(i):
-    attn, mlp = ({k: v[i] for k, v in params["layers"][m].items() if not isinstance(v, dict)}
-                 for m in ("attn", "mlp"))
-    def heads(q_DNH, k_DKH, v_DKH):
-      q_DKRH = q_DNH.reshape(*q_DNH.shape[:-2], config.n_kv_heads, -1, config.head_dim)
-      return jnp.concatenate(
-          [q_DKRH, k_DKH[..., None, :], v_DKH[..., None, :]], axis=-2)
-    w = dict(
-        qkv_KAHD=cast(jnp.moveaxis(
-            heads(attn["q_LDNH"], attn["k_LDKH"], attn["v_LDKH"]), 0, -1)),
-        out_DNH=cast(jnp.moveaxis(attn["o_LNHD"], -1, 0)),
-        **{f"{name}_D1": scale(norm["scale_LD"][i])[:, None]
-           for name, norm in params["layers"].items() if name.endswith("norm")})
-    if config.n_experts:
-      w["experts"] = tuple(cast(mlp[leaf]) for leaf in
-                           ("router_LDE", "gate_LEDF", "up_LEDF", "down_LEFD"))
-    else:
-      w["gate_up_2FD"] = cast(jnp.stack([mlp["gate_LDF"].T, mlp["up_LDF"].T]))
-      w["down_DF"] = cast(mlp["down_LFD"].T)
-    if config.qkv_bias:
-      w["bias_KAH1"] = cast(heads(attn["q_bias_LNH"], attn["k_bias_LKH"],
-                                  attn["v_bias_LKH"]))[..., None]
-    if config.o_bias: w["out_bias_D1"] = cast(attn["o_bias_LD"])[:, None]
-    if config.mlp_bias:
-      w["gate_up_bias_2F1"] = cast(jnp.stack([mlp["gate_bias_LF"], mlp["up_bias_LF"]]))[..., None]
-      w["down_bias_D1"] = cast(mlp["down_bias_LD"])[:, None]
-    if config.qk_norm:  # They broadcast against q_KRHW and k_KHW.
-      q, k = (scale(next(iter(params["layers"]["attn"][name].values()))[i])
-              for name in ("q_norm", "k_norm"))
-      lead = 1 if config.qk_norm == "head" else config.n_kv_heads
-      w.update(q_norm=q.reshape(lead, -1, config.head_dim, 1),
-               k_norm=k.reshape(lead, config.head_dim, 1))
-    return w
   embed_VD = cast(params["embed"]["w_VD"])
-  return dict(
+  return place(dict(
       embed_VD=embed_VD,
       head_VD=embed_VD if config.tied_head else cast(params["head"]["w_DV"].T),
-      norm_D1=scale(params["norm"]["scale_D"]).reshape(d, 1),
-      layers=[layer(i) for i in range(config.n_layers)])
+      norm_D1=transformer.norm_scale(config, params["norm"]["scale_D"]).reshape(-1, 1)))
+
+
+@functools.partial(jax.jit, static_argnums=(1, 2))
+def _layer(layers, config, place, i):
+  """Layer i."""
+  one = jax.tree.map(lambda x: jax.lax.dynamic_slice_in_dim(x, i, 1), layers)
+  layers = lora.merge(dict(layers=one), config.lora_scale)["layers"]
+  cast = lambda x: x.astype(config.dtype)
+  scale = lambda x: transformer.norm_scale(config, x)
+  attn, mlp = ({k: v[0] for k, v in layers[m].items() if not isinstance(v, dict)}
+               for m in ("attn", "mlp"))
+  def heads(q_DNH, k_DKH, v_DKH):
+    q_DKRH = q_DNH.reshape(*q_DNH.shape[:-2], config.n_kv_heads, -1, config.head_dim)
+    return jnp.concatenate(
+        [q_DKRH, k_DKH[..., None, :], v_DKH[..., None, :]], axis=-2)
+  w = dict(
+      qkv_KAHD=cast(jnp.moveaxis(
+          heads(attn["q_LDNH"], attn["k_LDKH"], attn["v_LDKH"]), 0, -1)),
+      out_DNH=cast(jnp.moveaxis(attn["o_LNHD"], -1, 0)),
+      **{f"{name}_D1": scale(norm["scale_LD"][0])[:, None]
+         for name, norm in layers.items() if name.endswith("norm")})
+  if config.n_experts:
+    w["experts"] = tuple(cast(mlp[leaf]) for leaf in
+                         ("router_LDE", "gate_LEDF", "up_LEDF", "down_LEFD"))
+  else:
+    w["gate_up_2FD"] = cast(jnp.stack([mlp["gate_LDF"].T, mlp["up_LDF"].T]))
+    w["down_DF"] = cast(mlp["down_LFD"].T)
+  if config.qkv_bias:
+    w["bias_KAH1"] = cast(heads(attn["q_bias_LNH"], attn["k_bias_LKH"],
+                                attn["v_bias_LKH"]))[..., None]
+  if config.o_bias: w["out_bias_D1"] = cast(attn["o_bias_LD"])[:, None]
+  if config.mlp_bias:
+    w["gate_up_bias_2F1"] = cast(jnp.stack([mlp["gate_bias_LF"], mlp["up_bias_LF"]]))[..., None]
+    w["down_bias_D1"] = cast(mlp["down_bias_LD"])[:, None]
+  if config.qk_norm:  # They broadcast against q_KRHW and k_KHW.
+    q, k = (scale(next(iter(layers["attn"][name].values()))[0]) for name in ("q_norm", "k_norm"))
+    lead = 1 if config.qk_norm == "head" else config.n_kv_heads
+    w.update(q_norm=q.reshape(lead, -1, config.head_dim, 1),
+             k_norm=k.reshape(lead, config.head_dim, 1))
+  return place(w)
 
 
 def prompts(params, config, tokens_PX, prompt_len_P):

@@ -218,6 +218,20 @@ def norm_scale(config, scale):
   return scale.astype(wide(config.dtype)) + 1 if config.norm_plus_one else scale
 
 
+def _attend(config, q_BQNH, k_BSKH, v_BSKH, prepared):
+  """`attention.attend` with the options of the config."""
+  attend = functools.partial(attention.attend, config.attention, scale=attn_scale(config),
+                             softcap=config.attn_softcap)
+  if config.rows is None or config.attention == "blocks":
+    return attend(q_BQNH, k_BSKH, v_BSKH, prepared)
+  # XLA does not partition the calls of a kernel: each device calls it for its rows and heads.
+  spec = jax.sharding.PartitionSpec
+  rows, heads = spec(*config.rows.spec), spec(*config.rows.spec, None, "tensor")
+  return jax.shard_map(
+      attend, mesh=config.rows.mesh, in_specs=(heads, heads, heads, rows), out_specs=heads,
+      check_vma=False)(q_BQNH, k_BSKH, v_BSKH, prepared)
+
+
 def pinned(x, sharding):
   """x constrained to `sharding`; None: no constraint."""
   return x if sharding is None else jax.lax.with_sharding_constraint(x, sharding)
@@ -424,8 +438,7 @@ class _Attention(nn.Module):
       q = _normed(self, "q_norm", "scale_LNH", (n, h), q)
       k_ = _normed(self, "k_norm", "scale_LKH", (k, h), k_)
     q, k_ = rotate(q, turns), rotate(k_, turns)
-    out_BQNH = attention.attend(c.attention, q, k_, v, attended, scale=attn_scale(c),
-                                softcap=c.attn_softcap)
+    out_BQNH = _attend(c, q, k_, v, attended)
     w = _matrix(self, "o_LNHD", (n, h, d), n * h).reshape(n * h, d)
     y_BQD = (out_BQNH.reshape(-1, n * h) @ w).reshape(x_BQD.shape)
     if c.o_bias: y_BQD = y_BQD + _bias(self, "o_bias_LD", (d,))[None, None]

@@ -100,7 +100,7 @@ def make(config, *, group, max_tokens, chunk, slots=None, temperature=1.0, top_k
     stops: strings that end a completion; it keeps every token up to the one
       that completes the string.
     decode: token ids -> text; needed by `stops`.
-    lay_out: params -> `decode.lay_out` of them, jitted; None: on one device.
+    lay_out: params -> `decode.lay_out` of them; None: on one device.
     fetch, put: transfer the arrays of a tree from the devices to the host, and back; the second
       argument of `put` is (path, array) -> sharding.
   """
@@ -113,7 +113,7 @@ def make(config, *, group, max_tokens, chunk, slots=None, temperature=1.0, top_k
   rule = dict(temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p)
   options = _Options(config, group, max_tokens, chunk, tuple(rule.items()),
                      tuple(sorted(eos_ids)), pad_id)
-  lay_out = lay_out or jax.jit(lambda params: decoder.lay_out(params, config))
+  lay_out = lay_out or functools.partial(decoder.lay_out, config=config)
   # Each batch size compiles a program, which does not pay off for a single chunk.
   shrinks = chunk < max_tokens
   place = put if config.rows is None else lambda tree: put(tree, lambda *_: config.rows)

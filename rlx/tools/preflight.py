@@ -100,20 +100,23 @@ def cache_bytes(run: build.Run) -> dict[str, int]:
   P prompts of X tokens; each of the W slots may hold a copy of a prompt. After each chunk the
   suffixes of up to T' = T rounded up to chunks are copied to buffers that are one chunk longer.
   The weights are sharded over the tensor axis only, and a tied embedding is stored twice.
-  Before the cache is allocated the weights are gathered over fsdp, which needs their size once
-  more: XLA for TPU and for CPU gathers all of them before it transposes any.
+  Before the cache is allocated they are gathered over fsdp, a layer or a table at a time, which
+  needs its size in param_dtype twice.
   """
   sizes, mesh = run.sizes, run.passes.mesh
   m, t = size.part(run.passes.models["policy"], mesh.shape["tensor"]), sizes.completion_tokens
   weights = (size.param_count(dataclasses.replace(m, tied_head=False))
              * jnp.dtype(m.dtype).itemsize)
+  table = m.vocab_size * m.d_model
+  layer = (size.param_count(m) - (1 if m.tied_head else 2) * table) // m.n_layers
+  piece = 2 * max(layer, table) * jnp.dtype(m.param_dtype).itemsize
   chunk = min(sizes.chunk, t)
   suffix = chunk if chunk == t else 2 * chunk * -(-t // chunk) + chunk
   def cache(prompts, group, slots):
     rows = min(slots or prompts * group, prompts * group)
     tokens = prompts * sizes.prompt_tokens + rows * (sizes.prompt_tokens + suffix)
     kv = tokens * size.kv_bytes_per_token(m) // run.passes.shards
-    return weights + (kv if mesh.shape["fsdp"] == 1 else max(kv, weights))
+    return weights + (kv if mesh.shape["fsdp"] == 1 else max(kv, piece))
   return {"KV cache of sampling": cache(
               sizes.draw, sizes.first_pass, run.sampling.slots["train"]),
           "KV cache of evaluation": cache(

@@ -7,6 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from rlx import build
+from rlx.learner import sharding
 from rlx.models import attention
 from rlx.models import packing
 from rlx.models import transformer
@@ -106,3 +108,21 @@ def test_a_packed_batch_under_splash():
   splash, expected = (hidden(c, tokens, positions, plan) for c in (
       config, dataclasses.replace(config, attention="blocks")))
   np.testing.assert_allclose(splash, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("mesh", [dict(data=2, fsdp=2, tensor=2), dict(tensor=2)], ids=str)
+def test_each_device_calls_the_kernel_for_its_rows_and_heads(mesh):
+  mesh, rng = sharding.make_mesh(**mesh), np.random.default_rng(0)
+  config = transformer.DecoderConfig(
+      vocab_size=32, d_model=16, n_layers=2, n_heads=4, n_kv_heads=2, head_dim=8, d_ff=16,
+      attention="splash")
+  params = sharding.place(transformer.init(config, jax.random.key(0)), mesh)
+  batch = sharding.place_rows(
+      (rng.integers(0, 31, (8, 6)), np.arange(48).reshape(8, 6) % 6, np.ones((8, 6), bool)), mesh)
+  weight_BSD = rng.normal(size=(8, 6, 16)).astype(np.float32)
+  def of(config):
+    loss = lambda params: (transformer.hidden(params, config, *batch) * weight_BSD).sum()
+    return jax.jit(jax.value_and_grad(loss))(params)
+  expected = of(build.on_rows(dataclasses.replace(config, attention="blocks"), mesh))
+  jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-3),
+               of(build.on_rows(config, mesh)), expected)
