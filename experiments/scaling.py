@@ -107,7 +107,7 @@ def planned(c, model, mesh):
   model = dataclasses.replace(
       model, dtype=c.model.dtype, param_dtype=c.model.param_dtype,
       attention=c.model.attention, remat=c.model.remat)
-  model = build.on_rows(model, mesh)
+  model = build.on_mesh(model, mesh)
   methods = methods_lib.resolved(c)
   config_validation.check(c, methods)
   build.check_cuts(c, sharding.row_shards(mesh))
@@ -315,7 +315,7 @@ def smallest(model, chip):
 
 
 REFUSED = (("Qwen2.5-0.5B", (1, 256, 1)), ("Qwen2.5-0.5B", (1, 8, 4)),
-           ("Llama-3.1-70B", (1, 16, 16)))  # Meshes that do not divide a model.
+           ("Llama-3.1-70B", (1, 8, 48)))  # Meshes that do not divide a model.
 TERMS = ("policy + optimizer", "PRM + optimizer", "reference", "KV cache of sampling",
          "KV cache of evaluation", "activations of scoring", "activations of the PRM update",
          "activations of the policy update")

@@ -225,7 +225,7 @@ def _models(c, methods, mesh):
   """Returns ({"policy", "prm"}: (DecoderConfig, params), frozen base or None, tokenizer)."""
   config, base, tokenizer = inputs.load_model(c, c.model.path)
   sharding.check(base, mesh)
-  config, params, frozen = on_rows(config, mesh), base, None
+  config, params, frozen = on_mesh(config, mesh), base, None
   if c.lora.rank:
     config = dataclasses.replace(config, lora_scale=c.lora.alpha / c.lora.rank)
     params = lora.init(base, rng.key(c.seed, "lora"), rank=c.lora.rank,
@@ -234,7 +234,7 @@ def _models(c, methods, mesh):
   models = dict(policy=(config, params), prm=(config, params))
   if methods.needs("prm_logps_BT") and c.prm.path is not None:
     prm_config, prm_params, prm_tokenizer = inputs.load_model(c, c.prm.path)
-    models["prm"] = on_rows(prm_config, mesh), prm_params
+    models["prm"] = on_mesh(prm_config, mesh), prm_params
     if prm_tokenizer.vocabulary != tokenizer.vocabulary:
       raise ValueError(f"prm.path={c.prm.path!r}: its tokenizer differs from "
                        f"that of model.path={c.model.path!r}.")
@@ -291,7 +291,7 @@ def sft(config: keys.Config) -> Sft:
     raise ValueError(f"sft.batch={c.sft.batch}: must be a multiple of sft.microbatches="
                      f"{c.sft.microbatches} x mesh.data x mesh.fsdp = {shards}.")
   model_config, params, tokenizer = inputs.sft_start(c)
-  model_config = on_rows(model_config, mesh)
+  model_config = on_mesh(model_config, mesh)
   transform, texts = optimizer_of(c, "sft"), inputs.texts_of(c, tokenizer)
   prompts, _ = inputs.load_prompts(c, texts)
   inputs.note_template(texts, prompts[0])
@@ -438,13 +438,17 @@ def check_cuts(c: keys.Config, shards: int) -> None:
                      f"{c.rollouts.per_prompt} x {shards} devices over which rows are spread.")
 
 
-def on_rows(config: transformer.DecoderConfig,
+def on_mesh(config: transformer.DecoderConfig,
             mesh: jax.sharding.Mesh) -> transformer.DecoderConfig:
-  """A DecoderConfig whose activations and caches are sharded by rows.
+  """A DecoderConfig for the devices of a mesh.
 
-  Without these constraints XLA keeps the parameters in place and transfers activations. A kernel
-  for attention needs them for heads alone, too.
+  Activations and caches are sharded by rows: without these constraints XLA keeps the parameters in
+  place and transfers activations. A kernel for attention needs them for heads alone, too. If there
+  are fewer key-value heads than devices of the tensor axis, each device has a copy of one.
   """
+  tensor, heads = mesh.shape["tensor"], config.n_kv_heads
+  if tensor % heads == 0 and config.n_heads % tensor == 0:
+    config = dataclasses.replace(config, kv_copies=tensor // heads)
   if sharding.row_shards(mesh) == 1 and (mesh.size == 1 or config.attention == "blocks"):
     return config
   by_rows = lambda *axes: jax.sharding.NamedSharding(

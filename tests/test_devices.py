@@ -33,11 +33,14 @@ COLLECTIVES = ("all-gather", "all-reduce", "reduce-scatter", "all-to-all",
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
   """Three layers, so that all of them at once cannot pass for one."""
-  tokens = tokenizer.characters("0123456789Mm=;#")
-  config = transformer.DecoderConfig(
-      vocab_size=24, d_model=16, n_layers=3, n_heads=4, n_kv_heads=4, head_dim=4, d_ff=32)
-  path = tmp_path_factory.mktemp("model")
-  hf.save(path, config, transformer.init(config, jax.random.key(0)), tokens)
+  return saved(tmp_path_factory.mktemp("model"))
+
+
+def saved(path, **changes):
+  sizes = dict(vocab_size=24, d_model=16, n_layers=3, n_heads=4, n_kv_heads=4, head_dim=4, d_ff=32)
+  config = transformer.DecoderConfig(**sizes | changes)
+  hf.save(path, config, transformer.init(config, jax.random.key(0)),
+          tokenizer.characters("0123456789Mm=;#"))
   return path
 
 
@@ -167,6 +170,29 @@ def test_devices_decode_their_own_rows(model, mesh, slots, monkeypatch):
   if "tensor" not in mesh: assert collectives(advance.lower(*programs[-1]).compile()) == []
 
 
+@pytest.mark.parametrize("kind", [
+    dict(qkv_bias=True), dict(qk_norm="all", norms="post", tied_head=False)], ids=str)
+def test_a_tensor_axis_larger_than_the_key_value_heads(kind, tmp_path, monkeypatch):
+  """Each of four devices has a copy of one of two heads: the same samples and gradients."""
+  path = saved(tmp_path, n_kv_heads=2, **kind)
+  one, four = sampling_run(path), sampling_run(path, tensor=4)
+  caches, prompts = [], sampler.decoder.prompts
+  monkeypatch.setattr(sampler.decoder, "prompts", lambda *args: caches.append(
+      prompts(*args)) or caches[-1])
+  np.testing.assert_array_equal(sampled(one).tokens_BS, sampled(four).tokens_BS)
+  assert [cache.v_PKXH[0].shape[1] for cache in caches] == [2, 4]
+  params = four.init().policy
+  assert params["layers"]["attn"]["k_LDKH"].sharding.spec[2] is None
+  tokens_BS = np.arange(40).reshape(4, 10) % 24
+  def gradient(run):
+    hidden = lambda p: transformer.hidden(
+        p, run.passes.models["policy"], tokens_BS, tokens_BS % 10, tokens_BS >= 0)
+    return jax.jit(jax.grad(lambda p: (hidden(p) * (tokens_BS[..., None] % 5 - 2)).sum()))(
+        run.init().policy)
+  jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-3),
+               gradient(one), gradient(four))
+
+
 def test_one_device_talks_to_nobody(model):
   assert collectives(compiled_update(model, fsdp=1)) == []
 
@@ -282,7 +308,7 @@ def test_experts_keep_to_the_tokens_of_their_device():
   _, expected = run(config, sharding.make_mesh())
   for shape in (dict(fsdp=8), dict(data=2, fsdp=2, tensor=2)):
     mesh = sharding.make_mesh(**shape)
-    program, results = run(build.on_rows(config, mesh), mesh)
+    program, results = run(build.on_mesh(config, mesh), mesh)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5), results, expected)
     # An expert matrix of all experts is 512 numbers; the tokens of a device are 1920 at least.
     moved = collectives(program)

@@ -35,18 +35,24 @@ def make_mesh(*, data: int = 1, fsdp: int = 1, tensor: int = 1) -> jax.sharding.
   return jax.sharding.Mesh(devices, MESH_AXES)
 
 
-def spec(path: tuple, shape: tuple[int, ...]) -> jax.sharding.PartitionSpec:
-  """Returns the PartitionSpec of a parameter from the axis letters at the end of its name."""
+def spec(path: tuple, shape: tuple[int, ...], mesh: jax.sharding.Mesh) -> PartitionSpec:
+  """Returns the PartitionSpec of a parameter from the axis letters at the end of its name.
+
+  Key-value heads that are fewer than the devices of the tensor axis are on all of them, and
+  each device computes a copy of its own (`DecoderConfig.kv_copies`).
+  """
   leaf = next((str(k.key) for k in reversed(path) if hasattr(k, "key")), "")
   letters = leaf.rpartition("_")[2]
   if len(letters) != len(shape): return PartitionSpec()
-  return PartitionSpec(*(_AXIS.get(a) for a in letters))
+  return PartitionSpec(*(
+      None if a == "K" and n < mesh.shape["tensor"] and mesh.shape["tensor"] % n == 0
+      else _AXIS.get(a) for a, n in zip(letters, shape)))
 
 
 def check(tree: Any, mesh: jax.sharding.Mesh) -> None:
   """Raises ValueError, naming the parameter, if the mesh does not divide one of its axes."""
   for path, x in jax.tree.leaves_with_path(tree):
-    for size, axis in zip(x.shape, spec(path, x.shape)):
+    for size, axis in zip(x.shape, spec(path, x.shape, mesh)):
       if axis and size % mesh.shape[axis]:
         raise ValueError(
             f"mesh.{axis}={mesh.shape[axis]} does not divide an axis of size "
@@ -56,7 +62,7 @@ def check(tree: Any, mesh: jax.sharding.Mesh) -> None:
 def place(tree: Any, mesh: jax.sharding.Mesh, *, copies: bool = False) -> Any:
   """Puts parameters or optimizer state on the mesh; for `copies` see `hosts.put`."""
   return hosts.put(
-      tree, lambda path, x: NamedSharding(mesh, spec(path, np.shape(x))), copies=copies)
+      tree, lambda path, x: NamedSharding(mesh, spec(path, np.shape(x), mesh)), copies=copies)
 
 
 def made(fn: Callable, params: Any, mesh: jax.sharding.Mesh) -> Any:
@@ -71,7 +77,7 @@ def made(fn: Callable, params: Any, mesh: jax.sharding.Mesh) -> Any:
 def gathered(tree: Any, mesh: jax.sharding.Mesh) -> Any:
   """Constrains a tree, inside a jitted function, to be sharded over the tensor axis only."""
   def leaf(path, x):
-    axes = [axis if axis == "tensor" else None for axis in spec(path, x.shape)]
+    axes = [axis if axis == "tensor" else None for axis in spec(path, x.shape, mesh)]
     return jax.lax.with_sharding_constraint(x, NamedSharding(mesh, PartitionSpec(*axes)))
   return jax.tree.map_with_path(leaf, tree)
 
@@ -80,7 +86,7 @@ def shapes(tree: Any, mesh: jax.sharding.Mesh) -> Any:
   """Returns the shapes of parameters or optimizer state, with the shardings of `place`."""
   return jax.tree.map_with_path(
       lambda path, x: jax.ShapeDtypeStruct(
-          np.shape(x), x.dtype, sharding=NamedSharding(mesh, spec(path, np.shape(x)))),
+          np.shape(x), x.dtype, sharding=NamedSharding(mesh, spec(path, np.shape(x), mesh))),
       tree)
 
 

@@ -81,10 +81,10 @@ def _layer(layers, config, place, i):
   scale = lambda x: transformer.norm_scale(config, x)
   attn, mlp = ({k: v[0] for k, v in layers[m].items() if not isinstance(v, dict)}
                for m in ("attn", "mlp"))
+  copied = lambda x_DKH: jnp.repeat(x_DKH, config.kv_copies, axis=-2)
   def heads(q_DNH, k_DKH, v_DKH):
-    q_DKRH = q_DNH.reshape(*q_DNH.shape[:-2], config.n_kv_heads, -1, config.head_dim)
-    return jnp.concatenate(
-        [q_DKRH, k_DKH[..., None, :], v_DKH[..., None, :]], axis=-2)
+    q_DKRH = q_DNH.reshape(*q_DNH.shape[:-2], config.kv_heads, -1, config.head_dim)
+    return jnp.concatenate([q_DKRH, *(copied(x)[..., None, :] for x in (k_DKH, v_DKH))], axis=-2)
   w = dict(
       qkv_KAHD=cast(jnp.moveaxis(
           heads(attn["q_LDNH"], attn["k_LDKH"], attn["v_LDKH"]), 0, -1)),
@@ -106,7 +106,8 @@ def _layer(layers, config, place, i):
     w["down_bias_D1"] = cast(mlp["down_bias_LD"])[:, None]
   if config.qk_norm:  # They broadcast against q_KRHW and k_KHW.
     q, k = (scale(next(iter(layers["attn"][name].values()))[0]) for name in ("q_norm", "k_norm"))
-    lead = 1 if config.qk_norm == "head" else config.n_kv_heads
+    if config.qk_norm == "all": k = copied(k)
+    lead = 1 if config.qk_norm == "head" else config.kv_heads
     w.update(q_norm=q.reshape(lead, -1, config.head_dim, 1),
              k_norm=k.reshape(lead, config.head_dim, 1))
   return place(w)
@@ -130,7 +131,7 @@ def prompts(params, config, tokens_PX, prompt_len_P):
 
 def empty_suffix(config, rows, width):
   """A Suffix of `width` columns for `rows` rows."""
-  k, h = config.n_kv_heads, config.head_dim
+  k, h = config.kv_heads, config.head_dim
   zeros = lambda *shape: [transformer.pinned(jnp.zeros(shape, config.dtype), config.heads)
                           for _ in range(config.n_layers)]
   n, t = _tiles(width)
@@ -247,7 +248,7 @@ def _mlp(layer, config, y_DW):
 
 def _attention(layer, config, y_DW, turns_HW, kv, mask_WS, column):
   prompt_k_PKnHx, prompt_v_PKXH, suffix_k_WKnHt, suffix_v_WKTH = kv
-  k, h, w = config.n_kv_heads, config.head_dim, y_DW.shape[1]
+  k, h, w = config.kv_heads, config.head_dim, y_DW.shape[1]
   p, x = prompt_v_PKXH.shape[0], prompt_v_PKXH.shape[2]
   r, g = config.n_heads // k, w // p
   float_ = dict(preferred_element_type=transformer.wide(y_DW.dtype))

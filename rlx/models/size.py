@@ -19,13 +19,13 @@ def part(config, n):
   """The config of one device's shard of a decoder, with heads, d_ff and vocabulary over n."""
   c = config
   return dataclasses.replace(
-      c, n_heads=c.n_heads // n, n_kv_heads=c.n_kv_heads // n, d_ff=c.d_ff // n,
+      c, n_heads=c.n_heads // n, n_kv_heads=max(c.n_kv_heads // n, 1), kv_copies=1, d_ff=c.d_ff // n,
       vocab_size=c.vocab_size // n)
 
 
 def kv_bytes_per_token(config):
   """Bytes of one position of one row in the key-value cache."""
-  return (2 * config.n_layers * config.n_kv_heads * config.head_dim
+  return (2 * config.n_layers * config.kv_heads * config.head_dim
           * jnp.dtype(config.dtype).itemsize)
 
 

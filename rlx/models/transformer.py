@@ -61,6 +61,7 @@ class DecoderConfig:
   dtype: str = "float32"         # of activations and key-value cache
   param_dtype: str = "float32"   # of parameters made by init
   lora_scale: float = 1.0        # of adapters, if the parameters have any (lora.py)
+  kv_copies: int = 1             # of each key-value head, where there are fewer than devices
   attention: str = "blocks"      # kernel for whole sequences: attention.py
   remat: str = "none"            # What backward recomputes: none | full | dots (all
                                  # but matrix products).
@@ -97,6 +98,11 @@ class DecoderConfig:
     # Files with these two kinds may give the context before it was extended.
     if self.rope_scaling[0] not in ("yarn", "dynamic"): return self.context
     return max(self.context, int(values["factor"] * values[ORIGINAL]))
+
+  @property
+  def kv_heads(self):
+    """Key-value heads as attention and the cache have them, with copies."""
+    return self.n_kv_heads * self.kv_copies
 
   @property
   def kinds(self):
@@ -438,6 +444,7 @@ class _Attention(nn.Module):
       q = _normed(self, "q_norm", "scale_LNH", (n, h), q)
       k_ = _normed(self, "k_norm", "scale_LKH", (k, h), k_)
     q, k_ = rotate(q, turns), rotate(k_, turns)
+    if c.kv_copies > 1: k_, v = (jnp.repeat(x, c.kv_copies, axis=2) for x in (k_, v))
     out_BQNH = _attend(c, q, k_, v, attended)
     w = _matrix(self, "o_LNHD", (n, h, d), n * h).reshape(n * h, d)
     y_BQD = (out_BQNH.reshape(-1, n * h) @ w).reshape(x_BQD.shape)

@@ -54,7 +54,7 @@ def test_rows_stay_and_weights_travel():
     received = sharded_programs.received(
         step.lower(params, tokens_BS).compile().as_text(), dict(mesh.shape))
     return sum(received.values())
-  pinned = build.on_rows(TINY, mesh)
+  pinned = build.on_mesh(TINY, mesh)
   many = sent(pinned, 64)
   assert 0 < many < 1.5 * sent(pinned, 8)
   assert many < 0.1 * sent(TINY, 64)

@@ -123,6 +123,6 @@ def test_each_device_calls_the_kernel_for_its_rows_and_heads(mesh):
   def of(config):
     loss = lambda params: (transformer.hidden(params, config, *batch) * weight_BSD).sum()
     return jax.jit(jax.value_and_grad(loss))(params)
-  expected = of(build.on_rows(dataclasses.replace(config, attention="blocks"), mesh))
+  expected = of(build.on_mesh(dataclasses.replace(config, attention="blocks"), mesh))
   jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-3),
-               of(build.on_rows(config, mesh)), expected)
+               of(build.on_mesh(config, mesh)), expected)
