@@ -1,11 +1,15 @@
 """How good can an implicit PRM be? One change of its data or training at a time, offline.
 
+  rlx sft sft_step_tasks:confused_lookup workdir=runs/clean/half sft.fresh.d_model=48 \
+      sft.fresh.d_ff=144 sft.fresh.n_heads=2 sft.fresh.n_kv_heads=1
+  rlx sft sft_step_tasks:confused_lookup-noisy workdir=runs/starts/half \
+      model.path=runs/clean/half/model
   python -m experiments.prm_offline confused_lookup --out runs/prm_offline
 
-Each arm is a run of `rlx train_prm` with the config prime_steps:TASK-prm, which has 51,200
+The first two commands make the initial model of the smaller PRM. Each arm is a run of `rlx train_prm` with the config prime_steps:TASK-prm, which has 51,200
 completions, 200 updates, beta 0.5, learning rate 5e-4 and cross-entropy. All arms start from the
 same model and are evaluated on the same completions, 16 for each held-out prompt. Finished arms are
-not run again. Prints a Markdown table:
+not run again. `--arms` chooses some of them by number. Prints a Markdown table:
 
   pairs        share of pairs of completions, a right and a wrong one, that the sum of the rewards
                ranks right
@@ -24,8 +28,12 @@ from rlx.loops import train_prm
 
 ARMS = {
     "51,200 completions": {},
+    "512 completions": {"train_prm.prompts": 64},
     "2,048 completions": {"train_prm.prompts": 256},
     "8,192 completions": {"train_prm.prompts": 1024},
+    "153,600 completions": {"train_prm.prompts": 19200, "steps": 600},
+    "three epochs": {"steps": 600},
+    "half the width": {"prm.path": "runs/starts/half/model", "prm.reference": "self"},
     "beta 0.1": {"prm.beta": 0.1},
     "beta 2": {"prm.beta": 2.0},
     "learning rate 1e-4": {"prm.optimizer.lr": 1e-4},
@@ -54,9 +62,10 @@ def main():
   args.add_argument("task", choices=list(prime_steps.STARTS))
   args.add_argument("--out", type=pathlib.Path, required=True)
   args.add_argument("--seed", type=int, default=4)
+  args.add_argument("--arms", type=int, nargs="+", default=range(len(ARMS)))
   args = args.parse_args()
   rows, held_out = [], None
-  for name, changes in ARMS.items():
+  for name, changes in [list(ARMS.items())[i] for i in args.arms]:
     folder = args.out / args.task / name.replace(" ", "_").replace(",", "")
     rows.append((name, *run(args.task, changes, folder, held_out, args.seed)))
     held_out = held_out or folder / "held_out.jsonl"

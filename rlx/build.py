@@ -443,14 +443,13 @@ def on_mesh(config: transformer.DecoderConfig,
   """A DecoderConfig for the devices of a mesh.
 
   Activations and caches are sharded by rows: without these constraints XLA keeps the parameters in
-  place and transfers activations. A kernel for attention needs them for heads alone, too. If there
-  are fewer key-value heads than devices of the tensor axis, each device has a copy of one.
+  place and transfers activations. If there are fewer key-value heads than devices of the tensor
+  axis, each device has a copy of one.
   """
   tensor, heads = mesh.shape["tensor"], config.n_kv_heads
   if tensor % heads == 0 and config.n_heads % tensor == 0:
     config = dataclasses.replace(config, kv_copies=tensor // heads)
-  if sharding.row_shards(mesh) == 1 and (mesh.size == 1 or config.attention == "blocks"):
-    return config
+  if mesh.size == 1: return config
   by_rows = lambda *axes: jax.sharding.NamedSharding(
       mesh, jax.sharding.PartitionSpec(*sharding.ROWS, *axes))
   return dataclasses.replace(config, rows=by_rows(), heads=by_rows("tensor"))

@@ -116,6 +116,25 @@ def test_tensor_parallel_adds_activations_and_gathers_layers(model):
   assert max(n for _, n in moved) <= max(32 * 12 * 16 // 4, 24 * 16 * 2), moved
 
 
+def test_what_layers_keep_is_spread_over_the_tensor_axis(monkeypatch):
+  config = transformer.DecoderConfig(
+      vocab_size=24, d_model=64, n_layers=24, n_heads=8, n_kv_heads=8, head_dim=8, d_ff=64,
+      remat="full")
+  mesh = sharding.make_mesh(tensor=8)
+  params = sharding.shapes(
+      jax.eval_shape(lambda: transformer.init(config, jax.random.key(0))), mesh)
+  tokens_BS = sharding.row_shapes(jax.ShapeDtypeStruct((16, 64), np.int32), mesh)
+  def temporary():
+    config_ = build.on_mesh(config, mesh)
+    loss = lambda p, x_BS: transformer.hidden(p, config_, x_BS, x_BS, x_BS >= 0).sum()
+    return jax.jit(jax.grad(loss)).lower(
+        params, tokens_BS).compile().memory_analysis().temp_size_in_bytes
+  kept = 4 * 24 * 16 * 64 * 64  # Bytes of the inputs of all layers.
+  spread = temporary()
+  monkeypatch.setattr(transformer, "_between_layers", lambda c, x: transformer.pinned(x, c.rows))
+  assert kept * 7 // 8 <= temporary() - spread < 2 * kept
+
+
 def test_data_parallel_reduces_gradients_and_gathers_nothing(model):
   kinds = {kind for kind, _ in collectives(compiled_update(model, data=8))}
   assert kinds == {"all-reduce"}

@@ -238,6 +238,17 @@ def _attend(config, q_BQNH, k_BSKH, v_BSKH, prepared):
       check_vma=False)(q_BQNH, k_BSKH, v_BSKH, prepared)
 
 
+def _between_layers(config, x_BQD):
+  """Activations that are kept for backward: rows over their devices, and columns over the tensor
+  axis if it divides them. Tokens of experts are sorted, so their rows stay whole."""
+  if config.rows is None: return x_BQD
+  mesh = config.rows.mesh
+  divides = x_BQD.shape[1] % mesh.shape["tensor"] == 0 and not config.n_experts
+  columns = "tensor" if divides else None
+  return pinned(x_BQD, jax.sharding.NamedSharding(
+      mesh, jax.sharding.PartitionSpec(*config.rows.spec, columns)))
+
+
 def pinned(x, sharding):
   """x constrained to `sharding`; None: no constraint."""
   return x if sharding is None else jax.lax.with_sharding_constraint(x, sharding)
@@ -394,9 +405,10 @@ class _Decoder(nn.Module):
         block, variable_axes={"params": 0}, split_rngs={"params": True},
         in_axes=(nn.broadcast, 0), out_axes=0, length=c.n_layers,
         check_constancy_invariants=False)
-    x_BQD = pinned(embedded(c, _whole_rows(c, embed_VD)[tokens_BQ]), c.rows)
+    x_BQD = _between_layers(c, embedded(c, _whole_rows(c, embed_VD)[tokens_BQ]))
     x_BQD, kv_L = layers(c, self.keeps_kv, name="layers")(x_BQD, *shared)
-    return _normed(self, "norm", "scale_D", (c.d_model,), x_BQD), kv_L
+    # Completions start at any column.
+    return pinned(_normed(self, "norm", "scale_D", (c.d_model,), x_BQD), c.rows), kv_L
 
 
 class _Block(nn.Module):
@@ -412,7 +424,7 @@ class _Block(nn.Module):
       y_BQD = x_BQD if c.norms == "post" else norm(f"{name}_norm", x_BQD)
       y_BQD, more = sublayer(y_BQD)
       if c.norms != "pre": y_BQD = norm(f"{name}_post_norm", y_BQD)
-      return pinned(x_BQD + y_BQD, c.rows), more
+      return _between_layers(c, x_BQD + y_BQD), more
     x_BQD, kv = added(x_BQD, "attn", lambda y: _Attention(c, name="attn")(y, shared))
     x_BQD, _ = added(x_BQD, "mlp", lambda y: (_Mlp(c, name="mlp")(y), None))
     return x_BQD, kv if self.keeps_kv else None
