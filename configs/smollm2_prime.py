@@ -7,9 +7,11 @@
   rlx train smollm2_prime:chain_sum-outcome workdir=runs/smollm2/outcome model.path=WHEEL
 
 configs/smollm2.py says where the wheel comes from. The argument is a name of TASKS, also with
--prm, -outcome (verdicts alone) and -smoke. The method is that of configs/prime_steps.py: the PRM
-learns from 1,024 completions of the initial policy and is then kept as it is, and the advantage of
-a line is its own log-ratio within bounds.
+-prm, -outcome (verdicts alone) and -smoke. As in configs/prime_steps.py, the PRM learns from
+completions of the initial policy (here 1,024) and is then kept as it is. The advantage of a line is
+its own log-ratio against that of the same line of the other completions. Without such a baseline
+(process.bounded_steps) the policy learned to write fewer lines, because most of their log-ratios
+are negative; it left out the answer (docs/prime.md).
 """
 from rlx.configs import base
 from rlx.configs import smollm2
@@ -35,7 +37,7 @@ def get_config(arg=""):
       outcome=dict(name="outcome.verdict", coef=1.0),
       process=dict(name="implicit.process", coef=0.3, granularity="step", norm="none"))
   c.advantages = dict(outcome=dict(name="group.rloo"), whiten=True, process=dict(
-      name="process.bounded_steps", low=-5.0, high=1.0))
+      name="process.steps_loo", clip=1.0))
   c.eval.samples, c.eval.prompts = 8, 128
   if "prm" in words:
     if not size: c.steps, c.train_prm.prompts = 16, 128

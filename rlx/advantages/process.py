@@ -267,7 +267,9 @@ def bounded_steps(rewards_BT: Array, step_ends_BT: Array, learn_BT: Array, learn
 
   A PRM's reward of a step is the change of its log-odds. It is large where a step corrects the
   mistake of the step before, so a policy could collect it by making mistakes; `high` limits that.
-  In a baseline such a reward would punish the right steps of the other completions.
+  In a baseline such a reward would punish the right steps of the other completions. Without a
+  baseline, however, a policy whose steps mostly have negative rewards learns to write fewer of
+  them: where completions may have any number of steps, use `steps_loo`.
 
   Source: the process part of PAV, arXiv:2410.08146, which has no later steps and no baseline
   either. Differs from the paper: the bounds.
