@@ -160,7 +160,7 @@ def rates():
   task = "confused_carry"
   return grids.product([{"seed": s} for s in (100, 101)], [
       {"config": f"configs/prime_steps.py:{task}"} | UNTRAINED], [
-          {"arm": f"{task}-{name}-{lr:g}"} | changes | linear(lr) for lr in (5e-5, 1e-4, 2e-4)
+          {"arm": f"{task}-{name}-{lr:g}"} | changes | linear(lr) for lr in (1e-4, 2e-4)
           for name, changes in (("outcome", OUTCOME), ("exact", prime_room.exact()))])
 
 
