@@ -40,15 +40,17 @@ CONFIG = transformer.DecoderConfig(vocab_size=31, d_model=16, n_layers=3, n_head
 ENOUGH = 32 * (64 + 64 + 64) * 2 * 3 * 2 * 6 * 4 / 0.3
 
 
-@pytest.mark.parametrize("slots, prompts, group, free, expected", [
-    (None, 8, 4, ENOUGH + 1, None), (None, 8, 4, ENOUGH - 1, 28), (None, 8, 4, 0, 4),
-    (None, 8, 1, 0, 1), (16, 8, 4, 0, 16), (16, 8, 3, 0, 15), (4, 8, 6, 0, 6)])
-def test_slots_are_the_configs_or_what_memory_holds(slots, prompts, group, free, expected):
+@pytest.mark.parametrize("slots, prompts, group, free, expected, on_two", [
+    (None, 8, 4, ENOUGH + 1, None, None), (None, 8, 4, ENOUGH - 1, 28, None),
+    (None, 8, 4, ENOUGH / 2 - 1, 12, 24), (None, 8, 4, 0, 4, 8), (None, 8, 1, 0, 1, 2),
+    (16, 8, 4, 0, 16, 16), (16, 8, 3, 0, 15, 12), (4, 8, 6, 0, 6, 12)])
+def test_slots_are_the_configs_or_what_memory_holds(slots, prompts, group, free, expected, on_two):
+  """Of all devices together; each one has whole groups."""
   def slots_on(mesh):
     return build.sampler_slots(slots, build.sizes_of(base.get_config()), CONFIG, mesh, free,
                                prompts, group)
   assert slots_on(sharding.make_mesh()) == expected
-  assert slots_on(sharding.make_mesh(data=2)) is None
+  assert slots_on(sharding.make_mesh(data=2)) == on_two
 
 
 def test_a_model_is_built_for_the_runs_longest_sequence(monkeypatch):
@@ -63,10 +65,10 @@ def test_a_model_is_built_for_the_runs_longest_sequence(monkeypatch):
     inputs.load_model(c, "m")
 
 
-def test_spread_rows_and_slots_exclude_each_other():
+def test_slots_of_a_mesh_are_whole_groups_of_each_device():
   c = quickstart.get_config("smoke")
   c.rollouts.slots, c.mesh.data = c.rollouts.per_prompt, 2
-  with pytest.raises(ValueError, match="^rollouts.slots=.: None where rows are spread"):
+  with pytest.raises(ValueError, match="^rollouts.slots=4: a multiple of .*per_prompt=4 x 2"):
     build.build(c)
 
 
