@@ -183,6 +183,13 @@ def judged():
         | VERDICTS | verdicts for rate in (0.0, 0.2, 0.3)]])
 
 
+def again():
+  """`prm`, `outcome` and `exact` of `judged`, ten seeds."""
+  arms = ("prm", "outcome", "exact")
+  kept = [r for r in judged() if r["arm"].removeprefix(f"{JUDGED}-") in arms]
+  return [r | seed for seed in SEEDS for r in kept if r["seed"] == 0]
+
+
 JUDGED = "confused_lookup"
 
 
