@@ -5,6 +5,7 @@ import math
 import re
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -287,7 +288,7 @@ def test_weights_are_gathered_a_layer_at_a_time():
   params = sharding.shapes(
       jax.eval_shape(lambda: transformer.init(config, jax.random.key(0))), mesh)
   program = decode._layer.lower(params["layers"], config, functools.partial(
-      sharding.gathered, mesh=mesh), 0).compile()
+      sharding.gathered, mesh=mesh), jnp.int32(0)).compile()
   assert "all-gather" in {kind for kind, _ in collectives(program)}
   memory_ = program.memory_analysis()
   weights = memory.tree_bytes(jax.eval_shape(

@@ -57,24 +57,28 @@ def lay_out(params, config, place=lambda weights: weights):
   Args:
     place: weights -> the same with constraints on their sharding; it is called in jit.
   """
-  return dict(_rest(params, config, place), layers=[
-      _layer(params["layers"], config, place, i) for i in range(config.n_layers)])
+  (weights, i), layers = _rest(params, config, place), []
+  for _ in range(config.n_layers):  # `i` stays on the devices.
+    layer, i = _layer(params["layers"], config, place, i)
+    layers.append(layer)
+  return dict(weights, layers=layers)
 
 
 @functools.partial(jax.jit, static_argnums=(1, 2))
 def _rest(params, config, place):
-  """All but the layers."""
+  """All but the layers, and the number of the first layer."""
   cast = lambda x: x.astype(config.dtype)
   embed_VD = cast(params["embed"]["w_VD"])
-  return place(dict(
+  weights = dict(
       embed_VD=embed_VD,
       head_VD=embed_VD if config.tied_head else cast(params["head"]["w_DV"].T),
-      norm_D1=transformer.norm_scale(config, params["norm"]["scale_D"]).reshape(-1, 1)))
+      norm_D1=transformer.norm_scale(config, params["norm"]["scale_D"]).reshape(-1, 1))
+  return place(weights), jnp.int32(0)
 
 
 @functools.partial(jax.jit, static_argnums=(1, 2))
 def _layer(layers, config, place, i):
-  """Layer i."""
+  """Layer i, and i + 1."""
   one = jax.tree.map(lambda x: jax.lax.dynamic_slice_in_dim(x, i, 1), layers)
   layers = lora.merge(dict(layers=one), config.lora_scale)["layers"]
   cast = lambda x: x.astype(config.dtype)
@@ -110,7 +114,7 @@ def _layer(layers, config, place, i):
     lead = 1 if config.qk_norm == "head" else config.kv_heads
     w.update(q_norm=q.reshape(lead, -1, config.head_dim, 1),
              k_norm=k.reshape(lead, config.head_dim, 1))
-  return place(w)
+  return place(w), i + 1
 
 
 def prompts(params, config, tokens_PX, prompt_len_P):
