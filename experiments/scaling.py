@@ -127,8 +127,9 @@ def planned(c, model, mesh):
 
 
 def passes_of(run):
-  """Passes over whole batches in a step: PRM, reference, and the policy where it is asked for."""
-  return 2 + any(f.name == "old_logps_BT" for f in run.planned)
+  """Passes over whole batches in a step: the reference; PRM and policy where an update does not
+  score them itself."""
+  return 1 + sum(f.name in ("prm_logps_BT", "old_logps_BT") for f in run.planned)
 
 
 # ---- work per device of one step
