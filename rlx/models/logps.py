@@ -4,6 +4,7 @@ Column t of a completion is scored by the hidden state of the column before it. 
 applied to completion columns only, in chunks of columns, so that logits of shape [B, T, V] exist
 neither forward nor backward.
 """
+import dataclasses
 import functools
 import math
 
@@ -83,14 +84,39 @@ def from_hidden(params, config, hidden_BTD, targets_BT, mask_BT, *, temperature=
     mask_BT: bool; where it is False, results are 0 and have no gradient.
     temperature, with_entropy, statistics: see `logps`.
     chunk: tokens whose logits exist at once on a device, rounded to whole columns of B (at
-      least one), so that on a mesh every row stays on its device. The head's gradient is
-      summed over devices once per chunk.
+      least one).
+  """
+  of_device = functools.partial(
+      _from_hidden, temperature=temperature, chunk=chunk, with_entropy=with_entropy,
+      statistics=statistics)
+  # Only the leaf that logits() reads, because its gradient is carried from chunk to chunk.
+  name, leaf, axis = ("embed", "w_VD", 1) if config.tied_head else ("head", "w_DV", 0)
+  head = {name: {leaf: params[name][leaf]}}
+  if config.rows is None: return of_device(head, hidden_BTD, targets_BT, mask_BT, config, None)
+  # Each device scores its own rows with a whole head. XLA would sum the head's gradient over
+  # devices once per chunk, and for TPUs multiply by one part of the head after the other.
+  spec, axes_ = jax.sharding.PartitionSpec, config.rows.spec[0]
+  inner, mesh = dataclasses.replace(config, rows=None, heads=None), config.rows.mesh
+  spread = ("fsdp", axis) if mesh.shape["fsdp"] > 1 else None
+  return jax.shard_map(
+      lambda *args: of_device(*args, inner, spread), mesh=mesh,
+      in_specs=(spec(*[None] * axis, "fsdp"), *[spec(axes_)] * 3), out_specs=spec(axes_),
+      axis_names=set(axes_), check_vma=False)(head, hidden_BTD, targets_BT, mask_BT)
+
+
+def _from_hidden(head, hidden_BTD, targets_BT, mask_BT, config, spread, *, temperature, chunk,
+                 with_entropy, statistics):
+  """`from_hidden` of one device.
+
+  Args:
+    head: the parameter.
+    spread: (mesh axis, array axis) over which the parameter is spread; None: it is whole.
   """
   sizes = axes.dims(hidden_BTD=hidden_BTD, targets_BT=targets_BT, mask_BT=mask_BT)
   b, t, d = sizes["B"], sizes["T"], sizes["D"]
   if temperature <= 0:
     raise ValueError(f"temperature={temperature} must be > 0.")
-  columns = min(max(chunk * transformer.row_shards(config) // b, 1), t)
+  columns = min(max(chunk // b, 1), t)
   n = -(-t // columns)
   extra = n * columns - t
   targets_BT = jnp.pad(masked.where_valid(targets_BT, mask_BT), ((0, 0), (0, extra)))
@@ -108,10 +134,8 @@ def from_hidden(params, config, hidden_BTD, targets_BT, mask_BT, *, temperature=
     x_BT = x.reshape(b, n * columns, *x_nU.shape[2:])[:, :t]
     return masked.where_valid(x_BT, mask_BT.reshape(b, t, *[1] * (x_BT.ndim - 2)))
 
-  # Only the leaf that logits() reads, because its gradient is carried from chunk to chunk.
-  name = "embed" if config.tied_head else "head"
-  out = _score({name: params[name]}, split(hidden_BTD), split(targets_BT),
-               config, temperature, with_entropy, statistics)
+  out = _score(head, split(hidden_BTD), split(targets_BT),
+               config, temperature, with_entropy, statistics, spread)
   return jax.tree.map(join, out)
 
 
@@ -151,8 +175,8 @@ def distribution_statistics(logits_UV, targets_U, statistics):
   return tuple(functions[name](*options) for name, *options in statistics)
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(3, 4, 5, 6))
-def _score(head, hidden_nUD, targets_nU, config, temperature, with_entropy, statistics):
+@functools.partial(jax.custom_vjp, nondiff_argnums=(3, 4, 5, 6, 7))
+def _score(head, hidden_nUD, targets_nU, config, temperature, with_entropy, statistics, spread):
   """(logps_nU, entropy_nU, *statistics) of n chunks. No logits are stored for backward.
 
     d logps / d logit_j   = [j = target] - p_j
@@ -163,14 +187,24 @@ def _score(head, hidden_nUD, targets_nU, config, temperature, with_entropy, stat
   0.9-1.05 ([4096, 512] x 8192 and [512, 576] x 49152, two busy CPU cores); storing all logits
   takes 0.6-1.2. The statistics are differentiated by JAX, from the logits of the chunk.
   """
-  return _forward(
-      head, hidden_nUD, targets_nU, config, temperature, with_entropy, statistics)[0]
+  return _forward(head, hidden_nUD, targets_nU, config, temperature, with_entropy, statistics,
+                  spread)[0]
 
 
-def _forward(head, hidden_nUD, targets_nU, config, temperature, with_entropy, statistics):
+def _whole(head, config, spread):
+  """The parts of the head on other devices are gathered in the dtype of the activations."""
+  if spread is None: return head
+  axis, dim = spread
+  return jax.tree.map(lambda w: jax.lax.all_gather(
+      w.astype(config.dtype), axis, axis=dim, tiled=True), head)
+
+
+def _forward(head, hidden_nUD, targets_nU, config, temperature, with_entropy, statistics, spread):
+  whole = _whole(head, config, spread)
+
   def chunk(xs):
     hidden_UD, targets_U = xs
-    logits_UV = transformer.logits(head, config, hidden_UD) / temperature
+    logits_UV = transformer.logits(whole, config, hidden_UD) / temperature
     norm_U = jax.nn.logsumexp(logits_UV, axis=-1)
     chosen_U = jnp.take_along_axis(logits_UV, targets_U[:, None], axis=1)[:, 0]
     entropy_U = None
@@ -184,14 +218,15 @@ def _forward(head, hidden_nUD, targets_nU, config, temperature, with_entropy, st
   return out, (head, hidden_nUD, targets_nU, norm_nU, out[1])
 
 
-def _backward(config, temperature, with_entropy, statistics, saved, cotangents):
+def _backward(config, temperature, with_entropy, statistics, spread, saved, cotangents):
   head, *xs = saved
+  whole = _whole(head, config, spread)
 
   def chunk(d_head, xs):
     hidden_UD, targets_U, norm_U, entropy_U, d_out = xs
     d_logps_U, d_entropy_U, *d_others = d_out
     logits_UV, pull = jax.vjp(
-        lambda w, h: transformer.logits(w, config, h) / temperature, head, hidden_UD)
+        lambda w, h: transformer.logits(w, config, h) / temperature, whole, hidden_UD)
     all_logps_UV = logits_UV - norm_U[:, None]
     factor = -d_logps_U[:, None]
     if with_entropy:
@@ -206,8 +241,12 @@ def _backward(config, temperature, with_entropy, statistics, saved, cotangents):
     d_chunk, d_hidden_UD = pull(d_logits_UV)
     return jax.tree.map(jnp.add, d_head, d_chunk), d_hidden_UD
 
-  d_head, d_hidden_nUD = jax.lax.scan(
-      chunk, jax.tree.map(jnp.zeros_like, head), (*xs, cotangents))
+  zeros = jax.tree.map(lambda part, w: jnp.zeros(w.shape, part.dtype), head, whole)
+  d_head, d_hidden_nUD = jax.lax.scan(chunk, zeros, (*xs, cotangents))
+  if spread is not None:
+    axis, dim = spread
+    d_head = jax.tree.map(lambda d: jax.lax.psum_scatter(
+        d, axis, scatter_dimension=dim, tiled=True), d_head)
   return d_head, d_hidden_nUD, None
 
 

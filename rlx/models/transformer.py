@@ -65,6 +65,7 @@ class DecoderConfig:
   attention: str = "blocks"      # kernel for whole sequences: attention.py
   remat: str = "none"            # What backward recomputes: none | full | dots (all
                                  # but matrix products).
+  platform: str | None = None    # of the devices: cpu | gpu | tpu; None: see `platform`
   # Sharding of activations [B, Q, D] and caches [W, K, ..] whose rows are spread over devices.
   # None: XLA's choice, which is that of a sharded embedding: activations are then summed over
   # devices in every layer.
@@ -128,6 +129,8 @@ ROPE_SCALING = {  # kind -> the numbers that follow it, by their keys in config.
 @functools.partial(jax.jit, static_argnames="config")  # Eager, it takes 10 s.
 def init(config, key):
   """Random parameters as a nested dict: matrices N(0, 1/fan_in), tables N(0, 0.02^2)."""
+  # Parameters depend neither on the mesh nor on the kernel, which one token would not fit.
+  config = dataclasses.replace(config, rows=None, heads=None, attention="blocks")
   one_11 = jnp.zeros((1, 1), jnp.int32)
   shared = _full_sequence(config, one_11, one_11 == 0)
   # The module's initial values are standard deviations, and the scales of norms. All leaves
@@ -227,7 +230,7 @@ def norm_scale(config, scale):
 def _attend(config, q_BQNH, k_BSKH, v_BSKH, prepared):
   """`attention.attend` with the options of the config."""
   attend = functools.partial(attention.attend, config.attention, scale=attn_scale(config),
-                             softcap=config.attn_softcap)
+                             softcap=config.attn_softcap, platform=platform(config))
   if config.rows is None or config.attention == "blocks":
     return attend(q_BQNH, k_BSKH, v_BSKH, prepared)
   # XLA does not partition the calls of a kernel: each device calls it for its rows and heads.
@@ -257,6 +260,11 @@ def pinned(x, sharding):
 def attn_scale(config):
   """The factor of attention scores."""
   return (config.query_scalar or config.head_dim)**-0.5
+
+
+def platform(config):
+  """The platform whose programs are compiled, which decides about layouts and kernels."""
+  return config.platform or jax.default_backend()
 
 
 def row_shards(config):
@@ -502,9 +510,32 @@ def _matrix(module, leaf, shape, fan_in):
   """A layer's weight, with its adapter if there is one, in the dtype of the activations."""
   c = module.config
   std = nn.initializers.constant(fan_in**-0.5)
-  w = module.param(leaf, std, shape, c.param_dtype).astype(c.dtype)
+  w = gathered(c, module.param(leaf, std, shape, c.param_dtype), leaf.rpartition("_L")[2])
   more = lora.added(module.variables.get("params", {}), leaf, c.lora_scale)
   return w if more is None else w + more.astype(c.dtype)
+
+
+def gathered(config, w, letters):
+  """A weight in the dtype of the activations, with all of its axis D on each device.
+
+  Trained parameters are spread over fsdp along D. Without the constraint XLA for TPUs multiplies
+  by one part after the other and sums the products, which reads and writes activations once for
+  each part. The gradient is spread like the weight.
+
+  Args:
+    letters: the axes of w.
+  """
+  if config.rows is None: return w.astype(config.dtype)
+  spec = jax.sharding.PartitionSpec
+  def along(axis, x):
+    return pinned(x, jax.sharding.NamedSharding(config.rows.mesh, spec(
+        *(axis if a == "D" else spec.UNCONSTRAINED for a in letters))))
+
+  @jax.custom_vjp
+  def whole(w): return along(None, along("fsdp", w.astype(config.dtype)))
+
+  whole.defvjp(lambda w: (whole(w), None), lambda _, d: (along("fsdp", d.astype(w.dtype)),))
+  return whole(w)
 
 
 def _whole_rows(config, table_VD):
