@@ -70,8 +70,9 @@ def steps(run):
   updates = {name: Recorder(run.update.programs[name]) for name in ("learner", "prm")}
   traced = preflight.traced_steps(dataclasses.replace(
       run, update=dataclasses.replace(run.update, programs=updates)), run.shapes())
-  return {name: r.traced for name, r in updates.items()} | {
-      "score": traced["activations of scoring"][0][0]}
+  score = next(p.traced for p in traced if p.term == "activations of scoring")
+  list(traced)  # The updates follow.
+  return {name: r.traced for name, r in updates.items()} | {"score": score}
 
 
 @pytest.mark.parametrize("name", ["learner", "prm", "score"])

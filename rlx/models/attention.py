@@ -1,10 +1,12 @@
 """Attention of whole sequences, causal and within segments, by one of three kernels.
 
   blocks   plain XLA, on all devices
-  cudnn    flash attention on NVIDIA GPUs, in bfloat16
+  cudnn    flash attention on NVIDIA GPUs, in bfloat16; each row is one sequence from column 0 on
   splash   flash attention on TPUs; interpreted, which is slow, on other devices
 
-`prepare` computes the mask once for all layers, `attend` is called in each layer.
+`prepare` computes the mask once for all layers, `attend` is called in each layer. Flash attention
+has no mask of [Q, S] in memory: it gets segment numbers or the lengths of rows. It has one window
+for all layers.
 """
 import math
 from typing import Any, NamedTuple
@@ -33,14 +35,14 @@ def prepare(kind, valid_BS, segments_BS=None, branches_BS=None, *, positions_BS=
     window: the last positions that a token attends to, its own included; 0: all, and
       positions are not needed.
   Returns:
-    mask_BQS; for splash, segment numbers; with trunks, Forked.
+    mask_BQS; for splash, segment numbers; for cudnn, the numbers of tokens; with trunks, Forked.
   Raises:
-    ValueError: branches or trunks with splash, which masks by segment numbers only.
+    ValueError: branches or trunks with splash or cudnn.
   """
-  if kind == "splash":
-    if branches_BS is not None or trunks is not None:
-      raise ValueError("Splash attention has no branches and no trunks.")
-    return jnp.where(valid_BS, 0 if segments_BS is None else segments_BS, -1)
+  if kind != "blocks" and (branches_BS is not None or trunks is not None):
+    raise ValueError(f"attention={kind!r} has no branches and no trunks.")
+  if kind == "cudnn": return jnp.sum(valid_BS, axis=1, dtype=jnp.int32)
+  if kind == "splash": return jnp.where(valid_BS, 0 if segments_BS is None else segments_BS, -1)
   columns_S = jnp.arange(valid_BS.shape[1])
   mask_BQS = (columns_S[:, None] >= columns_S[None, :])[None] & valid_BS[:, None, :]
   if window:
@@ -68,7 +70,8 @@ def by_row(x_P, trunk_OB):
   return x_BX.reshape(-1, *x_P.shape[1:])
 
 
-def attend(kind, q_BQNH, k_BSKH, v_BSKH, prepared, *, scale, softcap=None):
+def attend(kind, q_BQNH, k_BSKH, v_BSKH, prepared, *, scale, softcap=None, window=0,
+           platform=None):
   """out_BQNH = softmax(scale q k^T) v, where the softmax is over the keys that the mask allows.
 
   The queries are at the last Q of the S columns. The output of a query without keys is finite.
@@ -77,12 +80,15 @@ def attend(kind, q_BQNH, k_BSKH, v_BSKH, prepared, *, scale, softcap=None):
   Args:
     prepared: from `prepare`. With Forked, q, k and v have one row of tokens for each device:
       those of the trunks, then those of the rows.
-    softcap: scores become softcap tanh(scores / softcap); with blocks only.
+    softcap: scores become softcap tanh(scores / softcap); not with cudnn.
+    window: as in `prepare`; the mask of blocks has it already.
+    platform: of the devices; splash is interpreted on others than tpu.
   """
   if isinstance(prepared, Forked):
     return _forked(kind, q_BQNH, k_BSKH, v_BSKH, prepared, scale, softcap)
   if kind == "blocks": return _blocks(q_BQNH, k_BSKH, v_BSKH, prepared, scale, softcap)
-  return dict(cudnn=_cudnn, splash=_splash)[kind](q_BQNH, k_BSKH, v_BSKH, prepared, scale)
+  if kind == "cudnn": return _cudnn(q_BQNH, k_BSKH, v_BSKH, prepared, scale, window)
+  return _splash(q_BQNH, k_BSKH, v_BSKH, prepared, scale, softcap, window, platform)
 
 
 def capped(x, cap):
@@ -134,12 +140,18 @@ def _blocks(q_BQNH, k_BSKH, v_BSKH, mask_BQS, scale, softcap):
   return out_BKRQH.transpose(0, 3, 1, 2, 4).reshape(b, q, n, h)
 
 
-def _cudnn(q_BQNH, k_BSKH, v_BSKH, mask_BQS, scale):
-  return jax.nn.dot_product_attention(
-      q_BQNH, k_BSKH, v_BSKH, mask=mask_BQS[:, None], scale=scale, implementation="cudnn")
+def _cudnn(q_BSNH, k_BSKH, v_BSKH, len_B, scale, window):
+  valid_BS11 = (jnp.arange(q_BSNH.shape[1])[None] < len_B[:, None])[..., None, None]
+  # What the kernel leaves on padding, forward and backward, must not be read.
+  kept = lambda x_BSNH: jnp.where(valid_BS11, x_BSNH, 0)
+  lengths_B = jnp.maximum(len_B, 1)
+  return kept(jax.nn.dot_product_attention(
+      kept(q_BSNH), kept(k_BSKH), kept(v_BSKH), scale=scale, is_causal=True,
+      query_seq_lengths=lengths_B, key_value_seq_lengths=lengths_B,
+      local_window_size=(window - 1, 0) if window else None, implementation="cudnn"))
 
 
-def _splash(q_BQNH, k_BSKH, v_BSKH, segments_BS, scale):
+def _splash(q_BQNH, k_BSKH, v_BSKH, segments_BS, scale, softcap, window, platform):
   # pylint: disable-next=g-import-not-at-top
   from jax.experimental.pallas.ops.tpu import splash_attention as splash
   s, n = q_BQNH.shape[1:3]
@@ -147,9 +159,11 @@ def _splash(q_BQNH, k_BSKH, v_BSKH, segments_BS, scale):
   def heads_first(x_BSNH):
     return jnp.pad(x_BSNH, ((0, 0), (0, wider), (0, 0), (0, 0))).swapaxes(1, 2)
   segments_BS = jnp.pad(segments_BS, ((0, 0), (0, wider)), constant_values=-1)
-  causal = splash.MultiHeadMask([splash.CausalMask((s + wider, s + wider))] * n)
-  run = splash.make_splash_mha(causal, head_shards=1, q_seq_shards=1,
-                               interpret=jax.default_backend() != "tpu")
+  square = s + wider, s + wider
+  mask = (splash.LocalMask(square, (window - 1, 0), 0) if window else splash.CausalMask(square))
+  run = splash.make_splash_mha(
+      splash.MultiHeadMask([mask] * n), head_shards=1, q_seq_shards=1,
+      attn_logits_soft_cap=softcap, interpret=platform != "tpu")
   out_BNSH = jax.vmap(run)(
       heads_first(q_BQNH) * scale, heads_first(k_BSKH), heads_first(v_BSKH),
       splash.SegmentIds(segments_BS, segments_BS))

@@ -64,6 +64,14 @@ def lay_out(params, config, place=lambda weights: weights):
   return dict(weights, layers=layers)
 
 
+def traced(params, config, place):
+  """The two programs of `lay_out`: {name: (jax.stages.Traced, the parameters that it reads)}."""
+  rest = {name: x for name, x in params.items() if name != "layers"}
+  return {"tables": (_rest.trace(rest, config, place), rest),
+          "a layer": (_layer.trace(params["layers"], config, place, jnp.int32(0)),
+                      params["layers"])}
+
+
 @functools.partial(jax.jit, static_argnums=(1, 2))
 def _rest(params, config, place):
   """All but the layers, and the number of the first layer."""
@@ -128,7 +136,7 @@ def prompts(params, config, tokens_PX, prompt_len_P):
   valid_PX = columns_1X >= start_P1
   k_LPXKH, v_LPXKH = transformer.prefill(
       params, config, tokens_PX, jnp.maximum(columns_1X - start_P1, 0), valid_PX)
-  return Prompts(k_PKnHx=list(_tiled(k_LPXKH.transpose(0, 1, 3, 4, 2))),
+  return Prompts(k_PKnHx=list(_tiled(config, k_LPXKH.transpose(0, 1, 3, 4, 2))),
                  v_PKXH=list(v_LPXKH.transpose(0, 1, 3, 2, 4)),
                  valid_PX=valid_PX & (columns_1X < sizes["X"] - 1))
 
@@ -138,11 +146,11 @@ def empty_suffix(config, rows, width):
   k, h = config.kv_heads, config.head_dim
   zeros = lambda *shape: [transformer.pinned(jnp.zeros(shape, config.dtype), config.heads)
                           for _ in range(config.n_layers)]
-  n, t = _tiles(width)
+  n, t = _tiles(config, width)
   return Suffix(k_WKnHt=zeros(rows, k, n, h, t), v_WKTH=zeros(rows, k, width, h))
 
 
-def moved(suffix, source_W, end, *, width, free):
+def moved(suffix, config, source_W, end, *, width, free):
   """Rows of a suffix with the `width` columns before column `end` and `free` ones after them.
 
   Args:
@@ -154,23 +162,23 @@ def moved(suffix, source_W, end, *, width, free):
     pad = lambda x, where: jnp.pad(x, [where if i == axis else (0, 0) for i in range(x.ndim)])
     x = jax.lax.dynamic_slice_in_dim(pad(x, (free, 0)), free + end - width, width, axis=axis)
     return pad(x if source_W is None else x[source_W], (0, free))
-  return Suffix([_tiled(copy(_untiled(x, suffix.columns), 3)) for x in suffix.k_WKnHt],
+  return Suffix([_tiled(config, copy(_untiled(x, suffix.columns), 3)) for x in suffix.k_WKnHt],
                 [copy(x, 2) for x in suffix.v_WKTH])
 
 
 _TILE = {"cpu": 64}  # largest number of columns of a tile of keys; 128 on other devices
 
 
-def _tiles(columns):
+def _tiles(config, columns):
   """(number of tiles, columns of each)"""
-  n = -(-columns // _TILE.get(jax.default_backend(), 128))
+  n = -(-columns // _TILE.get(transformer.platform(config), 128))
   return n, -(-columns // n)
 
 
-def _tiled(k_HT):
+def _tiled(config, k_HT):
   """[.., H, T] -> [.., n, H, t]; the last tile is padded with zeros."""
   *lead, h, columns = k_HT.shape
-  n, t = _tiles(columns)
+  n, t = _tiles(config, columns)
   k_HT = jnp.pad(k_HT, [(0, 0)] * (len(lead) + 1) + [(0, n * t - columns)])
   return jnp.moveaxis(k_HT.reshape(*lead, h, n, t), -2, -3)
 

@@ -4,7 +4,6 @@ Column t of a completion is scored by the hidden state of the column before it. 
 applied to completion columns only, in chunks of columns, so that logits of shape [B, T, V] exist
 neither forward nor backward.
 """
-import dataclasses
 import functools
 import math
 
@@ -86,57 +85,19 @@ def from_hidden(params, config, hidden_BTD, targets_BT, mask_BT, *, temperature=
     chunk: tokens whose logits exist at once on a device, rounded to whole columns of B (at
       least one).
   """
-  of_device = functools.partial(
-      _from_hidden, temperature=temperature, chunk=chunk, with_entropy=with_entropy,
-      statistics=statistics)
-  # Only the leaf that logits() reads, because its gradient is carried from chunk to chunk.
-  name, leaf, axis = ("embed", "w_VD", 1) if config.tied_head else ("head", "w_DV", 0)
-  head = {name: {leaf: params[name][leaf]}}
-  if config.rows is None: return of_device(head, hidden_BTD, targets_BT, mask_BT, config, None)
-  # Each device scores its own rows with a whole head. XLA would sum the head's gradient over
-  # devices once per chunk, and for TPUs multiply by one part of the head after the other.
-  spec, axes_ = jax.sharding.PartitionSpec, config.rows.spec[0]
-  inner, mesh = dataclasses.replace(config, rows=None, heads=None), config.rows.mesh
-  spread = ("fsdp", axis) if mesh.shape["fsdp"] > 1 else None
-  return jax.shard_map(
-      lambda *args: of_device(*args, inner, spread), mesh=mesh,
-      in_specs=(spec(*[None] * axis, "fsdp"), *[spec(axes_)] * 3), out_specs=spec(axes_),
-      axis_names=set(axes_), check_vma=False)(head, hidden_BTD, targets_BT, mask_BT)
-
-
-def _from_hidden(head, hidden_BTD, targets_BT, mask_BT, config, spread, *, temperature, chunk,
-                 with_entropy, statistics):
-  """`from_hidden` of one device.
-
-  Args:
-    head: the parameter.
-    spread: (mesh axis, array axis) over which the parameter is spread; None: it is whole.
-  """
-  sizes = axes.dims(hidden_BTD=hidden_BTD, targets_BT=targets_BT, mask_BT=mask_BT)
-  b, t, d = sizes["B"], sizes["T"], sizes["D"]
+  axes.dims(hidden_BTD=hidden_BTD, targets_BT=targets_BT, mask_BT=mask_BT)
   if temperature <= 0:
     raise ValueError(f"temperature={temperature} must be > 0.")
-  columns = min(max(chunk // b, 1), t)
-  n = -(-t // columns)
-  extra = n * columns - t
-  targets_BT = jnp.pad(masked.where_valid(targets_BT, mask_BT), ((0, 0), (0, extra)))
-  hidden_BTD = jnp.pad(masked.where_valid(hidden_BTD, mask_BT[:, :, None]),
-                       ((0, 0), (0, extra), (0, 0)))
+  # Only the leaf that logits() reads, because its gradient is carried from chunk to chunk.
+  name, leaf = _LEAVES[config.tied_head]
+  out = _score(params[name][leaf], masked.where_valid(hidden_BTD, mask_BT[:, :, None]),
+               masked.where_valid(targets_BT, mask_BT),
+               (config, temperature, chunk, with_entropy, statistics))
+  return jax.tree.map(lambda x: masked.where_valid(
+      x, mask_BT.reshape(*mask_BT.shape, *[1] * (x.ndim - 2))), out)
 
-  # A chunk is a flat list of U tokens: with an axis B of size 1 before it, XLA on CPU takes 2.5
-  # times as long for the sums over V.
-  def split(x_BT):
-    x = jnp.moveaxis(x_BT.reshape(b, n, columns, *x_BT.shape[2:]), 1, 0)
-    return x.reshape(n, b * columns, *x_BT.shape[2:])
 
-  def join(x_nU):  # There may be an axis after U.
-    x = jnp.moveaxis(x_nU.reshape(n, b, columns, *x_nU.shape[2:]), 0, 1)
-    x_BT = x.reshape(b, n * columns, *x_nU.shape[2:])[:, :t]
-    return masked.where_valid(x_BT, mask_BT.reshape(b, t, *[1] * (x_BT.ndim - 2)))
-
-  out = _score(head, split(hidden_BTD), split(targets_BT),
-               config, temperature, with_entropy, statistics, spread)
-  return jax.tree.map(join, out)
+_LEAVES = {True: ("embed", "w_VD"), False: ("head", "w_DV")}
 
 
 def distribution_statistics(logits_UV, targets_U, statistics):
@@ -175,9 +136,9 @@ def distribution_statistics(logits_UV, targets_U, statistics):
   return tuple(functions[name](*options) for name, *options in statistics)
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(3, 4, 5, 6, 7))
-def _score(head, hidden_nUD, targets_nU, config, temperature, with_entropy, statistics, spread):
-  """(logps_nU, entropy_nU, *statistics) of n chunks. No logits are stored for backward.
+@functools.partial(jax.custom_vjp, nondiff_argnums=(3,))
+def _score(head, hidden_BTD, targets_BT, options):
+  """(logps_BT, entropy_BT, *statistics). No logits are stored for backward.
 
     d logps / d logit_j   = [j = target] - p_j
     d entropy / d logit_j = -p_j (log p_j + entropy)
@@ -186,25 +147,63 @@ def _score(head, hidden_nUD, targets_nU, config, temperature, with_entropy, stat
   repeat the sums and differentiate each. With entropy it takes 0.5-0.65 of that time, without
   0.9-1.05 ([4096, 512] x 8192 and [512, 576] x 49152, two busy CPU cores); storing all logits
   takes 0.6-1.2. The statistics are differentiated by JAX, from the logits of the chunk.
+
+  On a mesh each device scores its own rows with a whole head. XLA would sum the head's gradient
+  over devices once per chunk, and for TPUs multiply by one part of the head after the other.
+
+  Args:
+    options: (config, temperature, chunk, with_entropy, statistics), see `from_hidden`.
   """
-  return _forward(head, hidden_nUD, targets_nU, config, temperature, with_entropy, statistics,
-                  spread)[0]
+  return _forward(head, hidden_BTD, targets_BT, options)[0]
 
 
-def _whole(head, config, spread):
-  """The parts of the head on other devices are gathered in the dtype of the activations."""
-  if spread is None: return head
-  axis, dim = spread
-  return jax.tree.map(lambda w: jax.lax.all_gather(
-      w.astype(config.dtype), axis, axis=dim, tiled=True), head)
+def _forward(head, hidden_BTD, targets_BT, options):
+  config = options[0]
+  whole = transformer.gathered(config, head, _LEAVES[config.tied_head][1][-2:])
+  out, norm_BT = transformer.on_each(config, functools.partial(_scored, options))(
+      whole, hidden_BTD, targets_BT)
+  return out, (head, hidden_BTD, targets_BT, norm_BT, out[1])
 
 
-def _forward(head, hidden_nUD, targets_nU, config, temperature, with_entropy, statistics, spread):
-  whole = _whole(head, config, spread)
+def _backward(options, saved, cotangents):
+  config, head = options[0], saved[0]
+  letters = _LEAVES[config.tied_head][1][-2:]
+  d_head_O, d_hidden_BTD = transformer.on_each(config, functools.partial(_pulled, options))(
+      transformer.gathered(config, head, letters), *saved[1:], cotangents)
+  return transformer.summed(config, d_head_O, letters).astype(head.dtype), d_hidden_BTD, None
+
+
+_score.defvjp(_forward, _backward)
+
+
+def _chunks(shape, chunk):
+  """(split, join): [B, T, ..] <-> n chunks of columns, each a flat list of U tokens."""
+  b, t = shape
+  columns = min(max(chunk // b, 1), t)
+  n = -(-t // columns)
+
+  # With an axis B of size 1 before it, XLA on CPU takes 2.5 times as long for the sums over V.
+  def split(x_BT):
+    x_BT = jnp.pad(x_BT, ((0, 0), (0, n * columns - t), *[(0, 0)] * (x_BT.ndim - 2)))
+    x = jnp.moveaxis(x_BT.reshape(b, n, columns, *x_BT.shape[2:]), 1, 0)
+    return x.reshape(n, b * columns, *x_BT.shape[2:])
+
+  def join(x_nU):  # There may be an axis after U.
+    x = jnp.moveaxis(x_nU.reshape(n, b, columns, *x_nU.shape[2:]), 0, 1)
+    return x.reshape(b, n * columns, *x_nU.shape[2:])[:, :t]
+
+  return split, join
+
+
+def _scored(options, head, hidden_BTD, targets_BT):
+  """What `_score` returns, and the logarithms of the sums of exp(logits), on one device."""
+  config, temperature, chunk_size, with_entropy, statistics = options
+  name, leaf = _LEAVES[config.tied_head]
+  split, join = _chunks(targets_BT.shape, chunk_size)
 
   def chunk(xs):
     hidden_UD, targets_U = xs
-    logits_UV = transformer.logits(whole, config, hidden_UD) / temperature
+    logits_UV = transformer.logits({name: {leaf: head}}, config, hidden_UD) / temperature
     norm_U = jax.nn.logsumexp(logits_UV, axis=-1)
     chosen_U = jnp.take_along_axis(logits_UV, targets_U[:, None], axis=1)[:, 0]
     entropy_U = None
@@ -214,19 +213,21 @@ def _forward(head, hidden_nUD, targets_nU, config, temperature, with_entropy, st
     others = distribution_statistics(logits_UV, targets_U, statistics) if statistics else ()
     return (chosen_U - norm_U, entropy_U, *others), norm_U
 
-  out, norm_nU = jax.lax.map(chunk, (hidden_nUD, targets_nU))
-  return out, (head, hidden_nUD, targets_nU, norm_nU, out[1])
+  return jax.tree.map(join, jax.lax.map(chunk, (split(hidden_BTD), split(targets_BT))))
 
 
-def _backward(config, temperature, with_entropy, statistics, spread, saved, cotangents):
-  head, *xs = saved
-  whole = _whole(head, config, spread)
+def _pulled(options, head, hidden_BTD, targets_BT, norm_BT, entropy_BT, cotangents):
+  """Gradients of the head, with an axis for devices before it, and of the hidden states."""
+  config, temperature, chunk_size, with_entropy, statistics = options
+  name, leaf = _LEAVES[config.tied_head]
+  split, join = _chunks(targets_BT.shape, chunk_size)
 
   def chunk(d_head, xs):
     hidden_UD, targets_U, norm_U, entropy_U, d_out = xs
     d_logps_U, d_entropy_U, *d_others = d_out
     logits_UV, pull = jax.vjp(
-        lambda w, h: transformer.logits(w, config, h) / temperature, whole, hidden_UD)
+        lambda w, h: transformer.logits({name: {leaf: w}}, config, h) / temperature, head,
+        hidden_UD)
     all_logps_UV = logits_UV - norm_U[:, None]
     factor = -d_logps_U[:, None]
     if with_entropy:
@@ -239,15 +240,9 @@ def _backward(config, temperature, with_entropy, statistics, spread, saved, cota
           lambda x: distribution_statistics(x, targets_U, statistics), logits_UV)
       d_logits_UV = d_logits_UV + pull_others(tuple(d_others))[0]
     d_chunk, d_hidden_UD = pull(d_logits_UV)
-    return jax.tree.map(jnp.add, d_head, d_chunk), d_hidden_UD
+    return d_head + d_chunk, d_hidden_UD
 
-  zeros = jax.tree.map(lambda part, w: jnp.zeros(w.shape, part.dtype), head, whole)
-  d_head, d_hidden_nUD = jax.lax.scan(chunk, zeros, (*xs, cotangents))
-  if spread is not None:
-    axis, dim = spread
-    d_head = jax.tree.map(lambda d: jax.lax.psum_scatter(
-        d, axis, scatter_dimension=dim, tiled=True), d_head)
-  return d_head, d_hidden_nUD, None
-
-
-_score.defvjp(_forward, _backward)
+  zeros = jnp.zeros(head.shape, jnp.promote_types(head.dtype, jnp.float32))
+  d_head, d_hidden_nUD = jax.lax.scan(chunk, zeros, jax.tree.map(
+      split, (hidden_BTD, targets_BT, norm_BT, entropy_BT, cotangents)))
+  return d_head[None], join(d_hidden_nUD)

@@ -85,7 +85,8 @@ def plan(prompt_len_B, completion_len_B, prompt_width, completion_width, config,
     config: DecoderConfig of the model that runs over the plan.
     parts: number of microbatches times the number of devices over which rows are sharded.
     trunk_B: from `same_prompt`. None: each row has its own prompt, as it also does if the
-      model's attention does not support branches.
+      model's attention does not support branches. Rows of cudnn are not packed with others, but
+      have no padding before their tokens and less after them.
   """
   n, rows = len(prompt_len_B), len(prompt_len_B) // parts
   s = prompt_width + completion_width
@@ -94,6 +95,7 @@ def plan(prompt_len_B, completion_len_B, prompt_width, completion_width, config,
   if trunk_B is None or not _has_branches(config): trunk_B = row_B
   layouts = [_together(prompt_len_B, completion_len_B, trunk_B, rows, s, int(s * k))
              for k in _WIDTHS]
+  if config.attention == "cudnn": layouts = [_alone(prompt_len_B, completion_len_B, rows, s)]
   if (trunk_B != row_B).any():
     layouts.append(_apart(completion_len_B, trunk_B, rows, prompt_width, completion_width))
   total = lambda layout, cost: sum(cost(*block) for block in layout.blocks(prompt_width))
@@ -136,7 +138,7 @@ def plan(prompt_len_B, completion_len_B, prompt_width, completion_width, config,
 
 
 def _has_branches(config):
-  return config.attention != "splash"
+  return config.attention == "blocks"
 
 
 def same_prompt(tokens_BX, prompt_len_B):
@@ -144,6 +146,15 @@ def same_prompt(tokens_BX, prompt_len_B):
   same = (tokens_BX[1:] == tokens_BX[:-1]).all(axis=1) & (prompt_len_B[1:] == prompt_len_B[:-1])
   starts = np.r_[True, ~same]
   return np.flatnonzero(starts)[np.cumsum(starts) - 1]
+
+
+def _alone(prompt_len_B, completion_len_B, rows, s):
+  """_Layout with one row in each packed row, as wide as the longest one."""
+  row_B = np.arange(len(prompt_len_B))
+  tokens_B = np.where(completion_len_B > 0, prompt_len_B - 1 + completion_len_B, 0)
+  c = _rounded(int(tokens_B.max()), s, 8)
+  at_B = row_B % rows * c
+  return _Layout(0, rows, c, row_B, at_B, at_B + prompt_len_B - 1)
 
 
 def _together(prompt_len_B, completion_len_B, trunk_B, rows, s, c):

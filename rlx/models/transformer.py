@@ -85,11 +85,11 @@ class DecoderConfig:
                        f"numbers: {ROPE_SCALING}.")
     if self.windows is not None and len(self.windows) != self.n_layers:
       raise ValueError(f"windows={self.windows} must be n_layers={self.n_layers} numbers.")
-    if self.attention != "blocks" and self.attn_softcap is not None:
+    if self.attention == "cudnn" and self.attn_softcap is not None:
       raise ValueError(f"attention={self.attention!r} has no soft cap; use 'blocks'.")
-    if self.attention == "splash" and any(
-        0 < w < (self.max_positions or math.inf) for w in self.windows or ()):
-      raise ValueError("attention='splash' has no windows; use 'blocks'.")
+    if self.attention != "blocks" and len(self.window_sizes) > 1:
+      raise ValueError(f"attention={self.attention!r} has one window for all layers, not "
+                       f"{sorted(self.window_sizes)}; use 'blocks'.")
 
   @property
   def max_positions(self):
@@ -99,6 +99,12 @@ class DecoderConfig:
     # Files with these two kinds may give the context before it was extended.
     if self.rope_scaling[0] not in ("yarn", "dynamic"): return self.context
     return max(self.context, int(values["factor"] * values[ORIGINAL]))
+
+  @property
+  def window_sizes(self):
+    """The different windows of layers; 0: none, also if it is as long as any sequence."""
+    most = self.max_positions or math.inf
+    return {w if w < most else 0 for w in self.windows or (0,)}
 
   @property
   def kv_heads(self):
@@ -172,6 +178,11 @@ def hidden(params, config, tokens_BS, positions_BS, valid_BS, segments_BS=None,
     hidden_BSD after the final norm; finite but meaningless on padding.
   """
   axes.dims(tokens_BS=tokens_BS, positions_BS=positions_BS, valid_BS=valid_BS)
+  if config.attention == "cudnn" and segments_BS is None:
+    take, back = _from_first_column(valid_BS)
+    tokens_BS, positions_BS, valid_BS = map(take, (tokens_BS, positions_BS, valid_BS))
+    shared = _full_sequence(config, positions_BS, valid_BS)
+    return back(_apply(_Decoder(config), params, tokens_BS, shared)[0])
   shared = _full_sequence(config, positions_BS, valid_BS, segments_BS, branches_BS, trunks)
   if trunks is None: return _apply(_Decoder(config), params, tokens_BS, shared)[0]
   tokens_OQ = _listed(trunks, trunks.tokens_PX, tokens_BS)
@@ -183,8 +194,20 @@ def hidden(params, config, tokens_BS, positions_BS, valid_BS, segments_BS=None,
 def prefill(params, config, tokens_PX, positions_PX, valid_PX):
   """Rotated keys and values of the prompts: k_LPXKH, v_LPXKH. Args as `hidden`."""
   axes.dims(tokens_PX=tokens_PX, positions_PX=positions_PX, valid_PX=valid_PX)
-  shared = _full_sequence(config, positions_PX, valid_PX)
-  return _apply(_Decoder(config, keeps_kv=True), params, tokens_PX, shared)[1]
+  take, back = _from_first_column(valid_PX) if config.attention == "cudnn" else (lambda x: x,) * 2
+  shared = _full_sequence(config, take(positions_PX), take(valid_PX))
+  kv_L = _apply(_Decoder(config, keeps_kv=True), params, take(tokens_PX), shared)[1]
+  return jax.tree.map(jax.vmap(back), kv_L)
+
+
+def _from_first_column(valid_BS):
+  """(take, back): x_BS with the tokens of each row from column 0 on, and the inverse."""
+  columns_S = jnp.arange(valid_BS.shape[1])
+  first_B1 = jnp.argmax(valid_BS, axis=1)[:, None]
+  def moved(x_BS, by_B1):
+    index_BS = (columns_S[None] + by_B1) % len(columns_S)
+    return jnp.take_along_axis(x_BS, index_BS.reshape(*index_BS.shape, *[1] * (x_BS.ndim - 2)), 1)
+  return lambda x_BS: moved(x_BS, first_B1), lambda x_BS: moved(x_BS, -first_B1)
 
 
 def logits(params, config, hidden):
@@ -230,7 +253,8 @@ def norm_scale(config, scale):
 def _attend(config, q_BQNH, k_BSKH, v_BSKH, prepared):
   """`attention.attend` with the options of the config."""
   attend = functools.partial(attention.attend, config.attention, scale=attn_scale(config),
-                             softcap=config.attn_softcap, platform=platform(config))
+                             softcap=config.attn_softcap, window=min(config.window_sizes),
+                             platform=platform(config))
   if config.rows is None or config.attention == "blocks":
     return attend(q_BQNH, k_BSKH, v_BSKH, prepared)
   # XLA does not partition the calls of a kernel: each device calls it for its rows and heads.
@@ -413,7 +437,7 @@ class _Decoder(nn.Module):
         block, variable_axes={"params": 0}, split_rngs={"params": True},
         in_axes=(nn.broadcast, 0), out_axes=0, length=c.n_layers,
         check_constancy_invariants=False)
-    x_BQD = _between_layers(c, embedded(c, _whole_rows(c, embed_VD)[tokens_BQ]))
+    x_BQD = _between_layers(c, embedded(c, _looked_up(c, embed_VD, tokens_BQ)))
     x_BQD, kv_L = layers(c, self.keeps_kv, name="layers")(x_BQD, *shared)
     # Completions start at any column.
     return pinned(_normed(self, "norm", "scale_D", (c.d_model,), x_BQD), c.rows), kv_L
@@ -538,11 +562,66 @@ def gathered(config, w, letters):
   return whole(w)
 
 
-def _whole_rows(config, table_VD):
-  """The table with all of D on each device, for the lookup of rows."""
-  if config.rows is None: return table_VD
-  spec = jax.sharding.PartitionSpec(jax.sharding.PartitionSpec.UNCONSTRAINED, None)
-  return pinned(table_VD, jax.sharding.NamedSharding(config.rows.mesh, spec))
+def _looked_up(config, table_VD, tokens_BQ):
+  """Rows of the embedding.
+
+  On a mesh each device looks up its own tokens in its part of V, with all of D; the parts of the
+  tensor axis are summed. XLA would gather and sum tables over the tensor axis.
+  """
+  if config.rows is None: return table_VD[tokens_BQ]
+  mesh, spec, rows = config.rows.mesh, jax.sharding.PartitionSpec, config.rows.spec
+  on_all = functools.partial(jax.shard_map, mesh=mesh, check_vma=False)
+  table = spec("tensor", "fsdp")
+
+  def own(tokens_BQ, v):
+    """The rows of this device's part of V; v for tokens of other parts."""
+    local_BQ = tokens_BQ - jax.lax.axis_index("tensor") * v
+    return jnp.where((local_BQ >= 0) & (local_BQ < v), local_BQ, v)
+
+  @functools.partial(on_all, in_specs=(table, rows), out_specs=rows)
+  def forward(part, tokens_BQ):
+    whole_VD = _gathered(config, part.astype(config.dtype))
+    found_BQD = whole_VD.at[own(tokens_BQ, len(part))].get(mode="fill", fill_value=0)
+    return jax.lax.psum(found_BQD, "tensor")
+
+  @functools.partial(on_all, in_specs=(rows, rows), out_specs=table)
+  def backward(tokens_BQ, d_BQD):
+    v = config.vocab_size // mesh.shape["tensor"]
+    d_VD = jnp.zeros((v, config.d_model), wide(config.dtype)).at[own(tokens_BQ, v)].add(
+        d_BQD.astype(wide(config.dtype)), mode="drop")
+    return jax.lax.psum(_summed(config, d_VD), "data").astype(config.param_dtype)
+
+  look_up = jax.custom_vjp(forward)
+  look_up.defvjp(lambda table_VD, tokens_BQ: (forward(table_VD, tokens_BQ), tokens_BQ),
+                 lambda tokens_BQ, d_BQD: (backward(tokens_BQ, d_BQD), None))
+  return look_up(table_VD, tokens_BQ)
+
+
+def on_each(config, fn):
+  """fn(weights, *rows) on each device, with whole weights and its own rows; returns rows."""
+  if config.rows is None: return fn
+  spec, axes_ = jax.sharding.PartitionSpec, config.rows.spec[0]
+  return lambda w, *rows: jax.shard_map(
+      fn, mesh=config.rows.mesh, in_specs=(spec(), *[spec(axes_)] * len(rows)),
+      out_specs=spec(axes_), axis_names=set(axes_), check_vma=False)(w, *rows)
+
+
+def summed(config, d_O, letters):
+  """The sum of the devices' gradients of a table, spread over devices like the table."""
+  d = jnp.sum(d_O, axis=0)
+  if config.rows is None: return d
+  return pinned(d, jax.sharding.NamedSharding(config.rows.mesh, jax.sharding.PartitionSpec(
+      *({"D": "fsdp", "V": "tensor"}[a] for a in letters))))
+
+
+def _gathered(config, part_VD):
+  if config.rows.mesh.shape["fsdp"] == 1: return part_VD
+  return jax.lax.all_gather(part_VD, "fsdp", axis=1, tiled=True)
+
+
+def _summed(config, d_VD):
+  if config.rows.mesh.shape["fsdp"] == 1: return d_VD
+  return jax.lax.psum_scatter(d_VD, "fsdp", scatter_dimension=1, tiled=True)
 
 
 def _bias(module, leaf, shape):

@@ -109,10 +109,10 @@ def make(config, *, group, max_tokens, chunk, slots=None, temperature=1.0, top_k
   shards = transformer.row_shards(config)
   if slots is not None and (slots < group or slots % (group * shards)):
     raise ValueError(f"slots={slots} must be a multiple of group={group} x {shards} devices.")
-  chunk = min(chunk, max_tokens)
-  rule = dict(temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p)
-  options = _Options(config, group, max_tokens, chunk, tuple(rule.items()),
-                     tuple(sorted(eos_ids)), pad_id)
+  options = _options(
+      config, group=group, max_tokens=max_tokens, chunk=chunk, eos_ids=eos_ids, pad_id=pad_id,
+      temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p)
+  chunk = options.chunk
   lay_out = lay_out or functools.partial(decoder.lay_out, config=config)
   # Each batch size compiles a program, which does not pay off for a single chunk.
   shrinks = chunk < max_tokens
@@ -143,6 +143,55 @@ def make(config, *, group, max_tokens, chunk, slots=None, temperature=1.0, top_k
     return _rollouts(options, tokens_PX, prompt_P, rows, drawn)
 
   return sample
+
+
+def _options(config, *, group, max_tokens, chunk, eos_ids, pad_id, **rule):
+  return _Options(config, group, max_tokens, min(chunk, max_tokens), tuple(rule.items()),
+                  tuple(sorted(eos_ids)), pad_id)
+
+
+def traced(config, params, weights, place, *, prompts, prompt_tokens, slots=None, columns=None,
+           **options):
+  """The programs of a call of `sample`, traced for as many rows as are decoded at once.
+
+  Args:
+    config, slots, options: as in `make`.
+    params, weights: shapes of the parameters and of `decode.lay_out` of them.
+    place: a tree of shapes whose first axis is that of rows or devices -> with shardings.
+    prompts, prompt_tokens: P and X.
+    columns: tokens that a row has at most before the chunk; None: as many as it can have.
+  Returns:
+    {name: (jax.stages.Traced, the parameters that it reads, arrays in use meanwhile that are not
+    its arguments)} for "prefill", "decode chunk" and, if there is more than one, "move rows".
+  """
+  options, shards = _options(config, **options), transformer.row_shards(config)
+  array, chunk = jax.ShapeDtypeStruct, options.chunk
+  start = _start.trace(
+      options, params, *place((array((prompts, prompt_tokens), jnp.int32),
+                               array((prompts,), jnp.int32), array((prompts,), jnp.uint32))),
+      jax.eval_shape(lambda: jax.random.key(0)))
+  all_prompts, rows, drawn = place(start.out_info)
+  read, w = all_prompts, prompts * options.group
+  if slots is not None and slots < w:
+    w = slots
+    read = place(jax.tree.map(lambda x: array((w // options.group, *x.shape[1:]), x.dtype),
+                              all_prompts))
+  if columns is None: columns = 0 if chunk == options.max_tokens else options.max_tokens - 1
+  width = -(-columns // chunk) * chunk
+  ints_W = place(array((w,), jnp.int32))
+  working = place(_Working(
+      *[ints_W] * 4, jax.eval_shape(lambda: decoder.empty_suffix(
+          dataclasses.replace(config, heads=None), w, width + chunk)),
+      array((shards,), jnp.int32)))
+  advance = _advance.trace(options, weights, rows, read, working, drawn, None,
+                           place(array((shards,), jnp.int32)))
+  more = None if read is all_prompts else all_prompts
+  read_params = {name: x for name, x in params.items() if name != "head"}
+  programs = {"prefill": (start, read_params, weights), "decode chunk": (advance, (), more)}
+  if width:
+    moved_ = _move.trace(options, rows, working, ints_W, ints_W, width=width, is_same=False)
+    programs["move rows"] = moved_, (), (weights, read, more, drawn)
+  return programs
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -210,7 +259,7 @@ def _moved(options, rows, old, row_W, source_W, *, width, is_same):
       row_W, jnp.where(is_new_W, last_token_W, take(old.fed_W)),
       jnp.where(is_new_W, 0, take(old.count_W)), finish_W,
       # The columns in use end where the last chunk ended.
-      decoder.moved(old.suffix, at_W, old.suffix.columns - chunk + old.steps_O[0],
+      decoder.moved(old.suffix, options.config, at_W, old.suffix.columns - chunk + old.steps_O[0],
                     width=width, free=chunk), jnp.zeros(1, jnp.int32))
 
 

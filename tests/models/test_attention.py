@@ -75,39 +75,87 @@ def test_blocks_is_softmax_over_the_keys_that_the_mask_allows(qkv, rows, window,
                                atol=1e-5)
 
 
-def test_cudnn_asks_for_the_kernel_of_that_name(qkv, rows, monkeypatch):
-  """Only that it is called, with the mask: its result needs a GPU."""
-  called = []
-  monkeypatch.setattr(jax.nn, "dot_product_attention",
-                      lambda *qkv, **options: called.append(options) or qkv[0])
-  prepared = attention.prepare("cudnn", *rows)
-  attention.attend("cudnn", *qkv, prepared, scale=0.25)
-  assert called[0]["implementation"] == "cudnn" and called[0]["scale"] == 0.25
-  np.testing.assert_array_equal(called[0]["mask"][:, 0], prepared)
+@pytest.fixture
+def cudnn(monkeypatch):
+  """The options of calls for cuDNN, which needs a GPU; XLA computes them, NaN on padding."""
+  calls, attend = [], jax.nn.dot_product_attention
+
+  def called(q_BSNH, k_BSKH, v_BSKH, **options):
+    calls.append(options)
+    padding_BS11 = (jnp.arange(q_BSNH.shape[1])[None] >= options["query_seq_lengths"][:, None])[
+        ..., None, None]
+    out = attend(q_BSNH, k_BSKH, v_BSKH, **options | dict(implementation="xla"))
+    return jnp.where(padding_BS11, jnp.nan, out)
+
+  monkeypatch.setattr(jax.nn, "dot_product_attention", called)
+  return calls
+
+
+@pytest.mark.parametrize("kind, options", [
+    ("cudnn", dict(window=0)), ("cudnn", dict(window=20)), ("splash", dict(window=20)),
+    ("splash", dict(window=0, softcap=1.5))], ids=str)
+def test_windows_and_soft_caps_of_kernels(qkv, cudnn, kind, options):
+  valid_BS = np.arange(S) < np.array([110, S])[:, None]
+  mask = functools.partial(attention.prepare, valid_BS=valid_BS, window=options["window"],
+                           positions_BS=np.broadcast_to(np.arange(S), (B, S)))
+  def total(qkv, kind, softcap=None, window=0):
+    out = attention.attend(kind, *qkv, mask(kind), scale=H**-0.5, softcap=softcap, window=window)
+    return jnp.sum(jnp.where(valid_BS[..., None, None], out, 0)**2)
+  of = jax.jit(jax.value_and_grad(total), static_argnames=("kind", "softcap", "window"))
+  expected, expected_gradient = of(qkv, kind="blocks", **options)
+  value, gradient = of(qkv, kind=kind, **options)
+  np.testing.assert_allclose(value, expected, rtol=1e-5)
+  jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=3e-4), gradient,
+               expected_gradient)
+  if kind == "cudnn":
+    assert cudnn[-1]["implementation"] == "cudnn" and "mask" not in cudnn[-1]
 
 
 @pytest.mark.parametrize("more", ["branches_BS", "trunks"])
-def test_splash_and_branches_do_not_mix(rows, more):
-  with pytest.raises(ValueError, match="no branches and no trunks"):
-    attention.prepare("splash", *rows, **{more: rows[1]})
+@pytest.mark.parametrize("kind", ["cudnn", "splash"])
+def test_kernels_and_branches_do_not_mix(rows, kind, more):
+  with pytest.raises(ValueError, match=f"'{kind}' has no branches and no trunks"):
+    attention.prepare(kind, *rows, **{more: rows[1]})
 
 
-def test_a_packed_batch_under_splash():
+@pytest.mark.parametrize("kind", ["cudnn", "splash"])
+def test_a_packed_batch_under_a_kernel(kind, cudnn):
   config = transformer.DecoderConfig(
       vocab_size=31, d_model=16, n_layers=1, n_heads=2, n_kv_heads=1, head_dim=8,
-      d_ff=16, attention="splash")
+      d_ff=16, attention=kind)
   params = transformer.init(config, jax.random.key(0))
   rng = np.random.default_rng(0)
   prompt_len_B, completion_len_B = np.array([3, 1, 2, 3]), np.array([2, 3, 0, 1])
   plan = packing.plan(prompt_len_B, completion_len_B, 3, 3, config,
                       trunk_B=np.zeros(4, int))
   assert set(plan.trunk_YC[plan.source_YC >= 0]) == {0, 1, 3}  # Nothing is shared.
+  if kind == "cudnn":  # Each row is alone and starts at column 0; the longest needs 4 columns.
+    np.testing.assert_array_equal((plan.source_YC >= 0).sum(axis=1), [4, 3, 0, 3])
+    assert plan.source_YC.shape == (4, 4) and (plan.source_YC[[0, 1, 3], :3] >= 0).all()
   tokens = rng.integers(0, 31, (4, 6))
   positions = np.maximum(np.arange(6) - (3 - prompt_len_B[:, None]), 0)
   hidden = jax.jit(functools.partial(packing.hidden, params), static_argnums=0)
-  splash, expected = (hidden(c, tokens, positions, plan) for c in (
-      config, dataclasses.replace(config, attention="blocks")))
-  np.testing.assert_allclose(splash, expected, atol=1e-5)
+  with_kernel, expected = (hidden(c, tokens, positions, p) for c, p in (
+      (config, plan), (dataclasses.replace(config, attention="blocks"), plan)))
+  listed = plan.state_U >= 0
+  np.testing.assert_allclose(with_kernel[:, listed], expected[:, listed], atol=1e-5)
+
+
+def test_rows_of_cudnn_are_moved_to_the_first_column(cudnn):
+  """Left-padded prompts, without a plan; and in the columns of the prompts afterwards."""
+  config = transformer.DecoderConfig(
+      vocab_size=31, d_model=16, n_layers=2, n_heads=2, n_kv_heads=1, head_dim=8, d_ff=16)
+  params, rng = transformer.init(config, jax.random.key(0)), np.random.default_rng(0)
+  valid_BS = np.arange(8) >= np.array([0, 3, 7])[:, None]
+  batch = rng.integers(0, 31, (3, 8)), np.maximum(np.cumsum(valid_BS, axis=1) - 1, 0), valid_BS
+  def of(config):
+    return jax.jit(lambda params: (transformer.hidden(params, config, *batch),
+                                   *transformer.prefill(params, config, *batch)))(params)
+  (hidden, *kv), (expected, *expected_kv) = of(dataclasses.replace(
+      config, attention="cudnn")), of(config)
+  np.testing.assert_allclose(hidden[valid_BS], expected[valid_BS], atol=1e-5)
+  for x_LBSKH, expected_LBSKH in zip(kv, expected_kv):
+    np.testing.assert_allclose(x_LBSKH[:, valid_BS], expected_LBSKH[:, valid_BS], atol=1e-5)
 
 
 @pytest.mark.parametrize("mesh", [dict(data=2, fsdp=2, tensor=2), dict(tensor=2)], ids=str)

@@ -44,7 +44,7 @@ def test_equals_whole_sequences(config):
   weights = jit(decode.lay_out)(params, config)
   prompts = jit(decode.prompts)(
       params, config, jnp.asarray(tokens_BS[::G, :X]), jnp.asarray(len_P))
-  assert prompts.k_PKnHx[0].shape[:4] == (P, config.n_kv_heads, decode._tiles(X)[0], 6)
+  assert prompts.k_PKnHx[0].shape[:4] == (P, config.n_kv_heads, decode._tiles(config, X)[0], 6)
   width = T + 2  # Two columns that no row uses; their values must not matter.
   suffix = jax.jit(lambda: jax.tree.map(
       lambda x: x + 9.0, decode.empty_suffix(config, P * G, width)))()
@@ -62,7 +62,7 @@ def test_equals_whole_sequences(config):
 def test_tiles_of_keys_do_not_matter(monkeypatch):
   """The prompts' 5 columns are two tiles of 3, one column of which is unused."""
   monkeypatch.setitem(decode._TILE, "cpu", 4)
-  assert decode._tiles(X) == (2, 3)
+  assert decode._tiles(PLAIN, X) == (2, 3)
   test_equals_whole_sequences(PLAIN)
 
 
@@ -70,8 +70,8 @@ def test_moved_rows_keep_their_columns(monkeypatch):
   monkeypatch.setitem(decode._TILE, "cpu", 2)
   rng = np.random.default_rng(0)
   k_WKHT, v_WKTH = rng.normal(size=(3, 2, 4, 7)), rng.normal(size=(3, 2, 7, 4))
-  suffix = decode.Suffix([decode._tiled(jnp.asarray(k_WKHT))], [jnp.asarray(v_WKTH)])
-  moved = decode.moved(suffix, jnp.array([2, 0]), 5, width=6, free=2)
+  suffix = decode.Suffix([decode._tiled(PLAIN, jnp.asarray(k_WKHT))], [jnp.asarray(v_WKTH)])
+  moved = decode.moved(suffix, PLAIN, jnp.array([2, 0]), 5, width=6, free=2)
   np.testing.assert_array_equal(moved.v_WKTH[0], np.pad(
       v_WKTH[[2, 0], :, :5].astype("float32"), [(0, 0), (0, 0), (1, 2), (0, 0)]))
   np.testing.assert_array_equal(

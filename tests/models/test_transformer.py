@@ -82,7 +82,7 @@ def test_init():
     (dict(norms="sandwich"), "norms='sandwich' must be one of.*both"),
     (dict(qk_norm=True), "qk_norm=True must be one of.*head"),
     (dict(windows=(4,)), r"windows=\(4,\) must be n_layers=2 numbers"),
-    (dict(windows=(4, 0), attention="splash"), "splash.*no windows"),
+    (dict(windows=(4, 0), attention="splash"), "splash.*one window for all layers, not .0, 4."),
     (dict(attn_softcap=5.0, attention="cudnn"), "cudnn.*no soft cap"),
 ])
 def test_config_refuses(change, message):
