@@ -24,15 +24,31 @@ def make_mesh(*, data: int = 1, fsdp: int = 1, tensor: int = 1) -> jax.sharding.
   Raises:
     ValueError: there are too few devices.
   """
-  n = len(jax.devices())
+  return mesh_of(jax.devices(), data=data, fsdp=fsdp, tensor=tensor)
+
+
+def mesh_of(devices: list, *, data: int, fsdp: int, tensor: int) -> jax.sharding.Mesh:
+  """As `make_mesh`, of a list of devices."""
+  n = len(devices)
   if data == -1:
     data = n // (fsdp * tensor)
   need = data * fsdp * tensor
   if not 0 < need <= n:
     raise ValueError(f"mesh: data={data} x fsdp={fsdp} x tensor={tensor} needs "
                      f"{need} devices; there are {n}.")
-  devices = np.array(jax.devices()[:need]).reshape(data, fsdp, tensor)
-  return jax.sharding.Mesh(devices, MESH_AXES)
+  return jax.sharding.Mesh(np.array(devices[:need]).reshape(data, fsdp, tensor), MESH_AXES)
+
+
+def platform(mesh: jax.sharding.Mesh) -> str | None:
+  """Returns the platform of a mesh's devices: cpu, gpu or tpu; None of an abstract mesh.
+
+  Example:
+    >>> sharding.platform(sharding.make_mesh())
+    'cpu'
+  """
+  if isinstance(mesh, jax.sharding.AbstractMesh): return None
+  name = mesh.devices.flat[0].platform
+  return "gpu" if name in ("cuda", "rocm") else name
 
 
 def spec(path: tuple, shape: tuple[int, ...], mesh: jax.sharding.Mesh) -> PartitionSpec:
@@ -74,12 +90,32 @@ def made(fn: Callable, params: Any, mesh: jax.sharding.Mesh) -> Any:
   return jax.jit(fn, out_shardings=shardings)(params)
 
 
+def pinned(tree: Any, mesh: jax.sharding.Mesh) -> Any:
+  """Constrains parameters or optimizer state, inside a jitted function, to where `place` puts them.
+
+  What an update returns has no sharding otherwise but what XLA chooses, which on GPUs is a copy of
+  everything on each device.
+  """
+  if mesh.size == 1: return tree
+  return jax.tree.map_with_path(lambda path, x: jax.lax.with_sharding_constraint(
+      x, NamedSharding(mesh, spec(path, x.shape, mesh))), tree)
+
+
 def gathered(tree: Any, mesh: jax.sharding.Mesh) -> Any:
   """Constrains a tree, inside a jitted function, to be sharded over the tensor axis only."""
-  def leaf(path, x):
-    axes = [axis if axis == "tensor" else None for axis in spec(path, x.shape, mesh)]
-    return jax.lax.with_sharding_constraint(x, NamedSharding(mesh, PartitionSpec(*axes)))
-  return jax.tree.map_with_path(leaf, tree)
+  return jax.tree.map_with_path(
+      lambda path, x: jax.lax.with_sharding_constraint(x, _over_tensor(path, x, mesh)), tree)
+
+
+def gathered_shapes(tree: Any, mesh: jax.sharding.Mesh) -> Any:
+  """Returns the shapes of a tree with the shardings of `gathered`."""
+  return jax.tree.map_with_path(lambda path, x: jax.ShapeDtypeStruct(
+      x.shape, x.dtype, sharding=_over_tensor(path, x, mesh)), tree)
+
+
+def _over_tensor(path, x, mesh):
+  axes = [axis if axis == "tensor" else None for axis in spec(path, x.shape, mesh)]
+  return NamedSharding(mesh, PartitionSpec(*axes))
 
 
 def shapes(tree: Any, mesh: jax.sharding.Mesh) -> Any:
@@ -90,10 +126,16 @@ def shapes(tree: Any, mesh: jax.sharding.Mesh) -> Any:
       tree)
 
 
-def row_shapes(tree: Any, mesh: jax.sharding.Mesh) -> Any:
-  """Returns the shapes of a batch, with the sharding of `place_rows`."""
+def row_shapes(tree: Any, mesh: jax.sharding.Mesh, heads: bool = False) -> Any:
+  """Returns the shapes of a batch, with the sharding of `place_rows`.
+
+  Args:
+    heads: whether arrays of four and more axes are keys or values, whose second axis is that of
+      heads.
+  """
   return jax.tree.map(lambda x: jax.ShapeDtypeStruct(
-      x.shape, x.dtype, sharding=NamedSharding(mesh, ROWS)), tree)
+      x.shape, x.dtype, sharding=NamedSharding(mesh, PartitionSpec(
+          *ROWS, *["tensor"] * (heads and x.ndim > 3)))), tree)
 
 
 def place_rows(tree: Any, mesh: jax.sharding.Mesh) -> Any:

@@ -4,6 +4,7 @@ Each function returns `learn`, which the loop calls, and the jitted optimizer st
 `learn` uses: step(params, opt_state, minibatch).
 """
 import dataclasses
+import functools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Callable
 
@@ -53,7 +54,8 @@ class Learner:
   def make(self, loss: Callable, before: Callable | None = None) -> jax.stages.Wrapped:
     """`learner.step.make` with these microbatches and shards."""
     return learner_step.make(loss, self.optimizer, microbatches=self.microbatches,
-                             shards=self.shards, group=self.group, before=before)
+                             shards=self.shards, group=self.group, before=before,
+                             pinned=functools.partial(sharding.pinned, mesh=self.mesh))
 
   def parts(self, placed: annotate.Placed, *more: Any, step: int | None = None) -> Iterator[tuple]:
     """Yields (rollouts, batch, *more, plan) of each minibatch of every epoch, on the mesh.
