@@ -34,6 +34,9 @@ setuptools.setup(
     extras_require={
         "tpu": ["jax[tpu]"],
         "cuda": ["jax[cuda12]"],
+        # The compilers of `rlx preflight CONFIG target=NAME`, which need no devices.
+        "targets-tpu": ["jax[tpu]"],
+        "targets-gpu": ["jax[cuda12]"],
         "gym": GYM,
         "code": CODE,
         "grids": GRIDS,  # experiments/run.py, plots.py

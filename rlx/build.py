@@ -89,6 +89,7 @@ class Sampling:
   greedy: Callable             # the same, one completion a prompt
   sampled: Callable            # the same, eval.samples completions a prompt
   steps: Callable              # the same, train_prm.step_rollouts completions
+  traced: Callable             # (name, params) -> programs, see tools/preflight.py
   slots: dict[str, int | None]  # {"train", "greedy", "sampled"}: most rows decoded at once, or None
   device_bytes: int | None     # memory of a device, which limits the slots; None: unknown
 
@@ -151,7 +152,7 @@ def session_options(config: keys.Config,
 
 
 def build(config: keys.Config, splits: Collection[str] | None = None, recorded: dict | None = None,
-          learns: str = "policy") -> Run:
+          learns: str = "policy", mesh: jax.sharding.Mesh | None = None) -> Run:
   """Checks `config` and binds it.
 
   Args:
@@ -162,6 +163,8 @@ def build(config: keys.Config, splits: Collection[str] | None = None, recorded: 
       run.
     learns: "policy", "prm" if only a PRM is trained, on stored completions, or "" if nothing
       is. Fields of a batch are computed only for the models that learn.
+    mesh: of devices that are not here, see tools/targets.py; then no parameters are read, and
+      only programs can be traced. None: `mesh` of the config, over the devices of this process.
   Raises:
     ValueError: one line with the key, its value and what is allowed.
   """
@@ -171,9 +174,9 @@ def build(config: keys.Config, splits: Collection[str] | None = None, recorded: 
   config_validation.check(c, methods)
   _check_learns(c, methods, learns)
   sizes, splits = sizes_of(c), needed_splits(c, learns) if splits is None else splits
-  mesh = sharding.make_mesh(**c.mesh)
+  shapes_only, mesh = mesh is not None, sharding.make_mesh(**c.mesh) if mesh is None else mesh
   check_cuts(c, sharding.row_shards(mesh))
-  models, frozen, tokenizer = _models(c, methods, mesh)
+  models, frozen, tokenizer = _models(c, methods, mesh, shapes_only)
   configs = {name: config for name, (config, _) in models.items()}
   texts = inputs.texts_of(c, tokenizer)
   train_prompts, eval_prompts = inputs.checked_prompts(c, sizes.draw, texts, splits)
@@ -183,7 +186,7 @@ def build(config: keys.Config, splits: Collection[str] | None = None, recorded: 
   init, shapes = initializers(c, methods, mesh, optimizers, models, frozen)
   # All processes must use the same value; the first one records it.
   limit = (recorded or {}).get("device_bytes") or hosts.gather(memory.device_bytes(mesh))[0]
-  sampling = _sampling(c, sizes, texts, configs["policy"], mesh, limit,
+  sampling = sampling_of(c, sizes, texts, configs["policy"], mesh, limit,
                        None if limit is None else limit - memory.tree_bytes(shapes()))
   rows_of = _rows_of(c, methods, tokenizer, verifier_pool, train_prompts + eval_prompts)
   verifiers = annotate.Verifiers(verifier_pool, c.verifier.step_rewards)
@@ -221,19 +224,20 @@ def sizes_of(c: keys.Config) -> Sizes:
                 E=len(c.verifier.scores), Z=len(c.verifier.step_rewards)))
 
 
-def _models(c, methods, mesh):
+def _models(c, methods, mesh, shapes):
   """Returns ({"policy", "prm"}: (DecoderConfig, params), frozen base or None, tokenizer)."""
-  config, base, tokenizer = inputs.load_model(c, c.model.path)
+  made = jax.eval_shape if shapes else lambda fn, *args: fn(*args)
+  config, base, tokenizer = inputs.load_model(c, c.model.path, shapes)
   sharding.check(base, mesh)
   config, params, frozen = on_mesh(config, mesh), base, None
   if c.lora.rank:
     config = dataclasses.replace(config, lora_scale=c.lora.alpha / c.lora.rank)
-    params = lora.init(base, rng.key(c.seed, "lora"), rank=c.lora.rank,
-                       targets=tuple(c.lora.targets))
-    frozen = freeze(base, c.model.frozen_dtype)
+    params = made(lambda base: lora.init(base, rng.key(c.seed, "lora"), rank=c.lora.rank,
+                                         targets=tuple(c.lora.targets)), base)
+    frozen = made(lambda base: freeze(base, c.model.frozen_dtype), base)
   models = dict(policy=(config, params), prm=(config, params))
   if methods.needs("prm_logps_BT") and c.prm.path is not None:
-    prm_config, prm_params, prm_tokenizer = inputs.load_model(c, c.prm.path)
+    prm_config, prm_params, prm_tokenizer = inputs.load_model(c, c.prm.path, shapes)
     models["prm"] = on_mesh(prm_config, mesh), prm_params
     if prm_tokenizer.vocabulary != tokenizer.vocabulary:
       raise ValueError(f"prm.path={c.prm.path!r}: its tokenizer differs from "
@@ -241,21 +245,38 @@ def _models(c, methods, mesh):
   return models, frozen, tokenizer
 
 
-def _sampling(c, sizes, texts, config, mesh, device_bytes, bytes_free):
-  """Returns the Sampling of a run.
+def sampling_of(c: keys.Config, sizes: Sizes, texts: texts_lib.Texts,
+                config: transformer.DecoderConfig, mesh: jax.sharding.Mesh,
+                device_bytes: int | None, bytes_free: int | None) -> Sampling:
+  """The Sampling of a run.
 
   Args:
     config: DecoderConfig of the policy.
+    device_bytes: memory of a device; None: unknown.
     bytes_free: memory of a device that the state does not use; None: unknown.
   """
   tokenizer, decoding, greedy = texts.tokenizer, c.rollouts.decoding, dict(temperature=0.0)
   lay_out = layout(config, mesh)
 
-  def sampler_of(group, rule, slots_):
-    return sampler.make(
-        config, lay_out=lay_out, group=group, max_tokens=sizes.completion_tokens,
-        chunk=sizes.chunk, slots=slots_, eos_ids=tokenizer.eos_ids, pad_id=tokenizer.pad_id,
-        stops=texts.stops, decode=tokenizer.decode, fetch=hosts.fetch, put=hosts.put, **rule)
+  def of_call(group, rule, slots_):
+    return dict(rule, group=group, max_tokens=sizes.completion_tokens, chunk=sizes.chunk,
+                slots=slots_, eos_ids=tokenizer.eos_ids, pad_id=tokenizer.pad_id)
+
+  def sampler_of(*call):
+    return sampler.make(config, lay_out=lay_out, stops=texts.stops, decode=tokenizer.decode,
+                        fetch=hosts.fetch, put=hosts.put, **of_call(*call))
+
+  def traced(name, params, **more):
+    weights = sharding.gathered_shapes(jax.eval_shape(lay_out, params), mesh)
+    if name == "hand-over":  # Beside a layer are all tables and the other layers.
+      tables = {k: x for k, x in weights.items() if k != "layers"}
+      beside = {"tables": (), "a layer": (tables, weights["layers"][1:])}
+      return {part: (*program, beside[part]) for part, program in decode.traced(
+          params, config, functools.partial(sharding.gathered, mesh=mesh)).items()}
+    prompts, *call = calls[name]
+    return sampler.traced(
+        config, params, weights, functools.partial(sharding.row_shapes, mesh=mesh, heads=True),
+        prompts=prompts, prompt_tokens=sizes.prompt_tokens, **more, **of_call(*call))
 
   def encode(prompts):
     tokens_PX, len_P = padding.left_pad(
@@ -267,11 +288,12 @@ def _sampling(c, sizes, texts, config, mesh, device_bytes, bytes_free):
   slots_ = dict(train=slots_of(sizes.draw, sizes.first_pass), greedy=slots_of(sizes.eval_batch, 1),
                 sampled=slots_of(sizes.eval_batch, sizes.eval_samples))
   k, shards = c.train_prm.step_rollouts, sharding.row_shards(mesh)
+  calls = dict(train=(sizes.draw, sizes.first_pass, decoding, slots_["train"]),
+               greedy=(sizes.eval_batch, 1, greedy, slots_["greedy"]),
+               sampled=(sizes.eval_batch, sizes.eval_samples, decoding, slots_["sampled"]))
   return Sampling(
-      encode=encode, lay_out=lay_out, slots=slots_, device_bytes=device_bytes,
-      train=sampler_of(sizes.first_pass, decoding, slots_["train"]),
-      greedy=sampler_of(1, greedy, slots_["greedy"]),
-      sampled=sampler_of(sizes.eval_samples, decoding, slots_["sampled"]),
+      encode=encode, lay_out=lay_out, slots=slots_, device_bytes=device_bytes, traced=traced,
+      **{name: sampler_of(*call) for name, (_, *call) in calls.items()},
       steps=sampler_of(k, decoding, slots_["train"] and max(
           slots_["train"] // (k * shards), 1) * k * shards))
 
@@ -446,6 +468,10 @@ def on_mesh(config: transformer.DecoderConfig,
   place and transfers activations. If there are fewer key-value heads than devices of the tensor
   axis, each device has a copy of one.
   """
+  platform = sharding.platform(mesh)
+  if config.attention == "cudnn" and platform not in ("gpu", None):
+    raise ValueError("model.attention='cudnn': blocks; cudnn needs a GPU.")
+  config = dataclasses.replace(config, platform=platform)
   tensor, heads = mesh.shape["tensor"], config.n_kv_heads
   if tensor % heads == 0 and config.n_heads % tensor == 0:
     config = dataclasses.replace(config, kv_copies=tensor // heads)

@@ -2,6 +2,7 @@
 import difflib
 import errno
 import importlib.metadata
+import inspect
 import json
 import os
 import pathlib
@@ -26,14 +27,17 @@ from rlx.io import terminal
 from rlx.learner import hosts
 
 Path = str | os.PathLike
-# Command -> (function, arguments, what it does). Functions with a CONFIG get (config, workdir),
-# doctor without a run's folder (config), all others the words of the command line.
+# Command -> (function, arguments, what it does). Functions with a CONFIG get it, the run's folder
+# if they have a parameter `workdir` (only a folder that is given if it has a default), and as
+# keywords their keyword-only parameters; all others get the words of the command line.
 COMMANDS = {
     "train": ("rlx.loops.rl:train", "CONFIG", "train a policy, or continue the run in workdir"),
     "evaluate": ("rlx.tools.evaluate:evaluate", "CONFIG",
                  "held-out accuracy of a run, or of model.path"),
     "sft": ("rlx.loops.sft:train", "CONFIG", "supervised fine-tuning on worked examples"),
     "train_prm": ("rlx.loops.train_prm:train", "CONFIG", "train a process reward model alone"),
+    "preflight": ("rlx.tools.preflight:main", "CONFIG",
+                  "compile a run's programs, also for devices that are not here: target=v5e-8"),
     "doctor": ("rlx.tools.doctor:main", "CONFIG",
                "check a config on its first batch, and the metrics of a run in workdir"),
     "view": ("rlx.tools.view:main", "WORKDIR ...", "write a run's report, one HTML page"),
@@ -101,15 +105,19 @@ def parse(command: str, *words: str) -> tuple[Callable[[], Any], str | None]:
     fn = resolve.lookup("", path)
     return lambda: fn(*words), None
   has_name = bool(words) and "=" not in words[0]
-  values = dict(map(pair, words[has_name:]))
+  values = dict(map(pair, _joined(words[has_name:])))
   name = words[0] if has_name else values.pop("config", None)
   if not name: raise ValueError(f"rlx {command} CONFIG: a config is needed, such as quickstart.")
   given_hosts = values.pop("hosts", None)
+  fn = resolve.lookup("", path)
+  parameters = inspect.signature(fn).parameters
+  more = {key: values.pop(key) for key, p in parameters.items()
+          if p.kind is p.KEYWORD_ONLY and key in values}
   given_workdir, default = values.pop("workdir", None), api.default_workdir(name)
   # A doctor reads the metrics of a run that is named, not of one that may be there.
-  workdir = given_workdir or (default if command != "doctor" or default == name else None)
+  needs_workdir = "workdir" in parameters and parameters["workdir"].default is inspect.Parameter.empty
+  workdir = given_workdir or (default if needs_workdir or default == name else None)
   config = _override(api.load_config(name), values)
-  fn = resolve.lookup("", path)
   if given_hosts is not None: hosts.start(given_hosts)
 
   def call():
@@ -117,9 +125,19 @@ def parse(command: str, *words: str) -> tuple[Callable[[], Any], str | None]:
     if workdir or config.compile_cache: keep_compiled(config.compile_cache, workdir)
     if workdir != given_workdir:
       print(f"rlx: the run's folder is {workdir}; workdir=DIR names another.", flush=True)
-    fn(*[config, workdir] if workdir else [config])
+    fn(*[config, workdir] if workdir and "workdir" in parameters else [config], **more)
 
   return call, workdir
+
+
+def _joined(words):
+  """The words, with `--key value` as `--key=value`."""
+  joined: list[str] = []
+  for word in words:
+    is_value = joined and joined[-1].startswith("--") and "=" not in joined[-1]
+    if is_value and not word.startswith("--") and "=" not in word: joined[-1] += f"={word}"
+    else: joined.append(word)
+  return joined
 
 
 def pair(word: str) -> tuple[str, str]:

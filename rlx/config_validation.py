@@ -168,9 +168,8 @@ def _model(c, methods):
   yield (c.model.frozen_dtype not in (None, c.model.dtype), "model.frozen_dtype",
          f"None or model.dtype={c.model.dtype}; in another the PRM would differ "
          "from its own start")
-  yield (c.model.attention == "cudnn" and (
-      c.model.dtype != "bfloat16" or jax.default_backend() != "gpu"), "model.attention",
-         "blocks; cudnn needs a GPU and model.dtype=bfloat16")
+  yield (c.model.attention == "cudnn" and c.model.dtype != "bfloat16", "model.attention",
+         f"blocks with model.dtype={c.model.dtype}; cudnn needs bfloat16")
   yield (not c.lora.targets or set(c.lora.targets) - set(lora.TARGETS), "lora.targets",
          f"some of {lora.TARGETS}")
   yield (c.lora.rank and c.prm.path is not None, "prm.path",

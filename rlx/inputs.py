@@ -26,14 +26,17 @@ Model = tuple[transformer.DecoderConfig, Any, tokenizer_io.Tokenizer]
 Splits = tuple[list[records.Prompt], list[records.Prompt]]
 
 
-def load_model(c: keys.Config, path: str | None) -> Model:
+def load_model(c: keys.Config, path: str | None, shapes: bool = False) -> Model:
   """(DecoderConfig, params, tokenizer) of a path, in the dtypes of `model`.
+
+  Args:
+    shapes: see `weights.load`.
 
   Raises:
     ValueError: no path, or sequences could be longer than the model supports.
   """
   if path is None: raise ValueError("model.path=None: a model; only `rlx sft` makes one.")
-  config, params, tokenizer = weights.load(path, dtype=c.model.param_dtype)
+  config, params, tokenizer = weights.load(path, dtype=c.model.param_dtype, shapes=shapes)
   length = c.prompts.max_tokens + c.rollouts.max_tokens + c.likelihood.max_tokens
   if config.max_positions is not None and length > config.max_positions:
     terms = [f"{stage}.max_tokens={c[stage].max_tokens}"

@@ -249,3 +249,39 @@ def _weights(run):
   laid_out = run.sampling.lay_out(run.init().policy)
   return run.passes.models["policy"], sum(
       x.addressable_shards[0].data.nbytes for x in jax.tree.leaves(laid_out))
+
+
+def test_the_command_compiles_all_programs_of_this_machine(tmp_path, capsys):
+  c = config_of()
+  preflight.main(c, json=str(tmp_path / "figures.json"))
+  figures = json.loads((tmp_path / "figures.json").read_text())
+  names = [x["name"] for x in figures["programs"]]
+  assert names == ["hand-over, tables", "hand-over, a layer", "prefill", "decode chunk",
+                   "prefill, greedy", "decode chunk, greedy", "scoring, policy",
+                   "scoring, reference", "scoring, prm", "PRM update", "policy update"]
+  update = figures["programs"][-1]
+  assert update["flops"] > 0 and update["traffic"] > update["need"] > 0
+  assert figures["refusal"] is None and update["seconds"] == {}
+  assert figures["stages"]["activations of the policy update"] == update["need"]
+  text = capsys.readouterr().out
+  assert "policy update" in text and update["largest"][0][0] in text and "at most" in text
+
+
+def test_the_command_refuses_what_the_run_would_refuse(monkeypatch):
+  monkeypatch.setattr(memory, "device_bytes", lambda mesh: 300_000)
+  with pytest.raises(ValueError, match="^memory: a device has 0.3 MB, this run needs"):
+    preflight.main(config_of())
+
+
+def test_bytes_of_sampling_are_those_of_its_arrays(run):
+  """The chunk's arguments are the weights, the caches and what was drawn; prefill returns caches."""
+  state, mesh = run.shapes(), dict(run.passes.mesh.shape)
+  done = {p.name: preflight.compiled(p, mesh) for p in preflight.programs(run, state)
+          if p.name in ("prefill", "decode chunk")}
+  m, sizes = run.passes.models["policy"], run.sizes
+  weights = sum(x.nbytes for x in jax.tree.leaves(run.sampling.lay_out(run.init().policy)))
+  prompts = sizes.draw * sizes.prompt_tokens * size.kv_bytes_per_token(m)
+  suffixes = sizes.draw * sizes.group * sizes.chunk * size.kv_bytes_per_token(m)
+  assert done["prefill"].need >= weights + prompts
+  arguments = done["decode chunk"].parts["arguments"]
+  assert weights + prompts + suffixes < arguments < 1.1 * (weights + prompts + suffixes)

