@@ -3,6 +3,7 @@
   python -m experiments.scaling                          # docs/scaling.md from docs/scaling.jsonl
   python -m experiments.scaling --record                 # compiles all rows; half an hour
   python -m experiments.scaling --record --rows Llama-3.1-8B:v6e-16:1x4x4
+  python -m experiments.scaling --token --rows Llama-3.1-8B:v5e-8:1x1x8   # prints a decoded token
 
 No weights are read and nothing is run: XLA's compilers for the chips need none of them, see
 `rlx/tools/targets.py`. A row is compiled as `rlx preflight CONFIG target=NAME` does.
@@ -53,7 +54,7 @@ ROWS = (
     ("Llama-3.1-8B", "v5e-32", (1, 4, 8)), ("Llama-3.1-8B", "v5e-64", (1, 16, 4)),
     ("Llama-3.1-8B", "v6e-16", (1, 4, 4)), ("Llama-3.1-8B", "v6e-32", (1, 8, 4)),
     ("Llama-3.1-8B", "h100-8", (1, 8, 1)), ("Llama-3.1-8B", "h200-8", (1, 8, 1)),
-    ("Llama-3.1-70B", "v5e-256", (1, 32, 8)), ("Llama-3.1-70B", "v6e-128", (1, 16, 8)),
+    ("Llama-3.1-70B", "v5e-256", (1, 8, 32)), ("Llama-3.1-70B", "v6e-128", (1, 16, 8)),
     ("Llama-3.1-70B", "h100-64", (1, 8, 8)), ("Llama-3.1-70B", "h200-32", (1, 8, 4)),
 )
 
@@ -136,6 +137,30 @@ def needed_flops(run):
   return dict(scoring=one_pass, update=3 * one_pass / c.learner.minibatches)
 
 
+def token(model, target, shape):
+  """Traffic of a decoded token over that of weights and live cache, on one device.
+
+  64 rows a device, four of which share a prompt of 1024 tokens, with 896 tokens of their own on
+  average in a chunk of 256; live positions of a prompt count once.
+  """
+  known = targets.parse(target)
+  mesh = targets.mesh_of(known, dict(zip(sharding.MESH_AXES, shape)))
+  c, shards = config_of(shape, known.chip.platform), sharding.row_shards(mesh)
+  c.prompts.max_tokens, c.rollouts.max_tokens, c.rollouts.chunk = 1024, 2048, 256
+  c.prompts.per_step = c.eval.batch = 16 * shards
+  c.rollouts.slots = 64 * shards
+  for part in (c.learner, c.prm): part.minibatches, part.microbatches = 1, 16
+  run = planned(c, MODELS[model], mesh)
+  chunk, *_ = run.sampling.traced("train", run.shapes().policy, columns=768)["decode chunk"]
+  done = preflight.compiled(preflight.Program("", "decode chunk", chunk, (), longest=256),
+                            dict(mesh.shape))
+  m = run.passes.models["policy"]
+  table = 0 if m.tied_head else m.vocab_size * m.d_model  # Only rows of it are read.
+  weights = 2 * (size.param_count(m) - table) / mesh.shape["tensor"]
+  live = (16 * 1024 + 64 * 896) * size.kv_bytes_per_token(m) / mesh.shape["tensor"]
+  return done.work.traffic / 256, weights, live
+
+
 def recorded():
   """Returns the lines of docs/scaling.jsonl."""
   if not RECORDED.exists(): return []
@@ -164,8 +189,6 @@ def page(lines):
       seconds=_table(["model", "target", "program", "TFLOP", "traffic, GB", "received, GB",
                       "seconds at least", "by", "compiled in, s"],
                      [row for line in lines for row in work_rows(line)]),
-      largest=_table(["model", "target", "program", "operations with most traffic"],
-                     [row for line in lines for row in largest_rows(line)]),
       ratios=_table(["model", "target", "scoring", "policy update"], map(ratio_row, lines)),
       estimates=_table(["model", "target", "sampling", "evaluation", "scoring", "PRM update",
                         "policy update"], map(estimate_row, lines)))
@@ -203,12 +226,6 @@ def work_rows(line):
     yield [line["model"], line["target"], x["name"], f"{x['flops'] / 1e12:.3g}",
            f"{x['traffic'] / 1e9:.3g}", f"{sum(x['received'].values()) / 1e9:.3g}",
            f"{x['seconds'][x['bound']]:.3g}", x["bound"], f"{x['compile_s']:.0f}"]
-
-
-def largest_rows(line):
-  for x in _programs(line):
-    yield [line["model"], line["target"], x["name"], ", ".join(
-        f"{source} {kind} {n / x['traffic']:.0%}" for source, kind, n in x["largest"])]
 
 
 def ratio(line, name):
@@ -250,10 +267,17 @@ def main():
                       help="compile --rows and replace their lines of docs/scaling.jsonl")
   parser.add_argument("--rows", nargs="+", metavar="MODEL:TARGET:DxFxT", default=[
       f"{model}:{target}:{'x'.join(map(str, shape))}" for model, target, shape in ROWS])
+  parser.add_argument("--token", action="store_true", help="print the traffic of a decoded token")
   args = parser.parse_args()
-  for row in args.rows if args.record else ():
+  for row in args.rows if args.record or args.token else ():
     model, target, shape = row.split(":")
-    line = record(model, target, tuple(map(int, shape.split("x"))))
+    shape = tuple(map(int, shape.split("x")))
+    if args.token:
+      traffic, weights, live = token(model, target, shape)
+      print(f"{row}: {traffic / 1e9:.2f} GB, weights {weights / 1e9:.2f}, live cache "
+            f"{live / 1e9:.2f}, ratio {traffic / (weights + live):.2f}", flush=True)
+      continue
+    line = record(model, target, shape)
     key = lambda x: (x["model"], x["target"], tuple(x["mesh"]))
     lines = {key(x): x for x in recorded()} | {key(line): line}
     order = {row: i for i, row in enumerate(ROWS)}
@@ -261,7 +285,7 @@ def main():
         lines.values(), key=lambda x: order.get(key(x), len(order)))))
     print(row, f"need {memory.show(line['need'])} of {memory.show(line['limit'])}",
           "fits" if fits(line) else "does not fit", flush=True)
-  PAGE.write_text(page(recorded()))
+  if not args.token: PAGE.write_text(page(recorded()))
 
 
 if __name__ == "__main__": main()

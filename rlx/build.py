@@ -331,7 +331,7 @@ def sft(config: keys.Config) -> Sft:
         texts.examples([(texts.prompt(p), demonstrate(p, draw)) for p in chosen]), mesh)
 
   return Sft(model_config, tokenizer, init, batch, update.sft(
-      model_config, transform, microbatches=c.sft.microbatches, shards=shards))
+      model_config, transform, microbatches=c.sft.microbatches, mesh=mesh))
 
 
 def _check_learns(c, methods, learns):

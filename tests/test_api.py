@@ -78,7 +78,7 @@ def test_a_run_s_folder_stands_for_its_config(tmp_path, monkeypatch, command):
   monkeypatch.chdir(tmp_path)
   monkeypatch.setattr(cli, "keep_compiled", lambda *args: None)
   called = []
-  monkeypatch.setattr(evaluate, "evaluate", lambda *args: called.append(args))
+  monkeypatch.setattr(evaluate, "evaluate", lambda config, workdir: called.append((config, workdir)))
   assert command("evaluate", "run", "prompts.limit=5").returncode == 0
   rlx.evaluate("run", **{"prompts.limit": 5})
   for read, workdir in called:
@@ -94,10 +94,10 @@ def test_a_doctor_reads_the_run_that_is_named(tmp_path, monkeypatch, command):
   monkeypatch.chdir(tmp_path)
   monkeypatch.setattr(cli, "keep_compiled", lambda *args: None)
   called = []
-  monkeypatch.setattr(doctor, "main", lambda config, *args: called.append(args))
+  monkeypatch.setattr(doctor, "main", lambda config, workdir=None: called.append(workdir))
   for words in (["quickstart"], ["quickstart", "workdir=x"], ["run"], ["run", "workdir=x"]):
     assert command("doctor", *words).returncode == 0
-  assert called == [(), ("x",), ("run",), ("x",)]
+  assert called == [None, "x", "run", "x"]
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,7 @@
 import functools
 import importlib
 import inspect
+import pkgutil
 import types
 from typing import Any, Protocol
 
@@ -119,6 +120,10 @@ def lookup(stage, path, key=None):
   shown = f"{key or stage}.name={path!r}"
   if ":" in str(path): return _imported(path, shown)
   *_, fn_name = parts = f"{stage}.{path}".split(".")
+  if len(parts) == 2:
+    folder = importlib.import_module(f"rlx.{stage}").__path__
+    modules = sorted(m.name for m in pkgutil.iter_modules(folder))
+    raise ValueError(f"{shown}: MODULE.FUNCTION; rlx/{stage} has the modules {modules}.")
   file = "/".join(["rlx", *parts[:-1]]) + ".py"
   try:
     module = importlib.import_module(".".join(["rlx", *parts[:-1]]))

@@ -199,12 +199,12 @@ def value(learner: Learner, *, clip: float | None) -> tuple[Callable, jax.stages
 
 
 def sft(config: transformer.DecoderConfig, optimizer_: optimizer.Optimizer, *, microbatches: int,
-        shards: int) -> Callable:
+        mesh: jax.sharding.Mesh) -> Callable:
   """Returns the jitted step of supervised fine-tuning: (params, opt_state, rollouts) -> ...
 
   Args:
     config: DecoderConfig.
-    optimizer_, microbatches, shards: see `learner.step.make`.
+    optimizer_, microbatches: see `learner.step.make`.
   """
   def loss(params, rollouts):
     logps_BT, _ = logps.forward(params, config, rollouts, None, with_entropy=False)
@@ -212,7 +212,9 @@ def sft(config: transformer.DecoderConfig, optimizer_: optimizer.Optimizer, *, m
     return aggregate.aggregate(sft_loss.nll(logps_BT, mask_BT), mask_BT,
                                mode="token-mean"), {}, None
 
-  return learner_step.make(loss, optimizer_, microbatches=microbatches, shards=shards)
+  return learner_step.make(
+      loss, optimizer_, microbatches=microbatches, shards=sharding.row_shards(mesh),
+      pinned=functools.partial(sharding.pinned, mesh=mesh))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -51,57 +51,79 @@ def forward_flops_per_token(config, context, *, with_head=True):
   return c.n_layers * (2 * _matmul_params(c) + attention) + head
 
 
-def update_bytes(config, rows, width, scored, *, param_bytes, chunk=1024):
+def update_bytes(config, rows, width, scored, *, param_bytes, gathered=False, tensor=1,
+                 chunk=1024):
   """Upper estimate of the memory of an optimizer step, without its arguments.
 
-    3 param_bytes                  gradients, their sum, updates, in float32
-    + L saved + 1 to 1.5 layer     what backward reads; the layer in progress
-    + 4 (4 chunk V)                logits, probabilities, their gradients
+    3 param_bytes                     gradients, their sum, updates, in float32
+    + L saved / tensor + layer        what backward reads; the layer in progress, which counts 1.4
+                                      times with attention=blocks if it is recomputed, and
+                                      8 a rows width D more with a tensor axis
+    + (4 + a) (tables)                embedding and head, and their gradients in float32, if gathered
+    + 6 (chunk V)                     logits and their gradients; 16 with attention=blocks
 
-  layer = 4 rows width (8 D + 4 F + 4 (N + 2 K) H + 2 N width) is everything that a layer
-  computes. saved is the same without remat, the layer's input with "full", and with "dots" also
-  the outputs of its matrices. All are counted as float32, because XLA may store bfloat16 wider,
-  and does on CPU.
+  a is the size of an activation, `activation_bytes`. layer = a rows width (8 D + 4 F +
+  4 (N + 2 K) H [+ 2 N width]) is everything that a layer computes; the last term, attention
+  scores, only with attention=blocks. saved is the same without remat, the layer's input with
+  "full", and with "dots" also the outputs of its matrices.
 
-  Source: the terms were fitted to `memory_analysis()` of XLA on CPU.
+  Source: the terms were fitted to `memory_analysis()` of XLA: with blocks on CPU, otherwise for
+  TPUs and GPUs (docs/scaling.md).
 
   Args:
-    config: DecoderConfig.
+    config: DecoderConfig of a device's part, see `part`.
     rows, width: of a microbatch, [B, S].
     scored: completion tokens of a microbatch.
     param_bytes: of the parameters on a device, at 4 bytes each.
+    gathered: whether parameters are spread over devices and gathered for use.
+    tensor: devices over which the columns of kept activations are spread.
     chunk: tokens whose logits exist at once, see `logps.from_hidden`.
   """
-  c = config
+  c, a = config, activation_bytes(config)
   layer = layer_bytes(c, rows, width, width)
   matrices = 2 * c.d_model + 2 * _units(c) + (c.n_heads + 2 * c.n_kv_heads) * c.head_dim
-  saved = {"none": layer, "full": 4 * rows * width * c.d_model,
-           "dots": 4 * rows * width * (c.d_model + matrices)}[c.remat]
-  working = layer if c.remat == "none" else 3 * layer // 2  # including the recomputed one
-  return (3 * param_bytes + c.n_layers * saved + working
-          + 16 * min(chunk, scored) * c.vocab_size)
+  saved = {"none": layer, "full": a * rows * width * c.d_model,
+           "dots": a * rows * width * (c.d_model + matrices)}[c.remat]
+  is_twice = c.remat != "none" and c.attention == "blocks"
+  working = 7 * layer // 5 if is_twice else layer
+  # What is summed over the tensor axis exists as columns of a device and as a whole.
+  if tensor > 1: working += 8 * a * rows * width * c.d_model
+  logits = (16 if c.attention == "blocks" else 6) * min(chunk, scored) * c.vocab_size
+  tables = (4 + a) * _table_params(c) if gathered else 0
+  return 3 * param_bytes + c.n_layers * saved // tensor + working + tables + logits
 
 
-def forward_bytes(config, rows, width, scored, *, chunk=1024):
+def forward_bytes(config, rows, width, scored, *, gathered=False, chunk=1024):
   """Upper estimate of the memory of scoring, without its arguments; see `update_bytes`.
 
-    4 rows width (4 D + max(2 N width, 3 F)) + 4 chunk V + 4 (matrices of a layer)
+    a rows width (4 D + 1.5 F) + 4 chunk V + a (matrices of a layer) [+ a (tables) if gathered]
 
-  The last term because a layer's weights are copied from the stacked ones.
+  With attention=blocks the greater of 2 N width, the scores, and 3 F instead of 1.5 F. The last
+  term because a layer's weights are gathered, or copied from the stacked ones.
   """
-  c = config
-  widest = max(2 * c.n_heads * width, 3 * _units(c))
-  return 4 * (rows * width * (4 * c.d_model + widest)
-              + min(chunk, scored) * c.vocab_size
-              + _matmul_params(c, c.n_experts or 1))
+  c, a = config, activation_bytes(config)
+  widest = (max(2 * c.n_heads * width, 3 * _units(c)) if c.attention == "blocks" else
+            3 * _units(c) // 2)
+  return (a * rows * width * (4 * c.d_model + widest) + 4 * min(chunk, scored) * c.vocab_size
+          + a * _matmul_params(c, c.n_experts or 1) + gathered * a * _table_params(c))
+
+
+def _table_params(c):
+  """Parameters of the embedding and, if it is another table, of the head."""
+  return (1 if c.tied_head else 2) * c.vocab_size * c.d_model
 
 
 def layer_bytes(c, rows, width, keys):
-  """Bytes of everything that a layer computes for [rows, width] tokens with `keys` keys each,
-  in float32."""
+  """Bytes of everything that a layer computes for [rows, width] tokens with `keys` keys each."""
   projections = (c.n_heads + 2 * c.n_kv_heads) * c.head_dim
-  return 4 * rows * width * (8 * c.d_model + 4 * _units(c) + 4 * projections
-                             + 2 * c.n_heads * keys)
+  scores = 2 * c.n_heads * keys if c.attention == "blocks" else 0
+  return activation_bytes(c) * rows * width * (
+      8 * c.d_model + 4 * _units(c) + 4 * projections + scores)
+
+
+def activation_bytes(c):
+  """Bytes of an activation. With attention=blocks 4: XLA on CPU stores bfloat16 as float32."""
+  return 4 if c.attention == "blocks" else jnp.dtype(c.dtype).itemsize
 
 
 def _units(c):

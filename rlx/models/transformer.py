@@ -135,8 +135,9 @@ ROPE_SCALING = {  # kind -> the numbers that follow it, by their keys in config.
 @functools.partial(jax.jit, static_argnames="config")  # Eager, it takes 10 s.
 def init(config, key):
   """Random parameters as a nested dict: matrices N(0, 1/fan_in), tables N(0, 0.02^2)."""
-  # Parameters depend neither on the mesh nor on the kernel, which one token would not fit.
-  config = dataclasses.replace(config, rows=None, heads=None, attention="blocks")
+  # Parameters depend neither on devices, which are then not started for shapes alone, nor on the
+  # kernel, which one token would not fit.
+  config = dataclasses.replace(config, rows=None, heads=None, attention="blocks", platform="cpu")
   one_11 = jnp.zeros((1, 1), jnp.int32)
   shared = _full_sequence(config, one_11, one_11 == 0)
   # The module's initial values are standard deviations, and the scales of norms. All leaves

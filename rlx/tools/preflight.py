@@ -186,7 +186,8 @@ def cache_bytes(run: build.Run) -> dict[str, int]:
   suffixes of up to T' = T rounded up to chunks are copied to buffers that are one chunk longer.
   The weights are sharded over the tensor axis only, and a tied embedding is stored twice.
   Before the cache is allocated they are gathered over fsdp, a layer or a table at a time, which
-  needs its size in param_dtype twice.
+  needs its size in param_dtype twice. Prefill computes all prompts at once, which with
+  attention=blocks takes less than the rest, as XLA on CPU stores little of a layer.
   """
   sizes, mesh = run.sizes, run.passes.mesh
   m, t = size.part(run.passes.models["policy"], mesh.shape["tensor"]), sizes.completion_tokens
@@ -201,7 +202,10 @@ def cache_bytes(run: build.Run) -> dict[str, int]:
     rows = min(slots or prompts * group, prompts * group)
     tokens = prompts * sizes.prompt_tokens + rows * (sizes.prompt_tokens + suffix)
     kv = tokens * size.kv_bytes_per_token(m) // run.passes.shards
-    return weights + (kv if mesh.shape["fsdp"] == 1 else max(kv, piece))
+    prefill = 0 if m.attention == "blocks" else (
+        prompts * sizes.prompt_tokens * size.kv_bytes_per_token(m) // run.passes.shards
+        + size.layer_bytes(m, prompts // run.passes.shards, sizes.prompt_tokens, 0))
+    return weights + max(kv, prefill, 0 if mesh.shape["fsdp"] == 1 else piece)
   return {_SAMPLING: cache(sizes.draw, sizes.first_pass, run.sampling.slots["train"]),
           _EVALUATION: cache(
               sizes.eval_batch, sizes.eval_samples, run.sampling.slots["sampled"])}
@@ -211,16 +215,15 @@ def estimated_bytes(run: build.Run, state: records.TrainState) -> dict[str, int]
   """Returns {term: bytes}: upper bounds, in closed form, of what the steps need besides the state.
 
   A position of the batch is counted as 64 bytes: its token, its index in the packing plan, and a
-  dozen [B, T] fields. Where parameters are sharded over fsdp, an update also holds the embedding
-  once and the head three times in float32, gathered once for all microbatches.
+  dozen [B, T] fields.
   """
   sizes, o, mesh = run.sizes, run.passes, run.passes.mesh.shape
   t, width = sizes.completion_tokens, sizes.prompt_tokens + sizes.completion_tokens
   batch, m = sizes.rows // o.shards, o.models["policy"]
   def stage_bytes(bytes_fn, config, rows, parts, width=width, **more):
     part, config = -(-rows // parts), size.part(config, mesh["tensor"])
-    return 64 * rows * width + bytes_fn(config, part, width, part * t, **more)
-  tables = 0 if mesh["fsdp"] == 1 else 4 * 4 * m.vocab_size * m.d_model // mesh["tensor"]
+    return 64 * rows * width + bytes_fn(
+        config, part, width, part * t, gathered=mesh["fsdp"] > 1, **more)
   # A reference answer may follow a completion of full length.
   stages = {_SCORING: max(
       stage_bytes(size.forward_bytes, config, batch, o.parts, width=width + sizes.axes["M"])
@@ -231,7 +234,7 @@ def estimated_bytes(run: build.Run, state: records.TrainState) -> dict[str, int]
     if params is not None:
       stages[_UPDATE[name]] = stage_bytes(
           size.update_bytes, learner.config, batch // learner.minibatches, learner.microbatches,
-          param_bytes=memory.tree_bytes(params, 4)) + tables
+          param_bytes=memory.tree_bytes(params, 4), tensor=mesh["tensor"])
   return stages
 
 

@@ -174,3 +174,10 @@ def test_each_device_calls_the_kernel_for_its_rows_and_heads(mesh):
   expected = of(build.on_mesh(dataclasses.replace(config, attention="blocks"), mesh))
   jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-3),
                of(build.on_mesh(config, mesh)), expected)
+
+
+def test_a_kernel_of_another_platform_is_refused():
+  config = transformer.DecoderConfig(vocab_size=32, d_model=16, n_layers=1, n_heads=2, n_kv_heads=2,
+                                     head_dim=8, d_ff=16, attention="cudnn", dtype="bfloat16")
+  with pytest.raises(ValueError, match="model.attention='cudnn': blocks; cudnn needs a GPU"):
+    build.on_mesh(config, sharding.make_mesh())

@@ -69,12 +69,14 @@ def test_unusual_files(case):
   assert decoder_config(changed(**case)) == expected
 
 
-def test_splash_takes_windows_that_cut_nothing_off():
+def test_kernels_take_one_window_for_all_layers():
   long, short = (decoder_config(changed("Mistral-7B-Instruct-v0.3", dict(sliding_window=n)))
                  for n in (32768, 4096))
-  assert dataclasses.replace(long, attention="splash").windows
-  with pytest.raises(ValueError, match="splash.*no windows"):
-    dataclasses.replace(short, attention="splash")
+  assert long.window_sizes == {0}  # It cuts nothing off.
+  assert dataclasses.replace(short, attention="splash").window_sizes == {4096}
+  windows = (0, *short.windows[1:])
+  with pytest.raises(ValueError, match=r"splash.*one window for all layers, not \[0, 4096\]"):
+    dataclasses.replace(short, windows=windows, attention="splash")
 
 
 @functools.cache
