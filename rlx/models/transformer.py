@@ -543,9 +543,10 @@ def _matrix(module, leaf, shape, fan_in):
 def gathered(config, w, letters):
   """A weight in the dtype of the activations, with all of its axis D on each device.
 
-  Trained parameters are spread over fsdp along D. Without the constraint XLA for TPUs multiplies
-  by one part after the other and sums the products, which reads and writes activations once for
-  each part. The gradient is spread like the weight.
+  Trained parameters are spread over fsdp along D. Without the constraints XLA for TPUs multiplies
+  by one part after the other, which reads and writes activations once for each part. The gradient
+  is spread like the weight, also only after its whole product: the compiler makes one
+  reduce-scatter of it.
 
   Args:
     letters: the axes of w.
@@ -559,7 +560,8 @@ def gathered(config, w, letters):
   @jax.custom_vjp
   def whole(w): return along(None, along("fsdp", w.astype(config.dtype)))
 
-  whole.defvjp(lambda w: (whole(w), None), lambda _, d: (along("fsdp", d.astype(w.dtype)),))
+  whole.defvjp(lambda w: (whole(w), None),
+               lambda _, d: (along("fsdp", along(None, d).astype(w.dtype)),))
   return whole(w)
 
 
