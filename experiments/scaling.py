@@ -47,11 +47,12 @@ MODELS = {
     "Llama-3.1-70B": transformer.DecoderConfig(
         d_model=8192, n_layers=80, n_heads=64, d_ff=28672, **_LLAMA),
 }
+OFFLOADED = ("Llama-3.1-70B",)  # with `offload_optimizers`
 # (model, target, data x fsdp x tensor). 256, the prompts of a step, is a multiple of data x fsdp.
 ROWS = (
     ("Qwen2.5-0.5B", "v5e-8", (1, 8, 1)), ("Qwen2.5-0.5B", "v6e-8", (1, 8, 1)),
     ("Qwen2.5-0.5B", "h100-8", (1, 8, 1)), ("Qwen2.5-0.5B", "h200-8", (1, 8, 1)),
-    ("Llama-3.1-8B", "v5e-32", (1, 4, 8)), ("Llama-3.1-8B", "v5e-64", (1, 16, 4)),
+    ("Llama-3.1-8B", "v5e-32", (1, 4, 8)), ("Llama-3.1-8B", "v5e-64", (1, 8, 8)),
     ("Llama-3.1-8B", "v6e-16", (1, 4, 4)), ("Llama-3.1-8B", "v6e-32", (1, 8, 4)),
     ("Llama-3.1-8B", "h100-8", (1, 8, 1)), ("Llama-3.1-8B", "h200-8", (1, 8, 1)),
     ("Llama-3.1-70B", "v5e-256", (1, 8, 32)), ("Llama-3.1-70B", "v6e-128", (1, 16, 8)),
@@ -59,14 +60,18 @@ ROWS = (
 )
 
 
-def config_of(shape, platform="cpu"):
+def config_of(shape, platform="cpu", offload=False):
   """The published PRIME preset on a mesh, a group a device at a time in the updates.
 
   The flash attention of the platform is used, and IN_FLIGHT completions are decoded at once, or a
   group on each device. A minibatch of 64 groups has none for some of 256 devices: there the batch
   is one minibatch.
+
+  Args:
+    offload: whether idle optimizer states are in the host's memory.
   """
   c = prime.get_config()
+  c.offload_optimizers = offload
   c.mesh = dict(zip(sharding.MESH_AXES, shape))
   c.model.frozen_dtype = "bfloat16"
   c.model.attention = dict(tpu="splash", gpu="cudnn").get(platform, "blocks")
@@ -108,7 +113,7 @@ def planned(c, model, mesh):
       eos_ids=(0,), pad_id=0, decode=None))
   return types.SimpleNamespace(
       config=c, sizes=sizes, methods=methods,
-      shapes=lambda: sharding.shapes(on_one(), mesh),
+      shapes=lambda: build.idle(c, sharding.shapes(on_one(), mesh)),
       sampling=build.sampling_of(c, sizes, texts, model, mesh, None, None),
       **build.device_stages(c, methods, dict(policy=model, prm=model), mesh, optimizers))
 
@@ -117,7 +122,7 @@ def record(model, target, shape):
   """A line of docs/scaling.jsonl: the figures of a row, from its compiled programs."""
   known = targets.parse(target)
   mesh = targets.mesh_of(known, dict(zip(sharding.MESH_AXES, shape)))
-  run = planned(config_of(shape, known.chip.platform), MODELS[model], mesh)
+  run = planned(config_of(shape, known.chip.platform, model in OFFLOADED), MODELS[model], mesh)
   figures = preflight.report(run, known.chip, int(known.chip.hbm))
   return dict(model=model, target=target, mesh=shape, needed_flops=needed_flops(run),
               **{k: x for k, x in figures.items() if k not in ("mesh", "refusal")})
@@ -256,8 +261,8 @@ def estimate_ratio(line, term):
 
 @functools.cache
 def _estimated(model, target, shape):
-  run = planned(config_of(shape, targets.parse(target).chip.platform), MODELS[model],
-                jax.sharding.AbstractMesh(shape, sharding.MESH_AXES))
+  c = config_of(shape, targets.parse(target).chip.platform, model in OFFLOADED)
+  run = planned(c, MODELS[model], jax.sharding.AbstractMesh(shape, sharding.MESH_AXES))
   return preflight.cache_bytes(run) | preflight.estimated_bytes(run, run.shapes())
 
 

@@ -384,7 +384,8 @@ def updates_of(c: keys.Config, methods: methods_lib.Methods,
   learners = {name: update.Learner(
       config=models["prm" if name == "prm" else "policy"], optimizer=optimizers[name],
       mesh=mesh, group=c.rollouts.per_prompt, epochs=c[name].epochs,
-      minibatches=c[name].minibatches, microbatches=c[name].microbatches, seed=c.seed)
+      minibatches=c[name].minibatches, microbatches=c[name].microbatches, seed=c.seed,
+      offload=c.offload_optimizers)
               for name in optimizers}
   prm, prm_step = update.prm_head(learners["prm"]) if c.train_prm.labels else update.prm(
       methods.prm, learners["prm"], order=c.prm.order, snapshot=c.prm.snapshot,
@@ -721,5 +722,13 @@ def initializers(c: keys.Config, methods: methods_lib.Methods, mesh: jax.shardin
     return records.TrainState(step=0, **parts)
 
   start = {name: params for name, (_, params) in models.items()}
-  return (functools.partial(state_of, start, frozen),
-          lambda: sharding.shapes(jax.eval_shape(state_of, start, frozen), mesh))
+  return (lambda: idle(c, state_of(start, frozen)),
+          lambda: idle(c, sharding.shapes(jax.eval_shape(state_of, start, frozen), mesh)))
+
+
+def idle(c: keys.Config, state: records.TrainState) -> records.TrainState:
+  """A state, or its shapes, as it is between updates: see `offload_optimizers`."""
+  if not c.offload_optimizers: return state
+  return dataclasses.replace(state, **{
+      name: sharding.moved(getattr(state, name), "pinned_host")
+      for name in ("policy_opt", "prm_opt", "value_opt")})

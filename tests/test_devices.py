@@ -202,7 +202,7 @@ def test_a_tensor_axis_larger_than_the_key_value_heads(kind, tmp_path, monkeypat
   np.testing.assert_array_equal(sampled(one).tokens_BS, sampled(four).tokens_BS)
   assert [cache.v_PKXH[0].shape[1] for cache in caches] == [2, 4]
   params = four.init().policy
-  assert params["layers"]["attn"]["k_LDKH"].sharding.spec[2] is None
+  assert params["layers"]["attn"]["k_LDKH"].sharding.spec[1:3] == (("fsdp", "tensor"), None)
   tokens_BS = np.arange(40).reshape(4, 10) % 24
   def gradient(run):
     hidden = lambda p: transformer.hidden(

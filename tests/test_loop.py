@@ -15,6 +15,8 @@ from rlx.core import rng
 from rlx.io import hf
 from rlx.io import metrics as io_metrics
 from rlx.io import tokenizer
+from rlx.learner import memory
+from rlx.learner import sharding
 from rlx.loops import advantage
 from rlx.loops import collect
 from rlx.loops import logps
@@ -25,6 +27,7 @@ from rlx.rollouts import budget
 from rlx.rollouts import padding
 from rlx.tools import convert
 from rlx.tools import evaluate
+from rlx.tools import preflight
 from rlx.tools import view
 from tests import stages
 from tests import tiny
@@ -66,6 +69,25 @@ def four_steps(tiny_files, tmp_path_factory):
   folder = tmp_path_factory.mktemp("four")
   run, summary, state = trained(tiny.config(tiny_files, **MOVING), folder, 2)
   return folder / "whole", summary, state, run
+
+
+def test_idle_optimizer_states_are_in_the_hosts_memory(four_steps, tiny_files, tmp_path):
+  """With the same results, also of a run that is resumed; devices hold parameters and scalars."""
+  run, summary, state = trained(
+      tiny.config(tiny_files, **MOVING, offload_optimizers=True), tmp_path, 2)
+  _, expected, other, _ = four_steps
+  assert summary["after"] == expected["after"]
+  tiny.assert_equal_trees(state, other)
+  start = run.init()
+  updated, _, metrics = stages.update(run, start, collected(run, start)[0])
+  reset = run.update.end_step(updated, metrics)
+  for opt_state in (run.init().prm_opt, updated.policy_opt, updated.prm_opt, reset.policy_opt):
+    assert {x.sharding.memory_kind for x in jax.tree.leaves(opt_state) if x.ndim} == {"pinned_host"}
+    assert memory.tree_bytes(opt_state) < 32  # Scalars stay.
+  shapes = run.shapes()
+  update = next(x for x in preflight.traced_steps(run, shapes) if x.name == "PRM update")
+  compiled = preflight.compiled(update, dict(run.passes.mesh.shape))
+  assert compiled.need > memory.tree_bytes(sharding.moved(shapes.prm_opt, None))
 
 
 @pytest.mark.parametrize("name", ["policy", "prm"])

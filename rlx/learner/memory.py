@@ -25,11 +25,14 @@ def device_bytes(mesh: jax.sharding.Mesh) -> int | None:
 def tree_bytes(tree: Any, itemsize: int | None = None) -> int:
   """Returns the bytes per device of arrays or of ShapeDtypeStructs with shardings.
 
+  What is in the host's memory takes none.
+
   Args:
     itemsize: bytes per element; None: the size of each array's dtype.
   """
   def leaf(x):
     sharding = getattr(x, "sharding", None)
+    if sharding and sharding.memory_kind == "pinned_host": return 0
     shape = sharding.shard_shape(x.shape) if sharding else x.shape
     return math.prod(shape) * (itemsize or x.dtype.itemsize)
   return sum(map(leaf, jax.tree.leaves(tree)))

@@ -15,7 +15,7 @@ from rlx.learner import hosts
 
 MESH_AXES = ("data", "fsdp", "tensor")
 ROWS = PartitionSpec(("data", "fsdp"))  # Rows of a batch are sharded over data and fsdp.
-_AXIS = {"D": "fsdp", "N": "tensor", "K": "tensor", "F": "tensor", "V": "tensor"}
+_AXIS: dict[str, str | tuple] = {"D": "fsdp", "N": "tensor", "K": "tensor", "F": "tensor", "V": "tensor"}
 
 
 def make_mesh(*, data: int = 1, fsdp: int = 1, tensor: int = 1) -> jax.sharding.Mesh:
@@ -54,22 +54,24 @@ def platform(mesh: jax.sharding.Mesh) -> str | None:
 def spec(path: tuple, shape: tuple[int, ...], mesh: jax.sharding.Mesh) -> PartitionSpec:
   """Returns the PartitionSpec of a parameter from the axis letters at the end of its name.
 
-  Key-value heads that are fewer than the devices of the tensor axis are on all of them, and
-  each device computes a copy of its own (`DecoderConfig.kv_copies`).
+  Key-value heads that are fewer than the devices of the tensor axis do not divide it: each device
+  computes a copy of its own (`DecoderConfig.kv_copies`). Their axis D is spread over both axes.
   """
   leaf = next((str(k.key) for k in reversed(path) if hasattr(k, "key")), "")
-  letters = leaf.rpartition("_")[2]
+  letters, tensor = leaf.rpartition("_")[2], mesh.shape["tensor"]
   if len(letters) != len(shape): return PartitionSpec()
-  return PartitionSpec(*(
-      None if a == "K" and n < mesh.shape["tensor"] and mesh.shape["tensor"] % n == 0
-      else _AXIS.get(a) for a, n in zip(letters, shape)))
+  sizes, axes = dict(zip(letters, shape)), dict(_AXIS)
+  if sizes.get("K", tensor) < tensor and tensor % sizes["K"] == 0:
+    del axes["K"]
+    if sizes.get("D", 1) % (mesh.shape["fsdp"] * tensor) == 0: axes["D"] = ("fsdp", "tensor")
+  return PartitionSpec(*map(axes.get, letters))
 
 
 def check(tree: Any, mesh: jax.sharding.Mesh) -> None:
   """Raises ValueError, naming the parameter, if the mesh does not divide one of its axes."""
   for path, x in jax.tree.leaves_with_path(tree):
     for size, axis in zip(x.shape, spec(path, x.shape, mesh)):
-      if axis and size % mesh.shape[axis]:
+      if isinstance(axis, str) and size % mesh.shape[axis]:
         raise ValueError(
             f"mesh.{axis}={mesh.shape[axis]} does not divide an axis of size "
             f"{size} of {jax.tree_util.keystr(path)} {x.shape}.")
@@ -99,6 +101,20 @@ def pinned(tree: Any, mesh: jax.sharding.Mesh) -> Any:
   if mesh.size == 1: return tree
   return jax.tree.map_with_path(lambda path, x: jax.lax.with_sharding_constraint(
       x, NamedSharding(mesh, spec(path, x.shape, mesh))), tree)
+
+
+def moved(tree: Any, memory: str | None) -> Any:
+  """Moves arrays, or the places of their shapes, to a memory of their devices; scalars stay.
+
+  Args:
+    memory: "pinned_host", or None for the devices' own.
+  """
+  def one(x):
+    if not x.ndim: return x
+    place_ = x.sharding.with_memory_kind(memory)
+    if isinstance(x, jax.Array): return jax.device_put(x, place_)
+    return jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=place_)
+  return jax.tree.map(one, tree)
 
 
 def gathered(tree: Any, mesh: jax.sharding.Mesh) -> Any:

@@ -46,6 +46,7 @@ class Learner:
   minibatches: int = 1      # optimizer steps per epoch
   microbatches: int = 1     # parts in which the gradient of each step is computed
   seed: int = 0
+  offload: bool = False     # whether optimizer states are in the host's memory between updates
 
   @property
   def shards(self) -> int:
@@ -88,12 +89,15 @@ class Learner:
       state, metrics averaged over the steps, rows of the last minibatch, rows of `before`.
     """
     params, opt_state = getattr(state, name), getattr(state, f"{name}_opt")
+    if self.offload: opt_state = sharding.moved(opt_state, None)
     metrics, rows_before = [], []
     for part in self.parts(placed, *more, step=step):
       if before: rows_before.append(before(records.join(state.frozen, params), part))
       params, opt_state, measured, rows = update(params, opt_state, part, state.frozen)
       metrics.append(measured)
     mean = {f"{name}/{k}": sum(m[k] for m in metrics) / len(metrics) for k in metrics[0]}
+    # The next stage needs the memory that is free only after the transfer.
+    if self.offload: opt_state = jax.block_until_ready(sharding.moved(opt_state, "pinned_host"))
     state = dataclasses.replace(state, **{name: params, f"{name}_opt": opt_state})
     return state, mean, rows, rows_before
 
@@ -412,6 +416,7 @@ class Moves:
   reference_every: int = key("kl.sync_every")
   reference_mix: float = key("kl.sync_mix")
   resets_optimizer: bool = key("kl.reset_optimizer")
+  offload: bool = key("offload_optimizers")
   kl_target: float | None = key("kl.target")
   kl_horizon: float = key("kl.horizon")
 
@@ -437,6 +442,8 @@ def end_step(moves: Moves, mesh: jax.sharding.Mesh, optimizer_: optimizer.Optimi
     state = state.replace(kl_reference=reference.moved(
         state.kl_reference, state.policy, mix=moves.reference_mix))
     if not moves.resets_optimizer: return state
-    return state.replace(policy_opt=sharding.made(optimizer_.init, state.policy, mesh))
+    opt_state = sharding.made(optimizer_.init, state.policy, mesh)
+    if moves.offload: opt_state = sharding.moved(opt_state, "pinned_host")
+    return state.replace(policy_opt=opt_state)
 
   return end

@@ -552,16 +552,18 @@ def gathered(config, w, letters):
     letters: the axes of w.
   """
   if config.rows is None: return w.astype(config.dtype)
-  spec = jax.sharding.PartitionSpec
-  def along(axis, x):
-    return pinned(x, jax.sharding.NamedSharding(config.rows.mesh, spec(
-        *(axis if a == "D" else spec.UNCONSTRAINED for a in letters))))
+  spec, mesh = jax.sharding.PartitionSpec, config.rows.mesh
+  spread: str | tuple = "fsdp"
+  if "K" in letters and config.kv_copies > 1: spread = ("fsdp", "tensor")
+  def along(axes, x):
+    return pinned(x, jax.sharding.NamedSharding(mesh, spec(
+        *(axes if a == "D" else spec.UNCONSTRAINED for a in letters))))
 
   @jax.custom_vjp
-  def whole(w): return along(None, along("fsdp", w.astype(config.dtype)))
+  def whole(w): return along(None, along(spread, w.astype(config.dtype)))
 
   whole.defvjp(lambda w: (whole(w), None),
-               lambda _, d: (along("fsdp", along(None, d).astype(w.dtype)),))
+               lambda _, d: (along(spread, along(None, d).astype(w.dtype)),))
   return whole(w)
 
 

@@ -228,11 +228,13 @@ def estimated_bytes(run: build.Run, state: records.TrainState) -> dict[str, int]
   stages = {_SCORING: max(
       stage_bytes(size.forward_bytes, config, batch, o.parts, width=width + sizes.axes["M"])
       for config in o.models.values())}
-  for name, params in (("prm", state.prm if state.prm_opt is not None else None),
-                       ("value", state.value), ("learner", state.policy)):
+  for name, params, opt_state in (
+      ("prm", state.prm, state.prm_opt), ("value", state.value, state.value_opt),
+      ("learner", state.policy, state.policy_opt)):
     learner = run.update.learners[name]
-    if params is not None:
-      stages[_UPDATE[name]] = stage_bytes(
+    if opt_state is not None:
+      moved = sharding.moved(opt_state, None)  # From the host's memory, if it is there.
+      stages[_UPDATE[name]] = memory.tree_bytes(moved) - memory.tree_bytes(opt_state) + stage_bytes(
           size.update_bytes, learner.config, batch // learner.minibatches, learner.microbatches,
           param_bytes=memory.tree_bytes(params, 4), tensor=mesh["tensor"])
   return stages
@@ -347,8 +349,8 @@ def traced_steps(run: build.Run, state: records.TrainState) -> Iterator[Program]
     part = *rows(part), plan(b // n, learner.microbatches)
     term = _UPDATE[name]
     return Program(
-        term, term.removeprefix("activations of the "),
-        run.update.programs[name].trace(params, opt_state, part, state.frozen),
+        term, term.removeprefix("activations of the "), run.update.programs[name].trace(
+            params, sharding.moved(opt_state, None), part, state.frozen),
         (params, opt_state, state.frozen))
 
   for name, model, temperature in (("policy", "policy", o.temperature),
@@ -374,6 +376,7 @@ def _advice(run):
   frozen = jax.tree.leaves((state.frozen, state.reference, state.prm_reference))
   if m.param_dtype == "float32" and all(x.dtype == jnp.float32 for x in frozen):
     smaller.append("model.frozen_dtype to bfloat16, if model.dtype is, for references")
+  if not run.update.learners["learner"].offload: smaller.append("offload_optimizers to True")
   smaller.append("model.path to a smaller model")
   def microbatches(name, remat):
     learner = run.update.learners[name]

@@ -67,7 +67,8 @@ class Work:
   def add(self, other: "Work", times: float = 1) -> None:
     self.flops += times * other.flops
     self.traffic += times * other.traffic
-    for mine, more in ((self.received, other.received), (self.by_source, other.by_source)):
+    pairs: Any = ((self.received, other.received), (self.by_source, other.by_source))
+    for mine, more in pairs:
       for key, n in more.items(): mine[key] += times * n
 
 
