@@ -239,7 +239,7 @@ def _norm(layer, config, name, y_DW):
 
 
 def _mask(prompts_, positions_W, live_WT, column, window):
-  """bool [W, X + T]: the prompt and suffix columns that each row attends to."""
+  """bool [W, X] and [W, T]: the prompt and suffix columns that each row attends to."""
   rows = live_WT.shape[0] // prompts_.valid_PX.shape[0]
   mask_WX = jnp.repeat(prompts_.valid_PX, rows, axis=0)
   if window:
@@ -247,7 +247,7 @@ def _mask(prompts_, positions_W, live_WT, column, window):
     mask_WX &= positions_W[:, None] - position_WX < window
     # A row's live columns are contiguous.
     live_WT = live_WT & (column - jnp.arange(live_WT.shape[1]) < window)[None]
-  return jnp.concatenate([mask_WX, live_WT], axis=1)
+  return mask_WX, live_WT
 
 
 def _mlp(layer, config, y_DW):
@@ -258,7 +258,8 @@ def _mlp(layer, config, y_DW):
   return y_DW + layer["down_bias_D1"] if config.mlp_bias else y_DW
 
 
-def _attention(layer, config, y_DW, turns_HW, kv, mask_WS, column):
+def _attention(layer, config, y_DW, turns_HW, kv, masks, column):
+  mask_WX, mask_WT = masks
   prompt_k_PKnHx, prompt_v_PKXH, suffix_k_WKnHt, suffix_v_WKTH = kv
   k, h, w = config.kv_heads, config.head_dim, y_DW.shape[1]
   p, x = prompt_v_PKXH.shape[0], prompt_v_PKXH.shape[2]
@@ -294,19 +295,25 @@ def _attention(layer, config, y_DW, turns_HW, kv, mask_WS, column):
   q_WKRH = q_KRHW.transpose(3, 0, 1, 2)
   prompt_PKQX = scores(q_PKQH, prompt_k_PKnHx, x)
   suffix_WKRT = scores(q_WKRH, suffix_k_WKnHt, columns)
-  prompt_WKRX = prompt_PKQX.reshape(p, k, g, r, x).swapaxes(1, 2).reshape(w, k, r, x)
-  scores_WKRS = attention.capped(
-      jnp.concatenate([prompt_WKRX, suffix_WKRT], axis=-1) * transformer.attn_scale(config),
-      config.attn_softcap)
-  scores_WKRS = jnp.where(mask_WS[:, None, None], scores_WKRS, -jnp.inf)
-  mass_WKRS = jnp.exp(scores_WKRS - jnp.max(scores_WKRS, axis=-1, keepdims=True))
-  total_WKR1 = jnp.sum(mass_WKRS, axis=-1, keepdims=True)
-  mass_WKRX, mass_WKRT = jnp.split(mass_WKRS.astype(y_DW.dtype), [x], axis=-1)
-  mass_PKQX = mass_WKRX.reshape(p, g, k, r, x).swapaxes(1, 2).reshape(p, k, g * r, x)
-  out_PKQH = jnp.einsum("PKQX,PKXH->PKQH", mass_PKQX, prompt_v_PKXH, **float_)
-  out_WKRH = (out_PKQH.reshape(p, k, g, r, h).swapaxes(1, 2).reshape(w, k, r, h)
-              + jnp.einsum("WKRT,WKTH->WKRH", mass_WKRT, suffix_v_WKTH, **float_)
-              ) / total_WKR1
+  # The two parts keep their layouts; only their largest scores and sums meet.
+  by_row = lambda x: x.reshape(p, k, g, r, -1).swapaxes(1, 2).reshape(w, k, r, -1)
+  by_prompt = lambda x: x.reshape(p, g, k, r, -1).swapaxes(1, 2).reshape(p, k, g * r, -1)
+  def masked(scores, mask):
+    scores = attention.capped(scores * transformer.attn_scale(config), config.attn_softcap)
+    return jnp.where(mask, scores, -jnp.inf)
+  mask_PQX = jnp.repeat(mask_WX.reshape(p, g, x), r, axis=1)
+  prompt_PKQX = masked(prompt_PKQX, mask_PQX[:, None])
+  suffix_WKRT = masked(suffix_WKRT, mask_WT[:, None, None])
+  over = dict(axis=-1, keepdims=True)
+  most_WKR1 = jnp.maximum(by_row(jnp.max(prompt_PKQX, **over)), jnp.max(suffix_WKRT, **over))
+  mass_PKQX = jnp.exp(prompt_PKQX - by_prompt(most_WKR1))
+  mass_WKRT = jnp.exp(suffix_WKRT - most_WKR1)
+  total_WKR1 = by_row(jnp.sum(mass_PKQX, **over)) + jnp.sum(mass_WKRT, **over)
+  out_PKQH = jnp.einsum(
+      "PKQX,PKXH->PKQH", mass_PKQX.astype(y_DW.dtype), prompt_v_PKXH, **float_)
+  out_WKRH = jnp.einsum(
+      "WKRT,WKTH->WKRH", mass_WKRT.astype(y_DW.dtype), suffix_v_WKTH, **float_)
+  out_WKRH = (by_row(out_PKQH) + out_WKRH) / total_WKR1
   out_DW = jnp.einsum("DN,NW->DW", layer["out_DNH"].reshape(y_DW.shape[0], -1),
                       out_WKRH.astype(y_DW.dtype).reshape(w, -1).T)
   if config.o_bias: out_DW = out_DW + layer["out_bias_D1"]
