@@ -2,10 +2,10 @@
 
 A prompt's keys and values are computed and stored once and shared by its G
 completions. Rows are decoded together, at most `slots` at once, in chunks on the
-device. A chunk ends when its columns are full or, if it is not the only one, when half
-of its rows have ended. The host then synchronises once: rows that ended are removed,
-waiting rows take their slots, and otherwise the remaining rows are packed into a smaller
-batch (`slots.py` plans this). The suffix cache is as wide as the longest row needs, in
+device. A chunk ends when its columns are full or, if it is not the only one, when a quarter
+of its rows have ended and others wait, or half of them. The host then synchronises once: rows
+that ended are removed, waiting rows take their slots, and otherwise the remaining rows are packed
+into a smaller batch (`slots.py` plans this). The suffix cache is as wide as the longest row needs, in
 whole chunks, so that a step reads only columns that may be in use.
 
 On a mesh each device decodes the rows of its own prompts and ends its chunks on its own; nothing is

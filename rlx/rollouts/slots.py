@@ -36,7 +36,7 @@ class Plan:
   @property
   def enough(self):
     """int32: repack when at most this many rows are still running."""
-    if self.waiting < self.rows: return np.int32(len(self.row_W) // 2)
+    if self.waiting < self.rows: return np.int32(len(self.row_W) * 3 // 4)
     less = -(-len(self.row_W) // 2)
     return np.int32(less if smallest(less, self.slots) < len(self.row_W) else 0)
 

@@ -75,7 +75,7 @@ def test_enough_is_when_the_next_plan_differs():
   plan = slots.start(4, 2)
   assert plan.enough == 4 == len(following(plan, np.arange(8) < 4, 3).row_W)
   assert slots.start(3, 1).enough == 0        # Three slots are the least.
-  assert slots.start(4, 2, slots=4).enough == 2  # Half are free for those that wait.
+  assert slots.start(4, 2, slots=4).enough == 3  # One is free for those that wait.
   assert slots.start(2, 2, slots=4).enough == 0
 
 
