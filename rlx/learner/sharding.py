@@ -113,6 +113,8 @@ def moved(tree: Any, memory: str | None) -> Any:
     if not x.ndim: return x
     place_ = x.sharding.with_memory_kind(memory)
     if isinstance(x, jax.Array): return jax.device_put(x, place_)
+    if memory and place_.memory_kind != memory:  # GPUs that are only compiled for report no memories.
+      place_ = NamedSharding(place_.mesh.abstract_mesh, place_.spec, memory_kind=memory)
     return jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=place_)
   return jax.tree.map(one, tree)
 

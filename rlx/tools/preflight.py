@@ -233,7 +233,7 @@ def estimated_bytes(run: build.Run, state: records.TrainState) -> dict[str, int]
       ("learner", state.policy, state.policy_opt)):
     learner = run.update.learners[name]
     if opt_state is not None:
-      moved = sharding.moved(opt_state, None)  # From the host's memory, if it is there.
+      moved = sharding.shapes(opt_state, o.mesh)  # From the host's memory, if it is there.
       stages[_UPDATE[name]] = memory.tree_bytes(moved) - memory.tree_bytes(opt_state) + stage_bytes(
           size.update_bytes, learner.config, batch // learner.minibatches, learner.microbatches,
           param_bytes=memory.tree_bytes(params, 4), tensor=mesh["tensor"])
@@ -350,7 +350,7 @@ def traced_steps(run: build.Run, state: records.TrainState) -> Iterator[Program]
     term = _UPDATE[name]
     return Program(
         term, term.removeprefix("activations of the "), run.update.programs[name].trace(
-            params, sharding.moved(opt_state, None), part, state.frozen),
+            params, sharding.shapes(opt_state, o.mesh), part, state.frozen),
         (params, opt_state, state.frozen))
 
   for name, model, temperature in (("policy", "policy", o.temperature),
