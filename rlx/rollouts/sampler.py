@@ -132,8 +132,7 @@ def make(config, *, group, max_tokens, chunk, slots=None, temperature=1.0, top_k
                       joined(p.source_W for p in plans),
                       width=-(-columns // chunk) * chunk, is_same=plans[0].is_same)
       working, drawn = _advance(
-          options, weights, rows, read, working, drawn,
-          _uniforms(options, rows, working.row_W, working.count_W), factor_T,
+          options, weights, rows, read, working, drawn, factor_T,
           place(np.array([p.enough if shrinks else 0 for p in plans], np.int32)))
       finish_W, steps_O = fetch((working.finish_W, working.steps_O))
       running_W = finish_W == _RUNNING
@@ -184,8 +183,7 @@ def traced(config, params, weights, place, *, prompts, prompt_tokens, slots=None
       *[ints_W] * 4, jax.eval_shape(lambda: decoder.empty_suffix(
           dataclasses.replace(config, heads=None), w, width + chunk)),
       array((shards,), jnp.int32)))
-  uniform_WC = place(_uniforms.trace(options, rows, ints_W, ints_W).out_info)
-  advance = _advance.trace(options, weights, rows, read, working, drawn, uniform_WC, None,
+  advance = _advance.trace(options, weights, rows, read, working, drawn, None,
                            place(array((shards,), jnp.int32)))
   more = None if read is all_prompts else all_prompts
   read_params = {name: x for name, x in params.items() if name != "head"}
@@ -265,25 +263,14 @@ def _moved(options, rows, old, row_W, source_W, *, width, is_same):
                     width=width, free=chunk), jnp.zeros(1, jnp.int32))
 
 
-@functools.partial(jax.jit, static_argnums=0)
-def _uniforms(options, rows, row_W, count_W):
-  """The uniform numbers of a chunk; a program of its own, which all widths of the cache share."""
-  def of_rows(options, rows, row_W, count_W):
-    keys_W = rows.keys_B.at[row_W].get(mode="clip")
-    return jax.vmap(jax.vmap(lambda k, t: decoding.uniform(jax.random.fold_in(k, t)),
-                             in_axes=(None, 0)))(
-        keys_W, count_W[:, None] + jnp.arange(options.chunk)[None, :])
-  return _on_each(of_rows, options, (rows, row_W, count_W))
-
-
 @functools.partial(jax.jit, static_argnums=0, donate_argnums=(4, 5))
-def _advance(options, weights, rows, prompts, working, drawn, uniform_WC, factor_T, enough_O):
+def _advance(options, weights, rows, prompts, working, drawn, factor_T, enough_O):
   """Decodes until the chunk of columns is full or at most `enough` rows are running."""
-  return _on_each(_advanced, options, (rows, prompts, working, drawn, uniform_WC, enough_O),
+  return _on_each(_advanced, options, (rows, prompts, working, drawn, enough_O),
                   (weights, factor_T))
 
 
-def _advanced(options, rows, prompts, working, drawn, uniform_WC, enough_O, weights, factor_T):
+def _advanced(options, rows, prompts, working, drawn, enough_O, weights, factor_T):
   chunk, pad_id = options.chunk, options.pad_id
   columns_T = jnp.arange(working.suffix.columns)
   first = columns_T.shape[0] - chunk
@@ -291,6 +278,9 @@ def _advanced(options, rows, prompts, working, drawn, uniform_WC, enough_O, weig
   by_row = lambda x_B: x_B.at[row_W].get(mode="clip")
   start_W = first - count_W          # The column of a row's first token.
   steps_C = jnp.arange(chunk)
+  uniform_WC = jax.vmap(jax.vmap(
+      lambda k, t: decoding.uniform(jax.random.fold_in(k, t)),
+      in_axes=(None, 0)))(by_row(rows.keys_B), count_W[:, None] + steps_C[None, :])
   position_W = by_row(rows.prompt_len_B) - 1 + count_W
 
   def one(carry):
