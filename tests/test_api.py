@@ -78,7 +78,8 @@ def test_a_run_s_folder_stands_for_its_config(tmp_path, monkeypatch, command):
   monkeypatch.chdir(tmp_path)
   monkeypatch.setattr(cli, "keep_compiled", lambda *args: None)
   called = []
-  monkeypatch.setattr(evaluate, "evaluate", lambda config, workdir: called.append((config, workdir)))
+  monkeypatch.setattr(
+      evaluate, "evaluate", lambda config, workdir: called.append((config, workdir)))
   assert command("evaluate", "run", "prompts.limit=5").returncode == 0
   rlx.evaluate("run", **{"prompts.limit": 5})
   for read, workdir in called:

@@ -15,7 +15,8 @@ from rlx.learner import hosts
 
 MESH_AXES = ("data", "fsdp", "tensor")
 ROWS = PartitionSpec(("data", "fsdp"))  # Rows of a batch are sharded over data and fsdp.
-_AXIS: dict[str, str | tuple] = {"D": "fsdp", "N": "tensor", "K": "tensor", "F": "tensor", "V": "tensor"}
+_AXIS: dict[str, str | tuple] = {
+    "D": "fsdp", "N": "tensor", "K": "tensor", "F": "tensor", "V": "tensor"}
 
 
 def make_mesh(*, data: int = 1, fsdp: int = 1, tensor: int = 1) -> jax.sharding.Mesh:
@@ -113,7 +114,7 @@ def moved(tree: Any, memory: str | None) -> Any:
     if not x.ndim: return x
     place_ = x.sharding.with_memory_kind(memory)
     if isinstance(x, jax.Array): return jax.device_put(x, place_)
-    if memory and place_.memory_kind != memory:  # GPUs that are only compiled for report no memories.
+    if memory and place_.memory_kind != memory:  # GPUs that are not here report no memories.
       place_ = NamedSharding(place_.mesh.abstract_mesh, place_.spec, memory_kind=memory)
     return jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=place_)
   return jax.tree.map(one, tree)

@@ -416,7 +416,6 @@ class Moves:
   reference_every: int = key("kl.sync_every")
   reference_mix: float = key("kl.sync_mix")
   resets_optimizer: bool = key("kl.reset_optimizer")
-  offload: bool = key("offload_optimizers")
   kl_target: float | None = key("kl.target")
   kl_horizon: float = key("kl.horizon")
 
@@ -442,8 +441,8 @@ def end_step(moves: Moves, mesh: jax.sharding.Mesh, optimizer_: optimizer.Optimi
     state = state.replace(kl_reference=reference.moved(
         state.kl_reference, state.policy, mix=moves.reference_mix))
     if not moves.resets_optimizer: return state
+    places = jax.tree.map(lambda x: x.sharding, state.policy_opt)  # Also in the host's memory.
     opt_state = sharding.made(optimizer_.init, state.policy, mesh)
-    if moves.offload: opt_state = sharding.moved(opt_state, "pinned_host")
-    return state.replace(policy_opt=opt_state)
+    return state.replace(policy_opt=jax.device_put(opt_state, places))
 
   return end

@@ -59,7 +59,7 @@ def update_bytes(config, rows, width, scored, *, param_bytes, gathered=False, te
     + L saved / tensor + layer        what backward reads; the layer in progress, which counts 1.4
                                       times with attention=blocks if it is recomputed, and
                                       8 a rows width D more with a tensor axis
-    + (4 + a) (tables)                embedding and head, and their gradients in float32, if gathered
+    + (4 + a) (tables)                embedding, head, their gradients in float32, if gathered
     + 6 (chunk V)                     logits and their gradients; 16 with attention=blocks
 
   a is the size of an activation, `activation_bytes`. layer = a rows width (8 D + 4 F +

@@ -123,7 +123,8 @@ def devices(target: Target) -> list:
             bandwidth=target.chip.bandwidth, memory=target.chip.hbm, name=target.chip.gpu)).devices
   kind = target.name.partition("-")[0]
   shape = (_FLAT if target.chip.cores == 1 else _CUBE)[target.devices]
-  more: dict[str, Any] = {} if kind != "v4" else dict(chip_config_name="megacore")  # As JAX uses its two cores.
+  more: dict[str, Any] = {}
+  if kind == "v4": more["chip_config_name"] = "megacore"  # As JAX uses its two cores.
   if target.devices == 1: more["chips_per_host_bounds"] = (1, 1, 1)
   return topologies.get_topology_desc(f"{kind}:{shape}", platform="tpu", **more).devices
 
