@@ -44,9 +44,11 @@ def load_model(c: keys.Config, path: str | None, shapes: bool = False) -> Model:
     raise ValueError(f"{' + '.join(terms)}: {path!r} supports at most "
                      f"{config.max_positions} positions (max_position_embeddings).")
   config = dataclasses.replace(config, dtype=c.model.dtype, length=length,
-                               param_dtype=c.model.param_dtype,
-                               attention=c.model.attention, remat=c.model.remat)
-  return config, params, tokenizer
+                               param_dtype=c.model.param_dtype, remat=c.model.remat)
+  kernel, lacks = c.model.attention, config.lacks(c.model.attention)
+  if lacks and hosts.is_first():
+    print(f"rlx: model.attention={kernel!r} {lacks}: blocks is used for {path!r}.", file=sys.stderr)
+  return dataclasses.replace(config, attention="blocks" if lacks else kernel), params, tokenizer
 
 
 def sft_start(c: keys.Config) -> Model:

@@ -11,6 +11,7 @@ from rlx import build
 from rlx import inputs
 from rlx.core import records
 from rlx.io import tokenizer
+from rlx.io import weights
 from rlx.learner import sharding
 from rlx.loops import annotations
 from rlx.loops import logps
@@ -204,3 +205,20 @@ def test_what_does_not_cut_into_whole_groups_is_one_line(shards, changes, messag
   c.update_from_flattened_dict(changes)
   with pytest.raises(ValueError, match=message) as e: build.check_cuts(c, shards)
   assert "\n" not in str(e.value)
+
+
+@pytest.mark.parametrize("more, kernel, line", [
+    (dict(windows=(0, 4)), "splash", "has one window for all layers, not [0, 4]"),
+    (dict(attn_softcap=5.0), "cudnn", "has no soft cap"), (dict(windows=(4, 4)), "splash", None)],
+    ids=str)
+def test_blocks_take_the_place_of_a_kernel_that_lacks_something(
+    monkeypatch, capsys, more, kernel, line):
+  config = transformer.DecoderConfig(vocab_size=32, d_model=16, n_layers=2, n_heads=2, n_kv_heads=2,
+                                     head_dim=8, d_ff=16, **more)
+  monkeypatch.setattr(weights, "load", lambda path, **options: (config, {}, None))
+  c = base.get_config()
+  c.model.attention, c.model.dtype = kernel, "bfloat16"
+  loaded, *_ = inputs.load_model(c, "a/model")
+  assert loaded.attention == ("blocks" if line else kernel)
+  expected = f"rlx: model.attention={kernel!r} {line}: blocks is used for 'a/model'.\n"
+  assert capsys.readouterr().err == (expected if line else "")

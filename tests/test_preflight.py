@@ -14,6 +14,7 @@ from rlx.core import rng
 from rlx.learner import memory
 from rlx.loops import rl
 from rlx.models import size
+from rlx.rollouts import slots
 from rlx.tools import preflight
 from tests import stages as stages_
 
@@ -265,6 +266,23 @@ def test_the_command_compiles_all_programs_of_this_machine(tmp_path, capsys):
   assert figures["stages"]["activations of the policy update"] == update["need"]
   text = capsys.readouterr().out
   assert "policy update" in text and update["largest"][0][0] in text and "at most" in text
+
+
+def test_decode_chunks_of_each_number_of_rows_are_compiled():
+  run = build.build(config_of(**{"rollouts.chunk": 2, "prompts.per_step": 8}), splits=())
+  names = {p.name: p for p in preflight.programs(run, run.shapes())}
+  rows = run.sizes.draw * run.sizes.first_pass
+  expected = {f"decode chunk, {n} rows" for n in slots.sizes(rows)[1:]}
+  assert len(expected) > 1 and expected <= names.keys() and "move rows" in names
+  mesh = dict(run.passes.mesh.shape)
+  most, least = (preflight.compiled(names[name], mesh).work.flops for name in (
+      "decode chunk", f"decode chunk, {slots.sizes(rows)[-1]} rows"))
+  assert least == pytest.approx(most * slots.sizes(rows)[-1] / rows, rel=0.1)
+
+
+def test_a_value_model_has_an_update():
+  run = build.build(quickstart.ppo("smoke"), splits=())
+  assert "value update" in [p.name for p in preflight.programs(run, run.shapes())]
 
 
 def test_the_command_refuses_what_the_run_would_refuse(monkeypatch):

@@ -85,11 +85,14 @@ class DecoderConfig:
                        f"numbers: {ROPE_SCALING}.")
     if self.windows is not None and len(self.windows) != self.n_layers:
       raise ValueError(f"windows={self.windows} must be n_layers={self.n_layers} numbers.")
-    if self.attention == "cudnn" and self.attn_softcap is not None:
-      raise ValueError(f"attention={self.attention!r} has no soft cap; use 'blocks'.")
-    if self.attention != "blocks" and len(self.window_sizes) > 1:
-      raise ValueError(f"attention={self.attention!r} has one window for all layers, not "
-                       f"{sorted(self.window_sizes)}; use 'blocks'.")
+    if lacks := self.lacks(self.attention):
+      raise ValueError(f"attention={self.attention!r} {lacks}; use 'blocks'.")
+
+  def lacks(self, attention):
+    """What of this model an attention kernel cannot compute; None if it can compute all."""
+    if attention == "cudnn" and self.attn_softcap is not None: return "has no soft cap"
+    if attention == "blocks" or len(self.window_sizes) == 1: return None
+    return f"has one window for all layers, not {sorted(self.window_sizes)}"
 
   @property
   def max_positions(self):

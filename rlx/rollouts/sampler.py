@@ -15,6 +15,7 @@ chunks end together: XLA expects the same collectives of all devices.
 import bisect
 import dataclasses
 import functools
+import math
 
 import flax.struct
 import jax
@@ -152,7 +153,9 @@ def _options(config, *, group, max_tokens, chunk, eos_ids, pad_id, **rule):
 
 def traced(config, params, weights, place, *, prompts, prompt_tokens, slots=None, columns=None,
            **options):
-  """The programs of a call of `sample`, traced for as many rows as are decoded at once.
+  """The programs of a call of `sample`, traced for each number of rows that are decoded at once.
+
+  The groups of fewer rows are taken to be as large as possible.
 
   Args:
     config, slots, options: as in `make`.
@@ -162,7 +165,8 @@ def traced(config, params, weights, place, *, prompts, prompt_tokens, slots=None
     columns: tokens that a row has at most before the chunk; None: as many as it can have.
   Returns:
     {name: (jax.stages.Traced, the parameters that it reads, arrays in use meanwhile that are not
-    its arguments)} for "prefill", "decode chunk" and, if there is more than one, "move rows".
+    its arguments)} for "prefill", "decode chunk" and, if there is more than one, "move rows" and
+    "decode chunk, N rows" for each smaller number.
   """
   options, shards = _options(config, **options), transformer.row_shards(config)
   array, chunk = jax.ShapeDtypeStruct, options.chunk
@@ -171,26 +175,28 @@ def traced(config, params, weights, place, *, prompts, prompt_tokens, slots=None
                                array((prompts,), jnp.int32), array((prompts,), jnp.uint32))),
       jax.eval_shape(lambda: jax.random.key(0)))
   all_prompts, rows, drawn = place(start.out_info)
-  read, w = all_prompts, prompts * options.group
-  if slots is not None and slots < w:
-    w = slots
-    read = place(jax.tree.map(lambda x: array((w // options.group, *x.shape[1:]), x.dtype),
-                              all_prompts))
+  b = prompts * options.group
+  most = b if slots is None else min(slots, b)
   if columns is None: columns = 0 if chunk == options.max_tokens else options.max_tokens - 1
   width = -(-columns // chunk) * chunk
-  ints_W = place(array((w,), jnp.int32))
-  working = place(_Working(
-      *[ints_W] * 4, jax.eval_shape(lambda: decoder.empty_suffix(
-          dataclasses.replace(config, heads=None), w, width + chunk)),
-      array((shards,), jnp.int32)))
-  advance = _advance.trace(options, weights, rows, read, working, drawn, None,
-                           place(array((shards,), jnp.int32)))
-  more = None if read is all_prompts else all_prompts
   read_params = {name: x for name, x in params.items() if name != "head"}
-  programs = {"prefill": (start, read_params, weights), "decode chunk": (advance, (), more)}
-  if width:
-    moved_ = _move.trace(options, rows, working, ints_W, ints_W, width=width, is_same=False)
-    programs["move rows"] = moved_, (), (weights, read, more, drawn)
+  programs = {"prefill": (start, read_params, weights)}
+  for own in slots_lib.sizes(most // shards) if width else [most // shards]:
+    w, ints_W = own * shards, place(array((own * shards,), jnp.int32))
+    groups = w // math.gcd(own, options.group)
+    read = all_prompts if w == b else place(jax.tree.map(
+        lambda x: array((groups, *x.shape[1:]), x.dtype), all_prompts))
+    working = place(_Working(
+        *[ints_W] * 4, jax.eval_shape(lambda: decoder.empty_suffix(
+            dataclasses.replace(config, heads=None), w, width + chunk)),
+        array((shards,), jnp.int32)))
+    advance = _advance.trace(options, weights, rows, read, working, drawn, None,
+                             place(array((shards,), jnp.int32)))
+    more = None if read is all_prompts else all_prompts
+    programs["decode chunk" + (f", {w} rows" if w < most else "")] = advance, (), more
+    if width and w == most:
+      moved_ = _move.trace(options, rows, working, ints_W, ints_W, width=width, is_same=False)
+      programs["move rows"] = moved_, (), (weights, read, more, drawn)
   return programs
 
 

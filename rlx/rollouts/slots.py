@@ -131,9 +131,14 @@ def smallest(n: int, slots: int) -> int:
     >>> slots.smallest(10, 64)
     16
   """
-  while slots > 4 and -(-slots // 2) >= n:
-    slots = -(-slots // 2)
-  return slots
+  return min(size for size in sizes(slots) if size >= n)
+
+
+def sizes(slots: int) -> list[int]:
+  """slots, slots / 2, slots / 4, ... (rounded up), down to 4 or less."""
+  out = [slots]
+  while out[-1] > 4: out.append(-(-out[-1] // 2))
+  return out
 
 
 def _grouped(rows, group, size):
