@@ -86,6 +86,8 @@ def main(config: keys.Config, *, target: str | None = None, json: str | None = N
     ValueError: the config is not valid, there is no such target or compiler, or the run does not
       fit, with the line that `rlx train` prints.
   """
+  # Otherwise a program on disk may name the lines of an earlier version of the code.
+  jax.config.update("jax_compilation_cache_include_metadata_in_key", True)
   if target is None:
     chip, run = None, build.build(config, splits=())
     limit = memory.device_bytes(run.passes.mesh)
