@@ -63,6 +63,9 @@ def test_the_largest_operations_have_their_source_lines(own_lines):
   named = [source.split(":") for (source, _), _ in largest]
   assert all(file == "rlx/models/transformer.py" for file, _ in named)
   assert any("_UF" in lines[int(line) - 1] for _, line in named)
+  checkout = transformer.__file__.removesuffix("/rlx/models/transformer.py")
+  elsewhere = programs.work(text.replace(checkout, "/home/rlx"), ONE)  # A clone is named rlx.
+  assert elsewhere.by_source == programs.work(text, ONE).by_source and checkout in text
 
 
 def test_received_is_counted_per_group_and_loop():

@@ -369,7 +369,7 @@ def _sources(text):
   def source(frame):
     location = tables["FileLocations"][field(frames[frame], "file_location_id")]
     file = files[field(location, "file_name_id")]
-    if match := re.search(r"(?:^|/)(rlx/[\w/]+\.py)$", file):
+    if match := re.search(r"(?:.*/|^)(rlx/[\w/]+\.py)$", file):
       return f"{match[1]}:{field(location, 'line')}"
     # Frames are numbered from 1; their parents are given plus one.
     parent = field(frames[frame], "parent_frame_id") - 1
