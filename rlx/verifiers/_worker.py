@@ -1,51 +1,30 @@
 """The worker process of pool.py, which checks one completion after another.
 
-It imports neither jax nor the records, so that it starts fast and needs little memory. The
-pool sends requests as pickles. Replies are lines of JSON, because a process that has read
-untrusted text may send anything, and the pool must not run any of it.
+It imports neither jax nor the records, so that it starts fast and needs little memory.
 """
 import functools
 import inspect
-import json
 import math
 import os
 import pickle
 import resource
-import signal
-import socket
 import sys
 
 from rlx.core import resolve
 from rlx.verifiers import errors
+from rlx.verifiers import process
 
 
 def main():
-  """Serves requests until the pool closes the connection. Arguments: fd, memory_gb."""
-  fd, memory_gb = sys.argv[1:]
-  os.set_inheritable(int(fd), False)
-  connection = socket.socket(fileno=int(fd))
-  requests = connection.makefile("rb")
-  if sys.platform == "linux":
-    resource.setrlimit(resource.RLIMIT_AS, (int(float(memory_gb) * 2**30),) * 2)
+  """Serves requests until the pool closes the connection."""
   functions = {}
-  while True:
-    try:
-      number, limit_s, kind, args = pickle.load(requests)
-    except (EOFError, OSError, pickle.UnpicklingError):
-      return
-    # The pool kills a worker that is late. If the pool has died, this alarm ends the worker,
-    # even in C code that no Python thread can interrupt.
-    signal.setitimer(signal.ITIMER_REAL, 2 * limit_s + 1)
-    if kind == "load":
-      result = load(functions, *args)
-    else:
-      prompt, text, *limits = args
-      result = run(functions[prompt.verifier], prompt, text, *limits)
-    signal.setitimer(signal.ITIMER_REAL, 0)
-    try:
-      connection.sendall(json.dumps([number, *result]).encode() + b"\n")
-    except OSError:
-      return
+
+  def answer(kind, *args):
+    if kind == "load": return load(functions, *args)
+    prompt, text, *limits = args
+    return run(functions[prompt.verifier], prompt, text, *limits)
+
+  process.serve(answer)
 
 
 def load(functions, path, pickled):

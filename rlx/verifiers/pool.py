@@ -36,20 +36,13 @@ and functions of a script or notebook (__main__), run in this process, without a
 """
 import collections
 from concurrent import futures
-import contextlib
 import functools
 import hashlib
 import itertools
 import json
 import math
-import os
 import pickle
 import queue
-import signal
-import socket
-import subprocess
-import sys
-import time
 import types
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Callable
@@ -58,17 +51,14 @@ import numpy as np
 
 from rlx.core import resolve
 from rlx.verifiers import _worker
+from rlx.verifiers import process
 
 if TYPE_CHECKING: from rlx.core import records
 
-_COMMAND = (sys.executable, "-c", "from rlx.verifiers import _worker; _worker.main()")
 _LOAD_S = 120.0     # Deadline for a worker to start and to import a verifier.
 _FIRST_S = 30.0     # Deadline for the first call of a verifier, which imports packages.
 _STARTS = 20        # Workers in a row that may be killed before they have a verifier.
 _WINDOW = 1024      # Newest verdicts that `check` examines.
-_LIFE = 2000        # Requests that a worker answers before it is replaced.
-_MAX_REPLY = 2**22  # Bytes.
-_LOST = ("timeout", "crash", "memory")  # Errors after which the worker is replaced.
 _REPORTED = ("memory", "exception", "import", "unknown")  # Errors that a worker reports.
 
 
@@ -265,9 +255,10 @@ class Pool:
     if (digest := _digest(prompt)) not in self._sound:
       _, reference_error, _ = run(prompt, prompt.answer)
       if reference_error is None: self._sound.add(digest)
-      elif reference_error == "unknown" or (reference_error in _LOST) == (error in _LOST):
+      elif reference_error == "unknown" or (
+          reference_error in process.LOST) == (error in process.LOST):
         return result
-    if error in _LOST:
+    if error in process.LOST:
       _, error, message = result = run(prompt, text)
       if error in (None, "unknown"): return result
     return 0.0, error, message
@@ -294,7 +285,7 @@ class Pool:
     """Returns the results of jobs; each worker has a thread that waits for its replies."""
     if not jobs: return []
     while len(self._workers) < min(self._count, len(jobs)):
-      self._workers.append(_Worker(self._memory_gb))
+      self._workers.append(self._worker())
     idle = queue.SimpleQueue()
     for w in range(len(self._workers)): idle.put(w)
     def work(job):
@@ -315,10 +306,9 @@ class Pool:
     fn, path = self.lookup(prompt.verifier), prompt.verifier
     if self._workers[w].process.poll() is not None: self._replace(w)  # It died while it was idle.
     while path not in self._workers[w].loaded:
-      _, error, _ = reply = self._workers[w].ask(
-          _LOAD_S, "load", path, self._pickles.get(path))
+      _, error, _ = reply = self._ask(w, _LOAD_S, "load", path, self._pickles.get(path))
       _admit(prompt, reply)
-      if error in _LOST:
+      if error in process.LOST:
         self._deaths += 1
         is_new, code = not self._workers[w].loaded, self._replace(w)
         if is_new and error == "timeout":
@@ -333,9 +323,9 @@ class Pool:
       # that the import does not count towards the deadline of a completion.
       first = self._first.get(path, prompt)
       if self._is_tried(prompt) and _digest(first) not in self._unsafe:
-        _, error, _ = reply = self._workers[w].ask(_FIRST_S, "run", first, first.answer)
+        _, error, _ = reply = self._ask(w, _FIRST_S, "run", first, first.answer)
         _admit(prompt, reply)
-        if error in _LOST:
+        if error in process.LOST:
           self._unsafe.add(_digest(first))
           self._first.pop(path, None)
           self._replace(w)
@@ -344,16 +334,25 @@ class Pool:
       self._workers[w].loaded.add(path)
     limit_s = min(self._timeout_s, getattr(fn, "timeout_s", math.inf))
     if isinstance(text, list): limit_s *= len(text)
-    _, error, _ = reply = self._workers[w].ask(
-        limit_s, "run", prompt, text, getattr(fn, "memory_mb", None))
-    if error in _LOST or self._workers[w].number >= _LIFE: self._replace(w)
+    _, error, _ = reply = self._ask(w, limit_s, "run", prompt, text,
+                                    getattr(fn, "memory_mb", None))
+    if error in process.LOST or self._workers[w].number >= process.LIFE: self._replace(w)
     return reply
+
+  def _worker(self): return process.Process("rlx.verifiers._worker", self._memory_gb)
+
+  def _ask(self, w, limit_s, kind, *args):
+    """The reply of a worker as the result of `_worker.run`."""
+    line, error = self._workers[w].ask(limit_s, kind, *args)
+    if error: return math.nan, error, None
+    n_rewards = len(args[1]) if kind == "run" and isinstance(args[1], list) else None
+    return _read(line, self._workers[w].number, n_rewards) or (math.nan, "crash", None)
 
   def _replace(self, w):
     """Replaces a worker. Returns the exit code of the old one."""
     self.recycled += 1
     code = self._workers[w].kill()
-    self._workers[w] = _Worker(self._memory_gb)
+    self._workers[w] = self._worker()
     return code
 
   def _is_tried(self, prompt):
@@ -364,52 +363,6 @@ class Pool:
     return types.SimpleNamespace(
         id=prompt.id, text=prompt.text, answer=prompt.answer,
         verifier=prompt.verifier, meta={**prompt.meta, **self._options})
-
-
-class _Worker:
-  """A process that answers requests."""
-
-  def __init__(self, memory_gb):
-    self.loaded = set()       # Paths of verifiers.
-    self.number = 0           # Of the newest request; the reply contains the same number.
-    self._connection, theirs = socket.socketpair()
-    # multiprocessing.Process would import the main module again, and with it jax. In a session
-    # of its own, the worker is killed together with everything that the verifier has started,
-    # and does not receive Ctrl-C.
-    paths = os.pathsep.join(p or os.getcwd() for p in sys.path)
-    self.process = subprocess.Popen(
-        [*_COMMAND, str(theirs.fileno()), str(memory_gb)],
-        env=dict(os.environ, PYTHONPATH=paths, OPENBLAS_NUM_THREADS="1"),
-        pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL,
-        start_new_session=True)
-    theirs.close()
-
-  def ask(self, limit_s, kind, *args):
-    """Returns the reply to a request, or an error if it is late or the process ends."""
-    self.number += 1
-    n_rewards = len(args[1]) if kind == "run" and isinstance(args[1], list) else None
-    end, received = time.monotonic() + limit_s, bytearray()
-    try:
-      # The worker may stop reading, or stop in the middle of a reply.
-      self._connection.settimeout(limit_s)
-      self._connection.sendall(pickle.dumps((self.number, limit_s, kind, args)))
-      while not received.endswith(b"\n") and len(received) <= _MAX_REPLY:
-        if (left_s := end - time.monotonic()) <= 0: raise TimeoutError
-        self._connection.settimeout(left_s)
-        if not (part := self._connection.recv(2**16)): break
-        received += part
-    except TimeoutError:
-      return math.nan, "timeout", None
-    except OSError:
-      return math.nan, "crash", None
-    return _read(received, self.number, n_rewards) or (math.nan, "crash", None)
-
-  def kill(self):
-    """Kills the process. Returns its exit code, which is negative for a signal."""
-    with contextlib.suppress(ProcessLookupError): os.killpg(self.process.pid, signal.SIGKILL)
-    code = self.process.wait()
-    self._connection.close()
-    return code
 
 
 def _pickled(fn):

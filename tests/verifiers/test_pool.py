@@ -1,5 +1,6 @@
 import contextlib
 import functools
+import json
 import os
 import pathlib
 import pickle
@@ -18,6 +19,7 @@ from rlx.core import records
 from rlx.core import resolve
 from rlx.verifiers import _worker
 from rlx.verifiers import pool as pool_lib
+from rlx.verifiers import process
 from tests.verifiers import hostile
 
 nan = np.nan
@@ -159,7 +161,7 @@ def test_what_kills_workers_costs_no_verdict(make, monkeypatch, tmp_path, reques
   """Dead in the middle of a reply, or from outside at any moment. `--soak`: 10,000."""
   n = 8000 if (is_soak := request.config.getoption("--soak")) else 40
   started, popen, rng = [], subprocess.Popen, random.Random(0)
-  monkeypatch.setattr(pool_lib.subprocess, "Popen", lambda *args, **kwargs: (
+  monkeypatch.setattr(process.subprocess, "Popen", lambda *args, **kwargs: (
       started.append(popen(*args, **kwargs)) or started[-1]))
   pool, begin = make(2, timeout_s=20.0), time.monotonic()
   for batch in range(0, 2 * n, 80):
@@ -280,10 +282,10 @@ def test_a_late_worker_takes_its_children_along(make):
 
 def test_a_late_worker_that_nobody_kills_ends_by_itself():
   """As when the pool has died, also in C code."""
-  worker, own = pool_lib._Worker(4.0), types.SimpleNamespace(verifier="own", answer="yes", meta={})
+  worker, own = process.Process("rlx.verifiers._worker", 4.0), types.SimpleNamespace(verifier="own", answer="yes", meta={})
   try:
     worker.ask(20.0, "load", "own", pickle.dumps(hostile.obey))
-    assert worker.ask(0.5, "run", own, "yes")[0] == 1.0
+    assert json.loads(worker.ask(0.5, "run", own, "yes")[0])[1] == 1.0
     time.sleep(2.2)  # One that waits for requests has no deadline.
     assert worker.process.poll() is None
     assert worker.ask(0.1, "run", own, "regex")[1] == "timeout"
@@ -307,16 +309,16 @@ def test_an_interrupt_ends_the_workers_at_once(make, request):
   request.addfinalizer(lambda: signal.signal(signal.SIGINT, old))
   pool, start = make(2, timeout_s=60.0), time.monotonic()
   verify(pool, ["yes", "yes"])
-  processes = [worker.process for worker in pool._workers]
+  children = [worker.process for worker in pool._workers]
   threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
   with pytest.raises(KeyboardInterrupt): verify(pool, ["loop"] * 6)
-  assert all(process.poll() is not None for process in processes)
-  assert time.monotonic() - start < 20 and not processes_of_sessions({p.pid for p in processes})
+  assert all(child.poll() is not None for child in children)
+  assert time.monotonic() - start < 20 and not processes_of_sessions({p.pid for p in children})
 
 
 def test_old_and_exhausted_workers_are_recycled(make, monkeypatch):
   # Requests: to load the verifier, to try it, two completions.
-  monkeypatch.setattr(pool_lib, "_LIFE", 4)
+  monkeypatch.setattr(process, "LIFE", 4)
   pool = make(1, timeout_s=10.0, memory_gb=2.0)
   verify(pool, ["yes"])
   old = pool._workers[0].process
@@ -331,7 +333,7 @@ def test_old_and_exhausted_workers_are_recycled(make, monkeypatch):
     ("import os; os.kill(os.getpid(), 9)", "died while it started, with exit code -9", 4),
     ("import time; time.sleep(60)", "took more than 0.5 s to start", 1)])
 def test_a_worker_that_cannot_start_stops_the_run(make, monkeypatch, program, message, starts):
-  monkeypatch.setattr(pool_lib, "_COMMAND", (sys.executable, "-c", program))
+  monkeypatch.setattr(process, "command", lambda _: [sys.executable, "-c", program])
   monkeypatch.setattr(pool_lib, "_STARTS", 4)
   if "sleep" in program: monkeypatch.setattr(pool_lib, "_LOAD_S", 0.5)
   with pytest.raises(RuntimeError, match=f"'hostile.obey': its process {message}"):
