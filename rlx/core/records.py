@@ -17,7 +17,9 @@ import numpy as np
 from rlx.core import fields
 from rlx.core.fields import given
 
-FINISH = ("length", "eos", "stop")  # How a completion ended; Rollouts.finish_B.
+# How a completion, or the last action of an episode, ended; Rollouts.finish_B. "environment": the
+# environment failed, not because of the action, so that the outcome is unknown.
+FINISH = ("length", "eos", "stop", "environment")
 # Why a row does not learn; Batch.excluded_B. The verdicts of such rows stay what the verifier
 # said. "unknown" (a verifier could not tell) and "empty" (no token was drawn) follow from other
 # fields and are never in excluded_B: they are only counted.
@@ -58,10 +60,12 @@ class Rollouts:
   finish_B: jax.Array          # int32, index into FINISH
   prompt_P: jax.Array | None   # uint32, rng.number(prompt id): groups stay traceable
   turn_BT: jax.Array | None = None  # int32, 0, 1, ... the action of a token, -1: it was read
+  # float32, the environment's reward of an action on its last token, NaN: there is none
+  turn_rewards_BT: jax.Array | None = None
 
   def rows(self):
-    """A copy without the fields per prompt, so that it can be split between any rows."""
-    return self.replace(prompt_P=None)
+    """What forward passes read, without fields per prompt, so that any rows can be split off."""
+    return self.replace(prompt_P=None, turn_rewards_BT=None)
 
   @property
   def prompt_width(self):
@@ -102,7 +106,10 @@ class Rollouts:
 # What the rollouts and the verifiers give, and what stages after the forward passes set.
 FIELDS = (
     given("action_BT", bool, "Tokens that the policy drew, EOS included."),
-    given("turn_BT", np.int32, "Number of the action a token belongs to; -1 on tokens it read."),
+    given("turn_BT", np.int32, "Number of the action a token belongs to; -1 on tokens it read.",
+          needs={"environment.name": None}),
+    given("turn_rewards_BT", np.float32, "The environment's reward of an action, on its last "
+          "token; NaN: none.", needs={"environment.name": None}),
     given("reward_B", np.float32, "What the verifier or reward function returned; NaN: unknown."),
     given("outcome_B", np.float32, "Verdict: reward_B clipped to [0, 1]; NaN: unknown."),
     given("excluded_B", np.int8, "Index into EXCLUDED: why a row does not learn."),

@@ -189,8 +189,67 @@ def _untiled(tiles, columns):
   return jnp.moveaxis(tiles, -3, -2).reshape(*lead, rows, n * t)[..., :columns]
 
 
+@flax.struct.dataclass
+class History:
+  """Keys and values of the tokens after the prompt of each of B rows, one array per layer.
+
+  Column 0 is the last token of the prompt and column j token j - 1 after it: what `step` writes.
+  """
+  k_BKHT: list
+  v_BKTH: list
+
+
+def empty_history(config, rows, width):
+  """A History of `width` columns for `rows` rows."""
+  k, h = config.kv_heads, config.head_dim
+  zeros = lambda *shape: [transformer.pinned(jnp.zeros(shape, config.dtype), config.heads)
+                          for _ in range(config.n_layers)]
+  return History(k_BKHT=zeros(rows, k, h, width), v_BKTH=zeros(rows, k, width, h))
+
+
+def recalled(history, config, row_W, end_W, *, width, free):
+  """A Suffix of rows of a history: `width` columns that end with column end - 1, and `free` ones.
+
+  Args:
+    row_W: int32, the rows; another row for a number that is too large.
+    end_W: int32, at most `width`. Columns before a row's first one are 0.
+  """
+  def copy(x, axis):
+    x = jax.lax.slice_in_dim(x, 0, width, axis=axis).at[row_W].get(mode="clip")
+    pad = [(width, 0) if i == axis else (0, 0) for i in range(x.ndim)]
+    x = jax.vmap(lambda x, end: jax.lax.dynamic_slice_in_dim(x, end, width, axis=axis - 1))(
+        jnp.pad(x, pad), end_W)
+    return jnp.pad(x, [(0, free) if i == axis else (0, 0) for i in range(x.ndim)])
+  return Suffix([_tiled(config, copy(x, 3)) for x in history.k_BKHT],
+                [copy(x, 2) for x in history.v_BKTH])
+
+
+def remembered(history, suffix, row_W, start_W, *, free):
+  """The history with the last `free` columns of a suffix from column `start` of each row on.
+
+  Args:
+    row_W: int32, the rows; nothing is written for a number that is too large.
+  """
+  def put(x, new, axis):
+    # One window of all heads and `free` columns for each row.
+    numbers = jax.lax.ScatterDimensionNumbers(
+        update_window_dims=(1, 2, 3), inserted_window_dims=(0,),
+        scatter_dims_to_operand_dims=(0, axis))
+    return jax.lax.scatter(
+        x, jnp.stack([row_W, start_W], axis=1), new, numbers, unique_indices=True,
+        mode=jax.lax.GatherScatterMode.FILL_OR_DROP)
+  columns = suffix.columns
+  new = lambda x, axis: jax.lax.slice_in_dim(x, columns - free, columns, axis=axis)
+  return History(
+      [put(x, new(_untiled(k, columns), 3), 3) for x, k in zip(history.k_BKHT, suffix.k_WKnHt)],
+      [put(x, new(v, 2), 2) for x, v in zip(history.v_BKTH, suffix.v_WKTH)])
+
+
 def step(weights, config, tokens_W, positions_W, prompts_, suffix, live_WT, column):
   """One token per row, attending to its prompt, its live suffix and itself.
+
+  With `n` times fewer rows of the suffix than tokens, each n tokens in order belong to one row:
+  they are written to the columns from `column` on and read each other as far as live_WT says.
 
   Args:
     weights: from `lay_out`.
@@ -199,7 +258,7 @@ def step(weights, config, tokens_W, positions_W, prompts_, suffix, live_WT, colu
     prompts_: Prompts.
     suffix: Suffix; this token's keys and values are written to `column`.
     live_WT: bool, the suffix columns that hold tokens of the row; they are contiguous and
-      end with `column`.
+      end with `column`, or with the column that the token is written to.
   Returns:
     logits_WV, suffix.
   """
@@ -207,7 +266,7 @@ def step(weights, config, tokens_W, positions_W, prompts_, suffix, live_WT, colu
   windows, ropes = (sorted(set(x)) for x in zip(*config.kinds))
   turns = {rope: tuple(x.T for x in transformer.rotations(config, positions_W, rope))
            for rope in ropes}
-  masks = {window: _mask(prompts_, positions_W, live_WT, column, window) for window in windows}
+  masks = {window: _mask(prompts_, positions_W, live_WT, window) for window in windows}
   x_DW = transformer.embedded(config, weights["embed_VD"][tokens_W]).T
   written = Suffix([], [])
   for layer, (window, rope), *kv in zip(
@@ -238,15 +297,17 @@ def _norm(layer, config, name, y_DW):
   return transformer.rms_norm(y_DW, layer[f"{name}_D1"], config.norm_eps, axis=0)
 
 
-def _mask(prompts_, positions_W, live_WT, column, window):
+def _mask(prompts_, positions_W, live_WT, window):
   """bool [W, X] and [W, T]: the prompt and suffix columns that each row attends to."""
   rows = live_WT.shape[0] // prompts_.valid_PX.shape[0]
   mask_WX = jnp.repeat(prompts_.valid_PX, rows, axis=0)
   if window:
     position_WX = jnp.repeat(jnp.cumsum(prompts_.valid_PX, axis=1) - 1, rows, axis=0)
     mask_WX &= positions_W[:, None] - position_WX < window
-    # A row's live columns are contiguous.
-    live_WT = live_WT & (column - jnp.arange(live_WT.shape[1]) < window)[None]
+    # A row's live columns are contiguous and end with that of the token.
+    columns_1T = jnp.arange(live_WT.shape[1])[None]
+    end_W1 = jnp.max(jnp.where(live_WT, columns_1T, 0), axis=1, keepdims=True)
+    live_WT = live_WT & (end_W1 - columns_1T < window)
   return mask_WX, live_WT
 
 
@@ -284,17 +345,28 @@ def _attention(layer, config, y_DW, turns_HW, kv, masks, column):
   k_KHW = transformer.rotate(k_KHW, tuple(t[None] for t in turns_HW), axis=1)
 
   # Written before it is read: the old suffix then has one use, and XLA does not copy it.
-  columns, tile = suffix_v_WKTH.shape[2], suffix_k_WKnHt.shape[4]
+  m, columns, tile = suffix_v_WKTH.shape[0], suffix_v_WKTH.shape[2], suffix_k_WKnHt.shape[4]
   write = jax.lax.dynamic_update_slice
-  suffix_k_WKnHt = write(suffix_k_WKnHt, k_KHW.transpose(2, 0, 1)[:, :, None, :, None],
-                         (0, 0, column // tile, 0, column % tile))
-  suffix_v_WKTH = write(suffix_v_WKTH, v_KHW.transpose(2, 0, 1)[:, :, None], (0, 0, column, 0))
+  if m == w:
+    suffix_k_WKnHt = write(suffix_k_WKnHt, k_KHW.transpose(2, 0, 1)[:, :, None, :, None],
+                           (0, 0, column // tile, 0, column % tile))
+    suffix_v_WKTH = write(suffix_v_WKTH, v_KHW.transpose(2, 0, 1)[:, :, None], (0, 0, column, 0))
+  else:  # Columns of several tiles.
+    k_MKHC, v_MKCH = (x_KHW.reshape(k, h, m, -1).transpose(2, 0, *axes_) for x_KHW, axes_ in (
+        (k_KHW, (1, 3)), (v_KHW, (3, 1))))
+    suffix_k_WKnHt = _tiled(config, write(_untiled(suffix_k_WKnHt, columns), k_MKHC,
+                                          (0, 0, 0, column)))
+    suffix_v_WKTH = write(suffix_v_WKTH, v_MKCH, (0, 0, column, 0))
 
   # All rows of a prompt and all queries of a key-value head read its keys at once.
   q_PKQH = q_KRHW.reshape(k, r, h, p, g).transpose(3, 0, 4, 1, 2).reshape(p, k, g * r, h)
+  # So do the tokens of a row of the suffix.
+  by_token = lambda x_MKQ: x_MKQ.reshape(m, k, w // m, r, -1).swapaxes(1, 2).reshape(w, k, r, -1)
+  by_suffix = lambda x_WKR: x_WKR.reshape(m, w // m, k, r, -1).swapaxes(1, 2).reshape(
+      m, k, w // m * r, -1)
   q_WKRH = q_KRHW.transpose(3, 0, 1, 2)
   prompt_PKQX = scores(q_PKQH, prompt_k_PKnHx, x)
-  suffix_WKRT = scores(q_WKRH, suffix_k_WKnHt, columns)
+  suffix_WKRT = by_token(scores(by_suffix(q_WKRH), suffix_k_WKnHt, columns))
   # The two parts keep their layouts; only their largest scores and sums meet.
   by_row = lambda x: x.reshape(p, k, g, r, -1).swapaxes(1, 2).reshape(w, k, r, -1)
   by_prompt = lambda x: x.reshape(p, g, k, r, -1).swapaxes(1, 2).reshape(p, k, g * r, -1)
@@ -311,8 +383,8 @@ def _attention(layer, config, y_DW, turns_HW, kv, masks, column):
   total_WKR1 = by_row(jnp.sum(mass_PKQX, **over)) + jnp.sum(mass_WKRT, **over)
   out_PKQH = jnp.einsum(
       "PKQX,PKXH->PKQH", mass_PKQX.astype(y_DW.dtype), prompt_v_PKXH, **float_)
-  out_WKRH = jnp.einsum(
-      "WKRT,WKTH->WKRH", mass_WKRT.astype(y_DW.dtype), suffix_v_WKTH, **float_)
+  out_WKRH = by_token(jnp.einsum(
+      "WKRT,WKTH->WKRH", by_suffix(mass_WKRT).astype(y_DW.dtype), suffix_v_WKTH, **float_))
   out_WKRH = (by_row(out_PKQH) + out_WKRH) / total_WKR1
   out_DW = jnp.einsum("DN,NW->DW", layer["out_DNH"].reshape(y_DW.shape[0], -1),
                       out_WKRH.astype(y_DW.dtype).reshape(w, -1).T)

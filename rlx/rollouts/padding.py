@@ -129,9 +129,11 @@ def trim(rollouts: records.Rollouts, multiple: int) -> records.Rollouts:
   full = rollouts.sampler_logps_BT.shape[1]
   longest = int(np.max(np.asarray(rollouts.completion_len_B)))
   width = min(bucket(longest, multiple), full)
+  turns = {name: x[:, :width] for name in ("turn_BT", "turn_rewards_BT")
+           if (x := getattr(rollouts, name)) is not None}
   return _replaced(
       rollouts, tokens_BS=rollouts.tokens_BS[:, :rollouts.prompt_width + width],
-      sampler_logps_BT=rollouts.sampler_logps_BT[:, :width])
+      sampler_logps_BT=rollouts.sampler_logps_BT[:, :width], **turns)
 
 
 def completions(rollouts: records.Rollouts) -> list[list[int]]:
@@ -146,9 +148,12 @@ def append(rollouts: records.Rollouts, token_id: int) -> records.Rollouts:
   end_B = rollouts.prompt_width + rollouts.completion_len_B
   tokens_BS = np.pad(rollouts.tokens_BS, ((0, 0), (0, 1)))
   tokens_BS[np.arange(len(end_B)), end_B] = token_id
+  turns = {name: np.pad(x, ((0, 0), (0, 1)), constant_values=fill)
+           for name, fill in (("turn_BT", -1), ("turn_rewards_BT", np.nan))
+           if (x := getattr(rollouts, name)) is not None}
   return _replaced(
       rollouts, tokens_BS=tokens_BS, completion_len_B=rollouts.completion_len_B + 1,
-      sampler_logps_BT=np.pad(rollouts.sampler_logps_BT, ((0, 0), (0, 1))))
+      sampler_logps_BT=np.pad(rollouts.sampler_logps_BT, ((0, 0), (0, 1))), **turns)
 
 
 def _replaced(rollouts, **arrays):

@@ -29,12 +29,12 @@ from rlx.models import transformer
 from rlx.rollouts import decoding
 from rlx.rollouts import slots as slots_lib
 
-_RUNNING = -1  # In finish_W while a row is being decoded.
+RUNNING = -1  # In finish_W while a row is being decoded.
 _EOS, _LENGTH, _STOP = map(records.FINISH.index, ("eos", "length", "stop"))
 
 
 @dataclasses.dataclass(frozen=True)
-class _Options:
+class Options:
   """What the compiled functions depend on; see `make`. Hashable: static under jit."""
   config: transformer.DecoderConfig
   group: int
@@ -60,7 +60,7 @@ class _Working:
   row_W: jax.Array      # number of the row; B where the slot is empty
   fed_W: jax.Array      # the next input token
   count_W: jax.Array    # completion tokens drawn so far
-  finish_W: jax.Array   # index into FINISH, or _RUNNING
+  finish_W: jax.Array   # index into FINISH, or RUNNING
   suffix: decoder.Suffix  # before a chunk: ends with a chunk of free columns
   steps_O: jax.Array    # number of these free columns that the chunk has filled
 
@@ -136,7 +136,7 @@ def make(config, *, group, max_tokens, chunk, slots=None, temperature=1.0, top_k
           options, weights, rows, read, working, drawn, factor_T,
           place(np.array([p.enough if shrinks else 0 for p in plans], np.int32)))
       finish_W, steps_O = fetch((working.finish_W, working.steps_O))
-      running_W = finish_W == _RUNNING
+      running_W = finish_W == RUNNING
       if stops:
         running_W &= ~_stopped(plans, fetch((drawn.tokens_BT, drawn.len_B)), cuts, stops, decode)
       plans = slots_lib.following(plans, running_W, steps_O)
@@ -147,7 +147,7 @@ def make(config, *, group, max_tokens, chunk, slots=None, temperature=1.0, top_k
 
 
 def _options(config, *, group, max_tokens, chunk, eos_ids, pad_id, **rule):
-  return _Options(config, group, max_tokens, min(chunk, max_tokens), tuple(rule.items()),
+  return Options(config, group, max_tokens, min(chunk, max_tokens), tuple(rule.items()),
                   tuple(sorted(eos_ids)), pad_id)
 
 
@@ -205,18 +205,23 @@ def _start(options, params, tokens_PX, prompt_len_P, prompt_P, key):
   """Prefills all prompts and returns the initial rows."""
   group = options.group
   b = axes.dims(tokens_PX=tokens_PX, prompt_len_P=prompt_len_P, prompt_P=prompt_P)["P"] * group
-  keys_P = jax.vmap(lambda p: jax.random.fold_in(key, p))(prompt_P)
-  keys_PG = jax.vmap(lambda k: jax.vmap(
-      lambda g: jax.random.fold_in(k, g))(jnp.arange(group)))(keys_P)
   rows = _Rows(last_token_B=jnp.repeat(tokens_PX[:, -1], group),
-               prompt_len_B=jnp.repeat(prompt_len_P, group), keys_B=keys_PG.reshape(b))
+               prompt_len_B=jnp.repeat(prompt_len_P, group),
+               keys_B=keys_of(key, prompt_P, group))
   drawn = _Drawn(tokens_BT=jnp.full((b, options.max_tokens), options.pad_id, jnp.int32),
                  logps_BT=jnp.zeros((b, options.max_tokens), jnp.float32),
-                 len_B=jnp.zeros(b, jnp.int32), finish_B=jnp.full(b, _RUNNING, jnp.int32))
+                 len_B=jnp.zeros(b, jnp.int32), finish_B=jnp.full(b, RUNNING, jnp.int32))
   return decoder.prompts(params, options.config, tokens_PX, prompt_len_P), rows, drawn
 
 
-def _on_each(fn, options, rows, shared=()):
+def keys_of(key, prompt_P, group):
+  """The key of each of the P * G rows."""
+  keys_P = jax.vmap(lambda p: jax.random.fold_in(key, p))(prompt_P)
+  return jax.vmap(lambda k: jax.vmap(
+      lambda g: jax.random.fold_in(k, g))(jnp.arange(group)))(keys_P).reshape(-1)
+
+
+def on_each(fn, options, rows, shared=()):
   """fn(options, *rows, *shared) on each device; `rows` are trees of its own rows."""
   config = options.config
   if config.rows is None: return fn(options, *rows, *shared)
@@ -235,8 +240,8 @@ def _on_each(fn, options, rows, shared=()):
 
 @functools.partial(jax.jit, static_argnums=0)
 def _gather(options, prompts, prompt_P):
-  return _on_each(lambda _, prompts, prompt_P: jax.tree.map(lambda x: x[prompt_P], prompts),
-                  options, (prompts, prompt_P))
+  return on_each(lambda _, prompts, prompt_P: jax.tree.map(lambda x: x[prompt_P], prompts),
+                 options, (prompts, prompt_P))
 
 
 @functools.partial(jax.jit, static_argnums=0, static_argnames=("width", "is_same"))
@@ -246,14 +251,14 @@ def _move(options, rows, old, row_W, source_W, *, width, is_same):
   `width`, a multiple of the chunk, may be larger than the number of old columns; the
   additional columns are empty.
   """
-  return _on_each(functools.partial(_moved, width=width, is_same=is_same), options,
-                  (rows, old, row_W, source_W))
+  return on_each(functools.partial(_moved, width=width, is_same=is_same), options,
+                 (rows, old, row_W, source_W))
 
 
 def _moved(options, rows, old, row_W, source_W, *, width, is_same):
   chunk = options.chunk
   last_token_W = rows.last_token_B.at[row_W].get(mode="clip")
-  finish_W = jnp.where(row_W < rows.prompt_len_B.shape[0], _RUNNING, _LENGTH)
+  finish_W = jnp.where(row_W < rows.prompt_len_B.shape[0], RUNNING, _LENGTH)
   if old is None:
     return _Working(row_W, last_token_W, jnp.zeros_like(row_W), finish_W,
                     decoder.empty_suffix(options.config, row_W.shape[0], width + chunk),
@@ -272,22 +277,48 @@ def _moved(options, rows, old, row_W, source_W, *, width, is_same):
 @functools.partial(jax.jit, static_argnums=0, donate_argnums=(4, 5))
 def _advance(options, weights, rows, prompts, working, drawn, factor_T, enough_O):
   """Decodes until the chunk of columns is full or at most `enough` rows are running."""
-  return _on_each(_advanced, options, (rows, prompts, working, drawn, enough_O),
-                  (weights, factor_T))
+  return on_each(_advanced, options, (rows, prompts, working, drawn, enough_O),
+                 (weights, factor_T))
 
 
 def _advanced(options, rows, prompts, working, drawn, enough_O, weights, factor_T):
-  chunk, pad_id = options.chunk, options.pad_id
-  columns_T = jnp.arange(working.suffix.columns)
-  first = columns_T.shape[0] - chunk
   row_W, count_W = working.row_W, working.count_W
   by_row = lambda x_B: x_B.at[row_W].get(mode="clip")
+  steps, fed_W, finish_W, len_W, tokens_WC, logps_WC, suffix = decoded(
+      options, weights, prompts, working.suffix, working.fed_W, count_W, working.finish_W,
+      options.max_tokens, by_row(rows.keys_B), by_row(rows.prompt_len_B), enough_O[0], factor_T)
+  at = (row_W[:, None], count_W[:, None] + jnp.arange(options.chunk)[None, :])
+  drawn = _Drawn(tokens_BT=drawn.tokens_BT.at[at].set(tokens_WC, mode="drop"),
+                 logps_BT=drawn.logps_BT.at[at].set(logps_WC, mode="drop"),
+                 len_B=drawn.len_B.at[row_W].set(len_W, mode="drop"),
+                 finish_B=drawn.finish_B.at[row_W].set(finish_W, mode="drop"))
+  return _Working(row_W, fed_W, len_W, finish_W, suffix, steps[None]), drawn
+
+
+def decoded(options, weights, prompts, suffix, fed_W, count_W, finish_W, most_W, keys_W,
+            prompt_len_W, enough, factor_T):
+  """Decodes on one device until the free columns are full or at most `enough` rows are running.
+
+  Args:
+    suffix: the last `options.chunk` columns are free. The columns before them end with those of
+      a row.
+    fed_W: the next input token.
+    count_W: number of tokens after the prompt so far, each of which has a column.
+    finish_W: RUNNING in rows that are decoded.
+    most_W: number of tokens after the prompt at which a row ends.
+    keys_W: one key per row, folded with the number of tokens for each draw.
+  Returns:
+    number of steps, then fed_W, finish_W, count_W, tokens_WC, logps_WC and suffix after them.
+  """
+  chunk, pad_id = options.chunk, options.pad_id
+  columns_T = jnp.arange(suffix.columns)
+  first = columns_T.shape[0] - chunk
   start_W = first - count_W          # The column of a row's first token.
   steps_C = jnp.arange(chunk)
   uniform_WC = jax.vmap(jax.vmap(
       lambda k, t: decoding.uniform(jax.random.fold_in(k, t)),
-      in_axes=(None, 0)))(by_row(rows.keys_B), count_W[:, None] + steps_C[None, :])
-  position_W = by_row(rows.prompt_len_B) - 1 + count_W
+      in_axes=(None, 0)))(keys_W, count_W[:, None] + steps_C[None, :])
+  position_W = prompt_len_W - 1 + count_W
 
   def one(carry):
     i, fed_W, finish_W, len_W, tokens_WC, logps_WC, suffix = carry
@@ -300,37 +331,30 @@ def _advanced(options, rows, prompts, working, drawn, enough_O, weights, factor_
     drawn_W, logps_W = decoding.next_token(
         logits_WV, jax.lax.dynamic_index_in_dim(uniform_WC, i, 1, keepdims=False),
         **dict(options.rule))
-    live_W = finish_W == _RUNNING
-    finish_W = jnp.where(live_W, _finish(options, drawn_W, count_W + i + 1), finish_W)
+    live_W = finish_W == RUNNING
+    finish_W = jnp.where(live_W, _finish(options, drawn_W, count_W + i + 1, most_W), finish_W)
     write = jax.lax.dynamic_update_index_in_dim
     return (i + 1, drawn_W, finish_W, len_W + live_W,
             write(tokens_WC, jnp.where(live_W, drawn_W, pad_id), i, 1),
             write(logps_WC, jnp.where(live_W, logps_W, 0.0), i, 1), suffix)
 
   def goes_on(carry):
-    is_running = jnp.sum(carry[2] == _RUNNING) > enough_O[0]
+    is_running = jnp.sum(carry[2] == RUNNING) > enough
     if options.together: is_running = jax.lax.pmax(is_running.astype(int), options.together) > 0
     return (carry[0] < chunk) & is_running
 
-  w = row_W.shape[0]
-  steps, fed_W, finish_W, len_W, tokens_WC, logps_WC, suffix = jax.lax.while_loop(
+  w = fed_W.shape[0]
+  return jax.lax.while_loop(
       goes_on, one,
-      (jnp.int32(0), working.fed_W, working.finish_W, count_W,
-       jnp.full((w, chunk), pad_id, jnp.int32), jnp.zeros((w, chunk), jnp.float32),
-       working.suffix))
-  at = (row_W[:, None], count_W[:, None] + steps_C[None, :])
-  drawn = _Drawn(tokens_BT=drawn.tokens_BT.at[at].set(tokens_WC, mode="drop"),
-                 logps_BT=drawn.logps_BT.at[at].set(logps_WC, mode="drop"),
-                 len_B=drawn.len_B.at[row_W].set(len_W, mode="drop"),
-                 finish_B=drawn.finish_B.at[row_W].set(finish_W, mode="drop"))
-  return _Working(row_W, fed_W, len_W, finish_W, suffix, steps[None]), drawn
+      (jnp.int32(0), fed_W, finish_W, count_W, jnp.full((w, chunk), pad_id, jnp.int32),
+       jnp.zeros((w, chunk), jnp.float32), suffix))
 
 
-def _finish(options, drawn_W, count_W):
-  """How rows of `count_W` tokens end with the token that they have drawn, or _RUNNING."""
+def _finish(options, drawn_W, count_W, most_W):
+  """How rows of `count_W` tokens end with the token that they have drawn, or RUNNING."""
   eos = np.asarray(options.eos_ids, np.int32)
   ends_W = jnp.any(drawn_W[:, None] == eos[None, :], axis=1)
-  return jnp.where(ends_W, _EOS, jnp.where(count_W == options.max_tokens, _LENGTH, _RUNNING))
+  return jnp.where(ends_W, _EOS, jnp.where(count_W == most_W, _LENGTH, RUNNING))
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -356,13 +380,16 @@ def _stopped(plans, drawn, cuts, stops, decode):
   stopped_W = np.zeros(row_W.shape, bool)
   for i in np.flatnonzero(np.concatenate([p.live_W for p in plans])):
     b = int(row_W[i])
-    ids = tokens_BT[b, :len_B[b]].tolist()
-    has_stop = lambda n, ids=ids: any(s in decode(ids[:n]) for s in stops)
-    if not has_stop(len(ids)): continue
-    # The shortest prefix that contains a stop string.
-    lengths = range(1, len(ids))
-    cuts[b], stopped_W[i] = 1 + bisect.bisect_left(lengths, True, key=has_stop), True
+    cut = stop_length(tokens_BT[b, :len_B[b]].tolist(), stops, decode)
+    if cut is not None: cuts[b], stopped_W[i] = cut, True
   return stopped_W
+
+
+def stop_length(ids, stops, decode):
+  """The length of the shortest prefix of `ids` whose text has a stop string; None without one."""
+  has_stop = lambda n: any(s in decode(ids[:n]) for s in stops)
+  if not ids or not has_stop(len(ids)): return None
+  return 1 + bisect.bisect_left(range(1, len(ids)), True, key=has_stop)
 
 
 def _cut(drawn, cuts, pad_id, fetch, put):

@@ -47,6 +47,19 @@ def rows(prompts, segments, *, prompt_width, width, pad_id, logps=None, finish="
       turn_BT=None if has_one_action else turn_BT)
 
 
+def rewards(rollouts):
+  """(reward_B, is_given_B): what the environments of episodes gave, added up; NaN: unknown.
+
+  The reward is 0 where none was given, as in completions that are no episodes.
+  """
+  if rollouts.turn_rewards_BT is None:
+    return np.zeros(len(rollouts.finish_B)), np.zeros(len(rollouts.finish_B), bool)
+  is_unknown_B = rollouts.finish_B == records.FINISH.index("environment")
+  has_reward_B = (~np.isnan(rollouts.turn_rewards_BT)).any(axis=1)
+  return (np.where(is_unknown_B, np.nan, np.nansum(rollouts.turn_rewards_BT, axis=1)),
+          is_unknown_B | has_reward_B)
+
+
 def pairs(prompts, completions, tokenizer, width, bucket):
   """Rollouts of one completion after each prompt, lists of ids.
 

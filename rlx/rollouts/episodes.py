@@ -1,0 +1,363 @@
+"""Episodes from a decoder: turns of the policy, and what it reads between them.
+
+A prompt is prefilled once. The keys and values of all tokens after it stay on the devices, in a
+history with a row for each episode. Rows that have something to draw take turns in `slots`: a chunk
+of decode steps copies the rows of the slots from the history, draws tokens and writes their keys
+and values back. A row that has ended its turn leaves its slot and waits for its answer, which the
+host gets from `answers` while other rows are decoded. Only the answer is then prefilled, with a few
+rows at once and padded to one of a few widths.
+
+What the policy draws is stored as it is drawn and never tokenised again. Position t of sample g
+of prompt p is drawn with the same key as by `sampler`, so that results depend neither on the number
+of slots nor on how long answers take.
+
+On a mesh each device has slots and a history for its own rows; nothing is sent to others between
+the prefill of the prompts and the end, except with a tensor axis.
+"""
+import dataclasses
+import functools
+from typing import NamedTuple, Protocol
+
+import flax.struct
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from rlx.core import records
+from rlx.models import decode as decoder
+from rlx.models import transformer
+from rlx.rollouts import sampler
+
+_EOS, _LENGTH, _STOP, _FAILED = map(
+    records.FINISH.index, ("eos", "length", "stop", "environment"))
+_DRAWS, _WAITS, _ENDED = range(3)  # What a row does.
+_READ = 4      # An answer is prefilled for a quarter of the slots at once.
+_NARROW = 16   # Least width of prefilled answers; others are 4, 16, ... times as wide.
+_SHORT = 64    # Least number of columns of the history that a chunk reads.
+
+
+class Answer(NamedTuple):
+  """What an action caused.
+
+  ids: the tokens to read before the next turn; None: the episode has ended.
+  reward: of the action; NaN: none.
+  is_known: False if the environment failed for another reason than the action.
+  """
+  ids: list[int] | None
+  reward: float = float("nan")
+  is_known: bool = True
+
+
+class Answers(Protocol):
+  """The environments of the rows of one call."""
+
+  def submit(self, row: int, ids: list[int]) -> None:
+    """Takes the tokens of a row's finished action, with those that end it."""
+
+  def ready(self, wait: bool) -> list[tuple[int, Answer]]:
+    """The answers that have arrived since the last call; with `wait` at least one."""
+
+
+@dataclasses.dataclass(frozen=True)
+class _Options(sampler.Options):
+  """`sampler.Options`, and the sizes of what is read."""
+  most_read: int = 0    # tokens of the longest answer
+
+  @property
+  def columns(self):
+    """Columns of the history: every window that is written fits."""
+    return self.max_tokens + max(self.chunk, self.reads[-1])
+
+  @property
+  def reads(self):
+    """Widths of prefilled answers."""
+    widths = [_NARROW]
+    while widths[-1] < self.most_read: widths.append(4 * widths[-1])
+    return widths
+
+  @property
+  def widths(self):
+    """Numbers of columns of the history that a chunk may read."""
+    widths = [self.max_tokens]
+    while widths[0] >= 2 * _SHORT: widths.insert(0, -(-widths[0] // 2))
+    return widths
+
+
+@flax.struct.dataclass
+class _Rows:
+  """What does not change of each of the P * G rows."""
+  last_token_B: jax.Array  # of its prompt
+  prompt_len_B: jax.Array
+  keys_B: jax.Array
+
+
+def make(config, *, group, max_tokens, turn_tokens, turns, answer_tokens, chunk, slots=None,
+         temperature=1.0, top_k=0, top_p=1.0, min_p=0.0, eos_ids=(), pad_id=0, stops=(),
+         decode=None, lay_out=None, fetch=jax.device_get, put=jax.device_put):
+  """Builds `sample(params, tokens_PX, prompt_len_P, prompt_P, key, answers, factor_T, weights)`.
+
+  The result is Rollouts (numpy) with turn_BT and turn_rewards_BT. finish_B says how the last
+  action ended: "length" also if the next answer does not fit or there are no more turns, and
+  "environment" if the outcome is unknown. An action that is cut because the trajectory is
+  full gets no answer; one that reaches turn_tokens does.
+
+  Args:
+    max_tokens: T, the largest number of tokens after the prompt, answers included.
+    turn_tokens: the largest number of tokens of an action.
+    turns: the largest number of actions.
+    answer_tokens: the largest number of tokens of an answer.
+    chunk: the largest number of decode steps per host synchronisation.
+    slots: the largest number of rows decoded at once; a multiple of the number of devices over
+      which rows are spread. None is all rows.
+    Otherwise: as `sampler.make`; `stops` end an action.
+  """
+  shards = transformer.row_shards(config)
+  options = _Options(
+      config, group, max_tokens, min(chunk, turn_tokens, max_tokens), tuple(dict(
+          temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p).items()),
+      tuple(sorted(eos_ids)), pad_id, most_read=min(answer_tokens, max_tokens))
+  lay_out = lay_out or functools.partial(decoder.lay_out, config=config)
+  place = put if config.rows is None else lambda tree: put(tree, lambda *_: config.rows)
+
+  def sample(params, tokens_PX, prompt_len_P, prompt_P, key, answers, factor_T=None, weights=None):
+    if weights is None: weights = lay_out(params)
+    prompts, rows, history = _start(options, params, tokens_PX, prompt_len_P, prompt_P, key)
+    tokens_PX, prompt_len_P, prompt_P = fetch((tokens_PX, prompt_len_P, prompt_P))
+    b = len(prompt_len_P) * group
+    most = b if slots is None else min(slots, b)
+    state = _State(b, np.repeat(tokens_PX[:, -1], group), max_tokens, turn_tokens, turns, pad_id)
+    while not state.is_done():
+      arrived = answers.ready(wait=not np.any(state.status_B == _DRAWS))
+      unread = state.answered(arrived)
+      for part in _batches(unread, b // shards, shards, max(most // shards // _READ, 1)):
+        history = _read(options, weights, rows, prompts, history, place(part.row_W),
+                        *place(state.to_read(part, _width(options.reads, state.read_len(part)))))
+      part = _slots(state, shards, most // shards)
+      if part is None: continue
+      columns = int(np.max(state.count_B[part.rows_B]))
+      history, *drawn = _advance(
+          options, weights, rows, prompts, history, *place((part.row_W, *state.fed(part))),
+          place(np.full(shards, part.enough, np.int32)), factor_T,
+          width=_width(options.widths, columns), is_whole=part.is_whole)
+      tokens_WC, logps_WC, count_W, finish_W = fetch(drawn)
+      for row, ids in state.drawn(part, tokens_WC, logps_WC, count_W, finish_W, stops, decode):
+        answers.submit(row, ids)
+    return state.rollouts(tokens_PX, prompt_len_P, prompt_P, group)
+
+  return sample
+
+
+@dataclasses.dataclass(frozen=True)
+class _Part:
+  """Rows that one program handles: `rows_B[i]` is in slot `at_B[i]` of all devices' slots."""
+  rows_B: np.ndarray
+  at_B: np.ndarray
+  row_W: np.ndarray  # number of the row on its device; too large where a slot is empty
+  is_whole: bool = False  # every row is in the slot of its number
+  enough: int = 0    # a chunk ends when at most so many rows of a device are running
+
+  def spread(self, x_B, fill):
+    """[W]: x_B[i] of row rows_B[i] in its slot."""
+    out = np.full((len(self.row_W), *x_B.shape[1:]), fill, x_B.dtype)
+    out[self.at_B] = x_B
+    return out
+
+
+def _part(rows_of, per_device, size, **more):
+  """The _Part of lists of rows of each device, in `size` slots on each."""
+  rows_B = np.array(sum(rows_of, []), np.int64)
+  at_B = np.concatenate([i * size + np.arange(len(rows)) for i, rows in enumerate(rows_of)])
+  row_W = np.full(size * len(rows_of), per_device, np.int32)
+  row_W[at_B.astype(int)] = rows_B % per_device
+  return _Part(rows_B, at_B.astype(int), row_W, **more)
+
+
+def _batches(rows, per_device, shards, size):
+  """Yields the _Parts of rows, `size` of each device at once."""
+  rows_of = [[r for r in rows if r // per_device == s] for s in range(shards)]
+  for i in range(0, max(map(len, rows_of)), size):
+    yield _part([some[i:i + size] for some in rows_of], per_device, size)
+
+
+def _slots(state, shards, size):
+  """The _Part of the rows that are decoded next; None if there are none.
+
+  Rows with the fewest tokens come first, so that all end at about the same time.
+  """
+  ready = np.flatnonzero(state.status_B == _DRAWS)
+  if not len(ready): return None
+  per_device = len(state.status_B) // shards
+  ready = ready[np.argsort(state.count_B[ready], kind="stable")]
+  rows_of = [ready[ready // per_device == s].tolist() for s in range(shards)]
+  most = max(map(len, rows_of))
+  if size == per_device and most > size // 4:
+    row_W = np.full(len(state.status_B), per_device, np.int32)
+    row_W[ready] = ready % per_device
+    return _Part(ready, ready, row_W, is_whole=True)
+  # Fewer slots when few rows are left: each number is a program.
+  if most <= (few := max(size // 4, 1)): size = few
+  waits = most > size
+  return _part([rows[:size] for rows in rows_of], per_device, size,
+               enough=size * 3 // 4 if waits else 0)
+
+
+def _width(widths, n):
+  """The smallest of these widths that is at least n."""
+  return next(w for w in widths if w >= n)
+
+
+class _State:
+  """The trajectories of B rows so far, on the host."""
+
+  def __init__(self, b, last_token_B, max_tokens, turn_tokens, turns, pad_id):
+    self.max_tokens, self.turn_tokens, self.turns = max_tokens, turn_tokens, turns
+    self.pad_id = pad_id
+    self.status_B = np.full(b, _DRAWS)
+    self.tokens_BT = np.full((b, max_tokens), pad_id, np.int32)
+    self.logps_BT = np.zeros((b, max_tokens), np.float32)
+    self.turn_BT = np.full((b, max_tokens), -1, np.int32)
+    self.rewards_BT = np.full((b, max_tokens), np.nan, np.float32)
+    self.count_B = np.zeros(b, np.int32)   # tokens after the prompt
+    self.start_B = np.zeros(b, np.int32)   # of the action that is being drawn
+    self.turn_B = np.zeros(b, np.int32)    # its number
+    self.fed_B = last_token_B.astype(np.int32)  # the token that is fed next
+    self.finish_B = np.full(b, _LENGTH, np.int32)
+    self.answer = {}                       # {row: ids} to be prefilled
+
+  def is_done(self):
+    return bool(np.all(self.status_B == _ENDED))
+
+  def fed(self, part):
+    """fed_W, count_W, finish_W and most_W of a chunk."""
+    rows = part.rows_B
+    most_B = np.minimum(self.start_B[rows] + self.turn_tokens, self.max_tokens).astype(np.int32)
+    return (part.spread(self.fed_B[rows], 0), part.spread(self.count_B[rows], 0),
+            part.spread(np.full(len(rows), sampler.RUNNING, np.int32), _LENGTH),
+            part.spread(most_B, self.max_tokens))
+
+  def drawn(self, part, tokens_WC, logps_WC, count_W, finish_W, stops, decode):
+    """Adds the tokens of a chunk; yields (row, ids) of the actions that have ended."""
+    for row, w in zip(part.rows_B.tolist(), part.at_B.tolist()):
+      old, end, finish = self.count_B[row], int(count_W[w]), int(finish_W[w])
+      self.tokens_BT[row, old:end] = tokens_WC[w, :end - old]
+      start = self.start_B[row]
+      if stops:
+        cut = sampler.stop_length(self.tokens_BT[row, start:end].tolist(), stops, decode)
+        if cut is not None: end, finish = start + cut, _STOP
+      self.logps_BT[row, old:end] = logps_WC[w, :end - old]
+      self.turn_BT[row, old:end] = self.turn_B[row]
+      self.count_B[row], self.fed_B[row] = end, self.tokens_BT[row, end - 1]
+      if finish == sampler.RUNNING: continue
+      self.finish_B[row] = finish
+      is_cut = finish == _LENGTH and end == self.max_tokens
+      self.status_B[row] = _ENDED if is_cut else _WAITS
+      if not is_cut: yield row, self.tokens_BT[row, start:end].tolist()
+
+  def answered(self, arrived):
+    """Takes the answers that have arrived; returns the rows that have something to read."""
+    unread = []
+    for row, answer in arrived:
+      end, self.turn_B[row] = self.count_B[row], self.turn_B[row] + 1
+      self.rewards_BT[row, end - 1] = answer.reward
+      if not answer.is_known: self.finish_B[row] = _FAILED
+      goes_on = answer.is_known and answer.ids is not None
+      self.status_B[row] = _ENDED
+      if not goes_on: continue
+      # There must be room for another token, and a turn in which it is drawn.
+      if self.turn_B[row] == self.turns or end + len(answer.ids) >= self.max_tokens:
+        self.finish_B[row] = _LENGTH
+        continue
+      self.status_B[row] = _DRAWS
+      self.start_B[row] = end + len(answer.ids)
+      if answer.ids:
+        self.answer[row] = answer.ids
+        unread.append(row)
+    return sorted(unread)
+
+  def read_len(self, part):
+    return max(len(self.answer[row]) for row in part.rows_B.tolist())
+
+  def to_read(self, part, width):
+    """tokens_WL and count_W of the answers of these rows, which are in the trajectories then.
+
+    The first token that is fed is the last one drawn; the last one of the answer is fed next.
+    """
+    tokens_BL = np.zeros((len(part.rows_B), width), np.int32)
+    count_B = self.count_B[part.rows_B]
+    for tokens_L, row in zip(tokens_BL, part.rows_B.tolist()):
+      ids, end = self.answer.pop(row), self.count_B[row]
+      tokens_L[:len(ids)] = [self.fed_B[row], *ids[:-1]]
+      self.tokens_BT[row, end:end + len(ids)] = ids
+      self.count_B[row], self.fed_B[row] = end + len(ids), ids[-1]
+    return part.spread(tokens_BL, 0), part.spread(count_B, 0)
+
+  def rollouts(self, tokens_PX, prompt_len_P, prompt_P, group):
+    is_in_BT = np.arange(self.max_tokens)[None] < self.count_B[:, None]
+    # Tokens can be drawn after a stop string, before it is found.
+    tokens_BT = np.where(is_in_BT, self.tokens_BT, np.int32(self.pad_id))
+    return records.Rollouts(
+        tokens_BS=np.concatenate([np.repeat(tokens_PX, group, axis=0), tokens_BT], axis=1),
+        prompt_len_B=np.repeat(prompt_len_P, group), completion_len_B=self.count_B,
+        sampler_logps_BT=self.logps_BT, finish_B=self.finish_B, prompt_P=prompt_P,
+        turn_BT=self.turn_BT, turn_rewards_BT=self.rewards_BT)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _start(options, params, tokens_PX, prompt_len_P, prompt_P, key):
+  """Prefills all prompts; returns them, the rows, and an empty history."""
+  group, config = options.group, options.config
+  rows = _Rows(last_token_B=jnp.repeat(tokens_PX[:, -1], group),
+               prompt_len_B=jnp.repeat(prompt_len_P, group),
+               keys_B=sampler.keys_of(key, prompt_P, group))
+  return (decoder.prompts(params, config, tokens_PX, prompt_len_P), rows,
+          decoder.empty_history(config, len(rows.prompt_len_B), options.columns))
+
+
+@functools.partial(jax.jit, static_argnums=0, static_argnames=("width", "is_whole"),
+                   donate_argnums=4)
+def _advance(options, weights, rows, prompts, history, row_W, fed_W, count_W, finish_W, most_W,
+             enough_O, factor_T, *, width, is_whole):
+  """Decodes a chunk of the rows in slots."""
+  return sampler.on_each(
+      functools.partial(_advanced, width=width, is_whole=is_whole), options,
+      (rows, prompts, history, row_W, fed_W, count_W, finish_W, most_W, enough_O),
+      (weights, factor_T))
+
+
+def _advanced(options, rows, prompts, history, row_W, fed_W, count_W, finish_W, most_W, enough_O,
+              weights, factor_T, *, width, is_whole):
+  own = lambda x_B: x_B.at[row_W].get(mode="clip")
+  suffix = decoder.recalled(history, options.config, row_W, count_W, width=width,
+                            free=options.chunk)
+  _, _, finish_W, len_W, tokens_WC, logps_WC, suffix = sampler.decoded(
+      options, weights, prompts if is_whole else _of_rows(options, prompts, row_W), suffix, fed_W,
+      count_W, finish_W, most_W, own(rows.keys_B), own(rows.prompt_len_B), enough_O[0], factor_T)
+  history = decoder.remembered(history, suffix, row_W, count_W, free=options.chunk)
+  return history, tokens_WC, logps_WC, len_W, finish_W
+
+
+def _of_rows(options, prompts, row_W):
+  """The prompt of each slot, a copy for every one."""
+  return jax.tree.map(lambda x: x.at[row_W // options.group].get(mode="clip"), prompts)
+
+
+@functools.partial(jax.jit, static_argnums=0, donate_argnums=4)
+def _read(options, weights, rows, prompts, history, row_W, tokens_WL, count_W):
+  """Prefills tokens after the history of the rows in slots."""
+  return sampler.on_each(_prefilled, options, (rows, prompts, history, row_W, tokens_WL, count_W),
+                         (weights,))
+
+
+def _prefilled(options, rows, prompts, history, row_W, tokens_WL, count_W, weights):
+  w, l = tokens_WL.shape
+  width = options.max_tokens
+  suffix = decoder.recalled(history, options.config, row_W, count_W, width=width, free=l)
+  columns_11T = jnp.arange(suffix.columns)[None, None, :]
+  steps_1L = jnp.arange(l)[None, :]
+  live_WLT = ((columns_11T >= width - count_W[:, None, None])
+              & (columns_11T <= width + steps_1L[:, :, None]))
+  position_W1 = (rows.prompt_len_B.at[row_W].get(mode="clip") - 1 + count_W)[:, None]
+  _, suffix = decoder.step(
+      weights, options.config, tokens_WL.ravel(), (position_W1 + steps_1L).ravel(),
+      _of_rows(options, prompts, row_W), suffix, live_WLT.reshape(w * l, -1), width)
+  return decoder.remembered(history, suffix, row_W, count_W, free=l)

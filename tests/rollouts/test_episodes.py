@@ -1,0 +1,169 @@
+"""Episodes against brute force: full forward passes over the whole dialogue, a token at a time."""
+import functools
+import random
+
+import jax
+import numpy as np
+import pytest
+
+from rlx.core import records
+from rlx.core import rng
+from rlx.rollouts import episodes
+from rlx.rollouts import padding
+from rlx.rollouts import sampler
+from tests.rollouts import test_sampler
+from tests.rollouts.test_sampler import CONFIG, EOS, IDS, PAD, PROMPTS, params  # pylint: disable=unused-import
+
+T, TURN, TURNS, GROUP, STEP = 20, 5, 4, 2, 3
+STOP = "10,10"
+ROWS = len(PROMPTS) * GROUP
+
+
+def _answer(row, ids):
+  """An environment whose answers depend on the action alone: of 0 to 17 tokens, or the end."""
+  draw = random.Random(str((row, ids)))
+  reward = draw.choice([float("nan"), 0.0, 1.0])
+  kind = draw.random()
+  if kind < 0.1: return episodes.Answer(None, reward)
+  if kind < 0.2: return episodes.Answer([], reward, is_known=False)
+  length = draw.choice([0, 1, 2, 3, 17])
+  return episodes.Answer([draw.randrange(1, 11) for _ in range(length)], reward)
+
+
+class Late:
+  """Answers that arrive in another order than actions, after some calls."""
+
+  def __init__(self, seed=None):
+    self.draw, self.waiting, self.calls, self.actions = random.Random(seed), [], 0, []
+    self.is_late = seed is not None
+
+  def submit(self, row, ids):
+    self.actions.append((row, ids))
+    self.waiting.append((row, _answer(row, ids)))
+
+  def ready(self, wait):
+    self.calls += 1
+    count = len(self.waiting)
+    if self.is_late:
+      self.draw.shuffle(self.waiting)
+      count = self.draw.randint(min(int(wait), count), min(count, 2))
+    arrived, self.waiting = self.waiting[:count], self.waiting[count:]
+    return arrived
+
+
+@functools.cache
+def _sampler(**options):
+  return episodes.make(CONFIG, **dict(
+      group=GROUP, max_tokens=T, turn_tokens=TURN, turns=TURNS, answer_tokens=17, chunk=4,
+      eos_ids=(EOS,), pad_id=PAD, decode=lambda ids: ",".join(map(str, ids)) + ",") | options)
+
+
+def _sample(params, answers=None, width=5, **options):
+  tokens, lengths = padding.left_pad(PROMPTS, width, PAD)
+  return _sampler(**options)(params, tokens, lengths, IDS, rng.key(0, "sample", STEP),
+                             answers or Late())
+
+
+@functools.cache
+def _next_token(**rule):
+  return test_sampler._next_by_forward(**dict(temperature=1.0) | rule)
+
+
+def _by_hand(params, p, g, stops=(), **rule):
+  """(ids, turns, log-probs, rewards, finish) of an episode, without any cache."""
+  key = jax.random.fold_in(jax.random.fold_in(rng.key(0, "sample", STEP), IDS[p]), g)
+  row, ids, turns, logps, rewards = PROMPTS[p], [], [], [], []
+  for turn in range(TURNS):
+    action, finish = [], None
+    while finish is None:
+      tokens_1S = np.zeros((1, 28), np.int32)
+      n = len(row) + len(ids)
+      tokens_1S[0, :n] = row + ids
+      token, logp = _next_token(**rule)(params, tokens_1S, n, jax.random.fold_in(key, len(ids)))
+      action.append(int(token[0]))
+      ids, turns, logps = ids + action[-1:], turns + [turn], logps + [float(logp[0])]
+      rewards.append(np.nan)
+      text = "".join(f"{i}," for i in action)
+      if any(stop in text for stop in stops): finish = "stop"
+      elif action[-1] == EOS: finish = "eos"
+      elif len(ids) == T: return ids, turns, logps, rewards, "length"
+      elif len(action) == TURN: finish = "length"
+    answer = _answer(p * GROUP + g, action)
+    rewards[-1] = answer.reward
+    if not answer.is_known: return ids, turns, logps, rewards, "environment"
+    if answer.ids is None: return ids, turns, logps, rewards, finish
+    n = len(answer.ids)
+    if turn + 1 == TURNS or len(ids) + n >= T: return ids, turns, logps, rewards, "length"
+    ids, turns = ids + answer.ids, turns + [-1] * n
+    logps, rewards = logps + [0.0] * n, rewards + [np.nan] * n
+  raise AssertionError
+
+
+@pytest.mark.parametrize("rule, stops, options", [
+    ({}, (), {}), ({}, (STOP,), dict(slots=2, chunk=3)),
+    (dict(temperature=0.7, top_k=3), (), dict(slots=4, chunk=T))],
+                         ids=["plain", "stops", "moving"])
+def test_equals_full_forward_passes(params, rule, stops, options):
+  answers = Late(7)
+  out = _sample(params, answers, **rule, stops=stops, **options)
+  seen = set()
+  for p in range(len(PROMPTS)):
+    for g in range(GROUP):
+      b = p * GROUP + g
+      ids, turns, logps, rewards, finish = _by_hand(params, p, g, stops, **rule)
+      n = out.completion_len_B[b]
+      assert out.completions_BT[b, :n].tolist() == ids
+      assert out.turn_BT[b, :n].tolist() == turns and (out.turn_BT[b, n:] == -1).all()
+      np.testing.assert_allclose(out.sampler_logps_BT[b, :n], logps, atol=2e-5)
+      np.testing.assert_array_equal(out.turn_rewards_BT[b, :n], rewards)
+      assert records.FINISH[out.finish_B[b]] == finish
+      assert (out.completions_BT[b, n:] == PAD).all()
+      seen |= {("turns", max(turns)), finish}
+  assert len(seen) > 3  # Episodes of several lengths and ends.
+
+
+@pytest.mark.parametrize("change", [
+    dict(slots=2), dict(slots=4, chunk=2), dict(chunk=T, width=9)], ids=str)
+@pytest.mark.parametrize("seed", [0, 1, None])
+def test_results_do_not_depend_on_slots_or_on_when_answers_arrive(params, change, seed):
+  base, other = _sample(params), _sample(params, Late(seed), **change)
+  for name in ("completions_BT", "turn_BT", "turn_rewards_BT", "completion_len_B", "finish_B"):
+    np.testing.assert_array_equal(getattr(base, name), getattr(other, name), err_msg=name)
+  np.testing.assert_allclose(base.sampler_logps_BT, other.sampler_logps_BT, atol=2e-5)
+
+
+def test_what_was_drawn_is_what_the_environment_gets(params):
+  answers = Late(3)
+  out = _sample(params, answers)
+  submitted = sorted(answers.actions)
+  # An action that is cut at the end of the trajectory gets no answer.
+  full = [b for b in range(ROWS) if out.completion_len_B[b] == T
+          and out.finish_B[b] == records.FINISH.index("length")]
+  drawn = sorted((b, out.completions_BT[b][out.turn_BT[b] == k].tolist())
+                 for b in range(ROWS) for k in range(out.turn_BT[b].max() + 1)
+                 if not (b in full and k == out.turn_BT[b].max()))
+  assert [x for x in drawn if x not in submitted] == []
+
+
+def test_one_turn_is_what_the_sampler_draws(params):
+  """Without answers, the same tokens with the same keys."""
+  class Ends(Late):
+    def submit(self, row, ids): self.waiting.append((row, episodes.Answer(None)))
+  out = _sample(params, Ends(), turn_tokens=12, max_tokens=12)
+  whole = jax.device_get(sampler.make(
+      CONFIG, group=GROUP, max_tokens=12, chunk=12, eos_ids=(EOS,), pad_id=PAD)(
+          *test_sampler._arguments(params)))
+  np.testing.assert_array_equal(out.tokens_BS, whole.tokens_BS)
+  np.testing.assert_array_equal(out.finish_B, whole.finish_B)
+  np.testing.assert_allclose(out.sampler_logps_BT, whole.sampler_logps_BT, atol=1e-5)
+
+
+def test_programs_do_not_depend_on_lengths(params):
+  """One program for each width and number of slots, whatever is drawn and answered."""
+  sample = _sampler(slots=2, chunk=4)
+  run = lambda seed: sample(
+      params, *padding.left_pad(PROMPTS, 5, PAD), IDS, rng.key(0, "sample", seed), Late(seed))
+  run(0), run(1)
+  sizes = episodes._advance._cache_size(), episodes._read._cache_size()
+  for seed in range(2, 6): run(seed)
+  assert (episodes._advance._cache_size(), episodes._read._cache_size()) == sizes
