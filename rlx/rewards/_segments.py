@@ -1,19 +1,24 @@
-"""Sums over segments of a completion, and the scale of their returns."""
+"""Sums over segments of a completion or episode, and the scale of their returns."""
 import jax.numpy as jnp
 
 from rlx.core import masked
 
 
-def ends(learn_BT, granularity, step_ends_BT=None):
-  """True where a segment (a token, a step or the completion) ends.
+def ends(learn_BT, granularity, step_ends_BT=None, turn_BT=None):
+  """True where a segment (a token, a step, a turn or the completion) ends.
 
   The last valid token always ends a segment.
 
   Raises:
-    ValueError: granularity="step" without step_ends_BT.
+    ValueError: granularity="step" without step_ends_BT, or "turn" without turn_BT.
   """
   if granularity == "token": return learn_BT
   if granularity == "completion": return masked.last(learn_BT)
+  if granularity == "turn":
+    if turn_BT is None: raise ValueError("granularity='turn' needs turn_BT.")
+    turn_BT = jnp.where(learn_BT, turn_BT, -1)
+    next_BT = jnp.pad(turn_BT[:, 1:], ((0, 0), (0, 1)), constant_values=-1)
+    return learn_BT & (turn_BT != next_BT)
   if step_ends_BT is None:
     raise ValueError("granularity='step' needs step_ends_BT.")
   return (step_ends_BT & learn_BT) | masked.last(learn_BT)

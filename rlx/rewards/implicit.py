@@ -17,18 +17,18 @@ from rlx.rewards import _segments
 @method
 def process(prm_logps_BT: Array, prm_ref_logps_BT: Array, learn_BT: Array, learn_B: Array,
             prm_beta: Array | float, step_ends_BT: Array | None = None,
-            outcome_B: Array | None = None, *,
-            granularity: Literal["token", "step", "completion"] = "token",
+            outcome_B: Array | None = None, turn_BT: Array | None = None, *,
+            granularity: Literal["token", "step", "turn", "completion"] = "token",
             include_last: bool = True, scale_by_beta: bool = True,
             norm: Literal["max_return", "none"] = "max_return", floor: ranges.NotNegative = 0.0,
             norm_shards: ranges.Count = 1, lam: ranges.Share = 0.0,
             use_outcome: bool = False) -> tuple[Array, dict[str, Array]]:
-  """The implicit process reward of every token, step or completion.
+  """The implicit process reward of every token, step, turn or completion.
 
     r_t = beta log [ pi_phi(y_t | x, y_<t) / pi_ref(y_t | x, y_<t) ]
 
-  summed over a step's (or the completion's) tokens and placed on its last one;
-  then, with norm="max_return",
+  summed over the tokens of a step, turn or completion (the episode, if it has several turns)
+  and placed on its last one; then, with norm="max_return",
 
     r <- r / (max(max_{i,t} |sum_{s >= t} r_s^i|, floor) + 1e-6)
 
@@ -40,20 +40,23 @@ def process(prm_logps_BT: Array, prm_ref_logps_BT: Array, learn_BT: Array, learn
   token (include_last=False) and has lam and use_outcome, which no paper has.
 
   Args:
-    prm_logps_BT, prm_ref_logps_BT: nats; anything on padding.
+    prm_logps_BT, prm_ref_logps_BT: nats; anything on padding and on tokens that were read.
     learn_BT: bool.
     learn_B: bool; other rows get 0 and do not enter the maximum.
     prm_beta: beta, the one of the PRM's loss.
     step_ends_BT: bool, for granularity="step"; the last valid token always
       ends a step.
     outcome_B: verdicts, for use_outcome.
-    granularity: token, step or completion.
+    turn_BT: number of the turn of each token, for granularity="turn"; anything where
+      learn_BT is False.
+    granularity: token, step, turn or completion.
     include_last: whether the last token's (EOS) reward counts.
     scale_by_beta: False gives plain log-ratios.
     norm: max_return or none.
     floor: least maximum of the normaliser, see `_segments.denominator`.
     norm_shards: row blocks with a maximum of their own.
-    lam: r_t <- sum_{s >= t} lam^(s - t) r_s before the steps are summed.
+    lam: r_t <- sum_{s >= t} lam^(s - t) r_s before the steps are summed; tokens that were
+      read are not counted in s - t.
     use_outcome: the last token's reward becomes outcome - sum of the others,
       so that a completion's rewards add up to its verdict (before lam).
   Returns:
@@ -67,7 +70,7 @@ def process(prm_logps_BT: Array, prm_ref_logps_BT: Array, learn_BT: Array, learn
     ...                  norm="none")[0]
     Array([[0.5, 1. ]], dtype=float32)
   """
-  ends_BT = _segments.ends(learn_BT, granularity, step_ends_BT)
+  ends_BT = _segments.ends(learn_BT, granularity, step_ends_BT, turn_BT)
   last_BT = masked.last(learn_BT)
   rewards_BT = prm_logps_BT - prm_ref_logps_BT
   if scale_by_beta: rewards_BT = prm_beta * rewards_BT
@@ -76,8 +79,9 @@ def process(prm_logps_BT: Array, prm_ref_logps_BT: Array, learn_BT: Array, learn
     others_B = masked.total(rewards_BT, ~last_BT, axis=1)
     rewards_BT = jnp.where(last_BT, (outcome_B - others_B)[:, None], rewards_BT)
   if lam:
-    decay_BT = jnp.where(learn_BT, jnp.asarray(lam, rewards_BT.dtype), 0)
-    rewards_BT = masked.accumulate(rewards_BT, decay_BT, reverse=True)
+    decay_BT = jnp.where(learn_BT, jnp.asarray(lam, rewards_BT.dtype), 1)
+    rewards_BT = masked.where_valid(masked.accumulate(rewards_BT, decay_BT, reverse=True),
+                                    learn_BT)
   if not include_last: rewards_BT = masked.where_valid(rewards_BT, ~last_BT)
   rewards_BT = _segments.sums(rewards_BT, ends_BT)
   metrics = {}
