@@ -109,7 +109,8 @@ def lookup(stage, path, key=None):
 
   Args:
     stage: folder below rlx/, such as "rewards".
-    path: the import path of a public function below the stage, such as "outcome.verdict";
+    path: the import path of a public function below the stage, such as "outcome.verdict", or of
+      a class, below rlx/environments;
       "package.module:function" of any module on the import path; or the function itself.
     key: the config key, for messages; default the stage.
   Raises:
@@ -130,9 +131,9 @@ def lookup(stage, path, key=None):
   except ModuleNotFoundError as e:
     if e.name is None or not e.name.startswith("rlx"): raise
     raise ValueError(f"{shown}: there is no {file}.") from None
-  if (fn := public(module).get(fn_name)) is None:
-    raise ValueError(f"{shown}: {file} has {sorted(public(module))}.")
-  return fn
+  named = classes(module) if stage == "environments" else public(module)
+  if fn_name not in named: raise ValueError(f"{shown}: {file} has {sorted(named)}.")
+  return named[fn_name]
 
 
 def _imported(path, shown):
@@ -152,6 +153,12 @@ def _imported(path, shown):
   if not callable(fn):
     raise ValueError(f"{shown}: a {type(fn).__name__}, no function; {module_name} has {names}.")
   return fn
+
+
+def classes(module):
+  """{name: class} for the public classes that a module defines itself."""
+  return {name: x for name, x in vars(module).items() if not name.startswith("_")
+          and inspect.isclass(x) and x.__module__ == module.__name__}
 
 
 def public(module):

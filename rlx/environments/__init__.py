@@ -1,0 +1,1 @@
+"""Environments: what answers a policy's turns. A class per environment; no jax here."""

@@ -1,0 +1,42 @@
+"""Environments that tests run: one that counts, and what a reply can do to it."""
+import os
+import time
+
+from rlx.environments import interface
+
+
+class Counting:
+  """Says how many replies it had; a reply is a command."""
+  role = "user"
+
+  def __init__(self, *, end=3, slow_s=0.0):
+    self.end, self.slow_s, self.count = end, slow_s, 0
+
+  def reset(self, prompt):
+    if prompt.text == "broken": raise KeyError("no such thing")
+    self.text = prompt.text
+    return f"{prompt.text}?"
+
+  def step(self, reply):
+    if self.text == "dead": raise RuntimeError("always")
+    if self.text == "once" and not os.path.exists(marker := os.environ["RLX_ONCE"]):
+      open(marker, "w").close()
+      os._exit(3)
+    time.sleep(self.slow_s)
+    self.count += 1
+    if reply == "raise": raise ValueError("asked to")
+    if reply == "exit": os._exit(1)
+    if reply == "hang": time.sleep(100)
+    if reply == "memory": bytearray(2**36)
+    if reply == "big": self.big = bytes(3 * 2**20)
+    if reply == "print": print("[1, 2, 3]")
+    if reply == "nan": return interface.Step("", reward=float("nan"))
+    if reply == "tuple": return "observation", 1.0, False, {}
+    done = self.count == self.end
+    return interface.Step(f"{self.count};", reward=float(reply == "right") if done else None,
+                          done=done, info=dict(count=self.count))
+
+
+class Bounded(Counting):
+  """The same for a runner without processes."""
+  is_bounded = True

@@ -1,0 +1,107 @@
+"""Steps in processes: deadlines, repetition, and whose fault a failure is."""
+import time
+
+import pytest
+
+from rlx.core import records
+from rlx.environments import runner as runner_lib
+
+COUNTING, BOUNDED = (f"tests.environments.counting:{name}" for name in ("Counting", "Bounded"))
+
+
+def prompt(text="q"): return records.Prompt(id=text, text=text)
+
+
+@pytest.fixture
+def make():
+  made = []
+  def make(path=COUNTING, workers=1, timeout_s=1.0, **options):
+    made.append(runner_lib.Runner(path, options, workers=workers, timeout_s=timeout_s,
+                                  memory_gb=2.0))
+    return made[-1]
+  yield make
+  for runner in made: runner.close()
+
+
+def take(runner, state, *replies):
+  """The Taken steps of replies, one after the other."""
+  out = []
+  for reply in replies:
+    out.append(runner.step(state, reply).result())
+    state = out[-1].state
+  return out
+
+
+@pytest.mark.parametrize("path, workers", [(COUNTING, 1), (COUNTING, 2), (BOUNDED, 0)])
+def test_an_episode(make, path, workers):
+  runner = make(path, workers, end=2)
+  opening, state = runner.reset(prompt())
+  assert opening == "q?"
+  first, last = take(runner, state, "a", "right")
+  assert (first.step.observation, first.step.reward, first.step.done) == ("1;", None, False)
+  assert (last.step.reward, last.step.done, last.step.info) == (1.0, True, dict(count=2.0))
+  again, = take(runner, state, "a")  # A state is not changed by steps from it.
+  assert again.step == first.step
+
+
+@pytest.mark.parametrize("reply, kind, says", [
+    ("raise", "exception", "failed"), ("tuple", "exception", "failed"),
+    ("exit", "crash", "crashed"), ("hang", "timeout", "took too long"),
+    ("memory", "crash", "crashed"), ("big", "exception", "failed"), ("nan", "crash", "crashed")])
+def test_what_a_reply_causes_is_known(make, reply, kind, says):
+  runner = make(timeout_s=0.5)
+  _, state = runner.reset(prompt())
+  start = time.monotonic()
+  taken, after = take(runner, state, reply, "a")
+  assert time.monotonic() - start < 20
+  assert taken.step.observation == f"The step {says}." and not taken.step.done
+  assert taken.step.reward is None and runner.failures == {kind: 1} and not runner.errors
+  assert after.step.observation == "1;"  # From the state before.
+
+
+def test_a_process_that_is_lost_once_costs_nothing(make, tmp_path, monkeypatch):
+  monkeypatch.setenv("RLX_ONCE", str(tmp_path / "marker"))
+  runner = make()
+  _, state = runner.reset(prompt("once"))
+  taken, = take(runner, state, "a")
+  assert (tmp_path / "marker").exists()  # It died in the first try.
+  assert taken.step.observation == "1;" and not runner.errors and not runner.failures
+
+
+def test_an_environment_that_fails_without_the_reply_too_is_unknown(make):
+  runner = make()
+  _, state = runner.reset(prompt("dead"))
+  taken, = take(runner, state, "a")
+  assert taken.step is None and taken.state == state
+  assert runner.errors == dict(exception=1) and "always" in runner.last_error
+
+
+def test_printed_text_is_no_reply(make):
+  runner = make()
+  assert take(runner, runner.reset(prompt())[1], "print")[0].step.observation == "1;"
+
+
+def test_a_start_that_fails_names_the_prompt(make):
+  with pytest.raises(ValueError, match="prompt 'broken': KeyError: 'no such thing'"):
+    make().reset(prompt("broken"))
+
+
+@pytest.mark.parametrize("path, workers, options, message", [
+    (COUNTING, 0, {}, "episodes.workers=0: a step of .*Counting may run for ever"),
+    (COUNTING, 1, dict(ends=3), r"environment.ends: .*Counting takes \['end', 'slow_s'\]"),
+    ("calculater.Calculator", 1, {}, "environment.name='calculater.Calculator'"),
+])
+def test_refuses(make, path, workers, options, message):
+  with pytest.raises(ValueError, match=message): make(path, workers, **options)
+
+
+def test_steps_run_side_by_side_and_close_ends_them(make):
+  runner = make(workers=2, timeout_s=30.0, slow_s=0.4)
+  states = [state for _, state in runner.begin([prompt("a"), prompt("b")])]
+  start = time.monotonic()
+  jobs = [runner.step(state, "x") for state in states]
+  assert [job.result().step.observation for job in jobs] == ["1;", "1;"]
+  assert time.monotonic() - start < 0.75
+  runner.step(states[0], "hang")
+  runner.close()
+  assert runner.reset(prompt())[0] == "q?"  # New processes.
