@@ -122,7 +122,8 @@ def get_config():
       # itself samples; larger than the number of steps: offline RL.
       sync_every=1,
       stops=(),                # strings that end a completion
-      # Text that ends a reasoning step; "": every token is a step; None: no steps.
+      # Text that ends a reasoning step; "": every token is a step; "<turn>": every turn of an
+      # episode is; None: no steps.
       step_separator=placeholder(str),
       # Which groups of completions are trained on: a function in rlx/rollouts/filter_groups.py.
       filter_groups=dict(name="filter_groups.accuracy_band", low=0.2, high=0.8,
@@ -136,6 +137,21 @@ def get_config():
       # answers learns to predict failure everywhere; RESULTS.md, no filter) | failed: rejected
       # groups, which are trained on | error.
       fill="drop",
+  ))
+  # An environment that answers the policy's turns: a class in rlx/environments, or
+  # package.module:Class, with its options; None: a prompt has one completion. All tokens after the
+  # prompt count as rollouts.max_tokens.
+  c.environment = ml_collections.ConfigDict(dict(name=placeholder(str)))
+  c.episodes = ml_collections.ConfigDict(dict(
+      turns=4,                 # maximum number of actions
+      turn_tokens=placeholder(int),  # maximum length of an action; None: rollouts.max_tokens
+      observation_tokens=64,   # longer observations are cut
+      cut_mark="...",          # text at the end of an observation that was cut
+      seconds=60.0,            # for all steps of an episode, after which it ends
+      # Worker processes. 0 takes steps in the main process without a deadline, which is allowed for
+      # environments that are marked as bounded.
+      workers=2,
+      timeout_s=10.0,          # deadline per step
   ))
   c.verifier = ml_collections.ConfigDict(dict(
       # Worker processes. 0 verifies in the main process without a deadline, which is allowed for

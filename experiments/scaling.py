@@ -25,6 +25,7 @@ from rlx import config_validation
 from rlx import methods as methods_lib
 from rlx.learner import memory
 from rlx.learner import sharding
+from rlx.loops import sampling
 from rlx.models import size
 from rlx.models import transformer
 from rlx.tools import preflight
@@ -114,7 +115,7 @@ def planned(c, model, mesh):
   return types.SimpleNamespace(
       config=c, sizes=sizes, methods=methods,
       shapes=lambda: build.idle(c, sharding.shapes(on_one(), mesh)),
-      sampling=build.sampling_of(c, sizes, texts, model, mesh, None, None),
+      sampling=sampling.make(build.sampling_options(c, sizes), texts, model, mesh),
       **build.device_stages(c, methods, dict(policy=model, prm=model), mesh, optimizers))
 
 

@@ -26,6 +26,7 @@ from rlx.core import records
 from rlx.core import resolve
 from rlx.core import rng
 from rlx.core.options import key
+from rlx.environments import runner
 from rlx.io import tokenizer as tokenizer_io
 from rlx.io import trackers
 from rlx.learner import hosts
@@ -35,19 +36,18 @@ from rlx.learner import sharding
 from rlx.loops import advantage
 from rlx.loops import annotate
 from rlx.loops import collect
+from rlx.loops import dialogue
 from rlx.loops import logps
+from rlx.loops import sampling as sampling_lib
 from rlx.loops import session
 from rlx.loops import texts as texts_lib
 from rlx.loops import update
-from rlx.models import decode
 from rlx.models import lora
-from rlx.models import size
 from rlx.models import transformer
 from rlx.models import value as value_model
 from rlx.prompts import iterator
 from rlx.rollouts import padding
-from rlx.rollouts import sampler
-from rlx.rollouts import slots
+from rlx.rollouts import trajectories
 from rlx.verifiers import pool
 
 T = TypeVar("T")
@@ -81,20 +81,6 @@ class Sizes:
 
 
 @dataclasses.dataclass(frozen=True)
-class Sampling:
-  """Completions of the policy, for training and for evaluation."""
-  encode: Callable             # prompts -> tokens_PX, prompt_len_P, prompt_P
-  lay_out: Callable            # params -> weights as decoding reads them, once per policy
-  train: Callable              # (params, *encoded, key, factor_T, weights) -> Rollouts
-  greedy: Callable             # the same, one completion a prompt
-  sampled: Callable            # the same, eval.samples completions a prompt
-  steps: Callable              # the same, train_prm.step_rollouts completions
-  traced: Callable             # (name, params) -> programs, see tools/preflight.py
-  slots: dict[str, int | None]  # {"train", "greedy", "sampled"}: most rows decoded at once, or None
-  device_bytes: int | None     # memory of a device, which limits the slots; None: unknown
-
-
-@dataclasses.dataclass(frozen=True)
 class Updates:
   """The updates of all models, and what else changes between RL iterations."""
   prm: Callable                # (state, Placed) -> (state, Batch, metrics)
@@ -117,7 +103,7 @@ class Run:
   eval_prompts: list[records.Prompt]
   init: Callable               # () -> TrainState
   shapes: Callable             # () -> TrainState of shapes with shardings; allocates nothing
-  sampling: Sampling
+  sampling: sampling_lib.Sampling
   verify: Callable             # (prompts, rollouts) -> outcome_PG
   pool: pool.Pool
   collector: collect.Collector | None  # None without training prompts
@@ -179,15 +165,20 @@ def build(config: keys.Config, splits: Collection[str] | None = None, recorded: 
   models, frozen, tokenizer = _models(c, methods, mesh, shapes_only)
   configs = {name: config for name, (config, _) in models.items()}
   texts = inputs.texts_of(c, tokenizer)
+  dialogues = dialogues_of(c, texts.template)
+  if dialogues: texts = dataclasses.replace(texts, template=dialogues.opening)
   train_prompts, eval_prompts = inputs.checked_prompts(c, sizes.draw, texts, splits)
+  if dialogues: dialogues.start(tokenizer, (train_prompts + eval_prompts)[0])
   verifier_pool = _pool(c, train_prompts + eval_prompts)
   inputs.check_prompts(c, train_prompts + eval_prompts)
   optimizers = {name: optimizer_of(c, name) for name in ("learner", "prm", "value")}
   init, shapes = initializers(c, methods, mesh, optimizers, models, frozen)
   # All processes must use the same value; the first one records it.
   limit = (recorded or {}).get("device_bytes") or hosts.gather(memory.device_bytes(mesh))[0]
-  sampling = sampling_of(c, sizes, texts, configs["policy"], mesh, limit,
-                       None if limit is None else limit - memory.tree_bytes(shapes()))
+  sampling = sampling_lib.make(
+      sampling_options(c, sizes), texts, configs["policy"], mesh, device_bytes=limit,
+      dialogues=dialogues,
+      bytes_free=None if limit is None else limit - memory.tree_bytes(shapes()))
   rows_of = _rows_of(c, methods, tokenizer, verifier_pool, train_prompts + eval_prompts)
   verifiers = annotate.Verifiers(verifier_pool, c.verifier.step_rewards)
   reward = reward_of(texts, rows_of, verifiers, _verdict_readers(c, methods))
@@ -204,7 +195,8 @@ def build(config: keys.Config, splits: Collection[str] | None = None, recorded: 
           sample=sampling.train, lay_out=sampling.lay_out, anneal=methods.anneal,
           demonstrate=_demonstrate(c, texts, train_prompts), decode=texts.completions,
           verify=functools.partial(reward, keep=True), pool=verifier_pool, budget=methods.budget,
-          filter_groups=methods.filter_groups),
+          filter_groups=methods.filter_groups,
+          played=dialogues.metrics if dialogues else dict),
       annotate=annotate.annotator(
           stages["planned"], methods_lib.field_options(c), select=methods.select_completions,
           group=sizes.group, decode=texts.completions, rows_of=rows_of,
@@ -222,6 +214,12 @@ def sizes_of(c: keys.Config) -> Sizes:
       first_pass=c.rollouts.budget.first if c.rollouts.budget.name else c.rollouts.per_prompt,
       axes=dict(M=c.likelihood.max_tokens, J=c.likelihood.steps + 1, K=c.distribution.top,
                 E=len(c.verifier.scores), Z=len(c.verifier.step_rewards)))
+
+
+def sampling_options(c: keys.Config, sizes: Sizes) -> sampling_lib.Options:
+  """The sampling.Options of a config."""
+  return options(sampling_lib.Options, c, draw=sizes.draw, first_pass=sizes.first_pass,
+                 decoding=c.rollouts.decoding.to_dict())
 
 
 def _models(c, methods, mesh, shapes):
@@ -245,59 +243,6 @@ def _models(c, methods, mesh, shapes):
   return models, frozen, tokenizer
 
 
-def sampling_of(c: keys.Config, sizes: Sizes, texts: texts_lib.Texts,
-                config: transformer.DecoderConfig, mesh: jax.sharding.Mesh,
-                device_bytes: int | None, bytes_free: int | None) -> Sampling:
-  """The Sampling of a run.
-
-  Args:
-    config: DecoderConfig of the policy.
-    device_bytes: memory of a device; None: unknown.
-    bytes_free: memory of a device that the state does not use; None: unknown.
-  """
-  tokenizer, decoding, greedy = texts.tokenizer, c.rollouts.decoding, dict(temperature=0.0)
-  lay_out = layout(config, mesh)
-
-  def of_call(group, rule, slots_):
-    return dict(rule, group=group, max_tokens=sizes.completion_tokens, chunk=sizes.chunk,
-                slots=slots_, eos_ids=tokenizer.eos_ids, pad_id=tokenizer.pad_id)
-
-  def sampler_of(*call):
-    return sampler.make(config, lay_out=lay_out, stops=texts.stops, decode=tokenizer.decode,
-                        fetch=hosts.fetch, put=hosts.put, **of_call(*call))
-
-  def traced(name, params, **more):
-    weights = sharding.gathered_shapes(jax.eval_shape(lay_out, params), mesh)
-    if name == "hand-over":  # Beside a layer are all tables and the other layers.
-      tables = {k: x for k, x in weights.items() if k != "layers"}
-      beside = {"tables": (), "a layer": (tables, weights["layers"][1:])}
-      return {part: (*program, beside[part]) for part, program in decode.traced(
-          params, config, functools.partial(sharding.gathered, mesh=mesh)).items()}
-    prompts, *call = calls[name]
-    return sampler.traced(
-        config, params, weights, functools.partial(sharding.row_shapes, mesh=mesh, heads=True),
-        prompts=prompts, prompt_tokens=sizes.prompt_tokens, **more, **of_call(*call))
-
-  def encode(prompts):
-    tokens_PX, len_P = padding.left_pad(
-        list(map(texts.prompt_ids, prompts)), sizes.prompt_tokens, tokenizer.pad_id)
-    ids_P = np.array([rng.number(p.id) for p in prompts], np.uint32)
-    return tuple(sharding.place_rows(x, mesh) for x in (tokens_PX, len_P, ids_P))
-
-  slots_of = functools.partial(sampler_slots, c.rollouts.slots, sizes, config, mesh, bytes_free)
-  slots_ = dict(train=slots_of(sizes.draw, sizes.first_pass), greedy=slots_of(sizes.eval_batch, 1),
-                sampled=slots_of(sizes.eval_batch, sizes.eval_samples))
-  k, shards = c.train_prm.step_rollouts, sharding.row_shards(mesh)
-  calls = dict(train=(sizes.draw, sizes.first_pass, decoding, slots_["train"]),
-               greedy=(sizes.eval_batch, 1, greedy, slots_["greedy"]),
-               sampled=(sizes.eval_batch, sizes.eval_samples, decoding, slots_["sampled"]))
-  return Sampling(
-      encode=encode, lay_out=lay_out, slots=slots_, device_bytes=device_bytes, traced=traced,
-      **{name: sampler_of(*call) for name, (_, *call) in calls.items()},
-      steps=sampler_of(k, decoding, slots_["train"] and max(
-          slots_["train"] // (k * shards), 1) * k * shards))
-
-
 def sft(config: keys.Config) -> Sft:
   """Checks `config` and binds what supervised fine-tuning needs of it.
 
@@ -315,7 +260,10 @@ def sft(config: keys.Config) -> Sft:
   model_config, params, tokenizer = inputs.sft_start(c)
   model_config = on_mesh(model_config, mesh)
   transform, texts = optimizer_of(c, "sft"), inputs.texts_of(c, tokenizer)
+  dialogues = dialogues_of(c, texts.template)
+  if dialogues: texts = dataclasses.replace(texts, template=dialogues.opening)
   prompts, _ = inputs.load_prompts(c, texts)
+  if dialogues: dialogues.start(tokenizer, prompts[0])
   inputs.note_template(texts, prompts[0])
   seed, size = c.seed, c.sft.batch
 
@@ -326,9 +274,15 @@ def sft(config: keys.Config) -> Sft:
 
   def batch(step):
     draw = np.random.default_rng([seed, rng.number("sft"), step])
-    chosen = [prompts[i] for i in draw.choice(len(prompts), size, replace=False)]
-    return sharding.place_rows(
-        texts.examples([(texts.prompt(p), demonstrate(p, draw)) for p in chosen]), mesh)
+    chosen = draw.choice(len(prompts), size, replace=False).tolist()
+    rollouts = texts.episodes(map(episode, chosen)) if dialogues else texts.examples(
+        [(texts.prompt(prompts[i]), demonstrate(prompts[i], draw)) for i in chosen])
+    return sharding.place_rows(rollouts, mesh)
+
+  @functools.cache  # Steps of an environment take longer than drawing a text.
+  def episode(i):
+    draw = np.random.default_rng([seed, rng.number("sft"), rng.number(prompts[i].id)])
+    return dialogues.played(prompts[i], demonstrate(prompts[i], draw))
 
   return Sft(model_config, tokenizer, init, batch, update.sft(
       model_config, transform, microbatches=c.sft.microbatches, mesh=mesh))
@@ -482,6 +436,19 @@ def on_mesh(config: transformer.DecoderConfig,
   return dataclasses.replace(config, rows=by_rows(), heads=by_rows("tensor"))
 
 
+def dialogues_of(c: keys.Config, template: Callable) -> dialogue.Dialogues | None:
+  """The episodes of the config's environment; None without one.
+
+  Args:
+    template: Prompt -> text or messages.
+  """
+  if c.environment.name is None: return None
+  given = {k: v for k, v in c.environment.to_dict().items() if k != "name"}
+  e = c.episodes
+  runner_ = runner.Runner(c.environment.name, given, workers=e.workers, timeout_s=e.timeout_s)
+  return dialogue.Dialogues(runner_, options(dialogue.Options, c), template)
+
+
 def _verdict_readers(c, methods):
   """Config keys of the methods that read the verdict."""
   readers = methods.readers() | {"rollouts.filter_groups": methods.filter_groups}
@@ -498,15 +465,19 @@ def _pool(c, prompts):
           judge=dict(c.verifier.judge.to_dict(), key=rng.secret(c.seed, "judge")),
           code=dict(unsafe=c.verifier.unsafe, test_s=c.verifier.test_s,
                     test_mb=c.verifier.test_mb, total_s=0.8 * c.verifier.timeout_s)))
-  verifiers.require({p.verifier: f"prompt {p.id!r}" for p in prompts})
+  # The environment gives the reward where a prompt names no verifier.
+  verifiers.require({p.verifier: f"prompt {p.id!r}" for p in prompts
+                     if p.verifier or c.environment.name is None})
   verifiers.require(config_validation.verifiers(c))
   return verifiers
 
 
 def reward_of(texts_: texts_lib.Texts, rows_of: Callable, verifiers: annotate.Verifiers,
               readers: Sequence[str]) -> Callable:
-  """Returns (prompts, rollouts, texts=None, keep=False) -> reward_PG by the prompts' verifiers.
+  """Returns (prompts, rollouts, texts=None, keep=False) -> reward_PG.
 
+  The reward of an episode is the sum of what its environment gave. A completion, and an episode
+  without any such reward, is checked by the prompt's verifier, of an episode the last action.
   The texts are those of the completions; None: they are decoded. The first reward outside
   [0, 1] is reported in one line on stderr.
 
@@ -519,7 +490,12 @@ def reward_of(texts_: texts_lib.Texts, rows_of: Callable, verifiers: annotate.Ve
   def reward(prompts, rollouts, texts=None, *, keep=False):
     texts = texts_.completions(rollouts) if texts is None else texts
     rows = rows_of(prompts, rollouts, texts)
-    reward_PG = verifiers.rewards(rows, texts, keep=keep).reshape(len(prompts), -1)
+    reward_B, is_given_B = trajectories.rewards(rollouts)
+    if rollouts.turn_BT is not None: texts = texts_.last_actions(rollouts)
+    asked = [b for b, p in enumerate(rows) if p.verifier and not is_given_B[b]]
+    reward_B[asked] = verifiers.rewards([rows[b] for b in asked], [texts[b] for b in asked],
+                                        keep=keep)
+    reward_PG = reward_B.reshape(len(prompts), -1)
     outside = reward_PG[(reward_PG < 0) | (reward_PG > 1)]
     if len(outside) and not reported and hosts.is_first():
       reported.append(True)
@@ -541,7 +517,7 @@ def _rows_of(c, methods, tokenizer, pool_, prompts):
   Raises:
     ValueError: a verifier reads a field that nothing computes on the host.
   """
-  paths = dict.fromkeys([*(p.verifier for p in prompts), *c.verifier.scores,
+  paths = dict.fromkeys([*(p.verifier for p in prompts if p.verifier), *c.verifier.scores,
                          *filter(None, [c.verifier.steps]), *c.verifier.step_rewards])
   read = {path: names for path in paths if (names := pool_.fields_of(path))}
   declared = fields.table(*dict.fromkeys(inspect.getmodule(pool_.lookup(path)) for path in read))
@@ -632,36 +608,6 @@ def token_id(c: keys.Config, tokenizer: tokenizer_io.Tokenizer) -> int | None:
   if token is not None and token not in tokenizer.vocabulary:
     raise ValueError(f"likelihood.token={token!r}: a token of the vocabulary.")
   return tokenizer.vocabulary.get(token)
-
-
-def sampler_slots(slots_: int | None, sizes: Sizes, config: transformer.DecoderConfig,
-                  mesh: jax.sharding.Mesh, bytes_free: int | None, prompts: int,
-                  group: int) -> int | None:
-  """The largest number of rows of a draw that are decoded at once; None: all of them.
-
-  Args:
-    slots_: rollouts.slots.
-    config: DecoderConfig of the policy.
-    bytes_free: memory of a device that the state does not use; None: unknown.
-    prompts, group: P and G of the draw.
-  """
-  shards, config = sharding.row_shards(mesh), size.part(config, mesh.shape["tensor"])
-  if slots_ is not None: return max(slots_ // (group * shards), 1) * group * shards
-  # A row may need its own copy of its prompt's cache, and its cache grows by chunks.
-  tokens = sizes.prompt_tokens + sizes.completion_tokens + sizes.chunk
-  fit = slots.that_fit(prompts * group // shards, group,
-                       tokens * size.kv_bytes_per_token(config), bytes_free)
-  return fit and fit * shards
-
-
-def layout(config: transformer.DecoderConfig, mesh: jax.sharding.Mesh) -> Callable:
-  """Returns params -> the decoder's weights, replicated except over the tensor axis.
-
-  Trained parameters are sharded over fsdp. A decode step multiplies few rows and would gather
-  all parameters for each token.
-  """
-  place = functools.partial(sharding.gathered, mesh=mesh)
-  return lambda params: decode.lay_out(params, config, place)
 
 
 def freeze(params: Any, dtype: str | None) -> Any:

@@ -20,6 +20,7 @@ from rlx.core import resolve
 from rlx.core import schedule
 from rlx.io import trackers
 from rlx.learner import optimizer
+from rlx.loops import annotations
 from rlx.losses import aggregate
 from rlx.losses import divergence
 from rlx.models import attention
@@ -59,7 +60,7 @@ def check(c: keys.Config, methods: methods_lib.Methods) -> None:
   for key, allowed in CHOICES.items():
     if methods_lib.setting(c)(key) not in allowed: _refuse(c, key, f"one of {allowed}")
   _resolve_functions(c)
-  for section in (_texts, _rollouts, _paired, _kl, _model, _learner, _steps):
+  for section in (_texts, _rollouts, _episodes, _paired, _kl, _model, _learner, _steps):
     for is_wrong, key, allowed in section(c, methods):
       if is_wrong: _refuse(c, key, allowed)
   _check_judge(c)
@@ -119,6 +120,23 @@ def _rollouts(c, methods):
   yield (compared, "rollouts.per_prompt",
          f"advantages.{' '.join(compared[:1])} compares completions of a group; use >= 2, or an "
          "estimator such as batch.reinforce")
+
+
+def _episodes(c, methods):
+  """What has no meaning where a prompt has a dialogue instead of a completion, and the reverse."""
+  del methods
+  if c.environment.name is None:
+    yield (c.rollouts.step_separator == annotations.TURN, "rollouts.step_separator",
+           "another text without environment.name: there are no turns")
+    for term, spec in c.rewards.items():
+      yield (dict(spec).get("granularity") == "turn", f"rewards.{term}.granularity",
+             "token, step or completion without environment.name: there are no turns")
+    return
+  by = f"with environment.name={c.environment.name!r}"
+  for key, off in (("rollouts.demonstration.name", None), ("rollouts.budget.name", None),
+                   ("rollouts.rehearsal", 0), ("train_prm.labels", None), ("eval.prm_sets", ()),
+                   ("likelihood.separator", None)):
+    yield methods_lib.setting(c)(key) != off, key, f"{off} {by}"
 
 
 def _paired(c, methods):

@@ -166,7 +166,7 @@ def inspected(c: keys.Config,
   """
   prompts_of: dict[Callable, dict[str, records.Prompt]] = {}
   for p in prompts:
-    for path in (p.verifier, *c.verifier.scores):
+    for path in filter(None, (p.verifier, *c.verifier.scores)):
       if inspector := getattr(_verifier(path), "inspect", None):
         prompts_of.setdefault(inspector, {})[p.id] = p
   return [(p, *result) for inspector, by_id in prompts_of.items()

@@ -15,6 +15,7 @@ from rlx.io import weights
 from rlx.learner import sharding
 from rlx.loops import annotations
 from rlx.loops import logps
+from rlx.loops import sampling
 from rlx.models import transformer
 from rlx.rollouts import padding
 from tests import stages
@@ -48,8 +49,11 @@ ENOUGH = 32 * (64 + 64 + 64) * 2 * 3 * 2 * 6 * 4 / 0.3
 def test_slots_are_the_configs_or_what_memory_holds(slots, prompts, group, free, expected, on_two):
   """Of all devices together; each one has whole groups."""
   def slots_on(mesh):
-    return build.sampler_slots(slots, build.sizes_of(base.get_config()), CONFIG, mesh, free,
-                               prompts, group)
+    c = base.get_config()
+    c.rollouts.slots = slots
+    return sampling.most_rows(
+        build.sampling_options(c, build.sizes_of(c)), inputs.texts_of(c, tokenizer.characters("a")),
+        CONFIG, mesh, free, prompts, group)
   assert slots_on(sharding.make_mesh()) == expected
   assert slots_on(sharding.make_mesh(data=2)) == on_two
 

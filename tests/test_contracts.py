@@ -21,7 +21,8 @@ from rlx.loops import logps
 
 NAN = np.nan
 # Options without a default, and choices that make a function read more arrays.
-OPTIONS = {"advantages.group.pass_at_k_training": dict(k=1),
+OPTIONS = {"rewards.turns.gate": dict(thresholds=(.5, .3, .3)),
+           "advantages.group.pass_at_k_training": dict(k=1),
            "losses.distribution.lp_reg": dict(fraction=0.5),
            "losses.policy.clip_cov": dict(fraction=0.3, cov_low=0.0),
            "losses.policy.stable_reinforce": dict(width=0.4),
@@ -100,6 +101,13 @@ def _record(stage, padding):
       step_rewards_BTZ=jnp.asarray(np.where(learn_BT, draw.normal(size=learn_BT.shape), 0.0),
                                    jnp.float32)[:, :, None],
       step_ends_BT=jnp.asarray(draw.uniform(size=mask_BT.shape) < 0.5),
+      turn_BT=jnp.asarray([[0, 0, 1, -1], [0, 0, -1, -1], [0, 0, 1, 2], [0, -1, -1, -1],
+                           [-1] * 4, [0, 1, 1, 2]]),
+      turn_ends_BT=jnp.asarray([[0, 1, 1, 0], [0, 1, 0, 0], [0, 1, 1, 1], [1, 0, 0, 0],
+                                [0] * 4, [1, 0, 1, 1]], bool),
+      turn_prefix_BT=jnp.asarray([[0, 0, 1, -1], [0, 0, -1, -1], [0, 0, 1, 2], [0, -1, -1, -1],
+                                  [-1] * 4, [0, 2, 2, 1]]),
+      turn_rewards_BT=fill(-1.0, 1.0),
       scores_BE=jnp.asarray(np.where(learn_B[:, None], draw.uniform(size=(6, 2)), padding),
                             jnp.float32),
       answer_B=jnp.asarray([0, 1, 1, 2, 2, 2]),

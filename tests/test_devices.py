@@ -163,7 +163,7 @@ def sampling_run(model, slots=None, **mesh):
 def sampled(run):
   weights = run.sampling.lay_out(run.init().policy)
   return jax.device_get(run.sampling.train(
-      run.init().policy, *run.sampling.encode(run.prompts.first(8)), rng.key(0, "sample", 0), None,
+      run.init().policy, run.prompts.first(8), rng.key(0, "sample", 0), None,
       weights))
 
 

@@ -22,13 +22,14 @@ LAYERS = [
     {"rewards", "advantages", "losses"},
     {"models"},
     {"prompts", "rollouts", "verifiers", "learner", "evals", "io"},
+    {"environments"},
     {"cli", "keys", "methods", "config_validation", "inputs", "build", "loops", "tools", "train",
      "api", "__init__", "__main__"},
 ]
 # Heavy packages: only in these layers, and not when a module is imported.
 HEAVY = {"math_verify", "reasoning_gym", "transformers", "huggingface_hub", "gguf", "matplotlib",
          "tensorflow_datasets", "tokenizers", "tensorboardX", "wandb", "mlflow", "jinja2",
-         "pyarrow"}
+         "pyarrow", "bm25s", "textarena", "verifiers", "openenv"}
 PURE = {"core", "rewards", "advantages", "losses", "models"}
 IMPURE = {"os", "time", "pathlib", "random", "logging", "subprocess", "absl",
           "ml_collections", "numpy.random"}

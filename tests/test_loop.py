@@ -233,7 +233,7 @@ def test_remax_compares_with_the_greedy_completion(tiny_files):
   placed, _ = collected(run, state)
   rollouts, scored = placed.host, placed.batch
   prompts = prompts_of(run, rollouts)
-  greedy = run.sampling.greedy(state.policy, *run.sampling.encode(prompts), rng.key(0, "x"))
+  greedy = run.sampling.greedy(state.policy, prompts, rng.key(0, "x"))
   want_B = run.verify(prompts, jax.device_get(greedy))[:, 0]
   np.testing.assert_allclose(scored.greedy_B, want_B, rtol=1e-6)
   assert len(set(want_B.tolist())) > 1
@@ -394,7 +394,7 @@ def _one_step(tiny_files, rollouts=None, **changes):
   prompts = run.prompts.take(8)
   if rollouts is None:
     rollouts = run.sampling.train(
-        state.policy, *run.sampling.encode(prompts), rng.key(0, "sample", 0))
+        state.policy, prompts, rng.key(0, "sample", 0))
   outcome_PG = run.verify(prompts, jax.device_get(rollouts)).astype(np.float32)
   # One verdict that could not be told, so that validity matters.
   outcome_PG[0, 0] = np.nan
@@ -589,8 +589,8 @@ def test_draws_until_the_batch_is_full_and_says_when_it_cannot(tiny_files):
       tiny_files, prompts__per_step=4, rollouts__oversample=1.0, learner__minibatches=1,
       prm__minibatches=1, rollouts__fill="failed"))
   asked = []
-  def sample(params, tokens_PX, len_P, prompt_P, key, factor_T, weights):
-    asked.append(np.asarray(prompt_P))
+  def sample(params, prompts, key, factor_T, weights):
+    asked.append(np.array([rng.number(p.id) for p in prompts], np.uint32))
     b = 4 * len(asked[-1])
     return records.Rollouts(
         tokens_BS=np.zeros((b, 8), np.int32), prompt_len_B=np.full(b, 3),

@@ -91,13 +91,13 @@ def test_only_activations_are_bfloat16(steps, name):
 def test_frozen_weights_in_the_activations_dtype_change_no_bit(run, tiny_files):
   """Half the bytes of references: the same completions and log-probs, no reward at the start."""
   half = build.build(config_of(tiny_files, model__frozen_dtype="bfloat16"))
-  prompts, key = run.sampling.encode(run.eval_prompts[:8]), rng.key(0, "sample", 0)
+  prompts, key = run.eval_prompts[:8], rng.key(0, "sample", 0)
   batches, bytes_of = [], []
   for r in (run, half):
     state = r.init()
     # Away from weights that were stored in fewer bits than float32 has.
     state = state.replace(policy=jax.tree.map(lambda x: x * 1.001, state.policy))
-    rollouts = jax.device_get(r.sampling.train(state.policy, *prompts, key))
+    rollouts = r.sampling.train(state.policy, prompts, key)
     batch = stages_.score(r, state, rollouts, np.float32([1, 0] * 16)).batch
     batches.append((rollouts, jax.device_get(batch)))
     bytes_of.append(preflight.held_bytes(r.shapes()))

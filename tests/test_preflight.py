@@ -86,7 +86,7 @@ def test_steps_are_predicted_and_not_compiled_again(run, stages, caplog):
   """A whole step on rows of full length and different prompts: the same programs, and
   the bytes XLA says they take."""
   state = run.init()
-  rollouts = run.sampling.train(state.policy, *run.sampling.encode(run.prompts.take(4)),
+  rollouts = run.sampling.train(state.policy, run.prompts.take(4),
                         rng.key(0, "sample", 0))
   rollouts, outcome_B = jax.device_get(rollouts), np.float32([1, 0] * 4)
   x, t = rollouts.prompt_width, 8

@@ -98,5 +98,5 @@ def sample(run, state, per_step=8):
   """(prompts, rollouts, verdicts) of the first prompts."""
   prompts = run.prompts.take(per_step)
   rollouts = run.sampling.train(
-      state.policy, *run.sampling.encode(prompts), rng.key(0, "sample", 0))
+      state.policy, prompts, rng.key(0, "sample", 0))
   return prompts, rollouts, np.float32(run.verify(prompts, jax.device_get(rollouts))).reshape(-1)

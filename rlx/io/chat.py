@@ -1,4 +1,4 @@
-"""Checks whether a chat template renders a finished dialogue as prompt + reply + end of turn.
+"""What chat templates put around replies, and whether a finished dialogue keeps its prompt.
 
 rlx trains on the sampled ids after the ids of a prompt, and on written completions as
 `Tokenizer.pair` encodes them: by construction the ids of the prompt, then those of the
@@ -36,6 +36,36 @@ def faults(tokenizer: tokenizer_io.Tokenizer, messages: list[dict], reply: str) 
     return _faults(tokenizer, messages, reply, prompt)
   except ValueError as e:
     return dict(prompt=f"a finished dialogue cannot be rendered: {e}")
+
+
+def between(tokenizer: tokenizer_io.Tokenizer, role: str) -> tuple[str, str]:
+  """The texts of the chat template before and after a message that follows a reply.
+
+  before: the end of the assistant's turn and the start of the message's; after: the end of the
+  message and the start of the next reply. What the policy drew stays as it is, although many
+  templates would render earlier turns in another way once others follow.
+
+  Args:
+    role: of the message, such as "user" or "tool".
+  Raises:
+    ValueError: the template cannot be extended turn by turn: it refuses the messages, leaves
+      out or alters the message, or what it puts around it depends on the reply.
+  """
+  found = set()
+  for reply in PROBES:
+    dialogue = [dict(role="user", content="question-7"), dict(role="assistant", content=reply),
+                dict(role=role, content="observation-9")]
+    # Thoughts of earlier turns may be left out, so the last line stands for the reply.
+    _, has_reply, rest = tokenizer.chat(dialogue).rpartition(reply.rpartition("\n")[2])
+    before, has_message, after = rest.partition("observation-9")
+    if not has_reply or not has_message:
+      raise ValueError(f"The chat template cannot be extended turn by turn: it leaves out a reply "
+                       f"or a message of role {role!r}.")
+    found.add((before, after))
+  if len(found) > 1:
+    raise ValueError("The chat template cannot be extended turn by turn: what it puts around a "
+                     f"message of role {role!r} depends on the reply before it.")
+  return found.pop()
 
 
 def _faults(tokenizer, messages, reply, prompt):

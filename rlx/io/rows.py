@@ -8,6 +8,7 @@
   tfds:NAME          a tensorflow-datasets set; TensorFlow is not needed
   gym:TASK,TASK      reasoning-gym tasks, which take turns
   chain              questions of prompts/datasets/chain.py
+  generated          {"seed", "index", options}, from which prompts.dataset makes questions
 
 `{split}` in PATH is replaced by the name of the split. In any other file or iterable, the rows of
 a split are those with its name in the column `split`.
@@ -45,9 +46,10 @@ def rows(source: Any, split: str | None = None, key: str = "prompts.source", /,
   """
   kind, name = _parsed(source, key)
   shown = key if kind == "rows" else f"{key}={str(source)!r}"
-  allowed = [p.name for p in inspect.signature(_KINDS[kind]).parameters.values()
-             if p.kind is p.KEYWORD_ONLY]
-  if unknown := sorted(set(options) - set(allowed)):
+  parameters = inspect.signature(_KINDS[kind]).parameters.values()
+  allowed = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
+  is_open = any(p.kind is p.VAR_KEYWORD for p in parameters)
+  if not is_open and (unknown := sorted(set(options) - set(allowed))):
     raise ValueError(f"prompts.options.{unknown[0]}: {kind} takes {allowed}.")
   if split is None and _names_splits(kind, name):
     raise ValueError(f"{shown}: name a split.")
@@ -69,10 +71,10 @@ def _parsed(source, key):
   if isinstance(source, collections.abc.Iterable) and not isinstance(source, str):
     return "rows", source
   kind, _, name = str(source).partition(":")
-  if kind in _KINDS and (name or kind == "chain"): return kind, name
+  if kind in _KINDS and (name or kind in ("chain", "generated")): return kind, name
   suffix = pathlib.Path(str(source)).suffix[1:]
   if suffix in _FILES: return suffix, str(source)
-  raise ValueError(f"{key}={str(source)!r:.200}: needed is chain, hf:OWNER/NAME, tfds:NAME, "
+  raise ValueError(f"{key}={str(source)!r:.200}: needed is chain, generated, hf:OWNER/NAME, tfds:NAME, "
                    "gym:TASK,TASK, jsonl:PATH or the path of a .jsonl, .json, .csv or .parquet "
                    "file.")
 
@@ -176,6 +178,12 @@ def _chain(name, split, *, size=4096, seed=0, n_min=2, n_max=6, ops="Mm"):
           for i in range(size))
 
 
+def _generated(name, split, *, size=4096, seed=0, **options):
+  """Rows {"seed", "index", **options}, `size` of them."""
+  del name, split  # Both splits have the same rows, and no question in common.
+  return (dict(seed=seed, index=i, **options) for i in range(size))
+
+
 def _hf(name, split, *, config=None, revision=None):
   """A data set of the hub, downloaded on first use; `config` is one of its configurations."""
   datasets = _import("datasets", "datasets")
@@ -267,5 +275,5 @@ def _import(module, package):
     raise ValueError(f"it needs {e.name}: pip install {package}.") from None
 
 
-_KINDS = dict(rows=_in_memory, chain=_chain, gym=_gym, hf=_hf, tfds=_tfds) | {
+_KINDS = dict(rows=_in_memory, chain=_chain, generated=_generated, gym=_gym, hf=_hf, tfds=_tfds) | {
     kind: functools.partial(_file, read) for kind, read in _FILES.items()}

@@ -147,7 +147,8 @@ def columns(rollouts: records.Rollouts, reward_B: np.ndarray,
                outcome_B=verdicts(reward_B),
                sampler_logps_BT=rollouts.sampler_logps_BT, finish_B=rollouts.finish_B,
                excluded_B=np.zeros(len(reward_B), np.int8) if excluded_B is None else excluded_B)
-  if rollouts.turn_BT is not None: given["turn_BT"] = rollouts.turn_BT
+  given |= {name: x for name in ("turn_BT", "turn_rewards_BT")
+            if (x := getattr(rollouts, name)) is not None}
   return given
 
 

@@ -19,6 +19,8 @@ from rlx.rollouts import trajectories
 from rlx.verifiers import answers as answers_lib
 from rlx.verifiers import steps as verifier_steps
 
+TURN = "<turn>"  # The value of rollouts.step_separator with which each turn is a step.
+
 
 @field(None)
 def completions(rollouts):
@@ -46,9 +48,33 @@ def rehearsal_BT(action_BT, excluded_B):
 
 
 @field(None, options=dict(separator="rollouts.step_separator"))
-def step_columns(completions, tokenizer, *, separator):
+def step_columns(completions, rollouts, tokenizer, *, separator):
   """For each completion, the columns in which its reasoning steps end."""
+  if separator == TURN: return [np.flatnonzero(ends_T).tolist() for ends_T in ends(rollouts)]
   return columns_of_steps(completions, tokenizer, separator)
+
+
+@field(bool, needs={"environment.name": None})
+def turn_ends_BT(rollouts):
+  """The last token of each action of an episode."""
+  return ends(rollouts)
+
+
+@field(np.int32, options=dict(group="rollouts.per_prompt"), needs={"environment.name": None})
+def turn_prefix_BT(rollouts, turn_ends_BT, *, group):
+  """On the tokens of an action, a number that the prompt's actions with the same history share.
+
+  The history of an action is everything before it; elsewhere -1.
+  """
+  number_BT = np.full(turn_ends_BT.shape, -1, np.int32)
+  for first in range(0, len(number_BT), group):
+    numbers: dict[tuple[int, ...], int] = {}
+    for b in range(first, first + group):
+      for turn in np.unique(rollouts.turn_BT[b, rollouts.turn_BT[b] >= 0]):
+        tokens = np.flatnonzero(rollouts.turn_BT[b] == turn)
+        history = tuple(rollouts.completions_BT[b, :tokens[0]].tolist())
+        number_BT[b, tokens] = numbers.setdefault(history, len(numbers))
+  return number_BT
 
 
 @field(bool, needs={"rollouts.step_separator": None})
@@ -171,12 +197,20 @@ def base_rows(prompt_ids, separator_ids, group_prompts, answer_ids, tokenizer, *
 
 @field(None, options=dict(_ROWS, steps="likelihood.steps"))
 def step_rows(prompt_ids, completions, step_columns, separator_ids, prompts, answer_ids,
-              tokenizer, *, width, bucket, steps):
-  """The reference answer after the first 1, 2, ... steps of each completion, as rollouts."""
+              tokenizer, rollouts, *, width, bucket, steps):
+  """The reference answer after the first 1, 2, ... steps of each completion, as rollouts.
+
+  What the policy reads between a step and the next one, in an episode, belongs to the step.
+  """
   answers = [answer_ids(p) for p in prompts]
+  is_read_BT = rollouts.mask_BT & ~rollouts.action_BT
+  def upto(b, column):
+    end = column + 1
+    while end < is_read_BT.shape[1] and is_read_BT[b, end]: end += 1
+    return completions[b][:end]
   def after(j):
-    return [p + (ids[:columns[j] + 1] if j < len(columns) else []) + separator_ids
-            for p, ids, columns in zip(prompt_ids, completions, step_columns)]
+    return [p + (upto(b, columns[j]) if j < len(columns) else []) + separator_ids
+            for b, (p, columns) in enumerate(zip(prompt_ids, step_columns))]
   return [trajectories.pairs(after(j), answers, tokenizer, width, bucket) for j in range(steps)]
 
 
@@ -209,6 +243,13 @@ def answer_span_BT(reasoning, rollouts):
   columns_1T = np.arange(rollouts.sampler_logps_BT.shape[1])[None, :]
   _, start_B, end_B = zip(*reasoning)
   return ((columns_1T >= np.array(start_B)[:, None]) & (columns_1T < np.array(end_B)[:, None]))
+
+
+def ends(rollouts):
+  """bool [B, T]: the last token of each action."""
+  turn_BT = np.where(rollouts.mask_BT, rollouts.turn_BT, -1)
+  next_BT = np.pad(turn_BT[:, 1:], ((0, 0), (0, 1)), constant_values=-1)
+  return (turn_BT >= 0) & (turn_BT != next_BT)
 
 
 def columns_of_steps(completions, tokenizer, separator):

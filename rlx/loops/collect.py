@@ -1,6 +1,5 @@
 """Collects a batch: samples and verifies completions until enough groups pass the filter."""
 import dataclasses
-import functools
 from typing import TYPE_CHECKING, Callable, NamedTuple
 
 import numpy as np
@@ -29,7 +28,7 @@ class Collector:
   prompts: iterator.PromptIterator
   sizes: "build.Sizes"
   encode: Callable           # prompts -> tokens_PX, prompt_len_P, prompt_P on the mesh
-  sample: Callable           # (params, *encoded, key, factor_T, weights) -> Rollouts
+  sample: Callable           # (params, prompts, key, factor_T, weights) -> Rollouts on the host
   lay_out: Callable          # params -> weights as decoding reads them
   anneal: Callable           # RL iterations done -> factor_T of the temperature, or None
   demonstrate: Callable      # (prompts, Rollouts) -> Rollouts with a demonstration in each group
@@ -38,6 +37,7 @@ class Collector:
   pool: pool.Pool
   budget: Callable | None    # right_P of a first pass -> completions that a second pass adds
   filter_groups: Callable    # Batch -> keep_P
+  played: Callable           # () -> {metric: number} of the episodes since the last call
   seed: int = key("seed")
   max_draws: int = key("rollouts.max_draws")
   fill: str = key("rollouts.fill")  # drop | failed | error
@@ -89,18 +89,13 @@ def batch(c: Collector, state: records.TrainState, host: session.HostState, step
     prompts = c.prompts.by_id(waiting)
     prompts += c.prompts.take(c.sizes.draw - len(prompts), skip=[*waiting, *(host.rehearsed or ())])
     random = rng.key(c.seed, "sample", step, len(draws))
-    sample = functools.partial(_sample, c, params, random, factor_T, weights)
+    sample = lambda prompts, random=random: c.sample(params, prompts, random, factor_T, weights)
     draws.append(_draw(c, prompts, sample, clock))
   collected, waiting = _chosen(c, draws, step)
   host.buffer += waiting
   metrics = _metrics(c, draws, collected.rollouts)
   if c.sizes.rehearsal: collected = _joined(collected, _rehearsal(c, host.rehearsed, step))
   return collected._replace(rollouts=padding.trim(collected.rollouts, c.sizes.bucket)), metrics
-
-
-def _sample(c, params, random, factor_T, weights, prompts):
-  """Rollouts of these prompts, on the host."""
-  return hosts.fetch(c.sample(params, *c.encode(prompts), random, factor_T, weights))
 
 
 def _draw(c, prompts, sample, clock):
@@ -154,7 +149,7 @@ def _metrics(c, draws, rollouts):
       "rollouts/pass_fraction": keep_P.mean(),
       "rollouts/draws": len(draws),
       "rollouts/filled": max(c.sizes.trained - keep_P.sum(), 0),
-      "rollouts/tokens": sum(d.rollouts.completion_len_B.sum() for d in draws),
+      "rollouts/tokens": sum(d.rollouts.action_BT.sum() for d in draws),
       "rollouts/length": lengths_B.mean(),
       "rollouts/length_max": lengths_B.max(),
       "rollouts/truncated": is_cut_B.sum() / len(lengths_B),
@@ -162,7 +157,7 @@ def _metrics(c, draws, rollouts):
       # Share of the verdicts since the last update that are 0 because the completion made its
       # verifier fail (rlx/verifiers/pool.py).
       "verifiers/failed": c.pool.failed_share(),
-  }
+  } | c.played()
   if c.budget: metrics["rollouts/per_prompt"] = len(lengths_B) / c.sizes.trained
   return metrics
 
@@ -183,8 +178,7 @@ def solved(c: Collector, state: records.TrainState) -> dict[str, list[int]]:
   if not c.sizes.rehearsal: return {}
   ids_of = {}
   for prompts in padding.batches(c.prompts.all(), c.sizes.draw):
-    rollouts = hosts.fetch(c.sample(
-        state.full("policy"), *c.encode(prompts), rng.key(c.seed, "rehearsal"), None))
+    rollouts = c.sample(state.full("policy"), prompts, rng.key(c.seed, "rehearsal"))
     first_P = padding.completions(rollouts)[::c.sizes.group]
     for prompt, ids, reward_G in zip(prompts, first_P, c.verify(prompts, rollouts)):
       if (annotate.verdicts(reward_G) == 1).all(): ids_of[prompt.id] = ids

@@ -115,8 +115,8 @@ def evaluate(run: build.Run, state: records.TrainState, stream: str, repeats: in
   for name in which:
     sample = getattr(run.sampling, name)
     accuracies[name] = accuracy.interval(accuracy.outcomes(
-        lambda prompts, key: hosts.fetch(sample(  # pylint: disable=cell-var-from-loop
-            params, *run.sampling.encode(prompts), key, None, weights)),
+        lambda prompts, key: sample(  # pylint: disable=cell-var-from-loop
+            params, prompts, key, None, weights),
         run.verify, run.eval_prompts, batch=run.sizes.eval_batch,
         repeats=1 if name == "greedy" else repeats,
         key=rng.key(run.passes.seed, f"eval-{stream}")))

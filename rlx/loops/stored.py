@@ -62,8 +62,7 @@ def sample(path: str | os.PathLike, run: "build.Run", state: records.TrainState,
   def make(start, stop):
     some = prompts[start // group:stop // group]
     asked = [some[i % len(some)] for i in range(batch)]
-    rollouts = hosts.fetch(draw(state.full("policy"), *run.sampling.encode(asked),
-                                   rng.key(run.passes.seed, stream)))
+    rollouts = draw(state.full("policy"), asked, rng.key(run.passes.seed, stream))
     outcome_B = run.verify(asked, rollouts).ravel()
     run.pool.check(run.collector.max_error_rate)
     completions = padding.completions(rollouts)

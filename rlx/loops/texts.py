@@ -52,6 +52,19 @@ class Texts:
     """Rollouts, padded to the longest allowed, of pairs (prompt, completion) of texts."""
     return self.rollouts(*zip(*(self.example(*pair) for pair in pairs)))
 
+  def last_actions(self, rollouts: records.Rollouts) -> list[str]:
+    """The text of the last action of each episode."""
+    return [self.tokenizer.decode(ids[(turn_T == turn_T.max()) & (turn_T >= 0)].tolist())
+            for ids, turn_T in zip(rollouts.completions_BT, rollouts.turn_BT)]
+
+  def episodes(self, episodes: Iterable[tuple[list[int], list[tuple[str, list[int]]]]]
+               ) -> records.Rollouts:
+    """Rollouts, padded to the longest allowed, of (ids of the prompt, segments)."""
+    prompts, segments = zip(*episodes)
+    return trajectories.rows(
+        prompts, segments, width=self.completion_tokens, pad_id=self.tokenizer.pad_id,
+        prompt_width=padding.bucket(max(map(len, prompts)), self.prompt_tokens))
+
   def rollouts(self, prompts: Sequence[list[int]],
                completions: Sequence[list[int]]) -> records.Rollouts:
     """Rollouts, padded to the longest allowed, of one completion after each prompt."""

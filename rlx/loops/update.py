@@ -212,7 +212,7 @@ def sft(config: transformer.DecoderConfig, optimizer_: optimizer.Optimizer, *, m
   """
   def loss(params, rollouts):
     logps_BT, _ = logps.forward(params, config, rollouts, None, with_entropy=False)
-    mask_BT = rollouts.mask_BT
+    mask_BT = rollouts.action_BT
     return aggregate.aggregate(sft_loss.nll(logps_BT, mask_BT), mask_BT,
                                mode="token-mean"), {}, None
 

@@ -151,9 +151,8 @@ def first_batch(run: build.Run, has_prm: bool = False) -> tuple[
   assert run.prompts is not None
   sizes, state = run.sizes, run.init()
   prompts = run.prompts.take(sizes.draw)
-  rollouts = hosts.fetch(run.sampling.train(
-      state.full(state.sampled_from), *run.sampling.encode(prompts),
-      rng.key(run.passes.seed, "sample", 0, 0), run.methods.anneal(0)))
+  rollouts = run.sampling.train(state.full(state.sampled_from), prompts,
+                                rng.key(run.passes.seed, "sample", 0, 0), run.methods.anneal(0))
   rollouts = padding.trim(rollouts, sizes.bucket)
   # The trainer computes log-probs for exactly the rows of an update. Of a larger batch the
   # first rows are used; the rows of a smaller one are repeated.
@@ -182,7 +181,7 @@ def check_batch(run: build.Run, lengths: list[int], constants: dict[str, str | N
   assert run.collector is not None
   collector, t = run.collector, run.texts
   ids, texts = padding.completions(rollouts), t.completions(rollouts)
-  mask_BT = np.asarray(rollouts.mask_BT)
+  mask_BT = np.asarray(rollouts.action_BT)
   is_cut_B = rollouts.finish_B == records.FINISH.index("length")
   keep_P = run.methods.filter_groups(records.Batch(outcome_PG.shape[1], **annotate.columns(
       rollouts, outcome_PG.ravel())))
@@ -199,7 +198,8 @@ def check_batch(run: build.Run, lengths: list[int], constants: dict[str, str | N
   yield prompts_fit(lengths, t.prompt_tokens)
   if constants: yield no_constant_passes(constants)
   yield base_answers(t.answers(texts), outcome_PG, t.answer)
-  yield masks_cover_eos(ids, mask_BT, rollouts.finish_B, logps_BT, t.tokenizer.eos_ids)
+  if rollouts.turn_BT is None:
+    yield masks_cover_eos(ids, mask_BT, rollouts.finish_B, logps_BT, t.tokenizer.eos_ids)
   yield sampler_agrees(rollouts.sampler_logps_BT, logps_BT, mask_BT,
                        run.passes.models["policy"].dtype, run.methods.anneal(0) is not None)
   if outcome_PG.shape[1] > 1:

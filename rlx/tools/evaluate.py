@@ -27,7 +27,6 @@ from rlx.evals import best_of_n
 from rlx.evals import pass_at_k
 from rlx.io import checkpoint
 from rlx.io import curves
-from rlx.learner import hosts
 from rlx.loops import prm_sets
 from rlx.loops import rl
 from rlx.loops import session
@@ -72,8 +71,8 @@ def evaluate(config: keys.Config, workdir: str | os.PathLike) -> dict[str, Any]:
   n, g = len(run.eval_prompts), run.sizes.eval_samples
   outcomes, completions, finishes = [], [], []
   for prompts in padding.batches(run.eval_prompts, run.sizes.eval_batch):
-    rollouts = hosts.fetch(run.sampling.sampled(
-        state.full("policy"), *run.sampling.encode(prompts), rng.key(run.passes.seed, "evaluate")))
+    rollouts = run.sampling.sampled(
+        state.full("policy"), prompts, rng.key(run.passes.seed, "evaluate"))
     outcomes.append(run.verify(prompts, rollouts))
     completions += padding.completions(rollouts)
     finishes.append(rollouts.finish_B)

@@ -332,8 +332,8 @@ def traced_steps(run: build.Run, state: records.TrainState) -> Iterator[Program]
   sizes = dict(run.sizes.axes, B=b, T=t)
   batch = rows(records.Batch(run.sizes.group, **{
       f.name: jax.ShapeDtypeStruct([sizes[letter] for letter in f.axes], f.dtype)
-      for f in (*records.GIVEN, *run.planned)
-      if f.axes and f.where != "later" and f.name not in (*records.DERIVED, "turn_BT")}))
+      for f in (*(f for f in records.GIVEN if "environment.name" not in f.needs), *run.planned)
+      if f.axes and f.where != "later" and f.name not in records.DERIVED}))
   # The PRM's update may give its log-probs, see Methods.given_by_prm.
   given = {} if state.prm_opt is None else {
       name: batch.get(name, batch.sampler_logps_BT)

@@ -1,0 +1,59 @@
+"""Configs of episodes: a tiny policy that answers an environment in turns.
+
+  rlx sft environments/NAME:sft workdir=runs/NAME
+  rlx train environments/NAME model.path=runs/NAME/model
+  rlx train environments/NAME:outcome model.path=runs/NAME/model
+
+The first command trains the initial model on episodes of an expert that makes mistakes. The second
+is PRIME, whose rewards are those of turns; the third has the outcome alone.
+"""
+from rlx.configs import base
+
+
+def get_config(arg, name, *, alphabet, environment, options, wrong_rate, turns, prompt_tokens,
+               turn_tokens, observation_tokens, total_tokens):
+  """The config of an environment.
+
+  Args:
+    arg: prime, outcome or sft; each also as NAME-smoke.
+    name: module of the environment.
+    alphabet: characters of prompts, replies and observations.
+    environment: the section `environment`.
+    options: of the questions.
+    wrong_rate: share of an expert's replies that are wrong.
+  """
+  kind, size = base.variant(arg, ("prime", "outcome", "sft"))
+  c = base.get_config()
+  c.model.path = None if kind == "sft" else f"configs/models/{name}"
+  c.prompts.source, c.prompts.dataset = "generated", f"rlx.environments.{name}:prompts"
+  c.prompts.options = dict(dict(size=4096), **options)
+  c.prompts.max_tokens = prompt_tokens
+  c.environment = environment
+  c.episodes.turns, c.episodes.turn_tokens = turns, turn_tokens
+  c.episodes.observation_tokens, c.episodes.cut_mark = observation_tokens, ";"
+  c.rollouts.max_tokens = total_tokens
+  c.rollouts.chunk = c.rollouts.bucket = 8
+  c.rollouts.step_separator = "<turn>"
+  c.steps, c.prompts.per_step, c.rollouts.per_prompt = 60, 16, 8
+  c.rollouts.filter_groups = dict(name="filter_groups.with_verdict")
+  c.learner.optimizer.lr = c.prm.optimizer.lr = 5e-4
+  c.prm.beta = 0.5
+  c.rewards = dict(
+      outcome=dict(name="outcome.verdict", coef=1.0),
+      process=dict(name="implicit.process", coef=0.3, granularity="step", norm="none"))
+  c.advantages = dict(outcome=dict(name="group.rloo"), whiten=True,
+                      process=dict(name="process.steps_loo", clip=1.0))
+  c.eval.prompts, c.eval.batch, c.eval.final_samples = 256, 256, 2
+  c.eval.answer = r"#(.*)"
+  if kind == "outcome": del c.rewards.process, c.advantages.process
+  c.sft.fresh = dict(alphabet=alphabet, d_model=96, n_layers=2, n_heads=4, n_kv_heads=2,
+                     head_dim=24, d_ff=288)
+  c.sft.target = dict(name=f"rlx.environments.{name}:expert", wrong_rate=wrong_rate)
+  c.sft.steps, c.sft.batch = 600, 64
+  c.sft.optimizer = base.optimizer(2e-3, warmup_steps=50, schedule="cosine", total_steps=600)
+  if size:
+    c = base.smoke(c)
+    c.rollouts.max_tokens, c.rollouts.chunk = total_tokens, 8
+    c.prompts.options.size = 128
+    c.sft.steps, c.sft.batch = 2, 8
+  return c

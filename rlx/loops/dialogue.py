@@ -1,0 +1,252 @@
+"""Dialogues with environments: replies and observations as texts and as token ids."""
+import collections
+import contextlib
+import dataclasses
+import functools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from concurrent import futures
+
+import jax
+
+from rlx.core import records
+from rlx.core.options import key
+from rlx.environments import runner as runner_lib
+from rlx.io import chat
+from rlx.io import tokenizer as tokenizer_io
+from rlx.learner import hosts
+from rlx.rollouts import episodes
+
+_SLACK = 8       # Tokens that texts can take more together than alone.
+_WAIT_S = 1.0    # Seconds between two looks for answers of other processes.
+_WINDOW = 1024   # Newest episodes whose failures count.
+_SOON_S = 0.002  # Most steps take less: it is worth waiting for them.
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Options:
+  """The config values of episodes."""
+  turns: int = key("episodes.turns")
+  turn_tokens: int | None = key("episodes.turn_tokens")
+  observation_tokens: int = key("episodes.observation_tokens")
+  cut_mark: str = key("episodes.cut_mark")
+  seconds: float = key("episodes.seconds")
+  max_tokens: int = key("rollouts.max_tokens")
+  max_error_rate: float = key("verifier.max_error_rate")
+
+
+@dataclasses.dataclass(frozen=True)
+class Observations:
+  """What the policy reads between two turns.
+
+  Attributes:
+    before, after: texts around an observation, see `chat.between`; "" without a chat template.
+    limit: tokens of an observation; of a longer one the start is kept, and then `mark`.
+  """
+  tokenizer: tokenizer_io.Tokenizer
+  before: str
+  after: str
+  limit: int
+  mark: str
+
+  @functools.cached_property
+  def most(self) -> int:
+    """The largest number of tokens that `ids` gives."""
+    return self.limit + len(self._encode(self.before + self.after)) + _SLACK
+
+  def ids(self, text: str, last_id: int) -> list[int]:
+    """The ids to read after a reply whose last token is `last_id`.
+
+    The text is data: special tokens that it spells are broken up, and characters that the
+    tokenizer cannot encode are left out. If the reply has ended with the token that the template
+    puts after it, the template's own is left out.
+    """
+    text = self._cut(self._plain(text))
+    ids = self._encode(self.before + text + self.after)[:self.most]
+    return ids[1:] if self.before and ids[:1] == [last_id] else ids
+
+  def _cut(self, text):
+    ids = self._encode(text)
+    if len(ids) <= self.limit: return text
+    return self.tokenizer.decode(ids[:max(self.limit - len(self._encode(self.mark)), 0)]) + self.mark
+
+  def _plain(self, text):
+    # A character has at least one byte and a token rarely stands for more than 64.
+    text = text[:64 * self.limit + 64]
+    for special in self._special: text = text.replace(special, f"{special[0]} {special[1:]}")
+    try:
+      self._encode(text)
+      return text
+    except ValueError:
+      return "".join(filter(self._is_known, text))
+
+  @functools.cached_property
+  def _special(self):
+    return sorted(map(str, self.tokenizer.hf.all_special_tokens), key=len, reverse=True)
+
+  def _is_known(self, character):
+    try:
+      return bool(self._encode(character))
+    except ValueError:
+      return False
+
+  def _encode(self, text): return self.tokenizer.encode(text, add_bos=False) if text else []
+
+
+def observations(tokenizer: tokenizer_io.Tokenizer, *, role: str, is_chat: bool, limit: int,
+                 mark: str) -> Observations:
+  """The Observations of a run.
+
+  Raises:
+    ValueError: the chat template cannot be extended turn by turn, or the tokenizer cannot encode
+      the mark.
+  """
+  before, after = chat.between(tokenizer, role) if is_chat else ("", "")
+  made = Observations(tokenizer, before, after, limit, mark)
+  try:
+    n = len(tokenizer.encode(mark, add_bos=False))
+  except ValueError:
+    n = limit + 1
+  if n > limit:
+    raise ValueError(f"episodes.cut_mark={mark!r}: a text of at most episodes.observation_tokens="
+                     f"{limit} tokens that the tokenizer can encode.")
+  return made
+
+
+class Answers:
+  """The environments of the rows of a draw, as `episodes.make` asks them.
+
+  With several processes each takes the steps of its share of the rows, and all get every answer.
+
+  Attributes:
+    info: the newest `Step.info` of each row.
+    is_unknown: whether the environment of a row failed, not because of a reply.
+    failed: number of steps that a reply made fail.
+  """
+
+  def __init__(self, runner: runner_lib.Runner, observations_: Observations,
+               states: Sequence[str], seconds: float):
+    """`states`: the pickled environment of each row; `seconds`: for all steps of an episode."""
+    self._runner, self._observations = runner, observations_
+    self._states, self._left_s = list(states), [seconds] * len(states)
+    self._last_id = [0] * len(states)
+    self._jobs: dict[futures.Future, int] = {}
+    self.info: list[dict[str, float]] = [{} for _ in states]
+    self.is_unknown, self.failed = [False] * len(states), 0
+
+  def submit(self, row: int, ids: list[int]) -> None:
+    """Takes a step with the text of a finished action."""
+    self._last_id[row] = ids[-1]
+    if row % jax.process_count() != jax.process_index(): return
+    self._jobs[self._runner.step(self._states[row], self._observations.tokenizer.decode(ids))] = row
+
+  def ready(self, wait: bool) -> list[tuple[int, episodes.Answer]]:
+    """The answers that have arrived; with `wait` at least one."""
+    arrived: list[list] = []
+    while not arrived:
+      futures.wait(self._jobs, *((_WAIT_S, futures.FIRST_COMPLETED) if wait else (_SOON_S,)))
+      here = [self._taken(self._jobs.pop(job), job.result())
+              for job in [job for job in self._jobs if job.done()]]
+      arrived = sum(hosts.gather(here), [])
+      if not wait: break
+    return [self._answer(*x) for x in sorted(arrived, key=lambda x: x[0])]
+
+  def _taken(self, row, taken):
+    """The arguments of `_answer`, which are JSON."""
+    self._states[row] = taken.state
+    self._left_s[row] -= taken.seconds
+    step = taken.step
+    if step is None: return [row, None, None, False, False, {}]
+    ends = step.done or self._left_s[row] <= 0
+    return [row, None if ends else step.observation, step.reward, True, taken.failed, step.info]
+
+  def _answer(self, row, observation, reward, is_known, failed, info):
+    self.info[row], self.is_unknown[row] = info, not is_known
+    self.failed += failed
+    ids = None if observation is None else self._observations.ids(observation, self._last_id[row])
+    return row, episodes.Answer(ids, math.nan if reward is None else reward, is_known)
+
+
+class Dialogues:
+  """The environment of a run: its episodes' first texts, and the answers of those under way.
+
+  Attributes:
+    sizes: options of `episodes.make`.
+  """
+
+  def __init__(self, runner: runner_lib.Runner, options: Options, template: Callable):
+    """`template`: Prompt -> text or messages, of a prompt whose episode starts with a text."""
+    self._runner, self._options, self._template = runner, options, template
+    self._openings: dict[str, str | list] = {}
+    self._totals: collections.Counter = collections.Counter()
+    self._recent: collections.deque = collections.deque(maxlen=_WINDOW)  # Is it unknown?
+    self._observations: Observations | None = None
+
+  def opening(self, prompt: records.Prompt) -> str | list:
+    """The text or chat messages that an episode of a prompt starts with."""
+    if prompt.id not in self._openings:
+      opening, _ = self._runner.reset(prompt)
+      self._openings[prompt.id] = opening if isinstance(opening, list) else self._template(
+          dataclasses.replace(prompt, text=opening))
+    return self._openings[prompt.id]
+
+  def start(self, tokenizer: tokenizer_io.Tokenizer, prompt: records.Prompt) -> None:
+    """Prepares observations, with a chat template if the opening of this prompt has one.
+
+    Raises:
+      ValueError: see `observations`.
+    """
+    self._observations = observations(
+        tokenizer, role=self._runner.role, is_chat=not isinstance(self.opening(prompt), str),
+        limit=self._options.observation_tokens, mark=self._options.cut_mark)
+
+  @property
+  def observations(self) -> Observations:
+    assert self._observations is not None, "start comes first"
+    return self._observations
+
+  @property
+  def sizes(self) -> dict[str, int]:
+    o = self._options
+    return dict(turns=o.turns, turn_tokens=o.turn_tokens or o.max_tokens,
+                answer_tokens=self.observations.most)
+
+  @contextlib.contextmanager
+  def started(self, prompts: Sequence[records.Prompt], group: int) -> Iterator[Answers]:
+    """The Answers of `group` episodes of each prompt."""
+    states = [state for _, state in self._runner.begin(prompts) for _ in range(group)]
+    answers = Answers(self._runner, self.observations, states, self._options.seconds)
+    yield answers
+    self._totals.update(episodes=len(states), failed=answers.failed)
+    for info in answers.info: self._totals.update(info)
+    self._recent.extend(answers.is_unknown)
+    lost, most = sum(self._recent), self._options.max_error_rate
+    if lost > most * len(self._recent):
+      raise RuntimeError(
+          f"verifier.max_error_rate={most}: the environment failed in {lost} of the last "
+          f"{len(self._recent)} episodes, not because of a reply (last message: "
+          f"{self._runner.last_error}).")
+
+  def played(self, prompt: records.Prompt, replies: Sequence[str]) -> tuple[list, list]:
+    """The ids of an episode's opening, and its segments, when the policy writes these replies.
+
+    Raises:
+      ValueError: the environment fails.
+    """
+    tokenizer, (_, state) = self.observations.tokenizer, self._runner.reset(prompt)
+    context = tokenizer.render(self.opening(prompt))
+    opening, segments = tokenizer.encode(context), []
+    for reply in replies:
+      ids = [*tokenizer.pair(context, reply)[1], tokenizer.end_id]
+      segments.append(("action", ids))
+      taken = self._runner.step(state, reply).result()
+      if taken.step is None or taken.step.done: break
+      state, context = taken.state, self.observations.after or taken.step.observation
+      segments.append(("observation", self.observations.ids(taken.step.observation, ids[-1])))
+    return opening, segments if segments[-1][0] == "action" else segments[:-1]
+
+  def metrics(self) -> dict[str, float]:
+    """{metric: mean over the episodes since the last call}, which `Step.info` names."""
+    n, totals = self._totals.pop("episodes", 0), dict(self._totals)
+    self._totals.clear()
+    return {f"environment/{name}": total / n for name, total in totals.items()}
