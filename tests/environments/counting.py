@@ -40,3 +40,18 @@ class Counting:
 class Bounded(Counting):
   """The same for a runner without processes."""
   is_bounded = True
+
+
+class Letters(Bounded):
+  """Rewards the share of letters of each reply; ends after some turns, by the prompt."""
+
+  def reset(self, prompt):
+    self.end = 2 + len(prompt.text) % 2 + ord(prompt.text[-1]) % 2
+    return super().reset(prompt)[:-1]
+
+  def step(self, reply):
+    self.count += 1
+    share = sum(c.isalpha() for c in reply) / max(len(reply), 1)
+    done = self.count == self.end
+    return interface.Step("01"[self.count % 2] * (self.count % 3), share / self.end, done,
+                          dict(count=self.count))

@@ -1,0 +1,231 @@
+r"""Repairs of a line of code: an attempt, what its tests print, the next attempt.
+
+  question      x*3+4 f(2)=9 f(5)=18:    a line that fails, and what f(x) has to be
+  reply         x*3+2                    an attempt at the whole line
+  observation   f(2)=8;                  the first of the shown tests that fails
+  reply         x*3+3                    all tests pass: reward 1.0
+
+The line is an expression of x: x, `*` or `%`, a digit, `+`, `-` or `*`, a digit. The line of a
+question differs from the right one in one of these four places; with `broken=False` a question
+has the tests alone. The shown tests determine the function: every line of this form that passes
+them passes all tests.
+
+The tests of a question are only examples. The reward is decided by hidden tests, other values of
+x, and the question does not say which: `[9,18][x>3]` passes what is shown and earns nothing. It
+is answered with "hidden;", without a value that a next attempt could list, and costs an attempt
+like any other. An attempt that is right is any expression with the values of the right line.
+
+An attempt is evaluated in the sandbox (python.py) and never in this process. The sandbox gets
+the attempt and the values of x; what has to come out is compared outside of it, as text, with
+whole numbers alone: an object that is equal to everything is no right value. Hidden tests run
+together with the shown ones, so an attempt starts one process. The name of an exception takes
+the place of a value, f(2)=NameError; what exceeds a limit, or prints, is answered "killed;".
+"""
+import collections
+import functools
+import json
+import operator
+import random
+import re
+import string
+import zlib
+from typing import TYPE_CHECKING
+
+from rlx.core import ranges
+from rlx.environments import interface
+from rlx.environments import python
+
+if TYPE_CHECKING: from rlx.core import records
+
+ALPHABET = string.digits + string.ascii_letters + " %()*+-._:;="
+# The longest texts in characters, with the default options.
+LONGEST = dict(prompt=24, reply=5, observation=26)
+HELD_OUT = 4       # One in four questions belongs to the "test" split.
+MAX_LINE = 200     # Characters; longer attempts are not run.
+INPUTS = tuple(range(-9, 31))  # Of all tests, shown and hidden.
+_SHOWN = range(10)             # Inputs that may be shown.
+_MAX_VALUE = 20                # Characters of a value in an observation.
+_FIRST = {"*": operator.mul, "%": operator.mod}
+_SECOND = {"+": operator.add, "-": operator.sub, "*": operator.mul}
+_DIGITS = "123456789"
+# A value for each input, one per line.
+_RUN = """
+import json, sys
+line, inputs = json.load(sys.stdin.buffer)
+def result(x):
+  try:
+    value = eval(code, {"x": x})
+    if type(value) in (int, float, bool, type(None)): return repr(value)[:30]
+    return type(value).__name__[:30]
+  except BaseException as e:
+    return type(e).__name__[:30]
+try:
+  code = compile(line, "line", "eval")
+except BaseException:
+  results = ["SyntaxError"] * len(inputs)
+else:
+  results = [result(x) for x in inputs]
+print("\\n".join(results))
+"""
+
+
+class Debug:
+  """Runs the tests of attempts.
+
+  Args:
+    attempts: replies of an episode.
+    cpu_s: whole seconds of CPU time of an attempt, with all tests.
+    total_s: seconds that it may take.
+    memory_mb: its memory.
+    unsafe: True runs attempts with limits but without bubblewrap, as this user.
+  Raises:
+    ImportError: bubblewrap is not installed.
+  """
+  role = "tool"
+
+  def __init__(self, *, attempts: ranges.Count = 3, cpu_s: ranges.Count = 1,
+               total_s: ranges.Positive = 2.0, memory_mb: ranges.Count = 256,
+               unsafe: bool = False):
+    if not unsafe: python.require_sandbox()
+    self._attempts = attempts
+    self._limits = dict(cpu_s=cpu_s, total_s=total_s, memory_mb=memory_mb, unsafe=unsafe)
+
+  def reset(self, prompt: "records.Prompt") -> str:
+    """Starts an episode; returns the question."""
+    self._line, self._shown = prompt.answer, tuple(prompt.meta["shown"])
+    self._used = 0
+    return prompt.text
+
+  def step(self, reply: str) -> interface.Step:
+    """Runs the tests of an attempt.
+
+    Raises:
+      errors.Unknown: the sandbox did not start, whatever the attempt.
+    """
+    self._used += 1
+    observation = self._tested(reply.strip())
+    done = not observation or self._used == self._attempts
+    return interface.Step(observation, reward=float(not observation) if done else None, done=done,
+                          info=dict(attempts=float(self._used)))
+
+  def _tested(self, line):
+    """Returns what the tests print, "" if all of them pass."""
+    if not line: python.check_start(**self._limits)
+    if len(line) > MAX_LINE: return "too long;"
+    got = _values(line, self._limits)
+    if got is None: return "killed;"
+    want = {x: str(value) for x, value in zip(INPUTS, values(self._line))}
+    for x in self._shown:
+      if got[x] != want[x]: return f"f({x})={got[x][:_MAX_VALUE]};"
+    return "" if got == want else "hidden;"
+
+
+def _values(line, limits):
+  """Returns {input: value, as text} of an attempt; None if it was killed or prints something."""
+  stdin = json.dumps([line, INPUTS]).encode()
+  output = python.printed(_RUN, stdin, **limits)
+  texts = [] if output is None else output.decode(errors="replace").removesuffix("\n").split("\n")
+  is_sound = len(texts) == len(INPUTS) and all(
+      re.fullmatch(r"[\w.+-]{1,30}", text, re.ASCII) for text in texts)
+  return dict(zip(INPUTS, texts)) if is_sound else None
+
+
+@functools.cache
+def values(line: str) -> tuple[int, ...]:
+  """The values of a line of this module's form for all INPUTS."""
+  first, second = _FIRST[line[1]], _SECOND[line[3]]
+  return tuple(second(first(x, int(line[2])), int(line[4])) for x in INPUTS)
+
+
+def prompts(rows, split):
+  """Rows -> Prompts. Each row has the arguments of `generate`; the answer is the right line.
+
+  `meta["shown"]` has the inputs of the shown tests.
+  """
+  from rlx.core import records  # pylint: disable=g-import-not-at-top
+  for row in rows:
+    drawn = generate(split=split, **row)
+    yield records.Prompt(
+        id=f"debug/{split}/{row['seed']}/{row['index']}", text=drawn["text"],
+        answer=drawn["line"], meta=dict(shown=drawn["shown"]))
+
+
+def generate(seed, index, broken=True, split="train"):
+  """Draws the question of (seed, index): {"text", "line", "shown"}.
+
+  Splits have no question in common: a hash of the text decides to which one a question belongs,
+  and questions of the other split are drawn again.
+
+  Args:
+    broken: whether a question begins with a line to repair.
+    split: "train" or "test".
+  """
+  if split not in ("train", "test"):
+    raise ValueError(f"prompts: debug has no split {split!r}; train or test.")
+  ranges.check("prompts.options.broken", broken, ranges.SWITCH)
+  rng = random.Random(f"debug/{seed}/{index}")
+  while True:
+    line = rng.choice(_lines())
+    shown = rng.sample(_SHOWN, 2)
+    wanted = _values_at(line, shown)
+    if wanted not in _determining(*shown): continue
+    text = " ".join(f"f({x})={value}" for x, value in zip(shown, wanted)) + ":"
+    if broken: text = f"{rng.choice(_wrong_lines(line, shown))} {text}"
+    if split_of(text) == split: return dict(text=text, line=line, shown=shown)
+
+
+def split_of(text: str) -> str:
+  """The split that a question belongs to."""
+  return "train" if zlib.crc32(text.encode()) % HELD_OUT else "test"
+
+
+def edits(line: str) -> list[str]:
+  """All lines that differ from a line in one place.
+
+  Example:
+    >>> len(debug.edits("x*3+4"))
+    19
+  """
+  places = {1: _FIRST, 2: _DIGITS, 3: _SECOND, 4: _DIGITS}
+  return [line[:i] + part + line[i + 1:] for i, parts in places.items()
+          for part in parts if part != line[i]]
+
+
+@functools.cache
+def _lines():
+  return [f"x{first}{a}{second}{b}" for first in _FIRST for a in _DIGITS
+          for second in _SECOND for b in _DIGITS]
+
+
+def _values_at(line, inputs):
+  return tuple(values(line)[INPUTS.index(x)] for x in inputs)
+
+
+@functools.cache
+def _determining(*inputs):
+  """The values at these inputs that only lines with one and the same function have."""
+  functions = collections.defaultdict(set)
+  for line in _lines(): functions[_values_at(line, inputs)].add(values(line))
+  return {wanted for wanted, found in functions.items() if len(found) == 1}
+
+
+def _wrong_lines(line, shown):
+  """The lines that differ in one place and fail a shown test."""
+  return [other for other in edits(line) if _values_at(other, shown) != _values_at(line, shown)]
+
+
+def expert(prompt: "records.Prompt", rng, *, attempts: ranges.Count = 3,
+           wrong_rate: ranges.Share = 0.0) -> list[str]:
+  """The replies of an episode: attempts until one is right, or none is left.
+
+  Args:
+    prompt: Prompt of this module.
+    rng: np.random.Generator.
+    attempts: as the environment's.
+    wrong_rate: share of attempts that differ from the right line in one place, and fail.
+  """
+  replies: list[str] = []
+  while len(replies) < attempts and rng.random() < wrong_rate:
+    wrong = _wrong_lines(prompt.answer, prompt.meta["shown"])
+    replies.append(wrong[int(rng.integers(len(wrong)))])
+  return [*replies, prompt.answer][:attempts]
