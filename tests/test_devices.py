@@ -24,6 +24,7 @@ from rlx.models import decode
 from rlx.models import logps
 from rlx.models import packing
 from rlx.models import transformer
+from rlx.rollouts import episodes
 from rlx.rollouts import sampler
 from tests import tiny
 
@@ -188,6 +189,41 @@ def test_devices_decode_their_own_rows(model, mesh, slots, monkeypatch):
   assert rows[0] == (slots or 32) and (rows[-1] <= 16 or "tensor" in mesh)
   assert slots is None or sum(rows) > 16 * 24 // 3  # Waiting rows had their turn.
   if "tensor" not in mesh: assert collectives(advance.lower(*programs[-1]).compile()) == []
+
+
+def played(run, slots=None):
+  """Episodes of three turns; the answer to a turn repeats its first tokens."""
+  class Echo:
+    def __init__(self): self.waiting = []
+    def submit(self, row, ids): self.waiting.append((row, episodes.Answer(ids[:row % 3])))
+    def ready(self, wait):
+      waiting, self.waiting = self.waiting, []
+      return waiting
+  sample = episodes.make(
+      run.passes.models["policy"], group=4, max_tokens=24, turn_tokens=5, turns=3, answer_tokens=2,
+      chunk=3, slots=slots, eos_ids=(1,), lay_out=run.sampling.lay_out, fetch=hosts.fetch,
+      put=hosts.put)
+  return sample(run.init().policy, *run.sampling.encode(run.prompts.first(8)),
+                rng.key(0, "sample", 0), Echo())
+
+
+@pytest.mark.parametrize("mesh, slots", [
+    (dict(data=2), None), (dict(data=2, fsdp=2, tensor=2), 8), (dict(data=2, fsdp=2), 16)], ids=str)
+def test_devices_play_their_own_episodes(model, mesh, slots, monkeypatch):
+  """Those of one device; while rows are decoded and observations read, nothing is sent."""
+  one, run, programs = played(sampling_run(model)), sampling_run(model, **mesh), {}
+  for name in ("_advance", "_read"):
+    def watched(options, *args, fn=getattr(episodes, name), name=name, **static):
+      programs[name] = fn.lower(options, *args, **static)
+      return fn(options, *args, **static)
+    monkeypatch.setattr(episodes, name, watched)
+  several = played(run, slots)
+  for name in ("tokens_BS", "turn_BT", "finish_B"):
+    np.testing.assert_array_equal(getattr(one, name), getattr(several, name), err_msg=name)
+  np.testing.assert_allclose(one.sampler_logps_BT, several.sampler_logps_BT, atol=1e-5)
+  assert one.turn_BT.max() == 2
+  if "tensor" not in mesh:
+    for program in programs.values(): assert collectives(program.compile()) == []
 
 
 @pytest.mark.parametrize("kind", [

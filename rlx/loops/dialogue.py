@@ -17,6 +17,7 @@ from rlx.io import tokenizer as tokenizer_io
 from rlx.learner import hosts
 from rlx.rollouts import episodes
 
+_LETTERS = 64    # A token rarely stands for more characters.
 _SLACK = 8       # Tokens that texts can take more together than alone.
 _WAIT_S = 1.0    # Seconds between two looks for answers of other processes.
 _WINDOW = 1024   # Newest episodes whose failures count.
@@ -61,28 +62,25 @@ class Observations:
     tokenizer cannot encode are left out. If the reply has ended with the token that the template
     puts after it, the template's own is left out.
     """
-    text = self._cut(self._plain(text))
-    ids = self._encode(self.before + text + self.after)[:self.most]
-    return ids[1:] if self.before and ids[:1] == [last_id] else ids
-
-  def _cut(self, text):
-    ids = self._encode(text)
-    if len(ids) <= self.limit: return text
-    return self.tokenizer.decode(ids[:max(self.limit - len(self._encode(self.mark)), 0)]) + self.mark
-
-  def _plain(self, text):
-    # A character has at least one byte and a token rarely stands for more than 64.
-    text = text[:64 * self.limit + 64]
+    text = text[:_LETTERS * (self.limit + 1)]  # Of which more than `limit` tokens come.
     for special in self._special: text = text.replace(special, f"{special[0]} {special[1:]}")
     try:
-      self._encode(text)
-      return text
+      ids = self._encode(text)
     except ValueError:
-      return "".join(filter(self._is_known, text))
+      text = "".join(filter(self._is_known, text))
+      ids = self._encode(text)
+    if len(ids) > self.limit:
+      kept = max(self.limit - len(self._encode(self.mark)), 0)
+      text = self.tokenizer.decode(ids[:kept]) + self.mark
+    if self.before or self.after or len(ids) > self.limit:
+      ids = self._encode(self.before + text + self.after)[:self.most]
+    return ids[1:] if self.before and ids[:1] == [last_id] else ids
 
   @functools.cached_property
   def _special(self):
-    return sorted(map(str, self.tokenizer.hf.all_special_tokens), key=len, reverse=True)
+    added = self.tokenizer.hf.added_tokens_decoder.values()
+    names = {*map(str, self.tokenizer.hf.all_special_tokens), *(str(t) for t in added if t.special)}
+    return sorted(names, key=lambda name: (-len(name), name))
 
   def _is_known(self, character):
     try:
@@ -212,13 +210,15 @@ class Dialogues:
                 answer_tokens=self.observations.most)
 
   @contextlib.contextmanager
-  def started(self, prompts: Sequence[records.Prompt], group: int) -> Iterator[Answers]:
-    """The Answers of `group` episodes of each prompt."""
+  def started(self, prompts: Sequence[records.Prompt], group: int, *,
+              counts: bool) -> Iterator[Answers]:
+    """The Answers of `group` episodes of each prompt, which `metrics` counts or not."""
     states = [state for _, state in self._runner.begin(prompts) for _ in range(group)]
     answers = Answers(self._runner, self.observations, states, self._options.seconds)
     yield answers
-    self._totals.update(episodes=len(states), failed=answers.failed)
-    for info in answers.info: self._totals.update(info)
+    if counts:
+      for info in ({"episodes": len(states), "failed": answers.failed}, *answers.info):
+        self._totals.update(info)
     self._recent.extend(answers.is_unknown)
     lost, most = sum(self._recent), self._options.max_error_rate
     if lost > most * len(self._recent):

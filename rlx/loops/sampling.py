@@ -94,7 +94,7 @@ def make(o: Options, texts: texts_lib.Texts, config: transformer.DecoderConfig,
     sample = episodes.make(config, **fixed, **places, **rule, **dialogues.sizes, group=group,
                            slots=slots[name])
     def draw(params, prompts, key_, factor_T=None, weights=None):
-      with dialogues.started(prompts, group) as answers:
+      with dialogues.started(prompts, group, counts=name == "train") as answers:
         return sample(params, *encode(prompts), key_, answers, factor_T, weights)
     return draw
 

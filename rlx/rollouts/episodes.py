@@ -112,10 +112,8 @@ def make(config, *, group, max_tokens, turn_tokens, turns, answer_tokens, chunk,
     Otherwise: as `sampler.make`; `stops` end an action.
   """
   shards = transformer.row_shards(config)
-  options = _Options(
-      config, group, max_tokens, min(chunk, turn_tokens, max_tokens), tuple(dict(
-          temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p).items()),
-      tuple(sorted(eos_ids)), pad_id, most_read=min(answer_tokens, max_tokens))
+  options = _options(config, group, max_tokens, turn_tokens, answer_tokens, chunk, eos_ids, pad_id,
+                     dict(temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p))
   lay_out = lay_out or functools.partial(decoder.lay_out, config=config)
   place = put if config.rows is None else lambda tree: put(tree, lambda *_: config.rows)
 
@@ -145,6 +143,37 @@ def make(config, *, group, max_tokens, turn_tokens, turns, answer_tokens, chunk,
     return state.rollouts(tokens_PX, prompt_len_P, prompt_P, group)
 
   return sample
+
+
+def traced(config, params, weights, place, *, prompts, prompt_tokens, group, max_tokens, turn_tokens,
+           turns, answer_tokens, chunk, slots=None, eos_ids=(), pad_id=0, **rule):
+  """The largest programs of a call of `sample`, traced; see `sampler.traced`."""
+  del turns  # The host's alone.
+  options = _options(config, group, max_tokens, turn_tokens, answer_tokens, chunk, eos_ids, pad_id,
+                     rule)
+  array, shards = jax.ShapeDtypeStruct, transformer.row_shards(config)
+  start = _start.trace(
+      options, params, *place((array((prompts, prompt_tokens), jnp.int32),
+                               array((prompts,), jnp.int32), array((prompts,), jnp.uint32))),
+      jax.eval_shape(lambda: jax.random.key(0)))
+  all_prompts, rows, history = place(start.out_info)
+  b = prompts * group
+  most = b if slots is None else min(slots, b)
+  ints_W = place(array((most,), jnp.int32))
+  few = max(most // shards // _READ, 1) * shards
+  ints_N, ids_NL = place((array((few,), jnp.int32), array((few, options.reads[-1]), jnp.int32)))
+  advance = _advance.trace(
+      options, weights, rows, all_prompts, history, *[ints_W] * 5,
+      place(array((shards,), jnp.int32)), None, width=max_tokens, is_whole=most == b)
+  read = _read.trace(options, weights, rows, all_prompts, history, ints_N, ids_NL, ints_N)
+  return {"prefill": (start, {k: x for k, x in params.items() if k != "head"}, weights),
+          "decode chunk": (advance, (), None), "prefill of observations": (read, (), None)}
+
+
+def _options(config, group, max_tokens, turn_tokens, answer_tokens, chunk, eos_ids, pad_id, rule):
+  return _Options(config, group, max_tokens, min(chunk, turn_tokens, max_tokens),
+                  tuple(rule.items()), tuple(sorted(eos_ids)), pad_id,
+                  most_read=min(answer_tokens, max_tokens))
 
 
 @dataclasses.dataclass(frozen=True)
