@@ -32,11 +32,14 @@ def get_config(arg, name, *, alphabet, environment, options, wrong_rate, turns, 
   c.episodes.turns, c.episodes.turn_tokens = turns, turn_tokens
   c.episodes.observation_tokens, c.episodes.cut_mark = observation_tokens, ";"
   c.rollouts.max_tokens = total_tokens
-  c.rollouts.chunk = c.rollouts.bucket = 8
+  c.rollouts.chunk, c.rollouts.bucket = 8, 32
+  # Trajectories of one width are one program. Packed ones, of many sizes, would be compiled for
+  # longer than they save.
+  c.learner.pack = False
   c.rollouts.step_separator = "<turn>"
   c.steps, c.prompts.per_step, c.rollouts.per_prompt = 60, 16, 8
   c.rollouts.filter_groups = dict(name="filter_groups.with_verdict")
-  c.learner.optimizer.lr = c.prm.optimizer.lr = 5e-4
+  c.learner.optimizer.lr = c.prm.optimizer.lr = 2e-4
   c.prm.beta = 0.5
   c.rewards = dict(
       outcome=dict(name="outcome.verdict", coef=1.0),
@@ -56,4 +59,13 @@ def get_config(arg, name, *, alphabet, environment, options, wrong_rate, turns, 
     c.rollouts.max_tokens, c.rollouts.chunk = total_tokens, 8
     c.prompts.options.size = 128
     c.sft.steps, c.sft.batch = 2, 8
+  return c
+
+
+def sandboxed(c):
+  """For environments whose steps start a sandbox, which takes about 0.1 s."""
+  c.prompts.per_step, c.episodes.timeout_s = min(c.prompts.per_step, 8), 30.0
+  c.prompts.options.size = min(c.prompts.options.size, 512)
+  c.eval.prompts = c.eval.batch = min(c.eval.prompts, 64)
+  c.eval.final_samples = 1
   return c

@@ -5,6 +5,7 @@ from rlx.environments import calculator
 
 def get_config(arg=""):
   return environments.get_config(
-      arg, "calculator", alphabet=calculator.ALPHABET, wrong_rate=0.25,
-      environment=dict(name="calculator.Calculator", calls=4), options=dict(n_min=2, n_max=3),
-      turns=5, prompt_tokens=16, turn_tokens=16, observation_tokens=16, total_tokens=96)
+      arg, "calculator", alphabet=calculator.ALPHABET, wrong_rate=0.2,
+      environment=dict(name="calculator.Calculator", calls=4),
+      options=dict(n_min=2, n_max=3, ops="+-"),
+      turns=5, prompt_tokens=16, turn_tokens=12, observation_tokens=12, total_tokens=64)

@@ -16,7 +16,7 @@ MAX_STATE = 2**21  # Bytes of a pickled environment.
 
 def main():
   """Serves requests until the runner closes the connection."""
-  process.serve(lambda kind, *args: dict(load=load, reset=reset, step=step)[kind](*args))
+  process.serve(lambda kind, *args: dict(reset=reset, step=step)[kind](*args))
 
 
 @functools.lru_cache(maxsize=None)
@@ -30,11 +30,6 @@ def factory(path):
     return resolve.lookup("environments", path, "environment")
   except ImportError as e:
     raise ValueError(f"environment.name={path!r}: {e}") from None
-
-
-def load(path, options, prompt):
-  """[error]: imports an environment, and what its episodes need if a prompt is known."""
-  return [None if prompt is None else reset(path, options, prompt)[-1]]
 
 
 def reset(path, options, prompt):

@@ -11,12 +11,31 @@ ends the episode: reward 1.0 if what follows is the answer, else 0.0. Any other 
 "err;" and counts as a call. A call when none is left is not computed: it ends the episode with
 reward 0.0, so an episode has at most calls + 1 turns.
 
-No observation has more than 30 characters, whatever the call is.
+No observation has more than 30 characters for each call of the reply.
+
+With `turn_rewards` other turns than the last have rewards, too. The steps of a question are its
+operations with their results, above (*, 148), (+, 233) and (-, 221); a call solves a step that
+has its operation and its result and that no call before has solved.
+
+  calls   a reply that is no answer: 1/n for each of the question's n steps that it solves
+          an answer: as without
+  ftrl    calls: 2 solved / (calls + 1)
+          a call that does not parse: -0.3, and -0.5 if the reply is empty
+          a right answer: 1 / (1 + unsolved)
+          a wrong answer: 0.5 if all steps are solved, else 0
+
+The rewards of ftrl are those of FTRL, Ye et al. 2025, arXiv:2508.08791, in its released code
+(bytedance/FTRL, compute_solve_f1). Differs from the paper: there a reply without calls ends the
+episode.
+
+The verdict of an episode is the sum of its rewards. Questions that belong to the split "test" have
+the reward of the answer alone, whatever `turn_rewards` is, so that held-out accuracy is the share
+of right answers. `info` has this share for all questions, as "right".
 """
 from collections.abc import Callable
 import random
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 import zlib
 
 from rlx.core import ranges
@@ -40,28 +59,69 @@ class Calculator:
 
   Args:
     calls: calls that an episode has, those that do not parse included.
+    at_once: calls that a reply may have, one after the other, as "[3*4][5+6]".
+    turn_rewards: which turns have rewards, see above; outcome: the last one.
   """
   role = "tool"
   is_bounded = True  # It may run in the trainer's process.
 
-  def __init__(self, *, calls: ranges.Count = 4):
-    self._calls = calls
+  def __init__(self, *, calls: ranges.Count = 4, at_once: ranges.Count = 1,
+               turn_rewards: Literal["outcome", "calls", "ftrl"] = "outcome"):
+    self._calls, self._at_once, self._turn_rewards = calls, at_once, turn_rewards
 
   def reset(self, prompt: "records.Prompt") -> str:
     """Starts an episode; returns the question."""
     self._answer, self._used = prompt.answer, 0
+    self._pays = self._turn_rewards if split_of(prompt.text) == "train" else "outcome"
+    self._unsolved = [] if self._pays == "outcome" else [
+        _step_of(call, result) for call, result in calls_of(prompt.text)]
+    self._steps = len(self._unsolved)
     return prompt.text
 
   def step(self, reply: str) -> interface.Step:
-    """Computes a call, or checks the answer."""
+    """Computes calls, or checks the answer."""
     reply = reply.strip()
-    info = dict(calls=float(self._used))
-    if reply.startswith("#"):
-      return interface.Step(reward=float(reply[1:].strip() == self._answer), done=True, info=info)
-    if self._used == self._calls:
-      return interface.Step("none left;", reward=0.0, done=True, info=info)
-    self._used += 1
-    return interface.Step(compute(reply), info=dict(calls=float(self._used)))
+    if reply.startswith("#"): return self._answered(reply[1:].strip() == self._answer)
+    calls = self._calls_in(reply)
+    if self._used + max(len(calls), 1) > self._calls:
+      return self._step("none left;", reward=0.0, done=True)
+    self._used += max(len(calls), 1)
+    results = [compute(call) for call in calls]
+    return self._step("".join(results) or "err;", reward=self._paid(reply, calls, results))
+
+  def _calls_in(self, reply):
+    """The calls of a reply, none if it is anything but calls or has too many."""
+    several = rf"(?:{_CALL.pattern}){{1,{self._at_once}}}"
+    return [m[0] for m in _CALL.finditer(reply)] if re.fullmatch(several, reply) else []
+
+  def _step(self, observation="", *, is_right=False, **options):
+    info = dict(calls=float(self._used), right=float(is_right))
+    return interface.Step(observation, info=info, **options)
+
+  def _answered(self, is_right):
+    reward = float(is_right)
+    if self._pays == "ftrl":
+      reward = 1 / (1 + len(self._unsolved)) if is_right else 0.0 if self._unsolved else 0.5
+    return self._step(is_right=is_right, reward=reward, done=True)
+
+  def _paid(self, reply, calls, results):
+    """The reward of a reply that is no answer."""
+    if self._pays == "outcome": return None
+    solved = sum(self._solves(call, result) for call, result in zip(calls, results))
+    if self._pays == "calls": return solved / self._steps
+    if not calls: return -0.3 if reply else -0.5
+    return 2 * solved / (len(calls) + 1)
+
+  def _solves(self, call, result):
+    step = _step_of(call, result.removesuffix(";"))
+    if step not in self._unsolved: return False
+    self._unsolved.remove(step)
+    return True
+
+
+def _step_of(call, result):
+  """The step that a call solves: its operation and its result."""
+  return _CALL.fullmatch(call)[2], result
 
 
 def compute(call: str) -> str:
@@ -74,6 +134,18 @@ def compute(call: str) -> str:
   match = _CALL.fullmatch(call)
   if match is None: return "err;"
   return f"{OPERATIONS[match[2]](int(match[1]), int(match[3]))};"
+
+
+def parsed(prompt: "records.Prompt", text: str) -> float:
+  """A verifier for verifier.scores: 1.0 if no call of an episode failed to parse, else 0.0.
+
+  A reply that writes an observation like "err;" itself can only lower its score.
+  """
+  del prompt
+  return float("err;" not in text)
+
+
+vars(parsed)["is_bounded"] = True
 
 
 def prompts(rows, split):

@@ -20,6 +20,18 @@ the attempt and the values of x; what has to come out is compared outside of it,
 whole numbers alone: an object that is equal to everything is no right value. Hidden tests run
 together with the shown ones, so an attempt starts one process. The name of an exception takes
 the place of a value, f(2)=NameError; what exceeds a limit, or prints, is answered "killed;".
+
+With `decrease` and `sound` attempts have process rewards, too:
+
+  r_k = decrease (D_{k-1} - D_k) + sound S_k + (1 if all tests pass)
+
+with D_k the number of shown tests that attempt k fails, D_0 that of the line in the question (all
+without one), and S_k = 1 if its values for the shown tests are numbers. This is the reward of
+Lanser, Zhang et al. 2025, arXiv:2510.22907, which has 0.5 and 0.4 as an example: D counts the
+diagnostics of a language server there, S is whether an edit can be applied safely, and an
+ambiguous address costs something; an attempt here has no address. The verdict of an episode is
+the sum of its rewards. Questions that belong to the split "test" have no process rewards, so that
+held-out accuracy is the share of right repairs. `info` has it for all questions, as "right".
 """
 import collections
 import functools
@@ -78,6 +90,7 @@ class Debug:
     total_s: seconds that it may take.
     memory_mb: its memory.
     unsafe: True runs attempts with limits but without bubblewrap, as this user.
+    decrease, sound: factors of the process rewards, see above; 0: none.
   Raises:
     ImportError: bubblewrap is not installed.
   """
@@ -85,15 +98,20 @@ class Debug:
 
   def __init__(self, *, attempts: ranges.Count = 3, cpu_s: ranges.Count = 1,
                total_s: ranges.Positive = 2.0, memory_mb: ranges.Count = 256,
-               unsafe: bool = False):
+               unsafe: bool = False, decrease: ranges.NotNegative = 0.0,
+               sound: ranges.NotNegative = 0.0):
     if not unsafe: python.require_sandbox()
-    self._attempts = attempts
+    self._attempts, self._decrease, self._sound = attempts, decrease, sound
     self._limits = dict(cpu_s=cpu_s, total_s=total_s, memory_mb=memory_mb, unsafe=unsafe)
 
   def reset(self, prompt: "records.Prompt") -> str:
     """Starts an episode; returns the question."""
     self._line, self._shown = prompt.answer, tuple(prompt.meta["shown"])
     self._used = 0
+    self._is_paid = bool(self._decrease or self._sound) and split_of(prompt.text) == "train"
+    line = prompt.text.partition(" ")[0]
+    at = values(line) if line in _lines() else [None] * len(INPUTS)
+    self._failing = self._failing_of(dict(zip(INPUTS, map(str, at))))
     return prompt.text
 
   def step(self, reply: str) -> interface.Step:
@@ -103,21 +121,35 @@ class Debug:
       errors.Unknown: the sandbox did not start, whatever the attempt.
     """
     self._used += 1
-    observation = self._tested(reply.strip())
+    observation, got = self._tested(reply.strip())
     done = not observation or self._used == self._attempts
-    return interface.Step(observation, reward=float(not observation) if done else None, done=done,
-                          info=dict(attempts=float(self._used)))
+    reward = float(not observation) if done else None
+    if self._is_paid: reward = (reward or 0.0) + self._paid(got)
+    return interface.Step(observation, reward=reward, done=done, info=dict(
+        attempts=float(self._used), right=float(not observation)))
 
   def _tested(self, line):
-    """Returns what the tests print, "" if all of them pass."""
+    """Returns what the tests print, "" if all of them pass, and the values, {} if it was killed."""
     if not line: python.check_start(**self._limits)
-    if len(line) > MAX_LINE: return "too long;"
+    if len(line) > MAX_LINE: return "too long;", {}
     got = _values(line, self._limits)
-    if got is None: return "killed;"
-    want = {x: str(value) for x, value in zip(INPUTS, values(self._line))}
-    for x in self._shown:
-      if got[x] != want[x]: return f"f({x})={got[x][:_MAX_VALUE]};"
-    return "" if got == want else "hidden;"
+    if got is None: return "killed;", {}
+    if failing := self._failing_of(got):
+      return f"f({failing[0]})={got[failing[0]][:_MAX_VALUE]};", got
+    return "" if got == self._wanted() else "hidden;", got
+
+  def _wanted(self): return {x: str(value) for x, value in zip(INPUTS, values(self._line))}
+
+  def _failing_of(self, got):
+    """The inputs of the shown tests that values fail."""
+    wanted = self._wanted()
+    return [x for x in self._shown if got.get(x) != wanted[x]]
+
+  def _paid(self, got):
+    """The process reward of an attempt with these values."""
+    before, self._failing = self._failing, self._failing_of(got)
+    is_sound = all(re.match(r"-?\d", got.get(x, "")) for x in self._shown)
+    return self._decrease * (len(before) - len(self._failing)) + self._sound * is_sound
 
 
 def _values(line, limits):

@@ -86,7 +86,7 @@ class Runner:
     self._idle: queue.SimpleQueue = queue.SimpleQueue()
     self._threads: futures.ThreadPoolExecutor | None = None
     self._lock = threading.Lock()
-    self._first: Any = None  # A prompt that an episode has started from.
+    self._first: Any = None  # A prompt that episodes start from.
     self.errors, self.failures = collections.Counter(), collections.Counter()
     self.last_error = ""
 
@@ -180,7 +180,8 @@ class Runner:
         worker = self._replace(w)
       if not worker.loaded:
         # It imports packages, which does not count towards the deadline of a step.
-        worker.ask(_FIRST_S, "load", self._path, self._options, self._first)
+        prompt = args[-1] if kind == "reset" else self._first
+        worker.ask(_FIRST_S, "reset", self._path, self._options, prompt)
         worker.loaded.add(self._path)
       line, error = worker.ask(self._timeout_s, kind, *args)
       if error is not None:

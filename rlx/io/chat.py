@@ -61,6 +61,9 @@ def between(tokenizer: tokenizer_io.Tokenizer, role: str) -> tuple[str, str]:
     if not has_reply or not has_message:
       raise ValueError(f"The chat template cannot be extended turn by turn: it leaves out a reply "
                        f"or a message of role {role!r}.")
+    if after == tokenizer.closing:
+      raise ValueError("The chat template cannot be extended turn by turn: it renders a message of "
+                       f"role {role!r} as a reply.")
     found.add((before, after))
   if len(found) > 1:
     raise ValueError("The chat template cannot be extended turn by turn: what it puts around a "

@@ -1,4 +1,5 @@
 import dataclasses
+import itertools
 import pickle
 import subprocess
 import sys
@@ -78,8 +79,8 @@ def test_calls_over_the_budget_end_the_episode():
   answer = f"#{prompt.answer}"
   steps = play(prompt, ["[1+1]", "what", "[1+2]", answer], calls=2)
   assert [(s.observation, s.reward, s.done, s.info) for s in steps] == [
-      ("2;", None, False, dict(calls=1)), ("err;", None, False, dict(calls=2)),
-      ("none left;", 0.0, True, dict(calls=2))]
+      ("2;", None, False, dict(calls=1, right=0)), ("err;", None, False, dict(calls=2, right=0)),
+      ("none left;", 0.0, True, dict(calls=2, right=0))]
   assert play(prompt, ["[1+1]", "what", answer], calls=2)[-1].reward == 1.0
 
 
@@ -90,6 +91,56 @@ def test_answers():
                         ("#{};", 0), ("#1 #{}", 0)]:
     step, = play(prompt, [reply.replace("{}", prompt.answer)])
     assert (step.reward, step.done) == (reward, True), reply
+
+
+def question(text="37*4+85-12=", answer="221"):
+  """A question of the training split, whose steps are (*, 148), (+, 233) and (-, 221)."""
+  assert calculator.split_of(text) == "train"
+  return dataclasses.replace(prompts(1)[0], text=text, answer=answer)
+
+
+@pytest.mark.parametrize("replies, rewards", [
+    (["[37*4]", "[148+85]", "[233-12]", "#221"], [1/3, 1/3, 1/3, 1]),
+    # Other numbers with the same result solve a step, another operation does not; each step once.
+    (["[146+2]", "[4*37]", "[37*4]", "[200+33]", "#221"], [0, 1/3, 0, 1/3, 1]),
+    (["what", "", "#1"], [0, 0, 0]), (["[37*4]"] * 5, [1/3, 0, 0, 0, 0])])
+def test_rewards_of_calls(replies, rewards):
+  steps = play(question(), replies, turn_rewards="calls")
+  assert [s.reward for s in steps] == pytest.approx(rewards)
+  assert [s.info["right"] for s in steps][-1] == (replies[-1] == "#221")
+
+
+@pytest.mark.parametrize("replies, rewards", [
+    # One call, which solves a step: 2 * 1 / 2. No step is left after three: 1 / (1 + 0).
+    (["[37*4]", "[148+85]", "[233-12]", "#221"], [1, 1, 1, 1]),
+    # Two steps with two calls 2 * 2 / 3, one with two 2 / 3, none with one 0.
+    (["[37*4][148+85]", "[37*4]", "[233-12]", "#1"], [4/3, 0, 1, 1/2]),
+    (["[37*4][1+1]", "#221"], [2/3, 1/(1 + 2)]), (["#221"], [1/(1 + 3)]), (["#220"], [0]),
+    (["", "[37*4", "what", "[1+1][1+1][1+1]", "[37*4]"], [-.5, -.3, -.3, -.3, 0])])
+def test_rewards_of_ftrl(replies, rewards):
+  steps = play(question(), replies, turn_rewards="ftrl", at_once=2)
+  assert [s.reward for s in steps] == pytest.approx(rewards)
+
+
+@pytest.mark.parametrize("turn_rewards", ["calls", "ftrl"])
+def test_held_out_questions_are_rewarded_for_the_answer_alone(turn_rewards):
+  for prompt in prompts(20, "test"):
+    replies = ["what", *calculator.expert(prompt, np.random.default_rng(0))]
+    assert play(prompt, replies, turn_rewards=turn_rewards) == play(prompt, replies)
+
+
+@pytest.mark.parametrize("reply, observation, calls", [
+    ("[1+2][3*4]", "3;12;", 2), ("[1+2]", "3;", 1), ("[1+2][3*4][5-6]", "err;", 1),
+    ("[1+2] [3*4]", "err;", 1), ("[1+2];3;[3*4]", "err;", 1), ("[1+2]" * 20_000, "err;", 1)])
+def test_several_calls_at_once(reply, observation, calls):
+  step, = play(prompts(1)[0], [reply], at_once=2)
+  assert (step.observation, step.info["calls"], step.done) == (observation, calls, False)
+  assert play(prompts(1)[0], ["[1+1]", "[1+2][3*4]"], at_once=2, calls=2)[-1].done
+
+
+def test_parsed():
+  prompt = prompts(1)[0]
+  assert calculator.parsed(prompt, "[1+1]2;#2") == 1 and calculator.parsed(prompt, "xerr;#2") == 0
 
 
 def test_questions_depend_on_seed_and_index_alone():
@@ -106,10 +157,10 @@ def test_splits_have_no_question_in_common():
 
 
 def test_copies_go_on():
-  for prompt in prompts(20):
+  for prompt, turn_rewards in itertools.product(prompts(20), ("outcome", "calls", "ftrl")):
     replies = calculator.expert(prompt, np.random.default_rng(1), wrong_rate=0.3)
-    replies = ["?", *replies]
-    assert play(prompt, replies, copies=True) == play(prompt, replies)
+    replies, options = ["?", *replies], dict(turn_rewards=turn_rewards)
+    assert play(prompt, replies, copies=True, **options) == play(prompt, replies, **options)
   environment = calculator.Calculator()
   environment.reset(prompt)
   assert len(pickle.dumps(environment)) < 500

@@ -1,4 +1,5 @@
 """Episodes of repairs of a line, whose tests run in the sandbox."""
+import dataclasses
 import pathlib
 import pickle
 import time
@@ -61,7 +62,7 @@ def test_an_expert_is_right_and_its_mistakes_are_wrong(broken):
   rng = np.random.default_rng(0)
   for prompt in debug.prompts([dict(row, broken=broken) for row in ROWS[:3]], "train"):
     (step,) = played(prompt, debug.expert(prompt, rng))
-    assert (step.reward, step.done, step.info) == (1.0, True, dict(attempts=1))
+    assert (step.reward, step.done, step.info) == (1.0, True, dict(attempts=1, right=1))
     wrong = debug.expert(prompt, rng, wrong_rate=1.0)
     steps = played(prompt, wrong)
     assert [s.reward for s in steps] == [None, None, 0.0] and len(wrong) == 3
@@ -124,7 +125,8 @@ def test_bad_options_are_refused(options, message):
 def test_observations(attempt, observation):
   (step,) = played(PROMPT, [attempt])
   assert step.observation == observation and step.done == (not observation)
-  assert step.reward == (None if observation else 1.0) and step.info == dict(attempts=1)
+  assert step.reward == (None if observation else 1.0)
+  assert step.info == dict(attempts=1, right=not observation)
 
 
 @sandbox.needed
@@ -133,6 +135,31 @@ def test_attempts_are_limited():
   assert [(s.reward, s.done) for s in steps] == [(None, False), (None, False), (1.0, True)]
   assert [s.reward for s in played(PROMPT, ["x", "x", "x", "x*3+3"])] == [None, None, 0.0]
   assert [s.reward for s in played(PROMPT, ["x", "x*3+3"], attempts=1)] == [0.0]
+
+
+@pytest.mark.parametrize("text, replies, rewards", [
+    # The line x*3+4 fails both shown tests, f(2)=9 and f(5)=18. x*3+3 is right:
+    # 0.5 (2 - 0) + 0.4 + 1.
+    (PROMPT.text, ["x*3+3"], [2.4]), ("f(2)=9 f(5)=18:", ["x*3+3"], [2.4]),
+    # x*4+1 passes the first: 0.5 (2 - 1) + 0.4. What has no values fails both: 0.5 (1 - 2).
+    # x*3+2 fails both, too: 0.4, and 0 as the outcome of the last attempt.
+    (PROMPT.text, ["x*4+1", "y", "x*3+2"], [.9, -.5, .4]),
+    (PROMPT.text, ["x" * 201, "[x]", "9if x<5 else 18", "x"], [0, 0, 1.4]),
+    # The line of this question fails the second alone: 0.5 (1 - 0) + 0.4 + 1.
+    ("x*1+7 f(2)=9 f(5)=18:", ["x*3+3"], [1.9])])
+def test_process_rewards(text, replies, rewards):
+  prompt = dataclasses.replace(PROMPT, text=text)
+  assert debug.split_of(text) == "train"
+  steps = played(prompt, replies, unsafe=True, decrease=0.5, sound=0.4)
+  assert [s.reward for s in steps] == pytest.approx(rewards)
+
+
+def test_held_out_questions_have_no_process_rewards():
+  (prompt,) = debug.prompts(ROWS[:1], "test")
+  for replies in (["x", prompt.answer], ["x"] * 3):
+    steps = played(prompt, replies, unsafe=True, decrease=0.5, sound=0.4)
+    assert steps == played(prompt, replies, unsafe=True)
+    assert steps[-1].info["right"] == steps[-1].reward
 
 
 @sandbox.needed

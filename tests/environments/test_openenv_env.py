@@ -29,10 +29,11 @@ class Guess(openenv_types.Action):
 class Seen(openenv_types.Observation):
   text: str = ""
   n_left: int | None = None
+  luck: float | None = None
 
 
 class Number(interfaces.Environment[Guess, Seen, openenv_types.State]):
-  """The number is drawn by the seed, the greeting by the global generator."""
+  """The number is drawn by the seed, the greeting and the luck by the global generator."""
 
   def __init__(self, n_guesses=3):
     super().__init__()
@@ -47,8 +48,9 @@ class Number(interfaces.Environment[Guess, Seen, openenv_types.State]):
     self.n_left -= 1
     is_right = action.number == self.number
     text = "yes" if is_right else "up" if action.number < self.number else "down"
-    return Seen(text=text, n_left=self.n_left, reward=float(is_right) if self.n_left or is_right
-                else -1, done=is_right or not self.n_left, metadata=dict(number=self.number))
+    is_over = is_right or not self.n_left
+    return Seen(text=text, n_left=self.n_left, luck=random.random(), done=is_over,
+                reward=is_right - float(is_over and not is_right), metadata=dict(of=self.number))
 
   @property
   def state(self): return openenv_types.State()
@@ -84,6 +86,16 @@ class Closure(Number):
     self.local = lambda: None
 
 
+class Unreadable:
+  def __reduce__(self): return int, ("x",)
+
+
+class LoadsNot(Number):
+  def __init__(self):
+    super().__init__()
+    self.object = Unreadable()
+
+
 class Random(Closure):
   counter = 0
 
@@ -98,6 +110,10 @@ class Fails(Number):
 
 class Ends(Number):
   def reset(self, **kwargs): return Seen(done=True)
+
+
+class Unpaid(Number):
+  def step(self, action: Guess, **kwargs) -> Seen: return Seen(text="seen")
 
 
 class NoNumber(Number):
@@ -220,7 +236,12 @@ def test_the_last_turn():
   _, steps = play(named(Number, max_turns=2), ["0"] * 9)
   assert [(s.reward, s.done) for s in steps] == [(0.0, False), (0.0, True)]
   _, steps = play(named(Number, max_turns=2), ["x"] * 9)
-  assert [(s.reward, s.done) for s in steps] == [(None, False), (None, True)]
+  assert [(s.reward, s.done) for s in steps] == [(None, False), (0.0, True)]
+
+
+def test_an_episode_without_rewards_has_the_outcome_0():
+  _, steps = play(named(Unpaid, max_turns=2), ["1", "2"])
+  assert [(s.reward, s.done) for s in steps] == [(None, False), (0.0, True)]
 
 
 # ---- Actions and observations.
@@ -298,7 +319,8 @@ def test_names_that_do_not_exist():
 @pytest.mark.parametrize("cls, reason", [
     (Fails, "cannot start: FileNotFoundError: ./data/questions.csv"),
     (Ends, "ends before its first turn"),
-    (Closure, "cannot be pickled .*environment.replay=True")])
+    (Closure, "cannot be pickled .*environment.replay=True"),
+    (LoadsNot, "cannot be pickled .*invalid literal.*environment.replay=True")])
 def test_environments_that_cannot_start_are_refused(cls, reason):
   with pytest.raises(ValueError, match=reason): named(cls).reset(prompt())
 

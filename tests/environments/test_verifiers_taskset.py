@@ -11,7 +11,7 @@ from rlx.core import records
 from rlx.environments import verifiers_taskset
 from rlx.environments.verifiers_taskset import VerifiersTaskset
 
-pytest.importorskip("verifiers.v1")
+pytest.importorskip("verifiers.v1.utils.loaders")  # Of version 0.3 and later.
 
 
 # ---- Task sets: modules on the import path, as installed ones are.
@@ -34,7 +34,9 @@ class SoloTask(vf.Task[Data]):
   async def short(self, trace): return {"is_short": float(len(trace.last_reply) < 3)}
 
   @vf.metric
-  async def turns(self, trace): return trace.num_turns
+  async def turns(self, trace):
+    trace.model_dump_json()  # As a task that logs does.
+    return trace.num_turns
 
 class SoloConfig(vf.TasksetConfig):
   size: int = 12
@@ -101,6 +103,12 @@ class Words(vf.Toolset[vf.ToolsetConfig, Memory]):
     return {"limit": self.most}
 
   @vf.tool
+  def parts(self, kind: str) -> list:
+    '''Gives parts of a message, as MCP has them.'''
+    from types import SimpleNamespace
+    return [SimpleNamespace(type="text", text="one"), SimpleNamespace(type=kind, text="two")]
+
+  @vf.tool
   def fail(self) -> str:
     '''Fails.'''
     raise KeyError("boom")
@@ -124,9 +132,8 @@ def solo_with(replaced, by): return SOLO.replace(replaced, by)
 
 SOURCES = dict(
     rlx_solo=SOLO, rlx_user=USER, rlx_tools=TOOLS,
-    rlx_fails=solo_with("async def right(self, trace): return", "async def right(self, trace): x ="),
-    rlx_image=solo_with('prompt=f"{i}+1?"', 'prompt=[vf.UserMessage(content=[vf.ImageUrlContentPart('
-                        'image_url=vf.ImageUrlSource(url="data:image/png;base64,AAAA"))])]'),
+    rlx_fails=solo_with("right(self, trace): return", "right(self, trace): x ="),
+    rlx_image=SOLO,
     rlx_boxed=solo_with("async def right(self, trace)", "async def right(self, trace, runtime)"),
     rlx_container=solo_with("class SoloTask(vf.Task[Data]):",
                             "class SoloTask(vf.Task[Data]):\n  NEEDS_CONTAINER = True"),
@@ -215,6 +222,7 @@ def test_a_single_turn_gets_the_weighted_rewards_and_all_metrics():
   assert step.done and step.reward == 1.0 and step.info == dict(right=1, is_short=1, turns=1)
   assert play(named("solo"), ["6"])[1][0].reward == 0.25
   assert play(named("solo"), ["hello"])[1][0].reward == 0.0
+  assert "reward_errors" not in play(named("solo"), ["\ud800"])[1][0].info
 
 
 def number_of(prompt_id):
@@ -251,10 +259,11 @@ def test_an_episode_is_a_function_of_prompt_and_replies():
 
 def test_tools_are_called_in_this_process():
   first, steps = play(named("tools"), [call("words_keep", word="a", times=2),
-                                       call("words_limit"), call("words_keep", word="b"), "done"],
+                                       call("words_limit"), call("words_keep", word="b"),
+                                       call("words_parts", kind="text"), "done"],
                       prompt(answer="3"))
   assert '"name": "words_keep", "description": "Keeps a word."' in first[0]["content"]
-  assert [s.observation for s in steps] == ["2", '{"limit": "3"}', "3", ""]
+  assert [s.observation for s in steps] == ["2", '{"limit":"3"}', "3", "one\ntwo", ""]
   assert steps[-1].reward == 1.0
   assert not any("words" in m["content"] for m in play(
       named("tools", tools_in_prompt=False), [])[0])
@@ -269,6 +278,13 @@ def test_calls_that_fail():
   assert all(text.startswith("Error: ") and len(text) < 400 for text in texts[:6])
   assert "boom" in texts[3] and "</tool_call>" in texts[4] and "more than 8" in texts[5]
   assert texts[6:] == ["2\n3", ""] and steps[-1].reward == 1.0
+
+
+def test_a_tool_that_gives_an_image_is_refused():
+  env = named("tools")
+  env.reset(prompt())
+  with pytest.raises(ValueError, match="words_parts gives what is no text, such as images"):
+    env.step(call("words_parts", kind="image"))
 
 
 def test_a_reward_function_that_raises_gives_0():

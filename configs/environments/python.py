@@ -1,0 +1,11 @@
+"""Computations with a Python interpreter in a sandbox (rlx/environments/python.py)."""
+from rlx.configs import environments
+from rlx.environments import python
+
+
+def get_config(arg=""):
+  c = environments.get_config(
+      arg, "python", alphabet=python.ALPHABET, wrong_rate=0.3,
+      environment=dict(name="python.Python", calls=2), options=dict(kinds="SCDP"),
+      turns=3, prompt_tokens=16, turn_tokens=44, observation_tokens=24, total_tokens=128)
+  return environments.sandboxed(c)

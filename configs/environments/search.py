@@ -1,0 +1,10 @@
+"""Questions of two hops, answered by look-ups in a corpus (rlx/environments/search.py)."""
+from rlx.configs import environments
+from rlx.environments import search
+
+
+def get_config(arg=""):
+  return environments.get_config(
+      arg, "search", alphabet=search.ALPHABET, wrong_rate=0.25,
+      environment=dict(name="search.Search", queries=4), options=dict(hops=2),
+      turns=5, prompt_tokens=28, turn_tokens=18, observation_tokens=24, total_tokens=128)

@@ -1,0 +1,163 @@
+"""How fast are episodes sampled? Against one turn of as many tokens, with slow environments, and TRL.
+
+  python -m experiments.episodes --model DIR [--trl PYTHON] [--out FILE.jsonl]
+
+The model is an HF directory, such as `small` of the page docs/performance.md. All actions have
+--action tokens (there is no EOS), all observations --read. Repetitions of all systems take turns in
+one run; the table has medians of tokens per second, action tokens alone.
+
+  one turn   `rollouts.sampler`, turns x action + (turns - 1) x read tokens at once
+  instant    episodes whose environments answer at once
+  slow       answers take a log-normal time, --slow-low to --slow-high s in 95% of cases; --slots rows
+             are decoded at once. The share of the time in which the device is busy is that of its
+             programs, from their start until their results are on the host
+  trl        GRPOTrainer's loop of multi-turn rollouts (its `environment_factory`), which generates
+             each turn of all episodes together after their earlier turns
+"""
+import argparse
+import json
+import math
+import pathlib
+import random
+import statistics
+import subprocess
+import sys
+import time
+
+import jax
+import numpy as np
+
+from experiments import plots
+from rlx.core import rng
+from rlx.io import weights
+from rlx.models import decode
+from rlx.rollouts import episodes
+from rlx.rollouts import sampler
+
+
+class Answers:
+  """Answers of `read` tokens that arrive after a time drawn for each."""
+
+  def __init__(self, vocabulary, read, seconds):
+    self.draw, self.vocabulary, self.read, self.seconds = random.Random(0), vocabulary, read, seconds
+    self.waiting, self.waited_s = [], 0.0
+
+  def submit(self, row, ids):
+    answer = [self.draw.randrange(4, self.vocabulary) for _ in range(self.read)]
+    self.waiting.append((time.monotonic() + self.seconds(self.draw), row, answer))
+
+  def ready(self, wait):
+    if wait and self.waiting:
+      pause = max(min(self.waiting)[0] - time.monotonic(), 0)
+      self.waited_s += pause
+      time.sleep(pause)
+    now = time.monotonic()
+    arrived = [(row, episodes.Answer(ids)) for t, row, ids in self.waiting if t <= now]
+    self.waiting = [x for x in self.waiting if x[0] > now]
+    return arrived
+
+
+def log_normal(low, high):
+  """Draws seconds of which 95% are between low and high."""
+  mean, spread = math.log(low * high) / 2, math.log(high / low) / (2 * 1.96)
+  return lambda draw: draw.lognormvariate(mean, spread)
+
+
+def systems(a):
+  """{name: () -> (seconds, seconds in which the device is busy)}."""
+  config, params, _ = weights.load(a.model)
+  laid_out, busy = decode.lay_out(params, config), [0.0]
+  draw = np.random.default_rng(0)
+  tokens_PX = draw.integers(4, config.vocab_size, (a.episodes, a.prompt)).astype(np.int32)
+  len_P, ids_P = np.full(a.episodes, a.prompt, np.int32), np.arange(a.episodes, dtype=np.uint32)
+  total = a.turns * a.action + (a.turns - 1) * a.read
+  asked = (params, tokens_PX, len_P, ids_P, rng.key(0, "sample", 0))
+
+  def watched(fn):
+    def call(*args, **static):
+      start = time.perf_counter()
+      out = fn(*args, **static)
+      busy[0] += time.perf_counter() - start
+      return out
+    return call
+
+  # Programs run while they are called, or until their results are fetched.
+  fetch = watched(jax.device_get)
+  for name in ("_start", "_read", "_advance"): setattr(episodes, name, watched(getattr(episodes, name)))
+
+  def one_turn():
+    sample = sampler.make(config, group=1, max_tokens=total, chunk=a.chunk, slots=a.slots)
+    return lambda: jax.block_until_ready(sample(*asked, weights=laid_out))
+
+  def played(seconds, slots):
+    sample = episodes.make(config, group=1, max_tokens=total, turn_tokens=a.action, turns=a.turns,
+                           answer_tokens=a.read, chunk=a.chunk, slots=slots, fetch=fetch)
+    return lambda: sample(*asked, Answers(config.vocab_size, a.read, seconds), weights=laid_out)
+
+  def timed(call):
+    def rep():
+      busy[0], start = 0.0, time.perf_counter()
+      call()
+      return time.perf_counter() - start, busy[0]
+    return rep
+  return {name: timed(call) for name, call in {
+      "one turn": one_turn(), "instant": played(lambda _: 0.0, a.slots),
+      "slow": played(log_normal(a.slow_low, a.slow_high), a.slots)}.items()}
+
+
+class Worker:
+  """A system in another process: (`python FILE`) that answers each line with the seconds."""
+
+  def __init__(self, command):
+    self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+  def __call__(self):
+    print(file=self.process.stdin, flush=True)
+    while not (line := self.process.stdout.readline()).startswith("SECONDS "):
+      if not line: raise RuntimeError("the worker has ended")
+    return float(line.split()[1]), math.nan
+
+
+def main():
+  args = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+  args.add_argument("--model", required=True)
+  args.add_argument("--trl", help="an interpreter with trl; adds the system")
+  args.add_argument("--out", type=pathlib.Path)
+  args.add_argument("--reps", type=int, default=3)
+  for name, default in dict(episodes=64, turns=4, action=64, read=16, prompt=64, chunk=16,
+                            slots=16).items():
+    args.add_argument(f"--{name}", type=int, default=default)
+  args.add_argument("--slow-low", type=float, default=0.05)
+  args.add_argument("--slow-high", type=float, default=1.0)
+  a = args.parse_args()
+  calls = systems(a)
+  if a.trl:
+    sizes = [str(getattr(a, k)) for k in ("episodes", "turns", "action", "read", "prompt")]
+    calls["trl"] = Worker([a.trl, str(pathlib.Path(__file__).with_name("episodes_trl.py")), a.model,
+                           *sizes])
+  first = {name: call()[0] for name, call in calls.items()}  # Compilation.
+  seconds = {name: [] for name in calls}
+  for _ in range(a.reps):
+    for name, call in calls.items(): seconds[name].append(call())
+  tokens, rows = a.episodes * a.turns * a.action, []
+  for name, reps in seconds.items():
+    s = statistics.median(x for x, _ in reps)
+    share = statistics.median(b / x for x, b in reps)
+    rows.append(dict(
+        system=name, tokens_per_s=round(tokens / s, 1), median_s=round(s, 3),
+        min_s=round(min(reps)[0], 3), max_s=round(max(reps)[0], 3), first_s=round(first[name], 2),
+        busy=None if math.isnan(share) or name == "one turn" else round(share, 3)))
+  base = rows[0]["tokens_per_s"]
+  print(plots.table(("system", "action tokens/s", "of one turn", "median s [min-max]", "first call, s",
+                     "device busy"),
+                    [(r["system"], r["tokens_per_s"], f"{r['tokens_per_s'] / base:.2f}",
+                      f"{r['median_s']} [{r['min_s']}-{r['max_s']}]", r["first_s"],
+                      "" if r["busy"] is None else f"{r['busy']:.0%}") for r in rows]))
+  if a.out:
+    with a.out.open("a") as f:
+      for r in rows: print(json.dumps(r | {k: v for k, v in vars(a).items() if k not in (
+          "out", "trl")}), file=f)
+
+
+if __name__ == "__main__":
+  sys.exit(main())
