@@ -300,12 +300,15 @@ def compares(c: keys.Config, methods: methods_lib.Methods) -> list[str]:
 
 
 def _example(c, methods):
-  """A Batch of whole groups of this config, all zeros; it is small, however large a batch is."""
-  sizes = dict(B=_FEW * c.rollouts.per_prompt, T=_FEW, E=max(len(c.verifier.scores), 1),
+  """A Batch of whole groups of this config, all zeros; it is small, however large a batch is.
+
+  It has scores_BE only if the config names verifiers: methods may do without.
+  """
+  sizes = dict(B=_FEW * c.rollouts.per_prompt, T=_FEW, E=len(c.verifier.scores),
                Z=max(len(c.verifier.step_rewards), 1), M=_FEW, J=_FEW, K=_FEW)
   return records.Batch(c.rollouts.per_prompt, **{
       f.name: fields.zeros(f, sizes) for f in methods.declared().values()
-      if f.axes and f.name not in records.DERIVED})
+      if f.axes and f.name not in records.DERIVED and ("E" not in f.axes or c.verifier.scores)})
 
 
 def cancelled(c: keys.Config, methods: methods_lib.Methods) -> Iterator[str]:

@@ -14,6 +14,7 @@ from rlx import build
 from rlx import config_validation
 from rlx import keys
 from rlx import methods
+from rlx.loops import dialogue
 from rlx.loops import rl
 from rlx.loops import session
 from rlx.loops import sft
@@ -134,7 +135,7 @@ def test_refuses_keys_that_nobody_reads():
 
 
 # Read only by the command line, the tools and SFT, or where something is on that is off here.
-READ_ELSEWHERE = ("compile_cache", "distribution.min_p", "eval.buckets", "eval.difficulty",
+READ_ELSEWHERE = ("compile_cache", "distribution.min_p", "episodes.timeout_s", "episodes.workers", "eval.buckets", "eval.difficulty",
                   "lora.alpha", "rollouts.budget.first", "sft.batch", "sft.microbatches",
                   "sft.target.name", "verifier.allow_constant")
 
@@ -162,7 +163,7 @@ def test_every_key_is_read(monkeypatch):
   build.build(config)
   build.optimizer_of(config, "sft")
   monkeypatch.undo()
-  for module in (rl, session, sft, train_prm):
+  for module in (dialogue, rl, session, sft, train_prm):
     for cls in filter(dataclasses.is_dataclass, vars(module).values()):
       read |= {f.metadata["key"] for f in dataclasses.fields(cls) if "key" in f.metadata}
   unread = set(keys.flat(config.to_dict())) - read - set(READ_ELSEWHERE)

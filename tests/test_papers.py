@@ -59,9 +59,66 @@ def test_verpo():
   np.testing.assert_allclose(got_BT, [[gain] * 4, [-gain] * 4], rtol=1e-4)
 
 
-@pytest.mark.parametrize("outcome_B, size", [([1., 1.], 1 / np.sqrt(2)), ([0., 0.], 0)])
-def test_gra(outcome_B, size):
-  # Two right answers differ by their steps, two wrong ones by nothing.
-  scores_BT = jnp.array([[0., 1., 0., 1.], [0., 1., 0., 0.]])
-  got_BT = advantages("gra", outcome_B, step_scores_BT=scores_BT, step_ends_BT=ENDS_BT)
-  np.testing.assert_allclose(got_BT, [[size] * 4, [-size] * 4], atol=1e-5)
+# The same completions as episodes of two turns.
+
+
+def of_turns(turn_rewards, outcome_B=(1., 0.), **fields):
+  """The columns of two episodes whose turns have these rewards."""
+  turn_rewards_BT = jnp.full((2, 4), jnp.nan).at[:, 1::2].set(jnp.array(turn_rewards))
+  return dict(outcome_B=list(outcome_B), turn_BT=jnp.array([[0, 0, 1, 1]] * 2),
+              turn_ends_BT=ENDS_BT, turn_rewards_BT=turn_rewards_BT) | fields
+
+
+def per_turn(first, second): return np.repeat([first, second], 2, axis=1)
+
+
+@pytest.mark.parametrize("turn_rewards, parsed, size", [
+    # 1 + (1 + 1/2) and 1 + (1 + 0): the z-scores of two numbers.
+    ([[1/2, 1], [0, 1]], [1, 1], 1 / np.sqrt(2)),
+    # A call that could not be parsed hides the turns, and a wrong answer both.
+    ([[1/2, 1], [0, 1]], [0, 0], 0), ([[1/2, 0], [0, 0]], [1, 0], 0),
+    ([[0, 1], [1/2, 1]], [1, 0], 1 / np.sqrt(2))])
+def test_gra(turn_rewards, parsed, size):
+  got_BT = advantages("gra", **of_turns(
+      turn_rewards, scores_BE=jnp.array(parsed, float)[:, None]))
+  np.testing.assert_allclose(got_BT, per_turn([size] * 2, [-size] * 2), atol=1e-5)
+
+
+def test_igpo():
+  # p = 1/8, 3/8 and 1/8, 1/8 before and after turn 0: rewards 1/4, 1 and 0, 0 with mean 5/16 and
+  # variance (1 + 121 + 25 + 25) / 256 / 3; the differences are -1, 11, -5, -5 sixteenths.
+  logps_BJM = jnp.log(jnp.array([[[1/8], [3/8]], [[1/8], [1/8]]]))
+  got_BT = advantages("igpo", **of_turns(
+      [[0, 1], [0, 0]], step_answer_logps_BJM=logps_BJM, step_ends_BT=ENDS_BT,
+      answer_mask_BM=jnp.ones((2, 1), bool)))
+  np.testing.assert_allclose(
+      got_BT, per_turn([10/16, 11/16], [-10/16, -5/16]) / np.sqrt(172/256/3), rtol=1e-5)
+
+
+def test_ppr_renorm():
+  # Rewards 1/2 + 1 - 1, 1 and 1/2 + 0 - 1, 0; to go 3/2, 1 and -1/2, 0 with mean 1/2. Values
+  # and KL are 0; whitening divides.
+  zeros_BT = jnp.zeros((2, 4))
+  got_BT = advantages("ppr_renorm", **of_turns(
+      [[1/2, 1], [1/2, 0]], values_BT=zeros_BT, old_logps_BT=zeros_BT, ref_logps_BT=zeros_BT))
+  np.testing.assert_allclose(got_BT / got_BT[0, 0], per_turn([1, 1/2], [-1, -1/2]), rtol=1e-5)
+
+
+def test_ftrl():
+  # Turns 0 have the prompt as their history and the rewards 1 and 0; turns 1 are alone.
+  got_BT = advantages("ftrl", **of_turns(
+      [[1, 1], [0, 1/2]], turn_prefix_BT=jnp.array([[0, 0, 1, 1], [0, 0, 2, 2]])))
+  np.testing.assert_allclose(got_BT, per_turn([1, 0], [-1, 0]), atol=1e-6)
+
+
+def test_gigpo():
+  # Episodes 1 and 0: +-1/2. The returns of turns 0 are 19/20 and 0, +-19/40; turns 1 are alone.
+  got_BT = advantages("gigpo", **of_turns(
+      [[np.nan, 1], [np.nan, 0]], turn_prefix_BT=jnp.array([[0, 0, 1, 1], [0, 0, 2, 2]])))
+  np.testing.assert_allclose(got_BT, per_turn([39/40, 1/2], [-39/40, -1/2]), rtol=1e-5)
+
+
+def test_lanser():
+  # Returns 1/2 + 7/5, 7/5 and 2/5 + 2/5, 2/5, against each other.
+  got_BT = advantages("lanser", **of_turns([[1/2, 7/5], [2/5, 2/5]]))
+  np.testing.assert_allclose(got_BT, per_turn([11/10, 1], [-11/10, -1]), rtol=1e-5)

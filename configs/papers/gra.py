@@ -1,29 +1,31 @@
 """Stabilizing Long-term Multi-turn Reinforcement Learning with Gated Rewards
-(arXiv:2508.10548). The rewards of steps count only if the outcome reward is high enough.
+(arXiv:2508.10548). Rewards have priorities, and each counts only if all those of a higher
+priority meet their thresholds: the rewards of turns only after a good enough outcome.
 
   rlx train papers/gra workdir=DIR
   rlx train papers/gra:smoke workdir=DIR
 
-Letters beside the values: P stated in the paper, which defines that a reward counts if
-the rewards of higher priority meet their thresholds; O our choice.
+The initial model is that of environments/calculator. Letters beside the values: P stated in the
+paper, O our choice.
 
-Differences from the paper: the paper rewards the turns of an agent and has more
-priorities; this config rewards the steps of a chain and has two, the verdict and the
-steps.
+Here the outcome, the reward of the last turn, comes first, then whether all calls could be
+parsed, and then the calls that solve a step of the question. Differences from the paper: its
+agents repair software, with other rewards and thresholds; a level between outcome and turns is a
+score of the whole episode here.
 
 Confidence in the formula: high.
 """
-from rlx.configs import quickstart
+from rlx.configs.environments import calculator
 
 CLAIMS = ("added as they are, rewards of steps grow while the outcome falls; gated they do not",)
 
 
 def get_config(arg=""):
-  c = quickstart.grpo(arg)
-  c.verifier.steps = "chain.steps"  # O
+  c = calculator.get_config(f"outcome-{arg}" if arg else "outcome")
+  c.environment.turn_rewards = "calls"  # O
+  c.verifier.scores = ("rlx.environments.calculator:parsed",)  # O
   c.rewards = dict(
-      outcome=dict(name="outcome.verdict", coef=1.0),
-      process=dict(name="steps.mix", coef=1.0, kind="gate",  # P
-                   theta=0.5))  # O
+      gated=dict(name="turns.gate", coef=1.0, top="last",  # P
+                 thresholds=(1.0, 1.0)))  # O
   c.advantages = dict(total=dict(name="group.grpo"), whiten=False)  # O
   return c

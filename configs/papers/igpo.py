@@ -1,30 +1,33 @@
 """Information Gain-based Policy Optimization: A Simple and Effective Approach for
 Multi-Turn LLM Agents (arXiv:2510.14967): the reward of a turn is the increase of the reference
-answer's probability by that turn. The last turn receives the verdict.
+answer's probability by that turn and what it let the policy read. The last turn receives the
+verdict.
 
   rlx train papers/igpo workdir=DIR
   rlx train papers/igpo:smoke workdir=DIR
 
-Letters beside the values: C taken from the released code (GuoqingWang1/IGPO), which gives the
-reward, the KL term and gamma = 1 (its groups have 16 completions). The estimator is our choice.
-Differences from the paper: the paper's turns call tools; this config uses the steps of one
-completion. The paper takes z-scores over all turns of a group, and its code a mean over the
-group for each position; this config uses the most similar estimator that rlx has.
+The initial model is that of environments/calculator. Letters beside the values: C taken from the
+released code (GuoqingWang1/IGPO), O our choice. Differences from the paper: its agents search the
+web, this one uses a calculator; its outcome is the F1 score of the answer, here it is right or
+wrong; its groups have 16 episodes, these have 8. The answer whose probability is taken begins
+with "#", the sign of an answer, so the reward includes that the policy is ready to answer. For
+the differences of the estimator see turns.grpo.
 
-Confidence in the formula: medium.
+Confidence in the formula: high.
 """
-from rlx.configs import quickstart
+from rlx.configs.environments import calculator
 
 CLAIMS = ("no prompt is left without a gradient, and learning is faster than from outcomes alone",)
 
 
 def get_config(arg=""):
-  c = quickstart.grpo(arg)
-  c.likelihood.separator, c.likelihood.max_tokens = "#", 1  # the answer is one digit
-  c.likelihood.steps = 7                          # of at most 8; the last receives the verdict
+  c = calculator.get_config(f"outcome-{arg}" if arg else "outcome")
+  c.likelihood.answer, c.likelihood.max_tokens = "#{}", 8  # O
+  c.likelihood.steps = 4                          # of at most 5 turns; the last has the verdict
   c.rewards = dict(
       gain=dict(name="likelihood.turn_gain", coef=1.0, agg="geo_p"),  # C
-      outcome=dict(name="outcome.verdict", coef=1.0))
-  c.advantages = dict(total=dict(name="process.rloo_steps", unit="step"), whiten=False)
+      outcome=dict(name="outcome.verdict", coef=1.0))                 # C
+  c.advantages = dict(  # C
+      total=dict(name="turns.grpo", gamma=1.0, norm="joint", use_std=True), whiten=False)
   c.kl.coef, c.kl.place, c.kl.kind = 0.001, "loss", "k3"              # C
   return c

@@ -1,7 +1,7 @@
-"""A completion makes two lookups, each one of 8 tokens, and then answers. The initial policy
+"""An episode makes two lookups, each one of 8 tokens, and then answers. The initial policy
 knows the answer with a probability of about 0.01, 0.2 or 0.8 after none, one or both of the right
 lookups, so most groups contain only wrong answers. Learning from each turn's gain and the outcome
-is compared with learning from outcomes alone.
+is compared with GRPO on outcomes alone.
 
 The probability of the answer after each lookup is computed with the remaining lookups
 replaced by token 0, which looks up nothing.
@@ -11,12 +11,13 @@ import jax.numpy as jnp
 
 from configs.papers import igpo
 from experiments.environments import tabular
+from experiments.environments import turns
 from experiments.environments import verdicts
 
 CLAIM = 0
 MEASURE = "mean accuracy over 200 steps with the gain of each turn minus that with outcomes alone"
 MARGIN, RATE = 0.05, 30.0
-FIRST = ("confirmed", None)
+FIRST = ("confirmed", "its turns were the steps of a completion, with another estimator")
 P, V = 8, 8
 TREE = tabular.Tree(prompts=P, vocab=V, length=3)
 
@@ -43,13 +44,12 @@ def environment(key):
     return dict(outcome_B=1.0 * (batch.tokens_BT[:, 2] == gold_P[batch.prompt_B]),
                 step_answer_logps_BJM=jnp.stack(list(map(after, range(3))), axis=1),
                 answer_mask_BM=jnp.ones((len(batch.tokens_BT), 1), bool),
-                step_ends_BT=batch.mask_BT)
+                step_ends_BT=batch.mask_BT, **turns.columns(batch))
 
   return tabular.Environment(verify, verdicts.accuracy(TREE, right_PL), start=start_PNV)
 
 
 def arms():
-  def config(coef):
-    return tabular.changed(igpo.get_config(), rewards__gain__coef=coef)
-  return tabular.arms({"gains": config(1.0), "outcomes alone": config(0.0)},
+  c = igpo.get_config()
+  return tabular.arms({"gains": c, "outcomes alone": turns.grpo(c)},
                       TREE, environment, tabular.mean("accuracy"), steps=200)

@@ -164,9 +164,9 @@ def turn_gain(step_answer_logps_BJM: Array, answer_mask_BM: Array, learn_BT: Arr
   The last step has none: the outcome belongs there, a reward term of its own.
 
   Source: Wang et al. 2025, arXiv:2510.14967, p = geo_p; with agg="mean_lp" a
-  step's gain in log-prob. Differs from the paper: steps of one completion
-  instead of turns with tools, and of these the first likelihood.steps; its
-  z-score over all turns of a group is left to the estimator.
+  step's gain in log-prob. Differs from the paper: of the turns, or of the steps
+  of one completion, the first likelihood.steps; its z-score over all turns of a
+  group is left to the estimator (turns.grpo).
 
   Args:
     step_answer_logps_BJM: nats, the answer after the first j steps, j = 0
