@@ -574,8 +574,7 @@ def _demonstrate(c, texts, prompts):
 def _greedy_outcome(seed, sampling, verify):
   """Returns (state, prompts) -> verdicts of the policy's greedy completions of the prompts."""
   def greedy_outcome(state, prompts):
-    rollouts = hosts.fetch(sampling.greedy(state.full("policy"), *sampling.encode(prompts),
-                                           rng.key(seed, "greedy")))
+    rollouts = sampling.greedy(state.full("policy"), prompts, rng.key(seed, "greedy"))
     return verify(prompts, rollouts)[:, 0]
 
   return greedy_outcome

@@ -1,11 +1,7 @@
 """Configs of episodes: a tiny policy that answers an environment in turns.
 
-  rlx sft environments/NAME:sft workdir=runs/NAME
-  rlx train environments/NAME model.path=runs/NAME/model
-  rlx train environments/NAME:outcome model.path=runs/NAME/model
-
-The first command trains the initial model on episodes of an expert that makes mistakes. The second
-is PRIME, whose rewards are those of turns; the third has the outcome alone.
+The initial model learns from episodes of an expert that makes mistakes. PRIME's rewards are those of
+turns; the variant `outcome` has the outcome of an episode alone.
 """
 from rlx.configs import base
 

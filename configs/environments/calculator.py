@@ -1,4 +1,12 @@
-"""Arithmetic with a calculator tool (rlx/environments/calculator.py); see the package's docstring."""
+"""Arithmetic with a calculator tool (rlx/environments/calculator.py).
+
+  rlx sft environments/calculator:sft workdir=runs/calculator_start
+  rlx train environments/calculator workdir=runs/calculator model.path=runs/calculator_start/model
+  rlx train environments/calculator:outcome workdir=runs/calculator_outcome model.path=runs/calculator_start/model
+
+The first command trains the initial model, the second is PRIME, the third has the outcome alone.
+configs/environments/__init__.py has what all environments share.
+"""
 from rlx.configs import environments
 from rlx.environments import calculator
 

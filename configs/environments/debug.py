@@ -1,4 +1,12 @@
-"""Repair an expression, given what its tests print (rlx/environments/debug.py)."""
+"""Repair an expression, given what its tests print (rlx/environments/debug.py).
+
+  rlx sft environments/debug:sft workdir=runs/debug_start
+  rlx train environments/debug workdir=runs/debug model.path=runs/debug_start/model
+  rlx train environments/debug:outcome workdir=runs/debug_outcome model.path=runs/debug_start/model
+
+The first command trains the initial model, the second is PRIME, the third has the outcome alone.
+configs/environments/__init__.py has what all environments share.
+"""
 from rlx.configs import environments
 from rlx.environments import debug
 

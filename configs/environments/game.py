@@ -1,4 +1,12 @@
-"""Guess a number; the game says whether it is higher or lower (rlx/environments/game.py)."""
+"""Guess a number; the game says whether it is higher or lower (rlx/environments/game.py).
+
+  rlx sft environments/game:sft workdir=runs/game_start
+  rlx train environments/game workdir=runs/game model.path=runs/game_start/model
+  rlx train environments/game:outcome workdir=runs/game_outcome model.path=runs/game_start/model
+
+The first command trains the initial model, the second is PRIME, the third has the outcome alone.
+configs/environments/__init__.py has what all environments share.
+"""
 from rlx.configs import environments
 from rlx.environments import game
 

@@ -1,4 +1,12 @@
-"""Computations with a Python interpreter in a sandbox (rlx/environments/python.py)."""
+"""Computations with a Python interpreter in a sandbox (rlx/environments/python.py).
+
+  rlx sft environments/python:sft workdir=runs/python_start
+  rlx train environments/python workdir=runs/python model.path=runs/python_start/model
+  rlx train environments/python:outcome workdir=runs/python_outcome model.path=runs/python_start/model
+
+The first command trains the initial model, the second is PRIME, the third has the outcome alone.
+configs/environments/__init__.py has what all environments share.
+"""
 from rlx.configs import environments
 from rlx.environments import python
 

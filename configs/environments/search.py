@@ -1,4 +1,12 @@
-"""Questions of two hops, answered by look-ups in a corpus (rlx/environments/search.py)."""
+"""Questions of two hops, answered by look-ups in a corpus (rlx/environments/search.py).
+
+  rlx sft environments/search:sft workdir=runs/search_start
+  rlx train environments/search workdir=runs/search model.path=runs/search_start/model
+  rlx train environments/search:outcome workdir=runs/search_outcome model.path=runs/search_start/model
+
+The first command trains the initial model, the second is PRIME, the third has the outcome alone.
+configs/environments/__init__.py has what all environments share.
+"""
 from rlx.configs import environments
 from rlx.environments import search
 

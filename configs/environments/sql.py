@@ -1,4 +1,12 @@
-"""Questions about SQLite databases whose schema is hidden (rlx/environments/sql.py)."""
+"""Questions about SQLite databases whose schema is hidden (rlx/environments/sql.py).
+
+  rlx sft environments/sql:sft workdir=runs/sql_start
+  rlx train environments/sql workdir=runs/sql model.path=runs/sql_start/model
+  rlx train environments/sql:outcome workdir=runs/sql_outcome model.path=runs/sql_start/model
+
+The first command trains the initial model, the second is PRIME, the third has the outcome alone.
+configs/environments/__init__.py has what all environments share.
+"""
 from rlx.configs import environments
 from rlx.environments import sql
 
