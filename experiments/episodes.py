@@ -1,4 +1,4 @@
-"""How fast are episodes sampled? Against one turn of as many tokens, with slow environments, and TRL.
+"""How fast are episodes sampled? Compared with one turn of as many tokens, and with TRL.
 
   python -m experiments.episodes --model DIR [--trl PYTHON] [--out FILE.jsonl]
 
@@ -8,9 +8,9 @@ one run; the table has medians of tokens per second, action tokens alone.
 
   one turn   `rollouts.sampler`, turns x action + (turns - 1) x read tokens at once
   instant    episodes whose environments answer at once
-  slow       answers take a log-normal time, --slow-low to --slow-high s in 95% of cases; --slots rows
-             are decoded at once. The share of the time in which the device is busy is that of its
-             programs, from their start until their results are on the host
+  slow       answers take a log-normal time, --slow-low to --slow-high s in 95% of cases; --slots
+             rows are decoded at once. The share of the time in which the device is busy is that of
+             its programs, from their start until their results are on the host
   trl        GRPOTrainer's loop of multi-turn rollouts (its `environment_factory`), which generates
              each turn of all episodes together after their earlier turns
 """
@@ -27,7 +27,9 @@ import time
 import jax
 import numpy as np
 
-from experiments import plots
+from experiments import bench
+from experiments import roofline
+from experiments import speed_tables
 from rlx.core import rng
 from rlx.io import weights
 from rlx.models import decode
@@ -39,8 +41,8 @@ class Answers:
   """Answers of `read` tokens that arrive after a time drawn for each."""
 
   def __init__(self, vocabulary, read, seconds):
-    self.draw, self.vocabulary, self.read, self.seconds = random.Random(0), vocabulary, read, seconds
-    self.waiting, self.waited_s = [], 0.0
+    self.vocabulary, self.read, self.seconds = vocabulary, read, seconds
+    self.draw, self.waiting = random.Random(0), []
 
   def submit(self, row, ids):
     answer = [self.draw.randrange(4, self.vocabulary) for _ in range(self.read)]
@@ -48,9 +50,7 @@ class Answers:
 
   def ready(self, wait):
     if wait and self.waiting:
-      pause = max(min(self.waiting)[0] - time.monotonic(), 0)
-      self.waited_s += pause
-      time.sleep(pause)
+      time.sleep(max(min(self.waiting)[0] - time.monotonic(), 0))
     now = time.monotonic()
     arrived = [(row, episodes.Answer(ids)) for t, row, ids in self.waiting if t <= now]
     self.waiting = [x for x in self.waiting if x[0] > now]
@@ -83,7 +83,8 @@ def systems(a):
 
   # Programs run while they are called, or until their results are fetched.
   fetch = watched(jax.device_get)
-  for name in ("_start", "_read", "_advance"): setattr(episodes, name, watched(getattr(episodes, name)))
+  for name in ("_start", "_read", "_advance"):
+    setattr(episodes, name, watched(getattr(episodes, name)))
 
   def one_turn():
     sample = sampler.make(config, group=1, max_tokens=total, chunk=a.chunk, slots=a.slots)
@@ -109,7 +110,8 @@ class Worker:
   """A system in another process: (`python FILE`) that answers each line with the seconds."""
 
   def __init__(self, command):
-    self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                    text=True)
 
   def __call__(self):
     print(file=self.process.stdin, flush=True)
@@ -139,24 +141,20 @@ def main():
   seconds = {name: [] for name in calls}
   for _ in range(a.reps):
     for name, call in calls.items(): seconds[name].append(call())
-  tokens, rows = a.episodes * a.turns * a.action, []
+  tokens, lines = a.episodes * a.turns * a.action, []
   for name, reps in seconds.items():
     s = statistics.median(x for x, _ in reps)
     share = statistics.median(b / x for x, b in reps)
-    rows.append(dict(
-        system=name, tokens_per_s=round(tokens / s, 1), median_s=round(s, 3),
-        min_s=round(min(reps)[0], 3), max_s=round(max(reps)[0], 3), first_s=round(first[name], 2),
-        busy=None if math.isnan(share) or name == "one turn" else round(share, 3)))
-  base = rows[0]["tokens_per_s"]
-  print(plots.table(("system", "action tokens/s", "of one turn", "median s [min-max]", "first call, s",
-                     "device busy"),
-                    [(r["system"], r["tokens_per_s"], f"{r['tokens_per_s'] / base:.2f}",
-                      f"{r['median_s']} [{r['min_s']}-{r['max_s']}]", r["first_s"],
-                      "" if r["busy"] is None else f"{r['busy']:.0%}") for r in rows]))
+    lines.append(dict(
+        task="episodes", system=name, model=pathlib.Path(a.model).name,
+        hardware=roofline.hardware(),
+        size=f"{a.episodes} x {a.turns} turns of {a.action} + {a.read}, {a.slots} slots",
+        time=time.strftime("%Y-%m-%d %H:%M"), versions=bench.versions(), tok_s=tokens / s,
+        median_s=s, min_s=min(reps)[0], max_s=max(reps)[0], first_s=first[name],
+        busy=None if math.isnan(share) or name == "one turn" else share))
+  print("\n".join(speed_tables.episodes(lines)))
   if a.out:
-    with a.out.open("a") as f:
-      for r in rows: print(json.dumps(r | {k: v for k, v in vars(a).items() if k not in (
-          "out", "trl")}), file=f)
+    with a.out.open("a") as f: f.writelines(json.dumps(line) + "\n" for line in lines)
 
 
 if __name__ == "__main__":

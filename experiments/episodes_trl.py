@@ -30,7 +30,8 @@ def main():
   total = turns * action + (turns - 1) * read
   trainer = trl.GRPOTrainer(
       model=model, reward_funcs=lambda completions, **_: [0.0] * len(completions),
-      processing_class=tokenizer, train_dataset=datasets.Dataset.from_dict(dict(prompt=["w4"] * 64)),
+      processing_class=tokenizer,
+      train_dataset=datasets.Dataset.from_dict(dict(prompt=["w4"] * 64)),
       args=trl.GRPOConfig(
           output_dir=tempfile.mkdtemp(), per_device_train_batch_size=episodes, num_generations=2,
           max_completion_length=total, report_to=[], use_cpu=True, bf16=False, fp16=False,
@@ -38,7 +39,8 @@ def main():
   draw = random.Random(0)
   ids = lambda n: [draw.randrange(4, model.config.vocab_size) for _ in range(n)]
   call = dict(type="function", function=dict(name="look", arguments={}))
-  grpo_trainer.parse_response = lambda *_, **__: dict(role="assistant", content="", tool_calls=[call])
+  grpo_trainer.parse_response = lambda *_, **__: dict(
+      role="assistant", content="", tool_calls=[call])
   trainer._get_tool_suffix_ids = lambda _: ids(read)
   trainer.tools, trainer.environment_factories = [], None
   trainer._sync_tool_dicts = [dict(look=lambda: "")] * episodes
@@ -49,8 +51,9 @@ def main():
     start = time.perf_counter()
     drawn, logps = trainer._generate_single_turn(prompts, None, {}, 1)
     messages = [[grpo_trainer.parse_response()] for _ in prompts]
+    asked = [[dict(role="user", content="")] for _ in prompts]
     mask, _, whole, *_ = trainer._tool_call_loop(
-        [[dict(role="user", content="")] for _ in prompts], prompts, drawn, messages, logps, None, {})
+        asked, prompts, drawn, messages, logps, None, {})
     seconds = time.perf_counter() - start
     assert all(len(row) == total and sum(m) == turns * action for row, m in zip(whole, mask))
     print("SECONDS", seconds, flush=True)

@@ -110,8 +110,9 @@ def planned(c, model, mesh):
   _, on_one = build.initializers(c, methods, sharding.make_mesh(), optimizers, models, None)
 
   sizes = build.sizes_of(c)
-  texts = types.SimpleNamespace(stops=(), tokenizer=types.SimpleNamespace(
-      eos_ids=(0,), pad_id=0, decode=None))
+  texts = types.SimpleNamespace(
+      stops=(), prompt_tokens=sizes.prompt_tokens, completion_tokens=sizes.completion_tokens,
+      tokenizer=types.SimpleNamespace(eos_ids=(0,), pad_id=0, decode=None))
   return types.SimpleNamespace(
       config=c, sizes=sizes, methods=methods,
       shapes=lambda: build.idle(c, sharding.shapes(on_one(), mesh)),

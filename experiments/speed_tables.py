@@ -28,6 +28,7 @@ def kind(line):
 
 def size(line):
   """What was measured, in tokens; defaults are those of the command line."""
+  if "size" in line: return line["size"]
   name = kind(line)
   get = lambda k: line.get(k, DEFAULTS.get(name, {}).get(k, DEFAULTS[""].get(k)))
   rows = (f"{get('prompts')} x {get('group')}" if name not in ("gen", "upd") else str(get("batch")))
@@ -89,7 +90,7 @@ def report(lines):
   for machine, newest in reversed(machines.items()):
     text += ["", f"## {machine}", ""]
     text += [f"- {line}" for line in sorted({_origin(line) for line in newest.values()})]
-    text += _tables(newest) + _cost_of_prime(newest.values())
+    text += _tables(newest) + episodes(newest.values()) + _cost_of_prime(newest.values())
   return "\n".join(text) + "\n"
 
 
@@ -108,6 +109,25 @@ def _tables(newest):
     rows.sort(key=lambda line: (order.index(together(line)), line["system"] != "rlx"))
     text += [_row(line, [r for r in rows if r["system"] == "rlx" and "failed" not in r
                          and together(r) == together(line)]) for line in rows]
+  return text
+
+
+def episodes(lines):
+  """Returns lines of text with the table of experiments/episodes.py."""
+  rows = [line for line in lines if line["task"] == "episodes"]
+  if not rows: return []
+  text = ["", "### Episodes", "",
+          "`experiments/episodes.py` says what the systems are. Tokens are those of actions.", "",
+          "| model | size | system | tokens/s | of one turn | median s [min-max] | device busy |",
+          "|---" * 7 + "|"]
+  for line in rows:
+    one, = [r["tok_s"] for r in rows if (r["model"], r["size"], r["system"]) == (
+        line["model"], line["size"], "one turn")]
+    text.append(_cells([
+        line["model"], line["size"], line["system"], f"{line['tok_s']:.0f}",
+        f"{line['tok_s'] / one:.2f}",
+        f"{line['median_s']:.3g} [{line['min_s']:.3g}-{line['max_s']:.3g}]",
+        "" if line["busy"] is None else f"{100 * line['busy']:.0f}%"]))
   return text
 
 

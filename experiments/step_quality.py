@@ -53,7 +53,7 @@ def measure(folder, rates=RATES):
   checkpoints = checkpoint.Checkpoints(folder)
   state, _ = session.restore(checkpoints, run.init, run.prompts)
   checkpoints.close()
-  run.pool.close()
+  run.close()
   rows = stored.read(config.train_prm.held_out or folder / "held_out.jsonl", run.texts)
   of_id = {p.id: p for p in run.eval_prompts}
   prompts, texts = [of_id[x.group] for x in rows], [x.row["completion"] for x in rows]

@@ -106,6 +106,7 @@ class Run:
   sampling: sampling_lib.Sampling
   verify: Callable             # (prompts, rollouts) -> outcome_PG
   pool: pool.Pool
+  close: Callable              # stops the processes of verifiers and of the environment
   collector: collect.Collector | None  # None without training prompts
   annotate: Callable           # (state, Collected) -> Annotated: fields computed on the host
   place: Callable              # Annotated -> Placed: on the mesh
@@ -122,6 +123,7 @@ class Sft:
   init: Callable               # () -> TrainState of the policy
   batch: Callable              # step -> Rollouts of worked examples, on the mesh
   update: Callable             # (params, opt_state, Rollouts) -> params, opt_state, metrics, None
+  close: Callable              # stops the environment's processes
 
 
 def options(cls: type[T], c: keys.Config, **values: Any) -> T:
@@ -190,6 +192,7 @@ def build(config: keys.Config, splits: Collection[str] | None = None, recorded: 
       sizes=sizes, texts=texts, methods=methods, prompts=prompts, eval_prompts=eval_prompts,
       init=init, shapes=shapes, sampling=sampling, pool=verifier_pool,
       verify=lambda *args: annotate.verdicts(reward(*args)),
+      close=lambda: [x.close() for x in (verifier_pool, dialogues) if x],
       collector=None if prompts is None else options(
           collect.Collector, c, prompts=prompts, sizes=sizes, encode=sampling.encode,
           sample=sampling.train, lay_out=sampling.lay_out, anneal=methods.anneal,
@@ -284,8 +287,10 @@ def sft(config: keys.Config) -> Sft:
     draw = np.random.default_rng([seed, rng.number("sft"), rng.number(prompts[i].id)])
     return dialogues.played(prompts[i], demonstrate(prompts[i], draw))
 
-  return Sft(model_config, tokenizer, init, batch, update.sft(
-      model_config, transform, microbatches=c.sft.microbatches, mesh=mesh))
+  return Sft(
+      model_config, tokenizer, init, batch, update.sft(
+          model_config, transform, microbatches=c.sft.microbatches, mesh=mesh),
+      close=dialogues.close if dialogues else lambda: None)
 
 
 def _check_learns(c, methods, learns):

@@ -17,6 +17,7 @@ from rlx.loops import annotations
 from rlx.loops import dialogue
 from rlx.loops import rl
 from rlx.rollouts import episodes
+from rlx.rollouts import padding
 from rlx.rollouts import trajectories
 from tests import stages
 from tests import tiny
@@ -158,8 +159,9 @@ def files(tmp_path_factory):
 
 def config_of(files, **changes):
   return tiny.config(files, **dict(dict(
-      environment=dict(name=LETTERS), episodes__workers=0, episodes__observation_tokens=3,
-      episodes__cut_mark="", episodes__turn_tokens=4, rollouts__max_tokens=14,
+      environment=dict(name=LETTERS), episodes__workers=0, episodes__observation_tokens=1,
+      episodes__cut_mark="", episodes__turn_tokens=4, rollouts__max_tokens=9,
+      rollouts__stops=("a",),
       rollouts__step_separator="<turn>", steps=3,
       rewards=dict(outcome=dict(name="outcome.verdict", coef=1.0),
                    process=dict(name="implicit.process", coef=0.5, granularity="turn"),
@@ -174,23 +176,49 @@ def run(files): return build.build(config_of(files))
 
 
 def test_sampler_and_trainer_agree_and_rewards_are_those_of_the_environment(run):
+  """With observations that are cut, stop strings, and episodes that end within a turn."""
   state = run.init()
-  prompts = run.prompts.take(8)
+  prompts = run.prompts.take(12)
   rollouts = run.sampling.train(state.policy, prompts, rng.key(0, "sample", 0))
   assert rollouts.turn_BT.max() >= 1 and (rollouts.mask_BT & ~rollouts.action_BT).any()
+  is_read_BT = rollouts.mask_BT & ~rollouts.action_BT
+  assert not (is_read_BT[:, 1:] & is_read_BT[:, :-1]).any()  # Some would have two tokens.
+  finishes = {records.FINISH[i] for i in rollouts.finish_B}
+  assert {"stop", "length"} <= finishes
+  is_full_B = rollouts.completion_len_B == 9
+  last_BT = rollouts.turn_BT == rollouts.turn_BT.max(axis=1, keepdims=True)
+  assert (is_full_B & np.isnan(rollouts.turn_rewards_BT).all(axis=1, where=last_BT)).any()
   reward_PG = run.verify(prompts, rollouts)
   shares = np.nansum(rollouts.turn_rewards_BT, axis=1)
   np.testing.assert_allclose(reward_PG.ravel(), np.clip(shares, 0, 1), rtol=1e-6)
   assert len(set(reward_PG.ravel().tolist())) > 3
   placed = stages.score(run, state, rollouts, reward_PG.ravel())
   batch = jax.device_get(placed.batch)
-  gap_BT = np.where(batch.action_BT, batch.old_logps_BT - rollouts.sampler_logps_BT, 0) if (
-      "old_logps_BT" in batch) else None
-  if gap_BT is not None: assert np.abs(gap_BT).max() < 1e-4
+  gap_BT = np.where(batch.action_BT, batch.old_logps_BT - rollouts.sampler_logps_BT, 0)
+  assert 0 < np.abs(gap_BT).max() < 1e-4
   ends_BT = annotations.ends(rollouts)
   np.testing.assert_array_equal(batch.step_ends_BT, ends_BT)
   np.testing.assert_array_equal(ends_BT.sum(axis=1), rollouts.turn_BT.max(axis=1) + 1)
   assert (rollouts.turn_BT[ends_BT] >= 0).all()
+
+
+def test_what_is_read_has_no_gradient_and_no_reward(run):
+  """NaN on observations in every column changes no bit of an update."""
+  rollouts = run.sampling.train(run.init().policy, run.prompts.take(12), rng.key(0, "sample", 1))
+  rollouts = padding.select([rollouts], np.arange(32), np.arange(8))
+  outcome_B = np.float32([0, 1, 1, 0] * 8)
+  clean = stages.score(run, run.init(), rollouts, outcome_B)
+  clean = clean.replace(batch=clean.batch.replace(
+      prm_logps_BT=clean.batch.prm_ref_logps_BT + 0.1 * clean.batch.turn_BT,
+      prm_old_logps_BT=clean.batch.prm_ref_logps_BT))
+  read_BT = np.asarray(rollouts.mask_BT & ~rollouts.action_BT)
+  poisoned = clean.replace(batch=clean.batch.replace(**{
+      name: np.where(read_BT, np.nan, x) for name, x in jax.device_get(clean.batch.columns).items()
+      if name.endswith("_BT") and x.dtype == np.float32}))
+  assert np.isnan(poisoned.batch.old_logps_BT).any()
+  states = [stages.update(run, run.init(), placed)[0].policy for placed in (clean, poisoned)]
+  tiny.assert_equal_trees(*jax.device_get(states))
+  assert not np.array_equal(states[0]["embed"]["w_VD"], run.init().policy["embed"]["w_VD"])
 
 
 def test_a_run_resumes_bit_for_bit(files, run, tmp_path):

@@ -74,9 +74,9 @@ def _parsed(source, key):
   if kind in _KINDS and (name or kind in ("chain", "generated")): return kind, name
   suffix = pathlib.Path(str(source)).suffix[1:]
   if suffix in _FILES: return suffix, str(source)
-  raise ValueError(f"{key}={str(source)!r:.200}: needed is chain, generated, hf:OWNER/NAME, tfds:NAME, "
-                   "gym:TASK,TASK, jsonl:PATH or the path of a .jsonl, .json, .csv or .parquet "
-                   "file.")
+  raise ValueError(f"{key}={str(source)!r:.200}: needed is chain, generated, hf:OWNER/NAME, "
+                   "tfds:NAME, gym:TASK,TASK, jsonl:PATH or the path of a .jsonl, .json, .csv or "
+                   ".parquet file.")
 
 
 def _names_splits(kind, name):

@@ -229,9 +229,6 @@ class Dialogues:
 
   def played(self, prompt: records.Prompt, replies: Sequence[str]) -> tuple[list, list]:
     """The ids of an episode's opening, and its segments, when the policy writes these replies.
-
-    Raises:
-      ValueError: the environment fails.
     """
     tokenizer, (_, state) = self.observations.tokenizer, self._runner.reset(prompt)
     context = tokenizer.render(self.opening(prompt))
@@ -244,6 +241,10 @@ class Dialogues:
       state, context = taken.state, self.observations.after or taken.step.observation
       segments.append(("observation", self.observations.ids(taken.step.observation, ids[-1])))
     return opening, segments if segments[-1][0] == "action" else segments[:-1]
+
+  def close(self) -> None:
+    """Stops the environment's processes."""
+    self._runner.close()
 
   def metrics(self) -> dict[str, float]:
     """{metric: mean over the episodes since the last call}, which `Step.info` names."""

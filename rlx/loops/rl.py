@@ -49,7 +49,7 @@ def train(config: keys.Config, workdir: str | os.PathLike) -> dict[str, Any] | N
   """
   with session.Session(build.session_options(config), workdir) as s:
     run = build.build(config, recorded=cli.recorded(workdir))
-    s.callback(run.pool.close)
+    s.callback(run.close)
     s.record(config, run.shapes(), device_bytes=run.sampling.device_bytes)
     options = build.options(Options, config)
     preflight.check(run, s.workdir, options.memory_check)

@@ -31,6 +31,7 @@ def train(config: keys.Config, workdir: str | os.PathLike) -> dict[str, Any] | N
   """
   with session.Session(build.session_options(config, Options), workdir) as s:
     run = build.sft(config)
+    s.callback(run.close)
     initial = run.init()
     s.record(config, initial)
     s.restore(lambda: initial)

@@ -53,7 +53,7 @@ def train(config: keys.Config, workdir: str | os.PathLike) -> dict[str, Any] | N
   """
   with session.Session(build.session_options(config), workdir) as s:
     run = build.build(config, learns="prm")
-    s.callback(run.pool.close)
+    s.callback(run.close)
     s.record(config, run.shapes())
     s.restore(run.init, run.prompts)
     return _train(run, s, build.options(Options, config))

@@ -145,8 +145,8 @@ def make(config, *, group, max_tokens, turn_tokens, turns, answer_tokens, chunk,
   return sample
 
 
-def traced(config, params, weights, place, *, prompts, prompt_tokens, group, max_tokens, turn_tokens,
-           turns, answer_tokens, chunk, slots=None, eos_ids=(), pad_id=0, **rule):
+def traced(config, params, weights, place, *, prompts, prompt_tokens, group, max_tokens,
+           turn_tokens, turns, answer_tokens, chunk, slots=None, eos_ids=(), pad_id=0, **rule):
   """The largest programs of a call of `sample`, traced; see `sampler.traced`."""
   del turns  # The host's alone.
   options = _options(config, group, max_tokens, turn_tokens, answer_tokens, chunk, eos_ids, pad_id,

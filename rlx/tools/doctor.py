@@ -129,7 +129,7 @@ def doctor(config: keys.Config, workdir: str | os.PathLike | None = None) -> lis
     for finding in check_batch(run, lengths, constants, *first_batch(run, has_prm)):
       report(finding)
   finally:
-    run.pool.close()
+    run.close()
   return findings
 
 

@@ -98,7 +98,7 @@ def evaluate(config: keys.Config, workdir: str | os.PathLike) -> dict[str, Any]:
     prm_metrics[path] = prm_sets.first_error_f1(
         steps, label_B, np.arange(n * g) // g) | prm_sets.sampled_preferences(
             scores, outcome_PG)
-  run.pool.close()
+  run.close()
   if prm_metrics: metrics["prm"] = prm_metrics
   (workdir / "evaluate.json").write_text(json.dumps(metrics, indent=2))
   curves.draw_at_k(workdir / "evaluate.png", metrics)

@@ -258,7 +258,7 @@ def test_observations_are_no_time(fn, by_loops, options):
     (turns.loo, dict(gamma=.95)), (turns.prefix, dict(gamma=.95)),
     (turns.prefix, dict(gamma=.95, alone="episode")),
     (turns.gigpo, dict(gamma=.95)), (turns.gigpo, dict(gamma=.95, use_std=True)),
-    (turns.grpo, dict(norm="separate"))], ids=str)
+    (turns.grpo, dict(norm="separate"))], ids=lambda x: getattr(x, "__name__", str(x)))
 def test_what_earns_the_same_has_exactly_no_advantage(fn, options):
   """In float32 under jit, also after division by the spread. Turns have different lengths."""
   with jax.enable_x64(False):

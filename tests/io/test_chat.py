@@ -166,7 +166,7 @@ def test_a_template_without_finished_dialogues_is_no_obstacle(bare):
 
 
 @pytest.mark.parametrize("start", [
-    lambda c, path: build.build(c).pool.close(), sft.train], ids=["train", "sft"])
+    lambda c, path: build.build(c).close(), sft.train], ids=["train", "sft"])
 def test_training_and_sft_say_it(start, tmp_path, capsys):
   shutil.copytree(CHAIN, tmp_path / "model")
   path = tmp_path / "model" / "tokenizer_config.json"

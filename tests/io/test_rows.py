@@ -87,8 +87,8 @@ def test_a_source_per_split(source_of):
     ("chain", dict(length=3), r"prompts.options.length: chain takes \['size', 'seed',"),
     ("jsonl:x", dict(size=3), r"prompts.options.size: jsonl takes \[\]"),
     ([], dict(size=3), r"prompts.options.size: rows takes \[\]"),
-    *((source, {}, f"prompts.source='{source}': needed is chain, hf:OWNER/NAME, .* .parquet")
-      for source in ("txt:x", "jsonl:", "jsonl", "rows.txt", "3")),
+    *((source, {}, f"prompts.source='{source}': needed is chain, generated, hf:OWNER/NAME, .* "
+       ".parquet") for source in ("txt:x", "jsonl:", "jsonl", "rows.txt", "3")),
     (3, {}, "prompts.source='3': needed is chain"),
     ("jsonl:nowhere", {}, "prompts.source='jsonl:nowhere': no file nowhere")])
 def test_refuses(source, options, message):
