@@ -8,6 +8,7 @@ one run; the table has medians of tokens per second, action tokens alone.
 
   one turn   `rollouts.sampler`, turns x action + (turns - 1) x read tokens at once
   instant    episodes whose environments answer at once
+  all rows   the same with a slot for every episode
   slow       answers take a log-normal time, --slow-low to --slow-high s in 95% of cases; --slots
              rows are decoded at once. The share of the time in which the device is busy is that of
              its programs, from their start until their results are on the host
@@ -103,6 +104,7 @@ def systems(a):
     return rep
   return {name: timed(call) for name, call in {
       "one turn": one_turn(), "instant": played(lambda _: 0.0, a.slots),
+      "all rows": played(lambda _: 0.0, None),
       "slow": played(log_normal(a.slow_low, a.slow_high), a.slots)}.items()}
 
 
@@ -126,13 +128,14 @@ def main():
   args.add_argument("--trl", help="an interpreter with trl; adds the system")
   args.add_argument("--out", type=pathlib.Path)
   args.add_argument("--reps", type=int, default=3)
-  for name, default in dict(episodes=64, turns=4, action=64, read=16, prompt=64, chunk=16,
+  args.add_argument("--only", nargs="+", help="of these systems; default all")
+  for name, default in dict(episodes=64, turns=4, action=64, read=16, prompt=64, chunk=64,
                             slots=16).items():
     args.add_argument(f"--{name}", type=int, default=default)
   args.add_argument("--slow-low", type=float, default=0.05)
   args.add_argument("--slow-high", type=float, default=1.0)
   a = args.parse_args()
-  calls = systems(a)
+  calls = {name: call for name, call in systems(a).items() if not a.only or name in a.only}
   if a.trl:
     sizes = [str(getattr(a, k)) for k in ("episodes", "turns", "action", "read", "prompt")]
     calls["trl"] = Worker([a.trl, str(pathlib.Path(__file__).with_name("episodes_trl.py")), a.model,

@@ -43,6 +43,7 @@ def main():
       role="assistant", content="", tool_calls=[call])
   trainer._get_tool_suffix_ids = lambda _: ids(read)
   trainer.tools, trainer.environment_factories = [], None
+  trainer.eos_token_ids = [-1]  # No token ends an action.
   trainer._sync_tool_dicts = [dict(look=lambda: "")] * episodes
   trainer._async_tool_dicts = [{}] * episodes
   trainer.max_tool_calling_iterations = turns - 1

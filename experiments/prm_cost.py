@@ -135,7 +135,8 @@ def measure_shared(module, steps):
     laps = {}
     def lap(name, fn, laps=laps):
       start = time.perf_counter()
-      out = jax.block_until_ready(fn())
+      out = fn()
+      jax.block_until_ready(getattr(out, "batch", out))  # A Placed is no tree.
       laps[name] = time.perf_counter() - start
       return out
     collected = lap("sample", lambda: collect.batch(

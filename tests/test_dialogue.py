@@ -161,7 +161,7 @@ def config_of(files, **changes):
   return tiny.config(files, **dict(dict(
       environment=dict(name=LETTERS), episodes__workers=0, episodes__observation_tokens=1,
       episodes__cut_mark="", episodes__turn_tokens=4, rollouts__max_tokens=9,
-      rollouts__stops=("a",),
+      rollouts__stops=("a", "b", "c", "1", "2"),
       rollouts__step_separator="<turn>", steps=3,
       rewards=dict(outcome=dict(name="outcome.verdict", coef=1.0),
                    process=dict(name="implicit.process", coef=0.5, granularity="turn"),

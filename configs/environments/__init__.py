@@ -28,7 +28,7 @@ def get_config(arg, name, *, alphabet, environment, options, wrong_rate, turns, 
   c.episodes.turns, c.episodes.turn_tokens = turns, turn_tokens
   c.episodes.observation_tokens, c.episodes.cut_mark = observation_tokens, ";"
   c.rollouts.max_tokens = total_tokens
-  c.rollouts.chunk, c.rollouts.bucket = 8, 32
+  c.rollouts.chunk, c.rollouts.bucket = 16, 32
   # Trajectories of one width are one program. Packed ones, of many sizes, would be compiled for
   # longer than they save.
   c.learner.pack = False

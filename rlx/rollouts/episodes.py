@@ -135,7 +135,7 @@ def make(config, *, group, max_tokens, turn_tokens, turns, answer_tokens, chunk,
       columns = int(np.max(state.count_B[part.rows_B]))
       history, *drawn = _advance(
           options, weights, rows, prompts, history, *place((part.row_W, *state.fed(part))),
-          place(np.full(shards, part.enough, np.int32)), factor_T,
+          place(part.enough_O), factor_T,
           width=_width(options.widths, columns), is_whole=part.is_whole)
       tokens_WC, logps_WC, count_W, finish_W = fetch(drawn)
       for row, ids in state.drawn(part, tokens_WC, logps_WC, count_W, finish_W, stops, decode):
@@ -183,7 +183,7 @@ class _Part:
   at_B: np.ndarray
   row_W: np.ndarray  # number of the row on its device; too large where a slot is empty
   is_whole: bool = False  # every row is in the slot of its number
-  enough: int = 0    # a chunk ends when at most so many rows of a device are running
+  enough_O: np.ndarray | None = None  # a chunk ends when at most so many rows of a device run
 
   def spread(self, x_B, fill):
     """[W]: x_B[i] of row rows_B[i] in its slot."""
@@ -219,15 +219,17 @@ def _slots(state, shards, size):
   ready = ready[np.argsort(state.count_B[ready], kind="stable")]
   rows_of = [ready[ready // per_device == s].tolist() for s in range(shards)]
   most = max(map(len, rows_of))
+  n_O = np.array([len(rows) for rows in rows_of], np.int32)
   if size == per_device and most > size // 4:
     row_W = np.full(len(state.status_B), per_device, np.int32)
     row_W[ready] = ready % per_device
-    return _Part(ready, ready, row_W, is_whole=True)
+    return _Part(ready, ready, row_W, is_whole=True, enough_O=n_O // 2)
   # Fewer slots when few rows are left: each number is a program.
   if most <= (few := max(size // 4, 1)): size = few
-  waits = most > size
+  # Rows that have ended their turn wait no longer than until half of the others have, or a
+  # quarter where rows wait for slots.
   return _part([rows[:size] for rows in rows_of], per_device, size,
-               enough=size * 3 // 4 if waits else 0)
+               enough_O=np.where(n_O > size, size * 3 // 4, n_O // 2).astype(np.int32))
 
 
 def _width(widths, n):
