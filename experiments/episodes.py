@@ -6,12 +6,11 @@ The model is an HF directory, such as `small` of the page docs/performance.md. A
 --action tokens (there is no EOS), all observations --read. Repetitions of all systems take turns in
 one run; the table has medians of tokens per second, action tokens alone.
 
-  one turn   `rollouts.sampler`, turns x action + (turns - 1) x read tokens at once
-  instant    episodes whose environments answer at once
-  all rows   the same with a slot for every episode
-  slow       answers take a log-normal time, --slow-low to --slow-high s in 95% of cases; --slots
-             rows are decoded at once. The share of the time in which the device is busy is that of
-             its programs, from their start until their results are on the host
+  one turn   `rollouts.sampler`, turns x action + (turns - 1) x read tokens, in --slots slots
+  instant    episodes whose environments answer at once, in --slots slots, and in one for each
+  slow       answers take a log-normal time, --slow-low to --slow-high s in 95% of cases. The share
+             of the time in which the device is busy is that of its programs, from their start until
+             their results are on the host
   trl        GRPOTrainer's loop of multi-turn rollouts (its `environment_factory`), which generates
              each turn of all episodes together after their earlier turns
 """
@@ -103,9 +102,9 @@ def systems(a):
       return time.perf_counter() - start, busy[0]
     return rep
   return {name: timed(call) for name, call in {
-      "one turn": one_turn(), "instant": played(lambda _: 0.0, a.slots),
-      "all rows": played(lambda _: 0.0, None),
-      "slow": played(log_normal(a.slow_low, a.slow_high), a.slots)}.items()}
+      "one turn": one_turn(), f"instant, {a.slots} slots": played(lambda _: 0.0, a.slots),
+      f"instant, {a.episodes} slots": played(lambda _: 0.0, None),
+      f"slow, {a.slots} slots": played(log_normal(a.slow_low, a.slow_high), a.slots)}.items()}
 
 
 class Worker:
@@ -151,7 +150,7 @@ def main():
     lines.append(dict(
         task="episodes", system=name, model=pathlib.Path(a.model).name,
         hardware=roofline.hardware(),
-        size=f"{a.episodes} x {a.turns} turns of {a.action} + {a.read}, {a.slots} slots",
+        size=f"{a.episodes} x {a.turns} turns of {a.action} + {a.read}",
         time=time.strftime("%Y-%m-%d %H:%M"), versions=bench.versions(), tok_s=tokens / s,
         median_s=s, min_s=min(reps)[0], max_s=max(reps)[0], first_s=first[name],
         busy=None if math.isnan(share) or name == "one turn" else share))

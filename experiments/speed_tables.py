@@ -122,11 +122,11 @@ def episodes(lines):
           "|---" * 7 + "|"]
   for line in rows:
     same = [r for r in rows if all(r.get(k) == line.get(k) for k in ("model", "size", "run"))]
-    one, = [r["tok_s"] for r in same if r["system"] == "one turn"]
+    one = [r["tok_s"] for r in same if r["system"] == "one turn"]
     run = f" ({line['run']})" if "run" in line else ""
     text.append(_cells([
         line["model"], line["size"], line["system"] + run, f"{line['tok_s']:.0f}",
-        f"{line['tok_s'] / one:.2f}",
+        f"{line['tok_s'] / one[0]:.2f}" if one else "",
         f"{line['median_s']:.3g} [{line['min_s']:.3g}-{line['max_s']:.3g}]",
         "" if line["busy"] is None else f"{100 * line['busy']:.0f}%"]))
   return text
