@@ -20,7 +20,7 @@ from experiments.environments import turns
 CLAIM = 0
 MEASURE = "accuracy learned from the balanced reward minus that from the rival"
 MARGIN, RATE = 0.05, 10.0
-FIRST = ("illustration", None)
+FIRST = ("not recorded", "this is the first version")
 ILLUSTRATION = ("The limits of turns and calls are chosen here: precision has no higher reward for "
                 "two calls at once, and completeness costs nothing for useless calls.")
 # Token 0 answers, the bits of all others are calls.
