@@ -20,6 +20,7 @@ import queue
 import threading
 import time
 import types
+from collections.abc import Sequence
 from concurrent import futures
 from typing import TYPE_CHECKING, Any
 
@@ -87,7 +88,8 @@ class Runner:
     self._threads: futures.ThreadPoolExecutor | None = None
     self._lock = threading.Lock()
     self._first: Any = None  # A prompt that episodes start from.
-    self.errors, self.failures = collections.Counter(), collections.Counter()
+    self.errors: collections.Counter[str] = collections.Counter()
+    self.failures: collections.Counter[str] = collections.Counter()
     self.last_error = ""
 
   @property
@@ -103,7 +105,7 @@ class Runner:
     """
     return self.begin([prompt])[0]
 
-  def begin(self, prompts: list["records.Prompt"]) -> list[tuple[str | list, str]]:
+  def begin(self, prompts: Sequence["records.Prompt"]) -> list[tuple[str | list, str]]:
     """`reset` of several prompts, side by side."""
     plain = [types.SimpleNamespace(id=p.id, text=p.text, answer=p.answer, verifier=p.verifier,
                                    meta=p.meta) for p in prompts]

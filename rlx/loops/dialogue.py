@@ -176,7 +176,7 @@ class Dialogues:
     """`template`: Prompt -> text or messages, of a prompt whose episode starts with a text."""
     self._runner, self._options, self._template = runner, options, template
     self._openings: dict[str, str | list] = {}
-    self._totals: collections.Counter = collections.Counter()
+    self._totals: collections.defaultdict[str, float] = collections.defaultdict(float)
     self._recent: collections.deque = collections.deque(maxlen=_WINDOW)  # Is it unknown?
     self._observations: Observations | None = None
 
@@ -217,8 +217,9 @@ class Dialogues:
     answers = Answers(self._runner, self.observations, states, self._options.seconds)
     yield answers
     if counts:
-      for info in ({"episodes": len(states), "failed": answers.failed}, *answers.info):
-        self._totals.update(info)
+      counted: dict[str, float] = dict(episodes=len(states), failed=answers.failed)
+      for info in (counted, *answers.info):
+        for name, value in info.items(): self._totals[name] += value
     self._recent.extend(answers.is_unknown)
     lost, most = sum(self._recent), self._options.max_error_rate
     if lost > most * len(self._recent):
@@ -248,6 +249,6 @@ class Dialogues:
 
   def metrics(self) -> dict[str, float]:
     """{metric: mean over the episodes since the last call}, which `Step.info` names."""
-    n, totals = self._totals.pop("episodes", 0), dict(self._totals)
+    n, totals = self._totals.pop("episodes", 0.0), dict(self._totals)
     self._totals.clear()
     return {f"environment/{name}": total / n for name, total in totals.items()}

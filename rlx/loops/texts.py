@@ -3,6 +3,8 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import Callable
 
+import numpy as np
+
 from rlx.core import records
 from rlx.core.options import key
 from rlx.io import tokenizer
@@ -55,7 +57,7 @@ class Texts:
   def last_actions(self, rollouts: records.Rollouts) -> list[str]:
     """The text of the last action of each episode."""
     return [self.tokenizer.decode(ids[(turn_T == turn_T.max()) & (turn_T >= 0)].tolist())
-            for ids, turn_T in zip(rollouts.completions_BT, rollouts.turn_BT)]
+            for ids, turn_T in zip(rollouts.completions_BT, np.asarray(rollouts.turn_BT))]
 
   def episodes(self, episodes: Iterable[tuple[list[int], list[tuple[str, list[int]]]]]
                ) -> records.Rollouts:
