@@ -174,7 +174,11 @@ class Runner:
 
   def _asked(self, kind, *args):
     """(items of the reply, kind of error or None, message)."""
-    if self._count == 0: return _read([*getattr(_worker, kind)(*args)])
+    if self._count == 0:
+      try:
+        return _read(getattr(_worker, kind)(*args))
+      except ValueError:
+        return None, "exception", "the step gives something else than a Step of plain values"
     w = self._idle.get()
     try:
       worker = self._processes[w]

@@ -59,6 +59,12 @@ def test_what_a_reply_causes_is_known(make, reply, kind, says):
   assert after.step.observation == "1;"  # From the state before.
 
 
+def test_a_reward_that_is_no_number_is_a_failure_without_processes_too(make):
+  runner = make(BOUNDED, workers=0)
+  taken, = take(runner, runner.reset(prompt())[1], "nan")
+  assert taken.step.observation == "The step failed." and runner.failures == dict(exception=1)
+
+
 def test_a_process_that_is_lost_once_costs_nothing(make, tmp_path, monkeypatch):
   monkeypatch.setenv("RLX_ONCE", str(tmp_path / "marker"))
   runner = make()
