@@ -238,7 +238,7 @@ def _determining(*inputs):
   """The values at these inputs that only lines with one and the same function have."""
   functions = collections.defaultdict(set)
   for line in _lines(): functions[_values_at(line, inputs)].add(values(line))
-  return {wanted for wanted, found in functions.items() if len(found) == 1}
+  return {wanted for wanted, fitting in functions.items() if len(fitting) == 1}
 
 
 def _wrong_lines(line, shown):

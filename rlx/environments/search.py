@@ -93,8 +93,8 @@ class Search:
     self._used += 1
     info = dict(queries=float(self._used))
     if not reply.startswith("?") or len(reply) > QUERY: return interface.Step("err;", info=info)
-    found = ",".join(best(self._corpus, reply, self._documents)) or "nothing"
-    return interface.Step(found[:self._limit - 1] + ";", info=info)
+    observation = ",".join(best(self._corpus, reply, self._documents)) or "nothing"
+    return interface.Step(observation[:self._limit - 1] + ";", info=info)
 
 
 @functools.lru_cache(maxsize=_CORPORA)

@@ -556,14 +556,14 @@ def _rubrics(rubric):
 def _parts(env):
   """The objects that an environment holds, and what is in its lists and dicts, in an order which
   is the same in all processes. Strings and numbers are not worth a reference."""
-  found = {}
+  parts = {}
   for member in [env, *_members(env)]:
     for value in [member, *vars(member).values()]:
       inside = (value.values() if isinstance(value, dict) else
                 value if isinstance(value, list | tuple) else ())
       for part in (value, *inside):
-        if not isinstance(part, str | bytes | int | float | type | None): found[id(part)] = part
-  return list(found.values())
+        if not isinstance(part, str | bytes | int | float | type | None): parts[id(part)] = part
+  return list(parts.values())
 
 
 @functools.lru_cache(maxsize=8)

@@ -135,11 +135,11 @@ def prompts(rows, split, *, taskset: str = "", arguments: Mapping[str, Any] | No
     given = verifiers_env.as_json("prompts.columns.arguments",
                                   dict(row.get("arguments", arguments) or {}))
     if (name, given) not in streams: streams[name, given] = ([], _data_of_tasks(name, given, split))
-    found, stream = streams[name, given]
-    while len(found) <= row["index"]:
+    drawn, stream = streams[name, given]
+    while len(drawn) <= row["index"]:
       if (data := next(stream, None)) is None: return
-      found.append(data)
-    data = found[row["index"]]
+      drawn.append(data)
+    data = drawn[row["index"]]
     prompt_id = f"verifiers/{name}/{split}/{row['index']}"
     text = verifiers_env.question_of(data)
     if text in texts or not text:  # Equal texts count as one prompt.

@@ -51,7 +51,7 @@ def between(tokenizer: tokenizer_io.Tokenizer, role: str) -> tuple[str, str]:
     ValueError: the template cannot be extended turn by turn: it refuses the messages, leaves
       out or alters the message, or what it puts around it depends on the reply.
   """
-  found = set()
+  texts = set()
   for reply in PROBES:
     dialogue = [dict(role="user", content="question-7"), dict(role="assistant", content=reply),
                 dict(role=role, content="observation-9")]
@@ -64,11 +64,11 @@ def between(tokenizer: tokenizer_io.Tokenizer, role: str) -> tuple[str, str]:
     if after == tokenizer.closing:
       raise ValueError("The chat template cannot be extended turn by turn: it renders a message of "
                        f"role {role!r} as a reply.")
-    found.add((before, after))
-  if len(found) > 1:
+    texts.add((before, after))
+  if len(texts) > 1:
     raise ValueError("The chat template cannot be extended turn by turn: what it puts around a "
                      f"message of role {role!r} depends on the reply before it.")
-  return found.pop()
+  return texts.pop()
 
 
 def _faults(tokenizer, messages, reply, prompt):

@@ -86,7 +86,6 @@ class _Options(sampler.Options):
 @flax.struct.dataclass
 class _Rows:
   """What does not change of each of the P * G rows."""
-  last_token_B: jax.Array  # of its prompt
   prompt_len_B: jax.Array
   keys_B: jax.Array
 
@@ -195,10 +194,11 @@ class _Part:
 def _part(rows_of, per_device, size, **more):
   """The _Part of lists of rows of each device, in `size` slots on each."""
   rows_B = np.array(sum(rows_of, []), np.int64)
-  at_B = np.concatenate([i * size + np.arange(len(rows)) for i, rows in enumerate(rows_of)])
+  at_B = np.array([i * size + j for i, rows in enumerate(rows_of) for j in range(len(rows))],
+                  np.int64)
   row_W = np.full(size * len(rows_of), per_device, np.int32)
-  row_W[at_B.astype(int)] = rows_B % per_device
-  return _Part(rows_B, at_B.astype(int), row_W, **more)
+  row_W[at_B] = rows_B % per_device
+  return _Part(rows_B, at_B, row_W, **more)
 
 
 def _batches(rows, per_device, shards, size):
@@ -337,8 +337,7 @@ class _State:
 def _start(options, params, tokens_PX, prompt_len_P, prompt_P, key):
   """Prefills all prompts; returns them, the rows, and an empty history."""
   group, config = options.group, options.config
-  rows = _Rows(last_token_B=jnp.repeat(tokens_PX[:, -1], group),
-               prompt_len_B=jnp.repeat(prompt_len_P, group),
+  rows = _Rows(prompt_len_B=jnp.repeat(prompt_len_P, group),
                keys_B=sampler.keys_of(key, prompt_P, group))
   return (decoder.prompts(params, config, tokens_PX, prompt_len_P), rows,
           decoder.empty_history(config, len(rows.prompt_len_B), options.columns))

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from rlx.environments import calculator
+from tests.environments import episode
 
 
 def prompts(n=100, split="train", seed=0, **options):
@@ -16,14 +17,7 @@ def prompts(n=100, split="train", seed=0, **options):
 
 
 def play(prompt, replies, copies=False, **options):
-  """The steps of an episode; with copies, each is made by the pickle of the one before."""
-  environment, steps = calculator.Calculator(**options), []
-  environment.reset(prompt)
-  for reply in replies:
-    if copies: environment = pickle.loads(pickle.dumps(environment))
-    steps.append(environment.step(reply))
-    if steps[-1].done: break
-  return steps
+  return episode.play(calculator.Calculator(**options), prompt, replies, copies)
 
 
 @pytest.mark.parametrize("options", [

@@ -10,6 +10,7 @@ import pytest
 from rlx.environments import python
 from rlx.verifiers import _sandbox
 from rlx.verifiers import errors
+from tests.environments import episode
 from tests.verifiers import sandbox
 
 ROWS = [dict(seed=0, index=i) for i in range(300)]
@@ -45,13 +46,7 @@ def environment(**options):
 
 def played(prompt, replies, **options):
   """The steps of an episode, up to its end."""
-  played_by = environment(**options)
-  assert played_by.reset(prompt) == prompt.text
-  steps = []
-  for reply in replies:
-    steps.append(played_by.step(reply))
-    if steps[-1].done: break
-  return steps
+  return episode.play(environment(**options), prompt, replies)
 
 
 @sandbox.needed

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from rlx.environments import search
+from tests.environments import episode
 
 pytest.importorskip("bm25s")
 
@@ -18,14 +19,7 @@ def prompts(n=100, split="train", seed=0, **options):
 
 
 def play(prompt, replies, copies=False, **options):
-  """The steps of an episode; with copies, each is made by the pickle of the one before."""
-  environment, steps = search.Search(**options), []
-  environment.reset(prompt)
-  for reply in replies:
-    if copies: environment = pickle.loads(pickle.dumps(environment))
-    steps.append(environment.step(reply))
-    if steps[-1].done: break
-  return steps
+  return episode.play(search.Search(**options), prompt, replies, copies)
 
 
 @pytest.mark.parametrize("hops", [1, 2, 3, 4])

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from rlx.environments import sql
+from tests.environments import episode
 
 MIXED = dict(kinds=["one", "join", "order"])
 # Of the tables t(k,a,b) and u(k,c,d).
@@ -20,14 +21,7 @@ def prompts(n=50, split="train", seed=0, **options):
 
 
 def play(prompt, replies, copies=False, **options):
-  """The steps of an episode; with copies, each is made by the pickle of the one before."""
-  environment, steps = sql.Sql(**options), []
-  environment.reset(prompt)
-  for reply in replies:
-    if copies: environment = pickle.loads(pickle.dumps(environment))
-    steps.append(environment.step(reply))
-    if steps[-1].done: break
-  return steps
+  return episode.play(sql.Sql(**options), prompt, replies, copies)
 
 
 def observation(query, **options):
