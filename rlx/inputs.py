@@ -106,9 +106,8 @@ def load_prompts(c: keys.Config, texts: texts_lib.Texts,
   """Returns (training prompts, held-out prompts), filtered and without common texts."""
   def load(split, at_most=None):
     prompts = itertools.islice(read_prompts(c, split), at_most)
-    return filters.by_length(filters.unique(list(prompts)),
-                             lambda p: len(texts.prompt_ids(p)),
-                             c.prompts.max_tokens)
+    kept = filters.unique(list(prompts), is_episode=c.environment.name is not None)
+    return filters.by_length(kept, lambda p: len(texts.prompt_ids(p)), c.prompts.max_tokens)
   # Reads twice as many rows as held-out prompts are wanted, because the filters drop some.
   held_out = (load(c.eval.split, 2 * c.eval.prompts)[:c.eval.prompts]
               if "eval" in splits else [])

@@ -12,10 +12,10 @@ game of GAMES begins with the game's own description, a reply is a move such as 
 and an observation has the game's own messages, cut. Variants have longer names, as
 Mastermind-v0-hard. reasoning-gym is not used here: its tasks have one turn.
 
-The prompt's id seeds a game, and with the number of the turn whatever the game draws later. A
-move that the game refuses costs a turn; two in a row end the episode in most games. The episode
-ends with reward 1.0 when the game is won, and with 0.0 when it is lost or the turns run out. Games
-that read word lists from the network (Hangman, Wordle), ask a language model (TwentyQuestions),
+The prompt's meta["seed"], or else its id, seeds a game, and with the number of the turn whatever
+the game draws later. A move that the game refuses costs a turn; two in a row end the episode in
+most games. The episode ends with reward 1.0 when the game is won, and with 0.0 when it is lost or
+the turns run out. Games that read word lists from the network (Hangman, Wordle), ask a language model (TwentyQuestions),
 take seconds to start (Sokoban), keep large states (Crosswords), cannot be won in textarena 0.7.4
 (Bandit, FifteenPuzzle) or have a text as reward there (Countdown) are left out. The package is
 installed by `pip install 'rlx[games]'`.
@@ -71,11 +71,12 @@ class Game:
     """Starts a game; returns the question of the short form, or the game's description."""
     name = prompt.meta.get("game", self._game)
     make = _check(f"game of prompt {prompt.id!r}", name)
-    self._id, self._is_short, self._used = prompt.id, prompt.meta.get("short", False), 0
-    with _alone(prompt.id):
+    self._seed, self._is_short, self._used = (
+        prompt.meta.get("seed", prompt.id), prompt.meta.get("short", False), 0)
+    with _alone(self._seed):
       game = make(f"{name}-raw", **prompt.meta.get("options", {}))
       if hasattr(game, "max_turns"): game.max_turns = self._turns
-      game.reset(num_players=1, seed=prompt.id)
+      game.reset(num_players=1, seed=self._seed)
     messages = [text for _, text, _ in game.get_observation()[1]]
     self._state = pickle.dumps(game)
     return prompt.text if self._is_short else "\n".join(messages).strip() + "\n"
@@ -86,7 +87,7 @@ class Game:
     move = self._move(reply.strip()[:MAX_REPLY])
     game = pickle.loads(self._state)
     try:
-      with _alone(f"{self._id}/{self._used}"): done, _ = game.step(move)
+      with _alone(f"{self._seed}/{self._used}"): done, _ = game.step(move)
     except Exception:  # A move that the game does not expect; the state stays as it was.
       done, messages, game = False, ["Invalid move."], pickle.loads(self._state)
     else:
@@ -153,7 +154,7 @@ def _check(key, name):
 def prompts(rows, split):
   """Rows -> Prompts. Each row has the arguments of `generate`.
 
-  `meta` has the game, whether it has the short form, and its options in textarena.
+  `meta` has the game, its seed, whether it has the short form, and its options in textarena.
   """
   from rlx.core import records  # pylint: disable=g-import-not-at-top
   for row in rows:
@@ -165,8 +166,8 @@ def generate(seed, index, game=_NUMBER_GAME, short=True, n_min=8, n_max=31, spli
   """Draws the question of (seed, index): {"text", "meta"}.
 
   Splits have no question in common: a hash of the text decides to which one a question belongs,
-  and questions of the other split are drawn again. The hidden part of a game comes from the
-  prompt's id. In the long form the text of a prompt names the game and a number; the environment
+  and questions of the other split are drawn again. The hidden part of a game comes
+  from meta["seed"]. In the long form the text of a prompt names the game and a number; the environment
   replaces it by the game's description.
 
   Args:
@@ -190,7 +191,8 @@ def generate(seed, index, game=_NUMBER_GAME, short=True, n_min=8, n_max=31, spli
     text = f"{low}-{high}:" if short else f"{game} {rng.randrange(10**9)}"
     options = dict(min_number=low, max_number=high) if short else {}
     if split_of(text) == split:
-      return dict(text=text, meta=dict(game=game, short=short, options=options))
+      return dict(text=text, meta=dict(game=game, short=short, options=options,
+                                       seed=f"{split}/{seed}/{index}"))
 
 
 def split_of(text: str) -> str:

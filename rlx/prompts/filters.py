@@ -1,4 +1,5 @@
 """Filters of prompts, which are applied once, before any prompt is sampled."""
+import json
 from typing import Callable
 
 from absl import logging
@@ -28,10 +29,17 @@ def by_length(prompts: list[records.Prompt], length: Callable[[records.Prompt], 
   return _logged(prompts, kept, f"longer than prompts.max_tokens={max_tokens}")
 
 
-def unique(prompts: list[records.Prompt]) -> list[records.Prompt]:
-  """The first prompt of each text."""
-  first: dict[str, records.Prompt] = {}
-  for p in prompts: first.setdefault(_normalised(p), p)
+def unique(prompts: list[records.Prompt], *, is_episode: bool = False) -> list[records.Prompt]:
+  """The first prompt of each text.
+
+  Args:
+    is_episode: an environment reads `answer` and `meta` of a prompt, as the database that a
+      question is about: prompts that differ in them are different questions.
+  """
+  first: dict[tuple, records.Prompt] = {}
+  for p in prompts:
+    hidden = (p.answer, json.dumps(p.meta, sort_keys=True, default=repr)) if is_episode else ()
+    first.setdefault((_normalised(p), *hidden), p)
   return _logged(prompts, list(first.values()), "duplicates")
 
 

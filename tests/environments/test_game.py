@@ -11,6 +11,8 @@ import types
 import numpy as np
 import pytest
 
+from rlx import api
+from rlx import inputs
 from rlx.core import records
 from rlx.environments import game
 
@@ -59,6 +61,15 @@ def number_of(prompt):
   environment = game.Game()
   environment.reset(prompt)
   return pickle.loads(environment._state).game_number
+
+
+@needed
+def test_one_question_has_many_hidden_numbers():
+  c = api.load_config("environments/game")
+  prompts, _ = inputs.load_prompts(c, types.SimpleNamespace(prompt_ids=lambda p: p.text), ("train",))
+  assert len(prompts) == c.prompts.options.size > 2 * len({p.text for p in prompts})
+  first = [p for p in prompts if p.text == prompts[0].text]
+  assert len({number_of(p) for p in first}) > 1
 
 
 @needed

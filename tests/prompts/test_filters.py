@@ -3,6 +3,7 @@ import types
 
 import pytest
 
+from rlx.core import records
 from rlx.prompts import filters
 
 
@@ -35,6 +36,16 @@ def test_by_length_refuses_to_drop_all():
 def test_unique_keeps_the_first(log):
   assert ids(filters.unique(prompts("a b", "c", "a  b\n", "A b"))) == ["0", "1", "3"]
   assert "1 of 4 prompts dropped: duplicates." in log.text
+
+
+def test_unique_keeps_episodes_that_differ_in_what_is_hidden(log):
+  same = [dict(text="a", answer="1", meta=dict(seed=1, rows=2)),
+          dict(text="a ", answer="1", meta=dict(rows=2, seed=1)),
+          dict(text="a", answer="2", meta=dict(seed=1, rows=2)),
+          dict(text="a", answer="1", meta=dict(seed=2, rows=2))]
+  made = [records.Prompt(id=str(i), **fields) for i, fields in enumerate(same)]
+  assert ids(filters.unique(made, is_episode=True)) == ["0", "2", "3"]
+  assert ids(filters.unique(made)) == ["0"]
 
 
 def test_not_in_drops_what_is_evaluated(log):
