@@ -4,6 +4,7 @@ A completion that is not valid (unknown verdict, empty) is part of no baseline
 and gets 0. A prompt with fewer than two valid completions gets 0, and so does,
 exactly, one whose completions tie.
 """
+import jax
 import jax.numpy as jnp
 from jax import Array
 
@@ -334,9 +335,10 @@ def tempo(rewards_PG: Array, tokens_BT: Array, learn_BT: Array, learn_PG: Array,
     A_t = ((r_i - mean_j r_j) + V(y_{<=t}) - V(y_{<t})) / (std_j r_j + eps)
 
   with V the mean reward of the prompt's completions that begin so, and V of nothing
-  their mean. Where no other completion goes another way the second part is 0; along a
-  completion that no other equals it adds up to what GRPO gives. Long completions that are drawn
-  independently share little: there this is GRPO.
+  their mean. In an episode y_{<t} has the observations before t, so that what an observation
+  changes is credited to no token. Where no other completion goes another way the second part is
+  0; along a completion that no other equals, and without observations, it adds up to what GRPO
+  gives. Long completions that are drawn independently share little: there this is GRPO.
 
   Source: Tran et al. 2025, arXiv:2509.18314. Differs from the paper: its std's
   convention is not known, here it is unbiased; no released code to compare with.
@@ -355,10 +357,13 @@ def tempo(rewards_PG: Array, tokens_BT: Array, learn_BT: Array, learn_PG: Array,
   """
   # Centred before: a prompt whose rewards tie has no rounding error to scale up.
   centred_PG = mean_baseline(rewards_PG, learn_PG)
-  values_BT = prefixes.values(tokens_BT, learn_BT, centred_PG, learn_PG)
+  # Observations lie between two actions: all that comes before an action is its prefix.
+  is_before_BT = jax.lax.cummax(learn_BT.astype(jnp.int32), axis=1, reverse=True) > 0
+  values_BT = prefixes.values(tokens_BT, is_before_BT, centred_PG, learn_PG)
   change_BT = values_BT - jnp.pad(values_BT[:, :-1], ((0, 0), (1, 0)))
   std_PG = jnp.broadcast_to(_std(rewards_PG, learn_PG) + eps, learn_PG.shape)
-  return (centred_PG.reshape(-1, 1) + change_BT) / std_PG.reshape(-1, 1)
+  return masked.where_valid((centred_PG.reshape(-1, 1) + change_BT) / std_PG.reshape(-1, 1),
+                            learn_BT)
 
 
 def _against(rewards_PG, learn_PG, weight_PG=None):

@@ -143,6 +143,12 @@ def test_tempo():
   # Nothing shared: GRPO, but for the token in which they part.
   got = group.tempo(rewards_PG, tokens_BT.at[:, 0].set(jnp.arange(4)), mask_BT, learn_PG, eps=0.)
   np.testing.assert_allclose(got[:3, 1], group.grpo(rewards_PG, learn_PG, eps=0.)[0, :3], rtol=1e-5)
+  # a, an observation, b. V(root) = 1/2, V(a) = 1/2, V(a, 7) = 1, V(a, 8) = 0, V(c) = 1/2: what is
+  # read tells the outcomes apart, and not the action after it.
+  tokens_BT = jnp.array([[1, 7, 2], [1, 8, 2], [4, 7, 2], [4, 7, 2]])
+  learn_BT = jnp.array([[1, 0, 1]] * 4, bool)
+  got = group.tempo(rewards_PG, tokens_BT, learn_BT, learn_PG, eps=0.)
+  np.testing.assert_allclose(got, np.sqrt(3) / 2 * np.array([[1, 0, 1], [-1, 0, -1]] * 2), atol=1e-6)
   # A tie gives exactly 0, although 0.9 and its mean differ in float32.
-  got = group.tempo(jnp.full((1, 4), .9), tokens_BT, mask_BT, learn_PG)
+  got = group.tempo(jnp.full((1, 4), .9), tokens_BT, learn_BT, learn_PG)
   np.testing.assert_array_equal(got, 0)
