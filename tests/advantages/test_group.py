@@ -149,6 +149,10 @@ def test_tempo():
   learn_BT = jnp.array([[1, 0, 1]] * 4, bool)
   got = group.tempo(rewards_PG, tokens_BT, learn_BT, learn_PG, eps=0.)
   np.testing.assert_allclose(got, np.sqrt(3) / 2 * np.array([[1, 0, 1], [-1, 0, -1]] * 2), atol=1e-6)
+  # After the same observation two actions tell them apart.
+  got = group.tempo(rewards_PG, tokens_BT.at[:2].set(jnp.array([[1, 7, 2], [1, 7, 3]])), learn_BT,
+                    learn_PG, eps=0.)
+  np.testing.assert_allclose(got[:2, 2], np.sqrt(3) * np.array([1, -1]), atol=1e-6)
   # A tie gives exactly 0, although 0.9 and its mean differ in float32.
   got = group.tempo(jnp.full((1, 4), .9), tokens_BT, learn_BT, learn_PG)
   np.testing.assert_array_equal(got, 0)
