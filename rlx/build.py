@@ -166,9 +166,7 @@ def build(config: keys.Config, splits: Collection[str] | None = None, recorded: 
   check_cuts(c, sharding.row_shards(mesh))
   models, frozen, tokenizer = _models(c, methods, mesh, shapes_only)
   configs = {name: config for name, (config, _) in models.items()}
-  texts = inputs.texts_of(c, tokenizer)
-  dialogues = dialogues_of(c, texts.template)
-  if dialogues: texts = dataclasses.replace(texts, template=dialogues.opening)
+  texts, dialogues = _texts_and_dialogues(c, tokenizer)
   train_prompts, eval_prompts = inputs.checked_prompts(c, sizes.draw, texts, splits)
   if dialogues: dialogues.start(tokenizer, (train_prompts + eval_prompts)[0])
   verifier_pool = _pool(c, train_prompts + eval_prompts)
@@ -262,9 +260,7 @@ def sft(config: keys.Config) -> Sft:
                      f"{c.sft.microbatches} x mesh.data x mesh.fsdp = {shards}.")
   model_config, params, tokenizer = inputs.sft_start(c)
   model_config = on_mesh(model_config, mesh)
-  transform, texts = optimizer_of(c, "sft"), inputs.texts_of(c, tokenizer)
-  dialogues = dialogues_of(c, texts.template)
-  if dialogues: texts = dataclasses.replace(texts, template=dialogues.opening)
+  transform, (texts, dialogues) = optimizer_of(c, "sft"), _texts_and_dialogues(c, tokenizer)
   prompts, _ = inputs.load_prompts(c, texts)
   if dialogues: dialogues.start(tokenizer, prompts[0])
   inputs.note_template(texts, prompts[0])
@@ -441,17 +437,18 @@ def on_mesh(config: transformer.DecoderConfig,
   return dataclasses.replace(config, rows=by_rows(), heads=by_rows("tensor"))
 
 
-def dialogues_of(c: keys.Config, template: Callable) -> dialogue.Dialogues | None:
-  """The episodes of the config's environment; None without one.
+def _texts_and_dialogues(c, tokenizer):
+  """Returns (texts.Texts, dialogue.Dialogues); the second is None without an environment.
 
-  Args:
-    template: Prompt -> text or messages.
+  With one, episodes start with what it says of a prompt and not with the prompt's own text.
   """
-  if c.environment.name is None: return None
+  texts, e = inputs.texts_of(c, tokenizer), c.episodes
+  if c.environment.name is None: return texts, None
   given = {k: v for k, v in c.environment.to_dict().items() if k != "name"}
-  e = c.episodes
-  runner_ = runner.Runner(c.environment.name, given, workers=e.workers, timeout_s=e.timeout_s)
-  return dialogue.Dialogues(runner_, options(dialogue.Options, c), template)
+  dialogues = dialogue.Dialogues(
+      runner.Runner(c.environment.name, given, workers=e.workers, timeout_s=e.timeout_s),
+      options(dialogue.Options, c), texts.template)
+  return dataclasses.replace(texts, template=dialogues.opening), dialogues
 
 
 def _verdict_readers(c, methods):

@@ -7,7 +7,7 @@ from rlx.configs import base
 
 
 def get_config(arg, name, *, alphabet, environment, options, wrong_rate, turns, prompt_tokens,
-               turn_tokens, observation_tokens, total_tokens):
+               turn_tokens, observation_tokens, total_tokens, steps=60, per_step=16, lr=2e-4):
   """The config of an environment.
 
   Args:
@@ -17,6 +17,7 @@ def get_config(arg, name, *, alphabet, environment, options, wrong_rate, turns, 
     environment: the section `environment`.
     options: of the questions.
     wrong_rate: share of an expert's replies that are wrong.
+    steps, per_step, lr: of the RL loop: its steps, prompts of a step, and learning rate.
   """
   kind, size = base.variant(arg, ("prime", "outcome", "sft"))
   c = base.get_config()
@@ -33,9 +34,9 @@ def get_config(arg, name, *, alphabet, environment, options, wrong_rate, turns, 
   # longer than they save.
   c.learner.pack = False
   c.rollouts.step_separator = "<turn>"
-  c.steps, c.prompts.per_step, c.rollouts.per_prompt = 60, 16, 8
+  c.steps, c.prompts.per_step, c.rollouts.per_prompt = steps, per_step, 8
   c.rollouts.filter_groups = dict(name="filter_groups.with_verdict")
-  c.learner.optimizer.lr = c.prm.optimizer.lr = 2e-4
+  c.learner.optimizer.lr = c.prm.optimizer.lr = lr
   c.prm.beta = 0.5
   c.rewards = dict(
       outcome=dict(name="outcome.verdict", coef=1.0),
