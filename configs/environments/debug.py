@@ -14,6 +14,6 @@ from rlx.environments import debug
 def get_config(arg=""):
   c = environments.get_config(
       arg, "debug", alphabet=debug.ALPHABET, wrong_rate=0.3,
-      environment=dict(name="debug.Debug", attempts=3), options=dict(broken=True),
+      environment=dict(name="debug.Debug", attempts=3), options=dict(broken=True, places="4"),
       turns=3, prompt_tokens=28, turn_tokens=8, observation_tokens=28, total_tokens=80)
   return environments.sandboxed(c)

@@ -6,9 +6,9 @@ r"""Repairs of a line of code: an attempt, what its tests print, the next attemp
   reply         x*3+3                    all tests pass: reward 1.0
 
 The line is an expression of x: x, `*` or `%`, a digit, `+`, `-` or `*`, a digit. The line of a
-question differs from the right one in one of these four places; with `broken=False` a question
-has the tests alone. The shown tests determine the function: every line of this form that passes
-them passes all tests.
+question differs from the right one in one of these four places, or of those that `places` names;
+with `broken=False` a question has the tests alone. The shown tests determine the function: every
+line of this form that passes them passes all tests.
 
 The tests of a question are only examples. The reward is decided by hidden tests, other values of
 x, and the question does not say which: `[9,18][x>3]` passes what is shown and earns nothing. It
@@ -60,6 +60,7 @@ _MAX_VALUE = 20                # Characters of a value in an observation.
 _FIRST = {"*": operator.mul, "%": operator.mod}
 _SECOND = {"+": operator.add, "-": operator.sub, "*": operator.mul}
 _DIGITS = "123456789"
+_PLACES = "1234"  # Of a line, what can be wrong: all but its first character.
 # A value for each input, one per line.
 _RUN = """
 import json, sys
@@ -172,29 +173,33 @@ def values(line: str) -> tuple[int, ...]:
 def prompts(rows, split):
   """Rows -> Prompts. Each row has the arguments of `generate`; the answer is the right line.
 
-  `meta["shown"]` has the inputs of the shown tests.
+  `meta` has the inputs of the shown tests, "shown", and the places that may be wrong, "places".
   """
   from rlx.core import records  # pylint: disable=g-import-not-at-top
   for row in rows:
     drawn = generate(split=split, **row)
     yield records.Prompt(
         id=f"debug/{split}/{row['seed']}/{row['index']}", text=drawn["text"],
-        answer=drawn["line"], meta=dict(shown=drawn["shown"]))
+        answer=drawn["line"],
+        meta=dict(shown=drawn["shown"], places=drawn["places"]))
 
 
-def generate(seed, index, broken=True, split="train"):
-  """Draws the question of (seed, index): {"text", "line", "shown"}.
+def generate(seed, index, broken=True, places=_PLACES, split="train"):
+  """Draws the question of (seed, index): {"text", "line", "shown", "places"}.
 
   Splits have no question in common: a hash of the text decides to which one a question belongs,
   and questions of the other split are drawn again.
 
   Args:
     broken: whether a question begins with a line to repair.
+    places: of the line that may be wrong: 1 and 3 are the operations, 2 and 4 the digits.
     split: "train" or "test".
   """
   if split not in ("train", "test"):
     raise ValueError(f"prompts: debug has no split {split!r}; train or test.")
   ranges.check("prompts.options.broken", broken, ranges.SWITCH)
+  if not isinstance(places, str) or not places or set(places) - set(_PLACES):
+    raise ValueError(f"prompts.options.places={places!r}: one or more of {_PLACES}, as a text.")
   rng = random.Random(f"debug/{seed}/{index}")
   while True:
     line = rng.choice(_lines())
@@ -202,8 +207,10 @@ def generate(seed, index, broken=True, split="train"):
     wanted = _values_at(line, shown)
     if wanted not in _determining(*shown): continue
     text = " ".join(f"f({x})={value}" for x, value in zip(shown, wanted)) + ":"
-    if broken: text = f"{rng.choice(_wrong_lines(line, shown))} {text}"
-    if split_of(text) == split: return dict(text=text, line=line, shown=shown)
+    if broken:
+      if not (wrong := _wrong_lines(line, shown, places)): continue
+      text = f"{rng.choice(wrong)} {text}"
+    if split_of(text) == split: return dict(text=text, line=line, shown=shown, places=places)
 
 
 def split_of(text: str) -> str:
@@ -211,16 +218,16 @@ def split_of(text: str) -> str:
   return "train" if zlib.crc32(text.encode()) % HELD_OUT else "test"
 
 
-def edits(line: str) -> list[str]:
-  """All lines that differ from a line in one place.
+def edits(line: str, places: str = _PLACES) -> list[str]:
+  """All lines that differ from a line in one of these places.
 
   Example:
     >>> len(debug.edits("x*3+4"))
     19
   """
-  places = {1: _FIRST, 2: _DIGITS, 3: _SECOND, 4: _DIGITS}
-  return [line[:i] + part + line[i + 1:] for i, parts in places.items()
-          for part in parts if part != line[i]]
+  parts_at = {1: _FIRST, 2: _DIGITS, 3: _SECOND, 4: _DIGITS}
+  return [line[:i] + part + line[i + 1:] for i in map(int, places)
+          for part in parts_at[i] if part != line[i]]
 
 
 @functools.cache
@@ -241,9 +248,10 @@ def _determining(*inputs):
   return {wanted for wanted, fitting in functions.items() if len(fitting) == 1}
 
 
-def _wrong_lines(line, shown):
-  """The lines that differ in one place and fail a shown test."""
-  return [other for other in edits(line) if _values_at(other, shown) != _values_at(line, shown)]
+def _wrong_lines(line, shown, places):
+  """The lines that differ in one of these places and fail a shown test."""
+  return [other for other in edits(line, places)
+          if _values_at(other, shown) != _values_at(line, shown)]
 
 
 def expert(prompt: "records.Prompt", rng, *, attempts: ranges.Count = 3,
@@ -258,6 +266,7 @@ def expert(prompt: "records.Prompt", rng, *, attempts: ranges.Count = 3,
   """
   replies: list[str] = []
   while len(replies) < attempts and rng.random() < wrong_rate:
-    wrong = _wrong_lines(prompt.answer, prompt.meta["shown"])
+    wrong = _wrong_lines(prompt.answer, prompt.meta["shown"],
+                         prompt.meta.get("places", _PLACES))
     replies.append(wrong[int(rng.integers(len(wrong)))])
   return [*replies, prompt.answer][:attempts]

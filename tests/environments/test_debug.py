@@ -95,6 +95,15 @@ def test_shown_tests_fail_for_the_broken_line_and_determine_the_right_one():
                for line in lines if at(line) == at(prompt.answer))
 
 
+def test_only_the_named_places_are_wrong():
+  rows = [dict(row, places="14") for row in ROWS[:100]]
+  seen, rng = set(), np.random.default_rng(0)
+  for prompt in debug.prompts(rows, "train"):
+    for line in (prompt.text.split()[0], *debug.expert(prompt, rng, wrong_rate=0.5)[:-1]):
+      seen |= {i for i, (a, b) in enumerate(zip(line, prompt.answer)) if a != b}
+  assert seen == {1, 4}
+
+
 def test_values_are_those_of_python():
   for line in debug.edits("x*3+4") + debug.edits("x%7*2"):
     code = compile(line, "line", "eval")
@@ -103,7 +112,8 @@ def test_values_are_those_of_python():
 
 @pytest.mark.parametrize("options, message", [
     (dict(split="validation"), "no split 'validation'"),
-    (dict(broken=1), "broken=1: True or False")])
+    (dict(broken=1), "broken=1: True or False"), (dict(places=""), "places='': one or more of 1234"),
+    (dict(places="05"), "places='05'"), (dict(places=4), "places=4: .* as a text")])
 def test_bad_options_are_refused(options, message):
   with pytest.raises(ValueError, match=message): debug.generate(0, 0, **options)
 

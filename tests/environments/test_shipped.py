@@ -1,0 +1,34 @@
+"""The shipped environments' configs and initial models."""
+import importlib
+import json
+import pathlib
+
+import pytest
+
+from rlx import api
+from rlx.io import tokenizer as tokenizer_io
+from rlx.loops import rl
+
+NEEDS = dict(search="bm25s", game="textarena")
+NAMES = ("calculator", "search", "sql", "game", "python", "debug")
+MODELS = pathlib.Path(__file__).parents[2] / "configs" / "models"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_smoke_form_samples_episodes_that_earn_rewards(name, tmp_path):
+  if name in NEEDS: pytest.importorskip(NEEDS[name])
+  c = api.load_config(f"environments/{name}:prime-smoke")
+  c.steps = 1
+  summary = rl.train(c, tmp_path)
+  step = json.loads((tmp_path / "metrics.jsonl").read_text().splitlines()[-1])
+  assert summary["steps"] == 1 and 0 < step["rollouts/accuracy"] < 1
+  assert step["environment/failed"] < 0.5
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_initial_model_is_small_and_knows_all_characters(name):
+  folder = MODELS / name
+  assert sum(path.stat().st_size for path in folder.iterdir()) < 2e6
+  alphabet = importlib.import_module(f"rlx.environments.{name}").ALPHABET
+  tokenizer = tokenizer_io.load(folder)
+  assert tokenizer.decode(tokenizer.encode(alphabet, add_bos=False)) == alphabet
