@@ -14,7 +14,6 @@ from rlx.environments import python
 def get_config(arg=""):
   c = environments.get_config(
       arg, "python", alphabet=python.ALPHABET, wrong_rate=0.3,
-      # An episode of the expert starts the sandbox once or twice.
-      environment=dict(name="python.Python", calls=2), options=dict(kinds="SCDP", size=2048),
+      environment=dict(name="python.Python", calls=2), options=dict(kinds="SCDP"),
       turns=3, prompt_tokens=16, turn_tokens=44, observation_tokens=24, total_tokens=128)
   return environments.sandboxed(c)
