@@ -13,7 +13,8 @@ from rlx.environments import debug
 
 def get_config(arg=""):
   c = environments.get_config(
-      arg, "debug", alphabet=debug.ALPHABET, wrong_rate=0.3,
-      environment=dict(name="debug.Debug", attempts=3), options=dict(broken=True, places="4"),
-      turns=3, prompt_tokens=28, turn_tokens=8, observation_tokens=28, total_tokens=80)
+      arg, "debug", alphabet=debug.ALPHABET, wrong_rate=0.5,
+      # One of the two operations is wrong, so there are three lines to choose from.
+      environment=dict(name="debug.Debug", attempts=2), options=dict(broken=True, places="13"),
+      turns=2, prompt_tokens=28, turn_tokens=8, observation_tokens=28, total_tokens=80)
   return environments.sandboxed(c)
