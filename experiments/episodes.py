@@ -1,6 +1,6 @@
-"""How fast are episodes sampled? Compared with one turn of as many tokens, and with TRL.
+"""How fast are episodes sampled? Compared with one turn of as many tokens, TRL and Tunix.
 
-  python -m experiments.episodes --model DIR [--trl PYTHON] [--out FILE.jsonl]
+  python -m experiments.episodes --model DIR [--trl PYTHON] [--tunix PYTHON] [--out FILE.jsonl]
 
 The model is an HF directory, such as `small` of the page docs/performance.md. All actions have
 --action tokens (there is no EOS), all observations --read. Repetitions of all systems take turns in
@@ -13,6 +13,10 @@ one run; the table has medians of tokens per second, action tokens alone.
              their results are on the host
   trl        GRPOTrainer's loop of multi-turn rollouts (its `environment_factory`), which generates
              each turn of all episodes together after their earlier turns
+  tunix      what produces the trajectories of the agentic GRPOLearner; it generates each turn of
+             each episode by itself
+
+--group episodes have the same prompt.
 """
 import argparse
 import json
@@ -35,6 +39,9 @@ from rlx.io import weights
 from rlx.models import decode
 from rlx.rollouts import episodes
 from rlx.rollouts import sampler
+
+
+_PEERS = ("trl", "tunix")  # experiments/episodes_NAME.py, each in an environment of its own.
 
 
 class Answers:
@@ -68,8 +75,9 @@ def systems(a):
   config, params, _ = weights.load(a.model)
   laid_out, busy = decode.lay_out(params, config), [0.0]
   draw = np.random.default_rng(0)
-  tokens_PX = draw.integers(4, config.vocab_size, (a.episodes, a.prompt)).astype(np.int32)
-  len_P, ids_P = np.full(a.episodes, a.prompt, np.int32), np.arange(a.episodes, dtype=np.uint32)
+  p = a.episodes // a.group
+  tokens_PX = draw.integers(4, config.vocab_size, (p, a.prompt)).astype(np.int32)
+  len_P, ids_P = np.full(p, a.prompt, np.int32), np.arange(p, dtype=np.uint32)
   total = a.turns * a.action + (a.turns - 1) * a.read
   asked = (params, tokens_PX, len_P, ids_P, rng.key(0, "sample", 0))
 
@@ -87,11 +95,11 @@ def systems(a):
     setattr(episodes, name, watched(getattr(episodes, name)))
 
   def one_turn():
-    sample = sampler.make(config, group=1, max_tokens=total, chunk=a.chunk, slots=a.slots)
+    sample = sampler.make(config, group=a.group, max_tokens=total, chunk=a.chunk, slots=a.slots)
     return lambda: jax.block_until_ready(sample(*asked, weights=laid_out))
 
   def played(seconds, slots):
-    sample = episodes.make(config, group=1, max_tokens=total, turn_tokens=a.action, turns=a.turns,
+    sample = episodes.make(config, group=a.group, max_tokens=total, turn_tokens=a.action, turns=a.turns,
                            answer_tokens=a.read, chunk=a.chunk, slots=slots, fetch=fetch)
     return lambda: sample(*asked, Answers(config.vocab_size, a.read, seconds), weights=laid_out)
 
@@ -124,21 +132,21 @@ class Worker:
 def main():
   args = argparse.ArgumentParser(description=__doc__.splitlines()[0])
   args.add_argument("--model", required=True)
-  args.add_argument("--trl", help="an interpreter with trl; adds the system")
+  for peer in _PEERS: args.add_argument(f"--{peer}", help=f"an interpreter with {peer}; adds it")
   args.add_argument("--out", type=pathlib.Path)
   args.add_argument("--reps", type=int, default=3)
   args.add_argument("--only", nargs="+", help="of these systems; default all")
-  for name, default in dict(episodes=64, turns=4, action=64, read=16, prompt=64, chunk=64,
+  for name, default in dict(episodes=64, group=8, turns=4, action=64, read=16, prompt=64, chunk=64,
                             slots=16).items():
     args.add_argument(f"--{name}", type=int, default=default)
   args.add_argument("--slow-low", type=float, default=0.05)
   args.add_argument("--slow-high", type=float, default=1.0)
   a = args.parse_args()
   calls = {name: call for name, call in systems(a).items() if not a.only or name in a.only}
-  if a.trl:
-    sizes = [str(getattr(a, k)) for k in ("episodes", "turns", "action", "read", "prompt")]
-    calls["trl"] = Worker([a.trl, str(pathlib.Path(__file__).with_name("episodes_trl.py")), a.model,
-                           *sizes])
+  sizes = [str(getattr(a, k)) for k in ("episodes", "group", "turns", "action", "read", "prompt")]
+  for peer in filter(lambda name: getattr(a, name), _PEERS):
+    program = pathlib.Path(__file__).with_name(f"episodes_{peer}.py")
+    calls[peer] = Worker([getattr(a, peer), str(program), a.model, *sizes])
   first = {name: call()[0] for name, call in calls.items()}  # Compilation.
   seconds = {name: [] for name in calls}
   for _ in range(a.reps):
@@ -150,7 +158,7 @@ def main():
     lines.append(dict(
         task="episodes", system=name, model=pathlib.Path(a.model).name,
         hardware=roofline.hardware(),
-        size=f"{a.episodes} x {a.turns} turns of {a.action} + {a.read}",
+        size=f"{a.episodes} in groups of {a.group}, {a.turns} turns of {a.action} + {a.read}",
         time=time.strftime("%Y-%m-%d %H:%M"), versions=bench.versions(), tok_s=tokens / s,
         median_s=s, min_s=min(reps)[0], max_s=max(reps)[0], first_s=first[name],
         busy=None if math.isnan(share) or name == "one turn" else share))

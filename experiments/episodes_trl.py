@@ -1,6 +1,6 @@
 """TRL's multi-turn rollouts for experiments/episodes.py, in an environment of its own with trl.
 
-  python episodes_trl.py MODEL EPISODES TURNS ACTION READ PROMPT
+  python episodes_trl.py MODEL EPISODES GROUP TURNS ACTION READ PROMPT
 
 Each line of stdin runs GRPOTrainer's own first generation and its tool loop once, and prints the
 seconds. A random model makes no tool calls, so every completion is taken to be one and every
@@ -22,7 +22,7 @@ from trl.trainer import grpo_trainer
 
 
 def main():
-  path, (episodes, turns, action, read, prompt) = sys.argv[1], map(int, sys.argv[2:])
+  path, (episodes, group, turns, action, read, prompt) = sys.argv[1], map(int, sys.argv[2:])
   torch.set_num_threads(2)
   tokenizer = transformers.PreTrainedTokenizerFast(
       tokenizer_file=f"{path}/tokenizer.json", pad_token="<pad>", eos_token="</s>")
@@ -33,7 +33,7 @@ def main():
       processing_class=tokenizer,
       train_dataset=datasets.Dataset.from_dict(dict(prompt=["w4"] * 64)),
       args=trl.GRPOConfig(
-          output_dir=tempfile.mkdtemp(), per_device_train_batch_size=episodes, num_generations=2,
+          output_dir=tempfile.mkdtemp(), per_device_train_batch_size=episodes, num_generations=group,
           max_completion_length=total, report_to=[], use_cpu=True, bf16=False, fp16=False,
           generation_kwargs=dict(eos_token_id=None, max_new_tokens=action)))
   draw = random.Random(0)
@@ -47,7 +47,7 @@ def main():
   trainer._sync_tool_dicts = [dict(look=lambda: "")] * episodes
   trainer._async_tool_dicts = [{}] * episodes
   trainer.max_tool_calling_iterations = turns - 1
-  prompts = [ids(prompt) for _ in range(episodes)]
+  prompts = [x for x in [ids(prompt) for _ in range(episodes // group)] for _ in range(group)]
   for _ in sys.stdin:
     start = time.perf_counter()
     drawn, logps = trainer._generate_single_turn(prompts, None, {}, 1)

@@ -16,6 +16,7 @@ the prefill of the prompts and the end, except with a tensor axis.
 """
 import dataclasses
 import functools
+import math
 from typing import NamedTuple, Protocol
 
 import flax.struct
@@ -77,10 +78,13 @@ class _Options(sampler.Options):
 
   @property
   def widths(self):
-    """Numbers of columns of the history that a chunk may read."""
+    """Numbers of columns of the history that a chunk may read; each is a program.
+
+    Columns that no row has filled cost as much as others. None are read in the first chunk.
+    """
     widths = [self.max_tokens]
-    while widths[0] >= 2 * _SHORT: widths.insert(0, -(-widths[0] // 2))
-    return widths
+    while widths[0] >= 2 * _SHORT: widths.insert(0, math.ceil(widths[0] / math.sqrt(2)))
+    return [0] * (len(widths) > 1) + widths
 
 
 @flax.struct.dataclass

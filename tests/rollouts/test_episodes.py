@@ -132,6 +132,19 @@ def test_results_do_not_depend_on_slots_or_on_when_answers_arrive(params, change
   np.testing.assert_allclose(base.sampler_logps_BT, other.sampler_logps_BT, atol=2e-5)
 
 
+def test_results_do_not_depend_on_how_much_of_the_history_is_read(params, monkeypatch):
+  base, read = _sample(params, slots=4), set()
+  monkeypatch.setattr(episodes, "_SHORT", 4)
+  advance = episodes._advance
+  monkeypatch.setattr(episodes, "_advance", lambda *args, width, **static: (
+      read.add(width), advance(*args, width=width, **static))[1])
+  narrow = _sample(params, slots=4)
+  assert {0, T} < read and len(read) > 4
+  for name in ("completions_BT", "turn_BT", "completion_len_B", "finish_B"):
+    np.testing.assert_array_equal(getattr(base, name), getattr(narrow, name), err_msg=name)
+  np.testing.assert_allclose(base.sampler_logps_BT, narrow.sampler_logps_BT, atol=2e-5)
+
+
 def test_what_was_drawn_is_what_the_environment_gets(params):
   answers = Late(3)
   out = _sample(params, answers)
