@@ -57,12 +57,3 @@ def get_config(arg, name, *, alphabet, environment, options, wrong_rate, turns, 
     c.prompts.options.size = 128
     c.sft.steps, c.sft.batch = 2, 8
   return c
-
-
-def sandboxed(c):
-  """For environments whose steps start a sandbox, which takes about 0.1 s."""
-  c.prompts.per_step, c.episodes.timeout_s = min(c.prompts.per_step, 8), 30.0
-  c.prompts.options.size = min(c.prompts.options.size, 2048)  # The expert plays each of them.
-  c.eval.prompts = c.eval.batch = min(c.eval.prompts, 64)
-  c.eval.final_samples = 1
-  return c

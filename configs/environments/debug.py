@@ -16,5 +16,7 @@ def get_config(arg=""):
       arg, "debug", alphabet=debug.ALPHABET, wrong_rate=0.5,
       # One of the two operations is wrong, so there are three lines to choose from.
       environment=dict(name="debug.Debug", attempts=2), options=dict(broken=True, places="13"),
-      turns=2, prompt_tokens=28, turn_tokens=8, observation_tokens=28, total_tokens=80)
-  return environments.sandboxed(c)
+      turns=2, prompt_tokens=28, turn_tokens=8, observation_tokens=28, total_tokens=80, lr=3e-4)
+  # Most attempts are among the 486 lines of the questions, whose results are remembered.
+  c.episodes.timeout_s = 30.0
+  return c

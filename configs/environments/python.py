@@ -16,4 +16,9 @@ def get_config(arg=""):
       arg, "python", alphabet=python.ALPHABET, wrong_rate=0.3,
       environment=dict(name="python.Python", calls=2), options=dict(kinds="SCDP"),
       turns=3, prompt_tokens=16, turn_tokens=44, observation_tokens=24, total_tokens=128)
-  return environments.sandboxed(c)
+  # A call of the tool starts a sandbox, which takes about 0.1 s.
+  c.prompts.per_step, c.episodes.timeout_s = min(c.prompts.per_step, 8), 30.0
+  c.prompts.options.size = min(c.prompts.options.size, 2048)  # The expert plays each of them.
+  c.eval.prompts = c.eval.batch = min(c.eval.prompts, 64)
+  c.eval.final_samples = 1
+  return c
