@@ -8,13 +8,16 @@ import pytest
 from rlx import api
 from rlx.io import tokenizer as tokenizer_io
 from rlx.loops import rl
+from tests.verifiers import sandbox
 
 NEEDS = dict(search="bm25s", game="textarena")
 NAMES = ("calculator", "search", "sql", "game", "python", "debug")
 MODELS = pathlib.Path(__file__).parents[2] / "configs" / "models"
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [
+    pytest.param(name, marks=sandbox.needed if name in ("python", "debug") else ())
+    for name in NAMES])
 def test_the_smoke_form_samples_episodes_that_earn_rewards(name, tmp_path):
   if name in NEEDS: pytest.importorskip(NEEDS[name])
   c = api.load_config(f"environments/{name}:prime-smoke")
