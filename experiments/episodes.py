@@ -99,8 +99,8 @@ def systems(a):
     return lambda: jax.block_until_ready(sample(*asked, weights=laid_out))
 
   def played(seconds, slots):
-    sample = episodes.make(config, group=a.group, max_tokens=total, turn_tokens=a.action, turns=a.turns,
-                           answer_tokens=a.read, chunk=a.chunk, slots=slots, fetch=fetch)
+    sample = episodes.make(config, group=a.group, max_tokens=total, turn_tokens=a.action,
+                           turns=a.turns, answer_tokens=a.read, chunk=a.chunk, slots=slots, fetch=fetch)
     return lambda: sample(*asked, Answers(config.vocab_size, a.read, seconds), weights=laid_out)
 
   def timed(call):

@@ -33,7 +33,8 @@ def main():
       processing_class=tokenizer,
       train_dataset=datasets.Dataset.from_dict(dict(prompt=["w4"] * 64)),
       args=trl.GRPOConfig(
-          output_dir=tempfile.mkdtemp(), per_device_train_batch_size=episodes, num_generations=group,
+          output_dir=tempfile.mkdtemp(), per_device_train_batch_size=episodes,
+          num_generations=group,
           max_completion_length=total, report_to=[], use_cpu=True, bf16=False, fp16=False,
           generation_kwargs=dict(eos_token_id=None, max_new_tokens=action)))
   draw = random.Random(0)

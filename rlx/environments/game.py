@@ -15,10 +15,10 @@ Mastermind-v0-hard. reasoning-gym is not used here: its tasks have one turn.
 The prompt's meta["seed"], or else its id, seeds a game, and with the number of the turn whatever
 the game draws later. A move that the game refuses costs a turn; two in a row end the episode in
 most games. The episode ends with reward 1.0 when the game is won, and with 0.0 when it is lost or
-the turns run out. Games that read word lists from the network (Hangman, Wordle), ask a language model (TwentyQuestions),
-take seconds to start (Sokoban), keep large states (Crosswords), cannot be won in textarena 0.7.4
-(Bandit, FifteenPuzzle) or have a text as reward there (Countdown) are left out. The package is
-installed by `pip install 'rlx[games]'`.
+the turns run out. Games that read word lists from the network (Hangman, Wordle), ask a language
+model (TwentyQuestions), take seconds to start (Sokoban), keep large states (Crosswords), cannot be
+won in textarena 0.7.4 (Bandit, FifteenPuzzle) or have a text as reward there (Countdown) are left
+out. The package is installed by `pip install 'rlx[games]'`.
 """
 import contextlib
 import io
@@ -166,8 +166,8 @@ def generate(seed, index, game=_NUMBER_GAME, short=True, n_min=8, n_max=31, spli
   """Draws the question of (seed, index): {"text", "meta"}.
 
   Splits have no question in common: a hash of the text decides to which one a question belongs,
-  and questions of the other split are drawn again. The hidden part of a game comes
-  from meta["seed"]. In the long form the text of a prompt names the game and a number; the environment
+  and questions of the other split are drawn again. The hidden part of a game comes from
+  meta["seed"]. In the long form the text of a prompt names the game and a number; the environment
   replaces it by the game's description.
 
   Args:

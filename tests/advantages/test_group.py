@@ -148,7 +148,8 @@ def test_tempo():
   tokens_BT = jnp.array([[1, 7, 2], [1, 8, 2], [4, 7, 2], [4, 7, 2]])
   learn_BT = jnp.array([[1, 0, 1]] * 4, bool)
   got = group.tempo(rewards_PG, tokens_BT, learn_BT, learn_PG, eps=0.)
-  np.testing.assert_allclose(got, np.sqrt(3) / 2 * np.array([[1, 0, 1], [-1, 0, -1]] * 2), atol=1e-6)
+  want = np.sqrt(3) / 2 * np.array([[1, 0, 1], [-1, 0, -1]] * 2)
+  np.testing.assert_allclose(got, want, atol=1e-6)
   # After the same observation two actions tell them apart.
   got = group.tempo(rewards_PG, tokens_BT.at[:2].set(jnp.array([[1, 7, 2], [1, 7, 3]])), learn_BT,
                     learn_PG, eps=0.)

@@ -66,7 +66,8 @@ def number_of(prompt):
 @needed
 def test_one_question_has_many_hidden_numbers():
   c = api.load_config("environments/game")
-  prompts, _ = inputs.load_prompts(c, types.SimpleNamespace(prompt_ids=lambda p: p.text), ("train",))
+  texts = types.SimpleNamespace(prompt_ids=lambda p: p.text)
+  prompts, _ = inputs.load_prompts(c, texts, ("train",))
   assert len(prompts) == c.prompts.options.size > 2 * len({p.text for p in prompts})
   first = [p for p in prompts if p.text == prompts[0].text]
   assert len({number_of(p) for p in first}) > 1
