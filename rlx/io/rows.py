@@ -275,5 +275,6 @@ def _import(module, package):
     raise ValueError(f"it needs {e.name}: pip install {package}.") from None
 
 
-_KINDS: dict[str, Any] = dict(rows=_in_memory, chain=_chain, generated=_generated, gym=_gym, hf=_hf, tfds=_tfds) | {
-    kind: functools.partial(_file, read) for kind, read in _FILES.items()}
+_KINDS: dict[str, Any] = {
+    **dict(rows=_in_memory, chain=_chain, generated=_generated, gym=_gym, hf=_hf, tfds=_tfds),
+    **{kind: functools.partial(_file, read) for kind, read in _FILES.items()}}

@@ -30,11 +30,12 @@ def by_length(prompts: list[records.Prompt], length: Callable[[records.Prompt], 
 
 
 def unique(prompts: list[records.Prompt], *, is_episode: bool = False) -> list[records.Prompt]:
-  """The first prompt of each text.
+  """The first prompt of each question.
 
   Args:
-    is_episode: an environment reads `answer` and `meta` of a prompt, as the database that a
-      question is about: prompts that differ in them are different questions.
+    is_episode: whether an environment reads `answer` and `meta` of the prompts, such as the
+      database that a question is about. Prompts that differ in them are then different questions;
+      otherwise equal texts are the same question.
   """
   first: dict[tuple, records.Prompt] = {}
   for p in prompts:

@@ -80,7 +80,8 @@ class _Options(sampler.Options):
   def widths(self):
     """Numbers of columns of the history that a chunk may read; each is a program.
 
-    Columns that no row has filled cost as much as others. None are read in the first chunk.
+    A chunk reads the smallest number that covers its rows, because empty columns cost as much as
+    filled ones. In the first chunk all rows are empty.
     """
     widths = [self.max_tokens]
     while widths[0] >= 2 * _SHORT: widths.insert(0, math.ceil(widths[0] / math.sqrt(2)))

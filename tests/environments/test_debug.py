@@ -113,7 +113,8 @@ def test_values_are_those_of_python():
 @pytest.mark.parametrize("options, message", [
     (dict(split="validation"), "no split 'validation'"),
     (dict(broken=1), "broken=1: True or False"),
-    (dict(places=""), "places='': one or more of 1234"), (dict(places="05"), "places='05'"), (dict(places=4), "places=4: .* as a text")])
+    (dict(places=""), "places='': one or more of 1234"),
+    (dict(places="05"), "places='05'"), (dict(places=4), "places=4: .* as a text")])
 def test_bad_options_are_refused(options, message):
   with pytest.raises(ValueError, match=message): debug.generate(0, 0, **options)
 
