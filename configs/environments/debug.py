@@ -13,10 +13,13 @@ from rlx.environments import debug
 
 def get_config(arg=""):
   c = environments.get_config(
-      arg, "debug", alphabet=debug.ALPHABET, wrong_rate=0.5,
-      # One of the two operations is wrong, so there are three lines to choose from.
-      environment=dict(name="debug.Debug", attempts=2), options=dict(broken=True, places="13"),
-      turns=2, prompt_tokens=28, turn_tokens=8, observation_tokens=28, total_tokens=80, lr=3e-4)
+      arg, "debug", alphabet=debug.ALPHABET, wrong_rate=0.7,
+      # One of the two operations is wrong, so three lines can be the right one and three attempts
+      # are enough for a policy that repeats none of them. The expert repeats lines at random.
+      environment=dict(name="debug.Debug", attempts=3), options=dict(broken=True, places="13"),
+      turns=3, prompt_tokens=28, turn_tokens=8, observation_tokens=28, total_tokens=80, steps=40,
+      lr=4e-4)
   # Most attempts are among the 486 lines of the questions, whose results are remembered.
   c.episodes.timeout_s = 30.0
+  c.eval.prompts = c.eval.batch = min(c.eval.prompts, 128)
   return c
