@@ -2,13 +2,11 @@
 
 `build(config)` checks the config before anything compiles and returns a `Run`:
 the stages as functions of the state and the records, with all options bound.
-`config_validation.py` defines which configs are valid. The folder `loops` computes the fields
-of a batch and updates the models.
+`config_validation.py` defines which configs are valid, `verdicts.py` binds what decides how good
+a completion is. The folder `loops` computes the fields of a batch and updates the models.
 """
 import dataclasses
 import functools
-import inspect
-import sys
 from collections.abc import Collection, Sequence
 from typing import Any, Callable, TypeVar
 
@@ -20,6 +18,7 @@ from rlx import config_validation
 from rlx import inputs
 from rlx import keys
 from rlx import methods as methods_lib
+from rlx import verdicts
 from rlx.core import fields
 from rlx.core import options as options_lib
 from rlx.core import records
@@ -46,8 +45,6 @@ from rlx.models import lora
 from rlx.models import transformer
 from rlx.models import value as value_model
 from rlx.prompts import iterator
-from rlx.rollouts import padding
-from rlx.rollouts import trajectories
 from rlx.verifiers import pool
 
 T = TypeVar("T")
@@ -169,7 +166,7 @@ def build(config: keys.Config, splits: Collection[str] | None = None, recorded: 
   texts, dialogues = _texts_and_dialogues(c, tokenizer)
   train_prompts, eval_prompts = inputs.checked_prompts(c, sizes.draw, texts, splits)
   if dialogues: dialogues.start(tokenizer, (train_prompts + eval_prompts)[0])
-  verifier_pool = _pool(c, train_prompts + eval_prompts)
+  verifier_pool = verdicts.pool_of(c, train_prompts + eval_prompts)
   inputs.check_prompts(c, train_prompts + eval_prompts)
   optimizers = {name: optimizer_of(c, name) for name in ("learner", "prm", "value")}
   init, shapes = initializers(c, methods, mesh, optimizers, models, frozen)
@@ -179,9 +176,10 @@ def build(config: keys.Config, splits: Collection[str] | None = None, recorded: 
       sampling_options(c, sizes), texts, configs["policy"], mesh, device_bytes=limit,
       dialogues=dialogues,
       bytes_free=None if limit is None else limit - memory.tree_bytes(shapes()))
-  rows_of = _rows_of(c, methods, tokenizer, verifier_pool, train_prompts + eval_prompts)
+  rows_of = verdicts.rows_of_prompts(c, methods, tokenizer, verifier_pool,
+                                     train_prompts + eval_prompts)
   verifiers = annotate.Verifiers(verifier_pool, c.verifier.step_rewards)
-  reward = reward_of(texts, rows_of, verifiers, _verdict_readers(c, methods))
+  reward = verdicts.reward_of(texts, rows_of, verifiers, verdicts.readers_of(c, methods))
   stages = device_stages(c, methods, configs, mesh, optimizers, token_id=token_id(c, tokenizer),
                          learns=learns)
   prompts = None if "train" not in splits else iterator.PromptIterator(
@@ -194,15 +192,16 @@ def build(config: keys.Config, splits: Collection[str] | None = None, recorded: 
       collector=None if prompts is None else options(
           collect.Collector, c, prompts=prompts, sizes=sizes, encode=sampling.encode,
           sample=sampling.train, lay_out=sampling.lay_out, anneal=methods.anneal,
-          demonstrate=_demonstrate(c, texts, train_prompts), decode=texts.completions,
+          demonstrate=verdicts.demonstrations(c, texts, train_prompts), decode=texts.completions,
           verify=functools.partial(reward, keep=True), pool=verifier_pool, budget=methods.budget,
           filter_groups=methods.filter_groups,
           played=dialogues.metrics if dialogues else dict),
       annotate=annotate.annotator(
           stages["planned"], methods_lib.field_options(c), select=methods.select_completions,
           group=sizes.group, decode=texts.completions, rows_of=rows_of,
-          resources=_resources(c, stages["planned"], tokenizer, verifiers, train_prompts),
-          greedy_outcome=_greedy_outcome(c.seed, sampling, reward),
+          resources=verdicts.resources_of(c, stages["planned"], tokenizer, verifiers,
+                                          train_prompts),
+          greedy_outcome=verdicts.greedy_outcome_of(c.seed, sampling, reward),
           check=functools.partial(verifier_pool.check, c.verifier.max_error_rate)),
       place=annotate.Placer(mesh, c.learner.pack), **stages)
 
@@ -449,154 +448,6 @@ def _texts_and_dialogues(c, tokenizer):
       runner.Runner(c.environment.name, given, workers=e.workers, timeout_s=e.timeout_s),
       options(dialogue.Options, c), texts.template)
   return dataclasses.replace(texts, template=dialogues.opening), dialogues
-
-
-def _verdict_readers(c, methods):
-  """Config keys of the methods that read the verdict."""
-  readers = methods.readers() | {"rollouts.filter_groups": methods.filter_groups}
-  if methods.needs("prm_logps_BT") and c.prm.order != "none": readers["prm.loss"] = methods.prm
-  return [key for key, fn in readers.items()
-          if "outcome_B" in map(fields.column, fn.required)]
-
-
-def _pool(c, prompts):
-  """Returns the pool of verifiers, after a check that it can run all verifiers of the run."""
-  verifiers = pool.Pool(
-      workers=c.verifier.workers, timeout_s=c.verifier.timeout_s, gather=hosts.gather,
-      options=dict(
-          judge=dict(c.verifier.judge.to_dict(), key=rng.secret(c.seed, "judge")),
-          code=dict(unsafe=c.verifier.unsafe, test_s=c.verifier.test_s,
-                    test_mb=c.verifier.test_mb, total_s=0.8 * c.verifier.timeout_s)))
-  # The environment gives the reward where a prompt names no verifier.
-  verifiers.require({p.verifier: f"prompt {p.id!r}" for p in prompts
-                     if p.verifier or c.environment.name is None})
-  verifiers.require(config_validation.verifiers(c))
-  return verifiers
-
-
-def reward_of(texts_: texts_lib.Texts, rows_of: Callable, verifiers: annotate.Verifiers,
-              readers: Sequence[str]) -> Callable:
-  """Returns (prompts, rollouts, texts=None, keep=False) -> reward_PG.
-
-  The reward of an episode is the sum of what its environment gave. A completion, and an episode
-  without any such reward, is checked by the prompt's verifier, of an episode the last action.
-  The texts are those of the completions; None: they are decoded. The first reward outside
-  [0, 1] is reported in one line on stderr.
-
-  Args:
-    verifiers: annotate.Verifiers, which explains `keep`.
-    readers: config keys of what reads the verdict, which is clipped to [0, 1].
-  """
-  reported: list[bool] = []
-
-  def reward(prompts, rollouts, texts=None, *, keep=False):
-    texts = texts_.completions(rollouts) if texts is None else texts
-    rows = rows_of(prompts, rollouts, texts)
-    reward_B, is_given_B = trajectories.rewards(rollouts)
-    if rollouts.turn_BT is not None: texts = texts_.last_actions(rollouts)
-    asked = [b for b, p in enumerate(rows) if p.verifier and not is_given_B[b]]
-    reward_B[asked] = verifiers.rewards([rows[b] for b in asked], [texts[b] for b in asked],
-                                        keep=keep)
-    reward_PG = reward_B.reshape(len(prompts), -1)
-    outside = reward_PG[(reward_PG < 0) | (reward_PG > 1)]
-    if len(outside) and not reported and hosts.is_first():
-      reported.append(True)
-      print(f"rlx: a reward is {outside[0]:g}; {', '.join(['held-out accuracy', *readers])} read "
-            "rewards clipped to [0, 1].", file=sys.stderr)
-    return reward_PG
-
-  return reward
-
-
-FROM_ROLLOUTS = ("action_BT", "sampler_logps_BT", "finish_B")  # Known before any verdict.
-
-
-def _rows_of(c, methods, tokenizer, pool_, prompts):
-  """Returns (prompts, rollouts, texts) -> each completion's prompt.
-
-  The meta of these prompts contains the values of the fields that verifiers read by name.
-
-  Raises:
-    ValueError: a verifier reads a field that nothing computes on the host.
-  """
-  paths = dict.fromkeys([*(p.verifier for p in prompts if p.verifier), *c.verifier.scores,
-                         *filter(None, [c.verifier.steps]), *c.verifier.step_rewards])
-  read = {path: names for path in paths if (names := pool_.fields_of(path))}
-  declared = fields.table(*dict.fromkeys(inspect.getmodule(pool_.lookup(path)) for path in read))
-  planned = fields.plan(
-      methods.declared() | declared, [fields.Reader(*item) for item in read.items()],
-      methods_lib.RESOURCES, methods_lib.setting(c))
-  for f in planned:
-    if f.where != "host" and f.name not in FROM_ROLLOUTS:
-      raise ValueError(f"a verifier reads {f.name}, which is computed after the verdicts.")
-  names, options = [f.name for f in planned if f.axes], methods_lib.field_options(c)
-
-  def rows_of(prompts, rollouts, texts):
-    rows = [p for p in prompts for _ in range(len(texts) // len(prompts))] if prompts else []
-    if not names: return rows
-    values = fields.compute(planned, "host", dict(
-        tokenizer=tokenizer, rollouts=rollouts, group_prompts=prompts, prompts=rows,
-        texts=texts, **{n: np.asarray(getattr(rollouts, n)) for n in FROM_ROLLOUTS}), options)
-    return [dataclasses.replace(p, meta={**p.meta, **{n: values[n][b].tolist() for n in names}})
-            for b, p in enumerate(rows)]
-
-  return rows_of
-
-
-def _resources(c, planned, tokenizer, verifiers, prompts):
-  """{name: value} that the producers of host fields read, see loops/annotations.py."""
-  resources = dict(tokenizer=tokenizer, verify=verifiers.scores, verify_steps=verifiers.steps)
-  if any("answer_ids" in f.reads for f in planned):
-    resources["answer_ids"] = _answer_ids(c, tokenizer, prompts)
-  return resources
-
-
-def _demonstrate(c, texts, prompts):
-  """Returns (prompts, rollouts) -> rollouts whose groups end with the prompt's demonstration.
-
-  Raises:
-    ValueError: a demonstration is longer than rollouts.max_tokens.
-  """
-  if c.rollouts.demonstration.name is None: return lambda prompts, rollouts: rollouts
-  written = resolve.bind("prompts.datasets", c.rollouts.demonstration,
-                         "rollouts.demonstration")
-  ids_of = {}
-  for p in prompts:
-    draw = np.random.default_rng([c.seed, rng.number(p.id)])
-    _, ids = texts.example(texts.prompt(p), written(p, draw))
-    ids_of[p.id] = ids
-    if len(ids) > c.rollouts.max_tokens:
-      raise ValueError(f"rollouts.max_tokens={c.rollouts.max_tokens}: the demonstration "
-                       f"of {p.id!r} has {len(ids)} tokens.")
-  eos = records.FINISH.index("eos")
-  return lambda prompts, rollouts: padding.put_last(
-      rollouts, [ids_of[p.id] for p in prompts], eos)
-
-
-def _greedy_outcome(seed, sampling, verify):
-  """Returns (state, prompts) -> verdicts of the policy's greedy completions of the prompts."""
-  def greedy_outcome(state, prompts):
-    rollouts = sampling.greedy(state.full("policy"), prompts, rng.key(seed, "greedy"))
-    return verify(prompts, rollouts)[:, 0]
-
-  return greedy_outcome
-
-
-def _answer_ids(c, tokenizer, prompts):
-  """Returns a function from a Prompt to the token ids of its reference answer.
-
-  Raises:
-    ValueError: an answer is empty or longer than likelihood.max_tokens.
-  """
-  ids_of, most = {}, c.likelihood.max_tokens
-  for p in prompts:
-    ids_of[p.id] = ids = tokenizer.encode(c.likelihood.answer.replace("{}", p.answer),
-                                          add_bos=False)
-    if not p.answer or len(ids) > most:
-      raise ValueError(f"likelihood.max_tokens={most}: the reference answer of "
-                       f"{p.id!r} has {len(ids) if p.answer else 0} tokens; 1 to "
-                       f"{most} are allowed.")
-  return lambda prompt: ids_of[prompt.id]
 
 
 def token_id(c: keys.Config, tokenizer: tokenizer_io.Tokenizer) -> int | None:

@@ -23,8 +23,8 @@ LAYERS = [
     {"models"},
     {"prompts", "rollouts", "verifiers", "learner", "evals", "io"},
     {"environments"},
-    {"cli", "keys", "methods", "config_validation", "inputs", "build", "loops", "tools", "train",
-     "api", "__init__", "__main__"},
+    {"cli", "keys", "methods", "config_validation", "inputs", "build", "verdicts", "loops",
+     "tools", "train", "api", "__init__", "__main__"},
 ]
 # Heavy packages: only in these layers, and not when a module is imported.
 HEAVY = {"math_verify", "reasoning_gym", "transformers", "huggingface_hub", "gguf", "matplotlib",
@@ -48,9 +48,9 @@ def _part(path):
   return path.relative_to(ROOT / "rlx").parts[0].removesuffix(".py")
 
 
-# The modules that may read a config: two that use it, and those that check, record or change it.
+# The modules that may read a config: three that use it, and those that check, record or change it.
 READERS = {"rlx.api", "rlx.build", "rlx.cli", "rlx.config_validation", "rlx.inputs",
-           "rlx.keys", "rlx.methods"}
+           "rlx.keys", "rlx.methods", "rlx.verdicts"}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
