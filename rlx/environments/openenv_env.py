@@ -32,8 +32,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rlx.core import ranges
+from rlx.environments import adapters
 from rlx.environments import interface
-from rlx.environments import verifiers_env
 
 if TYPE_CHECKING: from rlx.core import records
 
@@ -67,7 +67,7 @@ class OpenEnvEnvironment:
                shown: Sequence[str] = (), end: str = "\n", max_turns: ranges.Count = 32,
                replay: bool = False):
     self.environment = environment
-    self.arguments = verifiers_env.as_json("environment.arguments", dict(arguments or {}))
+    self.arguments = adapters.as_json("environment.arguments", dict(arguments or {}))
     self.action, self.field, self.to_action = action, field, to_action
     self.to_text, self.shown, self.end = to_text, tuple(shown), end
     self.max_turns, self.replay = max_turns, replay
@@ -129,16 +129,16 @@ class OpenEnvEnvironment:
     given = dict(self._meta.get("reset") or {}, episode_id=self._seed)
     if "seed" in self._meta: given.setdefault("seed", self._meta["seed"])
     try:
-      with verifiers_env.seeded(f"{self._seed}/reset"):
+      with adapters.seeded(f"{self._seed}/reset"):
         observation = _called(env, "reset", given)
     except Exception as e:  # Of the environment, which does anything.
-      raise ValueError(f"{self._key}: it cannot start: {verifiers_env.line_of(e)}") from e
+      raise ValueError(f"{self._key}: it cannot start: {adapters.line_of(e)}") from e
     if getattr(observation, "done", False):
       raise ValueError(f"{self._key}: prompt {self._seed!r} ends before its first turn.")
     return env, self._text(observation)
 
   def _stepped(self, env, action, number):
-    with verifiers_env.seeded(f"{self._seed}/{number}"):
+    with adapters.seeded(f"{self._seed}/{number}"):
       return _called(env, "step", {}, action)
 
   def _keep(self, env, text, is_first=False):
@@ -150,7 +150,7 @@ class OpenEnvEnvironment:
       # Some objects can be pickled and then not be read.
       if is_first: pickle.loads(self._saved)
     except Exception as e:  # Whatever an object raises when it is pickled.
-      raise ValueError(f"{self._key}: it cannot be pickled ({verifiers_env.line_of(e)}); "
+      raise ValueError(f"{self._key}: it cannot be pickled ({adapters.line_of(e)}); "
                        "environment.replay=True makes it again for each step.") from e
 
   def _restored(self):
@@ -191,7 +191,7 @@ class OpenEnvEnvironment:
     try:
       fields = observation.model_dump(mode="json")
     except Exception as e:  # Of serializers of fields, such as those of arrays.
-      raise ValueError(f"{self._key}: an observation has no text: {verifiers_env.line_of(e)}; set "
+      raise ValueError(f"{self._key}: an observation has no text: {adapters.line_of(e)}; set "
                        "environment.to_text.") from e
     if _is_call(observation): return _result(fields)
     shown = self.shown or [name for name, value in fields.items()
@@ -205,7 +205,7 @@ class OpenEnvEnvironment:
     """The description of an MCP environment's tools."""
     if not _is_mcp(env) or self.to_action or self.action: return ""
     listed = _called(env, "step", {}, _interfaces("mcp_types").ListToolsAction())
-    return verifiers_env.described_tools(
+    return adapters.described_tools(
         (tool.name, tool.description, tool.input_schema) for tool in listed.tools)
 
 
@@ -242,10 +242,10 @@ def _check(environment, arguments, action, has_function):
 def _made(environment, arguments):
   key, base = f"environment.environment={environment!r}", _interfaces().Environment
   try:
-    with verifiers_env.seeded(key):
+    with adapters.seeded(key):
       env = _imported(environment, "environment.environment")(**json.loads(arguments))
   except Exception as e:  # Of the environment's module, which does anything.
-    raise ValueError(f"{key}: it cannot be made: {verifiers_env.line_of(e)}") from e
+    raise ValueError(f"{key}: it cannot be made: {adapters.line_of(e)}") from e
   if not isinstance(env, base):
     raise ValueError(f"{key}: a subclass of openenv's Environment is needed, which its server "
                      f"runs, not {type(env).__name__}.")
@@ -302,7 +302,7 @@ def _is_call(observation):
 
 
 def _tool_call(reply):
-  _, calls, fault = verifiers_env.tool_calls(reply, 1)
+  _, calls, fault = adapters.tool_calls(reply, 1)
   if fault: raise ValueError(fault.removeprefix("Error: "))
   if not calls: raise ValueError("a <tool_call> is needed.")
   (name, arguments), = calls

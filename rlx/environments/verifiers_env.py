@@ -38,15 +38,13 @@ import signal
 import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
-import zlib
 
 from rlx.core import ranges
+from rlx.environments import adapters
 from rlx.environments import interface
 
 if TYPE_CHECKING: from rlx.core import records
 
-HELD_OUT = 4  # One in four rows is of the "test" split, if the environment has no evaluation set.
-_OPEN, _CLOSE = "<tool_call>", "</tool_call>"
 _NEEDS = {  # Classes that need a service, and which.
     "SandboxEnv": "a sandbox service", "SandboxMixin": "a sandbox service",
     "PythonEnv": "a sandbox service", "CliAgentEnv": "a sandbox service",
@@ -78,7 +76,7 @@ class VerifiersEnvironment:
   def __init__(self, *, environment: str, arguments: Mapping[str, Any] | None = None,
                tools_in_prompt: bool = True, max_tool_calls: ranges.Count = 8):
     self.environment = environment
-    self.arguments = as_json("environment.arguments", dict(arguments or {}))
+    self.arguments = adapters.as_json("environment.arguments", dict(arguments or {}))
     self.tools_in_prompt = tools_in_prompt
     self.max_tool_calls = max_tool_calls
     _load(self.environment, self.arguments)
@@ -99,16 +97,16 @@ class VerifiersEnvironment:
       ValueError: the row does not fit, the environment does not start from it, shows images, or
         has a state that cannot be pickled.
     """
-    self._seed, self._row = prompt.id, as_json("the row", dict(prompt.meta["row"]))
+    self._seed, self._row = prompt.id, adapters.as_json("the row", dict(prompt.meta["row"]))
     env, row = self._member()
-    with seeded(f"{self._seed}/reset"):
+    with adapters.seeded(f"{self._seed}/reset"):
       state, messages = asyncio.run(_started(env, row))
     if messages is None:
       raise ValueError(f"{self._key}: the rollout of prompt {prompt.id!r} ends before its first "
                        f"turn: {state.get('error') or state.get('stop_condition')!r}.")
-    shown = [dict(role=m.role, content=text_of(m, self._key)) for m in messages]
+    shown = [dict(role=m.role, content=adapters.text_of(m, self._key)) for m in messages]
     if self.tools_in_prompt and state["tool_defs"]:
-      shown = with_tools(shown, state["tool_defs"])
+      shown = adapters.with_tools(shown, state["tool_defs"])
     try:
       self._keep(state, messages)
       self._restored(env)
@@ -124,8 +122,9 @@ class VerifiersEnvironment:
     state, messages = self._restored(env)
     calls: list[tuple[str, str]] = []
     fault = ""
-    if hasattr(env, "tool_map"): reply, calls, fault = tool_calls(reply, self.max_tool_calls)
-    with seeded(f"{self._seed}/{len(state['trajectory'])}"):
+    if hasattr(env, "tool_map"):
+      reply, calls, fault = adapters.tool_calls(reply, self.max_tool_calls)
+    with adapters.seeded(f"{self._seed}/{len(state['trajectory'])}"):
       state, after, info = asyncio.run(_answered(env, state, messages, reply, calls, fault))
     if after is None:
       reward = float(state["reward"])
@@ -138,7 +137,7 @@ class VerifiersEnvironment:
       raise ValueError(f"{self._key}: it rewrites earlier messages, so that its rollouts are no "
                        "single text.")
     self._keep(state, after)
-    return interface.Step("\n".join(text_of(m, self._key) for m in after[n_before:]))
+    return interface.Step("\n".join(adapters.text_of(m, self._key) for m in after[n_before:]))
 
   @property
   def _key(self):
@@ -171,7 +170,7 @@ class VerifiersEnvironment:
       pickler.dump((state, messages))
     except Exception as e:  # Whatever an object raises when it is pickled.
       raise ValueError(f"{self._key}: the state of a rollout cannot be pickled: "
-                       f"{line_of(e)}") from e
+                       f"{adapters.line_of(e)}") from e
     self._rollout = file.getvalue()
 
   def _restored(self, env):
@@ -179,7 +178,7 @@ class VerifiersEnvironment:
       state, messages = _Unpickler(io.BytesIO(self._rollout), self._loaded.parts).load()
     except Exception as e:  # As above.
       raise ValueError(f"{self._key}: the state of a rollout cannot be unpickled: "
-                       f"{line_of(e)}") from e
+                       f"{adapters.line_of(e)}") from e
     dict.__setitem__(state, "client", _no_model()())
     env._get_usage_tracker(state)
     return state, messages
@@ -209,135 +208,21 @@ def prompts(rows, split, *, environment: str = "", arguments: Mapping[str, Any] 
   texts: set[str] = set()
   for row in rows:
     name = row.get("environment", environment)
-    given = as_json("prompts.columns.arguments", dict(row.get("arguments", arguments) or {}))
+    given = adapters.as_json("prompts.columns.arguments",
+                             dict(row.get("arguments", arguments) or {}))
     dataset, order = _dataset(name, given, split, row["seed"])
     if row["index"] >= len(order): return
     number = order[row["index"]]
     entry = dataset[number]
-    as_json(f"prompts.columns.environment={name!r}: row {number}", entry)
+    adapters.as_json(f"prompts.columns.environment={name!r}: row {number}", entry)
     prompt_id = f"verifiers/{name}/{split}/{row['seed']}/{row['index']}"
-    text = question_of(entry)
+    text = adapters.question_of(entry)
     # Prompts with the same text count as one, but the rows of some games differ in the answer
     # alone.
     if text in texts: text += f"\n[{prompt_id}]"
     texts.add(text)
     yield records.Prompt(id=prompt_id, text=text, answer=str(entry.get("answer") or ""),
                          meta=dict(row=entry))
-
-
-def tool_calls(reply: str, at_most: int) -> tuple[str, list[tuple[str, str]], str]:
-  """Reads the tool calls of a reply.
-
-  Example:
-    >>> verifiers_env.tool_calls('A: <tool_call>{"name": "f"}</tool_call>', 8)
-    ('A:', [('f', '{}')], '')
-    >>> verifiers_env.tool_calls('<tool_call>{"name": "add"', 8)
-    ('<tool_call>{"name": "add"', [], 'Error: a <tool_call> has no </tool_call>.')
-
-  Returns:
-    (the text without the calls, [(name of the tool, its arguments as JSON)], "" or why the calls
-    cannot be read; then there are none).
-  """
-  text: list[str] = []
-  calls: list[tuple[str, str]] = []
-  start = 0
-  while (opened := reply.find(_OPEN, start)) >= 0:
-    closed = reply.find(_CLOSE, opened)
-    if closed < 0: return reply, [], f"Error: a {_OPEN} has no {_CLOSE}."
-    if len(calls) == at_most: return reply, [], f"Error: more than {at_most} tool calls."
-    try:
-      call = json.loads(reply[opened + len(_OPEN):closed])
-    except (ValueError, RecursionError):
-      return reply, [], "Error: a tool call is not valid JSON."
-    if not isinstance(call, dict) or not isinstance(call.get("name"), str):
-      return reply, [], 'Error: a tool call needs {"name": ..., "arguments": {...}}.'
-    arguments = call.get("arguments") or {}
-    calls.append((call["name"], arguments if isinstance(arguments, str) else
-                  json.dumps(arguments)))
-    text.append(reply[start:opened])
-    start = closed + len(_CLOSE)
-  return "".join([*text, reply[start:]]).strip() if calls else reply, calls, ""
-
-
-def described_tools(tools) -> str:
-  """What a policy reads about tools (name, description, JSON schema) and how to call them."""
-  described = [json.dumps(dict(name=name, description=description, parameters=parameters))
-               for name, description, parameters in tools]
-  return "\n".join([
-      "You can call these tools, described by JSON schemas:", *described,
-      "A call is a JSON object between tags, and the next message has the result:",
-      f'{_OPEN}{{"name": "NAME", "arguments": {{...}}}}{_CLOSE}'])
-
-
-@contextlib.contextmanager
-def seeded(text):
-  """Seeds the global generators for a while, then gives them back their states."""
-  import numpy as np
-  python, numpy = random.getstate(), np.random.get_state()
-  random.seed(text)
-  np.random.seed(zlib.crc32(text.encode()))
-  try:
-    yield
-  finally:
-    random.setstate(python)
-    np.random.set_state(numpy)
-
-
-def as_json(key, value):
-  try:
-    return json.dumps(value)
-  except (TypeError, ValueError) as e:
-    raise ValueError(f"{key}: plain JSON values are needed: {e}.") from None
-
-
-def line_of(e):
-  """An exception and its cause, which says what verifiers.load_environment leaves out."""
-  line = f"{type(e).__name__}: {' '.join(str(e).split()):.300}"
-  return line if e.__cause__ is None or str(e.__cause__) in line else (
-      f"{line} ({line_of(e.__cause__)})")
-
-
-def text_of(message, environment):
-  """The text of a message, its tool calls included."""
-  content = message.content or ""
-  parts = [content] if isinstance(content, str) else [
-      getattr(part, "text", None) if hasattr(part, "text") else dict(part).get("text")
-      for part in content]
-  if not all(isinstance(part, str) for part in parts):
-    raise ValueError(f"{environment}: a message has parts that are no text, such as images.")
-  calls = [json.dumps(dict(name=call.name, arguments=_parsed(call.arguments)))
-           for call in getattr(message, "tool_calls", None) or []]
-  return "\n".join([part for part in parts if part] + [_OPEN + call + _CLOSE for call in calls])
-
-
-def with_tools(messages, tools):
-  """Adds the descriptions of the tools to the system message, which may be new."""
-  text = described_tools((tool.name, tool.description, tool.parameters) for tool in tools)
-  if not messages or messages[0]["role"] != "system":
-    return [dict(role="system", content=text), *messages]
-  return [dict(messages[0], content=f"{messages[0]['content']}\n\n{text}"), *messages[1:]]
-
-
-def split_of(row):
-  own = {key: value for key, value in row.items() if key != "example_id"}  # The row's number.
-  digest = zlib.crc32(json.dumps(own, sort_keys=True, default=str).encode())
-  return "train" if digest % HELD_OUT else "test"
-
-
-def question_of(row):
-  """The words of the user in a row, for display and for finding rows that are the same."""
-  messages = row.get("prompt")
-  if isinstance(messages, str): return messages
-  texts = [m["content"] for m in messages or [] if m["role"] != "system"
-           and isinstance(m["content"], str)]
-  return "\n".join(texts) or str(row.get("question", ""))
-
-
-def _parsed(arguments):
-  try:
-    return json.loads(arguments)
-  except ValueError:
-    return arguments
 
 
 # ---- A rollout.
@@ -481,12 +366,12 @@ def _load(environment, arguments):
   shown = f"environment.environment={environment!r}"
   vf = _package()
   try:
-    with seeded(shown), _signal_handlers():
+    with adapters.seeded(shown), _signal_handlers():
       env = _made(vf, environment, json.loads(arguments))
   except Exception as e:  # Of the environment's module, which does anything.
     is_client = _is_client(e) or _is_client(e.__cause__)
     raise ValueError(f"{shown}: it cannot be loaded: {'it needs a client: ' * is_client}"
-                     f"{line_of(e)}") from e
+                     f"{adapters.line_of(e)}") from e
   if reason := _refusal(vf, env): raise ValueError(f"{shown}: {reason}.")
   for member in _members(env):
     for rubric in _rubrics(member.rubric):
@@ -572,16 +457,16 @@ def _dataset(environment, arguments, split, seed):
   env = _load(environment, arguments).env
   shown = f"prompts.columns.environment={environment!r}"
   try:
-    with seeded(shown):
+    with adapters.seeded(shown):
       train, held_out = env.build_dataset(), env.build_eval_dataset()
   except Exception as e:  # Of datasets, of the hub, of HTTP.
-    raise ValueError(f"{shown}: its data set cannot be loaded: {line_of(e)}") from e
+    raise ValueError(f"{shown}: its data set cannot be loaded: {adapters.line_of(e)}") from e
   if train is not None and held_out is not None:
     dataset = train if split == "train" else held_out
     order = list(range(len(dataset)))
   else:
     dataset = held_out if train is None else train
-    order = [i for i, row in enumerate(dataset) if split_of(row) == split]
+    order = [i for i, row in enumerate(dataset) if adapters.split_of(row) == split]
   random.Random(f"verifiers/{seed}").shuffle(order)
   return dataset, order
 

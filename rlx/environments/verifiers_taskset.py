@@ -23,8 +23,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rlx.core import ranges
+from rlx.environments import adapters
 from rlx.environments import interface
-from rlx.environments import verifiers_env
 
 if TYPE_CHECKING: from rlx.core import records
 
@@ -49,7 +49,7 @@ class VerifiersTaskset:
                tools_in_prompt: bool = True, max_tool_calls: ranges.Count = 8,
                max_turns: ranges.Count = 32):
     self.taskset = taskset
-    self.arguments = verifiers_env.as_json("environment.arguments", dict(arguments or {}))
+    self.arguments = adapters.as_json("environment.arguments", dict(arguments or {}))
     self.tools_in_prompt, self.max_tool_calls = tools_in_prompt, max_tool_calls
     self.max_turns = max_turns
     _load_taskset(self.taskset, self.arguments)
@@ -63,7 +63,7 @@ class VerifiersTaskset:
     Raises:
       ValueError: the task needs a sandbox, a judge or images, or ends before its first turn.
     """
-    self._seed, self._row = prompt.id, verifiers_env.as_json("the row", dict(prompt.meta["row"]))
+    self._seed, self._row = prompt.id, adapters.as_json("the row", dict(prompt.meta["row"]))
     self._replies, self._shown = [], []
     try:
       exchange = self._played()
@@ -71,13 +71,13 @@ class VerifiersTaskset:
       raise
     except Exception as e:  # Of the Env, which does anything.
       raise ValueError(f"{self._key}: prompt {prompt.id!r} cannot start: "
-                       f"{verifiers_env.line_of(e)}") from e
+                       f"{adapters.line_of(e)}") from e
     if exchange.is_over:
       raise ValueError(f"{self._key}: prompt {prompt.id!r} ends before its first turn.")
     self._shown = self._texts(exchange)
     messages = [dict(role=m.role, content=text)
                 for m, text in zip(exchange.messages, self._shown)]
-    return verifiers_env.with_tools(messages, exchange.tools.values()) if (
+    return adapters.with_tools(messages, exchange.tools.values()) if (
         self.tools_in_prompt and exchange.tools) else messages
 
   def step(self, reply: str) -> interface.Step:
@@ -102,13 +102,13 @@ class VerifiersTaskset:
     return f"environment.taskset={self.taskset!r}"
 
   def _texts(self, exchange):
-    return [verifiers_env.text_of(message, self._key) for message in exchange.messages]
+    return [adapters.text_of(message, self._key) for message in exchange.messages]
 
   def _played(self):
     """The exchange after all replies so far."""
     env, shared = _load_taskset(self.taskset, self.arguments)
     exchange = _Exchange(self._key, self._replies, self.max_turns, self.max_tool_calls, shared)
-    with verifiers_env.seeded(self._seed): asyncio.run(exchange.played(env, json.loads(self._row)))
+    with adapters.seeded(self._seed): asyncio.run(exchange.played(env, json.loads(self._row)))
     return exchange
 
 
@@ -132,8 +132,8 @@ def prompts(rows, split, *, taskset: str = "", arguments: Mapping[str, Any] | No
   texts: set[str] = set()
   for row in rows:
     name = row.get("taskset", taskset)
-    given = verifiers_env.as_json("prompts.columns.arguments",
-                                  dict(row.get("arguments", arguments) or {}))
+    given = adapters.as_json("prompts.columns.arguments",
+                             dict(row.get("arguments", arguments) or {}))
     if (name, given) not in streams: streams[name, given] = ([], _data_of_tasks(name, given, split))
     drawn, stream = streams[name, given]
     while len(drawn) <= row["index"]:
@@ -141,7 +141,7 @@ def prompts(rows, split, *, taskset: str = "", arguments: Mapping[str, Any] | No
       drawn.append(data)
     data = drawn[row["index"]]
     prompt_id = f"verifiers/{name}/{split}/{row['index']}"
-    text = verifiers_env.question_of(data)
+    text = adapters.question_of(data)
     if text in texts or not text:  # Equal texts count as one prompt.
       text = f"{text}\n[{prompt_id}]".lstrip()
     texts.add(text)
@@ -196,7 +196,7 @@ class _Exchange:
     try:
       data = kind.data_type().model_validate(row)
     except ValueError as e:
-      raise ValueError(f"{self._key}: the row is none of a task: {verifiers_env.line_of(e)}") from e
+      raise ValueError(f"{self._key}: the row is none of a task: {adapters.line_of(e)}") from e
     task = kind(data, getattr(env.taskset.config, "task", None))
     if reason := _refused_task(task): raise ValueError(f"{self._key}: {reason}.")
     agents = types.SimpleNamespace(**{name: self for name in _seats(env)})
@@ -274,7 +274,7 @@ class _Exchange:
       reply = next(self._replies, None)
       if reply is None: self._pause()
       calls, fault, text = [], "", reply
-      if self._functions: text, calls, fault = verifiers_env.tool_calls(reply, self._max_tool_calls)
+      if self._functions: text, calls, fault = adapters.tool_calls(reply, self._max_tool_calls)
       n = self.trace.num_turns
       made = [v1.ToolCall(id=f"call_{n}_{i}", name=name, arguments=arguments)
               for i, (name, arguments) in enumerate(calls)]
@@ -319,7 +319,7 @@ class _Exchange:
     try:
       result = await _awaited(self._functions[call.name](**json.loads(call.arguments)))
     except Exception as e:  # Of the tool, or of arguments that are none of its.
-      return f"Error: {verifiers_env.line_of(e)}"
+      return f"Error: {adapters.line_of(e)}"
     finally:
       server._call_state.reset(token)
     parts = result if isinstance(result, list) else [result]
@@ -362,14 +362,14 @@ def _load_taskset(taskset, arguments):
     raise ImportError("verifiers_taskset needs verifiers>=0.3, the extra verifiers: pip install "
                       f"'rlx[verifiers]' ({e}).") from None
   try:
-    with verifiers_env.seeded(shown):
+    with adapters.seeded(shown):
       config = loaders.resolve_env_config(dict(taskset=dict(json.loads(arguments), id=taskset)))
       env = loaders.load_environment(config)
       shared = type(env.taskset).toolsets(env.taskset.config)
       reason = _refused_env(env) or _refused_tools(shared)
       for toolset in shared if not reason else (): asyncio.run(toolset.setup())
   except Exception as e:  # Of the task set's module, which does anything.
-    raise ValueError(f"{shown}: it cannot be loaded: {verifiers_env.line_of(e)}") from e
+    raise ValueError(f"{shown}: it cannot be loaded: {adapters.line_of(e)}") from e
   if reason: raise ValueError(f"{shown}: {reason}.")
   return env, shared
 
@@ -411,13 +411,13 @@ def _data_of_tasks(taskset, arguments, split):
   """The data of a task set's tasks that belong to a split."""
   env, _ = _load_taskset(taskset, arguments)
   try:
-    with verifiers_env.seeded(taskset): stream = iter(env.taskset)
+    with adapters.seeded(taskset): stream = iter(env.taskset)
     while True:
-      with verifiers_env.seeded(taskset): task = next(stream, None)
+      with adapters.seeded(taskset): task = next(stream, None)
       if task is None: return
       data = task.data.model_dump(mode="json")
       own = {key: value for key, value in data.items() if key != "idx"}
-      if verifiers_env.split_of(own) == split: yield data
+      if adapters.split_of(own) == split: yield data
   except Exception as e:  # Of datasets, of the hub, of HTTP.
     raise ValueError(f"environment.taskset={taskset!r}: its tasks cannot be loaded: "
-                     f"{verifiers_env.line_of(e)}") from e
+                     f"{adapters.line_of(e)}") from e

@@ -10,6 +10,7 @@ import types
 import pytest
 
 from rlx.core import records
+from rlx.environments import adapters
 from rlx.environments import verifiers_env
 from rlx.environments.verifiers_env import VerifiersEnvironment
 
@@ -417,7 +418,7 @@ def rollout(env, row, replies):
 
   class Scripted(verifiers_env._no_model()):
     async def get_response(self, **unused):
-      reply, calls, _ = verifiers_env.tool_calls(next(replies), 8)
+      reply, calls, _ = adapters.tool_calls(next(replies), 8)
       made = [vf_types.ToolCall(id=str(i), name=name, arguments=arguments)
               for i, (name, arguments) in enumerate(calls)]
       return vf_types.Response(id="", created=0, model="", message=vf_types.ResponseMessage(
