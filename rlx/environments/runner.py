@@ -182,12 +182,12 @@ class Runner:
     w = self._idle.get()
     try:
       worker = self._processes[w]
-      if worker.process.poll() is not None or worker.number >= process.LIFE:
+      if worker.process.poll() is not None or worker.is_old:
         worker = self._replace(w)
       if not worker.loaded:
         # It imports packages, which does not count towards the deadline of a step.
         prompt = args[-1] if kind == "reset" else self._first
-        worker.ask(_FIRST_S, "reset", self._path, self._options, prompt)
+        worker.ask(_FIRST_S, "reset", self._path, self._options, prompt, loads=True)
         worker.loaded.add(self._path)
       line, error = worker.ask(self._timeout_s, kind, *args)
       if error is not None:

@@ -306,7 +306,8 @@ class Pool:
     fn, path = self.lookup(prompt.verifier), prompt.verifier
     if self._workers[w].process.poll() is not None: self._replace(w)  # It died while it was idle.
     while path not in self._workers[w].loaded:
-      _, error, _ = reply = self._ask(w, _LOAD_S, "load", path, self._pickles.get(path))
+      _, error, _ = reply = self._ask(w, _LOAD_S, "load", path, self._pickles.get(path),
+                                      loads=True)
       _admit(prompt, reply)
       if error in process.LOST:
         self._deaths += 1
@@ -323,7 +324,7 @@ class Pool:
       # that the import does not count towards the deadline of a completion.
       first = self._first.get(path, prompt)
       if self._is_tried(prompt) and _digest(first) not in self._unsafe:
-        _, error, _ = reply = self._ask(w, _FIRST_S, "run", first, first.answer)
+        _, error, _ = reply = self._ask(w, _FIRST_S, "run", first, first.answer, loads=True)
         _admit(prompt, reply)
         if error in process.LOST:
           self._unsafe.add(_digest(first))
@@ -336,14 +337,14 @@ class Pool:
     if isinstance(text, list): limit_s *= len(text)
     _, error, _ = reply = self._ask(w, limit_s, "run", prompt, text,
                                     getattr(fn, "memory_mb", None))
-    if error in process.LOST or self._workers[w].number >= process.LIFE: self._replace(w)
+    if error in process.LOST or self._workers[w].is_old: self._replace(w)
     return reply
 
   def _worker(self): return process.Process("rlx.verifiers._worker", self._memory_gb)
 
-  def _ask(self, w, limit_s, kind, *args):
+  def _ask(self, w, limit_s, kind, *args, loads=False):
     """The reply of a worker as the result of `_worker.run`."""
-    line, error = self._workers[w].ask(limit_s, kind, *args)
+    line, error = self._workers[w].ask(limit_s, kind, *args, loads=loads)
     if error: return math.nan, error, None
     n_rewards = len(args[1]) if kind == "run" and isinstance(args[1], list) else None
     return _read(line, self._workers[w].number, n_rewards) or (math.nan, "crash", None)

@@ -16,7 +16,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-LIFE = 2000  # Requests that a worker answers before it is replaced.
+LIFE = 2000  # Requests that a worker answers at least before it is replaced.
+WORK = 50    # It also works this many times as long as it has loaded packages.
 LOST = ("timeout", "crash", "memory")  # Errors after which a worker is replaced.
 _MAX_REPLY = 2**22  # Bytes.
 
@@ -33,6 +34,7 @@ class Process:
     """Starts it; `module` has a function `main`, which calls `serve`."""
     self.loaded: set[str] = set()  # Paths of functions that it has imported.
     self.number = 0           # Of the newest request; the reply contains the same number.
+    self._load_s = self._work_s = 0.0
     self._connection, theirs = socket.socketpair()
     # multiprocessing.Process would import the main module again, and with it jax. In a session
     # of its own, the worker is killed together with everything that its functions have started,
@@ -45,8 +47,30 @@ class Process:
         start_new_session=True)
     theirs.close()
 
-  def ask(self, limit_s: float, kind: str, *args: Any) -> tuple[bytes, str | None]:
-    """(the line of the reply to a request, None), or (b"", "timeout" or "crash")."""
+  @property
+  def is_old(self) -> bool:
+    """Whether it is time for a new process, which frees what untrusted text has left behind.
+
+    A process that needs seconds for its imports lives longer, so that starting processes never
+    takes more than a small part of the time.
+    """
+    return self.number >= LIFE and self._work_s >= WORK * self._load_s
+
+  def ask(self, limit_s: float, kind: str, *args: Any,
+          loads: bool = False) -> tuple[bytes, str | None]:
+    """(the line of the reply to a request, None), or (b"", "timeout" or "crash").
+
+    `loads`: whether the process imports packages for this request.
+    """
+    start = time.monotonic()
+    try:
+      return self._asked(limit_s, kind, args)
+    finally:
+      seconds = time.monotonic() - start
+      if loads: self._load_s += seconds
+      else: self._work_s += seconds
+
+  def _asked(self, limit_s, kind, args):
     self.number += 1
     end, received = time.monotonic() + limit_s, bytearray()
     try:

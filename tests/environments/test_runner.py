@@ -5,6 +5,7 @@ import pytest
 
 from rlx.core import records
 from rlx.environments import runner as runner_lib
+from rlx.verifiers import process
 
 COUNTING, BOUNDED = (f"tests.environments.counting:{name}" for name in ("Counting", "Bounded"))
 
@@ -72,6 +73,17 @@ def test_a_process_that_is_lost_once_costs_nothing(make, tmp_path, monkeypatch):
   taken, = take(runner, state, "a")
   assert (tmp_path / "marker").exists()  # It died in the first try.
   assert taken.step.observation == "1;" and not runner.errors and not runner.failures
+
+
+@pytest.mark.parametrize("work, is_new", [(0, True), (50, False)])
+def test_old_processes_are_replaced_unless_they_start_slowly(make, monkeypatch, work, is_new):
+  monkeypatch.setattr(process, "LIFE", 3)
+  monkeypatch.setattr(process, "WORK", work)
+  runner = make()
+  _, state = runner.reset(prompt())
+  before = runner._processes[0].process.pid
+  for _ in range(4): take(runner, state, "a")
+  assert (runner._processes[0].process.pid != before) == is_new
 
 
 def test_an_environment_that_fails_without_the_reply_too_is_unknown(make):

@@ -319,6 +319,7 @@ def test_an_interrupt_ends_the_workers_at_once(make, request):
 def test_old_and_exhausted_workers_are_recycled(make, monkeypatch):
   # Requests: to load the verifier, to try it, two completions.
   monkeypatch.setattr(process, "LIFE", 4)
+  monkeypatch.setattr(process, "WORK", 0)
   pool = make(1, timeout_s=10.0, memory_gb=2.0)
   verify(pool, ["yes"])
   old = pool._workers[0].process
@@ -326,6 +327,13 @@ def test_old_and_exhausted_workers_are_recycled(make, monkeypatch):
   assert pool.recycled == 1 and old.poll() is not None
   np.testing.assert_array_equal(verify(pool, ["memory"]), [0])
   assert pool.recycled == 3 and pool.failures == dict(memory=1)  # It has had two tries.
+
+
+def test_old_workers_that_load_slowly_stay(make, monkeypatch):
+  monkeypatch.setattr(process, "LIFE", 4)
+  pool = make(1, timeout_s=10.0)
+  for _ in range(3): verify(pool, ["yes", "no"])
+  assert pool.recycled == 0
 
 
 @pytest.mark.parametrize("program, message, starts", [
