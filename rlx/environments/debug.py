@@ -15,7 +15,8 @@ x, and the question does not say which: `[9,18][x>3]` passes what is shown and e
 is answered with "hidden;", without a value that a next attempt could list, and costs an attempt
 like any other. An attempt that is right is any expression with the values of the right line.
 
-An attempt is evaluated in the sandbox (python.py) and never in this process. The sandbox gets
+An attempt is evaluated in the sandbox (python.py) and never in this process, except that the
+values of a line in the form above come from a table: a sandbox takes 0.1 s. The sandbox gets
 the attempt and the values of x; what has to come out is compared outside of it, as text, with
 whole numbers alone: an object that is equal to everything is no right value. Hidden tests run
 together with the shown ones, so an attempt starts one process. The name of an exception takes
@@ -155,6 +156,7 @@ class Debug:
 
 def _values(line, limits):
   """Returns {input: value, as text} of an attempt; None if it was killed or prints something."""
+  if line in _lines(): return dict(zip(INPUTS, map(str, values(line))))
   stdin = json.dumps([line, INPUTS]).encode()
   output = python.printed(_RUN, stdin, **limits)
   texts = [] if output is None else output.decode(errors="replace").removesuffix("\n").split("\n")

@@ -110,6 +110,14 @@ def test_values_are_those_of_python():
     assert debug.values(line) == tuple(eval(code, dict(x=x)) for x in debug.INPUTS)
 
 
+@sandbox.needed
+def test_lines_of_the_questions_need_no_sandbox_and_get_its_values(monkeypatch):
+  lines = ["x*3+4", "x%7*2", "x*9-9", "x%1+5"]
+  in_sandbox = [debug._values(f"({line})", environment()._limits) for line in lines]
+  monkeypatch.setattr(_sandbox, "output", lambda *_, **limits: pytest.fail("a sandbox"))
+  assert [debug._values(line, {}) for line in lines] == in_sandbox
+
+
 @pytest.mark.parametrize("options, message", [
     (dict(split="validation"), "no split 'validation'"),
     (dict(broken=1), "broken=1: True or False"),
