@@ -17,9 +17,8 @@ def get_config(arg=""):
       # One of the two operations is wrong, so three lines can be the right one and three attempts
       # are enough for a policy that repeats none of them. The expert repeats lines at random.
       environment=dict(name="debug.Debug", attempts=3), options=dict(broken=True, places="13"),
-      turns=3, prompt_tokens=28, turn_tokens=8, observation_tokens=28, total_tokens=80, steps=40,
-      lr=4e-4)
+      turns=3, prompt_tokens=28, turn_tokens=8, observation_tokens=28, total_tokens=80,
+      per_step=32, lr=3e-4)
   # An attempt in another form than that of the questions starts a sandbox, which takes about 0.1 s.
   c.episodes.timeout_s = 30.0
-  c.eval.prompts = c.eval.batch = min(c.eval.prompts, 128)
   return c
