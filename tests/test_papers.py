@@ -84,6 +84,14 @@ def test_gra(turn_rewards, parsed, size):
   np.testing.assert_allclose(got_BT, per_turn([size] * 2, [-size] * 2), atol=1e-5)
 
 
+def test_prs():
+  # Parsed with half of the answer, 0.1 + 0.4 / 2, against a right answer after a call that was not.
+  scores_BE, half = jnp.array([[1., .5], [0., 1.]]), 1 / np.sqrt(2)
+  got_BT = advantages("prs", **of_turns([[np.nan, 0], [np.nan, 1]], scores_BE=scores_BE,
+                                        outcome_B=(0., 1.)))
+  np.testing.assert_allclose(got_BT, per_turn([half] * 2, [-half] * 2), rtol=1e-4)
+
+
 def test_igpo():
   # p = 1/8, 3/8 and 1/8, 1/8 before and after turn 0: rewards 1/4, 1 and 0, 0 with mean 5/16 and
   # variance (1 + 121 + 25 + 25) / 256 / 3; the differences are -1, 11, -5, -5 sixteenths.

@@ -40,6 +40,7 @@ import zlib
 
 from rlx.core import ranges
 from rlx.environments import interface
+from rlx.verifiers import overlap as overlap_lib
 
 if TYPE_CHECKING: from rlx.core import records
 
@@ -145,7 +146,13 @@ def parsed(prompt: "records.Prompt", text: str) -> float:
   return float("err;" not in text)
 
 
-vars(parsed)["is_bounded"] = True
+def overlap(prompt: "records.Prompt", text: str) -> float:
+  """A verifier for verifier.scores: BLEU of the characters of an episode's answer, see
+  verifiers/overlap.py; 0.0 without an answer."""
+  return overlap_lib.bleu(text.rpartition("#")[2].strip(), prompt.answer) if "#" in text else 0.0
+
+
+for _fn in (parsed, overlap): vars(_fn)["is_bounded"] = True
 
 
 def prompts(rows, split):

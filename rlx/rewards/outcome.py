@@ -87,6 +87,48 @@ def cascade(outcome_B: Array, scores_B: Array, learn_B: Array, *,
 
 
 @method
+def stages(outcome_B: Array, scores_BE: Array, learn_B: Array, *,
+           weights: ranges.Numbers = (0.1, 0.4, 0.5),
+           thresholds: ranges.Numbers = (1.0, 0.0)) -> Array:
+  """PRS: every stage counts only if all earlier ones have met their thresholds.
+
+    r = sum_e w_e s_e prod_{j < e} 1[s_j >= threshold_j]    s_E = the verdict
+
+  with s_0, s_1, ... the scores of verifier.scores, in the order of the stages: for example, whether
+  all tool calls could be parsed, then how close the answer is, then whether it is right. A policy
+  has rewards to learn from before its first right answer. `turns.gate` has the opposite order:
+  there the outcome comes first.
+
+  Source: Progressive Reward Shaping, Su et al. 2025, arXiv:2512.07478. Differs from the paper: its
+  values of the stages could not be confirmed; the defaults are ours, and weights that add up to
+  1 give a right answer the reward 1.
+
+  Args:
+    outcome_B: verdicts; anything where learn_B is False.
+    scores_BE: likewise.
+    learn_B: bool.
+    weights: of the scores and of the verdict.
+    thresholds: of each of the scores, in units of them.
+  Returns:
+    rewards_B, 0 where learn_B is False.
+  Raises:
+    ValueError: a number of weights or thresholds that fits no scores.
+  Example:
+    >>> scores_BE = jnp.array([[1., 1.], [1., .5], [0., 1.]])
+    >>> outcome.stages(jnp.array([1., 0., 1.]), scores_BE, jnp.ones(3, bool))
+    Array([1. , 0.3, 0. ], dtype=float32)
+  """
+  n = scores_BE.shape[1]
+  if len(thresholds) != n or len(weights) != n + 1:
+    raise ValueError(f"weights={weights!r}, thresholds={thresholds!r}: {n + 1} weights and {n} "
+                     f"thresholds, since verifier.scores names {n} verifiers.")
+  met_BE = jnp.cumprod(scores_BE >= jnp.array(thresholds)[None], axis=1)
+  values_BE = jnp.concatenate([scores_BE[:, :1], scores_BE[:, 1:] * met_BE[:, :-1],
+                               outcome_B[:, None] * met_BE[:, -1:]], axis=1)
+  return values_BE @ jnp.array(weights)
+
+
+@method
 def score(scores_BE: Array, learn_B: Array, *, index: ranges.Whole = 0) -> Array:
   """The score of one of the verifiers in verifier.scores, as it is.
 

@@ -1,4 +1,5 @@
 import dataclasses
+import functools
 import itertools
 import pickle
 import subprocess
@@ -8,6 +9,7 @@ import time
 import numpy as np
 import pytest
 
+from rlx.core import records
 from rlx.environments import calculator
 from tests.environments import episode
 
@@ -135,6 +137,14 @@ def test_several_calls_at_once(reply, observation, calls):
 def test_parsed():
   prompt = prompts(1)[0]
   assert calculator.parsed(prompt, "[1+1]2;#2") == 1 and calculator.parsed(prompt, "xerr;#2") == 0
+
+
+def test_overlap():
+  prompt = records.Prompt(id="p", text="2*2=", answer="45")
+  of = functools.partial(calculator.overlap, prompt)
+  assert (of("[2*2]4;#45"), of("[2*2]45;"), of("#7"), of("#")) == (1, 0, 0, 0)
+  # One of two characters, one of two pairs with one added: "4" and then another.
+  assert of("[2*2]45;#46") == pytest.approx((1/2 * 1/2) ** (1/2))
 
 
 def test_questions_depend_on_seed_and_index_alone():

@@ -29,6 +29,22 @@ def test_cascade(options, expected):
 
 
 @pytest.mark.parametrize("options, expected", [
+    (dict(), [1, .3, 0, 0]), (dict(thresholds=(0., .75)), [1, .3, .9, 0]),
+    (dict(weights=(1., 0., 0.)), [1, 1, 0, 0])], ids=str)
+def test_stages(options, expected):
+  # Right; parsed and half of the answer; right after a call that could not be parsed.
+  np.testing.assert_allclose(outcome.stages(
+      jnp.array([1., 0., 1., nan]), jnp.array([[1., 1.], [1., .5], [0., 1.], [nan, nan]]),
+      jnp.array([True, True, True, False]), **options), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("options", [dict(weights=(1., 1.)), dict(thresholds=(1.,))])
+def test_stages_of_other_scores_are_refused(options):
+  with pytest.raises(ValueError, match="3 weights and 2 thresholds"):
+    outcome.stages(jnp.ones(1), jnp.ones((1, 2)), jnp.ones(1, bool), **options)
+
+
+@pytest.mark.parametrize("options, expected", [
     (dict(), [[1, 2, 4, 8], [16, 32, 0, 0]]),
     (dict(prm_beta=0.5), [[.5, 1, 2, 4], [8, 16, 0, 0]]),
     (dict(prm_beta=0.5, scale_by_beta=False), [[1, 2, 4, 8], [16, 32, 0, 0]]),
