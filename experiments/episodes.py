@@ -41,7 +41,9 @@ from rlx.rollouts import episodes
 from rlx.rollouts import sampler
 
 
-_PEERS = ("trl", "tunix")  # experiments/episodes_NAME.py, each in an environment of its own.
+# experiments/episodes_NAME.py, each in an environment of its own, and the packages in it.
+_PEERS = dict(trl=("torch", "transformers", "trl"),
+              tunix=("google-tunix", "jax", "jaxlib", "flax", "optax", "qwix"))
 
 
 class Answers:
@@ -100,7 +102,8 @@ def systems(a):
 
   def played(seconds, slots):
     sample = episodes.make(config, group=a.group, max_tokens=total, turn_tokens=a.action,
-                           turns=a.turns, answer_tokens=a.read, chunk=a.chunk, slots=slots, fetch=fetch)
+                           turns=a.turns, answer_tokens=a.read, chunk=a.chunk, slots=slots,
+                           fetch=fetch)
     return lambda: sample(*asked, Answers(config.vocab_size, a.read, seconds), weights=laid_out)
 
   def timed(call):
@@ -129,6 +132,13 @@ class Worker:
     return float(line.split()[1]), math.nan
 
 
+def versions_of(python, packages):
+  """{package: its version} in the environment of an interpreter."""
+  program = ("import importlib.metadata, json, sys; "
+             "print(json.dumps({p: importlib.metadata.version(p) for p in sys.argv[1:]}))")
+  return json.loads(subprocess.check_output([python, "-c", program, *packages]))
+
+
 def main():
   args = argparse.ArgumentParser(description=__doc__.splitlines()[0])
   args.add_argument("--model", required=True)
@@ -144,7 +154,9 @@ def main():
   a = args.parse_args()
   calls = {name: call for name, call in systems(a).items() if not a.only or name in a.only}
   sizes = [str(getattr(a, k)) for k in ("episodes", "group", "turns", "action", "read", "prompt")]
+  versions = {}
   for peer in filter(lambda name: getattr(a, name), _PEERS):
+    versions[peer] = versions_of(getattr(a, peer), _PEERS[peer])
     program = pathlib.Path(__file__).with_name(f"episodes_{peer}.py")
     calls[peer] = Worker([getattr(a, peer), str(program), a.model, *sizes])
   first = {name: call()[0] for name, call in calls.items()}  # Compilation.
@@ -159,8 +171,8 @@ def main():
         task="episodes", system=name, model=pathlib.Path(a.model).name,
         hardware=roofline.hardware(),
         size=f"{a.episodes} in groups of {a.group}, {a.turns} turns of {a.action} + {a.read}",
-        time=time.strftime("%Y-%m-%d %H:%M"), versions=bench.versions(), tok_s=tokens / s,
-        median_s=s, min_s=min(reps)[0], max_s=max(reps)[0], first_s=first[name],
+        time=time.strftime("%Y-%m-%d %H:%M"), versions=versions.get(name) or bench.versions(),
+        tok_s=tokens / s, median_s=s, min_s=min(reps)[0], max_s=max(reps)[0], first_s=first[name],
         busy=None if math.isnan(share) or name == "one turn" else share))
   print("\n".join(speed_tables.episodes(lines)))
   if a.out:

@@ -34,7 +34,7 @@ def main():
       train_dataset=datasets.Dataset.from_dict(dict(prompt=["w4"] * 64)),
       args=trl.GRPOConfig(
           output_dir=tempfile.mkdtemp(), per_device_train_batch_size=episodes,
-          num_generations=group,
+          num_generations=max(group, 2),  # It refuses 1; rollouts do not depend on it.
           max_completion_length=total, report_to=[], use_cpu=True, bf16=False, fp16=False,
           generation_kwargs=dict(eos_token_id=None, max_new_tokens=action)))
   draw = random.Random(0)
