@@ -19,6 +19,7 @@ one run; the table has medians of tokens per second, action tokens alone.
 --group episodes have the same prompt.
 """
 import argparse
+import contextlib
 import json
 import math
 import pathlib
@@ -126,9 +127,9 @@ class Worker:
                                     text=True)
 
   def __call__(self):
-    print(file=self.process.stdin, flush=True)
+    with contextlib.suppress(BrokenPipeError): print(file=self.process.stdin, flush=True)
     while not (line := self.process.stdout.readline()).startswith("SECONDS "):
-      if not line: raise RuntimeError("the worker has ended")
+      if not line: raise RuntimeError(f"{self.process.args[1]}: the process has ended, see above.")
     return float(line.split()[1]), math.nan
 
 
