@@ -2,8 +2,8 @@
 
 `build(config)` checks the config before anything compiles and returns a `Run`:
 the stages as functions of the state and the records, with all options bound.
-`config_validation.py` defines which configs are valid, `verdicts.py` binds what decides how good
-a completion is. The folder `loops` computes the fields of a batch and updates the models.
+`config_validation.py` defines which configs are valid, `verdicts.py` binds the parts that
+judge completions. The folder `loops` computes the fields of a batch and updates the models.
 """
 import dataclasses
 import functools

@@ -1,7 +1,7 @@
-"""Binds what decides how good a completion is: the second half of build.py.
+"""Turns the parts of a config that judge completions into functions; build.py does the others.
 
-The verifiers of the prompts and those of a config, the rewards of environments, and the
-demonstrations and reference answers that a method compares with. All of it runs on the host.
+These are the verifiers of prompts and of the config, the rewards of environments, and the
+demonstrations and reference answers that methods use. All of it runs on the host.
 """
 import dataclasses
 import inspect

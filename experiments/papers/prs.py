@@ -34,7 +34,7 @@ def environment(key):
     ranks_BT = ranks(batch.prompt_B, batch.tokens_BT)
     parsed_B, answer_B = (ranks_BT[:, :2] < 2).all(axis=1), ranks_BT[:, 2]
     overlap_B = jnp.where(answer_B == 0, 1.0, jnp.where(answer_B < 3, near, 0.0))
-    return dict(outcome_B=1.0 * (parsed_B & (answer_B == 0)), **turns.columns(batch),
+    return dict(outcome_B=1.0 * (parsed_B & (answer_B == 0)),
                 scores_BE=jnp.stack([1.0 * parsed_B, overlap_B], axis=1))
 
   leaves_LT = jnp.asarray(TREE.leaves[0])

@@ -1,7 +1,7 @@
-"""What the adapters of other packages' environments have in common.
+"""Functions that the adapters of verifiers and openenv share.
 
-Tool calls in the text of a reply, tools in that of a prompt, seeds of the global generators, and
-errors of code that is not ours as one line.
+They read tool calls from replies, describe tools in prompts, convert messages to text, seed the
+global random generators, and format exceptions of third-party code in one line.
 """
 import contextlib
 import json
@@ -73,7 +73,7 @@ def seeded(text: str) -> Iterator[None]:
 
 
 def as_json(key: str, value: Any) -> str:
-  """A value as JSON; a ValueError that starts with the key if it is none."""
+  """Encodes a value as JSON. Raises a ValueError that names the key if that is impossible."""
   try:
     return json.dumps(value)
   except (TypeError, ValueError) as e:
@@ -81,7 +81,7 @@ def as_json(key: str, value: Any) -> str:
 
 
 def line_of(e: BaseException) -> str:
-  """An exception and its cause, which says what verifiers.load_environment leaves out."""
+  """An exception in one line, with its cause if the message does not contain it."""
   line = f"{type(e).__name__}: {' '.join(str(e).split()):.300}"
   return line if e.__cause__ is None or str(e.__cause__) in line else (
       f"{line} ({line_of(e.__cause__)})")

@@ -122,10 +122,9 @@ def stages(outcome_B: Array, scores_BE: Array, learn_B: Array, *,
   if len(thresholds) != n or len(weights) != n + 1:
     raise ValueError(f"weights={weights!r}, thresholds={thresholds!r}: {n + 1} weights and {n} "
                      f"thresholds, since verifier.scores names {n} verifiers.")
+  values_BE = jnp.concatenate([scores_BE, outcome_B[:, None]], axis=1)
   met_BE = jnp.cumprod(scores_BE >= jnp.array(thresholds)[None], axis=1)
-  values_BE = jnp.concatenate([scores_BE[:, :1], scores_BE[:, 1:] * met_BE[:, :-1],
-                               outcome_B[:, None] * met_BE[:, -1:]], axis=1)
-  return values_BE @ jnp.array(weights)
+  return values_BE.at[:, 1:].multiply(met_BE) @ jnp.array(weights)
 
 
 @method

@@ -16,8 +16,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-LIFE = 2000  # Requests that a worker answers at least before it is replaced.
-WORK = 50    # It also works this many times as long as it has loaded packages.
+LIFE = 2000  # Least number of requests that a worker answers before it is replaced.
+WORK = 50    # Least ratio of its time for requests to its time for imports by then.
 LOST = ("timeout", "crash", "memory")  # Errors after which a worker is replaced.
 _MAX_REPLY = 2**22  # Bytes.
 
@@ -49,10 +49,10 @@ class Process:
 
   @property
   def is_old(self) -> bool:
-    """Whether it is time for a new process, which frees what untrusted text has left behind.
+    """Whether to replace the process, so that nothing that untrusted text has left in it stays.
 
-    A process that needs seconds for its imports lives longer, so that starting processes never
-    takes more than a small part of the time.
+    A process that needs seconds for its imports lives longer. Otherwise imports could take more
+    time than the requests.
     """
     return self.number >= LIFE and self._work_s >= WORK * self._load_s
 
