@@ -11,8 +11,8 @@ from rlx.loops import rl
 from tests.verifiers import sandbox
 
 NEEDS = dict(search="bm25s", game="textarena")
-NAMES = ("calculator", "search", "sql", "game", "python", "debug")
-MODELS = pathlib.Path(__file__).parents[2] / "configs" / "models"
+CONFIGS = pathlib.Path(__file__).parents[2] / "configs"
+NAMES = sorted({path.stem for path in (CONFIGS / "environments").glob("*.py")} - {"__init__"})
 
 
 @pytest.mark.parametrize("name", [
@@ -30,7 +30,7 @@ def test_the_smoke_form_samples_episodes_that_earn_rewards(name, tmp_path):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_initial_model_is_small_and_knows_all_characters(name):
-  folder = MODELS / name
+  folder = CONFIGS / "models" / name
   assert sum(path.stat().st_size for path in folder.iterdir()) < 2e6
   alphabet = importlib.import_module(f"rlx.environments.{name}").ALPHABET
   tokenizer = tokenizer_io.load(folder)
