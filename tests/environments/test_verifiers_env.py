@@ -10,6 +10,7 @@ import types
 import pytest
 
 from rlx.core import records
+from rlx.environments import _verifiers_loading as loading
 from rlx.environments import adapters
 from rlx.environments import verifiers_env
 from rlx.environments.verifiers_env import VerifiersEnvironment
@@ -383,7 +384,7 @@ def test_an_environment_is_loaded_once_per_process():
 
 def test_signal_handlers_stay():
   before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
-  verifiers_env._load.cache_clear()
+  loading.load.cache_clear()
   named(single)
   assert before == (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT))
 
@@ -393,8 +394,8 @@ def test_answers_of_math_are_checked_in_this_process():
   assert play(env, [r"\boxed{5}"])[1][0].reward == 1.0
   assert play(env, [r"\boxed{10/2}"])[1][0].reward == 1.0
   assert play(env, [r"\boxed{6}"])[1][0].reward == play(env, ["5"])[1][0].reward == 0.0
-  (rubric,) = [r for r in verifiers_env._rubrics(env._loaded.env.rubric) if hasattr(r, "executor")]
-  assert isinstance(rubric.executor, verifiers_env._Inline)
+  (rubric,) = [r for r in loading.rubrics(env._loaded.env.rubric) if hasattr(r, "executor")]
+  assert isinstance(rubric.executor, loading.Inline)
 
 
 def test_a_reward_function_that_raises_is_counted():
@@ -416,7 +417,7 @@ def rollout(env, row, replies):
   """(reward, metrics, what is read after the prompt) of verifiers' own loop."""
   from verifiers import types as vf_types
 
-  class Scripted(verifiers_env._no_model()):
+  class Scripted(loading.no_model()):
     async def get_response(self, **unused):
       reply, calls, _ = adapters.tool_calls(next(replies), 8)
       made = [vf_types.ToolCall(id=str(i), name=name, arguments=arguments)
@@ -561,7 +562,7 @@ def test_histories_that_are_rewritten_are_refused():
 
 def test_other_versions(monkeypatch):
   monkeypatch.setitem(sys.modules, "verifiers", types.SimpleNamespace(__version__="0.4.0"))
-  verifiers_env._load.cache_clear()
+  loading.load.cache_clear()
   with pytest.raises(ImportError, match="needs verifiers>=0.1.14,<0.4.*0.4.0 is installed"):
     named(single)
   monkeypatch.setitem(sys.modules, "verifiers", None)
