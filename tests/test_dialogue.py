@@ -202,6 +202,20 @@ def test_sampler_and_trainer_agree_and_rewards_are_those_of_the_environment(run)
   assert (rollouts.turn_BT[ends_BT] >= 0).all()
 
 
+@pytest.mark.parametrize("workers, slots", [(1, None), (4, 8), (16, None), (16, 8)])
+def test_samples_do_not_depend_on_workers(files, run, workers, slots):
+  prompts = run.prompts.take(12)
+  other = build.build(config_of(
+      files, environment=dict(name=LETTERS, slow_s=0.002), episodes__workers=workers,
+      episodes__timeout_s=20.0, rollouts__slots=slots))
+  base, got = (x.sampling.train(run.init().policy, prompts, rng.key(0, "sample", 0))
+               for x in (run, other))
+  other.close()
+  for name in ("completions_BT", "turn_BT", "turn_rewards_BT", "finish_B"):
+    np.testing.assert_array_equal(getattr(base, name), getattr(got, name), err_msg=name)
+  np.testing.assert_allclose(base.sampler_logps_BT, got.sampler_logps_BT, atol=2e-5)
+
+
 def test_what_is_read_has_no_gradient_and_no_reward(run):
   """NaN on observations in every column changes no bit of an update."""
   rollouts = run.sampling.train(run.init().policy, run.prompts.take(12), rng.key(0, "sample", 1))
