@@ -216,6 +216,18 @@ def test_samples_do_not_depend_on_workers(files, run, workers, slots):
   np.testing.assert_allclose(base.sampler_logps_BT, got.sampler_logps_BT, atol=2e-5)
 
 
+def test_an_episode_ends_when_its_seconds_are_spent(files, run):
+  prompts = run.prompts.take(12)
+  hurried = build.build(config_of(
+      files, environment=dict(name=LETTERS, slow_s=0.001), episodes__seconds=0.001))
+  base, got = (x.sampling.train(run.init().policy, prompts, rng.key(0, "sample", 0))
+               for x in (run, hurried))
+  assert base.turn_BT.max() > 0 and got.turn_BT.max() == 0
+  first_BT = base.turn_BT == 0  # What the first steps earned is kept.
+  np.testing.assert_array_equal(np.where(first_BT, base.turn_rewards_BT, np.nan),
+                                got.turn_rewards_BT)
+
+
 def test_what_is_read_has_no_gradient_and_no_reward(run):
   """NaN on observations in every column changes no bit of an update."""
   rollouts = run.sampling.train(run.init().policy, run.prompts.take(12), rng.key(0, "sample", 1))

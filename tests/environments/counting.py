@@ -50,7 +50,7 @@ class Letters(Bounded):
     return super().reset(prompt)[:-1]
 
   def step(self, reply):
-    time.sleep(self.slow_s * len(reply))
+    time.sleep(self.slow_s * (1 + len(reply)))
     self.count += 1
     share = sum(c.isalpha() for c in reply) / max(len(reply), 1)
     done = self.count == self.end
