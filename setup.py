@@ -25,8 +25,8 @@ setuptools.setup(
     packages=setuptools.find_packages(include=["rlx*"]) + [
         f"rlx.{name}" for name in setuptools.find_packages(include=["configs*"])],
     package_dir={"rlx.configs": "configs"},
-    package_data={"rlx": ["py.typed", "*.toml"], "rlx.configs": ["models/*/*", "recorded/*/*"],
-                  "rlx.tools": ["view.html"], "rlx.verifiers": ["*.toml", "_math/*.toml"]},
+    package_data={"rlx": ["py.typed"], "rlx.build": ["*.toml"], "rlx.configs": ["models/*/*", "recorded/*/*"],
+                  "rlx.tools": ["view.html"], "rlx.verifiers": ["*/*.toml"]},
     entry_points={"console_scripts": ["rlx=rlx.__main__:main"]},
     install_requires=[
         "absl-py", "array-record", "flax", "gguf", "huggingface_hub", "importlib_resources",

@@ -3,7 +3,7 @@
 A config file returns base.get_config() with its own values. A section with a `name` selects a
 function by its import path below the stage; the other keys of the section are keyword-only
 arguments of that function. Unknown keys are errors at startup. Allowed ranges of numbers are in
-rlx/keys.py, those of a method's options in its signature.
+rlx/build/keys.py, those of a method's options in its signature.
 """
 import ml_collections
 from ml_collections.config_dict import placeholder  # None, and settable by a flag

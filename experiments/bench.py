@@ -40,8 +40,9 @@ import numpy as np
 from configs import base
 from experiments import roofline
 from experiments import speed_tables
+from rlx.build import methods as build_methods
 from rlx import build
-from rlx import methods as methods_lib
+from rlx.build import updates
 from rlx.core import records
 from rlx.core import rng
 from rlx.io import hf
@@ -49,12 +50,12 @@ from rlx.io import progress
 from rlx.io import tokenizer
 from rlx.io import weights
 from rlx.learner import sharding
-from rlx.loops import annotate
-from rlx.loops import logps
 from rlx.loops import rl
-from rlx.loops import session
 from rlx.models import transformer
 from rlx.rollouts import sampler
+from rlx.stages import annotate
+from rlx.stages import host_state
+from rlx.stages import passes as passes_lib
 
 ROOT = pathlib.Path(__file__).parent.parent
 PACKAGES = ("jax", "jaxlib", "flax", "optax", "numpy")
@@ -134,11 +135,11 @@ def upd(args):
     raise ValueError(f"--batch={args.batch}: a multiple of --group={args.group}.")
   c = config_of(args)
   mesh = sharding.make_mesh()
-  adamw = build.optimizer_of(c, "learner")
-  learn = build.device_stages(
-      c, methods_lib.resolved(c), dict(policy=config, prm=config), mesh,
+  adamw = updates.optimizer_of(c, "learner")
+  learn = updates.device_stages(
+      c, build_methods.resolve_methods(c), dict(policy=config, prm=config), mesh,
       dict.fromkeys(("learner", "prm", "value"), adamw))["update"].policy
-  logps_of = logps.compiled(config, 1.0, c.learner.microbatches, 1)
+  logps_of = passes_lib.compiled(config, 1.0, c.learner.microbatches, 1)
   params = sharding.place(params, mesh)
   state = records.TrainState(
       step=0, policy=params,
@@ -190,7 +191,7 @@ def e2e(args):
     c.prompts.source = f"jsonl:{folder}/{{split}}.jsonl"
     with mock.patch.object(weights, "load", endless): run = build.build(c)
     state = jax.block_until_ready(run.init())
-  host = session.HostState(rehearsed={})
+  host = host_state.HostState(rehearsed={})
   build_s = time.perf_counter() - start
 
   def rep():

@@ -32,9 +32,9 @@ import pathlib
 import re
 
 from experiments import cell as cell_lib
-from rlx import config_validation
-from rlx import keys
-from rlx import methods
+from rlx.build import keys
+from rlx.build import methods as build_methods
+from rlx.build import validation
 
 SUMS = ("rewards", "advantages")  # Their keys are terms, which a change may add.
 
@@ -126,7 +126,7 @@ def check(cell):
     # Only the machine that the cell will run on knows what it has.
     if c.model.attention == "cudnn": c.model.attention = "blocks"
     keys.check(c)
-    config_validation.check(c, methods.resolved(c))
+    validation.check(c, build_methods.resolve_methods(c))
   except (ValueError, TypeError, KeyError, AttributeError) as e:
     raise ValueError(f"{cell.name}: " + " ".join(str(e).split())) from None
 

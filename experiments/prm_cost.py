@@ -27,18 +27,18 @@ import jax.numpy as jnp
 import numpy as np
 
 from experiments import plots
+from rlx.build import memory as run_memory
+from rlx.build import methods as build_methods
 from rlx import build
-from rlx import methods
 from rlx.core import records
 from rlx.core import resolve
 from rlx.io import progress
 from rlx.learner import step as learner_step
-from rlx.loops import collect
-from rlx.loops import logps
 from rlx.loops import rl
-from rlx.loops import session
-from rlx.loops import update
-from rlx.tools import preflight
+from rlx.stages import collect
+from rlx.stages import host_state
+from rlx.stages import passes as passes_lib
+from rlx.stages import update_policy
 
 OWN_PASS = "scored in a pass of its own"
 MOVING = "PRIME, reference is the policy"
@@ -66,7 +66,7 @@ def made(name, module, changes, is_prime):
   c.learner.optimizer.lr = c.prm.optimizer.lr = 0.0
   c.rollouts.filter_groups = dict(name="filter_groups.with_verdict")
   if not is_prime: del c.rewards.process, c.advantages.process
-  patch = (mock.patch.object(methods.Methods, "given_by_prm", lambda *_: ()) if name == OWN_PASS
+  patch = (mock.patch.object(build_methods, "given_by_prm", lambda *_: ()) if name == OWN_PASS
            else contextlib.nullcontext())
   with patch: run = build.build(c)
   return run, run.init()
@@ -84,14 +84,14 @@ def shared(run):
     arguments of a state and a Placed.
   """
   o, config = run.passes, run.passes.models["policy"]
-  loss_of = update.policy_loss(run.methods, update.PolicyLoss(
+  loss_of = update_policy.policy_loss(run.methods, update_policy.PolicyLoss(
       aggregation="token-mean", max_tokens=run.sizes.completion_tokens, entropy_coef=0.0,
       auxiliary_coef=0.0, kl_kind="k3"))
   fixed = types.SimpleNamespace(kl_coef=jnp.float32(0), step=0, reward_std=None)
 
   def loss(params, part):
     rollouts, batch, kl_coef_B, plan = part
-    forward = lambda name, **more: logps.forward(params[name], config, rollouts, plan, **more)
+    forward = lambda name, **more: passes_lib.forward(params[name], config, rollouts, plan, **more)
     logps_BT, entropy_BT = forward("policy", temperature=o.temperature)[:2]
     prm_BT = forward("prm", with_entropy=False)[0]
     reference_BT, scored_BT = jax.lax.stop_gradient((logps_BT, prm_BT))
@@ -117,7 +117,7 @@ def shared(run):
 def timed(run, state, step):
   """Returns (state, {stage: seconds}) of a training step."""
   clock = progress.Clock()
-  state, *_ = rl.iteration(run, state, session.HostState(rehearsed={}), step, clock)
+  state, *_ = rl.iteration(run, state, host_state.HostState(rehearsed={}), step, clock)
   jax.block_until_ready(state)
   return state, {k.removeprefix("seconds/"): v for k, v in clock.metrics().items()}
 
@@ -140,7 +140,7 @@ def measure_shared(module, steps):
       laps[name] = time.perf_counter() - start
       return out
     collected = lap("sample", lambda: collect.batch(
-        run.collector, state, session.HostState(rehearsed={}), i, silent)[0])
+        run.collector, state, host_state.HostState(rehearsed={}), i, silent)[0])
     given = run.place(run.annotate(state, collected))
     placed = lap("score", lambda: run.score(state, given))
     parts = arguments(state, placed)
@@ -150,7 +150,7 @@ def measure_shared(module, steps):
     state, *_ = lap("policy", lambda: run.update.policy(state, placed.replace(batch=batch), i))
     if i: seconds.append(laps)  # The first step compiles.
   temporary = step.lower(*arguments(state, placed)).compile().memory_analysis()
-  return seconds, {"shared pass": temporary.temp_size_in_bytes} | preflight.compiled_bytes(
+  return seconds, {"shared pass": temporary.temp_size_in_bytes} | run_memory.compiled_bytes(
       run, run.shapes())
 
 

@@ -20,14 +20,18 @@ import jax
 
 from configs.papers import prime
 from experiments import bench
-from rlx import build
-from rlx import config_validation
-from rlx import methods as methods_lib
+from rlx.build import memory as run_memory
+from rlx.build import methods as build_methods
+from rlx.build import models as build_models
+from rlx.build import run as run_lib
+from rlx.build import state as build_state
+from rlx.build import updates
+from rlx.build import validation
 from rlx.learner import memory
 from rlx.learner import sharding
-from rlx.loops import sampling
 from rlx.models import size
 from rlx.models import transformer
+from rlx.stages import sampling as sampling_lib
 from rlx.tools import preflight
 from rlx.tools import targets
 
@@ -97,27 +101,27 @@ def planned(c, model, mesh):
   model = dataclasses.replace(
       model, dtype=c.model.dtype, param_dtype=c.model.param_dtype,
       attention=c.model.attention, remat=c.model.remat)
-  model = build.on_mesh(model, mesh)
-  methods = methods_lib.resolved(c)
-  config_validation.check(c, methods)
-  build.check_cuts(c, sharding.row_shards(mesh))
+  model = build_models.on_mesh(model, mesh)
+  methods = build_methods.resolve_methods(c)
+  validation.check(c, methods)
+  run_lib.check_cuts(c, sharding.row_shards(mesh))
   params = jax.eval_shape(functools.partial(transformer.init, model), jax.random.key(0))
   sharding.check(params, mesh)
   models = dict(policy=(model, params), prm=(model, params))
-  optimizers = {name: build.optimizer_of(c, name) for name in ("learner", "prm", "value")}
+  optimizers = {name: updates.optimizer_of(c, name) for name in ("learner", "prm", "value")}
 
   # `device_put` knows no abstract mesh: placed on one device, then on it.
-  _, on_one = build.initializers(c, methods, sharding.make_mesh(), optimizers, models, None)
+  _, on_one = build_state.initializers(c, methods, sharding.make_mesh(), optimizers, models, None)
 
-  sizes = build.sizes_of(c)
+  sizes = run_lib.sizes_of(c)
   texts = types.SimpleNamespace(
       stops=(), prompt_tokens=sizes.prompt_tokens, completion_tokens=sizes.completion_tokens,
       tokenizer=types.SimpleNamespace(eos_ids=(0,), pad_id=0, decode=None))
   return types.SimpleNamespace(
       config=c, sizes=sizes, methods=methods,
-      shapes=lambda: build.idle(c, sharding.shapes(on_one(), mesh)),
-      sampling=sampling.make(build.sampling_options(c, sizes), texts, model, mesh),
-      **build.device_stages(c, methods, dict(policy=model, prm=model), mesh, optimizers))
+      shapes=lambda: build_state.place_idle(c, sharding.shapes(on_one(), mesh)),
+      sampling=sampling_lib.make(run_lib.sampling_options(c, sizes), texts, model, mesh),
+      **updates.device_stages(c, methods, dict(policy=model, prm=model), mesh, optimizers))
 
 
 def record(model, target, shape):
@@ -159,7 +163,7 @@ def token(model, target, shape):
   for part in (c.learner, c.prm): part.minibatches, part.microbatches = 1, 16
   run = planned(c, MODELS[model], mesh)
   chunk, *_ = run.sampling.traced("train", run.shapes().policy, columns=768)["decode chunk"]
-  done = preflight.compiled(preflight.Program("", "decode chunk", chunk, (), longest=256),
+  done = run_memory.compile_program(run_memory.Program("", "decode chunk", chunk, (), longest=256),
                             dict(mesh.shape))
   m = run.passes.models["policy"]
   table = 0 if m.tied_head else m.vocab_size * m.d_model  # Only rows of it are read.
@@ -265,7 +269,7 @@ def estimate_ratio(line, term):
 def _estimated(model, target, shape):
   c = config_of(shape, targets.parse(target).chip.platform, model in OFFLOADED)
   run = planned(c, MODELS[model], jax.sharding.AbstractMesh(shape, sharding.MESH_AXES))
-  return preflight.cache_bytes(run) | preflight.estimated_bytes(run, run.shapes())
+  return run_memory.cache_bytes(run) | run_memory.estimated_bytes(run, run.shapes())
 
 
 def main():

@@ -3,8 +3,8 @@ import numpy as np
 
 from rlx.core import records
 from rlx.learner import hosts
-from rlx.loops import collect
 from rlx.rollouts import padding
+from rlx.stages import collect
 
 
 def rollouts(run, prompts, completions, width, finish_B=None):

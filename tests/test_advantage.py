@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from configs import base
-from rlx import build
-from rlx import config_validation
-from rlx import methods
 from rlx.advantages import combine
+from rlx.build import methods as build_methods
+from rlx.build import updates
+from rlx.build import validation
 from rlx.core import records
 from rlx.core import schedule
 
@@ -39,7 +39,7 @@ def batch():
 def scored_by(c, kl_coef=0.0, step=0, **changes):
   """Batch with advantages, and metrics."""
   state = types.SimpleNamespace(kl_coef=jnp.float32(kl_coef), step=step)
-  return build.advantage_of(c, methods.resolved(c))(state, batch().replace(**changes))
+  return updates.advantage_of(c, build_methods.resolve_methods(c))(state, batch().replace(**changes))
 
 
 def advantages(c, kl_coef=0.0, step=0):
@@ -97,7 +97,7 @@ def test_a_coefficient_follows_its_schedule(monkeypatch):
   """Warm-up, peak and decay, of the term's advantages and in the log; traced once."""
   curve = dict(coef=2.0, warmup_steps=4, schedule="linear", total_steps=14, final_fraction=0.5)
   c = config(dict(outcome=dict(OUTCOME, **curve)), dict(outcome=dict(name="group.rloo")))
-  learn = build.advantage_of(c, methods.resolved(c))
+  learn = updates.advantage_of(c, build_methods.resolve_methods(c))
   plain_BT = advantages(config(dict(outcome=OUTCOME), dict(outcome=dict(name="group.rloo"))))
   for step, coef in ((0, 0.5), (3, 2.0), (4, 2.0), (9, 1.5), (99, 1.0)):
     scored, metrics = learn(types.SimpleNamespace(kl_coef=jnp.float32(0), step=step), batch())
@@ -138,7 +138,7 @@ def test_values_of_two_terms_are_refused(change):
   c = config(dict(outcome=OUTCOME, process=dict(name=reward, coef=1.0)), dict(outcome=GAE) | change)
   with pytest.raises(ValueError, match=r"^advantages.outcome.name='temporal.gae', "
                      r"advantages.process.name=.*one value model") as e:
-    config_validation.check(c, methods.resolved(c))
+    validation.check(c, build_methods.resolve_methods(c))
   assert "\n" not in str(e.value)
 
 
@@ -149,7 +149,7 @@ def whitened(outcome, estimator):
   mask_BT = jnp.ones((8, 2), bool).at[1:, 1].set(False)
   scored = records.Batch(action_BT=mask_BT, outcome_B=jnp.asarray(outcome), group=4)
   state = types.SimpleNamespace(kl_coef=jnp.float32(0), step=0)
-  batch, _ = build.advantage_of(c, methods.resolved(c))(state, scored)
+  batch, _ = updates.advantage_of(c, build_methods.resolve_methods(c))(state, scored)
   return np.asarray(batch.advantages_BT)
 
 
@@ -222,12 +222,12 @@ def test_a_prompt_is_varied_by_the_verdicts_that_are_trained_on():
 
 def test_an_estimators_own_metrics_are_logged():
   c = config(dict(outcome=OUTCOME), dict(outcome=dict(name="group.rloo")))
-  resolved = methods.resolved(c)
+  resolved = build_methods.resolve_methods(c)
   gamma, rloo = resolved.estimators["outcome"]
   def more(term): return rloo(term), dict(size=7.0, right=term.scored.outcome_B)
   more.fields = rloo.fields
   resolved.estimators["outcome"] = gamma, more
   state = types.SimpleNamespace(kl_coef=jnp.float32(0), step=0)
-  metrics = build.advantage_of(c, resolved)(state, batch())[1]
+  metrics = updates.advantage_of(c, resolved)(state, batch())[1]
   assert metrics["advantages/outcome_size"] == 7
   np.testing.assert_allclose(metrics["advantages/outcome_right"], batch().outcome_B.mean())

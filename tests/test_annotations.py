@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rlx.core import records
-from rlx.loops import annotations
+from rlx.stages import host_fields
 
 # A tokenizer whose tokens are longer than a character; 0 is the EOS.
 PIECES = ["", "think", "ing", "#", "#7", "7", "</", "th", "ink>", ">7"]
@@ -30,7 +30,7 @@ TOKENIZER = types.SimpleNamespace(
     ([0], None, ([], 0, 0)),
 ])
 def test_split(ids, separator, expected):
-  assert annotations.split(ids, TOKENIZER, separator) == expected
+  assert host_fields.split(ids, TOKENIZER, separator) == expected
 
 
 @pytest.mark.parametrize("max_error_rate", [0.5, 0.1])
@@ -38,7 +38,7 @@ def test_a_list_of_rewards_has_one_for_each_step(max_error_rate):
   """Rows with an unknown reward, or with another number of rewards, do not learn."""
   action_BT = np.ones((5, 3), bool)
   def step_rewards():
-    return annotations.step_rewards_BTZ(
+    return host_fields.step_rewards_BTZ(
         [[0, 2], [1, 1], [0, 2], [2], [0, 1]], None, ["a;b", "c;d", "e;f", "g", "h;i"],
         types.SimpleNamespace(sampler_logps_BT=action_BT),
         lambda path, *_: [[-1.0, 2.0], [3.0, 4.0], [1.0, np.nan], [1.0, 1.0], -2.0],

@@ -18,11 +18,12 @@ import pytest
 
 import rlx
 from rlx import cli
-from rlx import keys
 from rlx.core import method
+from rlx.core import options
 from rlx.core import records
-from rlx.loops import annotate
+from rlx.loops import record
 from rlx.loops import rl
+from rlx.stages import annotate
 from rlx.tools import doctor
 from rlx.tools import evaluate
 from rlx.verifiers import pool
@@ -74,7 +75,7 @@ def test_mistakes_of_the_command_are_one_line(words, message, tmp_path, command,
 def test_a_run_s_folder_stands_for_its_config(tmp_path, monkeypatch, command):
   """With the types of the keys: one that is None can be set, and a list is a tuple again."""
   config = rlx.api.load_config("papers/cos_len")
-  cli.record(config, tmp_path / "run")
+  record.record(config, tmp_path / "run")
   monkeypatch.chdir(tmp_path)
   monkeypatch.setattr(cli, "keep_compiled", lambda *args: None)
   called = []
@@ -84,13 +85,13 @@ def test_a_run_s_folder_stands_for_its_config(tmp_path, monkeypatch, command):
   rlx.evaluate("run", **{"prompts.limit": 5})
   for read, workdir in called:
     assert workdir == "run" and read.prompts.limit == 5
-    assert {**keys.flat(read.to_dict()), "prompts.limit": None} == keys.flat(config.to_dict())
+    assert {**options.flat(read.to_dict()), "prompts.limit": None} == options.flat(config.to_dict())
   (tmp_path / "quickstart").symlink_to(tmp_path / "run")  # A config's name precedes it.
   assert rlx.api.load_config("quickstart").rewards.outcome.name == "outcome.verdict"
 
 
 def test_a_doctor_reads_the_run_that_is_named(tmp_path, monkeypatch, command):
-  cli.record(rlx.api.load_config("quickstart"), tmp_path / "run")
+  record.record(rlx.api.load_config("quickstart"), tmp_path / "run")
   (tmp_path / "runs" / "quickstart").mkdir(parents=True)  # Not named.
   monkeypatch.chdir(tmp_path)
   monkeypatch.setattr(cli, "keep_compiled", lambda *args: None)
@@ -125,7 +126,7 @@ def test_all_configs_load_and_the_quickstart_trains_from_a_wheel_in_an_empty_fol
   """Nor do modules that have the names of the package's functions take their place."""
   code = """
 import inspect, pathlib, sys
-import rlx, rlx.train, rlx.tools.evaluate, rlx.loops.advantage, rlx.rollouts.sampler
+import rlx, rlx.train, rlx.tools.evaluate, rlx.stages.rewards_advantages, rlx.rollouts.sampler
 from rlx import __main__, api, configs
 for name in ("train", "evaluate", "sample", "score"):
   assert inspect.isfunction(getattr(rlx, name)), name
@@ -342,7 +343,7 @@ class Finder(doctest.DocTestFinder):
     return super()._from_module(module, inspect.unwrap(object) if callable(object) else object)
 
 
-@pytest.mark.parametrize("path", [ROOT / "rlx/api.py", ROOT / "rlx/keys.py", *PURE],
+@pytest.mark.parametrize("path", [ROOT / "rlx/api.py", ROOT / "rlx/build/keys.py", *PURE],
                          ids=lambda p: str(p.relative_to(ROOT)))
 def test_examples_of_docstrings_are_right(path, tmp_path, monkeypatch):
   if ">>>" not in path.read_text(): return

@@ -5,12 +5,13 @@ import numpy as np
 import pytest
 
 from configs.papers import laser
+from rlx.build import methods as build_methods
 from rlx import build
-from rlx import methods
+from rlx.build import updates
 from rlx.core import records
-from rlx.loops import logps
-from rlx.loops import update
 from rlx.losses import auxiliary
+from rlx.stages import passes as passes_lib
+from rlx.stages import update_policy
 from tests import stages
 
 TEXTS = ["1;2#3", "4#4", "5", "1;3#3"] * 8
@@ -40,7 +41,7 @@ def test_the_update_reads_the_token_where_the_reward_does(pack):
   own = laser.get_config("smoke").learner.auxiliary
   want = auxiliary.last_token(scored.self_logps_B, scored.outcome_B, scored.learn_B,
                               scored.finish_B, c_ref=own.c_ref, beta_v=own.beta_v).mean()
-  logps_BT = logps.Passes(run.passes, state, rollouts.rows(), lambda *_: None).logps("policy")
+  logps_BT = passes_lib.Passes(run.passes, state, rollouts.rows(), lambda *_: None).logps("policy")
   before = np.asarray(scored.self_logps_B)
   state, _, metrics = run.update.policy(state, placed, 0)
   np.testing.assert_allclose(metrics["policy/auxiliary"], want, rtol=1e-5)
@@ -65,8 +66,8 @@ def test_its_mean_does_not_depend_on_how_tokens_are_averaged(aggregation):
       outcome_B=jnp.array([1., 0, 0, 1]), finish_B=jnp.ones(4, int),
       self_logps_B=jnp.array([-10., -15, -15, 0]), logps_BT=zeros_BT, entropy_BT=zeros_BT,
       sampler_logps_BT=zeros_BT, advantages_BT=zeros_BT)
-  loss, metrics = jax.jit(update.policy_loss(
-      methods.resolved(c), build.policy_loss_options(c)))(scored, jnp.zeros(4))
+  loss, metrics = jax.jit(update_policy.policy_loss(
+      build_methods.resolve_methods(c), updates.policy_loss_options(c)))(scored, jnp.zeros(4))
   # c_ref and beta_v of the config: r of the right one, and r of the wrong ones, which are 0.
   own = c.learner.auxiliary
   error = own.beta_v * (-10 - own.c_ref) - 1, own.beta_v * (-15 - own.c_ref)

@@ -7,17 +7,20 @@ import pytest
 
 from configs import base
 from configs import quickstart
+from rlx.build import models as build_models
+from rlx.build import prompts as build_prompts
 from rlx import build
-from rlx import inputs
+from rlx.build import run as run_lib
+from rlx.build import updates as updates_lib
 from rlx.core import records
 from rlx.io import tokenizer
 from rlx.io import weights
 from rlx.learner import sharding
-from rlx.loops import annotations
-from rlx.loops import logps
-from rlx.loops import sampling
 from rlx.models import transformer
 from rlx.rollouts import padding
+from rlx.stages import host_fields
+from rlx.stages import model_fields
+from rlx.stages import sampling as sampling_lib
 from tests import stages
 
 nan = np.nan
@@ -29,7 +32,7 @@ def test_mismatched_rows_pair_prompts_with_the_next_groups_completions():
       prompt_len_B=np.array([1, 1, 2, 2]), completion_len_B=np.array([1, 0, 1, 1]),
       sampler_logps_BT=np.zeros((4, 1), np.float32), finish_B=np.zeros(4, np.int32),
       prompt_P=None)
-  out = logps.mismatched_rows(r, group=2)
+  out = model_fields.mismatched_rows(r, group=2)
   assert out.tokens_BS.tolist() == [[0, 1, 7], [0, 1, 8], [2, 3, 5], [2, 3, 6]]
   assert out.prompt_len_B.tolist() == [1, 1, 2, 2]
   assert out.completion_len_B.tolist() == [1, 1, 1, 0]
@@ -51,8 +54,8 @@ def test_slots_are_the_configs_or_what_memory_holds(slots, prompts, group, free,
   def slots_on(mesh):
     c = base.get_config()
     c.rollouts.slots = slots
-    return sampling.most_rows(
-        build.sampling_options(c, build.sizes_of(c)), inputs.texts_of(c, tokenizer.characters("a")),
+    return sampling_lib.most_rows(
+        run_lib.sampling_options(c, run_lib.sizes_of(c)), build_prompts.texts_of(c, tokenizer.characters("a")),
         CONFIG, mesh, free, prompts, group)
   assert slots_on(sharding.make_mesh()) == expected
   assert slots_on(sharding.make_mesh(data=2)) == on_two
@@ -60,14 +63,14 @@ def test_slots_are_the_configs_or_what_memory_holds(slots, prompts, group, free,
 
 def test_a_model_is_built_for_the_runs_longest_sequence(monkeypatch):
   """Which dynamic and longrope need, and which has to fit its context."""
-  monkeypatch.setattr(inputs.weights, "load", lambda path, dtype, shapes: (CONFIG, {}, None))
+  monkeypatch.setattr(build_prompts.weights, "load", lambda path, dtype, shapes: (CONFIG, {}, None))
   c = base.get_config()
   c.prompts.max_tokens, c.rollouts.max_tokens = 60, 40
-  assert inputs.load_model(c, "m")[0].length == 100
+  assert build_models.load_model(c, "m")[0].length == 100
   c.rollouts.max_tokens = 41
   with pytest.raises(ValueError, match="^prompts.max_tokens=60 [+] rollouts.max_tokens=41: 'm' "
                      "supports at most 100 positions"):
-    inputs.load_model(c, "m")
+    build_models.load_model(c, "m")
 
 
 def test_slots_of_a_mesh_are_whole_groups_of_each_device():
@@ -78,8 +81,8 @@ def test_slots_of_a_mesh_are_whole_groups_of_each_device():
 
 
 def step_scores(verdicts, rollouts, tokens):
-  columns = annotations.columns_of_steps(padding.completions(rollouts), tokens, ";")
-  return annotations.step_scores_BT(columns, None, None, rollouts, lambda *_: verdicts,
+  columns = host_fields.columns_of_steps(padding.completions(rollouts), tokens, ";")
+  return host_fields.step_scores_BT(columns, None, None, rollouts, lambda *_: verdicts,
                                     verifier="steps")
 
 
@@ -100,7 +103,7 @@ def test_step_scores_are_on_the_steps_of_the_text():
   np.testing.assert_array_equal(got_BT, [
       [0, 1, 0, 0, 0, 0, 1, 0, 0], [0, 1, 0, nan, 0, 0, 1, 0, 0],
       [0, 1, nan, 0, 0, 0, 0, 0, 0], [0, 1, 0, 1, 0, 1, 0, 0, 0]])
-  ends_BT = annotations.step_ends_BT(annotations.columns_of_steps(
+  ends_BT = host_fields.step_ends_BT(host_fields.columns_of_steps(
       padding.completions(rollouts), tokens, ";"), rollouts)
   np.testing.assert_array_equal(ends_BT[0], [0, 1, 0, 1, 0, 0, 1, 0, 0])
   assert not got_BT[~ends_BT].any()
@@ -180,7 +183,7 @@ def test_schedules_of_optimizers_count_iterations(name, updates):
   c[name].minibatches = 3
   if name != "prm": c[name].epochs = 2
   c[name].optimizer = base.optimizer(1.0, schedule="linear", total_steps=2)
-  transform = build.optimizer_of(c, name)
+  transform = updates_lib.optimizer_of(c, name)
   params = {"w_D": jnp.zeros(1)}
   state, rates = transform.init(params), []
   for _ in range(2 * updates + 1):
@@ -205,9 +208,9 @@ def test_schedules_of_optimizers_count_iterations(name, updates):
 ], ids=lambda x: str(x)[:40])
 def test_what_does_not_cut_into_whole_groups_is_one_line(shards, changes, message):
   c = base.get_config()
-  build.check_cuts(c, shards if 32 % shards == 0 else 1)
+  run_lib.check_cuts(c, shards if 32 % shards == 0 else 1)
   c.update_from_flattened_dict(changes)
-  with pytest.raises(ValueError, match=message) as e: build.check_cuts(c, shards)
+  with pytest.raises(ValueError, match=message) as e: run_lib.check_cuts(c, shards)
   assert "\n" not in str(e.value)
 
 
@@ -222,7 +225,7 @@ def test_blocks_take_the_place_of_a_kernel_that_lacks_something(
   monkeypatch.setattr(weights, "load", lambda path, **options: (config, {}, None))
   c = base.get_config()
   c.model.attention, c.model.dtype = kernel, "bfloat16"
-  loaded, *_ = inputs.load_model(c, "a/model")
+  loaded, *_ = build_models.load_model(c, "a/model")
   assert loaded.attention == ("blocks" if line else kernel)
   expected = f"rlx: model.attention={kernel!r} {line}: blocks is used for 'a/model'.\n"
   assert capsys.readouterr().err == (expected if line else "")

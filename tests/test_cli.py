@@ -10,6 +10,9 @@ import pytest
 
 from configs import base
 from rlx import cli
+from rlx.io import compile_cache
+from rlx.io import refusals
+from rlx.loops import record as record_lib
 from rlx.loops import rl
 
 ROOT = pathlib.Path(__file__).parent.parent
@@ -29,7 +32,7 @@ def updates(monkeypatch):
 def test_the_folder_is_beside_the_workdir_or_as_set(
     updates, tmp_path, monkeypatch, setting, folder):
   monkeypatch.chdir(tmp_path)
-  cli.keep_compiled(setting, tmp_path / "run")
+  compile_cache.keep_compiled(setting, tmp_path / "run")
   cache_dir = updates.get("jax_compilation_cache_dir")
   assert (cache_dir and pathlib.Path(cache_dir).absolute()) == (folder and tmp_path / folder)
   assert [p.name for p in tmp_path.iterdir()] == ([folder] if folder else [])
@@ -37,13 +40,13 @@ def test_the_folder_is_beside_the_workdir_or_as_set(
 
 def test_the_environment_wins(updates, tmp_path, monkeypatch):
   monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", "/mine")
-  cli.keep_compiled(str(tmp_path / "c"), tmp_path / "run")
+  compile_cache.keep_compiled(str(tmp_path / "c"), tmp_path / "run")
   assert not updates and not list(tmp_path.iterdir())
 
 
 def test_a_place_that_cannot_be_written_is_a_line_not_a_failure(updates, tmp_path, capsys):
   (tmp_path / "file").write_text("")
-  cli.keep_compiled(str(tmp_path / "file" / "cache"), tmp_path / "run")
+  compile_cache.keep_compiled(str(tmp_path / "file" / "cache"), tmp_path / "run")
   assert not updates
   lines = capsys.readouterr().err.splitlines()
   assert len(lines) == 1 and "compile_cache=" in lines[0] and "Not a directory" in lines[0]
@@ -51,7 +54,7 @@ def test_a_place_that_cannot_be_written_is_a_line_not_a_failure(updates, tmp_pat
 
 def test_refuses_what_is_no_folder(updates, tmp_path):
   with pytest.raises(ValueError, match="compile_cache=3: a folder, off or None"):
-    cli.keep_compiled(3, tmp_path)
+    compile_cache.keep_compiled(3, tmp_path)
 
 
 def test_a_second_process_reads_what_the_first_compiled(tmp_path):
@@ -76,7 +79,7 @@ print(len(hits))"""
      "--config.log.writers=wandb", "--config.lora.rank=2"]], ids=["rlx", "python -m rlx.train"])
 def test_both_forms_of_the_command_line(tmp_path, monkeypatch, style):
   """Each sets keys of any type; what a run was has the words of its command."""
-  monkeypatch.setattr(rl, "train", cli.record)
+  monkeypatch.setattr(rl, "train", record_lib.record)
   monkeypatch.setattr(cli, "keep_compiled", lambda *args: None)
   words = [word.format(tmp_path / "run") for word in style]
   monkeypatch.setattr(sys, "argv", ["rlx", *words])
@@ -94,7 +97,7 @@ def test_a_model_of_the_hub_is_that_commit_until_the_run_ends(tmp_path, monkeypa
   monkeypatch.setattr(cli.hub, "commit", commits.get)
   c = base.get_config()
   c.model.path = "hf:a/b"
-  record = lambda: cli.record(c, tmp_path)
+  record = lambda: record_lib.record(c, tmp_path)
   versions = lambda: json.loads((tmp_path / "versions.json").read_text())
   record()
   assert versions()["model.path"] == "1111" and "prm.path" not in versions()
@@ -115,6 +118,6 @@ def test_a_model_of_the_hub_is_that_commit_until_the_run_ends(tmp_path, monkeypa
 
 
 def test_no_file_speaks_to_the_terminal(capsys):
-  with pytest.raises(SystemExit): cli.refuse(ValueError("a\x1b[31m\x07b\u202e\rc " + "d" * 5000))
+  with pytest.raises(SystemExit): refusals.refuse(ValueError("a\x1b[31m\x07b\u202e\rc " + "d" * 5000))
   said, = capsys.readouterr().err.splitlines()
   assert said.startswith(r"rlx: a\x1b[31m\x07b\u202e") and said.isprintable() and len(said) < 2100

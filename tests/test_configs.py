@@ -10,15 +10,18 @@ import pytest
 
 from configs import base
 from configs import quickstart
+from rlx.build import keys
+from rlx.build import methods as build_methods
 from rlx import build
-from rlx import config_validation
-from rlx import keys
-from rlx import methods
-from rlx.loops import dialogue
+from rlx.build import run as run_lib
+from rlx.build import updates
+from rlx.build import validation
+from rlx.core import options
 from rlx.loops import rl
 from rlx.loops import session
 from rlx.loops import sft
 from rlx.loops import train_prm
+from rlx.stages import dialogue
 
 ROOT = pathlib.Path(__file__).parent.parent
 FILES = sorted(p for p in (ROOT / "configs").rglob("*.py")
@@ -47,12 +50,12 @@ def test_loads_and_is_accepted(path):
   config, smoke = _load(path), _load(path, "smoke")
   for c in (config, smoke):
     keys.check(c)
-    build.check_cuts(c, 1)
-  config_validation.check(config, methods.resolved(config))
-  full, small = (keys.flat(c.to_dict()) for c in (config, smoke))
+    run_lib.check_cuts(c, 1)
+  validation.check(config, build_methods.resolve_methods(config))
+  full, small = (options.flat(c.to_dict()) for c in (config, smoke))
   changed = {key for key in full.keys() | small.keys() if full.get(key) != small.get(key)}
   if not all(map(SIZES.fullmatch, changed)):
-    config_validation.check(smoke, methods.resolved(smoke))
+    validation.check(smoke, build_methods.resolve_methods(smoke))
 
 
 def test_what_is_off_by_default_can_be_set_by_a_flag():
@@ -67,8 +70,8 @@ def test_what_is_off_by_default_can_be_set_by_a_flag():
 
 def test_prime_presets():
   config = _load(ROOT / "configs/papers/prime.py", "recipe")
-  config_validation.check(config, methods.resolved(config))
-  build.check_cuts(config, 1)
+  validation.check(config, build_methods.resolve_methods(config))
+  run_lib.check_cuts(config, 1)
   assert config.prm.order == "double" and not config.rewards.process.include_last
   with pytest.raises(ValueError, match="recipe"):
     _load(ROOT / "configs/papers/prime.py", "recipee")
@@ -108,7 +111,7 @@ def test_refuses_with_one_line_that_names_the_key(case):
   config = _changed(case["changes"])
   with pytest.raises(ValueError, match=case["message"]) as e:
     keys.check(config)
-    config_validation.check(config, methods.resolved(config))
+    validation.check(config, build_methods.resolve_methods(config))
   assert "\n" not in str(e.value)
 
 
@@ -119,7 +122,7 @@ def test_refuses_with_one_line_that_names_the_key(case):
     ({"rollouts.sync_every": 1}, False)], ids=str)
 def test_an_older_sampler_that_nothing_corrects_for_is_a_warning(caplog, changes, warned):
   config = _changed({"rollouts.sync_every": 4} | changes)
-  config_validation.check(config, methods.resolved(config))
+  validation.check(config, build_methods.resolve_methods(config))
   lines = [r.getMessage() for r in caplog.records if "sync_every" in r.getMessage()]
   assert len(lines) == warned
   if warned:
@@ -161,10 +164,10 @@ def test_every_key_is_read(monkeypatch):
     monkeypatch.setattr(ml_collections.ConfigDict, "__getitem__", getitem)
   monkeypatch.setattr(keys, "check", check_and_record)
   build.build(config)
-  build.optimizer_of(config, "sft")
+  updates.optimizer_of(config, "sft")
   monkeypatch.undo()
   for module in (dialogue, rl, session, sft, train_prm):
     for cls in filter(dataclasses.is_dataclass, vars(module).values()):
       read |= {f.metadata["key"] for f in dataclasses.fields(cls) if "key" in f.metadata}
-  unread = set(keys.flat(config.to_dict())) - read - set(READ_ELSEWHERE)
+  unread = set(options.flat(config.to_dict())) - read - set(READ_ELSEWHERE)
   assert not unread

@@ -16,8 +16,8 @@ from rlx.core import fields
 from rlx.core import records
 from rlx.core import resolve
 from rlx.core import schedule
-from rlx.loops import annotations
-from rlx.loops import logps
+from rlx.stages import host_fields
+from rlx.stages import passes as passes_lib
 
 NAN = np.nan
 # Options without a default, and choices that make a function read more arrays.
@@ -48,7 +48,7 @@ OPTIONS = {"rewards.turns.gate": dict(thresholds=(.5, .3, .3)),
 NOT_METHODS = {"combine", "normalize"}
 
 
-DECLARED = fields.table(records, annotations, logps)
+DECLARED = fields.table(records, host_fields, passes_lib)
 
 
 def _found():

@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 
 from configs import base
-from rlx import cli
 from rlx.io import adapters as adapters_io
 from rlx.io import checkpoint
 from rlx.io import hf
@@ -24,6 +23,7 @@ from rlx.io import tables
 from rlx.io import tokenizer
 from rlx.io import weights
 from rlx.learner import sharding
+from rlx.loops import record
 from rlx.models import lora
 from rlx.models import transformer
 from rlx.models import value
@@ -67,7 +67,7 @@ def run_of(workdir, start, **changes):
   for key, value in changes.items():
     section, name = key.split("__")
     c[section][name] = value
-  cli.record(c, workdir)
+  record.record(c, workdir)
   config, params = hf.load(start, c.model.param_dtype)
   noise = np.random.default_rng(0)
   def trained(tree):

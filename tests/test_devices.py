@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from configs import base
+from rlx.build import models as build_models
 from rlx import build
 from rlx.core import records
 from rlx.core import rng
@@ -18,14 +19,14 @@ from rlx.io import tokenizer
 from rlx.learner import hosts
 from rlx.learner import memory
 from rlx.learner import sharding
-from rlx.loops import collect
-from rlx.loops import session
 from rlx.models import decode
 from rlx.models import logps
 from rlx.models import packing
 from rlx.models import transformer
 from rlx.rollouts import episodes
 from rlx.rollouts import sampler
+from rlx.stages import collect
+from rlx.stages import host_state
 from tests import tiny
 
 COLLECTIVES = ("all-gather", "all-reduce", "reduce-scatter", "all-to-all",
@@ -127,7 +128,7 @@ def test_what_layers_keep_is_spread_over_the_tensor_axis(monkeypatch):
       jax.eval_shape(lambda: transformer.init(config, jax.random.key(0))), mesh)
   tokens_BS = sharding.row_shapes(jax.ShapeDtypeStruct((16, 64), np.int32), mesh)
   def temporary():
-    config_ = build.on_mesh(config, mesh)
+    config_ = build_models.on_mesh(config, mesh)
     loss = lambda p, x_BS: transformer.hidden(p, config_, x_BS, x_BS, x_BS >= 0).sum()
     return jax.jit(jax.grad(loss)).lower(
         params, tokens_BS).compile().memory_analysis().temp_size_in_bytes
@@ -339,7 +340,7 @@ def test_weights_are_laid_out_once_a_policy(model, monkeypatch):
   collector = dataclasses.replace(
       run.collector, lay_out=lambda params: calls.append(1) or lay_out(params), max_draws=3,
       fill="drop", filter_groups=lambda batch: np.zeros(len(batch.outcome_PG), bool))
-  _, metrics = collect.batch(collector, run.init(), session.HostState(rehearsed={}), 0, tiny.CLOCK)
+  _, metrics = collect.batch(collector, run.init(), host_state.HostState(rehearsed={}), 0, tiny.CLOCK)
   assert metrics["rollouts/draws"] == 3 and len(calls) == 1
 
 
@@ -364,7 +365,7 @@ def test_experts_keep_to_the_tokens_of_their_device():
   _, expected = run(config, sharding.make_mesh())
   for shape in (dict(fsdp=8), dict(data=2, fsdp=2, tensor=2)):
     mesh = sharding.make_mesh(**shape)
-    program, results = run(build.on_mesh(config, mesh), mesh)
+    program, results = run(build_models.on_mesh(config, mesh), mesh)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5), results, expected)
     # An expert matrix of all experts is 512 numbers; the tokens of a device are 1920 at least.
     moved = collectives(program)

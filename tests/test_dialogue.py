@@ -6,23 +6,23 @@ import numpy as np
 import pytest
 
 from configs import sft_chain
+from rlx.build import prompts
 from rlx import build
-from rlx import inputs
 from rlx.core import records
 from rlx.core import rng
 from rlx.environments import runner as runner_lib
 from rlx.io import chat
 from rlx.io import tokenizer as tokenizer_io
-from rlx.loops import annotations
-from rlx.loops import dialogue
 from rlx.loops import rl
 from rlx.rollouts import episodes
 from rlx.rollouts import padding
 from rlx.rollouts import trajectories
-from tests import stages
-from tests import tiny
+from rlx.stages import dialogue
+from rlx.stages import host_fields
 from tests.io import test_chat
 from tests.io.test_chat import bare  # pylint: disable=unused-import
+from tests import stages
+from tests import tiny
 
 BOUNDED = "tests.environments.counting:Bounded"
 LETTERS = "tests.environments.counting:Letters"
@@ -196,7 +196,7 @@ def test_sampler_and_trainer_agree_and_rewards_are_those_of_the_environment(run)
   batch = jax.device_get(placed.batch)
   gap_BT = np.where(batch.action_BT, batch.old_logps_BT - rollouts.sampler_logps_BT, 0)
   assert 0 < np.abs(gap_BT).max() < 1e-4
-  ends_BT = annotations.ends(rollouts)
+  ends_BT = host_fields.ends(rollouts)
   np.testing.assert_array_equal(batch.step_ends_BT, ends_BT)
   np.testing.assert_array_equal(ends_BT.sum(axis=1), rollouts.turn_BT.max(axis=1) + 1)
   assert (rollouts.turn_BT[ends_BT] >= 0).all()

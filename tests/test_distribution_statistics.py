@@ -5,15 +5,16 @@ import jax
 import numpy as np
 
 from configs import base
-from configs import quickstart
 from configs.papers import lp_reg
 from configs.papers import otb
 from configs.papers import rover
 from configs.papers import simko
 from configs.papers import ucas
+from configs import quickstart
 from experiments.environments import tabular
+from rlx.build import methods as build_methods
+from rlx.build import plan as plan_lib
 from rlx import build
-from rlx import methods
 from rlx.models import logps
 from rlx.models import transformer
 from tests import stages
@@ -21,9 +22,9 @@ from tests import stages
 
 def test_what_is_computed_is_what_is_asked_for():
   def statistics(c):
-    m = methods.resolved(c)
-    now, before = build.statistics(c, m)
-    return dict(now), dict(before), any(f.name == "old_logps_BT" for f in m.planned(c))
+    m = build_methods.resolve_methods(c)
+    now, before = plan_lib.statistics_of(c, m)
+    return dict(now), dict(before), any(f.name == "old_logps_BT" for f in plan_lib.plan_fields(c, m))
   assert statistics(base.get_config()) == ({}, {}, False)
   assert statistics(simko.get_config()) == ({"top_logps_BTK": ("top", 3)}, {}, True)
   assert statistics(rover.get_config()) == (
@@ -55,7 +56,7 @@ def test_a_run_gives_methods_what_they_ask_for():
   hidden_BSD = jax.jit(transformer.hidden, static_argnums=1)(
       params, config, r.tokens_BS, r.positions_BS, r.valid_BS)
   logits_BTV = transformer.logits(params, config, hidden_BSD)[:, r.prompt_width - 1:-1] / 0.8
-  more = dict(build.statistics(c, run.methods)[1])
+  more = dict(plan_lib.statistics_of(c, run.methods)[1])
   mask_BT = np.asarray(r.mask_BT)
   wanted = logps.distribution_statistics(logits_BTV, r.completions_BT, tuple(more.values()))
   assert set(more) == {"old_mean_logps_BT", "old_logits_BT", "old_min_p_logps_BT"}

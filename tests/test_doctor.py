@@ -10,7 +10,8 @@ import pytest
 from configs import prime_steps
 from configs import quickstart
 from rlx import build
-from rlx import config_validation
+from rlx.build import run as run_lib
+from rlx.build import validation
 from rlx.io import chat
 from rlx.io import hf
 from rlx.io import tokenizer
@@ -288,7 +289,7 @@ def test_only_what_was_measured_of_rewards_of_steps_is_said_to_do_harm():
   def harm(config=None, **changes):
     c = prime_steps.get_config("lookup") if config is None else config
     c.update_from_flattened_dict({k.replace("__", "."): v for k, v in changes.items()})
-    return config_validation.harmful_steps(c)
+    return validation.harmful_steps(c)
   assert harm() == {"process": []}
   def with_estimator(**spec):
     c = prime_steps.get_config("lookup")
@@ -319,7 +320,7 @@ def batch():
 
 def test_the_quickstart_passes(batch, monkeypatch, capsys):
   run, first = batch
-  monkeypatch.setattr(build, "build", lambda c: run)
+  monkeypatch.setattr(run_lib, "build", lambda c: run)
   monkeypatch.setattr(doctor, "first_batch", lambda *_: first)
   findings = doctor.doctor(config_of())
   assert set(levels(findings).values()) == {"ok"}, findings
@@ -344,7 +345,7 @@ def test_a_batch_is_what_training_draws(batch):
 
 def test_an_error_is_exit_code_1_and_memory_ends_it(batch, monkeypatch, capsys):
   run, _ = batch
-  monkeypatch.setattr(build, "build", lambda c: run)
+  monkeypatch.setattr(run_lib, "build", lambda c: run)
   monkeypatch.setattr(memory, "device_bytes", lambda mesh: 1000)
   monkeypatch.setattr(preflight, "compiled_bytes", lambda run, state: {
       "KV cache of sampling": 10**6})

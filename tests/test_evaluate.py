@@ -9,8 +9,10 @@ import pytest
 
 from configs import quickstart
 from rlx.core import records
+from rlx.evals import at_k
 from rlx.evals import pass_at_k
 from rlx.io import hf
+from rlx.io import report as report_lib
 from rlx.io import tokenizer
 from rlx.models import transformer
 from rlx.tools import convert
@@ -28,7 +30,7 @@ def test_at_k_is_the_mean_over_all_sets():
   outcome_PG = np.array([[0, 1, 1, 0], [0, 0, 0, 1.], [1, nan, 0, 0]])
   answers = ["a", "b", "b", "c", None, "x", "x", "y", "r", "r", "s", None]
   score_B = np.array([1, 0, 2, 3, 0, 1, 2, 9., 4, 9, -1, 5])
-  metrics = evaluate.at_k(outcome_PG, answers, {"sum": score_B})
+  metrics = at_k.at_k(outcome_PG, answers, {"sum": score_B})
   names = {kind + "@" + str(k) for kind in ("pass", "maj") for k in (1, 2, 4)} | {
       f"{kind}@{k}/sum" for kind in ("weighted", "best") for k in (1, 2, 4)}
   assert set(metrics) == names
@@ -59,7 +61,7 @@ def test_at_k_is_the_mean_over_all_sets():
 def test_what_completions_are_like():
   outcome_PG = np.array([[1., 0.], [nan, 1.]])
   eos, length = records.FINISH.index("eos"), records.FINISH.index("length")
-  metrics = evaluate.text_metrics(outcome_PG, ["5", None, "3", None],
+  metrics = at_k.text_metrics(outcome_PG, ["5", None, "3", None],
                             [eos, length, eos, eos], [2, 10, 4, 6])
   assert metrics["no_answer"]["mean"] == .5 and metrics["truncated"]["mean"] == .25
   # Of prompts: 6 and 5. Of right ones: 2 and 6; wrong: 10; one is unknown.
@@ -79,7 +81,7 @@ def test_a_field_of_meta_that_is_not_there_is_named():
 
 def test_the_tables_have_every_number(capsys):
   x = dict(mean=.5, low=.25, high=.75, prompts=7)
-  evaluate.show({"greedy": x, "pass@1": x, "pass@2": dict(x, mean=.625),
+  report_lib.print_metrics({"greedy": x, "pass@1": x, "pass@2": dict(x, mean=.625),
                  "best@1/min/no_ref": x, "best@2/min/no_ref": dict(x, mean=math.nan),
                  "prm": {"chain.steps": {"f1/step": dict(x, mean=.125)}}})
   out = capsys.readouterr().out

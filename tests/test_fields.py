@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from rlx import build
+from rlx.build import updates
 from rlx.core import fields
 from rlx.core import records
 from rlx.core import rng
@@ -15,10 +16,10 @@ from rlx.io import metrics as io_metrics
 from rlx.io import tokenizer
 from rlx.learner import hosts
 from rlx.loops import rl
-from rlx.loops import session
 from rlx.models import packing
 from rlx.rollouts import padding
 from rlx.rollouts import trajectories
+from rlx.stages import host_state
 from tests import stages
 from tests import tiny
 
@@ -68,7 +69,7 @@ def test_a_field_a_reward_and_a_verifier_from_outside_the_package(
   lines = io_metrics.read(tmp_path / "run")
   assert len(lines) == 2 and all(l["policy/grad_norm"] > 0 for l in lines)
   assert 0 < lines[0]["rollouts/accuracy"] < 1
-  placed, _ = stages.collected(run, run.init(), session.HostState(rehearsed={}), 0, tiny.CLOCK)
+  placed, _ = stages.collected(run, run.init(), host_state.HostState(rehearsed={}), 0, tiny.CLOCK)
   texts = [run.texts.tokenizer.decode(ids) for ids in padding.completions(placed.host)]
   want_B = np.array([sum(x in "abc" for x in text) for text in texts])
   np.testing.assert_array_equal(placed.batch.letters_B, want_B)
@@ -174,7 +175,7 @@ def test_a_row_that_does_not_learn_keeps_its_verdict_and_is_counted(tiny_files, 
 
   collector = dataclasses.replace(run.collector, verify=verify)
   run = dataclasses.replace(run, collector=collector, verify=verify)
-  host = session.HostState(rehearsed={} if reason != "stored" else {
+  host = host_state.HostState(rehearsed={} if reason != "stored" else {
       p.id: [3, run.texts.tokenizer.end_id] for p in run.prompts.first(4)})
   state = run.init()
   batch, _ = rl.collect.batch(run.collector, state, host, 0, tiny.CLOCK)
@@ -201,9 +202,9 @@ def test_a_row_that_does_not_learn_keeps_its_verdict_and_is_counted(tiny_files, 
 
 def test_an_empty_row_is_counted():
   import jax.numpy as jnp  # pylint: disable=g-import-not-at-top
-  from rlx.loops import advantage  # pylint: disable=g-import-not-at-top
+  from rlx.stages import rewards_advantages  # pylint: disable=g-import-not-at-top
   batch = records.Batch(2, action_BT=jnp.array([[True], [False]]), outcome_B=jnp.array([1., 0.]))
-  counts = advantage.excluded(batch)
+  counts = rewards_advantages.excluded(batch)
   assert {k: int(v) for k, v in counts.items() if v} == {"rollouts/excluded/empty": 1}
 
 
@@ -229,7 +230,7 @@ def test_a_step_reads_devices_once_a_draw_and_plans_once(
       verifier__scores=("format.ascii_share",),
       prm__minibatches=minibatches, rollouts__oversample=1.0, rollouts__max_draws=1,
       rollouts__filter_groups=dict(name="filter_groups.with_verdict")))
-  state, host = run.init(), session.HostState(rehearsed={})
+  state, host = run.init(), host_state.HostState(rehearsed={})
   made, plan = [], packing.plan
   decoded, decode = [], tokenizer.Tokenizer.decode
   monkeypatch.setattr(tokenizer.Tokenizer, "decode",
@@ -285,8 +286,8 @@ def test_observations_are_read_and_not_learned(tiny_files):
 
   def gradient(mask_observation):
     """Of the policy's loss by the log-prob of each token, before any model."""
-    from rlx.loops import update  # pylint: disable=g-import-not-at-top
-    loss = update.policy_loss(run.methods, build.policy_loss_options(config))
+    from rlx.stages import update_policy  # pylint: disable=g-import-not-at-top
+    loss = update_policy.policy_loss(run.methods, updates.policy_loss_options(config))
     logps_BT = -1.0 - 0.1 * np.arange(8)[None] * np.ones((4, 1), np.float32)
     if mask_observation: logps_BT[:, 2:4] = np.nan
     return jax.grad(lambda x: loss(batch.replace(

@@ -30,10 +30,10 @@ import numpy as np
 import pytest
 
 from configs import base
-from rlx import build
-from rlx import methods
 from rlx.advantages import combine
 from rlx.advantages import normalize
+from rlx.build import methods as build_methods
+from rlx.build import updates
 from rlx.core import masked
 from rlx.core import records
 from rlx.core import resolve
@@ -42,7 +42,6 @@ from rlx.evals import prm_metrics
 from rlx.evals import step_errors
 from rlx.learner import optimizer
 from rlx.learner import sharding
-from rlx.loops import annotate
 from rlx.losses import aggregate
 from rlx.losses import diagnostics
 from rlx.losses import divergence
@@ -57,6 +56,7 @@ from rlx.rewards import _segments
 from rlx.rewards import implicit
 from rlx.rewards import outcome
 from rlx.rollouts import filter_groups
+from rlx.stages import annotate
 
 FOLDER = pathlib.Path(__file__).parent / os.environ.get("RLX_GOLDEN", "golden")
 
@@ -445,8 +445,8 @@ def _learn_prm(c, toy, loss="prm.ce", **options):
   config.prm.update(options)
   transform, prm_BT = _optimizer(c), toy.read(toy.start)
   mesh = sharding.make_mesh()
-  learn = build.device_stages(
-      config, methods.resolved(config), dict.fromkeys(("policy", "prm"), "table"), mesh,
+  learn = updates.device_stages(
+      config, build_methods.resolve_methods(config), dict.fromkeys(("policy", "prm"), "table"), mesh,
       dict.fromkeys(("learner", "prm", "value"), transform), learns="prm")["update"].prm
   table = {"w_VV": jnp.array(toy.start)}
   rollouts = records.Rollouts(

@@ -9,8 +9,9 @@ import pkgutil
 import pytest
 
 from configs import base
-from rlx import keys
-from rlx import methods
+from rlx.build import keys
+from rlx.build import methods as build_methods
+from rlx.core import options
 from rlx.core import ranges
 from rlx.core import resolve
 
@@ -29,7 +30,7 @@ def _numbers():
   numbers = {}
   for path in FILES:
     module = importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
-    flat = keys.flat(module.get_config().to_dict())
+    flat = options.flat(module.get_config().to_dict())
     for key, value in flat.items():
       if isinstance(value, int | float) and not isinstance(value, bool):
         method = flat.get(f"{key.rpartition('.')[0]}.name")
@@ -56,11 +57,11 @@ def _check(config, key):
     resolve.bind("prompts", dict(config.prompts.columns, name=(
         f"datasets.{config.prompts.dataset}.prompts")), section)
   elif section in BOUND:
-    at = keys.flat(config.to_dict())
+    at = options.flat(config.to_dict())
     resolve.bind(BOUND[section], {k.rpartition(".")[2]: v for k, v in at.items()
                                   if k.rpartition(".")[0] == section}, section)
   else:
-    methods.resolved(config)
+    build_methods.resolve_methods(config)
 
 
 @pytest.mark.parametrize("key, method", NUMBERS, ids=lambda x: str(x))
@@ -129,7 +130,7 @@ def test_what_is_no_number_has_its_type(key, value, message):
 def test_an_old_name_is_refused_with_the_new_one(old):
   config, new = base.get_config().unlock(), keys.RENAMED[old]
   sections, option = old.rpartition(".")[::2]
-  if any(key.startswith(new.rpartition(".")[0]) for key in keys.flat(config.to_dict())):
+  if any(key.startswith(new.rpartition(".")[0]) for key in options.flat(config.to_dict())):
     message = f"{old}: renamed to {new}."
     nested = functools.reduce(lambda tree, part: {part: tree}, reversed(old.split(".")), 1)
   elif "." in sections:

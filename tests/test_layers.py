@@ -49,8 +49,8 @@ def _part(path):
 
 
 # The modules that may read a config: three that use it, and those that check, record or change it.
-READERS = {"rlx.api", "rlx.build", "rlx.cli", "rlx.config_validation", "rlx.inputs",
-           "rlx.keys", "rlx.methods", "rlx.verdicts"}
+READERS = {"rlx.api", "rlx.build", "rlx.cli", "rlx.build.validation", "rlx.build.prompts",
+           "rlx.build.keys", "rlx.build.methods", "rlx.build.verifiers"}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from configs import base
+from rlx.build import memory as run_memory
 from rlx import build
 from rlx.io import hf
 from rlx.io import tokenizer as io_tokenizer
 from rlx.models import transformer
-from rlx.tools import preflight
 from tests import stages
 
 TOKENS = io_tokenizer.characters("0123456789ab;#")
@@ -144,9 +144,9 @@ def test_rewards_read_them_and_preflight_knows_their_shapes(scored):
       "answer_logps_BM", "answer_mask_BM", "base_answer_logps_BM", "step_answer_logps_BJM",
       "answer_span_BT", "noprompt_logps_BT", "self_logps_B"}
   for name, dtype in planned.items(): assert batch.columns[name].dtype == dtype, name
-  stages = preflight.estimated_bytes(run, run.shapes())
+  stages = run_memory.estimated_bytes(run, run.shapes())
   longer = dataclasses.replace(run.sizes, axes=run.sizes.axes | dict(M=run.sizes.axes["M"] + 100))
-  more = preflight.estimated_bytes(dataclasses.replace(run, sizes=longer), run.shapes())
+  more = run_memory.estimated_bytes(dataclasses.replace(run, sizes=longer), run.shapes())
   assert [k for k in stages if more[k] > stages[k]] == ["activations of scoring"]
 
 

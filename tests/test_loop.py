@@ -8,8 +8,10 @@ import jax
 import numpy as np
 import pytest
 
+from rlx.build import memory as run_memory
+from rlx.build import methods as build_methods
+from rlx.build import plan as plan_lib
 from rlx import build
-from rlx import methods
 from rlx.core import records
 from rlx.core import rng
 from rlx.io import hf
@@ -17,17 +19,16 @@ from rlx.io import metrics as io_metrics
 from rlx.io import tokenizer
 from rlx.learner import memory
 from rlx.learner import sharding
-from rlx.loops import advantage
-from rlx.loops import collect
-from rlx.loops import logps
 from rlx.loops import rl
-from rlx.loops import session
 from rlx.models import transformer
 from rlx.rollouts import budget
 from rlx.rollouts import padding
+from rlx.stages import collect
+from rlx.stages import host_state
+from rlx.stages import passes as passes_lib
+from rlx.stages import rewards_advantages
 from rlx.tools import convert
 from rlx.tools import evaluate
-from rlx.tools import preflight
 from rlx.tools import view
 from tests import stages
 from tests import tiny
@@ -85,8 +86,8 @@ def test_idle_optimizer_states_are_in_the_hosts_memory(four_steps, tiny_files, t
     assert {x.sharding.memory_kind for x in jax.tree.leaves(opt_state) if x.ndim} == {"pinned_host"}
     assert memory.tree_bytes(opt_state) < 32  # Scalars stay.
   shapes = run.shapes()
-  update = next(x for x in preflight.traced_steps(run, shapes) if x.name == "PRM update")
-  compiled = preflight.compiled(update, dict(run.passes.mesh.shape))
+  update = next(x for x in run_memory.trace_steps(run, shapes) if x.name == "PRM update")
+  compiled = run_memory.compile_program(update, dict(run.passes.mesh.shape))
   assert compiled.need > memory.tree_bytes(sharding.moved(shapes.prm_opt, None))
 
 
@@ -130,7 +131,7 @@ def prompts_of(run, rollouts):
 
 def collected(run, state):
   """(Placed, metrics) of the first batch that the run collects."""
-  return stages.collected(run, state, session.HostState(rehearsed={}), 0, tiny.CLOCK)
+  return stages.collected(run, state, host_state.HostState(rehearsed={}), 0, tiny.CLOCK)
 
 
 def with_verify(run, verify):
@@ -187,7 +188,7 @@ def test_what_the_start_solves_is_rehearsed_and_not_trained(tiny_files):
         learner__auxiliary=dict(name="auxiliary.rehearsal", coef=50.0))), right)
 
   def after(run):
-    state, host = run.init(), session.HostState()
+    state, host = run.init(), host_state.HostState()
     host.rehearsed = collect.solved(run.collector, state)
     assert sorted(host.rehearsed) == sorted(solved)
     losses = []
@@ -448,11 +449,11 @@ def test_weights_of_the_policy_loss(tiny_files, one_device):
 @pytest.fixture
 def passes(monkeypatch):
   """The arguments of `logps.compiled` for each forward pass that a test takes."""
-  taken, compiled = [], logps.compiled
+  taken, compiled = [], passes_lib.compiled
   def counted(*key):
     fn = compiled(*key)
     return lambda *args: taken.append(key) or fn(*args)
-  monkeypatch.setattr(logps, "compiled", counted)
+  monkeypatch.setattr(passes_lib, "compiled", counted)
   return taken
 
 
@@ -463,7 +464,7 @@ def test_a_single_optimizer_step_needs_no_pass_before_it(
                  learner__loss=dict(name="sequence.gspo"))
   state, _, metrics = _one_step(tiny_files, one_device[1], **changes)
   without = len(passes)
-  monkeypatch.setattr(methods, "_given_by_update", lambda *_: ())
+  monkeypatch.setattr(build_methods, "_given_by_update", lambda *_: ())
   other, _, other_metrics = _one_step(tiny_files, one_device[1], **changes)
   assert len(passes) - without == without + 2  # The policy's, in each of the two steps.
   jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-6),
@@ -480,7 +481,7 @@ def test_a_single_step_of_the_prm_scores_it(tiny_files, one_device, passes, monk
   changes = dict(changes, prm__minibatches=1)
   state, _, metrics = _one_step(tiny_files, one_device[1], **changes)
   without = len(passes)
-  monkeypatch.setattr(methods.Methods, "given_by_prm", lambda *_: ())
+  monkeypatch.setattr(build_methods, "given_by_prm", lambda *_: ())
   other, _, other_metrics = _one_step(tiny_files, one_device[1], **changes)
   assert len(passes) - without == without + 2  # The PRM's, in each of the two steps.
   jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-6),
@@ -511,7 +512,7 @@ def test_a_prm_scored_in_its_update_starts_at_zero(tiny_files):
     (dict(model__dtype="bfloat16", model__remat="none"), False)], ids=str)
 def test_when_the_prms_update_scores_it(tiny_files, changes, given):
   c = tiny.config(tiny_files, **dict(dict(prm__minibatches=1), **changes))
-  planned = {f.name for f in methods.resolved(c).planned(c)}
+  planned = {f.name for f in plan_lib.plan_fields(c, build_methods.resolve_methods(c))}
   assert "prm_ref_logps_BT" in planned
   assert ("prm_logps_BT" not in planned) == ("prm_old_logps_BT" not in planned) == given
 
@@ -533,7 +534,7 @@ def test_the_policy_as_the_prms_reference_is_scored_at_temperature_1(
   assert (scored.old_logps_BT == scored.prm_ref_logps_BT).all() == (temperature == 1)
   state, scored, metrics = run.update.prm(state, placed)
   assert metrics["prm/loss"] == pytest.approx(np.log(2), abs=1e-6)
-  metrics = advantage.old_metrics(scored, temperature)
+  metrics = rewards_advantages.old_metrics(scored, temperature)
   assert metrics.get("prm/kl_policy") == (0 if temperature == 1 else None)
 
 
@@ -561,7 +562,7 @@ def test_who_asks_for_old_logps_before_the_update(tiny_files, changes, passes):
   if estimators := changes.get("advantages"):
     changes = dict(changes, advantages=dict(estimators, whiten=True))
   c = tiny.config(tiny_files, **dict(dict(learner__minibatches=1), **changes))
-  planned = methods.resolved(c).planned(c)
+  planned = plan_lib.plan_fields(c, build_methods.resolve_methods(c))
   assert any(f.name == "old_logps_BT" for f in planned) == passes
 
 
@@ -603,7 +604,7 @@ def test_draws_until_the_batch_is_full_and_says_when_it_cannot(tiny_files):
   stub = dataclasses.replace(run.collector, sample=sample, lay_out=lambda params: None,
                              decode=lambda rollouts: [""] * len(rollouts.finish_B),
                              verify=verify_as([[2, 4, 2, 0], [2, 2, 2, 4]]))
-  host = session.HostState(rehearsed={})
+  host = host_state.HostState(rehearsed={})
   state = records.TrainState(step=0, policy=None, policy_opt=None)
   batch, metrics = collect.batch(stub, state, host, 0, tiny.CLOCK)
   assert metrics["rollouts/draws"] == 2 and metrics["rollouts/pass_fraction"] == 5 / 8

@@ -5,11 +5,11 @@ import jax
 import numpy as np
 import pytest
 
+from rlx.build import memory as run_memory
 from rlx import build
 from rlx.core import rng
 from rlx.io import metrics as io_metrics
 from rlx.loops import rl
-from rlx.tools import preflight
 from tests import stages as stages_
 from tests import tiny
 
@@ -68,7 +68,7 @@ class Recorder:
 def steps(run):
   """{"learner", "prm", "score"}: the traced steps of a run."""
   updates = {name: Recorder(run.update.programs[name]) for name in ("learner", "prm")}
-  traced = preflight.traced_steps(dataclasses.replace(
+  traced = run_memory.trace_steps(dataclasses.replace(
       run, update=dataclasses.replace(run.update, programs=updates)), run.shapes())
   score = next(p.traced for p in traced if p.term == "activations of scoring")
   list(traced)  # The updates follow.
@@ -100,7 +100,7 @@ def test_frozen_weights_in_the_activations_dtype_change_no_bit(run, tiny_files):
     rollouts = r.sampling.train(state.policy, prompts, key)
     batch = stages_.score(r, state, rollouts, np.float32([1, 0] * 16)).batch
     batches.append((rollouts, jax.device_get(batch)))
-    bytes_of.append(preflight.held_bytes(r.shapes()))
+    bytes_of.append(run_memory.held_bytes(r.shapes()))
   jax.tree.map(np.testing.assert_array_equal, *batches)
   np.testing.assert_array_equal(batches[1][1].prm_logps_BT, batches[1][1].prm_ref_logps_BT)
   ratio = bytes_of[1]["reference"] / bytes_of[0]["reference"]

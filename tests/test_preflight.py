@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from configs import quickstart
+from rlx.build import memory as run_memory
 from rlx import build
 from rlx.core import rng
 from rlx.learner import memory
@@ -34,7 +35,7 @@ def config_of(**changes):
 def compiled(**changes):
   """(run, bytes of its stages as XLA says) of a config with these changes."""
   run = build.build(config_of(**changes))
-  return run, preflight.compiled_bytes(run, run.shapes())
+  return run, run_memory.compiled_bytes(run, run.shapes())
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +52,7 @@ def test_what_is_held_is_what_the_start_allocates(run):
   before = {id(x) for x in jax.live_arrays()}
   state = run.init()
   live = sum(x.nbytes for x in jax.live_arrays() if id(x) not in before)
-  held = preflight.held_bytes(run.shapes())
+  held = run_memory.held_bytes(run.shapes())
   assert set(held) == {"policy + optimizer", "PRM + optimizer", "reference"}
   assert sum(held.values()) == pytest.approx(live, rel=0.01)
   assert held["reference"] == sum(x.nbytes for x in jax.tree.leaves(state.reference))
@@ -64,12 +65,12 @@ def test_what_is_held_is_what_the_start_allocates(run):
 def test_bytes_of_a_trained_parameter(changes, each):
   """And no advice to store what is trained in fewer bits."""
   run = build.build(config_of(**changes))
-  held = preflight.held_bytes(run.shapes())
+  held = run_memory.held_bytes(run.shapes())
   parameters = size.param_count(run.passes.models["policy"])
   for name in ("policy + optimizer", "PRM + optimizer"):
     assert 0 <= held[name] - each * parameters < 16  # Counters.
   assert held["reference"] == parameters * (2 if changes else 4)
-  said = preflight.refusal(run, held, {}, 1000)
+  said = run_memory.refusal(run, held, {}, 1000)
   assert "param_dtype" not in said
   assert ("model.frozen_dtype to bfloat16" in said) == (not changes)
 
@@ -79,7 +80,7 @@ def test_what_is_held_on_a_mesh_is_a_devices_share():
   state = run.init()
   mine = sum(x.addressable_shards[0].data.nbytes for x in jax.tree.leaves(
       state.replace(step=None, kl_coef=None)))
-  assert sum(preflight.held_bytes(run.shapes()).values()) == mine
+  assert sum(run_memory.held_bytes(run.shapes()).values()) == mine
 
 
 def test_steps_are_predicted_and_not_compiled_again(run, stages, caplog):
@@ -125,7 +126,7 @@ def test_microbatches_are_what_makes_it_smaller(stages):
   assert in_parts[name] < 0.7 * stages[name]
   assert in_parts["activations of the PRM update"] == stages["activations of the PRM update"]
   # With one group in each there are no more.
-  advice = preflight._advice(run)
+  advice = run_memory._advice(run)
   assert "per_prompt" in advice[name] and "prm.micro" in advice["activations of the PRM update"]
 
 
@@ -138,7 +139,7 @@ def test_microbatches_are_what_makes_it_smaller(stages):
     ids=["activations", "held"])
 def test_what_cannot_fit_is_refused_before_step_0(
     run, stages, tmp_path, monkeypatch, share, parts):
-  held = sum(preflight.held_bytes(run.shapes()).values())
+  held = sum(run_memory.held_bytes(run.shapes()).values())
   limit = held // 2 if share is None else int(held + share * max(stages.values()))
   monkeypatch.setattr(memory, "device_bytes", lambda mesh: limit)
   monkeypatch.setattr(rl.build, "build", lambda *_, **__: run)
@@ -152,7 +153,7 @@ def test_what_cannot_fit_is_refused_before_step_0(
 
 
 def test_what_fits_is_a_table_and_a_file(run, tmp_path, capsys):
-  preflight.check(run, tmp_path, "error", limit=10**9)
+  run_memory.check(run, tmp_path, "error", limit=10**9)
   out = capsys.readouterr().out
   assert out.startswith("memory per device, of 1.0 GB (estimated)\n")
   assert "policy + optimizer" in out
@@ -169,9 +170,9 @@ def test_steps_are_compiled_only_where_it_is_close(
   monkeypatch.setattr(preflight, "compiled_bytes",
                       lambda *args: calls.append(args) or stages)
   state = run.shapes()
-  estimate = memory.need(preflight.held_bytes(state), preflight.cache_bytes(run)
-                         | preflight.estimated_bytes(run, state))
-  preflight.check(run, tmp_path, "error", limit=int(estimate / share))
+  estimate = memory.need(run_memory.held_bytes(state), run_memory.cache_bytes(run)
+                         | run_memory.estimated_bytes(run, state))
+  run_memory.check(run, tmp_path, "error", limit=int(estimate / share))
   assert bool(calls) == compiles == ("(compiled)" in capsys.readouterr().out)
   written = json.loads((tmp_path / "memory.json").read_text())
   assert (written["source"] == "compiled") == compiles
@@ -189,7 +190,7 @@ def test_steps_are_compiled_only_where_it_is_close(
     ids=["plain", "parts", "full", "none", "master", "stochastic"])
 def test_estimate_is_above_what_xla_says_and_below_twice(changes):
   run, stages = compiled(**changes)
-  estimated = preflight.estimated_bytes(run, run.shapes())
+  estimated = run_memory.estimated_bytes(run, run.shapes())
   assert set(estimated) == set(stages)
   ratio = {name: estimated[name] / n for name, n in stages.items()}
   if run.passes.models["policy"].param_dtype == "bfloat16":
@@ -201,14 +202,14 @@ def test_estimate_is_above_what_xla_says_and_below_twice(changes):
 def test_memory_check_may_be_less_strict(
     run, stages, tmp_path, monkeypatch, capsys, setting):
   monkeypatch.setattr(preflight, "compiled_bytes", lambda run, state: stages)
-  preflight.check(run, tmp_path, setting, limit=1000)
+  run_memory.check(run, tmp_path, setting, limit=1000)
   assert ("change mesh.fsdp" in capsys.readouterr().err) == (setting == "warn")
   assert (tmp_path / "memory.json").exists() == (setting == "warn")
 
 
 def test_every_term_has_advice(run, stages):
-  advice = preflight._advice(run)
-  assert {*stages, *preflight.cache_bytes(run), "held"} <= set(advice)
+  advice = run_memory._advice(run)
+  assert {*stages, *run_memory.cache_bytes(run), "held"} <= set(advice)
 
 
 @pytest.mark.parametrize("chunk, suffix", [(8, 8), (4, 20)])
@@ -220,12 +221,12 @@ def test_cache_is_counted_per_prompt_and_completion(run, chunk, suffix):
   run = dataclasses.replace(run, sizes=dataclasses.replace(run.sizes, chunk=chunk))
   m, weights = _weights(run)
   per_token = 2 * m.n_layers * m.n_kv_heads * m.head_dim * 4
-  assert preflight.cache_bytes(run) == {
+  assert run_memory.cache_bytes(run) == {
       "KV cache of sampling": weights + (4 * 18 + 8 * (18 + suffix)) * per_token,
       "KV cache of evaluation": weights + (4 * 18 + 4 * (18 + suffix)) * per_token}
   run = dataclasses.replace(run, sampling=dataclasses.replace(
       run.sampling, slots=dict(run.sampling.slots, train=2)))
-  assert preflight.cache_bytes(run)["KV cache of sampling"] == (
+  assert run_memory.cache_bytes(run)["KV cache of sampling"] == (
       weights + (4 * 18 + 2 * (18 + suffix)) * per_token)
 
 
@@ -236,7 +237,7 @@ def test_weights_are_counted_where_decoding_reads_them():
     run = build.build(config_of(**{"mesh.fsdp": fsdp, "mesh.tensor": 2}))
     m, weights = _weights(run)
     kv = (4 * 18 + 8 * (18 + 8)) * m.n_layers * m.n_kv_heads * m.head_dim * 4 // fsdp
-    by_fsdp[fsdp] = preflight.cache_bytes(run)["KV cache of sampling"], weights, kv
+    by_fsdp[fsdp] = run_memory.cache_bytes(run)["KV cache of sampling"], weights, kv
   total, weights, kv = by_fsdp[1]
   assert total == weights + kv
   d, f, n, k, h, v = m.d_model, m.d_ff // 2, m.n_heads // 2, m.n_kv_heads // 2, m.head_dim, (
@@ -270,19 +271,19 @@ def test_the_command_compiles_all_programs_of_this_machine(tmp_path, capsys):
 
 def test_decode_chunks_of_each_number_of_rows_are_compiled():
   run = build.build(config_of(**{"rollouts.chunk": 2, "prompts.per_step": 8}), splits=())
-  names = {p.name: p for p in preflight.programs(run, run.shapes())}
+  names = {p.name: p for p in run_memory.trace_programs(run, run.shapes())}
   rows = run.sizes.draw * run.sizes.first_pass
   expected = {f"decode chunk, {n} rows" for n in slots.sizes(rows)[1:]}
   assert len(expected) > 1 and expected <= names.keys() and "move rows" in names
   mesh = dict(run.passes.mesh.shape)
-  most, least = (preflight.compiled(names[name], mesh).work.flops for name in (
+  most, least = (run_memory.compile_program(names[name], mesh).work.flops for name in (
       "decode chunk", f"decode chunk, {slots.sizes(rows)[-1]} rows"))
   assert least == pytest.approx(most * slots.sizes(rows)[-1] / rows, rel=0.1)
 
 
 def test_a_value_model_has_an_update():
   run = build.build(quickstart.ppo("smoke"), splits=())
-  assert "value update" in [p.name for p in preflight.programs(run, run.shapes())]
+  assert "value update" in [p.name for p in run_memory.trace_programs(run, run.shapes())]
 
 
 def test_the_command_refuses_what_the_run_would_refuse(monkeypatch):
@@ -294,7 +295,7 @@ def test_the_command_refuses_what_the_run_would_refuse(monkeypatch):
 def test_bytes_of_sampling_are_those_of_its_arrays(run):
   """The chunk's arguments are the weights, the caches and what was drawn; prefill returns caches."""
   state, mesh = run.shapes(), dict(run.passes.mesh.shape)
-  done = {p.name: preflight.compiled(p, mesh) for p in preflight.programs(run, state)
+  done = {p.name: run_memory.compile_program(p, mesh) for p in run_memory.trace_programs(run, state)
           if p.name in ("prefill", "decode chunk")}
   m, sizes = run.passes.models["policy"], run.sizes
   weights = sum(x.nbytes for x in jax.tree.leaves(run.sampling.lay_out(run.init().policy)))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from configs import quickstart
-from rlx import inputs
+from rlx.build import prompts as build_prompts
 from rlx.core import records
 from rlx.io import tokenizer
 from rlx.loops import prm_sets
@@ -20,7 +20,7 @@ EOS, CUT = (records.FINISH.index(name) for name in ("eos", "length"))
 def run():
   c = quickstart.get_config()
   return types.SimpleNamespace(
-      texts=inputs.texts_of(c, tokenizer.characters("0123456789Mm+-*=;#")),
+      texts=build_prompts.texts_of(c, tokenizer.characters("0123456789Mm+-*=;#")),
       pool=pool.Pool(workers=0, timeout_s=1.0))
 
 

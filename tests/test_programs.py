@@ -6,9 +6,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from rlx.learner import programs
 from rlx.learner import sharding
 from rlx.models import transformer
-from rlx.tools import programs
 
 ONE = dict(data=1, fsdp=1, tensor=1)
 

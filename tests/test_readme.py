@@ -14,8 +14,9 @@ from rlx import cli
 from rlx.core import fields
 from rlx.core import records
 from rlx.core import resolve
-from rlx.loops import annotations
-from rlx.loops import logps
+from rlx.loops import record
+from rlx.stages import host_fields
+from rlx.stages import passes as passes_lib
 
 ROOT = pathlib.Path(__file__).parent.parent
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]
@@ -56,7 +57,7 @@ def with_a_missing_file(command, workdir):
   words = [w for w in words if not re.match(r"-*(workdir|(config\.)?model\.path)=", w)]
   if first[1:] and first[1].startswith("/tmp/"):  # The folder of a run.
     run_folder = workdir.with_name("of_a_run")
-    cli.record(rlx.api.load_config("quickstart"), run_folder)
+    record.record(rlx.api.load_config("quickstart"), run_folder)
     first[1] = str(run_folder)
   if name != "doctor": words.append(f"{dashes}workdir={workdir}")
   return module, [*first, *words, f"{config}{key}={path}"], f"rlx: {key}='{path}'"
@@ -172,7 +173,7 @@ def fields_page():
   for stage, title in stages.items():
     page += [f"## {title}", "", "| field | axes | dtype | meaning | config keys | producer |",
              "| --- | --- | --- | --- | --- | --- |"]
-    for f in fields.table(records, annotations, logps).values():
+    for f in fields.table(records, host_fields, passes_lib).values():
       if f.where != stage: continue
       keys = ", ".join(f"`{key}`" for key in dict.fromkeys([*f.needs, *f.options.values()]))
       module = f.fn and f.fn.__module__.removeprefix("rlx.")

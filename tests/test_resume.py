@@ -14,14 +14,16 @@ import numpy as np
 import pytest
 
 from rlx import build
-from rlx import cli
+from rlx.build import run as run_lib
+from rlx.build import updates
 from rlx.io import checkpoint
 from rlx.io import metrics as io_metrics
 from rlx.io import progress
+from rlx.io import refusals
 from rlx.learner import memory
-from rlx.loops import collect
 from rlx.loops import rl
 from rlx.models import size
+from rlx.stages import collect
 from tests import tiny
 
 STEPS = 5
@@ -183,14 +185,14 @@ def test_updates_that_stay_non_finite_leave_batch_and_parameters(
     model, whole, saved, tmp_path, monkeypatch, capsys):
   shutil.copytree(tiny.killed_after(whole, 2, tmp_path / "run"), tmp_path / "copy")
   workdir = tmp_path / "run"
-  advantage_of = build.advantage_of
+  advantage_of = updates.advantage_of
   def poisoned(c, methods):
     fn = advantage_of(c, methods)
     def advantage(state, batch):
       batch, metrics = fn(state, batch)
       return batch.replace(advantages_BT=batch.advantages_BT * np.nan), metrics
     return advantage
-  monkeypatch.setattr(build, "advantage_of", poisoned)
+  monkeypatch.setattr(run_lib, "advantage_of", poisoned)
   with pytest.raises(ValueError, match="learner.max_skipped=2: that many .*stuck.npz has"):
     rl.train(config_of(model, learner__max_skipped=2), workdir)
   monkeypatch.undo()
@@ -234,7 +236,7 @@ def test_a_resume_decodes_as_many_rows_at_once_as_before(model, run, tmp_path, m
     c.steps = steps
     rl.train(c, tmp_path)
 
-  monkeypatch.setattr(build, "build", build_and_note)
+  monkeypatch.setattr(run_lib, "build", build_and_note)
   train(1, 6)
   train(2, 1000)
   assert slots == 2 * [dict(train=6, greedy=None, sampled=None)]
@@ -263,7 +265,7 @@ def test_a_silence_prints_every_stack_once(capfd):
 
 def test_an_error_of_the_disk_is_one_line(capsys):
   def full(): raise OSError(28, "No space left on device", "/full/metrics.jsonl")
-  with pytest.raises(SystemExit) as ended: cli.run(full, again="run again to go on.")
+  with pytest.raises(SystemExit) as ended: refusals.run_refusing(full, again="run again to go on.")
   assert ended.value.code == 2
   assert capsys.readouterr().err == (
       "rlx: /full/metrics.jsonl: No space left on device; run again to go on.\n")

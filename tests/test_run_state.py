@@ -8,8 +8,10 @@ import pytest
 
 from configs import base
 from configs import quickstart
-from rlx import cli
 from rlx.io import metrics as io_metrics
+from rlx.io import refusals
+from rlx.io import run_folder
+from rlx.loops import record
 from rlx.loops import session
 from rlx.tools import view
 
@@ -24,7 +26,7 @@ ROW = dict(prompt="3m4=", completion="3#3", verdict=1.0, finish="eos", tokens=["
 def written(tmp_path_factory):
   """The files of a run of two steps, as its loop writes them."""
   folder = tmp_path_factory.mktemp("written")
-  cli.record(base.get_config(), folder, device_bytes=None)
+  record.record(base.get_config(), folder, device_bytes=None)
   writer = io_metrics.Writer(folder)
   for step in range(2):
     writer.write(step, {"rollouts/accuracy": 0.25, "seconds/sample": math.nan})
@@ -76,10 +78,10 @@ def _folder(name):
     (_json("versions.json", commit=5), "versions.json: commit=5 is no text")])
 def test_a_resume_and_a_page_refuse_in_one_line(workdir, damage, message):
   damage(workdir)
-  for call in (lambda: cli.record(base.get_config(), workdir),
+  for call in (lambda: record.record(base.get_config(), workdir),
                lambda: view.view(workdir)):
     with pytest.raises(ValueError, match=message) as e: call()
-    assert cli._is_raised_here(e.value) and "\n" not in str(e.value)
+    assert refusals._is_raised_here(e.value) and "\n" not in str(e.value)
 
 
 @pytest.mark.parametrize("damage", [
@@ -142,7 +144,7 @@ def test_damaged_lines_are_left_out_of_page_and_curves(workdir, draw_curves, cap
 @pytest.mark.parametrize("name", ["metrics.jsonl", "completions.jsonl", "summary.json"])
 def test_a_folder_for_a_file_is_one_line(workdir, capsys, name):
   _folder(name)(workdir)
-  with pytest.raises(SystemExit) as ended: cli.run(lambda: view.view(workdir), again="")
+  with pytest.raises(SystemExit) as ended: refusals.run_refusing(lambda: view.view(workdir), again="")
   error = capsys.readouterr().err
   assert ended.value.code == 2 and error.startswith("rlx: ") and error.count("\n") == 1
 
@@ -154,14 +156,14 @@ def test_a_write_that_is_cut_leaves_what_was_there(workdir, monkeypatch):
   monkeypatch.setattr(pathlib.Path, "write_text", full)
   before = (workdir / "metrics.jsonl").read_bytes()
   with pytest.raises(OSError): io_metrics.Writer(workdir, first_step=1)
-  with pytest.raises(OSError): cli.record(base.get_config(), workdir)
+  with pytest.raises(OSError): record.record(base.get_config(), workdir)
   assert (workdir / "metrics.jsonl").read_bytes() == before
-  assert cli.run_config(workdir)["steps"] == base.get_config().steps
+  assert run_folder.read_config(workdir)["steps"] == base.get_config().steps
 
 
 def test_a_baseline_is_drawn_only_for_the_same_prompts(tmp_path):
   config = quickstart.get_config()
-  of = lambda c, name: cli.record(c, tmp_path / name)
+  of = lambda c, name: record.record(c, tmp_path / name)
   recorded = of(config, "baseline")
   with pytest.raises(ValueError, match="log.baseline=.*: the folder of a run; it has no metrics"):
     session._baseline(str(tmp_path / "baseline"), recorded)

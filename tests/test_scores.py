@@ -10,12 +10,12 @@ import pytest
 
 from configs import base
 from configs import quickstart
+from rlx.build import methods as build_methods
 from rlx import build
-from rlx import config_validation
-from rlx import methods
+from rlx.build import validation
 from rlx.core import records
 from rlx.core import rng
-from rlx.loops import logps
+from rlx.stages import model_fields
 from rlx.verifiers import judge
 from tests import stages
 
@@ -39,7 +39,7 @@ def said(monkeypatch):
 
 
 def _check(c):
-  config_validation.check(c, methods.resolved(c))
+  validation.check(c, build_methods.resolve_methods(c))
 
 
 @pytest.mark.parametrize("config", [
@@ -122,7 +122,7 @@ def test_noise_is_of_seed_step_prompt_and_place():
   def noise(step, prompts, seed=0):
     passes = types.SimpleNamespace(options=types.SimpleNamespace(seed=seed, group=3),
                                    state=types.SimpleNamespace(step=step))
-    return np.asarray(logps.noise_B(passes, prompts)).reshape(2, 3)
+    return np.asarray(model_fields.noise_B(passes, prompts)).reshape(2, 3)
   first = noise(4, prompts)
   assert len(np.unique(first)) == 6 and (0 <= first).all() and (first < 1).all()
   np.testing.assert_array_equal(noise(4, prompts[::-1]), first[::-1])

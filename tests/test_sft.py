@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from configs import sft_chain
-from rlx import inputs
+from rlx.build import models as build_models
+from rlx.build import prompts as build_prompts
 from rlx.io import metrics as io_metrics
 from rlx.io import tokenizer
 from rlx.io import weights
@@ -49,7 +50,7 @@ def test_a_killed_run_resumes_to_the_same_parameters(tmp_path):
 def test_parameters_in_bfloat16_learn_from_updates_below_their_precision(tmp_path):
   """20 of 1e-5, of weights of about 0.2 in steps of 1e-3."""
   c = config_of(20, 1e-5, param_dtype="bfloat16", param_update="stochastic")
-  before = np.asarray(inputs.sft_start(c)[1]["layers"]["mlp"]["up_LDF"])
+  before = np.asarray(build_models.load_sft_model(c)[1]["layers"]["mlp"]["up_LDF"])
   sft.train(c, tmp_path)
   assert io_metrics.read(tmp_path)[-1]["sft/lr"] == pytest.approx(1e-5)
   config, params, _ = weights.load(tmp_path / "model", dtype="bfloat16")
@@ -60,7 +61,7 @@ def test_parameters_in_bfloat16_learn_from_updates_below_their_precision(tmp_pat
 def test_batch_of_pads_and_ends_with_eos():
   c = sft_chain.get_config()
   tokens = tokenizer.characters("0123456789Mm+-*=;#")
-  r = inputs.texts_of(c, tokens).examples([("4M7=", "7#7"), ("1m2M3=", "1;3#3")])
+  r = build_prompts.texts_of(c, tokens).examples([("4M7=", "7#7"), ("1m2M3=", "1;3#3")])
   assert r.prompt_len_B.tolist() == [4, 6]
   assert r.completion_len_B.tolist() == [4, 6]
   assert tokens.decode(r.tokens_BS[1].tolist()) == "1m2M3=1;3#3"
@@ -72,7 +73,7 @@ def test_a_random_start_has_all_sizes_and_no_others(changes):
   c = sft_chain.get_config("smoke")
   c.sft.fresh = {k: v for k, v in (c.sft.fresh.to_dict() | changes).items() if v is not None}
   with pytest.raises(ValueError, match=r"^sft.fresh has \[.*needed are \['alphabet', 'd_ff'"):
-    inputs.sft_start(c)
+    build_models.load_sft_model(c)
 
 
 def test_refuses_a_batch_that_does_not_divide(tmp_path):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from configs import smollm2_scores
-from rlx import inputs
+from rlx.build import prompts as build_prompts
 from rlx.io import hf
 from rlx.io import weights
 from rlx.rollouts import padding
@@ -23,9 +23,9 @@ def asked(tokens, n):
   prompt_ids = []
   for k, task in enumerate(smollm2_scores.TASKS):
     c = smollm2_scores.get_config(task)
-    for i, p in zip(range(k, n, len(smollm2_scores.TASKS)), inputs.read_prompts(c, "test")):
+    for i, p in zip(range(k, n, len(smollm2_scores.TASKS)), build_prompts.read_prompts(c, "test")):
       c.prompts.template = dict(name="chat", examples=smollm2_scores.TASKS[task][2] * (i % 2))
-      prompt_ids.append(inputs.texts_of(c, tokens).prompt_ids(p))
+      prompt_ids.append(build_prompts.texts_of(c, tokens).prompt_ids(p))
   return prompt_ids
 
 

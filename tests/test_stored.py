@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from configs.papers import implicit_prm
-from rlx import build
-from rlx import inputs
+from rlx.build import prompts as build_prompts
+from rlx.build import run as run_lib
 from rlx.io import tokenizer
 from rlx.loops import stored
 
@@ -19,8 +19,8 @@ def run():
   c = implicit_prm.get_config("smoke")
   c.prompts.per_step, c.rollouts.per_prompt = 2, 3
   return types.SimpleNamespace(
-      sizes=build.sizes_of(c), passes=types.SimpleNamespace(seed=0),
-      texts=inputs.texts_of(c, tokenizer.characters("0123456789Mm+-*=;#")))
+      sizes=run_lib.sizes_of(c), passes=types.SimpleNamespace(seed=0),
+      texts=build_prompts.texts_of(c, tokenizer.characters("0123456789Mm+-*=;#")))
 
 
 def _file(tmp_path, *rows):

@@ -14,10 +14,10 @@ import jax
 import pytest
 
 from experiments import scaling
+from rlx.build import memory as run_memory
 from rlx import cli
 from rlx.learner import memory
-from rlx.tools import preflight
-from rlx.tools import programs
+from rlx.learner import programs
 from rlx.tools import targets
 
 
@@ -76,8 +76,8 @@ def compiled(name, attention):
   model = dataclasses.replace(scaling.MODELS["Qwen2.5-0.5B"], n_layers=LAYERS, vocab_size=V)
   run = scaling.planned(c, model, mesh)
   wanted = ("prefill", "decode chunk", "scoring, reference", "policy update")
-  return run, {p.name: preflight.compiled(p, MESH)
-               for p in preflight.programs(run, run.shapes()) if p.name in wanted}
+  return run, {p.name: run_memory.compile_program(p, MESH)
+               for p in run_memory.trace_programs(run, run.shapes()) if p.name in wanted}
 
 
 def needs(package):
@@ -133,8 +133,8 @@ def test_what_does_not_fit_is_told_by_the_compiler():
   mesh = targets.mesh_of(targets.parse("v5e-1"), dict(data=1, fsdp=1, tensor=1))
   big = jax.ShapeDtypeStruct((30, 2**28), "float32", sharding=jax.sharding.NamedSharding(
       mesh, jax.sharding.PartitionSpec()))
-  program = preflight.Program("term", "large", jax.jit(lambda x: (x + 1, x * 2)).trace(big), ())
-  done = preflight.compiled(program, dict(mesh.shape))
+  program = run_memory.Program("term", "large", jax.jit(lambda x: (x + 1, x * 2)).trace(big), ())
+  done = run_memory.compile_program(program, dict(mesh.shape))
   assert not done.fits and done.need > 60e9
 
 

@@ -10,11 +10,11 @@ from configs.papers import implicit_prm
 from rlx import build
 from rlx.evals import best_of_n
 from rlx.io import metrics as io_metrics
-from rlx.loops import annotations
 from rlx.loops import prm_sets
 from rlx.loops import rl
 from rlx.loops import stored
 from rlx.loops import train_prm
+from rlx.stages import host_fields
 from rlx.tools import evaluate
 from tests import stages
 from tests import tiny
@@ -140,7 +140,7 @@ def test_a_head_learns_labels_made_by_going_on_from_each_step(implicit, tmp_path
   # The score of a step is read after its last token and sees nothing behind it.
   run, state = _state(tmp_path, **changes)
   x, *_ = [x for x in stored.read(workdir / "held_out.jsonl", run.texts) if len(x.ids) > 8]
-  end = annotations.columns_of_steps([x.ids], run.texts.tokenizer, ";")[0][1]
+  end = host_fields.columns_of_steps([x.ids], run.texts.tokenizer, ";")[0][1]
   other = [*x.ids[:end + 1], *reversed(x.ids[end + 1:])]
   whole = prm_sets.score(run, state, [x.prompt] * 2, [x.ids, other], [[end]] * 2)[""]
   assert whole[0, 0] == pytest.approx(whole[1, 0], abs=1e-6) and whole[0, 0] != 0

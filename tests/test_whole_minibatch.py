@@ -7,14 +7,15 @@ import optax
 import pytest
 
 from configs import base
-from rlx import build
-from rlx import methods
+from rlx.build import methods as build_methods
+from rlx.build import models as build_models
+from rlx.build import updates
 from rlx.core import records
 from rlx.learner import optimizer as optimizer_lib
 from rlx.learner import sharding
-from rlx.loops import annotate
-from rlx.loops import update
 from rlx.models import transformer
+from rlx.stages import annotate
+from rlx.stages import learner as learner_lib
 
 B, G, X, T, V = 16, 2, 3, 5, 12
 CONFIG = transformer.DecoderConfig(
@@ -67,14 +68,14 @@ def step_of(name, microbatches=1, data=1, pack=False):
   mesh = sharding.make_mesh(**c.mesh)
   start = jax.tree.map(lambda x: 3 * x, transformer.init(CONFIG, jax.random.key(0)))
   copy = lambda: sharding.place(jax.device_get(start), mesh, copies=True)
-  models = dict.fromkeys(("policy", "prm"), build.on_mesh(CONFIG, mesh))
+  models = dict.fromkeys(("policy", "prm"), build_models.on_mesh(CONFIG, mesh))
   rate = 2.**14
   optimizer = optimizer_lib.Optimizer(*optax.sgd(rate), rate=lambda state: rate)
   state = records.TrainState(
       step=0, kl_coef=0., policy=copy(), policy_opt=optimizer.init(start), prm=copy(),
       prm_opt=optimizer.init(start))
   placed = annotate.Placer(mesh, pack)(batch())
-  stages = build.device_stages(c, methods.resolved(c), models, mesh, dict.fromkeys(
+  stages = updates.device_stages(c, build_methods.resolve_methods(c), models, mesh, dict.fromkeys(
       ("learner", "prm", "value"), optimizer), token_id=1, learns="prm")
   if name.startswith("prm"):
     state, _, metrics = stages["update"].prm(state, placed)
@@ -90,9 +91,9 @@ whole = functools.cache(step_of)
 @functools.cache
 def cut(name):
   """(step_of a minibatch that is cut, the number of forward passes that were traced for it)."""
-  passes, forward = [], update.logps.forward
+  passes, forward = [], learner_lib.logps.forward
   with pytest.MonkeyPatch.context() as patch:
-    patch.setattr(update.logps, "forward", lambda *a, **o: passes.append(0) or forward(*a, **o))
+    patch.setattr(learner_lib.logps, "forward", lambda *a, **o: passes.append(0) or forward(*a, **o))
     return step_of(name, **CUT), len(passes)
 
 
@@ -126,5 +127,5 @@ def test_a_pass_more_where_a_statistic_reads_the_model(without, with_one):
 
 @pytest.mark.parametrize("name", LOSSES)
 def test_without_what_is_of_the_whole_it_would_differ(name, monkeypatch):
-  monkeypatch.setattr(update, "_before", lambda *_: lambda params, batch: (*batch, {}))
+  monkeypatch.setattr(learner_lib, "_before", lambda *_: lambda params, batch: (*batch, {}))
   assert max(differs(whole(name), step_of(name, microbatches=4))) > 1e-2

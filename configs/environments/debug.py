@@ -1,4 +1,4 @@
-"""Repair an expression, given what its tests print (rlx/environments/debug.py).
+"""Repair an expression, given what its tests print (rlx/environments/zoo/debug.py).
 
   rlx sft environments/debug:sft workdir=runs/debug_start
   rlx train environments/debug workdir=runs/debug model.path=runs/debug_start/model
@@ -8,7 +8,7 @@ The first command trains the initial model, the second is PRIME, the third has t
 configs/environments/__init__.py has what all environments share.
 """
 from rlx.configs import environments
-from rlx.environments import debug
+from rlx.environments.zoo import debug
 
 
 def get_config(arg=""):
@@ -16,7 +16,7 @@ def get_config(arg=""):
       arg, "debug", alphabet=debug.ALPHABET, wrong_rate=0.7,
       # One of the two operations is wrong, so three lines can be the right one and three attempts
       # are enough for a policy that repeats none of them. The expert repeats lines at random.
-      environment=dict(name="debug.Debug", attempts=3), options=dict(broken=True, places="13"),
+      environment=dict(name="zoo.debug.Debug", attempts=3), options=dict(broken=True, places="13"),
       turns=3, prompt_tokens=28, turn_tokens=8, observation_tokens=28, total_tokens=80,
       per_step=32, lr=3e-4)
   # An attempt in another form than that of the questions starts a sandbox, which takes about 0.1 s.

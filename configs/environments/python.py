@@ -1,4 +1,4 @@
-"""Computations with a Python interpreter in a sandbox (rlx/environments/python.py).
+"""Computations with a Python interpreter in a sandbox (rlx/environments/zoo/python.py).
 
   rlx sft environments/python:sft workdir=runs/python_start
   rlx train environments/python workdir=runs/python model.path=runs/python_start/model
@@ -8,13 +8,13 @@ The first command trains the initial model, the second is PRIME, the third has t
 configs/environments/__init__.py has what all environments share.
 """
 from rlx.configs import environments
-from rlx.environments import python
+from rlx.environments.zoo import python
 
 
 def get_config(arg=""):
   c = environments.get_config(
       arg, "python", alphabet=python.ALPHABET, wrong_rate=0.3,
-      environment=dict(name="python.Python", calls=2), options=dict(kinds="SCDP"),
+      environment=dict(name="zoo.python.Python", calls=2), options=dict(kinds="SCDP"),
       turns=3, prompt_tokens=16, turn_tokens=44, observation_tokens=24, total_tokens=128)
   # A call of the tool starts a sandbox, which takes about 0.1 s.
   c.prompts.per_step, c.episodes.timeout_s = min(c.prompts.per_step, 8), 30.0

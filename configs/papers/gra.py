@@ -23,7 +23,7 @@ CLAIMS = ("added as they are, rewards of steps grow while the outcome falls; gat
 def get_config(arg=""):
   c = calculator.get_config(f"outcome-{arg}" if arg else "outcome")
   c.environment.turn_rewards = "calls"  # O
-  c.verifier.scores = ("rlx.environments.calculator:parsed",)  # O
+  c.verifier.scores = ("rlx.environments.zoo.calculator:parsed",)  # O
   c.rewards = dict(
       gated=dict(name="turns.gate", coef=1.0, top="last",  # P
                  thresholds=(1.0, 1.0)))  # O

@@ -4,7 +4,7 @@ reward of a turn is how many diagnostics its edit removes, plus a bonus if the e
   rlx train papers/lanser workdir=DIR
   rlx train papers/lanser:smoke workdir=DIR
 
-The policy repairs a line of code (rlx/environments/debug.py), whose diagnostics are the shown
+The policy repairs a line of code (rlx/environments/zoo/debug.py), whose diagnostics are the shown
 tests that fail. The initial model is that of environments/debug.
 
 Letters beside the values: P example of the paper's page (yifanzhang-pro.github.io/lanser-cli),

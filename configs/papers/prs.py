@@ -22,8 +22,8 @@ CLAIMS = ("rewards in stages do better than binary ones",)
 
 def get_config(arg=""):
   c = calculator.get_config(f"outcome-{arg}" if arg else "outcome")
-  c.verifier.scores = ("rlx.environments.calculator:parsed",  # P
-                       "rlx.environments.calculator:overlap")  # P, O
+  c.verifier.scores = ("rlx.environments.zoo.calculator:parsed",  # P
+                       "rlx.environments.zoo.calculator:overlap")  # P, O
   c.rewards = dict(stages=dict(name="outcome.stages", coef=1.0, weights=(0.1, 0.4, 0.5),  # O
                                thresholds=(1.0, 0.0)))  # P, O
   c.advantages = dict(total=dict(name="group.grpo"), whiten=False)  # O

@@ -20,16 +20,17 @@ import numpy as np
 import optax
 
 from experiments.environments import learn
-from rlx import build
-from rlx import keys
-from rlx import methods as methods_lib
+from rlx.build import keys
+from rlx.build import methods as build_methods
+from rlx.build import plan as plan_lib
+from rlx.build import updates
 from rlx.core import masked
 from rlx.core import records
 from rlx.core import resolve
 from rlx.learner import reference as reference_lib
 from rlx.losses import value as value_loss
-from rlx.loops import update
 from rlx.models import logps as logps_lib
+from rlx.stages import update_policy
 
 
 class Batch(NamedTuple):
@@ -207,7 +208,7 @@ def train(c, tree, environment, *, seeds, lr, steps, prm_lr=1.0, value_lr=0.5,
     ({name: [I, steps + 1]} of measures before every step and at the end, logits_IPNV at the
     end), as Numpy arrays.
   """
-  methods = methods_lib.resolved(c)
+  methods = build_methods.resolve_methods(c)
   step, losses = _step(c, methods, tree), _losses(c, methods, tree)
 
   @jax.jit
@@ -234,8 +235,8 @@ def train(c, tree, environment, *, seeds, lr, steps, prm_lr=1.0, value_lr=0.5,
 
 def _losses(c, methods, tree):
   """Returns {table: function from (table, (record, Batch)) to a Weighted loss}."""
-  policy_loss = update.policy_loss(methods, build.policy_loss_options(c))
-  now, _ = map(dict, build.statistics(c, methods))
+  policy_loss = update_policy.policy_loss(methods, updates.policy_loss_options(c))
+  now, _ = map(dict, plan_lib.statistics_of(c, methods))
   group = c.rollouts.per_prompt
   kl_coef_B = jnp.full(tree.prompts * group, jnp.float32(c.kl.coef))
 
@@ -262,8 +263,8 @@ def _losses(c, methods, tree):
 
 def _step(c, methods, tree):
   """Returns one step of training, (Environment, {table: update}, _State, i, key) -> _State."""
-  advantage, excluded_of = build.advantage_of(c, methods), _excluded(c, methods)
-  _, before = map(dict, build.statistics(c, methods))
+  advantage, excluded_of = updates.advantage_of(c, methods), _excluded(c, methods)
+  _, before = map(dict, plan_lib.statistics_of(c, methods))
   group = c.rollouts.per_prompt
 
   def sampled(env, state, i, keys):

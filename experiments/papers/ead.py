@@ -14,7 +14,7 @@ import numpy as np
 from configs.papers import ead
 from experiments.environments import tabular
 from experiments.environments import verdicts
-from rlx import methods
+from rlx.build import methods as build_methods
 
 CLAIM = 0
 MEASURE = "accuracy learned from annealed samples minus that from samples at temperature 1"
@@ -42,7 +42,7 @@ def environment(key, factor_T):
 def arms():
   def arm(**changes):
     c = tabular.changed(ead.get_config(), rollouts__max_tokens=4, **changes)
-    anneal_T = methods.resolved(c).anneal(0)
+    anneal_T = build_methods.resolve_methods(c).anneal(0)
     return tabular.arm(c, TREE, functools.partial(environment, factor_T=anneal_T),
                        tabular.mean("accuracy"), steps=150)  # Both may end at 1.
   return {"annealed": arm(rollouts__anneal__rate=5.0, rollouts__anneal__growth=0.0,

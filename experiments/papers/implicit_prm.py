@@ -15,7 +15,7 @@ from configs.papers import implicit_prm
 from experiments.environments import learn
 from experiments.environments import steps
 from experiments.environments import tabular
-from rlx import methods
+from rlx.build import methods as build_methods
 from rlx.evals import best_of_n
 from rlx.losses import reward_model
 from rlx.rewards import step_labels
@@ -47,7 +47,7 @@ def implicit(key, ok_PNV, policy, batch, rate):
   """Returns a function from a batch to steps_BT, with rewards learned from verdicts."""
   del key
   c = implicit_prm.get_config()
-  loss_of = methods.resolved(c).prm
+  loss_of = build_methods.resolve_methods(c).prm
   scored = tabular.record(
       batch.mask_BT, steps.verdict_B(ok_PNV, batch), group=GROUP,
       prm_ref_logps_BT=tabular.logps(policy, batch)[0],

@@ -13,7 +13,7 @@ import optax
 from configs.papers import laser
 from experiments.environments import learn
 from experiments.environments import tabular
-from rlx import methods
+from rlx.build import methods as build_methods
 from rlx.evals import pass_at_k
 
 CLAIM = 1
@@ -41,7 +41,7 @@ def draw(key, favourite, noise):
 def arms():
   c = laser.get_config()
   c_ref, beta = c.learner.auxiliary.c_ref, c.learner.auxiliary.beta_v
-  loss_of = methods.resolved(c).auxiliary
+  loss_of = build_methods.resolve_methods(c).auxiliary
 
   @jax.jit
   @jax.vmap

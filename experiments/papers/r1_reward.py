@@ -12,9 +12,9 @@ import jax.numpy as jnp
 from configs.papers import r1_reward
 from experiments.environments import sparse
 from experiments.environments import tabular
-from rlx import build
-from rlx import methods
-from rlx.loops import update
+from rlx.build import methods as build_methods
+from rlx.build import updates
+from rlx.stages import update_policy
 
 CLAIM = 0
 MEASURE = "log10 of PPO's loss minus that of StableReinforce's loss, at a log-ratio of 100"
@@ -34,14 +34,14 @@ def effects(seeds):
     batch = problem.tree.sample(keys[1], env.start, c.rollouts.per_prompt)
     logps_BT, entropy_BT = tabular.logps(env.start, batch)
     before_BT = logps_BT.at[0, 0].add(-100.0)
-    resolved = methods.resolved(c)
+    resolved = build_methods.resolve_methods(c)
     scored = tabular.record(
         batch.mask_BT, env.verify(batch, key=None, logits_PNV=None)["outcome_B"].at[0].set(0.0),
         group=c.rollouts.per_prompt, logps_BT=logps_BT, entropy_BT=entropy_BT,
         old_logps_BT=before_BT, ref_logps_BT=before_BT)
-    scored, _ = build.advantage_of(c, resolved)(
+    scored, _ = updates.advantage_of(c, resolved)(
         types.SimpleNamespace(kl_coef=c.kl.coef, step=0), scored)
-    loss, _ = update.policy_loss(resolved, build.policy_loss_options(c))(
+    loss, _ = update_policy.policy_loss(resolved, updates.policy_loss_options(c))(
         scored, jnp.full(len(before_BT), c.kl.coef))
     return jnp.log10(jnp.abs(loss.mean()))
 

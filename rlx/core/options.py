@@ -8,7 +8,9 @@
   read(Options, setting, end_id=2)
 """
 import dataclasses
+from collections.abc import Mapping
 from typing import Any, Callable, TypeVar
+
 
 T = TypeVar("T")
 
@@ -28,3 +30,11 @@ def read(cls: type[T], setting: Callable[[str], Any], **values: Any) -> T:
   declared = dataclasses.fields(cls)  # type: ignore[arg-type]  # A dataclass.
   keys = {f.name: f.metadata["key"] for f in declared if "key" in f.metadata}
   return cls(**{name: setting(k) for name, k in keys.items()} | values)
+
+
+def flat(tree: Mapping, prefix: str = "") -> dict[str, Any]:
+  """{dotted key: value} of nested dicts."""
+  out: dict[str, Any] = {}
+  for k, v in tree.items():
+    out |= flat(v, f"{prefix}{k}.") if isinstance(v, dict) else {prefix + k: v}
+  return out

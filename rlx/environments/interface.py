@@ -12,7 +12,7 @@
     def step(self, reply):                  # what the policy wrote in its turn
       return Step("wrong, again\n", reward=None, done=False)
 
-A config names it below this folder (`environment.name="calculator.Calculator"`) or as
+A config names it below this folder (`environment.name="zoo.calculator.Calculator"`) or as
 "package.module:Class". An environment runs in worker processes (runner.py). Between two steps it
 is a pickle and the next step can run in another process, so everything that a step changes must
 be an attribute that can be pickled, and small; what can be made again (a corpus, a database) is

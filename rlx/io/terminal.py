@@ -1,6 +1,6 @@
 """Untrusted text of files and paths, made safe for a terminal."""
-
 import logging
+
 
 _LONGEST = 2000  # Characters of a line.
 
@@ -18,3 +18,11 @@ def logged(record: logging.LogRecord) -> bool:
   """A logging filter: makes one line of a library's message, which may contain keys of a file."""
   record.msg, record.args = line(record.getMessage()), ()
   return True
+
+
+def split_pair(word: str) -> tuple[str, str]:
+  """(key, value) of a word key=value of a command line."""
+  key, equals, value = word.partition("=")
+  key = key.lstrip("-").removeprefix("config.")
+  if not equals or not key: raise ValueError(f"{word!r}: written key=value, such as steps=20.")
+  return key, value

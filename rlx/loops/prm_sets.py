@@ -16,10 +16,10 @@ import json
 import os
 import pathlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rlx import build
 from rlx.core import records
 from rlx.evals import accuracy
 from rlx.evals import best_of_n
@@ -27,13 +27,12 @@ from rlx.evals import reward_model
 from rlx.evals import step_errors
 from rlx.io import rows as io_rows
 from rlx.learner import hosts
-from rlx.loops import logps
-from rlx.loops import texts as texts_lib
 from rlx.rollouts import padding
 from rlx.rollouts import trajectories
+from rlx.stages import passes as passes_lib
+from rlx.stages import texts as texts_lib
 from rlx.verifiers import steps as verifier_steps
 
-if TYPE_CHECKING: from rlx import build
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,7 +101,7 @@ def _preferred(row, where):
   return [(text, is_right) for side, is_right in zip(sides, (True, False)) for text in side]
 
 
-def evaluate(run: "build.Run", state: records.TrainState,
+def evaluate(run: build.Run, state: records.TrainState,
              solutions: list[Solution]) -> dict[str, dict]:
   """Evaluates the PRM on a set.
 
@@ -121,7 +120,7 @@ def evaluate(run: "build.Run", state: records.TrainState,
                      [subset_of[problem] for problem in sorted(subset_of)])
 
 
-def score(run: "build.Run", state: records.TrainState, prompts: Sequence[list[int]],
+def score(run: build.Run, state: records.TrainState, prompts: Sequence[list[int]],
           completions: Sequence[list[int]],
           columns: list[list[int]] | None = None) -> dict[str, np.ndarray]:
   """Computes {variant: steps_BJ} of `step_rewards` for prompts and completions, in parts.
@@ -143,7 +142,7 @@ def score(run: "build.Run", state: records.TrainState, prompts: Sequence[list[in
   return {k: best_of_n.stacked([part[k] for part in parts]) for k in parts[0]}
 
 
-def step_rewards(run: "build.Run", state: records.TrainState, rollouts: records.Rollouts,
+def step_rewards(run: build.Run, state: records.TrainState, rollouts: records.Rollouts,
                  columns: list[list[int]] | None = None) -> dict[str, np.ndarray]:
   """Computes the PRM's reward of each step, for rollouts on the host.
 
@@ -163,7 +162,7 @@ def step_rewards(run: "build.Run", state: records.TrainState, rollouts: records.
   if columns is None: columns = run.texts.step_columns(padding.completions(rollouts))
   has_head = run.passes.head_parts is not None
   if has_head: rollouts = padding.append(rollouts, 0)
-  passes = logps.Passes(run.passes, state, None, None).with_rollouts(rollouts)
+  passes = passes_lib.Passes(run.passes, state, None, None).with_rollouts(rollouts)
   if has_head:
     odds_BT = hosts.fetch(passes.head_scores())
     return {"": best_of_n.padded([row[columns_J] for row, columns_J in zip(odds_BT, columns)])}
@@ -184,7 +183,7 @@ def scores(steps: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
           for a, score_B in best_of_n.scores(steps_BJ).items()}
 
 
-def first_errors(run: "build.Run", verifier: str, prompts: list[records.Prompt], texts: list[str],
+def first_errors(run: build.Run, verifier: str, prompts: list[records.Prompt], texts: list[str],
                  outcome_B: np.ndarray, finish_B: np.ndarray) -> np.ndarray:
   """Labels completions with the index of the first wrong step: label_B, -1 if all are right.
 
@@ -195,7 +194,7 @@ def first_errors(run: "build.Run", verifier: str, prompts: list[records.Prompt],
   verdicts = run.pool.verify_steps(
       [dataclasses.replace(p, verifier=verifier) for p in prompts], texts)
   cut, separator = records.FINISH.index("length"), run.texts.step_separator
-  assert separator is not None  # As config_validation.py checks.
+  assert separator is not None  # As build/validation.py checks.
   labels = []
   for verdicts_J, text, outcome, finish in zip(verdicts, texts, outcome_B, finish_B):
     if not isinstance(verdicts_J, list): verdicts_J = []  # The verifier failed.
@@ -208,7 +207,7 @@ def first_errors(run: "build.Run", verifier: str, prompts: list[records.Prompt],
   return np.array(labels, float)
 
 
-def write(path: str | os.PathLike, run: "build.Run", prompts: list[records.Prompt],
+def write(path: str | os.PathLike, run: build.Run, prompts: list[records.Prompt],
           texts: list[str], label_B: np.ndarray, outcome_B: np.ndarray) -> None:
   """Writes the labels of `first_errors` as a file for `read`, without unknown labels."""
   separator = run.texts.step_separator

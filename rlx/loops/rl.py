@@ -13,20 +13,23 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from rlx.build import keys
+from rlx.build import memory as run_memory
+from rlx.build import options as options_lib
 from rlx import build
-from rlx import cli
-from rlx import keys
+from rlx.core.options import key
 from rlx.core import records
 from rlx.core import rng
-from rlx.core.options import key
 from rlx.evals import accuracy
 from rlx.io import progress
+from rlx.io import report as report_lib
+from rlx.io import run_folder
 from rlx.learner import hosts
-from rlx.loops import annotate
-from rlx.loops import collect
 from rlx.loops import session
 from rlx.rollouts import padding
-from rlx.tools import preflight
+from rlx.stages import annotate
+from rlx.stages import collect
+from rlx.stages import host_state
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -47,12 +50,12 @@ def train(config: keys.Config, workdir: str | os.PathLike) -> dict[str, Any] | N
     the summary, which is also written to <workdir>/summary.json; None if SIGTERM stopped the
     run before the last step. The same call then resumes it.
   """
-  with session.Session(build.session_options(config), workdir) as s:
-    run = build.build(config, recorded=cli.recorded(workdir))
+  with session.Session(session.session_options(config), workdir) as s:
+    run = build.build(config, recorded=run_folder.read_recorded(workdir))
     s.callback(run.close)
     s.record(config, run.shapes(), device_bytes=run.sampling.device_bytes)
-    options = build.options(Options, config)
-    preflight.check(run, s.workdir, options.memory_check)
+    options = options_lib.read_options(Options, config)
+    run_memory.check(run, s.workdir, options.memory_check)
     s.clock.lap("compile")
     s.restore(run.init, run.prompts)
     return _train(run, s, options)
@@ -85,7 +88,7 @@ def _train(run, s, options):
   return finish(run, s, options.final_samples)
 
 
-def iteration(run: build.Run, state: records.TrainState, host: session.HostState, step: int,
+def iteration(run: build.Run, state: records.TrainState, host: host_state.HostState, step: int,
               clock: progress.Clock) -> tuple[records.TrainState, annotate.Annotated,
                                               records.Batch, dict]:
   """One RL iteration: (state, Annotated, Batch, metrics)."""
@@ -178,5 +181,5 @@ def finish(run: build.Run, s: session.Session, final_samples: int) -> dict[str, 
   # A mean over steps, because one step has few pairs when most answers are right.
   summary = s.finish(before=s.host.before, after=after,
                      prm_accuracy=s.recent_mean("prm/accuracy"))
-  if hosts.is_first(): cli.report(summary, s.workdir)
+  if hosts.is_first(): report_lib.print_summary(summary, s.workdir)
   return summary

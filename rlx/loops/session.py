@@ -20,19 +20,23 @@ from typing import Any
 
 import numpy as np
 
-from rlx import cli
-from rlx import keys
-from rlx.core import records
+from rlx.build import keys
+from rlx.build import options as options_lib
 from rlx.core.options import key
+from rlx.core import records
 from rlx.io import checkpoint
 from rlx.io import curves
 from rlx.io import hub
 from rlx.io import metrics as io_metrics
 from rlx.io import preemption
 from rlx.io import progress
+from rlx.io import run_folder
 from rlx.io import strict_json
+from rlx.io import trackers
 from rlx.learner import hosts
+from rlx.loops import record
 from rlx.prompts import iterator
+from rlx.stages import host_state
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -47,19 +51,6 @@ class Options:
   baseline: str | None = key("log.baseline")
 
 
-@dataclasses.dataclass
-class HostState:
-  """The state of a run that is kept on the host; saved with every checkpoint."""
-  before: dict | None = None       # held-out accuracy before training
-  buffer: list = dataclasses.field(default_factory=list)  # ids of prompts for the next step
-  stuck: int = 0                   # consecutive updates without a finite loss and gradient
-  seconds: float | None = None     # run time up to the last checkpoint, restarts included
-  seconds_before: float | None = None  # run time before the last restart
-  rehearsed: dict | None = None    # prompt id -> token ids, see collect.solved
-  prompts: dict | None = None      # state of the prompt iterator
-  training_tokens: int = 0         # tokens that a PRM was trained on (loops/train_prm.py)
-
-
 class Session(contextlib.ExitStack):
   """A run of a training loop in a workdir. `state` and `host` are what checkpoints save."""
 
@@ -69,7 +60,7 @@ class Session(contextlib.ExitStack):
     self.clock = self.enter_context(contextlib.closing(progress.Clock(options.silence_s)))
     self._notice = self.enter_context(contextlib.closing(preemption.Notice()))
     self.state: records.TrainState  # Set by `restore`.
-    self.host, self._is_stopped = HostState(), False
+    self.host, self._is_stopped = host_state.HostState(), False
 
   def record(self, config: keys.Config, shapes: records.TrainState, **versions: Any) -> None:
     """Writes config.json and versions.json and opens the checkpoints.
@@ -78,9 +69,9 @@ class Session(contextlib.ExitStack):
       shapes: a tree with the shapes of the state, for a check that the disk has room for it.
       versions: further entries of versions.json.
     Raises:
-      ValueError: log.baseline is no run; otherwise as `cli.record` and `Checkpoints`.
+      ValueError: log.baseline is no run; otherwise as `record.record` and `Checkpoints`.
     """
-    self._config = cli.record(config, self.workdir, **versions)
+    self._config = record.record(config, self.workdir, **versions)
     self._baseline = _baseline(self.options.baseline, self._config)
     self._checkpoints = checkpoint.Checkpoints(
         self.workdir, max_to_keep=self.options.max_to_keep)
@@ -130,7 +121,7 @@ class Session(contextlib.ExitStack):
 
   def leave(self) -> None:
     """Reports a run that stopped before its last step and how to resume it."""
-    cli.leave(self.state.step, self.options.steps, self.workdir)
+    record.leave(self.state.step, self.options.steps, self.workdir)
 
   def recent_mean(self, name: str, steps: int = 10) -> float | None:
     """The mean of a metric over the last steps that have it; None if none has it."""
@@ -167,11 +158,11 @@ def _baseline(path, config):
   for name in ("config.json", "metrics.jsonl"):
     if not (folder / name).exists():
       raise ValueError(f"log.baseline={path!r}: the folder of a run; it has no {name}.")
-  return folder if cli.run_config(folder)["prompts"] == config["prompts"] else None
+  return folder if run_folder.read_config(folder)["prompts"] == config["prompts"] else None
 
 
 def restore(checkpoints: checkpoint.Checkpoints, init: Callable[[], records.TrainState],
-            prompts: iterator.PromptIterator | None = None) -> tuple[records.TrainState, HostState]:
+            prompts: iterator.PromptIterator | None = None) -> tuple[records.TrainState, host_state.HostState]:
   """Restores (state, HostState) of the newest checkpoint; init() if there is no checkpoint.
 
   Args:
@@ -179,12 +170,12 @@ def restore(checkpoints: checkpoint.Checkpoints, init: Callable[[], records.Trai
     init: () -> the initial state, whose constant references are not in checkpoints.
     prompts: iterator over training prompts, whose state is restored too.
   """
-  state, host = init(), HostState()
+  state, host = init(), host_state.HostState()
   if checkpoints.latest is not None:
     initial = state
     state, saved = checkpoints.restore(_saved(state))
     # A checkpoint of an earlier version may lack entries.
-    host = HostState(**{f.name: saved[f.name] for f in dataclasses.fields(HostState)
+    host = host_state.HostState(**{f.name: saved[f.name] for f in dataclasses.fields(host_state.HostState)
                         if f.name in saved})
     state = state.replace(reference=initial.reference, prm_reference=initial.prm_reference,
                           frozen=initial.frozen)
@@ -201,3 +192,11 @@ def is_due(step: int, every: int) -> bool:
 def _saved(state):
   """The part of a TrainState that checkpoints have: all but references that do not change."""
   return state.replace(reference=None, prm_reference=None, frozen=None)
+
+
+def session_options(config: keys.Config,
+                    cls: type[Options] = Options) -> Options:
+  """Checks `config` and returns the session.Options of a training loop, of this class."""
+  keys.check(config)
+  trackers.check(config.log.writers)
+  return options_lib.read_options(cls, config)

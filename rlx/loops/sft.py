@@ -9,8 +9,8 @@ import dataclasses
 import os
 from typing import Any
 
-from rlx import build
-from rlx import keys
+from rlx.build import keys
+from rlx.build import sft as build_sft
 from rlx.core.options import key
 from rlx.io import hf
 from rlx.loops import session
@@ -29,8 +29,8 @@ def train(config: keys.Config, workdir: str | os.PathLike) -> dict[str, Any] | N
     the summary, which is also written to <workdir>/summary.json; None if SIGTERM stopped the
     run before the last step. The same call then resumes it.
   """
-  with session.Session(build.session_options(config, Options), workdir) as s:
-    run = build.sft(config)
+  with session.Session(session.session_options(config, Options), workdir) as s:
+    run = build_sft.build_sft(config)
     s.callback(run.close)
     initial = run.init()
     s.record(config, initial)

@@ -17,11 +17,12 @@ import json
 import math
 import os
 import pathlib
-from typing import TYPE_CHECKING, Callable
+from typing import Callable
 
 import jax.numpy as jnp
 import numpy as np
 
+from rlx import build
 from rlx.core import ranges
 from rlx.core import records
 from rlx.core import rng
@@ -30,11 +31,10 @@ from rlx.io import rows as io_rows
 from rlx.learner import hosts
 from rlx.learner import sharding
 from rlx.loops import prm_sets
-from rlx.loops import texts as texts_lib
 from rlx.rewards import step_labels
 from rlx.rollouts import padding
+from rlx.stages import texts as texts_lib
 
-if TYPE_CHECKING: from rlx import build
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Completion:
   labels: tuple = ()  # one for each step, see `labelled`
 
 
-def sample(path: str | os.PathLike, run: "build.Run", state: records.TrainState,
+def sample(path: str | os.PathLike, run: build.Run, state: records.TrainState,
            prompts: list[records.Prompt], draw: Callable, *, batch: int, group: int, stream: str,
            verifier: str | None = None) -> None:
   """Samples `group` completions of each prompt and writes them with their verdicts.
@@ -79,7 +79,7 @@ def sample(path: str | os.PathLike, run: "build.Run", state: records.TrainState,
   _complete(path, len(prompts) * group, batch * group, make)
 
 
-def label(path: str | os.PathLike, run: "build.Run", state: records.TrainState,
+def label(path: str | os.PathLike, run: build.Run, state: records.TrainState,
           completions: list[Completion], k: int) -> None:
   """Writes the rows of completions with `values`, Monte Carlo estimates for their steps.
 
@@ -254,7 +254,7 @@ def sampled_tokens(completions: list[Completion]) -> int:
 
 
 def batch(groups: list[list[Completion]], step: int,
-          run: "build.Run") -> tuple[records.Rollouts, np.ndarray, np.ndarray]:
+          run: build.Run) -> tuple[records.Rollouts, np.ndarray, np.ndarray]:
   """(rollouts, outcome_B, labels_BT) of a step, in numpy; groups are reshuffled every epoch.
 
   A group with fewer than rollouts.per_prompt rows is padded with empty rows, which have no

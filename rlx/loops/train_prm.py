@@ -15,18 +15,20 @@ from typing import Any
 import jax
 import numpy as np
 
+from rlx.build import keys
+from rlx.build import options as options_lib
 from rlx import build
-from rlx import keys
-from rlx.core import records
 from rlx.core.options import key
+from rlx.core import records
+from rlx.evals import at_k
 from rlx.evals import prm_metrics
 from rlx.io import curves
-from rlx.loops import collect
+from rlx.io import report as report_lib
 from rlx.loops import prm_sets
 from rlx.loops import session
 from rlx.loops import stored
 from rlx.rewards import step_labels
-from rlx.tools import evaluate as evaluate_tool
+from rlx.stages import collect
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -51,12 +53,12 @@ def train(config: keys.Config, workdir: str | os.PathLike) -> dict[str, Any] | N
     and the numbers of completions, of tokens sampled for them and of tokens trained on. None if
     SIGTERM stopped the run before the last step.
   """
-  with session.Session(build.session_options(config), workdir) as s:
+  with session.Session(session.session_options(config), workdir) as s:
     run = build.build(config, learns="prm")
     s.callback(run.close)
     s.record(config, run.shapes())
     s.restore(run.init, run.prompts)
-    return _train(run, s, build.options(Options, config))
+    return _train(run, s, options_lib.read_options(Options, config))
 
 
 def _train(run, s, options):
@@ -91,7 +93,7 @@ def _train(run, s, options):
       # A mean over steps, as in the RL loop; None for a PRM with a head.
       prm_accuracy=s.recent_mean("prm/accuracy"))
   curves.draw_at_k(s.workdir / "at_k.png", evaluation)
-  evaluate_tool.show(evaluation)
+  report_lib.print_metrics(evaluation)
   print("{completions} completions, {sampled_tokens} tokens sampled for them, "
         "{training_tokens} trained on".format(**summary))
   return summary
@@ -154,7 +156,7 @@ def evaluate(run: build.Run, state: records.TrainState,
   steps = prm_sets.score(run, state, [x.prompt for x in rows], [x.ids for x in rows])
   scores = prm_sets.scores(steps)
   outcome_PG = np.reshape([x.verdict for x in rows], (-1, size))
-  metrics = evaluate_tool.at_k(
+  metrics = at_k.at_k(
       outcome_PG, run.texts.answers([x.row["completion"] for x in rows]), scores)
   label_B = np.array([x.row.get("label") for x in rows], float)  # None is NaN.
   metrics["prm"] = {"held out": prm_sets.sampled_preferences(scores, outcome_PG)}

@@ -23,15 +23,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rlx import cli
-from rlx import keys
+from rlx.build import keys
+from rlx.core import options as options_lib
 from rlx.core import ranges
 from rlx.io import adapters as adapters_io
 from rlx.io import checkpoint
 from rlx.io import hf
 from rlx.io import hub
 from rlx.io import params
+from rlx.io import refusals
 from rlx.io import strict_json
+from rlx.io import terminal
 from rlx.io import tokenizer
 from rlx.io import weights
 
@@ -125,7 +127,7 @@ def convert(source, to, *, format="hf", dtype=None, model=None, adapters="merged
 def _run_source(workdir, name, is_peft):
   """Returns the Source for a model in a run's newest intact checkpoint."""
   file = workdir / "config.json"
-  c = keys.flat(strict_json.read(file))
+  c = options_lib.flat(strict_json.read(file))
   checkpoints = checkpoint.Checkpoints(workdir)
   step = checkpoints.latest
   checkpoints.close()
@@ -186,7 +188,7 @@ def _write_tokenizer(folder, source, padded):
 def main(*words):
   """Runs `convert` with the arguments key=value of the command line."""
   options = inspect.signature(convert).parameters
-  given = dict(map(cli.pair, words))
+  given = dict(map(terminal.split_pair, words))
   for name in given:
     if name not in options: raise ValueError(f"{name}: not an option; there are {list(options)}.")
   for name in ("source", "to"):
@@ -196,4 +198,4 @@ def main(*words):
       if name in given: given[name] = number(given[name])
     except ValueError:
       raise ValueError(f"{name}={given[name]!r}: a number.") from None
-  cli.run(lambda: convert(**given), given["to"], again="the incomplete output was removed.")
+  refusals.run_refusing(lambda: convert(**given), given["to"], again="the incomplete output was removed.")

@@ -16,13 +16,16 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
+from rlx.build import keys
+from rlx.build import memory as run_memory
+from rlx.build import options as options_lib
+from rlx.build import prompts as build_prompts
 from rlx import build
-from rlx import config_validation
-from rlx import inputs
-from rlx import keys
+from rlx.build import validation
+from rlx.build import verifiers as build_verifiers
+from rlx.core.options import key
 from rlx.core import records
 from rlx.core import rng
-from rlx.core.options import key
 from rlx.evals import accuracy
 from rlx.evals import best_of_n
 from rlx.evals import pass_at_k
@@ -33,10 +36,9 @@ from rlx.io import terminal
 from rlx.io import tokenizer as tokenizer_io
 from rlx.learner import hosts
 from rlx.learner import memory
-from rlx.loops import annotate
-from rlx.loops import logps
 from rlx.rollouts import padding
-from rlx.tools import preflight
+from rlx.stages import annotate
+from rlx.stages import passes as passes_lib
 
 # Difference between the log-probs of sampler and trainer, per token in nats: the mean and the
 # maximum that rounding can explain, and a mean above which it is an error.
@@ -105,7 +107,7 @@ def doctor(config: keys.Config, workdir: str | os.PathLike | None = None) -> lis
 
   Prints the findings and returns them.
   """
-  run, options = build.build(config), build.options(Options, config)
+  run, options = build.build(config), options_lib.read_options(Options, config)
   findings = []
   def report(finding):
     findings.append(finding)
@@ -114,16 +116,16 @@ def doctor(config: keys.Config, workdir: str | os.PathLike | None = None) -> lis
     if workdir is not None:
       lines = io_metrics.read(os.fspath(workdir))
       for finding in check_metrics(lines, process_terms(run)): report(finding)
-    for term, harm in config_validation.harmful_steps(config).items():
+    for term, harm in validation.harmful_steps(config).items():
       report(steps_are_own(term, harm))
     limit = memory.device_bytes(run.passes.mesh)
-    *_, (held, stages, _) = preflight.memory_terms(run, limit)
+    *_, (held, stages, _) = run_memory.memory_terms(run, limit)
     report(memory_fits(memory.need(held, stages), limit,
-                       preflight.refusal(run, held, stages, limit)))
+                       run_memory.refusal(run, held, stages, limit)))
     if findings[-1].level == "error": return findings  # Sampling would run out of memory.
-    lengths = inputs.prompt_lengths(config, run.texts)
+    lengths = build_prompts.prompt_lengths(config, run.texts)
     assert run.prompts is not None
-    constants = inputs.constants(config, run.prompts.all())
+    constants = build_verifiers.find_constants(config, run.prompts.all())
     # A PRM that is its own reference starts with rewards of 0, whatever was loaded.
     has_prm = options.prm_path is not None and run.passes.prm_reference != "self"
     for finding in check_batch(run, lengths, constants, *first_batch(run, has_prm)):
@@ -161,7 +163,7 @@ def first_batch(run: build.Run, has_prm: bool = False) -> tuple[
   rollouts, placed = (padding.select([rollouts], r, np.arange(len(prompts)))
                       for r in (rows, np.arange(sizes.rows) % len(rows)))
   outcome_PG = run.verify(prompts, rollouts)
-  passes = logps.Passes(run.passes, state, None, None).with_rollouts(placed.rows())
+  passes = passes_lib.Passes(run.passes, state, None, None).with_rollouts(placed.rows())
   logps_BT = hosts.fetch(passes.logps("policy", temperature=run.passes.temperature))[rows]
   if not (has_prm and process_terms(run)): return prompts, rollouts, outcome_PG, logps_BT, None
   prm_BT, ref_BT = hosts.fetch((passes.logps("prm", "prm"), passes.prm_reference()))

@@ -12,8 +12,8 @@ from typing import Any
 import jax
 from jax.experimental import topologies
 
+from rlx.learner import programs
 from rlx.learner import sharding
-from rlx.tools import programs
 
 _GIB = 2**30
 

@@ -16,12 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from rlx import cli
-from rlx import keys
 from rlx.configs import base  # type: ignore[attr-defined]  # Found by its __path__.
+from rlx.core import options
 from rlx.evals import calibration
 from rlx.io import curves
 from rlx.io import metrics as io_metrics
+from rlx.io import refusals
+from rlx.io import report as report_lib
+from rlx.io import run_folder
 
 NUMBERS = {"log_ratio": "log-ratio", "advantages": "advantage"}  # Numbers shown for each token.
 LEVELS = 4       # Shades of colour for each sign.
@@ -54,7 +56,7 @@ def view(workdir: str | os.PathLike) -> pathlib.Path:
 def page_content(workdir: pathlib.Path) -> dict[str, Any]:
   """Returns the values that the template shows; a section whose files are missing is None."""
   config, versions, summary = (
-      cli.run_config(workdir), cli.versions(workdir), io_metrics.summary(workdir))
+      run_folder.read_config(workdir), run_folder.read_versions(workdir), io_metrics.summary(workdir))
   lines, rows = io_metrics.read(workdir), _rows(workdir)
   done = lines[-1]["step"] + 1 if lines else 0
   # A summary of fewer steps is from before the run was continued with more steps.
@@ -84,7 +86,7 @@ def header(config: dict, versions: dict, done: int, summary: dict) -> list[tuple
 def accuracy(lines: list[dict], summary: dict) -> list[tuple]:
   """Returns [(greedy or sampled, accuracy before, after)] on the held-out prompts."""
   if "after" in summary:  # The summary of train_prm has no accuracies.
-    return [(name, *(cli.interval_text(summary[when][name]) for when in ("before", "after")))
+    return [(name, *(report_lib.format_interval(summary[when][name]) for when in ("before", "after")))
             for name in summary["after"]]
   accuracies = []
   for name in ("greedy", "sampled"):
@@ -156,7 +158,7 @@ def calibrated(rows: list[dict], config: dict) -> dict | None:
 
 def compared(config: dict) -> list[dict]:
   """Returns each key of the config with its value here and in configs/base.py."""
-  here, known = keys.flat(config), keys.flat(json.loads(json.dumps(
+  here, known = options.flat(config), options.flat(json.loads(json.dumps(
       base.get_config().to_dict(), default=list)))
   pairs = {key: (here.get(key, _ABSENT), known.get(key, _ABSENT))
            for key in sorted(here.keys() | known.keys())}
@@ -253,5 +255,5 @@ def main(*workdirs: str) -> None:
   """Writes the report of each workdir and prints its path."""
   if not workdirs: raise ValueError("rlx view WORKDIR ...: a run's folder is needed.")
   for workdir in workdirs:
-    cli.run(lambda: print(view(workdir)), workdir,  # pylint: disable=cell-var-from-loop
+    refusals.run_refusing(lambda: print(view(workdir)), workdir,  # pylint: disable=cell-var-from-loop
             again="nothing was written.")

@@ -1,7 +1,7 @@
 r"""Extracts \boxed{...}."""
 import re
 
-from rlx.verifiers._math import latex
+from rlx.verifiers.math import latex
 
 _BOX = re.compile(r"\\(?:boxed|fbox)\s*")
 

@@ -42,9 +42,9 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rlx.verifiers import _inside
-from rlx.verifiers import _sandbox
 from rlx.verifiers import errors
+from rlx.verifiers.sandbox import inside
+from rlx.verifiers.sandbox import sandbox
 
 if TYPE_CHECKING: from rlx.core import records
 
@@ -107,7 +107,7 @@ def _inspected(jobs, unsafe):
   while len(results) < len(jobs):
     todo = "".join(json.dumps(job) + "\n" for job in jobs[len(results):])
     try:
-      printed, _ = _sandbox.output(_sandbox.INSIDE + "inspect()", todo.encode(), unsafe=unsafe,
+      printed, _ = sandbox.output(sandbox.INSIDE + "inspect()", todo.encode(), unsafe=unsafe,
                                    cpu_s=_INSPECTION_S, total_s=_INSPECTION_S, memory_mb=1024)
     except (errors.Unknown, ImportError) as e:
       raise ValueError(f"code_tests: {e}") from None
@@ -125,7 +125,7 @@ def _described(prompt, tests, problems, constants):
   if constants is None: return None, None
   words = [f"{name} that returns {value}"[:100] for name, value in constants.items()]
   if programs := [t for t in tests if isinstance(t, dict)]:
-    outputs = {tuple(_inside.lines(t["output"])) for t in programs}
+    outputs = {tuple(inside.lines(t["output"])) for t in programs}
     printed = "\n".join(outputs.pop())
     is_one = len({t["input"] for t in programs}) == 1
     if outputs or is_one and printed.lower() not in _OBVIOUS: return None, None
@@ -198,8 +198,8 @@ def _outcomes(prompt, text):
     raise errors.Unknown(str(e)) from None
   options = _OPTIONS | prompt.meta.get("code", {})
   # Without bubblewrap this raises, even for an empty text.
-  if not options["unsafe"]: _sandbox.bubblewrap()
+  if not options["unsafe"]: sandbox.bubblewrap()
   source = solution(text)
   if not source.strip(): return [False] * len(tests)
-  return _sandbox.verdicts(source, tests, cpu_s=options["test_s"], total_s=options["total_s"],
+  return sandbox.verdicts(source, tests, cpu_s=options["test_s"], total_s=options["total_s"],
                            memory_mb=options["test_mb"], unsafe=options["unsafe"])

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from rlx.core import records
-from rlx.environments import calculator
+from rlx.environments.zoo import calculator
 from tests.environments import episode
 
 

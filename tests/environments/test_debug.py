@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from rlx.core import records
-from rlx.environments import debug
-from rlx.verifiers import _sandbox
+from rlx.environments.zoo import debug
 from rlx.verifiers import errors
+from rlx.verifiers.sandbox import sandbox as sandbox_lib
 from tests.environments import episode
 from tests.verifiers import sandbox
 
@@ -114,7 +114,7 @@ def test_values_are_those_of_python():
 def test_lines_of_the_questions_need_no_sandbox_and_get_its_values(monkeypatch):
   lines = ["x*3+4", "x%7*2", "x*9-9", "x%1+5"]
   in_sandbox = [debug._values(f"({line})", environment()._limits) for line in lines]
-  monkeypatch.setattr(_sandbox, "output", lambda *_, **limits: pytest.fail("a sandbox"))
+  monkeypatch.setattr(sandbox_lib, "output", lambda *_, **limits: pytest.fail("a sandbox"))
   assert [debug._values(line, {}) for line in lines] == in_sandbox
 
 
@@ -214,7 +214,7 @@ def test_an_attempt_is_never_evaluated_in_this_process(monkeypatch):
   def output(source, stdin, **limits):
     seen.append((source, stdin))
     return b"", False
-  monkeypatch.setattr(_sandbox, "output", output)
+  monkeypatch.setattr(sandbox_lib, "output", output)
   steps = played(PROMPT, ["exit()", "1/0"], unsafe=True)
   assert [s.observation for s in steps] == ["killed;"] * 2
   assert {source for source, _ in seen} == {debug._RUN}
@@ -224,13 +224,13 @@ def test_an_attempt_is_never_evaluated_in_this_process(monkeypatch):
 def test_a_sandbox_that_does_not_start_is_not_the_policys_fault(monkeypatch):
   played(PROMPT, ["", ""], unsafe=True)  # What it printed is remembered.
   def output(*_, **limits): raise errors.Unknown("the sandbox did not start: no room")
-  monkeypatch.setattr(_sandbox, "output", output)
+  monkeypatch.setattr(sandbox_lib, "output", output)
   for reply in ("x+111", "", " "):  # Of an empty reply the runner learns why.
     with pytest.raises(errors.Unknown): played(PROMPT, [reply], unsafe=True)
 
 
 def test_without_a_sandbox_nothing_starts(monkeypatch):
   def bubblewrap(): raise ImportError("none")
-  monkeypatch.setattr(_sandbox, "bubblewrap", bubblewrap)
+  monkeypatch.setattr(sandbox_lib, "bubblewrap", bubblewrap)
   with pytest.raises(ImportError, match="needs bubblewrap.*environment.unsafe=true"): environment()
   assert played(PROMPT, ["x*3+3"], unsafe=True)[0].reward == 1.0

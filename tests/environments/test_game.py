@@ -11,10 +11,10 @@ import types
 import numpy as np
 import pytest
 
-from rlx import api
-from rlx import inputs
+from rlx.build import load
+from rlx.build import prompts as build_prompts
 from rlx.core import records
-from rlx.environments import game
+from rlx.environments.zoo import game
 
 ROWS = [dict(seed=0, index=i) for i in range(300)]
 PROMPTS = list(game.prompts(ROWS, "train"))
@@ -65,9 +65,9 @@ def number_of(prompt):
 
 @needed
 def test_one_question_has_many_hidden_numbers():
-  c = api.load_config("environments/game")
+  c = load.load_config("environments/game")
   texts = types.SimpleNamespace(prompt_ids=lambda p: p.text)
-  prompts, _ = inputs.load_prompts(c, texts, ("train",))
+  prompts, _ = build_prompts.load_prompts(c, texts, ("train",))
   assert len(prompts) == c.prompts.options.size > 2 * len({p.text for p in prompts})
   first = [p for p in prompts if p.text == prompts[0].text]
   assert len({number_of(p) for p in first}) > 1

@@ -8,9 +8,9 @@ import typing
 
 import pytest
 
+from rlx.contrib.environments import openenv_env
+from rlx.contrib.environments.openenv_env import OpenEnvEnvironment
 from rlx.core import records
-from rlx.environments import openenv_env
-from rlx.environments.openenv_env import OpenEnvEnvironment
 
 pytest.importorskip("openenv")
 import pydantic  # pylint: disable=g-import-not-at-top

@@ -7,9 +7,9 @@ import time
 import numpy as np
 import pytest
 
-from rlx.environments import python
-from rlx.verifiers import _sandbox
+from rlx.environments.zoo import python
 from rlx.verifiers import errors
+from rlx.verifiers.sandbox import sandbox as sandbox_lib
 from tests.environments import episode
 from tests.verifiers import sandbox
 
@@ -159,7 +159,7 @@ def test_unprotected_programs_have_limits():
 
 def test_only_what_ended_by_itself_is_remembered(monkeypatch):
   outputs = [(b"", False), (b"1" * 5000, True), (b"2", True)]
-  monkeypatch.setattr(_sandbox, "output", lambda *_, **limits: outputs.pop(0))
+  monkeypatch.setattr(sandbox_lib, "output", lambda *_, **limits: outputs.pop(0))
   limits = dict(cpu_s=1, total_s=1.0, memory_mb=1, unsafe=True)
   got = [python.printed("a test of the cache", b"", **limits) for _ in range(3)]
   assert got == [None, b"1" * 2000, b"1" * 2000] and len(outputs) == 1
@@ -176,7 +176,7 @@ def test_without_a_sandbox_nothing_starts(monkeypatch):
 def test_a_sandbox_that_does_not_start_is_not_the_policys_fault(monkeypatch):
   played(PROMPT, ["", ""], unsafe=True)  # What it printed is remembered.
   def output(*_, **limits): raise errors.Unknown("the sandbox did not start: no room")
-  monkeypatch.setattr(_sandbox, "output", output)
+  monkeypatch.setattr(sandbox_lib, "output", output)
   for reply in (">print('not remembered')", "", " "):  # Of an empty reply the runner learns why.
     with pytest.raises(errors.Unknown): played(PROMPT, [reply], unsafe=True)
 

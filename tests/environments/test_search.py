@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from rlx.environments import search
+from rlx.environments.zoo import search
 from tests.environments import episode
 
 pytest.importorskip("bm25s")

@@ -5,7 +5,7 @@ import pathlib
 
 import pytest
 
-from rlx import api
+from rlx.build import load
 from rlx.io import tokenizer as tokenizer_io
 from rlx.loops import rl
 from tests.verifiers import sandbox
@@ -20,7 +20,7 @@ NAMES = sorted({path.stem for path in (CONFIGS / "environments").glob("*.py")} -
     for name in NAMES])
 def test_the_smoke_form_samples_episodes_that_earn_rewards(name, tmp_path):
   if name in NEEDS: pytest.importorskip(NEEDS[name])
-  c = api.load_config(f"environments/{name}:prime-smoke")
+  c = load.load_config(f"environments/{name}:prime-smoke")
   c.steps = 1
   summary = rl.train(c, tmp_path)
   step = json.loads((tmp_path / "metrics.jsonl").read_text().splitlines()[-1])

@@ -8,7 +8,7 @@ import types
 import numpy as np
 import pytest
 
-from rlx.environments import sql
+from rlx.environments.zoo import sql
 from tests.environments import episode
 
 MIXED = dict(kinds=["one", "join", "order"])

@@ -9,11 +9,11 @@ import types
 
 import pytest
 
+from rlx.contrib.environments import _verifiers_loading as loading
+from rlx.contrib.environments import adapters
+from rlx.contrib.environments import verifiers_env
+from rlx.contrib.environments.verifiers_env import VerifiersEnvironment
 from rlx.core import records
-from rlx.environments import _verifiers_loading as loading
-from rlx.environments import adapters
-from rlx.environments import verifiers_env
-from rlx.environments.verifiers_env import VerifiersEnvironment
 
 vf = pytest.importorskip("verifiers")
 if not hasattr(vf, "load_environment"):

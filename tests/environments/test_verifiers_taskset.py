@@ -7,9 +7,9 @@ import time
 
 import pytest
 
+from rlx.contrib.environments import verifiers_taskset
+from rlx.contrib.environments.verifiers_taskset import VerifiersTaskset
 from rlx.core import records
-from rlx.environments import verifiers_taskset
-from rlx.environments.verifiers_taskset import VerifiersTaskset
 
 pytest.importorskip("verifiers.v1.utils.loaders")  # Of version 0.3 and later.
 

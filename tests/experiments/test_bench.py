@@ -14,7 +14,7 @@ import pytest
 from experiments import bench
 from experiments import roofline
 from experiments import speed_tables
-from rlx import methods
+from rlx.build import methods as build_methods
 from rlx.io import hf
 from rlx.models import logps
 from rlx.models import transformer
@@ -154,7 +154,7 @@ def test_ragged_lengths_are_geometric(monkeypatch):
 
 
 def test_variants_are_configs_the_trainer_takes(model):
-  needs = lambda *flags: methods.resolved(bench.config_of(resolved(
+  needs = lambda *flags: build_methods.resolve_methods(bench.config_of(resolved(
       "--task", "e2e", "--model", model, *flags))).needs
   assert needs()("ref_logps_BT") and not needs()("prm_logps_BT")
   assert not needs("--beta", "0")("ref_logps_BT")

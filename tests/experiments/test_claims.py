@@ -9,7 +9,7 @@ import pytest
 
 from experiments import claims
 from experiments.environments import tabular
-from rlx import keys as config_keys
+from rlx.core import options as options_lib
 
 CHECKS = [key for key in claims.keys() if claims.check_of(key)]
 TUNED = [key for key in CHECKS if hasattr(claims.check_of(key), "arms")]
@@ -146,7 +146,7 @@ def paper_config(key):
 
 def differences(c, other):
   """Keys whose values differ, or that one of both lacks."""
-  one, two = (config_keys.flat(config.to_dict()) for config in (c, other))
+  one, two = (options_lib.flat(config.to_dict()) for config in (c, other))
   return {key for key in one.keys() | two.keys() if one.get(key, "none") != two.get(key, "none")}
 
 

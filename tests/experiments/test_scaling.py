@@ -7,11 +7,12 @@ import pytest
 
 from configs import quickstart
 from experiments import scaling
+from rlx.build import memory as run_memory
+from rlx.build import models as build_models
 from rlx import build
+from rlx.learner import programs
 from rlx.learner import sharding
 from rlx.models import transformer
-from rlx.tools import preflight
-from rlx.tools import programs
 
 TINY = transformer.DecoderConfig(vocab_size=16, d_model=128, n_layers=2, n_heads=4,
                                  n_kv_heads=2, head_dim=4, d_ff=8)
@@ -27,20 +28,20 @@ def test_bytes_are_those_of_a_run_on_devices():
   plan = scaling.planned(
       c, run.passes.models["policy"], jax.sharding.AbstractMesh((1, 2, 2), sharding.MESH_AXES))
   state, other = run.shapes(), plan.shapes()
-  assert preflight.held_bytes(state) == preflight.held_bytes(other)
-  assert preflight.cache_bytes(run) == preflight.cache_bytes(plan)
-  assert preflight.estimated_bytes(run, state) == preflight.estimated_bytes(plan, other)
+  assert run_memory.held_bytes(state) == run_memory.held_bytes(other)
+  assert run_memory.cache_bytes(run) == run_memory.cache_bytes(plan)
+  assert run_memory.estimated_bytes(run, state) == run_memory.estimated_bytes(plan, other)
   # And what the devices then hold.
   held = sum(x.addressable_shards[0].data.nbytes for x in jax.tree.leaves(
       run.init().replace(step=None, kl_coef=None)))
-  assert sum(preflight.held_bytes(other).values()) == held
+  assert sum(run_memory.held_bytes(other).values()) == held
 
 
 def test_steps_lower_for_512_devices_that_are_not_here():
   def lowered(shape):
     mesh = jax.sharding.AbstractMesh(shape, sharding.MESH_AXES)
     run = scaling.planned(scaling.config_of(shape), TINY, mesh)
-    return [p.name for p in preflight.traced_steps(run, run.shapes())
+    return [p.name for p in run_memory.trace_steps(run, run.shapes())
             if p.traced.lower(lowering_platforms=("tpu",))]
   assert lowered((2, 128, 2)) == ["scoring, policy", "scoring, reference", "scoring, prm",
                                   "PRM update", "policy update"]
@@ -57,7 +58,7 @@ def test_rows_stay_and_weights_travel():
     step = jax.jit(lambda p, x: transformer.hidden(p, config, x, x, x == 0).sum())
     text = step.lower(params, tokens_BS).compile().as_text()
     return sum(programs.work(text, dict(mesh.shape)).received.values())
-  pinned = build.on_mesh(TINY, mesh)
+  pinned = build_models.on_mesh(TINY, mesh)
   many = sent(pinned, 64)
   assert 0 < many < 1.5 * sent(pinned, 8)
   assert many < 0.1 * sent(TINY, 64)
@@ -87,8 +88,8 @@ def test_needed_work_is_what_a_pass_computes_once():
   for part in (c.learner, c.prm): part.minibatches = part.microbatches = 1
   run = scaling.planned(c, dataclasses.replace(TINY, vocab_size=512, d_ff=512),
                         sharding.make_mesh(fsdp=2))
-  done = {p.name: preflight.compiled(p, dict(run.passes.mesh.shape)).work.flops
-          for p in preflight.traced_steps(run, run.shapes())}
+  done = {p.name: run_memory.compile_program(p, dict(run.passes.mesh.shape)).work.flops
+          for p in run_memory.trace_steps(run, run.shapes())}
   needed = scaling.needed_flops(run)
   # Attention is computed in blocks that the mask cuts; an update also computes layers again.
   assert 1 <= done["scoring, reference"] / needed["scoring"] < 1.2

@@ -15,27 +15,30 @@ import matplotlib.pyplot  # pylint: disable=unused-import
 import numpy as np
 import transformers
 
-from tests import conftest  # Devices, before jax starts. pylint: disable=unused-import
 from configs import base
-from rlx import inputs
+from rlx.build import keys
+from rlx.build import methods as build_methods
+from rlx.build import prompts as build_prompts
+from rlx.build import validation
 from rlx import cli
-from rlx import config_validation
-from rlx import keys
-from rlx import methods
+from rlx.core import options
 from rlx.io import bounded
 from rlx.io import checkpoint
 from rlx.io import curves
 from rlx.io import metrics as io_metrics
+from rlx.io import run_folder
 from rlx.io import strict_json
 from rlx.io import tokenizer
 from rlx.io import weights
+from rlx.loops import record
 from rlx.loops import stored
 from rlx.tools import convert
 from rlx.tools import view
-from tests import test_convert
+from tests import conftest  # Devices, before jax starts. pylint: disable=unused-import
 from tests.io import fuzz
 from tests.io import test_damaged
 from tests.io import test_tokenizer
+from tests import test_convert
 
 _ = transformers.AutoTokenizer, transformers.GPT2Tokenizer  # transformers imports them on access.
 bounded.SECONDS = 2  # For templates and tokenizers that never end.
@@ -214,9 +217,9 @@ def load_rows(folder):
   c.prompts.columns = dict(meta=("level", "tests"))
   c.prompts.template = dict(name="plain")
   text = tokenizer.characters("".join(map(chr, range(32, 127))))
-  inputs.load_prompts(c, inputs.texts_of(c, text))
+  build_prompts.load_prompts(c, build_prompts.texts_of(c, text))
   c.prompts.max_tokens = c.rollouts.max_tokens = 9
-  stored.read(folder / "rows.jsonl", inputs.texts_of(c, text))
+  stored.read(folder / "rows.jsonl", build_prompts.texts_of(c, text))
 
 
 # Conversions; flags.json holds the options.
@@ -267,7 +270,7 @@ ACCURACY = dict(mean=0.5, low=0.4, high=0.6)
 
 def start_run(folder):
   """What a run of four steps leaves, without its checkpoints."""
-  cli.record(base.get_config(), folder, device_bytes=2**30)
+  record.record(base.get_config(), folder, device_bytes=2**30)
   writer = io_metrics.Writer(folder)
   row = dict(prompt="3m4=", completion="3#3", finish="eos", tokens=["3#3", ""],
              log_ratio=[0.5, -1.0], beta=0.05, advantages=[1.0, -0.5])
@@ -285,8 +288,8 @@ def start_run(folder):
 
 def resume(folder):
   """Reads what a start reads of its workdir."""
-  recorded = cli.recorded(folder)
-  cli.record(base.get_config(), folder, device_bytes=recorded.get("device_bytes"))
+  recorded = run_folder.read_recorded(folder)
+  record.record(base.get_config(), folder, device_bytes=recorded.get("device_bytes"))
   io_metrics.Writer(folder, first_step=3)
 
 
@@ -322,7 +325,7 @@ def change_flag(rng, data):
   config = rng.choice(sorted(p for p in (root / "configs").rglob("*.py")
                              if p.stem not in ("__init__", "base")))
   argv[0] = f"--config={config}"
-  flat = keys.flat(importlib.import_module(".".join(
+  flat = options.flat(importlib.import_module(".".join(
       config.relative_to(root).with_suffix("").parts)).get_config().to_dict())
   for _ in range(rng.choice((1, 1, 2, 3))):
     word, key = rng.choice(CORPUS["words"]), rng.choice(sorted(flat))
@@ -338,7 +341,7 @@ def check_config(config, workdir):
   """What a command line checks before it reads a model."""
   del workdir
   keys.check(config)
-  config_validation.check(config, methods.resolved(config))
+  validation.check(config, build_methods.resolve_methods(config))
 
 
 def check_flags(folder):

@@ -8,23 +8,24 @@ import types
 import numpy as np
 import pytest
 
+from configs.papers import implicit_prm
 from configs import quickstart
 from configs import sft_chain
-from configs.papers import implicit_prm
+from rlx.build import prompts as build_prompts
 from rlx import build
-from rlx import inputs
-from rlx import verdicts
+from rlx.build import run as run_lib
+from rlx.build import verifiers as build_verifiers
 from rlx.core import records
 from rlx.io import chat
 from rlx.io import tokenizer
 from rlx.loops import sft
 from rlx.loops import stored
-from rlx.rollouts import trajectories
 from rlx.rollouts import padding
+from rlx.rollouts import trajectories
 from tests.io import gguf_files
 from tests.io import strings
 
-CHAIN = pathlib.Path(build.__file__).parent.parent / "configs" / "models" / "chain"
+CHAIN = pathlib.Path(run_lib.__file__).parent.parent / "configs" / "models" / "chain"
 
 # What published templates do with text, tools left out, in fewer words; SmolLM2's is as published.
 # Qwen 3 adds empty thoughts to the last turn and drops thoughts of earlier turns; Mistral v0.3 puts
@@ -106,7 +107,7 @@ def test_stored_completions_are_the_prompts_ids_then_their_own(chatml, tmp_path)
 
   c = sft_chain.get_config()
   c.prompts.max_tokens, c.rollouts.max_tokens = 256, 8
-  batch = inputs.texts_of(c, chatml).examples([(asked, "\n4")])
+  batch = build_prompts.texts_of(c, chatml).examples([(asked, "\n4")])
   ids = batch.tokens_BS[0, 256 - len(prompt):][:len(prompt) + 3].tolist()
   assert ids == prompt + completion + [end] and batch.completion_len_B == [3]
 
@@ -114,7 +115,7 @@ def test_stored_completions_are_the_prompts_ids_then_their_own(chatml, tmp_path)
   c.prompts.max_tokens, c.prompts.template = 256, dict(name="chat")
   path = tmp_path / "rows.jsonl"
   path.write_text(json.dumps(dict(question=USER["content"], completion="\n4", verdict=1)) + "\n")
-  row, = stored.read(path, inputs.texts_of(c, chatml))
+  row, = stored.read(path, build_prompts.texts_of(c, chatml))
   assert (row.prompt, row.ids) == (prompt, completion + [end])
 
   c = quickstart.get_config("smoke")
@@ -122,7 +123,7 @@ def test_stored_completions_are_the_prompts_ids_then_their_own(chatml, tmp_path)
   p = records.Prompt(id="a", text=USER["content"], answer="\n4")
   rollouts = trajectories.pairs([prompt] * 2, [[7], [8]], types.SimpleNamespace(pad_id=0), 4, 16)
   c.prompts.template = dict(name="chat")
-  demonstrate = verdicts.demonstrations(c, inputs.texts_of(c, chatml), [p])
+  demonstrate = build_verifiers.demonstrations(c, build_prompts.texts_of(c, chatml), [p])
   rollouts = demonstrate([p], rollouts.replace(prompt_P=np.zeros(1, np.uint32)))
   assert padding.completions(rollouts) == [[7], completion + [end]]
 
@@ -149,10 +150,10 @@ def test_the_start_of_training_says_it_in_one_line(bare, capsys, name, said):
   bare.hf.chat_template = TEMPLATES[name]
   c = quickstart.get_config("smoke")
   p = records.Prompt(id="a", text=USER["content"])
-  inputs.note_template(inputs.texts_of(c, bare), p)
+  build_prompts.note_template(build_prompts.texts_of(c, bare), p)
   assert capsys.readouterr().err == ""  # A plain prompt.
   c.prompts.template = dict(name="chat")
-  inputs.note_template(inputs.texts_of(c, bare), p)
+  build_prompts.note_template(build_prompts.texts_of(c, bare), p)
   lines = capsys.readouterr().err.splitlines()
   assert lines == [] if said is None else len(lines) == 1 and said in lines[0], lines
 

@@ -19,16 +19,16 @@ import pytest
 import safetensors.numpy
 import transformers
 
-from rlx import cli
+from rlx.io import refusals
 from rlx.io import rows as io_rows
 from rlx.io import tables
 from rlx.io import tokenizer
 from rlx.io import weights
 from rlx.loops import stored
-from rlx.loops import texts
 from rlx.models import families
 from rlx.models import transformer
 from rlx.prompts import templates
+from rlx.stages import texts as texts_lib
 from rlx.tools import convert
 from tests.io import gguf_files
 from tests.io import strings
@@ -63,7 +63,7 @@ def refusal(load, path):
     try:
       load(path)
     except ValueError as e:
-      assert cli._is_raised_here(e), f"a traceback for the user: {e!r}"
+      assert refusals._is_raised_here(e), f"a traceback for the user: {e!r}"
       assert "\n" not in str(e) and "TimeoutError" not in str(e)
       return str(e)
 
@@ -327,7 +327,7 @@ def read_rows(path):
 
 
 def read_stored(path):
-  return stored.read(path, texts.Texts(
+  return stored.read(path, texts_lib.Texts(
       tokenizer=tokenizer.characters("0123456789=;"), template=templates.plain, stops=(),
       step_separator=None, answer="", prompt_tokens=9, completion_tokens=9))
 

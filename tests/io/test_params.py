@@ -7,9 +7,9 @@ import numpy as np
 import orbax.checkpoint as ocp
 import pytest
 
-from rlx import cli
 from rlx.io import hf
 from rlx.io import params as params_io
+from rlx.io import refusals
 from rlx.io import tokenizer
 from rlx.io import weights
 from rlx.learner import sharding
@@ -87,7 +87,7 @@ def test_damage_is_named(model, damage, message):
   """Above all, a part that is missing is no zeros."""
   damage(model)
   with pytest.raises(ValueError, match=message) as e: weights.load(model)
-  assert cli._is_raised_here(e.value) and "\n" not in str(e.value)
+  assert refusals._is_raised_here(e.value) and "\n" not in str(e.value)
 
 
 def edit(file, **changes):

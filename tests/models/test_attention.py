@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from rlx import build
+from rlx.build import models as build_models
 from rlx.learner import sharding
 from rlx.models import attention
 from rlx.models import packing
@@ -171,13 +171,13 @@ def test_each_device_calls_the_kernel_for_its_rows_and_heads(mesh):
   def of(config):
     loss = lambda params: (transformer.hidden(params, config, *batch) * weight_BSD).sum()
     return jax.jit(jax.value_and_grad(loss))(params)
-  expected = of(build.on_mesh(dataclasses.replace(config, attention="blocks"), mesh))
+  expected = of(build_models.on_mesh(dataclasses.replace(config, attention="blocks"), mesh))
   jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-3),
-               of(build.on_mesh(config, mesh)), expected)
+               of(build_models.on_mesh(config, mesh)), expected)
 
 
 def test_a_kernel_of_another_platform_is_refused():
   config = transformer.DecoderConfig(vocab_size=32, d_model=16, n_layers=1, n_heads=2, n_kv_heads=2,
                                      head_dim=8, d_ff=16, attention="cudnn", dtype="bfloat16")
   with pytest.raises(ValueError, match="model.attention='cudnn': blocks; cudnn needs a GPU"):
-    build.on_mesh(config, sharding.make_mesh())
+    build_models.on_mesh(config, sharding.make_mesh())

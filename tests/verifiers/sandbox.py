@@ -9,8 +9,8 @@ import types
 
 import pytest
 
-from rlx.verifiers import _sandbox
 from rlx.verifiers import errors
+from rlx.verifiers.sandbox import sandbox
 
 
 LIMITS = dict(cpu_s=2, total_s=5, memory_mb=512, unsafe=False)
@@ -20,7 +20,7 @@ LIMITS = dict(cpu_s=2, total_s=5, memory_mb=512, unsafe=False)
 def problem():
   """Returns why the sandbox does not start, None if it does."""
   try:
-    printed = _sandbox.output("print(1)", b"", **LIMITS)
+    printed = sandbox.output("print(1)", b"", **LIMITS)
   except (ImportError, errors.Unknown) as e:
     return str(e)
   return None if printed == (b"1\n", True) else f"it printed {printed!r}"

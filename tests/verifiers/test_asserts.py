@@ -7,11 +7,11 @@ import types
 import ml_collections
 import pytest
 
-from rlx import inputs
+from rlx.build import verifiers as build_verifiers
 from rlx.core import records
 from rlx.prompts.datasets import jsonl
-from rlx.verifiers import _inside
 from rlx.verifiers import code_tests
+from rlx.verifiers.sandbox import inside
 from tests.verifiers import cases
 from tests.verifiers import sandbox
 
@@ -24,9 +24,9 @@ def passes(test, solution):
   def result(call, _):
     names = {}
     exec(solution, names)
-    return json.loads(json.dumps(_inside.called(names, **json.loads(json.dumps(call)))))
+    return json.loads(json.dumps(inside.called(names, **json.loads(json.dumps(call)))))
   try:
-    return _inside.run_test(_inside.compiled(source), _inside.Calls(result), own)
+    return inside.run_test(inside.compiled(source), inside.Calls(result), own)
   except Exception:
     return False
 
@@ -75,7 +75,7 @@ def test_a_result_that_makes_a_test_slow_fails_it():
 
 @pytest.mark.parametrize("printed", CASES["crafted"])
 def test_a_crafted_result_is_no_value(printed):
-  with pytest.raises(Exception): _inside.decode(json.loads(printed))
+  with pytest.raises(Exception): inside.decode(json.loads(printed))
 
 
 @pytest.mark.parametrize("value", [
@@ -83,7 +83,7 @@ def test_a_crafted_result_is_no_value(printed):
     complex(-0.0, math.inf), "a'\n\ud800", b"\0", [], [1, [2]], (), (1,), (1, 2), set(), {1, (2,)},
     frozenset(), frozenset({1}), {}, {"a": {1: None}}, range(2, 9, 3)])
 def test_values_are_sent_as_they_are(value):
-  again = _inside.decode(json.loads(json.dumps(_inside.encode(value))))
+  again = inside.decode(json.loads(json.dumps(inside.encode(value))))
   assert repr(again) == repr(value) and type(again) is type(value)
 
 
@@ -104,7 +104,7 @@ def test_a_constant_may_be_a_large_number():
 
 def check(prompts, **verifier):
   options = dict(dict(scores=(), allow_constant=False, unsafe=False), **verifier)
-  inputs.check_prompts(types.SimpleNamespace(verifier=ml_collections.ConfigDict(options)), prompts)
+  build_verifiers.check_prompts(types.SimpleNamespace(verifier=ml_collections.ConfigDict(options)), prompts)
 
 
 @sandbox.needed

@@ -13,10 +13,10 @@ import time
 
 import pytest
 
-from rlx.verifiers import _sandbox
-from rlx.verifiers import _seccomp
 from rlx.verifiers import code_tests
 from rlx.verifiers import errors
+from rlx.verifiers.sandbox import sandbox as sandbox_lib
+from rlx.verifiers.sandbox import seccomp
 from tests.verifiers import cases
 from tests.verifiers import sandbox
 
@@ -91,7 +91,7 @@ def test_no_attack_leaks_or_earns(family, names, request):
     source, start = names + BEFORE + FAMILIES[family][name], time.monotonic()
     if is_long: assert code_tests.fraction(prompt, source) == 0.0, name
     limits = sandbox.LIMITS | dict(cpu_s=1, total_s=1)
-    printed, ends_well = _sandbox.output(source, b"3\n", **limits)
+    printed, ends_well = sandbox_lib.output(source, b"3\n", **limits)
     assert time.monotonic() - start < 15, name
     assert b"LEAK" not in printed and not (ends_well and CANARY.encode() in printed), name
 
@@ -102,12 +102,12 @@ def test_no_attack_leaks_or_earns(family, names, request):
 @pytest.mark.parametrize("family", ["devices", "files", "space", "privileges"])
 def test_no_attack_leaks_from_a_user_namespace(family, names, monkeypatch):
   """As where root may not mount: bwrap runs as an ordinary user, who maps to root inside."""
-  monkeypatch.setattr(_sandbox, "_capabilities", lambda: {_sandbox._SETUID, _sandbox._SETGID})
-  monkeypatch.setattr(_sandbox, "_PYTHON", os.path.realpath("/usr/bin/python3"))
-  monkeypatch.setattr(_sandbox, "_readable", _sandbox._readable.__wrapped__)
+  monkeypatch.setattr(sandbox_lib, "_capabilities", lambda: {sandbox_lib._SETUID, sandbox_lib._SETGID})
+  monkeypatch.setattr(sandbox_lib, "_PYTHON", os.path.realpath("/usr/bin/python3"))
+  monkeypatch.setattr(sandbox_lib, "_readable", sandbox_lib._readable.__wrapped__)
   monkeypatch.setattr(sys, "base_prefix", "/usr")
   limits = sandbox.LIMITS | dict(cpu_s=1, total_s=2)
-  def printed_by(source): return _sandbox.output(names + BEFORE + source, b"", **limits)[0]
+  def printed_by(source): return sandbox_lib.output(names + BEFORE + source, b"", **limits)[0]
 
   try:
     assert printed_by("print(os.getuid())") == b"0\n"
@@ -139,9 +139,9 @@ print([n for n in numbers if errno(n) != 38], [c for c in {with_arguments} if er
 
 
 def test_what_is_not_listed_is_refused():
-  column = list(_seccomp._ARCHITECTURES).index(os.uname().machine)
-  allowed = {n for numbers in _seccomp._ALLOWED.values() for n in numbers[column:column + 1]}
-  partly = [*_seccomp._ALLOWED_WITH.values(), (_seccomp._CLONE, 0, ())]
+  column = list(seccomp._ARCHITECTURES).index(os.uname().machine)
+  allowed = {n for numbers in seccomp._ALLOWED.values() for n in numbers[column:column + 1]}
+  partly = [*seccomp._ALLOWED_WITH.values(), (seccomp._CLONE, 0, ())]
   tried = [*range(64), *range(1024, 1040), 0x5412, 0x5423, 0x10000000, 0x3D0F00 & ~0x10000,
            0x3D0F00 | 0x20000, 2**32 - 1]
   with_arguments = [(numbers[column], *[0] * i, value) for numbers, i, values in partly
@@ -150,7 +150,7 @@ def test_what_is_not_listed_is_refused():
   # uretprobe and uprobe: the kernel ends a process that calls them, before any filter.
   if column == 0: allowed |= {335, 336}
   source = SWEEP.format(allowed=allowed, with_arguments=with_arguments)
-  assert _sandbox.output(source, b"", **sandbox.LIMITS) == (b"[] []\n", True)
+  assert sandbox_lib.output(source, b"", **sandbox.LIMITS) == (b"[] []\n", True)
 
 
 @pytest.mark.parametrize("column, header", [
@@ -160,16 +160,16 @@ def test_numbers_are_those_of_the_kernels_headers(column, header):
   definitions = re.findall(r"#define __NR(?:3264)?_(\w+)\s+(\d+)", pathlib.Path(header).read_text())
   numbers = {name: [int(number)] for name, number in definitions}
   numbers.setdefault("newfstatat", numbers.get("fstatat"))
-  partly = {name: numbers for name, (numbers, *_) in _seccomp._ALLOWED_WITH.items()}
-  listed = _seccomp._ALLOWED | partly | dict(clone=_seccomp._CLONE)
+  partly = {name: numbers for name, (numbers, *_) in seccomp._ALLOWED_WITH.items()}
+  listed = seccomp._ALLOWED | partly | dict(clone=seccomp._CLONE)
   assert {name: list(columns[column:column + 1]) for name, columns in listed.items()} == {
       name: numbers.get(name, []) for name in listed}
 
 
 def test_an_architecture_without_a_filter_is_named(monkeypatch):
-  monkeypatch.setattr(_seccomp.platform, "machine", lambda: "riscv64")
+  monkeypatch.setattr(seccomp.platform, "machine", lambda: "riscv64")
   with pytest.raises(ImportError, match="no system call filter for riscv64"):
-    _seccomp.program.__wrapped__()
+    seccomp.program.__wrapped__()
 
 
 @pytest.mark.parametrize("how", ["launcher", "bwrap"])
@@ -214,7 +214,7 @@ def test_no_file_stays_open_whatever_its_number():
             "  except OSError: pass")
   with contextlib.ExitStack() as stack:
     for _ in range(100): stack.enter_context(open("/dev/null"))
-    assert _sandbox.output(source, b"", **sandbox.LIMITS) == (b"", True)
+    assert sandbox_lib.output(source, b"", **sandbox.LIMITS) == (b"", True)
 
 
 # The first thread of each ends, or its files are closed: a signal at its parent's death is lost.
@@ -228,5 +228,5 @@ ENDLESS = ("import time\ntime.sleep(60)", "import os, time\nos.closerange(0, 64)
 def test_nothing_of_a_late_program_is_left_when_its_run_returns(source, names):
   """Not even for the moment in which the next one would share its user's threads with it."""
   before, start = children(), time.monotonic()
-  assert not _sandbox.output(source, b"", **sandbox.LIMITS | dict(total_s=0.5))[1]
+  assert not sandbox_lib.output(source, b"", **sandbox.LIMITS | dict(total_s=0.5))[1]
   assert children() == before and time.monotonic() - start < 5

@@ -12,10 +12,10 @@ import types
 import pytest
 
 from rlx.prompts.datasets import jsonl
-from rlx.verifiers import _sandbox
 from rlx.verifiers import code_tests
 from rlx.verifiers import errors
 from rlx.verifiers import pool as pool_lib
+from rlx.verifiers.sandbox import sandbox as sandbox_lib
 from tests.verifiers import cases
 from tests.verifiers import sandbox
 
@@ -75,7 +75,7 @@ def test_no_cheat_earns_reward(unsafe):
 @sandbox.needed
 @pytest.mark.parametrize("case", ATTACKS["allowed"], ids=lambda case: case["printed"])
 def test_a_solution_may_use_threads_files_and_its_libraries(case):
-  printed = _sandbox.output(CALLS + case["source"], b"", **sandbox.LIMITS)
+  printed = sandbox_lib.output(CALLS + case["source"], b"", **sandbox.LIMITS)
   assert printed == (case["printed"].encode() + b"\n", True)
 
 
@@ -97,7 +97,7 @@ def replace_bwrap(monkeypatch, tmp_path):
     path = tmp_path / "bwrap"
     path.write_text(f"#!/bin/sh\n{program}\n")
     path.chmod(0o755)
-    monkeypatch.setattr(_sandbox, "bubblewrap", lambda: str(path))
+    monkeypatch.setattr(sandbox_lib, "bubblewrap", lambda: str(path))
   return replace
 
 
@@ -109,8 +109,8 @@ def replace_bwrap(monkeypatch, tmp_path):
     ("echo; echo 'no room' >&2; printf '?'", "no room")])
 def test_a_sandbox_that_cannot_start_is_no_verdict(monkeypatch, replace_bwrap, program, message):
   replace_bwrap(program)
-  monkeypatch.setattr(_sandbox, "_START_S", 1.0)
-  monkeypatch.setattr(_sandbox, "_END_S", 0.1)
+  monkeypatch.setattr(sandbox_lib, "_START_S", 1.0)
+  monkeypatch.setattr(sandbox_lib, "_END_S", 0.1)
   start = time.monotonic()
   with pytest.raises(errors.Unknown, match="did not start: " + message):
     code_tests.passed(prompt(*TESTS), "x = 1")
@@ -120,7 +120,7 @@ def test_a_sandbox_that_cannot_start_is_no_verdict(monkeypatch, replace_bwrap, p
 @pytest.mark.parametrize("unsafe", [False, True])
 def test_a_machine_without_room_for_it_is_no_verdict(monkeypatch, tmp_path, unsafe):
   (tmp_path / "bwrap").write_text("")  # Nobody may run it.
-  monkeypatch.setattr(_sandbox, "bubblewrap", lambda: str(tmp_path / "bwrap"))
+  monkeypatch.setattr(sandbox_lib, "bubblewrap", lambda: str(tmp_path / "bwrap"))
   if unsafe: monkeypatch.setattr(tempfile, "TemporaryDirectory", lambda **_: open("/nowhere/x"))
   with pytest.raises(errors.Unknown, match="did not start: .*(Permission|No such)"):
     code_tests.passed(prompt(*TESTS, unsafe=unsafe), "x = 1")
@@ -136,7 +136,7 @@ def test_an_unprotected_solution_cannot_lose_its_verdict_with_its_folder(monkeyp
 @sandbox.needed
 def test_what_ends_after_the_start_is_a_failed_test(replace_bwrap):
   """Also where it is bwrap that ends, or writes: the solution may be why."""
-  replace_bwrap(f"'{_sandbox.bubblewrap()}' \"$@\"\necho bwrap: failed >&2\nkill -9 $$")
+  replace_bwrap(f"'{sandbox_lib.bubblewrap()}' \"$@\"\necho bwrap: failed >&2\nkill -9 $$")
   assert code_tests.fraction(prompt(*TESTS), "x = 1") == 0.0
   replace_bwrap("echo")  # It ends before the first test.
   assert code_tests.passed(prompt(*TESTS), "x = 1") == 0.0
@@ -152,7 +152,7 @@ def test_reports_that_are_written_just_before_the_end_are_read():
     return 0
   with open(read, "rb", 0) as stdout:
     process = types.SimpleNamespace(stdout=stdout, poll=poll, wait=lambda timeout: 0)
-    assert list(_sandbox._reports(process, io.BytesIO(), 1.0)) == [True]
+    assert list(sandbox_lib._reports(process, io.BytesIO(), 1.0)) == [True]
 
 
 def test_without_bubblewrap_the_run_stops(monkeypatch):

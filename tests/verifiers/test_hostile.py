@@ -13,17 +13,17 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from rlx import verifiers
 from rlx.core import records
 from rlx.core import resolve
 from rlx.evals import verifier as verifier_eval
 from rlx.prompts import templates
+from rlx import verifiers
 from rlx.verifiers import _boxed
-from rlx.verifiers import _inside
 from rlx.verifiers import answers
 from rlx.verifiers import code_tests
 from rlx.verifiers import errors
 from rlx.verifiers import pool as pool_lib
+from rlx.verifiers.sandbox import inside
 from rlx.verifiers import steps
 from tests.verifiers import cases
 from tests.verifiers import completions
@@ -125,8 +125,8 @@ def test_parsers_take_any_text(text, boxes):
 
 @fuzz
 @hypothesis.given(st.recursive(
-    st.none() | st.booleans() | st.text() | st.sampled_from([*_inside.NUMBERS, "dict", "0x1"]),
-    lambda x: st.lists(x, max_size=3) | st.tuples(st.sampled_from([*_inside.CONTAINERS]), x)))
+    st.none() | st.booleans() | st.text() | st.sampled_from([*inside.NUMBERS, "dict", "0x1"]),
+    lambda x: st.lists(x, max_size=3) | st.tuples(st.sampled_from([*inside.CONTAINERS]), x)))
 def test_what_a_solution_process_writes_is_plain_or_no_value(x):
   def types(value):
     items = [v for pair in value.items() for v in pair] if isinstance(value, dict) else (
@@ -134,10 +134,10 @@ def test_what_a_solution_process_writes_is_plain_or_no_value(x):
     return {type(value)}.union(*map(types, items))
 
   try:
-    value = _inside.decode(x)
+    value = inside.decode(x)
   except Exception:
     return
-  assert types(value) <= {type(None), *_inside.PLAIN, type(iter([]))}
+  assert types(value) <= {type(None), *inside.PLAIN, type(iter([]))}
 
 
 @pytest.mark.parametrize("name", sorted(resolve.public(templates)))

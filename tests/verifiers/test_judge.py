@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from configs import base
-from rlx import config_validation
-from rlx import methods
+from rlx.build import methods as build_methods
+from rlx.build import validation
 from rlx.core import records
 from rlx.core import rng
 from rlx.verifiers import errors
@@ -236,10 +236,10 @@ def test_refused_at_startup(changes, message, monkeypatch):
   c = base.get_config()
   c.verifier.scores = ("judge.chat",)
   c.verifier.judge.update(url="http://localhost/v1", model="m")
-  config_validation.check(c, methods.resolved(c))
+  validation.check(c, build_methods.resolve_methods(c))
   c.verifier.judge.update(changes)
   with pytest.raises(ValueError, match=message) as e:
-    config_validation.check(c, methods.resolved(c))
+    validation.check(c, build_methods.resolve_methods(c))
   assert "\n" not in str(e.value)
 
 
@@ -251,6 +251,6 @@ def test_the_pool_has_to_wait_for_the_judge():
   c.verifier.workers, c.verifier.timeout_s = 1, 15.0
   # Four requests of 2 s and pauses of 1, 2 and 4 s.
   with pytest.raises(ValueError, match=r"^verifier.timeout_s=15.0: .* 15 s with"):
-    config_validation.check(c, methods.resolved(c))
+    validation.check(c, build_methods.resolve_methods(c))
   c.verifier.timeout_s = 15.5
-  config_validation.check(c, methods.resolved(c))
+  validation.check(c, build_methods.resolve_methods(c))

@@ -1,0 +1,5 @@
+"""From a config to a run: `build(config)` checks the config and returns a `Run`."""
+from rlx.build.run import Run
+from rlx.build.run import build
+
+__all__ = ["Run", "build"]

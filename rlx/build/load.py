@@ -1,0 +1,99 @@
+"""Finds a config by its name, its file or the folder of a run, and loads it."""
+import difflib
+import importlib.util
+import pathlib
+import re
+from typing import Any
+
+from rlx import configs
+from rlx.configs import base  # type: ignore[attr-defined]  # Found by its __path__.
+from rlx.io import run_folder
+
+_FOLDER = pathlib.Path(configs.__path__[0])
+
+
+def config_file(name: str) -> str:
+  """The file of a config, with its variant if the name has one.
+
+    >>> config_file("quickstart:smoke").endswith("configs/quickstart.py:smoke")
+    True
+
+  Args:
+    name: a name such as quickstart, quickstart:smoke or papers/prime, or the path of a .py file.
+  Raises:
+    ValueError: there is no such config.
+  """
+  path, colon, variant = name.partition(":")
+  if path.endswith(".py"):
+    if not pathlib.Path(path).is_file(): raise ValueError(f"no config file {path!r}.")
+    return name
+  if path not in (names := _names()):
+    by_last_part = {n.split("/")[-1]: n for n in names}
+    near = ([by_last_part[path]] if path in by_last_part else
+            difflib.get_close_matches(path, names, n=1)
+            or [by_last_part[n] for n in difflib.get_close_matches(path, by_last_part, n=1)])
+    papers = sum(n.startswith("papers/") for n in names)
+    top = [n for n in names if "/" not in n and n != "base"]
+    raise ValueError(
+        f"no config {path!r}; " + (f"did you mean {near[0]}? There" if near else "there")
+        + f" are {', '.join(top)} and {papers} named papers/...; a file's name ends in .py.")
+  return str(_FOLDER / f"{path}.py") + colon + variant
+
+
+def _names():
+  """The names of all configs."""
+  return sorted(str(p.relative_to(_FOLDER).with_suffix("")) for p in _FOLDER.rglob("*.py")
+                if p.stem != "__init__")
+
+
+def _is_run(name):
+  """Whether this is the folder of a run; a config of the same name precedes it."""
+  return (pathlib.Path(name) / "config.json").is_file() and name not in _names()
+
+
+def load_config(name: str) -> Any:
+  """The ml_collections.ConfigDict of a config, locked.
+
+    >>> load_config("quickstart:smoke").steps
+    2
+
+  Args:
+    name: as of `config_file`, or the folder of a run.
+  Raises:
+    ValueError: there is no such config or variant, or config.json is not the config of a run.
+  """
+  if _is_run(name): return _config_of_run(name)
+  path, _, variant = config_file(name).partition(":")
+  spec = importlib.util.spec_from_file_location(pathlib.Path(path).stem, path)
+  assert spec and spec.loader
+  module = importlib.util.module_from_spec(spec)
+  spec.loader.exec_module(module)
+  if not hasattr(module, "get_config"): raise ValueError(f"{path} has no function get_config.")
+  config = module.get_config(*[variant] if variant else [])
+  return config.lock()
+
+
+def _config_of_run(folder):
+  """The ConfigDict of a run's config.json; its keys have the types that configs/base.py states."""
+  def fill(section, values):
+    # A section that names another method has other options.
+    is_same = values.get("name") == section.get("name")
+    for key in set(section) - (set(values) if is_same else {"name"}): del section[key]
+    for key, value in values.items():
+      if isinstance(value, dict) and key in section: fill(section[key], value)
+      else: section[key] = tuple(value) if isinstance(value, list) else value
+  config = base.get_config()
+  with config.unlocked(): fill(config, run_folder.read_config(folder))
+  return config
+
+
+def default_workdir(name: str) -> str:
+  """The folder of a config's run where none is given; a run's folder is its own.
+
+    >>> default_workdir("papers/prime:smoke")
+    'runs/papers-prime-smoke'
+  """
+  if _is_run(name): return name
+  path, _, variant = name.partition(":")
+  if path.endswith(".py"): path = pathlib.Path(path).stem
+  return "runs/" + re.sub(r"[^\w.-]+", "-", f"{path}-{variant}" if variant else path)

@@ -1,0 +1,314 @@
+"""Checks before step 0 whether a run fits into device memory.
+
+The bytes of the training state are exact; those of caches and activations are upper bounds in
+closed form (models/size.py) that cost no time. Only if the sum exceeds 40% of a device are the
+steps compiled, for rows of full length (the largest packing plan), and XLA's memory analysis
+decides. Real batches are mostly smaller and are compiled separately, so compiling the steps here
+in every run would waste time.
+"""
+import dataclasses
+import json as json_lib
+import os
+import pathlib
+import re
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from rlx.build import run as run_lib
+from rlx.core import records
+from rlx.learner import hosts
+from rlx.learner import memory
+from rlx.learner import programs as program_text
+from rlx.learner import sharding
+from rlx.models import size
+from rlx.stages import passes as passes_lib
+
+_SURE = 0.4  # The steps are not compiled if the estimate is below this share of the device.
+_SAMPLING, _EVALUATION = "KV cache of sampling", "KV cache of evaluation"
+_SCORING = "activations of scoring"
+_UPDATE = {"prm": "activations of the PRM update",
+           "value": "activations of the value update",
+           "learner": "activations of the policy update"}
+
+
+def check(run: run_lib.Run, workdir: str | os.PathLike, setting: str,
+          limit: int | None = None) -> None:
+  """Prints the memory table, writes memory.json and refuses a run that does not fit.
+
+  Args:
+    run: build.Run.
+    workdir: folder of memory.json.
+    setting: memory_check: off, warn or error.
+    limit: bytes of a device; None: the memory that the device reports.
+  Raises:
+    ValueError: it does not fit and memory_check is error.
+  """
+  if setting == "off": return
+  limit = memory.device_bytes(run.passes.mesh) if limit is None else limit
+  for held, stages, source in memory_terms(run, limit):
+    if not hosts.is_first(): continue
+    (pathlib.Path(workdir) / "memory.json").write_text(json_lib.dumps(dict(
+        limit=limit, need=memory.need(held, stages), source=source, held=held,
+        stages=stages), indent=2))
+    print(memory.table(held, stages, limit, source))
+  message = refusal(run, held, stages, limit)
+  if message is None: return
+  if setting == "error":
+    raise ValueError(f"memory: {message}; or memory_check=warn to try.")
+  print(f"rlx: memory: {message}.", file=sys.stderr)
+
+
+def memory_terms(run: run_lib.Run, limit: int | None) -> Iterator[tuple[dict, dict, str]]:
+  """Yields (held, stages, source) from the estimate and, if it is close, from the compiled steps.
+
+  Args:
+    limit: bytes of a device; None if it is not known, and the steps are not compiled.
+  """
+  state = run.shapes()
+  held, caches = held_bytes(state), cache_bytes(run)
+  stages = caches | estimated_bytes(run, state)
+  yield held, stages, "estimated"
+  if limit is not None and memory.need(held, stages) > _SURE * limit:
+    yield held, caches | compiled_bytes(run, state), "compiled"
+
+
+def refusal(run: run_lib.Run, held: dict, stages: dict, limit: int | None) -> str | None:
+  """Returns one line that says why the run does not fit and what to change, None if it may fit."""
+  if limit is None or memory.need(held, stages) <= limit: return None
+  return memory.refusal(held, stages, limit, _advice(run))
+
+
+def held_bytes(state: records.TrainState) -> dict[str, int]:
+  """Returns {term: bytes} of the TrainState, which is held during the whole run."""
+  terms = {"policy + optimizer": (state.policy, state.policy_opt),
+           "PRM + optimizer": (state.prm, state.prm_opt),
+           "value model + optimizer": (state.value, state.value_opt),
+           "frozen base": state.frozen,
+           "reference": state.reference, "KL reference": state.kl_reference,
+           "sampler's copy": state.sampler,
+           "PRM reference": state.prm_reference}
+  return {name: n for name, tree in terms.items() if (n := memory.tree_bytes(tree))}
+
+
+def cache_bytes(run: run_lib.Run) -> dict[str, int]:
+  """Returns {term: bytes} of the samplers' key-value caches and weights, in closed form.
+
+    kv (P X + W (X + 2 T' + chunk)) + weights laid out for decoding;  T for 2 T' + chunk
+    where T is one chunk
+
+  P prompts of X tokens; each of the W slots may hold a copy of a prompt. After each chunk the
+  suffixes of up to T' = T rounded up to chunks are copied to buffers that are one chunk longer.
+  The weights are sharded over the tensor axis only, and a tied embedding is stored twice.
+  Before the cache is allocated they are gathered over fsdp, a layer or a table at a time, which
+  needs its size in param_dtype twice. Prefill computes all prompts at once, which with
+  attention=blocks takes less than the rest, as XLA on CPU stores little of a layer.
+  """
+  sizes, mesh = run.sizes, run.passes.mesh
+  m, t = size.part(run.passes.models["policy"], mesh.shape["tensor"]), sizes.completion_tokens
+  weights = (size.param_count(dataclasses.replace(m, tied_head=False))
+             * jnp.dtype(m.dtype).itemsize)
+  table = m.vocab_size * m.d_model
+  layer = (size.param_count(m) - (1 if m.tied_head else 2) * table) // m.n_layers
+  piece = 2 * max(layer, table) * jnp.dtype(m.param_dtype).itemsize
+  chunk = min(sizes.chunk, t)
+  suffix = chunk if chunk == t else 2 * chunk * -(-t // chunk) + chunk
+  def cache(prompts, group, slots):
+    rows = min(slots or prompts * group, prompts * group)
+    tokens = prompts * sizes.prompt_tokens + rows * (sizes.prompt_tokens + suffix)
+    kv = tokens * size.kv_bytes_per_token(m) // run.passes.shards
+    prefill = 0 if m.attention == "blocks" else (
+        prompts * sizes.prompt_tokens * size.kv_bytes_per_token(m) // run.passes.shards
+        + size.layer_bytes(m, prompts // run.passes.shards, sizes.prompt_tokens, 0))
+    return weights + max(kv, prefill, 0 if mesh.shape["fsdp"] == 1 else piece)
+  return {_SAMPLING: cache(sizes.draw, sizes.first_pass, run.sampling.slots["train"]),
+          _EVALUATION: cache(
+              sizes.eval_batch, sizes.eval_samples, run.sampling.slots["sampled"])}
+
+
+def estimated_bytes(run: run_lib.Run, state: records.TrainState) -> dict[str, int]:
+  """Returns {term: bytes}: upper bounds, in closed form, of what the steps need besides the state.
+
+  A position of the batch is counted as 64 bytes: its token, its index in the packing plan, and a
+  dozen [B, T] fields.
+  """
+  sizes, o, mesh = run.sizes, run.passes, run.passes.mesh.shape
+  t, width = sizes.completion_tokens, sizes.prompt_tokens + sizes.completion_tokens
+  batch, m = sizes.rows // o.shards, o.models["policy"]
+  def stage_bytes(bytes_fn, config, rows, parts, width=width, **more):
+    part, config = -(-rows // parts), size.part(config, mesh["tensor"])
+    return 64 * rows * width + bytes_fn(
+        config, part, width, part * t, gathered=mesh["fsdp"] > 1, **more)
+  # A reference answer may follow a completion of full length.
+  stages = {_SCORING: max(
+      stage_bytes(size.forward_bytes, config, batch, o.parts, width=width + sizes.axes["M"])
+      for config in o.models.values())}
+  for name, params, opt_state in (
+      ("prm", state.prm, state.prm_opt), ("value", state.value, state.value_opt),
+      ("learner", state.policy, state.policy_opt)):
+    learner = run.update.learners[name]
+    if opt_state is not None:
+      moved = sharding.shapes(opt_state, o.mesh)  # From the host's memory, if it is there.
+      stages[_UPDATE[name]] = memory.tree_bytes(moved) - memory.tree_bytes(opt_state) + stage_bytes(
+          size.update_bytes, learner.config, batch // learner.minibatches, learner.microbatches,
+          param_bytes=memory.tree_bytes(params, 4), tensor=mesh["tensor"])
+  return stages
+
+
+@dataclasses.dataclass(frozen=True)
+class Program:
+  """A program of a run, traced for rows of full length."""
+  term: str                  # of the memory table
+  name: str
+  traced: jax.stages.Traced
+  held: Any                  # those of its arguments that the state holds anyway
+  beside: Any = ()           # arrays in use meanwhile that are not its arguments
+  longest: int | None = None  # how often a loop runs that ends by data
+
+
+@dataclasses.dataclass(frozen=True)
+class Compiled:
+  """What a compiled program needs and does on one device."""
+  term: str
+  name: str
+  need: int                  # bytes besides the state
+  parts: dict[str, int]      # its bytes: arguments, results, aliased, temporaries
+  compile_s: float
+  fits: bool                 # False: the compiler has refused it; nothing below is known
+  work: program_text.Work
+  text: str = dataclasses.field(repr=False, default="")
+
+
+def compile_program(program: Program, mesh: dict[str, int]) -> Compiled:
+  """Compiles a program for the devices of its arguments.
+
+  Raises:
+    ValueError: the compiler fails, for another reason than memory.
+  """
+  start = time.perf_counter()
+  held, beside = map(memory.tree_bytes, (program.held, program.beside))
+  known = lambda **more: Compiled(
+      term=program.term, name=program.name, compile_s=time.perf_counter() - start, **more)
+  try:
+    result = program.traced.lower().compile()
+  except jax.errors.JaxRuntimeError as e:
+    # XLA for TPUs refuses what does not fit and says what it would need.
+    match = re.search(r"Used ([\d.]+)([MGT]) of|required[^(]*\(([\d.]+)([MGT])\)", str(e))
+    if "RESOURCE_EXHAUSTED" not in str(e) or match is None:
+      raise ValueError(f"{program.name}: {str(e).strip().splitlines()[0]}") from e
+    size, unit = [x for x in match.groups() if x is not None]
+    total = int(float(size) * 2 ** dict(M=20, G=30, T=40)[unit])
+    return known(need=total - held + beside, parts={}, fits=False, work=program_text.Work())
+  a = result.memory_analysis()
+  parts = dict(arguments=a.argument_size_in_bytes, results=a.output_size_in_bytes,
+               aliased=a.alias_size_in_bytes, temporaries=a.temp_size_in_bytes)
+  seconds, text = time.perf_counter() - start, result.as_text()
+  return dataclasses.replace(known(
+      need=memory.stage_bytes(a, held) + beside, parts=parts, fits=True, text=text,
+      work=program_text.work(text, mesh, program.longest)), compile_s=seconds)
+
+
+def compiled_bytes(run: run_lib.Run, state: records.TrainState) -> dict[str, int]:
+  """Compiles the steps and returns {term: bytes} that they need besides the state."""
+  return by_term(compile_program(program, dict(run.passes.mesh.shape))
+                  for program in trace_steps(run, state))
+
+
+def by_term(programs_):
+  needed: dict[str, int] = {}
+  for x in programs_: needed[x.term] = max(needed.get(x.term, 0), x.need)
+  return needed
+
+
+def trace_programs(run: run_lib.Run, state: records.TrainState) -> Iterator[Program]:
+  """All programs of an RL iteration that grow with the model or the batch, and of evaluation."""
+  params, chunk = state.full("policy"), run.sizes.chunk
+  for name, term, label in (
+      ("hand-over", _SAMPLING, "hand-over"), ("train", _SAMPLING, ""),
+      ("greedy", _EVALUATION, ", greedy"), ("sampled", _EVALUATION, ", evaluation")):
+    if name == "sampled" and run.sizes.eval_samples == 1: continue
+    for part, (traced, held, beside) in run.sampling.traced(name, params).items():
+      full = f"{label}, {part}" if name == "hand-over" else part + label
+      yield Program(term, full, traced, held, beside, chunk)
+  yield from trace_steps(run, state)
+
+
+def trace_steps(run: run_lib.Run, state: records.TrainState) -> Iterator[Program]:
+  """Traces scoring and the updates. On an abstract mesh they can be lowered for any platform."""
+  o, rows = run.passes, lambda tree: sharding.row_shapes(tree, run.passes.mesh)
+  b, x, t = run.sizes.rows, run.sizes.prompt_tokens, run.sizes.completion_tokens
+  array: Any = jax.ShapeDtypeStruct  # It stands for an array.
+  ints_B = array((b,), jnp.int32)
+  rollouts = rows(records.Rollouts(
+      tokens_BS=array((b, x + t), jnp.int32), prompt_len_B=ints_B, completion_len_B=ints_B,
+      sampler_logps_BT=array((b, t), jnp.float32), finish_B=ints_B, prompt_P=None))
+  sizes = dict(run.sizes.axes, B=b, T=t)
+  batch = rows(records.Batch(run.sizes.group, **{
+      f.name: jax.ShapeDtypeStruct([sizes[letter] for letter in f.axes], f.dtype)
+      for f in (*(f for f in records.GIVEN if "environment.name" not in f.needs), *run.planned)
+      if f.axes and f.where != "later" and f.name not in records.DERIVED}))
+  # The PRM's update may give its log-probs, see Methods.given_by_prm.
+  given = {} if state.prm_opt is None else {
+      name: batch.get(name, batch.sampler_logps_BT)
+      for name in ("prm_logps_BT", "prm_old_logps_BT")}
+  trained = jax.eval_shape(run.advantage, state, batch.replace(**given))[0]
+
+  def plan(rows_, parts):  # For rows of full length; it does not depend on the model.
+    return rows(passes_lib.full_plan(o.models["policy"], o.mesh, rows_, x, t, parts, pack=o.pack))
+
+  def update(name, params, opt_state, *whole):
+    learner = run.update.learners[name]
+    n = learner.minibatches
+    part = jax.tree.map(lambda s: jax.ShapeDtypeStruct((s.shape[0] // n, *s.shape[1:]), s.dtype),
+                        whole)
+    part = *rows(part), plan(b // n, learner.microbatches)
+    term = _UPDATE[name]
+    return Program(
+        term, term.removeprefix("activations of the "), run.update.programs[name].trace(
+            params, sharding.shapes(opt_state, o.mesh), part, state.frozen),
+        (params, opt_state, state.frozen))
+
+  for name, model, temperature in (("policy", "policy", o.temperature),
+                                   ("reference", "policy", 1.0), ("prm", "prm", 1.0)):
+    if getattr(state, name) is not None:
+      fn = passes_lib.compiled(o.models[model], temperature, o.parts, o.shards)
+      params = state.full(name)
+      yield Program(_SCORING, f"scoring, {name}",
+                    fn.trace(params, rollouts, plan(b, o.parts)), params)
+  if state.prm_opt is not None:
+    yield update("prm", state.prm, state.prm_opt, rollouts, batch)
+  if state.value is not None:
+    yield update("value", state.value, state.value_opt, rollouts, trained)
+  yield update("learner", state.policy, state.policy_opt, rollouts, trained,
+               jax.ShapeDtypeStruct((b,), jnp.float32))
+
+
+def _advice(run):
+  """Returns {term: what to change if the term is too large}."""
+  m, state = run.passes.models["policy"], run.shapes()
+  remat = "" if m.remat == "full" else f" or model.remat={m.remat} to full"
+  smaller = ["mesh.fsdp to spread it over devices"]
+  frozen = jax.tree.leaves((state.frozen, state.reference, state.prm_reference))
+  if m.param_dtype == "float32" and all(x.dtype == jnp.float32 for x in frozen):
+    smaller.append("model.frozen_dtype to bfloat16, if model.dtype is, for references")
+  if not run.update.learners["learner"].offload: smaller.append("offload_optimizers to True")
+  smaller.append("model.path to a smaller model")
+  def microbatches(name, remat):
+    learner = run.update.learners[name]
+    parts = learner.minibatches * learner.microbatches * run.passes.shards
+    has_a_group = run.sizes.prompts == parts
+    return ("change rollouts.per_prompt or rollouts.max_tokens to less" if has_a_group else
+            f"change {name}.microbatches={learner.microbatches} to more") + remat
+  return {
+      "held": "change " + ", ".join(smaller[:-1]) + f" or {smaller[-1]}",
+      _SAMPLING: "change prompts.per_step, rollouts.per_prompt, "
+                 "rollouts.oversample or rollouts.max_tokens to less",
+      _EVALUATION: "change eval.batch or eval.samples to less",
+      _SCORING: microbatches("learner", ""),
+      _UPDATE["prm"]: microbatches("prm", remat),
+      _UPDATE["value"]: microbatches("value", remat),
+      _UPDATE["learner"]: microbatches("learner", remat)}

@@ -1,0 +1,90 @@
+"""The methods that a config names, resolved to functions; validation.py checks them."""
+import inspect
+from collections.abc import Mapping
+from typing import Callable
+
+import numpy as np
+
+from rlx.build import keys
+from rlx.core import resolve
+from rlx.core import schedule
+from rlx.stages import methods as methods_lib
+
+
+def resolve_methods(c: keys.Config) -> methods_lib.Methods:
+  """Resolves all methods that a config names.
+
+  Raises:
+    ValueError: a name or an option is unknown, or a term lacks its coefficient or estimator.
+  """
+  rewards = {}
+  for term, spec in c.rewards.items():
+    spec = dict(spec)
+    if "coef" not in spec: raise ValueError(f"rewards.{term}.coef is missing.")
+    coef = bind_schedule(f"rewards.{term}", spec.pop("coef"), spec)
+    for option in schedule.OPTIONS: spec.pop(option, None)
+    rewards[term] = coef, resolve.resolve(
+        "rewards", spec, f"rewards.{term}")
+  estimators = {}
+  for term, spec in c.advantages.items():
+    if term == "whiten": continue
+    spec = dict(spec)
+    gamma = spec.get("gamma", 1.0)
+    fn = resolve.lookup("advantages", spec["name"], f"advantages.{term}")
+    # Estimators of whole completions take no gamma; it then only spreads their estimates.
+    if "gamma" not in inspect.signature(fn).parameters: spec.pop("gamma", None)
+    estimators[term] = gamma, resolve.resolve(
+        "advantages", spec, f"advantages.{term}")
+  kl = c.kl.coef != 0.0
+  terms = set(rewards) | ({"kl"} if kl and c.kl.place == "reward" else set())
+  if set(estimators) != {"total"} and set(estimators) != terms:
+    raise ValueError(
+        f"advantages has entries {sorted(estimators)}; it needs one for every "
+        f"reward term {sorted(terms)}, or `total` alone.")
+  def optional(spec, key):
+    if spec["name"] is None: return None
+    return resolve.resolve("losses", spec, key)
+  if "coef" not in c.learner.auxiliary: raise ValueError("learner.auxiliary.coef is missing.")
+  auxiliary = {k: v for k, v in c.learner.auxiliary.items() if k != "coef"}
+  return methods_lib.Methods(
+      rewards, estimators,
+      policy=resolve.resolve("losses", c.learner.loss, "learner.loss"),
+      rollout_correction=optional(c.learner.rollout_correction, "learner.rollout_correction"),
+      token_weight=optional(c.learner.token_weight, "learner.token_weight"),
+      auxiliary=optional(auxiliary, "learner.auxiliary"),
+      prm=resolve.resolve("losses", c.prm.loss, "prm.loss"),
+      prm_beta=bind_schedule("prm.beta_schedule", c.prm.beta, c.prm.beta_schedule),
+      select_completions=resolve.resolve("rollouts", c.rollouts.select_completions,
+                                         "rollouts.select_completions"),
+      filter_groups=resolve.resolve("rollouts", c.rollouts.filter_groups,
+                                    "rollouts.filter_groups"),
+      reward_std_filter=None if c.learner.reward_std_filter.name is None else resolve.bind(
+          "advantages", c.learner.reward_std_filter, "learner.reward_std_filter", n_given=4),
+      budget=_budget(c),
+      anneal=_anneal(c),
+      has_kl_reward=kl and c.kl.place == "reward",
+      has_kl_loss=kl and c.kl.place == "loss")
+
+
+def bind_schedule(key: str, peak: float, section: Mapping) -> Callable:
+  """Returns steps done -> current value, by a section's options of core/schedule.py."""
+  options = {k: section[k] for k in schedule.OPTIONS if k in section}
+  value = lambda step: peak * schedule.factor(step, **options)
+  try:
+    value(0)
+  except ValueError as e:
+    raise ValueError(f"{key}.{e}") from None
+  return value
+
+
+def _anneal(c):
+  if c.rollouts.anneal.name is None: return lambda step: None
+  fn = resolve.bind("rollouts", c.rollouts.anneal, "rollouts.anneal", n_given=2)
+  return lambda step: fn(np.arange(c.rollouts.max_tokens), step)
+
+
+def _budget(c):
+  if c.rollouts.budget.name is None: return None
+  options = {k: v for k, v in c.rollouts.budget.items() if k != "first"}
+  fn = resolve.bind("rollouts", options, "rollouts.budget", n_given=3)
+  return lambda right_P: fn(right_P, c.rollouts.budget.first, c.rollouts.per_prompt)

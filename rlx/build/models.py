@@ -1,0 +1,116 @@
+"""Reads the models that a config names."""
+import dataclasses
+import sys
+from typing import Any
+
+import jax
+
+from rlx.build import keys
+from rlx.core import rng
+from rlx.io import tokenizer as tokenizer_io
+from rlx.io import weights
+from rlx.learner import hosts
+from rlx.learner import sharding
+from rlx.models import lora
+from rlx.models import transformer
+
+
+def load_models(c, methods, mesh, shapes):
+  """Returns ({"policy", "prm"}: (DecoderConfig, params), frozen base or None, tokenizer)."""
+  made = jax.eval_shape if shapes else lambda fn, *args: fn(*args)
+  config, base, tokenizer = load_model(c, c.model.path, shapes)
+  sharding.check(base, mesh)
+  config, params, frozen = on_mesh(config, mesh), base, None
+  if c.lora.rank:
+    config = dataclasses.replace(config, lora_scale=c.lora.alpha / c.lora.rank)
+    params = made(lambda base: lora.init(base, rng.key(c.seed, "lora"), rank=c.lora.rank,
+                                         targets=tuple(c.lora.targets)), base)
+    frozen = made(lambda base: freeze(base, c.model.frozen_dtype), base)
+  models = dict(policy=(config, params), prm=(config, params))
+  if methods.needs("prm_logps_BT") and c.prm.path is not None:
+    prm_config, prm_params, prm_tokenizer = load_model(c, c.prm.path, shapes)
+    models["prm"] = on_mesh(prm_config, mesh), prm_params
+    if prm_tokenizer.vocabulary != tokenizer.vocabulary:
+      raise ValueError(f"prm.path={c.prm.path!r}: its tokenizer differs from "
+                       f"that of model.path={c.model.path!r}.")
+  return models, frozen, tokenizer
+
+
+def on_mesh(config: transformer.DecoderConfig,
+            mesh: jax.sharding.Mesh) -> transformer.DecoderConfig:
+  """A DecoderConfig for the devices of a mesh.
+
+  Activations and caches are sharded by rows: without these constraints XLA keeps the parameters in
+  place and transfers activations. If there are fewer key-value heads than devices of the tensor
+  axis, each device has a copy of one.
+  """
+  platform = sharding.platform(mesh)
+  if config.attention == "cudnn" and platform not in ("gpu", None):
+    raise ValueError("model.attention='cudnn': blocks; cudnn needs a GPU.")
+  config = dataclasses.replace(config, platform=platform)
+  tensor, heads = mesh.shape["tensor"], config.n_kv_heads
+  if tensor % heads == 0 and config.n_heads % tensor == 0:
+    config = dataclasses.replace(config, kv_copies=tensor // heads)
+  if mesh.size == 1: return config
+  by_rows = lambda *axes: jax.sharding.NamedSharding(
+      mesh, jax.sharding.PartitionSpec(*sharding.ROWS, *axes))
+  return dataclasses.replace(config, rows=by_rows(), heads=by_rows("tensor"))
+
+
+def freeze(params: Any, dtype: str | None) -> Any:
+  """Casts parameters that only forward passes read to model.frozen_dtype, None: as they are.
+
+  Norm scales keep their dtype, because a forward pass multiplies by them in float32 and casts
+  all other parameters to model.dtype first. The log-probs are therefore bitwise the same.
+  """
+  if dtype is None: return params
+  return jax.tree.map_with_path(
+      lambda path, x: x if path[-1].key.startswith("scale_") else x.astype(dtype), params)
+
+
+Model = tuple[transformer.DecoderConfig, Any, tokenizer_io.Tokenizer]
+
+
+def load_model(c: keys.Config, path: str | None, shapes: bool = False) -> Model:
+  """(DecoderConfig, params, tokenizer) of a path, in the dtypes of `model`.
+
+  Args:
+    shapes: see `weights.load`.
+
+  Raises:
+    ValueError: no path, or sequences could be longer than the model supports.
+  """
+  if path is None: raise ValueError("model.path=None: a model; only `rlx sft` makes one.")
+  config, params, tokenizer = weights.load(path, dtype=c.model.param_dtype, shapes=shapes)
+  length = c.prompts.max_tokens + c.rollouts.max_tokens + c.likelihood.max_tokens
+  if config.max_positions is not None and length > config.max_positions:
+    terms = [f"{stage}.max_tokens={c[stage].max_tokens}"
+             for stage in ("prompts", "rollouts", "likelihood") if c[stage].max_tokens]
+    raise ValueError(f"{' + '.join(terms)}: {path!r} supports at most "
+                     f"{config.max_positions} positions (max_position_embeddings).")
+  config = dataclasses.replace(config, dtype=c.model.dtype, length=length,
+                               param_dtype=c.model.param_dtype, remat=c.model.remat)
+  kernel, lacks = c.model.attention, config.lacks(c.model.attention)
+  if lacks and hosts.is_first():
+    print(f"rlx: model.attention={kernel!r} {lacks}: blocks is used for {path!r}.", file=sys.stderr)
+  return dataclasses.replace(config, attention="blocks" if lacks else kernel), params, tokenizer
+
+
+def load_sft_model(c: keys.Config) -> Model:
+  """Loads the model of model.path; if it is None, initialises one with the sizes of sft.fresh.
+
+  Raises:
+    ValueError: sft.fresh lacks a size or has an unknown one.
+  """
+  if c.model.path is not None: return load_model(c, c.model.path)
+  sizes = c.sft.fresh.to_dict()
+  options = {f.name: f.default for f in dataclasses.fields(transformer.DecoderConfig)}
+  needed = {k for k, v in options.items() if v is dataclasses.MISSING}
+  needed = needed - {"vocab_size"} | {"alphabet"}
+  if needed - sizes.keys() or sizes.keys() - needed - options.keys():
+    raise ValueError(f"sft.fresh has {sorted(sizes)}; needed are {sorted(needed)}.")
+  tokens = tokenizer_io.characters(sizes.pop("alphabet"))
+  config = transformer.DecoderConfig(
+      vocab_size=len(tokens.vocabulary), dtype=c.model.dtype, param_dtype=c.model.param_dtype,
+      attention=c.model.attention, remat=c.model.remat, **sizes)
+  return config, transformer.init(config, rng.key(c.seed, "init")), tokens

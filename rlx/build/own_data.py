@@ -1,0 +1,222 @@
+"""Rows and reward functions of a call of `rlx.train` as parts of a config."""
+import itertools
+import json
+import os
+import pathlib
+import re
+import sys
+import types
+import zlib
+from typing import Any, Mapping
+
+import ml_collections
+
+from rlx.build import keys
+from rlx.build import load
+from rlx.build import prompts as build_prompts
+from rlx.core import resolve
+from rlx.core import schedule
+from rlx.io import rows as io_rows
+from rlx.verifiers import errors
+from rlx.verifiers import reward_function
+
+_HELD_OUT = 10  # One row in so many is held out.
+
+
+def prepare(config, rows, eval_rows, reward, coefficients, model, workdir, changes):
+  """(ConfigDict, workdir) of a call; rows are written into the workdir."""
+  if isinstance(config, ml_collections.ConfigDict):
+    workdir, config = workdir or "runs/train", config.copy_and_resolve_references()
+  else:
+    workdir, config = workdir or load.default_workdir(str(config)), load.load_config(str(config))
+  with config.unlocked():
+    if model is not None: config.model.path = str(model)
+    for key, value in changes.items(): _set(config, key, value)
+    taken: dict[str, Any] = {}
+    _name_functions(config, taken)
+    if rows is not None or eval_rows is not None or reward is not None:
+      splits = _splits(config, rows, eval_rows)
+      _use_rows(config, splits, reward, coefficients, pathlib.Path(workdir), taken)
+    if reward is not None and "verifier.workers" not in changes and not config.verifier.workers:
+      config.verifier.workers = min(os.cpu_count() or 1, 8)
+  return config, workdir
+
+
+def _set(config, key, value):
+  """Sets a key by its dotted name."""
+  keys.check_exists(config, key)
+  *section, name = key.split(".")
+  for part in section: config = config[part]
+  try:
+    if callable(value):
+      config.update({name: _name_of(value, {})})
+    else:
+      config[name] = value
+  except (TypeError, ValueError) as e:
+    raise ValueError(f"{key}={value!r:.80}: {str(e).splitlines()[0]}") from None
+
+
+def _name_functions(section, taken):
+  """Replaces functions in a config by their names."""
+  for key, value in list(section.items()):
+    if hasattr(value, "items"):
+      _name_functions(value, taken)
+    elif callable(value):
+      with section.ignore_type(): section[key] = _name_of(value, taken)
+
+
+def _name_of(fn, taken):
+  """"package.module:function" by which this process finds a function.
+
+  One that its module does not have, such as a lambda, is put into the module `rlx.given`.
+
+  Args:
+    taken: {name: function} of `rlx.given` that the config names already; it is added.
+  """
+  path = f"{fn.__module__}:{getattr(fn, '__qualname__', '')}"
+  if fn.__module__ in sys.modules:
+    try:
+      if resolve.lookup("", path) is fn: return path
+    except ValueError:
+      pass
+  module = sys.modules.setdefault("rlx.given", types.ModuleType("rlx.given"))
+  stem = re.sub(r"\W", "", getattr(fn, "__name__", "")) or "function"
+  name = next(n for n in itertools.chain([stem], (f"{stem}_{i}" for i in itertools.count(2)))
+              if taken.get(n, fn) is fn)
+  taken[name] = fn
+  setattr(module, name, fn)
+  return f"rlx.given:{name}"
+
+
+def _use_rows(config, splits, reward, coefficients, workdir, taken):
+  """Makes rows of `_splits` the config's prompts, in <workdir>/rows.jsonl."""
+  first = [row for row in itertools.chain(*splits.values())][:2]
+  if reward is not None:
+    verifier = _use_rewards(config, reward, coefficients or {},
+                            [row["columns"] for row in first], taken)
+  elif all("verifier" in row["columns"] for row in itertools.chain(*splits.values())):
+    verifier = ""
+  else:
+    raise ValueError("rows: without reward=, the column `verifier` of each row names a function "
+                     "such as math_answer.final.")
+  path = workdir / "rows.jsonl"
+  text = "".join(json.dumps(row | dict(split=split)) + "\n"
+                 for split, part in splits.items() for row in part)
+  if path.exists() and path.read_text() != text and any(workdir.glob("checkpoints/*")):
+    raise ValueError(f"rows: {workdir} has checkpoints of a run with other rows; give the same "
+                     "rows or another workdir.")
+  workdir.mkdir(parents=True, exist_ok=True)
+  path.write_text(text)
+  config.prompts.source, config.prompts.dataset = f"jsonl:{path}", "_rows"
+  config.prompts.split, config.eval.split = "train", "test"
+  config.prompts.options = {}
+  config.prompts.columns = dict(verifier=verifier)
+
+
+def _use_rewards(config, reward, coefficients, rows, taken):
+  """Makes reward functions terms of the config; returns the name of the verifier."""
+  rewards = reward if isinstance(reward, Mapping) else {"outcome": reward}
+  if unknown := sorted(set(coefficients) - set(rewards)):
+    raise ValueError(f"coefficients: no reward {unknown[0]!r}; there are {list(rewards)}.")
+  if not rewards: raise ValueError("reward: there are none.")
+  tried = {name: _tried(fn, rows) for name, fn in rewards.items()}
+  terms, estimators = dict(config.rewards), dict(config.advantages)
+  if "outcome" not in terms: raise ValueError("reward: the config has no term rewards.outcome.")
+  outcome, estimator = terms.pop("outcome"), estimators.pop("outcome", None)
+  reads_the_reward = getattr(resolve.lookup("rewards", outcome["name"]), "unchanged", False)
+  scheduled = {k: outcome[k] for k in schedule.OPTIONS if k in outcome}
+  scores, step_rewards = list(config.verifier.scores), list(config.verifier.step_rewards)
+  verifier = ""
+  for name, (fn, is_list) in tried.items():
+    if name in terms or not name.isidentifier():
+      raise ValueError(f"reward {name!r}: another name; the config has the rewards {list(terms)}.")
+    path, by = _name_of(fn, taken), estimator
+    if is_list:
+      term, by = dict(name="steps.given", index=len(step_rewards)), dict(name="process.rloo")
+      step_rewards.append(path)
+    elif verifier:
+      term = dict(name="outcome.score", index=len(scores))
+      scores.append(path)
+    elif reads_the_reward:
+      term = dict(scheduled, name="outcome.reward")
+    else:  # A method that reads the verdict of a single reward stays.
+      term = outcome if len(tried) == 1 else dict(name="outcome.reward")
+    verifier = verifier or path
+    terms[name] = dict(term, coef=float(coefficients.get(name, outcome["coef"])))
+    if estimator is not None: estimators[name] = by
+  if step_rewards and config.rollouts.step_separator is None: config.rollouts.step_separator = ""
+  config.verifier.scores, config.verifier.step_rewards = tuple(scores), tuple(step_rewards)
+  config.rewards, config.advantages = terms, estimators
+  return verifier
+
+
+def _splits(config, rows, eval_rows):
+  """{"train", "test": [{"id", "columns"}]} of the rows given, or of the config's prompts."""
+  if rows is None and eval_rows is None:
+    return {name: [dict(id=p.id, columns=p.meta.get(
+        "row", p.meta | dict(prompt=p.text, answer=p.answer)))
+                   for p in build_prompts.read_prompts(config, split)]
+            for name, split in (("train", config.prompts.split), ("test", config.eval.split))}
+  if eval_rows is not None:
+    return dict(train=[] if rows is None else _read(rows, "row", "rows"),
+                test=_read(eval_rows, "eval row", "eval_rows"))
+  if not isinstance(rows, str | os.PathLike | Mapping): rows = list(rows)
+  if io_rows.has_splits(rows, "rows"):
+    return {split: _read(rows, f"{split} row", "rows", split) for split in ("train", "test")}
+  rows = _read(rows, "row", "rows")
+  hashed = sorted(rows, key=lambda row: (_hash(row), row["id"]))
+  held_out = [row for row in hashed if not _hash(row) % _HELD_OUT] or hashed[:1]
+  held_out = {row["id"] for row in held_out[:config.eval.prompts]}
+  return dict(train=[row for row in rows if row["id"] not in held_out],
+              test=[row for row in rows if row["id"] in held_out])
+
+
+def _read(source, name, key, split=None):
+  """[{"id", "columns"}] of a source of rows."""
+  if not isinstance(source, str | os.PathLike | Mapping): source = list(source)
+  if split is None and io_rows.has_splits(source, key):
+    split = "test" if key == "eval_rows" else "train"
+  out = []
+  for i, row in enumerate(io_rows.rows(source, split, key)):
+    columns = {str(column): _plain(value, f"{name} {i}: column {column!r}")
+               for column, value in row.items() if column != "split"}
+    if not isinstance(columns.get("prompt"), str) or not columns["prompt"]:
+      raise ValueError(f"{name} {i}: a text is needed in the column `prompt`; it has "
+                       f"{sorted(columns)}.")
+    out.append(dict(id=f"{name} {i}", columns=columns))
+  if not out: raise ValueError(f"{key}: there are none.")
+  return out
+
+
+def _plain(value, where):
+  """The value as json writes and reads it."""
+  if hasattr(value, "tolist"): value = value.tolist()  # Of numpy.
+  try:
+    return json.loads(json.dumps(value, allow_nan=False))
+  except (TypeError, ValueError) as e:
+    raise ValueError(f"{where}: {value!r:.60} is not plain: text, number, list or dict.") from e
+
+
+def _hash(row):
+  return zlib.crc32(json.dumps(row["columns"], sort_keys=True).encode())
+
+
+def _tried(fn, rows):
+  """(verifier, does it return lists) of a reward function, which is called on the reference
+  answers of a few rows.
+
+  Raises:
+    ValueError: it fails, or returns something that is no reward for each completion.
+  """
+  if not callable(fn): raise ValueError(f"reward={fn!r:.60}: a function is needed.")
+  name = getattr(fn, "__name__", type(fn).__name__)
+  verifier = reward_function.RewardFunction(name, fn)
+  verifier.columns(rows[0])
+  try:
+    rewards = verifier.rewards([str(row.get("answer") or "") for row in rows], rows)
+  except errors.Unknown as e:
+    raise ValueError(f"{e}.") from None
+  except Exception as e:  # Whatever the function raises.
+    raise ValueError(f"reward {name!r}: it fails on the reference answers of the first rows: "
+                     f"{type(e).__name__}: {e}") from e
+  return verifier, any(isinstance(reward, list) for reward in rewards)

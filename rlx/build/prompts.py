@@ -1,0 +1,100 @@
+"""Texts and prompts that a config names: read, filtered and checked."""
+import dataclasses
+import itertools
+import sys
+from collections.abc import Collection, Iterable
+
+from rlx.build import keys
+from rlx.build import options as options_lib_lib
+from rlx.core import options as options_lib
+from rlx.core import records
+from rlx.core import resolve
+from rlx.environments import runner
+from rlx.io import chat
+from rlx.io import rows as io_rows
+from rlx.io import terminal
+from rlx.io import tokenizer as tokenizer_io
+from rlx.learner import hosts
+from rlx.prompts import filters
+from rlx.stages import dialogue
+from rlx.stages import texts as texts_lib
+
+
+def texts_and_dialogues(c, tokenizer):
+  """Returns (texts.Texts, dialogue.Dialogues); the second is None without an environment.
+
+  With one, episodes start with what it says of a prompt and not with the prompt's own text.
+  """
+  texts, e = texts_of(c, tokenizer), c.episodes
+  if c.environment.name is None: return texts, None
+  given = {k: v for k, v in c.environment.to_dict().items() if k != "name"}
+  dialogues = dialogue.Dialogues(
+      runner.Runner(c.environment.name, given, workers=e.workers, timeout_s=e.timeout_s),
+      options_lib.read_options(dialogue.Options, c), texts.template)
+  return dataclasses.replace(texts, template=dialogues.opening), dialogues
+
+
+Splits = tuple[list[records.Prompt], list[records.Prompt]]
+
+
+def texts_of(c: keys.Config, tokenizer: tokenizer_io.Tokenizer) -> texts_lib.Texts:
+  """The texts.Texts of a config and a tokenizer."""
+  return options_lib.read(
+      texts_lib.Texts, options_lib_lib.setting(c), tokenizer=tokenizer, stops=tuple(c.rollouts.stops),
+      template=resolve.bind("prompts.templates", c.prompts.template, "prompts.template"))
+
+
+def note_template(texts: texts_lib.Texts, prompt: records.Prompt) -> None:
+  """Prints a line on stderr if the chat template is not prefix-stable."""
+  messages = texts.template(prompt)
+  if isinstance(messages, str) or not hosts.is_first(): return
+  faults: dict[str, str] = {}
+  for reply in chat.PROBES: faults |= chat.faults(texts.tokenizer, messages, reply)
+  if faults:
+    print("rlx: the chat template is not prefix-stable: "
+          + terminal.line("; ".join(faults.values()))
+          + ". Training uses the prompt as it is rendered for sampling (rlx/io/chat.py).",
+          file=sys.stderr)
+
+
+def read_prompts(c: keys.Config, split: str) -> Iterable[records.Prompt]:
+  """Returns all prompts of a split."""
+  path = c.prompts.dataset
+  if isinstance(path, str) and ":" not in path: path = f"datasets.{path}.prompts"
+  resolve.lookup("prompts", path, "prompts.dataset")
+  dataset = resolve.bind("prompts", dict(c.prompts.columns, name=path), "prompts.columns",
+                         n_given=2)
+  return dataset(io_rows.rows(c.prompts.source, split, **c.prompts.options), split)
+
+
+def load_prompts(c: keys.Config, texts: texts_lib.Texts,
+                 splits: Collection[str] = ("train", "eval")) -> Splits:
+  """Returns (training prompts, held-out prompts), filtered and without common texts."""
+  def load(split, at_most=None):
+    prompts = itertools.islice(read_prompts(c, split), at_most)
+    kept = filters.unique(list(prompts), is_episode=c.environment.name is not None)
+    return filters.by_length(kept, lambda p: len(texts.prompt_ids(p)), c.prompts.max_tokens)
+  # Reads twice as many rows as held-out prompts are wanted, because the filters drop some.
+  held_out = (load(c.eval.split, 2 * c.eval.prompts)[:c.eval.prompts]
+              if "eval" in splits else [])
+  train = filters.not_in(load(c.prompts.split), held_out) if "train" in splits else []
+  return train[:c.prompts.limit], held_out
+
+
+def checked_prompts(c: keys.Config, draw: int, texts: texts_lib.Texts,
+                    splits: Collection[str]) -> Splits:
+  """Returns (training prompts, held-out prompts) after a check that there are enough of them."""
+  train_prompts, eval_prompts = load_prompts(c, texts, splits)
+  if "eval" in splits and not eval_prompts:
+    raise ValueError(f"eval.split={c.eval.split!r} of prompts.source="
+                     f"{c.prompts.source!r} has no prompts.")
+  if "train" in splits and len(train_prompts) < draw:
+    raise ValueError(f"prompts.source={c.prompts.source!r}: {len(train_prompts)} "
+                     f"training prompts; a draw takes {draw} different ones.")
+  if train_prompts: note_template(texts, train_prompts[0])
+  return train_prompts, eval_prompts
+
+
+def prompt_lengths(c: keys.Config, texts: texts_lib.Texts) -> list[int]:
+  """Number of tokens of each training prompt, also of those that are too long."""
+  return [len(texts.prompt_ids(p)) for p in read_prompts(c, c.prompts.split)]

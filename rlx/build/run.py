@@ -1,0 +1,191 @@
+"""Turns a config into functions, once, at startup.
+
+`build(config)` checks the config before anything compiles and returns a `Run`:
+the stages as functions of the state and the records, with all options bound.
+`build/validation.py` defines which configs are valid, `build/verifiers.py` binds the parts that
+judge completions. The folder `loops` computes the fields of a batch and updates the models.
+"""
+import dataclasses
+import functools
+from collections.abc import Collection
+from typing import Callable
+
+import jax
+
+from rlx.build import keys
+from rlx.build import methods as build_methods
+from rlx.build import models as build_models
+from rlx.build import options as options_lib
+from rlx.build import plan as plan_lib
+from rlx.build import prompts as build_prompts
+from rlx.build import state as build_state
+from rlx.build import updates as updates_lib
+from rlx.build import validation
+from rlx.build import verifiers as build_verifiers
+from rlx.core import fields
+from rlx.core import records
+from rlx.learner import hosts
+from rlx.learner import memory
+from rlx.learner import sharding
+from rlx.prompts import iterator
+from rlx.stages import annotate
+from rlx.stages import collect
+from rlx.stages import methods as methods_lib
+from rlx.stages import passes as passes_lib
+from rlx.stages import sampling as sampling_lib
+from rlx.stages import sizes as sizes_lib
+from rlx.stages import texts as texts_lib
+from rlx.verifiers import pool
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+  """The built config: stages as functions of the state and the records, with options bound."""
+  sizes: sizes_lib.Sizes
+  texts: texts_lib.Texts
+  methods: methods_lib.Methods
+  passes: passes_lib.Options        # mesh, models and options of forward passes
+  planned: list[fields.Field]  # what is computed for a batch
+  prompts: iterator.PromptIterator | None  # training prompts; None without them
+  eval_prompts: list[records.Prompt]
+  init: Callable               # () -> TrainState
+  shapes: Callable             # () -> TrainState of shapes with shardings; allocates nothing
+  sampling: sampling_lib.Sampling
+  verify: Callable             # (prompts, rollouts) -> outcome_PG
+  pool: pool.Pool
+  close: Callable              # stops the processes of verifiers and of the environment
+  collector: collect.Collector | None  # None without training prompts
+  annotate: Callable           # (state, Collected) -> Annotated: fields computed on the host
+  place: Callable              # Annotated -> Placed: on the mesh
+  score: Callable              # (state, Placed) -> Placed with the log-probs that methods read
+  advantage: Callable          # (state, Batch) -> (Batch, metrics): rewards, then advantages
+  update: updates_lib.Updates
+
+
+def build(config: keys.Config, splits: Collection[str] | None = None, recorded: dict | None = None,
+          learns: str = "policy", mesh: jax.sharding.Mesh | None = None) -> Run:
+  """Checks `config` and binds it.
+
+  Args:
+    splits: which prompts are loaded. Without "train" Run.prompts is None, without
+      "eval" Run.eval_prompts is empty. None: those that are needed for `learns`.
+    recorded: the result of `run_folder.read_recorded` for a run that is resumed. With the recorded number
+      of slots the sampler's log-probs are bitwise those of an uninterrupted run. None: a new
+      run.
+    learns: "policy", "prm" if only a PRM is trained, on stored completions, or "" if nothing
+      is. Fields of a batch are computed only for the models that learn.
+    mesh: of devices that are not here, see tools/targets.py; then no parameters are read, and
+      only programs can be traced. None: `mesh` of the config, over the devices of this process.
+  Raises:
+    ValueError: one line with the key, its value and what is allowed.
+  """
+  c = config
+  keys.check(c)
+  methods = build_methods.resolve_methods(c)
+  validation.check(c, methods)
+  _check_learns(c, methods, learns)
+  sizes, splits = sizes_of(c), needed_splits(c, learns) if splits is None else splits
+  shapes_only, mesh = mesh is not None, sharding.make_mesh(**c.mesh) if mesh is None else mesh
+  check_cuts(c, sharding.row_shards(mesh))
+  models, frozen, tokenizer = build_models.load_models(c, methods, mesh, shapes_only)
+  configs = {name: config for name, (config, _) in models.items()}
+  texts, dialogues = build_prompts.texts_and_dialogues(c, tokenizer)
+  train_prompts, eval_prompts = build_prompts.checked_prompts(c, sizes.draw, texts, splits)
+  if dialogues: dialogues.start(tokenizer, (train_prompts + eval_prompts)[0])
+  verifier_pool = build_verifiers.pool_of(c, train_prompts + eval_prompts)
+  build_verifiers.check_prompts(c, train_prompts + eval_prompts)
+  optimizers = {name: updates_lib.optimizer_of(c, name) for name in ("learner", "prm", "value")}
+  init, shapes = build_state.initializers(c, methods, mesh, optimizers, models, frozen)
+  # All processes must use the same value; the first one records it.
+  limit = (recorded or {}).get("device_bytes") or hosts.gather(memory.device_bytes(mesh))[0]
+  sampling = sampling_lib.make(
+      sampling_options(c, sizes), texts, configs["policy"], mesh, device_bytes=limit,
+      dialogues=dialogues,
+      bytes_free=None if limit is None else limit - memory.tree_bytes(shapes()))
+  rows_of = build_verifiers.rows_of_prompts(c, methods, tokenizer, verifier_pool,
+                                     train_prompts + eval_prompts)
+  verifiers = annotate.Verifiers(verifier_pool, c.verifier.step_rewards)
+  reward = build_verifiers.reward_of(texts, rows_of, verifiers, build_verifiers.readers_of(c, methods))
+  stages = updates_lib.device_stages(c, methods, configs, mesh, optimizers, token_id=updates_lib.token_id(c, tokenizer),
+                         learns=learns)
+  prompts = None if "train" not in splits else iterator.PromptIterator(
+      train_prompts, seed=c.seed, paired=c.prompts.paired)
+  return Run(
+      sizes=sizes, texts=texts, methods=methods, prompts=prompts, eval_prompts=eval_prompts,
+      init=init, shapes=shapes, sampling=sampling, pool=verifier_pool,
+      verify=lambda *args: annotate.verdicts(reward(*args)),
+      close=lambda: [x.close() for x in (verifier_pool, dialogues) if x],
+      collector=None if prompts is None else options_lib.read_options(
+          collect.Collector, c, prompts=prompts, sizes=sizes, encode=sampling.encode,
+          sample=sampling.train, lay_out=sampling.lay_out, anneal=methods.anneal,
+          demonstrate=build_verifiers.demonstrations(c, texts, train_prompts), decode=texts.completions,
+          verify=functools.partial(reward, keep=True), pool=verifier_pool, budget=methods.budget,
+          filter_groups=methods.filter_groups,
+          played=dialogues.metrics if dialogues else dict),
+      annotate=annotate.annotator(
+          stages["planned"], plan_lib.field_options(c), select=methods.select_completions,
+          group=sizes.group, decode=texts.completions, rows_of=rows_of,
+          resources=build_verifiers.resources_of(c, stages["planned"], tokenizer, verifiers,
+                                          train_prompts),
+          greedy_outcome=build_verifiers.greedy_outcome_of(c.seed, sampling, reward),
+          check=functools.partial(verifier_pool.check, c.verifier.max_error_rate)),
+      place=annotate.Placer(mesh, c.learner.pack), **stages)
+
+
+def sizes_of(c: keys.Config) -> sizes_lib.Sizes:
+  """The Sizes of a config."""
+  drawn = c.rollouts.oversample * (c.prompts.per_step - c.rollouts.rehearsal)
+  return options_lib.read_options(
+      sizes_lib.Sizes, c, draw=int(round(drawn)),
+      first_pass=c.rollouts.budget.first if c.rollouts.budget.name else c.rollouts.per_prompt,
+      axes=dict(M=c.likelihood.max_tokens, J=c.likelihood.steps + 1, K=c.distribution.top,
+                E=len(c.verifier.scores), Z=len(c.verifier.step_rewards)))
+
+
+def sampling_options(c: keys.Config, sizes: sizes_lib.Sizes) -> sampling_lib.Options:
+  """The sampling.Options of a config."""
+  return options_lib.read_options(sampling_lib.Options, c, draw=sizes.draw, first_pass=sizes.first_pass,
+                 decoding=c.rollouts.decoding.to_dict())
+
+
+def _check_learns(c, methods, learns):
+  """Checks that the config has what learns."""
+  if learns == "policy" and c.train_prm.labels is not None:
+    raise ValueError(f"train_prm.labels={c.train_prm.labels!r}: None; the rewards of "
+                     "the loop read an implicit PRM.")
+  if learns == "prm" and c.prm.order == "none":
+    raise ValueError("prm.order='none': single, double or reverse; the PRM learns here.")
+  if learns == "prm" and not methods.needs("prm_logps_BT"):
+    raise ValueError("rewards: none reads a PRM, so there is none; add implicit.process.")
+
+
+def needed_splits(c: keys.Config, learns: str) -> tuple[str, ...]:
+  """The splits of prompts that are sampled, see `build`; stored completions need none."""
+  if not learns: return ("eval",)
+  is_stored = (c.train_prm.rollouts is not None and c.train_prm.held_out is not None
+               and c.train_prm.labels is None)
+  return () if learns == "prm" and is_stored else ("train", "eval")
+
+
+def check_cuts(c: keys.Config, shards: int) -> None:
+  """Checks that minibatches, microbatches and devices get whole groups of a batch.
+
+  Args:
+    shards: number of devices that rows are spread over.
+  Raises:
+    ValueError: one line naming the keys.
+  """
+  rows = f"mesh.data x mesh.fsdp = {shards}"
+  for name in ("learner", "prm", "value"):
+    n, parts = c[name].minibatches, c[name].microbatches
+    if c.prompts.per_step % (n * parts * shards):
+      raise ValueError(
+          f"prompts.per_step={c.prompts.per_step}: must be a multiple of {name}.minibatches={n} "
+          f"x {name}.microbatches={parts} x {rows}; microbatches hold whole groups.")
+  for name, n in (("eval.batch", c.eval.batch), ("rollouts.rehearsal", c.rollouts.rehearsal),
+                 ("rollouts.oversample x (prompts.per_step - rollouts.rehearsal)",
+                  sizes_of(c).draw)):
+    if n % shards: raise ValueError(f"{name}={n}: must be a multiple of {rows}.")
+  if (c.rollouts.slots or 0) % (c.rollouts.per_prompt * shards):
+    raise ValueError(f"rollouts.slots={c.rollouts.slots}: a multiple of rollouts.per_prompt="
+                     f"{c.rollouts.per_prompt} x {shards} devices over which rows are spread.")

@@ -1,0 +1,54 @@
+"""Prints the figures of a run."""
+import pathlib
+
+
+def format_interval(interval: dict) -> str:
+  """Formats a mean and its interval: 0.500 [0.400, 0.600]."""
+  return "{mean:.3f} [{low:.3f}, {high:.3f}]".format(**interval)
+
+
+def print_summary(summary: dict, workdir: pathlib.Path) -> None:
+  """Prints the accuracies and times of a run and the files in its workdir."""
+  print("\nheld-out accuracy, 95% interval")
+  for name in ("greedy", "sampled"):
+    before, after = (format_interval(summary[when][name]) for when in ("before", "after"))
+    print(f"  {name:8} {before} -> {after}")
+  if summary["prm_accuracy"] is not None:
+    print(f"  PRM ranks {summary['prm_accuracy']:.3f} of pairs right "
+          "(last 10 steps)")
+  seconds = summary["seconds"]
+  print(f"{summary['steps']} steps in {seconds['total']:.0f} s, the first after "
+        f"{seconds['to_first_step']:.0f} s")
+  for path, what in (("curves.png", "picture"), ("summary.json", "these figures"),
+                     ("metrics.jsonl", "every step"),
+                     ("completions.jsonl", "sampled completions with rewards"),
+                     ("tensorboard", "TensorBoard events"),
+                     ("config.json", "resolved config; versions are in versions.json"),
+                     ("checkpoints", "resume by running again")):
+    if (workdir / path).exists(): print(f"  {workdir / path}  {what}")
+  print(f"  rlx view {workdir}  writes a report of the run")
+
+
+def print_metrics(metrics: dict[str, dict]) -> None:
+  """Prints the metrics: one line each, and those at k in a table with one column per k."""
+  from rich import box, console, table  # pylint: disable=g-import-not-at-top
+  at_k_rows: dict[str, dict] = {}
+  plain = {}
+  for name, x in metrics.items():
+    kind, is_at_k, rest = name.partition("@")
+    if is_at_k:
+      k, _, score = rest.partition("/")
+      at_k_rows.setdefault(" ".join([kind, *filter(None, [score])]), {})[int(k)] = x
+    elif name != "prm":
+      plain[name] = x
+  plain |= {f"{path}  {name}": x for path, numbers in metrics.get("prm", {}).items()
+            for name, x in numbers.items()}
+  out = console.Console(width=200, highlight=False)
+  for head, rows in (
+      (["", "95% interval", "prompts"], [
+          [name, format_interval(x), str(x["prompts"])] for name, x in plain.items()]),
+      (["k", *map(str, next(iter(at_k_rows.values()), ()))], [
+          [name, *map(format_interval, by_k.values())] for name, by_k in at_k_rows.items()])):
+    shown = table.Table(*head, box=box.SIMPLE_HEAD)
+    for row in rows: shown.add_row(*row)
+    if rows: out.print(shown)

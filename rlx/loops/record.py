@@ -1,0 +1,90 @@
+"""Records the config and the versions of a run in its folder."""
+import importlib.metadata
+import json
+import os
+import pathlib
+import shlex
+import subprocess
+import sys
+from typing import Any
+
+from rlx.build import keys
+from rlx.core import options
+from rlx.io import hub
+from rlx.io import run_folder
+from rlx.io import strict_json
+from rlx.learner import hosts
+
+# Keys that cannot change once a run has a checkpoint: its state or its metrics depend on them.
+FIXED = ("seed", "model.path", "model.param_dtype", "model.param_update", "lora", "prompts",
+         "prm.path", "prm.reference", "rollouts.rehearsal", "eval.split", "eval.prompts")
+FREE = ("prompts.per_step",)  # Keys below FIXED that may change nevertheless.
+PACKAGES = ("jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "transformers",
+            "numpy")
+
+
+def record(config: keys.Config, workdir: str | os.PathLike, **more: Any) -> dict[str, Any]:
+  """Writes config.json and versions.json; prints the keys that changed since the last start.
+
+  Args:
+    more: further entries of versions.json.
+  Returns:
+    the config as nested dicts that JSON can express.
+  Raises:
+    ValueError: there is a checkpoint, and a key of FIXED has another value or names another
+      commit.
+  """
+  workdir = pathlib.Path(workdir)
+  workdir.mkdir(parents=True, exist_ok=True)
+  path = workdir / "config.json"
+  is_resume = run_folder.has_checkpoint(workdir)
+  commits = {key: commit for key, path in (
+      ("model.path", config.model.path), ("prm.path", config.prm.path))
+             if (commit := hub.commit(path))}
+  before = run_folder.read_recorded(workdir)
+  for key, commit in commits.items() if is_resume else ():
+    if before.get(key, commit) != commit:
+      raise ValueError(f"{key}: {workdir} has checkpoints of commit {before[key]}, now it is "
+                       f"{commit}; append @{before[key]} to the name.")
+  new = json.loads(json.dumps(config.to_dict(), sort_keys=True, default=list))
+  if path.exists():
+    old, now = options.flat(run_folder.read_config(workdir)), options.flat(new)
+    changed = [k for k in sorted(old.keys() | now.keys()) if old.get(k) != now.get(k)]
+    for key in changed:
+      is_same = key in commits and before.get(key) == commits[key]
+      if is_resume and key in old and _is_fixed(key) and not is_same:
+        raise ValueError(f"{key}={now.get(key)!r}: {workdir} has checkpoints of a run with "
+                         f"{old[key]!r}; use that or another --workdir.")
+    for key in changed if hosts.is_first() else ():
+      print(f"rlx: {key} was {old.get(key)!r} in this workdir, now "
+            f"{now.get(key)!r}.", file=sys.stderr)
+  if not hosts.is_first(): return new
+  strict_json.write(path, new)
+  (workdir / "stopped.json").unlink(missing_ok=True)
+  strict_json.write(workdir / "versions.json", dict(
+      command=shlex.join(sys.argv), commit=_commit(), **commits, **more,
+      python=sys.version.split()[0], **{p: importlib.metadata.version(p) for p in PACKAGES}))
+  return new
+
+
+def _is_fixed(key):
+  return key not in FREE and any(key == f or key.startswith(f + ".") for f in FIXED)
+
+
+def leave(step: int, steps: int, workdir: pathlib.Path) -> None:
+  """Reports a run that stops before its last step and how to resume it; writes stopped.json."""
+  if not hosts.is_first(): return
+  strict_json.write(workdir / "stopped.json", dict(step=step, steps=steps))
+  print(f"rlx: step {step} of {steps} is saved in {workdir}/checkpoints; the same command "
+        "resumes from it.", file=sys.stderr)
+
+
+def _commit():
+  """Returns the git commit of this code, with + if files were modified; None outside git."""
+  here = pathlib.Path(__file__).parent
+  def git(*args):
+    done = subprocess.run(["git", "-C", here, *args], capture_output=True,
+                          text=True, check=False)
+    return done.stdout.strip() if done.returncode == 0 else None
+  commit = git("rev-parse", "HEAD")
+  return commit and commit + ("+" if git("status", "--porcelain") else "")

@@ -1,0 +1,75 @@
+"""The functions that a config names, and the fields that they read."""
+import dataclasses
+from typing import Callable
+
+from rlx.core import fields
+from rlx.core import records
+from rlx.core import resolve
+from rlx.stages import host_fields
+from rlx.stages import model_fields
+
+
+@dataclasses.dataclass(frozen=True)
+class Methods:
+  """The functions that a config names, and the fields that they need."""
+  rewards: dict[str, tuple[Callable, resolve.Method]]  # term -> (see `scheduled`, fn)
+  estimators: dict[str, tuple[float, resolve.Method]]  # term or "total" -> (gamma, fn)
+  policy: resolve.Method
+  rollout_correction: resolve.Method | None  # weight of the policy loss; None is off
+  token_weight: resolve.Method | None  # weight of the advantages; None is off
+  auxiliary: resolve.Method | None  # loss in addition to the policy's; None is off
+  prm: resolve.Method
+  prm_beta: Callable           # RL iterations done -> beta
+  select_completions: resolve.Method  # Batch -> keep_PG
+  filter_groups: resolve.Method  # Batch -> keep_P
+  reward_std_filter: Callable | None  # (rewards_PG, learn_PG, ema, step) -> keep_P, ema
+  budget: Callable | None      # right_P -> completions that a second pass adds; None is off
+  anneal: Callable             # RL iterations done -> factor_T of the temperature, or None
+  has_kl_reward: bool
+  has_kl_loss: bool
+
+  def readers(self) -> dict[str, resolve.Method]:
+    """{config key: function} of the methods that read the batch, except the PRM's loss."""
+    readers: dict[str, resolve.Method | None] = {
+        f"rewards.{term}": fn for term, (_, fn) in self.rewards.items()}
+    readers |= {f"advantages.{term}": fn for term, (_, fn) in self.estimators.items()}
+    readers |= {"learner.loss": self.policy,
+                "learner.rollout_correction": self.rollout_correction,
+                "learner.token_weight": self.token_weight,
+                "rollouts.select_completions": self.select_completions}
+    return {key: fn for key, fn in readers.items() if fn}
+
+  def needs(self, field: str) -> bool:
+    """Whether a reader reads this field of the batch."""
+    if field == "ref_logps_BT" and (
+        self.has_kl_reward or self.has_kl_loss or self.auxiliary
+        and field in self.auxiliary.fields): return True
+    return bool(self.reading(field))
+
+  def reading(self, field: str) -> list[str]:
+    """Config keys of the readers that read this field of the batch."""
+    return [key for key, fn in self.readers().items()
+            if fields.column(field) in map(fields.column, all_fields(fn))]
+
+  def asking(self, *names: str) -> list[str]:
+    """Config keys of the methods that require one of these fields of the batch."""
+    losses = {"prm.loss": self.prm, "learner.auxiliary": self.auxiliary}
+    return [key for key, fn in (self.readers() | losses).items()
+            if fn and any(f in fn.required for f in names)]
+
+  def declared(self) -> dict[str, fields.Field]:
+    """{name: Field}: rlx's own fields, and those in the modules of the methods."""
+    modules = [fn.module for fn in (*self.readers().values(), self.prm, self.auxiliary) if fn]
+    return fields.table(records, host_fields, model_fields, *dict.fromkeys(modules))
+
+  @property
+  def value_terms(self) -> list[str]:
+    """Entries of `estimators` that read the value model; each defines a target for it."""
+    return [name for name, (_, fn) in self.estimators.items() if "values_BT" in fn.fields
+            or any("values_BT" in reward.fields for term, (_, reward) in self.rewards.items()
+                   if name in (term, "total"))]
+
+
+def all_fields(fn: resolve.Method) -> set[str]:
+  """The fields that a method and its statistics of the whole minibatch read."""
+  return {f for part in (fn, *fn.whole.values()) for f in part.fields}

@@ -1,0 +1,135 @@
+"""Model fields of a batch, which forward passes compute on devices (passes.py)."""
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from rlx.core.fields import field
+from rlx.core import masked
+from rlx.core import rng
+
+
+@field(np.float32, where="model")
+def prm_logps_BT(passes):
+  """log pi_phi, at temperature 1; differentiable in the PRM's loss."""
+  return passes.logps("prm", "prm")
+
+
+@field(np.float32, where="model")
+def prm_old_logps_BT(prm_logps_BT):
+  """log pi_phi before the PRM's update."""
+  return prm_logps_BT
+
+
+@field(np.float32, where="model")
+def prm_ref_logps_BT(passes):
+  """log pi_ref of the PRM's log-ratio, at temperature 1."""
+  return passes.prm_reference()
+
+
+@field(np.float32, where="model")
+def prm_beta_B(passes, outcome_B):
+  """prm.beta, repeated in every row because batches are cut by rows."""
+  return jnp.full_like(outcome_B, passes.options.beta(passes.state.step))
+
+
+@field(None, options=dict(group="rollouts.per_prompt"))
+def mismatched_rows(rollouts, *, group):
+  """Each prompt with the completion of the next prompt's group, as rollouts (for KTO's KL)."""
+  rows, x = rollouts.rows(), rollouts.prompt_width
+  rolled = jax.tree.map(lambda a: np.roll(a, -group, axis=0), rows)
+  return rolled.replace(
+      tokens_BS=np.concatenate([rows.tokens_BS[:, :x], rolled.tokens_BS[:, x:]], axis=1),
+      prompt_len_B=rows.prompt_len_B)
+
+
+@field(np.float32, where="model")
+def kl_ratio_B(passes, mismatched_rows):
+  """Sums of the PRM's log-ratio over mismatched_rows; NaN of an empty completion (KTO's KL)."""
+  other = passes.with_rollouts(mismatched_rows)
+  ratio_BT = other.logps("prm", "prm") - other.prm_reference()
+  return jnp.where(other.rollouts.completion_len_B > 0,
+                   masked.total(ratio_BT, other.rollouts.action_BT, axis=1), jnp.nan)
+
+
+@field(np.float32, where="model")
+def old_logps_BT(passes):
+  """Log-probs of the policy before its update, at the sampling temperature."""
+  return passes.before("old_logps_BT")
+
+
+@field(np.float32, where="model", statistic=("mean",))
+def old_mean_logps_BT(passes):
+  """mean_logps_BT of the policy before its update."""
+  return passes.before("old_mean_logps_BT")
+
+
+@field(np.float32, where="model", statistic=("squared",))
+def old_sum_pi_squared_BT(passes):
+  """Sum of the squared probabilities of all tokens, before the update."""
+  return passes.before("old_sum_pi_squared_BT")
+
+
+@field(np.float32, where="model", statistic=("logit",))
+def old_logits_BT(passes):
+  """Logit of the sampled token, before the update."""
+  return passes.before("old_logits_BT")
+
+
+@field(np.float32, where="model", needs={"distribution.min_p": 0},
+       statistic=("min_p", "distribution.min_p"))
+def old_min_p_logps_BT(passes):
+  """Log-prob after truncation to the tokens of distribution.min_p, before the update."""
+  return passes.before("old_min_p_logps_BT")
+
+
+@field(np.float32, where="model")
+def ref_logps_BT(passes):
+  """log pi_ref of the policy's KL, at the sampling temperature."""
+  moves = passes.state.kl_reference is not None
+  return passes.logps("kl_reference" if moves else "reference",
+                      temperature=passes.options.temperature)
+
+
+@field(np.float32, where="model")
+def values_BT(passes):
+  """Values of the value model before its update."""
+  return passes.values()
+
+
+@field(np.float32, where="model")
+def noise_B(passes, prompt_P):
+  """Uniform in [0, 1); depends on the seed, step, prompt and place in the group only."""
+  o = passes.options
+  return jax.vmap(lambda prompt: jax.random.uniform(
+      rng.key(o.seed, "noise", passes.state.step, prompt), (o.group,)))(prompt_P).ravel()
+
+
+@field(np.float32, where="model", needs={"likelihood.max_tokens": 0})
+def answer_logps_BM(passes, answer_rows):
+  """Log-probs of the reference answer after prompt and reasoning, at temperature 1."""
+  return passes.answers(answer_rows)
+
+
+@field(np.float32, where="model", needs={"likelihood.max_tokens": 0})
+def base_answer_logps_BM(passes, base_rows):
+  """Log-probs of the reference answer directly after the prompt, at temperature 1."""
+  return jnp.repeat(passes.answers(base_rows), passes.options.group, axis=0)
+
+
+@field(np.float32, where="model",
+       needs={"likelihood.steps": 0, "likelihood.max_tokens": 0, "rollouts.step_separator": None})
+def step_answer_logps_BJM(passes, step_rows, base_answer_logps_BM):
+  """Log-probs of the reference answer after the first j steps; j = 0 is after the prompt."""
+  return jnp.stack([base_answer_logps_BM, *map(passes.answers, step_rows)], axis=1)
+
+
+@field(np.float32, where="model")
+def noprompt_logps_BT(passes, noprompt_rows):
+  """Log-probs of the policy without the prompt, at the sampling temperature."""
+  return passes.of_rows("policy", noprompt_rows, passes.options.temperature)
+
+
+@field(np.float32, where="model", needs={"likelihood.token": None})
+def self_logps_B(passes, last_token_rows):
+  """The policy's log-prob of likelihood.token after the completion, at temperature 1."""
+  return passes.of_rows("policy", last_token_rows)[:, 0]

@@ -1,0 +1,196 @@
+"""Forward passes over a batch, and the model fields that they compute.
+
+A pass is identified by the parameters, the model, the temperature and the distribution
+statistics. The same pass runs only once, for example if the policy is also the PRM's
+reference, or if the initial policy is the reference of both log-ratios.
+"""
+import dataclasses
+import functools
+import math
+from typing import Any, Callable
+
+import jax
+import numpy as np
+
+from rlx.core.options import key
+from rlx.core import records
+from rlx.learner import sharding
+from rlx.learner import step as learner_step
+from rlx.models import logps
+from rlx.models import packing
+from rlx.models import transformer
+from rlx.models import value as value_model
+
+
+def forward(params: Any, config: transformer.DecoderConfig, rollouts: records.Rollouts,
+            plan: packing.Plan | None, **options: Any) -> tuple[jax.Array, ...]:
+  """The results of models/logps.logps for rollouts: logps_BT, entropy_BT, statistics."""
+  return logps.logps(
+      params, config, rollouts.tokens_BS, rollouts.positions_BS, rollouts.valid_BS,
+      completion_width=rollouts.sampler_logps_BT.shape[1], plan=plan, **options)
+
+
+def values(params: Any, config: transformer.DecoderConfig, rollouts: records.Rollouts,
+           plan: packing.Plan | None) -> jax.Array:
+  """values_BT of a value model, or the scores of a PRM with a head."""
+  return value_model.values(
+      params, config, rollouts.tokens_BS, rollouts.positions_BS, rollouts.valid_BS,
+      completion_width=rollouts.sampler_logps_BT.shape[1], plan=plan)
+
+
+def compiled(config: transformer.DecoderConfig, temperature: float, parts: int, shards: int,
+             more: tuple = ()) -> jax.stages.Wrapped:
+  """The compiled function (params, rollouts, plan) -> logps_BT of a model and temperature.
+
+  PRM and reference share it, so that equal weights give exactly equal log-probs. With
+  `more` (see models/logps.distribution_statistics) it returns (logps_BT, *more).
+  """
+  # All arguments are passed by position, so that each combination has one cache entry.
+  return _compiled(config, temperature, parts, shards, more)
+
+
+@functools.cache
+def _compiled(config, temperature, parts, shards, more):
+  def logps_of(params, rollouts, plan):
+    def one(batch):
+      logps_BT, _, *others = forward(params, config, *batch, temperature=temperature,
+                                     with_entropy=False, statistics=more)
+      return (logps_BT, *others) if more else logps_BT
+    return learner_step.mapped(one, (rollouts, plan), parts, shards)
+  return jax.jit(logps_of)
+
+
+@functools.cache
+def compiled_values(config: transformer.DecoderConfig, parts: int, shards: int) -> Callable:
+  """The compiled function (params, rollouts, plan) -> `values`."""
+  return jax.jit(lambda params, rollouts, plan: learner_step.mapped(
+      lambda batch: values(params, config, *batch), (rollouts, plan), parts, shards))
+
+
+def planner(rollouts: records.Rollouts, mesh: jax.sharding.Mesh, *, pack: bool) -> Callable:
+  """Returns plan(config, parts, rows_B=None) -> packing.Plan on the mesh, or None.
+
+  Each plan is computed once. No row leaves its device.
+
+  Args:
+    rollouts: numpy; plans depend on its lengths and prompts.
+    pack: False disables packing: all plans are None.
+  """
+  plans = {}
+  if not pack: return lambda config, parts, rows_B=None: None
+  shards = sharding.row_shards(mesh)
+  x, t = rollouts.prompt_width, rollouts.sampler_logps_BT.shape[1]
+  trunk_B = functools.cache(lambda: packing.same_prompt(
+      rollouts.tokens_BS[:, :x], rollouts.prompt_len_B))
+
+  def plan(config, parts, rows_B=None):
+    wanted = config, parts, None if rows_B is None else rows_B.tobytes()
+    if wanted not in plans:
+      lengths = rollouts.prompt_len_B, rollouts.completion_len_B
+      if rows_B is None:
+        trunks_B = trunk_B()
+      else:
+        lengths = tuple(x_B[rows_B] for x_B in lengths)
+        trunks_B = packing.same_prompt(rollouts.tokens_BS[rows_B, :x], lengths[0])
+      plans[wanted] = sharding.place_rows(
+          packing.plan(
+              *lengths, x, t, config, parts=parts * shards, trunk_B=trunks_B), mesh)
+    return plans[wanted]
+
+  return plan
+
+
+def full_plan(config: transformer.DecoderConfig, mesh: jax.sharding.Mesh, rows: int,
+              prompt_width: int, width: int, parts: int, *, pack: bool) -> packing.Plan | None:
+  """The largest packing.Plan, for rows without padding or shared prompts; or None."""
+  if not pack: return None
+  return packing.plan(np.full(rows, prompt_width), np.full(rows, width), prompt_width, width,
+                      config, parts=parts * sharding.row_shards(mesh), trunk_B=None)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Options:
+  """The options that all passes of a run share."""
+  mesh: jax.sharding.Mesh
+  models: dict[str, transformer.DecoderConfig]  # of "policy" and "prm"
+  head_parts: int | None    # microbatches of the passes of a PRM with a head; None: it has none
+  statistics: tuple         # (old field, spec) of the policy's distribution statistics
+  beta: Callable            # RL iterations done -> prm.beta
+  temperature: float = key("rollouts.decoding.temperature")
+  parts: int = key("learner.microbatches")     # of the passes of policy, PRM and references
+  value_parts: int = key("value.microbatches")
+  pack: bool = key("learner.pack")
+  prm_reference: str = key("prm.reference")
+  asked: str = key("likelihood.model")         # the model that scores reference answers
+  group: int = key("rollouts.per_prompt")
+  seed: int = key("seed")
+
+  @property
+  def shards(self) -> int:
+    return sharding.row_shards(self.mesh)
+
+
+class Passes:
+  """Forward passes over one placed batch; each runs once, when a field needs it first."""
+
+  def __init__(self, options, state, rollouts, plan):
+    """
+    Args:
+      rollouts: `Rollouts.rows()` on the mesh.
+      plan: result of `planner` for these rollouts.
+    """
+    self.options, self.state, self.rollouts, self.plan = options, state, rollouts, plan
+    self._done = {}
+
+  def logps(self, name: str, model: str = "policy", temperature: float = 1.0,
+            more: tuple = ()) -> Any:
+    """logps_BT of the TrainState's parameters `name`, or (logps_BT, *more) with `more`."""
+    wanted = name, model, temperature, more
+    if wanted not in self._done:
+      o, config = self.options, self.options.models[model]
+      fn = compiled(config, temperature, o.parts, o.shards, more)
+      self._done[wanted] = fn(self.state.full(name), self.rollouts, self.plan(config, o.parts))
+    return self._done[wanted]
+
+  def prm_reference(self) -> jax.Array:
+    """log pi_ref of the PRM's log-ratio (prm.reference), at temperature 1 like log pi_phi."""
+    if self.options.prm_reference == "self": return self.logps("prm_reference", "prm")
+    return self.logps("policy" if self.options.prm_reference == "policy" else "reference")
+
+  def before(self, name: str) -> jax.Array:
+    """The policy's field `name` before its update; one pass computes all such fields."""
+    o = self.options
+    if not o.statistics: return self.logps("policy", temperature=o.temperature)
+    names, specs = zip(*o.statistics)
+    arrays = self.logps("policy", temperature=o.temperature, more=specs)
+    return dict(zip(("old_logps_BT", *names), arrays))[name]
+
+  def values(self, name: str = "value", model: str = "policy",
+             parts: int | None = None) -> jax.Array:
+    """values_BT of the value model, or of the TrainState's parameters `name`."""
+    o, config = self.options, self.options.models[model]
+    parts = o.value_parts if parts is None else parts
+    return compiled_values(config, parts, o.shards)(
+        self.state.full(name), self.rollouts, self.plan(config, parts))
+
+  def head_scores(self) -> jax.Array:
+    """scores_BT of a PRM with a head; the rollouts have one more token after each completion."""
+    return self.values("prm", "prm", self.options.head_parts)[:, 1:]
+
+  def of_rows(self, name: str, rows: records.Rollouts, temperature: float = 1.0) -> jax.Array:
+    """logps_BT of the policy's model on other rollouts (numpy)."""
+    o, config = self.options, self.options.models["policy"]
+    parts = math.gcd(o.parts, len(rows.tokens_BS) // o.shards)
+    plan = planner(rows, o.mesh, pack=o.pack)(config, parts)
+    return compiled(config, temperature, parts, o.shards)(
+        self.state.full(name), sharding.place_rows(rows, o.mesh), plan)
+
+  def answers(self, rows: records.Rollouts) -> jax.Array:
+    """logps_BM of reference answers under likelihood.model."""
+    return self.of_rows(self.options.asked, rows)
+
+  def with_rollouts(self, rollouts: records.Rollouts) -> "Passes":
+    """Returns Passes over other rollouts (numpy), which are placed on the mesh."""
+    o = self.options
+    return Passes(o, self.state, sharding.place_rows(rollouts, o.mesh),
+                  planner(rollouts, o.mesh, pack=o.pack))

@@ -1,0 +1,161 @@
+"""Rewards and advantages of a batch that has its log-probs. One jitted, pure function."""
+import functools
+from typing import Callable
+
+import jax
+import jax.numpy as jnp
+
+from rlx.advantages import combine
+from rlx.advantages import normalize
+from rlx.core import masked
+from rlx.core import records
+from rlx.core import resolve
+from rlx.evals import prm_metrics
+from rlx.losses import diagnostics
+from rlx.losses import divergence
+from rlx.stages import methods as methods_lib
+
+
+
+def make(methods: methods_lib.Methods, *, whiten: bool, whiten_signal_only: bool,
+         kl_kind: str) -> Callable:
+  """Returns a function (state, batch) -> (batch with advantages, metrics).
+
+  Args:
+    methods: methods.Methods.
+    whiten: whiten the sum of the terms' advantages.
+    whiten_signal_only: leave groups whose advantages are all 0 out of the whitening.
+    kl_kind: estimator of the reward term "kl", one of divergence.KINDS.
+  """
+
+  @jax.jit
+  def compute(kl_coef, step, batch, *running):
+    measured = {name: resolve.measured(fn(batch)) for name, (_, fn) in methods.rewards.items()}
+    rewards = {name: reward for name, (reward, _) in measured.items()}
+    reward_metrics = _method_metrics("rewards", measured, batch)
+    coefs = {name: coef(step) for name, (coef, _) in methods.rewards.items()}
+    row_metrics = {}
+    if methods.reward_std_filter:
+      batch, row_metrics = _filtered(methods, rewards, coefs, batch, *running, step)
+    row_metrics |= excluded(batch)
+    if methods.has_kl_reward:
+      rewards["kl"] = -divergence.estimate(
+          batch.old_logps_BT, batch.ref_logps_BT, batch.learn_BT, kind=kl_kind)
+      coefs["kl"] = kl_coef
+    learn_BT = batch.learn_BT
+    if "total" in methods.estimators:
+      total_BT = sum(coefs[name] * combine.place(r, learn_BT)
+                     for name, r in rewards.items())
+      measured = dict(total=combine.estimate(total_BT, batch, *methods.estimators["total"]))
+      parts = estimates = dict(total=measured["total"][0])
+    else:
+      # Coefficients multiply the estimates, because an estimator that divides by the standard
+      # deviation of the rewards would cancel a factor of the rewards.
+      measured = {name: combine.estimate(r, batch, *methods.estimators[name])
+                  for name, r in rewards.items()}
+      estimates = {name: estimate for name, (estimate, _) in measured.items()}
+      parts = {name: coefs[name] * estimate for name, estimate in estimates.items()}
+    advantages_BT = masked.where_valid(sum(parts.values()), learn_BT)
+    for name in methods.value_terms:  # At most one, see config_validation.check.
+      batch = batch.replace(old_values_BT=batch.values_BT, returns_BT=combine.value_targets(
+          estimates[name], batch.values_BT, learn_BT))
+    if whiten:
+      advantages_BT = normalize.whiten(
+          advantages_BT, learn_BT & _has_signal(advantages_BT, batch.group)
+          if whiten_signal_only else learn_BT)
+    metrics = _reward_metrics(rewards, coefs, parts, batch) | row_metrics | reward_metrics
+    metrics |= _method_metrics("advantages", measured, batch)
+    return batch.replace(advantages_BT=advantages_BT), metrics
+
+  def advantage(state, batch):
+    running = (state.reward_std,) if methods.reward_std_filter else ()
+    return compute(state.kl_coef, state.step, batch, *running)
+
+  return advantage
+
+
+def excluded(batch: records.Batch) -> dict[str, jax.Array]:
+  """{rollouts/excluded/<reason>: number of rows} for every reason not to train on a row."""
+  code_B = batch.get("excluded_B", jnp.zeros(batch.outcome_B.shape, jnp.int8))
+  is_empty_B = ~jnp.any(batch.action_BT, axis=1)
+  derived_B = jnp.where(batch.learn_B, 0, jnp.where(
+      is_empty_B, records.EXCLUDED.index("empty"), records.EXCLUDED.index("unknown")))
+  code_B = jnp.where(code_B == 0, derived_B, code_B)
+  return {f"rollouts/excluded/{reason}": jnp.sum(code_B == i)
+          for i, reason in enumerate(records.EXCLUDED) if reason}
+
+
+def _has_signal(advantages_BT, group):
+  """bool [B, 1]: whether any token of the row's group has an advantage other than 0."""
+  any_P = jnp.any(advantages_BT.reshape(-1, group * advantages_BT.shape[1]) != 0, axis=1)
+  return jnp.repeat(any_P, group)[:, None]
+
+
+def _method_metrics(stage, measured, batch):
+  """{stage/term_name: mean} of the metrics that methods return, {term: (value, metrics)}."""
+  return {f"{stage}/{term}_{name}": mean.mean() for term, (_, metrics) in measured.items()
+          for name, mean in diagnostics.means(metrics, batch.learn_BT).items()}
+
+
+def _filtered(methods, rewards, coefs, batch, ema, step):
+  """(batch, metrics): excludes the groups that learner.reward_std_filter does not keep."""
+  rewards_B = sum(coefs[name] * (r if r.ndim == 1 else masked.total(r, batch.learn_BT, axis=1))
+                  for name, r in rewards.items())
+  keep_P, ema = methods.reward_std_filter(
+      rewards_B.reshape(-1, batch.group), batch.learn_PG, ema, step)
+  left_out_B = batch.learn_B & ~jnp.repeat(keep_P, batch.group)
+  excluded_B = jnp.where(left_out_B, records.EXCLUDED.index("filtered"),
+                         batch.get("excluded_B", jnp.zeros(left_out_B.shape, jnp.int8)))
+  return (batch.replace(excluded_B=excluded_B.astype(jnp.int8)),
+          {"rewards/std_ema": ema, "rewards/kept": keep_P.mean()})
+
+
+def _reward_metrics(rewards, coefs, parts, batch):
+  """Metrics of each reward term and of the PRM.
+
+  They are the mean reward before its coefficient, the current coefficient, and the variance
+  of the term's advantages after the coefficient.
+  """
+  learn_B, metrics = batch.learn_B, {}
+  for name, reward in rewards.items():
+    per_row_B = reward if reward.ndim == 1 else masked.total(reward, batch.learn_BT, axis=1)
+    metrics[f"rewards/{name}"] = masked.mean(per_row_B, learn_B)
+    metrics[f"rewards/{name}_coef"] = coefs[name]
+  spread = {name: masked.var(a_BT, batch.learn_BT) for name, a_BT in parts.items()}
+  for name, v in spread.items():
+    metrics[f"advantages/variance_{name}"] = v
+  if "prm_logps_BT" in batch:
+    # Log-probs before the PRM's update, even if the rewards are computed after it: these
+    # metrics are of completions that the PRM was not trained on.
+    before_BT = batch.prm_old_logps_BT
+    ratio_BT = masked.where_valid(before_BT - batch.prm_ref_logps_BT, batch.action_BT)
+    metrics |= {
+        "prm/beta": batch.prm_beta_B[0],
+        "prm/accuracy": prm_metrics.accuracy(
+            before_BT, batch.prm_ref_logps_BT, batch.action_BT,
+            batch.outcome_PG, batch.learn_PG),
+        "prm/varied": prm_metrics.varied(batch.outcome_PG, batch.learn_PG),
+        "prm/abs_log_ratio": masked.mean(jnp.abs(ratio_BT), batch.learn_BT),
+        "prm/correlation": prm_metrics.correlation(
+            jnp.sum(ratio_BT, axis=1), batch.outcome_B, learn_B)}
+  return metrics
+
+
+@functools.partial(jax.jit, static_argnames="temperature")
+def old_metrics(batch: records.Batch, temperature: float) -> dict[str, jax.Array]:
+  """Compares the policy before its update with the sampler and the PRM's reference.
+
+  Args:
+    temperature: of the policy's log-probs. The PRM's reference has temperature 1; with
+      another temperature there is no prm/kl_policy.
+  """
+  sampled_BT = batch.action_BT
+  if "demo_B" in batch: sampled_BT = sampled_BT & ~batch.demo_B[:, None]
+  if "rehearsal_BT" in batch: sampled_BT = sampled_BT & ~batch.rehearsal_BT
+  metrics = {"rollouts/sampler_gap_max": jnp.max(jnp.abs(masked.where_valid(
+      batch.old_logps_BT - batch.sampler_logps_BT, sampled_BT)))}
+  if "prm_ref_logps_BT" in batch and temperature == 1.0:
+    # The k1 estimate of KL(policy, reference): the completions are samples of the policy.
+    metrics["prm/kl_policy"] = masked.mean(
+        batch.old_logps_BT - batch.prm_ref_logps_BT, batch.learn_BT)
+  return metrics

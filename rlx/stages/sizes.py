@@ -1,0 +1,31 @@
+"""The sizes of batches, of texts and of what is computed for them."""
+import dataclasses
+
+from rlx.core.options import key
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Sizes:
+  """The sizes of batches, of texts and of what is computed for them."""
+  prompts: int = key("prompts.per_step")            # P
+  group: int = key("rollouts.per_prompt")           # G
+  rehearsal: int = key("rollouts.rehearsal")        # prompts whose completions are stored
+  draw: int                                         # prompts sampled per draw
+  first_pass: int              # completions of a prompt before rollouts.budget adds others
+  eval_batch: int = key("eval.batch")
+  eval_samples: int = key("eval.samples")
+  prompt_tokens: int = key("prompts.max_tokens")
+  completion_tokens: int = key("rollouts.max_tokens")
+  chunk: int = key("rollouts.chunk")
+  bucket: int = key("rollouts.bucket")
+  axes: dict[str, int]                              # {"M", "J", "K", "E", "Z"}: see core/axes.py
+
+  @property
+  def rows(self) -> int:
+    """B, completions of a batch."""
+    return self.prompts * self.group
+
+  @property
+  def trained(self) -> int:
+    """Prompts of a batch whose completions are sampled: all but the rehearsed ones."""
+    return self.prompts - self.rehearsal

@@ -1,0 +1,342 @@
+"""Parses the text of an answer into one of the kinds."""
+import re
+
+from rlx.verifiers.math import expressions as ex
+from rlx.verifiers.math import kinds
+from rlx.verifiers.math import latex
+from rlx.verifiers.math.latex import Unreadable
+from rlx.verifiers.math import reals
+from rlx.verifiers.math import tables
+from rlx.verifiers.math import units
+
+_SIGNS = tables.TABLES["signs"]
+_BETWEEN = frozenset([",", ";", r"\land", r"\lor", r"\quad", r"\\"])
+_INTEGERS = frozenset([r"\Z", r"\N"])
+_CURRENCIES = frozenset("$€£¥₹")
+_MATRICES = tables.words("matrices")
+_NAMING = tables.words("naming") | _SIGNS.keys()
+# Tokens of a name that may stand before a number.
+_BEFORE_DIGITS = frozenset(["_", "{", "(", r"\to"]) | _SIGNS.keys()
+# Names that contain a number: f(-3), A^{-1}, f^{-1}(x).
+_NUMBERED_NAME = re.compile(
+    r"[A-Za-z]\(-?[\d.]+(?:,-?[\d.]+)*\)|[A-Za-z]\^\{?(?:-1|T)\}?(?:\((?:[a-z]|-?\d+)\))?")
+_PREFIX = tables.phrase("prefix")
+_DENIAL = tables.phrase("denial")
+_EXCEPT = tables.phrase("except")
+_INTEGER_WORDS = tables.phrase("integers")
+_WRAPPED = re.compile(
+    r"\\(?:text(?:rm|bf|it|sf|tt|normal)?|mbox|hbox|math(?:rm|bf|it|sf)|operatorname\*?|boldsymbol|"
+    r"bm|underline|boxed|fbox|left|right|emph)(?![A-Za-z])|[{}$]|\\[,;:! ]|~")
+_CHOICE = re.compile(
+    r"(?:(?:option|choice|answer)\s+)?\(?\s*([A-Z])\s*\)?\s*[.:]?", re.IGNORECASE)
+_CHOICE_AND_WHY = re.compile(r"(?:\(\s*([A-Z])\s*\)|([A-Z])\s*[.:)])\s*(\S.*)", re.DOTALL)
+_HEDGE = tables.phrase("hedge")
+_BASED = re.compile(r"\(?\s*(?=[A-Z]*\d)([\dA-Z]+)\s*\)?\s*_\s*(\d\d?)")
+_NOTHING, _ALL = tables.TABLES["nothing"], tables.TABLES["everything"]
+
+
+def read(text, words=frozenset()):
+  """Parses the text of an answer; returns kinds.Text if it is not mathematics.
+
+  Args:
+    words: `units.context` of the question and the reference answer.
+  """
+  plain = _WRAPPED.sub(" ", text).strip()
+  as_words = normalized(text)
+  if as_words in _NOTHING: return kinds.Set([])
+  if as_words in _ALL: return reals.EVERYWHERE
+  if (choice := _CHOICE.fullmatch(plain)) and choice[1].isupper(): return kinds.Choice(choice[1])
+  if based := _BASED.fullmatch(plain):
+    digits, base = based.groups()
+    if 2 <= int(base) <= 36 and all(int(c, 36) < int(base) for c in digits):
+      return kinds.Based(digits.lstrip("0") or "0", base)
+  try:
+    return _list(_expanded(_answer(latex.tokens(text, units.is_name), words)))
+  except (Unreadable, RecursionError):
+    return kinds.Text(as_words)
+
+
+def choice_of(text):
+  """Returns the letter of "(B) 5" or "B. because ..."; None if another letter may be meant."""
+  match = _CHOICE_AND_WHY.fullmatch(" ".join(_WRAPPED.sub(" ", text).split()))
+  if not match or _HEDGE.search(match[3]): return None
+  return match[1] or match[2]
+
+
+def normalized(text):
+  """Returns a text in the form in which texts are compared: lower case, or without spaces."""
+  plain = " ".join(_WRAPPED.sub(" ", text).split())
+  if not re.fullmatch(r"[\w\s.,;:'!?()-]*", plain) or re.search(r"\d\s*-|[\d_]", plain):
+    return re.sub(r"\s", "", plain)
+  plain = " ".join(re.findall(r"[\w'-]+", plain.lower()))
+  return re.sub(r"^(?:an? |the )?(?:(?:final |correct )?answer (?:is )?)?", "", plain)
+
+
+def _answer(tokens, words):
+  if r"\pmod" in tokens:  # The answer 3 (mod 7) is 3.
+    tokens = tokens[:tokens.index(r"\pmod")]
+  if not (tokens := _without_prefix(tokens)): raise Unreadable("nothing")
+  tokens, family = _without_domain(tokens)
+  if family: return kinds.Family(_list(_expanded(_answer(tokens, words))), *family)
+  if _EXCEPT.fullmatch(tokens[0]): return _difference([r"\R"], tokens[1:], words)
+  parts, marks = _split(tokens, _BETWEEN)
+  if marks: return _several(parts, marks, words)
+  if r"\in" in tokens and _is_name(tokens[:(i := tokens.index(r"\in"))]):
+    return _answer(tokens[i + 1:], words)
+  sides, signs = _split(tokens, _SIGNS)
+  if signs != ["="] or not _is_name(sides[0]):
+    parts, marks = _split(tokens, [r"\cup"])
+    if marks: return reals.union([reals.as_reals(_answer(part, words)) for part in parts])
+    parts, marks = _split(tokens, [r"\setminus"])
+    if len(marks) == 1: return _difference(*parts, words)
+  if signs: return _relation(sides, [_SIGNS[sign] for sign in signs], words)
+  return _whole(tokens, words)
+
+
+def _without_prefix(tokens):
+  """Removes "the answer is" and "area:" from the start."""
+  while len(tokens) > 1 and tokens[0][0] == '"' and not _DENIAL.search(tokens[0]) and (
+      _PREFIX.fullmatch(tokens[0][1:])
+      or tokens[1] == ":" and tokens[0][1:].replace(" ", "").isalpha()):
+    tokens = tokens[2:] if tokens[1] in (":", "=") else tokens[1:]
+  return tokens
+
+
+def _without_domain(tokens):
+  """Splits "k is an integer" from the end: (other tokens, (name, domain)), or (tokens, None)."""
+  is_bracketed = tokens[-1] == ")"
+  kept = tokens[:-1] if is_bracketed else tokens
+  if len(kept) > 2 and kept[-2] == r"\in" and kept[-1] in _INTEGERS:
+    name, domain, kept = kept[-3], kept[-1], kept[:-3]
+  elif len(kept) > 2 and (integers := _INTEGER_WORDS.search(
+      " ".join(token for token in kept[-2:] if token[0] == '"'))):
+    name, domain = kept[-1] if len(kept[-1]) == 1 else kept[-2], integers[1] or r"\Z"
+    kept = kept[:-2]
+  else:
+    return tokens, None
+  if len(name) != 1 or not name.isalpha() or name not in kept: return tokens, None
+  while kept and (kept[-1] in (",", ";", r"\quad", "|", r"\mid", ":") or kept[-1][0] == '"'):
+    kept = kept[:-1]
+  if is_bracketed and kept[-1:] == ["("]: kept = kept[:-1]
+  return kept, (name, domain)
+
+
+def _several(parts, marks, words):
+  """Combines adjacent answers into one; several inequalities become one set of numbers."""
+  if any(not part and mark in (",", ";") for part, mark in zip(parts, [",", *marks])) and (
+      # "1, and 2": the comma and the word are one mark.
+      not parts[0] or not parts[-1] or any(not a and not b for a, b in zip(parts, parts[1:]))):
+    raise Unreadable("an empty place")
+  marks = {mark for part, mark in zip(parts[1:], marks) if part}
+  parts = [part for part in parts if part]
+  items = [_answer(part, words) for part in parts]
+  if len(items) == 1: return items[0]
+  first, *others = items
+  is_exclusion = [[_SIGNS[s] for s in _split(part, _SIGNS)[1]] == ["!="] for part in parts]
+  are_reals = [isinstance(item, kinds.Reals) for item in items]
+  if all(are_reals) and marks <= {r"\land", ",", r"\\", r"\quad"}: return reals.intersection(items)
+  if is_exclusion[0] and are_reals[0] and all(isinstance(item, kinds.Value) for item in others):
+    return reals.without_items(first, others)  # x != 1, 2
+  if any(are_reals) and marks == {r"\lor"} and not any(
+      isinstance(item, kinds.Value) for item in items):  # x < 0 or x = 1
+    return reals.union([item if isinstance(item, kinds.Reals)
+                        else reals.as_reals(kinds.Set(kinds.items(item))) for item in items])
+  if isinstance(first, kinds.Value) and ex.variables(first.tree) and all(
+      are_reals[1:]) and all(is_exclusion[1:]): return first  # 1/x, x != 0
+  return kinds.List([answer for item in items for answer in _expanded(item)])
+
+
+def _expanded(answer):
+  """Returns the two answers that one with +- stands for, else [answer]."""
+  if isinstance(answer, kinds.Value):
+    return [kinds.Value(tree, answer.unit) for tree in ex.signed(answer.tree)]
+  if isinstance(answer, kinds.Relation) and answer.signs == ["="]:
+    name, value = answer.sides
+    if isinstance(value, kinds.Value):
+      return [kinds.Relation([name, v], ["="]) for v in _expanded(value)]
+  return [answer]
+
+
+def _list(answers): return answers[0] if len(answers) == 1 else kinds.List(answers)
+
+
+def _relation(sides, signs, words):
+  if not sides[0] and signs[0] in "~=" and len(sides) == 2: return _answer(sides[1], words)
+  if not all(sides): raise Unreadable("half of a relation")
+  answers = [_whole(side, words) for side in sides[1:]]
+  if signs[0] in "=~" and _is_name(sides[0]): first = _name(sides[0])
+  else: first = _whole(sides[0], words)
+  if signs == ["="] and isinstance(first, kinds.Value) and _is_name(sides[1]):  # 5 = x
+    return kinds.Relation([_name(sides[1]), first], ["="])
+  relation = kinds.Relation([first, *answers], signs)
+  return reals.solved(relation) or relation
+
+
+def _name(tokens):
+  return kinds.Name("".join(tokens).replace('"', "").replace(" ", ""), tokens)
+
+
+def _is_name(tokens, more=()):
+  r"""Tells whether tokens are a name: x, f(x), a_1, \angle ABC, P(X = 3), words."""
+  if _NUMBERED_NAME.fullmatch("".join(tokens)): return True
+  if not tokens or tokens[0] in ("e", "i") or tokens[0] == "(" and "," not in tokens: return False
+  return not _DENIAL.search(" ".join(tokens)) and all(
+      token in _NAMING or token in more or token[0] == '"' or token.isalpha()
+      or token[0] == "\\" and token[1:] in latex.LETTERS
+      or token.isdigit() and tokens[i - 1] in _BEFORE_DIGITS for i, token in enumerate(tokens))
+
+
+def _whole(tokens, words):
+  """Parses an answer without relations and commas outside of brackets."""
+  if tokens == [r"\emptyset"]: return kinds.Set([])
+  if tokens == [r"\R"]: return reals.EVERYWHERE
+  if tokens[:2] == [r"\R", "-"]: return _difference(tokens[:1], tokens[2:], words)
+  if r"\begin" in tokens and tokens[-4:-3] == [r"\end"]: return _environment(tokens, words)
+  if (inner := _without_transpose(tokens)) != tokens: return _transposed(_whole(inner, words))
+  if len(tokens) > 3 and tokens[1] == "(" and re.fullmatch("[A-Z]", tokens[0]) and "," in tokens:
+    inner = tokens[1:]  # P(1,2): the name of a point.
+  if inner[0] in latex.OPENING and _closing(inner) == len(inner) - 1:
+    if (answer := _bracketed(inner, words)) is not None: return answer
+  if ":" in tokens: return _colon(tokens)
+  return _value(tokens, words)
+
+
+def _without_transpose(tokens):
+  for mark in ([r"\top"], ["T"], ["{", "T", "}"]):
+    n = len(mark) + 1
+    if tokens[-n:] == ["^", *mark] and tokens[-n - 1] in (")", "]", "}", r"\rangle"):
+      return tokens[:-n]
+  return tokens
+
+
+def _bracketed(tokens, words):
+  """Parses a set, a group or round brackets; returns None for brackets of an expression."""
+  opening, closing, inside = tokens[0], tokens[-1], tokens[1:-1]
+  if opening == "{":
+    return None if {r"\over", r"\choose"} & set(inside) else _answer(inside, words)
+  if opening == r"\{" and closing == r"\}": return _set(inside, words)
+  if r"\{" == opening or r"\}" == closing or not inside: raise Unreadable("brackets")
+  items, marks = _split(inside, [",", ";", r"\\"])
+  if not marks:
+    is_plain = opening + closing == "()" or inside[0] == r"\begin"
+    return _answer(inside, words) if is_plain else None
+  if set(marks) not in ({","}, {";"}): raise Unreadable("brackets")
+  return kinds.Group(opening, closing, [_answer(item, words) for item in items])
+
+
+def _set(inside, words):
+  if not inside: return kinds.Set([])
+  is_family = inside[-1] in _INTEGERS and inside[-2:-1] == [r"\in"]
+  for mark in ("|", r"\mid", ":"):  # {x | x < 2}
+    if mark in inside and _is_name(inside[:(i := inside.index(mark))], (r"\in", r"\R")):
+      answer = _answer(inside[i + 1:], words)
+      return answer if is_family else reals.as_reals(answer)
+  if is_family and len(_split(inside, ["|", r"\mid", ":"])[0]) == 2:  # {3k | k in Z}
+    return _answer(inside, words)
+  parts, _ = _split(inside, [",", ";"])
+  items = [item for part in parts for item in _expanded(_answer(part, words))]
+  if len(items) == 1 and isinstance(items[0], kinds.Reals): return items[0]  # {1 < x < 3}
+  return kinds.Set(items)
+
+
+def _difference(numbers, without, words):
+  """Parses the difference of two sets of real numbers."""
+  return reals.without_items(_answer(numbers, words), kinds.items(_answer(without, words)))
+
+
+def _environment(tokens, words):
+  """Parses a matrix, also after a factor, or the rows of cases."""
+  start = tokens.index(r"\begin")
+  factor, tokens = tokens[:start], tokens[start:]
+  name = tokens[2].strip('"') if len(tokens) > 4 and tokens[1] == "{" else ""
+  if tokens.count(r"\end") != 1 or tokens[-2].strip('"') != name: raise Unreadable("rows")
+  body = tokens[4:-4]
+  if name == "array" and body[:1] == ["{"]: body = body[_closing(body) + 1:]
+  while body and body[-1] == r"\\": body = body[:-1]
+  rows = [_split(row, ["&"])[0] for row in _split(body, [r"\\"])[0]]
+  if name == "cases" and not factor:
+    return _several([[token for cell in row for token in cell if token != ","] for row in rows],
+                    [r"\\"] * (len(rows) - 1), words)
+  if name not in _MATRICES: raise Unreadable(name)
+  rows = [[_answer(cell, words) for cell in row] for row in rows]
+  if not factor: return kinds.Matrix(rows)
+  factor = ex.parse(factor)
+  return kinds.Matrix([[kinds.Value(_times(factor, tree_of(cell))) for cell in row]
+                       for row in rows])
+
+
+def _transposed(answer):
+  if isinstance(answer, kinds.Group): return kinds.Matrix([[item] for item in answer.items])
+  if not isinstance(answer, kinds.Matrix) or len(set(map(len, answer.rows))) != 1:
+    raise Unreadable("a transpose")
+  return kinds.Matrix([list(column) for column in zip(*answer.rows)])
+
+
+def tree_of(answer):
+  """Returns the tree of an expression without a unit.
+
+  Raises:
+    Unreadable: the answer is of another kind, or has a unit.
+  """
+  if not isinstance(answer, kinds.Value) or answer.unit is not None:
+    raise Unreadable("no expression")
+  return answer.tree
+
+
+def _colon(tokens):
+  parts, _ = _split(tokens, [":"])
+  suffix = ""
+  if parts[-1] and parts[-1][-1][0] == '"':
+    suffix = re.sub(r"[. ]", "", parts[-1].pop()[1:].lower())
+  if suffix not in ("", "am", "pm"): raise Unreadable("words")
+  return kinds.Colon([ex.parse(part) for part in parts], suffix)
+
+
+def _value(tokens, words):
+  """Parses a number or an expression with its unit, if it has one."""
+  is_debt = tokens[0] == "-" and tokens[1:2] and tokens[1] in _CURRENCIES  # -$5
+  if is_debt: tokens = tokens[1:]
+  unit = units.read(tokens[0]) if tokens[0] in _CURRENCIES else None
+  tokens = tokens[unit is not None:]
+  # Words in braces are indices.
+  end = next((i for i, token in enumerate(tokens) if token in _CURRENCIES
+              or token[0] == '"' and tokens[i - 1] != "{"), len(tokens))
+  if not end: raise Unreadable("words")
+  tree, behind = ex.parse(tokens[:end]), " ".join(token.strip('"') for token in tokens[end:])
+  behind = re.sub(r"\s*([\^{}/])\s*", r"\1", behind).replace(r"\cdot", " ").strip()
+  factor, behind = units.scale(behind)
+  if factor != 1: tree = _times(ex.whole(factor), tree)
+  if is_debt: tree = ("neg", tree)
+  degrees = units.read("degrees")
+  if units.is_percent(behind): tree = ("%", tree)
+  elif behind:
+    unit_behind = units.read(behind, words)
+    if unit_behind is None or unit not in (None, unit_behind): raise Unreadable(f"{behind!r}")
+    unit = unit_behind
+  if tree[0] == "deg": return kinds.Value(tree[1], degrees)
+  if unit == degrees and tree[0] == "%": raise Unreadable("two units")
+  return kinds.Value(tree, unit)
+
+
+def _times(factor, tree):
+  """Returns the product, as one number if it is rational."""
+  return ex.simplified(("*", factor, tree, False))
+
+
+def _split(tokens, marks):
+  """Splits tokens at marks outside of brackets: (parts, the marks between them)."""
+  parts, between = [[]], []
+  for token, depth in zip(tokens, latex.depths(tokens)):
+    if token in marks and depth == 0:
+      parts.append([])
+      between.append(token)
+    else:
+      parts[-1].append(token)
+  return parts, between
+
+
+def _closing(tokens):
+  """Returns the index of the bracket that closes the first one, of whatever shape."""
+  depths = list(latex.depths(tokens))
+  if 0 not in depths: raise Unreadable("brackets are not balanced")
+  return depths.index(0)

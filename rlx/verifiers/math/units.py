@@ -1,0 +1,103 @@
+"""Parses names of units into what they measure and how large they are."""
+import fractions
+import re
+
+from rlx.verifiers.math import tables
+
+# Quantities of which a question asks for one, so that the others are wrong.
+_INSTEAD = ({"celsius", "fahrenheit", "temperature"},
+            {"dollars", "euros", "pounds sterling", "yen", "rupees"})
+_POWERS, _SCALES = tables.TABLES["powers"], tables.TABLES["scales"]
+# A division or product sign, or a name with a power before or after it.
+_UNIT = re.compile(r"(/|per\b|[*.])|(?:(square|sq|cubic)\b[\s.]*)?([^\W\d_]+|[$€£¥₹¢])"
+                   r"\s*(\^-?\d|squared\b|cubed\b)?")
+_PERCENT = ("%", "percent", "per cent", "percents")
+_NO_UNIT = tables.words("no_unit")
+# {name: (quantity, size)}; a counted thing, such as an apple, is a quantity of its own.
+_KNOWN = {name: (quantity, fractions.Fraction(size))
+          for quantity, units in tables.TABLES["units"].items()
+          for names, size in units.items() for name in names.split()}
+_KNOWN |= {word: (word, fractions.Fraction(1)) for word in tables.words("counted")}
+
+
+def is_name(word):
+  """Tells whether a word of two letters or more is the name of a unit."""
+  return len(word) > 1 and _measure(word) is not None
+
+
+def scale(words):
+  """Splits "million dollars" into the factor of its first word and the other words."""
+  first, _, rest = words.partition(" ")
+  if (name := _stem(first.lower())) in _SCALES: return _SCALES[name], rest.strip()
+  return 1, words
+
+
+def is_percent(words):
+  """Tells whether words are a percent sign or name one."""
+  return words.lower() in _PERCENT
+
+
+def read(words, context=frozenset()):
+  """Parses "km/h", "square feet" or "m/s^2".
+
+  Args:
+    context: words of the question and of the reference answer. Any of them with four letters
+      or more, such as "apples", is a unit of a quantity of its own.
+  Returns:
+    (size, {quantity: power}), or None if the words are not a unit.
+  """
+  # 3M is three million; 3K is three thousand, unless the question is about temperatures.
+  if words in ("M", "B", "T"): return None
+  if words == "K" and not context & {"k", "kelvin", "temperature"}: return None
+  words = re.sub(r"[{}()]|\\cdot", " ", words.lower()).replace("mph", "mile/hour")
+  words = re.sub(r"\^\s*(-?)\s*(\d)", r"^\1\2", words).strip()
+  if _UNIT.sub("", words).strip(): return None
+  size, powers, sign = fractions.Fraction(1), {}, 1
+  for mark, before, name, power in _UNIT.findall(words):
+    if mark in ("/", "per"): sign = -1
+    if not name: continue
+    if (measure := _measure(name)) is None:
+      stem = _stem(name)
+      if len(name) < 4 or {name, stem} & _NO_UNIT or stem in _SCALES: return None
+      if stem not in context: return None
+      measure = (stem, fractions.Fraction(1))
+    quantity, unit = measure
+    n = sign * _POWERS.get(before, 1) * (_POWERS.get(power) or int(power.strip("^") or 1))
+    powers[quantity] = powers.get(quantity, 0) + n
+    size *= unit ** n
+  return size, {k: v for k, v in powers.items() if v and k != "units"}
+
+
+def context(*texts):
+  """Returns the words of texts in the form that `read` expects."""
+  return frozenset(_stem(w) for t in texts for w in re.findall(r"[^\W\d_]+|[%$€£¥]", t.lower()))
+
+
+def asked(quantities, words):
+  """Returns the sizes of the units of a quantity that a question names."""
+  if len(quantities) != 1 or list(quantities.values()) != [1]: return set()
+  measures = [_measure(w) for w in words if len(w) > 1 and w != "in"]
+  return {size for quantity, size in filter(None, measures) if quantity in quantities}
+
+
+def is_other(quantities, words):
+  """Tells whether a question names another unit: cubic for an area, celsius for fahrenheit."""
+  named = {_measure(w)[0] for w in words if len(w) > 1 and _measure(w)}
+  for group in _INSTEAD:
+    if quantities.keys() & group and named & group and not quantities.keys() & named: return True
+  n = quantities.get("length") if len(quantities) == 1 else None
+  named = {2 * ("square" in words), 3 * ("cubic" in words)} - {0}
+  return n in (2, 3) and len(named) == 1 and n not in named
+
+
+def _measure(word):
+  """Returns (quantity, size) of the name of a unit, None for other words."""
+  word = word.lower()
+  if word in _KNOWN: return _KNOWN[word]
+  if word.endswith("es") and word[:-2] in _KNOWN and len(word) > 4: return _KNOWN[word[:-2]]
+  if word.endswith("s") and len(word) > 3: return _KNOWN.get(word[:-1])
+  return None
+
+
+def _stem(word):
+  return word[:-1] if len(word) > 3 and word[-1] == "s" and word[-2] not in "su" else word
